@@ -263,7 +263,7 @@ def _float_notation(floats: NDArray[np.float64], options: PrintOptions) -> tuple
     if scientific is None:
         magnitudes = np.abs(floats)
         low, high = float(magnitudes.min()), float(magnitudes.max())
-        # Limits from the documented behaviour of torch's printing.
+        # The limits at which torch 2.13 changes notation.
         scientific = high / low > 1000.0 or high > 1.0e8 or low < 1.0e-4
     if scientific:
         return f".{options.precision}e", False
