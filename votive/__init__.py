@@ -1,0 +1,60 @@
+"""votive: a glass-box, PyTorch-style deep-learning framework."""
+
+from __future__ import annotations
+
+import sys as _sys
+
+from . import ops as _ops  # declares every operator
+from .backends import cpu as _cpu  # noqa: F401 - registers the CPU
+from .backends.cpu import reference as _reference  # noqa: F401
+from .core.device import device, get_default_device, set_default_device
+from .core.dtype import (
+    bfloat16,
+    complex64,
+    complex128,
+    dtype,
+    finfo,
+    float8_e4m3fn,
+    float8_e5m2,
+    float16,
+    float32,
+    float64,
+    get_default_dtype,
+    iinfo,
+    int8,
+    int16,
+    int32,
+    int64,
+    set_default_dtype,
+    uint8,
+    uint16,
+    uint32,
+    uint64,
+)
+from .core.dtype import bool_ as bool  # noqa: A004
+from .core.layout import Size
+from .core.memory_format import (
+    channels_last,
+    channels_last_3d,
+    contiguous_format,
+    memory_format,
+    preserve_format,
+)
+from .core.promotion import can_cast, promote_types
+from .tensor import Tensor
+from .interchange import as_tensor, from_dlpack, from_numpy  # noqa: I001 - needs Tensor
+from . import autograd
+from . import _functions, operators as _operators, surface as _surface
+from ._version import __version__
+
+float = float32  # noqa: A001
+double = float64
+half = float16
+short = int16
+int = int32  # noqa: A001
+long = int64
+cfloat = complex64
+cdouble = complex128
+
+_surface.install(_sys.modules[__name__], _functions, Tensor)
+_operators.install(Tensor)

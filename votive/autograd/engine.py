@@ -1,0 +1,365 @@
+"""The backward pass: an iterative walk from newest node to oldest. Knows nodes, not operators.
+
+Nodes are numbered as they are made and edges only lead to older nodes, so taking the newest pending node
+first visits every node after all its users: no recursion, no counting of dependencies.
+"""
+
+from __future__ import annotations
+
+import heapq
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+from ..core.errors import AutogradError, ShapeError
+from ..core.mode import mode
+from ..dispatch import state
+from ..ops.registry import F
+from .graph import BaseNode, Edge, _where, edge_of
+
+# References to a gradient inside `accumulate` when the engine alone holds it: the two frames' locals
+# and the argument of getrefcount.
+_SOLE = 3
+
+
+def fit(grad: Any, spec: Any) -> Any:
+    """Bring a gradient to the shape and dtype of what it belongs to."""
+    if grad._spec.shape != spec.shape:
+        grad = F._reduce_to(grad, spec.shape)
+    if grad._spec.dtype is not spec.dtype and spec.dtype.is_inexact:
+        if grad._spec.dtype.is_complex and not spec.dtype.is_complex:
+            grad = F.real(grad)
+        if grad._spec.dtype is not spec.dtype:
+            grad = F._to_dtype(grad, spec.dtype)
+    return grad
+
+
+class Task:
+    """One backward pass."""
+
+    def __init__(self, keep_graph: bool, create_graph: bool, captures: dict[Any, Any]) -> None:
+        self.keep_graph = keep_graph
+        self.create_graph = create_graph
+        self.captures = captures  # (id of node or leaf, nr) -> gradient, when inputs were asked for
+        self.buffers: dict[BaseNode, list[Any]] = {}
+        self.heap: list[tuple[int, int, BaseNode]] = []
+        self.owned: set[int] = set()
+        self.alive: list[Any] = []
+        self.wanted: set[int] | None = None
+        self.leaves: dict[int, Any] = {}
+        self.leaf_grads: dict[int, Any] = {}
+
+    def send(self, edge: Any, grad: Any) -> None:
+        """Add a gradient to what waits at an edge."""
+        if not isinstance(edge, (BaseNode, Edge)):
+            key = id(edge)
+            self.leaves[key] = edge
+            self.leaf_grads[key] = self.add(self.leaf_grads.get(key), grad)
+            return
+        node, nr = edge.node, edge.nr
+        if self.wanted is not None and id(node) not in self.wanted:
+            return
+        slots = self.buffers.get(node)
+        if slots is None:
+            slots = self.buffers[node] = [None] * len(node.grad_specs)
+            heapq.heappush(self.heap, (-node.seq, id(node), node))
+        slots[nr] = self.add(slots[nr], grad)
+
+    def add(self, old: Any, new: Any) -> Any:
+        if old is None:
+            return new
+        if not self.create_graph and id(old) in self.owned and old._spec.dtype is new._spec.dtype:
+            old.add_(new)
+            return old
+        total = old + new
+        if not self.create_graph:
+            self.owned.add(id(total))
+            self.alive.append(total)  # ids must stay unique while they are compared
+        return total
+
+    def run(self) -> None:
+        while self.heap:
+            _, _, node = heapq.heappop(self.heap)
+            grads = self.buffers.pop(node)
+            self.step(node, grads)
+        self.owned.clear()
+        self.alive.clear()
+        for key, leaf in self.leaves.items():
+            self.finish_leaf(leaf, self.leaf_grads.pop(key))
+
+    def step(self, node: BaseNode, grads: list[Any]) -> None:
+        hooks = getattr(node, "tensor_hooks", None)
+        if hooks:
+            for nr, table in hooks.items():
+                if grads[nr] is not None:
+                    grads[nr] = run_hooks(table, grads[nr])
+        retained = getattr(node, "retained", None)
+        if retained:
+            for nr, ref in retained.items():
+                t = ref()
+                if t is not None and grads[nr] is not None:
+                    t._grad = grads[nr].clone() if t._grad is None else t._grad + grads[nr]
+        for nr, g in enumerate(grads):
+            key = (id(node), nr)
+            if key in self.captures:
+                self.captures[key] = g
+        if self.wanted is not None and id(node) not in self.through:
+            return
+        pre = getattr(node, "pre_hooks", None)
+        if pre:
+            for fn in tuple(pre.values()):
+                replaced = fn(tuple(grads))
+                if replaced is not None:
+                    grads = list(replaced if isinstance(replaced, tuple) else (replaced,))
+        grads = [_zeros(s) if g is None else g for g, s in zip(grads, node.grad_specs, strict=True)]
+        results = node.apply(grads)
+        post = getattr(node, "post_hooks", None)
+        if post:
+            for fn in tuple(post.values()):
+                replaced = fn(tuple(results), tuple(grads))
+                if replaced is not None:
+                    results = replaced if isinstance(replaced, tuple) else (replaced,)
+        if mode.anomaly and mode.anomaly_nan:
+            _check_nan(node, results)
+        if not self.keep_graph:
+            node.release()
+        specs = getattr(node, "input_specs", None)
+        for i, (edge, g) in enumerate(zip(node.edges, results, strict=True)):
+            if edge is None or g is None:
+                continue
+            g = fit(g, _edge_spec(edge) if specs is None else specs[i])
+            self.send(edge, g)
+
+    through: set[int] = set()
+
+    def finish_leaf(self, leaf: Any, grad: Any) -> None:
+        if leaf._hooks:
+            grad = run_hooks(leaf._hooks, grad)
+        key = (id(leaf), 0)
+        if key in self.captures:
+            self.captures[key] = grad
+            return
+        if self.wanted is not None:
+            return
+        accumulate(leaf, grad, self.create_graph)
+
+
+def _edge_spec(edge: Any) -> Any:
+    if isinstance(edge, (BaseNode, Edge)):
+        return edge.node.grad_specs[edge.nr]
+    return edge._spec
+
+
+def _zeros(spec: Any) -> Any:
+    if spec is None or not spec.dtype.is_inexact:
+        return None
+    return F.zeros(spec.shape, dtype=spec.dtype, device=spec.device)
+
+
+def _check_nan(node: BaseNode, results: tuple[Any, ...]) -> None:
+    for i, g in enumerate(results):
+        if g is not None and g._spec.dtype.is_inexact and bool(F.isnan(g).any()):
+            raise RuntimeError(
+                f"Function '{node.name()}' returned nan values in its {i}th output.{_where(node)}"
+            )
+
+
+def run_hooks(table: dict[int, Any], grad: Any) -> Any:
+    """Hooks in order; each may replace the gradient."""
+    for fn in tuple(table.values()):
+        replaced = fn(grad)
+        if replaced is not None:
+            if not isinstance(replaced, state.tensor):
+                raise TypeError(f"hook: expected a Tensor or None, got {type(replaced).__name__}.")
+            grad = replaced
+    return grad
+
+
+def accumulate(leaf: Any, grad: Any, create_graph: bool) -> None:
+    """Add a gradient to `leaf.grad`, keeping it apart from every other tensor's memory."""
+    old = leaf._grad
+    if old is None:
+        if create_graph:
+            leaf._grad = grad.clone()
+        elif (
+            sys.getrefcount(grad) <= _SOLE
+            and sys.getrefcount(grad._storage) <= 2
+            and grad._spec.contiguous
+        ):
+            grad._rg = False
+            leaf._grad = grad
+        else:
+            leaf._grad = grad.detach().clone()
+    elif create_graph:
+        leaf._grad = old + grad
+    else:
+        old.add_(grad)
+    for fn in tuple((leaf._post_hooks or {}).values()):
+        fn(leaf)
+
+
+def _mark(roots: list[Any], targets: set[int]) -> tuple[set[int], set[int]]:
+    """Nodes on a path to a target, and those whose inputs must be computed."""
+    order: list[BaseNode] = []
+    seen: set[int] = set()
+    stack = [e.node for e in roots if isinstance(e, (BaseNode, Edge))]
+    while stack:
+        node = stack.pop()
+        if id(node) in seen:
+            continue
+        seen.add(id(node))
+        order.append(node)
+        stack.extend(e.node for e in node.edges if isinstance(e, (BaseNode, Edge)))
+    through: set[int] = set()
+    wanted: set[int] = set()
+    for node in sorted(order, key=lambda n: n.seq):
+        for e in node.edges:
+            if e is None:
+                continue
+            key = id(e.node) if isinstance(e, (BaseNode, Edge)) else id(e)
+            if key in targets or key in wanted:
+                through.add(id(node))
+                break
+        if id(node) in through or id(node) in targets:
+            wanted.add(id(node))
+    return wanted, through
+
+
+def _start(name: str, tensors: Sequence[Any], grads: Any) -> list[tuple[Any, Any]]:
+    if grads is None:
+        grads = [None] * len(tensors)
+    elif isinstance(grads, state.tensor):
+        grads = [grads]
+    if len(grads) != len(tensors):
+        raise AutogradError(f"{name}: got {len(tensors)} tensors and {len(grads)} gradients.")
+    roots = []
+    for t, g in zip(tensors, grads, strict=True):
+        if not t._rg:
+            raise AutogradError(
+                f"{name}: element of tensors does not require grad and does not have a grad_fn."
+            )
+        if g is None:
+            if t._spec.numel != 1:
+                raise AutogradError(
+                    f"{name}: grad can be implicitly created only for scalar outputs, got shape "
+                    f"{tuple(t.shape)}; pass a gradient."
+                )
+            if t._spec.dtype.is_complex:
+                raise AutogradError(
+                    f"{name}: grad can be implicitly created only for real scalar outputs, got "
+                    f"{t._spec.dtype}."
+                )
+            g = F.ones_like(t)
+        else:
+            if not isinstance(g, state.tensor):
+                raise TypeError(f"{name}: gradients must be Tensors or None, got {type(g).__name__}.")
+            if tuple(g.shape) != tuple(t.shape):
+                raise ShapeError(
+                    f"{name}: mismatch in shape: gradient {tuple(g.shape)}, output {tuple(t.shape)}."
+                )
+        roots.append((edge_of(t), g))
+    return roots
+
+
+def _walk(task: Task, roots: list[tuple[Any, Any]], create_graph: bool) -> None:
+    grad, mode.grad = mode.grad, create_graph
+    try:
+        for edge, g in roots:
+            task.send(edge, g)
+        task.run()
+    finally:
+        mode.grad = grad
+
+
+def backward(
+    tensors: Any,
+    grad_tensors: Any = None,
+    retain_graph: bool | None = None,
+    create_graph: bool = False,
+    inputs: Any = None,
+) -> None:
+    """Sum of gradients of `tensors` by the graph's leaves, accumulated into `.grad`.
+
+    >>> x = votive.tensor([1.0, 2.0], requires_grad=True)
+    >>> votive.autograd.backward((x * x).sum())
+    >>> x.grad
+    tensor([2., 4.])
+    """
+    if isinstance(tensors, state.tensor):
+        tensors = (tensors,)
+    keep = create_graph if retain_graph is None else retain_graph
+    roots = _start("backward", tensors, grad_tensors)
+    if inputs is None:
+        _walk(Task(keep, create_graph, {}), roots, create_graph)
+        return
+    if isinstance(inputs, state.tensor):
+        inputs = (inputs,)
+    if not inputs:
+        raise AutogradError("backward: inputs must not be empty.")
+    grads = _gradients(roots, inputs, keep, create_graph)
+    for x, g in zip(inputs, grads, strict=True):
+        if g is not None:
+            accumulate(x, g, create_graph)
+
+
+def _gradients(roots: Any, inputs: Sequence[Any], keep: bool, create_graph: bool) -> list[Any]:
+    keys = []
+    for x in inputs:
+        if not x._rg:
+            raise AutogradError("grad: one of the differentiated tensors does not require grad.")
+        e = edge_of(x)
+        keys.append((id(e.node), e.nr) if isinstance(e, (BaseNode, Edge)) else (id(e), 0))
+    task = Task(keep, create_graph, dict.fromkeys(keys))
+    task.wanted, task.through = _mark([e for e, _ in roots], {k[0] for k in keys})
+    task.wanted |= {k[0] for k in keys}
+    _walk(task, roots, create_graph)
+    return [task.captures[k] for k in keys]
+
+
+def grad(
+    outputs: Any,
+    inputs: Any,
+    grad_outputs: Any = None,
+    retain_graph: bool | None = None,
+    create_graph: bool = False,
+    allow_unused: bool | None = None,
+    is_grads_batched: bool = False,
+    materialize_grads: bool = False,
+) -> tuple[Any, ...]:
+    """Gradients of `outputs` by `inputs`, returned instead of accumulated.
+
+    >>> x = votive.tensor(3.0, requires_grad=True)
+    >>> votive.autograd.grad(x * x, x)
+    (tensor(6.),)
+    """
+    if isinstance(outputs, state.tensor):
+        outputs = (outputs,)
+    if isinstance(inputs, state.tensor):
+        inputs = (inputs,)
+    if allow_unused is None:
+        allow_unused = materialize_grads
+    elif allow_unused is False and materialize_grads:
+        raise ValueError("grad: allow_unused=False does not go with materialize_grads=True.")
+    if is_grads_batched:
+        given = (grad_outputs,) if isinstance(grad_outputs, state.tensor) else tuple(grad_outputs)
+        rows = [
+            grad(
+                outputs, inputs, [g[i] for g in given], True, create_graph, allow_unused, False,
+                materialize_grads,
+            )
+            for i in range(len(given[0]))
+        ]  # fmt: skip
+        return tuple(None if r[0] is None else F.stack(r) for r in zip(*rows, strict=True))
+    keep = create_graph if retain_graph is None else retain_graph
+    roots = _start("grad", outputs, grad_outputs)
+    grads = _gradients(roots, inputs, keep, create_graph)
+    for i, (x, g) in enumerate(zip(inputs, grads, strict=True)):
+        if g is None:
+            if materialize_grads:
+                grads[i] = F.zeros_like(x)
+            elif not allow_unused:
+                raise AutogradError(
+                    "grad: one of the differentiated tensors appears to not have been used in the "
+                    "graph; set allow_unused=True if this is the desired behavior."
+                )
+    return tuple(grads)

@@ -1,0 +1,1 @@
+"""Where operators run: the kernel table and the devices."""

@@ -1,0 +1,90 @@
+"""The kernel table and what a device must offer. Knows operator names, not operators.
+
+A row says: this function serves this operator on this device, when `accepts` agrees, ahead of rows with
+lower priority. Rows can be added at run time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from ..core.errors import MissingKernelError
+from ..core.layout import Spec
+from ..core.storage import Storage
+
+
+@dataclass(frozen=True)
+class Row:
+    """One kernel. `widen`: half types arrive as float32. `into`: writes into arrays given as `out=`."""
+
+    op: str
+    device: str
+    fn: Callable[..., Any]
+    priority: int = 0
+    accepts: Callable[..., bool] | None = None
+    widen: bool = True
+    into: bool = False
+    label: str = "reference"
+
+
+TABLE: dict[tuple[str, str], list[Row]] = {}
+# Called when rows change, so that plans which chose a kernel are made anew.
+listeners: list[Callable[[str], None]] = []
+
+
+def kernel(op: str, device: str = "cpu", **options: Any) -> Callable[[Any], Any]:
+    """Register the decorated function as a kernel row."""
+
+    def register(fn: Any) -> Any:
+        add_row(Row(op, device, fn, **options))
+        return fn
+
+    return register
+
+
+def add_row(row: Row) -> None:
+    """Put a row into the table, behind those of higher or equal priority."""
+    rows = TABLE.setdefault((row.op, row.device), [])
+    rows.append(row)
+    rows.sort(key=lambda r: -r.priority)
+    for tell in listeners:
+        tell(row.op)
+
+
+def remove_row(row: Row) -> None:
+    """Take a row out again."""
+    TABLE[row.op, row.device].remove(row)
+    for tell in listeners:
+        tell(row.op)
+
+
+def find(op: str, device: str, specs: list[Spec]) -> Row:
+    """The first row that accepts these inputs."""
+    rows = TABLE.get((op, device), ())
+    for row in rows:
+        if row.accepts is None or row.accepts(*specs):
+            return row
+    have = sorted({d for (name, d) in TABLE if name == op})
+    why = f"its kernels refuse {specs}" if rows else f"kernels exist for: {have or 'no device'}"
+    raise MissingKernelError(f"{op}: no kernel for device '{device}'; {why}.")
+
+
+class Backend(Protocol):
+    """What dispatch asks of a device. `data` is whatever the device's kernels take."""
+
+    def empty(self, spec: Spec) -> tuple[Storage, Any]:
+        """New memory with arbitrary content, seen through `spec`."""
+
+    def view(self, storage: Storage, spec: Spec, offset: int) -> Any:
+        """`storage` seen through `spec` from element `offset` on."""
+
+    def adopt(self, data: Any, spec: Spec | None, inputs: tuple[Any, ...]) -> tuple[Any, ...]:
+        """(storage, data, spec) for what a kernel returned."""
+
+    def pointwise(self, formula: Any, names: list[str], roles: list[Any], out: Spec) -> Any:
+        """A function (inputs, out data) that evaluates a formula."""
+
+
+BACKENDS: dict[str, Any] = {}

@@ -1,0 +1,119 @@
+"""The CPU: NumPy arrays over votive's own storage."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ...core import dtype as dt
+from ...core.device import cpu
+from ...core.layout import Layout, Spec
+from ...core.storage import SMALL, CachedStorage, Storage, cpu_allocator, new_cpu, wrap_array
+from ..base import BACKENDS
+from .reference import pointwise as _pointwise
+
+_new = object.__new__
+_ndarray = np.ndarray
+_empty = np.empty
+
+
+class AdoptedStorage(Storage):
+    """Memory that NumPy allocated for a kernel's result; counted while it lives."""
+
+    def __init__(self, memory: Any) -> None:
+        self.memory = memory
+        cpu_allocator.allocated += memory.nbytes
+        if cpu_allocator.allocated > cpu_allocator.peak:
+            cpu_allocator.peak = cpu_allocator.allocated
+
+    def __del__(self) -> None:
+        cpu_allocator.allocated -= self.memory.nbytes
+
+
+class CpuBackend:
+    """See `backends.base.Backend`."""
+
+    name = "cpu"
+    pointwise = staticmethod(_pointwise.compile_formula)
+
+    def empty(self, spec: Spec) -> tuple[Storage, Any]:
+        nbytes = spec.nbytes
+        if nbytes < SMALL and spec.layout.contiguous:
+            data = _empty(spec.shape, spec.dtype.np)
+            st = _new(Storage)
+            st.memory = data
+            return st, data
+        if nbytes < SMALL:
+            st = Storage(_empty(nbytes, np.uint8))
+        else:
+            st = CachedStorage(cpu_allocator.block(nbytes))
+        return st, _ndarray(spec.shape, spec.dtype.np, st.memory, 0, spec.byte_strides)
+
+    def view(self, storage: Storage, spec: Spec, offset: int) -> Any:
+        if spec.numel == 0:
+            return _empty(spec.shape, spec.dtype.np)
+        return _ndarray(
+            spec.shape, spec.dtype.np, storage.memory, offset * spec.dtype.itemsize,
+            spec.byte_strides,
+        )  # fmt: skip
+
+    def adopt(self, data: Any, spec: Spec | None, inputs: tuple[Any, ...]) -> tuple[Any, ...]:
+        """Make a kernel's result our own memory: right dtype, right strides, no aliasing."""
+        array = np.asarray(data)
+        if spec is None:
+            spec = Spec(Layout(array.shape), dt.from_numpy(array.dtype), cpu)
+        if (
+            array.dtype == spec.dtype.np
+            and array.flags.owndata
+            and array.flags.c_contiguous
+            and spec.layout.contiguous
+            and array.flags.writeable
+            and not any(array is x for x in inputs)
+        ):
+            assert array.shape == spec.shape, f"kernel gave {array.shape}, planned {spec.shape}"
+            st = Storage(array) if array.nbytes < SMALL else AdoptedStorage(array)
+            return st, array, spec
+        assert array.shape == spec.shape, f"kernel gave {array.shape}, planned {spec.shape}"
+        st, out = self.empty(spec)
+        with np.errstate(all="ignore"):
+            np.copyto(out, array, casting="unsafe")
+        return st, out, spec
+
+    def copy(self, out: Any, data: Any) -> None:
+        """Write `data` over `out`, converting the dtype."""
+        with np.errstate(all="ignore"):
+            np.copyto(out, data, casting="unsafe")
+
+    def to_numpy(self, data: Any) -> Any:
+        return data
+
+    def clone_storage(self, storage: Storage) -> Storage:
+        """Another storage with the same bytes."""
+        if storage.nbytes == 0:
+            return Storage(_empty(0, np.uint8))
+        out = new_cpu(storage.nbytes)
+        out.memory[: storage.nbytes] = storage.bytes_view()
+        return out
+
+    def wrap(self, array: np.ndarray[Any, Any]) -> tuple[Storage, Any, Spec, int]:
+        """A foreign array's memory: (storage, data, spec, offset), zero-copy."""
+        d = dt.from_numpy(array.dtype)
+        if any(s < 0 for s in array.strides):
+            raise ValueError(
+                "from_numpy: arrays with negative strides are not supported; "
+                "pass array.copy() instead."
+            )
+        if any(s % d.itemsize for s in array.strides) and array.size > 1:
+            raise ValueError(
+                "from_numpy: strides are not a multiple of the element size; pass array.copy()."
+            )
+        st, offset = wrap_array(array)
+        strides = tuple(s // d.itemsize for s in array.strides)
+        if array.size == 0 or array.flags.c_contiguous:
+            strides = Layout(array.shape).strides
+        spec = Spec(Layout(array.shape, strides), d, cpu)
+        return st, array, spec, offset // d.itemsize
+
+
+BACKENDS["cpu"] = CpuBackend()

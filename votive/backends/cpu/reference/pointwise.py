@@ -1,0 +1,131 @@
+"""Elementwise operators on NumPy: a formula becomes a Python function over arrays.
+
+Half types are widened to float32 first and rounded once at the end, whatever the formula's length.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ....core.dtype import dtype
+from ....core.layout import Spec
+from ....formula import Formula, to_numpy
+from .primitives import FUNCTIONS, UFUNCS
+
+try:  # Entering np.errstate costs as much as a small kernel; its context variable costs a tenth.
+    from numpy._core._multiarray_umath import _extobj_contextvar, _make_extobj
+
+    _quiet = _make_extobj(all="ignore")
+    quiet_set: Any = _extobj_contextvar.set
+    quiet_reset: Any = _extobj_contextvar.reset
+    QUIET: Any = _quiet
+except ImportError:  # a NumPy that hides it: the public way, slower
+
+    def quiet_set(_: Any) -> Any:
+        state = np.errstate(all="ignore")
+        state.__enter__()
+        return state
+
+    def quiet_reset(state: Any) -> None:
+        state.__exit__(None, None, None)
+
+    QUIET = None
+
+
+def number_caster(compute: dtype) -> Callable[[Any], Any]:
+    """How a Python number enters a computation in `compute`, wrapping integers as C does."""
+    kind = compute.np.type
+    if compute.np.kind in "iu":
+        return lambda v: np.array(int(v) & ((1 << 64) - 1), np.uint64).astype(compute.np)[()]
+    if compute.np.kind == "f":
+        return lambda v: kind(v.real if isinstance(v, complex) else v)
+    return kind
+
+
+def direct_ufunc(formula: Formula, names: list[str]) -> Any:
+    """The ufunc that is the whole formula, if there is one."""
+    body = formula.body
+    if body.op in UFUNCS and [a.value for a in body.args if a.op == "var"] == names:
+        return UFUNCS[body.op] if len(body.args) == len(names) else None
+    return None
+
+
+def function_of(formula: Formula, names: list[str]) -> Callable[..., Any]:
+    """The formula as a Python function of arrays."""
+    source = to_numpy(formula.body, "_formula", names)
+    scope = dict(FUNCTIONS)
+    exec(compile(source, f"<formula {formula.name}>", "exec"), scope)
+    return scope["_formula"]  # type: ignore[no-any-return]
+
+
+def compile_formula(
+    formula: Formula,
+    names: list[str],
+    roles: list[tuple[dtype | None, dtype]],
+    out: Spec,
+    empty: Callable[[Spec], tuple[Any, Any]],
+) -> tuple[Callable[..., tuple[Any, Any]], Callable[[Any, Any], None]]:
+    """Two functions: `compute(*values) -> (storage, data)` and `into(values, out data)`.
+
+    `roles` gives for each input its dtype (None for a number) and the type to compute in.
+    """
+    casts: list[tuple[int, Callable[[Any], Any]]] = []
+    for i, (have, compute) in enumerate(roles):
+        if have is None:
+            casts.append((i, number_caster(compute)))
+        elif have is not compute:
+            casts.append((i, lambda a, to=compute.np: a.astype(to)))
+    ufunc = direct_ufunc(formula, names)
+    # The ufunc may write straight into the result when its own type is what is stored.
+    if ufunc is not None and _result_type(ufunc, roles) != out.dtype.np:
+        ufunc = None
+    fn = None if ufunc is not None else function_of(formula, names)
+
+    def into(values: Any, out: Any) -> None:
+        token = quiet_set(QUIET)
+        try:
+            if casts:
+                values = list(values)
+                for i, cast in casts:
+                    values[i] = cast(values[i])
+            if fn is None:
+                ufunc(*values, out=out)
+            else:
+                np.copyto(out, fn(*values), casting="unsafe")
+        finally:
+            quiet_reset(token)
+
+    if ufunc is None or casts:
+
+        def general(*values: Any) -> tuple[Any, Any]:
+            storage, data = empty(out)
+            into(values, data)
+            return storage, data
+
+        return general, into
+
+    def direct(*values: Any) -> tuple[Any, Any]:
+        storage, data = empty(out)
+        token = quiet_set(QUIET)
+        try:
+            ufunc(*values, data)
+        finally:
+            quiet_reset(token)
+        return storage, data
+
+    return direct, into
+
+
+def _result_type(ufunc: Any, roles: list[tuple[dtype | None, dtype]]) -> Any:
+    if len({compute for _, compute in roles}) != 1:
+        return None
+    token = quiet_set(QUIET)
+    try:
+        return ufunc(*(np.ones((), compute.np) for _, compute in roles)).dtype
+    except TypeError:
+        return None
+    finally:
+        quiet_reset(token)

@@ -1,0 +1,146 @@
+"""Writes the public functions from the schemas: `python -m votive.codegen` renews `_functions.py`.
+
+The file is kept in the repository: it can be read, it gives real signatures, and importing it is faster
+than building several hundred functions at start. A test fails when it is out of step.
+"""
+
+from __future__ import annotations
+
+import inspect
+import keyword
+from pathlib import Path
+
+from .ops.registry import COMPOSITES, OPS, Composite, Op
+from .ops.schema import REQUIRED
+
+HEADER = '''"""Public functions, written by `python -m votive.codegen` from the schemas in `ops/`: do not edit."""
+
+# ruff: noqa
+from __future__ import annotations
+
+from typing import Any
+
+from .dispatch import binary, call, call_inplace, call_out, unary
+from .ops.registry import COMPOSITES, OPS
+from .surface import composite_inplace, composite_out
+
+'''
+
+
+def safe(name: str) -> str:
+    """A Python identifier for an operator's name."""
+    name = name.replace(".", "__")
+    return f"{name}_" if keyword.iskeyword(name) else name
+
+
+def fast_arity(op: Op) -> int:
+    """1 or 2 when the short path fits: elementwise, all other arguments static with defaults."""
+    if op.kind != "pointwise":
+        return 0
+    args = op.schema.args
+    n = sum(a.is_runtime for a in args)
+    if n > 2 or any(a.is_runtime != (i < n) for i, a in enumerate(args)):
+        return 0
+    if any(a.type not in ("Tensor", "Operand") or a.optional for a in args[:n]):
+        return 0
+    return 0 if any(a.default is REQUIRED for a in args[n:]) else n
+
+
+def op_source(op: Op) -> list[str]:
+    """The functions of one operator: plain, and in place."""
+    name = safe(op.name)
+    args = op.schema.args
+    packed = ", ".join(a.name for a in args) + ("," if len(args) == 1 else "")
+    lines = [f'_op_{name} = OPS["{op.name}"]']
+    n = fast_arity(op)
+    if n:
+        lines.append(f"_fast_{name} = {'unary' if n == 1 else 'binary'}(_op_{name})")
+    lines += ["", "", f"def {name}({op.schema.python_signature(out=op.out)}) -> Any:"]
+    if n:
+        # `is` on small ints and None: a default that was not overridden.
+        at_default = [f"{a.name} == {a.default!r}" for a in args[n:]]
+        tests = " and ".join((["out is None"] if op.out else []) + at_default)
+        go = f"return _fast_{name}({', '.join(a.name for a in args[:n])})"
+        lines += [f"    if {tests}:", f"        {go}"] if tests else [f"    {go}"]
+        if at_default:
+            if op.out:
+                lines.append("    if out is None:")
+            pad = "        " if op.out else "    "
+            lines.append(f"{pad}return call(_op_{name}, ({packed}))")
+    elif op.out:
+        lines += ["    if out is None:", f"        return call(_op_{name}, ({packed}))"]
+    else:
+        lines.append(f"    return call(_op_{name}, ({packed}))")
+    if op.out:
+        lines.append(f"    return call_out(_op_{name}, ({packed}), out)")
+    if op.has_inplace and op.kind != "view":
+        lines += ["", "", f"def {name}_({op.schema.python_signature()}) -> Any:"]
+        lines.append(f"    return call_inplace(_op_{name}, ({packed}))")
+    return [*lines, "", ""]
+
+
+def _arguments(sig: inspect.Signature) -> tuple[str, str]:
+    """Parameter list without annotations, and the call that passes it on."""
+    params, passed, star = [], [], False
+    for p in sig.parameters.values():
+        if p.kind is p.VAR_POSITIONAL:
+            params.append(f"*{p.name}")
+            passed.append(f"*{p.name}")
+            star = True
+            continue
+        if p.kind is p.VAR_KEYWORD:
+            params.append(f"**{p.name}")
+            passed.append(f"**{p.name}")
+            continue
+        if p.kind is p.KEYWORD_ONLY and not star:
+            params.append("*")
+            star = True
+        params.append(p.name if p.default is p.empty else f"{p.name}={p.default!r}")
+        passed.append(f"{p.name}={p.name}" if p.kind is p.KEYWORD_ONLY else p.name)
+    return ", ".join(params) + ("" if star else ", *"), ", ".join(passed)
+
+
+def composite_source(key: str, c: Composite) -> list[str]:
+    """`out=` and in-place forms of a composite; its plain form is the function itself."""
+    name = safe(key)
+    sig = inspect.signature(c.fn)
+    lines: list[str] = []
+    if c.out or c.has_inplace:
+        lines.append(f'_c_{name} = COMPOSITES["{key}"].fn')
+    params, passed = _arguments(sig)
+    if c.out:
+        lines += ["", "", f"def {name}({params}, out=None) -> Any:", "    if out is None:"]
+        lines.append(f"        return _c_{name}({passed})")
+        first = passed.replace("*", "", 1).split(",")[0]
+        lines.append(
+            f'    return composite_out("{c.name}", lambda: _c_{name}({passed}), ({first},), out)'
+        )
+    if c.has_inplace:
+        first, _, rest = passed.partition(",")
+        kept = params.removesuffix(", *")
+        lines += ["", "", f"def {name}_({kept}) -> Any:"]
+        lines.append(
+            f'    return composite_inplace("{c.name}", {first}, lambda x: _c_{name}(x{"," if rest else ""}{rest}))'
+        )
+    return [*lines, "", ""] if lines else []
+
+
+def functions_source() -> str:
+    """The whole of `_functions.py`."""
+    lines: list[str] = []
+    for op in OPS.values():
+        if not op.name.startswith("_"):
+            lines += op_source(op)
+    for key, c in COMPOSITES.items():
+        lines += composite_source(key, c)
+    return HEADER + "\n".join(lines).rstrip() + "\n"
+
+
+def main() -> None:
+    """Write the generated files."""
+    folder = Path(__file__).parent
+    (folder / "_functions.py").write_text(functions_source())
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,97 @@
+"""Devices: a type and an index. Knows no backend."""
+
+from __future__ import annotations
+
+from typing import Any
+
+KNOWN = ("cpu", "cuda", "meta", "remote")
+
+
+class device:  # noqa: N801
+    """Where a tensor's memory lives.
+
+    >>> votive.device("cuda", 1)
+    device(type='cuda', index=1)
+    """
+
+    __slots__ = ("index", "type")
+    _interned: dict[tuple[str, int | None], device] = {}
+    type: str
+    index: int | None
+
+    def __new__(cls, type: Any = "cpu", index: int | None = None) -> device:
+        if isinstance(type, device):
+            if index is not None:
+                raise RuntimeError("device: an index cannot be given together with a device.")
+            return type
+        if isinstance(type, int) and not isinstance(type, bool):
+            type, index = "cuda", type
+        if not isinstance(type, str):
+            raise TypeError(f"device: expected a string or an index, got {type!r}.")
+        kind, _, number = type.partition(":")
+        if number or ":" in type:
+            if index is not None:
+                raise RuntimeError(f"device: the index is given twice, in {type!r} and {index}.")
+            if not number.isdigit():
+                raise RuntimeError(f"device: invalid device string {type!r}; write 'cuda:0'.")
+            index = int(number)
+        if kind not in KNOWN:
+            raise RuntimeError(f"device: unknown type {kind!r}; known: {', '.join(KNOWN)}.")
+        if index is not None and index < 0:
+            raise RuntimeError(f"device: the index must not be negative, got {index}.")
+        key = (kind, index)
+        found = cls._interned.get(key)
+        if found is None:
+            found = object.__new__(cls)
+            found.type, found.index = kind, index
+            cls._interned[key] = found
+        return found
+
+    def __repr__(self) -> str:
+        if self.index is None:
+            return f"device(type={self.type!r})"
+        return f"device(type={self.type!r}, index={self.index})"
+
+    def __str__(self) -> str:
+        return self.type if self.index is None else f"{self.type}:{self.index}"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (device, (self.type, self.index))
+
+    def __enter__(self) -> device:
+        _stack.append(self)
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        _stack.pop()
+
+
+cpu = device("cpu")
+meta = device("meta")
+_stack: list[device] = []
+_default: device = cpu
+
+
+def get_default_device() -> device:
+    """The device new tensors are made on.
+
+    >>> votive.get_default_device()
+    device(type='cpu')
+    """
+    return _stack[-1] if _stack else _default
+
+
+def set_default_device(dev: Any) -> None:
+    """Change the device new tensors are made on; None goes back to the CPU.
+
+    >>> votive.set_default_device("cpu")
+    """
+    global _default
+    _default = cpu if dev is None else device(dev)
+
+
+def resolve(dev: Any) -> device:
+    """The device meant by an optional `device=` argument."""
+    if dev is None:
+        return _stack[-1] if _stack else _default
+    return dev if dev.__class__ is device else device(dev)

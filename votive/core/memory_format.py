@@ -1,0 +1,24 @@
+"""Memory formats: how dimensions are ordered in memory. Pure names; no tensors."""
+
+from __future__ import annotations
+
+
+class memory_format:  # noqa: N801
+    """An order of dimensions in memory, such as `votive.channels_last`."""
+
+    __slots__ = ("name",)
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __repr__(self) -> str:
+        return f"votive.{self.name}"
+
+    def __reduce__(self) -> str:
+        return self.name
+
+
+contiguous_format = memory_format("contiguous_format")
+preserve_format = memory_format("preserve_format")
+channels_last = memory_format("channels_last")
+channels_last_3d = memory_format("channels_last_3d")

@@ -1,0 +1,202 @@
+"""Blocks of memory, and the caching allocator of the CPU. Knows bytes, not tensors.
+
+Fresh pages are what makes large elementwise work slow: the kernel zeroes each page on first touch. So
+blocks go back to a free list and are handed out again. A block is reused only when nobody else can see
+it: NumPy views keep their owner alive, so the owner's reference count tells.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+from typing import Any
+
+import numpy as np
+
+ALIGNMENT = 64
+# Below this size malloc is as fast as a free list and touches no fresh pages.
+SMALL = 1024
+_MIN_CLASS = 4096
+
+
+class Storage:
+    """One block of device memory with a version that counts in-place writes."""
+
+    # Plain attributes with class defaults: making a storage must set as little as possible.
+    version = 0
+    owned = True
+    device_type = "cpu"
+    memory: Any
+
+    def __init__(self, memory: Any) -> None:
+        self.memory = memory
+
+    @property
+    def nbytes(self) -> int:
+        return int(self.memory.nbytes)
+
+    def bytes_view(self) -> np.ndarray[Any, Any]:
+        """The whole block as bytes."""
+        m = self.memory
+        if m.dtype == np.uint8 and m.ndim == 1:
+            return m  # type: ignore[no-any-return]
+        return np.ndarray((m.nbytes,), np.uint8, m)
+
+    def data_ptr(self) -> int:
+        return int(self.memory.__array_interface__["data"][0])
+
+
+class CachedStorage(Storage):
+    """A storage whose block returns to the allocator when the last tensor lets go of it."""
+
+    def __del__(self) -> None:
+        # The interpreter may be shutting down, when globals are already gone.
+        if _release is not None:
+            _release(self.memory)
+
+
+def size_class(nbytes: int) -> int:
+    """Round up so that blocks can be reused: steps of an eighth of a power of two."""
+    if nbytes <= _MIN_CLASS:
+        return max(ALIGNMENT, (nbytes + 511) // 512 * 512)
+    step = 1 << (nbytes.bit_length() - 4)
+    return (nbytes + step - 1) // step * step
+
+
+class Allocator:
+    """Free lists of aligned blocks by size class, with statistics."""
+
+    def __init__(self) -> None:
+        self.free: dict[int, list[np.ndarray[Any, Any]]] = {}
+        self.lock = threading.Lock()
+        self.allocated = 0
+        self.peak = 0
+        self.cached = 0
+        self.hits = 0
+        self.misses = 0
+        self.limit: int | None = None
+
+    def block(self, nbytes: int) -> np.ndarray[Any, Any]:
+        """An aligned block of at least `nbytes` bytes with arbitrary content."""
+        size = size_class(nbytes)
+        found = None
+        with self.lock:
+            stack = self.free.get(size)
+            if stack:
+                found = stack.pop()
+                self.cached -= size
+                self.hits += 1
+            self.allocated += size
+            if self.allocated > self.peak:
+                self.peak = self.allocated
+        if found is not None:
+            return found
+        self.misses += 1
+        try:
+            raw = np.empty(size + ALIGNMENT, np.uint8)
+        except MemoryError:
+            self.empty_cache()
+            try:
+                raw = np.empty(size + ALIGNMENT, np.uint8)
+            except MemoryError:
+                with self.lock:
+                    self.allocated -= size
+                raise MemoryError(
+                    f"cpu: out of memory asking for {nbytes:,} bytes; votive holds "
+                    f"{self.allocated:,} bytes in tensors and nothing in its cache."
+                ) from None
+        start = -raw.__array_interface__["data"][0] % ALIGNMENT
+        return raw[start : start + size]
+
+    def release(self, block: np.ndarray[Any, Any]) -> None:
+        """Take a block back; drop it when somebody still sees it or the cache is full."""
+        size = block.nbytes
+        raw = block.base
+        # References to the raw owner: block.base, the local, the argument. Any view adds one.
+        reusable = sys.getrefcount(raw) <= _RAW_REFS and sys.getrefcount(block) <= _BLOCK_REFS
+        with self.lock:
+            self.allocated -= size
+            if reusable and (self.limit is None or self.cached + size <= self.limit):
+                self.free.setdefault(size, []).append(block)
+                self.cached += size
+
+    def empty_cache(self) -> None:
+        """Give every cached block back to the system."""
+        with self.lock:
+            self.free.clear()
+            self.cached = 0
+
+    def stats(self) -> dict[str, int]:
+        """Counts of bytes in use, at peak, and cached, and how often the cache served."""
+        return {
+            "allocated_bytes": self.allocated,
+            "peak_bytes": self.peak,
+            "cached_bytes": self.cached,
+            "hits": self.hits,
+            "misses": self.misses,
+        }
+
+    def reset_peak(self) -> None:
+        self.peak = self.allocated
+
+
+cpu_allocator = Allocator()
+
+
+def _calibrate() -> tuple[int, int]:
+    """What the two reference counts read inside `release` when nobody else holds the block."""
+    seen: list[int] = []
+
+    class Probe(Allocator):
+        def release(self, block: np.ndarray[Any, Any]) -> None:
+            size = block.nbytes
+            raw = block.base
+            seen.append(sys.getrefcount(raw) + 0 * size)
+            seen.append(sys.getrefcount(block))
+
+    probe = Probe()
+
+    class Holder:
+        memory: Any
+
+        def __del__(self) -> None:
+            probe.release(self.memory)
+
+    h = Holder()
+    h.memory = probe.block(8192)
+    del h
+    return seen[0], seen[1]
+
+
+_RAW_REFS, _BLOCK_REFS = _calibrate()
+_release: Any = cpu_allocator.release
+
+
+def new_cpu(nbytes: int) -> Storage:
+    """A storage of `nbytes` bytes on the CPU with arbitrary content."""
+    if nbytes < SMALL:
+        return Storage(np.empty(nbytes, np.uint8))
+    return CachedStorage(cpu_allocator.block(nbytes))
+
+
+class _Foreign:
+    """Lets NumPy see a range of somebody else's memory and keeps its owner alive."""
+
+    def __init__(self, address: int, nbytes: int, readonly: bool, owner: Any) -> None:
+        self.owner = owner
+        self.__array_interface__ = {
+            "version": 3, "data": (address, readonly), "shape": (nbytes,), "typestr": "|u1",
+        }  # fmt: skip
+
+
+def wrap_array(array: np.ndarray[Any, Any]) -> tuple[Storage, int]:
+    """A storage over the memory of a NumPy array, and the byte offset of its first element."""
+    if array.size == 0:
+        return Storage(np.empty(0, np.uint8)), 0
+    if array.flags.c_contiguous:
+        s = Storage(array)
+        return s, 0
+    low, high = np.lib.array_utils.byte_bounds(array)
+    first = array.__array_interface__["data"][0]
+    owner = _Foreign(low, high - low, not array.flags.writeable, array)
+    return Storage(np.asarray(owner)), first - low

@@ -1,0 +1,206 @@
+"""Expressions as text: readable, NumPy, C++ and Triton. Knows no backend; it only writes source."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from typing import Any
+
+from .expr import Expr, walk
+
+_INFIX = {
+    "add": (" + ", 4), "sub": (" - ", 4), "mul": (" * ", 5), "div": (" / ", 5),
+    "remainder": (" % ", 5), "floor_divide": (" // ", 5),
+    "lt": (" < ", 2), "le": (" <= ", 2), "gt": (" > ", 2), "ge": (" >= ", 2),
+    "eq": (" == ", 2), "ne": (" != ", 2),
+    "logical_and": (" and ", 1), "logical_or": (" or ", 0),
+    "bitwise_and": (" & ", 3), "bitwise_or": (" | ", 3), "bitwise_xor": (" ^ ", 3),
+}  # fmt: skip
+
+_NAMED = {
+    math.sqrt(0.5): "sqrt(1/2)", math.sqrt(2 / math.pi): "sqrt(2/pi)", math.pi: "pi",
+    2 / math.sqrt(math.pi): "2/sqrt(pi)", math.sqrt(math.pi): "sqrt(pi)", math.log(2): "ln(2)",
+    math.log(10): "ln(10)", math.sqrt(math.pi) / 2: "sqrt(pi)/2",
+}  # fmt: skip
+
+
+def _number(v: Any) -> str:
+    if isinstance(v, float):
+        if v in _NAMED:
+            return _NAMED[v]
+        if v == int(v) if math.isfinite(v) and abs(v) < 1e6 else False:
+            return str(int(v))
+        return f"{v:.6g}"
+    return str(v)
+
+
+def to_text(root: Expr) -> str:
+    """A formula as a person would write it."""
+
+    def show(e: Expr, outer: int) -> str:
+        if e.op == "const":
+            s, level = _number(e.value), 9
+            if s.startswith("-") or "/" in s:
+                level = 4
+        elif e.op == "var":
+            return str(e.value)
+        elif e.op == "neg":
+            s, level = "-" + show(e.args[0], 6), 4
+        elif e.op == "mul" and e.args[0] is e.args[1]:
+            s, level = show(e.args[0], 8) + "^2", 7
+        elif e.op == "pow":
+            s, level = show(e.args[0], 8) + "^" + show(e.args[1], 8), 7
+        elif e.op in _INFIX:
+            sign, level = _INFIX[e.op]
+            s = show(e.args[0], level) + sign + show(e.args[1], level + 1)
+        else:
+            return f"{e.op}({', '.join(show(a, 0) for a in e.args)})"
+        return f"({s})" if level < outer else s
+
+    return show(root, 0)
+
+
+def _assignments(root: Expr) -> tuple[list[tuple[str, Expr]], dict[int, str]]:
+    """Nodes that get a name of their own: those used more than once."""
+    uses: Counter[int] = Counter()
+    for e in walk(root):
+        uses.update(a.id for a in e.args)
+    steps: list[tuple[str, Expr]] = []
+    names: dict[int, str] = {}
+    for e in walk(root):
+        if e.args and uses[e.id] > 1:
+            names[e.id] = f"t{len(steps)}"
+            steps.append((names[e.id], e))
+    return steps, names
+
+
+def _render(e: Expr, names: dict[int, str], leaf: Any, call: Any, skip: int | None = None) -> str:
+    if e.id in names and e.id != skip:
+        return names[e.id]
+    if not e.args:
+        return str(leaf(e))
+    return str(call(e, [_render(a, names, leaf, call) for a in e.args]))
+
+
+def _python_leaf(e: Expr) -> str:
+    if e.op == "var":
+        return str(e.value)
+    v = e.value
+    if isinstance(v, float) and not math.isfinite(v):
+        return "nan" if math.isnan(v) else ("inf" if v > 0 else "-inf")
+    return repr(v)
+
+
+def to_numpy(root: Expr, name: str, params: list[str]) -> str:
+    """Source of a Python function whose primitives are looked up by name where it is compiled."""
+    steps, names = _assignments(root)
+
+    def call(e: Expr, args: list[str]) -> str:
+        return f"{e.op}({', '.join(args)})"
+
+    lines = [f"def {name}({', '.join(params)}):"]
+    for n, e in steps:
+        lines.append(f"    {n} = {_render(e, names, _python_leaf, call, skip=e.id)}")
+    lines.append(f"    return {_render(root, names, _python_leaf, call)}")
+    return "\n".join(lines) + "\n"
+
+
+_C_INFIX = {
+    "add": "+", "sub": "-", "mul": "*", "div": "/", "lt": "<", "le": "<=", "gt": ">", "ge": ">=",
+    "eq": "==", "ne": "!=", "logical_and": "&&", "logical_or": "||", "bitwise_and": "&",
+    "bitwise_or": "|", "bitwise_xor": "^", "bitwise_left_shift": "<<", "bitwise_right_shift": ">>",
+    "logical_xor": "!=",
+}  # fmt: skip
+_C_STD = {
+    "exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sin", "cos", "tan", "asin", "acos",
+    "atan", "sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "sqrt", "floor", "ceil", "trunc",
+    "erf", "erfc", "pow", "atan2", "hypot", "copysign", "fmod", "abs", "lgamma", "nextafter",
+    "isnan", "isinf", "isfinite", "signbit", "fmax", "fmin",
+}  # fmt: skip
+
+
+def to_cpp(root: Expr, name: str, params: list[str]) -> str:
+    """Source of a C++ function template over the compute type; `vt::` holds what std lacks."""
+    steps, names = _assignments(root)
+
+    def leaf(e: Expr) -> str:
+        if e.op == "var":
+            return str(e.value)
+        v = e.value
+        if isinstance(v, bool):
+            return "true" if v else "false"
+        if isinstance(v, complex):
+            return f"T({v.real!r}, {v.imag!r})"
+        if math.isnan(v):
+            return "std::numeric_limits<T>::quiet_NaN()"
+        if math.isinf(v):
+            return ("-" if v < 0 else "") + "std::numeric_limits<T>::infinity()"
+        return f"T({v!r})"
+
+    def call(e: Expr, args: list[str]) -> str:
+        if e.op == "where":
+            return f"({args[0]} ? {args[1]} : {args[2]})"
+        if e.op == "neg":
+            return f"(-{args[0]})"
+        if e.op == "logical_not":
+            return f"(!{args[0]})"
+        if e.op == "bitwise_not":
+            return f"(~{args[0]})"
+        if e.op in _C_INFIX:
+            return f"({args[0]} {_C_INFIX[e.op]} {args[1]})"
+        space = "std" if e.op in _C_STD else "vt"
+        return f"{space}::{e.op}({', '.join(args)})"
+
+    lines = ["template <class T>", f"inline auto {name}({', '.join('T ' + p for p in params)}) {{"]
+    for n, e in steps:
+        lines.append(f"  const auto {n} = {_render(e, names, leaf, call, skip=e.id)};")
+    lines.append(f"  return {_render(root, names, leaf, call)};")
+    lines.append("}")
+    return "\n".join(lines) + "\n"
+
+
+_TL_MATH = {
+    "exp": "tl.exp", "exp2": "tl.exp2", "log": "tl.log", "log2": "tl.log2", "sin": "tl.sin",
+    "cos": "tl.cos", "sqrt": "tl.sqrt", "rsqrt": "tl.rsqrt", "erf": "tl.erf", "abs": "tl.abs",
+    "floor": "tl.floor", "ceil": "tl.ceil", "sigmoid": "tl.sigmoid",
+    "maximum": "tl.maximum", "minimum": "tl.minimum",
+}  # fmt: skip
+_TL_KEEPS_NAN = {"maximum", "minimum"}
+
+
+def to_triton(root: Expr, name: str, params: list[str]) -> str:
+    """Source of a Triton device function on blocks; `libdevice` supplies what `tl` lacks."""
+    steps, names = _assignments(root)
+
+    def leaf(e: Expr) -> str:
+        if e.op == "const" and isinstance(e.value, float) and not math.isfinite(e.value):
+            return f"float('{e.value}')"
+        return _python_leaf(e)
+
+    def call(e: Expr, args: list[str]) -> str:
+        if e.op == "where":
+            return f"tl.where({', '.join(args)})"
+        if e.op == "neg":
+            return f"(-{args[0]})"
+        if e.op == "square":
+            return f"({args[0]} * {args[0]})"
+        if e.op == "reciprocal":
+            return f"(1.0 / {args[0]})"
+        if e.op in ("logical_not", "bitwise_not"):
+            return f"(~{args[0]})"
+        infix = {"logical_and": "&", "logical_or": "|", "logical_xor": "^"}.get(
+            e.op, _C_INFIX.get(e.op)
+        )
+        if infix:
+            return f"({args[0]} {infix} {args[1]})"
+        if e.op in _TL_KEEPS_NAN:
+            return f"{_TL_MATH[e.op]}({', '.join(args)}, propagate_nan=tl.PropagateNan.ALL)"
+        if e.op in _TL_MATH:
+            return f"{_TL_MATH[e.op]}({', '.join(args)})"
+        return f"libdevice.{e.op}({', '.join(args)})"
+
+    lines = ["@triton.jit", f"def {name}({', '.join(params)}):"]
+    for n, e in steps:
+        lines.append(f"    {n} = {_render(e, names, leaf, call, skip=e.id)}")
+    lines.append(f"    return {_render(root, names, leaf, call)}")
+    return "\n".join(lines) + "\n"

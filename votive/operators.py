@@ -1,0 +1,74 @@
+"""Python's operators on tensors: `+ @ // % ** & | ^ ~ << >>`, comparisons, reflected and in place."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .dispatch import binary, call_inplace
+from .ops.registry import OPS, F
+
+_OPERANDS = (int, float, bool, complex, np.number, np.bool_)
+
+ELEMENTWISE = {
+    "add": "add", "sub": "sub", "mul": "mul", "truediv": "div", "floordiv": "floor_divide",
+    "mod": "remainder", "and": "bitwise_and", "or": "bitwise_or", "xor": "bitwise_xor",
+    "lshift": "bitwise_left_shift", "rshift": "bitwise_right_shift",
+}  # fmt: skip
+COMPARE = ("eq", "ne", "lt", "le", "gt", "ge")
+
+
+def _known(other: Any) -> bool:
+    return hasattr(other, "_spec") or isinstance(other, _OPERANDS)
+
+
+def _function(name: str) -> Any:
+    """The short path of an elementwise operator, else the composite of that name."""
+    if name in OPS and all(a.type == "Operand" for a in OPS[name].schema.args[:2]):
+        return binary(OPS[name], operator=True)
+
+    def general(a: Any, b: Any) -> Any:
+        if not (_known(a) and _known(b)):
+            return NotImplemented
+        return getattr(F, name)(a, b)
+
+    return general
+
+
+def _reflected(function: Any) -> Any:
+    return lambda self, other: function(other, self)
+
+
+def _inplace(name: str) -> Any:
+    if name in OPS:
+        op = OPS[name]
+        rest = tuple(a.default for a in op.schema.args[2:])
+
+        def write(self: Any, other: Any) -> Any:
+            return call_inplace(op, (self, other, *rest)) if _known(other) else NotImplemented
+
+        return write
+
+    def method(self: Any, other: Any) -> Any:
+        return getattr(self, name + "_")(other) if _known(other) else NotImplemented
+
+    return method
+
+
+def install(tensor: Any) -> None:
+    """Bind the operators to Tensor."""
+    for python, name in {**ELEMENTWISE, "pow": "pow"}.items():
+        function = _function(name)
+        setattr(tensor, f"__{python}__", function)
+        setattr(tensor, f"__r{python}__", _reflected(function))
+        setattr(tensor, f"__i{python}__", _inplace(name))
+    for name in COMPARE:
+        setattr(tensor, f"__{name}__", _function(name))
+    tensor.__matmul__ = lambda a, b: F.matmul(a, b) if hasattr(b, "_spec") else NotImplemented
+    tensor.__rmatmul__ = lambda a, b: F.matmul(b, a) if hasattr(b, "_spec") else NotImplemented
+    tensor.__neg__ = lambda a: F.neg(a)
+    tensor.__pos__ = lambda a: F.positive(a)
+    tensor.__abs__ = lambda a: F.abs(a)
+    tensor.__invert__ = lambda a: F.bitwise_not(a)
+    tensor.__round__ = lambda a, n=0: F.round(a, decimals=n)

@@ -1,0 +1,234 @@
+"""What an operator is, and the table of all of them. Knows how operators are declared, not how they run.
+
+Three ways to declare one:
+  pointwise("gelu(Tensor input)", lambda x: ..., doc=...)     a formula; the rest is derived
+  structured("cumsum(Tensor input, int dim)", infer=..., grad=..., doc=...)     has its own kernel
+  @composite                                                  Python over other operators
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+from ..formula import Expr, Formula, var
+from .schema import Schema, parse
+
+Rule = Callable[..., Any]
+
+OPS: dict[str, Op] = {}
+COMPOSITES: dict[str, Composite] = {}
+
+
+class Op:
+    """One operator with a kernel: schema, shape and dtype rule, gradient, and where it appears."""
+
+    def __init__(
+        self,
+        schema: str,
+        *,
+        kind: str,
+        infer: Rule | None = None,
+        canon: Rule | None = None,
+        grad: dict[str, Rule] | Rule | None = None,
+        doc: str = "",
+        namespaces: tuple[str, ...] = ("",),
+        method: bool = True,
+        inplace: bool = False,
+        out: bool = True,
+        aliases: tuple[str, ...] = (),
+        also: tuple[str, ...] = (),
+        differentiable: bool = True,
+        n_out: int = 1,
+        result: str | None = None,
+        register: bool = True,
+        mutates: bool = False,
+    ) -> None:
+        self.schema: Schema = parse(schema)
+        self.name = self.schema.name
+        self.kind = kind
+        self.infer = infer
+        self.canon = canon
+        self.grad = grad
+        self.doc = inspect.cleandoc(doc)
+        self.namespaces = namespaces
+        self.method = method
+        self.has_inplace = inplace
+        self.out = out
+        self.aliases = aliases
+        self.also = also
+        self.differentiable = differentiable
+        self.n_out = n_out
+        self.result = result
+        self.mutates = mutates
+        self.plans: dict[Any, Any] = {}
+        self.fast_plans: list[dict[Any, Any]] = []
+        self.defined_at = _caller()
+        self.builder: Callable[..., Expr] | None = None
+        self.grad_builders: dict[str, Callable[..., Expr]] = {}
+        self.dtype_rule: Any = "promote"
+        self.allow = "bifc"
+        self._formulas: dict[tuple[Any, ...], Formula] = {}
+        if register:
+            if self.name in OPS:
+                raise ValueError(f"operator {self.name!r} is declared twice.")
+            OPS[self.name] = self
+
+    # Set by the dispatcher, which lies above this layer.
+    call: Callable[..., Any]
+    inplace: Any
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return Op.call(self, self.bind(args, kwargs))
+
+    def bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
+        """Arguments in schema order with defaults filled in."""
+        if not kwargs and len(args) == len(self.schema.args):
+            return args
+        from .schema import REQUIRED
+
+        values = list(args)
+        if len(values) > len(self.schema.args):
+            raise TypeError(
+                f"{self.name}: takes {len(self.schema.args)} arguments, got {len(values)}."
+            )
+        for a in self.schema.args[len(values) :]:
+            value = kwargs.pop(a.name, a.default)
+            if value is REQUIRED:
+                raise TypeError(f"{self.name}: missing argument {a.name!r}.")
+            values.append(value)
+        if kwargs:
+            raise TypeError(f"{self.name}: unexpected argument {next(iter(kwargs))!r}.")
+        return tuple(values)
+
+    def forget(self) -> None:
+        """Drop every plan."""
+        self.plans.clear()
+        for plans in self.fast_plans:
+            plans.clear()
+
+    def formula(self, static: tuple[Any, ...]) -> Formula:
+        """The formula for given static arguments (in schema order, runtime ones left out)."""
+        key = tuple((type(s), s) for s in static)
+        found = self._formulas.get(key)
+        if found is None:
+            assert self.builder is not None
+            given = iter(static)
+            operands = [var(a.name) if a.is_runtime else next(given) for a in self.schema.args]
+            body = self.builder(*operands)
+            names = self.schema.runtime_names
+            found = Formula(self.name, names, body)
+            for by, build in self.grad_builders.items():
+                found.grads[by] = build(var(found.incoming), *operands, var(found.result))
+            self._formulas[key] = found
+        return found
+
+    def __repr__(self) -> str:
+        return f"<op {self.schema}>"
+
+
+def formula_op(formula: Formula) -> Op:
+    """An unregistered operator that evaluates a formula; derived gradients and `fuse` use it."""
+    args = ", ".join(f"Operand {p}" for p in formula.params)
+    op = Op(f"{formula.name}({args})", kind="pointwise", register=False)
+    op._formulas[()] = formula
+    return op
+
+
+class Composite:
+    """A public function written with other operators."""
+
+    def __init__(self, fn: Callable[..., Any], name: str, **options: Any) -> None:
+        self.fn = fn
+        self.name = name
+        self.doc = inspect.cleandoc(fn.__doc__ or "")
+        self.namespaces: tuple[str, ...] = options.pop("namespaces", ("",))
+        self.method: bool = options.pop("method", True)
+        self.has_inplace: bool = options.pop("inplace", False)
+        self.out: bool = options.pop("out", False)
+        self.aliases: tuple[str, ...] = options.pop("aliases", ())
+        self.also: tuple[str, ...] = options.pop("also", ())
+        self.defined_at = (inspect.getsourcefile(fn) or "?", fn.__code__.co_firstlineno)
+        if options:
+            raise TypeError(f"composite {name}: unknown options {sorted(options)}.")
+
+
+def _caller() -> tuple[str, int]:
+    frame = inspect.currentframe()
+    while frame is not None and frame.f_code.co_filename == __file__:
+        frame = frame.f_back
+    return (frame.f_code.co_filename, frame.f_lineno) if frame else ("?", 0)
+
+
+def pointwise(
+    schema: str,
+    formula: Callable[..., Expr],
+    *,
+    doc: str,
+    dtypes: Any = "promote",
+    allow: str = "bifc",
+    grad: dict[str, Callable[..., Expr]] | None = None,
+    inplace: bool = True,
+    **options: Any,
+) -> Op:
+    """Declare an elementwise operator by its formula.
+
+    `dtypes`: "promote", "float" (integers become the default float), "bool" (a test) or a function
+    (promoted dtype) -> (compute dtype, result dtype). `allow`: kinds accepted, of b, i, f, c.
+    """
+    op = Op(schema, kind="pointwise", doc=doc, inplace=inplace, **options)
+    op.builder = formula
+    op.grad_builders = grad or {}
+    op.dtype_rule = dtypes
+    op.allow = allow
+    if dtypes == "bool":
+        op.differentiable = False
+    return op
+
+
+def structured(schema: str, *, infer: Rule, doc: str = "", **options: Any) -> Op:
+    """Declare an operator with a kernel of its own.
+
+    `infer` gets the arguments in schema order with tensors replaced by Specs and returns the Spec of
+    the result, a tuple of Specs, or None when the shape depends on the data.
+    """
+    return Op(schema, kind="structured", infer=infer, doc=doc, **options)
+
+
+def view(schema: str, *, infer: Rule, doc: str = "", **options: Any) -> Op:
+    """Declare an operator whose result shares memory: `infer` returns (Spec, offset change)."""
+    options.setdefault("out", False)
+    return Op(schema, kind="view", infer=infer, doc=doc, **options)
+
+
+def composite(
+    fn: Callable[..., Any] | None = None, *, name: str | None = None, **options: Any
+) -> Any:
+    """Declare a public function written with other operators."""
+
+    def register(fn: Callable[..., Any]) -> Callable[..., Any]:
+        c = Composite(fn, name or fn.__name__, **options)
+        space = c.namespaces[0] if c.namespaces else ""
+        key = f"{space}.{c.name}" if space else c.name
+        if key in COMPOSITES or key in OPS:
+            raise ValueError(f"operator {key!r} is declared twice.")
+        COMPOSITES[key] = c
+        return fn
+
+    return register if fn is None else register(fn)
+
+
+class _Surface:
+    """Every operator as an attribute, for gradients and composites: `F.where(c, a, b)`."""
+
+    def __getattr__(self, name: str) -> Any:
+        c = COMPOSITES.get(name)
+        if c is None and name not in OPS:
+            raise AttributeError(f"no operator named {name!r}")
+        found = OPS[name] if c is None else c.fn
+        setattr(self, name, found)
+        return found
+
+
+F: Any = _Surface()

@@ -1,0 +1,89 @@
+"""Hangs the operators onto the package, its namespaces and Tensor. Knows names only."""
+
+from __future__ import annotations
+
+import sys
+import types
+from collections.abc import Callable
+from typing import Any
+
+from . import dispatch
+from .core.mode import mode
+from .ops.registry import COMPOSITES, OPS, F
+
+
+def composite_out(name: str, run: Callable[[], Any], first: Any, out: Any) -> Any:
+    """`out=` of a composite: compute without a graph, then write."""
+    dispatch.refuse_grad(name, [v for v in first if hasattr(v, "_rg")], out)
+    saved, mode.grad = mode.grad, False
+    try:
+        result = run()
+    finally:
+        mode.grad = saved
+    return dispatch.write_out(name, result, out)
+
+
+def composite_inplace(name: str, x: Any, run: Callable[[Any], Any]) -> Any:
+    """In-place form of a composite: compute from x, then write over it."""
+    tracked = mode.grad and x._rg
+    dispatch.check_writable(name + "_", x, tracked)
+    # Backward may need the old value of x, so the graph holds a copy instead.
+    result = run(dispatch._copy_of(x) if tracked else x)
+    if not dispatch.can_cast(result._spec.dtype, x._spec.dtype):
+        raise dispatch.DtypeError(
+            f"{name}_: result type {result._spec.dtype} can't be cast to {x._spec.dtype}."
+        )
+    if result._spec.shape != x._spec.shape:
+        raise dispatch.ShapeError(
+            f"{name}_: the tensor's shape {x._spec.shape} doesn't match the result's "
+            f"{result._spec.shape}."
+        )
+    return F.copy_(x, result)
+
+
+def namespace(root: Any, path: str) -> Any:
+    """The module `root.path`, made if it is not there."""
+    here = root
+    name = root.__name__
+    for part in path.split("."):
+        if not part:
+            continue
+        name = f"{name}.{part}"
+        found = getattr(here, part, None)
+        if not isinstance(found, types.ModuleType):
+            found = sys.modules.get(name) or types.ModuleType(name)
+            sys.modules[name] = found
+            setattr(here, part, found)
+        here = found
+    return here
+
+
+def install(root: Any, functions: Any, tensor: type) -> None:
+    """Bind every public function and method."""
+    from .codegen import safe
+
+    for key, item in [*OPS.items(), *COMPOSITES.items()]:
+        name = item.name
+        if name.startswith("_"):
+            continue
+        fn = getattr(functions, safe(key), None) or item.fn  # type: ignore[union-attr]
+        fn.__doc__ = item.doc
+        for space in item.namespaces:
+            where = namespace(root, space)
+            for n in (name, *item.aliases):
+                setattr(where, n, fn)
+        for path in item.also:
+            space, _, n = path.rpartition(".")
+            setattr(namespace(root, space), n, fn)
+        if item.method:
+            for n in (name, *item.aliases):
+                setattr(tensor, n, fn)
+        if item.has_inplace:
+            fn_ = getattr(functions, safe(key) + "_", None)
+            if fn_ is not None:
+                fn_.__doc__ = f"In-place form of `{name}`."
+                for n in (name, *item.aliases):
+                    setattr(tensor, n + "_", fn_)
+                    for space in item.namespaces:
+                        if not hasattr(namespace(root, space), n + "_"):
+                            setattr(namespace(root, space), n + "_", fn_)
