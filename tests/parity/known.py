@@ -1,0 +1,48 @@
+"""What the comparison leaves out, and why. Tables only; test_opinfo.py fails on needless rows."""
+
+from __future__ import annotations
+
+# (operator, mode): why votive differs from torch here. The operator is an OpInfo's name, with
+# ":variant" if it has one; the mode is one of harness.MODES.
+EXCLUDED: dict[tuple[str, str], str] = {}
+
+# Operators whose gradient is defined on constrained inputs (Hermitian, triangular, normalised):
+# compared through OpInfo's gradcheck_wrapper, which projects the input first. For all others the
+# raw gradient has to equal torch's.
+PROJECTED: dict[str, str] = {}
+
+# Memory with undefined content: only dtype, shape and strides mean something.
+UNINITIALISED = frozenset({
+    "empty", "empty_like", "empty_strided", "empty_permuted", "new_empty", "new_empty_strided",
+    "resize_", "resize_as_",
+})  # fmt: skip
+
+# Factorisations unique up to signs or phases: compared after the sample's output_process_fn_grad,
+# which removes that freedom (absolute values, U @ Vh).
+GAUGE = frozenset({"svd", "linalg.svd", "linalg.eig", "linalg.eigh"})
+
+# Operators returning (values, indices) that promise no particular index among equal elements; the
+# number is the position of `dim` after the input.
+TIES = {"topk": 1, "kthvalue": 1, "median": 0, "nanmedian": 0, "mode": 0}
+
+# torch's in-place form silently resizes an input that would have to broadcast.
+GROWS = frozenset({"addbmm"})
+
+# Operators that make no sense outside torch: name pattern -> reason. Listed by `--missing -v` only.
+OUT_OF_SCOPE = {
+    "_[!_]*": "internal",
+    "jiterator_*": "CUDA run-time compiler",
+    "torch.*": "internal overloads",
+    "native_*": "internal overloads",
+    "max_pool2d_with_indices_backward": "internal",
+    "*_copy": "internal, for functionalisation",
+    "unsafe_*": "internal",
+    "grid_sampler_*": "internal overloads of grid_sample",
+    "constant_pad_nd": "internal overload of pad",
+    "sparse.*": "sparse layouts",
+    "to_sparse": "sparse layouts",
+    "masked.*": "torch.masked prototype",
+    "chalf": "complex of halves",
+    "hash_tensor": "internal",
+    "nonzero_static": "compiler support",
+}
