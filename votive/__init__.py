@@ -43,7 +43,18 @@ from .core.memory_format import (
 from .core.promotion import can_cast, promote_types
 from .tensor import Tensor
 from .interchange import as_tensor, from_dlpack, from_numpy  # noqa: I001 - needs Tensor
-from . import autograd
+from . import autograd, utils
+from .autograd import (
+    enable_grad,
+    inference_mode,
+    is_anomaly_check_nan_enabled,
+    is_anomaly_enabled,
+    is_grad_enabled,
+    is_inference_mode_enabled,
+    no_grad,
+    set_grad_enabled,
+)
+from .printing import get_printoptions, printoptions, set_printoptions
 from . import _functions, operators as _operators, surface as _surface
 from ._version import __version__
 

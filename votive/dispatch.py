@@ -7,6 +7,7 @@ Knows neither formulas' content nor devices' internals; autograd and Tensor plug
 from __future__ import annotations
 
 import math
+import threading
 import time
 import warnings
 from collections.abc import Callable
@@ -36,26 +37,21 @@ PLAN_LIMIT = 4096
 class _State:
     """What every call looks at: whether anybody listens, and the classes from the layers above."""
 
-    hooks: bool = False
+    hooks: bool = False  # leave the short paths: somebody observes, or inference mode is on
     observers: tuple[Any, ...] = ()
+    inference: int = 0  # how many threads are in inference mode
     tensor: Any = None
-    record: Callable[..., Any] = staticmethod(lambda *a: None)
-    record_inplace: Callable[..., Any] = staticmethod(lambda *a: None)
+    graph: Any = None
 
 
 state = _State()
 _new = object.__new__
 
 
-def install(
-    tensor: type,
-    record: Callable[..., Any],
-    record_inplace: Callable[..., Any],
-) -> None:
-    """Give the dispatcher its Tensor class and its recorder."""
+def install(tensor: type, graph: Any) -> None:
+    """Give the dispatcher its Tensor class and the module that records calls."""
     state.tensor = tensor
-    _State.record = staticmethod(record)
-    _State.record_inplace = staticmethod(record_inplace)
+    state.graph = graph
     Op.call = staticmethod(call)  # type: ignore[assignment]
     Op.inplace = staticmethod(call_inplace)
 
@@ -349,7 +345,8 @@ def _build_pointwise(op: Op, args: tuple[Any, ...]) -> Plan:
     plan.backend = BACKENDS[dev.type]
     plan.row = None
     plan.compute, plan.into = plan.backend.pointwise(
-        plan.formula, names, roles, plan.out, plan.backend.empty
+        plan.formula, names, roles, [v if isinstance(v, Spec) else None for v in plan.specs],
+        plan.out, plan.backend.empty,
     )
     return plan
 
@@ -479,7 +476,7 @@ def call(op: Op, args: tuple[Any, ...]) -> Any:
         plan = op.plans[op.key(args)]  # type: ignore[attr-defined]
     except (KeyError, TypeError, AttributeError):
         plan, args = prepare(op, args)
-    if state.hooks:
+    if state.observers:
         return _observed(plan, args)
     return execute(plan, args)
 
@@ -516,7 +513,7 @@ def execute(plan: Plan, args: tuple[Any, ...]) -> Any:
         else:
             out = tuple([make(*p) for p in parts])
     if mode.grad and op.differentiable and _any_grad(values):
-        state.record(plan, values, out)
+        state.graph.record(plan, values, out)
     return out
 
 
@@ -535,7 +532,7 @@ def _execute_view(plan: Plan, x: Any) -> Any:
     base._remember_view(out)
     if mode.grad and x._rg:
         if plan.op.differentiable:
-            state.record(plan, (x,), out)
+            state.graph.record(plan, (x,), out)
     elif not mode.grad:
         out._no_grad_view = True
     return out
@@ -548,7 +545,7 @@ def call_inplace(op: Op, args: tuple[Any, ...], any_cast: bool = False) -> Any:
     """Run an operator and write its result into its first argument."""
     x = args[0]
     plan, args = prepare(op, args)
-    if state.hooks:
+    if state.observers:
         return _observed(plan, args, lambda: _write(plan, args, x, any_cast))
     return _write(plan, args, x, any_cast)
 
@@ -571,7 +568,7 @@ def _write(plan: Plan, args: tuple[Any, ...], x: Any, any_cast: bool) -> Any:
         )  # fmt: skip
     # Backward may need the old value of x, which is about to go.
     kept = values
-    if tracked and state.record_inplace.needs_self(plan, values):  # type: ignore[attr-defined]
+    if tracked and state.graph.needs_self(plan, values):
         with_copy = _copy_of(x)
         kept = tuple(with_copy if v is x else v for v in values)
     direct = (
@@ -589,7 +586,7 @@ def _write(plan: Plan, args: tuple[Any, ...], x: Any, any_cast: bool) -> Any:
         plan.backend.copy(x._data, data)
     x._storage.version += 1
     if tracked:
-        state.record_inplace(plan, values, kept, x)
+        state.graph.record_inplace(plan, values, kept, x)
     return x
 
 
@@ -658,7 +655,7 @@ def call_out(op: Op, args: tuple[Any, ...], out: Any) -> Any:
     refuse_grad(op.name, op.values(args), out)  # type: ignore[attr-defined]
     saved, mode.grad = mode.grad, False
     try:
-        result = _observed(plan, args) if state.hooks else execute(plan, args)
+        result = _observed(plan, args) if state.observers else execute(plan, args)
     finally:
         mode.grad = saved
     return write_out(op.name, result, out)
@@ -720,11 +717,13 @@ def unary(op: Op) -> Callable[[Any], Any]:
     plans: dict[Spec, Plan] = {}
     op.fast_plans.append(plans)
     rest = tuple(a.default for a in op.schema.args[1:])
+    new, cls, flags, switches = _new, state.tensor, state, mode
+    differentiable = op.differentiable
 
     def fast(x: Any) -> Any:
         try:
             plan = plans[x._spec]
-            if state.hooks:
+            if flags.hooks:
                 return call(op, (x, *rest))
             st, data = plan.compute(x._data)
         except (KeyError, AttributeError):
@@ -732,12 +731,12 @@ def unary(op: Op) -> Callable[[Any], Any]:
             if len(plans) < PLAN_LIMIT:
                 plans[args[0]._spec] = plan
             return call(op, args)
-        out = _new(state.tensor)
+        out = new(cls)
         out._storage = st
         out._data = data
         out._spec = plan.out
-        if x._rg and mode.grad and op.differentiable:
-            state.record(plan, (x,), out)
+        if x._rg and differentiable and switches.grad:
+            flags.graph.record_one(plan, x, out)
         return out
 
     return fast
@@ -751,14 +750,15 @@ def binary(op: Op, operator: bool = False) -> Callable[[Any, Any], Any]:
     plans: dict[Any, Plan] = {}
     op.fast_plans.append(plans)
     rest = tuple(a.default for a in op.schema.args[2:])
+    new, cls, flags, switches = _new, state.tensor, state, mode
+    differentiable = op.differentiable
 
     def fast(a: Any, b: Any) -> Any:
         try:
             plan = plans[a._spec, b._spec]
-            if state.hooks:
+            if flags.hooks:
                 return call(op, (a, b, *rest))
             st, data = plan.compute(a._data, b._data)
-            tracked = a._rg or b._rg
         except AttributeError:  # a number on one side
             if operator and not (_is_operand(a) and _is_operand(b)):
                 return NotImplemented
@@ -768,12 +768,12 @@ def binary(op: Op, operator: bool = False) -> Callable[[Any, Any], Any]:
             if len(plans) < PLAN_LIMIT:
                 plans[a._spec, b._spec] = plan
             return call(op, args)
-        out = _new(state.tensor)
+        out = new(cls)
         out._storage = st
         out._data = data
         out._spec = plan.out
-        if tracked and mode.grad and op.differentiable:
-            state.record(plan, (a, b), out)
+        if (a._rg or b._rg) and differentiable and switches.grad:
+            flags.graph.record_pair(plan, a, b, out)
         return out
 
     return fast
@@ -836,10 +836,20 @@ class Observer:
 def attach(observer: Any) -> None:
     """Let `observer` see every call from now on."""
     state.observers = (*state.observers, observer)
-    state.hooks = True
+    refresh_hooks()
 
 
 def detach(observer: Any) -> None:
     """Stop an observer."""
     state.observers = tuple(o for o in state.observers if o is not observer)
-    state.hooks = bool(state.observers)
+    refresh_hooks()
+
+
+def refresh_hooks(inference: int = 0) -> None:
+    """Recompute whether calls must leave the short paths."""
+    with _hooks_lock:
+        state.inference += inference
+        state.hooks = bool(state.observers) or state.inference > 0
+
+
+_hooks_lock = threading.Lock()

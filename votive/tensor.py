@@ -280,7 +280,7 @@ class Tensor:
         if self.grad_fn is None:
             return graph._add_hook(self, "_hooks", hook)
         node = self._edge.node
-        if not hasattr(node, "tensor_hooks"):
+        if node.tensor_hooks is None:
             node.tensor_hooks = {}
         table = node.tensor_hooks.setdefault(self._edge.nr, {})
         key = next(graph._hook_ids)
@@ -300,7 +300,7 @@ class Tensor:
         if self.grad_fn is None:
             return
         node = self._edge.node
-        if not hasattr(node, "retained"):
+        if node.retained is None:
             node.retained = {}
         node.retained[self._edge.nr] = weakref.ref(self)
 
@@ -308,7 +308,7 @@ class Tensor:
     def retains_grad(self) -> bool:
         if self._edge is None:
             return False
-        refs = getattr(self._edge.node, "retained", {})
+        refs = self._edge.node.retained or {}
         return self._edge.nr in refs and refs[self._edge.nr]() is self
 
     def detach(self) -> Tensor:
@@ -557,4 +557,4 @@ def _rebuild(
     return out
 
 
-dispatch.install(Tensor, graph.record, graph.record_inplace)
+dispatch.install(Tensor, graph)

@@ -88,12 +88,12 @@ class Task:
             self.finish_leaf(leaf, self.leaf_grads.pop(key))
 
     def step(self, node: BaseNode, grads: list[Any]) -> None:
-        hooks = getattr(node, "tensor_hooks", None)
+        hooks = node.tensor_hooks
         if hooks:
             for nr, table in hooks.items():
                 if grads[nr] is not None:
                     grads[nr] = run_hooks(table, grads[nr])
-        retained = getattr(node, "retained", None)
+        retained = node.retained
         if retained:
             for nr, ref in retained.items():
                 t = ref()
@@ -105,7 +105,7 @@ class Task:
                 self.captures[key] = g
         if self.wanted is not None and id(node) not in self.through:
             return
-        pre = getattr(node, "pre_hooks", None)
+        pre = node.pre_hooks
         if pre:
             for fn in tuple(pre.values()):
                 replaced = fn(tuple(grads))
@@ -113,7 +113,7 @@ class Task:
                     grads = list(replaced if isinstance(replaced, tuple) else (replaced,))
         grads = [_zeros(s) if g is None else g for g, s in zip(grads, node.grad_specs, strict=True)]
         results = node.apply(grads)
-        post = getattr(node, "post_hooks", None)
+        post = node.post_hooks
         if post:
             for fn in tuple(post.values()):
                 replaced = fn(tuple(results), tuple(grads))
@@ -123,12 +123,9 @@ class Task:
             _check_nan(node, results)
         if not self.keep_graph:
             node.release()
-        specs = getattr(node, "input_specs", None)
-        for i, (edge, g) in enumerate(zip(node.edges, results, strict=True)):
-            if edge is None or g is None:
-                continue
-            g = fit(g, _edge_spec(edge) if specs is None else specs[i])
-            self.send(edge, g)
+        for edge, g in zip(node.edges, results, strict=True):
+            if edge is not None and g is not None:
+                self.send(edge, fit(g, _edge_spec(edge)))
 
     through: set[int] = set()
 

@@ -35,27 +35,41 @@ class Edge:
 class Saved:
     """A value kept for backward, with the version it had."""
 
-    __slots__ = ("hooks", "is_out", "tensor", "version")
+    is_out = -1
+    hooks: Any = None
+    tensor: Any
+    version: int
 
-    def __init__(self, tensor: Any, is_out: int = -1) -> None:
-        self.version = tensor._storage.version
-        self.is_out = is_out
-        self.hooks = mode.saved_hooks[-1] if mode.saved_hooks else None
-        if is_out >= 0:
-            # The result itself would make a cycle result -> node -> result; keep a bare alias.
-            tensor = make(tensor._storage, tensor._data, tensor._spec, tensor._offset)
-        self.tensor = self.hooks[0](tensor) if self.hooks else tensor  # type: ignore[operator]
+
+def save(tensor: Any, is_out: int = -1) -> Saved:
+    """Keep a value; `is_out` is the position of a result among the node's outputs."""
+    s = _new(Saved)
+    s.version = tensor._storage.version
+    if is_out >= 0:
+        # The result itself would make a cycle result -> node -> result; keep a bare alias.
+        s.is_out = is_out
+        tensor = make(tensor._storage, tensor._data, tensor._spec, tensor._offset)
+    if mode.saved_hooks:
+        s.hooks = mode.saved_hooks[-1]
+        tensor = s.hooks[0](tensor)
+    s.tensor = tensor
+    return s
 
 
 class BaseNode:
     """What every node has: edges to inputs, hooks, and a place in creation order."""
 
-    __slots__ = (
-        "__weakref__", "edges", "grad_specs", "hooks", "metadata_", "module_path", "post_hooks",
-        "pre_hooks", "retained", "seq", "tensor_hooks", "trace",
-    )  # fmt: skip
+    # Defaults live on the class, so that recording sets as little as possible.
     edges: tuple[Any, ...]
     grad_specs: tuple[Spec | None, ...]
+    seq: int
+    tensor_hooks: dict[int, dict[int, Any]] | None = None
+    pre_hooks: dict[int, Any] | None = None
+    post_hooks: dict[int, Any] | None = None
+    retained: dict[int, Any] | None = None
+    metadata_: dict[str, Any] | None = None
+    module_path: str = ""
+    trace: list[str] | None = None
 
     @property
     def node(self) -> BaseNode:
@@ -82,8 +96,8 @@ class BaseNode:
 
     @property
     def metadata(self) -> dict[str, Any]:
-        if not hasattr(self, "metadata_"):
-            self.metadata_: dict[str, Any] = {}
+        if self.metadata_ is None:
+            self.metadata_ = {}
         return self.metadata_
 
     def register_hook(self, fn: Callable[..., Any]) -> Any:
@@ -136,8 +150,6 @@ def _add_hook(owner: Any, slot: str, fn: Callable[..., Any]) -> Handle:
 class AccumulateGrad(BaseNode):
     """Stands for a leaf in `next_functions`."""
 
-    __slots__ = ("variable",)
-
     def __init__(self, variable: Any) -> None:
         self.variable = variable
         self.edges = ()
@@ -147,12 +159,10 @@ class AccumulateGrad(BaseNode):
 class Node(BaseNode):
     """A recorded operator call."""
 
-    __slots__ = ("kept", "mask", "numbers", "plan", "recipe")
     plan: Plan
     recipe: Any
-    kept: dict[Any, Saved] | None
-    numbers: tuple[Any, ...]
-    mask: tuple[bool, ...]
+    kept: dict[Any, Saved] | None = {}  # noqa: RUF012 - never written to; nodes that keep make their own
+    numbers: tuple[Any, ...] = ()
 
     def name(self) -> str:
         text = "".join(p.capitalize() for p in self.plan.op.name.split("_") if p)
@@ -182,11 +192,10 @@ class Node(BaseNode):
         return t
 
     def __getattr__(self, name: str) -> Any:
-        # Only reached for names that are not slots: the arguments of the operator.
-        try:
-            schema = self.plan.op.schema
-        except AttributeError:
-            raise AttributeError(name) from None
+        # Only reached for names that are no attributes: the arguments of the operator.
+        if name[:1] == "_":
+            raise AttributeError(name)
+        schema = self.plan.op.schema
         if name == "out":
             return self.saved(("out", 0))
         if name[:3] == "out" and name[3:].isdigit():
@@ -217,7 +226,7 @@ class Node(BaseNode):
 
     def needs(self, name: str) -> bool:
         """Whether this argument's gradient is wanted."""
-        return any(n == name and m for n, m in zip(_flat_names(self.plan), self.mask, strict=True))
+        return any(n == name and m for n, m in zip(_flat_names(self.plan), self.recipe.mask, strict=True))
 
     def apply(self, grads: list[Any]) -> tuple[Any, ...]:
         if self.kept is None:
@@ -229,11 +238,9 @@ class Node(BaseNode):
 
 
 def _where(node: Any) -> str:
-    path = getattr(node, "module_path", "")
-    text = f" In module {path!r}." if path else ""
-    trace = getattr(node, "trace", None)
-    if trace:
-        text += "\nThe forward call that recorded it:\n" + "".join(trace)
+    text = f" In module {node.module_path!r}." if node.module_path else ""
+    if node.trace:
+        text += "\nThe forward call that recorded it:\n" + "".join(node.trace)
     return text
 
 
@@ -263,6 +270,7 @@ class FormulaRecipe:
 
     def __init__(self, plan: Plan, mask: tuple[bool, ...]) -> None:
         formula = plan.formula
+        self.mask = mask
         self.steps: list[Any] = []
         keep: list[Any] = []
         for name, needed in zip(_flat_names(plan), mask, strict=True):
@@ -437,29 +445,37 @@ def _inputs(values: tuple[Any, ...]) -> list[Any]:
     return flat
 
 
+def _note_context(node: BaseNode) -> None:
+    """What is only known when something unusual is on: the module, and in anomaly mode the line."""
+    node.module_path = mode.module_path
+    if mode.anomaly:
+        node.trace = traceback.format_stack()[:-4]
+
+
 def _node(plan: Plan, values: tuple[Any, ...], kept: tuple[Any, ...]) -> Node:
     flat = _inputs(values)
     mask = tuple([getattr(v, "_rg", False) for v in flat])
     recipe = recipe_for(plan, mask)
     node = _new(Node)
-    node.plan, node.recipe, node.mask = plan, recipe, mask
+    node.plan, node.recipe = plan, recipe
     node.edges = tuple([edge_of(v) if m else None for v, m in zip(flat, mask, strict=True)])
     node.seq = next(_sequence)
-    node.kept = {}
     if recipe.keep:
+        node.kept = {}
         names = plan.op.schema.runtime_names
         for key in recipe.keep:
             if key.__class__ is tuple:
                 if key[0] == "out":
                     continue
-                node.kept[key] = Saved(kept[names.index(key[0])][key[1]])
+                node.kept[key] = save(kept[names.index(key[0])][key[1]])
             else:
-                node.kept[key] = Saved(kept[names.index(key)])
-    node.numbers = tuple([None if hasattr(v, "_spec") or v.__class__ is tuple else v for v in values])
-    if mode.module_path:
-        node.module_path = mode.module_path
-    if mode.anomaly:
-        node.trace = traceback.format_stack()[:-4]
+                node.kept[key] = save(kept[names.index(key)])
+    if not all(hasattr(v, "_spec") for v in values):
+        node.numbers = tuple(
+            [None if hasattr(v, "_spec") or v.__class__ is tuple else v for v in values]
+        )
+    if mode.noted:
+        _note_context(node)
     return node
 
 
@@ -467,17 +483,70 @@ def record(plan: Plan, values: tuple[Any, ...], out: Any) -> None:
     """Attach a node to the result of a call."""
     node = _node(plan, values, values)
     outs = out if out.__class__ is tuple else (out,)
-    node.grad_specs = tuple([o._spec for o in outs])
+    node.grad_specs = plan.outs or tuple([o._spec for o in outs])
     for i, o in enumerate(outs):
         if o._spec.dtype.category >= 2:
             o._rg = True
             o._edge = node if i == 0 else Edge(node, i)
             if o._base is not None:
                 o._seen = o._base._rebased
-    assert node.kept is not None
     for key in node.recipe.keep:
         if key.__class__ is tuple and key[0] == "out":
-            node.kept[key] = Saved(outs[key[1]], key[1])
+            node.kept[key] = save(outs[key[1]], key[1])  # type: ignore[index]
+
+
+def record_pair(plan: Plan, a: Any, b: Any, out: Any) -> None:
+    """`record` for two tensors and an elementwise operator, spelled out because it is so frequent."""
+    ra, rb = a._rg, b._rg
+    try:
+        recipe = plan.recipes[ra, rb]
+    except KeyError:
+        recipe = recipe_for(plan, (ra, rb))
+    node = _new(Node)
+    node.plan = plan
+    node.recipe = recipe
+    node.edges = (
+        None if not ra else a._edge or a if a._base is None else edge_of(a),
+        None if not rb else b._edge or b if b._base is None else edge_of(b),
+    )
+    node.seq = next(_sequence)
+    node.grad_specs = plan.outs  # type: ignore[assignment]
+    if out._spec.dtype.category >= 2:
+        out._rg = True
+        out._edge = node
+    if recipe.keep:
+        node.kept = kept = {}
+        names = plan.formula.params
+        for key in recipe.keep:
+            if key.__class__ is tuple:
+                kept[key] = save(out, 0)
+            else:
+                kept[key] = save(a if key == names[0] else b)
+    if mode.noted:
+        _note_context(node)
+
+
+def record_one(plan: Plan, x: Any, out: Any) -> None:
+    """`record` for one tensor and an elementwise operator."""
+    try:
+        recipe = plan.recipes[True,]
+    except KeyError:
+        recipe = recipe_for(plan, (True,))
+    node = _new(Node)
+    node.plan = plan
+    node.recipe = recipe
+    node.edges = (x._edge or x if x._base is None else edge_of(x),)
+    node.seq = next(_sequence)
+    node.grad_specs = plan.outs  # type: ignore[assignment]
+    if out._spec.dtype.category >= 2:
+        out._rg = True
+        out._edge = node
+    if recipe.keep:
+        node.kept = kept = {}
+        for key in recipe.keep:
+            kept[key] = save(out, 0) if key.__class__ is tuple else save(x)
+    if mode.noted:
+        _note_context(node)
 
 
 def needs_self(plan: Plan, values: tuple[Any, ...]) -> bool:
@@ -494,10 +563,9 @@ def record_inplace(plan: Plan, values: tuple[Any, ...], kept: tuple[Any, ...], x
     node = _node(plan, values, kept)
     node.grad_specs = (x._spec,)
     rebase(x, node)
-    assert node.kept is not None
     for key in node.recipe.keep:
         if key.__class__ is tuple and key[0] == "out":
-            node.kept[key] = Saved(x, 0)
+            node.kept[key] = save(x, 0)  # type: ignore[index]
 
 
 record_inplace.needs_self = needs_self  # type: ignore[attr-defined]
@@ -508,8 +576,6 @@ record_inplace.needs_self = needs_self  # type: ignore[attr-defined]
 
 class CopySlices(BaseNode):
     """Backward of an in-place write through a view, seen from the base."""
-
-    __slots__ = ("base_spec", "chain", "inner")
 
     def __init__(self, base: Any, chain: tuple[Plan, ...], inner: BaseNode, base_edge: Any) -> None:
         self.chain, self.inner = chain, inner

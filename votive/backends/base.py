@@ -83,8 +83,10 @@ class Backend(Protocol):
     def adopt(self, data: Any, spec: Spec | None, inputs: tuple[Any, ...]) -> tuple[Any, ...]:
         """(storage, data, spec) for what a kernel returned."""
 
-    def pointwise(self, formula: Any, names: list[str], roles: list[Any], out: Spec) -> Any:
-        """A function (inputs, out data) that evaluates a formula."""
+    def pointwise(
+        self, formula: Any, names: list[str], roles: list[Any], inputs: list[Any], out: Spec, empty: Any
+    ) -> tuple[Any, Any]:
+        """Two functions: compute(*values) -> (storage, data), and into(values, out data)."""
 
 
 BACKENDS: dict[str, Any] = {}

@@ -14,6 +14,8 @@ class Mode(threading.local):
     anomaly_nan: bool = True
     # Pairs (pack, unpack) that see every value autograd saves.
     saved_hooks: tuple[tuple[object, object], ...] = ()
+    # Whether nodes must note more than the usual: anomaly mode or a module path is set.
+    noted: bool = False
     # Path of the module whose call is running, for errors, anomaly reports and observers.
     module_path: str = ""
 

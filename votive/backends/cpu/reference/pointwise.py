@@ -12,6 +12,7 @@ import numpy as np
 
 from ....core.dtype import dtype
 from ....core.layout import Spec
+from ....core.storage import SMALL, Storage
 from ....formula import Formula, to_numpy
 from .primitives import FUNCTIONS, UFUNCS
 
@@ -65,6 +66,7 @@ def compile_formula(
     formula: Formula,
     names: list[str],
     roles: list[tuple[dtype | None, dtype]],
+    inputs: list[Spec | None],
     out: Spec,
     empty: Callable[[Spec], tuple[Any, Any]],
 ) -> tuple[Callable[..., tuple[Any, Any]], Callable[[Any, Any], None]]:
@@ -107,6 +109,11 @@ def compile_formula(
 
         return general, into
 
+    # A ufunc allocates faster than we can ask for an array, where its layout is sure to be ours.
+    alike = out.ndim > 0 and all(s is not None and s.layout is out.layout for s in inputs)
+    if out.nbytes < SMALL and out.layout.contiguous and alike:
+        return _small(ufunc), into
+
     def direct(*values: Any) -> tuple[Any, Any]:
         storage, data = empty(out)
         token = quiet_set(QUIET)
@@ -117,6 +124,34 @@ def compile_formula(
         return storage, data
 
     return direct, into
+
+
+def _small(ufunc: Any) -> Callable[..., tuple[Any, Any]]:
+    """The shortest way to a small result: every name is local, every step spelled out."""
+    make, storage_type = object.__new__, Storage
+    enter, leave, quiet = quiet_set, quiet_reset, QUIET
+
+    def one(x: Any) -> tuple[Any, Any]:
+        token = enter(quiet)
+        try:
+            data = ufunc(x)
+        finally:
+            leave(token)
+        storage = make(storage_type)
+        storage.memory = data
+        return storage, data
+
+    def two(x: Any, y: Any) -> tuple[Any, Any]:
+        token = enter(quiet)
+        try:
+            data = ufunc(x, y)
+        finally:
+            leave(token)
+        storage = make(storage_type)
+        storage.memory = data
+        return storage, data
+
+    return one if ufunc.nin == 1 else two
 
 
 def _result_type(ufunc: Any, roles: list[tuple[dtype | None, dtype]]) -> Any:

@@ -1,0 +1,169 @@
+"""Checkpointing: keep a function's inputs instead of its intermediates, and run it again in backward."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ..core.mode import mode
+from ..core.rng import default_generator
+from ..dispatch import state
+from .engine import backward as run_backward
+from .function import Function
+
+
+def _detached(x: Any) -> Any:
+    if not isinstance(x, state.tensor):
+        return x
+    return x.detach().requires_grad_(x._rg)
+
+
+class _Checkpoint(Function):
+    @staticmethod
+    def forward(ctx: Any, fn: Any, preserve: bool, kwargs: Any, *args: Any) -> Any:
+        ctx.fn, ctx.kwargs = fn, kwargs
+        ctx.rng = default_generator().get_state() if preserve else None
+        ctx.plain = [None if isinstance(a, state.tensor) else a for a in args]
+        ctx.slots = [i for i, a in enumerate(args) if isinstance(a, state.tensor)]
+        ctx.save_for_backward(*(args[i] for i in ctx.slots))
+        return fn(*args, **kwargs)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Any) -> Any:
+        args = list(ctx.plain)
+        for i, t in zip(ctx.slots, ctx.saved_tensors, strict=True):
+            args[i] = _detached(t)
+        generator = default_generator()
+        current = generator.get_state()
+        saved, mode.grad = mode.grad, True
+        try:
+            if ctx.rng is not None:
+                generator.set_state(ctx.rng)
+            outs = ctx.fn(*args, **ctx.kwargs)
+        finally:
+            mode.grad = saved
+            if ctx.rng is not None:
+                generator.set_state(current)
+        outs = outs if isinstance(outs, (tuple, list)) else (outs,)
+        pairs = [
+            (o, g)
+            for o, g in zip(outs, grads, strict=True)
+            if isinstance(o, state.tensor) and o._rg and g is not None
+        ]
+        run_backward([o for o, _ in pairs], [g for _, g in pairs])
+        return (None, None, None, *(a._grad if isinstance(a, state.tensor) else None for a in args))
+
+
+def checkpoint(
+    function: Callable[..., Any],
+    *args: Any,
+    use_reentrant: bool | None = None,
+    preserve_rng_state: bool = True,
+    determinism_check: str = "default",
+    debug: bool = False,
+    **kwargs: Any,
+) -> Any:
+    """Run `function(*args)` keeping only its inputs; backward runs it again.
+
+    >>> x = votive.tensor([2.0], requires_grad=True)
+    >>> votive.utils.checkpoint.checkpoint(lambda t: t * t, x).backward()
+    >>> x.grad
+    tensor([4.])
+    """
+    if determinism_check not in ("default", "none"):
+        raise ValueError(f"checkpoint: unknown determinism_check {determinism_check!r}.")
+    if not mode.grad:
+        return function(*args, **kwargs)
+    if use_reentrant:
+        return _Checkpoint.apply(function, preserve_rng_state, kwargs, *args)
+    return _recomputed(function, preserve_rng_state, args, kwargs)
+
+
+class _Frame:
+    """Values of one checkpointed call: dropped in forward, refilled by a second forward on demand."""
+
+    def __init__(self, fn: Any, args: Any, kwargs: Any, rng: Any) -> None:
+        self.fn, self.args, self.kwargs, self.rng = fn, args, kwargs, rng
+        self.count = 0
+        self.values: dict[int, Any] = {}
+
+    def pack(self, t: Any) -> int:
+        self.count += 1
+        return self.count - 1
+
+    def unpack(self, index: int) -> Any:
+        if index not in self.values:
+            self.refill()
+        if index not in self.values:
+            raise RuntimeError(
+                "checkpoint: the second run saved fewer values than the first; "
+                "the function must do the same work each time."
+            )
+        return self.values.pop(index)
+
+    def refill(self) -> None:
+        self.values = {}
+        seen = 0
+
+        def keep(t: Any) -> Any:
+            nonlocal seen
+            self.values[seen] = t
+            seen += 1
+            return t
+
+        generator = default_generator()
+        current = generator.get_state()
+        hooks, grad = mode.saved_hooks, mode.grad
+        mode.saved_hooks = (*hooks, (keep, lambda t: t))
+        mode.grad = True
+        try:
+            if self.rng is not None:
+                generator.set_state(self.rng)
+            self.fn(*self.args, **self.kwargs)
+        finally:
+            mode.saved_hooks, mode.grad = hooks, grad
+            if self.rng is not None:
+                generator.set_state(current)
+        if seen != self.count:
+            raise RuntimeError(
+                f"checkpoint: the first run saved {self.count} values, the second {seen}; "
+                "the function must do the same work each time."
+            )
+
+
+def _recomputed(fn: Any, preserve: bool, args: Any, kwargs: Any) -> Any:
+    frame = _Frame(fn, args, kwargs, default_generator().get_state() if preserve else None)
+    hooks = mode.saved_hooks
+    mode.saved_hooks = (*hooks, (frame.pack, frame.unpack))
+    try:
+        return fn(*args, **kwargs)
+    finally:
+        mode.saved_hooks = hooks
+
+
+def checkpoint_sequential(
+    functions: Sequence[Any], segments: int, input: Any, use_reentrant: bool | None = None, **kwargs: Any
+) -> Any:
+    """Checkpoint a chain of functions in `segments` parts.
+
+    >>> x = votive.tensor([1.0], requires_grad=True)
+    >>> votive.utils.checkpoint.checkpoint_sequential([lambda t: t * 2, lambda t: t * 3], 2, x)
+    tensor([6.], grad_fn=<MulBackward0>)
+    """
+    functions = list(functions)
+    size = max(len(functions) // segments, 1)
+
+    def part(start: int, end: int) -> Any:
+        def run(x: Any) -> Any:
+            for f in functions[start:end]:
+                x = f(x)
+            return x
+
+        return run
+
+    start = 0
+    for k in range(segments - 1):
+        end = start + size
+        input = checkpoint(part(start, end), input, use_reentrant=use_reentrant, **kwargs)
+        start = end
+    return part(start, len(functions))(input)

@@ -1,0 +1,221 @@
+"""Custom functions with a hand-written backward, with torch's `ctx` interface."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..core.errors import AutogradError
+from ..core.mode import mode
+from ..dispatch import make, state
+from .graph import BaseNode, Edge, _note_context, _sequence, edge_of, rebase, save
+
+
+class FunctionCtx:
+    """What forward leaves for backward."""
+
+    def __init__(self) -> None:
+        self.to_save: tuple[Any, ...] = ()
+        self.needs_input_grad: tuple[bool, ...] = ()
+        self.dirty: tuple[Any, ...] = ()
+        self.non_differentiable: tuple[Any, ...] = ()
+        self.materialize_grads = True
+        self._saved: list[Any] | None = []
+
+    def save_for_backward(self, *tensors: Any) -> None:
+        for t in tensors:
+            if t is not None and not isinstance(t, state.tensor):
+                raise TypeError(
+                    f"save_for_backward can only save tensors, got {type(t).__name__}; "
+                    "keep other values as attributes of ctx."
+                )
+        self.to_save = tensors
+
+    def save_for_forward(self, *tensors: Any) -> None:
+        raise NotImplementedError("save_for_forward: forward-mode rules (jvp) are not supported.")
+
+    def mark_dirty(self, *args: Any) -> None:
+        self.dirty = args
+
+    def mark_non_differentiable(self, *args: Any) -> None:
+        self.non_differentiable = args
+
+    def set_materialize_grads(self, value: bool) -> None:
+        self.materialize_grads = value
+
+    @property
+    def saved_tensors(self) -> tuple[Any, ...]:
+        if self._saved is None:
+            raise AutogradError(
+                "trying to backward through the graph a second time, but its saved values have "
+                "already been freed; pass retain_graph=True the first time."
+            )
+        return tuple(self._unpack(s) for s in self._saved)
+
+    def _unpack(self, s: Any) -> Any:
+        if s is None:
+            return None
+        t = s.hooks[1](s.tensor) if s.hooks else s.tensor
+        if not s.hooks and t._storage.version != s.version:
+            raise AutogradError(
+                "one of the variables needed for gradient computation has been modified by an "
+                f"inplace operation: {tuple(t.shape)} is at version {t._storage.version}, "
+                f"expected version {s.version}."
+            )
+        if s.is_out >= 0:
+            alias = make(t._storage, t._data, t._spec, t._offset)
+            node = self._node  # type: ignore[attr-defined]
+            alias._rg, alias._edge = True, node if s.is_out == 0 else Edge(node, s.is_out)
+            return alias
+        return t
+
+
+class FunctionNode(BaseNode):
+    """The node of one `Function.apply`."""
+
+    cls: Any
+    ctx: Any
+    positions: list[Any]
+
+    def name(self) -> str:
+        return f"{self.cls.__name__}Backward"
+
+    def apply(self, grads: list[Any]) -> tuple[Any, ...]:
+        result = self.cls.backward(self.ctx, *grads)
+        if not isinstance(result, tuple):
+            result = (result,)
+        n = len(self.positions)
+        if len(result) > n and all(r is None for r in result[n:]):
+            result = result[:n]
+        if len(result) != n:
+            raise RuntimeError(
+                f"function {self.cls.__name__} returned an incorrect number of gradients "
+                f"(expected {n}, got {len(result)})."
+            )
+        out = []
+        for i, r in enumerate(result):
+            if self.positions[i] is None:
+                if r is not None:
+                    raise RuntimeError(
+                        f"function {self.cls.__name__} returned a gradient other than None at "
+                        f"position {i + 1}, but the corresponding forward input was not a Variable."
+                    )
+                continue
+            out.append(r)
+        return tuple(out)
+
+    def release(self) -> None:
+        self.ctx._saved = None
+
+
+class _FunctionMeta(type):
+    def __call__(cls, *args: Any, **kwargs: Any) -> Any:
+        raise RuntimeError(f"{cls.__name__} should not be instantiated; call {cls.__name__}.apply().")
+
+
+class Function(metaclass=_FunctionMeta):
+    """A forward and a backward written by hand.
+
+    >>> class Double(votive.autograd.Function):
+    ...     @staticmethod
+    ...     def forward(ctx, x):
+    ...         return x * 2
+    ...     @staticmethod
+    ...     def backward(ctx, g):
+    ...         return g * 2
+    >>> Double.apply(votive.ones(2))
+    tensor([2., 2.])
+    """
+
+    @staticmethod
+    def forward(*args: Any, **kwargs: Any) -> Any:
+        raise NotImplementedError("you must implement the forward function for custom Function.")
+
+    @staticmethod
+    def backward(ctx: Any, *grad_outputs: Any) -> Any:
+        raise NotImplementedError("you must implement the backward function for custom Function.")
+
+    vjp = backward
+    setup_context: Any = None
+
+    @classmethod
+    def apply(cls, *args: Any, **kwargs: Any) -> Any:
+        """Run forward without recording, then attach one node for the whole function."""
+        ctx = FunctionCtx()
+        is_tensor = [isinstance(a, state.tensor) for a in args]
+        ctx.needs_input_grad = tuple(
+            t and a._rg for a, t in zip(args, is_tensor, strict=True)
+        )
+        tracked = mode.grad and any(ctx.needs_input_grad)
+        saved, mode.grad = mode.grad, False
+        try:
+            if cls.setup_context is not None:
+                result = cls.forward(*args, **kwargs)
+                cls.setup_context(ctx, args, result)
+            else:
+                result = cls.forward(ctx, *args, **kwargs)
+        finally:
+            mode.grad = saved
+        if not tracked:
+            return result
+        return cls._attach(ctx, args, is_tensor, result)
+
+    @classmethod
+    def _attach(cls, ctx: Any, args: Any, is_tensor: list[bool], result: Any) -> Any:
+        node = FunctionNode()
+        node.cls, node.ctx = cls, ctx
+        node.positions = [i if t else None for i, t in enumerate(is_tensor)]
+        node.edges = tuple(edge_of(a) for a, t in zip(args, is_tensor, strict=True) if t)
+        node.seq = next(_sequence)
+        if mode.noted:
+            _note_context(node)
+        ctx._node = node
+        outs = list(result) if isinstance(result, (tuple, list)) else [result]
+        for i, o in enumerate(outs):
+            if not isinstance(o, state.tensor) or any(o is x for x in ctx.non_differentiable):
+                continue
+            if any(o is x for x in ctx.dirty):
+                o._storage.version += 1
+            elif any(o is a for a in args) or o._rg:
+                # An input handed back unchanged, or an old tensor: give the result its own identity.
+                outs[i] = make(o._storage, o._data, o._spec, o._offset)
+        node.grad_specs = tuple(
+            o._spec if isinstance(o, state.tensor) and (ctx.materialize_grads) else None for o in outs
+        )
+        for i, o in enumerate(outs):
+            if not isinstance(o, state.tensor) or any(o is x for x in ctx.non_differentiable):
+                continue
+            if not o._spec.dtype.is_inexact:
+                continue
+            if any(o is x for x in ctx.dirty):
+                rebase(o, node)
+            else:
+                o._rg, o._edge = True, node if i == 0 else Edge(node, i)
+        ctx._saved = [cls._save(t, result, outs) for t in ctx.to_save]
+        ctx.to_save = ()
+        if isinstance(result, (tuple, list)):
+            return tuple(outs)
+        return outs[0]
+
+    @staticmethod
+    def _save(t: Any, result: Any, outs: list[Any]) -> Any:
+        if t is None:
+            return None
+        given = list(result) if isinstance(result, (tuple, list)) else [result]
+        for i, o in enumerate(given):
+            if t is o and outs[i]._edge is not None:
+                return save(t, i)
+        return save(t)
+
+
+class once_differentiable:  # noqa: N801
+    """Mark a backward whose own result cannot be differentiated again."""
+
+    def __new__(cls, fn: Any) -> Any:
+        def backward(ctx: Any, *grads: Any) -> Any:
+            saved, mode.grad = mode.grad, False
+            try:
+                return fn(ctx, *grads)
+            finally:
+                mode.grad = saved
+
+        return backward

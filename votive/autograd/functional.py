@@ -1,0 +1,269 @@
+"""Whole derivatives of Python functions: vjp, jvp, jacobian, hessian, hvp, vhp."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ..core.mode import mode
+from ..dispatch import state
+from ..ops.registry import F
+from .engine import grad
+
+Fn = Callable[..., Any]
+
+
+def _tuple(x: Any, what: str) -> tuple[tuple[Any, ...], bool]:
+    if isinstance(x, state.tensor):
+        return (x,), False
+    if not isinstance(x, (tuple, list)) or not all(isinstance(t, state.tensor) for t in x):
+        raise TypeError(f"{what} must be a Tensor or a tuple of Tensors, got {type(x).__name__}.")
+    return tuple(x), True
+
+
+def _fresh(inputs: tuple[Any, ...], create_graph: bool) -> tuple[Any, ...]:
+    """Inputs with their own place in the graph; connected to the caller's only when asked."""
+    return tuple(
+        (F._view(x, tuple(x.shape)) if x._rg else x.detach().requires_grad_())
+        if create_graph
+        else x.detach().requires_grad_()
+        for x in inputs
+    )
+
+
+def _call(func: Fn, inputs: tuple[Any, ...]) -> tuple[tuple[Any, ...], bool]:
+    return _tuple(func(*inputs), "outputs of the function")
+
+
+def _zero_like(inputs: tuple[Any, ...], grads: tuple[Any, ...], strict: bool) -> list[Any]:
+    out = []
+    for i, (x, g) in enumerate(zip(inputs, grads, strict=True)):
+        if g is None:
+            if strict:
+                raise RuntimeError(f"the output is independent of input {i}; strict=True forbids it.")
+            g = F.zeros_like(x)
+        out.append(g)
+    return out
+
+
+def _vectors(v: Any, like: tuple[Any, ...], name: str) -> tuple[Any, ...]:
+    if v is None:
+        if len(like) == 1 and like[0].numel() == 1:
+            return (F.ones_like(like[0]),)
+        raise RuntimeError(f"{name}: v is needed unless there is one value of a single element.")
+    got, _ = _tuple(v, "v")
+    if len(got) != len(like):
+        raise RuntimeError(f"{name}: v has {len(got)} tensors, expected {len(like)}.")
+    for g, x in zip(got, like, strict=True):
+        if tuple(g.shape) != tuple(x.shape):
+            raise RuntimeError(
+                f"{name}: v has shape {tuple(g.shape)}, expected {tuple(x.shape)}."
+            )
+    return got
+
+
+def _done(values: Any, is_tuple: bool, create_graph: bool) -> Any:
+    values = tuple(values)
+    if not create_graph:
+        values = tuple(v.detach() for v in values)
+    return values if is_tuple else values[0]
+
+
+def _with_grad(fn: Fn) -> Fn:
+    def run(*args: Any, **kwargs: Any) -> Any:
+        saved, mode.grad = mode.grad, True
+        try:
+            return fn(*args, **kwargs)
+        finally:
+            mode.grad = saved
+
+    run.__name__, run.__doc__, run.__wrapped__ = fn.__name__, fn.__doc__, fn  # type: ignore[attr-defined]
+    return run
+
+
+@_with_grad
+def vjp(
+    func: Fn, inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False
+) -> tuple[Any, Any]:
+    """(outputs, v^T J): the gradient of the outputs weighted by v.
+
+    >>> votive.autograd.functional.vjp(lambda x: x * x, votive.tensor(3.0))
+    (tensor(9.), tensor(6.))
+    """
+    xs, many = _tuple(inputs, "inputs")
+    xs = _fresh(xs, create_graph)
+    ys, ys_many = _call(func, xs)
+    vs = _vectors(v, ys, "vjp")
+    used = [(y, w) for y, w in zip(ys, vs, strict=True) if y._rg]
+    grads: Any = (None,) * len(xs)
+    if used:
+        grads = grad(
+            [y for y, _ in used], xs, [w for _, w in used], create_graph=create_graph,
+            allow_unused=True,
+        )  # fmt: skip
+    return (
+        _done(ys, ys_many, create_graph),
+        _done(_zero_like(xs, grads, strict), many, create_graph),
+    )
+
+
+@_with_grad
+def jvp(
+    func: Fn, inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False
+) -> tuple[Any, Any]:
+    """(outputs, J v): the change of the outputs along v, by differentiating vjp in its vector.
+
+    >>> votive.autograd.functional.jvp(lambda x: x * x, votive.tensor(3.0), votive.tensor(2.0))
+    (tensor(9.), tensor(12.))
+    """
+    xs, _ = _tuple(inputs, "inputs")
+    xs = _fresh(xs, create_graph)
+    vs = _vectors(v, xs, "jvp")
+    ys, ys_many = _call(func, xs)
+    dummies = tuple(F.zeros_like(y).requires_grad_() for y in ys)
+    used = [(y, w) for y, w in zip(ys, dummies, strict=True) if y._rg]
+    back: Any = (None,) * len(xs)
+    if used:
+        back = grad(
+            [y for y, _ in used], xs, [w for _, w in used], create_graph=True, allow_unused=True
+        )
+    pairs = [(b, w) for b, w in zip(back, vs, strict=True) if b is not None and b._rg]
+    out: Any = (None,) * len(ys)
+    if pairs:
+        out = grad(
+            [b for b, _ in pairs], dummies, [w for _, w in pairs], create_graph=create_graph,
+            allow_unused=True,
+        )  # fmt: skip
+    return _done(ys, ys_many, create_graph), _done(_zero_like(ys, out, strict), ys_many, create_graph)
+
+
+@_with_grad
+def jacobian(
+    func: Fn,
+    inputs: Any,
+    create_graph: bool = False,
+    strict: bool = False,
+    vectorize: bool = False,
+    strategy: str = "reverse-mode",
+) -> Any:
+    """All partial derivatives: shape of the output followed by shape of the input.
+
+    >>> votive.autograd.functional.jacobian(lambda x: x * x, votive.tensor([1.0, 2.0]))
+    tensor([[2., 0.],
+            [0., 4.]])
+    """
+    if strategy != "reverse-mode":
+        raise NotImplementedError("jacobian: only strategy='reverse-mode' is available.")
+    xs, many = _tuple(inputs, "inputs")
+    xs = _fresh(xs, create_graph)
+    ys, ys_many = _call(func, xs)
+    rows = []
+    for y in ys:
+        flat = F.reshape(y, (-1,))
+        parts: list[list[Any]] = [[] for _ in xs]
+        for j in range(flat.numel()):
+            got: Any = (None,) * len(xs)
+            if y._rg:
+                got = grad(flat[j], xs, retain_graph=True, create_graph=create_graph, allow_unused=True)
+            for k, g in enumerate(_zero_like(xs, got, strict)):
+                parts[k].append(g)
+        row = []
+        for x, p in zip(xs, parts, strict=True):
+            shape = (*y.shape, *x.shape)
+            stacked = F.reshape(F.stack(p), shape) if p else F.zeros(shape, dtype=x.dtype)
+            row.append(stacked if create_graph else stacked.detach())
+        rows.append(tuple(row) if many else row[0])
+    return tuple(rows) if ys_many else rows[0]
+
+
+def _scalar(func: Fn) -> Fn:
+    def run(*xs: Any) -> Any:
+        y = func(*xs)
+        if not isinstance(y, state.tensor) or y.numel() != 1:
+            raise RuntimeError("the function must return a Tensor with a single element.")
+        return F.reshape(y, ())
+
+    return run
+
+
+@_with_grad
+def hessian(
+    func: Fn,
+    inputs: Any,
+    create_graph: bool = False,
+    strict: bool = False,
+    vectorize: bool = False,
+    outer_jacobian_strategy: str = "reverse-mode",
+) -> Any:
+    """Second derivatives of a scalar function.
+
+    >>> votive.autograd.functional.hessian(lambda x: (x * x * x).sum(), votive.tensor([1.0, 2.0]))
+    tensor([[ 6.,  0.],
+            [ 0., 12.]])
+    """
+    _, many = _tuple(inputs, "inputs")
+    value = _scalar(func)
+
+    def gradient(*xs: Any) -> Any:
+        ys = value(*xs)
+        got: Any = (None,) * len(xs)
+        if ys._rg:
+            got = grad(ys, xs, create_graph=True, allow_unused=True)
+        full = _zero_like(xs, got, strict)
+        return tuple(full) if many else full[0]
+
+    return jacobian(
+        gradient, inputs, create_graph, strict, vectorize, outer_jacobian_strategy
+    )
+
+
+@_with_grad
+def vhp(
+    func: Fn, inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False
+) -> tuple[Any, Any]:
+    """(output, v^T H) for a scalar function.
+
+    >>> votive.autograd.functional.vhp(lambda x: x * x * x, votive.tensor(2.0), votive.tensor(1.0))
+    (tensor(8.), tensor(12.))
+    """
+    xs, many = _tuple(inputs, "inputs")
+    xs = _fresh(xs, create_graph)
+    vs = _vectors(v, xs, "vhp")
+    y = _scalar(func)(*xs)
+    first: Any = (None,) * len(xs)
+    if y._rg:
+        first = grad(y, xs, create_graph=True, allow_unused=True)
+    pairs = [(g, w) for g, w in zip(first, vs, strict=True) if g is not None and g._rg]
+    out: Any = (None,) * len(xs)
+    if pairs:
+        out = grad(
+            [g for g, _ in pairs], xs, [w for _, w in pairs], create_graph=create_graph,
+            allow_unused=True,
+        )  # fmt: skip
+    return _done((y,), False, create_graph), _done(_zero_like(xs, out, strict), many, create_graph)
+
+
+@_with_grad
+def hvp(
+    func: Fn, inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False
+) -> tuple[Any, Any]:
+    """(output, H v) for a scalar function.
+
+    >>> votive.autograd.functional.hvp(lambda x: x * x * x, votive.tensor(2.0), votive.tensor(1.0))
+    (tensor(8.), tensor(12.))
+    """
+    _, many = _tuple(inputs, "inputs")
+    value = _scalar(func)
+
+    def gradient(*xs: Any) -> Any:
+        y = value(*xs)
+        got: Any = (None,) * len(xs)
+        if y._rg:
+            got = grad(y, xs, create_graph=True, allow_unused=True)
+        return tuple(_zero_like(xs, got, strict))
+
+    xs, _ = _tuple(inputs, "inputs")
+    _, out = jvp(gradient, inputs, v, create_graph, False)
+    with_value = value(*_fresh(xs, create_graph))
+    out = out if isinstance(out, tuple) else (out,)
+    return _done((with_value,), False, create_graph), (tuple(out) if many else out[0])

@@ -1,0 +1,37 @@
+"""Hooks that see every value autograd keeps: to compress it, move it, or count it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ..core.mode import mode
+
+
+class saved_tensors_hooks:  # noqa: N801
+    """`pack(tensor)` when a value is saved, `unpack(packed)` when backward needs it.
+
+    >>> kept = []
+    >>> with votive.autograd.graph.saved_tensors_hooks(lambda t: kept.append(t) or t, lambda t: t):
+    ...     y = votive.ones(2, requires_grad=True).exp()
+    >>> len(kept)
+    1
+    """
+
+    def __init__(self, pack_hook: Callable[[Any], Any], unpack_hook: Callable[[Any], Any]) -> None:
+        self._pair = (pack_hook, unpack_hook)
+
+    def __enter__(self) -> None:
+        mode.saved_hooks = (*mode.saved_hooks, self._pair)
+
+    def __exit__(self, *exc: object) -> None:
+        mode.saved_hooks = mode.saved_hooks[:-1]
+
+
+class save_on_cpu(saved_tensors_hooks):  # noqa: N801
+    """Keep saved values in CPU memory until backward needs them."""
+
+    def __init__(self, pin_memory: bool = False, device_type: str = "cuda") -> None:
+        if pin_memory:
+            raise NotImplementedError("save_on_cpu: pin_memory needs the CUDA backend.")
+        super().__init__(lambda t: (t.device, t.cpu()), lambda p: p[1].to(p[0]))

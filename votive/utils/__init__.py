@@ -1,0 +1,5 @@
+"""The names torch keeps under `torch.utils`."""
+
+from . import checkpoint
+
+__all__ = ["checkpoint"]
