@@ -1,0 +1,65 @@
+"""How sizes are given: `f(2, 3)`, `f((2, 3))` and `f(size=(2, 3))` mean the same. No tensors' content."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+
+def int_of(op: str, name: str, value: Any) -> int:
+    """An integer argument; a tensor or NumPy integer of one element counts, a bool does not."""
+    if value.__class__ is int:
+        return value  # type: ignore[no-any-return]
+    if isinstance(value, (bool, np.bool_)) or not hasattr(value, "__index__"):
+        raise TypeError(f"{op}: {name} must be integers, got {type(value).__name__}.")
+    return int(value.__index__())
+
+
+def ints(op: str, name: str, given: Any) -> tuple[int, ...]:
+    """A tuple of integers from a list, a tuple or one integer."""
+    if isinstance(given, (str, bytes)) or given is None:
+        raise TypeError(f"{op}: {name} must be integers, got {type(given).__name__}.")
+    if hasattr(given, "_spec") and given.ndim == 0 or not hasattr(given, "__iter__"):
+        return (int_of(op, name, given),)
+    return tuple([int_of(op, name, v) for v in given])
+
+
+def gathered(op: str, name: str, given: tuple[Any, ...]) -> tuple[int, ...]:
+    """The integers of a `*size` argument, written out or as one sequence."""
+    if len(given) == 1:
+        return ints(op, name, given[0])
+    if not given:
+        raise TypeError(f"{op}: missing argument {name!r}.")
+    return ints(op, name, given)
+
+
+def new_shape(op: str, given: tuple[Any, ...]) -> tuple[int, ...]:
+    """The shape of a tensor to be made."""
+    shape = gathered(op, "size", given)
+    if any(s < 0 for s in shape):
+        raise RuntimeError(f"{op}: sizes must not be negative, got {shape}.")
+    return shape
+
+
+def also_named(name: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Let the star argument of a function be given by its name as well.
+
+    Python has no parameter that is both `*size` and `size=`; torch's functions accept the two.
+    """
+
+    def decorate(fn: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(fn)
+        def call(*args: Any, **kwargs: Any) -> Any:
+            if kwargs and ("input" in kwargs or name in kwargs):
+                if "input" in kwargs:
+                    args = (kwargs.pop("input"), *args)
+                if name in kwargs:
+                    args = (*args, kwargs.pop(name))
+            return fn(*args, **kwargs)
+
+        return call
+
+    return decorate
