@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from ..core.mode import mode
 from ..dispatch import state
 from ..ops.registry import F
 from .engine import grad
@@ -39,11 +38,9 @@ def _numeric(fn: Any, inputs: Any, x: Any, eps: float) -> list[np.ndarray[Any, A
             with_plus, with_minus = [], []
             for sign, into in ((1, with_plus), (-1, with_minus)):
                 flat[index] = kept + sign * step
-                saved, mode.grad = mode.grad, False
                 try:
                     into.extend(_values(o).ravel().copy() for o in _outputs(fn, inputs))
                 finally:
-                    mode.grad = saved
                     flat[index] = kept
             columns.append(
                 [(p - m) / (2 * eps) for p, m in zip(with_plus, with_minus, strict=True)]

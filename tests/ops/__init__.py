@@ -1,0 +1,1 @@
+"""Tests of the operators through the catalog."""

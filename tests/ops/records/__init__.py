@@ -1,0 +1,1 @@
+"""Catalog records, one file per operator family."""
