@@ -351,72 +351,6 @@ def _build_pointwise(op: Op, args: tuple[Any, ...]) -> Plan:
     return plan
 
 
-def _bind_kernel(plan: Plan, row: Any) -> Any:
-    """A function of runtime values that calls the kernel with the static arguments in place."""
-    fn, backend, specs = row.fn, plan.backend, plan.outs
-    template = [None if a.is_runtime else v for a, v in zip(plan.op.schema.args, plan.static)]
-    slots = [i for i, a in enumerate(plan.op.schema.args) if a.is_runtime]
-    single = plan.outs is None and plan.op.n_out == 1 or plan.out is not None
-    if row.into:
-        return _bind_into(fn, backend, plan, template, slots)
-
-    def compute(*values: Any) -> tuple[Any, ...]:
-        call_args = template.copy()
-        for i, v in zip(slots, values, strict=True):
-            call_args[i] = v
-        with np.errstate(all="ignore"):
-            result = fn(*call_args)
-        if single:
-            return (backend.adopt(result, plan.out, values),)
-        wanted = specs or (None,) * len(result)
-        return tuple(
-            backend.adopt(r, s, values) for r, s in zip(result, wanted, strict=True)
-        )
-
-    return compute
-
-
-def _bind_into(fn: Any, backend: Any, plan: Plan, template: list[Any], slots: list[int]) -> Any:
-    """Like `_bind_kernel` for a kernel that writes into memory it is given."""
-    specs = plan.outs
-    assert specs is not None
-
-    def compute(*values: Any) -> tuple[Any, ...]:
-        call_args = template.copy()
-        for i, v in zip(slots, values, strict=True):
-            call_args[i] = v
-        made = [backend.empty(s) for s in specs]
-        outs = [data for _, data in made]
-        with np.errstate(all="ignore"):
-            fn(*call_args, out=outs[0] if len(outs) == 1 else outs)
-        return tuple([(st, data, s) for (st, data), s in zip(made, specs, strict=True)])
-
-    def into(values: Any, out: Any) -> None:
-        call_args = template.copy()
-        for i, v in zip(slots, values, strict=True):
-            call_args[i] = v
-        with np.errstate(all="ignore"):
-            fn(*call_args, out=out)
-
-    plan.into = into
-    return compute
-
-
-def _widened(values: tuple[Any, ...]) -> tuple[Any, ...]:
-    return tuple(
-        [_widen(x) for x in v] if isinstance(v, list) else _widen(v) for v in values
-    )
-
-
-_NARROW = {d.np for d in (*dt.HALF, *dt.FLOAT8)}
-
-
-def _widen(v: Any) -> Any:
-    if isinstance(v, np.ndarray) and v.dtype in _NARROW:
-        return v.astype(np.float32)
-    return v
-
-
 def _build_structured(op: Op, args: tuple[Any, ...]) -> Plan:
     spec_args = tuple(_spec_of(v) for v in args)
     if op.canon is not None:
@@ -435,12 +369,12 @@ def _build_structured(op: Op, args: tuple[Any, ...]) -> Plan:
         dev = plan.outs[0].device if plan.outs else None
     plan.backend = BACKENDS[dev.type]
     plan.row = find(op.name, dev.type, specs)
-    compute = _bind_kernel(plan, plan.row)
-    if plan.row.widen and any(s.dtype.np in _NARROW for s in specs):
-        plan.compute = lambda *values: compute(*_widened(values))
-        plan.into = None
-    else:
-        plan.compute = compute
+    template = [None if a.is_runtime else v for a, v in zip(op.schema.args, spec_args, strict=True)]
+    slots = [i for i, a in enumerate(op.schema.args) if a.is_runtime]
+    single = plan.out is not None or (plan.outs is None and op.n_out == 1)
+    plan.compute, plan.into = plan.backend.bind(
+        plan.backend, plan.row, template, slots, specs, plan.outs, single
+    )
     return plan
 
 

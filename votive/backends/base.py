@@ -89,4 +89,20 @@ class Backend(Protocol):
         """Two functions: compute(*values) -> (storage, data), and into(values, out data)."""
 
 
+    def bind(
+        self, backend: Any, row: Row, template: list[Any], slots: list[int], specs: list[Spec],
+        outs: tuple[Spec, ...] | None, single: bool,
+    ) -> tuple[Any, Any]:  # fmt: skip
+        """The same for a structured kernel: compute gives ((storage, data, spec), ...)."""
+
+    def copy(self, out: Any, data: Any) -> None:
+        """Write `data` over `out`, converting the dtype."""
+
+    def to_numpy(self, data: Any) -> Any:
+        """The values as a NumPy array."""
+
+    def clone_storage(self, storage: Storage) -> Storage:
+        """Another storage with the same bytes."""
+
+
 BACKENDS: dict[str, Any] = {}

@@ -11,6 +11,7 @@ from ...core.device import cpu
 from ...core.layout import Layout, Spec
 from ...core.storage import SMALL, CachedStorage, Storage, cpu_allocator, new_cpu, wrap_array
 from ..base import BACKENDS
+from . import launch as _launch
 from .reference import pointwise as _pointwise
 
 _new = object.__new__
@@ -36,6 +37,7 @@ class CpuBackend:
 
     name = "cpu"
     pointwise = staticmethod(_pointwise.compile_formula)
+    bind = staticmethod(_launch.bind)
 
     def empty(self, spec: Spec) -> tuple[Storage, Any]:
         nbytes = spec.nbytes
