@@ -8,7 +8,9 @@ from collections.abc import Callable
 from typing import Any
 
 from . import dispatch
+from .core.errors import DtypeError, ShapeError
 from .core.mode import mode
+from .core.promotion import can_cast
 from .ops.registry import COMPOSITES, OPS, F
 
 
@@ -28,13 +30,13 @@ def composite_inplace(name: str, x: Any, run: Callable[[Any], Any]) -> Any:
     tracked = mode.grad and x._rg
     dispatch.check_writable(name + "_", x, tracked)
     # Backward may need the old value of x, so the graph holds a copy instead.
-    result = run(dispatch._copy_of(x) if tracked else x)
-    if not dispatch.can_cast(result._spec.dtype, x._spec.dtype):
-        raise dispatch.DtypeError(
+    result = run(dispatch.private_copy(x) if tracked else x)
+    if not can_cast(result._spec.dtype, x._spec.dtype):
+        raise DtypeError(
             f"{name}_: result type {result._spec.dtype} can't be cast to {x._spec.dtype}."
         )
     if result._spec.shape != x._spec.shape:
-        raise dispatch.ShapeError(
+        raise ShapeError(
             f"{name}_: the tensor's shape {x._spec.shape} doesn't match the result's "
             f"{result._spec.shape}."
         )

@@ -1,0 +1,159 @@
+"""Running plans: the general way, and the short paths of elementwise operators."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ..core.layout import Spec
+from ..core.mode import mode
+from ..ops.registry import Op
+from .observe import observed
+from .plan import PLAN_LIMIT, Plan, prepare
+from .state import make, state
+
+_new = object.__new__
+
+
+def call(op: Op, args: tuple[Any, ...]) -> Any:
+    """Run an operator on arguments in schema order."""
+    try:
+        plan = op.plans[op.key(args)]  # type: ignore[attr-defined]
+    except (KeyError, TypeError, AttributeError):
+        plan, args = prepare(op, args)
+    if state.observers:
+        return observed(plan, args, lambda: execute(plan, args))
+    return execute(plan, args)
+
+
+def data_of(v: Any) -> Any:
+    if v.__class__ in (tuple, list):
+        return [x._data for x in v]
+    return getattr(v, "_data", v)
+
+
+def any_grad(values: Any) -> bool:
+    for v in values:
+        if v.__class__ in (tuple, list):
+            if any(x._rg for x in v):
+                return True
+        elif getattr(v, "_rg", False):
+            return True
+    return False
+
+
+def execute(plan: Plan, args: tuple[Any, ...]) -> Any:
+    """Run a plan on normalised arguments and record it for autograd."""
+    op = plan.op
+    values = op.values(args)  # type: ignore[attr-defined]
+    if op.kind == "view":
+        return _execute_view(plan, values[0])
+    if op.kind == "pointwise":
+        storage, data = plan.compute(*[getattr(v, "_data", v) for v in values])
+        out = make(storage, data, plan.out)
+    else:
+        parts = plan.compute(*[data_of(v) for v in values])
+        if plan.out is not None or (plan.outs is None and op.n_out == 1):
+            out = make(*parts[0])
+        else:
+            out = tuple([make(*p) for p in parts])
+    if mode.grad and op.differentiable and any_grad(values):
+        state.graph.record(plan, values, out)
+    return out
+
+
+def _execute_view(plan: Plan, x: Any) -> Any:
+    spec = plan.out
+    offset = x._offset + plan.compute
+    if spec.dtype.itemsize != x._spec.dtype.itemsize:  # type: ignore[union-attr]
+        # A view that reinterprets bytes counts its offset in its own element size.
+        offset = x._offset * x._spec.dtype.itemsize // spec.dtype.itemsize + plan.compute  # type: ignore[union-attr]
+    out = make(x._storage, plan.backend.view(x._storage, spec, offset), spec, offset)  # type: ignore[arg-type]
+    base = x._base
+    if base is None:
+        base = x
+    out._base = base
+    out._chain = (*x._chain, plan)
+    base._remember_view(out)
+    if mode.grad and x._rg:
+        if plan.op.differentiable:
+            state.graph.record(plan, (x,), out)
+    elif not mode.grad:
+        out._no_grad_view = True
+    return out
+
+
+def _is_operand(v: Any) -> bool:
+    return hasattr(v, "_spec") or isinstance(v, (int, float, complex, np.number, np.bool_))
+
+
+def unary(op: Op) -> Callable[[Any], Any]:
+    """A function (x) for an elementwise operator of one tensor, static arguments at their defaults."""
+    plans: dict[Spec, Plan] = {}
+    op.fast_plans.append(plans)
+    rest = tuple(a.default for a in op.schema.args[1:])
+    new, cls, flags, switches = _new, state.tensor, state, mode
+    differentiable = op.differentiable
+
+    def fast(x: Any) -> Any:
+        try:
+            plan = plans[x._spec]
+            if flags.hooks:
+                return call(op, (x, *rest))
+            st, data = plan.compute(x._data)
+        except (KeyError, AttributeError):
+            plan, args = prepare(op, (x, *rest))
+            if len(plans) < PLAN_LIMIT:
+                plans[args[0]._spec] = plan
+            return call(op, args)
+        out = new(cls)
+        out._storage = st
+        out._data = data
+        out._spec = plan.out
+        if x._rg and differentiable and switches.grad:
+            flags.graph.record_one(plan, x, out)
+        return out
+
+    return fast
+
+
+def binary(op: Op, operator: bool = False) -> Callable[[Any, Any], Any]:
+    """A function (a, b) for an elementwise operator of two operands, the rest at defaults.
+
+    As a Python operator it answers NotImplemented to what is neither tensor nor number.
+    """
+    plans: dict[Any, Plan] = {}
+    op.fast_plans.append(plans)
+    rest = tuple(a.default for a in op.schema.args[2:])
+    new, cls, flags, switches = _new, state.tensor, state, mode
+    differentiable = op.differentiable
+
+    def fast(a: Any, b: Any) -> Any:
+        try:
+            plan = plans[a._spec, b._spec]
+            if flags.hooks:
+                return call(op, (a, b, *rest))
+            st, data = plan.compute(a._data, b._data)
+        except AttributeError:  # a number on one side
+            if operator and not (_is_operand(a) and _is_operand(b)):
+                return NotImplemented
+            return call(op, (a, b, *rest))
+        except KeyError:
+            plan, args = prepare(op, (a, b, *rest))
+            if len(plans) < PLAN_LIMIT:
+                plans[a._spec, b._spec] = plan
+            return call(op, args)
+        out = new(cls)
+        out._storage = st
+        out._data = data
+        out._spec = plan.out
+        if (a._rg or b._rg) and differentiable and switches.grad:
+            flags.graph.record_pair(plan, a, b, out)
+        return out
+
+    return fast
+
+
+Op.call = staticmethod(call)  # type: ignore[assignment]

@@ -1,0 +1,87 @@
+"""Observers: whoever attaches here sees every call. With none attached nothing is paid."""
+
+from __future__ import annotations
+
+import math
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+from ..core.mode import mode
+from ..ops.registry import Op
+from .plan import Plan
+from .state import state
+
+
+class Call:
+    """What observers see of one call: operator, plan, arguments, result, seconds."""
+
+    __slots__ = ("args", "op", "plan", "result", "seconds")
+
+    def __init__(self, op: Op, plan: Plan, args: tuple[Any, ...]) -> None:
+        self.op, self.plan, self.args = op, plan, args
+        self.result: Any = None
+        self.seconds = math.nan
+
+    @property
+    def module_path(self) -> str:
+        return mode.module_path
+
+    def __repr__(self) -> str:
+        return f"<call {self.op.name} -> {getattr(self.result, 'shape', None)}>"
+
+
+def observed(plan: Plan, args: tuple[Any, ...], run: Callable[[], Any]) -> Any:
+    event = Call(plan.op, plan, args)
+    watching = state.observers
+    for o in watching:
+        o.before(event)
+    start = time.perf_counter()
+    event.result = run()
+    event.seconds = time.perf_counter() - start
+    for o in watching:
+        replaced = o.after(event)
+        if replaced is not None:
+            event.result = replaced
+    return event.result
+
+
+class Observer:
+    """Base of everything that watches calls; use it as a context manager.
+
+    `before(call)` sees the arguments; `after(call)` sees the result and may return another one.
+    """
+
+    def before(self, call: Call) -> None: ...
+
+    def after(self, call: Call) -> Any: ...
+
+    def __enter__(self) -> Any:
+        attach(self)
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        detach(self)
+
+
+def attach(observer: Any) -> None:
+    """Let `observer` see every call from now on."""
+    state.observers = (*state.observers, observer)
+    refresh_hooks()
+
+
+def detach(observer: Any) -> None:
+    """Stop an observer."""
+    state.observers = tuple(o for o in state.observers if o is not observer)
+    refresh_hooks()
+
+
+def refresh_hooks(inference: int = 0) -> None:
+    """Recompute whether calls must leave the short paths."""
+    with _hooks_lock:
+        state.inference += inference
+        state.hooks = bool(state.observers) or state.inference > 0
+
+
+_hooks_lock = threading.Lock()

@@ -1,0 +1,251 @@
+"""Plans: how one operator runs on given specs, built once and found by identity."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ..backends.base import BACKENDS, find, listeners
+from ..core import dtype as dt
+from ..core.errors import DeviceError, DtypeError, UnsupportedError, fail
+from ..core.layout import Spec, broadcast_shapes, elementwise_strides, trim_tables
+from ..core.promotion import number_type, result_type_of
+from ..ops.registry import OPS, Op
+from ..ops.schema import Arg
+from .normalise import normalise
+from .state import state
+
+PLAN_LIMIT = 4096
+_new = object.__new__
+
+
+def drop_plans(op: str | None = None) -> None:
+    """Forget plans: of one operator (its kernels changed) or all (the default dtype changed)."""
+    if op is None:
+        for o in OPS.values():
+            o.forget()
+    elif op in OPS:
+        OPS[op].forget()
+
+
+listeners.append(drop_plans)
+dt.default_listeners.append(drop_plans)
+
+
+def _key_part(i: int, a: Arg) -> str:
+    v = f"a[{i}]"
+    if a.is_list and a.is_tensor:
+        return f"tuple([t._spec for t in {v}])"
+    if a.type == "Operand":
+        return f"({v}._spec if hasattr({v}, '_spec') else {v}.__class__)"
+    if a.is_tensor:
+        return f"(None if {v} is None else {v}._spec)" if a.optional else f"{v}._spec"
+    if a.type == "Scalar":
+        return f"{v}.__class__"
+    return f"{v}.__class__, {v}"
+
+
+def _compile_access(op: Op) -> None:
+    """Give `op` two functions of its argument tuple: the plan key and the runtime values."""
+    args = op.schema.args
+    key = ", ".join(_key_part(i, a) for i, a in enumerate(args))
+    values = ", ".join(f"a[{i}]" for i, a in enumerate(args) if a.is_runtime)
+    op.key = eval(f"lambda a: ({key}{',' if key else ''})")  # type: ignore[attr-defined]
+    op.values = eval(f"lambda a: ({values}{',' if values else ''})")  # type: ignore[attr-defined]
+
+
+class Plan:
+    """How to run one operator on given specs: static arguments, result specs, bound kernel."""
+
+    __slots__ = (
+        "backend", "compute", "formula", "into", "is_complex", "op", "out", "outs", "recipes",
+        "roles", "row", "specs", "static",
+    )  # fmt: skip
+    op: Op
+    static: tuple[Any, ...]  # canonical arguments in schema order; runtime ones are Specs or types
+    out: Spec | None
+    outs: tuple[Spec, ...] | None
+    compute: Any
+    into: Any
+    backend: Any
+    formula: Any
+    is_complex: bool
+    row: Any
+    specs: tuple[Any, ...]
+    roles: Any
+    recipes: dict[Any, Any]
+
+
+def _spec_of(v: Any) -> Any:
+    if isinstance(v, tuple):
+        return tuple(_spec_of(x) for x in v)
+    return v._spec if isinstance(v, state.tensor) else v
+
+
+def _flat_specs(values: Any) -> list[Spec]:
+    out: list[Spec] = []
+    for v in values:
+        if v.__class__ is Spec:
+            out.append(v)
+        elif v.__class__ is tuple:
+            out.extend(x for x in v if x.__class__ is Spec)
+    return out
+
+
+def _device_of(op: str, specs: list[Spec]) -> Any:
+    found = None
+    for s in specs:
+        if found is None or (found is not s.device and found_0d):
+            found, found_0d = s.device, s.ndim == 0
+        elif s.device is not found and not (s.ndim == 0 and s.device.type == "cpu"):
+            raise DeviceError(
+                f"{op}: tensors are on different devices, {found} and {s.device}; "
+                f"move one with .to()."
+            )
+    return found
+
+
+def prepare(op: Op, args: tuple[Any, ...]) -> tuple[Plan, tuple[Any, ...]]:
+    """Find or build the plan for these arguments; also gives them back normalised."""
+    if not hasattr(op, "key"):
+        _compile_access(op)
+    args = normalise(op, args)
+    key = op.key(args)  # type: ignore[attr-defined]
+    plan = op.plans.get(key)
+    if plan is None:
+        if len(op.plans) > PLAN_LIMIT:
+            op.forget()
+        plan = _BUILD[op.kind](op, args)
+        op.plans[key] = plan
+    return plan, args
+
+
+def trim() -> None:
+    """Bound what plans and interned specs may hold, for programs with ever new shapes."""
+    drop_plans()
+    trim_tables(0)
+
+
+_KIND = "bifc"
+_KIND_NAME = {"b": "bool", "i": "integer", "f": "floating-point", "c": "complex"}
+
+
+def pointwise_types(op: Op, args: tuple[Any, ...]) -> tuple[dt.dtype, dt.dtype, dt.dtype]:
+    """(promoted, compute, result) types of an elementwise call."""
+    dims, zeros, numbers = [], [], []
+    for a, v in zip(op.schema.args, args, strict=True):
+        if a.type not in ("Tensor", "Operand") or v is None:
+            continue
+        if isinstance(v, Spec):
+            (dims if v.ndim else zeros).append(v.dtype)
+        else:
+            numbers.append(number_type(v.__class__))
+    promoted = result_type_of(dims, zeros, numbers)
+    kind = _KIND[promoted.category]
+    if kind not in op.allow or promoted in dt.FLOAT8 or promoted in dt.BAREBONES:
+        if not (promoted in dt.BAREBONES + dt.FLOAT8 and op.dtype_rule == "any"):
+            allowed = ", ".join(_KIND_NAME[k] for k in op.allow)
+            fail(
+                UnsupportedError, op.name,
+                f"not implemented for {promoted}; it takes {allowed} tensors.",
+            )  # fmt: skip
+    rule = op.dtype_rule
+    if callable(rule):
+        compute, result = rule(promoted, *args)
+    elif rule == "float":
+        compute = result = promoted if promoted.is_inexact else dt.get_default_dtype()
+    elif rule == "bool":
+        compute, result = promoted, dt.bool_
+    else:
+        compute = result = promoted
+    return promoted, dt.compute_type(compute), result
+
+
+def _build_pointwise(op: Op, args: tuple[Any, ...]) -> Plan:
+    spec_args = tuple(_spec_of(v) for v in args)
+    specs = _flat_specs(spec_args)
+    if not specs:
+        raise TypeError(f"{op.name}: at least one argument must be a Tensor.")
+    dev = _device_of(op.name, specs)
+    _, compute, result = pointwise_types(op, spec_args)
+    static = tuple(v for a, v in zip(op.schema.args, args, strict=True) if not a.is_runtime)
+    shape = broadcast_shapes(op.name, *(s.shape for s in specs))
+    strides = elementwise_strides(shape, specs)
+    plan = _new(Plan)
+    plan.op, plan.static, plan.recipes = op, spec_args, {}
+    plan.specs = tuple(v for a, v in zip(op.schema.args, spec_args, strict=True) if a.is_runtime)
+    plan.out = Spec(specs[0].like(shape, strides=strides).layout, result, dev)
+    plan.outs = (plan.out,)
+    plan.formula = op.formula(static)
+    plan.is_complex = compute.is_complex
+    names, roles = [], []
+    for a, v in zip(op.schema.args, spec_args, strict=True):
+        if a.is_runtime:
+            names.append(a.name)
+            if a.type == "Mask":
+                if v.dtype is not dt.bool_:
+                    fail(
+                        DtypeError, op.name,
+                        f"{a.name} must be a bool tensor, got {v.dtype}; use .bool() or a comparison.",
+                    )  # fmt: skip
+                roles.append((v.dtype, v.dtype))
+            else:
+                roles.append((v.dtype if isinstance(v, Spec) else None, compute))
+    plan.roles = roles
+    plan.backend = BACKENDS[dev.type]
+    plan.row = None
+    plan.compute, plan.into = plan.backend.pointwise(
+        plan.formula, names, roles, [v if isinstance(v, Spec) else None for v in plan.specs],
+        plan.out, plan.backend.empty,
+    )
+    return plan
+
+
+def _build_structured(op: Op, args: tuple[Any, ...]) -> Plan:
+    spec_args = tuple(_spec_of(v) for v in args)
+    if op.canon is not None:
+        spec_args = tuple(op.canon(*spec_args))
+    specs = _flat_specs(spec_args)
+    dev = _device_of(op.name, specs)
+    assert op.infer is not None
+    out = op.infer(*spec_args)
+    plan = _new(Plan)
+    plan.op, plan.static, plan.recipes = op, spec_args, {}
+    plan.specs = tuple(v for a, v in zip(op.schema.args, spec_args, strict=True) if a.is_runtime)
+    plan.formula, plan.is_complex, plan.into, plan.roles = None, False, None, None
+    plan.out = out if isinstance(out, Spec) else None
+    plan.outs = (out,) if isinstance(out, Spec) else out
+    if dev is None:
+        dev = plan.outs[0].device if plan.outs else None
+    plan.backend = BACKENDS[dev.type]
+    plan.row = find(op.name, dev.type, specs)
+    template = [None if a.is_runtime else v for a, v in zip(op.schema.args, spec_args, strict=True)]
+    slots = [i for i, a in enumerate(op.schema.args) if a.is_runtime]
+    single = plan.out is not None or (plan.outs is None and op.n_out == 1)
+    plan.compute, plan.into = plan.backend.bind(
+        plan.backend, plan.row, template, slots, specs, plan.outs, single
+    )
+    return plan
+
+
+def _build_view(op: Op, args: tuple[Any, ...]) -> Plan:
+    spec_args = tuple(_spec_of(v) for v in args)
+    if op.canon is not None:
+        spec_args = tuple(op.canon(*spec_args))
+    assert op.infer is not None
+    spec, shift = op.infer(*spec_args)
+    plan = _new(Plan)
+    plan.op, plan.static, plan.recipes = op, spec_args, {}
+    plan.specs = (spec_args[0],)
+    plan.formula, plan.is_complex, plan.into, plan.roles, plan.row = None, False, None, None, None
+    plan.out, plan.outs = spec, (spec,)
+    plan.backend = BACKENDS[spec.device.type]
+    plan.compute = shift
+    return plan
+
+
+_BUILD: dict[str, Callable[[Op, tuple[Any, ...]], Plan]] = {
+    "pointwise": _build_pointwise,
+    "structured": _build_structured,
+    "view": _build_view,
+}

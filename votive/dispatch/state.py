@@ -1,0 +1,42 @@
+"""What every call looks at, and the classes that the layers above plug in."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..core.layout import Spec
+from ..core.mode import mode
+from ..core.storage import Storage
+
+
+class _State:
+    """What every call looks at: whether anybody listens, and the classes from the layers above."""
+
+    hooks: bool = False  # leave the short paths: somebody observes, or inference mode is on
+    observers: tuple[Any, ...] = ()
+    inference: int = 0  # how many threads are in inference mode
+    tensor: Any = None
+    graph: Any = None
+
+
+state = _State()
+_new = object.__new__
+
+
+def install(tensor: type, graph: Any) -> None:
+    """Give the dispatcher its Tensor class and the module that records calls."""
+    state.tensor = tensor
+    state.graph = graph
+
+
+def make(storage: Storage, data: Any, spec: Spec, offset: int = 0) -> Any:
+    """A tensor over existing memory."""
+    t = _new(state.tensor)
+    t._storage = storage
+    t._data = data
+    t._spec = spec
+    if offset:
+        t._offset = offset
+    if mode.inference:
+        t._inference = True
+    return t

@@ -1,0 +1,184 @@
+"""Writing into tensors that exist: in-place forms and `out=`."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+from ..backends.base import BACKENDS
+from ..core.errors import DeviceError, DtypeError, ShapeError, fail
+from ..core.layout import has_overlap
+from ..core.mode import mode
+from ..core.promotion import can_cast
+from ..ops.registry import Op
+from .call import any_grad, data_of, execute
+from .observe import observed
+from .plan import Plan, prepare
+from .state import make, state
+
+
+def call_inplace(op: Op, args: tuple[Any, ...], any_cast: bool = False) -> Any:
+    """Run an operator and write its result into its first argument."""
+    x = args[0]
+    plan, args = prepare(op, args)
+    if state.observers:
+        return observed(plan, args, lambda: _write(plan, args, x, any_cast))
+    return _write(plan, args, x, any_cast)
+
+
+def _write(plan: Plan, args: tuple[Any, ...], x: Any, any_cast: bool) -> Any:
+    op, out = plan.op, plan.out
+    values = op.values(args)  # type: ignore[attr-defined]
+    tracked = mode.grad and op.differentiable and (x._rg or any_grad(values))
+    check_writable(op.name + "_", x, tracked)
+    assert out is not None
+    if not any_cast and not can_cast(out.dtype, x._spec.dtype):
+        fail(
+            DtypeError, op.name + "_",
+            f"result type {out.dtype} can't be cast to the tensor's type {x._spec.dtype}.",
+        )  # fmt: skip
+    if out.shape != x._spec.shape:
+        fail(
+            ShapeError, op.name + "_",
+            f"the tensor's shape {x._spec.shape} doesn't match the broadcast shape {out.shape}.",
+        )  # fmt: skip
+    # Backward may need the old value of x, which is about to go.
+    kept = values
+    if tracked and state.graph.needs_self(plan, values):
+        with_copy = private_copy(x)
+        kept = tuple(with_copy if v is x else v for v in values)
+    direct = (
+        plan.into is not None
+        and out.dtype is x._spec.dtype
+        and not any(_collides(v, x) for v in _leaves(values))
+    )
+    if direct:
+        plan.into([data_of(v) for v in values], x._data)
+    elif op.kind == "pointwise":
+        _, data = plan.compute(*[getattr(v, "_data", v) for v in values])
+        plan.backend.copy(x._data, data)
+    else:
+        _, data, _ = plan.compute(*[data_of(v) for v in values])[0]
+        plan.backend.copy(x._data, data)
+    x._storage.version += 1
+    if tracked:
+        state.graph.record_inplace(plan, values, kept, x)
+    return x
+
+
+def private_copy(x: Any) -> Any:
+    """A private copy of x that stands in for it in the graph."""
+    storage, data = BACKENDS[x._spec.device.type].empty(x._spec.dense_like())
+    BACKENDS[x._spec.device.type].copy(data, x._data)
+    t = make(storage, data, x._spec.dense_like())
+    t._rg, t._edge = x._rg, x._edge
+    return t
+
+
+def _leaves(values: Any) -> Any:
+    for v in values:
+        if v.__class__ in (tuple, list):
+            yield from v
+        else:
+            yield v
+
+
+def _collides(v: Any, x: Any) -> bool:
+    """Whether reading v while x is written could see new values."""
+    if getattr(v, "_storage", None) is not x._storage:
+        return False
+    return not (v._spec is x._spec and v._offset == x._offset)
+
+
+def check_writable(op: str, x: Any, tracked: bool) -> None:
+    """Raise when torch would refuse to write into x."""
+    if has_overlap(x._spec.shape, x._spec.strides):
+        fail(
+            RuntimeError, op,
+            "more than one element of the written-to tensor refers to a single memory location; "
+            "clone() the tensor first.",
+        )  # fmt: skip
+    if x._inference and not mode.inference and tracked:
+        fail(
+            RuntimeError, op,
+            "an inference tensor cannot be changed in place outside inference_mode; clone() it.",
+        )  # fmt: skip
+    if mode.grad and x._rg:
+        if x._edge is None and x._base is None:
+            fail(
+                RuntimeError, op,
+                "a leaf Variable that requires grad is being used in an in-place operation; "
+                "use no_grad() or a copy.",
+            )  # fmt: skip
+        base = x._base
+        if base is not None and base._rg and base._edge is None:
+            fail(
+                RuntimeError, op,
+                "a view of a leaf Variable that requires grad is being used in an in-place "
+                "operation; use no_grad() or a copy.",
+            )  # fmt: skip
+        if base is not None and x._no_grad_view:
+            fail(
+                RuntimeError, op,
+                "a view made under no_grad() cannot be changed in place with grad enabled; "
+                "clone() it.",
+            )  # fmt: skip
+
+
+def call_out(op: Op, args: tuple[Any, ...], out: Any) -> Any:
+    """Run an operator and write the result into `out`, resizing it when the shape differs."""
+    plan, args = prepare(op, args)
+    refuse_grad(op.name, op.values(args), out)  # type: ignore[attr-defined]
+    saved, mode.grad = mode.grad, False
+    try:
+        result = observed(plan, args, lambda: execute(plan, args)) if state.observers else execute(plan, args)
+    finally:
+        mode.grad = saved
+    return write_out(op.name, result, out)
+
+
+def refuse_grad(op: str, values: Any, out: Any) -> None:
+    """`out=` has no place in a graph: torch refuses when a graph would be built."""
+    outs = out if isinstance(out, (tuple, list)) else (out,)
+    if mode.grad and (any_grad(values) or any(getattr(o, "_rg", False) for o in outs)):
+        fail(
+            RuntimeError, op,
+            "out= does not support automatic differentiation, but one of the arguments requires grad.",
+        )  # fmt: skip
+
+
+def write_out(op: str, result: Any, out: Any) -> Any:
+    """Copy results into `out` tensors by torch's rules."""
+    if isinstance(result, tuple):
+        if not isinstance(out, (tuple, list)) or len(out) != len(result):
+            raise TypeError(f"{op}: out must be a tuple of {len(result)} tensors.")
+        written = tuple(write_out(op, r, o) for r, o in zip(result, out, strict=True))
+        return type(result)(*written) if hasattr(result, "_fields") else written
+    if not isinstance(out, state.tensor):
+        raise TypeError(f"{op}: out must be a Tensor, got {type(out).__name__}.")
+    if out._spec.device is not result._spec.device:
+        fail(
+            DeviceError, op,
+            f"out is on {out._spec.device}, the result on {result._spec.device}.",
+        )  # fmt: skip
+    if not can_cast(result._spec.dtype, out._spec.dtype):
+        fail(
+            DtypeError, op,
+            f"result type {result._spec.dtype} can't be cast to the type of out {out._spec.dtype}.",
+        )  # fmt: skip
+    if out._spec.shape != result._spec.shape:
+        if out._spec.numel:
+            warnings.warn(
+                f"{op}: out of shape {out._spec.shape} was resized to {result._spec.shape}; "
+                "pass an empty tensor or one of the right shape.",
+                UserWarning,
+                stacklevel=4,
+            )
+        out.resize_(result._spec.shape)
+    check_writable(op, out, False)
+    BACKENDS[out._spec.device.type].copy(out._data, result._data)
+    out._storage.version += 1
+    return out
+
+
+Op.inplace = staticmethod(call_inplace)
