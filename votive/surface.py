@@ -7,11 +7,12 @@ import types
 from collections.abc import Callable
 from typing import Any
 
-from . import dispatch
+from . import dispatch, window  # noqa: F401 - window declares resize_ and kin
 from .core.errors import DtypeError, ShapeError
 from .core.mode import mode
 from .core.promotion import can_cast
 from .ops.registry import COMPOSITES, OPS, F
+from .ops.shape import PROPERTIES
 
 
 def composite_out(name: str, run: Callable[[], Any], first: Any, out: Any) -> Any:
@@ -89,3 +90,5 @@ def install(root: Any, functions: Any, tensor: type) -> None:
                     for space in item.namespaces:
                         if not hasattr(namespace(root, space), n + "_"):
                             setattr(namespace(root, space), n + "_", fn_)
+    for name, read in PROPERTIES.items():
+        setattr(tensor, name, property(read))
