@@ -1,0 +1,67 @@
+"""Writing at positions along one dimension on NumPy. Knows arrays, no gradients."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ...base import kernel
+from .index import bounded, lined, number, positions, start, write
+
+
+def _scatter(
+    op: str, x: Any, dim: int, index: Any, src: Any, out: Any, how: Any = None, clear: Any = None
+) -> None:
+    """Write `src` where `index` says; `clear` first replaces what is there."""
+    if index.size == 0:
+        return start(x, out)
+    at = lined(index)
+    bounded(op, at, lined(out).shape[dim], dim)
+    if hasattr(src, "ndim"):
+        part = lined(src)[tuple(slice(n) for n in at.shape)].reshape(-1)
+    else:
+        part = np.asarray(number(op, src, out.dtype))
+    if np.may_share_memory(part, out):
+        part = part.copy()
+    start(x, out)
+    out = lined(out)
+    at = positions(at, dim, out.shape)
+    if clear is not None:
+        write(out, at, np.asarray(clear, out.dtype))
+    write(out, at, part, how)
+    return None
+
+
+@kernel("_scatter", into=True, widen=False)
+def scatter(x: Any, dim: int, index: Any, src: Any, out: Any) -> None:
+    _scatter("scatter", x, dim, index, src, out)
+
+
+@kernel("scatter_add", into=True, widen=False)
+def scatter_add(x: Any, dim: int, index: Any, src: Any, out: Any) -> None:
+    _scatter("scatter_add", x, dim, index, src, out, np.add)
+
+
+@kernel("_scatter_prod", into=True, widen=False)
+def scatter_prod(x: Any, dim: int, index: Any, src: Any, own: bool, out: Any) -> None:
+    _scatter("scatter_reduce", x, dim, index, src, out, np.multiply, None if own else 1)
+
+
+def _least(dtype: Any, sign: int) -> Any:
+    """What loses against every other value: the neutral element of max (sign 1) or min (-1)."""
+    if dtype.kind == "b":
+        return sign < 0
+    if dtype.kind in "iu":
+        return np.iinfo(dtype).min if sign > 0 else np.iinfo(dtype).max
+    return -np.inf if sign > 0 else np.inf
+
+
+@kernel("_scatter_extremum", into=True, widen=False)
+def scatter_extremum(
+    x: Any, dim: int, index: Any, src: Any, reduce: str, own: bool, out: Any
+) -> None:
+    sign = 1 if reduce == "amax" else -1
+    how = np.maximum if sign > 0 else np.minimum
+    clear = None if own else _least(out.dtype, sign)
+    _scatter("scatter_reduce", x, dim, index, src, out, how, clear)
