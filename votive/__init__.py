@@ -43,7 +43,7 @@ from .core.memory_format import (
 from .core.promotion import can_cast, promote_types
 from .tensor import Tensor
 from .interchange import as_tensor, from_dlpack, from_numpy  # noqa: I001 - needs Tensor
-from . import autograd, utils
+from . import autograd, cpu, utils
 from .autograd import (
     enable_grad,
     inference_mode,
@@ -56,6 +56,9 @@ from .autograd import (
 )
 from .printing import get_printoptions, printoptions, set_printoptions
 from . import _functions, operators as _operators, surface as _surface
+from .custom import custom_op, register_kernel
+from .explain import explain, explanation
+from .fuse import fuse
 from ._version import __version__
 
 float = float32  # noqa: A001

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-KNOWN = ("cpu", "cuda", "meta", "remote")
+# "trace" is where functions are turned into formulas: its tensors hold expressions.
+KNOWN = ("cpu", "cuda", "meta", "remote", "trace")
 
 
 class device:  # noqa: N801

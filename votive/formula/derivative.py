@@ -9,7 +9,21 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-from .expr import Expr, Operand, add, apply, conj, const, is_const, lift, mul, walk, where
+from .expr import (
+    Expr,
+    Operand,
+    add,
+    apply,
+    conj,
+    const,
+    is_const,
+    lift,
+    mul,
+    substitute,
+    var,
+    walk,
+    where,
+)
 
 Rule = Callable[..., tuple[Operand, ...]]
 
@@ -50,6 +64,10 @@ def _pow(y: Expr, a: Expr, b: Expr) -> tuple[Operand, ...]:
 
 def _gate(keep: Operand) -> Expr:
     return where(keep, 1.0, 0.0)
+
+
+def _gamma_density(a: Expr, x: Expr) -> Expr:
+    return exp((a - 1) * log(x) - x - apply("lgamma", a))
 
 
 # Partial derivatives by each argument, from the value y and the arguments. Writing them with y where
@@ -103,6 +121,19 @@ RULES: dict[str, Rule] = {
     "sinc": lambda y, a: (
         where(a.eq(0), 0, (math.pi * a * cos(math.pi * a) - sin(math.pi * a)) / (math.pi * a * a)),
     ),
+    "bessel_j0": lambda y, a: (-apply("bessel_j1", a),),
+    "bessel_j1": lambda y, a: (where(a.eq(0), 0.5, apply("bessel_j0", a) - y / a),),
+    "bessel_y0": lambda y, a: (-apply("bessel_y1", a),),
+    "bessel_y1": lambda y, a: (apply("bessel_y0", a) - y / a,),
+    "modified_bessel_k0": lambda y, a: (-apply("modified_bessel_k1", a),),
+    "modified_bessel_k1": lambda y, a: (-apply("modified_bessel_k0", a) - y / a,),
+    "scaled_modified_bessel_k0": lambda y, a: (y - apply("scaled_modified_bessel_k1", a),),
+    "scaled_modified_bessel_k1": lambda y, a: (
+        y - apply("scaled_modified_bessel_k0", a) - y / a,
+    ),
+    "spherical_bessel_j0": lambda y, a: (where(a.eq(0), 0, (cos(a) - y) / a),),
+    "gammainc": lambda y, a, x: (None, _gamma_density(a, x)),  # type: ignore[dict-item, return-value]
+    "gammaincc": lambda y, a, x: (None, -_gamma_density(a, x)),  # type: ignore[dict-item, return-value]
     "zeta": lambda y, s, q: (None, -s * apply("zeta", s + 1, q)),  # type: ignore[dict-item, return-value]
     "atan2": lambda y, a, b: (b / (a * a + b * b), -a / (a * a + b * b)),
     "hypot": lambda y, a, b: (a / y, b / y),
@@ -167,6 +198,8 @@ def derivative(root: Expr, by: Expr, is_complex: bool = False) -> tuple[Expr, Ex
             c, a, b = e.args
             (da, abar), (db, bbar) = d[a.id], d[b.id]
             d[e.id] = (where(c, da, db), where(c, abar, bbar))
+        elif e.op == "annotated":
+            d[e.id] = _annotated(e, d, is_complex)
         elif e.op == "conj":
             da, abar = d[e.args[0].id]
             d[e.id] = (conj(abar), conj(da)) if is_complex else (da, zero)
@@ -197,4 +230,24 @@ def _chain(e: Expr, d: dict[int, tuple[Expr, Expr]]) -> tuple[Expr, Expr]:
         p = lift(partial)
         total = add(total, mul(p, da))
         total_bar = add(total_bar, mul(p, abar))
+    return total, total_bar
+
+
+def _annotated(e: Expr, d: dict[int, tuple[Expr, Expr]], is_complex: bool) -> tuple[Expr, Expr]:
+    """A formula used inside another keeps its hand-given gradients: chain them through its inputs."""
+    body, *args = e.args
+    inner = e.value
+    given = {var(n): a for n, a in zip(inner.params, args, strict=True)}
+    total, total_bar = const(0), const(0)
+    for name, a in zip(inner.params, args, strict=True):
+        da, abar = d[a.id]
+        if is_const(da, 0) and is_const(abar, 0):
+            continue
+        if name in inner.grads:
+            given_all = {**given, var(inner.incoming): const(1.0), var(inner.result): body}
+            p, q = substitute(inner.grads[name], given_all), const(0)
+        else:
+            p, q = (substitute(x, given) for x in derivative(inner.body, var(name), is_complex))
+        total = add(total, add(mul(p, da), mul(q, conj(abar))))
+        total_bar = add(total_bar, add(mul(p, abar), mul(q, conj(da))))
     return total, total_bar

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Union
 
-Number = Union[bool, int, float, complex]
-Operand = Union["Expr", bool, int, float, complex]
+Number = bool | int | float | complex
+Operand = Union["Expr", bool, int, float, complex]  # noqa: UP007 - Expr is not there yet
 
 COMPARISONS = frozenset(
     ["lt", "le", "gt", "ge", "eq", "ne", "isnan", "isinf", "isfinite", "isposinf", "isneginf",
@@ -29,7 +29,7 @@ class Expr:
     id: int
 
     def __new__(cls, op: str, args: tuple[Expr, ...] = (), value: Any = None) -> Expr:
-        key = (op, *(a.id for a in args), type(value), repr(value))
+        key = (op, *(a.id for a in args), type(value), value if op == "annotated" else repr(value))
         found = cls._table.get(key)
         if found is None:
             found = object.__new__(cls)
@@ -42,6 +42,8 @@ class Expr:
     def is_bool(self) -> bool:
         if self.op == "const":
             return isinstance(self.value, bool)
+        if self.op == "annotated":
+            return self.args[0].is_bool
         if self.op == "where":
             return self.args[1].is_bool and self.args[2].is_bool
         return self.op in COMPARISONS
@@ -248,6 +250,11 @@ def where(condition: Operand, a: Operand, b: Operand) -> Expr:
     return Expr("where", (condition, a, b))
 
 
+def annotate(body: Expr, formula: Any, args: tuple[Expr, ...]) -> Expr:
+    """`body`, marked as this formula of these arguments, so that its own gradients are used."""
+    return Expr("annotated", (body, *args), formula)
+
+
 def conj(a: Operand) -> Expr:
     a = lift(a)
     if a.op == "const":
@@ -264,7 +271,7 @@ def conj(a: Operand) -> Expr:
 _REBUILD: dict[str, Any] = {"add": add, "sub": sub, "mul": mul, "div": div, "neg": neg}
 
 
-def rebuild(op: str, args: tuple[Expr, ...]) -> Expr:
+def rebuild(op: str, args: tuple[Expr, ...], value: Any = None) -> Expr:
     """Apply a primitive through its simplifying constructor."""
     if op == "where":
         return where(*args)
@@ -272,8 +279,10 @@ def rebuild(op: str, args: tuple[Expr, ...]) -> Expr:
         return conj(*args)
     if op == "pow":
         return power(*args)
+    if op == "annotated":
+        return Expr(op, args, value)
     make = _REBUILD.get(op)
-    return make(*args) if make else Expr(op, args)
+    return make(*args) if make else Expr(op, args, value)
 
 
 def walk(*roots: Expr) -> Iterator[Expr]:
@@ -316,5 +325,5 @@ def substitute(root: Expr, mapping: dict[Expr, Expr]) -> Expr:
             if todo:
                 stack.extend(todo)
             else:
-                done[e.id] = rebuild(e.op, tuple(done[a.id] for a in e.args))
+                done[e.id] = rebuild(e.op, tuple(done[a.id] for a in e.args), e.value)
     return done[root.id]

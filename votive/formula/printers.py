@@ -38,6 +38,8 @@ def to_text(root: Expr) -> str:
     """A formula as a person would write it."""
 
     def show(e: Expr, outer: int) -> str:
+        if e.op == "annotated":
+            return show(e.args[0], outer)
         if e.op == "const":
             s, level = _number(e.value), 9
             if s.startswith("-") or "/" in s:
@@ -68,7 +70,7 @@ def _assignments(root: Expr) -> tuple[list[tuple[str, Expr]], dict[int, str]]:
     steps: list[tuple[str, Expr]] = []
     names: dict[int, str] = {}
     for e in walk(root):
-        if e.args and uses[e.id] > 1:
+        if e.args and uses[e.id] > 1 and e.op != "annotated":
             names[e.id] = f"t{len(steps)}"
             steps.append((names[e.id], e))
     return steps, names
@@ -77,6 +79,8 @@ def _assignments(root: Expr) -> tuple[list[tuple[str, Expr]], dict[int, str]]:
 def _render(e: Expr, names: dict[int, str], leaf: Any, call: Any, skip: int | None = None) -> str:
     if e.id in names and e.id != skip:
         return names[e.id]
+    if e.op == "annotated":
+        return _render(e.args[0], names, leaf, call)
     if not e.args:
         return str(leaf(e))
     return str(call(e, [_render(a, names, leaf, call) for a in e.args]))
