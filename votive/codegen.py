@@ -1,7 +1,7 @@
-"""Writes the public functions from the schemas: `python -m votive.codegen` renews `_functions.py`.
+"""Writes the public functions and their type stubs from the schemas; `scripts/generate.py` runs it.
 
-The file is kept in the repository: it can be read, it gives real signatures, and importing it is faster
-than building several hundred functions at start. A test fails when it is out of step.
+The files are kept in the repository: they can be read, they give real signatures, and importing them
+is faster than building several hundred functions at start. A test fails when one is out of step.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from pathlib import Path
 from .ops.registry import COMPOSITES, OPS, Composite, Op
 from .ops.schema import REQUIRED
 
-HEADER = '''"""Public functions, written by `python -m votive.codegen` from the schemas in `ops/`: do not edit."""
+HEADER = '''"""Public functions, written by `scripts/generate.py` from the schemas in `ops/`: do not edit."""
 
 # ruff: noqa
 from __future__ import annotations
@@ -136,11 +136,109 @@ def functions_source() -> str:
     return HEADER + "\n".join(lines).rstrip() + "\n"
 
 
-def main() -> None:
-    """Write the generated files."""
-    folder = Path(__file__).parent
-    (folder / "_functions.py").write_text(functions_source())
+_PY_TYPES = {
+    "Tensor": "Tensor", "Mask": "Tensor", "Operand": "Tensor | Number", "Scalar": "Number",
+    "number": "Number", "int": "int", "float": "float", "bool": "bool", "str": "str",
+    "dtype": "dtype", "device": "device", "Generator": "Any", "any": "Any",
+}  # fmt: skip
 
 
-if __name__ == "__main__":
-    main()
+def _stub_type(kind: str, is_list: bool, optional: bool) -> str:
+    text = _PY_TYPES[kind]
+    if is_list:
+        text = f"Sequence[{text}] | {text}" if kind == "int" else f"Sequence[{text}]"
+    return f"{text} | None" if optional else text
+
+
+def _op_stub(op: Op, name: str, method: bool) -> str:
+    parts, star = [], False
+    for i, a in enumerate(op.schema.args):
+        if a.keyword_only and not star:
+            parts.append("*")
+            star = True
+        if method and i == 0:
+            parts.append("self")
+            continue
+        text = f"{a.name}: {_stub_type(a.type, a.is_list, a.optional)}"
+        parts.append(text if a.default is REQUIRED else f"{text} = {a.default!r}")
+    if op.out:
+        if not star:
+            parts.append("*")
+        parts.append("out: Any = None")
+    result = "Tensor" if op.n_out == 1 else "tuple[Tensor, ...]"
+    return f"def {name}({', '.join(parts)}) -> {result}: ..."
+
+
+def _composite_stub(c: Composite, name: str, method: bool) -> str:
+    parts, star = [], False
+    for i, p in enumerate(inspect.signature(c.fn).parameters.values()):
+        if method and i == 0 and p.kind is not p.VAR_POSITIONAL:
+            parts.append("self")
+            continue
+        if p.kind is p.VAR_POSITIONAL:
+            parts.append(f"*{p.name}: Any")
+            star = True
+            continue
+        if p.kind is p.VAR_KEYWORD:
+            parts.append(f"**{p.name}: Any")
+            continue
+        if p.kind is p.KEYWORD_ONLY and not star:
+            parts.append("*")
+            star = True
+        shown = p.default if isinstance(p.default, (int, float, str, bool, type(None))) else ...
+        default = "" if p.default is p.empty else f" = {'...' if shown is ... else repr(shown)}"
+        parts.append(f"{p.name}: Any{default}")
+    if c.out:
+        if not star:
+            parts.append("*")
+        parts.append("out: Any = None")
+    return f"def {name}({', '.join(parts)}) -> Any: ..."
+
+
+STUB_HEADER = '''"""Type stubs of the operators, written by `scripts/generate.py` from the schemas: do not edit."""
+
+# ruff: noqa
+from collections.abc import Sequence
+from typing import Any
+
+from .core.device import device
+from .core.dtype import dtype
+
+Number = bool | int | float | complex
+
+'''
+
+
+def stubs_source() -> str:
+    """The whole of `_operators.pyi`: the class of operator methods, then the functions."""
+    methods: dict[str, str] = {}
+    functions: dict[str, str] = {}
+    for key, item in [*OPS.items(), *COMPOSITES.items()]:
+        if item.name.startswith("_"):
+            continue
+        stub = _op_stub if isinstance(item, Op) else _composite_stub
+        for name in (item.name, *item.aliases):
+            if item.method:
+                methods[name] = stub(item, name, True)  # type: ignore[arg-type]
+                if item.has_inplace:
+                    methods[name + "_"] = stub(item, name + "_", True).replace(  # type: ignore[arg-type]
+                        ", out: Any = None", ""
+                    ).replace(", *)", ")").replace("(self, *)", "(self)")
+            if "" in item.namespaces:
+                functions[safe(name)] = stub(item, safe(name), False)  # type: ignore[arg-type]
+        del key
+    body = ["class Tensor:"] + [f"    {methods[n]}" for n in sorted(methods)]
+    return STUB_HEADER + "\n".join([*body, "", *(functions[n] for n in sorted(functions))]) + "\n"
+
+
+def write_functions() -> None:
+    """Renew `_functions.py`."""
+    (FOLDER / "_functions.py").write_text(functions_source())
+
+
+def write_rest() -> None:
+    """Renew the files that describe the finished package."""
+    (FOLDER / "_operators.pyi").write_text(stubs_source())
+
+
+FOLDER = Path(__file__).parent

@@ -109,8 +109,8 @@ def unary(op: Op) -> Callable[[Any], Any]:
                 plans[args[0]._spec] = plan
             return call(op, args)
         out = new(cls)
+        out._data = data  # before _storage, see dispatch.state.make
         out._storage = st
-        out._data = data
         out._spec = plan.out
         if x._rg and differentiable and switches.grad:
             flags.graph.record_one(plan, x, out)
@@ -146,8 +146,8 @@ def binary(op: Op, operator: bool = False) -> Callable[[Any, Any], Any]:
                 plans[a._spec, b._spec] = plan
             return call(op, args)
         out = new(cls)
+        out._data = data  # before _storage, see dispatch.state.make
         out._storage = st
-        out._data = data
         out._spec = plan.out
         if (a._rg or b._rg) and differentiable and switches.grad:
             flags.graph.record_pair(plan, a, b, out)

@@ -32,8 +32,10 @@ def install(tensor: type, graph: Any) -> None:
 def make(storage: Storage, data: Any, spec: Spec, offset: int = 0) -> Any:
     """A tensor over existing memory."""
     t = _new(state.tensor)
-    t._storage = storage
+    # Attributes die in the order in which they were set. The data is a NumPy view on the storage's
+    # block; it must go first, or the block still looks used when the storage hands it back.
     t._data = data
+    t._storage = storage
     t._spec = spec
     if offset:
         t._offset = offset

@@ -203,17 +203,24 @@ def view(schema: str, *, infer: Rule, doc: str = "", **options: Any) -> Op:
 
 
 def composite(
-    fn: Callable[..., Any] | None = None, *, name: str | None = None, **options: Any
+    fn: Callable[..., Any] | None = None,
+    *,
+    name: str | None = None,
+    key: str | None = None,
+    **options: Any,
 ) -> Any:
-    """Declare a public function written with other operators."""
+    """Declare a public function written with other operators.
+
+    `key` names the record when one public name has two forms, as `split` and `Tensor.split`.
+    """
 
     def register(fn: Callable[..., Any]) -> Callable[..., Any]:
         c = Composite(fn, name or fn.__name__, **options)
         space = c.namespaces[0] if c.namespaces else ""
-        key = f"{space}.{c.name}" if space else c.name
-        if key in COMPOSITES or key in OPS:
-            raise ValueError(f"operator {key!r} is declared twice.")
-        COMPOSITES[key] = c
+        record = key or (f"{space}.{c.name}" if space else c.name)
+        if record in COMPOSITES or record in OPS:
+            raise ValueError(f"operator {record!r} is declared twice.")
+        COMPOSITES[record] = c
         return fn
 
     return register if fn is None else register(fn)

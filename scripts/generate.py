@@ -1,0 +1,34 @@
+"""Writes every generated file: the public functions, the type stubs and the operator reference.
+
+Works without importing the package as a whole, since that needs the files written here.
+"""
+
+import sys
+import types
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+def main() -> None:
+    """Generate `_functions.py` first; the rest reads the finished package."""
+    package = types.ModuleType("votive")
+    package.__path__ = [str(ROOT / "votive")]  # type: ignore[attr-defined]
+    sys.modules["votive"] = package
+    sys.path.insert(0, str(ROOT))
+    functions = ROOT / "votive" / "_functions.py"
+    functions.touch()
+    import votive.interchange
+    import votive.ops
+    from votive import codegen
+
+    codegen.write_functions()
+    for name in [n for n in sys.modules if n == "votive" or n.startswith("votive.")]:
+        del sys.modules[name]
+    from votive import codegen
+
+    codegen.write_rest()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,7 @@
+"""`python -m votive`."""
+
+import sys
+
+from .cli import main
+
+sys.exit(main())
