@@ -1,15 +1,87 @@
-"""Reductions."""
+"""Sums, products and tests over dimensions. Knows arrays only."""
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 
+from ....core.dtype import compute_type, dtype
 from ...base import kernel
+
+WIDE = {np.dtype(np.float32): np.float64, np.dtype(np.complex64): np.complex128}
+
+
+def total(x: Any, dim: tuple[int, ...], keepdim: bool = False) -> Any:
+    """The sum over `dim`, accurate for any of them.
+
+    NumPy adds pairwise along the innermost axis only. Elsewhere it adds one by one, and a long
+    column of float32 would lose digits, so the others get an accumulator of twice the width.
+    """
+    innermost = x.flags.c_contiguous and dim == tuple(range(x.ndim - len(dim), x.ndim))
+    return np.sum(x, axis=dim, keepdims=keepdim, dtype=None if innermost else WIDE.get(x.dtype))
+
+
+def cast(x: Any, to: dtype) -> Any:
+    """`x` in the type that arithmetic on `to` is carried out in."""
+    if x.dtype.kind == "c" and not to.is_complex:
+        x = x.real
+    return x.astype(compute_type(to).np, copy=False)
+
+
+def count(x: Any, dim: tuple[int, ...]) -> int:
+    """How many elements go into one result."""
+    return math.prod(x.shape[d] for d in dim)
 
 
 @kernel("sum")
-def sum(x: Any, dim: Any, keepdim: bool, dtype: Any) -> Any:  # noqa: A001
-    acc = np.float32 if dtype.name in ("float16", "bfloat16") else dtype.np
-    return np.sum(x, axis=dim, keepdims=keepdim, dtype=acc)
+def sum(x: Any, dim: tuple[int, ...], keepdim: bool, dtype: dtype) -> Any:
+    if dtype.name == "bool":
+        return np.any(x, axis=dim, keepdims=keepdim)
+    return total(cast(x, dtype), dim, keepdim)
+
+
+@kernel("nansum")
+def nansum(x: Any, dim: tuple[int, ...], keepdim: bool, dtype: dtype) -> Any:
+    return sum(np.where(np.isnan(x), x.dtype.type(0), x), dim, keepdim, dtype)
+
+
+@kernel("mean")
+def mean(x: Any, dim: tuple[int, ...], keepdim: bool, dtype: dtype) -> Any:
+    return total(cast(x, dtype), dim, keepdim) / np.float64(count(x, dim))
+
+
+@kernel("prod")
+def prod(x: Any, dim: int | None, keepdim: bool, dtype: dtype) -> Any:
+    axis = None if dim is None or x.ndim == 0 else dim
+    if dtype.name == "bool":
+        return np.all(x, axis=axis, keepdims=keepdim)
+    x = cast(x, dtype)
+    return np.prod(x, axis=axis, keepdims=keepdim, dtype=x.dtype)
+
+
+@kernel("logsumexp")
+def logsumexp(x: Any, dim: tuple[int, ...], keepdim: bool) -> Any:
+    if x.dtype.kind in "biu":
+        x = x.astype(np.float64)
+    # Shift by the largest first, so that no exponential overflows; an infinite one is no help.
+    top = np.max(x.real, axis=dim, keepdims=True, initial=-np.inf)
+    top = np.where(np.isinf(top), 0, top).astype(x.real.dtype)
+    result = np.log(total(np.exp(x - top), dim, True)) + top
+    return result if keepdim else result.squeeze(dim)
+
+
+@kernel("all")
+def all(x: Any, dim: tuple[int, ...], keepdim: bool) -> Any:
+    return np.all(x, axis=dim, keepdims=keepdim)
+
+
+@kernel("any")
+def any(x: Any, dim: tuple[int, ...], keepdim: bool) -> Any:
+    return np.any(x, axis=dim, keepdims=keepdim)
+
+
+@kernel("count_nonzero")
+def count_nonzero(x: Any, dim: tuple[int, ...]) -> Any:
+    return np.sum(x != 0, axis=dim, dtype=np.int64)

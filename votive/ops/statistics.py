@@ -1,0 +1,307 @@
+"""Statistics of samples: variance, median, mode, quantiles. Knows shapes and gradients."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from typing import Any
+
+from ..core import dtype as dt
+from ..core.errors import DtypeError, ShapeError, fail
+from ..core.layout import Spec, reduced_shape, wrap_dim, wrap_dims
+from .extremum import infer_pick, no_identity, place, spread
+from .reduction import count, keep_dims, refuse
+from .registry import F, composite, structured
+from .results import results
+
+
+def _infer_var(x: Spec, dim: tuple[int, ...], correction: float, keepdim: bool) -> Spec:
+    return x.like(reduced_shape(x.shape, dim, keepdim), dtype=x.dtype.to_real())
+
+
+def _grad_var(x: Any, g: Any, dim: tuple[int, ...], correction: float, keepdim: bool) -> Any:
+    free = count(x.shape, dim) - correction
+    scale = 2 / free if free else math.inf
+    return keep_dims(g, dim, keepdim) * scale * (x - F.mean(x, dim, True))
+
+
+structured(
+    "_var(Tensor input, int[] dim, float correction, bool keepdim)",
+    infer=_infer_var,
+    grad={"input": lambda c, g: _grad_var(c.input, g, c.dim, c.correction, c.keepdim)},
+    method=False, namespaces=(), out=False,
+    doc="The mean squared distance from the mean, divided by count - correction.",
+)  # fmt: skip
+
+structured(
+    "_std(Tensor input, int[] dim, float correction, bool keepdim)",
+    infer=_infer_var,
+    # The root has no derivative at 0; like torch, take 0 there.
+    grad={
+        "input": lambda c, g: _grad_var(
+            c.input,
+            F.where(c.out == 0, 0, g / (2 * F.where(c.out == 0, 1, c.out))),
+            c.dim, c.correction, c.keepdim,
+        )
+    },
+    method=False, namespaces=(), out=False,
+    doc="The root of `_var`.",
+)  # fmt: skip
+
+
+def _spread_args(
+    op: str, input: Any, dim: Any, unbiased: Any, correction: Any
+) -> tuple[tuple[int, ...], float]:
+    """The dimensions and the correction that torch's overloads of var and std mean."""
+    if isinstance(dim, bool):
+        if unbiased is not None:
+            raise TypeError(f"{op}: unbiased was given twice.")
+        dim, unbiased = None, dim
+    if unbiased is not None and correction is not None:
+        raise TypeError(f"{op}: takes either unbiased or correction, got both.")
+    if unbiased is not None and not isinstance(unbiased, bool):
+        raise TypeError(f"{op}: argument 'unbiased' must be bool, got {type(unbiased).__name__}.")
+    if correction is None:
+        correction = 1 if unbiased is None else int(unbiased)
+    x = input._spec
+    if not x.dtype.is_inexact or x.dtype in dt.FLOAT8:
+        fail(DtypeError, op, f"takes floating-point and complex tensors, got {x.dtype}.")
+    dims = wrap_dims(op, dim, x.ndim)
+    if count(x.shape, dims) - correction <= 0 and (x.numel == 0 or math.prod(x.shape)):
+        warnings.warn(
+            f"{op}(): degrees of freedom is <= 0: {count(x.shape, dims)} elements per result, "
+            f"correction {correction}. The result is NaN or infinite.",
+            UserWarning,
+            stacklevel=4,
+        )
+    return dims, float(correction)
+
+
+@composite(out=True)
+def var(
+    input: Any,
+    dim: Any = None,
+    unbiased: Any = None,
+    keepdim: bool = False,
+    *,
+    correction: Any = None,
+) -> Any:
+    """Variance over all or some dimensions, divided by count - correction (1 unless given).
+
+    >>> votive.var(votive.tensor([1.0, 2.0, 3.0, 4.0]))
+    tensor(1.6667)
+    """
+    return F._var(input, *_spread_args("var", input, dim, unbiased, correction), keepdim)
+
+
+@composite(out=True)
+def std(
+    input: Any,
+    dim: Any = None,
+    unbiased: Any = None,
+    keepdim: bool = False,
+    *,
+    correction: Any = None,
+) -> Any:
+    """Standard deviation over all or some dimensions: the root of `var`.
+
+    >>> votive.std(votive.tensor([1.0, 2.0, 3.0, 4.0]))
+    tensor(1.2910)
+    """
+    return F._std(input, *_spread_args("std", input, dim, unbiased, correction), keepdim)
+
+
+@composite(method=False)
+def var_mean(
+    input: Any,
+    dim: Any = None,
+    unbiased: Any = None,
+    keepdim: bool = False,
+    *,
+    correction: Any = None,
+) -> tuple[Any, Any]:
+    """Variance and mean over all or some dimensions.
+
+    >>> votive.var_mean(votive.tensor([1.0, 2.0, 3.0]))
+    (tensor(1.), tensor(2.))
+    """
+    dims, correction = _spread_args("var_mean", input, dim, unbiased, correction)
+    return F._var(input, dims, correction, keepdim), F.mean(input, dims, keepdim)
+
+
+@composite(method=False)
+def std_mean(
+    input: Any,
+    dim: Any = None,
+    unbiased: Any = None,
+    keepdim: bool = False,
+    *,
+    correction: Any = None,
+) -> tuple[Any, Any]:
+    """Standard deviation and mean over all or some dimensions.
+
+    >>> votive.std_mean(votive.tensor([1.0, 2.0, 3.0]))
+    (tensor(1.), tensor(2.))
+    """
+    dims, correction = _spread_args("std_mean", input, dim, unbiased, correction)
+    return F._std(input, dims, correction, keepdim), F.mean(input, dims, keepdim)
+
+
+def _canon_pick(x: Spec, op: str, dim: int, keepdim: bool) -> tuple[Any, ...]:
+    refuse(op, x, *dt.BAREBONES, kinds="c" if op == "mode" else "bc")
+    where = wrap_dim(op, dim, x.ndim, x.shape)
+    no_identity(op, x, (where,))
+    return x, op, where, keepdim
+
+
+structured(
+    "_sample(Tensor input, str kind, int dim, bool keepdim)",
+    canon=_canon_pick,
+    infer=lambda x, kind, dim, keepdim: infer_pick(x, dim, keepdim),
+    n_out=2,
+    grad={"input": lambda c, g, _: place(g, c.shape("input"), c.dim, c.keepdim, c.out1)},
+    method=False, namespaces=(), out=False,
+    doc="The median, nanmedian or mode along a dimension and the index where it was found.",
+)  # fmt: skip
+
+
+def _canon_median(x: Spec, kind: str) -> tuple[Any, ...]:
+    refuse(kind, x, *dt.BAREBONES, kinds="bc")
+    return x, kind
+
+
+structured(
+    "_median(Tensor input, str kind)",
+    canon=_canon_median,
+    infer=lambda x, kind: x.like(()),
+    grad={"input": lambda c, g: spread(g, c.input, c.out, tuple(range(c.input.ndim)), False)},
+    method=False, namespaces=(), out=False,
+    doc="The median or nanmedian of all elements.",
+)  # fmt: skip
+
+
+@composite(out=True)
+def median(input: Any, dim: Any = None, keepdim: bool = False) -> Any:
+    """The middle element, the lower of two; with a dim also where it is. NaN if any element is.
+
+    >>> votive.median(votive.tensor([[3, 1, 2], [6, 4, 5]]), 1)
+    votive.return_types.median(
+    values=tensor([2, 5]),
+    indices=tensor([2, 2]))
+    """
+    if dim is None:
+        return F._median(input, "median")
+    return results("median", "values", "indices")(*F._sample(input, "median", dim, keepdim))
+
+
+@composite(out=True)
+def nanmedian(input: Any, dim: Any = None, keepdim: bool = False) -> Any:
+    """The middle element of those that are not NaN; with a dim also where it is.
+
+    >>> votive.nanmedian(votive.tensor([1.0, float("nan"), 3.0, 2.0]))
+    tensor(2.)
+    """
+    if dim is None:
+        return F._median(input, "nanmedian")
+    return results("nanmedian", "values", "indices")(*F._sample(input, "nanmedian", dim, keepdim))
+
+
+@composite(out=True)
+def mode(input: Any, dim: int = -1, keepdim: bool = False) -> Any:
+    """The most frequent value along a dimension, the smallest of several, and where it last is.
+
+    >>> votive.mode(votive.tensor([2, 1, 2, 1, 3]))
+    votive.return_types.mode(
+    values=tensor(1),
+    indices=tensor(3))
+    """
+    return results("mode", "values", "indices")(*F._sample(input, "mode", dim, keepdim))
+
+
+_INTERPOLATIONS = ("linear", "lower", "higher", "midpoint", "nearest")
+
+
+def _checked_q(op: str, input: Any, q: Any, interpolation: str) -> Any:
+    if input._spec.dtype not in (dt.float32, dt.float64):
+        fail(DtypeError, op, f"takes float32 and float64 tensors, got {input.dtype}.")
+    if input._spec.numel == 0:
+        fail(ShapeError, op, f"the input must not be empty, got shape {tuple(input.shape)}.")
+    if interpolation not in _INTERPOLATIONS:
+        fail(
+            RuntimeError, op,
+            f"interpolation must be one of {', '.join(_INTERPOLATIONS)}, got {interpolation!r}.",
+        )  # fmt: skip
+    if not hasattr(q, "_spec"):
+        if not 0 <= q <= 1:
+            fail(RuntimeError, op, f"q must lie in [0, 1], got {q}.")
+        return F.full((), q, dtype=input.dtype, device=input.device)
+    if q.ndim > 1:
+        fail(ShapeError, op, f"q must be a number or have one dimension, got {tuple(q.shape)}.")
+    if q._spec.dtype is not input._spec.dtype:
+        fail(DtypeError, op, f"q must have the type of the input, {input.dtype}, got {q.dtype}.")
+    inside = F.logical_and(q >= 0, q <= 1)
+    if not bool(F.all(inside)):
+        fail(RuntimeError, op, "all values of q must lie in [0, 1].")
+    return q
+
+
+def _quantile(
+    op: str, input: Any, q: Any, dim: int | None, keepdim: bool, interpolation: str
+) -> Any:
+    q = _checked_q(op, input, q, interpolation)
+    where = None if dim is None else wrap_dim(op, dim, input.ndim, input._spec.shape)
+    shape = reduced_shape(
+        input._spec.shape, tuple(range(input.ndim)) if where is None else (where,), keepdim
+    )
+    rows = input.reshape(-1) if where is None or input.ndim == 0 else F.movedim(input, where, -1)
+    rows = F.sort(rows, -1)[0]  # (..., n)
+    missing = F.isnan(rows.detach())
+    last = rows.shape[-1] - 1
+    points = q.reshape(-1)  # (k,)
+    if op == "nanquantile":
+        known = (last - F.sum(missing, -1, True)).to(q.dtype)
+        rank = F.clamp(points * known, min=0)  # (..., k)
+    else:
+        # A row with a NaN has NaN quantiles, and sorting put the NaN last.
+        rank = F.where(F.any(missing, -1, True), last, points * last)
+    rank = rank.expand((*rows.shape[:-1], rank.shape[-1]))
+    picked = _interpolate(rows, rank, interpolation)
+    # The results for each q come first, in front of what is left of the input's shape.
+    picked = F.movedim(picked, -1, 0)
+    return picked.reshape((*q.shape, *shape))
+
+
+def _interpolate(rows: Any, rank: Any, interpolation: str) -> Any:
+    """Values of sorted rows at ranks that may lie between two places."""
+    whole = {"lower": F.floor, "higher": F.ceil, "nearest": F.round}.get(interpolation)
+    if whole is not None:
+        return F.gather(rows, -1, whole(rank.detach()).to(dt.int64))
+    below = F.floor(rank.detach())
+    weight = F.full_like(rank, 0.5) if interpolation == "midpoint" else rank - below
+    low = F.gather(rows, -1, below.to(dt.int64))
+    high = F.gather(rows, -1, F.ceil(rank.detach()).to(dt.int64))
+    return F.lerp(low, high, weight)
+
+
+@composite(out=True)
+def quantile(
+    input: Any, q: Any, dim: Any = None, keepdim: bool = False, *, interpolation: str = "linear"
+) -> Any:
+    """The values below which a share q of the elements lies; with several q, one slice for each.
+
+    >>> votive.quantile(votive.tensor([1.0, 2.0, 3.0, 4.0]), 0.5)
+    tensor(2.5000)
+    """
+    return _quantile("quantile", input, q, dim, keepdim, interpolation)
+
+
+@composite(out=True)
+def nanquantile(
+    input: Any, q: Any, dim: Any = None, keepdim: bool = False, *, interpolation: str = "linear"
+) -> Any:
+    """Quantiles of the elements that are not NaN.
+
+    >>> votive.nanquantile(votive.tensor([1.0, float("nan"), 3.0]), 0.5)
+    tensor(2.)
+    """
+    return _quantile("nanquantile", input, q, dim, keepdim, interpolation)
