@@ -71,6 +71,8 @@ def test_smallest_and_largest_float64_keep_their_accuracy() -> None:
     assert_within(run("i0e", huge), 1 / math.sqrt(2 * math.pi) / math.sqrt(huge), 1e-15)
     assert_within(run("erfcx", huge), 1 / math.sqrt(math.pi) / huge, 1e-15)
     assert_within(run("zeta", 2.0, 1e300), 1e-300, 1e-15)
+    # exp(-746) is zero, 746^9 exp(-746) / 9! is not.
+    assert_within(run("gammaincc", 10.0, 746.0), 2.0723689557461676666e-304, 1e-13)
     assert_within(run("gammaincc", 1e-300, 1.0), 2.1938393439552027368e-301, 2e-15)
     # Roots of log Φ(y) = log p, by mpmath with 50 digits; so are the two values below.
     roots = [-38.467405617144346251, -37.663060331949523732]

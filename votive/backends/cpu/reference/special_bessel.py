@@ -1,9 +1,9 @@
-"""Bessel functions of orders 0 and 1, of all kinds, and Airy's Ai. Knows arrays only.
+"""Bessel functions of orders 0 and 1, of all kinds. Knows arrays only.
 
 Near zero each is its power series. Elsewhere K, J and Y are one smooth function S of 1/x, the
 modified Bessel function K with its leading behaviour divided out (`scaled_k`): on the real axis it
-gives K, on the imaginary axis J and Y, and at order 1/3 it gives Ai. S is fitted once, on first
-use, from its integral.
+gives K, on the imaginary axis J and Y, and at order 1/3 it gives Ai (special_airy.py). S is fitted
+once, on first use, from its integral.
 """
 
 from __future__ import annotations
