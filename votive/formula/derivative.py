@@ -181,6 +181,16 @@ PAIR_RULES: dict[str, Callable[[Expr, Expr, bool], tuple[Operand, Operand]]] = {
 }  # fmt: skip
 
 
+def times(a: Expr, b: Expr) -> Expr:
+    """A product in the chain rule. A select stays outside, so that what it hides never meets 0 * inf."""
+    for p, q in ((a, b), (b, a)):
+        if p.op == "where":
+            c, yes, no = p.args
+            if is_const(yes, 0) or is_const(no, 0):
+                return where(c, times(yes, q), times(no, q))
+    return mul(a, b)
+
+
 class NotDifferentiable(Exception):
     """A primitive on the path has no derivative by this argument."""
 
@@ -208,9 +218,9 @@ def derivative(root: Expr, by: Expr, is_complex: bool = False) -> tuple[Expr, Ex
             p, q = (lift(x) for x in PAIR_RULES[e.op](e, a, is_complex))
             da, abar = d[a.id]
             if is_complex:
-                d[e.id] = (add(mul(p, da), mul(q, conj(abar))), add(mul(p, abar), mul(q, conj(da))))
+                d[e.id] = (add(times(p, da), times(q, conj(abar))), add(times(p, abar), times(q, conj(da))))
             else:
-                d[e.id] = (mul(p, da), zero)
+                d[e.id] = (times(p, da), zero)
         else:
             d[e.id] = _chain(e, d)
     return d[root.id]
@@ -228,8 +238,8 @@ def _chain(e: Expr, d: dict[int, tuple[Expr, Expr]]) -> tuple[Expr, Expr]:
         if partial is None:
             raise NotDifferentiable(e.op)
         p = lift(partial)
-        total = add(total, mul(p, da))
-        total_bar = add(total_bar, mul(p, abar))
+        total = add(total, times(p, da))
+        total_bar = add(total_bar, times(p, abar))
     return total, total_bar
 
 
@@ -248,6 +258,6 @@ def _annotated(e: Expr, d: dict[int, tuple[Expr, Expr]], is_complex: bool) -> tu
             p, q = substitute(inner.grads[name], given_all), const(0)
         else:
             p, q = (substitute(x, given) for x in derivative(inner.body, var(name), is_complex))
-        total = add(total, add(mul(p, da), mul(q, conj(abar))))
-        total_bar = add(total_bar, add(mul(p, abar), mul(q, conj(da))))
+        total = add(total, add(times(p, da), times(q, conj(abar))))
+        total_bar = add(total_bar, add(times(p, abar), times(q, conj(da))))
     return total, total_bar

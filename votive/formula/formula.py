@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from .derivative import NotDifferentiable, derivative
-from .expr import Expr, add, conj, is_const, mul, substitute, var, variables
+from .derivative import NotDifferentiable, derivative, times
+from .expr import Expr, add, conj, is_const, substitute, var, variables
 
 __all__ = ["Formula", "NotDifferentiable"]
 
@@ -57,7 +57,7 @@ class Formula:
                 body = conj(substitute(body, {g: conj(g)}))
         else:
             d, bar = derivative(self.body, var(by), is_complex)
-            body = add(mul(g, conj(d)), mul(conj(g), bar)) if is_complex else mul(g, d)
+            body = add(times(g, conj(d)), times(conj(g), bar)) if is_complex else times(g, d)
         if is_const(body, 0):
             return None
         if self.body.args and by not in self.grads:

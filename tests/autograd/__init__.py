@@ -1,0 +1,1 @@
+"""Tests of the graph, the engine and what is built on them."""

@@ -1,0 +1,46 @@
+"""Every example in a docstring of a public name runs and prints what it says."""
+
+from __future__ import annotations
+
+import doctest
+import inspect
+from typing import Any
+
+import numpy as np
+import pytest
+
+import votive
+from votive.ops.registry import COMPOSITES, OPS
+
+OPTIONS = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
+
+
+def _public() -> dict[str, str]:
+    found = {n: i.doc for n, i in [*OPS.items(), *COMPOSITES.items()] if not i.name.startswith("_")}
+    spaces: list[Any] = [votive, votive.autograd, votive.autograd.functional, votive.cpu]
+    for space in spaces:
+        for name in dir(space):
+            value = getattr(space, name)
+            if name.startswith("_") or not (inspect.isclass(value) or inspect.isfunction(value)):
+                continue
+            if not (getattr(value, "__module__", "") or "").startswith("votive"):
+                continue
+            found.setdefault(f"{space.__name__}.{name}", inspect.cleandoc(value.__doc__ or ""))
+    return found
+
+
+DOCS = _public()
+
+
+@pytest.mark.parametrize("name", sorted(DOCS))
+def test_the_example_of_a_public_name_runs_as_printed(name: str) -> None:
+    doc = DOCS[name]
+    assert doc, f"{name} has no docstring"
+    parser = doctest.DocTestParser()
+    test = parser.get_doctest(doc, {"votive": votive, "np": np}, name, None, 0)
+    assert test.examples, f"{name} has no example"
+    votive.manual_seed(0)
+    runner = doctest.DocTestRunner(optionflags=OPTIONS, verbose=False)
+    report: list[str] = []
+    runner.run(test, out=report.append)
+    assert runner.failures == 0, "".join(report)

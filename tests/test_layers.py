@@ -1,0 +1,132 @@
+"""The architecture holds: import direction, file stems, and what every operator must have."""
+
+from __future__ import annotations
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+
+import votive
+from votive.backends.base import TABLE
+from votive.ops.registry import COMPOSITES, OPS
+
+from .ops.catalog import load
+
+ROOT = Path(votive.__file__).parent
+# Lowest first; a module may import from its own layer and those before it.
+LAYERS = [
+    {"core", "_version"},
+    {"formula"},
+    {"backends"},
+    {"ops"},
+    {"dispatch"},
+    {"autograd"},
+    {"tensor", "surface", "operators", "interchange", "_functions", "codegen", "fuse", "custom",
+     "explain", "cpu", "printing", "random"},
+    {"nn", "optim", "amp", "data", "io", "quant", "distributed", "utils", "distributions"},
+    {"glass"},
+    {"models", "audio", "vision", "train"},
+    {"cli", "studio", "__init__", "__main__"},
+]  # fmt: skip
+RANK = {name: i for i, names in enumerate(LAYERS) for name in names}
+# The formula layer is below backends in what it knows; backends may use it to write source.
+
+
+def layer_of(path: Path) -> str:
+    return path.relative_to(ROOT).parts[0].removesuffix(".py")
+
+
+def imports(path: Path) -> list[str]:
+    """First package part of everything a module imports from votive."""
+    parts = path.relative_to(ROOT).with_suffix("").parts
+    package = parts if path.name == "__init__.py" else parts[:-1]
+    package = package[:-1] if path.name == "__init__.py" else package
+    found: list[str] = []
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.ImportFrom):
+            if node.level:
+                base = package[: len(package) - node.level + 1]
+                full = [*base, *(node.module or "").split(".")] if node.module else list(base)
+                names = [full] if full else [[a.name] for a in node.names]
+                found += [n[0] for n in names if n]
+            elif (node.module or "").split(".")[0] == "votive":
+                rest = (node.module or "").split(".")[1:]
+                found += [rest[0]] if rest else [a.name for a in node.names]
+        elif isinstance(node, ast.Import):
+            found += [a.name.split(".")[1] for a in node.names if a.name.startswith("votive.")]
+    return found
+
+
+MODULES = sorted(p for p in ROOT.rglob("*.py"))
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda p: str(p.relative_to(ROOT)))
+def test_a_module_imports_only_from_its_own_layer_and_below(path: Path) -> None:
+    here = RANK[layer_of(path)]
+    for name in imports(path):
+        if name in RANK:
+            assert RANK[name] <= here, f"{path.name} (layer {layer_of(path)}) imports {name}"
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda p: str(p.relative_to(ROOT)))
+def test_no_module_imports_torch_or_scipy(path: Path) -> None:
+    for node in ast.walk(ast.parse(path.read_text())):
+        names: list[str] = []
+        if isinstance(node, ast.Import):
+            names = [a.name for a in node.names]
+        elif isinstance(node, ast.ImportFrom) and not node.level:
+            names = [node.module or ""]
+        assert not {n.split(".")[0] for n in names} & {"torch", "scipy", "transformers"}
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda p: str(p.relative_to(ROOT)))
+def test_every_file_opens_with_a_docstring(path: Path) -> None:
+    assert ast.get_docstring(ast.parse(path.read_text())), path
+
+
+STRUCTURED = sorted(n for n, o in OPS.items() if o.kind == "structured")
+
+
+@pytest.mark.parametrize("name", STRUCTURED)
+def test_every_structured_operator_has_a_reference_kernel_of_the_same_stem(name: str) -> None:
+    rows = TABLE.get((name, "cpu"), [])
+    assert rows, f"{name} has no kernel on the CPU"
+    stem = Path(OPS[name].defined_at[0]).stem
+    files = {Path(r.fn.__code__.co_filename).stem for r in rows}
+    assert stem in files, f"{name} is declared in ops/{stem}.py, its kernels in {sorted(files)}"
+
+
+def test_every_kernel_row_serves_a_declared_operator() -> None:
+    assert [name for name, _ in TABLE if name not in OPS] == []
+
+
+PUBLIC = sorted(
+    {n: i for n, i in [*OPS.items(), *COMPOSITES.items()] if not i.name.startswith("_")}.items()
+)
+
+
+@pytest.mark.parametrize(("name", "item"), PUBLIC, ids=[n for n, _ in PUBLIC])
+def test_every_public_operator_has_a_docstring_with_an_example(name: str, item: object) -> None:
+    doc = item.doc  # type: ignore[attr-defined]
+    assert doc, f"{name} has no docstring"
+    assert ">>>" in doc, f"{name} has no example"
+    assert re.match(r"[A-Z`(\"'*0-9|]", doc), f"{name}: the docstring does not start with a sentence"
+
+
+RECORDED = {r.name.rsplit(".", 1)[-1] for r in load()}
+
+
+@pytest.mark.parametrize(("name", "item"), PUBLIC, ids=[n for n, _ in PUBLIC])
+def test_every_public_operator_has_a_catalog_record(name: str, item: object) -> None:
+    names = {item.name, *item.aliases}  # type: ignore[attr-defined]
+    assert names & RECORDED, f"{name} has no record in tests/ops/records"
+
+
+def test_differentiable_operators_declare_a_gradient() -> None:
+    missing = [
+        n for n, o in OPS.items()
+        if o.differentiable and o.builder is None and o.grad is None and o.schema.tensor_names
+    ]  # fmt: skip
+    assert missing == []
