@@ -1,0 +1,171 @@
+"""Powers and roots. Formulas only; knows nothing of how they run."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..core import dtype as dt
+from ..core.errors import DtypeError, fail
+from ..core.layout import Spec
+from ..core.promotion import is_number, number_type, result_type_of
+from ..formula import Expr, apply, lift, where
+from .registry import F, Op, composite, pointwise
+
+pointwise(
+    "sqrt(Tensor input)",
+    lambda x: apply("sqrt", x),
+    dtypes="float",
+    doc="""Square root.
+
+    >>> votive.sqrt(votive.tensor([4.0, 2.0]))
+    tensor([2.0000, 1.4142])
+    """,
+)
+
+pointwise(
+    "rsqrt(Tensor input)",
+    lambda x: apply("rsqrt", x),
+    dtypes="float",
+    doc="""`1 / sqrt(input)`.
+
+    >>> votive.rsqrt(votive.tensor([4.0, 1.0]))
+    tensor([0.5000, 1.0000])
+    """,
+)
+
+pointwise(
+    "reciprocal(Tensor input)",
+    lambda x: apply("reciprocal", x),
+    dtypes="float",
+    doc="""`1 / input`.
+
+    >>> votive.reciprocal(votive.tensor([4, 1]))
+    tensor([0.2500, 1.0000])
+    """,
+)
+
+
+def _square_types(promoted: dt.dtype, x: Spec) -> tuple[dt.dtype, dt.dtype]:
+    kind = dt.int64 if promoted is dt.bool_ else promoted
+    return kind, kind
+
+
+pointwise(
+    "square(Tensor input)",
+    lambda x: apply("square", x),
+    dtypes=_square_types,
+    doc="""`input * input`.
+
+    >>> votive.square(votive.tensor([3, -4]))
+    tensor([ 9, 16])
+    """,
+)
+
+
+def _power(x: Expr, n: Any) -> Expr:
+    """x^n for a known n, by products and roots in the cases that torch singles out."""
+    if n == 0:
+        return lift(1)
+    if n == 2:
+        return x * x
+    if n == 3:
+        return x * x * x
+    if n == -2:
+        return 1 / (x * x)
+    root = {0.5: "sqrt", -0.5: "rsqrt", -1: "reciprocal"}.get(n)
+    return apply(root, x) if root else x**n
+
+
+def _power_types(promoted: dt.dtype, x: Spec, n: Any) -> tuple[dt.dtype, dt.dtype]:
+    number = number_type(n.__class__)
+    dims, zeros = ([x.dtype], []) if x.ndim else ([], [x.dtype])
+    kind = result_type_of(dims, zeros, [number])
+    if kind.category <= dt.INT and n < 0:
+        fail(DtypeError, "pow", f"integers to negative integer powers are not allowed, got {n}.")
+    return kind, kind
+
+
+_POW_NUMBER = pointwise(
+    "_pow_number(Tensor input, number exponent)",
+    _power,
+    dtypes=_power_types,
+    method=False, namespaces=(), inplace=False, out=False,
+    doc="A power whose exponent is known beforehand.",
+)  # fmt: skip
+
+
+_POW = pointwise(
+    "_pow(Operand input, Operand exponent)",
+    lambda a, b: apply("pow", a, b),
+    grad={
+        "input": lambda g, a, b, y: where(b.eq(0), 0, g * (b * a ** (b - 1))),
+        # 0^b has slope 0 for b >= 0; log(0) would make it nan.
+        "exponent": lambda g, a, b, y: where(
+            a.eq(0) & (apply("real", b) >= 0), 0, g * (y * apply("log", a))
+        ),
+    },
+    allow="ifc",
+    method=False, namespaces=(), inplace=False, out=False,
+    doc="A power whose exponent is a tensor.",
+)  # fmt: skip
+
+
+def _pick(exponent: Any) -> Op:
+    return _POW_NUMBER if is_number(exponent) else _POW
+
+
+@composite(name="pow", out=True)
+def pow_(input: Any, exponent: Any) -> Any:
+    """`input ^ exponent`, elementwise; either may be a number.
+
+    >>> votive.pow(votive.tensor([1, 2, 3]), 2)
+    tensor([1, 4, 9])
+    >>> votive.pow(2, votive.tensor([1, 2, 3]))
+    tensor([2, 4, 8])
+    """
+    return _pick(exponent)(input, exponent)
+
+
+@composite(name="pow_", namespaces=())
+def pow_inplace(input: Any, exponent: Any) -> Any:
+    """In-place form of `pow`.
+
+    >>> votive.tensor([1, 2, 3]).pow_(2)
+    tensor([1, 4, 9])
+    """
+    return Op.inplace(_pick(exponent), (input, exponent))
+
+
+def _in_double(x: Any, kind: dt.dtype) -> Any:
+    if is_number(x):
+        return complex(x) if kind.is_complex else float(x)
+    return F._to_dtype(x, kind)
+
+
+def _double_of(*operands: Any) -> dt.dtype:
+    wide = any(isinstance(v, complex) if is_number(v) else v.dtype.is_complex for v in operands)
+    return dt.complex128 if wide else dt.float64
+
+
+@composite(out=True)
+def float_power(input: Any, exponent: Any) -> Any:
+    """`input ^ exponent`, computed and returned in double precision.
+
+    >>> votive.float_power(votive.tensor([1, 2]), 2)
+    tensor([1., 4.], dtype=votive.float64)
+    """
+    kind = _double_of(input, exponent)
+    return pow_(_in_double(input, kind), _in_double(exponent, kind))
+
+
+@composite(name="float_power_", namespaces=())
+def float_power_inplace(input: Any, exponent: Any) -> Any:
+    """In-place form of `float_power`, for tensors that are double already.
+
+    >>> votive.tensor([3.0], dtype=votive.float64).float_power_(2)
+    tensor([9.], dtype=votive.float64)
+    """
+    kind = _double_of(input, exponent)
+    if input.dtype is not kind:
+        fail(DtypeError, "float_power_", f"the tensor must be {kind}, got {input.dtype}.")
+    return pow_inplace(input, _in_double(exponent, kind))
