@@ -9,9 +9,9 @@ import numpy as np
 import torch
 
 from . import known
+from .cases import TORCH, Case, Skip, agree, counterpart_of, tensors, variant_of
 from .compare import Mismatch, same
 from .convert import Twin
-from .modes import TORCH, Case, Skip, _ours, _tensors, _variant, agree
 from .resolve import translate
 
 DTYPES = (torch.float64, torch.complex128)
@@ -35,7 +35,7 @@ def inplace_grad(case: Case) -> None:
     if variant is None or not case.op.supports_inplace_autograd or case.sample.broadcasts_input:
         raise Skip("no differentiable in-place form")
     twin = _differentiable(case)
-    theirs, ours = translate(TORCH, variant) or variant, _variant(case, variant)
+    theirs, ours = translate(TORCH, variant) or variant, variant_of(case, variant)
     state = torch.get_rng_state()
     try:
         twin.torch.input = twin.torch.input.clone()
@@ -56,7 +56,7 @@ def _compare_function(case: Case, second: bool) -> None:
 
 def _functions(case: Case) -> tuple[Callable, Callable]:
     theirs = translate(TORCH, case.op.op, case.op.name) or case.op.op
-    ours = _ours(case)
+    ours = counterpart_of(case)
     if case.op.name not in known.PROJECTED:
         return theirs, ours
     wrap = case.op.gradcheck_wrapper
@@ -76,8 +76,8 @@ def _differentiable(case: Case) -> Twin:
 
 def _compare(case: Case, twin: Twin, want: Any, got: Any, state: Any, second: bool) -> None:
     subject, process = case.subject, case.sample.output_process_fn_grad
-    want = list(_tensors(process(want)))
-    got = list(_tensors((translate(subject, process) or process)(got), subject))
+    want = list(tensors(process(want)))
+    got = list(tensors((translate(subject, process) or process)(got), subject))
     if len(want) != len(got):
         raise Mismatch(f"{len(got)} tensors come out, {len(want)} of torch")
     for index, (t, v) in enumerate(zip(want, got, strict=True)):

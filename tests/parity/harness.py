@@ -15,6 +15,8 @@ In tests, `check(op, Settings(...), subject)` gives an `OpReport`. May not know 
 
 from __future__ import annotations
 
+import gc
+import os
 import random
 import signal
 import threading
@@ -24,24 +26,25 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from importlib import import_module
 from typing import Any
 
 import numpy as np
 import torch
-from torch.testing._internal.common_methods_invocations import op_db
 
-from . import gradients, modes
+from . import buffers, gradients, modes
+from .cases import Agreed, Case, Skip
 from .compare import EXACT, Mismatch, Rules
-from .modes import Agreed, Case, Skip
 from .resolve import counterpart
 from .subject import Subject, Unsupported
 
 MODES: dict[str, Callable[[Case], None]] = {
     "forward": modes.forward,
+    "keywords": modes.keywords,
     "method": modes.method,
     "alias": modes.alias,
     "inplace": modes.inplace,
-    "out": modes.out,
+    "out": buffers.out,
     "errors": modes.errors,
     "grad": gradients.grad,
     "inplace_grad": gradients.inplace_grad,
@@ -115,7 +118,18 @@ def key(op: Any) -> str:
     return f"{op.name}:{op.variant_test_name}" if op.variant_test_name else op.name
 
 
-OPS: dict[str, Any] = {key(op): op for op in op_db}
+def _op_db() -> list[Any]:
+    # A great many objects that all stay: collecting garbage meanwhile doubles the loading time.
+    collecting = gc.isenabled()
+    gc.disable()
+    try:
+        return import_module("torch.testing._internal.common_methods_invocations").op_db
+    finally:
+        if collecting:
+            gc.enable()
+
+
+OPS: dict[str, Any] = {key(op): op for op in _op_db()}
 
 
 def check(op: Any, settings: Settings, subject: Subject) -> OpReport:
@@ -129,7 +143,8 @@ def check(op: Any, settings: Settings, subject: Subject) -> OpReport:
         warnings.simplefilter("ignore")
         try:
             with _deadline(settings.seconds):
-                subject.root.manual_seed(0)
+                if (seed := subject.find("manual_seed")) is not None:
+                    seed(0)
                 for mode, dtype, index, case in _cases(op, settings, subject):
                     report.tallies[mode] = _run(report.tallies[mode], mode, dtype, index, case)
         except Deadline:
@@ -193,10 +208,22 @@ def _run(tally: Tally, mode: str, dtype: str, index: int, case: Case) -> Tally:
     except Exception as error:
         first = (str(error).strip().splitlines() or [""])[0]
         told = first if isinstance(error, Mismatch) else f"raised {type(error).__name__}: {first}"
-        trace = "".join(traceback.format_exception(error))
+        trace = _trace(error)
         call = summary(case.op, case.sample)
         tally.failures.append(Failure(mode, dtype, index, call, told, trace))
     return tally
+
+
+def _trace(error: BaseException) -> str:
+    """The traceback, and its cause's, without the frames of this folder."""
+    here = os.path.dirname(__file__)
+    told = traceback.TracebackException.from_exception(error)
+    level: traceback.TracebackException | None = told
+    while level is not None:
+        frames = [frame for frame in level.stack if not frame.filename.startswith(here)]
+        level.stack = traceback.StackSummary.from_list(frames)
+        level = level.__cause__ or level.__context__
+    return "".join(told.format())
 
 
 def _seed() -> None:

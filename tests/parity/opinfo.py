@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import gc
 import os
 import sys
 import time
@@ -31,6 +32,7 @@ from .workers import forked
 
 _SHORT = {
     "forward": "fwd",
+    "keywords": "kw",
     "inplace": "inpl",
     "inplace_grad": "inpl-grad",
     "gradgrad": "grad2",
@@ -42,6 +44,7 @@ def main(argv: list[str] | None = None) -> int:
     """Parse, run, print; 1 where something disagreed."""
     options = _parse(argv)
     torch.set_num_threads(1)
+    gc.freeze()
     subject = torch_subject() if options.self_check else votive_subject()
     names = [name for name in OPS if _wanted(name, options.patterns)]
     if not names:
@@ -65,7 +68,7 @@ def _parse(argv: list[str] | None) -> argparse.Namespace:
     add(
         "--dtype", action="append", default=[], help=f"repeat or comma-separate; {','.join(DTYPES)}"
     )
-    for mode in ("method", "alias", "inplace", "out", "errors", "grad", "gradgrad"):
+    for mode in ("keywords", "method", "alias", "inplace", "out", "errors", "grad", "gradgrad"):
         add(f"--{mode}", action="append_const", dest="modes", const=mode, help=MODES[mode].__doc__)
     add("--all", action="store_true", help="every mode")
     add("--no-forward", action="store_true", help="leave the plain function call out")

@@ -101,6 +101,13 @@ def test_faulty_forward_is_reported(fault: Callable, message: str) -> None:
     assert "exp(f64[" in report.failures[0].call
 
 
+def test_renamed_argument_is_reported() -> None:
+    renamed = lambda x, dim0, dim1: torch.transpose(x, dim0, dim1)
+    report = run("transpose", "forward", "keywords", transpose=renamed)
+    assert not report.tallies["forward"].failures
+    assert "unexpected keyword argument 'input'" in report.tallies["keywords"].failures[0].message
+
+
 def test_wrong_gradient_is_reported() -> None:
     class Wrong(torch.autograd.Function):
         @staticmethod
@@ -208,11 +215,16 @@ def test_crashed_and_silent_processes_cost_one_job_each() -> None:
     def work(job: str) -> str:
         if job == "crash":
             os._exit(3)
+        if job == "raise":
+            raise KeyError(job)
         if job == "hang":
             time.sleep(60)
         return job.upper()
 
-    results = dict(forked(["a", "crash", "b", "hang", "c"], work, processes=1, seconds=0.5))
+    results = dict(
+        forked(["a", "crash", "b", "raise", "hang", "c"], work, processes=1, seconds=0.5)
+    )
     assert [results[job] for job in "abc"] == ["A", "B", "C"]
     assert "status 3" in str(results["crash"])
+    assert "KeyError" in str(results["raise"])
     assert isinstance(results["hang"], TimeoutError)

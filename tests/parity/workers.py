@@ -34,13 +34,16 @@ class _Worker:
 
 def _serve(results: Connection, jobs: Sequence[str], work: Callable[[str], Any]) -> None:
     for job in jobs:
-        results.send(work(job))
+        try:
+            results.send(work(job))
+        except Exception as error:
+            results.send(RuntimeError(f"{type(error).__name__}: {error}"))
 
 
 def forked(
     jobs: Sequence[str], work: Callable[[str], Any], processes: int, seconds: float
 ) -> Iterator[tuple[str, Any]]:
-    """(job, result) as they finish; a job whose process died or fell silent gives an exception."""
+    """(job, result) as they finish; an exception for one that raised, died or fell silent."""
     workers = [
         _Worker.start(list(jobs[i::processes]), work) for i in range(min(processes, len(jobs)))
     ]
@@ -52,7 +55,7 @@ def forked(
                 if outcome is None:
                     continue
                 yield worker.jobs.pop(0), outcome
-                if isinstance(outcome, Exception) or not worker.jobs:
+                if isinstance(outcome, (ChildProcessError, TimeoutError)) or not worker.jobs:
                     worker.stop()
                     workers.remove(worker)
                     if worker.jobs:
