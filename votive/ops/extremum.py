@@ -23,8 +23,10 @@ def no_identity(op: str, x: Spec, dims: tuple[int, ...], everything: bool = Fals
 
 def spread(g: Any, input: Any, out: Any, dims: tuple[int, ...], keepdim: bool) -> Any:
     """A gradient shared evenly by all elements that equal the result."""
+    result = keep_dims(out, dims, keepdim)
     # Where the result is NaN nothing equals it: then the NaN elements are the ones it came from.
-    chosen = F.logical_or(input == keep_dims(out, dims, keepdim), F.isnan(input))
+    nan = F.logical_and(F.isnan(input), F.isnan(result))
+    chosen = F.logical_or(input == result, nan)
     share = chosen.to(g.dtype) / F.sum(chosen, dims, True)
     return unreduce(g, input.shape, dims, keepdim) * share
 
@@ -33,6 +35,9 @@ def place(g: Any, shape: tuple[int, ...], dim: int, keepdim: bool, index: Any) -
     """A gradient put back where an index along `dim` says that its value came from."""
     if not shape:
         return g
+    index = (
+        index.detach()
+    )  # a saved result counts as part of the graph, but an index has no gradient
     if not keepdim:
         g, index = g.unsqueeze(dim), index.unsqueeze(dim)
     zeros = F.zeros(shape, dtype=g.dtype, device=g.device)

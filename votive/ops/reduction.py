@@ -277,4 +277,5 @@ def sum_to_size(input: Any, *size: Any) -> Any:
     tail = have[len(have) - len(shape) :]
     if len(shape) > len(have) or any(n not in (1, m) for n, m in zip(shape, tail, strict=True)):
         fail(ShapeError, "sum_to_size", f"size {shape} does not broadcast to the shape {have}.")
-    return F._reduce_to(input, shape)
+    # torch adds up to a single number with sum(), which turns integers into int64.
+    return F._reduce_to(input, shape) if shape else F.sum(input)

@@ -182,11 +182,12 @@ def diff(input: Any, n: int = 1, dim: int = -1, prepend: Any = None, append: Any
     parts = [t for t in (prepend, input, append) if t is not None]
     if any(t.ndim != input.ndim for t in parts):
         fail(ShapeError, "diff", "prepend and append must have as many dimensions as the input.")
-    x = F.cat(parts, where) if len(parts) > 1 else input
-    rounds = min(n, x.shape[where])
-    for _ in range(rounds):
+    if n == 0:
+        return F.clone(input)
+    x = F.cat(parts, where) if len(parts) > 1 else F.clone(input)
+    for _ in range(min(n, x.shape[where])):
         x = _neighbours(x, where)
-    return x if rounds else F.clone(x)
+    return x
 
 
 def _neighbours(x: Any, dim: int) -> Any:

@@ -82,16 +82,16 @@ def _as_type(op: str, input: Any, dtype: Any) -> Any:
 
 @composite(method=False, namespaces=("linalg",), out=True)
 def vector_norm(
-    x: Any, ord: Any = 2, dim: Any = None, keepdim: bool = False, *, dtype: Any = None
+    input: Any, ord: Any = 2, dim: Any = None, keepdim: bool = False, *, dtype: Any = None
 ) -> Any:
-    """`sum(abs(x) ** ord) ** (1 / ord)` over all or some dimensions; inf, -inf, 0 are limits.
+    """`sum(abs(input) ** ord) ** (1 / ord)` over dimensions; inf, -inf and 0 are limits.
 
     >>> votive.linalg.vector_norm(votive.tensor([3.0, -4.0]))
     tensor(5.)
     """
-    if not x._spec.dtype.is_inexact:
-        fail(DtypeError, "linalg.vector_norm", f"takes floating-point tensors, got {x.dtype}.")
-    return F._vector_norm(_as_type("linalg.vector_norm", x, dtype), ord, dim, keepdim)
+    if not input._spec.dtype.is_inexact:
+        fail(DtypeError, "linalg.vector_norm", f"takes floating-point tensors, got {input.dtype}.")
+    return F._vector_norm(_as_type("linalg.vector_norm", input, dtype), ord, dim, keepdim)
 
 
 def _nuclear(input: Any, dim: Any, keepdim: bool) -> Any:
