@@ -105,9 +105,9 @@ def take_along_dim(input: Any, indices: Any, dim: int | None = None) -> Any:
         sizes[dim] = wanted[dim] = 1
         shape = list(broadcast_shapes(op, tuple(sizes), tuple(wanted)))
         shape[dim] = length
-        input = F.expand(input, *shape)
+        input = F.expand(input, shape)
         shape[dim] = picks
-        indices = F.expand(indices, *shape)
+        indices = F.expand(indices, shape)
     size = filled(input._spec.shape)[dim]
     return F.gather(input, dim, F.where(indices < 0, indices + size, indices))
 
@@ -221,7 +221,7 @@ def _infer_index_copy(x: Spec, dim: int, index: Spec, source: Spec) -> Spec:
 def _picked(g: Any, dim: int, index: Any, shape: Shape) -> Any:
     """The slices of `g` that were written from a source of `shape`."""
     if g.ndim == 0:
-        return F.expand(g, *shape)
+        return F.expand(g, shape)
     return F.reshape(F.index_select(g, dim, index), shape)
 
 
@@ -297,7 +297,7 @@ def index_reduce(
         raise UnsupportedError(f"{op}: mean is not implemented for bool tensors.")
     shape = [1] * max(x.ndim, 1)
     shape[dim] = -1
-    lined = F.expand(F.reshape(index, *shape), *filled(source._spec.shape))
+    lined = F.expand(F.reshape(index, *shape), filled(source._spec.shape))
     try:
         return F.scatter_reduce(input, dim, lined, source, reduce, include_self=include_self)
     except RuntimeError as e:

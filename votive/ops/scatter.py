@@ -101,7 +101,7 @@ def _reducible(op: str, input: Any, index: Any, src: Any, reduce: str) -> tuple[
         )
         return src, reduce
     one = F.empty((), dtype=input.dtype, device=input.device).fill_(src)
-    return F.expand(one, *index.shape), reduce
+    return F.expand(one, index.shape), reduce
 
 
 @composite(out=True)
@@ -201,7 +201,7 @@ def _mean(input: Any, dim: int, index: Any, src: Any, include_self: bool) -> Any
     real = input.dtype.is_inexact
     # Half types cannot count far; integers are counted and divided as such, rounding down.
     unit = dt.compute_type(input.dtype.to_real()) if real else dt.int64
-    one = F.expand(F.ones((), dtype=unit, device=input.device), *index.shape)
+    one = F.expand(F.ones((), dtype=unit, device=input.device), index.shape)
     count = F.zeros(input.shape, dtype=unit, device=input.device).scatter_add_(dim, index, one)
     count = count + 1 if include_self else F.clamp(count, min=1)
     mean = total / count if real else F.div(total, count, rounding_mode="floor")

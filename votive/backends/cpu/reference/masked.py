@@ -1,0 +1,38 @@
+"""Choosing by truth on NumPy. Knows arrays, no gradients."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ....core.errors import fail
+from ...base import kernel
+from .index import start
+
+
+@kernel("_masked_select", widen=False)
+def masked_select(x: Any, mask: Any) -> Any:
+    return x[mask]
+
+
+@kernel("_masked_scatter", into=True, widen=False)
+def masked_scatter(x: Any, mask: Any, source: Any, out: Any) -> None:
+    n = np.count_nonzero(mask)
+    if source.size < n:
+        fail(
+            RuntimeError, "masked_scatter",
+            f"source has {source.size} elements, fewer than the {n} true values of the mask.",
+        )  # fmt: skip
+    values = source.reshape(-1)[:n]
+    if np.may_share_memory(values, out):
+        values = values.copy()
+    start(x, out)
+    out[mask] = values
+
+
+@kernel("_nonzero", widen=False)
+def nonzero(x: Any) -> Any:
+    if x.ndim == 0:
+        return np.zeros((int(bool(x)), 0), np.int64)
+    return np.stack(np.nonzero(x), axis=1).astype(np.int64, copy=False)

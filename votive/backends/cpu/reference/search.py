@@ -1,0 +1,72 @@
+"""Binary search and counting on NumPy. Knows arrays, no gradients."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ....core.errors import fail
+from ...base import kernel
+
+
+@kernel("_searchsorted")
+def searchsorted(bounds: Any, x: Any, sorter: Any, right: bool, dtype: Any) -> Any:
+    if sorter is not None:
+        if sorter.size and (sorter.min() < 0 or sorter.max() >= bounds.shape[-1]):
+            fail(RuntimeError, "searchsorted", "a sorter index is out of range.")
+        bounds = np.take_along_axis(bounds, sorter, -1)
+    common = np.promote_types(bounds.dtype, x.dtype)
+    bounds, values = bounds.astype(common), x.astype(common)
+    if bounds.ndim == 1:
+        read = bounds.take
+    else:
+        read = lambda at: np.take_along_axis(bounds, at, -1)
+    low = np.zeros(x.shape, np.int64)
+    high = np.full(x.shape, bounds.shape[-1], np.int64)
+    # All searches take the same steps, so rows and NaN need no care of their own: a comparison with
+    # NaN fails, which moves right.
+    for _ in range(int(bounds.shape[-1]).bit_length()):
+        middle = (low + high) // 2
+        found = read(np.minimum(middle, bounds.shape[-1] - 1))
+        goes_right = ~(found > values if right else found >= values) & (low < high)
+        low = np.where(goes_right, middle + 1, low)
+        high = np.where(goes_right, high, middle)
+    return low
+
+
+@kernel("_bincount")
+def bincount(x: Any, weights: Any, minlength: int) -> Any:
+    if x.size == 0:
+        return np.zeros(minlength, np.int64)
+    if x.min() < 0:
+        fail(RuntimeError, "bincount", f"values must not be negative, got {x.min()}.")
+    counts = np.bincount(x.astype(np.int64), weights, minlength)
+    return (
+        counts.astype(np.float32) if weights is not None and weights.dtype == np.float32 else counts
+    )
+
+
+@kernel("_histc")
+def histc(x: Any, bins: int, low: float, high: float) -> Any:
+    values = x.reshape(-1)
+    low, high = values.dtype.type(low), values.dtype.type(high)
+    inside = values[(values >= low) & (values <= high)]
+    at = ((inside - low) * bins / (high - low)).astype(np.int64)
+    # The last bin includes its right edge.
+    return np.bincount(np.minimum(at, bins - 1), minlength=bins)
+
+
+@kernel("_histogram")
+def histogram(x: Any, edges: Any, weight: Any) -> Any:
+    inside = np.ones(len(x), bool)
+    at = np.zeros(len(x), np.int64)
+    for d, e in enumerate(edges):
+        values, bins = x[:, d], e.size - 1
+        inside &= (values >= e[0]) & (values <= e[-1])
+        found = np.searchsorted(e, values, side="right") - 1
+        # The last bin includes its right edge.
+        at = at * bins + np.clip(found, 0, bins - 1)
+    shape = tuple(e.size - 1 for e in edges)
+    total = np.bincount(at[inside], None if weight is None else weight[inside], int(np.prod(shape)))
+    return total.reshape(shape)
