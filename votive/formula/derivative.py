@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
+from . import special
 from .expr import (
     Expr,
     Operand,
@@ -25,9 +26,8 @@ from .expr import (
     where,
 )
 
-Rule = Callable[..., tuple[Operand, ...]]
+Rule = Callable[..., tuple[Operand | None, ...]]
 
-SQRT_PI = math.sqrt(math.pi)
 LN2 = math.log(2.0)
 LN10 = math.log(10.0)
 
@@ -39,7 +39,7 @@ def f(op: str) -> Callable[..., Expr]:
 
 exp, log, sin, cos, sinh, cosh = (f(n) for n in ("exp", "log", "sin", "cos", "sinh", "cosh"))
 sqrt, rsqrt, tanh, trunc = (f(n) for n in ("sqrt", "rsqrt", "tanh", "trunc"))
-digamma, sgn, i0, i0e, i1, i1e = (f(n) for n in ("digamma", "sgn", "i0", "i0e", "i1", "i1e"))
+sgn, sigmoid = f("sgn"), f("sigmoid")
 
 
 def _tie(a: Expr, b: Expr, lower: bool) -> tuple[Expr, Expr]:
@@ -66,13 +66,15 @@ def _gate(keep: Operand) -> Expr:
     return where(keep, 1.0, 0.0)
 
 
-def _gamma_density(a: Expr, x: Expr) -> Expr:
-    return exp((a - 1) * log(x) - x - apply("lgamma", a))
+def _atan2(a: Expr, b: Expr) -> tuple[Expr, Expr]:
+    square = a * a + b * b
+    return where(square.eq(0), 0, b / square), where(square.eq(0), 0, -a / square)
 
 
-# Partial derivatives by each argument, from the value y and the arguments. Writing them with y where
-# possible is what lets backward keep only the output.
+# Partial derivatives by each argument, from the value y and the arguments, None where none is
+# known. Writing them with y where possible is what lets backward keep only the output.
 RULES: dict[str, Rule] = {
+    **special.RULES,
     "add": lambda y, a, b: (1, 1),
     "sub": lambda y, a, b: (1, -1),
     "mul": lambda y, a, b: (b, a),
@@ -100,42 +102,9 @@ RULES: dict[str, Rule] = {
     "cosh": lambda y, a: (sinh(a),),
     "tanh": lambda y, a: (1 - y * y,),
     "asinh": lambda y, a: (rsqrt(a * a + 1),),
-    "acosh": lambda y, a: (rsqrt(a - 1) * rsqrt(a + 1),),
     "atanh": lambda y, a: (1 / (1 - a * a),),
     "sigmoid": lambda y, a: (y * (1 - y),),
-    "erf": lambda y, a: (2 / SQRT_PI * exp(-(a * a)),),
-    "erfc": lambda y, a: (-2 / SQRT_PI * exp(-(a * a)),),
-    "erfinv": lambda y, a: (SQRT_PI / 2 * exp(y * y),),
-    "erfcx": lambda y, a: (2 * a * y - 2 / SQRT_PI,),
-    "ndtri": lambda y, a: (math.sqrt(2 * math.pi) * exp(0.5 * (y * y)),),
-    "log_ndtr": lambda y, a: (
-        1 / (math.sqrt(math.pi / 2) * apply("erfcx", -a * math.sqrt(0.5))),
-    ),
-    "lgamma": lambda y, a: (digamma(a),),
-    "digamma": lambda y, a: (apply("polygamma", 1, a),),
-    "polygamma": lambda y, n, a: (0, apply("polygamma", n + 1, a)),
-    "i0": lambda y, a: (i1(a),),
-    "i0e": lambda y, a: (i1e(a) - sgn(a) * y,),
-    "i1": lambda y, a: (where(a.eq(0), 0.5, i0(a) - y / a),),
-    "i1e": lambda y, a: (where(a.eq(0), 0.5, i0e(a) - y * (sgn(a) + 1 / a)),),
-    "sinc": lambda y, a: (
-        where(a.eq(0), 0, (math.pi * a * cos(math.pi * a) - sin(math.pi * a)) / (math.pi * a * a)),
-    ),
-    "bessel_j0": lambda y, a: (-apply("bessel_j1", a),),
-    "bessel_j1": lambda y, a: (where(a.eq(0), 0.5, apply("bessel_j0", a) - y / a),),
-    "bessel_y0": lambda y, a: (-apply("bessel_y1", a),),
-    "bessel_y1": lambda y, a: (apply("bessel_y0", a) - y / a,),
-    "modified_bessel_k0": lambda y, a: (-apply("modified_bessel_k1", a),),
-    "modified_bessel_k1": lambda y, a: (-apply("modified_bessel_k0", a) - y / a,),
-    "scaled_modified_bessel_k0": lambda y, a: (y - apply("scaled_modified_bessel_k1", a),),
-    "scaled_modified_bessel_k1": lambda y, a: (
-        y - apply("scaled_modified_bessel_k0", a) - y / a,
-    ),
-    "spherical_bessel_j0": lambda y, a: (where(a.eq(0), 0, (cos(a) - y) / a),),
-    "gammainc": lambda y, a, x: (None, _gamma_density(a, x)),  # type: ignore[dict-item, return-value]
-    "gammaincc": lambda y, a, x: (None, -_gamma_density(a, x)),  # type: ignore[dict-item, return-value]
-    "zeta": lambda y, s, q: (None, -s * apply("zeta", s + 1, q)),  # type: ignore[dict-item, return-value]
-    "atan2": lambda y, a, b: (b / (a * a + b * b), -a / (a * a + b * b)),
+    "atan2": lambda y, a, b: _atan2(a, b),
     "hypot": lambda y, a, b: (a / y, b / y),
     "xlogy": lambda y, a, b: (
         where(a.eq(0) & (b <= 0), 0, log(b)), a / b,
@@ -143,8 +112,9 @@ RULES: dict[str, Rule] = {
     "xlog1py": lambda y, a, b: (
         where(a.eq(0) & (b <= -1), 0, apply("log1p", b)), a / (b + 1),
     ),
-    "logaddexp": lambda y, a, b: (exp(a - y), exp(b - y)),
-    "logaddexp2": lambda y, a, b: (apply("exp2", a - y), apply("exp2", b - y)),
+    # Not exp(a - y): that is NaN where a is infinite.
+    "logaddexp": lambda y, a, b: (sigmoid(a - b), sigmoid(b - a)),
+    "logaddexp2": lambda y, a, b: (sigmoid((a - b) * LN2), sigmoid((b - a) * LN2)),
     "copysign": lambda y, a, b: (where(a.eq(0), 0, y / a), 0),
     "remainder": lambda y, a, b: (1, -apply("floor_divide", a, b)),
     "fmod": lambda y, a, b: (1, -trunc(a / b)),
@@ -156,7 +126,6 @@ RULES: dict[str, Rule] = {
     "fmin": lambda y, a, b: (
         _gate((a <= b) | apply("isnan", b)), _gate(~((a <= b) | apply("isnan", b))),
     ),
-    "ldexp": lambda y, a, b: (apply("exp2", b), y * LN2),
     "floor": lambda y, a: (0,),
     "ceil": lambda y, a: (0,),
     "trunc": lambda y, a: (0,),
@@ -169,6 +138,9 @@ RULES: dict[str, Rule] = {
 # Primitives that are not holomorphic: derivative by x and by its conjugate.
 PAIR_RULES: dict[str, Callable[[Expr, Expr, bool], tuple[Operand, Operand]]] = {
     "abs": lambda y, a, c: (conj(sgn(a)) * 0.5, sgn(a) * 0.5) if c else (sgn(a), 0),
+    # For real numbers one root does; for complex ones it would leave the branch of acosh.
+    # Subtracting -1 keeps the sign of a zero imaginary part, adding 1 would not.
+    "acosh": lambda y, a, c: (rsqrt(a - 1) * rsqrt(a - -1) if c else rsqrt(a * a - 1), 0),
     "real": lambda y, a, c: (0.5, 0.5) if c else (1, 0),
     "imag": lambda y, a, c: (-0.5j, 0.5j) if c else (0, 0),
     "angle": lambda y, a, c: (

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from . import special
+from .special_polynomial import POLYNOMIALS
 
 Array = Any
 
@@ -85,10 +86,10 @@ def fmod(a: Array, b: Array) -> Array:
 
 def _refuse_zero(b: Array, op: str) -> None:
     if not np.all(b):
-        raise RuntimeError(f"{op}: integer division by zero.")
+        raise RuntimeError(f"{op}: ZeroDivisionError: integer division by zero.")
 
 
-def pow(a: Array, b: Array) -> Array:  # noqa: A001
+def pow(a: Array, b: Array) -> Array:
     kind = np.result_type(a, b)
     if kind.kind in "iu":
         if kind.kind == "i" and np.any(np.less(b, 0)):
@@ -100,6 +101,11 @@ def pow(a: Array, b: Array) -> Array:  # noqa: A001
     if kind.kind == "b":
         return np.logical_or(a, np.logical_not(b))
     return np.power(a, b)
+
+
+def _keeps_integers(ufunc: Any) -> Any:
+    # Older NumPy rounds integers through float64, which does not hold all of them.
+    return lambda x: x if np.asarray(x).dtype.kind in "iu" else ufunc(x)
 
 
 def where(c: Array, a: Array, b: Array) -> Array:
@@ -139,7 +145,8 @@ def xlogy(a: Array, b: Array) -> Array:
 
 def xlog1py(a: Array, b: Array) -> Array:
     a, b = np.broadcast_arrays(a, b)
-    return np.where(np.isnan(b), b, np.where(a == 0, 0, a * np.log1p(b))).astype(b.dtype, copy=False)
+    product = np.where(a == 0, 0, a * np.log1p(b))
+    return np.where(np.isnan(b), b, product).astype(b.dtype, copy=False)
 
 
 def logaddexp(a: Array, b: Array) -> Array:
@@ -148,8 +155,16 @@ def logaddexp(a: Array, b: Array) -> Array:
         top = np.where(a.real >= b.real, a, b)
         low = np.where(a.real >= b.real, b, a)
         both = np.isinf(a.real) & (a == b)
-        return np.where(both, a, top + log1p(np.exp(low - top))).astype(a.dtype, copy=False)
+        out = np.where(both, a, top + log1p(np.exp(low - top)))
+        # -inf beside a NaN would otherwise vanish under the exponential.
+        return np.where(np.isnan(a) | np.isnan(b), np.nan, out).astype(a.dtype, copy=False)
     return np.logaddexp(a, b)
+
+
+def log10(x: Array) -> Array:
+    x = np.asarray(x)
+    # NumPy's float32 log10 misses whole powers of ten by an ulp or two.
+    return np.log10(x.astype(np.float64)).astype(x.dtype) if x.dtype == np.float32 else np.log10(x)
 
 
 def log1p(x: Array) -> Array:
@@ -176,7 +191,7 @@ def gcd(a: Array, b: Array) -> Array:
 
 
 def lcm(a: Array, b: Array) -> Array:
-    return np.abs(np.lcm(a, b))
+    return np.lcm(a, b)
 
 
 def isneginf(x: Array) -> Array:
@@ -185,10 +200,6 @@ def isneginf(x: Array) -> Array:
 
 def isposinf(x: Array) -> Array:
     return np.equal(x, np.inf)
-
-
-def ldexp(a: Array, b: Array) -> Array:
-    return np.multiply(a, np.exp2(b))
 
 
 def polygamma(n: int, x: Array) -> Array:
@@ -200,10 +211,6 @@ def make_complex(a: Array, b: Array) -> Array:
     out = np.empty(a.shape, np.complex128 if a.dtype == np.float64 else np.complex64)
     out.real, out.imag = a, b
     return out
-
-
-def sub(a: Array, b: Array) -> Array:
-    return np.subtract(a, b)
 
 
 def _on_array(fn: Any) -> Any:
@@ -221,7 +228,7 @@ _SPECIAL = (
 UFUNCS: dict[str, Any] = {
     "add": np.add, "sub": np.subtract, "mul": np.multiply, "div": np.divide, "neg": np.negative,
     "exp": np.exp, "exp2": np.exp2, "expm1": np.expm1, "log": np.log, "log2": np.log2,
-    "log10": np.log10, "log1p": np.log1p, "sqrt": np.sqrt, "sin": np.sin, "cos": np.cos,
+    "log1p": np.log1p, "sqrt": np.sqrt, "sin": np.sin, "cos": np.cos,
     "tan": np.tan, "asin": np.arcsin, "acos": np.arccos, "atan": np.arctan, "sinh": np.sinh,
     "cosh": np.cosh, "tanh": np.tanh, "asinh": np.arcsinh, "acosh": np.arccosh,
     "atanh": np.arctanh, "abs": np.absolute, "square": np.square, "floor": np.floor,
@@ -237,16 +244,18 @@ UFUNCS: dict[str, Any] = {
 }  # fmt: skip
 
 FUNCTIONS: dict[str, Any] = {
-    **{name: _on_array(getattr(special, name)) for name in _SPECIAL if hasattr(special, name)},
+    **{name: _on_array(getattr(special, name)) for name in _SPECIAL},
+    **POLYNOMIALS,
     **UFUNCS,
     **{
         f.__name__: f
         for f in (
             sigmoid, rsqrt, reciprocal, sgn, sign, floor_divide, trunc_divide, remainder, fmod, pow,
-            where, conj, real, imag, angle, sinc, xlogy, xlog1py, logaddexp, bitwise_left_shift,
-            bitwise_right_shift, gcd, lcm, isneginf, isposinf, ldexp, polygamma, make_complex,
+            where, conj, real, imag, angle, sinc, xlogy, xlog1py, log10, logaddexp,
+            bitwise_left_shift, bitwise_right_shift, gcd, lcm, isneginf, isposinf, polygamma, make_complex,
         )
     },
+    **{name: _keeps_integers(UFUNCS[name]) for name in ("floor", "ceil", "trunc", "round")},
     "inf": np.inf,
     "nan": np.nan,
 }  # fmt: skip
