@@ -1,0 +1,296 @@
+"""Products of matrices and vectors, and the linear layer. Knows shapes, dtypes and gradients only.
+
+Every product here is `matmul` after a check of ranks: one operator to make fast on each device.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from ..core import dtype as dt
+from ..core.errors import DtypeError, ShapeError, UnsupportedError, fail
+from ..core.layout import Spec, broadcast_shapes
+from .registry import F, composite, structured
+
+
+def check_dtypes(op: str, first: Spec, *others: Spec) -> None:
+    """Products do not promote: all factors have one dtype, and it is a number's."""
+    for other in others:
+        if other.dtype is not first.dtype:
+            fail(
+                DtypeError, op,
+                f"all arguments must have the same dtype, got {first.dtype} and {other.dtype}; "
+                "cast one with .to().",
+            )  # fmt: skip
+    if first.dtype in (dt.bool_, *dt.FLOAT8, *dt.BAREBONES):
+        fail(UnsupportedError, op, f"not implemented for {first.dtype}.")
+
+
+def check_rank(op: str, name: str, x: Any, rank: int) -> None:
+    """Raise unless the argument `name` has `rank` dimensions."""
+    if x.ndim != rank:
+        fail(ShapeError, op, f"{name} must have {rank} dimension(s), got shape {tuple(x.shape)}.")
+
+
+def product_shape(op: str, a: tuple[int, ...], b: tuple[int, ...]) -> tuple[int, ...]:
+    """The shape of `a @ b`: vectors stand for a row on the left and a column on the right."""
+    if not a or not b:
+        fail(ShapeError, op, f"both arguments need at least one dimension, got {a} @ {b}.")
+    rows, columns = a[-2:-1], b[-1:] if len(b) > 1 else ()
+    inner = b[-2] if len(b) > 1 else b[0]
+    if a[-1] != inner:
+        fail(ShapeError, op, f"inner sizes differ, {a} @ {b}: {a[-1]} != {inner}.")
+    return (*broadcast_shapes(op, a[:-2], b[:-2]), *rows, *columns)
+
+
+def _infer_matmul(a: Spec, b: Spec) -> Spec:
+    shape = product_shape("matmul", a.shape, b.shape)
+    check_dtypes("matmul", a, b)
+    return a.like(shape)
+
+
+def conjugate(x: Any) -> Any:
+    """The complex conjugate, without a call for real numbers."""
+    return F.conj(x) if x.dtype.is_complex else x
+
+
+def adjoint(x: Any) -> Any:
+    """The conjugate transpose of the last two dimensions."""
+    return conjugate(F.transpose(x, -2, -1))
+
+
+def _fold(x: Any) -> Any:
+    """All but the last dimension as one, so that a sum over a batch is one large product."""
+    shape = x._spec.shape
+    return x if len(shape) == 2 else F.reshape(x, (math.prod(shape[:-1]), shape[-1]))
+
+
+def left_gradient(g: Any, b: Any, a: Spec) -> Any:
+    """The gradient of `a @ b` by a, possibly with dimensions that broadcasting added."""
+    if b.ndim == 1:
+        return conjugate(b) * (g if a.ndim == 1 else g.unsqueeze(-1))
+    if a.ndim > 1:
+        return F.matmul(g, adjoint(b))
+    if b.ndim == 2:
+        return F.matmul(conjugate(b), g)
+    return F.matmul(conjugate(b), g.unsqueeze(-1)).squeeze(-1)
+
+
+def right_gradient(g: Any, a: Any, b: Spec) -> Any:
+    """The gradient of `a @ b` by b, possibly with dimensions that broadcasting added."""
+    if a.ndim == 1:
+        a = conjugate(a)
+        return a * g if b.ndim == 1 else a.unsqueeze(-1) * g.unsqueeze(-2)
+    if b.ndim == 1:
+        return F.matmul(adjoint(_fold(a)), F.reshape(g, (g._spec.numel,)))
+    if b.ndim == 2:
+        return F.matmul(adjoint(_fold(a)), _fold(g))
+    return F.matmul(adjoint(a), g)
+
+
+structured(
+    "matmul(Tensor input, Tensor other)",
+    infer=_infer_matmul,
+    grad={
+        "input": lambda c, g: left_gradient(g, c.other, c.spec("input")),
+        "other": lambda c, g: right_gradient(g, c.input, c.spec("other")),
+    },
+    also=("linalg.matmul",),
+    doc="""Matrix product; leading dimensions are a batch and broadcast, vectors a row or column.
+
+    >>> votive.matmul(votive.tensor([[1, 2], [3, 4]]), votive.tensor([1, 1]))
+    tensor([3, 7])
+    """,
+)
+
+
+@composite(out=True)
+def mm(input: Any, mat2: Any) -> Any:
+    """Product of two matrices.
+
+    >>> votive.mm(votive.tensor([[1, 2], [3, 4]]), votive.tensor([[1], [1]]))
+    tensor([[3],
+            [7]])
+    """
+    check_rank("mm", "input", input, 2)
+    check_rank("mm", "mat2", mat2, 2)
+    return F.matmul(input, mat2)
+
+
+@composite(out=True)
+def bmm(input: Any, mat2: Any) -> Any:
+    """Products of two batches of matrices of the same length.
+
+    >>> votive.bmm(votive.ones(2, 1, 3), votive.ones(2, 3, 1))
+    tensor([[[3.]],
+    <BLANKLINE>
+            [[3.]]])
+    """
+    check_batches("bmm", input, mat2)
+    return F.matmul(input, mat2)
+
+
+def check_batches(op: str, a: Any, b: Any) -> None:
+    """Raise unless both are batches of matrices of the same length: batches do not broadcast."""
+    check_rank(op, "the first batch", a, 3)
+    check_rank(op, "the second batch", b, 3)
+    if a.shape[0] != b.shape[0]:
+        fail(
+            ShapeError, op,
+            f"batches must have the same length, got shapes {tuple(a.shape)} and {tuple(b.shape)}.",
+        )  # fmt: skip
+
+
+@composite(out=True)
+def mv(input: Any, vec: Any) -> Any:
+    """Product of a matrix and a vector.
+
+    >>> votive.mv(votive.tensor([[1, 2], [3, 4]]), votive.tensor([1, 10]))
+    tensor([21, 43])
+    """
+    check_rank("mv", "input", input, 2)
+    check_rank("mv", "vec", vec, 1)
+    return F.matmul(input, vec)
+
+
+@composite(out=True)
+def dot(input: Any, tensor: Any) -> Any:
+    """Sum of the products of two vectors' elements; complex ones are not conjugated.
+
+    >>> votive.dot(votive.tensor([2, 3]), votive.tensor([2, 1]))
+    tensor(7)
+    """
+    check_rank("dot", "input", input, 1)
+    check_rank("dot", "tensor", tensor, 1)
+    return F.matmul(input, tensor)
+
+
+@composite(out=True)
+def vdot(input: Any, other: Any) -> Any:
+    """Like `dot`, with the first vector conjugated.
+
+    >>> votive.vdot(votive.tensor([1j]), votive.tensor([1j]))
+    tensor(1.+0.j)
+    """
+    check_rank("vdot", "input", input, 1)
+    check_rank("vdot", "other", other, 1)
+    check_dtypes("vdot", input._spec, other._spec)
+    return F.matmul(conjugate(input), other)
+
+
+@composite(out=True)
+def inner(input: Any, other: Any) -> Any:
+    """Products summed over the last dimension of both; a 0-d argument multiplies.
+
+    >>> votive.inner(votive.tensor([[1, 2], [3, 4]]), votive.tensor([1, 1]))
+    tensor([3, 7])
+    """
+    if input.ndim == 0 or other.ndim == 0:
+        return input * other
+    if input.shape[-1] != other.shape[-1]:
+        fail(
+            ShapeError, "inner",
+            f"the last sizes must match, got shapes {tuple(input.shape)} and {tuple(other.shape)}.",
+        )  # fmt: skip
+    return F.tensordot(input, other, ([-1], [-1]))
+
+
+@composite(out=True, aliases=("ger",))
+def outer(input: Any, vec2: Any) -> Any:
+    """All products of an element of one vector and an element of another.
+
+    >>> votive.outer(votive.tensor([1, 2]), votive.tensor([3, 4]))
+    tensor([[3, 4],
+            [6, 8]])
+    """
+    check_rank("outer", "input", input, 1)
+    check_rank("outer", "vec2", vec2, 1)
+    return input.unsqueeze(-1) * vec2
+
+
+@composite(out=True)
+def kron(input: Any, other: Any) -> Any:
+    """Kronecker product: every element of `input` times the whole of `other`, laid out as blocks.
+
+    >>> votive.kron(votive.tensor([1, 10]), votive.tensor([1, 2]))
+    tensor([ 1,  2, 10, 20])
+    """
+    rank = max(input.ndim, other.ndim)
+    a = [1] * (rank - input.ndim) + list(input.shape)
+    b = [1] * (rank - other.ndim) + list(other.shape)
+    spread_a = F.reshape(input, [x for n in a for x in (n, 1)])
+    spread_b = F.reshape(other, [x for n in b for x in (1, n)])
+    return F.reshape(spread_a * spread_b, [n * m for n, m in zip(a, b, strict=True)])
+
+
+def _infer_linear(x: Spec, weight: Spec, bias: Spec | None) -> Spec:
+    if weight.ndim > 2:
+        fail(ShapeError, "linear", f"weight must have 1 or 2 dimensions, got shape {weight.shape}.")
+    shape = product_shape("linear", x.shape, weight.shape[::-1])
+    check_dtypes("linear", x, weight)
+    if bias is not None:
+        check_dtypes("linear", x, bias)
+        if broadcast_shapes("linear", shape, bias.shape) != shape:
+            fail(ShapeError, "linear", f"a bias of shape {bias.shape} does not fit into {shape}.")
+    return x.like(shape)
+
+
+def _linear_weight_gradient(g: Any, x: Any, weight: Spec) -> Any:
+    if weight.ndim == 1 and x.ndim > 1:
+        return right_gradient(g, x, weight)
+    if x.ndim == 1:
+        return conjugate(x) * (g if weight.ndim == 1 else g.unsqueeze(-1))
+    return F.matmul(F.transpose(_fold(g), 0, 1), conjugate(_fold(x)))
+
+
+structured(
+    "linear(Tensor input, Tensor weight, Tensor? bias=None)",
+    infer=_infer_linear,
+    grad={
+        "input": lambda c, g: left_gradient(
+            g, c.weight if c.weight.ndim == 1 else F.transpose(c.weight, 0, 1), c.spec("input")
+        ),
+        "weight": lambda c, g: _linear_weight_gradient(g, c.input, c.spec("weight")),
+        "bias": lambda c, g: g,
+    },
+    namespaces=("nn.functional",), method=False,
+    doc="""`input @ weight.T + bias`: each row of `weight` makes one output feature.
+
+    >>> weight, bias = votive.tensor([[1.0, 1.0]]), votive.tensor([0.5])
+    >>> votive.nn.functional.linear(votive.tensor([1.0, 2.0]), weight, bias)
+    tensor([3.5000])
+    """,
+)  # fmt: skip
+
+
+@composite(namespaces=("nn.functional",), method=False)
+def bilinear(input1: Any, input2: Any, weight: Any, bias: Any = None) -> Any:
+    """`input1 @ weight[k] @ input2 + bias[k]` for each output feature k.
+
+    >>> a, b = votive.tensor([1.0, 2.0]), votive.tensor([3.0])
+    >>> votive.nn.functional.bilinear(a, b, votive.ones(1, 2, 1))
+    tensor([9.])
+    """
+    check_rank("bilinear", "weight", weight, 3)
+    first, second = tuple(input1.shape), tuple(input2.shape)
+    if first[:-1] != second[:-1]:
+        fail(
+            ShapeError, "bilinear",
+            f"inputs must agree in all but the last size, got {first} and {second}.",
+        )  # fmt: skip
+    features = tuple(weight.shape)
+    if not first or (first[-1], second[-1]) != features[1:]:
+        fail(ShapeError, "bilinear", f"inputs {first} and {second} do not fit weight {features}.")
+    given = [input1, input2, weight] if bias is None else [input1, input2, weight, bias]
+    check_dtypes("bilinear", *(t._spec for t in given))
+    if bias is not None and tuple(bias.shape) != features[:1]:
+        fail(
+            ShapeError, "bilinear",
+            f"bias must have shape {features[:1]}, got {tuple(bias.shape)}.",
+        )  # fmt: skip
+    dtype = weight.dtype
+    if dtype in dt.HALF:  # two products and a sum are rounded once
+        return bilinear(*(t.float() for t in given)).to(dtype)
+    y = F.einsum("...i,oij,...j->...o", input1, weight, input2)
+    return y if bias is None else y + bias
