@@ -43,7 +43,7 @@ from .core.memory_format import (
 from .core.promotion import can_cast, promote_types
 from .tensor import Tensor
 from .interchange import as_tensor, from_dlpack, from_numpy  # noqa: I001 - needs Tensor
-from . import autograd, cpu, utils
+from . import autograd, cpu, random, utils
 from .autograd import (
     enable_grad,
     inference_mode,
@@ -53,6 +53,16 @@ from .autograd import (
     is_inference_mode_enabled,
     no_grad,
     set_grad_enabled,
+)
+from .random import (
+    Generator,
+    default_generator,
+    fork_rng,
+    get_rng_state,
+    initial_seed,
+    manual_seed,
+    seed,
+    set_rng_state,
 )
 from .printing import get_printoptions, printoptions, set_printoptions
 from . import _functions, operators as _operators, surface as _surface

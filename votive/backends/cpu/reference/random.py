@@ -1,0 +1,43 @@
+"""Random numbers into memory: kernels draw row-major by the rule in `sampling.py`, then copy."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ...base import kernel
+from . import sampling
+
+
+def _register(name: str) -> None:
+    sample = getattr(sampling, name)
+
+    @kernel(f"_{name}", into=True, widen=False)
+    def run(x: Any, key: int, counter: int, *parameters: Any, out: Any) -> None:
+        out[...] = sample(key, counter, out.shape, *parameters, dtype=out.dtype)
+
+
+for _name in (
+    "bernoulli", "binomial", "cauchy", "exponential", "geometric", "log_normal", "poisson",
+    "random", "uniform",
+):  # fmt: skip
+    _register(_name)
+
+
+@kernel("_normal", into=True, widen=False)
+def normal(x: Any, key: int, counter: int, mean: Any, std: Any, out: Any) -> None:
+    if np.iscomplexobj(mean):  # the sampler draws the two parts as real numbers
+        out[...] = sampling.normal(key, counter, out.shape, 0.0, std, out.dtype) + mean
+    else:
+        out[...] = sampling.normal(key, counter, out.shape, mean, std, out.dtype)
+
+
+@kernel("_randperm", into=True, widen=False)
+def randperm(x: Any, key: int, counter: int, out: Any) -> None:
+    out[...] = sampling.randperm(key, counter, len(out), out.dtype)
+
+
+@kernel("_multinomial", widen=False)
+def multinomial(x: Any, key: int, counter: int, num_samples: int, replacement: bool) -> Any:
+    return sampling.multinomial(key, counter, x, num_samples, replacement)

@@ -1,0 +1,220 @@
+"""Distributions: what is drawn, from which counters. Knows shapes, not how words are made.
+
+Every distribution is one operator that overwrites its first argument. The key and the first counter
+of a draw are reserved at the call and passed as run-time numbers, so a plan made once draws anew
+each time. Elements are drawn in row-major order, whatever the strides of the tensor.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..backends.cpu.reference.sampling import counters, multinomial_draws
+from ..core import dtype as dt
+from ..core import rng
+from ..core.device import resolve
+from ..core.errors import DtypeError, ShapeError, UnsupportedError, fail
+from ..core.layout import Spec, broadcast_shapes, contiguous_strides
+from .creation import finish, sizes
+from .registry import OPS, F, Op, composite, structured
+
+
+def _zero(c: Any, g: Any) -> Any:
+    """A sample does not depend on what was there before, nor smoothly on its parameters."""
+    return F.zeros_like(g)
+
+
+def _distribution(name: str, parameters: str, doc: str, **options: Any) -> None:
+    schema = f"_{name}(Tensor input, Scalar key, Scalar counter{parameters and ', '}{parameters})"
+    options.setdefault("infer", lambda x, *rest: x.dense_like())
+    options.setdefault("grad", {"input": _zero})
+    structured(schema, method=False, namespaces=(), out=False, doc=doc, **options)
+
+
+def _infer_bernoulli(x: Spec, key: Any, counter: Any, p: Any) -> Spec:
+    if isinstance(p, Spec):
+        if not p.dtype.is_floating_point:
+            fail(UnsupportedError, "bernoulli", f"p must be floating-point, got {p.dtype}.")
+        if broadcast_shapes("bernoulli", x.shape, p.shape) != x.shape:
+            fail(ShapeError, "bernoulli", f"p of shape {p.shape} does not fit into {x.shape}.")
+    return x.dense_like()
+
+
+_distribution("uniform", "Scalar low, Scalar high", "Uniform on [low, high).")
+_distribution("log_normal", "Scalar mean, Scalar std", "The exponential of a normal number.")
+_distribution("exponential", "Scalar lambd", "Exponential with rate lambd.")
+_distribution("cauchy", "Scalar median, Scalar sigma", "Cauchy around the median.")
+_distribution("geometric", "Scalar p", "Trials up to the first success.")
+_distribution("random", "Scalar low, Scalar? high", "Integers of [low, high).")
+_distribution("randperm", "", "A random order of 0 .. n-1.")
+_distribution(
+    "normal", "Operand mean, Operand std", "Normal numbers.",
+    grad={"input": _zero, "mean": _zero, "std": _zero},
+)  # fmt: skip
+_distribution(
+    "bernoulli", "Operand p", "One with probability p, else zero.",
+    infer=_infer_bernoulli, grad={"input": _zero, "p": _zero},
+)  # fmt: skip
+_distribution(
+    "poisson", "Tensor rate", "Poisson numbers.", grad={"input": _zero, "rate": _zero}
+)
+# torch defines no derivative by a binomial's parameters, so there is none here either.
+_distribution("binomial", "Tensor count, Tensor prob", "Successes in count trials.")
+
+structured(
+    "_multinomial(Tensor input, Scalar key, Scalar counter, int num_samples, bool replacement)",
+    infer=lambda x, key, counter, num_samples, replacement: x.like(
+        (*x.shape[:-1], num_samples), dtype=dt.int64
+    ),
+    differentiable=False, method=False, namespaces=(), out=False,
+    doc="Positions drawn with chances proportional to weights.",
+)  # fmt: skip
+
+
+def _reserve(op: str, generator: Any, device: Any, n: int) -> tuple[int, int]:
+    """Take `n` counters of the given generator, or of the device's own."""
+    if generator is None:
+        return rng.default_generator(device).reserve(n)
+    if not isinstance(generator, rng.Generator):
+        kind = type(generator).__name__
+        raise TypeError(f"{op}: generator must be a votive.Generator, got {kind}.")
+    if generator.device.type != device.type:
+        fail(
+            RuntimeError, op,
+            f"expected a generator on {device.type!r}, got one on {generator.device.type!r}.",
+        )  # fmt: skip
+    return generator.reserve(n)
+
+
+def draw(op: str, x: Any, generator: Any, *parameters: Any) -> Any:
+    """Overwrite x with samples of the distribution `op`."""
+    spec = x._spec
+    n = counters(op, spec.numel, spec.dtype.np)
+    key, counter = _reserve(op, generator, spec.device, n)
+    return Op.inplace(OPS[f"_{op}"], (x, key, counter, *parameters))
+
+
+def target(op: str, shape: tuple[int, ...], out: Any, dtype: Any, device: Any) -> Any:
+    """Memory to be drawn into: new, or `out` brought to the shape."""
+    if out is None:
+        dtype = dtype or dt.get_default_dtype()
+        return F._empty(shape, contiguous_strides(shape), dtype, resolve(device))
+    if dtype is not None and dtype is not out.dtype:
+        fail(DtypeError, op, f"dtype {dtype} does not match the dtype of out, {out.dtype}.")
+    return out.resize_(shape)
+
+
+def integer(op: str, name: str, value: Any) -> int:
+    if isinstance(value, bool) or not hasattr(value, "__index__"):
+        raise TypeError(f"{op}: {name} must be an int, got {type(value).__name__}.")
+    return int(value.__index__())
+
+
+@composite
+def bernoulli(input: Any, p: Any = None, *, generator: Any = None, out: Any = None) -> Any:
+    """Ones and zeros: one with the probability that stands in `input`, or with probability p.
+
+    >>> votive.bernoulli(votive.tensor([0.0, 1.0]))
+    tensor([0., 1.])
+    """
+    dtype = input.dtype if out is None else None
+    memory = target("bernoulli", tuple(input.shape), out, dtype, input.device)
+    return draw("bernoulli", memory, generator, input if p is None else p)
+
+
+@composite
+def multinomial(
+    input: Any,
+    num_samples: int,
+    replacement: bool = False,
+    *,
+    generator: Any = None,
+    out: Any = None,
+) -> Any:
+    """Positions of `input` drawn with chances proportional to its values, for each row.
+
+    >>> votive.multinomial(votive.tensor([0.0, 3.0, 0.0]), 2, replacement=True)
+    tensor([1, 1])
+    """
+    number = integer("multinomial", "num_samples", num_samples)
+    spec = input._spec
+    if not spec.dtype.is_floating_point:
+        fail(DtypeError, "multinomial", f"weights must be floating-point, got {spec.dtype}.")
+    if out is not None and out.dtype is not dt.int64:
+        fail(DtypeError, "multinomial", f"out must be int64, got {out.dtype}.")
+    if spec.ndim not in (1, 2):
+        fail(ShapeError, "multinomial", f"weights must have 1 or 2 dimensions, got {spec.shape}.")
+    if number <= 0:
+        fail(RuntimeError, "multinomial", f"num_samples must be positive, got {number}.")
+    if not replacement and number > spec.shape[-1]:
+        fail(
+            RuntimeError, "multinomial",
+            f"cannot draw {number} of {spec.shape[-1]} positions without replacement.",
+        )  # fmt: skip
+    n = counters("multinomial", multinomial_draws(spec.shape, number, replacement))
+    key, counter = _reserve("multinomial", generator, spec.device, n)
+    drawn = F._multinomial(input, key, counter, number, bool(replacement))
+    return drawn if out is None else out.resize_(drawn.shape).copy_(drawn)
+
+
+@composite(method=False)
+def normal(
+    mean: Any,
+    std: Any = 1.0,
+    size: Any = None,
+    *,
+    generator: Any = None,
+    out: Any = None,
+    dtype: Any = None,
+    layout: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+    pin_memory: bool = False,
+) -> Any:
+    """Normal random numbers; `mean` and `std` are tensors that broadcast, or numbers with a size.
+
+    >>> votive.normal(votive.tensor([1.0, 2.0]), votive.tensor([0.0, 0.0]))
+    tensor([1., 2.])
+    """
+    given = [v for v in (mean, std) if hasattr(v, "_spec")]
+    if given and (size is not None or dtype is not None):
+        raise TypeError("normal: size and dtype go with numbers; tensors bring their own.")
+    if hasattr(std, "_spec") and std.dtype.is_complex:
+        fail(DtypeError, "normal", "std must not be complex.")
+    if given:
+        shape = broadcast_shapes("normal", *(tuple(v.shape) for v in given))
+        if out is None:
+            dtype, device = given[0].dtype, given[0].device
+    else:
+        if not isinstance(size, (tuple, list)):
+            raise TypeError("normal: give a size, as in normal(0.0, 1.0, (2, 3)).")
+        shape = sizes("normal", (size,))
+    memory = target("normal", shape, out, dtype, device)
+    return finish(draw("normal", memory, generator, mean, std), requires_grad)
+
+
+@composite(method=False)
+def poisson(input: Any, generator: Any = None) -> Any:
+    """Poisson random numbers with the rates that stand in `input`.
+
+    >>> votive.poisson(votive.zeros(2))
+    tensor([0., 0.])
+    """
+    memory = target("poisson", tuple(input.shape), None, input.dtype, input.device)
+    return draw("poisson", memory, generator, input)
+
+
+@composite(method=False)
+def binomial(count: Any, prob: Any, generator: Any = None) -> Any:
+    """The number of successes in `count` trials that each succeed with probability `prob`.
+
+    >>> votive.binomial(votive.tensor([5.0, 5.0]), votive.tensor([0.0, 1.0]))
+    tensor([0., 5.])
+    """
+    if not count.dtype.is_floating_point:
+        raise ValueError(f"binomial: count must be floating-point, got {count.dtype}.")
+    if prob.dtype is not count.dtype:
+        fail(DtypeError, "binomial", f"prob must be {count.dtype} like count, got {prob.dtype}.")
+    shape = broadcast_shapes("binomial", tuple(count.shape), tuple(prob.shape))
+    memory = target("binomial", shape, None, count.dtype, count.device)
+    return draw("binomial", memory, generator, count, prob)
