@@ -152,6 +152,24 @@ def nn_log_softmax(input: Any, dim: Any = None, _stacklevel: int = 3, dtype: Any
 
 
 @composite(namespaces=NN, method=False)
+def gumbel_softmax(
+    logits: Any, tau: float = 1, hard: bool = False, eps: float = 1e-10, dim: int = -1
+) -> Any:
+    """softmax of logits with Gumbel noise; `hard` gives one-hot samples that keep its gradient.
+
+    >>> votive.nn.functional.gumbel_softmax(votive.tensor([0.0, 100.0]), hard=True)
+    tensor([0., 1.])
+    """
+    # -log of an exponential draw is a Gumbel draw: Jang et al. 2017, section 2.2.
+    noise = F.empty_like(logits).exponential_().log()
+    soft = softmax((logits - noise) / tau, dim)
+    if not hard:
+        return soft
+    one = F.zeros_like(logits).scatter_(dim, soft.argmax(dim, keepdim=True), 1.0)
+    return one - soft.detach() + soft
+
+
+@composite(namespaces=NN, method=False)
 def softmin(input: Any, dim: Any = None, _stacklevel: int = 3, dtype: Any = None) -> Any:
     """softmax of the negated input.
 

@@ -185,40 +185,36 @@ pointwise(
 )
 
 
-def _polygamma(x: Expr, n: int) -> Expr:
+def _polygamma(n: int, x: Expr) -> Expr:
     if n < 0:
         fail(RuntimeError, "polygamma", f"n must not be negative, got {n}.")
     return apply("polygamma", n, x) if n else apply("digamma", x)
 
 
 pointwise(
-    "_polygamma(Tensor input, int n)",
+    "polygamma(int n, Tensor input)",
     _polygamma,
     dtypes="float",
     allow="bif",
-    namespaces=(), method=False, inplace=False,
-    doc="The n-th derivative of digamma.",
-)  # fmt: skip
-
-
-@composite(namespaces=("special", ""), method=False, out=True)
-def polygamma(n: int, input: Any) -> Any:
-    """The n-th derivative of digamma.
+    method=False,
+    inplace=False,
+    also=("special.polygamma",),
+    doc="""The n-th derivative of digamma.
 
     >>> votive.polygamma(1, votive.tensor([1.0, 2.0]))
     tensor([1.6449, 0.6449])
-    """
-    return F._polygamma(input, n)
+    """,
+)
 
 
-@composite(name="polygamma", namespaces=(), inplace=True)
+@composite(name="polygamma", key="Tensor.polygamma", namespaces=(), inplace=True)
 def polygamma_method(input: Any, n: int) -> Any:
     """The n-th derivative of digamma.
 
     >>> votive.tensor([1.0, 2.0]).polygamma(1)
     tensor([1.6449, 0.6449])
     """
-    return F._polygamma(input, n)
+    return F.polygamma(n, input)
 
 
 def _mvlgamma(x: Expr, p: int) -> Expr:

@@ -252,7 +252,8 @@ FUNCTIONS: dict[str, Any] = {
         for f in (
             sigmoid, rsqrt, reciprocal, sgn, sign, floor_divide, trunc_divide, remainder, fmod, pow,
             where, conj, real, imag, angle, sinc, xlogy, xlog1py, log10, logaddexp,
-            bitwise_left_shift, bitwise_right_shift, gcd, lcm, isneginf, isposinf, polygamma, make_complex,
+            bitwise_left_shift, bitwise_right_shift, gcd, lcm, isneginf, isposinf, polygamma,
+            make_complex,
         )
     },
     **{name: _keeps_integers(UFUNCS[name]) for name in ("floor", "ceil", "trunc", "round")},
