@@ -234,7 +234,7 @@ def _checked_q(op: str, input: Any, q: Any, interpolation: str) -> Any:
     if not hasattr(q, "_spec"):
         if not 0 <= q <= 1:
             fail(RuntimeError, op, f"q must lie in [0, 1], got {q}.")
-        return F.full((), q, dtype=input.dtype, device=input.device)
+        return F.tensor(float(q), dtype=input.dtype, device=input.device)
     if q.ndim > 1:
         fail(ShapeError, op, f"q must be a number or have one dimension, got {tuple(q.shape)}.")
     if q._spec.dtype is not input._spec.dtype:
@@ -277,7 +277,7 @@ def _interpolate(rows: Any, rank: Any, interpolation: str) -> Any:
     if whole is not None:
         return F.gather(rows, -1, whole(rank.detach()).to(dt.int64))
     below = F.floor(rank.detach())
-    weight = F.full_like(rank, 0.5) if interpolation == "midpoint" else rank - below
+    weight = 0.5 if interpolation == "midpoint" else rank - below
     low = F.gather(rows, -1, below.to(dt.int64))
     high = F.gather(rows, -1, F.ceil(rank.detach()).to(dt.int64))
     return F.lerp(low, high, weight)

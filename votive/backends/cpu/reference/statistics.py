@@ -8,14 +8,14 @@ import numpy as np
 
 from ...base import kernel
 from .extremum import pick
-from .reduction import count, total
+from .reduction import WIDE, count, total
 
 
 @kernel("_var")
 def var(x: Any, dim: tuple[int, ...], correction: float, keepdim: bool) -> Any:
     n = count(x, dim)
-    # Two passes: the difference of two large sums of squares would cancel.
-    away = x - total(x, dim, True) / np.float64(n)
+    # Two passes, the first with twice the digits: large sums of squares would cancel.
+    away = x - np.sum(x, dim, WIDE.get(x.dtype), keepdims=True) / np.float64(n)
     size = away.real**2 + away.imag**2 if x.dtype.kind == "c" else away * away
     return total(size, dim, keepdim) / np.float64(max(n - correction, 0))
 
