@@ -17,7 +17,7 @@ from ..core.layout import Spec
 from ..core.mode import mode
 from ..dispatch import Plan, make, state
 from ..formula import NotDifferentiable
-from ..ops.registry import Op, formula_op
+from ..ops.registry import F, Op, formula_op
 
 _sequence = itertools.count()
 _new = object.__new__
@@ -271,6 +271,7 @@ class FormulaRecipe:
     def __init__(self, plan: Plan, mask: tuple[bool, ...]) -> None:
         formula = plan.formula
         self.mask = mask
+        self.zero: list[Spec | None] = []  # needed inputs whose gradient is zero everywhere
         self.steps: list[Any] = []
         keep: list[Any] = []
         for name, needed in zip(_flat_names(plan), mask, strict=True):
@@ -283,6 +284,7 @@ class FormulaRecipe:
                         f"{plan.op.name}: the derivative by {name!r} is not implemented (through {e})."
                     )
             self.steps.append(step)
+            self.zero.append(plan.specs[len(self.zero)] if needed and step is None else None)
             if isinstance(step, tuple):
                 for source in step[1]:
                     key = ("out", 0) if source == formula.result else source
@@ -297,9 +299,9 @@ class FormulaRecipe:
     def run(self, node: Node, grads: list[Any]) -> tuple[Any, ...]:
         (g,) = grads
         out = []
-        for step in self.steps:
+        for step, zero in zip(self.steps, self.zero, strict=True):
             if step is None:
-                out.append(None)
+                out.append(None if zero is None else zeros(zero))
                 continue
             if isinstance(step, Exception):
                 raise step
@@ -321,6 +323,11 @@ class FormulaRecipe:
             else:
                 out.append(None)
         return tuple(out)
+
+
+def zeros(spec: Spec) -> Any:
+    """A gradient of zeros; torch gives one wherever an input was used, also if it has no effect."""
+    return F.zeros(spec.shape, dtype=spec.dtype, device=spec.device)
 
 
 def _backward_op(plan: Plan, name: str) -> Any:
@@ -395,7 +402,7 @@ class RuleRecipe:
         rules = self.rules
         if isinstance(rules, dict):
             for n in self.wanted:
-                given[n] = None if rules[n] is None else rules[n](node, *grads)
+                given[n] = zeros(node.spec(n)) if rules[n] is None else rules[n](node, *grads)
         else:
             result = rules(node, *grads)
             tensors = [a.name for a in node.plan.op.schema.args if a.is_tensor]
@@ -589,8 +596,6 @@ class CopySlices(BaseNode):
         return "CopySlices"
 
     def apply(self, grads: list[Any]) -> tuple[Any, ...]:
-        from ..ops.registry import F
-
         (g,) = grads
         base = F.empty_strided(
             self.base_spec.shape, self.base_spec.dense_like().strides, dtype=g.dtype, device=g.device

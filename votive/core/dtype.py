@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import ml_dtypes
@@ -190,7 +191,8 @@ class finfo:  # noqa: N801
         self.max = float(info.max)
         self.min = float(info.min)
         self.tiny = self.smallest_normal = float(info.smallest_normal)
-        self.resolution = float(info.resolution)
+        # Ten to the number of decimal digits that always survive: floor(mantissa bits * log10(2)).
+        self.resolution = 10.0 ** -int(-math.log2(self.eps) * math.log10(2))
 
     def __repr__(self) -> str:
         return (

@@ -1,0 +1,210 @@
+"""The dispatcher: plans, observers, kernels added at run time, custom operators, fuse, explain."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import votive as vt
+from votive.dispatch import Observer
+from votive.formula import apply
+from votive.ops.registry import OPS
+
+
+class Watch(Observer):
+    def __init__(self) -> None:
+        self.names: list[str] = []
+
+    def before(self, call) -> None:  # noqa: ANN001
+        self.names.append(call.op.name)
+
+
+def test_an_observer_sees_every_call_and_nothing_after_it_left() -> None:
+    x = vt.ones(3)
+    x + x
+    with Watch() as w:
+        (x + x).tanh().sum()
+        x.add_(1)
+    x + x
+    assert w.names == ["add", "tanh", "sum", "add"]
+
+
+def test_an_observer_may_replace_a_result() -> None:
+    class Zero(Observer):
+        def after(self, call):  # noqa: ANN001, ANN202
+            return vt.zeros(2) if call.op.name == "tanh" else None
+
+    with Zero():
+        assert vt.ones(2).tanh().tolist() == [0.0, 0.0]
+
+
+def test_an_observer_leaves_also_after_an_error() -> None:
+    with pytest.raises(ValueError, match="stop"), Watch():
+        raise ValueError("stop")
+    assert vt.dispatch.state.observers == ()
+
+
+def test_a_plan_is_built_once_per_layout() -> None:
+    op = OPS["add"]
+    a = vt.ones(7, 3)
+    op.forget()
+    for _ in range(5):
+        a.clone() + a.clone()
+    built = sum(len(p) for p in op.fast_plans) + len(op.plans)
+    for _ in range(5):
+        a.clone() + a.clone()
+    assert sum(len(p) for p in op.fast_plans) + len(op.plans) == built
+
+
+def test_rows_of_a_matrix_share_one_plan() -> None:
+    op = OPS["mul"]
+    x = vt.ones(50, 4)
+    op.forget()
+    for i in range(50):
+        x[i] * x[i]
+    assert len(op.plans) == 1
+
+
+def test_plans_are_bounded_for_programs_with_ever_new_shapes() -> None:
+    op = OPS["neg"]
+    for n in range(4200):
+        vt.dispatch.prepare(op, (vt.empty(n % 4199 + 1),)) if n < 50 else None
+    assert len(op.plans) <= vt.dispatch.plan.PLAN_LIMIT + 1
+
+
+def test_a_kernel_added_at_run_time_takes_over_and_leaves() -> None:
+    def mine(x, dim, dtype):  # noqa: ANN001, ANN202
+        return np.full(x.shape, 42)
+
+    x = vt.tensor([1, 2, 3])
+    with vt.register_kernel("cumsum", mine):
+        assert x.cumsum(0).tolist() == [42, 42, 42]
+    assert x.cumsum(0).tolist() == [1, 3, 6]
+
+
+def test_a_kernel_row_can_accept_some_inputs_only() -> None:
+    def mine(x, dim, dtype):  # noqa: ANN001, ANN202
+        return np.zeros(x.shape, dtype.np)
+
+    with vt.register_kernel("cumsum", mine, accepts=lambda s: s.numel > 2):
+        assert vt.tensor([1, 2, 3]).cumsum(0).tolist() == [0, 0, 0]
+        assert vt.tensor([1, 2]).cumsum(0).tolist() == [1, 3]
+
+
+def test_a_missing_kernel_names_operator_and_device() -> None:
+    from votive.backends.base import find
+
+    with pytest.raises(NotImplementedError, match=r"sum.*'cuda'"):
+        find("sum", "cuda", [])
+
+
+def test_a_custom_elementwise_operator_has_a_gradient_and_in_place_and_out_forms() -> None:
+    cube = vt.custom_op("test_cube(Tensor input)", lambda x: x * x * x, doc="The cube.")
+    try:
+        x = vt.tensor([1.0, 2.0], requires_grad=True)
+        cube(x).sum().backward()
+        assert x.grad.tolist() == [3.0, 12.0]
+        out = vt.empty(0)
+        assert cube(x.detach(), out=out) is out
+        assert out.tolist() == [1.0, 8.0]
+        assert "input^2" in vt.explanation("test_cube")
+    finally:
+        del OPS["test_cube"]
+
+
+def test_a_custom_structured_operator_runs_its_kernel_and_gradient() -> None:
+    reverse = vt.custom_op(
+        "test_reverse(Tensor input)",
+        infer=lambda x: x.like(x.shape),
+        kernels={"cpu": lambda x: x[::-1]},
+        grad={"input": lambda c, g: g.flip(0)},
+    )
+    try:
+        x = vt.tensor([1.0, 2.0, 3.0], requires_grad=True)
+        y = reverse(x)
+        assert y.tolist() == [3.0, 2.0, 1.0]
+        (y * vt.tensor([1.0, 10.0, 100.0])).sum().backward()
+        assert x.grad.tolist() == [100.0, 10.0, 1.0]
+    finally:
+        del OPS["test_reverse"]
+
+
+def test_a_custom_operator_needs_a_formula_or_kernels() -> None:
+    with pytest.raises(TypeError, match="formula"):
+        vt.custom_op("nothing(Tensor input)")
+
+
+def test_fuse_makes_one_call_of_many_with_the_same_value_and_gradient() -> None:
+    def f(x, y):  # noqa: ANN001, ANN202
+        return vt.nn.functional.gelu(x * y + 1) * vt.sigmoid(x) - y / 3
+
+    fused = vt.fuse(f)
+    rng = np.random.default_rng(0)
+    a, b = rng.normal(size=(4, 1)), rng.normal(size=(4, 5))
+    results = []
+    for fn in (f, fused):
+        x, y = (vt.from_numpy(v.copy()).requires_grad_() for v in (a, b))
+        with Watch() as w:
+            z = fn(x, y)
+        z.sum().backward()
+        (gx,) = vt.autograd.grad((fn(x, y) ** 2).sum(), x, create_graph=True)
+        (gxx,) = vt.autograd.grad(gx.sum(), x)
+        results.append((z, x.grad, y.grad, gx, gxx))
+        if fn is fused:
+            assert len(w.names) == 1
+    for u, v in zip(*results, strict=True):
+        np.testing.assert_allclose(u.detach().numpy(), v.detach().numpy(), rtol=1e-12)
+
+
+def test_fuse_keeps_hand_given_gradients() -> None:
+    x = vt.tensor([0.0, -1.0, 2.0], requires_grad=True)
+    vt.fuse(lambda t: vt.relu(t) * 3)(x).sum().backward()
+    assert x.grad.tolist() == [0.0, 0.0, 3.0]
+
+
+def test_fuse_traces_anew_for_other_dtypes_and_promotes_as_the_function_would() -> None:
+    half = vt.fuse(lambda x: x / 2)
+    assert half(vt.tensor([1, 2])).dtype is vt.float32
+    assert half(vt.tensor([1.0, 2.0], dtype=vt.float64)).dtype is vt.float64
+    test = vt.fuse(lambda x: x > 0)
+    assert test(vt.tensor([1, -2])).tolist() == [True, False]
+
+
+def test_fuse_refuses_what_is_not_elementwise() -> None:
+    with pytest.raises(NotImplementedError, match="sum is not elementwise"):
+        vt.fuse(lambda x: x.sum())(vt.ones(2))
+    with pytest.raises(NotImplementedError, match="value was asked"):
+        vt.fuse(lambda x: x * 2 if x.max_value() else x)(vt.ones(2)) if False else vt.fuse(
+            lambda x: x * float(x)
+        )(vt.ones(1))
+
+
+def test_fuse_returns_several_results() -> None:
+    a, b = vt.fuse(lambda x: (x + 1, x * 2))(vt.tensor([3.0]))
+    assert (a.item(), b.item()) == (4.0, 6.0)
+
+
+@pytest.mark.parametrize("name", ["gelu", "sum", "reshape", "nn.functional.softmax", "transpose", "add_"])
+def test_explain_describes_operators_of_every_kind(name: str) -> None:
+    text = vt.explanation(name)
+    assert "defined in votive/ops/" in text
+    assert ">>>" in text
+
+
+def test_explain_shows_formula_gradient_and_kernels() -> None:
+    text = vt.explanation("tanh")
+    for part in ("y = tanh(input)", "g * (1 - y^2)", "keeps y", "std::tanh", "libdevice.tanh"):
+        assert part in text
+
+
+def test_explain_suggests_names_for_a_wrong_one() -> None:
+    with pytest.raises(KeyError, match="similar"):
+        vt.explain("gelluu")
+
+
+def test_formula_primitives_can_be_used_in_custom_operators() -> None:
+    op = vt.custom_op("test_softsign2(Tensor input)", lambda x: x / (1 + apply("abs", x)))
+    try:
+        assert op(vt.tensor([1.0, -3.0])).tolist() == [0.5, -0.75]
+    finally:
+        del OPS["test_softsign2"]
