@@ -83,7 +83,9 @@ def _to_array(data: Any, want: dt.dtype | None) -> tuple[np.ndarray[Any, Any], d
         else:
             a = np.array(data, dtype=d.np if d is dt.uint64 else wide[d.category])
     except OverflowError:
-        raise RuntimeError("tensor: overflow when unpacking a number for an integer type.") from None
+        raise RuntimeError(
+            "tensor: overflow when unpacking a number for an integer type."
+        ) from None
     except (ValueError, TypeError) as e:
         if "inhomogeneous" in str(e) or "sequence" in str(e):
             raise ValueError(
@@ -102,9 +104,7 @@ def _int_array(data: Any, d: dt.dtype) -> np.ndarray[Any, Any]:
     if a.size and a.dtype.kind in "iu":
         info = np.iinfo(d.np)
         if a.min() < info.min or a.max() > info.max:
-            raise RuntimeError(
-                f"value cannot be converted to type {d.name} without overflow"
-            )
+            raise RuntimeError(f"value cannot be converted to type {d.name} without overflow")
     return a
 
 
@@ -166,7 +166,9 @@ def from_data(data: Any, dtype: Any, device: Any) -> Any:
         dtype = dispatch.as_dtype("tensor", dtype)
     if hasattr(data, "_spec"):
         warnings.warn(
-            "tensor(t) copies a tensor; write t.detach().clone() instead.", UserWarning, stacklevel=4
+            "tensor(t) copies a tensor; write t.detach().clone() instead.",
+            UserWarning,
+            stacklevel=4,
         )
         return data.detach().to(dtype=dtype, device=device, copy=True)
     if not isinstance(data, (list, tuple, np.ndarray, *_NUMBERS)):

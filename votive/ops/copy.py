@@ -7,7 +7,14 @@ from typing import Any
 from ..core import dtype as dt
 from ..core.device import device as Device
 from ..core.errors import ShapeError, UnsupportedError, fail
-from ..core.layout import Layout, Spec, broadcast_shapes, channels_last_strides, contiguous_strides
+from ..core.layout import (
+    Layout,
+    Spec,
+    broadcast_shapes,
+    channels_last_strides,
+    contiguous_strides,
+    is_channels_last,
+)
 from ..core.memory_format import (
     channels_last,
     channels_last_3d,
@@ -15,6 +22,7 @@ from ..core.memory_format import (
     memory_format,
     preserve_format,
 )
+from .options import dtype_of, number
 from .registry import OPS, F, Op, composite, structured
 
 
@@ -27,7 +35,11 @@ def format_strides(op: str, x: Spec, order: memory_format | None) -> tuple[int, 
     if order in (channels_last, channels_last_3d):
         want = 4 if order is channels_last else 5
         if x.ndim != want:
-            fail(RuntimeError, op, f"required rank {want} tensor to use {order} format, got {x.ndim}.")
+            fail(
+                RuntimeError,
+                op,
+                f"required rank {want} tensor to use {order} format, got {x.ndim}.",
+            )
         return channels_last_strides(x.shape)
     raise TypeError(f"{op}: unknown memory_format {order!r}.")
 
@@ -59,7 +71,7 @@ def clone(input: Any, *, memory_format: Any = preserve_format) -> Any:
     return F._copy_as(input, input._spec.dtype, format_strides("clone", input._spec, memory_format))
 
 
-@composite
+@composite(namespaces=())
 def contiguous(input: Any, memory_format: Any = contiguous_format) -> Any:
     """The tensor itself if it already lies in this order, else a copy that does.
 
@@ -86,7 +98,7 @@ structured(
 )  # fmt: skip
 
 
-@composite(name="copy_")
+@composite(namespaces=())
 def copy_(input: Any, src: Any, non_blocking: bool = False) -> Any:
     """Overwrite this tensor with `src`, broadcast and cast.
 
@@ -94,26 +106,42 @@ def copy_(input: Any, src: Any, non_blocking: bool = False) -> Any:
     tensor([1., 2.])
     """
     if not hasattr(src, "_spec"):
-        src = F.tensor(src, device=input.device)
+        src = F.tensor(number("copy_", "src", src), device=input.device)
     return Op.inplace(OPS["copy"], (input, src), True)
 
 
-def _as_target(op: str, value: Any) -> tuple[dt.dtype | None, Any]:
-    """Read one argument of `to`: a dtype, a device, or a tensor to be like."""
-    if isinstance(value, dt.dtype):
-        return value, None
-    if hasattr(value, "_spec"):
-        return value.dtype, value.device
-    if value is None:
-        return None, None
-    if value in (float, int, bool, complex):
-        return {float: dt.get_default_dtype(), int: dt.int64, bool: dt.bool_}.get(
-            value, dt.complex64
-        ), None
-    return None, Device(value)
+def _suggested(x: Spec) -> memory_format:
+    """The memory format that torch reads from strides."""
+    if not x.contiguous and is_channels_last(x.shape, x.strides):
+        return channels_last if x.ndim == 4 else channels_last_3d
+    return contiguous_format
 
 
-@composite
+def _asked(args: tuple[Any, ...], named: dict[str, Any]) -> dict[str, Any]:
+    """Read the three forms of `to`: (tensor, …), (dtype, …) and (device, dtype, …)."""
+    found: dict[str, Any] = {}
+    order = ["non_blocking", "copy"]
+    if args:
+        first, rest = args[0], list(args[1:])
+        if hasattr(first, "_spec"):
+            found.update(dtype=first.dtype, device=first.device)
+        elif isinstance(first, (dt.dtype, type)):
+            found["dtype"] = first
+        else:
+            found["device"] = first
+            order = ["dtype", *order]
+        if len(rest) > len(order):
+            raise TypeError(f"to: takes at most {len(order) + 1} arguments, got {len(args)}.")
+        found.update(zip(order, rest, strict=False))
+    for name, value in named.items():
+        if value is not None and value is not False:
+            if name in found:
+                raise TypeError(f"to: {name} is given twice.")
+            found[name] = value
+    return found
+
+
+@composite(namespaces=())
 def to(
     input: Any,
     *args: Any,
@@ -128,30 +156,16 @@ def to(
     >>> votive.tensor([1, 2]).to(votive.float64)
     tensor([1., 2.], dtype=votive.float64)
     """
-    positional = list(args)
-    if positional:
-        got_dtype, got_device = _as_target("to", positional.pop(0))
-        dtype, device = got_dtype or dtype, got_device or device
-        if positional and (isinstance(positional[0], dt.dtype) or positional[0] is None):
-            dtype = positional.pop(0) or dtype
-        if positional:
-            non_blocking = bool(positional.pop(0))
-        if positional:
-            copy = bool(positional.pop(0))
-        if positional:
-            raise TypeError(f"to: unexpected arguments {positional}.")
-    if dtype is not None and not isinstance(dtype, dt.dtype):
-        dtype = _as_target("to", dtype)[0]
-    want_device = input.device if device is None else Device(device)
-    want = dtype or input._spec.dtype
-    moved = input
-    if want_device is not input.device:
-        moved = F._to_device(input, want_device)
-    strides = format_strides("to", input._spec, memory_format)
-    keeps_order = memory_format in (None, preserve_format) or strides == input._spec.strides
-    if moved._spec.dtype is want and keeps_order and not (copy and moved is input):
+    named = {"dtype": dtype, "device": device, "non_blocking": non_blocking, "copy": copy}
+    asked = _asked(args, named)
+    spec = input._spec
+    want = spec.dtype if asked.get("dtype") is None else dtype_of("to", asked["dtype"])
+    place = spec.device if asked.get("device") is None else Device(asked["device"])
+    moved = input if place is spec.device else F._to_device(input, place)
+    keeps_order = memory_format in (None, preserve_format) or memory_format is _suggested(spec)
+    if moved._spec.dtype is want and keeps_order and not (asked.get("copy") and moved is input):
         return moved
-    return F._copy_as(moved, want, strides)
+    return F._copy_as(moved, want, format_strides("to", spec, memory_format))
 
 
 @composite(name="_to_device", method=False, namespaces=())
@@ -183,7 +197,7 @@ for _name, _target in {
     _caster(_name, _target)
 
 
-@composite
+@composite(namespaces=())
 def type_as(input: Any, other: Any) -> Any:
     """This tensor with the dtype of another.
 
@@ -201,3 +215,31 @@ def cpu(input: Any, memory_format: Any = preserve_format) -> Any:
     tensor([1])
     """
     return to(input, device="cpu", memory_format=memory_format)
+
+
+_TYPE_NAMES = {
+    dt.float64: "Double", dt.float32: "Float", dt.float16: "Half", dt.bfloat16: "BFloat16",
+    dt.int64: "Long", dt.int32: "Int", dt.int16: "Short", dt.int8: "Char", dt.uint8: "Byte",
+    dt.bool_: "Bool", dt.complex64: "ComplexFloat", dt.complex128: "ComplexDouble",
+    dt.uint16: "UInt16", dt.uint32: "UInt32", dt.uint64: "UInt64",
+    dt.float8_e4m3fn: "Float8_e4m3fn", dt.float8_e5m2: "Float8_e5m2",
+}  # fmt: skip
+_BY_TYPE_NAME = {f"{name}Tensor": d for d, name in _TYPE_NAMES.items()}
+
+
+@composite(name="type", namespaces=())
+def type_(input: Any, dtype: Any = None, non_blocking: bool = False) -> Any:
+    """The name of this tensor's type, or the tensor cast to another type.
+
+    >>> votive.tensor([1.5]).type()
+    'votive.FloatTensor'
+    """
+    if dtype is None:
+        prefix = "votive" if input.device.type == "cpu" else f"votive.{input.device.type}"
+        return f"{prefix}.{_TYPE_NAMES[input._spec.dtype]}Tensor"
+    if not isinstance(dtype, dt.dtype):
+        found = _BY_TYPE_NAME.get(str(dtype).rpartition(".")[2])
+        if found is None:
+            raise ValueError(f"type: unknown type {dtype!r}.")
+        dtype = found
+    return to(input, dtype)

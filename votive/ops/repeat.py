@@ -1,4 +1,4 @@
-"""The same values several times: expand and broadcasting without a copy, repeat and tile with one."""
+"""The same values several times: expand and broadcasting share memory, repeat and tile copy."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 from ..core import dtype as dt
 from ..core.errors import ShapeError, UnsupportedError, fail
-from ..core.layout import Layout, Size, Spec, wrap_dim
+from ..core.layout import Size, Spec, wrap_dim
 from ..core.layout import broadcast_shapes as common_shape
 from ..core.memory_format import contiguous_format
 from .registry import F, composite, structured, view
@@ -200,7 +200,7 @@ def repeat_interleave(
     if repeats._spec.numel != input.size(dim):
         fail(
             ShapeError, op,
-            f"repeats has {repeats._spec.numel} numbers for {input.size(dim)} elements of dim {dim}.",
+            f"repeats has {repeats._spec.numel} numbers for {input.size(dim)} elements along {dim}.",
         )  # fmt: skip
     return F.index_select(input, dim, _indices(repeats, output_size))
 

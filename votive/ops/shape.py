@@ -1,4 +1,4 @@
-"""Views in another shape: view, reshape, permute, squeeze and kin. What changes is never the values."""
+"""Views in another shape: view, reshape, permute, squeeze and kin. Values never change."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def _infer_view(x: Spec, size: tuple[int, ...]) -> tuple[Spec, int]:
     if strides is None:
         fail(
             RuntimeError, "view",
-            f"size {shape} is not compatible with input of shape {x.shape} and strides {x.strides}; "
+            f"size {shape} does not fit an input of shape {x.shape} and strides {x.strides}; "
             "use .reshape() instead.",
         )  # fmt: skip
     return x.like(shape, strides=strides), 0
@@ -57,7 +57,7 @@ def _infer_view_dtype(x: Spec, dtype: dt.dtype) -> tuple[Spec, int]:
     if x.shape[-1] % times or any(s % times for s in x.strides[:-1]):
         fail(
             RuntimeError, "view",
-            f"the last size and the other strides must be divisible by {times} to view {x.dtype} as "
+            f"last size and other strides must be divisible by {times} to view {x.dtype} as "
             f"{dtype}, got shape {x.shape} and strides {x.strides}.",
         )  # fmt: skip
     shape = (*x.shape[:-1], x.shape[-1] // times)
@@ -193,7 +193,11 @@ view(
 
 def _canon_permute(x: Spec, dims: tuple[int, ...]) -> tuple[Spec, tuple[int, ...]]:
     if len(dims) != x.ndim:
-        fail(RuntimeError, "permute", f"needs all {x.ndim} dimensions in their new order, got {dims}.")
+        fail(
+            RuntimeError,
+            "permute",
+            f"needs all {x.ndim} dimensions in their new order, got {dims}.",
+        )
     wrapped = tuple(wrap_dim("permute", d, x.ndim, x.shape) for d in dims)
     if len(set(wrapped)) != len(wrapped):
         fail(RuntimeError, "permute", f"a dimension appears twice in dims={dims}.")
@@ -257,9 +261,7 @@ def _canon_squeeze(x: Spec, dim: tuple[int, ...] | None) -> tuple[Spec, tuple[in
 
 def _infer_squeeze(x: Spec, dim: tuple[int, ...]) -> tuple[Spec, int]:
     keep = [i for i in range(x.ndim) if i not in dim]
-    return x.like(
-        tuple(x.shape[i] for i in keep), strides=tuple(x.strides[i] for i in keep)
-    ), 0
+    return x.like(tuple(x.shape[i] for i in keep), strides=tuple(x.strides[i] for i in keep)), 0
 
 
 view(
@@ -327,7 +329,9 @@ def unflatten(input: Any, dim: int, sizes: Any) -> Any:
     sizes = ints("unflatten", "sizes", sizes)
     dim = wrap_dim("unflatten", dim, len(shape), shape)
     if not sizes or not shape:
-        fail(RuntimeError, "unflatten", f"needs a dimension and its sizes, got {shape} and {sizes}.")
+        fail(
+            RuntimeError, "unflatten", f"needs a dimension and its sizes, got {shape} and {sizes}."
+        )
     parts = infer_size("unflatten", sizes, shape[dim])
     return F._view(input, (*shape[:dim], *parts, *shape[dim + 1 :]))
 

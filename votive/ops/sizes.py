@@ -1,4 +1,4 @@
-"""How sizes are given: `f(2, 3)`, `f((2, 3))` and `f(size=(2, 3))` mean the same. No tensors' content."""
+"""How arguments may be spelled: `f(2, 3)`, `f((2, 3))` and `f(size=(2, 3))` mean the same."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def ints(op: str, name: str, given: Any) -> tuple[int, ...]:
     """A tuple of integers from a list, a tuple or one integer."""
     if isinstance(given, (str, bytes)) or given is None:
         raise TypeError(f"{op}: {name} must be integers, got {type(given).__name__}.")
-    if hasattr(given, "_spec") and given.ndim == 0 or not hasattr(given, "__iter__"):
+    if (hasattr(given, "_spec") and given.ndim == 0) or not hasattr(given, "__iter__"):
         return (int_of(op, name, given),)
     return tuple([int_of(op, name, v) for v in given])
 
@@ -58,6 +58,21 @@ def also_named(name: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
                     args = (kwargs.pop("input"), *args)
                 if name in kwargs:
                     args = (*args, kwargs.pop(name))
+            return fn(*args, **kwargs)
+
+        return call
+
+    return decorate
+
+
+def also_called(name: str, *others: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Let an argument be given under other names too: torch's overloads name it differently."""
+
+    def decorate(fn: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(fn)
+        def call(*args: Any, **kwargs: Any) -> Any:
+            if kwargs:
+                kwargs = {name if k in others else k: v for k, v in kwargs.items()}
             return fn(*args, **kwargs)
 
         return call

@@ -1,7 +1,7 @@
-"""Windows on a tensor's memory: select, slice, narrow, unfold, as_strided. Knows layouts, not bytes.
+"""Windows on a tensor's memory: select, slice, narrow, unfold, as_strided. Knows no bytes.
 
-Every window has one backward: zeros in the shape of the input, to which the gradient is added through
-the same window. `_into_window` does it for all of them, and reading the window is its own backward.
+Every window has one backward: zeros in the shape of the input, to which the gradient is added
+through the same window. `_into_window` does it for all of them; reading the window is its backward.
 """
 
 from __future__ import annotations
@@ -173,7 +173,7 @@ view(
 def shared_block(
     x: Spec, size: tuple[int, ...], stride: tuple[int, ...], shift: int
 ) -> tuple[int, int, int]:
-    """The block that a tensor and a window on its memory span: (length, tensor's start, window's)."""
+    """The block that a tensor and a window span: (length, start of the tensor, of the window)."""
     low = min(0, shift)
     length = max(extent(x.shape, x.strides), shift + extent(size, stride)) - low
     return length, -low, shift - low
@@ -207,10 +207,14 @@ structured(
 )  # fmt: skip
 
 
-def window_args(op: str, input: Any, size: Any, stride: Any, storage_offset: Any) -> tuple[Any, ...]:
+def window_args(
+    op: str, input: Any, size: Any, stride: Any, storage_offset: Any
+) -> tuple[Any, ...]:
     """(size, stride, shift) of a window within the memory of `input`."""
     size, stride = ints(op, "size", size), ints(op, "stride", stride)
-    offset = input._offset if storage_offset is None else int_of(op, "storage_offset", storage_offset)
+    offset = (
+        input._offset if storage_offset is None else int_of(op, "storage_offset", storage_offset)
+    )
     if len(size) != len(stride):
         fail(RuntimeError, op, f"size {size} and stride {stride} differ in length.")
     if any(s < 0 for s in size) or any(s < 0 for s in stride) or offset < 0:

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from ...base import kernel
+from .copy import assign
 
 
 @kernel("_empty", into=True, widen=False)
@@ -14,18 +17,14 @@ def empty(size: Any, stride: Any, dtype: Any, device: Any, out: Any) -> None:
 
 @kernel("_full", into=True, widen=False)
 def full(size: Any, stride: Any, value: Any, dtype: Any, device: Any, out: Any) -> None:
-    if out.dtype.kind in "iu" and isinstance(value, (int, float)):
-        value = int(value)
-    elif isinstance(value, complex) and out.dtype.kind != "c":
-        value = value.real
-    out[...] = value
+    assign(out, np.asarray(value))
 
 
-@kernel("fill", into=True, widen=False)
+@kernel("_fill", into=True, widen=False)
 def fill(x: Any, value: Any, out: Any) -> None:
-    if hasattr(value, "ndim"):
-        if value.ndim:
-            raise RuntimeError(f"fill_: only supports a 0-d value, got {value.ndim} dimensions.")
-        out[...] = value.astype(out.dtype)
-    else:
-        full(None, None, value, None, None, out)
+    assign(out, np.asarray(value))
+
+
+@kernel("_eye")
+def eye(n: int, m: int, dtype: Any, device: Any) -> Any:
+    return np.eye(n, m, dtype=dtype.np)

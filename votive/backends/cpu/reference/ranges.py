@@ -1,0 +1,63 @@
+"""Values that follow a rule."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import numpy as np
+
+from ...base import kernel
+from .copy import assign
+
+
+@kernel("_arange", into=True, widen=False)
+def arange(start: Any, step: Any, size: int, dtype: Any, device: Any, out: Any) -> None:
+    if out.dtype.kind in "iu":
+        assign(out, int(start) + np.arange(size) * int(step))
+    else:
+        assign(out, float(start) + np.arange(size) * float(step))
+
+
+def spaced(start: Any, end: Any, steps: int, dtype: Any) -> Any:
+    """Equal distances in double precision, counted from the nearer end so that both are exact.
+
+    The ends are rounded to `dtype` first: what is asked for is the distance between those.
+    """
+    if steps < 2:
+        return np.full(steps, start)
+    if dtype.kind in "iu":
+        start, end = int(start), int(end)
+    else:
+        start, end = (complex(np.asarray(v).astype(dtype)[()]) for v in (start, end))
+        if dtype.kind != "c":
+            start, end = start.real, end.real
+    i = np.arange(steps)
+    step = (end - start) / (steps - 1)
+    return np.where(i < steps // 2, start + step * i, end - step * (steps - 1 - i))
+
+
+@kernel("_linspace", into=True, widen=False)
+def linspace(start: Any, end: Any, steps: int, dtype: Any, device: Any, out: Any) -> None:
+    assign(out, spaced(start, end, steps, out.dtype))
+
+
+@kernel("_logspace", into=True, widen=False)
+def logspace(
+    start: Any, end: Any, steps: int, base: float, dtype: Any, device: Any, out: Any
+) -> None:
+    assign(out, np.power(base, spaced(start, end, steps, out.dtype)))
+
+
+@kernel("_triangle", into=True)
+def triangle(
+    row: int, col: int, offset: int, lower: bool, dtype: Any, device: Any, out: Any
+) -> None:
+    out[...] = np.tril_indices(row, offset, col) if lower else np.triu_indices(row, offset, col)
+
+
+@kernel("_choose", into=True)
+def choose(n: int, r: int, with_replacement: bool, device: Any, out: Any) -> None:
+    pick = itertools.combinations_with_replacement if with_replacement else itertools.combinations
+    if out.size:
+        out[...] = list(pick(range(n), r))

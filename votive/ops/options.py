@@ -1,0 +1,103 @@
+"""What every creating function accepts: dtype, layout, device, pin_memory, requires_grad, out."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from ..core import dtype as dt
+from ..core.device import device as Device
+from ..core.device import resolve
+from ..core.errors import UnsupportedError, fail
+from .registry import F
+
+_PYTHON_TYPES = {float: dt.float64, int: dt.int64, bool: dt.bool_, complex: dt.complex128}
+
+
+def dtype_of(op: str, value: Any) -> dt.dtype:
+    """The dtype meant by an argument; Python's own number types count."""
+    if isinstance(value, dt.dtype):
+        return value
+    found = _PYTHON_TYPES.get(value) if isinstance(value, type) else None
+    if found is None:
+        raise TypeError(f"{op}: dtype must be a votive.dtype, got {value!r}.")
+    return found
+
+
+def options(
+    op: str,
+    dtype: Any,
+    layout: Any,
+    device: Any,
+    pin_memory: Any,
+    default: dt.dtype | None = None,
+    place: Device | None = None,
+) -> tuple[dt.dtype, Device]:
+    """The dtype and device asked for, else `default` (the default float) and `place`."""
+    if layout is not None and str(layout).rpartition(".")[2] != "strided":
+        fail(UnsupportedError, op, f"layout must be strided, got {layout}.")
+    if pin_memory:
+        fail(RuntimeError, op, "pin_memory=True needs an accelerator; there is none here.")
+    wanted = default or dt.get_default_dtype() if dtype is None else dtype_of(op, dtype)
+    return wanted, resolve(device) if device is not None or place is None else place
+
+
+def finish(t: Any, requires_grad: bool) -> Any:
+    """Honour requires_grad= on a freshly made tensor."""
+    return t.requires_grad_() if requires_grad else t
+
+
+def out_dtype(op: str, out: Any, dtype: Any) -> Any:
+    """The dtype of the result: that of `out`, which `dtype` must not contradict, if there is one."""
+    if out is None:
+        return dtype
+    if dtype is not None and dtype_of(op, dtype) is not out.dtype:
+        fail(RuntimeError, op, f"dtype {dtype} does not match the dtype of out, {out.dtype}.")
+    return out.dtype
+
+
+def deliver(t: Any, out: Any, requires_grad: bool) -> Any:
+    """The new tensor, or `out` resized and overwritten with it."""
+    if out is not None:
+        t = F.copy_(out.resize_(t._spec.shape), t)
+    return finish(t, requires_grad)
+
+
+def number(op: str, name: str, value: Any) -> Any:
+    """A Python number from a number or a 0-d tensor."""
+    if hasattr(value, "_spec"):
+        if value.ndim:
+            raise TypeError(f"{op}: {name} must be a number, got a tensor of shape {value.shape}.")
+        return value.item()
+    if hasattr(value, "dtype") and hasattr(value, "item"):
+        value = value.item()
+    if not isinstance(value, (bool, int, float, complex)):
+        raise TypeError(f"{op}: {name} must be a number, got {type(value).__name__}.")
+    return value
+
+
+def fitting(op: str, value: Any, dtype: dt.dtype) -> Any:
+    """A number that `dtype` can hold, or torch's overflow error.
+
+    Negative numbers may wrap around in unsigned types; infinities and NaN are floats like others.
+    """
+    if dtype.category in (dt.BOOL, dt.COMPLEX):
+        return value
+    if isinstance(value, complex):
+        if value.imag:
+            _overflow(op, value, dtype)
+        value = value.real
+    if dtype.category == dt.FLOAT:
+        top = dt.finfo(dtype).max
+        if math.isfinite(value) and abs(value) > top:
+            _overflow(op, value, dtype)
+        return value
+    info = dt.iinfo(dtype)
+    low = info.min if dtype.is_signed else -info.max
+    if value != value or not low <= value <= info.max:
+        _overflow(op, value, dtype)
+    return int(value)
+
+
+def _overflow(op: str, value: Any, dtype: dt.dtype) -> None:
+    fail(RuntimeError, op, f"value {value} cannot be converted to {dtype} without overflow.")
