@@ -26,6 +26,12 @@ def test_the_type_stubs_are_in_step_with_the_schemas() -> None:
     )
 
 
+def test_the_types_of_the_package_are_in_step_with_its_init() -> None:
+    assert (PACKAGE / "__init__.pyi").read_text() == codegen.init_stub_source(), (
+        "run scripts/generate.py"
+    )
+
+
 def test_the_type_stubs_are_valid_python() -> None:
     compile((PACKAGE / "_operators.pyi").read_text(), "_operators.pyi", "exec")
 

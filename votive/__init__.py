@@ -43,7 +43,7 @@ from .core.memory_format import (
 from .core.promotion import can_cast, promote_types
 from .tensor import Tensor
 from .interchange import as_tensor, from_dlpack, from_numpy  # noqa: I001 - needs Tensor
-from . import autograd, cpu, random, utils
+from . import autograd, cpu, linalg, random, utils
 from .autograd import (
     enable_grad,
     inference_mode,

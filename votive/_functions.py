@@ -1,4 +1,4 @@
-"""Public functions, written by `python -m votive.codegen` from the schemas in `ops/`: do not edit."""
+"""Public functions, written by `scripts/generate.py` from the schemas in `ops/`: do not edit."""
 
 # ruff: noqa
 from __future__ import annotations
@@ -8,6 +8,140 @@ from typing import Any
 from .dispatch import binary, call, call_inplace, call_out, unary
 from .ops.registry import COMPOSITES, OPS
 from .surface import composite_inplace, composite_out
+
+_op_softplus = OPS["softplus"]
+_fast_softplus = unary(_op_softplus)
+
+
+def softplus(input, beta=1, threshold=20, *, out=None) -> Any:
+    if out is None and beta == 1 and threshold == 20:
+        return _fast_softplus(input)
+    if out is None:
+        return call(_op_softplus, (input, beta, threshold))
+    return call_out(_op_softplus, (input, beta, threshold), out)
+
+
+_op_logsigmoid = OPS["logsigmoid"]
+_fast_logsigmoid = unary(_op_logsigmoid)
+
+
+def logsigmoid(input, *, out=None) -> Any:
+    if out is None:
+        return _fast_logsigmoid(input)
+    return call_out(_op_logsigmoid, (input,), out)
+
+
+_op_gelu = OPS["gelu"]
+_fast_gelu = unary(_op_gelu)
+
+
+def gelu(input, *, approximate='none', out=None) -> Any:
+    if out is None and approximate == 'none':
+        return _fast_gelu(input)
+    if out is None:
+        return call(_op_gelu, (input, approximate))
+    return call_out(_op_gelu, (input, approximate), out)
+
+
+_op_silu = OPS["silu"]
+_fast_silu = unary(_op_silu)
+
+
+def silu(input) -> Any:
+    return _fast_silu(input)
+
+
+_op_mish = OPS["mish"]
+_fast_mish = unary(_op_mish)
+
+
+def mish(input) -> Any:
+    return _fast_mish(input)
+
+
+_op_swiglu = OPS["swiglu"]
+_fast_swiglu = binary(_op_swiglu)
+
+
+def swiglu(gate, up, *, out=None) -> Any:
+    if out is None:
+        return _fast_swiglu(gate, up)
+    return call_out(_op_swiglu, (gate, up), out)
+
+
+_op_hardsigmoid = OPS["hardsigmoid"]
+_fast_hardsigmoid = unary(_op_hardsigmoid)
+
+
+def hardsigmoid(input) -> Any:
+    return _fast_hardsigmoid(input)
+
+
+_op_hardswish = OPS["hardswish"]
+_fast_hardswish = unary(_op_hardswish)
+
+
+def hardswish(input) -> Any:
+    return _fast_hardswish(input)
+
+
+_op_hardshrink = OPS["hardshrink"]
+_fast_hardshrink = unary(_op_hardshrink)
+
+
+def hardshrink(input, lambd=0.5, *, out=None) -> Any:
+    if out is None and lambd == 0.5:
+        return _fast_hardshrink(input)
+    if out is None:
+        return call(_op_hardshrink, (input, lambd))
+    return call_out(_op_hardshrink, (input, lambd), out)
+
+
+_op_softshrink = OPS["softshrink"]
+_fast_softshrink = unary(_op_softshrink)
+
+
+def softshrink(input, lambd=0.5, *, out=None) -> Any:
+    if out is None and lambd == 0.5:
+        return _fast_softshrink(input)
+    if out is None:
+        return call(_op_softshrink, (input, lambd))
+    return call_out(_op_softshrink, (input, lambd), out)
+
+
+_op_tanhshrink = OPS["tanhshrink"]
+_fast_tanhshrink = unary(_op_tanhshrink)
+
+
+def tanhshrink(input) -> Any:
+    return _fast_tanhshrink(input)
+
+
+_op_softsign = OPS["softsign"]
+_fast_softsign = unary(_op_softsign)
+
+
+def softsign(input) -> Any:
+    return _fast_softsign(input)
+
+
+_op_matmul = OPS["matmul"]
+
+
+def matmul(input, other, *, out=None) -> Any:
+    if out is None:
+        return call(_op_matmul, (input, other))
+    return call_out(_op_matmul, (input, other), out)
+
+
+_op_linear = OPS["linear"]
+
+
+def linear(input, weight, bias=None, *, out=None) -> Any:
+    if out is None:
+        return call(_op_linear, (input, weight, bias))
+    return call_out(_op_linear, (input, weight, bias), out)
+
 
 _op_add = OPS["add"]
 _fast_add = binary(_op_add)
@@ -25,6 +159,22 @@ def add_(input, other, *, alpha=1) -> Any:
     return call_inplace(_op_add, (input, other, alpha))
 
 
+_op_sub = OPS["sub"]
+_fast_sub = binary(_op_sub)
+
+
+def sub(input, other, *, alpha=1, out=None) -> Any:
+    if out is None and alpha == 1:
+        return _fast_sub(input, other)
+    if out is None:
+        return call(_op_sub, (input, other, alpha))
+    return call_out(_op_sub, (input, other, alpha), out)
+
+
+def sub_(input, other, *, alpha=1) -> Any:
+    return call_inplace(_op_sub, (input, other, alpha))
+
+
 _op_mul = OPS["mul"]
 _fast_mul = binary(_op_mul)
 
@@ -37,6 +187,1899 @@ def mul(input, other, *, out=None) -> Any:
 
 def mul_(input, other) -> Any:
     return call_inplace(_op_mul, (input, other))
+
+
+_op_div = OPS["div"]
+_fast_div = binary(_op_div)
+
+
+def div(input, other, *, rounding_mode=None, out=None) -> Any:
+    if out is None and rounding_mode == None:
+        return _fast_div(input, other)
+    if out is None:
+        return call(_op_div, (input, other, rounding_mode))
+    return call_out(_op_div, (input, other, rounding_mode), out)
+
+
+def div_(input, other, *, rounding_mode=None) -> Any:
+    return call_inplace(_op_div, (input, other, rounding_mode))
+
+
+_op_floor_divide = OPS["floor_divide"]
+_fast_floor_divide = binary(_op_floor_divide)
+
+
+def floor_divide(input, other, *, out=None) -> Any:
+    if out is None:
+        return _fast_floor_divide(input, other)
+    return call_out(_op_floor_divide, (input, other), out)
+
+
+def floor_divide_(input, other) -> Any:
+    return call_inplace(_op_floor_divide, (input, other))
+
+
+_op_remainder = OPS["remainder"]
+_fast_remainder = binary(_op_remainder)
+
+
+def remainder(input, other, *, out=None) -> Any:
+    if out is None:
+        return _fast_remainder(input, other)
+    return call_out(_op_remainder, (input, other), out)
+
+
+def remainder_(input, other) -> Any:
+    return call_inplace(_op_remainder, (input, other))
+
+
+_op_fmod = OPS["fmod"]
+_fast_fmod = binary(_op_fmod)
+
+
+def fmod(input, other, *, out=None) -> Any:
+    if out is None:
+        return _fast_fmod(input, other)
+    return call_out(_op_fmod, (input, other), out)
+
+
+def fmod_(input, other) -> Any:
+    return call_inplace(_op_fmod, (input, other))
+
+
+_op_neg = OPS["neg"]
+_fast_neg = unary(_op_neg)
+
+
+def neg(input, *, out=None) -> Any:
+    if out is None:
+        return _fast_neg(input)
+    return call_out(_op_neg, (input,), out)
+
+
+def neg_(input) -> Any:
+    return call_inplace(_op_neg, (input,))
+
+
+_op_addcmul = OPS["addcmul"]
+
+
+def addcmul(input, tensor1, tensor2, *, value=1, out=None) -> Any:
+    if out is None:
+        return call(_op_addcmul, (input, tensor1, tensor2, value))
+    return call_out(_op_addcmul, (input, tensor1, tensor2, value), out)
+
+
+def addcmul_(input, tensor1, tensor2, *, value=1) -> Any:
+    return call_inplace(_op_addcmul, (input, tensor1, tensor2, value))
+
+
+_op_addcdiv = OPS["addcdiv"]
+
+
+def addcdiv(input, tensor1, tensor2, *, value=1, out=None) -> Any:
+    if out is None:
+        return call(_op_addcdiv, (input, tensor1, tensor2, value))
+    return call_out(_op_addcdiv, (input, tensor1, tensor2, value), out)
+
+
+def addcdiv_(input, tensor1, tensor2, *, value=1) -> Any:
+    return call_inplace(_op_addcdiv, (input, tensor1, tensor2, value))
+
+
+_op_lerp = OPS["lerp"]
+
+
+def lerp(input, end, weight, *, out=None) -> Any:
+    if out is None:
+        return call(_op_lerp, (input, end, weight))
+    return call_out(_op_lerp, (input, end, weight), out)
+
+
+def lerp_(input, end, weight) -> Any:
+    return call_inplace(_op_lerp, (input, end, weight))
+
+
+_op_hypot = OPS["hypot"]
+_fast_hypot = binary(_op_hypot)
+
+
+def hypot(input, other, *, out=None) -> Any:
+    if out is None:
+        return _fast_hypot(input, other)
+    return call_out(_op_hypot, (input, other), out)
+
+
+def hypot_(input, other) -> Any:
+    return call_inplace(_op_hypot, (input, other))
+
+
+_op_gcd = OPS["gcd"]
+_fast_gcd = binary(_op_gcd)
+
+
+def gcd(input, other, *, out=None) -> Any:
+    if out is None:
+        return _fast_gcd(input, other)
+    return call_out(_op_gcd, (input, other), out)
+
+
+def gcd_(input, other) -> Any:
+    return call_inplace(_op_gcd, (input, other))
+
+
+_op_lcm = OPS["lcm"]
+_fast_lcm = binary(_op_lcm)
+
+
+def lcm(input, other, *, out=None) -> Any:
+    if out is None:
+        return _fast_lcm(input, other)
+    return call_out(_op_lcm, (input, other), out)
+
+
+def lcm_(input, other) -> Any:
+    return call_inplace(_op_lcm, (input, other))
+
+
+_op_bitwise_and = OPS["bitwise_and"]
+_fast_bitwise_and = binary(_op_bitwise_and)
+
+
+def bitwise_and(input, other, *, out=None) -> Any:
+    if out is None:
+        return _fast_bitwise_and(input, other)
+    return call_out(_op_bitwise_and, (input, other), out)
+
+
+def bitwise_and_(input, other) -> Any:
+    return call_inplace(_op_bitwise_and, (input, other))
+
+
+_op_bitwise_or = OPS["bitwise_or"]
+_fast_bitwise_or = binary(_op_bitwise_or)
+
+
+def bitwise_or(input, other, *, out=None) -> Any:
+    if out is None:
+        return _fast_bitwise_or(input, other)
+    return call_out(_op_bitwise_or, (input, other), out)
+
+
+def bitwise_or_(input, other) -> Any:
+    return call_inplace(_op_bitwise_or, (input, other))
+
+
+_op_bitwise_xor = OPS["bitwise_xor"]
+_fast_bitwise_xor = binary(_op_bitwise_xor)
+
+
+def bitwise_xor(input, other, *, out=None) -> Any:
+    if out is None:
+        return _fast_bitwise_xor(input, other)
+    return call_out(_op_bitwise_xor, (input, other), out)
+
+
+def bitwise_xor_(input, other) -> Any:
+    return call_inplace(_op_bitwise_xor, (input, other))
+
+
+_op_bitwise_not = OPS["bitwise_not"]
+_fast_bitwise_not = unary(_op_bitwise_not)
+
+
+def bitwise_not(input, *, out=None) -> Any:
+    if out is None:
+        return _fast_bitwise_not(input)
+    return call_out(_op_bitwise_not, (input,), out)
+
+
+def bitwise_not_(input) -> Any:
+    return call_inplace(_op_bitwise_not, (input,))
+
+
+_op_bitwise_left_shift = OPS["bitwise_left_shift"]
+_fast_bitwise_left_shift = binary(_op_bitwise_left_shift)
+
+
+def bitwise_left_shift(input, other, *, out=None) -> Any:
+    if out is None:
+        return _fast_bitwise_left_shift(input, other)
+    return call_out(_op_bitwise_left_shift, (input, other), out)
+
+
+def bitwise_left_shift_(input, other) -> Any:
+    return call_inplace(_op_bitwise_left_shift, (input, other))
+
+
+_op_bitwise_right_shift = OPS["bitwise_right_shift"]
+_fast_bitwise_right_shift = binary(_op_bitwise_right_shift)
+
+
+def bitwise_right_shift(input, other, *, out=None) -> Any:
+    if out is None:
+        return _fast_bitwise_right_shift(input, other)
+    return call_out(_op_bitwise_right_shift, (input, other), out)
+
+
+def bitwise_right_shift_(input, other) -> Any:
+    return call_inplace(_op_bitwise_right_shift, (input, other))
+
+
+_op_maximum = OPS["maximum"]
+_fast_maximum = binary(_op_maximum)
+
+
+def maximum(input, other, *, out=None) -> Any:
+    if out is None:
+        return _fast_maximum(input, other)
+    return call_out(_op_maximum, (input, other), out)
+
+
+_op_minimum = OPS["minimum"]
+_fast_minimum = binary(_op_minimum)
+
+
+def minimum(input, other, *, out=None) -> Any:
+    if out is None:
+        return _fast_minimum(input, other)
+    return call_out(_op_minimum, (input, other), out)
+
+
+_op_fmax = OPS["fmax"]
+_fast_fmax = binary(_op_fmax)
+
+
+def fmax(input, other, *, out=None) -> Any:
+    if out is None:
+        return _fast_fmax(input, other)
+    return call_out(_op_fmax, (input, other), out)
+
+
+_op_fmin = OPS["fmin"]
+_fast_fmin = binary(_op_fmin)
+
+
+def fmin(input, other, *, out=None) -> Any:
+    if out is None:
+        return _fast_fmin(input, other)
+    return call_out(_op_fmin, (input, other), out)
+
+
+_op_cat = OPS["cat"]
+
+
+def cat(tensors, dim=0, *, out=None) -> Any:
+    if out is None:
+        return call(_op_cat, (tensors, dim))
+    return call_out(_op_cat, (tensors, dim), out)
+
+
+_op_stack = OPS["stack"]
+
+
+def stack(tensors, dim=0, *, out=None) -> Any:
+    if out is None:
+        return call(_op_stack, (tensors, dim))
+    return call_out(_op_stack, (tensors, dim), out)
+
+
+_op_eq = OPS["eq"]
+_fast_eq = binary(_op_eq)
+
+
+def eq(input, other, *, out=None) -> Any:
+    if out is None:
+        return _fast_eq(input, other)
+    return call_out(_op_eq, (input, other), out)
+
+
+def eq_(input, other) -> Any:
+    return call_inplace(_op_eq, (input, other))
+
+
+_op_ne = OPS["ne"]
+_fast_ne = binary(_op_ne)
+
+
+def ne(input, other, *, out=None) -> Any:
+    if out is None:
+        return _fast_ne(input, other)
+    return call_out(_op_ne, (input, other), out)
+
+
+def ne_(input, other) -> Any:
+    return call_inplace(_op_ne, (input, other))
+
+
+_op_lt = OPS["lt"]
+_fast_lt = binary(_op_lt)
+
+
+def lt(input, other, *, out=None) -> Any:
+    if out is None:
+        return _fast_lt(input, other)
+    return call_out(_op_lt, (input, other), out)
+
+
+def lt_(input, other) -> Any:
+    return call_inplace(_op_lt, (input, other))
+
+
+_op_le = OPS["le"]
+_fast_le = binary(_op_le)
+
+
+def le(input, other, *, out=None) -> Any:
+    if out is None:
+        return _fast_le(input, other)
+    return call_out(_op_le, (input, other), out)
+
+
+def le_(input, other) -> Any:
+    return call_inplace(_op_le, (input, other))
+
+
+_op_gt = OPS["gt"]
+_fast_gt = binary(_op_gt)
+
+
+def gt(input, other, *, out=None) -> Any:
+    if out is None:
+        return _fast_gt(input, other)
+    return call_out(_op_gt, (input, other), out)
+
+
+def gt_(input, other) -> Any:
+    return call_inplace(_op_gt, (input, other))
+
+
+_op_ge = OPS["ge"]
+_fast_ge = binary(_op_ge)
+
+
+def ge(input, other, *, out=None) -> Any:
+    if out is None:
+        return _fast_ge(input, other)
+    return call_out(_op_ge, (input, other), out)
+
+
+def ge_(input, other) -> Any:
+    return call_inplace(_op_ge, (input, other))
+
+
+_op_isnan = OPS["isnan"]
+_fast_isnan = unary(_op_isnan)
+
+
+def isnan(input) -> Any:
+    return _fast_isnan(input)
+
+
+_op_isinf = OPS["isinf"]
+_fast_isinf = unary(_op_isinf)
+
+
+def isinf(input) -> Any:
+    return _fast_isinf(input)
+
+
+_op_isfinite = OPS["isfinite"]
+_fast_isfinite = unary(_op_isfinite)
+
+
+def isfinite(input) -> Any:
+    return _fast_isfinite(input)
+
+
+_op_isposinf = OPS["isposinf"]
+_fast_isposinf = unary(_op_isposinf)
+
+
+def isposinf(input, *, out=None) -> Any:
+    if out is None:
+        return _fast_isposinf(input)
+    return call_out(_op_isposinf, (input,), out)
+
+
+_op_isneginf = OPS["isneginf"]
+_fast_isneginf = unary(_op_isneginf)
+
+
+def isneginf(input, *, out=None) -> Any:
+    if out is None:
+        return _fast_isneginf(input)
+    return call_out(_op_isneginf, (input,), out)
+
+
+_op_logical_and = OPS["logical_and"]
+_fast_logical_and = binary(_op_logical_and)
+
+
+def logical_and(input, other, *, out=None) -> Any:
+    if out is None:
+        return _fast_logical_and(input, other)
+    return call_out(_op_logical_and, (input, other), out)
+
+
+def logical_and_(input, other) -> Any:
+    return call_inplace(_op_logical_and, (input, other))
+
+
+_op_logical_or = OPS["logical_or"]
+_fast_logical_or = binary(_op_logical_or)
+
+
+def logical_or(input, other, *, out=None) -> Any:
+    if out is None:
+        return _fast_logical_or(input, other)
+    return call_out(_op_logical_or, (input, other), out)
+
+
+def logical_or_(input, other) -> Any:
+    return call_inplace(_op_logical_or, (input, other))
+
+
+_op_logical_xor = OPS["logical_xor"]
+_fast_logical_xor = binary(_op_logical_xor)
+
+
+def logical_xor(input, other, *, out=None) -> Any:
+    if out is None:
+        return _fast_logical_xor(input, other)
+    return call_out(_op_logical_xor, (input, other), out)
+
+
+def logical_xor_(input, other) -> Any:
+    return call_inplace(_op_logical_xor, (input, other))
+
+
+_op_logical_not = OPS["logical_not"]
+_fast_logical_not = unary(_op_logical_not)
+
+
+def logical_not(input, *, out=None) -> Any:
+    if out is None:
+        return _fast_logical_not(input)
+    return call_out(_op_logical_not, (input,), out)
+
+
+def logical_not_(input) -> Any:
+    return call_inplace(_op_logical_not, (input,))
+
+
+_op_transpose = OPS["transpose"]
+
+
+def transpose(input, dim0, dim1) -> Any:
+    return call(_op_transpose, (input, dim0, dim1))
+
+
+_op_t = OPS["t"]
+
+
+def t(input) -> Any:
+    return call(_op_t, (input,))
+
+
+_op_squeeze = OPS["squeeze"]
+
+
+def squeeze(input, dim=None) -> Any:
+    return call(_op_squeeze, (input, dim))
+
+
+_op_unsqueeze = OPS["unsqueeze"]
+
+
+def unsqueeze(input, dim) -> Any:
+    return call(_op_unsqueeze, (input, dim))
+
+
+_op_complex = OPS["complex"]
+_fast_complex = binary(_op_complex)
+
+
+def complex(real, imag, *, out=None) -> Any:
+    if out is None:
+        return _fast_complex(real, imag)
+    return call_out(_op_complex, (real, imag), out)
+
+
+_op_polar = OPS["polar"]
+_fast_polar = binary(_op_polar)
+
+
+def polar(abs, angle, *, out=None) -> Any:
+    if out is None:
+        return _fast_polar(abs, angle)
+    return call_out(_op_polar, (abs, angle), out)
+
+
+_op_angle = OPS["angle"]
+_fast_angle = unary(_op_angle)
+
+
+def angle(input, *, out=None) -> Any:
+    if out is None:
+        return _fast_angle(input)
+    return call_out(_op_angle, (input,), out)
+
+
+_op_sgn = OPS["sgn"]
+_fast_sgn = unary(_op_sgn)
+
+
+def sgn(input, *, out=None) -> Any:
+    if out is None:
+        return _fast_sgn(input)
+    return call_out(_op_sgn, (input,), out)
+
+
+def sgn_(input) -> Any:
+    return call_inplace(_op_sgn, (input,))
+
+
+_op_view_as_real = OPS["view_as_real"]
+
+
+def view_as_real(input) -> Any:
+    return call(_op_view_as_real, (input,))
+
+
+_op_copy = OPS["copy"]
+
+
+def copy(input, src) -> Any:
+    return call(_op_copy, (input, src))
+
+
+_op_select = OPS["select"]
+
+
+def select(input, dim, index) -> Any:
+    return call(_op_select, (input, dim, index))
+
+
+_op_unfold = OPS["unfold"]
+
+
+def unfold(input, dimension, size, step) -> Any:
+    return call(_op_unfold, (input, dimension, size, step))
+
+
+_op_diagonal = OPS["diagonal"]
+
+
+def diagonal(input, offset=0, dim1=0, dim2=1) -> Any:
+    return call(_op_diagonal, (input, offset, dim1, dim2))
+
+
+_op_tril = OPS["tril"]
+
+
+def tril(input, diagonal=0, *, out=None) -> Any:
+    if out is None:
+        return call(_op_tril, (input, diagonal))
+    return call_out(_op_tril, (input, diagonal), out)
+
+
+def tril_(input, diagonal=0) -> Any:
+    return call_inplace(_op_tril, (input, diagonal))
+
+
+_op_triu = OPS["triu"]
+
+
+def triu(input, diagonal=0, *, out=None) -> Any:
+    if out is None:
+        return call(_op_triu, (input, diagonal))
+    return call_out(_op_triu, (input, diagonal), out)
+
+
+def triu_(input, diagonal=0) -> Any:
+    return call_inplace(_op_triu, (input, diagonal))
+
+
+_op_exp = OPS["exp"]
+_fast_exp = unary(_op_exp)
+
+
+def exp(input, *, out=None) -> Any:
+    if out is None:
+        return _fast_exp(input)
+    return call_out(_op_exp, (input,), out)
+
+
+def exp_(input) -> Any:
+    return call_inplace(_op_exp, (input,))
+
+
+_op_exp2 = OPS["exp2"]
+_fast_exp2 = unary(_op_exp2)
+
+
+def exp2(input, *, out=None) -> Any:
+    if out is None:
+        return _fast_exp2(input)
+    return call_out(_op_exp2, (input,), out)
+
+
+def exp2_(input) -> Any:
+    return call_inplace(_op_exp2, (input,))
+
+
+_op_expm1 = OPS["expm1"]
+_fast_expm1 = unary(_op_expm1)
+
+
+def expm1(input, *, out=None) -> Any:
+    if out is None:
+        return _fast_expm1(input)
+    return call_out(_op_expm1, (input,), out)
+
+
+def expm1_(input) -> Any:
+    return call_inplace(_op_expm1, (input,))
+
+
+_op_log = OPS["log"]
+_fast_log = unary(_op_log)
+
+
+def log(input, *, out=None) -> Any:
+    if out is None:
+        return _fast_log(input)
+    return call_out(_op_log, (input,), out)
+
+
+def log_(input) -> Any:
+    return call_inplace(_op_log, (input,))
+
+
+_op_log2 = OPS["log2"]
+_fast_log2 = unary(_op_log2)
+
+
+def log2(input, *, out=None) -> Any:
+    if out is None:
+        return _fast_log2(input)
+    return call_out(_op_log2, (input,), out)
+
+
+def log2_(input) -> Any:
+    return call_inplace(_op_log2, (input,))
+
+
+_op_log10 = OPS["log10"]
+_fast_log10 = unary(_op_log10)
+
+
+def log10(input, *, out=None) -> Any:
+    if out is None:
+        return _fast_log10(input)
+    return call_out(_op_log10, (input,), out)
+
+
+def log10_(input) -> Any:
+    return call_inplace(_op_log10, (input,))
+
+
+_op_log1p = OPS["log1p"]
+_fast_log1p = unary(_op_log1p)
+
+
+def log1p(input, *, out=None) -> Any:
+    if out is None:
+        return _fast_log1p(input)
+    return call_out(_op_log1p, (input,), out)
+
+
+def log1p_(input) -> Any:
+    return call_inplace(_op_log1p, (input,))
+
+
+_op_logaddexp = OPS["logaddexp"]
+_fast_logaddexp = binary(_op_logaddexp)
+
+
+def logaddexp(input, other, *, out=None) -> Any:
+    if out is None:
+        return _fast_logaddexp(input, other)
+    return call_out(_op_logaddexp, (input, other), out)
+
+
+_op_logaddexp2 = OPS["logaddexp2"]
+_fast_logaddexp2 = binary(_op_logaddexp2)
+
+
+def logaddexp2(input, other, *, out=None) -> Any:
+    if out is None:
+        return _fast_logaddexp2(input, other)
+    return call_out(_op_logaddexp2, (input, other), out)
+
+
+_op_xlogy = OPS["xlogy"]
+_fast_xlogy = binary(_op_xlogy)
+
+
+def xlogy(input, other, *, out=None) -> Any:
+    if out is None:
+        return _fast_xlogy(input, other)
+    return call_out(_op_xlogy, (input, other), out)
+
+
+def xlogy_(input, other) -> Any:
+    return call_inplace(_op_xlogy, (input, other))
+
+
+_op_xlog1py = OPS["xlog1py"]
+_fast_xlog1py = binary(_op_xlog1py)
+
+
+def xlog1py(input, other, *, out=None) -> Any:
+    if out is None:
+        return _fast_xlog1py(input, other)
+    return call_out(_op_xlog1py, (input, other), out)
+
+
+_op_sum = OPS["sum"]
+
+
+def sum(input, dim=None, keepdim=False, *, dtype=None, out=None) -> Any:
+    if out is None:
+        return call(_op_sum, (input, dim, keepdim, dtype))
+    return call_out(_op_sum, (input, dim, keepdim, dtype), out)
+
+
+_op_nansum = OPS["nansum"]
+
+
+def nansum(input, dim=None, keepdim=False, *, dtype=None, out=None) -> Any:
+    if out is None:
+        return call(_op_nansum, (input, dim, keepdim, dtype))
+    return call_out(_op_nansum, (input, dim, keepdim, dtype), out)
+
+
+_op_mean = OPS["mean"]
+
+
+def mean(input, dim=None, keepdim=False, *, dtype=None, out=None) -> Any:
+    if out is None:
+        return call(_op_mean, (input, dim, keepdim, dtype))
+    return call_out(_op_mean, (input, dim, keepdim, dtype), out)
+
+
+_op_prod = OPS["prod"]
+
+
+def prod(input, dim=None, keepdim=False, *, dtype=None, out=None) -> Any:
+    if out is None:
+        return call(_op_prod, (input, dim, keepdim, dtype))
+    return call_out(_op_prod, (input, dim, keepdim, dtype), out)
+
+
+_op_logsumexp = OPS["logsumexp"]
+
+
+def logsumexp(input, dim, keepdim=False, *, out=None) -> Any:
+    if out is None:
+        return call(_op_logsumexp, (input, dim, keepdim))
+    return call_out(_op_logsumexp, (input, dim, keepdim), out)
+
+
+_op_all = OPS["all"]
+
+
+def all(input, dim=None, keepdim=False, *, out=None) -> Any:
+    if out is None:
+        return call(_op_all, (input, dim, keepdim))
+    return call_out(_op_all, (input, dim, keepdim), out)
+
+
+_op_any = OPS["any"]
+
+
+def any(input, dim=None, keepdim=False, *, out=None) -> Any:
+    if out is None:
+        return call(_op_any, (input, dim, keepdim))
+    return call_out(_op_any, (input, dim, keepdim), out)
+
+
+_op_count_nonzero = OPS["count_nonzero"]
+
+
+def count_nonzero(input, dim=None) -> Any:
+    return call(_op_count_nonzero, (input, dim))
+
+
+_op_amax = OPS["amax"]
+
+
+def amax(input, dim=(), keepdim=False, *, out=None) -> Any:
+    if out is None:
+        return call(_op_amax, (input, dim, keepdim))
+    return call_out(_op_amax, (input, dim, keepdim), out)
+
+
+_op_amin = OPS["amin"]
+
+
+def amin(input, dim=(), keepdim=False, *, out=None) -> Any:
+    if out is None:
+        return call(_op_amin, (input, dim, keepdim))
+    return call_out(_op_amin, (input, dim, keepdim), out)
+
+
+_op_argmax = OPS["argmax"]
+
+
+def argmax(input, dim=None, keepdim=False, *, out=None) -> Any:
+    if out is None:
+        return call(_op_argmax, (input, dim, keepdim))
+    return call_out(_op_argmax, (input, dim, keepdim), out)
+
+
+_op_argmin = OPS["argmin"]
+
+
+def argmin(input, dim=None, keepdim=False, *, out=None) -> Any:
+    if out is None:
+        return call(_op_argmin, (input, dim, keepdim))
+    return call_out(_op_argmin, (input, dim, keepdim), out)
+
+
+_op_copysign = OPS["copysign"]
+_fast_copysign = binary(_op_copysign)
+
+
+def copysign(input, other, *, out=None) -> Any:
+    if out is None:
+        return _fast_copysign(input, other)
+    return call_out(_op_copysign, (input, other), out)
+
+
+def copysign_(input, other) -> Any:
+    return call_inplace(_op_copysign, (input, other))
+
+
+_op_heaviside = OPS["heaviside"]
+_fast_heaviside = binary(_op_heaviside)
+
+
+def heaviside(input, values, *, out=None) -> Any:
+    if out is None:
+        return _fast_heaviside(input, values)
+    return call_out(_op_heaviside, (input, values), out)
+
+
+def heaviside_(input, values) -> Any:
+    return call_inplace(_op_heaviside, (input, values))
+
+
+_op_ldexp = OPS["ldexp"]
+_fast_ldexp = binary(_op_ldexp)
+
+
+def ldexp(input, other, *, out=None) -> Any:
+    if out is None:
+        return _fast_ldexp(input, other)
+    return call_out(_op_ldexp, (input, other), out)
+
+
+def ldexp_(input, other) -> Any:
+    return call_inplace(_op_ldexp, (input, other))
+
+
+_op_nextafter = OPS["nextafter"]
+
+
+def nextafter(input, other, *, out=None) -> Any:
+    if out is None:
+        return call(_op_nextafter, (input, other))
+    return call_out(_op_nextafter, (input, other), out)
+
+
+def nextafter_(input, other) -> Any:
+    return call_inplace(_op_nextafter, (input, other))
+
+
+_op_gather = OPS["gather"]
+
+
+def gather(input, dim, index, *, sparse_grad=False, out=None) -> Any:
+    if out is None:
+        return call(_op_gather, (input, dim, index, sparse_grad))
+    return call_out(_op_gather, (input, dim, index, sparse_grad), out)
+
+
+_op_index_select = OPS["index_select"]
+
+
+def index_select(input, dim, index, *, out=None) -> Any:
+    if out is None:
+        return call(_op_index_select, (input, dim, index))
+    return call_out(_op_index_select, (input, dim, index), out)
+
+
+_op_index_add = OPS["index_add"]
+
+
+def index_add(input, dim, index, source, *, alpha=1, out=None) -> Any:
+    if out is None:
+        return call(_op_index_add, (input, dim, index, source, alpha))
+    return call_out(_op_index_add, (input, dim, index, source, alpha), out)
+
+
+def index_add_(input, dim, index, source, *, alpha=1) -> Any:
+    return call_inplace(_op_index_add, (input, dim, index, source, alpha))
+
+
+_op_index_copy = OPS["index_copy"]
+
+
+def index_copy(input, dim, index, source, *, out=None) -> Any:
+    if out is None:
+        return call(_op_index_copy, (input, dim, index, source))
+    return call_out(_op_index_copy, (input, dim, index, source), out)
+
+
+def index_copy_(input, dim, index, source) -> Any:
+    return call_inplace(_op_index_copy, (input, dim, index, source))
+
+
+_op_index_fill = OPS["index_fill"]
+
+
+def index_fill(input, dim, index, value, *, out=None) -> Any:
+    if out is None:
+        return call(_op_index_fill, (input, dim, index, value))
+    return call_out(_op_index_fill, (input, dim, index, value), out)
+
+
+def index_fill_(input, dim, index, value) -> Any:
+    return call_inplace(_op_index_fill, (input, dim, index, value))
+
+
+_op_take = OPS["take"]
+
+
+def take(input, index, *, out=None) -> Any:
+    if out is None:
+        return call(_op_take, (input, index))
+    return call_out(_op_take, (input, index), out)
+
+
+_op_put = OPS["put"]
+
+
+def put(input, index, source, accumulate=False) -> Any:
+    return call(_op_put, (input, index, source, accumulate))
+
+
+def put_(input, index, source, accumulate=False) -> Any:
+    return call_inplace(_op_put, (input, index, source, accumulate))
+
+
+_op_sqrt = OPS["sqrt"]
+_fast_sqrt = unary(_op_sqrt)
+
+
+def sqrt(input, *, out=None) -> Any:
+    if out is None:
+        return _fast_sqrt(input)
+    return call_out(_op_sqrt, (input,), out)
+
+
+def sqrt_(input) -> Any:
+    return call_inplace(_op_sqrt, (input,))
+
+
+_op_rsqrt = OPS["rsqrt"]
+_fast_rsqrt = unary(_op_rsqrt)
+
+
+def rsqrt(input, *, out=None) -> Any:
+    if out is None:
+        return _fast_rsqrt(input)
+    return call_out(_op_rsqrt, (input,), out)
+
+
+def rsqrt_(input) -> Any:
+    return call_inplace(_op_rsqrt, (input,))
+
+
+_op_reciprocal = OPS["reciprocal"]
+_fast_reciprocal = unary(_op_reciprocal)
+
+
+def reciprocal(input, *, out=None) -> Any:
+    if out is None:
+        return _fast_reciprocal(input)
+    return call_out(_op_reciprocal, (input,), out)
+
+
+def reciprocal_(input) -> Any:
+    return call_inplace(_op_reciprocal, (input,))
+
+
+_op_square = OPS["square"]
+_fast_square = unary(_op_square)
+
+
+def square(input, *, out=None) -> Any:
+    if out is None:
+        return _fast_square(input)
+    return call_out(_op_square, (input,), out)
+
+
+def square_(input) -> Any:
+    return call_inplace(_op_square, (input,))
+
+
+_op_roll = OPS["roll"]
+
+
+def roll(input, shifts, dims=()) -> Any:
+    return call(_op_roll, (input, shifts, dims))
+
+
+_op_constant_pad_nd = OPS["constant_pad_nd"]
+
+
+def constant_pad_nd(input, pad, value=0, *, out=None) -> Any:
+    if out is None:
+        return call(_op_constant_pad_nd, (input, pad, value))
+    return call_out(_op_constant_pad_nd, (input, pad, value), out)
+
+
+_op_relu = OPS["relu"]
+_fast_relu = unary(_op_relu)
+
+
+def relu(input, *, out=None) -> Any:
+    if out is None:
+        return _fast_relu(input)
+    return call_out(_op_relu, (input,), out)
+
+
+def relu_(input) -> Any:
+    return call_inplace(_op_relu, (input,))
+
+
+_op_hardtanh = OPS["hardtanh"]
+
+
+def hardtanh(input, min_val, max_val) -> Any:
+    return call(_op_hardtanh, (input, min_val, max_val))
+
+
+_op_threshold = OPS["threshold"]
+
+
+def threshold(input, threshold, value) -> Any:
+    return call(_op_threshold, (input, threshold, value))
+
+
+_op_leaky_relu = OPS["leaky_relu"]
+
+
+def leaky_relu(input, negative_slope) -> Any:
+    return call(_op_leaky_relu, (input, negative_slope))
+
+
+_op_elu = OPS["elu"]
+
+
+def elu(input, alpha, scale, input_scale) -> Any:
+    return call(_op_elu, (input, alpha, scale, input_scale))
+
+
+_op_abs = OPS["abs"]
+_fast_abs = unary(_op_abs)
+
+
+def abs(input, *, out=None) -> Any:
+    if out is None:
+        return _fast_abs(input)
+    return call_out(_op_abs, (input,), out)
+
+
+_op_sign = OPS["sign"]
+_fast_sign = unary(_op_sign)
+
+
+def sign(input, *, out=None) -> Any:
+    if out is None:
+        return _fast_sign(input)
+    return call_out(_op_sign, (input,), out)
+
+
+def sign_(input) -> Any:
+    return call_inplace(_op_sign, (input,))
+
+
+_op_signbit = OPS["signbit"]
+_fast_signbit = unary(_op_signbit)
+
+
+def signbit(input, *, out=None) -> Any:
+    if out is None:
+        return _fast_signbit(input)
+    return call_out(_op_signbit, (input,), out)
+
+
+_op_floor = OPS["floor"]
+_fast_floor = unary(_op_floor)
+
+
+def floor(input, *, out=None) -> Any:
+    if out is None:
+        return _fast_floor(input)
+    return call_out(_op_floor, (input,), out)
+
+
+def floor_(input) -> Any:
+    return call_inplace(_op_floor, (input,))
+
+
+_op_ceil = OPS["ceil"]
+_fast_ceil = unary(_op_ceil)
+
+
+def ceil(input, *, out=None) -> Any:
+    if out is None:
+        return _fast_ceil(input)
+    return call_out(_op_ceil, (input,), out)
+
+
+def ceil_(input) -> Any:
+    return call_inplace(_op_ceil, (input,))
+
+
+_op_trunc = OPS["trunc"]
+_fast_trunc = unary(_op_trunc)
+
+
+def trunc(input, *, out=None) -> Any:
+    if out is None:
+        return _fast_trunc(input)
+    return call_out(_op_trunc, (input,), out)
+
+
+def trunc_(input) -> Any:
+    return call_inplace(_op_trunc, (input,))
+
+
+_op_frac = OPS["frac"]
+_fast_frac = unary(_op_frac)
+
+
+def frac(input, *, out=None) -> Any:
+    if out is None:
+        return _fast_frac(input)
+    return call_out(_op_frac, (input,), out)
+
+
+def frac_(input) -> Any:
+    return call_inplace(_op_frac, (input,))
+
+
+_op_round = OPS["round"]
+_fast_round = unary(_op_round)
+
+
+def round(input, *, decimals=0, out=None) -> Any:
+    if out is None and decimals == 0:
+        return _fast_round(input)
+    if out is None:
+        return call(_op_round, (input, decimals))
+    return call_out(_op_round, (input, decimals), out)
+
+
+def round_(input, *, decimals=0) -> Any:
+    return call_inplace(_op_round, (input, decimals))
+
+
+_op_cumsum = OPS["cumsum"]
+
+
+def cumsum(input, dim, *, dtype=None, out=None) -> Any:
+    if out is None:
+        return call(_op_cumsum, (input, dim, dtype))
+    return call_out(_op_cumsum, (input, dim, dtype), out)
+
+
+def cumsum_(input, dim, *, dtype=None) -> Any:
+    return call_inplace(_op_cumsum, (input, dim, dtype))
+
+
+_op_cumprod = OPS["cumprod"]
+
+
+def cumprod(input, dim, *, dtype=None, out=None) -> Any:
+    if out is None:
+        return call(_op_cumprod, (input, dim, dtype))
+    return call_out(_op_cumprod, (input, dim, dtype), out)
+
+
+def cumprod_(input, dim, *, dtype=None) -> Any:
+    return call_inplace(_op_cumprod, (input, dim, dtype))
+
+
+_op_logcumsumexp = OPS["logcumsumexp"]
+
+
+def logcumsumexp(input, dim, *, out=None) -> Any:
+    if out is None:
+        return call(_op_logcumsumexp, (input, dim))
+    return call_out(_op_logcumsumexp, (input, dim), out)
+
+
+_op_scatter_add = OPS["scatter_add"]
+
+
+def scatter_add(input, dim, index, src, *, out=None) -> Any:
+    if out is None:
+        return call(_op_scatter_add, (input, dim, index, src))
+    return call_out(_op_scatter_add, (input, dim, index, src), out)
+
+
+def scatter_add_(input, dim, index, src) -> Any:
+    return call_inplace(_op_scatter_add, (input, dim, index, src))
+
+
+_op_select_scatter = OPS["select_scatter"]
+
+
+def select_scatter(input, src, dim, index, *, out=None) -> Any:
+    if out is None:
+        return call(_op_select_scatter, (input, src, dim, index))
+    return call_out(_op_select_scatter, (input, src, dim, index), out)
+
+
+_op_slice_scatter = OPS["slice_scatter"]
+
+
+def slice_scatter(input, src, dim=0, start=None, end=None, step=1, *, out=None) -> Any:
+    if out is None:
+        return call(_op_slice_scatter, (input, src, dim, start, end, step))
+    return call_out(_op_slice_scatter, (input, src, dim, start, end, step), out)
+
+
+_op_diagonal_scatter = OPS["diagonal_scatter"]
+
+
+def diagonal_scatter(input, src, offset=0, dim1=0, dim2=1, *, out=None) -> Any:
+    if out is None:
+        return call(_op_diagonal_scatter, (input, src, offset, dim1, dim2))
+    return call_out(_op_diagonal_scatter, (input, src, offset, dim1, dim2), out)
+
+
+_op_erf = OPS["erf"]
+_fast_erf = unary(_op_erf)
+
+
+def erf(input, *, out=None) -> Any:
+    if out is None:
+        return _fast_erf(input)
+    return call_out(_op_erf, (input,), out)
+
+
+def erf_(input) -> Any:
+    return call_inplace(_op_erf, (input,))
+
+
+_op_erfc = OPS["erfc"]
+_fast_erfc = unary(_op_erfc)
+
+
+def erfc(input, *, out=None) -> Any:
+    if out is None:
+        return _fast_erfc(input)
+    return call_out(_op_erfc, (input,), out)
+
+
+def erfc_(input) -> Any:
+    return call_inplace(_op_erfc, (input,))
+
+
+_op_erfinv = OPS["erfinv"]
+_fast_erfinv = unary(_op_erfinv)
+
+
+def erfinv(input, *, out=None) -> Any:
+    if out is None:
+        return _fast_erfinv(input)
+    return call_out(_op_erfinv, (input,), out)
+
+
+def erfinv_(input) -> Any:
+    return call_inplace(_op_erfinv, (input,))
+
+
+_op_erfcx = OPS["erfcx"]
+_fast_erfcx = unary(_op_erfcx)
+
+
+def erfcx(input, *, out=None) -> Any:
+    if out is None:
+        return _fast_erfcx(input)
+    return call_out(_op_erfcx, (input,), out)
+
+
+_op_ndtr = OPS["ndtr"]
+_fast_ndtr = unary(_op_ndtr)
+
+
+def ndtr(input, *, out=None) -> Any:
+    if out is None:
+        return _fast_ndtr(input)
+    return call_out(_op_ndtr, (input,), out)
+
+
+_op_log_ndtr = OPS["log_ndtr"]
+_fast_log_ndtr = unary(_op_log_ndtr)
+
+
+def log_ndtr(input, *, out=None) -> Any:
+    if out is None:
+        return _fast_log_ndtr(input)
+    return call_out(_op_log_ndtr, (input,), out)
+
+
+_op_ndtri = OPS["ndtri"]
+_fast_ndtri = unary(_op_ndtri)
+
+
+def ndtri(input, *, out=None) -> Any:
+    if out is None:
+        return _fast_ndtri(input)
+    return call_out(_op_ndtri, (input,), out)
+
+
+_op_entr = OPS["entr"]
+_fast_entr = unary(_op_entr)
+
+
+def entr(input, *, out=None) -> Any:
+    if out is None:
+        return _fast_entr(input)
+    return call_out(_op_entr, (input,), out)
+
+
+_op_sigmoid = OPS["sigmoid"]
+_fast_sigmoid = unary(_op_sigmoid)
+
+
+def sigmoid(input, *, out=None) -> Any:
+    if out is None:
+        return _fast_sigmoid(input)
+    return call_out(_op_sigmoid, (input,), out)
+
+
+def sigmoid_(input) -> Any:
+    return call_inplace(_op_sigmoid, (input,))
+
+
+_op_logit = OPS["logit"]
+_fast_logit = unary(_op_logit)
+
+
+def logit(input, eps=None, *, out=None) -> Any:
+    if out is None and eps == None:
+        return _fast_logit(input)
+    if out is None:
+        return call(_op_logit, (input, eps))
+    return call_out(_op_logit, (input, eps), out)
+
+
+def logit_(input, eps=None) -> Any:
+    return call_inplace(_op_logit, (input, eps))
+
+
+_op_lgamma = OPS["lgamma"]
+_fast_lgamma = unary(_op_lgamma)
+
+
+def lgamma(input, *, out=None) -> Any:
+    if out is None:
+        return _fast_lgamma(input)
+    return call_out(_op_lgamma, (input,), out)
+
+
+def lgamma_(input) -> Any:
+    return call_inplace(_op_lgamma, (input,))
+
+
+_op_digamma = OPS["digamma"]
+_fast_digamma = unary(_op_digamma)
+
+
+def digamma(input, *, out=None) -> Any:
+    if out is None:
+        return _fast_digamma(input)
+    return call_out(_op_digamma, (input,), out)
+
+
+def digamma_(input) -> Any:
+    return call_inplace(_op_digamma, (input,))
+
+
+_op_polygamma = OPS["polygamma"]
+
+
+def polygamma(n, input, *, out=None) -> Any:
+    if out is None:
+        return call(_op_polygamma, (n, input))
+    return call_out(_op_polygamma, (n, input), out)
+
+
+_op_mvlgamma = OPS["mvlgamma"]
+
+
+def mvlgamma(input, p, *, out=None) -> Any:
+    if out is None:
+        return call(_op_mvlgamma, (input, p))
+    return call_out(_op_mvlgamma, (input, p), out)
+
+
+def mvlgamma_(input, p) -> Any:
+    return call_inplace(_op_mvlgamma, (input, p))
+
+
+_op_igamma = OPS["igamma"]
+_fast_igamma = binary(_op_igamma)
+
+
+def igamma(input, other, *, out=None) -> Any:
+    if out is None:
+        return _fast_igamma(input, other)
+    return call_out(_op_igamma, (input, other), out)
+
+
+def igamma_(input, other) -> Any:
+    return call_inplace(_op_igamma, (input, other))
+
+
+_op_igammac = OPS["igammac"]
+_fast_igammac = binary(_op_igammac)
+
+
+def igammac(input, other, *, out=None) -> Any:
+    if out is None:
+        return _fast_igammac(input, other)
+    return call_out(_op_igammac, (input, other), out)
+
+
+def igammac_(input, other) -> Any:
+    return call_inplace(_op_igammac, (input, other))
+
+
+_op_zeta = OPS["zeta"]
+_fast_zeta = binary(_op_zeta)
+
+
+def zeta(input, other, *, out=None) -> Any:
+    if out is None:
+        return _fast_zeta(input, other)
+    return call_out(_op_zeta, (input, other), out)
+
+
+_op_i0 = OPS["i0"]
+_fast_i0 = unary(_op_i0)
+
+
+def i0(input, *, out=None) -> Any:
+    if out is None:
+        return _fast_i0(input)
+    return call_out(_op_i0, (input,), out)
+
+
+def i0_(input) -> Any:
+    return call_inplace(_op_i0, (input,))
+
+
+_op_i0e = OPS["i0e"]
+_fast_i0e = unary(_op_i0e)
+
+
+def i0e(input, *, out=None) -> Any:
+    if out is None:
+        return _fast_i0e(input)
+    return call_out(_op_i0e, (input,), out)
+
+
+_op_i1 = OPS["i1"]
+_fast_i1 = unary(_op_i1)
+
+
+def i1(input, *, out=None) -> Any:
+    if out is None:
+        return _fast_i1(input)
+    return call_out(_op_i1, (input,), out)
+
+
+_op_i1e = OPS["i1e"]
+_fast_i1e = unary(_op_i1e)
+
+
+def i1e(input, *, out=None) -> Any:
+    if out is None:
+        return _fast_i1e(input)
+    return call_out(_op_i1e, (input,), out)
+
+
+_op_bessel_j0 = OPS["bessel_j0"]
+_fast_bessel_j0 = unary(_op_bessel_j0)
+
+
+def bessel_j0(input, *, out=None) -> Any:
+    if out is None:
+        return _fast_bessel_j0(input)
+    return call_out(_op_bessel_j0, (input,), out)
+
+
+_op_bessel_j1 = OPS["bessel_j1"]
+_fast_bessel_j1 = unary(_op_bessel_j1)
+
+
+def bessel_j1(input, *, out=None) -> Any:
+    if out is None:
+        return _fast_bessel_j1(input)
+    return call_out(_op_bessel_j1, (input,), out)
+
+
+_op_bessel_y0 = OPS["bessel_y0"]
+_fast_bessel_y0 = unary(_op_bessel_y0)
+
+
+def bessel_y0(input, *, out=None) -> Any:
+    if out is None:
+        return _fast_bessel_y0(input)
+    return call_out(_op_bessel_y0, (input,), out)
+
+
+_op_bessel_y1 = OPS["bessel_y1"]
+_fast_bessel_y1 = unary(_op_bessel_y1)
+
+
+def bessel_y1(input, *, out=None) -> Any:
+    if out is None:
+        return _fast_bessel_y1(input)
+    return call_out(_op_bessel_y1, (input,), out)
+
+
+_op_modified_bessel_i0 = OPS["modified_bessel_i0"]
+_fast_modified_bessel_i0 = unary(_op_modified_bessel_i0)
+
+
+def modified_bessel_i0(input, *, out=None) -> Any:
+    if out is None:
+        return _fast_modified_bessel_i0(input)
+    return call_out(_op_modified_bessel_i0, (input,), out)
+
+
+_op_modified_bessel_i1 = OPS["modified_bessel_i1"]
+_fast_modified_bessel_i1 = unary(_op_modified_bessel_i1)
+
+
+def modified_bessel_i1(input, *, out=None) -> Any:
+    if out is None:
+        return _fast_modified_bessel_i1(input)
+    return call_out(_op_modified_bessel_i1, (input,), out)
+
+
+_op_modified_bessel_k0 = OPS["modified_bessel_k0"]
+_fast_modified_bessel_k0 = unary(_op_modified_bessel_k0)
+
+
+def modified_bessel_k0(input, *, out=None) -> Any:
+    if out is None:
+        return _fast_modified_bessel_k0(input)
+    return call_out(_op_modified_bessel_k0, (input,), out)
+
+
+_op_modified_bessel_k1 = OPS["modified_bessel_k1"]
+_fast_modified_bessel_k1 = unary(_op_modified_bessel_k1)
+
+
+def modified_bessel_k1(input, *, out=None) -> Any:
+    if out is None:
+        return _fast_modified_bessel_k1(input)
+    return call_out(_op_modified_bessel_k1, (input,), out)
+
+
+_op_scaled_modified_bessel_k0 = OPS["scaled_modified_bessel_k0"]
+_fast_scaled_modified_bessel_k0 = unary(_op_scaled_modified_bessel_k0)
+
+
+def scaled_modified_bessel_k0(x, *, out=None) -> Any:
+    if out is None:
+        return _fast_scaled_modified_bessel_k0(x)
+    return call_out(_op_scaled_modified_bessel_k0, (x,), out)
+
+
+_op_scaled_modified_bessel_k1 = OPS["scaled_modified_bessel_k1"]
+_fast_scaled_modified_bessel_k1 = unary(_op_scaled_modified_bessel_k1)
+
+
+def scaled_modified_bessel_k1(x, *, out=None) -> Any:
+    if out is None:
+        return _fast_scaled_modified_bessel_k1(x)
+    return call_out(_op_scaled_modified_bessel_k1, (x,), out)
+
+
+_op_spherical_bessel_j0 = OPS["spherical_bessel_j0"]
+_fast_spherical_bessel_j0 = unary(_op_spherical_bessel_j0)
+
+
+def spherical_bessel_j0(x, *, out=None) -> Any:
+    if out is None:
+        return _fast_spherical_bessel_j0(x)
+    return call_out(_op_spherical_bessel_j0, (x,), out)
+
+
+_op_airy_ai = OPS["airy_ai"]
+_fast_airy_ai = unary(_op_airy_ai)
+
+
+def airy_ai(x, *, out=None) -> Any:
+    if out is None:
+        return _fast_airy_ai(x)
+    return call_out(_op_airy_ai, (x,), out)
+
+
+_op_chebyshev_polynomial_t = OPS["chebyshev_polynomial_t"]
+_fast_chebyshev_polynomial_t = binary(_op_chebyshev_polynomial_t)
+
+
+def chebyshev_polynomial_t(x, n, *, out=None) -> Any:
+    if out is None:
+        return _fast_chebyshev_polynomial_t(x, n)
+    return call_out(_op_chebyshev_polynomial_t, (x, n), out)
+
+
+_op_chebyshev_polynomial_u = OPS["chebyshev_polynomial_u"]
+_fast_chebyshev_polynomial_u = binary(_op_chebyshev_polynomial_u)
+
+
+def chebyshev_polynomial_u(x, n, *, out=None) -> Any:
+    if out is None:
+        return _fast_chebyshev_polynomial_u(x, n)
+    return call_out(_op_chebyshev_polynomial_u, (x, n), out)
+
+
+_op_chebyshev_polynomial_v = OPS["chebyshev_polynomial_v"]
+_fast_chebyshev_polynomial_v = binary(_op_chebyshev_polynomial_v)
+
+
+def chebyshev_polynomial_v(x, n, *, out=None) -> Any:
+    if out is None:
+        return _fast_chebyshev_polynomial_v(x, n)
+    return call_out(_op_chebyshev_polynomial_v, (x, n), out)
+
+
+_op_chebyshev_polynomial_w = OPS["chebyshev_polynomial_w"]
+_fast_chebyshev_polynomial_w = binary(_op_chebyshev_polynomial_w)
+
+
+def chebyshev_polynomial_w(x, n, *, out=None) -> Any:
+    if out is None:
+        return _fast_chebyshev_polynomial_w(x, n)
+    return call_out(_op_chebyshev_polynomial_w, (x, n), out)
+
+
+_op_shifted_chebyshev_polynomial_t = OPS["shifted_chebyshev_polynomial_t"]
+_fast_shifted_chebyshev_polynomial_t = binary(_op_shifted_chebyshev_polynomial_t)
+
+
+def shifted_chebyshev_polynomial_t(x, n, *, out=None) -> Any:
+    if out is None:
+        return _fast_shifted_chebyshev_polynomial_t(x, n)
+    return call_out(_op_shifted_chebyshev_polynomial_t, (x, n), out)
+
+
+_op_shifted_chebyshev_polynomial_u = OPS["shifted_chebyshev_polynomial_u"]
+_fast_shifted_chebyshev_polynomial_u = binary(_op_shifted_chebyshev_polynomial_u)
+
+
+def shifted_chebyshev_polynomial_u(x, n, *, out=None) -> Any:
+    if out is None:
+        return _fast_shifted_chebyshev_polynomial_u(x, n)
+    return call_out(_op_shifted_chebyshev_polynomial_u, (x, n), out)
+
+
+_op_shifted_chebyshev_polynomial_v = OPS["shifted_chebyshev_polynomial_v"]
+_fast_shifted_chebyshev_polynomial_v = binary(_op_shifted_chebyshev_polynomial_v)
+
+
+def shifted_chebyshev_polynomial_v(x, n, *, out=None) -> Any:
+    if out is None:
+        return _fast_shifted_chebyshev_polynomial_v(x, n)
+    return call_out(_op_shifted_chebyshev_polynomial_v, (x, n), out)
+
+
+_op_shifted_chebyshev_polynomial_w = OPS["shifted_chebyshev_polynomial_w"]
+_fast_shifted_chebyshev_polynomial_w = binary(_op_shifted_chebyshev_polynomial_w)
+
+
+def shifted_chebyshev_polynomial_w(x, n, *, out=None) -> Any:
+    if out is None:
+        return _fast_shifted_chebyshev_polynomial_w(x, n)
+    return call_out(_op_shifted_chebyshev_polynomial_w, (x, n), out)
+
+
+_op_hermite_polynomial_h = OPS["hermite_polynomial_h"]
+_fast_hermite_polynomial_h = binary(_op_hermite_polynomial_h)
+
+
+def hermite_polynomial_h(x, n, *, out=None) -> Any:
+    if out is None:
+        return _fast_hermite_polynomial_h(x, n)
+    return call_out(_op_hermite_polynomial_h, (x, n), out)
+
+
+_op_hermite_polynomial_he = OPS["hermite_polynomial_he"]
+_fast_hermite_polynomial_he = binary(_op_hermite_polynomial_he)
+
+
+def hermite_polynomial_he(x, n, *, out=None) -> Any:
+    if out is None:
+        return _fast_hermite_polynomial_he(x, n)
+    return call_out(_op_hermite_polynomial_he, (x, n), out)
+
+
+_op_laguerre_polynomial_l = OPS["laguerre_polynomial_l"]
+_fast_laguerre_polynomial_l = binary(_op_laguerre_polynomial_l)
+
+
+def laguerre_polynomial_l(x, n, *, out=None) -> Any:
+    if out is None:
+        return _fast_laguerre_polynomial_l(x, n)
+    return call_out(_op_laguerre_polynomial_l, (x, n), out)
+
+
+_op_legendre_polynomial_p = OPS["legendre_polynomial_p"]
+_fast_legendre_polynomial_p = binary(_op_legendre_polynomial_p)
+
+
+def legendre_polynomial_p(x, n, *, out=None) -> Any:
+    if out is None:
+        return _fast_legendre_polynomial_p(x, n)
+    return call_out(_op_legendre_polynomial_p, (x, n), out)
+
+
+_op_sin = OPS["sin"]
+_fast_sin = unary(_op_sin)
+
+
+def sin(input, *, out=None) -> Any:
+    if out is None:
+        return _fast_sin(input)
+    return call_out(_op_sin, (input,), out)
+
+
+def sin_(input) -> Any:
+    return call_inplace(_op_sin, (input,))
+
+
+_op_cos = OPS["cos"]
+_fast_cos = unary(_op_cos)
+
+
+def cos(input, *, out=None) -> Any:
+    if out is None:
+        return _fast_cos(input)
+    return call_out(_op_cos, (input,), out)
+
+
+def cos_(input) -> Any:
+    return call_inplace(_op_cos, (input,))
+
+
+_op_tan = OPS["tan"]
+_fast_tan = unary(_op_tan)
+
+
+def tan(input, *, out=None) -> Any:
+    if out is None:
+        return _fast_tan(input)
+    return call_out(_op_tan, (input,), out)
+
+
+def tan_(input) -> Any:
+    return call_inplace(_op_tan, (input,))
+
+
+_op_asin = OPS["asin"]
+_fast_asin = unary(_op_asin)
+
+
+def asin(input, *, out=None) -> Any:
+    if out is None:
+        return _fast_asin(input)
+    return call_out(_op_asin, (input,), out)
+
+
+def asin_(input) -> Any:
+    return call_inplace(_op_asin, (input,))
+
+
+_op_acos = OPS["acos"]
+_fast_acos = unary(_op_acos)
+
+
+def acos(input, *, out=None) -> Any:
+    if out is None:
+        return _fast_acos(input)
+    return call_out(_op_acos, (input,), out)
+
+
+def acos_(input) -> Any:
+    return call_inplace(_op_acos, (input,))
+
+
+_op_atan = OPS["atan"]
+_fast_atan = unary(_op_atan)
+
+
+def atan(input, *, out=None) -> Any:
+    if out is None:
+        return _fast_atan(input)
+    return call_out(_op_atan, (input,), out)
+
+
+def atan_(input) -> Any:
+    return call_inplace(_op_atan, (input,))
+
+
+_op_sinh = OPS["sinh"]
+_fast_sinh = unary(_op_sinh)
+
+
+def sinh(input, *, out=None) -> Any:
+    if out is None:
+        return _fast_sinh(input)
+    return call_out(_op_sinh, (input,), out)
+
+
+def sinh_(input) -> Any:
+    return call_inplace(_op_sinh, (input,))
+
+
+_op_cosh = OPS["cosh"]
+_fast_cosh = unary(_op_cosh)
+
+
+def cosh(input, *, out=None) -> Any:
+    if out is None:
+        return _fast_cosh(input)
+    return call_out(_op_cosh, (input,), out)
+
+
+def cosh_(input) -> Any:
+    return call_inplace(_op_cosh, (input,))
 
 
 _op_tanh = OPS["tanh"]
@@ -53,42 +2096,912 @@ def tanh_(input) -> Any:
     return call_inplace(_op_tanh, (input,))
 
 
-_op_copy = OPS["copy"]
+_op_asinh = OPS["asinh"]
+_fast_asinh = unary(_op_asinh)
 
 
-def copy(input, src) -> Any:
-    return call(_op_copy, (input, src))
-
-
-_op_fill = OPS["fill"]
-
-
-def fill(input, value) -> Any:
-    return call(_op_fill, (input, value))
-
-
-def fill_(input, value) -> Any:
-    return call_inplace(_op_fill, (input, value))
-
-
-_op_sum = OPS["sum"]
-
-
-def sum(input, dim=None, keepdim=False, *, dtype=None, out=None) -> Any:
+def asinh(input, *, out=None) -> Any:
     if out is None:
-        return call(_op_sum, (input, dim, keepdim, dtype))
-    return call_out(_op_sum, (input, dim, keepdim, dtype), out)
+        return _fast_asinh(input)
+    return call_out(_op_asinh, (input,), out)
 
 
-_op_transpose = OPS["transpose"]
+def asinh_(input) -> Any:
+    return call_inplace(_op_asinh, (input,))
 
 
-def transpose(input, dim0, dim1) -> Any:
-    return call(_op_transpose, (input, dim0, dim1))
+_op_acosh = OPS["acosh"]
+_fast_acosh = unary(_op_acosh)
 
 
-_op_unsqueeze = OPS["unsqueeze"]
+def acosh(input, *, out=None) -> Any:
+    if out is None:
+        return _fast_acosh(input)
+    return call_out(_op_acosh, (input,), out)
 
 
-def unsqueeze(input, dim) -> Any:
-    return call(_op_unsqueeze, (input, dim))
+def acosh_(input) -> Any:
+    return call_inplace(_op_acosh, (input,))
+
+
+_op_atanh = OPS["atanh"]
+_fast_atanh = unary(_op_atanh)
+
+
+def atanh(input, *, out=None) -> Any:
+    if out is None:
+        return _fast_atanh(input)
+    return call_out(_op_atanh, (input,), out)
+
+
+def atanh_(input) -> Any:
+    return call_inplace(_op_atanh, (input,))
+
+
+_op_atan2 = OPS["atan2"]
+_fast_atan2 = binary(_op_atan2)
+
+
+def atan2(input, other, *, out=None) -> Any:
+    if out is None:
+        return _fast_atan2(input, other)
+    return call_out(_op_atan2, (input, other), out)
+
+
+def atan2_(input, other) -> Any:
+    return call_inplace(_op_atan2, (input, other))
+
+
+_op_sinc = OPS["sinc"]
+_fast_sinc = unary(_op_sinc)
+
+
+def sinc(input, *, out=None) -> Any:
+    if out is None:
+        return _fast_sinc(input)
+    return call_out(_op_sinc, (input,), out)
+
+
+def sinc_(input) -> Any:
+    return call_inplace(_op_sinc, (input,))
+
+
+_op_deg2rad = OPS["deg2rad"]
+_fast_deg2rad = unary(_op_deg2rad)
+
+
+def deg2rad(input, *, out=None) -> Any:
+    if out is None:
+        return _fast_deg2rad(input)
+    return call_out(_op_deg2rad, (input,), out)
+
+
+def deg2rad_(input) -> Any:
+    return call_inplace(_op_deg2rad, (input,))
+
+
+_op_rad2deg = OPS["rad2deg"]
+_fast_rad2deg = unary(_op_rad2deg)
+
+
+def rad2deg(input, *, out=None) -> Any:
+    if out is None:
+        return _fast_rad2deg(input)
+    return call_out(_op_rad2deg, (input,), out)
+
+
+def rad2deg_(input) -> Any:
+    return call_inplace(_op_rad2deg, (input,))
+
+
+_c_mm = COMPOSITES["mm"].fn
+
+
+def mm(input, mat2, *, out=None) -> Any:
+    if out is None:
+        return _c_mm(input, mat2)
+    return composite_out("mm", lambda: _c_mm(input, mat2), (input,), out)
+
+
+_c_bmm = COMPOSITES["bmm"].fn
+
+
+def bmm(input, mat2, *, out=None) -> Any:
+    if out is None:
+        return _c_bmm(input, mat2)
+    return composite_out("bmm", lambda: _c_bmm(input, mat2), (input,), out)
+
+
+_c_mv = COMPOSITES["mv"].fn
+
+
+def mv(input, vec, *, out=None) -> Any:
+    if out is None:
+        return _c_mv(input, vec)
+    return composite_out("mv", lambda: _c_mv(input, vec), (input,), out)
+
+
+_c_dot = COMPOSITES["dot"].fn
+
+
+def dot(input, tensor, *, out=None) -> Any:
+    if out is None:
+        return _c_dot(input, tensor)
+    return composite_out("dot", lambda: _c_dot(input, tensor), (input,), out)
+
+
+_c_vdot = COMPOSITES["vdot"].fn
+
+
+def vdot(input, other, *, out=None) -> Any:
+    if out is None:
+        return _c_vdot(input, other)
+    return composite_out("vdot", lambda: _c_vdot(input, other), (input,), out)
+
+
+_c_inner = COMPOSITES["inner"].fn
+
+
+def inner(input, other, *, out=None) -> Any:
+    if out is None:
+        return _c_inner(input, other)
+    return composite_out("inner", lambda: _c_inner(input, other), (input,), out)
+
+
+_c_outer = COMPOSITES["outer"].fn
+
+
+def outer(input, vec2, *, out=None) -> Any:
+    if out is None:
+        return _c_outer(input, vec2)
+    return composite_out("outer", lambda: _c_outer(input, vec2), (input,), out)
+
+
+_c_kron = COMPOSITES["kron"].fn
+
+
+def kron(input, other, *, out=None) -> Any:
+    if out is None:
+        return _c_kron(input, other)
+    return composite_out("kron", lambda: _c_kron(input, other), (input,), out)
+
+
+_c_addmm = COMPOSITES["addmm"].fn
+
+
+def addmm(input, mat1, mat2, *, beta=1, alpha=1, out=None) -> Any:
+    if out is None:
+        return _c_addmm(input, mat1, mat2, beta=beta, alpha=alpha)
+    return composite_out("addmm", lambda: _c_addmm(input, mat1, mat2, beta=beta, alpha=alpha), (input,), out)
+
+
+def addmm_(input, mat1, mat2, *, beta=1, alpha=1) -> Any:
+    return composite_inplace("addmm", input, lambda x: _c_addmm(x, mat1, mat2, beta=beta, alpha=alpha))
+
+
+_c_addmv = COMPOSITES["addmv"].fn
+
+
+def addmv(input, mat, vec, *, beta=1, alpha=1, out=None) -> Any:
+    if out is None:
+        return _c_addmv(input, mat, vec, beta=beta, alpha=alpha)
+    return composite_out("addmv", lambda: _c_addmv(input, mat, vec, beta=beta, alpha=alpha), (input,), out)
+
+
+def addmv_(input, mat, vec, *, beta=1, alpha=1) -> Any:
+    return composite_inplace("addmv", input, lambda x: _c_addmv(x, mat, vec, beta=beta, alpha=alpha))
+
+
+_c_baddbmm = COMPOSITES["baddbmm"].fn
+
+
+def baddbmm(input, batch1, batch2, *, beta=1, alpha=1, out=None) -> Any:
+    if out is None:
+        return _c_baddbmm(input, batch1, batch2, beta=beta, alpha=alpha)
+    return composite_out("baddbmm", lambda: _c_baddbmm(input, batch1, batch2, beta=beta, alpha=alpha), (input,), out)
+
+
+def baddbmm_(input, batch1, batch2, *, beta=1, alpha=1) -> Any:
+    return composite_inplace("baddbmm", input, lambda x: _c_baddbmm(x, batch1, batch2, beta=beta, alpha=alpha))
+
+
+_c_addbmm = COMPOSITES["addbmm"].fn
+
+
+def addbmm(input, batch1, batch2, *, beta=1, alpha=1, out=None) -> Any:
+    if out is None:
+        return _c_addbmm(input, batch1, batch2, beta=beta, alpha=alpha)
+    return composite_out("addbmm", lambda: _c_addbmm(input, batch1, batch2, beta=beta, alpha=alpha), (input,), out)
+
+
+def addbmm_(input, batch1, batch2, *, beta=1, alpha=1) -> Any:
+    return composite_inplace("addbmm", input, lambda x: _c_addbmm(x, batch1, batch2, beta=beta, alpha=alpha))
+
+
+_c_addr = COMPOSITES["addr"].fn
+
+
+def addr(input, vec1, vec2, *, beta=1, alpha=1, out=None) -> Any:
+    if out is None:
+        return _c_addr(input, vec1, vec2, beta=beta, alpha=alpha)
+    return composite_out("addr", lambda: _c_addr(input, vec1, vec2, beta=beta, alpha=alpha), (input,), out)
+
+
+def addr_(input, vec1, vec2, *, beta=1, alpha=1) -> Any:
+    return composite_inplace("addr", input, lambda x: _c_addr(x, vec1, vec2, beta=beta, alpha=alpha))
+
+
+_c_clamp = COMPOSITES["clamp"].fn
+
+
+def clamp(input, min=None, max=None, *, out=None) -> Any:
+    if out is None:
+        return _c_clamp(input, min, max)
+    return composite_out("clamp", lambda: _c_clamp(input, min, max), (input,), out)
+
+
+_c_clamp_min = COMPOSITES["clamp_min"].fn
+
+
+def clamp_min(input, min, *, out=None) -> Any:
+    if out is None:
+        return _c_clamp_min(input, min)
+    return composite_out("clamp_min", lambda: _c_clamp_min(input, min), (input,), out)
+
+
+_c_clamp_max = COMPOSITES["clamp_max"].fn
+
+
+def clamp_max(input, max, *, out=None) -> Any:
+    if out is None:
+        return _c_clamp_max(input, max)
+    return composite_out("clamp_max", lambda: _c_clamp_max(input, max), (input,), out)
+
+
+_c_nan_to_num = COMPOSITES["nan_to_num"].fn
+
+
+def nan_to_num(input, nan=None, posinf=None, neginf=None, *, out=None) -> Any:
+    if out is None:
+        return _c_nan_to_num(input, nan, posinf, neginf)
+    return composite_out("nan_to_num", lambda: _c_nan_to_num(input, nan, posinf, neginf), (input,), out)
+
+
+_c_linalg__multi_dot = COMPOSITES["linalg.multi_dot"].fn
+
+
+def linalg__multi_dot(tensors, *, out=None) -> Any:
+    if out is None:
+        return _c_linalg__multi_dot(tensors)
+    return composite_out("multi_dot", lambda: _c_linalg__multi_dot(tensors), (tensors,), out)
+
+
+_c_chain_matmul = COMPOSITES["chain_matmul"].fn
+
+
+def chain_matmul(*matrices, out=None) -> Any:
+    if out is None:
+        return _c_chain_matmul(*matrices)
+    return composite_out("chain_matmul", lambda: _c_chain_matmul(*matrices), (matrices,), out)
+
+
+_c_hstack = COMPOSITES["hstack"].fn
+
+
+def hstack(tensors, *, out=None) -> Any:
+    if out is None:
+        return _c_hstack(tensors)
+    return composite_out("hstack", lambda: _c_hstack(tensors), (tensors,), out)
+
+
+_c_vstack = COMPOSITES["vstack"].fn
+
+
+def vstack(tensors, *, out=None) -> Any:
+    if out is None:
+        return _c_vstack(tensors)
+    return composite_out("vstack", lambda: _c_vstack(tensors), (tensors,), out)
+
+
+_c_dstack = COMPOSITES["dstack"].fn
+
+
+def dstack(tensors, *, out=None) -> Any:
+    if out is None:
+        return _c_dstack(tensors)
+    return composite_out("dstack", lambda: _c_dstack(tensors), (tensors,), out)
+
+
+_c_column_stack = COMPOSITES["column_stack"].fn
+
+
+def column_stack(tensors, *, out=None) -> Any:
+    if out is None:
+        return _c_column_stack(tensors)
+    return composite_out("column_stack", lambda: _c_column_stack(tensors), (tensors,), out)
+
+
+_c_isin = COMPOSITES["isin"].fn
+
+
+def isin(elements, test_elements, *, assume_unique=False, invert=False, out=None) -> Any:
+    if out is None:
+        return _c_isin(elements, test_elements, assume_unique=assume_unique, invert=invert)
+    return composite_out("isin", lambda: _c_isin(elements, test_elements, assume_unique=assume_unique, invert=invert), (elements,), out)
+
+
+_c_conj_physical = COMPOSITES["conj_physical"].fn
+
+
+def conj_physical(input, *, out=None) -> Any:
+    if out is None:
+        return _c_conj_physical(input)
+    return composite_out("conj_physical", lambda: _c_conj_physical(input), (input,), out)
+
+
+_c_diag = COMPOSITES["diag"].fn
+
+
+def diag(input, diagonal=0, *, out=None) -> Any:
+    if out is None:
+        return _c_diag(input, diagonal)
+    return composite_out("diag", lambda: _c_diag(input, diagonal), (input,), out)
+
+
+_c_trace = COMPOSITES["trace"].fn
+
+
+def trace(input, *, out=None) -> Any:
+    if out is None:
+        return _c_trace(input)
+    return composite_out("trace", lambda: _c_trace(input), (input,), out)
+
+
+_c_tensordot = COMPOSITES["tensordot"].fn
+
+
+def tensordot(a, b, dims=2, *, out=None) -> Any:
+    if out is None:
+        return _c_tensordot(a, b, dims)
+    return composite_out("tensordot", lambda: _c_tensordot(a, b, dims), (a,), out)
+
+
+_c_nanmean = COMPOSITES["nanmean"].fn
+
+
+def nanmean(input, dim=None, keepdim=False, *, dtype=None, out=None) -> Any:
+    if out is None:
+        return _c_nanmean(input, dim, keepdim, dtype=dtype)
+    return composite_out("nanmean", lambda: _c_nanmean(input, dim, keepdim, dtype=dtype), (input,), out)
+
+
+_c_aminmax = COMPOSITES["aminmax"].fn
+
+
+def aminmax(input, *, dim=None, keepdim=False, out=None) -> Any:
+    if out is None:
+        return _c_aminmax(input, dim=dim, keepdim=keepdim)
+    return composite_out("aminmax", lambda: _c_aminmax(input, dim=dim, keepdim=keepdim), (input,), out)
+
+
+_c_max = COMPOSITES["max"].fn
+
+
+def max(input, dim=None, keepdim=False, *, other=None, out=None) -> Any:
+    if out is None:
+        return _c_max(input, dim, keepdim, other=other)
+    return composite_out("max", lambda: _c_max(input, dim, keepdim, other=other), (input,), out)
+
+
+_c_min = COMPOSITES["min"].fn
+
+
+def min(input, dim=None, keepdim=False, *, other=None, out=None) -> Any:
+    if out is None:
+        return _c_min(input, dim, keepdim, other=other)
+    return composite_out("min", lambda: _c_min(input, dim, keepdim, other=other), (input,), out)
+
+
+_c_frexp = COMPOSITES["frexp"].fn
+
+
+def frexp(input, *, out=None) -> Any:
+    if out is None:
+        return _c_frexp(input)
+    return composite_out("frexp", lambda: _c_frexp(input), (input,), out)
+
+
+_c_linalg__cross = COMPOSITES["linalg.cross"].fn
+
+
+def linalg__cross(input, other, *, dim=-1, out=None) -> Any:
+    if out is None:
+        return _c_linalg__cross(input, other, dim=dim)
+    return composite_out("cross", lambda: _c_linalg__cross(input, other, dim=dim), (input,), out)
+
+
+_c_cross = COMPOSITES["cross"].fn
+
+
+def cross(input, other, dim=None, *, out=None) -> Any:
+    if out is None:
+        return _c_cross(input, other, dim)
+    return composite_out("cross", lambda: _c_cross(input, other, dim), (input,), out)
+
+
+_c_take_along_dim = COMPOSITES["take_along_dim"].fn
+
+
+def take_along_dim(input, indices, dim=None, *, out=None) -> Any:
+    if out is None:
+        return _c_take_along_dim(input, indices, dim)
+    return composite_out("take_along_dim", lambda: _c_take_along_dim(input, indices, dim), (input,), out)
+
+
+_c_index_reduce = COMPOSITES["index_reduce"].fn
+
+
+def index_reduce(input, dim, index, source, reduce, *, include_self=True, out=None) -> Any:
+    if out is None:
+        return _c_index_reduce(input, dim, index, source, reduce, include_self=include_self)
+    return composite_out("index_reduce", lambda: _c_index_reduce(input, dim, index, source, reduce, include_self=include_self), (input,), out)
+
+
+def index_reduce_(input, dim, index, source, reduce, *, include_self=True) -> Any:
+    return composite_inplace("index_reduce", input, lambda x: _c_index_reduce(x, dim, index, source, reduce, include_self=include_self))
+
+
+_c_masked_select = COMPOSITES["masked_select"].fn
+
+
+def masked_select(input, mask, *, out=None) -> Any:
+    if out is None:
+        return _c_masked_select(input, mask)
+    return composite_out("masked_select", lambda: _c_masked_select(input, mask), (input,), out)
+
+
+_c_nonzero = COMPOSITES["nonzero"].fn
+
+
+def nonzero(input, *, as_tuple=False, out=None) -> Any:
+    if out is None:
+        return _c_nonzero(input, as_tuple=as_tuple)
+    return composite_out("nonzero", lambda: _c_nonzero(input, as_tuple=as_tuple), (input,), out)
+
+
+_c_pow = COMPOSITES["pow"].fn
+
+
+def pow(input, exponent, *, out=None) -> Any:
+    if out is None:
+        return _c_pow(input, exponent)
+    return composite_out("pow", lambda: _c_pow(input, exponent), (input,), out)
+
+
+_c_float_power = COMPOSITES["float_power"].fn
+
+
+def float_power(input, exponent, *, out=None) -> Any:
+    if out is None:
+        return _c_float_power(input, exponent)
+    return composite_out("float_power", lambda: _c_float_power(input, exponent), (input,), out)
+
+
+_c_cummax = COMPOSITES["cummax"].fn
+
+
+def cummax(input, dim, *, out=None) -> Any:
+    if out is None:
+        return _c_cummax(input, dim)
+    return composite_out("cummax", lambda: _c_cummax(input, dim), (input,), out)
+
+
+_c_cummin = COMPOSITES["cummin"].fn
+
+
+def cummin(input, dim, *, out=None) -> Any:
+    if out is None:
+        return _c_cummin(input, dim)
+    return composite_out("cummin", lambda: _c_cummin(input, dim), (input,), out)
+
+
+_c_diff = COMPOSITES["diff"].fn
+
+
+def diff(input, n=1, dim=-1, prepend=None, append=None, *, out=None) -> Any:
+    if out is None:
+        return _c_diff(input, n, dim, prepend, append)
+    return composite_out("diff", lambda: _c_diff(input, n, dim, prepend, append), (input,), out)
+
+
+_c_scatter = COMPOSITES["scatter"].fn
+
+
+def scatter(input, dim, index, src=None, *, value=None, reduce=None, out=None) -> Any:
+    if out is None:
+        return _c_scatter(input, dim, index, src, value=value, reduce=reduce)
+    return composite_out("scatter", lambda: _c_scatter(input, dim, index, src, value=value, reduce=reduce), (input,), out)
+
+
+_c_scatter_reduce = COMPOSITES["scatter_reduce"].fn
+
+
+def scatter_reduce(input, dim, index, src, reduce, *, include_self=True, out=None) -> Any:
+    if out is None:
+        return _c_scatter_reduce(input, dim, index, src, reduce, include_self=include_self)
+    return composite_out("scatter_reduce", lambda: _c_scatter_reduce(input, dim, index, src, reduce, include_self=include_self), (input,), out)
+
+
+def scatter_reduce_(input, dim, index, src, reduce, *, include_self=True) -> Any:
+    return composite_inplace("scatter_reduce", input, lambda x: _c_scatter_reduce(x, dim, index, src, reduce, include_self=include_self))
+
+
+_c_searchsorted = COMPOSITES["searchsorted"].fn
+
+
+def searchsorted(sorted_sequence, input, *, out_int32=False, right=False, side=None, sorter=None, out=None) -> Any:
+    if out is None:
+        return _c_searchsorted(sorted_sequence, input, out_int32=out_int32, right=right, side=side, sorter=sorter)
+    return composite_out("searchsorted", lambda: _c_searchsorted(sorted_sequence, input, out_int32=out_int32, right=right, side=side, sorter=sorter), (sorted_sequence,), out)
+
+
+_c_bucketize = COMPOSITES["bucketize"].fn
+
+
+def bucketize(input, boundaries, *, out_int32=False, right=False, out=None) -> Any:
+    if out is None:
+        return _c_bucketize(input, boundaries, out_int32=out_int32, right=right)
+    return composite_out("bucketize", lambda: _c_bucketize(input, boundaries, out_int32=out_int32, right=right), (input,), out)
+
+
+_c_histc = COMPOSITES["histc"].fn
+
+
+def histc(input, bins=100, min=0, max=0, *, out=None) -> Any:
+    if out is None:
+        return _c_histc(input, bins, min, max)
+    return composite_out("histc", lambda: _c_histc(input, bins, min, max), (input,), out)
+
+
+_c_histogram = COMPOSITES["histogram"].fn
+
+
+def histogram(input, bins, *, range=None, weight=None, density=False, out=None) -> Any:
+    if out is None:
+        return _c_histogram(input, bins, range=range, weight=weight, density=density)
+    return composite_out("histogram", lambda: _c_histogram(input, bins, range=range, weight=weight, density=density), (input,), out)
+
+
+_c_where = COMPOSITES["where"].fn
+
+
+def where(condition, input=None, other=None, *, out=None) -> Any:
+    if out is None:
+        return _c_where(condition, input, other)
+    return composite_out("where", lambda: _c_where(condition, input, other), (condition,), out)
+
+
+_c_softmax = COMPOSITES["softmax"].fn
+
+
+def softmax(input, dim, dtype=None, *, out=None) -> Any:
+    if out is None:
+        return _c_softmax(input, dim, dtype)
+    return composite_out("softmax", lambda: _c_softmax(input, dim, dtype), (input,), out)
+
+
+_c_log_softmax = COMPOSITES["log_softmax"].fn
+
+
+def log_softmax(input, dim, dtype=None, *, out=None) -> Any:
+    if out is None:
+        return _c_log_softmax(input, dim, dtype)
+    return composite_out("log_softmax", lambda: _c_log_softmax(input, dim, dtype), (input,), out)
+
+
+_c_sort = COMPOSITES["sort"].fn
+
+
+def sort(input, dim=-1, descending=False, stable=False, *, out=None) -> Any:
+    if out is None:
+        return _c_sort(input, dim, descending, stable)
+    return composite_out("sort", lambda: _c_sort(input, dim, descending, stable), (input,), out)
+
+
+_c_argsort = COMPOSITES["argsort"].fn
+
+
+def argsort(input, dim=-1, descending=False, stable=False, *, out=None) -> Any:
+    if out is None:
+        return _c_argsort(input, dim, descending, stable)
+    return composite_out("argsort", lambda: _c_argsort(input, dim, descending, stable), (input,), out)
+
+
+_c_msort = COMPOSITES["msort"].fn
+
+
+def msort(input, *, out=None) -> Any:
+    if out is None:
+        return _c_msort(input)
+    return composite_out("msort", lambda: _c_msort(input), (input,), out)
+
+
+_c_topk = COMPOSITES["topk"].fn
+
+
+def topk(input, k, dim=-1, largest=True, sorted=True, *, out=None) -> Any:
+    if out is None:
+        return _c_topk(input, k, dim, largest, sorted)
+    return composite_out("topk", lambda: _c_topk(input, k, dim, largest, sorted), (input,), out)
+
+
+_c_kthvalue = COMPOSITES["kthvalue"].fn
+
+
+def kthvalue(input, k, dim=-1, keepdim=False, *, out=None) -> Any:
+    if out is None:
+        return _c_kthvalue(input, k, dim, keepdim)
+    return composite_out("kthvalue", lambda: _c_kthvalue(input, k, dim, keepdim), (input,), out)
+
+
+_c_Tensor__polygamma = COMPOSITES["Tensor.polygamma"].fn
+
+
+def Tensor__polygamma_(input, n) -> Any:
+    return composite_inplace("polygamma", input, lambda x: _c_Tensor__polygamma(x, n))
+
+
+_c_var = COMPOSITES["var"].fn
+
+
+def var(input, dim=None, unbiased=None, keepdim=False, *, correction=None, out=None) -> Any:
+    if out is None:
+        return _c_var(input, dim, unbiased, keepdim, correction=correction)
+    return composite_out("var", lambda: _c_var(input, dim, unbiased, keepdim, correction=correction), (input,), out)
+
+
+_c_std = COMPOSITES["std"].fn
+
+
+def std(input, dim=None, unbiased=None, keepdim=False, *, correction=None, out=None) -> Any:
+    if out is None:
+        return _c_std(input, dim, unbiased, keepdim, correction=correction)
+    return composite_out("std", lambda: _c_std(input, dim, unbiased, keepdim, correction=correction), (input,), out)
+
+
+_c_median = COMPOSITES["median"].fn
+
+
+def median(input, dim=None, keepdim=False, *, out=None) -> Any:
+    if out is None:
+        return _c_median(input, dim, keepdim)
+    return composite_out("median", lambda: _c_median(input, dim, keepdim), (input,), out)
+
+
+_c_nanmedian = COMPOSITES["nanmedian"].fn
+
+
+def nanmedian(input, dim=None, keepdim=False, *, out=None) -> Any:
+    if out is None:
+        return _c_nanmedian(input, dim, keepdim)
+    return composite_out("nanmedian", lambda: _c_nanmedian(input, dim, keepdim), (input,), out)
+
+
+_c_mode = COMPOSITES["mode"].fn
+
+
+def mode(input, dim=-1, keepdim=False, *, out=None) -> Any:
+    if out is None:
+        return _c_mode(input, dim, keepdim)
+    return composite_out("mode", lambda: _c_mode(input, dim, keepdim), (input,), out)
+
+
+_c_quantile = COMPOSITES["quantile"].fn
+
+
+def quantile(input, q, dim=None, keepdim=False, *, interpolation='linear', out=None) -> Any:
+    if out is None:
+        return _c_quantile(input, q, dim, keepdim, interpolation=interpolation)
+    return composite_out("quantile", lambda: _c_quantile(input, q, dim, keepdim, interpolation=interpolation), (input,), out)
+
+
+_c_nanquantile = COMPOSITES["nanquantile"].fn
+
+
+def nanquantile(input, q, dim=None, keepdim=False, *, interpolation='linear', out=None) -> Any:
+    if out is None:
+        return _c_nanquantile(input, q, dim, keepdim, interpolation=interpolation)
+    return composite_out("nanquantile", lambda: _c_nanquantile(input, q, dim, keepdim, interpolation=interpolation), (input,), out)
+
+
+_c_linalg__vector_norm = COMPOSITES["linalg.vector_norm"].fn
+
+
+def linalg__vector_norm(input, ord=2, dim=None, keepdim=False, *, dtype=None, out=None) -> Any:
+    if out is None:
+        return _c_linalg__vector_norm(input, ord, dim, keepdim, dtype=dtype)
+    return composite_out("vector_norm", lambda: _c_linalg__vector_norm(input, ord, dim, keepdim, dtype=dtype), (input,), out)
+
+
+_c_norm = COMPOSITES["norm"].fn
+
+
+def norm(input, p='fro', dim=None, keepdim=False, *, dtype=None, out=None) -> Any:
+    if out is None:
+        return _c_norm(input, p, dim, keepdim, dtype=dtype)
+    return composite_out("norm", lambda: _c_norm(input, p, dim, keepdim, dtype=dtype), (input,), out)
+
+
+_c_renorm = COMPOSITES["renorm"].fn
+
+
+def renorm(input, p, dim, maxnorm, *, out=None) -> Any:
+    if out is None:
+        return _c_renorm(input, p, dim, maxnorm)
+    return composite_out("renorm", lambda: _c_renorm(input, p, dim, maxnorm), (input,), out)
+
+
+def renorm_(input, p, dim, maxnorm) -> Any:
+    return composite_inplace("renorm", input, lambda x: _c_renorm(x, p, dim, maxnorm))
+
+
+_c_narrow_copy = COMPOSITES["narrow_copy"].fn
+
+
+def narrow_copy(input, dim, start, length, *, out=None) -> Any:
+    if out is None:
+        return _c_narrow_copy(input, dim, start, length)
+    return composite_out("narrow_copy", lambda: _c_narrow_copy(input, dim, start, length), (input,), out)
+
+
+_c_view_copy = COMPOSITES["view_copy"].fn
+
+
+def view_copy(input, size=None, dtype=None, *, out=None) -> Any:
+    if out is None:
+        return _c_view_copy(input, size, dtype)
+    return composite_out("view_copy", lambda: _c_view_copy(input, size, dtype), (input,), out)
+
+
+_c_expand_copy = COMPOSITES["expand_copy"].fn
+
+
+def expand_copy(input, size, *, implicit=False, out=None) -> Any:
+    if out is None:
+        return _c_expand_copy(input, size, implicit=implicit)
+    return composite_out("expand_copy", lambda: _c_expand_copy(input, size, implicit=implicit), (input,), out)
+
+
+_c_permute_copy = COMPOSITES["permute_copy"].fn
+
+
+def permute_copy(input, dims, *, out=None) -> Any:
+    if out is None:
+        return _c_permute_copy(input, dims)
+    return composite_out("permute_copy", lambda: _c_permute_copy(input, dims), (input,), out)
+
+
+_c_transpose_copy = COMPOSITES["transpose_copy"].fn
+
+
+def transpose_copy(input, dim0, dim1, *, out=None) -> Any:
+    if out is None:
+        return _c_transpose_copy(input, dim0, dim1)
+    return composite_out("transpose_copy", lambda: _c_transpose_copy(input, dim0, dim1), (input,), out)
+
+
+_c_t_copy = COMPOSITES["t_copy"].fn
+
+
+def t_copy(input, *, out=None) -> Any:
+    if out is None:
+        return _c_t_copy(input)
+    return composite_out("t_copy", lambda: _c_t_copy(input), (input,), out)
+
+
+_c_squeeze_copy = COMPOSITES["squeeze_copy"].fn
+
+
+def squeeze_copy(input, dim=None, *, out=None) -> Any:
+    if out is None:
+        return _c_squeeze_copy(input, dim)
+    return composite_out("squeeze_copy", lambda: _c_squeeze_copy(input, dim), (input,), out)
+
+
+_c_unsqueeze_copy = COMPOSITES["unsqueeze_copy"].fn
+
+
+def unsqueeze_copy(input, dim, *, out=None) -> Any:
+    if out is None:
+        return _c_unsqueeze_copy(input, dim)
+    return composite_out("unsqueeze_copy", lambda: _c_unsqueeze_copy(input, dim), (input,), out)
+
+
+_c_select_copy = COMPOSITES["select_copy"].fn
+
+
+def select_copy(input, dim, index, *, out=None) -> Any:
+    if out is None:
+        return _c_select_copy(input, dim, index)
+    return composite_out("select_copy", lambda: _c_select_copy(input, dim, index), (input,), out)
+
+
+_c_slice_copy = COMPOSITES["slice_copy"].fn
+
+
+def slice_copy(input, dim=0, start=None, end=None, step=1, *, out=None) -> Any:
+    if out is None:
+        return _c_slice_copy(input, dim, start, end, step)
+    return composite_out("slice_copy", lambda: _c_slice_copy(input, dim, start, end, step), (input,), out)
+
+
+_c_diagonal_copy = COMPOSITES["diagonal_copy"].fn
+
+
+def diagonal_copy(input, offset=0, dim1=0, dim2=1, *, out=None) -> Any:
+    if out is None:
+        return _c_diagonal_copy(input, offset, dim1, dim2)
+    return composite_out("diagonal_copy", lambda: _c_diagonal_copy(input, offset, dim1, dim2), (input,), out)
+
+
+_c_as_strided_copy = COMPOSITES["as_strided_copy"].fn
+
+
+def as_strided_copy(input, size, stride, storage_offset=None, *, out=None) -> Any:
+    if out is None:
+        return _c_as_strided_copy(input, size, stride, storage_offset)
+    return composite_out("as_strided_copy", lambda: _c_as_strided_copy(input, size, stride, storage_offset), (input,), out)
+
+
+_c_unfold_copy = COMPOSITES["unfold_copy"].fn
+
+
+def unfold_copy(input, dimension, size, step, *, out=None) -> Any:
+    if out is None:
+        return _c_unfold_copy(input, dimension, size, step)
+    return composite_out("unfold_copy", lambda: _c_unfold_copy(input, dimension, size, step), (input,), out)
+
+
+_c_alias_copy = COMPOSITES["alias_copy"].fn
+
+
+def alias_copy(input, *, out=None) -> Any:
+    if out is None:
+        return _c_alias_copy(input)
+    return composite_out("alias_copy", lambda: _c_alias_copy(input), (input,), out)
+
+
+_c_detach_copy = COMPOSITES["detach_copy"].fn
+
+
+def detach_copy(input, *, out=None) -> Any:
+    if out is None:
+        return _c_detach_copy(input)
+    return composite_out("detach_copy", lambda: _c_detach_copy(input), (input,), out)
+
+
+_c_split_copy = COMPOSITES["split_copy"].fn
+
+
+def split_copy(input, split_size, dim=0, *, out=None) -> Any:
+    if out is None:
+        return _c_split_copy(input, split_size, dim)
+    return composite_out("split_copy", lambda: _c_split_copy(input, split_size, dim), (input,), out)
+
+
+_c_split_with_sizes_copy = COMPOSITES["split_with_sizes_copy"].fn
+
+
+def split_with_sizes_copy(input, split_sizes, dim=0, *, out=None) -> Any:
+    if out is None:
+        return _c_split_with_sizes_copy(input, split_sizes, dim)
+    return composite_out("split_with_sizes_copy", lambda: _c_split_with_sizes_copy(input, split_sizes, dim), (input,), out)
+
+
+_c_unbind_copy = COMPOSITES["unbind_copy"].fn
+
+
+def unbind_copy(input, dim=0, *, out=None) -> Any:
+    if out is None:
+        return _c_unbind_copy(input, dim)
+    return composite_out("unbind_copy", lambda: _c_unbind_copy(input, dim), (input,), out)

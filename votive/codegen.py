@@ -6,6 +6,7 @@ is faster than building several hundred functions at start. A test fails when on
 
 from __future__ import annotations
 
+import ast
 import inspect
 import keyword
 from pathlib import Path
@@ -203,6 +204,7 @@ from typing import Any
 
 from .core.device import device
 from .core.dtype import dtype
+from .tensor import Tensor as _Tensor
 
 Number = bool | int | float | complex
 
@@ -227,8 +229,46 @@ def stubs_source() -> str:
             if "" in item.namespaces:
                 functions[safe(name)] = stub(item, safe(name), False)  # type: ignore[arg-type]
         del key
-    body = ["class Tensor:"] + [f"    {methods[n]}" for n in sorted(methods)]
+    body = ["class Tensor(_Tensor):"] + [f"    {methods[n]}" for n in sorted(methods)]
     return STUB_HEADER + "\n".join([*body, "", *(functions[n] for n in sorted(functions))]) + "\n"
+
+
+INIT_HEADER = '''"""Types of the package's public names, written by `scripts/generate.py`: do not edit."""
+
+# ruff: noqa
+from typing import Any
+
+'''
+
+
+def init_stub_source() -> str:
+    """The whole of `__init__.pyi`: what `__init__.py` imports, with the operators typed."""
+    tree = ast.parse((FOLDER / "__init__.py").read_text())
+    lines: list[str] = []
+    taken: set[str] = {"Tensor"}
+    for node in tree.body:
+        if isinstance(node, ast.ImportFrom) and node.level:
+            for a in node.names:
+                name = a.asname or a.name
+                if name.startswith("_") and name != "__version__" or name == "Tensor":
+                    continue
+                taken.add(name)
+                lines.append(f"from .{node.module or ''} import {a.name} as {name}")
+        elif isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
+            name = node.targets[0].id
+            if not name.startswith("_"):
+                taken.add(name)
+                lines.append(f"{name} = {ast.unparse(node.value)}")
+    lines.append("from ._operators import Tensor as Tensor")
+    for item in [*OPS.values(), *COMPOSITES.values()]:
+        if item.name.startswith("_") or "" not in item.namespaces:
+            continue
+        for name in (item.name, *item.aliases):
+            if name not in taken:
+                taken.add(name)
+                lines.append(f"from ._operators import {safe(name)} as {name}")
+    lines += ["", "def __getattr__(name: str) -> Any: ..."]
+    return INIT_HEADER + "\n".join(lines) + "\n"
 
 
 def write_functions() -> None:
@@ -239,6 +279,7 @@ def write_functions() -> None:
 def write_rest() -> None:
     """Renew the files that describe the finished package."""
     (FOLDER / "_operators.pyi").write_text(stubs_source())
+    (FOLDER / "__init__.pyi").write_text(init_stub_source())
 
 
 FOLDER = Path(__file__).parent
