@@ -5,8 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from ..core import dtype as dt
-from ..core.errors import DtypeError, ShapeError, UnsupportedError, fail
+from ..core.errors import DtypeError, ShapeError, fail
 from ..core.layout import Spec, broadcast_shapes, wrap_dim
 from .matmul import check_dtypes, conjugate
 from .registry import F, composite, structured
@@ -72,8 +71,6 @@ def _infer_cdist(x1: Spec, x2: Spec, p: float, product: bool) -> Spec:
         if x.ndim < 2:
             fail(ShapeError, "cdist", f"{name} needs at least 2 dimensions, got shape {x.shape}.")
     check_dtypes("cdist", x1, x2)
-    if x1.dtype in dt.HALF:
-        fail(UnsupportedError, "cdist", f"not implemented for {x1.dtype}.")
     if x1.shape[-1] != x2.shape[-1]:
         fail(ShapeError, "cdist", f"points differ in size: {x1.shape[-1]} != {x2.shape[-1]}.")
     if not p >= 0:

@@ -291,6 +291,6 @@ def bilinear(input1: Any, input2: Any, weight: Any, bias: Any = None) -> Any:
         )  # fmt: skip
     dtype = weight.dtype
     if dtype in dt.HALF:  # two products and a sum are rounded once
-        return bilinear(*(t.float() for t in given)).to(dtype)
+        return F._to_dtype(bilinear(*(F._to_dtype(t, dt.float32) for t in given)), dtype)
     y = F.einsum("...i,oij,...j->...o", input1, weight, input2)
     return y if bias is None else y + bias

@@ -1,0 +1,307 @@
+"""Records for products of matrices and vectors."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tests.ops.catalog import S, op
+
+NAN = float("nan")
+NANS = S(values=[[NAN, NAN], [NAN, NAN]], grad=False)
+
+# Every pair of ranks, batches that broadcast on either side, empty sums and empty results.
+RANKS: list[Any] = [
+    (S(3), S(3)),
+    (S(3), S(3, 2)),
+    (S(2, 3), S(3)),
+    (S(2, 3), S(3, 4)),
+    (S(5, 2, 3), S(3)),
+    (S(3), S(5, 3, 2)),
+    (S(5, 2, 3), S(3, 4)),
+    (S(2, 3), S(5, 3, 4)),
+    (S(5, 2, 3), S(5, 3, 4)),
+    (S(4, 1, 2, 3), S(5, 3, 2)),
+    (S(1, 5, 2, 3), S(4, 1, 3, 2)),
+    (S(2, 0), S(0, 3)),
+    (S(0, 3), S(3, 2)),
+    (S(0), S(0)),
+    (S(0, 2, 3), S(3, 4)),
+]
+
+
+def added(product: Any) -> Any:
+    """`beta * x + alpha * product`, with the input left out for beta 0."""
+
+    def reference(x: Any, a: Any, b: Any, beta: Any = 1, alpha: Any = 1) -> Any:
+        if x.dtype == bool:
+            return product(a, b) | x
+        y = alpha * product(a, b)
+        return y if beta == 0 else y + beta * x
+
+    return reference
+
+
+def linear(x: Any, weight: Any, bias: Any = 0) -> Any:
+    return x @ weight.T + bias
+
+
+def bilinear(x: Any, y: Any, weight: Any, bias: Any = 0) -> Any:
+    return np.einsum("...i,oij,...j->...o", x, weight, y) + bias
+
+
+def cross(x: Any, y: Any, dim: int | None = None) -> Any:
+    axis = list(x.shape).index(3) if dim is None else dim
+    return np.cross(x, y, axis=axis)
+
+
+def distances(x: Any, y: Any, p: float = 2.0, compute_mode: str = "") -> Any:
+    d = np.abs(x[..., :, None, :] - y[..., None, :, :])
+    if p == 0:
+        return (d != 0).sum(-1).astype(d.dtype)
+    if np.isinf(p):
+        return d.max(-1, initial=0)
+    return (d**p).sum(-1) ** (1 / p)
+
+
+MISMATCH = [((S(2, 3), S(2, 3)), RuntimeError), ((S(2, 3), S(3, 2, dtype="int64")), RuntimeError)]
+
+RECORDS = [
+    op(
+        "matmul",
+        samples=RANKS,
+        reference=np.matmul,
+        dtypes="fic",
+        errors=[
+            *MISMATCH,
+            ((S(), S(3)), RuntimeError),
+            ((S(3), S()), RuntimeError),
+            ((S(2, 3, 4), S(3, 4, 5)), RuntimeError),
+            ((S(2, 2, dtype="bool"), S(2, 2, dtype="bool")), NotImplementedError),
+            ((S(2, 2), 3), TypeError),
+        ],
+    ),
+    op(
+        "mm",
+        samples=[(S(2, 3), S(3, 4)), (S(2, 0), S(0, 3)), (S(1, 1), S(1, 1))],
+        reference=np.matmul,
+        dtypes="fic",
+        errors=[*MISMATCH, ((S(3), S(3, 2)), RuntimeError), ((S(2, 3), S(3)), RuntimeError)],
+    ),
+    op(
+        "bmm",
+        samples=[(S(5, 2, 3), S(5, 3, 4)), (S(0, 2, 3), S(0, 3, 4)), (S(2, 3, 0), S(2, 0, 3))],
+        reference=np.matmul,
+        dtypes="fic",
+        errors=[
+            ((S(5, 2, 3), S(1, 3, 4)), RuntimeError),
+            ((S(5, 2, 3), S(5, 2, 4)), RuntimeError),
+            ((S(2, 3), S(3, 2)), RuntimeError),
+        ],
+    ),
+    op(
+        "mv",
+        samples=[(S(2, 3), S(3)), (S(2, 0), S(0))],
+        reference=np.matmul,
+        dtypes="fic",
+        errors=[((S(2, 3), S(2)), RuntimeError), ((S(2, 3), S(3, 1)), RuntimeError)],
+    ),
+    op(
+        "dot",
+        samples=[(S(4), S(4)), (S(0), S(0))],
+        reference=np.dot,
+        dtypes="fic",
+        errors=[((S(3), S(4)), RuntimeError), ((S(2, 2), S(2)), RuntimeError)],
+    ),
+    op(
+        "vdot",
+        samples=[(S(4), S(4)), (S(0), S(0))],
+        reference=np.vdot,
+        dtypes="fic",
+        errors=[((S(3), S(4)), RuntimeError), ((S(2), S(2, dtype="int64")), RuntimeError)],
+    ),
+    op(
+        "inner",
+        samples=[(S(3), S(3)), (S(2, 3), S(4, 3)), (S(2, 5, 3), S(3)), (S(), S(2, 3)), (S(3), S())],
+        reference=np.inner,
+        dtypes="fic",
+        errors=[((S(2, 3), S(4, 4)), RuntimeError), ((S(3), S(3, dtype="int64")), RuntimeError)],
+    ),
+    op(
+        "outer",
+        samples=[(S(2), S(3)), (S(0), S(3)), (S(2), S(3, dtype="int64"))],
+        reference=np.multiply.outer,
+        dtypes="fibc",
+        errors=[((S(2, 2), S(3)), RuntimeError), ((S(2), S()), RuntimeError)],
+    ),
+    op(
+        "kron",
+        samples=[(S(2, 2), S(3, 2)), (S(2), S(3, 2)), (S(2, 1, 2), S(2)), (S(), S(3))],
+        reference=np.kron,
+        dtypes="fibc",
+    ),
+    op(
+        "addmm",
+        samples=[
+            (S(2, 4), S(2, 3), S(3, 4)),
+            (S(4), S(2, 3), S(3, 4), {"beta": 2, "alpha": 3}),
+            (S(), S(2, 0), S(0, 4), {"alpha": 3}),
+            (NANS, S(2, 3), S(3, 2), {"beta": 0}),
+        ],
+        reference=added(np.matmul),
+        dtypes="fc",
+        errors=[
+            ((S(5), S(2, 3), S(3, 4)), RuntimeError),
+            ((S(1, 1, 1), S(2, 3), S(3, 4)), RuntimeError),
+            ((S(4, dtype="int64"), S(2, 3), S(3, 4)), RuntimeError),
+            ((S(4), S(3), S(3, 4)), RuntimeError),
+            ((S(4), S(2, 3), S(3, 4), {"alpha": 2j}), RuntimeError),
+        ],
+    ),
+    op(
+        "addmv",
+        samples=[
+            (S(2), S(2, 3), S(3)),
+            (S(), S(2, 3), S(3), {"beta": 2, "alpha": 3}),
+            (S(values=[NAN, NAN], grad=False), S(2, 3), S(3), {"beta": 0}),
+        ],
+        reference=added(np.matmul),
+        dtypes="fc",
+        errors=[((S(2), S(2, 3), S(2)), RuntimeError), ((S(3), S(2, 3), S(3)), RuntimeError)],
+    ),
+    op(
+        "baddbmm",
+        samples=[
+            (S(5, 2, 4), S(5, 2, 3), S(5, 3, 4)),
+            (S(2, 1), S(5, 2, 3), S(5, 3, 4), {"beta": 2, "alpha": 3}),
+            (NANS, S(1, 2, 3), S(1, 3, 2), {"beta": 0}),
+        ],
+        reference=added(np.matmul),
+        dtypes="fc",
+        errors=[((S(1), S(5, 2, 3), S(1, 3, 4)), RuntimeError)],
+    ),
+    op(
+        "addbmm",
+        samples=[
+            (S(2, 4), S(5, 2, 3), S(5, 3, 4)),
+            (S(4), S(5, 2, 3), S(5, 3, 4), {"beta": 2, "alpha": 3}),
+            (S(), S(0, 2, 3), S(0, 3, 4)),
+            (NANS, S(3, 2, 3), S(3, 3, 2), {"beta": 0}),
+        ],
+        reference=added(lambda a, b: (a @ b).sum(0)),
+        dtypes="fc",
+        errors=[
+            ((S(5, 2, 4), S(5, 2, 3), S(5, 3, 4)), RuntimeError),
+            ((S(1), S(5, 2, 3), S(5, 2, 4)), RuntimeError),
+        ],
+    ),
+    op(
+        "addr",
+        samples=[
+            (S(2, 3), S(2), S(3)),
+            (S(3), S(2), S(3), {"beta": 2, "alpha": 3}),
+            (S(dtype="int64"), S(2, dtype="int64"), S(3, dtype="int64"), {"beta": 2, "alpha": 3}),
+            (S(3, dtype="bool"), S(2, dtype="bool"), S(3, dtype="bool")),
+            (NANS, S(2), S(2), {"beta": 0}),
+        ],
+        reference=added(np.multiply.outer),
+        dtypes="fc",
+        errors=[
+            ((S(2), S(2), S(3)), RuntimeError),
+            ((S(2, 3), S(2, 1), S(3)), RuntimeError),
+            (
+                (S(3, dtype="int64"), S(2, dtype="int64"), S(3, dtype="int64"), {"alpha": 0.5}),
+                RuntimeError,
+            ),
+        ],
+    ),
+    op(
+        "nn.functional.linear",
+        samples=[
+            (S(2, 3), S(4, 3)),
+            (S(2, 3), S(4, 3), S(4)),
+            (S(3), S(4, 3), S(4)),
+            (S(5, 2, 3), S(4, 3), S(1)),
+            (S(5, 2, 3), S(3)),
+            (S(3), S(3)),
+            (S(0, 3), S(4, 3), S(4)),
+            (S(2, 0), S(4, 0), S(4)),
+        ],
+        reference=linear,
+        dtypes="fic",
+        errors=[
+            ((S(2, 3), S(4, 2)), RuntimeError),
+            ((S(2, 3), S(4, 3), S(3)), RuntimeError),
+            ((S(), S(4, 3)), RuntimeError),
+            ((S(2, 3), S(5, 4, 3)), RuntimeError),
+            ((S(2, 3), S(4, 3), S(4, dtype="int64")), RuntimeError),
+        ],
+    ),
+    op(
+        "nn.functional.bilinear",
+        samples=[
+            (S(2, 3), S(2, 4), S(5, 3, 4)),
+            (S(3), S(4), S(5, 3, 4), S(5)),
+            (S(2, 6, 3), S(2, 6, 4), S(5, 3, 4), S(5)),
+        ],
+        reference=bilinear,
+        dtypes="f",
+        domain=(0.0, 2.0),  # torch rounds what lies between, and cancellation would magnify that
+        errors=[
+            ((S(2, 3), S(1, 4), S(5, 3, 4)), RuntimeError),
+            ((S(2, 3), S(2, 3), S(5, 3, 4)), RuntimeError),
+            ((S(2, 3), S(2, 4), S(5, 3, 4), S(4)), RuntimeError),
+        ],
+    ),
+    op(
+        "cross",
+        samples=[
+            (S(2, 3), S(2, 3)),
+            (S(3, 3), S(3, 3), 1),
+            (S(3, 2), S(3, 1)),
+            (S(0, 3), S(0, 3)),
+            (S(2, 3, dtype="int64"), S(2, 3, dtype="int64")),
+        ],
+        reference=cross,
+        dtypes="fc",
+        errors=[
+            ((S(2, 2), S(2, 2)), RuntimeError),
+            ((S(3, 3), S(3), 1), RuntimeError),
+            ((S(3, 3), S(3, 3), 5), IndexError),
+        ],
+    ),
+    op(
+        "linalg.cross",
+        samples=[(S(2, 3), S(2, 3)), (S(3, 2), S(3, 2), {"dim": 0}), (S(4, 1, 3), S(1, 2, 3))],
+        reference=lambda x, y, dim=-1: np.cross(x, y, axis=dim),
+        dtypes="fc",
+        errors=[((S(3, 4), S(3, 4)), RuntimeError), ((S(3), S(3, dtype="int64")), RuntimeError)],
+    ),
+    op(
+        "cdist",
+        samples=[
+            (S(3, 2), S(4, 2)),
+            (S(5, 1, 3, 2), S(2, 4, 2)),
+            (S(3, 2), S(4, 2), 1.0),
+            (S(3, 2), S(4, 2), 0.5),
+            (S(3, 2), S(4, 2), 1.5),
+            (S(3, 2), S(4, 2), 3.0),
+            (S(3, 2), S(4, 2), float("inf")),
+            (S(3, 2), S(4, 2), 0.0),
+            (S(3, 0), S(4, 0)),
+            (S(0, 2), S(4, 2)),
+            (S(3, 2), S(4, 2), {"compute_mode": "donot_use_mm_for_euclid_dist"}),
+            (S(30, 2), S(4, 2, low=5, high=9)),
+        ],
+        reference=distances,
+        dtypes="f",
+        errors=[
+            ((S(3), S(4, 2)), RuntimeError),
+            ((S(3, 2), S(4, 3)), RuntimeError),
+            ((S(3, 2), S(4, 2), -1.0), RuntimeError),
+            ((S(3, 2, dtype="int64"), S(4, 2, dtype="int64")), RuntimeError),
+            ((S(3, 2), S(4, 2), {"compute_mode": "mm"}), ValueError),
+        ],
+    ),
+]
