@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from torch.testing._internal.opinfo.core import UnaryUfuncInfo
 
 from . import known
 from .compare import EXACT, SHAPE_ONLY, Mismatch, Rules, same
@@ -98,15 +99,20 @@ def compare_call(case: Case, theirs: Callable, ours: Callable) -> None:
     state = torch.get_rng_state()
     want, got = agree(lambda: twin.torch.run(theirs), lambda: twin.votive.run(ours))
     random = not torch.equal(state, torch.get_rng_state()) and varies(case, theirs, want)
-    compare_outputs(case, want, got, random, wide_answer(case, theirs))
+    try:
+        compare_outputs(case, want, got, random, wide_answer(case, theirs))
+    except Mismatch:
+        if varies(case, theirs, want, times=2):
+            raise Skip(
+                "torch disagrees with itself: it reads memory that it does not own"
+            ) from None
+        raise
     _compare_arguments(case, twin, random)
     if case.views:
         _compare_aliasing(case, twin, want, got)
 
 
-def compare_outputs(
-    case: Case, want: Any, got: Any, random: bool, wide: Callable[[], Any] | None
-) -> None:
+def compare_outputs(case: Case, want: Any, got: Any, random: bool, wide: Callable[[], Any]) -> None:
     """Equal results; of a result that the operator leaves open, only what it does define."""
     name = case.op.name
     if random or name in known.UNINITIALISED:
@@ -114,17 +120,19 @@ def compare_outputs(
     if name in known.GAUGE:
         same(case.subject, want, got, SHAPE_ONLY)
         want, got = _processed(case, want, got)
-    if name in known.TIES and isinstance(want, tuple):
+    if name in known.TIES and (isinstance(want, tuple) or name == "argsort"):
         want, got = _resolve_ties(case, want, got)
     try:
         same(case.subject, want, got, case.rules)
     except Mismatch:
         # torch's narrow answer may be the one that is off: the same sum in float64 decides.
-        truth = wide() if wide else None
+        truth = wide()
         if truth is None:
             raise
         if name in known.GAUGE:
             truth = case.sample.output_process_fn_grad(truth)
+        elif isinstance(want, list) and name in known.TIES:
+            truth = list(tensors(truth))[: len(want)]
         same(case.subject, want, got, case.rules, truth)
 
 
@@ -133,11 +141,11 @@ def _processed(case: Case, want: Any, got: Any) -> tuple[Any, Any]:
     return process(want), (translate(case.subject, process) or process)(got)
 
 
-def varies(case: Case, theirs: Callable, want: Any) -> bool:
+def varies(case: Case, theirs: Callable, want: Any, times: int = 100) -> bool:
     """Whether torch's result depends on the numbers drawn (dropout with p=0 does not)."""
     if case.op.name in known.GAUGE:
         return False
-    for _ in range(100):
+    for _ in range(times):
         again = case.twin().torch.run(theirs)
         try:
             same(TORCH, want, again)
@@ -146,21 +154,26 @@ def varies(case: Case, theirs: Callable, want: Any) -> bool:
     return False
 
 
-def wide_answer(case: Case, theirs: Callable) -> Callable[[], Any] | None:
+def wide_answer(case: Case, theirs: Callable) -> Callable[[], Any]:
+    """A better witness than torch's answer, made when asked for; it gives None where there is none."""
+
     def widen(value: Any) -> Any:
         if isinstance(value, torch.dtype):
             return _WIDE.get(value, value)
         return value.detach().to(_WIDE.get(value.dtype, value.dtype))
 
     def answer() -> Any:
-        # Results in float64 have no wider witness: torch's own stands.
-        if not any(t.dtype in _WIDE for t in tensors([case.sample.input, case.sample.args])):
-            return None
+        sample = case.sample
         try:
-            wide = case.sample.transform(widen)
-            return theirs(wide.input, *wide.args, **wide.kwargs)
+            if any(t.dtype in _WIDE for t in tensors([sample.input, sample.args])):
+                wide = sample.transform(widen)
+                return theirs(wide.input, *wide.args, **wide.kwargs)
+            if isinstance(case.op, UnaryUfuncInfo) and not (sample.args or sample.kwargs):
+                # OpInfo names SciPy's function, which is closer than torch's for some of them.
+                return torch.from_numpy(np.asarray(case.op.ref(torch_to_numpy(sample.input))))
         except Exception:
             return None
+        return None
 
     return answer
 
@@ -196,7 +209,7 @@ def _resolve_ties(case: Case, want: Any, got: Any) -> tuple[Any, Any]:
     args, kwargs, x = case.sample.args, case.sample.kwargs, case.sample.input
     dim = kwargs.get("dim", args[position] if len(args) > position else -1)
     same(case.subject, want, got, SHAPE_ONLY)
-    if x.ndim == 0 or x.numel() == 0:
+    if kwargs.get("stable") or x.ndim == 0 or x.numel() == 0:
         return want, got
 
     def values_at(index: np.ndarray) -> torch.Tensor:
@@ -207,10 +220,10 @@ def _resolve_ties(case: Case, want: Any, got: Any) -> tuple[Any, Any]:
             raise Mismatch(f"an index occurs twice along dim {dim}")
         return torch_from_numpy(np.take_along_axis(torch_to_numpy(x), full, dim))
 
-    theirs = values_at(torch_to_numpy(want[1]))
-    ours = values_at(case.subject.to_numpy(got[1]))
-    same(TORCH, theirs, ours, case.rules, at="input[output.indices]")
-    return want[0], got[0]
+    (*values, theirs), (*ours_values, ours) = tensors(want), tensors(got, case.subject)
+    at = values_at(torch_to_numpy(theirs)), values_at(case.subject.to_numpy(ours))
+    same(TORCH, *at, case.rules, at="input[indices]")
+    return values, ours_values
 
 
 def tensors(value: Any, subject: Subject = TORCH) -> Iterator[Any]:

@@ -29,10 +29,9 @@ def _signatures(name: str, fn: Any) -> tuple[tuple[str, ...], ...]:
         return (tuple(p.name for p in parameters if p.kind in _POSITIONAL),)
     schemas = torch._C._jit_get_schemas_for_operator("aten::" + _aten(name))
     overloads = (tuple(a.name for a in s.arguments if not a.is_out) for s in schemas)
+    # torch's argument parser calls `self` of the schemas `input`.
     return tuple(
-        dict.fromkeys(
-            ("input", *names[1:]) if names[:1] == ("self",) else names for names in overloads
-        )
+        dict.fromkeys(tuple("input" if n == "self" else n for n in names) for names in overloads)
     )
 
 

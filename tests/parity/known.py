@@ -21,9 +21,9 @@ UNINITIALISED = frozenset({
 # which removes that freedom (absolute values, U @ Vh).
 GAUGE = frozenset({"svd", "linalg.svd", "linalg.eig", "linalg.eigh"})
 
-# Operators returning (values, indices) that promise no particular index among equal elements; the
-# number is the position of `dim` after the input.
-TIES = {"topk": 1, "kthvalue": 1, "median": 0, "nanmedian": 0, "mode": 0}
+# Operators returning indices that promise no particular one among equal elements (unless asked for
+# a stable order); the number is the position of `dim` after the input.
+TIES = {"topk": 1, "kthvalue": 1, "median": 0, "nanmedian": 0, "mode": 0, "sort": 0, "argsort": 0}
 
 # torch's in-place form silently resizes an input that would have to broadcast.
 GROWS = frozenset({"addbmm"})

@@ -18,6 +18,7 @@ from .cases import (
     counterpart_of,
     variant_of,
     varies,
+    wide_answer,
 )
 from .compare import Mismatch
 from .keywords import keyword_forms
@@ -82,7 +83,7 @@ def inplace(case: Case) -> None:
         if want is twin.torch.input and got is not twin.votive.input:
             raise Mismatch("the in-place form did not return its argument")
         random = not torch.equal(state, torch.get_rng_state()) and varies(case, theirs, want)
-        compare_outputs(case, want, got, random, None)
+        compare_outputs(case, want, got, random, wide_answer(case, theirs))
 
 
 def errors(case: Case) -> None:
