@@ -67,7 +67,7 @@ def _spread_args(
     if not x.dtype.is_inexact or x.dtype in dt.FLOAT8:
         fail(DtypeError, op, f"takes floating-point and complex tensors, got {x.dtype}.")
     dims = wrap_dims(op, dim, x.ndim)
-    if count(x.shape, dims) - correction <= 0 and (x.numel == 0 or math.prod(x.shape)):
+    if count(x.shape, dims) - correction <= 0:
         warnings.warn(
             f"{op}(): degrees of freedom is <= 0: {count(x.shape, dims)} elements per result, "
             f"correction {correction}. The result is NaN or infinite.",
