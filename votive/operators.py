@@ -25,7 +25,7 @@ def _known(other: Any) -> bool:
 
 def _function(name: str) -> Any:
     """The short path of an elementwise operator, else the composite of that name."""
-    if name in OPS and all(a.type == "Operand" for a in OPS[name].schema.args[:2]):
+    if name in OPS:
         return binary(OPS[name], operator=True)
 
     def general(a: Any, b: Any) -> Any:
@@ -43,10 +43,11 @@ def _reflected(function: Any) -> Any:
 def _inplace(name: str) -> Any:
     if name in OPS:
         op = OPS[name]
-        rest = tuple(a.default for a in op.schema.args[2:])
 
         def write(self: Any, other: Any) -> Any:
-            return call_inplace(op, (self, other, *rest)) if _known(other) else NotImplemented
+            if not _known(other):
+                return NotImplemented
+            return call_inplace(op, (self, other, *op.defaults(2)))
 
         return write
 

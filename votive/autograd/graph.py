@@ -186,8 +186,9 @@ class Node(BaseNode):
             )
         if s.is_out >= 0:
             alias = make(t._storage, t._data, t._spec, t._offset)
-            alias._rg = True
-            alias._edge = self if s.is_out == 0 else Edge(self, s.is_out)
+            if t._spec.dtype.is_inexact:  # indices among the outputs carry no gradient
+                alias._rg = True
+                alias._edge = self if s.is_out == 0 else Edge(self, s.is_out)
             return alias
         return t
 

@@ -93,7 +93,6 @@ def unary(op: Op) -> Callable[[Any], Any]:
     """A function (x) for an elementwise operator of one tensor, static arguments at their defaults."""
     plans: dict[Spec, Plan] = {}
     op.fast_plans.append(plans)
-    rest = tuple(a.default for a in op.schema.args[1:])
     new, cls, flags, switches = _new, state.tensor, state, mode
     differentiable = op.differentiable
 
@@ -101,10 +100,10 @@ def unary(op: Op) -> Callable[[Any], Any]:
         try:
             plan = plans[x._spec]
             if flags.hooks:
-                return call(op, (x, *rest))
+                return call(op, (x, *op.defaults(1)))
             st, data = plan.compute(x._data)
         except (KeyError, AttributeError):
-            plan, args = prepare(op, (x, *rest))
+            plan, args = prepare(op, (x, *op.defaults(1)))
             if len(plans) < PLAN_LIMIT:
                 plans[args[0]._spec] = plan
             return call(op, args)
@@ -126,7 +125,6 @@ def binary(op: Op, operator: bool = False) -> Callable[[Any, Any], Any]:
     """
     plans: dict[Any, Plan] = {}
     op.fast_plans.append(plans)
-    rest = tuple(a.default for a in op.schema.args[2:])
     new, cls, flags, switches = _new, state.tensor, state, mode
     differentiable = op.differentiable
 
@@ -134,14 +132,14 @@ def binary(op: Op, operator: bool = False) -> Callable[[Any, Any], Any]:
         try:
             plan = plans[a._spec, b._spec]
             if flags.hooks:
-                return call(op, (a, b, *rest))
+                return call(op, (a, b, *op.defaults(2)))
             st, data = plan.compute(a._data, b._data)
         except AttributeError:  # a number on one side
             if operator and not (_is_operand(a) and _is_operand(b)):
                 return NotImplemented
-            return call(op, (a, b, *rest))
+            return call(op, (a, b, *op.defaults(2)))
         except KeyError:
-            plan, args = prepare(op, (a, b, *rest))
+            plan, args = prepare(op, (a, b, *op.defaults(2)))
             if len(plans) < PLAN_LIMIT:
                 plans[a._spec, b._spec] = plan
             return call(op, args)

@@ -45,13 +45,14 @@ class Op:
         register: bool = True,
         mutates: bool = False,
     ) -> None:
-        self.schema: Schema = parse(schema)
-        self.name = self.schema.name
+        self._text = schema
+        self._schema: Schema | None = None
+        self.name = schema[: schema.index("(")].strip()
         self.kind = kind
         self.infer = infer
         self.canon = canon
         self.grad = grad
-        self.doc = inspect.cleandoc(doc)
+        self._doc = doc
         self.namespaces = namespaces
         self.method = method
         self.has_inplace = inplace
@@ -74,6 +75,22 @@ class Op:
             if self.name in OPS:
                 raise ValueError(f"operator {self.name!r} is declared twice.")
             OPS[self.name] = self
+
+    @property
+    def schema(self) -> Schema:
+        """Name, arguments and defaults; read from the text when first needed, to keep imports short."""
+        if self._schema is None:
+            self._schema = parse(self._text)
+        return self._schema
+
+    def defaults(self, start: int) -> tuple[Any, ...]:
+        """Default values of the arguments from position `start` on."""
+        return tuple(a.default for a in self.schema.args[start:])
+
+    @property
+    def doc(self) -> str:
+        """The docstring without its indentation; cleaned only when somebody reads it."""
+        return inspect.cleandoc(self._doc)
 
     # Set by the dispatcher, which lies above this layer.
     call: Callable[..., Any]
@@ -142,16 +159,20 @@ class Composite:
     def __init__(self, fn: Callable[..., Any], name: str, **options: Any) -> None:
         self.fn = fn
         self.name = name
-        self.doc = inspect.cleandoc(fn.__doc__ or "")
+        self._doc = fn.__doc__ or ""
         self.namespaces: tuple[str, ...] = options.pop("namespaces", ("",))
         self.method: bool = options.pop("method", True)
         self.has_inplace: bool = options.pop("inplace", False)
         self.out: bool = options.pop("out", False)
         self.aliases: tuple[str, ...] = options.pop("aliases", ())
         self.also: tuple[str, ...] = options.pop("also", ())
-        self.defined_at = (inspect.getsourcefile(fn) or "?", fn.__code__.co_firstlineno)
+        self.defined_at = (fn.__code__.co_filename, fn.__code__.co_firstlineno)
         if options:
             raise TypeError(f"composite {name}: unknown options {sorted(options)}.")
+
+    @property
+    def doc(self) -> str:
+        return inspect.cleandoc(self._doc)
 
 
 def _caller() -> tuple[str, int]:
