@@ -24,4 +24,4 @@ def cat(tensors: Any, dim: int, out: Any) -> None:
 @kernel("stack", into=True, widen=False)
 def stack(tensors: Any, dim: int, out: Any) -> None:
     for i, x in enumerate(tensors):
-        np.copyto(out[(slice(None),) * dim + (i,)], x, casting="unsafe")
+        np.copyto(out[(slice(None),) * dim + (i, ...)], x, casting="unsafe")
