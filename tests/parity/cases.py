@@ -103,9 +103,7 @@ def compare_call(case: Case, theirs: Callable, ours: Callable) -> None:
         compare_outputs(case, want, got, random, wide_answer(case, theirs))
     except Mismatch:
         if varies(case, theirs, want, times=2):
-            raise Skip(
-                "torch disagrees with itself: it reads memory that it does not own"
-            ) from None
+            raise Skip("torch disagrees with itself: it reads foreign memory") from None
         raise
     _compare_arguments(case, twin, random)
     if case.views:
@@ -155,7 +153,7 @@ def varies(case: Case, theirs: Callable, want: Any, times: int = 100) -> bool:
 
 
 def wide_answer(case: Case, theirs: Callable) -> Callable[[], Any]:
-    """A better witness than torch's answer, made when asked for; it gives None where there is none."""
+    """A better witness than torch's answer, made when asked for; None where there is none."""
 
     def widen(value: Any) -> Any:
         if isinstance(value, torch.dtype):

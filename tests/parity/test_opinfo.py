@@ -16,7 +16,7 @@ pytestmark = pytest.mark.parity
 
 SUBJECT = votive_subject()
 PRESENT = [name for name, op in OPS.items() if counterpart(SUBJECT, op) is not None]
-SAMPLES = 3
+SAMPLES = 5
 
 
 def run(name: str, modes: tuple[str, ...]) -> OpReport:
@@ -26,8 +26,11 @@ def run(name: str, modes: tuple[str, ...]) -> OpReport:
 @pytest.mark.parametrize("name", PRESENT)
 def test_operator_agrees_with_torch(name: str) -> None:
     modes = tuple(mode for mode in MODES if (name, mode) not in known.EXCLUDED)
-    report = run(name, modes)
-    assert not report.failures, "\n".join(map(str, report.failures))
+    failures = run(name, modes).failures
+    if failures:
+        shown = "\n".join(map(str, failures[:10]))
+        again = f"python -m tests.parity.opinfo '{name}' --all -v"
+        pytest.fail(f"{len(failures)} samples disagree:\n{shown}\n{again}", pytrace=False)
 
 
 @pytest.mark.parametrize("name, mode", known.EXCLUDED)
