@@ -43,23 +43,21 @@ sgn, sigmoid = f("sgn"), f("sigmoid")
 
 
 def _tie(a: Expr, b: Expr, lower: bool) -> tuple[Expr, Expr]:
-    """Maximum/minimum: the winner takes the gradient, a tie splits it evenly."""
-    win_a = where(a < b, 1.0, 0.0) if lower else where(a < b, 0.0, 1.0)
-    win_b = where(a > b, 1.0, 0.0) if lower else where(a > b, 0.0, 1.0)
-    if lower:  # NaN compares false: both sides keep the gradient, as in torch
-        win_a, win_b = where(a > b, 0.0, 1.0), where(a < b, 0.0, 1.0)
-    return where(a.eq(b), 0.5, win_a), where(a.eq(b), 0.5, win_b)
+    """Maximum/minimum: the loser gets nothing, a tie splits evenly; NaN loses to nothing."""
+    a_loses, b_loses = (a > b, a < b) if lower else (a < b, a > b)
+    share = where(a.eq(b), 0.5, 1.0)
+    return where(a_loses, 0.0, share), where(b_loses, 0.0, share)
 
 
 def _pow(y: Expr, a: Expr, b: Expr) -> tuple[Operand, ...]:
     if is_const(b):
         n = b.value
         return (const(0) if n == 0 else n * a ** (n - 1), 0)
-    if is_const(a, 0):
-        return (0, where(b >= 0, 0, y * log(a)))
     by_a = where(b.eq(0), 0, b * a ** (b - 1))
-    by_b = where(a.eq(0) & b.eq(0), 0, y * log(a))
-    return (by_a, where(a.eq(0) & (b >= 0), 0, by_b) if not is_const(a) else y * log(a))
+    if is_const(a) and a.value != 0:
+        return (by_a, y * log(a))
+    # 0^b has slope 0 for b >= 0, where log(0) would give nan.
+    return (by_a, where(a.eq(0) & (b >= 0), 0, y * log(a)))
 
 
 def _gate(keep: Operand) -> Expr:
@@ -131,6 +129,8 @@ RULES: dict[str, Rule] = {
     "trunc": lambda y, a: (0,),
     "round": lambda y, a: (0,),
     "floor_divide": lambda y, a, b: (0, 0),
+    "trunc_divide": lambda y, a, b: (0, 0),
+    "ldexp": lambda y, a, b: (apply("exp2", b), y * LN2),
     "nextafter": lambda y, a, b: (None, None),  # type: ignore[dict-item, return-value]
     "sign": lambda y, a: (0,),
 }  # fmt: skip

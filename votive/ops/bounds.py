@@ -148,19 +148,10 @@ def clamp_max_inplace(input: Any, max: Any) -> Any:
     return _bounded(Op.inplace, "clamp_max_", input, None, max)
 
 
-def _shared(g: Expr, a: Expr, b: Expr, loses: Expr) -> Expr:
-    """The winner takes the gradient, equals share it; a NaN on either side counts as no loss."""
-    return where(loses, 0, where(a.eq(b), g * 0.5, g))
-
-
 pointwise(
     "maximum(Tensor input, Tensor other)",
     lambda a, b: apply("maximum", a, b),
     allow="bif",
-    grad={
-        "input": lambda g, a, b, y: _shared(g, a, b, a < b),
-        "other": lambda g, a, b, y: _shared(g, a, b, a > b),
-    },
     inplace=False,
     doc="""The larger of two, elementwise; NaN if either is NaN.
 
@@ -173,10 +164,6 @@ pointwise(
     "minimum(Tensor input, Tensor other)",
     lambda a, b: apply("minimum", a, b),
     allow="bif",
-    grad={
-        "input": lambda g, a, b, y: _shared(g, a, b, a > b),
-        "other": lambda g, a, b, y: _shared(g, a, b, a < b),
-    },
     inplace=False,
     doc="""The smaller of two, elementwise; NaN if either is NaN.
 
@@ -189,10 +176,6 @@ pointwise(
     "fmax(Tensor input, Tensor other)",
     lambda a, b: apply("fmax", a, b),
     allow="bif",
-    grad={
-        "input": lambda g, a, b, y: _gate((a >= b) | apply("isnan", b), g),
-        "other": lambda g, a, b, y: _gate(~((a >= b) | apply("isnan", b)), g),
-    },
     inplace=False,
     doc="""The larger of two, elementwise; a number wins against NaN.
 
@@ -205,10 +188,6 @@ pointwise(
     "fmin(Tensor input, Tensor other)",
     lambda a, b: apply("fmin", a, b),
     allow="bif",
-    grad={
-        "input": lambda g, a, b, y: _gate((a <= b) | apply("isnan", b), g),
-        "other": lambda g, a, b, y: _gate(~((a <= b) | apply("isnan", b)), g),
-    },
     inplace=False,
     doc="""The smaller of two, elementwise; a number wins against NaN.
 

@@ -9,7 +9,6 @@ from ..core.errors import DtypeError, UnsupportedError, fail
 from ..core.layout import Layout, Spec, broadcast_shapes, elementwise_strides
 from ..core.promotion import result_type_of
 from ..formula import apply, where
-from .inquiry import require_tensors
 from .registry import F, composite, pointwise, structured
 from .results import results
 
@@ -48,15 +47,16 @@ pointwise(
 ).grad = {}  # as in torch, nothing flows back through a step
 
 
-@composite(out=True, inplace=True)
-def ldexp(input: Any, other: Any) -> Any:
-    """`input * 2^other`.
+pointwise(
+    "ldexp(Tensor input, Tensor other)",
+    lambda x, n: apply("ldexp", x, n),
+    dtypes="float",
+    doc="""`input * 2^other`.
 
     >>> votive.ldexp(votive.tensor([1.0, 3.0]), votive.tensor([2, -1]))
     tensor([4.0000, 1.5000])
-    """
-    require_tensors("ldexp", input=input, other=other)
-    return F.mul(input, F.pow(2.0, other))
+    """,
+)
 
 
 def _infer_frexp(x: Spec) -> tuple[Spec, Spec]:

@@ -76,6 +76,16 @@ def is_neg(input: Any) -> bool:
     return bool(input.is_neg())
 
 
+@composite(method=False)
+def is_inference(input: Any) -> bool:
+    """Whether the tensor was made under `inference_mode`.
+
+    >>> votive.is_inference(votive.ones(2))
+    False
+    """
+    return bool(input.is_inference())
+
+
 @composite
 def is_nonzero(input: Any) -> bool:
     """Whether the single element of a tensor is not zero.

@@ -89,6 +89,7 @@ _POW_NUMBER = pointwise(
     "_pow_number(Tensor input, number exponent)",
     _power,
     dtypes=_power_types,
+    grad={"input": lambda g, x, n, y: 0 * g if n == 0 else g * (n * _power(x, n - 1))},
     method=False, namespaces=(), inplace=False, out=False,
     doc="A power whose exponent is known beforehand.",
 )  # fmt: skip
@@ -99,10 +100,8 @@ _POW = pointwise(
     lambda a, b: apply("pow", a, b),
     grad={
         "input": lambda g, a, b, y: where(b.eq(0), 0, g * (b * a ** (b - 1))),
-        # 0^b has slope 0 for b >= 0; log(0) would make it nan.
-        "exponent": lambda g, a, b, y: where(
-            a.eq(0) & (apply("real", b) >= 0), 0, g * (y * apply("log", a))
-        ),
+        # 0^b has slope 0 for b >= 0, where log(0) would give nan.
+        "exponent": lambda g, a, b, y: where(a.eq(0) & (b >= 0), 0, g * (y * apply("log", a))),
     },
     allow="ifc",
     method=False, namespaces=(), inplace=False, out=False,

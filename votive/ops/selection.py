@@ -17,10 +17,6 @@ pointwise(
     "_where(Mask condition, Operand input, Operand other)",
     choose,
     dtypes="any",
-    grad={
-        "input": lambda g, c, a, b, y: choose(c, g, 0),
-        "other": lambda g, c, a, b, y: choose(c, 0, g),
-    },
     method=False, namespaces=(), inplace=False, out=False,
     doc="Elements of input where the condition holds, of other elsewhere.",
 )  # fmt: skip
@@ -77,10 +73,6 @@ pointwise(
     "_masked_fill(Tensor input, Mask mask, Operand value)",
     lambda x, mask, value: choose(mask, value, x),
     dtypes=_fill_types,
-    grad={
-        "input": lambda g, x, mask, value, y: choose(mask, 0, g),
-        "value": lambda g, x, mask, value, y: choose(mask, g, 0),
-    },
     method=False, namespaces=(), inplace=False, out=False,
     doc="Elements replaced where a mask is set.",
 )  # fmt: skip

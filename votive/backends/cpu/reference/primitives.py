@@ -202,6 +202,15 @@ def isposinf(x: Array) -> Array:
     return np.equal(x, np.inf)
 
 
+def ldexp(a: Array, b: Array) -> Array:
+    if np.result_type(a, b).kind == "c":
+        return np.multiply(a, np.exp2(b))
+    # In two steps: 2^b alone may overflow where the product does not.
+    most = np.finfo(np.result_type(a, b)).maxexp - 1
+    half = np.clip(np.trunc(np.multiply(b, 0.5)), -most, most)
+    return np.multiply(np.multiply(a, np.exp2(half)), np.exp2(np.subtract(b, half)))
+
+
 def polygamma(n: int, x: Array) -> Array:
     return special.polygamma(n, np.asarray(x))
 
@@ -211,6 +220,18 @@ def make_complex(a: Array, b: Array) -> Array:
     out = np.empty(a.shape, np.complex128 if a.dtype == np.float64 else np.complex64)
     out.real, out.imag = a, b
     return out
+
+
+class _OutByKeyword:
+    """A ufunc that takes `out` by position too: NumPy 2.4 warns of it for maximum and minimum."""
+
+    nin = 2
+
+    def __init__(self, ufunc: Any) -> None:
+        self.ufunc = ufunc
+
+    def __call__(self, a: Array, b: Array, out: Any = None) -> Array:
+        return self.ufunc(a, b, out=out)
 
 
 def _on_array(fn: Any) -> Any:
@@ -232,8 +253,8 @@ UFUNCS: dict[str, Any] = {
     "tan": np.tan, "asin": np.arcsin, "acos": np.arccos, "atan": np.arctan, "sinh": np.sinh,
     "cosh": np.cosh, "tanh": np.tanh, "asinh": np.arcsinh, "acosh": np.arccosh,
     "atanh": np.arctanh, "abs": np.absolute, "square": np.square, "floor": np.floor,
-    "ceil": np.ceil, "trunc": np.trunc, "round": np.rint, "maximum": np.maximum,
-    "minimum": np.minimum, "fmax": np.fmax, "fmin": np.fmin, "hypot": np.hypot,
+    "ceil": np.ceil, "trunc": np.trunc, "round": np.rint, "maximum": _OutByKeyword(np.maximum),
+    "minimum": _OutByKeyword(np.minimum), "fmax": np.fmax, "fmin": np.fmin, "hypot": np.hypot,
     "atan2": np.arctan2, "copysign": np.copysign, "nextafter": np.nextafter,
     "logaddexp2": np.logaddexp2, "lt": np.less, "le": np.less_equal, "gt": np.greater,
     "ge": np.greater_equal, "eq": np.equal, "ne": np.not_equal, "isnan": np.isnan,
@@ -252,7 +273,7 @@ FUNCTIONS: dict[str, Any] = {
         for f in (
             sigmoid, rsqrt, reciprocal, sgn, sign, floor_divide, trunc_divide, remainder, fmod, pow,
             where, conj, real, imag, angle, sinc, xlogy, xlog1py, log10, logaddexp,
-            bitwise_left_shift, bitwise_right_shift, gcd, lcm, isneginf, isposinf, polygamma,
+            bitwise_left_shift, bitwise_right_shift, gcd, lcm, isneginf, isposinf, ldexp, polygamma,
             make_complex,
         )
     },
