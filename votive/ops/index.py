@@ -256,14 +256,19 @@ def _infer_index_fill(x: Spec, dim: int, index: Spec, value: Any) -> Spec:
     return x.like(x.shape)
 
 
+def _filled_sum(g: Any, dim: int, index: Any) -> Any:
+    """The sum over slices that were filled; one that is named twice was filled once."""
+    size = filled(g._spec.shape)[dim]
+    return F.index_select(g, dim, F.unique(F.where(index < 0, index + size, index))).sum()
+
+
 structured(
     "index_fill(Tensor input, int dim, Tensor index, Operand value)",
     canon=lambda x, dim, *rest: (x, wrap_dim("index_fill", dim, x.ndim, x.shape), *rest),
     infer=_infer_index_fill,
     grad={
         "input": lambda c, g: F.index_fill(g, c.dim, c.index, 0),
-        # A slice named twice was filled once.
-        "value": lambda c, g: F.index_select(g, c.dim, F.unique(c.index)).sum(),
+        "value": lambda c, g: _filled_sum(g, c.dim, c.index),
     },
     inplace=True,
     doc="""Fill the slices along `dim` that `index` names with one value.

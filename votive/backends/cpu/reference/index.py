@@ -42,7 +42,7 @@ def number(op: str, value: Any, dtype: Any) -> Any:
             fail(RuntimeError, op, f"value {value} does not fit into {dtype}.")
         return np.array(value).astype(dtype)[()]
     found = dtype.type(value)
-    if np.isinf(np.float64(found)) and not np.isinf(value):
+    if np.isinf(found) and not np.isinf(value):
         fail(RuntimeError, op, f"value {value} does not fit into {dtype}.")
     return found
 
