@@ -48,7 +48,7 @@ def finish(t: Any, requires_grad: bool) -> Any:
 
 
 def out_dtype(op: str, out: Any, dtype: Any) -> Any:
-    """The dtype of the result: that of `out`, which `dtype` must not contradict, if there is one."""
+    """The dtype of the result: that of `out` if there is one; `dtype` must not contradict it."""
     if out is None:
         return dtype
     if dtype is not None and dtype_of(op, dtype) is not out.dtype:

@@ -200,7 +200,7 @@ def repeat_interleave(
     if repeats._spec.numel != input.size(dim):
         fail(
             ShapeError, op,
-            f"repeats has {repeats._spec.numel} numbers for {input.size(dim)} elements along {dim}.",
+            f"repeats has {repeats._spec.numel} numbers for {input.size(dim)} elements of {dim}.",
         )  # fmt: skip
     return F.index_select(input, dim, _indices(repeats, output_size))
 

@@ -51,7 +51,8 @@ structured(
 )  # fmt: skip
 
 structured(
-    "slice_scatter(Tensor input, Tensor src, int dim=0, int? start=None, int? end=None, int step=1)",
+    "slice_scatter(Tensor input, Tensor src, int dim=0, int? start=None, int? end=None, "
+    "int step=1)",
     canon=_canon("_slice"),
     infer=lambda x, src, dim, start, end, step: x.dense_like(),
     grad={
