@@ -218,8 +218,12 @@ def setitem(input: Any, index: Any, value: Any) -> None:
     number = not hasattr(value, "_spec")
     if number:
         _check_number(input, value)
-    window, tensors = _parse(input, index)
-    target = input if _is_whole(window, input._spec.shape) else F._window(input, window)
+    tensors: list[tuple[int, Any]] = []
+    if index.__class__ in (int, slice):
+        target = getitem(input, index)
+    else:
+        window, tensors = _parse(input, index)
+        target = input if _is_whole(window, input._spec.shape) else F._window(input, window)
     if number:
         if not tensors:
             target.fill_(value)

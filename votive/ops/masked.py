@@ -95,7 +95,7 @@ structured(
     "_nonzero(Tensor input)",
     infer=lambda x: None,
     method=False, namespaces=(), out=False, differentiable=False,
-    doc="The positions of non-zero values, one row each.",
+    doc="The positions of non-zero values: one row per dimension, so that each is contiguous.",
 )  # fmt: skip
 
 
@@ -108,8 +108,8 @@ def nonzero(input: Any, *, as_tuple: bool = False) -> Any:
             [1, 0]])
     """
     if not as_tuple:
-        return F._nonzero(input)
-    return F.unbind(F._nonzero(F.reshape(input, 1) if input.ndim == 0 else input), 1)
+        return F.transpose(F._nonzero(input), 0, 1)
+    return F.unbind(F._nonzero(F.reshape(input, 1) if input.ndim == 0 else input), 0)
 
 
 @composite
@@ -120,7 +120,7 @@ def argwhere(input: Any) -> Any:
     tensor([[1],
             [2]])
     """
-    return F._nonzero(input)
+    return F.transpose(F._nonzero(input), 0, 1)
 
 
 @composite(method=False, namespaces=("nn.functional",))

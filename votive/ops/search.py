@@ -117,6 +117,8 @@ def bincount(input: Any, weights: Any = None, minlength: int = 0) -> Any:
             f"weights must have the shape of input, got {tuple(weights.shape)} and "
             f"{tuple(input.shape)}.",
         )  # fmt: skip
+    if weights is not None and weights.dtype is not dt.float32:
+        weights = weights.to(dt.float64)
     return F._bincount(input, weights, minlength)
 
 

@@ -34,5 +34,5 @@ def masked_scatter(x: Any, mask: Any, source: Any, out: Any) -> None:
 @kernel("_nonzero", widen=False)
 def nonzero(x: Any) -> Any:
     if x.ndim == 0:
-        return np.zeros((int(bool(x)), 0), np.int64)
-    return np.stack(np.nonzero(x), axis=1).astype(np.int64, copy=False)
+        return np.zeros((0, int(bool(x))), np.int64)
+    return np.stack(np.nonzero(x)).astype(np.int64, copy=False)

@@ -42,9 +42,7 @@ def bincount(x: Any, weights: Any, minlength: int) -> Any:
     if x.min() < 0:
         fail(RuntimeError, "bincount", f"values must not be negative, got {x.min()}.")
     counts = np.bincount(x.astype(np.int64), weights, minlength)
-    return (
-        counts.astype(np.float32) if weights is not None and weights.dtype == np.float32 else counts
-    )
+    return counts if weights is None else counts.astype(weights.dtype)
 
 
 @kernel("_histc")
