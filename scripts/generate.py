@@ -18,8 +18,6 @@ def main() -> None:
     sys.path.insert(0, str(ROOT))
     functions = ROOT / "votive" / "_functions.py"
     functions.touch()
-    import votive.interchange
-    import votive.ops
     from votive import codegen
 
     codegen.write_functions()

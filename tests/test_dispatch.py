@@ -15,7 +15,7 @@ class Watch(Observer):
     def __init__(self) -> None:
         self.names: list[str] = []
 
-    def before(self, call) -> None:  # noqa: ANN001
+    def before(self, call) -> None:
         self.names.append(call.op.name)
 
 
@@ -31,7 +31,7 @@ def test_an_observer_sees_every_call_and_nothing_after_it_left() -> None:
 
 def test_an_observer_may_replace_a_result() -> None:
     class Zero(Observer):
-        def after(self, call):  # noqa: ANN001, ANN202
+        def after(self, call):
             return vt.zeros(2) if call.op.name == "tanh" else None
 
     with Zero():
@@ -73,7 +73,7 @@ def test_plans_are_bounded_for_programs_with_ever_new_shapes() -> None:
 
 
 def test_a_kernel_added_at_run_time_takes_over_and_leaves() -> None:
-    def mine(x, dim, dtype):  # noqa: ANN001, ANN202
+    def mine(x, dim, dtype):
         return np.full(x.shape, 42)
 
     x = vt.tensor([1, 2, 3])
@@ -83,7 +83,7 @@ def test_a_kernel_added_at_run_time_takes_over_and_leaves() -> None:
 
 
 def test_a_kernel_row_can_accept_some_inputs_only() -> None:
-    def mine(x, dim, dtype):  # noqa: ANN001, ANN202
+    def mine(x, dim, dtype):
         return np.zeros(x.shape, dtype.np)
 
     with vt.register_kernel("cumsum", mine, accepts=lambda s: s.numel > 2):
@@ -135,7 +135,7 @@ def test_a_custom_operator_needs_a_formula_or_kernels() -> None:
 
 
 def test_fuse_makes_one_call_of_many_with_the_same_value_and_gradient() -> None:
-    def f(x, y):  # noqa: ANN001, ANN202
+    def f(x, y):
         return vt.nn.functional.gelu(x * y + 1) * vt.sigmoid(x) - y / 3
 
     fused = vt.fuse(f)
@@ -184,7 +184,9 @@ def test_fuse_returns_several_results() -> None:
     assert (a.item(), b.item()) == (4.0, 6.0)
 
 
-@pytest.mark.parametrize("name", ["gelu", "sum", "reshape", "nn.functional.softmax", "transpose", "add_"])
+@pytest.mark.parametrize(
+    "name", ["gelu", "sum", "reshape", "nn.functional.softmax", "transpose", "add_"]
+)
 def test_explain_describes_operators_of_every_kind(name: str) -> None:
     text = vt.explanation(name)
     assert "defined in votive/ops/" in text

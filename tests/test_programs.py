@@ -1,4 +1,6 @@
-"""Random programs of views and in-place writes agree with NumPy in value and with torch in gradient."""
+"""Random programs of views and in-place writes agree with NumPy in value and with torch in
+gradient.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,9 @@ def steps(draw: st.DrawFn) -> tuple[tuple[int, ...], Program]:
         n = len(shape_k)
         kind = draw(st.sampled_from(["view", "view", "write", "new"]))
         if kind == "view":
-            op = draw(st.sampled_from(["transpose", "slice", "select", "unsqueeze", "flatten", "expand"]))
+            op = draw(
+                st.sampled_from(["transpose", "slice", "select", "unsqueeze", "flatten", "expand"])
+            )
             if op == "transpose" and n >= 2:
                 i, j = draw(st.integers(0, n - 1)), draw(st.integers(0, n - 1))
                 new = list(shape_k)

@@ -85,7 +85,8 @@ def test_deepcopy_keeps_shared_storage_shared_and_copies_grad() -> None:
     p = vt.ones(2, requires_grad=True)
     (p * 3).sum().backward()
     q = copy.deepcopy(p)
-    assert q.requires_grad and q.is_leaf
+    assert q.requires_grad
+    assert q.is_leaf
     assert q.grad.tolist() == [3.0, 3.0]
     q.grad.zero_()
     assert p.grad.tolist() == [3.0, 3.0]

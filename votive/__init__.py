@@ -5,8 +5,8 @@ from __future__ import annotations
 import sys as _sys
 
 from . import ops as _ops  # declares every operator
-from .backends import cpu as _cpu  # noqa: F401 - registers the CPU
-from .backends.cpu import reference as _reference  # noqa: F401
+from .backends import cpu as _cpu  # registers the CPU
+from .backends.cpu import reference as _reference
 from .core.device import device, get_default_device, set_default_device
 from .core.dtype import (
     bfloat16,
@@ -31,7 +31,7 @@ from .core.dtype import (
     uint32,
     uint64,
 )
-from .core.dtype import bool_ as bool  # noqa: A004
+from .core.dtype import bool_ as bool
 from .core.layout import Size
 from .core.memory_format import (
     channels_last,
@@ -42,8 +42,8 @@ from .core.memory_format import (
 )
 from .core.promotion import can_cast, promote_types
 from .tensor import Tensor
-from .interchange import as_tensor, from_dlpack, from_numpy  # noqa: I001 - needs Tensor
-from . import autograd, cpu, linalg, random, utils
+from .interchange import as_tensor, asarray, from_dlpack, from_numpy, frombuffer
+from . import autograd, cpu, fft, linalg, nn, random, special, utils
 from .autograd import (
     enable_grad,
     inference_mode,
@@ -71,11 +71,11 @@ from .explain import explain, explanation
 from .fuse import fuse
 from ._version import __version__
 
-float = float32  # noqa: A001
+float = float32
 double = float64
 half = float16
 short = int16
-int = int32  # noqa: A001
+int = int32
 long = int64
 cfloat = complex64
 cdouble = complex128

@@ -1,4 +1,4 @@
-"""Types of the package's public names, written by `scripts/generate.py`: do not edit."""
+"""Types of the public names, written by `scripts/generate.py`: do not edit."""
 
 # ruff: noqa
 from typing import Any
@@ -37,12 +37,17 @@ from .core.memory_format import preserve_format as preserve_format
 from .core.promotion import can_cast as can_cast
 from .core.promotion import promote_types as promote_types
 from .interchange import as_tensor as as_tensor
+from .interchange import asarray as asarray
 from .interchange import from_dlpack as from_dlpack
 from .interchange import from_numpy as from_numpy
+from .interchange import frombuffer as frombuffer
 from . import autograd as autograd
 from . import cpu as cpu
+from . import fft as fft
 from . import linalg as linalg
+from . import nn as nn
 from . import random as random
+from . import special as special
 from . import utils as utils
 from .autograd import enable_grad as enable_grad
 from .autograd import inference_mode as inference_mode
@@ -259,6 +264,7 @@ from ._operators import is_complex as is_complex
 from ._operators import is_signed as is_signed
 from ._operators import is_conj as is_conj
 from ._operators import is_neg as is_neg
+from ._operators import is_inference as is_inference
 from ._operators import is_nonzero as is_nonzero
 from ._operators import is_same_size as is_same_size
 from ._operators import numel as numel
@@ -351,6 +357,11 @@ from ._operators import take_along_dim as take_along_dim
 from ._operators import index_reduce as index_reduce
 from ._operators import index_put as index_put
 from ._operators import index_put_ as index_put_
+from ._operators import triangular_solve as triangular_solve
+from ._operators import lu as lu
+from ._operators import lu_unpack as lu_unpack
+from ._operators import lu_solve as lu_solve
+from ._operators import inverse as inverse
 from ._operators import masked_select as masked_select
 from ._operators import masked_scatter as masked_scatter
 from ._operators import nonzero as nonzero

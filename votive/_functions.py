@@ -1,4 +1,4 @@
-"""Public functions, written by `scripts/generate.py` from the schemas in `ops/`: do not edit."""
+"""Public functions, written by `scripts/generate.py`: do not edit."""
 
 # ruff: noqa
 from __future__ import annotations
@@ -2549,6 +2549,150 @@ def index_reduce(input, dim, index, source, reduce, *, include_self=True, out=No
 
 def index_reduce_(input, dim, index, source, reduce, *, include_self=True) -> Any:
     return composite_inplace("index_reduce", input, lambda x: _c_index_reduce(x, dim, index, source, reduce, include_self=include_self))
+
+
+_c_linalg__solve_triangular = COMPOSITES["linalg.solve_triangular"].fn
+
+
+def linalg__solve_triangular(input, B, *, upper, left=True, unitriangular=False, out=None) -> Any:
+    if out is None:
+        return _c_linalg__solve_triangular(input, B, upper=upper, left=left, unitriangular=unitriangular)
+    return composite_out("solve_triangular", lambda: _c_linalg__solve_triangular(input, B, upper=upper, left=left, unitriangular=unitriangular), (input,), out)
+
+
+_c_triangular_solve = COMPOSITES["triangular_solve"].fn
+
+
+def triangular_solve(input, A, upper=True, transpose=False, unitriangular=False, *, out=None) -> Any:
+    if out is None:
+        return _c_triangular_solve(input, A, upper, transpose, unitriangular)
+    return composite_out("triangular_solve", lambda: _c_triangular_solve(input, A, upper, transpose, unitriangular), (input,), out)
+
+
+_c_linalg__lu_factor = COMPOSITES["linalg.lu_factor"].fn
+
+
+def linalg__lu_factor(A, *, pivot=True, out=None) -> Any:
+    if out is None:
+        return _c_linalg__lu_factor(A, pivot=pivot)
+    return composite_out("lu_factor", lambda: _c_linalg__lu_factor(A, pivot=pivot), (A,), out)
+
+
+_c_linalg__lu_factor_ex = COMPOSITES["linalg.lu_factor_ex"].fn
+
+
+def linalg__lu_factor_ex(A, *, pivot=True, check_errors=False, out=None) -> Any:
+    if out is None:
+        return _c_linalg__lu_factor_ex(A, pivot=pivot, check_errors=check_errors)
+    return composite_out("lu_factor_ex", lambda: _c_linalg__lu_factor_ex(A, pivot=pivot, check_errors=check_errors), (A,), out)
+
+
+_c_linalg__lu = COMPOSITES["linalg.lu"].fn
+
+
+def linalg__lu(A, *, pivot=True, out=None) -> Any:
+    if out is None:
+        return _c_linalg__lu(A, pivot=pivot)
+    return composite_out("lu", lambda: _c_linalg__lu(A, pivot=pivot), (A,), out)
+
+
+_c_lu = COMPOSITES["lu"].fn
+
+
+def lu(A, pivot=True, get_infos=False, *, out=None) -> Any:
+    if out is None:
+        return _c_lu(A, pivot, get_infos)
+    return composite_out("lu", lambda: _c_lu(A, pivot, get_infos), (A,), out)
+
+
+_c_lu_unpack = COMPOSITES["lu_unpack"].fn
+
+
+def lu_unpack(LU_data, LU_pivots, unpack_data=True, unpack_pivots=True, *, out=None) -> Any:
+    if out is None:
+        return _c_lu_unpack(LU_data, LU_pivots, unpack_data, unpack_pivots)
+    return composite_out("lu_unpack", lambda: _c_lu_unpack(LU_data, LU_pivots, unpack_data, unpack_pivots), (LU_data,), out)
+
+
+_c_linalg__lu_solve = COMPOSITES["linalg.lu_solve"].fn
+
+
+def linalg__lu_solve(LU, pivots, B, *, left=True, adjoint=False, out=None) -> Any:
+    if out is None:
+        return _c_linalg__lu_solve(LU, pivots, B, left=left, adjoint=adjoint)
+    return composite_out("lu_solve", lambda: _c_linalg__lu_solve(LU, pivots, B, left=left, adjoint=adjoint), (LU,), out)
+
+
+_c_lu_solve = COMPOSITES["lu_solve"].fn
+
+
+def lu_solve(input, LU_data, LU_pivots, *, out=None) -> Any:
+    if out is None:
+        return _c_lu_solve(input, LU_data, LU_pivots)
+    return composite_out("lu_solve", lambda: _c_lu_solve(input, LU_data, LU_pivots), (input,), out)
+
+
+_c_linalg__solve = COMPOSITES["linalg.solve"].fn
+
+
+def linalg__solve(A, B, *, left=True, out=None) -> Any:
+    if out is None:
+        return _c_linalg__solve(A, B, left=left)
+    return composite_out("solve", lambda: _c_linalg__solve(A, B, left=left), (A,), out)
+
+
+_c_linalg__solve_ex = COMPOSITES["linalg.solve_ex"].fn
+
+
+def linalg__solve_ex(A, B, *, left=True, check_errors=False, out=None) -> Any:
+    if out is None:
+        return _c_linalg__solve_ex(A, B, left=left, check_errors=check_errors)
+    return composite_out("solve_ex", lambda: _c_linalg__solve_ex(A, B, left=left, check_errors=check_errors), (A,), out)
+
+
+_c_linalg__inv = COMPOSITES["linalg.inv"].fn
+
+
+def linalg__inv(A, *, out=None) -> Any:
+    if out is None:
+        return _c_linalg__inv(A)
+    return composite_out("inv", lambda: _c_linalg__inv(A), (A,), out)
+
+
+_c_linalg__inv_ex = COMPOSITES["linalg.inv_ex"].fn
+
+
+def linalg__inv_ex(A, *, check_errors=False, out=None) -> Any:
+    if out is None:
+        return _c_linalg__inv_ex(A, check_errors=check_errors)
+    return composite_out("inv_ex", lambda: _c_linalg__inv_ex(A, check_errors=check_errors), (A,), out)
+
+
+_c_inverse = COMPOSITES["inverse"].fn
+
+
+def inverse(input, *, out=None) -> Any:
+    if out is None:
+        return _c_inverse(input)
+    return composite_out("inverse", lambda: _c_inverse(input), (input,), out)
+
+
+_c_linalg__tensorsolve = COMPOSITES["linalg.tensorsolve"].fn
+
+
+def linalg__tensorsolve(input, other, dims=None, *, out=None) -> Any:
+    if out is None:
+        return _c_linalg__tensorsolve(input, other, dims)
+    return composite_out("tensorsolve", lambda: _c_linalg__tensorsolve(input, other, dims), (input,), out)
+
+
+_c_linalg__tensorinv = COMPOSITES["linalg.tensorinv"].fn
+
+
+def linalg__tensorinv(input, ind=2, *, out=None) -> Any:
+    if out is None:
+        return _c_linalg__tensorinv(input, ind)
+    return composite_out("tensorinv", lambda: _c_linalg__tensorinv(input, ind), (input,), out)
 
 
 _c_masked_select = COMPOSITES["masked_select"].fn

@@ -1,7 +1,8 @@
 """Writes the public functions and their type stubs from the schemas; `scripts/generate.py` runs it.
 
-The files are kept in the repository: they can be read, they give real signatures, and importing them
-is faster than building several hundred functions at start. A test fails when one is out of step.
+The files are kept in the repository: they can be read, they give real signatures, and importing
+them is faster than building several hundred functions at start. A test fails when one is out of
+step.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from pathlib import Path
 from .ops.registry import COMPOSITES, OPS, Composite, Op
 from .ops.schema import REQUIRED
 
-HEADER = '''"""Public functions, written by `scripts/generate.py` from the schemas in `ops/`: do not edit."""
+HEADER = '''"""Public functions, written by `scripts/generate.py`: do not edit."""
 
 # ruff: noqa
 from __future__ import annotations
@@ -121,7 +122,8 @@ def composite_source(key: str, c: Composite) -> list[str]:
         kept = params.removesuffix(", *")
         lines += ["", "", f"def {name}_({kept}) -> Any:"]
         lines.append(
-            f'    return composite_inplace("{c.name}", {first}, lambda x: _c_{name}(x{"," if rest else ""}{rest}))'
+            f'    return composite_inplace("{c.name}", {first}, '
+            f"lambda x: _c_{name}(x{',' if rest else ''}{rest}))"
         )
     return [*lines, "", ""] if lines else []
 
@@ -196,7 +198,7 @@ def _composite_stub(c: Composite, name: str, method: bool) -> str:
     return f"def {name}({', '.join(parts)}) -> Any: ..."
 
 
-STUB_HEADER = '''"""Type stubs of the operators, written by `scripts/generate.py` from the schemas: do not edit."""
+STUB_HEADER = '''"""Type stubs of the operators, written by `scripts/generate.py`: do not edit."""
 
 # ruff: noqa
 from collections.abc import Sequence
@@ -223,9 +225,14 @@ def stubs_source() -> str:
             if item.method:
                 methods[name] = stub(item, name, True)  # type: ignore[arg-type]
                 if item.has_inplace:
-                    methods[name + "_"] = stub(item, name + "_", True).replace(  # type: ignore[arg-type]
-                        ", out: Any = None", ""
-                    ).replace(", *)", ")").replace("(self, *)", "(self)")
+                    methods[name + "_"] = (
+                        stub(item, name + "_", True)
+                        .replace(  # type: ignore[arg-type]
+                            ", out: Any = None", ""
+                        )
+                        .replace(", *)", ")")
+                        .replace("(self, *)", "(self)")
+                    )
             if "" in item.namespaces:
                 functions[safe(name)] = stub(item, safe(name), False)  # type: ignore[arg-type]
         del key
@@ -233,7 +240,7 @@ def stubs_source() -> str:
     return STUB_HEADER + "\n".join([*body, "", *(functions[n] for n in sorted(functions))]) + "\n"
 
 
-INIT_HEADER = '''"""Types of the package's public names, written by `scripts/generate.py`: do not edit."""
+INIT_HEADER = '''"""Types of the public names, written by `scripts/generate.py`: do not edit."""
 
 # ruff: noqa
 from typing import Any
@@ -250,7 +257,7 @@ def init_stub_source() -> str:
         if isinstance(node, ast.ImportFrom) and node.level:
             for a in node.names:
                 name = a.asname or a.name
-                if name.startswith("_") and name != "__version__" or name == "Tensor":
+                if (name.startswith("_") and name != "__version__") or name == "Tensor":
                     continue
                 taken.add(name)
                 lines.append(f"from .{node.module or ''} import {a.name} as {name}")

@@ -51,7 +51,9 @@ def register_kernel(
     if op not in OPS:
         raise KeyError(f"register_kernel: no operator is called {op!r}.")
     if OPS[op].kind != "structured":
-        raise TypeError(f"register_kernel: {op} is a {OPS[op].kind} operator and needs no kernel row.")
+        raise TypeError(
+            f"register_kernel: {op} is a {OPS[op].kind} operator and needs no kernel row."
+        )
     row = Row(op, device, fn, priority, accepts, widen, label=getattr(fn, "__name__", "custom"))
     add_row(row)
     return KernelHandle(row)

@@ -41,7 +41,9 @@ def _find(what: Any) -> Op | Composite:
     if short.endswith("_") and not isinstance(what, Op):
         return _find(short[:-1])
     close = [n for n in [*OPS, *COMPOSITES] if short[:4] in n and not n.startswith("_")]
-    raise KeyError(f"explain: no operator is called {name!r}; similar: {', '.join(close[:6]) or 'none'}.")
+    raise KeyError(
+        f"explain: no operator is called {name!r}; similar: {', '.join(close[:6]) or 'none'}."
+    )
 
 
 def _static(op: Op) -> tuple[Any, ...]:
@@ -61,16 +63,27 @@ def _formula_part(op: Op) -> list[str]:
     at = ", ".join(f"{n}={v!r}" for n, v in zip(named, static, strict=True))
     lines = [f"Formula{' with ' + at if at else ''}", f"    y = {to_text(formula.body)}", ""]
     if op.differentiable:
-        lines += ["Gradient, derived from the formula" + (" (hand-given parts marked *)" if formula.grads else "")]
+        lines += [
+            "Gradient, derived from the formula"
+            + (" (hand-given parts marked *)" if formula.grads else "")
+        ]
         for p in formula.params:
             lines.append("    " + _gradient_line(formula, p))
         lines.append("")
     else:
         lines += ["Gradient", "    none: the result is not differentiable", ""]
     names = list(formula.params)
-    lines += ["Kernel on cpu (NumPy, generated)", _indent(to_numpy(formula.body, op.name, names)), ""]
+    lines += [
+        "Kernel on cpu (NumPy, generated)",
+        _indent(to_numpy(formula.body, op.name, names)),
+        "",
+    ]
     lines += ["The same as C++ (generated)", _indent(to_cpp(formula.body, op.name, names)), ""]
-    lines += ["The same as Triton (generated)", _indent(to_triton(formula.body, op.name, names)), ""]
+    lines += [
+        "The same as Triton (generated)",
+        _indent(to_triton(formula.body, op.name, names)),
+        "",
+    ]
     return lines
 
 
@@ -117,7 +130,11 @@ def _structured_part(op: Op) -> list[str]:
     for (name, dev), rows in sorted(TABLE.items()):
         if name == op.name:
             for row in rows:
-                lines += [f"Kernel on {dev} ({row.label}, priority {row.priority})", _indent(_source(row.fn)), ""]
+                lines += [
+                    f"Kernel on {dev} ({row.label}, priority {row.priority})",
+                    _indent(_source(row.fn)),
+                    "",
+                ]
     return lines
 
 
@@ -129,7 +146,9 @@ def explanation(op: Any) -> str:
     """
     item = _find(op)
     if isinstance(item, Composite):
-        head = f"{item.name}{inspect.signature(item.fn)}".replace(": Any", "").replace(" -> Any", "")
+        head = f"{item.name}{inspect.signature(item.fn)}".replace(": Any", "").replace(
+            " -> Any", ""
+        )
         body = ["Written with other operators", _indent(_source(item.fn)), ""]
     else:
         head = str(item.schema)

@@ -1,4 +1,4 @@
-"""Linear algebra: a place for `votive.linalg`, where surface.py hangs the operators of `ops/linalg_*.py`."""
+"""`votive.linalg`: linear algebra, as `torch.linalg`; `surface.py` binds the functions here."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Python's operators on tensors: `+ @ // % ** & | ^ ~ << >>`, comparisons, reflected and in place."""
+"""Python's operators on tensors: `+ @ // % ** & | ^ ~ << >>`, comparisons, reflected and in
+place.
+"""
 
 from __future__ import annotations
 

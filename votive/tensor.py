@@ -18,9 +18,9 @@ from .backends.base import BACKENDS
 from .core import dtype as dt
 from .core.device import device
 from .core.layout import Layout, Size, Spec, is_channels_last
+from .core.memory_format import channels_last, channels_last_3d, contiguous_format, memory_format
 from .core.mode import mode
 from .core.storage import Storage
-from .core.memory_format import channels_last, channels_last_3d, contiguous_format, memory_format
 from .ops.registry import F
 
 
@@ -56,7 +56,9 @@ class Tensor:
             made = F.empty((0,))
         elif len(args) == 1 and not isinstance(args[0], int) and not kwargs:
             a = args[0]
-            made = a.detach() if isinstance(a, Tensor) else F.tensor(a, dtype=dt.get_default_dtype())
+            made = (
+                a.detach() if isinstance(a, Tensor) else F.tensor(a, dtype=dt.get_default_dtype())
+            )
         elif all(isinstance(a, int) for a in args) and not kwargs:
             made = F.empty(args)
         else:
@@ -274,9 +276,7 @@ class Tensor:
     def register_hook(self, hook: Callable[[Any], Any]) -> graph.Handle:
         """`hook(grad)` runs when this tensor's gradient is known; its result replaces it."""
         if not self._rg:
-            raise RuntimeError(
-                "cannot register a hook on a tensor that doesn't require gradient."
-            )
+            raise RuntimeError("cannot register a hook on a tensor that doesn't require gradient.")
         if self.grad_fn is None:
             return graph._add_hook(self, "_hooks", hook)
         node = self._edge.node
@@ -459,9 +459,7 @@ class Tensor:
 
     def __index__(self) -> int:
         if self.dtype.category > dt.INT or self._spec.numel != 1:
-            raise TypeError(
-                "only integer tensors of a single element can be converted to an index"
-            )
+            raise TypeError("only integer tensors of a single element can be converted to an index")
         return int(self.item())
 
     def __len__(self) -> int:

@@ -1,4 +1,6 @@
-"""Backward: accumulation, graphs kept and freed, hooks, in-place rules, and cases that broke others."""
+"""Backward: accumulation, graphs kept and freed, hooks, in-place rules, and cases that broke
+others.
+"""
 
 from __future__ import annotations
 
@@ -271,7 +273,7 @@ def test_modes_work_as_decorators_on_functions_and_generators() -> None:
         return vt.is_grad_enabled()
 
     @vt.no_grad()
-    def gen():  # noqa: ANN202
+    def gen():
         yield vt.is_grad_enabled()
         yield vt.is_grad_enabled()
 
@@ -330,7 +332,7 @@ def test_a_missing_gradient_is_an_error() -> None:
     try:
         y = mystery(param(1.0))
         assert y.item() == 2.0
-        with pytest.raises(NotImplementedError, match="test_mystery.*'input'"):
+        with pytest.raises(NotImplementedError, match=r"test_mystery.*'input'"):
             y.backward()
     finally:
         del OPS["test_mystery"]

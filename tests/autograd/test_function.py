@@ -15,13 +15,13 @@ def param(*values: float) -> vt.Tensor:
 
 class Product(vt.autograd.Function):
     @staticmethod
-    def forward(ctx, a, b, scale):  # noqa: ANN001, ANN205
+    def forward(ctx, a, b, scale):
         ctx.save_for_backward(a, b)
         ctx.scale = scale
         return a * b * scale
 
     @staticmethod
-    def backward(ctx, g):  # noqa: ANN001, ANN205
+    def backward(ctx, g):
         a, b = ctx.saved_tensors
         return g * b * ctx.scale, g * a * ctx.scale, None
 
@@ -43,15 +43,15 @@ def test_a_custom_function_can_be_differentiated_twice() -> None:
 def test_a_custom_function_with_setup_context_and_two_outputs() -> None:
     class Split(vt.autograd.Function):
         @staticmethod
-        def forward(x):  # noqa: ANN001, ANN205
+        def forward(x):
             return x * 2, x * 3
 
         @staticmethod
-        def setup_context(ctx, inputs, output):  # noqa: ANN001, ANN205
+        def setup_context(ctx, inputs, output):
             ctx.seen = len(output)
 
         @staticmethod
-        def backward(ctx, g, h):  # noqa: ANN001, ANN205
+        def backward(ctx, g, h):
             assert ctx.seen == 2
             return g * 2 + h * 3
 
@@ -68,12 +68,12 @@ def test_a_custom_function_with_setup_context_and_two_outputs() -> None:
 def test_mark_dirty_tracks_an_in_place_function() -> None:
     class Double(vt.autograd.Function):
         @staticmethod
-        def forward(ctx, x):  # noqa: ANN001, ANN205
+        def forward(ctx, x):
             ctx.mark_dirty(x)
             return x.mul_(2)
 
         @staticmethod
-        def backward(ctx, g):  # noqa: ANN001, ANN205
+        def backward(ctx, g):
             return g * 2
 
     p = param(3.0)
@@ -87,11 +87,11 @@ def test_mark_dirty_tracks_an_in_place_function() -> None:
 def test_a_wrong_number_of_gradients_is_an_error() -> None:
     class Wrong(vt.autograd.Function):
         @staticmethod
-        def forward(ctx, a, b):  # noqa: ANN001, ANN205
+        def forward(ctx, a, b):
             return a + b
 
         @staticmethod
-        def backward(ctx, g):  # noqa: ANN001, ANN205
+        def backward(ctx, g):
             return g
 
     with pytest.raises(RuntimeError, match="number of gradients"):
@@ -107,7 +107,7 @@ def test_a_function_class_cannot_be_instantiated() -> None:
 def test_checkpoint_gives_the_same_gradient_and_runs_the_function_again(reentrant: bool) -> None:
     calls = []
 
-    def f(x, y):  # noqa: ANN001, ANN202
+    def f(x, y):
         calls.append(1)
         return (x * y).tanh() * x
 
@@ -124,7 +124,7 @@ def test_checkpoint_repeats_random_numbers() -> None:
     x = vt.ones(8, dtype=vt.float64, requires_grad=True)
     noise = []
 
-    def f(t):  # noqa: ANN001, ANN202
+    def f(t):
         r = vt.rand(8, dtype=vt.float64)
         noise.append(r.tolist())
         return t * r
@@ -136,14 +136,12 @@ def test_checkpoint_repeats_random_numbers() -> None:
 def test_saved_tensor_hooks_see_and_restore_values() -> None:
     packed = []
 
-    def pack(t):  # noqa: ANN001, ANN202
+    def pack(t):
         packed.append(t)
         return t.tolist()
 
     x = param(2.0)
-    with vt.autograd.graph.saved_tensors_hooks(
-        pack, lambda v: vt.tensor(v, dtype=vt.float64)
-    ):
+    with vt.autograd.graph.saved_tensors_hooks(pack, lambda v: vt.tensor(v, dtype=vt.float64)):
         y = x * x
     y.backward()
     assert len(packed) == 2
@@ -155,7 +153,7 @@ def cubic(x: vt.Tensor) -> vt.Tensor:
 
 
 def test_vjp_and_jvp_agree_with_the_jacobian() -> None:
-    f = lambda x: vt.stack([x[0] * x[1], x[1].sin()])  # noqa: E731
+    f = lambda x: vt.stack([x[0] * x[1], x[1].sin()])
     x = vt.tensor([0.3, 0.7], dtype=vt.float64)
     v = vt.tensor([0.5, -1.0], dtype=vt.float64)
     j = jacobian(f, x)
@@ -175,11 +173,11 @@ def test_hessian_products_agree_with_the_hessian() -> None:
 def test_gradcheck_accepts_a_right_gradient_and_refuses_a_wrong_one() -> None:
     class Wrong(vt.autograd.Function):
         @staticmethod
-        def forward(ctx, x):  # noqa: ANN001, ANN205
+        def forward(ctx, x):
             return x * 2
 
         @staticmethod
-        def backward(ctx, g):  # noqa: ANN001, ANN205
+        def backward(ctx, g):
             return g * 2.01
 
     x = param(0.3, 0.4)

@@ -34,7 +34,7 @@ def test_tensors_0d_tensors_and_numbers_promote_by_category_as_in_torch() -> Non
     names = [n for n in NAMES if "float8" not in n and n not in ("uint16", "uint32", "uint64")]
     operands = [(n, shape) for n in names for shape in ((2,), ())] + [True, 3, 2.5, 1j]
 
-    def make(package, o):  # noqa: ANN001, ANN202
+    def make(package, o):
         return package.ones(o[1], dtype=getattr(package, o[0])) if isinstance(o, tuple) else o
 
     for a in operands:
@@ -54,7 +54,16 @@ def test_limits_are_those_of_torch(name: str) -> None:
     ours, theirs = getattr(vt, name), getattr(torch, name)
     if ours.is_inexact:
         a, b = vt.finfo(ours), torch.finfo(theirs)
-        for field in ("eps", "max", "min", "tiny", "smallest_normal", "resolution", "bits", "dtype"):
+        for field in (
+            "eps",
+            "max",
+            "min",
+            "tiny",
+            "smallest_normal",
+            "resolution",
+            "bits",
+            "dtype",
+        ):
             assert getattr(a, field) == getattr(b, field), field
         assert repr(a) == repr(b)
     elif name != "bool":

@@ -13,7 +13,18 @@ import numpy as np
 import pytest
 
 from votive.backends.cpu.reference.pointwise import function_of
-from votive.formula import Expr, Formula, apply, const, derivative, to_cpp, to_text, to_triton, var, where
+from votive.formula import (
+    Expr,
+    Formula,
+    apply,
+    const,
+    derivative,
+    to_cpp,
+    to_text,
+    to_triton,
+    var,
+    where,
+)
 from votive.formula.derivative import PAIR_RULES, RULES
 from votive.formula.expr import substitute, walk
 
@@ -119,7 +130,9 @@ def test_a_select_hides_the_infinite_slope_of_the_side_not_taken() -> None:
     f = Formula("f", ("x",), where(X > 0, apply("sqrt", X), 0.0))
     grad = f.gradient("x")
     assert grad is not None
-    got = evaluate(grad.body, g=np.ones(3), x=np.array([-1.0, 0.0, 4.0]), y=np.array([0.0, 0.0, 2.0]))
+    got = evaluate(
+        grad.body, g=np.ones(3), x=np.array([-1.0, 0.0, 4.0]), y=np.array([0.0, 0.0, 2.0])
+    )
     assert got.tolist() == [0.0, 0.0, 0.25]
 
 
@@ -141,9 +154,11 @@ def test_a_hand_given_gradient_is_used_also_inside_another_formula() -> None:
 def test_every_order_of_derivative_has_its_own_incoming_gradient() -> None:
     f = Formula("tanh", ("x",), apply("tanh", X))
     first = f.gradient("x")
-    assert first is not None and first.params == ("g", "y")
+    assert first is not None
+    assert first.params == ("g", "y")
     second = first.gradient("g")
-    assert second is not None and second.params == ("g2", "y")
+    assert second is not None
+    assert second.params == ("g2", "y")
 
 
 SAMPLES = {
@@ -170,7 +185,9 @@ def test_readable_text_means_the_same_in_python(name: str) -> None:
         "where": lambda c, a, b: a if c else b, "logical_not": lambda c: not c, "pi": math.pi,
     }  # fmt: skip
     for x in (-1.7, -0.3, 0.4, 1.3):
-        assert eval(text, {**names, "x": x}) == pytest.approx(float(evaluate(SAMPLES[name], x=np.array(x))))
+        assert eval(text, {**names, "x": x}) == pytest.approx(
+            float(evaluate(SAMPLES[name], x=np.array(x)))
+        )
 
 
 @pytest.mark.parametrize("name", SAMPLES)
@@ -179,8 +196,8 @@ def test_triton_text_computes_the_same_on_a_stand_in_for_triton(name: str) -> No
         return lambda a, b, propagate_nan=None: f(a, b)
 
     tl = SimpleNamespace(
-        exp=np.exp, erf=np.vectorize(math.erf), where=np.where, sigmoid=lambda v: 1 / (1 + np.exp(-v)),
-        rsqrt=lambda v: 1 / np.sqrt(v), maximum=two(np.maximum), sqrt=np.sqrt,
+        exp=np.exp, erf=np.vectorize(math.erf), where=np.where, sigmoid=lambda v: 1 / (1 +
+        np.exp(-v)), rsqrt=lambda v: 1 / np.sqrt(v), maximum=two(np.maximum), sqrt=np.sqrt,
         PropagateNan=SimpleNamespace(ALL=1),
     )  # fmt: skip
     scope: dict[str, Any] = {
@@ -216,6 +233,8 @@ def test_cpp_text_compiles_and_computes_the_same(tmp_path: Path) -> None:
     subprocess.run(["g++", "-std=c++20", "-o", str(tmp_path / "f"), str(source)], check=True)
     out = subprocess.run([str(tmp_path / "f")], check=True, capture_output=True, text=True).stdout
     got = np.array(out.split(), float).reshape(41, len(SAMPLES))
-    want = np.stack([evaluate(e, x=np.array([-2 + 0.1 * i for i in range(41)])) for e in SAMPLES.values()], 1)
+    want = np.stack(
+        [evaluate(e, x=np.array([-2 + 0.1 * i for i in range(41)])) for e in SAMPLES.values()], 1
+    )
     np.testing.assert_allclose(got, want, rtol=1e-12, atol=1e-14)
     del x

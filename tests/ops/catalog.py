@@ -1,6 +1,8 @@
-"""The catalog: one record per public operator, and how its sample inputs are made. Knows no operator.
+"""The catalog: one record per public operator, and how its sample inputs are made. Knows no
+operator.
 
-Records live in `records/<family>.py`, one list `RECORDS` each; `test_catalog.py` loops over all of them.
+Records live in `records/<family>.py`, one list `RECORDS` each; `test_catalog.py` loops over all of
+them.
 """
 
 from __future__ import annotations
@@ -39,7 +41,9 @@ TOLERANCE = {
 
 @dataclass(frozen=True)
 class S:
-    """A random tensor argument: shape, range of values, fixed dtype, whether it is differentiated."""
+    """A random tensor argument: shape, range of values, fixed dtype, whether it is
+    differentiated.
+    """
 
     shape: tuple[int, ...]
     low: float | None
@@ -140,7 +144,7 @@ def arrays(record: Record, sample: Any, dtype: str, away: bool = False) -> tuple
     rng = np.random.default_rng(record.seed(dtype + repr(sample)))
     args, kwargs = record.split(sample)
     kinks = record.kinks if away else ()
-    make = lambda s: s.make(rng, dtype, record.domain, kinks)  # noqa: E731
+    make = lambda s: s.make(rng, dtype, record.domain, kinks)
     return transform(args, make), transform(kwargs, make)
 
 

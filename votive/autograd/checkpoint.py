@@ -1,4 +1,6 @@
-"""Checkpointing: keep a function's inputs instead of its intermediates, and run it again in backward."""
+"""Checkpointing: keep a function's inputs instead of its intermediates, and run it again in
+backward.
+"""
 
 from __future__ import annotations
 
@@ -80,7 +82,9 @@ def checkpoint(
 
 
 class _Frame:
-    """Values of one checkpointed call: dropped in forward, refilled by a second forward on demand."""
+    """Values of one checkpointed call: dropped in forward, refilled by a second forward on
+    demand.
+    """
 
     def __init__(self, fn: Any, args: Any, kwargs: Any, rng: Any) -> None:
         self.fn, self.args, self.kwargs, self.rng = fn, args, kwargs, rng
@@ -142,7 +146,11 @@ def _recomputed(fn: Any, preserve: bool, args: Any, kwargs: Any) -> Any:
 
 
 def checkpoint_sequential(
-    functions: Sequence[Any], segments: int, input: Any, use_reentrant: bool | None = None, **kwargs: Any
+    functions: Sequence[Any],
+    segments: int,
+    input: Any,
+    use_reentrant: bool | None = None,
+    **kwargs: Any,
 ) -> Any:
     """Checkpoint a chain of functions in `segments` parts.
 
@@ -162,7 +170,7 @@ def checkpoint_sequential(
         return run
 
     start = 0
-    for k in range(segments - 1):
+    for _ in range(segments - 1):
         end = start + size
         input = checkpoint(part(start, end), input, use_reentrant=use_reentrant, **kwargs)
         start = end

@@ -1,7 +1,7 @@
 """The backward pass: an iterative walk from newest node to oldest. Knows nodes, not operators.
 
-Nodes are numbered as they are made and edges only lead to older nodes, so taking the newest pending node
-first visits every node after all its users: no recursion, no counting of dependencies.
+Nodes are numbered as they are made and edges only lead to older nodes, so taking the newest
+pending node first visits every node after all its users: no recursion, no counting of dependencies.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from ..dispatch import state
 from ..ops.registry import F
 from .graph import BaseNode, Edge, _where, edge_of
 
-# References to a gradient inside `accumulate` when the engine alone holds it: the two frames' locals
-# and the argument of getrefcount.
+# References to a gradient inside `accumulate` when the engine alone holds it: the two frames'
+# locals and the argument of getrefcount.
 _SOLE = 3
 
 
@@ -249,10 +249,12 @@ def _start(name: str, tensors: Sequence[Any], grads: Any) -> list[tuple[Any, Any
             g = F.ones_like(t)
         else:
             if not isinstance(g, state.tensor):
-                raise TypeError(f"{name}: gradients must be Tensors or None, got {type(g).__name__}.")
+                raise TypeError(
+                    f"{name}: gradients must be Tensors or None, got {type(g).__name__}."
+                )
             if tuple(g.shape) != tuple(t.shape):
                 raise ShapeError(
-                    f"{name}: mismatch in shape: gradient {tuple(g.shape)}, output {tuple(t.shape)}."
+                    f"{name}: the gradient has shape {tuple(g.shape)}, its output {tuple(t.shape)}."
                 )
         roots.append((edge_of(t), g))
     return roots

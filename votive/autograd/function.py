@@ -109,7 +109,9 @@ class FunctionNode(BaseNode):
 
 class _FunctionMeta(type):
     def __call__(cls, *args: Any, **kwargs: Any) -> Any:
-        raise RuntimeError(f"{cls.__name__} should not be instantiated; call {cls.__name__}.apply().")
+        raise RuntimeError(
+            f"{cls.__name__} should not be instantiated; call {cls.__name__}.apply()."
+        )
 
 
 class Function(metaclass=_FunctionMeta):
@@ -142,9 +144,7 @@ class Function(metaclass=_FunctionMeta):
         """Run forward without recording, then attach one node for the whole function."""
         ctx = FunctionCtx()
         is_tensor = [isinstance(a, state.tensor) for a in args]
-        ctx.needs_input_grad = tuple(
-            t and a._rg for a, t in zip(args, is_tensor, strict=True)
-        )
+        ctx.needs_input_grad = tuple(t and a._rg for a, t in zip(args, is_tensor, strict=True))
         tracked = mode.grad and any(ctx.needs_input_grad)
         saved, mode.grad = mode.grad, False
         try:
@@ -176,10 +176,12 @@ class Function(metaclass=_FunctionMeta):
             if any(o is x for x in ctx.dirty):
                 o._storage.version += 1
             elif any(o is a for a in args) or o._rg:
-                # An input handed back unchanged, or an old tensor: give the result its own identity.
+                # An input handed back unchanged, or an old tensor: give the result its own
+                # identity.
                 outs[i] = make(o._storage, o._data, o._spec, o._offset)
         node.grad_specs = tuple(
-            o._spec if isinstance(o, state.tensor) and (ctx.materialize_grads) else None for o in outs
+            o._spec if isinstance(o, state.tensor) and (ctx.materialize_grads) else None
+            for o in outs
         )
         for i, o in enumerate(outs):
             if not isinstance(o, state.tensor) or any(o is x for x in ctx.non_differentiable):
@@ -207,7 +209,7 @@ class Function(metaclass=_FunctionMeta):
         return save(t)
 
 
-class once_differentiable:  # noqa: N801
+class once_differentiable:
     """Mark a backward whose own result cannot be differentiated again."""
 
     def __new__(cls, fn: Any) -> Any:

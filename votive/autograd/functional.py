@@ -40,7 +40,9 @@ def _zero_like(inputs: tuple[Any, ...], grads: tuple[Any, ...], strict: bool) ->
     for i, (x, g) in enumerate(zip(inputs, grads, strict=True)):
         if g is None:
             if strict:
-                raise RuntimeError(f"the output is independent of input {i}; strict=True forbids it.")
+                raise RuntimeError(
+                    f"the output is independent of input {i}; strict=True forbids it."
+                )
             g = F.zeros_like(x)
         out.append(g)
     return out
@@ -56,9 +58,7 @@ def _vectors(v: Any, like: tuple[Any, ...], name: str) -> tuple[Any, ...]:
         raise RuntimeError(f"{name}: v has {len(got)} tensors, expected {len(like)}.")
     for g, x in zip(got, like, strict=True):
         if tuple(g.shape) != tuple(x.shape):
-            raise RuntimeError(
-                f"{name}: v has shape {tuple(g.shape)}, expected {tuple(x.shape)}."
-            )
+            raise RuntimeError(f"{name}: v has shape {tuple(g.shape)}, expected {tuple(x.shape)}.")
     return got
 
 
@@ -134,7 +134,9 @@ def jvp(
             [b for b, _ in pairs], dummies, [w for _, w in pairs], create_graph=create_graph,
             allow_unused=True,
         )  # fmt: skip
-    return _done(ys, ys_many, create_graph), _done(_zero_like(ys, out, strict), ys_many, create_graph)
+    return _done(ys, ys_many, create_graph), _done(
+        _zero_like(ys, out, strict), ys_many, create_graph
+    )
 
 
 @_with_grad
@@ -164,7 +166,9 @@ def jacobian(
         for j in range(flat.numel()):
             got: Any = (None,) * len(xs)
             if y._rg:
-                got = grad(flat[j], xs, retain_graph=True, create_graph=create_graph, allow_unused=True)
+                got = grad(
+                    flat[j], xs, retain_graph=True, create_graph=create_graph, allow_unused=True
+                )
             for k, g in enumerate(_zero_like(xs, got, strict)):
                 parts[k].append(g)
         row = []
@@ -212,9 +216,7 @@ def hessian(
         full = _zero_like(xs, got, strict)
         return tuple(full) if many else full[0]
 
-    return jacobian(
-        gradient, inputs, create_graph, strict, vectorize, outer_jacobian_strategy
-    )
+    return jacobian(gradient, inputs, create_graph, strict, vectorize, outer_jacobian_strategy)
 
 
 @_with_grad

@@ -35,7 +35,8 @@ def _numeric(fn: Any, inputs: Any, x: Any, eps: float) -> list[np.ndarray[Any, A
         columns: list[Any] = []
         for index in np.ndindex(*flat.shape):
             kept = flat[index]
-            with_plus, with_minus = [], []
+            with_plus: list[Any] = []
+            with_minus: list[Any] = []
             for sign, into in ((1, with_plus), (-1, with_minus)):
                 flat[index] = kept + sign * step
                 try:

@@ -1,8 +1,10 @@
-"""Nodes of the graph: what a recorded call keeps, and how it turns gradients back. Knows no devices.
+"""Nodes of the graph: what a recorded call keeps, and how it turns gradients back. Knows no
+devices.
 
-A gradient rule gets the node itself and reads `c.input`, `c.dim`, `c.out`: arguments by their schema
-names, the result as `out` (`out0`, `out1` … for several). It saves what it names: the recorder looks at
-the names a rule reads and keeps just those values, and only for inputs that need a gradient.
+A gradient rule gets the node itself and reads `c.input`, `c.dim`, `c.out`: arguments by their
+schema names, the result as `out` (`out0`, `out1` … for several). It saves what it names: the
+recorder looks at the names a rule reads and keeps just those values, and only for inputs that need
+a gradient.
 """
 
 from __future__ import annotations
@@ -15,7 +17,7 @@ from typing import Any
 from ..core.errors import AutogradError, MissingGradientError
 from ..core.layout import Spec
 from ..core.mode import mode
-from ..dispatch import Plan, make, state
+from ..dispatch import Plan, make
 from ..formula import NotDifferentiable
 from ..ops.registry import F, Op, formula_op
 
@@ -84,7 +86,7 @@ class BaseNode:
 
     @property
     def next_functions(self) -> tuple[tuple[Any, int], ...]:
-        out = []
+        out: list[tuple[Any, int]] = []
         for e in self.edges:
             if e is None:
                 out.append((None, 0))
@@ -161,7 +163,7 @@ class Node(BaseNode):
 
     plan: Plan
     recipe: Any
-    kept: dict[Any, Saved] | None = {}  # noqa: RUF012 - never written to; nodes that keep make their own
+    kept: dict[Any, Saved] | None = {}
     numbers: tuple[Any, ...] = ()
 
     def name(self) -> str:
@@ -179,8 +181,8 @@ class Node(BaseNode):
         t = s.hooks[1](s.tensor) if s.hooks else s.tensor
         if not s.hooks and t._storage.version != s.version:
             raise AutogradError(
-                f"{self.plan.op.name}: one of the variables needed for gradient computation has been "
-                f"modified by an inplace operation: {_key_name(self.plan.op, key)} of shape "
+                f"{self.plan.op.name}: one of the variables needed for gradient computation has "
+                f"been modified by an inplace operation: {_key_name(self.plan.op, key)} of shape "
                 f"{tuple(t._spec.shape)} is at version {t._storage.version}, expected version "
                 f"{s.version}.{_where(self)}"
             )
@@ -223,16 +225,18 @@ class Node(BaseNode):
         return self.plan.static[self.plan.op.schema.names.index(name)]
 
     def shape(self, name: str) -> tuple[int, ...]:
-        return self.spec(name).shape  # type: ignore[no-any-return]
+        return self.spec(name).shape
 
     def needs(self, name: str) -> bool:
         """Whether this argument's gradient is wanted."""
-        return any(n == name and m for n, m in zip(_flat_names(self.plan), self.recipe.mask, strict=True))
+        return any(
+            n == name and m for n, m in zip(_flat_names(self.plan), self.recipe.mask, strict=True)
+        )
 
     def apply(self, grads: list[Any]) -> tuple[Any, ...]:
         if self.kept is None:
             self.saved(None)
-        return self.recipe.run(self, grads)  # type: ignore[no-any-return]
+        return self.recipe.run(self, grads)
 
     def release(self) -> None:
         self.kept = None
@@ -282,7 +286,7 @@ class FormulaRecipe:
                     step = _backward_op(plan, name)
                 except NotDifferentiable as e:
                     step = MissingGradientError(
-                        f"{plan.op.name}: the derivative by {name!r} is not implemented (through {e})."
+                        f"{plan.op.name}: the derivative by {name!r} is not implemented (via {e})."
                     )
             self.steps.append(step)
             self.zero.append(plan.specs[len(self.zero)] if needed and step is None else None)
@@ -292,7 +296,9 @@ class FormulaRecipe:
                     if source != formula.incoming and key not in keep:
                         keep.append(key)
         specs = dict(zip(formula.params, plan.specs, strict=True))
-        self.numbers = {n: i for i, n in enumerate(formula.params) if not isinstance(specs[n], Spec)}
+        self.numbers = {
+            n: i for i, n in enumerate(formula.params) if not isinstance(specs[n], Spec)
+        }
         self.keep = [k for k in keep if k not in self.numbers]
         self.incoming = formula.incoming
         self.result = formula.result
@@ -364,8 +370,11 @@ class RuleRecipe:
         op = plan.op
         self.names = _flat_names(plan)
         self.mask = mask
-        self.wanted = [n for n in dict.fromkeys(self.names) if any(
-            m for k, m in zip(self.names, mask, strict=True) if k == n)]
+        self.wanted = [
+            n
+            for n in dict.fromkeys(self.names)
+            if any(m for k, m in zip(self.names, mask, strict=True) if k == n)
+        ]
         rules = op.grad
         self.missing: str | None = None
         read: set[str] = set(getattr(op, "saves", ()))
@@ -405,6 +414,7 @@ class RuleRecipe:
             for n in self.wanted:
                 given[n] = zeros(node.spec(n)) if rules[n] is None else rules[n](node, *grads)
         else:
+            assert rules is not None  # `missing` says so otherwise
             result = rules(node, *grads)
             tensors = [a.name for a in node.plan.op.schema.args if a.is_tensor]
             if not isinstance(result, tuple):
@@ -504,7 +514,9 @@ def record(plan: Plan, values: tuple[Any, ...], out: Any) -> None:
 
 
 def record_pair(plan: Plan, a: Any, b: Any, out: Any) -> None:
-    """`record` for two tensors and an elementwise operator, spelled out because it is so frequent."""
+    """`record` for two tensors and an elementwise operator, spelled out because it is so
+    frequent.
+    """
     ra, rb = a._rg, b._rg
     try:
         recipe = plan.recipes[ra, rb]
@@ -599,7 +611,10 @@ class CopySlices(BaseNode):
     def apply(self, grads: list[Any]) -> tuple[Any, ...]:
         (g,) = grads
         base = F.empty_strided(
-            self.base_spec.shape, self.base_spec.dense_like().strides, dtype=g.dtype, device=g.device
+            self.base_spec.shape,
+            self.base_spec.dense_like().strides,
+            dtype=g.dtype,
+            device=g.device,
         )
         base = F.copy_(base, g)
         part = replay(self.chain, base)

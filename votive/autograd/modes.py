@@ -1,4 +1,6 @@
-"""Switches for recording, as context managers and decorators; each acts on the running thread only."""
+"""Switches for recording, as context managers and decorators; each acts on the running thread
+only.
+"""
 
 from __future__ import annotations
 
@@ -76,7 +78,7 @@ class _Switch:
         return run
 
 
-class no_grad(_Switch):  # noqa: N801
+class no_grad(_Switch):
     """Do not record operations.
 
     >>> x = votive.ones(2, requires_grad=True)
@@ -98,7 +100,7 @@ class no_grad(_Switch):  # noqa: N801
         mode.grad = False
 
 
-class enable_grad(no_grad):  # noqa: N801
+class enable_grad(no_grad):
     """Record operations again inside `no_grad`.
 
     >>> with votive.no_grad(), votive.enable_grad():
@@ -110,7 +112,7 @@ class enable_grad(no_grad):  # noqa: N801
         mode.grad = True
 
 
-class set_grad_enabled(_Switch):  # noqa: N801
+class set_grad_enabled(_Switch):
     """Record or not, by a flag; works as a function, a context manager and a decorator.
 
     >>> with votive.set_grad_enabled(False):
@@ -140,7 +142,7 @@ class set_grad_enabled(_Switch):  # noqa: N801
         return super().__call__(fn)
 
 
-class inference_mode(_Switch):  # noqa: N801
+class inference_mode(_Switch):
     """No recording, and results that may never take part in recording later.
 
     >>> with votive.inference_mode():
@@ -153,7 +155,7 @@ class inference_mode(_Switch):  # noqa: N801
         made = super().__new__(cls)
         if isinstance(mode, bool):
             return made
-        made.__init__(True)
+        inference_mode.__init__(made, True)
         return made(mode)
 
     def __init__(self, mode: bool = True) -> None:
@@ -175,7 +177,7 @@ class inference_mode(_Switch):  # noqa: N801
         return inference_mode(self._flag)
 
 
-class set_detect_anomaly(_Switch):  # noqa: N801
+class set_detect_anomaly(_Switch):
     """Anomaly mode by a flag, as a function or a context manager.
 
     >>> with votive.autograd.set_detect_anomaly(False):
@@ -201,7 +203,7 @@ class set_detect_anomaly(_Switch):  # noqa: N801
         return set_detect_anomaly(self._flag, self._nan)
 
 
-class detect_anomaly(_Switch):  # noqa: N801
+class detect_anomaly(_Switch):
     """Remember where each operation was called, and raise at the first NaN in backward.
 
     >>> with votive.autograd.detect_anomaly():

@@ -8,7 +8,7 @@ from typing import Any
 from ..core.mode import mode
 
 
-class saved_tensors_hooks:  # noqa: N801
+class saved_tensors_hooks:
     """`pack(tensor)` when a value is saved, `unpack(packed)` when backward needs it.
 
     >>> kept = []
@@ -28,7 +28,7 @@ class saved_tensors_hooks:  # noqa: N801
         mode.saved_hooks = mode.saved_hooks[:-1]
 
 
-class save_on_cpu(saved_tensors_hooks):  # noqa: N801
+class save_on_cpu(saved_tensors_hooks):
     """Keep saved values in CPU memory until backward needs them."""
 
     def __init__(self, pin_memory: bool = False, device_type: str = "cuda") -> None:

@@ -1,7 +1,7 @@
 """The kernel table and what a device must offer. Knows operator names, not operators.
 
-A row says: this function serves this operator on this device, when `accepts` agrees, ahead of rows with
-lower priority. Rows can be added at run time.
+A row says: this function serves this operator on this device, when `accepts` agrees, ahead of rows
+with lower priority. Rows can be added at run time.
 """
 
 from __future__ import annotations
@@ -17,7 +17,9 @@ from ..core.storage import Storage
 
 @dataclass(frozen=True)
 class Row:
-    """One kernel. `widen`: half types arrive as float32. `into`: writes into arrays given as `out=`."""
+    """One kernel. `widen`: half types arrive as float32. `into`: writes into arrays given as
+    `out=`.
+    """
 
     op: str
     device: str
@@ -84,10 +86,15 @@ class Backend(Protocol):
         """(storage, data, spec) for what a kernel returned."""
 
     def pointwise(
-        self, formula: Any, names: list[str], roles: list[Any], inputs: list[Any], out: Spec, empty: Any
+        self,
+        formula: Any,
+        names: list[str],
+        roles: list[Any],
+        inputs: list[Any],
+        out: Spec,
+        empty: Any,
     ) -> tuple[Any, Any]:
         """Two functions: compute(*values) -> (storage, data), and into(values, out data)."""
-
 
     def bind(
         self, backend: Any, row: Row, template: list[Any], slots: list[int], specs: list[Spec],

@@ -14,7 +14,9 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--debug", action="store_true", help="show tracebacks of errors")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    demo = commands.add_parser("demo", help="a short tour: train a small network, explain an operator")
+    demo = commands.add_parser(
+        "demo", help="a short tour: train a small network, explain an operator"
+    )
     demo.add_argument("--steps", type=int, default=400, help="training steps (default 400)")
     demo.add_argument("--seed", type=int, default=0, help="random seed (default 0)")
     explain = commands.add_parser("explain", help="show what an operator is and how it runs")

@@ -1,8 +1,11 @@
-"""`votive demo`: a network written by hand with tensors and autograd, then a look inside an operator."""
+"""`votive demo`: a network written by hand with tensors and autograd, then a look inside an
+operator.
+"""
 
 from __future__ import annotations
 
 import math
+from itertools import pairwise
 
 from rich.console import Console
 from rich.panel import Panel
@@ -32,7 +35,7 @@ def run(steps: int, seed: int) -> None:
     vt.manual_seed(seed)
     x, y = spirals(128)
     sizes = (2, 32, 32, 1)
-    weights = [init(a, b) for a, b in zip(sizes, sizes[1:], strict=False)]
+    weights = [init(a, b) for a, b in pairwise(sizes)]
     biases = [vt.zeros(b, requires_grad=True) for b in sizes[1:]]
     params = [*weights, *biases]
     moments = [(vt.zeros_like(p), vt.zeros_like(p)) for p in params]

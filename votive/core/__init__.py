@@ -1,0 +1,1 @@
+"""What everything stands on: types, layouts, storage, devices, generators, errors."""

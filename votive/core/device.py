@@ -8,7 +8,7 @@ from typing import Any
 KNOWN = ("cpu", "cuda", "meta", "remote", "trace")
 
 
-class device:  # noqa: N801
+class device:
     """Where a tensor's memory lives.
 
     >>> votive.device("cuda", 1)

@@ -11,7 +11,7 @@ import numpy as np
 BOOL, INT, FLOAT, COMPLEX = 0, 1, 2, 3
 
 
-class dtype:  # noqa: N801 - the name users know from torch
+class dtype:
     """One element type; every type exists once, so comparison is by identity.
 
     >>> votive.float32.itemsize
@@ -173,7 +173,7 @@ def of_scalar(value: Any) -> dtype:
     raise TypeError(f"expected a number, got {type(value).__name__}.")
 
 
-class finfo:  # noqa: N801
+class finfo:
     """Limits of a floating-point type.
 
     >>> votive.finfo(votive.float32).eps
@@ -184,7 +184,7 @@ class finfo:  # noqa: N801
         d = _default if type is None else type
         if not isinstance(d, dtype) or d.category < FLOAT:
             raise TypeError(f"finfo() needs a floating-point or complex type, got {d}; use iinfo.")
-        info = ml_dtypes.finfo(d.to_real().np)
+        info: Any = ml_dtypes.finfo(d.to_real().np)  # type: ignore[no-untyped-call]
         self.dtype = d.to_real().name
         self.bits = info.bits
         self.eps = float(info.eps)
@@ -202,7 +202,7 @@ class finfo:  # noqa: N801
         )
 
 
-class iinfo:  # noqa: N801
+class iinfo:
     """Limits of an integer type.
 
     >>> votive.iinfo(votive.int8).max

@@ -41,6 +41,10 @@ class UnsupportedError(NotImplementedError):
     """A known argument value that votive does not implement."""
 
 
+class LinAlgError(RuntimeError):
+    """A matrix is singular, not positive-definite, or an iteration did not converge."""
+
+
 def fail(kind: type[Exception], op: str, text: str) -> NoReturn:
     """Raise `kind` with the message `op: text`."""
     raise kind(f"{op}: {text}")

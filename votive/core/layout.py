@@ -1,8 +1,8 @@
 """Shape and stride arithmetic. Pure functions and interned values; no tensors, no memory.
 
-A `Layout` is a shape with strides; a `Spec` adds dtype and device. Both exist once per value, so plans
-are looked up by identity. The storage offset is deliberately not part of either: no plan depends on it,
-and a loop over `x[i]` must not make a new plan per row.
+A `Layout` is a shape with strides; a `Spec` adds dtype and device. Both exist once per value, so
+plans are looked up by identity. The storage offset is deliberately not part of either: no plan
+depends on it, and a loop over `x[i]` must not make a new plan per row.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from .device import device
-from .dtype import dtype
+from .device import device as Device
+from .dtype import dtype as Dtype
 from .errors import ShapeError, dim_range
 
 Shape = tuple[int, ...]
@@ -286,10 +286,10 @@ class Spec:
         "__weakref__", "byte_strides", "device", "dtype", "layout", "nbytes", "ndim", "numel",
         "shape", "strides",
     )  # fmt: skip
-    _table: dict[tuple[Layout, dtype, device], Spec] = {}
+    _table: dict[tuple[Layout, Dtype, Device], Spec] = {}
     layout: Layout
-    dtype: dtype
-    device: device
+    dtype: Dtype
+    device: Device
     shape: Shape
     strides: Shape
     byte_strides: Shape
@@ -297,7 +297,7 @@ class Spec:
     ndim: int
     nbytes: int
 
-    def __new__(cls, layout: Layout, dtype: dtype, device: device) -> Spec:
+    def __new__(cls, layout: Layout, dtype: Dtype, device: Device) -> Spec:
         key = (layout, dtype, device)
         found = cls._table.get(key)
         if found is None:
@@ -313,9 +313,9 @@ class Spec:
     def like(
         self,
         shape: Shape | None = None,
-        dtype: dtype | None = None,
+        dtype: Dtype | None = None,
         strides: Shape | None = None,
-        device: device | None = None,
+        device: Device | None = None,
     ) -> Spec:
         """This spec with another shape (row-major unless strides are given), dtype or device."""
         if shape is None:
@@ -328,7 +328,7 @@ class Spec:
     def contiguous(self) -> bool:
         return self.layout.contiguous
 
-    def dense_like(self, dtype: dtype | None = None) -> Spec:
+    def dense_like(self, dtype: Dtype | None = None) -> Spec:
         """What `empty_like` makes: the same dense order of dimensions, else row-major."""
         if self.layout.contiguous:
             return self.like(self.shape, dtype=dtype)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 
-class memory_format:  # noqa: N801
+class memory_format:
     """An order of dimensions in memory, such as `votive.channels_last`."""
 
     __slots__ = ("name",)

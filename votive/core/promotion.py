@@ -1,7 +1,7 @@
 """Which type a mix of types gives: torch's promotion rules. Pure; no tensors.
 
-Three categories of operands exist: tensors with dimensions, 0-d tensors, and Python numbers. A lower
-category changes the result only when its kind (bool < int < float < complex) is higher.
+Three categories of operands exist: tensors with dimensions, 0-d tensors, and Python numbers. A
+lower category changes the result only when its kind (bool < int < float < complex) is higher.
 """
 
 from __future__ import annotations
@@ -68,9 +68,7 @@ def _combine(higher: dtype | None, lower: dtype | None) -> dtype | None:
     return higher
 
 
-def result_type_of(
-    dims: list[dtype], zeros: list[dtype], numbers: list[dtype]
-) -> dtype:
+def result_type_of(dims: list[dtype], zeros: list[dtype], numbers: list[dtype]) -> dtype:
     """The promoted type of operands sorted into the three categories."""
     d = reduce(promote_types, dims) if dims else None
     z = reduce(promote_types, zeros) if zeros else None

@@ -1,8 +1,8 @@
 """Blocks of memory, and the caching allocator of the CPU. Knows bytes, not tensors.
 
-Fresh pages are what makes large elementwise work slow: the kernel zeroes each page on first touch. So
-blocks go back to a free list and are handed out again. A block is reused only when nobody else can see
-it: NumPy views keep their owner alive, so the owner's reference count tells.
+Fresh pages are what makes large elementwise work slow: the kernel zeroes each page on first touch.
+So blocks go back to a free list and are handed out again. A block is reused only when nobody else
+can see it: NumPy views keep their owner alive, so the owner's reference count tells.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Storage:
         """The whole block as bytes."""
         m = self.memory
         if m.dtype == np.uint8 and m.ndim == 1:
-            return m  # type: ignore[no-any-return]
+            return m
         return np.ndarray((m.nbytes,), np.uint8, m)
 
     def data_ptr(self) -> int:

@@ -90,7 +90,9 @@ def _is_operand(v: Any) -> bool:
 
 
 def unary(op: Op) -> Callable[[Any], Any]:
-    """A function (x) for an elementwise operator of one tensor, static arguments at their defaults."""
+    """A function (x) for an elementwise operator of one tensor, static arguments at their
+    defaults.
+    """
     plans: dict[Spec, Plan] = {}
     op.fast_plans.append(plans)
     new, cls, flags, switches = _new, state.tensor, state, mode

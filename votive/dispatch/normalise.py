@@ -20,9 +20,7 @@ def _as_int(op: str, a: Arg, v: Any) -> int:
     try:
         return int(v.__index__())
     except AttributeError:
-        raise TypeError(
-            f"{op}: argument {a.name!r} must be int, got {type(v).__name__}."
-        ) from None
+        raise TypeError(f"{op}: argument {a.name!r} must be int, got {type(v).__name__}.") from None
 
 
 def _as_number(op: str, a: Arg, v: Any) -> Any:

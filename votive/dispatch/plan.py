@@ -93,16 +93,19 @@ def _flat_specs(values: Any) -> list[Spec]:
 
 
 def _device_of(op: str, specs: list[Spec]) -> Any:
-    found = None
-    for s in specs:
-        if found is None or (found is not s.device and found_0d):
-            found, found_0d = s.device, s.ndim == 0
-        elif s.device is not found and not (s.ndim == 0 and s.device.type == "cpu"):
-            raise DeviceError(
-                f"{op}: tensors are on different devices, {found} and {s.device}; "
-                f"move one with .to()."
-            )
-    return found
+    """The one device of all tensors; 0-d tensors on the CPU may join any."""
+    devices = dict.fromkeys(s.device for s in specs)
+    if len(devices) > 1:
+        for s in specs:
+            if s.ndim == 0 and s.device.type == "cpu":
+                devices.pop(s.device, None)
+        devices.update(dict.fromkeys(s.device for s in specs if s.ndim))
+    if len(devices) > 1:
+        a, b = list(devices)[:2]
+        raise DeviceError(
+            f"{op}: tensors are on different devices, {a} and {b}; move one with .to()."
+        )
+    return next(iter(devices), None)
 
 
 def prepare(op: Op, args: tuple[Any, ...]) -> tuple[Plan, tuple[Any, ...]]:
@@ -186,7 +189,7 @@ def _build_pointwise(op: Op, args: tuple[Any, ...]) -> Plan:
                 if v.dtype is not dt.bool_:
                     fail(
                         DtypeError, op.name,
-                        f"{a.name} must be a bool tensor, got {v.dtype}; use .bool() or a comparison.",
+                        f"{a.name} must be a bool tensor, got {v.dtype}; use .bool().",
                     )  # fmt: skip
                 roles.append((v.dtype, v.dtype))
             else:
@@ -195,8 +198,12 @@ def _build_pointwise(op: Op, args: tuple[Any, ...]) -> Plan:
     plan.backend = BACKENDS[dev.type]
     plan.row = None
     plan.compute, plan.into = plan.backend.pointwise(
-        plan.formula, names, roles, [v if isinstance(v, Spec) else None for v in plan.specs],
-        plan.out, plan.backend.empty,
+        plan.formula,
+        names,
+        roles,
+        [v if isinstance(v, Spec) else None for v in plan.specs],
+        plan.out,
+        plan.backend.empty,
     )
     return plan
 

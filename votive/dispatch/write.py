@@ -131,7 +131,11 @@ def call_out(op: Op, args: tuple[Any, ...], out: Any) -> Any:
     refuse_grad(op.name, op.values(args), out)  # type: ignore[attr-defined]
     saved, mode.grad = mode.grad, False
     try:
-        result = observed(plan, args, lambda: execute(plan, args)) if state.observers else execute(plan, args)
+        result = (
+            observed(plan, args, lambda: execute(plan, args))
+            if state.observers
+            else execute(plan, args)
+        )
     finally:
         mode.grad = saved
     return write_out(op.name, result, out)
@@ -143,7 +147,7 @@ def refuse_grad(op: str, values: Any, out: Any) -> None:
     if mode.grad and (any_grad(values) or any(getattr(o, "_rg", False) for o in outs)):
         fail(
             RuntimeError, op,
-            "out= does not support automatic differentiation, but one of the arguments requires grad.",
+            "out= does not support automatic differentiation, but an argument requires grad.",
         )  # fmt: skip
 
 

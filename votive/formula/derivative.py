@@ -131,7 +131,7 @@ RULES: dict[str, Rule] = {
     "floor_divide": lambda y, a, b: (0, 0),
     "trunc_divide": lambda y, a, b: (0, 0),
     "ldexp": lambda y, a, b: (apply("exp2", b), y * LN2),
-    "nextafter": lambda y, a, b: (None, None),  # type: ignore[dict-item, return-value]
+    "nextafter": lambda y, a, b: (None, None),
     "sign": lambda y, a: (0,),
 }  # fmt: skip
 
@@ -154,7 +154,9 @@ PAIR_RULES: dict[str, Callable[[Expr, Expr, bool], tuple[Operand, Operand]]] = {
 
 
 def times(a: Expr, b: Expr) -> Expr:
-    """A product in the chain rule. A select stays outside, so that what it hides never meets 0 * inf."""
+    """A product in the chain rule. A select stays outside, so that what it hides never meets 0 *
+    inf.
+    """
     for p, q in ((a, b), (b, a)):
         if p.op == "where":
             c, yes, no = p.args
@@ -190,7 +192,10 @@ def derivative(root: Expr, by: Expr, is_complex: bool = False) -> tuple[Expr, Ex
             p, q = (lift(x) for x in PAIR_RULES[e.op](e, a, is_complex))
             da, abar = d[a.id]
             if is_complex:
-                d[e.id] = (add(times(p, da), times(q, conj(abar))), add(times(p, abar), times(q, conj(da))))
+                d[e.id] = (
+                    add(times(p, da), times(q, conj(abar))),
+                    add(times(p, abar), times(q, conj(da))),
+                )
             else:
                 d[e.id] = (times(p, da), zero)
         else:
@@ -216,7 +221,9 @@ def _chain(e: Expr, d: dict[int, tuple[Expr, Expr]]) -> tuple[Expr, Expr]:
 
 
 def _annotated(e: Expr, d: dict[int, tuple[Expr, Expr]], is_complex: bool) -> tuple[Expr, Expr]:
-    """A formula used inside another keeps its hand-given gradients: chain them through its inputs."""
+    """A formula used inside another keeps its hand-given gradients: chain them through its
+    inputs.
+    """
     body, *args = e.args
     inner = e.value
     given = {var(n): a for n, a in zip(inner.params, args, strict=True)}

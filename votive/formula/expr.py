@@ -1,7 +1,8 @@
 """Scalar expressions as interned trees: building, simplifying, reading. Knows no tensors.
 
-Equal expressions are one object, so common subexpressions are shared by construction, and `is` compares
-formulas. Constructors simplify as they build; only rewrites that hold for every finite value are done.
+Equal expressions are one object, so common subexpressions are shared by construction, and `is`
+compares formulas. Constructors simplify as they build; only rewrites that hold for every finite
+value are done.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from collections.abc import Iterator
 from typing import Any, Union
 
 Number = bool | int | float | complex
-Operand = Union["Expr", bool, int, float, complex]  # noqa: UP007 - Expr is not there yet
+Operand = Union["Expr", bool, int, float, complex]
 
 COMPARISONS = frozenset(
     ["lt", "le", "gt", "ge", "eq", "ne", "isnan", "isinf", "isfinite", "isposinf", "isneginf",

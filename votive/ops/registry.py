@@ -10,12 +10,13 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar, overload
 
 from ..formula import Expr, Formula, var
 from .schema import Schema, parse
 
 Rule = Callable[..., Any]
+Fn = TypeVar("Fn", bound=Callable[..., Any])
 
 OPS: dict[str, Op] = {}
 COMPOSITES: dict[str, Composite] = {}
@@ -221,6 +222,16 @@ def view(schema: str, *, infer: Rule, doc: str = "", **options: Any) -> Op:
     """Declare an operator whose result shares memory: `infer` returns (Spec, offset change)."""
     options.setdefault("out", False)
     return Op(schema, kind="view", infer=infer, doc=doc, **options)
+
+
+@overload
+def composite(fn: Fn) -> Fn: ...
+
+
+@overload
+def composite(
+    fn: None = None, *, name: str | None = None, key: str | None = None, **options: Any
+) -> Callable[[Fn], Fn]: ...
 
 
 def composite(

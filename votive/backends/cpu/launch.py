@@ -55,7 +55,9 @@ def bind(
     outs: tuple[Spec, ...] | None,
     single: bool,
 ) -> tuple[Callable[..., Any], Callable[[Any, Any], None] | None]:
-    """`compute(*values) -> ((storage, data, spec), ...)`, and `into(values, out)` if the kernel can."""
+    """`compute(*values) -> ((storage, data, spec), ...)`, and `into(values, out)` if the kernel
+    can.
+    """
     run = caller(row, template, slots, is_narrow(specs))
     if row.into:
         assert outs is not None
