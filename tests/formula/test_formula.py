@@ -103,7 +103,7 @@ def test_equal_expressions_are_one_object() -> None:
 
 @pytest.mark.parametrize(
     ("built", "simple"),
-    [(X + 0, X), (X * 1, X), (1 * X, X), (X - 0, X), (0 - X, -X), (-(-X), X), (X / 1, X),
+    [(X + 0, X), (X * 1, X), (1 * X, X), (X - 0, X), (0 - X, -X), (-(X * -1), X), (X / 1, X),
      (X**1, X), (X**2, X * X), (X + -Y, X - Y), (2 * (3 * X), 6 * X), (-X * Y, -(X * Y)),
      (where(True, X, Y), X), (where(X > 0, Y, Y), Y), (const(2) + const(3), const(5))],
 )  # fmt: skip
