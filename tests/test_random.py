@@ -104,6 +104,7 @@ def test_a_plan_is_made_once_and_draws_anew(name: str) -> None:
     before = FILLS[name](x, None).clone()
     plans = len(OPS[f"_{name}"].plans)
     assert not same(FILLS[name](x, None), before)
+    assert not same(FILLS[name](x, seeded(99)), before)
     assert len(OPS[f"_{name}"].plans) == plans
 
 

@@ -9,6 +9,9 @@ import numpy as np
 from tests.ops.catalog import S, op
 
 NAN = float("nan")
+# Points of which some coincide: distances have a kink there, so only torch judges the gradient.
+POINTS = S(values=[[1.0, 2.0], [3.0, 4.0]], grad=False)
+SAME_POINTS = S(values=[[3.0, 4.0], [3.0, 2.0], [1.0, 2.0]], grad=False)
 NANS = S(values=[[NAN, NAN], [NAN, NAN]], grad=False)
 
 # Every pair of ranks, batches that broadcast on either side, empty sums and empty results.
@@ -293,6 +296,7 @@ RECORDS = [
             (S(0, 2), S(4, 2)),
             (S(3, 2), S(4, 2), {"compute_mode": "donot_use_mm_for_euclid_dist"}),
             (S(30, 2), S(4, 2, low=5, high=9)),
+            *[(POINTS, SAME_POINTS, p) for p in (0.0, 0.5, 1.0, 1.5, 2.0, 3.0, float("inf"))],
         ],
         reference=distances,
         dtypes="f",
