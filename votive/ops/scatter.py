@@ -8,6 +8,7 @@ from typing import Any
 from ..core import dtype as dt
 from ..core.errors import ShapeError, UnsupportedError, fail
 from ..core.layout import Shape, Spec, wrap_dim
+from ..core.mode import mode
 from .index import blank, check_index, check_same, filled
 from .registry import OPS, F, Op, composite, structured
 
@@ -143,6 +144,14 @@ def scatter_(
     return Op.inplace(OPS["_scatter_prod"], (input, dim, index, src, True))
 
 
+structured(
+    "_first_order(Tensor input)",
+    infer=lambda x: x.like(x.shape),
+    method=False, namespaces=(), out=False,
+    doc="A copy whose own derivative is refused: what follows it is right to first order only.",
+)  # fmt: skip
+
+
 def _grad_prod(c: Any, g: Any) -> tuple[Any, None, Any]:
     """Each factor's gradient is the product of the others, also where one of them is zero."""
     x, src, y, dim, index, own = c.input, c.src, c.out, c.dim, c.index, c.include_self
@@ -156,11 +165,15 @@ def _grad_prod(c: Any, g: Any) -> tuple[Any, None, Any]:
         zero = src == 0
         safe = F.where(zero, 1, src)
         zeros = F.scatter_add(F.zeros_like(x), dim, index, zero.to(x.dtype))
-        alone = zero & (F.gather(zeros, dim, index) == 1)
+        many = F.gather(zeros, dim, index) > 1
+        alone = zero & ~many
         others = F._scatter_prod(x, dim, index, safe, own)
         by_src = F.where(
             alone, F.gather(g * others, dim, index), F.gather(g * y, dim, index) / safe
         )
+        # Two zeros in one product: the gradient is zero there, its derivative is not.
+        if mode.grad and bool(many.any()):
+            by_src = F._first_order(by_src)
     return by_x, None, by_src
 
 

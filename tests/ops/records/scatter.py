@@ -109,20 +109,17 @@ RECORDS = [
                 for how in ("sum", "prod", "mean", "amax", "amin")
                 for own in (True, False)
             ),
-            # Zeros among the factors: one alone, and two at one place.
+            # One zero among the factors.
+            (S(4, 2), 0, MANY, S(values=[[0.0, 1.0], [2.0, 0.0], [3.0, 1.0]]), "prod"),
+            (S(values=[[0.0, 1.0], [2.0, 0.0], [0.0, 0.0], [1.0, 1.0]]), 0, MANY, S(3, 2), "prod"),
+            # Old values that do not count, but equal the largest of the new ones.
             (
-                S(4, 2, low=0.5),
+                S(values=[[2.0, 9.0], [1.0, 3.0], [1.0, 1.0], [3.0, 1.0]]),
                 0,
                 MANY,
-                S(values=[[0.0, 0.0], [2.0, 0.0], [3.0, 1.0]], grad=False),
-                "prod",
-            ),
-            (
-                S(values=[[0.0, 1.0], [2.0, 3.0], [0.0, 0.0], [1.0, 1.0]], grad=False),
-                0,
-                MANY,
-                S(3, 2),
-                "prod",
+                S(values=[[0.0, 1.0], [2.0, 0.0], [3.0, 3.0]]),
+                "amax",
+                {"include_self": False},
             ),
             (S(4, 2), 0, SMALL, S(3, 2), "amax"),
         ],
@@ -137,5 +134,13 @@ RECORDS = [
             ((S(4, 2), 0, MANY, S(3, 2), "max"), RuntimeError),
             ((S(4, 2), 0, MANY, S(3, 2, dtype="int64"), "sum"), RuntimeError),
         ],
+    ),
+    op(
+        "scatter_reduce",
+        # Two zeros in one product: the second derivative is refused.
+        samples=[(S(4, 2), 0, MANY, S(values=[[0.0, 0.0], [2.0, 0.0], [3.0, 1.0]]), "prod")],
+        reference=scatter_reduce,
+        dtypes="f",
+        gradgrad=False,
     ),
 ]

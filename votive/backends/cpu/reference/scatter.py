@@ -43,6 +43,11 @@ def scatter_add(x: Any, dim: int, index: Any, src: Any, out: Any) -> None:
     _scatter("scatter_add", x, dim, index, src, out, np.add)
 
 
+@kernel("_first_order", into=True, widen=False)
+def first_order(x: Any, out: Any) -> None:
+    np.copyto(out, x)
+
+
 @kernel("_scatter_prod", into=True, widen=False)
 def scatter_prod(x: Any, dim: int, index: Any, src: Any, own: bool, out: Any) -> None:
     _scatter("scatter_reduce", x, dim, index, src, out, np.multiply, None if own else 1)
