@@ -33,6 +33,7 @@ def is_floating_point(input: Any) -> bool:
     >>> votive.is_floating_point(votive.tensor([1.0]))
     True
     """
+    require_tensors("is_floating_point", input=input)
     return bool(input.dtype.is_floating_point)
 
 
@@ -43,6 +44,7 @@ def is_complex(input: Any) -> bool:
     >>> votive.is_complex(votive.tensor([1.0]))
     False
     """
+    require_tensors("is_complex", input=input)
     return bool(input.dtype.is_complex)
 
 
@@ -53,6 +55,7 @@ def is_signed(input: Any) -> bool:
     >>> votive.is_signed(votive.tensor([True]))
     False
     """
+    require_tensors("is_signed", input=input)
     return bool(input.dtype.is_signed)
 
 
@@ -63,6 +66,7 @@ def is_conj(input: Any) -> bool:
     >>> votive.is_conj(votive.tensor([1j]).conj())
     False
     """
+    require_tensors("is_conj", input=input)
     return bool(input.is_conj())
 
 
@@ -73,6 +77,7 @@ def is_neg(input: Any) -> bool:
     >>> votive.is_neg(votive.tensor([1.0]))
     False
     """
+    require_tensors("is_neg", input=input)
     return bool(input.is_neg())
 
 
@@ -83,6 +88,7 @@ def is_inference(input: Any) -> bool:
     >>> votive.is_inference(votive.ones(2))
     False
     """
+    require_tensors("is_inference", input=input)
     return bool(input.is_inference())
 
 
@@ -93,6 +99,7 @@ def is_nonzero(input: Any) -> bool:
     >>> votive.is_nonzero(votive.tensor([0.0]))
     False
     """
+    require_tensors("is_nonzero", input=input)
     return bool(input)
 
 
@@ -103,7 +110,8 @@ def is_same_size(input: Any, other: Any) -> bool:
     >>> votive.is_same_size(votive.ones(2, 3), votive.zeros(2, 3))
     True
     """
-    return input._spec.shape == other._spec.shape
+    require_tensors("is_same_size", input=input, other=other)
+    return bool(input._spec.shape == other._spec.shape)
 
 
 @composite(method=False)
@@ -113,6 +121,7 @@ def numel(input: Any) -> int:
     >>> votive.numel(votive.zeros(2, 3))
     6
     """
+    require_tensors("numel", input=input)
     return int(input._spec.numel)
 
 
@@ -128,6 +137,7 @@ def result_type(tensor1: Any, tensor2: Any) -> dt.dtype:
     numbers: list[dt.dtype] = []
     for v in (tensor1, tensor2):
         if not is_number(v):
+            require_tensors("result_type", operand=v)
             (dims if v.ndim else zeros).append(v.dtype)
         else:
             value = v.item() if hasattr(v, "item") else v

@@ -47,7 +47,7 @@ pointwise(
     "sign(Tensor input)",
     lambda x: apply("sign", x),
     allow="bif",
-    doc="""-1, 0 or 1 by the sign of each element.
+    doc="""The sign of each element: -1, 0 or 1.
 
     >>> votive.sign(votive.tensor([-2.5, 0.0, 3.0]))
     tensor([-1.,  0.,  1.])

@@ -67,4 +67,25 @@ RECORDS = [
         dtypes="f",
         errors=[((S(3), 1j), TypeError)],
     ),
+    op(
+        "clamp_",
+        samples=[(S(3, 4), 0, 1), (S(3, 4), None, S(4))],
+        reference=clamp,
+        dtypes="f",
+        grad=False,
+        errors=[((S(3, dtype="int64"), 0.5), RuntimeError), ((S(3),), RuntimeError)],
+    ),
+    op("clamp_min_", samples=[(S(3, 4), 0), (S(3, 4), S(4))], reference=clamp, grad=False),
+    op(
+        "clamp_max_",
+        samples=[(S(3, 4), 0), (S(3, 4), S(4))],
+        reference=lambda x, max: clamp(x, None, max),
+        grad=False,
+    ),
+    op(
+        "nan_to_num_",
+        samples=[(S(4, values=[NAN, 1.0, INF, -INF]), 5.0, 7.0, -7.0)],
+        reference=nan_to_num,
+        grad=False,
+    ),
 ]  # fmt: skip

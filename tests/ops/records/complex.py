@@ -62,4 +62,5 @@ RECORDS = [
         layouts=False,
         errors=[((S(3, dtype="float64"),), RuntimeError), ((S(2, dtype="int64"),), RuntimeError)],
     ),
+    op("conj_physical_", samples=X, reference=np.conj, dtypes="cif", grad=False),
 ]

@@ -42,4 +42,19 @@ RECORDS = [
         reference=lambda a, b: np.power(np.asarray(a, np.result_type(a, b, np.float64)), b),
         dtypes="ifc",
     ),
+    op(
+        "Tensor.pow_",
+        samples=[(S(3, 4, low=0.3, high=3), 2), (S(3, 4, low=0.3, high=3), S(4))],
+        reference=power,
+        dtypes="fc",
+        grad=False,
+        errors=[((S(3, dtype="int64", low=1, high=5), 0.5), RuntimeError)],
+    ),
+    op(
+        "Tensor.float_power_",
+        samples=[(S(3, 4, low=1, high=4, dtype="float64"), 2)],
+        reference=power,
+        grad=False,
+        errors=[((S(3, dtype="float32"), 2), RuntimeError)],
+    ),
 ]

@@ -51,4 +51,12 @@ RECORDS = [
         tol={"float16": (1e-2, 0.11), "bfloat16": (2e-2, 1.0)},
         grad=False,
     ),
+    op(
+        "abs_",
+        samples=X,
+        reference=np.abs,
+        dtypes="if",
+        grad=False,
+        errors=[((S(3, dtype="complex128"),), RuntimeError)],
+    ),
 ]

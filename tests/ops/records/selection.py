@@ -54,4 +54,12 @@ RECORDS = [
             ((S(3, dtype="uint8"), S(3, dtype="bool"), 256), RuntimeError),
         ],
     ),
+    op(
+        "Tensor.masked_fill_",
+        samples=[(S(3, 4), C, 2.0), (S(3, 4), S(4, dtype="bool"), S())],
+        reference=lambda x, m, v: np.where(m, v, x).astype(x.dtype),
+        dtypes="fc",
+        grad=False,
+        errors=[((S(4), C, 2.0), RuntimeError)],
+    ),
 ]
