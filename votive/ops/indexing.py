@@ -240,3 +240,26 @@ def setitem(input: Any, index: Any, value: Any) -> None:
     indices, dims = positions(tensors)
     shape = indexed_shape("indexing", target._spec.shape, tuple(i._spec for i in indices), dims)
     Op.inplace(OPS["_index_put"], (target, indices, dims, _trim(value, len(shape)), False))
+
+
+@composite(method=False)
+def unravel_index(indices: Any, shape: Any) -> Any:
+    """Positions in a flat tensor as one index per dimension of `shape`.
+
+    >>> votive.unravel_index(votive.tensor([5, 3]), (2, 3))
+    (tensor([1, 1]), tensor([2, 0]))
+    """
+    op = "unravel_index"
+    if indices.dtype.category != dt.INT:
+        raise TypeError(f"{op}: indices must be integers, got {indices.dtype}.")
+    sizes = (shape,) if isinstance(shape, int) else shape
+    if not isinstance(sizes, (tuple, list)) or not all(isinstance(n, int) for n in sizes):
+        raise TypeError(f"{op}: shape must be an int or a sequence of ints, got {shape!r}.")
+    if any(n < 0 for n in sizes):
+        raise ValueError(f"{op}: shape must not hold negative sizes, got {tuple(sizes)}.")
+    found: list[Any] = []
+    rest = indices.to(dt.int64)
+    for n in reversed(sizes):
+        found.append(rest % n)
+        rest = F.floor_divide(rest, n)
+    return tuple(reversed(found))
