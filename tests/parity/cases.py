@@ -163,7 +163,8 @@ def wide_answer(case: Case, theirs: Callable) -> Callable[[], Any]:
     def answer() -> Any:
         sample = case.sample
         try:
-            if any(t.dtype in _WIDE for t in tensors([sample.input, sample.args])):
+            narrow = {t.dtype for t in tensors([sample.input, sample.args])}
+            if (narrow | {sample.kwargs.get("dtype")}) & _WIDE.keys():
                 wide = sample.transform(widen)
                 return theirs(wide.input, *wide.args, **wide.kwargs)
             if isinstance(case.op, UnaryUfuncInfo) and not (sample.args or sample.kwargs):
