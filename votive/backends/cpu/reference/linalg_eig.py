@@ -1,0 +1,36 @@
+"""Eigenvalues by LAPACK through NumPy. Knows arrays only."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ....core.errors import LinAlgError, fail
+from ...base import kernel
+
+_NONE = np.empty(0)
+
+
+@kernel("_eigh")
+def eigh(a: Any, uplo: str, vectors: bool) -> tuple[Any, Any]:
+    try:
+        if vectors:
+            values, found = np.linalg.eigh(a, UPLO=uplo)
+            return values, found
+        return np.linalg.eigvalsh(a, UPLO=uplo), _NONE
+    except np.linalg.LinAlgError:
+        fail(LinAlgError, "linalg.eigh", "the iteration did not converge.")
+
+
+@kernel("_eig")
+def eig(a: Any, vectors: bool) -> tuple[Any, Any]:
+    if not np.isfinite(a).all():
+        fail(RuntimeError, "linalg.eig", "the matrix has elements that are not finite.")
+    try:
+        if vectors:
+            values, found = np.linalg.eig(a)
+            return values, found
+        return np.linalg.eigvals(a), _NONE
+    except np.linalg.LinAlgError:
+        fail(LinAlgError, "linalg.eig", "the iteration did not converge.")

@@ -1,0 +1,87 @@
+"""What matrix operators ask of their arguments, and how they report failure. Declares none."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ..core import dtype as dt
+from ..core.errors import DtypeError, LinAlgError, ShapeError, UnsupportedError, fail
+from ..core.layout import Shape, Spec, broadcast_shapes
+from .registry import F
+
+
+def check_float(op: str, x: Spec, *, half: bool = False) -> None:
+    """Raise unless the dtype is floating-point or complex; `half` admits half types too."""
+    if not x.dtype.is_inexact or x.dtype in dt.FLOAT8:
+        fail(
+            UnsupportedError, op,
+            f"takes floating-point and complex tensors, got {x.dtype}; cast it with .to().",
+        )  # fmt: skip
+    if x.dtype in dt.HALF and not half:
+        fail(UnsupportedError, op, f"not implemented for {x.dtype}; cast it to votive.float32.")
+
+
+def check_matrix(op: str, x: Spec, name: str = "input") -> None:
+    """Raise unless there are two dimensions to make a matrix."""
+    if x.ndim < 2:
+        fail(ShapeError, op, f"{name} needs at least 2 dimensions, got shape {x.shape}.")
+
+
+def check_square(op: str, x: Spec, name: str = "input") -> None:
+    """Raise unless these are square matrices."""
+    check_matrix(op, x, name)
+    if x.shape[-1] != x.shape[-2]:
+        fail(ShapeError, op, f"{name} must hold square matrices, got shape {x.shape}.")
+
+
+def check_pair(op: str, a: Spec, b: Spec) -> None:
+    """Raise unless both have one dtype."""
+    if a.dtype is not b.dtype:
+        fail(
+            DtypeError, op,
+            f"both arguments must have the same dtype, got {a.dtype} and {b.dtype}; use .to().",
+        )  # fmt: skip
+
+
+def check_system(op: str, a: Spec, b: Spec, *, left: bool = True) -> tuple[Shape, Shape]:
+    """The shapes of both sides of `A X = B` (or `X A = B`) once their batches are broadcast."""
+    check_square(op, a, "A")
+    check_matrix(op, b, "B")
+    check_pair(op, a, b)
+    if a.shape[-1] != b.shape[-2 if left else -1]:
+        fail(
+            ShapeError, op,
+            f"A and B do not fit: {a.shape} and {b.shape} with left={left}.",
+        )  # fmt: skip
+    batch = broadcast_shapes(op, a.shape[:-2], b.shape[:-2])
+    return (*batch, *a.shape[-2:]), (*batch, *b.shape[-2:])
+
+
+def require(op: str, info: Any, reason: Callable[[int], str]) -> None:
+    """Raise LinAlgError for the first matrix of a batch whose `info` is not 0."""
+    if not bool(info.any()):
+        return
+    codes = info.reshape(-1).tolist()
+    at = next(i for i, code in enumerate(codes) if code)
+    where = f"(Batch element {at}): " if info.ndim else ""
+    fail(LinAlgError, op, where + reason(codes[at]))
+
+
+def absent(g: Any) -> bool:
+    """Whether nothing came back through this result: the engine sends zeros in that case.
+
+    Rules that divide by differences of singular values or eigenvalues must know: 0 / 0 would turn a
+    gradient of the values alone into NaN where two of them are equal.
+    """
+    return not g._rg and not bool(g.any())
+
+
+def halve_diagonal(x: Any) -> Any:
+    """The matrices with their diagonal divided by two."""
+    return x - F.diag_embed(F.diagonal(x, 0, -2, -1)) / 2
+
+
+def identity(n: int, like: Any) -> Any:
+    """The identity matrix in the dtype and on the device of a tensor."""
+    return F.diag_embed(F.ones((n,), dtype=like.dtype, device=like.device))

@@ -1,0 +1,156 @@
+"""Determinants: linalg.det, slogdet, logdet. Knows shapes and gradients."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..core import dtype as dt
+from ..core.layout import Spec
+from .linalg_checks import check_float, check_square, identity
+from .matmul import adjoint, conjugate
+from .registry import F, composite, structured
+from .results import results
+
+_LINALG_SLOGDET = results("linalg_slogdet", "sign", "logabsdet")
+_SLOGDET = results("slogdet", "sign", "logabsdet")
+
+# Below this many roundings a determinant counts as zero, as in torch's gradient.
+SINGULAR = 100
+
+
+def _infer_det(a: Spec) -> Spec:
+    check_square("linalg.det", a, "A")
+    check_float("linalg.det", a)
+    return a.like(a.shape[:-2])
+
+
+structured(
+    "_det(Tensor A)",
+    infer=_infer_det,
+    # By the matrix of cofactors, which exists for singular matrices too.
+    grad={"A": lambda c, g: g.unsqueeze(-1).unsqueeze(-1) * conjugate(F._cofactor(c.A))},
+    method=False, namespaces=(), out=False,
+    doc="The determinant of square matrices.",
+)  # fmt: skip
+
+
+def _grad_cofactor(c: Any, g: Any) -> Any:
+    """The second derivative of det is the form `D[X, Y]`; the gradient is what it says of Y.
+
+    Regular: D = det A (tr(A^-1 X) tr(A^-1 Y) - tr(A^-1 X A^-1 Y)). Singular: the same in the
+    basis of singular vectors, where only products of the other singular values are left of it:
+    D = det U det V^H sum_ij p_ij (X_ii Y_jj - X_ij Y_ji), p_ij = prod of S without i and j.
+    """
+    x = conjugate(g)
+    det = F._det(c.A)
+    if bool((F.abs(det) >= SINGULAR * dt.finfo(det.dtype).eps).all()):
+        inverse = F._inv(c.A)[0]
+        turned = F.matmul(inverse, x)
+        trace = F.diagonal(turned, 0, -2, -1).sum(-1)
+        form = _column(trace) * inverse - F.matmul(turned, inverse)
+        return conjugate(F.transpose(_column(det) * form, -2, -1))
+    u, s, vh = F._svd(c.A, False, True)
+    x = F.matmul(F.matmul(adjoint(u), x), adjoint(vh))
+    others = _without_two(s)
+    on = F.matmul(others.to(x.dtype), F.diagonal(x, 0, -2, -1).unsqueeze(-1)).squeeze(-1)
+    form = F.diag_embed(on) - others * F.transpose(x, -2, -1)
+    phase = conjugate(_column(F._det(u) * F._det(vh)))
+    return phase * F.matmul(F.matmul(u, conjugate(form)), vh)
+
+
+def _column(x: Any) -> Any:
+    return x.unsqueeze(-1).unsqueeze(-1)
+
+
+def _without_two(s: Any) -> Any:
+    """Products of all but the i-th and j-th value, 0 on the diagonal."""
+    n = s.shape[-1]
+    eye = identity(n, s).bool()
+    left_out = eye.unsqueeze(0) | eye.unsqueeze(1)
+    products = F.prod(F.where(left_out, 1, s.unsqueeze(-2).unsqueeze(-2)), -1)
+    return F.where(eye, 0, products)
+
+
+structured(
+    "_cofactor(Tensor A)",
+    infer=lambda a: a.like(a.shape),
+    grad={"A": _grad_cofactor},
+    method=False, namespaces=(), out=False,
+    doc="The derivative of the determinant by each element, also of singular matrices.",
+)  # fmt: skip
+
+
+def _infer_slogdet(a: Spec) -> tuple[Spec, Spec]:
+    check_square("linalg.slogdet", a, "A")
+    check_float("linalg.slogdet", a)
+    return a.like(a.shape[:-2]), a.like(a.shape[:-2], dtype=a.dtype.to_real())
+
+
+def _grad_slogdet(c: Any, g_sign: Any, g_log: Any) -> Any:
+    g = g_log
+    if g_sign.dtype.is_complex:
+        # The sign moves on the unit circle; only the part of its gradient along it counts.
+        g = g_log - 1j * F.imag(conjugate(g_sign) * c.out0)
+    return _column(g) * adjoint(F._inv(c.A)[0])
+
+
+structured(
+    "_slogdet(Tensor A)",
+    infer=_infer_slogdet,
+    grad={"A": _grad_slogdet},
+    n_out=2, method=False, namespaces=(), out=False,
+    doc="Sign and logarithm of the modulus of the determinant.",
+)  # fmt: skip
+
+
+@composite(namespaces=("linalg",), name="det", method=False, out=True)
+def linalg_det(A: Any) -> Any:
+    """The determinant of square matrices.
+
+    >>> votive.linalg.det(votive.tensor([[1.0, 2.0], [3.0, 4.0]]))
+    tensor(-2.)
+    """
+    return F._det(A)
+
+
+@composite
+def det(input: Any) -> Any:
+    """The determinant of square matrices; see linalg.det.
+
+    >>> votive.det(votive.tensor([[2.0]]))
+    tensor(2.)
+    """
+    return F._det(input)
+
+
+@composite(namespaces=("linalg",), name="slogdet", method=False, out=True)
+def linalg_slogdet(A: Any) -> Any:
+    """The determinant as sign (a phase, if complex) and logarithm of its modulus, in range.
+
+    >>> votive.linalg.slogdet(votive.tensor([[-1e30, 0.0], [0.0, 1e30]])).logabsdet
+    tensor(138.1551)
+    """
+    return _LINALG_SLOGDET(*F._slogdet(A))
+
+
+@composite(out=True)
+def slogdet(input: Any) -> Any:
+    """The determinant as sign and logarithm of its modulus; see linalg.slogdet.
+
+    >>> votive.slogdet(votive.tensor([[-1.0]])).sign
+    tensor(-1.)
+    """
+    return _SLOGDET(*F._slogdet(input))
+
+
+@composite
+def logdet(input: Any) -> Any:
+    """The logarithm of the determinant; NaN where a real determinant is negative.
+
+    >>> votive.logdet(votive.tensor([[1.0, 0.0], [0.0, 1.0]]))
+    tensor(0.)
+    """
+    sign, log = F._slogdet(input)
+    if sign.dtype.is_complex:
+        return log + F.log(sign)
+    return F.where(sign == -1, float("nan"), log)
