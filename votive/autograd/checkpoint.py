@@ -120,12 +120,14 @@ class _Frame:
         hooks, grad = mode.saved_hooks, mode.grad
         mode.saved_hooks = (*hooks, (keep, lambda t: t))
         mode.grad = True
+        mode.renew()
         try:
             if self.rng is not None:
                 generator.set_state(self.rng)
             self.fn(*self.args, **self.kwargs)
         finally:
             mode.saved_hooks, mode.grad = hooks, grad
+            mode.renew()
             if self.rng is not None:
                 generator.set_state(current)
         if seen != self.count:
@@ -139,10 +141,12 @@ def _recomputed(fn: Any, preserve: bool, args: Any, kwargs: Any) -> Any:
     frame = _Frame(fn, args, kwargs, default_generator().get_state() if preserve else None)
     hooks = mode.saved_hooks
     mode.saved_hooks = (*hooks, (frame.pack, frame.unpack))
+    mode.renew()
     try:
         return fn(*args, **kwargs)
     finally:
         mode.saved_hooks = hooks
+        mode.renew()
 
 
 def checkpoint_sequential(

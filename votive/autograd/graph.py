@@ -58,6 +58,14 @@ def save(tensor: Any, is_out: int = -1) -> Saved:
     return s
 
 
+def save_plainly(tensor: Any) -> Saved:
+    """`save` for an input when no hooks are set."""
+    s = _new(Saved)
+    s.version = tensor._storage.version
+    s.tensor = tensor
+    return s
+
+
 class BaseNode:
     """What every node has: edges to inputs, hooks, and a place in creation order."""
 
@@ -534,15 +542,17 @@ def record_pair(plan: Plan, a: Any, b: Any, out: Any) -> None:
     if out._spec.dtype.category >= 2:
         out._rg = True
         out._edge = node
+    special = mode.noted
     if recipe.keep:
         node.kept = kept = {}
-        names = plan.formula.params
+        keep = save if special else save_plainly
+        first = plan.formula.params[0]
         for key in recipe.keep:
             if key.__class__ is tuple:
                 kept[key] = save(out, 0)
             else:
-                kept[key] = save(a if key == names[0] else b)
-    if mode.noted:
+                kept[key] = keep(a if key == first else b)
+    if special:
         _note_context(node)
 
 

@@ -32,7 +32,7 @@ class _Switch:
 
     def __exit__(self, *exc: object) -> None:
         mode.grad, mode.inference, mode.anomaly, mode.anomaly_nan = self._saved.pop()
-        mode.noted = mode.anomaly or bool(mode.module_path)
+        mode.renew()
 
     def _again(self) -> _Switch:
         return type(self)()
@@ -193,7 +193,7 @@ class set_detect_anomaly(_Switch):
 
     def _enter(self) -> None:
         mode.anomaly, mode.anomaly_nan = self._flag, self._nan
-        mode.noted = self._flag or bool(mode.module_path)
+        mode.renew()
 
     def __enter__(self) -> None:
         self._saved.append(self._before)

@@ -23,9 +23,11 @@ class saved_tensors_hooks:
 
     def __enter__(self) -> None:
         mode.saved_hooks = (*mode.saved_hooks, self._pair)
+        mode.renew()
 
     def __exit__(self, *exc: object) -> None:
         mode.saved_hooks = mode.saved_hooks[:-1]
+        mode.renew()
 
 
 class save_on_cpu(saved_tensors_hooks):

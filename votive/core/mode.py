@@ -14,10 +14,16 @@ class Mode(threading.local):
     anomaly_nan: bool = True
     # Pairs (pack, unpack) that see every value autograd saves.
     saved_hooks: tuple[tuple[object, object], ...] = ()
-    # Whether nodes must note more than the usual: anomaly mode or a module path is set.
+    # Whether recording must do more than the usual: anomaly mode, saved-value hooks or a module
+    # path is set. One flag, because reading a thread-local costs as much as making an attribute.
     noted: bool = False
     # Path of the module whose call is running, for errors, anomaly reports and observers.
     module_path: str = ""
+
+
+    def renew(self) -> None:
+        """Recompute `noted` after one of its causes changed."""
+        self.noted = self.anomaly or bool(self.saved_hooks) or bool(self.module_path)
 
 
 mode = Mode()

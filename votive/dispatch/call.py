@@ -85,6 +85,9 @@ def _execute_view(plan: Plan, x: Any) -> Any:
     return out
 
 
+_NUMBERS = (int, float, bool, complex)
+
+
 def _is_operand(v: Any) -> bool:
     return hasattr(v, "_spec") or isinstance(v, (int, float, complex, np.number, np.bool_))
 
@@ -130,6 +133,25 @@ def binary(op: Op, operator: bool = False) -> Callable[[Any, Any], Any]:
     new, cls, flags, switches = _new, state.tensor, state, mode
     differentiable = op.differentiable
 
+    def with_number(a: Any, b: Any) -> Any:
+        plan = plans.get((getattr(a, "_spec", a.__class__), getattr(b, "_spec", b.__class__)))
+        if plan is None or flags.hooks:
+            if operator and not (_is_operand(a) and _is_operand(b)):
+                return NotImplemented
+            plan, args = prepare(op, (a, b, *op.defaults(2)))
+            if len(plans) < PLAN_LIMIT and (a.__class__ in _NUMBERS or b.__class__ in _NUMBERS):
+                plans[getattr(a, "_spec", a.__class__), getattr(b, "_spec", b.__class__)] = plan
+            return call(op, args)
+        x, i = (a, 0) if hasattr(a, "_spec") else (b, 1)
+        st, data = plan.compute(x._data, b) if i == 0 else plan.compute(a, x._data)
+        out = new(cls)
+        out._data = data
+        out._storage = st
+        out._spec = plan.out
+        if x._rg and differentiable and switches.grad:
+            flags.graph.record(plan, (a, b), out)
+        return out
+
     def fast(a: Any, b: Any) -> Any:
         try:
             plan = plans[a._spec, b._spec]
@@ -137,9 +159,7 @@ def binary(op: Op, operator: bool = False) -> Callable[[Any, Any], Any]:
                 return call(op, (a, b, *op.defaults(2)))
             st, data = plan.compute(a._data, b._data)
         except AttributeError:  # a number on one side
-            if operator and not (_is_operand(a) and _is_operand(b)):
-                return NotImplemented
-            return call(op, (a, b, *op.defaults(2)))
+            return with_number(a, b)
         except KeyError:
             plan, args = prepare(op, (a, b, *op.defaults(2)))
             if len(plans) < PLAN_LIMIT:

@@ -85,6 +85,10 @@ def compile_formula(
     if ufunc is not None and _result_type(ufunc, roles) != out.dtype.np:
         ufunc = None
     fn = None if ufunc is not None else function_of(formula, names)
+    if ufunc is not None:
+        # NumPy's ufuncs take a Python number in the type of the arrays, which is what we want.
+        inexact = {i for i, (have, c) in enumerate(roles) if have is None and c.np.kind in "fc"}
+        casts = [c for c in casts if c[0] not in inexact]
 
     def into(values: Any, out: Any) -> None:
         token = quiet_set(QUIET)
@@ -110,7 +114,7 @@ def compile_formula(
         return general, into
 
     # A ufunc allocates faster than we can ask for an array, where its layout is sure to be ours.
-    alike = out.ndim > 0 and all(s is not None and s.layout is out.layout for s in inputs)
+    alike = out.ndim > 0 and all(s is None or s.layout is out.layout for s in inputs)
     if out.nbytes < SMALL and out.layout.contiguous and alike:
         return _small(ufunc), into
 
@@ -118,7 +122,7 @@ def compile_formula(
         storage, data = empty(out)
         token = quiet_set(QUIET)
         try:
-            ufunc(*values, data)
+            ufunc(*values, out=data)
         finally:
             quiet_reset(token)
         return storage, data
