@@ -12,8 +12,15 @@ from .inquiry import result_type
 from .registry import F, Op, composite, pointwise
 
 
+def fits_everywhere(value: Any) -> bool:
+    """Whether a number is small enough for every dtype, which spares most calls the full test."""
+    return value.__class__ in (int, float, bool) and -100 <= value <= 100
+
+
 def refuse_overflow(op: str, value: Any, kind: dt.dtype) -> None:
     """Raise where a number given as a bound or a filling does not fit into a dtype."""
+    if fits_everywhere(value):
+        return
     if isinstance(value, complex) and not kind.is_complex:
         if value.imag != 0:
             fail(DtypeError, op, f"{value} cannot be converted to {kind}.")
@@ -79,7 +86,7 @@ def _bounded(run: Any, op: str, input: Any, low: Any, high: Any) -> Any:
     if not bounds:
         fail(RuntimeError, op, "at least one of min and max must not be None.")
     for v in bounds:
-        if not hasattr(v, "_spec"):
+        if not (fits_everywhere(v) or hasattr(v, "_spec")):
             refuse_overflow(op, v, result_type(input, v))
     if low is None:
         return run(_CLAMP_MAX, (input, high))
