@@ -16,7 +16,11 @@ OPTIONS = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
 
 
 def _public() -> dict[str, str]:
-    found = {n: i.doc for n, i in [*OPS.items(), *COMPOSITES.items()] if not i.name.startswith("_")}
+    found = {
+        n: i.doc
+        for n, i in [*OPS.items(), *COMPOSITES.items()]
+        if not i.name.startswith("_") and (i.namespaces or i.method or i.also)
+    }
     spaces: list[Any] = [votive, votive.autograd, votive.autograd.functional, votive.cpu]
     for space in spaces:
         for name in dir(space):
@@ -25,7 +29,9 @@ def _public() -> dict[str, str]:
                 continue
             if not (getattr(value, "__module__", "") or "").startswith("votive"):
                 continue
-            found.setdefault(f"{space.__name__}.{name}", inspect.cleandoc(value.__doc__ or ""))
+            doc = inspect.cleandoc(value.__doc__ or "")
+            if not doc.startswith("In-place form of"):  # its plain form has the example
+                found.setdefault(f"{space.__name__}.{name}", doc)
     return found
 
 

@@ -15,6 +15,22 @@ from .ops.registry import COMPOSITES, OPS, F
 from .ops.shape import PROPERTIES
 
 
+# The in-place forms that torch also has as functions; all others are methods only.
+INPLACE_FUNCTIONS = {
+    "": frozenset(
+        """abs_ acos_ acosh_ addmv_ alpha_dropout_ arccos_ arccosh_ arcsin_ arcsinh_ arctan_ arctanh_
+        asin_ asinh_ atan_ atanh_ ceil_ celu_ clamp_ clamp_max_ clamp_min_ clip_ conj_physical_ cos_
+        cosh_ deg2rad_ dropout_ erf_ erfc_ exp2_ exp_ expm1_ feature_alpha_dropout_ feature_dropout_
+        fill_ fix_ floor_ frac_ gcd_ i0_ index_put_ lcm_ ldexp_ log10_ log1p_ log2_ log_ logit_
+        nan_to_num_ neg_ negative_ rad2deg_ reciprocal_ relu_ round_ rrelu_ rsqrt_ selu_ sigmoid_ sin_
+        sinc_ sinh_ sqrt_ square_ tan_ tanh_ threshold_ trunc_ xlogy_ zero_""".split()
+    ),
+    "nn.functional": frozenset(
+        "celu_ elu_ hardtanh_ leaky_relu_ relu_ rrelu_ selu_ threshold_".split()
+    ),
+}
+
+
 def composite_out(name: str, run: Callable[[], Any], first: Any, out: Any) -> Any:
     """`out=` of a composite: compute without a graph, then write."""
     dispatch.refuse_grad(name, [v for v in first if hasattr(v, "_rg")], out)
@@ -88,7 +104,7 @@ def install(root: Any, functions: Any, tensor: type) -> None:
                 for n in (name, *item.aliases):
                     setattr(tensor, n + "_", fn_)
                     for space in item.namespaces:
-                        if not hasattr(namespace(root, space), n + "_"):
+                        if n + "_" in INPLACE_FUNCTIONS.get(space, ()):
                             setattr(namespace(root, space), n + "_", fn_)
     for name, read in PROPERTIES.items():
         setattr(tensor, name, property(read))

@@ -11,7 +11,13 @@ from .graph import BaseNode, Edge, _note_context, _sequence, edge_of, rebase, sa
 
 
 class FunctionCtx:
-    """What forward leaves for backward."""
+    """What forward leaves for backward.
+
+    >>> ctx = votive.autograd.FunctionCtx()
+    >>> ctx.save_for_backward(votive.ones(2))
+    >>> len(ctx.to_save)
+    1
+    """
 
     def __init__(self) -> None:
         self.to_save: tuple[Any, ...] = ()

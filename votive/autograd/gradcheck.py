@@ -13,7 +13,11 @@ from .engine import grad
 
 
 class GradcheckError(RuntimeError):
-    """The derived gradient is not what finite differences say."""
+    """The derived gradient is not what finite differences say.
+
+    >>> issubclass(votive.autograd.GradcheckError, RuntimeError)
+    True
+    """
 
 
 def _outputs(fn: Callable[..., Any], inputs: Any) -> list[Any]:

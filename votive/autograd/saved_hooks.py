@@ -31,7 +31,12 @@ class saved_tensors_hooks:
 
 
 class save_on_cpu(saved_tensors_hooks):
-    """Keep saved values in CPU memory until backward needs them."""
+    """Keep saved values in CPU memory until backward needs them.
+
+    >>> with votive.autograd.graph.save_on_cpu():
+    ...     y = votive.ones(2, requires_grad=True).exp()
+    >>> y.sum().backward()
+    """
 
     def __init__(self, pin_memory: bool = False, device_type: str = "cuda") -> None:
         if pin_memory:

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 
 class memory_format:
-    """An order of dimensions in memory, such as `votive.channels_last`."""
+    """An order of dimensions in memory, such as `votive.channels_last`.
+
+    >>> votive.zeros(1, 2, 3, 3).contiguous(memory_format=votive.channels_last).stride()
+    (18, 1, 6, 2)
+    """
 
     __slots__ = ("name",)
 
