@@ -216,10 +216,17 @@ def hardswish(input: Any, inplace: bool = False) -> Any:
     return run("hardswish", inplace, input)
 
 
+
+def _outside(g: Expr, x: Expr, lambd: float, y: Expr) -> Expr:
+    """The gradient of both shrinking functions; 0 where input is NaN, as in torch."""
+    return where((x < -lambd) | (x > lambd), g, 0)
+
+
 pointwise(
     "hardshrink(Tensor input, number lambd=0.5)",
     lambda x, lambd: where((x >= -lambd) & (x <= lambd), 0, x),
     allow="f",
+    grad={"input": _outside},
     inplace=False,
     also=("nn.functional.hardshrink",),
     doc="""0 where input lies within `-lambd..lambd`, else input.
@@ -240,6 +247,7 @@ pointwise(
     "softshrink(Tensor input, number lambd=0.5)",
     _softshrink,
     allow="f",
+    grad={"input": _outside},
     namespaces=NN, method=False, inplace=False,
     doc="""Input moved toward 0 by `lambd`, and 0 where it would cross.
 

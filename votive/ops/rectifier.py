@@ -54,7 +54,7 @@ pointwise(
     "hardtanh(Tensor input, number min_val, number max_val)",
     lambda x, lo, hi: apply("minimum", apply("maximum", x, lo), hi),
     allow="if",
-    grad={"input": lambda g, x, lo, hi, y: where((y <= lo) | (y >= hi), 0, g)},
+    grad={"input": lambda g, x, lo, hi, y: where((y > lo) & (y < hi), g, 0)},
     doc="Input limited to min_val..max_val.",
     **HIDDEN,
 )
@@ -240,13 +240,14 @@ def _elu_grad(
     # With exp rather than 1 + expm1, which rounds small results to zero. At 0 the second derivative
     # is 0, as in torch.
     slope = alpha * scale * input_scale
-    return where(x < 0, slope * g * exp(x * input_scale), where(x.eq(0), slope, scale) * g)
+    below = where(x.eq(0), slope * g, slope * g * exp(x * input_scale))
+    return where(x > 0, scale * g, below)
 
 
 pointwise(
     "elu(Tensor input, number alpha, number scale, number input_scale)",
     lambda x, alpha, scale, input_scale: where(
-        x <= 0, (alpha * scale) * apply("expm1", x * input_scale), scale * x
+        x > 0, scale * x, (alpha * scale) * apply("expm1", x * input_scale)
     ),
     allow="f",
     grad={"input": _elu_grad},
