@@ -466,6 +466,13 @@ def fmin(input, other, *, out=None) -> Any:
     return call_out(_op_fmin, (input, other), out)
 
 
+_op_copy = OPS["copy"]
+
+
+def copy(input, src) -> Any:
+    return call(_op_copy, (input, src))
+
+
 _op_cat = OPS["cat"]
 
 
@@ -745,13 +752,6 @@ _op_view_as_real = OPS["view_as_real"]
 
 def view_as_real(input) -> Any:
     return call(_op_view_as_real, (input,))
-
-
-_op_copy = OPS["copy"]
-
-
-def copy(input, src) -> Any:
-    return call(_op_copy, (input, src))
 
 
 _op_select = OPS["select"]
@@ -2200,7 +2200,7 @@ _c_mm = COMPOSITES["mm"].fn
 def mm(input, mat2, *, out=None) -> Any:
     if out is None:
         return _c_mm(input, mat2)
-    return composite_out("mm", lambda: _c_mm(input, mat2), (input,), out)
+    return composite_out("mm", lambda: _c_mm(input, mat2), (input, mat2,), out)
 
 
 _c_bmm = COMPOSITES["bmm"].fn
@@ -2209,7 +2209,7 @@ _c_bmm = COMPOSITES["bmm"].fn
 def bmm(input, mat2, *, out=None) -> Any:
     if out is None:
         return _c_bmm(input, mat2)
-    return composite_out("bmm", lambda: _c_bmm(input, mat2), (input,), out)
+    return composite_out("bmm", lambda: _c_bmm(input, mat2), (input, mat2,), out)
 
 
 _c_mv = COMPOSITES["mv"].fn
@@ -2218,7 +2218,7 @@ _c_mv = COMPOSITES["mv"].fn
 def mv(input, vec, *, out=None) -> Any:
     if out is None:
         return _c_mv(input, vec)
-    return composite_out("mv", lambda: _c_mv(input, vec), (input,), out)
+    return composite_out("mv", lambda: _c_mv(input, vec), (input, vec,), out)
 
 
 _c_dot = COMPOSITES["dot"].fn
@@ -2227,7 +2227,7 @@ _c_dot = COMPOSITES["dot"].fn
 def dot(input, tensor, *, out=None) -> Any:
     if out is None:
         return _c_dot(input, tensor)
-    return composite_out("dot", lambda: _c_dot(input, tensor), (input,), out)
+    return composite_out("dot", lambda: _c_dot(input, tensor), (input, tensor,), out)
 
 
 _c_vdot = COMPOSITES["vdot"].fn
@@ -2236,7 +2236,7 @@ _c_vdot = COMPOSITES["vdot"].fn
 def vdot(input, other, *, out=None) -> Any:
     if out is None:
         return _c_vdot(input, other)
-    return composite_out("vdot", lambda: _c_vdot(input, other), (input,), out)
+    return composite_out("vdot", lambda: _c_vdot(input, other), (input, other,), out)
 
 
 _c_inner = COMPOSITES["inner"].fn
@@ -2245,7 +2245,7 @@ _c_inner = COMPOSITES["inner"].fn
 def inner(input, other, *, out=None) -> Any:
     if out is None:
         return _c_inner(input, other)
-    return composite_out("inner", lambda: _c_inner(input, other), (input,), out)
+    return composite_out("inner", lambda: _c_inner(input, other), (input, other,), out)
 
 
 _c_outer = COMPOSITES["outer"].fn
@@ -2254,7 +2254,7 @@ _c_outer = COMPOSITES["outer"].fn
 def outer(input, vec2, *, out=None) -> Any:
     if out is None:
         return _c_outer(input, vec2)
-    return composite_out("outer", lambda: _c_outer(input, vec2), (input,), out)
+    return composite_out("outer", lambda: _c_outer(input, vec2), (input, vec2,), out)
 
 
 _c_kron = COMPOSITES["kron"].fn
@@ -2263,7 +2263,7 @@ _c_kron = COMPOSITES["kron"].fn
 def kron(input, other, *, out=None) -> Any:
     if out is None:
         return _c_kron(input, other)
-    return composite_out("kron", lambda: _c_kron(input, other), (input,), out)
+    return composite_out("kron", lambda: _c_kron(input, other), (input, other,), out)
 
 
 _c_addmm = COMPOSITES["addmm"].fn
@@ -2272,7 +2272,7 @@ _c_addmm = COMPOSITES["addmm"].fn
 def addmm(input, mat1, mat2, *, beta=1, alpha=1, out=None) -> Any:
     if out is None:
         return _c_addmm(input, mat1, mat2, beta=beta, alpha=alpha)
-    return composite_out("addmm", lambda: _c_addmm(input, mat1, mat2, beta=beta, alpha=alpha), (input,), out)
+    return composite_out("addmm", lambda: _c_addmm(input, mat1, mat2, beta=beta, alpha=alpha), (input, mat1, mat2, beta, alpha,), out)
 
 
 def addmm_(input, mat1, mat2, *, beta=1, alpha=1) -> Any:
@@ -2285,7 +2285,7 @@ _c_addmv = COMPOSITES["addmv"].fn
 def addmv(input, mat, vec, *, beta=1, alpha=1, out=None) -> Any:
     if out is None:
         return _c_addmv(input, mat, vec, beta=beta, alpha=alpha)
-    return composite_out("addmv", lambda: _c_addmv(input, mat, vec, beta=beta, alpha=alpha), (input,), out)
+    return composite_out("addmv", lambda: _c_addmv(input, mat, vec, beta=beta, alpha=alpha), (input, mat, vec, beta, alpha,), out)
 
 
 def addmv_(input, mat, vec, *, beta=1, alpha=1) -> Any:
@@ -2298,7 +2298,7 @@ _c_baddbmm = COMPOSITES["baddbmm"].fn
 def baddbmm(input, batch1, batch2, *, beta=1, alpha=1, out=None) -> Any:
     if out is None:
         return _c_baddbmm(input, batch1, batch2, beta=beta, alpha=alpha)
-    return composite_out("baddbmm", lambda: _c_baddbmm(input, batch1, batch2, beta=beta, alpha=alpha), (input,), out)
+    return composite_out("baddbmm", lambda: _c_baddbmm(input, batch1, batch2, beta=beta, alpha=alpha), (input, batch1, batch2, beta, alpha,), out)
 
 
 def baddbmm_(input, batch1, batch2, *, beta=1, alpha=1) -> Any:
@@ -2311,7 +2311,7 @@ _c_addbmm = COMPOSITES["addbmm"].fn
 def addbmm(input, batch1, batch2, *, beta=1, alpha=1, out=None) -> Any:
     if out is None:
         return _c_addbmm(input, batch1, batch2, beta=beta, alpha=alpha)
-    return composite_out("addbmm", lambda: _c_addbmm(input, batch1, batch2, beta=beta, alpha=alpha), (input,), out)
+    return composite_out("addbmm", lambda: _c_addbmm(input, batch1, batch2, beta=beta, alpha=alpha), (input, batch1, batch2, beta, alpha,), out)
 
 
 def addbmm_(input, batch1, batch2, *, beta=1, alpha=1) -> Any:
@@ -2324,7 +2324,7 @@ _c_addr = COMPOSITES["addr"].fn
 def addr(input, vec1, vec2, *, beta=1, alpha=1, out=None) -> Any:
     if out is None:
         return _c_addr(input, vec1, vec2, beta=beta, alpha=alpha)
-    return composite_out("addr", lambda: _c_addr(input, vec1, vec2, beta=beta, alpha=alpha), (input,), out)
+    return composite_out("addr", lambda: _c_addr(input, vec1, vec2, beta=beta, alpha=alpha), (input, vec1, vec2, beta, alpha,), out)
 
 
 def addr_(input, vec1, vec2, *, beta=1, alpha=1) -> Any:
@@ -2337,7 +2337,7 @@ _c_clamp = COMPOSITES["clamp"].fn
 def clamp(input, min=None, max=None, *, out=None) -> Any:
     if out is None:
         return _c_clamp(input, min, max)
-    return composite_out("clamp", lambda: _c_clamp(input, min, max), (input,), out)
+    return composite_out("clamp", lambda: _c_clamp(input, min, max), (input, min, max,), out)
 
 
 _c_clamp_min = COMPOSITES["clamp_min"].fn
@@ -2346,7 +2346,7 @@ _c_clamp_min = COMPOSITES["clamp_min"].fn
 def clamp_min(input, min, *, out=None) -> Any:
     if out is None:
         return _c_clamp_min(input, min)
-    return composite_out("clamp_min", lambda: _c_clamp_min(input, min), (input,), out)
+    return composite_out("clamp_min", lambda: _c_clamp_min(input, min), (input, min,), out)
 
 
 _c_clamp_max = COMPOSITES["clamp_max"].fn
@@ -2355,7 +2355,7 @@ _c_clamp_max = COMPOSITES["clamp_max"].fn
 def clamp_max(input, max, *, out=None) -> Any:
     if out is None:
         return _c_clamp_max(input, max)
-    return composite_out("clamp_max", lambda: _c_clamp_max(input, max), (input,), out)
+    return composite_out("clamp_max", lambda: _c_clamp_max(input, max), (input, max,), out)
 
 
 _c_nan_to_num = COMPOSITES["nan_to_num"].fn
@@ -2364,7 +2364,7 @@ _c_nan_to_num = COMPOSITES["nan_to_num"].fn
 def nan_to_num(input, nan=None, posinf=None, neginf=None, *, out=None) -> Any:
     if out is None:
         return _c_nan_to_num(input, nan, posinf, neginf)
-    return composite_out("nan_to_num", lambda: _c_nan_to_num(input, nan, posinf, neginf), (input,), out)
+    return composite_out("nan_to_num", lambda: _c_nan_to_num(input, nan, posinf, neginf), (input, nan, posinf, neginf,), out)
 
 
 _c_linalg__multi_dot = COMPOSITES["linalg.multi_dot"].fn
@@ -2427,7 +2427,7 @@ _c_isin = COMPOSITES["isin"].fn
 def isin(elements, test_elements, *, assume_unique=False, invert=False, out=None) -> Any:
     if out is None:
         return _c_isin(elements, test_elements, assume_unique=assume_unique, invert=invert)
-    return composite_out("isin", lambda: _c_isin(elements, test_elements, assume_unique=assume_unique, invert=invert), (elements,), out)
+    return composite_out("isin", lambda: _c_isin(elements, test_elements, assume_unique=assume_unique, invert=invert), (elements, test_elements, assume_unique, invert,), out)
 
 
 _c_conj_physical = COMPOSITES["conj_physical"].fn
@@ -2445,7 +2445,7 @@ _c_diag = COMPOSITES["diag"].fn
 def diag(input, diagonal=0, *, out=None) -> Any:
     if out is None:
         return _c_diag(input, diagonal)
-    return composite_out("diag", lambda: _c_diag(input, diagonal), (input,), out)
+    return composite_out("diag", lambda: _c_diag(input, diagonal), (input, diagonal,), out)
 
 
 _c_trace = COMPOSITES["trace"].fn
@@ -2463,7 +2463,7 @@ _c_tensordot = COMPOSITES["tensordot"].fn
 def tensordot(a, b, dims=2, *, out=None) -> Any:
     if out is None:
         return _c_tensordot(a, b, dims)
-    return composite_out("tensordot", lambda: _c_tensordot(a, b, dims), (a,), out)
+    return composite_out("tensordot", lambda: _c_tensordot(a, b, dims), (a, b, dims,), out)
 
 
 _c_nanmean = COMPOSITES["nanmean"].fn
@@ -2472,7 +2472,7 @@ _c_nanmean = COMPOSITES["nanmean"].fn
 def nanmean(input, dim=None, keepdim=False, *, dtype=None, out=None) -> Any:
     if out is None:
         return _c_nanmean(input, dim, keepdim, dtype=dtype)
-    return composite_out("nanmean", lambda: _c_nanmean(input, dim, keepdim, dtype=dtype), (input,), out)
+    return composite_out("nanmean", lambda: _c_nanmean(input, dim, keepdim, dtype=dtype), (input, dim, keepdim, dtype,), out)
 
 
 _c_aminmax = COMPOSITES["aminmax"].fn
@@ -2481,7 +2481,7 @@ _c_aminmax = COMPOSITES["aminmax"].fn
 def aminmax(input, *, dim=None, keepdim=False, out=None) -> Any:
     if out is None:
         return _c_aminmax(input, dim=dim, keepdim=keepdim)
-    return composite_out("aminmax", lambda: _c_aminmax(input, dim=dim, keepdim=keepdim), (input,), out)
+    return composite_out("aminmax", lambda: _c_aminmax(input, dim=dim, keepdim=keepdim), (input, dim, keepdim,), out)
 
 
 _c_max = COMPOSITES["max"].fn
@@ -2490,7 +2490,7 @@ _c_max = COMPOSITES["max"].fn
 def max(input, dim=None, keepdim=False, *, other=None, out=None) -> Any:
     if out is None:
         return _c_max(input, dim, keepdim, other=other)
-    return composite_out("max", lambda: _c_max(input, dim, keepdim, other=other), (input,), out)
+    return composite_out("max", lambda: _c_max(input, dim, keepdim, other=other), (input, dim, keepdim, other,), out)
 
 
 _c_min = COMPOSITES["min"].fn
@@ -2499,7 +2499,7 @@ _c_min = COMPOSITES["min"].fn
 def min(input, dim=None, keepdim=False, *, other=None, out=None) -> Any:
     if out is None:
         return _c_min(input, dim, keepdim, other=other)
-    return composite_out("min", lambda: _c_min(input, dim, keepdim, other=other), (input,), out)
+    return composite_out("min", lambda: _c_min(input, dim, keepdim, other=other), (input, dim, keepdim, other,), out)
 
 
 _c_frexp = COMPOSITES["frexp"].fn
@@ -2517,7 +2517,7 @@ _c_linalg__cross = COMPOSITES["linalg.cross"].fn
 def linalg__cross(input, other, *, dim=-1, out=None) -> Any:
     if out is None:
         return _c_linalg__cross(input, other, dim=dim)
-    return composite_out("cross", lambda: _c_linalg__cross(input, other, dim=dim), (input,), out)
+    return composite_out("cross", lambda: _c_linalg__cross(input, other, dim=dim), (input, other, dim,), out)
 
 
 _c_cross = COMPOSITES["cross"].fn
@@ -2526,7 +2526,7 @@ _c_cross = COMPOSITES["cross"].fn
 def cross(input, other, dim=None, *, out=None) -> Any:
     if out is None:
         return _c_cross(input, other, dim)
-    return composite_out("cross", lambda: _c_cross(input, other, dim), (input,), out)
+    return composite_out("cross", lambda: _c_cross(input, other, dim), (input, other, dim,), out)
 
 
 _c_take_along_dim = COMPOSITES["take_along_dim"].fn
@@ -2535,7 +2535,7 @@ _c_take_along_dim = COMPOSITES["take_along_dim"].fn
 def take_along_dim(input, indices, dim=None, *, out=None) -> Any:
     if out is None:
         return _c_take_along_dim(input, indices, dim)
-    return composite_out("take_along_dim", lambda: _c_take_along_dim(input, indices, dim), (input,), out)
+    return composite_out("take_along_dim", lambda: _c_take_along_dim(input, indices, dim), (input, indices, dim,), out)
 
 
 _c_index_reduce = COMPOSITES["index_reduce"].fn
@@ -2544,7 +2544,7 @@ _c_index_reduce = COMPOSITES["index_reduce"].fn
 def index_reduce(input, dim, index, source, reduce, *, include_self=True, out=None) -> Any:
     if out is None:
         return _c_index_reduce(input, dim, index, source, reduce, include_self=include_self)
-    return composite_out("index_reduce", lambda: _c_index_reduce(input, dim, index, source, reduce, include_self=include_self), (input,), out)
+    return composite_out("index_reduce", lambda: _c_index_reduce(input, dim, index, source, reduce, include_self=include_self), (input, dim, index, source, reduce, include_self,), out)
 
 
 def index_reduce_(input, dim, index, source, reduce, *, include_self=True) -> Any:
@@ -2557,7 +2557,7 @@ _c_linalg__solve_triangular = COMPOSITES["linalg.solve_triangular"].fn
 def linalg__solve_triangular(input, B, *, upper, left=True, unitriangular=False, out=None) -> Any:
     if out is None:
         return _c_linalg__solve_triangular(input, B, upper=upper, left=left, unitriangular=unitriangular)
-    return composite_out("solve_triangular", lambda: _c_linalg__solve_triangular(input, B, upper=upper, left=left, unitriangular=unitriangular), (input,), out)
+    return composite_out("solve_triangular", lambda: _c_linalg__solve_triangular(input, B, upper=upper, left=left, unitriangular=unitriangular), (input, B, upper, left, unitriangular,), out)
 
 
 _c_triangular_solve = COMPOSITES["triangular_solve"].fn
@@ -2566,7 +2566,142 @@ _c_triangular_solve = COMPOSITES["triangular_solve"].fn
 def triangular_solve(input, A, upper=True, transpose=False, unitriangular=False, *, out=None) -> Any:
     if out is None:
         return _c_triangular_solve(input, A, upper, transpose, unitriangular)
-    return composite_out("triangular_solve", lambda: _c_triangular_solve(input, A, upper, transpose, unitriangular), (input,), out)
+    return composite_out("triangular_solve", lambda: _c_triangular_solve(input, A, upper, transpose, unitriangular), (input, A, upper, transpose, unitriangular,), out)
+
+
+_c_linalg__cholesky = COMPOSITES["linalg.cholesky"].fn
+
+
+def linalg__cholesky(input, *, upper=False, out=None) -> Any:
+    if out is None:
+        return _c_linalg__cholesky(input, upper=upper)
+    return composite_out("cholesky", lambda: _c_linalg__cholesky(input, upper=upper), (input, upper,), out)
+
+
+_c_linalg__cholesky_ex = COMPOSITES["linalg.cholesky_ex"].fn
+
+
+def linalg__cholesky_ex(input, *, upper=False, check_errors=False, out=None) -> Any:
+    if out is None:
+        return _c_linalg__cholesky_ex(input, upper=upper, check_errors=check_errors)
+    return composite_out("cholesky_ex", lambda: _c_linalg__cholesky_ex(input, upper=upper, check_errors=check_errors), (input, upper, check_errors,), out)
+
+
+_c_cholesky = COMPOSITES["cholesky"].fn
+
+
+def cholesky(input, upper=False, *, out=None) -> Any:
+    if out is None:
+        return _c_cholesky(input, upper)
+    return composite_out("cholesky", lambda: _c_cholesky(input, upper), (input, upper,), out)
+
+
+_c_cholesky_inverse = COMPOSITES["cholesky_inverse"].fn
+
+
+def cholesky_inverse(input, upper=False, *, out=None) -> Any:
+    if out is None:
+        return _c_cholesky_inverse(input, upper)
+    return composite_out("cholesky_inverse", lambda: _c_cholesky_inverse(input, upper), (input, upper,), out)
+
+
+_c_cholesky_solve = COMPOSITES["cholesky_solve"].fn
+
+
+def cholesky_solve(input, input2, upper=False, *, out=None) -> Any:
+    if out is None:
+        return _c_cholesky_solve(input, input2, upper)
+    return composite_out("cholesky_solve", lambda: _c_cholesky_solve(input, input2, upper), (input, input2, upper,), out)
+
+
+_c_linalg__det = COMPOSITES["linalg.det"].fn
+
+
+def linalg__det(A, *, out=None) -> Any:
+    if out is None:
+        return _c_linalg__det(A)
+    return composite_out("det", lambda: _c_linalg__det(A), (A,), out)
+
+
+_c_linalg__slogdet = COMPOSITES["linalg.slogdet"].fn
+
+
+def linalg__slogdet(A, *, out=None) -> Any:
+    if out is None:
+        return _c_linalg__slogdet(A)
+    return composite_out("slogdet", lambda: _c_linalg__slogdet(A), (A,), out)
+
+
+_c_slogdet = COMPOSITES["slogdet"].fn
+
+
+def slogdet(input, *, out=None) -> Any:
+    if out is None:
+        return _c_slogdet(input)
+    return composite_out("slogdet", lambda: _c_slogdet(input), (input,), out)
+
+
+_c_linalg__svd = COMPOSITES["linalg.svd"].fn
+
+
+def linalg__svd(A, full_matrices=True, *, driver=None, out=None) -> Any:
+    if out is None:
+        return _c_linalg__svd(A, full_matrices, driver=driver)
+    return composite_out("svd", lambda: _c_linalg__svd(A, full_matrices, driver=driver), (A, full_matrices, driver,), out)
+
+
+_c_linalg__svdvals = COMPOSITES["linalg.svdvals"].fn
+
+
+def linalg__svdvals(A, *, driver=None, out=None) -> Any:
+    if out is None:
+        return _c_linalg__svdvals(A, driver=driver)
+    return composite_out("svdvals", lambda: _c_linalg__svdvals(A, driver=driver), (A, driver,), out)
+
+
+_c_svd = COMPOSITES["svd"].fn
+
+
+def svd(input, some=True, compute_uv=True, *, out=None) -> Any:
+    if out is None:
+        return _c_svd(input, some, compute_uv)
+    return composite_out("svd", lambda: _c_svd(input, some, compute_uv), (input, some, compute_uv,), out)
+
+
+_c_linalg__eig = COMPOSITES["linalg.eig"].fn
+
+
+def linalg__eig(input, *, out=None) -> Any:
+    if out is None:
+        return _c_linalg__eig(input)
+    return composite_out("eig", lambda: _c_linalg__eig(input), (input,), out)
+
+
+_c_linalg__eigvals = COMPOSITES["linalg.eigvals"].fn
+
+
+def linalg__eigvals(input, *, out=None) -> Any:
+    if out is None:
+        return _c_linalg__eigvals(input)
+    return composite_out("eigvals", lambda: _c_linalg__eigvals(input), (input,), out)
+
+
+_c_linalg__eigh = COMPOSITES["linalg.eigh"].fn
+
+
+def linalg__eigh(input, UPLO='L', *, out=None) -> Any:
+    if out is None:
+        return _c_linalg__eigh(input, UPLO)
+    return composite_out("eigh", lambda: _c_linalg__eigh(input, UPLO), (input, UPLO,), out)
+
+
+_c_linalg__eigvalsh = COMPOSITES["linalg.eigvalsh"].fn
+
+
+def linalg__eigvalsh(input, UPLO='L', *, out=None) -> Any:
+    if out is None:
+        return _c_linalg__eigvalsh(input, UPLO)
+    return composite_out("eigvalsh", lambda: _c_linalg__eigvalsh(input, UPLO), (input, UPLO,), out)
 
 
 _c_linalg__lu_factor = COMPOSITES["linalg.lu_factor"].fn
@@ -2575,7 +2710,7 @@ _c_linalg__lu_factor = COMPOSITES["linalg.lu_factor"].fn
 def linalg__lu_factor(A, *, pivot=True, out=None) -> Any:
     if out is None:
         return _c_linalg__lu_factor(A, pivot=pivot)
-    return composite_out("lu_factor", lambda: _c_linalg__lu_factor(A, pivot=pivot), (A,), out)
+    return composite_out("lu_factor", lambda: _c_linalg__lu_factor(A, pivot=pivot), (A, pivot,), out)
 
 
 _c_linalg__lu_factor_ex = COMPOSITES["linalg.lu_factor_ex"].fn
@@ -2584,7 +2719,7 @@ _c_linalg__lu_factor_ex = COMPOSITES["linalg.lu_factor_ex"].fn
 def linalg__lu_factor_ex(A, *, pivot=True, check_errors=False, out=None) -> Any:
     if out is None:
         return _c_linalg__lu_factor_ex(A, pivot=pivot, check_errors=check_errors)
-    return composite_out("lu_factor_ex", lambda: _c_linalg__lu_factor_ex(A, pivot=pivot, check_errors=check_errors), (A,), out)
+    return composite_out("lu_factor_ex", lambda: _c_linalg__lu_factor_ex(A, pivot=pivot, check_errors=check_errors), (A, pivot, check_errors,), out)
 
 
 _c_linalg__lu = COMPOSITES["linalg.lu"].fn
@@ -2593,7 +2728,7 @@ _c_linalg__lu = COMPOSITES["linalg.lu"].fn
 def linalg__lu(A, *, pivot=True, out=None) -> Any:
     if out is None:
         return _c_linalg__lu(A, pivot=pivot)
-    return composite_out("lu", lambda: _c_linalg__lu(A, pivot=pivot), (A,), out)
+    return composite_out("lu", lambda: _c_linalg__lu(A, pivot=pivot), (A, pivot,), out)
 
 
 _c_lu = COMPOSITES["lu"].fn
@@ -2602,7 +2737,7 @@ _c_lu = COMPOSITES["lu"].fn
 def lu(A, pivot=True, get_infos=False, *, out=None) -> Any:
     if out is None:
         return _c_lu(A, pivot, get_infos)
-    return composite_out("lu", lambda: _c_lu(A, pivot, get_infos), (A,), out)
+    return composite_out("lu", lambda: _c_lu(A, pivot, get_infos), (A, pivot, get_infos,), out)
 
 
 _c_lu_unpack = COMPOSITES["lu_unpack"].fn
@@ -2611,7 +2746,7 @@ _c_lu_unpack = COMPOSITES["lu_unpack"].fn
 def lu_unpack(LU_data, LU_pivots, unpack_data=True, unpack_pivots=True, *, out=None) -> Any:
     if out is None:
         return _c_lu_unpack(LU_data, LU_pivots, unpack_data, unpack_pivots)
-    return composite_out("lu_unpack", lambda: _c_lu_unpack(LU_data, LU_pivots, unpack_data, unpack_pivots), (LU_data,), out)
+    return composite_out("lu_unpack", lambda: _c_lu_unpack(LU_data, LU_pivots, unpack_data, unpack_pivots), (LU_data, LU_pivots, unpack_data, unpack_pivots,), out)
 
 
 _c_linalg__lu_solve = COMPOSITES["linalg.lu_solve"].fn
@@ -2620,7 +2755,7 @@ _c_linalg__lu_solve = COMPOSITES["linalg.lu_solve"].fn
 def linalg__lu_solve(LU, pivots, B, *, left=True, adjoint=False, out=None) -> Any:
     if out is None:
         return _c_linalg__lu_solve(LU, pivots, B, left=left, adjoint=adjoint)
-    return composite_out("lu_solve", lambda: _c_linalg__lu_solve(LU, pivots, B, left=left, adjoint=adjoint), (LU,), out)
+    return composite_out("lu_solve", lambda: _c_linalg__lu_solve(LU, pivots, B, left=left, adjoint=adjoint), (LU, pivots, B, left, adjoint,), out)
 
 
 _c_lu_solve = COMPOSITES["lu_solve"].fn
@@ -2629,7 +2764,146 @@ _c_lu_solve = COMPOSITES["lu_solve"].fn
 def lu_solve(input, LU_data, LU_pivots, *, out=None) -> Any:
     if out is None:
         return _c_lu_solve(input, LU_data, LU_pivots)
-    return composite_out("lu_solve", lambda: _c_lu_solve(input, LU_data, LU_pivots), (input,), out)
+    return composite_out("lu_solve", lambda: _c_lu_solve(input, LU_data, LU_pivots), (input, LU_data, LU_pivots,), out)
+
+
+_c_linalg__vector_norm = COMPOSITES["linalg.vector_norm"].fn
+
+
+def linalg__vector_norm(input, ord=2, dim=None, keepdim=False, *, dtype=None, out=None) -> Any:
+    if out is None:
+        return _c_linalg__vector_norm(input, ord, dim, keepdim, dtype=dtype)
+    return composite_out("vector_norm", lambda: _c_linalg__vector_norm(input, ord, dim, keepdim, dtype=dtype), (input, ord, dim, keepdim, dtype,), out)
+
+
+_c_norm = COMPOSITES["norm"].fn
+
+
+def norm(input, p='fro', dim=None, keepdim=False, *, dtype=None, out=None) -> Any:
+    if out is None:
+        return _c_norm(input, p, dim, keepdim, dtype=dtype)
+    return composite_out("norm", lambda: _c_norm(input, p, dim, keepdim, dtype=dtype), (input, p, dim, keepdim, dtype,), out)
+
+
+_c_renorm = COMPOSITES["renorm"].fn
+
+
+def renorm(input, p, dim, maxnorm, *, out=None) -> Any:
+    if out is None:
+        return _c_renorm(input, p, dim, maxnorm)
+    return composite_out("renorm", lambda: _c_renorm(input, p, dim, maxnorm), (input, p, dim, maxnorm,), out)
+
+
+def renorm_(input, p, dim, maxnorm) -> Any:
+    return composite_inplace("renorm", input, lambda x: _c_renorm(x, p, dim, maxnorm))
+
+
+_c_linalg__matrix_norm = COMPOSITES["linalg.matrix_norm"].fn
+
+
+def linalg__matrix_norm(input, ord='fro', dim=(-2, -1), keepdim=False, *, dtype=None, out=None) -> Any:
+    if out is None:
+        return _c_linalg__matrix_norm(input, ord, dim, keepdim, dtype=dtype)
+    return composite_out("matrix_norm", lambda: _c_linalg__matrix_norm(input, ord, dim, keepdim, dtype=dtype), (input, ord, dim, keepdim, dtype,), out)
+
+
+_c_linalg__norm = COMPOSITES["linalg.norm"].fn
+
+
+def linalg__norm(input, ord=None, dim=None, keepdim=False, *, dtype=None, out=None) -> Any:
+    if out is None:
+        return _c_linalg__norm(input, ord, dim, keepdim, dtype=dtype)
+    return composite_out("norm", lambda: _c_linalg__norm(input, ord, dim, keepdim, dtype=dtype), (input, ord, dim, keepdim, dtype,), out)
+
+
+_c_linalg__cond = COMPOSITES["linalg.cond"].fn
+
+
+def linalg__cond(input, p=None, *, out=None) -> Any:
+    if out is None:
+        return _c_linalg__cond(input, p)
+    return composite_out("cond", lambda: _c_linalg__cond(input, p), (input, p,), out)
+
+
+_c_linalg__matrix_rank = COMPOSITES["linalg.matrix_rank"].fn
+
+
+def linalg__matrix_rank(input, tol=None, hermitian=False, *, atol=None, rtol=None, out=None) -> Any:
+    if out is None:
+        return _c_linalg__matrix_rank(input, tol, hermitian, atol=atol, rtol=rtol)
+    return composite_out("matrix_rank", lambda: _c_linalg__matrix_rank(input, tol, hermitian, atol=atol, rtol=rtol), (input, tol, hermitian, atol, rtol,), out)
+
+
+_c_linalg__pinv = COMPOSITES["linalg.pinv"].fn
+
+
+def linalg__pinv(input, rcond=None, hermitian=False, *, atol=None, rtol=None, out=None) -> Any:
+    if out is None:
+        return _c_linalg__pinv(input, rcond, hermitian, atol=atol, rtol=rtol)
+    return composite_out("pinv", lambda: _c_linalg__pinv(input, rcond, hermitian, atol=atol, rtol=rtol), (input, rcond, hermitian, atol, rtol,), out)
+
+
+_c_linalg__lstsq = COMPOSITES["linalg.lstsq"].fn
+
+
+def linalg__lstsq(input, b, rcond=None, *, driver=None, out=None) -> Any:
+    if out is None:
+        return _c_linalg__lstsq(input, b, rcond, driver=driver)
+    return composite_out("lstsq", lambda: _c_linalg__lstsq(input, b, rcond, driver=driver), (input, b, rcond, driver,), out)
+
+
+_c_linalg__qr = COMPOSITES["linalg.qr"].fn
+
+
+def linalg__qr(A, mode='reduced', *, out=None) -> Any:
+    if out is None:
+        return _c_linalg__qr(A, mode)
+    return composite_out("qr", lambda: _c_linalg__qr(A, mode), (A, mode,), out)
+
+
+_c_qr = COMPOSITES["qr"].fn
+
+
+def qr(input, some=True, *, out=None) -> Any:
+    if out is None:
+        return _c_qr(input, some)
+    return composite_out("qr", lambda: _c_qr(input, some), (input, some,), out)
+
+
+_c_geqrf = COMPOSITES["geqrf"].fn
+
+
+def geqrf(input, *, out=None) -> Any:
+    if out is None:
+        return _c_geqrf(input)
+    return composite_out("geqrf", lambda: _c_geqrf(input), (input,), out)
+
+
+_c_linalg__householder_product = COMPOSITES["linalg.householder_product"].fn
+
+
+def linalg__householder_product(input, tau, *, out=None) -> Any:
+    if out is None:
+        return _c_linalg__householder_product(input, tau)
+    return composite_out("householder_product", lambda: _c_linalg__householder_product(input, tau), (input, tau,), out)
+
+
+_c_orgqr = COMPOSITES["orgqr"].fn
+
+
+def orgqr(input, input2, *, out=None) -> Any:
+    if out is None:
+        return _c_orgqr(input, input2)
+    return composite_out("orgqr", lambda: _c_orgqr(input, input2), (input, input2,), out)
+
+
+_c_ormqr = COMPOSITES["ormqr"].fn
+
+
+def ormqr(input, input2, input3, left=True, transpose=False, *, out=None) -> Any:
+    if out is None:
+        return _c_ormqr(input, input2, input3, left, transpose)
+    return composite_out("ormqr", lambda: _c_ormqr(input, input2, input3, left, transpose), (input, input2, input3, left, transpose,), out)
 
 
 _c_linalg__solve = COMPOSITES["linalg.solve"].fn
@@ -2638,7 +2912,7 @@ _c_linalg__solve = COMPOSITES["linalg.solve"].fn
 def linalg__solve(A, B, *, left=True, out=None) -> Any:
     if out is None:
         return _c_linalg__solve(A, B, left=left)
-    return composite_out("solve", lambda: _c_linalg__solve(A, B, left=left), (A,), out)
+    return composite_out("solve", lambda: _c_linalg__solve(A, B, left=left), (A, B, left,), out)
 
 
 _c_linalg__solve_ex = COMPOSITES["linalg.solve_ex"].fn
@@ -2647,7 +2921,7 @@ _c_linalg__solve_ex = COMPOSITES["linalg.solve_ex"].fn
 def linalg__solve_ex(A, B, *, left=True, check_errors=False, out=None) -> Any:
     if out is None:
         return _c_linalg__solve_ex(A, B, left=left, check_errors=check_errors)
-    return composite_out("solve_ex", lambda: _c_linalg__solve_ex(A, B, left=left, check_errors=check_errors), (A,), out)
+    return composite_out("solve_ex", lambda: _c_linalg__solve_ex(A, B, left=left, check_errors=check_errors), (A, B, left, check_errors,), out)
 
 
 _c_linalg__inv = COMPOSITES["linalg.inv"].fn
@@ -2665,7 +2939,7 @@ _c_linalg__inv_ex = COMPOSITES["linalg.inv_ex"].fn
 def linalg__inv_ex(A, *, check_errors=False, out=None) -> Any:
     if out is None:
         return _c_linalg__inv_ex(A, check_errors=check_errors)
-    return composite_out("inv_ex", lambda: _c_linalg__inv_ex(A, check_errors=check_errors), (A,), out)
+    return composite_out("inv_ex", lambda: _c_linalg__inv_ex(A, check_errors=check_errors), (A, check_errors,), out)
 
 
 _c_inverse = COMPOSITES["inverse"].fn
@@ -2683,7 +2957,7 @@ _c_linalg__tensorsolve = COMPOSITES["linalg.tensorsolve"].fn
 def linalg__tensorsolve(input, other, dims=None, *, out=None) -> Any:
     if out is None:
         return _c_linalg__tensorsolve(input, other, dims)
-    return composite_out("tensorsolve", lambda: _c_linalg__tensorsolve(input, other, dims), (input,), out)
+    return composite_out("tensorsolve", lambda: _c_linalg__tensorsolve(input, other, dims), (input, other, dims,), out)
 
 
 _c_linalg__tensorinv = COMPOSITES["linalg.tensorinv"].fn
@@ -2692,7 +2966,7 @@ _c_linalg__tensorinv = COMPOSITES["linalg.tensorinv"].fn
 def linalg__tensorinv(input, ind=2, *, out=None) -> Any:
     if out is None:
         return _c_linalg__tensorinv(input, ind)
-    return composite_out("tensorinv", lambda: _c_linalg__tensorinv(input, ind), (input,), out)
+    return composite_out("tensorinv", lambda: _c_linalg__tensorinv(input, ind), (input, ind,), out)
 
 
 _c_masked_select = COMPOSITES["masked_select"].fn
@@ -2701,7 +2975,7 @@ _c_masked_select = COMPOSITES["masked_select"].fn
 def masked_select(input, mask, *, out=None) -> Any:
     if out is None:
         return _c_masked_select(input, mask)
-    return composite_out("masked_select", lambda: _c_masked_select(input, mask), (input,), out)
+    return composite_out("masked_select", lambda: _c_masked_select(input, mask), (input, mask,), out)
 
 
 _c_nonzero = COMPOSITES["nonzero"].fn
@@ -2710,7 +2984,7 @@ _c_nonzero = COMPOSITES["nonzero"].fn
 def nonzero(input, *, as_tuple=False, out=None) -> Any:
     if out is None:
         return _c_nonzero(input, as_tuple=as_tuple)
-    return composite_out("nonzero", lambda: _c_nonzero(input, as_tuple=as_tuple), (input,), out)
+    return composite_out("nonzero", lambda: _c_nonzero(input, as_tuple=as_tuple), (input, as_tuple,), out)
 
 
 _c_pow = COMPOSITES["pow"].fn
@@ -2719,7 +2993,7 @@ _c_pow = COMPOSITES["pow"].fn
 def pow(input, exponent, *, out=None) -> Any:
     if out is None:
         return _c_pow(input, exponent)
-    return composite_out("pow", lambda: _c_pow(input, exponent), (input,), out)
+    return composite_out("pow", lambda: _c_pow(input, exponent), (input, exponent,), out)
 
 
 _c_float_power = COMPOSITES["float_power"].fn
@@ -2728,7 +3002,7 @@ _c_float_power = COMPOSITES["float_power"].fn
 def float_power(input, exponent, *, out=None) -> Any:
     if out is None:
         return _c_float_power(input, exponent)
-    return composite_out("float_power", lambda: _c_float_power(input, exponent), (input,), out)
+    return composite_out("float_power", lambda: _c_float_power(input, exponent), (input, exponent,), out)
 
 
 _c_cummax = COMPOSITES["cummax"].fn
@@ -2737,7 +3011,7 @@ _c_cummax = COMPOSITES["cummax"].fn
 def cummax(input, dim, *, out=None) -> Any:
     if out is None:
         return _c_cummax(input, dim)
-    return composite_out("cummax", lambda: _c_cummax(input, dim), (input,), out)
+    return composite_out("cummax", lambda: _c_cummax(input, dim), (input, dim,), out)
 
 
 _c_cummin = COMPOSITES["cummin"].fn
@@ -2746,7 +3020,7 @@ _c_cummin = COMPOSITES["cummin"].fn
 def cummin(input, dim, *, out=None) -> Any:
     if out is None:
         return _c_cummin(input, dim)
-    return composite_out("cummin", lambda: _c_cummin(input, dim), (input,), out)
+    return composite_out("cummin", lambda: _c_cummin(input, dim), (input, dim,), out)
 
 
 _c_diff = COMPOSITES["diff"].fn
@@ -2755,7 +3029,7 @@ _c_diff = COMPOSITES["diff"].fn
 def diff(input, n=1, dim=-1, prepend=None, append=None, *, out=None) -> Any:
     if out is None:
         return _c_diff(input, n, dim, prepend, append)
-    return composite_out("diff", lambda: _c_diff(input, n, dim, prepend, append), (input,), out)
+    return composite_out("diff", lambda: _c_diff(input, n, dim, prepend, append), (input, n, dim, prepend, append,), out)
 
 
 _c_scatter = COMPOSITES["scatter"].fn
@@ -2764,7 +3038,7 @@ _c_scatter = COMPOSITES["scatter"].fn
 def scatter(input, dim, index, src=None, *, value=None, reduce=None, out=None) -> Any:
     if out is None:
         return _c_scatter(input, dim, index, src, value=value, reduce=reduce)
-    return composite_out("scatter", lambda: _c_scatter(input, dim, index, src, value=value, reduce=reduce), (input,), out)
+    return composite_out("scatter", lambda: _c_scatter(input, dim, index, src, value=value, reduce=reduce), (input, dim, index, src, value, reduce,), out)
 
 
 _c_scatter_reduce = COMPOSITES["scatter_reduce"].fn
@@ -2773,7 +3047,7 @@ _c_scatter_reduce = COMPOSITES["scatter_reduce"].fn
 def scatter_reduce(input, dim, index, src, reduce, *, include_self=True, out=None) -> Any:
     if out is None:
         return _c_scatter_reduce(input, dim, index, src, reduce, include_self=include_self)
-    return composite_out("scatter_reduce", lambda: _c_scatter_reduce(input, dim, index, src, reduce, include_self=include_self), (input,), out)
+    return composite_out("scatter_reduce", lambda: _c_scatter_reduce(input, dim, index, src, reduce, include_self=include_self), (input, dim, index, src, reduce, include_self,), out)
 
 
 def scatter_reduce_(input, dim, index, src, reduce, *, include_self=True) -> Any:
@@ -2786,7 +3060,7 @@ _c_searchsorted = COMPOSITES["searchsorted"].fn
 def searchsorted(sorted_sequence, input, *, out_int32=False, right=False, side=None, sorter=None, out=None) -> Any:
     if out is None:
         return _c_searchsorted(sorted_sequence, input, out_int32=out_int32, right=right, side=side, sorter=sorter)
-    return composite_out("searchsorted", lambda: _c_searchsorted(sorted_sequence, input, out_int32=out_int32, right=right, side=side, sorter=sorter), (sorted_sequence,), out)
+    return composite_out("searchsorted", lambda: _c_searchsorted(sorted_sequence, input, out_int32=out_int32, right=right, side=side, sorter=sorter), (sorted_sequence, input, out_int32, right, side, sorter,), out)
 
 
 _c_bucketize = COMPOSITES["bucketize"].fn
@@ -2795,7 +3069,7 @@ _c_bucketize = COMPOSITES["bucketize"].fn
 def bucketize(input, boundaries, *, out_int32=False, right=False, out=None) -> Any:
     if out is None:
         return _c_bucketize(input, boundaries, out_int32=out_int32, right=right)
-    return composite_out("bucketize", lambda: _c_bucketize(input, boundaries, out_int32=out_int32, right=right), (input,), out)
+    return composite_out("bucketize", lambda: _c_bucketize(input, boundaries, out_int32=out_int32, right=right), (input, boundaries, out_int32, right,), out)
 
 
 _c_histc = COMPOSITES["histc"].fn
@@ -2804,7 +3078,7 @@ _c_histc = COMPOSITES["histc"].fn
 def histc(input, bins=100, min=0, max=0, *, out=None) -> Any:
     if out is None:
         return _c_histc(input, bins, min, max)
-    return composite_out("histc", lambda: _c_histc(input, bins, min, max), (input,), out)
+    return composite_out("histc", lambda: _c_histc(input, bins, min, max), (input, bins, min, max,), out)
 
 
 _c_histogram = COMPOSITES["histogram"].fn
@@ -2813,7 +3087,7 @@ _c_histogram = COMPOSITES["histogram"].fn
 def histogram(input, bins, *, range=None, weight=None, density=False, out=None) -> Any:
     if out is None:
         return _c_histogram(input, bins, range=range, weight=weight, density=density)
-    return composite_out("histogram", lambda: _c_histogram(input, bins, range=range, weight=weight, density=density), (input,), out)
+    return composite_out("histogram", lambda: _c_histogram(input, bins, range=range, weight=weight, density=density), (input, bins, range, weight, density,), out)
 
 
 _c_where = COMPOSITES["where"].fn
@@ -2822,7 +3096,7 @@ _c_where = COMPOSITES["where"].fn
 def where(condition, input=None, other=None, *, out=None) -> Any:
     if out is None:
         return _c_where(condition, input, other)
-    return composite_out("where", lambda: _c_where(condition, input, other), (condition,), out)
+    return composite_out("where", lambda: _c_where(condition, input, other), (condition, input, other,), out)
 
 
 _c_softmax = COMPOSITES["softmax"].fn
@@ -2831,7 +3105,7 @@ _c_softmax = COMPOSITES["softmax"].fn
 def softmax(input, dim, dtype=None, *, out=None) -> Any:
     if out is None:
         return _c_softmax(input, dim, dtype)
-    return composite_out("softmax", lambda: _c_softmax(input, dim, dtype), (input,), out)
+    return composite_out("softmax", lambda: _c_softmax(input, dim, dtype), (input, dim, dtype,), out)
 
 
 _c_log_softmax = COMPOSITES["log_softmax"].fn
@@ -2840,7 +3114,7 @@ _c_log_softmax = COMPOSITES["log_softmax"].fn
 def log_softmax(input, dim, dtype=None, *, out=None) -> Any:
     if out is None:
         return _c_log_softmax(input, dim, dtype)
-    return composite_out("log_softmax", lambda: _c_log_softmax(input, dim, dtype), (input,), out)
+    return composite_out("log_softmax", lambda: _c_log_softmax(input, dim, dtype), (input, dim, dtype,), out)
 
 
 _c_sort = COMPOSITES["sort"].fn
@@ -2849,7 +3123,7 @@ _c_sort = COMPOSITES["sort"].fn
 def sort(input, dim=-1, descending=False, stable=False, *, out=None) -> Any:
     if out is None:
         return _c_sort(input, dim, descending, stable)
-    return composite_out("sort", lambda: _c_sort(input, dim, descending, stable), (input,), out)
+    return composite_out("sort", lambda: _c_sort(input, dim, descending, stable), (input, dim, descending, stable,), out)
 
 
 _c_argsort = COMPOSITES["argsort"].fn
@@ -2858,7 +3132,7 @@ _c_argsort = COMPOSITES["argsort"].fn
 def argsort(input, dim=-1, descending=False, stable=False, *, out=None) -> Any:
     if out is None:
         return _c_argsort(input, dim, descending, stable)
-    return composite_out("argsort", lambda: _c_argsort(input, dim, descending, stable), (input,), out)
+    return composite_out("argsort", lambda: _c_argsort(input, dim, descending, stable), (input, dim, descending, stable,), out)
 
 
 _c_msort = COMPOSITES["msort"].fn
@@ -2876,7 +3150,7 @@ _c_topk = COMPOSITES["topk"].fn
 def topk(input, k, dim=-1, largest=True, sorted=True, *, out=None) -> Any:
     if out is None:
         return _c_topk(input, k, dim, largest, sorted)
-    return composite_out("topk", lambda: _c_topk(input, k, dim, largest, sorted), (input,), out)
+    return composite_out("topk", lambda: _c_topk(input, k, dim, largest, sorted), (input, k, dim, largest, sorted,), out)
 
 
 _c_kthvalue = COMPOSITES["kthvalue"].fn
@@ -2885,7 +3159,7 @@ _c_kthvalue = COMPOSITES["kthvalue"].fn
 def kthvalue(input, k, dim=-1, keepdim=False, *, out=None) -> Any:
     if out is None:
         return _c_kthvalue(input, k, dim, keepdim)
-    return composite_out("kthvalue", lambda: _c_kthvalue(input, k, dim, keepdim), (input,), out)
+    return composite_out("kthvalue", lambda: _c_kthvalue(input, k, dim, keepdim), (input, k, dim, keepdim,), out)
 
 
 _c_Tensor__polygamma = COMPOSITES["Tensor.polygamma"].fn
@@ -2901,7 +3175,7 @@ _c_var = COMPOSITES["var"].fn
 def var(input, dim=None, unbiased=None, keepdim=False, *, correction=None, out=None) -> Any:
     if out is None:
         return _c_var(input, dim, unbiased, keepdim, correction=correction)
-    return composite_out("var", lambda: _c_var(input, dim, unbiased, keepdim, correction=correction), (input,), out)
+    return composite_out("var", lambda: _c_var(input, dim, unbiased, keepdim, correction=correction), (input, dim, unbiased, keepdim, correction,), out)
 
 
 _c_std = COMPOSITES["std"].fn
@@ -2910,7 +3184,7 @@ _c_std = COMPOSITES["std"].fn
 def std(input, dim=None, unbiased=None, keepdim=False, *, correction=None, out=None) -> Any:
     if out is None:
         return _c_std(input, dim, unbiased, keepdim, correction=correction)
-    return composite_out("std", lambda: _c_std(input, dim, unbiased, keepdim, correction=correction), (input,), out)
+    return composite_out("std", lambda: _c_std(input, dim, unbiased, keepdim, correction=correction), (input, dim, unbiased, keepdim, correction,), out)
 
 
 _c_median = COMPOSITES["median"].fn
@@ -2919,7 +3193,7 @@ _c_median = COMPOSITES["median"].fn
 def median(input, dim=None, keepdim=False, *, out=None) -> Any:
     if out is None:
         return _c_median(input, dim, keepdim)
-    return composite_out("median", lambda: _c_median(input, dim, keepdim), (input,), out)
+    return composite_out("median", lambda: _c_median(input, dim, keepdim), (input, dim, keepdim,), out)
 
 
 _c_nanmedian = COMPOSITES["nanmedian"].fn
@@ -2928,7 +3202,7 @@ _c_nanmedian = COMPOSITES["nanmedian"].fn
 def nanmedian(input, dim=None, keepdim=False, *, out=None) -> Any:
     if out is None:
         return _c_nanmedian(input, dim, keepdim)
-    return composite_out("nanmedian", lambda: _c_nanmedian(input, dim, keepdim), (input,), out)
+    return composite_out("nanmedian", lambda: _c_nanmedian(input, dim, keepdim), (input, dim, keepdim,), out)
 
 
 _c_mode = COMPOSITES["mode"].fn
@@ -2937,7 +3211,7 @@ _c_mode = COMPOSITES["mode"].fn
 def mode(input, dim=-1, keepdim=False, *, out=None) -> Any:
     if out is None:
         return _c_mode(input, dim, keepdim)
-    return composite_out("mode", lambda: _c_mode(input, dim, keepdim), (input,), out)
+    return composite_out("mode", lambda: _c_mode(input, dim, keepdim), (input, dim, keepdim,), out)
 
 
 _c_quantile = COMPOSITES["quantile"].fn
@@ -2946,7 +3220,7 @@ _c_quantile = COMPOSITES["quantile"].fn
 def quantile(input, q, dim=None, keepdim=False, *, interpolation='linear', out=None) -> Any:
     if out is None:
         return _c_quantile(input, q, dim, keepdim, interpolation=interpolation)
-    return composite_out("quantile", lambda: _c_quantile(input, q, dim, keepdim, interpolation=interpolation), (input,), out)
+    return composite_out("quantile", lambda: _c_quantile(input, q, dim, keepdim, interpolation=interpolation), (input, q, dim, keepdim, interpolation,), out)
 
 
 _c_nanquantile = COMPOSITES["nanquantile"].fn
@@ -2955,38 +3229,7 @@ _c_nanquantile = COMPOSITES["nanquantile"].fn
 def nanquantile(input, q, dim=None, keepdim=False, *, interpolation='linear', out=None) -> Any:
     if out is None:
         return _c_nanquantile(input, q, dim, keepdim, interpolation=interpolation)
-    return composite_out("nanquantile", lambda: _c_nanquantile(input, q, dim, keepdim, interpolation=interpolation), (input,), out)
-
-
-_c_linalg__vector_norm = COMPOSITES["linalg.vector_norm"].fn
-
-
-def linalg__vector_norm(input, ord=2, dim=None, keepdim=False, *, dtype=None, out=None) -> Any:
-    if out is None:
-        return _c_linalg__vector_norm(input, ord, dim, keepdim, dtype=dtype)
-    return composite_out("vector_norm", lambda: _c_linalg__vector_norm(input, ord, dim, keepdim, dtype=dtype), (input,), out)
-
-
-_c_norm = COMPOSITES["norm"].fn
-
-
-def norm(input, p='fro', dim=None, keepdim=False, *, dtype=None, out=None) -> Any:
-    if out is None:
-        return _c_norm(input, p, dim, keepdim, dtype=dtype)
-    return composite_out("norm", lambda: _c_norm(input, p, dim, keepdim, dtype=dtype), (input,), out)
-
-
-_c_renorm = COMPOSITES["renorm"].fn
-
-
-def renorm(input, p, dim, maxnorm, *, out=None) -> Any:
-    if out is None:
-        return _c_renorm(input, p, dim, maxnorm)
-    return composite_out("renorm", lambda: _c_renorm(input, p, dim, maxnorm), (input,), out)
-
-
-def renorm_(input, p, dim, maxnorm) -> Any:
-    return composite_inplace("renorm", input, lambda x: _c_renorm(x, p, dim, maxnorm))
+    return composite_out("nanquantile", lambda: _c_nanquantile(input, q, dim, keepdim, interpolation=interpolation), (input, q, dim, keepdim, interpolation,), out)
 
 
 _c_narrow_copy = COMPOSITES["narrow_copy"].fn
@@ -2995,7 +3238,7 @@ _c_narrow_copy = COMPOSITES["narrow_copy"].fn
 def narrow_copy(input, dim, start, length, *, out=None) -> Any:
     if out is None:
         return _c_narrow_copy(input, dim, start, length)
-    return composite_out("narrow_copy", lambda: _c_narrow_copy(input, dim, start, length), (input,), out)
+    return composite_out("narrow_copy", lambda: _c_narrow_copy(input, dim, start, length), (input, dim, start, length,), out)
 
 
 _c_view_copy = COMPOSITES["view_copy"].fn
@@ -3004,7 +3247,7 @@ _c_view_copy = COMPOSITES["view_copy"].fn
 def view_copy(input, size=None, dtype=None, *, out=None) -> Any:
     if out is None:
         return _c_view_copy(input, size, dtype)
-    return composite_out("view_copy", lambda: _c_view_copy(input, size, dtype), (input,), out)
+    return composite_out("view_copy", lambda: _c_view_copy(input, size, dtype), (input, size, dtype,), out)
 
 
 _c_expand_copy = COMPOSITES["expand_copy"].fn
@@ -3013,7 +3256,7 @@ _c_expand_copy = COMPOSITES["expand_copy"].fn
 def expand_copy(input, size, *, implicit=False, out=None) -> Any:
     if out is None:
         return _c_expand_copy(input, size, implicit=implicit)
-    return composite_out("expand_copy", lambda: _c_expand_copy(input, size, implicit=implicit), (input,), out)
+    return composite_out("expand_copy", lambda: _c_expand_copy(input, size, implicit=implicit), (input, size, implicit,), out)
 
 
 _c_permute_copy = COMPOSITES["permute_copy"].fn
@@ -3022,7 +3265,7 @@ _c_permute_copy = COMPOSITES["permute_copy"].fn
 def permute_copy(input, dims, *, out=None) -> Any:
     if out is None:
         return _c_permute_copy(input, dims)
-    return composite_out("permute_copy", lambda: _c_permute_copy(input, dims), (input,), out)
+    return composite_out("permute_copy", lambda: _c_permute_copy(input, dims), (input, dims,), out)
 
 
 _c_transpose_copy = COMPOSITES["transpose_copy"].fn
@@ -3031,7 +3274,7 @@ _c_transpose_copy = COMPOSITES["transpose_copy"].fn
 def transpose_copy(input, dim0, dim1, *, out=None) -> Any:
     if out is None:
         return _c_transpose_copy(input, dim0, dim1)
-    return composite_out("transpose_copy", lambda: _c_transpose_copy(input, dim0, dim1), (input,), out)
+    return composite_out("transpose_copy", lambda: _c_transpose_copy(input, dim0, dim1), (input, dim0, dim1,), out)
 
 
 _c_t_copy = COMPOSITES["t_copy"].fn
@@ -3049,7 +3292,7 @@ _c_squeeze_copy = COMPOSITES["squeeze_copy"].fn
 def squeeze_copy(input, dim=None, *, out=None) -> Any:
     if out is None:
         return _c_squeeze_copy(input, dim)
-    return composite_out("squeeze_copy", lambda: _c_squeeze_copy(input, dim), (input,), out)
+    return composite_out("squeeze_copy", lambda: _c_squeeze_copy(input, dim), (input, dim,), out)
 
 
 _c_unsqueeze_copy = COMPOSITES["unsqueeze_copy"].fn
@@ -3058,7 +3301,7 @@ _c_unsqueeze_copy = COMPOSITES["unsqueeze_copy"].fn
 def unsqueeze_copy(input, dim, *, out=None) -> Any:
     if out is None:
         return _c_unsqueeze_copy(input, dim)
-    return composite_out("unsqueeze_copy", lambda: _c_unsqueeze_copy(input, dim), (input,), out)
+    return composite_out("unsqueeze_copy", lambda: _c_unsqueeze_copy(input, dim), (input, dim,), out)
 
 
 _c_select_copy = COMPOSITES["select_copy"].fn
@@ -3067,7 +3310,7 @@ _c_select_copy = COMPOSITES["select_copy"].fn
 def select_copy(input, dim, index, *, out=None) -> Any:
     if out is None:
         return _c_select_copy(input, dim, index)
-    return composite_out("select_copy", lambda: _c_select_copy(input, dim, index), (input,), out)
+    return composite_out("select_copy", lambda: _c_select_copy(input, dim, index), (input, dim, index,), out)
 
 
 _c_slice_copy = COMPOSITES["slice_copy"].fn
@@ -3076,7 +3319,7 @@ _c_slice_copy = COMPOSITES["slice_copy"].fn
 def slice_copy(input, dim=0, start=None, end=None, step=1, *, out=None) -> Any:
     if out is None:
         return _c_slice_copy(input, dim, start, end, step)
-    return composite_out("slice_copy", lambda: _c_slice_copy(input, dim, start, end, step), (input,), out)
+    return composite_out("slice_copy", lambda: _c_slice_copy(input, dim, start, end, step), (input, dim, start, end, step,), out)
 
 
 _c_diagonal_copy = COMPOSITES["diagonal_copy"].fn
@@ -3085,7 +3328,7 @@ _c_diagonal_copy = COMPOSITES["diagonal_copy"].fn
 def diagonal_copy(input, offset=0, dim1=0, dim2=1, *, out=None) -> Any:
     if out is None:
         return _c_diagonal_copy(input, offset, dim1, dim2)
-    return composite_out("diagonal_copy", lambda: _c_diagonal_copy(input, offset, dim1, dim2), (input,), out)
+    return composite_out("diagonal_copy", lambda: _c_diagonal_copy(input, offset, dim1, dim2), (input, offset, dim1, dim2,), out)
 
 
 _c_as_strided_copy = COMPOSITES["as_strided_copy"].fn
@@ -3094,7 +3337,7 @@ _c_as_strided_copy = COMPOSITES["as_strided_copy"].fn
 def as_strided_copy(input, size, stride, storage_offset=None, *, out=None) -> Any:
     if out is None:
         return _c_as_strided_copy(input, size, stride, storage_offset)
-    return composite_out("as_strided_copy", lambda: _c_as_strided_copy(input, size, stride, storage_offset), (input,), out)
+    return composite_out("as_strided_copy", lambda: _c_as_strided_copy(input, size, stride, storage_offset), (input, size, stride, storage_offset,), out)
 
 
 _c_unfold_copy = COMPOSITES["unfold_copy"].fn
@@ -3103,7 +3346,7 @@ _c_unfold_copy = COMPOSITES["unfold_copy"].fn
 def unfold_copy(input, dimension, size, step, *, out=None) -> Any:
     if out is None:
         return _c_unfold_copy(input, dimension, size, step)
-    return composite_out("unfold_copy", lambda: _c_unfold_copy(input, dimension, size, step), (input,), out)
+    return composite_out("unfold_copy", lambda: _c_unfold_copy(input, dimension, size, step), (input, dimension, size, step,), out)
 
 
 _c_alias_copy = COMPOSITES["alias_copy"].fn
@@ -3130,7 +3373,7 @@ _c_split_copy = COMPOSITES["split_copy"].fn
 def split_copy(input, split_size, dim=0, *, out=None) -> Any:
     if out is None:
         return _c_split_copy(input, split_size, dim)
-    return composite_out("split_copy", lambda: _c_split_copy(input, split_size, dim), (input,), out)
+    return composite_out("split_copy", lambda: _c_split_copy(input, split_size, dim), (input, split_size, dim,), out)
 
 
 _c_split_with_sizes_copy = COMPOSITES["split_with_sizes_copy"].fn
@@ -3139,7 +3382,7 @@ _c_split_with_sizes_copy = COMPOSITES["split_with_sizes_copy"].fn
 def split_with_sizes_copy(input, split_sizes, dim=0, *, out=None) -> Any:
     if out is None:
         return _c_split_with_sizes_copy(input, split_sizes, dim)
-    return composite_out("split_with_sizes_copy", lambda: _c_split_with_sizes_copy(input, split_sizes, dim), (input,), out)
+    return composite_out("split_with_sizes_copy", lambda: _c_split_with_sizes_copy(input, split_sizes, dim), (input, split_sizes, dim,), out)
 
 
 _c_unbind_copy = COMPOSITES["unbind_copy"].fn
@@ -3148,4 +3391,4 @@ _c_unbind_copy = COMPOSITES["unbind_copy"].fn
 def unbind_copy(input, dim=0, *, out=None) -> Any:
     if out is None:
         return _c_unbind_copy(input, dim)
-    return composite_out("unbind_copy", lambda: _c_unbind_copy(input, dim), (input,), out)
+    return composite_out("unbind_copy", lambda: _c_unbind_copy(input, dim), (input, dim,), out)

@@ -113,9 +113,9 @@ def composite_source(key: str, c: Composite) -> list[str]:
     if c.out:
         lines += ["", "", f"def {name}({params}, out=None) -> Any:", "    if out is None:"]
         lines.append(f"        return _c_{name}({passed})")
-        first = passed.replace("*", "", 1).split(",")[0]
+        names = ", ".join(p.name for p in sig.parameters.values() if p.kind is not p.VAR_KEYWORD)
         lines.append(
-            f'    return composite_out("{c.name}", lambda: _c_{name}({passed}), ({first},), out)'
+            f'    return composite_out("{c.name}", lambda: _c_{name}({passed}), ({names},), out)'
         )
     if c.has_inplace:
         first, _, rest = passed.partition(",")

@@ -68,10 +68,20 @@ def install(tensor: Any) -> None:
         setattr(tensor, f"__i{python}__", _inplace(name))
     for name in COMPARE:
         setattr(tensor, f"__{name}__", _function(name))
-    tensor.__matmul__ = lambda a, b: F.matmul(a, b) if hasattr(b, "_spec") else NotImplemented
-    tensor.__rmatmul__ = lambda a, b: F.matmul(b, a) if hasattr(b, "_spec") else NotImplemented
-    tensor.__neg__ = lambda a: F.neg(a)
-    tensor.__pos__ = lambda a: F.positive(a)
-    tensor.__abs__ = lambda a: F.abs(a)
-    tensor.__invert__ = lambda a: F.bitwise_not(a)
-    tensor.__round__ = lambda a, n=0: F.round(a, decimals=n)
+    tensor.__div__, tensor.__rdiv__ = tensor.__truediv__, tensor.__rtruediv__
+    tensor.__idiv__ = tensor.__itruediv__
+    tensor.__matmul__ = _matmul
+    tensor.__rmatmul__ = _rmatmul
+    tensor.__neg__ = lambda self: F.neg(self)
+    tensor.__pos__ = lambda self: F.positive(self)
+    tensor.__abs__ = lambda self: F.abs(self)
+    tensor.__invert__ = lambda self: F.bitwise_not(self)
+    tensor.__round__ = lambda self, n=0: F.round(self, decimals=n)
+
+
+def _matmul(self: Any, other: Any) -> Any:
+    return F.matmul(self, other) if hasattr(other, "_spec") else NotImplemented
+
+
+def _rmatmul(self: Any, other: Any) -> Any:
+    return F.matmul(other, self) if hasattr(other, "_spec") else NotImplemented

@@ -31,9 +31,9 @@ INPLACE_FUNCTIONS = {
 }
 
 
-def composite_out(name: str, run: Callable[[], Any], first: Any, out: Any) -> Any:
+def composite_out(name: str, run: Callable[[], Any], values: Any, out: Any) -> Any:
     """`out=` of a composite: compute without a graph, then write."""
-    dispatch.refuse_grad(name, [v for v in first if hasattr(v, "_rg")], out)
+    dispatch.refuse_grad(name, values, out)
     saved, mode.grad = mode.grad, False
     try:
         result = run()
@@ -107,4 +107,10 @@ def install(root: Any, functions: Any, tensor: type) -> None:
                         if n + "_" in INPLACE_FUNCTIONS.get(space, ()):
                             setattr(namespace(root, space), n + "_", fn_)
     for name, read in PROPERTIES.items():
-        setattr(tensor, name, property(read))
+        write = _writer(read) if name in ("real", "imag") else None
+        setattr(tensor, name, property(read, write))
+
+
+def _writer(read: Callable[[Any], Any]) -> Callable[[Any, Any], None]:
+    """`x.real = v` writes through the view that `x.real` is."""
+    return lambda x, value: F.copy_(read(x), value)

@@ -350,3 +350,19 @@ def test_gradients_of_real_inputs_in_complex_formulas_are_real() -> None:
     (x * z).real.sum().backward()
     assert x.grad.dtype is vt.float64
     assert x.grad.tolist() == [1.0]
+
+
+def test_a_gradient_handed_to_two_edges_is_not_added_to_in_place() -> None:
+    p = vt.ones(2, 2, dtype=vt.float64, requires_grad=True)
+    base = (p * 1).clone()
+    view = base.transpose(0, 0)
+    scaled = base * 0.5
+    base.add_(view.clone())
+    (base + 2 * view + 3 * scaled).sum().backward()
+    assert p.grad.tolist() == [[7.5, 7.5], [7.5, 7.5]]
+
+
+def test_operators_without_slope_give_zeros_not_none() -> None:
+    p = param(1.5)
+    p.floor().sum().backward()
+    assert p.grad.tolist() == [0.0]

@@ -88,6 +88,8 @@ class Task:
             self.finish_leaf(leaf, self.leaf_grads.pop(key))
 
     def step(self, node: BaseNode, grads: list[Any]) -> None:
+        # From here on a gradient may be handed to several edges: nobody owns it any more.
+        self.owned.difference_update([id(g) for g in grads])
         hooks = node.tensor_hooks
         if hooks:
             for nr, table in hooks.items():

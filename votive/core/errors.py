@@ -47,7 +47,7 @@ class LinAlgError(RuntimeError):
 
 def fail(kind: type[Exception], op: str, text: str) -> NoReturn:
     """Raise `kind` with the message `op: text`."""
-    raise kind(f"{op}: {text}")
+    raise kind(f"{op.lstrip('_')}: {text}")
 
 
 def dim_range(op: str, dim: int, ndim: int, shape: tuple[int, ...] | None = None) -> NoReturn:

@@ -37,7 +37,7 @@ def data_of(v: Any) -> Any:
 def any_grad(values: Any) -> bool:
     for v in values:
         if v.__class__ in (tuple, list):
-            if any(x._rg for x in v):
+            if any(getattr(x, "_rg", False) for x in v):
                 return True
         elif getattr(v, "_rg", False):
             return True

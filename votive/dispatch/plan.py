@@ -164,13 +164,27 @@ def pointwise_types(op: Op, args: tuple[Any, ...]) -> tuple[dt.dtype, dt.dtype, 
     return promoted, dt.compute_type(compute), result
 
 
+# Operators that compare or divide a half tensor with a number round the number first, as torch does;
+# sums and products take it in float32.
+_ROUNDS_NUMBERS = frozenset(["remainder", "fmod"])
+
+
+def _rounded(op: Op, have: dt.dtype | None, promoted: dt.dtype) -> dt.dtype | None:
+    """The type an operand is rounded to before it is widened for computing, if that matters."""
+    if promoted not in dt.HALF or have is promoted:
+        return None
+    if have is None:
+        return promoted if op.dtype_rule == "bool" or op.name in _ROUNDS_NUMBERS else None
+    return promoted
+
+
 def _build_pointwise(op: Op, args: tuple[Any, ...]) -> Plan:
     spec_args = tuple(_spec_of(v) for v in args)
     specs = _flat_specs(spec_args)
     if not specs:
         raise TypeError(f"{op.name}: at least one argument must be a Tensor.")
     dev = _device_of(op.name, specs)
-    _, compute, result = pointwise_types(op, spec_args)
+    promoted, compute, result = pointwise_types(op, spec_args)
     static = tuple(v for a, v in zip(op.schema.args, args, strict=True) if not a.is_runtime)
     shape = broadcast_shapes(op.name, *(s.shape for s in specs))
     strides = elementwise_strides(shape, specs)
@@ -191,9 +205,10 @@ def _build_pointwise(op: Op, args: tuple[Any, ...]) -> Plan:
                         DtypeError, op.name,
                         f"{a.name} must be a bool tensor, got {v.dtype}; use .bool().",
                     )  # fmt: skip
-                roles.append((v.dtype, v.dtype))
+                roles.append((v.dtype, v.dtype, None))
             else:
-                roles.append((v.dtype if isinstance(v, Spec) else None, compute))
+                have = v.dtype if isinstance(v, Spec) else None
+                roles.append((have, compute, _rounded(op, have, promoted)))
     plan.roles = roles
     plan.backend = BACKENDS[dev.type]
     plan.row = None

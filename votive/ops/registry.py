@@ -125,6 +125,8 @@ class Op:
         self.plans.clear()
         for plans in self.fast_plans:
             plans.clear()
+        if self.builder is not None:
+            self._formulas.clear()  # one per value of the static arguments
 
     def formula(self, static: tuple[Any, ...]) -> Formula:
         """The formula for given static arguments (in schema order, runtime ones left out)."""

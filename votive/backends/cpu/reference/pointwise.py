@@ -46,6 +46,10 @@ def number_caster(compute: dtype) -> Callable[[Any], Any]:
     return kind
 
 
+def _through(via: dtype, compute: dtype) -> Callable[[Any], Any]:
+    return lambda v: np.asarray(v).astype(via.np).astype(compute.np)
+
+
 def direct_ufunc(formula: Formula, names: list[str]) -> Any:
     """The ufunc that is the whole formula, if there is one."""
     body = formula.body
@@ -65,18 +69,21 @@ def function_of(formula: Formula, names: list[str]) -> Callable[..., Any]:
 def compile_formula(
     formula: Formula,
     names: list[str],
-    roles: list[tuple[dtype | None, dtype]],
+    roles: list[tuple[dtype | None, dtype, dtype | None]],
     inputs: list[Spec | None],
     out: Spec,
     empty: Callable[[Spec], tuple[Any, Any]],
 ) -> tuple[Callable[..., tuple[Any, Any]], Callable[[Any, Any], None]]:
     """Two functions: `compute(*values) -> (storage, data)` and `into(values, out data)`.
 
-    `roles` gives for each input its dtype (None for a number) and the type to compute in.
+    `roles` gives for each input its dtype (None for a number), the type to compute in, and a type
+    to round it to first (or None).
     """
     casts: list[tuple[int, Callable[[Any], Any]]] = []
-    for i, (have, compute) in enumerate(roles):
-        if have is None:
+    for i, (have, compute, via) in enumerate(roles):
+        if via is not None:
+            casts.append((i, _through(via, compute)))
+        elif have is None:
             casts.append((i, number_caster(compute)))
         elif have is not compute:
             casts.append((i, lambda a, to=compute.np: a.astype(to)))
@@ -87,7 +94,10 @@ def compile_formula(
     fn = None if ufunc is not None else function_of(formula, names)
     if ufunc is not None:
         # NumPy's ufuncs take a Python number in the type of the arrays, which is what we want.
-        inexact = {i for i, (have, c) in enumerate(roles) if have is None and c.np.kind in "fc"}
+        inexact = {
+            i for i, (have, c, via) in enumerate(roles)
+            if have is None and via is None and c.np.kind in "fc"
+        }  # fmt: skip
         casts = [c for c in casts if c[0] not in inexact]
 
     def into(values: Any, out: Any) -> None:
@@ -158,12 +168,12 @@ def _small(ufunc: Any) -> Callable[..., tuple[Any, Any]]:
     return one if ufunc.nin == 1 else two
 
 
-def _result_type(ufunc: Any, roles: list[tuple[dtype | None, dtype]]) -> Any:
-    if len({compute for _, compute in roles}) != 1:
+def _result_type(ufunc: Any, roles: list[tuple[dtype | None, dtype, dtype | None]]) -> Any:
+    if len({compute for _, compute, _ in roles}) != 1:
         return None
     token = quiet_set(QUIET)
     try:
-        return ufunc(*(np.ones((), compute.np) for _, compute in roles)).dtype
+        return ufunc(*(np.ones((), compute.np) for _, compute, _ in roles)).dtype
     except TypeError:
         return None
     finally:
