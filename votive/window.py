@@ -146,7 +146,7 @@ def resize_(input: Any, *size: Any, memory_format: Any = None) -> Any:
 
 
 def _grow(x: Any, spec: Spec) -> Any:
-    """Move `x` and its views to a larger storage that starts with the old bytes."""
+    """Move `x` and all that views its memory to a larger storage that starts with the old bytes."""
     old = x._storage
     if not old.owned:
         fail(RuntimeError, "resize_", "the storage is not resizable: it belongs to another object.")
@@ -158,14 +158,18 @@ def _grow(x: Any, spec: Spec) -> Any:
     kept = Spec(Layout((old.nbytes // itemsize,)), spec.dtype, spec.device)
     if kept.numel:
         backend.copy(data[: kept.numel], backend.view(old, kept, 0))
-    before = x._spec, x._offset
     storage.version = old.version + 1
-    x._storage, x._spec = storage, spec
-    x._data = backend.view(storage, spec, x._offset)
-    x._base, x._chain = None, ()
-    for v in x._live_views():
-        v._storage, v._data = storage, backend.view(storage, v._spec, v._offset)
-    _keep_views(x, *before)
+    base = x if x._base is None else x._base
+    before = x._spec, x._offset
+    x._spec = spec
+    for t in (x, base, *base._live_views()):
+        if t._storage is old:
+            t._storage, t._data = storage, backend.view(storage, t._spec, t._offset)
+    if base is x:
+        _keep_views(x, *before)
+    else:
+        # What `x` shows is no longer a part of its base.
+        x._base, x._chain = None, ()
     return x
 
 

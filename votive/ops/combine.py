@@ -6,8 +6,9 @@ import itertools
 from typing import Any
 
 from ..core.errors import DimError, ShapeError, fail
-from ..core.layout import Spec, channels_last_strides, is_channels_last, wrap_dim
+from ..core.layout import Spec, wrap_dim
 from ..core.promotion import result_type_of
+from .copy import agreed_strides
 from .registry import F, composite, structured
 from .sizes import also_called, int_of, ints
 
@@ -46,8 +47,7 @@ def _infer_cat(tensors: tuple[Spec, ...], dim: int) -> Spec:
             )  # fmt: skip
     shape = list(first.shape)
     shape[dim] = sum(t.shape[dim] for t in used)
-    same_order = all(not t.contiguous and is_channels_last(t.shape, t.strides) for t in used)
-    strides = channels_last_strides(tuple(shape)) if same_order else None
+    strides = agreed_strides(tuple(shape), used)
     return first.like(tuple(shape), dtype=_promoted(tensors), strides=strides)
 
 
@@ -88,8 +88,15 @@ def _canon_stack(tensors: tuple[Spec, ...], dim: int) -> tuple[Any, ...]:
 
 
 def _infer_stack(tensors: tuple[Spec, ...], dim: int) -> Spec:
-    shape = tensors[0].shape
-    return tensors[0].like((*shape[:dim], len(tensors), *shape[dim:]), dtype=_promoted(tensors))
+    shape, n = tensors[0].shape, len(tensors)
+    strides = None
+    if dim < len(shape):
+        # As if joined along `dim`, which is then cut in two.
+        size = shape[dim]
+        joined = agreed_strides((*shape[:dim], n * size, *shape[dim + 1 :]), tensors)
+        strides = (*joined[:dim], size * joined[dim], *joined[dim:])
+    full = (*shape[:dim], n, *shape[dim:])
+    return tensors[0].like(full, dtype=_promoted(tensors), strides=strides)
 
 
 structured(

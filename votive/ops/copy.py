@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from ..core import dtype as dt
@@ -110,11 +111,18 @@ def copy_(input: Any, src: Any, non_blocking: bool = False) -> Any:
     return Op.inplace(OPS["copy"], (input, src), True)
 
 
-def _suggested(x: Spec) -> memory_format:
+def suggested(x: Spec) -> memory_format:
     """The memory format that torch reads from strides."""
     if not x.contiguous and is_channels_last(x.shape, x.strides):
         return channels_last if x.ndim == 4 else channels_last_3d
     return contiguous_format
+
+
+def agreed_strides(shape: tuple[int, ...], inputs: Sequence[Spec]) -> tuple[int, ...]:
+    """Strides of a new tensor: channels-last if all the inputs lie so, else row-major."""
+    if all(suggested(x) is not contiguous_format for x in inputs):
+        return channels_last_strides(shape)
+    return contiguous_strides(shape)
 
 
 def _asked(args: tuple[Any, ...], named: dict[str, Any]) -> dict[str, Any]:
@@ -162,7 +170,7 @@ def to(
     want = spec.dtype if asked.get("dtype") is None else dtype_of("to", asked["dtype"])
     place = spec.device if asked.get("device") is None else Device(asked["device"])
     moved = input if place is spec.device else F._to_device(input, place)
-    keeps_order = memory_format in (None, preserve_format) or memory_format is _suggested(spec)
+    keeps_order = memory_format in (None, preserve_format) or memory_format is suggested(spec)
     if moved._spec.dtype is want and keeps_order and not (asked.get("copy") and moved is input):
         return moved
     return F._copy_as(moved, want, format_strides("to", spec, memory_format))
@@ -186,7 +194,7 @@ def _caster(name: str, target: Any) -> None:
     >>> votive.tensor([1, 0]).{name}().dtype
     {shown}
     """
-    composite(cast, namespaces=())
+    composite(namespaces=())(cast)
 
 
 for _name, _target in {

@@ -260,7 +260,7 @@ def _like(
 ) -> Any:
     """A tensor shaped and placed like `input`; `value` None leaves the memory as it is."""
     spec = input._spec
-    dtype, device = options(op, *given, spec.dtype, spec.device)
+    dtype, device = options(op, *given, default=spec.dtype, place=spec.device)
     strides = format_strides(op, spec, memory_format)
     if value is None:
         return finish(F._empty(spec.shape, strides, dtype, device), requires_grad)
@@ -352,7 +352,7 @@ def full_like(
 
 def _new(op: str, input: Any, shape: Any, value: Any, requires_grad: bool, *given: Any) -> Any:
     """A row-major tensor with the dtype and device of `input`."""
-    dtype, device = options(op, *given, input._spec.dtype, input._spec.device)
+    dtype, device = options(op, *given, default=input._spec.dtype, place=input._spec.device)
     value = fitting(op, value, dtype)
     return finish(F._full(shape, contiguous_strides(shape), value, dtype, device), requires_grad)
 
@@ -437,7 +437,9 @@ def new_empty(
     """
     shape = new_shape("new_empty", size)
     given = (dtype, layout, device, pin_memory)
-    wanted, place = options("new_empty", *given, input._spec.dtype, input._spec.device)
+    wanted, place = options(
+        "new_empty", *given, default=input._spec.dtype, place=input._spec.device
+    )
     return finish(F._empty(shape, contiguous_strides(shape), wanted, place), requires_grad)
 
 
@@ -459,7 +461,7 @@ def new_empty_strided(
     (1, 2)
     """
     op, given = "new_empty_strided", (dtype, layout, device, pin_memory)
-    wanted, place = options(op, *given, input._spec.dtype, input._spec.device)
+    wanted, place = options(op, *given, default=input._spec.dtype, place=input._spec.device)
     return finish(_strided(op, size, stride, wanted, place), requires_grad)
 
 
@@ -480,7 +482,9 @@ def new_tensor(
     tensor([1., 2.])
     """
     given = (dtype, layout, device, pin_memory)
-    wanted, place = options("new_tensor", *given, input._spec.dtype, input._spec.device)
+    wanted, place = options(
+        "new_tensor", *given, default=input._spec.dtype, place=input._spec.device
+    )
     return finish(F._from_data(data, wanted, place), requires_grad)
 
 

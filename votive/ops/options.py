@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from typing import Any
 
@@ -30,6 +31,7 @@ def options(
     layout: Any,
     device: Any,
     pin_memory: Any,
+    *,
     default: dt.dtype | None = None,
     place: Device | None = None,
 ) -> tuple[dt.dtype, Device]:
@@ -87,16 +89,20 @@ def fitting(op: str, value: Any, dtype: dt.dtype) -> Any:
         if value.imag:
             _overflow(op, value, dtype)
         value = value.real
+    low, high = _limits(dtype)
     if dtype.category == dt.FLOAT:
-        top = dt.finfo(dtype).max
-        if math.isfinite(value) and abs(value) > top:
+        if math.isfinite(value) and not low <= value <= high:
             _overflow(op, value, dtype)
         return value
-    info = dt.iinfo(dtype)
-    low = info.min if dtype.is_signed else -info.max
-    if value != value or not low <= value <= info.max:
+    if not low <= value <= high:  # NaN neither
         _overflow(op, value, dtype)
     return int(value)
+
+
+@functools.cache
+def _limits(dtype: dt.dtype) -> tuple[Any, Any]:
+    info: Any = (dt.finfo if dtype.category == dt.FLOAT else dt.iinfo)(dtype)
+    return (info.min if dtype.is_signed else -info.max), info.max
 
 
 def _overflow(op: str, value: Any, dtype: dt.dtype) -> None:

@@ -117,7 +117,7 @@ def _spaced(op: str, start: Any, end: Any, steps: Any, out: Any, *given: Any) ->
     if is_complex:
         default = default.to_complex()
     dtype = out_dtype(op, out, given[0])
-    wanted, place = options(op, dtype, *given[1:], default)
+    wanted, place = options(op, dtype, *given[1:], default=default)
     if is_complex and not wanted.is_complex:
         fail(DtypeError, op, f"complex ends do not fit into {wanted}.")
     if wanted is dt.bool_:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from ..core.errors import DimError, ShapeError, fail
-from ..core.layout import Spec, wrap_dim, wrap_dims
+from ..core.layout import Spec, contiguous_strides, wrap_dim, wrap_dims
 from ..core.memory_format import contiguous_format
+from .copy import agreed_strides
 from .registry import F, composite, structured
 from .sizes import also_named, gathered, int_of, ints
 
@@ -94,7 +95,9 @@ def _canon_roll(x: Spec, shifts: tuple[int, ...], dims: tuple[int, ...]) -> tupl
 structured(
     "roll(Tensor input, int[] shifts, int[] dims=())",
     canon=_canon_roll,
-    infer=lambda x, shifts, dims: x.like(x.shape),
+    infer=lambda x, shifts, dims: x.like(
+        strides=agreed_strides(x.shape, [x]) if dims else contiguous_strides(x.shape)
+    ),
     grad={"input": lambda c, g: g.roll(tuple(-s for s in c.shifts), c.dims)},
     out=False,
     doc="""Shift elements along dimensions (or the flattened tensor); what leaves enters again.

@@ -110,7 +110,7 @@ def broadcast_tensors(*tensors: Any) -> tuple[Any, ...]:
     if not tensors:
         return ()
     shape = common_shape("broadcast_tensors", *[t._spec.shape for t in tensors])
-    return tuple([F._expand(t, shape) for t in tensors])
+    return tuple([t if t._spec.shape == shape else F._expand(t, shape) for t in tensors])
 
 
 @composite(namespaces=())

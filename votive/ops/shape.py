@@ -82,11 +82,11 @@ def view_(input: Any, *size: Any, dtype: Any = None) -> Any:
     tensor([[1, 2],
             [3, 4]])
     """
-    if len(size) == 1 and isinstance(size[0], dt.dtype):
-        size, dtype = (), size[0]
     if dtype is None:
-        return F._view(input, gathered("view", "size", size))
-    if size:
+        if len(size) != 1 or not isinstance(size[0], dt.dtype):
+            return F._view(input, gathered("view", "size", size))
+        dtype = size[0]
+    elif size:
         raise TypeError("view: takes a size or a dtype, not both.")
     times = input._spec.dtype.itemsize, dtype.itemsize
     if times[1] > times[0] and input._offset % (times[1] // times[0]):
@@ -248,7 +248,7 @@ def movedim(input: Any, source: Any, destination: Any) -> Any:
     if len(set(src)) != len(src) or len(set(dst)) != len(dst):
         fail(RuntimeError, "movedim", f"a dimension appears twice in {given}.")
     if n == 0:
-        return input
+        return F._permute(input, ())
     placed = dict(zip(dst, src, strict=True))
     rest = iter([d for d in range(n) if d not in src])
     return F._permute(input, tuple([placed[i] if i in placed else next(rest) for i in range(n)]))

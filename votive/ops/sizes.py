@@ -8,11 +8,13 @@ from typing import Any
 
 import numpy as np
 
+_INT = {int}
+
 
 def int_of(op: str, name: str, value: Any) -> int:
     """An integer argument; a tensor or NumPy integer of one element counts, a bool does not."""
     if value.__class__ is int:
-        return value  # type: ignore[no-any-return]
+        return value
     if isinstance(value, (bool, np.bool_)) or not hasattr(value, "__index__"):
         raise TypeError(f"{op}: {name} must be integers, got {type(value).__name__}.")
     return int(value.__index__())
@@ -20,6 +22,8 @@ def int_of(op: str, name: str, value: Any) -> int:
 
 def ints(op: str, name: str, given: Any) -> tuple[int, ...]:
     """A tuple of integers from a list, a tuple or one integer."""
+    if given.__class__ is tuple and {*map(type, given)} == _INT:
+        return given
     if isinstance(given, (str, bytes)) or given is None:
         raise TypeError(f"{op}: {name} must be integers, got {type(given).__name__}.")
     if (hasattr(given, "_spec") and given.ndim == 0) or not hasattr(given, "__iter__"):
@@ -29,6 +33,8 @@ def ints(op: str, name: str, given: Any) -> tuple[int, ...]:
 
 def gathered(op: str, name: str, given: tuple[Any, ...]) -> tuple[int, ...]:
     """The integers of a `*size` argument, written out or as one sequence."""
+    if {*map(type, given)} == _INT:
+        return given
     if len(given) == 1:
         return ints(op, name, given[0])
     if not given:
@@ -39,7 +45,7 @@ def gathered(op: str, name: str, given: tuple[Any, ...]) -> tuple[int, ...]:
 def new_shape(op: str, given: tuple[Any, ...]) -> tuple[int, ...]:
     """The shape of a tensor to be made."""
     shape = gathered(op, "size", given)
-    if any(s < 0 for s in shape):
+    if min(shape, default=0) < 0:
         raise RuntimeError(f"{op}: sizes must not be negative, got {shape}.")
     return shape
 

@@ -178,7 +178,7 @@ def split_copy(input: Any, split_size: int, dim: int = 0) -> tuple[Any, ...]:
     >>> votive.split_copy(votive.tensor([1, 2, 3]), 2)
     (tensor([1, 2]), tensor([3]))
     """
-    return _fresh(F.split(input, split_size, dim))  # type: ignore[no-any-return]
+    return _fresh(F.split(input, split_size, dim))
 
 
 @composite(method=False, out=True)
@@ -188,7 +188,7 @@ def split_with_sizes_copy(input: Any, split_sizes: Any, dim: int = 0) -> tuple[A
     >>> votive.split_with_sizes_copy(votive.tensor([1, 2, 3]), (1, 2))
     (tensor([1]), tensor([2, 3]))
     """
-    return _fresh(F.split_with_sizes(input, split_sizes, dim))  # type: ignore[no-any-return]
+    return _fresh(F.split_with_sizes(input, split_sizes, dim))
 
 
 @composite(method=False, out=True)
@@ -198,4 +198,4 @@ def unbind_copy(input: Any, dim: int = 0) -> tuple[Any, ...]:
     >>> votive.unbind_copy(votive.tensor([[1, 2], [3, 4]]))
     (tensor([1, 2]), tensor([3, 4]))
     """
-    return _fresh(F.unbind(input, dim))  # type: ignore[no-any-return]
+    return _fresh(F.unbind(input, dim))
