@@ -32,6 +32,13 @@ def test_the_types_of_the_package_are_in_step_with_its_init() -> None:
     )
 
 
+def test_the_operator_reference_is_in_step_with_the_declarations() -> None:
+    from votive.reference_page import operators_page
+
+    page = PACKAGE.parent / "docs" / "operators.md"
+    assert page.read_text() == operators_page(), "run scripts/generate.py"
+
+
 def test_the_type_stubs_are_valid_python() -> None:
     compile((PACKAGE / "_operators.pyi").read_text(), "_operators.pyi", "exec")
 

@@ -23,7 +23,7 @@ LAYERS = [
     {"dispatch"},
     {"autograd"},
     {"tensor", "surface", "operators", "interchange", "_functions", "codegen", "fuse", "custom",
-     "explain", "cpu", "printing", "random", "fft", "linalg", "special", "signal", "window"},
+     "explain", "reference_page", "cpu", "printing", "random", "fft", "linalg", "special", "signal", "window"},
     {"nn", "optim", "amp", "data", "io", "quant", "distributed", "utils", "distributions"},
     {"glass"},
     {"models", "audio", "vision", "train"},

@@ -373,11 +373,12 @@ from ._operators import norm as norm
 from ._operators import dist as dist
 from ._operators import renorm as renorm
 from ._operators import pinverse as pinverse
+from ._operators import inverse as inverse
+from ._operators import matrix_power as matrix_power
 from ._operators import qr as qr
 from ._operators import geqrf as geqrf
 from ._operators import orgqr as orgqr
 from ._operators import ormqr as ormqr
-from ._operators import inverse as inverse
 from ._operators import masked_select as masked_select
 from ._operators import masked_scatter as masked_scatter
 from ._operators import nonzero as nonzero

@@ -2502,6 +2502,168 @@ def min(input, dim=None, keepdim=False, *, other=None, out=None) -> Any:
     return composite_out("min", lambda: _c_min(input, dim, keepdim, other=other), (input, dim, keepdim, other,), out)
 
 
+_c_fft__fft = COMPOSITES["fft.fft"].fn
+
+
+def fft__fft(input, n=None, dim=-1, norm=None, *, out=None) -> Any:
+    if out is None:
+        return _c_fft__fft(input, n, dim, norm)
+    return composite_out("fft", lambda: _c_fft__fft(input, n, dim, norm), (input, n, dim, norm,), out)
+
+
+_c_fft__ifft = COMPOSITES["fft.ifft"].fn
+
+
+def fft__ifft(input, n=None, dim=-1, norm=None, *, out=None) -> Any:
+    if out is None:
+        return _c_fft__ifft(input, n, dim, norm)
+    return composite_out("ifft", lambda: _c_fft__ifft(input, n, dim, norm), (input, n, dim, norm,), out)
+
+
+_c_fft__rfft = COMPOSITES["fft.rfft"].fn
+
+
+def fft__rfft(input, n=None, dim=-1, norm=None, *, out=None) -> Any:
+    if out is None:
+        return _c_fft__rfft(input, n, dim, norm)
+    return composite_out("rfft", lambda: _c_fft__rfft(input, n, dim, norm), (input, n, dim, norm,), out)
+
+
+_c_fft__irfft = COMPOSITES["fft.irfft"].fn
+
+
+def fft__irfft(input, n=None, dim=-1, norm=None, *, out=None) -> Any:
+    if out is None:
+        return _c_fft__irfft(input, n, dim, norm)
+    return composite_out("irfft", lambda: _c_fft__irfft(input, n, dim, norm), (input, n, dim, norm,), out)
+
+
+_c_fft__hfft = COMPOSITES["fft.hfft"].fn
+
+
+def fft__hfft(input, n=None, dim=-1, norm=None, *, out=None) -> Any:
+    if out is None:
+        return _c_fft__hfft(input, n, dim, norm)
+    return composite_out("hfft", lambda: _c_fft__hfft(input, n, dim, norm), (input, n, dim, norm,), out)
+
+
+_c_fft__ihfft = COMPOSITES["fft.ihfft"].fn
+
+
+def fft__ihfft(input, n=None, dim=-1, norm=None, *, out=None) -> Any:
+    if out is None:
+        return _c_fft__ihfft(input, n, dim, norm)
+    return composite_out("ihfft", lambda: _c_fft__ihfft(input, n, dim, norm), (input, n, dim, norm,), out)
+
+
+_c_fft__fftn = COMPOSITES["fft.fftn"].fn
+
+
+def fft__fftn(input, s=None, dim=None, norm=None, *, out=None) -> Any:
+    if out is None:
+        return _c_fft__fftn(input, s, dim, norm)
+    return composite_out("fftn", lambda: _c_fft__fftn(input, s, dim, norm), (input, s, dim, norm,), out)
+
+
+_c_fft__ifftn = COMPOSITES["fft.ifftn"].fn
+
+
+def fft__ifftn(input, s=None, dim=None, norm=None, *, out=None) -> Any:
+    if out is None:
+        return _c_fft__ifftn(input, s, dim, norm)
+    return composite_out("ifftn", lambda: _c_fft__ifftn(input, s, dim, norm), (input, s, dim, norm,), out)
+
+
+_c_fft__rfftn = COMPOSITES["fft.rfftn"].fn
+
+
+def fft__rfftn(input, s=None, dim=None, norm=None, *, out=None) -> Any:
+    if out is None:
+        return _c_fft__rfftn(input, s, dim, norm)
+    return composite_out("rfftn", lambda: _c_fft__rfftn(input, s, dim, norm), (input, s, dim, norm,), out)
+
+
+_c_fft__irfftn = COMPOSITES["fft.irfftn"].fn
+
+
+def fft__irfftn(input, s=None, dim=None, norm=None, *, out=None) -> Any:
+    if out is None:
+        return _c_fft__irfftn(input, s, dim, norm)
+    return composite_out("irfftn", lambda: _c_fft__irfftn(input, s, dim, norm), (input, s, dim, norm,), out)
+
+
+_c_fft__hfftn = COMPOSITES["fft.hfftn"].fn
+
+
+def fft__hfftn(input, s=None, dim=None, norm=None, *, out=None) -> Any:
+    if out is None:
+        return _c_fft__hfftn(input, s, dim, norm)
+    return composite_out("hfftn", lambda: _c_fft__hfftn(input, s, dim, norm), (input, s, dim, norm,), out)
+
+
+_c_fft__ihfftn = COMPOSITES["fft.ihfftn"].fn
+
+
+def fft__ihfftn(input, s=None, dim=None, norm=None, *, out=None) -> Any:
+    if out is None:
+        return _c_fft__ihfftn(input, s, dim, norm)
+    return composite_out("ihfftn", lambda: _c_fft__ihfftn(input, s, dim, norm), (input, s, dim, norm,), out)
+
+
+_c_fft__fft2 = COMPOSITES["fft.fft2"].fn
+
+
+def fft__fft2(input, s=None, dim=(-2, -1), norm=None, *, out=None) -> Any:
+    if out is None:
+        return _c_fft__fft2(input, s, dim, norm)
+    return composite_out("fft2", lambda: _c_fft__fft2(input, s, dim, norm), (input, s, dim, norm,), out)
+
+
+_c_fft__ifft2 = COMPOSITES["fft.ifft2"].fn
+
+
+def fft__ifft2(input, s=None, dim=(-2, -1), norm=None, *, out=None) -> Any:
+    if out is None:
+        return _c_fft__ifft2(input, s, dim, norm)
+    return composite_out("ifft2", lambda: _c_fft__ifft2(input, s, dim, norm), (input, s, dim, norm,), out)
+
+
+_c_fft__rfft2 = COMPOSITES["fft.rfft2"].fn
+
+
+def fft__rfft2(input, s=None, dim=(-2, -1), norm=None, *, out=None) -> Any:
+    if out is None:
+        return _c_fft__rfft2(input, s, dim, norm)
+    return composite_out("rfft2", lambda: _c_fft__rfft2(input, s, dim, norm), (input, s, dim, norm,), out)
+
+
+_c_fft__irfft2 = COMPOSITES["fft.irfft2"].fn
+
+
+def fft__irfft2(input, s=None, dim=(-2, -1), norm=None, *, out=None) -> Any:
+    if out is None:
+        return _c_fft__irfft2(input, s, dim, norm)
+    return composite_out("irfft2", lambda: _c_fft__irfft2(input, s, dim, norm), (input, s, dim, norm,), out)
+
+
+_c_fft__hfft2 = COMPOSITES["fft.hfft2"].fn
+
+
+def fft__hfft2(input, s=None, dim=(-2, -1), norm=None, *, out=None) -> Any:
+    if out is None:
+        return _c_fft__hfft2(input, s, dim, norm)
+    return composite_out("hfft2", lambda: _c_fft__hfft2(input, s, dim, norm), (input, s, dim, norm,), out)
+
+
+_c_fft__ihfft2 = COMPOSITES["fft.ihfft2"].fn
+
+
+def fft__ihfft2(input, s=None, dim=(-2, -1), norm=None, *, out=None) -> Any:
+    if out is None:
+        return _c_fft__ihfft2(input, s, dim, norm)
+    return composite_out("ihfft2", lambda: _c_fft__ihfft2(input, s, dim, norm), (input, s, dim, norm,), out)
+
+
 _c_frexp = COMPOSITES["frexp"].fn
 
 
@@ -2852,60 +3014,6 @@ def linalg__lstsq(input, b, rcond=None, *, driver=None, out=None) -> Any:
     return composite_out("lstsq", lambda: _c_linalg__lstsq(input, b, rcond, driver=driver), (input, b, rcond, driver,), out)
 
 
-_c_linalg__qr = COMPOSITES["linalg.qr"].fn
-
-
-def linalg__qr(A, mode='reduced', *, out=None) -> Any:
-    if out is None:
-        return _c_linalg__qr(A, mode)
-    return composite_out("qr", lambda: _c_linalg__qr(A, mode), (A, mode,), out)
-
-
-_c_qr = COMPOSITES["qr"].fn
-
-
-def qr(input, some=True, *, out=None) -> Any:
-    if out is None:
-        return _c_qr(input, some)
-    return composite_out("qr", lambda: _c_qr(input, some), (input, some,), out)
-
-
-_c_geqrf = COMPOSITES["geqrf"].fn
-
-
-def geqrf(input, *, out=None) -> Any:
-    if out is None:
-        return _c_geqrf(input)
-    return composite_out("geqrf", lambda: _c_geqrf(input), (input,), out)
-
-
-_c_linalg__householder_product = COMPOSITES["linalg.householder_product"].fn
-
-
-def linalg__householder_product(input, tau, *, out=None) -> Any:
-    if out is None:
-        return _c_linalg__householder_product(input, tau)
-    return composite_out("householder_product", lambda: _c_linalg__householder_product(input, tau), (input, tau,), out)
-
-
-_c_orgqr = COMPOSITES["orgqr"].fn
-
-
-def orgqr(input, input2, *, out=None) -> Any:
-    if out is None:
-        return _c_orgqr(input, input2)
-    return composite_out("orgqr", lambda: _c_orgqr(input, input2), (input, input2,), out)
-
-
-_c_ormqr = COMPOSITES["ormqr"].fn
-
-
-def ormqr(input, input2, input3, left=True, transpose=False, *, out=None) -> Any:
-    if out is None:
-        return _c_ormqr(input, input2, input3, left, transpose)
-    return composite_out("ormqr", lambda: _c_ormqr(input, input2, input3, left, transpose), (input, input2, input3, left, transpose,), out)
-
-
 _c_linalg__solve = COMPOSITES["linalg.solve"].fn
 
 
@@ -2967,6 +3075,69 @@ def linalg__tensorinv(input, ind=2, *, out=None) -> Any:
     if out is None:
         return _c_linalg__tensorinv(input, ind)
     return composite_out("tensorinv", lambda: _c_linalg__tensorinv(input, ind), (input, ind,), out)
+
+
+_c_matrix_power = COMPOSITES["matrix_power"].fn
+
+
+def matrix_power(input, n, *, out=None) -> Any:
+    if out is None:
+        return _c_matrix_power(input, n)
+    return composite_out("matrix_power", lambda: _c_matrix_power(input, n), (input, n,), out)
+
+
+_c_linalg__qr = COMPOSITES["linalg.qr"].fn
+
+
+def linalg__qr(A, mode='reduced', *, out=None) -> Any:
+    if out is None:
+        return _c_linalg__qr(A, mode)
+    return composite_out("qr", lambda: _c_linalg__qr(A, mode), (A, mode,), out)
+
+
+_c_qr = COMPOSITES["qr"].fn
+
+
+def qr(input, some=True, *, out=None) -> Any:
+    if out is None:
+        return _c_qr(input, some)
+    return composite_out("qr", lambda: _c_qr(input, some), (input, some,), out)
+
+
+_c_geqrf = COMPOSITES["geqrf"].fn
+
+
+def geqrf(input, *, out=None) -> Any:
+    if out is None:
+        return _c_geqrf(input)
+    return composite_out("geqrf", lambda: _c_geqrf(input), (input,), out)
+
+
+_c_linalg__householder_product = COMPOSITES["linalg.householder_product"].fn
+
+
+def linalg__householder_product(input, tau, *, out=None) -> Any:
+    if out is None:
+        return _c_linalg__householder_product(input, tau)
+    return composite_out("householder_product", lambda: _c_linalg__householder_product(input, tau), (input, tau,), out)
+
+
+_c_orgqr = COMPOSITES["orgqr"].fn
+
+
+def orgqr(input, input2, *, out=None) -> Any:
+    if out is None:
+        return _c_orgqr(input, input2)
+    return composite_out("orgqr", lambda: _c_orgqr(input, input2), (input, input2,), out)
+
+
+_c_ormqr = COMPOSITES["ormqr"].fn
+
+
+def ormqr(input, input2, input3, left=True, transpose=False, *, out=None) -> Any:
+    if out is None:
+        return _c_ormqr(input, input2, input3, left, transpose)
+    return composite_out("ormqr", lambda: _c_ormqr(input, input2, input3, left, transpose), (input, input2, input3, left, transpose,), out)
 
 
 _c_masked_select = COMPOSITES["masked_select"].fn

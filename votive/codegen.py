@@ -287,6 +287,11 @@ def write_rest() -> None:
     """Renew the files that describe the finished package."""
     (FOLDER / "_operators.pyi").write_text(stubs_source())
     (FOLDER / "__init__.pyi").write_text(init_stub_source())
+    docs = FOLDER.parent / "docs"
+    if docs.exists():
+        from .reference_page import operators_page
+
+        (docs / "operators.md").write_text(operators_page())
 
 
 FOLDER = Path(__file__).parent

@@ -42,7 +42,7 @@ def to_text(root: Expr) -> str:
             return show(e.args[0], outer)
         if e.op == "const":
             s, level = _number(e.value), 9
-            if s.startswith("-") or "/" in s:
+            if s.startswith("-") or ("/" in s and not s.endswith(")")):
                 level = 4
         elif e.op == "var":
             return str(e.value)
