@@ -15,14 +15,16 @@ from .activation import HIDDEN, NN, exp, run
 from .registry import F, composite, pointwise
 
 
-def inplace_form(fn: Callable[..., Any], *also: str) -> None:
-    """Declare `fn(..., inplace=True)` under the name with an underscore."""
+def inplace_form(fn: Callable[..., Any], call: str, shown: str, *also: str) -> None:
+    """Declare `fn(..., inplace=True)` under the name with an underscore, with an example."""
+    name = f"{fn.__name__}_"
 
     def over(input: Any, *args: Any, **kwargs: Any) -> Any:
         return fn(input, *args, **kwargs, inplace=True)
 
-    over.__doc__ = f"In-place form of `{fn.__name__}`."
-    composite(over, name=f"{fn.__name__}_", namespaces=NN, method=False, also=also)
+    example = f">>> votive.nn.functional.{name}({call})\n{shown}"
+    over.__doc__ = f"In-place form of `{fn.__name__}`.\n\n{example}"
+    composite(over, name=name, namespaces=NN, method=False, also=also)
 
 
 pointwise(
@@ -48,7 +50,7 @@ def relu(input: Any, inplace: bool = False) -> Any:
     return run("relu", inplace, input)
 
 
-inplace_form(relu)
+inplace_form(relu, "votive.tensor([-1.0, 2.0])", "tensor([0., 2.])")
 
 pointwise(
     "hardtanh(Tensor input, number min_val, number max_val)",
@@ -84,7 +86,7 @@ def hardtanh(
     return run("hardtanh", inplace, input, min_val, max_val)
 
 
-inplace_form(hardtanh)
+inplace_form(hardtanh, "votive.tensor([-2.0, 2.0])", "tensor([-1.,  1.])")
 
 
 @composite(namespaces=NN, method=False)
@@ -116,7 +118,9 @@ def threshold(input: Any, threshold: float, value: float, inplace: bool = False)
     return run("threshold", inplace, input, *_in_type_of(input, threshold, value))
 
 
-inplace_form(threshold, "threshold_")
+inplace_form(
+    threshold, "votive.tensor([0.5, 2.0]), 1.0, -1.0", "tensor([-1.,  2.])", "threshold_"
+)
 
 pointwise(
     "leaky_relu(Tensor input, number negative_slope)",
@@ -137,7 +141,7 @@ def leaky_relu(input: Any, negative_slope: float = 0.01, inplace: bool = False) 
     return run("leaky_relu", inplace, input, negative_slope)
 
 
-inplace_form(leaky_relu)
+inplace_form(leaky_relu, "votive.tensor([-1.0, 2.0]), 0.5", "tensor([-0.5000,  2.0000])")
 
 pointwise(
     "_prelu(Tensor input, Tensor weight)",
@@ -150,7 +154,7 @@ pointwise(
 
 @composite(also=("nn.functional.prelu",))
 def prelu(input: Any, weight: Any) -> Any:
-    """leaky_relu whose slope is learned: one for all, or one per channel (dimension 1).
+    """`leaky_relu` whose slope is learned: one for all, or one per channel (dimension 1).
 
     >>> votive.prelu(votive.tensor([-1.0, 2.0]), votive.tensor(0.25))
     tensor([-0.2500,  2.0000])
@@ -191,7 +195,7 @@ def rrelu(
     training: bool = False,
     inplace: bool = False,
 ) -> Any:
-    """leaky_relu with slopes drawn from `lower..upper` in training, their mean otherwise.
+    """`leaky_relu` with slopes drawn from `lower..upper` in training, their mean otherwise.
 
     >>> votive.nn.functional.rrelu(votive.tensor([-1.0, 2.0]), 0.25, 0.75)
     tensor([-0.5000,  2.0000])
@@ -207,7 +211,7 @@ def torch_rrelu(
     training: bool = False,
     generator: Any = None,
 ) -> Any:
-    """leaky_relu with slopes drawn from `lower..upper` in training, their mean otherwise.
+    """`leaky_relu` with slopes drawn from `lower..upper` in training, their mean otherwise.
 
     >>> votive.rrelu(votive.tensor([-1.0, 2.0]), 0.25, 0.75)
     tensor([-0.5000,  2.0000])
@@ -266,7 +270,7 @@ def elu(input: Any, alpha: float = 1.0, inplace: bool = False) -> Any:
     return run("elu", inplace, input, alpha, 1, 1)
 
 
-inplace_form(elu)
+inplace_form(elu, "votive.tensor([-1.0, 2.0])", "tensor([-0.6321,  2.0000])")
 
 # Klambauer et al. 2017, "Self-Normalizing Neural Networks", eq. 14: keeps mean 0 and variance 1.
 SELU_ALPHA = 1.6732632423543772848170429916717
@@ -275,7 +279,7 @@ SELU_SCALE = 1.0507009873554804934193349852946
 
 @composite(namespaces=NN, method=False, also=("selu",))
 def selu(input: Any, inplace: bool = False) -> Any:
-    """elu scaled such that activations keep mean 0 and variance 1.
+    """`elu` scaled such that activations keep mean 0 and variance 1.
 
     >>> votive.selu(votive.tensor([-1.0, 2.0]))
     tensor([-1.1113,  2.1014])
@@ -283,7 +287,7 @@ def selu(input: Any, inplace: bool = False) -> Any:
     return run("elu", inplace, input, SELU_ALPHA, SELU_SCALE, 1)
 
 
-inplace_form(selu, "selu_")
+inplace_form(selu, "votive.tensor([-1.0, 2.0])", "tensor([-1.1113,  2.1014])", "selu_")
 
 
 @composite(namespaces=NN, method=False, also=("celu",))
@@ -298,4 +302,4 @@ def celu(input: Any, alpha: float = 1.0, inplace: bool = False) -> Any:
     return run("elu", inplace, input, alpha, 1, 1 / alpha)
 
 
-inplace_form(celu, "celu_")
+inplace_form(celu, "votive.tensor([-1.0, 2.0])", "tensor([-0.6321,  2.0000])", "celu_")

@@ -155,7 +155,7 @@ def nn_log_softmax(input: Any, dim: Any = None, _stacklevel: int = 3, dtype: Any
 def gumbel_softmax(
     logits: Any, tau: float = 1, hard: bool = False, eps: float = 1e-10, dim: int = -1
 ) -> Any:
-    """softmax of logits with Gumbel noise; `hard` gives one-hot samples that keep its gradient.
+    """`softmax` of logits with Gumbel noise; `hard` gives one-hot samples that keep its gradient.
 
     >>> votive.nn.functional.gumbel_softmax(votive.tensor([0.0, 100.0]), hard=True)
     tensor([0., 1.])
@@ -171,7 +171,7 @@ def gumbel_softmax(
 
 @composite(namespaces=NN, method=False)
 def softmin(input: Any, dim: Any = None, _stacklevel: int = 3, dtype: Any = None) -> Any:
-    """softmax of the negated input.
+    """`softmax` of the negated input.
 
     >>> votive.nn.functional.softmin(votive.tensor([0.0, 0.0, 1.0]), dim=0)
     tensor([0.4223, 0.4223, 0.1554])
