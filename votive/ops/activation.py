@@ -216,7 +216,6 @@ def hardswish(input: Any, inplace: bool = False) -> Any:
     return run("hardswish", inplace, input)
 
 
-
 def _outside(g: Expr, x: Expr, lambd: float, y: Expr) -> Expr:
     """The gradient of both shrinking functions; 0 where input is NaN, as in torch."""
     return where((x < -lambd) | (x > lambd), g, 0)

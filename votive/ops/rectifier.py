@@ -24,7 +24,7 @@ def inplace_form(fn: Callable[..., Any], call: str, shown: str, *also: str) -> N
 
     example = f">>> votive.nn.functional.{name}({call})\n{shown}"
     over.__doc__ = f"In-place form of `{fn.__name__}`.\n\n{example}"
-    composite(over, name=name, namespaces=NN, method=False, also=also)
+    composite(name=name, namespaces=NN, method=False, also=also)(over)
 
 
 pointwise(
@@ -70,9 +70,7 @@ def _in_type_of(input: Any, *numbers: Any) -> tuple[Any, ...]:
 
 
 @composite(namespaces=NN, method=False)
-def hardtanh(
-    input: Any, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False
-) -> Any:
+def hardtanh(input: Any, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False) -> Any:
     """Input limited to `min_val..max_val`.
 
     >>> votive.nn.functional.hardtanh(votive.tensor([-2.0, 0.5, 2.0]))
@@ -118,9 +116,7 @@ def threshold(input: Any, threshold: float, value: float, inplace: bool = False)
     return run("threshold", inplace, input, *_in_type_of(input, threshold, value))
 
 
-inplace_form(
-    threshold, "votive.tensor([0.5, 2.0]), 1.0, -1.0", "tensor([-1.,  2.])", "threshold_"
-)
+inplace_form(threshold, "votive.tensor([0.5, 2.0]), 1.0, -1.0", "tensor([-1.,  2.])", "threshold_")
 
 pointwise(
     "leaky_relu(Tensor input, number negative_slope)",
@@ -238,9 +234,7 @@ def torch_rrelu_(
 # --- exponential units ----------------------------------------------------------------------------
 
 
-def _elu_grad(
-    g: Expr, x: Expr, alpha: float, scale: float, input_scale: float, y: Expr
-) -> Expr:
+def _elu_grad(g: Expr, x: Expr, alpha: float, scale: float, input_scale: float, y: Expr) -> Expr:
     # With exp rather than 1 + expm1, which rounds small results to zero. At 0 the second derivative
     # is 0, as in torch.
     slope = alpha * scale * input_scale

@@ -42,8 +42,13 @@ RECORDS = [
     op("log", samples=POSITIVE, reference=real(np.log), dtypes="bifc", errors=WRONG),
     op("log2", samples=POSITIVE, reference=real(lambda x: np.log(x) / np.log(2)), dtypes="bifc"),
     op("log10", samples=POSITIVE, reference=real(lambda x: np.log(x) / np.log(10)), dtypes="bifc"),
-    op("log1p", samples=ONE, reference=real(lambda x: np.log(1 + x)), dtypes="bifc",
-       domain=(-0.8, 2.0)),
+    op(
+        "log1p",
+        samples=ONE,
+        reference=real(lambda x: np.log(1 + x)),
+        dtypes="bifc",
+        domain=(-0.8, 2.0),
+    ),
     op(
         "logaddexp",
         samples=PAIR,
