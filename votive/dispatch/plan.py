@@ -164,7 +164,7 @@ def pointwise_types(op: Op, args: tuple[Any, ...]) -> tuple[dt.dtype, dt.dtype, 
     return promoted, dt.compute_type(compute), result
 
 
-# Operators that compare or divide a half tensor with a number round the number first, as torch does;
+# Comparing or dividing a half tensor with a number rounds the number first, as torch does;
 # sums and products take it in float32.
 _ROUNDS_NUMBERS = frozenset(["remainder", "fmod"])
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from ..backends.base import BACKENDS
 from ..core.errors import DeviceError, DtypeError, ShapeError, fail
-from ..core.layout import has_overlap
+from ..core.layout import extent, has_overlap
 from ..core.mode import mode
 from ..core.promotion import can_cast
 from ..ops.registry import Op
@@ -90,14 +90,46 @@ def _collides(v: Any, x: Any) -> bool:
     return not (v._spec is x._spec and v._offset == x._offset)
 
 
-def check_writable(op: str, x: Any, tracked: bool) -> None:
-    """Raise when torch would refuse to write into x."""
+# Operators that read at places given by data: torch refuses an `out` that overlaps what they read.
+_APART = frozenset(["gather", "take", "index_select", "masked_select", "kthvalue", "cat"])
+
+
+# Operators whose `out` torch wants in exactly the result's dtype.
+_EXACT = frozenset(
+    ["gather", "complex", "aminmax", "amax", "amin", "max", "min", "argmax", "argmin", "median",
+     "nanmedian", "mode", "cummax", "cummin"]
+)  # fmt: skip
+
+
+def _span(t: Any) -> range:
+    size = t._spec.dtype.itemsize
+    start = t._offset * size
+    return range(start, start + extent(t._spec.shape, t._spec.strides) * size)
+
+
+def refuse_overlap(op: str, values: Any, out: Any) -> None:
+    """Raise when `out` shares memory with an input."""
+    mine = _span(out)
+    for v in _leaves(values):
+        if getattr(v, "_storage", None) is out._storage:
+            theirs = _span(v)
+            if max(mine.start, theirs.start) < min(mine.stop, theirs.stop):
+                fail(RuntimeError, op, "out overlaps an input in memory; clone() one of them.")
+
+
+def refuse_shared_elements(op: str, x: Any) -> None:
+    """Raise when several elements of the tensor to be written are one place in memory."""
     if has_overlap(x._spec.shape, x._spec.strides):
         fail(
             RuntimeError, op,
             "more than one element of the written-to tensor refers to a single memory location; "
             "clone() the tensor first.",
         )  # fmt: skip
+
+
+def check_writable(op: str, x: Any, tracked: bool) -> None:
+    """Raise when torch would refuse to write into x."""
+    refuse_shared_elements(op, x)
     if x._inference and not mode.inference and tracked:
         fail(
             RuntimeError, op,
@@ -144,6 +176,11 @@ def call_out(op: Op, args: tuple[Any, ...], out: Any) -> Any:
 def refuse_grad(op: str, values: Any, out: Any) -> None:
     """`out=` has no place in a graph: torch refuses when a graph would be built."""
     outs = out if isinstance(out, (tuple, list)) else (out,)
+    for o in outs:
+        if isinstance(o, state.tensor):
+            refuse_shared_elements(op, o)
+            if op in _APART:
+                refuse_overlap(op, values, o)
     if mode.grad and (any_grad(values) or any(getattr(o, "_rg", False) for o in outs)):
         fail(
             RuntimeError, op,
@@ -165,6 +202,8 @@ def write_out(op: str, result: Any, out: Any) -> Any:
             DeviceError, op,
             f"out is on {out._spec.device}, the result on {result._spec.device}.",
         )  # fmt: skip
+    if op in _EXACT and result._spec.dtype is not out._spec.dtype:
+        fail(DtypeError, op, f"out must be {result._spec.dtype}, got {out._spec.dtype}.")
     if not can_cast(result._spec.dtype, out._spec.dtype):
         fail(
             DtypeError, op,
