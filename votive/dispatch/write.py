@@ -96,22 +96,22 @@ _APART = frozenset(["gather", "take", "index_select", "masked_select", "kthvalue
 
 # Operators whose `out` torch wants in exactly the result's dtype.
 _EXACT = frozenset(
-    ["gather", "complex", "aminmax", "amax", "amin", "max", "min", "argmax", "argmin", "median",
-     "nanmedian", "mode", "cummax", "cummin"]
+    ["gather", "complex", "aminmax", "amax", "amin", "argmax", "argmin", "median", "nanmedian",
+     "mode", "cummax", "cummin"]
 )  # fmt: skip
 
 
 def _span(t: Any) -> range:
-    size = t._spec.dtype.itemsize
-    start = t._offset * size
-    return range(start, start + extent(t._spec.shape, t._spec.strides) * size)
+    """The addresses a tensor reaches; two storages may be windows on one foreign block."""
+    start = t.data_ptr()
+    return range(start, start + extent(t._spec.shape, t._spec.strides) * t._spec.dtype.itemsize)
 
 
 def refuse_overlap(op: str, values: Any, out: Any) -> None:
     """Raise when `out` shares memory with an input."""
     mine = _span(out)
     for v in _leaves(values):
-        if getattr(v, "_storage", None) is out._storage:
+        if isinstance(v, state.tensor) and v._spec.device is out._spec.device:
             theirs = _span(v)
             if max(mine.start, theirs.start) < min(mine.stop, theirs.stop):
                 fail(RuntimeError, op, "out overlaps an input in memory; clone() one of them.")
