@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import votive as vt
 
@@ -258,3 +260,74 @@ def test_detaching_shares_memory_without_history() -> None:
     assert x.tolist() == [5, 2]
     assert not d.requires_grad
     assert not d._is_view()
+
+
+@pytest.mark.parametrize("cut", ["x.unbind()", "x.split(1)", "x.chunk(3)", "x.tensor_split(3)",
+                                 "x.split([1, 0, 2])", "tuple(x)"])  # fmt: skip
+def test_pieces_of_a_tensor_share_one_node(cut: str) -> None:
+    x = vt.arange(12.0).view(3, 4).requires_grad_()
+    pieces = eval(cut, {"x": x * 1})
+    assert len({id(p.grad_fn) for p in pieces}) == 1
+    (g,) = vt.autograd.grad((pieces[0] * pieces[0]).sum() + pieces[-1].sum(), x)
+    want = np.zeros((3, 4))
+    want[0] = 2 * np.arange(4)
+    want[2] = 1
+    if cut == "x.split([1, 0, 2])":
+        want[1] = 1
+    np.testing.assert_allclose(g.numpy(), want)
+
+
+def test_a_piece_may_be_written_in_place_although_torch_refuses() -> None:
+    x = vt.ones(3, 2, requires_grad=True)
+    y = x * 1
+    first, second, _ = y.unbind()
+    first.mul_(3)
+    second.copy_(first)
+    (g,) = vt.autograd.grad((y * y).sum(), x)
+    # Rows 0 and 1 are both 3·x[0]: d/dx of 2·(3x)² is 36x; row 1 of x no longer counts.
+    np.testing.assert_allclose(g.numpy(), [[36, 36], [0, 0], [2, 2]])
+
+
+def steps(shape: tuple[int, ...]) -> list[str]:
+    """Views that a tensor of this shape has, whatever its layout."""
+    n = len(shape)
+    found = ["unsqueeze(0)", f"unsqueeze({n})", "squeeze()", "reshape(-1)", "view_as(x)"]
+    if n == 1:
+        found.append(f"expand(2, {shape[0]})")
+    for d, size in enumerate(shape):
+        found += [f"transpose({d}, -1)", f"movedim({d}, 0)"]
+        if size:
+            found += [f"select({d}, {size - 1})", f"narrow({d}, {size // 2}, {size - size // 2})"]
+            found += [
+                f"unfold({d}, {size - size // 2}, 1)",
+                f"split(1, {d})[0]",
+                f"unbind({d})[-1]",
+            ]
+        if size == 1:
+            found.append(f"expand({', '.join('3' if i == d else '-1' for i in range(n))})")
+        if size == 4:
+            found.append(f"unflatten({d}, (2, 2))")
+    if n >= 2:
+        found += ["diagonal()", "diagonal(1, -1, 0)", "flatten(0, 1)", "mT"]
+    return found
+
+
+@settings(max_examples=150, deadline=None, derandomize=True)
+@given(st.data())
+def test_chains_of_views_agree_with_torch_in_geometry_and_gradient(data: st.DataObject) -> None:
+    leaf, other = vt.arange(24.0), torch.arange(24.0)
+    leaf.requires_grad_(), other.requires_grad_()
+    x, t = (leaf * 1).view(2, 3, 4), (other * 1).view(2, 3, 4)
+    chain = []
+    for _ in range(data.draw(st.integers(1, 6))):
+        chain.append(data.draw(st.sampled_from(steps(tuple(t.shape)))))
+        x, t = (eval(f"v.{chain[-1]}", {"v": v, "x": v}) for v in (x, t))
+        assert tuple(x.shape) == tuple(t.shape), chain
+        if x.ndim > 6:
+            break
+    if t.numel():
+        assert (tuple(x.stride()), x.storage_offset()) == (t.stride(), t.storage_offset()), chain
+    np.testing.assert_array_equal(x.detach().numpy(), t.detach().numpy(), err_msg=str(chain))
+    (g,) = vt.autograd.grad((x * x).sum(), leaf)
+    (want,) = torch.autograd.grad((t * t).sum(), other)
+    np.testing.assert_allclose(g.numpy(), want.numpy(), err_msg=str(chain))

@@ -1,4 +1,4 @@
-"""A tensor changes its own window on memory: resize_ and the in-place forms of view operators.
+"""A tensor changes its own window on memory, or is cut into many: resize_, t_, split and kin.
 
 Sits beside Tensor; knows storages and layouts, not what a device's memory looks like.
 """
@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from . import dispatch
+from .autograd import graph
 from .backends.base import BACKENDS
 from .core.errors import AutogradError, fail
 from .core.layout import Layout, Spec, contiguous_strides, extent
@@ -16,6 +17,26 @@ from .ops.copy import format_strides
 from .ops.registry import OPS, Op, composite
 from .ops.sizes import also_named, new_shape
 from .ops.strided import window_args
+
+
+@composite(name="_views", method=False, namespaces=())
+def views(input: Any, joint: str, given: Any, view: str, each: list[Any]) -> tuple[Any, ...]:
+    """Views of one tensor that share one node in the graph, that of the operator `joint`.
+
+    With a node each, backward would fill a tensor like `input` once per view.
+    """
+    tracked = mode.grad and input._rg
+    saved, mode.grad = mode.grad, mode.grad and not tracked
+    try:
+        parts = tuple([Op.call(OPS[view], (input, *args)) for args in each])
+    finally:
+        mode.grad = saved
+    if tracked and parts:
+        for part in parts:
+            part._no_grad_view = False
+        plan, _ = dispatch.prepare(OPS[joint], (input, *given))
+        graph.record(plan, (input,), parts)
+    return parts
 
 
 def _keep_views(x: Any, spec: Spec, offset: int) -> None:

@@ -52,15 +52,11 @@ def _infer_cat(tensors: tuple[Spec, ...], dim: int) -> Spec:
 
 
 def _pieces(g: Any, specs: tuple[Spec, ...], dim: int) -> list[Any]:
-    out, start = [], 0
-    for x in specs:
-        if _is_skipped(x):
-            out.append(F.zeros((0,), dtype=g.dtype, device=g.device))
-            continue
-        end = start + x.shape[dim]
-        out.append(F._slice(g, dim, start, end, 1))
-        start = end
-    return out
+    if all(_is_skipped(x) for x in specs):
+        return [g] * len(specs)
+    used = iter(split_with_sizes(g, [x.shape[dim] for x in specs if not _is_skipped(x)], dim))
+    empty = F.zeros((0,), dtype=g.dtype, device=g.device)
+    return [empty if _is_skipped(x) else next(used) for x in specs]
 
 
 structured(
@@ -204,8 +200,32 @@ def _cut(op: str, input: Any, dim: int) -> tuple[int, int]:
     return dim, input._spec.shape[dim]
 
 
+def _sized(x: Spec, dim: int, size: int) -> Spec:
+    return x.like((*x.shape[:dim], size, *x.shape[dim + 1 :]))
+
+
+structured(
+    "_split(Tensor input, int[] sizes, int dim)",
+    infer=lambda x, sizes, dim: tuple(_sized(x, dim, s) for s in sizes),
+    grad={"input": lambda c, *g: F.cat(g, c.dim)},
+    n_out=2, method=False, namespaces=(), out=False,
+    doc="Copies of pieces that make up the whole; `split` gives views with this gradient.",
+)  # fmt: skip
+
+structured(
+    "_unbind(Tensor input, int dim)",
+    infer=lambda x, dim: (x.like(x.shape[:dim] + x.shape[dim + 1 :]),) * x.shape[dim],
+    grad={"input": lambda c, *g: F.stack(g, c.dim)},
+    n_out=2, method=False, namespaces=(), out=False,
+    doc="Copies of the slices along a dimension; `unbind` gives views with this gradient.",
+)  # fmt: skip
+
+
 def _between(input: Any, dim: int, ends: list[int]) -> tuple[Any, ...]:
-    return tuple([F._slice(input, dim, a, b, 1) for a, b in itertools.pairwise(ends)])
+    """The pieces of a whole as views."""
+    cuts = list(itertools.pairwise(ends))
+    sizes = tuple([b - a for a, b in cuts])
+    return F._views(input, "_split", (sizes, dim), "_slice", [(dim, a, b, 1) for a, b in cuts])
 
 
 @composite
@@ -318,7 +338,8 @@ def unbind(input: Any, dim: int = 0) -> tuple[Any, ...]:
     if input.ndim == 0:
         fail(DimError, "unbind", "a 0-d tensor has no dimension to remove.")
     dim = wrap_dim("unbind", dim, input.ndim, input._spec.shape)
-    return tuple([F.select(input, dim, i) for i in range(input._spec.shape[dim])])
+    each = [(dim, i) for i in range(input._spec.shape[dim])]
+    return F._views(input, "_unbind", (dim,), "select", each)
 
 
 @composite
