@@ -6,9 +6,9 @@ import numpy as np
 
 from tests.ops.catalog import S, op
 
-from .combine import split
 from .repeat import expand
 from .shape import squeeze
+from .split import split
 from .strided import unfold, window
 
 RECORDS = [

@@ -25,13 +25,3 @@ def cat(tensors: Any, dim: int, out: Any) -> None:
 def stack(tensors: Any, dim: int, out: Any) -> None:
     for i, x in enumerate(tensors):
         np.copyto(out[(slice(None),) * dim + (i, ...)], x, casting="unsafe")
-
-
-@kernel("_split", widen=False)
-def split(x: Any, sizes: Any, dim: int) -> Any:
-    return [part.copy() for part in np.split(x, np.cumsum(sizes)[:-1], dim)]
-
-
-@kernel("_unbind", widen=False)
-def unbind(x: Any, dim: int) -> Any:
-    return [np.take(x, i, dim) for i in range(x.shape[dim])]

@@ -20,11 +20,6 @@ def full(size: Any, stride: Any, value: Any, dtype: Any, device: Any, out: Any) 
     assign(out, np.asarray(value))
 
 
-@kernel("_fill", into=True, widen=False)
-def fill(x: Any, value: Any, out: Any) -> None:
-    assign(out, np.asarray(value))
-
-
 @kernel("_eye")
 def eye(n: int, m: int, dtype: Any, device: Any) -> Any:
     return np.eye(n, m, dtype=dtype.np)

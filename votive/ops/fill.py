@@ -1,0 +1,61 @@
+"""Overwriting a tensor with one value."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..core.errors import fail
+from ..core.layout import Spec
+from .options import fitting, number
+from .registry import OPS, F, Op, composite, structured
+
+
+def _infer_fill(x: Spec, value: Any) -> Spec:
+    if isinstance(value, Spec) and value.ndim:
+        fail(RuntimeError, "fill_", f"takes a number or a 0-d tensor, got shape {value.shape}.")
+    return x.dense_like()
+
+
+structured(
+    "_fill(Tensor input, Operand value)",
+    infer=_infer_fill,
+    grad={"input": None, "value": lambda c, g: g.sum()},
+    method=False, namespaces=(), out=False,
+    doc="A tensor like `input` filled with one value.",
+)  # fmt: skip
+
+
+def _fill_value(input: Any, value: Any) -> Any:
+    if hasattr(value, "_spec"):
+        return value
+    return fitting("fill_", number("fill_", "value", value), input._spec.dtype)
+
+
+@composite(method=False)
+def fill(input: Any, value: Any) -> Any:
+    """A tensor like `input` filled with one value.
+
+    >>> votive.fill(votive.zeros(2), 7)
+    tensor([7., 7.])
+    """
+    return F._fill(input, _fill_value(input, value))
+
+
+@composite
+def fill_(input: Any, value: Any) -> Any:
+    """Overwrite this tensor with one value.
+
+    >>> votive.zeros(2).fill_(7)
+    tensor([7., 7.])
+    """
+    return Op.inplace(OPS["_fill"], (input, _fill_value(input, value)), True)
+
+
+@composite
+def zero_(input: Any) -> Any:
+    """Overwrite this tensor with zeros.
+
+    >>> votive.ones(2).zero_()
+    tensor([0., 0.])
+    """
+    return Op.inplace(OPS["_fill"], (input, 0), True)

@@ -1,0 +1,246 @@
+"""Making tensors after the model of another: `zeros_like`, `new_zeros` and kin."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..core.layout import contiguous_strides
+from ..core.memory_format import preserve_format
+from .copy import format_strides
+from .creation import strided
+from .options import finish, fitting, number, options
+from .registry import F, composite
+from .sizes import also_named, new_shape
+
+
+def _like(
+    op: str, input: Any, value: Any, memory_format: Any, requires_grad: bool, *given: Any
+) -> Any:
+    """A tensor shaped and placed like `input`; `value` None leaves the memory as it is."""
+    spec = input._spec
+    dtype, device = options(op, *given, default=spec.dtype, place=spec.device)
+    strides = format_strides(op, spec, memory_format)
+    if value is None:
+        return finish(F._empty(spec.shape, strides, dtype, device), requires_grad)
+    value = fitting(op, value, dtype)
+    return finish(F._full(spec.shape, strides, value, dtype, device), requires_grad)
+
+
+@composite(method=False)
+def empty_like(
+    input: Any,
+    *,
+    dtype: Any = None,
+    layout: Any = None,
+    device: Any = None,
+    pin_memory: bool = False,
+    requires_grad: bool = False,
+    memory_format: Any = preserve_format,
+) -> Any:
+    """New memory with the shape, order, dtype and device of `input`.
+
+    >>> votive.empty_like(votive.zeros(2, 3)).shape
+    votive.Size([2, 3])
+    """
+    given = (dtype, layout, device, pin_memory)
+    return _like("empty_like", input, None, memory_format, requires_grad, *given)
+
+
+@composite(method=False)
+def zeros_like(
+    input: Any,
+    *,
+    dtype: Any = None,
+    layout: Any = None,
+    device: Any = None,
+    pin_memory: bool = False,
+    requires_grad: bool = False,
+    memory_format: Any = preserve_format,
+) -> Any:
+    """Zeros with the shape, order, dtype and device of `input`.
+
+    >>> votive.zeros_like(votive.tensor([1, 2]))
+    tensor([0, 0])
+    """
+    given = (dtype, layout, device, pin_memory)
+    return _like("zeros_like", input, 0, memory_format, requires_grad, *given)
+
+
+@composite(method=False)
+def ones_like(
+    input: Any,
+    *,
+    dtype: Any = None,
+    layout: Any = None,
+    device: Any = None,
+    pin_memory: bool = False,
+    requires_grad: bool = False,
+    memory_format: Any = preserve_format,
+) -> Any:
+    """Ones with the shape, order, dtype and device of `input`.
+
+    >>> votive.ones_like(votive.tensor([3, 4]))
+    tensor([1, 1])
+    """
+    given = (dtype, layout, device, pin_memory)
+    return _like("ones_like", input, 1, memory_format, requires_grad, *given)
+
+
+@composite(method=False)
+def full_like(
+    input: Any,
+    fill_value: Any,
+    *,
+    dtype: Any = None,
+    layout: Any = None,
+    device: Any = None,
+    pin_memory: bool = False,
+    requires_grad: bool = False,
+    memory_format: Any = preserve_format,
+) -> Any:
+    """One value in the shape, order, dtype and device of `input`.
+
+    >>> votive.full_like(votive.tensor([3, 4]), 7)
+    tensor([7, 7])
+    """
+    given = (dtype, layout, device, pin_memory)
+    value = number("full_like", "fill_value", fill_value)
+    return _like("full_like", input, value, memory_format, requires_grad, *given)
+
+
+def _new(op: str, input: Any, shape: Any, value: Any, requires_grad: bool, *given: Any) -> Any:
+    """A row-major tensor with the dtype and device of `input`."""
+    dtype, device = options(op, *given, default=input._spec.dtype, place=input._spec.device)
+    value = fitting(op, value, dtype)
+    return finish(F._full(shape, contiguous_strides(shape), value, dtype, device), requires_grad)
+
+
+@composite(namespaces=())
+@also_named("size")
+def new_zeros(
+    input: Any,
+    *size: Any,
+    dtype: Any = None,
+    layout: Any = None,
+    device: Any = None,
+    pin_memory: bool = False,
+    requires_grad: bool = False,
+) -> Any:
+    """Zeros of another shape with the dtype and device of this tensor.
+
+    >>> votive.tensor([1]).new_zeros(2)
+    tensor([0, 0])
+    """
+    given = (dtype, layout, device, pin_memory)
+    return _new("new_zeros", input, new_shape("new_zeros", size), 0, requires_grad, *given)
+
+
+@composite(namespaces=())
+@also_named("size")
+def new_ones(
+    input: Any,
+    *size: Any,
+    dtype: Any = None,
+    layout: Any = None,
+    device: Any = None,
+    pin_memory: bool = False,
+    requires_grad: bool = False,
+) -> Any:
+    """Ones of another shape with the dtype and device of this tensor.
+
+    >>> votive.tensor([1]).new_ones(2)
+    tensor([1, 1])
+    """
+    given = (dtype, layout, device, pin_memory)
+    return _new("new_ones", input, new_shape("new_ones", size), 1, requires_grad, *given)
+
+
+@composite(namespaces=())
+def new_full(
+    input: Any,
+    size: Any,
+    fill_value: Any,
+    *,
+    dtype: Any = None,
+    layout: Any = None,
+    device: Any = None,
+    pin_memory: bool = False,
+    requires_grad: bool = False,
+) -> Any:
+    """One value in another shape with the dtype and device of this tensor.
+
+    >>> votive.tensor([1]).new_full((2,), 7)
+    tensor([7, 7])
+    """
+    given = (dtype, layout, device, pin_memory)
+    value = number("new_full", "fill_value", fill_value)
+    return _new("new_full", input, new_shape("new_full", (size,)), value, requires_grad, *given)
+
+
+@composite(namespaces=())
+@also_named("size")
+def new_empty(
+    input: Any,
+    *size: Any,
+    dtype: Any = None,
+    layout: Any = None,
+    device: Any = None,
+    pin_memory: bool = False,
+    requires_grad: bool = False,
+) -> Any:
+    """New memory of another shape with the dtype and device of this tensor.
+
+    >>> votive.tensor([1]).new_empty(2, 3).shape
+    votive.Size([2, 3])
+    """
+    shape = new_shape("new_empty", size)
+    given = (dtype, layout, device, pin_memory)
+    wanted, place = options(
+        "new_empty", *given, default=input._spec.dtype, place=input._spec.device
+    )
+    return finish(F._empty(shape, contiguous_strides(shape), wanted, place), requires_grad)
+
+
+@composite(namespaces=())
+def new_empty_strided(
+    input: Any,
+    size: Any,
+    stride: Any,
+    *,
+    dtype: Any = None,
+    layout: Any = None,
+    device: Any = None,
+    pin_memory: bool = False,
+    requires_grad: bool = False,
+) -> Any:
+    """New memory with given strides and the dtype and device of this tensor.
+
+    >>> votive.tensor([1]).new_empty_strided((2, 3), (1, 2)).stride()
+    (1, 2)
+    """
+    op, given = "new_empty_strided", (dtype, layout, device, pin_memory)
+    wanted, place = options(op, *given, default=input._spec.dtype, place=input._spec.device)
+    return finish(strided(op, size, stride, wanted, place), requires_grad)
+
+
+@composite(namespaces=())
+def new_tensor(
+    input: Any,
+    data: Any,
+    *,
+    dtype: Any = None,
+    layout: Any = None,
+    device: Any = None,
+    pin_memory: bool = False,
+    requires_grad: bool = False,
+) -> Any:
+    """A new tensor with a copy of `data`, by default with the dtype and device of this one.
+
+    >>> votive.tensor([1.5]).new_tensor([1, 2])
+    tensor([1., 2.])
+    """
+    given = (dtype, layout, device, pin_memory)
+    wanted, place = options(
+        "new_tensor", *given, default=input._spec.dtype, place=input._spec.device
+    )
+    return finish(F._from_data(data, wanted, place), requires_grad)
