@@ -1,0 +1,399 @@
+"""Pooling over sliding windows: maximum, mean, p-norm; max_unpool. Knows shapes and gradients."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from ..core import dtype as dt
+from ..core.errors import DtypeError, UnsupportedError, fail
+from ..core.layout import Shape, Spec
+from .fold import NN, check_not_negative, check_positive, like_input, per_dim
+from .registry import F, composite, structured
+
+
+def put_back(g: Any, index: Any, shape: Shape, n: int) -> Any:
+    """Values at flat positions of the last n dimensions of zeros of `shape`; equal ones add up."""
+    lead = shape[: len(shape) - n]
+    zeros = F.zeros((*lead, math.prod(shape[-n:])), dtype=g.dtype, device=g.device)
+    places = math.prod(g._spec.shape[-n:])
+    index = F.reshape(index.detach(), (*lead, places))
+    return F.reshape(F.scatter_add(zeros, -1, index, F.reshape(g, (*lead, places))), shape)
+
+
+def _infer_max(x: Spec, size: Shape, *geometry: Any) -> tuple[Spec, Spec]:
+    values = like_input(x, (*x.shape[: -len(size)], *size))
+    return values, values.like(dtype=dt.int64)
+
+
+structured(
+    "_max_pool(Tensor input, int[] size, int[] kernel, int[] stride, int[] padding, "
+    "int[] dilation)",
+    infer=_infer_max,
+    grad={
+        "input": lambda c, g, _: put_back(g, c.out1, c.shape("input"), len(c.kernel))
+    },
+    n_out=2, method=False, namespaces=(), out=False,
+    doc="The largest value of each of `size` windows and its flat position; NaN is the largest.",
+)  # fmt: skip
+
+structured(
+    "_avg_pool(Tensor input, int[] size, int[] kernel, int[] stride, int[] padding, "
+    "bool include_pad, int? divisor)",
+    infer=lambda x, size, *geometry: like_input(x, (*x.shape[: -len(size)], *size)),
+    grad={
+        "input": lambda c, g: F._avg_pool_transpose(
+            g, c.shape("input")[-len(c.kernel) :], c.kernel, c.stride, c.padding, c.include_pad,
+            c.divisor,
+        )
+    },
+    method=False, namespaces=(), out=False,
+    doc="The mean of each of `size` windows, or their sum divided by `divisor`.",
+)  # fmt: skip
+
+structured(
+    "_avg_pool_transpose(Tensor input, int[] size, int[] kernel, int[] stride, int[] padding, "
+    "bool include_pad, int? divisor)",
+    infer=lambda x, size, *geometry: like_input(x, (*x.shape[: -len(size)], *size)),
+    grad={
+        "input": lambda c, g: F._avg_pool(
+            g, c.shape("input")[-len(c.kernel) :], c.kernel, c.stride, c.padding, c.include_pad,
+            c.divisor,
+        )
+    },
+    method=False, namespaces=(), out=False,
+    doc="Each value's share of the mean given back to every element of its window.",
+)  # fmt: skip
+
+
+def check_input(op: str, x: Any, n: int) -> None:
+    """Raise unless `x` is (N, C, *n sizes) or (C, *n sizes), empty at most in its batch."""
+    if x.ndim not in (n + 1, n + 2) or 0 in tuple(x.shape)[-n - 1 :]:
+        fail(
+            RuntimeError, op,
+            f"input must have {n + 1} or {n + 2} dimensions, empty only in the batch, got shape "
+            f"{tuple(x.shape)}.",
+        )  # fmt: skip
+
+
+def _geometry(
+    op: str, n: int, x: Any, kernel: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool
+) -> tuple[Shape, ...]:
+    """(output size, kernel, stride, padding, dilation), checked."""
+    kernel = per_dim(op, "kernel_size", kernel, n)
+    whole = stride is None or (hasattr(stride, "__len__") and len(stride) == 0)
+    stride = kernel if whole else per_dim(op, "stride", stride, n)
+    padding, dilation = per_dim(op, "padding", padding, n), per_dim(op, "dilation", dilation, n)
+    check_positive(op, "kernel_size", kernel)
+    check_positive(op, "stride", stride)
+    check_positive(op, "dilation", dilation)
+    check_not_negative(op, "padding", padding)
+    check_input(op, x, n)
+    size = []
+    for i, k, s, p, d in zip(tuple(x.shape)[-n:], kernel, stride, padding, dilation, strict=True):
+        reach = d * (k - 1) + 1
+        if p > k // 2:
+            fail(RuntimeError, op, f"padding {p} is more than half the kernel's size {k}.")
+        room = i + 2 * p - reach
+        places = (room + (s - 1 if ceil_mode else 0)) // s + 1
+        # A window that would start in the padding behind the end is left out.
+        if ceil_mode and (places - 1) * s >= i + p:
+            places -= 1
+        if places < 1:
+            fail(
+                RuntimeError, op,
+                f"a window of size {reach} does not fit into size {i} with padding {p}.",
+            )  # fmt: skip
+        size.append(places)
+    return tuple(size), kernel, stride, padding, dilation
+
+
+def _max_pool(
+    op: str, n: int, input: Any, kernel: Any, stride: Any, padding: Any, dilation: Any,
+    ceil_mode: bool, return_indices: bool,
+) -> Any:  # fmt: skip
+    if input.dtype.is_complex or input.dtype in (dt.bool_, *dt.FLOAT8, *dt.BAREBONES):
+        fail(UnsupportedError, op, f"not implemented for {input.dtype}.")
+    geometry = _geometry(op, n, input, kernel, stride, padding, dilation, ceil_mode)
+    found = F._max_pool(input, *geometry)
+    return found if return_indices else found[0]
+
+
+@composite(namespaces=NN, method=False, also=("max_pool1d",))
+def max_pool1d(
+    input: Any,
+    kernel_size: Any,
+    stride: Any = None,
+    padding: Any = 0,
+    dilation: Any = 1,
+    ceil_mode: bool = False,
+    return_indices: bool = False,
+) -> Any:
+    """The largest value of each window over the last dimension, and its position if asked for.
+
+    >>> votive.nn.functional.max_pool1d(votive.tensor([[[3.0, 1.0, 2.0, 5.0]]]), 2)
+    tensor([[[3., 5.]]])
+    """
+    return _max_pool(
+        "max_pool1d", 1, input, kernel_size, stride, padding, dilation, ceil_mode, return_indices
+    )
+
+
+@composite(namespaces=NN, method=False, also=("max_pool2d",))
+def max_pool2d(
+    input: Any,
+    kernel_size: Any,
+    stride: Any = None,
+    padding: Any = 0,
+    dilation: Any = 1,
+    ceil_mode: bool = False,
+    return_indices: bool = False,
+) -> Any:
+    """The largest value of each window over the last two dimensions, and its flat position.
+
+    >>> votive.nn.functional.max_pool2d(votive.tensor([[[3.0, 1.0], [2.0, 5.0]]]), (2, 1))
+    tensor([[[3., 5.]]])
+    """
+    return _max_pool(
+        "max_pool2d", 2, input, kernel_size, stride, padding, dilation, ceil_mode, return_indices
+    )
+
+
+@composite(namespaces=NN, method=False, also=("max_pool3d",))
+def max_pool3d(
+    input: Any,
+    kernel_size: Any,
+    stride: Any = None,
+    padding: Any = 0,
+    dilation: Any = 1,
+    ceil_mode: bool = False,
+    return_indices: bool = False,
+) -> Any:
+    """The largest value of each window over the last three dimensions, and its flat position.
+
+    >>> votive.nn.functional.max_pool3d(votive.arange(8.0).view(1, 2, 2, 2), 2)
+    tensor([[[[7.]]]])
+    """
+    return _max_pool(
+        "max_pool3d", 3, input, kernel_size, stride, padding, dilation, ceil_mode, return_indices
+    )
+
+
+def _avg_pool(
+    op: str, n: int, input: Any, kernel: Any, stride: Any, padding: Any,
+    ceil_mode: bool, count_include_pad: bool, divisor: Any = None,
+) -> Any:  # fmt: skip
+    if not (input.dtype is dt.int64 or input.dtype.is_floating_point) or input.dtype in dt.FLOAT8:
+        fail(UnsupportedError, op, f"not implemented for {input.dtype}.")
+    if divisor == 0:
+        fail(RuntimeError, op, "divisor_override must not be zero.")
+    size, kernel, stride, padding, _ = _geometry(
+        op, n, input, kernel, stride, padding, 1, ceil_mode
+    )
+    return F._avg_pool(input, size, kernel, stride, padding, count_include_pad, divisor)
+
+
+@composite(namespaces=NN, method=False, also=("avg_pool1d",))
+def avg_pool1d(
+    input: Any,
+    kernel_size: Any,
+    stride: Any = None,
+    padding: Any = 0,
+    ceil_mode: bool = False,
+    count_include_pad: bool = True,
+) -> Any:
+    """The mean of each window over the last dimension.
+
+    >>> votive.nn.functional.avg_pool1d(votive.tensor([[[3.0, 1.0, 2.0, 5.0]]]), 2)
+    tensor([[[2.0000, 3.5000]]])
+    """
+    return _avg_pool(
+        "avg_pool1d", 1, input, kernel_size, stride, padding, ceil_mode, count_include_pad
+    )
+
+
+@composite(namespaces=NN, method=False, out=True)
+def avg_pool2d(
+    input: Any,
+    kernel_size: Any,
+    stride: Any = None,
+    padding: Any = 0,
+    ceil_mode: bool = False,
+    count_include_pad: bool = True,
+    divisor_override: int | None = None,
+) -> Any:
+    """The mean of each window over the last two dimensions, or its sum / divisor_override.
+
+    >>> votive.nn.functional.avg_pool2d(votive.tensor([[[3.0, 1.0], [2.0, 5.0]]]), 2)
+    tensor([[[2.7500]]])
+    """
+    return _avg_pool(
+        "avg_pool2d", 2, input, kernel_size, stride, padding, ceil_mode, count_include_pad,
+        divisor_override,
+    )  # fmt: skip
+
+
+@composite(namespaces=NN, method=False, out=True)
+def avg_pool3d(
+    input: Any,
+    kernel_size: Any,
+    stride: Any = None,
+    padding: Any = 0,
+    ceil_mode: bool = False,
+    count_include_pad: bool = True,
+    divisor_override: int | None = None,
+) -> Any:
+    """The mean of each window over the last three dimensions, or its sum / divisor_override.
+
+    >>> votive.nn.functional.avg_pool3d(votive.arange(8.0).view(1, 2, 2, 2), 2)
+    tensor([[[[3.5000]]]])
+    """
+    return _avg_pool(
+        "avg_pool3d", 3, input, kernel_size, stride, padding, ceil_mode, count_include_pad,
+        divisor_override,
+    )  # fmt: skip
+
+
+def _lp_pool(
+    op: str, n: int, input: Any, norm_type: float, kernel: Any, stride: Any, ceil_mode: bool
+) -> Any:
+    kernel = per_dim(op, "kernel_size", kernel, n)
+    if abs(norm_type) == math.inf:
+        sign = 1 if norm_type > 0 else -1
+        return sign * _max_pool(op, n, sign * input.abs(), kernel, stride, 0, 1, ceil_mode, False)
+    mean = _avg_pool(op, n, input.pow(norm_type), kernel, stride, 0, ceil_mode, True)
+    return (F.sign(mean) * F.relu(F.abs(mean)) * math.prod(kernel)).pow(1.0 / norm_type)
+
+
+@composite(namespaces=NN, method=False)
+def lp_pool1d(
+    input: Any, norm_type: float, kernel_size: Any, stride: Any = None, ceil_mode: bool = False
+) -> Any:
+    """`(sum of x^p)^(1/p)` of each window over the last dimension.
+
+    >>> votive.nn.functional.lp_pool1d(votive.tensor([[[3.0, 4.0]]]), 2, 2)
+    tensor([[[5.]]])
+    """
+    return _lp_pool("lp_pool1d", 1, input, norm_type, kernel_size, stride, ceil_mode)
+
+
+@composite(namespaces=NN, method=False)
+def lp_pool2d(
+    input: Any, norm_type: float, kernel_size: Any, stride: Any = None, ceil_mode: bool = False
+) -> Any:
+    """`(sum of x^p)^(1/p)` of each window over the last two dimensions.
+
+    >>> votive.nn.functional.lp_pool2d(votive.ones(1, 2, 2), 2, 2)
+    tensor([[[2.]]])
+    """
+    return _lp_pool("lp_pool2d", 2, input, norm_type, kernel_size, stride, ceil_mode)
+
+
+@composite(namespaces=NN, method=False)
+def lp_pool3d(
+    input: Any, norm_type: float, kernel_size: Any, stride: Any = None, ceil_mode: bool = False
+) -> Any:
+    """`(sum of x^p)^(1/p)` of each window over the last three dimensions.
+
+    >>> votive.nn.functional.lp_pool3d(votive.ones(1, 2, 2, 2), 3, 2)
+    tensor([[[[2.]]]])
+    """
+    return _lp_pool("lp_pool3d", 3, input, norm_type, kernel_size, stride, ceil_mode)
+
+
+def _unpooled_size(
+    op: str, shape: Shape, kernel: Shape, stride: Shape, padding: Shape, given: Any
+) -> Shape:
+    n = len(kernel)
+    natural = tuple(
+        (i - 1) * s + k - 2 * p
+        for i, k, s, p in zip(shape[-n:], kernel, stride, padding, strict=True)
+    )
+    if given is None:
+        return natural
+    size = tuple(given)[2:] if len(given) == n + 2 else tuple(given)
+    if len(size) != n:
+        fail(ValueError, op, f"output_size must have {n} or {n + 2} elements, got {size}.")
+    for want, usual, s in zip(size, natural, stride, strict=True):
+        if not usual - s < want < usual + s:
+            fail(
+                ValueError, op,
+                f"output_size {size} must be within stride {stride} of {natural}.",
+            )  # fmt: skip
+    return size
+
+
+def _max_unpool(
+    op: str, n: int, input: Any, indices: Any, kernel: Any, stride: Any, padding: Any, size: Any
+) -> Any:
+    kernel = per_dim(op, "kernel_size", kernel, n)
+    stride = kernel if stride is None else per_dim(op, "stride", stride, n)
+    padding, shape = per_dim(op, "padding", padding, n), tuple(input.shape)
+    size = _unpooled_size(op, shape, kernel, stride, padding, size)
+    if indices.dtype is not dt.int64:
+        fail(DtypeError, op, f"indices must be int64, got {indices.dtype}; use .long().")
+    if input.ndim not in (n + 1, n + 2) or 0 in shape[1:]:
+        check_input(op, input, n)
+    if shape != tuple(indices.shape):
+        fail(
+            RuntimeError, op,
+            f"indices must have the shape of input {shape}, got {tuple(indices.shape)}.",
+        )  # fmt: skip
+    lead, places = shape[:-n], math.prod(shape[-n:])
+    zeros = F.zeros((*lead, math.prod(size)), dtype=input.dtype, device=input.device)
+    index, values = F.reshape(indices, (*lead, places)), F.reshape(input, (*lead, places))
+    return F.reshape(F.scatter(zeros, -1, index, values), (*lead, *size))
+
+
+@composite(namespaces=NN, method=False)
+def max_unpool1d(
+    input: Any,
+    indices: Any,
+    kernel_size: Any,
+    stride: Any = None,
+    padding: Any = 0,
+    output_size: Any = None,
+) -> Any:
+    """Values put where max_pool1d found them, with zeros elsewhere.
+
+    >>> values, indices = votive.tensor([[[3.0, 5.0]]]), votive.tensor([[[0, 3]]])
+    >>> votive.nn.functional.max_unpool1d(values, indices, 2)
+    tensor([[[3., 0., 0., 5.]]])
+    """
+    return _max_unpool("max_unpool1d", 1, input, indices, kernel_size, stride, padding, output_size)
+
+
+@composite(namespaces=NN, method=False)
+def max_unpool2d(
+    input: Any,
+    indices: Any,
+    kernel_size: Any,
+    stride: Any = None,
+    padding: Any = 0,
+    output_size: Any = None,
+) -> Any:
+    """Values put where max_pool2d found them, with zeros elsewhere.
+
+    >>> votive.nn.functional.max_unpool2d(votive.ones(1, 1, 1), votive.tensor([[[2]]]), 2)
+    tensor([[[0., 0.],
+             [1., 0.]]])
+    """
+    return _max_unpool("max_unpool2d", 2, input, indices, kernel_size, stride, padding, output_size)
+
+
+@composite(namespaces=NN, method=False)
+def max_unpool3d(
+    input: Any,
+    indices: Any,
+    kernel_size: Any,
+    stride: Any = None,
+    padding: Any = 0,
+    output_size: Any = None,
+) -> Any:
+    """Values put where max_pool3d found them, with zeros elsewhere.
+
+    >>> index = votive.tensor([[[[1]]]])
+    >>> votive.nn.functional.max_unpool3d(votive.ones(1, 1, 1, 1), index, (1, 1, 2))
+    tensor([[[[0., 1.]]]])
+    """
+    return _max_unpool("max_unpool3d", 3, input, indices, kernel_size, stride, padding, output_size)
