@@ -1,0 +1,21 @@
+"""Dropout on NumPy: the mask is drawn by the rule of bernoulli in `sampling.py`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ...base import kernel
+from .sampling import bernoulli
+
+
+def noise(key: int, counter: int, shape: Any, p: float, dtype: Any) -> Any:
+    """`1 / (1 - p)` with chance `1 - p`, else 0; all zeros for p = 1."""
+    kept = bernoulli(key, counter, shape, 1 - p, np.bool_)
+    return np.where(kept, dtype.type(1 / (1 - p) if p < 1 else 0), dtype.type(0))
+
+
+@kernel("_dropout")
+def dropout(x: Any, key: int, counter: int, p: float) -> Any:
+    return x * noise(key, counter, x.shape, p, x.dtype)
