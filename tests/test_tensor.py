@@ -186,6 +186,16 @@ def test_out_is_resized_with_a_warning_when_it_held_something() -> None:
         vt.add(vt.ones(2, requires_grad=True), 1, out=vt.empty(2))
 
 
+def test_the_names_of_numpy_are_accepted_as_torch_accepts_them() -> None:
+    x = vt.arange(6.0).view(2, 3)
+    assert x.sum(axis=1, keepdims=True).tolist() == [[3.0], [12.0]]
+    assert vt.cat([x, x], axis=0).shape == (4, 3)
+    assert x.cumsum(axis=0).tolist() == x.cumsum(0).tolist()
+    assert x.max(axis=1).indices.tolist() == [2, 2]
+    with pytest.raises(TypeError, match="dim"):
+        x.cumsum()
+
+
 def test_shape_queries() -> None:
     t = vt.zeros(2, 3, 4).transpose(0, 2)
     assert t.shape == (4, 3, 2)

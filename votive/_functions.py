@@ -476,7 +476,9 @@ def copy(input, src) -> Any:
 _op_cat = OPS["cat"]
 
 
-def cat(tensors, dim=0, *, out=None) -> Any:
+def cat(tensors, dim=0, *, out=None, axis=None) -> Any:
+    if axis is not None:
+        dim = axis
     if out is None:
         return call(_op_cat, (tensors, dim))
     return call_out(_op_cat, (tensors, dim), out)
@@ -485,7 +487,9 @@ def cat(tensors, dim=0, *, out=None) -> Any:
 _op_stack = OPS["stack"]
 
 
-def stack(tensors, dim=0, *, out=None) -> Any:
+def stack(tensors, dim=0, *, out=None, axis=None) -> Any:
+    if axis is not None:
+        dim = axis
     if out is None:
         return call(_op_stack, (tensors, dim))
     return call_out(_op_stack, (tensors, dim), out)
@@ -692,14 +696,18 @@ def t(input) -> Any:
 _op_squeeze = OPS["squeeze"]
 
 
-def squeeze(input, dim=None) -> Any:
+def squeeze(input, dim=None, *, axis=None) -> Any:
+    if axis is not None:
+        dim = axis
     return call(_op_squeeze, (input, dim))
 
 
 _op_unsqueeze = OPS["unsqueeze"]
 
 
-def unsqueeze(input, dim) -> Any:
+def unsqueeze(input, dim=None, *, axis=None) -> Any:
+    if axis is not None:
+        dim = axis
     return call(_op_unsqueeze, (input, dim))
 
 
@@ -799,6 +807,48 @@ def triu(input, diagonal=0, *, out=None) -> Any:
 
 def triu_(input, diagonal=0) -> Any:
     return call_inplace(_op_triu, (input, diagonal))
+
+
+_op_relu = OPS["relu"]
+_fast_relu = unary(_op_relu)
+
+
+def relu(input, *, out=None) -> Any:
+    if out is None:
+        return _fast_relu(input)
+    return call_out(_op_relu, (input,), out)
+
+
+def relu_(input) -> Any:
+    return call_inplace(_op_relu, (input,))
+
+
+_op_hardtanh = OPS["hardtanh"]
+
+
+def hardtanh(input, min_val, max_val) -> Any:
+    return call(_op_hardtanh, (input, min_val, max_val))
+
+
+_op_threshold = OPS["threshold"]
+
+
+def threshold(input, threshold, value) -> Any:
+    return call(_op_threshold, (input, threshold, value))
+
+
+_op_leaky_relu = OPS["leaky_relu"]
+
+
+def leaky_relu(input, negative_slope) -> Any:
+    return call(_op_leaky_relu, (input, negative_slope))
+
+
+_op_elu = OPS["elu"]
+
+
+def elu(input, alpha, scale, input_scale) -> Any:
+    return call(_op_elu, (input, alpha, scale, input_scale))
 
 
 _op_exp = OPS["exp"]
@@ -946,7 +996,11 @@ def xlog1py(input, other, *, out=None) -> Any:
 _op_sum = OPS["sum"]
 
 
-def sum(input, dim=None, keepdim=False, *, dtype=None, out=None) -> Any:
+def sum(input, dim=None, keepdim=False, *, dtype=None, out=None, axis=None, keepdims=None) -> Any:
+    if axis is not None:
+        dim = axis
+    if keepdims is not None:
+        keepdim = keepdims
     if out is None:
         return call(_op_sum, (input, dim, keepdim, dtype))
     return call_out(_op_sum, (input, dim, keepdim, dtype), out)
@@ -955,7 +1009,11 @@ def sum(input, dim=None, keepdim=False, *, dtype=None, out=None) -> Any:
 _op_nansum = OPS["nansum"]
 
 
-def nansum(input, dim=None, keepdim=False, *, dtype=None, out=None) -> Any:
+def nansum(input, dim=None, keepdim=False, *, dtype=None, out=None, axis=None, keepdims=None) -> Any:
+    if axis is not None:
+        dim = axis
+    if keepdims is not None:
+        keepdim = keepdims
     if out is None:
         return call(_op_nansum, (input, dim, keepdim, dtype))
     return call_out(_op_nansum, (input, dim, keepdim, dtype), out)
@@ -964,7 +1022,11 @@ def nansum(input, dim=None, keepdim=False, *, dtype=None, out=None) -> Any:
 _op_mean = OPS["mean"]
 
 
-def mean(input, dim=None, keepdim=False, *, dtype=None, out=None) -> Any:
+def mean(input, dim=None, keepdim=False, *, dtype=None, out=None, axis=None, keepdims=None) -> Any:
+    if axis is not None:
+        dim = axis
+    if keepdims is not None:
+        keepdim = keepdims
     if out is None:
         return call(_op_mean, (input, dim, keepdim, dtype))
     return call_out(_op_mean, (input, dim, keepdim, dtype), out)
@@ -973,7 +1035,11 @@ def mean(input, dim=None, keepdim=False, *, dtype=None, out=None) -> Any:
 _op_prod = OPS["prod"]
 
 
-def prod(input, dim=None, keepdim=False, *, dtype=None, out=None) -> Any:
+def prod(input, dim=None, keepdim=False, *, dtype=None, out=None, axis=None, keepdims=None) -> Any:
+    if axis is not None:
+        dim = axis
+    if keepdims is not None:
+        keepdim = keepdims
     if out is None:
         return call(_op_prod, (input, dim, keepdim, dtype))
     return call_out(_op_prod, (input, dim, keepdim, dtype), out)
@@ -982,7 +1048,11 @@ def prod(input, dim=None, keepdim=False, *, dtype=None, out=None) -> Any:
 _op_logsumexp = OPS["logsumexp"]
 
 
-def logsumexp(input, dim, keepdim=False, *, out=None) -> Any:
+def logsumexp(input, dim=None, keepdim=False, *, out=None, axis=None, keepdims=None) -> Any:
+    if axis is not None:
+        dim = axis
+    if keepdims is not None:
+        keepdim = keepdims
     if out is None:
         return call(_op_logsumexp, (input, dim, keepdim))
     return call_out(_op_logsumexp, (input, dim, keepdim), out)
@@ -991,7 +1061,11 @@ def logsumexp(input, dim, keepdim=False, *, out=None) -> Any:
 _op_all = OPS["all"]
 
 
-def all(input, dim=None, keepdim=False, *, out=None) -> Any:
+def all(input, dim=None, keepdim=False, *, out=None, axis=None, keepdims=None) -> Any:
+    if axis is not None:
+        dim = axis
+    if keepdims is not None:
+        keepdim = keepdims
     if out is None:
         return call(_op_all, (input, dim, keepdim))
     return call_out(_op_all, (input, dim, keepdim), out)
@@ -1000,7 +1074,11 @@ def all(input, dim=None, keepdim=False, *, out=None) -> Any:
 _op_any = OPS["any"]
 
 
-def any(input, dim=None, keepdim=False, *, out=None) -> Any:
+def any(input, dim=None, keepdim=False, *, out=None, axis=None, keepdims=None) -> Any:
+    if axis is not None:
+        dim = axis
+    if keepdims is not None:
+        keepdim = keepdims
     if out is None:
         return call(_op_any, (input, dim, keepdim))
     return call_out(_op_any, (input, dim, keepdim), out)
@@ -1009,14 +1087,20 @@ def any(input, dim=None, keepdim=False, *, out=None) -> Any:
 _op_count_nonzero = OPS["count_nonzero"]
 
 
-def count_nonzero(input, dim=None) -> Any:
+def count_nonzero(input, dim=None, *, axis=None) -> Any:
+    if axis is not None:
+        dim = axis
     return call(_op_count_nonzero, (input, dim))
 
 
 _op_amax = OPS["amax"]
 
 
-def amax(input, dim=(), keepdim=False, *, out=None) -> Any:
+def amax(input, dim=(), keepdim=False, *, out=None, axis=None, keepdims=None) -> Any:
+    if axis is not None:
+        dim = axis
+    if keepdims is not None:
+        keepdim = keepdims
     if out is None:
         return call(_op_amax, (input, dim, keepdim))
     return call_out(_op_amax, (input, dim, keepdim), out)
@@ -1025,7 +1109,11 @@ def amax(input, dim=(), keepdim=False, *, out=None) -> Any:
 _op_amin = OPS["amin"]
 
 
-def amin(input, dim=(), keepdim=False, *, out=None) -> Any:
+def amin(input, dim=(), keepdim=False, *, out=None, axis=None, keepdims=None) -> Any:
+    if axis is not None:
+        dim = axis
+    if keepdims is not None:
+        keepdim = keepdims
     if out is None:
         return call(_op_amin, (input, dim, keepdim))
     return call_out(_op_amin, (input, dim, keepdim), out)
@@ -1034,7 +1122,11 @@ def amin(input, dim=(), keepdim=False, *, out=None) -> Any:
 _op_argmax = OPS["argmax"]
 
 
-def argmax(input, dim=None, keepdim=False, *, out=None) -> Any:
+def argmax(input, dim=None, keepdim=False, *, out=None, axis=None, keepdims=None) -> Any:
+    if axis is not None:
+        dim = axis
+    if keepdims is not None:
+        keepdim = keepdims
     if out is None:
         return call(_op_argmax, (input, dim, keepdim))
     return call_out(_op_argmax, (input, dim, keepdim), out)
@@ -1043,7 +1135,11 @@ def argmax(input, dim=None, keepdim=False, *, out=None) -> Any:
 _op_argmin = OPS["argmin"]
 
 
-def argmin(input, dim=None, keepdim=False, *, out=None) -> Any:
+def argmin(input, dim=None, keepdim=False, *, out=None, axis=None, keepdims=None) -> Any:
+    if axis is not None:
+        dim = axis
+    if keepdims is not None:
+        keepdim = keepdims
     if out is None:
         return call(_op_argmin, (input, dim, keepdim))
     return call_out(_op_argmin, (input, dim, keepdim), out)
@@ -1253,48 +1349,6 @@ def constant_pad_nd(input, pad, value=0, *, out=None) -> Any:
     return call_out(_op_constant_pad_nd, (input, pad, value), out)
 
 
-_op_relu = OPS["relu"]
-_fast_relu = unary(_op_relu)
-
-
-def relu(input, *, out=None) -> Any:
-    if out is None:
-        return _fast_relu(input)
-    return call_out(_op_relu, (input,), out)
-
-
-def relu_(input) -> Any:
-    return call_inplace(_op_relu, (input,))
-
-
-_op_hardtanh = OPS["hardtanh"]
-
-
-def hardtanh(input, min_val, max_val) -> Any:
-    return call(_op_hardtanh, (input, min_val, max_val))
-
-
-_op_threshold = OPS["threshold"]
-
-
-def threshold(input, threshold, value) -> Any:
-    return call(_op_threshold, (input, threshold, value))
-
-
-_op_leaky_relu = OPS["leaky_relu"]
-
-
-def leaky_relu(input, negative_slope) -> Any:
-    return call(_op_leaky_relu, (input, negative_slope))
-
-
-_op_elu = OPS["elu"]
-
-
-def elu(input, alpha, scale, input_scale) -> Any:
-    return call(_op_elu, (input, alpha, scale, input_scale))
-
-
 _op_abs = OPS["abs"]
 _fast_abs = unary(_op_abs)
 
@@ -1404,7 +1458,9 @@ def round_(input, *, decimals=0) -> Any:
 _op_cumsum = OPS["cumsum"]
 
 
-def cumsum(input, dim, *, dtype=None, out=None) -> Any:
+def cumsum(input, dim=None, *, dtype=None, out=None, axis=None) -> Any:
+    if axis is not None:
+        dim = axis
     if out is None:
         return call(_op_cumsum, (input, dim, dtype))
     return call_out(_op_cumsum, (input, dim, dtype), out)
@@ -1417,7 +1473,9 @@ def cumsum_(input, dim, *, dtype=None) -> Any:
 _op_cumprod = OPS["cumprod"]
 
 
-def cumprod(input, dim, *, dtype=None, out=None) -> Any:
+def cumprod(input, dim=None, *, dtype=None, out=None, axis=None) -> Any:
+    if axis is not None:
+        dim = axis
     if out is None:
         return call(_op_cumprod, (input, dim, dtype))
     return call_out(_op_cumprod, (input, dim, dtype), out)
@@ -1430,7 +1488,9 @@ def cumprod_(input, dim, *, dtype=None) -> Any:
 _op_logcumsumexp = OPS["logcumsumexp"]
 
 
-def logcumsumexp(input, dim, *, out=None) -> Any:
+def logcumsumexp(input, dim=None, *, out=None, axis=None) -> Any:
+    if axis is not None:
+        dim = axis
     if out is None:
         return call(_op_logcumsumexp, (input, dim))
     return call_out(_op_logcumsumexp, (input, dim), out)
@@ -1461,7 +1521,9 @@ def select_scatter(input, src, dim, index, *, out=None) -> Any:
 _op_slice_scatter = OPS["slice_scatter"]
 
 
-def slice_scatter(input, src, dim=0, start=None, end=None, step=1, *, out=None) -> Any:
+def slice_scatter(input, src, dim=0, start=None, end=None, step=1, *, out=None, axis=None) -> Any:
+    if axis is not None:
+        dim = axis
     if out is None:
         return call(_op_slice_scatter, (input, src, dim, start, end, step))
     return call_out(_op_slice_scatter, (input, src, dim, start, end, step), out)
@@ -2194,6 +2256,33 @@ def rad2deg_(input) -> Any:
     return call_inplace(_op_rad2deg, (input,))
 
 
+_c_nn__functional__glu = COMPOSITES["nn.functional.glu"].fn
+
+
+def nn__functional__glu(input, dim=-1, *, axis=None) -> Any:
+    if axis is not None:
+        dim = axis
+    return _c_nn__functional__glu(input, dim)
+
+
+_c_nn__functional__avg_pool2d = COMPOSITES["nn.functional.avg_pool2d"].fn
+
+
+def nn__functional__avg_pool2d(input, kernel_size, stride=None, padding=0, ceil_mode=False, count_include_pad=True, divisor_override=None, *, out=None) -> Any:
+    if out is None:
+        return _c_nn__functional__avg_pool2d(input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)
+    return composite_out("avg_pool2d", lambda: _c_nn__functional__avg_pool2d(input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override), (input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override,), out)
+
+
+_c_nn__functional__avg_pool3d = COMPOSITES["nn.functional.avg_pool3d"].fn
+
+
+def nn__functional__avg_pool3d(input, kernel_size, stride=None, padding=0, ceil_mode=False, count_include_pad=True, divisor_override=None, *, out=None) -> Any:
+    if out is None:
+        return _c_nn__functional__avg_pool3d(input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)
+    return composite_out("avg_pool3d", lambda: _c_nn__functional__avg_pool3d(input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override), (input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override,), out)
+
+
 _c_mm = COMPOSITES["mm"].fn
 
 
@@ -2457,6 +2546,35 @@ def trace(input, *, out=None) -> Any:
     return composite_out("trace", lambda: _c_trace(input), (input,), out)
 
 
+_c_nn__functional__normalize = COMPOSITES["nn.functional.normalize"].fn
+
+
+def nn__functional__normalize(input, p=2.0, dim=1, eps=1e-12, *, out=None, axis=None) -> Any:
+    if axis is not None:
+        dim = axis
+    if out is None:
+        return _c_nn__functional__normalize(input, p, dim, eps)
+    return composite_out("normalize", lambda: _c_nn__functional__normalize(input, p, dim, eps), (input, p, dim, eps,), out)
+
+
+_c_cosine_similarity = COMPOSITES["cosine_similarity"].fn
+
+
+def cosine_similarity(x1, x2, dim=1, eps=1e-08, *, axis=None) -> Any:
+    if axis is not None:
+        dim = axis
+    return _c_cosine_similarity(x1, x2, dim, eps)
+
+
+_c_pairwise_distance = COMPOSITES["pairwise_distance"].fn
+
+
+def pairwise_distance(x1, x2, p=2.0, eps=1e-06, keepdim=False, *, keepdims=None) -> Any:
+    if keepdims is not None:
+        keepdim = keepdims
+    return _c_pairwise_distance(x1, x2, p, eps, keepdim)
+
+
 _c_tensordot = COMPOSITES["tensordot"].fn
 
 
@@ -2469,7 +2587,11 @@ def tensordot(a, b, dims=2, *, out=None) -> Any:
 _c_nanmean = COMPOSITES["nanmean"].fn
 
 
-def nanmean(input, dim=None, keepdim=False, *, dtype=None, out=None) -> Any:
+def nanmean(input, dim=None, keepdim=False, *, dtype=None, out=None, axis=None, keepdims=None) -> Any:
+    if axis is not None:
+        dim = axis
+    if keepdims is not None:
+        keepdim = keepdims
     if out is None:
         return _c_nanmean(input, dim, keepdim, dtype=dtype)
     return composite_out("nanmean", lambda: _c_nanmean(input, dim, keepdim, dtype=dtype), (input, dim, keepdim, dtype,), out)
@@ -2478,7 +2600,11 @@ def nanmean(input, dim=None, keepdim=False, *, dtype=None, out=None) -> Any:
 _c_aminmax = COMPOSITES["aminmax"].fn
 
 
-def aminmax(input, *, dim=None, keepdim=False, out=None) -> Any:
+def aminmax(input, *, dim=None, keepdim=False, out=None, axis=None, keepdims=None) -> Any:
+    if axis is not None:
+        dim = axis
+    if keepdims is not None:
+        keepdim = keepdims
     if out is None:
         return _c_aminmax(input, dim=dim, keepdim=keepdim)
     return composite_out("aminmax", lambda: _c_aminmax(input, dim=dim, keepdim=keepdim), (input, dim, keepdim,), out)
@@ -2487,7 +2613,11 @@ def aminmax(input, *, dim=None, keepdim=False, out=None) -> Any:
 _c_max = COMPOSITES["max"].fn
 
 
-def max(input, dim=None, keepdim=False, *, other=None, out=None) -> Any:
+def max(input, dim=None, keepdim=False, *, other=None, out=None, axis=None, keepdims=None) -> Any:
+    if axis is not None:
+        dim = axis
+    if keepdims is not None:
+        keepdim = keepdims
     if out is None:
         return _c_max(input, dim, keepdim, other=other)
     return composite_out("max", lambda: _c_max(input, dim, keepdim, other=other), (input, dim, keepdim, other,), out)
@@ -2496,7 +2626,11 @@ def max(input, dim=None, keepdim=False, *, other=None, out=None) -> Any:
 _c_min = COMPOSITES["min"].fn
 
 
-def min(input, dim=None, keepdim=False, *, other=None, out=None) -> Any:
+def min(input, dim=None, keepdim=False, *, other=None, out=None, axis=None, keepdims=None) -> Any:
+    if axis is not None:
+        dim = axis
+    if keepdims is not None:
+        keepdim = keepdims
     if out is None:
         return _c_min(input, dim, keepdim, other=other)
     return composite_out("min", lambda: _c_min(input, dim, keepdim, other=other), (input, dim, keepdim, other,), out)
@@ -2505,7 +2639,9 @@ def min(input, dim=None, keepdim=False, *, other=None, out=None) -> Any:
 _c_fft__fft = COMPOSITES["fft.fft"].fn
 
 
-def fft__fft(input, n=None, dim=-1, norm=None, *, out=None) -> Any:
+def fft__fft(input, n=None, dim=-1, norm=None, *, out=None, axis=None) -> Any:
+    if axis is not None:
+        dim = axis
     if out is None:
         return _c_fft__fft(input, n, dim, norm)
     return composite_out("fft", lambda: _c_fft__fft(input, n, dim, norm), (input, n, dim, norm,), out)
@@ -2514,7 +2650,9 @@ def fft__fft(input, n=None, dim=-1, norm=None, *, out=None) -> Any:
 _c_fft__ifft = COMPOSITES["fft.ifft"].fn
 
 
-def fft__ifft(input, n=None, dim=-1, norm=None, *, out=None) -> Any:
+def fft__ifft(input, n=None, dim=-1, norm=None, *, out=None, axis=None) -> Any:
+    if axis is not None:
+        dim = axis
     if out is None:
         return _c_fft__ifft(input, n, dim, norm)
     return composite_out("ifft", lambda: _c_fft__ifft(input, n, dim, norm), (input, n, dim, norm,), out)
@@ -2523,7 +2661,9 @@ def fft__ifft(input, n=None, dim=-1, norm=None, *, out=None) -> Any:
 _c_fft__rfft = COMPOSITES["fft.rfft"].fn
 
 
-def fft__rfft(input, n=None, dim=-1, norm=None, *, out=None) -> Any:
+def fft__rfft(input, n=None, dim=-1, norm=None, *, out=None, axis=None) -> Any:
+    if axis is not None:
+        dim = axis
     if out is None:
         return _c_fft__rfft(input, n, dim, norm)
     return composite_out("rfft", lambda: _c_fft__rfft(input, n, dim, norm), (input, n, dim, norm,), out)
@@ -2532,7 +2672,9 @@ def fft__rfft(input, n=None, dim=-1, norm=None, *, out=None) -> Any:
 _c_fft__irfft = COMPOSITES["fft.irfft"].fn
 
 
-def fft__irfft(input, n=None, dim=-1, norm=None, *, out=None) -> Any:
+def fft__irfft(input, n=None, dim=-1, norm=None, *, out=None, axis=None) -> Any:
+    if axis is not None:
+        dim = axis
     if out is None:
         return _c_fft__irfft(input, n, dim, norm)
     return composite_out("irfft", lambda: _c_fft__irfft(input, n, dim, norm), (input, n, dim, norm,), out)
@@ -2541,7 +2683,9 @@ def fft__irfft(input, n=None, dim=-1, norm=None, *, out=None) -> Any:
 _c_fft__hfft = COMPOSITES["fft.hfft"].fn
 
 
-def fft__hfft(input, n=None, dim=-1, norm=None, *, out=None) -> Any:
+def fft__hfft(input, n=None, dim=-1, norm=None, *, out=None, axis=None) -> Any:
+    if axis is not None:
+        dim = axis
     if out is None:
         return _c_fft__hfft(input, n, dim, norm)
     return composite_out("hfft", lambda: _c_fft__hfft(input, n, dim, norm), (input, n, dim, norm,), out)
@@ -2550,7 +2694,9 @@ def fft__hfft(input, n=None, dim=-1, norm=None, *, out=None) -> Any:
 _c_fft__ihfft = COMPOSITES["fft.ihfft"].fn
 
 
-def fft__ihfft(input, n=None, dim=-1, norm=None, *, out=None) -> Any:
+def fft__ihfft(input, n=None, dim=-1, norm=None, *, out=None, axis=None) -> Any:
+    if axis is not None:
+        dim = axis
     if out is None:
         return _c_fft__ihfft(input, n, dim, norm)
     return composite_out("ihfft", lambda: _c_fft__ihfft(input, n, dim, norm), (input, n, dim, norm,), out)
@@ -2559,7 +2705,9 @@ def fft__ihfft(input, n=None, dim=-1, norm=None, *, out=None) -> Any:
 _c_fft__fftn = COMPOSITES["fft.fftn"].fn
 
 
-def fft__fftn(input, s=None, dim=None, norm=None, *, out=None) -> Any:
+def fft__fftn(input, s=None, dim=None, norm=None, *, out=None, axis=None) -> Any:
+    if axis is not None:
+        dim = axis
     if out is None:
         return _c_fft__fftn(input, s, dim, norm)
     return composite_out("fftn", lambda: _c_fft__fftn(input, s, dim, norm), (input, s, dim, norm,), out)
@@ -2568,7 +2716,9 @@ def fft__fftn(input, s=None, dim=None, norm=None, *, out=None) -> Any:
 _c_fft__ifftn = COMPOSITES["fft.ifftn"].fn
 
 
-def fft__ifftn(input, s=None, dim=None, norm=None, *, out=None) -> Any:
+def fft__ifftn(input, s=None, dim=None, norm=None, *, out=None, axis=None) -> Any:
+    if axis is not None:
+        dim = axis
     if out is None:
         return _c_fft__ifftn(input, s, dim, norm)
     return composite_out("ifftn", lambda: _c_fft__ifftn(input, s, dim, norm), (input, s, dim, norm,), out)
@@ -2577,7 +2727,9 @@ def fft__ifftn(input, s=None, dim=None, norm=None, *, out=None) -> Any:
 _c_fft__rfftn = COMPOSITES["fft.rfftn"].fn
 
 
-def fft__rfftn(input, s=None, dim=None, norm=None, *, out=None) -> Any:
+def fft__rfftn(input, s=None, dim=None, norm=None, *, out=None, axis=None) -> Any:
+    if axis is not None:
+        dim = axis
     if out is None:
         return _c_fft__rfftn(input, s, dim, norm)
     return composite_out("rfftn", lambda: _c_fft__rfftn(input, s, dim, norm), (input, s, dim, norm,), out)
@@ -2586,7 +2738,9 @@ def fft__rfftn(input, s=None, dim=None, norm=None, *, out=None) -> Any:
 _c_fft__irfftn = COMPOSITES["fft.irfftn"].fn
 
 
-def fft__irfftn(input, s=None, dim=None, norm=None, *, out=None) -> Any:
+def fft__irfftn(input, s=None, dim=None, norm=None, *, out=None, axis=None) -> Any:
+    if axis is not None:
+        dim = axis
     if out is None:
         return _c_fft__irfftn(input, s, dim, norm)
     return composite_out("irfftn", lambda: _c_fft__irfftn(input, s, dim, norm), (input, s, dim, norm,), out)
@@ -2595,7 +2749,9 @@ def fft__irfftn(input, s=None, dim=None, norm=None, *, out=None) -> Any:
 _c_fft__hfftn = COMPOSITES["fft.hfftn"].fn
 
 
-def fft__hfftn(input, s=None, dim=None, norm=None, *, out=None) -> Any:
+def fft__hfftn(input, s=None, dim=None, norm=None, *, out=None, axis=None) -> Any:
+    if axis is not None:
+        dim = axis
     if out is None:
         return _c_fft__hfftn(input, s, dim, norm)
     return composite_out("hfftn", lambda: _c_fft__hfftn(input, s, dim, norm), (input, s, dim, norm,), out)
@@ -2604,7 +2760,9 @@ def fft__hfftn(input, s=None, dim=None, norm=None, *, out=None) -> Any:
 _c_fft__ihfftn = COMPOSITES["fft.ihfftn"].fn
 
 
-def fft__ihfftn(input, s=None, dim=None, norm=None, *, out=None) -> Any:
+def fft__ihfftn(input, s=None, dim=None, norm=None, *, out=None, axis=None) -> Any:
+    if axis is not None:
+        dim = axis
     if out is None:
         return _c_fft__ihfftn(input, s, dim, norm)
     return composite_out("ihfftn", lambda: _c_fft__ihfftn(input, s, dim, norm), (input, s, dim, norm,), out)
@@ -2613,7 +2771,9 @@ def fft__ihfftn(input, s=None, dim=None, norm=None, *, out=None) -> Any:
 _c_fft__fft2 = COMPOSITES["fft.fft2"].fn
 
 
-def fft__fft2(input, s=None, dim=(-2, -1), norm=None, *, out=None) -> Any:
+def fft__fft2(input, s=None, dim=(-2, -1), norm=None, *, out=None, axis=None) -> Any:
+    if axis is not None:
+        dim = axis
     if out is None:
         return _c_fft__fft2(input, s, dim, norm)
     return composite_out("fft2", lambda: _c_fft__fft2(input, s, dim, norm), (input, s, dim, norm,), out)
@@ -2622,7 +2782,9 @@ def fft__fft2(input, s=None, dim=(-2, -1), norm=None, *, out=None) -> Any:
 _c_fft__ifft2 = COMPOSITES["fft.ifft2"].fn
 
 
-def fft__ifft2(input, s=None, dim=(-2, -1), norm=None, *, out=None) -> Any:
+def fft__ifft2(input, s=None, dim=(-2, -1), norm=None, *, out=None, axis=None) -> Any:
+    if axis is not None:
+        dim = axis
     if out is None:
         return _c_fft__ifft2(input, s, dim, norm)
     return composite_out("ifft2", lambda: _c_fft__ifft2(input, s, dim, norm), (input, s, dim, norm,), out)
@@ -2631,7 +2793,9 @@ def fft__ifft2(input, s=None, dim=(-2, -1), norm=None, *, out=None) -> Any:
 _c_fft__rfft2 = COMPOSITES["fft.rfft2"].fn
 
 
-def fft__rfft2(input, s=None, dim=(-2, -1), norm=None, *, out=None) -> Any:
+def fft__rfft2(input, s=None, dim=(-2, -1), norm=None, *, out=None, axis=None) -> Any:
+    if axis is not None:
+        dim = axis
     if out is None:
         return _c_fft__rfft2(input, s, dim, norm)
     return composite_out("rfft2", lambda: _c_fft__rfft2(input, s, dim, norm), (input, s, dim, norm,), out)
@@ -2640,7 +2804,9 @@ def fft__rfft2(input, s=None, dim=(-2, -1), norm=None, *, out=None) -> Any:
 _c_fft__irfft2 = COMPOSITES["fft.irfft2"].fn
 
 
-def fft__irfft2(input, s=None, dim=(-2, -1), norm=None, *, out=None) -> Any:
+def fft__irfft2(input, s=None, dim=(-2, -1), norm=None, *, out=None, axis=None) -> Any:
+    if axis is not None:
+        dim = axis
     if out is None:
         return _c_fft__irfft2(input, s, dim, norm)
     return composite_out("irfft2", lambda: _c_fft__irfft2(input, s, dim, norm), (input, s, dim, norm,), out)
@@ -2649,7 +2815,9 @@ def fft__irfft2(input, s=None, dim=(-2, -1), norm=None, *, out=None) -> Any:
 _c_fft__hfft2 = COMPOSITES["fft.hfft2"].fn
 
 
-def fft__hfft2(input, s=None, dim=(-2, -1), norm=None, *, out=None) -> Any:
+def fft__hfft2(input, s=None, dim=(-2, -1), norm=None, *, out=None, axis=None) -> Any:
+    if axis is not None:
+        dim = axis
     if out is None:
         return _c_fft__hfft2(input, s, dim, norm)
     return composite_out("hfft2", lambda: _c_fft__hfft2(input, s, dim, norm), (input, s, dim, norm,), out)
@@ -2658,10 +2826,30 @@ def fft__hfft2(input, s=None, dim=(-2, -1), norm=None, *, out=None) -> Any:
 _c_fft__ihfft2 = COMPOSITES["fft.ihfft2"].fn
 
 
-def fft__ihfft2(input, s=None, dim=(-2, -1), norm=None, *, out=None) -> Any:
+def fft__ihfft2(input, s=None, dim=(-2, -1), norm=None, *, out=None, axis=None) -> Any:
+    if axis is not None:
+        dim = axis
     if out is None:
         return _c_fft__ihfft2(input, s, dim, norm)
     return composite_out("ihfft2", lambda: _c_fft__ihfft2(input, s, dim, norm), (input, s, dim, norm,), out)
+
+
+_c_fft__fftshift = COMPOSITES["fft.fftshift"].fn
+
+
+def fft__fftshift(input, dim=None, *, axis=None) -> Any:
+    if axis is not None:
+        dim = axis
+    return _c_fft__fftshift(input, dim)
+
+
+_c_fft__ifftshift = COMPOSITES["fft.ifftshift"].fn
+
+
+def fft__ifftshift(input, dim=None, *, axis=None) -> Any:
+    if axis is not None:
+        dim = axis
+    return _c_fft__ifftshift(input, dim)
 
 
 _c_frexp = COMPOSITES["frexp"].fn
@@ -2676,7 +2864,9 @@ def frexp(input, *, out=None) -> Any:
 _c_linalg__cross = COMPOSITES["linalg.cross"].fn
 
 
-def linalg__cross(input, other, *, dim=-1, out=None) -> Any:
+def linalg__cross(input, other, *, dim=-1, out=None, axis=None) -> Any:
+    if axis is not None:
+        dim = axis
     if out is None:
         return _c_linalg__cross(input, other, dim=dim)
     return composite_out("cross", lambda: _c_linalg__cross(input, other, dim=dim), (input, other, dim,), out)
@@ -2685,7 +2875,9 @@ def linalg__cross(input, other, *, dim=-1, out=None) -> Any:
 _c_cross = COMPOSITES["cross"].fn
 
 
-def cross(input, other, dim=None, *, out=None) -> Any:
+def cross(input, other, dim=None, *, out=None, axis=None) -> Any:
+    if axis is not None:
+        dim = axis
     if out is None:
         return _c_cross(input, other, dim)
     return composite_out("cross", lambda: _c_cross(input, other, dim), (input, other, dim,), out)
@@ -2694,7 +2886,9 @@ def cross(input, other, dim=None, *, out=None) -> Any:
 _c_take_along_dim = COMPOSITES["take_along_dim"].fn
 
 
-def take_along_dim(input, indices, dim=None, *, out=None) -> Any:
+def take_along_dim(input, indices, dim=None, *, out=None, axis=None) -> Any:
+    if axis is not None:
+        dim = axis
     if out is None:
         return _c_take_along_dim(input, indices, dim)
     return composite_out("take_along_dim", lambda: _c_take_along_dim(input, indices, dim), (input, indices, dim,), out)
@@ -2932,7 +3126,11 @@ def lu_solve(input, LU_data, LU_pivots, *, out=None) -> Any:
 _c_linalg__vector_norm = COMPOSITES["linalg.vector_norm"].fn
 
 
-def linalg__vector_norm(input, ord=2, dim=None, keepdim=False, *, dtype=None, out=None) -> Any:
+def linalg__vector_norm(input, ord=2, dim=None, keepdim=False, *, dtype=None, out=None, axis=None, keepdims=None) -> Any:
+    if axis is not None:
+        dim = axis
+    if keepdims is not None:
+        keepdim = keepdims
     if out is None:
         return _c_linalg__vector_norm(input, ord, dim, keepdim, dtype=dtype)
     return composite_out("vector_norm", lambda: _c_linalg__vector_norm(input, ord, dim, keepdim, dtype=dtype), (input, ord, dim, keepdim, dtype,), out)
@@ -2941,7 +3139,11 @@ def linalg__vector_norm(input, ord=2, dim=None, keepdim=False, *, dtype=None, ou
 _c_norm = COMPOSITES["norm"].fn
 
 
-def norm(input, p='fro', dim=None, keepdim=False, *, dtype=None, out=None) -> Any:
+def norm(input, p='fro', dim=None, keepdim=False, *, dtype=None, out=None, axis=None, keepdims=None) -> Any:
+    if axis is not None:
+        dim = axis
+    if keepdims is not None:
+        keepdim = keepdims
     if out is None:
         return _c_norm(input, p, dim, keepdim, dtype=dtype)
     return composite_out("norm", lambda: _c_norm(input, p, dim, keepdim, dtype=dtype), (input, p, dim, keepdim, dtype,), out)
@@ -2963,7 +3165,11 @@ def renorm_(input, p, dim, maxnorm) -> Any:
 _c_linalg__matrix_norm = COMPOSITES["linalg.matrix_norm"].fn
 
 
-def linalg__matrix_norm(input, ord='fro', dim=(-2, -1), keepdim=False, *, dtype=None, out=None) -> Any:
+def linalg__matrix_norm(input, ord='fro', dim=(-2, -1), keepdim=False, *, dtype=None, out=None, axis=None, keepdims=None) -> Any:
+    if axis is not None:
+        dim = axis
+    if keepdims is not None:
+        keepdim = keepdims
     if out is None:
         return _c_linalg__matrix_norm(input, ord, dim, keepdim, dtype=dtype)
     return composite_out("matrix_norm", lambda: _c_linalg__matrix_norm(input, ord, dim, keepdim, dtype=dtype), (input, ord, dim, keepdim, dtype,), out)
@@ -2972,7 +3178,11 @@ def linalg__matrix_norm(input, ord='fro', dim=(-2, -1), keepdim=False, *, dtype=
 _c_linalg__norm = COMPOSITES["linalg.norm"].fn
 
 
-def linalg__norm(input, ord=None, dim=None, keepdim=False, *, dtype=None, out=None) -> Any:
+def linalg__norm(input, ord=None, dim=None, keepdim=False, *, dtype=None, out=None, axis=None, keepdims=None) -> Any:
+    if axis is not None:
+        dim = axis
+    if keepdims is not None:
+        keepdim = keepdims
     if out is None:
         return _c_linalg__norm(input, ord, dim, keepdim, dtype=dtype)
     return composite_out("norm", lambda: _c_linalg__norm(input, ord, dim, keepdim, dtype=dtype), (input, ord, dim, keepdim, dtype,), out)
@@ -3086,6 +3296,17 @@ def matrix_power(input, n, *, out=None) -> Any:
     return composite_out("matrix_power", lambda: _c_matrix_power(input, n), (input, n,), out)
 
 
+_c_linalg__vecdot = COMPOSITES["linalg.vecdot"].fn
+
+
+def linalg__vecdot(x, y, *, dim=-1, out=None, axis=None) -> Any:
+    if axis is not None:
+        dim = axis
+    if out is None:
+        return _c_linalg__vecdot(x, y, dim=dim)
+    return composite_out("vecdot", lambda: _c_linalg__vecdot(x, y, dim=dim), (x, y, dim,), out)
+
+
 _c_linalg__qr = COMPOSITES["linalg.qr"].fn
 
 
@@ -3176,10 +3397,21 @@ def float_power(input, exponent, *, out=None) -> Any:
     return composite_out("float_power", lambda: _c_float_power(input, exponent), (input, exponent,), out)
 
 
+_c_repeat_interleave = COMPOSITES["repeat_interleave"].fn
+
+
+def repeat_interleave(input, repeats=None, dim=None, *, output_size=None, axis=None) -> Any:
+    if axis is not None:
+        dim = axis
+    return _c_repeat_interleave(input, repeats, dim, output_size=output_size)
+
+
 _c_cummax = COMPOSITES["cummax"].fn
 
 
-def cummax(input, dim, *, out=None) -> Any:
+def cummax(input, dim=None, *, out=None, axis=None) -> Any:
+    if axis is not None:
+        dim = axis
     if out is None:
         return _c_cummax(input, dim)
     return composite_out("cummax", lambda: _c_cummax(input, dim), (input, dim,), out)
@@ -3188,7 +3420,9 @@ def cummax(input, dim, *, out=None) -> Any:
 _c_cummin = COMPOSITES["cummin"].fn
 
 
-def cummin(input, dim, *, out=None) -> Any:
+def cummin(input, dim=None, *, out=None, axis=None) -> Any:
+    if axis is not None:
+        dim = axis
     if out is None:
         return _c_cummin(input, dim)
     return composite_out("cummin", lambda: _c_cummin(input, dim), (input, dim,), out)
@@ -3197,10 +3431,30 @@ def cummin(input, dim, *, out=None) -> Any:
 _c_diff = COMPOSITES["diff"].fn
 
 
-def diff(input, n=1, dim=-1, prepend=None, append=None, *, out=None) -> Any:
+def diff(input, n=1, dim=-1, prepend=None, append=None, *, out=None, axis=None) -> Any:
+    if axis is not None:
+        dim = axis
     if out is None:
         return _c_diff(input, n, dim, prepend, append)
     return composite_out("diff", lambda: _c_diff(input, n, dim, prepend, append), (input, n, dim, prepend, append,), out)
+
+
+_c_trapezoid = COMPOSITES["trapezoid"].fn
+
+
+def trapezoid(y, x=None, *, dx=None, dim=-1, axis=None) -> Any:
+    if axis is not None:
+        dim = axis
+    return _c_trapezoid(y, x, dx=dx, dim=dim)
+
+
+_c_cumulative_trapezoid = COMPOSITES["cumulative_trapezoid"].fn
+
+
+def cumulative_trapezoid(y, x=None, *, dx=None, dim=-1, axis=None) -> Any:
+    if axis is not None:
+        dim = axis
+    return _c_cumulative_trapezoid(y, x, dx=dx, dim=dim)
 
 
 _c_scatter = COMPOSITES["scatter"].fn
@@ -3270,10 +3524,30 @@ def where(condition, input=None, other=None, *, out=None) -> Any:
     return composite_out("where", lambda: _c_where(condition, input, other), (condition, input, other,), out)
 
 
+_c__softmax_composite = COMPOSITES["_softmax_composite"].fn
+
+
+def _softmax_composite(input, dim=None, *, axis=None) -> Any:
+    if axis is not None:
+        dim = axis
+    return _c__softmax_composite(input, dim)
+
+
+_c__log_softmax_composite = COMPOSITES["_log_softmax_composite"].fn
+
+
+def _log_softmax_composite(input, dim=None, *, axis=None) -> Any:
+    if axis is not None:
+        dim = axis
+    return _c__log_softmax_composite(input, dim)
+
+
 _c_softmax = COMPOSITES["softmax"].fn
 
 
-def softmax(input, dim, dtype=None, *, out=None) -> Any:
+def softmax(input, dim=None, dtype=None, *, out=None, axis=None) -> Any:
+    if axis is not None:
+        dim = axis
     if out is None:
         return _c_softmax(input, dim, dtype)
     return composite_out("softmax", lambda: _c_softmax(input, dim, dtype), (input, dim, dtype,), out)
@@ -3282,16 +3556,56 @@ def softmax(input, dim, dtype=None, *, out=None) -> Any:
 _c_log_softmax = COMPOSITES["log_softmax"].fn
 
 
-def log_softmax(input, dim, dtype=None, *, out=None) -> Any:
+def log_softmax(input, dim=None, dtype=None, *, out=None, axis=None) -> Any:
+    if axis is not None:
+        dim = axis
     if out is None:
         return _c_log_softmax(input, dim, dtype)
     return composite_out("log_softmax", lambda: _c_log_softmax(input, dim, dtype), (input, dim, dtype,), out)
 
 
+_c_nn__functional__softmax = COMPOSITES["nn.functional.softmax"].fn
+
+
+def nn__functional__softmax(input, dim=None, _stacklevel=3, dtype=None, *, axis=None) -> Any:
+    if axis is not None:
+        dim = axis
+    return _c_nn__functional__softmax(input, dim, _stacklevel, dtype)
+
+
+_c_nn__functional__log_softmax = COMPOSITES["nn.functional.log_softmax"].fn
+
+
+def nn__functional__log_softmax(input, dim=None, _stacklevel=3, dtype=None, *, axis=None) -> Any:
+    if axis is not None:
+        dim = axis
+    return _c_nn__functional__log_softmax(input, dim, _stacklevel, dtype)
+
+
+_c_nn__functional__gumbel_softmax = COMPOSITES["nn.functional.gumbel_softmax"].fn
+
+
+def nn__functional__gumbel_softmax(logits, tau=1, hard=False, eps=1e-10, dim=-1, *, axis=None) -> Any:
+    if axis is not None:
+        dim = axis
+    return _c_nn__functional__gumbel_softmax(logits, tau, hard, eps, dim)
+
+
+_c_nn__functional__softmin = COMPOSITES["nn.functional.softmin"].fn
+
+
+def nn__functional__softmin(input, dim=None, _stacklevel=3, dtype=None, *, axis=None) -> Any:
+    if axis is not None:
+        dim = axis
+    return _c_nn__functional__softmin(input, dim, _stacklevel, dtype)
+
+
 _c_sort = COMPOSITES["sort"].fn
 
 
-def sort(input, dim=-1, descending=False, stable=False, *, out=None) -> Any:
+def sort(input, dim=-1, descending=False, stable=False, *, out=None, axis=None) -> Any:
+    if axis is not None:
+        dim = axis
     if out is None:
         return _c_sort(input, dim, descending, stable)
     return composite_out("sort", lambda: _c_sort(input, dim, descending, stable), (input, dim, descending, stable,), out)
@@ -3300,7 +3614,9 @@ def sort(input, dim=-1, descending=False, stable=False, *, out=None) -> Any:
 _c_argsort = COMPOSITES["argsort"].fn
 
 
-def argsort(input, dim=-1, descending=False, stable=False, *, out=None) -> Any:
+def argsort(input, dim=-1, descending=False, stable=False, *, out=None, axis=None) -> Any:
+    if axis is not None:
+        dim = axis
     if out is None:
         return _c_argsort(input, dim, descending, stable)
     return composite_out("argsort", lambda: _c_argsort(input, dim, descending, stable), (input, dim, descending, stable,), out)
@@ -3318,7 +3634,9 @@ def msort(input, *, out=None) -> Any:
 _c_topk = COMPOSITES["topk"].fn
 
 
-def topk(input, k, dim=-1, largest=True, sorted=True, *, out=None) -> Any:
+def topk(input, k, dim=-1, largest=True, sorted=True, *, out=None, axis=None) -> Any:
+    if axis is not None:
+        dim = axis
     if out is None:
         return _c_topk(input, k, dim, largest, sorted)
     return composite_out("topk", lambda: _c_topk(input, k, dim, largest, sorted), (input, k, dim, largest, sorted,), out)
@@ -3327,10 +3645,32 @@ def topk(input, k, dim=-1, largest=True, sorted=True, *, out=None) -> Any:
 _c_kthvalue = COMPOSITES["kthvalue"].fn
 
 
-def kthvalue(input, k, dim=-1, keepdim=False, *, out=None) -> Any:
+def kthvalue(input, k, dim=-1, keepdim=False, *, out=None, axis=None, keepdims=None) -> Any:
+    if axis is not None:
+        dim = axis
+    if keepdims is not None:
+        keepdim = keepdims
     if out is None:
         return _c_kthvalue(input, k, dim, keepdim)
     return composite_out("kthvalue", lambda: _c_kthvalue(input, k, dim, keepdim), (input, k, dim, keepdim,), out)
+
+
+_c_unique = COMPOSITES["unique"].fn
+
+
+def unique(input, sorted=True, return_inverse=False, return_counts=False, dim=None, *, axis=None) -> Any:
+    if axis is not None:
+        dim = axis
+    return _c_unique(input, sorted, return_inverse, return_counts, dim)
+
+
+_c_unique_consecutive = COMPOSITES["unique_consecutive"].fn
+
+
+def unique_consecutive(input, return_inverse=False, return_counts=False, dim=None, *, axis=None) -> Any:
+    if axis is not None:
+        dim = axis
+    return _c_unique_consecutive(input, return_inverse, return_counts, dim)
 
 
 _c_Tensor__polygamma = COMPOSITES["Tensor.polygamma"].fn
@@ -3340,10 +3680,95 @@ def Tensor__polygamma_(input, n) -> Any:
     return composite_inplace("polygamma", input, lambda x: _c_Tensor__polygamma(x, n))
 
 
+_c_split_with_sizes = COMPOSITES["split_with_sizes"].fn
+
+
+def split_with_sizes(input, split_sizes, dim=0, *, axis=None) -> Any:
+    if axis is not None:
+        dim = axis
+    return _c_split_with_sizes(input, split_sizes, dim)
+
+
+_c_split = COMPOSITES["split"].fn
+
+
+def split(tensor, split_size_or_sections, dim=0, *, axis=None) -> Any:
+    if axis is not None:
+        dim = axis
+    return _c_split(tensor, split_size_or_sections, dim)
+
+
+_c_Tensor__split = COMPOSITES["Tensor.split"].fn
+
+
+def Tensor__split(input, split_size, dim=0, *, axis=None) -> Any:
+    if axis is not None:
+        dim = axis
+    return _c_Tensor__split(input, split_size, dim)
+
+
+_c_chunk = COMPOSITES["chunk"].fn
+
+
+def chunk(input, chunks, dim=0, *, axis=None) -> Any:
+    if axis is not None:
+        dim = axis
+    return _c_chunk(input, chunks, dim)
+
+
+_c_unsafe_split = COMPOSITES["unsafe_split"].fn
+
+
+def unsafe_split(input, split_size, dim=0, *, axis=None) -> Any:
+    if axis is not None:
+        dim = axis
+    return _c_unsafe_split(input, split_size, dim)
+
+
+_c_unsafe_split_with_sizes = COMPOSITES["unsafe_split_with_sizes"].fn
+
+
+def unsafe_split_with_sizes(input, split_sizes, dim=0, *, axis=None) -> Any:
+    if axis is not None:
+        dim = axis
+    return _c_unsafe_split_with_sizes(input, split_sizes, dim)
+
+
+_c_unsafe_chunk = COMPOSITES["unsafe_chunk"].fn
+
+
+def unsafe_chunk(input, chunks, dim=0, *, axis=None) -> Any:
+    if axis is not None:
+        dim = axis
+    return _c_unsafe_chunk(input, chunks, dim)
+
+
+_c_unbind = COMPOSITES["unbind"].fn
+
+
+def unbind(input, dim=0, *, axis=None) -> Any:
+    if axis is not None:
+        dim = axis
+    return _c_unbind(input, dim)
+
+
+_c_tensor_split = COMPOSITES["tensor_split"].fn
+
+
+def tensor_split(input, indices_or_sections, dim=0, *, axis=None) -> Any:
+    if axis is not None:
+        dim = axis
+    return _c_tensor_split(input, indices_or_sections, dim)
+
+
 _c_var = COMPOSITES["var"].fn
 
 
-def var(input, dim=None, unbiased=None, keepdim=False, *, correction=None, out=None) -> Any:
+def var(input, dim=None, unbiased=None, keepdim=False, *, correction=None, out=None, axis=None, keepdims=None) -> Any:
+    if axis is not None:
+        dim = axis
+    if keepdims is not None:
+        keepdim = keepdims
     if out is None:
         return _c_var(input, dim, unbiased, keepdim, correction=correction)
     return composite_out("var", lambda: _c_var(input, dim, unbiased, keepdim, correction=correction), (input, dim, unbiased, keepdim, correction,), out)
@@ -3352,16 +3777,46 @@ def var(input, dim=None, unbiased=None, keepdim=False, *, correction=None, out=N
 _c_std = COMPOSITES["std"].fn
 
 
-def std(input, dim=None, unbiased=None, keepdim=False, *, correction=None, out=None) -> Any:
+def std(input, dim=None, unbiased=None, keepdim=False, *, correction=None, out=None, axis=None, keepdims=None) -> Any:
+    if axis is not None:
+        dim = axis
+    if keepdims is not None:
+        keepdim = keepdims
     if out is None:
         return _c_std(input, dim, unbiased, keepdim, correction=correction)
     return composite_out("std", lambda: _c_std(input, dim, unbiased, keepdim, correction=correction), (input, dim, unbiased, keepdim, correction,), out)
 
 
+_c_var_mean = COMPOSITES["var_mean"].fn
+
+
+def var_mean(input, dim=None, unbiased=None, keepdim=False, *, correction=None, axis=None, keepdims=None) -> Any:
+    if axis is not None:
+        dim = axis
+    if keepdims is not None:
+        keepdim = keepdims
+    return _c_var_mean(input, dim, unbiased, keepdim, correction=correction)
+
+
+_c_std_mean = COMPOSITES["std_mean"].fn
+
+
+def std_mean(input, dim=None, unbiased=None, keepdim=False, *, correction=None, axis=None, keepdims=None) -> Any:
+    if axis is not None:
+        dim = axis
+    if keepdims is not None:
+        keepdim = keepdims
+    return _c_std_mean(input, dim, unbiased, keepdim, correction=correction)
+
+
 _c_median = COMPOSITES["median"].fn
 
 
-def median(input, dim=None, keepdim=False, *, out=None) -> Any:
+def median(input, dim=None, keepdim=False, *, out=None, axis=None, keepdims=None) -> Any:
+    if axis is not None:
+        dim = axis
+    if keepdims is not None:
+        keepdim = keepdims
     if out is None:
         return _c_median(input, dim, keepdim)
     return composite_out("median", lambda: _c_median(input, dim, keepdim), (input, dim, keepdim,), out)
@@ -3370,7 +3825,11 @@ def median(input, dim=None, keepdim=False, *, out=None) -> Any:
 _c_nanmedian = COMPOSITES["nanmedian"].fn
 
 
-def nanmedian(input, dim=None, keepdim=False, *, out=None) -> Any:
+def nanmedian(input, dim=None, keepdim=False, *, out=None, axis=None, keepdims=None) -> Any:
+    if axis is not None:
+        dim = axis
+    if keepdims is not None:
+        keepdim = keepdims
     if out is None:
         return _c_nanmedian(input, dim, keepdim)
     return composite_out("nanmedian", lambda: _c_nanmedian(input, dim, keepdim), (input, dim, keepdim,), out)
@@ -3379,7 +3838,11 @@ def nanmedian(input, dim=None, keepdim=False, *, out=None) -> Any:
 _c_mode = COMPOSITES["mode"].fn
 
 
-def mode(input, dim=-1, keepdim=False, *, out=None) -> Any:
+def mode(input, dim=-1, keepdim=False, *, out=None, axis=None, keepdims=None) -> Any:
+    if axis is not None:
+        dim = axis
+    if keepdims is not None:
+        keepdim = keepdims
     if out is None:
         return _c_mode(input, dim, keepdim)
     return composite_out("mode", lambda: _c_mode(input, dim, keepdim), (input, dim, keepdim,), out)
@@ -3388,7 +3851,11 @@ def mode(input, dim=-1, keepdim=False, *, out=None) -> Any:
 _c_quantile = COMPOSITES["quantile"].fn
 
 
-def quantile(input, q, dim=None, keepdim=False, *, interpolation='linear', out=None) -> Any:
+def quantile(input, q, dim=None, keepdim=False, *, interpolation='linear', out=None, axis=None, keepdims=None) -> Any:
+    if axis is not None:
+        dim = axis
+    if keepdims is not None:
+        keepdim = keepdims
     if out is None:
         return _c_quantile(input, q, dim, keepdim, interpolation=interpolation)
     return composite_out("quantile", lambda: _c_quantile(input, q, dim, keepdim, interpolation=interpolation), (input, q, dim, keepdim, interpolation,), out)
@@ -3397,7 +3864,11 @@ def quantile(input, q, dim=None, keepdim=False, *, interpolation='linear', out=N
 _c_nanquantile = COMPOSITES["nanquantile"].fn
 
 
-def nanquantile(input, q, dim=None, keepdim=False, *, interpolation='linear', out=None) -> Any:
+def nanquantile(input, q, dim=None, keepdim=False, *, interpolation='linear', out=None, axis=None, keepdims=None) -> Any:
+    if axis is not None:
+        dim = axis
+    if keepdims is not None:
+        keepdim = keepdims
     if out is None:
         return _c_nanquantile(input, q, dim, keepdim, interpolation=interpolation)
     return composite_out("nanquantile", lambda: _c_nanquantile(input, q, dim, keepdim, interpolation=interpolation), (input, q, dim, keepdim, interpolation,), out)
@@ -3460,7 +3931,9 @@ def t_copy(input, *, out=None) -> Any:
 _c_squeeze_copy = COMPOSITES["squeeze_copy"].fn
 
 
-def squeeze_copy(input, dim=None, *, out=None) -> Any:
+def squeeze_copy(input, dim=None, *, out=None, axis=None) -> Any:
+    if axis is not None:
+        dim = axis
     if out is None:
         return _c_squeeze_copy(input, dim)
     return composite_out("squeeze_copy", lambda: _c_squeeze_copy(input, dim), (input, dim,), out)
@@ -3469,7 +3942,9 @@ def squeeze_copy(input, dim=None, *, out=None) -> Any:
 _c_unsqueeze_copy = COMPOSITES["unsqueeze_copy"].fn
 
 
-def unsqueeze_copy(input, dim, *, out=None) -> Any:
+def unsqueeze_copy(input, dim=None, *, out=None, axis=None) -> Any:
+    if axis is not None:
+        dim = axis
     if out is None:
         return _c_unsqueeze_copy(input, dim)
     return composite_out("unsqueeze_copy", lambda: _c_unsqueeze_copy(input, dim), (input, dim,), out)
@@ -3487,7 +3962,9 @@ def select_copy(input, dim, index, *, out=None) -> Any:
 _c_slice_copy = COMPOSITES["slice_copy"].fn
 
 
-def slice_copy(input, dim=0, start=None, end=None, step=1, *, out=None) -> Any:
+def slice_copy(input, dim=0, start=None, end=None, step=1, *, out=None, axis=None) -> Any:
+    if axis is not None:
+        dim = axis
     if out is None:
         return _c_slice_copy(input, dim, start, end, step)
     return composite_out("slice_copy", lambda: _c_slice_copy(input, dim, start, end, step), (input, dim, start, end, step,), out)
@@ -3541,7 +4018,9 @@ def detach_copy(input, *, out=None) -> Any:
 _c_split_copy = COMPOSITES["split_copy"].fn
 
 
-def split_copy(input, split_size, dim=0, *, out=None) -> Any:
+def split_copy(input, split_size, dim=0, *, out=None, axis=None) -> Any:
+    if axis is not None:
+        dim = axis
     if out is None:
         return _c_split_copy(input, split_size, dim)
     return composite_out("split_copy", lambda: _c_split_copy(input, split_size, dim), (input, split_size, dim,), out)
@@ -3550,7 +4029,9 @@ def split_copy(input, split_size, dim=0, *, out=None) -> Any:
 _c_split_with_sizes_copy = COMPOSITES["split_with_sizes_copy"].fn
 
 
-def split_with_sizes_copy(input, split_sizes, dim=0, *, out=None) -> Any:
+def split_with_sizes_copy(input, split_sizes, dim=0, *, out=None, axis=None) -> Any:
+    if axis is not None:
+        dim = axis
     if out is None:
         return _c_split_with_sizes_copy(input, split_sizes, dim)
     return composite_out("split_with_sizes_copy", lambda: _c_split_with_sizes_copy(input, split_sizes, dim), (input, split_sizes, dim,), out)
@@ -3559,7 +4040,9 @@ def split_with_sizes_copy(input, split_sizes, dim=0, *, out=None) -> Any:
 _c_unbind_copy = COMPOSITES["unbind_copy"].fn
 
 
-def unbind_copy(input, dim=0, *, out=None) -> Any:
+def unbind_copy(input, dim=0, *, out=None, axis=None) -> Any:
+    if axis is not None:
+        dim = axis
     if out is None:
         return _c_unbind_copy(input, dim)
     return composite_out("unbind_copy", lambda: _c_unbind_copy(input, dim), (input, dim,), out)

@@ -48,6 +48,24 @@ def fast_arity(op: Op) -> int:
     return 0 if any(a.default is REQUIRED for a in args[n:]) else n
 
 
+def _spellings(params: list[tuple[str, bool]]) -> dict[str, str]:
+    """NumPy's names that torch accepts too, for parameters given as (name, required)."""
+    found: dict[str, str] = {}
+    for i, (name, _) in enumerate(params):
+        other = {"dim": "axis", "keepdim": "keepdims"}.get(name)
+        # A name that may be absent needs a default, which what follows it must then have too.
+        if other and not any(required for _, required in params[i + 1 :]):
+            found[other] = name
+    return found
+
+
+def _respell(spellings: dict[str, str]) -> list[str]:
+    lines = []
+    for other, name in spellings.items():
+        lines += [f"    if {other} is not None:", f"        {name} = {other}"]
+    return lines
+
+
 def op_source(op: Op) -> list[str]:
     """The functions of one operator: plain, and in place."""
     name = safe(op.name)
@@ -57,7 +75,9 @@ def op_source(op: Op) -> list[str]:
     n = fast_arity(op)
     if n:
         lines.append(f"_fast_{name} = {'unary' if n == 1 else 'binary'}(_op_{name})")
-    lines += ["", "", f"def {name}({op.schema.python_signature(out=op.out)}) -> Any:"]
+    spellings = _spellings([(a.name, a.default is REQUIRED) for a in args])
+    signature = op.schema.python_signature(out=op.out, spellings=spellings)
+    lines += ["", "", f"def {name}({signature}) -> Any:", *_respell(spellings)]
     if n:
         # `is` on small ints and None: a default that was not overridden.
         at_default = [f"{a.name} == {a.default!r}" for a in args[n:]]
@@ -81,7 +101,19 @@ def op_source(op: Op) -> list[str]:
     return [*lines, "", ""]
 
 
-def _arguments(sig: inspect.Signature) -> tuple[str, str]:
+_LITERAL = (int, float, str, bool, tuple, type(None))
+
+
+def _composite_spellings(sig: inspect.Signature) -> dict[str, str]:
+    ps = list(sig.parameters.values())
+    if any(p.kind in (p.VAR_KEYWORD, p.VAR_POSITIONAL) for p in ps) or "axis" in sig.parameters:
+        return {}
+    if any(p.default is not p.empty and not isinstance(p.default, _LITERAL) for p in ps):
+        return {}
+    return _spellings([(p.name, p.default is p.empty and p.kind is not p.KEYWORD_ONLY) for p in ps])
+
+
+def _arguments(sig: inspect.Signature, respelt: object = ()) -> tuple[str, str]:
     """Parameter list without annotations, and the call that passes it on."""
     params, passed, star = [], [], False
     for p in sig.parameters.values():
@@ -97,7 +129,8 @@ def _arguments(sig: inspect.Signature) -> tuple[str, str]:
         if p.kind is p.KEYWORD_ONLY and not star:
             params.append("*")
             star = True
-        params.append(p.name if p.default is p.empty else f"{p.name}={p.default!r}")
+        default = None if p.default is p.empty and p.name in respelt else p.default  # type: ignore[operator]
+        params.append(p.name if default is p.empty else f"{p.name}={default!r}")
         passed.append(f"{p.name}={p.name}" if p.kind is p.KEYWORD_ONLY else p.name)
     return ", ".join(params) + ("" if star else ", *"), ", ".join(passed)
 
@@ -107,19 +140,28 @@ def composite_source(key: str, c: Composite) -> list[str]:
     name = safe(key)
     sig = inspect.signature(c.fn)
     lines: list[str] = []
-    if c.out or c.has_inplace:
+    spellings = _composite_spellings(sig)
+    if c.out or c.has_inplace or spellings:
         lines.append(f'_c_{name} = COMPOSITES["{key}"].fn')
-    params, passed = _arguments(sig)
+    params, passed = _arguments(sig, spellings.values())
+    names_too = "".join(f", {other}=None" for other in spellings)
+    if spellings and not c.out:
+        lines += ["", "", f"def {name}({params}{names_too}) -> Any:", *_respell(spellings)]
+        lines.append(f"    return _c_{name}({passed})")
     if c.out:
-        lines += ["", "", f"def {name}({params}, out=None) -> Any:", "    if out is None:"]
-        lines.append(f"        return _c_{name}({passed})")
+        lines += ["", "", f"def {name}({params}, out=None{names_too}) -> Any:"]
+        lines += [
+            *_respell(spellings),
+            "    if out is None:",
+            f"        return _c_{name}({passed})",
+        ]
         names = ", ".join(p.name for p in sig.parameters.values() if p.kind is not p.VAR_KEYWORD)
         lines.append(
             f'    return composite_out("{c.name}", lambda: _c_{name}({passed}), ({names},), out)'
         )
     if c.has_inplace:
         first, _, rest = passed.partition(",")
-        kept = params.removesuffix(", *")
+        kept = _arguments(sig)[0].removesuffix(", *")
         lines += ["", "", f"def {name}_({kept}) -> Any:"]
         lines.append(
             f'    return composite_inplace("{c.name}", {first}, '
@@ -155,6 +197,7 @@ def _stub_type(kind: str, is_list: bool, optional: bool) -> str:
 
 def _op_stub(op: Op, name: str, method: bool) -> str:
     parts, star = [], False
+    spellings = _spellings([(a.name, a.default is REQUIRED) for a in op.schema.args])
     for i, a in enumerate(op.schema.args):
         if a.keyword_only and not star:
             parts.append("*")
@@ -163,18 +206,18 @@ def _op_stub(op: Op, name: str, method: bool) -> str:
             parts.append("self")
             continue
         text = f"{a.name}: {_stub_type(a.type, a.is_list, a.optional)}"
-        parts.append(text if a.default is REQUIRED else f"{text} = {a.default!r}")
-    if op.out:
-        if not star:
-            parts.append("*")
-        parts.append("out: Any = None")
+        default = "..." if a.name in spellings.values() else repr(a.default)
+        required = a.default is REQUIRED and a.name not in spellings.values()
+        parts.append(text if required else f"{text} = {default}")
     result = "Tensor" if op.n_out == 1 else "tuple[Tensor, ...]"
-    return f"def {name}({', '.join(parts)}) -> {result}: ..."
+    return _finish_stub(name, parts, star, op.out, spellings, result)
 
 
 def _composite_stub(c: Composite, name: str, method: bool) -> str:
     parts, star = [], False
-    for i, p in enumerate(inspect.signature(c.fn).parameters.values()):
+    sig = inspect.signature(c.fn)
+    spellings = _composite_spellings(sig)
+    for i, p in enumerate(sig.parameters.values()):
         if method and i == 0 and p.kind is not p.VAR_POSITIONAL:
             parts.append("self")
             continue
@@ -188,14 +231,22 @@ def _composite_stub(c: Composite, name: str, method: bool) -> str:
         if p.kind is p.KEYWORD_ONLY and not star:
             parts.append("*")
             star = True
-        shown = p.default if isinstance(p.default, (int, float, str, bool, type(None))) else ...
-        default = "" if p.default is p.empty else f" = {'...' if shown is ... else repr(shown)}"
-        parts.append(f"{p.name}: Any{default}")
-    if c.out:
-        if not star:
-            parts.append("*")
-        parts.append("out: Any = None")
-    return f"def {name}({', '.join(parts)}) -> Any: ..."
+        literal = isinstance(p.default, (int, float, str, bool, type(None)))
+        default = "..." if p.name in spellings.values() or not literal else repr(p.default)
+        required = p.default is p.empty and p.name not in spellings.values()
+        parts.append(f"{p.name}: Any" if required else f"{p.name}: Any = {default}")
+    return _finish_stub(name, parts, star, c.out, spellings, "Any")
+
+
+def _finish_stub(
+    name: str, parts: list[str], star: bool, out: bool, spellings: dict[str, str], result: str
+) -> str:
+    """Add `out=` and NumPy's spellings; a `**kwargs` must stay last."""
+    extra = (["out: Any = None"] if out else []) + [f"{other}: Any = None" for other in spellings]
+    tail = [parts.pop()] if parts and parts[-1].startswith("**") else []
+    if extra and not star:
+        parts.append("*")
+    return f"def {name}({', '.join(parts + extra + tail)}) -> {result}: ..."
 
 
 STUB_HEADER = '''"""Type stubs of the operators, written by `scripts/generate.py`: do not edit."""

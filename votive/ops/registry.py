@@ -227,7 +227,7 @@ def view(schema: str, *, infer: Rule, doc: str = "", **options: Any) -> Op:
 
 
 @overload
-def composite(fn: Fn) -> Fn: ...
+def composite(fn: Fn, *, name: str | None = None, key: str | None = None, **options: Any) -> Fn: ...
 
 
 @overload

@@ -2,8 +2,9 @@
 
     "sum(Tensor input, int[]? dim=None, bool keepdim=False, *, dtype? dtype=None)"
 
-Types: Tensor, Operand (tensor or number), Mask (bool tensor), Scalar (number known at run time), and the
-static ones: int, float, bool, str, dtype, device, Generator, number, any; `[]` lists, `?` may be None.
+Types: Tensor, Operand (tensor or number), Mask (bool tensor), Scalar (number known at run time),
+and the static ones: int, float, bool, str, dtype, device, Generator, number, any; `[]` lists, `?`
+may be None.
 """
 
 from __future__ import annotations
@@ -40,7 +41,9 @@ class Arg:
         return self.is_tensor or self.type == "Scalar"
 
     def __str__(self) -> str:
-        text = f"{self.type}{'[]' if self.is_list else ''}{'?' if self.optional else ''} {self.name}"
+        text = (
+            f"{self.type}{'[]' if self.is_list else ''}{'?' if self.optional else ''} {self.name}"
+        )
         return text if self.default is REQUIRED else f"{text}={self.default!r}"
 
 
@@ -72,20 +75,22 @@ class Schema:
             parts.append(str(a))
         return f"{self.name}({', '.join(parts)})"
 
-    def python_signature(self, *, out: bool = False, first: str | None = None) -> str:
-        """The parameter list of the Python function."""
+    def python_signature(
+        self, *, out: bool = False, spellings: dict[str, str] | None = None
+    ) -> str:
+        """The parameter list of the Python function; `spellings` adds other names for arguments."""
         parts, star = [], False
-        for i, a in enumerate(self.args):
+        respelt = (spellings or {}).values()
+        for a in self.args:
             if a.keyword_only and not star:
                 parts.append("*")
                 star = True
-            name = first if i == 0 and first else a.name
-            parts.append(name if a.default is REQUIRED else f"{name}={a.default!r}")
-        if out:
-            if not star:
-                parts.append("*")
-            parts.append("out=None")
-        return ", ".join(parts)
+            default = None if a.default is REQUIRED and a.name in respelt else a.default
+            parts.append(a.name if default is REQUIRED else f"{a.name}={default!r}")
+        extra = (["out=None"] if out else []) + [f"{name}=None" for name in spellings or ()]
+        if extra and not star:
+            parts.append("*")
+        return ", ".join(parts + extra)
 
 
 def _split(text: str) -> list[str]:
