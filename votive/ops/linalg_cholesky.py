@@ -126,6 +126,7 @@ def cholesky_inverse(input: Any, upper: bool = False) -> Any:
             [0.0000, 1.0000]])
     """
     check_square("cholesky_inverse", input._spec)
+    check_float("cholesky_inverse", input._spec)
     zero = F.diagonal(input, 0, -2, -1).detach() == 0
     if bool(zero.any()):
         first = F.where(zero.any(-1), zero.int().argmax(-1) + 1, 0)

@@ -25,12 +25,14 @@ def eigh(a: Any, uplo: str, vectors: bool) -> tuple[Any, Any]:
 
 @kernel("_eig")
 def eig(a: Any, vectors: bool) -> tuple[Any, Any]:
-    if not np.isfinite(a).all():
+    finite = np.isfinite(a).all(axis=(-2, -1))
+    if vectors and not finite.all():
         fail(RuntimeError, "linalg.eig", "the matrix has elements that are not finite.")
     try:
         if vectors:
             values, found = np.linalg.eig(a)
             return values, found
-        return np.linalg.eigvals(a), _NONE
+        values = np.linalg.eigvals(np.where(finite[..., None, None], a, 0))
+        return np.where(finite[..., None], values, np.nan), _NONE
     except np.linalg.LinAlgError:
         fail(LinAlgError, "linalg.eig", "the iteration did not converge.")

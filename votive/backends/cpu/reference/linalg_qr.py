@@ -1,0 +1,36 @@
+"""QR factors by LAPACK through NumPy, and Householder reflectors. Knows arrays only."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ...base import kernel
+
+
+@kernel("_qr")
+def qr(a: Any, mode: str) -> tuple[Any, Any]:
+    if mode == "r":
+        return np.empty(0), np.linalg.qr(a, mode="r")
+    q, r = np.linalg.qr(a, mode=mode)
+    return q, r
+
+
+@kernel("_geqrf")
+def geqrf(a: Any) -> tuple[Any, Any]:
+    packed, tau = np.linalg.qr(a, mode="raw")
+    return np.swapaxes(packed, -2, -1), tau
+
+
+@kernel("_reflect")
+def reflect(v: Any, tau: Any, x: Any, back: bool) -> Any:
+    k = tau.shape[-1]
+    x = x.copy()
+    for i in range(k) if back else reversed(range(k)):
+        w = v[..., i:, i, None].copy()
+        w[..., 0, :] = 1
+        factor = tau[..., i, None, None].conj() if back else tau[..., i, None, None]
+        rows = x[..., i:, :]
+        rows -= factor * (w @ (np.swapaxes(w, -2, -1).conj() @ rows))
+    return x
