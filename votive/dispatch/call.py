@@ -35,6 +35,7 @@ def data_of(v: Any) -> Any:
 
 
 def any_grad(values: Any) -> bool:
+    """Whether any tensor among the values, or in lists among them, requires grad."""
     for v in values:
         if v.__class__ in (tuple, list):
             if any(getattr(x, "_rg", False) for x in v):
@@ -59,9 +60,19 @@ def execute(plan: Plan, args: tuple[Any, ...]) -> Any:
             out = make(*parts[0])
         else:
             out = tuple([make(*p) for p in parts])
+        if op.mutates:
+            _count_writes(op, args)
     if mode.grad and op.differentiable and any_grad(values):
         state.graph.record(plan, values, out)
     return out
+
+
+def _count_writes(op: Op, args: tuple[Any, ...]) -> None:
+    """Backward must notice that a kernel changed values which it may have saved."""
+    for name in op.mutates:
+        written = args[op.schema.names.index(name)]
+        for t in written if written.__class__ in (tuple, list) else (written,):
+            t._storage.version += 1
 
 
 def _execute_view(plan: Plan, x: Any) -> Any:

@@ -10,7 +10,7 @@ import numpy as np
 from ...core import dtype as dt
 from ...core.layout import Spec
 from ..base import Row
-from .reference.pointwise import QUIET, quiet_reset, quiet_set
+from .quiet import QUIET, quiet_reset, quiet_set
 
 _NARROW = {d.np for d in (*dt.HALF, *dt.FLOAT8)}
 
@@ -32,6 +32,18 @@ def caller(row: Row, template: list[Any], slots: list[int], narrow: bool) -> Cal
     """A function of the runtime values that calls the kernel quietly."""
     fn = row.fn
     widening = row.widen and narrow
+
+    if slots == [0] and not widening:
+        rest = tuple(template[1:])
+
+        def run_one(values: Any, **out: Any) -> Any:
+            token = quiet_set(QUIET)
+            try:
+                return fn(values[0], *rest, **out)
+            finally:
+                quiet_reset(token)
+
+        return run_one
 
     def run(values: Any, **out: Any) -> Any:
         args = template.copy()

@@ -14,26 +14,8 @@ from ....core.dtype import dtype
 from ....core.layout import Spec
 from ....core.storage import SMALL, Storage
 from ....formula import Formula, to_numpy
+from ..quiet import QUIET, quiet_reset, quiet_set
 from .primitives import FUNCTIONS, UFUNCS
-
-try:  # Entering np.errstate costs as much as a small kernel; its context variable costs a tenth.
-    from numpy._core._multiarray_umath import _extobj_contextvar, _make_extobj
-
-    _quiet = _make_extobj(all="ignore")
-    quiet_set: Any = _extobj_contextvar.set
-    quiet_reset: Any = _extobj_contextvar.reset
-    QUIET: Any = _quiet
-except ImportError:  # a NumPy that hides it: the public way, slower
-
-    def quiet_set(_: Any) -> Any:
-        state = np.errstate(all="ignore")
-        state.__enter__()
-        return state
-
-    def quiet_reset(state: Any) -> None:
-        state.__exit__(None, None, None)
-
-    QUIET = None
 
 
 def number_caster(compute: dtype) -> Callable[[Any], Any]:
