@@ -69,18 +69,3 @@ def also_named(name: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
         return call
 
     return decorate
-
-
-def also_called(name: str, *others: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Let an argument be given under other names too: torch's overloads name it differently."""
-
-    def decorate(fn: Callable[..., Any]) -> Callable[..., Any]:
-        @functools.wraps(fn)
-        def call(*args: Any, **kwargs: Any) -> Any:
-            if kwargs:
-                kwargs = {name if k in others else k: v for k, v in kwargs.items()}
-            return fn(*args, **kwargs)
-
-        return call
-
-    return decorate

@@ -8,7 +8,7 @@ from typing import Any
 from ..core.errors import DimError, fail
 from ..core.layout import Spec, wrap_dim
 from .registry import F, composite, structured
-from .sizes import also_called, int_of, ints
+from .sizes import int_of, ints
 
 
 def _cut(op: str, input: Any, dim: int) -> tuple[int, int]:
@@ -161,15 +161,31 @@ def unbind(input: Any, dim: int = 0) -> tuple[Any, ...]:
     return F._views(input, "_unbind", (dim,), "select", each)
 
 
+def _given(op: str, *spellings: Any) -> Any:
+    """The argument that torch's overloads name differently, under whichever name it came."""
+    found = [v for v in spellings if v is not None]
+    if len(found) != 1:
+        raise TypeError(f"{op}: needs the indices or the number of sections, once.")
+    return found[0]
+
+
 @composite
-@also_called("indices_or_sections", "sections", "indices", "tensor_indices_or_sections")
-def tensor_split(input: Any, indices_or_sections: Any, dim: int = 0) -> tuple[Any, ...]:
+def tensor_split(
+    input: Any,
+    indices_or_sections: Any = None,
+    dim: int = 0,
+    *,
+    sections: Any = None,
+    indices: Any = None,
+    tensor_indices_or_sections: Any = None,
+) -> tuple[Any, ...]:
     """Cut at given indices, or into a number of nearly equal pieces, without copying.
 
     >>> votive.tensor_split(votive.tensor([1, 2, 3]), 2)
     (tensor([1, 2]), tensor([3]))
     """
-    op, given = "tensor_split", indices_or_sections
+    op = "tensor_split"
+    given = _given(op, indices_or_sections, sections, indices, tensor_indices_or_sections)
     dim, size = _cut(op, input, dim)
     if hasattr(given, "_spec"):
         if given.ndim > 1 or given.dtype.name != "int64":
@@ -204,33 +220,39 @@ def _split_along(op: str, input: Any, given: Any, least: int, dim: int) -> tuple
 
 
 @composite
-@also_called("indices_or_sections", "sections", "indices")
-def hsplit(input: Any, indices_or_sections: Any) -> tuple[Any, ...]:
+def hsplit(
+    input: Any, indices_or_sections: Any = None, *, sections: Any = None, indices: Any = None
+) -> tuple[Any, ...]:
     """Cut along dimension 1, or 0 for vectors.
 
     >>> votive.hsplit(votive.tensor([1, 2, 3, 4]), 2)
     (tensor([1, 2]), tensor([3, 4]))
     """
-    return _split_along("hsplit", input, indices_or_sections, 1, 0 if input.ndim == 1 else 1)
+    given = _given("hsplit", indices_or_sections, sections, indices)
+    return _split_along("hsplit", input, given, 1, 0 if input.ndim == 1 else 1)
 
 
 @composite
-@also_called("indices_or_sections", "sections", "indices")
-def vsplit(input: Any, indices_or_sections: Any) -> tuple[Any, ...]:
+def vsplit(
+    input: Any, indices_or_sections: Any = None, *, sections: Any = None, indices: Any = None
+) -> tuple[Any, ...]:
     """Cut along dimension 0.
 
     >>> votive.vsplit(votive.tensor([[1], [2]]), 2)
     (tensor([[1]]), tensor([[2]]))
     """
-    return _split_along("vsplit", input, indices_or_sections, 2, 0)
+    given = _given("vsplit", indices_or_sections, sections, indices)
+    return _split_along("vsplit", input, given, 2, 0)
 
 
 @composite
-@also_called("indices_or_sections", "sections", "indices")
-def dsplit(input: Any, indices_or_sections: Any) -> tuple[Any, ...]:
+def dsplit(
+    input: Any, indices_or_sections: Any = None, *, sections: Any = None, indices: Any = None
+) -> tuple[Any, ...]:
     """Cut along dimension 2.
 
     >>> votive.dsplit(votive.tensor([[[1, 2]]]), 2)
     (tensor([[[1]]]), tensor([[[2]]]))
     """
-    return _split_along("dsplit", input, indices_or_sections, 3, 2)
+    given = _given("dsplit", indices_or_sections, sections, indices)
+    return _split_along("dsplit", input, given, 3, 2)
