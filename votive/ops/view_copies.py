@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..core.errors import ShapeError, fail
 from ..core.memory_format import contiguous_format
 from .registry import F, composite
 from .shape import view_
@@ -24,6 +25,9 @@ def narrow_copy(input: Any, dim: int, start: int, length: int) -> Any:
     >>> votive.narrow_copy(votive.tensor([1, 2, 3, 4]), 0, 1, 2)
     tensor([2, 3])
     """
+    if not -input.ndim <= dim < max(input.ndim, 1):
+        # torch raises RuntimeError here, IndexError in `narrow`.
+        fail(ShapeError, "narrow_copy", f"dim={dim} is out of range for {input.ndim} dimensions.")
     return _fresh(F._slice(input, *narrowed("narrow_copy", input, dim, start, length), 1))
 
 
