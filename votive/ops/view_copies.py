@@ -25,8 +25,8 @@ def narrow_copy(input: Any, dim: int, start: int, length: int) -> Any:
     >>> votive.narrow_copy(votive.tensor([1, 2, 3, 4]), 0, 1, 2)
     tensor([2, 3])
     """
-    if not -input.ndim <= dim < max(input.ndim, 1):
-        # torch raises RuntimeError here, IndexError in `narrow`.
+    if dim >= max(input.ndim, 1):
+        # torch raises RuntimeError for this one, IndexError for negative ones and in `narrow`.
         fail(ShapeError, "narrow_copy", f"dim={dim} is out of range for {input.ndim} dimensions.")
     return _fresh(F._slice(input, *narrowed("narrow_copy", input, dim, start, length), 1))
 
