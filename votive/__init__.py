@@ -37,8 +37,10 @@ from .core.memory_format import (
     channels_last,
     channels_last_3d,
     contiguous_format,
+    layout,
     memory_format,
     preserve_format,
+    strided,
 )
 from .core.promotion import can_cast, promote_types
 from .tensor import Tensor

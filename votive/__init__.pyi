@@ -32,8 +32,10 @@ from .core.layout import Size as Size
 from .core.memory_format import channels_last as channels_last
 from .core.memory_format import channels_last_3d as channels_last_3d
 from .core.memory_format import contiguous_format as contiguous_format
+from .core.memory_format import layout as layout
 from .core.memory_format import memory_format as memory_format
 from .core.memory_format import preserve_format as preserve_format
+from .core.memory_format import strided as strided
 from .core.promotion import can_cast as can_cast
 from .core.promotion import promote_types as promote_types
 from .interchange import as_tensor as as_tensor
@@ -272,6 +274,8 @@ from ._operators import numel as numel
 from ._operators import result_type as result_type
 from ._operators import rsub as rsub
 from ._operators import positive as positive
+from ._operators import batch_norm as batch_norm
+from ._operators import instance_norm as instance_norm
 from ._operators import clamp as clamp
 from ._operators import clip as clip
 from ._operators import clamp_ as clamp_
@@ -393,6 +397,8 @@ from ._operators import masked_select as masked_select
 from ._operators import masked_scatter as masked_scatter
 from ._operators import nonzero as nonzero
 from ._operators import argwhere as argwhere
+from ._operators import layer_norm as layer_norm
+from ._operators import group_norm as group_norm
 from ._operators import pow as pow
 from ._operators import float_power as float_power
 from ._operators import rand as rand

@@ -3755,10 +3755,10 @@ def unbind(input, dim=0, *, axis=None) -> Any:
 _c_tensor_split = COMPOSITES["tensor_split"].fn
 
 
-def tensor_split(input, indices_or_sections, dim=0, *, axis=None) -> Any:
+def tensor_split(input, indices_or_sections=None, dim=0, *, sections=None, indices=None, tensor_indices_or_sections=None, axis=None) -> Any:
     if axis is not None:
         dim = axis
-    return _c_tensor_split(input, indices_or_sections, dim)
+    return _c_tensor_split(input, indices_or_sections, dim, sections=sections, indices=indices, tensor_indices_or_sections=tensor_indices_or_sections)
 
 
 _c_var = COMPOSITES["var"].fn

@@ -18,7 +18,14 @@ from .backends.base import BACKENDS
 from .core import dtype as dt
 from .core.device import device
 from .core.layout import Layout, Size, Spec, is_channels_last
-from .core.memory_format import channels_last, channels_last_3d, contiguous_format, memory_format
+from .core.memory_format import (
+    channels_last,
+    channels_last_3d,
+    contiguous_format,
+    layout,
+    memory_format,
+    strided,
+)
 from .core.mode import mode
 from .core.storage import Storage
 from .ops.registry import F
@@ -194,8 +201,8 @@ class Tensor:
     is_quantized = False
 
     @property
-    def layout(self) -> str:
-        return "votive.strided"
+    def layout(self) -> layout:
+        return strided
 
     def get_device(self) -> int:
         return -1 if self._spec.device.index is None else self._spec.device.index

@@ -294,6 +294,16 @@ def test_inference_tensors_cannot_enter_a_graph_in_place() -> None:
         x.mul_(p)
 
 
+def test_a_view_made_under_no_grad_cannot_be_written_with_grad() -> None:
+    base = param(1.0, 2.0) * 1
+    with vt.no_grad():
+        view = base[:1]
+    with pytest.raises(RuntimeError, match="no_grad"):
+        view.mul_(2)
+    with vt.no_grad():
+        view.mul_(2)
+
+
 def test_a_graph_is_freed_without_the_garbage_collector() -> None:
     gc.disable()
     try:

@@ -498,7 +498,7 @@ def _node(plan: Plan, values: tuple[Any, ...], kept: tuple[Any, ...]) -> Node:
                 node.kept[key] = save(kept[names.index(key)])
     if not all(hasattr(v, "_spec") for v in values):
         node.numbers = tuple(
-            [None if hasattr(v, "_spec") or v.__class__ is tuple else v for v in values]
+            [None if hasattr(v, "_spec") or v.__class__ in (tuple, list) else v for v in values]
         )
     if mode.noted:
         _note_context(node)

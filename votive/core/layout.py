@@ -330,8 +330,6 @@ class Spec:
 
     def dense_like(self, dtype: Dtype | None = None) -> Spec:
         """What `empty_like` makes: the same dense order of dimensions, else row-major."""
-        if self.layout.contiguous:
-            return self.like(self.shape, dtype=dtype)
         if is_dense(self.shape, self.strides):
             return self.like(dtype=dtype)
         return self.like(self.shape, dtype=dtype, strides=elementwise_strides(self.shape, [self]))

@@ -22,6 +22,26 @@ class memory_format:
         return self.name
 
 
+class layout:  # noqa: N801
+    """How a tensor is stored; votive has one way, `votive.strided`.
+
+    >>> votive.zeros(2).layout
+    votive.strided
+    """
+
+    __slots__ = ("name",)
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __repr__(self) -> str:
+        return f"votive.{self.name}"
+
+    def __reduce__(self) -> str:
+        return self.name
+
+
+strided = layout("strided")
 contiguous_format = memory_format("contiguous_format")
 preserve_format = memory_format("preserve_format")
 channels_last = memory_format("channels_last")

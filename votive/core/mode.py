@@ -20,7 +20,6 @@ class Mode(threading.local):
     # Path of the module whose call is running, for errors, anomaly reports and observers.
     module_path: str = ""
 
-
     def renew(self) -> None:
         """Recompute `noted` after one of its causes changed."""
         self.noted = self.anomaly or bool(self.saved_hooks) or bool(self.module_path)

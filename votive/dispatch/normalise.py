@@ -84,7 +84,8 @@ def _normal(op: str, a: Arg, v: Any) -> Any:
     return v
 
 
-_PY_DTYPES: dict[Any, str] = {float: "float32", int: "int64", bool: "bool", complex: "complex64"}
+# As in torch, Python's own types name the widest of their kind, not the default type.
+_PY_DTYPES: dict[Any, str] = {float: "float64", int: "int64", bool: "bool", complex: "complex128"}
 
 
 def as_dtype(op: str, v: Any) -> dt.dtype:
@@ -92,7 +93,7 @@ def as_dtype(op: str, v: Any) -> dt.dtype:
     if isinstance(v, dt.dtype):
         return v
     if v in _PY_DTYPES:
-        return dt.get_default_dtype() if v is float else dt.by_name(_PY_DTYPES[v])
+        return dt.by_name(_PY_DTYPES[v])
     raise TypeError(f"{op}: dtype must be a votive.dtype, got {v!r}.")
 
 

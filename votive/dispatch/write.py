@@ -130,31 +130,32 @@ def refuse_shared_elements(op: str, x: Any) -> None:
 def check_writable(op: str, x: Any, tracked: bool) -> None:
     """Raise when torch would refuse to write into x."""
     refuse_shared_elements(op, x)
-    if x._inference and not mode.inference and tracked:
+    if x._inference and not mode.inference:
         fail(
             RuntimeError, op,
             "an inference tensor cannot be changed in place outside inference_mode; clone() it.",
         )  # fmt: skip
-    if mode.grad and x._rg:
-        if x._edge is None and x._base is None:
-            fail(
-                RuntimeError, op,
-                "a leaf Variable that requires grad is being used in an in-place operation; "
-                "use no_grad() or a copy.",
-            )  # fmt: skip
-        base = x._base
-        if base is not None and base._rg and base._edge is None:
-            fail(
-                RuntimeError, op,
-                "a view of a leaf Variable that requires grad is being used in an in-place "
-                "operation; use no_grad() or a copy.",
-            )  # fmt: skip
-        if base is not None and x._no_grad_view:
-            fail(
-                RuntimeError, op,
-                "a view made under no_grad() cannot be changed in place with grad enabled; "
-                "clone() it.",
-            )  # fmt: skip
+    if not mode.grad:
+        return
+    base = x._base
+    if base is not None and x._no_grad_view and (base._rg or tracked):
+        fail(
+            RuntimeError, op,
+            "a view made under no_grad() cannot be changed in place with grad enabled; "
+            "make the view with grad enabled, or clone() it.",
+        )  # fmt: skip
+    if x._rg and x._edge is None and base is None:
+        fail(
+            RuntimeError, op,
+            "a leaf Variable that requires grad is being used in an in-place operation; "
+            "use no_grad() or a copy.",
+        )  # fmt: skip
+    if base is not None and base._rg and base._edge is None:
+        fail(
+            RuntimeError, op,
+            "a view of a leaf Variable that requires grad is being used in an in-place "
+            "operation; use no_grad() or a copy.",
+        )  # fmt: skip
 
 
 def call_out(op: Op, args: tuple[Any, ...], out: Any) -> Any:

@@ -44,7 +44,7 @@ class Op:
         n_out: int = 1,
         result: str | None = None,
         register: bool = True,
-        mutates: bool = False,
+        mutates: tuple[str, ...] = (),
     ) -> None:
         self._text = schema
         self._schema: Schema | None = None
@@ -63,7 +63,7 @@ class Op:
         self.differentiable = differentiable
         self.n_out = n_out
         self.result = result
-        self.mutates = mutates
+        self.mutates = mutates  # arguments that the kernel writes into
         self.plans: dict[Any, Any] = {}
         self.fast_plans: list[dict[Any, Any]] = []
         self.defined_at = _caller()
@@ -169,7 +169,8 @@ class Composite:
         self.out: bool = options.pop("out", False)
         self.aliases: tuple[str, ...] = options.pop("aliases", ())
         self.also: tuple[str, ...] = options.pop("also", ())
-        self.defined_at = (fn.__code__.co_filename, fn.__code__.co_firstlineno)
+        inner = inspect.unwrap(fn)
+        self.defined_at = (inner.__code__.co_filename, inner.__code__.co_firstlineno)
         if options:
             raise TypeError(f"composite {name}: unknown options {sorted(options)}.")
 
