@@ -1,0 +1,99 @@
+"""The frequencies of a spectrum's entries, and putting the zero frequency in the middle."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from ..core.errors import DtypeError, fail
+from ..core.layout import wrap_dim
+from .fft import FFT
+from .options import deliver, number, options, out_dtype
+from .registry import F, composite
+from .sizes import int_of, ints
+
+
+def _frequencies(op: str, n: Any, d: Any, half: bool, out: Any, grad: bool, *given: Any) -> Any:
+    n, d = int_of(op, "n", n), number(op, "d", d)
+    if isinstance(d, complex):
+        raise TypeError(f"{op}: d must be a real number, got {d}.")
+    if n < 0:
+        fail(RuntimeError, op, f"n must not be negative, got {n}.")
+    wanted, place = options(op, out_dtype(op, out, given[0]), *given[1:])
+    if not wanted.is_inexact:
+        fail(DtypeError, op, f"dtype must be floating-point, got {wanted}.")
+    made = {"dtype": wanted, "device": place}
+    if half:
+        counts = F.arange(n // 2 + 1, **made)
+    else:
+        counts = F.cat((F.arange((n + 1) // 2, **made), F.arange(-(n // 2), 0, **made)))
+    return deliver(counts * (1.0 / (n * d) if n * d else math.inf), out, grad)
+
+
+@composite(namespaces=FFT, method=False)
+def fftfreq(
+    n: int,
+    d: float = 1.0,
+    *,
+    out: Any = None,
+    dtype: Any = None,
+    layout: Any = None,
+    device: Any = None,
+    pin_memory: bool = False,
+    requires_grad: bool = False,
+) -> Any:
+    """The frequency of each entry of `fft`, in cycles per unit, for samples `d` apart.
+
+    >>> votive.fft.fftfreq(5)
+    tensor([ 0.0000,  0.2000,  0.4000, -0.4000, -0.2000])
+    """
+    given = (dtype, layout, device, pin_memory)
+    return _frequencies("fft.fftfreq", n, d, False, out, requires_grad, *given)
+
+
+@composite(namespaces=FFT, method=False)
+def rfftfreq(
+    n: int,
+    d: float = 1.0,
+    *,
+    out: Any = None,
+    dtype: Any = None,
+    layout: Any = None,
+    device: Any = None,
+    pin_memory: bool = False,
+    requires_grad: bool = False,
+) -> Any:
+    """The frequency of each entry of `rfft`, in cycles per unit, for samples `d` apart.
+
+    >>> votive.fft.rfftfreq(4)
+    tensor([0.0000, 0.2500, 0.5000])
+    """
+    given = (dtype, layout, device, pin_memory)
+    return _frequencies("fft.rfftfreq", n, d, True, out, requires_grad, *given)
+
+
+def _rolled(op: str, input: Any, dim: Any, round_up: int) -> Any:
+    shape = input._spec.shape
+    dims = range(input.ndim) if dim is None else ints(op, "dim", dim)
+    dims = [wrap_dim(op, d, input.ndim, shape) for d in dims]
+    return F.roll(input, [(shape[d] + round_up) // 2 for d in dims], dims)
+
+
+@composite(namespaces=FFT, method=False)
+def fftshift(input: Any, dim: Any = None) -> Any:
+    """A spectrum with its zero frequency moved to the middle along `dim`, by default all.
+
+    >>> votive.fft.fftshift(votive.tensor([0, 1, 2, -2, -1]))
+    tensor([-2, -1,  0,  1,  2])
+    """
+    return _rolled("fft.fftshift", input, dim, 0)
+
+
+@composite(namespaces=FFT, method=False)
+def ifftshift(input: Any, dim: Any = None) -> Any:
+    """The inverse of `fftshift`.
+
+    >>> votive.fft.ifftshift(votive.tensor([-2, -1, 0, 1, 2]))
+    tensor([ 0,  1,  2, -2, -1])
+    """
+    return _rolled("fft.ifftshift", input, dim, 1)
