@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+
 import votive as vt
 
 RNG = np.random.default_rng(7)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+
 from tests.ops.catalog import S, op
 
 # Lengths at, below and above the signal's, even and odd.

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+
 import votive as vt
 from tests.ops.catalog import S, op
 

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+
 import votive as vt
 from tests.ops.catalog import op
 
