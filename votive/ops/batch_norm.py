@@ -1,0 +1,371 @@
+"""Norms per channel over a batch, with running statistics: batch_norm, instance_norm.
+
+Also what all norms share. Knows shapes and gradients, not how they run; `normalization.py` says
+what fused operators and composite twins are.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from ..core import dtype as dt
+from ..core.errors import DimError, DtypeError, ShapeError, UnsupportedError, fail
+from ..core.layout import Spec, channels_last_strides, is_channels_last
+from ..core.mode import mode
+from ..formula import apply
+from .registry import F, composite, pointwise, structured
+
+NN = ("nn.functional",)
+HIDDEN: dict[str, Any] = {"method": False, "namespaces": (), "out": False}
+
+
+# --- shared by all norms --------------------------------------------------------------------------
+
+
+def check_parameters(op: str, x: Spec, **parameters: Any) -> None:
+    """Parameters have the input's type; float32 serves half types as well, for all or none."""
+    if not x.dtype.is_floating_point or x.dtype in dt.FLOAT8:
+        fail(UnsupportedError, op, f"not implemented for {x.dtype}; use .float().")
+    given = {name: p.dtype for name, p in parameters.items() if p is not None}
+    types = set(given.values())
+    if types - {x.dtype} and not (x.dtype in dt.HALF and types == {dt.float32}):
+        told = ", ".join(f"{name} {kind}" for name, kind in given.items())
+        fail(
+            DtypeError, op,
+            f"parameters must have the input's type {x.dtype}"
+            f"{' or all be float32' if x.dtype in dt.HALF else ''}, got {told}.",
+        )  # fmt: skip
+
+
+def widened(x: Any) -> Any:
+    """Half types as float32: statistics are computed there."""
+    return F._to_dtype(x, dt.compute_type(x.dtype))
+
+
+def affine(x: Any, weight: Any, bias: Any) -> Any:
+    """`x * weight + bias`, either of which may be missing."""
+    x = x if weight is None else x * weight
+    return x if bias is None else x + bias
+
+
+def standardise(x: Any, dims: tuple[int, ...], eps: float) -> tuple[Any, Any]:
+    """`(x - mean) * rstd`, and `rstd = rsqrt(var + eps)`."""
+    centred = x - x.mean(dims, True)
+    rstd = F.rsqrt((centred * centred).mean(dims, True) + eps)
+    return centred * rstd, rstd
+
+
+def standardise_gradient(g: Any, x: Any, rstd: Any, dims: tuple[int, ...]) -> Any:
+    """The gradient by what `standardise` was given, from its two results.
+
+    Both statistics depend on every element, which takes the mean of g and its component along the
+    result out: Ioffe and Szegedy 2015, "Batch Normalization", section 3.
+    """
+    return rstd * (g - g.mean(dims, True) - x * (g * x).mean(dims, True))
+
+
+# --- batch_norm -----------------------------------------------------------------------------------
+
+
+def _others(x: Any) -> tuple[int, ...]:
+    """Every dimension but that of the channels."""
+    return (0, *range(2, x.ndim))
+
+
+def per_channel(parameter: Any, ndim: int) -> Any:
+    """A vector with one number per channel, such that it broadcasts over (N, C, ...)."""
+    return None if parameter is None else parameter.reshape(1, -1, *[1] * (ndim - 2))
+
+
+def _infer_batch(x: Spec, weight: Any, bias: Any, eps: float) -> tuple[Spec, ...]:
+    check_parameters("batch_norm", x, weight=weight, bias=bias)
+    one = x.like(x.shape[1:2], dtype=dt.compute_type(x.dtype))
+    last = not x.contiguous and is_channels_last(x.shape, x.strides)
+    return x.like(x.shape, strides=channels_last_strides(x.shape) if last else None), one, one
+
+
+def _grad_batch(c: Any, g: Any, *_: Any) -> tuple[Any, ...]:
+    if mode.grad:
+        return F._batch_norm_backward_composite(g, c.input, c.weight, c.eps)
+    wants = c.needs("weight") or c.needs("bias")
+    return F._batch_norm_backward(
+        g, c.input, c.out1, c.out2, c.weight, c.eps, c.needs("input"), wants
+    )
+
+
+structured(
+    "_batch_norm(Tensor input, Tensor? weight, Tensor? bias, float eps)",
+    infer=_infer_batch,
+    grad=_grad_batch,
+    n_out=3,
+    doc="Each channel normalised over all samples; also its mean and its (biased) variance.",
+    **HIDDEN,
+)
+
+structured(
+    "_batch_norm_backward(Tensor grad, Tensor input, Tensor mean, Tensor var, Tensor? weight, "
+    "float eps, bool by_input, bool by_affine)",
+    infer=lambda g, x, mean, var, w, eps, by_input, by_affine: (
+        x.like(x.shape if by_input else (0,)),
+        *[x.like(x.shape[1:2] if by_affine else (0,), dtype=dt.compute_type(x.dtype))] * 2,
+    ),
+    n_out=3,
+    doc="The gradients of batch_norm by input, weight and bias, in training.",
+    **HIDDEN,
+)
+
+
+@composite(method=False, namespaces=(), name="_batch_norm_composite")
+def batch_norm_composite(input: Any, weight: Any, bias: Any, eps: float) -> Any:
+    """batch_norm in training from single operators: what the fused kernel must agree with."""
+    x, _ = standardise(widened(input), _others(input), eps)
+    weight, bias = (per_channel(p, input.ndim) for p in (weight, bias))
+    return F._to_dtype(affine(x, weight, bias), input.dtype)
+
+
+@composite(method=False, namespaces=(), name="_batch_norm_backward_composite")
+def batch_norm_backward_composite(
+    grad: Any, input: Any, weight: Any, eps: float
+) -> tuple[Any, Any, Any]:
+    """The gradients of batch_norm from single operators, so that they have gradients too."""
+    over = _others(input)
+    x, rstd = standardise(widened(input), over, eps)
+    g = widened(grad)
+    h = affine(g, per_channel(weight, input.ndim), None)
+    return standardise_gradient(h, x, rstd, over), (g * x).sum(over), g.sum(over)
+
+
+pointwise(
+    "_normalise_by(Tensor input, Tensor mean, Tensor var, Operand weight, Operand bias, float eps)",
+    lambda x, mean, var, weight, bias, eps: (
+        (x - mean) * (apply("rsqrt", var + eps) * weight) + bias
+    ),
+    dtypes=lambda promoted, x, *rest: (promoted, x.dtype),
+    allow="f",
+    inplace=False,
+    doc="`(x - mean) * rsqrt(var + eps) * weight + bias` with given statistics.",
+    **HIDDEN,
+)
+
+
+def _checked(
+    op: str, input: Any, channels: int, running: dict[str, Any], parameters: dict[str, Any]
+) -> None:
+    for name, value in {**running, **parameters}.items():
+        if value is not None and tuple(value.shape) != (channels,):
+            fail(
+                ShapeError, op,
+                f"{name} must have one value for each of {channels} channels, "
+                f"got shape {tuple(value.shape)}.",
+            )  # fmt: skip
+    for name, value in running.items():
+        if value is not None and value.requires_grad and mode.grad:
+            fail(
+                RuntimeError, op,
+                f"{name} is written, not differentiated: it must not require grad.",
+            )  # fmt: skip
+
+
+def _update(running: Any, new: Any, momentum: float) -> None:
+    """Move a running statistic toward what this batch says, outside of any graph.
+
+    `new` has a row for each sample that counts as a batch; each moves the statistic for itself, and
+    the mean of that is kept. All of it happens in the type of the statistic, as in torch: in half
+    types the rounding shows.
+    """
+    saved, mode.grad = mode.grad, False
+    try:
+        kind = {"dtype": running.dtype, "device": running.device}
+        rows = running.expand(new.shape) * (1 - momentum)
+        rows.addcmul_(new.to(running.dtype), F.tensor(momentum, **kind))
+        running.copy_(rows.mean(0))
+    finally:
+        mode.grad = saved
+
+
+def _unbiased(var: Any, count: int, running: Any) -> Any:
+    """The variance over n - 1, NaN for one value, from the sum of squares in the running type."""
+    return (var * count).to(running.dtype) / (count - 1)
+
+
+def _number(op: str, name: str, value: Any) -> float:
+    if value is None or isinstance(value, str):
+        raise TypeError(f"{op}: {name} must be a number, got {type(value).__name__}.")
+    return float(value)
+
+
+def _by_running(
+    op: str, input: Any, mean: Any, var: Any, weight: Any, bias: Any, eps: float
+) -> Any:
+    for name, value in (("running_mean", mean), ("running_var", var)):
+        if value is None:
+            fail(RuntimeError, op, f"{name} is needed when the input's statistics are not used.")
+    check_parameters(op, input._spec, running_mean=mean, running_var=var, weight=weight, bias=bias)
+    mean, var, weight, bias = (per_channel(p, input.ndim) for p in (mean, var, weight, bias))
+    return F._normalise_by(
+        input, mean, var, 1.0 if weight is None else weight, 0.0 if bias is None else bias, eps
+    )
+
+
+def _of_nothing(input: Any, weight: Any, bias: Any) -> Any:
+    """An empty result that still hangs in the graph of all that it was made from."""
+    first = (None if p is None or p.numel() == 0 else p[0] for p in (weight, bias))
+    return affine(input.clone(), *first)
+
+
+def _batch_norm(
+    input: Any, running: tuple[Any, Any], weight: Any, bias: Any, training: bool, momentum: Any,
+    eps: float,
+) -> Any:  # fmt: skip
+    op, (mean, var) = "batch_norm", running
+    momentum = _number(op, "momentum", momentum)
+    if input.numel() == 0:
+        return _of_nothing(input, weight, bias)
+    if input.ndim < 2:
+        kind = IndexError if training and mean is None else ShapeError
+        fail(kind, op, f"takes (N, C, ...), got shape {tuple(input.shape)}.")
+    named = {"running_mean": mean, "running_var": var}
+    _checked(op, input, input.shape[1], named, {"weight": weight, "bias": bias})
+    if not training:
+        return _by_running(op, input, mean, var, weight, bias, eps)
+    if (mean is None) != (var is None):
+        raise ValueError(f"{op}: give both running_mean and running_var, or neither.")
+    check_parameters(op, input._spec, **named, weight=weight, bias=bias)
+    out, batch_mean, batch_var = F._batch_norm(input, weight, bias, eps)
+    if mean is not None:
+        count = input.numel() // input.shape[1]
+        _update(mean, batch_mean.unsqueeze(0), momentum)
+        _update(var, _unbiased(batch_var, count, var).unsqueeze(0), momentum)
+    return out
+
+
+@composite(namespaces=NN, method=False)
+def batch_norm(
+    input: Any,
+    running_mean: Any,
+    running_var: Any,
+    weight: Any = None,
+    bias: Any = None,
+    training: bool = False,
+    momentum: float = 0.1,
+    eps: float = 1e-5,
+) -> Any:
+    """`(x - mean) / sqrt(var + eps) * weight + bias` per channel (dimension 1).
+
+    In training the statistics are the batch's and move the running ones by `momentum`; otherwise
+    they are the running ones.
+
+    >>> x = votive.tensor([[1.0], [3.0]])
+    >>> votive.nn.functional.batch_norm(x, None, None, training=True)
+    tensor([[-1.0000],
+            [ 1.0000]])
+    """
+    if training and input.ndim > 1 and input.numel() == input.shape[1] != 0:
+        raise ValueError(
+            f"batch_norm: training needs more than 1 value per channel, got {tuple(input.shape)}."
+        )
+    running = (running_mean, running_var)
+    return _batch_norm(input, running, weight, bias, training, momentum, eps)
+
+
+@composite(name="batch_norm", method=False)
+def torch_batch_norm(
+    input: Any,
+    weight: Any,
+    bias: Any,
+    running_mean: Any,
+    running_var: Any,
+    training: bool,
+    momentum: float,
+    eps: float,
+    cudnn_enabled: bool,
+) -> Any:
+    """`(x - mean) / sqrt(var + eps) * weight + bias` per channel (dimension 1).
+
+    >>> x = votive.tensor([[1.0], [3.0]])
+    >>> votive.batch_norm(x, None, None, None, None, True, 0.1, 1e-5, False)
+    tensor([[-1.0000],
+            [ 1.0000]])
+    """
+    running = (running_mean, running_var)
+    return _batch_norm(input, running, weight, bias, training, momentum, eps)
+
+
+# --- instance_norm --------------------------------------------------------------------------------
+
+
+def _instance_norm(
+    input: Any, running: tuple[Any, Any], weight: Any, bias: Any, use_input_stats: bool,
+    momentum: Any, eps: float,
+) -> Any:  # fmt: skip
+    op, (mean, var) = "instance_norm", running
+    momentum = _number(op, "momentum", momentum)
+    if input.ndim < 2:
+        fail(DimError, op, f"takes (N, C, ...), got shape {tuple(input.shape)}.")
+    n, channels, *rest = input.shape
+    named = {"running_mean": mean, "running_var": var}
+    _checked(op, input, channels, named, {"weight": weight, "bias": bias})
+    if not use_input_stats:
+        kind = input.dtype if weight is None else weight.dtype
+        mean, var = (None if p is None else p.to(kind) for p in (mean, var))
+        return _by_running(op, input, mean, var, weight, bias, eps)
+    if (mean is None) != (var is None):
+        raise ValueError(f"{op}: give both running_mean and running_var, or neither.")
+    # A sample's channels are channels of their own in one big sample.
+    flat = input.reshape(1, n * channels, *rest)
+    weight, bias = (None if p is None else p.repeat(n) for p in (weight, bias))
+    out, means, variances = F._batch_norm(flat, weight, bias, eps)
+    if mean is not None and input.numel():
+        _update(mean, means.reshape(n, channels), momentum)
+        unbiased = _unbiased(variances, math.prod(rest), var)
+        _update(var, unbiased.reshape(n, channels), momentum)
+    return out.reshape(input.shape)
+
+
+@composite(namespaces=NN, method=False)
+def instance_norm(
+    input: Any,
+    running_mean: Any = None,
+    running_var: Any = None,
+    weight: Any = None,
+    bias: Any = None,
+    use_input_stats: bool = True,
+    momentum: float = 0.1,
+    eps: float = 1e-5,
+) -> Any:
+    """`(x - mean) / sqrt(var + eps) * weight + bias` per channel of each sample.
+
+    >>> votive.nn.functional.instance_norm(votive.tensor([[[1.0, 3.0], [10.0, 30.0]]]))
+    tensor([[[-1.0000,  1.0000],
+             [-1.0000,  1.0000]]])
+    """
+    if use_input_stats and math.prod(input.shape[2:]) == 1:
+        raise ValueError(
+            "instance_norm: more than 1 value per channel of a sample is needed, got "
+            f"{tuple(input.shape)}."
+        )
+    running = (running_mean, running_var)
+    return _instance_norm(input, running, weight, bias, use_input_stats, momentum, eps)
+
+
+@composite(name="instance_norm", method=False)
+def torch_instance_norm(
+    input: Any,
+    weight: Any,
+    bias: Any,
+    running_mean: Any,
+    running_var: Any,
+    use_input_stats: bool,
+    momentum: float,
+    eps: float,
+    cudnn_enabled: bool,
+) -> Any:
+    """`(x - mean) / sqrt(var + eps) * weight + bias` per channel of each sample.
+
+    >>> x = votive.tensor([[[1.0, 3.0]]])
+    >>> votive.instance_norm(x, None, None, None, None, True, 0.1, 1e-5, False)
+    tensor([[[-1.0000,  1.0000]]])
+    """
+    running = (running_mean, running_var)
+    return _instance_norm(input, running, weight, bias, use_input_stats, momentum, eps)

@@ -1,0 +1,396 @@
+"""Norms over the trailing dimensions or over groups of channels. Knows shapes and gradients only.
+
+Each fused operator keeps the statistics it found and has a gradient kernel that reuses them. Its
+composite twin says the same with single operators: the oracle of both kernels, and what runs when a
+gradient will itself be differentiated.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from ..core import dtype as dt
+from ..core.errors import DimError, ShapeError, UnsupportedError, fail
+from ..core.layout import Spec
+from ..core.mode import mode
+from .batch_norm import affine, check_parameters, standardise, standardise_gradient, widened
+from .registry import F, composite, structured
+from .sizes import ints
+
+NN = ("nn.functional",)
+HIDDEN: dict[str, Any] = {"method": False, "namespaces": (), "out": False}
+
+
+def _trailing(x: Any, dims: int) -> tuple[int, ...]:
+    return tuple(range(x.ndim - dims, x.ndim))
+
+
+def _row_statistics(x: Spec, dims: int) -> Spec:
+    """One number per row, in the type that sums are carried in."""
+    shape = (*x.shape[: x.ndim - dims], *[1] * dims)
+    return x.like(shape, dtype=dt.compute_type(x.dtype))
+
+
+def affine_gradients(x: Spec, shape: tuple[int, ...], wanted: bool) -> tuple[Spec, Spec]:
+    """Gradients of weight and bias; nothing where nobody asks for them."""
+    like = x.like(shape if wanted else (0,), dtype=dt.compute_type(x.dtype))
+    return like, like
+
+
+# --- layer_norm -----------------------------------------------------------------------------------
+
+
+def _infer_layer(x: Spec, weight: Any, bias: Any, dims: int, eps: float) -> tuple[Spec, ...]:
+    check_parameters("layer_norm", x, weight=weight, bias=bias)
+    rows = _row_statistics(x, dims)
+    return x.like(x.shape), rows, rows
+
+
+def _grad_layer(c: Any, g: Any, *_: Any) -> tuple[Any, ...]:
+    if mode.grad:
+        return F._layer_norm_backward_composite(g, c.input, c.weight, c.dims, c.eps)
+    wants = c.needs("weight") or c.needs("bias")
+    return F._layer_norm_backward(
+        g, c.input, c.out1, c.out2, c.weight, c.dims, c.needs("input"), wants
+    )
+
+
+structured(
+    "_layer_norm(Tensor input, Tensor? weight, Tensor? bias, int dims, float eps)",
+    infer=_infer_layer,
+    grad=_grad_layer,
+    n_out=3,
+    doc="`(x - mean) * rstd * weight + bias` over the last `dims` dimensions; mean and rstd too.",
+    **HIDDEN,
+)
+
+structured(
+    "_layer_norm_backward(Tensor grad, Tensor input, Tensor mean, Tensor rstd, Tensor? weight, "
+    "int dims, bool by_input, bool by_affine)",
+    infer=lambda g, x, mean, rstd, w, dims, by_input, by_affine: (
+        x.like(x.shape if by_input else (0,)),
+        *affine_gradients(x, x.shape[x.ndim - dims :], by_affine),
+    ),
+    n_out=3,
+    doc="The gradients of layer_norm by input, weight and bias.",
+    **HIDDEN,
+)
+
+
+@composite(method=False, namespaces=(), name="_layer_norm_composite")
+def layer_norm_composite(input: Any, weight: Any, bias: Any, dims: int, eps: float) -> Any:
+    """layer_norm from single operators: what the fused kernel must agree with."""
+    x, _ = standardise(widened(input), _trailing(input, dims), eps)
+    return F._to_dtype(affine(x, weight, bias), input.dtype)
+
+
+@composite(method=False, namespaces=(), name="_layer_norm_backward_composite")
+def layer_norm_backward_composite(
+    grad: Any, input: Any, weight: Any, dims: int, eps: float
+) -> tuple[Any, Any, Any]:
+    """The gradients of layer_norm from single operators, so that they have gradients too."""
+    over = _trailing(input, dims)
+    x, rstd = standardise(widened(input), over, eps)
+    g = widened(grad)
+    return standardise_gradient(affine(g, weight, None), x, rstd, over), g * x, g
+
+
+def _normalized(op: str, input: Any, normalized_shape: Any) -> tuple[int, ...]:
+    """The shape that is normalised over, which must be the last sizes of the input."""
+    if not isinstance(normalized_shape, (tuple, list)):
+        kind = type(normalized_shape).__name__
+        raise TypeError(f"{op}: normalized_shape must be a tuple of ints, got {kind}.")
+    shape = ints(op, "normalized_shape", normalized_shape)
+    if not shape:
+        fail(RuntimeError, op, "normalized_shape must name at least one size, got ().")
+    have = tuple(input.shape)
+    if len(shape) > len(have) or have[len(have) - len(shape) :] != shape:
+        short = op == "rms_norm" and len(shape) > len(have)
+        kind = ValueError if short else ShapeError
+        fail(kind, op, f"the input must end in sizes {shape}, got shape {have}.")
+    return shape
+
+
+def _check_shapes(op: str, shape: tuple[int, ...], **parameters: Any) -> None:
+    for name, value in parameters.items():
+        if value is not None and tuple(value.shape) != shape:
+            fail(ShapeError, op, f"{name} must have shape {shape}, got {tuple(value.shape)}.")
+
+
+@composite(namespaces=NN, method=False)
+def layer_norm(
+    input: Any, normalized_shape: Any, weight: Any = None, bias: Any = None, eps: float = 1e-5
+) -> Any:
+    """`(x - mean) / sqrt(var + eps) * weight + bias` over the last dimensions.
+
+    >>> votive.nn.functional.layer_norm(votive.tensor([[1.0, 2.0, 3.0]]), (3,))
+    tensor([[-1.2247,  0.0000,  1.2247]])
+    """
+    shape = _normalized("layer_norm", input, normalized_shape)
+    _check_shapes("layer_norm", shape, weight=weight, bias=bias)
+    return F._layer_norm(input, weight, bias, len(shape), eps)[0]
+
+
+@composite(name="layer_norm", method=False)
+def torch_layer_norm(
+    input: Any,
+    normalized_shape: Any,
+    weight: Any = None,
+    bias: Any = None,
+    eps: float = 1e-5,
+    cudnn_enable: bool = True,
+) -> Any:
+    """`(x - mean) / sqrt(var + eps) * weight + bias` over the last dimensions.
+
+    >>> votive.layer_norm(votive.tensor([[1.0, 2.0, 3.0]]), (3,))
+    tensor([[-1.2247,  0.0000,  1.2247]])
+    """
+    return layer_norm(input, normalized_shape, weight, bias, eps)
+
+
+# --- rms_norm -------------------------------------------------------------------------------------
+
+
+def _grad_rms(c: Any, g: Any, *_: Any) -> tuple[Any, ...]:
+    if mode.grad:
+        return F._rms_norm_backward_composite(g, c.input, c.weight, c.dims, c.eps)
+    return F._rms_norm_backward(
+        g, c.input, c.out1, c.weight, c.dims, c.needs("input"), c.needs("weight")
+    )
+
+
+structured(
+    "_rms_norm(Tensor input, Tensor? weight, int dims, float eps)",
+    infer=lambda x, weight, dims, eps: (x.dense_like(), _row_statistics(x, dims)),
+    grad=_grad_rms,
+    n_out=2,
+    doc="`x * rstd * weight` over the last `dims` dimensions, `rstd = rsqrt(mean(x^2) + eps)` too.",
+    **HIDDEN,
+)
+
+structured(
+    "_rms_norm_backward(Tensor grad, Tensor input, Tensor rstd, Tensor? weight, int dims, "
+    "bool by_input, bool by_weight)",
+    infer=lambda g, x, rstd, w, dims, by_input, by_weight: (
+        x.like(x.shape if by_input else (0,)),
+        affine_gradients(x, x.shape[x.ndim - dims :], by_weight)[0],
+    ),
+    n_out=2,
+    doc="The gradients of rms_norm by input and weight.",
+    **HIDDEN,
+)
+
+
+def _rms(x: Any, over: tuple[int, ...], eps: float) -> tuple[Any, Any]:
+    # The square of a complex number, not of its size, as in torch.
+    rstd = F.rsqrt((x * x).mean(over, True) + eps)
+    return x * rstd, rstd
+
+
+@composite(method=False, namespaces=(), name="_rms_norm_composite")
+def rms_norm_composite(input: Any, weight: Any, dims: int, eps: float) -> Any:
+    """rms_norm from single operators: what the fused kernel must agree with."""
+    x, _ = _rms(widened(input), _trailing(input, dims), eps)
+    return F._to_dtype(affine(x, weight, None), input.dtype)
+
+
+@composite(method=False, namespaces=(), name="_rms_norm_backward_composite")
+def rms_norm_backward_composite(
+    grad: Any, input: Any, weight: Any, dims: int, eps: float
+) -> tuple[Any, Any]:
+    """The gradients of rms_norm from single operators, so that they have gradients too."""
+    over = _trailing(input, dims)
+    x, rstd = _rms(widened(input), over, eps)
+    g = widened(grad)
+    h = affine(g, weight, None)
+    return rstd * (h - x * (h * x).mean(over, True)), g * x
+
+
+@composite(namespaces=NN, method=False, also=("rms_norm",))
+def rms_norm(
+    input: Any, normalized_shape: Any, weight: Any = None, eps: float | None = None
+) -> Any:
+    """`x / sqrt(mean(x^2) + eps) * weight` over the last dimensions.
+
+    >>> votive.nn.functional.rms_norm(votive.tensor([[3.0, 4.0]]), (2,))
+    tensor([[0.8485, 1.1314]])
+    """
+    shape = _normalized("rms_norm", input, normalized_shape)
+    _check_shapes("rms_norm", shape, weight=weight)
+    kind = input.dtype
+    if not kind.is_inexact or kind in dt.FLOAT8:
+        fail(UnsupportedError, "rms_norm", f"not implemented for {kind}; use .float().")
+    if eps is None:
+        eps = dt.finfo(dt.compute_type(kind)).eps
+    if kind.is_complex:
+        return rms_norm_composite(input, weight, len(shape), eps)
+    return F._rms_norm(input, weight, len(shape), eps)[0]
+
+
+# --- group_norm -----------------------------------------------------------------------------------
+
+
+def _infer_group(x: Spec, weight: Any, bias: Any, groups: int, eps: float) -> tuple[Spec, ...]:
+    check_parameters("group_norm", x, weight=weight, bias=bias)
+    one = x.like((x.shape[0], groups), dtype=dt.compute_type(x.dtype))
+    return x.like(x.shape), one, one
+
+
+def _grad_group(c: Any, g: Any, *_: Any) -> tuple[Any, ...]:
+    if mode.grad:
+        return F._group_norm_backward_composite(g, c.input, c.weight, c.groups, c.eps)
+    wants = c.needs("weight") or c.needs("bias")
+    return F._group_norm_backward(
+        g, c.input, c.out1, c.out2, c.weight, c.groups, c.needs("input"), wants
+    )
+
+
+structured(
+    "_group_norm(Tensor input, Tensor? weight, Tensor? bias, int groups, float eps)",
+    infer=_infer_group,
+    grad=_grad_group,
+    n_out=3,
+    doc="layer_norm over each group of channels, weight and bias per channel; mean and rstd too.",
+    **HIDDEN,
+)
+
+structured(
+    "_group_norm_backward(Tensor grad, Tensor input, Tensor mean, Tensor rstd, Tensor? weight, "
+    "int groups, bool by_input, bool by_affine)",
+    infer=lambda g, x, mean, rstd, w, groups, by_input, by_affine: (
+        x.like(x.shape if by_input else (0,)),
+        *affine_gradients(x, x.shape[1:2], by_affine),
+    ),
+    n_out=3,
+    doc="The gradients of group_norm by input, weight and bias.",
+    **HIDDEN,
+)
+
+
+def _grouped(x: Any, groups: int) -> Any:
+    """(N, groups, everything else)."""
+    n, *rest = x.shape
+    return x.reshape(n, groups, math.prod(rest) // groups)
+
+
+def _per_channel(parameter: Any, ndim: int) -> Any:
+    return None if parameter is None else parameter.reshape(-1, *[1] * (ndim - 2))
+
+
+@composite(method=False, namespaces=(), name="_group_norm_composite")
+def group_norm_composite(input: Any, weight: Any, bias: Any, groups: int, eps: float) -> Any:
+    """group_norm from single operators: what the fused kernel must agree with."""
+    x, _ = standardise(_grouped(widened(input), groups), (2,), eps)
+    weight, bias = (_per_channel(p, input.ndim) for p in (weight, bias))
+    return F._to_dtype(affine(x.reshape(input.shape), weight, bias), input.dtype)
+
+
+@composite(method=False, namespaces=(), name="_group_norm_backward_composite")
+def group_norm_backward_composite(
+    grad: Any, input: Any, weight: Any, groups: int, eps: float
+) -> tuple[Any, Any, Any]:
+    """The gradients of group_norm from single operators, so that they have gradients too."""
+    x, rstd = standardise(_grouped(widened(input), groups), (2,), eps)
+    g = widened(grad)
+    h = affine(g, _per_channel(weight, input.ndim), None)
+    by_input = standardise_gradient(_grouped(h, groups), x, rstd, (2,)).reshape(input.shape)
+    rest = tuple(d for d in range(input.ndim) if d != 1)
+    return by_input, (g * x.reshape(input.shape)).sum(rest), g.sum(rest)
+
+
+def _group_norm(input: Any, num_groups: int, weight: Any, bias: Any, eps: float) -> Any:
+    op, shape = "group_norm", tuple(input.shape)
+    if num_groups < 1:
+        fail(RuntimeError, op, f"num_groups must be positive, got {num_groups}.")
+    if shape[1] % num_groups:
+        fail(
+            ShapeError, op,
+            f"num_groups must divide the channels, {shape[1]} % {num_groups} != 0.",
+        )  # fmt: skip
+    _check_shapes(op, shape[1:2], weight=weight, bias=bias)
+    return F._group_norm(input, weight, bias, num_groups, eps)[0]
+
+
+def _check_rank(input: Any, kind: type[Exception]) -> None:
+    if input.ndim < 2:
+        fail(kind, "group_norm", f"takes (N, C, ...), got shape {tuple(input.shape)}.")
+
+
+@composite(namespaces=NN, method=False)
+def group_norm(
+    input: Any, num_groups: int, weight: Any = None, bias: Any = None, eps: float = 1e-5
+) -> Any:
+    """Each sample's channels (dimension 1) normalised in `num_groups` groups.
+
+    >>> x = votive.tensor([[1.0, 3.0, 10.0, 30.0]])
+    >>> votive.nn.functional.group_norm(x, 2)
+    tensor([[-1.0000,  1.0000, -1.0000,  1.0000]])
+    """
+    _check_rank(input, ShapeError)
+    if num_groups == 0:
+        fail(ZeroDivisionError, "group_norm", "num_groups must be positive, got 0.")
+    n, channels, *rest = input.shape
+    if n * (channels // num_groups) * math.prod(rest) == 1:
+        fail(
+            ValueError, "group_norm",
+            f"more than 1 value per group is needed, got input of shape {tuple(input.shape)}.",
+        )  # fmt: skip
+    return _group_norm(input, num_groups, weight, bias, eps)
+
+
+@composite(name="group_norm", method=False)
+def torch_group_norm(
+    input: Any,
+    num_groups: int,
+    weight: Any = None,
+    bias: Any = None,
+    eps: float = 1e-5,
+    cudnn_enabled: bool = True,
+) -> Any:
+    """Each sample's channels (dimension 1) normalised in `num_groups` groups.
+
+    >>> votive.group_norm(votive.tensor([[1.0, 3.0, 10.0, 30.0]]), 2)
+    tensor([[-1.0000,  1.0000, -1.0000,  1.0000]])
+    """
+    _check_rank(input, DimError)
+    return _group_norm(input, num_groups, weight, bias, eps)
+
+
+# --- local_response_norm --------------------------------------------------------------------------
+
+
+@composite(namespaces=NN, method=False)
+def local_response_norm(
+    input: Any, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0
+) -> Any:
+    """`x / (k + alpha * mean of x^2 over `size` neighbouring channels) ** beta`.
+
+    Krizhevsky et al. 2012, "ImageNet Classification with Deep Convolutional Neural Networks",
+    section 3.3, with torch's mean in place of the sum.
+
+    >>> votive.nn.functional.local_response_norm(votive.ones(1, 2, 1), 2, alpha=1.0, beta=1.0)
+    tensor([[[0.6667],
+             [0.5000]]])
+    """
+    op = "local_response_norm"
+    if input.ndim < 3:
+        fail(ValueError, op, f"takes 3 or more dimensions, got shape {tuple(input.shape)}.")
+    if input.numel() == 0:
+        return input
+    if size < 1:
+        fail(RuntimeError, op, f"size must be positive, got {size}.")
+    if input.dtype.is_complex:
+        fail(UnsupportedError, op, f"not implemented for {input.dtype}.")
+    squares = input * input
+    n, _, *rest = input.shape
+    before, after = (
+        F.zeros((n, m, *rest), dtype=squares.dtype, device=squares.device)
+        for m in (size // 2, (size - 1) // 2)
+    )
+    windows = F.cat([before, squares, after], 1).unfold(1, size, 1)
+    if input.dtype.is_floating_point:
+        mean = windows.mean(-1)
+    else:  # integers are averaged as torch pools them, rounded toward zero
+        mean = F.div(windows.sum(-1), size, rounding_mode="trunc")
+    return input / (mean * alpha + k) ** beta
