@@ -1,0 +1,203 @@
+"""Hooks around a module's call and its backward, and the call that runs them.
+
+Knows a module by its hook tables and `forward` only.
+"""
+
+from __future__ import annotations
+
+import warnings
+import weakref
+from collections import OrderedDict
+from typing import Any
+
+from ..core.mode import mode
+from .backward_hooks import BackwardHook, register_partial
+from .global_hooks import GLOBAL, of_kind
+from .handle import Hook, RemovableHandle, add
+
+
+class Call:
+    """One call of a module that has hooks, or while global hooks are set."""
+
+    def __init__(self, module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        self.module, self.args, self.kwargs = module, args, kwargs
+        self.result: Any = None
+        self.ran: set[int] = set()
+
+    def run(self) -> Any:
+        try:
+            return self._run()
+        except Exception:
+            self._run_missed()
+            raise
+
+    def _run(self) -> Any:
+        module = self.module
+        self._run_pre_hooks()
+        full = of_kind("backward")
+        partial = of_kind("partial_backward")
+        (full if module._is_full_backward_hook else partial).extend(module._backward_hooks.values())
+        before = [*of_kind("backward_pre"), *module._backward_pre_hooks.values()]
+        around = BackwardHook(module, full, before) if full or before else None
+        if around:
+            self.args = around.enter(self.args)
+        self.result = module.forward(*self.args, **self.kwargs)
+        for key, hook, with_kwargs, _ in self._forward_hooks():
+            self.ran.add(key)
+            self._run_forward_hook(hook, with_kwargs)
+        if around:
+            self.result = around.leave(self.result)
+        if partial and mode.grad:
+            register_partial(module, partial, self.args, self.result)
+        return self.result
+
+    def _run_pre_hooks(self) -> None:
+        module = self.module
+        hooks = [(h, False) for h in of_kind("forward_pre")]
+        hooks += [
+            (h, key in module._forward_pre_hooks_with_kwargs)
+            for key, h in module._forward_pre_hooks.items()
+        ]
+        for hook, with_kwargs in hooks:
+            if not with_kwargs:
+                replaced = hook(module, self.args)
+                if replaced is not None:
+                    self.args = replaced if isinstance(replaced, tuple) else (replaced,)
+                continue
+            replaced = hook(module, self.args, self.kwargs)
+            if replaced is None:
+                continue
+            if not (isinstance(replaced, tuple) and len(replaced) == 2):
+                raise RuntimeError(
+                    "forward pre-hook must return None or a tuple of (new_args, new_kwargs), "
+                    f"but got {replaced}."
+                )
+            self.args, self.kwargs = replaced
+
+    def _forward_hooks(self) -> list[tuple[int, Hook, bool, bool]]:
+        """(key, hook, with kwargs, always called), the global ones first."""
+        hooks = [
+            (key, g.hook, g.with_kwargs, g.always)
+            for key, g in GLOBAL.items()
+            if g.kind == "forward"
+        ]
+        module = self.module
+        for key, hook in module._forward_hooks.items():
+            with_kwargs = key in module._forward_hooks_with_kwargs
+            hooks.append((key, hook, with_kwargs, key in module._forward_hooks_always_called))
+        return hooks
+
+    def _run_forward_hook(self, hook: Hook, with_kwargs: bool) -> None:
+        if with_kwargs:
+            replaced = hook(self.module, self.args, self.kwargs, self.result)
+        else:
+            replaced = hook(self.module, self.args, self.result)
+        if replaced is not None:
+            self.result = replaced
+
+    def _run_missed(self) -> None:
+        """After an error: the hooks that asked to be called in any case."""
+        for key, hook, with_kwargs, always in self._forward_hooks():
+            if not always or key in self.ran:
+                continue
+            try:
+                self._run_forward_hook(hook, with_kwargs)
+            except Exception as e:
+                warnings.warn(
+                    "module forward hook with ``always_call=True`` raised an exception that was "
+                    f"silenced as another error was raised in forward: {e}",
+                    stacklevel=3,
+                )
+
+
+class Hooked:
+    """The part of Module that registers hooks around its calls."""
+
+    _forward_hooks: OrderedDict[int, Hook]
+    _forward_hooks_with_kwargs: OrderedDict[int, bool]
+    _forward_hooks_always_called: OrderedDict[int, bool]
+    _forward_pre_hooks: OrderedDict[int, Hook]
+    _forward_pre_hooks_with_kwargs: OrderedDict[int, bool]
+    _backward_hooks: OrderedDict[int, Hook]
+    _backward_pre_hooks: OrderedDict[int, Hook]
+    _is_full_backward_hook: bool | None
+
+    def register_forward_pre_hook(
+        self, hook: Hook, *, prepend: bool = False, with_kwargs: bool = False
+    ) -> RemovableHandle:
+        """`hook(module, args)` runs before forward; its result replaces the arguments.
+
+        >>> m = votive.nn.Identity()
+        >>> _ = m.register_forward_pre_hook(lambda m, args: args[0] * 2)
+        >>> m(votive.ones(1))
+        tensor([2.])
+        """
+        handle = add(self._forward_pre_hooks, hook, prepend)
+        if with_kwargs:
+            self._forward_pre_hooks_with_kwargs[handle.id] = True
+        handle._tables.append(weakref.ref(self._forward_pre_hooks_with_kwargs))
+        return handle
+
+    def register_forward_hook(
+        self,
+        hook: Hook,
+        *,
+        prepend: bool = False,
+        with_kwargs: bool = False,
+        always_call: bool = False,
+    ) -> RemovableHandle:
+        """`hook(module, args, result)` runs after forward; what it returns replaces the result.
+
+        >>> m = votive.nn.Identity()
+        >>> _ = m.register_forward_hook(lambda m, args, out: print(type(m).__name__, out.shape))
+        >>> _ = m(votive.ones(3))
+        Identity votive.Size([3])
+        """
+        handle = add(self._forward_hooks, hook, prepend)
+        for wanted, table in (
+            (with_kwargs, self._forward_hooks_with_kwargs),
+            (always_call, self._forward_hooks_always_called),
+        ):
+            if wanted:
+                table[handle.id] = True
+            handle._tables.append(weakref.ref(table))
+        return handle
+
+    def register_full_backward_pre_hook(self, hook: Hook, prepend: bool = False) -> RemovableHandle:
+        """`hook(module, grad_output)` runs before the module's backward; its result replaces it.
+
+        >>> m, x = votive.nn.Identity(), votive.ones(1, requires_grad=True)
+        >>> _ = m.register_full_backward_pre_hook(lambda m, g: (g[0] * 5,))
+        >>> m(x).backward()
+        >>> x.grad
+        tensor([5.])
+        """
+        return add(self._backward_pre_hooks, hook, prepend)
+
+    def register_full_backward_hook(self, hook: Hook, prepend: bool = False) -> RemovableHandle:
+        """`hook(module, grad_input, grad_output)` runs when the gradients by the inputs are known.
+
+        >>> m, x = votive.nn.Identity(), votive.ones(1, requires_grad=True)
+        >>> _ = m.register_full_backward_hook(lambda m, gi, go: print(gi, go))
+        >>> m(x).backward()
+        (tensor([1.]),) (tensor([1.]),)
+        """
+        self._use_backward_hooks(full=True)
+        return add(self._backward_hooks, hook, prepend)
+
+    def register_backward_hook(self, hook: Hook) -> RemovableHandle:
+        """The older form, which sees the gradients of the last operation only; prefer the full one.
+
+        >>> m, x = votive.nn.Identity(), votive.ones(1, requires_grad=True)
+        >>> m.register_backward_hook(lambda m, gi, go: None).remove()
+        """
+        self._use_backward_hooks(full=False)
+        return add(self._backward_hooks, hook)
+
+    def _use_backward_hooks(self, full: bool) -> None:
+        if self._is_full_backward_hook is (not full):
+            raise RuntimeError(
+                "Cannot use both regular backward hooks and full backward hooks on a single "
+                "Module. Please use only one of them."
+            )
+        self._is_full_backward_hook = full

@@ -1,0 +1,129 @@
+"""Bounding gradients, by their common norm or by value. Works on tensors; knows no module."""
+
+from __future__ import annotations
+
+import types
+import warnings
+from collections.abc import Iterable
+from typing import Any
+
+from ... import linalg
+from ...autograd.modes import no_grad
+from ...ops.registry import F
+from ...tensor import Tensor
+
+
+def _listed(tensors: Any) -> list[Any]:
+    return [tensors] if isinstance(tensors, Tensor) else list(tensors)
+
+
+@no_grad()
+def get_total_norm(
+    tensors: Any,
+    norm_type: float = 2.0,
+    error_if_nonfinite: bool = False,
+    foreach: bool | None = None,
+) -> Any:
+    """The norm of all tensors together, as if they were one vector.
+
+    `foreach` is accepted for torch's sake; there is one way of computing here.
+
+    >>> votive.nn.utils.get_total_norm([votive.ones(3), votive.ones(1)])
+    tensor(2.)
+    """
+    given = _listed(tensors)
+    p = float(norm_type)
+    if not given:
+        return F.tensor(0.0)
+    norms = [linalg.vector_norm(t, p).to(given[0].device) for t in given]  # type: ignore[attr-defined]
+    # Half and double gradients side by side: their norms meet in the wider type.
+    total = linalg.vector_norm(F.cat([n.reshape(1) for n in norms]), p)  # type: ignore[attr-defined]
+    if error_if_nonfinite and not bool(total.isfinite()):
+        raise RuntimeError(
+            f"The total norm of order {p} for gradients from `parameters` is non-finite, so it "
+            "cannot be clipped. To disable this error and scale the gradients by the non-finite "
+            "norm anyway, set `error_if_nonfinite=False`"
+        )
+    return total
+
+
+@no_grad()
+def clip_grads_with_norm_(
+    parameters: Any, max_norm: float, total_norm: Any, foreach: bool | None = None
+) -> None:
+    """Scale gradients by min(max_norm / (total_norm + 1e-6), 1), in place.
+
+    >>> p = votive.zeros(2, requires_grad=True)
+    >>> p.grad = votive.tensor([3.0, 4.0])
+    >>> votive.nn.utils.clip_grads_with_norm_(p, 10.0, votive.tensor(5.0))
+    >>> p.grad
+    tensor([3., 4.])
+    """
+    grads = [p.grad for p in _listed(parameters) if p.grad is not None]
+    if not grads:
+        return
+    factor = (float(max_norm) / (total_norm + 1e-6)).clamp(max=1.0)
+    for g in grads:
+        g.mul_(factor.to(g.device))
+
+
+def clip_grad_norm_(
+    parameters: Any,
+    max_norm: float,
+    norm_type: float = 2.0,
+    error_if_nonfinite: bool = False,
+    foreach: bool | None = None,
+) -> Any:
+    """Scale the gradients of parameters so that their common norm is at most `max_norm`.
+
+    Returns the norm before clipping.
+
+    >>> p = votive.zeros(2, requires_grad=True)
+    >>> p.grad = votive.tensor([3.0, 4.0])
+    >>> votive.nn.utils.clip_grad_norm_(p, 1.0), p.grad
+    (tensor(5.), tensor([0.6000, 0.8000]))
+    """
+    listed = _listed(parameters)
+    if not listed and isinstance(parameters, types.GeneratorType):
+        warnings.warn(
+            "`parameters` is an empty generator, no gradient clipping will occur.", stacklevel=2
+        )
+    grads = [p.grad for p in listed if p.grad is not None]
+    total = get_total_norm(grads, norm_type, error_if_nonfinite, foreach)
+    clip_grads_with_norm_(listed, max_norm, total, foreach)
+    return total
+
+
+def clip_grad_norm(parameters: Any, max_norm: float, *args: Any, **kwargs: Any) -> Any:
+    """Deprecated name of `clip_grad_norm_`.
+
+    >>> import warnings
+    >>> with warnings.catch_warnings():
+    ...     warnings.simplefilter("ignore")
+    ...     votive.nn.utils.clip_grad_norm([], 1.0)
+    tensor(0.)
+    """
+    warnings.warn(
+        "`nn.utils.clip_grad_norm` is now deprecated in favor of `nn.utils.clip_grad_norm_`.",
+        FutureWarning,
+        stacklevel=2,
+    )
+    return clip_grad_norm_(parameters, max_norm, *args, **kwargs)
+
+
+@no_grad()
+def clip_grad_value_(
+    parameters: Iterable[Any] | Any, clip_value: float, foreach: bool | None = None
+) -> None:
+    """Bound each element of the gradients to [-clip_value, clip_value], in place.
+
+    >>> p = votive.zeros(2, requires_grad=True)
+    >>> p.grad = votive.tensor([3.0, -0.5])
+    >>> votive.nn.utils.clip_grad_value_([p], 1.0)
+    >>> p.grad
+    tensor([ 1.0000, -0.5000])
+    """
+    bound = float(clip_value)
+    for p in _listed(parameters):
+        if p.grad is not None:
+            p.grad.clamp_(-bound, bound)
