@@ -1,0 +1,1 @@
+"""Layers: modules over `votive.nn.functional`, with torch's names and arguments."""

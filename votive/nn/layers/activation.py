@@ -1,0 +1,480 @@
+"""Activations as modules."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import votive
+
+from .. import functional as F
+from ..module import Module
+from ..parameter import Parameter
+
+
+def _flags(self: Any) -> str:
+    return "inplace=True" if self.inplace else ""
+
+
+class Threshold(Module):
+    """The input where it exceeds `threshold`, else `value`.
+
+    >>> votive.nn.Threshold(0.5, 9.0)(votive.tensor([0.0, 1.0]))
+    tensor([9., 1.])
+    """
+
+    def __init__(self, threshold: float, value: float, inplace: bool = False) -> None:
+        super().__init__()
+        self.threshold = threshold
+        self.value = value
+        self.inplace = inplace
+
+    def forward(self, input: Any) -> Any:
+        return F.threshold(input, self.threshold, self.value, self.inplace)
+
+    def extra_repr(self) -> str:
+        inplace = ", inplace=True" if self.inplace else ""
+        return f"threshold={self.threshold}, value={self.value}{inplace}"
+
+
+class ReLU(Module):
+    """`max(0, x)`.
+
+    >>> votive.nn.ReLU()(votive.tensor([-1.0, 2.0]))
+    tensor([0., 2.])
+    """
+
+    def __init__(self, inplace: bool = False) -> None:
+        super().__init__()
+        self.inplace = inplace
+
+    def forward(self, input: Any) -> Any:
+        return F.relu(input, inplace=self.inplace)
+
+    extra_repr = _flags
+
+
+class RReLU(Module):
+    """Leaky relu whose slope is drawn from `lower..upper` in training.
+
+    >>> votive.nn.RReLU().eval()(votive.tensor([-6.0, 2.0]))
+    tensor([-1.3750,  2.0000])
+    """
+
+    def __init__(
+        self, lower: float = 1.0 / 8, upper: float = 1.0 / 3, inplace: bool = False
+    ) -> None:
+        super().__init__()
+        self.lower = lower
+        self.upper = upper
+        self.inplace = inplace
+
+    def forward(self, input: Any) -> Any:
+        return F.rrelu(input, self.lower, self.upper, self.training, self.inplace)
+
+    def extra_repr(self) -> str:
+        return f"lower={self.lower}, upper={self.upper}{', inplace=True' if self.inplace else ''}"
+
+
+class Hardtanh(Module):
+    """The input limited to `min_val..max_val`.
+
+    >>> votive.nn.Hardtanh()(votive.tensor([-3.0, 0.5]))
+    tensor([-1.0000,  0.5000])
+    """
+
+    def __init__(self, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False) -> None:
+        super().__init__()
+        self.min_val = min_val
+        self.max_val = max_val
+        self.inplace = inplace
+        if self.max_val <= self.min_val:
+            raise ValueError(f"Hardtanh: max_val {max_val} must exceed min_val {min_val}.")
+
+    def forward(self, input: Any) -> Any:
+        return F.hardtanh(input, self.min_val, self.max_val, self.inplace)
+
+    def extra_repr(self) -> str:
+        inplace = ", inplace=True" if self.inplace else ""
+        return f"min_val={self.min_val}, max_val={self.max_val}{inplace}"
+
+
+class ReLU6(Hardtanh):
+    """`min(max(0, x), 6)`.
+
+    >>> votive.nn.ReLU6()(votive.tensor([-1.0, 9.0]))
+    tensor([0., 6.])
+    """
+
+    def __init__(self, inplace: bool = False) -> None:
+        super().__init__(0.0, 6.0, inplace)
+
+    extra_repr = _flags
+
+
+class Sigmoid(Module):
+    """`1 / (1 + exp(-x))`.
+
+    >>> votive.nn.Sigmoid()(votive.zeros(1))
+    tensor([0.5000])
+    """
+
+    def forward(self, input: Any) -> Any:
+        return votive.sigmoid(input)
+
+
+class Hardsigmoid(Module):
+    """`min(max(x + 3, 0), 6) / 6`.
+
+    >>> votive.nn.Hardsigmoid()(votive.tensor([-4.0, 0.0]))
+    tensor([0.0000, 0.5000])
+    """
+
+    def __init__(self, inplace: bool = False) -> None:
+        super().__init__()
+        self.inplace = inplace
+
+    def forward(self, input: Any) -> Any:
+        return F.hardsigmoid(input, self.inplace)
+
+
+class Tanh(Module):
+    """Hyperbolic tangent.
+
+    >>> votive.nn.Tanh()(votive.zeros(1))
+    tensor([0.])
+    """
+
+    def forward(self, input: Any) -> Any:
+        return votive.tanh(input)
+
+
+class SiLU(Module):
+    """`x * sigmoid(x)`.
+
+    >>> votive.nn.SiLU()(votive.zeros(1))
+    tensor([0.])
+    """
+
+    def __init__(self, inplace: bool = False) -> None:
+        super().__init__()
+        self.inplace = inplace
+
+    def forward(self, input: Any) -> Any:
+        return F.silu(input, inplace=self.inplace)
+
+    extra_repr = _flags
+
+
+class Mish(Module):
+    """`x * tanh(softplus(x))`.
+
+    >>> votive.nn.Mish()(votive.zeros(1))
+    tensor([0.])
+    """
+
+    def __init__(self, inplace: bool = False) -> None:
+        super().__init__()
+        self.inplace = inplace
+
+    def forward(self, input: Any) -> Any:
+        return F.mish(input, inplace=self.inplace)
+
+    extra_repr = _flags
+
+
+class Hardswish(Module):
+    """`x * hardsigmoid(x)`.
+
+    >>> votive.nn.Hardswish()(votive.tensor([-4.0, 3.0]))
+    tensor([-0., 3.])
+    """
+
+    def __init__(self, inplace: bool = False) -> None:
+        super().__init__()
+        self.inplace = inplace
+
+    def forward(self, input: Any) -> Any:
+        return F.hardswish(input, self.inplace)
+
+
+class ELU(Module):
+    """The input where positive, else `alpha * (exp(x) - 1)`.
+
+    >>> votive.nn.ELU()(votive.tensor([0.0, 2.0]))
+    tensor([0., 2.])
+    """
+
+    def __init__(self, alpha: float = 1.0, inplace: bool = False) -> None:
+        super().__init__()
+        self.alpha = alpha
+        self.inplace = inplace
+
+    def forward(self, input: Any) -> Any:
+        return F.elu(input, self.alpha, self.inplace)
+
+    def extra_repr(self) -> str:
+        return f"alpha={self.alpha}{', inplace=True' if self.inplace else ''}"
+
+
+class CELU(Module):
+    """`max(0, x) + min(0, alpha * (exp(x / alpha) - 1))`.
+
+    >>> votive.nn.CELU()(votive.tensor([0.0, 2.0]))
+    tensor([0., 2.])
+    """
+
+    def __init__(self, alpha: float = 1.0, inplace: bool = False) -> None:
+        super().__init__()
+        self.alpha = alpha
+        self.inplace = inplace
+
+    def forward(self, input: Any) -> Any:
+        return F.celu(input, self.alpha, self.inplace)
+
+    def extra_repr(self) -> str:
+        return f"alpha={self.alpha}{', inplace=True' if self.inplace else ''}"
+
+
+class SELU(Module):
+    """Self-normalising elu (Klambauer et al. 2017).
+
+    >>> votive.nn.SELU()(votive.tensor([0.0, 1.0]))
+    tensor([0.0000, 1.0507])
+    """
+
+    def __init__(self, inplace: bool = False) -> None:
+        super().__init__()
+        self.inplace = inplace
+
+    def forward(self, input: Any) -> Any:
+        return F.selu(input, self.inplace)
+
+    extra_repr = _flags
+
+
+class GLU(Module):
+    """The first half along `dim` times the sigmoid of the second half.
+
+    >>> votive.nn.GLU()(votive.tensor([2.0, 0.0]))
+    tensor([1.])
+    """
+
+    def __init__(self, dim: int = -1) -> None:
+        super().__init__()
+        self.dim = dim
+
+    def forward(self, input: Any) -> Any:
+        return F.glu(input, self.dim)
+
+    def extra_repr(self) -> str:
+        return f"dim={self.dim}"
+
+
+class GELU(Module):
+    """`x * Phi(x)`, exactly or by tanh.
+
+    >>> votive.nn.GELU("tanh")(votive.zeros(1))
+    tensor([0.])
+    """
+
+    def __init__(self, approximate: str = "none") -> None:
+        super().__init__()
+        self.approximate = approximate
+
+    def forward(self, input: Any) -> Any:
+        return F.gelu(input, approximate=self.approximate)
+
+    def extra_repr(self) -> str:
+        return f"approximate={self.approximate!r}"
+
+
+class Hardshrink(Module):
+    """0 within `-lambd..lambd`, else the input.
+
+    >>> votive.nn.Hardshrink()(votive.tensor([0.3, 2.0]))
+    tensor([0., 2.])
+    """
+
+    def __init__(self, lambd: float = 0.5) -> None:
+        super().__init__()
+        self.lambd = lambd
+
+    def forward(self, input: Any) -> Any:
+        return F.hardshrink(input, self.lambd)
+
+    def extra_repr(self) -> str:
+        return f"{self.lambd}"
+
+
+class LeakyReLU(Module):
+    """The input where positive, else `negative_slope` times it.
+
+    >>> votive.nn.LeakyReLU(0.1)(votive.tensor([-1.0, 2.0]))
+    tensor([-0.1000,  2.0000])
+    """
+
+    def __init__(self, negative_slope: float = 1e-2, inplace: bool = False) -> None:
+        super().__init__()
+        self.negative_slope = negative_slope
+        self.inplace = inplace
+
+    def forward(self, input: Any) -> Any:
+        return F.leaky_relu(input, self.negative_slope, self.inplace)
+
+    def extra_repr(self) -> str:
+        inplace = ", inplace=True" if self.inplace else ""
+        return f"negative_slope={self.negative_slope}{inplace}"
+
+
+class LogSigmoid(Module):
+    """`log(sigmoid(x))` without overflow.
+
+    >>> votive.nn.LogSigmoid()(votive.zeros(1))
+    tensor([-0.6931])
+    """
+
+    def forward(self, input: Any) -> Any:
+        return F.logsigmoid(input)
+
+
+class Softplus(Module):
+    """`log(1 + exp(beta x)) / beta`.
+
+    >>> votive.nn.Softplus()(votive.zeros(1))
+    tensor([0.6931])
+    """
+
+    def __init__(self, beta: float = 1.0, threshold: float = 20.0) -> None:
+        super().__init__()
+        self.beta = beta
+        self.threshold = threshold
+
+    def forward(self, input: Any) -> Any:
+        return F.softplus(input, self.beta, self.threshold)
+
+    def extra_repr(self) -> str:
+        return f"beta={self.beta}, threshold={self.threshold}"
+
+
+class Softshrink(Module):
+    """The input moved toward 0 by `lambd`.
+
+    >>> votive.nn.Softshrink()(votive.tensor([0.3, 2.0]))
+    tensor([0.0000, 1.5000])
+    """
+
+    def __init__(self, lambd: float = 0.5) -> None:
+        super().__init__()
+        self.lambd = lambd
+
+    def forward(self, input: Any) -> Any:
+        return F.softshrink(input, self.lambd)
+
+    def extra_repr(self) -> str:
+        return str(self.lambd)
+
+
+class PReLU(Module):
+    """Leaky relu with learned slopes.
+
+    >>> votive.nn.PReLU()(votive.tensor([-1.0, 2.0])).tolist()
+    [-0.25, 2.0]
+    """
+
+    def __init__(
+        self, num_parameters: int = 1, init: float = 0.25, device: Any = None, dtype: Any = None
+    ) -> None:
+        super().__init__()
+        self.num_parameters = num_parameters
+        self.init = init
+        self.weight = Parameter(votive.empty(num_parameters, device=device, dtype=dtype))
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        with votive.no_grad():
+            self.weight.fill_(self.init)
+
+    def forward(self, input: Any) -> Any:
+        return F.prelu(input, self.weight)
+
+    def extra_repr(self) -> str:
+        return f"num_parameters={self.num_parameters}"
+
+
+class Softsign(Module):
+    """`x / (1 + |x|)`.
+
+    >>> votive.nn.Softsign()(votive.ones(1))
+    tensor([0.5000])
+    """
+
+    def forward(self, input: Any) -> Any:
+        return F.softsign(input)
+
+
+class Tanhshrink(Module):
+    """`x - tanh(x)`.
+
+    >>> votive.nn.Tanhshrink()(votive.zeros(1))
+    tensor([0.])
+    """
+
+    def forward(self, input: Any) -> Any:
+        return F.tanhshrink(input)
+
+
+class _AlongDim(Module):
+    """A function along one dimension."""
+
+    def __init__(self, dim: int | None = None) -> None:
+        super().__init__()
+        self.dim = dim
+
+    def extra_repr(self) -> str:
+        return f"dim={self.dim}"
+
+
+class Softmin(_AlongDim):
+    """Softmax of the negated input.
+
+    >>> votive.nn.Softmin(0)(votive.zeros(2))
+    tensor([0.5000, 0.5000])
+    """
+
+    def forward(self, input: Any) -> Any:
+        return F.softmin(input, self.dim, _stacklevel=5)
+
+
+class Softmax(_AlongDim):
+    """Exponentials normalised to sum 1.
+
+    >>> votive.nn.Softmax(0)(votive.zeros(2))
+    tensor([0.5000, 0.5000])
+    """
+
+    def forward(self, input: Any) -> Any:
+        return F.softmax(input, self.dim, _stacklevel=5)
+
+
+class Softmax2d(Module):
+    """Softmax over the channels of each pixel.
+
+    >>> votive.nn.Softmax2d()(votive.zeros(1, 2, 1, 1)).flatten()
+    tensor([0.5000, 0.5000])
+    """
+
+    def forward(self, input: Any) -> Any:
+        if input.dim() not in (3, 4):
+            raise ValueError(f"Softmax2d: expected input to be 3D or 4D (got {input.dim()}D)")
+        return F.softmax(input, -3)
+
+
+class LogSoftmax(_AlongDim):
+    """Logarithm of softmax.
+
+    >>> votive.nn.LogSoftmax(0)(votive.zeros(2))
+    tensor([-0.6931, -0.6931])
+    """
+
+    def forward(self, input: Any) -> Any:
+        return F.log_softmax(input, self.dim, _stacklevel=5)

@@ -1,0 +1,150 @@
+"""Linear maps: Identity, Linear, Bilinear."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import votive
+
+from .. import functional as F
+from .. import init
+from ..lazy import LazyModuleMixin
+from ..module import Module
+from ..parameter import Parameter, UninitializedParameter
+
+
+class Identity(Module):
+    """Returns its input; takes any arguments.
+
+    >>> votive.nn.Identity(54, unused=True)(votive.ones(2))
+    tensor([1., 1.])
+    """
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__()
+
+    def forward(self, input: Any) -> Any:
+        return input
+
+
+class Linear(Module):
+    """`y = x A^T + b`.
+
+    >>> votive.nn.Linear(20, 30)(votive.ones(128, 20)).shape
+    votive.Size([128, 30])
+    """
+
+    def __init__(
+        self, in_features: int, out_features: int, bias: bool = True, device: Any = None,
+        dtype: Any = None,
+    ) -> None:  # fmt: skip
+        super().__init__()
+        made = {"device": device, "dtype": dtype}
+        self.in_features = in_features
+        self.out_features = out_features
+        self.weight = Parameter(votive.empty((out_features, in_features), **made))
+        if bias:
+            self.bias = Parameter(votive.empty(out_features, **made))
+        else:
+            self.register_parameter("bias", None)
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        # a=sqrt(5) gives uniform(-1/sqrt(in), 1/sqrt(in)), torch's choice.
+        init.kaiming_uniform_(self.weight, a=math.sqrt(5))
+        if self.bias is not None:
+            bound = 1 / math.sqrt(self.in_features) if self.in_features > 0 else 0
+            init.uniform_(self.bias, -bound, bound)
+
+    def forward(self, input: Any) -> Any:
+        return F.linear(input, self.weight, self.bias)
+
+    def extra_repr(self) -> str:
+        return (
+            f"in_features={self.in_features}, out_features={self.out_features}, "
+            f"bias={self.bias is not None}"
+        )
+
+
+class NonDynamicallyQuantizableLinear(Linear):
+    """A Linear under the name that torch's attention gives its output projection.
+
+    >>> from votive.nn.layers.linear import NonDynamicallyQuantizableLinear
+    >>> NonDynamicallyQuantizableLinear(2, 3)
+    NonDynamicallyQuantizableLinear(in_features=2, out_features=3, bias=True)
+    """
+
+
+class LazyLinear(LazyModuleMixin, Linear):
+    """A Linear that learns `in_features` from its first input.
+
+    >>> votive.nn.LazyLinear(3)(votive.ones(2, 5)).shape
+    votive.Size([2, 3])
+    """
+
+    cls_to_become = Linear
+
+    def __init__(
+        self, out_features: int, bias: bool = True, device: Any = None, dtype: Any = None
+    ) -> None:
+        made = {"device": device, "dtype": dtype}
+        super().__init__(0, 0, False)
+        self.weight = UninitializedParameter(**made)
+        self.out_features = out_features
+        if bias:
+            self.bias = UninitializedParameter(**made)
+
+    def reset_parameters(self) -> None:
+        if not self.has_uninitialized_params() and self.in_features != 0:
+            super().reset_parameters()
+
+    def initialize_parameters(self, input: Any) -> None:
+        if self.has_uninitialized_params():
+            with votive.no_grad():
+                self.in_features = input.shape[-1]
+                self.weight.materialize((self.out_features, self.in_features))
+                if self.bias is not None:
+                    self.bias.materialize((self.out_features,))
+                self.reset_parameters()
+
+
+class Bilinear(Module):
+    """`y = x1^T A x2 + b`.
+
+    >>> votive.nn.Bilinear(4, 5, 2)(votive.ones(3, 4), votive.ones(3, 5)).shape
+    votive.Size([3, 2])
+    """
+
+    def __init__(
+        self, in1_features: int, in2_features: int, out_features: int, bias: bool = True,
+        device: Any = None, dtype: Any = None,
+    ) -> None:  # fmt: skip
+        super().__init__()
+        if in1_features <= 0:
+            raise ValueError(f"in1_features must be > 0, but got {in1_features}")
+        made = {"device": device, "dtype": dtype}
+        self.in1_features = in1_features
+        self.in2_features = in2_features
+        self.out_features = out_features
+        self.weight = Parameter(votive.empty((out_features, in1_features, in2_features), **made))
+        if bias:
+            self.bias = Parameter(votive.empty(out_features, **made))
+        else:
+            self.register_parameter("bias", None)
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        bound = 1 / math.sqrt(self.weight.size(1))
+        init.uniform_(self.weight, -bound, bound)
+        if self.bias is not None:
+            init.uniform_(self.bias, -bound, bound)
+
+    def forward(self, input1: Any, input2: Any) -> Any:
+        return F.bilinear(input1, input2, self.weight, self.bias)
+
+    def extra_repr(self) -> str:
+        return (
+            f"in1_features={self.in1_features}, in2_features={self.in2_features}, "
+            f"out_features={self.out_features}, bias={self.bias is not None}"
+        )
