@@ -1,0 +1,26 @@
+"""Rotary position embedding on NumPy. Half types arrive as float32."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ...base import kernel
+
+
+@kernel("_rope")
+def rope(x: Any, cos: Any, sin: Any, offset: int, interleaved: bool) -> Any:
+    rows = slice(offset, offset + x.shape[-2])
+    cos, sin = cos[..., rows, :], sin[..., rows, :]
+    angles = cos.shape[-1]
+    first, second = (
+        (slice(0, 2 * angles, 2), slice(1, 2 * angles, 2))
+        if interleaved
+        else (slice(0, angles), slice(angles, 2 * angles))
+    )
+    a, b = x[..., first], x[..., second]
+    out = np.array(x)
+    out[..., first] = a * cos - b * sin
+    out[..., second] = b * cos + a * sin
+    return out

@@ -1,0 +1,290 @@
+"""Scaled dot product attention: shapes, masks and gradients. Knows no kernel.
+
+The fused operator works on (batch, heads, length, features), lets several query heads share one key
+head, and keeps the logarithm of each row's normaliser, from which any weight can be rebuilt: its
+gradient kernel does so, and so may whoever looks inside. The composite twin says the same with
+single operators: the oracle of both, and what runs when a gradient will itself be differentiated.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from ..core import dtype as dt
+from ..core.errors import DimError, DtypeError, ShapeError, UnsupportedError, fail
+from ..core.layout import Spec, broadcast_shapes
+from ..core.mode import mode
+from .batch_norm import widened
+from .dropout import drawn_for
+from .registry import F, composite, structured
+
+OP = "scaled_dot_product_attention"
+HIDDEN: dict[str, Any] = {"method": False, "namespaces": (), "out": False}
+
+
+def _check_types(q: Spec, k: Spec, v: Spec, mask: Any) -> None:
+    if not q.dtype is k.dtype is v.dtype:
+        types = f"{q.dtype}, {k.dtype} and {v.dtype}"
+        fail(DtypeError, OP, f"query, key and value must have one dtype, got {types}.")
+    if q.dtype.is_complex or q.dtype in dt.FLOAT8:
+        fail(UnsupportedError, OP, f"not implemented for {q.dtype}; use .float().")
+    if not q.dtype.is_floating_point:
+        fail(DtypeError, OP, f"takes floating-point tensors, got {q.dtype}; use .float().")
+    if mask is not None and mask.dtype not in (dt.bool_, dt.float32, q.dtype):
+        fail(DtypeError, OP, f"attn_mask must be bool, float32 or {q.dtype}, got {mask.dtype}.")
+
+
+def _canon(
+    q: Spec, k: Spec, v: Spec, mask: Any, seed: Any, counter: Any, offset: Any, dropout_p: float,
+    is_causal: bool, scale: float | None,
+) -> tuple[Any, ...]:  # fmt: skip
+    _check_types(q, k, v, mask)
+    for name, x in (("query", q), ("key", k), ("value", v)):
+        if x.ndim != 4:
+            fail(ShapeError, OP, f"{name} must be (batch, heads, length, features), got {x.shape}.")
+    if k.shape[:3] != v.shape[:3] or q.shape[0] != k.shape[0] or q.shape[3] != k.shape[3]:
+        fail(
+            ShapeError, OP,
+            f"query {q.shape}, key {k.shape} and value {v.shape} do not fit together.",
+        )  # fmt: skip
+    if q.shape[1] != k.shape[1] and (k.shape[1] == 0 or q.shape[1] % k.shape[1]):
+        fail(ShapeError, OP, f"{k.shape[1]} key heads do not divide {q.shape[1]} query heads.")
+    rows = (*q.shape[:3], k.shape[2])
+    if mask is not None and broadcast_shapes(OP, mask.shape, rows) != rows:
+        fail(ShapeError, OP, f"attn_mask of shape {mask.shape} does not fit into {rows}.")
+    if scale is None:
+        scale = 1 / math.sqrt(q.shape[3]) if q.shape[3] else 1.0
+    return q, k, v, mask, seed, counter, offset, dropout_p, is_causal, scale
+
+
+def _infer(q: Spec, k: Spec, v: Spec, *rest: Any) -> tuple[Spec, Spec]:
+    shape = (*q.shape[:3], v.shape[3])
+    # The memory order of the query, so that heads that were split off a row merge without a copy.
+    out = q.dense_like() if shape == q.shape else q.like(shape)
+    return out, q.like(q.shape[:3], dtype=dt.compute_type(q.dtype))
+
+
+def _grad(c: Any, g: Any, g_lse: Any) -> tuple[Any, ...]:
+    how = (c.seed, c.counter, c.offset, c.dropout_p, c.is_causal, c.scale)
+    if mode.grad:
+        return F._attention_backward_composite(g, g_lse, c.query, c.key, c.value, c.attn_mask, *how)
+    wants = c.needs("attn_mask")
+    return F._attention_backward(
+        g, g_lse, c.query, c.key, c.value, c.attn_mask, c.out0, c.out1, *how, wants
+    )
+
+
+structured(
+    "_attention(Tensor query, Tensor key, Tensor value, Tensor? attn_mask=None, *, Scalar seed=0, "
+    "Scalar counter=0, Scalar offset=0, float dropout_p=0.0, bool is_causal=False, "
+    "float? scale=None)",
+    canon=_canon,
+    infer=_infer,
+    grad=_grad,
+    n_out=2,
+    doc="""`softmax(scale * q @ k.T + mask) @ v`, and the row log-sum-exp of what softmax sees.
+
+    `is_causal` lets query i see the keys up to i + offset. Dropout draws from (seed, counter).
+    """,
+    **HIDDEN,
+)
+
+structured(
+    "_attention_backward(Tensor grad, Tensor grad_lse, Tensor query, Tensor key, Tensor value, "
+    "Tensor? attn_mask, Tensor output, Tensor lse, Scalar seed, Scalar counter, Scalar offset, "
+    "float dropout_p, bool is_causal, float scale, bool by_mask)",
+    infer=lambda g, g_lse, q, k, v, mask, out, lse, *rest: (
+        q.like(q.shape),
+        k.like(k.shape),
+        v.like(v.shape),
+        mask.like(mask.shape) if rest[-1] else q.like((0,)),
+    ),
+    n_out=4,
+    doc="The gradients of attention by query, key, value and mask.",
+    **HIDDEN,
+)
+
+
+# --- the composite twin ---------------------------------------------------------------------------
+
+
+def _share(x: Any, heads: int) -> Any:
+    """One key or value head for each query head."""
+    return x if x.shape[1] == heads else x.repeat_interleave(heads // x.shape[1], 1)
+
+
+def _scores(q: Any, k: Any, mask: Any, offset: int, is_causal: bool, scale: float) -> Any:
+    scores = F.matmul(q, k.transpose(-2, -1)) * scale
+    if mask is not None:
+        hides = mask.dtype is dt.bool_
+        scores = F.where(mask, scores, -math.inf) if hides else scores + mask
+    if is_causal:
+        rows, columns = scores.shape[-2:]
+        seen = F.ones((rows, columns), dtype=dt.bool_, device=scores.device).tril(offset)
+        scores = F.where(seen, scores, -math.inf)
+    return scores
+
+
+def _weights(scores: Any) -> tuple[Any, Any]:
+    """Rows of softmax and their log-sum-exp; a row that sees nothing is zero, as in torch."""
+    if scores.shape[-1] == 0:
+        return scores, F.full(scores.shape[:-1], -math.inf, dtype=scores.dtype)
+    top = scores.detach().amax(-1, True)
+    top = F.where(top == -math.inf, 0, top)
+    e = (scores - top).exp()
+    total = e.sum(-1, True)
+    blind = total == 0
+    total = F.where(blind, 1, total)
+    lse = F.where(blind, -math.inf, total.log() + top)
+    return e / total, lse.squeeze(-1)
+
+
+def _noise(weights: Any, seed: int, counter: int, p: float) -> Any:
+    return F._dropout(F.ones_like(weights.detach()), seed, counter, p)
+
+
+@composite(method=False, namespaces=(), name="_attention_composite")
+def attention_composite(
+    query: Any, key: Any, value: Any, attn_mask: Any = None, *, seed: int = 0, counter: int = 0,
+    offset: int = 0, dropout_p: float = 0.0, is_causal: bool = False, scale: float | None = None,
+) -> tuple[Any, Any]:  # fmt: skip
+    """Attention from single operators: what the fused kernel must agree with."""
+    if scale is None:
+        scale = 1 / math.sqrt(query.shape[-1]) if query.shape[-1] else 1.0
+    heads = query.shape[1]
+    q, k, v = widened(query), _share(widened(key), heads), _share(widened(value), heads)
+    weights, lse = _weights(_scores(q, k, attn_mask, offset, is_causal, scale))
+    if dropout_p:
+        weights = weights * _noise(weights, seed, counter, dropout_p)
+    return F._to_dtype(F.matmul(weights, v), query.dtype), lse
+
+
+def _merge(g: Any, heads: int) -> Any:
+    """The gradient of `_share`."""
+    return g if g.shape[1] == heads else g.unflatten(1, (heads, -1)).sum(2)
+
+
+@composite(method=False, namespaces=(), name="_attention_backward_composite")
+def attention_backward_composite(
+    grad: Any, grad_lse: Any, query: Any, key: Any, value: Any, attn_mask: Any, seed: int,
+    counter: int, offset: int, dropout_p: float, is_causal: bool, scale: float,
+) -> tuple[Any, Any, Any, Any]:  # fmt: skip
+    """The gradients of attention from single operators, so that they have gradients too.
+
+    Dao et al. 2022, "FlashAttention", appendix B.2, with the derivative of the log-sum-exp, which
+    is the weights themselves.
+    """
+    heads, shared = query.shape[1], key.shape[1]
+    q, k, v = widened(query), _share(widened(key), heads), _share(widened(value), heads)
+    weights, _ = _weights(_scores(q, k, attn_mask, offset, is_causal, scale))
+    g = widened(grad)
+    by_weights, dropped = F.matmul(g, v.transpose(-2, -1)), weights
+    if dropout_p:
+        noise = _noise(weights, seed, counter, dropout_p)
+        by_weights, dropped = by_weights * noise, weights * noise
+    mean = (by_weights * weights).sum(-1, True) - grad_lse.unsqueeze(-1)
+    by_scores = weights * (by_weights - mean)
+    return (
+        F.matmul(by_scores, k) * scale,
+        _merge(F.matmul(by_scores.transpose(-2, -1), q) * scale, shared),
+        _merge(F.matmul(dropped.transpose(-2, -1), g), shared),
+        by_scores,
+    )
+
+
+# --- votive.nn.functional -------------------------------------------------------------------------
+
+
+def _grouped(q: Any, k: Any, v: Any) -> tuple[Any, Any]:
+    """Key and value with equally many heads, which divide those of the query."""
+    if min(q.ndim, k.ndim, v.ndim) < 3:
+        fail(DimError, OP, "enable_gqa needs a dimension of heads before length and features.")
+    heads, ours, theirs = q.shape[-3], k.shape[-3], v.shape[-3]
+    if not ours or not theirs or heads % ours or heads % theirs:
+        fail(
+            ShapeError, OP,
+            f"{ours} key heads and {theirs} value heads do not divide {heads} query heads.",
+        )  # fmt: skip
+    if ours == theirs:
+        return k, v
+    return k.repeat_interleave(heads // ours, -3), v.repeat_interleave(heads // theirs, -3)
+
+
+def _four(x: Any, batch: tuple[int, ...], heads: int) -> Any:
+    """(..., length, features) as (batch, heads, length, features)."""
+    return x.reshape(math.prod(batch), heads, *x.shape[-2:])
+
+
+def _batched(q: Any, k: Any, v: Any, gqa: bool) -> tuple[tuple[int, ...], Any, Any, Any]:
+    """Leading dimensions broadcast; the last of them is the heads, which gqa leaves alone."""
+    shapes = [tuple(x.shape[:-2]) for x in (q, k, v)]
+    lead = broadcast_shapes(OP, *(s[: len(s) - gqa] for s in shapes))
+    if not gqa:
+        wide = [x.expand(*lead, *x.shape[-2:]) for x in (q, k, v)]
+        batch, heads = lead[:-1], lead[-1] if lead else 1
+        return (lead, *(_four(x, batch, heads) for x in wide))
+    wide = [x.expand(*lead, *x.shape[-3:]) for x in (q, k, v)]
+    return ((*lead, q.shape[-3]), *(_four(x, lead, x.shape[-3]) for x in wide))
+
+
+def _mask_for(mask: Any, lead: tuple[int, ...], rows: int, columns: int) -> Any:
+    """A mask that broadcasts over four dimensions."""
+    full = (*lead, rows, columns)
+    if broadcast_shapes(OP, tuple(mask.shape), full) != full:
+        fail(ShapeError, OP, f"attn_mask of shape {tuple(mask.shape)} does not fit into {full}.")
+    if len(lead) > 2:
+        return mask.expand(full).reshape(-1, lead[-1], rows, columns)
+    return mask.reshape(*[1] * (4 - mask.ndim), *mask.shape)
+
+
+def _causal_with_mask() -> None:
+    fail(RuntimeError, OP, "give either attn_mask or is_causal=True, not both.")
+
+
+@composite(namespaces=("nn.functional",), method=False)
+def scaled_dot_product_attention(
+    query: Any,
+    key: Any,
+    value: Any,
+    attn_mask: Any = None,
+    dropout_p: float = 0.0,
+    is_causal: bool = False,
+    *,
+    scale: float | None = None,
+    enable_gqa: bool = False,
+) -> Any:
+    """`softmax(scale * query @ key.T + mask) @ value`, with `scale = 1 / sqrt(features)`.
+
+    A bool mask says what a query sees, a float mask is added. `is_causal` lets query i see keys
+    0..i. With `enable_gqa`, groups of query heads share a key and a value head. A query that sees
+    nothing gives zeros.
+
+    >>> q, k = votive.tensor([[1.0, 0.0]]), votive.tensor([[4.0, 0.0], [0.0, 4.0]])
+    >>> votive.nn.functional.scaled_dot_product_attention(q, k, votive.eye(2))
+    tensor([[0.9442, 0.0558]])
+    """
+    given = (query, key, value)
+    for name, x in zip(("query", "key", "value"), given, strict=True):
+        if not hasattr(x, "_spec"):
+            raise TypeError(f"{OP}: {name} must be a Tensor, got {type(x).__name__}.")
+    _check_types(*(x._spec for x in given), None if attn_mask is None else attn_mask._spec)
+    if min(x.ndim for x in given) < 2:
+        shapes = ", ".join(str(tuple(x.shape)) for x in given)
+        fail(ShapeError, OP, f"query, key and value need 2 or more dimensions, got {shapes}.")
+    if attn_mask is not None and is_causal and any(x.ndim != 4 for x in given):
+        _causal_with_mask()
+    if not 0 <= dropout_p <= 1:
+        fail(RuntimeError, OP, f"dropout_p must be between 0 and 1, got {dropout_p}.")
+    if enable_gqa:
+        key, value = _grouped(query, key, value)
+    lead, q, k, v = _batched(query, key, value, enable_gqa)
+    rows, columns = q.shape[-2], k.shape[-2]
+    if attn_mask is not None:
+        attn_mask = _mask_for(attn_mask, lead, rows, columns)
+    how: dict[str, Any] = {"is_causal": is_causal, "scale": scale}
+    if dropout_p:
+        seed, counter = drawn_for(OP, q, (*q.shape[:3], columns), None)
+        how.update(dropout_p=dropout_p, seed=seed, counter=counter)
+    out, _ = F._attention(q, k, v, attn_mask, **how)
+    return out if query.ndim == len(lead) + 2 == 4 else out.reshape(*lead, rows, v.shape[-1])
