@@ -31,6 +31,7 @@ KINDS = {
     "i": ("int64", "int32", "uint8"),
     "f": ("float64", "float32", "float16", "bfloat16"),
     "c": ("complex128", "complex64"),
+    "w": ("float64", "float32"),  # wide floats: what LAPACK takes
 }
 # Relative and absolute tolerance against a float64 reference.
 TOLERANCE = {

@@ -11,15 +11,20 @@ from ..core.layout import Shape, Spec, broadcast_shapes
 from .registry import F
 
 
-def check_float(op: str, x: Spec, *, half: bool = False) -> None:
-    """Raise unless the dtype is floating-point or complex; `half` admits half types too."""
-    if not x.dtype.is_inexact or x.dtype in dt.FLOAT8:
-        fail(
-            UnsupportedError, op,
-            f"takes floating-point and complex tensors, got {x.dtype}; cast it with .to().",
-        )  # fmt: skip
-    if x.dtype in dt.HALF and not half:
-        fail(UnsupportedError, op, f"not implemented for {x.dtype}; cast it to votive.float32.")
+def check_float(op: str, x: Spec, *, half: bool = False, lacks: str = "half") -> None:
+    """Raise unless the dtype is floating-point or complex; `half` admits half types too.
+
+    `lacks` says what is refused by NotImplementedError, as in torch: "half" types, "all" or "none".
+    """
+    narrow = x.dtype in dt.HALF
+    if (narrow and half) or (x.dtype.is_inexact and not narrow and x.dtype not in dt.FLOAT8):
+        return
+    missing = lacks == "all" or (lacks == "half" and narrow)
+    fail(
+        UnsupportedError if missing else DtypeError, op,
+        f"takes {'floating-point' if half else 'float32, float64'} and complex tensors, "
+        f"got {x.dtype}; cast it with .to().",
+    )  # fmt: skip
 
 
 def check_matrix(op: str, x: Spec, name: str = "input") -> None:

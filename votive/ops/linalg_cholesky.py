@@ -86,6 +86,7 @@ def cholesky(input: Any, upper: bool = False) -> Any:
     >>> votive.cholesky(votive.tensor([[4.0]]))
     tensor([[2.]])
     """
+    check_float("cholesky", input._spec, lacks="all")
     factor, info = F._cholesky(input, upper)
     require("cholesky", info, _not_positive)
     return factor
@@ -102,15 +103,9 @@ def _grad_inverse(c: Any, g: Any) -> Any:
     return _through_factor(c.input, common, c.upper)
 
 
-def _infer_inverse(x: Spec, upper: bool) -> Spec:
-    check_square("cholesky_inverse", x)
-    check_float("cholesky_inverse", x)
-    return x.like(x.shape)
-
-
 structured(
     "_cholesky_inverse(Tensor input, bool upper)",
-    infer=_infer_inverse,
+    infer=lambda x, upper: x.like(x.shape),
     grad={"input": _grad_inverse},
     method=False, namespaces=(), out=False,
     doc="The inverse of `L L^H`.",
@@ -126,7 +121,7 @@ def cholesky_inverse(input: Any, upper: bool = False) -> Any:
             [0.0000, 1.0000]])
     """
     check_square("cholesky_inverse", input._spec)
-    check_float("cholesky_inverse", input._spec)
+    check_float("cholesky_inverse", input._spec, lacks="all")
     zero = F.diagonal(input, 0, -2, -1).detach() == 0
     if bool(zero.any()):
         first = F.where(zero.any(-1), zero.int().argmax(-1) + 1, 0)
@@ -139,7 +134,7 @@ def cholesky_inverse(input: Any, upper: bool = False) -> Any:
 
 def _infer_solve(b: Spec, factor: Spec, upper: bool) -> Spec:
     _, shape = check_system("cholesky_solve", factor, b)
-    check_float("cholesky_solve", b)
+    check_float("cholesky_solve", b, lacks="all")
     return b.like(shape)
 
 

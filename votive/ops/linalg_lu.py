@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..core import dtype as dt
-from ..core.errors import DtypeError, ShapeError, UnsupportedError, fail
+from ..core.errors import DtypeError, ShapeError, fail
 from ..core.layout import Spec
 from .linalg_checks import check_float, check_matrix, check_square, check_system, identity, require
 from .linalg_triangular import solve_triangular
@@ -22,7 +22,7 @@ _UNPACK = results("lu_unpack", "P", "L", "U")
 
 def _infer_factor(a: Spec) -> tuple[Spec, Spec, Spec]:
     check_matrix("linalg.lu_factor", a, "A")
-    check_float("linalg.lu_factor", a)
+    check_float("linalg.lu_factor", a, lacks="all")
     *batch, m, n = a.shape
     pivots = a.like((*batch, min(m, n)), dtype=dt.int32)
     return a.like(a.shape), pivots, a.like(tuple(batch), dtype=dt.int32)
@@ -96,7 +96,7 @@ def _permuted(x: Any, order: Any, back: bool = False) -> Any:
 
 def _check_pivot(op: str, pivot: bool) -> None:
     if not pivot:
-        fail(UnsupportedError, op, "factors without pivoting are not implemented; use pivot=True.")
+        fail(RuntimeError, op, "factors without pivoting are not implemented; use pivot=True.")
 
 
 def _zero_pivot(code: int) -> str:
@@ -182,9 +182,10 @@ def lu_unpack(
     """
     check_matrix("lu_unpack", LU_data._spec, "LU_data")
     none = F.zeros((0,), dtype=LU_data.dtype, device=LU_data.device)
-    swap, low, up = none, none, none
-    if unpack_data:
-        low, up = _parts(LU_data)
+    # Cut off instead of made, so that they stay in the graph.
+    unused = F.clone(F.reshape(LU_data, -1)[:0])
+    swap = none
+    low, up = _parts(LU_data) if unpack_data else (unused, unused.clone())
     if unpack_pivots:
         _check_pivots("lu_unpack", LU_data._spec, LU_pivots._spec)
         rows = LU_data.shape[-2]

@@ -66,12 +66,12 @@ def matrix_norm(
         return vector_norm(input, 2, (a, b), keepdim, dtype=dtype)
     x = _as_type(op, input, dtype)
     if ord == "nuc":
-        check_float(op, x._spec)
+        check_float(op, x._spec, lacks="none")
         return _kept(F.sum(_singular(x, (a, b)), -1), (a, b), keepdim)
     if isinstance(ord, str) or abs(ord) not in (1, 2, math.inf):
         fail(RuntimeError, op, f"ord must be 'fro', 'nuc', inf, -inf, 1, -1, 2 or -2, got {ord!r}.")
     if abs(ord) == 2:
-        check_float(op, x._spec)
+        check_float(op, x._spec, lacks="none")
         return _kept(_extreme(_singular(x, (a, b)), -1, ord > 0, False), (a, b), keepdim)
     if abs(ord) == math.inf:
         a, b = b, a
@@ -169,7 +169,7 @@ def matrix_rank(
     """
     op = "linalg.matrix_rank"
     check_matrix(op, input._spec)
-    check_float(op, input._spec)
+    check_float(op, input._spec, lacks="none" if tol is None else "half")
     if tol is not None:
         atol, rtol = tol, 0.0
     x = input.detach()

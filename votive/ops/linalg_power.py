@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..core import dtype as dt
-from ..core.errors import UnsupportedError, fail
+from ..core.errors import DtypeError, fail
 from ..core.layout import Spec
 from .linalg_checks import check_float, check_pair, check_square, identity
 from .linalg_solve import inv
@@ -83,7 +83,7 @@ def linalg_vander(x: Any, *, N: int | None = None) -> Any:
             [1, 3, 9]])
     """
     if x.dtype is dt.bool_ or x.dtype in dt.HALF:
-        fail(UnsupportedError, "linalg.vander", f"not implemented for {x.dtype}.")
+        fail(DtypeError, "linalg.vander", f"not implemented for {x.dtype}.")
     shape = tuple(x.shape) or (1,)
     count = shape[-1] if N is None else int_of("linalg.vander", "N", N)
     if count < 2:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..core.errors import AutogradError, ShapeError, fail
+from ..core.errors import AutogradError, MissingGradientError, ShapeError, fail
 from ..core.layout import Spec
 from .linalg_checks import (
     absent,
@@ -78,7 +78,7 @@ def linalg_qr(A: Any, mode: str = "reduced") -> Any:
 
     >>> votive.linalg.qr(votive.tensor([[3.0, 0.0], [4.0, 5.0]])).R
     tensor([[-5., -4.],
-            [ 0., -3.]])
+            [ 0.,  3.]])
     """
     if mode not in ("reduced", "complete", "r"):
         fail(
@@ -93,21 +93,26 @@ def qr(input: Any, some: bool = True) -> Any:
     """Q and R with `input = Q @ R`; see linalg.qr. Without `some` Q is square.
 
     >>> votive.qr(votive.tensor([[2.0]])).R
-    tensor([[-2.]])
+    tensor([[2.]])
     """
     return _QR(*F._qr(input, "reduced" if some else "complete"))
 
 
 def _infer_geqrf(a: Spec) -> tuple[Spec, Spec]:
     check_matrix("geqrf", a)
-    check_float("geqrf", a)
+    check_float("geqrf", a, lacks="all")
     *batch, m, n = a.shape
     return a.like(a.shape), a.like((*batch, min(m, n)))
+
+
+def _grad_geqrf(c: Any, g: Any, g_tau: Any) -> Any:
+    fail(MissingGradientError, "geqrf", "has no gradient; use linalg.qr.")
 
 
 structured(
     "_geqrf(Tensor input)",
     infer=_infer_geqrf,
+    grad={"input": _grad_geqrf},
     n_out=2, method=False, namespaces=(), out=False,
     doc="R on and above the diagonal, reflectors below it, and their factors.",
 )  # fmt: skip
@@ -171,7 +176,7 @@ structured(
 def _check_reflectors(op: str, v: Spec, tau: Spec) -> None:
     check_matrix(op, v)
     check_pair(op, v, tau)
-    check_float(op, v)
+    check_float(op, v, lacks="all")
     *batch, m, n = v.shape
     if m < n:
         fail(ShapeError, op, f"needs at least as many rows as columns, got shape {v.shape}.")
@@ -218,7 +223,7 @@ def ormqr(input: Any, input2: Any, input3: Any, left: bool = True, transpose: bo
         check_pair("ormqr", v._spec, other._spec)
     check_matrix("ormqr", v._spec)
     check_matrix("ormqr", x._spec, "input3")
-    check_float("ormqr", v._spec)
+    check_float("ormqr", v._spec, lacks="all")
     *batch, m, n = v.shape
     if tuple(x.shape[:-2]) != tuple(batch) or x.shape[-2 if left else -1] != m:
         fail(

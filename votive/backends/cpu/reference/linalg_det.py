@@ -12,7 +12,10 @@ from .linalg_lu import determinant
 # Below this many roundings a determinant counts as zero and the inverse is not trusted.
 SINGULAR = 100
 
-kernel("_det")(determinant)
+
+@kernel("_det")
+def det(a: Any) -> Any:
+    return determinant(a)
 
 
 @kernel("_slogdet")
