@@ -73,6 +73,8 @@ CASES: list[Case] = [
     case("BatchNorm1d", 3, momentum=None, inputs=((4, 3, 5),)),
     case("BatchNorm2d", 3, affine=False, inputs=((4, 3, 2, 2),)),
     case("BatchNorm2d", 3, track_running_stats=False, inputs=((4, 3, 2, 2),)),
+    case("BatchNorm2d", 3, bias=False, inputs=((4, 3, 2, 2),)),
+    case("GroupNorm", 2, 4, bias=False, inputs=((2, 4, 3),)),
     case("BatchNorm3d", 3, inputs=((4, 3, 2, 2, 2),)),
     case("InstanceNorm1d", 3, inputs=((4, 3, 5),)),
     case("InstanceNorm2d", 3, affine=True, track_running_stats=True, inputs=((4, 3, 3, 2),)),
@@ -176,7 +178,9 @@ def test_a_layer_agrees_with_torch_given_the_same_state(c: Case, training: bool)
         got.backward(votive.from_numpy(np.array(weight)))
         want.backward(torch.from_numpy(np.array(weight)))
         for i in floats:
-            np.testing.assert_allclose(a[i].grad.numpy(), b[i].grad.numpy(), rtol=1e-8, atol=1e-9)
+            # torch divides by 6 in float32 in hardsigmoid's gradient.
+            rtol = 1e-7 if name == "Hardsigmoid" else 1e-8
+            np.testing.assert_allclose(a[i].grad.numpy(), b[i].grad.numpy(), rtol=rtol, atol=1e-9)
         for (key, p), q in zip(ours.named_parameters(), theirs.parameters(), strict=True):
             assert (p.grad is None) == (q.grad is None), key
             if q.grad is not None:

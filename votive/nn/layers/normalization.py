@@ -21,7 +21,7 @@ class _NormBase(Module):
     def __init__(
         self, num_features: int, eps: float = 1e-5, momentum: float | None = 0.1,
         affine: bool = True, track_running_stats: bool = True, device: Any = None,
-        dtype: Any = None,
+        dtype: Any = None, *, bias: bool = True,
     ) -> None:  # fmt: skip
         super().__init__()
         made = {"device": device, "dtype": dtype}
@@ -32,10 +32,10 @@ class _NormBase(Module):
         self.track_running_stats = track_running_stats
         if affine:
             self.weight = Parameter(votive.empty(num_features, **made))
-            self.bias = Parameter(votive.empty(num_features, **made))
         else:
             self.register_parameter("weight", None)
-            self.register_parameter("bias", None)
+        shift = Parameter(votive.empty(num_features, **made)) if affine and bias else None
+        self.register_parameter("bias", shift)
         if track_running_stats:
             self.register_buffer("running_mean", votive.zeros(num_features, **made))
             self.register_buffer("running_var", votive.ones(num_features, **made))
@@ -57,7 +57,8 @@ class _NormBase(Module):
         self.reset_running_stats()
         if self.affine:
             init.ones_(self.weight)
-            init.zeros_(self.bias)
+            if self.bias is not None:
+                init.zeros_(self.bias)
 
     def _check_input_dim(self, input: Any) -> None:
         raise NotImplementedError
@@ -65,7 +66,8 @@ class _NormBase(Module):
     def extra_repr(self) -> str:
         return (
             f"{self.num_features}, eps={self.eps}, momentum={self.momentum}, "
-            f"affine={self.affine}, track_running_stats={self.track_running_stats}"
+            f"affine={self.affine}, bias={self.bias is not None}, "
+            f"track_running_stats={self.track_running_stats}"
         )
 
     def _load_from_state_dict(
@@ -150,11 +152,13 @@ class SyncBatchNorm(_BatchNorm):
     def __init__(
         self, num_features: int, eps: float = 1e-5, momentum: float | None = 0.1,
         affine: bool = True, track_running_stats: bool = True, process_group: Any = None,
-        device: Any = None, dtype: Any = None,
+        device: Any = None, dtype: Any = None, *, bias: bool = True,
     ) -> None:  # fmt: skip
         if process_group is not None:
             raise NotImplementedError("SyncBatchNorm: process groups are not available yet.")
-        super().__init__(num_features, eps, momentum, affine, track_running_stats, device, dtype)
+        super().__init__(
+            num_features, eps, momentum, affine, track_running_stats, device, dtype, bias=bias
+        )
 
     def _check_input_dim(self, input: Any) -> None:
         if input.dim() < 2:
@@ -166,9 +170,12 @@ class _InstanceNorm(_NormBase):
 
     def __init__(
         self, num_features: int, eps: float = 1e-5, momentum: float = 0.1, affine: bool = False,
-        track_running_stats: bool = False, device: Any = None, dtype: Any = None,
+        track_running_stats: bool = False, device: Any = None, dtype: Any = None, *,
+        bias: bool = True,
     ) -> None:  # fmt: skip
-        super().__init__(num_features, eps, momentum, affine, track_running_stats, device, dtype)
+        super().__init__(
+            num_features, eps, momentum, affine, track_running_stats, device, dtype, bias=bias
+        )
 
     def _unbatched_dim(self) -> int:
         raise NotImplementedError
@@ -240,7 +247,8 @@ class _LazyNormBase(LazyModuleMixin):
 
     def __init__(
         self, eps: float = 1e-5, momentum: float | None = 0.1, affine: bool = True,
-        track_running_stats: bool = True, device: Any = None, dtype: Any = None,
+        track_running_stats: bool = True, device: Any = None, dtype: Any = None, *,
+        bias: bool = True,
     ) -> None:  # fmt: skip
         made = {"device": device, "dtype": dtype}
         super().__init__(0, eps, momentum, False, False, **made)
@@ -248,7 +256,8 @@ class _LazyNormBase(LazyModuleMixin):
         self.track_running_stats = track_running_stats
         if affine:
             self.weight = UninitializedParameter(**made)
-            self.bias = UninitializedParameter(**made)
+            if bias:
+                self.bias = UninitializedParameter(**made)
         if track_running_stats:
             self.running_mean = UninitializedBuffer(**made)
             self.running_var = UninitializedBuffer(**made)
@@ -264,7 +273,8 @@ class _LazyNormBase(LazyModuleMixin):
         self.num_features = input.shape[1]
         if self.affine:
             self.weight.materialize((self.num_features,))
-            self.bias.materialize((self.num_features,))
+            if self.bias is not None:
+                self.bias.materialize((self.num_features,))
         if self.track_running_stats:
             self.running_mean.materialize((self.num_features,))
             self.running_var.materialize((self.num_features,))
@@ -344,7 +354,8 @@ class LayerNorm(Module):
 
     def extra_repr(self) -> str:
         return (
-            f"{self.normalized_shape}, eps={self.eps}, elementwise_affine={self.elementwise_affine}"
+            f"{self.normalized_shape}, eps={self.eps}, "
+            f"elementwise_affine={self.elementwise_affine}, bias={self.bias is not None}"
         )
 
 
@@ -394,7 +405,7 @@ class GroupNorm(Module):
 
     def __init__(
         self, num_groups: int, num_channels: int, eps: float = 1e-5, affine: bool = True,
-        device: Any = None, dtype: Any = None,
+        device: Any = None, dtype: Any = None, *, bias: bool = True,
     ) -> None:  # fmt: skip
         super().__init__()
         made = {"device": device, "dtype": dtype}
@@ -406,22 +417,26 @@ class GroupNorm(Module):
         self.affine = affine
         if affine:
             self.weight = Parameter(votive.empty(num_channels, **made))
-            self.bias = Parameter(votive.empty(num_channels, **made))
         else:
             self.register_parameter("weight", None)
-            self.register_parameter("bias", None)
+        shift = Parameter(votive.empty(num_channels, **made)) if affine and bias else None
+        self.register_parameter("bias", shift)
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
         if self.affine:
             init.ones_(self.weight)
-            init.zeros_(self.bias)
+            if self.bias is not None:
+                init.zeros_(self.bias)
 
     def forward(self, input: Any) -> Any:
         return F.group_norm(input, self.num_groups, self.weight, self.bias, self.eps)
 
     def extra_repr(self) -> str:
-        return f"{self.num_groups}, {self.num_channels}, eps={self.eps}, affine={self.affine}"
+        return (
+            f"{self.num_groups}, {self.num_channels}, eps={self.eps}, affine={self.affine}, "
+            f"bias={self.bias is not None}"
+        )
 
 
 class LocalResponseNorm(Module):
