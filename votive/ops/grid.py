@@ -39,26 +39,12 @@ def _padded(x: Expr, size: int, padding: str, align: bool) -> Expr:
     return _reflect(x, size, align) if padding == "reflection" else x
 
 
-def _position(x: Expr, size: int, padding: str, align: bool) -> Expr:
-    """-1..1 as positions of elements: the ends are the outer centres (align) or the outer edges."""
-    x = (x + 1) / 2 * (size - 1) if align else ((x + 1) * size - 1) / 2
-    return _padded(x, size, padding, align)
-
-
-pointwise(
-    "_grid_position(Tensor input, int size, str padding, bool align)",
-    _position,
-    allow="f",
-    inplace=False, method=False, namespaces=(), out=False,
-    doc="Where a coordinate in -1..1 lies among `size` elements.",
-)  # fmt: skip
-
 pointwise(
     "_grid_element(Tensor input, int size, str padding, bool align)",
     _padded,
     allow="f",
     inplace=False, method=False, namespaces=(), out=False,
-    doc="An element's number, brought back among `size` of them as the padding says.",
+    doc="A position among elements, brought back into `size` of them as the padding says.",
 )  # fmt: skip
 
 
@@ -68,6 +54,15 @@ def _cubic(distance: Any, near: bool) -> Any:
     if near:
         return ((a + 2) * d - (a + 3)) * d * d + 1
     return ((a * d - 5 * a) * d + 8 * a) * d - 4 * a
+
+
+def _position(x: Any, size: int, align: bool) -> Any:
+    """-1..1 as positions of elements: the ends are the outer centres (align) or the outer edges."""
+    x = x + 1
+    if align:
+        return x * ((size - 1) / 2)
+    # Rounded once, as a fused multiply-add does: in float32 it matters for large images.
+    return F._to_dtype(F._to_dtype(x, dt.float64) * (size / 2) - 0.5, x.dtype)
 
 
 def _taps(position: Any, mode: str) -> list[tuple[Any, Any]]:
@@ -88,9 +83,9 @@ def _along(
     coordinate: Any, size: int, mode: str, padding: str, align: bool
 ) -> list[tuple[Any, Any, Any]]:
     """(element, whether it exists, weight) for each tap along one dimension."""
-    # Bicubic leaves the position where it is and brings back each of its taps.
-    late = mode == "bicubic"
-    position = F._grid_position(coordinate, size, "zeros" if late else padding, align)
+    position, late = _position(coordinate, size, align), mode == "bicubic"
+    if not late:  # bicubic leaves the position where it is and brings back each of its taps
+        position = F._grid_element(position, size, padding, align)
     found = []
     for element, weight in _taps(position, mode):
         if late:
