@@ -4,7 +4,20 @@ from __future__ import annotations
 
 # (operator, mode): why votive differs from torch here. The operator is an OpInfo's name, with
 # ":variant" if it has one; the mode is one of harness.MODES.
-EXCLUDED: dict[tuple[str, str], str] = {}
+EXCLUDED: dict[tuple[str, str], str] = {
+    (
+        "svd_lowrank",
+        "forward",
+    ): "vectors are unique up to signs, which the random projection decides",
+    (
+        "pca_lowrank",
+        "forward",
+    ): "vectors are unique up to signs, which the random projection decides",
+    (
+        "linalg.norm:subgradients_at_zero",
+        "gradgrad",
+    ): "0, the derivative of a subgradient of 0, for NaN",
+}
 
 # Operators whose gradient is defined on constrained inputs (Hermitian, triangular, normalised):
 # compared through OpInfo's gradcheck_wrapper, which projects the input first. For all others the
