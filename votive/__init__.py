@@ -45,7 +45,7 @@ from .core.memory_format import (
 from .core.promotion import can_cast, promote_types
 from .tensor import Tensor
 from .interchange import as_tensor, asarray, from_dlpack, from_numpy, frombuffer
-from . import autograd, cpu, fft, linalg, nn, random, special, utils
+from . import autograd, cpu, fft, linalg, nn, optim, random, special, utils
 from .autograd import (
     enable_grad,
     inference_mode,

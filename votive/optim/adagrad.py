@@ -1,0 +1,69 @@
+"""Adagrad."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..ops.registry import F
+from ..tensor import Tensor
+from .group_step import GroupOptimizer, State, column, count
+from .options import check_implementation, check_lr, nonnegative, number
+
+
+class Adagrad(GroupOptimizer):
+    """Adagrad (Duchi et al. 2011): the gradient over the root of the sum of all its squares.
+
+    s = s + g², p = p - lr / (1 + (t - 1) lr_decay) * g / (√s + eps).
+
+    >>> w = votive.tensor([1.0, 2.0], requires_grad=True)
+    >>> opt = votive.optim.Adagrad([w], lr=0.1)
+    >>> (w * w).sum().backward()
+    >>> opt.step()
+    >>> w
+    tensor([0.9000, 1.9000], requires_grad=True)
+    """
+
+    _absent = GroupOptimizer._absent | {"fused": None}
+
+    def __init__(
+        self,
+        params: Any,
+        lr: float | Tensor = 1e-2,
+        lr_decay: float = 0,
+        weight_decay: float = 0,
+        initial_accumulator_value: float = 0,
+        eps: float = 1e-10,
+        foreach: bool | None = None,
+        *,
+        maximize: bool = False,
+        differentiable: bool = False,
+        fused: bool | None = None,
+    ) -> None:
+        check_lr(lr)
+        nonnegative("lr_decay value", lr_decay)
+        nonnegative("weight_decay value", weight_decay)
+        nonnegative("initial_accumulator_value value", initial_accumulator_value)
+        nonnegative("epsilon value", eps)
+        check_implementation(foreach, fused, differentiable)
+        super().__init__(params, {
+            "lr": lr, "lr_decay": lr_decay, "eps": eps, "weight_decay": weight_decay,
+            "initial_accumulator_value": initial_accumulator_value, "foreach": foreach,
+            "maximize": maximize, "differentiable": differentiable, "fused": fused,
+        })  # fmt: skip
+        # The sum exists from the start, so that it can be looked at and shared before a step.
+        for group in self.param_groups:
+            for p in group["params"]:
+                self._state_of(p, group)
+
+    def _start(self, p: Tensor, group: dict[str, Any]) -> State:
+        value = self.defaults["initial_accumulator_value"]
+        start = complex(value, value) if p.is_complex() else value
+        return {"step": count(group, p), "sum": F.full_like(p.detach(), start)}
+
+    def _update(
+        self, group: dict[str, Any], params: list[Tensor], grads: list[Tensor], states: list[State]
+    ) -> None:
+        F._adagrad_step(
+            params, grads, column(states, "sum"), column(states, "step"), number(group["lr"]),
+            group["lr_decay"], group["eps"], group["weight_decay"], group["maximize"],
+        )  # fmt: skip

@@ -1,0 +1,83 @@
+"""Stepping a whole parameter group with one fused operator. Knows no update rule."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from ..autograd import no_grad
+from ..ops.registry import F
+from ..tensor import Tensor
+from .optimizer import Optimizer, scalar_dtype
+
+State = dict[str, Any]
+
+
+class GroupOptimizer(Optimizer):
+    """An optimizer whose rule is one multi-tensor operator.
+
+    A subclass says what it keeps of a parameter (`_start`) and calls its operator (`_update`) on
+    parameters of one device and dtype. With `foreach=False` it is called for one at a time.
+    """
+
+    _absent = {"foreach": None, "maximize": False, "differentiable": False, "capturable": False}
+    _numbers = ("step",)
+
+    def _start(self, p: Tensor, group: dict[str, Any]) -> State:
+        """What is kept of a parameter before its first step."""
+        raise NotImplementedError
+
+    def _update(
+        self, group: dict[str, Any], params: list[Tensor], grads: list[Tensor], states: list[State]
+    ) -> None:
+        """Write the step into parameters and states."""
+        raise NotImplementedError
+
+    def step(self, closure: Callable[[], Any] | None = None) -> Any:
+        """Update every parameter that has a gradient; gives the closure's loss, if there is one."""
+        loss = self._evaluate(closure)
+        with no_grad():
+            for group in self.param_groups:
+                for params in _runs(group):
+                    states = [self._state_of(p, group) for p in params]
+                    self._update(group, params, [p.grad for p in params], states)
+        return loss
+
+    def _state_of(self, p: Tensor, group: dict[str, Any]) -> State:
+        state: State = self.state[p]
+        if not state:
+            state.update(self._start(p, group))
+        return state
+
+
+def _runs(group: dict[str, Any]) -> Iterator[list[Tensor]]:
+    """The parameters with gradients, in lists that one operator call may take."""
+    fused = group.get("fused")
+    lists: dict[Any, list[Tensor]] = {}
+    for i, p in enumerate(group["params"]):
+        if p.grad is None:
+            continue
+        if fused and not p.is_floating_point():
+            raise RuntimeError(
+                "`fused=True` requires all the params to be floating point Tensors, "
+                f"but one is {p.dtype} on {p.device}."
+            )
+        alone = group.get("foreach") is False and not fused
+        lists.setdefault(i if alone else (p.device, p.dtype), []).append(p)
+    yield from lists.values()
+
+
+def count(group: dict[str, Any], p: Tensor) -> Tensor:
+    """A step count of zero. It stays on the CPU, where reading it costs nothing, unless fused."""
+    fused = group.get("fused")
+    return F.zeros((), dtype=scalar_dtype(fused), device=p.device if fused else "cpu")
+
+
+def blank(p: Tensor) -> Tensor:
+    """Zeros in the shape, dtype and memory order of a parameter."""
+    return F.zeros_like(p)  # type: ignore[no-any-return]
+
+
+def column(states: list[State], name: str) -> list[Tensor]:
+    """One entry of every state."""
+    return [s[name] for s in states]

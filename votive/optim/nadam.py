@@ -1,0 +1,71 @@
+"""NAdam: Adam with Nesterov momentum."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..ops.registry import F
+from ..tensor import Tensor
+from .group_step import GroupOptimizer, State, blank, column, count
+from .optimizer import scalar_dtype
+from .options import check_betas, check_lr, nonnegative, number
+
+
+class NAdam(GroupOptimizer):
+    """Adam with Nesterov momentum (Dozat 2016); `momentum_decay` warms the momentum up.
+
+    >>> w = votive.tensor([1.0, 2.0], requires_grad=True)
+    >>> opt = votive.optim.NAdam([w], lr=0.1)
+    >>> (w * w).sum().backward()
+    >>> opt.step()
+    >>> w
+    tensor([0.8944, 1.8944], requires_grad=True)
+    """
+
+    _absent = GroupOptimizer._absent | {"decoupled_weight_decay": False}
+    _numbers = ("step", "mu_product")
+
+    def __init__(
+        self,
+        params: Any,
+        lr: float | Tensor = 2e-3,
+        betas: tuple[float, float] = (0.9, 0.999),
+        eps: float = 1e-8,
+        weight_decay: float = 0,
+        momentum_decay: float = 4e-3,
+        decoupled_weight_decay: bool = False,
+        *,
+        foreach: bool | None = None,
+        maximize: bool = False,
+        capturable: bool = False,
+        differentiable: bool = False,
+    ) -> None:
+        check_lr(lr)
+        nonnegative("epsilon value", eps)
+        check_betas(betas)
+        nonnegative("weight_decay value", weight_decay)
+        nonnegative("momentum_decay value", momentum_decay)
+        super().__init__(params, {
+            "lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay,
+            "momentum_decay": momentum_decay, "decoupled_weight_decay": decoupled_weight_decay,
+            "maximize": maximize, "foreach": foreach, "capturable": capturable,
+            "differentiable": differentiable,
+        })  # fmt: skip
+
+    def _start(self, p: Tensor, group: dict[str, Any]) -> State:
+        product = F.ones((), dtype=scalar_dtype())
+        return {
+            "step": count(group, p), "mu_product": product, "exp_avg": blank(p),
+            "exp_avg_sq": blank(p),
+        }  # fmt: skip
+
+    def _update(
+        self, group: dict[str, Any], params: list[Tensor], grads: list[Tensor], states: list[State]
+    ) -> None:
+        beta1, beta2 = group["betas"]
+        F._nadam_step(
+            params, grads, column(states, "exp_avg"), column(states, "exp_avg_sq"),
+            column(states, "mu_product"), column(states, "step"), number(group["lr"]), beta1, beta2,
+            group["eps"], group["weight_decay"], group["momentum_decay"],
+            group["decoupled_weight_decay"], group["maximize"],
+        )  # fmt: skip
