@@ -15,6 +15,7 @@ from ..core.layout import Spec, channels_last_strides, is_channels_last
 from ..core.mode import mode
 from ..formula import apply
 from .registry import F, composite, pointwise, structured
+from .untracked import untracked
 
 NN = ("nn.functional",)
 HIDDEN: dict[str, Any] = {"method": False, "namespaces": (), "out": False}
@@ -174,14 +175,11 @@ def _update(running: Any, new: Any, momentum: float) -> None:
     the mean of that is kept. All of it happens in the type of the statistic, as in torch: in half
     types the rounding shows.
     """
-    saved, mode.grad = mode.grad, False
-    try:
+    with untracked():
         kind = {"dtype": running.dtype, "device": running.device}
         rows = running.expand(new.shape) * (1 - momentum)
         rows.addcmul_(new.to(running.dtype), F.tensor(momentum, **kind))
         running.copy_(rows.mean(0))
-    finally:
-        mode.grad = saved
 
 
 def _unbiased(var: Any, count: int, running: Any) -> Any:

@@ -7,9 +7,9 @@ from typing import Any
 from ..core import dtype as dt
 from ..core.errors import DtypeError, ShapeError, fail
 from ..core.layout import broadcast_shapes
-from ..core.mode import mode
 from ..core.promotion import result_type_of
 from .registry import F, composite
+from .untracked import untracked
 
 NN = ("nn.functional",)
 
@@ -31,11 +31,8 @@ def _clamped_norm(x: Any, dim: int, eps: float) -> Any:
     Only the value is clamped: as in torch, the derivative is that of the length itself.
     """
     norm = F._vector_norm(x, 2, dim, True).clone()
-    saved, mode.grad = mode.grad, False
-    try:
+    with untracked():
         return norm.clamp_min_(eps)
-    finally:
-        mode.grad = saved
 
 
 @composite(also=("nn.functional.cosine_similarity",), method=False)

@@ -1,0 +1,159 @@
+"""Sums, means and maxima of rows of a table, bag by bag. Knows shapes, not how they run."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+from ..core import dtype as dt
+from ..core.errors import DtypeError, ShapeError, UnsupportedError, fail
+from .batch_norm import widened
+from .embedding import check_indices, embedding_renorm_, padding_row, warn_sparse
+from .registry import F, composite, structured
+from .untracked import untracked
+
+OP = "embedding_bag"
+
+structured(
+    "_bag_argmax(Tensor weight, Tensor indices, Tensor bags, int count)",
+    infer=lambda weight, indices, bags, count: weight.like(
+        (count, weight.shape[1]), dtype=dt.int64
+    ),
+    differentiable=False,
+    method=False, namespaces=(), out=False,
+    doc="For each bag and feature the row with the largest value; -1 for an empty bag.",
+)  # fmt: skip
+
+
+def _flattened(input: Any, offsets: Any, include_last_offset: bool) -> tuple[Any, Any, bool]:
+    """Indices in one row, where each bag begins, and whether the last offset is only an end."""
+    if input.ndim == 2:
+        if offsets is not None:
+            fail(ValueError, OP, "rows of a 2-d input are the bags; offsets must be None.")
+        count, length = input.shape
+        starts = F.arange(count, dtype=dt.int64, device=input.device) * length
+        return input.reshape(-1), starts, False
+    if input.ndim != 1:
+        fail(ValueError, OP, f"input must have 1 or 2 dimensions, got shape {tuple(input.shape)}.")
+    if offsets is None or offsets.ndim != 1:
+        have = None if offsets is None else tuple(offsets.shape)
+        fail(ValueError, OP, f"a 1-d input needs a vector of offsets, got {have}.")
+    return input, offsets, include_last_offset
+
+
+def _check_values(indices: Any, offsets: Any, rows: int) -> None:
+    if indices.numel():
+        low, high = int(indices.min()), int(indices.max())
+        if low < 0 or high >= rows:
+            bad = low if low < 0 else high
+            fail(RuntimeError, OP, f"index {bad} is out of range for {rows} rows.")
+    if offsets.numel():
+        first, last = int(offsets[0]), int(offsets[-1])
+        if first != 0:
+            fail(RuntimeError, OP, f"the first bag must begin at 0, offsets begin with {first}.")
+        if last > indices.numel():
+            fail(RuntimeError, OP, f"offset {last} lies behind all {indices.numel()} indices.")
+
+
+def _bag_of_each(offsets: Any, count: int) -> Any:
+    places = F.arange(count, dtype=dt.int64, device=offsets.device)
+    return F.searchsorted(offsets.long().contiguous(), places, right=True) - 1
+
+
+def _largest(weight: Any, indices: Any, bags: Any, count: int, padding: int) -> Any:
+    if padding >= 0:
+        kept = indices != padding
+        indices, bags = indices[kept], bags[kept]
+    rows = F._bag_argmax(weight.detach(), indices, bags, count)
+    return F.where(rows < 0, 0, F.gather(weight, 0, rows.clamp_min(0)))
+
+
+def _total(
+    weight: Any, indices: Any, bags: Any, count: int, padding: int, factors: Any, mean: bool,
+    by_frequency: bool,
+) -> Any:  # fmt: skip
+    values = widened(F._embedding(weight, indices, padding, by_frequency))
+    kept = (indices != padding).to(values.dtype)
+    share = kept if factors is None else kept * factors
+    blank = F.zeros((count, weight.shape[1]), dtype=values.dtype, device=values.device)
+    total = blank.index_add(0, bags, values * share.unsqueeze(-1))
+    if mean:
+        sizes = F.zeros(count, dtype=values.dtype, device=values.device).index_add(0, bags, kept)
+        total = total / sizes.clamp_min(1).unsqueeze(-1)
+    return F._to_dtype(total, weight.dtype)
+
+
+@composite(namespaces=("nn.functional",), method=False)
+def embedding_bag(
+    input: Any,
+    weight: Any,
+    offsets: Any = None,
+    max_norm: float | None = None,
+    norm_type: float = 2,
+    scale_grad_by_freq: bool = False,
+    mode: str = "mean",
+    sparse: bool = False,
+    per_sample_weights: Any = None,
+    include_last_offset: bool = False,
+    padding_idx: int | None = None,
+) -> Any:
+    """The mean, sum or maximum of rows of `weight`, for each bag of indices.
+
+    Bags are the rows of a 2-d input, or the parts of a 1-d input that begin at `offsets`. Indices
+    equal to `padding_idx` do not count; an empty bag gives zeros. In mode "sum", rows can be
+    weighted by `per_sample_weights`.
+
+    >>> weight = votive.tensor([[1.0], [2.0], [4.0]])
+    >>> bags = votive.tensor([0, 1, 2]), votive.tensor([0, 2])
+    >>> votive.nn.functional.embedding_bag(bags[0], weight, bags[1], mode="sum")
+    tensor([[3.],
+            [4.]])
+    """
+    if weight.dtype is dt.int64 and input.dtype.is_floating_point:
+        warnings.warn(f"{OP}: weight comes second; swapping the two is deprecated.", stacklevel=2)
+        input, weight = weight, input
+    factors = per_sample_weights
+    if factors is not None and factors.shape != input.shape:
+        have = f"{tuple(factors.shape)} for {tuple(input.shape)}"
+        fail(ValueError, OP, f"per_sample_weights must have the input's shape, got {have}.")
+    if weight.ndim != 2:
+        fail(ValueError, OP, f"weight must be (rows, features), got {tuple(weight.shape)}.")
+    indices, offsets, ends = _flattened(input, offsets, include_last_offset)
+    if mode not in ("sum", "mean", "max"):
+        fail(ValueError, OP, f"mode must be 'sum', 'mean' or 'max', got {mode!r}.")
+    if mode == "max" and (scale_grad_by_freq or sparse):
+        fail(ValueError, OP, "mode 'max' has neither scale_grad_by_freq nor sparse gradients.")
+    if factors is not None and mode != "sum":
+        fail(UnsupportedError, OP, f"per_sample_weights go with mode 'sum', got {mode!r}.")
+    if sparse:
+        warn_sparse(OP)
+    for name, given in (("input", indices), ("offsets", offsets)):
+        check_indices(OP, name, given._spec)
+    if not weight.dtype.is_floating_point:
+        fail(DtypeError, OP, f"weight must be floating-point, got {weight.dtype}.")
+    if factors is not None and factors.dtype is not weight.dtype:
+        types = f"{factors.dtype} and {weight.dtype}"
+        fail(DtypeError, OP, f"per_sample_weights and weight must have one dtype, got {types}.")
+    padding = padding_row(OP, padding_idx, weight, RuntimeError)
+    _check_values(indices, offsets, weight.shape[0])
+    if max_norm is not None:
+        with untracked():
+            embedding_renorm_(weight, indices, max_norm, norm_type)
+
+    if ends and offsets.numel() == 0:
+        fail(ShapeError, OP, "include_last_offset needs at least one offset.")
+    bags = _bag_of_each(offsets, indices.numel())
+    if ends:  # what lies behind the last offset belongs to no bag
+        inside = bags < offsets.numel() - 1
+        indices, bags = indices[inside], bags[inside]
+        factors = None if factors is None else factors[inside]
+    count = offsets.numel() - ends
+    if count == 0:
+        return F.zeros((0, weight.shape[1]), dtype=weight.dtype, device=weight.device)
+    if mode == "max":
+        return _largest(weight, indices, bags, count, padding)
+    if factors is not None:
+        factors = widened(factors.reshape(-1))
+    return _total(
+        weight, indices, bags, count, padding, factors, mode == "mean", scale_grad_by_freq
+    )
