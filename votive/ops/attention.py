@@ -100,6 +100,7 @@ structured(
         v.like(v.shape),
         mask.like(mask.shape) if rest[-1] else q.like((0,)),
     ),
+    differentiable=False,  # with a graph being made, the composite runs instead
     n_out=4,
     doc="The gradients of attention by query, key, value and mask.",
     **HIDDEN,
@@ -238,10 +239,6 @@ def _mask_for(mask: Any, lead: tuple[int, ...], rows: int, columns: int) -> Any:
     return mask.reshape(*[1] * (4 - mask.ndim), *mask.shape)
 
 
-def _causal_with_mask() -> None:
-    fail(RuntimeError, OP, "give either attn_mask or is_causal=True, not both.")
-
-
 @composite(namespaces=("nn.functional",), method=False)
 def scaled_dot_product_attention(
     query: Any,
@@ -268,12 +265,13 @@ def scaled_dot_product_attention(
     for name, x in zip(("query", "key", "value"), given, strict=True):
         if not hasattr(x, "_spec"):
             raise TypeError(f"{OP}: {name} must be a Tensor, got {type(x).__name__}.")
-    _check_types(*(x._spec for x in given), None if attn_mask is None else attn_mask._spec)
+    hides = None if attn_mask is None else attn_mask._spec
+    _check_types(query._spec, key._spec, value._spec, hides)
     if min(x.ndim for x in given) < 2:
         shapes = ", ".join(str(tuple(x.shape)) for x in given)
         fail(ShapeError, OP, f"query, key and value need 2 or more dimensions, got {shapes}.")
     if attn_mask is not None and is_causal and any(x.ndim != 4 for x in given):
-        _causal_with_mask()
+        fail(RuntimeError, OP, "give either attn_mask or is_causal=True, not both.")
     if not 0 <= dropout_p <= 1:
         fail(RuntimeError, OP, f"dropout_p must be between 0 and 1, got {dropout_p}.")
     if enable_gqa:

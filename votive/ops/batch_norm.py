@@ -111,6 +111,7 @@ structured(
         x.like(x.shape if by_input else (0,)),
         *[x.like(x.shape[1:2] if by_affine else (0,), dtype=dt.compute_type(x.dtype))] * 2,
     ),
+    differentiable=False,  # with a graph being made, the composite runs instead
     n_out=3,
     doc="The gradients of batch_norm by input, weight and bias, in training.",
     **HIDDEN,

@@ -74,12 +74,10 @@ def _shaped_mask(mask: Any, rows: int, columns: int, batch_heads: int) -> Any:
     return mask.unsqueeze(0) if mask.ndim == 2 else mask
 
 
-def _projections(
-    query: Any, key: Any, value: Any, weights: Any, bias: Any
-) -> tuple[Any, Any, Any]:  # fmt: skip
+def _projections(query: Any, key: Any, value: Any, weights: Any, bias: Any) -> tuple[Any, ...]:
     biases = (None,) * 3 if bias is None else bias.chunk(3)
     given = zip((query, key, value), weights, biases, strict=True)
-    return tuple(F.linear(x, w, b) for x, w, b in given)  # type: ignore[return-value]
+    return tuple(F.linear(x, w, b) for x, w, b in given)
 
 
 def _in_weights(

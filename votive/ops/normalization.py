@@ -72,6 +72,7 @@ structured(
         x.like(x.shape if by_input else (0,)),
         *affine_gradients(x, x.shape[x.ndim - dims :], by_affine),
     ),
+    differentiable=False,  # with a graph being made, the composite runs instead
     n_out=3,
     doc="The gradients of layer_norm by input, weight and bias.",
     **HIDDEN,
@@ -107,8 +108,11 @@ def _normalized(op: str, input: Any, normalized_shape: Any) -> tuple[int, ...]:
     have = tuple(input.shape)
     if len(shape) > len(have) or have[len(have) - len(shape) :] != shape:
         short = op == "rms_norm" and len(shape) > len(have)
-        kind = ValueError if short else ShapeError
-        fail(kind, op, f"the input must end in sizes {shape}, got shape {have}.")
+        fail(
+            ValueError if short else ShapeError,
+            op,
+            f"the input must end in sizes {shape}, got shape {have}.",
+        )
     return shape
 
 
@@ -176,6 +180,7 @@ structured(
         x.like(x.shape if by_input else (0,)),
         affine_gradients(x, x.shape[x.ndim - dims :], by_weight)[0],
     ),
+    differentiable=False,  # with a graph being made, the composite runs instead
     n_out=2,
     doc="The gradients of rms_norm by input and weight.",
     **HIDDEN,
@@ -262,6 +267,7 @@ structured(
         x.like(x.shape if by_input else (0,)),
         *affine_gradients(x, x.shape[1:2], by_affine),
     ),
+    differentiable=False,  # with a graph being made, the composite runs instead
     n_out=3,
     doc="The gradients of group_norm by input, weight and bias.",
     **HIDDEN,

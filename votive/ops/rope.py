@@ -41,7 +41,7 @@ def _pairs(x: Any, angles: int, interleaved: bool) -> tuple[Any, Any]:
     """First and second of each pair that is turned."""
     turned = x.narrow(-1, 0, 2 * angles)
     if interleaved:
-        return tuple(turned.unflatten(-1, (angles, 2)).unbind(-1))  # type: ignore[return-value]
+        return tuple(turned.unflatten(-1, (angles, 2)).unbind(-1))
     return turned.narrow(-1, 0, angles), turned.narrow(-1, angles, angles)
 
 
