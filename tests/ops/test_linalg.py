@@ -99,6 +99,13 @@ def test_the_gradient_of_det_is_the_matrix_of_cofactors_at_any_rank(
         np.testing.assert_allclose(g.detach().numpy(), want, rtol=1e-9, atol=1e-12)
 
 
+def test_the_gradient_of_det_is_right_where_its_value_is_rounding_noise() -> None:
+    a = random(10, 9) @ random(9, 10) * 10
+    x = leaf(a)
+    vt.linalg.det(x).backward()
+    np.testing.assert_allclose(x.grad.numpy(), cofactors(a), rtol=1e-7)
+
+
 @pytest.mark.parametrize("rank", [0, 1, 2, 3])
 def test_the_second_derivative_of_det_exists_at_any_rank(rank: int) -> None:
     a, w = random(3, rank) @ random(rank, 3), random(3, 3)

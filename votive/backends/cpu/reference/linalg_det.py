@@ -8,9 +8,7 @@ import numpy as np
 
 from ...base import kernel
 from .linalg_lu import determinant
-
-# Below this many roundings a determinant counts as zero and the inverse is not trusted.
-SINGULAR = 100
+from .linalg_solve import inv
 
 
 @kernel("_det")
@@ -34,13 +32,11 @@ def _by_singular_values(a: Any) -> Any:
 
 @kernel("_cofactor")
 def cofactor(a: Any) -> Any:
-    det = determinant(a)
-    regular = np.abs(det) >= SINGULAR * np.finfo(a.dtype).eps
-    out = np.empty(a.shape, a.dtype)
-    inverse = np.linalg.inv(a[regular])
-    out[regular] = det[regular][..., None, None] * np.swapaxes(inverse, -2, -1)
-    # NaN is neither regular nor something that has singular values.
-    finite = np.isfinite(a).all(axis=(-2, -1))
-    out[~regular & finite] = _by_singular_values(a[~regular & finite])
-    out[~regular & ~finite] = np.nan
+    inverse, _ = inv(a)
+    out = determinant(a)[..., None, None] * np.swapaxes(inverse, -2, -1)
+    # With less than half of the digits right the two do not fit together any more.
+    sizes = [np.abs(x).sum(axis=-2).max(axis=-1, initial=0) for x in (a, inverse)]
+    poor = ~(sizes[0] * sizes[1] < np.finfo(a.dtype).eps ** -0.5)
+    poor &= np.isfinite(a).all(axis=(-2, -1))
+    out[poor] = _by_singular_values(a[poor])
     return out
