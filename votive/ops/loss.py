@@ -1,0 +1,334 @@
+"""Losses of one value against another: squares, distances, likelihoods. Knows formulas and
+torch's arguments; how a loss is reduced stands here for all of them.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from typing import Any
+
+from ..core import dtype as dt
+from ..core.errors import DtypeError, fail
+from ..core.layout import Spec
+from ..core.mode import mode
+from ..formula import Expr, apply, where
+from .registry import F, composite, pointwise
+
+NN = ("nn.functional",)
+HIDDEN: dict[str, Any] = {"namespaces": (), "method": False, "inplace": False, "out": False}
+
+
+def reduction_of(op: str, reduction: Any, size_average: Any = None, reduce: Any = None) -> str:
+    """none, mean or sum; torch's old pair of switches overrides it, with a warning."""
+    if size_average is not None or reduce is not None:
+        kind = "none" if reduce is False else "sum" if size_average is False else "mean"
+        warnings.warn(
+            f"{op}: size_average and reduce are deprecated; use reduction={kind!r}.",
+            UserWarning,
+            stacklevel=3,
+        )
+        return kind
+    if reduction not in ("none", "mean", "sum"):
+        raise ValueError(f"{op}: reduction must be 'none', 'mean' or 'sum', got {reduction!r}.")
+    return str(reduction)
+
+
+def reduced(loss: Any, kind: str) -> Any:
+    """The losses themselves, their mean or their sum."""
+    return loss if kind == "none" else F.mean(loss) if kind == "mean" else F.sum(loss)
+
+
+def warn_broadcast(op: str, input: Any, target: Any) -> None:
+    if input._spec.shape != target._spec.shape:
+        warnings.warn(
+            f"{op}: a target of shape {tuple(target.shape)} is stretched against an input of "
+            f"shape {tuple(input.shape)}, which is likely a mistake; make the shapes equal.",
+            UserWarning,
+            stacklevel=3,
+        )
+
+
+def _weighted(op: str, loss: Any, weight: Any, input: Any) -> Any:
+    if weight._spec.shape != input._spec.shape:
+        raise ValueError(
+            f"{op}: weight and input must have the same shape, got {tuple(weight.shape)} and "
+            f"{tuple(input.shape)}."
+        )
+    return loss * weight
+
+
+# --- distances ------------------------------------------------------------------------------------
+
+pointwise(
+    "_squared_error(Tensor input, Tensor target)",
+    lambda x, t: apply("square", x - t),
+    allow="f",
+    doc="The square of a difference.",
+    **HIDDEN,
+)
+
+
+def _smooth_l1(x: Expr, t: Expr, beta: float) -> Expr:
+    u = x - t
+    return where(abs(u) < beta, u * u * (0.5 / beta), abs(u) - 0.5 * beta)
+
+
+pointwise(
+    "_smooth_l1(Tensor input, Tensor target, float beta)",
+    _smooth_l1,
+    allow="f",
+    doc="A parabola within `beta`, lines outside.",
+    **HIDDEN,
+)
+
+
+def _huber_types(promoted: dt.dtype, x: Spec, *rest: Any) -> tuple[dt.dtype, dt.dtype]:
+    if x.dtype.category != dt.FLOAT:
+        fail(DtypeError, "huber_loss", f"the result does not fit into the input's {x.dtype}.")
+    return promoted, x.dtype
+
+
+def _huber(x: Expr, t: Expr, delta: float) -> Expr:
+    u = x - t
+    return where(abs(u) <= delta, 0.5 * (u * u), delta * (abs(u) - 0.5 * delta))
+
+
+pointwise(
+    "_huber(Tensor input, Tensor target, float delta)",
+    _huber,
+    dtypes=_huber_types,
+    allow="f",
+    doc="A parabola within `delta`, lines of slope `delta` outside.",
+    **HIDDEN,
+)
+
+
+@composite(namespaces=NN, method=False)
+def mse_loss(
+    input: Any,
+    target: Any,
+    size_average: Any = None,
+    reduce: Any = None,
+    reduction: str = "mean",
+    weight: Any = None,
+) -> Any:
+    """The mean of `(input - target)^2`; with weights, divided by their sum.
+
+    >>> votive.nn.functional.mse_loss(votive.tensor([1.0, 2.0]), votive.tensor([1.0, 4.0]))
+    tensor(2.)
+    """
+    op = "mse_loss"
+    warn_broadcast(op, input, target)
+    kind = reduction_of(op, reduction, size_average, reduce)
+    loss = F._squared_error(input, target)
+    if weight is None:
+        return reduced(loss, kind)
+    loss = _weighted(op, loss, weight, input)
+    return F.sum(loss) / F.sum(weight) if kind == "mean" else reduced(loss, kind)
+
+
+@composite(namespaces=NN, method=False)
+def l1_loss(
+    input: Any,
+    target: Any,
+    size_average: Any = None,
+    reduce: Any = None,
+    reduction: str = "mean",
+    weight: Any = None,
+) -> Any:
+    """The mean of `|input - target|`; with weights, divided by their sum.
+
+    >>> votive.nn.functional.l1_loss(votive.tensor([1.0, 2.0]), votive.tensor([1.0, 4.0]))
+    tensor(1.)
+    """
+    op = "l1_loss"
+    warn_broadcast(op, input, target)
+    kind = reduction_of(op, reduction, size_average, reduce)
+    loss = F.abs(input - target)
+    if weight is None:
+        return reduced(loss, kind)
+    loss = _weighted(op, loss, weight, input)
+    return F.sum(loss) / F.sum(weight) if kind == "mean" else reduced(loss, kind)
+
+
+@composite(namespaces=NN, method=False)
+def smooth_l1_loss(
+    input: Any,
+    target: Any,
+    size_average: Any = None,
+    reduce: Any = None,
+    reduction: str = "mean",
+    beta: float = 1.0,
+) -> Any:
+    """The mean of `u^2 / (2 beta)` where `|u| < beta`, else of `|u| - beta / 2`; u is the error.
+
+    >>> votive.nn.functional.smooth_l1_loss(votive.tensor([0.5, 2.0]), votive.tensor([0.0, 0.0]))
+    tensor(0.8125)
+    """
+    op = "smooth_l1_loss"
+    warn_broadcast(op, input, target)
+    kind = reduction_of(op, reduction, size_average, reduce)
+    if beta < 0:
+        fail(RuntimeError, op, f"beta must not be negative, got {beta}.")
+    loss = F.abs(input - target) if beta == 0 else F._smooth_l1(input, target, beta)
+    return reduced(loss, kind)
+
+
+@composite(namespaces=NN, method=False)
+def huber_loss(
+    input: Any, target: Any, reduction: str = "mean", delta: float = 1.0, weight: Any = None
+) -> Any:
+    """The mean of `u^2 / 2` where `|u| <= delta`, else of `delta (|u| - delta / 2)`.
+
+    >>> votive.nn.functional.huber_loss(votive.tensor([0.5, 2.0]), votive.tensor([0.0, 0.0]))
+    tensor(0.8125)
+    """
+    op = "huber_loss"
+    warn_broadcast(op, input, target)
+    kind = reduction_of(op, reduction)
+    if delta <= 0:
+        fail(RuntimeError, op, f"delta must be positive, got {delta}.")
+    loss = F._huber(input, target, delta)
+    return reduced(loss if weight is None else _weighted(op, loss, weight, input), kind)
+
+
+# --- likelihoods ----------------------------------------------------------------------------------
+
+pointwise(
+    "_kl_div(Tensor input, Tensor target, bool log_target)",
+    lambda x, t, log_target: (
+        apply("exp", t) * (t - x) if log_target else apply("xlogy", t, t) - t * x
+    ),
+    allow="f",
+    doc="`p (log p - input)` for p the target, or e to the target.",
+    **HIDDEN,
+)
+
+
+@composite(method=False, namespaces=NN)
+def kl_div(
+    input: Any,
+    target: Any,
+    size_average: Any = None,
+    reduce: Any = None,
+    reduction: str = "mean",
+    log_target: bool = False,
+) -> Any:
+    """The Kullback-Leibler divergence `sum p (log p - input)` of p = target from log-probabilities.
+
+    "batchmean" divides by the first size, which is the divergence proper; "mean" by all sizes.
+
+    >>> input = votive.tensor([[0.5, 0.5]]).log()
+    >>> target = votive.tensor([[0.25, 0.75]])
+    >>> votive.nn.functional.kl_div(input, target, reduction="batchmean")
+    tensor(0.1308)
+    """
+    op = "kl_div"
+    if size_average is not None or reduce is not None:
+        kind = reduction_of(op, reduction, size_average, reduce)
+    else:
+        if reduction == "mean":
+            warnings.warn(
+                "kl_div: reduction='mean' divides by every size; 'batchmean' gives the "
+                "divergence of its definition.",
+                UserWarning,
+                stacklevel=2,
+            )
+        kind = reduction_of(op, "sum" if reduction == "batchmean" else reduction)
+    for name, t in (("input", input), ("target", target)):
+        if t.dtype.category != dt.FLOAT:
+            fail(DtypeError, op, f"{name} must be floating-point, got {t.dtype}.")
+    loss = reduced(F._kl_div(input, target, log_target), kind)
+    return loss / input.shape[0] if reduction == "batchmean" and input.ndim else loss
+
+
+def _poisson(x: Expr, t: Expr, log_input: bool, full: bool, eps: float) -> Expr:
+    loss = apply("exp", x) - t * x if log_input else x - t * apply("log", x + eps)
+    if full:
+        # Stirling's approximation of log(t!).
+        stirling = t * apply("log", t) - t + 0.5 * apply("log", 2 * math.pi * t)
+        loss = loss + where(t <= 1, 0, stirling)
+    return loss
+
+
+pointwise(
+    "_poisson_nll(Tensor input, Tensor target, bool log_input, bool full, float eps)",
+    _poisson,
+    dtypes="float",
+    allow="ifc",
+    doc="Negative log-likelihood of counts under a Poisson distribution.",
+    **HIDDEN,
+)
+
+
+@composite(namespaces=NN, method=False)
+def poisson_nll_loss(
+    input: Any,
+    target: Any,
+    log_input: bool = True,
+    full: bool = False,
+    size_average: Any = None,
+    eps: float = 1e-8,
+    reduce: Any = None,
+    reduction: str = "mean",
+) -> Any:
+    """The mean of `e^input - target input`, or of `input - target log(input + eps)`.
+
+    That is the negative log-likelihood of counts under a Poisson distribution whose log-rate (or
+    rate) is given, up to `log(target!)`, which `full` adds by Stirling's approximation.
+
+    >>> votive.nn.functional.poisson_nll_loss(votive.tensor([0.0]), votive.tensor([3.0]))
+    tensor(1.)
+    """
+    kind = reduction_of("poisson_nll_loss", reduction, size_average, reduce)
+    return reduced(F._poisson_nll(input, target, log_input, full, eps), kind)
+
+
+def _variance(op: str, input: Any, var: Any) -> Any:
+    """The variance as a tensor that broadcasts against the input along one dimension at most."""
+    if isinstance(var, float):
+        if var < 0:
+            raise ValueError(f"{op}: var must not be negative, got {var}.")
+        return F.full_like(input, var)
+    if not hasattr(var, "_spec"):
+        raise TypeError(f"{op}: var must be a Tensor or a float, got {type(var).__name__}.")
+    if bool(F.any(var < 0)):
+        raise ValueError(f"{op}: var must not be negative.")
+    have, want = var._spec.shape, input._spec.shape
+    if have == want:
+        return var
+    if have == want[:-1]:
+        return var.unsqueeze(-1)
+    if len(have) == len(want) and [h for h, w in zip(have, want, strict=True) if h != w] == [1]:
+        return var
+    raise ValueError(f"{op}: var of shape {have} does not fit an input of shape {want}.")
+
+
+@composite(namespaces=NN, method=False)
+def gaussian_nll_loss(
+    input: Any,
+    target: Any,
+    var: Any,
+    full: bool = False,
+    eps: float = 1e-6,
+    reduction: str = "mean",
+) -> Any:
+    """The mean of `(log v + (input - target)^2 / v) / 2`, v the variance but no less than eps.
+
+    The bound has no gradient: it passes to `var` as if it were not there, as in torch.
+
+    >>> one = votive.ones(2)
+    >>> votive.nn.functional.gaussian_nll_loss(one, votive.tensor([1.0, 3.0]), one)
+    tensor(1.)
+    """
+    op = "gaussian_nll_loss"
+    v = _variance(op, input, var).clone()
+    kind = reduction_of(op, reduction)
+    recording, mode.grad = mode.grad, False
+    try:
+        v.clamp_(min=eps)
+    finally:
+        mode.grad = recording
+    loss = 0.5 * (F.log(v) + F.square(input - target) / v)
+    return reduced(loss + 0.5 * math.log(2 * math.pi) if full else loss, kind)
