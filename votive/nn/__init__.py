@@ -139,6 +139,8 @@ from .layers.pooling import (
     MaxUnpool2d,
     MaxUnpool3d,
 )
+from .layers.recurrent import GRU, LSTM, RNN, RNNBase
+from .layers.recurrent_cells import GRUCell, LSTMCell, RNNCell, RNNCellBase
 from .layers.reshaping import (
     ChannelShuffle,
     CosineSimilarity,

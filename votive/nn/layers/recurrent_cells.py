@@ -1,0 +1,186 @@
+"""One step of a recurrent network, as functions and as cell layers. Knows no sequences."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import votive
+
+from .. import functional as F
+from .. import init
+from ..module import Module
+from ..parameter import Parameter
+
+# A step takes what the input contributes to the gates, the state before, and the recurrent weights;
+# it gives the state after, whose first entry is the output.
+State = tuple[Any, ...]
+Step = Callable[..., State]
+GATES = {"RNN_TANH": 1, "RNN_RELU": 1, "LSTM": 4, "GRU": 3}
+
+
+def tanh_step(from_input: Any, state: State, weight: Any, bias: Any = None) -> State:
+    """`h' = tanh(x + W h + b)`."""
+    return ((from_input + F.linear(state[0], weight, bias)).tanh(),)
+
+
+def relu_step(from_input: Any, state: State, weight: Any, bias: Any = None) -> State:
+    """`h' = relu(x + W h + b)`."""
+    return (F.relu(from_input + F.linear(state[0], weight, bias)),)
+
+
+def lstm_step(
+    from_input: Any, state: State, weight: Any, bias: Any = None, projection: Any = None
+) -> State:
+    """`c' = f c + i g`, `h' = o tanh(c')`; the gates stand in the order i, f, g, o."""
+    h, c = state
+    i, f, g, o = (from_input + F.linear(h, weight, bias)).chunk(4, -1)
+    c = f.sigmoid() * c + i.sigmoid() * g.tanh()
+    h = o.sigmoid() * c.tanh()
+    return (h if projection is None else F.linear(h, projection)), c
+
+
+def gru_step(from_input: Any, state: State, weight: Any, bias: Any = None) -> State:
+    """`n = tanh(x_n + r h_n)`, `h' = (1 - z) n + z h`; the gates stand in the order r, z, n."""
+    (h,) = state
+    xr, xz, xn = from_input.chunk(3, -1)
+    hr, hz, hn = F.linear(h, weight, bias).chunk(3, -1)
+    n = (xn + (xr + hr).sigmoid() * hn).tanh()
+    return ((xz + hz).sigmoid() * (h - n) + n,)
+
+
+STEPS: dict[str, Step] = {
+    "RNN_TANH": tanh_step, "RNN_RELU": relu_step, "LSTM": lstm_step, "GRU": gru_step,
+}  # fmt: skip
+
+
+class RNNCellBase(Module):
+    """What the cells share: two weights, two biases, and the shapes of input and state.
+
+    >>> votive.nn.RNNCellBase(3, 5, True, num_chunks=4).weight_ih.shape
+    votive.Size([20, 3])
+    """
+
+    def __init__(
+        self, input_size: int, hidden_size: int, bias: bool, num_chunks: int, device: Any = None,
+        dtype: Any = None,
+    ) -> None:  # fmt: skip
+        super().__init__()
+        made = {"device": device, "dtype": dtype}
+        self.input_size = input_size
+        self.hidden_size = hidden_size
+        self.bias = bias
+        rows = num_chunks * hidden_size
+        self.weight_ih = Parameter(votive.empty((rows, input_size), **made))
+        self.weight_hh = Parameter(votive.empty((rows, hidden_size), **made))
+        for name in ("bias_ih", "bias_hh"):
+            self.register_parameter(name, Parameter(votive.empty(rows, **made)) if bias else None)
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        bound = 1 / math.sqrt(self.hidden_size) if self.hidden_size > 0 else 0
+        for weight in self.parameters():
+            init.uniform_(weight, -bound, bound)
+
+    def extra_repr(self) -> str:
+        text = f"{self.input_size}, {self.hidden_size}"
+        if self.bias is not True:
+            text += f", bias={self.bias}"
+        if getattr(self, "nonlinearity", "tanh") != "tanh":
+            text += f", nonlinearity={self.nonlinearity}"
+        return text
+
+    def _run(self, step: Step, input: Any, state: State | None, names: State) -> State:
+        """One step on a batch or on a single vector; `names` say which state was wrong."""
+        me = type(self).__name__
+        if input.dim() not in (1, 2):
+            raise ValueError(f"{me}: Expected input to be 1D or 2D, got {input.dim()}D instead")
+        if state is not None:
+            for name, s in zip(names, state, strict=True):
+                if s.dim() not in (1, 2):
+                    raise ValueError(
+                        f"{me}: Expected {name} to be 1D or 2D, got {s.dim()}D instead"
+                    )
+        batched = input.dim() == 2
+        x = input if batched else input.unsqueeze(0)
+        if state is None:
+            blank = votive.zeros(x.shape[0], self.hidden_size, dtype=x.dtype, device=x.device)
+            state = (blank,) * len(names)
+        elif not batched:
+            state = tuple(s.unsqueeze(0) for s in state)
+        self._check(x, state)
+        after = step(F.linear(x, self.weight_ih, self.bias_ih), state, self.weight_hh, self.bias_hh)
+        return after if batched else tuple(s.squeeze(0) for s in after)
+
+    def _check(self, x: Any, state: State) -> None:
+        if x.shape[1] != self.input_size:
+            raise RuntimeError(
+                f"input has inconsistent input_size: got {x.shape[1]} expected {self.input_size}"
+            )
+        for i, s in enumerate(state):
+            if s.shape[0] != x.shape[0]:
+                raise RuntimeError(
+                    f"Input batch size {x.shape[0]} doesn't match hidden{i} batch size {s.shape[0]}"
+                )
+            if s.shape[1] != self.hidden_size:
+                raise RuntimeError(
+                    f"hidden{i} has inconsistent hidden_size: got {s.shape[1]}, "
+                    f"expected {self.hidden_size}"
+                )
+
+
+class RNNCell(RNNCellBase):
+    """One Elman step, `h' = tanh(W x + b + U h + c)`.
+
+    >>> votive.nn.RNNCell(10, 20)(votive.ones(3, 10)).shape
+    votive.Size([3, 20])
+    """
+
+    def __init__(
+        self, input_size: int, hidden_size: int, bias: bool = True, nonlinearity: str = "tanh",
+        device: Any = None, dtype: Any = None,
+    ) -> None:  # fmt: skip
+        super().__init__(input_size, hidden_size, bias, num_chunks=1, device=device, dtype=dtype)
+        self.nonlinearity = nonlinearity
+
+    def forward(self, input: Any, hx: Any = None) -> Any:
+        if self.nonlinearity not in ("tanh", "relu"):
+            raise RuntimeError(f"Unknown nonlinearity: {self.nonlinearity}")
+        step = STEPS[f"RNN_{self.nonlinearity.upper()}"]
+        return self._run(step, input, None if hx is None else (hx,), ("hidden",))[0]
+
+
+class LSTMCell(RNNCellBase):
+    """One step of long short-term memory; gives the new `(h, c)`.
+
+    >>> h, c = votive.nn.LSTMCell(10, 20)(votive.ones(3, 10))
+    >>> h.shape, c.shape
+    (votive.Size([3, 20]), votive.Size([3, 20]))
+    """
+
+    def __init__(
+        self, input_size: int, hidden_size: int, bias: bool = True, device: Any = None,
+        dtype: Any = None,
+    ) -> None:  # fmt: skip
+        super().__init__(input_size, hidden_size, bias, num_chunks=4, device=device, dtype=dtype)
+
+    def forward(self, input: Any, hx: Any = None) -> Any:
+        return self._run(lstm_step, input, hx, ("hx[0]", "hx[1]"))
+
+
+class GRUCell(RNNCellBase):
+    """One step of a gated recurrent unit.
+
+    >>> votive.nn.GRUCell(10, 20)(votive.ones(3, 10)).shape
+    votive.Size([3, 20])
+    """
+
+    def __init__(
+        self, input_size: int, hidden_size: int, bias: bool = True, device: Any = None,
+        dtype: Any = None,
+    ) -> None:  # fmt: skip
+        super().__init__(input_size, hidden_size, bias, num_chunks=3, device=device, dtype=dtype)
+
+    def forward(self, input: Any, hx: Any = None) -> Any:
+        return self._run(gru_step, input, None if hx is None else (hx,), ("hidden",))[0]
