@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import inspect
 from pathlib import Path
 
 import pytest
@@ -93,7 +94,7 @@ def test_every_structured_operator_has_a_reference_kernel_of_the_same_stem(name:
     rows = TABLE.get((name, "cpu"), [])
     assert rows, f"{name} has no kernel on the CPU"
     stem = Path(OPS[name].defined_at[0]).stem
-    files = {Path(r.fn.__code__.co_filename).stem for r in rows}
+    files = {Path(inspect.unwrap(r.fn).__code__.co_filename).stem for r in rows}
     assert stem in files, f"{name} is declared in ops/{stem}.py, its kernels in {sorted(files)}"
 
 
@@ -125,9 +126,13 @@ def test_every_public_operator_has_a_catalog_record(name: str, item: object) -> 
     assert names & RECORDED, f"{name} has no record in tests/ops/records"
 
 
+# Where torch has no derivative either; asking for one raises an error that names the operator.
+NO_GRADIENT = {"_ctc_loss_backward", "_first_order", "_unique"}
+
+
 def test_differentiable_operators_declare_a_gradient() -> None:
-    missing = [
+    missing = {
         n for n, o in OPS.items()
         if o.differentiable and o.builder is None and o.grad is None and o.schema.tensor_names
-    ]  # fmt: skip
-    assert missing == []
+    }  # fmt: skip
+    assert missing <= NO_GRADIENT
