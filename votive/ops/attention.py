@@ -15,9 +15,9 @@ from ..core import dtype as dt
 from ..core.errors import DimError, DtypeError, ShapeError, UnsupportedError, fail
 from ..core.layout import Spec, broadcast_shapes
 from ..core.mode import mode
-from .batch_norm import widened
 from .dropout import drawn_for
 from .registry import F, composite, structured
+from .standardise import widened
 
 OP = "scaled_dot_product_attention"
 HIDDEN: dict[str, Any] = {"method": False, "namespaces": (), "out": False}

@@ -1,7 +1,6 @@
 """Norms per channel over a batch, with running statistics: batch_norm, instance_norm.
 
-Also what all norms share. Knows shapes and gradients, not how they run; `normalization.py` says
-what fused operators and composite twins are.
+Knows shapes and gradients, not how they run.
 """
 
 from __future__ import annotations
@@ -10,61 +9,23 @@ import math
 from typing import Any
 
 from ..core import dtype as dt
-from ..core.errors import DimError, DtypeError, ShapeError, UnsupportedError, fail
+from ..core.errors import DimError, ShapeError, fail
 from ..core.layout import Spec, channels_last_strides, is_channels_last
 from ..core.mode import mode
 from ..formula import apply
 from .registry import F, composite, pointwise, structured
+from .standardise import (
+    HIDDEN,
+    NN,
+    affine,
+    affine_gradients,
+    check_parameters,
+    per_channel,
+    standardise,
+    standardise_gradient,
+    widened,
+)
 from .untracked import untracked
-
-NN = ("nn.functional",)
-HIDDEN: dict[str, Any] = {"method": False, "namespaces": (), "out": False}
-
-
-# --- shared by all norms --------------------------------------------------------------------------
-
-
-def check_parameters(op: str, x: Spec, **parameters: Any) -> None:
-    """Parameters have the input's type; float32 serves half types as well, for all or none."""
-    if not x.dtype.is_floating_point or x.dtype in dt.FLOAT8:
-        fail(UnsupportedError, op, f"not implemented for {x.dtype}; use .float().")
-    given = {name: p.dtype for name, p in parameters.items() if p is not None}
-    types = set(given.values())
-    if types - {x.dtype} and not (x.dtype in dt.HALF and types == {dt.float32}):
-        told = ", ".join(f"{name} {kind}" for name, kind in given.items())
-        fail(
-            DtypeError, op,
-            f"parameters must have the input's type {x.dtype}"
-            f"{' or all be float32' if x.dtype in dt.HALF else ''}, got {told}.",
-        )  # fmt: skip
-
-
-def widened(x: Any) -> Any:
-    """Half types as float32: statistics are computed there."""
-    return F._to_dtype(x, dt.compute_type(x.dtype))
-
-
-def affine(x: Any, weight: Any, bias: Any) -> Any:
-    """`x * weight + bias`, either of which may be missing."""
-    x = x if weight is None else x * weight
-    return x if bias is None else x + bias
-
-
-def standardise(x: Any, dims: tuple[int, ...], eps: float) -> tuple[Any, Any]:
-    """`(x - mean) * rstd`, and `rstd = rsqrt(var + eps)`."""
-    centred = x - x.mean(dims, True)
-    rstd = F.rsqrt((centred * centred).mean(dims, True) + eps)
-    return centred * rstd, rstd
-
-
-def standardise_gradient(g: Any, x: Any, rstd: Any, dims: tuple[int, ...]) -> Any:
-    """The gradient by what `standardise` was given, from its two results.
-
-    Both statistics depend on every element, which takes the mean of g and its component along the
-    result out: Ioffe and Szegedy 2015, "Batch Normalization", section 3.
-    """
-    return rstd * (g - g.mean(dims, True) - x * (g * x).mean(dims, True))
-
 
 # --- batch_norm -----------------------------------------------------------------------------------
 
@@ -72,11 +33,6 @@ def standardise_gradient(g: Any, x: Any, rstd: Any, dims: tuple[int, ...]) -> An
 def _others(x: Any) -> tuple[int, ...]:
     """Every dimension but that of the channels."""
     return (0, *range(2, x.ndim))
-
-
-def per_channel(parameter: Any, ndim: int) -> Any:
-    """A vector with one number per channel, such that it broadcasts over (N, C, ...)."""
-    return None if parameter is None else parameter.reshape(1, -1, *[1] * (ndim - 2))
 
 
 def _infer_batch(x: Spec, weight: Any, bias: Any, eps: float) -> tuple[Spec, ...]:
@@ -109,7 +65,7 @@ structured(
     "float eps, bool by_input, bool by_affine)",
     infer=lambda g, x, mean, var, w, eps, by_input, by_affine: (
         x.like(x.shape if by_input else (0,)),
-        *[x.like(x.shape[1:2] if by_affine else (0,), dtype=dt.compute_type(x.dtype))] * 2,
+        *affine_gradients(x, x.shape[1:2], by_affine),
     ),
     differentiable=False,  # with a graph being made, the composite runs instead
     n_out=3,

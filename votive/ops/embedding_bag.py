@@ -7,9 +7,9 @@ from typing import Any
 
 from ..core import dtype as dt
 from ..core.errors import DtypeError, ShapeError, UnsupportedError, fail
-from .batch_norm import widened
 from .embedding import check_indices, embedding_renorm_, padding_row, warn_sparse
 from .registry import F, composite, structured
+from .standardise import widened
 from .untracked import untracked
 
 OP = "embedding_bag"

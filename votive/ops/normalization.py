@@ -1,25 +1,26 @@
-"""Norms over the trailing dimensions or over groups of channels. Knows shapes and gradients only.
-
-Each fused operator keeps the statistics it found and has a gradient kernel that reuses them. Its
-composite twin says the same with single operators: the oracle of both kernels, and what runs when a
-gradient will itself be differentiated.
-"""
+"""Norms over the last dimensions, and over neighbouring channels. Knows shapes and gradients."""
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 from ..core import dtype as dt
-from ..core.errors import DimError, ShapeError, UnsupportedError, fail
+from ..core.errors import ShapeError, UnsupportedError, fail
 from ..core.layout import Spec
 from ..core.mode import mode
-from .batch_norm import affine, check_parameters, standardise, standardise_gradient, widened
 from .registry import F, composite, structured
 from .sizes import ints
-
-NN = ("nn.functional",)
-HIDDEN: dict[str, Any] = {"method": False, "namespaces": (), "out": False}
+from .standardise import (
+    HIDDEN,
+    NN,
+    affine,
+    affine_gradients,
+    check_parameters,
+    check_shapes,
+    standardise,
+    standardise_gradient,
+    widened,
+)
 
 
 def _trailing(x: Any, dims: int) -> tuple[int, ...]:
@@ -30,12 +31,6 @@ def _row_statistics(x: Spec, dims: int) -> Spec:
     """One number per row, in the type that sums are carried in."""
     shape = (*x.shape[: x.ndim - dims], *[1] * dims)
     return x.like(shape, dtype=dt.compute_type(x.dtype))
-
-
-def affine_gradients(x: Spec, shape: tuple[int, ...], wanted: bool) -> tuple[Spec, Spec]:
-    """Gradients of weight and bias; nothing where nobody asks for them."""
-    like = x.like(shape if wanted else (0,), dtype=dt.compute_type(x.dtype))
-    return like, like
 
 
 # --- layer_norm -----------------------------------------------------------------------------------
@@ -100,8 +95,8 @@ def layer_norm_backward_composite(
 def _normalized(op: str, input: Any, normalized_shape: Any) -> tuple[int, ...]:
     """The shape that is normalised over, which must be the last sizes of the input."""
     if not isinstance(normalized_shape, (tuple, list)):
-        kind = type(normalized_shape).__name__
-        raise TypeError(f"{op}: normalized_shape must be a tuple of ints, got {kind}.")
+        told = type(normalized_shape).__name__
+        raise TypeError(f"{op}: normalized_shape must be a tuple of ints, got {told}.")
     shape = ints(op, "normalized_shape", normalized_shape)
     if not shape:
         fail(RuntimeError, op, "normalized_shape must name at least one size, got ().")
@@ -116,12 +111,6 @@ def _normalized(op: str, input: Any, normalized_shape: Any) -> tuple[int, ...]:
     return shape
 
 
-def _check_shapes(op: str, shape: tuple[int, ...], **parameters: Any) -> None:
-    for name, value in parameters.items():
-        if value is not None and tuple(value.shape) != shape:
-            fail(ShapeError, op, f"{name} must have shape {shape}, got {tuple(value.shape)}.")
-
-
 @composite(namespaces=NN, method=False)
 def layer_norm(
     input: Any, normalized_shape: Any, weight: Any = None, bias: Any = None, eps: float = 1e-5
@@ -132,7 +121,7 @@ def layer_norm(
     tensor([[-1.2247,  0.0000,  1.2247]])
     """
     shape = _normalized("layer_norm", input, normalized_shape)
-    _check_shapes("layer_norm", shape, weight=weight, bias=bias)
+    check_shapes("layer_norm", shape, weight=weight, bias=bias)
     return F._layer_norm(input, weight, bias, len(shape), eps)[0]
 
 
@@ -222,7 +211,7 @@ def rms_norm(
     tensor([[0.8485, 1.1314]])
     """
     shape = _normalized("rms_norm", input, normalized_shape)
-    _check_shapes("rms_norm", shape, weight=weight)
+    check_shapes("rms_norm", shape, weight=weight)
     kind = input.dtype
     if not kind.is_inexact or kind in dt.FLOAT8:
         fail(UnsupportedError, "rms_norm", f"not implemented for {kind}; use .float().")
@@ -231,136 +220,6 @@ def rms_norm(
     if kind.is_complex:
         return rms_norm_composite(input, weight, len(shape), eps)
     return F._rms_norm(input, weight, len(shape), eps)[0]
-
-
-# --- group_norm -----------------------------------------------------------------------------------
-
-
-def _infer_group(x: Spec, weight: Any, bias: Any, groups: int, eps: float) -> tuple[Spec, ...]:
-    check_parameters("group_norm", x, weight=weight, bias=bias)
-    one = x.like((x.shape[0], groups), dtype=dt.compute_type(x.dtype))
-    return x.like(x.shape), one, one
-
-
-def _grad_group(c: Any, g: Any, *_: Any) -> tuple[Any, ...]:
-    if mode.grad:
-        return F._group_norm_backward_composite(g, c.input, c.weight, c.groups, c.eps)
-    wants = c.needs("weight") or c.needs("bias")
-    return F._group_norm_backward(
-        g, c.input, c.out1, c.out2, c.weight, c.groups, c.needs("input"), wants
-    )
-
-
-structured(
-    "_group_norm(Tensor input, Tensor? weight, Tensor? bias, int groups, float eps)",
-    infer=_infer_group,
-    grad=_grad_group,
-    n_out=3,
-    doc="layer_norm over each group of channels, weight and bias per channel; mean and rstd too.",
-    **HIDDEN,
-)
-
-structured(
-    "_group_norm_backward(Tensor grad, Tensor input, Tensor mean, Tensor rstd, Tensor? weight, "
-    "int groups, bool by_input, bool by_affine)",
-    infer=lambda g, x, mean, rstd, w, groups, by_input, by_affine: (
-        x.like(x.shape if by_input else (0,)),
-        *affine_gradients(x, x.shape[1:2], by_affine),
-    ),
-    differentiable=False,  # with a graph being made, the composite runs instead
-    n_out=3,
-    doc="The gradients of group_norm by input, weight and bias.",
-    **HIDDEN,
-)
-
-
-def _grouped(x: Any, groups: int) -> Any:
-    """(N, groups, everything else)."""
-    n, *rest = x.shape
-    return x.reshape(n, groups, math.prod(rest) // groups)
-
-
-def _per_channel(parameter: Any, ndim: int) -> Any:
-    return None if parameter is None else parameter.reshape(-1, *[1] * (ndim - 2))
-
-
-@composite(method=False, namespaces=(), name="_group_norm_composite")
-def group_norm_composite(input: Any, weight: Any, bias: Any, groups: int, eps: float) -> Any:
-    """group_norm from single operators: what the fused kernel must agree with."""
-    x, _ = standardise(_grouped(widened(input), groups), (2,), eps)
-    weight, bias = (_per_channel(p, input.ndim) for p in (weight, bias))
-    return F._to_dtype(affine(x.reshape(input.shape), weight, bias), input.dtype)
-
-
-@composite(method=False, namespaces=(), name="_group_norm_backward_composite")
-def group_norm_backward_composite(
-    grad: Any, input: Any, weight: Any, groups: int, eps: float
-) -> tuple[Any, Any, Any]:
-    """The gradients of group_norm from single operators, so that they have gradients too."""
-    x, rstd = standardise(_grouped(widened(input), groups), (2,), eps)
-    g = widened(grad)
-    h = affine(g, _per_channel(weight, input.ndim), None)
-    by_input = standardise_gradient(_grouped(h, groups), x, rstd, (2,)).reshape(input.shape)
-    rest = tuple(d for d in range(input.ndim) if d != 1)
-    return by_input, (g * x.reshape(input.shape)).sum(rest), g.sum(rest)
-
-
-def _group_norm(input: Any, num_groups: int, weight: Any, bias: Any, eps: float) -> Any:
-    op, shape = "group_norm", tuple(input.shape)
-    if num_groups < 1:
-        fail(RuntimeError, op, f"num_groups must be positive, got {num_groups}.")
-    if shape[1] % num_groups:
-        fail(
-            ShapeError, op,
-            f"num_groups must divide the channels, {shape[1]} % {num_groups} != 0.",
-        )  # fmt: skip
-    _check_shapes(op, shape[1:2], weight=weight, bias=bias)
-    return F._group_norm(input, weight, bias, num_groups, eps)[0]
-
-
-def _check_rank(input: Any, kind: type[Exception]) -> None:
-    if input.ndim < 2:
-        fail(kind, "group_norm", f"takes (N, C, ...), got shape {tuple(input.shape)}.")
-
-
-@composite(namespaces=NN, method=False)
-def group_norm(
-    input: Any, num_groups: int, weight: Any = None, bias: Any = None, eps: float = 1e-5
-) -> Any:
-    """Each sample's channels (dimension 1) normalised in `num_groups` groups.
-
-    >>> x = votive.tensor([[1.0, 3.0, 10.0, 30.0]])
-    >>> votive.nn.functional.group_norm(x, 2)
-    tensor([[-1.0000,  1.0000, -1.0000,  1.0000]])
-    """
-    _check_rank(input, ShapeError)
-    if num_groups == 0:
-        fail(ZeroDivisionError, "group_norm", "num_groups must be positive, got 0.")
-    n, channels, *rest = input.shape
-    if n * (channels // num_groups) * math.prod(rest) == 1:
-        fail(
-            ValueError, "group_norm",
-            f"more than 1 value per group is needed, got input of shape {tuple(input.shape)}.",
-        )  # fmt: skip
-    return _group_norm(input, num_groups, weight, bias, eps)
-
-
-@composite(name="group_norm", method=False)
-def torch_group_norm(
-    input: Any,
-    num_groups: int,
-    weight: Any = None,
-    bias: Any = None,
-    eps: float = 1e-5,
-    cudnn_enabled: bool = True,
-) -> Any:
-    """Each sample's channels (dimension 1) normalised in `num_groups` groups.
-
-    >>> votive.group_norm(votive.tensor([[1.0, 3.0, 10.0, 30.0]]), 2)
-    tensor([[-1.0000,  1.0000, -1.0000,  1.0000]])
-    """
-    _check_rank(input, DimError)
-    return _group_norm(input, num_groups, weight, bias, eps)
 
 
 # --- local_response_norm --------------------------------------------------------------------------

@@ -11,8 +11,8 @@ from typing import Any
 from ..core import dtype as dt
 from ..core.errors import DtypeError, ShapeError, UnsupportedError, fail
 from ..core.layout import Spec, broadcast_shapes
-from .batch_norm import widened
 from .registry import F, composite, structured
+from .standardise import widened
 
 HIDDEN: dict[str, Any] = {"method": False, "namespaces": (), "out": False}
 
