@@ -117,64 +117,56 @@ class _ConvNd(Module):
         return conv(input, self.weight, self.bias, self.stride, padding, self.dilation, self.groups)
 
 
-class Conv1d(_ConvNd):
+class _Conv(_ConvNd):
+    """Base of plain convolutions; `n` is the number of spatial dimensions."""
+
+    n = 1
+
+    def __init__(
+        self, in_channels: int, out_channels: int, kernel_size: Any, stride: Any = 1,
+        padding: Any = 0, dilation: Any = 1, groups: int = 1, bias: bool = True,
+        padding_mode: str = "zeros", device: Any = None, dtype: Any = None,
+    ) -> None:  # fmt: skip
+        super().__init__(
+            self.n, in_channels, out_channels, kernel_size, stride, padding, dilation, False, 0,
+            groups, bias, padding_mode, device, dtype,
+        )  # fmt: skip
+
+
+class Conv1d(_Conv):
     """Convolution over (N, C, L).
 
     >>> votive.nn.Conv1d(16, 33, 3, stride=2)(votive.ones(20, 16, 50)).shape
     votive.Size([20, 33, 24])
     """
 
-    def __init__(
-        self, in_channels: int, out_channels: int, kernel_size: Any, stride: Any = 1,
-        padding: Any = 0, dilation: Any = 1, groups: int = 1, bias: bool = True,
-        padding_mode: str = "zeros", device: Any = None, dtype: Any = None,
-    ) -> None:  # fmt: skip
-        super().__init__(
-            1, in_channels, out_channels, kernel_size, stride, padding, dilation, False, 0, groups,
-            bias, padding_mode, device, dtype,
-        )  # fmt: skip
+    n = 1
 
     def forward(self, input: Any) -> Any:
         return self._convolve(F.conv1d, 1, input)
 
 
-class Conv2d(_ConvNd):
+class Conv2d(_Conv):
     """Convolution over (N, C, H, W).
 
     >>> votive.nn.Conv2d(3, 8, 3, padding=1)(votive.ones(2, 3, 5, 5)).shape
     votive.Size([2, 8, 5, 5])
     """
 
-    def __init__(
-        self, in_channels: int, out_channels: int, kernel_size: Any, stride: Any = 1,
-        padding: Any = 0, dilation: Any = 1, groups: int = 1, bias: bool = True,
-        padding_mode: str = "zeros", device: Any = None, dtype: Any = None,
-    ) -> None:  # fmt: skip
-        super().__init__(
-            2, in_channels, out_channels, kernel_size, stride, padding, dilation, False, 0, groups,
-            bias, padding_mode, device, dtype,
-        )  # fmt: skip
+    n = 2
 
     def forward(self, input: Any) -> Any:
         return self._convolve(F.conv2d, 2, input)
 
 
-class Conv3d(_ConvNd):
+class Conv3d(_Conv):
     """Convolution over (N, C, D, H, W).
 
     >>> votive.nn.Conv3d(1, 2, 2)(votive.ones(1, 1, 3, 3, 3)).shape
     votive.Size([1, 2, 2, 2, 2])
     """
 
-    def __init__(
-        self, in_channels: int, out_channels: int, kernel_size: Any, stride: Any = 1,
-        padding: Any = 0, dilation: Any = 1, groups: int = 1, bias: bool = True,
-        padding_mode: str = "zeros", device: Any = None, dtype: Any = None,
-    ) -> None:  # fmt: skip
-        super().__init__(
-            3, in_channels, out_channels, kernel_size, stride, padding, dilation, False, 0, groups,
-            bias, padding_mode, device, dtype,
-        )  # fmt: skip
+    n = 3
 
     def forward(self, input: Any) -> Any:
         return self._convolve(F.conv3d, 3, input)
@@ -183,15 +175,17 @@ class Conv3d(_ConvNd):
 class _ConvTransposeNd(_ConvNd):
     """Base of transposed convolutions."""
 
+    n = 1
+
     def __init__(
-        self, n: int, in_channels: int, out_channels: int, kernel_size: Any, stride: Any,
-        padding: Any, output_padding: Any, groups: int, bias: bool, dilation: Any,
-        padding_mode: str, device: Any, dtype: Any,
+        self, in_channels: int, out_channels: int, kernel_size: Any, stride: Any = 1,
+        padding: Any = 0, output_padding: Any = 0, groups: int = 1, bias: bool = True,
+        dilation: Any = 1, padding_mode: str = "zeros", device: Any = None, dtype: Any = None,
     ) -> None:  # fmt: skip
         if padding_mode != "zeros":
             raise ValueError(f'Only "zeros" padding mode is supported for {type(self).__name__}')
         super().__init__(
-            n, in_channels, out_channels, kernel_size, stride, padding, dilation, True,
+            self.n, in_channels, out_channels, kernel_size, stride, padding, dilation, True,
             output_padding, groups, bias, padding_mode, device, dtype,
         )  # fmt: skip
 
@@ -237,15 +231,7 @@ class ConvTranspose1d(_ConvTransposeNd):
     votive.Size([1, 2, 11])
     """
 
-    def __init__(
-        self, in_channels: int, out_channels: int, kernel_size: Any, stride: Any = 1,
-        padding: Any = 0, output_padding: Any = 0, groups: int = 1, bias: bool = True,
-        dilation: Any = 1, padding_mode: str = "zeros", device: Any = None, dtype: Any = None,
-    ) -> None:  # fmt: skip
-        super().__init__(
-            1, in_channels, out_channels, kernel_size, stride, padding, output_padding, groups,
-            bias, dilation, padding_mode, device, dtype,
-        )  # fmt: skip
+    n = 1
 
     def forward(self, input: Any, output_size: Any = None) -> Any:
         return self._convolve_back(F.conv_transpose1d, input, output_size)
@@ -258,15 +244,7 @@ class ConvTranspose2d(_ConvTransposeNd):
     votive.Size([1, 2, 6, 6])
     """
 
-    def __init__(
-        self, in_channels: int, out_channels: int, kernel_size: Any, stride: Any = 1,
-        padding: Any = 0, output_padding: Any = 0, groups: int = 1, bias: bool = True,
-        dilation: Any = 1, padding_mode: str = "zeros", device: Any = None, dtype: Any = None,
-    ) -> None:  # fmt: skip
-        super().__init__(
-            2, in_channels, out_channels, kernel_size, stride, padding, output_padding, groups,
-            bias, dilation, padding_mode, device, dtype,
-        )  # fmt: skip
+    n = 2
 
     def forward(self, input: Any, output_size: Any = None) -> Any:
         return self._convolve_back(F.conv_transpose2d, input, output_size)
@@ -279,15 +257,7 @@ class ConvTranspose3d(_ConvTransposeNd):
     votive.Size([1, 1, 3, 3, 3])
     """
 
-    def __init__(
-        self, in_channels: int, out_channels: int, kernel_size: Any, stride: Any = 1,
-        padding: Any = 0, output_padding: Any = 0, groups: int = 1, bias: bool = True,
-        dilation: Any = 1, padding_mode: str = "zeros", device: Any = None, dtype: Any = None,
-    ) -> None:  # fmt: skip
-        super().__init__(
-            3, in_channels, out_channels, kernel_size, stride, padding, output_padding, groups,
-            bias, dilation, padding_mode, device, dtype,
-        )  # fmt: skip
+    n = 3
 
     def forward(self, input: Any, output_size: Any = None) -> Any:
         return self._convolve_back(F.conv_transpose3d, input, output_size)
