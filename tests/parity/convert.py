@@ -94,7 +94,7 @@ class Twin:
 
     def _tensor(self, t: torch.Tensor) -> tuple[torch.Tensor, Any]:
         if id(t) in self._seen:
-            return self._seen[id(t)]
+            return self._seen[id(t)][1]
         if t.layout != torch.strided or t.is_quantized or t.device.type != "cpu" or t.is_nested:
             raise Unsupported(f"{t.layout}, {t.dtype}, {t.device} tensor")
         if t.ndim > _NUMPY_MAX_DIMS:
@@ -110,7 +110,7 @@ class Twin:
         else:
             raise Unsupported(f"{self.subject.name} has no as_strided")
         both = theirs.requires_grad_(wants_grad), ours.requires_grad_() if wants_grad else ours
-        self._seen[id(t)] = both
+        self._seen[id(t)] = (t, both)  # held, so that its id names no other tensor
         self.tensors.append(both)
         if wants_grad:
             self.leaves.append(both)
