@@ -124,9 +124,10 @@ class MixtureSameFamily(Distribution):
                     f"`mixture_distribution.batch_shape` ({chosen.batch_shape}) is not compatible "
                     f"with `component_distribution.batch_shape`({Size(batch)})"
                 )
-        if chosen.param_shape[-1] != number:
+        known = chosen.logits.shape[-1]
+        if known != number:
             raise ValueError(
-                f"`mixture_distribution component` ({chosen.param_shape[-1]}) does not equal "
+                f"`mixture_distribution component` ({known}) does not equal "
                 f"`component_distribution.batch_shape[-1]` ({number})"
             )
         self._mixture_distribution = mixture_distribution
