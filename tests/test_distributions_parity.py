@@ -1,4 +1,4 @@
-"""Distributions compared with those of torch: densities, moments, gradients, divergences, errors."""
+"""Distributions compared with those of torch: densities, moments, gradients, forms, errors."""
 
 from __future__ import annotations
 
