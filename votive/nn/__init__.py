@@ -2,6 +2,7 @@
 
 from . import functional as functional
 from . import init as init
+from . import modules as modules
 from . import parameter as parameter
 from . import utils as utils
 from .containers import ModuleDict, ModuleList, Sequential

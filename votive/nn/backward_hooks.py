@@ -43,7 +43,9 @@ class BackwardHook:
     def enter(self, args: Grads) -> Grads:
         """The arguments, led through a gate."""
         self.n_inputs = len(args)
-        args, self.inputs = _through_gate(args, self._at_inputs)
+        args, self.inputs, node = _through_gate(args)
+        if node is not None:
+            node.register_hook(self._at_inputs)
         return args
 
     def leave(self, result: Any) -> Any:
@@ -56,11 +58,14 @@ class BackwardHook:
             )
         values = result if isinstance(result, tuple) else (result,)
         self.n_outputs = len(values)
-        values, outputs = _through_gate(values, self._at_outputs)
+        values, outputs, node = _through_gate(values)
         self.outputs = outputs or []
+        if node is not None:
+            # Before the node runs, because then outputs without a gradient still show as None.
+            node.register_prehook(self._at_outputs)
         return values if isinstance(result, tuple) else values[0]
 
-    def _at_outputs(self, _: Grads, grads: Grads) -> Any:
+    def _at_outputs(self, grads: Grads) -> Any:
         given = _spread(self.outputs, grads, self.n_outputs)
         for hook in self.pre_hooks:
             replaced = _replacement(hook(self.module, given), given, "Backward pre hook", "output")
@@ -101,18 +106,20 @@ class BackwardHook:
         return tuple([given[i] for i in self.inputs])
 
 
-def _through_gate(values: Grads, hook: Hook) -> tuple[Grads, list[int] | None]:
-    """The values with tensors led through a gate, and their positions, if any needs a gradient."""
+def _through_gate(values: Grads) -> tuple[Grads, list[int] | None, Any]:
+    """The values with tensors led through a gate, their positions, and the gate's node.
+
+    If none needs a gradient there is no gate, and no positions are given.
+    """
     where = [i for i, v in enumerate(values) if isinstance(v, Tensor)]
     if not (mode.grad and any(values[i].requires_grad for i in where)):
-        return values, None
+        return values, None, None
     passed = Gate.apply(*[values[i] for i in where])
     node = next(t.grad_fn for t in passed if t.requires_grad)
-    node.register_hook(hook)
     new = list(values)
     for i, t in zip(where, passed, strict=True):
         new[i] = t
-    return (tuple(new) if type(values) is tuple else type(values)(*new)), where
+    return (tuple(new) if type(values) is tuple else type(values)(*new)), where, node
 
 
 def _spread(where: list[int], grads: Grads, n: int) -> Grads:

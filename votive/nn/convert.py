@@ -143,6 +143,8 @@ def parse_to(*args: Any, **kwargs: Any) -> tuple[Any, Any, bool, Any]:
     >>> parse_to("cpu", votive.float16)
     (device(type='cpu'), votive.float16, False, None)
     """
+    if "copy" in kwargs:
+        raise RuntimeError("Module.to() does not accept copy argument")
     unknown = set(kwargs) - {"device", "dtype", "tensor", "non_blocking", "memory_format"}
     if unknown:
         raise TypeError(f"to() got an unexpected keyword argument {sorted(unknown)[0]!r}")

@@ -123,11 +123,18 @@ def trunc_normal_(
     side = -1.0 if low > 0 else 1.0
     if side < 0:
         low, high = -high, -low
-    p, q = _phi(low), _phi(high)
     u = F.empty(tuple(tensor.shape), dtype=dt.float64, device=tensor.device)
-    u.uniform_(p, q, generator=generator) if p < q else u.fill_(p)
-    values = special.ndtri(u) * (side * std) + mean  # type: ignore[attr-defined]
-    return tensor.copy_(values.clamp(a, b))
+    if high > _FAR:
+        u.uniform_(_phi(low), _phi(high), generator=generator)
+        z = special.ndtri(u)  # type: ignore[attr-defined]
+    else:
+        # Beyond that Φ underflows; there the density is x·exp(-x²/2) to 1 part in 30².
+        u.uniform_(math.exp((high**2 - low**2) / 2), 1.0, generator=generator)
+        z = -(high**2 - 2 * u.log()).sqrt()
+    return tensor.copy_((z * (side * std) + mean).clamp(a, b))
+
+
+_FAR = -30.0
 
 
 def _phi(x: float) -> float:

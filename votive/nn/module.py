@@ -205,7 +205,8 @@ class Module(Hooked, Stateful, Tree, Convertible):
         if not isinstance(name, str):
             raise TypeError(f"{kind} name should be a string. Got {typename(name)}")
         if "." in name:
-            raise KeyError(f'{kind} name can\'t contain ".", got: {name}')
+            got = f", got: {name}" if kind == "module" else ""
+            raise KeyError(f'{kind} name can\'t contain "."{got}')
         if name == "":
             raise KeyError(f'{kind} name can\'t be empty string ""')
         if name not in self.__dict__[table] and hasattr(self, name):
@@ -251,6 +252,9 @@ class Module(Hooked, Stateful, Tree, Convertible):
             own["_modules"][name] = registered("module", self, name, value)
         elif name in own["_buffers"] or isinstance(value, Buffer):
             self._set_buffer(name, value)
+        elif name == "_modules":
+            own["_modules"].clear()
+            own["_modules"].update(value)
         else:
             super().__setattr__(name, value)
 

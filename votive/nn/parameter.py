@@ -194,7 +194,10 @@ class UninitializedTensorMixin:
 
 def _conversion(name: str) -> Any:
     def convert(self: Any, *args: Any, **kwargs: Any) -> Any:
-        return getattr(self.data, name)(*args, **kwargs)
+        made = getattr(self.data, name)(*args, **kwargs)
+        if isinstance(self, Parameter):
+            return made  # its memory is exchanged
+        return type(self)(self._rg, made.device, made.dtype, self.persistent)
 
     return convert
 

@@ -232,9 +232,10 @@ def pad_packed_sequence(
     n_seq = int(batch_sizes[0])
     lengths = (batch_sizes[:, None] > np.arange(n_seq)).sum(0)
     step, member = _steps(lengths)
-    where = _position(step, member, n_steps, n_seq, batch_first)
-    outer = (n_seq, n_steps) if batch_first else (n_steps, n_seq)
-    padded = _scatter(data, where, outer, padding_value)
+    where = _position(step, member, n_steps, n_seq, False)
+    padded = _scatter(data, where, (n_steps, n_seq), padding_value)
+    if batch_first:
+        padded = padded.transpose(0, 1)
     lengths = from_numpy(lengths.astype(np.int64))
     order = sequence.unsorted_indices
     if order is None:
