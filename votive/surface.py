@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from . import dispatch, window  # noqa: F401 - window declares resize_ and kin
@@ -77,35 +77,43 @@ def namespace(root: Any, path: str) -> Any:
     return here
 
 
-def install(root: Any, functions: Any, tensor: type) -> None:
-    """Bind every public function and method."""
+def bindings(functions: Any) -> Iterator[tuple[str, str, Any]]:
+    """Every public function as (namespace, name, function); "Tensor" is the namespace of methods."""
     from .codegen import safe
 
     for key, item in [*OPS.items(), *COMPOSITES.items()]:
-        name = item.name
-        if name.startswith("_"):
+        if item.name.startswith("_"):
             continue
+        names = (item.name, *item.aliases)
         fn = getattr(functions, safe(key), None) or item.fn  # type: ignore[union-attr]
         fn.__doc__ = item.doc
-        for space in item.namespaces:
-            where = namespace(root, space)
-            for n in (name, *item.aliases):
-                setattr(where, n, fn)
+        spaces = [*item.namespaces, *(["Tensor"] if item.method else [])]
+        yield from ((space, n, fn) for space in spaces for n in names)
         for path in item.also:
             space, _, n = path.rpartition(".")
-            setattr(namespace(root, space), n, fn)
-        if item.method:
-            for n in (name, *item.aliases):
-                setattr(tensor, n, fn)
-        if item.has_inplace:
-            fn_ = getattr(functions, safe(key) + "_", None)
-            if fn_ is not None:
-                fn_.__doc__ = f"In-place form of `{name}`."
-                for n in (name, *item.aliases):
-                    setattr(tensor, n + "_", fn_)
-                    for space in item.namespaces:
-                        if n + "_" in INPLACE_FUNCTIONS.get(space, ()):
-                            setattr(namespace(root, space), n + "_", fn_)
+            yield space, n, fn
+        fn_ = getattr(functions, safe(key) + "_", None) if item.has_inplace else None
+        if fn_ is None:
+            continue
+        fn_.__doc__ = f"In-place form of `{item.name}`."
+        for n in names:
+            yield "Tensor", n + "_", fn_
+            for space in item.namespaces:
+                if n + "_" in INPLACE_FUNCTIONS.get(space, ()):
+                    yield space, n + "_", fn_
+
+
+def fill(space: str, scope: dict[str, Any]) -> None:
+    """Put the functions of one namespace into a module's globals."""
+    from . import _functions
+
+    scope.update({n: fn for where, n, fn in bindings(_functions) if where == space})
+
+
+def install(root: Any, functions: Any, tensor: type) -> None:
+    """Bind every public function and method."""
+    for space, name, fn in bindings(functions):
+        setattr(tensor if space == "Tensor" else namespace(root, space), name, fn)
     for name, read in PROPERTIES.items():
         write = _writer(read) if name in ("real", "imag") else None
         setattr(tensor, name, property(read, write))
