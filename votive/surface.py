@@ -14,21 +14,22 @@ from .core.promotion import can_cast
 from .ops.registry import COMPOSITES, OPS, F
 from .ops.shape import PROPERTIES
 
-
 # The in-place forms that torch also has as functions; all others are methods only.
 INPLACE_FUNCTIONS = {
-    "": frozenset(
-        """abs_ acos_ acosh_ addmv_ alpha_dropout_ arccos_ arccosh_ arcsin_ arcsinh_ arctan_ arctanh_
-        asin_ asinh_ atan_ atanh_ ceil_ celu_ clamp_ clamp_max_ clamp_min_ clip_ conj_physical_ cos_
-        cosh_ deg2rad_ dropout_ erf_ erfc_ exp2_ exp_ expm1_ feature_alpha_dropout_ feature_dropout_
-        fill_ fix_ floor_ frac_ gcd_ i0_ index_put_ lcm_ ldexp_ log10_ log1p_ log2_ log_ logit_
-        nan_to_num_ neg_ negative_ rad2deg_ reciprocal_ relu_ round_ rrelu_ rsqrt_ selu_ sigmoid_ sin_
-        sinc_ sinh_ sqrt_ square_ tan_ tanh_ threshold_ trunc_ xlogy_ zero_""".split()
-    ),
-    "nn.functional": frozenset(
-        "celu_ elu_ hardtanh_ leaky_relu_ relu_ rrelu_ selu_ threshold_".split()
-    ),
-}
+    "": {
+        "abs", "acos", "acosh", "addmv", "alpha_dropout", "arccos", "arccosh", "arcsin",
+        "arcsinh", "arctan", "arctanh", "asin", "asinh", "atan", "atanh", "ceil", "celu",
+        "clamp", "clamp_max", "clamp_min", "clip", "conj_physical", "cos", "cosh", "deg2rad",
+        "dropout", "erf", "erfc", "exp2", "exp", "expm1", "feature_alpha_dropout",
+        "feature_dropout", "fill", "fix", "floor", "frac", "gcd", "i0", "index_put", "lcm",
+        "ldexp", "log10", "log1p", "log2", "log", "logit", "nan_to_num", "neg", "negative",
+        "rad2deg", "reciprocal", "relu", "round", "rrelu", "rsqrt", "selu", "sigmoid", "sin",
+        "sinc", "sinh", "sqrt", "square", "tan", "tanh", "threshold", "trunc", "xlogy", "zero",
+    },
+    "nn.functional": {
+        "celu", "elu", "hardtanh", "leaky_relu", "relu", "rrelu", "selu", "threshold",
+    },
+}  # fmt: skip
 
 
 def composite_out(name: str, run: Callable[[], Any], values: Any, out: Any) -> Any:
@@ -78,7 +79,7 @@ def namespace(root: Any, path: str) -> Any:
 
 
 def bindings(functions: Any) -> Iterator[tuple[str, str, Any]]:
-    """Every public function as (namespace, name, function); "Tensor" is the namespace of methods."""
+    """Every public function as (namespace, name, function); methods have "Tensor"."""
     from .codegen import safe
 
     for key, item in [*OPS.items(), *COMPOSITES.items()]:
@@ -99,7 +100,7 @@ def bindings(functions: Any) -> Iterator[tuple[str, str, Any]]:
         for n in names:
             yield "Tensor", n + "_", fn_
             for space in item.namespaces:
-                if n + "_" in INPLACE_FUNCTIONS.get(space, ()):
+                if n in INPLACE_FUNCTIONS.get(space, ()):
                     yield space, n + "_", fn_
 
 

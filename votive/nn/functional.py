@@ -1,6 +1,6 @@
 """`votive.nn.functional`: activations, losses and other operators of networks.
 
-The functions are declared in `votive/ops`; modules use them, so they are bound when this is imported.
+Declared in `votive/ops`; bound when this is imported, because layers name them.
 """
 
 from ..surface import fill as _fill
