@@ -24,7 +24,8 @@ LAYERS = [
     {"dispatch"},
     {"autograd"},
     {"tensor", "surface", "operators", "interchange", "_functions", "codegen", "fuse", "custom",
-     "explain", "reference_page", "cpu", "printing", "random", "fft", "linalg", "special", "signal", "window"},
+     "explain", "reference_page", "cpu", "printing", "random", "fft", "linalg", "special",
+     "signal", "window"},
     {"nn", "optim", "amp", "data", "io", "quant", "distributed", "utils", "distributions"},
     {"glass"},
     {"models", "audio", "vision", "train"},
@@ -122,7 +123,8 @@ RECORDED = {r.name.rsplit(".", 1)[-1] for r in load()}
 @pytest.mark.parametrize(("name", "item"), PUBLIC, ids=[n for n, _ in PUBLIC])
 def test_every_public_operator_has_a_catalog_record(name: str, item: object) -> None:
     names = {item.name, *item.aliases}  # type: ignore[attr-defined]
-    names |= {n.removesuffix("_") for n in names}  # the catalog tests in-place forms with plain ones
+    # The catalog tests in-place forms together with plain ones.
+    names |= {n.removesuffix("_") for n in names}
     assert names & RECORDED, f"{name} has no record in tests/ops/records"
 
 

@@ -342,6 +342,55 @@ def lcm_(input, other) -> Any:
     return call_inplace(_op_lcm, (input, other))
 
 
+_op_copy = OPS["copy"]
+
+
+def copy(input, src) -> Any:
+    return call(_op_copy, (input, src))
+
+
+_op_relu = OPS["relu"]
+_fast_relu = unary(_op_relu)
+
+
+def relu(input, *, out=None) -> Any:
+    if out is None:
+        return _fast_relu(input)
+    return call_out(_op_relu, (input,), out)
+
+
+def relu_(input) -> Any:
+    return call_inplace(_op_relu, (input,))
+
+
+_op_hardtanh = OPS["hardtanh"]
+
+
+def hardtanh(input, min_val, max_val) -> Any:
+    return call(_op_hardtanh, (input, min_val, max_val))
+
+
+_op_threshold = OPS["threshold"]
+
+
+def threshold(input, threshold, value) -> Any:
+    return call(_op_threshold, (input, threshold, value))
+
+
+_op_leaky_relu = OPS["leaky_relu"]
+
+
+def leaky_relu(input, negative_slope) -> Any:
+    return call(_op_leaky_relu, (input, negative_slope))
+
+
+_op_elu = OPS["elu"]
+
+
+def elu(input, alpha, scale, input_scale) -> Any:
+    return call(_op_elu, (input, alpha, scale, input_scale))
+
+
 _op_bitwise_and = OPS["bitwise_and"]
 _fast_bitwise_and = binary(_op_bitwise_and)
 
@@ -464,13 +513,6 @@ def fmin(input, other, *, out=None) -> Any:
     if out is None:
         return _fast_fmin(input, other)
     return call_out(_op_fmin, (input, other), out)
-
-
-_op_copy = OPS["copy"]
-
-
-def copy(input, src) -> Any:
-    return call(_op_copy, (input, src))
 
 
 _op_cat = OPS["cat"]
@@ -809,46 +851,104 @@ def triu_(input, diagonal=0) -> Any:
     return call_inplace(_op_triu, (input, diagonal))
 
 
-_op_relu = OPS["relu"]
-_fast_relu = unary(_op_relu)
+_op_sum = OPS["sum"]
 
 
-def relu(input, *, out=None) -> Any:
+def sum(input, dim=None, keepdim=False, *, dtype=None, out=None, axis=None, keepdims=None) -> Any:
+    if axis is not None:
+        dim = axis
+    if keepdims is not None:
+        keepdim = keepdims
     if out is None:
-        return _fast_relu(input)
-    return call_out(_op_relu, (input,), out)
+        return call(_op_sum, (input, dim, keepdim, dtype))
+    return call_out(_op_sum, (input, dim, keepdim, dtype), out)
 
 
-def relu_(input) -> Any:
-    return call_inplace(_op_relu, (input,))
+_op_nansum = OPS["nansum"]
 
 
-_op_hardtanh = OPS["hardtanh"]
+def nansum(input, dim=None, keepdim=False, *, dtype=None, out=None, axis=None, keepdims=None) -> Any:
+    if axis is not None:
+        dim = axis
+    if keepdims is not None:
+        keepdim = keepdims
+    if out is None:
+        return call(_op_nansum, (input, dim, keepdim, dtype))
+    return call_out(_op_nansum, (input, dim, keepdim, dtype), out)
 
 
-def hardtanh(input, min_val, max_val) -> Any:
-    return call(_op_hardtanh, (input, min_val, max_val))
+_op_mean = OPS["mean"]
 
 
-_op_threshold = OPS["threshold"]
+def mean(input, dim=None, keepdim=False, *, dtype=None, out=None, axis=None, keepdims=None) -> Any:
+    if axis is not None:
+        dim = axis
+    if keepdims is not None:
+        keepdim = keepdims
+    if out is None:
+        return call(_op_mean, (input, dim, keepdim, dtype))
+    return call_out(_op_mean, (input, dim, keepdim, dtype), out)
 
 
-def threshold(input, threshold, value) -> Any:
-    return call(_op_threshold, (input, threshold, value))
+_op_prod = OPS["prod"]
 
 
-_op_leaky_relu = OPS["leaky_relu"]
+def prod(input, dim=None, keepdim=False, *, dtype=None, out=None, axis=None, keepdims=None) -> Any:
+    if axis is not None:
+        dim = axis
+    if keepdims is not None:
+        keepdim = keepdims
+    if out is None:
+        return call(_op_prod, (input, dim, keepdim, dtype))
+    return call_out(_op_prod, (input, dim, keepdim, dtype), out)
 
 
-def leaky_relu(input, negative_slope) -> Any:
-    return call(_op_leaky_relu, (input, negative_slope))
+_op_logsumexp = OPS["logsumexp"]
 
 
-_op_elu = OPS["elu"]
+def logsumexp(input, dim=None, keepdim=False, *, out=None, axis=None, keepdims=None) -> Any:
+    if axis is not None:
+        dim = axis
+    if keepdims is not None:
+        keepdim = keepdims
+    if out is None:
+        return call(_op_logsumexp, (input, dim, keepdim))
+    return call_out(_op_logsumexp, (input, dim, keepdim), out)
 
 
-def elu(input, alpha, scale, input_scale) -> Any:
-    return call(_op_elu, (input, alpha, scale, input_scale))
+_op_all = OPS["all"]
+
+
+def all(input, dim=None, keepdim=False, *, out=None, axis=None, keepdims=None) -> Any:
+    if axis is not None:
+        dim = axis
+    if keepdims is not None:
+        keepdim = keepdims
+    if out is None:
+        return call(_op_all, (input, dim, keepdim))
+    return call_out(_op_all, (input, dim, keepdim), out)
+
+
+_op_any = OPS["any"]
+
+
+def any(input, dim=None, keepdim=False, *, out=None, axis=None, keepdims=None) -> Any:
+    if axis is not None:
+        dim = axis
+    if keepdims is not None:
+        keepdim = keepdims
+    if out is None:
+        return call(_op_any, (input, dim, keepdim))
+    return call_out(_op_any, (input, dim, keepdim), out)
+
+
+_op_count_nonzero = OPS["count_nonzero"]
+
+
+def count_nonzero(input, dim=None, *, axis=None) -> Any:
+    if axis is not None:
+        dim = axis
+    return call(_op_count_nonzero, (input, dim))
 
 
 _op_exp = OPS["exp"]
@@ -991,106 +1091,6 @@ def xlog1py(input, other, *, out=None) -> Any:
     if out is None:
         return _fast_xlog1py(input, other)
     return call_out(_op_xlog1py, (input, other), out)
-
-
-_op_sum = OPS["sum"]
-
-
-def sum(input, dim=None, keepdim=False, *, dtype=None, out=None, axis=None, keepdims=None) -> Any:
-    if axis is not None:
-        dim = axis
-    if keepdims is not None:
-        keepdim = keepdims
-    if out is None:
-        return call(_op_sum, (input, dim, keepdim, dtype))
-    return call_out(_op_sum, (input, dim, keepdim, dtype), out)
-
-
-_op_nansum = OPS["nansum"]
-
-
-def nansum(input, dim=None, keepdim=False, *, dtype=None, out=None, axis=None, keepdims=None) -> Any:
-    if axis is not None:
-        dim = axis
-    if keepdims is not None:
-        keepdim = keepdims
-    if out is None:
-        return call(_op_nansum, (input, dim, keepdim, dtype))
-    return call_out(_op_nansum, (input, dim, keepdim, dtype), out)
-
-
-_op_mean = OPS["mean"]
-
-
-def mean(input, dim=None, keepdim=False, *, dtype=None, out=None, axis=None, keepdims=None) -> Any:
-    if axis is not None:
-        dim = axis
-    if keepdims is not None:
-        keepdim = keepdims
-    if out is None:
-        return call(_op_mean, (input, dim, keepdim, dtype))
-    return call_out(_op_mean, (input, dim, keepdim, dtype), out)
-
-
-_op_prod = OPS["prod"]
-
-
-def prod(input, dim=None, keepdim=False, *, dtype=None, out=None, axis=None, keepdims=None) -> Any:
-    if axis is not None:
-        dim = axis
-    if keepdims is not None:
-        keepdim = keepdims
-    if out is None:
-        return call(_op_prod, (input, dim, keepdim, dtype))
-    return call_out(_op_prod, (input, dim, keepdim, dtype), out)
-
-
-_op_logsumexp = OPS["logsumexp"]
-
-
-def logsumexp(input, dim=None, keepdim=False, *, out=None, axis=None, keepdims=None) -> Any:
-    if axis is not None:
-        dim = axis
-    if keepdims is not None:
-        keepdim = keepdims
-    if out is None:
-        return call(_op_logsumexp, (input, dim, keepdim))
-    return call_out(_op_logsumexp, (input, dim, keepdim), out)
-
-
-_op_all = OPS["all"]
-
-
-def all(input, dim=None, keepdim=False, *, out=None, axis=None, keepdims=None) -> Any:
-    if axis is not None:
-        dim = axis
-    if keepdims is not None:
-        keepdim = keepdims
-    if out is None:
-        return call(_op_all, (input, dim, keepdim))
-    return call_out(_op_all, (input, dim, keepdim), out)
-
-
-_op_any = OPS["any"]
-
-
-def any(input, dim=None, keepdim=False, *, out=None, axis=None, keepdims=None) -> Any:
-    if axis is not None:
-        dim = axis
-    if keepdims is not None:
-        keepdim = keepdims
-    if out is None:
-        return call(_op_any, (input, dim, keepdim))
-    return call_out(_op_any, (input, dim, keepdim), out)
-
-
-_op_count_nonzero = OPS["count_nonzero"]
-
-
-def count_nonzero(input, dim=None, *, axis=None) -> Any:
-    if axis is not None:
-        dim = axis
-    return call(_op_count_nonzero, (input, dim))
 
 
 _op_amax = OPS["amax"]
@@ -2597,6 +2597,45 @@ def nanmean(input, dim=None, keepdim=False, *, dtype=None, out=None, axis=None, 
     return composite_out("nanmean", lambda: _c_nanmean(input, dim, keepdim, dtype=dtype), (input, dim, keepdim, dtype,), out)
 
 
+_c_linalg__vector_norm = COMPOSITES["linalg.vector_norm"].fn
+
+
+def linalg__vector_norm(input, ord=2, dim=None, keepdim=False, *, dtype=None, out=None, axis=None, keepdims=None) -> Any:
+    if axis is not None:
+        dim = axis
+    if keepdims is not None:
+        keepdim = keepdims
+    if out is None:
+        return _c_linalg__vector_norm(input, ord, dim, keepdim, dtype=dtype)
+    return composite_out("vector_norm", lambda: _c_linalg__vector_norm(input, ord, dim, keepdim, dtype=dtype), (input, ord, dim, keepdim, dtype,), out)
+
+
+_c_norm = COMPOSITES["norm"].fn
+
+
+def norm(input, p='fro', dim=None, keepdim=False, *, dtype=None, out=None, axis=None, keepdims=None) -> Any:
+    if axis is not None:
+        dim = axis
+    if keepdims is not None:
+        keepdim = keepdims
+    if out is None:
+        return _c_norm(input, p, dim, keepdim, dtype=dtype)
+    return composite_out("norm", lambda: _c_norm(input, p, dim, keepdim, dtype=dtype), (input, p, dim, keepdim, dtype,), out)
+
+
+_c_renorm = COMPOSITES["renorm"].fn
+
+
+def renorm(input, p, dim, maxnorm, *, out=None) -> Any:
+    if out is None:
+        return _c_renorm(input, p, dim, maxnorm)
+    return composite_out("renorm", lambda: _c_renorm(input, p, dim, maxnorm), (input, p, dim, maxnorm,), out)
+
+
+def renorm_(input, p, dim, maxnorm) -> Any:
+    return composite_inplace("renorm", input, lambda x: _c_renorm(x, p, dim, maxnorm))
+
+
 _c_aminmax = COMPOSITES["aminmax"].fn
 
 
@@ -3060,6 +3099,87 @@ def linalg__eigvalsh(input, UPLO='L', *, out=None) -> Any:
     return composite_out("eigvalsh", lambda: _c_linalg__eigvalsh(input, UPLO), (input, UPLO,), out)
 
 
+_c_linalg__ldl_factor = COMPOSITES["linalg.ldl_factor"].fn
+
+
+def linalg__ldl_factor(input, *, hermitian=False, out=None) -> Any:
+    if out is None:
+        return _c_linalg__ldl_factor(input, hermitian=hermitian)
+    return composite_out("ldl_factor", lambda: _c_linalg__ldl_factor(input, hermitian=hermitian), (input, hermitian,), out)
+
+
+_c_linalg__ldl_factor_ex = COMPOSITES["linalg.ldl_factor_ex"].fn
+
+
+def linalg__ldl_factor_ex(input, *, hermitian=False, check_errors=False, out=None) -> Any:
+    if out is None:
+        return _c_linalg__ldl_factor_ex(input, hermitian=hermitian, check_errors=check_errors)
+    return composite_out("ldl_factor_ex", lambda: _c_linalg__ldl_factor_ex(input, hermitian=hermitian, check_errors=check_errors), (input, hermitian, check_errors,), out)
+
+
+_c_linalg__ldl_solve = COMPOSITES["linalg.ldl_solve"].fn
+
+
+def linalg__ldl_solve(LD, pivots, B, *, hermitian=False, out=None) -> Any:
+    if out is None:
+        return _c_linalg__ldl_solve(LD, pivots, B, hermitian=hermitian)
+    return composite_out("ldl_solve", lambda: _c_linalg__ldl_solve(LD, pivots, B, hermitian=hermitian), (LD, pivots, B, hermitian,), out)
+
+
+_c_linalg__qr = COMPOSITES["linalg.qr"].fn
+
+
+def linalg__qr(A, mode='reduced', *, out=None) -> Any:
+    if out is None:
+        return _c_linalg__qr(A, mode)
+    return composite_out("qr", lambda: _c_linalg__qr(A, mode), (A, mode,), out)
+
+
+_c_qr = COMPOSITES["qr"].fn
+
+
+def qr(input, some=True, *, out=None) -> Any:
+    if out is None:
+        return _c_qr(input, some)
+    return composite_out("qr", lambda: _c_qr(input, some), (input, some,), out)
+
+
+_c_geqrf = COMPOSITES["geqrf"].fn
+
+
+def geqrf(input, *, out=None) -> Any:
+    if out is None:
+        return _c_geqrf(input)
+    return composite_out("geqrf", lambda: _c_geqrf(input), (input,), out)
+
+
+_c_linalg__householder_product = COMPOSITES["linalg.householder_product"].fn
+
+
+def linalg__householder_product(input, tau, *, out=None) -> Any:
+    if out is None:
+        return _c_linalg__householder_product(input, tau)
+    return composite_out("householder_product", lambda: _c_linalg__householder_product(input, tau), (input, tau,), out)
+
+
+_c_orgqr = COMPOSITES["orgqr"].fn
+
+
+def orgqr(input, input2, *, out=None) -> Any:
+    if out is None:
+        return _c_orgqr(input, input2)
+    return composite_out("orgqr", lambda: _c_orgqr(input, input2), (input, input2,), out)
+
+
+_c_ormqr = COMPOSITES["ormqr"].fn
+
+
+def ormqr(input, input2, input3, left=True, transpose=False, *, out=None) -> Any:
+    if out is None:
+        return _c_ormqr(input, input2, input3, left, transpose)
+    return composite_out("ormqr", lambda: _c_ormqr(input, input2, input3, left, transpose), (input, input2, input3, left, transpose,), out)
+
+
 _c_linalg__lu_factor = COMPOSITES["linalg.lu_factor"].fn
 
 
@@ -3121,45 +3241,6 @@ def lu_solve(input, LU_data, LU_pivots, *, out=None) -> Any:
     if out is None:
         return _c_lu_solve(input, LU_data, LU_pivots)
     return composite_out("lu_solve", lambda: _c_lu_solve(input, LU_data, LU_pivots), (input, LU_data, LU_pivots,), out)
-
-
-_c_linalg__vector_norm = COMPOSITES["linalg.vector_norm"].fn
-
-
-def linalg__vector_norm(input, ord=2, dim=None, keepdim=False, *, dtype=None, out=None, axis=None, keepdims=None) -> Any:
-    if axis is not None:
-        dim = axis
-    if keepdims is not None:
-        keepdim = keepdims
-    if out is None:
-        return _c_linalg__vector_norm(input, ord, dim, keepdim, dtype=dtype)
-    return composite_out("vector_norm", lambda: _c_linalg__vector_norm(input, ord, dim, keepdim, dtype=dtype), (input, ord, dim, keepdim, dtype,), out)
-
-
-_c_norm = COMPOSITES["norm"].fn
-
-
-def norm(input, p='fro', dim=None, keepdim=False, *, dtype=None, out=None, axis=None, keepdims=None) -> Any:
-    if axis is not None:
-        dim = axis
-    if keepdims is not None:
-        keepdim = keepdims
-    if out is None:
-        return _c_norm(input, p, dim, keepdim, dtype=dtype)
-    return composite_out("norm", lambda: _c_norm(input, p, dim, keepdim, dtype=dtype), (input, p, dim, keepdim, dtype,), out)
-
-
-_c_renorm = COMPOSITES["renorm"].fn
-
-
-def renorm(input, p, dim, maxnorm, *, out=None) -> Any:
-    if out is None:
-        return _c_renorm(input, p, dim, maxnorm)
-    return composite_out("renorm", lambda: _c_renorm(input, p, dim, maxnorm), (input, p, dim, maxnorm,), out)
-
-
-def renorm_(input, p, dim, maxnorm) -> Any:
-    return composite_inplace("renorm", input, lambda x: _c_renorm(x, p, dim, maxnorm))
 
 
 _c_linalg__matrix_norm = COMPOSITES["linalg.matrix_norm"].fn
@@ -3305,60 +3386,6 @@ def linalg__vecdot(x, y, *, dim=-1, out=None, axis=None) -> Any:
     if out is None:
         return _c_linalg__vecdot(x, y, dim=dim)
     return composite_out("vecdot", lambda: _c_linalg__vecdot(x, y, dim=dim), (x, y, dim,), out)
-
-
-_c_linalg__qr = COMPOSITES["linalg.qr"].fn
-
-
-def linalg__qr(A, mode='reduced', *, out=None) -> Any:
-    if out is None:
-        return _c_linalg__qr(A, mode)
-    return composite_out("qr", lambda: _c_linalg__qr(A, mode), (A, mode,), out)
-
-
-_c_qr = COMPOSITES["qr"].fn
-
-
-def qr(input, some=True, *, out=None) -> Any:
-    if out is None:
-        return _c_qr(input, some)
-    return composite_out("qr", lambda: _c_qr(input, some), (input, some,), out)
-
-
-_c_geqrf = COMPOSITES["geqrf"].fn
-
-
-def geqrf(input, *, out=None) -> Any:
-    if out is None:
-        return _c_geqrf(input)
-    return composite_out("geqrf", lambda: _c_geqrf(input), (input,), out)
-
-
-_c_linalg__householder_product = COMPOSITES["linalg.householder_product"].fn
-
-
-def linalg__householder_product(input, tau, *, out=None) -> Any:
-    if out is None:
-        return _c_linalg__householder_product(input, tau)
-    return composite_out("householder_product", lambda: _c_linalg__householder_product(input, tau), (input, tau,), out)
-
-
-_c_orgqr = COMPOSITES["orgqr"].fn
-
-
-def orgqr(input, input2, *, out=None) -> Any:
-    if out is None:
-        return _c_orgqr(input, input2)
-    return composite_out("orgqr", lambda: _c_orgqr(input, input2), (input, input2,), out)
-
-
-_c_ormqr = COMPOSITES["ormqr"].fn
-
-
-def ormqr(input, input2, input3, left=True, transpose=False, *, out=None) -> Any:
-    if out is None:
-        return _c_ormqr(input, input2, input3, left, transpose)
-    return composite_out("ormqr", lambda: _c_ormqr(input, input2, input3, left, transpose), (input, input2, input3, left, transpose,), out)
 
 
 _c_masked_select = COMPOSITES["masked_select"].fn

@@ -14,9 +14,10 @@ _ROOT = Path(__file__).parent.parent
 
 HEAD = """# Operators
 
-Written by `scripts/generate.py` from the declarations in `votive/ops`; a test keeps it in step. `votive.explain(name)`
-shows more: the gradient and the kernels. *Gradient*: derived from the formula, by a rule, through the operators it is
-written with, or none. *Devices*: where a kernel exists; formulas, views and compositions run wherever their parts do.
+Written by `scripts/generate.py` from the declarations in `votive/ops`; a test keeps it in step.
+`votive.explain(name)` shows more: the gradient and the kernels. *Gradient*: derived from the
+formula, by a rule, through the operators it is written with, or none. *Devices*: where a kernel
+exists; formulas, views and compositions run wherever their parts do.
 """
 
 
@@ -98,9 +99,10 @@ def operators_page() -> str:
             path = _path(item)
             names = "".join(f", `{a}`" for a in item.aliases)
             mark = " (and in place)" if item.has_inplace else ""
-            lines.append(
-                f"| `{path}({_signature(item)})`{names}{mark} | {_sentence(item)}{_formula(item)} | "
-                f"{_gradient(item)} | {_devices(item)} | {_source(item)} |"
-            )
+            cells = (
+                f"`{path}({_signature(item)})`{names}{mark}", _sentence(item) + _formula(item),
+                _gradient(item), _devices(item), _source(item),
+            )  # fmt: skip
+            lines.append(f"| {' | '.join(cells)} |")
         lines.append("")
     return "\n".join(lines)

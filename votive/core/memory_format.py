@@ -22,7 +22,7 @@ class memory_format:
         return self.name
 
 
-class layout:  # noqa: N801
+class layout:
     """How a tensor is stored; votive has one way, `votive.strided`.
 
     >>> votive.zeros(2).layout

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import threading
+from typing import Any
 
 
 class Mode(threading.local):
-    """Grad recording, inference mode, and anomaly mode of the running thread."""
+    """Grad recording, inference mode, anomaly mode and autocast of the running thread."""
 
     grad: bool = True
     inference: bool = False
@@ -19,6 +20,8 @@ class Mode(threading.local):
     noted: bool = False
     # Path of the module whose call is running, for errors, anomaly reports and observers.
     module_path: str = ""
+    # Device types under autocast, each with its dtype; replaced as a whole, never changed.
+    autocast: dict[str, Any] = {}
 
     def renew(self) -> None:
         """Recompute `noted` after one of its causes changed."""

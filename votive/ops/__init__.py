@@ -1,4 +1,6 @@
-"""What each operator is: schema, shape rule, dtype rule, gradient. Importing this declares them all."""
+"""What each operator is: schema, shape rule, dtype rule, gradient. Importing this declares them
+all.
+"""
 
 from importlib import import_module
 from pathlib import Path

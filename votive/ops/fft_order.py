@@ -74,8 +74,8 @@ def rfftfreq(
 
 def _rolled(op: str, input: Any, dim: Any, round_up: int) -> Any:
     shape = input._spec.shape
-    dims = range(input.ndim) if dim is None else ints(op, "dim", dim)
-    dims = [wrap_dim(op, d, input.ndim, shape) for d in dims]
+    given = range(input.ndim) if dim is None else ints(op, "dim", dim)
+    dims = [wrap_dim(op, d, input.ndim, shape) for d in given]
     return F.roll(input, [(shape[d] + round_up) // 2 for d in dims], dims)
 
 

@@ -15,7 +15,7 @@ from ..core import rng
 from ..core.device import resolve
 from ..core.errors import DtypeError, ShapeError, UnsupportedError, fail
 from ..core.layout import Spec, broadcast_shapes, contiguous_strides
-from .creation import finish, sizes
+from .options import finish, sizes
 from .registry import OPS, F, Op, composite, structured
 
 
@@ -55,9 +55,7 @@ _distribution(
     "bernoulli", "Operand p", "One with probability p, else zero.",
     infer=_infer_bernoulli, grad={"input": _zero, "p": _zero},
 )  # fmt: skip
-_distribution(
-    "poisson", "Tensor rate", "Poisson numbers.", grad={"input": _zero, "rate": _zero}
-)
+_distribution("poisson", "Tensor rate", "Poisson numbers.", grad={"input": _zero, "rate": _zero})
 # torch defines no derivative by a binomial's parameters, so there is none here either.
 _distribution("binomial", "Tensor count, Tensor prob", "Successes in count trials.")
 

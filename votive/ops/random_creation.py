@@ -8,7 +8,8 @@ from ..core import dtype as dt
 from ..core.device import resolve
 from ..core.memory_format import preserve_format
 from .copy import format_strides
-from .creation import finish, sizes
+from .creation import sizes
+from .options import finish
 from .random import draw, integer, target
 from .registry import F, composite
 

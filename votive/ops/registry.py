@@ -1,4 +1,5 @@
-"""What an operator is, and the table of all of them. Knows how operators are declared, not how they run.
+"""What an operator is, and the table of all of them. Knows how operators are declared, not how
+they run.
 
 Three ways to declare one:
   pointwise("gelu(Tensor input)", lambda x: ..., doc=...)     a formula; the rest is derived
@@ -8,11 +9,14 @@ Three ways to declare one:
 
 from __future__ import annotations
 
+import functools
 import inspect
 from collections.abc import Callable
 from typing import Any, TypeVar, overload
 
+from ..core.mode import mode
 from ..formula import Expr, Formula, var
+from .autocast_policy import Policies, policies_of
 from .schema import Schema, parse
 
 Rule = Callable[..., Any]
@@ -45,6 +49,7 @@ class Op:
         result: str | None = None,
         register: bool = True,
         mutates: tuple[str, ...] = (),
+        autocast: Policies | None = None,
     ) -> None:
         self._text = schema
         self._schema: Schema | None = None
@@ -64,6 +69,7 @@ class Op:
         self.n_out = n_out
         self.result = result
         self.mutates = mutates  # arguments that the kernel writes into
+        self.autocast = autocast
         self.plans: dict[Any, Any] = {}
         self.fast_plans: list[dict[Any, Any]] = []
         self.defined_at = _caller()
@@ -76,10 +82,14 @@ class Op:
             if self.name in OPS:
                 raise ValueError(f"operator {self.name!r} is declared twice.")
             OPS[self.name] = self
+            if autocast is None:
+                self.autocast = policies_of(self.name)
 
     @property
     def schema(self) -> Schema:
-        """Name, arguments and defaults; read from the text when first needed, to keep imports short."""
+        """Name, arguments and defaults; read from the text when first needed, to keep imports
+        short.
+        """
         if self._schema is None:
             self._schema = parse(self._text)
         return self._schema
@@ -169,10 +179,26 @@ class Composite:
         self.out: bool = options.pop("out", False)
         self.aliases: tuple[str, ...] = options.pop("aliases", ())
         self.also: tuple[str, ...] = options.pop("also", ())
+        self.autocast: Policies | None = options.pop("autocast", None)
         inner = inspect.unwrap(fn)
         self.defined_at = (inner.__code__.co_filename, inner.__code__.co_firstlineno)
         if options:
             raise TypeError(f"composite {name}: unknown options {sorted(options)}.")
+
+    # Set by the dispatcher: (policies, function, args, kwargs) -> result.
+    run_cast: Callable[..., Any]
+
+    def apply_autocast(self, policies: Policies) -> None:
+        """Let the function look whether autocast is on, and cast its arguments then."""
+        fn = self.fn
+
+        @functools.wraps(fn)
+        def run(*args: Any, **kwargs: Any) -> Any:
+            if mode.autocast:
+                return Composite.run_cast(policies, fn, args, kwargs)
+            return fn(*args, **kwargs)
+
+        self.autocast, self.fn = policies, run
 
     @property
     def doc(self) -> str:
@@ -215,8 +241,8 @@ def pointwise(
 def structured(schema: str, *, infer: Rule, doc: str = "", **options: Any) -> Op:
     """Declare an operator with a kernel of its own.
 
-    `infer` gets the arguments in schema order with tensors replaced by Specs and returns the Spec of
-    the result, a tuple of Specs, or None when the shape depends on the data.
+    `infer` gets the arguments in schema order with tensors replaced by Specs and returns the Spec
+    of the result, a tuple of Specs, or None when the shape depends on the data.
     """
     return Op(schema, kind="structured", infer=infer, doc=doc, **options)
 
@@ -256,7 +282,10 @@ def composite(
         if record in COMPOSITES or record in OPS:
             raise ValueError(f"operator {record!r} is declared twice.")
         COMPOSITES[record] = c
-        return fn
+        policies = c.autocast or policies_of(record)
+        if policies is not None:
+            c.apply_autocast(policies)
+        return c.fn
 
     return register if fn is None else register(fn)
 

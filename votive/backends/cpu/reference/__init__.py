@@ -1,4 +1,5 @@
-"""Complete, short NumPy kernels for every operator: the oracle that faster kernels are tested against.
+"""Complete, short NumPy kernels for every operator: the oracle that faster kernels are tested
+against.
 
 Every module in this folder is imported, and so puts its rows into the kernel table.
 """
