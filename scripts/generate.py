@@ -5,6 +5,7 @@ Works without importing the package as a whole, since that needs the files writt
 
 import sys
 import types
+from importlib import import_module
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -18,6 +19,9 @@ def main() -> None:
     sys.path.insert(0, str(ROOT))
     functions = ROOT / "votive" / "_functions.py"
     functions.touch()
+    # Some operators stand beside Tensor rather than in ops/.
+    for name in ("ops", "interchange", "window"):
+        import_module(f"votive.{name}")
     from votive import codegen
 
     codegen.write_functions()

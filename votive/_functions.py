@@ -4073,3 +4073,21 @@ def unbind_copy(input, dim=0, *, out=None, axis=None) -> Any:
     if out is None:
         return _c_unbind_copy(input, dim)
     return composite_out("unbind_copy", lambda: _c_unbind_copy(input, dim), (input, dim,), out)
+
+
+_c_squeeze_ = COMPOSITES["squeeze_"].fn
+
+
+def squeeze_(input, dim=None, *, axis=None) -> Any:
+    if axis is not None:
+        dim = axis
+    return _c_squeeze_(input, dim)
+
+
+_c_unsqueeze_ = COMPOSITES["unsqueeze_"].fn
+
+
+def unsqueeze_(input, dim=None, *, axis=None) -> Any:
+    if axis is not None:
+        dim = axis
+    return _c_unsqueeze_(input, dim)

@@ -15,7 +15,8 @@ from ..core import rng
 from ..core.device import resolve
 from ..core.errors import DtypeError, ShapeError, UnsupportedError, fail
 from ..core.layout import Spec, broadcast_shapes, contiguous_strides
-from .options import finish, sizes
+from .creation import sizes
+from .options import finish
 from .registry import OPS, F, Op, composite, structured
 
 
