@@ -15,6 +15,7 @@ import pytest
 import votive
 from votive import nn
 from votive.core.mode import mode
+from votive.nn import address
 
 from .module_programs import make
 
@@ -155,6 +156,45 @@ def test_hooks_run_at_the_path_of_their_module() -> None:
     m.a.register_forward_hook(lambda *a: seen.append(mode.module_path))
     m(1)
     assert seen == ["a", "a"]
+
+
+def test_a_path_that_is_set_again_names_what_is_below_it() -> None:
+    """So a checkpoint that computes again needs to keep `mode.module_path` only."""
+    kept = []
+
+    class Keeping(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.blocks = nn.ModuleList([Spy(), Spy()])
+
+        def forward(self, x: Any) -> Any:
+            kept.append(mode.module_path)
+            return self.blocks[1](x)
+
+    m = nn.Sequential(Keeping())
+    m(1)
+    mode.module_path = kept[0]
+    try:
+        m[0].blocks[1](1)
+        m[0].blocks[0](1)
+    finally:
+        mode.module_path = ""
+        mode.renew()
+    assert paths_of(m) == ["0.blocks.0", "0.blocks.1", "0.blocks.1"]
+
+
+def test_modules_made_inside_forward_leave_nothing_behind() -> None:
+    class Making(nn.Module):
+        def forward(self, x: Any) -> Any:
+            return nn.Sequential(nn.Identity(), nn.Sequential(Spy()))(x)
+
+    m = Making()
+    m(1)
+    before = len(address._learned.refs), len(address._callers.refs)
+    for _ in range(500):
+        m(1)
+    assert len(address._learned.refs) < before[0] + 200
+    assert len(address._callers.refs) < before[1] + 200
 
 
 def test_a_called_model_is_freed_without_the_garbage_collector() -> None:

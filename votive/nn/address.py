@@ -1,23 +1,32 @@
 """Where a module stands: its dotted path below the call that is running. Knows no module class.
 
-A path is not kept in the module, because one module may be used under two parents. The module whose
-call runs knows the names of everything below it; a callee looks itself up there by identity.
+A path is not kept in the module, because one module may be used under two parents. Instead the path
+of the running call, `mode.module_path`, knows the paths of the modules below it by identity: a
+callee looks itself up there. So whoever keeps that path and sets it again also has all below it.
 """
 
 from __future__ import annotations
 
-import threading
 import weakref
 from collections.abc import Callable
 from typing import Any
 
-from ..core.mode import mode
+
+class Path(str):
+    """The path of a module's call, and the paths of calls made from it so far."""
+
+    children: weakref.ref[Children]
+    root: weakref.ref[Children]  # the submodules of the outermost module
+    below: dict[int, Path]  # id of a callee -> its path
+
+    def __reduce__(self) -> Any:
+        return str, (str(self),)
 
 
 class Children(dict[str, Any]):
-    """The submodules of one module by name; names derived from them are forgotten on a change."""
+    """The submodules of one module by name; what was derived from them is forgotten on a change."""
 
-    __slots__ = ("__weakref__", "learned", "names", "watched")
+    __slots__ = ("__weakref__", "guest", "learned", "names", "watched")
 
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
@@ -25,6 +34,8 @@ class Children(dict[str, Any]):
         self.names: dict[int, str] = {}
         self.learned = False  # whether `names` is complete
         self.watched = False  # whether anybody's `names` was read from here
+        # Paths of calls by somebody who is no parent, by their text; "" when called from outside.
+        self.guest: dict[str, Path] = {}
 
     def __reduce_ex__(self, protocol: Any) -> Any:
         # Identities mean nothing in a copy or in another process.
@@ -44,16 +55,41 @@ for _name in ("__setitem__", "__delitem__", "__ior__", "clear", "pop", "popitem"
               "update"):  # fmt: skip
     setattr(Children, _name, _watch(getattr(dict, _name)))
 
-_learned: list[weakref.ref[Children]] = []
+
+class _Known:
+    """Everything that must be forgotten when a watched tree changes, without keeping it alive."""
+
+    def __init__(self, drop: Callable[[Any], None]) -> None:
+        self.drop = drop
+        self.refs: list[weakref.ref[Any]] = []
+
+    def add(self, holder: Any) -> None:
+        self.refs.append(weakref.ref(holder))
+        # Dead references pile up when modules are made inside forward; drop them at each doubling.
+        n = len(self.refs)
+        if n >= 64 and n & (n - 1) == 0:
+            self.refs = [r for r in self.refs if r() is not None]
+
+    def forget(self) -> None:
+        refs, self.refs = self.refs, []
+        for ref in refs:
+            holder = ref()
+            if holder is not None:
+                self.drop(holder)
+
+
+def _drop_names(children: Children) -> None:
+    children.names, children.learned = {}, False
+
+
+_learned = _Known(_drop_names)
+_callers = _Known(lambda path: path.below.clear())
 
 
 def _forget() -> None:
-    """A watched tree changed: all derived names are built again when next needed."""
-    for ref in _learned:
-        children = ref()
-        if children is not None:
-            children.names, children.learned = {}, False
-    _learned.clear()
+    """A watched tree changed: all derived names and paths are built again when next needed."""
+    _learned.forget()
+    _callers.forget()
 
 
 def children_of(module: Any) -> Children:
@@ -70,9 +106,19 @@ def children_of(module: Any) -> Children:
     return watchable
 
 
+def _name_of(module: Any, ref: weakref.ref[Children]) -> str | None:
+    """The path of a module relative to the owner of these submodules, if it is below it."""
+    top = ref()
+    if top is None:
+        return None
+    if not top.learned:
+        _learn(top)
+    return top.names.get(id(module))
+
+
 def _learn(top: Children) -> None:
     """Name everything below `top`, nearest first, so that a direct child keeps its own name."""
-    _learned.append(weakref.ref(top))
+    _learned.add(top)
     names = top.names
     layer: list[tuple[str, Children]] = [("", top)]
     while layer:
@@ -87,33 +133,40 @@ def _learn(top: Children) -> None:
     top.learned = True
 
 
-class Here(threading.local):
-    """The submodules of the module whose call runs in this thread, and of the outermost one."""
-
-    children: Children | None = None
-    root: Children | None = None
-
-
-here = Here()
+def _path(text: str, children: Children, root: weakref.ref[Children]) -> Path:
+    path = Path(text)
+    path.children, path.root, path.below = weakref.ref(children), root, {}
+    return path
 
 
-def locate(module: Any) -> str:
-    """The path of a module called now, when the caller does not know its name yet."""
-    caller, root = here.children, here.root
-    if caller is None or root is None:
-        return ""
-    if not caller.learned:
-        _learn(caller)
-    name = caller.names.get(id(module))
+def locate(module: Any, caller: str) -> Path:
+    """The path of a module that is called now and not yet known to the path of its caller."""
+    children = children_of(module)
+    if not isinstance(caller, Path):
+        return _as_guest(children, caller, weakref.ref(children))
+    name = _name_of(module, caller.children)
     if name is not None:
-        return f"{mode.module_path}.{name}" if mode.module_path else name
-    if not root.learned:
-        _learn(root)
-    # A module that is registered nowhere below the root counts as part of its caller.
-    return root.names.get(id(module), mode.module_path)
+        text = f"{caller}.{name}" if caller else name
+    else:
+        absolute = _name_of(module, caller.root)
+        if absolute is None:
+            # Registered nowhere below the root: it counts as a part of its caller.
+            return _as_guest(children, caller, caller.root)
+        text = absolute
+    if not caller.below:
+        _callers.add(caller)
+    path = caller.below[id(module)] = _path(text, children, caller.root)
+    return path
+
+
+def _as_guest(children: Children, text: str, root: weakref.ref[Children]) -> Path:
+    path = children.guest.get(text)
+    if path is None or path.root is not root:
+        path = children.guest[str(text)] = _path(text, children, root)
+    return path
 
 
 def note(error: Exception, path: str, module: Any) -> None:
     """Add to an error where it happened; the innermost module speaks, once."""
     if not any(n.startswith("in module ") for n in getattr(error, "__notes__", ())):
-        error.add_note(f"in module {path!r} ({type(module).__name__})")
+        error.add_note(f"in module {str(path)!r} ({type(module).__name__})")

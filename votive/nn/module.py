@@ -10,7 +10,7 @@ from typing import Any, NoReturn, Self
 
 from ..core.mode import mode
 from ..tensor import Tensor
-from .address import Children, children_of, here, locate, note
+from .address import Children, Path, locate, note
 from .convert import Convertible
 from .global_hooks import GLOBAL, registered
 from .hooks import Call, Hooked
@@ -89,25 +89,14 @@ class Module(Hooked, Stateful, Tree, Convertible):
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         own = self.__dict__
-        children = own.get("_modules")
-        if children.__class__ is not Children:
-            children = children_of(self)
-        caller = here.children
         before = mode.module_path
-        if caller is None:
-            path = ""
-            here.root = children
+        if before.__class__ is Path:
+            path = before.below.get(id(self)) or locate(self, before)  # type: ignore[attr-defined]
         else:
-            name = caller.names.get(id(self))
-            if name is None:
-                path = locate(self)
-            else:
-                path = f"{before}.{name}" if before else name
-        here.children = children
-        if path != before:
-            mode.module_path = path
-            if not before:
-                mode.noted = True
+            path = locate(self, before)
+        mode.module_path = path
+        if path and not before:
+            mode.noted = True
         try:
             if (
                 own["_forward_hooks"]
@@ -122,13 +111,9 @@ class Module(Hooked, Stateful, Tree, Convertible):
             note(e, path, self)
             raise
         finally:
-            here.children = caller
-            if caller is None:
-                here.root = None
-            if path != before:
-                mode.module_path = before
-                if not before:
-                    mode.renew()
+            mode.module_path = before
+            if path and not before:
+                mode.renew()
 
     _call_impl = __call__
 
