@@ -36,6 +36,7 @@ from .layers.activation import (
     Tanhshrink,
     Threshold,
 )
+from .layers.attention import MultiheadAttention
 from .layers.convolution import (
     Conv1d,
     Conv2d,
@@ -156,6 +157,8 @@ from .layers.reshaping import (
     UpsamplingBilinear2d,
     UpsamplingNearest2d,
 )
+from .layers.transformer import Transformer, TransformerDecoder, TransformerEncoder
+from .layers.transformer_layers import TransformerDecoderLayer, TransformerEncoderLayer
 from .lazy import LazyModuleMixin
 from .module import Module
 from .parameter import Buffer, Parameter, UninitializedBuffer, UninitializedParameter

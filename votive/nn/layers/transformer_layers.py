@@ -1,0 +1,151 @@
+"""One layer of a transformer's encoder and of its decoder. Knows nothing of stacks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from .. import functional as F
+from ..module import Module
+from .activation import GELU, ReLU
+from .attention import MultiheadAttention, additive_mask
+from .dropout import Dropout
+from .linear import Linear
+from .normalization import LayerNorm
+
+Activation = str | Callable[[Any], Any]
+
+
+def _activation(given: Activation) -> Callable[[Any], Any]:
+    if not isinstance(given, str):
+        return given
+    if given not in ("relu", "gelu"):
+        raise RuntimeError(f"activation should be relu/gelu, not {given}")
+    return F.relu if given == "relu" else F.gelu
+
+
+class _Layer(Module):
+    """Attentions and a feed-forward net, each with a norm and a dropout, in torch's order."""
+
+    def __init__(
+        self, attentions: tuple[str, ...], d_model: int, nhead: int, dim_feedforward: int,
+        dropout: float, activation: Activation, layer_norm_eps: float, batch_first: bool,
+        norm_first: bool, bias: bool, device: Any, dtype: Any,
+    ) -> None:  # fmt: skip
+        super().__init__()
+        made = {"bias": bias, "device": device, "dtype": dtype}
+        for name in attentions:
+            attention = MultiheadAttention(
+                d_model, nhead, dropout=dropout, batch_first=batch_first, **made
+            )
+            self.add_module(name, attention)
+        self.linear1 = Linear(d_model, dim_feedforward, **made)
+        self.dropout = Dropout(dropout)
+        self.linear2 = Linear(dim_feedforward, d_model, **made)
+        self.norm_first = norm_first
+        places = range(1, len(attentions) + 2)
+        for i in places:
+            self.add_module(f"norm{i}", LayerNorm(d_model, eps=layer_norm_eps, **made))
+        for i in places:
+            self.add_module(f"dropout{i}", Dropout(dropout))
+        self.activation = _activation(activation)
+
+    def _residual(self, x: Any, norm: Module, block: Callable[[Any], Any]) -> Any:
+        """`x + block(norm(x))`, or `norm(x + block(x))`: Xiong et al. 2020, figure 1."""
+        return x + block(norm(x)) if self.norm_first else norm(x + block(x))
+
+    def _sa_block(
+        self, x: Any, attn_mask: Any, key_padding_mask: Any, is_causal: bool = False
+    ) -> Any:
+        out, _ = self.self_attn(
+            x, x, x, attn_mask=attn_mask, key_padding_mask=key_padding_mask, is_causal=is_causal,
+            need_weights=False,
+        )  # fmt: skip
+        return self.dropout1(out)
+
+    def _feed_forward(self, x: Any) -> Any:
+        return self.linear2(self.dropout(self.activation(self.linear1(x))))
+
+
+class TransformerEncoderLayer(_Layer):
+    """Self-attention and a feed-forward net, each with a residual and a norm.
+
+    >>> layer = votive.nn.TransformerEncoderLayer(8, 2, dim_feedforward=16)
+    >>> layer(votive.ones(10, 32, 8)).shape
+    votive.Size([10, 32, 8])
+    """
+
+    def __init__(
+        self, d_model: int, nhead: int, dim_feedforward: int = 2048, dropout: float = 0.1,
+        activation: Activation = "relu", layer_norm_eps: float = 1e-5, batch_first: bool = False,
+        norm_first: bool = False, bias: bool = True, device: Any = None, dtype: Any = None,
+    ) -> None:  # fmt: skip
+        super().__init__(
+            ("self_attn",), d_model, nhead, dim_feedforward, dropout, activation, layer_norm_eps,
+            batch_first, norm_first, bias, device, dtype,
+        )  # fmt: skip
+        kind = self.activation
+        if kind is F.relu or isinstance(kind, ReLU):
+            self.activation_relu_or_gelu = 1
+        elif kind is F.gelu or isinstance(kind, GELU):
+            self.activation_relu_or_gelu = 2
+        else:
+            self.activation_relu_or_gelu = 0
+
+    def forward(
+        self, src: Any, src_mask: Any = None, src_key_padding_mask: Any = None,
+        is_causal: bool = False,
+    ) -> Any:  # fmt: skip
+        padding = additive_mask(
+            src_key_padding_mask, "src_key_padding_mask", src.dtype, src_mask, "src_mask"
+        )
+        mask = additive_mask(src_mask, "src_mask", src.dtype)
+        attend = lambda x: self._sa_block(x, mask, padding, is_causal)
+        return self._residual(self._residual(src, self.norm1, attend), self.norm2, self._ff_block)
+
+    def _ff_block(self, x: Any) -> Any:
+        return self.dropout2(self._feed_forward(x))
+
+
+class TransformerDecoderLayer(_Layer):
+    """Self-attention, attention to the encoder's output, and a feed-forward net.
+
+    >>> layer = votive.nn.TransformerDecoderLayer(8, 2, dim_feedforward=16)
+    >>> layer(votive.ones(20, 32, 8), votive.ones(10, 32, 8)).shape
+    votive.Size([20, 32, 8])
+    """
+
+    def __init__(
+        self, d_model: int, nhead: int, dim_feedforward: int = 2048, dropout: float = 0.1,
+        activation: Activation = "relu", layer_norm_eps: float = 1e-5, batch_first: bool = False,
+        norm_first: bool = False, bias: bool = True, device: Any = None, dtype: Any = None,
+    ) -> None:  # fmt: skip
+        super().__init__(
+            ("self_attn", "multihead_attn"), d_model, nhead, dim_feedforward, dropout, activation,
+            layer_norm_eps, batch_first, norm_first, bias, device, dtype,
+        )  # fmt: skip
+
+    def forward(
+        self, tgt: Any, memory: Any, tgt_mask: Any = None, memory_mask: Any = None,
+        tgt_key_padding_mask: Any = None, memory_key_padding_mask: Any = None,
+        tgt_is_causal: bool = False, memory_is_causal: bool = False,
+    ) -> Any:  # fmt: skip
+        attend = lambda x: self._sa_block(x, tgt_mask, tgt_key_padding_mask, tgt_is_causal)
+        recall = lambda x: self._mha_block(
+            x, memory, memory_mask, memory_key_padding_mask, memory_is_causal
+        )
+        x = self._residual(tgt, self.norm1, attend)
+        x = self._residual(x, self.norm2, recall)
+        return self._residual(x, self.norm3, self._ff_block)
+
+    def _mha_block(
+        self, x: Any, mem: Any, attn_mask: Any, key_padding_mask: Any, is_causal: bool = False
+    ) -> Any:
+        out, _ = self.multihead_attn(
+            x, mem, mem, attn_mask=attn_mask, key_padding_mask=key_padding_mask,
+            is_causal=is_causal, need_weights=False,
+        )  # fmt: skip
+        return self.dropout2(out)
+
+    def _ff_block(self, x: Any) -> Any:
+        return self.dropout3(self._feed_forward(x))
