@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 from ..autograd.modes import no_grad
@@ -35,8 +36,6 @@ class IncompatibleKeys(NamedTuple):
             f"_IncompatibleKeys(missing_keys={self.missing_keys!r}, "
             f"unexpected_keys={self.unexpected_keys!r})"
         )
-
-    __str__ = __repr__
 
 
 class Loading:
@@ -199,5 +198,5 @@ def snapshot(modules: list[Any]) -> list[Callable[[], None]]:
             for name, was in getattr(module, table).items():
                 if was is not None and not is_lazy(was) and not was.is_meta:
                     values = was.detach().clone()
-                    undo.append(lambda a=(module, name, table, was, values): restore(*a))
+                    undo.append(partial(restore, module, name, table, was, values))
     return undo

@@ -6,6 +6,7 @@ What it can do beyond that stands in its parts: hooks, state, tree, convert. Kno
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Callable
 from typing import Any, NoReturn, Self
 
 from ..core.mode import mode
@@ -34,7 +35,7 @@ def typename(value: Any) -> str:
     ('votive.FloatTensor', 'int')
     """
     if isinstance(value, Tensor):
-        return value.type()  # type: ignore[attr-defined, no-any-return]
+        return value.type()  # type: ignore[attr-defined]
     kind = value if isinstance(value, type) else type(value)
     where = "" if kind.__module__ == "builtins" else f"{kind.__module__}."
     return where + kind.__qualname__
@@ -44,6 +45,13 @@ def indented(text: str) -> str:
     """Text whose lines after the first are moved two columns to the right."""
     first, *rest = text.split("\n")
     return "\n".join([first, *("  " + line if line.strip() else "" for line in rest)])
+
+
+def _missing_forward(self: Any, *input: Any) -> NoReturn:
+    """Defined by every module that is called."""
+    raise NotImplementedError(
+        f'Module [{type(self).__name__}] is missing the required "forward" function'
+    )
 
 
 class Module(Hooked, Stateful, Tree, Convertible):
@@ -81,17 +89,14 @@ class Module(Hooked, Stateful, Tree, Convertible):
 
     # --- calling ------------------------------------------------------------------------------
 
-    def forward(self, *input: Any) -> NoReturn:
-        """Defined by every module that is called."""
-        raise NotImplementedError(
-            f'Module [{type(self).__name__}] is missing the required "forward" function'
-        )
+    # A value and no method, so that type checkers let subclasses choose the arguments.
+    forward: Callable[..., Any] = _missing_forward
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         own = self.__dict__
         before = mode.module_path
         if before.__class__ is Path:
-            path = before.below.get(id(self)) or locate(self, before)  # type: ignore[attr-defined]
+            path = before.below.get(id(self)) or locate(self, before)
         else:
             path = locate(self, before)
         mode.module_path = path
@@ -201,9 +206,14 @@ class Module(Hooked, Stateful, Tree, Convertible):
 
     def __getattr__(self, name: str) -> Any:
         own = self.__dict__
-        for table in ("_parameters", "_buffers", "_modules"):
-            if table in own and name in own[table]:
-                return own[table][name]
+        if "_modules" in own:
+            # Spelled out, as this is how forward reads its weights.
+            if name in own["_parameters"]:
+                return own["_parameters"][name]
+            if name in own["_buffers"]:
+                return own["_buffers"][name]
+            if name in own["_modules"]:
+                return own["_modules"][name]
         raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
 
     def __setattr__(self, name: str, value: Any) -> None:

@@ -14,7 +14,7 @@ from ..tensor import Tensor
 
 def _adopt(cls: type, data: Tensor, requires_grad: bool) -> Any:
     """A tensor of class `cls` over the memory of `data`, without its history."""
-    out = object.__new__(cls)
+    out: Any = object.__new__(cls)
     out.__dict__.update(data.detach().__dict__)
     if requires_grad:
         # Not the public method: an uninitialised parameter refuses most questions about itself.
@@ -61,11 +61,11 @@ class Parameter(Tensor, metaclass=_ParameterMeta):
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Any:
         if id(self) not in memo:
-            copied = self.detach().clone(memory_format=preserve_format)
+            copied = F.clone(self.detach(), memory_format=preserve_format)
             memo[id(self)] = type(self)(copied, self.requires_grad)
         return memo[id(self)]
 
-    def __repr__(self, *, tensor_contents: str | None = None) -> str:
+    def __repr__(self, *, tensor_contents: str | None = None) -> str:  # type: ignore[override]
         return "Parameter containing:\n" + super().__repr__()
 
 

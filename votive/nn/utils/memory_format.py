@@ -7,7 +7,7 @@ from typing import Any
 from ... import nn
 
 
-def _convert(module: Any, memory_format: Any, kinds: tuple[type, ...]) -> Any:
+def _convert(module: Any, memory_format: Any, kinds: Any) -> Any:
     for m in module.modules():
         if isinstance(m, kinds):
             m.weight.data = m.weight.data.clone().contiguous(memory_format=memory_format)

@@ -199,7 +199,7 @@ def _deepcopy(self: Any, memo: dict[int, Any]) -> Any:
     """Copies get a class of their own, as removing a parametrization changes the class."""
     cls = type(self)
     own = {k: v for k, v in cls.__dict__.items() if k not in ("__dict__", "__weakref__")}
-    twin = object.__new__(type(cls.__name__, cls.__bases__, own))
+    twin: Any = object.__new__(type(cls.__name__, cls.__bases__, own))
     memo[id(self)] = twin
     twin.__dict__.update(deepcopy(self.__dict__, memo))
     return twin

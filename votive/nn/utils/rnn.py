@@ -114,11 +114,11 @@ class PackedSequence(_Fields):
 
     @property
     def is_cuda(self) -> bool:
-        return self.data.is_cuda  # type: ignore[no-any-return]
+        return self.data.is_cuda
 
     def is_pinned(self) -> bool:
         """Whether the data is in pinned memory."""
-        return self.data.is_pinned()  # type: ignore[no-any-return]
+        return self.data.is_pinned()
 
 
 def invert_permutation(permutation: Any) -> Any:
@@ -163,7 +163,7 @@ def pack_padded_sequence(
         raise RuntimeError(
             f"'lengths' argument should be a 1D CPU int64 tensor, but got one on {lengths.device}."
         )
-    lengths = lengths.to(dt.int64)  # type: ignore[attr-defined]
+    lengths = lengths.to(dt.int64)
     sorted_indices = None
     if not enforce_sorted:
         lengths, sorted_indices = F.sort(lengths, descending=True)
