@@ -18,8 +18,8 @@ def _others(x: Any) -> tuple[int, ...]:
 
 @kernel("_batch_norm")
 def batch_norm(x: Any, weight: Any, bias: Any, eps: float) -> Any:
-    mean, var = moments(x, _others(x))
-    y = (x - mean) * reciprocal_root(var, eps)
+    centred, mean, var = moments(x, _others(x))
+    y = centred * reciprocal_root(var, eps, x.dtype)
     y = affine(y, _channels(weight, x.ndim), _channels(bias, x.ndim))
     return y, mean.reshape(-1), var.reshape(-1)
 
@@ -29,7 +29,7 @@ def batch_norm_backward(
     g: Any, x: Any, mean: Any, var: Any, weight: Any, eps: float, by_input: bool, by_affine: bool
 ) -> Any:
     axes = _others(x)
-    rstd = _channels(reciprocal_root(var, eps), x.ndim)
+    rstd = _channels(reciprocal_root(var, eps, x.dtype), x.ndim)
     y = (x - _channels(mean, x.ndim)) * rstd
     h = affine(g, _channels(weight, x.ndim), None)
     return (

@@ -21,10 +21,9 @@ def _by_group(parameter: Any, groups: int) -> Any:
 
 @kernel("_group_norm")
 def group_norm(x: Any, weight: Any, bias: Any, groups: int, eps: float) -> Any:
-    parts = _grouped(x, groups)
-    mean, var = moments(parts, (2, 3))
-    rstd = reciprocal_root(var, eps)
-    y = affine((parts - mean) * rstd, _by_group(weight, groups), _by_group(bias, groups))
+    centred, mean, var = moments(_grouped(x, groups), (2, 3))
+    rstd = reciprocal_root(var, eps, x.dtype)
+    y = affine(centred * rstd, _by_group(weight, groups), _by_group(bias, groups))
     return y.reshape(x.shape), mean[..., 0, 0], rstd[..., 0, 0]
 
 

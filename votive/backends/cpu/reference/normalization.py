@@ -26,9 +26,9 @@ def _axes(x: Any, dims: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
 
 @kernel("_layer_norm")
 def layer_norm(x: Any, weight: Any, bias: Any, dims: int, eps: float) -> Any:
-    mean, var = moments(x, _axes(x, dims)[1])
-    rstd = reciprocal_root(var, eps)
-    return affine((x - mean) * rstd, weight, bias), mean, rstd
+    centred, mean, var = moments(x, _axes(x, dims)[1])
+    rstd = reciprocal_root(var, eps, x.dtype)
+    return affine(centred * rstd, weight, bias), mean, rstd
 
 
 @kernel("_layer_norm_backward")
@@ -46,7 +46,7 @@ def layer_norm_backward(
 
 @kernel("_rms_norm")
 def rms_norm(x: Any, weight: Any, dims: int, eps: float) -> Any:
-    rstd = reciprocal_root(mean_of(np.square(x), _axes(x, dims)[1]), eps)
+    rstd = reciprocal_root(mean_of(np.square(x), _axes(x, dims)[1]), eps, x.dtype)
     return affine(x * rstd, weight, None), rstd
 
 
@@ -57,6 +57,6 @@ def rms_norm_backward(
     rows, axes = _axes(x, dims)
     y, h = x * rstd, affine(g, weight, None)
     return (
-        rstd * (h - y * mean_of(h * y, axes)) if by_input else NOTHING,
+        rstd * (h - y * mean_of(h * y, axes).astype(y.dtype)) if by_input else NOTHING,
         total(g * y, rows, False) if by_weight else NOTHING,
     )

@@ -16,18 +16,22 @@ def total(x: Any, axes: tuple[int, ...], keepdims: bool = True) -> Any:
 
 
 def mean_of(x: Any, axes: tuple[int, ...]) -> Any:
-    """The mean, with no warning for no elements."""
-    return (total(x, axes) / max(math.prod(x.shape[a] for a in axes), 1)).astype(x.dtype)
+    """The mean in float64, with no warning for no elements."""
+    return total(x, axes) / max(math.prod(x.shape[a] for a in axes), 1)
 
 
-def moments(x: Any, axes: tuple[int, ...]) -> tuple[Any, Any]:
-    """Mean and biased variance, the latter from differences: squares of large means cancel."""
+def moments(x: Any, axes: tuple[int, ...]) -> tuple[Any, Any, Any]:
+    """`x - mean`, the mean, and the biased variance, which is that of the differences.
+
+    Squares of large means would cancel; so would a mean that was rounded before it is taken off.
+    """
     mean = mean_of(x, axes)
-    return mean, mean_of(np.square(x - mean), axes)
+    centred = (x - mean).astype(x.dtype)
+    return centred, mean.astype(x.dtype), mean_of(np.square(centred), axes)
 
 
-def reciprocal_root(var: Any, eps: float) -> Any:
-    return (1 / np.sqrt(var.astype(np.float64) + eps)).astype(var.dtype)
+def reciprocal_root(var: Any, eps: float, dtype: Any) -> Any:
+    return (1 / np.sqrt(var + eps)).astype(dtype)
 
 
 def affine(x: Any, weight: Any, bias: Any) -> Any:
@@ -37,4 +41,5 @@ def affine(x: Any, weight: Any, bias: Any) -> Any:
 
 def standardise_gradient(g: Any, x: Any, rstd: Any, axes: tuple[int, ...]) -> Any:
     """See `votive/ops/standardise.py`."""
-    return rstd * (g - mean_of(g, axes) - x * mean_of(g * x, axes))
+    along, across = (mean_of(v, axes).astype(x.dtype) for v in (g * x, g))
+    return rstd * (g - across - x * along)
