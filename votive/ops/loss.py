@@ -5,7 +5,6 @@ torch's arguments; how a loss is reduced stands here for all of them.
 from __future__ import annotations
 
 import math
-import warnings
 from typing import Any
 
 from ..core import dtype as dt
@@ -14,6 +13,7 @@ from ..core.layout import Spec
 from ..core.mode import mode
 from ..formula import Expr, apply, where
 from .registry import F, composite, pointwise
+from .warning import warn
 
 NN = ("nn.functional",)
 HIDDEN: dict[str, Any] = {"namespaces": (), "method": False, "inplace": False, "out": False}
@@ -23,11 +23,7 @@ def reduction_of(op: str, reduction: Any, size_average: Any = None, reduce: Any 
     """none, mean or sum; torch's old pair of switches overrides it, with a warning."""
     if size_average is not None or reduce is not None:
         kind = "none" if reduce is False else "sum" if size_average is False else "mean"
-        warnings.warn(
-            f"{op}: size_average and reduce are deprecated; use reduction={kind!r}.",
-            UserWarning,
-            stacklevel=3,
-        )
+        warn(f"{op}: size_average and reduce are deprecated; use reduction={kind!r}.")
         return kind
     if reduction not in ("none", "mean", "sum"):
         raise ValueError(f"{op}: reduction must be 'none', 'mean' or 'sum', got {reduction!r}.")
@@ -41,11 +37,9 @@ def reduced(loss: Any, kind: str) -> Any:
 
 def warn_broadcast(op: str, input: Any, target: Any) -> None:
     if input._spec.shape != target._spec.shape:
-        warnings.warn(
+        warn(
             f"{op}: a target of shape {tuple(target.shape)} is stretched against an input of "
-            f"shape {tuple(input.shape)}, which is likely a mistake; make the shapes equal.",
-            UserWarning,
-            stacklevel=3,
+            f"shape {tuple(input.shape)}, which is likely a mistake; make the shapes equal."
         )
 
 
@@ -71,7 +65,8 @@ pointwise(
 
 def _smooth_l1(x: Expr, t: Expr, beta: float) -> Expr:
     u = x - t
-    return where(abs(u) < beta, u * u * (0.5 / beta), abs(u) - 0.5 * beta)
+    # NaN belongs to the parabola, whose slope it is; that of a line would hide it.
+    return where(abs(u) >= beta, abs(u) - 0.5 * beta, u * u * (0.5 / beta))
 
 
 pointwise(
@@ -91,7 +86,7 @@ def _huber_types(promoted: dt.dtype, x: Spec, *rest: Any) -> tuple[dt.dtype, dt.
 
 def _huber(x: Expr, t: Expr, delta: float) -> Expr:
     u = x - t
-    return where(abs(u) <= delta, 0.5 * (u * u), delta * (abs(u) - 0.5 * delta))
+    return where(abs(u) > delta, delta * (abs(u) - 0.5 * delta), 0.5 * (u * u))
 
 
 pointwise(
@@ -229,11 +224,9 @@ def kl_div(
         kind = reduction_of(op, reduction, size_average, reduce)
     else:
         if reduction == "mean":
-            warnings.warn(
+            warn(
                 "kl_div: reduction='mean' divides by every size; 'batchmean' gives the "
-                "divergence of its definition.",
-                UserWarning,
-                stacklevel=2,
+                "divergence of its definition."
             )
         kind = reduction_of(op, "sum" if reduction == "batchmean" else reduction)
     for name, t in (("input", input), ("target", target)):

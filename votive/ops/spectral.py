@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 from ..core.errors import DtypeError, ShapeError, fail
 from .fft import transformable
 from .registry import F, composite
 from .sizes import int_of
+from .warning import warn
 
 # torch's bound below which overlapping squared windows count as zero.
 _TINY = 1e-11
@@ -55,11 +55,9 @@ def _wants_complex(op: str, is_complex: bool, return_complex: bool | None) -> bo
             fail(RuntimeError, op, "return_complex must be given for real inputs; pass True.")
         return True
     if not return_complex:
-        warnings.warn(
+        warn(
             "stft: return_complex=False is deprecated; use votive.view_as_real on the complex "
-            "result.",
-            UserWarning,
-            stacklevel=3,
+            "result."
         )
     return return_complex
 
@@ -96,11 +94,9 @@ def stft(
     if center:
         input = _pad_signal(input, n, pad_mode)
     if window is None:
-        warnings.warn(
+        warn(
             "stft: no window was given, so a rectangular one is used, which leaks between "
-            "frequencies; pass votive.hann_window(n_fft), or votive.ones(n_fft) to mean it.",
-            UserWarning,
-            stacklevel=2,
+            "frequencies; pass votive.hann_window(n_fft), or votive.ones(n_fft) to mean it."
         )
     is_complex = input.dtype.is_complex or (window is not None and window.dtype.is_complex)
     as_complex = _wants_complex(op, is_complex, return_complex)
@@ -188,11 +184,7 @@ def istft(
     """
     op = "istft"
     if window is None:
-        warnings.warn(
-            "istft: no window was given, so a rectangular one is used; pass the window of stft.",
-            UserWarning,
-            stacklevel=2,
-        )
+        warn("istft: no window was given, so a rectangular one is used; pass the window of stft.")
     n, hop, win = _lengths(op, n_fft, hop_length, win_length)
     half = _check_spectrum(op, input, n, onesided)
     if not 0 < hop <= win:
@@ -223,10 +215,6 @@ def istft(
         )  # fmt: skip
     signal = signal / weights
     if length is not None and end > whole:
-        warnings.warn(
-            f"istft: the frames hold fewer than length={length} samples; zeros fill the rest.",
-            UserWarning,
-            stacklevel=2,
-        )
+        warn(f"istft: the frames hold fewer than length={length} samples; zeros fill the rest.")
         signal = F.constant_pad_nd(signal, (0, end - whole))
     return signal if input.ndim == 3 else signal.squeeze(0)
