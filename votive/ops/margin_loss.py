@@ -34,7 +34,7 @@ def hinge_embedding_loss(
     """
     kind = reduction_of("hinge_embedding_loss", reduction, size_average, reduce)
     zero = F.zeros_like(input)
-    apart = F.where(target != 1, F.clamp_min(margin - input, 0), zero)
+    apart = F.where(target != 1, F.clamp_min(margin - input, 0).to(input.dtype), zero)
     return reduced(apart + F.where(target != -1, input, zero), kind)
 
 
@@ -62,7 +62,7 @@ def margin_ranking_loss(
             "inputs and target must have the same number of dimensions, got shapes "
             f"{tuple(input1.shape)}, {tuple(input2.shape)} and {tuple(target.shape)}.",
         )  # fmt: skip
-    return reduced(F.clamp_min(-target * (input1 - input2) + margin, 0), kind)
+    return reduced(F.clamp_min(-target * (input1 - input2) + float(margin), 0), kind)
 
 
 def _triplet(
