@@ -83,6 +83,12 @@ def sequential_with_names(lib: Any, say: Said) -> None:
 
 
 @program
+def older_container(lib: Any, say: Said) -> None:
+    say(lib.nn.Container(a=lins(lib, 2)[0], b=None))
+    say.attempt("number", lambda: lib.nn.Container(a=3))
+
+
+@program
 def module_list(lib: Any, say: Said) -> None:
     nn = lib.nn
     Lin = make(lib).Lin

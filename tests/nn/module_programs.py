@@ -322,6 +322,15 @@ def parameters(lib: Any, say: Said) -> None:
 
 
 @program
+def factory_arguments(lib: Any, say: Said) -> None:
+    given = lib.nn.factory_kwargs
+    say(given(None), given({}), given({"device": "cpu"}))
+    say(sorted(given({"device": "cpu", "factory_kwargs": {"dtype": lib.int8}}).items()))
+    say.attempt("unknown", lambda: given({"size": 3}))
+    say.attempt("twice", lambda: given({"dtype": None, "factory_kwargs": {"dtype": None}}))
+
+
+@program
 def uninitialised(lib: Any, say: Said) -> None:
     nn = lib.nn
     p = nn.UninitializedParameter(dtype=lib.float16)

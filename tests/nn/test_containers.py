@@ -22,8 +22,8 @@ def test_a_program_says_the_same_with_torch(program: Any) -> None:
 
 
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda p: p.__name__)
-def test_a_program_runs(program: Any) -> None:
-    assert len(run(program, votive)) > 5
+def test_a_program_runs_without_torch(program: Any) -> None:
+    assert run(program, votive)
 
 
 @pytest.mark.parametrize("kind", [nn.ModuleList, lambda: nn.Sequential()])

@@ -14,6 +14,7 @@ from votive.nn import (
     address,
     containers,
     convert,
+    factory,
     global_hooks,
     handle,
     hooks,
@@ -52,8 +53,8 @@ def test_a_program_leaves_no_path_and_no_global_hook_behind(program: Any) -> Non
 
 
 DOCS = examples(
-    address, containers, convert, global_hooks, handle, hooks, lazy, loading, module, parameter,
-    parameter_containers, state, tree,
+    address, containers, convert, factory, global_hooks, handle, hooks, lazy, loading, module,
+    parameter, parameter_containers, state, tree,
 )  # fmt: skip
 # Parts that users do not meet by themselves.
 INTERNAL = {

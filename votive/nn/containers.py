@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+import warnings
 from collections import OrderedDict
 from collections.abc import ItemsView, Iterable, Iterator, KeysView, Mapping, ValuesView
 from itertools import chain
@@ -37,6 +38,28 @@ def pairs(owner: str, items: Any) -> Iterator[tuple[Any, Any]]:
                 f"{owner} update sequence element #{i} has length {len(pair)}; 2 is required"
             )
         yield pair
+
+
+class Container(Module):
+    """Modules given by keyword; deprecated, since any module does this.
+
+    >>> import warnings
+    >>> with warnings.catch_warnings():
+    ...     warnings.simplefilter("ignore")
+    ...     votive.nn.Container(a=votive.nn.Identity()).a
+    Identity()
+    """
+
+    def __init__(self, **kwargs: Any) -> None:
+        warnings.warn(
+            "`nn.Container` is deprecated. All of its functionality is now implemented in "
+            "`nn.Module`. Subclass that instead.",
+            FutureWarning,
+            stacklevel=2,
+        )
+        super().__init__()
+        for name, module in kwargs.items():
+            self.add_module(name, module)
 
 
 class _Listed(Module):

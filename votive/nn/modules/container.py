@@ -1,6 +1,6 @@
 """Containers, under the path where torch keeps them."""
 
-from ..containers import ModuleDict, ModuleList, Sequential
+from ..containers import Container, ModuleDict, ModuleList, Sequential
 from ..parameter_containers import ParameterDict, ParameterList
 
-__all__ = ["ModuleDict", "ModuleList", "ParameterDict", "ParameterList", "Sequential"]
+__all__ = ["Container", "ModuleDict", "ModuleList", "ParameterDict", "ParameterList", "Sequential"]

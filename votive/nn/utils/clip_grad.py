@@ -94,7 +94,13 @@ def clip_grad_norm_(
     return total
 
 
-def clip_grad_norm(parameters: Any, max_norm: float, *args: Any, **kwargs: Any) -> Any:
+def clip_grad_norm(
+    parameters: Any,
+    max_norm: float,
+    norm_type: float = 2.0,
+    error_if_nonfinite: bool = False,
+    foreach: bool | None = None,
+) -> Any:
     """Deprecated name of `clip_grad_norm_`.
 
     >>> import warnings
@@ -108,7 +114,7 @@ def clip_grad_norm(parameters: Any, max_norm: float, *args: Any, **kwargs: Any) 
         FutureWarning,
         stacklevel=2,
     )
-    return clip_grad_norm_(parameters, max_norm, *args, **kwargs)
+    return clip_grad_norm_(parameters, max_norm, norm_type, error_if_nonfinite, foreach)
 
 
 @no_grad()
