@@ -26,7 +26,7 @@ LAYERS = [
     {"tensor", "surface", "operators", "interchange", "_functions", "codegen", "fuse", "custom",
      "explain", "reference_page", "cpu", "printing", "random", "fft", "linalg", "special",
      "signal", "window"},
-    {"nn", "optim", "amp", "data", "io", "quant", "distributed", "utils", "distributions"},
+    {"nn", "optim", "amp", "data", "io", "quant", "distributed", "utils", "distributions", "serialization"},
     {"glass"},
     {"models", "audio", "vision", "train"},
     {"cli", "studio", "__init__", "__main__"},

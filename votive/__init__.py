@@ -45,7 +45,17 @@ from .core.memory_format import (
 from .core.promotion import can_cast, promote_types
 from .tensor import Tensor
 from .interchange import as_tensor, asarray, from_dlpack, from_numpy, frombuffer
-from . import autograd, cpu, fft, linalg, nn, optim, random, special, utils
+from . import amp, autograd, cpu, fft, linalg, nn, optim, random, special, utils
+from .amp.autocast_mode import (
+    autocast,
+    clear_autocast_cache,
+    get_autocast_dtype,
+    is_autocast_cache_enabled,
+    is_autocast_enabled,
+    set_autocast_cache_enabled,
+    set_autocast_dtype,
+    set_autocast_enabled,
+)
 from .autograd import (
     enable_grad,
     inference_mode,
