@@ -5,7 +5,8 @@ from . import init as init
 from . import modules as modules
 from . import parameter as parameter
 from . import utils as utils
-from .containers import ModuleDict, ModuleList, Sequential
+from .containers import Container, ModuleDict, ModuleList, Sequential
+from .factory import factory_kwargs
 from .layers.activation import (
     CELU,
     ELU,
@@ -36,6 +37,7 @@ from .layers.activation import (
     Tanhshrink,
     Threshold,
 )
+from .layers.adaptive_softmax import AdaptiveLogSoftmaxWithLoss
 from .layers.attention import MultiheadAttention
 from .layers.convolution import (
     Conv1d,
@@ -60,7 +62,11 @@ from .layers.dropout import (
     FeatureAlphaDropout,
 )
 from .layers.embedding import Embedding, EmbeddingBag
+from .layers.gated import GatedMLP, GeGLU, SwiGLU
+from .layers.grouped_attention import GroupedQueryAttention
+from .layers.kv_cache import DynamicCache, KVCache, SlidingWindowCache, StaticCache
 from .layers.linear import Bilinear, Identity, LazyLinear, Linear, NonDynamicallyQuantizableLinear
+from .layers.lora import LoRALinear, apply_lora, lora_state_dict, merge_lora
 from .layers.loss import (
     BCELoss,
     BCEWithLogitsLoss,
@@ -157,6 +163,7 @@ from .layers.reshaping import (
     UpsamplingBilinear2d,
     UpsamplingNearest2d,
 )
+from .layers.rope import RotaryEmbedding
 from .layers.transformer import Transformer, TransformerDecoder, TransformerEncoder
 from .layers.transformer_layers import TransformerDecoderLayer, TransformerEncoderLayer
 from .lazy import LazyModuleMixin

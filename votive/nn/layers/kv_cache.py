@@ -1,0 +1,200 @@
+"""Keys and values of earlier positions, kept per layer for generation. Knows no attention.
+
+Keys and values are (batch, heads, positions, features). `update` takes those of new positions and
+gives all that the new queries may look at, the newest last.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import votive
+
+Pair = tuple[Any, Any]
+
+
+class KVCache:
+    """What all caches do; subclasses say what they keep.
+
+    >>> cache = votive.nn.DynamicCache()
+    >>> isinstance(cache, votive.nn.KVCache), len(cache)
+    (True, 0)
+    """
+
+    def __init__(self) -> None:
+        self._kept: list[Pair | None] = []
+        self._seen: list[int] = []
+
+    def _join(self, kept: Pair, new: Pair, layer_idx: int) -> tuple[Pair, Pair]:
+        """What to give back and what to keep, from what was kept and what is new."""
+        raise NotImplementedError
+
+    def _start(self, new: Pair) -> Pair:
+        """What a layer keeps before its first position."""
+        return new[0][:, :, :0], new[1][:, :, :0]
+
+    def update(self, key: Any, value: Any, layer_idx: int = 0) -> Pair:
+        """Add new positions of a layer; gives the keys and values to attend to."""
+        if key.dim() != 4 or key.shape[:3] != value.shape[:3]:
+            raise ValueError(
+                "update: key and value must be (batch, heads, positions, features), "
+                f"got {tuple(key.shape)} and {tuple(value.shape)}."
+            )
+        while len(self._kept) <= layer_idx:
+            self._kept.append(None)
+            self._seen.append(0)
+        kept = self._kept[layer_idx] or self._start((key, value))
+        given, self._kept[layer_idx] = self._join(kept, (key, value), layer_idx)
+        self._seen[layer_idx] += key.shape[2]
+        return given
+
+    def get_seq_length(self, layer_idx: int = 0) -> int:
+        """How many positions a layer has seen."""
+        return self._seen[layer_idx] if layer_idx < len(self._seen) else 0
+
+    def get_max_length(self) -> int | None:
+        """How many positions can be kept; None without a limit."""
+        return None
+
+    def crop(self, max_length: int) -> None:
+        """Forget all positions from `max_length` on; a negative number counts from the end."""
+        for i, seen in enumerate(self._seen):
+            length = seen + max_length if max_length < 0 else max_length
+            if length < seen:
+                self._crop_layer(i, max(length, 0))
+
+    def _crop_layer(self, layer_idx: int, length: int) -> None:
+        kept = self._kept[layer_idx]
+        assert kept is not None, "a layer that has seen positions keeps them"
+        self._kept[layer_idx] = kept[0][:, :, :length], kept[1][:, :, :length]
+        self._seen[layer_idx] = length
+
+    def reset(self) -> None:
+        """Forget everything."""
+        self._kept.clear()
+        self._seen.clear()
+
+    def reorder(self, index: Any) -> None:
+        """Let the samples be those at `index`, as beams need; the batch may grow or shrink."""
+        for i, kept in enumerate(self._kept):
+            if kept is not None:
+                key, value = kept
+                self._kept[i] = key.index_select(0, index), value.index_select(0, index)
+
+    def __len__(self) -> int:
+        """How many layers have been seen."""
+        return len(self._kept)
+
+    def __bool__(self) -> bool:
+        # An empty cache is still a cache: `if cache:` must not drop it.
+        return True
+
+    def __repr__(self) -> str:
+        limit = self.get_max_length()
+        text = "" if limit is None else f", max_length={limit}"
+        return f"{type(self).__name__}(layers={len(self)}, positions={self.get_seq_length()}{text})"
+
+
+class DynamicCache(KVCache):
+    """Keeps all positions, growing with each; gradients flow through it.
+
+    >>> cache = votive.nn.DynamicCache()
+    >>> key = votive.ones(1, 2, 3, 4)
+    >>> _ = cache.update(key, key)
+    >>> cache.update(key, key)[0].shape, cache.get_seq_length()
+    (votive.Size([1, 2, 6, 4]), 6)
+    """
+
+    def _join(self, kept: Pair, new: Pair, layer_idx: int) -> tuple[Pair, Pair]:
+        if kept[0].shape[2] == 0:
+            return new, new
+        both: Any = tuple(votive.cat([k, n], 2) for k, n in zip(kept, new, strict=True))
+        return both, both
+
+
+class StaticCache(KVCache):
+    """Keeps up to `max_length` positions in memory that is taken once; no gradients.
+
+    >>> cache = votive.nn.StaticCache(max_length=8)
+    >>> key = votive.ones(1, 2, 3, 4)
+    >>> cache.update(key, key)[0].shape
+    votive.Size([1, 2, 3, 4])
+    >>> cache
+    StaticCache(layers=1, positions=3, max_length=8)
+    """
+
+    def __init__(self, max_length: int) -> None:
+        super().__init__()
+        if max_length < 1:
+            raise ValueError(f"StaticCache: max_length must be positive, got {max_length}.")
+        self.max_length = max_length
+
+    def get_max_length(self) -> int | None:
+        return self.max_length
+
+    def _start(self, new: Pair) -> Pair:
+        def blank(x: Any) -> Any:
+            shape = (*x.shape[:2], self.max_length, x.shape[3])
+            return votive.zeros(shape, dtype=x.dtype, device=x.device)
+
+        return blank(new[0]), blank(new[1])
+
+    def _join(self, kept: Pair, new: Pair, layer_idx: int) -> tuple[Pair, Pair]:
+        start, count = self._seen[layer_idx], new[0].shape[2]
+        if start + count > self.max_length:
+            raise IndexError(
+                f"StaticCache: {start} + {count} positions do not fit into "
+                f"max_length={self.max_length}; make it larger, or use DynamicCache."
+            )
+        if votive.is_grad_enabled() and any(x.requires_grad for x in new):
+            raise RuntimeError(
+                "StaticCache: it keeps no gradients; run under votive.no_grad(), "
+                "or use DynamicCache."
+            )
+        for k, n in zip(kept, new, strict=True):
+            k[:, :, start : start + count] = n
+        filled: Any = tuple(k[:, :, : start + count] for k in kept)
+        return filled, kept
+
+    def _crop_layer(self, layer_idx: int, length: int) -> None:
+        self._seen[layer_idx] = length
+
+    def reset(self) -> None:
+        """Forget everything; the memory stays."""
+        self._seen = [0] * len(self._seen)
+
+
+class SlidingWindowCache(KVCache):
+    """Keeps what the next position sees when each sees the last `window`, itself included.
+
+    >>> cache = votive.nn.SlidingWindowCache(window=4)
+    >>> key = votive.ones(1, 2, 6, 4)
+    >>> cache.update(key, key)[0].shape
+    votive.Size([1, 2, 6, 4])
+    >>> cache.update(key[:, :, :1], key[:, :, :1])[0].shape
+    votive.Size([1, 2, 4, 4])
+    """
+
+    def __init__(self, window: int) -> None:
+        super().__init__()
+        if window < 1:
+            raise ValueError(f"SlidingWindowCache: window must be positive, got {window}.")
+        self.window = window
+
+    def get_max_length(self) -> int | None:
+        return self.window
+
+    def _join(self, kept: Pair, new: Pair, layer_idx: int) -> tuple[Pair, Pair]:
+        both: Any = tuple(votive.cat([k, n], 2) for k, n in zip(kept, new, strict=True))
+        start = max(both[0].shape[2] - (self.window - 1), 0)
+        # A copy, so that a long text is not held in memory by the view of its end.
+        return both, (both[0][:, :, start:].clone(), both[1][:, :, start:].clone())
+
+    def _crop_layer(self, layer_idx: int, length: int) -> None:
+        kept = self._kept[layer_idx]
+        if kept is not None and kept[0].shape[2] < self._seen[layer_idx]:
+            raise ValueError(
+                f"SlidingWindowCache: cannot crop to {length}, as positions before the last "
+                f"{self.window - 1} of {self._seen[layer_idx]} are gone; reset and run again."
+            )
+        super()._crop_layer(layer_idx, length)

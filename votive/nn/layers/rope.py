@@ -1,0 +1,119 @@
+"""Rotary position embedding as a layer: it keeps the tables that nn.functional.rope reads."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Any, Self
+
+import numpy as np
+
+import votive
+
+from .. import functional as F
+from ..module import Module
+from .rope_scaling import RULES
+
+
+class RotaryEmbedding(Module):
+    """Turns pairs of features of (..., positions, features) by an angle per position.
+
+    Only the first `dim` features are turned. `scaling` stretches to longer texts, in the words of
+    model configurations: `{"rope_type": "linear", "factor": 2.0}`, or "dynamic", "llama3", "yarn".
+    Feature i pairs with feature i + dim / 2, or with its neighbour if `interleaved`. Tables grow
+    with the positions asked for, are not in the state dict, and stay float32 in half precision.
+
+    >>> rope = votive.nn.RotaryEmbedding(4, max_position_embeddings=16)
+    >>> x = votive.ones(1, 2, 3, 4)
+    >>> votive.equal(rope(x)[:, :, 1:], rope(x[:, :, 1:], offset=1))
+    True
+    """
+
+    def __init__(
+        self, dim: int, max_position_embeddings: int = 2048, base: float = 10000.0, *,
+        scaling: dict[str, Any] | None = None, interleaved: bool = False, device: Any = None,
+        dtype: Any = None,
+    ) -> None:  # fmt: skip
+        super().__init__()
+        if dim < 2 or dim % 2:
+            raise ValueError(f"RotaryEmbedding: dim must be even and positive, got {dim}.")
+        self.dim = dim
+        self.max_position_embeddings = max_position_embeddings
+        self.base = base
+        self.interleaved = interleaved
+        options = dict(scaling or {})
+        # Configurations say "type" before 2024 and "rope_type" since.
+        old = options.pop("type", "default")
+        self.rope_type = options.pop("rope_type", old)
+        self.scaling = _checked(self.rope_type, options)
+        self._build(max_position_embeddings, device, dtype or votive.float32)
+
+    def _build(self, length: int, device: Any, dtype: Any) -> None:
+        """Tables of `length` rows, computed in float32 as models are trained, or in float64."""
+        kind = np.float64 if dtype == votive.float64 else np.float32
+        trained = self.max_position_embeddings
+        frequencies, self.attention_scaling = RULES[self.rope_type](
+            self.dim, self.base, trained, length, kind, **self.scaling
+        )
+        angles = np.arange(length, dtype=kind)[:, None] * frequencies
+        for name, table in (("cos", np.cos(angles)), ("sin", np.sin(angles))):
+            table = (table * kind(self.attention_scaling)).astype(kind)
+            self.register_buffer(name, votive.from_numpy(table).to(device), persistent=False)
+        inv_freq = votive.from_numpy(np.ascontiguousarray(frequencies, kind)).to(device)
+        self.register_buffer("inv_freq", inv_freq, persistent=False)
+
+    def _fit(self, length: int) -> None:
+        """Tables for positions below `length`."""
+        rows, trained = len(self.cos), self.max_position_embeddings
+        if self.rope_type == "dynamic":
+            # Its angles depend on the longest text so far, and on no text that is short again.
+            if length > rows or length <= trained < rows:
+                self._build(max(length, trained), self.cos.device, self.cos.dtype)
+        elif length > rows:
+            # Doubling: growing by one position per generated token would be quadratic.
+            self._build(max(length, 2 * rows), self.cos.device, self.cos.dtype)
+
+    def _apply(self, fn: Callable[[Any], Any], recurse: bool = True) -> Self:
+        super()._apply(fn, recurse)
+        if self.cos.dtype not in (votive.float32, votive.float64):
+            # In half precision, far positions would share an angle.
+            self._build(len(self.cos), self.cos.device, votive.float32)
+        return self
+
+    def forward(self, input: Any, offset: int = 0, position_ids: Any = None) -> Any:
+        """Positions are `offset`, `offset + 1`, …, or as `position_ids` (N, positions) says."""
+        if position_ids is None:
+            self._fit(offset + input.shape[-2])
+            return F.rope(
+                input, self.cos, self.sin, interleaved=self.interleaved, offset=offset
+            )  # fmt: skip
+        if position_ids.numel():
+            self._fit(int(position_ids.max()) + 1)
+        cos, sin = self.cos[position_ids], self.sin[position_ids]  # (N, positions, dim / 2)
+        for _ in range(input.dim() - cos.dim()):
+            cos, sin = cos.unsqueeze(-3), sin.unsqueeze(-3)
+        return F.rope(input, cos, sin, interleaved=self.interleaved)
+
+    def extra_repr(self) -> str:
+        text = f"{self.dim}, max_position_embeddings={self.max_position_embeddings}"
+        text += f", base={self.base}"
+        if self.rope_type != "default":
+            text += f", scaling={ {'rope_type': self.rope_type, **self.scaling} }"
+        return text + (", interleaved=True" if self.interleaved else "")
+
+
+def _checked(rope_type: str, options: dict[str, Any]) -> dict[str, Any]:
+    """The options of a rule; unknown ones and missing ones are named."""
+    if rope_type not in RULES:
+        known = ", ".join(RULES)
+        raise ValueError(f"RotaryEmbedding: unknown rope_type {rope_type!r}; use one of {known}.")
+    known_names = inspect.signature(RULES[rope_type]).parameters
+    takes = {n: p for n, p in known_names.items() if p.kind is p.KEYWORD_ONLY}
+    unknown = sorted(set(options) - set(takes))
+    missing = sorted(n for n, p in takes.items() if p.default is p.empty and n not in options)
+    if unknown or missing:
+        raise ValueError(
+            f"RotaryEmbedding: rope_type {rope_type!r} takes {sorted(takes)}; "
+            f"unknown {unknown}, missing {missing}."
+        )
+    return options

@@ -1,0 +1,96 @@
+"""Frequencies of rotary embeddings and their stretching to longer texts. NumPy only; no tensors.
+
+Each rule takes the width, the base and the length trained for, and gives the frequency of each pair
+of features and a factor for the attention. The keys of a rule are those of model configurations.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+Rule = Callable[..., tuple[np.ndarray, float]]
+
+
+def plain(dim: int, base: float, kind: Any) -> np.ndarray:
+    """`base ** (-2 i / dim)`: Su et al. 2021, arXiv:2104.09864, section 3.2.2."""
+    exponents = np.arange(0, dim, 2, dtype=kind) / kind(dim)
+    return (1 / np.power(kind(base), exponents)).astype(kind)
+
+
+def default(dim: int, base: float, trained: int, length: int, kind: Any) -> Any:
+    """No stretching."""
+    return plain(dim, base, kind), 1.0
+
+
+def linear(dim: int, base: float, trained: int, length: int, kind: Any, *, factor: float) -> Any:
+    """All positions divided by `factor`: Chen et al. 2023, arXiv:2306.15595."""
+    return plain(dim, base, kind) / kind(factor), 1.0
+
+
+def dynamic(dim: int, base: float, trained: int, length: int, kind: Any, *, factor: float) -> Any:
+    """A larger base once a text is longer than those trained on ("dynamic NTK", bloc97 2023)."""
+    stretch = factor * max(length, trained) / trained - (factor - 1)
+    return plain(dim, base * stretch ** (dim / (dim - 2)), kind), 1.0
+
+
+def llama3(
+    dim: int, base: float, trained: int, length: int, kind: Any, *, factor: float,
+    low_freq_factor: float = 1.0, high_freq_factor: float = 4.0,
+    original_max_position_embeddings: int | None = None,
+) -> Any:  # fmt: skip
+    """Slow turns divided by `factor`, fast ones kept, a ramp between: as in Llama 3.1."""
+    original = original_max_position_embeddings or trained
+    if low_freq_factor >= high_freq_factor:
+        raise ValueError(
+            "RotaryEmbedding: low_freq_factor must be below high_freq_factor, "
+            f"got {low_freq_factor} and {high_freq_factor}."
+        )
+    frequencies = plain(dim, base, kind)
+    turns = original * frequencies / (2 * math.pi)  # within the length trained for
+    kept = (turns - low_freq_factor) / (high_freq_factor - low_freq_factor)
+    kept = np.clip(kept, 0, 1)
+    return ((1 - kept) * frequencies / factor + kept * frequencies).astype(kind), 1.0
+
+
+def yarn(
+    dim: int, base: float, trained: int, length: int, kind: Any, *, factor: float,
+    original_max_position_embeddings: int | None = None, beta_fast: float = 32.0,
+    beta_slow: float = 1.0, attention_factor: float | None = None, mscale: float | None = None,
+    mscale_all_dim: float | None = None, truncate: bool = True,
+) -> Any:  # fmt: skip
+    """Like llama3 with the ramp over pairs: Peng et al. 2023, arXiv:2309.00071, section 3.2."""
+    original = original_max_position_embeddings or trained
+
+    def pair_turning(turns: float) -> float:
+        """Which pair turns so many times within the length trained for."""
+        return dim * math.log(original / (turns * 2 * math.pi)) / (2 * math.log(base))
+
+    low, high = pair_turning(beta_fast), pair_turning(beta_slow)
+    if truncate:
+        low, high = math.floor(low), math.ceil(high)
+    low, high = max(low, 0), min(high, dim - 1)
+    # A ramp of no width would divide by zero.
+    width = (high - low) or 0.001
+    stretched = np.clip((np.arange(dim // 2, dtype=kind) - low) / width, 0, 1)
+    frequencies = plain(dim, base, kind)
+    frequencies = frequencies / factor * stretched + frequencies * (1 - stretched)
+    if attention_factor is None:
+        if mscale and mscale_all_dim:
+            attention_factor = _warmth(factor, mscale) / _warmth(factor, mscale_all_dim)
+        else:
+            attention_factor = _warmth(factor, 1.0)
+    return frequencies.astype(kind), attention_factor
+
+
+def _warmth(factor: float, weight: float) -> float:
+    """`0.1 ln(factor) + 1`, the fit of equation 22 of the same paper."""
+    return 0.1 * weight * math.log(factor) + 1 if factor > 1 else 1.0
+
+
+RULES: dict[str, Rule] = {
+    "default": default, "linear": linear, "dynamic": dynamic, "llama3": llama3, "yarn": yarn,
+}  # fmt: skip
