@@ -30,21 +30,19 @@ def _infer(weight: Spec, indices: Spec, padding_idx: int, scale_grad_by_freq: bo
     return weight.like((*indices.shape, weight.shape[1]))
 
 
-def _by_weight(g: Any, indices: Any, rows: int, padding_idx: int, by_frequency: bool) -> Any:
-    """Each row collects what its copies receive; the padding row gets nothing."""
-    if padding_idx >= 0:
-        g = F.where((indices == padding_idx).unsqueeze(-1), 0, g)
-    if by_frequency:
-        counts = F.bincount(indices.reshape(-1), minlength=rows)
-        g = g / F.embedding(counts.unsqueeze(-1), indices).to(g.dtype)
-    return F._embedding_backward(g, indices, rows)
+def _again(c: Any, h: Any) -> Any:
+    """What each copy gives to a row's gradient. Frequencies are left out, as in torch."""
+    rows = F._embedding(h, c.indices, NO_ROW, False)
+    if c.padding_idx < 0:
+        return rows
+    return F.where((c.indices == c.padding_idx).unsqueeze(-1), 0, rows)
 
 
 structured(
     "_embedding(Tensor weight, Tensor indices, int padding_idx, bool scale_grad_by_freq)",
     infer=_infer,
     grad={
-        "weight": lambda c, g: _by_weight(
+        "weight": lambda c, g: F._embedding_backward(
             g, c.indices, c.shape("weight")[0], c.padding_idx, c.scale_grad_by_freq
         )
     },
@@ -53,10 +51,11 @@ structured(
 )
 
 structured(
-    "_embedding_backward(Tensor grad, Tensor indices, int rows)",
-    infer=lambda g, indices, rows: g.like((rows, g.shape[-1])),
-    grad={"grad": lambda c, h: F._embedding(h, c.indices, NO_ROW, False)},
-    doc="The sum of the gradients of each row's copies.",
+    "_embedding_backward(Tensor grad, Tensor indices, int rows, int padding_idx, "
+    "bool scale_grad_by_freq)",
+    infer=lambda g, indices, rows, padding_idx, by_frequency: g.like((rows, g.shape[-1])),
+    grad={"grad": _again},
+    doc="For each row the sum, or mean, of what its copies receive; nothing for the padding row.",
     **HIDDEN,
 )
 

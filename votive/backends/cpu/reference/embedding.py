@@ -22,12 +22,19 @@ def starts(groups: Any) -> Any:
 
 
 @kernel("_embedding_backward")
-def embedding_backward(g: Any, indices: Any, rows: int) -> Any:
+def embedding_backward(
+    g: Any, indices: Any, rows: int, padding_idx: int, scale_grad_by_freq: bool
+) -> Any:
     out = np.zeros((rows, g.shape[-1]), g.dtype)
     if indices.size:
         at = indices.reshape(-1)
         order = np.argsort(at, kind="stable")
         at, g = at[order], g.reshape(at.size, g.shape[-1])[order]
         first = starts(at)
-        out[at[first]] = np.add.reduceat(g, first, axis=0)
+        total = np.add.reduceat(g, first, axis=0)
+        if scale_grad_by_freq:
+            total /= np.diff(first, append=at.size)[:, None].astype(g.dtype)
+        out[at[first]] = total
+        if padding_idx >= 0:
+            out[padding_idx] = 0
     return out
