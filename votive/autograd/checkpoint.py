@@ -10,6 +10,7 @@ from typing import Any
 from ..core.mode import mode
 from ..core.rng import default_generator
 from ..dispatch import state
+from ..dispatch.autocast import resumed
 from .engine import backward as run_backward
 from .function import Function
 
@@ -25,6 +26,7 @@ class _Checkpoint(Function):
     def forward(ctx: Any, fn: Any, preserve: bool, kwargs: Any, *args: Any) -> Any:
         ctx.fn, ctx.kwargs = fn, kwargs
         ctx.rng = default_generator().get_state() if preserve else None
+        ctx.autocast = mode.autocast
         ctx.plain = [None if isinstance(a, state.tensor) else a for a in args]
         ctx.slots = [i for i, a in enumerate(args) if isinstance(a, state.tensor)]
         ctx.save_for_backward(*(args[i] for i in ctx.slots))
@@ -41,7 +43,8 @@ class _Checkpoint(Function):
         try:
             if ctx.rng is not None:
                 generator.set_state(ctx.rng)
-            outs = ctx.fn(*args, **ctx.kwargs)
+            with resumed(ctx.autocast):
+                outs = ctx.fn(*args, **ctx.kwargs)
         finally:
             mode.grad = saved
             if ctx.rng is not None:
@@ -88,6 +91,7 @@ class _Frame:
 
     def __init__(self, fn: Any, args: Any, kwargs: Any, rng: Any) -> None:
         self.fn, self.args, self.kwargs, self.rng = fn, args, kwargs, rng
+        self.autocast = mode.autocast
         self.count = 0
         self.values: dict[int, Any] = {}
 
@@ -124,7 +128,8 @@ class _Frame:
         try:
             if self.rng is not None:
                 generator.set_state(self.rng)
-            self.fn(*self.args, **self.kwargs)
+            with resumed(self.autocast):
+                self.fn(*self.args, **self.kwargs)
         finally:
             mode.saved_hooks, mode.grad = hooks, grad
             mode.renew()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..core.errors import AutogradError
-from ..core.mode import mode
+from ..core.mode import Ever, mode
 from ..dispatch import make, state
 from .graph import BaseNode, Edge, _note_context, _sequence, edge_of, rebase, save
 
@@ -172,7 +172,7 @@ class Function(metaclass=_FunctionMeta):
         node.positions = [i if t else None for i, t in enumerate(is_tensor)]
         node.edges = tuple(edge_of(a) for a, t in zip(args, is_tensor, strict=True) if t)
         node.seq = next(_sequence)
-        if mode.noted:
+        if Ever.noted and mode.noted:
             _note_context(node)
         ctx._node = node
         outs = list(result) if isinstance(result, (tuple, list)) else [result]

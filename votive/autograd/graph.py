@@ -16,7 +16,7 @@ from typing import Any
 
 from ..core.errors import AutogradError, MissingGradientError
 from ..core.layout import Spec
-from ..core.mode import mode
+from ..core.mode import Ever, mode
 from ..dispatch import Plan, make
 from ..formula import NotDifferentiable
 from ..ops.registry import F, Op, formula_op
@@ -247,7 +247,9 @@ class Node(BaseNode):
         return self.recipe.run(self, grads)
 
     def release(self) -> None:
-        self.kept = None
+        # A node that kept nothing has nothing to miss: branches that share it may each run back.
+        if self.kept:
+            self.kept = None
 
 
 def _where(node: Any) -> str:
@@ -280,6 +282,8 @@ def _flat_names(plan: Plan) -> list[str]:
 
 class FormulaRecipe:
     """Backward of a formula: one derived formula per needed input."""
+
+    inexact: bool  # whether the result can carry a gradient at all
 
     def __init__(self, plan: Plan, mask: tuple[bool, ...]) -> None:
         formula = plan.formula
@@ -374,6 +378,8 @@ def _read_names(fn: Any) -> set[str]:
 class RuleRecipe:
     """Backward by hand-written rules: a dict of rules per input, or one rule for all."""
 
+    inexact: bool
+
     def __init__(self, plan: Plan, mask: tuple[bool, ...]) -> None:
         op = plan.op
         self.names = _flat_names(plan)
@@ -445,6 +451,7 @@ def recipe_for(plan: Plan, mask: tuple[bool, ...]) -> Any:
     if recipe is None:
         derived = plan.formula is not None and plan.op.grad is None
         recipe = (FormulaRecipe if derived else RuleRecipe)(plan, mask)
+        recipe.inexact = plan.out is not None and plan.out.dtype.is_inexact
         plan.recipes[mask] = recipe
     return recipe
 
@@ -500,7 +507,7 @@ def _node(plan: Plan, values: tuple[Any, ...], kept: tuple[Any, ...]) -> Node:
         node.numbers = tuple(
             [None if hasattr(v, "_spec") or v.__class__ in (tuple, list) else v for v in values]
         )
-    if mode.noted:
+    if Ever.noted and mode.noted:
         _note_context(node)
     return node
 
@@ -539,10 +546,10 @@ def record_pair(plan: Plan, a: Any, b: Any, out: Any) -> None:
     )
     node.seq = next(_sequence)
     node.grad_specs = plan.outs  # type: ignore[assignment]
-    if out._spec.dtype.category >= 2:
+    if recipe.inexact:
         out._rg = True
         out._edge = node
-    special = mode.noted
+    special = Ever.noted and mode.noted
     if recipe.keep:
         node.kept = kept = {}
         keep = save if special else save_plainly
@@ -568,14 +575,14 @@ def record_one(plan: Plan, x: Any, out: Any) -> None:
     node.edges = (x._edge or x if x._base is None else edge_of(x),)
     node.seq = next(_sequence)
     node.grad_specs = plan.outs  # type: ignore[assignment]
-    if out._spec.dtype.category >= 2:
+    if recipe.inexact:
         out._rg = True
         out._edge = node
     if recipe.keep:
         node.kept = kept = {}
         for key in recipe.keep:
             kept[key] = save(out, 0) if key.__class__ is tuple else save(x)
-    if mode.noted:
+    if Ever.noted and mode.noted:
         _note_context(node)
 
 

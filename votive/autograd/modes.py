@@ -216,7 +216,8 @@ class detect_anomaly(_Switch):
         self._nan = bool(check_nan)
 
     def _enter(self) -> None:
-        mode.anomaly, mode.anomaly_nan, mode.noted = True, self._nan, True
+        mode.anomaly, mode.anomaly_nan = True, self._nan
+        mode.renew()
 
     def _again(self) -> _Switch:
         return detect_anomaly(self._nan)

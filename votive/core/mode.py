@@ -26,6 +26,14 @@ class Mode(threading.local):
     def renew(self) -> None:
         """Recompute `noted` after one of its causes changed."""
         self.noted = self.anomaly or bool(self.saved_hooks) or bool(self.module_path)
+        if self.noted:
+            Ever.noted = True
+
+
+class Ever:
+    """Whether any thread ever noted more than the usual; a plain attribute is read faster."""
+
+    noted: bool = False
 
 
 mode = Mode()

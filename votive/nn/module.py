@@ -9,7 +9,7 @@ from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any, NoReturn, Self
 
-from ..core.mode import mode
+from ..core.mode import Ever, mode
 from ..tensor import Tensor
 from .address import Children, Path, locate, note
 from .convert import Convertible
@@ -101,7 +101,7 @@ class Module(Hooked, Stateful, Tree, Convertible):
             path = locate(self, before)
         mode.module_path = path
         if path and not before:
-            mode.noted = True
+            mode.noted = Ever.noted = True
         try:
             if (
                 own["_forward_hooks"]
