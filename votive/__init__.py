@@ -45,7 +45,7 @@ from .core.memory_format import (
 from .core.promotion import can_cast, promote_types
 from .tensor import Tensor
 from .interchange import as_tensor, asarray, from_dlpack, from_numpy, frombuffer
-from . import amp, autograd, cpu, fft, linalg, nn, optim, random, special, utils
+from . import amp, autograd, cpu, fft, linalg, nn, optim, random, signal, special, utils
 from .amp.autocast_mode import (
     autocast,
     clear_autocast_cache,
@@ -94,3 +94,14 @@ cdouble = complex128
 
 _surface.install(_sys.modules[__name__], _functions, Tensor)
 _operators.install(Tensor)
+
+# Parts that not every program needs, imported when first asked for.
+_LAZY = ("distributions", "train")
+
+
+def __getattr__(name: str) -> object:
+    if name in _LAZY:
+        from importlib import import_module
+
+        return import_module(f"{__name__}.{name}")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

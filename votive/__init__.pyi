@@ -51,6 +51,7 @@ from . import linalg as linalg
 from . import nn as nn
 from . import optim as optim
 from . import random as random
+from . import signal as signal
 from . import special as special
 from . import utils as utils
 from .amp.autocast_mode import autocast as autocast
@@ -374,6 +375,7 @@ from ._operators import min as min
 from ._operators import fill as fill
 from ._operators import fill_ as fill_
 from ._operators import zero_ as zero_
+from ._operators import gradient as gradient
 from ._operators import frexp as frexp
 from ._operators import cross as cross
 from ._operators import cdist as cdist

@@ -2891,6 +2891,15 @@ def fft__ifftshift(input, dim=None, *, axis=None) -> Any:
     return _c_fft__ifftshift(input, dim)
 
 
+_c_gradient = COMPOSITES["gradient"].fn
+
+
+def gradient(input, *, spacing=1, dim=None, edge_order=1, axis=None) -> Any:
+    if axis is not None:
+        dim = axis
+    return _c_gradient(input, spacing=spacing, dim=dim, edge_order=edge_order)
+
+
 _c_frexp = COMPOSITES["frexp"].fn
 
 

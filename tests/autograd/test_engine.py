@@ -93,6 +93,14 @@ def test_a_second_backward_needs_retain_graph() -> None:
         y.backward()
 
 
+def test_nodes_that_keep_nothing_may_run_backward_again() -> None:
+    p = param(2.0)
+    y = (p + 1).sum()
+    y.backward()
+    y.backward()
+    assert p.grad.tolist() == [2.0]
+
+
 def test_a_chain_of_ten_thousand_operators_runs_backward_and_is_freed() -> None:
     p = param(1.0)
     y = p
