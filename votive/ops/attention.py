@@ -130,7 +130,8 @@ def _scores(q: Any, k: Any, mask: Any, offset: int, is_causal: bool, scale: floa
 def _weights(scores: Any) -> tuple[Any, Any]:
     """Rows of softmax and their log-sum-exp; a row that sees nothing is zero, as in torch."""
     if scores.shape[-1] == 0:
-        return scores, F.full(scores.shape[:-1], -math.inf, dtype=scores.dtype)
+        like = {"dtype": scores.dtype, "device": scores.device}
+        return scores, F.full(scores.shape[:-1], -math.inf, **like)
     top = scores.detach().amax(-1, True)
     top = F.where(top == -math.inf, 0, top)
     e = (scores - top).exp()
