@@ -153,7 +153,11 @@ def explanation(op: Any) -> str:
     else:
         head = str(item.schema)
         body = _formula_part(item) if item.builder is not None else _structured_part(item)
-    lines = [head, f"    defined in {_place(item.defined_at)}", "", _indent(item.doc), "", *body]
+    head += f"\n    defined in {_place(item.defined_at)}"
+    if item.autocast:
+        shown = ", ".join(f"{policy} on {device}" for device, policy in item.autocast.items())
+        head += f"\n    under autocast: {shown}"
+    lines = [head, "", _indent(item.doc), "", *body]
     return "\n".join(lines).rstrip() + "\n"
 
 

@@ -36,10 +36,11 @@ def composite_out(name: str, run: Callable[[], Any], values: Any, out: Any) -> A
     """`out=` of a composite: compute without a graph, then write."""
     dispatch.refuse_grad(name, values, out)
     saved, mode.grad = mode.grad, False
+    cast, mode.autocast = mode.autocast, {}  # who names the result's dtype wants no other
     try:
         result = run()
     finally:
-        mode.grad = saved
+        mode.grad, mode.autocast = saved, cast
     return dispatch.write_out(name, result, out)
 
 
@@ -47,8 +48,12 @@ def composite_inplace(name: str, x: Any, run: Callable[[Any], Any]) -> Any:
     """In-place form of a composite: compute from x, then write over it."""
     tracked = mode.grad and x._rg
     dispatch.check_writable(name + "_", x, tracked)
-    # Backward may need the old value of x, so the graph holds a copy instead.
-    result = run(dispatch.private_copy(x) if tracked else x)
+    cast, mode.autocast = mode.autocast, {}
+    try:
+        # Backward may need the old value of x, so the graph holds a copy instead.
+        result = run(dispatch.private_copy(x) if tracked else x)
+    finally:
+        mode.autocast = cast
     if not can_cast(result._spec.dtype, x._spec.dtype):
         raise DtypeError(
             f"{name}_: result type {result._spec.dtype} can't be cast to {x._spec.dtype}."

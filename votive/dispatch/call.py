@@ -10,6 +10,7 @@ import numpy as np
 from ..core.layout import Spec
 from ..core.mode import mode
 from ..ops.registry import Op
+from .autocast import cast
 from .observe import observed
 from .plan import PLAN_LIMIT, Plan, prepare
 from .state import make, state
@@ -19,6 +20,19 @@ _new = object.__new__
 
 def call(op: Op, args: tuple[Any, ...]) -> Any:
     """Run an operator on arguments in schema order."""
+    if state.hooks:
+        return _hooked(op, args)
+    try:
+        plan = op.plans[op.key(args)]  # type: ignore[attr-defined]
+    except (KeyError, TypeError, AttributeError):
+        plan, args = prepare(op, args)
+    return execute(plan, args)
+
+
+def _hooked(op: Op, args: tuple[Any, ...]) -> Any:
+    """`call` while something unusual is on."""
+    if op.autocast is not None and state.autocast and mode.autocast:
+        args = cast(op.autocast, args)
     try:
         plan = op.plans[op.key(args)]  # type: ignore[attr-defined]
     except (KeyError, TypeError, AttributeError):
@@ -119,6 +133,8 @@ def unary(op: Op) -> Callable[[Any], Any]:
                 return call(op, (x, *op.defaults(1)))
             st, data = plan.compute(x._data)
         except (KeyError, AttributeError):
+            if flags.hooks:
+                return call(op, (x, *op.defaults(1)))
             plan, args = prepare(op, (x, *op.defaults(1)))
             if len(plans) < PLAN_LIMIT:
                 plans[args[0]._spec] = plan
@@ -149,6 +165,8 @@ def binary(op: Op, operator: bool = False) -> Callable[[Any, Any], Any]:
         if plan is None or flags.hooks:
             if operator and not (_is_operand(a) and _is_operand(b)):
                 return NotImplemented
+            if flags.hooks:
+                return call(op, (a, b, *op.defaults(2)))
             plan, args = prepare(op, (a, b, *op.defaults(2)))
             if len(plans) < PLAN_LIMIT and (a.__class__ in _NUMBERS or b.__class__ in _NUMBERS):
                 plans[getattr(a, "_spec", a.__class__), getattr(b, "_spec", b.__class__)] = plan
@@ -172,6 +190,8 @@ def binary(op: Op, operator: bool = False) -> Callable[[Any, Any], Any]:
         except AttributeError:  # a number on one side
             return with_number(a, b)
         except KeyError:
+            if flags.hooks:
+                return call(op, (a, b, *op.defaults(2)))
             plan, args = prepare(op, (a, b, *op.defaults(2)))
             if len(plans) < PLAN_LIMIT:
                 plans[a._spec, b._spec] = plan

@@ -79,11 +79,12 @@ def detach(observer: Any) -> None:
     refresh_hooks()
 
 
-def refresh_hooks(inference: int = 0) -> None:
+def refresh_hooks(inference: int = 0, autocast: int = 0) -> None:
     """Recompute whether calls must leave the short paths."""
     with _hooks_lock:
         state.inference += inference
-        state.hooks = bool(state.observers) or state.inference > 0
+        state.autocast += autocast
+        state.hooks = bool(state.observers) or state.inference > 0 or state.autocast > 0
 
 
 _hooks_lock = threading.Lock()

@@ -12,9 +12,11 @@ from ..core.storage import Storage
 class _State:
     """What every call looks at: whether anybody listens, and the classes from the layers above."""
 
-    hooks: bool = False  # leave the short paths: somebody observes, or inference mode is on
+    # Leave the short paths: somebody observes, or inference mode or autocast is on.
+    hooks: bool = False
     observers: tuple[Any, ...] = ()
     inference: int = 0  # how many threads are in inference mode
+    autocast: int = 0  # how many threads are under autocast
     tensor: Any = None
     graph: Any = None
 

@@ -1,0 +1,684 @@
+"""Mixed precision: which dtype an operator runs in, nesting, the weight cache, and GradScaler."""
+
+from __future__ import annotations
+
+import math
+import pickle
+import threading
+import warnings
+from typing import Any
+
+import numpy as np
+import pytest
+
+import votive
+from votive.dispatch import Observer
+from votive.dispatch import state as dispatch_state
+from votive.ops.autocast_policy import TABLE
+from votive.ops.registry import COMPOSITES, OPS
+
+F = votive.nn.functional
+HALF = [votive.bfloat16, votive.float16]
+
+
+class Names(Observer):
+    def __init__(self) -> None:
+        self.names: list[str] = []
+
+    def before(self, call: Any) -> None:
+        self.names.append(call.op.name)
+
+
+def weight(*shape: int) -> Any:
+    values = np.random.default_rng(len(shape)).normal(size=shape).astype(np.float32)
+    return votive.tensor(values, requires_grad=True)
+
+
+# --- policies -------------------------------------------------------------------------------------
+
+# name -> (arguments as shapes, dtype under autocast of the CPU); None is the autocast dtype.
+RESULTS: dict[str, tuple[tuple[Any, ...], Any]] = {
+    "matmul": (((3, 4), (4, 2)), None),
+    "mm": (((3, 4), (4, 2)), None),
+    "bmm": (((2, 3, 4), (2, 4, 2)), None),
+    "addmm": (((2,), (3, 4), (4, 2)), None),
+    "baddbmm": (((2, 3, 2), (2, 3, 4), (2, 4, 2)), None),
+    "nn.functional.linear": (((3, 4), (2, 4), (2,)), None),
+    "nn.functional.conv1d": (((1, 2, 5), (3, 2, 3), (3,)), None),
+    "nn.functional.conv2d": (((1, 2, 5, 5), (3, 2, 3, 3)), None),
+    "nn.functional.conv_transpose2d": (((1, 2, 5, 5), (2, 3, 3, 3)), None),
+    "nn.functional.scaled_dot_product_attention": (((1, 2, 3), (1, 2, 3), (1, 2, 3)), None),
+    "nn.functional.mse_loss": (((3,), (3,)), votive.float32),
+    "nn.functional.smooth_l1_loss": (((3,), (3,)), votive.float32),
+    "nn.functional.binary_cross_entropy_with_logits": (((3,), (3,)), votive.float32),
+    "prod": (((3,),), votive.float32),
+    "trace": (((3, 3),), votive.float32),
+    "linalg.inv": (((3, 3),), votive.float32),
+    "cdist": (((3, 2), (4, 2)), votive.float32),
+    "add": (((3,), (3,)), votive.float32),
+    "exp": (((3,),), votive.float32),
+    "sum": (((3,),), votive.float32),
+    "mv": (((3, 3), (3,)), votive.float32),
+}
+
+
+@pytest.mark.parametrize("dtype", HALF, ids=str)
+@pytest.mark.parametrize("name", RESULTS)
+def test_float32_arguments_give_the_dtype_of_the_policy(name: str, dtype: Any) -> None:
+    shapes, wanted = RESULTS[name]
+    fn = votive
+    for part in name.split("."):
+        fn = getattr(fn, part)
+    args = [weight(*s) for s in shapes]
+    plain = fn(*args)
+    with votive.autocast("cpu", dtype=dtype):
+        y = fn(*args)
+    assert plain.dtype is votive.float32
+    assert y.dtype is (dtype if wanted is None else wanted)
+    assert y.shape == plain.shape
+    assert np.allclose(y.detach().float().numpy(), plain.detach().numpy(), rtol=0.05, atol=0.15)
+    y.float().sum().backward()
+    assert all(a.grad.dtype is votive.float32 for a in args)
+
+
+@pytest.mark.parametrize(
+    ("name", "shapes"),
+    [("nn.functional.mse_loss", [(3,), (3,)]), ("prod", [(3,)]), ("linalg.inv", [(2, 2)])],
+)
+def test_narrow_arguments_are_widened_where_the_policy_says(name: str, shapes: Any) -> None:
+    fn = votive
+    for part in name.split("."):
+        fn = getattr(fn, part)
+    args = [weight(*s).bfloat16() for s in shapes]
+    with votive.autocast("cpu"):
+        assert fn(*args).dtype is votive.float32
+
+
+def test_mixed_lists_get_the_widest_dtype() -> None:
+    a, b = votive.ones(2), votive.ones(2, dtype=votive.bfloat16)
+    with votive.autocast("cpu"):
+        assert votive.cat([a, b]).dtype is votive.float32
+        assert votive.stack([b, b]).dtype is votive.bfloat16
+        assert votive.zeros(3).index_copy(0, votive.tensor([0, 1]), b).dtype is votive.float32
+
+
+def test_float64_integers_and_bools_are_left_alone() -> None:
+    a = votive.ones(2, 2, dtype=votive.float64)
+    with votive.autocast("cpu"):
+        assert (a @ a).dtype is votive.float64
+        assert (votive.ones(2, 2, dtype=votive.int64) @ votive.eye(2).long()).dtype is votive.int64
+
+
+def test_writing_into_a_given_tensor_is_not_cast() -> None:
+    a, out = votive.randn(4, 4), votive.empty(4, 4)
+    exact = a @ a
+    with votive.autocast("cpu"):
+        votive.matmul(a, a, out=out)
+        assert out.tolist() == exact.tolist()
+        votive.mm(a, a, out=out)
+        assert out.tolist() == exact.tolist()
+
+
+def test_a_composite_with_a_policy_is_cast_once_at_its_door() -> None:
+    x, w = votive.ones(1, 2, 5, 5), weight(3, 2, 3, 3)
+    with votive.autocast("cpu"), Names() as seen:
+        F.conv2d(x, w)
+    assert seen.names.count("_copy_as") == 2
+    loss_of = weight(4, 3)
+    with votive.autocast("cpu"), Names() as seen:
+        y = F.cross_entropy(loss_of @ votive.eye(3), votive.tensor([0, 1, 2, 0]))
+    assert y.dtype is votive.float32
+
+
+def test_every_name_in_the_table_is_an_operator_with_that_policy() -> None:
+    for device, lists in TABLE.items():
+        for policy, names in lists.items():
+            for name in names.split():
+                found = [t[k] for t in (OPS, COMPOSITES) for k in (name, f"nn.functional.{name}")
+                         if k in t]  # fmt: skip
+                assert found, f"{name} is no operator"
+                assert all(item.autocast[device] == policy for item in found), name
+
+
+def test_explain_shows_the_policy() -> None:
+    assert "under autocast: lower on cpu, lower on cuda" in votive.explanation("matmul")
+    assert "under autocast: float32 on cuda" in votive.explanation("softmax")
+    assert "under autocast" not in votive.explanation("relu")
+
+
+def test_a_declaration_can_give_its_own_policy() -> None:
+    from votive.ops.registry import composite
+
+    @composite(name="_halved_for_test", namespaces=(), method=False, autocast={"cpu": "lower"})
+    def halved(x: Any) -> Any:
+        return x * 0.5
+
+    try:
+        x = votive.ones(2)
+        assert halved(x).dtype is votive.float32
+        with votive.autocast("cpu"):
+            assert halved(x).dtype is votive.bfloat16
+    finally:
+        del COMPOSITES["_halved_for_test"]
+
+
+def test_an_operator_can_be_refused() -> None:
+    from votive.dispatch.autocast import cast
+
+    with votive.autocast("cpu"), pytest.raises(RuntimeError, match="unsafe in 16 bits"):
+        cast({"cpu": "refused"}, (votive.ones(2),))
+
+
+# --- the switch -----------------------------------------------------------------------------------
+
+
+def product_dtype() -> Any:
+    a = votive.ones(2, 2)
+    return (a @ a).dtype
+
+
+def test_blocks_nest_and_can_be_switched_off_inside() -> None:
+    assert product_dtype() is votive.float32
+    with votive.autocast("cpu"):
+        assert product_dtype() is votive.bfloat16
+        with votive.autocast("cpu", enabled=False):
+            assert product_dtype() is votive.float32
+            with votive.autocast("cpu", dtype=votive.float16):
+                assert product_dtype() is votive.float16
+            assert product_dtype() is votive.float32
+        assert product_dtype() is votive.bfloat16
+    assert product_dtype() is votive.float32
+    assert not dispatch_state.hooks
+
+
+def test_an_error_inside_leaves_nothing_behind() -> None:
+    with pytest.raises(ValueError, match="stop"), votive.autocast("cpu", dtype=votive.float16):
+        raise ValueError("stop")
+    assert not votive.is_autocast_enabled("cpu")
+    assert votive.get_autocast_dtype("cpu") is votive.bfloat16
+    assert dispatch_state.autocast == 0
+
+
+def test_it_decorates_functions_that_may_call_themselves() -> None:
+    @votive.autocast("cpu", dtype=votive.float16)
+    def run(depth: int) -> Any:
+        return run(depth - 1) if depth else product_dtype()
+
+    assert run(3) is votive.float16
+    assert run.__name__ == "run"
+    assert product_dtype() is votive.float32
+    with pytest.raises(TypeError, match="requires a callable"):
+        votive.autocast("cpu")(3)  # type: ignore[arg-type]
+
+
+def test_it_acts_on_its_own_thread_only() -> None:
+    found = []
+    with votive.autocast("cpu"):
+        thread = threading.Thread(target=lambda: found.append(product_dtype()))
+        thread.start()
+        thread.join()
+        assert product_dtype() is votive.bfloat16
+    assert found == [votive.float32]
+
+
+def test_settings_can_be_read_and_written() -> None:
+    assert not votive.is_autocast_enabled("cpu")
+    assert not votive.is_autocast_enabled()
+    votive.set_autocast_dtype("cpu", votive.float16)
+    votive.set_autocast_enabled("cpu", True)
+    try:
+        assert votive.is_autocast_enabled("cpu")
+        assert product_dtype() is votive.float16
+    finally:
+        votive.set_autocast_enabled("cpu", False)
+        votive.set_autocast_dtype("cpu", votive.bfloat16)
+    assert product_dtype() is votive.float32
+    assert votive.get_autocast_dtype("cuda") is votive.float16
+    assert votive.amp.is_autocast_available("cpu")
+
+
+def test_unknown_devices_and_dtypes_are_refused_or_disabled() -> None:
+    with pytest.raises(RuntimeError, match="unsupported autocast device_type 'abacus'"):
+        votive.autocast("abacus")
+    with pytest.raises(ValueError, match="device_type"):
+        votive.autocast(votive.device("cpu"))  # type: ignore[arg-type]
+    with pytest.warns(UserWarning, match="target dtype is not supported"):
+        off = votive.autocast("cpu", dtype=votive.float64)
+    with off:
+        assert product_dtype() is votive.float32
+    if "cuda" not in votive.backends.base.BACKENDS:
+        with pytest.warns(UserWarning, match="CUDA is not available"):
+            votive.autocast("cuda")
+
+
+def test_nothing_is_paid_when_it_is_off() -> None:
+    a = votive.ones(2, 2)
+    with votive.autocast("cpu"):
+        assert dispatch_state.hooks
+        a @ a
+    with Names() as seen:
+        a @ a
+    assert seen.names == ["matmul"]
+    assert not dispatch_state.hooks
+
+
+# --- the cache of weights -------------------------------------------------------------------------
+
+
+def test_a_weight_is_cast_once_and_its_gradient_flows() -> None:
+    w, x = weight(3, 3), votive.ones(3, 3, dtype=votive.bfloat16)
+    with votive.autocast("cpu"), Names() as seen:
+        y = (x @ w) @ w
+    assert seen.names.count("_copy_as") == 1
+    y.float().sum().backward()
+    v = w.detach().bfloat16().float().requires_grad_()
+    ((x.float() @ v) @ v).sum().backward()
+    assert w.grad.dtype is votive.float32
+    assert np.allclose(w.grad.numpy(), v.grad.numpy(), rtol=0.03, atol=0.1)
+
+
+def test_the_cache_ends_with_the_outermost_block() -> None:
+    w = weight(2, 2)
+    with votive.autocast("cpu"):
+        with votive.autocast("cpu"), Names() as seen:
+            w @ w
+        with Names() as again:
+            w @ w
+        assert (seen.names.count("_copy_as"), again.names.count("_copy_as")) == (1, 0)
+    with votive.autocast("cpu"), Names() as seen:
+        w @ w
+    assert seen.names.count("_copy_as") == 1
+
+
+def test_the_cache_can_be_switched_off() -> None:
+    w = weight(2, 2)
+    with votive.autocast("cpu", cache_enabled=False), Names() as seen:
+        w @ w
+    assert seen.names.count("_copy_as") == 2
+    assert votive.is_autocast_cache_enabled()
+
+
+def test_a_cast_made_without_gradients_is_not_used_where_they_are_needed() -> None:
+    w = weight(2, 2)
+    with votive.autocast("cpu"):
+        with votive.no_grad():
+            w @ w
+        y = w @ w
+    assert y.requires_grad
+    y.float().sum().backward()
+    assert w.grad is not None
+
+
+def test_a_weight_that_changes_inside_is_cast_anew() -> None:
+    w = weight(2, 2)
+    with votive.autocast("cpu"), votive.no_grad():
+        before = w @ votive.eye(2)
+        w.mul_(2)
+        after = w @ votive.eye(2)
+    assert after.tolist() == (before * 2).tolist()
+
+
+def test_two_losses_share_a_cast_weight() -> None:
+    w = weight(2, 2)
+    with votive.autocast("cpu"):
+        a = (votive.ones(1, 2) @ w).float().sum()
+        b = (votive.ones(1, 2) @ w).float().sum()
+    a.backward()
+    b.backward()
+    assert w.grad.tolist() == [[2.0, 2.0], [2.0, 2.0]]
+
+
+@pytest.mark.parametrize("reentrant", [False, True])
+def test_a_checkpointed_function_runs_again_as_it_ran_first(reentrant: bool) -> None:
+    from votive.utils.checkpoint import checkpoint
+
+    x, w = weight(3, 3), weight(3, 3)
+    seen = []
+
+    def layer(x: Any) -> Any:
+        y = (x @ w).relu() @ w
+        seen.append(y.dtype)
+        return y
+
+    with votive.autocast("cpu"):
+        y = checkpoint(layer, x, use_reentrant=reentrant)
+    y.float().sum().backward()
+    grads = x.grad.clone(), w.grad.clone()
+    x.grad = w.grad = None
+    with votive.autocast("cpu"):
+        y = layer(x)
+    y.float().sum().backward()
+    assert seen == [votive.bfloat16] * 3
+    assert grads[0].tolist() == x.grad.tolist()
+    assert grads[1].tolist() == w.grad.tolist()
+    assert not dispatch_state.hooks
+
+
+# --- custom functions -----------------------------------------------------------------------------
+
+
+def test_a_custom_function_can_ask_for_its_dtype() -> None:
+    seen: list[Any] = []
+
+    class Product(votive.autograd.Function):
+        @staticmethod
+        @votive.amp.custom_fwd(device_type="cpu", cast_inputs=votive.float32)
+        def forward(ctx: Any, a: Any, b: Any) -> Any:
+            seen.append((a.dtype, votive.is_autocast_enabled("cpu")))
+            ctx.save_for_backward(a, b)
+            return a @ b
+
+        @staticmethod
+        @votive.amp.custom_bwd(device_type="cpu")
+        def backward(ctx: Any, g: Any) -> Any:
+            a, b = ctx.saved_tensors
+            seen.append(votive.is_autocast_enabled("cpu"))
+            return g @ b.t(), a.t() @ g
+
+    a = weight(2, 2)
+    with votive.autocast("cpu"):
+        y = Product.apply(a.bfloat16(), a)
+        assert y.dtype is votive.float32
+        y.sum().backward()
+    assert seen == [(votive.float32, False), False]
+    assert Product.apply(a.bfloat16(), a.bfloat16()).dtype is votive.bfloat16
+
+
+def test_backward_of_a_custom_function_sees_the_autocast_of_forward() -> None:
+    seen: list[Any] = []
+
+    class Product(votive.autograd.Function):
+        @staticmethod
+        @votive.amp.custom_fwd(device_type="cpu")
+        def forward(ctx: Any, a: Any) -> Any:
+            ctx.save_for_backward(a)
+            return a @ a
+
+        @staticmethod
+        @votive.amp.custom_bwd(device_type="cpu")
+        def backward(ctx: Any, g: Any) -> Any:
+            (a,) = ctx.saved_tensors
+            made = g @ a
+            seen.append(made.dtype)
+            return made.float()
+
+    a = weight(2, 2)
+    with votive.autocast("cpu", dtype=votive.float16):
+        y = Product.apply(a)
+    assert y.dtype is votive.float16
+    y.float().sum().backward()
+    assert seen == [votive.float16]
+
+
+# --- GradScaler -----------------------------------------------------------------------------------
+
+
+def test_gradients_are_scaled_up_and_down_again() -> None:
+    w = votive.ones(2, requires_grad=True)
+    opt = votive.optim.SGD([w], lr=0.5)
+    scaler = votive.amp.GradScaler("cpu", init_scale=8.0)
+    scaler.scale((w * w).sum()).backward()
+    assert w.grad.tolist() == [16.0, 16.0]
+    scaler.unscale_(opt)
+    assert w.grad.tolist() == [2.0, 2.0]
+    scaler.step(opt)
+    scaler.update()
+    assert w.tolist() == [0.0, 0.0]
+    assert scaler.get_scale() == 8.0
+
+
+@pytest.mark.parametrize("bad", [math.inf, -math.inf, math.nan])
+def test_a_step_with_bad_gradients_is_skipped_and_the_scale_shrinks(bad: float) -> None:
+    a, b = votive.ones(2, requires_grad=True), votive.ones(1, requires_grad=True)
+    opt = votive.optim.SGD([a, b], lr=0.5)
+    scaler = votive.amp.GradScaler("cpu", init_scale=8.0, backoff_factor=0.25)
+    scaler.scale(votive.ones(1))
+    a.grad, b.grad = votive.ones(2), votive.tensor([bad])
+    assert scaler.step(opt) is None
+    scaler.update()
+    assert (a.tolist(), b.tolist()) == ([1.0, 1.0], [1.0])
+    assert scaler.get_scale() == 2.0
+    assert scaler._get_growth_tracker() == 0
+
+
+def test_the_scale_grows_after_enough_good_steps() -> None:
+    w = votive.ones(1, requires_grad=True)
+    opt = votive.optim.SGD([w], lr=0.0)
+    scaler = votive.amp.GradScaler("cpu", init_scale=4.0, growth_factor=3.0, growth_interval=2)
+    scales = []
+    for _ in range(5):
+        opt.zero_grad()
+        scaler.scale(w.sum()).backward()
+        scaler.step(opt)
+        scaler.update()
+        scales.append(scaler.get_scale())
+    assert scales == [4.0, 12.0, 12.0, 36.0, 36.0]
+
+
+def test_all_gradients_of_a_dtype_are_unscaled_by_one_call() -> None:
+    params = [votive.ones(3, requires_grad=True) for _ in range(5)]
+    opt = votive.optim.SGD(params)
+    scaler = votive.amp.GradScaler("cpu")
+    scaler.scale(sum(p.sum() for p in params)).backward()
+    with Names() as seen:
+        scaler.unscale_(opt)
+    assert seen.names.count("_unscale_") == 1
+    assert all(p.grad.tolist() == [1.0, 1.0, 1.0] for p in params)
+
+
+def test_calls_in_the_wrong_order_are_errors() -> None:
+    w = votive.ones(1, requires_grad=True)
+    opt = votive.optim.SGD([w])
+    scaler = votive.amp.GradScaler("cpu")
+    with pytest.raises(AssertionError, match="Attempted step but _scale is None"):
+        scaler.step(opt)
+    scaler.scale(w.sum()).backward()
+    with pytest.raises(AssertionError, match="No inf checks"):
+        scaler.update()
+    scaler.unscale_(opt)
+    with pytest.raises(RuntimeError, match="already been called on this optimizer"):
+        scaler.unscale_(opt)
+    scaler.step(opt)
+    with pytest.raises(RuntimeError, match="being called after step"):
+        scaler.unscale_(opt)
+    with pytest.raises(RuntimeError, match="already been called since"):
+        scaler.step(opt)
+    with pytest.raises(RuntimeError, match="Closure"):
+        scaler.step(opt, closure=lambda: None)
+    scaler.update()
+    opt.zero_grad()
+    with pytest.raises(AssertionError, match="No inf checks were recorded for this optimizer"):
+        scaler.step(opt)
+
+
+def test_float16_gradients_are_refused() -> None:
+    w = votive.ones(1, dtype=votive.float16, requires_grad=True)
+    scaler = votive.amp.GradScaler("cpu")
+    scaler.scale(w.sum()).backward()
+    with pytest.raises(ValueError, match="FP16 gradients"):
+        scaler.unscale_(votive.optim.SGD([w]))
+
+
+def test_outputs_in_lists_are_scaled() -> None:
+    scaler = votive.amp.GradScaler("cpu", init_scale=2.0)
+    a, (b, c) = scaler.scale([votive.ones(1), (votive.ones(1), votive.ones(1))])
+    assert [t.item() for t in (a, b, c)] == [2.0, 2.0, 2.0]
+    assert scaler.scale(votive.ones((), dtype=votive.float16)).dtype is votive.float32
+    with pytest.raises(ValueError, match="outputs must be"):
+        scaler.scale(3)
+
+
+def test_a_disabled_scaler_does_nothing() -> None:
+    w = votive.ones(1, requires_grad=True)
+    opt = votive.optim.SGD([w], lr=1.0)
+    scaler = votive.amp.GradScaler("cpu", enabled=False)
+    loss = w.sum()
+    assert scaler.scale(loss) is loss
+    loss.backward()
+    scaler.unscale_(opt)
+    scaler.step(opt)
+    scaler.update()
+    assert w.item() == 0.0
+    assert (scaler.get_scale(), scaler.state_dict(), scaler.is_enabled()) == (1.0, {}, False)
+    enabled = votive.amp.GradScaler("cpu")
+    with pytest.raises(RuntimeError, match="empty"):
+        enabled.load_state_dict({})
+
+
+def test_a_scaler_goes_on_after_loading_and_pickling() -> None:
+    def run(scaler: Any, steps: int) -> list[float]:
+        w = votive.ones(1, requires_grad=True)
+        opt = votive.optim.SGD([w], lr=0.0)
+        scales = []
+        for _ in range(steps):
+            opt.zero_grad()
+            scaler.scale(w.sum()).backward()
+            scaler.step(opt)
+            scaler.update()
+            scales.append(scaler.get_scale())
+        return scales
+
+    scaler = votive.amp.GradScaler("cpu", init_scale=4.0, growth_interval=3)
+    run(scaler, 4)
+    other = votive.amp.GradScaler("cpu")
+    other.load_state_dict(scaler.state_dict())
+    pickled = pickle.loads(pickle.dumps(scaler))
+    assert run(scaler, 4) == run(other, 4) == run(pickled, 4) == [8.0, 16.0, 16.0, 16.0]
+
+
+def test_the_scale_can_be_set() -> None:
+    scaler = votive.amp.GradScaler("cpu")
+    scaler.scale(votive.ones(1))
+    scaler.update(new_scale=32.0)
+    assert scaler.get_scale() == 32.0
+    scaler.update(new_scale=votive.tensor(64.0))
+    assert scaler.get_scale() == 64.0
+    with pytest.raises(AssertionError, match="1-element"):
+        scaler.update(new_scale=votive.ones(2))
+    with pytest.raises(AssertionError, match="growth factor"):
+        votive.amp.GradScaler("cpu", growth_factor=1.0)
+    with pytest.raises(AssertionError, match="backoff factor"):
+        votive.amp.GradScaler("cpu", backoff_factor=1.0)
+
+
+# --- against torch --------------------------------------------------------------------------------
+
+# Where votive's dtype differs from torch's on purpose.
+DIFFERENT = {
+    "nn.functional.pad": "moving values needs no float32",
+    "nn.functional.max_pool3d": "float32 with indices too",
+    "tensordot": "one product, also where torch multiplies and sums",
+    "inner": "one product, also where torch takes a dot product",
+    "linalg.pinv": "one operator in float32, where torch multiplies its factors in bfloat16",
+    "svd_lowrank": "torch returns factors of two dtypes",
+    "pca_lowrank": "torch returns factors of two dtypes",
+}
+
+
+def _dtypes(value: Any, kind: type) -> Any:
+    if isinstance(value, kind):
+        return str(value.dtype).rpartition(".")[2]  # type: ignore[attr-defined]
+    return [_dtypes(v, kind) for v in value] if isinstance(value, (tuple, list)) else type(value)
+
+
+def _op_names() -> list[str]:
+    try:
+        from torch.testing._internal.common_methods_invocations import op_db
+    except ImportError:
+        return []
+    return sorted({op.name for op in op_db} - set(DIFFERENT))
+
+
+@pytest.mark.parity
+@pytest.mark.parametrize("name", _op_names())
+def test_results_under_autocast_have_the_dtypes_of_torch(name: str) -> None:
+    torch = pytest.importorskip("torch")
+    from torch.testing._internal.common_methods_invocations import op_db
+
+    from tests.parity.convert import Twin
+    from tests.parity.resolve import counterpart
+    from tests.parity.subject import Unsupported, votive_subject
+
+    subject = votive_subject()
+    for op in (o for o in op_db if o.name == name):
+        fn = counterpart(subject, op)
+        for dtype in (torch.float32, torch.bfloat16):
+            if fn is None or dtype not in op.supported_dtypes("cpu"):
+                continue
+            samples = iter(op.sample_inputs("cpu", dtype))
+            for _, sample in zip(range(2), samples, strict=False):
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore")
+                    try:
+                        twin = Twin.of(subject, sample)
+                        with torch.autocast("cpu", dtype=torch.bfloat16):
+                            theirs = _dtypes(twin.torch.run(op.op), torch.Tensor)
+                    except (Unsupported, RuntimeError, NotImplementedError):
+                        continue
+                    twin = Twin.of(subject, sample)
+                    try:
+                        with votive.autocast("cpu", dtype=votive.bfloat16):
+                            ours = _dtypes(twin.votive.run(fn), votive.Tensor)
+                    except (Unsupported, NotImplementedError):
+                        continue  # a dtype that votive's operator does not take at all
+                assert ours == theirs
+
+
+@pytest.mark.parity
+def test_the_lists_are_those_of_torch() -> None:
+    torch = pytest.importorskip("torch")
+    names = torch._C._dispatch_get_all_op_names()
+    for device, key in (("cpu", "AutocastCPU"), ("cuda", "AutocastCUDA")):
+        theirs = {
+            n.removeprefix("aten::").partition(".")[0]
+            for n in names
+            if n.startswith("aten::") and torch._C._dispatch_has_kernel_for_dispatch_key(n, key)
+        }
+        listed = {n: p for p, ns in TABLE[device].items() for n in ns.split()}
+        torch_names = {
+            "cross_entropy": "cross_entropy_loss" if device == "cpu" else "nll_loss",
+            "grid_sample": "grid_sampler", "interpolate": "upsample_bilinear2d",
+            "max_unpool1d": "max_unpool2d", "ldexp": "pow", "square": "pow", "mvlgamma": "log",
+            "normalize": "linalg_vector_norm", "pairwise_distance": "norm",
+        }  # fmt: skip
+        for name, policy in listed.items():
+            registered = torch_names.get(name, name.replace(".", "_")) in theirs
+            assert registered == (policy != "off"), f"{name} on {device}"
+        for name in theirs:
+            path = name.replace("_", ".", 1) if name.startswith(("linalg_", "fft_")) else name
+            if path in OPS or path in COMPOSITES or f"nn.functional.{path}" in COMPOSITES:
+                assert path in listed or path.startswith("_"), f"{name} on {device}"
+
+
+@pytest.mark.parity
+@pytest.mark.parametrize("scaled", [False, True])
+def test_a_small_training_run_follows_torch(scaled: bool) -> None:
+    torch = pytest.importorskip("torch")
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(32, 8)).astype(np.float32)
+    t = (x @ rng.normal(size=(8, 1)) > 0).astype(np.float32)
+    start = [rng.normal(size=s).astype(np.float32) * 0.3 for s in ((16, 8), (16,), (1, 16), (1,))]
+    curves = []
+    for lib in (votive, torch):
+        params = [lib.tensor(a, requires_grad=True) for a in start]
+        opt = lib.optim.AdamW(params, lr=0.02)
+        scaler = lib.amp.GradScaler("cpu", enabled=scaled)
+        data, target = lib.tensor(x), lib.tensor(t)
+        losses = []
+        for _ in range(30):
+            opt.zero_grad()
+            with lib.autocast("cpu", dtype=lib.bfloat16):
+                linear = lib.nn.functional.linear
+                h = linear(data, params[0], params[1]).relu()
+                out = linear(h, params[2], params[3])
+                loss = lib.nn.functional.binary_cross_entropy_with_logits(out, target)
+            assert out.dtype is lib.bfloat16
+            assert loss.dtype is lib.float32
+            scaler.scale(loss).backward()
+            scaler.step(opt)
+            scaler.update()
+            losses.append(loss.item())
+        curves.append(losses)
+    assert curves[1][-1] < 0.5 * curves[1][0]
+    # bfloat16 keeps 8 bits: sums in another order differ in the last one now and then.
+    np.testing.assert_allclose(curves[0], curves[1], rtol=0.02)

@@ -1,0 +1,11 @@
+"""Automatic mixed precision: `autocast` and `GradScaler`, with torch's names and arguments."""
+
+from .autocast_mode import (
+    autocast,
+    custom_bwd,
+    custom_fwd,
+    is_autocast_available,
+)
+from .grad_scaler import GradScaler
+
+__all__ = ["GradScaler", "autocast", "custom_bwd", "custom_fwd", "is_autocast_available"]
