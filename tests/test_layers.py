@@ -24,7 +24,7 @@ LAYERS = [
     {"dispatch"},
     {"autograd"},
     {"tensor", "surface", "operators", "interchange", "_functions", "codegen", "fuse", "custom",
-     "explain", "reference_page", "cpu", "printing", "random", "fft", "linalg", "special",
+     "explain", "reference_page", "cpu", "cuda", "printing", "random", "fft", "linalg", "special",
      "signal", "window"},
     {"nn", "optim", "amp", "data", "io", "quant", "distributed", "utils", "distributions", "serialization"},
     {"glass"},

@@ -45,7 +45,7 @@ from .core.memory_format import (
 from .core.promotion import can_cast, promote_types
 from .tensor import Tensor
 from .interchange import as_tensor, asarray, from_dlpack, from_numpy, frombuffer
-from . import amp, autograd, cpu, fft, linalg, nn, optim, random, signal, special, utils
+from . import amp, autograd, cpu, cuda, fft, linalg, nn, optim, random, signal, special, utils
 from .amp.autocast_mode import (
     autocast,
     clear_autocast_cache,
@@ -83,6 +83,7 @@ from .explain import explain, explanation
 from .fuse import fuse
 from ._version import __version__
 
+_float = float
 float = float32
 double = float64
 half = float16
@@ -91,6 +92,11 @@ int = int32
 long = int64
 cfloat = complex64
 cdouble = complex128
+e = 2.718281828459045
+pi = 3.141592653589793
+inf = _float("inf")
+nan = _float("nan")
+newaxis = None
 
 _surface.install(_sys.modules[__name__], _functions, Tensor)
 _operators.install(Tensor)

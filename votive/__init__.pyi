@@ -46,6 +46,7 @@ from .interchange import frombuffer as frombuffer
 from . import amp as amp
 from . import autograd as autograd
 from . import cpu as cpu
+from . import cuda as cuda
 from . import fft as fft
 from . import linalg as linalg
 from . import nn as nn
@@ -95,6 +96,11 @@ int = int32
 long = int64
 cfloat = complex64
 cdouble = complex128
+e = 2.718281828459045
+pi = 3.141592653589793
+inf = _float('inf')
+nan = _float('nan')
+newaxis = None
 from ._operators import Tensor as Tensor
 from ._operators import hardshrink as hardshrink
 from ._operators import matmul as matmul
@@ -352,6 +358,8 @@ from ._operators import resolve_neg as resolve_neg
 from ._operators import real as real
 from ._operators import imag as imag
 from ._operators import view_as_complex as view_as_complex
+from ._operators import cov as cov
+from ._operators import corrcoef as corrcoef
 from ._operators import narrow as narrow
 from ._operators import as_strided as as_strided
 from ._operators import diag_embed as diag_embed
