@@ -28,7 +28,9 @@ def test_the_python_blocks_of_a_page_run_in_order(page: str) -> None:
             del OPS[name]
 
 
-@pytest.mark.parametrize("page", ["README.md", "CONTRIBUTING.md", "docs/status.md", "docs/architecture.md"])
+@pytest.mark.parametrize(
+    "page", ["README.md", "CONTRIBUTING.md", "docs/status.md", "docs/architecture.md"]
+)
 def test_links_between_pages_lead_somewhere(page: str) -> None:
     path = ROOT / page
     for target in re.findall(r"\]\(([^)#]+?)(?:#[^)]*)?\)", path.read_text()):

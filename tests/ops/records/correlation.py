@@ -10,7 +10,7 @@ RECORDS = [
         samples=[
             (S(3, 5),), (S(5),), (S(1, 4),), (S(3, 5), {"correction": 0}),
             (S(2, 4), {"fweights": S(4, dtype="int64", values=[1, 2, 1, 3])}),
-            (S(2, 4), {"aweights": S(4, dtype="float64", values=[0.5, 1.0, 2.0, 0.25], grad=False)}),
+            (S(2, 4), {"aweights": S(4, dtype="float64", values=[0.5, 1, 2, 0.25], grad=False)}),
         ],
         reference=lambda x, correction=1, fweights=None, aweights=None: np.cov(
             x, ddof=correction, fweights=fweights, aweights=aweights
