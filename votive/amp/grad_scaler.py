@@ -85,7 +85,7 @@ class GradScaler:
         if self._scale is None:
             self._scale = F.full((), self._init_scale, dtype=dt.float32, device=device)
             self._growth_tracker = self._init_growth_tracker
-        return self._scale if self._scale.device == device else F.to(self._scale, device)  # type: ignore[no-any-return]
+        return self._scale if self._scale.device == device else F.to(self._scale, device)
 
     def _known_scale(self, what: str) -> Tensor:
         if self._scale is None:
@@ -103,7 +103,7 @@ class GradScaler:
             return outputs * self._scale_on(outputs.device)  # type: ignore[operator]
         if isinstance(outputs, Iterable):
             scaled = map(self.scale, outputs)
-            return type(outputs)(scaled) if isinstance(outputs, (list, tuple)) else scaled  # type: ignore[call-arg]
+            return type(outputs)(scaled) if isinstance(outputs, (list, tuple)) else scaled
         raise ValueError("outputs must be a Tensor or an iterable of Tensors")
 
     def unscale_(self, optimizer: Optimizer) -> None:
@@ -182,7 +182,7 @@ class GradScaler:
         """The scale as a Python number; 1.0 when disabled."""
         if not self._enabled:
             return 1.0
-        return self._init_scale if self._scale is None else self._scale.item()  # type: ignore[no-any-return]
+        return self._init_scale if self._scale is None else self._scale.item()
 
     def _get_growth_tracker(self) -> int:
         if not self._enabled:

@@ -10,15 +10,12 @@ from .asgd import ASGD
 from .lbfgs import LBFGS
 from .lion import Lion
 from .nadam import NAdam
-from .optimizer import (
-    Optimizer,
-    register_optimizer_step_post_hook,
-    register_optimizer_step_pre_hook,
-)
+from .optimizer import Optimizer
 from .radam import RAdam
 from .rmsprop import RMSprop
 from .rprop import Rprop
 from .sgd import SGD
+from .step_hooks import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
 
 __all__ = [
     "ASGD", "Adadelta", "Adagrad", "Adam", "AdamW", "Adamax", "LBFGS", "Lion", "NAdam",

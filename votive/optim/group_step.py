@@ -21,7 +21,7 @@ class GroupOptimizer(Optimizer):
     """
 
     _absent = {"foreach": None, "maximize": False, "differentiable": False, "capturable": False}
-    _numbers = ("step",)
+    _numbers: tuple[str, ...] = ("step",)
 
     def _start(self, p: Tensor, group: dict[str, Any]) -> State:
         """What is kept of a parameter before its first step."""
@@ -75,7 +75,7 @@ def count(group: dict[str, Any], p: Tensor) -> Tensor:
 
 def blank(p: Tensor) -> Tensor:
     """Zeros in the shape, dtype and memory order of a parameter."""
-    return F.zeros_like(p)  # type: ignore[no-any-return]
+    return F.zeros_like(p)
 
 
 def column(states: list[State], name: str) -> list[Tensor]:

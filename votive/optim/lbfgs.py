@@ -58,7 +58,7 @@ class LBFGS(Optimizer):
 
     @property
     def _params(self) -> list[Tensor]:
-        return self.param_groups[0]["params"]  # type: ignore[no-any-return]
+        return self.param_groups[0]["params"]
 
     def _flat_grad(self) -> Tensor:
         """All gradients as one vector; complex ones as pairs of reals."""
@@ -66,19 +66,19 @@ class LBFGS(Optimizer):
         for p in self._params:
             g = F.zeros_like(p) if p.grad is None else p.grad
             parts.append(F.view_as_real(g).reshape(-1) if g.is_complex() else g.reshape(-1))
-        return F.cat(parts)  # type: ignore[no-any-return]
+        return F.cat(parts)
 
     def _move(self, t: float, d: Tensor) -> None:
         """Add t * d to the parameters."""
         at = 0
         for p in self._params:
-            real = F.view_as_real(p) if p.is_complex() else p
+            real: Any = F.view_as_real(p) if p.is_complex() else p
             n = real.numel()
-            real.add_(d[at : at + n].reshape(real.shape), alpha=t)  # type: ignore[attr-defined]
+            real.add_(F.reshape(d[at : at + n], real.shape), alpha=t)
             at += n
 
     @no_grad()
-    def step(self, closure: Callable[[], Any]) -> Any:  # type: ignore[override]
+    def step(self, closure: Callable[[], Any]) -> Any:
         """Iterate; gives the loss before the first move."""
         (group,) = self.param_groups
         lr, change = float(number(group["lr"])), group["tolerance_change"]
@@ -128,7 +128,7 @@ class LBFGS(Optimizer):
         """Minus the approximate inverse Hessian times the gradient: the two-loop recursion."""
         if state["n_iter"] == 1:
             state.update(old_dirs=[], old_stps=[], ro=[], H_diag=1.0)
-            return -g  # type: ignore[no-any-return, operator]
+            return -g  # type: ignore[operator]
         ys, ss, ro = state["old_dirs"], state["old_stps"], state["ro"]
         y = g - state["prev_flat_grad"]
         s = state["d"] * float(state["t"])
@@ -149,7 +149,7 @@ class LBFGS(Optimizer):
         r = q * float(state["H_diag"])
         for i in range(len(ys)):
             r = r + (weights[i] - float(F.dot(ys[i], r)) * float(ro[i])) * ss[i]
-        return r  # type: ignore[no-any-return]
+        return r
 
     def _search(
         self, group: dict[str, Any], closure: Any, here: Point, t: float, d: Tensor, max_evals: int

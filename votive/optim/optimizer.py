@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import functools
-import itertools
 import warnings
-from collections import OrderedDict, defaultdict
+from collections import defaultdict
 from collections.abc import Callable, Iterable
 from copy import deepcopy
 from typing import Any
@@ -16,6 +14,7 @@ from ..core import dtype as dt
 from ..core.errors import UnsupportedError, fail
 from ..ops.registry import F
 from ..tensor import Tensor
+from .step_hooks import add_hook, hooked, no_hooks
 
 
 class _Required:
@@ -26,69 +25,6 @@ class _Required:
 
 
 required: Any = _Required()
-_hook_ids = itertools.count()
-_global_pre_hooks: OrderedDict[int, Callable[..., Any]] = OrderedDict()
-_global_post_hooks: OrderedDict[int, Callable[..., Any]] = OrderedDict()
-
-
-def _add(
-    hooks: OrderedDict[int, Callable[..., Any]], hook: Callable[..., Any], prepend: bool = False
-) -> Handle:
-    key = next(_hook_ids)
-    hooks[key] = hook
-    if prepend:
-        hooks.move_to_end(key, last=False)
-    return Handle(hooks, key)
-
-
-def register_optimizer_step_pre_hook(hook: Callable[..., Any]) -> Handle:
-    """Let `hook(optimizer, args, kwargs)` run before every step of every optimizer.
-
-    >>> handle = votive.optim.register_optimizer_step_pre_hook(lambda opt, args, kwargs: None)
-    >>> handle.remove()
-    """
-    return _add(_global_pre_hooks, hook)
-
-
-def register_optimizer_step_post_hook(hook: Callable[..., Any]) -> Handle:
-    """Let `hook(optimizer, args, kwargs)` run after every step of every optimizer.
-
-    >>> handle = votive.optim.register_optimizer_step_post_hook(lambda opt, args, kwargs: None)
-    >>> handle.remove()
-    """
-    return _add(_global_post_hooks, hook)
-
-
-def _hooked(step: Callable[..., Any]) -> Callable[..., Any]:
-    """A `step` that runs the hooks around itself, once even if it calls `super().step()`."""
-
-    @functools.wraps(step)
-    def run(self: Optimizer, *args: Any, **kwargs: Any) -> Any:
-        if self._stepping:
-            return step(self, *args, **kwargs)
-        # Schedulers warn when they are stepped before the optimizer was.
-        self._opt_called = True
-        given: tuple[Any, ...] = (self, *args)
-        for hook in [*_global_pre_hooks.values(), *self._hooks["step_pre"].values()]:
-            changed = hook(self, given, kwargs)
-            if changed is None:
-                continue
-            if not (isinstance(changed, tuple) and len(changed) == 2):
-                raise RuntimeError(
-                    f"{step} must return None or a tuple of (new_args, new_kwargs), "
-                    f"but got {changed}."
-                )
-            given, kwargs = changed
-        self._stepping = True
-        try:
-            out = step(*given, **kwargs)
-        finally:
-            self._stepping = False
-        for hook in [*self._hooks["step_post"].values(), *_global_post_hooks.values()]:
-            hook(self, given, kwargs)
-        return out
-
-    return run
 
 
 def _typename(value: Any) -> str:
@@ -135,7 +71,7 @@ class Optimizer:
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         if "step" in cls.__dict__:
-            cls.step = _hooked(cls.__dict__["step"])  # type: ignore[method-assign]
+            cls.step = hooked(cls.__dict__["step"])  # type: ignore[method-assign]
 
     def __init__(self, params: Iterable[Any], defaults: dict[str, Any]) -> None:
         if isinstance(params, Tensor):
@@ -144,7 +80,7 @@ class Optimizer:
                 f"but got {_typename(params)}"
             )
         self.defaults = defaults
-        self._hooks = _no_hooks()
+        self._hooks = no_hooks()
         self.state: defaultdict[Any, Any] = defaultdict(dict)
         self.param_groups: list[dict[str, Any]] = []
         groups = list(params)
@@ -261,35 +197,35 @@ class Optimizer:
 
     def register_step_pre_hook(self, hook: Callable[..., Any]) -> Handle:
         """`hook(optimizer, args, kwargs)` runs before each step and may return new arguments."""
-        return _add(self._hooks["step_pre"], hook)
+        return add_hook(self._hooks["step_pre"], hook)
 
     def register_step_post_hook(self, hook: Callable[..., Any]) -> Handle:
         """`hook(optimizer, args, kwargs)` runs after each step."""
-        return _add(self._hooks["step_post"], hook)
+        return add_hook(self._hooks["step_post"], hook)
 
     def register_state_dict_pre_hook(
         self, hook: Callable[..., Any], prepend: bool = False
     ) -> Handle:
         """`hook(optimizer)` runs before `state_dict`."""
-        return _add(self._hooks["save_pre"], hook, prepend)
+        return add_hook(self._hooks["save_pre"], hook, prepend)
 
     def register_state_dict_post_hook(
         self, hook: Callable[..., Any], prepend: bool = False
     ) -> Handle:
         """`hook(optimizer, state_dict)` runs after `state_dict` and may return another one."""
-        return _add(self._hooks["save_post"], hook, prepend)
+        return add_hook(self._hooks["save_post"], hook, prepend)
 
     def register_load_state_dict_pre_hook(
         self, hook: Callable[..., Any], prepend: bool = False
     ) -> Handle:
         """`hook(optimizer, state_dict)` runs before loading and may return another state dict."""
-        return _add(self._hooks["load_pre"], hook, prepend)
+        return add_hook(self._hooks["load_pre"], hook, prepend)
 
     def register_load_state_dict_post_hook(
         self, hook: Callable[..., Any], prepend: bool = False
     ) -> Handle:
         """`hook(optimizer)` runs after loading."""
-        return _add(self._hooks["load_post"], hook, prepend)
+        return add_hook(self._hooks["load_post"], hook, prepend)
 
     # --- checkpoints --------------------------------------------------------------------------
 
@@ -360,7 +296,7 @@ class Optimizer:
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
-        self.__dict__.setdefault("_hooks", _no_hooks())
+        self.__dict__.setdefault("_hooks", no_hooks())
         for group in self.param_groups:
             for name, value in self._absent.items():
                 if name in self.defaults:
@@ -378,11 +314,6 @@ class Optimizer:
             lines.append(f"Parameter Group {i}")
             lines += [f"    {k}: {group[k]}" for k in sorted(group) if k != "params"]
         return "\n".join([*lines, ")"])
-
-
-def _no_hooks() -> dict[str, OrderedDict[int, Callable[..., Any]]]:
-    kinds = ("step_pre", "step_post", "save_pre", "save_post", "load_pre", "load_post")
-    return {kind: OrderedDict() for kind in kinds}
 
 
 def _adopted(value: Any, p: Tensor, group: dict[str, Any], numbers: Any, key: Any = None) -> Any:

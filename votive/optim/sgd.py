@@ -57,7 +57,7 @@ class SGD(GroupOptimizer):
 
     def _state_of(self, p: Tensor, group: dict[str, Any]) -> State:
         # Without momentum nothing is kept, not even an empty entry.
-        return self.state[p] if group["momentum"] != 0 else {}  # type: ignore[no-any-return]
+        return self.state[p] if group["momentum"] != 0 else {}
 
     def _update(
         self, group: dict[str, Any], params: list[Tensor], grads: list[Tensor], states: list[State]

@@ -43,7 +43,7 @@ def get_ema_avg_fn(decay: float = 0.999) -> Callable[..., Any]:
     def ema_update(ema_param: Any, current_param: Any, num_averaged: Any) -> Any:
         return decay * ema_param + (1 - decay) * current_param
 
-    return ema_update  # type: ignore[no-any-return]
+    return ema_update
 
 
 def get_swa_avg_fn() -> Callable[..., Any]:
@@ -58,7 +58,7 @@ def get_swa_avg_fn() -> Callable[..., Any]:
     def swa_update(averaged_param: Any, current_param: Any, num_averaged: Any) -> Any:
         return averaged_param + (current_param - averaged_param) / (num_averaged + 1)
 
-    return swa_update  # type: ignore[no-any-return]
+    return swa_update
 
 
 def get_ema_multi_avg_fn(decay: float = 0.999) -> Callable[..., Any]:
@@ -79,7 +79,7 @@ def get_ema_multi_avg_fn(decay: float = 0.999) -> Callable[..., Any]:
         for average, value in zip(ema_params, current_params, strict=True):
             average.copy_(average * decay + value * (1 - decay))
 
-    return ema_update  # type: ignore[no-any-return]
+    return ema_update
 
 
 def get_swa_multi_avg_fn() -> Callable[..., Any]:
@@ -100,7 +100,7 @@ def get_swa_multi_avg_fn() -> Callable[..., Any]:
         for average, value in zip(averaged_params, current_params, strict=True):
             average.copy_(average + (value - average) * weight)
 
-    return swa_update  # type: ignore[no-any-return]
+    return swa_update
 
 
 class AveragedModel(Module):
@@ -120,7 +120,7 @@ class AveragedModel(Module):
     0.5
     """
 
-    n_averaged: Tensor
+    n_averaged: Any
 
     def __init__(
         self,

@@ -1,0 +1,168 @@
+"""GradScaler: scaling, skipping bad steps, growth, and what it saves."""
+
+from __future__ import annotations
+
+import math
+import pickle
+from typing import Any
+
+import pytest
+
+import votive
+from votive.dispatch import Observer
+
+
+class Names(Observer):
+    def __init__(self) -> None:
+        self.names: list[str] = []
+
+    def before(self, call: Any) -> None:
+        self.names.append(call.op.name)
+
+
+def test_gradients_are_scaled_up_and_down_again() -> None:
+    w = votive.ones(2, requires_grad=True)
+    opt = votive.optim.SGD([w], lr=0.5)
+    scaler = votive.amp.GradScaler("cpu", init_scale=8.0)
+    scaler.scale((w * w).sum()).backward()
+    assert w.grad.tolist() == [16.0, 16.0]
+    scaler.unscale_(opt)
+    assert w.grad.tolist() == [2.0, 2.0]
+    scaler.step(opt)
+    scaler.update()
+    assert w.tolist() == [0.0, 0.0]
+    assert scaler.get_scale() == 8.0
+
+
+@pytest.mark.parametrize("bad", [math.inf, -math.inf, math.nan])
+def test_a_step_with_bad_gradients_is_skipped_and_the_scale_shrinks(bad: float) -> None:
+    a, b = votive.ones(2, requires_grad=True), votive.ones(1, requires_grad=True)
+    opt = votive.optim.SGD([a, b], lr=0.5)
+    scaler = votive.amp.GradScaler("cpu", init_scale=8.0, backoff_factor=0.25)
+    scaler.scale(votive.ones(1))
+    a.grad, b.grad = votive.ones(2), votive.tensor([bad])
+    assert scaler.step(opt) is None
+    scaler.update()
+    assert (a.tolist(), b.tolist()) == ([1.0, 1.0], [1.0])
+    assert scaler.get_scale() == 2.0
+    assert scaler._get_growth_tracker() == 0
+
+
+def test_the_scale_grows_after_enough_good_steps() -> None:
+    w = votive.ones(1, requires_grad=True)
+    opt = votive.optim.SGD([w], lr=0.0)
+    scaler = votive.amp.GradScaler("cpu", init_scale=4.0, growth_factor=3.0, growth_interval=2)
+    scales = []
+    for _ in range(5):
+        opt.zero_grad()
+        scaler.scale(w.sum()).backward()
+        scaler.step(opt)
+        scaler.update()
+        scales.append(scaler.get_scale())
+    assert scales == [4.0, 12.0, 12.0, 36.0, 36.0]
+
+
+def test_all_gradients_of_a_dtype_are_unscaled_by_one_call() -> None:
+    params = [votive.ones(3, requires_grad=True) for _ in range(5)]
+    opt = votive.optim.SGD(params)
+    scaler = votive.amp.GradScaler("cpu")
+    scaler.scale(sum(p.sum() for p in params)).backward()
+    with Names() as seen:
+        scaler.unscale_(opt)
+    assert seen.names.count("_unscale_") == 1
+    assert all(p.grad.tolist() == [1.0, 1.0, 1.0] for p in params)
+
+
+def test_calls_in_the_wrong_order_are_errors() -> None:
+    w = votive.ones(1, requires_grad=True)
+    opt = votive.optim.SGD([w])
+    scaler = votive.amp.GradScaler("cpu")
+    with pytest.raises(AssertionError, match="Attempted step but _scale is None"):
+        scaler.step(opt)
+    scaler.scale(w.sum()).backward()
+    with pytest.raises(AssertionError, match="No inf checks"):
+        scaler.update()
+    scaler.unscale_(opt)
+    with pytest.raises(RuntimeError, match="already been called on this optimizer"):
+        scaler.unscale_(opt)
+    scaler.step(opt)
+    with pytest.raises(RuntimeError, match="being called after step"):
+        scaler.unscale_(opt)
+    with pytest.raises(RuntimeError, match="already been called since"):
+        scaler.step(opt)
+    with pytest.raises(RuntimeError, match="Closure"):
+        scaler.step(opt, closure=lambda: None)
+    scaler.update()
+    opt.zero_grad()
+    with pytest.raises(AssertionError, match="No inf checks were recorded for this optimizer"):
+        scaler.step(opt)
+
+
+def test_float16_gradients_are_refused() -> None:
+    w = votive.ones(1, dtype=votive.float16, requires_grad=True)
+    scaler = votive.amp.GradScaler("cpu")
+    scaler.scale(w.sum()).backward()
+    with pytest.raises(ValueError, match="FP16 gradients"):
+        scaler.unscale_(votive.optim.SGD([w]))
+
+
+def test_outputs_in_lists_are_scaled() -> None:
+    scaler = votive.amp.GradScaler("cpu", init_scale=2.0)
+    a, (b, c) = scaler.scale([votive.ones(1), (votive.ones(1), votive.ones(1))])
+    assert [t.item() for t in (a, b, c)] == [2.0, 2.0, 2.0]
+    assert scaler.scale(votive.ones((), dtype=votive.float16)).dtype is votive.float32
+    with pytest.raises(ValueError, match="outputs must be"):
+        scaler.scale(3)
+
+
+def test_a_disabled_scaler_does_nothing() -> None:
+    w = votive.ones(1, requires_grad=True)
+    opt = votive.optim.SGD([w], lr=1.0)
+    scaler = votive.amp.GradScaler("cpu", enabled=False)
+    loss = w.sum()
+    assert scaler.scale(loss) is loss
+    loss.backward()
+    scaler.unscale_(opt)
+    scaler.step(opt)
+    scaler.update()
+    assert w.item() == 0.0
+    assert (scaler.get_scale(), scaler.state_dict(), scaler.is_enabled()) == (1.0, {}, False)
+    enabled = votive.amp.GradScaler("cpu")
+    with pytest.raises(RuntimeError, match="empty"):
+        enabled.load_state_dict({})
+
+
+def test_a_scaler_goes_on_after_loading_and_pickling() -> None:
+    def run(scaler: Any, steps: int) -> list[float]:
+        w = votive.ones(1, requires_grad=True)
+        opt = votive.optim.SGD([w], lr=0.0)
+        scales = []
+        for _ in range(steps):
+            opt.zero_grad()
+            scaler.scale(w.sum()).backward()
+            scaler.step(opt)
+            scaler.update()
+            scales.append(scaler.get_scale())
+        return scales
+
+    scaler = votive.amp.GradScaler("cpu", init_scale=4.0, growth_interval=3)
+    run(scaler, 4)
+    other = votive.amp.GradScaler("cpu")
+    other.load_state_dict(scaler.state_dict())
+    pickled = pickle.loads(pickle.dumps(scaler))
+    assert run(scaler, 4) == run(other, 4) == run(pickled, 4) == [8.0, 16.0, 16.0, 16.0]
+
+
+def test_the_scale_can_be_set() -> None:
+    scaler = votive.amp.GradScaler("cpu")
+    scaler.scale(votive.ones(1))
+    scaler.update(new_scale=32.0)
+    assert scaler.get_scale() == 32.0
+    scaler.update(new_scale=votive.tensor(64.0))
+    assert scaler.get_scale() == 64.0
+    with pytest.raises(AssertionError, match="1-element"):
+        scaler.update(new_scale=votive.ones(2))
+    with pytest.raises(AssertionError, match="growth factor"):
+        votive.amp.GradScaler("cpu", growth_factor=1.0)
+    with pytest.raises(AssertionError, match="backoff factor"):
+        votive.amp.GradScaler("cpu", backoff_factor=1.0)
