@@ -166,3 +166,19 @@ def test_the_scale_can_be_set() -> None:
         votive.amp.GradScaler("cpu", growth_factor=1.0)
     with pytest.raises(AssertionError, match="backoff factor"):
         votive.amp.GradScaler("cpu", backoff_factor=1.0)
+
+
+def test_the_older_names_fix_the_device() -> None:
+    from votive.cpu.amp import GradScaler, autocast
+
+    w = votive.ones(2, 2, requires_grad=True)
+    with autocast():
+        assert (w @ w).dtype is votive.bfloat16
+    with autocast(enabled=False):
+        assert (w @ w).dtype is votive.float32
+    scaler = pickle.loads(pickle.dumps(GradScaler(init_scale=4.0)))
+    assert scaler.scale(votive.ones(1)).item() == 4.0
+    off = votive.cuda.amp.GradScaler(enabled=False)
+    assert off.get_scale() == 1.0
+    with votive.cuda.amp.autocast(enabled=False):
+        assert (w @ w).dtype is votive.float32

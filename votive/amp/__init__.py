@@ -1,5 +1,6 @@
 """Automatic mixed precision: `autocast` and `GradScaler`, with torch's names and arguments."""
 
+from . import by_device as _by_device  # noqa: F401 - fills votive.cpu.amp and votive.cuda.amp
 from .autocast_mode import (
     autocast,
     custom_bwd,
