@@ -4,6 +4,7 @@ import os
 import re
 import subprocess
 import sys
+from argparse import Namespace
 from pathlib import Path
 
 import pytest
@@ -45,6 +46,21 @@ def test_the_example_runs_and_learns(name: str) -> None:
     found = re.search(pattern, out)
     assert found, out
     assert good(*map(float, found.groups())), out
+
+
+@pytest.mark.parity
+def test_char_gpt_has_the_losses_torch_has_from_the_same_weights_and_batches() -> None:
+    pytest.importorskip("torch")
+    from benchmarks.char_gpt import compare
+
+    args = Namespace(
+        context=16, batch=4, width=32, heads=2, layers=2, text=EXAMPLES / "data" / "tiny.txt",
+        steps=12, seed=0, lr=2e-3, every=12, warm=2, double=True,
+    )  # fmt: skip
+    result = compare(args)
+    assert result["largest_difference"] < 1e-12
+    losses = result["losses"]["votive"]
+    assert losses[-1] < losses[0] - 0.3
 
 
 def test_every_example_is_run_here_and_stands_in_the_readme() -> None:
