@@ -212,6 +212,13 @@ def test_shape_queries() -> None:
         t.size(3)
 
 
+def test_results_with_permuted_strides_can_be_viewed() -> None:
+    x = vt.arange(24.0).view(1, 2, 3, 4).transpose(1, 2)
+    y = vt.nn.functional.rms_norm(x, (4,))
+    assert y.expand(1, 3, 2, 4)[0, 1].tolist() == y[0, 1].tolist()
+    assert y.transpose(1, 2).reshape(-1).shape == (24,)
+
+
 def test_channels_last_is_a_layout_not_a_shape() -> None:
     t = vt.arange(24.0).view(1, 2, 3, 4).contiguous(memory_format=vt.channels_last)
     assert t.shape == (1, 2, 3, 4)

@@ -71,7 +71,14 @@ class CpuBackend:
             and data.strides == spec.byte_strides
             and not any(data is x for x in inputs)
         ):
-            return (Storage(data) if data.nbytes < SMALL else AdoptedStorage(data)), data, spec
+            memory = data
+            if not spec.layout.contiguous:
+                # Views are cut from memory in row-major order: look at the block along its strides.
+                order = sorted(range(data.ndim), key=lambda d: -data.strides[d])
+                memory = data.transpose(order)
+            if memory.flags.c_contiguous:
+                held = Storage(memory) if data.nbytes < SMALL else AdoptedStorage(memory)
+                return held, data, spec
         array = np.asarray(data)
         if spec is None:
             spec = Spec(Layout(array.shape), dt.from_numpy(array.dtype), cpu)

@@ -6,6 +6,7 @@ from typing import Any
 
 from .. import functional as F
 from ..module import Module
+from .reshaping import PairwiseDistance
 
 
 def _reduction(size_average: Any, reduce: Any, reduction: str) -> str:
@@ -402,7 +403,7 @@ class TripletMarginWithDistanceLoss(_Loss):
                 f"TripletMarginWithDistanceLoss: expected margin to be greater than 0, got {margin}"
             )
         self.distance_function = (
-            distance_function if distance_function is not None else F.pairwise_distance
+            distance_function if distance_function is not None else PairwiseDistance()
         )
         self.margin = margin
         self.swap = swap
