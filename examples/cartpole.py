@@ -3,7 +3,7 @@
     python examples/cartpole.py
 
 Result: from 22 steps on average to 500 of 500, in all of 100 new episodes, after 60 updates of 32
-episodes; 28 s on a busy machine.
+episodes; 14 to 28 s on a busy machine.
 """
 
 import argparse

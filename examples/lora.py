@@ -5,7 +5,7 @@
 A network learns digits; its adapters then learn digits seen in a mirror.
 
 Result: 61.3 % right in the mirror before, 95.2 % after 1,000 steps that train 9,424 numbers beside
-the 105,482 frozen ones; merging moves no output by more than 4e-5; 10 s on a busy machine.
+the 105,482 frozen ones; merging moves no output by more than 4e-5; 9 to 10 s on a busy machine.
 """
 
 import argparse
