@@ -2,7 +2,7 @@
 
     python examples/digits.py
 
-Result: 97.2 % of 2,000 new pictures right after 1,000 steps, loss 0.042; 9 to 27 s on a busy machine.
+Result: 97.2 % of 2,000 new pictures right after 1,000 steps; 9 to 27 s on a busy machine.
 """
 
 import argparse
