@@ -1,0 +1,82 @@
+"""From a batch to a loss, and to metrics: what the user's functions mean to the trainer.
+
+Knows models by what they can do; knows no optimizer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any
+
+Values = dict[str, Any]
+
+
+class Objective:
+    """Either `loss_fn(model(input, ...), target)`, or whatever `step(model, batch)` computes.
+
+    >>> from votive.train.objective import Objective
+    >>> objective = Objective(loss_fn=votive.nn.functional.l1_loss)
+    >>> objective.loss(votive.nn.Identity(), (votive.zeros(2), votive.ones(2)))
+    (tensor(1.), {})
+    """
+
+    def __init__(
+        self,
+        loss_fn: Callable[..., Any] | None = None,
+        step: Callable[[Any, Any], Any] | None = None,
+        eval_step: Callable[[Any, Any], Values] | None = None,
+        metrics: dict[str, Callable[..., Any]] | None = None,
+        autocast: Callable[[], AbstractContextManager[Any]] = nullcontext,
+    ) -> None:
+        if (loss_fn is None) == (step is None):
+            raise ValueError("Trainer: give either loss_fn or step=.")
+        if metrics and step is not None:
+            raise ValueError("Trainer: with step=, evaluate with eval_step= instead of metrics=.")
+        self.loss_fn = loss_fn
+        self.step = step
+        self.eval_step = eval_step
+        self.metrics = dict(metrics or {})
+        self.autocast = autocast
+
+    def loss(self, model: Any, batch: Any) -> tuple[Any, Values]:
+        """The loss of a batch, and values to record beside it."""
+        with self.autocast():
+            if self.step is not None:
+                result = self.step(model, batch)
+                return result if isinstance(result, tuple) else (result, {})
+            loss, _, _ = self._forward(model, batch)
+            return loss, {}
+
+    def measure(self, model: Any, batch: Any) -> Values:
+        """What an evaluation averages."""
+        with self.autocast():
+            if self.eval_step is not None:
+                return self.eval_step(model, batch)
+            if self.step is not None:
+                loss, values = self.loss(model, batch)
+                return {"loss": loss, **values}
+            loss, output, target = self._forward(model, batch)
+            found = {name: fn(output, target) for name, fn in self.metrics.items()}
+            return {"loss": loss, **found}
+
+    def _forward(self, model: Any, batch: Any) -> tuple[Any, Any, Any]:
+        if not isinstance(batch, (list, tuple)) or len(batch) < 2:
+            raise TypeError(
+                "Trainer: loss_fn needs batches of (input, ..., target), got "
+                f"{type(batch).__name__}; use step= for others."
+            )
+        *inputs, target = batch
+        output = model(*inputs)
+        assert self.loss_fn is not None
+        return self.loss_fn(output, target), output, target
+
+
+def autocast_for(amp: Any, device_type: str) -> Callable[[], AbstractContextManager[Any]]:
+    """What `amp=` asks for: False or None for nothing, True for the default type, or a dtype."""
+    if not amp:
+        return nullcontext
+    from ..amp import autocast
+
+    dtype = None if amp is True else amp
+    return lambda: autocast(device_type, dtype=dtype)  # type: ignore[return-value]
