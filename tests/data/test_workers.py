@@ -115,6 +115,18 @@ def test_tensors_arrive_as_they_were_sent_and_large_ones_in_shared_memory() -> N
     assert shared_blocks() == 0
 
 
+def test_a_worker_keeps_no_descriptor_of_what_it_has_sent() -> None:
+    class Open(Dataset[Any]):
+        def __len__(self) -> int:
+            return 12
+
+        def __getitem__(self, i: int) -> Any:
+            return votive.zeros(50_000), descriptors()
+
+    counts = [n for _, n in DataLoader(Open(), None, num_workers=1)]
+    assert len(set(counts)) == 1
+
+
 def test_a_stream_is_divided_among_workers_and_ends_when_all_have_ended() -> None:
     for workers in (1, 2):
         loader = DataLoader(Stream(7), 2, num_workers=workers, persistent_workers=True)

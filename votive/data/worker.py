@@ -32,7 +32,11 @@ _ORPHAN_CHECK_S = 0.2
 
 @dataclass(frozen=True)
 class WorkerInfo:
-    """What a worker process knows of itself: see `get_worker_info`."""
+    """What a worker process knows of itself; `get_worker_info` returns it.
+
+    >>> votive.data.WorkerInfo(id=0, num_workers=2, seed=7, dataset="abc").seed
+    7
+    """
 
     id: int
     num_workers: int

@@ -19,12 +19,12 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
     It is written beside the old one, forced to disk, and renamed: after a crash at any moment
     either the old file or the complete new one is there.
 
-    >>> import tempfile
+    >>> import tempfile, pathlib
     >>> from votive.serialization.atomic import replacing
-    >>> path = tempfile.mkdtemp() + "/note"
+    >>> path = pathlib.Path(tempfile.mkdtemp(), "note")
     >>> with replacing(path) as f:
     ...     _ = f.write(b"hello")
-    >>> open(path).read()
+    >>> path.read_text()
     'hello'
     """
     # Through a link, its target is replaced and the link stays.
