@@ -1,1 +1,1 @@
-"""Paired measurements of votive and torch: interleaved in one process, reported as ratios with spread."""
+"""Paired measurements of votive and torch, interleaved, reported as ratios with spread."""

@@ -31,6 +31,16 @@ from .core.storage import Storage
 from .ops.registry import F
 
 
+class _LateStorage:
+    """The storage of a small result, made on first use: most such tensors die without one."""
+
+    def __get__(self, tensor: Any, owner: Any = None) -> Any:
+        if tensor is None:
+            return self
+        # setdefault is atomic, so two threads get the same storage.
+        return tensor.__dict__.setdefault("_storage", Storage(tensor._data))
+
+
 class Tensor:
     """A multi-dimensional array that can record its own history.
 
@@ -38,7 +48,7 @@ class Tensor:
     tensor([1., 2.])
     """
 
-    _storage: Storage
+    _storage: Any = _LateStorage()
     _data: Any
     _spec: Spec
     # Defaults live on the class, so that a new tensor sets three attributes only.
@@ -525,6 +535,7 @@ class Tensor:
 
     def __copy__(self) -> Tensor:
         out = object.__new__(type(self))
+        out._storage = self._storage  # both must have the same one
         out.__dict__.update(self.__dict__)
         return out
 

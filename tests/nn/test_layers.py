@@ -1,4 +1,4 @@
-"""Every layer: same text, same state, same values and gradients as torch's, in training and eval."""
+"""Every layer: same text, state, values and gradients as torch's, in training and eval."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def case(name: str, *args: Any, inputs: tuple[Any, ...], **kwargs: Any) -> Case:
     return (name, args, kwargs, inputs)
 
 
-I = "int"  # an input of class indices  # noqa: E741
+I = "int"  # an input of class indices
 ACTIVATIONS = [
     "ReLU", "RReLU", "Hardtanh", "ReLU6", "Sigmoid", "Hardsigmoid", "Tanh", "SiLU", "Mish",
     "Hardswish", "ELU", "CELU", "SELU", "GELU", "Hardshrink", "LeakyReLU", "LogSigmoid",
@@ -110,7 +110,8 @@ CASES: list[Case] = [
     case("SmoothL1Loss", beta=0.5, reduction="sum", inputs=((3, 4), (3, 4))),
     case("NLLLoss", inputs=((3, 5), (I, (3,), 5))),
     case("CrossEntropyLoss", inputs=((3, 5), (I, (3,), 5))),
-    case("CrossEntropyLoss", ignore_index=1, label_smoothing=0.1, inputs=((3, 5, 2), (I, (3, 2), 5))),
+    case("CrossEntropyLoss", ignore_index=1, label_smoothing=0.1,
+         inputs=((3, 5, 2), (I, (3, 2), 5))),
     case("BCEWithLogitsLoss", inputs=((3, 4), ("unit", (3, 4)))),
     case("BCELoss", inputs=(("unit", (3, 4)), ("unit", (3, 4)))),
     case("KLDivLoss", reduction="batchmean", inputs=((3, 4), ("unit", (3, 4)))),

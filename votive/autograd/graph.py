@@ -166,10 +166,21 @@ class AccumulateGrad(BaseNode):
         self.seq = -1
 
 
+class _OfRecipe:
+    """An attribute read from the node's recipe unless the node has its own: recording sets less."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __get__(self, node: Any, owner: Any = None) -> Any:
+        return getattr(node.recipe, self.name)
+
+
 class Node(BaseNode):
     """A recorded operator call."""
 
-    plan: Plan
+    plan: Any = _OfRecipe("plan")
+    grad_specs: Any = _OfRecipe("outs")
     recipe: Any
     kept: dict[Any, Saved] | None = {}
     numbers: tuple[Any, ...] = ()
@@ -283,6 +294,8 @@ def _flat_names(plan: Plan) -> list[str]:
 class FormulaRecipe:
     """Backward of a formula: one derived formula per needed input."""
 
+    plan: Plan
+    outs: tuple[Spec, ...] | None
     inexact: bool  # whether the result can carry a gradient at all
 
     def __init__(self, plan: Plan, mask: tuple[bool, ...]) -> None:
@@ -378,6 +391,8 @@ def _read_names(fn: Any) -> set[str]:
 class RuleRecipe:
     """Backward by hand-written rules: a dict of rules per input, or one rule for all."""
 
+    plan: Plan
+    outs: tuple[Spec, ...] | None
     inexact: bool
 
     def __init__(self, plan: Plan, mask: tuple[bool, ...]) -> None:
@@ -451,6 +466,7 @@ def recipe_for(plan: Plan, mask: tuple[bool, ...]) -> Any:
     if recipe is None:
         derived = plan.formula is not None and plan.op.grad is None
         recipe = (FormulaRecipe if derived else RuleRecipe)(plan, mask)
+        recipe.plan, recipe.outs = plan, plan.outs
         recipe.inexact = plan.out is not None and plan.out.dtype.is_inexact
         plan.recipes[mask] = recipe
     return recipe
@@ -490,7 +506,7 @@ def _node(plan: Plan, values: tuple[Any, ...], kept: tuple[Any, ...]) -> Node:
     mask = tuple([getattr(v, "_rg", False) for v in flat])
     recipe = recipe_for(plan, mask)
     node = _new(Node)
-    node.plan, node.recipe = plan, recipe
+    node.recipe = recipe
     node.edges = tuple([edge_of(v) if m else None for v, m in zip(flat, mask, strict=True)])
     node.seq = next(_sequence)
     if recipe.keep:
@@ -516,7 +532,8 @@ def record(plan: Plan, values: tuple[Any, ...], out: Any) -> None:
     """Attach a node to the result of a call."""
     node = _node(plan, values, values)
     outs = out if out.__class__ is tuple else (out,)
-    node.grad_specs = plan.outs or tuple([o._spec for o in outs])
+    if plan.outs is None:
+        node.grad_specs = tuple([o._spec for o in outs])
     for i, o in enumerate(outs):
         if o._spec.dtype.category >= 2:
             o._rg = True
@@ -538,14 +555,12 @@ def record_pair(plan: Plan, a: Any, b: Any, out: Any) -> None:
     except KeyError:
         recipe = recipe_for(plan, (ra, rb))
     node = _new(Node)
-    node.plan = plan
     node.recipe = recipe
     node.edges = (
         None if not ra else a._edge or a if a._base is None else edge_of(a),
         None if not rb else b._edge or b if b._base is None else edge_of(b),
     )
     node.seq = next(_sequence)
-    node.grad_specs = plan.outs  # type: ignore[assignment]
     if recipe.inexact:
         out._rg = True
         out._edge = node
@@ -570,11 +585,9 @@ def record_one(plan: Plan, x: Any, out: Any) -> None:
     except KeyError:
         recipe = recipe_for(plan, (True,))
     node = _new(Node)
-    node.plan = plan
     node.recipe = recipe
     node.edges = (x._edge or x if x._base is None else edge_of(x),)
     node.seq = next(_sequence)
-    node.grad_specs = plan.outs  # type: ignore[assignment]
     if recipe.inexact:
         out._rg = True
         out._edge = node

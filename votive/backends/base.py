@@ -94,7 +94,10 @@ class Backend(Protocol):
         out: Spec,
         empty: Any,
     ) -> tuple[Any, Any]:
-        """Two functions: compute(*values) -> (storage, data), and into(values, out data)."""
+        """Two functions: compute(*values) -> (storage, data), and into(values, out data).
+
+        A storage of None means: the data is the whole of its memory, wrap it when needed.
+        """
 
     def bind(
         self, backend: Any, row: Row, template: list[Any], slots: list[int], specs: list[Spec],

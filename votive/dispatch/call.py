@@ -141,7 +141,8 @@ def unary(op: Op) -> Callable[[Any], Any]:
             return call(op, args)
         out = new(cls)
         out._data = data  # before _storage, see dispatch.state.make
-        out._storage = st
+        if st is not None:
+            out._storage = st
         out._spec = plan.out
         if x._rg and differentiable and switches.grad:
             flags.graph.record_one(plan, x, out)
@@ -175,7 +176,8 @@ def binary(op: Op, operator: bool = False) -> Callable[[Any, Any], Any]:
         st, data = plan.compute(x._data, b) if i == 0 else plan.compute(a, x._data)
         out = new(cls)
         out._data = data
-        out._storage = st
+        if st is not None:
+            out._storage = st
         out._spec = plan.out
         if x._rg and differentiable and switches.grad:
             flags.graph.record(plan, (a, b), out)
@@ -198,7 +200,8 @@ def binary(op: Op, operator: bool = False) -> Callable[[Any, Any], Any]:
             return call(op, args)
         out = new(cls)
         out._data = data  # before _storage, see dispatch.state.make
-        out._storage = st
+        if st is not None:
+            out._storage = st
         out._spec = plan.out
         if (a._rg or b._rg) and differentiable and switches.grad:
             flags.graph.record_pair(plan, a, b, out)

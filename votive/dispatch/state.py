@@ -31,13 +31,14 @@ def install(tensor: type, graph: Any) -> None:
     state.graph = graph
 
 
-def make(storage: Storage, data: Any, spec: Spec, offset: int = 0) -> Any:
+def make(storage: Storage | None, data: Any, spec: Spec, offset: int = 0) -> Any:
     """A tensor over existing memory."""
     t = _new(state.tensor)
     # Attributes die in the order in which they were set. The data is a NumPy view on the storage's
     # block; it must go first, or the block still looks used when the storage hands it back.
     t._data = data
-    t._storage = storage
+    if storage is not None:
+        t._storage = storage
     t._spec = spec
     if offset:
         t._offset = offset

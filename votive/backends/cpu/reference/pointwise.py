@@ -12,7 +12,7 @@ import numpy as np
 
 from ....core.dtype import dtype
 from ....core.layout import Spec
-from ....core.storage import SMALL, Storage
+from ....core.storage import SMALL
 from ....formula import Formula, to_numpy
 from ..quiet import QUIET, quiet_reset, quiet_set
 from .primitives import FUNCTIONS, UFUNCS
@@ -123,8 +123,7 @@ def compile_formula(
 
 
 def _small(ufunc: Any) -> Callable[..., tuple[Any, Any]]:
-    """The shortest way to a small result: every name is local, every step spelled out."""
-    make, storage_type = object.__new__, Storage
+    """The shortest way to a small result; its storage is made when somebody asks for it."""
     enter, leave, quiet = quiet_set, quiet_reset, QUIET
 
     def one(x: Any) -> tuple[Any, Any]:
@@ -133,9 +132,7 @@ def _small(ufunc: Any) -> Callable[..., tuple[Any, Any]]:
             data = ufunc(x)
         finally:
             leave(token)
-        storage = make(storage_type)
-        storage.memory = data
-        return storage, data
+        return None, data
 
     def two(x: Any, y: Any) -> tuple[Any, Any]:
         token = enter(quiet)
@@ -143,9 +140,7 @@ def _small(ufunc: Any) -> Callable[..., tuple[Any, Any]]:
             data = ufunc(x, y)
         finally:
             leave(token)
-        storage = make(storage_type)
-        storage.memory = data
-        return storage, data
+        return None, data
 
     return one if ufunc.nin == 1 else two
 
