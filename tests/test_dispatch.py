@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import votive as vt
+from tests.ops.forgetting import forget
 from votive.dispatch import Observer
 from votive.formula import apply
 from votive.ops.registry import OPS
@@ -109,7 +110,7 @@ def test_a_custom_elementwise_operator_has_a_gradient_and_in_place_and_out_forms
         assert out.tolist() == [1.0, 8.0]
         assert "input^2" in vt.explanation("test_cube")
     finally:
-        del OPS["test_cube"]
+        forget("test_cube")
 
 
 def test_a_custom_structured_operator_runs_its_kernel_and_gradient() -> None:
@@ -126,7 +127,7 @@ def test_a_custom_structured_operator_runs_its_kernel_and_gradient() -> None:
         (y * vt.tensor([1.0, 10.0, 100.0])).sum().backward()
         assert x.grad.tolist() == [100.0, 10.0, 1.0]
     finally:
-        del OPS["test_reverse"]
+        forget("test_reverse")
 
 
 def test_a_custom_operator_needs_a_formula_or_kernels() -> None:
@@ -209,4 +210,4 @@ def test_formula_primitives_can_be_used_in_custom_operators() -> None:
     try:
         assert op(vt.tensor([1.0, -3.0])).tolist() == [0.5, -0.75]
     finally:
-        del OPS["test_softsign2"]
+        forget("test_softsign2")

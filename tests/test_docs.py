@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.ops.forgetting import forget
 from votive.ops.registry import OPS
 
 ROOT = Path(__file__).parent.parent
@@ -25,7 +26,7 @@ def test_the_python_blocks_of_a_page_run_in_order(page: str) -> None:
             exec(compile(block, page, "exec"), scope)
     finally:
         for name in set(OPS) - before:
-            del OPS[name]
+            forget(name)
 
 
 @pytest.mark.parametrize(
