@@ -101,13 +101,18 @@ newaxis = None
 _surface.install(_sys.modules[__name__], _functions, Tensor)
 _operators.install(Tensor)
 
-# Parts that not every program needs, imported when first asked for.
-_LAZY = ("distributions", "train")
+# Parts that not every program needs, imported when first asked for: name -> (module, attribute).
+_LAZY = {
+    "data": ("data", None), "distributions": ("distributions", None), "train": ("train", None),
+    "save": ("serialization", "save"), "load": ("serialization", "load"),
+}  # fmt: skip
 
 
 def __getattr__(name: str) -> object:
-    if name in _LAZY:
-        from importlib import import_module
+    if name not in _LAZY:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module
 
-        return import_module(f"{__name__}.{name}")
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    module, attribute = _LAZY[name]
+    found = import_module(f"{__name__}.{module}")
+    return found if attribute is None else getattr(found, attribute)
