@@ -45,7 +45,9 @@ def again(value: Any, **options: Any) -> Any:
 def test_plain_values_come_back_with_their_types(value: Any) -> None:
     got = again(value)
     assert got == value
-    assert repr(got) == repr(value)
+    assert type(got) is type(value)
+    if not isinstance(value, set):  # their order is not theirs
+        assert repr(got) == repr(value)
 
 
 def test_nan_comes_back_and_a_default_dict_becomes_a_dict() -> None:

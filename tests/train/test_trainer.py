@@ -15,6 +15,7 @@ import pytest
 import votive
 from votive.data import DataLoader, TensorDataset
 from votive.optim import lr_scheduler
+from votive.serialization import load
 from votive.train import Callback, EarlyStopping, Trainer
 from votive.train.progress import Live, Report
 
@@ -209,7 +210,7 @@ def test_the_last_few_and_the_best_checkpoints_are_kept(tmp_path: Path) -> None:
     trainer.fit()
     assert trainer.checkpoints is not None
     assert trainer.checkpoints.steps() == [3, 4]
-    assert votive.load(tmp_path / "best.safetensors")["step"] == 2
+    assert load(tmp_path / "best.safetensors")["step"] == 2
     names = {p.name for p in tmp_path.iterdir()}
     assert {"history.json", "curve.svg", "best.safetensors"} < names
     again = small(max_steps=3)

@@ -60,7 +60,7 @@ def _mapping_like(like: Any, items: dict[Any, Any]) -> Any:
             clone = copy.copy(like)
             clone.update(items)
             return clone
-        return type(like)(items)  # type: ignore[call-arg]
+        return type(like)(items)
     except TypeError:
         return items
 
@@ -72,7 +72,7 @@ def _sequence_like(like: Any, items: list[Any]) -> Any:
             for i, item in enumerate(items):
                 clone[i] = item
             return clone
-        return type(like)(items)  # type: ignore[call-arg]
+        return type(like)(items)
     except TypeError:
         return items
 

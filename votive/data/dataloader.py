@@ -86,7 +86,7 @@ class DataLoader:
         if batch_sampler is not None:
             batch_size, drop_last = None, False
         elif batch_size is not None:
-            batch_sampler = BatchSampler(sampler, batch_size, drop_last)  # type: ignore[arg-type]
+            batch_sampler = BatchSampler(sampler, batch_size, drop_last)
         self.batch_size = batch_size
         self.drop_last = drop_last
         self.sampler = sampler

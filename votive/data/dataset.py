@@ -190,7 +190,7 @@ class ChainDataset(IterableDataset[Any]):
             yield from d
 
     def __len__(self) -> int:
-        return sum(len(d) for d in self._streams())  # type: ignore[arg-type]
+        return sum(len(d) for d in self._streams())
 
 
 class Subset(Dataset[T_co]):
@@ -270,7 +270,7 @@ def samples(dataset: Any, indices: list[Any]) -> list[Any]:
     """The samples at these indices, all at once where the dataset can."""
     many = getattr(dataset, "__getitems__", None)
     if callable(many):
-        return many(indices)  # type: ignore[no-any-return]
+        return many(indices)
     return [dataset[i] for i in indices]
 
 

@@ -30,7 +30,7 @@ class Pool:
     def __init__(self, job: worker.Job, context: Any, timeout: float) -> None:
         import multiprocessing
 
-        self.context = context or multiprocessing.get_context(_default_method())
+        self.context: Any = context or multiprocessing.get_context(_default_method())
         self.timeout = timeout
         self.connections: list[Any] = []
         self.processes: list[Any] = []

@@ -21,7 +21,7 @@ from .dataset import Dataset
 _MAGIC = b"VOTK"
 _VERSION = 1
 _HEADER = struct.Struct("<4sBBHQ")
-_DTYPES = {2: np.dtype("<u2"), 4: np.dtype("<u4")}
+_DTYPES: dict[int, np.dtype[Any]] = {2: np.dtype("<u2"), 4: np.dtype("<u4")}
 _CHUNK = 1 << 20
 
 

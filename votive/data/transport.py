@@ -45,7 +45,7 @@ class _Pickler(pickle.Pickler):
         laid = array.transpose(order)
         if not laid.flags.c_contiguous:
             order, laid = tuple(range(array.ndim)), np.ascontiguousarray(array)
-        raw = pickle.PickleBuffer(laid.reshape(-1).view(np.uint8))
+        raw = pickle.PickleBuffer(laid.reshape(-1).view(np.uint8).data)
         extra = {k: v for k, v in obj.__dict__.items() if not k.startswith("_")}
         return _tensor, (raw, obj.dtype.name, laid.shape, order, obj.requires_grad, extra)
 

@@ -98,7 +98,7 @@ def _stored(tensor: Any, path: str, shelf: Shelf) -> dict[str, Any]:
 
 
 def _array(tensor: Any) -> np.ndarray[Any, Any]:
-    return BACKENDS[tensor.device.type].to_numpy(tensor._data)  # type: ignore[no-any-return]
+    return BACKENDS[tensor.device.type].to_numpy(tensor._data)
 
 
 def load(

@@ -84,7 +84,7 @@ def raw_bytes(array: np.ndarray[Any, Any]) -> Any:
     flat = np.ascontiguousarray(array).reshape(-1)
     if sys.byteorder == "big":
         flat = flat.byteswap()
-    return memoryview(flat.view(np.uint8))
+    return flat.view(np.uint8).data
 
 
 def read_header(f: IO[bytes], size: int) -> Header:

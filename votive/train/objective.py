@@ -79,4 +79,4 @@ def autocast_for(amp: Any, device_type: str) -> Callable[[], AbstractContextMana
     from ..amp import autocast
 
     dtype = None if amp is True else amp
-    return lambda: autocast(device_type, dtype=dtype)  # type: ignore[return-value]
+    return lambda: autocast(device_type, dtype=dtype)

@@ -7,6 +7,9 @@ import time
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+# Drawing the bar takes milliseconds, which short steps should not all pay.
+_REFRESH_S = 0.1
+
 
 @dataclass(frozen=True)
 class Report:
@@ -110,8 +113,12 @@ class Live:
             progress.MofNCompleteColumn(),
             progress.TextColumn("{task.fields[text]}"),
             console=console,
+            # No thread that refreshes: one that is writing when a loader forks would leave its
+            # locks taken in the workers.
+            auto_refresh=False,
         )
         self._task: Any = None
+        self._drawn = 0.0
 
     def start(self, total: int | None, done: int) -> None:
         self._bar.start()
@@ -121,6 +128,10 @@ class Live:
         self._bar.update(
             self._task, completed=report.step, epoch=report.epoch, text="  ".join(described(report))
         )
+        now = time.perf_counter()
+        if now - self._drawn >= _REFRESH_S:
+            self._bar.refresh()
+            self._drawn = now
 
     def note(self, text: str) -> None:
         self._bar.console.print(text, highlight=False, markup=False)

@@ -387,7 +387,7 @@ class Trainer:
     def _flush(self) -> None:
         """Move what was measured into the history, as plain numbers."""
         for row in self._pending:
-            numbers = {
+            numbers: dict[str, Any] = {
                 k: v if v is None or isinstance(v, int) else float(v) for k, v in row.items()
             }
             self.history.add(**numbers)
