@@ -165,3 +165,11 @@ def test_casts_between_all_dtypes_agree_with_torch(source: str) -> None:
         np.testing.assert_array_equal(
             got.numpy()[keep], want.numpy()[keep], err_msg=f"{source} to {target}"
         )
+
+
+def test_functions_of_numpy_give_tensors_back() -> None:
+    x = vt.tensor([1.0, 2.0])
+    for y in (np.add(x, 1), x + np.ones(2, np.float32)):
+        assert isinstance(y, vt.Tensor)
+        assert y.tolist() == [2.0, 3.0]
+    assert np.isnan(x).dtype == vt.uint8

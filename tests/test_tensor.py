@@ -253,3 +253,38 @@ def test_repr_looks_like_torch() -> None:
     assert repr(vt.ones(2, requires_grad=True)) == "tensor([1., 1.], requires_grad=True)"
     assert "grad_fn=<MulBackward0>" in repr(vt.ones(2, requires_grad=True) * 2)
     assert repr(vt.zeros(2, dtype=vt.float64)) == "tensor([0., 0.], dtype=votive.float64)"
+
+
+def test_numbers_are_made_of_one_element_without_an_imaginary_part() -> None:
+    for convert in (int, float, complex):
+        with pytest.raises(ValueError, match="one element"):
+            convert(vt.ones(2))
+    assert float(vt.tensor(2 + 0j)) == 2.0
+    with pytest.raises(RuntimeError, match="imaginary"):
+        float(vt.tensor(2 + 1j))
+
+
+def test_a_format_needs_a_tensor_of_no_dimension() -> None:
+    assert f"{vt.tensor(2.5):.2f}" == "2.50"
+    assert f"{vt.tensor([2.5])}" == "tensor([2.5000])"
+    with pytest.raises(TypeError, match="format"):
+        f"{vt.tensor([2.5]):.2f}"
+
+
+def test_the_constructor_takes_sizes_and_sequences_only() -> None:
+    assert vt.Tensor(vt.Size([2, 3])).shape == (2, 3)
+    for value in (2.5, None):
+        with pytest.raises(TypeError, match="sequence"):
+            vt.Tensor(value)
+
+
+def test_integers_beyond_64_bits_are_refused_instead_of_cut_short() -> None:
+    x = vt.tensor([1, 2])
+    for compute in (lambda: x + 2**64, lambda: x * 2**65, lambda: x < 2**64):
+        with pytest.raises(OverflowError, match="64 bits"):
+            compute()
+
+
+def test_inversion_of_floating_point_is_a_type_error() -> None:
+    with pytest.raises(TypeError, match="~"):
+        ~vt.ones(2)

@@ -75,8 +75,14 @@ def install(tensor: Any) -> None:
     tensor.__neg__ = lambda self: F.neg(self)
     tensor.__pos__ = lambda self: F.positive(self)
     tensor.__abs__ = lambda self: F.abs(self)
-    tensor.__invert__ = lambda self: F.bitwise_not(self)
+    tensor.__invert__ = _invert
     tensor.__round__ = lambda self, n=0: F.round(self, decimals=n)
+
+
+def _invert(self: Any) -> Any:
+    if self.dtype.is_inexact:
+        raise TypeError(f"~ is for bool and integer tensors, got {self.dtype}.")
+    return F.bitwise_not(self)
 
 
 def _matmul(self: Any, other: Any) -> Any:

@@ -73,9 +73,14 @@ class Tensor:
             made = F.empty((0,))
         elif len(args) == 1 and not isinstance(args[0], int) and not kwargs:
             a = args[0]
-            made = (
-                a.detach() if isinstance(a, Tensor) else F.tensor(a, dtype=dt.get_default_dtype())
-            )
+            if isinstance(a, Size):
+                made = F.empty(a)
+            elif isinstance(a, Tensor):
+                made = a.detach()
+            elif a is None or isinstance(a, (float, complex)):
+                raise TypeError(f"Tensor: data must be a sequence, got {type(a).__name__}.")
+            else:
+                made = F.tensor(a, dtype=dt.get_default_dtype())
         elif all(isinstance(a, int) for a in args) and not kwargs:
             made = F.empty(args)
         else:
@@ -347,6 +352,8 @@ class Tensor:
     def data(self, value: Tensor) -> None:
         if not isinstance(value, Tensor):
             raise TypeError(f"data must be a Tensor, got {type(value).__name__}.")
+        if self._rg and not value.dtype.is_inexact:
+            raise RuntimeError("data of a tensor that requires grad must be floating or complex.")
         self._set(value)
 
     def set_(self, source: Tensor) -> Tensor:
@@ -429,6 +436,17 @@ class Tensor:
             return a.astype(dtype)
         return a.copy() if copy else a
 
+    def __array_wrap__(
+        self, array: Any, context: Any = None, return_scalar: bool = False
+    ) -> Tensor:
+        """NumPy's functions of a tensor give a tensor; their truth values come as bytes, as in
+        torch.
+        """
+        from .interchange import from_numpy
+
+        a = np.asarray(array)
+        return from_numpy(a.astype(np.uint8) if a.dtype == bool else a)  # type: ignore[no-any-return]
+
     def __dlpack__(self, *, stream: Any = None, max_version: Any = None, **kwargs: Any) -> Any:
         if self._rg:
             raise BufferError("can't export tensors that require gradient; use tensor.detach().")
@@ -456,7 +474,9 @@ class Tensor:
     def __format__(self, spec: str) -> str:
         if self.ndim == 0:
             return format(self.item(), spec)
-        return format(repr(self), spec)
+        if spec:
+            raise TypeError("a format is for tensors of no dimension; use item() or tolist().")
+        return repr(self)
 
     def __bool__(self) -> bool:
         if self._spec.numel != 1:
@@ -465,14 +485,28 @@ class Tensor:
             raise RuntimeError("Boolean value of Tensor with more than one value is ambiguous")
         return bool(self.item())
 
+    def _number(self) -> Any:
+        """`item()` for int(), float() and complex(), which complain about a value, not a call."""
+        if self._spec.numel != 1:
+            raise ValueError("only tensors of one element can be converted to Python numbers.")
+        return self.item()
+
+    def _real_number(self) -> Any:
+        value = self._number()
+        if not isinstance(value, complex):
+            return value
+        if value.imag != 0:
+            raise RuntimeError(f"{value} has an imaginary part; take .real first.")
+        return value.real
+
     def __int__(self) -> int:
-        return int(self.item())
+        return int(self._real_number())
 
     def __float__(self) -> float:
-        return float(self.item())
+        return float(self._real_number())
 
     def __complex__(self) -> complex:
-        return complex(self.item())
+        return complex(self._number())
 
     def __index__(self) -> int:
         if self.dtype.category > dt.INT or self._spec.numel != 1:

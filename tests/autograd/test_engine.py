@@ -384,3 +384,30 @@ def test_operators_without_slope_give_zeros_not_none() -> None:
     p = param(1.5)
     p.floor().sum().backward()
     assert p.grad.tolist() == [0.0]
+
+
+def test_a_view_made_a_leaf_refuses_writing_as_any_leaf_does() -> None:
+    x = vt.arange(6.0).reshape(2, 3).requires_grad_()
+    for write in (lambda: x.add_(1), lambda: x[0].mul_(2), lambda: x.view(-1).zero_()):
+        with pytest.raises(RuntimeError, match="leaf"):
+            write()
+    with vt.no_grad():
+        x.add_(1)
+    assert x.tolist() == [[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]
+
+
+def test_retain_grad_follows_the_tensor_through_writing_in_place() -> None:
+    p = param(1.0, 2.0)
+    y = p * 2
+    y.retain_grad()
+    y.mul_(5)
+    assert y.retains_grad
+    (y * 3).sum().backward()
+    assert y.grad.tolist() == [3.0, 3.0]
+    assert p.grad.tolist() == [30.0, 30.0]
+
+
+def test_data_of_a_tensor_that_requires_grad_must_stay_differentiable() -> None:
+    p = param(1.0, 2.0)
+    with pytest.raises(RuntimeError, match="floating"):
+        p.data = vt.tensor([1, 2])

@@ -186,3 +186,38 @@ def test_gradcheck_accepts_a_right_gradient_and_refuses_a_wrong_one() -> None:
     with pytest.raises(RuntimeError, match="mismatch"):
         vt.autograd.gradcheck(Wrong.apply, (x,))
     assert not vt.autograd.gradcheck(Wrong.apply, (x,), raise_exception=False)
+
+
+def test_without_materialised_gradients_the_missing_ones_arrive_as_none() -> None:
+    seen = []
+
+    class Pair(vt.autograd.Function):
+        @staticmethod
+        def forward(ctx, a, b):
+            ctx.set_materialize_grads(False)
+            return a * 2, b * 3
+
+        @staticmethod
+        def backward(ctx, g, h):
+            seen.append((g is None, h is None))
+            return g * 2, None
+
+    a, b = param(1.0), param(2.0)
+    Pair.apply(a, b)[0].sum().backward()
+    assert seen == [(False, True)]
+    assert a.grad.tolist() == [2.0]
+    assert b.grad is None
+
+
+def test_a_gradient_of_another_shape_than_its_input_is_refused() -> None:
+    class Wrong(vt.autograd.Function):
+        @staticmethod
+        def forward(ctx, a):
+            return a * 2
+
+        @staticmethod
+        def backward(ctx, g):
+            return vt.ones(7)
+
+    with pytest.raises(RuntimeError, match=r"Wrong returned a gradient of shape \(7,\)"):
+        Wrong.apply(param(1.0, 2.0)).sum().backward()

@@ -113,7 +113,9 @@ class Task:
                 replaced = fn(tuple(grads))
                 if replaced is not None:
                     grads = list(replaced if isinstance(replaced, tuple) else (replaced,))
-        grads = [_zeros(s) if g is None else g for g, s in zip(grads, node.grad_specs, strict=True)]
+        if node.materialize:
+            specs = node.grad_specs
+            grads = [_zeros(s) if g is None else g for g, s in zip(grads, specs, strict=True)]
         results = node.apply(grads)
         post = node.post_hooks
         if post:

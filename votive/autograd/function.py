@@ -106,8 +106,21 @@ class FunctionNode(BaseNode):
                         f"position {i + 1}, but the corresponding forward input was not a Variable."
                     )
                 continue
+            self._check_shape(i, r, self.edges[len(out)])
             out.append(r)
         return tuple(out)
+
+    def _check_shape(self, i: int, grad: Any, edge: Any) -> None:
+        if grad is None or edge is None:
+            return
+        spec = edge.node.grad_specs[edge.nr] if isinstance(edge, (BaseNode, Edge)) else edge._spec
+        wanted, got = spec.shape, grad._spec.shape
+        over = len(got) - len(wanted)
+        if over < 0 or any(w not in (1, n) for w, n in zip(wanted, got[over:], strict=True)):
+            raise RuntimeError(
+                f"function {self.cls.__name__} returned a gradient of shape {got} at position "
+                f"{i + 1}, but its input has shape {wanted}."
+            )
 
     def release(self) -> None:
         self.ctx._saved = None
@@ -185,10 +198,8 @@ class Function(metaclass=_FunctionMeta):
                 # An input handed back unchanged, or an old tensor: give the result its own
                 # identity.
                 outs[i] = make(o._storage, o._data, o._spec, o._offset)
-        node.grad_specs = tuple(
-            o._spec if isinstance(o, state.tensor) and (ctx.materialize_grads) else None
-            for o in outs
-        )
+        node.grad_specs = tuple(o._spec if isinstance(o, state.tensor) else None for o in outs)
+        node.materialize = ctx.materialize_grads
         for i, o in enumerate(outs):
             if not isinstance(o, state.tensor) or any(o is x for x in ctx.non_differentiable):
                 continue

@@ -77,6 +77,7 @@ class BaseNode:
     pre_hooks: dict[int, Any] | None = None
     post_hooks: dict[int, Any] | None = None
     retained: dict[int, Any] | None = None
+    materialize: bool = True  # whether zeros stand in for a gradient that never came
     metadata_: dict[str, Any] | None = None
     module_path: str = ""
     trace: list[str] | None = None
@@ -673,12 +674,21 @@ def rebase(x: Any, node: BaseNode) -> None:
     """Let `x` (and its base, if it is a view) come from `node` from now on."""
     base = x._base
     if base is None:
+        _keep_retaining(x, node)
         x._rg, x._edge = True, node
         _tell_views(x)
         return
     slices = CopySlices(base, x._chain, node, edge_of(base))
     base._rg, base._edge = True, slices
     _tell_views(base)
+
+
+def _keep_retaining(x: Any, node: BaseNode) -> None:
+    """`retain_grad` asks for the gradient of the newest value, so it moves to the new node."""
+    edge = x._edge
+    retained = edge.node.retained if edge is not None else None
+    if retained and edge.nr in retained and retained[edge.nr]() is x:
+        node.retained = {**(node.retained or {}), 0: retained.pop(edge.nr)}
 
 
 def _tell_views(base: Any) -> None:

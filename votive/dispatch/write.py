@@ -150,7 +150,8 @@ def check_writable(op: str, x: Any, tracked: bool) -> None:
             "a leaf Variable that requires grad is being used in an in-place operation; "
             "use no_grad() or a copy.",
         )  # fmt: skip
-    if base is not None and base._rg and base._edge is None:
+    # A view that requires grad while its base does not was made a leaf, or comes from one.
+    if base is not None and (base._edge is None if base._rg else x._rg):
         fail(
             RuntimeError, op,
             "a view of a leaf Variable that requires grad is being used in an in-place "
