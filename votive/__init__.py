@@ -45,17 +45,7 @@ from .core.memory_format import (
 from .core.promotion import can_cast, promote_types
 from .tensor import Tensor
 from .interchange import as_tensor, asarray, from_dlpack, from_numpy, frombuffer
-from . import amp, autograd, cpu, cuda, fft, linalg, nn, optim, random, signal, special, utils
-from .amp.autocast_mode import (
-    autocast,
-    clear_autocast_cache,
-    get_autocast_dtype,
-    is_autocast_cache_enabled,
-    is_autocast_enabled,
-    set_autocast_cache_enabled,
-    set_autocast_dtype,
-    set_autocast_enabled,
-)
+from . import autograd, cpu, cuda, fft, linalg, random, signal, special, utils
 from .autograd import (
     enable_grad,
     inference_mode,
@@ -101,18 +91,31 @@ newaxis = None
 _surface.install(_sys.modules[__name__], _functions, Tensor)
 _operators.install(Tensor)
 
-# Parts that not every program needs, imported when first asked for: name -> (module, attribute).
-_LAZY = {
-    "data": ("data", None), "distributions": ("distributions", None), "train": ("train", None),
-    "save": ("serialization", "save"), "load": ("serialization", "load"),
-}  # fmt: skip
+# Parts that a program which only computes does not need, imported when first asked for.
+_LAZY_MODULES = ("amp", "data", "distributions", "nn", "optim", "train")
+_LAZY_NAMES = {
+    "save": "serialization",
+    "load": "serialization",
+    "autocast": "amp.autocast_mode",
+    "clear_autocast_cache": "amp.autocast_mode",
+    "get_autocast_dtype": "amp.autocast_mode",
+    "is_autocast_cache_enabled": "amp.autocast_mode",
+    "is_autocast_enabled": "amp.autocast_mode",
+    "set_autocast_cache_enabled": "amp.autocast_mode",
+    "set_autocast_dtype": "amp.autocast_mode",
+    "set_autocast_enabled": "amp.autocast_mode",
+}
 
 
 def __getattr__(name: str) -> object:
-    if name not in _LAZY:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from importlib import import_module
 
-    module, attribute = _LAZY[name]
-    found = import_module(f"{__name__}.{module}")
-    return found if attribute is None else getattr(found, attribute)
+    if name in _LAZY_MODULES:
+        return import_module(f"{__name__}.{name}")
+    if name in _LAZY_NAMES:
+        return getattr(import_module(f"{__name__}.{_LAZY_NAMES[name]}"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_LAZY_MODULES, *_LAZY_NAMES})

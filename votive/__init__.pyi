@@ -43,26 +43,15 @@ from .interchange import asarray as asarray
 from .interchange import from_dlpack as from_dlpack
 from .interchange import from_numpy as from_numpy
 from .interchange import frombuffer as frombuffer
-from . import amp as amp
 from . import autograd as autograd
 from . import cpu as cpu
 from . import cuda as cuda
 from . import fft as fft
 from . import linalg as linalg
-from . import nn as nn
-from . import optim as optim
 from . import random as random
 from . import signal as signal
 from . import special as special
 from . import utils as utils
-from .amp.autocast_mode import autocast as autocast
-from .amp.autocast_mode import clear_autocast_cache as clear_autocast_cache
-from .amp.autocast_mode import get_autocast_dtype as get_autocast_dtype
-from .amp.autocast_mode import is_autocast_cache_enabled as is_autocast_cache_enabled
-from .amp.autocast_mode import is_autocast_enabled as is_autocast_enabled
-from .amp.autocast_mode import set_autocast_cache_enabled as set_autocast_cache_enabled
-from .amp.autocast_mode import set_autocast_dtype as set_autocast_dtype
-from .amp.autocast_mode import set_autocast_enabled as set_autocast_enabled
 from .autograd import enable_grad as enable_grad
 from .autograd import inference_mode as inference_mode
 from .autograd import is_anomaly_check_nan_enabled as is_anomaly_check_nan_enabled
@@ -101,6 +90,22 @@ pi = 3.141592653589793
 inf = _float('inf')
 nan = _float('nan')
 newaxis = None
+from . import amp as amp
+from . import data as data
+from . import distributions as distributions
+from . import nn as nn
+from . import optim as optim
+from . import train as train
+from .serialization import save as save
+from .serialization import load as load
+from .amp.autocast_mode import autocast as autocast
+from .amp.autocast_mode import clear_autocast_cache as clear_autocast_cache
+from .amp.autocast_mode import get_autocast_dtype as get_autocast_dtype
+from .amp.autocast_mode import is_autocast_cache_enabled as is_autocast_cache_enabled
+from .amp.autocast_mode import is_autocast_enabled as is_autocast_enabled
+from .amp.autocast_mode import set_autocast_cache_enabled as set_autocast_cache_enabled
+from .amp.autocast_mode import set_autocast_dtype as set_autocast_dtype
+from .amp.autocast_mode import set_autocast_enabled as set_autocast_enabled
 from ._operators import Tensor as Tensor
 from ._operators import hardshrink as hardshrink
 from ._operators import matmul as matmul

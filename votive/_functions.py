@@ -7,7 +7,7 @@ from typing import Any
 
 from .dispatch import binary, call, call_inplace, call_out, unary
 from .ops.registry import COMPOSITES, OPS
-from .surface import composite_inplace, composite_out
+from .surface import composite_inplace, composite_out, not_a_tensor
 
 _op_softplus = OPS["softplus"]
 _fast_softplus = unary(_op_softplus)
@@ -2256,13 +2256,127 @@ def rad2deg_(input) -> Any:
     return call_inplace(_op_rad2deg, (input,))
 
 
+_c_nn__functional__silu = COMPOSITES["nn.functional.silu"].fn
+
+
+def nn__functional__silu(input, inplace=False) -> Any:
+    try:
+        return _c_nn__functional__silu(input, inplace)
+    except AttributeError as error:
+        not_a_tensor("silu", error)
+        raise
+
+
+_c_nn__functional__mish = COMPOSITES["nn.functional.mish"].fn
+
+
+def nn__functional__mish(input, inplace=False) -> Any:
+    try:
+        return _c_nn__functional__mish(input, inplace)
+    except AttributeError as error:
+        not_a_tensor("mish", error)
+        raise
+
+
 _c_nn__functional__glu = COMPOSITES["nn.functional.glu"].fn
 
 
 def nn__functional__glu(input, dim=-1, *, axis=None) -> Any:
     if axis is not None:
         dim = axis
-    return _c_nn__functional__glu(input, dim)
+    try:
+        return _c_nn__functional__glu(input, dim)
+    except AttributeError as error:
+        not_a_tensor("glu", error)
+        raise
+
+
+_c_nn__functional__hardsigmoid = COMPOSITES["nn.functional.hardsigmoid"].fn
+
+
+def nn__functional__hardsigmoid(input, inplace=False) -> Any:
+    try:
+        return _c_nn__functional__hardsigmoid(input, inplace)
+    except AttributeError as error:
+        not_a_tensor("hardsigmoid", error)
+        raise
+
+
+_c_nn__functional__hardswish = COMPOSITES["nn.functional.hardswish"].fn
+
+
+def nn__functional__hardswish(input, inplace=False) -> Any:
+    try:
+        return _c_nn__functional__hardswish(input, inplace)
+    except AttributeError as error:
+        not_a_tensor("hardswish", error)
+        raise
+
+
+_c_nn__functional__unfold = COMPOSITES["nn.functional.unfold"].fn
+
+
+def nn__functional__unfold(input, kernel_size, dilation=1, padding=0, stride=1) -> Any:
+    try:
+        return _c_nn__functional__unfold(input, kernel_size, dilation, padding, stride)
+    except AttributeError as error:
+        not_a_tensor("unfold", error)
+        raise
+
+
+_c_nn__functional__fold = COMPOSITES["nn.functional.fold"].fn
+
+
+def nn__functional__fold(input, output_size, kernel_size, dilation=1, padding=0, stride=1) -> Any:
+    try:
+        return _c_nn__functional__fold(input, output_size, kernel_size, dilation, padding, stride)
+    except AttributeError as error:
+        not_a_tensor("fold", error)
+        raise
+
+
+_c_nn__functional__max_pool1d = COMPOSITES["nn.functional.max_pool1d"].fn
+
+
+def nn__functional__max_pool1d(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False, return_indices=False) -> Any:
+    try:
+        return _c_nn__functional__max_pool1d(input, kernel_size, stride, padding, dilation, ceil_mode, return_indices)
+    except AttributeError as error:
+        not_a_tensor("max_pool1d", error)
+        raise
+
+
+_c_nn__functional__max_pool2d = COMPOSITES["nn.functional.max_pool2d"].fn
+
+
+def nn__functional__max_pool2d(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False, return_indices=False) -> Any:
+    try:
+        return _c_nn__functional__max_pool2d(input, kernel_size, stride, padding, dilation, ceil_mode, return_indices)
+    except AttributeError as error:
+        not_a_tensor("max_pool2d", error)
+        raise
+
+
+_c_nn__functional__max_pool3d = COMPOSITES["nn.functional.max_pool3d"].fn
+
+
+def nn__functional__max_pool3d(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False, return_indices=False) -> Any:
+    try:
+        return _c_nn__functional__max_pool3d(input, kernel_size, stride, padding, dilation, ceil_mode, return_indices)
+    except AttributeError as error:
+        not_a_tensor("max_pool3d", error)
+        raise
+
+
+_c_nn__functional__avg_pool1d = COMPOSITES["nn.functional.avg_pool1d"].fn
+
+
+def nn__functional__avg_pool1d(input, kernel_size, stride=None, padding=0, ceil_mode=False, count_include_pad=True) -> Any:
+    try:
+        return _c_nn__functional__avg_pool1d(input, kernel_size, stride, padding, ceil_mode, count_include_pad)
+    except AttributeError as error:
+        not_a_tensor("avg_pool1d", error)
+        raise
 
 
 _c_nn__functional__avg_pool2d = COMPOSITES["nn.functional.avg_pool2d"].fn
@@ -2270,7 +2384,11 @@ _c_nn__functional__avg_pool2d = COMPOSITES["nn.functional.avg_pool2d"].fn
 
 def nn__functional__avg_pool2d(input, kernel_size, stride=None, padding=0, ceil_mode=False, count_include_pad=True, divisor_override=None, *, out=None) -> Any:
     if out is None:
-        return _c_nn__functional__avg_pool2d(input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)
+        try:
+            return _c_nn__functional__avg_pool2d(input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)
+        except AttributeError as error:
+            not_a_tensor("avg_pool2d", error)
+            raise
     return composite_out("avg_pool2d", lambda: _c_nn__functional__avg_pool2d(input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override), (input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override,), out)
 
 
@@ -2279,8 +2397,177 @@ _c_nn__functional__avg_pool3d = COMPOSITES["nn.functional.avg_pool3d"].fn
 
 def nn__functional__avg_pool3d(input, kernel_size, stride=None, padding=0, ceil_mode=False, count_include_pad=True, divisor_override=None, *, out=None) -> Any:
     if out is None:
-        return _c_nn__functional__avg_pool3d(input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)
+        try:
+            return _c_nn__functional__avg_pool3d(input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)
+        except AttributeError as error:
+            not_a_tensor("avg_pool3d", error)
+            raise
     return composite_out("avg_pool3d", lambda: _c_nn__functional__avg_pool3d(input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override), (input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override,), out)
+
+
+_c_nn__functional__lp_pool1d = COMPOSITES["nn.functional.lp_pool1d"].fn
+
+
+def nn__functional__lp_pool1d(input, norm_type, kernel_size, stride=None, ceil_mode=False) -> Any:
+    try:
+        return _c_nn__functional__lp_pool1d(input, norm_type, kernel_size, stride, ceil_mode)
+    except AttributeError as error:
+        not_a_tensor("lp_pool1d", error)
+        raise
+
+
+_c_nn__functional__lp_pool2d = COMPOSITES["nn.functional.lp_pool2d"].fn
+
+
+def nn__functional__lp_pool2d(input, norm_type, kernel_size, stride=None, ceil_mode=False) -> Any:
+    try:
+        return _c_nn__functional__lp_pool2d(input, norm_type, kernel_size, stride, ceil_mode)
+    except AttributeError as error:
+        not_a_tensor("lp_pool2d", error)
+        raise
+
+
+_c_nn__functional__lp_pool3d = COMPOSITES["nn.functional.lp_pool3d"].fn
+
+
+def nn__functional__lp_pool3d(input, norm_type, kernel_size, stride=None, ceil_mode=False) -> Any:
+    try:
+        return _c_nn__functional__lp_pool3d(input, norm_type, kernel_size, stride, ceil_mode)
+    except AttributeError as error:
+        not_a_tensor("lp_pool3d", error)
+        raise
+
+
+_c_nn__functional__max_unpool1d = COMPOSITES["nn.functional.max_unpool1d"].fn
+
+
+def nn__functional__max_unpool1d(input, indices, kernel_size, stride=None, padding=0, output_size=None) -> Any:
+    try:
+        return _c_nn__functional__max_unpool1d(input, indices, kernel_size, stride, padding, output_size)
+    except AttributeError as error:
+        not_a_tensor("max_unpool1d", error)
+        raise
+
+
+_c_nn__functional__max_unpool2d = COMPOSITES["nn.functional.max_unpool2d"].fn
+
+
+def nn__functional__max_unpool2d(input, indices, kernel_size, stride=None, padding=0, output_size=None) -> Any:
+    try:
+        return _c_nn__functional__max_unpool2d(input, indices, kernel_size, stride, padding, output_size)
+    except AttributeError as error:
+        not_a_tensor("max_unpool2d", error)
+        raise
+
+
+_c_nn__functional__max_unpool3d = COMPOSITES["nn.functional.max_unpool3d"].fn
+
+
+def nn__functional__max_unpool3d(input, indices, kernel_size, stride=None, padding=0, output_size=None) -> Any:
+    try:
+        return _c_nn__functional__max_unpool3d(input, indices, kernel_size, stride, padding, output_size)
+    except AttributeError as error:
+        not_a_tensor("max_unpool3d", error)
+        raise
+
+
+_c_nn__functional__adaptive_avg_pool1d = COMPOSITES["nn.functional.adaptive_avg_pool1d"].fn
+
+
+def nn__functional__adaptive_avg_pool1d(input, output_size) -> Any:
+    try:
+        return _c_nn__functional__adaptive_avg_pool1d(input, output_size)
+    except AttributeError as error:
+        not_a_tensor("adaptive_avg_pool1d", error)
+        raise
+
+
+_c_nn__functional__adaptive_avg_pool2d = COMPOSITES["nn.functional.adaptive_avg_pool2d"].fn
+
+
+def nn__functional__adaptive_avg_pool2d(input, output_size) -> Any:
+    try:
+        return _c_nn__functional__adaptive_avg_pool2d(input, output_size)
+    except AttributeError as error:
+        not_a_tensor("adaptive_avg_pool2d", error)
+        raise
+
+
+_c_nn__functional__adaptive_avg_pool3d = COMPOSITES["nn.functional.adaptive_avg_pool3d"].fn
+
+
+def nn__functional__adaptive_avg_pool3d(input, output_size) -> Any:
+    try:
+        return _c_nn__functional__adaptive_avg_pool3d(input, output_size)
+    except AttributeError as error:
+        not_a_tensor("adaptive_avg_pool3d", error)
+        raise
+
+
+_c_nn__functional__adaptive_max_pool1d = COMPOSITES["nn.functional.adaptive_max_pool1d"].fn
+
+
+def nn__functional__adaptive_max_pool1d(input, output_size, return_indices=False) -> Any:
+    try:
+        return _c_nn__functional__adaptive_max_pool1d(input, output_size, return_indices)
+    except AttributeError as error:
+        not_a_tensor("adaptive_max_pool1d", error)
+        raise
+
+
+_c_adaptive_max_pool1d = COMPOSITES["adaptive_max_pool1d"].fn
+
+
+def adaptive_max_pool1d(input, output_size) -> Any:
+    try:
+        return _c_adaptive_max_pool1d(input, output_size)
+    except AttributeError as error:
+        not_a_tensor("adaptive_max_pool1d", error)
+        raise
+
+
+_c_nn__functional__adaptive_max_pool2d = COMPOSITES["nn.functional.adaptive_max_pool2d"].fn
+
+
+def nn__functional__adaptive_max_pool2d(input, output_size, return_indices=False) -> Any:
+    try:
+        return _c_nn__functional__adaptive_max_pool2d(input, output_size, return_indices)
+    except AttributeError as error:
+        not_a_tensor("adaptive_max_pool2d", error)
+        raise
+
+
+_c_nn__functional__adaptive_max_pool3d = COMPOSITES["nn.functional.adaptive_max_pool3d"].fn
+
+
+def nn__functional__adaptive_max_pool3d(input, output_size, return_indices=False) -> Any:
+    try:
+        return _c_nn__functional__adaptive_max_pool3d(input, output_size, return_indices)
+    except AttributeError as error:
+        not_a_tensor("adaptive_max_pool3d", error)
+        raise
+
+
+_c_nn__functional__fractional_max_pool2d = COMPOSITES["nn.functional.fractional_max_pool2d"].fn
+
+
+def nn__functional__fractional_max_pool2d(input, kernel_size, output_size=None, output_ratio=None, return_indices=False, _random_samples=None) -> Any:
+    try:
+        return _c_nn__functional__fractional_max_pool2d(input, kernel_size, output_size, output_ratio, return_indices, _random_samples)
+    except AttributeError as error:
+        not_a_tensor("fractional_max_pool2d", error)
+        raise
+
+
+_c_nn__functional__fractional_max_pool3d = COMPOSITES["nn.functional.fractional_max_pool3d"].fn
+
+
+def nn__functional__fractional_max_pool3d(input, kernel_size, output_size=None, output_ratio=None, return_indices=False, _random_samples=None) -> Any:
+    try:
+        return _c_nn__functional__fractional_max_pool3d(input, kernel_size, output_size, output_ratio, return_indices, _random_samples)
+    except AttributeError as error:
+        not_a_tensor("fractional_max_pool3d", error)
+        raise
 
 
 _c_mm = COMPOSITES["mm"].fn
@@ -2288,7 +2575,11 @@ _c_mm = COMPOSITES["mm"].fn
 
 def mm(input, mat2, *, out=None) -> Any:
     if out is None:
-        return _c_mm(input, mat2)
+        try:
+            return _c_mm(input, mat2)
+        except AttributeError as error:
+            not_a_tensor("mm", error)
+            raise
     return composite_out("mm", lambda: _c_mm(input, mat2), (input, mat2,), out)
 
 
@@ -2297,7 +2588,11 @@ _c_bmm = COMPOSITES["bmm"].fn
 
 def bmm(input, mat2, *, out=None) -> Any:
     if out is None:
-        return _c_bmm(input, mat2)
+        try:
+            return _c_bmm(input, mat2)
+        except AttributeError as error:
+            not_a_tensor("bmm", error)
+            raise
     return composite_out("bmm", lambda: _c_bmm(input, mat2), (input, mat2,), out)
 
 
@@ -2306,7 +2601,11 @@ _c_mv = COMPOSITES["mv"].fn
 
 def mv(input, vec, *, out=None) -> Any:
     if out is None:
-        return _c_mv(input, vec)
+        try:
+            return _c_mv(input, vec)
+        except AttributeError as error:
+            not_a_tensor("mv", error)
+            raise
     return composite_out("mv", lambda: _c_mv(input, vec), (input, vec,), out)
 
 
@@ -2315,7 +2614,11 @@ _c_dot = COMPOSITES["dot"].fn
 
 def dot(input, tensor, *, out=None) -> Any:
     if out is None:
-        return _c_dot(input, tensor)
+        try:
+            return _c_dot(input, tensor)
+        except AttributeError as error:
+            not_a_tensor("dot", error)
+            raise
     return composite_out("dot", lambda: _c_dot(input, tensor), (input, tensor,), out)
 
 
@@ -2324,7 +2627,11 @@ _c_vdot = COMPOSITES["vdot"].fn
 
 def vdot(input, other, *, out=None) -> Any:
     if out is None:
-        return _c_vdot(input, other)
+        try:
+            return _c_vdot(input, other)
+        except AttributeError as error:
+            not_a_tensor("vdot", error)
+            raise
     return composite_out("vdot", lambda: _c_vdot(input, other), (input, other,), out)
 
 
@@ -2333,7 +2640,11 @@ _c_inner = COMPOSITES["inner"].fn
 
 def inner(input, other, *, out=None) -> Any:
     if out is None:
-        return _c_inner(input, other)
+        try:
+            return _c_inner(input, other)
+        except AttributeError as error:
+            not_a_tensor("inner", error)
+            raise
     return composite_out("inner", lambda: _c_inner(input, other), (input, other,), out)
 
 
@@ -2342,7 +2653,11 @@ _c_outer = COMPOSITES["outer"].fn
 
 def outer(input, vec2, *, out=None) -> Any:
     if out is None:
-        return _c_outer(input, vec2)
+        try:
+            return _c_outer(input, vec2)
+        except AttributeError as error:
+            not_a_tensor("outer", error)
+            raise
     return composite_out("outer", lambda: _c_outer(input, vec2), (input, vec2,), out)
 
 
@@ -2351,8 +2666,23 @@ _c_kron = COMPOSITES["kron"].fn
 
 def kron(input, other, *, out=None) -> Any:
     if out is None:
-        return _c_kron(input, other)
+        try:
+            return _c_kron(input, other)
+        except AttributeError as error:
+            not_a_tensor("kron", error)
+            raise
     return composite_out("kron", lambda: _c_kron(input, other), (input, other,), out)
+
+
+_c_nn__functional__bilinear = COMPOSITES["nn.functional.bilinear"].fn
+
+
+def nn__functional__bilinear(input1, input2, weight, bias=None) -> Any:
+    try:
+        return _c_nn__functional__bilinear(input1, input2, weight, bias)
+    except AttributeError as error:
+        not_a_tensor("bilinear", error)
+        raise
 
 
 _c_addmm = COMPOSITES["addmm"].fn
@@ -2360,7 +2690,11 @@ _c_addmm = COMPOSITES["addmm"].fn
 
 def addmm(input, mat1, mat2, *, beta=1, alpha=1, out=None) -> Any:
     if out is None:
-        return _c_addmm(input, mat1, mat2, beta=beta, alpha=alpha)
+        try:
+            return _c_addmm(input, mat1, mat2, beta=beta, alpha=alpha)
+        except AttributeError as error:
+            not_a_tensor("addmm", error)
+            raise
     return composite_out("addmm", lambda: _c_addmm(input, mat1, mat2, beta=beta, alpha=alpha), (input, mat1, mat2, beta, alpha,), out)
 
 
@@ -2373,7 +2707,11 @@ _c_addmv = COMPOSITES["addmv"].fn
 
 def addmv(input, mat, vec, *, beta=1, alpha=1, out=None) -> Any:
     if out is None:
-        return _c_addmv(input, mat, vec, beta=beta, alpha=alpha)
+        try:
+            return _c_addmv(input, mat, vec, beta=beta, alpha=alpha)
+        except AttributeError as error:
+            not_a_tensor("addmv", error)
+            raise
     return composite_out("addmv", lambda: _c_addmv(input, mat, vec, beta=beta, alpha=alpha), (input, mat, vec, beta, alpha,), out)
 
 
@@ -2386,7 +2724,11 @@ _c_baddbmm = COMPOSITES["baddbmm"].fn
 
 def baddbmm(input, batch1, batch2, *, beta=1, alpha=1, out=None) -> Any:
     if out is None:
-        return _c_baddbmm(input, batch1, batch2, beta=beta, alpha=alpha)
+        try:
+            return _c_baddbmm(input, batch1, batch2, beta=beta, alpha=alpha)
+        except AttributeError as error:
+            not_a_tensor("baddbmm", error)
+            raise
     return composite_out("baddbmm", lambda: _c_baddbmm(input, batch1, batch2, beta=beta, alpha=alpha), (input, batch1, batch2, beta, alpha,), out)
 
 
@@ -2399,7 +2741,11 @@ _c_addbmm = COMPOSITES["addbmm"].fn
 
 def addbmm(input, batch1, batch2, *, beta=1, alpha=1, out=None) -> Any:
     if out is None:
-        return _c_addbmm(input, batch1, batch2, beta=beta, alpha=alpha)
+        try:
+            return _c_addbmm(input, batch1, batch2, beta=beta, alpha=alpha)
+        except AttributeError as error:
+            not_a_tensor("addbmm", error)
+            raise
     return composite_out("addbmm", lambda: _c_addbmm(input, batch1, batch2, beta=beta, alpha=alpha), (input, batch1, batch2, beta, alpha,), out)
 
 
@@ -2412,7 +2758,11 @@ _c_addr = COMPOSITES["addr"].fn
 
 def addr(input, vec1, vec2, *, beta=1, alpha=1, out=None) -> Any:
     if out is None:
-        return _c_addr(input, vec1, vec2, beta=beta, alpha=alpha)
+        try:
+            return _c_addr(input, vec1, vec2, beta=beta, alpha=alpha)
+        except AttributeError as error:
+            not_a_tensor("addr", error)
+            raise
     return composite_out("addr", lambda: _c_addr(input, vec1, vec2, beta=beta, alpha=alpha), (input, vec1, vec2, beta, alpha,), out)
 
 
@@ -2420,13 +2770,787 @@ def addr_(input, vec1, vec2, *, beta=1, alpha=1) -> Any:
     return composite_inplace("addr", input, lambda x: _c_addr(x, vec1, vec2, beta=beta, alpha=alpha))
 
 
+_c_is_floating_point = COMPOSITES["is_floating_point"].fn
+
+
+def is_floating_point(input) -> Any:
+    try:
+        return _c_is_floating_point(input)
+    except AttributeError as error:
+        not_a_tensor("is_floating_point", error)
+        raise
+
+
+_c_is_complex = COMPOSITES["is_complex"].fn
+
+
+def is_complex(input) -> Any:
+    try:
+        return _c_is_complex(input)
+    except AttributeError as error:
+        not_a_tensor("is_complex", error)
+        raise
+
+
+_c_is_signed = COMPOSITES["is_signed"].fn
+
+
+def is_signed(input) -> Any:
+    try:
+        return _c_is_signed(input)
+    except AttributeError as error:
+        not_a_tensor("is_signed", error)
+        raise
+
+
+_c_is_conj = COMPOSITES["is_conj"].fn
+
+
+def is_conj(input) -> Any:
+    try:
+        return _c_is_conj(input)
+    except AttributeError as error:
+        not_a_tensor("is_conj", error)
+        raise
+
+
+_c_is_neg = COMPOSITES["is_neg"].fn
+
+
+def is_neg(input) -> Any:
+    try:
+        return _c_is_neg(input)
+    except AttributeError as error:
+        not_a_tensor("is_neg", error)
+        raise
+
+
+_c_is_inference = COMPOSITES["is_inference"].fn
+
+
+def is_inference(input) -> Any:
+    try:
+        return _c_is_inference(input)
+    except AttributeError as error:
+        not_a_tensor("is_inference", error)
+        raise
+
+
+_c_is_nonzero = COMPOSITES["is_nonzero"].fn
+
+
+def is_nonzero(input) -> Any:
+    try:
+        return _c_is_nonzero(input)
+    except AttributeError as error:
+        not_a_tensor("is_nonzero", error)
+        raise
+
+
+_c_is_same_size = COMPOSITES["is_same_size"].fn
+
+
+def is_same_size(input, other) -> Any:
+    try:
+        return _c_is_same_size(input, other)
+    except AttributeError as error:
+        not_a_tensor("is_same_size", error)
+        raise
+
+
+_c_numel = COMPOSITES["numel"].fn
+
+
+def numel(input) -> Any:
+    try:
+        return _c_numel(input)
+    except AttributeError as error:
+        not_a_tensor("numel", error)
+        raise
+
+
+_c_result_type = COMPOSITES["result_type"].fn
+
+
+def result_type(tensor1, tensor2) -> Any:
+    try:
+        return _c_result_type(tensor1, tensor2)
+    except AttributeError as error:
+        not_a_tensor("result_type", error)
+        raise
+
+
+_c_rsub = COMPOSITES["rsub"].fn
+
+
+def rsub(input, other, *, alpha=1) -> Any:
+    try:
+        return _c_rsub(input, other, alpha=alpha)
+    except AttributeError as error:
+        not_a_tensor("rsub", error)
+        raise
+
+
+_c_positive = COMPOSITES["positive"].fn
+
+
+def positive(input) -> Any:
+    try:
+        return _c_positive(input)
+    except AttributeError as error:
+        not_a_tensor("positive", error)
+        raise
+
+
+_c_copy_ = COMPOSITES["copy_"].fn
+
+
+def copy_(input, src, non_blocking=False) -> Any:
+    try:
+        return _c_copy_(input, src, non_blocking)
+    except AttributeError as error:
+        not_a_tensor("copy_", error)
+        raise
+
+
+_c_type_as = COMPOSITES["type_as"].fn
+
+
+def type_as(input, other) -> Any:
+    try:
+        return _c_type_as(input, other)
+    except AttributeError as error:
+        not_a_tensor("type_as", error)
+        raise
+
+
+_c_type = COMPOSITES["type"].fn
+
+
+def type(input, dtype=None, non_blocking=False) -> Any:
+    try:
+        return _c_type(input, dtype, non_blocking)
+    except AttributeError as error:
+        not_a_tensor("type", error)
+        raise
+
+
+_c_scalar_tensor = COMPOSITES["scalar_tensor"].fn
+
+
+def scalar_tensor(s, *, dtype=None, layout=None, device=None, pin_memory=False, requires_grad=False) -> Any:
+    try:
+        return _c_scalar_tensor(s, dtype=dtype, layout=layout, device=device, pin_memory=pin_memory, requires_grad=requires_grad)
+    except AttributeError as error:
+        not_a_tensor("scalar_tensor", error)
+        raise
+
+
+_c_bernoulli = COMPOSITES["bernoulli"].fn
+
+
+def bernoulli(input, p=None, *, generator=None, out=None) -> Any:
+    try:
+        return _c_bernoulli(input, p, generator=generator, out=out)
+    except AttributeError as error:
+        not_a_tensor("bernoulli", error)
+        raise
+
+
+_c_multinomial = COMPOSITES["multinomial"].fn
+
+
+def multinomial(input, num_samples, replacement=False, *, generator=None, out=None) -> Any:
+    try:
+        return _c_multinomial(input, num_samples, replacement, generator=generator, out=out)
+    except AttributeError as error:
+        not_a_tensor("multinomial", error)
+        raise
+
+
+_c_normal = COMPOSITES["normal"].fn
+
+
+def normal(mean, std=1.0, size=None, *, generator=None, out=None, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False) -> Any:
+    try:
+        return _c_normal(mean, std, size, generator=generator, out=out, dtype=dtype, layout=layout, device=device, requires_grad=requires_grad, pin_memory=pin_memory)
+    except AttributeError as error:
+        not_a_tensor("normal", error)
+        raise
+
+
+_c_poisson = COMPOSITES["poisson"].fn
+
+
+def poisson(input, generator=None) -> Any:
+    try:
+        return _c_poisson(input, generator)
+    except AttributeError as error:
+        not_a_tensor("poisson", error)
+        raise
+
+
+_c_nn__functional__relu = COMPOSITES["nn.functional.relu"].fn
+
+
+def nn__functional__relu(input, inplace=False) -> Any:
+    try:
+        return _c_nn__functional__relu(input, inplace)
+    except AttributeError as error:
+        not_a_tensor("relu", error)
+        raise
+
+
+_c_nn__functional__relu_ = COMPOSITES["nn.functional.relu_"].fn
+
+
+def nn__functional__relu_(input, *args, **kwargs) -> Any:
+    try:
+        return _c_nn__functional__relu_(input, *args, **kwargs)
+    except AttributeError as error:
+        not_a_tensor("relu_", error)
+        raise
+
+
+_c_nn__functional__hardtanh = COMPOSITES["nn.functional.hardtanh"].fn
+
+
+def nn__functional__hardtanh(input, min_val=-1.0, max_val=1.0, inplace=False) -> Any:
+    try:
+        return _c_nn__functional__hardtanh(input, min_val, max_val, inplace)
+    except AttributeError as error:
+        not_a_tensor("hardtanh", error)
+        raise
+
+
+_c_nn__functional__hardtanh_ = COMPOSITES["nn.functional.hardtanh_"].fn
+
+
+def nn__functional__hardtanh_(input, *args, **kwargs) -> Any:
+    try:
+        return _c_nn__functional__hardtanh_(input, *args, **kwargs)
+    except AttributeError as error:
+        not_a_tensor("hardtanh_", error)
+        raise
+
+
+_c_nn__functional__relu6 = COMPOSITES["nn.functional.relu6"].fn
+
+
+def nn__functional__relu6(input, inplace=False) -> Any:
+    try:
+        return _c_nn__functional__relu6(input, inplace)
+    except AttributeError as error:
+        not_a_tensor("relu6", error)
+        raise
+
+
+_c_nn__functional__threshold = COMPOSITES["nn.functional.threshold"].fn
+
+
+def nn__functional__threshold(input, threshold, value, inplace=False) -> Any:
+    try:
+        return _c_nn__functional__threshold(input, threshold, value, inplace)
+    except AttributeError as error:
+        not_a_tensor("threshold", error)
+        raise
+
+
+_c_nn__functional__threshold_ = COMPOSITES["nn.functional.threshold_"].fn
+
+
+def nn__functional__threshold_(input, *args, **kwargs) -> Any:
+    try:
+        return _c_nn__functional__threshold_(input, *args, **kwargs)
+    except AttributeError as error:
+        not_a_tensor("threshold_", error)
+        raise
+
+
+_c_nn__functional__leaky_relu = COMPOSITES["nn.functional.leaky_relu"].fn
+
+
+def nn__functional__leaky_relu(input, negative_slope=0.01, inplace=False) -> Any:
+    try:
+        return _c_nn__functional__leaky_relu(input, negative_slope, inplace)
+    except AttributeError as error:
+        not_a_tensor("leaky_relu", error)
+        raise
+
+
+_c_nn__functional__leaky_relu_ = COMPOSITES["nn.functional.leaky_relu_"].fn
+
+
+def nn__functional__leaky_relu_(input, *args, **kwargs) -> Any:
+    try:
+        return _c_nn__functional__leaky_relu_(input, *args, **kwargs)
+    except AttributeError as error:
+        not_a_tensor("leaky_relu_", error)
+        raise
+
+
+_c_prelu = COMPOSITES["prelu"].fn
+
+
+def prelu(input, weight) -> Any:
+    try:
+        return _c_prelu(input, weight)
+    except AttributeError as error:
+        not_a_tensor("prelu", error)
+        raise
+
+
+_c_nn__functional__rrelu = COMPOSITES["nn.functional.rrelu"].fn
+
+
+def nn__functional__rrelu(input, lower=0.125, upper=0.3333333333333333, training=False, inplace=False) -> Any:
+    try:
+        return _c_nn__functional__rrelu(input, lower, upper, training, inplace)
+    except AttributeError as error:
+        not_a_tensor("rrelu", error)
+        raise
+
+
+_c_rrelu = COMPOSITES["rrelu"].fn
+
+
+def rrelu(input, lower=0.125, upper=0.3333333333333333, training=False, generator=None) -> Any:
+    try:
+        return _c_rrelu(input, lower, upper, training, generator)
+    except AttributeError as error:
+        not_a_tensor("rrelu", error)
+        raise
+
+
+_c_rrelu_ = COMPOSITES["rrelu_"].fn
+
+
+def rrelu_(input, lower=0.125, upper=0.3333333333333333, training=False, generator=None) -> Any:
+    try:
+        return _c_rrelu_(input, lower, upper, training, generator)
+    except AttributeError as error:
+        not_a_tensor("rrelu_", error)
+        raise
+
+
+_c_nn__functional__elu = COMPOSITES["nn.functional.elu"].fn
+
+
+def nn__functional__elu(input, alpha=1.0, inplace=False) -> Any:
+    try:
+        return _c_nn__functional__elu(input, alpha, inplace)
+    except AttributeError as error:
+        not_a_tensor("elu", error)
+        raise
+
+
+_c_nn__functional__elu_ = COMPOSITES["nn.functional.elu_"].fn
+
+
+def nn__functional__elu_(input, *args, **kwargs) -> Any:
+    try:
+        return _c_nn__functional__elu_(input, *args, **kwargs)
+    except AttributeError as error:
+        not_a_tensor("elu_", error)
+        raise
+
+
+_c_nn__functional__selu = COMPOSITES["nn.functional.selu"].fn
+
+
+def nn__functional__selu(input, inplace=False) -> Any:
+    try:
+        return _c_nn__functional__selu(input, inplace)
+    except AttributeError as error:
+        not_a_tensor("selu", error)
+        raise
+
+
+_c_nn__functional__selu_ = COMPOSITES["nn.functional.selu_"].fn
+
+
+def nn__functional__selu_(input, *args, **kwargs) -> Any:
+    try:
+        return _c_nn__functional__selu_(input, *args, **kwargs)
+    except AttributeError as error:
+        not_a_tensor("selu_", error)
+        raise
+
+
+_c_nn__functional__celu = COMPOSITES["nn.functional.celu"].fn
+
+
+def nn__functional__celu(input, alpha=1.0, inplace=False) -> Any:
+    try:
+        return _c_nn__functional__celu(input, alpha, inplace)
+    except AttributeError as error:
+        not_a_tensor("celu", error)
+        raise
+
+
+_c_nn__functional__celu_ = COMPOSITES["nn.functional.celu_"].fn
+
+
+def nn__functional__celu_(input, *args, **kwargs) -> Any:
+    try:
+        return _c_nn__functional__celu_(input, *args, **kwargs)
+    except AttributeError as error:
+        not_a_tensor("celu_", error)
+        raise
+
+
+_c_nn__functional__dropout = COMPOSITES["nn.functional.dropout"].fn
+
+
+def nn__functional__dropout(input, p=0.5, training=True, inplace=False, *, generator=None) -> Any:
+    try:
+        return _c_nn__functional__dropout(input, p, training, inplace, generator=generator)
+    except AttributeError as error:
+        not_a_tensor("dropout", error)
+        raise
+
+
+_c_nn__functional__alpha_dropout = COMPOSITES["nn.functional.alpha_dropout"].fn
+
+
+def nn__functional__alpha_dropout(input, p=0.5, training=False, inplace=False, *, generator=None) -> Any:
+    try:
+        return _c_nn__functional__alpha_dropout(input, p, training, inplace, generator=generator)
+    except AttributeError as error:
+        not_a_tensor("alpha_dropout", error)
+        raise
+
+
+_c_nn__functional__feature_alpha_dropout = COMPOSITES["nn.functional.feature_alpha_dropout"].fn
+
+
+def nn__functional__feature_alpha_dropout(input, p=0.5, training=False, inplace=False, *, generator=None) -> Any:
+    try:
+        return _c_nn__functional__feature_alpha_dropout(input, p, training, inplace, generator=generator)
+    except AttributeError as error:
+        not_a_tensor("feature_alpha_dropout", error)
+        raise
+
+
+_c_nn__functional__dropout1d = COMPOSITES["nn.functional.dropout1d"].fn
+
+
+def nn__functional__dropout1d(input, p=0.5, training=True, inplace=False, *, generator=None) -> Any:
+    try:
+        return _c_nn__functional__dropout1d(input, p, training, inplace, generator=generator)
+    except AttributeError as error:
+        not_a_tensor("dropout1d", error)
+        raise
+
+
+_c_nn__functional__dropout2d = COMPOSITES["nn.functional.dropout2d"].fn
+
+
+def nn__functional__dropout2d(input, p=0.5, training=True, inplace=False, *, generator=None) -> Any:
+    try:
+        return _c_nn__functional__dropout2d(input, p, training, inplace, generator=generator)
+    except AttributeError as error:
+        not_a_tensor("dropout2d", error)
+        raise
+
+
+_c_nn__functional__dropout3d = COMPOSITES["nn.functional.dropout3d"].fn
+
+
+def nn__functional__dropout3d(input, p=0.5, training=True, inplace=False, *, generator=None) -> Any:
+    try:
+        return _c_nn__functional__dropout3d(input, p, training, inplace, generator=generator)
+    except AttributeError as error:
+        not_a_tensor("dropout3d", error)
+        raise
+
+
+_c_dropout = COMPOSITES["dropout"].fn
+
+
+def dropout(input, p, train) -> Any:
+    try:
+        return _c_dropout(input, p, train)
+    except AttributeError as error:
+        not_a_tensor("dropout", error)
+        raise
+
+
+_c_dropout_ = COMPOSITES["dropout_"].fn
+
+
+def dropout_(input, p, train) -> Any:
+    try:
+        return _c_dropout_(input, p, train)
+    except AttributeError as error:
+        not_a_tensor("dropout_", error)
+        raise
+
+
+_c_alpha_dropout = COMPOSITES["alpha_dropout"].fn
+
+
+def alpha_dropout(input, p, train) -> Any:
+    try:
+        return _c_alpha_dropout(input, p, train)
+    except AttributeError as error:
+        not_a_tensor("alpha_dropout", error)
+        raise
+
+
+_c_alpha_dropout_ = COMPOSITES["alpha_dropout_"].fn
+
+
+def alpha_dropout_(input, p, train) -> Any:
+    try:
+        return _c_alpha_dropout_(input, p, train)
+    except AttributeError as error:
+        not_a_tensor("alpha_dropout_", error)
+        raise
+
+
+_c_feature_dropout = COMPOSITES["feature_dropout"].fn
+
+
+def feature_dropout(input, p, train) -> Any:
+    try:
+        return _c_feature_dropout(input, p, train)
+    except AttributeError as error:
+        not_a_tensor("feature_dropout", error)
+        raise
+
+
+_c_feature_dropout_ = COMPOSITES["feature_dropout_"].fn
+
+
+def feature_dropout_(input, p, train) -> Any:
+    try:
+        return _c_feature_dropout_(input, p, train)
+    except AttributeError as error:
+        not_a_tensor("feature_dropout_", error)
+        raise
+
+
+_c_feature_alpha_dropout = COMPOSITES["feature_alpha_dropout"].fn
+
+
+def feature_alpha_dropout(input, p, train) -> Any:
+    try:
+        return _c_feature_alpha_dropout(input, p, train)
+    except AttributeError as error:
+        not_a_tensor("feature_alpha_dropout", error)
+        raise
+
+
+_c_feature_alpha_dropout_ = COMPOSITES["feature_alpha_dropout_"].fn
+
+
+def feature_alpha_dropout_(input, p, train) -> Any:
+    try:
+        return _c_feature_alpha_dropout_(input, p, train)
+    except AttributeError as error:
+        not_a_tensor("feature_alpha_dropout_", error)
+        raise
+
+
+_c_nn__functional__scaled_dot_product_attention = COMPOSITES["nn.functional.scaled_dot_product_attention"].fn
+
+
+def nn__functional__scaled_dot_product_attention(query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False, *, scale=None, enable_gqa=False) -> Any:
+    try:
+        return _c_nn__functional__scaled_dot_product_attention(query, key, value, attn_mask, dropout_p, is_causal, scale=scale, enable_gqa=enable_gqa)
+    except AttributeError as error:
+        not_a_tensor("scaled_dot_product_attention", error)
+        raise
+
+
+_c_nn__functional__batch_norm = COMPOSITES["nn.functional.batch_norm"].fn
+
+
+def nn__functional__batch_norm(input, running_mean, running_var, weight=None, bias=None, training=False, momentum=0.1, eps=1e-05) -> Any:
+    try:
+        return _c_nn__functional__batch_norm(input, running_mean, running_var, weight, bias, training, momentum, eps)
+    except AttributeError as error:
+        not_a_tensor("batch_norm", error)
+        raise
+
+
+_c_batch_norm = COMPOSITES["batch_norm"].fn
+
+
+def batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps, cudnn_enabled) -> Any:
+    try:
+        return _c_batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps, cudnn_enabled)
+    except AttributeError as error:
+        not_a_tensor("batch_norm", error)
+        raise
+
+
+_c_nn__functional__instance_norm = COMPOSITES["nn.functional.instance_norm"].fn
+
+
+def nn__functional__instance_norm(input, running_mean=None, running_var=None, weight=None, bias=None, use_input_stats=True, momentum=0.1, eps=1e-05) -> Any:
+    try:
+        return _c_nn__functional__instance_norm(input, running_mean, running_var, weight, bias, use_input_stats, momentum, eps)
+    except AttributeError as error:
+        not_a_tensor("instance_norm", error)
+        raise
+
+
+_c_instance_norm = COMPOSITES["instance_norm"].fn
+
+
+def instance_norm(input, weight, bias, running_mean, running_var, use_input_stats, momentum, eps, cudnn_enabled) -> Any:
+    try:
+        return _c_instance_norm(input, weight, bias, running_mean, running_var, use_input_stats, momentum, eps, cudnn_enabled)
+    except AttributeError as error:
+        not_a_tensor("instance_norm", error)
+        raise
+
+
+_c_nn__functional__mse_loss = COMPOSITES["nn.functional.mse_loss"].fn
+
+
+def nn__functional__mse_loss(input, target, size_average=None, reduce=None, reduction='mean', weight=None) -> Any:
+    try:
+        return _c_nn__functional__mse_loss(input, target, size_average, reduce, reduction, weight)
+    except AttributeError as error:
+        not_a_tensor("mse_loss", error)
+        raise
+
+
+_c_nn__functional__l1_loss = COMPOSITES["nn.functional.l1_loss"].fn
+
+
+def nn__functional__l1_loss(input, target, size_average=None, reduce=None, reduction='mean', weight=None) -> Any:
+    try:
+        return _c_nn__functional__l1_loss(input, target, size_average, reduce, reduction, weight)
+    except AttributeError as error:
+        not_a_tensor("l1_loss", error)
+        raise
+
+
+_c_nn__functional__smooth_l1_loss = COMPOSITES["nn.functional.smooth_l1_loss"].fn
+
+
+def nn__functional__smooth_l1_loss(input, target, size_average=None, reduce=None, reduction='mean', beta=1.0) -> Any:
+    try:
+        return _c_nn__functional__smooth_l1_loss(input, target, size_average, reduce, reduction, beta)
+    except AttributeError as error:
+        not_a_tensor("smooth_l1_loss", error)
+        raise
+
+
+_c_nn__functional__huber_loss = COMPOSITES["nn.functional.huber_loss"].fn
+
+
+def nn__functional__huber_loss(input, target, reduction='mean', delta=1.0, weight=None) -> Any:
+    try:
+        return _c_nn__functional__huber_loss(input, target, reduction, delta, weight)
+    except AttributeError as error:
+        not_a_tensor("huber_loss", error)
+        raise
+
+
+_c_nn__functional__kl_div = COMPOSITES["nn.functional.kl_div"].fn
+
+
+def nn__functional__kl_div(input, target, size_average=None, reduce=None, reduction='mean', log_target=False) -> Any:
+    try:
+        return _c_nn__functional__kl_div(input, target, size_average, reduce, reduction, log_target)
+    except AttributeError as error:
+        not_a_tensor("kl_div", error)
+        raise
+
+
+_c_nn__functional__poisson_nll_loss = COMPOSITES["nn.functional.poisson_nll_loss"].fn
+
+
+def nn__functional__poisson_nll_loss(input, target, log_input=True, full=False, size_average=None, eps=1e-08, reduce=None, reduction='mean') -> Any:
+    try:
+        return _c_nn__functional__poisson_nll_loss(input, target, log_input, full, size_average, eps, reduce, reduction)
+    except AttributeError as error:
+        not_a_tensor("poisson_nll_loss", error)
+        raise
+
+
+_c_nn__functional__gaussian_nll_loss = COMPOSITES["nn.functional.gaussian_nll_loss"].fn
+
+
+def nn__functional__gaussian_nll_loss(input, target, var, full=False, eps=1e-06, reduction='mean') -> Any:
+    try:
+        return _c_nn__functional__gaussian_nll_loss(input, target, var, full, eps, reduction)
+    except AttributeError as error:
+        not_a_tensor("gaussian_nll_loss", error)
+        raise
+
+
+_c_nn__functional__binary_cross_entropy = COMPOSITES["nn.functional.binary_cross_entropy"].fn
+
+
+def nn__functional__binary_cross_entropy(input, target, weight=None, size_average=None, reduce=None, reduction='mean') -> Any:
+    try:
+        return _c_nn__functional__binary_cross_entropy(input, target, weight, size_average, reduce, reduction)
+    except AttributeError as error:
+        not_a_tensor("binary_cross_entropy", error)
+        raise
+
+
+_c_nn__functional__binary_cross_entropy_with_logits = COMPOSITES["nn.functional.binary_cross_entropy_with_logits"].fn
+
+
+def nn__functional__binary_cross_entropy_with_logits(input, target, weight=None, size_average=None, reduce=None, reduction='mean', pos_weight=None) -> Any:
+    try:
+        return _c_nn__functional__binary_cross_entropy_with_logits(input, target, weight, size_average, reduce, reduction, pos_weight)
+    except AttributeError as error:
+        not_a_tensor("binary_cross_entropy_with_logits", error)
+        raise
+
+
+_c_nn__functional__multilabel_soft_margin_loss = COMPOSITES["nn.functional.multilabel_soft_margin_loss"].fn
+
+
+def nn__functional__multilabel_soft_margin_loss(input, target, weight=None, size_average=None, reduce=None, reduction='mean') -> Any:
+    try:
+        return _c_nn__functional__multilabel_soft_margin_loss(input, target, weight, size_average, reduce, reduction)
+    except AttributeError as error:
+        not_a_tensor("multilabel_soft_margin_loss", error)
+        raise
+
+
+_c_nn__functional__soft_margin_loss = COMPOSITES["nn.functional.soft_margin_loss"].fn
+
+
+def nn__functional__soft_margin_loss(input, target, size_average=None, reduce=None, reduction='mean') -> Any:
+    try:
+        return _c_nn__functional__soft_margin_loss(input, target, size_average, reduce, reduction)
+    except AttributeError as error:
+        not_a_tensor("soft_margin_loss", error)
+        raise
+
+
 _c_clamp = COMPOSITES["clamp"].fn
 
 
 def clamp(input, min=None, max=None, *, out=None) -> Any:
     if out is None:
-        return _c_clamp(input, min, max)
+        try:
+            return _c_clamp(input, min, max)
+        except AttributeError as error:
+            not_a_tensor("clamp", error)
+            raise
     return composite_out("clamp", lambda: _c_clamp(input, min, max), (input, min, max,), out)
+
+
+_c_clamp_ = COMPOSITES["clamp_"].fn
+
+
+def clamp_(input, min=None, max=None) -> Any:
+    try:
+        return _c_clamp_(input, min, max)
+    except AttributeError as error:
+        not_a_tensor("clamp_", error)
+        raise
 
 
 _c_clamp_min = COMPOSITES["clamp_min"].fn
@@ -2434,8 +3558,23 @@ _c_clamp_min = COMPOSITES["clamp_min"].fn
 
 def clamp_min(input, min, *, out=None) -> Any:
     if out is None:
-        return _c_clamp_min(input, min)
+        try:
+            return _c_clamp_min(input, min)
+        except AttributeError as error:
+            not_a_tensor("clamp_min", error)
+            raise
     return composite_out("clamp_min", lambda: _c_clamp_min(input, min), (input, min,), out)
+
+
+_c_clamp_min_ = COMPOSITES["clamp_min_"].fn
+
+
+def clamp_min_(input, min) -> Any:
+    try:
+        return _c_clamp_min_(input, min)
+    except AttributeError as error:
+        not_a_tensor("clamp_min_", error)
+        raise
 
 
 _c_clamp_max = COMPOSITES["clamp_max"].fn
@@ -2443,8 +3582,23 @@ _c_clamp_max = COMPOSITES["clamp_max"].fn
 
 def clamp_max(input, max, *, out=None) -> Any:
     if out is None:
-        return _c_clamp_max(input, max)
+        try:
+            return _c_clamp_max(input, max)
+        except AttributeError as error:
+            not_a_tensor("clamp_max", error)
+            raise
     return composite_out("clamp_max", lambda: _c_clamp_max(input, max), (input, max,), out)
+
+
+_c_clamp_max_ = COMPOSITES["clamp_max_"].fn
+
+
+def clamp_max_(input, max) -> Any:
+    try:
+        return _c_clamp_max_(input, max)
+    except AttributeError as error:
+        not_a_tensor("clamp_max_", error)
+        raise
 
 
 _c_nan_to_num = COMPOSITES["nan_to_num"].fn
@@ -2452,8 +3606,23 @@ _c_nan_to_num = COMPOSITES["nan_to_num"].fn
 
 def nan_to_num(input, nan=None, posinf=None, neginf=None, *, out=None) -> Any:
     if out is None:
-        return _c_nan_to_num(input, nan, posinf, neginf)
+        try:
+            return _c_nan_to_num(input, nan, posinf, neginf)
+        except AttributeError as error:
+            not_a_tensor("nan_to_num", error)
+            raise
     return composite_out("nan_to_num", lambda: _c_nan_to_num(input, nan, posinf, neginf), (input, nan, posinf, neginf,), out)
+
+
+_c_nan_to_num_ = COMPOSITES["nan_to_num_"].fn
+
+
+def nan_to_num_(input, nan=None, posinf=None, neginf=None) -> Any:
+    try:
+        return _c_nan_to_num_(input, nan, posinf, neginf)
+    except AttributeError as error:
+        not_a_tensor("nan_to_num_", error)
+        raise
 
 
 _c_linalg__multi_dot = COMPOSITES["linalg.multi_dot"].fn
@@ -2461,7 +3630,11 @@ _c_linalg__multi_dot = COMPOSITES["linalg.multi_dot"].fn
 
 def linalg__multi_dot(tensors, *, out=None) -> Any:
     if out is None:
-        return _c_linalg__multi_dot(tensors)
+        try:
+            return _c_linalg__multi_dot(tensors)
+        except AttributeError as error:
+            not_a_tensor("multi_dot", error)
+            raise
     return composite_out("multi_dot", lambda: _c_linalg__multi_dot(tensors), (tensors,), out)
 
 
@@ -2470,7 +3643,11 @@ _c_chain_matmul = COMPOSITES["chain_matmul"].fn
 
 def chain_matmul(*matrices, out=None) -> Any:
     if out is None:
-        return _c_chain_matmul(*matrices)
+        try:
+            return _c_chain_matmul(*matrices)
+        except AttributeError as error:
+            not_a_tensor("chain_matmul", error)
+            raise
     return composite_out("chain_matmul", lambda: _c_chain_matmul(*matrices), (matrices,), out)
 
 
@@ -2479,7 +3656,11 @@ _c_hstack = COMPOSITES["hstack"].fn
 
 def hstack(tensors, *, out=None) -> Any:
     if out is None:
-        return _c_hstack(tensors)
+        try:
+            return _c_hstack(tensors)
+        except AttributeError as error:
+            not_a_tensor("hstack", error)
+            raise
     return composite_out("hstack", lambda: _c_hstack(tensors), (tensors,), out)
 
 
@@ -2488,7 +3669,11 @@ _c_vstack = COMPOSITES["vstack"].fn
 
 def vstack(tensors, *, out=None) -> Any:
     if out is None:
-        return _c_vstack(tensors)
+        try:
+            return _c_vstack(tensors)
+        except AttributeError as error:
+            not_a_tensor("vstack", error)
+            raise
     return composite_out("vstack", lambda: _c_vstack(tensors), (tensors,), out)
 
 
@@ -2497,7 +3682,11 @@ _c_dstack = COMPOSITES["dstack"].fn
 
 def dstack(tensors, *, out=None) -> Any:
     if out is None:
-        return _c_dstack(tensors)
+        try:
+            return _c_dstack(tensors)
+        except AttributeError as error:
+            not_a_tensor("dstack", error)
+            raise
     return composite_out("dstack", lambda: _c_dstack(tensors), (tensors,), out)
 
 
@@ -2506,8 +3695,67 @@ _c_column_stack = COMPOSITES["column_stack"].fn
 
 def column_stack(tensors, *, out=None) -> Any:
     if out is None:
-        return _c_column_stack(tensors)
+        try:
+            return _c_column_stack(tensors)
+        except AttributeError as error:
+            not_a_tensor("column_stack", error)
+            raise
     return composite_out("column_stack", lambda: _c_column_stack(tensors), (tensors,), out)
+
+
+_c_block_diag = COMPOSITES["block_diag"].fn
+
+
+def block_diag(*tensors) -> Any:
+    try:
+        return _c_block_diag(*tensors)
+    except AttributeError as error:
+        not_a_tensor("block_diag", error)
+        raise
+
+
+_c_isreal = COMPOSITES["isreal"].fn
+
+
+def isreal(input) -> Any:
+    try:
+        return _c_isreal(input)
+    except AttributeError as error:
+        not_a_tensor("isreal", error)
+        raise
+
+
+_c_isclose = COMPOSITES["isclose"].fn
+
+
+def isclose(input, other, rtol=1e-05, atol=1e-08, equal_nan=False) -> Any:
+    try:
+        return _c_isclose(input, other, rtol, atol, equal_nan)
+    except AttributeError as error:
+        not_a_tensor("isclose", error)
+        raise
+
+
+_c_allclose = COMPOSITES["allclose"].fn
+
+
+def allclose(input, other, rtol=1e-05, atol=1e-08, equal_nan=False) -> Any:
+    try:
+        return _c_allclose(input, other, rtol, atol, equal_nan)
+    except AttributeError as error:
+        not_a_tensor("allclose", error)
+        raise
+
+
+_c_equal = COMPOSITES["equal"].fn
+
+
+def equal(input, other) -> Any:
+    try:
+        return _c_equal(input, other)
+    except AttributeError as error:
+        not_a_tensor("equal", error)
+        raise
 
 
 _c_isin = COMPOSITES["isin"].fn
@@ -2515,8 +3763,133 @@ _c_isin = COMPOSITES["isin"].fn
 
 def isin(elements, test_elements, *, assume_unique=False, invert=False, out=None) -> Any:
     if out is None:
-        return _c_isin(elements, test_elements, assume_unique=assume_unique, invert=invert)
+        try:
+            return _c_isin(elements, test_elements, assume_unique=assume_unique, invert=invert)
+        except AttributeError as error:
+            not_a_tensor("isin", error)
+            raise
     return composite_out("isin", lambda: _c_isin(elements, test_elements, assume_unique=assume_unique, invert=invert), (elements, test_elements, assume_unique, invert,), out)
+
+
+_c_view = COMPOSITES["view"].fn
+
+
+def view(input, *size, dtype=None) -> Any:
+    try:
+        return _c_view(input, *size, dtype=dtype)
+    except AttributeError as error:
+        not_a_tensor("view", error)
+        raise
+
+
+_c_reshape = COMPOSITES["reshape"].fn
+
+
+def reshape(input, *shape) -> Any:
+    try:
+        return _c_reshape(input, *shape)
+    except AttributeError as error:
+        not_a_tensor("reshape", error)
+        raise
+
+
+_c_view_as = COMPOSITES["view_as"].fn
+
+
+def view_as(input, other) -> Any:
+    try:
+        return _c_view_as(input, other)
+    except AttributeError as error:
+        not_a_tensor("view_as", error)
+        raise
+
+
+_c_reshape_as = COMPOSITES["reshape_as"].fn
+
+
+def reshape_as(input, other) -> Any:
+    try:
+        return _c_reshape_as(input, other)
+    except AttributeError as error:
+        not_a_tensor("reshape_as", error)
+        raise
+
+
+_c_swapaxes = COMPOSITES["swapaxes"].fn
+
+
+def swapaxes(input, axis0, axis1) -> Any:
+    try:
+        return _c_swapaxes(input, axis0, axis1)
+    except AttributeError as error:
+        not_a_tensor("swapaxes", error)
+        raise
+
+
+_c_permute = COMPOSITES["permute"].fn
+
+
+def permute(input, *dims) -> Any:
+    try:
+        return _c_permute(input, *dims)
+    except AttributeError as error:
+        not_a_tensor("permute", error)
+        raise
+
+
+_c_movedim = COMPOSITES["movedim"].fn
+
+
+def movedim(input, source, destination) -> Any:
+    try:
+        return _c_movedim(input, source, destination)
+    except AttributeError as error:
+        not_a_tensor("movedim", error)
+        raise
+
+
+_c_flatten = COMPOSITES["flatten"].fn
+
+
+def flatten(input, start_dim=0, end_dim=-1) -> Any:
+    try:
+        return _c_flatten(input, start_dim, end_dim)
+    except AttributeError as error:
+        not_a_tensor("flatten", error)
+        raise
+
+
+_c_unflatten = COMPOSITES["unflatten"].fn
+
+
+def unflatten(input, dim, sizes) -> Any:
+    try:
+        return _c_unflatten(input, dim, sizes)
+    except AttributeError as error:
+        not_a_tensor("unflatten", error)
+        raise
+
+
+_c_ravel = COMPOSITES["ravel"].fn
+
+
+def ravel(input) -> Any:
+    try:
+        return _c_ravel(input)
+    except AttributeError as error:
+        not_a_tensor("ravel", error)
+        raise
+
+
+_c_adjoint = COMPOSITES["adjoint"].fn
+
+
+def adjoint(input) -> Any:
+    try:
+        return _c_adjoint(input)
+    except AttributeError as error:
+        not_a_tensor("adjoint", error)
+        raise
 
 
 _c_conj_physical = COMPOSITES["conj_physical"].fn
@@ -2524,8 +3897,265 @@ _c_conj_physical = COMPOSITES["conj_physical"].fn
 
 def conj_physical(input, *, out=None) -> Any:
     if out is None:
-        return _c_conj_physical(input)
+        try:
+            return _c_conj_physical(input)
+        except AttributeError as error:
+            not_a_tensor("conj_physical", error)
+            raise
     return composite_out("conj_physical", lambda: _c_conj_physical(input), (input,), out)
+
+
+_c_conj_physical_ = COMPOSITES["conj_physical_"].fn
+
+
+def conj_physical_(input) -> Any:
+    try:
+        return _c_conj_physical_(input)
+    except AttributeError as error:
+        not_a_tensor("conj_physical_", error)
+        raise
+
+
+_c_conj = COMPOSITES["conj"].fn
+
+
+def conj(input) -> Any:
+    try:
+        return _c_conj(input)
+    except AttributeError as error:
+        not_a_tensor("conj", error)
+        raise
+
+
+_c_resolve_conj = COMPOSITES["resolve_conj"].fn
+
+
+def resolve_conj(input) -> Any:
+    try:
+        return _c_resolve_conj(input)
+    except AttributeError as error:
+        not_a_tensor("resolve_conj", error)
+        raise
+
+
+_c_resolve_neg = COMPOSITES["resolve_neg"].fn
+
+
+def resolve_neg(input) -> Any:
+    try:
+        return _c_resolve_neg(input)
+    except AttributeError as error:
+        not_a_tensor("resolve_neg", error)
+        raise
+
+
+_c_real = COMPOSITES["real"].fn
+
+
+def real(input) -> Any:
+    try:
+        return _c_real(input)
+    except AttributeError as error:
+        not_a_tensor("real", error)
+        raise
+
+
+_c_imag = COMPOSITES["imag"].fn
+
+
+def imag(input) -> Any:
+    try:
+        return _c_imag(input)
+    except AttributeError as error:
+        not_a_tensor("imag", error)
+        raise
+
+
+_c_view_as_complex = COMPOSITES["view_as_complex"].fn
+
+
+def view_as_complex(input) -> Any:
+    try:
+        return _c_view_as_complex(input)
+    except AttributeError as error:
+        not_a_tensor("view_as_complex", error)
+        raise
+
+
+_c_nn__functional__conv1d = COMPOSITES["nn.functional.conv1d"].fn
+
+
+def nn__functional__conv1d(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1) -> Any:
+    try:
+        return _c_nn__functional__conv1d(input, weight, bias, stride, padding, dilation, groups)
+    except AttributeError as error:
+        not_a_tensor("conv1d", error)
+        raise
+
+
+_c_nn__functional__conv2d = COMPOSITES["nn.functional.conv2d"].fn
+
+
+def nn__functional__conv2d(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1) -> Any:
+    try:
+        return _c_nn__functional__conv2d(input, weight, bias, stride, padding, dilation, groups)
+    except AttributeError as error:
+        not_a_tensor("conv2d", error)
+        raise
+
+
+_c_nn__functional__conv3d = COMPOSITES["nn.functional.conv3d"].fn
+
+
+def nn__functional__conv3d(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1) -> Any:
+    try:
+        return _c_nn__functional__conv3d(input, weight, bias, stride, padding, dilation, groups)
+    except AttributeError as error:
+        not_a_tensor("conv3d", error)
+        raise
+
+
+_c_nn__functional__conv_transpose1d = COMPOSITES["nn.functional.conv_transpose1d"].fn
+
+
+def nn__functional__conv_transpose1d(input, weight, bias=None, stride=1, padding=0, output_padding=0, groups=1, dilation=1) -> Any:
+    try:
+        return _c_nn__functional__conv_transpose1d(input, weight, bias, stride, padding, output_padding, groups, dilation)
+    except AttributeError as error:
+        not_a_tensor("conv_transpose1d", error)
+        raise
+
+
+_c_nn__functional__conv_transpose2d = COMPOSITES["nn.functional.conv_transpose2d"].fn
+
+
+def nn__functional__conv_transpose2d(input, weight, bias=None, stride=1, padding=0, output_padding=0, groups=1, dilation=1) -> Any:
+    try:
+        return _c_nn__functional__conv_transpose2d(input, weight, bias, stride, padding, output_padding, groups, dilation)
+    except AttributeError as error:
+        not_a_tensor("conv_transpose2d", error)
+        raise
+
+
+_c_nn__functional__conv_transpose3d = COMPOSITES["nn.functional.conv_transpose3d"].fn
+
+
+def nn__functional__conv_transpose3d(input, weight, bias=None, stride=1, padding=0, output_padding=0, groups=1, dilation=1) -> Any:
+    try:
+        return _c_nn__functional__conv_transpose3d(input, weight, bias, stride, padding, output_padding, groups, dilation)
+    except AttributeError as error:
+        not_a_tensor("conv_transpose3d", error)
+        raise
+
+
+_c_nn__functional__conv_tbc = COMPOSITES["nn.functional.conv_tbc"].fn
+
+
+def nn__functional__conv_tbc(input, weight, bias, pad=0) -> Any:
+    try:
+        return _c_nn__functional__conv_tbc(input, weight, bias, pad)
+    except AttributeError as error:
+        not_a_tensor("conv_tbc", error)
+        raise
+
+
+_c_cov = COMPOSITES["cov"].fn
+
+
+def cov(input, *, correction=1, fweights=None, aweights=None) -> Any:
+    try:
+        return _c_cov(input, correction=correction, fweights=fweights, aweights=aweights)
+    except AttributeError as error:
+        not_a_tensor("cov", error)
+        raise
+
+
+_c_corrcoef = COMPOSITES["corrcoef"].fn
+
+
+def corrcoef(input) -> Any:
+    try:
+        return _c_corrcoef(input)
+    except AttributeError as error:
+        not_a_tensor("corrcoef", error)
+        raise
+
+
+_c_nn__functional__nll_loss = COMPOSITES["nn.functional.nll_loss"].fn
+
+
+def nn__functional__nll_loss(input, target, weight=None, size_average=None, ignore_index=-100, reduce=None, reduction='mean') -> Any:
+    try:
+        return _c_nn__functional__nll_loss(input, target, weight, size_average, ignore_index, reduce, reduction)
+    except AttributeError as error:
+        not_a_tensor("nll_loss", error)
+        raise
+
+
+_c_nn__functional__cross_entropy = COMPOSITES["nn.functional.cross_entropy"].fn
+
+
+def nn__functional__cross_entropy(input, target, weight=None, size_average=None, ignore_index=-100, reduce=None, reduction='mean', label_smoothing=0.0) -> Any:
+    try:
+        return _c_nn__functional__cross_entropy(input, target, weight, size_average, ignore_index, reduce, reduction, label_smoothing)
+    except AttributeError as error:
+        not_a_tensor("cross_entropy", error)
+        raise
+
+
+_c_nn__functional__linear_cross_entropy = COMPOSITES["nn.functional.linear_cross_entropy"].fn
+
+
+def nn__functional__linear_cross_entropy(input, linear_weight, target, *, linear_bias=None, weight=None, reduction='mean', ignore_index=None, label_smoothing=0.0, options=None) -> Any:
+    try:
+        return _c_nn__functional__linear_cross_entropy(input, linear_weight, target, linear_bias=linear_bias, weight=weight, reduction=reduction, ignore_index=ignore_index, label_smoothing=label_smoothing, options=options)
+    except AttributeError as error:
+        not_a_tensor("linear_cross_entropy", error)
+        raise
+
+
+_c_nn__functional__ctc_loss = COMPOSITES["nn.functional.ctc_loss"].fn
+
+
+def nn__functional__ctc_loss(log_probs, targets, input_lengths, target_lengths, blank=0, reduction='mean', zero_infinity=False) -> Any:
+    try:
+        return _c_nn__functional__ctc_loss(log_probs, targets, input_lengths, target_lengths, blank, reduction, zero_infinity)
+    except AttributeError as error:
+        not_a_tensor("ctc_loss", error)
+        raise
+
+
+_c_narrow = COMPOSITES["narrow"].fn
+
+
+def narrow(input, dim, start, length) -> Any:
+    try:
+        return _c_narrow(input, dim, start, length)
+    except AttributeError as error:
+        not_a_tensor("narrow", error)
+        raise
+
+
+_c_as_strided = COMPOSITES["as_strided"].fn
+
+
+def as_strided(input, size, stride, storage_offset=None) -> Any:
+    try:
+        return _c_as_strided(input, size, stride, storage_offset)
+    except AttributeError as error:
+        not_a_tensor("as_strided", error)
+        raise
+
+
+_c_diag_embed = COMPOSITES["diag_embed"].fn
+
+
+def diag_embed(input, offset=0, dim1=-2, dim2=-1) -> Any:
+    try:
+        return _c_diag_embed(input, offset, dim1, dim2)
+    except AttributeError as error:
+        not_a_tensor("diag_embed", error)
+        raise
 
 
 _c_diag = COMPOSITES["diag"].fn
@@ -2533,8 +4163,23 @@ _c_diag = COMPOSITES["diag"].fn
 
 def diag(input, diagonal=0, *, out=None) -> Any:
     if out is None:
-        return _c_diag(input, diagonal)
+        try:
+            return _c_diag(input, diagonal)
+        except AttributeError as error:
+            not_a_tensor("diag", error)
+            raise
     return composite_out("diag", lambda: _c_diag(input, diagonal), (input, diagonal,), out)
+
+
+_c_diagflat = COMPOSITES["diagflat"].fn
+
+
+def diagflat(input, offset=0) -> Any:
+    try:
+        return _c_diagflat(input, offset)
+    except AttributeError as error:
+        not_a_tensor("diagflat", error)
+        raise
 
 
 _c_trace = COMPOSITES["trace"].fn
@@ -2542,8 +4187,23 @@ _c_trace = COMPOSITES["trace"].fn
 
 def trace(input, *, out=None) -> Any:
     if out is None:
-        return _c_trace(input)
+        try:
+            return _c_trace(input)
+        except AttributeError as error:
+            not_a_tensor("trace", error)
+            raise
     return composite_out("trace", lambda: _c_trace(input), (input,), out)
+
+
+_c_fill_diagonal_ = COMPOSITES["fill_diagonal_"].fn
+
+
+def fill_diagonal_(input, fill_value, wrap=False) -> Any:
+    try:
+        return _c_fill_diagonal_(input, fill_value, wrap)
+    except AttributeError as error:
+        not_a_tensor("fill_diagonal_", error)
+        raise
 
 
 _c_nn__functional__normalize = COMPOSITES["nn.functional.normalize"].fn
@@ -2553,7 +4213,11 @@ def nn__functional__normalize(input, p=2.0, dim=1, eps=1e-12, *, out=None, axis=
     if axis is not None:
         dim = axis
     if out is None:
-        return _c_nn__functional__normalize(input, p, dim, eps)
+        try:
+            return _c_nn__functional__normalize(input, p, dim, eps)
+        except AttributeError as error:
+            not_a_tensor("normalize", error)
+            raise
     return composite_out("normalize", lambda: _c_nn__functional__normalize(input, p, dim, eps), (input, p, dim, eps,), out)
 
 
@@ -2563,7 +4227,11 @@ _c_cosine_similarity = COMPOSITES["cosine_similarity"].fn
 def cosine_similarity(x1, x2, dim=1, eps=1e-08, *, axis=None) -> Any:
     if axis is not None:
         dim = axis
-    return _c_cosine_similarity(x1, x2, dim, eps)
+    try:
+        return _c_cosine_similarity(x1, x2, dim, eps)
+    except AttributeError as error:
+        not_a_tensor("cosine_similarity", error)
+        raise
 
 
 _c_pairwise_distance = COMPOSITES["pairwise_distance"].fn
@@ -2572,7 +4240,33 @@ _c_pairwise_distance = COMPOSITES["pairwise_distance"].fn
 def pairwise_distance(x1, x2, p=2.0, eps=1e-06, keepdim=False, *, keepdims=None) -> Any:
     if keepdims is not None:
         keepdim = keepdims
-    return _c_pairwise_distance(x1, x2, p, eps, keepdim)
+    try:
+        return _c_pairwise_distance(x1, x2, p, eps, keepdim)
+    except AttributeError as error:
+        not_a_tensor("pairwise_distance", error)
+        raise
+
+
+_c_pdist = COMPOSITES["pdist"].fn
+
+
+def pdist(input, p=2.0) -> Any:
+    try:
+        return _c_pdist(input, p)
+    except AttributeError as error:
+        not_a_tensor("pdist", error)
+        raise
+
+
+_c_einsum = COMPOSITES["einsum"].fn
+
+
+def einsum(*args) -> Any:
+    try:
+        return _c_einsum(*args)
+    except AttributeError as error:
+        not_a_tensor("einsum", error)
+        raise
 
 
 _c_tensordot = COMPOSITES["tensordot"].fn
@@ -2580,7 +4274,11 @@ _c_tensordot = COMPOSITES["tensordot"].fn
 
 def tensordot(a, b, dims=2, *, out=None) -> Any:
     if out is None:
-        return _c_tensordot(a, b, dims)
+        try:
+            return _c_tensordot(a, b, dims)
+        except AttributeError as error:
+            not_a_tensor("tensordot", error)
+            raise
     return composite_out("tensordot", lambda: _c_tensordot(a, b, dims), (a, b, dims,), out)
 
 
@@ -2593,8 +4291,23 @@ def nanmean(input, dim=None, keepdim=False, *, dtype=None, out=None, axis=None, 
     if keepdims is not None:
         keepdim = keepdims
     if out is None:
-        return _c_nanmean(input, dim, keepdim, dtype=dtype)
+        try:
+            return _c_nanmean(input, dim, keepdim, dtype=dtype)
+        except AttributeError as error:
+            not_a_tensor("nanmean", error)
+            raise
     return composite_out("nanmean", lambda: _c_nanmean(input, dim, keepdim, dtype=dtype), (input, dim, keepdim, dtype,), out)
+
+
+_c_sum_to_size = COMPOSITES["sum_to_size"].fn
+
+
+def sum_to_size(input, *size) -> Any:
+    try:
+        return _c_sum_to_size(input, *size)
+    except AttributeError as error:
+        not_a_tensor("sum_to_size", error)
+        raise
 
 
 _c_linalg__vector_norm = COMPOSITES["linalg.vector_norm"].fn
@@ -2606,7 +4319,11 @@ def linalg__vector_norm(input, ord=2, dim=None, keepdim=False, *, dtype=None, ou
     if keepdims is not None:
         keepdim = keepdims
     if out is None:
-        return _c_linalg__vector_norm(input, ord, dim, keepdim, dtype=dtype)
+        try:
+            return _c_linalg__vector_norm(input, ord, dim, keepdim, dtype=dtype)
+        except AttributeError as error:
+            not_a_tensor("vector_norm", error)
+            raise
     return composite_out("vector_norm", lambda: _c_linalg__vector_norm(input, ord, dim, keepdim, dtype=dtype), (input, ord, dim, keepdim, dtype,), out)
 
 
@@ -2619,8 +4336,23 @@ def norm(input, p='fro', dim=None, keepdim=False, *, dtype=None, out=None, axis=
     if keepdims is not None:
         keepdim = keepdims
     if out is None:
-        return _c_norm(input, p, dim, keepdim, dtype=dtype)
+        try:
+            return _c_norm(input, p, dim, keepdim, dtype=dtype)
+        except AttributeError as error:
+            not_a_tensor("norm", error)
+            raise
     return composite_out("norm", lambda: _c_norm(input, p, dim, keepdim, dtype=dtype), (input, p, dim, keepdim, dtype,), out)
+
+
+_c_dist = COMPOSITES["dist"].fn
+
+
+def dist(input, other, p=2) -> Any:
+    try:
+        return _c_dist(input, other, p)
+    except AttributeError as error:
+        not_a_tensor("dist", error)
+        raise
 
 
 _c_renorm = COMPOSITES["renorm"].fn
@@ -2628,12 +4360,60 @@ _c_renorm = COMPOSITES["renorm"].fn
 
 def renorm(input, p, dim, maxnorm, *, out=None) -> Any:
     if out is None:
-        return _c_renorm(input, p, dim, maxnorm)
+        try:
+            return _c_renorm(input, p, dim, maxnorm)
+        except AttributeError as error:
+            not_a_tensor("renorm", error)
+            raise
     return composite_out("renorm", lambda: _c_renorm(input, p, dim, maxnorm), (input, p, dim, maxnorm,), out)
 
 
 def renorm_(input, p, dim, maxnorm) -> Any:
     return composite_inplace("renorm", input, lambda x: _c_renorm(x, p, dim, maxnorm))
+
+
+_c_embedding = COMPOSITES["embedding"].fn
+
+
+def embedding(weight, indices, padding_idx=-1, scale_grad_by_freq=False, sparse=False) -> Any:
+    try:
+        return _c_embedding(weight, indices, padding_idx, scale_grad_by_freq, sparse)
+    except AttributeError as error:
+        not_a_tensor("embedding", error)
+        raise
+
+
+_c_embedding_renorm_ = COMPOSITES["embedding_renorm_"].fn
+
+
+def embedding_renorm_(input, indices, max_norm, norm_type) -> Any:
+    try:
+        return _c_embedding_renorm_(input, indices, max_norm, norm_type)
+    except AttributeError as error:
+        not_a_tensor("embedding_renorm_", error)
+        raise
+
+
+_c_nn__functional__embedding = COMPOSITES["nn.functional.embedding"].fn
+
+
+def nn__functional__embedding(input, weight, padding_idx=None, max_norm=None, norm_type=2.0, scale_grad_by_freq=False, sparse=False) -> Any:
+    try:
+        return _c_nn__functional__embedding(input, weight, padding_idx, max_norm, norm_type, scale_grad_by_freq, sparse)
+    except AttributeError as error:
+        not_a_tensor("embedding", error)
+        raise
+
+
+_c_nn__functional__embedding_bag = COMPOSITES["nn.functional.embedding_bag"].fn
+
+
+def nn__functional__embedding_bag(input, weight, offsets=None, max_norm=None, norm_type=2, scale_grad_by_freq=False, mode='mean', sparse=False, per_sample_weights=None, include_last_offset=False, padding_idx=None) -> Any:
+    try:
+        return _c_nn__functional__embedding_bag(input, weight, offsets, max_norm, norm_type, scale_grad_by_freq, mode, sparse, per_sample_weights, include_last_offset, padding_idx)
+    except AttributeError as error:
+        not_a_tensor("embedding_bag", error)
+        raise
 
 
 _c_aminmax = COMPOSITES["aminmax"].fn
@@ -2645,7 +4425,11 @@ def aminmax(input, *, dim=None, keepdim=False, out=None, axis=None, keepdims=Non
     if keepdims is not None:
         keepdim = keepdims
     if out is None:
-        return _c_aminmax(input, dim=dim, keepdim=keepdim)
+        try:
+            return _c_aminmax(input, dim=dim, keepdim=keepdim)
+        except AttributeError as error:
+            not_a_tensor("aminmax", error)
+            raise
     return composite_out("aminmax", lambda: _c_aminmax(input, dim=dim, keepdim=keepdim), (input, dim, keepdim,), out)
 
 
@@ -2658,7 +4442,11 @@ def max(input, dim=None, keepdim=False, *, other=None, out=None, axis=None, keep
     if keepdims is not None:
         keepdim = keepdims
     if out is None:
-        return _c_max(input, dim, keepdim, other=other)
+        try:
+            return _c_max(input, dim, keepdim, other=other)
+        except AttributeError as error:
+            not_a_tensor("max", error)
+            raise
     return composite_out("max", lambda: _c_max(input, dim, keepdim, other=other), (input, dim, keepdim, other,), out)
 
 
@@ -2671,7 +4459,11 @@ def min(input, dim=None, keepdim=False, *, other=None, out=None, axis=None, keep
     if keepdims is not None:
         keepdim = keepdims
     if out is None:
-        return _c_min(input, dim, keepdim, other=other)
+        try:
+            return _c_min(input, dim, keepdim, other=other)
+        except AttributeError as error:
+            not_a_tensor("min", error)
+            raise
     return composite_out("min", lambda: _c_min(input, dim, keepdim, other=other), (input, dim, keepdim, other,), out)
 
 
@@ -2682,7 +4474,11 @@ def fft__fft(input, n=None, dim=-1, norm=None, *, out=None, axis=None) -> Any:
     if axis is not None:
         dim = axis
     if out is None:
-        return _c_fft__fft(input, n, dim, norm)
+        try:
+            return _c_fft__fft(input, n, dim, norm)
+        except AttributeError as error:
+            not_a_tensor("fft", error)
+            raise
     return composite_out("fft", lambda: _c_fft__fft(input, n, dim, norm), (input, n, dim, norm,), out)
 
 
@@ -2693,7 +4489,11 @@ def fft__ifft(input, n=None, dim=-1, norm=None, *, out=None, axis=None) -> Any:
     if axis is not None:
         dim = axis
     if out is None:
-        return _c_fft__ifft(input, n, dim, norm)
+        try:
+            return _c_fft__ifft(input, n, dim, norm)
+        except AttributeError as error:
+            not_a_tensor("ifft", error)
+            raise
     return composite_out("ifft", lambda: _c_fft__ifft(input, n, dim, norm), (input, n, dim, norm,), out)
 
 
@@ -2704,7 +4504,11 @@ def fft__rfft(input, n=None, dim=-1, norm=None, *, out=None, axis=None) -> Any:
     if axis is not None:
         dim = axis
     if out is None:
-        return _c_fft__rfft(input, n, dim, norm)
+        try:
+            return _c_fft__rfft(input, n, dim, norm)
+        except AttributeError as error:
+            not_a_tensor("rfft", error)
+            raise
     return composite_out("rfft", lambda: _c_fft__rfft(input, n, dim, norm), (input, n, dim, norm,), out)
 
 
@@ -2715,7 +4519,11 @@ def fft__irfft(input, n=None, dim=-1, norm=None, *, out=None, axis=None) -> Any:
     if axis is not None:
         dim = axis
     if out is None:
-        return _c_fft__irfft(input, n, dim, norm)
+        try:
+            return _c_fft__irfft(input, n, dim, norm)
+        except AttributeError as error:
+            not_a_tensor("irfft", error)
+            raise
     return composite_out("irfft", lambda: _c_fft__irfft(input, n, dim, norm), (input, n, dim, norm,), out)
 
 
@@ -2726,7 +4534,11 @@ def fft__hfft(input, n=None, dim=-1, norm=None, *, out=None, axis=None) -> Any:
     if axis is not None:
         dim = axis
     if out is None:
-        return _c_fft__hfft(input, n, dim, norm)
+        try:
+            return _c_fft__hfft(input, n, dim, norm)
+        except AttributeError as error:
+            not_a_tensor("hfft", error)
+            raise
     return composite_out("hfft", lambda: _c_fft__hfft(input, n, dim, norm), (input, n, dim, norm,), out)
 
 
@@ -2737,7 +4549,11 @@ def fft__ihfft(input, n=None, dim=-1, norm=None, *, out=None, axis=None) -> Any:
     if axis is not None:
         dim = axis
     if out is None:
-        return _c_fft__ihfft(input, n, dim, norm)
+        try:
+            return _c_fft__ihfft(input, n, dim, norm)
+        except AttributeError as error:
+            not_a_tensor("ihfft", error)
+            raise
     return composite_out("ihfft", lambda: _c_fft__ihfft(input, n, dim, norm), (input, n, dim, norm,), out)
 
 
@@ -2748,7 +4564,11 @@ def fft__fftn(input, s=None, dim=None, norm=None, *, out=None, axis=None) -> Any
     if axis is not None:
         dim = axis
     if out is None:
-        return _c_fft__fftn(input, s, dim, norm)
+        try:
+            return _c_fft__fftn(input, s, dim, norm)
+        except AttributeError as error:
+            not_a_tensor("fftn", error)
+            raise
     return composite_out("fftn", lambda: _c_fft__fftn(input, s, dim, norm), (input, s, dim, norm,), out)
 
 
@@ -2759,7 +4579,11 @@ def fft__ifftn(input, s=None, dim=None, norm=None, *, out=None, axis=None) -> An
     if axis is not None:
         dim = axis
     if out is None:
-        return _c_fft__ifftn(input, s, dim, norm)
+        try:
+            return _c_fft__ifftn(input, s, dim, norm)
+        except AttributeError as error:
+            not_a_tensor("ifftn", error)
+            raise
     return composite_out("ifftn", lambda: _c_fft__ifftn(input, s, dim, norm), (input, s, dim, norm,), out)
 
 
@@ -2770,7 +4594,11 @@ def fft__rfftn(input, s=None, dim=None, norm=None, *, out=None, axis=None) -> An
     if axis is not None:
         dim = axis
     if out is None:
-        return _c_fft__rfftn(input, s, dim, norm)
+        try:
+            return _c_fft__rfftn(input, s, dim, norm)
+        except AttributeError as error:
+            not_a_tensor("rfftn", error)
+            raise
     return composite_out("rfftn", lambda: _c_fft__rfftn(input, s, dim, norm), (input, s, dim, norm,), out)
 
 
@@ -2781,7 +4609,11 @@ def fft__irfftn(input, s=None, dim=None, norm=None, *, out=None, axis=None) -> A
     if axis is not None:
         dim = axis
     if out is None:
-        return _c_fft__irfftn(input, s, dim, norm)
+        try:
+            return _c_fft__irfftn(input, s, dim, norm)
+        except AttributeError as error:
+            not_a_tensor("irfftn", error)
+            raise
     return composite_out("irfftn", lambda: _c_fft__irfftn(input, s, dim, norm), (input, s, dim, norm,), out)
 
 
@@ -2792,7 +4624,11 @@ def fft__hfftn(input, s=None, dim=None, norm=None, *, out=None, axis=None) -> An
     if axis is not None:
         dim = axis
     if out is None:
-        return _c_fft__hfftn(input, s, dim, norm)
+        try:
+            return _c_fft__hfftn(input, s, dim, norm)
+        except AttributeError as error:
+            not_a_tensor("hfftn", error)
+            raise
     return composite_out("hfftn", lambda: _c_fft__hfftn(input, s, dim, norm), (input, s, dim, norm,), out)
 
 
@@ -2803,7 +4639,11 @@ def fft__ihfftn(input, s=None, dim=None, norm=None, *, out=None, axis=None) -> A
     if axis is not None:
         dim = axis
     if out is None:
-        return _c_fft__ihfftn(input, s, dim, norm)
+        try:
+            return _c_fft__ihfftn(input, s, dim, norm)
+        except AttributeError as error:
+            not_a_tensor("ihfftn", error)
+            raise
     return composite_out("ihfftn", lambda: _c_fft__ihfftn(input, s, dim, norm), (input, s, dim, norm,), out)
 
 
@@ -2814,7 +4654,11 @@ def fft__fft2(input, s=None, dim=(-2, -1), norm=None, *, out=None, axis=None) ->
     if axis is not None:
         dim = axis
     if out is None:
-        return _c_fft__fft2(input, s, dim, norm)
+        try:
+            return _c_fft__fft2(input, s, dim, norm)
+        except AttributeError as error:
+            not_a_tensor("fft2", error)
+            raise
     return composite_out("fft2", lambda: _c_fft__fft2(input, s, dim, norm), (input, s, dim, norm,), out)
 
 
@@ -2825,7 +4669,11 @@ def fft__ifft2(input, s=None, dim=(-2, -1), norm=None, *, out=None, axis=None) -
     if axis is not None:
         dim = axis
     if out is None:
-        return _c_fft__ifft2(input, s, dim, norm)
+        try:
+            return _c_fft__ifft2(input, s, dim, norm)
+        except AttributeError as error:
+            not_a_tensor("ifft2", error)
+            raise
     return composite_out("ifft2", lambda: _c_fft__ifft2(input, s, dim, norm), (input, s, dim, norm,), out)
 
 
@@ -2836,7 +4684,11 @@ def fft__rfft2(input, s=None, dim=(-2, -1), norm=None, *, out=None, axis=None) -
     if axis is not None:
         dim = axis
     if out is None:
-        return _c_fft__rfft2(input, s, dim, norm)
+        try:
+            return _c_fft__rfft2(input, s, dim, norm)
+        except AttributeError as error:
+            not_a_tensor("rfft2", error)
+            raise
     return composite_out("rfft2", lambda: _c_fft__rfft2(input, s, dim, norm), (input, s, dim, norm,), out)
 
 
@@ -2847,7 +4699,11 @@ def fft__irfft2(input, s=None, dim=(-2, -1), norm=None, *, out=None, axis=None) 
     if axis is not None:
         dim = axis
     if out is None:
-        return _c_fft__irfft2(input, s, dim, norm)
+        try:
+            return _c_fft__irfft2(input, s, dim, norm)
+        except AttributeError as error:
+            not_a_tensor("irfft2", error)
+            raise
     return composite_out("irfft2", lambda: _c_fft__irfft2(input, s, dim, norm), (input, s, dim, norm,), out)
 
 
@@ -2858,7 +4714,11 @@ def fft__hfft2(input, s=None, dim=(-2, -1), norm=None, *, out=None, axis=None) -
     if axis is not None:
         dim = axis
     if out is None:
-        return _c_fft__hfft2(input, s, dim, norm)
+        try:
+            return _c_fft__hfft2(input, s, dim, norm)
+        except AttributeError as error:
+            not_a_tensor("hfft2", error)
+            raise
     return composite_out("hfft2", lambda: _c_fft__hfft2(input, s, dim, norm), (input, s, dim, norm,), out)
 
 
@@ -2869,7 +4729,11 @@ def fft__ihfft2(input, s=None, dim=(-2, -1), norm=None, *, out=None, axis=None) 
     if axis is not None:
         dim = axis
     if out is None:
-        return _c_fft__ihfft2(input, s, dim, norm)
+        try:
+            return _c_fft__ihfft2(input, s, dim, norm)
+        except AttributeError as error:
+            not_a_tensor("ihfft2", error)
+            raise
     return composite_out("ihfft2", lambda: _c_fft__ihfft2(input, s, dim, norm), (input, s, dim, norm,), out)
 
 
@@ -2879,7 +4743,11 @@ _c_fft__fftshift = COMPOSITES["fft.fftshift"].fn
 def fft__fftshift(input, dim=None, *, axis=None) -> Any:
     if axis is not None:
         dim = axis
-    return _c_fft__fftshift(input, dim)
+    try:
+        return _c_fft__fftshift(input, dim)
+    except AttributeError as error:
+        not_a_tensor("fftshift", error)
+        raise
 
 
 _c_fft__ifftshift = COMPOSITES["fft.ifftshift"].fn
@@ -2888,7 +4756,44 @@ _c_fft__ifftshift = COMPOSITES["fft.ifftshift"].fn
 def fft__ifftshift(input, dim=None, *, axis=None) -> Any:
     if axis is not None:
         dim = axis
-    return _c_fft__ifftshift(input, dim)
+    try:
+        return _c_fft__ifftshift(input, dim)
+    except AttributeError as error:
+        not_a_tensor("ifftshift", error)
+        raise
+
+
+_c_fill = COMPOSITES["fill"].fn
+
+
+def fill(input, value) -> Any:
+    try:
+        return _c_fill(input, value)
+    except AttributeError as error:
+        not_a_tensor("fill", error)
+        raise
+
+
+_c_fill_ = COMPOSITES["fill_"].fn
+
+
+def fill_(input, value) -> Any:
+    try:
+        return _c_fill_(input, value)
+    except AttributeError as error:
+        not_a_tensor("fill_", error)
+        raise
+
+
+_c_zero_ = COMPOSITES["zero_"].fn
+
+
+def zero_(input) -> Any:
+    try:
+        return _c_zero_(input)
+    except AttributeError as error:
+        not_a_tensor("zero_", error)
+        raise
 
 
 _c_gradient = COMPOSITES["gradient"].fn
@@ -2897,7 +4802,11 @@ _c_gradient = COMPOSITES["gradient"].fn
 def gradient(input, *, spacing=1, dim=None, edge_order=1, axis=None) -> Any:
     if axis is not None:
         dim = axis
-    return _c_gradient(input, spacing=spacing, dim=dim, edge_order=edge_order)
+    try:
+        return _c_gradient(input, spacing=spacing, dim=dim, edge_order=edge_order)
+    except AttributeError as error:
+        not_a_tensor("gradient", error)
+        raise
 
 
 _c_frexp = COMPOSITES["frexp"].fn
@@ -2905,7 +4814,11 @@ _c_frexp = COMPOSITES["frexp"].fn
 
 def frexp(input, *, out=None) -> Any:
     if out is None:
-        return _c_frexp(input)
+        try:
+            return _c_frexp(input)
+        except AttributeError as error:
+            not_a_tensor("frexp", error)
+            raise
     return composite_out("frexp", lambda: _c_frexp(input), (input,), out)
 
 
@@ -2916,7 +4829,11 @@ def linalg__cross(input, other, *, dim=-1, out=None, axis=None) -> Any:
     if axis is not None:
         dim = axis
     if out is None:
-        return _c_linalg__cross(input, other, dim=dim)
+        try:
+            return _c_linalg__cross(input, other, dim=dim)
+        except AttributeError as error:
+            not_a_tensor("cross", error)
+            raise
     return composite_out("cross", lambda: _c_linalg__cross(input, other, dim=dim), (input, other, dim,), out)
 
 
@@ -2927,8 +4844,67 @@ def cross(input, other, dim=None, *, out=None, axis=None) -> Any:
     if axis is not None:
         dim = axis
     if out is None:
-        return _c_cross(input, other, dim)
+        try:
+            return _c_cross(input, other, dim)
+        except AttributeError as error:
+            not_a_tensor("cross", error)
+            raise
     return composite_out("cross", lambda: _c_cross(input, other, dim), (input, other, dim,), out)
+
+
+_c_cdist = COMPOSITES["cdist"].fn
+
+
+def cdist(x1, x2, p=2.0, compute_mode='use_mm_for_euclid_dist_if_necessary') -> Any:
+    try:
+        return _c_cdist(x1, x2, p, compute_mode)
+    except AttributeError as error:
+        not_a_tensor("cdist", error)
+        raise
+
+
+_c_nn__functional__grid_sample = COMPOSITES["nn.functional.grid_sample"].fn
+
+
+def nn__functional__grid_sample(input, grid, mode='bilinear', padding_mode='zeros', align_corners=None) -> Any:
+    try:
+        return _c_nn__functional__grid_sample(input, grid, mode, padding_mode, align_corners)
+    except AttributeError as error:
+        not_a_tensor("grid_sample", error)
+        raise
+
+
+_c_nn__functional__affine_grid = COMPOSITES["nn.functional.affine_grid"].fn
+
+
+def nn__functional__affine_grid(theta, size, align_corners=None) -> Any:
+    try:
+        return _c_nn__functional__affine_grid(theta, size, align_corners)
+    except AttributeError as error:
+        not_a_tensor("affine_grid", error)
+        raise
+
+
+_c_nn__functional__group_norm = COMPOSITES["nn.functional.group_norm"].fn
+
+
+def nn__functional__group_norm(input, num_groups, weight=None, bias=None, eps=1e-05) -> Any:
+    try:
+        return _c_nn__functional__group_norm(input, num_groups, weight, bias, eps)
+    except AttributeError as error:
+        not_a_tensor("group_norm", error)
+        raise
+
+
+_c_group_norm = COMPOSITES["group_norm"].fn
+
+
+def group_norm(input, num_groups, weight=None, bias=None, eps=1e-05, cudnn_enabled=True) -> Any:
+    try:
+        return _c_group_norm(input, num_groups, weight, bias, eps, cudnn_enabled)
+    except AttributeError as error:
+        not_a_tensor("group_norm", error)
+        raise
 
 
 _c_take_along_dim = COMPOSITES["take_along_dim"].fn
@@ -2938,7 +4914,11 @@ def take_along_dim(input, indices, dim=None, *, out=None, axis=None) -> Any:
     if axis is not None:
         dim = axis
     if out is None:
-        return _c_take_along_dim(input, indices, dim)
+        try:
+            return _c_take_along_dim(input, indices, dim)
+        except AttributeError as error:
+            not_a_tensor("take_along_dim", error)
+            raise
     return composite_out("take_along_dim", lambda: _c_take_along_dim(input, indices, dim), (input, indices, dim,), out)
 
 
@@ -2947,7 +4927,11 @@ _c_index_reduce = COMPOSITES["index_reduce"].fn
 
 def index_reduce(input, dim, index, source, reduce, *, include_self=True, out=None) -> Any:
     if out is None:
-        return _c_index_reduce(input, dim, index, source, reduce, include_self=include_self)
+        try:
+            return _c_index_reduce(input, dim, index, source, reduce, include_self=include_self)
+        except AttributeError as error:
+            not_a_tensor("index_reduce", error)
+            raise
     return composite_out("index_reduce", lambda: _c_index_reduce(input, dim, index, source, reduce, include_self=include_self), (input, dim, index, source, reduce, include_self,), out)
 
 
@@ -2955,12 +4939,159 @@ def index_reduce_(input, dim, index, source, reduce, *, include_self=True) -> An
     return composite_inplace("index_reduce", input, lambda x: _c_index_reduce(x, dim, index, source, reduce, include_self=include_self))
 
 
+_c_index_put = COMPOSITES["index_put"].fn
+
+
+def index_put(input, indices, values, accumulate=False) -> Any:
+    try:
+        return _c_index_put(input, indices, values, accumulate)
+    except AttributeError as error:
+        not_a_tensor("index_put", error)
+        raise
+
+
+_c_index_put_ = COMPOSITES["index_put_"].fn
+
+
+def index_put_(input, indices, values, accumulate=False) -> Any:
+    try:
+        return _c_index_put_(input, indices, values, accumulate)
+    except AttributeError as error:
+        not_a_tensor("index_put_", error)
+        raise
+
+
+_c_unravel_index = COMPOSITES["unravel_index"].fn
+
+
+def unravel_index(indices, shape) -> Any:
+    try:
+        return _c_unravel_index(indices, shape)
+    except AttributeError as error:
+        not_a_tensor("unravel_index", error)
+        raise
+
+
+_c_nn__functional__interpolate = COMPOSITES["nn.functional.interpolate"].fn
+
+
+def nn__functional__interpolate(input, size=None, scale_factor=None, mode='nearest', align_corners=None, recompute_scale_factor=None, antialias=False) -> Any:
+    try:
+        return _c_nn__functional__interpolate(input, size, scale_factor, mode, align_corners, recompute_scale_factor, antialias)
+    except AttributeError as error:
+        not_a_tensor("interpolate", error)
+        raise
+
+
+_c_nn__functional__upsample = COMPOSITES["nn.functional.upsample"].fn
+
+
+def nn__functional__upsample(input, size=None, scale_factor=None, mode='nearest', align_corners=None) -> Any:
+    try:
+        return _c_nn__functional__upsample(input, size, scale_factor, mode, align_corners)
+    except AttributeError as error:
+        not_a_tensor("upsample", error)
+        raise
+
+
+_c_nn__functional__upsample_nearest = COMPOSITES["nn.functional.upsample_nearest"].fn
+
+
+def nn__functional__upsample_nearest(input, size=None, scale_factor=None) -> Any:
+    try:
+        return _c_nn__functional__upsample_nearest(input, size, scale_factor)
+    except AttributeError as error:
+        not_a_tensor("upsample_nearest", error)
+        raise
+
+
+_c_nn__functional__upsample_bilinear = COMPOSITES["nn.functional.upsample_bilinear"].fn
+
+
+def nn__functional__upsample_bilinear(input, size=None, scale_factor=None) -> Any:
+    try:
+        return _c_nn__functional__upsample_bilinear(input, size, scale_factor)
+    except AttributeError as error:
+        not_a_tensor("upsample_bilinear", error)
+        raise
+
+
+_c_new_zeros = COMPOSITES["new_zeros"].fn
+
+
+def new_zeros(input, *size, dtype=None, layout=None, device=None, pin_memory=False, requires_grad=False) -> Any:
+    try:
+        return _c_new_zeros(input, *size, dtype=dtype, layout=layout, device=device, pin_memory=pin_memory, requires_grad=requires_grad)
+    except AttributeError as error:
+        not_a_tensor("new_zeros", error)
+        raise
+
+
+_c_new_ones = COMPOSITES["new_ones"].fn
+
+
+def new_ones(input, *size, dtype=None, layout=None, device=None, pin_memory=False, requires_grad=False) -> Any:
+    try:
+        return _c_new_ones(input, *size, dtype=dtype, layout=layout, device=device, pin_memory=pin_memory, requires_grad=requires_grad)
+    except AttributeError as error:
+        not_a_tensor("new_ones", error)
+        raise
+
+
+_c_new_full = COMPOSITES["new_full"].fn
+
+
+def new_full(input, size, fill_value, *, dtype=None, layout=None, device=None, pin_memory=False, requires_grad=False) -> Any:
+    try:
+        return _c_new_full(input, size, fill_value, dtype=dtype, layout=layout, device=device, pin_memory=pin_memory, requires_grad=requires_grad)
+    except AttributeError as error:
+        not_a_tensor("new_full", error)
+        raise
+
+
+_c_new_empty = COMPOSITES["new_empty"].fn
+
+
+def new_empty(input, *size, dtype=None, layout=None, device=None, pin_memory=False, requires_grad=False) -> Any:
+    try:
+        return _c_new_empty(input, *size, dtype=dtype, layout=layout, device=device, pin_memory=pin_memory, requires_grad=requires_grad)
+    except AttributeError as error:
+        not_a_tensor("new_empty", error)
+        raise
+
+
+_c_new_empty_strided = COMPOSITES["new_empty_strided"].fn
+
+
+def new_empty_strided(input, size, stride, *, dtype=None, layout=None, device=None, pin_memory=False, requires_grad=False) -> Any:
+    try:
+        return _c_new_empty_strided(input, size, stride, dtype=dtype, layout=layout, device=device, pin_memory=pin_memory, requires_grad=requires_grad)
+    except AttributeError as error:
+        not_a_tensor("new_empty_strided", error)
+        raise
+
+
+_c_new_tensor = COMPOSITES["new_tensor"].fn
+
+
+def new_tensor(input, data, *, dtype=None, layout=None, device=None, pin_memory=False, requires_grad=False) -> Any:
+    try:
+        return _c_new_tensor(input, data, dtype=dtype, layout=layout, device=device, pin_memory=pin_memory, requires_grad=requires_grad)
+    except AttributeError as error:
+        not_a_tensor("new_tensor", error)
+        raise
+
+
 _c_linalg__solve_triangular = COMPOSITES["linalg.solve_triangular"].fn
 
 
 def linalg__solve_triangular(input, B, *, upper, left=True, unitriangular=False, out=None) -> Any:
     if out is None:
-        return _c_linalg__solve_triangular(input, B, upper=upper, left=left, unitriangular=unitriangular)
+        try:
+            return _c_linalg__solve_triangular(input, B, upper=upper, left=left, unitriangular=unitriangular)
+        except AttributeError as error:
+            not_a_tensor("solve_triangular", error)
+            raise
     return composite_out("solve_triangular", lambda: _c_linalg__solve_triangular(input, B, upper=upper, left=left, unitriangular=unitriangular), (input, B, upper, left, unitriangular,), out)
 
 
@@ -2969,7 +5100,11 @@ _c_triangular_solve = COMPOSITES["triangular_solve"].fn
 
 def triangular_solve(input, A, upper=True, transpose=False, unitriangular=False, *, out=None) -> Any:
     if out is None:
-        return _c_triangular_solve(input, A, upper, transpose, unitriangular)
+        try:
+            return _c_triangular_solve(input, A, upper, transpose, unitriangular)
+        except AttributeError as error:
+            not_a_tensor("triangular_solve", error)
+            raise
     return composite_out("triangular_solve", lambda: _c_triangular_solve(input, A, upper, transpose, unitriangular), (input, A, upper, transpose, unitriangular,), out)
 
 
@@ -2978,7 +5113,11 @@ _c_linalg__cholesky = COMPOSITES["linalg.cholesky"].fn
 
 def linalg__cholesky(input, *, upper=False, out=None) -> Any:
     if out is None:
-        return _c_linalg__cholesky(input, upper=upper)
+        try:
+            return _c_linalg__cholesky(input, upper=upper)
+        except AttributeError as error:
+            not_a_tensor("cholesky", error)
+            raise
     return composite_out("cholesky", lambda: _c_linalg__cholesky(input, upper=upper), (input, upper,), out)
 
 
@@ -2987,7 +5126,11 @@ _c_linalg__cholesky_ex = COMPOSITES["linalg.cholesky_ex"].fn
 
 def linalg__cholesky_ex(input, *, upper=False, check_errors=False, out=None) -> Any:
     if out is None:
-        return _c_linalg__cholesky_ex(input, upper=upper, check_errors=check_errors)
+        try:
+            return _c_linalg__cholesky_ex(input, upper=upper, check_errors=check_errors)
+        except AttributeError as error:
+            not_a_tensor("cholesky_ex", error)
+            raise
     return composite_out("cholesky_ex", lambda: _c_linalg__cholesky_ex(input, upper=upper, check_errors=check_errors), (input, upper, check_errors,), out)
 
 
@@ -2996,7 +5139,11 @@ _c_cholesky = COMPOSITES["cholesky"].fn
 
 def cholesky(input, upper=False, *, out=None) -> Any:
     if out is None:
-        return _c_cholesky(input, upper)
+        try:
+            return _c_cholesky(input, upper)
+        except AttributeError as error:
+            not_a_tensor("cholesky", error)
+            raise
     return composite_out("cholesky", lambda: _c_cholesky(input, upper), (input, upper,), out)
 
 
@@ -3005,7 +5152,11 @@ _c_cholesky_inverse = COMPOSITES["cholesky_inverse"].fn
 
 def cholesky_inverse(input, upper=False, *, out=None) -> Any:
     if out is None:
-        return _c_cholesky_inverse(input, upper)
+        try:
+            return _c_cholesky_inverse(input, upper)
+        except AttributeError as error:
+            not_a_tensor("cholesky_inverse", error)
+            raise
     return composite_out("cholesky_inverse", lambda: _c_cholesky_inverse(input, upper), (input, upper,), out)
 
 
@@ -3014,7 +5165,11 @@ _c_cholesky_solve = COMPOSITES["cholesky_solve"].fn
 
 def cholesky_solve(input, input2, upper=False, *, out=None) -> Any:
     if out is None:
-        return _c_cholesky_solve(input, input2, upper)
+        try:
+            return _c_cholesky_solve(input, input2, upper)
+        except AttributeError as error:
+            not_a_tensor("cholesky_solve", error)
+            raise
     return composite_out("cholesky_solve", lambda: _c_cholesky_solve(input, input2, upper), (input, input2, upper,), out)
 
 
@@ -3023,8 +5178,23 @@ _c_linalg__det = COMPOSITES["linalg.det"].fn
 
 def linalg__det(A, *, out=None) -> Any:
     if out is None:
-        return _c_linalg__det(A)
+        try:
+            return _c_linalg__det(A)
+        except AttributeError as error:
+            not_a_tensor("det", error)
+            raise
     return composite_out("det", lambda: _c_linalg__det(A), (A,), out)
+
+
+_c_det = COMPOSITES["det"].fn
+
+
+def det(input) -> Any:
+    try:
+        return _c_det(input)
+    except AttributeError as error:
+        not_a_tensor("det", error)
+        raise
 
 
 _c_linalg__slogdet = COMPOSITES["linalg.slogdet"].fn
@@ -3032,7 +5202,11 @@ _c_linalg__slogdet = COMPOSITES["linalg.slogdet"].fn
 
 def linalg__slogdet(A, *, out=None) -> Any:
     if out is None:
-        return _c_linalg__slogdet(A)
+        try:
+            return _c_linalg__slogdet(A)
+        except AttributeError as error:
+            not_a_tensor("slogdet", error)
+            raise
     return composite_out("slogdet", lambda: _c_linalg__slogdet(A), (A,), out)
 
 
@@ -3041,8 +5215,23 @@ _c_slogdet = COMPOSITES["slogdet"].fn
 
 def slogdet(input, *, out=None) -> Any:
     if out is None:
-        return _c_slogdet(input)
+        try:
+            return _c_slogdet(input)
+        except AttributeError as error:
+            not_a_tensor("slogdet", error)
+            raise
     return composite_out("slogdet", lambda: _c_slogdet(input), (input,), out)
+
+
+_c_logdet = COMPOSITES["logdet"].fn
+
+
+def logdet(input) -> Any:
+    try:
+        return _c_logdet(input)
+    except AttributeError as error:
+        not_a_tensor("logdet", error)
+        raise
 
 
 _c_linalg__svd = COMPOSITES["linalg.svd"].fn
@@ -3050,7 +5239,11 @@ _c_linalg__svd = COMPOSITES["linalg.svd"].fn
 
 def linalg__svd(A, full_matrices=True, *, driver=None, out=None) -> Any:
     if out is None:
-        return _c_linalg__svd(A, full_matrices, driver=driver)
+        try:
+            return _c_linalg__svd(A, full_matrices, driver=driver)
+        except AttributeError as error:
+            not_a_tensor("svd", error)
+            raise
     return composite_out("svd", lambda: _c_linalg__svd(A, full_matrices, driver=driver), (A, full_matrices, driver,), out)
 
 
@@ -3059,7 +5252,11 @@ _c_linalg__svdvals = COMPOSITES["linalg.svdvals"].fn
 
 def linalg__svdvals(A, *, driver=None, out=None) -> Any:
     if out is None:
-        return _c_linalg__svdvals(A, driver=driver)
+        try:
+            return _c_linalg__svdvals(A, driver=driver)
+        except AttributeError as error:
+            not_a_tensor("svdvals", error)
+            raise
     return composite_out("svdvals", lambda: _c_linalg__svdvals(A, driver=driver), (A, driver,), out)
 
 
@@ -3068,7 +5265,11 @@ _c_svd = COMPOSITES["svd"].fn
 
 def svd(input, some=True, compute_uv=True, *, out=None) -> Any:
     if out is None:
-        return _c_svd(input, some, compute_uv)
+        try:
+            return _c_svd(input, some, compute_uv)
+        except AttributeError as error:
+            not_a_tensor("svd", error)
+            raise
     return composite_out("svd", lambda: _c_svd(input, some, compute_uv), (input, some, compute_uv,), out)
 
 
@@ -3077,7 +5278,11 @@ _c_linalg__eig = COMPOSITES["linalg.eig"].fn
 
 def linalg__eig(input, *, out=None) -> Any:
     if out is None:
-        return _c_linalg__eig(input)
+        try:
+            return _c_linalg__eig(input)
+        except AttributeError as error:
+            not_a_tensor("eig", error)
+            raise
     return composite_out("eig", lambda: _c_linalg__eig(input), (input,), out)
 
 
@@ -3086,7 +5291,11 @@ _c_linalg__eigvals = COMPOSITES["linalg.eigvals"].fn
 
 def linalg__eigvals(input, *, out=None) -> Any:
     if out is None:
-        return _c_linalg__eigvals(input)
+        try:
+            return _c_linalg__eigvals(input)
+        except AttributeError as error:
+            not_a_tensor("eigvals", error)
+            raise
     return composite_out("eigvals", lambda: _c_linalg__eigvals(input), (input,), out)
 
 
@@ -3095,7 +5304,11 @@ _c_linalg__eigh = COMPOSITES["linalg.eigh"].fn
 
 def linalg__eigh(input, UPLO='L', *, out=None) -> Any:
     if out is None:
-        return _c_linalg__eigh(input, UPLO)
+        try:
+            return _c_linalg__eigh(input, UPLO)
+        except AttributeError as error:
+            not_a_tensor("eigh", error)
+            raise
     return composite_out("eigh", lambda: _c_linalg__eigh(input, UPLO), (input, UPLO,), out)
 
 
@@ -3104,7 +5317,11 @@ _c_linalg__eigvalsh = COMPOSITES["linalg.eigvalsh"].fn
 
 def linalg__eigvalsh(input, UPLO='L', *, out=None) -> Any:
     if out is None:
-        return _c_linalg__eigvalsh(input, UPLO)
+        try:
+            return _c_linalg__eigvalsh(input, UPLO)
+        except AttributeError as error:
+            not_a_tensor("eigvalsh", error)
+            raise
     return composite_out("eigvalsh", lambda: _c_linalg__eigvalsh(input, UPLO), (input, UPLO,), out)
 
 
@@ -3113,7 +5330,11 @@ _c_linalg__ldl_factor = COMPOSITES["linalg.ldl_factor"].fn
 
 def linalg__ldl_factor(input, *, hermitian=False, out=None) -> Any:
     if out is None:
-        return _c_linalg__ldl_factor(input, hermitian=hermitian)
+        try:
+            return _c_linalg__ldl_factor(input, hermitian=hermitian)
+        except AttributeError as error:
+            not_a_tensor("ldl_factor", error)
+            raise
     return composite_out("ldl_factor", lambda: _c_linalg__ldl_factor(input, hermitian=hermitian), (input, hermitian,), out)
 
 
@@ -3122,7 +5343,11 @@ _c_linalg__ldl_factor_ex = COMPOSITES["linalg.ldl_factor_ex"].fn
 
 def linalg__ldl_factor_ex(input, *, hermitian=False, check_errors=False, out=None) -> Any:
     if out is None:
-        return _c_linalg__ldl_factor_ex(input, hermitian=hermitian, check_errors=check_errors)
+        try:
+            return _c_linalg__ldl_factor_ex(input, hermitian=hermitian, check_errors=check_errors)
+        except AttributeError as error:
+            not_a_tensor("ldl_factor_ex", error)
+            raise
     return composite_out("ldl_factor_ex", lambda: _c_linalg__ldl_factor_ex(input, hermitian=hermitian, check_errors=check_errors), (input, hermitian, check_errors,), out)
 
 
@@ -3131,7 +5356,11 @@ _c_linalg__ldl_solve = COMPOSITES["linalg.ldl_solve"].fn
 
 def linalg__ldl_solve(LD, pivots, B, *, hermitian=False, out=None) -> Any:
     if out is None:
-        return _c_linalg__ldl_solve(LD, pivots, B, hermitian=hermitian)
+        try:
+            return _c_linalg__ldl_solve(LD, pivots, B, hermitian=hermitian)
+        except AttributeError as error:
+            not_a_tensor("ldl_solve", error)
+            raise
     return composite_out("ldl_solve", lambda: _c_linalg__ldl_solve(LD, pivots, B, hermitian=hermitian), (LD, pivots, B, hermitian,), out)
 
 
@@ -3140,7 +5369,11 @@ _c_linalg__qr = COMPOSITES["linalg.qr"].fn
 
 def linalg__qr(A, mode='reduced', *, out=None) -> Any:
     if out is None:
-        return _c_linalg__qr(A, mode)
+        try:
+            return _c_linalg__qr(A, mode)
+        except AttributeError as error:
+            not_a_tensor("qr", error)
+            raise
     return composite_out("qr", lambda: _c_linalg__qr(A, mode), (A, mode,), out)
 
 
@@ -3149,7 +5382,11 @@ _c_qr = COMPOSITES["qr"].fn
 
 def qr(input, some=True, *, out=None) -> Any:
     if out is None:
-        return _c_qr(input, some)
+        try:
+            return _c_qr(input, some)
+        except AttributeError as error:
+            not_a_tensor("qr", error)
+            raise
     return composite_out("qr", lambda: _c_qr(input, some), (input, some,), out)
 
 
@@ -3158,7 +5395,11 @@ _c_geqrf = COMPOSITES["geqrf"].fn
 
 def geqrf(input, *, out=None) -> Any:
     if out is None:
-        return _c_geqrf(input)
+        try:
+            return _c_geqrf(input)
+        except AttributeError as error:
+            not_a_tensor("geqrf", error)
+            raise
     return composite_out("geqrf", lambda: _c_geqrf(input), (input,), out)
 
 
@@ -3167,7 +5408,11 @@ _c_linalg__householder_product = COMPOSITES["linalg.householder_product"].fn
 
 def linalg__householder_product(input, tau, *, out=None) -> Any:
     if out is None:
-        return _c_linalg__householder_product(input, tau)
+        try:
+            return _c_linalg__householder_product(input, tau)
+        except AttributeError as error:
+            not_a_tensor("householder_product", error)
+            raise
     return composite_out("householder_product", lambda: _c_linalg__householder_product(input, tau), (input, tau,), out)
 
 
@@ -3176,7 +5421,11 @@ _c_orgqr = COMPOSITES["orgqr"].fn
 
 def orgqr(input, input2, *, out=None) -> Any:
     if out is None:
-        return _c_orgqr(input, input2)
+        try:
+            return _c_orgqr(input, input2)
+        except AttributeError as error:
+            not_a_tensor("orgqr", error)
+            raise
     return composite_out("orgqr", lambda: _c_orgqr(input, input2), (input, input2,), out)
 
 
@@ -3185,8 +5434,34 @@ _c_ormqr = COMPOSITES["ormqr"].fn
 
 def ormqr(input, input2, input3, left=True, transpose=False, *, out=None) -> Any:
     if out is None:
-        return _c_ormqr(input, input2, input3, left, transpose)
+        try:
+            return _c_ormqr(input, input2, input3, left, transpose)
+        except AttributeError as error:
+            not_a_tensor("ormqr", error)
+            raise
     return composite_out("ormqr", lambda: _c_ormqr(input, input2, input3, left, transpose), (input, input2, input3, left, transpose,), out)
+
+
+_c_svd_lowrank = COMPOSITES["svd_lowrank"].fn
+
+
+def svd_lowrank(A, q=6, niter=2, M=None) -> Any:
+    try:
+        return _c_svd_lowrank(A, q, niter, M)
+    except AttributeError as error:
+        not_a_tensor("svd_lowrank", error)
+        raise
+
+
+_c_pca_lowrank = COMPOSITES["pca_lowrank"].fn
+
+
+def pca_lowrank(A, q=None, center=True, niter=2) -> Any:
+    try:
+        return _c_pca_lowrank(A, q, center, niter)
+    except AttributeError as error:
+        not_a_tensor("pca_lowrank", error)
+        raise
 
 
 _c_linalg__lu_factor = COMPOSITES["linalg.lu_factor"].fn
@@ -3194,7 +5469,11 @@ _c_linalg__lu_factor = COMPOSITES["linalg.lu_factor"].fn
 
 def linalg__lu_factor(A, *, pivot=True, out=None) -> Any:
     if out is None:
-        return _c_linalg__lu_factor(A, pivot=pivot)
+        try:
+            return _c_linalg__lu_factor(A, pivot=pivot)
+        except AttributeError as error:
+            not_a_tensor("lu_factor", error)
+            raise
     return composite_out("lu_factor", lambda: _c_linalg__lu_factor(A, pivot=pivot), (A, pivot,), out)
 
 
@@ -3203,7 +5482,11 @@ _c_linalg__lu_factor_ex = COMPOSITES["linalg.lu_factor_ex"].fn
 
 def linalg__lu_factor_ex(A, *, pivot=True, check_errors=False, out=None) -> Any:
     if out is None:
-        return _c_linalg__lu_factor_ex(A, pivot=pivot, check_errors=check_errors)
+        try:
+            return _c_linalg__lu_factor_ex(A, pivot=pivot, check_errors=check_errors)
+        except AttributeError as error:
+            not_a_tensor("lu_factor_ex", error)
+            raise
     return composite_out("lu_factor_ex", lambda: _c_linalg__lu_factor_ex(A, pivot=pivot, check_errors=check_errors), (A, pivot, check_errors,), out)
 
 
@@ -3212,7 +5495,11 @@ _c_linalg__lu = COMPOSITES["linalg.lu"].fn
 
 def linalg__lu(A, *, pivot=True, out=None) -> Any:
     if out is None:
-        return _c_linalg__lu(A, pivot=pivot)
+        try:
+            return _c_linalg__lu(A, pivot=pivot)
+        except AttributeError as error:
+            not_a_tensor("lu", error)
+            raise
     return composite_out("lu", lambda: _c_linalg__lu(A, pivot=pivot), (A, pivot,), out)
 
 
@@ -3221,7 +5508,11 @@ _c_lu = COMPOSITES["lu"].fn
 
 def lu(A, pivot=True, get_infos=False, *, out=None) -> Any:
     if out is None:
-        return _c_lu(A, pivot, get_infos)
+        try:
+            return _c_lu(A, pivot, get_infos)
+        except AttributeError as error:
+            not_a_tensor("lu", error)
+            raise
     return composite_out("lu", lambda: _c_lu(A, pivot, get_infos), (A, pivot, get_infos,), out)
 
 
@@ -3230,7 +5521,11 @@ _c_lu_unpack = COMPOSITES["lu_unpack"].fn
 
 def lu_unpack(LU_data, LU_pivots, unpack_data=True, unpack_pivots=True, *, out=None) -> Any:
     if out is None:
-        return _c_lu_unpack(LU_data, LU_pivots, unpack_data, unpack_pivots)
+        try:
+            return _c_lu_unpack(LU_data, LU_pivots, unpack_data, unpack_pivots)
+        except AttributeError as error:
+            not_a_tensor("lu_unpack", error)
+            raise
     return composite_out("lu_unpack", lambda: _c_lu_unpack(LU_data, LU_pivots, unpack_data, unpack_pivots), (LU_data, LU_pivots, unpack_data, unpack_pivots,), out)
 
 
@@ -3239,7 +5534,11 @@ _c_linalg__lu_solve = COMPOSITES["linalg.lu_solve"].fn
 
 def linalg__lu_solve(LU, pivots, B, *, left=True, adjoint=False, out=None) -> Any:
     if out is None:
-        return _c_linalg__lu_solve(LU, pivots, B, left=left, adjoint=adjoint)
+        try:
+            return _c_linalg__lu_solve(LU, pivots, B, left=left, adjoint=adjoint)
+        except AttributeError as error:
+            not_a_tensor("lu_solve", error)
+            raise
     return composite_out("lu_solve", lambda: _c_linalg__lu_solve(LU, pivots, B, left=left, adjoint=adjoint), (LU, pivots, B, left, adjoint,), out)
 
 
@@ -3248,7 +5547,11 @@ _c_lu_solve = COMPOSITES["lu_solve"].fn
 
 def lu_solve(input, LU_data, LU_pivots, *, out=None) -> Any:
     if out is None:
-        return _c_lu_solve(input, LU_data, LU_pivots)
+        try:
+            return _c_lu_solve(input, LU_data, LU_pivots)
+        except AttributeError as error:
+            not_a_tensor("lu_solve", error)
+            raise
     return composite_out("lu_solve", lambda: _c_lu_solve(input, LU_data, LU_pivots), (input, LU_data, LU_pivots,), out)
 
 
@@ -3261,7 +5564,11 @@ def linalg__matrix_norm(input, ord='fro', dim=(-2, -1), keepdim=False, *, dtype=
     if keepdims is not None:
         keepdim = keepdims
     if out is None:
-        return _c_linalg__matrix_norm(input, ord, dim, keepdim, dtype=dtype)
+        try:
+            return _c_linalg__matrix_norm(input, ord, dim, keepdim, dtype=dtype)
+        except AttributeError as error:
+            not_a_tensor("matrix_norm", error)
+            raise
     return composite_out("matrix_norm", lambda: _c_linalg__matrix_norm(input, ord, dim, keepdim, dtype=dtype), (input, ord, dim, keepdim, dtype,), out)
 
 
@@ -3274,7 +5581,11 @@ def linalg__norm(input, ord=None, dim=None, keepdim=False, *, dtype=None, out=No
     if keepdims is not None:
         keepdim = keepdims
     if out is None:
-        return _c_linalg__norm(input, ord, dim, keepdim, dtype=dtype)
+        try:
+            return _c_linalg__norm(input, ord, dim, keepdim, dtype=dtype)
+        except AttributeError as error:
+            not_a_tensor("norm", error)
+            raise
     return composite_out("norm", lambda: _c_linalg__norm(input, ord, dim, keepdim, dtype=dtype), (input, ord, dim, keepdim, dtype,), out)
 
 
@@ -3283,7 +5594,11 @@ _c_linalg__cond = COMPOSITES["linalg.cond"].fn
 
 def linalg__cond(input, p=None, *, out=None) -> Any:
     if out is None:
-        return _c_linalg__cond(input, p)
+        try:
+            return _c_linalg__cond(input, p)
+        except AttributeError as error:
+            not_a_tensor("cond", error)
+            raise
     return composite_out("cond", lambda: _c_linalg__cond(input, p), (input, p,), out)
 
 
@@ -3292,7 +5607,11 @@ _c_linalg__matrix_rank = COMPOSITES["linalg.matrix_rank"].fn
 
 def linalg__matrix_rank(input, tol=None, hermitian=False, *, atol=None, rtol=None, out=None) -> Any:
     if out is None:
-        return _c_linalg__matrix_rank(input, tol, hermitian, atol=atol, rtol=rtol)
+        try:
+            return _c_linalg__matrix_rank(input, tol, hermitian, atol=atol, rtol=rtol)
+        except AttributeError as error:
+            not_a_tensor("matrix_rank", error)
+            raise
     return composite_out("matrix_rank", lambda: _c_linalg__matrix_rank(input, tol, hermitian, atol=atol, rtol=rtol), (input, tol, hermitian, atol, rtol,), out)
 
 
@@ -3301,8 +5620,23 @@ _c_linalg__pinv = COMPOSITES["linalg.pinv"].fn
 
 def linalg__pinv(input, rcond=None, hermitian=False, *, atol=None, rtol=None, out=None) -> Any:
     if out is None:
-        return _c_linalg__pinv(input, rcond, hermitian, atol=atol, rtol=rtol)
+        try:
+            return _c_linalg__pinv(input, rcond, hermitian, atol=atol, rtol=rtol)
+        except AttributeError as error:
+            not_a_tensor("pinv", error)
+            raise
     return composite_out("pinv", lambda: _c_linalg__pinv(input, rcond, hermitian, atol=atol, rtol=rtol), (input, rcond, hermitian, atol, rtol,), out)
+
+
+_c_pinverse = COMPOSITES["pinverse"].fn
+
+
+def pinverse(input, rcond=1e-15) -> Any:
+    try:
+        return _c_pinverse(input, rcond)
+    except AttributeError as error:
+        not_a_tensor("pinverse", error)
+        raise
 
 
 _c_linalg__lstsq = COMPOSITES["linalg.lstsq"].fn
@@ -3310,7 +5644,11 @@ _c_linalg__lstsq = COMPOSITES["linalg.lstsq"].fn
 
 def linalg__lstsq(input, b, rcond=None, *, driver=None, out=None) -> Any:
     if out is None:
-        return _c_linalg__lstsq(input, b, rcond, driver=driver)
+        try:
+            return _c_linalg__lstsq(input, b, rcond, driver=driver)
+        except AttributeError as error:
+            not_a_tensor("lstsq", error)
+            raise
     return composite_out("lstsq", lambda: _c_linalg__lstsq(input, b, rcond, driver=driver), (input, b, rcond, driver,), out)
 
 
@@ -3319,7 +5657,11 @@ _c_linalg__solve = COMPOSITES["linalg.solve"].fn
 
 def linalg__solve(A, B, *, left=True, out=None) -> Any:
     if out is None:
-        return _c_linalg__solve(A, B, left=left)
+        try:
+            return _c_linalg__solve(A, B, left=left)
+        except AttributeError as error:
+            not_a_tensor("solve", error)
+            raise
     return composite_out("solve", lambda: _c_linalg__solve(A, B, left=left), (A, B, left,), out)
 
 
@@ -3328,7 +5670,11 @@ _c_linalg__solve_ex = COMPOSITES["linalg.solve_ex"].fn
 
 def linalg__solve_ex(A, B, *, left=True, check_errors=False, out=None) -> Any:
     if out is None:
-        return _c_linalg__solve_ex(A, B, left=left, check_errors=check_errors)
+        try:
+            return _c_linalg__solve_ex(A, B, left=left, check_errors=check_errors)
+        except AttributeError as error:
+            not_a_tensor("solve_ex", error)
+            raise
     return composite_out("solve_ex", lambda: _c_linalg__solve_ex(A, B, left=left, check_errors=check_errors), (A, B, left, check_errors,), out)
 
 
@@ -3337,7 +5683,11 @@ _c_linalg__inv = COMPOSITES["linalg.inv"].fn
 
 def linalg__inv(A, *, out=None) -> Any:
     if out is None:
-        return _c_linalg__inv(A)
+        try:
+            return _c_linalg__inv(A)
+        except AttributeError as error:
+            not_a_tensor("inv", error)
+            raise
     return composite_out("inv", lambda: _c_linalg__inv(A), (A,), out)
 
 
@@ -3346,7 +5696,11 @@ _c_linalg__inv_ex = COMPOSITES["linalg.inv_ex"].fn
 
 def linalg__inv_ex(A, *, check_errors=False, out=None) -> Any:
     if out is None:
-        return _c_linalg__inv_ex(A, check_errors=check_errors)
+        try:
+            return _c_linalg__inv_ex(A, check_errors=check_errors)
+        except AttributeError as error:
+            not_a_tensor("inv_ex", error)
+            raise
     return composite_out("inv_ex", lambda: _c_linalg__inv_ex(A, check_errors=check_errors), (A, check_errors,), out)
 
 
@@ -3355,7 +5709,11 @@ _c_inverse = COMPOSITES["inverse"].fn
 
 def inverse(input, *, out=None) -> Any:
     if out is None:
-        return _c_inverse(input)
+        try:
+            return _c_inverse(input)
+        except AttributeError as error:
+            not_a_tensor("inverse", error)
+            raise
     return composite_out("inverse", lambda: _c_inverse(input), (input,), out)
 
 
@@ -3364,7 +5722,11 @@ _c_linalg__tensorsolve = COMPOSITES["linalg.tensorsolve"].fn
 
 def linalg__tensorsolve(input, other, dims=None, *, out=None) -> Any:
     if out is None:
-        return _c_linalg__tensorsolve(input, other, dims)
+        try:
+            return _c_linalg__tensorsolve(input, other, dims)
+        except AttributeError as error:
+            not_a_tensor("tensorsolve", error)
+            raise
     return composite_out("tensorsolve", lambda: _c_linalg__tensorsolve(input, other, dims), (input, other, dims,), out)
 
 
@@ -3373,7 +5735,11 @@ _c_linalg__tensorinv = COMPOSITES["linalg.tensorinv"].fn
 
 def linalg__tensorinv(input, ind=2, *, out=None) -> Any:
     if out is None:
-        return _c_linalg__tensorinv(input, ind)
+        try:
+            return _c_linalg__tensorinv(input, ind)
+        except AttributeError as error:
+            not_a_tensor("tensorinv", error)
+            raise
     return composite_out("tensorinv", lambda: _c_linalg__tensorinv(input, ind), (input, ind,), out)
 
 
@@ -3382,8 +5748,34 @@ _c_matrix_power = COMPOSITES["matrix_power"].fn
 
 def matrix_power(input, n, *, out=None) -> Any:
     if out is None:
-        return _c_matrix_power(input, n)
+        try:
+            return _c_matrix_power(input, n)
+        except AttributeError as error:
+            not_a_tensor("matrix_power", error)
+            raise
     return composite_out("matrix_power", lambda: _c_matrix_power(input, n), (input, n,), out)
+
+
+_c_matrix_exp = COMPOSITES["matrix_exp"].fn
+
+
+def matrix_exp(input) -> Any:
+    try:
+        return _c_matrix_exp(input)
+    except AttributeError as error:
+        not_a_tensor("matrix_exp", error)
+        raise
+
+
+_c_linalg__vander = COMPOSITES["linalg.vander"].fn
+
+
+def linalg__vander(x, *, N=None) -> Any:
+    try:
+        return _c_linalg__vander(x, N=N)
+    except AttributeError as error:
+        not_a_tensor("vander", error)
+        raise
 
 
 _c_linalg__vecdot = COMPOSITES["linalg.vecdot"].fn
@@ -3393,8 +5785,100 @@ def linalg__vecdot(x, y, *, dim=-1, out=None, axis=None) -> Any:
     if axis is not None:
         dim = axis
     if out is None:
-        return _c_linalg__vecdot(x, y, dim=dim)
+        try:
+            return _c_linalg__vecdot(x, y, dim=dim)
+        except AttributeError as error:
+            not_a_tensor("vecdot", error)
+            raise
     return composite_out("vecdot", lambda: _c_linalg__vecdot(x, y, dim=dim), (x, y, dim,), out)
+
+
+_c_linalg__diagonal = COMPOSITES["linalg.diagonal"].fn
+
+
+def linalg__diagonal(A, *, offset=0, dim1=-2, dim2=-1) -> Any:
+    try:
+        return _c_linalg__diagonal(A, offset=offset, dim1=dim1, dim2=dim2)
+    except AttributeError as error:
+        not_a_tensor("diagonal", error)
+        raise
+
+
+_c_nn__functional__hinge_embedding_loss = COMPOSITES["nn.functional.hinge_embedding_loss"].fn
+
+
+def nn__functional__hinge_embedding_loss(input, target, margin=1.0, size_average=None, reduce=None, reduction='mean') -> Any:
+    try:
+        return _c_nn__functional__hinge_embedding_loss(input, target, margin, size_average, reduce, reduction)
+    except AttributeError as error:
+        not_a_tensor("hinge_embedding_loss", error)
+        raise
+
+
+_c_nn__functional__margin_ranking_loss = COMPOSITES["nn.functional.margin_ranking_loss"].fn
+
+
+def nn__functional__margin_ranking_loss(input1, input2, target, margin=0, size_average=None, reduce=None, reduction='mean') -> Any:
+    try:
+        return _c_nn__functional__margin_ranking_loss(input1, input2, target, margin, size_average, reduce, reduction)
+    except AttributeError as error:
+        not_a_tensor("margin_ranking_loss", error)
+        raise
+
+
+_c_nn__functional__triplet_margin_loss = COMPOSITES["nn.functional.triplet_margin_loss"].fn
+
+
+def nn__functional__triplet_margin_loss(anchor, positive, negative, margin=1.0, p=2, eps=1e-06, swap=False, size_average=None, reduce=None, reduction='mean') -> Any:
+    try:
+        return _c_nn__functional__triplet_margin_loss(anchor, positive, negative, margin, p, eps, swap, size_average, reduce, reduction)
+    except AttributeError as error:
+        not_a_tensor("triplet_margin_loss", error)
+        raise
+
+
+_c_nn__functional__triplet_margin_with_distance_loss = COMPOSITES["nn.functional.triplet_margin_with_distance_loss"].fn
+
+
+def nn__functional__triplet_margin_with_distance_loss(anchor, positive, negative, *, distance_function=None, margin=1.0, swap=False, reduction='mean') -> Any:
+    try:
+        return _c_nn__functional__triplet_margin_with_distance_loss(anchor, positive, negative, distance_function=distance_function, margin=margin, swap=swap, reduction=reduction)
+    except AttributeError as error:
+        not_a_tensor("triplet_margin_with_distance_loss", error)
+        raise
+
+
+_c_nn__functional__cosine_embedding_loss = COMPOSITES["nn.functional.cosine_embedding_loss"].fn
+
+
+def nn__functional__cosine_embedding_loss(input1, input2, target, margin=0, size_average=None, reduce=None, reduction='mean') -> Any:
+    try:
+        return _c_nn__functional__cosine_embedding_loss(input1, input2, target, margin, size_average, reduce, reduction)
+    except AttributeError as error:
+        not_a_tensor("cosine_embedding_loss", error)
+        raise
+
+
+_c_nn__functional__multi_margin_loss = COMPOSITES["nn.functional.multi_margin_loss"].fn
+
+
+def nn__functional__multi_margin_loss(input, target, p=1, margin=1.0, weight=None, size_average=None, reduce=None, reduction='mean') -> Any:
+    try:
+        return _c_nn__functional__multi_margin_loss(input, target, p, margin, weight, size_average, reduce, reduction)
+    except AttributeError as error:
+        not_a_tensor("multi_margin_loss", error)
+        raise
+
+
+_c_nn__functional__multilabel_margin_loss = COMPOSITES["nn.functional.multilabel_margin_loss"].fn
+
+
+def nn__functional__multilabel_margin_loss(input, target, size_average=None, reduce=None, reduction='mean') -> Any:
+    try:
+        return _c_nn__functional__multilabel_margin_loss(input, target, size_average, reduce, reduction)
+    except AttributeError as error:
+        not_a_tensor("multilabel_margin_loss", error)
+        raise
 
 
 _c_masked_select = COMPOSITES["masked_select"].fn
@@ -3402,8 +5886,34 @@ _c_masked_select = COMPOSITES["masked_select"].fn
 
 def masked_select(input, mask, *, out=None) -> Any:
     if out is None:
-        return _c_masked_select(input, mask)
+        try:
+            return _c_masked_select(input, mask)
+        except AttributeError as error:
+            not_a_tensor("masked_select", error)
+            raise
     return composite_out("masked_select", lambda: _c_masked_select(input, mask), (input, mask,), out)
+
+
+_c_masked_scatter = COMPOSITES["masked_scatter"].fn
+
+
+def masked_scatter(input, mask, source) -> Any:
+    try:
+        return _c_masked_scatter(input, mask, source)
+    except AttributeError as error:
+        not_a_tensor("masked_scatter", error)
+        raise
+
+
+_c_masked_scatter_ = COMPOSITES["masked_scatter_"].fn
+
+
+def masked_scatter_(input, mask, source) -> Any:
+    try:
+        return _c_masked_scatter_(input, mask, source)
+    except AttributeError as error:
+        not_a_tensor("masked_scatter_", error)
+        raise
 
 
 _c_nonzero = COMPOSITES["nonzero"].fn
@@ -3411,8 +5921,133 @@ _c_nonzero = COMPOSITES["nonzero"].fn
 
 def nonzero(input, *, as_tuple=False, out=None) -> Any:
     if out is None:
-        return _c_nonzero(input, as_tuple=as_tuple)
+        try:
+            return _c_nonzero(input, as_tuple=as_tuple)
+        except AttributeError as error:
+            not_a_tensor("nonzero", error)
+            raise
     return composite_out("nonzero", lambda: _c_nonzero(input, as_tuple=as_tuple), (input, as_tuple,), out)
+
+
+_c_argwhere = COMPOSITES["argwhere"].fn
+
+
+def argwhere(input) -> Any:
+    try:
+        return _c_argwhere(input)
+    except AttributeError as error:
+        not_a_tensor("argwhere", error)
+        raise
+
+
+_c_nn__functional__one_hot = COMPOSITES["nn.functional.one_hot"].fn
+
+
+def nn__functional__one_hot(input, num_classes=-1) -> Any:
+    try:
+        return _c_nn__functional__one_hot(input, num_classes)
+    except AttributeError as error:
+        not_a_tensor("one_hot", error)
+        raise
+
+
+_c_nn__functional__multi_head_attention_forward = COMPOSITES["nn.functional.multi_head_attention_forward"].fn
+
+
+def nn__functional__multi_head_attention_forward(query, key, value, embed_dim_to_check, num_heads, in_proj_weight, in_proj_bias, bias_k, bias_v, add_zero_attn, dropout_p, out_proj_weight, out_proj_bias, training=True, key_padding_mask=None, need_weights=True, attn_mask=None, use_separate_proj_weight=False, q_proj_weight=None, k_proj_weight=None, v_proj_weight=None, static_k=None, static_v=None, average_attn_weights=True, is_causal=False) -> Any:
+    try:
+        return _c_nn__functional__multi_head_attention_forward(query, key, value, embed_dim_to_check, num_heads, in_proj_weight, in_proj_bias, bias_k, bias_v, add_zero_attn, dropout_p, out_proj_weight, out_proj_bias, training, key_padding_mask, need_weights, attn_mask, use_separate_proj_weight, q_proj_weight, k_proj_weight, v_proj_weight, static_k, static_v, average_attn_weights, is_causal)
+    except AttributeError as error:
+        not_a_tensor("multi_head_attention_forward", error)
+        raise
+
+
+_c_nn__functional__layer_norm = COMPOSITES["nn.functional.layer_norm"].fn
+
+
+def nn__functional__layer_norm(input, normalized_shape, weight=None, bias=None, eps=1e-05) -> Any:
+    try:
+        return _c_nn__functional__layer_norm(input, normalized_shape, weight, bias, eps)
+    except AttributeError as error:
+        not_a_tensor("layer_norm", error)
+        raise
+
+
+_c_layer_norm = COMPOSITES["layer_norm"].fn
+
+
+def layer_norm(input, normalized_shape, weight=None, bias=None, eps=1e-05, cudnn_enable=True) -> Any:
+    try:
+        return _c_layer_norm(input, normalized_shape, weight, bias, eps, cudnn_enable)
+    except AttributeError as error:
+        not_a_tensor("layer_norm", error)
+        raise
+
+
+_c_nn__functional__rms_norm = COMPOSITES["nn.functional.rms_norm"].fn
+
+
+def nn__functional__rms_norm(input, normalized_shape, weight=None, eps=None) -> Any:
+    try:
+        return _c_nn__functional__rms_norm(input, normalized_shape, weight, eps)
+    except AttributeError as error:
+        not_a_tensor("rms_norm", error)
+        raise
+
+
+_c_nn__functional__local_response_norm = COMPOSITES["nn.functional.local_response_norm"].fn
+
+
+def nn__functional__local_response_norm(input, size, alpha=0.0001, beta=0.75, k=1.0) -> Any:
+    try:
+        return _c_nn__functional__local_response_norm(input, size, alpha, beta, k)
+    except AttributeError as error:
+        not_a_tensor("local_response_norm", error)
+        raise
+
+
+_c_nn__functional__pad = COMPOSITES["nn.functional.pad"].fn
+
+
+def nn__functional__pad(input, pad, mode='constant', value=None) -> Any:
+    try:
+        return _c_nn__functional__pad(input, pad, mode, value)
+    except AttributeError as error:
+        not_a_tensor("pad", error)
+        raise
+
+
+_c_nn__functional__pixel_shuffle = COMPOSITES["nn.functional.pixel_shuffle"].fn
+
+
+def nn__functional__pixel_shuffle(input, upscale_factor) -> Any:
+    try:
+        return _c_nn__functional__pixel_shuffle(input, upscale_factor)
+    except AttributeError as error:
+        not_a_tensor("pixel_shuffle", error)
+        raise
+
+
+_c_nn__functional__pixel_unshuffle = COMPOSITES["nn.functional.pixel_unshuffle"].fn
+
+
+def nn__functional__pixel_unshuffle(input, downscale_factor) -> Any:
+    try:
+        return _c_nn__functional__pixel_unshuffle(input, downscale_factor)
+    except AttributeError as error:
+        not_a_tensor("pixel_unshuffle", error)
+        raise
+
+
+_c_nn__functional__channel_shuffle = COMPOSITES["nn.functional.channel_shuffle"].fn
+
+
+def nn__functional__channel_shuffle(input, groups) -> Any:
+    try:
+        return _c_nn__functional__channel_shuffle(input, groups)
+    except AttributeError as error:
+        not_a_tensor("channel_shuffle", error)
+        raise
 
 
 _c_pow = COMPOSITES["pow"].fn
@@ -3420,8 +6055,23 @@ _c_pow = COMPOSITES["pow"].fn
 
 def pow(input, exponent, *, out=None) -> Any:
     if out is None:
-        return _c_pow(input, exponent)
+        try:
+            return _c_pow(input, exponent)
+        except AttributeError as error:
+            not_a_tensor("pow", error)
+            raise
     return composite_out("pow", lambda: _c_pow(input, exponent), (input, exponent,), out)
+
+
+_c_pow_ = COMPOSITES["pow_"].fn
+
+
+def pow_(input, exponent) -> Any:
+    try:
+        return _c_pow_(input, exponent)
+    except AttributeError as error:
+        not_a_tensor("pow_", error)
+        raise
 
 
 _c_float_power = COMPOSITES["float_power"].fn
@@ -3429,8 +6079,298 @@ _c_float_power = COMPOSITES["float_power"].fn
 
 def float_power(input, exponent, *, out=None) -> Any:
     if out is None:
-        return _c_float_power(input, exponent)
+        try:
+            return _c_float_power(input, exponent)
+        except AttributeError as error:
+            not_a_tensor("float_power", error)
+            raise
     return composite_out("float_power", lambda: _c_float_power(input, exponent), (input, exponent,), out)
+
+
+_c_float_power_ = COMPOSITES["float_power_"].fn
+
+
+def float_power_(input, exponent) -> Any:
+    try:
+        return _c_float_power_(input, exponent)
+    except AttributeError as error:
+        not_a_tensor("float_power_", error)
+        raise
+
+
+_c_rand = COMPOSITES["rand"].fn
+
+
+def rand(*args, size=None, generator=None, out=None, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False) -> Any:
+    try:
+        return _c_rand(*args, size=size, generator=generator, out=out, dtype=dtype, layout=layout, device=device, requires_grad=requires_grad, pin_memory=pin_memory)
+    except AttributeError as error:
+        not_a_tensor("rand", error)
+        raise
+
+
+_c_randn = COMPOSITES["randn"].fn
+
+
+def randn(*args, size=None, generator=None, out=None, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False) -> Any:
+    try:
+        return _c_randn(*args, size=size, generator=generator, out=out, dtype=dtype, layout=layout, device=device, requires_grad=requires_grad, pin_memory=pin_memory)
+    except AttributeError as error:
+        not_a_tensor("randn", error)
+        raise
+
+
+_c_randint = COMPOSITES["randint"].fn
+
+
+def randint(*args, low=None, high=None, size=None, generator=None, out=None, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False) -> Any:
+    try:
+        return _c_randint(*args, low=low, high=high, size=size, generator=generator, out=out, dtype=dtype, layout=layout, device=device, requires_grad=requires_grad, pin_memory=pin_memory)
+    except AttributeError as error:
+        not_a_tensor("randint", error)
+        raise
+
+
+_c_uniform_ = COMPOSITES["uniform_"].fn
+
+
+def uniform_(input, low=0.0, to=1.0, *, generator=None, **named) -> Any:
+    try:
+        return _c_uniform_(input, low, to, generator=generator, **named)
+    except AttributeError as error:
+        not_a_tensor("uniform_", error)
+        raise
+
+
+_c_normal_ = COMPOSITES["normal_"].fn
+
+
+def normal_(input, mean=0.0, std=1.0, *, generator=None) -> Any:
+    try:
+        return _c_normal_(input, mean, std, generator=generator)
+    except AttributeError as error:
+        not_a_tensor("normal_", error)
+        raise
+
+
+_c_log_normal_ = COMPOSITES["log_normal_"].fn
+
+
+def log_normal_(input, mean=1.0, std=2.0, *, generator=None) -> Any:
+    try:
+        return _c_log_normal_(input, mean, std, generator=generator)
+    except AttributeError as error:
+        not_a_tensor("log_normal_", error)
+        raise
+
+
+_c_exponential_ = COMPOSITES["exponential_"].fn
+
+
+def exponential_(input, lambd=1.0, *, generator=None) -> Any:
+    try:
+        return _c_exponential_(input, lambd, generator=generator)
+    except AttributeError as error:
+        not_a_tensor("exponential_", error)
+        raise
+
+
+_c_cauchy_ = COMPOSITES["cauchy_"].fn
+
+
+def cauchy_(input, median=0.0, sigma=1.0, *, generator=None) -> Any:
+    try:
+        return _c_cauchy_(input, median, sigma, generator=generator)
+    except AttributeError as error:
+        not_a_tensor("cauchy_", error)
+        raise
+
+
+_c_geometric_ = COMPOSITES["geometric_"].fn
+
+
+def geometric_(input, p, *, generator=None) -> Any:
+    try:
+        return _c_geometric_(input, p, generator=generator)
+    except AttributeError as error:
+        not_a_tensor("geometric_", error)
+        raise
+
+
+_c_bernoulli_ = COMPOSITES["bernoulli_"].fn
+
+
+def bernoulli_(input, p=0.5, *, generator=None) -> Any:
+    try:
+        return _c_bernoulli_(input, p, generator=generator)
+    except AttributeError as error:
+        not_a_tensor("bernoulli_", error)
+        raise
+
+
+_c_random_ = COMPOSITES["random_"].fn
+
+
+def random_(input, *args, to=None, generator=None, **named) -> Any:
+    try:
+        return _c_random_(input, *args, to=to, generator=generator, **named)
+    except AttributeError as error:
+        not_a_tensor("random_", error)
+        raise
+
+
+_c_meshgrid = COMPOSITES["meshgrid"].fn
+
+
+def meshgrid(*tensors, indexing=None) -> Any:
+    try:
+        return _c_meshgrid(*tensors, indexing=indexing)
+    except AttributeError as error:
+        not_a_tensor("meshgrid", error)
+        raise
+
+
+_c_cartesian_prod = COMPOSITES["cartesian_prod"].fn
+
+
+def cartesian_prod(*tensors) -> Any:
+    try:
+        return _c_cartesian_prod(*tensors)
+    except AttributeError as error:
+        not_a_tensor("cartesian_prod", error)
+        raise
+
+
+_c_combinations = COMPOSITES["combinations"].fn
+
+
+def combinations(input, r=2, with_replacement=False) -> Any:
+    try:
+        return _c_combinations(input, r, with_replacement)
+    except AttributeError as error:
+        not_a_tensor("combinations", error)
+        raise
+
+
+_c_vander = COMPOSITES["vander"].fn
+
+
+def vander(x, N=None, increasing=False) -> Any:
+    try:
+        return _c_vander(x, N, increasing)
+    except AttributeError as error:
+        not_a_tensor("vander", error)
+        raise
+
+
+_c_flip = COMPOSITES["flip"].fn
+
+
+def flip(input, *dims) -> Any:
+    try:
+        return _c_flip(input, *dims)
+    except AttributeError as error:
+        not_a_tensor("flip", error)
+        raise
+
+
+_c_fliplr = COMPOSITES["fliplr"].fn
+
+
+def fliplr(input) -> Any:
+    try:
+        return _c_fliplr(input)
+    except AttributeError as error:
+        not_a_tensor("fliplr", error)
+        raise
+
+
+_c_flipud = COMPOSITES["flipud"].fn
+
+
+def flipud(input) -> Any:
+    try:
+        return _c_flipud(input)
+    except AttributeError as error:
+        not_a_tensor("flipud", error)
+        raise
+
+
+_c_rot90 = COMPOSITES["rot90"].fn
+
+
+def rot90(input, k=1, dims=(0, 1)) -> Any:
+    try:
+        return _c_rot90(input, k, dims)
+    except AttributeError as error:
+        not_a_tensor("rot90", error)
+        raise
+
+
+_c_expand = COMPOSITES["expand"].fn
+
+
+def expand(input, *size, implicit=False) -> Any:
+    try:
+        return _c_expand(input, *size, implicit=implicit)
+    except AttributeError as error:
+        not_a_tensor("expand", error)
+        raise
+
+
+_c_expand_as = COMPOSITES["expand_as"].fn
+
+
+def expand_as(input, other) -> Any:
+    try:
+        return _c_expand_as(input, other)
+    except AttributeError as error:
+        not_a_tensor("expand_as", error)
+        raise
+
+
+_c_broadcast_to = COMPOSITES["broadcast_to"].fn
+
+
+def broadcast_to(input, size) -> Any:
+    try:
+        return _c_broadcast_to(input, size)
+    except AttributeError as error:
+        not_a_tensor("broadcast_to", error)
+        raise
+
+
+_c_broadcast_tensors = COMPOSITES["broadcast_tensors"].fn
+
+
+def broadcast_tensors(*tensors) -> Any:
+    try:
+        return _c_broadcast_tensors(*tensors)
+    except AttributeError as error:
+        not_a_tensor("broadcast_tensors", error)
+        raise
+
+
+_c_repeat = COMPOSITES["repeat"].fn
+
+
+def repeat(input, *repeats) -> Any:
+    try:
+        return _c_repeat(input, *repeats)
+    except AttributeError as error:
+        not_a_tensor("repeat", error)
+        raise
+
+
+_c_tile = COMPOSITES["tile"].fn
+
+
+def tile(input, *dims) -> Any:
+    try:
+        return _c_tile(input, *dims)
+    except AttributeError as error:
+        not_a_tensor("tile", error)
+        raise
 
 
 _c_repeat_interleave = COMPOSITES["repeat_interleave"].fn
@@ -3439,7 +6379,66 @@ _c_repeat_interleave = COMPOSITES["repeat_interleave"].fn
 def repeat_interleave(input, repeats=None, dim=None, *, output_size=None, axis=None) -> Any:
     if axis is not None:
         dim = axis
-    return _c_repeat_interleave(input, repeats, dim, output_size=output_size)
+    try:
+        return _c_repeat_interleave(input, repeats, dim, output_size=output_size)
+    except AttributeError as error:
+        not_a_tensor("repeat_interleave", error)
+        raise
+
+
+_c_atleast_1d = COMPOSITES["atleast_1d"].fn
+
+
+def atleast_1d(*tensors) -> Any:
+    try:
+        return _c_atleast_1d(*tensors)
+    except AttributeError as error:
+        not_a_tensor("atleast_1d", error)
+        raise
+
+
+_c_atleast_2d = COMPOSITES["atleast_2d"].fn
+
+
+def atleast_2d(*tensors) -> Any:
+    try:
+        return _c_atleast_2d(*tensors)
+    except AttributeError as error:
+        not_a_tensor("atleast_2d", error)
+        raise
+
+
+_c_atleast_3d = COMPOSITES["atleast_3d"].fn
+
+
+def atleast_3d(*tensors) -> Any:
+    try:
+        return _c_atleast_3d(*tensors)
+    except AttributeError as error:
+        not_a_tensor("atleast_3d", error)
+        raise
+
+
+_c_nn__functional__rope = COMPOSITES["nn.functional.rope"].fn
+
+
+def nn__functional__rope(input, cos, sin, *, interleaved=False, offset=0) -> Any:
+    try:
+        return _c_nn__functional__rope(input, cos, sin, interleaved=interleaved, offset=offset)
+    except AttributeError as error:
+        not_a_tensor("rope", error)
+        raise
+
+
+_c_abs_ = COMPOSITES["abs_"].fn
+
+
+def abs_(input) -> Any:
+    try:
+        return _c_abs_(input)
+    except AttributeError as error:
+        not_a_tensor("abs_", error)
+        raise
 
 
 _c_cummax = COMPOSITES["cummax"].fn
@@ -3449,7 +6448,11 @@ def cummax(input, dim=None, *, out=None, axis=None) -> Any:
     if axis is not None:
         dim = axis
     if out is None:
-        return _c_cummax(input, dim)
+        try:
+            return _c_cummax(input, dim)
+        except AttributeError as error:
+            not_a_tensor("cummax", error)
+            raise
     return composite_out("cummax", lambda: _c_cummax(input, dim), (input, dim,), out)
 
 
@@ -3460,7 +6463,11 @@ def cummin(input, dim=None, *, out=None, axis=None) -> Any:
     if axis is not None:
         dim = axis
     if out is None:
-        return _c_cummin(input, dim)
+        try:
+            return _c_cummin(input, dim)
+        except AttributeError as error:
+            not_a_tensor("cummin", error)
+            raise
     return composite_out("cummin", lambda: _c_cummin(input, dim), (input, dim,), out)
 
 
@@ -3471,7 +6478,11 @@ def diff(input, n=1, dim=-1, prepend=None, append=None, *, out=None, axis=None) 
     if axis is not None:
         dim = axis
     if out is None:
-        return _c_diff(input, n, dim, prepend, append)
+        try:
+            return _c_diff(input, n, dim, prepend, append)
+        except AttributeError as error:
+            not_a_tensor("diff", error)
+            raise
     return composite_out("diff", lambda: _c_diff(input, n, dim, prepend, append), (input, n, dim, prepend, append,), out)
 
 
@@ -3481,7 +6492,11 @@ _c_trapezoid = COMPOSITES["trapezoid"].fn
 def trapezoid(y, x=None, *, dx=None, dim=-1, axis=None) -> Any:
     if axis is not None:
         dim = axis
-    return _c_trapezoid(y, x, dx=dx, dim=dim)
+    try:
+        return _c_trapezoid(y, x, dx=dx, dim=dim)
+    except AttributeError as error:
+        not_a_tensor("trapezoid", error)
+        raise
 
 
 _c_cumulative_trapezoid = COMPOSITES["cumulative_trapezoid"].fn
@@ -3490,7 +6505,11 @@ _c_cumulative_trapezoid = COMPOSITES["cumulative_trapezoid"].fn
 def cumulative_trapezoid(y, x=None, *, dx=None, dim=-1, axis=None) -> Any:
     if axis is not None:
         dim = axis
-    return _c_cumulative_trapezoid(y, x, dx=dx, dim=dim)
+    try:
+        return _c_cumulative_trapezoid(y, x, dx=dx, dim=dim)
+    except AttributeError as error:
+        not_a_tensor("cumulative_trapezoid", error)
+        raise
 
 
 _c_scatter = COMPOSITES["scatter"].fn
@@ -3498,8 +6517,23 @@ _c_scatter = COMPOSITES["scatter"].fn
 
 def scatter(input, dim, index, src=None, *, value=None, reduce=None, out=None) -> Any:
     if out is None:
-        return _c_scatter(input, dim, index, src, value=value, reduce=reduce)
+        try:
+            return _c_scatter(input, dim, index, src, value=value, reduce=reduce)
+        except AttributeError as error:
+            not_a_tensor("scatter", error)
+            raise
     return composite_out("scatter", lambda: _c_scatter(input, dim, index, src, value=value, reduce=reduce), (input, dim, index, src, value, reduce,), out)
+
+
+_c_scatter_ = COMPOSITES["scatter_"].fn
+
+
+def scatter_(input, dim, index, src=None, *, value=None, reduce=None) -> Any:
+    try:
+        return _c_scatter_(input, dim, index, src, value=value, reduce=reduce)
+    except AttributeError as error:
+        not_a_tensor("scatter_", error)
+        raise
 
 
 _c_scatter_reduce = COMPOSITES["scatter_reduce"].fn
@@ -3507,7 +6541,11 @@ _c_scatter_reduce = COMPOSITES["scatter_reduce"].fn
 
 def scatter_reduce(input, dim, index, src, reduce, *, include_self=True, out=None) -> Any:
     if out is None:
-        return _c_scatter_reduce(input, dim, index, src, reduce, include_self=include_self)
+        try:
+            return _c_scatter_reduce(input, dim, index, src, reduce, include_self=include_self)
+        except AttributeError as error:
+            not_a_tensor("scatter_reduce", error)
+            raise
     return composite_out("scatter_reduce", lambda: _c_scatter_reduce(input, dim, index, src, reduce, include_self=include_self), (input, dim, index, src, reduce, include_self,), out)
 
 
@@ -3515,12 +6553,27 @@ def scatter_reduce_(input, dim, index, src, reduce, *, include_self=True) -> Any
     return composite_inplace("scatter_reduce", input, lambda x: _c_scatter_reduce(x, dim, index, src, reduce, include_self=include_self))
 
 
+_c_as_strided_scatter = COMPOSITES["as_strided_scatter"].fn
+
+
+def as_strided_scatter(input, src, size, stride, storage_offset=None) -> Any:
+    try:
+        return _c_as_strided_scatter(input, src, size, stride, storage_offset)
+    except AttributeError as error:
+        not_a_tensor("as_strided_scatter", error)
+        raise
+
+
 _c_searchsorted = COMPOSITES["searchsorted"].fn
 
 
 def searchsorted(sorted_sequence, input, *, out_int32=False, right=False, side=None, sorter=None, out=None) -> Any:
     if out is None:
-        return _c_searchsorted(sorted_sequence, input, out_int32=out_int32, right=right, side=side, sorter=sorter)
+        try:
+            return _c_searchsorted(sorted_sequence, input, out_int32=out_int32, right=right, side=side, sorter=sorter)
+        except AttributeError as error:
+            not_a_tensor("searchsorted", error)
+            raise
     return composite_out("searchsorted", lambda: _c_searchsorted(sorted_sequence, input, out_int32=out_int32, right=right, side=side, sorter=sorter), (sorted_sequence, input, out_int32, right, side, sorter,), out)
 
 
@@ -3529,8 +6582,23 @@ _c_bucketize = COMPOSITES["bucketize"].fn
 
 def bucketize(input, boundaries, *, out_int32=False, right=False, out=None) -> Any:
     if out is None:
-        return _c_bucketize(input, boundaries, out_int32=out_int32, right=right)
+        try:
+            return _c_bucketize(input, boundaries, out_int32=out_int32, right=right)
+        except AttributeError as error:
+            not_a_tensor("bucketize", error)
+            raise
     return composite_out("bucketize", lambda: _c_bucketize(input, boundaries, out_int32=out_int32, right=right), (input, boundaries, out_int32, right,), out)
+
+
+_c_bincount = COMPOSITES["bincount"].fn
+
+
+def bincount(input, weights=None, minlength=0) -> Any:
+    try:
+        return _c_bincount(input, weights, minlength)
+    except AttributeError as error:
+        not_a_tensor("bincount", error)
+        raise
 
 
 _c_histc = COMPOSITES["histc"].fn
@@ -3538,7 +6606,11 @@ _c_histc = COMPOSITES["histc"].fn
 
 def histc(input, bins=100, min=0, max=0, *, out=None) -> Any:
     if out is None:
-        return _c_histc(input, bins, min, max)
+        try:
+            return _c_histc(input, bins, min, max)
+        except AttributeError as error:
+            not_a_tensor("histc", error)
+            raise
     return composite_out("histc", lambda: _c_histc(input, bins, min, max), (input, bins, min, max,), out)
 
 
@@ -3547,8 +6619,23 @@ _c_histogram = COMPOSITES["histogram"].fn
 
 def histogram(input, bins, *, range=None, weight=None, density=False, out=None) -> Any:
     if out is None:
-        return _c_histogram(input, bins, range=range, weight=weight, density=density)
+        try:
+            return _c_histogram(input, bins, range=range, weight=weight, density=density)
+        except AttributeError as error:
+            not_a_tensor("histogram", error)
+            raise
     return composite_out("histogram", lambda: _c_histogram(input, bins, range=range, weight=weight, density=density), (input, bins, range, weight, density,), out)
+
+
+_c_histogramdd = COMPOSITES["histogramdd"].fn
+
+
+def histogramdd(input, bins, range=None, weight=None, density=False) -> Any:
+    try:
+        return _c_histogramdd(input, bins, range, weight, density)
+    except AttributeError as error:
+        not_a_tensor("histogramdd", error)
+        raise
 
 
 _c_where = COMPOSITES["where"].fn
@@ -3556,8 +6643,166 @@ _c_where = COMPOSITES["where"].fn
 
 def where(condition, input=None, other=None, *, out=None) -> Any:
     if out is None:
-        return _c_where(condition, input, other)
+        try:
+            return _c_where(condition, input, other)
+        except AttributeError as error:
+            not_a_tensor("where", error)
+            raise
     return composite_out("where", lambda: _c_where(condition, input, other), (condition, input, other,), out)
+
+
+_c_Tensor__where = COMPOSITES["Tensor.where"].fn
+
+
+def Tensor__where(input, condition, other) -> Any:
+    try:
+        return _c_Tensor__where(input, condition, other)
+    except AttributeError as error:
+        not_a_tensor("where", error)
+        raise
+
+
+_c_masked_fill = COMPOSITES["masked_fill"].fn
+
+
+def masked_fill(input, mask, value) -> Any:
+    try:
+        return _c_masked_fill(input, mask, value)
+    except AttributeError as error:
+        not_a_tensor("masked_fill", error)
+        raise
+
+
+_c_masked_fill_ = COMPOSITES["masked_fill_"].fn
+
+
+def masked_fill_(input, mask, value) -> Any:
+    try:
+        return _c_masked_fill_(input, mask, value)
+    except AttributeError as error:
+        not_a_tensor("masked_fill_", error)
+        raise
+
+
+_c_signal__windows__bartlett = COMPOSITES["signal.windows.bartlett"].fn
+
+
+def signal__windows__bartlett(M, *, sym=True, dtype=None, layout=None, device=None, requires_grad=False) -> Any:
+    try:
+        return _c_signal__windows__bartlett(M, sym=sym, dtype=dtype, layout=layout, device=device, requires_grad=requires_grad)
+    except AttributeError as error:
+        not_a_tensor("bartlett", error)
+        raise
+
+
+_c_signal__windows__general_cosine = COMPOSITES["signal.windows.general_cosine"].fn
+
+
+def signal__windows__general_cosine(M, *, a, sym=True, dtype=None, layout=None, device=None, requires_grad=False) -> Any:
+    try:
+        return _c_signal__windows__general_cosine(M, a=a, sym=sym, dtype=dtype, layout=layout, device=device, requires_grad=requires_grad)
+    except AttributeError as error:
+        not_a_tensor("general_cosine", error)
+        raise
+
+
+_c_signal__windows__general_hamming = COMPOSITES["signal.windows.general_hamming"].fn
+
+
+def signal__windows__general_hamming(M, *, alpha=0.54, sym=True, dtype=None, layout=None, device=None, requires_grad=False) -> Any:
+    try:
+        return _c_signal__windows__general_hamming(M, alpha=alpha, sym=sym, dtype=dtype, layout=layout, device=device, requires_grad=requires_grad)
+    except AttributeError as error:
+        not_a_tensor("general_hamming", error)
+        raise
+
+
+_c_signal__windows__hamming = COMPOSITES["signal.windows.hamming"].fn
+
+
+def signal__windows__hamming(M, *, sym=True, dtype=None, layout=None, device=None, requires_grad=False) -> Any:
+    try:
+        return _c_signal__windows__hamming(M, sym=sym, dtype=dtype, layout=layout, device=device, requires_grad=requires_grad)
+    except AttributeError as error:
+        not_a_tensor("hamming", error)
+        raise
+
+
+_c_signal__windows__hann = COMPOSITES["signal.windows.hann"].fn
+
+
+def signal__windows__hann(M, *, sym=True, dtype=None, layout=None, device=None, requires_grad=False) -> Any:
+    try:
+        return _c_signal__windows__hann(M, sym=sym, dtype=dtype, layout=layout, device=device, requires_grad=requires_grad)
+    except AttributeError as error:
+        not_a_tensor("hann", error)
+        raise
+
+
+_c_signal__windows__blackman = COMPOSITES["signal.windows.blackman"].fn
+
+
+def signal__windows__blackman(M, *, sym=True, dtype=None, layout=None, device=None, requires_grad=False) -> Any:
+    try:
+        return _c_signal__windows__blackman(M, sym=sym, dtype=dtype, layout=layout, device=device, requires_grad=requires_grad)
+    except AttributeError as error:
+        not_a_tensor("blackman", error)
+        raise
+
+
+_c_signal__windows__nuttall = COMPOSITES["signal.windows.nuttall"].fn
+
+
+def signal__windows__nuttall(M, *, sym=True, dtype=None, layout=None, device=None, requires_grad=False) -> Any:
+    try:
+        return _c_signal__windows__nuttall(M, sym=sym, dtype=dtype, layout=layout, device=device, requires_grad=requires_grad)
+    except AttributeError as error:
+        not_a_tensor("nuttall", error)
+        raise
+
+
+_c_signal__windows__cosine = COMPOSITES["signal.windows.cosine"].fn
+
+
+def signal__windows__cosine(M, *, sym=True, dtype=None, layout=None, device=None, requires_grad=False) -> Any:
+    try:
+        return _c_signal__windows__cosine(M, sym=sym, dtype=dtype, layout=layout, device=device, requires_grad=requires_grad)
+    except AttributeError as error:
+        not_a_tensor("cosine", error)
+        raise
+
+
+_c_signal__windows__exponential = COMPOSITES["signal.windows.exponential"].fn
+
+
+def signal__windows__exponential(M, *, center=None, tau=1.0, sym=True, dtype=None, layout=None, device=None, requires_grad=False) -> Any:
+    try:
+        return _c_signal__windows__exponential(M, center=center, tau=tau, sym=sym, dtype=dtype, layout=layout, device=device, requires_grad=requires_grad)
+    except AttributeError as error:
+        not_a_tensor("exponential", error)
+        raise
+
+
+_c_signal__windows__gaussian = COMPOSITES["signal.windows.gaussian"].fn
+
+
+def signal__windows__gaussian(M, *, std=1.0, sym=True, dtype=None, layout=None, device=None, requires_grad=False) -> Any:
+    try:
+        return _c_signal__windows__gaussian(M, std=std, sym=sym, dtype=dtype, layout=layout, device=device, requires_grad=requires_grad)
+    except AttributeError as error:
+        not_a_tensor("gaussian", error)
+        raise
+
+
+_c_signal__windows__kaiser = COMPOSITES["signal.windows.kaiser"].fn
+
+
+def signal__windows__kaiser(M, *, beta=12.0, sym=True, dtype=None, layout=None, device=None, requires_grad=False) -> Any:
+    try:
+        return _c_signal__windows__kaiser(M, beta=beta, sym=sym, dtype=dtype, layout=layout, device=device, requires_grad=requires_grad)
+    except AttributeError as error:
+        not_a_tensor("kaiser", error)
+        raise
 
 
 _c__softmax_composite = COMPOSITES["_softmax_composite"].fn
@@ -3585,7 +6830,11 @@ def softmax(input, dim=None, dtype=None, *, out=None, axis=None) -> Any:
     if axis is not None:
         dim = axis
     if out is None:
-        return _c_softmax(input, dim, dtype)
+        try:
+            return _c_softmax(input, dim, dtype)
+        except AttributeError as error:
+            not_a_tensor("softmax", error)
+            raise
     return composite_out("softmax", lambda: _c_softmax(input, dim, dtype), (input, dim, dtype,), out)
 
 
@@ -3596,7 +6845,11 @@ def log_softmax(input, dim=None, dtype=None, *, out=None, axis=None) -> Any:
     if axis is not None:
         dim = axis
     if out is None:
-        return _c_log_softmax(input, dim, dtype)
+        try:
+            return _c_log_softmax(input, dim, dtype)
+        except AttributeError as error:
+            not_a_tensor("log_softmax", error)
+            raise
     return composite_out("log_softmax", lambda: _c_log_softmax(input, dim, dtype), (input, dim, dtype,), out)
 
 
@@ -3606,7 +6859,11 @@ _c_nn__functional__softmax = COMPOSITES["nn.functional.softmax"].fn
 def nn__functional__softmax(input, dim=None, _stacklevel=3, dtype=None, *, axis=None) -> Any:
     if axis is not None:
         dim = axis
-    return _c_nn__functional__softmax(input, dim, _stacklevel, dtype)
+    try:
+        return _c_nn__functional__softmax(input, dim, _stacklevel, dtype)
+    except AttributeError as error:
+        not_a_tensor("softmax", error)
+        raise
 
 
 _c_nn__functional__log_softmax = COMPOSITES["nn.functional.log_softmax"].fn
@@ -3615,7 +6872,11 @@ _c_nn__functional__log_softmax = COMPOSITES["nn.functional.log_softmax"].fn
 def nn__functional__log_softmax(input, dim=None, _stacklevel=3, dtype=None, *, axis=None) -> Any:
     if axis is not None:
         dim = axis
-    return _c_nn__functional__log_softmax(input, dim, _stacklevel, dtype)
+    try:
+        return _c_nn__functional__log_softmax(input, dim, _stacklevel, dtype)
+    except AttributeError as error:
+        not_a_tensor("log_softmax", error)
+        raise
 
 
 _c_nn__functional__gumbel_softmax = COMPOSITES["nn.functional.gumbel_softmax"].fn
@@ -3624,7 +6885,11 @@ _c_nn__functional__gumbel_softmax = COMPOSITES["nn.functional.gumbel_softmax"].f
 def nn__functional__gumbel_softmax(logits, tau=1, hard=False, eps=1e-10, dim=-1, *, axis=None) -> Any:
     if axis is not None:
         dim = axis
-    return _c_nn__functional__gumbel_softmax(logits, tau, hard, eps, dim)
+    try:
+        return _c_nn__functional__gumbel_softmax(logits, tau, hard, eps, dim)
+    except AttributeError as error:
+        not_a_tensor("gumbel_softmax", error)
+        raise
 
 
 _c_nn__functional__softmin = COMPOSITES["nn.functional.softmin"].fn
@@ -3633,7 +6898,11 @@ _c_nn__functional__softmin = COMPOSITES["nn.functional.softmin"].fn
 def nn__functional__softmin(input, dim=None, _stacklevel=3, dtype=None, *, axis=None) -> Any:
     if axis is not None:
         dim = axis
-    return _c_nn__functional__softmin(input, dim, _stacklevel, dtype)
+    try:
+        return _c_nn__functional__softmin(input, dim, _stacklevel, dtype)
+    except AttributeError as error:
+        not_a_tensor("softmin", error)
+        raise
 
 
 _c_sort = COMPOSITES["sort"].fn
@@ -3643,7 +6912,11 @@ def sort(input, dim=-1, descending=False, stable=False, *, out=None, axis=None) 
     if axis is not None:
         dim = axis
     if out is None:
-        return _c_sort(input, dim, descending, stable)
+        try:
+            return _c_sort(input, dim, descending, stable)
+        except AttributeError as error:
+            not_a_tensor("sort", error)
+            raise
     return composite_out("sort", lambda: _c_sort(input, dim, descending, stable), (input, dim, descending, stable,), out)
 
 
@@ -3654,7 +6927,11 @@ def argsort(input, dim=-1, descending=False, stable=False, *, out=None, axis=Non
     if axis is not None:
         dim = axis
     if out is None:
-        return _c_argsort(input, dim, descending, stable)
+        try:
+            return _c_argsort(input, dim, descending, stable)
+        except AttributeError as error:
+            not_a_tensor("argsort", error)
+            raise
     return composite_out("argsort", lambda: _c_argsort(input, dim, descending, stable), (input, dim, descending, stable,), out)
 
 
@@ -3663,7 +6940,11 @@ _c_msort = COMPOSITES["msort"].fn
 
 def msort(input, *, out=None) -> Any:
     if out is None:
-        return _c_msort(input)
+        try:
+            return _c_msort(input)
+        except AttributeError as error:
+            not_a_tensor("msort", error)
+            raise
     return composite_out("msort", lambda: _c_msort(input), (input,), out)
 
 
@@ -3674,7 +6955,11 @@ def topk(input, k, dim=-1, largest=True, sorted=True, *, out=None, axis=None) ->
     if axis is not None:
         dim = axis
     if out is None:
-        return _c_topk(input, k, dim, largest, sorted)
+        try:
+            return _c_topk(input, k, dim, largest, sorted)
+        except AttributeError as error:
+            not_a_tensor("topk", error)
+            raise
     return composite_out("topk", lambda: _c_topk(input, k, dim, largest, sorted), (input, k, dim, largest, sorted,), out)
 
 
@@ -3687,7 +6972,11 @@ def kthvalue(input, k, dim=-1, keepdim=False, *, out=None, axis=None, keepdims=N
     if keepdims is not None:
         keepdim = keepdims
     if out is None:
-        return _c_kthvalue(input, k, dim, keepdim)
+        try:
+            return _c_kthvalue(input, k, dim, keepdim)
+        except AttributeError as error:
+            not_a_tensor("kthvalue", error)
+            raise
     return composite_out("kthvalue", lambda: _c_kthvalue(input, k, dim, keepdim), (input, k, dim, keepdim,), out)
 
 
@@ -3697,7 +6986,11 @@ _c_unique = COMPOSITES["unique"].fn
 def unique(input, sorted=True, return_inverse=False, return_counts=False, dim=None, *, axis=None) -> Any:
     if axis is not None:
         dim = axis
-    return _c_unique(input, sorted, return_inverse, return_counts, dim)
+    try:
+        return _c_unique(input, sorted, return_inverse, return_counts, dim)
+    except AttributeError as error:
+        not_a_tensor("unique", error)
+        raise
 
 
 _c_unique_consecutive = COMPOSITES["unique_consecutive"].fn
@@ -3706,14 +6999,48 @@ _c_unique_consecutive = COMPOSITES["unique_consecutive"].fn
 def unique_consecutive(input, return_inverse=False, return_counts=False, dim=None, *, axis=None) -> Any:
     if axis is not None:
         dim = axis
-    return _c_unique_consecutive(input, return_inverse, return_counts, dim)
+    try:
+        return _c_unique_consecutive(input, return_inverse, return_counts, dim)
+    except AttributeError as error:
+        not_a_tensor("unique_consecutive", error)
+        raise
 
 
 _c_Tensor__polygamma = COMPOSITES["Tensor.polygamma"].fn
 
 
+def Tensor__polygamma(input, n) -> Any:
+    try:
+        return _c_Tensor__polygamma(input, n)
+    except AttributeError as error:
+        not_a_tensor("polygamma", error)
+        raise
+
+
 def Tensor__polygamma_(input, n) -> Any:
     return composite_inplace("polygamma", input, lambda x: _c_Tensor__polygamma(x, n))
+
+
+_c_stft = COMPOSITES["stft"].fn
+
+
+def stft(input, n_fft, hop_length=None, win_length=None, window=None, center=True, pad_mode='reflect', normalized=False, onesided=None, return_complex=None, align_to_window=None) -> Any:
+    try:
+        return _c_stft(input, n_fft, hop_length, win_length, window, center, pad_mode, normalized, onesided, return_complex, align_to_window)
+    except AttributeError as error:
+        not_a_tensor("stft", error)
+        raise
+
+
+_c_istft = COMPOSITES["istft"].fn
+
+
+def istft(input, n_fft, hop_length=None, win_length=None, window=None, center=True, normalized=False, onesided=None, length=None, return_complex=False) -> Any:
+    try:
+        return _c_istft(input, n_fft, hop_length, win_length, window, center, normalized, onesided, length, return_complex)
+    except AttributeError as error:
+        not_a_tensor("istft", error)
+        raise
 
 
 _c_split_with_sizes = COMPOSITES["split_with_sizes"].fn
@@ -3722,7 +7049,11 @@ _c_split_with_sizes = COMPOSITES["split_with_sizes"].fn
 def split_with_sizes(input, split_sizes, dim=0, *, axis=None) -> Any:
     if axis is not None:
         dim = axis
-    return _c_split_with_sizes(input, split_sizes, dim)
+    try:
+        return _c_split_with_sizes(input, split_sizes, dim)
+    except AttributeError as error:
+        not_a_tensor("split_with_sizes", error)
+        raise
 
 
 _c_split = COMPOSITES["split"].fn
@@ -3731,7 +7062,11 @@ _c_split = COMPOSITES["split"].fn
 def split(tensor, split_size_or_sections, dim=0, *, axis=None) -> Any:
     if axis is not None:
         dim = axis
-    return _c_split(tensor, split_size_or_sections, dim)
+    try:
+        return _c_split(tensor, split_size_or_sections, dim)
+    except AttributeError as error:
+        not_a_tensor("split", error)
+        raise
 
 
 _c_Tensor__split = COMPOSITES["Tensor.split"].fn
@@ -3740,7 +7075,11 @@ _c_Tensor__split = COMPOSITES["Tensor.split"].fn
 def Tensor__split(input, split_size, dim=0, *, axis=None) -> Any:
     if axis is not None:
         dim = axis
-    return _c_Tensor__split(input, split_size, dim)
+    try:
+        return _c_Tensor__split(input, split_size, dim)
+    except AttributeError as error:
+        not_a_tensor("split", error)
+        raise
 
 
 _c_chunk = COMPOSITES["chunk"].fn
@@ -3749,7 +7088,11 @@ _c_chunk = COMPOSITES["chunk"].fn
 def chunk(input, chunks, dim=0, *, axis=None) -> Any:
     if axis is not None:
         dim = axis
-    return _c_chunk(input, chunks, dim)
+    try:
+        return _c_chunk(input, chunks, dim)
+    except AttributeError as error:
+        not_a_tensor("chunk", error)
+        raise
 
 
 _c_unsafe_split = COMPOSITES["unsafe_split"].fn
@@ -3758,7 +7101,11 @@ _c_unsafe_split = COMPOSITES["unsafe_split"].fn
 def unsafe_split(input, split_size, dim=0, *, axis=None) -> Any:
     if axis is not None:
         dim = axis
-    return _c_unsafe_split(input, split_size, dim)
+    try:
+        return _c_unsafe_split(input, split_size, dim)
+    except AttributeError as error:
+        not_a_tensor("unsafe_split", error)
+        raise
 
 
 _c_unsafe_split_with_sizes = COMPOSITES["unsafe_split_with_sizes"].fn
@@ -3767,7 +7114,11 @@ _c_unsafe_split_with_sizes = COMPOSITES["unsafe_split_with_sizes"].fn
 def unsafe_split_with_sizes(input, split_sizes, dim=0, *, axis=None) -> Any:
     if axis is not None:
         dim = axis
-    return _c_unsafe_split_with_sizes(input, split_sizes, dim)
+    try:
+        return _c_unsafe_split_with_sizes(input, split_sizes, dim)
+    except AttributeError as error:
+        not_a_tensor("unsafe_split_with_sizes", error)
+        raise
 
 
 _c_unsafe_chunk = COMPOSITES["unsafe_chunk"].fn
@@ -3776,7 +7127,11 @@ _c_unsafe_chunk = COMPOSITES["unsafe_chunk"].fn
 def unsafe_chunk(input, chunks, dim=0, *, axis=None) -> Any:
     if axis is not None:
         dim = axis
-    return _c_unsafe_chunk(input, chunks, dim)
+    try:
+        return _c_unsafe_chunk(input, chunks, dim)
+    except AttributeError as error:
+        not_a_tensor("unsafe_chunk", error)
+        raise
 
 
 _c_unbind = COMPOSITES["unbind"].fn
@@ -3785,7 +7140,11 @@ _c_unbind = COMPOSITES["unbind"].fn
 def unbind(input, dim=0, *, axis=None) -> Any:
     if axis is not None:
         dim = axis
-    return _c_unbind(input, dim)
+    try:
+        return _c_unbind(input, dim)
+    except AttributeError as error:
+        not_a_tensor("unbind", error)
+        raise
 
 
 _c_tensor_split = COMPOSITES["tensor_split"].fn
@@ -3794,7 +7153,44 @@ _c_tensor_split = COMPOSITES["tensor_split"].fn
 def tensor_split(input, indices_or_sections=None, dim=0, *, sections=None, indices=None, tensor_indices_or_sections=None, axis=None) -> Any:
     if axis is not None:
         dim = axis
-    return _c_tensor_split(input, indices_or_sections, dim, sections=sections, indices=indices, tensor_indices_or_sections=tensor_indices_or_sections)
+    try:
+        return _c_tensor_split(input, indices_or_sections, dim, sections=sections, indices=indices, tensor_indices_or_sections=tensor_indices_or_sections)
+    except AttributeError as error:
+        not_a_tensor("tensor_split", error)
+        raise
+
+
+_c_hsplit = COMPOSITES["hsplit"].fn
+
+
+def hsplit(input, indices_or_sections=None, *, sections=None, indices=None) -> Any:
+    try:
+        return _c_hsplit(input, indices_or_sections, sections=sections, indices=indices)
+    except AttributeError as error:
+        not_a_tensor("hsplit", error)
+        raise
+
+
+_c_vsplit = COMPOSITES["vsplit"].fn
+
+
+def vsplit(input, indices_or_sections=None, *, sections=None, indices=None) -> Any:
+    try:
+        return _c_vsplit(input, indices_or_sections, sections=sections, indices=indices)
+    except AttributeError as error:
+        not_a_tensor("vsplit", error)
+        raise
+
+
+_c_dsplit = COMPOSITES["dsplit"].fn
+
+
+def dsplit(input, indices_or_sections=None, *, sections=None, indices=None) -> Any:
+    try:
+        return _c_dsplit(input, indices_or_sections, sections=sections, indices=indices)
+    except AttributeError as error:
+        not_a_tensor("dsplit", error)
+        raise
 
 
 _c_var = COMPOSITES["var"].fn
@@ -3806,7 +7202,11 @@ def var(input, dim=None, unbiased=None, keepdim=False, *, correction=None, out=N
     if keepdims is not None:
         keepdim = keepdims
     if out is None:
-        return _c_var(input, dim, unbiased, keepdim, correction=correction)
+        try:
+            return _c_var(input, dim, unbiased, keepdim, correction=correction)
+        except AttributeError as error:
+            not_a_tensor("var", error)
+            raise
     return composite_out("var", lambda: _c_var(input, dim, unbiased, keepdim, correction=correction), (input, dim, unbiased, keepdim, correction,), out)
 
 
@@ -3819,7 +7219,11 @@ def std(input, dim=None, unbiased=None, keepdim=False, *, correction=None, out=N
     if keepdims is not None:
         keepdim = keepdims
     if out is None:
-        return _c_std(input, dim, unbiased, keepdim, correction=correction)
+        try:
+            return _c_std(input, dim, unbiased, keepdim, correction=correction)
+        except AttributeError as error:
+            not_a_tensor("std", error)
+            raise
     return composite_out("std", lambda: _c_std(input, dim, unbiased, keepdim, correction=correction), (input, dim, unbiased, keepdim, correction,), out)
 
 
@@ -3831,7 +7235,11 @@ def var_mean(input, dim=None, unbiased=None, keepdim=False, *, correction=None, 
         dim = axis
     if keepdims is not None:
         keepdim = keepdims
-    return _c_var_mean(input, dim, unbiased, keepdim, correction=correction)
+    try:
+        return _c_var_mean(input, dim, unbiased, keepdim, correction=correction)
+    except AttributeError as error:
+        not_a_tensor("var_mean", error)
+        raise
 
 
 _c_std_mean = COMPOSITES["std_mean"].fn
@@ -3842,7 +7250,11 @@ def std_mean(input, dim=None, unbiased=None, keepdim=False, *, correction=None, 
         dim = axis
     if keepdims is not None:
         keepdim = keepdims
-    return _c_std_mean(input, dim, unbiased, keepdim, correction=correction)
+    try:
+        return _c_std_mean(input, dim, unbiased, keepdim, correction=correction)
+    except AttributeError as error:
+        not_a_tensor("std_mean", error)
+        raise
 
 
 _c_median = COMPOSITES["median"].fn
@@ -3854,7 +7266,11 @@ def median(input, dim=None, keepdim=False, *, out=None, axis=None, keepdims=None
     if keepdims is not None:
         keepdim = keepdims
     if out is None:
-        return _c_median(input, dim, keepdim)
+        try:
+            return _c_median(input, dim, keepdim)
+        except AttributeError as error:
+            not_a_tensor("median", error)
+            raise
     return composite_out("median", lambda: _c_median(input, dim, keepdim), (input, dim, keepdim,), out)
 
 
@@ -3867,7 +7283,11 @@ def nanmedian(input, dim=None, keepdim=False, *, out=None, axis=None, keepdims=N
     if keepdims is not None:
         keepdim = keepdims
     if out is None:
-        return _c_nanmedian(input, dim, keepdim)
+        try:
+            return _c_nanmedian(input, dim, keepdim)
+        except AttributeError as error:
+            not_a_tensor("nanmedian", error)
+            raise
     return composite_out("nanmedian", lambda: _c_nanmedian(input, dim, keepdim), (input, dim, keepdim,), out)
 
 
@@ -3880,7 +7300,11 @@ def mode(input, dim=-1, keepdim=False, *, out=None, axis=None, keepdims=None) ->
     if keepdims is not None:
         keepdim = keepdims
     if out is None:
-        return _c_mode(input, dim, keepdim)
+        try:
+            return _c_mode(input, dim, keepdim)
+        except AttributeError as error:
+            not_a_tensor("mode", error)
+            raise
     return composite_out("mode", lambda: _c_mode(input, dim, keepdim), (input, dim, keepdim,), out)
 
 
@@ -3893,7 +7317,11 @@ def quantile(input, q, dim=None, keepdim=False, *, interpolation='linear', out=N
     if keepdims is not None:
         keepdim = keepdims
     if out is None:
-        return _c_quantile(input, q, dim, keepdim, interpolation=interpolation)
+        try:
+            return _c_quantile(input, q, dim, keepdim, interpolation=interpolation)
+        except AttributeError as error:
+            not_a_tensor("quantile", error)
+            raise
     return composite_out("quantile", lambda: _c_quantile(input, q, dim, keepdim, interpolation=interpolation), (input, q, dim, keepdim, interpolation,), out)
 
 
@@ -3906,7 +7334,11 @@ def nanquantile(input, q, dim=None, keepdim=False, *, interpolation='linear', ou
     if keepdims is not None:
         keepdim = keepdims
     if out is None:
-        return _c_nanquantile(input, q, dim, keepdim, interpolation=interpolation)
+        try:
+            return _c_nanquantile(input, q, dim, keepdim, interpolation=interpolation)
+        except AttributeError as error:
+            not_a_tensor("nanquantile", error)
+            raise
     return composite_out("nanquantile", lambda: _c_nanquantile(input, q, dim, keepdim, interpolation=interpolation), (input, q, dim, keepdim, interpolation,), out)
 
 
@@ -3915,7 +7347,11 @@ _c_narrow_copy = COMPOSITES["narrow_copy"].fn
 
 def narrow_copy(input, dim, start, length, *, out=None) -> Any:
     if out is None:
-        return _c_narrow_copy(input, dim, start, length)
+        try:
+            return _c_narrow_copy(input, dim, start, length)
+        except AttributeError as error:
+            not_a_tensor("narrow_copy", error)
+            raise
     return composite_out("narrow_copy", lambda: _c_narrow_copy(input, dim, start, length), (input, dim, start, length,), out)
 
 
@@ -3924,7 +7360,11 @@ _c_view_copy = COMPOSITES["view_copy"].fn
 
 def view_copy(input, size=None, dtype=None, *, out=None) -> Any:
     if out is None:
-        return _c_view_copy(input, size, dtype)
+        try:
+            return _c_view_copy(input, size, dtype)
+        except AttributeError as error:
+            not_a_tensor("view_copy", error)
+            raise
     return composite_out("view_copy", lambda: _c_view_copy(input, size, dtype), (input, size, dtype,), out)
 
 
@@ -3933,7 +7373,11 @@ _c_expand_copy = COMPOSITES["expand_copy"].fn
 
 def expand_copy(input, size, *, implicit=False, out=None) -> Any:
     if out is None:
-        return _c_expand_copy(input, size, implicit=implicit)
+        try:
+            return _c_expand_copy(input, size, implicit=implicit)
+        except AttributeError as error:
+            not_a_tensor("expand_copy", error)
+            raise
     return composite_out("expand_copy", lambda: _c_expand_copy(input, size, implicit=implicit), (input, size, implicit,), out)
 
 
@@ -3942,7 +7386,11 @@ _c_permute_copy = COMPOSITES["permute_copy"].fn
 
 def permute_copy(input, dims, *, out=None) -> Any:
     if out is None:
-        return _c_permute_copy(input, dims)
+        try:
+            return _c_permute_copy(input, dims)
+        except AttributeError as error:
+            not_a_tensor("permute_copy", error)
+            raise
     return composite_out("permute_copy", lambda: _c_permute_copy(input, dims), (input, dims,), out)
 
 
@@ -3951,7 +7399,11 @@ _c_transpose_copy = COMPOSITES["transpose_copy"].fn
 
 def transpose_copy(input, dim0, dim1, *, out=None) -> Any:
     if out is None:
-        return _c_transpose_copy(input, dim0, dim1)
+        try:
+            return _c_transpose_copy(input, dim0, dim1)
+        except AttributeError as error:
+            not_a_tensor("transpose_copy", error)
+            raise
     return composite_out("transpose_copy", lambda: _c_transpose_copy(input, dim0, dim1), (input, dim0, dim1,), out)
 
 
@@ -3960,7 +7412,11 @@ _c_t_copy = COMPOSITES["t_copy"].fn
 
 def t_copy(input, *, out=None) -> Any:
     if out is None:
-        return _c_t_copy(input)
+        try:
+            return _c_t_copy(input)
+        except AttributeError as error:
+            not_a_tensor("t_copy", error)
+            raise
     return composite_out("t_copy", lambda: _c_t_copy(input), (input,), out)
 
 
@@ -3971,7 +7427,11 @@ def squeeze_copy(input, dim=None, *, out=None, axis=None) -> Any:
     if axis is not None:
         dim = axis
     if out is None:
-        return _c_squeeze_copy(input, dim)
+        try:
+            return _c_squeeze_copy(input, dim)
+        except AttributeError as error:
+            not_a_tensor("squeeze_copy", error)
+            raise
     return composite_out("squeeze_copy", lambda: _c_squeeze_copy(input, dim), (input, dim,), out)
 
 
@@ -3982,7 +7442,11 @@ def unsqueeze_copy(input, dim=None, *, out=None, axis=None) -> Any:
     if axis is not None:
         dim = axis
     if out is None:
-        return _c_unsqueeze_copy(input, dim)
+        try:
+            return _c_unsqueeze_copy(input, dim)
+        except AttributeError as error:
+            not_a_tensor("unsqueeze_copy", error)
+            raise
     return composite_out("unsqueeze_copy", lambda: _c_unsqueeze_copy(input, dim), (input, dim,), out)
 
 
@@ -3991,7 +7455,11 @@ _c_select_copy = COMPOSITES["select_copy"].fn
 
 def select_copy(input, dim, index, *, out=None) -> Any:
     if out is None:
-        return _c_select_copy(input, dim, index)
+        try:
+            return _c_select_copy(input, dim, index)
+        except AttributeError as error:
+            not_a_tensor("select_copy", error)
+            raise
     return composite_out("select_copy", lambda: _c_select_copy(input, dim, index), (input, dim, index,), out)
 
 
@@ -4002,7 +7470,11 @@ def slice_copy(input, dim=0, start=None, end=None, step=1, *, out=None, axis=Non
     if axis is not None:
         dim = axis
     if out is None:
-        return _c_slice_copy(input, dim, start, end, step)
+        try:
+            return _c_slice_copy(input, dim, start, end, step)
+        except AttributeError as error:
+            not_a_tensor("slice_copy", error)
+            raise
     return composite_out("slice_copy", lambda: _c_slice_copy(input, dim, start, end, step), (input, dim, start, end, step,), out)
 
 
@@ -4011,7 +7483,11 @@ _c_diagonal_copy = COMPOSITES["diagonal_copy"].fn
 
 def diagonal_copy(input, offset=0, dim1=0, dim2=1, *, out=None) -> Any:
     if out is None:
-        return _c_diagonal_copy(input, offset, dim1, dim2)
+        try:
+            return _c_diagonal_copy(input, offset, dim1, dim2)
+        except AttributeError as error:
+            not_a_tensor("diagonal_copy", error)
+            raise
     return composite_out("diagonal_copy", lambda: _c_diagonal_copy(input, offset, dim1, dim2), (input, offset, dim1, dim2,), out)
 
 
@@ -4020,7 +7496,11 @@ _c_as_strided_copy = COMPOSITES["as_strided_copy"].fn
 
 def as_strided_copy(input, size, stride, storage_offset=None, *, out=None) -> Any:
     if out is None:
-        return _c_as_strided_copy(input, size, stride, storage_offset)
+        try:
+            return _c_as_strided_copy(input, size, stride, storage_offset)
+        except AttributeError as error:
+            not_a_tensor("as_strided_copy", error)
+            raise
     return composite_out("as_strided_copy", lambda: _c_as_strided_copy(input, size, stride, storage_offset), (input, size, stride, storage_offset,), out)
 
 
@@ -4029,7 +7509,11 @@ _c_unfold_copy = COMPOSITES["unfold_copy"].fn
 
 def unfold_copy(input, dimension, size, step, *, out=None) -> Any:
     if out is None:
-        return _c_unfold_copy(input, dimension, size, step)
+        try:
+            return _c_unfold_copy(input, dimension, size, step)
+        except AttributeError as error:
+            not_a_tensor("unfold_copy", error)
+            raise
     return composite_out("unfold_copy", lambda: _c_unfold_copy(input, dimension, size, step), (input, dimension, size, step,), out)
 
 
@@ -4038,7 +7522,11 @@ _c_alias_copy = COMPOSITES["alias_copy"].fn
 
 def alias_copy(input, *, out=None) -> Any:
     if out is None:
-        return _c_alias_copy(input)
+        try:
+            return _c_alias_copy(input)
+        except AttributeError as error:
+            not_a_tensor("alias_copy", error)
+            raise
     return composite_out("alias_copy", lambda: _c_alias_copy(input), (input,), out)
 
 
@@ -4047,7 +7535,11 @@ _c_detach_copy = COMPOSITES["detach_copy"].fn
 
 def detach_copy(input, *, out=None) -> Any:
     if out is None:
-        return _c_detach_copy(input)
+        try:
+            return _c_detach_copy(input)
+        except AttributeError as error:
+            not_a_tensor("detach_copy", error)
+            raise
     return composite_out("detach_copy", lambda: _c_detach_copy(input), (input,), out)
 
 
@@ -4058,7 +7550,11 @@ def split_copy(input, split_size, dim=0, *, out=None, axis=None) -> Any:
     if axis is not None:
         dim = axis
     if out is None:
-        return _c_split_copy(input, split_size, dim)
+        try:
+            return _c_split_copy(input, split_size, dim)
+        except AttributeError as error:
+            not_a_tensor("split_copy", error)
+            raise
     return composite_out("split_copy", lambda: _c_split_copy(input, split_size, dim), (input, split_size, dim,), out)
 
 
@@ -4069,7 +7565,11 @@ def split_with_sizes_copy(input, split_sizes, dim=0, *, out=None, axis=None) -> 
     if axis is not None:
         dim = axis
     if out is None:
-        return _c_split_with_sizes_copy(input, split_sizes, dim)
+        try:
+            return _c_split_with_sizes_copy(input, split_sizes, dim)
+        except AttributeError as error:
+            not_a_tensor("split_with_sizes_copy", error)
+            raise
     return composite_out("split_with_sizes_copy", lambda: _c_split_with_sizes_copy(input, split_sizes, dim), (input, split_sizes, dim,), out)
 
 
@@ -4080,8 +7580,56 @@ def unbind_copy(input, dim=0, *, out=None, axis=None) -> Any:
     if axis is not None:
         dim = axis
     if out is None:
-        return _c_unbind_copy(input, dim)
+        try:
+            return _c_unbind_copy(input, dim)
+        except AttributeError as error:
+            not_a_tensor("unbind_copy", error)
+            raise
     return composite_out("unbind_copy", lambda: _c_unbind_copy(input, dim), (input, dim,), out)
+
+
+_c_transpose_ = COMPOSITES["transpose_"].fn
+
+
+def transpose_(input, dim0, dim1) -> Any:
+    try:
+        return _c_transpose_(input, dim0, dim1)
+    except AttributeError as error:
+        not_a_tensor("transpose_", error)
+        raise
+
+
+_c_swapaxes_ = COMPOSITES["swapaxes_"].fn
+
+
+def swapaxes_(input, axis0, axis1) -> Any:
+    try:
+        return _c_swapaxes_(input, axis0, axis1)
+    except AttributeError as error:
+        not_a_tensor("swapaxes_", error)
+        raise
+
+
+_c_swapdims_ = COMPOSITES["swapdims_"].fn
+
+
+def swapdims_(input, dim0, dim1) -> Any:
+    try:
+        return _c_swapdims_(input, dim0, dim1)
+    except AttributeError as error:
+        not_a_tensor("swapdims_", error)
+        raise
+
+
+_c_t_ = COMPOSITES["t_"].fn
+
+
+def t_(input) -> Any:
+    try:
+        return _c_t_(input)
+    except AttributeError as error:
+        not_a_tensor("t_", error)
+        raise
 
 
 _c_squeeze_ = COMPOSITES["squeeze_"].fn
@@ -4090,7 +7638,11 @@ _c_squeeze_ = COMPOSITES["squeeze_"].fn
 def squeeze_(input, dim=None, *, axis=None) -> Any:
     if axis is not None:
         dim = axis
-    return _c_squeeze_(input, dim)
+    try:
+        return _c_squeeze_(input, dim)
+    except AttributeError as error:
+        not_a_tensor("squeeze_", error)
+        raise
 
 
 _c_unsqueeze_ = COMPOSITES["unsqueeze_"].fn
@@ -4099,4 +7651,41 @@ _c_unsqueeze_ = COMPOSITES["unsqueeze_"].fn
 def unsqueeze_(input, dim=None, *, axis=None) -> Any:
     if axis is not None:
         dim = axis
-    return _c_unsqueeze_(input, dim)
+    try:
+        return _c_unsqueeze_(input, dim)
+    except AttributeError as error:
+        not_a_tensor("unsqueeze_", error)
+        raise
+
+
+_c_as_strided_ = COMPOSITES["as_strided_"].fn
+
+
+def as_strided_(input, size, stride, storage_offset=None) -> Any:
+    try:
+        return _c_as_strided_(input, size, stride, storage_offset)
+    except AttributeError as error:
+        not_a_tensor("as_strided_", error)
+        raise
+
+
+_c_resize_ = COMPOSITES["resize_"].fn
+
+
+def resize_(input, *size, memory_format=None) -> Any:
+    try:
+        return _c_resize_(input, *size, memory_format=memory_format)
+    except AttributeError as error:
+        not_a_tensor("resize_", error)
+        raise
+
+
+_c_resize_as_ = COMPOSITES["resize_as_"].fn
+
+
+def resize_as_(input, the_template, *, memory_format=None) -> Any:
+    try:
+        return _c_resize_as_(input, the_template, memory_format=memory_format)
+    except AttributeError as error:
+        not_a_tensor("resize_as_", error)
+        raise

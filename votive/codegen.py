@@ -24,7 +24,7 @@ from typing import Any
 
 from .dispatch import binary, call, call_inplace, call_out, unary
 from .ops.registry import COMPOSITES, OPS
-from .surface import composite_inplace, composite_out
+from .surface import composite_inplace, composite_out, not_a_tensor
 
 '''
 
@@ -135,26 +135,55 @@ def _arguments(sig: inspect.Signature, respelt: object = ()) -> tuple[str, str]:
     return ", ".join(params) + ("" if star else ", *"), ", ".join(passed)
 
 
+# First arguments of what makes tensors out of sizes, numbers and other libraries' data.
+_NO_TENSOR = {
+    "size", "window_length", "n", "start", "obj", "data", "count", "row", "shapes", "buffer",
+}  # fmt: skip
+
+
+def _takes_tensor(sig: inspect.Signature) -> bool:
+    """Whether a composite begins with a tensor, going by the name of its first argument."""
+    ps = list(sig.parameters.values())
+    if any(p.default is not p.empty and not isinstance(p.default, _LITERAL) for p in ps):
+        return False
+    return bool(ps) and ps[0].name not in _NO_TENSOR
+
+
+def _blaming(name: str, call: str, indent: str) -> list[str]:
+    """A call that names the function when it was given something other than a tensor."""
+    return [
+        f"{indent}try:",
+        f"{indent}    {call}",
+        f"{indent}except AttributeError as error:",
+        f'{indent}    not_a_tensor("{name}", error)',
+        f"{indent}    raise",
+    ]
+
+
 def composite_source(key: str, c: Composite) -> list[str]:
-    """`out=` and in-place forms of a composite; its plain form is the function itself."""
+    """The plain, `out=` and in-place forms of a composite.
+
+    The plain form is the function itself where it takes no tensor, or where its defaults cannot
+    be written down.
+    """
     name = safe(key)
     sig = inspect.signature(c.fn)
     lines: list[str] = []
     spellings = _composite_spellings(sig)
-    if c.out or c.has_inplace or spellings:
+    guarded = _takes_tensor(sig) and not c.name.startswith("_")
+    if c.out or c.has_inplace or spellings or guarded:
         lines.append(f'_c_{name} = COMPOSITES["{key}"].fn')
     params, passed = _arguments(sig, spellings.values())
     names_too = "".join(f", {other}=None" for other in spellings)
-    if spellings and not c.out:
-        lines += ["", "", f"def {name}({params}{names_too}) -> Any:", *_respell(spellings)]
-        lines.append(f"    return _c_{name}({passed})")
+    plain = f"return _c_{name}({passed})"
+    if (spellings or guarded) and not c.out:
+        head = params + names_too if spellings else params.removesuffix(", *")
+        lines += ["", "", f"def {name}({head}) -> Any:", *_respell(spellings)]
+        lines += _blaming(c.name, plain, "    ") if guarded else [f"    {plain}"]
     if c.out:
         lines += ["", "", f"def {name}({params}, out=None{names_too}) -> Any:"]
-        lines += [
-            *_respell(spellings),
-            "    if out is None:",
-            f"        return _c_{name}({passed})",
-        ]
+        lines += [*_respell(spellings), "    if out is None:"]
+        lines += _blaming(c.name, plain, "        ") if guarded else [f"        {plain}"]
         names = ", ".join(p.name for p in sig.parameters.values() if p.kind is not p.VAR_KEYWORD)
         lines.append(
             f'    return composite_out("{c.name}", lambda: _c_{name}({passed}), ({names},), out)'
@@ -317,6 +346,11 @@ def init_stub_source() -> str:
             if not name.startswith("_"):
                 taken.add(name)
                 lines.append(f"{name} = {ast.unparse(node.value)}")
+    from . import _LAZY_MODULES, _LAZY_NAMES
+
+    lines += [f"from . import {name} as {name}" for name in _LAZY_MODULES]
+    lines += [f"from .{module} import {name} as {name}" for name, module in _LAZY_NAMES.items()]
+    taken |= {*_LAZY_MODULES, *_LAZY_NAMES}
     lines.append("from ._operators import Tensor as Tensor")
     for item in [*OPS.values(), *COMPOSITES.values()]:
         if item.name.startswith("_") or "" not in item.namespaces:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from importlib import import_module
+from typing import Any
+
 from .core.storage import cpu_allocator
 
 
@@ -66,3 +69,10 @@ def set_cache_limit(nbytes: int | None) -> None:
     >>> votive.cpu.set_cache_limit(None)
     """
     cpu_allocator.limit = nbytes
+
+
+def __getattr__(name: str) -> Any:
+    if name == "amp":  # mixed precision brings the optimizers with it; most programs need neither
+        import_module("votive.amp")
+        return globals()["amp"]
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

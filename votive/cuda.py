@@ -5,6 +5,9 @@ Programs ask `is_available()` and then stay on the CPU; asking for more says why
 
 from __future__ import annotations
 
+from importlib import import_module
+from typing import Any
+
 _WHY = "votive has no CUDA backend yet; use device='cpu'"
 
 
@@ -33,3 +36,10 @@ def device_count() -> int:
     0
     """
     return 0
+
+
+def __getattr__(name: str) -> Any:
+    if name == "amp":  # mixed precision brings the optimizers with it; most programs need neither
+        import_module("votive.amp")
+        return globals()["amp"]
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -66,6 +66,17 @@ def composite_inplace(name: str, x: Any, run: Callable[[Any], Any]) -> Any:
     return F.copy_(x, result)
 
 
+def not_a_tensor(name: str, error: AttributeError) -> None:
+    """Raise TypeError when a tensor's attribute was asked of something else.
+
+    Asking only after the failure keeps calls with tensors as short as they were.
+    """
+    kind = dispatch.state.tensor
+    if not isinstance(error.obj, kind) and hasattr(kind, error.name):
+        told = type(error.obj).__name__
+        raise TypeError(f"{name}: expected a Tensor where a {told} was given.") from None
+
+
 def namespace(root: Any, path: str) -> Any:
     """The module `root.path`, made if it is not there."""
     here = root
@@ -119,7 +130,10 @@ def fill(space: str, scope: dict[str, Any]) -> None:
 def install(root: Any, functions: Any, tensor: type) -> None:
     """Bind every public function and method."""
     for space, name, fn in bindings(functions):
-        setattr(tensor if space == "Tensor" else namespace(root, space), name, fn)
+        if space == "Tensor":
+            setattr(tensor, name, fn)
+        elif space != "nn.functional":  # fills itself when it is imported
+            setattr(namespace(root, space), name, fn)
     for name, read in PROPERTIES.items():
         write = _writer(read) if name in ("real", "imag") else None
         setattr(tensor, name, property(read, write))
