@@ -212,7 +212,8 @@ def functions_source() -> str:
 
 _PY_TYPES = {
     "Tensor": "Tensor", "Mask": "Tensor", "Operand": "Tensor | Number", "Scalar": "Number",
-    "number": "Number", "int": "int", "float": "float", "bool": "bool", "str": "str",
+    "number": "Number", "int": "builtins.int", "float": "builtins.float",
+    "bool": "builtins.bool", "str": "str",
     "dtype": "dtype", "device": "device", "Generator": "Any", "any": "Any",
 }  # fmt: skip
 
@@ -281,6 +282,7 @@ def _finish_stub(
 STUB_HEADER = '''"""Type stubs of the operators, written by `scripts/generate.py`: do not edit."""
 
 # ruff: noqa
+import builtins  # methods called int, float and bool hide the types of these names
 from collections.abc import Sequence
 from typing import Any
 
@@ -288,7 +290,7 @@ from .core.device import device
 from .core.dtype import dtype
 from .tensor import Tensor as _Tensor
 
-Number = bool | int | float | complex
+Number = builtins.bool | builtins.int | builtins.float | builtins.complex
 
 '''
 
@@ -345,7 +347,8 @@ def init_stub_source() -> str:
             name = node.targets[0].id
             if not name.startswith("_"):
                 taken.add(name)
-                lines.append(f"{name} = {ast.unparse(node.value)}")
+                known = isinstance(node.value, (ast.Name, ast.Constant))
+                lines.append(f"{name} = {ast.unparse(node.value)}" if known else f"{name}: Any")
     from . import _LAZY_MODULES, _LAZY_NAMES
 
     lines += [f"from . import {name} as {name}" for name in _LAZY_MODULES]

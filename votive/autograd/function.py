@@ -113,7 +113,8 @@ class FunctionNode(BaseNode):
     def _check_shape(self, i: int, grad: Any, edge: Any) -> None:
         if grad is None or edge is None:
             return
-        spec = edge.node.grad_specs[edge.nr] if isinstance(edge, (BaseNode, Edge)) else edge._spec
+        inner = isinstance(edge, (BaseNode, Edge))
+        spec: Any = edge.node.grad_specs[edge.nr] if inner else edge._spec
         wanted, got = spec.shape, grad._spec.shape
         over = len(got) - len(wanted)
         if over < 0 or any(w not in (1, n) for w, n in zip(wanted, got[over:], strict=True)):

@@ -172,6 +172,18 @@ def _restore(device: Device, state: bytes) -> Generator:
 
 _registry: dict[Device, Generator] = {}
 _registry_lock = threading.RLock()
+
+
+def _free_locks() -> None:
+    """In a forked child: locks that another thread of the parent held would never be freed."""
+    global _registry_lock
+    _registry_lock = threading.RLock()
+    for generator in _registry.values():
+        generator._lock = threading.Lock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_free_locks)
 # What `manual_seed` said last: a device first used afterwards starts there too.
 _global_seed: int | None = None
 

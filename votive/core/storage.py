@@ -7,6 +7,7 @@ can see it: NumPy views keep their owner alive, so the owner's reference count t
 
 from __future__ import annotations
 
+import os
 import sys
 import threading
 from typing import Any
@@ -141,6 +142,9 @@ class Allocator:
 
 
 cpu_allocator = Allocator()
+if hasattr(os, "register_at_fork"):
+    # Another thread may hold the lock at the moment of a fork; the child must not wait for it.
+    os.register_at_fork(after_in_child=lambda: setattr(cpu_allocator, "lock", threading.Lock()))
 
 
 def _calibrate() -> tuple[int, int]:
