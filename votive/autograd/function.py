@@ -97,7 +97,7 @@ class FunctionNode(BaseNode):
                 f"function {self.cls.__name__} returned an incorrect number of gradients "
                 f"(expected {n}, got {len(result)})."
             )
-        out = []
+        out: list[Any] = []
         for i, r in enumerate(result):
             if self.positions[i] is None:
                 if r is not None:
