@@ -211,3 +211,17 @@ def test_formula_primitives_can_be_used_in_custom_operators() -> None:
         assert op(vt.tensor([1.0, -3.0])).tolist() == [0.5, -0.75]
     finally:
         forget("test_softsign2")
+
+
+def test_what_is_no_tensor_is_named_with_the_function_it_was_given_to() -> None:
+    x = vt.ones(2, 2)
+    for name, call in {
+        "nanmean": lambda: vt.nanmean([1.0]),
+        "std": lambda: vt.std(None),
+        "fft": lambda: vt.fft.fft("a"),
+        "cross_entropy": lambda: vt.nn.functional.cross_entropy(x, None),
+    }.items():
+        with pytest.raises(TypeError, match=f"^{name}: expected a Tensor"):
+            call()
+    with pytest.raises(AttributeError, match="no_such"):
+        x.no_such  # noqa: B018 - reading it is the test

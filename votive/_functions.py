@@ -3001,17 +3001,6 @@ def nn__functional__relu(input, inplace=False) -> Any:
         raise
 
 
-_c_nn__functional__relu_ = COMPOSITES["nn.functional.relu_"].fn
-
-
-def nn__functional__relu_(input, *args, **kwargs) -> Any:
-    try:
-        return _c_nn__functional__relu_(input, *args, **kwargs)
-    except AttributeError as error:
-        not_a_tensor("relu_", error)
-        raise
-
-
 _c_nn__functional__hardtanh = COMPOSITES["nn.functional.hardtanh"].fn
 
 
@@ -3020,17 +3009,6 @@ def nn__functional__hardtanh(input, min_val=-1.0, max_val=1.0, inplace=False) ->
         return _c_nn__functional__hardtanh(input, min_val, max_val, inplace)
     except AttributeError as error:
         not_a_tensor("hardtanh", error)
-        raise
-
-
-_c_nn__functional__hardtanh_ = COMPOSITES["nn.functional.hardtanh_"].fn
-
-
-def nn__functional__hardtanh_(input, *args, **kwargs) -> Any:
-    try:
-        return _c_nn__functional__hardtanh_(input, *args, **kwargs)
-    except AttributeError as error:
-        not_a_tensor("hardtanh_", error)
         raise
 
 
@@ -3056,17 +3034,6 @@ def nn__functional__threshold(input, threshold, value, inplace=False) -> Any:
         raise
 
 
-_c_nn__functional__threshold_ = COMPOSITES["nn.functional.threshold_"].fn
-
-
-def nn__functional__threshold_(input, *args, **kwargs) -> Any:
-    try:
-        return _c_nn__functional__threshold_(input, *args, **kwargs)
-    except AttributeError as error:
-        not_a_tensor("threshold_", error)
-        raise
-
-
 _c_nn__functional__leaky_relu = COMPOSITES["nn.functional.leaky_relu"].fn
 
 
@@ -3075,17 +3042,6 @@ def nn__functional__leaky_relu(input, negative_slope=0.01, inplace=False) -> Any
         return _c_nn__functional__leaky_relu(input, negative_slope, inplace)
     except AttributeError as error:
         not_a_tensor("leaky_relu", error)
-        raise
-
-
-_c_nn__functional__leaky_relu_ = COMPOSITES["nn.functional.leaky_relu_"].fn
-
-
-def nn__functional__leaky_relu_(input, *args, **kwargs) -> Any:
-    try:
-        return _c_nn__functional__leaky_relu_(input, *args, **kwargs)
-    except AttributeError as error:
-        not_a_tensor("leaky_relu_", error)
         raise
 
 
@@ -3144,17 +3100,6 @@ def nn__functional__elu(input, alpha=1.0, inplace=False) -> Any:
         raise
 
 
-_c_nn__functional__elu_ = COMPOSITES["nn.functional.elu_"].fn
-
-
-def nn__functional__elu_(input, *args, **kwargs) -> Any:
-    try:
-        return _c_nn__functional__elu_(input, *args, **kwargs)
-    except AttributeError as error:
-        not_a_tensor("elu_", error)
-        raise
-
-
 _c_nn__functional__selu = COMPOSITES["nn.functional.selu"].fn
 
 
@@ -3166,17 +3111,6 @@ def nn__functional__selu(input, inplace=False) -> Any:
         raise
 
 
-_c_nn__functional__selu_ = COMPOSITES["nn.functional.selu_"].fn
-
-
-def nn__functional__selu_(input, *args, **kwargs) -> Any:
-    try:
-        return _c_nn__functional__selu_(input, *args, **kwargs)
-    except AttributeError as error:
-        not_a_tensor("selu_", error)
-        raise
-
-
 _c_nn__functional__celu = COMPOSITES["nn.functional.celu"].fn
 
 
@@ -3185,17 +3119,6 @@ def nn__functional__celu(input, alpha=1.0, inplace=False) -> Any:
         return _c_nn__functional__celu(input, alpha, inplace)
     except AttributeError as error:
         not_a_tensor("celu", error)
-        raise
-
-
-_c_nn__functional__celu_ = COMPOSITES["nn.functional.celu_"].fn
-
-
-def nn__functional__celu_(input, *args, **kwargs) -> Any:
-    try:
-        return _c_nn__functional__celu_(input, *args, **kwargs)
-    except AttributeError as error:
-        not_a_tensor("celu_", error)
         raise
 
 
@@ -3643,11 +3566,7 @@ _c_chain_matmul = COMPOSITES["chain_matmul"].fn
 
 def chain_matmul(*matrices, out=None) -> Any:
     if out is None:
-        try:
-            return _c_chain_matmul(*matrices)
-        except AttributeError as error:
-            not_a_tensor("chain_matmul", error)
-            raise
+        return _c_chain_matmul(*matrices)
     return composite_out("chain_matmul", lambda: _c_chain_matmul(*matrices), (matrices,), out)
 
 
@@ -3701,17 +3620,6 @@ def column_stack(tensors, *, out=None) -> Any:
             not_a_tensor("column_stack", error)
             raise
     return composite_out("column_stack", lambda: _c_column_stack(tensors), (tensors,), out)
-
-
-_c_block_diag = COMPOSITES["block_diag"].fn
-
-
-def block_diag(*tensors) -> Any:
-    try:
-        return _c_block_diag(*tensors)
-    except AttributeError as error:
-        not_a_tensor("block_diag", error)
-        raise
 
 
 _c_isreal = COMPOSITES["isreal"].fn
@@ -3771,28 +3679,6 @@ def isin(elements, test_elements, *, assume_unique=False, invert=False, out=None
     return composite_out("isin", lambda: _c_isin(elements, test_elements, assume_unique=assume_unique, invert=invert), (elements, test_elements, assume_unique, invert,), out)
 
 
-_c_view = COMPOSITES["view"].fn
-
-
-def view(input, *size, dtype=None) -> Any:
-    try:
-        return _c_view(input, *size, dtype=dtype)
-    except AttributeError as error:
-        not_a_tensor("view", error)
-        raise
-
-
-_c_reshape = COMPOSITES["reshape"].fn
-
-
-def reshape(input, *shape) -> Any:
-    try:
-        return _c_reshape(input, *shape)
-    except AttributeError as error:
-        not_a_tensor("reshape", error)
-        raise
-
-
 _c_view_as = COMPOSITES["view_as"].fn
 
 
@@ -3823,17 +3709,6 @@ def swapaxes(input, axis0, axis1) -> Any:
         return _c_swapaxes(input, axis0, axis1)
     except AttributeError as error:
         not_a_tensor("swapaxes", error)
-        raise
-
-
-_c_permute = COMPOSITES["permute"].fn
-
-
-def permute(input, *dims) -> Any:
-    try:
-        return _c_permute(input, *dims)
-    except AttributeError as error:
-        not_a_tensor("permute", error)
         raise
 
 
@@ -4258,17 +4133,6 @@ def pdist(input, p=2.0) -> Any:
         raise
 
 
-_c_einsum = COMPOSITES["einsum"].fn
-
-
-def einsum(*args) -> Any:
-    try:
-        return _c_einsum(*args)
-    except AttributeError as error:
-        not_a_tensor("einsum", error)
-        raise
-
-
 _c_tensordot = COMPOSITES["tensordot"].fn
 
 
@@ -4297,17 +4161,6 @@ def nanmean(input, dim=None, keepdim=False, *, dtype=None, out=None, axis=None, 
             not_a_tensor("nanmean", error)
             raise
     return composite_out("nanmean", lambda: _c_nanmean(input, dim, keepdim, dtype=dtype), (input, dim, keepdim, dtype,), out)
-
-
-_c_sum_to_size = COMPOSITES["sum_to_size"].fn
-
-
-def sum_to_size(input, *size) -> Any:
-    try:
-        return _c_sum_to_size(input, *size)
-    except AttributeError as error:
-        not_a_tensor("sum_to_size", error)
-        raise
 
 
 _c_linalg__vector_norm = COMPOSITES["linalg.vector_norm"].fn
@@ -5016,28 +4869,6 @@ def nn__functional__upsample_bilinear(input, size=None, scale_factor=None) -> An
         raise
 
 
-_c_new_zeros = COMPOSITES["new_zeros"].fn
-
-
-def new_zeros(input, *size, dtype=None, layout=None, device=None, pin_memory=False, requires_grad=False) -> Any:
-    try:
-        return _c_new_zeros(input, *size, dtype=dtype, layout=layout, device=device, pin_memory=pin_memory, requires_grad=requires_grad)
-    except AttributeError as error:
-        not_a_tensor("new_zeros", error)
-        raise
-
-
-_c_new_ones = COMPOSITES["new_ones"].fn
-
-
-def new_ones(input, *size, dtype=None, layout=None, device=None, pin_memory=False, requires_grad=False) -> Any:
-    try:
-        return _c_new_ones(input, *size, dtype=dtype, layout=layout, device=device, pin_memory=pin_memory, requires_grad=requires_grad)
-    except AttributeError as error:
-        not_a_tensor("new_ones", error)
-        raise
-
-
 _c_new_full = COMPOSITES["new_full"].fn
 
 
@@ -5046,17 +4877,6 @@ def new_full(input, size, fill_value, *, dtype=None, layout=None, device=None, p
         return _c_new_full(input, size, fill_value, dtype=dtype, layout=layout, device=device, pin_memory=pin_memory, requires_grad=requires_grad)
     except AttributeError as error:
         not_a_tensor("new_full", error)
-        raise
-
-
-_c_new_empty = COMPOSITES["new_empty"].fn
-
-
-def new_empty(input, *size, dtype=None, layout=None, device=None, pin_memory=False, requires_grad=False) -> Any:
-    try:
-        return _c_new_empty(input, *size, dtype=dtype, layout=layout, device=device, pin_memory=pin_memory, requires_grad=requires_grad)
-    except AttributeError as error:
-        not_a_tensor("new_empty", error)
         raise
 
 
@@ -6098,39 +5918,6 @@ def float_power_(input, exponent) -> Any:
         raise
 
 
-_c_rand = COMPOSITES["rand"].fn
-
-
-def rand(*args, size=None, generator=None, out=None, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False) -> Any:
-    try:
-        return _c_rand(*args, size=size, generator=generator, out=out, dtype=dtype, layout=layout, device=device, requires_grad=requires_grad, pin_memory=pin_memory)
-    except AttributeError as error:
-        not_a_tensor("rand", error)
-        raise
-
-
-_c_randn = COMPOSITES["randn"].fn
-
-
-def randn(*args, size=None, generator=None, out=None, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False) -> Any:
-    try:
-        return _c_randn(*args, size=size, generator=generator, out=out, dtype=dtype, layout=layout, device=device, requires_grad=requires_grad, pin_memory=pin_memory)
-    except AttributeError as error:
-        not_a_tensor("randn", error)
-        raise
-
-
-_c_randint = COMPOSITES["randint"].fn
-
-
-def randint(*args, low=None, high=None, size=None, generator=None, out=None, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False) -> Any:
-    try:
-        return _c_randint(*args, low=low, high=high, size=size, generator=generator, out=out, dtype=dtype, layout=layout, device=device, requires_grad=requires_grad, pin_memory=pin_memory)
-    except AttributeError as error:
-        not_a_tensor("randint", error)
-        raise
-
-
 _c_uniform_ = COMPOSITES["uniform_"].fn
 
 
@@ -6208,39 +5995,6 @@ def bernoulli_(input, p=0.5, *, generator=None) -> Any:
         raise
 
 
-_c_random_ = COMPOSITES["random_"].fn
-
-
-def random_(input, *args, to=None, generator=None, **named) -> Any:
-    try:
-        return _c_random_(input, *args, to=to, generator=generator, **named)
-    except AttributeError as error:
-        not_a_tensor("random_", error)
-        raise
-
-
-_c_meshgrid = COMPOSITES["meshgrid"].fn
-
-
-def meshgrid(*tensors, indexing=None) -> Any:
-    try:
-        return _c_meshgrid(*tensors, indexing=indexing)
-    except AttributeError as error:
-        not_a_tensor("meshgrid", error)
-        raise
-
-
-_c_cartesian_prod = COMPOSITES["cartesian_prod"].fn
-
-
-def cartesian_prod(*tensors) -> Any:
-    try:
-        return _c_cartesian_prod(*tensors)
-    except AttributeError as error:
-        not_a_tensor("cartesian_prod", error)
-        raise
-
-
 _c_combinations = COMPOSITES["combinations"].fn
 
 
@@ -6260,17 +6014,6 @@ def vander(x, N=None, increasing=False) -> Any:
         return _c_vander(x, N, increasing)
     except AttributeError as error:
         not_a_tensor("vander", error)
-        raise
-
-
-_c_flip = COMPOSITES["flip"].fn
-
-
-def flip(input, *dims) -> Any:
-    try:
-        return _c_flip(input, *dims)
-    except AttributeError as error:
-        not_a_tensor("flip", error)
         raise
 
 
@@ -6307,17 +6050,6 @@ def rot90(input, k=1, dims=(0, 1)) -> Any:
         raise
 
 
-_c_expand = COMPOSITES["expand"].fn
-
-
-def expand(input, *size, implicit=False) -> Any:
-    try:
-        return _c_expand(input, *size, implicit=implicit)
-    except AttributeError as error:
-        not_a_tensor("expand", error)
-        raise
-
-
 _c_expand_as = COMPOSITES["expand_as"].fn
 
 
@@ -6340,39 +6072,6 @@ def broadcast_to(input, size) -> Any:
         raise
 
 
-_c_broadcast_tensors = COMPOSITES["broadcast_tensors"].fn
-
-
-def broadcast_tensors(*tensors) -> Any:
-    try:
-        return _c_broadcast_tensors(*tensors)
-    except AttributeError as error:
-        not_a_tensor("broadcast_tensors", error)
-        raise
-
-
-_c_repeat = COMPOSITES["repeat"].fn
-
-
-def repeat(input, *repeats) -> Any:
-    try:
-        return _c_repeat(input, *repeats)
-    except AttributeError as error:
-        not_a_tensor("repeat", error)
-        raise
-
-
-_c_tile = COMPOSITES["tile"].fn
-
-
-def tile(input, *dims) -> Any:
-    try:
-        return _c_tile(input, *dims)
-    except AttributeError as error:
-        not_a_tensor("tile", error)
-        raise
-
-
 _c_repeat_interleave = COMPOSITES["repeat_interleave"].fn
 
 
@@ -6383,39 +6082,6 @@ def repeat_interleave(input, repeats=None, dim=None, *, output_size=None, axis=N
         return _c_repeat_interleave(input, repeats, dim, output_size=output_size)
     except AttributeError as error:
         not_a_tensor("repeat_interleave", error)
-        raise
-
-
-_c_atleast_1d = COMPOSITES["atleast_1d"].fn
-
-
-def atleast_1d(*tensors) -> Any:
-    try:
-        return _c_atleast_1d(*tensors)
-    except AttributeError as error:
-        not_a_tensor("atleast_1d", error)
-        raise
-
-
-_c_atleast_2d = COMPOSITES["atleast_2d"].fn
-
-
-def atleast_2d(*tensors) -> Any:
-    try:
-        return _c_atleast_2d(*tensors)
-    except AttributeError as error:
-        not_a_tensor("atleast_2d", error)
-        raise
-
-
-_c_atleast_3d = COMPOSITES["atleast_3d"].fn
-
-
-def atleast_3d(*tensors) -> Any:
-    try:
-        return _c_atleast_3d(*tensors)
-    except AttributeError as error:
-        not_a_tensor("atleast_3d", error)
         raise
 
 
@@ -7666,17 +7332,6 @@ def as_strided_(input, size, stride, storage_offset=None) -> Any:
         return _c_as_strided_(input, size, stride, storage_offset)
     except AttributeError as error:
         not_a_tensor("as_strided_", error)
-        raise
-
-
-_c_resize_ = COMPOSITES["resize_"].fn
-
-
-def resize_(input, *size, memory_format=None) -> Any:
-    try:
-        return _c_resize_(input, *size, memory_format=memory_format)
-    except AttributeError as error:
-        not_a_tensor("resize_", error)
         raise
 
 

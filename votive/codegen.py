@@ -146,6 +146,8 @@ def _takes_tensor(sig: inspect.Signature) -> bool:
     ps = list(sig.parameters.values())
     if any(p.default is not p.empty and not isinstance(p.default, _LITERAL) for p in ps):
         return False
+    if any(p.kind is p.VAR_POSITIONAL for p in ps):  # reads its keywords by itself
+        return False
     return bool(ps) and ps[0].name not in _NO_TENSOR
 
 

@@ -72,7 +72,8 @@ def not_a_tensor(name: str, error: AttributeError) -> None:
     Asking only after the failure keeps calls with tensors as short as they were.
     """
     kind = dispatch.state.tensor
-    if not isinstance(error.obj, kind) and hasattr(kind, error.name):
+    known = hasattr(kind, error.name) or error.name in kind.__annotations__
+    if known and not isinstance(error.obj, kind):
         told = type(error.obj).__name__
         raise TypeError(f"{name}: expected a Tensor where a {told} was given.") from None
 
