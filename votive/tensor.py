@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from . import dispatch, printing
-from .autograd import engine, graph
+from .autograd import engine, graph, record, views
 from .backends.base import BACKENDS
 from .core import dtype as dt
 from .core.device import device
@@ -258,7 +258,7 @@ class Tensor:
     @property
     def grad_fn(self) -> Any:
         if self._base is not None and self._rg:
-            graph.refresh_view(self)
+            views.refresh_view(self)
         return None if self._edge is None else self._edge.node
 
     @property
@@ -607,4 +607,4 @@ def _rebuild(
     return out
 
 
-dispatch.install(Tensor, graph)
+dispatch.install(Tensor, record)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from . import dispatch
-from .autograd import graph
+from .autograd import record
 from .backends.base import BACKENDS
 from .core.errors import AutogradError, fail
 from .core.layout import Layout, Spec, contiguous_strides, extent
@@ -35,7 +35,7 @@ def views(input: Any, joint: str, given: Any, view: str, each: list[Any]) -> tup
         for part in parts:
             part._no_grad_view = False
         plan, _ = dispatch.prepare(OPS[joint], (input, *given))
-        graph.record(plan, (input,), parts)
+        record.record(plan, (input,), parts)
     return parts
 
 

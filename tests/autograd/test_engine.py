@@ -411,3 +411,11 @@ def test_data_of_a_tensor_that_requires_grad_must_stay_differentiable() -> None:
     p = param(1.0, 2.0)
     with pytest.raises(RuntimeError, match="floating"):
         p.data = vt.tensor([1, 2])
+
+
+def test_inference_tensors_cannot_be_saved_for_backward() -> None:
+    with vt.inference_mode():
+        x = vt.ones(2, dtype=vt.float64) * 2
+    with pytest.raises(RuntimeError, match="inference tensor"):
+        param(1.0, 2.0) * x
+    (param(1.0, 2.0) + x).sum().backward()  # a sum saves nothing

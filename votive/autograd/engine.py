@@ -15,7 +15,8 @@ from ..core.errors import AutogradError, ShapeError
 from ..core.mode import mode
 from ..dispatch import state
 from ..ops.registry import F
-from .graph import BaseNode, Edge, _where, edge_of
+from .graph import BaseNode, Edge, where_recorded
+from .views import edge_of
 
 # References to a gradient inside `accumulate` when the engine alone holds it: the two frames'
 # locals and the argument of getrefcount.
@@ -161,7 +162,8 @@ def _check_nan(node: BaseNode, results: tuple[Any, ...]) -> None:
     for i, g in enumerate(results):
         if g is not None and g._spec.dtype.is_inexact and bool(F.isnan(g).any()):
             raise RuntimeError(
-                f"Function '{node.name()}' returned nan values in its {i}th output.{_where(node)}"
+                f"Function '{node.name()}' returned nan values in its {i}th output."
+                f"{where_recorded(node)}"
             )
 
 

@@ -7,7 +7,9 @@ from typing import Any
 from ..core.errors import AutogradError
 from ..core.mode import Ever, mode
 from ..dispatch import make, state
-from .graph import BaseNode, Edge, _note_context, _sequence, edge_of, rebase, save
+from .graph import BaseNode, Edge, save, sequence
+from .record import note_context
+from .views import edge_of, rebase
 
 
 class FunctionCtx:
@@ -185,9 +187,9 @@ class Function(metaclass=_FunctionMeta):
         node.cls, node.ctx = cls, ctx
         node.positions = [i if t else None for i, t in enumerate(is_tensor)]
         node.edges = tuple(edge_of(a) for a, t in zip(args, is_tensor, strict=True) if t)
-        node.seq = next(_sequence)
+        node.seq = next(sequence)
         if Ever.noted and mode.noted:
-            _note_context(node)
+            note_context(node)
         ctx._node = node
         outs = list(result) if isinstance(result, (tuple, list)) else [result]
         for i, o in enumerate(outs):

@@ -1,0 +1,106 @@
+"""In place through views: how a base learns of a write, and its other views after it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..core.mode import mode
+from ..dispatch import Plan
+from ..ops.registry import F, Op
+from .graph import BaseNode, sequence
+
+
+def edge_of(t: Any) -> Any:
+    """Where a gradient for `t` goes: a node output, the leaf itself, or nowhere."""
+    if not t._rg:
+        return None
+    if t._base is not None:
+        refresh_view(t)
+    return t._edge or t
+
+
+class CopySlices(BaseNode):
+    """Backward of an in-place write through a view, seen from the base."""
+
+    def __init__(self, base: Any, chain: tuple[Plan, ...], inner: BaseNode, base_edge: Any) -> None:
+        self.chain, self.inner = chain, inner
+        # The first edge of `inner` led to the view's old value; here it leads to the old base.
+        self.edges = (base_edge, *inner.edges[1:])
+        self.base_spec = base._spec
+        self.grad_specs = (base._spec,)
+        self.seq = next(sequence)
+
+    def name(self) -> str:
+        return "CopySlices"
+
+    def apply(self, grads: list[Any]) -> tuple[Any, ...]:
+        (g,) = grads
+        base = F.empty_strided(
+            self.base_spec.shape,
+            self.base_spec.dense_like().strides,
+            dtype=g.dtype,
+            device=g.device,
+        )
+        base = F.copy_(base, g)
+        part = replay(self.chain, base)
+        inner = self.inner.apply([part.clone()])
+        first = inner[0]
+        if first is None:
+            part.zero_()
+        else:
+            part.copy_(F._reduce_to(first, part.shape))
+        return (base if self.edges[0] is not None else None, *inner[1:])
+
+    def release(self) -> None:
+        self.inner.release()
+
+
+def replay(chain: tuple[Plan, ...], x: Any) -> Any:
+    """Apply the same view operators to another tensor of the base's shape."""
+    for plan in chain:
+        args = list(plan.static)
+        args[0] = x
+        x = Op.call(plan.op, tuple(args))
+    return x
+
+
+def rebase(x: Any, node: BaseNode) -> None:
+    """Let `x` (and its base, if it is a view) come from `node` from now on."""
+    base = x._base
+    if base is None:
+        _keep_retaining(x, node)
+        x._rg, x._edge = True, node
+        _tell_views(x)
+        return
+    slices = CopySlices(base, x._chain, node, edge_of(base))
+    base._rg, base._edge = True, slices
+    _tell_views(base)
+
+
+def _keep_retaining(x: Any, node: BaseNode) -> None:
+    """`retain_grad` asks for the gradient of the newest value, so it moves to the new node."""
+    edge = x._edge
+    retained = edge.node.retained if edge is not None else None
+    if retained and edge.nr in retained and retained[edge.nr]() is x:
+        node.retained = {**(node.retained or {}), 0: retained.pop(edge.nr)}
+
+
+def _tell_views(base: Any) -> None:
+    """Views of a base that now requires grad require it too; their edges are renewed when used."""
+    base._rebased += 1
+    for view in base._live_views():
+        view._rg = True
+
+
+def refresh_view(x: Any) -> None:
+    """After its base was written in place, a view's history is the view operators on the base."""
+    base = x._base
+    if x._seen == base._rebased or not base._rg:
+        return
+    grad, mode.grad = mode.grad, True
+    try:
+        again = replay(x._chain, base)
+    finally:
+        mode.grad = grad
+    x._rg, x._edge = again._rg, again._edge
+    x._seen = base._rebased
