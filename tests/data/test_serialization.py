@@ -40,7 +40,6 @@ def again(value: Any, **options: Any) -> Any:
         frozenset({(1, 2)}), OrderedDict(b=1, a=2), Counter({5: 2}), votive.Size([2, 3]),
         votive.bfloat16, votive.device("cuda", 1), {"__metadata__": 1},
     ],
-    ids=repr,
 )  # fmt: skip
 def test_plain_values_come_back_with_their_types(value: Any) -> None:
     got = again(value)
