@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 import votive as vt
-from tests.ops.forgetting import forget
 from votive.dispatch import Observer
 from votive.formula import apply
 from votive.ops.registry import OPS
@@ -101,16 +100,13 @@ def test_a_missing_kernel_names_operator_and_device() -> None:
 
 def test_a_custom_elementwise_operator_has_a_gradient_and_in_place_and_out_forms() -> None:
     cube = vt.custom_op("test_cube(Tensor input)", lambda x: x * x * x, doc="The cube.")
-    try:
-        x = vt.tensor([1.0, 2.0], requires_grad=True)
-        cube(x).sum().backward()
-        assert x.grad.tolist() == [3.0, 12.0]
-        out = vt.empty(0)
-        assert cube(x.detach(), out=out) is out
-        assert out.tolist() == [1.0, 8.0]
-        assert "input^2" in vt.explanation("test_cube")
-    finally:
-        forget("test_cube")
+    x = vt.tensor([1.0, 2.0], requires_grad=True)
+    cube(x).sum().backward()
+    assert x.grad.tolist() == [3.0, 12.0]
+    out = vt.empty(0)
+    assert cube(x.detach(), out=out) is out
+    assert out.tolist() == [1.0, 8.0]
+    assert "input^2" in vt.explanation("test_cube")
 
 
 def test_a_custom_structured_operator_runs_its_kernel_and_gradient() -> None:
@@ -120,14 +116,11 @@ def test_a_custom_structured_operator_runs_its_kernel_and_gradient() -> None:
         kernels={"cpu": lambda x: x[::-1]},
         grad={"input": lambda c, g: g.flip(0)},
     )
-    try:
-        x = vt.tensor([1.0, 2.0, 3.0], requires_grad=True)
-        y = reverse(x)
-        assert y.tolist() == [3.0, 2.0, 1.0]
-        (y * vt.tensor([1.0, 10.0, 100.0])).sum().backward()
-        assert x.grad.tolist() == [100.0, 10.0, 1.0]
-    finally:
-        forget("test_reverse")
+    x = vt.tensor([1.0, 2.0, 3.0], requires_grad=True)
+    y = reverse(x)
+    assert y.tolist() == [3.0, 2.0, 1.0]
+    (y * vt.tensor([1.0, 10.0, 100.0])).sum().backward()
+    assert x.grad.tolist() == [100.0, 10.0, 1.0]
 
 
 def test_a_custom_operator_needs_a_formula_or_kernels() -> None:
@@ -207,10 +200,7 @@ def test_explain_suggests_names_for_a_wrong_one() -> None:
 
 def test_formula_primitives_can_be_used_in_custom_operators() -> None:
     op = vt.custom_op("test_softsign2(Tensor input)", lambda x: x / (1 + apply("abs", x)))
-    try:
-        assert op(vt.tensor([1.0, -3.0])).tolist() == [0.5, -0.75]
-    finally:
-        forget("test_softsign2")
+    assert op(vt.tensor([1.0, -3.0])).tolist() == [0.5, -0.75]
 
 
 def test_what_is_no_tensor_is_named_with_the_function_it_was_given_to() -> None:

@@ -7,9 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from tests.ops.forgetting import forget
-from votive.ops.registry import OPS
-
 ROOT = Path(__file__).parent.parent
 PAGES = ["docs/adding_an_op.md", "README.md"]
 
@@ -19,14 +16,9 @@ def test_the_python_blocks_of_a_page_run_in_order(page: str) -> None:
     text = (ROOT / page).read_text()
     blocks = re.findall(r"```python\n(.*?)```", text, re.S)
     assert blocks, f"{page} has no Python block"
-    before = set(OPS)
     scope: dict[str, object] = {}
-    try:
-        for block in blocks:
-            exec(compile(block, page, "exec"), scope)
-    finally:
-        for name in set(OPS) - before:
-            forget(name)
+    for block in blocks:
+        exec(compile(block, page, "exec"), scope)
 
 
 @pytest.mark.parametrize(
