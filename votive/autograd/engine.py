@@ -252,7 +252,8 @@ def _start(name: str, tensors: Sequence[Any], grads: Any) -> list[tuple[Any, Any
                     f"{name}: grad can be implicitly created only for real scalar outputs, got "
                     f"{t._spec.dtype}."
                 )
-            g = F.ones_like(t)
+            spec = t._spec
+            g = F._full(spec.shape, spec.layout.strides, 1, spec.dtype, spec.device)
         else:
             if not isinstance(g, state.tensor):
                 raise TypeError(

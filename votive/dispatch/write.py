@@ -20,7 +20,10 @@ from .state import make, state
 def call_inplace(op: Op, args: tuple[Any, ...], any_cast: bool = False) -> Any:
     """Run an operator and write its result into its first argument."""
     x = args[0]
-    plan, args = prepare(op, args)
+    try:
+        plan = op.plans[op.key(args)]  # type: ignore[attr-defined]
+    except (KeyError, TypeError, AttributeError):
+        plan, args = prepare(op, args)
     if state.observers:
         return observed(plan, args, lambda: _write(plan, args, x, any_cast))
     return _write(plan, args, x, any_cast)
