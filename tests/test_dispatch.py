@@ -56,6 +56,18 @@ def test_a_plan_is_built_once_per_layout() -> None:
     assert sum(len(p) for p in op.fast_plans) + len(op.plans) == built
 
 
+def test_what_a_call_accepts_does_not_depend_on_earlier_calls() -> None:
+    x = vt.ones(2, 3)
+    vt.cat((x[0], x[1]))
+    with pytest.raises(TypeError, match="tuple of Tensors"):
+        vt.cat(x)
+    x.sum(1)
+    with pytest.raises(TypeError):
+        x.sum(1.0)
+    with pytest.raises(TypeError):
+        x.sum(True)
+
+
 def test_rows_of_a_matrix_share_one_plan() -> None:
     op = OPS["mul"]
     x = vt.ones(50, 4)
