@@ -35,7 +35,7 @@ dt.default_listeners.append(drop_plans)
 def _key_part(i: int, a: Arg) -> str:
     v = f"a[{i}]"
     if a.is_list and a.is_tensor:
-        # Only lists: iterating over one tensor gives rows, whose specs may be those of another call.
+        # Only lists: a tensor iterates over its rows, whose specs may be those of another call.
         return f"({v}.__class__ in (tuple, list) and tuple([t._spec for t in {v}]))"
     if a.type == "Operand":
         return f"({v}._spec if hasattr({v}, '_spec') else {v}.__class__)"
