@@ -8,7 +8,7 @@ from typing import Any
 
 from .backends import trace as _trace  # noqa: F401 - registers the device
 from .core.device import device
-from .core.dtype import compute_type
+from .core.dtype import compute_type, get_default_dtype
 from .core.errors import MissingKernelError, UnsupportedError
 from .core.layout import Layout, Spec
 from .core.mode import mode
@@ -38,9 +38,10 @@ class Fused:
 
     def _ops(self, args: tuple[Any, ...]) -> tuple[list[Op], bool]:
         """The operators for these kinds of arguments; numbers are baked in as constants."""
-        key = tuple(
+        # Tracing promotes numbers to the default dtype, so a change of it must trace anew.
+        key = (get_default_dtype(), *(
             (a.dtype, a.ndim > 0) if isinstance(a, state.tensor) else (type(a), a) for a in args
-        )
+        ))  # fmt: skip
         found = self.plans.get(key)
         if found is None:
             found = self.plans[key] = self._trace(args)

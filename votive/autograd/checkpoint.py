@@ -77,6 +77,8 @@ def checkpoint(
     """
     if determinism_check not in ("default", "none"):
         raise ValueError(f"checkpoint: unknown determinism_check {determinism_check!r}.")
+    if debug:
+        raise NotImplementedError("checkpoint: debug=True is not supported; use detect_anomaly().")
     if not mode.grad:
         return function(*args, **kwargs)
     if use_reentrant:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from typing import Any
+from weakref import WeakValueDictionary
 
 from .device import device as Device
 from .dtype import dtype as Dtype
@@ -253,7 +254,8 @@ class Layout:
     """A shape with strides, interned: equal layouts are one object."""
 
     __slots__ = ("__weakref__", "contiguous", "ndim", "numel", "shape", "size", "strides")
-    _table: dict[tuple[Shape, Shape], Layout] = {}
+    # Weak: forgotten with the last tensor or plan that has it, so new shapes never pile up.
+    _table: WeakValueDictionary[tuple[Shape, Shape], Layout] = WeakValueDictionary()
     shape: Shape
     size: Size
     strides: Shape
@@ -286,7 +288,7 @@ class Spec:
         "__weakref__", "byte_strides", "device", "dtype", "layout", "nbytes", "ndim", "numel",
         "shape", "strides",
     )  # fmt: skip
-    _table: dict[tuple[Layout, Dtype, Device], Spec] = {}
+    _table: WeakValueDictionary[tuple[Layout, Dtype, Device], Spec] = WeakValueDictionary()
     layout: Layout
     dtype: Dtype
     device: Device
@@ -336,16 +338,6 @@ class Spec:
 
     def __repr__(self) -> str:
         return f"Spec({self.shape}, {self.strides}, {self.dtype}, {str(self.device)!r})"
-
-
-def trim_tables(limit: int = 200_000) -> None:
-    """Forget interned values once very many were seen; identity is then made anew.
-
-    Called by the dispatcher together with dropping every plan, so no stale identity survives.
-    """
-    if len(Spec._table) > limit or len(Layout._table) > limit:
-        Spec._table.clear()
-        Layout._table.clear()
 
 
 def elementwise_strides(shape: Shape, inputs: Sequence[Spec]) -> Shape:

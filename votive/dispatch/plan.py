@@ -8,7 +8,7 @@ from typing import Any
 from ..backends.base import BACKENDS, find, listeners
 from ..core import dtype as dt
 from ..core.errors import DeviceError, DtypeError, UnsupportedError, fail
-from ..core.layout import Spec, broadcast_shapes, elementwise_strides, trim_tables
+from ..core.layout import Spec, broadcast_shapes, elementwise_strides
 from ..core.promotion import number_type, result_type_of
 from ..ops.registry import OPS, Op
 from ..ops.schema import Arg
@@ -122,12 +122,6 @@ def prepare(op: Op, args: tuple[Any, ...]) -> tuple[Plan, tuple[Any, ...]]:
         plan = _BUILD[op.kind](op, args)
         op.plans[key] = plan
     return plan, args
-
-
-def trim() -> None:
-    """Bound what plans and interned specs may hold, for programs with ever new shapes."""
-    drop_plans()
-    trim_tables(0)
 
 
 _KIND = "bifc"
