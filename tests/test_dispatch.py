@@ -82,6 +82,8 @@ def test_rows_of_a_matrix_share_one_plan() -> None:
 
 def test_plans_are_bounded_for_programs_with_ever_new_shapes() -> None:
     op, limit = OPS["neg"], vt.dispatch.plan.PLAN_LIMIT
+    gc.collect()
+    before = len(Spec._table)
     base = vt.zeros(limit + 200)
     for n in range(1, limit + 200):
         vt.neg(base[:n])
@@ -91,7 +93,7 @@ def test_plans_are_bounded_for_programs_with_ever_new_shapes() -> None:
     OPS["_slice"].forget()
     gc.collect()
     # Interned specs go with the plans and tensors that had them.
-    assert len(Spec._table) < limit
+    assert len(Spec._table) < before + 100
 
 
 def test_a_kernel_added_at_run_time_takes_over_and_leaves() -> None:
