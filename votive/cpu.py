@@ -15,7 +15,7 @@ def memory_allocated() -> int:
     >>> votive.cpu.memory_allocated() >= 4000
     True
     """
-    return cpu_allocator.allocated
+    return cpu_allocator.stats()["allocated_bytes"]
 
 
 def max_memory_allocated() -> int:
@@ -24,7 +24,7 @@ def max_memory_allocated() -> int:
     >>> votive.cpu.max_memory_allocated() >= votive.cpu.memory_allocated()
     True
     """
-    return cpu_allocator.peak
+    return cpu_allocator.stats()["peak_bytes"]
 
 
 def reset_peak_memory_stats() -> None:
@@ -41,7 +41,8 @@ def memory_reserved() -> int:
     >>> votive.cpu.memory_reserved() >= votive.cpu.memory_allocated()
     True
     """
-    return cpu_allocator.allocated + cpu_allocator.cached
+    stats = cpu_allocator.stats()
+    return stats["allocated_bytes"] + stats["cached_bytes"]
 
 
 def memory_stats() -> dict[str, int]:

@@ -6,7 +6,7 @@ with lower priority. Rows can be added at run time.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -18,7 +18,7 @@ from ..core.storage import Storage
 @dataclass(frozen=True)
 class Row:
     """One kernel. `widen`: half types arrive as float32. `into`: writes into arrays given as
-    `out=`.
+    `out=`. A row with label "native" arranges the arguments of `kernel` once per plan instead.
     """
 
     op: str
@@ -29,6 +29,7 @@ class Row:
     widen: bool = True
     into: bool = False
     label: str = "reference"
+    kernel: str = ""  # of a native row: the name of its C++ function
 
 
 TABLE: dict[tuple[str, str], list[Row]] = {}
@@ -62,12 +63,29 @@ def remove_row(row: Row) -> None:
         tell(row.op)
 
 
-def find(op: str, device: str, specs: list[Spec]) -> Row:
-    """The first row that accepts these inputs."""
+# Labels of rows that are passed over.
+switched_off: set[str] = set()
+
+
+def switch(label: str, on: bool) -> bool:
+    """Use rows with this label or pass them over; says whether they were used before."""
+    was = label not in switched_off
+    if on:
+        switched_off.discard(label)
+    else:
+        switched_off.add(label)
+    if was != on:
+        for tell in listeners:
+            tell("")
+    return was
+
+
+def candidates(op: str, device: str, specs: list[Spec]) -> Iterator[Row]:
+    """The rows that accept these inputs, best first; an error when none is left."""
     rows = TABLE.get((op, device), ())
     for row in rows:
-        if row.accepts is None or row.accepts(*specs):
-            return row
+        if row.label not in switched_off and (row.accepts is None or row.accepts(*specs)):
+            yield row
     have = sorted({d for (name, d) in TABLE if name == op})
     why = f"its kernels refuse {specs}" if rows else f"kernels exist for: {have or 'no device'}"
     raise MissingKernelError(f"{op}: no kernel for device '{device}'; {why}.")
@@ -100,10 +118,14 @@ class Backend(Protocol):
         """
 
     def bind(
-        self, backend: Any, row: Row, template: list[Any], slots: list[int], specs: list[Spec],
-        outs: tuple[Spec, ...] | None, single: bool,
-    ) -> tuple[Any, Any]:  # fmt: skip
-        """The same for a structured kernel: compute gives ((storage, data, spec), ...)."""
+        self, backend: Any, row: Row, template: list[Any], slots: list[int],
+        values: tuple[Any, ...], specs: list[Spec], outs: tuple[Spec, ...] | None, single: bool,
+    ) -> tuple[Any, Any] | None:  # fmt: skip
+        """The same for a structured kernel: compute gives ((storage, data, spec), ...).
+
+        `values` are the specs of the runtime arguments in order, `specs` those of their tensors.
+        None when the row refuses these arguments.
+        """
 
     def copy(self, out: Any, data: Any) -> None:
         """Write `data` over `out`, converting the dtype."""

@@ -75,10 +75,23 @@ class Allocator:
         self.cached = 0
         self.hits = 0
         self.misses = 0
-        self.limit: int | None = None
+        self._limit: int | None = None
+        self.source: Any = None  # the native module, when it hands out the blocks
+
+    @property
+    def limit(self) -> int | None:
+        return self._limit
+
+    @limit.setter
+    def limit(self, nbytes: int | None) -> None:
+        self._limit = nbytes
+        if self.source is not None:
+            self.source.set_cache_limit(-1 if nbytes is None else nbytes)
 
     def block(self, nbytes: int) -> np.ndarray[Any, Any]:
         """An aligned block of at least `nbytes` bytes with arbitrary content."""
+        if self.source is not None:
+            return self.source.block(nbytes)  # type: ignore[no-any-return]
         size = size_class(nbytes)
         found = None
         with self.lock:
@@ -121,23 +134,34 @@ class Allocator:
                 self.free.setdefault(size, []).append(block)
                 self.cached += size
 
+    def count(self, nbytes: int) -> None:
+        """Count memory that somebody else allocated (or, if negative, gave back)."""
+        if self.source is not None:
+            self.source.count(nbytes)
+            return
+        self.allocated += nbytes
+        if self.allocated > self.peak:
+            self.peak = self.allocated
+
     def empty_cache(self) -> None:
         """Give every cached block back to the system."""
+        if self.source is not None:
+            self.source.empty_cache()
         with self.lock:
             self.free.clear()
             self.cached = 0
 
     def stats(self) -> dict[str, int]:
         """Counts of bytes in use, at peak, and cached, and how often the cache served."""
-        return {
-            "allocated_bytes": self.allocated,
-            "peak_bytes": self.peak,
-            "cached_bytes": self.cached,
-            "hits": self.hits,
-            "misses": self.misses,
-        }
+        names = ("allocated_bytes", "peak_bytes", "cached_bytes", "hits", "misses")
+        if self.source is not None:
+            return dict(zip(names, self.source.memory_stats(), strict=True))
+        counts = (self.allocated, self.peak, self.cached, self.hits, self.misses)
+        return dict(zip(names, counts, strict=True))
 
     def reset_peak(self) -> None:
+        if self.source is not None:
+            self.source.reset_peak()
         self.peak = self.allocated
 
 
@@ -180,7 +204,12 @@ def new_cpu(nbytes: int) -> Storage:
     """A storage of `nbytes` bytes on the CPU with arbitrary content."""
     if nbytes < SMALL:
         return Storage(np.empty(nbytes, np.uint8))
-    return CachedStorage(cpu_allocator.block(nbytes))
+    return held(cpu_allocator.block(nbytes))
+
+
+def held(block: np.ndarray[Any, Any]) -> Storage:
+    """A storage for a block of the allocator; the native module's find their way back alone."""
+    return Storage(block) if cpu_allocator.source is not None else CachedStorage(block)
 
 
 class _Foreign:

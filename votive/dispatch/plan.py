@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ..backends.base import BACKENDS, find, listeners
+from ..backends.base import BACKENDS, candidates, listeners
 from ..core import dtype as dt
 from ..core.errors import DeviceError, DtypeError, UnsupportedError, fail
 from ..core.layout import Spec, broadcast_shapes, elementwise_strides
@@ -20,8 +20,10 @@ _new = object.__new__
 
 
 def drop_plans(op: str | None = None) -> None:
-    """Forget plans: of one operator (its kernels changed) or all (the default dtype changed)."""
-    if op is None:
+    """Forget plans: of one operator (its kernels changed) or all (the default dtype or the set of
+    kernels in use changed).
+    """
+    if not op:
         for o in OPS.values():
             o.forget()
     elif op in OPS:
@@ -235,14 +237,18 @@ def _build_structured(op: Op, args: tuple[Any, ...]) -> Plan:
     if dev is None:
         dev = plan.outs[0].device if plan.outs else None
     plan.backend = BACKENDS[dev.type]
-    plan.row = find(op.name, dev.type, specs)
     template = [None if a.is_runtime else v for a, v in zip(op.schema.args, spec_args, strict=True)]
     slots = [i for i, a in enumerate(op.schema.args) if a.is_runtime]
     single = plan.out is not None or (plan.outs is None and op.n_out == 1)
-    plan.compute, plan.into = plan.backend.bind(
-        plan.backend, plan.row, template, slots, specs, plan.outs, single
-    )
-    return plan
+    for row in candidates(op.name, dev.type, specs):
+        bound = plan.backend.bind(
+            plan.backend, row, template, slots, plan.specs, specs, plan.outs, single
+        )
+        if bound is not None:
+            plan.row = row
+            plan.compute, plan.into = bound
+            return plan
+    raise AssertionError("candidates() raises when no row is left")
 
 
 def _build_view(op: Op, args: tuple[Any, ...]) -> Plan:

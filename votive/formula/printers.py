@@ -115,16 +115,10 @@ _C_INFIX = {
     "bitwise_or": "|", "bitwise_xor": "^", "bitwise_left_shift": "<<", "bitwise_right_shift": ">>",
     "logical_xor": "!=",
 }  # fmt: skip
-_C_STD = {
-    "exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sin", "cos", "tan", "asin", "acos",
-    "atan", "sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "sqrt", "floor", "ceil", "trunc",
-    "erf", "erfc", "pow", "atan2", "hypot", "copysign", "fmod", "abs", "lgamma", "nextafter",
-    "isnan", "isinf", "isfinite", "signbit", "fmax", "fmin",
-}  # fmt: skip
 
 
 def to_cpp(root: Expr, name: str, params: list[str]) -> str:
-    """Source of a C++ function template over the compute type; `vt::` holds what std lacks."""
+    """Source of a C++ function template over the compute type; `vt::` holds the primitives."""
     steps, names = _assignments(root)
 
     def leaf(e: Expr) -> str:
@@ -152,8 +146,7 @@ def to_cpp(root: Expr, name: str, params: list[str]) -> str:
             return f"(~{args[0]})"
         if e.op in _C_INFIX:
             return f"({args[0]} {_C_INFIX[e.op]} {args[1]})"
-        space = "std" if e.op in _C_STD else "vt"
-        return f"{space}::{e.op}({', '.join(args)})"
+        return f"vt::{e.op}({', '.join(args)})"
 
     lines = ["template <class T>", f"inline auto {name}({', '.join('T ' + p for p in params)}) {{"]
     for n, e in steps:

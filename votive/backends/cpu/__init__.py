@@ -9,9 +9,10 @@ import numpy as np
 from ...core import dtype as dt
 from ...core.device import cpu
 from ...core.layout import Layout, Spec
-from ...core.storage import SMALL, CachedStorage, Storage, cpu_allocator, new_cpu, wrap_array
-from ..base import BACKENDS
+from ...core.storage import SMALL, Storage, cpu_allocator, held, new_cpu, wrap_array
+from ..base import BACKENDS, switched_off
 from . import launch as _launch
+from . import native as _native
 from .reference import pointwise as _pointwise
 
 _new = object.__new__
@@ -24,19 +25,24 @@ class AdoptedStorage(Storage):
 
     def __init__(self, memory: Any) -> None:
         self.memory = memory
-        cpu_allocator.allocated += memory.nbytes
-        if cpu_allocator.allocated > cpu_allocator.peak:
-            cpu_allocator.peak = cpu_allocator.allocated
+        cpu_allocator.count(memory.nbytes)
 
     def __del__(self) -> None:
-        cpu_allocator.allocated -= self.memory.nbytes
+        cpu_allocator.count(-self.memory.nbytes)
 
 
 class CpuBackend:
     """See `backends.base.Backend`."""
 
     name = "cpu"
-    pointwise = staticmethod(_pointwise.compile_formula)
+
+    @staticmethod
+    def pointwise(*args: Any) -> Any:
+        """The tile engine where it can, NumPy where it cannot."""
+        if _native.available and "native" not in switched_off:
+            return _native.pointwise.compile_formula(*args)
+        return _pointwise.compile_formula(*args)
+
     bind = staticmethod(_launch.bind)
 
     def empty(self, spec: Spec) -> tuple[Storage, Any]:
@@ -49,7 +55,7 @@ class CpuBackend:
         if nbytes < SMALL:
             st = Storage(_empty(nbytes, np.uint8))
         else:
-            st = CachedStorage(cpu_allocator.block(nbytes))
+            st = held(cpu_allocator.block(nbytes))
         return st, _ndarray(spec.shape, spec.dtype.np, st.memory, 0, spec.byte_strides)
 
     def view(self, storage: Storage, spec: Spec, offset: int) -> Any:

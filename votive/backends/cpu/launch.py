@@ -63,13 +63,19 @@ def bind(
     row: Row,
     template: list[Any],
     slots: list[int],
+    values: tuple[Any, ...],
     specs: list[Spec],
     outs: tuple[Spec, ...] | None,
     single: bool,
-) -> tuple[Callable[..., Any], Callable[[Any, Any], None] | None]:
+) -> tuple[Callable[..., Any], Callable[[Any, Any], None] | None] | None:
     """`compute(*values) -> ((storage, data, spec), ...)`, and `into(values, out)` if the kernel
     can.
     """
+    if row.kernel:
+        from .native.rows import launch
+
+        bound = None if outs is None else launch(row, template, slots, values, outs)
+        return None if bound is None else (bound, bound.into)
     run = caller(row, template, slots, is_narrow(specs))
     if row.into:
         assert outs is not None

@@ -1,0 +1,94 @@
+"""Elementwise operators on the tile engine; what it cannot do goes to the reference."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ....core import dtype as dt
+from ....core.layout import Spec, broadcast_strides
+from ....formula import Formula
+from ..reference import pointwise as reference
+from .loader import codes, module
+from .program import FLOAT, INT, linearise
+
+# Small integers are computed in int32: a single step wraps when it is stored, as theirs would.
+_COMPUTE = {
+    dt.float32: dt.float32, dt.float64: dt.float64, dt.int64: dt.int64, dt.uint32: dt.int64,
+    dt.int32: dt.int32, dt.int16: dt.int32, dt.int8: dt.int32, dt.uint8: dt.int32,
+    dt.uint16: dt.int32, dt.bool_: dt.int32,
+}  # fmt: skip
+_EXACT = (dt.float32, dt.float64, dt.int64, dt.int32)
+
+
+def _via(have: dt.dtype | None, compute: dt.dtype, via: dt.dtype | None) -> dt.dtype | None:
+    """The type that an operand must be rounded to or wrapped by on its way into a register."""
+    if via is not None or compute.is_floating_point:
+        return via
+    if have is None:
+        return compute
+    if have is compute or have is dt.bool_ or have.itemsize < compute.itemsize:
+        return None
+    return compute
+
+
+def compile_native(
+    formula: Formula, names: list[str], roles: list[Any], inputs: list[Spec | None], out: Spec
+) -> Any:
+    """A bound formula, or None when the engine lacks something."""
+    kinds = {c for h, c, _ in roles if not (h is dt.bool_ and c is dt.bool_)} or {dt.bool_}
+    if len(kinds) != 1 or len(names) > 12 or out.ndim > 16:
+        return None
+    (logical,) = kinds
+    compute = _COMPUTE.get(logical)
+    if compute is None or out.dtype not in codes:
+        return None
+    linear = linearise(formula.body, names)
+    if linear is None:
+        return None
+    steps = linear.steps
+    if logical not in _EXACT and len(steps) > 1:
+        return None
+    known = FLOAT if compute.is_floating_point else INT
+    if logical is dt.bool_:
+        steps = tuple(("logical_not" if n == "bitwise_not" else n, r) for n, r in steps)
+    if any(n not in known for n, _ in steps):
+        return None
+    if not compute.is_floating_point and any(
+        float(c) != int(c) for c in linear.constants if c == c
+    ):
+        return None
+    constants = linear.constants
+    if not compute.is_floating_point:
+        constants = tuple(int(c) for c in constants)
+    result, cost = linear.result, linear.cost
+    # One compiled function where there is one: its only step reads the inputs.
+    if len(steps) > 1 and module.has_tile(linear.key(), codes[compute]):
+        steps, constants = ((linear.key(), tuple(range(len(names)))),), ()
+        result = len(names)
+    if len(names) + len(constants) + len(steps) > 64:
+        return None
+    operands = []
+    for spec, (have, c, via) in zip(inputs, roles, strict=True):
+        if have is not None and have not in codes:
+            return None
+        through = _via(have, c, via)
+        strides = None
+        if spec is not None:
+            strides = broadcast_strides(spec.shape, spec.byte_strides, out.shape)
+        operands.append((
+            None if have is None else codes[have],
+            None if through is None else codes[through],
+            strides,
+        ))  # fmt: skip
+    return module.Elementwise(codes[compute], steps, constants, tuple(operands), result, out, cost)
+
+
+def compile_formula(
+    formula: Formula, names: list[str], roles: list[Any], inputs: list[Spec | None], out: Spec,
+    empty: Any,
+) -> tuple[Any, Any]:  # fmt: skip
+    """See `backends.base.Backend.pointwise`."""
+    bound = compile_native(formula, names, roles, inputs, out)
+    if bound is None:
+        return reference.compile_formula(formula, names, roles, inputs, out, empty)
+    return bound, bound.into

@@ -1,0 +1,208 @@
+// The tile engine: load and convert, compute on dense tiles in L1, convert and store.
+#include "vt/elementwise.h"
+
+#include <algorithm>
+#include <unordered_map>
+
+#include "vt/parallel.h"
+#include "vt/scratch.h"
+
+namespace vt {
+
+static std::unordered_map<std::string, TileFn>& tiles_of(Dtype compute) {
+  static std::unordered_map<std::string, TileFn> tables[DTYPES];
+  return tables[int(compute)];
+}
+void add_tile(const char* name, Dtype compute, TileFn fn) { tiles_of(compute)[name] = fn; }
+TileFn find_tile(const std::string& name, Dtype compute) {
+  auto& table = tiles_of(compute);
+  auto it = table.find(name);
+  return it == table.end() ? nullptr : it->second;
+}
+
+void Program::bind(const std::vector<int64_t>& full, const std::vector<int64_t>& out_strides,
+                   const std::vector<std::vector<int64_t>>& in_strides) {
+  numel = 1;
+  for (int64_t s : full) numel *= s;
+  if (numel == 0) return;
+  // Dimensions from the innermost of the result outwards; size 1 does not matter.
+  std::vector<int> order;
+  for (int d = int(full.size()) - 1; d >= 0; --d)
+    if (full[d] != 1) order.push_back(d);
+  std::stable_sort(order.begin(), order.end(), [&](int a, int b) { return out_strides[a] < out_strides[b]; });
+  ndim = 0;
+  for (int d : order) {
+    // Joins the previous dimension where every operand steps on evenly.
+    if (ndim > 0) {
+      const int p = ndim - 1;
+      bool joins = out_strides[d] == out.strides[p] * shape[p];
+      for (int k = 0; k < inputs && joins; ++k)
+        joins = in[k].scalar || in_strides[k][d] == in[k].strides[p] * shape[p];
+      if (joins) {
+        shape[p] *= full[d];
+        continue;
+      }
+    }
+    shape[ndim] = full[d];
+    out.strides[ndim] = out_strides[d];
+    for (int k = 0; k < inputs; ++k) in[k].strides[ndim] = in[k].scalar ? 0 : in_strides[k][d];
+    ++ndim;
+  }
+  if (ndim == 0) {
+    ndim = 1;
+    shape[0] = 1;
+    out.strides[0] = itemsize(out.dtype);
+    for (int k = 0; k < inputs; ++k) in[k].strides[0] = in[k].scalar ? 0 : itemsize(in[k].dtype);
+  }
+  // An input that is read across its memory wants square tiles.
+  second = ndim > 1 ? 1 : -1;
+  bool crosswise = false;
+  for (int k = 0; k < inputs && !crosswise; ++k) {
+    const int64_t item = itemsize(in[k].dtype);
+    if (in[k].scalar || in[k].strides[0] == item || in[k].strides[0] == 0) continue;
+    for (int d = 1; d < ndim; ++d)
+      if (in[k].strides[d] == item && shape[d] >= 8) {
+        second = d;
+        crosswise = true;
+        break;
+      }
+  }
+  all_direct = out.dtype == compute && out.strides[0] == itemsize(compute);
+  for (int k = 0; k < inputs; ++k)
+    all_direct = all_direct && (in[k].scalar || (in[k].dtype == compute && in[k].via == Dtype::none &&
+                                                 in[k].strides[0] == itemsize(compute)));
+  const bool one_pass = all_direct && steps.size() == 1;
+  const bool has_scalars = std::any_of(in, in + inputs, [](const Operand& o) { return o.scalar; }) ||
+                           !constants.empty() || !int_constants.empty();
+  const int64_t most = one_pass && !has_scalars ? 16384 : TILE;
+  if (crosswise) {
+    cols = std::min<int64_t>(shape[0], 32);
+    rows = std::min<int64_t>(shape[second], TILE / cols);
+  } else {
+    cols = std::min(shape[0], most);
+    rows = second < 0 || cols >= 128 ? 1 : std::min<int64_t>(shape[second], TILE / cols);
+  }
+  if (rows == 1) second = -1;
+  tiles0 = (shape[0] + cols - 1) / cols;
+  tiles1 = second < 0 ? 1 : (shape[second] + rows - 1) / rows;
+  tiles = tiles0 * tiles1;
+  for (int d = 1; d < ndim; ++d)
+    if (d != second) tiles *= shape[d];
+}
+
+template <class T> static void fill(char* p, T v, int64_t n) {
+  T* t = reinterpret_cast<T*>(p);
+  for (int64_t i = 0; i < n; ++i) t[i] = v;
+}
+
+void Program::run(char* out_data, const char* const* in_data) const {
+  if (numel == 0) return;
+  auto body = [&](int64_t begin, int64_t end) { run_tiles(out_data, in_data, begin, end); };
+  const int64_t per_tile = cols * rows * cost;
+  if (tiles == 1 || numel * cost <= 32768) return body(0, tiles);
+  parallel_for(tiles, grain_for(per_tile), body);
+}
+
+void Program::run_tiles(char* out_data, const char* const* in_data, int64_t begin, int64_t end) const {
+  const int64_t item = itemsize(compute);
+  const int64_t tile_bytes = (std::min(TILE, cols * rows) * item + 127) & ~int64_t(63);
+  // Registers that need memory of their own.
+  Scratch<char> memory(tile_bytes * registers);
+  const void* at[64];
+  char* own[64];
+  for (int r = 0; r < registers; ++r) own[r] = memory + r * tile_bytes;
+  const int64_t most = std::min(TILE, cols * rows);
+  for (int k = 0; k < inputs; ++k) {
+    if (!in[k].scalar) continue;
+    // A number arrives as one value of the operand's type.
+    if (in[k].via == Dtype::none) in[k].cast(own[k], item, in_data[k], 0, most);
+    else {
+      alignas(16) char once[16];
+      in[k].cast(once, 8, in_data[k], 0, 1);
+      in[k].back(own[k], item, once, 0, most);
+    }
+    at[k] = own[k];
+  }
+  int r = inputs;
+  for (double v : constants) {
+    if (compute == Dtype::f32) fill(own[r], float(v), most);
+    else fill(own[r], v, most);
+    at[r] = own[r];
+    ++r;
+  }
+  for (int64_t v : int_constants) {
+    if (compute == Dtype::i32) fill(own[r], int32_t(v), most);
+    else fill(own[r], v, most);
+    at[r] = own[r];
+    ++r;
+  }
+  for (; r < registers; ++r) at[r] = own[r];
+
+  for (int64_t tile = begin; tile < end; ++tile) {
+    int64_t rest = tile;
+    const int64_t t0 = rest % tiles0;
+    rest /= tiles0;
+    const int64_t t1 = second < 0 ? 0 : rest % tiles1;
+    if (second >= 0) rest /= tiles1;
+    const int64_t c0 = t0 * cols, n_cols = std::min(cols, shape[0] - c0);
+    const int64_t r0 = t1 * rows, n_rows = second < 0 ? 1 : std::min(rows, shape[second] - r0);
+    int64_t index[MAX_DIMS];
+    for (int d = 1; d < ndim; ++d) {
+      if (d == second) {
+        index[d] = r0;
+        continue;
+      }
+      index[d] = rest % shape[d];
+      rest /= shape[d];
+    }
+    auto offset = [&](const Operand& o) {
+      int64_t at = c0 * o.strides[0];
+      for (int d = 1; d < ndim; ++d) at += index[d] * o.strides[d];
+      return at;
+    };
+    const int64_t n = n_cols * n_rows;
+    auto dense = [&](const Operand& o) {
+      return o.dtype == compute && o.strides[0] == item &&
+             (n_rows == 1 || o.strides[second] == n_cols * item);
+    };
+    for (int k = 0; k < inputs; ++k) {
+      const Operand& o = in[k];
+      if (o.scalar) continue;
+      const char* src = in_data[k] + offset(o);
+      if (o.via == Dtype::none && dense(o)) {
+        at[k] = src;
+        continue;
+      }
+      const int64_t s_row = second < 0 ? 0 : o.strides[second];
+      if (o.via == Dtype::none) {
+        cast_block(o.cast, itemsize(o.dtype), own[k], n_cols * item, item, src, s_row, o.strides[0], n_rows, n_cols);
+      } else {
+        const int64_t half = itemsize(o.via);
+        alignas(64) char narrow[TILE * 2];
+        cast_block(o.cast, itemsize(o.dtype), narrow, n_cols * half, half, src, s_row, o.strides[0], n_rows, n_cols);
+        o.back(own[k], item, narrow, half, n);
+      }
+      at[k] = own[k];
+    }
+    char* dst = out_data + offset(out);
+    const bool direct = dense(out);
+    for (size_t s = 0; s < steps.size(); ++s) {
+      const Step& step = steps[s];
+      const void* args[8];
+      for (int j = 0; j < step.arity; ++j) args[j] = at[step.in[j]];
+      const bool last = s + 1 == steps.size();
+      void* to = last && direct ? dst : own[step.out];
+      step.fn(to, args, n);
+      at[step.out] = to;
+    }
+    if (steps.empty() || !direct) {
+      const int64_t d_row = second < 0 ? 0 : out.strides[second];
+      const char* value = static_cast<const char*>(at[result]);
+      // Along the result's memory: its rows are the inner dimension by construction.
+      for (int64_t row = 0; row < n_rows; ++row)
+        out.cast(dst + row * d_row, out.strides[0], value + row * n_cols * item, item, n_cols);
+    }
+  }
+}
+
+}  // namespace vt

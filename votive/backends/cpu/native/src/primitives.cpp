@@ -1,0 +1,144 @@
+// The primitives of formulas as loops over tiles: one per name and compute type.
+#include "vt/primitives.h"
+
+#include "vt/elementwise.h"
+
+namespace vt {
+
+namespace {
+
+template <class T, class F> void one(void* out, const void* const* in, int64_t n, F f) {
+  T* o = static_cast<T*>(out);
+  const T* a = static_cast<const T*>(in[0]);
+#pragma GCC ivdep
+  for (int64_t i = 0; i < n; ++i) o[i] = f(a[i]);
+}
+template <class T, class F> void two(void* out, const void* const* in, int64_t n, F f) {
+  T* o = static_cast<T*>(out);
+  const T* a = static_cast<const T*>(in[0]);
+  const T* b = static_cast<const T*>(in[1]);
+#pragma GCC ivdep
+  for (int64_t i = 0; i < n; ++i) o[i] = f(a[i], b[i]);
+}
+template <class T, class F> void three(void* out, const void* const* in, int64_t n, F f) {
+  T* o = static_cast<T*>(out);
+  const T* a = static_cast<const T*>(in[0]);
+  const T* b = static_cast<const T*>(in[1]);
+  const T* c = static_cast<const T*>(in[2]);
+#pragma GCC ivdep
+  for (int64_t i = 0; i < n; ++i) o[i] = f(a[i], b[i], c[i]);
+}
+
+// Truth values are 0 and 1 in the compute type, so a program has registers of one type only.
+#define ONE(T, name, expr)                                                     \
+  add_tile(#name, dtype_of<T>, [](void* o, const void* const* in, int64_t n) { \
+    one<T>(o, in, n, [](T a) -> T { return T(expr); });                        \
+  })
+#define TWO(T, name, expr)                                                     \
+  add_tile(#name, dtype_of<T>, [](void* o, const void* const* in, int64_t n) { \
+    two<T>(o, in, n, [](T a, T b) -> T { return T(expr); });                   \
+  })
+#define THREE(T, name, expr)                                                   \
+  add_tile(#name, dtype_of<T>, [](void* o, const void* const* in, int64_t n) { \
+    three<T>(o, in, n, [](T a, T b, T c) -> T { return T(expr); });            \
+  })
+#define CALL1(T, name) ONE(T, name, vt::name(a))
+#define CALL2(T, name) TWO(T, name, vt::name(a, b))
+
+template <class T> void add_common() {
+  TWO(T, lt, a < b ? 1 : 0);
+  TWO(T, le, a <= b ? 1 : 0);
+  TWO(T, gt, a > b ? 1 : 0);
+  TWO(T, ge, a >= b ? 1 : 0);
+  TWO(T, eq, a == b ? 1 : 0);
+  TWO(T, ne, a != b ? 1 : 0);
+  TWO(T, logical_and, int(a != 0) & int(b != 0));
+  TWO(T, logical_or, int(a != 0) | int(b != 0));
+  TWO(T, logical_xor, int(a != 0) ^ int(b != 0));
+  ONE(T, logical_not, a == 0 ? 1 : 0);
+  THREE(T, where, a != 0 ? b : c);
+  CALL1(T, abs);
+  CALL1(T, floor);
+  CALL1(T, ceil);
+  CALL1(T, trunc);
+  CALL1(T, round);
+  CALL1(T, sign);
+  CALL1(T, sgn);
+  CALL1(T, signbit);
+  CALL1(T, isnan);
+  CALL1(T, isinf);
+  CALL1(T, isfinite);
+  CALL1(T, isposinf);
+  CALL1(T, isneginf);
+  CALL2(T, maximum);
+  CALL2(T, minimum);
+  CALL2(T, fmax);
+  CALL2(T, fmin);
+}
+
+template <class T> void add_floats() {
+  add_common<T>();
+  TWO(T, add, a + b);
+  TWO(T, sub, a - b);
+  TWO(T, mul, a * b);
+  TWO(T, div, a / b);
+  ONE(T, neg, -a);
+  CALL1(T, square);
+  CALL1(T, sqrt);
+  CALL1(T, rsqrt);
+  CALL1(T, reciprocal);
+  CALL2(T, copysign);
+  CALL1(T, exp);
+  CALL1(T, exp2);
+  CALL1(T, expm1);
+  CALL1(T, log);
+  CALL1(T, log2);
+  CALL1(T, log10);
+  CALL1(T, log1p);
+  CALL1(T, sin);
+  CALL1(T, cos);
+  CALL1(T, tan);
+  CALL1(T, asin);
+  CALL1(T, acos);
+  CALL1(T, atan);
+  CALL1(T, sinh);
+  CALL1(T, cosh);
+  CALL1(T, tanh);
+  CALL1(T, asinh);
+  CALL1(T, acosh);
+  CALL1(T, atanh);
+  CALL1(T, erf);
+  CALL1(T, erfc);
+  CALL1(T, sigmoid);
+  CALL2(T, pow);
+  CALL2(T, atan2);
+  CALL2(T, hypot);
+}
+
+template <class T> void add_ints() {
+  add_common<T>();
+  using U = std::make_unsigned_t<T>;
+  // Wraps around, as unsigned arithmetic does.
+  TWO(T, add, U(a) + U(b));
+  TWO(T, sub, U(a) - U(b));
+  TWO(T, mul, U(a) * U(b));
+  ONE(T, neg, U(0) - U(a));
+  ONE(T, square, U(a) * U(a));
+  TWO(T, bitwise_and, a & b);
+  TWO(T, bitwise_or, a | b);
+  TWO(T, bitwise_xor, a ^ b);
+  ONE(T, bitwise_not, ~a);
+}
+
+struct All {
+  All() {
+    add_floats<float>();
+    add_floats<double>();
+    add_ints<int32_t>();
+    add_ints<int64_t>();
+  }
+} all;
+
+}  // namespace
+
+}  // namespace vt

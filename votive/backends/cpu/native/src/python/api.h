@@ -1,0 +1,73 @@
+// What the files of the Python module share: NumPy's C interface and the making of arrays.
+#pragma once
+#include <Python.h>
+#define NPY_NO_DEPRECATED_API NPY_2_0_API_VERSION
+#define PY_ARRAY_UNIQUE_SYMBOL votive_native_numpy
+#ifndef VT_OWNS_NUMPY
+#define NO_IMPORT_ARRAY
+#endif
+#include <numpy/arrayobject.h>
+
+#include <vector>
+
+#include "../vt/view.h"
+
+namespace vt {
+
+// How a result looks: filled from Python once per plan.
+struct OutSpec {
+  PyArray_Descr* descr = nullptr;
+  int ndim = 0;
+  npy_intp shape[32];
+  npy_intp strides[32];
+  int64_t nbytes = 0;
+  bool contiguous = true;
+  PyObject* spec = nullptr;  // votive's Spec, handed back beside the array
+};
+
+// Element type of an array; Dtype::none when kernels do not know it.
+Dtype dtype_of_array(PyArrayObject* a);
+Dtype dtype_of_descr(PyArray_Descr* d);
+void register_dtype(int type_num, Dtype d);
+
+// From votive's Spec; false with a Python error set when it cannot be read.
+bool read_spec(PyObject* spec, OutSpec& out);
+void clear_spec(OutSpec& out);
+
+// New memory: `array` gets the view, `storage` None or a Storage. False with an error set.
+bool make_result(const OutSpec& s, PyObject** storage, PyObject** array);
+PyObject* new_block_array(int64_t nbytes);  // uint8
+void set_storage_class(PyObject* cls);
+
+struct MemoryStats { int64_t allocated, peak, cached, hits, misses, limit; };
+MemoryStats& memory_stats();
+void empty_cache();
+
+PyTypeObject* block_type();
+PyTypeObject* elementwise_type();
+PyTypeObject* launch_type();
+PyTypeObject* kernel_type();
+
+// Runs f; C++ exceptions become Python errors. Releases the GIL when `release`.
+template <class F> bool guarded(bool release, F&& f) {
+  PyObject* type = nullptr;
+  std::string message;
+  PyThreadState* state = release ? PyEval_SaveThread() : nullptr;
+  try {
+    f();
+  } catch (const IndexError& e) {
+    type = PyExc_IndexError, message = e.what();
+  } catch (const ValueError& e) {
+    type = PyExc_ValueError, message = e.what();
+  } catch (const std::bad_alloc&) {
+    type = PyExc_MemoryError, message = "cpu: out of memory for a kernel's scratch space";
+  } catch (const std::exception& e) {
+    type = PyExc_RuntimeError, message = e.what();
+  }
+  if (state) PyEval_RestoreThread(state);
+  if (type == nullptr) return true;
+  PyErr_SetString(type, message.c_str());
+  return false;
+}
+
+}  // namespace vt

@@ -1,0 +1,71 @@
+// The Python module. Built once per instruction-set level, each a module of its own.
+#define VT_OWNS_NUMPY
+#include "api.h"
+
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/string.h>
+
+#include "../vt/elementwise.h"
+#include "../vt/kernel.h"
+
+namespace nb = nanobind;
+
+static int load_numpy() {
+  import_array1(-1);
+  return 0;
+}
+
+#define VT_MODULE_(name, m) NB_MODULE(name, m)
+#define VT_MODULE(name, m) VT_MODULE_(name, m)
+
+VT_MODULE(VT_MODULE_NAME, m) {
+  if (load_numpy() < 0) throw nb::python_error();
+  m.attr("level") = VT_LEVEL;
+  m.attr("compiler") = __VERSION__;
+  for (auto [name, type] : {std::pair("Block", vt::block_type()), std::pair("Elementwise", vt::elementwise_type()),
+                            std::pair("Launch", vt::launch_type()), std::pair("Kernel", vt::kernel_type())}) {
+    if (type == nullptr) throw nb::python_error();
+    m.attr(name) = nb::borrow(reinterpret_cast<PyObject*>(type));
+  }
+  m.def("num_threads", &vt::num_threads);
+  m.def("set_num_threads", &vt::set_num_threads, nb::call_guard<nb::gil_scoped_release>());
+  m.def("has_kernel", [](const std::string& name) { return vt::find_kernel(name) != nullptr; });
+  m.def("has_tile", [](const std::string& name, int compute) {
+    return vt::find_tile(name, vt::Dtype(compute)) != nullptr;
+  });
+  // Codes of the element types, in the order of the enumeration.
+  m.def("dtype_code", [](nb::handle d) {
+    if (!PyArray_DescrCheck(d.ptr())) throw nb::type_error("dtype_code takes a NumPy dtype");
+    return int(vt::dtype_of_descr(reinterpret_cast<PyArray_Descr*>(d.ptr())));
+  });
+  m.def("register_dtype", [](nb::handle d, int code) {
+    vt::register_dtype(reinterpret_cast<PyArray_Descr*>(d.ptr())->type_num, vt::Dtype(code));
+  });
+  m.def("set_storage_class", [](nb::handle cls) { vt::set_storage_class(cls.ptr()); });
+  m.def("block", [](int64_t nbytes) {
+    PyObject* a = vt::new_block_array(nbytes);
+    if (a == nullptr) throw nb::python_error();
+    return nb::steal(a);
+  });
+  m.def("empty", [](nb::handle spec) {
+    vt::OutSpec s;
+    PyObject *storage, *array;
+    if (!vt::read_spec(spec.ptr(), s)) throw nb::python_error();
+    const bool ok = vt::make_result(s, &storage, &array);
+    vt::clear_spec(s);
+    if (!ok) throw nb::python_error();
+    return nb::make_tuple(nb::steal(storage), nb::steal(array));
+  });
+  m.def("memory_stats", [] {
+    const auto& s = vt::memory_stats();
+    return nb::make_tuple(s.allocated, s.peak, s.cached, s.hits, s.misses);
+  });
+  m.def("count", [](int64_t n) {
+    auto& s = vt::memory_stats();
+    s.allocated += n;
+    if (s.allocated > s.peak) s.peak = s.allocated;
+  });
+  m.def("reset_peak", [] { vt::memory_stats().peak = vt::memory_stats().allocated; });
+  m.def("set_cache_limit", [](int64_t n) { vt::memory_stats().limit = n; });
+  m.def("empty_cache", &vt::empty_cache);
+}

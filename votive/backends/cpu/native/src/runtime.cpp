@@ -1,0 +1,243 @@
+// The thread pool, scratch memory and the table of kernels.
+#include <pthread.h>
+#include <sched.h>
+
+#include <atomic>
+#include <condition_variable>
+#include <exception>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <unordered_map>
+
+#include "vt/kernel.h"
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+#define VT_PAUSE() _mm_pause()
+#else
+#define VT_PAUSE() std::this_thread::yield()
+#endif
+
+namespace vt {
+
+// --- kernels by name ---------------------------------------------------------------------------
+
+static std::unordered_map<std::string, KernelFn>& kernels() {
+  static std::unordered_map<std::string, KernelFn> table;
+  return table;
+}
+void add_kernel(const char* name, KernelFn fn) { kernels()[name] = fn; }
+KernelFn find_kernel(const std::string& name) {
+  auto it = kernels().find(name);
+  return it == kernels().end() ? nullptr : it->second;
+}
+
+// --- scratch -----------------------------------------------------------------------------------
+
+char* Arena::take(size_t bytes) {
+  bytes = (bytes + 127) & ~size_t(63);  // room for the size in front would misalign: keep a footer
+  if (count == 0 || chunks[count - 1].used + bytes + 64 > chunks[count - 1].size) {
+    // An unused last chunk that is too small is replaced.
+    if (count > 0 && chunks[count - 1].used == 0) std::free(chunks[--count].base);
+    if (count == int(sizeof(chunks) / sizeof(chunks[0]))) throw std::bad_alloc();
+    size_t size = count > 0 ? chunks[count - 1].size * 2 : size_t(1) << 18;
+    while (size < bytes + 64) size *= 2;
+    char* base = static_cast<char*>(std::aligned_alloc(64, size));
+    if (base == nullptr) throw std::bad_alloc();
+    chunks[count++] = {base, size, 0};
+  }
+  Chunk& c = chunks[count - 1];
+  char* p = c.base + c.used;
+  *reinterpret_cast<size_t*>(p) = bytes + 64;
+  c.used += bytes + 64;
+  return p + 64;
+}
+
+void Arena::give(char* p) {
+  Chunk& c = chunks[count - 1];
+  c.used -= *reinterpret_cast<size_t*>(p - 64);
+  // Keep one empty chunk, and not a huge one.
+  if (c.used == 0 && (count > 1 || c.size > (size_t(1) << 26))) {
+    std::free(c.base);
+    --count;
+  }
+}
+
+Arena::~Arena() {
+  while (count > 0) std::free(chunks[--count].base);
+}
+
+Arena& arena() {
+  static thread_local Arena a;
+  return a;
+}
+
+// --- threads -----------------------------------------------------------------------------------
+
+namespace {
+
+constexpr int SPINS = 4000;  // some ten microseconds: longer than the pause between two kernels
+thread_local bool inside = false;
+
+struct Job {
+  const Body* body = nullptr;
+  int64_t n = 0, chunk = 0;
+  std::atomic<int64_t> next{0};
+  std::exception_ptr error;
+  std::atomic<bool> failed{false};
+
+  void work() {
+    while (!failed.load(std::memory_order_relaxed)) {
+      const int64_t b = next.fetch_add(chunk, std::memory_order_relaxed);
+      if (b >= n) break;
+      try {
+        (*body)(b, b + chunk < n ? b + chunk : n);
+      } catch (...) {
+        if (!failed.exchange(true)) error = std::current_exception();
+      }
+    }
+  }
+};
+
+struct Pool {
+  std::atomic<uint32_t> epoch{0};   // counts jobs; workers wait for it to change
+  std::atomic<Job*> open{nullptr};  // the job that may be entered
+  std::atomic<int> within{0};       // workers that may be looking at it
+  std::atomic<int> sleeping{0};
+  std::atomic<bool> stop{false};
+  std::mutex mutex;
+  std::condition_variable wake;
+  std::thread* threads = nullptr;
+  int workers = 0;
+
+  void grow(int want) {
+    if (want <= workers) return;
+    auto* more = new std::thread[want];
+    for (int i = 0; i < workers; ++i) more[i] = std::move(threads[i]);
+    for (int i = workers; i < want; ++i) more[i] = std::thread([this] { loop(); });
+    delete[] threads;
+    threads = more;
+    workers = want;
+  }
+
+  void loop() {
+    inside = true;
+    uint32_t seen = 0;
+    for (;;) {
+      for (int i = 0; i < SPINS && epoch.load(std::memory_order_acquire) == seen; ++i) VT_PAUSE();
+      if (epoch.load() == seen) {
+        std::unique_lock lock(mutex);
+        sleeping.fetch_add(1);
+        wake.wait(lock, [&] { return epoch.load() != seen; });
+        sleeping.fetch_sub(1);
+      }
+      seen = epoch.load();
+      if (stop.load()) return;
+      // Enter first, look second: the owner closes first and then waits until nobody is within.
+      within.fetch_add(1);
+      if (Job* job = open.load()) job->work();
+      within.fetch_sub(1);
+    }
+  }
+
+  void run(Job& job) {
+    open.store(&job);
+    epoch.fetch_add(1);
+    if (sleeping.load() > 0) {
+      { std::lock_guard lock(mutex); }
+      wake.notify_all();
+    }
+    inside = true;
+    job.work();
+    inside = false;
+    open.store(nullptr);
+    while (within.load() != 0) VT_PAUSE();
+  }
+
+  void shut() {
+    stop.store(true);
+    {
+      std::lock_guard lock(mutex);
+      epoch.fetch_add(1);
+    }
+    wake.notify_all();
+    for (int i = 0; i < workers; ++i) threads[i].join();
+    delete[] threads;
+    threads = nullptr;
+    workers = 0;
+  }
+};
+
+int initial_threads() {
+  if (const char* s = std::getenv("OMP_NUM_THREADS")) {
+    const int n = std::atoi(s);
+    if (n > 0) return n;
+  }
+#if defined(__linux__)
+  cpu_set_t set;
+  if (sched_getaffinity(0, sizeof(set), &set) == 0) return CPU_COUNT(&set);
+#endif
+  const int n = int(std::thread::hardware_concurrency());
+  return n > 0 ? n : 1;
+}
+
+// Never destroyed: kernels may run while the process ends. Replaced in a forked child, where the
+// threads are gone.
+Pool* pool = nullptr;
+std::atomic<int> wanted{0};
+std::atomic_flag busy = ATOMIC_FLAG_INIT;
+
+void after_fork() {
+  pool = nullptr;
+  busy.clear();
+  inside = false;
+}
+
+}  // namespace
+
+int num_threads() {
+  int n = wanted.load(std::memory_order_relaxed);
+  if (n == 0) {
+    n = initial_threads();
+    wanted.store(n);
+  }
+  return n;
+}
+
+void set_num_threads(int n) {
+  while (busy.test_and_set(std::memory_order_acquire)) VT_PAUSE();
+  wanted.store(n);
+  if (pool != nullptr && n - 1 < pool->workers) {
+    pool->shut();
+    delete pool;
+    pool = nullptr;
+  }
+  busy.clear(std::memory_order_release);
+}
+
+void parallel_pieces(int64_t n, int64_t grain, Body body) {
+  const int threads = num_threads();
+  if (threads == 1 || inside || busy.test_and_set(std::memory_order_acquire)) return body(0, n);
+  if (pool == nullptr) {
+    static bool registered = false;
+    if (!registered) {
+      pthread_atfork(nullptr, nullptr, after_fork);
+      registered = true;
+    }
+    pool = new Pool();
+  }
+  pool->grow(threads - 1);
+  Job job;
+  job.body = &body;
+  job.n = n;
+  // A few pieces per thread, so that one that is late does not hold the others up.
+  const int64_t even = (n + 4 * threads - 1) / (4 * threads);
+  job.chunk = even > grain ? even : grain;
+  if (job.chunk * (threads - 1) >= n) job.chunk = (n + threads - 1) / threads;
+  pool->run(job);
+  busy.clear(std::memory_order_release);
+  if (job.error) std::rethrow_exception(job.error);
+}
+
+}  // namespace vt
