@@ -91,7 +91,7 @@ class Allocator:
     def block(self, nbytes: int) -> np.ndarray[Any, Any]:
         """An aligned block of at least `nbytes` bytes with arbitrary content."""
         if self.source is not None:
-            return self.source.block(nbytes)  # type: ignore[no-any-return]
+            return self.source.block(nbytes)
         size = size_class(nbytes)
         found = None
         with self.lock:
