@@ -6,11 +6,12 @@ import sys
 from pathlib import Path
 
 from votive.backends.cpu.native.printing import source
+from votive.ops.registry import OPS
 
 
 def main() -> None:
     """Write the file only when its text changed, so that nothing is built for nothing."""
-    path, text = Path(sys.argv[1]), source()
+    path, text = Path(sys.argv[1]), source(OPS.values())
     if not path.exists() or path.read_text() != text:
         path.write_text(text)
 

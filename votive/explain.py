@@ -7,6 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from .backends.base import TABLE
+from .backends.cpu import native
+from .backends.cpu.native.loader import codes
+from .backends.cpu.native.program import FLOAT, linearise
+from .core.dtype import float32
 from .formula import Formula, NotDifferentiable, to_cpp, to_numpy, to_text, to_triton
 from .ops.registry import COMPOSITES, OPS, Composite, Op
 from .ops.schema import REQUIRED
@@ -73,6 +77,7 @@ def _formula_part(op: Op) -> list[str]:
     else:
         lines += ["Gradient", "    none: the result is not differentiable", ""]
     names = list(formula.params)
+    lines += [_native_line(formula), ""] if native.available else []
     lines += [
         "Kernel on cpu (NumPy, generated)",
         _indent(to_numpy(formula.body, op.name, names)),
@@ -85,6 +90,17 @@ def _formula_part(op: Op) -> list[str]:
         "",
     ]
     return lines
+
+
+def _native_line(formula: Formula) -> str:
+    """How the native module computes a formula in float32."""
+    linear = linearise(formula.body, list(formula.params))
+    if linear is None or any(name not in FLOAT for name, _ in linear.steps):
+        return "Kernel on cpu (native): none, a primitive is missing there"
+    if len(linear.steps) > 1 and native.module.has_tile(linear.key(), codes[float32]):
+        return f"Kernel on cpu (native, {native.module.level}): compiled whole"
+    how = ", ".join(name for name, _ in linear.steps) or "copy"
+    return f"Kernel on cpu (native, {native.module.level}): tile by tile: {how}"
 
 
 def _gradient_line(formula: Formula, by: str) -> str:
@@ -130,11 +146,10 @@ def _structured_part(op: Op) -> list[str]:
     for (name, dev), rows in sorted(TABLE.items()):
         if name == op.name:
             for row in rows:
-                lines += [
-                    f"Kernel on {dev} ({row.label}, priority {row.priority})",
-                    _indent(_source(row.fn)),
-                    "",
-                ]
+                what = f"Kernel on {dev} ({row.label}, priority {row.priority})"
+                if row.kernel:
+                    what += f": C++ `{row.kernel}`, called with"
+                lines += [what, _indent(_source(row.fn)), ""]
     return lines
 
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from ....formula import Formula, to_cpp
-from ....ops.registry import OPS
 from .program import FLOAT, Linear, linearise
 
 # Static arguments that are common in programs, where an operator has no default for them.
@@ -26,9 +25,9 @@ def _statics(op: Any) -> list[tuple[Any, ...]]:
     return [tuple(a.default for a in op.schema.args if not a.is_runtime)]
 
 
-def _formulas() -> Iterator[Formula]:
+def _formulas(ops: Iterable[Any]) -> Iterator[Formula]:
     """Formulas of elementwise operators and of their first derivatives."""
-    for op in OPS.values():
+    for op in ops:
         if op.kind != "pointwise":
             continue
         for static in _statics(op):
@@ -46,10 +45,10 @@ def _formulas() -> Iterator[Formula]:
                     yield grad
 
 
-def compiled() -> dict[str, tuple[Formula, Linear]]:
+def compiled(ops: Iterable[Any]) -> dict[str, tuple[Formula, Linear]]:
     """Formulas of several steps that the engine has every primitive of, by key."""
     found: dict[str, tuple[Formula, Linear]] = {}
-    for formula in _formulas():
+    for formula in _formulas(ops):
         names = list(formula.params)
         linear = linearise(formula.body, names)
         if linear is None or not 1 < len(linear.steps) <= 40 or not 1 <= len(names) <= 8:
@@ -59,10 +58,10 @@ def compiled() -> dict[str, tuple[Formula, Linear]]:
     return found
 
 
-def source() -> str:
-    """The text of formulas.inc."""
+def source(ops: Iterable[Any]) -> str:
+    """The text of formulas.inc for these operators."""
     functions, entries = [], []
-    for key, (formula, linear) in sorted(compiled().items()):
+    for key, (formula, linear) in sorted(compiled(ops).items()):
         functions.append(f"// {formula.name}\n" + to_cpp(formula.body, key, list(formula.params)))
         for kind in ("float", "double"):
             entries.append(f'    add_formula<{kind}, {key}<{kind}>, {linear.inputs}>("{key}");')
