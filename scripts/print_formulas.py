@@ -5,6 +5,8 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+# This tree, whatever else is installed.
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from votive.backends.cpu.native.printing import source
 from votive.ops.registry import OPS
 

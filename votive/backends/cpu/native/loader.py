@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import warnings
 from importlib import import_module
+from importlib.util import find_spec
 from typing import Any
 
 from ....core import dtype as dt
@@ -18,42 +19,57 @@ _ORDER = (
 )  # fmt: skip
 codes = {d: i for i, d in enumerate(_ORDER)}
 
-module: Any = None
-reason = ""
+
+def built() -> tuple[str, ...]:
+    """The levels that this installation holds."""
+    return tuple(n for n in LEVELS if find_spec(f"{__package__}._native_{n}") is not None)
+
+
+def _without(why: str) -> tuple[Any, str]:
+    warnings.warn(
+        f"votive: the native module was not built ({why}); computing with the slower NumPy "
+        "kernels. Install votive again with a C++20 compiler at hand, or set VOTIVE_NATIVE=0.",
+        RuntimeWarning,
+        stacklevel=3,
+    )
+    return None, f"not built ({why})"
 
 
 def _load() -> tuple[Any, str]:
+    """The module and why it is this one, or None and why there is none."""
     wanted = os.environ.get("VOTIVE_NATIVE", "")
     if wanted == "0":
         return None, "switched off by VOTIVE_NATIVE=0"
+    if wanted and wanted not in LEVELS:
+        raise ValueError(f"VOTIVE_NATIVE must be 0 or one of {', '.join(LEVELS)}, got {wanted!r}.")
     try:
         best = import_module(f"{__package__}._probe").level()
     except ImportError as e:
-        why = f"the native module was not built ({e})"
-        warnings.warn(
-            f"votive: {why}; computing with the slower NumPy kernels. "
-            "Install votive again with a C++20 compiler at hand, or set VOTIVE_NATIVE=0.",
-            RuntimeWarning,
-            stacklevel=2,
-        )
-        return None, why
+        return _without(str(e))
+    have = built()
     if wanted:
-        if wanted not in LEVELS:
-            raise ValueError(
-                f"VOTIVE_NATIVE must be 0 or one of {', '.join(LEVELS)}, got {wanted!r}."
-            )
         if LEVELS.index(wanted) > LEVELS.index(best):
             raise ValueError(f"VOTIVE_NATIVE={wanted}: this processor's best level is {best}.")
-        return import_module(f"{__package__}._native_{wanted}"), ""
-    # A build may hold fewer levels than there are.
-    for level in reversed(LEVELS[: LEVELS.index(best) + 1]):
-        try:
-            return import_module(f"{__package__}._native_{level}"), ""
-        except ImportError:
-            continue
-    return None, f"no native module for level {best} or below was built"
+        if wanted not in have:
+            raise ValueError(
+                f"VOTIVE_NATIVE={wanted}: this installation holds {', '.join(have) or 'none'}."
+            )
+        return import_module(f"{__package__}._native_{wanted}"), f"VOTIVE_NATIVE={wanted}"
+    usable = [n for n in have if LEVELS.index(n) <= LEVELS.index(best)]
+    if not usable:
+        return _without(f"of the levels {', '.join(have)} this processor runs none")
+    why = "the best that this processor runs"
+    if usable[-1] != best:
+        why = f"this processor also runs {best}, which was not built"
+    try:
+        return import_module(f"{__package__}._native_{usable[-1]}"), why
+    except ImportError as e:
+        return _without(str(e))
 
 
+module: Any
+# Why this module, or why none.
+reason: str
 module, reason = _load()
 if module is not None:
     module.register_dtype(dt.bfloat16.np, codes[dt.bfloat16])
