@@ -45,7 +45,7 @@ from .core.memory_format import (
 from .core.promotion import can_cast, promote_types
 from .tensor import Tensor
 from .interchange import as_tensor, asarray, from_dlpack, from_numpy, frombuffer
-from . import autograd, cpu, cuda, fft, linalg, random, signal, special, utils
+from . import autograd, config, cpu, cuda, fft, linalg, random, signal, special, utils
 from .autograd import (
     enable_grad,
     inference_mode,
@@ -65,6 +65,12 @@ from .random import (
     manual_seed,
     seed,
     set_rng_state,
+)
+from .config import (
+    get_num_interop_threads,
+    get_num_threads,
+    set_num_interop_threads,
+    set_num_threads,
 )
 from .printing import get_printoptions, printoptions, set_printoptions
 from . import _functions, operators as _operators, surface as _surface

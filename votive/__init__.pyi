@@ -44,6 +44,7 @@ from .interchange import from_dlpack as from_dlpack
 from .interchange import from_numpy as from_numpy
 from .interchange import frombuffer as frombuffer
 from . import autograd as autograd
+from . import config as config
 from . import cpu as cpu
 from . import cuda as cuda
 from . import fft as fft
@@ -68,6 +69,10 @@ from .random import initial_seed as initial_seed
 from .random import manual_seed as manual_seed
 from .random import seed as seed
 from .random import set_rng_state as set_rng_state
+from .config import get_num_interop_threads as get_num_interop_threads
+from .config import get_num_threads as get_num_threads
+from .config import set_num_interop_threads as set_num_interop_threads
+from .config import set_num_threads as set_num_threads
 from .printing import get_printoptions as get_printoptions
 from .printing import printoptions as printoptions
 from .printing import set_printoptions as set_printoptions

@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-import platform
-
 import ml_dtypes
-import numpy as np
 
-from .. import __version__
+from .. import config
 from ..backends.base import TABLE
 from ..ops.registry import COMPOSITES, OPS
 
 
 def show() -> None:
-    """Print versions, devices and how many operators there are."""
+    """Print versions, kernels, threads, devices and how many operators there are."""
     public = [n for n in [*OPS, *COMPOSITES] if not n.startswith("_")]
     devices = sorted({device for _, device in TABLE})
-    print(f"votive     {__version__}")
-    print(f"python     {platform.python_version()} on {platform.system()} {platform.machine()}")
-    print(f"numpy      {np.__version__}, ml_dtypes {ml_dtypes.__version__}")
-    print(f"devices    {', '.join(devices)} (NumPy reference kernels)")
+    print(config.show())
+    print()
+    print(f"ml_dtypes  {ml_dtypes.__version__}")
+    print(f"devices    {', '.join(devices)}")
     print(f"operators  {len(public)} public")

@@ -21,7 +21,11 @@ static int load_numpy() {
 VT_MODULE(VT_MODULE_NAME, m) {
   if (load_numpy() < 0) throw nb::python_error();
   m.attr("level") = VT_LEVEL;
+#if defined(__clang__)
   m.attr("compiler") = __VERSION__;
+#else
+  m.attr("compiler") = "GCC " __VERSION__;
+#endif
   for (auto [name, type] : {std::pair("Block", vt::block_type()), std::pair("Elementwise", vt::elementwise_type()),
                             std::pair("Launch", vt::launch_type()), std::pair("Kernel", vt::kernel_type())}) {
     if (type == nullptr) throw nb::python_error();
