@@ -1,34 +1,216 @@
-// Matrix products.
+// Blocked matrix products of floats and doubles, and the loop over blocks for all element types.
 #include "vt/gemm.h"
 
+#include <algorithm>
+#include <cstring>
+
+#include "vt/gemm_micro.h"
 #include "vt/parallel.h"
+#include "vt/scratch.h"
 
 namespace vt {
 
-template <class S, class T>
-static void plain(int64_t M, int64_t N, int64_t K, Matrix<const S> A, Matrix<const S> B, Matrix<T> C, bool accumulate) {
-  parallel_for(M, grain_for(N * K), [&](int64_t begin, int64_t end) {
-    for (int64_t m = begin; m < end; ++m)
-      for (int64_t n = 0; n < N; ++n) {
-        T sum = accumulate ? C.data[m * C.row + n * C.col] : T(0);
-        for (int64_t k = 0; k < K; ++k)
-          sum += convert<T>(A.data[m * A.row + k * A.col]) * convert<T>(B.data[k * B.row + n * B.col]);
-        C.data[m * C.row + n * C.col] = sum;
+namespace {
+
+constexpr int64_t up(int64_t n, int64_t to) { return (n + to - 1) / to * to; }
+constexpr int64_t parts(int64_t n, int64_t of) { return (n + of - 1) / of; }
+
+constexpr int64_t MAX_DEPTH = 512;    // units of k in a block: a row panel of A stays in the first cache
+constexpr int64_t MAX_ITEMS = 4080;   // rows and columns of a block: its packed factors stay in the last cache
+constexpr int64_t MAX_SUMS = 2040;    // the same where sums are kept aside
+
+// One block of C: rows [0, M) and columns [0, N) with all of K, from factors moved to its corner.
+struct Block {
+  const Engine& e;
+  int64_t M, N, K;
+  Factor A, B;
+  Result C;
+
+  int64_t width(int64_t panel) const {  // of a panel of B, in whole vectors
+    const int64_t wide = 2 * e.lanes;
+    return std::min<int64_t>(wide, up(N - panel * wide, e.lanes));
+  }
+
+  void run();
+};
+
+void Block::run() {
+  const int64_t wide = 2 * e.lanes, high = e.rows;
+  const int64_t units = parts(K, e.depth), blocks = parts(units, MAX_DEPTH);
+  const int64_t step = parts(units, blocks);
+  const int64_t a_panels = parts(M, high), b_panels = parts(N, wide);
+
+  // Where sums of several blocks of k cannot wait in C itself they wait in scratch memory.
+  const bool grows = C.beta == 1 && C.x == C.data && C.x_row == C.row && C.x_col == C.col;
+  const bool in_place = C.native && C.col == e.acc && C.alpha == 1 && (C.beta == 0 || grows);
+  const bool aside = !in_place && blocks > 1;
+  Result to = C;
+  Scratch<char> sums(aside ? M * up(N, e.lanes) * e.acc : 0);
+  if (aside) {
+    to.data = sums;
+    to.row = up(N, e.lanes) * e.acc;
+    to.col = e.acc;
+  }
+  const bool stores = in_place || aside;
+
+  // A factor is read in place if it holds units and packing would not pay.
+  const bool a_place = A.native && (e.depth == 1 || (A.s_k == A.size && K % e.depth == 0)) &&
+                       (b_panels <= 4 || (A.s_k == A.size && A.s_item % 2048 != 0 && b_panels <= 24));
+  const bool b_place = B.native && e.depth == 1 && B.s_item == B.size && a_panels <= 4;
+  const bool a_rows = A.s_k == A.size;  // packed as rows of k, else as panels k x rows
+  const int64_t a_line = a_rows ? up(step * e.unit, 64) + 64 : e.unit;
+  const int64_t a_panel = a_rows ? high * a_line : up(high * step * e.unit, 64) + 64;
+  const int64_t b_panel = wide * step * e.unit;
+  Scratch<char> a_pack(a_place ? 0 : a_panels * a_panel);
+  Scratch<char> b_pack(b_place ? b_panel : b_panels * b_panel);
+
+  for (int64_t from = 0; from < units; from += step) {
+    const int64_t n = std::min(step, units - from);              // units of k in this block
+    const int64_t k0 = from * e.depth, kn = std::min(n * e.depth, K - k0);  // elements
+    const bool first = from == 0, last = from + n == units;
+
+    const int64_t a_work = a_place ? 0 : a_panels, b_first = b_place ? (N % wide ? b_panels - 1 : b_panels) : 0;
+    parallel_for(a_work + b_panels - b_first, grain_for(wide * n), [&](int64_t begin, int64_t end) {
+      for (int64_t p = begin; p < end; ++p) {
+        if (p < a_work) {
+          const int64_t i = p * high, count = std::min(high, M - i);
+          const char* src = A.data + i * A.s_item + k0 * A.s_k;
+          char* dst = a_pack + p * a_panel;
+          if (!a_rows) {
+            A.pack(dst, high, src, A.s_item, A.s_k, count, kn);
+            continue;
+          }
+          for (int64_t r = 0; r < count; ++r) {
+            if (kn % e.depth) std::memset(dst + r * a_line + (n - 1) * e.unit, 0, size_t(e.unit));
+            A.row(dst + r * a_line, e.unit / e.depth, src + r * A.s_item, A.size, kn);
+          }
+        } else {
+          const int64_t q = p - a_work + b_first, j = q * wide, count = std::min(wide, N - j);
+          B.pack(b_pack + (b_place ? 0 : q * b_panel), width(q), B.data + j * B.s_item + k0 * B.s_k, B.s_item, B.s_k,
+                 count, kn);
+        }
       }
-  });
+    });
+
+    const auto tile = [&](int64_t p, int64_t q) {
+      const int64_t i = p * high, j = q * wide;
+      const int64_t rows = std::min(high, M - i), cols = std::min(wide, N - j), span = width(q);
+      const char* a = a_place ? A.data + i * A.s_item + k0 * A.s_k : a_pack + p * a_panel;
+      const int64_t ai = a_place ? A.s_item : a_line;
+      const int64_t ak = a_place ? A.s_k * e.depth : a_rows ? e.unit : high * e.unit;
+      const bool b_direct = b_place && cols == wide;
+      const char* b = b_direct ? B.data + j * B.s_item + k0 * B.s_k : b_pack + (b_place ? 0 : q * b_panel);
+      const int64_t bk = b_direct ? B.s_k : span * e.unit;
+      const Micro micro = e.micro[rows - 1][span > e.lanes];
+      if (stores && (cols == span || aside)) {
+        char* c = to.data + i * to.row + j * e.acc;
+        micro(n, a, ai, ak, b, bk, c, to.row, !first || (in_place && grows));
+        if (aside && last) C.finish(C, c, to.row / e.acc, i, j, rows, cols);
+        return;
+      }
+      alignas(64) char buffer[MAX_ROWS * 2 * 64];
+      micro(n, a, ai, ak, b, bk, buffer, wide * e.acc, false);
+      if (first) return C.finish(C, buffer, wide, i, j, rows, cols);
+      Result add = C;  // in place, so only sums with what is there are left
+      add.x = C.data;
+      add.x_row = C.row;
+      add.x_col = C.col;
+      add.beta = 1;
+      C.finish(add, buffer, wide, i, j, rows, cols);
+    };
+
+    // Panels per task: both factors in the second cache, and a few tasks for every thread.
+    int64_t tall = std::clamp<int64_t>((256 << 10) / (high * n * e.unit), 1, a_panels);
+    int64_t long_ = std::clamp<int64_t>((384 << 10) / (wide * n * e.unit), 1, b_panels);
+    const int64_t want = 4 * num_threads();
+    while (parts(a_panels, tall) * parts(b_panels, long_) < want && (tall > 1 || long_ > 1))
+      if (long_ == 1 || (tall > 1 && tall * high >= long_ * wide)) tall = parts(tall, 2);
+      else long_ = parts(long_, 2);
+    const int64_t down = parts(a_panels, tall), across = parts(b_panels, long_);
+    parallel_for(down * across, grain_for(tall * high * long_ * 2 * n), [&](int64_t begin, int64_t end) {
+      for (int64_t t = begin; t < end; ++t) {
+        const int64_t p0 = t % down * tall, q0 = t / down * long_;
+        for (int64_t p = p0; p < std::min(a_panels, p0 + tall); ++p)
+          for (int64_t q = q0; q < std::min(b_panels, q0 + long_); ++q) tile(p, q);
+      }
+    });
+  }
 }
 
+void blocks(const Engine& e, int64_t M, int64_t N, int64_t K, const Factor& A, const Factor& B, const Result& C) {
+  const bool deep = parts(K, e.depth) > MAX_DEPTH && !(C.native && C.col == e.acc);
+  const int64_t most = deep ? MAX_SUMS : MAX_ITEMS;
+  for (int64_t j = 0; j < N; j += most)
+    for (int64_t i = 0; i < M; i += most) {
+      Block part{e, std::min(most, M - i), std::min(most, N - j), K, A, B, C};
+      part.A.data += i * A.s_item;
+      part.B.data += j * B.s_item;
+      part.C.data += i * C.row + j * C.col;
+      if (part.C.x) part.C.x += i * C.x_row + j * C.x_col;
+      part.run();
+    }
+}
+
+}  // namespace
+
+void multiply(const Engine& e, int64_t M, int64_t N, int64_t K, const Factor& A, const Factor& B, const Result& C) {
+  if (M == 0 || N == 0) return;
+  if (K == 0) {
+    alignas(64) const char zeros[256] = {};
+    for (int64_t i = 0; i < M; ++i)
+      for (int64_t j = 0; j < N; j += 16) C.finish(C, zeros, 16, i, j, 1, std::min<int64_t>(16, N - j));
+    return;
+  }
+  // Vectors lie along the dimension in which C is dense. With few rows they rather lie along the rows
+  // than that a large B is transposed.
+  const bool by_columns = C.row == C.size && C.col != C.size && M > 1;
+  const bool few_rows = B.native && B.s_item != B.size && B.s_k == B.size && M <= 96 && N >= 4 * M;
+  if (N > 1 && (by_columns || few_rows)) {
+    Result T = C;
+    std::swap(T.row, T.col);
+    std::swap(T.x_row, T.x_col);
+    return blocks(e, N, M, K, B, A, T);
+  }
+  blocks(e, M, N, K, A, B, C);
+}
+
+const Engine& float_engine() {
+  static const Engine e = make_engine<Plain<float>>();
+  return e;
+}
+const Engine& double_engine() {
+  static const Engine e = make_engine<Plain<double>>();
+  return e;
+}
+
+namespace {
+
+template <class T>
+void dense_gemm(const Engine& e, int64_t M, int64_t N, int64_t K, Matrix<const T> A, Matrix<const T> B, Matrix<T> C,
+                bool accumulate) {
+  constexpr int64_t size = sizeof(T);
+  const CastFn copy = cast_fn(dtype_of<T>, dtype_of<T>);
+  const auto bytes = [](const T* p) { return reinterpret_cast<const char*>(p); };
+  const Factor a{bytes(A.data), A.row * size, A.col * size, size, pack_units<T>, copy, true};
+  const Factor b{bytes(B.data), B.col * size, B.row * size, size, pack_units<T>, copy, true};
+  Result c{reinterpret_cast<char*>(C.data), C.row * size, C.col * size, size, true};
+  c.finish = finish<T, T>;
+  if (accumulate) {
+    c.x = c.data;
+    c.x_row = c.row;
+    c.x_col = c.col;
+    c.beta = 1;
+  }
+  multiply(e, M, N, K, a, b, c);
+}
+
+}  // namespace
+
 void gemm(int64_t M, int64_t N, int64_t K, Matrix<const float> A, Matrix<const float> B, Matrix<float> C, bool accumulate) {
-  plain(M, N, K, A, B, C, accumulate);
+  dense_gemm(float_engine(), M, N, K, A, B, C, accumulate);
 }
 void gemm(int64_t M, int64_t N, int64_t K, Matrix<const double> A, Matrix<const double> B, Matrix<double> C, bool accumulate) {
-  plain(M, N, K, A, B, C, accumulate);
-}
-void gemm(int64_t M, int64_t N, int64_t K, Matrix<const bf16> A, Matrix<const bf16> B, Matrix<float> C, bool accumulate) {
-  plain(M, N, K, A, B, C, accumulate);
-}
-void gemm(int64_t M, int64_t N, int64_t K, Matrix<const f16> A, Matrix<const f16> B, Matrix<float> C, bool accumulate) {
-  plain(M, N, K, A, B, C, accumulate);
+  dense_gemm(double_engine(), M, N, K, A, B, C, accumulate);
 }
 
 }  // namespace vt
