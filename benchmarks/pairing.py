@@ -1,18 +1,26 @@
-"""Measures two callables against each other so that both see the same state of the machine."""
+"""Measures two callables against each other so that both see the same state of the machine.
+
+Blocks of the two alternate. Each begins with a call that is not timed, which fills the caches that
+the other side used; between them is a pause, since idle OpenMP threads spin for a while. The figure
+is the best block of each side, its spread the ratios of neighbouring blocks.
+"""
 
 from __future__ import annotations
 
 import json
-import statistics
+import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass
 from pathlib import Path
+
+PAUSE = 0.002
+BLOCK_US = 4_000.0
 
 
 @dataclass
 class Row:
-    """One comparison: best times in microseconds, and the ratios of all rounds."""
+    """One comparison: best times in microseconds, and how much the ratio varied."""
 
     name: str
     votive_us: float
@@ -20,9 +28,12 @@ class Row:
     ratio: float
     low: float
     high: float
+    suite: str = ""
+    error: str = ""
 
 
 def _block(fn: Callable[[], object], loops: int) -> float:
+    fn()
     start = time.perf_counter()
     for _ in range(loops):
         fn()
@@ -30,32 +41,63 @@ def _block(fn: Callable[[], object], loops: int) -> float:
 
 
 def pair(
-    name: str, votive: Callable[[], object], torch: Callable[[], object], rounds: int = 25
+    name: str,
+    votive: Callable[[], object],
+    torch: Callable[[], object],
+    rounds: int = 25,
+    seconds: float = math.inf,
+    least: int = 3,
 ) -> Row:
-    """Alternate short blocks of both; the ratio of a round compares neighbours in time."""
-    loops = max(1, int(5_000 / max(_block(votive, 20), _block(torch, 20))))
-    for fn in (votive, torch):
-        _block(fn, loops)
-    ours, theirs = [], []
+    """Alternate blocks of both: `rounds` of them, or fewer (not below `least`) in `seconds`."""
+    began = time.perf_counter()
+    sides: tuple[tuple[Callable[[], object], list[float]], ...] = ((votive, []), (torch, []))
+    counts = []
+    for fn, _ in sides:
+        fn()
+        once = _block(fn, 1)
+        # What is quick is slower at first; ask again before deciding how often to call it.
+        once = min(once, _block(fn, max(1, int(500 / once)))) if once < 500 else once
+        counts.append(max(1, int(BLOCK_US / once)))
     for i in range(rounds):
-        order = ((votive, ours), (torch, theirs))
-        for fn, times in order if i % 2 else order[::-1]:
-            times.append(_block(fn, loops))
+        if i >= least and time.perf_counter() - began > seconds:
+            break
+        for k in (0, 1) if i % 2 else (1, 0):
+            time.sleep(PAUSE)
+            sides[k][1].append(_block(sides[k][0], counts[k]))
+    ours, theirs = sides[0][1], sides[1][1]
     ratios = sorted(a / b for a, b in zip(ours, theirs, strict=True))
-    n = len(ratios)
-    return Row(
-        name, min(ours), min(theirs), statistics.median(ratios), ratios[n // 10], ratios[-n // 10]
-    )
+    tenth = len(ratios) // 10
+    best = min(ours), min(theirs)
+    return Row(name, *best, best[0] / best[1], ratios[tenth], ratios[-1 - tenth])
+
+
+def mean_ratio(rows: Iterable[Row]) -> float:
+    """The geometric mean of the ratios of rows that ran.
+
+    >>> round(mean_ratio([Row("a", 1, 2, 0.5, 0, 0), Row("b", 2, 1, 2.0, 0, 0)]), 6)
+    1.0
+    """
+    logs = [math.log(r.ratio) for r in rows if not r.error]
+    return math.exp(sum(logs) / len(logs)) if logs else math.nan
+
+
+def table(rows: list[Row]) -> str:
+    """Rows as text; a ratio below 1 means that votive is faster."""
+    width = max(len(r.name) for r in rows)
+    lines = [f"{'':{width}}   votive us    torch us   ratio  (10%..90% of rounds)"]
+    for r in rows:
+        if r.error:
+            lines.append(f"{r.name:{width}}  {r.error}")
+            continue
+        lines.append(
+            f"{r.name:{width}}  {r.votive_us:10.2f}  {r.torch_us:10.2f}  {r.ratio:6.2f}  "
+            f"({r.low:.2f}..{r.high:.2f})"
+        )
+    return "\n".join(lines)
 
 
 def report(rows: list[Row], path: Path | None = None) -> None:
-    """Print a table; ratio below 1 means votive is faster. Optionally write JSON."""
-    width = max(len(r.name) for r in rows)
-    print(f"{'':{width}}  votive us   torch us   ratio  (10%..90% of rounds)")
-    for r in rows:
-        print(
-            f"{r.name:{width}}  {r.votive_us:9.2f}  {r.torch_us:9.2f}  {r.ratio:6.2f}  "
-            f"({r.low:.2f}..{r.high:.2f})"
-        )
+    """Print a table; optionally write JSON."""
+    print(table(rows))
     if path is not None:
         path.write_text(json.dumps([asdict(r) for r in rows], indent=2))
