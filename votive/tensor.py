@@ -530,8 +530,8 @@ class Tensor:
             f"Tensor.__contains__ only supports Tensor or scalar, got {type(element).__name__}."
         )
 
-    def __hash__(self) -> int:
-        return id(self)
+    # By identity; comparison is elementwise.
+    __hash__ = object.__hash__
 
     def __getitem__(self, index: Any) -> Tensor:
         return F._getitem(self, index)  # type: ignore[no-any-return]

@@ -6,11 +6,13 @@ lists run in parallel: the i-th entry of each belongs to the i-th parameter.
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from ..core import dtype as dt
 from ..core.errors import DtypeError, ShapeError, fail
-from ..core.layout import Layout, Spec
+from ..core.layout import Layout, Spec, has_overlap
+from ..core.promotion import promote_types
 from .registry import structured
 
 
@@ -139,4 +141,50 @@ structured(
     infer=_infer_unscale, differentiable=False, mutates=("grads",),
     method=False, namespaces=(), out=False,
     doc="Multiply gradients by a number in place; gives 1 if one of them was inf or NaN, else 0.",
+)  # fmt: skip
+
+
+def _infer_scale(tensors: Any, factor: Spec) -> tuple[Spec, ...]:
+    for t in tensors:
+        if not t.dtype.is_inexact:
+            fail(DtypeError, "scale_", f"tensors must be floating-point, got {t.dtype}.")
+        if has_overlap(t.shape, t.strides):
+            fail(
+                RuntimeError, "scale_",
+                "more than one element of a written-to tensor refers to a single memory location; "
+                "clone() the tensor first.",
+            )  # fmt: skip
+    return ()
+
+
+structured(
+    "_scale_(Tensor[] tensors, Tensor factor)",
+    infer=_infer_scale, differentiable=False, n_out=0, mutates=("tensors",),
+    method=False, namespaces=(), out=False,
+    doc="Multiply tensors by a 0-d tensor in place.",
+)  # fmt: skip
+
+
+def _infer_total_norm(tensors: Any, ord: float) -> Spec:
+    kind = tensors[0].dtype.to_real()
+    for t in tensors:
+        if not t.dtype.is_inexact or t.dtype in dt.FLOAT8:
+            fail(
+                DtypeError, "linalg.vector_norm",
+                f"takes floating-point and complex tensors, got {t.dtype}; cast it with .to().",
+            )  # fmt: skip
+        if (ord < 0 or ord == math.inf) and t.numel == 0:
+            fail(
+                ShapeError, "linalg.vector_norm",
+                f"the norm of order {ord} has no value for no elements, got shape {t.shape}.",
+            )  # fmt: skip
+        kind = promote_types(kind, t.dtype.to_real())
+    return Spec(Layout(()), kind, tensors[0].device)
+
+
+structured(
+    "_total_norm(Tensor[] tensors, float ord)",
+    infer=_infer_total_norm, differentiable=False,
+    method=False, namespaces=(), out=False,
+    doc="The norm of the norms of tensors, each of which is rounded to its tensor's type.",
 )  # fmt: skip

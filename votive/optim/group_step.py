@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 from ..autograd import no_grad
@@ -40,7 +40,7 @@ class GroupOptimizer(Optimizer):
             for group in self.param_groups:
                 for params in _runs(group):
                     states = [self._state_of(p, group) for p in params]
-                    self._update(group, params, [p.grad for p in params], states)
+                    self._update(group, params, [p._grad for p in params], states)
         return loss
 
     def _state_of(self, p: Tensor, group: dict[str, Any]) -> State:
@@ -50,21 +50,25 @@ class GroupOptimizer(Optimizer):
         return state
 
 
-def _runs(group: dict[str, Any]) -> Iterator[list[Tensor]]:
+def _runs(group: dict[str, Any]) -> list[list[Tensor]]:
     """The parameters with gradients, in lists that one operator call may take."""
-    fused = group.get("fused")
+    params = [p for p in group["params"] if p._grad is not None]
+    if group.get("fused"):
+        for p in params:
+            if not p.is_floating_point():
+                raise RuntimeError(
+                    "`fused=True` requires all the params to be floating point Tensors, "
+                    f"but one is {p.dtype} on {p.device}."
+                )
+    elif group.get("foreach") is False:
+        return [[p] for p in params]
+    kinds = {(s.device, s.dtype) for s in {p._spec for p in params}}
+    if len(kinds) == 1:
+        return [params]
     lists: dict[Any, list[Tensor]] = {}
-    for i, p in enumerate(group["params"]):
-        if p.grad is None:
-            continue
-        if fused and not p.is_floating_point():
-            raise RuntimeError(
-                "`fused=True` requires all the params to be floating point Tensors, "
-                f"but one is {p.dtype} on {p.device}."
-            )
-        alone = group.get("foreach") is False and not fused
-        lists.setdefault(i if alone else (p.device, p.dtype), []).append(p)
-    yield from lists.values()
+    for p in params:
+        lists.setdefault((p.device, p.dtype), []).append(p)
+    return list(lists.values())
 
 
 def count(group: dict[str, Any], p: Tensor) -> Tensor:

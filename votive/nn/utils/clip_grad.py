@@ -35,9 +35,12 @@ def get_total_norm(
     p = float(norm_type)
     if not given:
         return F.tensor(0.0)
-    norms = [linalg.vector_norm(t, p).to(given[0].device) for t in given]  # type: ignore[attr-defined]
-    # Half and double gradients side by side: their norms meet in the wider type.
-    total = linalg.vector_norm(F.cat([n.reshape(1) for n in norms]), p)  # type: ignore[attr-defined]
+    if len({t._spec.device for t in given}) == 1:
+        total = F._total_norm(given, p)
+    else:
+        norms = [linalg.vector_norm(t, p).to(given[0].device) for t in given]  # type: ignore[attr-defined]
+        # Half and double gradients side by side: their norms meet in the wider type.
+        total = linalg.vector_norm(F.cat([n.reshape(1) for n in norms]), p)  # type: ignore[attr-defined]
     if error_if_nonfinite and not bool(total.isfinite()):
         raise RuntimeError(
             f"The total norm of order {p} for gradients from `parameters` is non-finite, so it "
@@ -59,12 +62,15 @@ def clip_grads_with_norm_(
     >>> p.grad
     tensor([3., 4.])
     """
-    grads = [p.grad for p in _listed(parameters) if p.grad is not None]
+    grads = [p._grad for p in _listed(parameters) if p._grad is not None]
     if not grads:
         return
     factor = (float(max_norm) / (total_norm + 1e-6)).clamp(max=1.0)
+    lists: dict[Any, list[Any]] = {}
     for g in grads:
-        g.mul_(factor.to(g.device))
+        lists.setdefault(g._spec.device, []).append(g)
+    for device, listed in lists.items():
+        F._scale_(listed, factor.to(device))
 
 
 def clip_grad_norm_(
@@ -88,7 +94,7 @@ def clip_grad_norm_(
         warnings.warn(
             "`parameters` is an empty generator, no gradient clipping will occur.", stacklevel=2
         )
-    grads = [p.grad for p in listed if p.grad is not None]
+    grads = [p._grad for p in listed if p._grad is not None]
     total = get_total_norm(grads, norm_type, error_if_nonfinite, foreach)
     clip_grads_with_norm_(listed, max_norm, total, foreach)
     return total

@@ -12,6 +12,7 @@ import numpy as np
 
 from ....core import dtype as dt
 from ...base import kernel
+from .vector_norm import vector_norm
 
 _NARROW = frozenset(d.np for d in (*dt.HALF, *dt.FLOAT8))
 
@@ -306,3 +307,24 @@ def unscale(grads: Any, inv_scale: Any) -> Any:
             if g.dtype in _NARROW:
                 np.copyto(g, wide.reshape(g.shape), casting="unsafe")
     return np.float32(found)
+
+
+@kernel("_scale_", widen=False)
+def scale(tensors: Any, factor: Any) -> tuple[()]:
+    for t in tensors:
+        wide = _workable(t)
+        np.multiply(wide, factor.astype(wide.dtype), out=wide)
+        if t.dtype in _NARROW:
+            np.copyto(t, wide.reshape(t.shape), casting="unsafe")
+    return ()
+
+
+@kernel("_total_norm", widen=False)
+def total_norm(tensors: Any, ord: float) -> Any:
+    norms = []
+    for t in tensors:
+        wide = t.astype(np.float32) if t.dtype in _NARROW else t
+        norm = vector_norm(wide, ord, tuple(range(t.ndim)), False)
+        norms.append(norm.astype(t.dtype) if t.dtype in _NARROW else norm)
+    kinds = [n.astype(np.float32) if n.dtype in _NARROW else n for n in norms]
+    return vector_norm(np.array(kinds), ord, (0,), False)
