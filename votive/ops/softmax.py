@@ -94,10 +94,6 @@ def log_softmax_composite(input: Any, dim: int) -> Any:
     return shifted - shifted.exp().sum(dim, True).log()
 
 
-def _cast(input: Any, dtype: Any) -> Any:
-    return input if dtype is None else input.to(dtype)
-
-
 @composite(out=True, also=("special.softmax",))
 def softmax(input: Any, dim: int, dtype: Any = None) -> Any:
     """`e^x / sum(e^x)` along `dim`, computed in `dtype` if one is given.
@@ -105,7 +101,7 @@ def softmax(input: Any, dim: int, dtype: Any = None) -> Any:
     >>> votive.softmax(votive.tensor([0.0, 0.0, 1.0]), 0)
     tensor([0.2119, 0.2119, 0.5761])
     """
-    return F._softmax(_cast(input, dtype), dim)
+    return F._softmax(input if dtype is None else input.to(dtype), dim)
 
 
 @composite(out=True, also=("special.log_softmax",))
@@ -115,7 +111,7 @@ def log_softmax(input: Any, dim: int, dtype: Any = None) -> Any:
     >>> votive.log_softmax(votive.tensor([0.0, 0.0]), 0)
     tensor([-0.6931, -0.6931])
     """
-    return F._log_softmax(_cast(input, dtype), dim)
+    return F._log_softmax(input if dtype is None else input.to(dtype), dim)
 
 
 def _implicit_dim(op: str, ndim: int, stacklevel: int) -> int:
@@ -136,7 +132,7 @@ def nn_softmax(input: Any, dim: Any = None, _stacklevel: int = 3, dtype: Any = N
     """
     if dim is None:
         dim = _implicit_dim("softmax", input.ndim, _stacklevel)
-    return softmax(input, dim, dtype)
+    return F._softmax(input if dtype is None else input.to(dtype), dim)
 
 
 @composite(name="log_softmax", namespaces=NN, method=False)
@@ -148,7 +144,7 @@ def nn_log_softmax(input: Any, dim: Any = None, _stacklevel: int = 3, dtype: Any
     """
     if dim is None:
         dim = _implicit_dim("log_softmax", input.ndim, _stacklevel)
-    return log_softmax(input, dim, dtype)
+    return F._log_softmax(input if dtype is None else input.to(dtype), dim)
 
 
 @composite(namespaces=NN, method=False)

@@ -1,0 +1,320 @@
+// Softmax, its logarithm and their gradients along one dimension.
+//
+// Rows that lie along memory are worked on one by one while they are in the cache; other dimensions in
+// blocks of neighbouring columns, so that every load is of neighbours.
+#include <algorithm>
+
+#include "vt/lanes.h"
+#include "vt/rows.h"
+
+namespace vt {
+namespace {
+
+template <class C> C row_max(const C* x, int64_t n) {
+  constexpr int W = WIDTH<C>;
+  Lanes<C> a = all<C>(-INF<C>), b = a, c = a, d = a;
+  int64_t i = 0;
+  for (; i + 4 * W <= n; i += 4 * W) {
+    a = larger<C>(load<C>(x + i), a);
+    b = larger<C>(load<C>(x + i + W), b);
+    c = larger<C>(load<C>(x + i + 2 * W), c);
+    d = larger<C>(load<C>(x + i + 3 * W), d);
+  }
+  for (; i + W <= n; i += W) a = larger<C>(load<C>(x + i), a);
+  if (i < n) b = larger<C>(load_part<C>(x + i, n - i, -INF<C>), b);
+  return max_of<C>(larger<C>(larger<C>(a, b), larger<C>(c, d)));
+}
+
+// A NaN makes the sum NaN and so all of the row; so does a row of -inf, as in torch.
+template <class C> void softmax_row(C* y, const C* x, int64_t n) {
+  const Lanes<C> top = all<C>(row_max<C>(x, n));
+  Lanes<C> total[4] = {};
+  constexpr int W = WIDTH<C>;
+  int64_t i = 0;
+  for (; i + 4 * W <= n; i += 4 * W)
+    for (int k = 0; k < 4; ++k) {
+      const Lanes<C> e = exp_below<C>(load<C>(x + i + k * W) - top);
+      store<C>(y + i + k * W, e);
+      total[k] += e;
+    }
+  for (; i + W <= n; i += W) {
+    const Lanes<C> e = exp_below<C>(load<C>(x + i) - top);
+    store<C>(y + i, e);
+    total[0] += e;
+  }
+  if (i < n) {
+    const Lanes<C> e = exp_below<C>(load_part<C>(x + i, n - i, -INF<C>) - top);
+    store_part<C>(y + i, e, n - i);
+    total[1] += load_part<C>(y + i, n - i, C(0));  // lanes past the end count nothing
+  }
+  const Lanes<C> scale = all<C>(C(1) / sum_of<C>((total[0] + total[1]) + (total[2] + total[3])));
+  sweep<C>(n, [&](int64_t j, auto m) {
+    __builtin_prefetch(x + n + j);  // of the next row, most likely
+    store_some<C>(y + j, load_some<C>(y + j, m) * scale, m);
+  });
+}
+
+// The sum of e^(x - top); lanes past the end count nothing.
+template <class C> C sum_exp(const C* x, int64_t n, C top) {
+  constexpr int W = WIDTH<C>;
+  const Lanes<C> t = all<C>(top);
+  Lanes<C> total[4] = {};
+  int64_t i = 0;
+  for (; i + 4 * W <= n; i += 4 * W)
+    for (int k = 0; k < 4; ++k) total[k] += exp_below<C>(load<C>(x + i + k * W) - t);
+  for (; i + W <= n; i += W) total[0] += exp_below<C>(load<C>(x + i) - t);
+  C rest = 0;
+  if (i < n) {
+    alignas(VECTOR_BYTES) C e[W];
+    store<C>(e, exp_below<C>(load_part<C>(x + i, n - i, top) - t));
+    for (int64_t j = 0; j < n - i; ++j) rest += e[j];
+  }
+  return sum_of<C>((total[0] + total[1]) + (total[2] + total[3])) + rest;
+}
+
+template <class C> void log_softmax_row(C* y, const C* x, int64_t n) {
+  const C top = row_max<C>(x, n);
+  const Lanes<C> t = all<C>(top), norm = all<C>(std::log(sum_exp<C>(x, n, top)));
+  sweep<C>(n, [&](int64_t j, auto m) { store_some<C>(y + j, (load_some<C>(x + j, m) - t) - norm, m); });
+}
+
+template <class C> void softmax_backward_row(C* out, const C* g, const C* y, int64_t n) {
+  const C dot = sum_over<C>(n, [&](int64_t j, auto m) { return load_some<C>(g + j, m) * load_some<C>(y + j, m); });
+  const Lanes<C> along = all<C>(dot);
+  sweep<C>(n, [&](int64_t j, auto m) {
+    store_some<C>(out + j, load_some<C>(y + j, m) * (load_some<C>(g + j, m) - along), m);
+  });
+}
+
+template <class C> void log_softmax_backward_row(C* out, const C* g, const C* y, int64_t n) {
+  const Lanes<C> sum = all<C>(sum_over<C>(n, [&](int64_t j, auto m) { return load_some<C>(g + j, m); }));
+  sweep<C>(n, [&](int64_t j, auto m) {
+    store_some<C>(out + j, load_some<C>(g + j, m) - exp_below<C>(load_some<C>(y + j, m)) * sum, m);
+  });
+}
+
+// --- columns: x[d * step + j] for j < n ------------------------------------------------------------
+
+template <class C> void column_max(const C* x, int64_t step, int64_t dim, int64_t n, C* top) {
+  sweep<C>(n, [&](int64_t j, auto) { store<C>(top + j, all<C>(-INF<C>)); });
+  for (int64_t d = 0; d < dim; ++d)
+    sweep<C>(n, [&](int64_t j, auto m) {
+      store<C>(top + j, larger<C>(load_some<C>(x + d * step + j, m), load<C>(top + j)));
+    });
+}
+
+template <class C> void softmax_columns(C* y, int64_t ys, const C* x, int64_t xs, int64_t dim, int64_t n, C* top, C* sum) {
+  column_max<C>(x, xs, dim, n, top);
+  sweep<C>(n, [&](int64_t j, auto) { store<C>(sum + j, Lanes<C>{}); });
+  for (int64_t d = 0; d < dim; ++d)
+    sweep<C>(n, [&](int64_t j, auto m) {
+      const Lanes<C> e = exp_below<C>(load_some<C>(x + d * xs + j, m) - load<C>(top + j));
+      store_some<C>(y + d * ys + j, e, m);
+      store<C>(sum + j, load<C>(sum + j) + e);
+    });
+  sweep<C>(n, [&](int64_t j, auto) { store<C>(sum + j, C(1) / load<C>(sum + j)); });
+  for (int64_t d = 0; d < dim; ++d)
+    sweep<C>(n, [&](int64_t j, auto m) {
+      store_some<C>(y + d * ys + j, load_some<C>(y + d * ys + j, m) * load<C>(sum + j), m);
+    });
+}
+
+template <class C> void log_softmax_columns(C* y, int64_t ys, const C* x, int64_t xs, int64_t dim, int64_t n, C* top, C* sum) {
+  column_max<C>(x, xs, dim, n, top);
+  sweep<C>(n, [&](int64_t j, auto) { store<C>(sum + j, Lanes<C>{}); });
+  for (int64_t d = 0; d < dim; ++d)
+    sweep<C>(n, [&](int64_t j, auto m) {
+      store<C>(sum + j, load<C>(sum + j) + exp_below<C>(load_some<C>(x + d * xs + j, m) - load<C>(top + j)));
+    });
+  for (int64_t j = 0; j < n; ++j) sum[j] = std::log(sum[j]);
+  for (int64_t d = 0; d < dim; ++d)
+    sweep<C>(n, [&](int64_t j, auto m) {
+      store_some<C>(y + d * ys + j, (load_some<C>(x + d * xs + j, m) - load<C>(top + j)) - load<C>(sum + j), m);
+    });
+}
+
+template <class C, bool LOG>
+void backward_columns(C* out, int64_t os, const C* g, int64_t gs, const C* y, int64_t ys, int64_t dim, int64_t n, C* sum) {
+  sweep<C>(n, [&](int64_t j, auto) { store<C>(sum + j, Lanes<C>{}); });
+  for (int64_t d = 0; d < dim; ++d)
+    sweep<C>(n, [&](int64_t j, auto m) {
+      Lanes<C> v = load_some<C>(g + d * gs + j, m);
+      if constexpr (!LOG) v *= load_some<C>(y + d * ys + j, m);
+      store<C>(sum + j, load<C>(sum + j) + v);
+    });
+  for (int64_t d = 0; d < dim; ++d)
+    sweep<C>(n, [&](int64_t j, auto m) {
+      const Lanes<C> v = load_some<C>(g + d * gs + j, m), p = load_some<C>(y + d * ys + j, m), t = load<C>(sum + j);
+      if constexpr (LOG) store_some<C>(out + d * os + j, v - exp_below<C>(p) * t, m);
+      else store_some<C>(out + d * os + j, p * (v - t), m);
+    });
+}
+
+// --- any layout --------------------------------------------------------------------------------------
+
+// Columns that neighbours share: the dimension, apart from `dim`, along which the result lies in memory.
+int column_dim(const View& out, int dim) {
+  int best = -1;
+  for (int d = 0; d < out.ndim; ++d)
+    if (d != dim && out.shape[d] > 1 && (best < 0 || out.strides[d] < out.strides[best])) best = d;
+  return best;
+}
+
+bool by_rows(const View& v, int dim) { return v.strides[dim] == itemsize(v.dtype); }
+
+// One block of an operand as dense columns: where it lies, or a copy in `scratch`.
+template <class C> struct Block {
+  const View& v;
+  int dim, col;
+  CastFn in, out;
+  bool direct;
+
+  Block(const View& v, int dim, int col) : v(v), dim(dim), col(col) {
+    in = cast_fn(v.dtype, dtype_of<C>);
+    out = cast_fn(dtype_of<C>, v.dtype);
+    direct = v.dtype == dtype_of<C> && v.strides[col] == int64_t(sizeof(C));
+  }
+  int64_t step(int64_t n) const { return direct ? v.strides[dim] / int64_t(sizeof(C)) : n; }
+  const C* load(char* p, C* scratch, int64_t n) const {
+    if (direct) return reinterpret_cast<const C*>(p);
+    cast_block(in, itemsize(v.dtype), reinterpret_cast<char*>(scratch), n * int64_t(sizeof(C)), sizeof(C), p, v.strides[dim], v.strides[col], v.shape[dim], n);
+    return scratch;
+  }
+  C* place(char* p, C* scratch) const { return direct ? reinterpret_cast<C*>(p) : scratch; }
+  void store(char* p, const C* scratch, int64_t n) const {
+    if (!direct)
+      cast_block(out, sizeof(C), p, v.strides[dim], v.strides[col], reinterpret_cast<const char*>(scratch), n * int64_t(sizeof(C)), sizeof(C), v.shape[dim], n);
+  }
+};
+
+Walk others(const View& v, int dim, int col) {
+  Walk w;
+  for (int d = 0; d < v.ndim; ++d)
+    if (d != dim && d != col) w.add(v.shape[d], v.strides[d]);
+  return w;
+}
+
+// Calls f(pointers of the block's operands, columns) for blocks of columns, in parallel.
+template <class C, int N, class F> void for_blocks(const View* const (&views)[N], int dim, int col, int64_t cost, F&& f) {
+  const int64_t length = views[0]->shape[dim], columns = views[0]->shape[col];
+  Walk walks[N];
+  for (int k = 0; k < N; ++k) walks[k] = others(*views[k], dim, col);
+  int64_t width = std::clamp<int64_t>((int64_t(1) << 16) / std::max<int64_t>(length, 1), 32, 512);
+  width = std::min((columns + 15) / 16 * 16, width / 16 * 16);
+  const int64_t blocks = (columns + width - 1) / width, total = walks[0].count() * blocks;
+  parallel_for(total, grain_for(length * width * cost), [&](int64_t b, int64_t e) {
+    for (int64_t k = b; k < e; ++k) {
+      const int64_t r = k / blocks, first = k % blocks * width, n = std::min(width, columns - first);
+      char* p[N];
+      for (int i = 0; i < N; ++i) p[i] = views[i]->data + walks[i].offset(r) + first * views[i]->strides[col];
+      f(p, n);
+    }
+  });
+}
+
+template <class C, bool LOG> void forward(const View& x, const View& y, int dim) {
+  const int col = x.ndim > 0 ? column_dim(y, dim) : -1;
+  const int64_t n = x.ndim > 0 ? x.shape[dim] : 1;
+  if (col >= 0 && !(by_rows(x, dim) && by_rows(y, dim)) && x.shape[col] >= 8) {
+    const Block<C> from(x, dim, col), to(y, dim, col);
+    const View* views[] = {&x, &y};
+    for_blocks<C, 2>(views, dim, col, 12, [&](char** p, int64_t m) {
+      Scratch<C> a(from.direct ? 0 : n * m), b(to.direct ? 0 : n * m), top(m + 64), sum(m + 64);
+      C* out = to.place(p[1], b);
+      const C* in = from.load(p[0], a, m);
+      if constexpr (LOG) log_softmax_columns<C>(out, to.step(m), in, from.step(m), n, m, top, sum);
+      else softmax_columns<C>(out, to.step(m), in, from.step(m), n, m, top, sum);
+      to.store(p[1], b, m);
+    });
+    return;
+  }
+  const Rows<C> from(x, dim, dim + 1), to(y, dim, dim + 1);
+  parallel_for(from.rows(), grain_for(n * 12), [&](int64_t b, int64_t e) {
+    Scratch<C> in(from.direct ? 0 : n), out(to.direct ? 0 : n);
+    for (int64_t r = b; r < e; ++r) {
+      const C* row = from.load(r, in);
+      C* result = to.place(r, out);
+      if constexpr (LOG) log_softmax_row<C>(result, row, n);
+      else softmax_row<C>(result, row, n);
+      to.store(r, out);
+    }
+  });
+}
+
+template <class C, bool LOG> void backward(const View& g, const View& y, const View& out, int dim) {
+  const int col = y.ndim > 0 ? column_dim(out, dim) : -1;
+  const int64_t n = y.ndim > 0 ? y.shape[dim] : 1;
+  const int64_t cost = LOG ? 10 : 3;
+  if (col >= 0 && !(by_rows(y, dim) && by_rows(out, dim)) && y.shape[col] >= 8) {
+    const Block<C> by(g, dim, col), from(y, dim, col), to(out, dim, col);
+    const View* views[] = {&g, &y, &out};
+    for_blocks<C, 3>(views, dim, col, cost, [&](char** p, int64_t m) {
+      Scratch<C> a(by.direct ? 0 : n * m), b(from.direct ? 0 : n * m), c(to.direct ? 0 : n * m), sum(m + 64);
+      const C *gp = by.load(p[0], a, m), *yp = from.load(p[1], b, m);
+      backward_columns<C, LOG>(to.place(p[2], c), to.step(m), gp, by.step(m), yp, from.step(m), n, m, sum);
+      to.store(p[2], c, m);
+    });
+    return;
+  }
+  const Rows<C> by(g, dim, dim + 1), from(y, dim, dim + 1), to(out, dim, dim + 1);
+  parallel_for(from.rows(), grain_for(n * cost), [&](int64_t b, int64_t e) {
+    Scratch<C> gs(by.direct ? 0 : n), ys(from.direct ? 0 : n), os(to.direct ? 0 : n);
+    for (int64_t r = b; r < e; ++r) {
+      const C *gr = by.load(r, gs), *yr = from.load(r, ys);
+      C* result = to.place(r, os);
+      if constexpr (LOG) log_softmax_backward_row<C>(result, gr, yr, n);
+      else softmax_backward_row<C>(result, gr, yr, n);
+      to.store(r, os);
+    }
+  });
+}
+
+// Views of the operands with dimensions merged where all of them allow it; `dim` stays apart.
+template <int N> struct Merged {
+  View views[N];
+  int64_t shape[32], strides[N][32];
+  int dim = 0;
+
+  Merged(const View* const (&given)[N], int along) {
+    const View& v = *given[0];
+    int n = 0;
+    bool open = false;  // whether the last dimension may take up the next one
+    for (int d = 0; d < v.ndim; ++d) {
+      if (d != along && v.shape[d] == 1) continue;
+      bool fits = open && d != along;
+      for (int k = 0; k < N && fits; ++k) fits = strides[k][n - 1] == v.shape[d] * given[k]->strides[d];
+      if (!fits) shape[n++] = 1;
+      if (d == along) dim = n - 1;
+      shape[n - 1] *= v.shape[d];
+      for (int k = 0; k < N; ++k) strides[k][n - 1] = given[k]->strides[d];
+      open = d != along;
+    }
+    for (int k = 0; k < N; ++k) views[k] = View{given[k]->data, n, shape, strides[k], given[k]->dtype};
+  }
+};
+
+template <bool LOG> void run_forward(Call& c) {
+  if (c.view(0).numel() == 0) return;
+  const View* given[] = {&c.view(0), &c.view(1)};
+  const Merged<2> m(given, int(c.i(0)));
+  for_compute(c.view(0).dtype, [&](auto t) {
+    forward<typename decltype(t)::type, LOG>(m.views[0], m.views[1], m.dim);
+  });
+}
+
+template <bool LOG> void run_backward(Call& c) {
+  if (c.view(1).numel() == 0) return;
+  const View* given[] = {&c.view(0), &c.view(1), &c.view(2)};
+  const Merged<3> m(given, int(c.i(0)));
+  for_compute(c.view(1).dtype, [&](auto t) {
+    backward<typename decltype(t)::type, LOG>(m.views[0], m.views[1], m.views[2], m.dim);
+  });
+}
+
+VT_KERNEL(softmax) { run_forward<false>(c); }
+VT_KERNEL(log_softmax) { run_forward<true>(c); }
+VT_KERNEL(softmax_backward) { run_backward<false>(c); }
+VT_KERNEL(log_softmax_backward) { run_backward<true>(c); }
+
+}  // namespace
+}  // namespace vt
