@@ -4,11 +4,11 @@ A plan is built at the first call with given specs and static arguments and foun
 Knows neither formulas' content nor devices' internals; autograd and Tensor plug in from above.
 """
 
-from .call import binary, call, execute, unary
+from .call import binary, call, execute, install, unary
 from .normalise import as_dtype
 from .observe import Call, Observer, attach, detach, refresh_hooks
 from .plan import Plan, drop_plans, prepare
-from .state import install, make, state
+from .state import make, state
 from .write import call_inplace, call_out, check_writable, private_copy, refuse_grad, write_out
 
 __all__ = [

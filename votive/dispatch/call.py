@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ..backends.cpu.native.loader import module as native
 from ..core.layout import Spec
 from ..core.mode import mode
 from ..ops.registry import Op
@@ -18,7 +19,15 @@ from .state import make, state
 _new = object.__new__
 
 
-def call(op: Op, args: tuple[Any, ...]) -> Any:
+def install(tensor: type, graph: Any) -> None:
+    """Give the dispatcher its Tensor class and the module that records calls."""
+    state.tensor = tensor
+    state.graph = graph
+    if native is not None:
+        native.install_calls(tensor, state, mode, call_general)
+
+
+def call_general(op: Op, args: tuple[Any, ...]) -> Any:
     """Run an operator on arguments in schema order."""
     if state.hooks:
         return _hooked(op, args)
@@ -27,6 +36,10 @@ def call(op: Op, args: tuple[Any, ...]) -> Any:
     except (KeyError, TypeError, AttributeError):
         plan, args = prepare(op, args)
     return execute(plan, args)
+
+
+# The native module takes the same steps without Python, and comes here for all that is unusual.
+call: Callable[[Op, tuple[Any, ...]], Any] = call_general if native is None else native.call
 
 
 def _hooked(op: Op, args: tuple[Any, ...]) -> Any:
@@ -148,7 +161,7 @@ def unary(op: Op) -> Callable[[Any], Any]:
             flags.graph.record_one(plan, x, out)
         return out
 
-    return fast
+    return fast if native is None else native.Fast(plans, fast, 1, differentiable)
 
 
 def binary(op: Op, operator: bool = False) -> Callable[[Any, Any], Any]:
@@ -207,7 +220,7 @@ def binary(op: Op, operator: bool = False) -> Callable[[Any, Any], Any]:
             flags.graph.record_pair(plan, a, b, out)
         return out
 
-    return fast
+    return fast if native is None else native.Fast(plans, fast, 2, differentiable)
 
 
 Op.call = staticmethod(call)  # type: ignore[assignment]

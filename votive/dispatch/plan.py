@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ..backends.base import BACKENDS, candidates, listeners
+from ..backends.cpu.native.loader import module as native
 from ..core import dtype as dt
 from ..core.errors import DeviceError, DtypeError, UnsupportedError, fail
 from ..core.layout import Spec, broadcast_shapes, elementwise_strides
@@ -48,6 +49,17 @@ def _key_part(i: int, a: Arg) -> str:
     return f"{v}.__class__, {v}"
 
 
+def _kind(a: Arg) -> str:
+    """What the short way of calls must know of an argument, see src/python/calls.cpp."""
+    if a.is_list and a.is_tensor:
+        return "l"
+    if a.type == "Operand":
+        return "o"
+    if a.is_tensor:
+        return "T" if a.optional else "t"
+    return "n" if a.type == "Scalar" else "s"
+
+
 def _compile_access(op: Op) -> None:
     """Give `op` two functions of its argument tuple: the plan key and the runtime values."""
     args = op.schema.args
@@ -55,6 +67,12 @@ def _compile_access(op: Op) -> None:
     values = ", ".join(f"a[{i}]" for i, a in enumerate(args) if a.is_runtime)
     op.key = eval(f"lambda a: ({key}{',' if key else ''})")  # type: ignore[attr-defined]
     op.values = eval(f"lambda a: ({values}{',' if values else ''})")  # type: ignore[attr-defined]
+    kinds = "".join(_kind(a) for a in args)
+    assert all((k != "s") == a.is_runtime for k, a in zip(kinds, args, strict=True)), op.name
+    if native is not None and op.kind != "view" and not op.mutates:
+        op.access = native.Access(
+            kinds, op.plans, op.differentiable, op.kind == "pointwise", op.n_out
+        )
 
 
 class Plan:

@@ -25,12 +25,6 @@ state = _State()
 _new = object.__new__
 
 
-def install(tensor: type, graph: Any) -> None:
-    """Give the dispatcher its Tensor class and the module that records calls."""
-    state.tensor = tensor
-    state.graph = graph
-
-
 def make(storage: Storage | None, data: Any, spec: Spec, offset: int = 0) -> Any:
     """A tensor over existing memory."""
     t = _new(state.tensor)

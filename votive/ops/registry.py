@@ -106,6 +106,7 @@ class Op:
     # Set by the dispatcher, which lies above this layer.
     call: Callable[..., Any]
     inplace: Any
+    access: Any = None  # how the native module reads the arguments, once they were seen
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return Op.call(self, self.bind(args, kwargs))

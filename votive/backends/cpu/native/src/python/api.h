@@ -47,6 +47,12 @@ PyTypeObject* block_type();
 PyTypeObject* elementwise_type();
 PyTypeObject* launch_type();
 PyTypeObject* kernel_type();
+PyTypeObject* fast_type();
+PyTypeObject* access_type();
+
+// Gives the short way of calls the Tensor class, dispatch's state, the per-thread modes and the long way.
+bool install_calls(PyObject* tensor, PyObject* state, PyObject* mode, PyObject* general);
+PyObject* call_function();
 
 // Runs f; C++ exceptions become Python errors. Releases the GIL when `release`.
 template <class F> bool guarded(bool release, F&& f) {

@@ -27,10 +27,15 @@ VT_MODULE(VT_MODULE_NAME, m) {
   m.attr("compiler") = "GCC " __VERSION__;
 #endif
   for (auto [name, type] : {std::pair("Block", vt::block_type()), std::pair("Elementwise", vt::elementwise_type()),
-                            std::pair("Launch", vt::launch_type()), std::pair("Kernel", vt::kernel_type())}) {
+                            std::pair("Launch", vt::launch_type()), std::pair("Kernel", vt::kernel_type()),
+                            std::pair("Fast", vt::fast_type()), std::pair("Access", vt::access_type())}) {
     if (type == nullptr) throw nb::python_error();
     m.attr(name) = nb::borrow(reinterpret_cast<PyObject*>(type));
   }
+  m.attr("call") = nb::steal(vt::call_function());
+  m.def("install_calls", [](nb::handle tensor, nb::handle state, nb::handle mode, nb::handle general) {
+    if (!vt::install_calls(tensor.ptr(), state.ptr(), mode.ptr(), general.ptr())) throw nb::python_error();
+  });
   m.def("num_threads", &vt::num_threads);
   m.def("set_num_threads", &vt::set_num_threads, nb::call_guard<nb::gil_scoped_release>());
   m.def("has_kernel", [](const std::string& name) { return vt::find_kernel(name) != nullptr; });

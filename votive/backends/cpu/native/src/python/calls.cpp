@@ -1,0 +1,478 @@
+// The short way of a call: find the plan, run it, wrap the result. The same steps as
+// dispatch/call.py, which serves whatever is unusual: no plan yet, observers, autocast, wrong types.
+#include "api.h"
+
+#include <cstddef>
+#include <string>
+
+namespace vt {
+namespace {
+
+// What every call looks at; set once from Python.
+PyTypeObject* tensor_type = nullptr;
+PyObject* state = nullptr;
+PyObject* mode = nullptr;
+PyObject* general = nullptr;  // the long way
+
+PyObject *s_spec, *s_data, *s_storage, *s_rg, *s_hooks, *s_grad, *s_graph, *s_compute, *s_out, *s_outs, *s_record,
+    *s_record_one, *s_record_pair, *s_access;
+
+bool is_tensor(PyObject* o) { return Py_TYPE(o) == tensor_type || PyType_IsSubtype(Py_TYPE(o), tensor_type); }
+
+// 1, 0, or -1 with an error set.
+int truth(PyObject* owner, PyObject* name) {
+  PyObject* v = PyObject_GetAttr(owner, name);
+  if (v == nullptr) return -1;
+  const int r = v == Py_True ? 1 : v == Py_False ? 0 : PyObject_IsTrue(v);
+  Py_DECREF(v);
+  return r;
+}
+
+// A tensor over a kernel's result; takes no references.
+PyObject* wrap(PyObject* storage, PyObject* data, PyObject* spec) {
+  PyObject* t = tensor_type->tp_alloc(tensor_type, 0);
+  if (t == nullptr) return nullptr;
+  // The data first: attributes die in the order in which they were set, see dispatch.state.make.
+  if (PyObject_GenericSetAttr(t, s_data, data) < 0 ||
+      (storage != Py_None && PyObject_GenericSetAttr(t, s_storage, storage) < 0) ||
+      PyObject_GenericSetAttr(t, s_spec, spec) < 0) {
+    Py_DECREF(t);
+    return nullptr;
+  }
+  return t;
+}
+
+// graph.<name>(args...); steals nothing. False with an error set.
+bool record(PyObject* name, std::initializer_list<PyObject*> args) {
+  PyObject* graph = PyObject_GetAttr(state, s_graph);
+  if (graph == nullptr) return false;
+  PyObject* stack[5] = {graph};
+  size_t n = 1;
+  for (PyObject* a : args) stack[n++] = a;
+  PyObject* r = PyObject_VectorcallMethod(name, stack, n | PY_VECTORCALL_ARGUMENTS_OFFSET, nullptr);
+  Py_DECREF(graph);
+  if (r == nullptr) return false;
+  Py_DECREF(r);
+  return true;
+}
+
+// --- Fast: elementwise operators of one tensor or of two operands -----------------------------------
+
+struct Fast {
+  PyObject_HEAD
+  vectorcallfunc call;
+  PyObject* plans;
+  PyObject* fallback;
+  int arity;
+  bool differentiable;
+};
+
+PyObject* fast_call(PyObject* me, PyObject* const* args, size_t nargsf, PyObject* names) {
+  auto* self = reinterpret_cast<Fast*>(me);
+  const Py_ssize_t n = PyVectorcall_NARGS(nargsf);
+  auto slow = [&] { return PyObject_Vectorcall(self->fallback, args, nargsf, names); };
+  if (n != self->arity || names != nullptr) return slow();
+  const bool first = is_tensor(args[0]);
+  const bool second = n == 2 && is_tensor(args[1]);
+  if (!first && !second) return slow();
+  if (n == 2 && first != second) {
+    PyObject* number = first ? args[1] : args[0];
+    if (!PyFloat_CheckExact(number) && !PyLong_CheckExact(number) && !PyBool_Check(number)) return slow();
+  }
+  const int hooks = truth(state, s_hooks);
+  if (hooks != 0) return hooks < 0 ? nullptr : slow();
+  PyObject* parts[2] = {nullptr, nullptr};
+  PyObject* plan = nullptr;
+  parts[0] = first ? PyObject_GetAttr(args[0], s_spec) : Py_NewRef(reinterpret_cast<PyObject*>(Py_TYPE(args[0])));
+  if (parts[0] == nullptr) return nullptr;
+  if (n == 1) {
+    plan = PyDict_GetItemWithError(self->plans, parts[0]);
+    Py_DECREF(parts[0]);
+  } else {
+    parts[1] = second ? PyObject_GetAttr(args[1], s_spec) : Py_NewRef(reinterpret_cast<PyObject*>(Py_TYPE(args[1])));
+    if (parts[1] == nullptr) {
+      Py_DECREF(parts[0]);
+      return nullptr;
+    }
+    PyObject* key = PyTuple_New(2);
+    PyTuple_SET_ITEM(key, 0, parts[0]);
+    PyTuple_SET_ITEM(key, 1, parts[1]);
+    plan = PyDict_GetItemWithError(self->plans, key);
+    Py_DECREF(key);
+  }
+  if (plan == nullptr) return PyErr_Occurred() ? nullptr : slow();
+  Py_INCREF(plan);
+  PyObject* out = nullptr;
+  PyObject* compute = PyObject_GetAttr(plan, s_compute);
+  PyObject* data[3] = {nullptr, nullptr, nullptr};
+  PyObject* result = nullptr;
+  PyObject* spec = nullptr;
+  if (compute == nullptr) goto done;
+  for (Py_ssize_t k = 0; k < n; ++k) {
+    const bool tensor = k == 0 ? first : second;
+    data[k + 1] = tensor ? PyObject_GetAttr(args[k], s_data) : Py_NewRef(args[k]);
+    if (data[k + 1] == nullptr) goto done;
+  }
+  result = PyObject_Vectorcall(compute, data + 1, size_t(n) | PY_VECTORCALL_ARGUMENTS_OFFSET, nullptr);
+  if (result == nullptr) goto done;
+  spec = PyObject_GetAttr(plan, s_out);
+  if (spec == nullptr) goto done;
+  out = wrap(PyTuple_GET_ITEM(result, 0), PyTuple_GET_ITEM(result, 1), spec);
+  if (out != nullptr && self->differentiable) {
+    int wants = first ? truth(args[0], s_rg) : 0;
+    if (wants == 0 && second) wants = truth(args[1], s_rg);
+    if (wants > 0) wants = truth(mode, s_grad);
+    bool ok = wants >= 0;
+    if (wants > 0) {
+      if (n == 1) ok = record(s_record_one, {plan, args[0], out});
+      else if (first && second) ok = record(s_record_pair, {plan, args[0], args[1], out});
+      else {
+        PyObject* pair = PyTuple_Pack(2, args[0], args[1]);
+        ok = record(s_record, {plan, pair, out});
+        Py_DECREF(pair);
+      }
+    }
+    if (!ok) Py_CLEAR(out);
+  }
+done:
+  Py_DECREF(plan);
+  Py_XDECREF(compute);
+  Py_XDECREF(data[1]);
+  Py_XDECREF(data[2]);
+  Py_XDECREF(result);
+  Py_XDECREF(spec);
+  return out;
+}
+
+// Fast(plans, fallback, arity, differentiable)
+PyObject* fast_new(PyTypeObject* type, PyObject* args, PyObject*) {
+  PyObject *plans, *fallback;
+  int arity, differentiable;
+  if (!PyArg_ParseTuple(args, "O!Oip", &PyDict_Type, &plans, &fallback, &arity, &differentiable)) return nullptr;
+  auto* self = reinterpret_cast<Fast*>(type->tp_alloc(type, 0));
+  if (self == nullptr) return nullptr;
+  self->call = fast_call;
+  self->plans = Py_NewRef(plans);
+  self->fallback = Py_NewRef(fallback);
+  self->arity = arity;
+  self->differentiable = differentiable;
+  return reinterpret_cast<PyObject*>(self);
+}
+
+int fast_traverse(PyObject* me, visitproc visit, void* arg) {
+  auto* self = reinterpret_cast<Fast*>(me);
+  Py_VISIT(self->plans);
+  Py_VISIT(self->fallback);
+  return 0;
+}
+int fast_clear(PyObject* me) {
+  auto* self = reinterpret_cast<Fast*>(me);
+  Py_CLEAR(self->plans);
+  Py_CLEAR(self->fallback);
+  return 0;
+}
+void fast_dealloc(PyObject* me) {
+  PyObject_GC_UnTrack(me);
+  fast_clear(me);
+  Py_TYPE(me)->tp_free(me);
+}
+PyObject* fast_get(PyObject* me, PyObject* instance, PyObject*) {
+  if (instance == nullptr || instance == Py_None) return Py_NewRef(me);
+  return PyMethod_New(me, instance);
+}
+
+// --- Access: how an operator's arguments become a key and values ------------------------------------------
+
+// One letter per argument: t tensor, T optional tensor, l list of tensors, o tensor or number,
+// n number, s static.
+struct Access {
+  PyObject_HEAD
+  std::string* kinds;
+  PyObject* plans;
+  bool differentiable, pointwise;
+  int n_out;
+  Py_ssize_t key_size, value_count;
+};
+
+PyObject* access_new(PyTypeObject* type, PyObject* args, PyObject*) {
+  const char* kinds;
+  PyObject* plans;
+  int differentiable, pointwise, n_out;
+  if (!PyArg_ParseTuple(args, "sO!ppi", &kinds, &PyDict_Type, &plans, &differentiable, &pointwise, &n_out))
+    return nullptr;
+  auto* self = reinterpret_cast<Access*>(type->tp_alloc(type, 0));
+  if (self == nullptr) return nullptr;
+  self->kinds = new std::string(kinds);
+  self->plans = Py_NewRef(plans);
+  self->differentiable = differentiable;
+  self->pointwise = pointwise;
+  self->n_out = n_out;
+  self->key_size = self->value_count = 0;
+  for (char k : *self->kinds) {
+    self->key_size += k == 's' ? 2 : 1;
+    self->value_count += k == 's' ? 0 : 1;
+  }
+  return reinterpret_cast<PyObject*>(self);
+}
+int access_traverse(PyObject* me, visitproc visit, void* arg) {
+  Py_VISIT(reinterpret_cast<Access*>(me)->plans);
+  return 0;
+}
+int access_clear(PyObject* me) {
+  Py_CLEAR(reinterpret_cast<Access*>(me)->plans);
+  return 0;
+}
+void access_dealloc(PyObject* me) {
+  PyObject_GC_UnTrack(me);
+  access_clear(me);
+  delete reinterpret_cast<Access*>(me)->kinds;
+  Py_TYPE(me)->tp_free(me);
+}
+
+// The specs of a list of tensors, False for what is no list, nullptr without an error for a list
+// that holds something else.
+PyObject* list_specs(PyObject* v) {
+  if (!PyList_CheckExact(v) && !PyTuple_CheckExact(v)) return Py_NewRef(Py_False);
+  const Py_ssize_t n = PySequence_Fast_GET_SIZE(v);
+  PyObject* specs = PyTuple_New(n);
+  for (Py_ssize_t i = 0; i < n; ++i) {
+    PyObject* t = PySequence_Fast_GET_ITEM(v, i);
+    PyObject* spec = is_tensor(t) ? PyObject_GetAttr(t, s_spec) : nullptr;
+    if (spec == nullptr) {
+      Py_DECREF(specs);
+      return nullptr;
+    }
+    PyTuple_SET_ITEM(specs, i, spec);
+  }
+  return specs;
+}
+
+// The key of a plan, or nullptr (with or without an error) when the long way must look.
+PyObject* make_key(const Access* self, PyObject* args) {
+  PyObject* key = PyTuple_New(self->key_size);
+  Py_ssize_t at = 0;
+  for (size_t i = 0; i < self->kinds->size(); ++i) {
+    PyObject* v = PyTuple_GET_ITEM(args, Py_ssize_t(i));
+    PyObject* part = nullptr;
+    switch ((*self->kinds)[i]) {
+      case 's':
+        PyTuple_SET_ITEM(key, at++, Py_NewRef(reinterpret_cast<PyObject*>(Py_TYPE(v))));
+        part = Py_NewRef(v);
+        break;
+      case 'n': part = Py_NewRef(reinterpret_cast<PyObject*>(Py_TYPE(v))); break;
+      case 'l': part = list_specs(v); break;
+      case 'o':
+        part = is_tensor(v) ? PyObject_GetAttr(v, s_spec) : Py_NewRef(reinterpret_cast<PyObject*>(Py_TYPE(v)));
+        break;
+      case 'T':
+        part = v == Py_None ? Py_NewRef(v) : is_tensor(v) ? PyObject_GetAttr(v, s_spec) : nullptr;
+        break;
+      default: part = is_tensor(v) ? PyObject_GetAttr(v, s_spec) : nullptr;
+    }
+    if (part == nullptr) {
+      Py_DECREF(key);
+      return nullptr;
+    }
+    PyTuple_SET_ITEM(key, at++, part);
+  }
+  return key;
+}
+
+PyObject* data_of(PyObject* v) {
+  if (is_tensor(v)) return PyObject_GetAttr(v, s_data);
+  if (!PyList_CheckExact(v) && !PyTuple_CheckExact(v)) return Py_NewRef(v);
+  const Py_ssize_t n = PySequence_Fast_GET_SIZE(v);
+  PyObject* out = PyList_New(n);
+  for (Py_ssize_t i = 0; i < n; ++i) {
+    PyObject* d = PyObject_GetAttr(PySequence_Fast_GET_ITEM(v, i), s_data);
+    if (d == nullptr) {
+      Py_DECREF(out);
+      return nullptr;
+    }
+    PyList_SET_ITEM(out, i, d);
+  }
+  return out;
+}
+
+int wants_grad(PyObject* v) {
+  if (is_tensor(v)) return truth(v, s_rg);
+  if (!PyList_CheckExact(v) && !PyTuple_CheckExact(v)) return 0;
+  for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(v); ++i) {
+    PyObject* t = PySequence_Fast_GET_ITEM(v, i);
+    const int r = is_tensor(t) ? truth(t, s_rg) : 0;
+    if (r != 0) return r;
+  }
+  return 0;
+}
+
+// Runs a plan; `values` are the runtime arguments.
+PyObject* execute(const Access* self, PyObject* plan, PyObject* const* values) {
+  const Py_ssize_t n = self->value_count;
+  PyObject* data[24];
+  PyObject *compute = PyObject_GetAttr(plan, s_compute), *result = nullptr, *out = nullptr;
+  if (compute == nullptr) return nullptr;
+  Py_ssize_t made = 0;
+  for (; made < n; ++made) {
+    data[made + 1] = data_of(values[made]);
+    if (data[made + 1] == nullptr) break;
+  }
+  if (made == n) result = PyObject_Vectorcall(compute, data + 1, size_t(n) | PY_VECTORCALL_ARGUMENTS_OFFSET, nullptr);
+  for (Py_ssize_t k = 0; k < made; ++k) Py_DECREF(data[k + 1]);
+  Py_DECREF(compute);
+  if (result == nullptr) return nullptr;
+  PyObject* spec = PyObject_GetAttr(plan, s_out);
+  if (spec == nullptr) {
+    Py_DECREF(result);
+    return nullptr;
+  }
+  if (self->pointwise) {
+    out = wrap(PyTuple_GET_ITEM(result, 0), PyTuple_GET_ITEM(result, 1), spec);
+  } else {
+    bool single = spec != Py_None;
+    if (!single && self->n_out == 1) {
+      PyObject* outs = PyObject_GetAttr(plan, s_outs);
+      single = outs == Py_None;
+      Py_XDECREF(outs);
+    }
+    auto part = [&](Py_ssize_t i) {
+      PyObject* p = PyTuple_GET_ITEM(result, i);
+      return wrap(PyTuple_GET_ITEM(p, 0), PyTuple_GET_ITEM(p, 1), PyTuple_GET_ITEM(p, 2));
+    };
+    if (single) out = part(0);
+    else {
+      const Py_ssize_t m = PyTuple_GET_SIZE(result);
+      out = PyTuple_New(m);
+      for (Py_ssize_t i = 0; i < m; ++i) {
+        PyObject* t = part(i);
+        if (t == nullptr) {
+          Py_CLEAR(out);
+          break;
+        }
+        PyTuple_SET_ITEM(out, i, t);
+      }
+    }
+  }
+  Py_DECREF(spec);
+  Py_DECREF(result);
+  if (out == nullptr || !self->differentiable) return out;
+  int wants = 0;
+  for (Py_ssize_t k = 0; k < n && wants == 0; ++k) wants = wants_grad(values[k]);
+  if (wants > 0) wants = truth(mode, s_grad);
+  if (wants > 0) {
+    PyObject* tuple = PyTuple_New(n);
+    for (Py_ssize_t k = 0; k < n; ++k) PyTuple_SET_ITEM(tuple, k, Py_NewRef(values[k]));
+    if (!record(s_record, {plan, tuple, out})) wants = -1;
+    Py_DECREF(tuple);
+  }
+  if (wants < 0) Py_CLEAR(out);
+  return out;
+}
+
+// call(op, args)
+PyObject* call(PyObject*, PyObject* const* a, Py_ssize_t n) {
+  if (n != 2 || !PyTuple_CheckExact(a[1])) {
+    PyErr_SetString(PyExc_TypeError, "call(op, args) takes an operator and a tuple");
+    return nullptr;
+  }
+  PyObject *op = a[0], *args = a[1];
+  PyObject* found = PyObject_GetAttr(op, s_access);
+  if (found == nullptr) return nullptr;
+  PyObject* const pair[2] = {op, args};
+  if (found == Py_None) {  // not called before, a view, or an operator that writes
+    Py_DECREF(found);
+    return PyObject_Vectorcall(general, pair, 2, nullptr);
+  }
+  auto* self = reinterpret_cast<Access*>(found);
+  PyObject* plan = nullptr;
+  PyObject* values[24];
+  if (PyTuple_GET_SIZE(args) == Py_ssize_t(self->kinds->size()) && self->value_count <= 22) {
+    const int hooks = truth(state, s_hooks);
+    if (hooks == 0) {
+      PyObject* key = make_key(self, args);
+      if (key != nullptr) {
+        plan = PyDict_GetItemWithError(self->plans, key);
+        Py_XINCREF(plan);
+        Py_DECREF(key);
+      }
+      if (PyErr_Occurred()) PyErr_Clear();  // an unhashable argument: the long way says what is wrong
+    } else if (hooks < 0) {
+      Py_DECREF(found);
+      return nullptr;
+    }
+  }
+  PyObject* out;
+  if (plan == nullptr) out = PyObject_Vectorcall(general, pair, 2, nullptr);
+  else {
+    Py_ssize_t at = 0;
+    for (size_t i = 0; i < self->kinds->size(); ++i)
+      if ((*self->kinds)[i] != 's') values[at++] = PyTuple_GET_ITEM(args, Py_ssize_t(i));
+    out = execute(self, plan, values);
+    Py_DECREF(plan);
+  }
+  Py_DECREF(found);
+  return out;
+}
+
+}  // namespace
+
+PyTypeObject* fast_type() {
+  static PyTypeObject type = {PyVarObject_HEAD_INIT(nullptr, 0)};
+  if (type.tp_name == nullptr) {
+    type.tp_name = "votive.Fast";
+    type.tp_basicsize = sizeof(Fast);
+    type.tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL | Py_TPFLAGS_METHOD_DESCRIPTOR | Py_TPFLAGS_HAVE_GC;
+    type.tp_vectorcall_offset = offsetof(Fast, call);
+    type.tp_call = PyVectorcall_Call;
+    type.tp_descr_get = fast_get;
+    type.tp_new = fast_new;
+    type.tp_dealloc = fast_dealloc;
+    type.tp_traverse = fast_traverse;
+    type.tp_clear = fast_clear;
+    type.tp_free = PyObject_GC_Del;
+    type.tp_doc = "An elementwise operator: plan lookup, kernel and result without leaving C++.";
+    if (PyType_Ready(&type) < 0) return nullptr;
+  }
+  return &type;
+}
+
+PyTypeObject* access_type() {
+  static PyTypeObject type = {PyVarObject_HEAD_INIT(nullptr, 0)};
+  if (type.tp_name == nullptr) {
+    type.tp_name = "votive.Access";
+    type.tp_basicsize = sizeof(Access);
+    type.tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC;
+    type.tp_new = access_new;
+    type.tp_dealloc = access_dealloc;
+    type.tp_traverse = access_traverse;
+    type.tp_clear = access_clear;
+    type.tp_free = PyObject_GC_Del;
+    type.tp_doc = "How an operator's arguments become the key of a plan and the values it runs on.";
+    if (PyType_Ready(&type) < 0) return nullptr;
+  }
+  return &type;
+}
+
+bool install_calls(PyObject* tensor, PyObject* state_, PyObject* mode_, PyObject* general_) {
+  if (!PyType_Check(tensor)) {
+    PyErr_SetString(PyExc_TypeError, "install_calls(Tensor class, state, mode, call)");
+    return false;
+  }
+  tensor_type = reinterpret_cast<PyTypeObject*>(Py_NewRef(tensor));
+  state = Py_NewRef(state_);
+  mode = Py_NewRef(mode_);
+  general = Py_NewRef(general_);
+  struct { PyObject** at; const char* text; } names[] = {
+      {&s_spec, "_spec"}, {&s_data, "_data"}, {&s_storage, "_storage"}, {&s_rg, "_rg"}, {&s_hooks, "hooks"},
+      {&s_grad, "grad"}, {&s_graph, "graph"}, {&s_compute, "compute"}, {&s_out, "out"}, {&s_outs, "outs"},
+      {&s_record, "record"}, {&s_record_one, "record_one"}, {&s_record_pair, "record_pair"}, {&s_access, "access"}};
+  for (auto& n : names) *n.at = PyUnicode_InternFromString(n.text);
+  return true;
+}
+
+PyObject* call_function() {
+  static PyMethodDef def = {"call", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(call)), METH_FASTCALL,
+                            "call(op, args): run an operator on arguments in schema order."};
+  return PyCFunction_New(&def, nullptr);
+}
+
+}  // namespace vt
