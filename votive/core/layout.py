@@ -253,7 +253,9 @@ class Size(tuple[int, ...]):
 class Layout:
     """A shape with strides, interned: equal layouts are one object."""
 
-    __slots__ = ("__weakref__", "contiguous", "ndim", "numel", "shape", "size", "strides")
+    __slots__ = (
+        "__weakref__", "_overlaps", "contiguous", "ndim", "numel", "shape", "size", "strides",
+    )  # fmt: skip
     # Weak: forgotten with the last tensor or plan that has it, so new shapes never pile up.
     _table: WeakValueDictionary[tuple[Shape, Shape], Layout] = WeakValueDictionary()
     shape: Shape
@@ -262,6 +264,7 @@ class Layout:
     numel: int
     ndim: int
     contiguous: bool
+    _overlaps: bool | None
 
     def __new__(cls, shape: Shape, strides: Shape | None = None) -> Layout:
         if strides is None:
@@ -274,8 +277,16 @@ class Layout:
             found.size = Size(shape)
             found.numel, found.ndim = math.prod(shape), len(shape)
             found.contiguous = is_contiguous(shape, strides)
+            found._overlaps = None
             cls._table[key] = found
         return found
+
+    @property
+    def overlaps(self) -> bool:
+        """Whether two indices may reach one element."""
+        if self._overlaps is None:
+            self._overlaps = not self.contiguous and has_overlap(self.shape, self.strides)
+        return self._overlaps
 
     def __repr__(self) -> str:
         return f"Layout(shape={self.shape}, strides={self.strides})"

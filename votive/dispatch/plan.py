@@ -80,7 +80,7 @@ class Plan:
 
     __slots__ = (
         "backend", "compute", "formula", "into", "is_complex", "op", "out", "outs", "recipes",
-        "roles", "row", "specs", "static",
+        "roles", "row", "specs", "static", "writes",
     )  # fmt: skip
     op: Op
     static: tuple[Any, ...]  # canonical arguments in schema order; runtime ones are Specs or types
@@ -95,6 +95,7 @@ class Plan:
     specs: tuple[Any, ...]
     roles: Any
     recipes: dict[Any, Any]
+    writes: bool | None  # whether in-place forms may run the kernel straight into the tensor
 
 
 def _spec_of(v: Any) -> Any:
@@ -204,7 +205,7 @@ def _build_pointwise(op: Op, args: tuple[Any, ...]) -> Plan:
     shape = broadcast_shapes(op.name, *(s.shape for s in specs))
     strides = elementwise_strides(shape, specs)
     plan = _new(Plan)
-    plan.op, plan.static, plan.recipes = op, spec_args, {}
+    plan.op, plan.static, plan.recipes, plan.writes = op, spec_args, {}, None
     plan.specs = tuple(v for a, v in zip(op.schema.args, spec_args, strict=True) if a.is_runtime)
     plan.out = Spec(specs[0].like(shape, strides=strides).layout, result, dev)
     plan.outs = (plan.out,)
@@ -247,7 +248,7 @@ def _build_structured(op: Op, args: tuple[Any, ...]) -> Plan:
     assert op.infer is not None
     out = op.infer(*spec_args)
     plan = _new(Plan)
-    plan.op, plan.static, plan.recipes = op, spec_args, {}
+    plan.op, plan.static, plan.recipes, plan.writes = op, spec_args, {}, None
     plan.specs = tuple(v for a, v in zip(op.schema.args, spec_args, strict=True) if a.is_runtime)
     plan.formula, plan.is_complex, plan.into, plan.roles = None, False, None, None
     plan.out = out if isinstance(out, Spec) else None
@@ -276,7 +277,7 @@ def _build_view(op: Op, args: tuple[Any, ...]) -> Plan:
     assert op.infer is not None
     spec, shift = op.infer(*spec_args)
     plan = _new(Plan)
-    plan.op, plan.static, plan.recipes = op, spec_args, {}
+    plan.op, plan.static, plan.recipes, plan.writes = op, spec_args, {}, None
     plan.specs = (spec_args[0],)
     plan.formula, plan.is_complex, plan.into, plan.roles, plan.row = None, False, None, None, None
     plan.out, plan.outs = spec, (spec,)

@@ -7,7 +7,7 @@ from typing import Any
 
 from ..backends.base import BACKENDS
 from ..core.errors import DeviceError, DtypeError, ShapeError, fail
-from ..core.layout import extent, has_overlap
+from ..core.layout import Spec, extent
 from ..core.mode import mode
 from ..core.promotion import can_cast
 from ..ops.registry import Op
@@ -26,7 +26,32 @@ def call_inplace(op: Op, args: tuple[Any, ...], any_cast: bool = False) -> Any:
         plan, args = prepare(op, args)
     if state.observers:
         return observed(plan, args, lambda: _write(plan, args, x, any_cast))
+    if plan.writes is None:
+        plan.writes = _writes_directly(plan)
+    if plan.writes and not x._rg and x._base is None and not x._inference:
+        values = op.values(args)  # type: ignore[attr-defined]
+        if not any_grad(values):
+            plan.into([getattr(v, "_data", v) for v in values], x._data)
+            x._storage.version += 1
+            return x
     return _write(plan, args, x, any_cast)
+
+
+def _writes_directly(plan: Plan) -> bool:
+    """Whether the kernel may write over the first argument: nothing to convert or to refuse.
+
+    Native elementwise kernels look themselves whether what they read and write overlaps.
+    """
+    out, spec = plan.out, plan.specs[0] if plan.specs else None
+    return (
+        hasattr(plan.compute, "checks_overlap")
+        and out is not None
+        and isinstance(spec, Spec)
+        and plan.op.schema.args[0].is_runtime
+        and out.dtype is spec.dtype
+        and out.shape == spec.shape
+        and not spec.layout.overlaps
+    )
 
 
 def _write(plan: Plan, args: tuple[Any, ...], x: Any, any_cast: bool) -> Any:
@@ -122,7 +147,7 @@ def refuse_overlap(op: str, values: Any, out: Any) -> None:
 
 def refuse_shared_elements(op: str, x: Any) -> None:
     """Raise when several elements of the tensor to be written are one place in memory."""
-    if has_overlap(x._spec.shape, x._spec.strides):
+    if x._spec.layout.overlaps:
         fail(
             RuntimeError, op,
             "more than one element of the written-to tensor refers to a single memory location; "

@@ -85,6 +85,31 @@ static PyObject* elementwise_call(PyObject* me, PyObject* const* args, size_t na
   return pair;
 }
 
+// Whether writing `out` could change what is still to be read: memory that overlaps, other than the
+// same elements in the same places.
+static bool collides(PyArrayObject* in, PyArrayObject* out) {
+  auto bounds = [](PyArrayObject* a, const char*& low, const char*& high) {
+    low = high = PyArray_BYTES(a);
+    for (int d = 0; d < PyArray_NDIM(a); ++d) {
+      const npy_intp reach = (PyArray_DIM(a, d) - 1) * PyArray_STRIDE(a, d);
+      (reach < 0 ? low : high) += reach;
+    }
+    high += PyArray_ITEMSIZE(a);
+  };
+  if (PyArray_SIZE(in) == 0 || PyArray_SIZE(out) == 0) return false;
+  const char *in_low, *in_high, *out_low, *out_high;
+  bounds(in, in_low, in_high);
+  bounds(out, out_low, out_high);
+  if (in_high <= out_low || out_high <= in_low) return false;
+  if (PyArray_BYTES(in) != PyArray_BYTES(out) || PyArray_NDIM(in) != PyArray_NDIM(out) ||
+      PyArray_ITEMSIZE(in) != PyArray_ITEMSIZE(out))
+    return true;
+  for (int d = 0; d < PyArray_NDIM(in); ++d)
+    if (PyArray_DIM(in, d) != PyArray_DIM(out, d) || (PyArray_DIM(in, d) != 1 && PyArray_STRIDE(in, d) != PyArray_STRIDE(out, d)))
+      return true;
+  return false;
+}
+
 // into(values, out): `out` has the layout of the plan's result, or this one's strides.
 static PyObject* elementwise_into(PyObject* me, PyObject* const* args, Py_ssize_t n) {
   auto* self = reinterpret_cast<Elementwise*>(me);
@@ -98,11 +123,15 @@ static PyObject* elementwise_into(PyObject* me, PyObject* const* args, Py_ssize_
   bool same = true;
   for (int d = 0; d < self->out->ndim && same; ++d)
     same = self->out->shape[d] == 1 || PyArray_STRIDE(out, d) == self->out->strides[d];
+  for (Py_ssize_t k = 0; k < PySequence_Fast_GET_SIZE(values) && same; ++k) {
+    PyObject* v = PySequence_Fast_GET_ITEM(values, k);
+    same = !PyArray_Check(v) || !collides(reinterpret_cast<PyArrayObject*>(v), out);
+  }
   bool ok;
   if (same || self->program->numel == 0) {
     ok = run_elementwise(self, PySequence_Fast_ITEMS(values), PySequence_Fast_GET_SIZE(values), PyArray_BYTES(out));
   } else {
-    // Written with other strides than planned: through a result of our own.
+    // Written with other strides than planned, or over what is read: through a result of our own.
     PyObject* pair = elementwise_call(me, PySequence_Fast_ITEMS(values), size_t(PySequence_Fast_GET_SIZE(values)), nullptr);
     ok = pair != nullptr && PyArray_CopyInto(out, reinterpret_cast<PyArrayObject*>(PyTuple_GET_ITEM(pair, 1))) == 0;
     Py_XDECREF(pair);
@@ -214,6 +243,10 @@ PyTypeObject* elementwise_type() {
       {nullptr, nullptr, 0, nullptr}};
   static PyTypeObject type = {PyVarObject_HEAD_INIT(nullptr, 0)};
   if (type.tp_name == nullptr) {
+    static PyGetSetDef facts[] = {
+        {"checks_overlap", [](PyObject*, void*) { return Py_NewRef(Py_True); }, nullptr, "into() may be given any array.", nullptr},
+        {nullptr, nullptr, nullptr, nullptr, nullptr}};
+    type.tp_getset = facts;
     type.tp_name = "votive.Elementwise";
     type.tp_basicsize = sizeof(Elementwise);
     type.tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL;
