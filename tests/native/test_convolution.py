@@ -1,0 +1,135 @@
+"""Native convolution agrees with the reference in every direction, dtype and layout."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import pytest
+
+import votive
+from votive.core import dtype as dt
+from votive.nn import functional as F
+from votive.ops.registry import OPS
+
+from .compare import agree, needs_native, reference_only, same, served_by_native
+
+pytestmark = needs_native
+
+run = votive.ops.registry.F
+
+
+def _orders(x: Any) -> list[Any]:
+    """Dense, channels last, every second element."""
+    out = [x]
+    if x.ndim == 4:
+        out.append(x.contiguous(memory_format=votive.channels_last))
+    elif x.ndim == 5:
+        out.append(x.contiguous(memory_format=votive.channels_last_3d))
+    else:
+        out.append(x.transpose(1, 2).contiguous().transpose(1, 2))
+    wide = votive.zeros(*x.shape[:-1], 2 * x.shape[-1] + 1, dtype=x.dtype)
+    out.append(wide[..., 1::2])
+    out[-1].copy_(x)
+    return out
+
+
+# (N, C, sizes), output channels, kernel, stride, padding, dilation, groups
+CASES = [
+    ((1, 1, 5), 1, (1,), (1,), (0,), (1,), 1),
+    ((2, 3, 17), 5, (3,), (1,), (1,), (1,), 1),
+    ((2, 4, 50), 6, (4,), (3,), (2,), (2,), 2),
+    ((1, 80, 100), 40, (3,), (2,), (1,), (1,), 1),
+    ((2, 3, 11, 13), 8, (3, 3), (1, 1), (1, 1), (1, 1), 1),
+    ((3, 16, 14, 14), 20, (3, 3), (1, 1), (1, 1), (1, 1), 1),
+    ((1, 64, 7, 7), 33, (3, 3), (1, 1), (1, 1), (1, 1), 1),
+    ((2, 3, 32, 31), 16, (7, 7), (2, 2), (3, 3), (1, 1), 1),
+    ((2, 8, 15, 16), 16, (1, 1), (2, 2), (0, 0), (1, 1), 1),
+    ((2, 8, 9, 10), 16, (1, 1), (1, 1), (0, 0), (1, 1), 1),
+    ((2, 8, 9, 10), 12, (1, 1), (1, 1), (0, 0), (1, 1), 4),
+    ((2, 8, 9, 10), 8, (3, 3), (1, 1), (1, 1), (1, 1), 8),
+    ((2, 8, 21, 40), 16, (3, 5), (2, 1), (1, 3), (1, 2), 8),
+    ((2, 6, 12, 19), 9, (2, 3), (3, 4), (0, 5), (2, 1), 3),
+    ((1, 2, 70, 70), 3, (3, 3), (1, 1), (0, 0), (3, 2), 1),
+    ((1, 5, 6, 6), 7, (6, 6), (1, 1), (0, 0), (1, 1), 1),
+    ((2, 3, 6, 7, 8), 4, (3, 2, 3), (1, 2, 1), (1, 0, 2), (1, 1, 2), 1),
+    ((1, 4, 5, 6, 9), 4, (3, 3, 3), (2, 2, 2), (1, 1, 1), (1, 1, 1), 4),
+    ((64, 1, 28, 28), 16, (3, 3), (1, 1), (0, 0), (1, 1), 1),
+]  # fmt: skip
+
+
+def _made(case: Any, dtype: Any) -> tuple[Any, ...]:
+    shape, out, kernel, *geometry = case
+    votive.manual_seed(0)
+    x = votive.randn(*shape).to(dtype)
+    weight = votive.randn(out, shape[1] // geometry[-1], *kernel).to(dtype)
+    bias = votive.randn(out).to(dtype)
+    return x, weight, bias, geometry
+
+
+def _near(fn: Any, *args: Any) -> None:
+    """Sums of products with random signs: the error goes with the size of the terms."""
+    half = args[0].dtype in dt.HALF
+    agree(fn, *args, **({"rtol": 2e-2, "atol": 2e-2} if half else {"rtol": 1e-4, "atol": 2e-4}))
+
+
+@pytest.mark.parametrize("dtype", [dt.float32, dt.float64, dt.float16, dt.bfloat16], ids=str)
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_convolution_and_its_transposes_agree(case: Any, dtype: Any) -> None:
+    x, weight, bias, geometry = _made(case, dtype)
+    for b in (None, bias):
+        _near(lambda x, w, b=b: run._convolution(x, w, b, *geometry), x, weight)
+    g = votive.randn(*run._convolution(x, weight, None, *geometry).shape).to(dtype)
+    size, kernel = tuple(x.shape)[2:], tuple(weight.shape)[2:]
+    over = votive.randn(x.shape[1]).to(dtype)
+    for b in (None, over):
+        _near(lambda g, w, b=b: run._convolution_transpose(g, w, b, size, *geometry), g, weight)
+    wider = tuple(s + 1 for s in size)
+    _near(lambda g, w: run._convolution_transpose(g, w, None, wider, *geometry), g, weight)
+    _near(lambda x, g: run._convolution_weight(x, g, kernel, *geometry), x, g)
+
+
+@pytest.mark.parametrize("case", [CASES[i] for i in (1, 2, 4, 7, 8, 9, 11, 13, 16)], ids=str)
+def test_layouts_agree(case: Any) -> None:
+    x, weight, bias, geometry = _made(case, dt.float32)
+    g = votive.randn(*run._convolution(x, weight, None, *geometry).shape)
+    size, kernel = tuple(x.shape)[2:], tuple(weight.shape)[2:]
+    for a, w in itertools.product(_orders(x), _orders(weight)):
+        _near(lambda x, w: run._convolution(x, w, bias, *geometry), a, w)
+    for a, w in itertools.product(_orders(g), _orders(weight)):
+        _near(lambda g, w: run._convolution_transpose(g, w, None, size, *geometry), a, w)
+    for a, b in itertools.product(_orders(x), _orders(g)):
+        _near(lambda x, g: run._convolution_weight(x, g, kernel, *geometry), a, b)
+
+
+def test_an_expanded_input_is_read() -> None:
+    x = votive.randn(1, 1, 9, 9).expand(2, 4, 9, 9)
+    _near(lambda x, w: F.conv2d(x, w, padding=1), x, votive.randn(6, 4, 3, 3))
+
+
+def test_gradients_through_the_public_functions_agree() -> None:
+    x = votive.randn(2, 4, 10, 10)
+    weight = votive.randn(4, 3, 3, 3)
+
+    def grads(x: Any, weight: Any) -> Any:
+        x, weight = x.clone().requires_grad_(), weight.clone().requires_grad_()
+        y = F.conv_transpose2d(x, weight, stride=2, padding=1, output_padding=1)
+        (y * y).sum().backward()
+        return y, x.grad, weight.grad
+
+    ours = grads(x, weight)
+    with reference_only():
+        theirs = grads(x, weight)
+    same(ours, theirs, rtol=1e-4, atol=1e-3)
+
+
+def test_empty_batches_and_channels() -> None:
+    for shape in ((0, 3, 8, 8), (2, 0, 8, 8)):
+        agree(lambda x, w: F.conv2d(x, w), votive.randn(*shape), votive.randn(4, shape[1], 3, 3))
+
+
+def test_native_rows_serve() -> None:
+    x, w = votive.randn(2, 3, 8, 8), votive.randn(4, 3, 3, 3)
+    assert served_by_native("_convolution", lambda: F.conv2d(x, w))
+    assert served_by_native("_convolution_transpose", lambda: F.conv_transpose2d(F.conv2d(x, w), w))
+    assert "_convolution_weight" in OPS
