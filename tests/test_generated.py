@@ -39,6 +39,16 @@ def test_the_operator_reference_is_in_step_with_the_declarations() -> None:
     assert page.read_text() == operators_page(), "run scripts/generate.py"
 
 
+def test_the_page_of_native_kernels_is_in_step_with_the_kernel_table() -> None:
+    from votive.backends.cpu import native
+    from votive.native_page import native_page
+
+    if not native.available:
+        pytest.skip(f"no native kernels: {native.reason}")
+    page = PACKAGE.parent / "docs" / "native_kernels.md"
+    assert page.read_text() == native_page(), "run scripts/generate.py"
+
+
 def test_the_type_stubs_are_valid_python() -> None:
     compile((PACKAGE / "_operators.pyi").read_text(), "_operators.pyi", "exec")
 

@@ -379,9 +379,11 @@ def write_rest() -> None:
     (FOLDER / "__init__.pyi").write_text(init_stub_source())
     docs = FOLDER.parent / "docs"
     if docs.exists():
+        from .native_page import write_native_page
         from .reference_page import operators_page
 
         (docs / "operators.md").write_text(operators_page())
+        write_native_page(docs)
 
 
 FOLDER = Path(__file__).parent
