@@ -50,7 +50,11 @@ def native(
 
     def register(arrange: Any) -> Any:
         if module is not None:
-            assert module.has_kernel(kernel), f"no native kernel {kernel}"
+            if not module.has_kernel(kernel):
+                raise ImportError(
+                    f"the native module has no kernel {kernel!r}: it is older than these files. "
+                    "Install votive again (pip install -e .)."
+                )
             add_row(Row(op, "cpu", arrange, priority, accepts, False, True, "native", kernel))
         return arrange
 
