@@ -115,7 +115,7 @@ void Block::run() {
       add.x = C.data;
       add.x_row = C.row;
       add.x_col = C.col;
-      add.beta = 1;
+      add.beta = add.int_beta = 1;
       C.finish(add, buffer, wide, i, j, rows, cols);
     };
 
@@ -185,32 +185,87 @@ const Engine& double_engine() {
 
 namespace {
 
-template <class T>
-void dense_gemm(const Engine& e, int64_t M, int64_t N, int64_t K, Matrix<const T> A, Matrix<const T> B, Matrix<T> C,
-                bool accumulate) {
-  constexpr int64_t size = sizeof(T);
+template <class T> void dense(const Engine& e, int64_t M, int64_t N, int64_t K, Place A, Place B, const Result& C) {
   const CastFn copy = cast_fn(dtype_of<T>, dtype_of<T>);
-  const auto bytes = [](const T* p) { return reinterpret_cast<const char*>(p); };
-  const Factor a{bytes(A.data), A.row * size, A.col * size, size, pack_units<T>, copy, true};
-  const Factor b{bytes(B.data), B.col * size, B.row * size, size, pack_units<T>, copy, true};
-  Result c{reinterpret_cast<char*>(C.data), C.row * size, C.col * size, size, true};
-  c.finish = finish<T, T>;
-  if (accumulate) {
-    c.x = c.data;
-    c.x_row = c.row;
-    c.x_col = c.col;
-    c.beta = 1;
+  const Factor a{A.data, A.row, A.col, sizeof(T), pack_units<T>, copy, true};
+  const Factor b{B.data, B.col, B.row, sizeof(T), pack_units<T>, copy, true};
+  multiply(e, M, N, K, a, b, C);
+}
+
+using Finish = decltype(Result::finish);
+
+Finish finish_for(Dtype to) {
+  switch (to) {
+    case Dtype::f32: return finish<float, float>;
+    case Dtype::f64: return finish<double, double>;
+    case Dtype::f16: return finish<float, f16>;
+    case Dtype::bf16: return finish<float, bf16>;
+    case Dtype::i8: return finish<uint32_t, int8_t>;
+    case Dtype::u8: return finish<uint32_t, uint8_t>;
+    case Dtype::i16: return finish<uint32_t, int16_t>;
+    case Dtype::i32: return finish<uint32_t, int32_t>;
+    default: return finish<uint64_t, int64_t>;
   }
-  multiply(e, M, N, K, a, b, c);
 }
 
 }  // namespace
 
-void gemm(int64_t M, int64_t N, int64_t K, Matrix<const float> A, Matrix<const float> B, Matrix<float> C, bool accumulate) {
-  dense_gemm(float_engine(), M, N, K, A, B, C, accumulate);
+void product(Dtype from, Dtype to, int64_t M, int64_t N, int64_t K, Place A, Place B, Result C) {
+  C.size = itemsize(to);
+  C.native = to == Dtype::f32 || to == Dtype::f64 || to == Dtype::i32 || to == Dtype::i64;
+  C.finish = finish_for(to);
+  const bool floats = from == Dtype::f32 || from == Dtype::f64 || from == Dtype::f16 || from == Dtype::bf16;
+  if (floats && K > 0 && M > 0 && M <= FEW && M <= N) {
+    return few_rows(from, M, N, K, A, {B.data, B.col, B.row}, C);
+  } else if (floats && K > 0 && N > 0 && N <= FEW) {
+    std::swap(C.row, C.col);
+    std::swap(C.x_row, C.x_col);
+    return few_rows(from, N, M, K, {B.data, B.col, B.row}, A, C);
+  }
+  switch (from) {
+    case Dtype::f32: return dense<float>(float_engine(), M, N, K, A, B, C);
+    case Dtype::f64: return dense<double>(double_engine(), M, N, K, A, B, C);
+    case Dtype::f16: case Dtype::bf16: return product_narrow(from, M, N, K, A, B, C);
+    default: return product_integers(from, M, N, K, A, B, C);
+  }
 }
-void gemm(int64_t M, int64_t N, int64_t K, Matrix<const double> A, Matrix<const double> B, Matrix<double> C, bool accumulate) {
-  dense_gemm(double_engine(), M, N, K, A, B, C, accumulate);
+
+namespace {
+
+template <class S, class T>
+void typed(int64_t M, int64_t N, int64_t K, Matrix<const S> A, Matrix<const S> B, Matrix<T> C, bool accumulate) {
+  constexpr int64_t from = sizeof(S), to = sizeof(T);
+  Result c{};
+  c.data = reinterpret_cast<char*>(C.data);
+  c.row = C.row * to;
+  c.col = C.col * to;
+  if (accumulate) {
+    c.x = c.data;
+    c.x_row = c.row;
+    c.x_col = c.col;
+    c.beta = c.int_beta = 1;
+  }
+  product(dtype_of<S>, dtype_of<T>, M, N, K, {reinterpret_cast<const char*>(A.data), A.row * from, A.col * from},
+          {reinterpret_cast<const char*>(B.data), B.row * from, B.col * from}, c);
+}
+
+}  // namespace
+
+void gemm(int64_t M, int64_t N, int64_t K, Matrix<const float> A, Matrix<const float> B, Matrix<float> C,
+          bool accumulate) {
+  typed(M, N, K, A, B, C, accumulate);
+}
+void gemm(int64_t M, int64_t N, int64_t K, Matrix<const double> A, Matrix<const double> B, Matrix<double> C,
+          bool accumulate) {
+  typed(M, N, K, A, B, C, accumulate);
+}
+void gemm(int64_t M, int64_t N, int64_t K, Matrix<const bf16> A, Matrix<const bf16> B, Matrix<float> C,
+          bool accumulate) {
+  typed(M, N, K, A, B, C, accumulate);
+}
+void gemm(int64_t M, int64_t N, int64_t K, Matrix<const f16> A, Matrix<const f16> B, Matrix<float> C,
+          bool accumulate) {
+  typed(M, N, K, A, B, C, accumulate);
 }
 
 }  // namespace vt

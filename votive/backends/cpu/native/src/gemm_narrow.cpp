@@ -1,5 +1,4 @@
 // Matrix products of narrow floats, which are widened while they are packed.
-#include "vt/gemm.h"
 #include "vt/gemm_micro.h"
 #include "vt/scratch.h"
 
@@ -25,31 +24,18 @@ void pack_widened(char* dst, int64_t width, const char* src, int64_t s_item, int
   }
 }
 
-template <class S>
-void widened(int64_t M, int64_t N, int64_t K, Matrix<const S> A, Matrix<const S> B, Matrix<float> C, bool accumulate) {
-  constexpr int64_t size = sizeof(S);
+template <class S> void widened(int64_t M, int64_t N, int64_t K, Place A, Place B, const Result& C) {
   const CastFn widen = cast_fn(dtype_of<S>, Dtype::f32);
-  const auto bytes = [](const S* p) { return reinterpret_cast<const char*>(p); };
-  const Factor a{bytes(A.data), A.row * size, A.col * size, size, pack_widened<S>, widen, false};
-  const Factor b{bytes(B.data), B.col * size, B.row * size, size, pack_widened<S>, widen, false};
-  Result c{reinterpret_cast<char*>(C.data), C.row * 4, C.col * 4, 4, true};
-  c.finish = finish<float, float>;
-  if (accumulate) {
-    c.x = c.data;
-    c.x_row = c.row;
-    c.x_col = c.col;
-    c.beta = 1;
-  }
-  multiply(float_engine(), M, N, K, a, b, c);
+  const Factor a{A.data, A.row, A.col, sizeof(S), pack_widened<S>, widen, false};
+  const Factor b{B.data, B.col, B.row, sizeof(S), pack_widened<S>, widen, false};
+  multiply(float_engine(), M, N, K, a, b, C);
 }
 
 }  // namespace
 
-void gemm(int64_t M, int64_t N, int64_t K, Matrix<const bf16> A, Matrix<const bf16> B, Matrix<float> C, bool accumulate) {
-  widened(M, N, K, A, B, C, accumulate);
-}
-void gemm(int64_t M, int64_t N, int64_t K, Matrix<const f16> A, Matrix<const f16> B, Matrix<float> C, bool accumulate) {
-  widened(M, N, K, A, B, C, accumulate);
+void product_narrow(Dtype from, int64_t M, int64_t N, int64_t K, Place A, Place B, const Result& C) {
+  if (from == Dtype::f16) widened<f16>(M, N, K, A, B, C);
+  else widened<bf16>(M, N, K, A, B, C);
 }
 
 }  // namespace vt

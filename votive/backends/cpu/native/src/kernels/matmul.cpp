@@ -1,19 +1,170 @@
-// Products of batches of matrices.
-#include "vt/gemm.h"
+// Products of matrices, vectors and batches of them, alone or added to something.
+#include <algorithm>
+
+#include "vt/gemm_core.h"
 #include "vt/kernel.h"
 
 namespace vt {
 namespace {
 
-VT_KERNEL(matmul) {
-  const View &a = c.view(0), &b = c.view(1), &out = c.view(2);
-  const auto go = [&](auto t) {
-    using T = decltype(t);
-    gemm(a.size(0), b.size(1), a.size(1), Matrix<const T>{a.as<T>(), a.stride(0), a.stride(1)},
-         Matrix<const T>{b.as<T>(), b.stride(0), b.stride(1)}, Matrix<T>{out.as<T>(), out.stride(0), out.stride(1)});
+// Leading dimensions, merged where all arrays allow it.
+struct Batch {
+  static constexpr int MOST = 32;
+  int ndim = 0;
+  int64_t shape[MOST], s[4][MOST];  // bytes, of a, b, c, x
+  int64_t count = 1;
+
+  void add(int64_t n, const int64_t (&step)[4]) {  // outermost first
+    count *= n;
+    if (n == 1) return;
+    if (ndim > 0) {
+      bool merge = true;
+      for (int q = 0; q < 4; ++q) merge = merge && s[q][ndim - 1] == n * step[q];
+      if (merge) {
+        shape[ndim - 1] *= n;
+        for (int q = 0; q < 4; ++q) s[q][ndim - 1] = step[q];
+        return;
+      }
+    }
+    if (ndim == MOST) throw ValueError("matmul: too many dimensions");
+    shape[ndim] = n;
+    for (int q = 0; q < 4; ++q) s[q][ndim] = step[q];
+    ++ndim;
+  }
+
+  void at(int64_t index, int64_t (&offset)[4]) const {
+    for (int64_t& o : offset) o = 0;
+    for (int d = ndim - 1; d >= 0; --d) {
+      const int64_t i = index % shape[d];
+      index /= shape[d];
+      for (int q = 0; q < 4; ++q) offset[q] += i * s[q][d];
+    }
+  }
+};
+
+// The byte stride of the batch dimension that is `back` places before the matrix, 0 where broadcast.
+int64_t batch_stride(const View& v, int matrix, int back) {
+  const int d = v.ndim - matrix - back;
+  return d < 0 || v.shape[d] == 1 ? 0 : v.strides[d];
+}
+
+bool is_whole(Dtype d) { return d != Dtype::f32 && d != Dtype::f64 && d != Dtype::f16 && d != Dtype::bf16; }
+
+struct Scale {  // for floats and for integers
+  double real;
+  int64_t whole;
+};
+
+// out = alpha * a @ b + beta * x. `b_swapped`: b holds the transposed matrix.
+void run(const View& a, const View& b, bool b_swapped, const View& out, const View& x = {}, Scale beta = {0, 0},
+         Scale alpha = {1, 1}) {
+  const int am = std::min(a.ndim, 2), bm = std::min(b.ndim, 2);
+  const int64_t K = a.size(-1);
+  int64_t M = am == 2 ? a.size(-2) : 1;
+  const int64_t N = bm == 2 ? b.size(b_swapped ? -2 : -1) : 1;
+  const int cm = (am == 2) + (bm == 2);
+  Place A{a.data, am == 2 ? a.strides[a.ndim - 2] : 0, a.strides[a.ndim - 1]};
+  Place B{b.data, 0, 0};
+  if (bm == 1) B.row = b.strides[b.ndim - 1];
+  else {
+    B.row = b.strides[b.ndim - 2];
+    B.col = b.strides[b.ndim - 1];
+    if (b_swapped) std::swap(B.row, B.col);
+  }
+  Result C{};
+  C.data = out.data;
+  const int64_t item = itemsize(out.dtype);
+  C.col = bm == 2 ? out.strides[out.ndim - 1] : item;
+  C.row = am == 2 ? out.strides[out.ndim - cm] : 0;
+  C.alpha = alpha.real;
+  C.int_alpha = alpha.whole;
+  int64_t x_row = 0, x_col = 0;
+  if (x && (is_whole(out.dtype) ? beta.whole != 0 : beta.real != 0)) {
+    C.x = x.data;
+    C.beta = beta.real;
+    C.int_beta = beta.whole;
+    // x broadcasts against the result: its dimensions are counted from the end.
+    const auto step = [&](int back) {
+      const int d = x.ndim - back;
+      return d < 0 || x.shape[d] == 1 ? int64_t(0) : x.strides[d];
+    };
+    if (bm == 2) x_col = step(1);
+    if (am == 2) x_row = step(cm);
+    C.x_row = x_row;
+    C.x_col = x_col;
+  }
+
+  Batch batch;
+  const int dims = out.ndim - cm;
+  for (int d = 0; d < dims; ++d) {
+    const int back = dims - d;
+    const int64_t step[4] = {batch_stride(a, am, back), batch_stride(b, bm, back), out.strides[d],
+                             C.x ? batch_stride(x, cm, back) : 0};
+    batch.add(out.shape[d], step);
+  }
+  if (batch.count == 0) return;
+  // One matrix for a whole batch: the batch is more rows.
+  if (batch.ndim == 1 && batch.s[1][0] == 0 && batch.count > 1) {
+    const int64_t n = batch.shape[0];
+    const auto folds = [&](int q, int64_t row) { return M == 1 || batch.s[q][0] == M * row; };
+    if (folds(0, A.row) && folds(2, C.row) && (!C.x || folds(3, C.x_row))) {
+      if (M == 1) {
+        A.row = batch.s[0][0];
+        C.row = batch.s[2][0];
+        C.x_row = batch.s[3][0];
+      }
+      M *= n;
+      batch.ndim = 0;
+      batch.count = 1;
+    }
+  }
+  const auto one = [&](int64_t index) {
+    int64_t at[4];
+    batch.at(index, at);
+    Result R = C;
+    R.data += at[2];
+    if (R.x) R.x += at[3];
+    product(a.dtype, out.dtype, M, N, K, {A.data + at[0], A.row, A.col}, {B.data + at[1], B.row, B.col}, R);
   };
-  if (a.dtype == Dtype::f32) go(0.0f);
-  else go(0.0);
+  if (batch.count == 1) return one(0);
+  const int64_t steps = std::max<int64_t>(1, M * N * K / 16);
+  // Threads share large products when there are not enough of them to go round.
+  if (batch.count < 2 * num_threads() && steps > (1 << 18)) {
+    for (int64_t i = 0; i < batch.count; ++i) one(i);
+    return;
+  }
+  parallel_for(batch.count, grain_for(steps), [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) one(i);
+  });
+}
+
+// a, b, out
+VT_KERNEL(matmul) { run(c.view(0), c.view(1), false, c.view(2)); }
+
+// x, weight, bias or None, out
+VT_KERNEL(linear) {
+  const Scale once{c.view(2) ? 1.0 : 0.0, c.view(2) ? 1 : 0};
+  run(c.view(0), c.view(1), true, c.view(3), c.view(2), once);
+}
+
+// x, a, b, out; beta and alpha each as an integer or as a float, as the first two numbers say
+VT_KERNEL(addmm) {
+  int ints = 2, floats = 0;
+  const auto scale = [&](bool is_whole) {
+    if (!is_whole) {
+      const double f = c.f(floats++);
+      return Scale{f, int64_t(f)};  // a fractional factor of integers is cut off
+    }
+    const int64_t n = c.i(ints++);
+    return Scale{double(n), n};
+  };
+  const Scale beta = scale(c.i(0)), alpha = scale(c.i(1));
+  const int bits = int(8 * itemsize(c.view(3).dtype)) - (c.view(3).dtype == Dtype::u8 ? 0 : 1);
+  if (is_whole(c.view(3).dtype) && bits < 63)
+    for (const Scale& s : {beta, alpha})
+      if (s.whole >= (int64_t(1) << bits) || s.whole < -(int64_t(1) << bits))
+        throw std::overflow_error("addmm: beta and alpha must fit into the tensors' type.");
+  run(c.view(1), c.view(2), false, c.view(3), c.view(0), beta, alpha);
 }
 
 }  // namespace

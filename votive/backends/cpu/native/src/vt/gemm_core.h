@@ -44,6 +44,7 @@ struct Result {
   const char* x = nullptr;
   int64_t x_row = 0, x_col = 0;
   double alpha = 1, beta = 0;
+  int64_t int_alpha = 1, int_beta = 0;  // the same for integers
   // Writes a tile of accumulators (`ld` accumulators between rows) at row i, column j of C.
   void (*finish)(const Result&, const char* tile, int64_t ld, int64_t i, int64_t j, int64_t rows, int64_t cols);
 };
@@ -52,5 +53,23 @@ void multiply(const Engine& e, int64_t M, int64_t N, int64_t K, const Factor& A,
 
 const Engine& float_engine();
 const Engine& double_engine();
+
+// A matrix by bytes: rows x columns with any strides.
+struct Place {
+  const char* data;
+  int64_t row, col;
+};
+
+// C of type `to` from factors of type `from`, which is what arithmetic in the accumulators' type is rounded to;
+// fills in what Result knows by types. The way is chosen by sizes and strides.
+void product(Dtype from, Dtype to, int64_t M, int64_t N, int64_t K, Place A, Place B, Result C);
+
+// For few rows of x: C[m, n] = sum over k of x[m, k] * w[n, k] at the speed of reading w. Floats only.
+constexpr int64_t FEW = 4;
+void few_rows(Dtype from, int64_t m, int64_t N, int64_t K, Place x, Place w, const Result& C);
+
+// For the widened types and integers.
+void product_narrow(Dtype from, int64_t M, int64_t N, int64_t K, Place A, Place B, const Result& C);
+void product_integers(Dtype from, int64_t M, int64_t N, int64_t K, Place A, Place B, const Result& C);
 
 }  // namespace vt

@@ -175,7 +175,8 @@ void pack_units(char* to, int64_t width, const char* src, int64_t s_item, int64_
 template <class T, class D>
 void finish(const Result& out, const char* tile, int64_t ld, int64_t i0, int64_t j0, int64_t rows, int64_t cols) {
   const T* t = reinterpret_cast<const T*>(tile);
-  const T alpha = T(out.alpha), beta = T(out.beta);
+  const T alpha = std::is_integral_v<T> ? T(out.int_alpha) : T(out.alpha);
+  const T beta = std::is_integral_v<T> ? T(out.int_beta) : T(out.beta);
   const bool x_dense = out.x_col == int64_t(sizeof(D)), dense = out.col == int64_t(sizeof(D));
   alignas(64) T line[256];
   for (int64_t i = 0; i < rows; ++i)
@@ -183,11 +184,11 @@ void finish(const Result& out, const char* tile, int64_t ld, int64_t i0, int64_t
       const int64_t n = std::min<int64_t>(256, cols - from);
       const T* s = t + i * ld + from;
       const T* value = s;
-      if (out.alpha != 1) {
+      if (alpha != T(1)) {
         for (int64_t j = 0; j < n; ++j) line[j] = alpha * s[j];
         value = line;
       }
-      if (out.beta != 0) {
+      if (beta != T(0)) {
         const char* x = out.x + (i0 + i) * out.x_row + (j0 + from) * out.x_col;
         if (x_dense)
           for (int64_t j = 0; j < n; ++j) line[j] = value[j] + beta * convert<T>(reinterpret_cast<const D*>(x)[j]);
