@@ -41,7 +41,7 @@ def get_num_threads() -> int:
         return int(_native.module.num_threads())
     if _fallback is not None:
         return _fallback
-    given = os.environ.get("OMP_NUM_THREADS", "")
+    given = os.environ.get("OMP_NUM_THREADS", "").split(",")[0]
     return int(given) if given.isdecimal() and int(given) else _cores()
 
 

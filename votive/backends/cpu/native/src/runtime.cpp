@@ -7,6 +7,7 @@
 #include <exception>
 #include <mutex>
 #include <string>
+#include <system_error>
 #include <thread>
 #include <unordered_map>
 
@@ -115,10 +116,13 @@ struct Pool {
     if (want <= workers) return;
     auto* more = new std::thread[want];
     for (int i = 0; i < workers; ++i) more[i] = std::move(threads[i]);
-    for (int i = workers; i < want; ++i) more[i] = std::thread([this] { loop(); });
     delete[] threads;
     threads = more;
-    workers = want;
+    try {
+      for (; workers < want; ++workers) threads[workers] = std::thread([this] { loop(); });
+    } catch (const std::system_error&) {
+      // The system gives no more threads: those there are do the work.
+    }
   }
 
   void loop() {
