@@ -18,6 +18,9 @@ _STATIC = {
     "gelu": [("none",), ("tanh",)],
 }
 
+# Their range is checked tile by tile, which a whole formula cannot do.
+_APART = {"sin", "cos", "tan"}
+
 
 def _statics(op: Any) -> list[tuple[Any, ...]]:
     if op.name in _STATIC:
@@ -53,7 +56,7 @@ def compiled(ops: Iterable[Any]) -> dict[str, tuple[Formula, Linear]]:
         linear = linearise(formula.body, names)
         if linear is None or not 1 < len(linear.steps) <= 40 or not 1 <= len(names) <= 8:
             continue
-        if all(n in FLOAT for n, _ in linear.steps):
+        if all(n in FLOAT and n not in _APART for n, _ in linear.steps):
             found.setdefault(linear.key(), (formula, linear))
     return found
 

@@ -29,6 +29,13 @@ template <class T, class F> void three(void* out, const void* const* in, int64_t
   for (int64_t i = 0; i < n; ++i) o[i] = f(a[i], b[i], c[i]);
 }
 
+template <class T> bool any_beyond(const void* in, int64_t n, T limit) {
+  const T* a = static_cast<const T*>(in);
+  int any = 0;
+  for (int64_t i = 0; i < n; ++i) any |= magnitude(a[i]) > limit ? 1 : 0;
+  return any != 0;
+}
+
 // Truth values are 0 and 1 in the compute type, so a program has registers of one type only.
 #define ONE(T, name, expr)                                                     \
   add_tile(#name, dtype_of<T>, [](void* o, const void* const* in, int64_t n) { \
@@ -41,6 +48,13 @@ template <class T, class F> void three(void* out, const void* const* in, int64_t
 #define THREE(T, name, expr)                                                   \
   add_tile(#name, dtype_of<T>, [](void* o, const void* const* in, int64_t n) { \
     three<T>(o, in, n, [](T a, T b, T c) -> T { return T(expr); });            \
+  })
+// The C library serves tiles that hold an argument beyond the limit.
+#define TRIG(T, name)                                                          \
+  add_tile(#name, dtype_of<T>, [](void* o, const void* const* in, int64_t n) { \
+    if (any_beyond<T>(in[0], n, TRIG_LIMIT<T>))                                \
+      one<T>(o, in, n, [](T a) -> T { return vt::name(a); });                  \
+    else one<T>(o, in, n, [](T a) -> T { return vt::name##_near(a); });        \
   })
 #define CALL1(T, name) ONE(T, name, vt::name(a))
 #define CALL2(T, name) TWO(T, name, vt::name(a, b))
@@ -95,9 +109,9 @@ template <class T> void add_floats() {
   CALL1(T, log2);
   CALL1(T, log10);
   CALL1(T, log1p);
-  CALL1(T, sin);
-  CALL1(T, cos);
-  CALL1(T, tan);
+  TRIG(T, sin);
+  TRIG(T, cos);
+  TRIG(T, tan);
   CALL1(T, asin);
   CALL1(T, acos);
   CALL1(T, atan);
