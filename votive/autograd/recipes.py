@@ -182,6 +182,30 @@ class RuleRecipe:
         return tuple(out)
 
 
+def _slots(plan: Plan, keep: list[Any]) -> tuple[tuple[Any, int], ...]:
+    """Where each kept value is found: a position among the flat inputs, or -1 - an output's."""
+    start, at = {}, 0
+    for name, spec in zip(plan.op.schema.runtime_names, plan.specs, strict=True):
+        start[name] = at
+        at += len(spec) if spec.__class__ is tuple else 1
+    out = []
+    for key in keep:
+        if key.__class__ is not tuple:
+            out.append((key, start[key]))
+        elif key[0] == "out":
+            out.append((key, -1 - key[1]))
+        else:
+            out.append((key, start[key[0]] + key[1]))
+    return tuple(out)
+
+
+def _carries(plan: Plan) -> tuple[bool, ...] | None:
+    """Which outputs can carry a gradient; None when that is known only after the call."""
+    if plan.outs is None:
+        return None
+    return tuple(s.dtype.is_inexact for s in plan.outs)
+
+
 def recipe_for(plan: Plan, mask: tuple[bool, ...]) -> Any:
     recipe = plan.recipes.get(mask)
     if recipe is None:
@@ -189,5 +213,6 @@ def recipe_for(plan: Plan, mask: tuple[bool, ...]) -> Any:
         recipe = (FormulaRecipe if derived else RuleRecipe)(plan, mask)
         recipe.plan, recipe.outs = plan, plan.outs
         recipe.inexact = plan.out is not None and plan.out.dtype.is_inexact
+        recipe.slots, recipe.carries = _slots(plan, recipe.keep), _carries(plan)
         plan.recipes[mask] = recipe
     return recipe

@@ -5,9 +5,10 @@ from __future__ import annotations
 import traceback
 from typing import Any
 
+from ..backends.cpu.native.loader import module as native
 from ..core.mode import Ever, mode
 from ..dispatch import Plan
-from .graph import BaseNode, Edge, Node, save, save_plainly, sequence
+from .graph import BaseNode, Edge, Node, Saved, save, save_plainly, sequence
 from .recipes import recipe_for
 from .views import edge_of, rebase
 
@@ -151,3 +152,7 @@ def record_inplace(plan: Plan, values: tuple[Any, ...], kept: tuple[Any, ...], x
 
 
 record_inplace.needs_self = needs_self  # type: ignore[attr-defined]
+
+if native is not None:
+    # Usual calls are recorded there; what is unusual comes back to `record`.
+    native.install_record(Node, Saved, Edge, sequence, Ever, edge_of, mode)

@@ -18,6 +18,8 @@ class Mode(threading.local):
     # Whether recording must do more than the usual: anomaly mode, saved-value hooks or a module
     # path is set. One flag, because reading a thread-local costs as much as making an attribute.
     noted: bool = False
+    # Whether it must do more than note the module's path.
+    special: bool = False
     # Path of the module whose call is running, for errors, anomaly reports and observers.
     module_path: str = ""
     # Device types under autocast, each with its dtype; replaced as a whole, never changed.
@@ -25,7 +27,8 @@ class Mode(threading.local):
 
     def renew(self) -> None:
         """Recompute `noted` after one of its causes changed."""
-        self.noted = self.anomaly or bool(self.saved_hooks) or bool(self.module_path)
+        self.special = self.anomaly or bool(self.saved_hooks)
+        self.noted = self.special or bool(self.module_path)
         if self.noted:
             Ever.noted = True
 

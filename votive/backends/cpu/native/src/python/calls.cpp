@@ -1,6 +1,6 @@
 // The short way of a call: find the plan, run it, wrap the result. The same steps as
 // dispatch/call.py, which serves whatever is unusual: no plan yet, observers, autocast, wrong types.
-#include "api.h"
+#include "record.h"
 
 #include <cstddef>
 #include <string>
@@ -15,20 +15,12 @@ PyObject* mode = nullptr;
 PyObject* general = nullptr;  // the long way
 
 PyObject *s_spec, *s_data, *s_storage, *s_rg, *s_hooks, *s_grad, *s_graph, *s_compute, *s_out, *s_outs, *s_record,
-    *s_record_one, *s_record_pair, *s_access;
+    *s_access;
+
+}  // namespace
 
 bool is_tensor(PyObject* o) { return Py_TYPE(o) == tensor_type || PyType_IsSubtype(Py_TYPE(o), tensor_type); }
 
-// 1, 0, or -1 with an error set.
-int truth(PyObject* owner, PyObject* name) {
-  PyObject* v = PyObject_GetAttr(owner, name);
-  if (v == nullptr) return -1;
-  const int r = v == Py_True ? 1 : v == Py_False ? 0 : PyObject_IsTrue(v);
-  Py_DECREF(v);
-  return r;
-}
-
-// A tensor over a kernel's result; takes no references.
 PyObject* wrap(PyObject* storage, PyObject* data, PyObject* spec) {
   PyObject* t = tensor_type->tp_alloc(tensor_type, 0);
   if (t == nullptr) return nullptr;
@@ -42,18 +34,31 @@ PyObject* wrap(PyObject* storage, PyObject* data, PyObject* spec) {
   return t;
 }
 
-// graph.<name>(args...); steals nothing. False with an error set.
-bool record(PyObject* name, std::initializer_list<PyObject*> args) {
+namespace {
+
+// 1, 0, or -1 with an error set.
+int truth(PyObject* owner, PyObject* name) {
+  PyObject* v = PyObject_GetAttr(owner, name);
+  if (v == nullptr) return -1;
+  const int r = v == Py_True ? 1 : v == Py_False ? 0 : PyObject_IsTrue(v);
+  Py_DECREF(v);
+  return r;
+}
+
+// Records a call; false with an error set.
+bool record(PyObject* plan, PyObject* const* values, Py_ssize_t n, PyObject* out) {
+  const int done = record_usual(plan, values, n, out);
+  if (done != 0) return done > 0;
   PyObject* graph = PyObject_GetAttr(state, s_graph);
   if (graph == nullptr) return false;
-  PyObject* stack[5] = {graph};
-  size_t n = 1;
-  for (PyObject* a : args) stack[n++] = a;
-  PyObject* r = PyObject_VectorcallMethod(name, stack, n | PY_VECTORCALL_ARGUMENTS_OFFSET, nullptr);
+  PyObject* tuple = PyTuple_New(n);
+  for (Py_ssize_t k = 0; k < n; ++k) PyTuple_SET_ITEM(tuple, k, Py_NewRef(values[k]));
+  PyObject* stack[4] = {graph, plan, tuple, out};
+  PyObject* r = PyObject_VectorcallMethod(s_record, stack, 4 | PY_VECTORCALL_ARGUMENTS_OFFSET, nullptr);
+  Py_DECREF(tuple);
   Py_DECREF(graph);
-  if (r == nullptr) return false;
-  Py_DECREF(r);
-  return true;
+  Py_XDECREF(r);
+  return r != nullptr;
 }
 
 // --- Fast: elementwise operators of one tensor or of two operands -----------------------------------
@@ -122,16 +127,7 @@ PyObject* fast_call(PyObject* me, PyObject* const* args, size_t nargsf, PyObject
     int wants = first ? truth(args[0], s_rg) : 0;
     if (wants == 0 && second) wants = truth(args[1], s_rg);
     if (wants > 0) wants = truth(mode, s_grad);
-    bool ok = wants >= 0;
-    if (wants > 0) {
-      if (n == 1) ok = record(s_record_one, {plan, args[0], out});
-      else if (first && second) ok = record(s_record_pair, {plan, args[0], args[1], out});
-      else {
-        PyObject* pair = PyTuple_Pack(2, args[0], args[1]);
-        ok = record(s_record, {plan, pair, out});
-        Py_DECREF(pair);
-      }
-    }
+    const bool ok = wants == 0 || (wants > 0 && record(plan, args, n, out));
     if (!ok) Py_CLEAR(out);
   }
 done:
@@ -358,12 +354,7 @@ PyObject* execute(const Access* self, PyObject* plan, PyObject* const* values) {
   int wants = 0;
   for (Py_ssize_t k = 0; k < n && wants == 0; ++k) wants = wants_grad(values[k]);
   if (wants > 0) wants = truth(mode, s_grad);
-  if (wants > 0) {
-    PyObject* tuple = PyTuple_New(n);
-    for (Py_ssize_t k = 0; k < n; ++k) PyTuple_SET_ITEM(tuple, k, Py_NewRef(values[k]));
-    if (!record(s_record, {plan, tuple, out})) wants = -1;
-    Py_DECREF(tuple);
-  }
+  if (wants > 0 && !record(plan, values, n, out)) wants = -1;
   if (wants < 0) Py_CLEAR(out);
   return out;
 }
@@ -464,7 +455,7 @@ bool install_calls(PyObject* tensor, PyObject* state_, PyObject* mode_, PyObject
   struct { PyObject** at; const char* text; } names[] = {
       {&s_spec, "_spec"}, {&s_data, "_data"}, {&s_storage, "_storage"}, {&s_rg, "_rg"}, {&s_hooks, "hooks"},
       {&s_grad, "grad"}, {&s_graph, "graph"}, {&s_compute, "compute"}, {&s_out, "out"}, {&s_outs, "outs"},
-      {&s_record, "record"}, {&s_record_one, "record_one"}, {&s_record_pair, "record_pair"}, {&s_access, "access"}};
+      {&s_record, "record"}, {&s_access, "access"}};
   for (auto& n : names) *n.at = PyUnicode_InternFromString(n.text);
   return true;
 }

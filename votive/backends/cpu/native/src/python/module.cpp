@@ -1,6 +1,7 @@
 // The Python module. Built once per instruction-set level, each a module of its own.
 #define VT_OWNS_NUMPY
 #include "api.h"
+#include "record.h"
 
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/string.h>
@@ -35,6 +36,10 @@ VT_MODULE(VT_MODULE_NAME, m) {
   m.attr("call") = nb::steal(vt::call_function());
   m.def("install_calls", [](nb::handle tensor, nb::handle state, nb::handle mode, nb::handle general) {
     if (!vt::install_calls(tensor.ptr(), state.ptr(), mode.ptr(), general.ptr())) throw nb::python_error();
+  });
+  m.def("install_record", [](nb::handle node, nb::handle saved, nb::handle edge, nb::handle sequence,
+                             nb::handle ever, nb::handle edge_of, nb::handle mode) {
+    vt::install_record(node.ptr(), saved.ptr(), edge.ptr(), sequence.ptr(), ever.ptr(), edge_of.ptr(), mode.ptr());
   });
   m.def("num_threads", &vt::num_threads);
   m.def("set_num_threads", &vt::set_num_threads, nb::call_guard<nb::gil_scoped_release>());

@@ -1,0 +1,18 @@
+// Recording of calls for autograd, and what it shares with the short way of calls.
+#pragma once
+#include "api.h"
+
+namespace vt {
+
+bool is_tensor(PyObject* o);
+// A tensor over a kernel's result (storage may be None); takes no references.
+PyObject* wrap(PyObject* storage, PyObject* data, PyObject* spec);
+
+// Attaches a node to the result (a tensor or a tuple of them) of a plan run on `values`.
+// 1 done, 0 unusual: Python must record it, -1 with an error set.
+int record_usual(PyObject* plan, PyObject* const* values, Py_ssize_t n, PyObject* out);
+
+bool install_record(PyObject* node, PyObject* saved, PyObject* edge, PyObject* sequence, PyObject* ever,
+                    PyObject* edge_of, PyObject* mode);
+
+}  // namespace vt
