@@ -18,6 +18,7 @@ from .reference import pointwise as _pointwise
 _new = object.__new__
 _ndarray = np.ndarray
 _empty = np.empty
+_copy = _native.module.Kernel("copy") if _native.available else None
 
 
 class AdoptedStorage(Storage):
@@ -67,7 +68,12 @@ class CpuBackend:
         )  # fmt: skip
 
     def adopt(self, data: Any, spec: Spec | None, inputs: tuple[Any, ...]) -> tuple[Any, ...]:
-        """Make a kernel's result our own memory: right dtype, right strides, no aliasing."""
+        """Make a kernel's result our own memory: right dtype, right strides, no aliasing.
+
+        A kernel that finds the size while it runs may have made (storage, data, spec) itself.
+        """
+        if data.__class__ is tuple:
+            return data
         if (
             data.__class__ is _ndarray
             and spec is not None
@@ -107,6 +113,11 @@ class CpuBackend:
 
     def copy(self, out: Any, data: Any) -> None:
         """Write `data` over `out`, converting the dtype."""
+        if _copy is not None:
+            try:
+                return _copy(out, data)
+            except (TypeError, ValueError):
+                pass  # a type that kernels do not know, or shapes for NumPy to complain about
         with np.errstate(all="ignore"):
             np.copyto(out, data, casting="unsafe")
 

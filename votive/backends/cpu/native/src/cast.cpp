@@ -19,6 +19,13 @@ template <class D, class S> static void cast_dense(D* d, const S* s, int64_t n) 
                        _mm256_cvtps_ph(_mm256_loadu_ps(s + i), _MM_FROUND_TO_NEAREST_INT));
   }
 #endif
+  if constexpr (std::is_same_v<S, bool> && !std::is_same_v<D, bool>) {
+    // Read as bytes: loads of bool are not turned into vector code.
+    const uint8_t* bytes = reinterpret_cast<const uint8_t*>(s);
+#pragma GCC ivdep
+    for (; i < n; ++i) d[i] = convert<D>(uint8_t(bytes[i] != 0));
+    return;
+  }
 #pragma GCC ivdep
   for (; i < n; ++i) d[i] = convert<D>(s[i]);
 }

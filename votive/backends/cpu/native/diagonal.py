@@ -1,0 +1,18 @@
+"""Triangles of matrices on native kernels."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .copy import known
+from .rows import OUT, Slot, native
+
+
+@native("tril", "triangle", accepts=known)
+def tril(x: Slot, diagonal: int) -> Any:
+    return OUT, x, diagonal, 1
+
+
+@native("triu", "triangle", accepts=known)
+def triu(x: Slot, diagonal: int) -> Any:
+    return OUT, x, diagonal, 0

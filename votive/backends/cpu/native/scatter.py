@@ -1,0 +1,44 @@
+"""Writing at positions along one dimension on native kernels."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ....core.layout import Spec
+from .copy import known
+from .index import SUMS, by_index, fits
+from .rows import OUT, Slot, native
+
+
+def _lined(x: Slot, index: Slot) -> bool:
+    return by_index(x, index) and index.ndim > 0
+
+
+@native("_scatter", "scatter", accepts=known)
+def scatter(x: Slot, dim: int, index: Slot, src: Slot) -> Any:
+    if not _lined(x, index):
+        return None
+    if isinstance(src.spec, Spec):
+        return (OUT, x, index, src, dim) if src.ndim else None
+    return (OUT, x, index, dim, src) if fits(src, x.dtype) else None
+
+
+def _reduced(x: Slot, dim: int, index: Slot, src: Slot, how: int, own: bool) -> Any:
+    if not _lined(x, index) or src.ndim == 0 or x.dtype not in SUMS:
+        return None
+    return OUT, x, index, src, dim, how, int(own)
+
+
+@native("scatter_add", "scatter_reduce", accepts=known)
+def scatter_add(x: Slot, dim: int, index: Slot, src: Slot) -> Any:
+    return _reduced(x, dim, index, src, 0, True)
+
+
+@native("_scatter_prod", "scatter_reduce", accepts=known)
+def scatter_prod(x: Slot, dim: int, index: Slot, src: Slot, own: bool) -> Any:
+    return _reduced(x, dim, index, src, 1, own)
+
+
+@native("_scatter_extremum", "scatter_reduce", accepts=known)
+def scatter_extremum(x: Slot, dim: int, index: Slot, src: Slot, reduce: str, own: bool) -> Any:
+    return _reduced(x, dim, index, src, 2 if reduce == "amax" else 3, own)
