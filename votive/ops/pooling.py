@@ -14,11 +14,16 @@ from .registry import F, composite, structured
 
 def put_back(g: Any, index: Any, shape: Shape, n: int) -> Any:
     """Values at flat positions of the last n dimensions of zeros of `shape`; equal ones add up."""
+    return F._max_pool_transpose(g, index.detach(), shape[len(shape) - n :])
+
+
+def _taken(g: Any, index: Any, n: int) -> Any:
+    """Elements of g at flat positions of its last n dimensions: the transpose of `put_back`."""
+    shape = index._spec.shape
     lead = shape[: len(shape) - n]
-    zeros = F.zeros((*lead, math.prod(shape[-n:])), dtype=g.dtype, device=g.device)
-    places = math.prod(g._spec.shape[-n:])
-    index = F.reshape(index.detach(), (*lead, places))
-    return F.reshape(F.scatter_add(zeros, -1, index, F.reshape(g, (*lead, places))), shape)
+    flat = F.reshape(g, (*lead, math.prod(g._spec.shape[-n:])))
+    at = F.reshape(index, (*lead, math.prod(shape[-n:])))
+    return F.reshape(F.gather(flat, -1, at), shape)
 
 
 def _infer_max(x: Spec, size: Shape, *geometry: Any) -> tuple[Spec, Spec]:
@@ -35,6 +40,14 @@ structured(
     },
     n_out=2, method=False, namespaces=(), out=False,
     doc="The largest value of each of `size` windows and its flat position; NaN is the largest.",
+)  # fmt: skip
+
+structured(
+    "_max_pool_transpose(Tensor input, Tensor index, int[] size)",
+    infer=lambda x, index, size: like_input(x, (*x.shape[: -len(size)], *size)),
+    grad={"input": lambda c, g: _taken(g, c.index, len(c.size)), "index": None},
+    method=False, namespaces=(), out=False,
+    doc="Values added to zeros where `index` says, counted within the last dimensions.",
 )  # fmt: skip
 
 structured(

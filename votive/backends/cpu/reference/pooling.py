@@ -63,6 +63,16 @@ def max_pool(x: Any, size: Any, kernel: Any, stride: Any, padding: Any, dilation
     return values, index
 
 
+@kernel("_max_pool_transpose")
+def max_pool_transpose(x: Any, index: Any, size: Any) -> Any:
+    lead, elements = x.shape[: x.ndim - len(size)], math.prod(size)
+    out = np.zeros((math.prod(lead), elements), x.dtype)
+    places = math.prod(x.shape[x.ndim - len(size) :])
+    at = index.reshape(len(out), places) + np.arange(len(out))[:, None] * elements
+    np.add.at(out.reshape(-1), at.reshape(-1), x.reshape(-1))
+    return out.reshape(*lead, *size)
+
+
 def _boxes(
     sizes: Any, places: Any, kernel: Any, stride: Any, padding: Any, include_pad: bool
 ) -> tuple[list[Any], Any]:

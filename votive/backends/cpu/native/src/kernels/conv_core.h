@@ -113,12 +113,16 @@ struct Image {
   int64_t n, c, size[3];
   int64_t sn, sc, step[3];
 
-  explicit Image(const View& v) : data(v.data), dtype(v.dtype), n(v.shape[0]), c(v.shape[1]), sn(v.strides[0]), sc(v.strides[1]) {
-    const int spatial = v.ndim - 2;
+  explicit Image(const View& v) : Image(v, v.ndim - 2) {}
+  // A batch or channels that are not there count as 1.
+  Image(const View& v, int spatial) : data(v.data), dtype(v.dtype), n(1), c(1), sn(0), sc(0) {
+    const int lead = v.ndim - spatial;
+    if (lead > 0) c = v.shape[lead - 1], sc = v.strides[lead - 1];
+    if (lead > 1) n = v.shape[0], sn = v.strides[0];
     for (int d = 0; d < 3; ++d) {
       const int k = d - (3 - spatial);
-      size[d] = k < 0 ? 1 : v.shape[2 + k];
-      step[d] = k < 0 ? 0 : v.strides[2 + k];
+      size[d] = k < 0 ? 1 : v.shape[lead + k];
+      step[d] = k < 0 ? 0 : v.strides[lead + k];
     }
   }
 };
@@ -247,44 +251,60 @@ struct Padded {
     return (coordinate[0] - s.low[0]) * plane + (coordinate[1] - s.low[1]) * line + w % s.step[2] * part + w / s.step[2];
   }
 
-  template <class T> void row(T* to, const Sweep& s, const char* from, int64_t step, int64_t size, CastFn cast) const {
+  template <class T>
+  void row(T* to, const Sweep& s, const char* from, int64_t step, int64_t size, CastFn cast, bool same, T blank) const {
     for (int64_t r = 0; r < s.step[2]; ++r, to += part) {
       if (!used[2][r]) continue;
       // Sources low + r + j * step that lie in 0..size-1.
       const int64_t base = s.low[2] + r;
       const int64_t j0 = std::clamp<int64_t>(base >= 0 ? 0 : up(-base, s.step[2]), 0, part);
       const int64_t j1 = std::clamp<int64_t>(base >= size ? 0 : up(size - base, s.step[2]), j0, part);
-      std::fill(to, to + j0, T(0));
-      if (j1 > j0)
-        cast(reinterpret_cast<char*>(to + j0), sizeof(T), from + (base + j0 * s.step[2]) * step, s.step[2] * step, j1 - j0);
-      std::fill(to + j1, to + part, T(0));
+      std::fill(to, to + j0, blank);
+      const char* first = from + (base + j0 * s.step[2]) * step;
+      if (same && s.step[2] == 2 && step == int64_t(sizeof(T))) {
+        const T* in = reinterpret_cast<const T*>(first);
+        T* out = to + j0;
+#pragma GCC ivdep
+        for (int64_t j = 0; j < j1 - j0 - 1; ++j) out[j] = in[2 * j];
+        if (j1 > j0) out[j1 - j0 - 1] = in[2 * (j1 - j0 - 1)];
+      } else if (j1 > j0) cast(reinterpret_cast<char*>(to + j0), sizeof(T), first, s.step[2] * step, j1 - j0);
+      std::fill(to + j1, to + part, blank);
     }
+  }
+
+  template <class T>
+  void line_of(T* to, const Sweep& s, const Image& x, const char* from, int64_t d, int64_t h, CastFn cast, T blank) const {
+    T* at = to + d * plane + h * line;
+    const int64_t sd = d + s.low[0], sh = h + s.low[1];
+    if (sd < 0 || sd >= x.size[0] || sh < 0 || sh >= x.size[1]) std::fill(at, at + line, blank);
+    else row(at, s, from + sd * x.step[0] + sh * x.step[1], x.step[2], x.size[2], cast, x.dtype == dtype_of<T>, blank);
+  }
+
+  // One channel, from its first element.
+  template <class T> void fill_channel(T* to, const Sweep& s, const Image& x, const char* from, T blank) const {
+    const CastFn cast = cast_fn(x.dtype, dtype_of<T>);
+    for (int64_t d = 0; d < s.span[0]; ++d)
+      for (int64_t h = 0; h < s.span[1]; ++h)
+        if (used[0][d] && used[1][h]) line_of(to, s, x, from, d, h, cast, blank);
   }
 
   // Images first..first+count of x, all channels.
   template <class T> void fill(T* to, const Sweep& s, const Image& x, int64_t first, int64_t count) const {
     const CastFn cast = cast_fn(x.dtype, dtype_of<T>);
-    auto line_of = [&](int64_t i, int64_t c, int64_t d, int64_t h) {
-      T* at = to + i * image + c * channel + d * plane + h * line;
-      const int64_t sd = d + s.low[0], sh = h + s.low[1];
-      if (sd < 0 || sd >= x.size[0] || sh < 0 || sh >= x.size[1]) std::fill(at, at + line, T(0));
-      else row(at, s, x.data + (first + i) * x.sn + c * x.sc + sd * x.step[0] + sh * x.step[1], x.step[2], x.size[2], cast);
-    };
     if (x.sc < x.step[2]) {  // channels last: all channels of a line while it is in the cache
       parallel_for(count * s.span[0] * s.span[1], grain_for(x.c * line), [&](int64_t b, int64_t e) {
         for (int64_t k = b; k < e; ++k) {
           const int64_t h = k % s.span[1], d = k / s.span[1] % s.span[0], i = k / s.span[1] / s.span[0];
           if (used[0][d] && used[1][h])
-            for (int64_t c = 0; c < x.c; ++c) line_of(i, c, d, h);
+            for (int64_t c = 0; c < x.c; ++c)
+              line_of(to + i * image + c * channel, s, x, x.data + (first + i) * x.sn + c * x.sc, d, h, cast, T(0));
         }
       });
       return;
     }
     parallel_for(count * x.c, grain_for(channel), [&](int64_t b, int64_t e) {
       for (int64_t k = b; k < e; ++k)
-        for (int64_t d = 0; d < s.span[0]; ++d)
-          for (int64_t h = 0; h < s.span[1]; ++h)
-            if (used[0][d] && used[1][h]) line_of(k / x.c, k % x.c, d, h);
+        fill_channel(to + k * channel, s, x, x.data + (first + k / x.c) * x.sn + k % x.c * x.sc, T(0));
     });
   }
 };

@@ -1,0 +1,93 @@
+"""Pooling on native kernels: boxes as tables of where they start and end."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ....core import dtype as dt
+from ..reference.pooling import covering
+from .rows import OUT, OUT1, native
+
+_FLOATS = (dt.float32, dt.float64, *dt.HALF)
+_INTEGERS = (dt.int8, dt.int16, dt.int32, dt.int64, dt.uint8)
+_LARGEST = 2**31 - 1  # positions are counted in 32 bits
+
+
+def floats(*specs: Any) -> bool:
+    """Floats, none empty."""
+    return specs[0].dtype in _FLOATS and all(s.numel for s in specs)
+
+
+def numbers(*specs: Any) -> bool:
+    """Floats or integers, none empty."""
+    return specs[0].dtype in (*_FLOATS, *_INTEGERS) and all(s.numel for s in specs)
+
+
+def _table(values: Any) -> Any:
+    return np.ascontiguousarray(values, np.int64)
+
+
+_ONE = (_table([0]), _table([1]))
+
+
+def boxes(x: Any, axes: list[Any], divisor: float = 0.0) -> Any:
+    """Arguments of box_sum from (start, end, divisor of inputs, of outputs) per dimension.
+
+    Divisors are given for every dimension or for none.
+    """
+    extra = [None if part is None else _table([1]) for part in axes[0][2:]]
+    one = (*_ONE, *extra)
+    n = len(axes)
+    tables = [one] * (3 - n) + [tuple(None if t is None else _table(t) for t in a) for a in axes]
+    return x, OUT, *(t for axis in tables for t in axis), n, divisor
+
+
+def _windows(i: int, o: int, k: int, s: int, p: int, include_pad: bool) -> tuple[Any, Any, Any]:
+    """Starts and ends within the input, and how many elements each window counts."""
+    start = np.arange(o) * s - p
+    end = np.minimum(start + k, i + p)
+    first, last = np.maximum(start, 0), np.minimum(end, i)
+    return first, last, end - start if include_pad else last - first
+
+
+@native("_avg_pool", "box_sum", accepts=floats)
+def avg_pool(
+    x: Any, size: Any, kernel: Any, stride: Any, padding: Any, include_pad: bool, divisor: Any
+) -> Any:
+    axes = []
+    for i, *window in zip(x.shape[-len(size) :], size, kernel, stride, padding, strict=True):
+        start, end, count = _windows(i, *window, include_pad)
+        axes.append((start, end, None, None if divisor else count))
+    return boxes(x, axes, float(divisor or 0))
+
+
+@native("_avg_pool_transpose", "box_sum", accepts=floats)
+def avg_pool_transpose(
+    x: Any, size: Any, kernel: Any, stride: Any, padding: Any, include_pad: bool, divisor: Any
+) -> Any:
+    axes = []
+    places = x.shape[-len(size) :]
+    for i, *window in zip(size, places, kernel, stride, padding, strict=True):
+        start, end, count = _windows(i, *window, include_pad)
+        axes.append((*covering(start, end, i), None if divisor else count, None))
+    return boxes(x, axes, float(divisor or 0))
+
+
+@native("_max_pool", "max_pool", accepts=numbers)
+def max_pool(x: Any, size: Any, kernel: Any, stride: Any, padding: Any, dilation: Any) -> Any:
+    sizes = x.shape[-len(size) :]
+    if np.prod(sizes) > _LARGEST:
+        return None
+    for i, o, k, s, p, d in zip(sizes, size, kernel, stride, padding, dilation, strict=True):
+        start = np.arange(o) * s - p
+        first, last = np.maximum(-(start // d), 0), np.minimum((i - 1 - start) // d, k - 1)
+        if (first > last).any():  # dilation stepped over the whole input
+            return None
+    return x, OUT, OUT1, *stride, *padding, *dilation, *kernel
+
+
+@native("_max_pool_transpose", "put_back", accepts=numbers)
+def max_pool_transpose(g: Any, index: Any, size: Any) -> Any:
+    return g, index, OUT, len(size)
