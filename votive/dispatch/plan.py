@@ -134,7 +134,7 @@ def prepare(op: Op, args: tuple[Any, ...]) -> tuple[Plan, tuple[Any, ...]]:
     """Find or build the plan for these arguments; also gives them back normalised."""
     if not hasattr(op, "key"):
         _compile_access(op)
-    args = normalise(op, args)
+    given, args = args, normalise(op, args)
     key = op.key(args)  # type: ignore[attr-defined]
     plan = op.plans.get(key)
     if plan is None:
@@ -142,7 +142,17 @@ def prepare(op: Op, args: tuple[Any, ...]) -> tuple[Plan, tuple[Any, ...]]:
             op.forget()
         plan = _BUILD[op.kind](op, args)
         op.plans[key] = plan
+    if all(v is a or _is_plain(v) for v, a in zip(given, args, strict=True)):
+        # As it was given it leads to the same plan: `dim=1` need not become `(1,)` again.
+        op.plans[op.key(given)] = plan  # type: ignore[attr-defined]
     return plan, args
+
+
+def _is_plain(v: Any) -> bool:
+    """Whether a static argument is known by its value, as plans know it."""
+    if v.__class__ is tuple:
+        return all(x.__class__ is int for x in v)
+    return v.__class__ in (int, float, bool, type)
 
 
 _KIND = "bifc"

@@ -136,8 +136,13 @@ structured(
 )  # fmt: skip
 
 
+_FOUND = {name: results(name, "values", "indices") for name in ("max", "min")}
+
+
 def _overloads(name: str, input: Any, dim: Any, keepdim: bool, other: Any) -> Any:
     """torch's three forms: of all elements, along a dim with indices, of two tensors."""
+    if dim.__class__ is int and other is None:
+        return tuple.__new__(_FOUND[name], getattr(F, f"_{name}_dim")(input, dim, keepdim))
     if hasattr(dim, "_spec") and other is None:
         dim, other = None, dim
     if other is not None:
@@ -145,12 +150,12 @@ def _overloads(name: str, input: Any, dim: Any, keepdim: bool, other: Any) -> An
             raise TypeError(f"{name}: takes either another tensor or a dim, got both.")
         return getattr(F, f"{name}imum")(input, other)
     if dim is not None:
-        found = getattr(F, f"_{name}_dim")(input, dim, keepdim)
-        return results(name, "values", "indices")(*found)
+        return _FOUND[name](*getattr(F, f"_{name}_dim")(input, dim, keepdim))
     if keepdim:
         raise TypeError(f"{name}: keepdim needs a dim.")
-    no_identity(name, input._spec, (), everything=True)
-    return getattr(F, f"a{name}")(input)
+    if input._spec.numel == 0:
+        no_identity(name, input._spec, (), everything=True)
+    return getattr(F, f"a{name}")(input, (), False)
 
 
 @composite(out=True)

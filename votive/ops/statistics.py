@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import warnings
 from typing import Any
@@ -49,10 +50,13 @@ structured(
 )  # fmt: skip
 
 
+@functools.lru_cache(4096, typed=True)
 def _spread_args(
-    op: str, input: Any, dim: Any, unbiased: Any, correction: Any
-) -> tuple[tuple[int, ...], float]:
-    """The dimensions and the correction that torch's overloads of var and std mean."""
+    op: str, shape: tuple[int, ...], dtype: dt.dtype, dim: Any, unbiased: Any, correction: Any
+) -> tuple[tuple[int, ...], float, bool]:
+    """The dimensions and the correction that torch's overloads of var and std mean, and whether
+    there are elements enough.
+    """
     if isinstance(dim, bool):
         if unbiased is not None:
             raise TypeError(f"{op}: unbiased was given twice.")
@@ -63,18 +67,31 @@ def _spread_args(
         raise TypeError(f"{op}: argument 'unbiased' must be bool, got {type(unbiased).__name__}.")
     if correction is None:
         correction = 1 if unbiased is None else int(unbiased)
+    if not dtype.is_inexact or dtype in dt.FLOAT8:
+        fail(DtypeError, op, f"takes floating-point and complex tensors, got {dtype}.")
+    dims = wrap_dims(op, dim, len(shape))
+    return dims, float(correction), count(shape, dims) > correction
+
+
+def _spread(op: str, input: Any, dim: Any, unbiased: Any, correction: Any) -> Any:
+    """`_spread_args`, with a warning where there is nothing to spread."""
     x = input._spec
-    if not x.dtype.is_inexact or x.dtype in dt.FLOAT8:
-        fail(DtypeError, op, f"takes floating-point and complex tensors, got {x.dtype}.")
-    dims = wrap_dims(op, dim, x.ndim)
-    if count(x.shape, dims) - correction <= 0:
+    if dim.__class__ is list:
+        dim = tuple(dim)
+    try:
+        dims, less, enough = _spread_args(op, x.shape, x.dtype, dim, unbiased, correction)
+    except TypeError:  # a value without a hash, or wrong: both show below
+        dims, less, enough = _spread_args.__wrapped__(
+            op, x.shape, x.dtype, dim, unbiased, correction
+        )
+    if not enough:
         warnings.warn(
             f"{op}(): degrees of freedom is <= 0: {count(x.shape, dims)} elements per result, "
-            f"correction {correction}. The result is NaN or infinite.",
+            f"correction {less:g}. The result is NaN or infinite.",
             UserWarning,
             stacklevel=4,
         )
-    return dims, float(correction)
+    return dims, less
 
 
 @composite(out=True)
@@ -91,7 +108,7 @@ def var(
     >>> votive.var(votive.tensor([1.0, 2.0, 3.0, 4.0]))
     tensor(1.6667)
     """
-    return F._var(input, *_spread_args("var", input, dim, unbiased, correction), keepdim)
+    return F._var(input, *_spread("var", input, dim, unbiased, correction), keepdim)
 
 
 @composite(out=True)
@@ -108,7 +125,7 @@ def std(
     >>> votive.std(votive.tensor([1.0, 2.0, 3.0, 4.0]))
     tensor(1.2910)
     """
-    return F._std(input, *_spread_args("std", input, dim, unbiased, correction), keepdim)
+    return F._std(input, *_spread("std", input, dim, unbiased, correction), keepdim)
 
 
 @composite(method=False)
@@ -125,7 +142,7 @@ def var_mean(
     >>> votive.var_mean(votive.tensor([1.0, 2.0, 3.0]))
     (tensor(1.), tensor(2.))
     """
-    dims, correction = _spread_args("var_mean", input, dim, unbiased, correction)
+    dims, correction = _spread("var_mean", input, dim, unbiased, correction)
     return F._var(input, dims, correction, keepdim), F.mean(input, dims, keepdim)
 
 
@@ -143,7 +160,7 @@ def std_mean(
     >>> votive.std_mean(votive.tensor([1.0, 2.0, 3.0]))
     (tensor(1.), tensor(2.))
     """
-    dims, correction = _spread_args("std_mean", input, dim, unbiased, correction)
+    dims, correction = _spread("std_mean", input, dim, unbiased, correction)
     return F._std(input, dims, correction, keepdim), F.mean(input, dims, keepdim)
 
 

@@ -1,0 +1,26 @@
+"""Lengths of vectors, natively."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from ....core import dtype as dt
+from .reduction import MAX_ABS, MIN_ABS, SUM, SUM_ABS, SUM_SQUARE, arranged, wide
+from .rows import native
+
+
+@native("_vector_norm", "reduce", accepts=lambda x: x.dtype in (dt.float32, dt.float64, *dt.HALF))
+def vector_norm(x: Any, ord: float, dim: tuple[int, ...], keepdim: bool) -> Any:
+    compute = wide(x.dtype)
+    if ord == math.inf:
+        return arranged(x, dim, MAX_ABS, compute)
+    if ord == -math.inf:
+        return arranged(x, dim, MIN_ABS, compute)
+    if ord == 0:
+        return arranged(x, dim, SUM, dt.bool_)
+    if ord == 1:
+        return arranged(x, dim, SUM_ABS, compute)
+    if ord == 2:
+        return arranged(x, dim, SUM_SQUARE, compute, root=0.5)
+    return arranged(x, dim, SUM, compute, root=1 / ord, power=ord)
