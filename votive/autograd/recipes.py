@@ -12,12 +12,18 @@ from ..ops.registry import F, Op, formula_op
 from .graph import Node, flat_names
 
 
-class FormulaRecipe:
-    """Backward of a formula: one derived formula per needed input."""
+class Recipe:
+    """What `recipe_for` adds to both kinds."""
 
     plan: Plan
     outs: tuple[Spec, ...] | None
     inexact: bool  # whether the result can carry a gradient at all
+    slots: tuple[tuple[Any, int], ...]  # the kept values: key, and where it is found
+    carries: tuple[bool, ...] | None  # per output: whether it can carry a gradient
+
+
+class FormulaRecipe(Recipe):
+    """Backward of a formula: one derived formula per needed input."""
 
     def __init__(self, plan: Plan, mask: tuple[bool, ...]) -> None:
         formula = plan.formula
@@ -109,12 +115,8 @@ def _read_names(fn: Any) -> set[str]:
     return names
 
 
-class RuleRecipe:
+class RuleRecipe(Recipe):
     """Backward by hand-written rules: a dict of rules per input, or one rule for all."""
-
-    plan: Plan
-    outs: tuple[Spec, ...] | None
-    inexact: bool
 
     def __init__(self, plan: Plan, mask: tuple[bool, ...]) -> None:
         op = plan.op
@@ -210,7 +212,7 @@ def recipe_for(plan: Plan, mask: tuple[bool, ...]) -> Any:
     recipe = plan.recipes.get(mask)
     if recipe is None:
         derived = plan.formula is not None and plan.op.grad is None
-        recipe = (FormulaRecipe if derived else RuleRecipe)(plan, mask)
+        recipe = FormulaRecipe(plan, mask) if derived else RuleRecipe(plan, mask)
         recipe.plan, recipe.outs = plan, plan.outs
         recipe.inexact = plan.out is not None and plan.out.dtype.is_inexact
         recipe.slots, recipe.carries = _slots(plan, recipe.keep), _carries(plan)
