@@ -128,9 +128,22 @@ def fill(space: str, scope: dict[str, Any]) -> None:
     scope.update({n: fn for where, n, fn in bindings(_functions) if where == space})
 
 
-def install(root: Any, functions: Any, tensor: type) -> None:
+# Functions whose result is, or may be, a view: which plan the same arguments led to is remembered.
+VIEWS = {
+    "view", "reshape", "transpose", "t", "permute", "unsqueeze", "squeeze", "expand", "flatten",
+    "unflatten", "narrow", "select", "swapaxes", "movedim", "diagonal", "broadcast_to", "ravel",
+    "unfold", "adjoint", "expand_as",
+}  # fmt: skip
+
+
+def install(root: Any, functions: Any, tensor: Any) -> None:
     """Bind every public function and method."""
+    short: dict[Any, Any] = {}
     for space, name, fn in bindings(functions):
+        if name in VIEWS and space in ("", "Tensor"):
+            if fn not in short:
+                short[fn] = dispatch.remembering(fn)
+            fn = short[fn]
         if space == "Tensor":
             setattr(tensor, name, fn)
         elif space != "nn.functional":  # fills itself when it is imported
@@ -138,6 +151,7 @@ def install(root: Any, functions: Any, tensor: type) -> None:
     for name, read in PROPERTIES.items():
         write = _writer(read) if name in ("real", "imag") else None
         setattr(tensor, name, property(read, write))
+    tensor.__getitem__ = dispatch.remembering(tensor.__getitem__)
 
 
 def _writer(read: Callable[[Any], Any]) -> Callable[[Any, Any], None]:

@@ -20,6 +20,10 @@ PLAN_LIMIT = 4096
 _new = object.__new__
 
 
+# What functions that give views remember: (spec, arguments) -> plan.
+memories: list[dict[Any, Plan]] = []
+
+
 def drop_plans(op: str | None = None) -> None:
     """Forget plans: of one operator (its kernels changed) or all (the default dtype or the set of
     kernels in use changed).
@@ -27,12 +31,22 @@ def drop_plans(op: str | None = None) -> None:
     if not op:
         for o in OPS.values():
             o.forget()
+        for known in memories:
+            known.clear()
     elif op in OPS:
         OPS[op].forget()
 
 
 listeners.append(drop_plans)
 dt.default_listeners.append(drop_plans)
+
+
+def remembering(function: Any) -> Any:
+    """A function whose results are views, with a memory of the plan that given arguments led to."""
+    if native is None:
+        return function
+    memories.append({})
+    return native.Memo(function, memories[-1])
 
 
 def _key_part(i: int, a: Arg) -> str:
@@ -69,10 +83,8 @@ def _compile_access(op: Op) -> None:
     op.values = eval(f"lambda a: ({values}{',' if values else ''})")  # type: ignore[attr-defined]
     kinds = "".join(_kind(a) for a in args)
     assert all((k != "s") == a.is_runtime for k, a in zip(kinds, args, strict=True)), op.name
-    if native is not None and op.kind != "view" and not op.mutates:
-        op.access = native.Access(
-            kinds, op.plans, op.differentiable, op.kind == "pointwise", op.n_out
-        )
+    if native is not None and not op.mutates:
+        op.access = native.Access(kinds, op.plans, op.differentiable, op.kind, op.n_out)
 
 
 class Plan:
@@ -293,6 +305,9 @@ def _build_view(op: Op, args: tuple[Any, ...]) -> Plan:
     plan.out, plan.outs = spec, (spec,)
     plan.backend = BACKENDS[spec.device.type]
     plan.compute = shift
+    same_size = spec.dtype.itemsize == spec_args[0].dtype.itemsize
+    if native is not None and spec.device.type == "cpu" and spec.numel and same_size:
+        plan.into = native.Window(spec)
     return plan
 
 

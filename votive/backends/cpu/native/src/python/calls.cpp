@@ -185,7 +185,7 @@ struct Access {
   PyObject_HEAD
   std::string* kinds;
   PyObject* plans;
-  bool differentiable, pointwise;
+  bool differentiable, pointwise, view;
   int n_out;
   Py_ssize_t key_size, value_count;
 };
@@ -193,15 +193,17 @@ struct Access {
 PyObject* access_new(PyTypeObject* type, PyObject* args, PyObject*) {
   const char* kinds;
   PyObject* plans;
-  int differentiable, pointwise, n_out;
-  if (!PyArg_ParseTuple(args, "sO!ppi", &kinds, &PyDict_Type, &plans, &differentiable, &pointwise, &n_out))
+  const char* kind;
+  int differentiable, n_out;
+  if (!PyArg_ParseTuple(args, "sO!psi", &kinds, &PyDict_Type, &plans, &differentiable, &kind, &n_out))
     return nullptr;
   auto* self = reinterpret_cast<Access*>(type->tp_alloc(type, 0));
   if (self == nullptr) return nullptr;
   self->kinds = new std::string(kinds);
   self->plans = Py_NewRef(plans);
   self->differentiable = differentiable;
-  self->pointwise = pointwise;
+  self->pointwise = kind[0] == 'p';
+  self->view = kind[0] == 'v';
   self->n_out = n_out;
   self->key_size = self->value_count = 0;
   for (char k : *self->kinds) {
@@ -369,7 +371,7 @@ PyObject* call(PyObject*, PyObject* const* a, Py_ssize_t n) {
   PyObject* found = PyObject_GetAttr(op, s_access);
   if (found == nullptr) return nullptr;
   PyObject* const pair[2] = {op, args};
-  if (found == Py_None) {  // not called before, a view, or an operator that writes
+  if (found == Py_None) {  // not called before, or an operator that writes
     Py_DECREF(found);
     return PyObject_Vectorcall(general, pair, 2, nullptr);
   }
@@ -397,7 +399,9 @@ PyObject* call(PyObject*, PyObject* const* a, Py_ssize_t n) {
     Py_ssize_t at = 0;
     for (size_t i = 0; i < self->kinds->size(); ++i)
       if ((*self->kinds)[i] != 's') values[at++] = PyTuple_GET_ITEM(args, Py_ssize_t(i));
-    out = execute(self, plan, values);
+    out = nullptr;
+    if (!self->view) out = execute(self, plan, values);
+    else if (view_usual(plan, values[0], &out) == 0) out = PyObject_Vectorcall(general, pair, 2, nullptr);
     Py_DECREF(plan);
   }
   Py_DECREF(found);
@@ -457,6 +461,7 @@ bool install_calls(PyObject* tensor, PyObject* state_, PyObject* mode_, PyObject
       {&s_grad, "grad"}, {&s_graph, "graph"}, {&s_compute, "compute"}, {&s_out, "out"}, {&s_outs, "outs"},
       {&s_record, "record"}, {&s_access, "access"}};
   for (auto& n : names) *n.at = PyUnicode_InternFromString(n.text);
+  install_views(state, mode);
   return true;
 }
 

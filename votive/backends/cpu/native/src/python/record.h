@@ -12,6 +12,12 @@ PyObject* wrap(PyObject* storage, PyObject* data, PyObject* spec);
 // 1 done, 0 unusual: Python must record it, -1 with an error set.
 int record_usual(PyObject* plan, PyObject* const* values, Py_ssize_t n, PyObject* out);
 
+// A view of x by a plan: 1 done, 0 unusual: Python must make it, -1 with an error set.
+int view_usual(PyObject* plan, PyObject* x, PyObject** result);
+void install_views(PyObject* state, PyObject* mode);
+PyTypeObject* window_type();
+PyTypeObject* memo_type();
+
 bool install_record(PyObject* node, PyObject* saved, PyObject* edge, PyObject* sequence, PyObject* ever,
                     PyObject* edge_of, PyObject* mode);
 
