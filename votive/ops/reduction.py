@@ -257,10 +257,10 @@ def reduce_to(input: Any, shape: tuple[int, ...]) -> Any:
     if have == shape:
         return input
     lead = len(have) - len(shape)
-    dims = list(range(lead)) + [
-        i + lead for i, n in enumerate(shape) if n == 1 and have[i + lead] != 1
-    ]
-    out = F.sum(input, dims, True) if dims else input
+    inner = tuple([i + lead for i, n in enumerate(shape) if n == 1 and have[i + lead] != 1])
+    if not inner:
+        return F.sum(input, tuple(range(lead)), False, None)
+    out = F.sum(input, (*range(lead), *inner), True, None)
     return F.reshape(out, shape) if lead else out
 
 

@@ -14,6 +14,7 @@ import inspect
 from collections.abc import Callable
 from typing import Any, TypeVar, overload
 
+from ..backends.cpu.native.loader import module as native
 from ..core.mode import mode
 from ..formula import Expr, Formula, var
 from .autocast_policy import Policies, policies_of
@@ -298,7 +299,10 @@ class _Surface:
         c = COMPOSITES.get(name)
         if c is None and name not in OPS:
             raise AttributeError(f"no operator named {name!r}")
-        found = OPS[name] if c is None else c.fn
+        if c is not None:
+            found: Any = c.fn
+        else:
+            found = OPS[name] if native is None else native.Bound(OPS[name])
         setattr(self, name, found)
         return found
 

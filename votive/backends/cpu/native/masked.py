@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from ....core import dtype as dt
+from ....core.device import cpu
 from ....core.errors import fail
 from ....core.layout import Layout, Spec
-from ....core.device import cpu
 from ...base import BACKENDS, kernel
 from .copy import known
 from .loader import module

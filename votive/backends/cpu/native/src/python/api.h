@@ -49,6 +49,7 @@ PyTypeObject* launch_type();
 PyTypeObject* kernel_type();
 PyTypeObject* fast_type();
 PyTypeObject* access_type();
+PyTypeObject* bound_type();
 
 // Gives the short way of calls the Tensor class, dispatch's state, the per-thread modes and the long way.
 bool install_calls(PyObject* tensor, PyObject* state, PyObject* mode, PyObject* general);

@@ -408,7 +408,77 @@ PyObject* call(PyObject*, PyObject* const* a, Py_ssize_t n) {
   return out;
 }
 
+// --- Bound: an operator as a function of its arguments ------------------------------------------------------
+
+struct Bound {
+  PyObject_HEAD
+  vectorcallfunc call;
+  PyObject* op;
+};
+
+PyObject* bound_call(PyObject* me, PyObject* const* args, size_t nargsf, PyObject* names) {
+  auto* self = reinterpret_cast<Bound*>(me);
+  const Py_ssize_t n = PyVectorcall_NARGS(nargsf);
+  PyObject* found = names == nullptr ? PyObject_GetAttr(self->op, s_access) : Py_NewRef(Py_None);
+  if (found == nullptr) return nullptr;
+  const bool usual = found != Py_None && Py_ssize_t(reinterpret_cast<Access*>(found)->kinds->size()) == n;
+  Py_DECREF(found);
+  if (!usual) return PyObject_Vectorcall(self->op, args, nargsf, names);
+  PyObject* tuple = PyTuple_New(n);
+  for (Py_ssize_t i = 0; i < n; ++i) PyTuple_SET_ITEM(tuple, i, Py_NewRef(args[i]));
+  PyObject* const pair[2] = {self->op, tuple};
+  PyObject* out = call(nullptr, pair, 2);
+  Py_DECREF(tuple);
+  return out;
+}
+
+PyObject* bound_new(PyTypeObject* type, PyObject* args, PyObject*) {
+  PyObject* op;
+  if (!PyArg_ParseTuple(args, "O", &op)) return nullptr;
+  auto* self = reinterpret_cast<Bound*>(type->tp_alloc(type, 0));
+  if (self == nullptr) return nullptr;
+  self->call = bound_call;
+  self->op = Py_NewRef(op);
+  return reinterpret_cast<PyObject*>(self);
+}
+int bound_traverse(PyObject* me, visitproc visit, void* arg) {
+  Py_VISIT(reinterpret_cast<Bound*>(me)->op);
+  return 0;
+}
+int bound_clear(PyObject* me) {
+  Py_CLEAR(reinterpret_cast<Bound*>(me)->op);
+  return 0;
+}
+void bound_dealloc(PyObject* me) {
+  PyObject_GC_UnTrack(me);
+  bound_clear(me);
+  Py_TYPE(me)->tp_free(me);
+}
+PyObject* bound_getattro(PyObject* me, PyObject* name) {
+  return PyObject_GetAttr(reinterpret_cast<Bound*>(me)->op, name);
+}
+
 }  // namespace
+
+PyTypeObject* bound_type() {
+  static PyTypeObject type = {PyVarObject_HEAD_INIT(nullptr, 0)};
+  if (type.tp_name == nullptr) {
+    type.tp_name = "votive.Bound";
+    type.tp_basicsize = sizeof(Bound);
+    type.tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL | Py_TPFLAGS_HAVE_GC;
+    type.tp_vectorcall_offset = offsetof(Bound, call);
+    type.tp_call = PyVectorcall_Call;
+    type.tp_getattro = bound_getattro;
+    type.tp_new = bound_new;
+    type.tp_dealloc = bound_dealloc;
+    type.tp_traverse = bound_traverse;
+    type.tp_clear = bound_clear;
+    type.tp_free = PyObject_GC_Del;
+    type.tp_doc = "An operator as a function; all arguments by position take the short way.";
+    if (PyType_Ready(&type) < 0) return nullptr;
+  }
+  return &type;
+}
 
 PyTypeObject* fast_type() {
   static PyTypeObject type = {PyVarObject_HEAD_INIT(nullptr, 0)};

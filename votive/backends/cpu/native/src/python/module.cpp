@@ -30,7 +30,7 @@ VT_MODULE(VT_MODULE_NAME, m) {
   for (auto [name, type] : {std::pair("Block", vt::block_type()), std::pair("Elementwise", vt::elementwise_type()),
                             std::pair("Launch", vt::launch_type()), std::pair("Kernel", vt::kernel_type()),
                             std::pair("Fast", vt::fast_type()), std::pair("Access", vt::access_type()),
-                            std::pair("Window", vt::window_type()), std::pair("Memo", vt::memo_type())}) {
+                            std::pair("Bound", vt::bound_type()), std::pair("Window", vt::window_type()), std::pair("Memo", vt::memo_type())}) {
     if (type == nullptr) throw nb::python_error();
     m.attr(name) = nb::borrow(reinterpret_cast<PyObject*>(type));
   }
