@@ -51,20 +51,34 @@ class Task:
         self.leaf_grads: dict[int, Any] = {}
 
     def send(self, edge: Any, grad: Any) -> None:
-        """Add a gradient to what waits at an edge."""
-        if not isinstance(edge, (BaseNode, Edge)):
+        """Add a gradient to what waits at an edge, in the shape and dtype that belong there."""
+        if edge.__class__ is Edge:
+            node, nr = edge.node, edge.nr
+        elif isinstance(edge, BaseNode):
+            node, nr = edge, 0
+        else:
+            spec = edge._spec
+            if grad._spec is not spec:
+                grad = fit(grad, spec)
             key = id(edge)
-            self.leaves[key] = edge
-            self.leaf_grads[key] = self.add(self.leaf_grads.get(key), grad)
+            if key in self.leaves:
+                self.leaf_grads[key] = self.add(self.leaf_grads[key], grad)
+            else:
+                self.leaves[key], self.leaf_grads[key] = edge, grad
             return
-        node, nr = edge.node, edge.nr
         if self.wanted is not None and id(node) not in self.wanted:
             return
+        specs = node.grad_specs
+        spec = specs[nr]
+        if grad._spec is not spec:
+            grad = fit(grad, spec)
         slots = self.buffers.get(node)
         if slots is None:
-            slots = self.buffers[node] = [None] * len(node.grad_specs)
+            self.buffers[node] = slots = [None] * len(specs)
+            slots[nr] = grad
             heapq.heappush(self.heap, (-node.seq, id(node), node))
-        slots[nr] = self.add(slots[nr], grad)
+        else:
+            slots[nr] = self.add(slots[nr], grad)
 
     def add(self, old: Any, new: Any) -> Any:
         if old is None:
@@ -90,7 +104,8 @@ class Task:
 
     def step(self, node: BaseNode, grads: list[Any]) -> None:
         # From here on a gradient may be handed to several edges: nobody owns it any more.
-        self.owned.difference_update([id(g) for g in grads])
+        if self.owned:
+            self.owned.difference_update([id(g) for g in grads])
         hooks = node.tensor_hooks
         if hooks:
             for nr, table in hooks.items():
@@ -102,10 +117,11 @@ class Task:
                 t = ref()
                 if t is not None and grads[nr] is not None:
                     t._grad = grads[nr].clone() if t._grad is None else t._grad + grads[nr]
-        for nr, g in enumerate(grads):
-            key = (id(node), nr)
-            if key in self.captures:
-                self.captures[key] = g
+        if self.captures:
+            for nr, g in enumerate(grads):
+                key = (id(node), nr)
+                if key in self.captures:
+                    self.captures[key] = g
         if self.wanted is not None and id(node) not in self.through:
             return
         pre = node.pre_hooks
@@ -114,7 +130,7 @@ class Task:
                 replaced = fn(tuple(grads))
                 if replaced is not None:
                     grads = list(replaced if isinstance(replaced, tuple) else (replaced,))
-        if node.materialize:
+        if node.materialize and len(grads) > 1:  # the only one is there, or nobody would be here
             specs = node.grad_specs
             grads = [_zeros(s) if g is None else g for g, s in zip(grads, specs, strict=True)]
         results = node.apply(grads)
@@ -130,26 +146,21 @@ class Task:
             node.release()
         for edge, g in zip(node.edges, results, strict=True):
             if edge is not None and g is not None:
-                self.send(edge, fit(g, _edge_spec(edge)))
+                self.send(edge, g)
 
     through: set[int] = set()
 
     def finish_leaf(self, leaf: Any, grad: Any) -> None:
         if leaf._hooks:
             grad = run_hooks(leaf._hooks, grad)
-        key = (id(leaf), 0)
-        if key in self.captures:
-            self.captures[key] = grad
-            return
+        if self.captures:
+            key = (id(leaf), 0)
+            if key in self.captures:
+                self.captures[key] = grad
+                return
         if self.wanted is not None:
             return
         accumulate(leaf, grad, self.create_graph)
-
-
-def _edge_spec(edge: Any) -> Any:
-    if isinstance(edge, (BaseNode, Edge)):
-        return edge.node.grad_specs[edge.nr]
-    return edge._spec
 
 
 def _zeros(spec: Any) -> Any:

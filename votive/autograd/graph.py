@@ -214,7 +214,7 @@ class Node(BaseNode):
                 f"{tuple(t._spec.shape)} is at version {t._storage.version}, expected version "
                 f"{s.version}.{where_recorded(self)}"
             )
-        if s.is_out >= 0:
+        if s.is_out >= 0 and mode.grad:  # without a graph of gradients nobody asks where it is from
             alias = make(t._storage, t._data, t._spec, t._offset)
             if t._spec.dtype.is_inexact:  # indices among the outputs carry no gradient
                 alias._rg = True
@@ -226,27 +226,17 @@ class Node(BaseNode):
         # Only reached for names that are no attributes: the arguments of the operator.
         if name[:1] == "_":
             raise AttributeError(name)
-        schema = self.plan.op.schema
-        if name == "out":
-            return self.saved(("out", 0))
-        if name[:3] == "out" and name[3:].isdigit():
-            return self.saved(("out", int(name[3:])))
-        for i, a in enumerate(schema.args):
-            if a.name == name:
-                if a.is_tensor:
-                    spec = self.plan.static[i]
-                    if a.is_list:
-                        return [self.saved((name, k)) for k in range(len(spec))]
-                    if isinstance(spec, Spec):
-                        return self.saved(name)
-                    return spec if spec is None else self.numbers[self._runtime_index(name)]
-                if a.is_runtime:
-                    return self.numbers[self._runtime_index(name)]
-                return self.plan.static[i]
-        raise AttributeError(f"{self.plan.op.name} has no argument {name!r}")
-
-    def _runtime_index(self, name: str) -> int:
-        return self.plan.op.schema.runtime_names.index(name)
+        how = self.recipe.sources.get(name)
+        if how is None:
+            raise AttributeError(f"{self.plan.op.name} has no argument {name!r}")
+        kind, what = how
+        if kind == "static":
+            return what
+        if kind == "saved":
+            return self.saved(what)
+        if kind == "number":
+            return self.numbers[what]
+        return [self.saved(key) for key in what]
 
     def spec(self, name: str) -> Any:
         """Shape and dtype of an argument, whether or not its value was kept."""
@@ -283,6 +273,26 @@ def _key_name(op: Op, key: Any) -> str:
     if isinstance(key, tuple):
         return "its output" if key[0] == "out" else f"argument {key[0]!r}[{key[1]}]"
     return f"argument {key!r}"
+
+
+def sources(plan: Plan) -> dict[str, tuple[str, Any]]:
+    """How a rule's `c.name` is answered, by name: a static value, kept values, or a number."""
+    found: dict[str, tuple[str, Any]] = {"out": ("saved", ("out", 0))}
+    for k in range(max(plan.op.n_out, len(plan.outs or ()))):
+        found[f"out{k}"] = ("saved", ("out", k))
+    runtime = list(plan.op.schema.runtime_names)
+    for a, value in zip(plan.op.schema.args, plan.static, strict=True):
+        if a.is_tensor and a.is_list:
+            found[a.name] = ("list", [(a.name, k) for k in range(len(value))])
+        elif a.is_tensor and isinstance(value, Spec):
+            found[a.name] = ("saved", a.name)
+        elif a.is_tensor and value is None:
+            found[a.name] = ("static", None)
+        elif a.is_runtime:
+            found[a.name] = ("number", runtime.index(a.name))
+        else:
+            found[a.name] = ("static", value)
+    return found
 
 
 def flat_names(plan: Plan) -> list[str]:

@@ -9,7 +9,7 @@ from ..core.layout import Spec
 from ..dispatch import Plan
 from ..formula import NotDifferentiable
 from ..ops.registry import F, Op, formula_op
-from .graph import Node, flat_names
+from .graph import Node, flat_names, sources
 
 
 class Recipe:
@@ -19,6 +19,7 @@ class Recipe:
     outs: tuple[Spec, ...] | None
     inexact: bool  # whether the result can carry a gradient at all
     slots: tuple[tuple[Any, int], ...]  # the kept values: key, and where it is found
+    sources: dict[str, tuple[str, Any]]  # how rules get arguments by name
     carries: tuple[bool, ...] | None  # per output: whether it can carry a gradient
 
 
@@ -142,6 +143,12 @@ class RuleRecipe(Recipe):
         else:
             read |= _read_names(rules)
         self.rules = rules
+        # One rule per input, in their order, when no input is a list.
+        self.direct: list[tuple[str, Any, bool]] | None = None
+        if isinstance(rules, dict) and self.missing is None and len(set(self.names)) == len(mask):
+            self.direct = [
+                (n, rules[n] if m else None, m) for n, m in zip(self.names, mask, strict=True)
+            ]
         self.keep: list[Any] = []
         for a, v in zip(op.schema.args, plan.static, strict=True):
             if a.is_tensor and a.name in read and v is not None:
@@ -160,6 +167,11 @@ class RuleRecipe(Recipe):
             raise MissingGradientError(
                 f"{node.plan.op.name}: the derivative by {self.missing!r} is not implemented."
             )
+        if self.direct is not None:
+            return tuple([
+                None if not wanted else zeros(node.spec(n)) if rule is None else rule(node, *grads)
+                for n, rule, wanted in self.direct
+            ])  # fmt: skip
         given: dict[str, Any] = {}
         rules = self.rules
         if isinstance(rules, dict):
@@ -215,6 +227,7 @@ def recipe_for(plan: Plan, mask: tuple[bool, ...]) -> Any:
         recipe = FormulaRecipe(plan, mask) if derived else RuleRecipe(plan, mask)
         recipe.plan, recipe.outs = plan, plan.outs
         recipe.inexact = plan.out is not None and plan.out.dtype.is_inexact
+        recipe.sources = sources(plan)
         recipe.slots, recipe.carries = _slots(plan, recipe.keep), _carries(plan)
         plan.recipes[mask] = recipe
     return recipe

@@ -8,7 +8,8 @@ namespace {
 PyTypeObject *node_type = nullptr, *saved_type = nullptr;
 PyObject *edge_class, *sequence, *ever, *edge_of, *mode;
 PyObject *s_recipes, *s_recipe, *s_slots, *s_carries, *s_edges, *s_seq, *s_kept, *s_numbers, *s_edge, *s_base, *s_rg,
-    *s_version, *s_storage, *s_tensor, *s_is_out, *s_inference, *s_noted, *s_special, *s_module_path, *s_spec, *s_data;
+    *s_version, *s_storage, *s_tensor, *s_is_out, *s_inference, *s_noted, *s_special, *s_module_path, *s_spec, *s_data,
+    *s_outs, *s_grad_specs;
 
 // Attribute as a truth value: 1, 0, or -1 with an error.
 int flag(PyObject* owner, PyObject* name) {
@@ -117,12 +118,13 @@ int record_usual(PyObject* plan, PyObject* const* values, Py_ssize_t n, PyObject
   }
   int done = 0;
   PyObject *node = nullptr, *edges = nullptr, *kept = nullptr;
+  PyObject* specs = PyObject_GetAttr(recipe, s_outs);
   PyObject* slots = PyObject_GetAttr(recipe, s_slots);      // ((key, flat index or -1 - output), ...)
   PyObject* carries = PyObject_GetAttr(recipe, s_carries);  // per output: can it carry a gradient
   const bool many = PyTuple_CheckExact(out);
   const Py_ssize_t outs = many ? PyTuple_GET_SIZE(out) : 1;
   auto result = [&](Py_ssize_t k) { return many ? PyTuple_GET_ITEM(out, k) : out; };
-  if (slots == nullptr || carries == nullptr) {
+  if (slots == nullptr || carries == nullptr || specs == nullptr) {
     done = -1;
     goto end;
   }
@@ -156,6 +158,7 @@ int record_usual(PyObject* plan, PyObject* const* values, Py_ssize_t n, PyObject
     const bool ok = node != nullptr && seq != nullptr && PyObject_GenericSetAttr(node, s_recipe, recipe) == 0 &&
                     PyObject_GenericSetAttr(node, s_edges, edges) == 0 &&
                     PyObject_GenericSetAttr(node, s_seq, seq) == 0 &&
+                    PyObject_GenericSetAttr(node, s_grad_specs, specs) == 0 &&
                     (kept == nullptr || PyObject_GenericSetAttr(node, s_kept, kept) == 0);
     Py_XDECREF(seq);
     if (!ok) {
@@ -188,6 +191,7 @@ int record_usual(PyObject* plan, PyObject* const* values, Py_ssize_t n, PyObject
   }
   done = 1;
 end:
+  Py_XDECREF(specs);
   Py_XDECREF(slots);
   Py_XDECREF(carries);
   Py_XDECREF(edges);
@@ -205,7 +209,8 @@ bool install_record(PyObject* node, PyObject* saved, PyObject* edge_, PyObject* 
       {&s_edges, "edges"}, {&s_seq, "seq"}, {&s_kept, "kept"}, {&s_numbers, "numbers"}, {&s_edge, "_edge"},
       {&s_base, "_base"}, {&s_rg, "_rg"}, {&s_version, "version"}, {&s_storage, "_storage"}, {&s_tensor, "tensor"},
       {&s_is_out, "is_out"}, {&s_inference, "_inference"}, {&s_noted, "noted"}, {&s_special, "special"},
-      {&s_module_path, "module_path"}, {&s_spec, "_spec"}, {&s_data, "_data"}};
+      {&s_module_path, "module_path"}, {&s_spec, "_spec"}, {&s_data, "_data"}, {&s_outs, "outs"},
+      {&s_grad_specs, "grad_specs"}};
   for (auto& n : names) *n.at = PyUnicode_InternFromString(n.text);
   saved_type = reinterpret_cast<PyTypeObject*>(Py_NewRef(saved));
   edge_class = Py_NewRef(edge_);
