@@ -1,0 +1,54 @@
+"""Binary search and counting, natively."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ....core import dtype as dt
+from ....core.errors import fail
+from ...base import kernel
+from .extremum import ordered
+from .loader import codes, module
+from .rows import OUT, native
+
+_NARROW = (dt.float32, *dt.HALF)
+_INTS = (dt.int8, dt.int16, dt.int32, dt.int64, dt.uint8)
+
+
+@native("_searchsorted", "searchsorted", accepts=lambda *specs: all(map(ordered, specs)))
+def searchsorted(bounds: Any, x: Any, sorter: Any, right: bool, dtype: Any) -> Any:
+    if sorter is not None:
+        return None
+    if bounds.dtype in _INTS and x.dtype in _INTS:
+        compared = dt.int64
+    else:
+        both = bounds.dtype in _NARROW and x.dtype in _NARROW
+        compared = dt.float32 if both else dt.float64
+    return bounds, x, OUT, codes[compared], int(right)
+
+
+@native("_histc", "histc", accepts=lambda x: x.dtype in (*_NARROW, dt.float64))
+def histc(x: Any, bins: int, low: float, high: float) -> Any:
+    return (x, OUT, bins, low, high) if x.contiguous else None
+
+
+def _bincount(x: Any, weights: Any, minlength: int) -> Any:
+    if x.size == 0:
+        return np.zeros(minlength, np.int64)
+    extent = np.empty(2, np.int64)
+    module.Kernel("extent")(x, extent)
+    low, high = extent.tolist()
+    if low < 0:
+        fail(RuntimeError, "bincount", f"values must not be negative, got {low}.")
+    counts = np.empty(max(high + 1, minlength), np.int64 if weights is None else weights.dtype)
+    module.Kernel("bincount")(x, weights, counts)
+    return counts
+
+
+if module is not None:
+    kernel(
+        "_bincount", priority=10, widen=False, label="native",
+        accepts=lambda x, *weights: x.dtype in _INTS and all(w.dtype in codes for w in weights),
+    )(_bincount)  # fmt: skip
