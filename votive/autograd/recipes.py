@@ -145,7 +145,8 @@ class RuleRecipe(Recipe):
         self.rules = rules
         # One rule per input, in their order, when no input is a list.
         self.direct: list[tuple[str, Any, bool]] | None = None
-        if isinstance(rules, dict) and self.missing is None and len(set(self.names)) == len(mask):
+        lists = any(a.is_list and a.is_tensor for a in op.schema.args)
+        if isinstance(rules, dict) and self.missing is None and not lists:
             self.direct = [
                 (n, rules[n] if m else None, m) for n, m in zip(self.names, mask, strict=True)
             ]
