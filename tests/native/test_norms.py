@@ -39,10 +39,10 @@ def test_layer_norm_agrees_in_every_layout(
     dtype: Any, shape: tuple[int, ...], affine: bool
 ) -> None:
     x, g = values(shape, dtype), values(shape, dtype, 1)
+    forward, backward = OPS["_layer_norm"], OPS["_layer_norm_backward"]
     for dims in range(1, len(shape) + 1):
         kind = dt.float32 if dtype is dt.bfloat16 else dtype
         w, b = (values(shape[len(shape) - dims :], kind, s) if affine else None for s in (2, 3))
-        forward, backward = OPS["_layer_norm"], OPS["_layer_norm_backward"]
         for form in layouts(x):
             _, mean, rstd = agree(lambda t, w=w, b=b, d=dims: forward(t, w, b, d, 1e-5), form)
             for by in forms(g):
@@ -60,9 +60,9 @@ def test_layer_norm_agrees_in_every_layout(
 @pytest.mark.parametrize("affine", [True, False])
 def test_rms_norm_agrees_in_every_layout(dtype: Any, shape: tuple[int, ...], affine: bool) -> None:
     x, g = values(shape, dtype), values(shape, dtype, 1)
+    forward, backward = OPS["_rms_norm"], OPS["_rms_norm_backward"]
     for dims in range(1, len(shape) + 1):
         w = values(shape[len(shape) - dims :], dtype, 2) if affine else None
-        forward, backward = OPS["_rms_norm"], OPS["_rms_norm_backward"]
         for form in layouts(x):
             _, rstd = agree(lambda t, w=w, d=dims: forward(t, w, d, 1e-5), form)
             for by in forms(g):
@@ -98,6 +98,55 @@ def test_group_norm_agrees_in_every_layout(
                         ),
                         by, form, **near(dtype),
                     )  # fmt: skip
+
+
+BATCHES = [(5, 3), (33, 17), (1, 4, 9), (3, 5, 16), (4, 16, 3, 7), (8, 32, 14, 14), (2, 3, 2, 5, 4)]
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("shape", BATCHES, ids=str)
+@pytest.mark.parametrize("affine", [True, False])
+def test_batch_norm_agrees_in_every_layout(
+    dtype: Any, shape: tuple[int, ...], affine: bool
+) -> None:
+    x, g = values(shape, dtype), values(shape, dtype, 1)
+    kind = dt.float32 if dtype is dt.float16 else dtype
+    w, b = (values(shape[1:2], kind, s) if affine else None for s in (2, 3))
+    forward, backward = OPS["_batch_norm"], OPS["_batch_norm_backward"]
+    last = [x.to(memory_format=votive.channels_last)] if len(shape) == 4 else []
+    for form in [*layouts(x), *last]:
+        _, mean, var = agree(lambda t: forward(t, w, b, 1e-5), form)
+        given = values(shape[1:2], kind, 4), values(shape[1:2], kind, 5).abs()
+        agree(lambda t, s=given: OPS["_batch_norm_by"](t, *s, w, b, 1e-5), form, **near(dtype))
+        for by in [*forms(g), form]:
+            for wants in ((True, True), (True, False), (False, True)):
+                for fn in (backward, OPS["_batch_norm_by_backward"]):
+                    agree(
+                        lambda h, t, f=fn, m=mean, v=var, k=wants: f(h, t, m, v, w, 1e-5, *k),
+                        by, form, **near(dtype),
+                    )  # fmt: skip
+
+
+@pytest.mark.parametrize("shape", [(4, 3, 50), (30, 20)], ids=str)
+def test_a_first_value_far_off_costs_no_digits(shape: tuple[int, ...]) -> None:
+    x = values(shape, dt.float32)
+    x[(0,) * len(shape)] = 1e5
+    x[1] += 3e4
+    agree(lambda t: OPS["_batch_norm"](t, None, None, 1e-5), x + 1e4, rtol=1e-4, atol=1e-3)
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("rows", [1, 3])
+@pytest.mark.parametrize("count", [1, 12])
+def test_statistics_move_as_in_the_reference(dtype: Any, rows: int, count: int) -> None:
+    def moved(mean: Any, var: Any) -> Any:
+        mean, var = mean.clone(), var.clone()
+        wide = dt.compute_type(dtype)
+        new = values((rows, 19), wide, 1), values((rows, 19), wide, 2).abs()
+        OPS["_move_statistics"](mean, var, *new, count, 0.1)
+        return mean, var
+
+    agree(moved, values((19,), dtype), values((19,), dtype, 3))
 
 
 def test_empty_rows_and_no_rows() -> None:

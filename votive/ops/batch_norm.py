@@ -35,11 +35,16 @@ def _others(x: Any) -> tuple[int, ...]:
     return (0, *range(2, x.ndim))
 
 
+def _dense(x: Spec) -> Spec:
+    """The input without gaps: channels last if they are so there, else row-major."""
+    last = not x.contiguous and is_channels_last(x.shape, x.strides)
+    return x.like(x.shape, strides=channels_last_strides(x.shape) if last else None)
+
+
 def _infer_batch(x: Spec, weight: Any, bias: Any, eps: float) -> tuple[Spec, ...]:
     check_parameters("batch_norm", x, weight=weight, bias=bias)
     one = x.like(x.shape[1:2], dtype=dt.compute_type(x.dtype))
-    last = not x.contiguous and is_channels_last(x.shape, x.strides)
-    return x.like(x.shape, strides=channels_last_strides(x.shape) if last else None), one, one
+    return _dense(x), one, one
 
 
 def _grad_batch(c: Any, g: Any, *_: Any) -> tuple[Any, ...]:
@@ -64,7 +69,7 @@ structured(
     "_batch_norm_backward(Tensor grad, Tensor input, Tensor mean, Tensor var, Tensor? weight, "
     "float eps, bool by_input, bool by_affine)",
     infer=lambda g, x, mean, var, w, eps, by_input, by_affine: (
-        x.like(x.shape if by_input else (0,)),
+        _dense(x) if by_input else x.like((0,)),
         *affine_gradients(x, x.shape[1:2], by_affine),
     ),
     differentiable=False,  # with a graph being made, the composite runs instead
@@ -107,6 +112,77 @@ pointwise(
 )
 
 
+def _infer_by(x: Spec, *rest: Any) -> Spec:
+    return x.dense_like()
+
+
+def _grad_by(c: Any, g: Any) -> tuple[Any, ...]:
+    if mode.grad:
+        return F._batch_norm_by_backward_composite(g, c.input, c.mean, c.var, c.weight, c.eps)
+    wants = any(c.needs(name) for name in ("mean", "var", "weight", "bias"))
+    by_input, along, across = F._batch_norm_by_backward(
+        g, c.input, c.mean, c.var, c.weight, c.eps, c.needs("input"), wants
+    )
+    by_mean = by_var = None
+    if c.needs("mean") or c.needs("var"):
+        # Both enter by `(x - mean) * rstd`, whose products with g are summed up in `along`.
+        rstd = F.rsqrt(widened(c.var) + c.eps)
+        scale = rstd if c.weight is None else rstd * c.weight
+        by_mean, by_var = -across * scale, -0.5 * along * scale * rstd
+    return by_input, by_mean, by_var, along, across
+
+
+structured(
+    "_batch_norm_by(Tensor input, Tensor mean, Tensor var, Tensor? weight, Tensor? bias, "
+    "float eps)",
+    infer=_infer_by,
+    grad=_grad_by,
+    doc="Each channel normalised by given statistics.",
+    **HIDDEN,
+)
+
+structured(
+    "_batch_norm_by_backward(Tensor grad, Tensor input, Tensor mean, Tensor var, Tensor? weight, "
+    "float eps, bool by_input, bool by_affine)",
+    infer=lambda g, x, mean, var, w, eps, by_input, by_affine: (
+        x.dense_like() if by_input else x.like((0,)),
+        *affine_gradients(x, x.shape[1:2], by_affine),
+    ),
+    differentiable=False,  # with a graph being made, the composite runs instead
+    n_out=3,
+    doc="The gradients of `_batch_norm_by` by input, weight and bias.",
+    **HIDDEN,
+)
+
+
+@composite(method=False, namespaces=(), name="_batch_norm_by_composite")
+def batch_norm_by_composite(
+    input: Any, mean: Any, var: Any, weight: Any, bias: Any, eps: float
+) -> Any:
+    """batch_norm by given statistics as one formula: what the fused kernel must agree with."""
+    mean, var, weight, bias = (per_channel(p, input.ndim) for p in (mean, var, weight, bias))
+    return F._normalise_by(
+        input, mean, var, 1.0 if weight is None else weight, 0.0 if bias is None else bias, eps
+    )
+
+
+@composite(method=False, namespaces=(), name="_batch_norm_by_backward_composite")
+def batch_norm_by_backward_composite(
+    grad: Any, input: Any, mean: Any, var: Any, weight: Any, eps: float
+) -> tuple[Any, ...]:
+    """The gradients of `_batch_norm_by` from single operators, so that they have gradients too."""
+    over = _others(input)
+    g, x = widened(grad), widened(input)
+    mean, var, weight = (per_channel(p, input.ndim) for p in (mean, var, weight))
+    rstd = F.rsqrt(widened(var) + eps)
+    scale = rstd if weight is None else rstd * weight
+    y = (x - mean) * rstd
+    along, across = (g * y).sum(over), g.sum(over)
+    by_mean = -across * scale.reshape(-1)
+    by_var = -0.5 * along * (scale * rstd).reshape(-1)
+    return g * scale, by_mean, by_var, along, across
+
+
 def _checked(
     op: str, input: Any, channels: int, running: dict[str, Any], parameters: dict[str, Any]
 ) -> None:
@@ -125,23 +201,27 @@ def _checked(
             )  # fmt: skip
 
 
-def _update(running: Any, new: Any, momentum: float) -> None:
-    """Move a running statistic toward what this batch says, outside of any graph.
+structured(
+    "_move_statistics(Tensor running_mean, Tensor running_var, Tensor mean, Tensor var, int count, "
+    "Scalar momentum)",
+    infer=lambda *args: (),
+    differentiable=False,
+    n_out=0,
+    mutates=("running_mean", "running_var"),
+    doc="Move running statistics toward means and biased variances of `count` values.",
+    **HIDDEN,
+)
+
+
+def _update(running: tuple[Any, Any], new: tuple[Any, Any], count: int, momentum: float) -> None:
+    """Move running statistics toward what this batch says, outside of any graph.
 
     `new` has a row for each sample that counts as a batch; each moves the statistic for itself, and
     the mean of that is kept. All of it happens in the type of the statistic, as in torch: in half
     types the rounding shows.
     """
     with untracked():
-        kind = {"dtype": running.dtype, "device": running.device}
-        rows = running.expand(new.shape) * (1 - momentum)
-        rows.addcmul_(new.to(running.dtype), F.tensor(momentum, **kind))
-        running.copy_(rows.mean(0))
-
-
-def _unbiased(var: Any, count: int, running: Any) -> Any:
-    """The variance over n - 1, NaN for one value, from the sum of squares in the running type."""
-    return (var * count).to(running.dtype) / (count - 1)
+        F._move_statistics(*running, *new, count, momentum)
 
 
 def _number(op: str, name: str, value: Any) -> float:
@@ -157,10 +237,7 @@ def _by_running(
         if value is None:
             fail(RuntimeError, op, f"{name} is needed when the input's statistics are not used.")
     check_parameters(op, input._spec, running_mean=mean, running_var=var, weight=weight, bias=bias)
-    mean, var, weight, bias = (per_channel(p, input.ndim) for p in (mean, var, weight, bias))
-    return F._normalise_by(
-        input, mean, var, 1.0 if weight is None else weight, 0.0 if bias is None else bias, eps
-    )
+    return F._batch_norm_by(input, mean, var, weight, bias, eps)
 
 
 def _of_nothing(input: Any, weight: Any, bias: Any) -> Any:
@@ -190,8 +267,7 @@ def _batch_norm(
     out, batch_mean, batch_var = F._batch_norm(input, weight, bias, eps)
     if mean is not None:
         count = input.numel() // input.shape[1]
-        _update(mean, batch_mean.unsqueeze(0), momentum)
-        _update(var, _unbiased(batch_var, count, var).unsqueeze(0), momentum)
+        _update(running, (batch_mean, batch_var), count, momentum)
     return out
 
 
@@ -267,14 +343,14 @@ def _instance_norm(
         return _by_running(op, input, mean, var, weight, bias, eps)
     if (mean is None) != (var is None):
         raise ValueError(f"{op}: give both running_mean and running_var, or neither.")
+    if mean is None and input.numel():
+        return F._group_norm(input, weight, bias, channels, eps)[0]
     # A sample's channels are channels of their own in one big sample.
     flat = input.reshape(1, n * channels, *rest)
     weight, bias = (None if p is None else p.repeat(n) for p in (weight, bias))
     out, means, variances = F._batch_norm(flat, weight, bias, eps)
     if mean is not None and input.numel():
-        _update(mean, means.reshape(n, channels), momentum)
-        unbiased = _unbiased(variances, math.prod(rest), var)
-        _update(var, unbiased.reshape(n, channels), momentum)
+        _update(running, (means, variances), math.prod(rest), momentum)
     return out.reshape(input.shape)
 
 

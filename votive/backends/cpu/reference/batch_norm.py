@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from ...base import kernel
 from .standardise import NOTHING, affine, moments, reciprocal_root, standardise_gradient, total
 
@@ -37,3 +39,55 @@ def batch_norm_backward(
         total(g * y, axes, False) if by_affine else NOTHING,
         total(g, axes, False) if by_affine else NOTHING,
     )
+
+
+@kernel("_batch_norm_by")
+def batch_norm_by(x: Any, mean: Any, var: Any, weight: Any, bias: Any, eps: float) -> Any:
+    scale = affine(1 / np.sqrt(var + var.dtype.type(eps)), weight, None)
+    mean, scale, bias = (_channels(p, x.ndim) for p in (mean, scale, bias))
+    return affine((x - mean) * scale, None, bias)
+
+
+@kernel("_batch_norm_by_backward")
+def batch_norm_by_backward(
+    g: Any, x: Any, mean: Any, var: Any, weight: Any, eps: float, by_input: bool, by_affine: bool
+) -> Any:
+    axes = _others(x)
+    rstd = _channels(reciprocal_root(var, eps, x.dtype), x.ndim)
+    y = (x - _channels(mean, x.ndim)) * rstd if by_affine else x
+    return (
+        g * affine(rstd, _channels(weight, x.ndim), None) if by_input else NOTHING,
+        total(g * y, axes, False) if by_affine else NOTHING,
+        total(g, axes, False) if by_affine else NOTHING,
+    )
+
+
+@kernel("_move_statistics", widen=False)
+def move_statistics(
+    mean: Any, var: Any, means: Any, variances: Any, count: int, momentum: float
+) -> tuple[()]:
+    _move(mean, means, momentum)
+    with np.errstate(all="ignore"):
+        squares = (variances * variances.dtype.type(count)).astype(var.dtype)
+        _move(var, _rounded(var, _wide(squares) / (count - 1)), momentum)
+    return ()
+
+
+def _wide(x: Any) -> Any:
+    return x if x.dtype.itemsize > 2 else x.astype(np.float32)
+
+
+def _rounded(like: Any, x: Any) -> Any:
+    """`x` as the statistic would hold it, for computing on."""
+    return _wide(x.astype(like.dtype))
+
+
+def _move(running: Any, new: Any, momentum: float) -> None:
+    """Each row moves the statistic for itself; every step rounds to its type."""
+    if not running.size:
+        return
+    rows = _rounded(running, new.reshape(-1, running.size))
+    real = rows.dtype.type
+    kept = _rounded(running, _wide(running) * real(1 - momentum))
+    share = _rounded(running, np.asarray(momentum))
+    running[...] = _rounded(running, kept + rows * share).mean(0).astype(running.dtype)

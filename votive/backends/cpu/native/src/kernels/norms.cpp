@@ -25,9 +25,9 @@ void layer_norm(const View& x, const View& weight, const View& bias, const View&
       const C root = reciprocal_root<C>(m.var, eps);
       mean[r] = m.mean();
       rstd[r] = root;
-      const Lanes<C> shift = all<C>(m.shift), rest = all<C>(m.rest), scale = all<C>(root);
+      const Lanes<C> shift = all<C>(m.shift), scale = all<C>(root), rest = all<C>(-m.rest * root);
       sweep<C>(n, [&](int64_t j, auto k) {
-        const Lanes<C> v = (load_some<C>(p + j, k) - shift - rest) * scale;
+        const Lanes<C> v = (load_some<C>(p + j, k) - shift) * scale + rest;
         store_some<C>(q + j, v * load_some<C>(wp + j, k) + load_some<C>(bp + j, k), k);
       });
       to.store(r, out);
@@ -58,9 +58,9 @@ void backward(const View& g, const View& x, const C* mean, const C* rstd, const 
     for (int64_t r = begin; r < end; ++r) {
       const C *p = by.load(r, gs), *q = from.load(r, xs);
       const Lanes<C> m = all<C>(CENTRED ? mean[r] : C(0)), s = all<C>(rstd[r]);
-      Lanes<C> along{}, across{};
+      Pair<C> sums;  // of h and of h * y
       if (by_affine) {
-        sweep<C>(n, [&](int64_t j, auto k) {
+        sums = sums_over<C>(n, [&](int64_t j, auto k, Lanes<C>& across, Lanes<C>& along) {
           const Lanes<C> gv = load_some<C>(p + j, k), y = (load_some<C>(q + j, k) - m) * s;
           const Lanes<C> h = gv * load_some<C>(wp + j, k), gy = gv * y;
           store<C>(dwp + j, load<C>(dwp + j) + gy);
@@ -73,14 +73,14 @@ void backward(const View& g, const View& x, const C* mean, const C* rstd, const 
         dw.next();
         db.next();
       } else {
-        sweep<C>(n, [&](int64_t j, auto k) {
+        sums = sums_over<C>(n, [&](int64_t j, auto k, Lanes<C>& across, Lanes<C>& along) {
           const Lanes<C> y = (load_some<C>(q + j, k) - m) * s, h = load_some<C>(p + j, k) * load_some<C>(wp + j, k);
           across += h;
           along += h * y;
         });
       }
       if (!by_input) continue;
-      const Lanes<C> a = all<C>(sum_of<C>(along) / C(n)), c = all<C>(CENTRED ? sum_of<C>(across) / C(n) : C(0));
+      const Lanes<C> a = all<C>(sums.second / C(n)), c = all<C>(CENTRED ? sums.first / C(n) : C(0));
       C* out = to.place(r, os);
       sweep<C>(n, [&](int64_t j, auto k) {
         const Lanes<C> y = (load_some<C>(q + j, k) - m) * s, h = load_some<C>(p + j, k) * load_some<C>(wp + j, k);
@@ -159,11 +159,12 @@ void group_norm(const View& x, const View& weight, const View& bias, const View&
       rstd[r] = reciprocal_root<C>(m.var, eps);
       const int64_t first = r % groups * each;
       for (int64_t k = 0; k < each; ++k) {
-        const Lanes<C> shift = all<C>(m.shift), rest = all<C>(m.rest), scale = all<C>(rstd[r] * wp[first + k]), b = all<C>(bp[first + k]);
+        const C slope = rstd[r] * wp[first + k];
+        const Lanes<C> shift = all<C>(m.shift), scale = all<C>(slope), b = all<C>(bp[first + k] - m.rest * slope);
         const C* in_plane = p + k * plane;
         C* out_plane = q + k * plane;
         sweep<C>(plane, [&](int64_t j, auto c) {
-          store_some<C>(out_plane + j, (load_some<C>(in_plane + j, c) - shift - rest) * scale + b, c);
+          store_some<C>(out_plane + j, (load_some<C>(in_plane + j, c) - shift) * scale + b, c);
         });
       }
       to.store(r, out);
@@ -191,14 +192,13 @@ void group_norm_backward(const View& g, const View& x, const C* mean, const C* r
       double sum_h = 0, sum_hy = 0;
       for (int64_t k = 0; k < each; ++k) {
         const C *gp = p + k * plane, *xp = q + k * plane;
-        Lanes<C> a{}, b{};
-        sweep<C>(plane, [&](int64_t j, auto c) {
+        const Pair<C> found = sums_over<C>(plane, [&](int64_t j, auto c, Lanes<C>& a, Lanes<C>& b) {
           const Lanes<C> v = load_some<C>(gp + j, c);
           a += v;
           b += v * ((load_some<C>(xp + j, c) - m) * s);
         });
-        across[row + k] = sum_of<C>(a);
-        along[row + k] = sum_of<C>(b);
+        across[row + k] = found.first;
+        along[row + k] = found.second;
         sum_h += double(across[row + k]) * wp[first + k];
         sum_hy += double(along[row + k]) * wp[first + k];
       }

@@ -74,19 +74,21 @@ template <class C> VT_INLINE void store_part(C* p, Lanes<C> v, int64_t n) {
 // The larger lanes; where one is NaN, `b`.
 template <class C> VT_INLINE Lanes<C> larger(Lanes<C> a, Lanes<C> b) { return a > b ? a : b; }
 
+// Halves are folded onto each other until one lane is left.
+template <class C, int N, class V, class F> VT_INLINE C fold(V v, F&& f) {
+  if constexpr (N == 1) return v[0];
+  else {
+    typedef C half __attribute__((vector_size(N / 2 * sizeof(C))));
+    half h[2];
+    std::memcpy(h, &v, sizeof v);
+    return fold<C, N / 2>(f(h[0], h[1]), f);
+  }
+}
 template <class C> VT_INLINE C sum_of(Lanes<C> v) {
-  C t[WIDTH<C>];
-  std::memcpy(t, &v, sizeof v);
-  for (int step = WIDTH<C> / 2; step > 0; step /= 2)
-    for (int j = 0; j < step; ++j) t[j] += t[j + step];
-  return t[0];
+  return fold<C, WIDTH<C>>(v, [](auto a, auto b) { return a + b; });
 }
 template <class C> VT_INLINE C max_of(Lanes<C> v) {
-  C t[WIDTH<C>];
-  std::memcpy(t, &v, sizeof v);
-  for (int step = WIDTH<C> / 2; step > 0; step /= 2)
-    for (int j = 0; j < step; ++j) t[j] = t[j] > t[j + step] ? t[j] : t[j + step];
-  return t[0];
+  return fold<C, WIDTH<C>>(v, [](auto a, auto b) { return a > b ? a : b; });
 }
 
 // A scalar function on each lane, as a loop that the compiler can turn into vector code.
@@ -156,6 +158,27 @@ template <class C, class F> VT_INLINE C sum_over(int64_t n, F&& f) {
   for (; i + W <= n; i += W) a += f(i, full);
   if (i < n) b += f(i, n - i);
   return sum_of<C>((a + b) + (c + d));
+}
+
+// Two sums at once: f(offset, count, a, b) adds to both, the other lanes nothing.
+template <class C> struct Pair {
+  C first, second;
+};
+template <class C, class F> VT_INLINE Pair<C> sums_over(int64_t n, F&& f) {
+  constexpr int W = WIDTH<C>;
+  constexpr std::integral_constant<int, W> full{};
+  Lanes<C> a{}, b{}, c{}, d{};
+  int64_t i = 0;
+  for (; i + 2 * W <= n; i += 2 * W) {
+    f(i, full, a, b);
+    f(i + W, full, c, d);
+  }
+  if (i + W <= n) {
+    f(i, full, a, b);
+    i += W;
+  }
+  if (i < n) f(i, n - i, c, d);
+  return {sum_of<C>(a + c), sum_of<C>(b + d)};
 }
 
 // Loads and stores that know from the type of `count` whether the vector is full.

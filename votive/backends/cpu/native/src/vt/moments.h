@@ -16,14 +16,19 @@ template <class C> struct Sums {
 template <class C> inline Sums<C> shifted_sums(const C* x, int64_t n, C shift) {
   constexpr int W = WIDTH<C>;
   const Lanes<C> s = all<C>(shift);
-  Lanes<C> a{}, b{}, p{}, q{};
+  Lanes<C> a{}, b{}, p{}, q{}, a2{}, b2{}, p2{}, q2{};
   int64_t i = 0;
-  for (; i + 2 * W <= n; i += 2 * W) {
+  for (; i + 4 * W <= n; i += 4 * W) {
     const Lanes<C> d = load<C>(x + i) - s, e = load<C>(x + i + W) - s;
+    const Lanes<C> f = load<C>(x + i + 2 * W) - s, g = load<C>(x + i + 3 * W) - s;
     a += d;
     b += e;
+    a2 += f;
+    b2 += g;
     p += d * d;
     q += e * e;
+    p2 += f * f;
+    q2 += g * g;
   }
   for (; i + W <= n; i += W) {
     const Lanes<C> d = load<C>(x + i) - s;
@@ -35,11 +40,7 @@ template <class C> inline Sums<C> shifted_sums(const C* x, int64_t n, C shift) {
     b += d;
     q += d * d;
   }
-  return {sum_of<C>(a + b), sum_of<C>(p + q)};
-}
-
-template <class C> inline C plain_sum(const C* x, int64_t n) {
-  return sum_over<C>(n, [&](int64_t j, auto m) { return load_some<C>(x + j, m); });
+  return {sum_of<C>((a + b) + (a2 + b2)), sum_of<C>((p + q) + (p2 + q2))};
 }
 
 // The mean is shift + rest: taking off the rounded mean alone would cost digits where it is large.
@@ -53,11 +54,18 @@ template <class C> inline Moments<C> from_sums(C shift, double first, double sec
   return {shift, C(rest), C(var < 0 ? 0 : var)};
 }
 
+// Whether a shift so far from the mean has cost too many digits of the variance.
+template <class C> inline bool too_far(const Moments<C>& m) {
+  return double(m.rest) * m.rest > 64 * double(m.var) && m.var < INF<C>;
+}
+
 template <class C> inline Moments<C> moments_of(const C* x, int64_t n) {
   if (n == 0) return {};
-  const C shift = plain_sum<C>(x, n) / C(n);
-  const Sums<C> s = shifted_sums<C>(x, n, shift);
-  return from_sums<C>(shift, s.first, s.second, double(n));
+  const Sums<C> s = shifted_sums<C>(x, n, x[0]);
+  const Moments<C> m = from_sums<C>(x[0], s.first, s.second, double(n));
+  if (!too_far<C>(m)) return m;
+  const Sums<C> again = shifted_sums<C>(x, n, m.mean());
+  return from_sums<C>(m.mean(), again.first, again.second, double(n));
 }
 
 template <class C> inline C reciprocal_root(C var, double eps) { return C(1 / std::sqrt(double(var) + eps)); }
