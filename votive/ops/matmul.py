@@ -248,8 +248,10 @@ structured(
     "linear(Tensor input, Tensor weight, Tensor? bias=None)",
     infer=_infer_linear,
     grad={
-        "input": lambda c, g: left_gradient(
-            g, c.weight if c.weight.ndim == 1 else F.transpose(c.weight, 0, 1), c.spec("input")
+        "input": lambda c, g: (
+            left_gradient(g, c.weight, c.spec("input"))
+            if c.weight.ndim == 1
+            else F.matmul(g, conjugate(c.weight))
         ),
         "weight": lambda c, g: _linear_weight_gradient(g, c.input, c.spec("weight")),
         "bias": lambda c, g: g,

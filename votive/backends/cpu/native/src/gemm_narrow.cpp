@@ -35,7 +35,7 @@ template <class S> void widened(int64_t M, int64_t N, int64_t K, Place A, Place 
 
 void product_narrow(Dtype from, int64_t M, int64_t N, int64_t K, Place A, Place B, const Result& C) {
   if (from == Dtype::f16) widened<f16>(M, N, K, A, B, C);
-  else widened<bf16>(M, N, K, A, B, C);
+  else if (!product_pairs(M, N, K, A, B, C)) widened<bf16>(M, N, K, A, B, C);
 }
 
 }  // namespace vt

@@ -28,7 +28,7 @@ inline Vec<float> load(const f16* p) {
 #elif defined(__F16C__)
   return Vec<float>(_mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p))));
 #else
-  Vec<float> v;
+  Vec<float> v{};
   for (int i = 0; i < Lanes<float>::count; ++i) v[i] = to_float(p[i]);
   return v;
 #endif

@@ -68,8 +68,9 @@ void product(Dtype from, Dtype to, int64_t M, int64_t N, int64_t K, Place A, Pla
 constexpr int64_t FEW = 4;
 void few_rows(Dtype from, int64_t m, int64_t N, int64_t K, Place x, Place w, const Result& C);
 
-// For the widened types and integers.
+// By type: narrow floats widened or, for bfloat16 where there are instructions, in pairs; integers.
 void product_narrow(Dtype from, int64_t M, int64_t N, int64_t K, Place A, Place B, const Result& C);
+bool product_pairs(int64_t M, int64_t N, int64_t K, Place A, Place B, const Result& C);  // false: not on this processor
 void product_integers(Dtype from, int64_t M, int64_t N, int64_t K, Place A, Place B, const Result& C);
 
 }  // namespace vt

@@ -20,9 +20,15 @@ constexpr int VECTOR = 16, TILE_ROWS = 6;
 // A vector of T at any address.
 template <class T> struct Lanes {
   typedef T type __attribute__((vector_size(VECTOR)));
-  typedef T loose __attribute__((vector_size(VECTOR), aligned(alignof(T)), may_alias));
+  typedef T loose __attribute__((vector_size(VECTOR), aligned(1), may_alias));
   static constexpr int count = VECTOR / int(sizeof(T));
 };
+
+// One T at any address: a unit of two narrow elements is aligned as one of them.
+template <class T> inline T read(const char* p) {
+  typedef T loose __attribute__((aligned(1), may_alias));
+  return *reinterpret_cast<const loose*>(p);
+}
 
 // acc += broadcast(a) * b with elements as units.
 template <class T> struct Plain {
@@ -60,7 +66,7 @@ void micro(int64_t K, const char* a, int64_t ai, int64_t ak, const char* b, int6
     for (int v = 0; v < V; ++v) bv[v] = *reinterpret_cast<const UL*>(b + v * VECTOR);
 #pragma GCC unroll 16
     for (int r = 0; r < R; ++r) {
-      const Unit s = *reinterpret_cast<const Unit*>(p[r / 3] + (r % 3) * ai);
+      const Unit s = read<Unit>(p[r / 3] + (r % 3) * ai);
 #pragma GCC unroll 2
       for (int v = 0; v < V; ++v) P::step(acc[r][v], s, bv[v]);
     }
@@ -152,8 +158,8 @@ void pack_units(char* to, int64_t width, const char* src, int64_t s_item, int64_
       return;
     }
     for (int64_t j = 0; j < k; ++j) {
-      const U* s = reinterpret_cast<const U*>(src + j * s_k);
-      for (int64_t i = 0; i < items; ++i) dst[j * width + i] = s[i];
+      const char* s = src + j * s_k;
+      for (int64_t i = 0; i < items; ++i) dst[j * width + i] = read<U>(s + i * size);
     }
     return;
   }
@@ -164,10 +170,10 @@ void pack_units(char* to, int64_t width, const char* src, int64_t s_item, int64_
       int64_t j = 0;
       for (; j + L <= k; j += L) transpose_square<U>(dst + j * width + i, width, s + j * size, s_item);
       for (; j < k; ++j)
-        for (int64_t q = 0; q < L; ++q) dst[j * width + i + q] = *reinterpret_cast<const U*>(s + q * s_item + j * size);
+        for (int64_t q = 0; q < L; ++q) dst[j * width + i + q] = read<U>(s + q * s_item + j * size);
     }
   for (; i < items; ++i)
-    for (int64_t j = 0; j < k; ++j) dst[j * width + i] = *reinterpret_cast<const U*>(src + i * s_item + j * s_k);
+    for (int64_t j = 0; j < k; ++j) dst[j * width + i] = read<U>(src + i * s_item + j * s_k);
 }
 
 // --- results -------------------------------------------------------------------------------------
