@@ -9,7 +9,7 @@ from ....core.layout import Spec, broadcast_strides
 from ....formula import Formula
 from ..reference import pointwise as reference
 from .loader import codes, module
-from .program import FLOAT, INT, linearise
+from .program import BOOL, FLOAT, INT, linearise
 
 # Small integers are computed in int32: a single step wraps when it is stored, as theirs would.
 _COMPUTE = {
@@ -50,6 +50,7 @@ def compile_native(
         return None
     known = FLOAT if compute.is_floating_point else INT
     if logical is dt.bool_:
+        known = BOOL
         steps = tuple(("logical_not" if n == "bitwise_not" else n, r) for n, r in steps)
     if any(n not in known for n, _ in steps):
         return None

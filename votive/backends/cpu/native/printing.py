@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from ....formula import Formula, to_cpp
-from .program import FLOAT, Linear, linearise
+from .program import APART, FLOAT, Linear, linearise
 
 # Static arguments that are common in programs, where an operator has no default for them.
 _STATIC = {
@@ -17,9 +17,6 @@ _STATIC = {
     "_huber": [(1.0,)],
     "gelu": [("none",), ("tanh",)],
 }
-
-# Their range is checked tile by tile, which a whole formula cannot do.
-_APART = {"sin", "cos", "tan"}
 
 
 def _statics(op: Any) -> list[tuple[Any, ...]]:
@@ -56,7 +53,7 @@ def compiled(ops: Iterable[Any]) -> dict[str, tuple[Formula, Linear]]:
         linear = linearise(formula.body, names)
         if linear is None or not 1 < len(linear.steps) <= 40 or not 1 <= len(names) <= 8:
             continue
-        if all(n in FLOAT and n not in _APART for n, _ in linear.steps):
+        if all(n in FLOAT and n not in APART for n, _ in linear.steps):
             found.setdefault(linear.key(), (formula, linear))
     return found
 

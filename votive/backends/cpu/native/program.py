@@ -15,18 +15,33 @@ _COMMON = (
     "isfinite", "isposinf", "isneginf", "maximum", "minimum", "fmax", "fmin", "add", "sub", "mul",
     "neg", "square",
 )  # fmt: skip
+# Where an argument may ask for the long way, or an integer divisor may be 0: found out tile by
+# tile, which a formula compiled whole cannot do.
+_CHECKED = ("floor_divide", "remainder", "fmod")
+_SPECIAL = (
+    "lgamma", "digamma", "polygamma", "zeta", "erfcx", "erfinv", "ndtri", "log_ndtr", "i0", "i0e",
+    "i1", "i1e",
+)  # fmt: skip
+APART = frozenset(["sin", "cos", "tan", "sinc", *_CHECKED, *_SPECIAL])
 FLOAT = frozenset([
-    *_COMMON, "div", "sqrt", "rsqrt", "reciprocal", "copysign", "exp", "exp2", "expm1", "log",
-    "log2", "log10", "log1p", "sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "tanh",
-    "asinh", "acosh", "atanh", "erf", "erfc", "sigmoid", "pow", "atan2", "hypot",
+    *_COMMON, *APART, "div", "sqrt", "rsqrt", "reciprocal", "copysign", "exp", "exp2", "expm1",
+    "log", "log2", "log10", "log1p", "asin", "acos", "atan", "sinh", "cosh", "tanh", "asinh",
+    "acosh", "atanh", "erf", "erfc", "sigmoid", "pow", "atan2", "hypot", "logaddexp", "logaddexp2",
+    "xlogy", "xlog1py", "entr", "ldexp", "angle", "nextafter", "trunc_divide",
 ])  # fmt: skip
-INT = frozenset([*_COMMON, "bitwise_and", "bitwise_or", "bitwise_xor", "bitwise_not"])
+BOOL = frozenset([*_COMMON, "bitwise_and", "bitwise_or", "bitwise_xor", "bitwise_not"])
+INT = frozenset([
+    *BOOL, *_CHECKED, "trunc_divide", "bitwise_left_shift", "bitwise_right_shift", "gcd", "lcm",
+    "pow",
+])  # fmt: skip
 
 # Rough cost of a primitive in additions, for the decision to use threads; the rest count 1.
 _DEAR = {
     4: "exp exp2 log log2 sigmoid sqrt rsqrt div reciprocal",
     8: "expm1 log1p log10 sin cos tanh erf erfc atan",
-    12: "tan asin acos sinh cosh asinh acosh atanh pow atan2 hypot",
+    12: "tan asin acos sinh cosh asinh acosh atanh pow atan2 hypot logaddexp logaddexp2 ldexp xlogy"
+    " xlog1py sinc fmod remainder floor_divide trunc_divide",
+    100: "gcd lcm " + " ".join(_SPECIAL),
 }
 _COST = {name: cost for cost, names in _DEAR.items() for name in names.split()}
 

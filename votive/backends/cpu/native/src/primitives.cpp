@@ -36,6 +36,23 @@ template <class T> bool any_beyond(const void* in, int64_t n, T limit) {
   return any != 0;
 }
 
+template <class T> bool any_far_apart(const void* const* in, int64_t n) {
+  const T* a = static_cast<const T*>(in[0]);
+  const T* b = static_cast<const T*>(in[1]);
+  int any = 0;
+  for (int64_t i = 0; i < n; ++i) {
+    any |= magnitude(a[i] / b[i]) < QUOTIENT_LIMIT<T> ? 0 : 1;
+    any |= magnitude(b[i]) < INF<T> ? 0 : 1;
+  }
+  return any != 0;
+}
+template <class T> bool any_zero(const void* in, int64_t n) {
+  const T* b = static_cast<const T*>(in);
+  int any = 0;
+  for (int64_t i = 0; i < n; ++i) any |= b[i] == 0 ? 1 : 0;
+  return any != 0;
+}
+
 // Truth values are 0 and 1 in the compute type, so a program has registers of one type only.
 #define ONE(T, name, expr)                                                     \
   add_tile(#name, dtype_of<T>, [](void* o, const void* const* in, int64_t n) { \
@@ -49,12 +66,24 @@ template <class T> bool any_beyond(const void* in, int64_t n, T limit) {
   add_tile(#name, dtype_of<T>, [](void* o, const void* const* in, int64_t n) { \
     three<T>(o, in, n, [](T a, T b, T c) -> T { return T(expr); });            \
   })
-// The C library serves tiles that hold an argument beyond the limit.
+// A tile that holds an argument beyond the limit goes the long way.
 #define TRIG(T, name)                                                          \
   add_tile(#name, dtype_of<T>, [](void* o, const void* const* in, int64_t n) { \
-    if (any_beyond<T>(in[0], n, TRIG_LIMIT<T>))                                \
+    if (any_beyond<T>(in[0], n, TRIG_LIMIT<T> / T(4)))                         \
       one<T>(o, in, n, [](T a) -> T { return vt::name(a); });                  \
     else one<T>(o, in, n, [](T a) -> T { return vt::name##_near(a); });        \
+  })
+#define QUOTIENT(T, name)                                                      \
+  add_tile(#name, dtype_of<T>, [](void* o, const void* const* in, int64_t n) { \
+    if (!EXACT_REMAINDER<T> || any_far_apart<T>(in, n))                        \
+      two<T>(o, in, n, [](T a, T b) -> T { return vt::name(a, b); });          \
+    else two<T>(o, in, n, [](T a, T b) -> T { return vt::name##_near(a, b); }); \
+  })
+// Integers: refused as a whole when a divisor is 0, as operator `op`.
+#define DIVISION(T, name, op)                                                  \
+  add_tile(#name, dtype_of<T>, [](void* o, const void* const* in, int64_t n) { \
+    if (any_zero<T>(in[1], n)) zero_divisor(op);                               \
+    two<T>(o, in, n, [](T a, T b) -> T { return vt::name(a, b); });            \
   })
 #define CALL1(T, name) ONE(T, name, vt::name(a))
 #define CALL2(T, name) TWO(T, name, vt::name(a, b))
@@ -127,6 +156,19 @@ template <class T> void add_floats() {
   CALL2(T, pow);
   CALL2(T, atan2);
   CALL2(T, hypot);
+  CALL2(T, logaddexp);
+  CALL2(T, logaddexp2);
+  CALL2(T, xlogy);
+  CALL2(T, xlog1py);
+  CALL1(T, entr);
+  CALL2(T, ldexp);
+  CALL1(T, angle);
+  TRIG(T, sinc);
+  CALL2(T, nextafter);
+  CALL2(T, trunc_divide);
+  QUOTIENT(T, fmod);
+  QUOTIENT(T, remainder);
+  QUOTIENT(T, floor_divide);
 }
 
 template <class T> void add_ints() {
@@ -142,6 +184,15 @@ template <class T> void add_ints() {
   TWO(T, bitwise_or, a | b);
   TWO(T, bitwise_xor, a ^ b);
   ONE(T, bitwise_not, ~a);
+  CALL2(T, bitwise_left_shift);
+  CALL2(T, bitwise_right_shift);
+  CALL2(T, gcd);
+  CALL2(T, lcm);
+  TWO(T, pow, integer_pow(a, b));
+  DIVISION(T, floor_divide, "floor_divide");
+  DIVISION(T, trunc_divide, "div");
+  DIVISION(T, remainder, "remainder");
+  DIVISION(T, fmod, "fmod");
 }
 
 struct All {
