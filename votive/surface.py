@@ -151,7 +151,7 @@ def install(root: Any, functions: Any, tensor: Any) -> None:
     for name, read in PROPERTIES.items():
         write = _writer(read) if name in ("real", "imag") else None
         setattr(tensor, name, property(read, write))
-    tensor.__getitem__ = dispatch.remembering(tensor.__getitem__)
+    tensor.__getitem__ = dispatch.remembering(tensor.__getitem__, indexes=True)
 
 
 def _writer(read: Callable[[Any], Any]) -> Callable[[Any, Any], None]:

@@ -15,6 +15,7 @@ import numpy as np
 from . import dispatch, printing
 from .autograd import engine, graph, record, views
 from .backends.base import BACKENDS
+from .backends.cpu.native.loader import module as native
 from .core import dtype as dt
 from .core.device import device
 from .core.layout import Layout, Size, Spec, is_channels_last
@@ -48,7 +49,7 @@ class Tensor:
     tensor([1., 2.])
     """
 
-    _storage: Any = _LateStorage()
+    _storage: Any = _LateStorage() if native is None else native.LateStorage()
     _data: Any
     _spec: Spec
     # Defaults live on the class, so that a new tensor sets three attributes only.

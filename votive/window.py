@@ -10,6 +10,7 @@ from typing import Any
 from . import dispatch
 from .autograd import record
 from .backends.base import BACKENDS
+from .backends.cpu.native.loader import module as native
 from .core.errors import AutogradError, fail
 from .core.layout import Layout, Spec, contiguous_strides, extent
 from .core.mode import mode
@@ -20,23 +21,49 @@ from .ops.strided import window_args
 
 
 @composite(name="_views", method=False, namespaces=())
-def views(input: Any, joint: str, given: Any, view: str, each: list[Any]) -> tuple[Any, ...]:
+def views(input: Any, joint: str, given: Any, dim: int, bounds: Any) -> tuple[Any, ...]:
     """Views of one tensor that share one node in the graph, that of the operator `joint`.
 
-    With a node each, backward would fill a tensor like `input` once per view.
+    `bounds` are pairs (start, end) along a dimension, or the number of its slices. With a node
+    each, backward would fill a tensor like `input` once per view.
     """
     tracked = mode.grad and input._rg
+    plan = _joint_plan(OPS[joint], (input, *given)) if tracked else None
+    if native is not None:
+        made = native.cut(input, dim, bounds, plan)
+        if made is not None:
+            return made  # type: ignore[no-any-return]
     saved, mode.grad = mode.grad, mode.grad and not tracked
     try:
-        parts = tuple([Op.call(OPS[view], (input, *args)) for args in each])
+        if bounds.__class__ is int:
+            parts = tuple([Op.call(OPS["select"], (input, dim, i)) for i in range(bounds)])
+        else:
+            parts = tuple([Op.call(OPS["_slice"], (input, dim, a, b, 1)) for a, b in bounds])
     finally:
         mode.grad = saved
-    if tracked and parts:
+    if plan is not None and parts:
         for part in parts:
             part._no_grad_view = False
-        plan, _ = dispatch.prepare(OPS[joint], (input, *given))
         record.record(plan, (input,), parts)
     return parts
+
+
+def _joint_plan(op: Op, args: tuple[Any, ...]) -> dispatch.Plan:
+    try:
+        return op.plans[op.key(args)]  # type: ignore[attr-defined,no-any-return]
+    except (KeyError, AttributeError):
+        return dispatch.prepare(op, args)[0]
+
+
+def _window(spec: Spec, index: tuple[Any, ...]) -> Any:
+    """How a basic index looks at a tensor of this spec, for the native module."""
+    infer = OPS["_window"].infer
+    assert infer is not None
+    return native.Window(infer(spec, index)[0])
+
+
+if native is not None:
+    native.install_windows(dispatch.forgettable(), _window)
 
 
 def _keep_views(x: Any, spec: Spec, offset: int) -> None:

@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..core.mode import mode
-from ..dispatch import Plan
-from ..ops.registry import F, Op
+from ..ops.registry import OPS, F, Op
 from .graph import BaseNode, sequence
 
 
@@ -22,7 +21,7 @@ def edge_of(t: Any) -> Any:
 class CopySlices(BaseNode):
     """Backward of an in-place write through a view, seen from the base."""
 
-    def __init__(self, base: Any, chain: tuple[Plan, ...], inner: BaseNode, base_edge: Any) -> None:
+    def __init__(self, base: Any, chain: tuple[Any, ...], inner: BaseNode, base_edge: Any) -> None:
         self.chain, self.inner = chain, inner
         # The first edge of `inner` led to the view's old value; here it leads to the old base.
         self.edges = (base_edge, *inner.edges[1:])
@@ -55,12 +54,16 @@ class CopySlices(BaseNode):
         self.inner.release()
 
 
-def replay(chain: tuple[Plan, ...], x: Any) -> Any:
-    """Apply the same view operators to another tensor of the base's shape."""
-    for plan in chain:
-        args = list(plan.static)
-        args[0] = x
-        x = Op.call(plan.op, tuple(args))
+def replay(chain: tuple[Any, ...], x: Any) -> Any:
+    """Apply the same view operators to another tensor of the base's shape.
+
+    A step is a plan, or the name of an operator with its arguments.
+    """
+    for step in chain:
+        if step.__class__ is tuple:
+            x = Op.call(OPS[step[0]], (x, *step[1:]))
+        else:
+            x = Op.call(step.op, (x, *step.static[1:]))
     return x
 
 

@@ -20,8 +20,8 @@ PLAN_LIMIT = 4096
 _new = object.__new__
 
 
-# What functions that give views remember: (spec, arguments) -> plan.
-memories: list[dict[Any, Plan]] = []
+# What functions that give views remember: (spec, arguments) -> plan or window.
+memories: list[dict[Any, Any]] = []
 
 
 def drop_plans(op: str | None = None) -> None:
@@ -41,12 +41,20 @@ listeners.append(drop_plans)
 dt.default_listeners.append(drop_plans)
 
 
-def remembering(function: Any) -> Any:
-    """A function whose results are views, with a memory of the plan that given arguments led to."""
+def remembering(function: Any, indexes: bool = False) -> Any:
+    """A function whose results are views, with a memory of the plan that given arguments led to.
+
+    `indexes`: the function is `x[index]`, which mostly needs none.
+    """
     if native is None:
         return function
+    return native.Memo(function, forgettable(), indexes)
+
+
+def forgettable() -> dict[Any, Any]:
+    """A table that is emptied when all plans are dropped."""
     memories.append({})
-    return native.Memo(function, memories[-1])
+    return memories[-1]
 
 
 def _key_part(i: int, a: Arg) -> str:

@@ -28,13 +28,17 @@ def call_inplace(op: Op, args: tuple[Any, ...], any_cast: bool = False) -> Any:
         return observed(plan, args, lambda: _write(plan, args, x, any_cast))
     if plan.writes is None:
         plan.writes = _writes_directly(plan)
-    if plan.writes and not x._rg and x._base is None and not x._inference:
+    if plan.writes and not x._rg and not x._inference and (x._base is None or not x._base._rg):
         values = op.values(args)  # type: ignore[attr-defined]
         if not any_grad(values):
             plan.into([getattr(v, "_data", v) for v in values], x._data)
             x._storage.version += 1
             return x
     return _write(plan, args, x, any_cast)
+
+
+# Kernels that read first what they would overwrite.
+_CAREFUL = frozenset(["copy", "fill"])
 
 
 def _writes_directly(plan: Plan) -> bool:
@@ -44,7 +48,7 @@ def _writes_directly(plan: Plan) -> bool:
     """
     out, spec = plan.out, plan.specs[0] if plan.specs else None
     return (
-        hasattr(plan.compute, "checks_overlap")
+        (hasattr(plan.compute, "checks_overlap") or getattr(plan.row, "kernel", "") in _CAREFUL)
         and out is not None
         and isinstance(spec, Spec)
         and plan.op.schema.args[0].is_runtime

@@ -212,18 +212,28 @@ def _trim(value: Any, ndim: int) -> Any:
     return value if len(shape) == value.ndim else F.reshape(value, shape)
 
 
+def _is_basic(index: Any) -> bool:
+    """Whether an index surely gives a view."""
+    if index.__class__ is tuple:
+        return all(p.__class__ in (int, slice) or p is None or p is ... for p in index)
+    return index.__class__ is int or index.__class__ is slice
+
+
 @composite(name="_setitem", method=False, namespaces=())
 def setitem(input: Any, index: Any, value: Any) -> None:
     """`input[index] = value`, in place and recorded."""
     number = not hasattr(value, "_spec")
     if number:
         _check_number(input, value)
-    tensors: list[tuple[int, Any]] = []
-    if index.__class__ in (int, slice):
-        target = getitem(input, index)
-    else:
-        window, tensors = _parse(input, index)
-        target = input if _is_whole(window, input._spec.shape) else F._window(input, window)
+    if _is_basic(index):
+        target = input[index]
+        if number:
+            target.fill_(value)
+        else:
+            target.copy_(_trim(value, target.ndim))
+        return
+    window, tensors = _parse(input, index)
+    target = input if _is_whole(window, input._spec.shape) else F._window(input, window)
     if number:
         if not tensors:
             target.fill_(value)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 from typing import Any
 
@@ -13,10 +14,11 @@ from .sizes import int_of, ints
 
 def _cut(op: str, input: Any, dim: int) -> tuple[int, int]:
     """(dim, its size) of a tensor to be cut."""
-    if input.ndim == 0:
+    shape = input._spec.shape
+    if not shape:
         fail(RuntimeError, op, "expects at least one dimension, got a 0-d tensor.")
-    dim = wrap_dim(op, dim, input.ndim, input._spec.shape)
-    return dim, input._spec.shape[dim]
+    dim = wrap_dim(op, dim, len(shape), shape)
+    return dim, shape[dim]
 
 
 def _sized(x: Spec, dim: int, size: int) -> Spec:
@@ -42,9 +44,8 @@ structured(
 
 def _between(input: Any, dim: int, ends: list[int]) -> tuple[Any, ...]:
     """The pieces of a whole as views."""
-    cuts = list(itertools.pairwise(ends))
-    sizes = tuple([b - a for a, b in cuts])
-    return F._views(input, "_split", (sizes, dim), "_slice", [(dim, a, b, 1) for a, b in cuts])
+    cuts = tuple(itertools.pairwise(ends))
+    return F._views(input, "_split", (tuple([b - a for a, b in cuts]), dim), dim, cuts)  # type: ignore[no-any-return]
 
 
 @composite
@@ -70,12 +71,20 @@ def split_with_sizes(input: Any, split_sizes: Any, dim: int = 0) -> tuple[Any, .
     return _between(input, dim, ends)
 
 
+@functools.lru_cache(4096)
+def _cuts(size: int, step: int) -> tuple[Any, ...]:
+    """The sizes of even pieces, and where they begin and end."""
+    count = max(1, -(-size // step)) if step else 1
+    cuts = tuple(itertools.pairwise([*[i * step for i in range(count)], size]))
+    return tuple([b - a for a, b in cuts]), cuts
+
+
 def _even(op: str, input: Any, step: int, dim: int) -> tuple[Any, ...]:
     dim, size = _cut(op, input, dim)
     if step < 0 or (step == 0 and size):
         fail(RuntimeError, op, f"split_size must be positive, got {step} for size {size}.")
-    count = max(1, -(-size // step)) if step else 1
-    return _between(input, dim, [*[i * step for i in range(count)], size])
+    sizes, cuts = _cuts(size, step)
+    return F._views(input, "_split", (sizes, dim), dim, cuts)  # type: ignore[no-any-return]
 
 
 @composite(method=False)
@@ -157,8 +166,7 @@ def unbind(input: Any, dim: int = 0) -> tuple[Any, ...]:
     if input.ndim == 0:
         fail(DimError, "unbind", "a 0-d tensor has no dimension to remove.")
     dim = wrap_dim("unbind", dim, input.ndim, input._spec.shape)
-    each = [(dim, i) for i in range(input._spec.shape[dim])]
-    return F._views(input, "_unbind", (dim,), "select", each)
+    return F._views(input, "_unbind", (dim,), dim, input._spec.shape[dim])  # type: ignore[no-any-return]
 
 
 def _given(op: str, *spellings: Any) -> Any:

@@ -38,6 +38,7 @@ void clear_spec(OutSpec& out);
 bool make_result(const OutSpec& s, PyObject** storage, PyObject** array);
 PyObject* new_block_array(int64_t nbytes);  // uint8
 void set_storage_class(PyObject* cls);
+PyObject* new_storage(PyObject* memory);  // votive's Storage over an array
 
 struct MemoryStats { int64_t allocated, peak, cached, hits, misses, limit; };
 MemoryStats& memory_stats();

@@ -143,6 +143,14 @@ void set_storage_class(PyObject* cls) {
   Py_XSETREF(storage_class, cls);
 }
 
+PyObject* new_storage(PyObject* memory) {
+  auto* type = reinterpret_cast<PyTypeObject*>(storage_class);
+  PyObject* s = type->tp_alloc(type, 0);
+  static PyObject* name = PyUnicode_InternFromString("memory");
+  if (s != nullptr && PyObject_GenericSetAttr(s, name, memory) < 0) Py_CLEAR(s);
+  return s;
+}
+
 bool make_result(const OutSpec& s, PyObject** storage, PyObject** array) {
   if (s.contiguous) {
     if (s.nbytes < SMALL) {

@@ -30,7 +30,8 @@ VT_MODULE(VT_MODULE_NAME, m) {
   for (auto [name, type] : {std::pair("Block", vt::block_type()), std::pair("Elementwise", vt::elementwise_type()),
                             std::pair("Launch", vt::launch_type()), std::pair("Kernel", vt::kernel_type()),
                             std::pair("Fast", vt::fast_type()), std::pair("Access", vt::access_type()),
-                            std::pair("Bound", vt::bound_type()), std::pair("Window", vt::window_type()), std::pair("Memo", vt::memo_type())}) {
+                            std::pair("Bound", vt::bound_type()), std::pair("Window", vt::window_type()), std::pair("Memo", vt::memo_type()),
+                            std::pair("LateStorage", vt::late_storage_type())}) {
     if (type == nullptr) throw nb::python_error();
     m.attr(name) = nb::borrow(reinterpret_cast<PyObject*>(type));
   }
@@ -42,6 +43,8 @@ VT_MODULE(VT_MODULE_NAME, m) {
                              nb::handle ever, nb::handle edge_of, nb::handle mode) {
     vt::install_record(node.ptr(), saved.ptr(), edge.ptr(), sequence.ptr(), ever.ptr(), edge_of.ptr(), mode.ptr());
   });
+  m.attr("cut") = nb::steal(vt::cut_function());
+  m.def("install_windows", [](nb::handle table, nb::handle make) { vt::install_windows(table.ptr(), make.ptr()); });
   m.def("num_threads", &vt::num_threads);
   m.def("set_num_threads", &vt::set_num_threads, nb::call_guard<nb::gil_scoped_release>());
   m.def("has_kernel", [](const std::string& name) { return vt::find_kernel(name) != nullptr; });

@@ -15,8 +15,12 @@ int record_usual(PyObject* plan, PyObject* const* values, Py_ssize_t n, PyObject
 // A view of x by a plan: 1 done, 0 unusual: Python must make it, -1 with an error set.
 int view_usual(PyObject* plan, PyObject* x, PyObject** result);
 void install_views(PyObject* state, PyObject* mode);
+// The table of windows that basic indexes ask for, and the function (spec, index) that makes one.
+void install_windows(PyObject* table, PyObject* make);
+PyObject* cut_function();
 PyTypeObject* window_type();
 PyTypeObject* memo_type();
+PyTypeObject* late_storage_type();
 
 bool install_record(PyObject* node, PyObject* saved, PyObject* edge, PyObject* sequence, PyObject* ever,
                     PyObject* edge_of, PyObject* mode);

@@ -53,24 +53,20 @@ bool set(PyObject* o, PyObject* name, PyObject* v) { return PyObject_GenericSetA
 
 }  // namespace
 
-// 1 done, 0 unusual, -1 error.
-int view_usual(PyObject* plan, PyObject* x, PyObject** result) {
-  PyObject* win = PyObject_GetAttr(plan, s_into);
-  if (win == nullptr) return -1;
-  if (Py_TYPE(win) != window()) {
-    Py_DECREF(win);
-    return 0;
-  }
-  const OutSpec& o = *reinterpret_cast<Window*>(win)->out;
-  PyObject *shift = PyObject_GetAttr(plan, s_compute), *data = PyObject_GetAttr(x, s_data),
-           *storage = PyObject_GetAttr(x, s_storage), *offset = PyObject_GetAttr(x, s_offset),
-           *base = PyObject_GetAttr(x, s_base), *chain = PyObject_GetAttr(x, s_chain);
-  PyObject *array = nullptr, *out = nullptr, *longer = nullptr;
-  int done = -1;
-  if (!shift || !data || !storage || !offset || !base || !chain || !PyArray_Check(data)) goto end;
+namespace {
+
+// A tensor that looks at the memory of x from element `by` on, known to its base (given back in `base`).
+// `step` says how it came from x: a plan, or (name of an operator, arguments...). nullptr with an error
+// set, or without one when x's array does not show where its memory is.
+PyObject* bare_view(const OutSpec& o, Py_ssize_t by, PyObject* x, PyObject* step, PyObject** of) {
+  PyObject *data = PyObject_GetAttr(x, s_data), *storage = PyObject_GetAttr(x, s_storage),
+           *offset = PyObject_GetAttr(x, s_offset), *base = PyObject_GetAttr(x, s_base),
+           *chain = PyObject_GetAttr(x, s_chain);
+  PyObject *array = nullptr, *out = nullptr, *longer = nullptr, *made = nullptr;
+  if (!data || !storage || !offset || !base || !chain || !PyArray_Check(data)) goto end;
   {
     auto* a = reinterpret_cast<PyArrayObject*>(data);
-    const Py_ssize_t by = PyLong_AsSsize_t(shift);
+    if (PyArray_SIZE(a) == 0) goto end;
     const Py_ssize_t at = PyLong_AsSsize_t(offset) + by;
     Py_INCREF(o.descr);
     array = PyArray_NewFromDescr(&PyArray_Type, o.descr, o.ndim, o.shape, o.strides,
@@ -94,7 +90,7 @@ int view_usual(PyObject* plan, PyObject* x, PyObject** result) {
     const Py_ssize_t n = PyTuple_GET_SIZE(chain);
     longer = PyTuple_New(n + 1);
     for (Py_ssize_t i = 0; i < n; ++i) PyTuple_SET_ITEM(longer, i, Py_NewRef(PyTuple_GET_ITEM(chain, i)));
-    PyTuple_SET_ITEM(longer, n, Py_NewRef(plan));
+    PyTuple_SET_ITEM(longer, n, Py_NewRef(step));
     if (!set(out, s_base, base) || !set(out, s_chain, longer)) goto end;
     // The base knows its views, weakly; the list is tidied up now and then by Python.
     PyObject* views = PyObject_GetAttr(base, s_views);
@@ -113,6 +109,62 @@ int view_usual(PyObject* plan, PyObject* x, PyObject** result) {
     Py_DECREF(views);
     if (!ok) goto end;
   }
+  made = Py_NewRef(out);
+  *of = Py_NewRef(base);
+end:
+  Py_XDECREF(data);
+  Py_XDECREF(storage);
+  Py_XDECREF(offset);
+  Py_XDECREF(base);
+  Py_XDECREF(chain);
+  Py_XDECREF(array);
+  Py_XDECREF(longer);
+  Py_XDECREF(out);
+  return made;
+}
+
+// Records a view, or views, of x; false with an error set.
+bool record_view(PyObject* plan, PyObject* x, PyObject* base, PyObject* out) {
+  PyObject* const values[1] = {x};
+  const int recorded = record_usual(plan, values, 1, out);
+  if (recorded < 0) return false;
+  if (recorded == 0) {
+    PyObject* graph = PyObject_GetAttr(state, s_graph);
+    PyObject* pack = PyTuple_Pack(1, x);
+    PyObject* r = graph == nullptr ? nullptr : PyObject_CallMethodObjArgs(graph, s_record, plan, pack, out, nullptr);
+    Py_XDECREF(graph);
+    Py_DECREF(pack);
+    Py_XDECREF(r);
+    return r != nullptr;
+  }
+  PyObject* times = PyObject_GetAttr(base, s_rebased);
+  if (times == nullptr) return false;
+  bool ok = true;
+  if (!PyTuple_CheckExact(out)) ok = set(out, s_seen, times);
+  else
+    for (Py_ssize_t i = 0; ok && i < PyTuple_GET_SIZE(out); ++i) ok = set(PyTuple_GET_ITEM(out, i), s_seen, times);
+  Py_DECREF(times);
+  return ok;
+}
+
+}  // namespace
+
+// 1 done, 0 unusual, -1 error.
+int view_usual(PyObject* plan, PyObject* x, PyObject** result) {
+  PyObject* win = PyObject_GetAttr(plan, s_into);
+  if (win == nullptr) return -1;
+  if (Py_TYPE(win) != window()) {
+    Py_DECREF(win);
+    return 0;
+  }
+  PyObject *shift = PyObject_GetAttr(plan, s_compute), *base = nullptr, *out = nullptr;
+  int done = -1;
+  if (shift == nullptr) goto end;
+  out = bare_view(*reinterpret_cast<Window*>(win)->out, PyLong_AsSsize_t(shift), x, plan, &base);
+  if (out == nullptr) {
+    done = PyErr_Occurred() ? -1 : 0;
+    goto end;
+  }
   {
     const int grad = flag(mode, s_grad);
     const int wants = grad > 0 ? flag(x, s_rg) : 0;
@@ -123,27 +175,7 @@ int view_usual(PyObject* plan, PyObject* x, PyObject** result) {
       PyObject* op = PyObject_GetAttr(plan, s_op);
       const int differentiable = op == nullptr ? -1 : flag(op, s_differentiable);
       Py_XDECREF(op);
-      if (differentiable < 0) goto end;
-      if (differentiable > 0) {
-        PyObject* const values[1] = {x};
-        int recorded = record_usual(plan, values, 1, out);
-        if (recorded == 0) {
-          PyObject* graph = PyObject_GetAttr(state, s_graph);
-          PyObject* pack = PyTuple_Pack(1, x);
-          PyObject* r = graph == nullptr ? nullptr : PyObject_CallMethodObjArgs(graph, s_record, plan, pack, out, nullptr);
-          Py_XDECREF(graph);
-          Py_DECREF(pack);
-          if (r == nullptr) goto end;
-          Py_DECREF(r);
-        } else if (recorded < 0) {
-          goto end;
-        } else {
-          PyObject* times = PyObject_GetAttr(base, s_rebased);
-          const bool ok = times != nullptr && set(out, s_seen, times);
-          Py_XDECREF(times);
-          if (!ok) goto end;
-        }
-      }
+      if (differentiable < 0 || (differentiable > 0 && !record_view(plan, x, base, out))) goto end;
     }
   }
   *result = Py_NewRef(out);
@@ -151,15 +183,268 @@ int view_usual(PyObject* plan, PyObject* x, PyObject** result) {
 end:
   Py_DECREF(win);
   Py_XDECREF(shift);
-  Py_XDECREF(data);
-  Py_XDECREF(storage);
-  Py_XDECREF(offset);
   Py_XDECREF(base);
-  Py_XDECREF(chain);
-  Py_XDECREF(array);
-  Py_XDECREF(longer);
   Py_XDECREF(out);
   return done;
+}
+
+// --- basic indexes without a plan ------------------------------------------------------------------------
+
+namespace {
+
+PyObject *windows, *describe;  // (spec, what an index asks for) -> Window, and the function that makes one
+PyObject *s_select, *s_slice, *s_window, *s_strides, *zero;
+
+constexpr Py_ssize_t WINDOWS = 4096;
+
+// What an index asks for along one dimension of x, or of a new one.
+struct Part {
+  enum Kind { pick, range, fresh } kind;
+  Py_ssize_t start, length, step;
+};
+
+// The window of these parts on a tensor of this spec; borrowed. nullptr with an error set.
+Window* window_of(PyObject* spec, const Part* parts, int n) {
+  Py_ssize_t words[3 * 32];
+  Py_ssize_t m = 0;
+  for (int k = 0; k < n; ++k) {
+    words[m++] = parts[k].kind;
+    if (parts[k].kind == Part::range) {
+      words[m++] = parts[k].length;
+      words[m++] = parts[k].step;
+    }
+  }
+  PyObject* text = PyBytes_FromStringAndSize(reinterpret_cast<const char*>(words), m * Py_ssize_t(sizeof(Py_ssize_t)));
+  if (text == nullptr) return nullptr;
+  PyObject* key = PyTuple_New(2);
+  PyTuple_SET_ITEM(key, 0, Py_NewRef(spec));
+  PyTuple_SET_ITEM(key, 1, text);
+  PyObject* found = PyDict_GetItemWithError(windows, key);
+  if (found == nullptr && !PyErr_Occurred()) {
+    PyObject* index = PyTuple_New(n);
+    for (int k = 0; k < n; ++k) {
+      const Part& p = parts[k];
+      PyTuple_SET_ITEM(index, k,
+                       p.kind == Part::pick    ? Py_NewRef(zero)
+                       : p.kind == Part::fresh ? Py_NewRef(Py_None)
+                                               : Py_BuildValue("(inn)", 0, p.length * p.step, p.step));
+    }
+    PyObject* made = PyObject_CallFunctionObjArgs(describe, spec, index, nullptr);
+    Py_DECREF(index);
+    if (made != nullptr) {
+      if (PyDict_GET_SIZE(windows) >= WINDOWS) PyDict_Clear(windows);
+      if (PyDict_SetItem(windows, key, made) == 0) found = made;
+      Py_DECREF(made);  // the table has it
+    }
+  }
+  Py_DECREF(key);
+  return reinterpret_cast<Window*>(found);
+}
+
+bool read_slice(PyObject* v, Py_ssize_t size, Part& p) {
+  auto* s = reinterpret_cast<PySliceObject*>(v);
+  for (PyObject* end : {s->start, s->stop, s->step})
+    if (end != Py_None && !PyLong_CheckExact(end)) return false;
+  Py_ssize_t start, stop, step;
+  if (PySlice_Unpack(v, &start, &stop, &step) < 0) {
+    PyErr_Clear();
+    return false;
+  }
+  if (step <= 0) return false;
+  p = {Part::range, 0, PySlice_AdjustIndices(size, &start, &stop, step), step};
+  p.start = start;
+  return p.length > 0;
+}
+
+bool read_pick(PyObject* v, Py_ssize_t size, Part& p) {
+  Py_ssize_t i = PyLong_AsSsize_t(v);
+  if (i == -1 && PyErr_Occurred()) {
+    PyErr_Clear();
+    return false;
+  }
+  if (i < -size || i >= size) return false;
+  p = {Part::pick, i < 0 ? i + size : i, 1, 1};
+  return true;
+}
+
+// Elements from the first of x to the first of the window; the parts name the dimensions in order.
+bool shift_of(PyObject* spec, const Part* parts, int n, Py_ssize_t* shift) {
+  PyObject* strides = PyObject_GetAttr(spec, s_strides);
+  if (strides == nullptr) return false;
+  Py_ssize_t d = 0;
+  *shift = 0;
+  for (int k = 0; k < n; ++k) {
+    if (parts[k].kind == Part::fresh) continue;
+    if (parts[k].start) *shift += parts[k].start * PyLong_AsSsize_t(PyTuple_GET_ITEM(strides, d));
+    ++d;
+  }
+  Py_DECREF(strides);
+  return true;
+}
+
+// How the view came about, for those who must make it again.
+PyObject* step_of(const Part* parts, int n, bool whole) {
+  if (!whole && parts[0].kind == Part::pick) return Py_BuildValue("(Oin)", s_select, 0, parts[0].start);
+  if (!whole) {
+    const Part& p = parts[0];
+    return Py_BuildValue("(Oinnn)", s_slice, 0, p.start, p.start + p.length * p.step, p.step);
+  }
+  PyObject* index = PyTuple_New(n);
+  for (int k = 0; k < n; ++k) {
+    const Part& p = parts[k];
+    PyTuple_SET_ITEM(index, k,
+                     p.kind == Part::pick    ? PyLong_FromSsize_t(p.start)
+                     : p.kind == Part::fresh ? Py_NewRef(Py_None)
+                                             : Py_BuildValue("(nnn)", p.start, p.start + p.length * p.step, p.step));
+  }
+  PyObject* step = PyTuple_Pack(2, s_window, index);
+  Py_DECREF(index);
+  return step;
+}
+
+// x[index] for integers, slices, None and Ellipsis when nothing is recorded: no plan per position.
+// 1 done, 0 unusual, -1 error.
+int item_usual(PyObject* x, PyObject* index, PyObject** result) {
+  const bool single = PyLong_CheckExact(index) || PySlice_Check(index);
+  if (!single && !PyTuple_CheckExact(index)) return 0;
+  const int grad = flag(mode, s_grad), wants = flag(x, s_rg);
+  if (grad < 0 || wants < 0) return -1;
+  if (grad && wants) return 0;
+  PyObject* data = PyObject_GetAttr(x, s_data);
+  if (data == nullptr) return -1;
+  auto* a = reinterpret_cast<PyArrayObject*>(data);
+  if (!PyArray_Check(data) || PyArray_SIZE(a) == 0) {
+    Py_DECREF(data);
+    return 0;
+  }
+  const int ndim = PyArray_NDIM(a);
+  Part parts[32];
+  int n = 0, d = 0;
+  bool ok = ndim > 0 && ndim <= 16;
+  if (ok && single) {
+    ok = PyLong_CheckExact(index) ? read_pick(index, PyArray_DIM(a, 0), parts[0]) : read_slice(index, PyArray_DIM(a, 0), parts[0]);
+    n = d = 1;
+  } else if (ok) {
+    const Py_ssize_t count = PyTuple_GET_SIZE(index);
+    Py_ssize_t used = 0;
+    int dots = 0;
+    ok = count <= 14;
+    for (Py_ssize_t k = 0; ok && k < count; ++k) {
+      PyObject* v = PyTuple_GET_ITEM(index, k);
+      if (PyLong_CheckExact(v) || PySlice_Check(v)) ++used;
+      else if (v == Py_Ellipsis) ++dots;
+      else ok = v == Py_None;
+    }
+    ok = ok && dots <= 1 && used <= ndim;
+    for (Py_ssize_t k = 0; ok && k < count; ++k) {
+      PyObject* v = PyTuple_GET_ITEM(index, k);
+      if (v == Py_None) parts[n++] = {Part::fresh, 0, 1, 1};
+      else if (v == Py_Ellipsis) {
+        for (Py_ssize_t j = used; j < ndim; ++j, ++d) parts[n++] = {Part::range, 0, PyArray_DIM(a, d), 1};
+      } else {
+        ok = PyLong_CheckExact(v) ? read_pick(v, PyArray_DIM(a, d), parts[n]) : read_slice(v, PyArray_DIM(a, d), parts[n]);
+        ++n, ++d;
+      }
+    }
+  }
+  for (; ok && d < ndim; ++d) parts[n++] = {Part::range, 0, PyArray_DIM(a, d), 1};
+  Py_DECREF(data);
+  if (!ok) return 0;
+  PyObject* spec = PyObject_GetAttr(x, s_spec);
+  if (spec == nullptr) return -1;
+  Py_ssize_t by;
+  Window* win = window_of(spec, parts, n);
+  const bool fine = win != nullptr && shift_of(spec, parts, n, &by);
+  Py_DECREF(spec);
+  if (!fine) return -1;
+  Py_INCREF(win);
+  PyObject *step = step_of(parts, n, !single), *base = nullptr;
+  PyObject* out = step == nullptr ? nullptr : bare_view(*win->out, by, x, step, &base);
+  Py_DECREF(win);
+  Py_XDECREF(step);
+  Py_XDECREF(base);
+  if (out != nullptr && !grad && !set(out, s_no_grad_view, Py_True)) Py_CLEAR(out);
+  *result = out;
+  return out != nullptr ? 1 : PyErr_Occurred() ? -1 : 0;
+}
+
+// cut(x, dim, bounds, plan): the ranges (start, end) of a dimension, or its single elements when bounds is
+// a number of them, as views that share the node of `plan`. None when Python must do it.
+PyObject* cut(PyObject*, PyObject* const* args, Py_ssize_t n_args) {
+  if (n_args != 4 || !is_tensor(args[0])) Py_RETURN_NONE;
+  PyObject *x = args[0], *bounds = args[2], *plan = args[3];
+  const int hooks = flag(state, s_hooks), grad = flag(mode, s_grad), wants = flag(x, s_rg);
+  if (hooks < 0 || grad < 0 || wants < 0) return nullptr;
+  PyObject* data = PyObject_GetAttr(x, s_data);
+  if (data == nullptr) return nullptr;
+  auto* a = reinterpret_cast<PyArrayObject*>(data);
+  const bool usual = !hooks && PyArray_Check(data) && PyArray_SIZE(a) > 0 && PyArray_NDIM(a) <= 16;
+  const int ndim = usual ? PyArray_NDIM(a) : 0;
+  const int dim = int(PyLong_AsLong(args[1]));
+  Part parts[32];
+  for (int d = 0; d < ndim; ++d) parts[d] = {Part::range, 0, PyArray_DIM(a, d), 1};
+  Py_DECREF(data);
+  if (!usual || dim < 0 || dim >= ndim) Py_RETURN_NONE;
+  const bool single = PyLong_CheckExact(bounds);
+  const Py_ssize_t count = single ? PyLong_AsSsize_t(bounds) : PyTuple_GET_SIZE(bounds);
+  PyObject* spec = PyObject_GetAttr(x, s_spec);
+  if (spec == nullptr) return nullptr;
+  PyObject *out = PyTuple_New(count), *base = nullptr;
+  for (Py_ssize_t k = 0; k < count; ++k) {
+    PyObject* step;
+    if (single) {
+      parts[dim] = {Part::pick, k, 1, 1};
+      step = Py_BuildValue("(Oin)", s_select, dim, k);
+    } else {
+      PyObject* pair = PyTuple_GET_ITEM(bounds, k);
+      const Py_ssize_t b = PyLong_AsSsize_t(PyTuple_GET_ITEM(pair, 0)), e = PyLong_AsSsize_t(PyTuple_GET_ITEM(pair, 1));
+      parts[dim] = {Part::range, b, e - b, 1};
+      if (e <= b) {  // an empty piece has no memory to look at
+        Py_CLEAR(out);
+        break;
+      }
+      step = Py_BuildValue("(Oinni)", s_slice, dim, b, e, 1);
+    }
+    Py_ssize_t by = 0;
+    Window* win = step == nullptr ? nullptr : window_of(spec, parts, ndim);
+    PyObject* view = nullptr;
+    Py_CLEAR(base);
+    if (win != nullptr && shift_of(spec, parts, ndim, &by)) {
+      Py_INCREF(win);
+      view = bare_view(*win->out, by, x, step, &base);
+      Py_DECREF(win);
+    }
+    Py_XDECREF(step);
+    if (view != nullptr && !grad && !set(view, s_no_grad_view, Py_True)) Py_CLEAR(view);
+    if (view == nullptr) {
+      Py_CLEAR(out);
+      break;
+    }
+    PyTuple_SET_ITEM(out, k, view);
+  }
+  Py_DECREF(spec);
+  if (out != nullptr && grad && wants && count > 0 && !record_view(plan, x, base, out)) Py_CLEAR(out);
+  Py_XDECREF(base);
+  if (out == nullptr && !PyErr_Occurred()) Py_RETURN_NONE;
+  return out;
+}
+
+}  // namespace
+
+PyObject* cut_function() {
+  static PyMethodDef def = {"cut", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(cut)), METH_FASTCALL,
+                            "cut(x, dim, bounds, plan): views of pieces along a dimension, or None."};
+  return PyCFunction_New(&def, nullptr);
+}
+
+void install_windows(PyObject* table, PyObject* make) {
+  windows = Py_NewRef(table);
+  describe = Py_NewRef(make);
+  s_select = PyUnicode_InternFromString("select");
+  s_slice = PyUnicode_InternFromString("_slice");
+  s_window = PyUnicode_InternFromString("_window");
+  s_strides = PyUnicode_InternFromString("strides");
+  zero = PyLong_FromLong(0);
 }
 
 PyTypeObject* window_type() {
@@ -176,6 +461,36 @@ PyTypeObject* window_type() {
   return &type;
 }
 
+// --- LateStorage: the storage of a result, made when it is first asked for -----------------------------------
+
+namespace {
+
+PyObject* late_get(PyObject* me, PyObject* tensor, PyObject*) {
+  if (tensor == nullptr || tensor == Py_None) return Py_NewRef(me);
+  // Nothing here lets another thread run, so that all get the same storage.
+  PyObject* data = PyObject_GetAttr(tensor, s_data);
+  PyObject* storage = data == nullptr ? nullptr : new_storage(data);
+  Py_XDECREF(data);
+  if (storage != nullptr && !set(tensor, s_storage, storage)) Py_CLEAR(storage);
+  return storage;
+}
+
+}  // namespace
+
+PyTypeObject* late_storage_type() {
+  static PyTypeObject type = {PyVarObject_HEAD_INIT(nullptr, 0)};
+  if (type.tp_name == nullptr) {
+    type.tp_name = "votive.LateStorage";
+    type.tp_basicsize = sizeof(PyObject);
+    type.tp_flags = Py_TPFLAGS_DEFAULT;
+    type.tp_new = PyType_GenericNew;
+    type.tp_descr_get = late_get;
+    type.tp_doc = "The storage of a result, made on first use: most results die without one.";
+    if (PyType_Ready(&type) < 0) return nullptr;
+  }
+  return &type;
+}
+
 // --- Memo: functions that give views -----------------------------------------------------------------------
 
 namespace {
@@ -185,6 +500,7 @@ struct Memo {
   vectorcallfunc call;
   PyObject* fallback;
   PyObject* plans;
+  bool indexes;  // x[index]: most need no plan
 };
 
 constexpr Py_ssize_t MOST = 4096;
@@ -225,6 +541,7 @@ PyObject* plan_between(PyObject* x, PyObject* out) {
   if (chain && before && base && x_base && base != Py_None && base == (x_base == Py_None ? x : x_base) &&
       PyTuple_GET_SIZE(chain) == PyTuple_GET_SIZE(before) + 1)
     plan = Py_NewRef(PyTuple_GET_ITEM(chain, PyTuple_GET_SIZE(chain) - 1));
+  if (plan != nullptr && PyTuple_CheckExact(plan)) Py_CLEAR(plan);  // made without one
   Py_XDECREF(chain);
   Py_XDECREF(before);
   Py_XDECREF(base);
@@ -240,6 +557,10 @@ PyObject* memo_call(PyObject* me, PyObject* const* args, size_t nargsf, PyObject
   if (n < 1 || n > 8 || names != nullptr || !is_tensor(args[0])) return slow();
   const int hooks = flag(state, s_hooks);
   if (hooks != 0) return hooks < 0 ? nullptr : slow();
+  if (self->indexes && n == 2 && windows != nullptr) {
+    PyObject* item = nullptr;
+    if (item_usual(args[0], args[1], &item) != 0) return item;
+  }
   PyObject* key = PyTuple_New(n);
   PyObject* spec = PyObject_GetAttr(args[0], s_spec);
   if (spec == nullptr) {
@@ -278,15 +599,17 @@ PyObject* memo_call(PyObject* me, PyObject* const* args, size_t nargsf, PyObject
   return out;
 }
 
-// Memo(function, plans)
+// Memo(function, plans, indexes=False)
 PyObject* memo_new(PyTypeObject* type, PyObject* args, PyObject*) {
   PyObject *fallback, *plans;
-  if (!PyArg_ParseTuple(args, "OO!", &fallback, &PyDict_Type, &plans)) return nullptr;
+  int indexes = 0;
+  if (!PyArg_ParseTuple(args, "OO!|p", &fallback, &PyDict_Type, &plans, &indexes)) return nullptr;
   auto* self = reinterpret_cast<Memo*>(type->tp_alloc(type, 0));
   if (self == nullptr) return nullptr;
   self->call = memo_call;
   self->fallback = Py_NewRef(fallback);
   self->plans = Py_NewRef(plans);
+  self->indexes = indexes;
   return reinterpret_cast<PyObject*>(self);
 }
 int memo_traverse(PyObject* me, visitproc visit, void* arg) {
