@@ -13,6 +13,7 @@ from .write import call_inplace, call_out, check_writable, private_copy, refuse_
 
 __all__ = [
     "Call", "Observer", "Plan", "as_dtype", "attach", "binary", "call", "call_inplace", "call_out",
-    "check_writable", "detach", "drop_plans", "execute", "forgettable", "install", "make", "prepare",
-    "private_copy", "refresh_hooks", "refuse_grad", "remembering", "state", "unary", "write_out",
+    "check_writable", "detach", "drop_plans", "execute", "forgettable", "install", "make",
+    "prepare", "private_copy", "refresh_hooks", "refuse_grad", "remembering", "state", "unary",
+    "write_out",
 ]  # fmt: skip

@@ -366,7 +366,9 @@ def adjoint(input: Any) -> Any:
 
 
 def _reversed(input: Any) -> Any:
-    if input.ndim not in (0, 2):
+    if input._spec.ndim == 2:
+        return input.permute(1, 0)
+    if input.ndim:
         warnings.warn(
             f"T: reversing the dimensions of a tensor of shape {input._spec.shape} is deprecated; "
             "use .mT for batches of matrices or permute().",

@@ -49,7 +49,7 @@ int flag(PyObject* owner, PyObject* name) {
   return r;
 }
 
-bool set(PyObject* o, PyObject* name, PyObject* v) { return PyObject_GenericSetAttr(o, name, v) == 0; }
+inline bool set(PyObject* o, PyObject* name, PyObject* v) { return PyObject_GenericSetAttr(o, name, v) == 0; }
 
 }  // namespace
 
@@ -72,7 +72,10 @@ PyObject* bare_view(const OutSpec& o, Py_ssize_t by, PyObject* x, PyObject* step
     array = PyArray_NewFromDescr(&PyArray_Type, o.descr, o.ndim, o.shape, o.strides,
                                  PyArray_BYTES(a) + by * PyDataType_ELSIZE(o.descr),
                                  PyArray_FLAGS(a) & NPY_ARRAY_WRITEABLE, nullptr);
-    if (array == nullptr || PyArray_SetBaseObject(reinterpret_cast<PyArrayObject*>(array), Py_NewRef(data)) < 0) goto end;
+    if (array == nullptr) goto end;
+    // Who owns the memory, not who looks at it: chains of views stay short.
+    PyObject* owner = PyArray_BASE(a) != nullptr ? PyArray_BASE(a) : data;
+    reinterpret_cast<PyArrayObject_fields*>(array)->base = Py_NewRef(owner);
     out = wrap(storage, array, o.spec);
     if (out == nullptr) goto end;
     if (at != 0) {
@@ -282,13 +285,22 @@ bool shift_of(PyObject* spec, const Part* parts, int n, Py_ssize_t* shift) {
   return true;
 }
 
-// How the view came about, for those who must make it again.
-PyObject* step_of(const Part* parts, int n, bool whole) {
-  if (!whole && parts[0].kind == Part::pick) return Py_BuildValue("(Oin)", s_select, 0, parts[0].start);
-  if (!whole) {
-    const Part& p = parts[0];
-    return Py_BuildValue("(Oinnn)", s_slice, 0, p.start, p.start + p.length * p.step, p.step);
+// How the view came about, for those who must make it again: along one dimension.
+PyObject* step_along(int dim, const Part& p) {
+  const bool pick = p.kind == Part::pick;
+  PyObject* step = PyTuple_New(pick ? 3 : 5);
+  PyTuple_SET_ITEM(step, 0, Py_NewRef(pick ? s_select : s_slice));
+  PyTuple_SET_ITEM(step, 1, PyLong_FromLong(dim));
+  PyTuple_SET_ITEM(step, 2, PyLong_FromSsize_t(p.start));
+  if (!pick) {
+    PyTuple_SET_ITEM(step, 3, PyLong_FromSsize_t(p.start + p.length * p.step));
+    PyTuple_SET_ITEM(step, 4, PyLong_FromSsize_t(p.step));
   }
+  return step;
+}
+
+PyObject* step_of(const Part* parts, int n, bool whole) {
+  if (!whole) return step_along(0, parts[0]);
   PyObject* index = PyTuple_New(n);
   for (int k = 0; k < n; ++k) {
     const Part& p = parts[k];
@@ -390,38 +402,38 @@ PyObject* cut(PyObject*, PyObject* const* args, Py_ssize_t n_args) {
   PyObject* spec = PyObject_GetAttr(x, s_spec);
   if (spec == nullptr) return nullptr;
   PyObject *out = PyTuple_New(count), *base = nullptr;
-  for (Py_ssize_t k = 0; k < count; ++k) {
-    PyObject* step;
-    if (single) {
-      parts[dim] = {Part::pick, k, 1, 1};
-      step = Py_BuildValue("(Oin)", s_select, dim, k);
-    } else {
+  // How far one step along the dimension leads.
+  Py_ssize_t stride = 0;
+  parts[dim].start = 1;
+  Window* win = nullptr;
+  bool ok = shift_of(spec, parts, ndim, &stride);
+  for (Py_ssize_t k = 0; ok && k < count; ++k) {
+    Part p{Part::pick, k, 1, 1};
+    if (!single) {
       PyObject* pair = PyTuple_GET_ITEM(bounds, k);
       const Py_ssize_t b = PyLong_AsSsize_t(PyTuple_GET_ITEM(pair, 0)), e = PyLong_AsSsize_t(PyTuple_GET_ITEM(pair, 1));
-      parts[dim] = {Part::range, b, e - b, 1};
+      p = {Part::range, b, e - b, 1};
       if (e <= b) {  // an empty piece has no memory to look at
-        Py_CLEAR(out);
+        ok = false;
         break;
       }
-      step = Py_BuildValue("(Oinni)", s_slice, dim, b, e, 1);
     }
-    Py_ssize_t by = 0;
-    Window* win = step == nullptr ? nullptr : window_of(spec, parts, ndim);
-    PyObject* view = nullptr;
+    if (win == nullptr || p.length != parts[dim].length) {
+      parts[dim] = p;
+      Py_XDECREF(win);
+      win = window_of(spec, parts, ndim);
+      Py_XINCREF(win);
+    }
+    PyObject *step = win == nullptr ? nullptr : step_along(dim, p), *view = nullptr;
     Py_CLEAR(base);
-    if (win != nullptr && shift_of(spec, parts, ndim, &by)) {
-      Py_INCREF(win);
-      view = bare_view(*win->out, by, x, step, &base);
-      Py_DECREF(win);
-    }
+    if (step != nullptr) view = bare_view(*win->out, p.start * stride, x, step, &base);
     Py_XDECREF(step);
     if (view != nullptr && !grad && !set(view, s_no_grad_view, Py_True)) Py_CLEAR(view);
-    if (view == nullptr) {
-      Py_CLEAR(out);
-      break;
-    }
-    PyTuple_SET_ITEM(out, k, view);
+    ok = view != nullptr;
+    if (ok) PyTuple_SET_ITEM(out, k, view);
   }
+  Py_XDECREF(win);
+  if (!ok) Py_CLEAR(out);
   Py_DECREF(spec);
   if (out != nullptr && grad && wants && count > 0 && !record_view(plan, x, base, out)) Py_CLEAR(out);
   Py_XDECREF(base);
