@@ -1,6 +1,7 @@
 // Convolution, its transpose and its weight gradient as products of matrices whose columns are laid out
 // block by block, so that they stay in the cache.
 #include "conv_core.h"
+#include "conv_winograd.h"
 
 #include "vt/gemm.h"
 
@@ -230,6 +231,8 @@ template <class T> void forward(const View& x, const View& weight, const View& b
   Scratch<T> w_space(dense_space<T>(weight)), b_space(bias ? bias.numel() : 0);
   const T* w = dense(weight, w_space.get());
   const T* b = values(bias, b_space.get());
+  if constexpr (std::is_same_v<T, float>)
+    if (winograd_pays(g, from, to, groups, false)) return winograd(g, from, to, w, false, b);
   const Sweep s = forward_sweep(g, to.size);
   const int64_t K = from.c / groups * int64_t(s.phases[0].taps.size());
   std::vector<Weights<T>> weights;
@@ -242,6 +245,8 @@ template <class T> void transposed(const View& x, const View& weight, const View
   Scratch<T> w_space(dense_space<T>(weight)), b_space(bias ? bias.numel() : 0);
   const T* w = dense(weight, w_space.get());
   const T* b = values(bias, b_space.get());
+  if constexpr (std::is_same_v<T, float>)
+    if (winograd_pays(g, from, to, groups, true)) return winograd(g, from, to, w, true, b);
   const Sweep s = transposed_sweep(g, to.size);
   const int64_t O = from.c / groups, M = to.c / groups, taps = g.kernel[0] * g.kernel[1] * g.kernel[2];
   const int64_t panels = up(M, MR);
@@ -291,6 +296,16 @@ template <class T> void by_weight(const View& x, const View& grad, const View& o
   constexpr int64_t L = LANES<T>;
   constexpr int64_t KC = 256, STRIDE = KC + L;
   const Image from(x), gy(grad);
+  if constexpr (std::is_same_v<T, float>)
+    if (winograd_weight_pays(g, from, gy, groups)) {
+      Scratch<float> space(out.dtype == Dtype::f32 ? 0 : out.numel());
+      float* to = out.dtype == Dtype::f32 ? out.as<float>() : space.get();
+      winograd_weight(g, from, gy, to);
+      const int64_t item = itemsize(out.dtype);
+      if (out.dtype != Dtype::f32)
+        cast_fn(Dtype::f32, out.dtype)(out.data, item, reinterpret_cast<const char*>(to), sizeof(float), out.numel());
+      return;
+    }
   const Sweep s = forward_sweep(g, gy.size);
   const Phase& phase = s.phases[0];
   const int64_t ci = from.c / groups, O = gy.c / groups, nt = int64_t(phase.taps.size()), R = ci * nt;
