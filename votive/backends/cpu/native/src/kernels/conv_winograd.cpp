@@ -6,6 +6,8 @@ namespace {
 
 constexpr int64_t L = LANES<float>;
 constexpr int64_t CHUNK = 1 << 20;  // floats of padded images at a time
+// The 16 parts are read and written side by side: whole pages apart they would share one set of the cache.
+constexpr int64_t APART = 5 * L;
 using V = Vec<float>;
 
 // Tiles of 2 x 2 outputs, counted over images, rows and columns, and the padded copy they read: rows are
@@ -162,7 +164,7 @@ void winograd(const Geometry& g, const Image& x, const Image& y, const float* w,
   const Tiles tiles(y.size, turned ? 2 - g.padding[1] : g.padding[1], turned ? 2 - g.padding[2] : g.padding[2]);
   const Padded p = tiles.padded(K);
   const int64_t chunk = std::clamp<int64_t>(CHUNK / p.image, 1, x.n);
-  const int64_t part = panels * MR * K;
+  const int64_t part = panels * MR * K + APART;
   Scratch<float> u(16 * part), copy(chunk * p.image + 4 * L);
   transform_weight(u, part, w, M, K, turned);
   const CastFn cast = cast_fn(Dtype::f32, y.dtype);
@@ -176,17 +178,18 @@ void winograd(const Geometry& g, const Image& x, const Image& y, const float* w,
       const int64_t b = k / parts, m0 = k % parts * rows, m1 = std::min(M, m0 + rows);
       if (m0 >= m1) return;
       const int64_t t0 = vectors * b / blocks * L, t1 = std::min(count, vectors * (b + 1) / blocks * L);
-      const int64_t nv = up(t1 - t0, L), width = nv * L, gap = K * width + L;
+      const int64_t nv = up(t1 - t0, L), width = nv * L, gap = K * width + APART;
       const std::vector<Stretch> runs = stretches(tiles, t0, t1);
       constexpr int64_t BLOCK = 64;  // rows whose products wait in the cache for their transform
-      Scratch<float> v(16 * gap + L), m(16 * BLOCK * width), lines(4 * width);
+      const int64_t m_gap = BLOCK * width + APART;
+      Scratch<float> v(16 * gap + L), m(16 * m_gap), lines(4 * width);
       transform_input(v, gap, width, copy, p, 0, K, runs);
       for (int64_t r = m0; r < m1; r += BLOCK) {
         const int64_t n = std::min(BLOCK, m1 - r);
         for (int64_t q = 0; q < 16; ++q)
-          product<float>(n, nv, K, u + q * part + r * K, 1, MR, K, v + q * gap, width, m + q * BLOCK * width, width, false);
+          product<float>(n, nv, K, u + q * part + r * K, 1, MR, K, v + q * gap, width, m + q * m_gap, width, false);
         for (int64_t i = 0; i < n; ++i)
-          write_tiles(y, first, r + i, m + i * width, BLOCK * width, width, runs, bias == nullptr ? 0.0f : bias[r + i], cast, lines);
+          write_tiles(y, first, r + i, m + i * width, m_gap, width, runs, bias == nullptr ? 0.0f : bias[r + i], cast, lines);
       }
     });
   }
@@ -208,7 +211,7 @@ void winograd_weight(const Geometry& g, const Image& x, const Image& grad, float
   const int64_t high = std::min<int64_t>(up(C, MR) * MR, 64), across = std::min<int64_t>(up(O, L) * L, 2 * NV * L);
   const int64_t down = up(C, high), aside = up(O, across);
   const CastFn cast = cast_fn(grad.dtype, Dtype::f32);
-  const int64_t wide = up(O, L) * L, part = C * wide;
+  const int64_t wide = up(O, L) * L, part = C * wide + APART;
   Scratch<float> copy(chunk * p.image + 4 * L), sums(16 * part);
   std::fill(sums.get(), sums + 16 * part, 0.0f);
   // The gradient with channels last, and a row and column of zeros where tiles stand out.
@@ -241,7 +244,7 @@ void winograd_weight(const Geometry& g, const Image& x, const Image& grad, float
     });
     share(down * aside, [&](int64_t k) {
       const int64_t c0 = k / aside * high, c1 = std::min(C, c0 + high), o0 = k % aside * across, o1 = std::min(wide, o0 + across);
-      const int64_t width = DEPTH, gap = (c1 - c0) * width + L, n_o = o1 - o0, g_gap = DEPTH * n_o + L;
+      const int64_t width = DEPTH, gap = (c1 - c0) * width + APART, n_o = o1 - o0, g_gap = DEPTH * n_o + APART;
       Scratch<float> v(16 * gap + L), u(16 * g_gap);
       const int64_t vectors = n_o / L, slivers = up(vectors, NV);
       for (int64_t t0 = 0; t0 < count; t0 += DEPTH) {
