@@ -10,6 +10,7 @@
 #include <system_error>
 #include <thread>
 #include <unordered_map>
+#include <utility>
 
 #include "vt/kernel.h"
 
@@ -56,13 +57,18 @@ char* Arena::take(size_t bytes) {
 }
 
 void Arena::give(char* p) {
-  Chunk& c = chunks[count - 1];
-  c.used -= *reinterpret_cast<size_t*>(p - 64);
-  // Keep one empty chunk, and not a huge one.
-  if (c.used == 0 && (count > 1 || c.size > (size_t(1) << 26))) {
-    std::free(c.base);
+  // Chunks on top may be empty: kept, since giving them back and touching fresh pages again is slow.
+  int k = count - 1;
+  while (chunks[k].used == 0) --k;
+  chunks[k].used -= *reinterpret_cast<size_t*>(p - 64);
+  // Keep one empty chunk, the largest, and not a huge one.
+  while (count > 1 && chunks[count - 1].used == 0 && chunks[count - 2].used == 0) {
+    if (chunks[count - 2].size > chunks[count - 1].size) std::swap(chunks[count - 2], chunks[count - 1]);
+    std::free(chunks[count - 2].base);
+    chunks[count - 2] = chunks[count - 1];
     --count;
   }
+  if (chunks[count - 1].used == 0 && chunks[count - 1].size > (size_t(1) << 26)) std::free(chunks[--count].base);
 }
 
 Arena::~Arena() {

@@ -15,13 +15,18 @@ constexpr int64_t CHUNK_BYTES = 4 << 20;  // images are copied with their paddin
 // Neighbouring columns whose sources are contiguous: `len` of them from `at` in their sliver.
 struct Run {
   int32_t sliver, at, len;
-  int64_t source;    // in the padded copy, without channel and tap
-  int64_t target;    // bytes into the output, without channel
+  int64_t source;  // in the padded copy, without channel and tap
+};
+
+// Columns that lie side by side in the output: `len` of them from `at` in their block.
+struct Place {
+  int64_t at, len, target;
 };
 
 // Columns first..first+count of a phase over several images, cut into slivers of at most NV vectors.
 struct Columns {
   std::vector<Run> runs;
+  std::vector<Place> places;
   std::vector<int64_t> begin;    // of each sliver's runs
   std::vector<int64_t> vectors;  // of each sliver
   int64_t width = 0;             // of all slivers
@@ -30,9 +35,10 @@ struct Columns {
   void make(const Sweep& s, const Padded& p, const Phase& phase, const Image& y, int64_t first, int64_t count,
             int64_t widest) {
     const int64_t L = LANES<T>, total = up(count, L), slivers = up(total, widest);
-    runs.clear(), begin.assign(1, 0), vectors.clear();
+    runs.clear(), places.clear(), begin.assign(1, 0), vectors.clear();
     width = total * L;
-    int64_t c = first;
+    int64_t c = first, column = 0;
+    const int64_t apart = s.ostep[2] * y.step[2];
     const int64_t last = first + count;
     for (int64_t k = 0; k < slivers; ++k) {
       const int64_t v = (total * (k + 1)) / slivers - (total * k) / slivers;
@@ -46,13 +52,18 @@ struct Columns {
         Run r;
         r.sliver = int32_t(k), r.at = int32_t(c - start), r.len = int32_t(len);
         r.source = i * p.image + d * s.step[0] * p.plane + h * s.step[1] * p.line + w;
-        r.target = i * y.sn + (phase.first[0] + d * s.ostep[0]) * y.step[0] +
+        const int64_t target = i * y.sn + (phase.first[0] + d * s.ostep[0]) * y.step[0] +
                    (phase.first[1] + h * s.ostep[1]) * y.step[1] + (phase.first[2] + w * s.ostep[2]) * y.step[2];
         runs.push_back(r);
+        const int64_t at = column + r.at;
+        if (!places.empty() && places.back().at + places.back().len == at && places.back().target + places.back().len * apart == target)
+          places.back().len += len;
+        else places.push_back({at, len, target});
         c += len;
       }
       begin.push_back(int64_t(runs.size()));
       vectors.push_back(v);
+      column += v * L;
     }
   }
 };
@@ -91,13 +102,8 @@ void write(const Image& y, int64_t image, const Columns& cols, const Sweep& s, i
       const T b = bias[m];
       for (int64_t i = 0; i < cols.width; ++i) row[i] += b;
     }
-    int64_t start = 0;
-    for (size_t k = 0; k < cols.vectors.size(); ++k) {
-      for (int64_t r = cols.begin[k]; r < cols.begin[k + 1]; ++r)
-        cast(base + m * y.sc + cols.runs[r].target, s.ostep[2] * y.step[2],
-             reinterpret_cast<const char*>(row + start + cols.runs[r].at), sizeof(T), cols.runs[r].len);
-      start += cols.vectors[k] * LANES<T>;
-    }
+    for (const Place& p : cols.places)
+      cast(base + m * y.sc + p.target, s.ostep[2] * y.step[2], reinterpret_cast<const char*>(row + p.at), sizeof(T), p.len);
   }
 }
 
@@ -224,6 +230,59 @@ void sweep_over(const Sweep& s, const Image& x, const Image& y, int64_t groups, 
   }
 }
 
+// A tensor of points: channels `sc` and places `sp` elements apart, in every image.
+struct Points {
+  int64_t count, sn, sc, sp;
+  bool flat;
+
+  explicit Points(const Image& x) : count(x.size[0] * x.size[1] * x.size[2]) {
+    const int64_t item = itemsize(x.dtype);
+    sn = x.sn / item, sc = x.sc / item;
+    int64_t step = -1;
+    flat = true;
+    for (int d = 2; d >= 0; --d) {
+      if (x.size[d] == 1) continue;
+      flat = flat && (step < 0 || x.step[d] == step);
+      if (step < 0) sp = x.step[d] / item;
+      step = x.step[d] * x.size[d];
+    }
+    if (step < 0) sp = 1;
+  }
+};
+
+bool point_by_point(const Geometry& g, const Image& x, const Image& y, int64_t groups, Dtype compute) {
+  for (int d = 0; d < 3; ++d)
+    if (g.kernel[d] != 1 || g.stride[d] != 1 || g.padding[d] != 0 || x.size[d] != y.size[d]) return false;
+  const Points a(x), b(y);
+  return groups == 1 && x.dtype == compute && a.flat && b.flat && (a.sc == 1 || a.sp == 1) && (b.sc == 1 || b.sp == 1);
+}
+
+// y[:, p] = w x[:, p] + bias for every point p; w (M x K) by its strides.
+template <class T> void points(const Image& x, const Image& y, Matrix<const T> w, const T* bias) {
+  const Points a(x), b(y);
+  const int64_t K = x.c, M = y.c;
+  if (bias != nullptr)
+    parallel_for(y.n * M, grain_for(b.count), [&](int64_t begin, int64_t end) {
+      for (int64_t k = begin; k < end; ++k) {
+        T* to = reinterpret_cast<T*>(y.data) + k / M * b.sn + k % M * b.sc;
+        for (int64_t i = 0; i < b.count; ++i) to[i * b.sp] = bias[k % M];
+      }
+    });
+  const bool joined = a.sc == 1 && b.sc == 1 && a.sn == a.count * a.sp && b.sn == b.count * b.sp;
+  const int64_t images = joined ? 1 : x.n, count = joined ? a.count * x.n : a.count;
+  const bool many = images > 1 && M * K * count < (int64_t(1) << 22);
+  parallel_for(images, many ? 1 : images, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      const T* from = reinterpret_cast<const T*>(x.data) + i * a.sn;
+      T* to = reinterpret_cast<T*>(y.data) + i * b.sn;
+      if (b.sc == 1)
+        gemm(count, M, K, Matrix<const T>{from, a.sp, a.sc}, Matrix<const T>{w.data, w.col, w.row}, Matrix<T>{to, b.sp, b.sc}, bias != nullptr);
+      else
+        gemm(M, count, K, w, Matrix<const T>{from, a.sc, a.sp}, Matrix<T>{to, b.sc, b.sp}, bias != nullptr);
+    }
+  });
+}
+
 template <class T> const T* values(const View& v, T* space) { return v ? dense(v, space) : nullptr; }
 
 template <class T> void forward(const View& x, const View& weight, const View& bias, const View& out, const Geometry& g, int64_t groups) {
@@ -231,6 +290,7 @@ template <class T> void forward(const View& x, const View& weight, const View& b
   Scratch<T> w_space(dense_space<T>(weight)), b_space(bias ? bias.numel() : 0);
   const T* w = dense(weight, w_space.get());
   const T* b = values(bias, b_space.get());
+  if (point_by_point(g, from, to, groups, dtype_of<T>)) return points<T>(from, to, Matrix<const T>{w, from.c, 1}, b);
   if constexpr (std::is_same_v<T, float>)
     if (winograd_pays(g, from, to, groups, false)) return winograd(g, from, to, w, false, b);
   const Sweep s = forward_sweep(g, to.size);
@@ -245,6 +305,7 @@ template <class T> void transposed(const View& x, const View& weight, const View
   Scratch<T> w_space(dense_space<T>(weight)), b_space(bias ? bias.numel() : 0);
   const T* w = dense(weight, w_space.get());
   const T* b = values(bias, b_space.get());
+  if (point_by_point(g, from, to, groups, dtype_of<T>)) return points<T>(from, to, Matrix<const T>{w, 1, to.c}, b);
   if constexpr (std::is_same_v<T, float>)
     if (winograd_pays(g, from, to, groups, true)) return winograd(g, from, to, w, true, b);
   const Sweep s = transposed_sweep(g, to.size);
@@ -296,6 +357,15 @@ template <class T> void by_weight(const View& x, const View& grad, const View& o
   constexpr int64_t L = LANES<T>;
   constexpr int64_t KC = 256, STRIDE = KC + L;
   const Image from(x), gy(grad);
+  if (point_by_point(g, from, gy, groups, dtype_of<T>)) {
+    const Points a(from), b(gy);
+    const bool joined = a.sn == a.count * a.sp && b.sn == b.count * b.sp;
+    const int64_t images = joined ? 1 : from.n, count = joined ? a.count * from.n : a.count;
+    for (int64_t i = 0; i < images; ++i)
+      gemm(gy.c, from.c, count, Matrix<const T>{reinterpret_cast<const T*>(gy.data) + i * b.sn, b.sc, b.sp},
+           Matrix<const T>{reinterpret_cast<const T*>(from.data) + i * a.sn, a.sp, a.sc}, Matrix<T>{out.as<T>(), from.c, 1}, i > 0);
+    return;
+  }
   if constexpr (std::is_same_v<T, float>)
     if (winograd_weight_pays(g, from, gy, groups)) {
       Scratch<float> space(out.dtype == Dtype::f32 ? 0 : out.numel());
@@ -326,29 +396,40 @@ template <class T> void by_weight(const View& x, const View& grad, const View& o
     const int64_t images = std::min(chunk, from.n - first), columns = images * places;
     p.fill(copy.get(), s, from, first, images);
     if (single) {
-      parallel_for(groups, grain_for(columns * R * O / L), [&](int64_t b, int64_t e) {
-        Scratch<T> line(up(phase.places[2], L) * L);
-        for (int64_t k = b; k < e; ++k)
-          for (int64_t o = 0; o < O; ++o)
-            for (int64_t i = 0; i < images; ++i)
-              for (int64_t d = 0; d < phase.places[0]; ++d)
-                for (int64_t h = 0; h < phase.places[1]; ++h) {
-                  const int64_t W = phase.places[2];
-                  std::fill(line + W / L * L, line + up(W, L) * L, T(0));
-                  cast(reinterpret_cast<char*>(line.get()), sizeof(T),
-                       gy.data + (first + i) * gy.sn + (k * O + o) * gy.sc + d * gy.step[0] + h * gy.step[1], gy.step[2], W);
-                  const T* src = copy + i * p.image + k * p.channel + d * s.step[0] * p.plane + h * s.step[1] * p.line;
-                  for (int64_t t = 0; t < nt; ++t) {
-                    const T* at = src + taps[t];
-                    Vec<T> acc{};
-                    int64_t q = 0;
-                    for (; q + L <= W; q += L) acc += load(at + q) * load(line + q);
-                    T sum = 0;
-                    for (int64_t j = 0; j < L; ++j) sum += acc[j];
-                    for (; q < W; ++q) sum += at[q] * line[q];
-                    sums[(k * R + t) * wide + o] += sum;
-                  }
+      parallel_for(groups * O, grain_for(columns * R / L), [&](int64_t b, int64_t e) {
+        const int64_t W = phase.places[2];
+        Scratch<T> line(W), part(nt * L), tails(nt);
+        for (int64_t u = b; u < e; ++u) {
+          const int64_t k = u / O, o = u % O;
+          std::fill(part.get(), part + nt * L, T(0));
+          std::fill(tails.get(), tails + nt, T(0));
+          for (int64_t i = 0; i < images; ++i)
+            for (int64_t d = 0; d < phase.places[0]; ++d)
+              for (int64_t h = 0; h < phase.places[1]; ++h) {
+                const char* g_row = gy.data + (first + i) * gy.sn + u * gy.sc + d * gy.step[0] + h * gy.step[1];
+                const T* row = reinterpret_cast<const T*>(g_row);
+                if (gy.dtype != dtype_of<T> || gy.step[2] != int64_t(sizeof(T))) {
+                  cast(reinterpret_cast<char*>(line.get()), sizeof(T), g_row, gy.step[2], W);
+                  row = line;
                 }
+                const T* src = copy + i * p.image + k * p.channel + d * s.step[0] * p.plane + h * s.step[1] * p.line;
+                for (int64_t t = 0; t < nt; ++t) {
+                  const T* at = src + taps[t];
+                  Vec<T> acc = load(part + t * L);
+                  int64_t q = 0;
+                  for (; q + L <= W; q += L) acc += load(at + q) * load(row + q);
+                  store(part + t * L, acc);
+                  T sum = 0;
+                  for (; q < W; ++q) sum += at[q] * row[q];
+                  tails[t] += sum;
+                }
+              }
+          for (int64_t t = 0; t < nt; ++t) {
+            T sum = tails[t];
+            for (int64_t j = 0; j < L; ++j) sum += part[t * L + j];
+            sums[(k * R + t) * wide + o] += sum;
+          }
+        }
       });
       continue;
     }
@@ -405,9 +486,17 @@ template <class T> void by_weight(const View& x, const View& grad, const View& o
   // The result is (O, ci, taps): turned around, in the type of the result.
   const CastFn back = cast_fn(dtype_of<T>, out.dtype);
   const int64_t item = itemsize(out.dtype);
-  parallel_for(groups * O, grain_for(R), [&](int64_t b, int64_t e) {
-    for (int64_t u = b; u < e; ++u)
-      back(out.data + u * R * item, item, reinterpret_cast<const char*>(sums + u / O * R * wide + u % O), wide * int64_t(sizeof(T)), R);
+  constexpr int64_t SIDE = 64;
+  parallel_for(groups * up(O, L) * up(R, SIDE), grain_for(L * SIDE * 2), [&](int64_t b, int64_t e) {
+    T block[L * SIDE];
+    for (int64_t u = b; u < e; ++u) {
+      const int64_t r0 = u % up(R, SIDE) * SIDE, o0 = u / up(R, SIDE) % up(O, L) * L, k = u / up(R, SIDE) / up(O, L);
+      const int64_t rows = std::min(SIDE, R - r0), n = std::min(L, O - o0);
+      for (int64_t r = 0; r < rows; ++r)
+        for (int64_t j = 0; j < L; ++j) block[j * SIDE + r] = sums[(k * R + r0 + r) * wide + o0 + j];
+      for (int64_t j = 0; j < n; ++j)
+        back(out.data + ((k * O + o0 + j) * R + r0) * item, item, reinterpret_cast<const char*>(block + j * SIDE), sizeof(T), rows);
+    }
   });
 }
 

@@ -51,13 +51,17 @@ inline void micro(int64_t K, const T* a, int64_t ar, int64_t ak, const T* b, int
     a += ak;
     b += bs;
   }
+  if (accumulate) {
 #pragma GCC unroll 16
-  for (int m = 0; m < M; ++m)
+    for (int m = 0; m < M; ++m, c += ldc)
 #pragma GCC unroll 4
-    for (int n = 0; n < N; ++n) {
-      T* at = c + m * ldc + n * LANES<T>;
-      store(at, accumulate ? load(at) + acc[m][n] : acc[m][n]);
-    }
+      for (int n = 0; n < N; ++n) store(c + n * LANES<T>, load(c + n * LANES<T>) + acc[m][n]);
+  } else {
+#pragma GCC unroll 16
+    for (int m = 0; m < M; ++m, c += ldc)
+#pragma GCC unroll 4
+      for (int n = 0; n < N; ++n) store(c + n * LANES<T>, acc[m][n]);
+  }
 }
 
 template <class T, int N>
@@ -251,60 +255,82 @@ struct Padded {
     return (coordinate[0] - s.low[0]) * plane + (coordinate[1] - s.low[1]) * line + w % s.step[2] * part + w / s.step[2];
   }
 
-  template <class T>
-  void row(T* to, const Sweep& s, const char* from, int64_t step, int64_t size, CastFn cast, bool same, T blank) const {
-    for (int64_t r = 0; r < s.step[2]; ++r, to += part) {
-      if (!used[2][r]) continue;
-      // Sources low + r + j * step that lie in 0..size-1.
-      const int64_t base = s.low[2] + r;
-      const int64_t j0 = std::clamp<int64_t>(base >= 0 ? 0 : up(-base, s.step[2]), 0, part);
-      const int64_t j1 = std::clamp<int64_t>(base >= size ? 0 : up(size - base, s.step[2]), j0, part);
-      std::fill(to, to + j0, blank);
-      const char* first = from + (base + j0 * s.step[2]) * step;
-      if (same && s.step[2] == 2 && step == int64_t(sizeof(T))) {
-        const T* in = reinterpret_cast<const T*>(first);
-        T* out = to + j0;
-#pragma GCC ivdep
-        for (int64_t j = 0; j < j1 - j0 - 1; ++j) out[j] = in[2 * j];
-        if (j1 > j0) out[j1 - j0 - 1] = in[2 * (j1 - j0 - 1)];
-      } else if (j1 > j0) cast(reinterpret_cast<char*>(to + j0), sizeof(T), first, s.step[2] * step, j1 - j0);
-      std::fill(to + j1, to + part, blank);
+  // What every row of a source has in common: for each residue the elements that exist.
+  struct Row {
+    int64_t to, first, last, from;  // elements first..last of the part at `to` come from `from` (bytes) on
+  };
+  template <class T> struct Filling {
+    const Padded& p;
+    const Sweep& s;
+    const Image& x;
+    T blank;
+    CastFn cast;
+    bool same;
+    std::vector<Row> rows;
+
+    Filling(const Padded& p_, const Sweep& s_, const Image& x_, T blank_)
+        : p(p_), s(s_), x(x_), blank(blank_), cast(cast_fn(x_.dtype, dtype_of<T>)), same(x_.dtype == dtype_of<T>) {
+      for (int64_t r = 0; r < s.step[2]; ++r) {
+        if (!p.used[2][r]) continue;
+        const int64_t base = s.low[2] + r, size = x.size[2];
+        const int64_t j0 = std::clamp<int64_t>(base >= 0 ? 0 : up(-base, s.step[2]), 0, p.part);
+        const int64_t j1 = std::clamp<int64_t>(base >= size ? 0 : up(size - base, s.step[2]), j0, p.part);
+        rows.push_back({r * p.part, j0, j1, (base + j0 * s.step[2]) * x.step[2]});
+      }
     }
-  }
 
-  template <class T>
-  void line_of(T* to, const Sweep& s, const Image& x, const char* from, int64_t d, int64_t h, CastFn cast, T blank) const {
-    T* at = to + d * plane + h * line;
-    const int64_t sd = d + s.low[0], sh = h + s.low[1];
-    if (sd < 0 || sd >= x.size[0] || sh < 0 || sh >= x.size[1]) std::fill(at, at + line, blank);
-    else row(at, s, from + sd * x.step[0] + sh * x.step[1], x.step[2], x.size[2], cast, x.dtype == dtype_of<T>, blank);
-  }
+    void line(T* to, const char* from) const {
+      for (const Row& r : rows) {
+        T* at = to + r.to;
+        for (int64_t j = 0; j < r.first; ++j) at[j] = blank;
+        const int64_t n = r.last - r.first;
+        T* out = at + r.first;
+        if (same && x.step[2] == int64_t(sizeof(T)) && s.step[2] <= 2) {
+          const T* in = reinterpret_cast<const T*>(from + r.from);
+          if (s.step[2] == 1) std::memcpy(out, in, size_t(n) * sizeof(T));
+          else {
+            // Not the last element: its pair may lie beyond the row.
+#pragma GCC ivdep
+            for (int64_t j = 0; j < n - 1; ++j) out[j] = in[2 * j];
+            if (n > 0) out[n - 1] = in[2 * (n - 1)];
+          }
+        } else if (n > 0) cast(reinterpret_cast<char*>(out), sizeof(T), from + r.from, s.step[2] * x.step[2], n);
+        for (int64_t j = r.last; j < p.part; ++j) at[j] = blank;
+      }
+    }
 
-  // One channel, from its first element.
-  template <class T> void fill_channel(T* to, const Sweep& s, const Image& x, const char* from, T blank) const {
-    const CastFn cast = cast_fn(x.dtype, dtype_of<T>);
-    for (int64_t d = 0; d < s.span[0]; ++d)
-      for (int64_t h = 0; h < s.span[1]; ++h)
-        if (used[0][d] && used[1][h]) line_of(to, s, x, from, d, h, cast, blank);
-  }
+    void one(T* to, const char* from, int64_t d, int64_t h) const {
+      T* at = to + d * p.plane + h * p.line;
+      const int64_t sd = d + s.low[0], sh = h + s.low[1];
+      if (sd < 0 || sd >= x.size[0] || sh < 0 || sh >= x.size[1]) std::fill(at, at + p.line, blank);
+      else line(at, from + sd * x.step[0] + sh * x.step[1]);
+    }
+
+    // One channel, from its first element.
+    void channel(T* to, const char* from) const {
+      for (int64_t d = 0; d < s.span[0]; ++d)
+        for (int64_t h = 0; h < s.span[1]; ++h)
+          if (p.used[0][d] && p.used[1][h]) one(to, from, d, h);
+    }
+  };
 
   // Images first..first+count of x, all channels.
   template <class T> void fill(T* to, const Sweep& s, const Image& x, int64_t first, int64_t count) const {
-    const CastFn cast = cast_fn(x.dtype, dtype_of<T>);
+    const Filling<T> filling(*this, s, x, T(0));
     if (x.sc < x.step[2]) {  // channels last: all channels of a line while it is in the cache
       parallel_for(count * s.span[0] * s.span[1], grain_for(x.c * line), [&](int64_t b, int64_t e) {
         for (int64_t k = b; k < e; ++k) {
           const int64_t h = k % s.span[1], d = k / s.span[1] % s.span[0], i = k / s.span[1] / s.span[0];
           if (used[0][d] && used[1][h])
             for (int64_t c = 0; c < x.c; ++c)
-              line_of(to + i * image + c * channel, s, x, x.data + (first + i) * x.sn + c * x.sc, d, h, cast, T(0));
+              filling.one(to + i * image + c * channel, x.data + (first + i) * x.sn + c * x.sc, d, h);
         }
       });
       return;
     }
     parallel_for(count * x.c, grain_for(channel), [&](int64_t b, int64_t e) {
       for (int64_t k = b; k < e; ++k)
-        fill_channel(to + k * channel, s, x, x.data + (first + k / x.c) * x.sn + k % x.c * x.sc, T(0));
+        filling.channel(to + k * channel, x.data + (first + k / x.c) * x.sn + k % x.c * x.sc);
     });
   }
 };

@@ -67,31 +67,62 @@ void transform_input(float* to, int64_t gap, int64_t width, const float* x, cons
     }
 }
 
-// U[16][panel][k][MR]: G g G^T for panels of MR rows.
+// to[c][MR] = from[m][c] for `count` columns of MR rows.
+void turn(float* to, const float* from, int64_t row, int64_t count) {
+  int64_t c = 0;
+  if constexpr (MR == 8) {
+    typedef float V8 __attribute__((vector_size(32)));
+    typedef float L8 __attribute__((vector_size(32), aligned(4), may_alias));
+    typedef int32_t I8 __attribute__((vector_size(32)));
+    const I8 low = {0, 8, 1, 9, 4, 12, 5, 13}, high = {2, 10, 3, 11, 6, 14, 7, 15};
+    const I8 even = {0, 1, 8, 9, 4, 5, 12, 13}, odd = {2, 3, 10, 11, 6, 7, 14, 15};
+    const I8 front = {0, 1, 2, 3, 8, 9, 10, 11}, back = {4, 5, 6, 7, 12, 13, 14, 15};
+    for (; c + 8 <= count; c += 8) {
+      V8 r[8], s[8];
+      for (int m = 0; m < 8; ++m) r[m] = *reinterpret_cast<const L8*>(from + m * row + c);
+      for (int m = 0; m < 4; ++m) s[2 * m] = __builtin_shuffle(r[2 * m], r[2 * m + 1], low), s[2 * m + 1] = __builtin_shuffle(r[2 * m], r[2 * m + 1], high);
+      for (int h = 0; h < 2; ++h) {
+        r[4 * h + 0] = __builtin_shuffle(s[4 * h], s[4 * h + 2], even), r[4 * h + 1] = __builtin_shuffle(s[4 * h], s[4 * h + 2], odd);
+        r[4 * h + 2] = __builtin_shuffle(s[4 * h + 1], s[4 * h + 3], even), r[4 * h + 3] = __builtin_shuffle(s[4 * h + 1], s[4 * h + 3], odd);
+      }
+      for (int m = 0; m < 4; ++m) {
+        *reinterpret_cast<L8*>(to + (c + m) * 8) = __builtin_shuffle(r[m], r[m + 4], front);
+        *reinterpret_cast<L8*>(to + (c + m + 4) * 8) = __builtin_shuffle(r[m], r[m + 4], back);
+      }
+    }
+  }
+  for (; c < count; ++c)
+    for (int m = 0; m < MR; ++m) to[c * MR + m] = from[m * row + c];
+}
+
+// U[16][panel][k][MR]: G g G^T for panels of MR rows. Several k are laid out before they are used: vectors
+// read just after their elements were written would wait.
 void transform_weight(float* to, int64_t part, const float* w, int64_t M, int64_t K, bool turned) {
-  const int64_t panels = up(M, MR), sm = turned ? 9 : 9 * K, sk = turned ? 9 * M : 9;
-  parallel_for(panels, grain_for(K * MR * 16), [&](int64_t b, int64_t e) {
-    for (int64_t q = b; q < e; ++q) {
-      const int64_t n = std::min<int64_t>(MR, M - q * MR);
-      for (int64_t k = 0; k < K; ++k) {
-        float g[9][MR] = {}, h[4][3][MR];
-        const float* from = w + q * MR * sm + k * sk;
-        if (n == MR)
-          for (int m = 0; m < MR; ++m)
-            for (int t = 0; t < 9; ++t) g[t][m] = from[m * sm + t];
-        else
-          for (int m = 0; m < n; ++m)
-            for (int t = 0; t < 9; ++t) g[t][m] = from[m * sm + t];
-        if (turned)
-          for (int t = 0; t < 4; ++t)
-            for (int m = 0; m < MR; ++m) std::swap(g[t][m], g[8 - t][m]);
+  constexpr int64_t STEP = 16;
+  const int64_t panels = up(M, MR), sm = turned ? 9 : 9 * K, steps = up(K, STEP);
+  parallel_for(panels * steps, grain_for(STEP * MR * 16), [&](int64_t b, int64_t e) {
+    alignas(64) float g[STEP * 9 * MR] = {}, h[4][3][MR];
+    for (int64_t u = b; u < e; ++u) {
+      const int64_t q = u / steps, k0 = u % steps * STEP, k1 = std::min(K, k0 + STEP), n = std::min<int64_t>(MR, M - q * MR);
+      if (n < MR) {
+        for (int64_t k = k0; k < k1; ++k)
+          for (int64_t m = 0; m < n; ++m)
+            for (int64_t t = 0; t < 9; ++t) g[((k - k0) * 9 + t) * MR + m] = w[turned ? (k * M + q * MR + m) * 9 + t : ((q * MR + m) * K + k) * 9 + t];
+      } else if (turned)
+        for (int64_t k = k0; k < k1; ++k) turn(g + (k - k0) * 9 * MR, w + (k * M + q * MR) * 9, sm, 9);
+      else turn(g, w + q * MR * sm + k0 * 9, sm, (k1 - k0) * 9);
+      for (int64_t k = k0; k < k1; ++k) {
+        const float* f = g + (k - k0) * 9 * MR;
+        const int64_t first = turned ? 8 : 0, by = turned ? -MR : MR;  // taps from the last to the first
+        f += first * MR;
         for (int c = 0; c < 3; ++c)
           for (int m = 0; m < MR; ++m) {
-            const float sum = (g[c][m] + g[6 + c][m]) * 0.5f, half = g[3 + c][m] * 0.5f;
-            h[0][c][m] = g[c][m], h[1][c][m] = sum + half, h[2][c][m] = sum - half, h[3][c][m] = g[6 + c][m];
+            const float top = f[c * by + m], mid = f[(3 + c) * by + m], low = f[(6 + c) * by + m];
+            const float sum = (top + low) * 0.5f, half = mid * 0.5f;
+            h[0][c][m] = top, h[1][c][m] = sum + half, h[2][c][m] = sum - half, h[3][c][m] = low;
           }
         float* at = to + (q * K + k) * MR;
-        for (int r = 0; r < 4; ++r) {
+        for (int r = 0; r < 4; ++r)
           for (int m = 0; m < MR; ++m) {
             const float sum = (h[r][0][m] + h[r][2][m]) * 0.5f, half = h[r][1][m] * 0.5f;
             at[(4 * r + 0) * part + m] = h[r][0][m];
@@ -99,7 +130,6 @@ void transform_weight(float* to, int64_t part, const float* w, int64_t M, int64_
             at[(4 * r + 2) * part + m] = sum - half;
             at[(4 * r + 3) * part + m] = h[r][2][m];
           }
-        }
       }
     }
   });

@@ -279,11 +279,12 @@ template <class T> void max_rows(const Image& x, const Image& y, const Image& in
   for (int64_t j = 0; j < L; ++j) lanes[j] = I(j * g.stride[2]);
   const CastFn out = cast_fn(dtype_of<T>, y.dtype), wide = cast_fn(dtype_of<I>, Dtype::i64);
   const int64_t lines = y.size[0] * y.size[1];
+  const Padded::Filling<T> filling(p, s, x, LOWEST<T>);
   parallel_for(x.n * x.c, grain_for(p.channel / 2 + lines * up(V, L) * (n_taps * 6 + 8)), [&](int64_t b, int64_t e) {
     Scratch<T> copy(p.channel + L * 2), values(up(V, L) * L);
     Scratch<I> found(up(V, L) * L);
     for (int64_t k = b; k < e; ++k) {
-      p.fill_channel(copy.get(), s, x, x.data + k / x.c * x.sn + k % x.c * x.sc, LOWEST<T>);
+      filling.channel(copy.get(), x.data + k / x.c * x.sn + k % x.c * x.sc);
       for (int64_t u = 0; u < lines; ++u) {
         const int64_t oh = u % y.size[1], od = u / y.size[1];
         const T* from = copy + od * s.step[0] * p.plane + oh * s.step[1] * p.line;
