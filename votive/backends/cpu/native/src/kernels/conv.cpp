@@ -10,6 +10,7 @@ using namespace conv;
 
 constexpr int64_t DEPTH = 384;          // rows of a block of columns
 constexpr int64_t BLOCK_VECTORS = 9;    // columns of a block, in vectors
+constexpr int64_t BLOCK_BYTES = 128 << 10;
 constexpr int64_t CHUNK_BYTES = 4 << 20;  // images are copied with their padding about so much at a time
 
 // Neighbouring columns whose sources are contiguous: `len` of them from `at` in their sliver.
@@ -182,7 +183,10 @@ void sweep_over(const Sweep& s, const Image& x, const Image& y, int64_t groups, 
       if (columns == 0) continue;
       const int64_t work = columns * M * ci * int64_t(s.phases[f].taps.size());
       const int64_t want = work * groups * n_phases < 65536 ? 1 : threads;
-      const int64_t share_of = want * up(vectors, want * BLOCK_VECTORS);
+      // Blocks of few rows are longer: each costs some bookkeeping.
+      const int64_t rows = std::min(DEPTH, ci * int64_t(s.phases[f].taps.size())) + M;
+      const int64_t longest = std::clamp<int64_t>(BLOCK_BYTES / (rows * VECTOR_BYTES), BLOCK_VECTORS, 8 * BLOCK_VECTORS);
+      const int64_t share_of = want * up(vectors, want * longest);
       const int64_t size = up(vectors, share_of) * LANES<T>;
       const int64_t blocks = up(columns, size);
       const int64_t parts = blocks * groups >= want || M < 2 * MR ? 1 : std::min<int64_t>(want, up(M, MR));
@@ -332,6 +336,10 @@ template <class T> void transposed(const View& x, const View& weight, const View
         T* to_panel = packed + starts[f * groups + k] + m0 * O * nt;
         for (int64_t o = 0; o < O; ++o) {
           const T* row = w + ((k * O + o) * M + m0) * taps;
+          if (nt == taps && n == MR) {
+            transpose<T>(to_panel + o * nt * MR, MR, row, taps, MR, taps);
+            continue;
+          }
           for (int64_t t = 0; t < nt; ++t)
             for (int64_t m = 0; m < n; ++m) to_panel[(o * nt + t) * MR + m] = row[m * taps + hit[t]];
         }
@@ -349,6 +357,29 @@ template <class T> void transposed(const View& x, const View& weight, const View
       }
   }
   sweep_over<T>(s, from, to, groups, weights, b);
+}
+
+// part[t] += products of a row of the gradient with what tap t reads; what does not fill a vector goes to tails.
+template <class T, int N>
+void dots(const T* src, const int64_t* taps, const T* row, int64_t W, T* part, T* tails) {
+  constexpr int64_t L = LANES<T>;
+  Vec<T> acc[N];
+#pragma GCC unroll 9
+  for (int t = 0; t < N; ++t) acc[t] = load(part + t * L);
+  int64_t q = 0;
+  for (; q + L <= W; q += L) {
+    const Vec<T> g = load(row + q);
+#pragma GCC unroll 9
+    for (int t = 0; t < N; ++t) acc[t] += load(src + taps[t] + q) * g;
+  }
+#pragma GCC unroll 9
+  for (int t = 0; t < N; ++t) store(part + t * L, acc[t]);
+  if (q == W) return;
+  for (int t = 0; t < N; ++t) {
+    T sum = 0;
+    for (int64_t i = q; i < W; ++i) sum += src[taps[t] + i] * row[i];
+    tails[t] += sum;
+  }
 }
 
 // The weight's gradient: rows are (channel of x, tap), columns are channels of the gradient, and the sum
@@ -413,7 +444,8 @@ template <class T> void by_weight(const View& x, const View& grad, const View& o
                   row = line;
                 }
                 const T* src = copy + i * p.image + k * p.channel + d * s.step[0] * p.plane + h * s.step[1] * p.line;
-                for (int64_t t = 0; t < nt; ++t) {
+                if (nt == 9) dots<T, 9>(src, taps.data(), row, W, part, tails);
+                else for (int64_t t = 0; t < nt; ++t) {
                   const T* at = src + taps[t];
                   Vec<T> acc = load(part + t * L);
                   int64_t q = 0;
@@ -434,32 +466,24 @@ template <class T> void by_weight(const View& x, const View& grad, const View& o
       continue;
     }
     // The gradient by place: sliver after sliver of channels, each a row per place.
-    parallel_for(groups * up(columns, L), grain_for(O * L * 2), [&](int64_t b, int64_t e) {
-      T block[NV * L * L];
+    constexpr int64_t SPAN = 64;
+    parallel_for(groups * up(columns, SPAN), grain_for(O * SPAN * 2), [&](int64_t b, int64_t e) {
+      Scratch<T> block(NV * L * SPAN);
+      Columns span;
       for (int64_t u = b; u < e; ++u) {
-        const int64_t k = u / up(columns, L), c0 = u % up(columns, L) * L, n = std::min(L, columns - c0);
+        const int64_t k = u / up(columns, SPAN), c0 = u % up(columns, SPAN) * SPAN, n = std::min(SPAN, columns - c0);
+        span.make<T>(s, p, phase, gy, c0, n, SPAN / L + 1);
         T* base = turned + k * columns * wide;
         for (int64_t j = 0, at = 0; j < slivers; ++j) {
           const int64_t v = (wide / L * (j + 1)) / slivers - (wide / L * j) / slivers, width = v * L;
-          const int64_t o1 = std::min(O, at + width);
-          for (int64_t o = at; o < o1; ++o) {
-            T* to = block + (o - at) * L;
-            for (int64_t c = 0; c < n;) {
-              const int64_t w = (c0 + c) % phase.places[2], row = (c0 + c) / phase.places[2];
-              const int64_t h = row % phase.places[1], d = row / phase.places[1] % phase.places[0];
-              const int64_t i = row / phase.places[1] / phase.places[0];
-              const int64_t len = std::min(n - c, phase.places[2] - w);
-              cast(reinterpret_cast<char*>(to + c), sizeof(T),
-                   gy.data + (first + i) * gy.sn + (k * O + o) * gy.sc + d * gy.step[0] + h * gy.step[1] + w * gy.step[2],
-                   gy.step[2], len);
-              c += len;
-            }
+          for (int64_t o = at; o < at + width; ++o) {
+            T* to = block + (o - at) * SPAN;
+            if (o >= O) std::fill(to, to + n, T(0));
+            else
+              for (const Place& q : span.places)
+                cast(reinterpret_cast<char*>(to + q.at), sizeof(T), gy.data + first * gy.sn + (k * O + o) * gy.sc + q.target, gy.step[2], q.len);
           }
-          T* to = base + at * columns + c0 * width;
-          for (int64_t c = 0; c < n; ++c) {
-            for (int64_t o = 0; o < o1 - at; ++o) to[c * width + o] = block[o * L + c];
-            for (int64_t o = o1 - at; o < width; ++o) to[c * width + o] = T(0);
-          }
+          transpose<T>(base + at * columns + c0 * width, width, block, SPAN, width, n);
           at += width;
         }
       }
@@ -492,8 +516,7 @@ template <class T> void by_weight(const View& x, const View& grad, const View& o
     for (int64_t u = b; u < e; ++u) {
       const int64_t r0 = u % up(R, SIDE) * SIDE, o0 = u / up(R, SIDE) % up(O, L) * L, k = u / up(R, SIDE) / up(O, L);
       const int64_t rows = std::min(SIDE, R - r0), n = std::min(L, O - o0);
-      for (int64_t r = 0; r < rows; ++r)
-        for (int64_t j = 0; j < L; ++j) block[j * SIDE + r] = sums[(k * R + r0 + r) * wide + o0 + j];
+      transpose<T>(block, SIDE, sums + (k * R + r0) * wide + o0, wide, rows, L);
       for (int64_t j = 0; j < n; ++j)
         back(out.data + ((k * O + o0 + j) * R + r0) * item, item, reinterpret_cast<const char*>(block + j * SIDE), sizeof(T), rows);
     }

@@ -92,6 +92,42 @@ void product(int64_t M, int64_t vectors, int64_t K, const T* a, int64_t ar, int6
   else rows<T, 1>(M, K, a, ar, ak, panel, b, bs, c, ldc, accumulate);
 }
 
+// to[c * to_row + r] = from[r * from_row + c], eight by eight where that is floats.
+template <class T> void transpose(T* to, int64_t to_row, const T* from, int64_t from_row, int64_t rows, int64_t cols) {
+  const int64_t whole = sizeof(T) == 4 ? rows / 8 * 8 : 0;
+  if constexpr (sizeof(T) == 4) {
+    typedef float V8 __attribute__((vector_size(32)));
+    typedef float L8 __attribute__((vector_size(32), aligned(4), may_alias));
+    typedef int32_t I8 __attribute__((vector_size(32)));
+    const I8 low = {0, 8, 1, 9, 4, 12, 5, 13}, high = {2, 10, 3, 11, 6, 14, 7, 15};
+    const I8 even = {0, 1, 8, 9, 4, 5, 12, 13}, odd = {2, 3, 10, 11, 6, 7, 14, 15};
+    const I8 front = {0, 1, 2, 3, 8, 9, 10, 11}, back = {4, 5, 6, 7, 12, 13, 14, 15};
+    for (int64_t r = 0; r < whole; r += 8) {
+      int64_t c = 0;
+      for (; c + 8 <= cols; c += 8) {
+        V8 a[8], b[8];
+        for (int m = 0; m < 8; ++m) a[m] = *reinterpret_cast<const L8*>(from + (r + m) * from_row + c);
+        for (int m = 0; m < 4; ++m) {
+          b[2 * m] = __builtin_shuffle(a[2 * m], a[2 * m + 1], low);
+          b[2 * m + 1] = __builtin_shuffle(a[2 * m], a[2 * m + 1], high);
+        }
+        for (int h = 0; h < 8; h += 4) {
+          a[h + 0] = __builtin_shuffle(b[h], b[h + 2], even), a[h + 1] = __builtin_shuffle(b[h], b[h + 2], odd);
+          a[h + 2] = __builtin_shuffle(b[h + 1], b[h + 3], even), a[h + 3] = __builtin_shuffle(b[h + 1], b[h + 3], odd);
+        }
+        for (int m = 0; m < 4; ++m) {
+          *reinterpret_cast<L8*>(to + (c + m) * to_row + r) = __builtin_shuffle(a[m], a[m + 4], front);
+          *reinterpret_cast<L8*>(to + (c + m + 4) * to_row + r) = __builtin_shuffle(a[m], a[m + 4], back);
+        }
+      }
+      for (; c < cols; ++c)
+        for (int m = 0; m < 8; ++m) to[c * to_row + r + m] = from[(r + m) * from_row + c];
+    }
+  }
+  for (int64_t r = whole; r < rows; ++r)
+    for (int64_t c = 0; c < cols; ++c) to[c * to_row + r] = from[r * from_row + c];
+}
+
 // f(item) for every item, taken one by one by all threads.
 template <class F> void share(int64_t items, F&& f) {
   const int64_t threads = std::min<int64_t>(num_threads(), items);

@@ -67,34 +67,6 @@ void transform_input(float* to, int64_t gap, int64_t width, const float* x, cons
     }
 }
 
-// to[c][MR] = from[m][c] for `count` columns of MR rows.
-void turn(float* to, const float* from, int64_t row, int64_t count) {
-  int64_t c = 0;
-  if constexpr (MR == 8) {
-    typedef float V8 __attribute__((vector_size(32)));
-    typedef float L8 __attribute__((vector_size(32), aligned(4), may_alias));
-    typedef int32_t I8 __attribute__((vector_size(32)));
-    const I8 low = {0, 8, 1, 9, 4, 12, 5, 13}, high = {2, 10, 3, 11, 6, 14, 7, 15};
-    const I8 even = {0, 1, 8, 9, 4, 5, 12, 13}, odd = {2, 3, 10, 11, 6, 7, 14, 15};
-    const I8 front = {0, 1, 2, 3, 8, 9, 10, 11}, back = {4, 5, 6, 7, 12, 13, 14, 15};
-    for (; c + 8 <= count; c += 8) {
-      V8 r[8], s[8];
-      for (int m = 0; m < 8; ++m) r[m] = *reinterpret_cast<const L8*>(from + m * row + c);
-      for (int m = 0; m < 4; ++m) s[2 * m] = __builtin_shuffle(r[2 * m], r[2 * m + 1], low), s[2 * m + 1] = __builtin_shuffle(r[2 * m], r[2 * m + 1], high);
-      for (int h = 0; h < 2; ++h) {
-        r[4 * h + 0] = __builtin_shuffle(s[4 * h], s[4 * h + 2], even), r[4 * h + 1] = __builtin_shuffle(s[4 * h], s[4 * h + 2], odd);
-        r[4 * h + 2] = __builtin_shuffle(s[4 * h + 1], s[4 * h + 3], even), r[4 * h + 3] = __builtin_shuffle(s[4 * h + 1], s[4 * h + 3], odd);
-      }
-      for (int m = 0; m < 4; ++m) {
-        *reinterpret_cast<L8*>(to + (c + m) * 8) = __builtin_shuffle(r[m], r[m + 4], front);
-        *reinterpret_cast<L8*>(to + (c + m + 4) * 8) = __builtin_shuffle(r[m], r[m + 4], back);
-      }
-    }
-  }
-  for (; c < count; ++c)
-    for (int m = 0; m < MR; ++m) to[c * MR + m] = from[m * row + c];
-}
-
 // U[16][panel][k][MR]: G g G^T for panels of MR rows. Several k are laid out before they are used: vectors
 // read just after their elements were written would wait.
 void transform_weight(float* to, int64_t part, const float* w, int64_t M, int64_t K, bool turned) {
@@ -109,8 +81,8 @@ void transform_weight(float* to, int64_t part, const float* w, int64_t M, int64_
           for (int64_t m = 0; m < n; ++m)
             for (int64_t t = 0; t < 9; ++t) g[((k - k0) * 9 + t) * MR + m] = w[turned ? (k * M + q * MR + m) * 9 + t : ((q * MR + m) * K + k) * 9 + t];
       } else if (turned)
-        for (int64_t k = k0; k < k1; ++k) turn(g + (k - k0) * 9 * MR, w + (k * M + q * MR) * 9, sm, 9);
-      else turn(g, w + q * MR * sm + k0 * 9, sm, (k1 - k0) * 9);
+        for (int64_t k = k0; k < k1; ++k) transpose<float>(g + (k - k0) * 9 * MR, MR, w + (k * M + q * MR) * 9, sm, MR, 9);
+      else transpose<float>(g, MR, w + q * MR * sm + k0 * 9, sm, MR, (k1 - k0) * 9);
       for (int64_t k = k0; k < k1; ++k) {
         const float* f = g + (k - k0) * 9 * MR;
         const int64_t first = turned ? 8 : 0, by = turned ? -MR : MR;  // taps from the last to the first
@@ -185,7 +157,7 @@ bool winograd_pays(const Geometry& g, const Image& x, const Image& y, int64_t gr
   // Cycles per pair of channels, the transforms of weights and tiles included.
   const double vectors = double(up(x.n * up(y.size[1], 2) * up(y.size[2], 2), L));
   const double places = double(up(x.n * y.size[1] * y.size[2], L));
-  const double fast = vectors * 16 * 1.1 + 14 + vectors * (80.0 / double(y.c) + 80.0 / double(x.c));
+  const double fast = vectors * 16 * 1.1 + 24 + vectors * (80.0 / double(y.c) + 80.0 / double(x.c));
   return fast < places * 9;
 }
 
@@ -233,7 +205,7 @@ bool winograd_weight_pays(const Geometry& g, const Image& x, const Image& grad, 
 // Every tile gives A^T [(G g G^T) * (B^T d B)] A with G (4 x 2) and A^T (3 x 4): the sum over tiles is a
 // product of matrices for each of the 16 parts, transformed at the end.
 void winograd_weight(const Geometry& g, const Image& x, const Image& grad, float* out) {
-  const int64_t C = x.c, O = grad.c, threads = num_threads();
+  const int64_t C = x.c, O = grad.c;
   const Tiles tiles(grad.size, g.padding[1], g.padding[2]);
   const Padded p = tiles.padded(C);
   const int64_t chunk = std::clamp<int64_t>(CHUNK / p.image, 1, x.n);
@@ -267,8 +239,7 @@ void winograd_weight(const Geometry& g, const Image& x, const Image& grad, float
                    grad.data + (first + i) * grad.sn + (o + j) * grad.sc + h * grad.step[1], grad.step[2], grad.size[2]);
             std::fill(row + (o + j < O ? grad.size[2] : 0), row + gw, 0.0f);
           }
-          for (int64_t q = 0; q < gw; ++q)
-            for (int64_t j = 0; j < L; ++j) to[q * wide + o + j] = block[j * gw + q];
+          transpose<float>(to + o, wide, block, gw, L, gw);
         }
       }
     });
@@ -317,7 +288,6 @@ void winograd_weight(const Geometry& g, const Image& x, const Image& grad, float
       }
     });
   }
-  (void)threads;
   parallel_for(C * (wide / L), grain_for(L * 40), [&](int64_t b, int64_t e) {
     for (int64_t k = b; k < e; ++k) {
       const int64_t c = k / (wide / L), o = k % (wide / L) * L;
