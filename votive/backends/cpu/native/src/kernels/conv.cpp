@@ -86,6 +86,45 @@ void lay_out(T* to, int64_t stride, const T* x, const Padded& p, const int64_t* 
   }
 }
 
+// A single column, contiguous: c (+)= A b.
+template <class T>
+void thin(int64_t M, int64_t K, const T* a, int64_t ar, int64_t ak, int64_t panel, const T* b, T* c, int64_t ldc, bool accumulate) {
+  constexpr int64_t L = LANES<T>;
+  for (int64_t m0 = 0; m0 < M; m0 += MR) {
+    const int64_t n = std::min<int64_t>(MR, M - m0);
+    T sums[MR] = {};
+    if (ak == 1) {
+      for (int64_t m = 0; m < n; ++m) {
+        const T* row = a + m0 * panel + m * ar;
+        Vec<T> acc[4] = {};
+        int64_t k = 0;
+        for (; k + 4 * L <= K; k += 4 * L)
+          for (int v = 0; v < 4; ++v) acc[v] += load(row + k + v * L) * load(b + k + v * L);
+        T lanes[L];
+        store(lanes, (acc[0] + acc[1]) + (acc[2] + acc[3]));
+        for (; k < K; ++k) sums[m] += row[k] * b[k];
+        for (int64_t half = L / 2; half > 0; half /= 2)
+          for (int64_t j = 0; j < half; ++j) lanes[j] += lanes[j + half];
+        sums[m] += lanes[0];
+      }
+    } else {
+      T part[4][MR] = {};
+      const T* rows = a + m0 * panel;
+      int64_t k = 0;
+      for (; k + 4 <= K; k += 4)
+        for (int v = 0; v < 4; ++v)
+          for (int m = 0; m < MR; ++m) part[v][m] += rows[(k + v) * ak + m] * b[k + v];
+      for (; k < K; ++k)
+        for (int m = 0; m < MR; ++m) part[0][m] += rows[k * ak + m] * b[k];
+      for (int m = 0; m < MR; ++m) sums[m] = (part[0][m] + part[1][m]) + (part[2][m] + part[3][m]);
+    }
+    for (int64_t m = 0; m < n; ++m) {
+      T* at = c + (m0 + m) * ldc;
+      *at = accumulate ? *at + sums[m] : sums[m];
+    }
+  }
+}
+
 // Rows of weights for one phase and group: element (m, k) at (m / MR) * MR * panel + m % MR * row + k * col.
 template <class T> struct Weights {
   const T* data;
@@ -179,22 +218,31 @@ void sweep_over(const Sweep& s, const Image& x, const Image& y, int64_t groups, 
     struct Item { int64_t phase, group, first, count, m0, m1; };
     std::vector<Item> items;
     for (int64_t f = 0; f < n_phases; ++f) {
-      const int64_t columns = images * s.phases[f].count(), vectors = up(columns, LANES<T>);
-      if (columns == 0) continue;
+      const int64_t all = images * s.phases[f].count();
+      if (all == 0) continue;
+      // One column more than fills vectors costs least by itself.
+      const bool odd = all % LANES<T> == 1 && all > LANES<T> && all < 32 * LANES<T> && M >= MR;
+      const int64_t columns = odd ? all - 1 : all, vectors = up(columns, LANES<T>);
       const int64_t work = columns * M * ci * int64_t(s.phases[f].taps.size());
       const int64_t want = work * groups * n_phases < 65536 ? 1 : threads;
       // Blocks of few rows are longer: each costs some bookkeeping.
       const int64_t rows = std::min(DEPTH, ci * int64_t(s.phases[f].taps.size())) + M;
       const int64_t longest = std::clamp<int64_t>(BLOCK_BYTES / (rows * VECTOR_BYTES), BLOCK_VECTORS, 8 * BLOCK_VECTORS);
-      const int64_t share_of = want * up(vectors, want * longest);
+      // Threads take columns, or rows where few columns could not be shared evenly.
+      const bool by_rows = groups == 1 && n_phases == 1 && want > 1 && M >= want * 4 * MR &&
+                           (vectors < want || up(vectors, want) * want * 10 > vectors * 11);
+      const int64_t share_of = by_rows ? up(vectors, longest) : want * up(vectors, want * longest);
       const int64_t size = up(vectors, share_of) * LANES<T>;
       const int64_t blocks = up(columns, size);
-      const int64_t parts = blocks * groups >= want || M < 2 * MR ? 1 : std::min<int64_t>(want, up(M, MR));
+      const int64_t parts = by_rows ? want : blocks * groups >= want || M < 2 * MR ? 1 : std::min<int64_t>(want, up(M, MR));
       const int64_t height = up(up(M, parts), MR) * MR;
       for (int64_t g = 0; g < groups; ++g)
         for (int64_t b = 0; b < blocks; ++b)
           for (int64_t m = 0; m < M; m += height)
             items.push_back({f, g, b * size, std::min(size, columns - b * size), m, std::min(M, m + height)});
+      if (odd)
+        for (int64_t g = 0; g < groups; ++g)
+          for (int64_t m = 0; m < M; m += height) items.push_back({f, g, columns, 1, m, std::min(M, m + height)});
     }
     share(int64_t(items.size()), [&](int64_t k) {
       const Item& it = items[k];
@@ -207,6 +255,18 @@ void sweep_over(const Sweep& s, const Image& x, const Image& y, int64_t groups, 
       Scratch<T> c(rows * cols.width), b(kc * cols.width + LANES<T>);
       if (K == 0) std::fill(c.get(), c + rows * cols.width, T(0));
       const T* source = copy + it.group * ci * p.channel;
+      if (it.count == 1 && rows >= MR) {
+        Scratch<T> column(K);
+        const int64_t* tap = taps[it.phase].data();
+        const T* from = source + cols.runs[0].source;
+        for (int64_t j = 0, k = 0; j < ci; ++j)
+          for (int64_t t = 0; t < n_taps; ++t) column[k++] = from[j * p.channel + tap[t]];
+        for (int64_t k0 = 0; k0 < K; k0 += kc)
+          thin<T>(rows, std::min(kc, K - k0), w.data + it.m0 * w.panel + k0 * w.col, w.row, w.col, w.panel, column + k0, c.get(), cols.width, k0 > 0);
+        const int64_t channel = it.group * M + it.m0;
+        write(y, first, cols, s, channel, rows, c.get(), bias == nullptr ? nullptr : bias + channel);
+        return;
+      }
       for (int64_t k0 = 0; k0 < K; k0 += kc) {
         const int64_t k1 = std::min(K, k0 + kc);
         T* sliver = b;

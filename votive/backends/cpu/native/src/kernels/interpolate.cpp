@@ -119,8 +119,36 @@ template <class T> void mix_planes(const Image& x, const Image& y, const Taps<T>
   });
 }
 
+// Channels last, two rows and two columns: the usual case of weighted sums of four pixels.
+template <class T> void mix_four(const Image& x, const Image& y, const Taps<T>* taps) {
+  const int64_t C = x.c, V = y.size[2];
+  const T *v0 = taps[2].weight.data(), *v1 = v0 + V, *u0 = taps[1].weight.data(), *u1 = u0 + y.size[1];
+  const int32_t *i0 = taps[2].index.data(), *i1 = i0 + V;
+  parallel_for(x.n * y.size[1], grain_for(V * (C / 4 + 8)), [&](int64_t b, int64_t e) {
+    for (int64_t u = b; u < e; ++u) {
+      const int64_t oh = u % y.size[1], i = u / y.size[1];
+      const char* top = x.data + i * x.sn + taps[1].index[oh] * x.step[1];
+      const char* low = x.data + i * x.sn + taps[1].index[y.size[1] + oh] * x.step[1];
+      char* line = y.data + i * y.sn + oh * y.step[1];
+      for (int64_t o = 0; o < V; ++o) {
+        const T* p = reinterpret_cast<const T*>(top + i0[o] * x.step[2]);
+        const T* q = reinterpret_cast<const T*>(top + i1[o] * x.step[2]);
+        const T* r = reinterpret_cast<const T*>(low + i0[o] * x.step[2]);
+        const T* s = reinterpret_cast<const T*>(low + i1[o] * x.step[2]);
+        T* to = reinterpret_cast<T*>(line + o * y.step[2]);
+        const T a = u0[oh] * v0[o], c = u0[oh] * v1[o], d = u1[oh] * v0[o], f = u1[oh] * v1[o];
+        int64_t k = 0;
+        for (; k + LANES<T> <= C; k += LANES<T>)
+          store(to + k, (load(p + k) * a + load(q + k) * c) + (load(r + k) * d + load(s + k) * f));
+        for (; k < C; ++k) to[k] = (p[k] * a + q[k] * c) + (r[k] * d + s[k] * f);
+      }
+    }
+  });
+}
+
 // Channels last: weighted sums of pixels.
 template <class T> void mix_pixels(const Image& x, const Image& y, const Taps<T>* taps, bool sparse) {
+  if (!sparse && x.size[0] == 1 && y.size[0] == 1 && taps[0].plain && taps[1].n == 2 && taps[2].n == 2) return mix_four<T>(x, y, taps);
   const int64_t C = x.c, n = taps[0].n * taps[1].n * taps[2].n;
   parallel_for(x.n * y.size[0] * y.size[1], grain_for(y.size[2] * n * (C / 4 + 4)), [&](int64_t b, int64_t e) {
     for (int64_t u = b; u < e; ++u) {

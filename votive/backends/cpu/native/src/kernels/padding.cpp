@@ -5,8 +5,6 @@
 namespace vt { namespace {
 using namespace conv;
 
-constexpr int MOST = 8;  // dimensions
-
 // Stretches of a table whose entries go up or down by a constant; entries of -1 name the fill value.
 struct Stretch {
   int64_t at, len, from, step;
@@ -24,6 +22,45 @@ std::vector<Stretch> stretches(const int64_t* table, int64_t n) {
   return out;
 }
 
+// A dimension of the outer loops: where each of its indices lies, in bytes; a source of -1 is blank.
+struct Loop {
+  std::vector<int64_t> from, to;
+};
+
+// Outer dimensions, joined where neither has a table and both arrays step evenly from one to the next.
+std::vector<Loop> loops(const View& x, const View& out, const View* tables, int inner) {
+  std::vector<Loop> all;
+  bool plain = false;
+  for (int d = 0; d < x.ndim; ++d) {
+    if (d == inner || out.shape[d] == 1) {
+      if (d != inner && tables[d]) {
+        const int64_t i = tables[d].as<int64_t>()[0];
+        all.push_back({{i < 0 ? -1 : i * x.strides[d]}, {0}});
+        plain = false;
+      }
+      continue;
+    }
+    Loop l;
+    for (int64_t i = 0; i < out.shape[d]; ++i) {
+      const int64_t k = tables[d] ? tables[d].as<int64_t>()[i] : i;
+      l.from.push_back(k < 0 ? -1 : k * x.strides[d]);
+      l.to.push_back(i * out.strides[d]);
+    }
+    if (plain && !tables[d] && l.to.size() * all.back().to.size() < 65536) {
+      Loop joined;
+      for (size_t i = 0; i < all.back().to.size(); ++i)
+        for (size_t j = 0; j < l.to.size(); ++j) {
+          joined.from.push_back(all.back().from[i] + l.from[j]);
+          joined.to.push_back(all.back().to[i] + l.to[j]);
+        }
+      all.back() = std::move(joined);
+    } else all.push_back(std::move(l));
+    plain = !tables[d];
+  }
+  if (all.empty()) all.push_back({{0}, {0}});
+  return all;
+}
+
 template <class S> void take(const View& x, const View& out, const View* tables, S fill) {
   const int n = x.ndim;
   const int64_t item = sizeof(S);
@@ -31,60 +68,58 @@ template <class S> void take(const View& x, const View& out, const View* tables,
   int inner = n - 1;
   for (int d = n - 1; d >= 0; --d)
     if (out.shape[d] > 1 && (out.shape[inner] == 1 || out.strides[d] < out.strides[inner])) inner = d;
-  int order[MOST], outer = 0;
-  for (int d = 0; d < n; ++d)
-    if (d != inner) order[outer++] = d;
+  const std::vector<Loop> outer = loops(x, out, tables, inner);
+  const int depth = int(outer.size());
   const int64_t len = out.shape[inner], os = out.strides[inner], xs = x.strides[inner];
   const int64_t* table = tables[inner] ? tables[inner].as<int64_t>() : nullptr;
   std::vector<Stretch> parts;
   if (table == nullptr) parts.push_back({0, len, 0, 1});
   else parts = stretches(table, len);
-  const bool one_by_one = table != nullptr && int64_t(parts.size()) * 4 > len && os == item;
-  const int64_t lines = out.numel() / len;
-  parallel_for(lines, grain_for(len / 2 + 8), [&](int64_t b, int64_t e) {
-    int64_t at[MOST] = {};
-    for (int64_t r = b, k = outer - 1; k >= 0; --k) at[k] = r % out.shape[order[k]], r /= out.shape[order[k]];
-    const char* last = nullptr;
-    const char* last_to = nullptr;
-    for (int64_t u = b; u < e; ++u) {
-      const char* from = x.data;
-      char* to = out.data;
+  const bool one_by_one = table != nullptr && int64_t(parts.size()) * 4 > len && os == item && xs == item;
+  const Loop& last = outer.back();
+  const int64_t rows = int64_t(last.to.size());
+
+  const auto line = [&](char* to, const char* from) {
+    S* dst = reinterpret_cast<S*>(to);
+    if (one_by_one) {
+      const S* src = reinterpret_cast<const S*>(from);
+      for (int64_t i = 0; i < len; ++i) dst[i] = table[i] < 0 ? fill : src[table[i]];
+      return;
+    }
+    for (const Stretch& p : parts) {
+      const char* src = from + p.from * xs;
+      char* target = to + p.at * os;
+      const int64_t step = p.step * xs;
+      if (p.from < 0)
+        for (int64_t i = 0; i < p.len; ++i) *reinterpret_cast<S*>(target + i * os) = fill;
+      else if (step == item && os == item && p.len > 8) std::memcpy(target, src, size_t(p.len * item));
+      else
+        for (int64_t i = 0; i < p.len; ++i) *reinterpret_cast<S*>(target + i * os) = *reinterpret_cast<const S*>(src + i * step);
+    }
+  };
+  parallel_for(out.numel() / len, grain_for(len / 2 + 8), [&](int64_t b, int64_t e) {
+    for (int64_t u = b; u < e;) {
+      // All rows of the last outer dimension from here on.
+      int64_t r = u / rows, from = 0, to = 0;
       bool blank = false;
-      for (int k = 0; k < outer; ++k) {
-        const int d = order[k];
-        const int64_t i = tables[d] ? tables[d].as<int64_t>()[at[k]] : at[k];
-        blank = blank || i < 0;
-        from += i * x.strides[d];
-        to += at[k] * out.strides[d];
+      for (int k = depth - 2; k >= 0; --k) {
+        const int64_t size = int64_t(outer[k].to.size()), i = r % size;
+        r /= size;
+        blank = blank || outer[k].from[i] < 0;
+        from += outer[k].from[i], to += outer[k].to[i];
       }
-      S* dst = reinterpret_cast<S*>(to);
-      if (blank) {
-        if (os == item) std::fill(dst, dst + len, fill);
-        else
-          for (int64_t i = 0; i < len; ++i) *reinterpret_cast<S*>(to + i * os) = fill;
-        last = nullptr;
-      } else if (from == last && os == item) std::memcpy(to, last_to, size_t(len * item));  // the same line again
-      else {
-        if (one_by_one && xs == item) {
-          const S* src = reinterpret_cast<const S*>(from);
-          for (int64_t i = 0; i < len; ++i) dst[i] = table[i] < 0 ? fill : src[table[i]];
-        } else
-          for (const Stretch& p : parts) {
-            const char* src = from + p.from * xs;
-            char* target = to + p.at * os;
-            if (p.from < 0)
-              for (int64_t i = 0; i < p.len; ++i) *reinterpret_cast<S*>(target + i * os) = fill;
-            else if (p.step * xs == item && os == item) std::memcpy(target, src, size_t(p.len * item));
-            else
-              for (int64_t i = 0; i < p.len; ++i)
-                *reinterpret_cast<S*>(target + i * os) = *reinterpret_cast<const S*>(src + i * p.step * xs);
-          }
-        last = from;
-        last_to = to;
-      }
-      for (int k = outer - 1; k >= 0; --k) {
-        if (++at[k] < out.shape[order[k]]) break;
-        at[k] = 0;
+      const int64_t i0 = u % rows, i1 = std::min(rows, i0 + e - u);
+      u += i1 - i0;
+      for (int64_t i = i0; i < i1; ++i) {
+        char* at = out.data + to + last.to[i];
+        if (blank || last.from[i] < 0) {
+          S* dst = reinterpret_cast<S*>(at);
+          if (os == item) std::fill(dst, dst + len, fill);
+          else
+            for (int64_t k = 0; k < len; ++k) *reinterpret_cast<S*>(at + k * os) = fill;
+        } else if (i > i0 && os == item && last.from[i] == last.from[i - 1])  // the same line again
+          std::memcpy(at, out.data + to + last.to[i - 1], size_t(len * item));
+        else line(at, x.data + from + last.from[i]);
       }
     }
   });
@@ -149,11 +184,46 @@ template <class T> void add_planes(const Image& g, const Image& y, const int64_t
   });
 }
 
+// Channels last: whole pixels are added, and threads take channels of images.
+template <class T> void add_pixels(const Image& g, const Image& y, const int64_t* const* tables) {
+  const int64_t part = std::max<int64_t>(16, up(y.c, up(2 * num_threads(), y.n))), parts = up(y.c, part);
+  const int64_t plane = y.size[0] * y.size[1] * y.size[2];
+  parallel_for(y.n * parts, grain_for(plane * part), [&](int64_t b, int64_t e) {
+    for (int64_t u = b; u < e; ++u) {
+      const int64_t i = u / parts, c0 = u % parts * part, n = std::min(y.c, c0 + part) - c0;
+      char* base = y.data + i * y.sn + c0 * y.sc;
+      for (int64_t d = 0; d < y.size[0]; ++d)
+        for (int64_t h = 0; h < y.size[1]; ++h)
+          for (int64_t w = 0; w < y.size[2]; ++w) {
+            T* to = reinterpret_cast<T*>(base + d * y.step[0] + h * y.step[1] + w * y.step[2]);
+            std::fill(to, to + n, T(0));
+          }
+      for (int64_t d = 0; d < g.size[0]; ++d)
+        for (int64_t h = 0; h < g.size[1]; ++h) {
+          const char* from = g.data + i * g.sn + c0 * g.sc + d * g.step[0] + h * g.step[1];
+          char* sums = base + tables[0][d] * y.step[0] + tables[1][h] * y.step[1];
+          for (int64_t w = 0; w < g.size[2]; ++w) {
+            T* to = reinterpret_cast<T*>(sums + tables[2][w] * y.step[2]);
+            const T* row = reinterpret_cast<const T*>(from + w * g.step[2]);
+#pragma GCC ivdep
+            for (int64_t k = 0; k < n; ++k) to[k] += row[k];
+          }
+        }
+    }
+  });
+}
+
+template <class T> void add_up(const Image& g, const Image& y, const int64_t* const* tables) {
+  if (g.dtype == dtype_of<T> && y.dtype == g.dtype && y.c > 1 && g.sc == int64_t(sizeof(T)) && y.sc == g.sc && y.step[2] != y.sc)
+    add_pixels<T>(g, y, tables);
+  else add_planes<T>(g, y, tables);
+}
+
 VT_KERNEL(add_by_tables) {
   const Image g(c.view(0), int(c.i(0))), y(c.view(1), int(c.i(0)));
   const int64_t* tables[3] = {c.view(2).as<int64_t>(), c.view(3).as<int64_t>(), c.view(4).as<int64_t>()};
-  if (g.dtype == Dtype::f64) add_planes<double>(g, y, tables);
-  else add_planes<float>(g, y, tables);
+  if (g.dtype == Dtype::f64) add_up<double>(g, y, tables);
+  else add_up<float>(g, y, tables);
 }
 
 }}  // namespace vt
