@@ -194,8 +194,12 @@ def test_fuse_traces_anew_for_other_dtypes_and_promotes_as_the_function_would() 
 
 
 def test_fuse_refuses_what_is_not_elementwise() -> None:
-    with pytest.raises(NotImplementedError, match="sum is not elementwise"):
-        vt.fuse(lambda x: x.sum())(vt.ones(2))
+    with pytest.raises(NotImplementedError, match="cumsum is not elementwise"):
+        vt.fuse(lambda x: x.cumsum(0))(vt.ones(2))
+    with pytest.raises(NotImplementedError, match="a reduction must be the last step"):
+        vt.fuse(lambda x: x.sum() * 2)(vt.ones(2))
+    with pytest.raises(NotImplementedError, match="a reduction must be the last step"):
+        vt.fuse(lambda x: x.sum(0).sum())(vt.ones(2))
     with pytest.raises(NotImplementedError, match="value was asked"):
         vt.fuse(lambda x: x * float(x))(vt.ones(1))
 

@@ -32,7 +32,7 @@ def register_kernel(
     fn: Callable[..., Any],
     device: str = "cpu",
     *,
-    priority: int = 10,
+    priority: int = 100,
     accepts: Callable[..., bool] | None = None,
     widen: bool = True,
 ) -> KernelHandle:

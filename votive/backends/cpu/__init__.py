@@ -44,6 +44,13 @@ class CpuBackend:
             return _native.pointwise.compile_formula(*args)
         return _pointwise.compile_formula(*args)
 
+    @staticmethod
+    def map_reduce(*args: Any) -> Any:
+        """compute(*values) -> (storage, data) of a formula under a reduction; None: do it apart."""
+        if _native.available and "native" not in switched_off:
+            return _native.pointwise.compile_reduction(*args)
+        return None
+
     bind = staticmethod(_launch.bind)
 
     def empty(self, spec: Spec) -> tuple[Storage, Any]:

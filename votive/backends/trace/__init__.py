@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, NoReturn
 
+from ...core.dtype import dtype
 from ...core.errors import UnsupportedError
 from ...core.layout import Spec
 from ...core.storage import Storage
 from ...formula import Expr, Formula, annotate, const, substitute, var
-from ..base import BACKENDS
+from ..base import BACKENDS, Row, add_row
 
 
 def _refuse(what: str) -> NoReturn:
@@ -17,8 +19,18 @@ def _refuse(what: str) -> NoReturn:
     )
 
 
+@dataclass(frozen=True)
+class Reduced:
+    """An expression under a reduction, which must be the last thing that a function does."""
+
+    op: str
+    body: Expr
+    of: dtype  # of the elements that are reduced
+    static: tuple[Any, ...]  # the operator's arguments after the tensor
+
+
 class TraceBackend:
-    """See `backends.base.Backend`; `data` is an expression."""
+    """See `backends.base.Backend`; `data` is an expression, or a reduction of one."""
 
     name = "trace"
 
@@ -26,6 +38,8 @@ class TraceBackend:
         self, formula: Formula, names: list[str], roles: Any, inputs: Any, out: Spec, empty: Any
     ) -> tuple[Any, Any]:
         def compute(*values: Any) -> tuple[Storage, Expr]:
+            if any(isinstance(v, Reduced) for v in values):
+                _refuse("a reduction must be the last step")
             args = tuple(v if isinstance(v, Expr) else const(v) for v in values)
             body = substitute(formula.body, {var(n): a for n, a in zip(names, args, strict=True)})
             if formula.grads:
@@ -37,8 +51,18 @@ class TraceBackend:
 
         return compute, into
 
-    def bind(self, *args: Any) -> NoReturn:
-        _refuse("a structured operator was called")
+    def bind(
+        self, backend: Any, row: Row, template: list[Any], slots: Any, values: Any,
+        specs: list[Spec], outs: Any, single: bool,
+    ) -> tuple[Any, None]:  # fmt: skip
+        static = tuple(template[1:])
+
+        def compute(x: Any) -> tuple[Any, ...]:
+            if isinstance(x, Reduced):
+                _refuse("a reduction must be the last step")
+            return ((Storage(None), Reduced(row.op, x, specs[0].dtype, static), outs[0]),)
+
+        return compute, None
 
     def empty(self, spec: Spec) -> NoReturn:
         _refuse("a tensor was made inside the function")
@@ -53,7 +77,9 @@ class TraceBackend:
         _refuse("a value was asked for, but inside a fused function there are none")
 
     clone_storage = to_numpy
-    adopt = bind
+    adopt = to_numpy
 
 
 BACKENDS["trace"] = TraceBackend()
+for _op in ("sum", "mean", "prod", "amax", "amin"):
+    add_row(Row(_op, "trace", Reduced))

@@ -10,6 +10,7 @@ from ....formula import Formula
 from ..reference import pointwise as reference
 from .loader import codes, module
 from .program import BOOL, FLOAT, INT, linearise
+from .reduction import MAX, MIN, PROD, SUM, count, mask
 
 # Small integers are computed in int32: a single step wraps when it is stored, as theirs would.
 _COMPUTE = {
@@ -31,10 +32,13 @@ def _via(have: dt.dtype | None, compute: dt.dtype, via: dt.dtype | None) -> dt.d
     return compute
 
 
-def compile_native(
+def _program(
     formula: Formula, names: list[str], roles: list[Any], inputs: list[Spec | None], out: Spec
-) -> Any:
-    """A bound formula, or None when the engine lacks something."""
+) -> tuple[dt.dtype, tuple[Any, ...], int] | None:
+    """(compute type, what the engine needs of the formula, cost), or None when it lacks something.
+
+    `out` says the shape of the formula's values, and the type that they have in the end.
+    """
     kinds = {c for h, c, _ in roles if not (h is dt.bool_ and c is dt.bool_)} or {dt.bool_}
     if len(kinds) != 1 or len(names) > 12 or out.ndim > 16:
         return None
@@ -81,7 +85,42 @@ def compile_native(
             None if through is None else codes[through],
             strides,
         ))  # fmt: skip
-    return module.Elementwise(codes[compute], steps, constants, tuple(operands), result, out, cost)
+    return compute, (codes[compute], steps, constants, tuple(operands), result), cost
+
+
+def compile_native(
+    formula: Formula, names: list[str], roles: list[Any], inputs: list[Spec | None], out: Spec
+) -> Any:
+    """A bound formula, or None when the engine lacks something."""
+    found = _program(formula, names, roles, inputs, out)
+    return None if found is None else module.Elementwise(*found[1], out, found[2])
+
+
+_REDUCTIONS = {"sum": SUM, "mean": SUM, "prod": PROD, "amax": MAX, "amin": MIN}
+
+
+def compile_reduction(
+    formula: Formula, names: list[str], roles: list[Any], inputs: list[Spec | None], values: Spec,
+    op: str, dim: tuple[int, ...], out: Spec,
+) -> Any:  # fmt: skip
+    """A formula and the reduction of its values, bound, or None when the engine lacks something."""
+    kind = _REDUCTIONS[op]
+    found = _program(formula, names, roles, inputs, values)
+    if found is None or out.dtype not in codes:
+        return None
+    compute, program, cost = found
+    totals = kind in (SUM, PROD)
+    if totals and (compute is dt.int32 or out.dtype is dt.bool_):
+        return None
+    # Truth values are zeros and ones of any type. Others must be what they would be stored as, and
+    # who asks for more digits in a sum gets them from the start.
+    exact = values.dtype is compute or (values.dtype in dt.HALF and compute is dt.float32)
+    if values.dtype is dt.bool_:
+        exact = kind != PROD
+    if not exact or (out.dtype is dt.float64 and compute is dt.float32):
+        return None
+    divisor = count(values.shape, dim) if op == "mean" else 1
+    return module.MapReduce(*program, values.shape, mask(dim), kind, float(divisor), out, cost)
 
 
 def compile_formula(

@@ -57,6 +57,83 @@ void ArraySource::load(char* memory, int64_t, const int64_t* at, Tile& t) const 
   t.row = t.cols;
 }
 
+FormulaSource::FormulaSource(const Program& p, const char* const* in) : p(p), in(in) {
+  inputs = p.inputs;
+  cost = p.cost;
+}
+
+void FormulaSource::arrange(const std::vector<ReduceDim>& dims, int second) {
+  for (int k = 0; k < p.inputs; ++k) {
+    col[k] = dims[0].in[k];
+    row[k] = second < 0 ? 0 : dims[second].in[k];
+  }
+}
+
+// A register for each input, constant and step, then room for inputs that are rounded on their way.
+int64_t FormulaSource::memory(int64_t elements) const {
+  return stride(elements) * p.registers + 8 * elements + 64;
+}
+
+template <class T> static void fill(char* to, T v, int64_t n) {
+  T* t = reinterpret_cast<T*>(to);
+  for (int64_t i = 0; i < n; ++i) t[i] = v;
+}
+
+void FormulaSource::begin(char* memory, int64_t elements) const {
+  const int64_t item = itemsize(p.compute), step = stride(elements);
+  for (int k = 0; k < p.inputs; ++k) {
+    if (!p.in[k].scalar) continue;
+    char* own = memory + k * step;
+    if (p.in[k].via == Dtype::none) p.in[k].cast(own, item, in[k], 0, elements);
+    else {
+      alignas(16) char once[16];
+      p.in[k].cast(once, 8, in[k], 0, 1);
+      p.in[k].back(own, item, once, 0, elements);
+    }
+  }
+  char* own = memory + p.inputs * step;
+  for (double v : p.constants) {
+    p.compute == Dtype::f32 ? fill(own, float(v), elements) : fill(own, v, elements);
+    own += step;
+  }
+  for (int64_t v : p.int_constants) {
+    p.compute == Dtype::i32 ? fill(own, int32_t(v), elements) : fill(own, v, elements);
+    own += step;
+  }
+}
+
+void FormulaSource::load(char* memory, int64_t elements, const int64_t* at, Tile& t) const {
+  const int64_t item = itemsize(p.compute), step = stride(elements), n = t.rows * t.cols;
+  const void* value[64];
+  for (int r = 0; r < p.registers; ++r) value[r] = memory + r * step;
+  for (int k = 0; k < p.inputs; ++k) {
+    const Operand& o = p.in[k];
+    if (o.scalar) continue;
+    const char* src = in[k] + at[k];
+    if (o.via == Dtype::none && o.dtype == p.compute && (col[k] == item || t.cols == 1) &&
+        (t.rows == 1 || row[k] == t.cols * item)) {
+      value[k] = src;
+      continue;
+    }
+    char* own = memory + k * step;
+    if (o.via == Dtype::none) {
+      cast_block(o.cast, itemsize(o.dtype), own, t.cols * item, item, src, row[k], col[k], t.rows, t.cols);
+    } else {
+      char* narrow = memory + p.registers * step;
+      const int64_t half = itemsize(o.via);
+      cast_block(o.cast, itemsize(o.dtype), narrow, t.cols * half, half, src, row[k], col[k], t.rows, t.cols);
+      o.back(own, item, narrow, half, n);
+    }
+  }
+  for (const Step& s : p.steps) {
+    const void* args[8];
+    for (int j = 0; j < s.arity; ++j) args[j] = value[s.in[j]];
+    s.fn(memory + s.out * step, args, n);
+  }
+  t.data = value[p.result];
+  t.row = t.cols;
+}
+
 void StoreValue::operator()(void* a, int64_t n, char* const* out, const int64_t* stride) const {
   if (acc == Dtype::f64) {
     double* v = static_cast<double*>(a);

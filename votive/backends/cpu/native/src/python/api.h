@@ -44,9 +44,17 @@ struct MemoryStats { int64_t allocated, peak, cached, hits, misses, limit; };
 MemoryStats& memory_stats();
 void empty_cache();
 
+// What callables that run formulas share. A number as one value of type int64 or float64; a formula
+// as Python gives it, with `compute` and `result` set before. False with an error set.
+struct Program;
+bool read_number(PyObject* v, bool integers, char* slot);
+bool read_program(Program& p, PyObject* steps, PyObject* constants, PyObject* inputs,
+                  const std::vector<int64_t>& shape, std::vector<std::vector<int64_t>>& in_strides);
+
 PyTypeObject* block_type();
 PyTypeObject* elementwise_type();
 PyTypeObject* launch_type();
+PyTypeObject* map_reduce_type();
 PyTypeObject* kernel_type();
 PyTypeObject* fast_type();
 PyTypeObject* access_type();

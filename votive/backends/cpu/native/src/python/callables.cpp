@@ -20,7 +20,7 @@ struct Elementwise {
 };
 
 // A number as one value of type int64 or float64.
-static bool read_number(PyObject* v, bool integers, char* slot) {
+bool read_number(PyObject* v, bool integers, char* slot) {
   if (integers) {
     PyObject* i = PyLong_Check(v) ? Py_NewRef(v) : PyNumber_Long(v);
     if (i == nullptr) return false;
@@ -145,62 +145,52 @@ static Dtype dtype_by_code(PyObject* o) {
   return o == Py_None ? Dtype::none : Dtype(PyLong_AsLong(o));
 }
 
-// Elementwise(compute, steps, constants, inputs, shape strides of inputs, out spec, cost)
 //   steps: ((name, (register, ...)), ...), each makes the next register
 //   inputs: ((dtype or None for a number, via or None, byte strides or None), ...)
-static PyObject* elementwise_new(PyTypeObject* type, PyObject* args, PyObject*) {
-  PyObject *steps, *constants, *inputs, *spec;
-  int compute_code, result, cost;
-  if (!PyArg_ParseTuple(args, "iO!O!O!iOi", &compute_code, &PyTuple_Type, &steps, &PyTuple_Type, &constants, &PyTuple_Type, &inputs, &result, &spec, &cost)) return nullptr;
-  auto p = std::make_unique<Program>();
-  auto out = std::make_unique<OutSpec>();
-  p->compute = Dtype(compute_code);
-  const bool integers = p->compute == Dtype::i32 || p->compute == Dtype::i64;
-  p->inputs = int(PyTuple_GET_SIZE(inputs));
+bool read_program(Program& p, PyObject* steps, PyObject* constants, PyObject* inputs,
+                  const std::vector<int64_t>& shape, std::vector<std::vector<int64_t>>& in_strides) {
+  const bool integers = p.compute == Dtype::i32 || p.compute == Dtype::i64;
+  p.inputs = int(PyTuple_GET_SIZE(inputs));
   const Py_ssize_t n_const = PyTuple_GET_SIZE(constants), n_steps = PyTuple_GET_SIZE(steps);
-  p->registers = p->inputs + int(n_const) + int(n_steps);
-  if (p->inputs > MAX_INPUTS || p->registers > 64) {
+  p.registers = p.inputs + int(n_const) + int(n_steps);
+  if (p.inputs > MAX_INPUTS || p.registers > 64) {
     PyErr_SetString(PyExc_ValueError, "formula too large for the tile engine");
-    return nullptr;
+    return false;
   }
   for (Py_ssize_t i = 0; i < n_const; ++i) {
     PyObject* v = PyTuple_GET_ITEM(constants, i);
-    if (integers) p->int_constants.push_back(PyLong_AsLongLong(v));
-    else p->constants.push_back(PyFloat_AsDouble(v));
+    if (integers) p.int_constants.push_back(PyLong_AsLongLong(v));
+    else p.constants.push_back(PyFloat_AsDouble(v));
   }
-  if (PyErr_Occurred()) return nullptr;
+  if (PyErr_Occurred()) return false;
   for (Py_ssize_t i = 0; i < n_steps; ++i) {
     PyObject* item = PyTuple_GET_ITEM(steps, i);
     Step s{};
     const char* name = PyUnicode_AsUTF8(PyTuple_GET_ITEM(item, 0));
-    s.fn = name == nullptr ? nullptr : find_tile(name, p->compute);
+    s.fn = name == nullptr ? nullptr : find_tile(name, p.compute);
     if (s.fn == nullptr) {
       if (!PyErr_Occurred()) PyErr_Format(PyExc_KeyError, "no tile function %s", name);
-      return nullptr;
+      return false;
     }
     PyObject* in = PyTuple_GET_ITEM(item, 1);
     s.arity = int(PyTuple_GET_SIZE(in));
     if (s.arity > 8) {
       PyErr_SetString(PyExc_ValueError, "a tile function takes at most 8 inputs");
-      return nullptr;
+      return false;
     }
     for (int j = 0; j < s.arity; ++j) s.in[j] = int(PyLong_AsLong(PyTuple_GET_ITEM(in, j)));
-    s.out = p->inputs + int(n_const) + int(i);
-    p->steps.push_back(s);
+    s.out = p.inputs + int(n_const) + int(i);
+    p.steps.push_back(s);
   }
-  p->result = result;
-  if (!read_spec(spec, *out)) return nullptr;
-  std::vector<int64_t> shape(out->shape, out->shape + out->ndim), strides(out->strides, out->strides + out->ndim);
-  std::vector<std::vector<int64_t>> in_strides;
-  for (int k = 0; k < p->inputs; ++k) {
+  for (int k = 0; k < p.inputs; ++k) {
     PyObject* item = PyTuple_GET_ITEM(inputs, k);
-    Operand& o = p->in[k];
+    Operand& o = p.in[k];
     const Dtype have = dtype_by_code(PyTuple_GET_ITEM(item, 0));
     o.via = dtype_by_code(PyTuple_GET_ITEM(item, 1));
     PyObject* s = PyTuple_GET_ITEM(item, 2);
     o.dtype = have != Dtype::none ? have : integers ? Dtype::i64 : Dtype::f64;
-    o.cast = cast_fn(o.dtype, o.via == Dtype::none ? p->compute : o.via);
-    if (o.via != Dtype::none) o.back = cast_fn(o.via, p->compute);
+    o.cast = cast_fn(o.dtype, o.via == Dtype::none ? p.compute : o.via);
+    if (o.via != Dtype::none) o.back = cast_fn(o.via, p.compute);
     std::vector<int64_t> st(shape.size(), 0);
     bool scalar = true;
     if (s != Py_None)
@@ -211,7 +201,23 @@ static PyObject* elementwise_new(PyTypeObject* type, PyObject* args, PyObject*) 
     o.scalar = scalar;
     in_strides.push_back(st);
   }
-  if (PyErr_Occurred()) {
+  return !PyErr_Occurred();
+}
+
+// Elementwise(compute, steps, constants, inputs, result, out spec, cost)
+static PyObject* elementwise_new(PyTypeObject* type, PyObject* args, PyObject*) {
+  PyObject *steps, *constants, *inputs, *spec;
+  int compute_code, result, cost;
+  if (!PyArg_ParseTuple(args, "iO!O!O!iOi", &compute_code, &PyTuple_Type, &steps, &PyTuple_Type, &constants, &PyTuple_Type, &inputs, &result, &spec, &cost)) return nullptr;
+  auto p = std::make_unique<Program>();
+  auto out = std::make_unique<OutSpec>();
+  p->compute = Dtype(compute_code);
+  const bool integers = p->compute == Dtype::i32 || p->compute == Dtype::i64;
+  p->result = result;
+  if (!read_spec(spec, *out)) return nullptr;
+  std::vector<int64_t> shape(out->shape, out->shape + out->ndim), strides(out->strides, out->strides + out->ndim);
+  std::vector<std::vector<int64_t>> in_strides;
+  if (!read_program(*p, steps, constants, inputs, shape, in_strides)) {
     clear_spec(*out);
     return nullptr;
   }

@@ -28,7 +28,7 @@ VT_MODULE(VT_MODULE_NAME, m) {
   m.attr("compiler") = "GCC " __VERSION__;
 #endif
   for (auto [name, type] : {std::pair("Block", vt::block_type()), std::pair("Elementwise", vt::elementwise_type()),
-                            std::pair("Launch", vt::launch_type()), std::pair("Kernel", vt::kernel_type()),
+                            std::pair("Launch", vt::launch_type()), std::pair("MapReduce", vt::map_reduce_type()), std::pair("Kernel", vt::kernel_type()),
                             std::pair("Fast", vt::fast_type()), std::pair("Access", vt::access_type()),
                             std::pair("Bound", vt::bound_type()), std::pair("Window", vt::window_type()), std::pair("Memo", vt::memo_type()),
                             std::pair("LateStorage", vt::late_storage_type())}) {

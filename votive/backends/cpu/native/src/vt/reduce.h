@@ -72,6 +72,22 @@ struct ArraySource : Source {
   int64_t col = 0, row = 0;
 };
 
+// Values of a formula, which are never written down. `p` needs no layout: the dimensions have it.
+struct FormulaSource : Source {
+  FormulaSource(const Program& p, const char* const* in);
+  void arrange(const std::vector<ReduceDim>& dims, int second) override;
+  bool direct() const override { return false; }
+  int64_t memory(int64_t elements) const override;
+  void begin(char* memory, int64_t elements) const override;
+  void load(char* memory, int64_t elements, const int64_t* at, Tile& t) const override;
+
+ private:
+  int64_t stride(int64_t elements) const { return (elements * itemsize(p.compute) + 127) & ~int64_t(63); }
+  const Program& p;
+  const char* const* in;
+  int64_t col[MAX_INPUTS], row[MAX_INPUTS];
+};
+
 // Writes n results: accumulators to out + k * stride. May change the accumulators.
 struct Store {
   virtual ~Store() = default;
