@@ -71,6 +71,8 @@ PAIRS = [
     Pair(
         "_cross_entropy", "smoothed", ((2, 4, 3),), (None, -100, 0.25, vt.float64), {}, (CLASSES,)
     ),
+    Pair("_cross_entropy_reduced", "mean", ((2, 4, 3),), (None, -100, 0.25, True), {}, (CLASSES,)),
+    Pair("_cross_entropy_reduced", "sum", ((2, 4, 3),), (None, -100, 0.0, False), {}, (CLASSES,)),
     Pair("_batch_norm_by", "affine", ((2, 3, 4), *[(3,)] * 4), (4.0,)),
     Pair("_batch_norm_by", "plain", ((5, 4), (4,), (4,), None, None), (4.0,)),
     Pair("_layer_norm", "affine", ((2, 3, 4), (3, 4), (3, 4)), (2, 1e-5)),

@@ -12,8 +12,10 @@ from typing import Any
 from ..core import dtype as dt
 from ..core.errors import DimError, DtypeError, ShapeError, UnsupportedError, fail
 from ..core.layout import Spec
-from .loss import NN, reduced, reduction_of
+from ..core.mode import mode
+from .loss import NN, reduction_of
 from .registry import F, composite, structured
+from .standardise import widened
 
 HIDDEN: dict[str, Any] = {"namespaces": (), "method": False, "out": False}
 CLASSES = "Tensor target, Tensor? weight, int ignore_index, float smoothing"
@@ -114,6 +116,100 @@ structured(
 )
 
 
+# --- reduced in the same kernel -------------------------------------------------------------------
+
+
+def _infer_reduced(op: str, statistics: bool) -> Any:
+    def infer(x: Spec, t: Spec, weight: Spec | None, *rest: Any) -> tuple[Spec, ...]:
+        _check(op, x, t, weight)
+        wide = dt.compute_type(x.dtype)
+        kept = (x.like((2, *t.shape), dtype=wide),) if statistics else ()
+        return x.like(()), x.like((), dtype=wide), *kept
+
+    return infer
+
+
+def _per_target(c: Any, g: Any) -> Any:
+    """What the reduced gradient means for each target; `out1` is the weight of all that count."""
+    return (widened(g) / c.out1 if c.mean else widened(g)).expand(c.shape("target"))
+
+
+def _grad_nll(c: Any, g: Any, *_: Any) -> Any:
+    size, kind = c.shape("input"), c.spec("input").dtype
+    if mode.grad:
+        return F._nll_backward(
+            _per_target(c, g), c.target, c.weight, c.ignore_index, 0.0, size, kind
+        )
+    return F._nll_reduced_backward(
+        g, c.out1, c.target, c.weight, c.ignore_index, c.mean, size, kind
+    )
+
+
+structured(
+    "_nll_reduced(Tensor input, Tensor target, Tensor? weight, int ignore_index, bool mean)",
+    infer=_infer_reduced("nll_loss", False),
+    grad={"input": _grad_nll},
+    n_out=2,
+    doc="The sum or mean of `_nll`, and the weight of the targets that count.",
+    **HIDDEN,
+)
+
+structured(
+    "_nll_reduced_backward(Tensor grad, Tensor total, Tensor target, Tensor? weight, "
+    "int ignore_index, bool mean, int[] size, dtype dtype)",
+    infer=lambda g, total, t, weight, ignore, mean, size, dtype: g.like(size, dtype=dtype),
+    differentiable=False,  # with a graph being made, `_nll_backward` runs instead
+    doc="The gradient through `_nll_reduced`.",
+    **HIDDEN,
+)
+
+
+def _grad_reduced(c: Any, g: Any, *_: Any) -> Any:
+    if mode.grad:
+        return F._cross_entropy_backward(
+            _per_target(c, g), c.input, c.target, c.weight, c.ignore_index, c.smoothing
+        )
+    return F._cross_entropy_reduced_backward(
+        g, c.input, c.target, c.weight, c.out1, c.out2, c.ignore_index, c.smoothing, c.mean
+    )
+
+
+structured(
+    f"_cross_entropy_reduced(Tensor input, {CLASSES}, bool mean)",
+    infer=_infer_reduced("cross_entropy", True),
+    grad={"input": _grad_reduced},
+    n_out=3,
+    doc="The sum or mean of `_cross_entropy`, the weight of the targets that count, and of each "
+    "target the largest logit and the sum of exponentials below it.",
+    **HIDDEN,
+)
+
+structured(
+    "_cross_entropy_reduced_backward(Tensor grad, Tensor input, Tensor target, Tensor? weight, "
+    "Tensor total, Tensor statistics, int ignore_index, float smoothing, bool mean)",
+    infer=lambda g, x, *rest: x.dense_like(),
+    differentiable=False,  # with a graph being made, `_cross_entropy_backward` runs instead
+    doc="The gradient through `_cross_entropy_reduced`.",
+    **HIDDEN,
+)
+
+
+@composite(method=False, namespaces=(), name="_cross_entropy_reduced_composite")
+def cross_entropy_reduced_composite(
+    input: Any, target: Any, weight: Any, ignore_index: int, smoothing: float, mean: bool
+) -> Any:
+    """Reduced cross entropy from single operators: what the fused kernel must agree with."""
+    wide = dt.compute_type(input.dtype)
+    loss = cross_entropy_composite(input, target, weight, ignore_index, smoothing, wide).sum()
+    if not mean:
+        return loss.to(input.dtype)
+    used = target != ignore_index
+    if weight is None:
+        return (loss / used.sum()).to(input.dtype)
+    picked = F.index_select(weight, 0, F.where(used, target, 0).to(dt.int64).reshape(-1))
+    return (loss / (picked * used.reshape(-1)).to(wide).sum()).to(input.dtype)
+
+
 @composite(method=False, namespaces=(), name="_cross_entropy_composite")
 def cross_entropy_composite(
     input: Any, target: Any, weight: Any, ignore_index: int, smoothing: float, dtype: Any
@@ -131,29 +227,13 @@ def cross_entropy_composite(
     return F.where(used, loss, 0)
 
 
-def _finished(op: str, loss: Any, target: Any, weight: Any, ignore_index: int, kind: str) -> Any:
-    """The reduced loss; the mean divides by the weights of the targets that count."""
-    if kind != "mean":
-        return reduced(loss, kind)
-    used = target != ignore_index
-    if weight is None:
-        return loss.sum() / used.sum()
-    picked = F.index_select(weight, 0, F.where(used, target, 0).to(dt.int64).reshape(-1))
-    return loss.sum() / (picked * used.reshape(-1)).to(loss.dtype).sum()
-
-
-def _by_class(
-    op: str, primitive: Any, input: Any, target: Any, weight: Any, ignore_index: int, kind: str,
-    smoothing: float,
-) -> Any:  # fmt: skip
+def _one_target(op: str, input: Any, target: Any) -> Any:
+    """One sample may have its target in a vector."""
     if input.ndim == 1 and target.ndim == 1:
         if target.shape[0] != 1:
             raise ValueError(f"{op}: one sample takes one target, got {target.shape[0]}.")
-        target = target.reshape(())
-    # Sums of half-precision losses overflow early; reduced ones stay in float32 until the end.
-    wide = dt.compute_type(input.dtype) if kind != "none" else input.dtype
-    loss = primitive(input, target, weight, ignore_index, smoothing, wide)
-    return _finished(op, loss, target, weight, ignore_index, kind).to(input.dtype)
+        return target.reshape(())
+    return target
 
 
 @composite(namespaces=NN, method=False)
@@ -178,7 +258,10 @@ def nll_loss(
     kind = reduction_of(op, reduction, size_average, reduce)
     if input.ndim == 0:
         raise ValueError(f"{op}: the input needs a dimension of classes, got a 0-d tensor.")
-    return _by_class(op, F._nll, input, target, weight, int(ignore_index), kind, 0.0)
+    target, ignored = _one_target(op, input, target), int(ignore_index)
+    if kind == "none":
+        return F._nll(input, target, weight, ignored, 0.0, input.dtype)
+    return F._nll_reduced(input, target, weight, ignored, kind == "mean")[0]
 
 
 def _by_probability(
@@ -233,8 +316,10 @@ def cross_entropy(
         fail(RuntimeError, op, f"label_smoothing must lie between 0 and 1, got {smoothing}.")
     if target._spec.shape == input._spec.shape:
         return _by_probability(op, input, target, weight, ignored, kind, smoothing)
-    smoothing = max(smoothing, 0.0)
-    return _by_class(op, F._cross_entropy, input, target, weight, ignored, kind, smoothing)
+    given = (input, _one_target(op, input, target), weight, ignored, max(smoothing, 0.0))
+    if kind == "none":
+        return F._cross_entropy(*given, input.dtype)
+    return F._cross_entropy_reduced(*given, kind == "mean")[0]
 
 
 @composite(namespaces=NN, method=False)

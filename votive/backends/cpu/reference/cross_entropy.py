@@ -81,6 +81,40 @@ def nll_backward(
     return -_spread("nll_loss", g, t, weight, ignore, smoothing, size)
 
 
+def _weight_of(t: Any, weight: Any, ignore: int, dtype: Any) -> Any:
+    """The weight of all targets that count."""
+    used = t != ignore
+    if weight is None:
+        return dtype.type(used.sum())
+    return np.sum(weight[np.where(used, t, 0)] * used, dtype=np.float64).astype(dtype)
+
+
+def _reduced(losses: Any, total: Any, mean: bool) -> Any:
+    loss = losses.sum(dtype=np.float64)
+    with np.errstate(all="ignore"):
+        return np.asarray(loss / total if mean else loss)
+
+
+@kernel("_nll_reduced")
+def nll_reduced(x: Any, t: Any, weight: Any, ignore: int, mean: bool) -> Any:
+    losses = -_picked("nll_loss", x, t, weight, ignore, 0.0)
+    total = _weight_of(t, weight, ignore, x.dtype)
+    return _reduced(losses, total, mean), np.asarray(total)
+
+
+def _per_target(g: Any, total: Any, t: Any, mean: bool) -> Any:
+    with np.errstate(all="ignore"):
+        return np.broadcast_to(np.asarray(g / total if mean else g, dtype=total.dtype), t.shape)
+
+
+@kernel("_nll_reduced_backward")
+def nll_reduced_backward(
+    g: Any, total: Any, t: Any, weight: Any, ignore: int, mean: bool, size: tuple[int, ...],
+    dtype: Any,
+) -> Any:  # fmt: skip
+    return -_spread("nll_loss", _per_target(g, total, t, mean), t, weight, ignore, 0.0, size)
+
+
 @kernel("_cross_entropy")
 def cross_entropy(x: Any, t: Any, weight: Any, ignore: int, smoothing: float, dtype: Any) -> Any:
     dim = _dim(x)
@@ -104,3 +138,26 @@ def cross_entropy_backward(
     e = np.exp(x - x.max(dim, keepdims=True))
     scale = q.sum(dim, keepdims=True) / e.sum(dim, keepdims=True)
     return e * scale - q
+
+
+@kernel("_cross_entropy_reduced")
+def cross_entropy_reduced(
+    x: Any, t: Any, weight: Any, ignore: int, smoothing: float, mean: bool
+) -> Any:
+    losses = cross_entropy(x, t, weight, ignore, smoothing, None)
+    total = _weight_of(t, weight, ignore, x.dtype)
+    statistics = np.zeros((2, *t.shape), x.dtype)
+    if x.size:
+        dim = _dim(x)
+        statistics[0] = x.max(dim)
+        statistics[1] = np.exp(x - x.max(dim, keepdims=True)).sum(dim)
+    return _reduced(losses, total, mean), np.asarray(total), statistics
+
+
+@kernel("_cross_entropy_reduced_backward")
+def cross_entropy_reduced_backward(
+    g: Any, x: Any, t: Any, weight: Any, total: Any, statistics: Any, ignore: int,
+    smoothing: float, mean: bool,
+) -> Any:  # fmt: skip
+    each = _per_target(g, total, t, mean)
+    return cross_entropy_backward(each, x, t, weight, ignore, smoothing)

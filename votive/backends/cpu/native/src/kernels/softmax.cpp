@@ -4,26 +4,11 @@
 // blocks of neighbouring columns, so that every load is of neighbours.
 #include <algorithm>
 
-#include "vt/lanes.h"
 #include "vt/rows.h"
+#include "vt/sum_exp.h"
 
 namespace vt {
 namespace {
-
-template <class C> C row_max(const C* x, int64_t n) {
-  constexpr int W = WIDTH<C>;
-  Lanes<C> a = all<C>(-INF<C>), b = a, c = a, d = a;
-  int64_t i = 0;
-  for (; i + 4 * W <= n; i += 4 * W) {
-    a = larger<C>(load<C>(x + i), a);
-    b = larger<C>(load<C>(x + i + W), b);
-    c = larger<C>(load<C>(x + i + 2 * W), c);
-    d = larger<C>(load<C>(x + i + 3 * W), d);
-  }
-  for (; i + W <= n; i += W) a = larger<C>(load<C>(x + i), a);
-  if (i < n) b = larger<C>(load_part<C>(x + i, n - i, -INF<C>), b);
-  return max_of<C>(larger<C>(larger<C>(a, b), larger<C>(c, d)));
-}
 
 // A NaN makes the sum NaN and so all of the row; so does a row of -inf, as in torch.
 template <class C> void softmax_row(C* y, const C* x, int64_t n) {
@@ -54,24 +39,6 @@ template <class C> void softmax_row(C* y, const C* x, int64_t n) {
   });
 }
 
-// The sum of e^(x - top); lanes past the end count nothing.
-template <class C> C sum_exp(const C* x, int64_t n, C top) {
-  constexpr int W = WIDTH<C>;
-  const Lanes<C> t = all<C>(top);
-  Lanes<C> total[4] = {};
-  int64_t i = 0;
-  for (; i + 4 * W <= n; i += 4 * W)
-    for (int k = 0; k < 4; ++k) total[k] += exp_below<C>(load<C>(x + i + k * W) - t);
-  for (; i + W <= n; i += W) total[0] += exp_below<C>(load<C>(x + i) - t);
-  C rest = 0;
-  if (i < n) {
-    alignas(VECTOR_BYTES) C e[W];
-    store<C>(e, exp_below<C>(load_part<C>(x + i, n - i, top) - t));
-    for (int64_t j = 0; j < n - i; ++j) rest += e[j];
-  }
-  return sum_of<C>((total[0] + total[1]) + (total[2] + total[3])) + rest;
-}
-
 template <class C> void log_softmax_row(C* y, const C* x, int64_t n) {
   const C top = row_max<C>(x, n);
   const Lanes<C> t = all<C>(top), norm = all<C>(std::log(sum_exp<C>(x, n, top)));
@@ -95,14 +62,6 @@ template <class C> void log_softmax_backward_row(C* out, const C* g, const C* y,
 
 // --- columns: x[d * step + j] for j < n ------------------------------------------------------------
 
-template <class C> void column_max(const C* x, int64_t step, int64_t dim, int64_t n, C* top) {
-  sweep<C>(n, [&](int64_t j, auto) { store<C>(top + j, all<C>(-INF<C>)); });
-  for (int64_t d = 0; d < dim; ++d)
-    sweep<C>(n, [&](int64_t j, auto m) {
-      store<C>(top + j, larger<C>(load_some<C>(x + d * step + j, m), load<C>(top + j)));
-    });
-}
-
 template <class C> void softmax_columns(C* y, int64_t ys, const C* x, int64_t xs, int64_t dim, int64_t n, C* top, C* sum) {
   column_max<C>(x, xs, dim, n, top);
   sweep<C>(n, [&](int64_t j, auto) { store<C>(sum + j, Lanes<C>{}); });
@@ -121,11 +80,7 @@ template <class C> void softmax_columns(C* y, int64_t ys, const C* x, int64_t xs
 
 template <class C> void log_softmax_columns(C* y, int64_t ys, const C* x, int64_t xs, int64_t dim, int64_t n, C* top, C* sum) {
   column_max<C>(x, xs, dim, n, top);
-  sweep<C>(n, [&](int64_t j, auto) { store<C>(sum + j, Lanes<C>{}); });
-  for (int64_t d = 0; d < dim; ++d)
-    sweep<C>(n, [&](int64_t j, auto m) {
-      store<C>(sum + j, load<C>(sum + j) + exp_below<C>(load_some<C>(x + d * xs + j, m) - load<C>(top + j)));
-    });
+  column_sum_exp<C>(x, xs, dim, n, top, sum);
   for (int64_t j = 0; j < n; ++j) sum[j] = std::log(sum[j]);
   for (int64_t d = 0; d < dim; ++d)
     sweep<C>(n, [&](int64_t j, auto m) {
@@ -161,31 +116,6 @@ int column_dim(const View& out, int dim) {
 }
 
 bool by_rows(const View& v, int dim) { return v.strides[dim] == itemsize(v.dtype); }
-
-// One block of an operand as dense columns: where it lies, or a copy in `scratch`.
-template <class C> struct Block {
-  const View& v;
-  int dim, col;
-  CastFn in, out;
-  bool direct;
-
-  Block(const View& v, int dim, int col) : v(v), dim(dim), col(col) {
-    in = cast_fn(v.dtype, dtype_of<C>);
-    out = cast_fn(dtype_of<C>, v.dtype);
-    direct = v.dtype == dtype_of<C> && v.strides[col] == int64_t(sizeof(C));
-  }
-  int64_t step(int64_t n) const { return direct ? v.strides[dim] / int64_t(sizeof(C)) : n; }
-  const C* load(char* p, C* scratch, int64_t n) const {
-    if (direct) return reinterpret_cast<const C*>(p);
-    cast_block(in, itemsize(v.dtype), reinterpret_cast<char*>(scratch), n * int64_t(sizeof(C)), sizeof(C), p, v.strides[dim], v.strides[col], v.shape[dim], n);
-    return scratch;
-  }
-  C* place(char* p, C* scratch) const { return direct ? reinterpret_cast<C*>(p) : scratch; }
-  void store(char* p, const C* scratch, int64_t n) const {
-    if (!direct)
-      cast_block(out, sizeof(C), p, v.strides[dim], v.strides[col], reinterpret_cast<const char*>(scratch), n * int64_t(sizeof(C)), sizeof(C), v.shape[dim], n);
-  }
-};
 
 Walk others(const View& v, int dim, int col) {
   Walk w;

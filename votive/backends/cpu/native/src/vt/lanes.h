@@ -36,7 +36,6 @@ template <> struct LanesOf<double> {
 template <class C> using Lanes = typename LanesOf<C>::type;
 template <class C> constexpr int WIDTH = VECTOR_BYTES / int(sizeof(C));
 
-#define VT_INLINE inline __attribute__((always_inline))
 
 template <class C> VT_INLINE Lanes<C> load(const C* p) {
   Lanes<C> v;

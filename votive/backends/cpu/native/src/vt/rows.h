@@ -99,6 +99,31 @@ template <class C> class Rows {
   }
 };
 
+// One block of an operand as dense columns: where it lies, or a copy in `scratch`.
+template <class C> struct Block {
+  const View& v;
+  int dim, col;
+  CastFn in, out;
+  bool direct;
+
+  Block(const View& v, int dim, int col) : v(v), dim(dim), col(col) {
+    in = cast_fn(v.dtype, dtype_of<C>);
+    out = cast_fn(dtype_of<C>, v.dtype);
+    direct = v.dtype == dtype_of<C> && v.strides[col] == int64_t(sizeof(C));
+  }
+  int64_t step(int64_t n) const { return direct ? v.strides[dim] / int64_t(sizeof(C)) : n; }
+  const C* load(char* p, C* scratch, int64_t n) const {
+    if (direct) return reinterpret_cast<const C*>(p);
+    cast_block(in, itemsize(v.dtype), reinterpret_cast<char*>(scratch), n * int64_t(sizeof(C)), sizeof(C), p, v.strides[dim], v.strides[col], v.shape[dim], n);
+    return scratch;
+  }
+  C* place(char* p, C* scratch) const { return direct ? reinterpret_cast<C*>(p) : scratch; }
+  void store(char* p, const C* scratch, int64_t n) const {
+    if (!direct)
+      cast_block(out, sizeof(C), p, v.strides[dim], v.strides[col], reinterpret_cast<const char*>(scratch), n * int64_t(sizeof(C)), sizeof(C), v.shape[dim], n);
+  }
+};
+
 // Calls f(Type<C>{}) with the type in which the given float type is computed.
 template <class F> void for_compute(Dtype d, F&& f) {
   if (d == Dtype::f64) f(Type<double>{});

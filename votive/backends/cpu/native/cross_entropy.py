@@ -1,0 +1,75 @@
+"""Cross entropy and likelihoods: rows of the kernel table."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ....core import dtype as dt
+from .rows import OUT, OUT1, OUT2, native
+from .softmax import FLOATS
+
+NONE, MEAN, SUM = range(3)
+
+
+def _accepts(*specs: Any) -> bool:
+    """Floats, and one tensor of class indices among them."""
+    return all(s.dtype in FLOATS or s.dtype in (dt.int64, dt.uint8) for s in specs)
+
+
+@native("_nll", "nll", accepts=_accepts)
+def nll(x: Any, t: Any, weight: Any, ignore: int, smoothing: float, dtype: Any) -> Any:
+    return None if smoothing or not x.numel else (x, t, weight, OUT, None, ignore, NONE)
+
+
+@native("_nll_backward", "nll_backward", accepts=_accepts)
+def nll_backward(
+    g: Any, t: Any, weight: Any, ignore: int, smoothing: float, size: Any, dtype: Any
+) -> Any:
+    if smoothing or 0 in size or dtype not in FLOATS:
+        return None
+    return g, t, weight, OUT, None, ignore, NONE
+
+
+@native("_nll_reduced", "nll", accepts=_accepts)
+def nll_reduced(x: Any, t: Any, weight: Any, ignore: int, mean: bool) -> Any:
+    return (x, t, weight, OUT, OUT1, ignore, MEAN if mean else SUM) if x.numel else None
+
+
+@native("_nll_reduced_backward", "nll_backward", accepts=_accepts)
+def nll_reduced_backward(
+    g: Any, total: Any, t: Any, weight: Any, ignore: int, mean: bool, size: Any, dtype: Any
+) -> Any:
+    if 0 in size or dtype not in FLOATS:
+        return None
+    return g, t, weight, OUT, total, ignore, MEAN if mean else SUM
+
+
+@native("_cross_entropy", "cross_entropy", accepts=_accepts)
+def cross_entropy(x: Any, t: Any, weight: Any, ignore: int, smoothing: float, dtype: Any) -> Any:
+    return x, t, weight, OUT, None, None, ignore, NONE, float(smoothing)
+
+
+@native("_cross_entropy_backward", "cross_entropy_backward", accepts=_accepts)
+def cross_entropy_backward(
+    g: Any, x: Any, t: Any, weight: Any, ignore: int, smoothing: float
+) -> Any:
+    return g, x, t, weight, OUT, None, None, ignore, NONE, float(smoothing)
+
+
+@native("_cross_entropy_reduced", "cross_entropy", accepts=_accepts)
+def cross_entropy_reduced(
+    x: Any, t: Any, weight: Any, ignore: int, smoothing: float, mean: bool
+) -> Any:
+    kind = MEAN if mean else SUM
+    return x, t, weight, OUT, OUT1, OUT2, ignore, kind, float(smoothing)
+
+
+@native("_cross_entropy_reduced_backward", "cross_entropy_backward", accepts=_accepts)
+def cross_entropy_reduced_backward(
+    g: Any, x: Any, t: Any, weight: Any, total: Any, statistics: Any, ignore: int,
+    smoothing: float, mean: bool,
+) -> Any:  # fmt: skip
+    if not statistics.contiguous:
+        return None
+    kind = MEAN if mean else SUM
+    return g, x, t, weight, OUT, total, statistics, ignore, kind, float(smoothing)
