@@ -8,8 +8,8 @@ from ..core import dtype as dt
 from ..core.errors import DimError, fail
 from ..core.layout import Spec, reduced_shape, wrap_dim, wrap_dims
 from .reduction import keep_dims, refuse, unreduce
-from .registry import F, composite, structured
-from .results import results
+from .registry import F, Op, composite, structured
+from .results import named, results
 
 
 def no_identity(op: str, x: Spec, dims: tuple[int, ...], everything: bool = False) -> None:
@@ -58,7 +58,7 @@ def _infer_extreme(x: Spec, dim: tuple[int, ...], keepdim: bool) -> Spec:
     return x.like(reduced_shape(x.shape, dim, keepdim))
 
 
-structured(
+_AMAX = structured(
     "amax(Tensor input, int[]? dim=(), bool keepdim=False)",
     canon=_canon_extreme("amax"),
     infer=_infer_extreme,
@@ -70,7 +70,7 @@ structured(
     """,
 )
 
-structured(
+_AMIN = structured(
     "amin(Tensor input, int[]? dim=(), bool keepdim=False)",
     canon=_canon_extreme("amin"),
     infer=_infer_extreme,
@@ -142,7 +142,7 @@ _FOUND = {name: results(name, "values", "indices") for name in ("max", "min")}
 def _overloads(name: str, input: Any, dim: Any, keepdim: bool, other: Any) -> Any:
     """torch's three forms: of all elements, along a dim with indices, of two tensors."""
     if dim.__class__ is int and other is None:
-        return tuple.__new__(_FOUND[name], getattr(F, f"_{name}_dim")(input, dim, keepdim))
+        return named(_FOUND[name], getattr(F, f"_{name}_dim")(input, dim, keepdim))
     if hasattr(dim, "_spec") and other is None:
         dim, other = None, dim
     if other is not None:
@@ -167,6 +167,8 @@ def max(input: Any, dim: Any = None, keepdim: bool = False, *, other: Any = None
     values=tensor([5, 7]),
     indices=tensor([1, 0]))
     """
+    if dim is None and other is None and not keepdim and input._spec.numel:
+        return Op.call(_AMAX, (input, (), False))
     return _overloads("max", input, dim, keepdim, other)
 
 
@@ -179,6 +181,8 @@ def min(input: Any, dim: Any = None, keepdim: bool = False, *, other: Any = None
     values=tensor([1, 2]),
     indices=tensor([0, 1]))
     """
+    if dim is None and other is None and not keepdim and input._spec.numel:
+        return Op.call(_AMIN, (input, (), False))
     return _overloads("min", input, dim, keepdim, other)
 
 

@@ -47,3 +47,8 @@ def results(name: str, *fields: str) -> type[Results]:
     elif found._fields != fields:
         raise ValueError(f"results {name!r} have fields {found._fields}, asked for {fields}.")
     return found
+
+
+def named(kind: type[Results], values: tuple[Any, ...]) -> Results:
+    """Results of an operator as `kind`, whose number of fields they are known to have."""
+    return tuple.__new__(kind, values)

@@ -10,7 +10,10 @@ from ..core.layout import Spec, wrap_dim
 from .extremum import place
 from .reduction import refuse
 from .registry import F, composite, structured
-from .results import results
+from .results import named, results
+
+_CUMMAX = results("cummax", "values", "indices")
+_CUMMIN = results("cummin", "values", "indices")
 
 
 def _canon_total(op: str) -> Any:
@@ -152,7 +155,7 @@ def cummax(input: Any, dim: int) -> Any:
     values=tensor([1, 3, 3]),
     indices=tensor([0, 1, 1]))
     """
-    return results("cummax", "values", "indices")(*F._cummax(input, dim))
+    return named(_CUMMAX, F._cummax(input, dim))
 
 
 @composite(out=True)
@@ -164,7 +167,7 @@ def cummin(input: Any, dim: int) -> Any:
     values=tensor([3, 1, 1]),
     indices=tensor([0, 1, 1]))
     """
-    return results("cummin", "values", "indices")(*F._cummin(input, dim))
+    return named(_CUMMIN, F._cummin(input, dim))
 
 
 @composite(out=True)

@@ -9,7 +9,7 @@ from ..core.errors import DtypeError, UnsupportedError, fail
 from ..core.layout import Spec, reduced_shape, wrap_dim
 from .index import blank, filled
 from .registry import F, composite, structured
-from .results import results
+from .results import named, results
 
 _SORT = results("sort", "values", "indices")
 _TOPK = results("topk", "values", "indices")
@@ -44,7 +44,7 @@ def sort(input: Any, dim: int = -1, descending: bool = False, stable: bool = Fal
     >>> votive.sort(votive.tensor([3, 1, 2]), descending=True).indices
     tensor([0, 2, 1])
     """
-    return _SORT(*F._sort(input, dim, descending))
+    return named(_SORT, F._sort(input, dim, descending))
 
 
 @composite(out=True)
@@ -100,7 +100,7 @@ def topk(
     >>> votive.topk(votive.tensor([3, 1, 4, 2]), 2).values
     tensor([4, 3])
     """
-    return _TOPK(*F._topk(input, k, dim, largest, sorted))
+    return named(_TOPK, F._topk(input, k, dim, largest, sorted))
 
 
 def _infer_kthvalue(x: Spec, k: int, dim: int, keepdim: bool) -> tuple[Spec, Spec]:
@@ -140,7 +140,7 @@ def kthvalue(input: Any, k: int, dim: int = -1, keepdim: bool = False) -> Any:
     >>> votive.kthvalue(votive.tensor([30, 10, 20]), 2).values
     tensor(20)
     """
-    return _KTH(*F._kthvalue(input, k, dim, keepdim))
+    return named(_KTH, F._kthvalue(input, k, dim, keepdim))
 
 
 structured(

@@ -13,7 +13,11 @@ from ..core.layout import Spec, reduced_shape, wrap_dim, wrap_dims
 from .extremum import infer_pick, no_identity, place, spread
 from .reduction import count, keep_dims, refuse
 from .registry import F, composite, structured
-from .results import results
+from .results import named, results
+
+_MEDIAN = results("median", "values", "indices")
+_MODE = results("mode", "values", "indices")
+_NANMEDIAN = results("nanmedian", "values", "indices")
 
 
 def _infer_var(x: Spec, dim: tuple[int, ...], correction: float, keepdim: bool) -> Spec:
@@ -208,7 +212,7 @@ def median(input: Any, dim: Any = None, keepdim: bool = False) -> Any:
     """
     if dim is None:
         return F._median(input, "median")
-    return results("median", "values", "indices")(*F._sample(input, "median", dim, keepdim))
+    return named(_MEDIAN, F._sample(input, "median", dim, keepdim))
 
 
 @composite(out=True)
@@ -220,7 +224,7 @@ def nanmedian(input: Any, dim: Any = None, keepdim: bool = False) -> Any:
     """
     if dim is None:
         return F._median(input, "nanmedian")
-    return results("nanmedian", "values", "indices")(*F._sample(input, "nanmedian", dim, keepdim))
+    return named(_NANMEDIAN, F._sample(input, "nanmedian", dim, keepdim))
 
 
 @composite(out=True)
@@ -232,7 +236,7 @@ def mode(input: Any, dim: int = -1, keepdim: bool = False) -> Any:
     values=tensor(1),
     indices=tensor(3))
     """
-    return results("mode", "values", "indices")(*F._sample(input, "mode", dim, keepdim))
+    return named(_MODE, F._sample(input, "mode", dim, keepdim))
 
 
 _INTERPOLATIONS = ("linear", "lower", "higher", "midpoint", "nearest")

@@ -60,8 +60,60 @@ template <class C, class A, Kind K> A scan_row(C* out, const C* in, int64_t n, A
       before = _mm512_permutexvar_pd(last, high);
     }
     acc = _mm512_cvtsd_f64(before);
+  } else if constexpr (std::is_same_v<A, double> && K != LOGSUMEXP) {
+    // Eight doubles at a time, shifted in by what changes nothing.
+    const __m512d none = _mm512_set1_pd(first<K, double>);
+    auto joined = [](__m512d a, __m512d b) { return K == SUM ? _mm512_add_pd(a, b) : _mm512_mul_pd(a, b); };
+    auto shifted = [&](__m512d v, auto by) {
+      return _mm512_castsi512_pd(_mm512_alignr_epi64(_mm512_castpd_si512(v), _mm512_castpd_si512(none), 8 - by.value));
+    };
+    __m512d before = _mm512_set1_pd(acc);
+    const __m512i last = _mm512_set1_epi64(7);
+    for (; i + 8 <= n; i += 8) {
+      __m512d v;
+      if constexpr (std::is_same_v<C, float>) v = _mm512_cvtps_pd(_mm256_loadu_ps(in + i));
+      else v = _mm512_loadu_pd(in + i);
+      v = joined(v, shifted(v, std::integral_constant<int, 1>{}));
+      v = joined(v, shifted(v, std::integral_constant<int, 2>{}));
+      v = joined(v, shifted(v, std::integral_constant<int, 4>{}));
+      v = joined(v, before);
+      if constexpr (std::is_same_v<C, float>) _mm256_storeu_ps(out + i, _mm512_cvtpd_ps(v));
+      else _mm512_storeu_pd(out + i, v);
+      before = _mm512_permutexvar_pd(last, v);
+    }
+    acc = _mm512_cvtsd_f64(before);
   }
 #endif
+  if constexpr (K == LOGSUMEXP) {
+    // Where the values of a block lie close enough together, their exponentials are added up.
+    constexpr int64_t BLOCK = 256;
+    alignas(64) double e[BLOCK];
+    for (; i < n; i += BLOCK) {
+      const int64_t m = n - i < BLOCK ? n - i : BLOCK;
+      double low = double(in[i]), high = low;
+      for (int64_t k = 0; k < m; ++k) {
+        const double v = double(in[i + k]);
+        low = v < low || v != v ? v : low;
+        high = v > high || v != v ? v : high;
+      }
+      // What came before may vanish beside a block, but nothing may vanish before it.
+      const bool close = high - low < 300 && std::isfinite(low) && std::isfinite(high) && acc - high < 300 && acc == acc;
+      if (!close) {
+        for (int64_t k = 0; k < m; ++k) out[i + k] = C(acc = log_add(acc, double(in[i + k])));
+        continue;
+      }
+      const double top = high > acc ? high : acc;
+#pragma GCC ivdep
+      for (int64_t k = 0; k < m; ++k) e[k] = vt::exp(double(in[i + k]) - top);
+      double s = vt::exp(acc - top);
+      for (int64_t k = 0; k < m; ++k) e[k] = s = s + e[k];
+#pragma GCC ivdep
+      for (int64_t k = 0; k < m; ++k) e[k] = top + vt::log(e[k]);
+      for (int64_t k = 0; k < m; ++k) out[i + k] = C(e[k]);
+      acc = e[m - 1];
+    }
+    return acc;
+  }
   for (; i < n; ++i) {
     acc = next<A, K>(acc, A(in[i]));
     out[i] = C(acc);

@@ -38,6 +38,67 @@ template <class T> void put(const Item<Key<T>>* items, int64_t begin, int64_t en
   }
 }
 
+// The smallest and largest key of a row.
+template <class T> std::pair<Key<T>, Key<T>> key_range(const char* p, int64_t step, int64_t n) {
+  const int64_t pieces = n < SHARED ? 1 : std::min(num_threads(), 16);
+  Key<T> lows[16], highs[16];
+  parallel_for(pieces, 1, [&](int64_t b, int64_t e) {
+    for (int64_t q = b; q < e; ++q) {
+      Key<T> low = Key<T>(~Key<T>(0)), high = 0;
+      const int64_t from = n * q / pieces, to = n * (q + 1) / pieces;
+      if (step == int64_t(sizeof(T))) {
+        const T* x = reinterpret_cast<const T*>(p);
+        for (int64_t i = from; i < to; ++i) {
+          const Key<T> k = KeyOf<T>::key(x[i]);
+          low = k < low ? k : low;
+          high = k > high ? k : high;
+        }
+      } else {
+        for (int64_t i = from; i < to; ++i) {
+          const Key<T> k = KeyOf<T>::key(read<T>(p, step, i));
+          low = k < low ? k : low;
+          high = k > high ? k : high;
+        }
+      }
+      lows[q] = low;
+      highs[q] = high;
+    }
+  });
+  return {*std::min_element(lows, lows + pieces), *std::max_element(highs, highs + pieces)};
+}
+
+// Integers that lie close together: keys of 32 bits above the smallest. `false` when they do not.
+template <class T> bool sort_close(const Lines& rows, int64_t r, uint64_t* a, uint64_t* b, bool descending, bool together) {
+  const int64_t n = rows.size, xs = rows.step(0), vs = rows.step(1), ps = rows.step(2);
+  const char* p = rows.row(0, r);
+  const auto [low, high] = key_range<T>(p, xs, n);
+  const uint64_t span = uint64_t(high) - uint64_t(low);
+  if (span > 0xffffffffull) return false;
+  int bytes = 1;
+  while (bytes < 4 && span >> (8 * bytes)) ++bytes;
+  auto each = [&](auto&& f) {
+    if (together) parallel_for(n, 16384, f);
+    else f(int64_t(0), n);
+  };
+  const uint64_t base = descending ? uint64_t(high) : uint64_t(low);
+  each([&](int64_t s, int64_t e) {
+    for (int64_t i = s; i < e; ++i) {
+      const uint64_t k = KeyOf<T>::key(read<T>(p, xs, i));
+      a[i] = item<uint32_t>(uint32_t(descending ? base - k : k - base), i);
+    }
+  });
+  const uint64_t* sorted = together ? sort_items_together(a, b, n, bytes) : sort_items(a, b, n, bytes);
+  char *v = rows.row(1, r), *w = rows.row(2, r);
+  each([&](int64_t s, int64_t e) {
+    for (int64_t i = s; i < e; ++i) {
+      const uint64_t k = descending ? base - key_of(sorted[i]) : base + key_of(sorted[i]);
+      *reinterpret_cast<T*>(v + i * vs) = KeyOf<T>::value(Key<T>(k));
+      *reinterpret_cast<int64_t*>(w + i * ps) = place_of(sorted[i]);
+    }
+  });
+  return true;
+}
+
 template <class T> void sort_rows(Call& c, bool descending) {
   using I = Item<Key<T>>;
   const View &x = c.view(0), &values = c.view(1), &places = c.view(2);
@@ -49,6 +110,8 @@ template <class T> void sort_rows(Call& c, bool descending) {
     Scratch<I> a(n), b(n);
     I *first = a, *second = b;
     for (int64_t r = 0; r < rows.count; ++r) {
+      if constexpr (std::is_integral_v<T>)
+        if (sort_close<T>(rows, r, reinterpret_cast<uint64_t*>(first), reinterpret_cast<uint64_t*>(second), descending, true)) continue;
       const char* p = rows.row(0, r);
       parallel_for(n, 16384, [&](int64_t s, int64_t e) { make_items<T>(first, p, xs, s, e, flip); });
       const I* sorted = sort_items_together(first, second, n, bytes);
@@ -60,6 +123,8 @@ template <class T> void sort_rows(Call& c, bool descending) {
   parallel_for(rows.count, grain_for(n * 8 * bytes), [&](int64_t begin, int64_t end) {
     Scratch<I> a(n), b(n);
     for (int64_t r = begin; r < end; ++r) {
+      if constexpr (std::is_integral_v<T> && sizeof(T) == 8)
+        if (n > 0 && sort_close<T>(rows, r, reinterpret_cast<uint64_t*>(a.get()), reinterpret_cast<uint64_t*>(b.get()), descending, false)) continue;
       const char* p = rows.row(0, r);
       make_items<T>(a, p, xs, 0, n, flip);
       const I* sorted = sort_items(a.get(), b.get(), n, bytes);
@@ -98,8 +163,8 @@ template <class T> void smallest(Item<Key<T>>* best, int64_t k, int64_t room, co
       if (!any) continue;
     }
     for (int64_t j = 0; j < m; ++j) {
-      if (full && keys[j] >= limit) continue;
-      best[have++] = item<K>(keys[j], i + j);
+      best[have] = item<K>(keys[j], i + j);
+      have += !full | (keys[j] < limit);
     }
     if (have + BLOCK > room) cut();
   }
@@ -114,10 +179,11 @@ template <class T> void topk_rows(Call& c) {
   const bool sorted = c.i(3) != 0;
   if (k == 0) return;
   const Key<T> flip = c.i(2) ? Key<T>(~Key<T>(0)) : Key<T>(0);
-  const int64_t room = k + std::max<int64_t>(k, 1024) + 256;
+  // Cutting often keeps the limit sharp, so that most blocks are passed over.
+  const int64_t room = k + std::max<int64_t>(k, 64) + 257;
   const bool whole = k > n / 4;
   parallel_for(rows.count, grain_for(n * (whole ? 16 : 2)), [&](int64_t begin, int64_t end) {
-    const int64_t size = whole ? n : std::min(room, n + 256);
+    const int64_t size = whole ? n : std::min(room, n + 257);
     Scratch<I> a(size), b(size);
     for (int64_t r = begin; r < end; ++r) {
       const char* p = rows.row(0, r);
@@ -206,17 +272,18 @@ template <class T> void rank_rows(Call& c) {
 }
 
 // Sorted values, which of the distinct ones each element is, where runs begin; the number of runs.
-template <class T> void runs(Call& c) {
-  using I = Item<Key<T>>;
+template <class T, class I> void runs_of(Call& c, uint64_t base, int bytes) {
   const View &x = c.view(0), &values = c.view(1), &which = c.view(2), &counts = c.view(3), &number = c.view(4);
   const int64_t n = x.numel();
   const bool consecutive = c.i(0) != 0;
   Scratch<I> a(n), b(n);
   I *items = a, *other = b;
-  parallel_for(n, 16384, [&](int64_t s, int64_t e) { make_items<T>(items, x.data, sizeof(T), s, e, Key<T>(0)); });
-  if (!consecutive)
-    items = n >= SHARED ? sort_items_together(items, other, n, int(sizeof(Key<T>)))
-                        : sort_items(items, other, n, int(sizeof(Key<T>)));
+  parallel_for(n, 16384, [&](int64_t s, int64_t e) {
+    const T* p = x.as<T>();
+    using K = std::conditional_t<std::is_same_v<I, Long>, uint64_t, uint32_t>;
+    for (int64_t i = s; i < e; ++i) items[i] = item<K>(K(uint64_t(KeyOf<T>::key(p[i])) - base), i);
+  });
+  if (!consecutive) items = n >= SHARED ? sort_items_together(items, other, n, bytes) : sort_items(items, other, n, bytes);
   const T* from = x.as<T>();
   int64_t run = -1, start = 0;
   for (int64_t i = 0; i < n; ++i) {
@@ -233,6 +300,20 @@ template <class T> void runs(Call& c) {
   }
   if (run >= 0) counts.as<int64_t>()[run] = n - start;
   *number.as<int64_t>() = run + 1;
+}
+
+template <class T> void runs(Call& c) {
+  const int64_t n = c.view(0).numel();
+  if constexpr (std::is_integral_v<T> && sizeof(T) >= 4) {
+    if (n > 0) {
+      const auto [low, high] = key_range<T>(c.view(0).data, sizeof(T), n);
+      const uint64_t span = uint64_t(high) - uint64_t(low);
+      int bytes = 1;
+      while (bytes < 8 && span >> (8 * bytes)) ++bytes;
+      if (bytes <= 4) return runs_of<T, uint64_t>(c, uint64_t(low), bytes);
+    }
+  }
+  runs_of<T, Item<Key<T>>>(c, 0, int(sizeof(Key<T>)));
 }
 
 }  // namespace
