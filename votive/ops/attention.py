@@ -240,6 +240,21 @@ def _mask_for(mask: Any, lead: tuple[int, ...], rows: int, columns: int) -> Any:
     return mask.reshape(*[1] * (4 - mask.ndim), *mask.shape)
 
 
+def _plain(query: Any, key: Any, value: Any, mask: Any, gqa: bool) -> bool:
+    """Whether the operator takes the tensors as they are."""
+    try:
+        q, k, v = query._spec, key._spec, value._spec
+        if mask is not None and mask._spec.ndim > 4:
+            return False
+    except AttributeError:
+        return False
+    if not q.ndim == k.ndim == v.ndim == 4:
+        return False
+    a, b, c = q.shape, k.shape, v.shape
+    shared = a[1] == b[1] or (gqa and b[1] != 0 and a[1] % b[1] == 0)
+    return shared and a[0] == b[0] and b[:3] == c[:3] and a[3] == b[3]
+
+
 @composite(namespaces=("nn.functional",), method=False)
 def scaled_dot_product_attention(
     query: Any,
@@ -262,6 +277,9 @@ def scaled_dot_product_attention(
     >>> votive.nn.functional.scaled_dot_product_attention(q, k, votive.eye(2))
     tensor([[0.9442, 0.0558]])
     """
+    if dropout_p == 0 and _plain(query, key, value, attn_mask, enable_gqa):
+        how = (0, 0, 0, 0.0, is_causal, scale)
+        return F._attention(query, key, value, attn_mask, *how)[0]
     given = (query, key, value)
     for name, x in zip(("query", "key", "value"), given, strict=True):
         if not hasattr(x, "_spec"):
@@ -281,9 +299,9 @@ def scaled_dot_product_attention(
     rows, columns = q.shape[-2], k.shape[-2]
     if attn_mask is not None:
         attn_mask = _mask_for(attn_mask, lead, rows, columns)
-    how: dict[str, Any] = {"is_causal": is_causal, "scale": scale}
+    options: dict[str, Any] = {"is_causal": is_causal, "scale": scale}
     if dropout_p:
         seed, counter = drawn_for(OP, q, (*q.shape[:3], columns), None)
-        how.update(dropout_p=dropout_p, seed=seed, counter=counter)
-    out, _ = F._attention(q, k, v, attn_mask, **how)
+        options.update(dropout_p=dropout_p, seed=seed, counter=counter)
+    out, _ = F._attention(q, k, v, attn_mask, **options)
     return out if query.ndim == len(lead) + 2 == 4 else out.reshape(*lead, rows, v.shape[-1])

@@ -14,13 +14,13 @@ template <class T> struct Running {
 };
 
 // Turns scores into weights exp(score - top) after moving `top` up to what is seen now; sums stay in
-// step. Gives whether the accumulated output must be multiplied by `scale`.
-template <class T> bool soften(T* scores, int64_t n, Running<T>& run, Vec<T> (&scale)[2]) {
+// step. Gives whether the accumulated output must be multiplied by `scale`. A panel may have one vector only.
+template <class T> bool soften(T* scores, int64_t n, int vectors, Running<T>& run, Vec<T> (&scale)[2]) {
   constexpr int W = WIDTH<T>, L = LANES<T>;
   using V = Vec<T>;
   V* s = reinterpret_cast<V*>(scores);
   bool moved = false;
-  for (int v = 0; v < 2; ++v) {
+  for (int v = 0; v < vectors; ++v) {
     V a = run.top[v], b = a;
     int64_t j = 0;
     for (; j + 2 <= n; j += 2) {
@@ -77,15 +77,16 @@ void attend(const Problem& p, const View& out, const View& lse, int64_t b, int64
       const int64_t n = std::min(block, limits[a].most - from);
       if (n <= 0) continue;
       const int64_t first = r0 + a * W, count = std::min<int64_t>(W, r1 - first);
-      product<T>(n, D, k.data, k.row, 1, queries + a * D * W, W, scores, W, false);
+      const int vectors = count > L ? 2 : 1;
+      product<T>(n, D, k.data, k.row, 1, queries + a * D * W, W, scores, W, false, vectors);
       if (p.mask && !apply_mask<T>(p, b, h, first, count, from, n, scores, m_room)) continue;
       if (limits[a].least < from + n) apply_limits<T>(limits[a], from, n, scores);
       V scale[2];
       T* sum = sums + a * Dv * W;
-      if (soften<T>(scores, n, runs[a], scale) && from > 0)
+      if (soften<T>(scores, n, vectors, runs[a], scale) && from > 0)
         for (int64_t d = 0; d < Dv; ++d)
-          for (int u = 0; u < 2; ++u) reinterpret_cast<V*>(sum + d * W)[u] *= scale[u];
-      product<T>(Dv, n, v.data, 1, v.row, scores, W, sum, W, from > 0);
+          for (int u = 0; u < vectors; ++u) reinterpret_cast<V*>(sum + d * W)[u] *= scale[u];
+      product<T>(Dv, n, v.data, 1, v.row, scores, W, sum, W, from > 0, vectors);
     }
   }
   for (int64_t a = 0; a < panels; ++a) {

@@ -48,12 +48,12 @@ void both_ways(const Problem& p, const View& x, int64_t b, int64_t h, int64_t r0
   turn<T>(columns, W, rows, width, W, cols);
 }
 
-// sums[j, :] += weights[j, :] @ rows, for n keys and the queries of a panel.
+// sums[j, :] += weights[j, :] @ rows, for n keys and the `count` queries of a panel.
 template <class T>
-void gather(int64_t n, const T* weights, const T* rows, int64_t width, T* sums) {
+void gather(int64_t n, int64_t count, const T* weights, const T* rows, int64_t width, T* sums) {
   constexpr int64_t W = WIDTH<T>;
   for (int64_t d = 0; d < width; d += W)
-    product<T>(n, W, weights, W, 1, rows + d, width, sums + d, width, true, d + W <= width ? 2 : 1);
+    product<T>(n, count, weights, W, 1, rows + d, width, sums + d, width, true, d + W <= width ? 2 : 1);
 }
 
 // The keys in blocks first, first + step, ... of one key head; by_query grows by what they add.
@@ -108,27 +108,28 @@ void descend(const Problem& p, const Given& given, const Wanted& wanted, int64_t
     std::fill(by_value.get(), by_value.get() + block * Dvp, T(0));
     for (int64_t a = 0; a < panels; ++a) {
       const Side<T>& s = sides[a];
-      const int64_t n = std::min(block, limits[a].most - from);
+      const int64_t n = std::min(block, limits[a].most - from), count = std::min<int64_t>(W, rows - a * W);
       if (n <= 0) continue;
-      product<T>(n, D, k.data, k.row, 1, s.queries, W, weights, W, false);
-      if (p.mask && !apply_mask<T>(p, b, h, a * W, std::min<int64_t>(W, rows - a * W), from, n, weights, m_room)) continue;
+      const int vectors = count > L ? 2 : 1;
+      product<T>(n, D, k.data, k.row, 1, s.queries, W, weights, W, false, vectors);
+      if (p.mask && !apply_mask<T>(p, b, h, a * W, count, from, n, weights, m_room)) continue;
       if (limits[a].least < from + n) apply_limits<T>(limits[a], from, n, weights);
-      product<T>(n, Dv, v.data, v.row, 1, s.grads, W, slopes, W, false);
+      product<T>(n, Dv, v.data, v.row, 1, s.grads, W, slopes, W, false, vectors);
       V* w = reinterpret_cast<V*>(weights.get());
       V* t = reinterpret_cast<V*>(slopes.get());
       const V* level = reinterpret_cast<const V*>(s.level);
       const V* mean = reinterpret_cast<const V*>(s.mean);
-      const V level0 = level[0], level1 = level[1], mean0 = mean[0], mean1 = mean[1];
-      for (int64_t j = 0; j < n; ++j) {
-        const V x = exp_down(w[2 * j] - level0), y = exp_down(w[2 * j + 1] - level1);
-        w[2 * j] = x;
-        w[2 * j + 1] = y;
-        t[2 * j] = x * (t[2 * j] - mean0);
-        t[2 * j + 1] = y * (t[2 * j + 1] - mean1);
+      for (int u = 0; u < vectors; ++u) {
+        const V lse = level[u], shift = mean[u];
+        for (int64_t j = 0; j < n; ++j) {
+          const V x = exp_down(w[2 * j + u] - lse);
+          w[2 * j + u] = x;
+          t[2 * j + u] = x * (t[2 * j + u] - shift);
+        }
       }
-      gather<T>(n, weights, s.grad_rows, Dvp, by_value);
-      gather<T>(n, slopes, s.query_rows, Dp, by_key);
-      product<T>(D, n, k.data, 1, k.row, slopes, W, by_query + a * D * W, W, true);
+      gather<T>(n, count, weights, s.grad_rows, Dvp, by_value);
+      gather<T>(n, count, slopes, s.query_rows, Dp, by_key);
+      product<T>(D, n, k.data, 1, k.row, slopes, W, by_query + a * D * W, W, true, vectors);
     }
     for (int64_t j = 0; j < block; ++j) {
       const auto at = [&](const View& x) { return x.data + b * x.strides[0] + h * x.strides[1] + (from + j) * x.strides[2]; };
