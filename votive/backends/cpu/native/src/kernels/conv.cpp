@@ -136,15 +136,21 @@ void write(const Image& y, int64_t image, const Columns& cols, const Sweep& s, i
            const T* bias) {
   const CastFn cast = cast_fn(dtype_of<T>, y.dtype);
   char* base = y.data + image * y.sn + channel * y.sc;
+  const int64_t item = sizeof(T);
+  const bool last = y.dtype == dtype_of<T> && y.sc == item && M > 1 && y.step[2] != item;  // channels last
   for (int64_t m = 0; m < M; ++m) {
     T* row = c + m * cols.width;
     if (bias != nullptr) {
       const T b = bias[m];
       for (int64_t i = 0; i < cols.width; ++i) row[i] += b;
     }
+    if (last) continue;
     for (const Place& p : cols.places)
       cast(base + m * y.sc + p.target, s.ostep[2] * y.step[2], reinterpret_cast<const char*>(row + p.at), sizeof(T), p.len);
   }
+  if (last)
+    for (const Place& p : cols.places)
+      transpose<T>(reinterpret_cast<T*>(base + p.target), s.ostep[2] * y.step[2] / item, c + p.at, cols.width, M, p.len);
 }
 
 // Each channel by itself (one source channel per group): sums over the taps, a row at a time.
@@ -184,11 +190,93 @@ void by_channel(const Image& y, int64_t image, const Sweep& s, const Padded& p, 
   }
 }
 
+// One channel of x and of y per group, channels last: vectors of channels, several places at a time.
+template <class T>
+void by_pixel(const Sweep& s, const Image& x, const Image& y, const std::vector<Weights<T>>& weights, const T* bias) {
+  constexpr int64_t L = LANES<T>;
+  const int64_t C = x.c, wide = up(C, L) * L, n_phases = int64_t(s.phases.size());
+  for (int64_t f = 0; f < n_phases; ++f) {
+    const Phase& phase = s.phases[f];
+    const int64_t n = int64_t(phase.taps.size()), W = phase.places[2];
+    Scratch<T> w(n * wide), b(wide);
+    std::fill(b.get(), b + wide, T(0));
+    if (bias != nullptr) std::copy(bias, bias + C, b.get());
+    for (int64_t t = 0; t < n; ++t)
+      for (int64_t k = 0; k < C; ++k) w[t * wide + k] = weights[f * C + k].data[t];
+    parallel_for(x.n * phase.places[0] * phase.places[1], grain_for(W * C * (n + 1) / 8), [&](int64_t begin, int64_t end) {
+      std::vector<const char*> rows;
+      std::vector<const T*> by, by_now, from;
+      std::vector<int64_t> at;
+      for (int64_t u = begin; u < end; ++u) {
+        const int64_t h = u % phase.places[1], d = u / phase.places[1] % phase.places[0], i = u / phase.places[1] / phase.places[0];
+        rows.clear(), by.clear(), at.clear();
+        int64_t first = 0, last = W;  // places where every tap is within the row
+        for (int64_t t = 0; t < n; ++t) {
+          const int64_t* o = &phase.offsets[3 * t];
+          const int64_t sd = d * s.step[0] + o[0], sh = h * s.step[1] + o[1];
+          if (sd < 0 || sd >= x.size[0] || sh < 0 || sh >= x.size[1]) continue;
+          rows.push_back(x.data + i * x.sn + sd * x.step[0] + sh * x.step[1]);
+          by.push_back(w + t * wide);
+          at.push_back(o[2]);
+          first = std::max(first, o[2] >= 0 ? 0 : up(-o[2], s.step[2]));
+          last = std::min(last, o[2] >= x.size[2] ? 0 : up(x.size[2] - o[2], s.step[2]));
+        }
+        char* out = y.data + i * y.sn + (phase.first[0] + d * s.ostep[0]) * y.step[0] +
+                    (phase.first[1] + h * s.ostep[1]) * y.step[1] + phase.first[2] * y.step[2];
+        const int64_t step = s.step[2] * x.step[2] / int64_t(sizeof(T)), ostep = s.ostep[2] * y.step[2] / int64_t(sizeof(T));
+        for (int64_t q = 0; q < W;) {
+          constexpr int64_t SIDE = 4;
+          const bool whole = q >= first && q + SIDE <= last;
+          from.clear(), by_now.clear();
+          for (size_t t = 0; t < rows.size(); ++t) {
+            const int64_t sw = q * s.step[2] + at[t];
+            if (!whole && (sw < 0 || sw >= x.size[2])) continue;
+            from.push_back(reinterpret_cast<const T*>(rows[t] + sw * x.step[2]));
+            by_now.push_back(by[t]);
+          }
+          T* to = reinterpret_cast<T*>(out) + q * ostep;
+          const int64_t taps = int64_t(from.size());
+          int64_t c = 0;
+          for (; c + L <= C; c += L) {
+            if (whole) {
+              Vec<T> acc[SIDE];
+              for (int j = 0; j < SIDE; ++j) acc[j] = load(b + c);
+              for (int64_t t = 0; t < taps; ++t) {
+                const Vec<T> v = load(by_now[t] + c);
+                const T* p = from[t] + c;
+                for (int j = 0; j < SIDE; ++j) acc[j] += load(p + j * step) * v;
+              }
+              for (int j = 0; j < SIDE; ++j) store(to + j * ostep + c, acc[j]);
+            } else {
+              Vec<T> acc = load(b + c);
+              for (int64_t t = 0; t < taps; ++t) acc += load(from[t] + c) * load(by_now[t] + c);
+              store(to + c, acc);
+            }
+          }
+          for (int64_t j = 0; j < (whole ? SIDE : 1); ++j)
+            for (int64_t k = c; k < C; ++k) {
+              T sum = b[k];
+              for (int64_t t = 0; t < taps; ++t) sum += from[t][j * step + k] * by_now[t][k];
+              to[j * ostep + k] = sum;
+            }
+          q += whole ? SIDE : 1;
+        }
+      }
+    });
+  }
+}
+
+template <class T> bool pixels(const Image& x, const Image& y) {
+  return x.dtype == dtype_of<T> && y.dtype == x.dtype && x.c > 1 && x.sc == int64_t(sizeof(T)) && y.sc == x.sc &&
+         x.step[2] != x.sc && y.step[2] != y.sc;
+}
+
 // Every phase of a sweep over x: y = weights * columns + bias, group by group.
 template <class T>
 void sweep_over(const Sweep& s, const Image& x, const Image& y, int64_t groups, const std::vector<Weights<T>>& weights,
                 const T* bias) {
   const int64_t ci = x.c / groups, M = y.c / groups, threads = num_threads();
+  if (ci == 1 && M == 1 && pixels<T>(x, y)) return by_pixel<T>(s, x, y, weights, bias);
   const Padded p(s, x.c);
   const int64_t chunk = std::clamp<int64_t>(CHUNK_BYTES / std::max<int64_t>(p.image * int64_t(sizeof(T)), 1), 1, x.n);
   Scratch<T> copy(chunk * p.image + LANES<T> * 8);
@@ -442,6 +530,49 @@ void dots(const T* src, const int64_t* taps, const T* row, int64_t W, T* part, T
   }
 }
 
+// One channel per group, channels last: sums[c][wide] per tap; threads take vectors of channels.
+template <class T> void weight_by_pixel(const Sweep& s, const Image& x, const Image& g, T* out) {
+  constexpr int64_t L = LANES<T>;
+  const Phase& phase = s.phases[0];
+  const int64_t n = int64_t(phase.taps.size()), C = x.c;
+  const int64_t part = std::max<int64_t>(L, up(up(C, 2 * num_threads()), L) * L), parts = up(C, part);
+  parallel_for(parts, 1, [&](int64_t begin, int64_t end) {
+    Scratch<T> sums(n * part);
+    for (int64_t u = begin; u < end; ++u) {
+      const int64_t c0 = u * part, m = std::min(C, c0 + part) - c0;
+      std::fill(sums.get(), sums + n * part, T(0));
+      for (int64_t k = 0; k < g.n * phase.places[0] * phase.places[1]; ++k) {
+        const int64_t h = k % phase.places[1], d = k / phase.places[1] % phase.places[0], i = k / phase.places[1] / phase.places[0];
+        const char* gs = g.data + i * g.sn + c0 * g.sc + d * g.step[0] + h * g.step[1];
+        for (int64_t t = 0; t < n; ++t) {
+          const int64_t* o = &phase.offsets[3 * t];
+          const int64_t sd = d * s.step[0] + o[0], sh = h * s.step[1] + o[1];
+          if (sd < 0 || sd >= x.size[0] || sh < 0 || sh >= x.size[1]) continue;
+          const char* xs = x.data + i * x.sn + c0 * x.sc + sd * x.step[0] + sh * x.step[1];
+          const int64_t w0 = o[2] >= 0 ? 0 : up(-o[2], s.step[2]);
+          const int64_t w1 = std::min(phase.places[2], o[2] >= x.size[2] ? 0 : up(x.size[2] - o[2], s.step[2]));
+          int64_t c = 0;
+          for (; c + L <= m; c += L) {
+            Vec<T> acc[2] = {};
+            for (int64_t w = w0; w < w1; ++w)
+              acc[w & 1] += load(reinterpret_cast<const T*>(gs + w * g.step[2]) + c) *
+                            load(reinterpret_cast<const T*>(xs + (w * s.step[2] + o[2]) * x.step[2]) + c);
+            store(sums + t * part + c, load(sums + t * part + c) + acc[0] + acc[1]);
+          }
+          for (; c < m; ++c) {
+            T sum = 0;
+            for (int64_t w = w0; w < w1; ++w)
+              sum += reinterpret_cast<const T*>(gs + w * g.step[2])[c] * reinterpret_cast<const T*>(xs + (w * s.step[2] + o[2]) * x.step[2])[c];
+            sums[t * part + c] += sum;
+          }
+        }
+      }
+      for (int64_t c = 0; c < m; ++c)
+        for (int64_t t = 0; t < n; ++t) out[(c0 + c) * n + t] = sums[t * part + c];
+    }
+  });
+}
+
 // The weight's gradient: rows are (channel of x, tap), columns are channels of the gradient, and the sum
 // runs over all places. Rows are laid out like columns of the forward product, but along the places.
 template <class T> void by_weight(const View& x, const View& grad, const View& out, const Geometry& g, int64_t groups) {
@@ -470,6 +601,7 @@ template <class T> void by_weight(const View& x, const View& grad, const View& o
   const Sweep s = forward_sweep(g, gy.size);
   const Phase& phase = s.phases[0];
   const int64_t ci = from.c / groups, O = gy.c / groups, nt = int64_t(phase.taps.size()), R = ci * nt;
+  if (ci == 1 && O == 1 && pixels<T>(from, gy)) return weight_by_pixel<T>(s, from, gy, out.as<T>());
   const Padded p(s, from.c);
   const int64_t places = phase.count();
   const int64_t chunk = std::clamp<int64_t>(CHUNK_BYTES / ((p.image + gy.c * places) * int64_t(sizeof(T))), 1, from.n);

@@ -335,6 +335,26 @@ struct Padded {
       }
     }
 
+    // The same line of all channels, whose elements lie side by side.
+    void pixels(T* to, const char* from, int64_t d, int64_t h) const {
+      to += d * p.plane + h * p.line;
+      const int64_t sd = d + s.low[0], sh = h + s.low[1];
+      if (sd < 0 || sd >= x.size[0] || sh < 0 || sh >= x.size[1]) {
+        for (int64_t c = 0; c < x.c; ++c) std::fill(to + c * p.channel, to + c * p.channel + p.line, blank);
+        return;
+      }
+      from += sd * x.step[0] + sh * x.step[1];
+      for (const Row& r : rows) {
+        for (int64_t c = 0; c < x.c; ++c) {
+          T* at = to + c * p.channel + r.to;
+          for (int64_t j = 0; j < r.first; ++j) at[j] = blank;
+          for (int64_t j = r.last; j < p.part; ++j) at[j] = blank;
+        }
+        transpose<T>(to + r.to + r.first, p.channel, reinterpret_cast<const T*>(from + r.from),
+                     s.step[2] * x.step[2] / int64_t(sizeof(T)), r.last - r.first, x.c);
+      }
+    }
+
     void one(T* to, const char* from, int64_t d, int64_t h) const {
       T* at = to + d * p.plane + h * p.line;
       const int64_t sd = d + s.low[0], sh = h + s.low[1];
@@ -357,7 +377,9 @@ struct Padded {
       parallel_for(count * s.span[0] * s.span[1], grain_for(x.c * line), [&](int64_t b, int64_t e) {
         for (int64_t k = b; k < e; ++k) {
           const int64_t h = k % s.span[1], d = k / s.span[1] % s.span[0], i = k / s.span[1] / s.span[0];
-          if (used[0][d] && used[1][h])
+          if (!used[0][d] || !used[1][h]) continue;
+          if (filling.same && x.sc == int64_t(sizeof(T))) filling.pixels(to + i * image, x.data + (first + i) * x.sn, d, h);
+          else
             for (int64_t c = 0; c < x.c; ++c)
               filling.one(to + i * image + c * channel, x.data + (first + i) * x.sn + c * x.sc, d, h);
         }
