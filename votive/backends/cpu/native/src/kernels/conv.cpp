@@ -319,15 +319,15 @@ void sweep_over(const Sweep& s, const Image& x, const Image& y, int64_t groups, 
       // Threads take columns, or rows where few columns could not be shared evenly.
       const bool by_rows = groups == 1 && n_phases == 1 && want > 1 && M >= want * 4 * MR &&
                            (vectors < want || up(vectors, want) * want * 10 > vectors * 11);
-      const int64_t share_of = by_rows ? up(vectors, longest) : want * up(vectors, want * longest);
-      const int64_t size = up(vectors, share_of) * LANES<T>;
-      const int64_t blocks = up(columns, size);
+      const int64_t blocks = std::min(vectors, by_rows ? up(vectors, longest) : want * up(vectors, want * longest));
       const int64_t parts = by_rows ? want : blocks * groups >= want || M < 2 * MR ? 1 : std::min<int64_t>(want, up(M, MR));
       const int64_t height = up(up(M, parts), MR) * MR;
       for (int64_t g = 0; g < groups; ++g)
         for (int64_t b = 0; b < blocks; ++b)
           for (int64_t m = 0; m < M; m += height)
-            items.push_back({f, g, b * size, std::min(size, columns - b * size), m, std::min(M, m + height)});
+            items.push_back({f, g, vectors * b / blocks * LANES<T>,
+                             std::min(columns, vectors * (b + 1) / blocks * LANES<T>) - vectors * b / blocks * LANES<T>, m,
+                             std::min(M, m + height)});
       if (odd)
         for (int64_t g = 0; g < groups; ++g)
           for (int64_t m = 0; m < M; m += height) items.push_back({f, g, columns, 1, m, std::min(M, m + height)});

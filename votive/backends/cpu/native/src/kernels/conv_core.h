@@ -128,6 +128,25 @@ template <class T> void transpose(T* to, int64_t to_row, const T* from, int64_t 
     for (int64_t c = 0; c < cols; ++c) to[c * to_row + r] = from[r * from_row + c];
 }
 
+// out[j] = in[2 j]. Nothing behind the last element taken is read.
+template <class T> void every_second(T* out, const T* in, int64_t n) {
+  constexpr int64_t L = LANES<T>;
+  using I = std::conditional_t<sizeof(T) == 4, int32_t, int64_t>;
+  if (n < L) {
+    for (int64_t j = 0; j < n; ++j) out[j] = in[2 * j];
+    return;
+  }
+  Vec<I> even, end;
+  for (int i = 0; i < int(L); ++i) {
+    even[i] = I(2 * i);
+    end[i] = I(2 * i < L ? 2 * i : 2 * i + 1);  // the second vector begins one element earlier
+  }
+  int64_t j = 0;
+  for (; j + L < n; j += L) store(out + j, __builtin_shuffle(load(in + 2 * j), load(in + 2 * j + L), even));
+  j = n - L;
+  store(out + j, __builtin_shuffle(load(in + 2 * j), load(in + 2 * j + L - 1), end));
+}
+
 // f(item) for every item, taken one by one by all threads.
 template <class F> void share(int64_t items, F&& f) {
   const int64_t threads = std::min<int64_t>(num_threads(), items);
@@ -324,12 +343,7 @@ struct Padded {
         if (same && x.step[2] == int64_t(sizeof(T)) && s.step[2] <= 2) {
           const T* in = reinterpret_cast<const T*>(from + r.from);
           if (s.step[2] == 1) std::memcpy(out, in, size_t(n) * sizeof(T));
-          else {
-            // Not the last element: its pair may lie beyond the row.
-#pragma GCC ivdep
-            for (int64_t j = 0; j < n - 1; ++j) out[j] = in[2 * j];
-            if (n > 0) out[n - 1] = in[2 * (n - 1)];
-          }
+          else every_second(out, in, n);
         } else if (n > 0) cast(reinterpret_cast<char*>(out), sizeof(T), from + r.from, s.step[2] * x.step[2], n);
         for (int64_t j = r.last; j < p.part; ++j) at[j] = blank;
       }

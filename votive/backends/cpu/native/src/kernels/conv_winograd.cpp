@@ -210,8 +210,11 @@ void winograd_weight(const Geometry& g, const Image& x, const Image& grad, float
   const Padded p = tiles.padded(C);
   const int64_t chunk = std::clamp<int64_t>(CHUNK / p.image, 1, x.n);
   constexpr int64_t DEPTH = 128;  // tiles of a step
-  const int64_t high = std::min<int64_t>(up(C, MR) * MR, 64), across = std::min<int64_t>(up(O, L) * L, 2 * NV * L);
-  const int64_t down = up(C, high), aside = up(O, across);
+  // Blocks of 64 rows and six vectors of columns, or a little less, so that all threads have as many.
+  const int64_t aside = up(up(O, L), 2 * NV), across = up(up(O, L), aside) * L;
+  int64_t down = up(C, 64);
+  while (down * aside % num_threads() != 0 && down * MR < C) ++down;
+  const int64_t high = up(up(C, down), MR) * MR;
   const CastFn cast = cast_fn(grad.dtype, Dtype::f32);
   const int64_t wide = up(O, L) * L, part = C * wide + APART;
   Scratch<float> copy(chunk * p.image + 4 * L), sums(16 * part);
@@ -245,6 +248,7 @@ void winograd_weight(const Geometry& g, const Image& x, const Image& grad, float
     });
     share(down * aside, [&](int64_t k) {
       const int64_t c0 = k / aside * high, c1 = std::min(C, c0 + high), o0 = k % aside * across, o1 = std::min(wide, o0 + across);
+      if (c0 >= c1 || o0 >= o1) return;
       const int64_t width = DEPTH, gap = (c1 - c0) * width + APART, n_o = o1 - o0, g_gap = DEPTH * n_o + APART;
       Scratch<float> v(16 * gap + L), u(16 * g_gap);
       const int64_t vectors = n_o / L, slivers = up(vectors, NV);
