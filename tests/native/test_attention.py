@@ -159,3 +159,34 @@ def test_threads_do_not_change_gradients_of_few_heads() -> None:
     q, k, v = _inputs((1, 1, 1, 200, 700, 24, 24), dt.float64)
     _check(q, k, v, None, True)
     _check(q, k, v, None, False)
+
+
+@pytest.mark.parametrize("dtype", [dt.float32, dt.float64, dt.bfloat16])
+@pytest.mark.parametrize("p", [0.3, 1.0])
+def test_dropout_draws_what_the_reference_draws(p: float, dtype: dt.dtype) -> None:
+    for shape in (SHAPES[0], SHAPES[2], SHAPES[8]):
+        q, k, v = _inputs(shape, dtype)
+        how = {"seed": 2**64 - 3, "counter": 2**64 - 40, "dropout_p": p, "is_causal": True}
+        out, lse = agree(lambda q=q, k=k, v=v, how=how: F._attention(q, k, v, **how), **ROOM[dtype])
+        g, g_lse = _normal(5, *out.shape, dtype=dtype), _normal(6, *lse.shape, dtype=lse.dtype)
+        given = (g, g_lse, q, k, v, None, out, lse, how["seed"], how["counter"], 0, p, True)
+        scale = shape[-2] ** -0.5
+        agree(
+            lambda given=given, scale=scale: F._attention_backward(*given, scale, False),
+            **ROOM[dtype],
+        )
+
+
+def test_gradients_of_masks_agree() -> None:
+    shape = SHAPES[0]
+    q, k, v = _inputs(shape, dt.float64)
+    for mask in (m for m in _masks(shape, dt.float64) if m.dtype is not dt.bool_):
+        for p in (0.0, 0.25):
+            given = (mask, 7, 5, 0, p, False, 0.25)
+            out, lse = F._attention(q, k, v, mask, seed=7, counter=5, dropout_p=p)
+            g, g_lse = _normal(5, *out.shape, dtype=q.dtype), _normal(6, *lse.shape, dtype=q.dtype)
+            agree(
+                lambda g=g, g_lse=g_lse, out=out, lse=lse, given=given: F._attention_backward(
+                    g, g_lse, q, k, v, given[0], out, lse, *given[1:], True
+                )
+            )

@@ -2,6 +2,7 @@
 #include "attention.h"
 
 #include "attention_decode.h"
+#include "attention_dropout.h"
 
 namespace vt {
 namespace {
@@ -52,13 +53,15 @@ template <class T> bool soften(T* scores, int64_t n, int vectors, Running<T>& ru
 
 // Rows [r0, r1) of the queries of one key head.
 template <class T>
-void attend(const Problem& p, const View& out, const View& lse, int64_t b, int64_t h, int64_t r0, int64_t r1) {
+void attend(const Problem& p, const Dropout& drop, const View& out, const View& lse, int64_t b, int64_t h, int64_t r0,
+            int64_t r1) {
   constexpr int W = WIDTH<T>, L = LANES<T>;
   using V = Vec<T>;
   const int64_t D = p.D, Dv = p.Dv, panels = (r1 - r0 + W - 1) / W;
   Scratch<T> line(W * std::max<int64_t>(std::max(D, Dv), 1));
   Scratch<T> queries(panels * D * W + 1), sums(panels * Dv * W + 1);
   Scratch<T> scores(KEYS * W), k_room(KEYS * D + 1), v_room(KEYS * Dv + 1), m_room(mask_room<T>(p, KEYS));
+  Scratch<T> noise(noise_room<T>(drop, KEYS));
   Scratch<Running<T>> runs(panels);
   Scratch<Limits<T>> limits(panels);
   int64_t most = 0;
@@ -86,6 +89,10 @@ void attend(const Problem& p, const View& out, const View& lse, int64_t b, int64
       if (soften<T>(scores, n, vectors, runs[a], scale) && from > 0)
         for (int64_t d = 0; d < Dv; ++d)
           for (int u = 0; u < vectors; ++u) reinterpret_cast<V*>(sum + d * W)[u] *= scale[u];
+      if (drop.on) {
+        draw_noise<T>(p, drop, b, h, first, count, from, n, noise);
+        for (int64_t e = 0; e < n * W; ++e) scores[e] *= noise[e];
+      }
       product<T>(Dv, n, v.data, 1, v.row, scores, W, sum, W, from > 0, vectors);
     }
   }
@@ -103,17 +110,18 @@ void attend(const Problem& p, const View& out, const View& lse, int64_t b, int64
   }
 }
 
-// (q, k, v, mask, out, lse, causal, offset, scale)
+// (q, k, v, mask, out, lse, causal, offset, scale), and for dropout (words of key and counter, p)
 VT_KERNEL(attention) {
   const View &out = c.view(4), &lse = c.view(5);
   const Problem p(c.view(0), c.view(1), c.view(2), c.view(3), c.i(0), c.i(1), c.f(0));
+  const Dropout drop = c.ints.size() > 2 ? Dropout(c, 2, c.f(1)) : Dropout();
   if (p.B * p.H * p.Tq == 0) return;
   for_compute("attention", p.q.dtype, [&](auto t) {
     using T = typename decltype(t)::type;
     constexpr int64_t W = WIDTH<T>;
     const int64_t rows = p.rows(), heads = p.B * p.KH;
     const bool idle = heads * ((rows + W - 1) / W) < num_threads() && p.Tk >= 4 * DECODE_KEYS;
-    if (rows <= 8 || (idle && rows <= 2 * W)) return decode<T>(p, out, lse);
+    if (!drop.on && (rows <= 8 || (idle && rows <= 2 * W))) return decode<T>(p, out, lse);
     // Long blocks of queries read keys less often; there must be a few for each thread.
     int64_t panels = PANELS;
     const int64_t all = (rows + W - 1) / W;
@@ -122,7 +130,7 @@ VT_KERNEL(attention) {
     parallel_for(heads * blocks, grain_for(panels * W * p.Tk * (p.D + p.Dv) / 8), [&](int64_t begin, int64_t end) {
       for (int64_t n = begin; n < end; ++n) {
         const int64_t head = n / blocks, r0 = n % blocks * panels * W;
-        attend<T>(p, out, lse, head / p.KH, head % p.KH, r0, std::min(r0 + panels * W, rows));
+        attend<T>(p, drop, out, lse, head / p.KH, head % p.KH, r0, std::min(r0 + panels * W, rows));
       }
     });
   });

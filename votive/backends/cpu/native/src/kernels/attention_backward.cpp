@@ -3,6 +3,7 @@
 // Dao et al. 2022, "FlashAttention", appendix B.2, with the derivative of the log-sum-exp, which is
 // the weights themselves.
 #include "attention.h"
+#include "attention_dropout.h"
 
 namespace vt {
 namespace {
@@ -58,8 +59,8 @@ void gather(int64_t n, int64_t count, const T* weights, const T* rows, int64_t w
 
 // The keys in blocks first, first + step, ... of one key head; by_query grows by what they add.
 template <class T>
-void descend(const Problem& p, const Given& given, const Wanted& wanted, int64_t b, int64_t h, int64_t first,
-             int64_t step, T* by_query) {
+void descend(const Problem& p, const Dropout& drop, const Given& given, const Wanted& wanted, int64_t b, int64_t h,
+             int64_t first, int64_t step, T* by_query) {
   constexpr int64_t W = WIDTH<T>, L = LANES<T>;
   using V = Vec<T>;
   const int64_t D = p.D, Dv = p.Dv, Dp = padded(D, L), Dvp = padded(Dv, L);
@@ -98,7 +99,8 @@ void descend(const Problem& p, const Given& given, const Wanted& wanted, int64_t
     limits[a] = Limits<T>(p, r0, count);
   }
   std::fill(by_query, by_query + panels * D * W, T(0));
-  Scratch<T> weights(KEYS * W), slopes(KEYS * W), m_room(mask_room<T>(p, KEYS));
+  Scratch<T> weights(KEYS * W), slopes(KEYS * W), m_room(mask_room<T>(p, KEYS)),
+      noise(noise_room<T>(drop, KEYS));
   Scratch<T> k_room(KEYS * D + 1), v_room(KEYS * Dv + 1), by_key(KEYS * Dp + 1), by_value(KEYS * Dvp + 1);
   const CastFn put_k = cast_fn(dtype_of<T>, wanted.k.dtype), put_v = cast_fn(dtype_of<T>, wanted.v.dtype);
   for (int64_t from = first * KEYS; from < p.Tk; from += step * KEYS) {
@@ -119,6 +121,11 @@ void descend(const Problem& p, const Given& given, const Wanted& wanted, int64_t
       V* t = reinterpret_cast<V*>(slopes.get());
       const V* level = reinterpret_cast<const V*>(s.level);
       const V* mean = reinterpret_cast<const V*>(s.mean);
+      const V* kept = reinterpret_cast<const V*>(noise.get());
+      if (drop.on) {
+        draw_noise<T>(p, drop, b, h, a * W, count, from, n, noise);
+        for (int64_t j = 0; j < 2 * n; ++j) t[j] *= kept[j];
+      }
       for (int u = 0; u < vectors; ++u) {
         const V lse = level[u], shift = mean[u];
         for (int64_t j = 0; j < n; ++j) {
@@ -127,6 +134,8 @@ void descend(const Problem& p, const Given& given, const Wanted& wanted, int64_t
           t[2 * j + u] = x * (t[2 * j + u] - shift);
         }
       }
+      if (drop.on)
+        for (int64_t j = 0; j < 2 * n; ++j) w[j] *= kept[j];
       gather<T>(n, count, weights, s.grad_rows, Dvp, by_value);
       gather<T>(n, count, slopes, s.query_rows, Dp, by_key);
       product<T>(D, n, k.data, 1, k.row, slopes, W, by_query + a * D * W, W, true, vectors);
@@ -147,9 +156,10 @@ template <class T> void put_queries(const Problem& p, const View& to, int64_t b,
   unpack_panel<T>(p, to, b, h, a * W, std::min<int64_t>(W, p.rows() - a * W), panel, factor, line);
 }
 
-// (grad, grad_lse, q, k, v, mask, out, lse, by q, by k, by v, causal, offset, scale)
+// (grad, grad_lse, q, k, v, mask, out, lse, by q, by k, by v, causal, offset, scale), and for dropout as forward
 VT_KERNEL(attention_backward) {
   const Problem p(c.view(2), c.view(3), c.view(4), c.view(5), c.i(0), c.i(1), c.f(0));
+  const Dropout drop = c.ints.size() > 2 ? Dropout(c, 2, c.f(1)) : Dropout();
   const Given given{c.view(0), c.view(1), c.view(6), c.view(7)};
   const Wanted wanted{c.view(8), c.view(9), c.view(10)};
   for_compute("attention_backward", p.q.dtype, [&](auto t) {
@@ -168,11 +178,11 @@ VT_KERNEL(attention_backward) {
       for (int64_t n = begin; n < end; ++n) {
         const int64_t head = n / splits, b = head / p.KH, h = head % p.KH;
         if (splits > 1) {
-          descend<T>(p, given, wanted, b, h, n % splits, splits, apart + n * size);
+          descend<T>(p, drop, given, wanted, b, h, n % splits, splits, apart + n * size);
           continue;
         }
         Scratch<T> by_query(size + 1);
-        descend<T>(p, given, wanted, b, h, 0, 1, by_query.get());
+        descend<T>(p, drop, given, wanted, b, h, 0, 1, by_query.get());
         for (int64_t a = 0; a < panels; ++a) put_queries<T>(p, wanted.q, b, h, a, by_query + a * p.D * W);
       }
     });
