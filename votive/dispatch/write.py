@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from typing import Any
 
 from ..backends.base import BACKENDS
+from ..backends.cpu.native.loader import module as native
 from ..core.errors import DeviceError, DtypeError, ShapeError, fail
 from ..core.layout import Spec, extent
 from ..core.mode import mode
@@ -17,7 +19,7 @@ from .plan import Plan, prepare
 from .state import make, state
 
 
-def call_inplace(op: Op, args: tuple[Any, ...], any_cast: bool = False) -> Any:
+def write_general(op: Op, args: tuple[Any, ...], any_cast: bool = False) -> Any:
     """Run an operator and write its result into its first argument."""
     x = args[0]
     try:
@@ -35,6 +37,12 @@ def call_inplace(op: Op, args: tuple[Any, ...], any_cast: bool = False) -> Any:
             x._storage.version += 1
             return x
     return _write(plan, args, x, any_cast)
+
+
+# The native module takes the same steps when nothing is recorded, and comes here for the rest.
+call_inplace: Callable[..., Any] = write_general if native is None else native.write
+if native is not None:
+    native.install_write(write_general)
 
 
 # Kernels that read first what they would overwrite.

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..core import dtype as dt
 from ..core.errors import fail
 from ..core.layout import Spec
 from .options import fitting, number
 from .registry import OPS, F, Op, composite, structured
+
+
+_FLOATS = frozenset([dt.float32, dt.float64, *dt.HALF])
 
 
 def _infer_fill(x: Spec, value: Any) -> Spec:
@@ -26,6 +30,8 @@ structured(
 
 
 def _fill_value(input: Any, value: Any) -> Any:
+    if value.__class__ is float and -60000 < value < 60000 and input._spec.dtype in _FLOATS:
+        return value  # fits all of these
     if hasattr(value, "_spec"):
         return value
     return fitting("fill_", number("fill_", "value", value), input._spec.dtype)

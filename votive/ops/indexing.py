@@ -183,6 +183,12 @@ def getitem(input: Any, index: Any) -> Any:
         return F.select(input, 0, index)
     if index.__class__ is slice and input.ndim:
         return F._slice(input, 0, *_slice_of(index, input._spec.shape[0]))
+    if hasattr(index, "_spec"):
+        have, given = input._spec, index._spec
+        if given.dtype is dt.int64 and given.ndim and have.ndim:
+            return F._index(input, (index,), (0,))
+        if given.dtype is dt.bool_ and given.ndim and given.shape == have.shape:
+            return F._masked_select(input, index)
     window, tensors = _parse(input, index)
     if not tensors:
         return F._window(input, window)

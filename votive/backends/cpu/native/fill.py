@@ -23,6 +23,11 @@ def fill(x: Slot, value: Slot) -> Any:
     return OUT, value
 
 
+@native("_empty", "nothing")
+def empty(size: Any, stride: Any, dtype: dt.dtype, device: Any) -> Any:
+    return ()
+
+
 @native("_full", "fill")
 def full(size: Any, stride: Any, value: Slot, dtype: dt.dtype, device: Any) -> Any:
     return (OUT, value) if plain(value.spec, dtype) else None

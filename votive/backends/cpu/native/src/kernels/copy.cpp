@@ -17,7 +17,7 @@ namespace vt {
 namespace {
 
 constexpr int64_t PIECE = 1 << 16;    // bytes worth handing to a thread
-constexpr int64_t STREAM = 24 << 20;  // beyond, the result does not stay in cache: write around it
+constexpr int64_t STREAM = 24 << 20;  // beyond, a copy does not stay in cache: written around it
 
 // --- dense memory ----------------------------------------------------------------------------
 
@@ -32,63 +32,32 @@ using Wide = __m128i;
 inline void store_around(char* p, Wide v) { _mm_stream_si128(reinterpret_cast<Wide*>(p), v); }
 #endif
 
-#if defined(__x86_64__)
-// Calls body(p) for each aligned Wide, after `edge(from, to)` for what is left at both ends.
-template <class B, class E> void around_cache(char* dst, int64_t bytes, B&& body, E&& edge) {
-  const int64_t head = std::min<int64_t>(bytes, -reinterpret_cast<intptr_t>(dst) & int64_t(sizeof(Wide) - 1));
-  const int64_t tail = head + (bytes - head) / int64_t(sizeof(Wide)) * int64_t(sizeof(Wide));
-  edge(0, head);
-  for (int64_t i = head; i < tail; i += sizeof(Wide)) body(i);
-  edge(tail, bytes);
-  _mm_sfence();
-}
-#endif
-
 void copy_piece(char* dst, const char* src, int64_t bytes, [[maybe_unused]] bool around) {
-#if defined(__x86_64__)
-  if (around) {
-    around_cache(
-        dst, bytes,
-        [&](int64_t i) {
-          Wide v;
-          std::memcpy(&v, src + i, sizeof(v));
-          store_around(dst + i, v);
-        },
-        [&](int64_t b, int64_t e) { std::memcpy(dst + b, src + b, size_t(e - b)); });
-    return;
-  }
-#endif
-  std::memcpy(dst, src, size_t(bytes));
-}
-
-// `pattern` is 64 bytes of whole elements that starts on an element.
-void fill_piece(char* dst, const char* pattern, int64_t bytes, bool around) {
-#if defined(__x86_64__)
-  if (around) {
-    const int64_t head = std::min<int64_t>(bytes, -reinterpret_cast<intptr_t>(dst) & int64_t(sizeof(Wide) - 1));
-    Wide v;
-    char turned[128];
-    std::memcpy(turned, pattern, 64);
-    std::memcpy(turned + 64, pattern, 64);
-    std::memcpy(&v, turned + head, sizeof(v));
-    around_cache(
-        dst, bytes, [&](int64_t i) { store_around(dst + i, v); },
-        [&](int64_t b, int64_t e) {
-          for (int64_t i = b; i < e; ++i) dst[i] = pattern[i & 63];
-        });
-    return;
-  }
-#endif
   int64_t i = 0;
-  for (; i + 64 <= bytes; i += 64) std::memcpy(dst + i, pattern, 64);
-  std::memcpy(dst + i, pattern, size_t(bytes - i));
+#if defined(__x86_64__)
+  if (around) {
+    i = std::min<int64_t>(bytes, -reinterpret_cast<intptr_t>(dst) & int64_t(sizeof(Wide) - 1));
+    std::memcpy(dst, src, size_t(i));
+    for (; i + int64_t(sizeof(Wide)) <= bytes; i += sizeof(Wide)) {
+      Wide v;
+      std::memcpy(&v, src + i, sizeof(v));
+      store_around(dst + i, v);
+    }
+    _mm_sfence();
+  }
+#endif
+  std::memcpy(dst + i, src + i, size_t(bytes - i));
 }
 
+// `pattern` is 64 bytes of whole elements.
 void fill_bytes(char* dst, const char* pattern, int64_t bytes) {
-  const bool around = bytes >= STREAM;
   // In lines, so that every piece starts with the pattern's first byte.
   parallel_for((bytes + 63) / 64, PIECE / 64, [&](int64_t b, int64_t e) {
-    fill_piece(dst + b * 64, pattern, std::min(bytes, e * 64) - b * 64, around);
+    typedef uint64_t Line __attribute__((vector_size(64)));
+    Line line;
+    std::memcpy(&line, pattern, 64);
+    for (; b + 1 < e; ++b) std::memcpy(dst + b * 64, &line, 64);
+    std::memcpy(dst + b * 64, pattern, size_t(std::min<int64_t>(64, bytes - b * 64)));
   });
 }
 
@@ -427,10 +396,6 @@ void copy_bytes(char* dst, const char* src, int64_t bytes) {
 }
 
 void zero_bytes(char* dst, int64_t bytes) {
-  if (bytes >= STREAM) {
-    const char zeros[64] = {};
-    return fill_bytes(dst, zeros, bytes);
-  }
   parallel_for(bytes, PIECE, [&](int64_t b, int64_t e) { std::memset(dst + b, 0, size_t(e - b)); });
 }
 
@@ -528,6 +493,9 @@ void fill(const View& dst, const void* value) {
 }
 
 namespace {
+
+// Memory as it came.
+VT_KERNEL(nothing) {}
 
 VT_KERNEL(copy) { copy(c.view(0), c.view(1)); }
 

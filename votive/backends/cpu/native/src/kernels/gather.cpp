@@ -74,15 +74,21 @@ VT_KERNEL(gather) {
   const int dim = int(c.i(0));
   Indices index(c.view(2));
   if (index.n == 0) return;
-  index.check<std::runtime_error>("gather", dim, x.shape[dim]);
   const Loops loops(c.view(2), dim, x, nullptr);
   const CopyDim inner = loops.loop[loops.count - 1];
   for_sizes(x.dtype, [&](auto t) {
     using T = typename decltype(t)::type;
     T* o = out.as<T>();
     parallel_for(index.n, grain_for(2), [&](int64_t b, int64_t e) {
+      int64_t checked = b;
       for (int64_t i = b; i < e;) {
-        const int64_t row = i / inner.n, stop = std::min(e, (row + 1) * inner.n);
+        const int64_t row = i / inner.n, stop = std::min({e, (row + 1) * inner.n, i + 4096});
+        // Looked at once more while they are in cache.
+        if (stop > checked) {
+          const int64_t next = std::min(e, std::max(stop, checked + 2048));
+          index.check_part<std::runtime_error>(checked, next, "gather", dim, x.shape[dim]);
+          checked = next;
+        }
         int64_t a = 0, s = 0, at = 0;
         loops.locate(row, 0, loops.count - 1, a, s, at);
         const char* from = x.data + a - row * inner.n * inner.d;
@@ -121,10 +127,17 @@ struct Product {
   }
 };
 struct Largest {
-  template <class T> static T of(T d, T s) { return s > d || s != s ? s : d; }
+  // Chosen without a branch, NaN apart: which one is larger cannot be foreseen.
+  template <class T> static T of(T d, T s) {
+    const T larger = s > d ? s : d;
+    return s != s ? s : larger;
+  }
 };
 struct Smallest {
-  template <class T> static T of(T d, T s) { return s < d || s != s ? s : d; }
+  template <class T> static T of(T d, T s) {
+    const T smaller = s < d ? s : d;
+    return s != s ? s : smaller;
+  }
 };
 
 // Positions that share all coordinates but the one along `dim` may meet in one place; they are handled
@@ -134,6 +147,13 @@ template <class Op, class T> void scatter_into(char* out, const char* source, co
   const int64_t step = loops.step;
   // One row of the innermost loop from j0 to j1; `to`, `from` and `at` are where it begins.
   auto line = [&](char* to, const char* from, const int64_t* at, int64_t j0, int64_t j1) {
+    if (step == int64_t(sizeof(T)) && inner.d == 0 && inner.s == int64_t(sizeof(T))) {
+      T* d = reinterpret_cast<T*>(to);
+      const T* s = reinterpret_cast<const T*>(from);
+#pragma GCC unroll 4
+      for (int64_t j = j0; j < j1; ++j) d[at[j]] = Op::of(d[at[j]], s[j]);
+      return;
+    }
 #pragma GCC unroll 4
     for (int64_t j = j0; j < j1; ++j) {
       T& d = *reinterpret_cast<T*>(to + j * inner.d + at[j] * step);
@@ -153,7 +173,7 @@ template <class Op, class T> void scatter_into(char* out, const char* source, co
     parallel_for(threads, 1, [&](int64_t b, int64_t e) {
       const int64_t low = b * share, high = e * share;
       constexpr int64_t CHUNK = 1024;
-      int32_t mine[CHUNK];
+      int32_t mine[CHUNK + 16];
       for (int64_t f = 0; f < fronts; ++f) {
         int64_t a = 0, s = 0, at = 0;
         loops.locate(f, 0, free, a, s, at);
@@ -161,11 +181,7 @@ template <class Op, class T> void scatter_into(char* out, const char* source, co
         for (int64_t j0 = 0; j0 < inner.n; j0 += CHUNK) {
           const int64_t n = std::min(CHUNK, inner.n - j0);
           const int64_t* pos = index.data + at + j0;
-          int64_t count = 0;
-          for (int64_t i = 0; i < n; ++i) {
-            mine[count] = int32_t(i);
-            count += int64_t(pos[i] >= low) & int64_t(pos[i] < high);
-          }
+          const int64_t count = within(pos, n, low, high, mine);
           const char* from = source + s + j0 * inner.s;
 #pragma GCC unroll 4
           for (int64_t i = 0; i < count; ++i) {

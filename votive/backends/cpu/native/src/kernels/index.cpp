@@ -77,7 +77,13 @@ void read_rows(char* out, const char* x, Dtype dtype, const Dims& lead, const Pl
           }
         });
       } else if (dense) {
-        for (; p < end; ++p, d += bytes) std::memcpy(d, base + at[p], size_t(bytes));
+        for (; p < end; ++p, d += bytes) {
+          if (p + 4 < end) {
+            const char* next = base + at[p + 4];
+            for (int64_t line = 0; line < std::min<int64_t>(bytes, 512); line += 64) __builtin_prefetch(next + line);
+          }
+          std::memcpy(d, base + at[p], size_t(bytes));
+        }
       } else {
         CopyDim dims[COPY_DIMS];
         for (int k = 0; k < trail.count; ++k) dims[k] = {trail.dim[k].n, trail.dim[k].s, trail.dim[k].d};
@@ -165,17 +171,12 @@ void write_rows(char* out, const char* values, int64_t v_step, const Dims& lead,
   parallel_for(threads, 1, [&](int64_t b, int64_t e) {
     const int64_t low = b * share, high = e * share;
     constexpr int64_t CHUNK = 1024;
-    int32_t mine[CHUNK + 1];
+    int32_t mine[CHUNK + 16];
     for (int64_t l = 0; l < lead.n; ++l)
       row(l, [&](char* d, const char* s) {
         for (int64_t p0 = 0; p0 < at.n; p0 += CHUNK) {
           const int64_t n = std::min(CHUNK, at.n - p0);
-          int64_t count = 0;
-          for (int64_t i = 0; i < n; ++i) {
-            mine[count] = int32_t(i);
-            const int64_t pos = at.pos[p0 + i];
-            count += int64_t(pos >= low) & int64_t(pos < high);
-          }
+          const int64_t count = within(at.pos + p0, n, low, high, mine);
           if (trail.n == 1)
             for (int64_t i = 0; i < count; ++i) {
               const int64_t p = p0 + mine[i];

@@ -6,6 +6,10 @@
 #include "vt/copy.h"
 #include "vt/kernel.h"
 
+#if defined(__AVX512F__)
+#include <immintrin.h>
+#endif
+
 namespace vt {
 
 // An index tensor in row-major order. Copied when it is not so, or when `written` may overlap it.
@@ -19,6 +23,10 @@ class Indices {
 
   // Throws E when one lies outside of low..size-1; says whether any is negative.
   template <class E> bool check(const char* op, int64_t dim, int64_t size, int64_t low = 0) const {
+    if (low == 0) {
+      const uint64_t far = farthest();
+      if (n == 0 || far < uint64_t(size)) return false;
+    }
     const auto [least, most] = extremes();
     if (n && (least < low || most >= size)) {
       const int64_t bad = least < low ? least : most;
@@ -26,6 +34,31 @@ class Indices {
               std::to_string(dim) + " with size " + std::to_string(size) + ".");
     }
     return n && least < 0;
+  }
+
+  // The same for positions b..e only, from 0 on; what is wrong is said of the whole.
+  template <class E> void check_part(int64_t b, int64_t e, const char* op, int64_t dim, int64_t size) const {
+    uint64_t most = 0;  // negative numbers are large ones
+    for (int64_t i = b; i < e; ++i) most = std::max(most, uint64_t(data[i]));
+    if (e > b && most >= uint64_t(size)) check<E>(op, dim, size);
+  }
+
+  // The largest, where negative numbers count as very large.
+  uint64_t farthest() const {
+    constexpr int64_t PIECE = 1 << 16;
+    const int64_t pieces = (n + PIECE - 1) / PIECE;
+    Scratch<uint64_t> found(pieces + 1);
+    uint64_t* at = found;
+    parallel_for(pieces, 1, [&](int64_t b, int64_t e) {
+      for (int64_t p = b; p < e; ++p) {
+        uint64_t most = 0;
+        for (int64_t i = p * PIECE; i < std::min(n, (p + 1) * PIECE); ++i) most = std::max(most, uint64_t(data[i]));
+        at[p] = most;
+      }
+    });
+    uint64_t most = 0;
+    for (int64_t p = 0; p < pieces; ++p) most = std::max(most, at[p]);
+    return most;
   }
 
   std::pair<int64_t, int64_t> extremes() const {
@@ -143,6 +176,28 @@ template <class F> void with_source(const View& source, const View& out, Dtype a
   view.strides = strides;
   view.dtype = as;
   body(view);
+}
+
+// Which of pos[0..n) lie in low..high-1: their numbers into `found`, which has room for n + 16.
+inline int64_t within(const int64_t* pos, int64_t n, int64_t low, int64_t high, int32_t* found) {
+  int64_t count = 0, i = 0;
+#if defined(__AVX512F__)
+  const __m512i from = _mm512_set1_epi64(low), width = _mm512_set1_epi64(high - low);
+  __m512i numbers = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+  for (; i + 16 <= n; i += 16) {
+    const __m512i a = _mm512_sub_epi64(_mm512_loadu_si512(pos + i), from);
+    const __m512i b = _mm512_sub_epi64(_mm512_loadu_si512(pos + i + 8), from);
+    const unsigned mask = _mm512_cmplt_epu64_mask(a, width) | unsigned(_mm512_cmplt_epu64_mask(b, width)) << 8;
+    _mm512_storeu_si512(found + count, _mm512_maskz_compress_epi32(__mmask16(mask), numbers));
+    count += __builtin_popcount(mask);
+    numbers = _mm512_add_epi32(numbers, _mm512_set1_epi32(16));
+  }
+#endif
+  for (; i < n; ++i) {
+    found[count] = int32_t(i);
+    count += uint64_t(pos[i] - low) < uint64_t(high - low);
+  }
+  return count;
 }
 
 // The result begins with the input's values; in place they are there already.

@@ -63,6 +63,8 @@ PyTypeObject* bound_type();
 // Gives the short way of calls the Tensor class, dispatch's state, the per-thread modes and the long way.
 bool install_calls(PyObject* tensor, PyObject* state, PyObject* mode, PyObject* general);
 PyObject* call_function();
+void install_write(PyObject* general);
+PyObject* write_function();
 
 // Runs f; C++ exceptions become Python errors. Releases the GIL when `release`.
 template <class F> bool guarded(bool release, F&& f) {

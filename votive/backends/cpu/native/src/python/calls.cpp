@@ -408,6 +408,91 @@ PyObject* call(PyObject*, PyObject* const* a, Py_ssize_t n) {
   return out;
 }
 
+// --- writing in place -------------------------------------------------------------------------------------
+
+PyObject* general_write = nullptr;  // the long way: dispatch/write.py
+PyObject *s_into, *s_writes, *s_base, *s_inference, *s_version;
+
+// Whether the kernel may write straight into x: no history on it, its base or the values.
+bool plainly_writable(const Access* self, PyObject* plan, PyObject* args) {
+  PyObject* x = PyTuple_GET_ITEM(args, 0);
+  if (!is_tensor(x)) return false;
+  PyObject* writes = PyObject_GetAttr(plan, s_writes);
+  Py_XDECREF(writes);
+  if (writes != Py_True || truth(x, s_inference) != 0) return false;
+  PyObject* base = PyObject_GetAttr(x, s_base);
+  const bool untracked = base != nullptr && (base == Py_None || truth(base, s_rg) == 0);
+  Py_XDECREF(base);
+  if (!untracked) return false;
+  for (size_t i = 0; i < self->kinds->size(); ++i)
+    if ((*self->kinds)[i] != 's' && wants_grad(PyTuple_GET_ITEM(args, Py_ssize_t(i))) != 0) return false;
+  return true;
+}
+
+// Runs the kernel into x and counts the write; nullptr with an error set.
+PyObject* write_plainly(const Access* self, PyObject* plan, PyObject* args) {
+  PyObject* x = PyTuple_GET_ITEM(args, 0);
+  PyObject *into = PyObject_GetAttr(plan, s_into), *target = PyObject_GetAttr(x, s_data);
+  PyObject* values = PyTuple_New(self->value_count);
+  bool ok = into != nullptr && target != nullptr;
+  Py_ssize_t at = 0;
+  for (size_t i = 0; ok && i < self->kinds->size(); ++i) {
+    if ((*self->kinds)[i] == 's') continue;
+    PyObject* d = data_of(PyTuple_GET_ITEM(args, Py_ssize_t(i)));
+    ok = d != nullptr;
+    if (ok) PyTuple_SET_ITEM(values, at++, d);
+  }
+  if (ok) {
+    PyObject* stack[2] = {values, target};
+    PyObject* r = PyObject_Vectorcall(into, stack, 2, nullptr);
+    ok = r != nullptr;
+    Py_XDECREF(r);
+  }
+  Py_XDECREF(into);
+  Py_XDECREF(target);
+  Py_DECREF(values);
+  if (!ok) return nullptr;
+  PyObject* storage = PyObject_GetAttr(x, s_storage);
+  PyObject* version = storage == nullptr ? nullptr : PyObject_GetAttr(storage, s_version);
+  if (version != nullptr) {
+    PyObject* next = PyLong_FromSsize_t(PyLong_AsSsize_t(version) + 1);
+    ok = next != nullptr && PyObject_SetAttr(storage, s_version, next) == 0;
+    Py_XDECREF(next);
+    Py_DECREF(version);
+  } else {
+    ok = false;
+  }
+  Py_XDECREF(storage);
+  return ok ? Py_NewRef(x) : nullptr;
+}
+
+// write(op, args, any_cast=False)
+PyObject* write(PyObject*, PyObject* const* a, Py_ssize_t n) {
+  PyObject* out = nullptr;
+  bool done = false;
+  if (n >= 2 && PyTuple_CheckExact(a[1]) && PyTuple_GET_SIZE(a[1]) > 0) {
+    PyObject* found = PyObject_GetAttr(a[0], s_access);
+    if (found == nullptr) return nullptr;
+    auto* self = reinterpret_cast<Access*>(found);
+    if (found != Py_None && !self->view && PyTuple_GET_SIZE(a[1]) == Py_ssize_t(self->kinds->size()) &&
+        truth(state, s_hooks) == 0) {
+      PyObject* key = make_key(self, a[1]);
+      PyObject* plan = key == nullptr ? nullptr : PyDict_GetItemWithError(self->plans, key);
+      Py_XINCREF(plan);
+      Py_XDECREF(key);
+      if (plan != nullptr && plainly_writable(self, plan, a[1])) {
+        out = write_plainly(self, plan, a[1]);
+        done = true;
+      } else if (PyErr_Occurred()) {
+        PyErr_Clear();  // the long way says what is wrong
+      }
+      Py_XDECREF(plan);
+    }
+    Py_DECREF(found);
+  }
+  return done ? out : PyObject_Vectorcall(general_write, a, size_t(n), nullptr);
+}
+
 // --- Bound: an operator as a function of its arguments ------------------------------------------------------
 
 struct Bound {
@@ -533,6 +618,19 @@ bool install_calls(PyObject* tensor, PyObject* state_, PyObject* mode_, PyObject
   for (auto& n : names) *n.at = PyUnicode_InternFromString(n.text);
   install_views(state, mode);
   return true;
+}
+
+void install_write(PyObject* general) {
+  general_write = Py_NewRef(general);
+  struct { PyObject** at; const char* text; } names[] = {
+      {&s_into, "into"}, {&s_writes, "writes"}, {&s_base, "_base"}, {&s_inference, "_inference"}, {&s_version, "version"}};
+  for (auto& n : names) *n.at = PyUnicode_InternFromString(n.text);
+}
+
+PyObject* write_function() {
+  static PyMethodDef def = {"write", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(write)), METH_FASTCALL,
+                            "write(op, args, any_cast=False): run an operator and write over its first argument."};
+  return PyCFunction_New(&def, nullptr);
 }
 
 PyObject* call_function() {

@@ -43,6 +43,8 @@ VT_MODULE(VT_MODULE_NAME, m) {
                              nb::handle ever, nb::handle edge_of, nb::handle mode) {
     vt::install_record(node.ptr(), saved.ptr(), edge.ptr(), sequence.ptr(), ever.ptr(), edge_of.ptr(), mode.ptr());
   });
+  m.attr("write") = nb::steal(vt::write_function());
+  m.def("install_write", [](nb::handle general) { vt::install_write(general.ptr()); });
   m.attr("cut") = nb::steal(vt::cut_function());
   m.def("install_windows", [](nb::handle table, nb::handle make) { vt::install_windows(table.ptr(), make.ptr()); });
   m.def("num_threads", &vt::num_threads);
