@@ -37,6 +37,7 @@ template <class D, class S> static void cast_row(char* dst, int64_t ds, const ch
     return;
   }
   if (ss == 0) {
+    if (n == 0) return;  // there may be no element to read
     const D v = convert<D>(*reinterpret_cast<const S*>(src));
     if (ds == int64_t(sizeof(D))) {
       D* d = reinterpret_cast<D*>(dst);

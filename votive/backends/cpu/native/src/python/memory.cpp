@@ -12,7 +12,13 @@
 
 namespace vt {
 
-static constexpr int64_t SMALL = 1024;  // below, NumPy's own cache is the fastest
+#if defined(__SANITIZE_ADDRESS__)
+// Exact sizes and no reuse, so that reading past a block or after its end is seen.
+static constexpr bool EXACT = true;
+#else
+static constexpr bool EXACT = false;
+#endif
+static constexpr int64_t SMALL = EXACT ? 0 : 1024;  // below, NumPy's own cache is the fastest
 static constexpr int64_t HUGE_PAGE = 1 << 21;
 
 MemoryStats& memory_stats() {
@@ -27,9 +33,16 @@ static FreeLists& free_lists() {
 }
 
 static int64_t size_class(int64_t n) {
+  if (EXACT) return n > 0 ? n : 1;
   if (n <= 4096) return (n + 511) / 512 * 512;
   const int64_t step = int64_t(1) << (60 - __builtin_clzll(uint64_t(n)));
   return (n + step - 1) / step * step;
+}
+
+static void* fresh(int64_t align, int64_t size) {
+  void* p = nullptr;
+  if (!EXACT) size = (size + align - 1) / align * align;
+  return posix_memalign(&p, size_t(align), size_t(size)) == 0 ? p : nullptr;
 }
 
 static void* take(int64_t size) {
@@ -44,10 +57,10 @@ static void* take(int64_t size) {
   } else {
     ++s.misses;
     const int64_t align = size >= 2 * HUGE_PAGE ? HUGE_PAGE : 64;
-    p = std::aligned_alloc(size_t(align), size_t((size + align - 1) / align * align));
+    p = fresh(align, size);
     if (p == nullptr) {
       empty_cache();
-      p = std::aligned_alloc(size_t(align), size_t((size + align - 1) / align * align));
+      p = fresh(align, size);
       if (p == nullptr) return nullptr;
     }
 #if defined(MADV_HUGEPAGE)
@@ -77,7 +90,7 @@ static void block_dealloc(PyObject* self) {
   Block* b = reinterpret_cast<Block*>(self);
   MemoryStats& s = memory_stats();
   s.allocated -= b->size;
-  if (s.limit >= 0 && s.cached + b->size > s.limit) std::free(b->data);
+  if (EXACT || (s.limit >= 0 && s.cached + b->size > s.limit)) std::free(b->data);
   else {
     free_lists()[b->size].push_back(b->data);
     s.cached += b->size;
