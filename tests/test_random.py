@@ -62,7 +62,9 @@ makes = pytest.mark.parametrize("name", sorted(MAKES))
 def test_a_fill_is_the_sampler_of_that_name(name: str) -> None:
     got = FILLS[name](vt.zeros(4, 5), seeded()).numpy()
     want = getattr(sampling, name)(SEED, 0, (4, 5), *PARAMETERS[name])
-    np.testing.assert_array_equal(got, want.astype(np.float32))
+    # Words and unit numbers are the same bit for bit; logarithms and sines may end differently.
+    exact = name in ("uniform", "bernoulli", "random")
+    np.testing.assert_allclose(got, want.astype(np.float32), rtol=0 if exact else 2e-6)
 
 
 @fills

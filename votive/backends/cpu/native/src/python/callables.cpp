@@ -291,7 +291,12 @@ static bool append(Call& c, PyObject* v) {
     return true;
   }
   if (PyLong_Check(v)) {
-    c.ints.push_back(PyLong_AsLongLong(v));
+    int overflow = 0;
+    int64_t x = PyLong_AsLongLongAndOverflow(v, &overflow);
+    // Keys and counters of random numbers have all 64 bits.
+    if (overflow > 0) x = int64_t(PyLong_AsUnsignedLongLong(v));
+    else if (overflow < 0) PyLong_AsLongLong(v);
+    c.ints.push_back(x);
     return !PyErr_Occurred();
   }
   if (PyList_Check(v) || PyTuple_Check(v)) {

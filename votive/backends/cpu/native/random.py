@@ -1,0 +1,93 @@
+"""Random numbers and dropout on native kernels: rows of the kernel table.
+
+Parameters are checked where the numbers are drawn, in the words of `sampling_bounds.py`. What is rare
+(complex types, parameters that are tensors) is left to the reference.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ....core import dtype as dt
+from ...base import kernel
+from ..reference import sampling, sampling_bounds
+from .loader import codes, module
+from .rows import OUT, native
+from .softmax import FLOATS
+
+_WIDE = (1 << 64) - 1
+
+
+def _kinds(*numbers: Any) -> int | None:
+    """Which numbers are ints, as bits; None when one is neither int nor float."""
+    bits = 0
+    for k, slot in enumerate(numbers):
+        kind = type(slot.spec)
+        if kind not in (int, float):
+            return None
+        bits |= (kind is int) << k
+    return bits
+
+
+def _float(*specs: Any) -> bool:
+    return specs[0].dtype in FLOATS
+
+
+def _distribution(name: str) -> None:
+    @native(f"_{name}", name, accepts=_float)
+    def arrange(x: Any, key: Any, counter: Any, *numbers: Any) -> Any:
+        kinds = _kinds(*numbers)
+        return None if kinds is None else (OUT, key, counter, *numbers, kinds)
+
+
+for _name in ("uniform", "normal", "log_normal", "exponential", "cauchy", "geometric"):
+    _distribution(_name)
+
+
+def _real(*specs: Any) -> bool:
+    return all(s.dtype in codes and not s.dtype.is_complex for s in specs)
+
+
+@native("_bernoulli", "bernoulli", accepts=_real)
+def bernoulli(x: Any, key: Any, counter: Any, p: Any) -> Any:
+    if hasattr(p, "shape"):
+        same = p.shape == x.shape and p.dtype in FLOATS
+        return (OUT, p, key, counter) if same else None
+    kinds = _kinds(p)
+    return None if kinds is None else (OUT, None, key, counter, p, kinds)
+
+
+@native("_dropout", "dropout", accepts=_float)
+def dropout(x: Any, key: Any, counter: Any, p: float) -> Any:
+    return x, OUT, key, counter, float(p)
+
+
+_INTEGERS = frozenset((dt.bool_, dt.uint8, dt.int8, dt.int16, dt.int32, dt.int64))
+_EXACT = frozenset((dt.float32, dt.float64))
+
+if module is not None:
+    _integers = module.Kernel("random_integers")
+    _order = module.Kernel("random_order")
+
+    @kernel(
+        "_random", priority=10, widen=False, into=True, label="native",
+        accepts=lambda x: x.dtype in _INTEGERS or x.dtype in _EXACT,
+    )  # fmt: skip
+    def random(x: Any, key: int, counter: int, low: int, high: int | None, out: Any) -> None:
+        low, high = sampling_bounds.random_range(low, high, out.dtype)
+        sampling_bounds.check_range(low, high, out.dtype)
+        span = (high - low) & _WIDE
+        if out.dtype.kind != "f":
+            _integers(out, key, counter, low, span)
+            return
+        first = sampling._inside(low, out.dtype, 1)
+        last = sampling._inside(high - 1, out.dtype, -1)
+        _integers(out, key, counter, low, span, float(first), float(last))
+
+    @kernel(
+        "_randperm", priority=10, widen=False, into=True, label="native",
+        accepts=lambda x: x.dtype in _INTEGERS or x.dtype in FLOATS,
+    )  # fmt: skip
+    def randperm(x: Any, key: int, counter: int, out: Any) -> None:
+        sampling_bounds.check_randperm(len(out), out.dtype)
+        _order(out, key, counter)
