@@ -67,6 +67,26 @@ def test_the_widest_ranges_agree() -> None:
         agree(lambda a=low, b=high: filled("random", (50,), dt.int64, 1, 0, a, b))
 
 
+@pytest.mark.parametrize("dtype", [*DTYPES, dt.int64, dt.int32, dt.uint8], ids=str)
+def test_new_memory_gets_the_numbers_that_fills_give(dtype: Any) -> None:
+    def new(op: str, n: int, *parameters: Any) -> Any:
+        return OPS[f"_new_{op}"]((n,), dtype, votive.device("cpu"), 2**64 - 5, 3, *parameters)
+
+    for n in (0, 1, 33, 5000):
+        cases = [("random", (3, 90)), ("randperm", ())]
+        if dtype.is_floating_point:
+            cases += [("uniform", (0, 1)), ("normal", (0, 1)), ("normal", (0.5, 2))]
+        for op, parameters in cases:
+            if op == "randperm" and n > 200 and dtype not in (dt.float32, dt.float64, dt.int64):
+                continue
+            want = filled(op, (n,), dtype, 2**64 - 5, 3, *parameters)
+            agree(
+                lambda o=op, p=parameters, n=n: new(o, n, *p),
+                rtol=1e-2 if dtype in dt.HALF else 1e-5,
+            )
+            assert (new(op, n, *parameters) == want).all()
+
+
 @pytest.mark.parametrize("n", [0, 1, 2, 100, 511, 512, 513, 100_000])
 @pytest.mark.parametrize("dtype", [dt.int64, dt.int32, dt.float32], ids=str)
 def test_permutations_agree(n: int, dtype: Any) -> None:
@@ -112,9 +132,12 @@ def test_wrong_parameters_read_the_same(op: str, parameters: Any) -> None:
 
 
 def test_rows_are_native() -> None:
-    assert served_by_native("_uniform", lambda: votive.rand(3))
-    assert served_by_native("_normal", lambda: votive.randn(3))
-    assert served_by_native("_random", lambda: votive.randint(5, (3,)))
-    assert served_by_native("_randperm", lambda: votive.randperm(5))
+    assert served_by_native("_new_uniform", lambda: votive.rand(3))
+    assert served_by_native("_new_normal", lambda: votive.randn(3))
+    assert served_by_native("_new_random", lambda: votive.randint(5, (3,)))
+    assert served_by_native("_new_randperm", lambda: votive.randperm(5))
+    assert served_by_native("_uniform", lambda: votive.zeros(3).uniform_())
+    assert served_by_native("_normal", lambda: votive.zeros(3).normal_())
+    assert served_by_native("_random", lambda: votive.zeros(3).random_())
     x = votive.rand(3)
     assert served_by_native("_dropout", lambda: votive.dropout(x, 0.5, True))

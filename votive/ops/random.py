@@ -7,6 +7,7 @@ each time. Elements are drawn in row-major order, whatever the strides of the te
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from ..backends.cpu.reference.sampling import counters, multinomial_draws
@@ -14,7 +15,7 @@ from ..core import dtype as dt
 from ..core import rng
 from ..core.device import resolve
 from ..core.errors import DtypeError, ShapeError, UnsupportedError, fail
-from ..core.layout import Spec, broadcast_shapes, contiguous_strides
+from ..core.layout import Layout, Spec, broadcast_shapes, contiguous_strides
 from .creation import sizes
 from .options import finish
 from .registry import OPS, F, Op, composite, structured
@@ -60,6 +61,22 @@ _distribution("poisson", "Tensor rate", "Poisson numbers.", grad={"input": _zero
 # torch defines no derivative by a binomial's parameters, so there is none here either.
 _distribution("binomial", "Tensor count, Tensor prob", "Successes in count trials.")
 
+
+def _fresh(name: str, parameters: str, doc: str) -> None:
+    """The same drawn into new memory, in one step."""
+    schema = "int[] size, dtype dtype, any device, Scalar key, Scalar counter"
+    structured(
+        f"_new_{name}({schema}{parameters and ', '}{parameters})",
+        infer=lambda size, dtype, device, *rest: Spec(Layout(size), dtype, device),
+        method=False, namespaces=(), out=False, differentiable=False, doc=doc,
+    )  # fmt: skip
+
+
+_fresh("uniform", "Scalar low, Scalar high", "Uniform on [low, high).")
+_fresh("normal", "Scalar mean, Scalar std", "Normal numbers.")
+_fresh("random", "Scalar low, Scalar high", "Integers of [low, high).")
+_fresh("randperm", "", "A random order of 0 .. n-1.")
+
 structured(
     "_multinomial(Tensor input, Scalar key, Scalar counter, int num_samples, bool replacement)",
     infer=lambda x, key, counter, num_samples, replacement: x.like(
@@ -91,6 +108,22 @@ def draw(op: str, x: Any, generator: Any, *parameters: Any) -> Any:
     n = counters(op, spec.numel, spec.dtype.np)
     key, counter = _reserve(op, generator, spec.device, n)
     return Op.inplace(OPS[f"_{op}"], (x, key, counter, *parameters))
+
+
+_counters: dict[Any, int] = {}  # what creating functions found, by distribution, size and type
+
+
+def make(
+    op: str, shape: tuple[int, ...], dtype: Any, device: Any, generator: Any, *rest: Any
+) -> Any:
+    """New memory with samples of the distribution `op`."""
+    place = resolve(device)
+    n = _counters.get((op, shape, dtype))
+    if n is None:
+        if len(_counters) > 1024:
+            _counters.clear()
+        n = _counters[op, shape, dtype] = counters(op, math.prod(shape), dtype.np)
+    return OPS[f"_new_{op}"](shape, dtype, place, *_reserve(op, generator, place, n), *rest)
 
 
 def target(op: str, shape: tuple[int, ...], out: Any, dtype: Any, device: Any) -> Any:

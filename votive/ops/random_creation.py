@@ -10,7 +10,7 @@ from ..core.memory_format import preserve_format
 from .copy import format_strides
 from .creation import sizes
 from .options import finish
-from .random import draw, integer, target
+from .random import draw, integer, make, target
 from .registry import F, composite
 
 
@@ -40,8 +40,13 @@ def rand(
     >>> votive.rand(2)
     tensor([0.3990, 0.8805])
     """
-    memory = target("rand", _shape("rand", args, size), out, dtype, device)
-    return finish(draw("uniform", memory, generator, 0, 1), requires_grad)
+    shape = _shape("rand", args, size)
+    if out is None:
+        kind = dtype or dt.get_default_dtype()
+        return finish(make("uniform", shape, kind, device, generator, 0, 1), requires_grad)
+    return finish(
+        draw("uniform", target("rand", shape, out, dtype, device), generator, 0, 1), requires_grad
+    )
 
 
 @composite(method=False)
@@ -62,8 +67,13 @@ def randn(
     >>> votive.randn(2)
     tensor([ 0.9911, -0.9247])
     """
-    memory = target("randn", _shape("randn", args, size), out, dtype, device)
-    return finish(draw("normal", memory, generator, 0, 1), requires_grad)
+    shape = _shape("randn", args, size)
+    if out is None:
+        kind = dtype or dt.get_default_dtype()
+        return finish(make("normal", shape, kind, device, generator, 0, 1), requires_grad)
+    return finish(
+        draw("normal", target("randn", shape, out, dtype, device), generator, 0, 1), requires_grad
+    )
 
 
 def _range(op: str, args: tuple[Any, ...], named: dict[str, Any], last: tuple[str, ...]) -> Any:
@@ -103,9 +113,13 @@ def randint(
     first, end, shape = _range("randint", args, named, ("size",))
     if not isinstance(shape, (tuple, list)):
         raise TypeError(f"randint: size must be a tuple of ints, got {type(shape).__name__}.")
+    wanted = sizes("randint", (shape,))
+    if out is None and -(1 << 63) <= first <= end <= 1 << 63:
+        kind = dtype or dt.int64
+        return finish(make("random", wanted, kind, device, generator, first, end), requires_grad)
     if out is None and dtype is None:
         dtype = dt.int64
-    memory = target("randint", sizes("randint", (shape,)), out, dtype, device)
+    memory = target("randint", wanted, out, dtype, device)
     return finish(draw("random", memory, generator, first, end), requires_grad)
 
 
@@ -128,9 +142,10 @@ def randperm(
     tensor([3, 2, 1, 0])
     """
     length = integer("randperm", "n", n)
-    if out is None and dtype is None:
-        dtype = dt.int64
-    memory = target("randperm", sizes("randperm", (length,)), out, dtype, device)
+    shape = sizes("randperm", (length,))
+    if out is None:
+        return finish(make("randperm", shape, dtype or dt.int64, device, generator), requires_grad)
+    memory = target("randperm", shape, out, dtype, device)
     return finish(draw("randperm", memory, generator), requires_grad)
 
 

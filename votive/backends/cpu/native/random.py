@@ -1,7 +1,7 @@
 """Random numbers and dropout on native kernels: rows of the kernel table.
 
-Parameters are checked where the numbers are drawn, in the words of `sampling_bounds.py`. What is rare
-(complex types, parameters that are tensors) is left to the reference.
+Parameters are checked where the numbers are drawn, in the words of `sampling_bounds.py`. What is
+rare (complex types, parameters that are tensors) is left to the reference.
 """
 
 from __future__ import annotations
@@ -42,6 +42,19 @@ def _distribution(name: str) -> None:
 
 for _name in ("uniform", "normal", "log_normal", "exponential", "cauchy", "geometric"):
     _distribution(_name)
+
+
+def _new_distribution(name: str) -> None:
+    @native(f"_new_{name}", name)
+    def arrange(size: Any, dtype: Any, device: Any, key: Any, counter: Any, *numbers: Any) -> Any:
+        kinds = _kinds(*numbers)
+        if kinds is None or dtype not in FLOATS:
+            return None
+        return OUT, key, counter, *numbers, kinds
+
+
+for _name in ("uniform", "normal"):
+    _new_distribution(_name)
 
 
 def _real(*specs: Any) -> bool:
@@ -91,3 +104,21 @@ if module is not None:
     def randperm(x: Any, key: int, counter: int, out: Any) -> None:
         sampling_bounds.check_randperm(len(out), out.dtype)
         _order(out, key, counter)
+
+
+@native("_new_random", "random_between")
+def new_random(
+    size: Any, dtype: Any, device: Any, key: Any, counter: Any, low: Any, high: Any
+) -> Any:
+    if dtype not in _INTEGERS or type(low.spec) is not int or type(high.spec) is not int:
+        return None
+    smallest, largest = sampling_bounds.integer_limits(dtype.np)
+    return OUT, key, counter, low, high, smallest, largest
+
+
+@native("_new_randperm", "random_order")
+def new_randperm(size: Any, dtype: Any, device: Any, key: Any, counter: Any) -> Any:
+    if dtype not in _INTEGERS and dtype not in FLOATS:
+        return None
+    sampling_bounds.check_randperm(size[0], dtype.np)
+    return OUT, key, counter

@@ -25,6 +25,25 @@ for _name in (
     _register(_name)
 
 
+def _register_new(name: str) -> None:
+    sample = getattr(sampling, name)
+
+    @kernel(f"_new_{name}", into=True, widen=False)
+    def run(
+        size: Any, dtype: Any, device: Any, key: int, counter: int, *parameters: Any, out: Any
+    ) -> None:
+        out[...] = sample(key, counter, out.shape, *parameters, dtype=out.dtype)
+
+
+for _name in ("uniform", "normal", "random"):
+    _register_new(_name)
+
+
+@kernel("_new_randperm", into=True, widen=False)
+def new_randperm(size: Any, dtype: Any, device: Any, key: int, counter: int, out: Any) -> None:
+    out[...] = sampling.randperm(key, counter, len(out), out.dtype)
+
+
 @kernel("_normal", into=True, widen=False)
 def normal(x: Any, key: int, counter: int, mean: Any, std: Any, out: Any) -> None:
     if np.iscomplexobj(mean):  # the sampler draws the two parts as real numbers

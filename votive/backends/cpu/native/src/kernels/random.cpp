@@ -122,9 +122,9 @@ std::string shown(double v) {
   std::snprintf(text, sizeof text, "%g", v);
   return text;
 }
-void require(bool condition, const std::string& text) {
-  if (!condition) throw std::runtime_error(text);
-}
+// The text is made only when it is needed.
+#define VT_REQUIRE(condition, text) \
+  if (!(condition)) throw std::runtime_error(text)
 double largest(Dtype d) {
   switch (d) {
     case Dtype::f16: return 65504;
@@ -160,11 +160,11 @@ VT_KERNEL(uniform) {  // out; key, counter, [ints], kinds; [floats]
   const View& out = c.view(0);
   const Numbers given(c, 2, 2);
   const double low = given[0], high = given[1], most = largest(out.dtype);
-  const std::string type = name(out.dtype);
-  require(-most <= low && low <= most, "from is out of bounds for " + type);
-  require(-most <= high && high <= most, "to is out of bounds for " + type);
-  require(low <= high, "uniform_ expects to return a [from, to) range, but found from=" + shown(low) + " > to=" + shown(high));
-  require(high - low <= most, "uniform_ expects to-from <= " + shown(most) + ", the largest " + type + ", but found to=" + shown(high) + " and from=" + shown(low) + " which result in to-from to exceed the limit");
+  const char* type = name(out.dtype);
+  VT_REQUIRE(-most <= low && low <= most, std::string("from is out of bounds for ") + type);
+  VT_REQUIRE(-most <= high && high <= most, std::string("to is out of bounds for ") + type);
+  VT_REQUIRE(low <= high, "uniform_ expects to return a [from, to) range, but found from=" + shown(low) + " > to=" + shown(high));
+  VT_REQUIRE(high - low <= most, "uniform_ expects to-from <= " + shown(most) + ", the largest " + type + ", but found to=" + shown(high) + " and from=" + shown(low) + " which result in to-from to exceed the limit");
   for_floats("uniform", out.dtype, [&](auto t) {
     using T = typename decltype(t)::type;
     using C = compute_t<T>;
@@ -200,7 +200,7 @@ template <class C> void normals(const View& out, uint64_t key, uint64_t counter,
 
 VT_KERNEL(normal) {  // out; key, counter, [ints], kinds; [floats]
   const Numbers given(c, 2, 2);
-  require(given[1] >= 0, "normal expects std >= 0.0, but found std " + shown(given[1]));
+  VT_REQUIRE(given[1] >= 0, "normal expects std >= 0.0, but found std " + shown(given[1]));
   for_compute(c.view(0).dtype, [&](auto t) {
     normals<typename decltype(t)::type>(c.view(0), uint64_t(c.i(0)), uint64_t(c.i(1)), given[0], given[1], false);
   });
@@ -208,7 +208,7 @@ VT_KERNEL(normal) {  // out; key, counter, [ints], kinds; [floats]
 
 VT_KERNEL(log_normal) {  // as normal
   const Numbers given(c, 2, 2);
-  require(given[1] > 0, "log_normal_ expects std > 0.0, but found std=" + shown(given[1]));
+  VT_REQUIRE(given[1] > 0, "log_normal_ expects std > 0.0, but found std=" + shown(given[1]));
   for_compute(c.view(0).dtype, [&](auto t) {
     normals<typename decltype(t)::type>(c.view(0), uint64_t(c.i(0)), uint64_t(c.i(1)), given[0], given[1], true);
   });
@@ -217,7 +217,7 @@ VT_KERNEL(log_normal) {  // as normal
 VT_KERNEL(exponential) {  // out; key, counter, [ints], kinds; [floats]
   const View& out = c.view(0);
   const Numbers given(c, 1, 2);
-  require(given[0] > 0, "exponential_ expects lambda > 0.0, but found lambda=" + shown(given[0]));
+  VT_REQUIRE(given[0] > 0, "exponential_ expects lambda > 0.0, but found lambda=" + shown(given[0]));
   for_compute(out.dtype, [&](auto t) {
     using C = typename decltype(t)::type;
     draw<C>(out, uint64_t(c.i(0)), uint64_t(c.i(1)), 6, [&](C*, C* to, const uint32_t* w, int64_t n) {
@@ -233,7 +233,7 @@ VT_KERNEL(exponential) {  // out; key, counter, [ints], kinds; [floats]
 VT_KERNEL(cauchy) {  // out; key, counter, [ints], kinds; [floats]
   const View& out = c.view(0);
   const Numbers given(c, 2, 2);
-  require(given[1] > 0, "cauchy_ expects sigma > 0.0, but found sigma=" + shown(given[1]));
+  VT_REQUIRE(given[1] > 0, "cauchy_ expects sigma > 0.0, but found sigma=" + shown(given[1]));
   for_compute(out.dtype, [&](auto t) {
     using C = typename decltype(t)::type;
     draw<C>(out, uint64_t(c.i(0)), uint64_t(c.i(1)), 10, [&](C*, C* to, const uint32_t* w, int64_t n) {
@@ -246,7 +246,7 @@ VT_KERNEL(cauchy) {  // out; key, counter, [ints], kinds; [floats]
 VT_KERNEL(geometric) {  // out; key, counter, [ints], kinds; [floats]
   const View& out = c.view(0);
   const Numbers given(c, 1, 2);
-  require(0 < given[0] && given[0] < 1, "geometric_ expects p to be in (0, 1), but got p=" + shown(given[0]));
+  VT_REQUIRE(0 < given[0] && given[0] < 1, "geometric_ expects p to be in (0, 1), but got p=" + shown(given[0]));
   for_compute(out.dtype, [&](auto t) {
     using C = typename decltype(t)::type;
     draw<C>(out, uint64_t(c.i(0)), uint64_t(c.i(1)), 8, [&](C*, C* to, const uint32_t* w, int64_t n) {
@@ -274,7 +274,7 @@ VT_KERNEL(bernoulli) {  // out, p or None; key, counter, [int], kinds; [float]
   const Sequence<float> to(out);
   if (!p) {
     const double chance = Numbers(c, 1, 2)[0];
-    require(0 <= chance && chance <= 1, "bernoulli_ expects p to be in [0, 1], but got p=" + shown(chance));
+    VT_REQUIRE(0 <= chance && chance <= 1, "bernoulli_ expects p to be in [0, 1], but got p=" + shown(chance));
     const double scaled = std::ceil(chance * 0x1p32);
     const bool always = scaled >= 0x1p32;
     const uint32_t threshold = always ? 0 : uint32_t(scaled);
@@ -295,7 +295,7 @@ VT_KERNEL(bernoulli) {  // out, p or None; key, counter, [int], kinds; [float]
     const double* v = from.load(first, n, checked);
     for (int64_t i = 0; i < n; ++i) inside = inside && v[i] >= 0 && v[i] <= 1;
   }
-  require(inside, "bernoulli: Expected p_in >= 0 && p_in <= 1 to be true, but got false.");
+  VT_REQUIRE(inside, "bernoulli: Expected p_in >= 0 && p_in <= 1 to be true, but got false.");
   for_words(total, 1, 2, key, counter, [&](int64_t first, int64_t n, const uint32_t* w) {
     Scratch<double> chances(BLOCK);
     Scratch<float> scratch(BLOCK);
@@ -335,21 +335,38 @@ VT_KERNEL(dropout) {  // x, out; key, counter; p
 
 // --- integers -------------------------------------------------------------------------------------------------
 
+void integers(const View& out, uint64_t key, uint64_t counter, uint64_t low, uint64_t span) {
+  const Sequence<int64_t> to(out);
+  for_words(out.numel(), 2, 2, key, counter, [&](int64_t first, int64_t n, const uint32_t* w) {
+    Scratch<int64_t> scratch(to.direct ? 0 : BLOCK);
+    int64_t* v = to.place(first, scratch);
+    const uint64_t origin = low, wide = span;
+    for (int64_t i = 0; i < n; ++i) {
+      const uint64_t q = pair_of(w, i);
+      v[i] = int64_t((wide == 0 ? q : uint64_t((unsigned __int128)(q) * wide >> 64)) + origin);
+    }
+    to.store(first, n, scratch);
+  });
+}
+
+// `high` may be 2^63, whose bits are those of the smallest integer: which no `high` could be.
+VT_KERNEL(random_between) {  // out; key, counter, low, high, smallest, largest of the type
+  const __int128 low = c.i(2), high = c.i(3) == INT64_MIN ? __int128(1) << 63 : __int128(c.i(3));
+  const auto text = [](__int128 v) { return v == __int128(1) << 63 ? std::string("9223372036854775808") : std::to_string(int64_t(v)); };
+  constexpr const char* names[] = {"bool", "int8", "int16", "int32", "int64", "uint8"};
+  const char* type = names[int(c.view(0).dtype)];
+  VT_REQUIRE(low < high, "random_ expects 'from' to be less than 'to', but got from=" + text(low) + " >= to=" + text(high));
+  VT_REQUIRE(c.i(4) <= low && low <= c.i(5), std::string("from is out of bounds for ") + type);
+  VT_REQUIRE(c.i(4) <= high - 1 && high - 1 <= c.i(5), std::string("to - 1 is out of bounds for ") + type);
+  integers(c.view(0), uint64_t(c.i(0)), uint64_t(c.i(1)), uint64_t(low), uint64_t(high - low));
+}
+
 VT_KERNEL(random_integers) {  // out; key, counter, low, span (0 for 2^64); for floats: first, last
   const View& out = c.view(0);
   const uint64_t low = uint64_t(c.i(2)), span = uint64_t(c.i(3));
   const auto pick = [=](uint64_t q) { return int64_t((span == 0 ? q : uint64_t((unsigned __int128)(q) * span >> 64)) + low); };
   const uint64_t key = uint64_t(c.i(0)), counter = uint64_t(c.i(1));
-  if (c.floats.empty()) {
-    const Sequence<int64_t> to(out);
-    for_words(out.numel(), 2, 2, key, counter, [&](int64_t first, int64_t n, const uint32_t* w) {
-      Scratch<int64_t> scratch(to.direct ? 0 : BLOCK);
-      int64_t* v = to.place(first, scratch);
-      for (int64_t i = 0; i < n; ++i) v[i] = pick(pair_of(w, i));
-      to.store(first, n, scratch);
-    });
-    return;
-  }
+  if (c.floats.empty()) return integers(out, key, counter, low, span);
   for_compute(out.dtype, [&](auto t) {
     using C = typename decltype(t)::type;
     const Sequence<C> to(out);
