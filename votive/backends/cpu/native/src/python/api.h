@@ -51,6 +51,8 @@ bool read_number(PyObject* v, bool integers, char* slot);
 bool read_program(Program& p, PyObject* steps, PyObject* constants, PyObject* inputs,
                   const std::vector<int64_t>& shape, std::vector<std::vector<int64_t>>& in_strides);
 
+PyObject* item_of(PyObject* array);
+
 PyTypeObject* block_type();
 PyTypeObject* elementwise_type();
 PyTypeObject* launch_type();

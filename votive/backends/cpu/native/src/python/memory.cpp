@@ -164,6 +164,26 @@ PyObject* new_storage(PyObject* memory) {
   return s;
 }
 
+// The only element of an array as a Python number; nullptr with an error set.
+PyObject* item_of(PyObject* o) {
+  if (!PyArray_Check(o)) {
+    PyErr_SetString(PyExc_TypeError, "item() takes an array");
+    return nullptr;
+  }
+  auto* a = reinterpret_cast<PyArrayObject*>(o);
+  const char* p = PyArray_BYTES(a);
+  switch (dtype_of_array(a)) {
+    case Dtype::f32: return PyFloat_FromDouble(*reinterpret_cast<const float*>(p));
+    case Dtype::f64: return PyFloat_FromDouble(*reinterpret_cast<const double*>(p));
+    case Dtype::f16: return PyFloat_FromDouble(to_float(*reinterpret_cast<const f16*>(p)));
+    case Dtype::bf16: return PyFloat_FromDouble(to_float(*reinterpret_cast<const bf16*>(p)));
+    case Dtype::i64: return PyLong_FromLongLong(*reinterpret_cast<const int64_t*>(p));
+    case Dtype::i32: return PyLong_FromLong(*reinterpret_cast<const int32_t*>(p));
+    case Dtype::b1: return PyBool_FromLong(*p != 0);
+    default: return PyArray_GETITEM(a, p);
+  }
+}
+
 bool make_result(const OutSpec& s, PyObject** storage, PyObject** array) {
   if (s.contiguous) {
     if (s.nbytes < SMALL) {

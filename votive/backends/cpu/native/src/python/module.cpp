@@ -39,6 +39,9 @@ VT_MODULE(VT_MODULE_NAME, m) {
   m.def("install_calls", [](nb::handle tensor, nb::handle state, nb::handle mode, nb::handle general) {
     if (!vt::install_calls(tensor.ptr(), state.ptr(), mode.ptr(), general.ptr())) throw nb::python_error();
   });
+  static PyMethodDef item = {"item", [](PyObject*, PyObject* a) { return vt::item_of(a); }, METH_O,
+                             "item(array): its only element as a Python number."};
+  m.attr("item") = nb::steal(PyCFunction_New(&item, nullptr));
   m.def("install_record", [](nb::handle node, nb::handle saved, nb::handle edge, nb::handle sequence,
                              nb::handle ever, nb::handle edge_of, nb::handle mode) {
     vt::install_record(node.ptr(), saved.ptr(), edge.ptr(), sequence.ptr(), ever.ptr(), edge_of.ptr(), mode.ptr());
