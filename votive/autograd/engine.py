@@ -130,7 +130,8 @@ class Task:
                 replaced = fn(tuple(grads))
                 if replaced is not None:
                     grads = list(replaced if isinstance(replaced, tuple) else (replaced,))
-        if node.materialize and len(grads) > 1:  # the only one is there, or nobody would be here
+        # The only one is there, or nobody would be here.
+        if node.materialize and len(grads) > 1 and (grads[0] is None or not node.first_only):
             specs = node.grad_specs
             grads = [_zeros(s) if g is None else g for g, s in zip(grads, specs, strict=True)]
         results = node.apply(grads)

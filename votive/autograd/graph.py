@@ -86,6 +86,7 @@ class BaseNode:
     post_hooks: dict[int, Any] | None = None
     retained: dict[int, Any] | None = None
     materialize: bool = True  # whether zeros stand in for a gradient that never came
+    first_only: bool = False  # whether only the gradient of the first result is looked at
     metadata_: dict[str, Any] | None = None
     module_path: str = ""
     trace: list[str] | None = None
@@ -190,6 +191,7 @@ class Node(BaseNode):
 
     plan: Any = _OfRecipe("plan")
     grad_specs: Any = _OfRecipe("outs")
+    first_only: Any = _OfRecipe("first_only")
     recipe: Any
     kept: dict[Any, Saved] | None = {}
     numbers: tuple[Any, ...] = ()

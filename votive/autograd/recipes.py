@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from typing import Any
 
 from ..core.errors import MissingGradientError
@@ -21,6 +22,7 @@ class Recipe:
     slots: tuple[tuple[Any, int], ...]  # the kept values: key, and where it is found
     sources: dict[str, tuple[str, Any]]  # how rules get arguments by name
     carries: tuple[bool, ...] | None  # per output: whether it can carry a gradient
+    first_only: bool = False  # whether only the gradient of the first output is looked at
 
 
 class FormulaRecipe(Recipe):
@@ -114,6 +116,17 @@ def _read_names(fn: Any) -> set[str]:
         names.update(code.co_names)
         codes.extend(c for c in code.co_consts if hasattr(c, "co_names"))
     return names
+
+
+def _ignores_rest(rules: Any) -> bool:
+    """Whether all rules take the gradients of further results as `*_`: nobody looks at them."""
+    for fn in rules.values() if isinstance(rules, dict) else (rules,):
+        code = getattr(fn, "__code__", None)
+        if code is None or not code.co_flags & inspect.CO_VARARGS:
+            return False
+        if code.co_varnames[code.co_argcount + code.co_kwonlyargcount] != "_":
+            return False
+    return True
 
 
 class RuleRecipe(Recipe):
