@@ -102,6 +102,44 @@ def test_layouts_agree(case: Any) -> None:
         _near(lambda x, g: run._convolution_weight(x, g, kernel, *geometry), a, b)
 
 
+@pytest.mark.parametrize("padding", [0, 1, 2, 3])
+@pytest.mark.parametrize("size", [(4, 4), (5, 9), (14, 14), (23, 40)], ids=str)
+def test_fast_products_of_three_by_three_kernels_are_exact_enough(size: Any, padding: int) -> None:
+    votive.manual_seed(7)
+    x, weight = votive.randn(3, 24, *size), votive.randn(40, 24, 3, 3)
+    bias = votive.randn(40)
+    geometry = ((1, 1), (padding, padding), (1, 1), 1)
+    wide = [t.to(dt.float64) for t in (x, weight, bias)]
+    y = run._convolution(*wide, *geometry)
+    g = votive.randn(*y.shape)
+    back = g.to(dt.float64)
+    pairs = [
+        (run._convolution(x, weight, bias, *geometry), y),
+        (
+            run._convolution_transpose(g, weight, None, size, *geometry),
+            run._convolution_transpose(back, wide[1], None, size, *geometry),
+        ),
+        (
+            run._convolution_weight(x, g, (3, 3), *geometry),
+            run._convolution_weight(wide[0], back, (3, 3), *geometry),
+        ),
+    ]
+    for ours, exact in pairs:
+        error = (ours.to(dt.float64) - exact).abs().max().item()
+        assert error <= 2e-6 * exact.abs().max().item()
+
+
+def test_many_channels_are_taken_in_parts() -> None:
+    votive.manual_seed(8)
+    x, weight, bias = votive.randn(2, 20, 9, 9), votive.randn(300, 20, 3, 3), votive.randn(300)
+    _near(lambda x, w: F.conv2d(x, w, bias, padding=1), x, weight)
+    g = votive.randn(2, 20, 9, 9)
+    weight = votive.randn(20, 300, 3, 3)
+    _near(lambda g, w: F.conv_transpose2d(g, w, bias, padding=1), g, weight)
+    x, g = votive.randn(2, 100, 9, 9), votive.randn(2, 200, 9, 9)
+    _near(lambda x, g: run._convolution_weight(x, g, (3, 3), (1, 1), (1, 1), (1, 1), 1), x, g)
+
+
 def test_an_expanded_input_is_read() -> None:
     x = votive.randn(1, 1, 9, 9).expand(2, 4, 9, 9)
     _near(lambda x, w: F.conv2d(x, w, padding=1), x, votive.randn(6, 4, 3, 3))

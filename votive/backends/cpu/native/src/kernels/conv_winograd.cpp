@@ -68,8 +68,8 @@ void transform_input(float* to, int64_t gap, int64_t width, const float* x, cons
 }
 
 // U[16][panel][k][MR]: G g G^T for panels of MR rows. Several k are laid out before they are used: vectors
-// read just after their elements were written would wait.
-void transform_weight(float* to, int64_t part, const float* w, int64_t M, int64_t K, bool turned) {
+// read just after their elements were written would wait. `all` rows lie between two k when `turned`.
+void transform_weight(float* to, int64_t part, const float* w, int64_t M, int64_t all, int64_t K, bool turned) {
   constexpr int64_t STEP = 16;
   const int64_t panels = up(M, MR), sm = turned ? 9 : 9 * K, steps = up(K, STEP);
   parallel_for(panels * steps, grain_for(STEP * MR * 16), [&](int64_t b, int64_t e) {
@@ -79,9 +79,9 @@ void transform_weight(float* to, int64_t part, const float* w, int64_t M, int64_
       if (n < MR) {
         for (int64_t k = k0; k < k1; ++k)
           for (int64_t m = 0; m < n; ++m)
-            for (int64_t t = 0; t < 9; ++t) g[((k - k0) * 9 + t) * MR + m] = w[turned ? (k * M + q * MR + m) * 9 + t : ((q * MR + m) * K + k) * 9 + t];
+            for (int64_t t = 0; t < 9; ++t) g[((k - k0) * 9 + t) * MR + m] = w[turned ? (k * all + q * MR + m) * 9 + t : ((q * MR + m) * K + k) * 9 + t];
       } else if (turned)
-        for (int64_t k = k0; k < k1; ++k) transpose<float>(g + (k - k0) * 9 * MR, MR, w + (k * M + q * MR) * 9, sm, MR, 9);
+        for (int64_t k = k0; k < k1; ++k) transpose<float>(g + (k - k0) * 9 * MR, MR, w + (k * all + q * MR) * 9, sm, MR, 9);
       else transpose<float>(g, MR, w + q * MR * sm + k0 * 9, sm, MR, (k1 - k0) * 9);
       for (int64_t k = k0; k < k1; ++k) {
         const float* f = g + (k - k0) * 9 * MR;
@@ -162,38 +162,43 @@ bool winograd_pays(const Geometry& g, const Image& x, const Image& y, int64_t gr
 }
 
 void winograd(const Geometry& g, const Image& x, const Image& y, const float* w, bool turned, const float* bias) {
-  const int64_t K = x.c, M = y.c, panels = up(M, MR), threads = num_threads();
+  const int64_t K = x.c, threads = num_threads();
   const Tiles tiles(y.size, turned ? 2 - g.padding[1] : g.padding[1], turned ? 2 - g.padding[2] : g.padding[2]);
   const Padded p = tiles.padded(K);
   const int64_t chunk = std::clamp<int64_t>(CHUNK / p.image, 1, x.n);
-  const int64_t part = panels * MR * K + APART;
-  Scratch<float> u(16 * part), copy(chunk * p.image + 4 * L);
-  transform_weight(u, part, w, M, K, turned);
   const CastFn cast = cast_fn(Dtype::f32, y.dtype);
-  for (int64_t first = 0; first < x.n; first += chunk) {
-    const int64_t images = std::min(chunk, x.n - first), count = images * tiles.per_image(), vectors = up(count, L);
-    p.fill(copy.get(), tiles.sweep, x, first, images);
-    const int64_t blocks = std::min(vectors, threads * up(vectors, threads * NV));
-    const int64_t parts = blocks >= threads ? 1 : std::min(threads, panels);
-    const int64_t rows = up(up(panels, parts), 1) * MR;
-    share(blocks * parts, [&](int64_t k) {
-      const int64_t b = k / parts, m0 = k % parts * rows, m1 = std::min(M, m0 + rows);
-      if (m0 >= m1) return;
-      const int64_t t0 = vectors * b / blocks * L, t1 = std::min(count, vectors * (b + 1) / blocks * L);
-      const int64_t nv = up(t1 - t0, L), width = nv * L, gap = K * width + APART;
-      const std::vector<Stretch> runs = stretches(tiles, t0, t1);
-      constexpr int64_t BLOCK = 64;  // rows whose products wait in the cache for their transform
-      const int64_t m_gap = BLOCK * width + APART;
-      Scratch<float> v(16 * gap + L), m(16 * m_gap), lines(4 * width);
-      transform_input(v, gap, width, copy, p, 0, K, runs);
-      for (int64_t r = m0; r < m1; r += BLOCK) {
-        const int64_t n = std::min(BLOCK, m1 - r);
-        for (int64_t q = 0; q < 16; ++q)
-          product<float>(n, nv, K, u + q * part + r * K, 1, MR, K, v + q * gap, width, m + q * m_gap, width, false);
-        for (int64_t i = 0; i < n; ++i)
-          write_tiles(y, first, r + i, m + i * width, m_gap, width, runs, bias == nullptr ? 0.0f : bias[r + i], cast, lines);
-      }
-    });
+  // Few channels of the result at a time: transformed weights are larger than the weights.
+  constexpr int64_t MOST = 256;
+  const int64_t part = up(std::min(MOST, y.c), MR) * MR * K + APART;
+  Scratch<float> u(16 * part), copy(chunk * p.image + 4 * L);
+  for (int64_t base = 0; base < y.c; base += MOST) {
+    const int64_t M = std::min(MOST, y.c - base), panels = up(M, MR);
+    transform_weight(u, part, w + base * 9 * (turned ? 1 : K), M, y.c, K, turned);
+    for (int64_t first = 0; first < x.n; first += chunk) {
+      const int64_t images = std::min(chunk, x.n - first), count = images * tiles.per_image(), vectors = up(count, L);
+      p.fill(copy.get(), tiles.sweep, x, first, images);
+      const int64_t blocks = std::min(vectors, threads * up(vectors, threads * NV));
+      const int64_t parts = blocks >= threads ? 1 : std::min(threads, panels);
+      const int64_t rows = up(up(panels, parts), 1) * MR;
+      share(blocks * parts, [&](int64_t k) {
+        const int64_t b = k / parts, m0 = k % parts * rows, m1 = std::min(M, m0 + rows);
+        if (m0 >= m1) return;
+        const int64_t t0 = vectors * b / blocks * L, t1 = std::min(count, vectors * (b + 1) / blocks * L);
+        const int64_t nv = up(t1 - t0, L), width = nv * L, gap = K * width + APART;
+        const std::vector<Stretch> runs = stretches(tiles, t0, t1);
+        constexpr int64_t BLOCK = 64;  // rows whose products wait in the cache for their transform
+        const int64_t m_gap = BLOCK * width + APART;
+        Scratch<float> v(16 * gap + L), m(16 * m_gap), lines(4 * width);
+        transform_input(v, gap, width, copy, p, 0, K, runs);
+        for (int64_t r = m0; r < m1; r += BLOCK) {
+          const int64_t n = std::min(BLOCK, m1 - r);
+          for (int64_t q = 0; q < 16; ++q)
+            product<float>(n, nv, K, u + q * part + r * K, 1, MR, K, v + q * gap, width, m + q * m_gap, width, false);
+          for (int64_t i = 0; i < n; ++i)
+            write_tiles(y, first, base + r + i, m + i * width, m_gap, width, runs, bias == nullptr ? 0.0f : bias[base + r + i], cast, lines);
+        }
+      });
+    }
   }
 }
 
