@@ -8,8 +8,8 @@
 namespace vt { namespace {
 using namespace conv;
 
-constexpr int64_t DEPTH = 384;          // rows of a block of columns
-constexpr int64_t BLOCK_VECTORS = 9;    // columns of a block, in vectors
+constexpr int64_t DEPTH = 384;        // rows of a block of columns
+constexpr int64_t BLOCK_VECTORS = 9;  // columns of a block, in vectors
 constexpr int64_t BLOCK_BYTES = 128 << 10;
 constexpr int64_t CHUNK_BYTES = 4 << 20;  // images are copied with their padding about so much at a time
 
@@ -32,9 +32,8 @@ struct Columns {
   std::vector<int64_t> vectors;  // of each sliver
   int64_t width = 0;             // of all slivers
 
-  template <class T>
-  void make(const Sweep& s, const Padded& p, const Phase& phase, const Image& y, int64_t first, int64_t count,
-            int64_t widest) {
+  template <class T> void make(const Sweep& s, const Padded& p, const Phase& phase, const Image& y, int64_t first,
+                               int64_t count, int64_t widest) {
     const int64_t L = LANES<T>, total = up(count, L), slivers = up(total, widest);
     runs.clear(), places.clear(), begin.assign(1, 0), vectors.clear();
     width = total * L;
@@ -54,10 +53,12 @@ struct Columns {
         r.sliver = int32_t(k), r.at = int32_t(c - start), r.len = int32_t(len);
         r.source = i * p.image + d * s.step[0] * p.plane + h * s.step[1] * p.line + w;
         const int64_t target = i * y.sn + (phase.first[0] + d * s.ostep[0]) * y.step[0] +
-                   (phase.first[1] + h * s.ostep[1]) * y.step[1] + (phase.first[2] + w * s.ostep[2]) * y.step[2];
+                               (phase.first[1] + h * s.ostep[1]) * y.step[1] +
+                               (phase.first[2] + w * s.ostep[2]) * y.step[2];
         runs.push_back(r);
         const int64_t at = column + r.at;
-        if (!places.empty() && places.back().at + places.back().len == at && places.back().target + places.back().len * apart == target)
+        if (!places.empty() && places.back().at + places.back().len == at &&
+            places.back().target + places.back().len * apart == target)
           places.back().len += len;
         else places.push_back({at, len, target});
         c += len;
@@ -71,9 +72,8 @@ struct Columns {
 
 // Rows k0..k1 (channel, tap) of runs, each row `stride` after the one before. Whole vectors are copied:
 // what is too much is overwritten by what follows, and the space must have a vector to spare.
-template <class T>
-void lay_out(T* to, int64_t stride, const T* x, const Padded& p, const int64_t* taps, int64_t n_taps, int64_t k0,
-             int64_t k1, const Run* runs, int64_t n_runs) {
+template <class T> void lay_out(T* to, int64_t stride, const T* x, const Padded& p, const int64_t* taps, int64_t n_taps,
+                                int64_t k0, int64_t k1, const Run* runs, int64_t n_runs) {
   int64_t c = k0 / n_taps, t = k0 % n_taps;
   for (int64_t k = k0; k < k1; ++k, to += stride) {
     const T* from = x + c * p.channel + taps[t];
@@ -87,8 +87,8 @@ void lay_out(T* to, int64_t stride, const T* x, const Padded& p, const int64_t* 
 }
 
 // A single column, contiguous: c (+)= A b.
-template <class T>
-void thin(int64_t M, int64_t K, const T* a, int64_t ar, int64_t ak, int64_t panel, const T* b, T* c, int64_t ldc, bool accumulate) {
+template <class T> void thin(int64_t M, int64_t K, const T* a, int64_t ar, int64_t ak, int64_t panel, const T* b, T* c,
+                             int64_t ldc, bool accumulate) {
   constexpr int64_t L = LANES<T>;
   for (int64_t m0 = 0; m0 < M; m0 += MR) {
     const int64_t n = std::min<int64_t>(MR, M - m0);
@@ -131,9 +131,8 @@ template <class T> struct Weights {
   int64_t row, col, panel;
 };
 
-template <class T>
-void write(const Image& y, int64_t image, const Columns& cols, const Sweep& s, int64_t channel, int64_t M, T* c,
-           const T* bias) {
+template <class T> void write(const Image& y, int64_t image, const Columns& cols, const Sweep& s, int64_t channel,
+                              int64_t M, T* c, const T* bias) {
   const CastFn cast = cast_fn(dtype_of<T>, y.dtype);
   char* base = y.data + image * y.sn + channel * y.sc;
   const int64_t item = sizeof(T);
@@ -146,17 +145,19 @@ void write(const Image& y, int64_t image, const Columns& cols, const Sweep& s, i
     }
     if (last) continue;
     for (const Place& p : cols.places)
-      cast(base + m * y.sc + p.target, s.ostep[2] * y.step[2], reinterpret_cast<const char*>(row + p.at), sizeof(T), p.len);
+      cast(base + m * y.sc + p.target, s.ostep[2] * y.step[2], reinterpret_cast<const char*>(row + p.at), sizeof(T),
+           p.len);
   }
   if (last)
     for (const Place& p : cols.places)
-      transpose<T>(reinterpret_cast<T*>(base + p.target), s.ostep[2] * y.step[2] / item, c + p.at, cols.width, M, p.len);
+      transpose<T>(reinterpret_cast<T*>(base + p.target), s.ostep[2] * y.step[2] / item, c + p.at, cols.width, M,
+                   p.len);
 }
 
 // Each channel by itself (one source channel per group): sums over the taps, a row at a time.
-template <class T>
-void by_channel(const Image& y, int64_t image, const Sweep& s, const Padded& p, const Phase& phase, const T* x,
-                const int64_t* taps, int64_t channel, int64_t M, const T* w, int64_t w_row, const T* bias) {
+template <class T> void by_channel(const Image& y, int64_t image, const Sweep& s, const Padded& p, const Phase& phase,
+                                   const T* x, const int64_t* taps, int64_t channel, int64_t M, const T* w,
+                                   int64_t w_row, const T* bias) {
   constexpr int64_t L = LANES<T>;
   const int64_t n = int64_t(phase.taps.size()), W = phase.places[2];
   const CastFn cast = cast_fn(dtype_of<T>, y.dtype);
@@ -191,77 +192,106 @@ void by_channel(const Image& y, int64_t image, const Sweep& s, const Padded& p, 
 }
 
 // One channel of x and of y per group, channels last: vectors of channels, several places at a time.
+template <class T> struct ByPixel {
+  static constexpr int64_t L = LANES<T>, SIDE = 4;
+  const Sweep& s;
+  const Image &x, &y;
+  const Phase& phase;
+  const T *w, *bias;  // (taps, wide) and (wide)
+  int64_t wide;
+  std::vector<const char*> rows;  // of taps that are within the image
+  std::vector<const T*> by, base, by_now, from;
+  std::vector<int64_t> at;
+
+  // All places of row u of the phase, counted over images.
+  void run(int64_t u) {
+    const int64_t C = x.c, W = phase.places[2], n = int64_t(phase.taps.size());
+    const int64_t h = u % phase.places[1], d = u / phase.places[1] % phase.places[0];
+    const int64_t i = u / phase.places[1] / phase.places[0];
+    rows.clear(), by.clear(), at.clear(), base.clear();
+    int64_t first = 0, last = W;  // places where every tap is within the row
+    for (int64_t t = 0; t < n; ++t) {
+      const int64_t* o = &phase.offsets[3 * t];
+      const int64_t sd = d * s.step[0] + o[0], sh = h * s.step[1] + o[1];
+      if (sd < 0 || sd >= x.size[0] || sh < 0 || sh >= x.size[1]) continue;
+      rows.push_back(x.data + i * x.sn + sd * x.step[0] + sh * x.step[1]);
+      base.push_back(reinterpret_cast<const T*>(rows.back() + o[2] * x.step[2]));
+      by.push_back(w + t * wide);
+      at.push_back(o[2]);
+      first = std::max(first, o[2] >= 0 ? 0 : up(-o[2], s.step[2]));
+      last = std::min(last, o[2] >= x.size[2] ? 0 : up(x.size[2] - o[2], s.step[2]));
+    }
+    const int64_t taps = int64_t(rows.size()), item = sizeof(T);
+    char* out = y.data + i * y.sn + (phase.first[0] + d * s.ostep[0]) * y.step[0] +
+                (phase.first[1] + h * s.ostep[1]) * y.step[1] + phase.first[2] * y.step[2];
+    const int64_t step = s.step[2] * x.step[2] / item, ostep = s.ostep[2] * y.step[2] / item;
+    for (int64_t q = 0; q < W;) {
+      T* to = reinterpret_cast<T*>(out) + q * ostep;
+      if (q >= first && q + SIDE <= last) {
+        several(to, q * step, step, ostep, taps);
+        q += SIDE;
+        continue;
+      }
+      from.clear(), by_now.clear();
+      for (int64_t t = 0; t < taps; ++t) {
+        const int64_t sw = q * s.step[2] + at[t];
+        if (sw < 0 || sw >= x.size[2]) continue;
+        from.push_back(reinterpret_cast<const T*>(rows[t] + sw * x.step[2]));
+        by_now.push_back(by[t]);
+      }
+      int64_t c = 0;
+      for (; c + L <= C; c += L) {
+        Vec<T> acc = load(bias + c);
+        for (size_t t = 0; t < from.size(); ++t) acc += load(from[t] + c) * load(by_now[t] + c);
+        store(to + c, acc);
+      }
+      for (; c < C; ++c) {
+        T sum = bias[c];
+        for (size_t t = 0; t < from.size(); ++t) sum += from[t][c] * by_now[t][c];
+        to[c] = sum;
+      }
+      ++q;
+    }
+  }
+
+  void several(T* to, int64_t q, int64_t step, int64_t ostep, int64_t taps) const {
+    const int64_t C = x.c;
+    const T* const* v = by.data();
+    const T* const* p = base.data();
+    int64_t c = 0;
+    for (; c + L <= C; c += L) {
+      Vec<T> acc[SIDE];
+      for (int j = 0; j < SIDE; ++j) acc[j] = load(bias + c);
+      for (int64_t t = 0; t < taps; ++t) {
+        const Vec<T> f = load(v[t] + c);
+        const T* src = p[t] + q + c;
+        for (int j = 0; j < SIDE; ++j) acc[j] += load(src + j * step) * f;
+      }
+      for (int j = 0; j < SIDE; ++j) store(to + j * ostep + c, acc[j]);
+    }
+    for (; c < C; ++c)
+      for (int64_t j = 0; j < SIDE; ++j) {
+        T sum = bias[c];
+        for (int64_t t = 0; t < taps; ++t) sum += p[t][q + j * step + c] * v[t][c];
+        to[j * ostep + c] = sum;
+      }
+  }
+};
+
 template <class T>
 void by_pixel(const Sweep& s, const Image& x, const Image& y, const std::vector<Weights<T>>& weights, const T* bias) {
-  constexpr int64_t L = LANES<T>;
-  const int64_t C = x.c, wide = up(C, L) * L, n_phases = int64_t(s.phases.size());
-  for (int64_t f = 0; f < n_phases; ++f) {
+  const int64_t C = x.c, wide = up(C, LANES<T>) * LANES<T>;
+  for (size_t f = 0; f < s.phases.size(); ++f) {
     const Phase& phase = s.phases[f];
-    const int64_t n = int64_t(phase.taps.size()), W = phase.places[2];
+    const int64_t n = int64_t(phase.taps.size()), lines = x.n * phase.places[0] * phase.places[1];
     Scratch<T> w(n * wide), b(wide);
     std::fill(b.get(), b + wide, T(0));
     if (bias != nullptr) std::copy(bias, bias + C, b.get());
     for (int64_t t = 0; t < n; ++t)
       for (int64_t k = 0; k < C; ++k) w[t * wide + k] = weights[f * C + k].data[t];
-    parallel_for(x.n * phase.places[0] * phase.places[1], grain_for(W * C * (n + 1) / 8), [&](int64_t begin, int64_t end) {
-      std::vector<const char*> rows;
-      std::vector<const T*> by, by_now, from;
-      std::vector<int64_t> at;
-      for (int64_t u = begin; u < end; ++u) {
-        const int64_t h = u % phase.places[1], d = u / phase.places[1] % phase.places[0], i = u / phase.places[1] / phase.places[0];
-        rows.clear(), by.clear(), at.clear();
-        int64_t first = 0, last = W;  // places where every tap is within the row
-        for (int64_t t = 0; t < n; ++t) {
-          const int64_t* o = &phase.offsets[3 * t];
-          const int64_t sd = d * s.step[0] + o[0], sh = h * s.step[1] + o[1];
-          if (sd < 0 || sd >= x.size[0] || sh < 0 || sh >= x.size[1]) continue;
-          rows.push_back(x.data + i * x.sn + sd * x.step[0] + sh * x.step[1]);
-          by.push_back(w + t * wide);
-          at.push_back(o[2]);
-          first = std::max(first, o[2] >= 0 ? 0 : up(-o[2], s.step[2]));
-          last = std::min(last, o[2] >= x.size[2] ? 0 : up(x.size[2] - o[2], s.step[2]));
-        }
-        char* out = y.data + i * y.sn + (phase.first[0] + d * s.ostep[0]) * y.step[0] +
-                    (phase.first[1] + h * s.ostep[1]) * y.step[1] + phase.first[2] * y.step[2];
-        const int64_t step = s.step[2] * x.step[2] / int64_t(sizeof(T)), ostep = s.ostep[2] * y.step[2] / int64_t(sizeof(T));
-        for (int64_t q = 0; q < W;) {
-          constexpr int64_t SIDE = 4;
-          const bool whole = q >= first && q + SIDE <= last;
-          from.clear(), by_now.clear();
-          for (size_t t = 0; t < rows.size(); ++t) {
-            const int64_t sw = q * s.step[2] + at[t];
-            if (!whole && (sw < 0 || sw >= x.size[2])) continue;
-            from.push_back(reinterpret_cast<const T*>(rows[t] + sw * x.step[2]));
-            by_now.push_back(by[t]);
-          }
-          T* to = reinterpret_cast<T*>(out) + q * ostep;
-          const int64_t taps = int64_t(from.size());
-          int64_t c = 0;
-          for (; c + L <= C; c += L) {
-            if (whole) {
-              Vec<T> acc[SIDE];
-              for (int j = 0; j < SIDE; ++j) acc[j] = load(b + c);
-              for (int64_t t = 0; t < taps; ++t) {
-                const Vec<T> v = load(by_now[t] + c);
-                const T* p = from[t] + c;
-                for (int j = 0; j < SIDE; ++j) acc[j] += load(p + j * step) * v;
-              }
-              for (int j = 0; j < SIDE; ++j) store(to + j * ostep + c, acc[j]);
-            } else {
-              Vec<T> acc = load(b + c);
-              for (int64_t t = 0; t < taps; ++t) acc += load(from[t] + c) * load(by_now[t] + c);
-              store(to + c, acc);
-            }
-          }
-          for (int64_t j = 0; j < (whole ? SIDE : 1); ++j)
-            for (int64_t k = c; k < C; ++k) {
-              T sum = b[k];
-              for (int64_t t = 0; t < taps; ++t) sum += from[t][j * step + k] * by_now[t][k];
-              to[j * ostep + k] = sum;
-            }
-          q += whole ? SIDE : 1;
-        }
-      }
+    parallel_for(lines, grain_for(phase.places[2] * C * (n + 1) / 8), [&](int64_t begin, int64_t end) {
+      ByPixel<T> part{s, x, y, phase, w, b, wide};
+      for (int64_t u = begin; u < end; ++u) part.run(u);
     });
   }
 }
@@ -272,9 +302,8 @@ template <class T> bool pixels(const Image& x, const Image& y) {
 }
 
 // Every phase of a sweep over x: y = weights * columns + bias, group by group.
-template <class T>
-void sweep_over(const Sweep& s, const Image& x, const Image& y, int64_t groups, const std::vector<Weights<T>>& weights,
-                const T* bias) {
+template <class T> void sweep_over(const Sweep& s, const Image& x, const Image& y, int64_t groups,
+                                   const std::vector<Weights<T>>& weights, const T* bias) {
   const int64_t ci = x.c / groups, M = y.c / groups, threads = num_threads();
   if (ci == 1 && M == 1 && pixels<T>(x, y)) return by_pixel<T>(s, x, y, weights, bias);
   const Padded p(s, x.c);
@@ -291,19 +320,22 @@ void sweep_over(const Sweep& s, const Image& x, const Image& y, int64_t groups, 
     const int64_t n_phases = int64_t(s.phases.size());
     if (ci == 1 && M <= 4) {
       int64_t cost = 1;
-      for (const Phase& phase : s.phases) cost += phase.count() * int64_t(phase.taps.size()) * M / LANES<T> + phase.count();
+      for (const Phase& phase : s.phases)
+        cost += phase.count() * int64_t(phase.taps.size()) * M / LANES<T> + phase.count();
       parallel_for(images * groups, grain_for(cost), [&](int64_t b, int64_t e) {
         for (int64_t k = b; k < e; ++k)
           for (int64_t f = 0; f < n_phases; ++f) {
             const Weights<T>& w = weights[f * groups + k % groups];
             const int64_t g = k % groups;
-            by_channel(y, first + k / groups, s, p, s.phases[f], copy + k / groups * p.image + g * p.channel, taps[f].data(),
-                       g * M, M, w.data, w.row, bias == nullptr ? nullptr : bias + g * M);
+            by_channel(y, first + k / groups, s, p, s.phases[f], copy + k / groups * p.image + g * p.channel,
+                       taps[f].data(), g * M, M, w.data, w.row, bias == nullptr ? nullptr : bias + g * M);
           }
       });
       continue;
     }
-    struct Item { int64_t phase, group, first, count, m0, m1; };
+    struct Item {
+      int64_t phase, group, first, count, m0, m1;
+    };
     std::vector<Item> items;
     for (int64_t f = 0; f < n_phases; ++f) {
       const int64_t all = images * s.phases[f].count();
@@ -315,19 +347,22 @@ void sweep_over(const Sweep& s, const Image& x, const Image& y, int64_t groups, 
       const int64_t want = work * groups * n_phases < 65536 ? 1 : threads;
       // Blocks of few rows are longer: each costs some bookkeeping.
       const int64_t rows = std::min(DEPTH, ci * int64_t(s.phases[f].taps.size())) + M;
-      const int64_t longest = std::clamp<int64_t>(BLOCK_BYTES / (rows * VECTOR_BYTES), BLOCK_VECTORS, 8 * BLOCK_VECTORS);
+      const int64_t longest =
+          std::clamp<int64_t>(BLOCK_BYTES / (rows * VECTOR_BYTES), BLOCK_VECTORS, 8 * BLOCK_VECTORS);
       // Threads take columns, or rows where few columns could not be shared evenly.
       const bool by_rows = groups == 1 && n_phases == 1 && want > 1 && M >= want * 4 * MR &&
                            (vectors < want || up(vectors, want) * want * 10 > vectors * 11);
       const int64_t blocks = std::min(vectors, by_rows ? up(vectors, longest) : want * up(vectors, want * longest));
-      const int64_t parts = by_rows ? want : blocks * groups >= want || M < 2 * MR ? 1 : std::min<int64_t>(want, up(M, MR));
+      const int64_t parts = by_rows                                 ? want
+                            : blocks * groups >= want || M < 2 * MR ? 1
+                                                                    : std::min<int64_t>(want, up(M, MR));
       const int64_t height = up(up(M, parts), MR) * MR;
       for (int64_t g = 0; g < groups; ++g)
         for (int64_t b = 0; b < blocks; ++b)
           for (int64_t m = 0; m < M; m += height)
             items.push_back({f, g, vectors * b / blocks * LANES<T>,
-                             std::min(columns, vectors * (b + 1) / blocks * LANES<T>) - vectors * b / blocks * LANES<T>, m,
-                             std::min(M, m + height)});
+                             std::min(columns, vectors * (b + 1) / blocks * LANES<T>) - vectors * b / blocks * LANES<T>,
+                             m, std::min(M, m + height)});
       if (odd)
         for (int64_t g = 0; g < groups; ++g)
           for (int64_t m = 0; m < M; m += height) items.push_back({f, g, columns, 1, m, std::min(M, m + height)});
@@ -350,7 +385,8 @@ void sweep_over(const Sweep& s, const Image& x, const Image& y, int64_t groups, 
         for (int64_t j = 0, k = 0; j < ci; ++j)
           for (int64_t t = 0; t < n_taps; ++t) column[k++] = from[j * p.channel + tap[t]];
         for (int64_t k0 = 0; k0 < K; k0 += kc)
-          thin<T>(rows, std::min(kc, K - k0), w.data + it.m0 * w.panel + k0 * w.col, w.row, w.col, w.panel, column + k0, c.get(), cols.width, k0 > 0);
+          thin<T>(rows, std::min(kc, K - k0), w.data + it.m0 * w.panel + k0 * w.col, w.row, w.col, w.panel, column + k0,
+                  c.get(), cols.width, k0 > 0);
         const int64_t channel = it.group * M + it.m0;
         write(y, first, cols, s, channel, rows, c.get(), bias == nullptr ? nullptr : bias + channel);
         return;
@@ -428,16 +464,17 @@ template <class T> void points(const Image& x, const Image& y, Matrix<const T> w
       const T* from = reinterpret_cast<const T*>(x.data) + i * a.sn;
       T* to = reinterpret_cast<T*>(y.data) + i * b.sn;
       if (b.sc == 1)
-        gemm(count, M, K, Matrix<const T>{from, a.sp, a.sc}, Matrix<const T>{w.data, w.col, w.row}, Matrix<T>{to, b.sp, b.sc}, bias != nullptr);
-      else
-        gemm(M, count, K, w, Matrix<const T>{from, a.sc, a.sp}, Matrix<T>{to, b.sc, b.sp}, bias != nullptr);
+        gemm(count, M, K, Matrix<const T>{from, a.sp, a.sc}, Matrix<const T>{w.data, w.col, w.row},
+             Matrix<T>{to, b.sp, b.sc}, bias != nullptr);
+      else gemm(M, count, K, w, Matrix<const T>{from, a.sc, a.sp}, Matrix<T>{to, b.sc, b.sp}, bias != nullptr);
     }
   });
 }
 
 template <class T> const T* values(const View& v, T* space) { return v ? dense(v, space) : nullptr; }
 
-template <class T> void forward(const View& x, const View& weight, const View& bias, const View& out, const Geometry& g, int64_t groups) {
+template <class T>
+void forward(const View& x, const View& weight, const View& bias, const View& out, const Geometry& g, int64_t groups) {
   const Image from(x), to(out);
   Scratch<T> w_space(dense_space<T>(weight)), b_space(bias ? bias.numel() : 0);
   const T* w = dense(weight, w_space.get());
@@ -452,7 +489,8 @@ template <class T> void forward(const View& x, const View& weight, const View& b
   sweep_over<T>(s, from, to, groups, weights, b);
 }
 
-template <class T> void transposed(const View& x, const View& weight, const View& bias, const View& out, const Geometry& g, int64_t groups) {
+template <class T> void transposed(const View& x, const View& weight, const View& bias, const View& out,
+                                   const Geometry& g, int64_t groups) {
   const Image from(x), to(out);
   Scratch<T> w_space(dense_space<T>(weight)), b_space(bias ? bias.numel() : 0);
   const T* w = dense(weight, w_space.get());
@@ -500,7 +538,8 @@ template <class T> void transposed(const View& x, const View& weight, const View
         const std::vector<int64_t>& hit = s.phases[f].taps;
         T* rows = packed + starts[f * groups + k];
         for (int64_t m = 0; m < M; ++m)
-          for (size_t t = 0; t < hit.size(); ++t) rows[m * int64_t(hit.size()) + int64_t(t)] = w[(k * M + m) * taps + hit[t]];
+          for (size_t t = 0; t < hit.size(); ++t)
+            rows[m * int64_t(hit.size()) + int64_t(t)] = w[(k * M + m) * taps + hit[t]];
         weights[f * groups + k] = {rows, int64_t(hit.size()), 1, int64_t(hit.size())};
       }
   }
@@ -508,8 +547,7 @@ template <class T> void transposed(const View& x, const View& weight, const View
 }
 
 // part[t] += products of a row of the gradient with what tap t reads; what does not fill a vector goes to tails.
-template <class T, int N>
-void dots(const T* src, const int64_t* taps, const T* row, int64_t W, T* part, T* tails) {
+template <class T, int N> void dots(const T* src, const int64_t* taps, const T* row, int64_t W, T* part, T* tails) {
   constexpr int64_t L = LANES<T>;
   Vec<T> acc[N];
 #pragma GCC unroll 9
@@ -542,7 +580,8 @@ template <class T> void weight_by_pixel(const Sweep& s, const Image& x, const Im
       const int64_t c0 = u * part, m = std::min(C, c0 + part) - c0;
       std::fill(sums.get(), sums + n * part, T(0));
       for (int64_t k = 0; k < g.n * phase.places[0] * phase.places[1]; ++k) {
-        const int64_t h = k % phase.places[1], d = k / phase.places[1] % phase.places[0], i = k / phase.places[1] / phase.places[0];
+        const int64_t h = k % phase.places[1], d = k / phase.places[1] % phase.places[0],
+                      i = k / phase.places[1] / phase.places[0];
         const char* gs = g.data + i * g.sn + c0 * g.sc + d * g.step[0] + h * g.step[1];
         for (int64_t t = 0; t < n; ++t) {
           const int64_t* o = &phase.offsets[3 * t];
@@ -551,18 +590,24 @@ template <class T> void weight_by_pixel(const Sweep& s, const Image& x, const Im
           const char* xs = x.data + i * x.sn + c0 * x.sc + sd * x.step[0] + sh * x.step[1];
           const int64_t w0 = o[2] >= 0 ? 0 : up(-o[2], s.step[2]);
           const int64_t w1 = std::min(phase.places[2], o[2] >= x.size[2] ? 0 : up(x.size[2] - o[2], s.step[2]));
+          const int64_t item = sizeof(T), x_step = s.step[2] * x.step[2] / item, g_step = g.step[2] / item;
+          const T* xp = reinterpret_cast<const T*>(xs + o[2] * x.step[2]);
+          const T* gp = reinterpret_cast<const T*>(gs);
           int64_t c = 0;
           for (; c + L <= m; c += L) {
-            Vec<T> acc[2] = {};
-            for (int64_t w = w0; w < w1; ++w)
-              acc[w & 1] += load(reinterpret_cast<const T*>(gs + w * g.step[2]) + c) *
-                            load(reinterpret_cast<const T*>(xs + (w * s.step[2] + o[2]) * x.step[2]) + c);
-            store(sums + t * part + c, load(sums + t * part + c) + acc[0] + acc[1]);
+            Vec<T> acc[4] = {};
+            int64_t w = w0;
+            for (; w + 4 <= w1; w += 4)
+              for (int j = 0; j < 4; ++j)
+                acc[j] += load(gp + (w + j) * g_step + c) * load(xp + (w + j) * x_step + c);
+            for (; w < w1; ++w) acc[0] += load(gp + w * g_step + c) * load(xp + w * x_step + c);
+            store(sums + t * part + c, load(sums + t * part + c) + ((acc[0] + acc[1]) + (acc[2] + acc[3])));
           }
           for (; c < m; ++c) {
             T sum = 0;
             for (int64_t w = w0; w < w1; ++w)
-              sum += reinterpret_cast<const T*>(gs + w * g.step[2])[c] * reinterpret_cast<const T*>(xs + (w * s.step[2] + o[2]) * x.step[2])[c];
+              sum += reinterpret_cast<const T*>(gs + w * g.step[2])[c] *
+                     reinterpret_cast<const T*>(xs + (w * s.step[2] + o[2]) * x.step[2])[c];
             sums[t * part + c] += sum;
           }
         }
@@ -585,7 +630,8 @@ template <class T> void by_weight(const View& x, const View& grad, const View& o
     const int64_t images = joined ? 1 : from.n, count = joined ? a.count * from.n : a.count;
     for (int64_t i = 0; i < images; ++i)
       gemm(gy.c, from.c, count, Matrix<const T>{reinterpret_cast<const T*>(gy.data) + i * b.sn, b.sc, b.sp},
-           Matrix<const T>{reinterpret_cast<const T*>(from.data) + i * a.sn, a.sp, a.sc}, Matrix<T>{out.as<T>(), from.c, 1}, i > 0);
+           Matrix<const T>{reinterpret_cast<const T*>(from.data) + i * a.sn, a.sp, a.sc},
+           Matrix<T>{out.as<T>(), from.c, 1}, i > 0);
     return;
   }
   if constexpr (std::is_same_v<T, float>)
@@ -637,16 +683,17 @@ template <class T> void by_weight(const View& x, const View& grad, const View& o
                 }
                 const T* src = copy + i * p.image + k * p.channel + d * s.step[0] * p.plane + h * s.step[1] * p.line;
                 if (nt == 9) dots<T, 9>(src, taps.data(), row, W, part, tails);
-                else for (int64_t t = 0; t < nt; ++t) {
-                  const T* at = src + taps[t];
-                  Vec<T> acc = load(part + t * L);
-                  int64_t q = 0;
-                  for (; q + L <= W; q += L) acc += load(at + q) * load(row + q);
-                  store(part + t * L, acc);
-                  T sum = 0;
-                  for (; q < W; ++q) sum += at[q] * row[q];
-                  tails[t] += sum;
-                }
+                else
+                  for (int64_t t = 0; t < nt; ++t) {
+                    const T* at = src + taps[t];
+                    Vec<T> acc = load(part + t * L);
+                    int64_t q = 0;
+                    for (; q + L <= W; q += L) acc += load(at + q) * load(row + q);
+                    store(part + t * L, acc);
+                    T sum = 0;
+                    for (; q < W; ++q) sum += at[q] * row[q];
+                    tails[t] += sum;
+                  }
               }
           for (int64_t t = 0; t < nt; ++t) {
             T sum = tails[t];
@@ -673,7 +720,8 @@ template <class T> void by_weight(const View& x, const View& grad, const View& o
             if (o >= O) std::fill(to, to + n, T(0));
             else
               for (const Place& q : span.places)
-                cast(reinterpret_cast<char*>(to + q.at), sizeof(T), gy.data + first * gy.sn + (k * O + o) * gy.sc + q.target, gy.step[2], q.len);
+                cast(reinterpret_cast<char*>(to + q.at), sizeof(T),
+                     gy.data + first * gy.sn + (k * O + o) * gy.sc + q.target, gy.step[2], q.len);
           }
           transpose<T>(base + at * columns + c0 * width, width, block, SPAN, width, n);
           at += width;
@@ -689,7 +737,8 @@ template <class T> void by_weight(const View& x, const View& grad, const View& o
       for (int64_t c0 = 0; c0 < columns; c0 += KC) {
         const int64_t n = std::min(KC, columns - c0);
         cols.make<T>(s, p, phase, gy, c0, n, KC / L);
-        lay_out(a.get(), STRIDE, copy + k * ci * p.channel, p, taps.data(), nt, r0, r1, cols.runs.data(), int64_t(cols.runs.size()));
+        lay_out(a.get(), STRIDE, copy + k * ci * p.channel, p, taps.data(), nt, r0, r1, cols.runs.data(),
+                int64_t(cols.runs.size()));
         for (int64_t j = 0, at = 0; j < slivers; ++j) {
           const int64_t v = (wide / L * (j + 1)) / slivers - (wide / L * j) / slivers;
           product<T>(r1 - r0, v, n, a.get(), STRIDE, 1, STRIDE, turned + k * columns * wide + at * columns + c0 * v * L,
@@ -710,7 +759,8 @@ template <class T> void by_weight(const View& x, const View& grad, const View& o
       const int64_t rows = std::min(SIDE, R - r0), n = std::min(L, O - o0);
       transpose<T>(block, SIDE, sums + (k * R + r0) * wide + o0, wide, rows, L);
       for (int64_t j = 0; j < n; ++j)
-        back(out.data + ((k * O + o0 + j) * R + r0) * item, item, reinterpret_cast<const char*>(block + j * SIDE), sizeof(T), rows);
+        back(out.data + ((k * O + o0 + j) * R + r0) * item, item, reinterpret_cast<const char*>(block + j * SIDE),
+             sizeof(T), rows);
     }
   });
 }

@@ -29,9 +29,8 @@ template <class T> inline Vec<T> load(const T* p) { return *reinterpret_cast<con
 template <class T> inline void store(T* p, Vec<T> v) { *reinterpret_cast<typename VecOf<T>::loose*>(p) = v; }
 
 // C (M x N vectors) = or += A (M x K; element (m, k) at m * ar + k * ak) B (K rows of N vectors, bs apart).
-template <class T, int M, int N>
-inline void micro(int64_t K, const T* a, int64_t ar, int64_t ak, const T* b, int64_t bs, T* c, int64_t ldc,
-                  bool accumulate) {
+template <class T, int M, int N> inline void micro(int64_t K, const T* a, int64_t ar, int64_t ak, const T* b,
+                                                   int64_t bs, T* c, int64_t ldc, bool accumulate) {
   using V = Vec<T>;
   V acc[M][N];
 #pragma GCC unroll 16
@@ -64,9 +63,8 @@ inline void micro(int64_t K, const T* a, int64_t ar, int64_t ak, const T* b, int
   }
 }
 
-template <class T, int N>
-void rows(int64_t M, int64_t K, const T* a, int64_t ar, int64_t ak, int64_t panel, const T* b, int64_t bs, T* c,
-          int64_t ldc, bool accumulate) {
+template <class T, int N> void rows(int64_t M, int64_t K, const T* a, int64_t ar, int64_t ak, int64_t panel, const T* b,
+                                    int64_t bs, T* c, int64_t ldc, bool accumulate) {
   int64_t m = 0;
   for (; m + MR <= M; m += MR) micro<T, MR, N>(K, a + m * panel, ar, ak, b, bs, c + m * ldc, ldc, accumulate);
   a += m * panel;
@@ -84,9 +82,8 @@ void rows(int64_t M, int64_t K, const T* a, int64_t ar, int64_t ak, int64_t pane
 
 // The same for any number of rows and up to NV vectors. Panels of MR rows begin `panel` * MR apart: ar
 // for plain rows, K for rows that were packed in panels of MR (then ar = 1, ak = MR).
-template <class T>
-void product(int64_t M, int64_t vectors, int64_t K, const T* a, int64_t ar, int64_t ak, int64_t panel, const T* b,
-             int64_t bs, T* c, int64_t ldc, bool accumulate) {
+template <class T> void product(int64_t M, int64_t vectors, int64_t K, const T* a, int64_t ar, int64_t ak,
+                                int64_t panel, const T* b, int64_t bs, T* c, int64_t ldc, bool accumulate) {
   if (vectors == 3) rows<T, 3>(M, K, a, ar, ak, panel, b, bs, c, ldc, accumulate);
   else if (vectors == 2) rows<T, 2>(M, K, a, ar, ak, panel, b, bs, c, ldc, accumulate);
   else rows<T, 1>(M, K, a, ar, ak, panel, b, bs, c, ldc, accumulate);
@@ -307,7 +304,8 @@ struct Padded {
 
   int64_t at(const Sweep& s, const int64_t* coordinate) const {
     const int64_t w = coordinate[2] - s.low[2];
-    return (coordinate[0] - s.low[0]) * plane + (coordinate[1] - s.low[1]) * line + w % s.step[2] * part + w / s.step[2];
+    return (coordinate[0] - s.low[0]) * plane + (coordinate[1] - s.low[1]) * line + w % s.step[2] * part +
+           w / s.step[2];
   }
 
   // What every row of a source has in common: for each residue the elements that exist.
@@ -392,7 +390,8 @@ struct Padded {
         for (int64_t k = b; k < e; ++k) {
           const int64_t h = k % s.span[1], d = k / s.span[1] % s.span[0], i = k / s.span[1] / s.span[0];
           if (!used[0][d] || !used[1][h]) continue;
-          if (filling.same && x.sc == int64_t(sizeof(T))) filling.pixels(to + i * image, x.data + (first + i) * x.sn, d, h);
+          if (filling.same && x.sc == int64_t(sizeof(T)))
+            filling.pixels(to + i * image, x.data + (first + i) * x.sn, d, h);
           else
             for (int64_t c = 0; c < x.c; ++c)
               filling.one(to + i * image + c * channel, x.data + (first + i) * x.sn + c * x.sc, d, h);

@@ -33,7 +33,8 @@ template <class S> void unfolded(const Image& x, const View& out, const Geometry
         }
         const char* src = from + d * x.step[0] + h * x.step[1] + offset * x.step[2];
         std::fill(to, to + in.first, S{});
-        if (step == item && in.last > in.first) std::memcpy(to + in.first, src + in.first * step, size_t((in.last - in.first) * item));
+        if (step == item && in.last > in.first)
+          std::memcpy(to + in.first, src + in.first * step, size_t((in.last - in.first) * item));
         else
           for (int64_t o = in.first; o < in.last; ++o) to[o] = *reinterpret_cast<const S*>(src + o * step);
         std::fill(to + in.last, to + V, S{});
@@ -81,7 +82,8 @@ template <class T> void folded(const View& x, const Image& y, const Geometry& g,
       }
       if (!dense_plane)
         for (int64_t r = 0; r < y.size[0] * H; ++r)
-          out(target + r / H * y.step[0] + r % H * y.step[1], y.step[2], reinterpret_cast<const char*>(to + r * W), sizeof(T), W);
+          out(target + r / H * y.step[0] + r % H * y.step[1], y.step[2], reinterpret_cast<const char*>(to + r * W),
+              sizeof(T), W);
     }
   });
 }

@@ -75,13 +75,17 @@ void transform_weight(float* to, int64_t part, const float* w, int64_t M, int64_
   parallel_for(panels * steps, grain_for(STEP * MR * 16), [&](int64_t b, int64_t e) {
     alignas(64) float g[STEP * 9 * MR] = {}, h[4][3][MR];
     for (int64_t u = b; u < e; ++u) {
-      const int64_t q = u / steps, k0 = u % steps * STEP, k1 = std::min(K, k0 + STEP), n = std::min<int64_t>(MR, M - q * MR);
+      const int64_t q = u / steps, k0 = u % steps * STEP, k1 = std::min(K, k0 + STEP),
+                    n = std::min<int64_t>(MR, M - q * MR);
       if (n < MR) {
         for (int64_t k = k0; k < k1; ++k)
           for (int64_t m = 0; m < n; ++m)
-            for (int64_t t = 0; t < 9; ++t) g[((k - k0) * 9 + t) * MR + m] = w[turned ? (k * all + q * MR + m) * 9 + t : ((q * MR + m) * K + k) * 9 + t];
+            for (int64_t t = 0; t < 9; ++t)
+              g[((k - k0) * 9 + t) * MR + m] =
+                  w[turned ? (k * all + q * MR + m) * 9 + t : ((q * MR + m) * K + k) * 9 + t];
       } else if (turned)
-        for (int64_t k = k0; k < k1; ++k) transpose<float>(g + (k - k0) * 9 * MR, MR, w + (k * all + q * MR) * 9, sm, MR, 9);
+        for (int64_t k = k0; k < k1; ++k)
+          transpose<float>(g + (k - k0) * 9 * MR, MR, w + (k * all + q * MR) * 9, sm, MR, 9);
       else transpose<float>(g, MR, w + q * MR * sm + k0 * 9, sm, MR, (k1 - k0) * 9);
       for (int64_t k = k0; k < k1; ++k) {
         const float* f = g + (k - k0) * 9 * MR;
@@ -195,7 +199,8 @@ void winograd(const Geometry& g, const Image& x, const Image& y, const float* w,
           for (int64_t q = 0; q < 16; ++q)
             product<float>(n, nv, K, u + q * part + r * K, 1, MR, K, v + q * gap, width, m + q * m_gap, width, false);
           for (int64_t i = 0; i < n; ++i)
-            write_tiles(y, first, base + r + i, m + i * width, m_gap, width, runs, bias == nullptr ? 0.0f : bias[base + r + i], cast, lines);
+            write_tiles(y, first, base + r + i, m + i * width, m_gap, width, runs,
+                        bias == nullptr ? 0.0f : bias[base + r + i], cast, lines);
         }
       });
     }
@@ -244,7 +249,8 @@ void winograd_weight(const Geometry& g, const Image& x, const Image& grad, float
             float* row = block + j * gw;
             if (o + j < O)
               cast(reinterpret_cast<char*>(row), sizeof(float),
-                   grad.data + (first + i) * grad.sn + (o + j) * grad.sc + h * grad.step[1], grad.step[2], grad.size[2]);
+                   grad.data + (first + i) * grad.sn + (o + j) * grad.sc + h * grad.step[1], grad.step[2],
+                   grad.size[2]);
             std::fill(row + (o + j < O ? grad.size[2] : 0), row + gw, 0.0f);
           }
           transpose<float>(to + o, wide, block, gw, L, gw);
@@ -252,7 +258,8 @@ void winograd_weight(const Geometry& g, const Image& x, const Image& grad, float
       }
     });
     share(down * aside, [&](int64_t k) {
-      const int64_t c0 = k / aside * high, c1 = std::min(C, c0 + high), o0 = k % aside * across, o1 = std::min(wide, o0 + across);
+      const int64_t c0 = k / aside * high, c1 = std::min(C, c0 + high), o0 = k % aside * across,
+                    o1 = std::min(wide, o0 + across);
       if (c0 >= c1 || o0 >= o1) return;
       const int64_t width = DEPTH, gap = (c1 - c0) * width + APART, n_o = o1 - o0, g_gap = DEPTH * n_o + APART;
       Scratch<float> v(16 * gap + L), u(16 * g_gap);
@@ -269,7 +276,8 @@ void winograd_weight(const Geometry& g, const Image& x, const Image& grad, float
               const int64_t nv = vectors * (j + 1) / slivers - vectors * j / slivers;
               for (int64_t i = 0; i < nv; ++i) {
                 const float* f = from + at + i * L;
-                const V g00 = load(f), g01 = load(f + wide), g10 = load(f + gw * wide), g11 = load(f + gw * wide + wide);
+                const V g00 = load(f), g01 = load(f + wide), g10 = load(f + gw * wide),
+                        g11 = load(f + gw * wide + wide);
                 V a[4][2];
                 a[0][0] = g00, a[0][1] = g01;
                 a[1][0] = (g00 + g10) * 0.5f, a[1][1] = (g01 + g11) * 0.5f;
@@ -303,7 +311,8 @@ void winograd_weight(const Geometry& g, const Image& x, const Image& grad, float
       const float* m = sums + c * wide + o;
       V s[3][4];
       for (int j = 0; j < 4; ++j) {
-        const V m0 = load(m + j * part), m1 = load(m + (4 + j) * part), m2 = load(m + (8 + j) * part), m3 = load(m + (12 + j) * part);
+        const V m0 = load(m + j * part), m1 = load(m + (4 + j) * part), m2 = load(m + (8 + j) * part),
+                m3 = load(m + (12 + j) * part);
         s[0][j] = m0 + m1 + m2, s[1][j] = m1 - m2, s[2][j] = m1 + m2 + m3;
       }
       float done[9][L];

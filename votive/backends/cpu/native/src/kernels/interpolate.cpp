@@ -148,7 +148,8 @@ template <class T> void mix_four(const Image& x, const Image& y, const Taps<T>* 
 
 // Channels last: weighted sums of pixels.
 template <class T> void mix_pixels(const Image& x, const Image& y, const Taps<T>* taps, bool sparse) {
-  if (!sparse && x.size[0] == 1 && y.size[0] == 1 && taps[0].plain && taps[1].n == 2 && taps[2].n == 2) return mix_four<T>(x, y, taps);
+  if (!sparse && x.size[0] == 1 && y.size[0] == 1 && taps[0].plain && taps[1].n == 2 && taps[2].n == 2)
+    return mix_four<T>(x, y, taps);
   const int64_t C = x.c, n = taps[0].n * taps[1].n * taps[2].n;
   parallel_for(x.n * y.size[0] * y.size[1], grain_for(y.size[2] * n * (C / 4 + 4)), [&](int64_t b, int64_t e) {
     for (int64_t u = b; u < e; ++u) {
@@ -176,11 +177,12 @@ template <class T> void mix_pixels(const Image& x, const Image& y, const Taps<T>
         for (int64_t j = 0; j < taps[0].n; ++j)
           for (int64_t k = 0; k < taps[1].n; ++k)
             for (int64_t l = 0; l < taps[2].n; ++l) {
-              by[count] = taps[0].weight[j * y.size[0] + od] * taps[1].weight[k * y.size[1] + oh] * taps[2].weight[l * y.size[2] + ow];
+              by[count] = taps[0].weight[j * y.size[0] + od] * taps[1].weight[k * y.size[1] + oh] *
+                          taps[2].weight[l * y.size[2] + ow];
               if (sparse && by[count] == T(0)) continue;
-              from[count] = reinterpret_cast<const T*>(x.data + i * x.sn + taps[0].index[j * y.size[0] + od] * x.step[0] +
-                                                       taps[1].index[k * y.size[1] + oh] * x.step[1] +
-                                                       taps[2].index[l * y.size[2] + ow] * x.step[2]);
+              from[count] = reinterpret_cast<const T*>(
+                  x.data + i * x.sn + taps[0].index[j * y.size[0] + od] * x.step[0] +
+                  taps[1].index[k * y.size[1] + oh] * x.step[1] + taps[2].index[l * y.size[2] + ow] * x.step[2]);
               if (++count == 4) flush();
             }
         flush();

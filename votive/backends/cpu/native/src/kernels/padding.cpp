@@ -14,8 +14,10 @@ std::vector<Stretch> stretches(const int64_t* table, int64_t n) {
   for (int64_t i = 0; i < n;) {
     int64_t j = i + 1;
     const int64_t step = j < n && table[i] >= 0 && table[j] >= 0 ? table[j] - table[i] : 0;
-    if (table[i] < 0) while (j < n && table[j] < 0) ++j;
-    else while (j < n && table[j] >= 0 && table[j] - table[j - 1] == step) ++j;
+    if (table[i] < 0)
+      while (j < n && table[j] < 0) ++j;
+    else
+      while (j < n && table[j] >= 0 && table[j] - table[j - 1] == step) ++j;
     out.push_back({i, j - i, table[i], step});
     i = j;
   }
@@ -94,7 +96,8 @@ template <class S> void take(const View& x, const View& out, const View* tables,
         for (int64_t i = 0; i < p.len; ++i) *reinterpret_cast<S*>(target + i * os) = fill;
       else if (step == item && os == item && p.len > 8) std::memcpy(target, src, size_t(p.len * item));
       else
-        for (int64_t i = 0; i < p.len; ++i) *reinterpret_cast<S*>(target + i * os) = *reinterpret_cast<const S*>(src + i * step);
+        for (int64_t i = 0; i < p.len; ++i)
+          *reinterpret_cast<S*>(target + i * os) = *reinterpret_cast<const S*>(src + i * step);
     }
   };
   parallel_for(out.numel() / len, grain_for(len / 2 + 8), [&](int64_t b, int64_t e) {
@@ -179,7 +182,8 @@ template <class T> void add_planes(const Image& g, const Image& y, const int64_t
         }
       if (!dense_plane)
         for (int64_t r = 0; r < y.size[0] * H; ++r)
-          out(target + r / H * y.step[0] + r % H * y.step[1], y.step[2], reinterpret_cast<const char*>(to + r * W), sizeof(T), W);
+          out(target + r / H * y.step[0] + r % H * y.step[1], y.step[2], reinterpret_cast<const char*>(to + r * W),
+              sizeof(T), W);
     }
   });
 }
@@ -214,7 +218,8 @@ template <class T> void add_pixels(const Image& g, const Image& y, const int64_t
 }
 
 template <class T> void add_up(const Image& g, const Image& y, const int64_t* const* tables) {
-  if (g.dtype == dtype_of<T> && y.dtype == g.dtype && y.c > 1 && g.sc == int64_t(sizeof(T)) && y.sc == g.sc && y.step[2] != y.sc)
+  if (g.dtype == dtype_of<T> && y.dtype == g.dtype && y.c > 1 && g.sc == int64_t(sizeof(T)) && y.sc == g.sc &&
+      y.step[2] != y.sc)
     add_pixels<T>(g, y, tables);
   else add_planes<T>(g, y, tables);
 }

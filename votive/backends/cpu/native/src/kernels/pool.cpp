@@ -76,14 +76,19 @@ template <class T> void box_rows(const Image& x, const Image& y, const Axis* axe
   if (lines * V == 1 && !copied && covers(axes[0], x.size[0]) && covers(axes[1], x.size[1]) && covers(axes[2], W)) {
     const T by = divisor != 0 ? T(divisor) : T(axes[0].out[0] * axes[1].out[0] * axes[2].out[0]);
     parallel_for(x.n * x.c, grain_for(plane / 8 + 16), [&](int64_t b, int64_t e) {
+      int64_t i = b / x.c, c = b % x.c;
       for (int64_t k = b; k < e; ++k) {
-        const T mean = total(reinterpret_cast<const T*>(x.data + k / x.c * x.sn + k % x.c * x.sc), plane) / by;
-        out(y.data + k / x.c * y.sn + k % x.c * y.sc, item, reinterpret_cast<const char*>(&mean), item, 1);
+        const T mean = total(reinterpret_cast<const T*>(x.data + i * x.sn + c * x.sc), plane) / by;
+        char* to = y.data + i * y.sn + c * y.sc;
+        if (y.dtype == dtype_of<T>) *reinterpret_cast<T*>(to) = mean;
+        else out(to, item, reinterpret_cast<const char*>(&mean), item, 1);
+        if (++c == x.c) c = 0, ++i;
       }
     });
     return;
   }
-  if (plane == 1 && dense_out && even.single && axes[1].start[0] < axes[1].end[0] && axes[0].start[0] < axes[0].end[0]) {
+  if (plane == 1 && dense_out && even.single && axes[1].start[0] < axes[1].end[0] &&
+      axes[0].start[0] < axes[0].end[0]) {
     const T by = divisor != 0 ? T(divisor) : T(axes[0].in[0] * axes[1].in[0] * axes[2].in[0]);
     parallel_for(x.n * x.c, grain_for(lines * V / 8 + 16), [&](int64_t b, int64_t e) {
       for (int64_t k = b; k < e; ++k) {
@@ -153,20 +158,21 @@ template <class T> void box_rows(const Image& x, const Image& y, const Axis* axe
         if (even.single && even.step != 1) {
           const int64_t* at_w = axes[2].start.data;
           for (int64_t o = 0; o < V; ++o) to[o] = row[at_w[o]];
-        } else for (int64_t o = 0; o < V; ++o) {
-          if (o == even.first && even.last > o) {
-            const T* p = row + axes[2].start[o];
-            const int64_t n = even.last - o;
-            if (even.step == 1) slide<T, 1>(to + o, p, n, even.length, 1);
-            else if (even.step == 2) slide<T, 2>(to + o, p, n, even.length, 2);
-            else slide<T, 0>(to + o, p, n, even.length, even.step);
-            o = even.last - 1;
-            continue;
+        } else
+          for (int64_t o = 0; o < V; ++o) {
+            if (o == even.first && even.last > o) {
+              const T* p = row + axes[2].start[o];
+              const int64_t n = even.last - o;
+              if (even.step == 1) slide<T, 1>(to + o, p, n, even.length, 1);
+              else if (even.step == 2) slide<T, 2>(to + o, p, n, even.length, 2);
+              else slide<T, 0>(to + o, p, n, even.length, even.step);
+              o = even.last - 1;
+              continue;
+            }
+            T sum = 0;
+            for (int64_t w = axes[2].start[o]; w < axes[2].end[o]; ++w) sum += row[w];
+            to[o] = sum;
           }
-          T sum = 0;
-          for (int64_t w = axes[2].start[o]; w < axes[2].end[o]; ++w) sum += row[w];
-          to[o] = sum;
-        }
       }
       if (divisor != 0) {
         const T by = T(divisor);
@@ -187,31 +193,33 @@ template <class T> void box_pixels(const Image& x, const Image& y, const Axis* a
   const bool share = axes[0].in.data != nullptr;
   const int64_t reach = std::max<int64_t>(1, axes[2].end[y.size[2] / 2] - axes[2].start[y.size[2] / 2]) *
                         std::max<int64_t>(1, axes[1].end[y.size[1] / 2] - axes[1].start[y.size[1] / 2]);
-  parallel_for(x.n * y.size[0] * y.size[1], grain_for(y.size[2] * (reach + 2) * (C / 4 + 4)), [&](int64_t b, int64_t e) {
-    for (int64_t u = b; u < e; ++u) {
-      const int64_t oh = u % y.size[1], od = u / y.size[1] % y.size[0], n = u / y.size[1] / y.size[0];
-      for (int64_t ow = 0; ow < y.size[2]; ++ow) {
-        T* to = reinterpret_cast<T*>(y.data + n * y.sn + od * y.step[0] + oh * y.step[1] + ow * y.step[2]);
-        std::fill(to, to + C, T(0));
-        for (int64_t d = axes[0].start[od]; d < axes[0].end[od]; ++d)
-          for (int64_t h = axes[1].start[oh]; h < axes[1].end[oh]; ++h)
-            for (int64_t w = axes[2].start[ow]; w < axes[2].end[ow]; ++w) {
-              const T* p = reinterpret_cast<const T*>(x.data + n * x.sn + d * x.step[0] + h * x.step[1] + w * x.step[2]);
-              if (share) {
-                const T by = T(axes[0].in[d] * axes[1].in[h] * axes[2].in[w]);
+  parallel_for(
+      x.n * y.size[0] * y.size[1], grain_for(y.size[2] * (reach + 2) * (C / 4 + 4)), [&](int64_t b, int64_t e) {
+        for (int64_t u = b; u < e; ++u) {
+          const int64_t oh = u % y.size[1], od = u / y.size[1] % y.size[0], n = u / y.size[1] / y.size[0];
+          for (int64_t ow = 0; ow < y.size[2]; ++ow) {
+            T* to = reinterpret_cast<T*>(y.data + n * y.sn + od * y.step[0] + oh * y.step[1] + ow * y.step[2]);
+            std::fill(to, to + C, T(0));
+            for (int64_t d = axes[0].start[od]; d < axes[0].end[od]; ++d)
+              for (int64_t h = axes[1].start[oh]; h < axes[1].end[oh]; ++h)
+                for (int64_t w = axes[2].start[ow]; w < axes[2].end[ow]; ++w) {
+                  const T* p =
+                      reinterpret_cast<const T*>(x.data + n * x.sn + d * x.step[0] + h * x.step[1] + w * x.step[2]);
+                  if (share) {
+                    const T by = T(axes[0].in[d] * axes[1].in[h] * axes[2].in[w]);
 #pragma GCC ivdep
-                for (int64_t c = 0; c < C; ++c) to[c] += p[c] / by;
-              } else {
+                    for (int64_t c = 0; c < C; ++c) to[c] += p[c] / by;
+                  } else {
 #pragma GCC ivdep
-                for (int64_t c = 0; c < C; ++c) to[c] += p[c];
-              }
-            }
-        const T by = divisor != 0 ? T(divisor) : T(axes[0].out[od] * axes[1].out[oh] * axes[2].out[ow]);
-        if (by != T(1))
-          for (int64_t c = 0; c < C; ++c) to[c] /= by;
-      }
-    }
-  });
+                    for (int64_t c = 0; c < C; ++c) to[c] += p[c];
+                  }
+                }
+            const T by = divisor != 0 ? T(divisor) : T(axes[0].out[od] * axes[1].out[oh] * axes[2].out[ow]);
+            if (by != T(1))
+              for (int64_t c = 0; c < C; ++c) to[c] /= by;
+          }
+        }
+      });
 }
 
 bool channels_last(const Image& x, const Image& y) {
@@ -223,7 +231,8 @@ VT_KERNEL(box_sum) {
   const int spatial = int(c.i(0));
   const Image x(c.view(0), spatial), y(c.view(1), spatial);
   const auto axis = [&](int d) {
-    return Axis{Numbers(c.view(2 + 4 * d)), Numbers(c.view(3 + 4 * d)), Numbers(c.view(4 + 4 * d)), Numbers(c.view(5 + 4 * d))};
+    return Axis{Numbers(c.view(2 + 4 * d)), Numbers(c.view(3 + 4 * d)), Numbers(c.view(4 + 4 * d)),
+                Numbers(c.view(5 + 4 * d))};
   };
   const Axis axes[3] = {axis(0), axis(1), axis(2)};
   const auto run = [&](auto t) {
@@ -237,11 +246,15 @@ VT_KERNEL(box_sum) {
 
 // --- largest values -----------------------------------------------------------------------------------
 
-template <class T> struct IndexOf { using type = int64_t; };
-template <> struct IndexOf<float> { using type = int32_t; };
+template <class T> struct IndexOf {
+  using type = int64_t;
+};
+template <> struct IndexOf<float> {
+  using type = int32_t;
+};
 
-template <class T> constexpr T LOWEST = std::numeric_limits<T>::has_infinity ? -std::numeric_limits<T>::infinity()
-                                                                             : std::numeric_limits<T>::lowest();
+template <class T> constexpr T LOWEST =
+    std::numeric_limits<T>::has_infinity ? -std::numeric_limits<T>::infinity() : std::numeric_limits<T>::lowest();
 
 template <class T> struct Best {
   using I = typename IndexOf<T>::type;
@@ -257,7 +270,9 @@ template <class T> struct Best {
 };
 
 // The first coordinate of a window that lies within the input.
-int64_t first_inside(int64_t start, int64_t dilation) { return start >= 0 ? start : start + up(-start, dilation) * dilation; }
+int64_t first_inside(int64_t start, int64_t dilation) {
+  return start >= 0 ? start : start + up(-start, dilation) * dilation;
+}
 
 template <class T> void max_rows(const Image& x, const Image& y, const Image& index, const Geometry& g) {
   using I = typename IndexOf<T>::type;
@@ -274,7 +289,8 @@ template <class T> void max_rows(const Image& x, const Image& y, const Image& in
     places.push_back(I((o[0] * H + o[1]) * W + o[2]));
   }
   Scratch<I> starts(up(V, L) * L);
-  for (int64_t o = 0; o < up(V, L) * L; ++o) starts[o] = I(first_inside(std::min(o, V - 1) * g.stride[2] - g.padding[2], g.dilation[2]));
+  for (int64_t o = 0; o < up(V, L) * L; ++o)
+    starts[o] = I(first_inside(std::min(o, V - 1) * g.stride[2] - g.padding[2], g.dilation[2]));
   Vec<I> lanes;
   for (int64_t j = 0; j < L; ++j) lanes[j] = I(j * g.stride[2]);
   const CastFn out = cast_fn(dtype_of<T>, y.dtype), wide = cast_fn(dtype_of<I>, Dtype::i64);
@@ -299,9 +315,10 @@ template <class T> void max_rows(const Image& x, const Image& y, const Image& in
           store(found + o, best.index);
         }
         const int64_t to = od * y.step[0] + oh * y.step[1];
-        out(y.data + k / x.c * y.sn + k % x.c * y.sc + to, y.step[2], reinterpret_cast<const char*>(values.get()), sizeof(T), V);
-        wide(index.data + k / x.c * index.sn + k % x.c * index.sc + od * index.step[0] + oh * index.step[1], index.step[2],
-             reinterpret_cast<const char*>(found.get()), sizeof(I), V);
+        out(y.data + k / x.c * y.sn + k % x.c * y.sc + to, y.step[2], reinterpret_cast<const char*>(values.get()),
+            sizeof(T), V);
+        wide(index.data + k / x.c * index.sn + k % x.c * index.sc + od * index.step[0] + oh * index.step[1],
+             index.step[2], reinterpret_cast<const char*>(found.get()), sizeof(I), V);
       }
     }
   });
@@ -331,7 +348,8 @@ template <class T> void max_pixels(const Image& x, const Image& y, const Image& 
                 within = within && q[d] >= 0 && q[d] < x.size[d];
               }
               if (!within) continue;
-              from[count] = reinterpret_cast<const T*>(x.data + n * x.sn + q[0] * x.step[0] + q[1] * x.step[1] + q[2] * x.step[2]);
+              from[count] = reinterpret_cast<const T*>(x.data + n * x.sn + q[0] * x.step[0] + q[1] * x.step[1] +
+                                                       q[2] * x.step[2]);
               at[count++] = I((q[0] * x.size[1] + q[1]) * x.size[2] + q[2]);
             }
         T* to = reinterpret_cast<T*>(y.data + n * y.sn + od * y.step[0] + oh * y.step[1] + ow * y.step[2]);
@@ -391,10 +409,12 @@ VT_KERNEL(max_of_boxes) {
       for (int64_t k = b; k < e; ++k) {
         const char* from = x.data + k / x.c * x.sn + k % x.c * x.sc;
         for (int64_t r = 0; r < x.size[0] * H; ++r)
-          in(reinterpret_cast<char*>(copy + r * W), sizeof(T), from + r / H * x.step[0] + r % H * x.step[1], x.step[2], W);
+          in(reinterpret_cast<char*>(copy + r * W), sizeof(T), from + r / H * x.step[0] + r % H * x.step[1], x.step[2],
+             W);
         for (int64_t od = 0; od < y.size[0]; ++od)
           for (int64_t oh = 0; oh < y.size[1]; ++oh) {
-            char* place = index.data + k / x.c * index.sn + k % x.c * index.sc + od * index.step[0] + oh * index.step[1];
+            char* place =
+                index.data + k / x.c * index.sn + k % x.c * index.sc + od * index.step[0] + oh * index.step[1];
             for (int64_t ow = 0; ow < y.size[2]; ++ow) {
               int64_t where = (start[0][od] * H + start[1][oh]) * W + start[2][ow];
               T best = LOWEST<T>;
@@ -427,10 +447,12 @@ VT_KERNEL(put_back) {
     const bool dense_plane = y.dtype == dtype_of<T> && y.step[2] == item && y.step[1] == W * item &&
                              (y.size[0] == 1 || y.step[0] == H * W * item);
     const auto beyond = [&](int64_t at) {
-      throw IndexError("max_pool: index " + std::to_string(at) + " is out of range for " + std::to_string(plane) + " elements.");
+      throw IndexError("max_pool: index " + std::to_string(at) + " is out of range for " + std::to_string(plane) +
+                       " elements.");
     };
     if (y.dtype == dtype_of<T> && g.dtype == y.dtype && y.sc == item && g.sc == item && index.sc == 8 && y.c > 1 &&
-        y.step[2] == y.c * item && (H == 1 || y.step[1] == W * y.step[2]) && (y.size[0] == 1 || y.step[0] == H * y.step[1])) {
+        y.step[2] == y.c * item && (H == 1 || y.step[1] == W * y.step[2]) &&
+        (y.size[0] == 1 || y.step[0] == H * y.step[1])) {
       const int64_t part = std::max<int64_t>(16, up(y.c, up(2 * num_threads(), y.n))), parts = up(y.c, part);
       parallel_for(y.n * parts, grain_for(plane * part / 4 + rows * V * part), [&](int64_t b, int64_t e) {
         for (int64_t u = b; u < e; ++u) {
@@ -439,9 +461,11 @@ VT_KERNEL(put_back) {
           for (int64_t q = 0; q < plane; ++q) std::fill(to + q * y.c + c0, to + q * y.c + c1, T(0));
           for (int64_t r = 0; r < rows; ++r)
             for (int64_t w = 0; w < V; ++w) {
-              const T* from = reinterpret_cast<const T*>(g.data + i * g.sn + r / g.size[1] * g.step[0] + r % g.size[1] * g.step[1] + w * g.step[2]);
-              const int64_t* at = reinterpret_cast<const int64_t*>(index.data + i * index.sn + r / g.size[1] * index.step[0] +
-                                                                   r % g.size[1] * index.step[1] + w * index.step[2]);
+              const T* from = reinterpret_cast<const T*>(g.data + i * g.sn + r / g.size[1] * g.step[0] +
+                                                         r % g.size[1] * g.step[1] + w * g.step[2]);
+              const int64_t* at =
+                  reinterpret_cast<const int64_t*>(index.data + i * index.sn + r / g.size[1] * index.step[0] +
+                                                   r % g.size[1] * index.step[1] + w * index.step[2]);
               for (int64_t k = c0; k < c1; ++k) {
                 if (uint64_t(at[k]) >= uint64_t(plane)) beyond(at[k]);
                 to[at[k] * y.c + k] += from[k];
@@ -460,7 +484,8 @@ VT_KERNEL(put_back) {
         std::fill(to, to + plane, T(0));
         for (int64_t r = 0; r < rows; ++r) {
           const char* from = g.data + i * g.sn + ch * g.sc + r / g.size[1] * g.step[0] + r % g.size[1] * g.step[1];
-          const char* at = index.data + i * index.sn + ch * index.sc + r / g.size[1] * index.step[0] + r % g.size[1] * index.step[1];
+          const char* at =
+              index.data + i * index.sn + ch * index.sc + r / g.size[1] * index.step[0] + r % g.size[1] * index.step[1];
           const bool there = g.dtype == dtype_of<T> && g.step[2] == int64_t(sizeof(T)) && index.step[2] == 8;
           if (there) {
             const T* values = reinterpret_cast<const T*>(from);
@@ -480,7 +505,8 @@ VT_KERNEL(put_back) {
         }
         if (!dense_plane)
           for (int64_t r = 0; r < y.size[0] * H; ++r)
-            out(target + r / H * y.step[0] + r % H * y.step[1], y.step[2], reinterpret_cast<const char*>(to + r * W), sizeof(T), W);
+            out(target + r / H * y.step[0] + r % H * y.step[1], y.step[2], reinterpret_cast<const char*>(to + r * W),
+                sizeof(T), W);
       }
     });
   };
