@@ -229,12 +229,12 @@ void reduce(std::vector<ReduceDim> given, Source& source, const Reducer& reducer
   } else if (dims.size() > 1 && dims[0].n <= LONG) second = 1;
   // Few columns that follow each other in memory from row to row: several rows make one.
   int64_t folded = 1, rest_rows = 0;
-  if (!inner && !reducer.indexed && dims[0].n < 64) {
+  if (!inner && !reducer.indexed && dims[0].n < 32 && dims[second].n >= 64) {
     bool follows = true;
     for (int k = 0; k < inputs && follows; ++k) follows = dims[second].in[k] == dims[0].in[k] * dims[0].n;
-    const int64_t most = COLUMNS / dims[0].n;
-    if (follows && dims[second].n >= 8) {
-      folded = std::min(most, dims[second].n / 2);
+    if (follows) {
+      // Not so many that hardly a row is left.
+      folded = std::min(COLUMNS / dims[0].n, dims[second].n / 16);
       rest_rows = dims[second].n % folded;
       for (int k = 0; k < inputs; ++k) dims[second].in[k] *= folded;
       dims[second].n /= folded;

@@ -37,6 +37,21 @@ template <class C, class Map> inline Wide<C> row_sum(const C* p, int64_t n) {
   using V = Vec<C>;
   using W = Wide<C>;
   constexpr int64_t L = Lanes<C>::n;
+  auto add = [](auto x, auto y) { return x + y; };
+  if (n <= 8 * L) {
+    V a{}, b{};
+    int64_t k = 0;
+    for (; k + 2 * L <= n; k += 2 * L) {
+      a += Map::of(load(p + k));
+      b += Map::of(load(p + k + L));
+    }
+    if (k + L <= n) {
+      a += Map::of(load(p + k));
+      k += L;
+    }
+    if (k < n) b += Map::of(load_part(p + k, n - k, C(0)));
+    return W(across<C>(a + b, add));
+  }
   Vec<W> total{};
   int64_t i = 0;
   while (n - i >= L) {
@@ -53,7 +68,7 @@ template <class C, class Map> inline Wide<C> row_sum(const C* p, int64_t n) {
     total += widened((a + b) + (c + d));
   }
   if (i < n) total += widened(V(Map::of(load_part(p + i, n - i, C(0)))));
-  return across<W>(total, [](auto x, auto y) { return x + y; });
+  return across<W>(total, add);
 }
 
 template <> inline int64_t row_sum<uint8_t, Same>(const uint8_t* p, int64_t n) {
@@ -196,6 +211,8 @@ template <class C, class Join, class Map> struct Fold {
     for (int64_t i = 0; i < n; ++i) a[i] = Join::start;
   }
   static C row(const C* p, int64_t n) {
+    if constexpr (std::is_same_v<Map, Same> && std::is_same_v<Join, Larger<C>>) return extreme<C, true>(p, n);
+    if constexpr (std::is_same_v<Map, Same> && std::is_same_v<Join, Smaller<C>>) return extreme<C, false>(p, n);
     using V = Vec<C>;
     constexpr int64_t L = Lanes<C>::n;
     C s = Join::start;

@@ -30,33 +30,12 @@ template <class C, bool MAX> struct Pick {
     Acc* a = static_cast<Acc*>(acc);
     for (int64_t i = 0; i < n; ++i) a[i] = Acc{C(0), -1};
   }
-  // The extreme of a block, NaN if there is one.
-  static C extreme(const C* p, int64_t n) {
-    using V = Vec<C>;
-    constexpr int64_t L = Lanes<C>::n;
-    C best = p[0];
-    int64_t i = 0;
-    auto join = [](auto a, auto b) { return (beats(b, a) | (b != b)) ? b : a; };
-    if (n >= L) {
-      V a = load(p), b = a, c = a, d = a;
-      for (; i + 4 * L <= n; i += 4 * L) {
-        a = join(a, load(p + i));
-        b = join(b, load(p + i + L));
-        c = join(c, load(p + i + 2 * L));
-        d = join(d, load(p + i + 3 * L));
-      }
-      for (; i + L <= n; i += L) a = join(a, load(p + i));
-      best = across<C>(join(join(a, b), join(c, d)), join);
-    }
-    for (; i < n; ++i) best = join(best, p[i]);
-    return best;
-  }
   static Acc row(const C* p, int64_t n) {
     constexpr int64_t BLOCK = 2048;
     C best = C(0);
     int64_t from = -1;
     for (int64_t i = 0; i < n; i += BLOCK) {
-      const C e = extreme(p + i, n - i < BLOCK ? n - i : BLOCK);
+      const C e = extreme<C, MAX>(p + i, n - i < BLOCK ? n - i : BLOCK);
       if (from < 0 || beats(e, best) || e != e) best = e, from = i;
       if (e != e) break;
     }
