@@ -395,6 +395,38 @@ def test_a_sliding_cache_keeps_what_the_next_position_sees() -> None:
     close(alone.update(new, new)[0], new)
 
 
+@pytest.mark.parametrize("make", [nn.DynamicCache, lambda: nn.SlidingWindowCache(7)])
+def test_what_a_growing_cache_gave_stays_as_it_was(make: Any) -> None:
+    cache = make()
+    whole: Any = None
+    given = []
+    with votive.no_grad():
+        for i in range(90):
+            new = normal(2, 1, 1 + i % 3, 2, seed=i)
+            if i == 40 and isinstance(cache, nn.DynamicCache):
+                cache.crop(-5)
+                whole = whole[:, :, :-5]
+            whole = new if whole is None else votive.cat([whole, new], 2)
+            limit = cache.get_max_length()
+            size = whole.shape[2] if limit is None else limit - 1 + new.shape[2]
+            given.append((*cache.update(new, -new), whole[:, :, -size:]))
+            if i == 60:
+                whole = votive.cat([whole, whole], 0)[1:3]
+                cache.reorder(votive.tensor([1, 0]))
+    for key, value, want in given:
+        close(key, want)
+        close(value, -want)
+
+
+def test_a_cache_of_inference_tensors_grows_outside() -> None:
+    cache = nn.DynamicCache()
+    with votive.inference_mode():
+        a = [filled(cache, 2) for _ in range(3)]
+    with votive.no_grad():
+        x = normal(2, 1, 1, 2)
+        close(cache.update(x, -x)[0], votive.cat([*a, x], 2))
+
+
 def test_wrong_shapes_and_limits_are_refused() -> None:
     with pytest.raises(ValueError, match="positions, features"):
         nn.DynamicCache().update(votive.ones(1, 2, 3), votive.ones(1, 2, 3))

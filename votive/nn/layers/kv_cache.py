@@ -13,6 +13,43 @@ import votive
 Pair = tuple[Any, Any]
 
 
+class _Room:
+    """Memory with free positions behind those that are kept, so that adding some copies nothing."""
+
+    def __init__(self, kept: Pair, count: int) -> None:
+        have = kept[0].shape[2]
+        # Twice as much as needed: on average a position is copied once.
+        self.length = 2 * (have + count) + 32
+        self.end = have
+        self.parts: Any = tuple(
+            votive.empty((*k.shape[:2], self.length, k.shape[3]), dtype=k.dtype, device=k.device)
+            for k in kept
+        )
+        for part, k in zip(self.parts, kept, strict=True):
+            part[:, :, :have] = k
+        self.kept = kept  # what ends where the free positions begin
+
+    def fits(self, kept: Pair, count: int) -> bool:
+        """Whether `count` positions may be written behind `kept`."""
+        if self.kept is not kept or self.end + count > self.length:
+            return False
+        return not self.parts[0].is_inference() or votive.is_inference_mode_enabled()
+
+    def window(self, size: int) -> Pair:
+        """The last positions."""
+        start = self.end - size
+        return tuple(p[:, :, start : self.end] for p in self.parts)  # type: ignore[return-value]
+
+
+def _alike(kept: Pair, new: Pair) -> bool:
+    """Whether new positions go behind the kept ones as they are."""
+    for k, n in zip(kept, new, strict=True):
+        a, b = k.shape, n.shape
+        if a[:2] != b[:2] or a[3] != b[3] or k.dtype is not n.dtype or k.device != n.device:
+            return False
+    return True
+
+
 class KVCache:
     """What all caches do; subclasses say what they keep.
 
@@ -24,6 +61,30 @@ class KVCache:
     def __init__(self) -> None:
         self._kept: list[Pair | None] = []
         self._seen: list[int] = []
+        self._rooms: dict[int, _Room] = {}
+
+    def _grown(self, kept: Pair, new: Pair, layer_idx: int, keep: int | None) -> tuple[Pair, Pair]:
+        """All positions, and the last `keep` of them (None: all).
+
+        Without a graph they grow in place. With one they are made anew: a kernel may have saved
+        what was given before for its gradient.
+        """
+        long = keep is not None and new[0].shape[2] > keep
+        if long or votive.is_grad_enabled() or not _alike(kept, new):
+            both: Any = tuple(votive.cat([k, n], 2) for k, n in zip(kept, new, strict=True))
+            start = 0 if keep is None else max(both[0].shape[2] - keep, 0)
+            # A copy, so that a long text is not held in memory by the view of its end.
+            return both, both if not start else tuple(b[:, :, start:].clone() for b in both)  # type: ignore[return-value]
+        have, count = kept[0].shape[2], new[0].shape[2]
+        room = self._rooms.get(layer_idx)
+        if room is None or not room.fits(kept, count):
+            self._rooms[layer_idx] = room = _Room(kept, count)
+        for part, n in zip(room.parts, new, strict=True):
+            part[:, :, room.end : room.end + count] = n
+        room.end += count
+        both = room.window(have + count)
+        room.kept = both if keep is None or have + count <= keep else room.window(keep)
+        return both, room.kept
 
     def _join(self, kept: Pair, new: Pair, layer_idx: int) -> tuple[Pair, Pair]:
         """What to give back and what to keep, from what was kept and what is new."""
@@ -73,6 +134,7 @@ class KVCache:
         """Forget everything."""
         self._kept.clear()
         self._seen.clear()
+        self._rooms.clear()
 
     def reorder(self, index: Any) -> None:
         """Let the samples be those at `index`, as beams need; the batch may grow or shrink."""
@@ -108,8 +170,7 @@ class DynamicCache(KVCache):
     def _join(self, kept: Pair, new: Pair, layer_idx: int) -> tuple[Pair, Pair]:
         if kept[0].shape[2] == 0:
             return new, new
-        both: Any = tuple(votive.cat([k, n], 2) for k, n in zip(kept, new, strict=True))
-        return both, both
+        return self._grown(kept, new, layer_idx, None)
 
 
 class StaticCache(KVCache):
@@ -185,10 +246,7 @@ class SlidingWindowCache(KVCache):
         return self.window
 
     def _join(self, kept: Pair, new: Pair, layer_idx: int) -> tuple[Pair, Pair]:
-        both: Any = tuple(votive.cat([k, n], 2) for k, n in zip(kept, new, strict=True))
-        start = max(both[0].shape[2] - (self.window - 1), 0)
-        # A copy, so that a long text is not held in memory by the view of its end.
-        return both, (both[0][:, :, start:].clone(), both[1][:, :, start:].clone())
+        return self._grown(kept, new, layer_idx, self.window - 1)
 
     def _crop_layer(self, layer_idx: int, length: int) -> None:
         kept = self._kept[layer_idx]
