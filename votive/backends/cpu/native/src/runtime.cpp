@@ -1,6 +1,9 @@
 // The thread pool, scratch memory and the table of kernels.
 #include <pthread.h>
 #include <sched.h>
+#if defined(__linux__)
+#include <sys/mman.h>
+#endif
 
 #include <atomic>
 #include <condition_variable>
@@ -54,8 +57,13 @@ char* Arena::take(size_t bytes) {
     if (count == int(sizeof(chunks) / sizeof(chunks[0]))) throw std::bad_alloc();
     size_t size = count > 0 ? chunks[count - 1].size * 2 : size_t(1) << 18;
     while (size < bytes + 64) size *= 2;
-    char* base = static_cast<char*>(std::aligned_alloc(64, size));
+    constexpr size_t HUGE_PAGE = size_t(1) << 21;
+    const bool huge = size >= 2 * HUGE_PAGE;
+    char* base = static_cast<char*>(std::aligned_alloc(huge ? HUGE_PAGE : 64, size));
     if (base == nullptr) throw std::bad_alloc();
+#if defined(MADV_HUGEPAGE)
+    if (huge) madvise(base, size, MADV_HUGEPAGE);
+#endif
     chunks[count++] = {base, size, 0};
   }
   Chunk& c = chunks[count - 1];
