@@ -2,6 +2,7 @@
 #include "vt/gemm.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 
 #include "vt/gemm_micro.h"
@@ -15,9 +16,24 @@ namespace {
 constexpr int64_t up(int64_t n, int64_t to) { return (n + to - 1) / to * to; }
 constexpr int64_t parts(int64_t n, int64_t of) { return (n + of - 1) / of; }
 
-constexpr int64_t MAX_DEPTH = 512;    // units of k in a block: a row panel of A stays in the first cache
+constexpr int64_t MAX_DEPTH = 512;    // units of k in a block: a panel of A stays in the first cache
+constexpr int64_t MAX_DEEP = 1024;    // the same where sums cannot wait in C: fewer blocks are better
+constexpr int64_t FEW_COLUMNS = 192;  // up to here B is small beside A
 constexpr int64_t MAX_ITEMS = 4080;   // rows and columns of a block: its packed factors stay in the last cache
 constexpr int64_t MAX_SUMS = 2040;    // the same where sums are kept aside
+
+// Tasks of `cost` steps each, handed out one by one, so that threads end together.
+template <class F> void share(int64_t tasks, int64_t cost, F&& task) {
+  const int64_t threads = num_threads();
+  if (threads == 1 || tasks <= grain_for(cost)) {
+    for (int64_t t = 0; t < tasks; ++t) task(t);
+    return;
+  }
+  std::atomic<int64_t> next{0};
+  parallel_for(threads, 1, [&](int64_t, int64_t) {
+    for (int64_t t; (t = next.fetch_add(1, std::memory_order_relaxed)) < tasks;) task(t);
+  });
+}
 
 // One block of C: rows [0, M) and columns [0, N) with all of K, from factors moved to its corner.
 struct Block {
@@ -36,13 +52,13 @@ struct Block {
 
 void Block::run() {
   const int64_t wide = 2 * e.lanes, high = e.rows;
-  const int64_t units = parts(K, e.depth), blocks = parts(units, MAX_DEPTH);
-  const int64_t step = parts(units, blocks);
   const int64_t a_panels = parts(M, high), b_panels = parts(N, wide);
 
   // Where sums of several blocks of k cannot wait in C itself they wait in scratch memory.
   const bool grows = C.beta == 1 && C.x == C.data && C.x_row == C.row && C.x_col == C.col;
   const bool in_place = C.native && C.col == e.acc && C.alpha == 1 && (C.beta == 0 || grows);
+  const int64_t units = parts(K, e.depth), blocks = parts(units, in_place ? MAX_DEPTH : MAX_DEEP);
+  const int64_t step = parts(units, blocks);
   const bool aside = !in_place && blocks > 1;
   Result to = C;
   Scratch<char> sums(aside ? M * up(N, e.lanes) * e.acc : 0);
@@ -53,49 +69,48 @@ void Block::run() {
   }
   const bool stores = in_place || aside;
 
-  // A factor is read in place if it holds units and packing would not pay.
-  const bool a_place = A.native && (e.depth == 1 || (A.s_k == A.size && K % e.depth == 0)) &&
-                       (b_panels <= 4 || (A.s_k == A.size && A.s_item % 2048 != 0 && b_panels <= 24));
-  const bool b_place = B.native && e.depth == 1 && B.s_item == B.size && a_panels <= 4;
+  // A factor is read in place if it holds units and packing would not pay. Rows that are a multiple of the cache's
+  // stride apart push each other out of it.
   const bool a_rows = A.s_k == A.size;  // packed as rows of k, else as panels k x rows
+  const bool collide = A.s_item % 2048 == 0 && K * A.size > 2048 && M > 8;
+  const bool a_units = A.native && (e.depth == 1 || (a_rows && K % e.depth == 0));
+  const bool a_place = a_units && (a_rows ? b_panels <= 24 && !collide : b_panels <= 4);
+  // Rows may also be packed right before they are used, when there is little use.
+  const bool a_soon = !a_place && a_rows && N <= FEW_COLUMNS;
+  const bool b_place = B.native && e.depth == 1 && B.s_item == B.size && a_panels <= 4;
   const int64_t a_line = a_rows ? up(step * e.unit, 64) + 64 : e.unit;
   const int64_t a_panel = a_rows ? high * a_line : up(high * step * e.unit, 64) + 64;
   const int64_t b_panel = wide * step * e.unit;
-  Scratch<char> a_pack(a_place ? 0 : a_panels * a_panel);
+  Scratch<char> a_pack(a_place || a_soon ? 0 : a_panels * a_panel);
   Scratch<char> b_pack(b_place ? b_panel : b_panels * b_panel);
 
   for (int64_t from = 0; from < units; from += step) {
-    const int64_t n = std::min(step, units - from);              // units of k in this block
-    const int64_t k0 = from * e.depth, kn = std::min(n * e.depth, K - k0);  // elements
+    const int64_t n = std::min(step, units - from);  // units of k in this block
+    const int64_t k0 = from * e.depth, kn = std::min(n * e.depth, K - k0);
     const bool first = from == 0, last = from + n == units;
 
-    const int64_t a_work = a_place ? 0 : a_panels, b_first = b_place ? (N % wide ? b_panels - 1 : b_panels) : 0;
-    parallel_for(a_work + b_panels - b_first, grain_for(wide * n), [&](int64_t begin, int64_t end) {
-      for (int64_t p = begin; p < end; ++p) {
-        if (p < a_work) {
-          const int64_t i = p * high, count = std::min(high, M - i);
-          const char* src = A.data + i * A.s_item + k0 * A.s_k;
-          char* dst = a_pack + p * a_panel;
-          if (!a_rows) {
-            A.pack(dst, high, src, A.s_item, A.s_k, count, kn);
-            continue;
-          }
-          for (int64_t r = 0; r < count; ++r) {
-            if (kn % e.depth) std::memset(dst + r * a_line + (n - 1) * e.unit, 0, size_t(e.unit));
-            A.row(dst + r * a_line, e.unit / e.depth, src + r * A.s_item, A.size, kn);
-          }
-        } else {
-          const int64_t q = p - a_work + b_first, j = q * wide, count = std::min(wide, N - j);
-          B.pack(b_pack + (b_place ? 0 : q * b_panel), width(q), B.data + j * B.s_item + k0 * B.s_k, B.s_item, B.s_k,
-                 count, kn);
-        }
+    const int64_t a_work = a_place || a_soon ? 0 : a_panels;
+    const int64_t b_first = b_place ? N / wide : 0;  // an incomplete panel is packed in any case
+    const auto pack_rows = [&](char* dst, int64_t p) {
+      const int64_t i = p * high, count = std::min(high, M - i);
+      const char* src = A.data + i * A.s_item + k0 * A.s_k;
+      if (!a_rows) return A.pack(dst, high, src, A.s_item, A.s_k, count, kn);
+      for (int64_t r = 0; r < count; ++r) {
+        if (kn % e.depth) std::memset(dst + r * a_line + (n - 1) * e.unit, 0, size_t(e.unit));
+        A.row(dst + r * a_line, e.unit / e.depth, src + r * A.s_item, A.size, kn);
       }
+    };
+    share(a_work + b_panels - b_first, wide * n, [&](int64_t p) {
+      if (p < a_work) return pack_rows(a_pack + p * a_panel, p);
+      const int64_t q = p - a_work + b_first, j = q * wide;
+      B.pack(b_pack + (b_place ? 0 : q * b_panel), width(q), B.data + j * B.s_item + k0 * B.s_k, B.s_item, B.s_k,
+             std::min(wide, N - j), kn);
     });
 
-    const auto tile = [&](int64_t p, int64_t q) {
+    const auto tile = [&](int64_t p, int64_t q, const char* soon) {
       const int64_t i = p * high, j = q * wide;
       const int64_t rows = std::min(high, M - i), cols = std::min(wide, N - j), span = width(q);
-      const char* a = a_place ? A.data + i * A.s_item + k0 * A.s_k : a_pack + p * a_panel;
+      const char* a = a_place ? A.data + i * A.s_item + k0 * A.s_k : a_soon ? soon : a_pack + p * a_panel;
       const int64_t ai = a_place ? A.s_item : a_line;
       const int64_t ak = a_place ? A.s_k * e.depth : a_rows ? e.unit : high * e.unit;
       const bool b_direct = b_place && cols == wide;
@@ -120,25 +135,26 @@ void Block::run() {
     };
 
     // Panels per task: both factors in the second cache, and a few tasks for every thread.
-    int64_t tall = std::clamp<int64_t>((256 << 10) / (high * n * e.unit), 1, a_panels);
-    int64_t long_ = std::clamp<int64_t>((384 << 10) / (wide * n * e.unit), 1, b_panels);
+    int64_t tall = std::clamp<int64_t>((128 << 10) / (high * n * e.unit), 1, a_panels);
+    int64_t long_ = std::clamp<int64_t>((512 << 10) / (wide * n * e.unit), 1, b_panels);
     const int64_t want = 4 * num_threads();
     while (parts(a_panels, tall) * parts(b_panels, long_) < want && (tall > 1 || long_ > 1))
       if (long_ == 1 || (tall > 1 && tall * high >= long_ * wide)) tall = parts(tall, 2);
       else long_ = parts(long_, 2);
     const int64_t down = parts(a_panels, tall), across = parts(b_panels, long_);
-    parallel_for(down * across, grain_for(tall * high * long_ * 2 * n), [&](int64_t begin, int64_t end) {
-      for (int64_t t = begin; t < end; ++t) {
-        const int64_t p0 = t % down * tall, q0 = t / down * long_;
-        for (int64_t p = p0; p < std::min(a_panels, p0 + tall); ++p)
-          for (int64_t q = q0; q < std::min(b_panels, q0 + long_); ++q) tile(p, q);
+    share(down * across, tall * high * long_ * 2 * n, [&](int64_t t) {
+      const int64_t p0 = t % down * tall, q0 = t / down * long_;
+      Scratch<char> soon(a_soon ? a_panel : 0);
+      for (int64_t p = p0; p < std::min(a_panels, p0 + tall); ++p) {
+        if (a_soon) pack_rows(soon, p);
+        for (int64_t q = q0; q < std::min(b_panels, q0 + long_); ++q) tile(p, q, soon);
       }
     });
   }
 }
 
 void blocks(const Engine& e, int64_t M, int64_t N, int64_t K, const Factor& A, const Factor& B, const Result& C) {
-  const bool deep = parts(K, e.depth) > MAX_DEPTH && !(C.native && C.col == e.acc);
+  const bool deep = parts(K, e.depth) > MAX_DEEP && !(C.native && C.col == e.acc);
   const int64_t most = deep ? MAX_SUMS : MAX_ITEMS;
   for (int64_t j = 0; j < N; j += most)
     for (int64_t i = 0; i < M; i += most) {
@@ -164,7 +180,7 @@ void multiply(const Engine& e, int64_t M, int64_t N, int64_t K, const Factor& A,
   // Vectors lie along the dimension in which C is dense. With few rows they rather lie along the rows
   // than that a large B is transposed.
   const bool by_columns = C.row == C.size && C.col != C.size && M > 1;
-  const bool few_rows = B.native && B.s_item != B.size && B.s_k == B.size && M <= 96 && N >= 4 * M;
+  const bool few_rows = B.native && B.s_item != B.size && B.s_k == B.size && M <= FEW_COLUMNS && N >= 4 * M;
   if (N > 1 && (by_columns || few_rows)) {
     Result T = C;
     std::swap(T.row, T.col);

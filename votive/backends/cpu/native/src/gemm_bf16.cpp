@@ -32,22 +32,26 @@ struct Pairs {
   }
 };
 
+// Two rows of elements to one of pairs; N is their number where the loop is to be unrolled, else 0.
+template <int N> void interleave(uint32_t* d, const char* low, const char* high, int64_t s_item, int64_t n) {
+  if (N) n = N, s_item = 2;
+  for (int64_t i = 0; i < n; ++i)
+    d[i] = uint32_t(read<uint16_t>(low + s_item * i)) | uint32_t(read<uint16_t>(high + s_item * i)) << 16;
+}
+
 void pack_pairs(char* to, int64_t width, const char* src, int64_t s_item, int64_t s_k, int64_t items, int64_t k) {
   uint32_t* dst = reinterpret_cast<uint32_t*>(to);
   const int64_t pairs = k / 2;
   if (s_k == 2) pack_units<uint32_t>(to, width, src, s_item, 4, items, pairs);
-  else
+  else {
+    auto fn = interleave<0>;
+    if (s_item == 2 && items == TILE_ROWS) fn = interleave<TILE_ROWS>;
+    if (s_item == 2 && items == 32) fn = interleave<32>;
     for (int64_t p = 0; p < pairs; ++p) {
-      uint32_t* d = dst + p * width;
-      const char *low = src + 2 * p * s_k, *high = low + s_k;
-      if (s_item == 2)
-        for (int64_t i = 0; i < items; ++i)
-          d[i] = uint32_t(read<uint16_t>(low + 2 * i)) | uint32_t(read<uint16_t>(high + 2 * i)) << 16;
-      else
-        for (int64_t i = 0; i < items; ++i)
-          d[i] = uint32_t(read<uint16_t>(low + s_item * i)) | uint32_t(read<uint16_t>(high + s_item * i)) << 16;
-      std::fill(d + items, d + width, 0u);
+      fn(dst + p * width, src + 2 * p * s_k, src + (2 * p + 1) * s_k, s_item, items);
+      if (items < width) std::fill(dst + p * width + items, dst + (p + 1) * width, 0u);
     }
+  }
   if (k % 2) {
     uint32_t* d = dst + pairs * width;
     for (int64_t i = 0; i < items; ++i) d[i] = read<uint16_t>(src + i * s_item + (k - 1) * s_k);

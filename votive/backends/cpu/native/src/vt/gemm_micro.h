@@ -2,6 +2,7 @@
 // compiled for more instructions than the others.
 #pragma once
 #include <algorithm>
+#include <cstring>
 #include <utility>
 
 #include "gemm_core.h"
@@ -155,6 +156,10 @@ void pack_units(char* to, int64_t width, const char* src, int64_t s_item, int64_
         dst += width;
         src += s_k;
       }
+      return;
+    }
+    if (items == width && width == TILE_ROWS) {
+      for (int64_t j = 0; j < k; ++j) std::memcpy(dst + j * TILE_ROWS, src + j * s_k, TILE_ROWS * sizeof(U));
       return;
     }
     for (int64_t j = 0; j < k; ++j) {
