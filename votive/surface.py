@@ -11,6 +11,7 @@ from . import dispatch, window  # noqa: F401 - window declares resize_ and kin
 from .core.errors import DtypeError, ShapeError
 from .core.mode import mode
 from .core.promotion import can_cast
+from .ops import shortcuts
 from .ops.registry import COMPOSITES, OPS, F
 from .ops.shape import PROPERTIES
 
@@ -144,6 +145,9 @@ def install(root: Any, functions: Any, tensor: Any) -> None:
             if fn not in short:
                 short[fn] = dispatch.remembering(fn)
             fn = short[fn]
+        plain = {"": shortcuts.FUNCTIONS, "Tensor": shortcuts.METHODS}.get(space, {}).get(name)
+        if plain is not None:
+            fn = dispatch.shortened(fn, plain)
         if space == "Tensor":
             setattr(tensor, name, fn)
         elif space != "nn.functional":  # fills itself when it is imported

@@ -39,8 +39,8 @@ def test_every_type_becomes_every_other(have: Any, want: Any) -> None:
 @pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize(
     "shape",
-    [(1, 1), (3, 5), (2, 100), (100, 2), (3, 1000), (1000, 3), (4, 64), (16, 16), (17, 15), (33, 65),
-     (7, 500), (500, 7), (200, 300), (257, 255)],
+    [(1, 1), (3, 5), (2, 100), (100, 2), (3, 1000), (1000, 3), (4, 64), (16, 16), (17, 15),
+     (33, 65), (7, 500), (500, 7), (200, 300), (257, 255)],
     ids=str,
 )  # fmt: skip
 def test_transposed_copies(size: int, shape: tuple[int, int]) -> None:
@@ -218,3 +218,49 @@ def test_native_rows_serve() -> None:
     assert served_by_native("_full", lambda: votive.zeros(3))
     assert served_by_native("cat", lambda: votive.cat([x, x]))
     assert served_by_native("tril", lambda: x.tril())
+
+
+def test_remembered_calls_follow_what_they_depend_on() -> None:
+    for n in (2, 3):
+        assert votive.zeros(votive.tensor(n)).shape == (n,)
+        assert votive.arange(votive.tensor(n)).tolist() == list(range(n))
+    assert votive.zeros(2).dtype is dt.float32
+    votive.set_default_dtype(dt.float64)
+    try:
+        assert votive.zeros(2).dtype is dt.float64
+    finally:
+        votive.set_default_dtype(dt.float32)
+    assert votive.zeros(2).dtype is dt.float32
+    x = values(2, 3)
+    assert x.to(dt.float32) is x
+    assert x.float() is x
+    assert x.clone() is not x
+    assert votive.zeros(2, requires_grad=True).requires_grad
+    for _ in range(2):
+        with pytest.raises(RuntimeError, match="negative"):
+            votive.zeros(-1)
+        with pytest.raises(TypeError):
+            votive.zeros(2.0)
+        with pytest.raises(TypeError):
+            votive.zeros(True)
+
+
+def test_indexes_give_views_that_gradients_pass_through_after_writes() -> None:
+    """Views made without a plan are made again from their base when it was written in place."""
+    w = votive.ones(3, requires_grad=True)
+    base = votive.zeros(4, 3)
+    row, part, column, corner = base[1], base[1:3], base[:, 1], base[None, 1:, ..., 2]
+    pieces, slices = base.split(2), base.unbind(1)
+    base.add_(w)
+    for view in (row, part, column, corner, *pieces, *slices):
+        assert view.requires_grad
+        w.grad = None
+        view.sum().backward(retain_graph=True)
+        assert w.grad.sum().item() == view.numel()
+    y = votive.zeros(4, 3)
+    y[1:3] = w
+    y[0, 1] = 5.0
+    y[3] = w * 2
+    w.grad = None
+    y.sum().backward()
+    assert w.grad.tolist() == [4.0, 4.0, 4.0]

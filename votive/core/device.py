@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 # "trace" is where functions are turned into formulas: its tensors hold expressions.
@@ -71,6 +72,8 @@ cpu = device("cpu")
 meta = device("meta")
 _stack: list[device] = []
 _default: device = cpu
+# Called when the default device changes.
+default_listeners: list[Callable[[], None]] = []
 
 
 def get_default_device() -> device:
@@ -89,6 +92,8 @@ def set_default_device(dev: Any) -> None:
     """
     global _default
     _default = cpu if dev is None else device(dev)
+    for tell in default_listeners:
+        tell()
 
 
 def resolve(dev: Any) -> device:

@@ -7,13 +7,13 @@ Knows neither formulas' content nor devices' internals; autograd and Tensor plug
 from .call import binary, call, execute, install, unary
 from .normalise import as_dtype
 from .observe import Call, Observer, attach, detach, refresh_hooks
-from .plan import Plan, drop_plans, forgettable, prepare, remembering
+from .plan import Plan, drop_plans, forgettable, prepare, remembering, shortened
 from .state import make, state
 from .write import call_inplace, call_out, check_writable, private_copy, refuse_grad, write_out
 
 __all__ = [
     "Call", "Observer", "Plan", "as_dtype", "attach", "binary", "call", "call_inplace", "call_out",
     "check_writable", "detach", "drop_plans", "execute", "forgettable", "install", "make",
-    "prepare", "private_copy", "refresh_hooks", "refuse_grad", "remembering", "state", "unary",
-    "write_out",
+    "prepare", "private_copy", "refresh_hooks", "refuse_grad", "remembering", "shortened", "state",
+    "unary", "write_out",
 ]  # fmt: skip

@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 
 from ..backends.cpu.native.loader import module as native
+from ..core import device
+from ..core.dtype import dtype
 from ..core.layout import Spec
 from ..core.mode import mode
 from ..ops.registry import Op
@@ -25,6 +27,7 @@ def install(tensor: type, graph: Any) -> None:
     state.graph = graph
     if native is not None:
         native.install_calls(tensor, state, mode, call_general)
+        native.install_recall(dtype, device._stack)
 
 
 def call_general(op: Op, args: tuple[Any, ...]) -> Any:

@@ -7,6 +7,7 @@ from typing import Any
 
 from ..backends.base import BACKENDS, candidates, listeners
 from ..backends.cpu.native.loader import module as native
+from ..core import device
 from ..core import dtype as dt
 from ..core.errors import DeviceError, DtypeError, UnsupportedError, fail
 from ..core.layout import Spec, broadcast_shapes, elementwise_strides
@@ -20,7 +21,7 @@ PLAN_LIMIT = 4096
 _new = object.__new__
 
 
-# What functions that give views remember: (spec, arguments) -> plan or window.
+# What functions remember: (spec, arguments) -> plan, window or call of an operator.
 memories: list[dict[Any, Any]] = []
 
 
@@ -39,6 +40,7 @@ def drop_plans(op: str | None = None) -> None:
 
 listeners.append(drop_plans)
 dt.default_listeners.append(drop_plans)
+device.default_listeners.append(drop_plans)
 
 
 def remembering(function: Any, indexes: bool = False) -> Any:
@@ -49,6 +51,16 @@ def remembering(function: Any, indexes: bool = False) -> Any:
     if native is None:
         return function
     return native.Memo(function, forgettable(), indexes)
+
+
+def shortened(function: Any, resolve: Any) -> Any:
+    """A function with a memory of the operator call that given arguments came down to.
+
+    `resolve` gives that call, or None when the function itself must run.
+    """
+    if native is None:
+        return function
+    return native.Recall(function, forgettable(), resolve)
 
 
 def forgettable() -> dict[Any, Any]:

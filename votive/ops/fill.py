@@ -10,7 +10,6 @@ from ..core.layout import Spec
 from .options import fitting, number
 from .registry import OPS, F, Op, composite, structured
 
-
 _FLOATS = frozenset([dt.float32, dt.float64, *dt.HALF])
 
 

@@ -42,7 +42,8 @@ def _bound(op: str, name: str, value: Any) -> Any:
     return number(op, name, value)
 
 
-def _range_length(start: Any, end: Any, step: Any, dtype: dt.dtype) -> int:
+def range_length(start: Any, end: Any, step: Any, dtype: dt.dtype) -> int:
+    """How many numbers `arange` gives."""
     for value in (start, end, step):
         if isinstance(value, complex):
             fail(RuntimeError, "arange", f"complex numbers have no order, got {value}.")
@@ -95,7 +96,7 @@ def arange(
     wanted, place = options("arange", dtype, layout, device, pin_memory)
     if wanted.category in (dt.BOOL, dt.COMPLEX):
         fail(UnsupportedError, "arange", f"not implemented for {wanted}.")
-    size = _range_length(first, last, by, wanted)
+    size = range_length(first, last, by, wanted)
     if out is not None and out._spec.numel not in (0, size):
         warnings.warn(
             f"arange: out of shape {out._spec.shape} was resized to ({size},); pass an empty "

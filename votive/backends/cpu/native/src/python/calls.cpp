@@ -620,6 +620,11 @@ bool install_calls(PyObject* tensor, PyObject* state_, PyObject* mode_, PyObject
   return true;
 }
 
+PyObject* call_operator(PyObject* op, PyObject* args) {
+  PyObject* const pair[2] = {op, args};
+  return call(nullptr, pair, 2);
+}
+
 void install_write(PyObject* general) {
   general_write = Py_NewRef(general);
   struct { PyObject** at; const char* text; } names[] = {

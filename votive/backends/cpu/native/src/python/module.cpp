@@ -31,7 +31,7 @@ VT_MODULE(VT_MODULE_NAME, m) {
                             std::pair("Launch", vt::launch_type()), std::pair("MapReduce", vt::map_reduce_type()), std::pair("Kernel", vt::kernel_type()),
                             std::pair("Fast", vt::fast_type()), std::pair("Access", vt::access_type()),
                             std::pair("Bound", vt::bound_type()), std::pair("Window", vt::window_type()), std::pair("Memo", vt::memo_type()),
-                            std::pair("LateStorage", vt::late_storage_type())}) {
+                            std::pair("Recall", vt::recall_type()), std::pair("LateStorage", vt::late_storage_type())}) {
     if (type == nullptr) throw nb::python_error();
     m.attr(name) = nb::borrow(reinterpret_cast<PyObject*>(type));
   }
@@ -46,6 +46,7 @@ VT_MODULE(VT_MODULE_NAME, m) {
                              nb::handle ever, nb::handle edge_of, nb::handle mode) {
     vt::install_record(node.ptr(), saved.ptr(), edge.ptr(), sequence.ptr(), ever.ptr(), edge_of.ptr(), mode.ptr());
   });
+  m.def("install_recall", [](nb::handle dtype, nb::handle stack) { vt::install_recall(dtype.ptr(), stack.ptr()); });
   m.attr("write") = nb::steal(vt::write_function());
   m.def("install_write", [](nb::handle general) { vt::install_write(general.ptr()); });
   m.attr("cut") = nb::steal(vt::cut_function());

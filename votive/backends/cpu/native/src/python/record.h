@@ -20,6 +20,11 @@ void install_windows(PyObject* table, PyObject* make);
 PyObject* cut_function();
 PyTypeObject* window_type();
 PyTypeObject* memo_type();
+PyTypeObject* recall_type();
+// The dtype class, and the list of devices that `with` blocks have set.
+void install_recall(PyObject* dtype, PyObject* stack);
+// `call` of an operator on a tuple of arguments.
+PyObject* call_operator(PyObject* op, PyObject* args);
 PyTypeObject* late_storage_type();
 
 bool install_record(PyObject* node, PyObject* saved, PyObject* edge, PyObject* sequence, PyObject* ever,

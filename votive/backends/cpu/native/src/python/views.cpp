@@ -680,6 +680,152 @@ PyTypeObject* memo_type() {
   return &type;
 }
 
+// --- Recall: functions that come down to one call of an operator ---------------------------------------------
+
+namespace {
+
+PyTypeObject* dtype_type = nullptr;
+PyObject* device_stack = nullptr;  // a list: the devices of `with` blocks
+
+// The first fields are those of a Memo.
+struct Recall {
+  PyObject_HEAD
+  vectorcallfunc call;
+  PyObject* fallback;
+  PyObject* known;  // key -> (operator or None, arguments), or None for the long way
+  PyObject* resolve;
+};
+
+PyObject* recall_part(PyObject* v, bool first) {
+  if (Py_TYPE(v) == dtype_type) return Py_NewRef(v);
+  if (first && is_tensor(v)) return PyObject_GetAttr(v, s_spec);
+  if (PyLong_CheckExact(v) || PyTuple_CheckExact(v) || PyList_CheckExact(v)) return part_of(v);
+  return nullptr;
+}
+
+PyObject* recall_call(PyObject* me, PyObject* const* args, size_t nargsf, PyObject* names) {
+  auto* self = reinterpret_cast<Recall*>(me);
+  const Py_ssize_t n = PyVectorcall_NARGS(nargsf);
+  auto slow = [&] { return PyObject_Vectorcall(self->fallback, args, nargsf, names); };
+  const Py_ssize_t named = names == nullptr ? 0 : PyTuple_GET_SIZE(names);
+  if (n < 1 || n > 6 || named > 1 || PyList_GET_SIZE(device_stack) > 0) return slow();
+  if (named == 1 && PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(names, 0), "dtype") != 0) return slow();
+  const int hooks = flag(state, s_hooks);
+  if (hooks != 0) return hooks < 0 ? nullptr : slow();
+  // A dtype by name has its place behind None, which no other key has.
+  PyObject* key = PyTuple_New(n + 2 * named);
+  for (Py_ssize_t k = 0; k < n + named; ++k) {
+    PyObject* part = recall_part(args[k], k == 0);
+    if (part == nullptr || (k >= n && Py_TYPE(part) != dtype_type)) {
+      Py_XDECREF(part);
+      Py_DECREF(key);
+      return PyErr_Occurred() ? nullptr : slow();
+    }
+    PyTuple_SET_ITEM(key, k < n ? k : k + 1, part);
+  }
+  if (named) PyTuple_SET_ITEM(key, n, Py_NewRef(Py_None));
+  PyObject* found = PyDict_GetItemWithError(self->known, key);
+  Py_XINCREF(found);
+  if (found == nullptr && !PyErr_Occurred()) {
+    found = PyObject_Vectorcall(self->resolve, args, nargsf, names);
+    if (found != nullptr) {
+      if (PyDict_GET_SIZE(self->known) >= MOST) PyDict_Clear(self->known);
+      if (found != Py_None && PyTuple_GET_SIZE(PyTuple_GET_ITEM(found, 1)) > 0 &&
+          is_tensor(PyTuple_GET_ITEM(PyTuple_GET_ITEM(found, 1), 0))) {
+        // Not this tensor, but the one given each time.
+        PyObject* given = PyTuple_GET_ITEM(found, 1);
+        PyObject* rest = PyTuple_New(PyTuple_GET_SIZE(given));
+        PyTuple_SET_ITEM(rest, 0, Py_NewRef(Py_Ellipsis));
+        for (Py_ssize_t i = 1; i < PyTuple_GET_SIZE(given); ++i)
+          PyTuple_SET_ITEM(rest, i, Py_NewRef(PyTuple_GET_ITEM(given, i)));
+        PyObject* kept = PyTuple_Pack(2, PyTuple_GET_ITEM(found, 0), rest);
+        Py_DECREF(rest);
+        Py_DECREF(found);
+        found = kept;
+      }
+      if (found == nullptr || PyDict_SetItem(self->known, key, found) < 0) Py_CLEAR(found);
+    } else if (!PyErr_ExceptionMatches(PyExc_MemoryError)) {
+      PyErr_Clear();  // wrong arguments: the function itself says what is wrong with them
+      Py_DECREF(key);
+      return slow();
+    }
+  }
+  Py_DECREF(key);
+  if (found == nullptr) return nullptr;
+  PyObject* out = nullptr;
+  if (found == Py_None) out = slow();
+  else {
+    PyObject *op = PyTuple_GET_ITEM(found, 0), *given = PyTuple_GET_ITEM(found, 1);
+    const Py_ssize_t m = PyTuple_GET_SIZE(given);
+    const bool tensor = m > 0 && PyTuple_GET_ITEM(given, 0) == Py_Ellipsis;
+    if (op == Py_None) out = Py_NewRef(args[0]);
+    else if (!tensor) out = call_operator(op, given);
+    else {
+      PyObject* full = PyTuple_New(m);
+      PyTuple_SET_ITEM(full, 0, Py_NewRef(args[0]));
+      for (Py_ssize_t i = 1; i < m; ++i) PyTuple_SET_ITEM(full, i, Py_NewRef(PyTuple_GET_ITEM(given, i)));
+      out = call_operator(op, full);
+      Py_DECREF(full);
+    }
+  }
+  Py_DECREF(found);
+  return out;
+}
+
+// Recall(function, table, resolve)
+PyObject* recall_new(PyTypeObject* type, PyObject* args, PyObject*) {
+  PyObject *fallback, *known, *resolve;
+  if (!PyArg_ParseTuple(args, "OO!O", &fallback, &PyDict_Type, &known, &resolve)) return nullptr;
+  auto* self = reinterpret_cast<Recall*>(type->tp_alloc(type, 0));
+  if (self == nullptr) return nullptr;
+  self->call = recall_call;
+  self->fallback = Py_NewRef(fallback);
+  self->known = Py_NewRef(known);
+  self->resolve = Py_NewRef(resolve);
+  return reinterpret_cast<PyObject*>(self);
+}
+int recall_traverse(PyObject* me, visitproc visit, void* arg) {
+  Py_VISIT(reinterpret_cast<Recall*>(me)->resolve);
+  return memo_traverse(me, visit, arg);
+}
+int recall_clear(PyObject* me) {
+  Py_CLEAR(reinterpret_cast<Recall*>(me)->resolve);
+  return memo_clear(me);
+}
+void recall_dealloc(PyObject* me) {
+  PyObject_GC_UnTrack(me);
+  recall_clear(me);
+  Py_TYPE(me)->tp_free(me);
+}
+
+}  // namespace
+
+PyTypeObject* recall_type() {
+  static PyTypeObject type = {PyVarObject_HEAD_INIT(nullptr, 0)};
+  if (type.tp_name == nullptr) {
+    type.tp_name = "votive.Recall";
+    type.tp_basicsize = sizeof(Recall);
+    type.tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL | Py_TPFLAGS_METHOD_DESCRIPTOR | Py_TPFLAGS_HAVE_GC;
+    type.tp_vectorcall_offset = offsetof(Recall, call);
+    type.tp_call = PyVectorcall_Call;
+    type.tp_descr_get = memo_get;
+    type.tp_getattro = memo_getattro;
+    type.tp_setattro = memo_setattro;
+    type.tp_new = recall_new;
+    type.tp_dealloc = recall_dealloc;
+    type.tp_traverse = recall_traverse;
+    type.tp_clear = recall_clear;
+    type.tp_free = PyObject_GC_Del;
+    if (PyType_Ready(&type) < 0) return nullptr;
+  }
+  return &type;
+}
+
+void install_recall(PyObject* dtype, PyObject* stack) {
+  dtype_type = reinterpret_cast<PyTypeObject*>(Py_NewRef(dtype));
+  device_stack = Py_NewRef(stack);
+}
+
 void install_views(PyObject* state_, PyObject* mode_) {
   struct { PyObject** at; const char* text; } names[] = {
       {&s_hooks, "hooks"}, {&s_into, "into"}, {&s_compute, "compute"}, {&s_out, "out"}, {&s_data, "_data"},
