@@ -9,7 +9,7 @@ from ....core.layout import Spec, broadcast_strides
 from ....formula import Formula
 from ..reference import pointwise as reference
 from .loader import codes, module
-from .program import BOOL, FLOAT, INT, linearise
+from .program import BOOL, FLOAT, INT, Linear, linearise
 from .reduction import MAX, MIN, PROD, SUM, count, mask
 
 # Small integers are computed in int32: a single step wraps when it is stored, as theirs would.
@@ -30,6 +30,19 @@ def _via(have: dt.dtype | None, compute: dt.dtype, via: dt.dtype | None) -> dt.d
     if have is compute or have is dt.bool_ or have.itemsize < compute.itemsize:
         return None
     return compute
+
+
+def _whole(
+    linear: Linear, code: int, steps: Any, constants: Any, result: int
+) -> tuple[Any, Any, int]:
+    """One compiled function in place of the steps where there is one."""
+    inputs = linear.inputs
+    if module.has_tile(linear.key(), code):
+        return ((linear.key(), tuple(range(inputs))),), (), inputs
+    taken = inputs + len(constants)
+    if taken <= 8 and module.has_tile(linear.shape_key(), code):
+        return ((linear.shape_key(), tuple(range(taken))),), constants, taken
+    return steps, constants, result
 
 
 def _program(
@@ -66,10 +79,8 @@ def _program(
     if not compute.is_floating_point:
         constants = tuple(int(c) for c in constants)
     result, cost = linear.result, linear.cost
-    # One compiled function where there is one: its only step reads the inputs.
-    if len(steps) > 1 and module.has_tile(linear.key(), codes[compute]):
-        steps, constants = ((linear.key(), tuple(range(len(names)))),), ()
-        result = len(names)
+    if len(steps) > 1:
+        steps, constants, result = _whole(linear, codes[compute], steps, constants, result)
     if len(names) + len(constants) + len(steps) > 64:
         return None
     operands = []

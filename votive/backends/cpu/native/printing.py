@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from itertools import product
 from typing import Any
 
 from ....formula import Formula, to_cpp
+from ....formula.expr import Expr, var
 from .program import APART, FLOAT, Linear, linearise
 
 # Static arguments that are common in programs, where an operator has no default for them.
 _STATIC = {
     "leaky_relu": [(0.01,), (0.2,)],
     "elu": [(1.0, 1.0, 1.0)],
-    "hardtanh": [(-1.0, 1.0), (0.0, 6.0)],
+    "hardtanh": [(-1.0, 1.0), (0.0, 6.0), (0, 6)],
     "_smooth_l1": [(1.0,)],
     "_huber": [(1.0,)],
     "gelu": [("none",), ("tanh",)],
+    "_kl_div": [(False,), (True,)],
+    "_poisson_nll": [(True, False, 1e-8), (False, False, 1e-8)],
+    "_pow_number": [(p,) for p in (2, 3, 4, -1, -2, 0.5, -0.5, 1.5)],
 }
 
 
@@ -25,46 +30,83 @@ def _statics(op: Any) -> list[tuple[Any, ...]]:
     return [tuple(a.default for a in op.schema.args if not a.is_runtime)]
 
 
-def _formulas(ops: Iterable[Any]) -> Iterator[Formula]:
-    """Formulas of elementwise operators and of their first derivatives."""
+def _odd(op: Any) -> Iterator[tuple[Any, ...]]:
+    """Static arguments, some with numbers that nothing folds away: they show a formula's shape."""
+    numeric = [a.type in ("number", "float") for a in op.schema.args if not a.is_runtime]
+    for common in _statics(op):
+        for chosen in product((True, False), repeat=len(common)):
+            if any(chosen) and all(n for n, c in zip(numeric, chosen, strict=True) if c):
+                yield tuple(
+                    0.3717 + 0.1193 * k if c else v
+                    for k, (c, v) in enumerate(zip(chosen, common, strict=True))
+                )
+
+
+def _with_gradients(op: Any, statics: Iterable[tuple[Any, ...]]) -> Iterator[Formula]:
+    """An operator's formula and its first derivatives."""
+    for static in statics:
+        try:
+            formula = op.formula(static)
+        except (TypeError, ValueError):  # a static argument without a default
+            continue
+        yield formula
+        for name in formula.params:
+            try:
+                grad = formula.gradient(name, False)
+            except Exception:  # no derivative: nothing to compile
+                continue
+            if grad is not None:
+                yield grad
+
+
+def _fits(linear: Linear | None, inputs: int) -> bool:
+    return (
+        linear is not None
+        and 1 < len(linear.steps) <= 40
+        and 1 <= inputs <= 8
+        and all(n in FLOAT and n not in APART for n, _ in linear.steps)
+    )
+
+
+def _open(linear: Linear, names: list[str]) -> tuple[Expr, list[str]]:
+    """The formula with variables in place of its constants."""
+    names = [*names, *(f"c{k}" for k in range(len(linear.constants)))]
+    registers = [var(n) for n in names]
+    for op, args in linear.steps:
+        registers.append(Expr(op, tuple(registers[r] for r in args)))
+    return registers[linear.result], names
+
+
+def compiled(ops: Iterable[Any]) -> dict[str, tuple[str, Expr, list[str]]]:
+    """What to compile by key: a formula's name, body and inputs.
+
+    Formulas of several steps that the engine has every primitive of. Those with static numbers
+    are there a second time, with the constants as inputs, for numbers that are not in the list.
+    """
+    found: dict[str, tuple[str, Expr, list[str]]] = {}
     for op in ops:
         if op.kind != "pointwise":
             continue
-        for static in _statics(op):
-            try:
-                formula = op.formula(static)
-            except (TypeError, ValueError):  # a static argument without a default
-                continue
-            yield formula
-            for name in formula.params:
-                try:
-                    grad = formula.gradient(name, False)
-                except Exception:  # no derivative: nothing to compile
-                    continue
-                if grad is not None:
-                    yield grad
-
-
-def compiled(ops: Iterable[Any]) -> dict[str, tuple[Formula, Linear]]:
-    """Formulas of several steps that the engine has every primitive of, by key."""
-    found: dict[str, tuple[Formula, Linear]] = {}
-    for formula in _formulas(ops):
-        names = list(formula.params)
-        linear = linearise(formula.body, names)
-        if linear is None or not 1 < len(linear.steps) <= 40 or not 1 <= len(names) <= 8:
-            continue
-        if all(n in FLOAT and n not in APART for n, _ in linear.steps):
-            found.setdefault(linear.key(), (formula, linear))
+        for formula in _with_gradients(op, _statics(op)):
+            names = list(formula.params)
+            linear = linearise(formula.body, names)
+            if linear is not None and _fits(linear, len(names)):
+                found.setdefault(linear.key(), (formula.name, formula.body, names))
+        for formula in _with_gradients(op, _odd(op)):
+            names = list(formula.params)
+            linear = linearise(formula.body, names)
+            if linear is not None and _fits(linear, len(names) + len(linear.constants)):
+                found.setdefault(linear.shape_key(), (formula.name, *_open(linear, names)))
     return found
 
 
 def source(ops: Iterable[Any]) -> str:
     """The text of formulas.inc for these operators."""
     functions, entries = [], []
-    for key, (formula, linear) in sorted(compiled(ops).items()):
-        functions.append(f"// {formula.name}\n" + to_cpp(formula.body, key, list(formula.params)))
+    for key, (name, body, names) in sorted(compiled(ops).items()):
+        functions.append(f"// {name}\n" + to_cpp(body, key, names))
         for kind in ("float", "double"):
-            entries.append(f'    add_formula<{kind}, {key}<{kind}>, {linear.inputs}>("{key}");')
+            entries.append(f'    add_formula<{kind}, {key}<{kind}>, {len(names)}>("{key}");')
     return (
         "\n".join(functions)
         + "\nstruct Formulas {\n  Formulas() {\n"

@@ -61,8 +61,17 @@ class Linear:
 
     def key(self) -> str:
         """The name under which this formula is compiled as a whole."""
-        text = repr((self.inputs, self.constants, self.steps, self.result))
-        return "f" + hashlib.sha1(text.encode()).hexdigest()[:20]
+        # 6 and 6.0 are one number to a formula on floats.
+        constants = tuple(float(c) if abs(c) < 2**53 else c for c in self.constants)
+        return _name("f", self.inputs, constants, self.steps, self.result)
+
+    def shape_key(self) -> str:
+        """The name of the compiled formula that takes its constants as further inputs."""
+        return _name("g", self.inputs, len(self.constants), self.steps, self.result)
+
+
+def _name(kind: str, *parts: Any) -> str:
+    return kind + hashlib.sha1(repr(parts).encode()).hexdigest()[:20]
 
 
 def _plain(e: Expr) -> Expr:

@@ -415,17 +415,21 @@ template <class T> VT_INLINE T atan(T x) {
 template <class T> VT_INLINE T atan2(T y, T x) {
   T a = magnitude(x), b = magnitude(y);
   // Two infinities are as far as each other.
-  const T both = a == INF<T> ? b : T(0);
-  a = both == INF<T> ? T(1) : a;
-  b = both == INF<T> ? T(1) : b;
+  const bool ends = (a == INF<T>) & (b == INF<T>);
+  a = ends ? T(1) : a;
+  b = ends ? T(1) : b;
   // Away from both ends of the range, so that their sum neither overflows nor loses bits.
   const T scale = (a > b ? a : b) > T(1) ? T(0.25) : T(4);
   a *= scale;
   b *= scale;
   const bool far = b > T(2.414213562373095) * a, middle = b > T(0.41421356237309503) * a;
-  const T top = far ? -a : middle ? b - a : b, bottom = far ? b : middle ? b + a : a;
-  const T t = top / (bottom == T(0) ? T(1) : bottom);
-  T turns = far ? T(0.5) : middle ? T(0.25) : T(0);
+  // One select at a time: nested ones become branches.
+  T top = middle ? b - a : b, bottom = middle ? b + a : a, turns = middle ? T(0.25) : T(0);
+  top = far ? -a : top;
+  bottom = far ? b : bottom;
+  turns = far ? T(0.5) : turns;
+  const T ratio = top / bottom;
+  const T t = bottom == T(0) ? top : ratio;
   T rest = t + atan_beyond(t);
   turns = negative(x) ? T(1) - turns : turns;
   rest = negative(x) ? -rest : rest;

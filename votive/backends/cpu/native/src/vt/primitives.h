@@ -54,10 +54,22 @@ template <class T> inline bool isfinite(T a) {
 template <class T> inline bool isposinf(T a) { return floating<T> && a == INF<T>; }
 template <class T> inline bool isneginf(T a) { return floating<T> && a == -INF<T>; }
 // NaN wins in maximum and minimum, loses in fmax and fmin.
-template <class T> inline T maximum(T a, T b) { return (a > b || a != a) ? a : b; }
-template <class T> inline T minimum(T a, T b) { return (a < b || a != a) ? a : b; }
-template <class T> inline T fmax(T a, T b) { return (a > b || b != b) ? a : b; }
-template <class T> inline T fmin(T a, T b) { return (a < b || b != b) ? a : b; }
+template <class T> inline T maximum(T a, T b) {
+  const T most = a > b ? a : b;
+  return a != a ? a : most;
+}
+template <class T> inline T minimum(T a, T b) {
+  const T least = a < b ? a : b;
+  return a != a ? a : least;
+}
+template <class T> inline T fmax(T a, T b) {
+  const T most = a > b ? a : b;
+  return b != b ? a : most;
+}
+template <class T> inline T fmin(T a, T b) {
+  const T least = a < b ? a : b;
+  return b != b ? a : least;
+}
 template <class T> inline T copysign(T a, T b) { return std::copysign(a, b); }
 
 // --- built on logarithms and exponentials ---------------------------------------------------------
