@@ -7,7 +7,7 @@ from typing import Any
 
 from ..core import dtype as dt
 from ..core.errors import DtypeError, ShapeError, UnsupportedError, fail
-from .embedding import check_indices, embedding_renorm_, padding_row, warn_sparse
+from .embedding import NO_ROW, check_indices, embedding_renorm_, padding_row, warn_sparse
 from .registry import F, composite, structured
 from .standardise import widened
 from .untracked import untracked
@@ -68,19 +68,42 @@ def _largest(weight: Any, indices: Any, bags: Any, count: int, padding: int) -> 
     return F.where(rows < 0, 0, F.gather(weight, 0, rows.clamp_min(0)))
 
 
-def _total(
-    weight: Any, indices: Any, bags: Any, count: int, padding: int, factors: Any, mean: bool,
-    by_frequency: bool,
-) -> Any:  # fmt: skip
-    values = widened(F._embedding(weight, indices, padding, by_frequency))
-    kept = (indices != padding).to(values.dtype)
-    share = kept if factors is None else kept * factors
-    blank = F.zeros((count, weight.shape[1]), dtype=values.dtype, device=values.device)
-    total = blank.index_add(0, bags, values * share.unsqueeze(-1))
+def _rows_of(g: Any, indices: Any, offsets: Any, mean: bool, padding: int) -> Any:
+    """What each used row receives of its bag's gradient, before its factor."""
+    g, count = widened(g), g.shape[0]
+    bags = _bag_of_each(offsets, indices.numel())
+    # What lies behind the last offset belongs to no bag, if that offset is only an end.
+    used = (indices != padding) & (bags < count)
+    bags = bags.clamp_max(count - 1)
     if mean:
-        sizes = F.zeros(count, dtype=values.dtype, device=values.device).index_add(0, bags, kept)
-        total = total / sizes.clamp_min(1).unsqueeze(-1)
-    return F._to_dtype(total, weight.dtype)
+        sizes = F.zeros(count, dtype=g.dtype, device=g.device).index_add(0, bags, used.to(g.dtype))
+        g = g / sizes.clamp_min(1).unsqueeze(-1)
+    return F.where(used.unsqueeze(-1), F.index_select(g, 0, bags), 0)
+
+
+def _grad_weight(c: Any, g: Any) -> Any:
+    rows = _rows_of(g, c.indices, c.offsets, c.mean, c.padding_idx)
+    if c.factors is not None:
+        rows = rows * widened(c.factors).unsqueeze(-1)
+    height = c.shape("weight")[0]
+    return F._embedding_backward(rows, c.indices, height, c.padding_idx, c.scale_grad_by_freq)
+
+
+def _grad_factors(c: Any, g: Any) -> Any:
+    rows = _rows_of(g, c.indices, c.offsets, c.mean, c.padding_idx)
+    return (rows * widened(F._embedding(c.weight, c.indices, NO_ROW, False))).sum(-1)
+
+
+structured(
+    "_bag(Tensor weight, Tensor indices, Tensor offsets, Tensor? factors, bool mean, "
+    "int padding_idx, bool scale_grad_by_freq, bool ends)",
+    infer=lambda weight, indices, offsets, factors, mean, padding, by_frequency, ends: weight.like(
+        (offsets.numel - ends, weight.shape[1])
+    ),
+    grad={"weight": _grad_weight, "factors": _grad_factors},
+    method=False, namespaces=(), out=False,
+    doc="The sum or mean of the rows that each bag names, padding left out.",
+)  # fmt: skip
 
 
 @composite(namespaces=("nn.functional",), method=False)
@@ -135,25 +158,24 @@ def embedding_bag(
         types = f"{factors.dtype} and {weight.dtype}"
         fail(DtypeError, OP, f"per_sample_weights and weight must have one dtype, got {types}.")
     padding = padding_row(OP, padding_idx, weight, RuntimeError)
-    _check_values(indices, offsets, weight.shape[0])
+    if max_norm is not None or mode == "max":
+        _check_values(indices, offsets, weight.shape[0])
     if max_norm is not None:
         with untracked():
             embedding_renorm_(weight, indices, max_norm, norm_type)
 
     if ends and offsets.numel() == 0:
         fail(ShapeError, OP, "include_last_offset needs at least one offset.")
-    bags = _bag_of_each(offsets, indices.numel())
-    if ends:  # what lies behind the last offset belongs to no bag
-        inside = bags < offsets.numel() - 1
-        indices, bags = indices[inside], bags[inside]
-        factors = None if factors is None else factors[inside]
     count = offsets.numel() - ends
     if count == 0:
+        _check_values(indices, offsets, weight.shape[0])
         return F.zeros((0, weight.shape[1]), dtype=weight.dtype, device=weight.device)
-    if mode == "max":
-        return _largest(weight, indices, bags, count, padding)
-    if factors is not None:
-        factors = widened(factors.reshape(-1))
-    return _total(
-        weight, indices, bags, count, padding, factors, mode == "mean", scale_grad_by_freq
-    )
+    if mode != "max":
+        factors = None if factors is None else factors.reshape(-1)
+        mean = mode == "mean"
+        return F._bag(weight, indices, offsets, factors, mean, padding, scale_grad_by_freq, ends)
+    bags = _bag_of_each(offsets, indices.numel())
+    if ends:  # what lies behind the last offset belongs to no bag
+        inside = bags < count
+        indices, bags = indices[inside], bags[inside]
+    return _largest(weight, indices, bags, count, padding)

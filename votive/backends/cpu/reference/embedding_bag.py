@@ -1,4 +1,4 @@
-"""The largest row of each bag, on NumPy."""
+"""Sums, means and the largest row of each bag, on NumPy."""
 
 from __future__ import annotations
 
@@ -6,8 +6,44 @@ from typing import Any
 
 import numpy as np
 
+from ....core.errors import fail
 from ...base import kernel
 from .embedding import starts
+
+_OP = "embedding_bag"
+
+
+def _check(indices: Any, offsets: Any, rows: int) -> None:
+    if indices.size:
+        low, high = indices.min(), indices.max()
+        if low < 0 or high >= rows:
+            bad = low if low < 0 else high
+            fail(RuntimeError, _OP, f"index {bad} is out of range for {rows} rows.")
+    if offsets.size:
+        first, last = offsets[0], offsets[-1]
+        if first != 0:
+            fail(RuntimeError, _OP, f"the first bag must begin at 0, offsets begin with {first}.")
+        if last > indices.size:
+            fail(RuntimeError, _OP, f"offset {last} lies behind all {indices.size} indices.")
+
+
+@kernel("_bag")
+def bag(
+    weight: Any, indices: Any, offsets: Any, factors: Any, mean: bool, padding: int,
+    by_frequency: bool, ends: bool,
+) -> Any:  # fmt: skip
+    _check(indices, offsets, weight.shape[0])
+    count = offsets.size - ends
+    bags = np.searchsorted(offsets, np.arange(indices.size), side="right") - 1
+    used = (indices != padding) & (bags < count)
+    bags, rows = bags[used], weight[indices[used]]
+    if factors is not None:
+        rows = rows * factors[used][:, None]
+    out = np.zeros((count, weight.shape[1]), weight.dtype)
+    np.add.at(out, bags, rows)
+    if mean:
+        out /= np.maximum(np.bincount(bags, minlength=count), 1)[:, None].astype(out.dtype)
+    return out
 
 
 @kernel("_bag_argmax")
