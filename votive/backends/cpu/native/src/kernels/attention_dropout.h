@@ -2,35 +2,17 @@
 // kept when word e of the draw is below a threshold.
 #pragma once
 #include "attention.h"
+#include "vt/philox.h"
 
 namespace vt {
 namespace {
 
-// Philox4x32-10: the words of counters low, low + 1, ... (with `high` above them).
-inline void philox(uint64_t key, uint64_t low, uint64_t high, uint32_t* out, int64_t counters) {
-  typedef uint64_t U __attribute__((vector_size(VECTOR)));
-  constexpr int L = VECTOR / 8;
-  U lane;
-  for (int i = 0; i < L; ++i) lane[i] = uint64_t(i);
-  for (int64_t n = 0; n < counters; n += L) {
-    const U at = lane + (low + uint64_t(n));
-    // The counter carries into its upper half where the lower one has wrapped.
-    const U top = at < low ? U{} + (high + 1) : U{} + high;
-    U a = (at << 32) | (at >> 32), b = (top << 32) | (top >> 32);
-    uint64_t k0 = key & 0xffffffffu, k1 = key >> 32;
-    for (int round = 0; round < 10; ++round) {
-      const U x = (a >> 32) * 0xD2511F53ull, y = (b >> 32) * 0xCD9E8D57ull;
-      a = (a << 32) ^ (k0 << 32) ^ y;
-      b = (b << 32) ^ (k1 << 32) ^ x;
-      k0 = (k0 + 0x9E3779B9u) & 0xffffffffu;
-      k1 = (k1 + 0xBB67AE85u) & 0xffffffffu;
-    }
-    a = (a << 32) | (a >> 32), b = (b << 32) | (b >> 32);
-    for (int i = 0; i < L && n + i < counters; ++i) {
-      std::memcpy(out + 4 * (n + i), reinterpret_cast<const char*>(&a) + 8 * i, 8);
-      std::memcpy(out + 4 * (n + i) + 2, reinterpret_cast<const char*>(&b) + 8 * i, 8);
-    }
-  }
+// The words of `n` counters from low + high * 2^64 on.
+inline void draw_words(uint64_t key, uint64_t low, uint64_t high, int64_t n, uint32_t* out) {
+  const uint64_t left = 0 - low;  // until the lower half wraps
+  if (left == 0 || left >= uint64_t(n)) return philox_words(key, low, n, out, high);
+  philox_words(key, low, int64_t(left), out, high);
+  philox_words(key, 0, n - int64_t(left), out + 4 * left, high + 1);
 }
 
 struct Dropout {
@@ -64,7 +46,7 @@ void draw_noise(const Problem& p, const Dropout& drop, int64_t b, int64_t h, int
     const int64_t g = (r0 + r) / p.Tq, i = (r0 + r) % p.Tq;
     const uint64_t first = ((uint64_t(b) * p.H + h * p.G + g) * p.Tq + i) * p.Tk + from, skip = first % 4;
     const uint64_t low = drop.low + first / 4;
-    philox(drop.key, low, drop.high + (low < drop.low), words, (int64_t(skip) + n + 3) / 4);
+    draw_words(drop.key, low, drop.high + (low < drop.low), (int64_t(skip) + n + 3) / 4, words);
     const uint32_t* w = words + skip;
     T* to = rows + r * n;
     for (int64_t j = 0; j < n; ++j) to[j] = uint64_t(w[j]) < drop.threshold ? kept : T(0);
