@@ -149,7 +149,8 @@ void rows(int64_t N, int64_t K, Place x, Place w, const Result& C) {
   }
   // Few results of long sums: threads take stretches of k, of a length that does not depend on their number.
   constexpr int64_t STRETCH = 8192;
-  if (N <= 32 && K >= 4 * STRETCH) {
+  const bool narrow = N <= 32 || (N <= 512 && w.row == int64_t(sizeof(S)));
+  if (narrow && K >= 4 * STRETCH) {
     const int64_t pieces = (K + STRETCH - 1) / STRETCH;
     Scratch<T> partial((pieces + 1) * M * N);
     parallel_for(pieces, grain_for(STRETCH * N / 16), [&](int64_t begin, int64_t end) {
