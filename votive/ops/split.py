@@ -45,7 +45,7 @@ structured(
 def _between(input: Any, dim: int, ends: list[int]) -> tuple[Any, ...]:
     """The pieces of a whole as views."""
     cuts = tuple(itertools.pairwise(ends))
-    return F._views(input, "_split", (tuple([b - a for a, b in cuts]), dim), dim, cuts)  # type: ignore[no-any-return]
+    return F._views(input, "_split", (tuple([b - a for a, b in cuts]), dim), dim, cuts)
 
 
 @composite
@@ -84,7 +84,7 @@ def _even(op: str, input: Any, step: int, dim: int) -> tuple[Any, ...]:
     if step < 0 or (step == 0 and size):
         fail(RuntimeError, op, f"split_size must be positive, got {step} for size {size}.")
     sizes, cuts = _cuts(size, step)
-    return F._views(input, "_split", (sizes, dim), dim, cuts)  # type: ignore[no-any-return]
+    return F._views(input, "_split", (sizes, dim), dim, cuts)
 
 
 @composite(method=False)
@@ -166,7 +166,7 @@ def unbind(input: Any, dim: int = 0) -> tuple[Any, ...]:
     if input.ndim == 0:
         fail(DimError, "unbind", "a 0-d tensor has no dimension to remove.")
     dim = wrap_dim("unbind", dim, input.ndim, input._spec.shape)
-    return F._views(input, "_unbind", (dim,), dim, input._spec.shape[dim])  # type: ignore[no-any-return]
+    return F._views(input, "_unbind", (dim,), dim, input._spec.shape[dim])
 
 
 def _given(op: str, *spellings: Any) -> Any:
