@@ -84,7 +84,7 @@ def run_numpy(start: np.ndarray, program: Program) -> list[np.ndarray]:
         elif op == "reshape":
             values.append(x.reshape(step[2]))
         elif op == "clone":
-            values.append(x.copy())
+            values.append(x.copy(order="K"))  # as dense as x, in its order
         elif op == "scaled":
             values.append(np.asarray(x * step[2]))
         elif op == "add_":

@@ -72,7 +72,13 @@ def get_num_interop_threads() -> int:
 
 
 def set_num_interop_threads(n: int) -> None:
-    """Set what `get_num_interop_threads` tells; like torch's, it can be set once."""
+    """Set what `get_num_interop_threads` tells; like torch's, it can be set once.
+
+    >>> votive.set_num_interop_threads(0)
+    Traceback (most recent call last):
+    ...
+    RuntimeError: set_num_interop_threads expects a positive integer, got 0
+    """
     global _interop
     n = _positive("set_num_interop_threads", n)
     if _interop is not None:

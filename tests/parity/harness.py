@@ -25,14 +25,14 @@ import traceback
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib import import_module
 from typing import Any
 
 import numpy as np
 import torch
 
-from . import buffers, gradients, modes
+from . import buffers, gradients, known, modes
 from .cases import Agreed, Case, Skip
 from .compare import EXACT, Mismatch, Rules
 from .resolve import counterpart
@@ -172,7 +172,8 @@ def _cases(op: Any, settings: Settings, subject: Subject) -> Iterator[tuple[str,
         if not active:
             continue
         for index, sample in _samples(op, dtype, wants_grad, settings):
-            case = Case(subject, op, sample, settings.rules, settings.views, first=index == 0)
+            rules = replace(settings.rules, float32=known.ROUNDING.get(op.name))
+            case = Case(subject, op, sample, rules, settings.views, first=index == 0)
             yield from ((mode, name, index, case) for mode in active)
     if "errors" in settings.modes and op.error_inputs_func is not None:
         _seed()

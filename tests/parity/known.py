@@ -18,6 +18,13 @@ EXCLUDED: dict[tuple[str, str], str] = {
 # raw gradient has to equal torch's.
 PROJECTED: dict[str, str] = {}
 
+# Sums of large products that cancel: (atol, rtol) in float32 as torch's own tests of these operators
+# have it (OpInfo decorators).
+ROUNDING: dict[str, tuple[float, float]] = {
+    "nn.functional.conv_transpose3d": (1e-4, 1.3e-6),
+    "nn.functional.scaled_dot_product_attention": (5e-5, 5e-6),
+}
+
 # Memory with undefined content: only dtype, shape and strides mean something.
 UNINITIALISED = frozenset({
     "empty", "empty_like", "empty_strided", "empty_permuted", "new_empty", "new_empty_strided",

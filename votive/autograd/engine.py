@@ -199,7 +199,7 @@ def accumulate(leaf: Any, grad: Any, create_graph: bool) -> None:
         elif (
             sys.getrefcount(grad) <= _SOLE
             and sys.getrefcount(grad._storage) <= 2
-            and grad._spec.contiguous
+            and (grad._spec.contiguous or grad._spec is leaf._spec)
         ):
             grad._rg = False
             leaf._grad = grad

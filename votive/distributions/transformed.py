@@ -223,8 +223,8 @@ class HalfNormal(_Folded):
 class HalfCauchy(_Folded):
     """The absolute value of a Cauchy number around zero.
 
-    >>> votive.distributions.HalfCauchy(1.0).icdf(votive.tensor(0.5))
-    tensor(1.)
+    >>> votive.distributions.HalfCauchy(1.0).icdf(votive.tensor(0.25))
+    tensor(0.4142)
     """
 
     def __init__(self, scale: Any, validate_args: bool | None = None) -> None:

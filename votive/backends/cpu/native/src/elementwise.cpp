@@ -178,7 +178,7 @@ void Program::run_tiles(char* out_data, const char* const* in_data, int64_t begi
         cast_block(o.cast, itemsize(o.dtype), own[k], n_cols * item, item, src, s_row, o.strides[0], n_rows, n_cols);
       } else {
         const int64_t half = itemsize(o.via);
-        alignas(64) char narrow[TILE * 2];
+        alignas(64) char narrow[TILE * 8];
         cast_block(o.cast, itemsize(o.dtype), narrow, n_cols * half, half, src, s_row, o.strides[0], n_rows, n_cols);
         o.back(own[k], item, narrow, half, n);
       }
