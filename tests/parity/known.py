@@ -18,7 +18,7 @@ EXCLUDED: dict[tuple[str, str], str] = {
 # raw gradient has to equal torch's.
 PROJECTED: dict[str, str] = {}
 
-# Sums of large products that cancel: (atol, rtol) in float32 as torch's own tests of these operators
+# Sums of large products that cancel: (atol, rtol) in float32 as torch's own tests of them
 # have it (OpInfo decorators).
 ROUNDING: dict[str, tuple[float, float]] = {
     "nn.functional.conv_transpose3d": (1e-4, 1.3e-6),
