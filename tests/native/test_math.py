@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import votive
+from votive.backends.cpu import native
 
 from .compare import needs_native
 
@@ -113,10 +114,19 @@ def _arguments(dtype: Any, low: float, high: float, count: int) -> Any:
     ]).astype(dtype)  # fmt: skip
 
 
+# The baseline level has no fused multiply-add, which costs these a little.
+WITHOUT_FMA = {
+    ("exp2", "float32"): 1.1, ("exp2", "float64"): 1.1, ("log2", "float32"): 2.0,
+    ("log10", "float32"): 1.7, ("pow", "float64"): 1.1,
+}  # fmt: skip
+
+
 def _hold(name: str, limit: float, got: Any, want: Any, *args: Any) -> None:
     errors = _ulps(got, want)
     k = int(np.argmax(errors))
     at = ", ".join(repr(a[k]) for a in args)
+    if native.module.level == "baseline":
+        limit = WITHOUT_FMA.get((name, str(got.dtype)), limit)
     assert errors[k] <= limit, f"{name}({at}) = {got[k]!r}, not {want[k]!r}: {errors[k]:.2f} ulp"
 
 

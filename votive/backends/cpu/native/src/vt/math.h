@@ -15,6 +15,8 @@
 //   erfc        4.0     4.0        acosh, atanh   2.5     2.5
 //   pow         0.6     1.0        hypot          0.6     1.4
 //
+// Without fused multiply-add (baseline): exp2 and pow 1.1, log2 2.0 and log10 1.7 in float.
+//
 // sin, cos and tan leave arguments beyond TRIG_LIMIT to the C library, by a branch that keeps a loop
 // from becoming vector code; sin_near, cos_near and tan_near are for arguments known to be smaller.
 // Polynomials are minimax fits over the interval named beside them, constant term first.
