@@ -15,6 +15,7 @@ import argparse
 import json
 import os
 import re
+import resource
 import subprocess
 import sys
 import time
@@ -55,20 +56,28 @@ def chosen(suites: str, scale: str, pattern: str) -> Iterator[tuple[str, Any]]:
                 yield suite, case
 
 
+def _resident_peak() -> int:
+    """The most memory this process has held, in bytes."""
+    try:  # ru_maxrss of a new process starts at what its parent held
+        status = Path("/proc/self/status").read_text()
+        return 1024 * int(next(x for x in status.splitlines() if x.startswith("VmHWM")).split()[1])
+    except (OSError, StopIteration):
+        return 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+
+
 def peak(name: str, framework: str, scale: str) -> None:
     """Print how many bytes a case needed at most, beyond what importing the framework takes."""
-    import resource
     from importlib import import_module
 
     m = import_module(framework)
     import_module(f"{framework}.nn")
     import_module(f"{framework}.optim")
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    before = _resident_peak()
     ((_, case),) = chosen("e", scale, f"^{re.escape(name)}$")
     run = case.setup(m)
     for _ in range(3):
         run()
-    print(1024 * (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before))
+    print(_resident_peak() - before)
 
 
 def memory(name: str, scale: str, threads: int) -> dict[str, int]:
