@@ -15,7 +15,6 @@ import numpy as np
 from . import dispatch, printing
 from .autograd import engine, graph, record, views
 from .backends.base import BACKENDS
-from .backends.cpu.native.loader import codes
 from .backends.cpu.native.loader import module as native
 from .core import dtype as dt
 from .core.device import device
@@ -406,12 +405,7 @@ class Tensor:
             raise RuntimeError(
                 f"a Tensor with {self._spec.numel} elements cannot be converted to Scalar."
             )
-        if native is not None and self._spec.dtype in codes and self._spec.device.type == "cpu":
-            return native.item(self._data)
-        value = BACKENDS[self.device.type].to_numpy(self._data).reshape(())[()]
-        if self.dtype in dt.HALF or self.dtype in dt.FLOAT8:
-            return float(value)
-        return value.item()
+        return BACKENDS[self._spec.device.type].item(self._data)
 
     def tolist(self) -> Any:
         """Nested lists of Python numbers."""

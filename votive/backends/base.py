@@ -133,6 +133,12 @@ class Backend(Protocol):
     def to_numpy(self, data: Any) -> Any:
         """The values as a NumPy array."""
 
+    def item(self, data: Any) -> Any:
+        """The only value as a Python number."""
+
+    def window(self, spec: Spec) -> Any:
+        """What views of this spec are made from without Python, or None."""
+
     def clone_storage(self, storage: Storage) -> Storage:
         """Another storage with the same bytes."""
 

@@ -325,9 +325,8 @@ def _build_view(op: Op, args: tuple[Any, ...]) -> Plan:
     plan.out, plan.outs = spec, (spec,)
     plan.backend = BACKENDS[spec.device.type]
     plan.compute = shift
-    same_size = spec.dtype.itemsize == spec_args[0].dtype.itemsize
-    if native is not None and spec.device.type == "cpu" and spec.numel and same_size:
-        plan.into = native.Window(spec)
+    if spec.dtype.itemsize == spec_args[0].dtype.itemsize:
+        plan.into = plan.backend.window(spec)
     return plan
 
 

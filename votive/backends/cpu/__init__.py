@@ -131,6 +131,12 @@ class CpuBackend:
     def to_numpy(self, data: Any) -> Any:
         return data
 
+    def item(self, data: Any) -> Any:
+        return _native.module.item(data) if _native.available else data.item()
+
+    def window(self, spec: Spec) -> Any:
+        return _native.module.Window(spec) if _native.available and spec.numel else None
+
     def clone_storage(self, storage: Storage) -> Storage:
         """Another storage with the same bytes."""
         if storage.nbytes == 0:
