@@ -36,15 +36,6 @@ PyObject* wrap(PyObject* storage, PyObject* data, PyObject* spec) {
 
 namespace {
 
-// 1, 0, or -1 with an error set.
-int truth(PyObject* owner, PyObject* name) {
-  PyObject* v = PyObject_GetAttr(owner, name);
-  if (v == nullptr) return -1;
-  const int r = v == Py_True ? 1 : v == Py_False ? 0 : PyObject_IsTrue(v);
-  Py_DECREF(v);
-  return r;
-}
-
 // Records a call; false with an error set.
 bool record(PyObject* plan, PyObject* const* values, Py_ssize_t n, PyObject* out) {
   const int done = record_usual(plan, values, n, out);
@@ -84,7 +75,7 @@ PyObject* fast_call(PyObject* me, PyObject* const* args, size_t nargsf, PyObject
     PyObject* number = first ? args[1] : args[0];
     if (!PyFloat_CheckExact(number) && !PyLong_CheckExact(number) && !PyBool_Check(number)) return slow();
   }
-  const int hooks = truth(state, s_hooks);
+  const int hooks = flag(state, s_hooks);
   if (hooks != 0) return hooks < 0 ? nullptr : slow();
   PyObject* parts[2] = {nullptr, nullptr};
   PyObject* plan = nullptr;
@@ -124,9 +115,9 @@ PyObject* fast_call(PyObject* me, PyObject* const* args, size_t nargsf, PyObject
   if (spec == nullptr) goto done;
   out = wrap(PyTuple_GET_ITEM(result, 0), PyTuple_GET_ITEM(result, 1), spec);
   if (out != nullptr && self->differentiable) {
-    int wants = first ? truth(args[0], s_rg) : 0;
-    if (wants == 0 && second) wants = truth(args[1], s_rg);
-    if (wants > 0) wants = truth(mode, s_grad);
+    int wants = first ? flag(args[0], s_rg) : 0;
+    if (wants == 0 && second) wants = flag(args[1], s_rg);
+    if (wants > 0) wants = flag(mode, s_grad);
     const bool ok = wants == 0 || (wants > 0 && record(plan, args, n, out));
     if (!ok) Py_CLEAR(out);
   }
@@ -293,11 +284,11 @@ PyObject* data_of(PyObject* v) {
 }
 
 int wants_grad(PyObject* v) {
-  if (is_tensor(v)) return truth(v, s_rg);
+  if (is_tensor(v)) return flag(v, s_rg);
   if (!PyList_CheckExact(v) && !PyTuple_CheckExact(v)) return 0;
   for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(v); ++i) {
     PyObject* t = PySequence_Fast_GET_ITEM(v, i);
-    const int r = is_tensor(t) ? truth(t, s_rg) : 0;
+    const int r = is_tensor(t) ? flag(t, s_rg) : 0;
     if (r != 0) return r;
   }
   return 0;
@@ -355,7 +346,7 @@ PyObject* execute(const Access* self, PyObject* plan, PyObject* const* values) {
   if (out == nullptr || !self->differentiable) return out;
   int wants = 0;
   for (Py_ssize_t k = 0; k < n && wants == 0; ++k) wants = wants_grad(values[k]);
-  if (wants > 0) wants = truth(mode, s_grad);
+  if (wants > 0) wants = flag(mode, s_grad);
   if (wants > 0 && !record(plan, values, n, out)) wants = -1;
   if (wants < 0) Py_CLEAR(out);
   return out;
@@ -379,7 +370,7 @@ PyObject* call(PyObject*, PyObject* const* a, Py_ssize_t n) {
   PyObject* plan = nullptr;
   PyObject* values[24];
   if (PyTuple_GET_SIZE(args) == Py_ssize_t(self->kinds->size()) && self->value_count <= 22) {
-    const int hooks = truth(state, s_hooks);
+    const int hooks = flag(state, s_hooks);
     if (hooks == 0) {
       PyObject* key = make_key(self, args);
       if (key != nullptr) {
@@ -419,9 +410,9 @@ bool plainly_writable(const Access* self, PyObject* plan, PyObject* args) {
   if (!is_tensor(x)) return false;
   PyObject* writes = PyObject_GetAttr(plan, s_writes);
   Py_XDECREF(writes);
-  if (writes != Py_True || truth(x, s_inference) != 0) return false;
+  if (writes != Py_True || flag(x, s_inference) != 0) return false;
   PyObject* base = PyObject_GetAttr(x, s_base);
-  const bool untracked = base != nullptr && (base == Py_None || truth(base, s_rg) == 0);
+  const bool untracked = base != nullptr && (base == Py_None || flag(base, s_rg) == 0);
   Py_XDECREF(base);
   if (!untracked) return false;
   for (size_t i = 0; i < self->kinds->size(); ++i)
@@ -475,7 +466,7 @@ PyObject* write(PyObject*, PyObject* const* a, Py_ssize_t n) {
     if (found == nullptr) return nullptr;
     auto* self = reinterpret_cast<Access*>(found);
     if (found != Py_None && !self->view && PyTuple_GET_SIZE(a[1]) == Py_ssize_t(self->kinds->size()) &&
-        truth(state, s_hooks) == 0) {
+        flag(state, s_hooks) == 0) {
       PyObject* key = make_key(self, a[1]);
       PyObject* plan = key == nullptr ? nullptr : PyDict_GetItemWithError(self->plans, key);
       Py_XINCREF(plan);

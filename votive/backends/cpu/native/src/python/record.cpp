@@ -11,15 +11,6 @@ PyObject *s_recipes, *s_recipe, *s_slots, *s_carries, *s_edges, *s_seq, *s_kept,
     *s_version, *s_storage, *s_tensor, *s_is_out, *s_inference, *s_noted, *s_special, *s_module_path, *s_spec, *s_data,
     *s_outs, *s_grad_specs;
 
-// Attribute as a truth value: 1, 0, or -1 with an error.
-int flag(PyObject* owner, PyObject* name) {
-  PyObject* v = PyObject_GetAttr(owner, name);
-  if (v == nullptr) return -1;
-  const int r = v == Py_True ? 1 : v == Py_False ? 0 : PyObject_IsTrue(v);
-  Py_DECREF(v);
-  return r;
-}
-
 // A Saved; `is_out` < 0 for an input. nullptr with an error, or without one when Python must do it.
 PyObject* save(PyObject* t, Py_ssize_t is_out) {
   const int inference = flag(t, s_inference);

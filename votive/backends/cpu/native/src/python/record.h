@@ -4,6 +4,15 @@
 
 namespace vt {
 
+// An attribute as a truth value: 1, 0, or -1 with an error set.
+inline int flag(PyObject* owner, PyObject* name) {
+  PyObject* v = PyObject_GetAttr(owner, name);
+  if (v == nullptr) return -1;
+  const int r = v == Py_True ? 1 : v == Py_False ? 0 : PyObject_IsTrue(v);
+  Py_DECREF(v);
+  return r;
+}
+
 bool is_tensor(PyObject* o);
 // A tensor over a kernel's result (storage may be None); takes no references.
 PyObject* wrap(PyObject* storage, PyObject* data, PyObject* spec);

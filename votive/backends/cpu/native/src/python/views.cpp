@@ -41,14 +41,6 @@ void window_dealloc(PyObject* me) {
   Py_TYPE(me)->tp_free(me);
 }
 
-int flag(PyObject* owner, PyObject* name) {
-  PyObject* v = PyObject_GetAttr(owner, name);
-  if (v == nullptr) return -1;
-  const int r = v == Py_True ? 1 : v == Py_False ? 0 : PyObject_IsTrue(v);
-  Py_DECREF(v);
-  return r;
-}
-
 inline bool set(PyObject* o, PyObject* name, PyObject* v) { return PyObject_GenericSetAttr(o, name, v) == 0; }
 
 }  // namespace
