@@ -29,7 +29,7 @@ LAYERS = [
     {"nn", "optim", "amp", "data", "io", "quant", "distributed", "utils", "distributions",
      "serialization"},
     {"glass"},
-    {"models", "audio", "vision", "train"},
+    {"models", "text", "generation", "audio", "vision", "train"},
     {"cli", "studio", "__init__", "__main__"},
 ]  # fmt: skip
 RANK = {name: i for i, names in enumerate(LAYERS) for name in names}

@@ -98,7 +98,9 @@ _surface.install(_sys.modules[__name__], _functions, Tensor)
 _operators.install(Tensor)
 
 # Parts that a program which only computes does not need, imported when first asked for.
-_LAZY_MODULES = ("amp", "data", "distributions", "nn", "optim", "train")
+_LAZY_MODULES = (
+    "amp", "data", "distributions", "generation", "io", "models", "nn", "optim", "text", "train",
+)  # fmt: skip
 _LAZY_NAMES = {
     "save": "serialization",
     "load": "serialization",

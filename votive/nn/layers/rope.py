@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
@@ -13,6 +13,14 @@ import votive
 from .. import functional as F
 from ..module import Module
 from .rope_scaling import RULES
+
+
+class Angles(NamedTuple):
+    """Tables of cosines and sines, and the row of the first position."""
+
+    cos: Any
+    sin: Any
+    offset: int
 
 
 class RotaryEmbedding(Module):
@@ -82,17 +90,31 @@ class RotaryEmbedding(Module):
 
     def forward(self, input: Any, offset: int = 0, position_ids: Any = None) -> Any:
         """Positions are `offset`, `offset + 1`, …, or as `position_ids` (N, positions) says."""
+        return self.turn(input, self.angles(input.shape[-2], offset, position_ids))
+
+    def angles(self, length: int, offset: int = 0, position_ids: Any = None) -> Angles:
+        """What `turn` needs for these positions; layers that share a rotation look it up once.
+
+        >>> rope = votive.nn.RotaryEmbedding(4)
+        >>> x = votive.ones(1, 2, 3, 4)
+        >>> votive.equal(rope.turn(x, rope.angles(3, offset=5)), rope(x, offset=5))
+        True
+        """
         if position_ids is None:
-            self._fit(offset + input.shape[-2])
-            return F.rope(
-                input, self.cos, self.sin, interleaved=self.interleaved, offset=offset
-            )  # fmt: skip
+            self._fit(offset + length)
+            return Angles(self.cos, self.sin, offset)
         if position_ids.numel():
             self._fit(int(position_ids.max()) + 1)
-        cos, sin = self.cos[position_ids], self.sin[position_ids]  # (N, positions, dim / 2)
-        for _ in range(input.dim() - cos.dim()):
-            cos, sin = cos.unsqueeze(-3), sin.unsqueeze(-3)
-        return F.rope(input, cos, sin, interleaved=self.interleaved)
+        # (N, positions, dim / 2)
+        return Angles(self.cos[position_ids], self.sin[position_ids], 0)
+
+    def turn(self, input: Any, angles: Angles) -> Any:
+        """Turn (..., positions, features) by angles from `angles`."""
+        cos, sin, offset = angles
+        if cos.dim() > 2:
+            for _ in range(input.dim() - cos.dim()):
+                cos, sin = cos.unsqueeze(-3), sin.unsqueeze(-3)
+        return F.rope(input, cos, sin, interleaved=self.interleaved, offset=offset)
 
     def extra_repr(self) -> str:
         text = f"{self.dim}, max_position_embeddings={self.max_position_embeddings}"

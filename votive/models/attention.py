@@ -1,0 +1,101 @@
+"""What decoder attention shares: who sees whom, and weights on request. Knows no parameters."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import votive
+from votive.nn import functional as F
+
+
+class Sight(NamedTuple):
+    """Which keys the queries see: a mask for the attention function, or its plain causal rule."""
+
+    mask: Any = None
+    is_causal: bool = False
+
+
+def causal_sight(
+    attention_mask: Any, queries: int, keys: int, *, window: int | None = None, like: Any
+) -> Sight:
+    """Sight of the last `queries` of `keys` positions, each on itself and those before.
+
+    `attention_mask` is (batch, keys) with 0 at padding, or (batch, 1, queries, keys) and then says
+    all: True or 0.0 where a query sees a key. With `window`, only so many last positions are seen.
+
+    >>> from votive.models.attention import causal_sight
+    >>> causal_sight(None, 3, 3, like=votive.ones(1))
+    Sight(mask=None, is_causal=True)
+    >>> causal_sight(votive.tensor([[0, 1]]), 1, 2, like=votive.ones(1)).mask
+    tensor([[[[False,  True]]]])
+    """
+    if attention_mask is not None and attention_mask.dim() == 4:
+        return Sight(attention_mask)
+    if attention_mask is not None:
+        if attention_mask.dim() != 2 or attention_mask.shape[1] != keys:
+            raise ValueError(
+                f"attention_mask must be (batch, {keys}), a value for each position so far and "
+                f"each new one, got {tuple(attention_mask.shape)}."
+            )
+        attention_mask = attention_mask.bool()
+        if bool(attention_mask.all()):
+            attention_mask = None
+    window = None if window is None or keys <= window else window
+    if attention_mask is None and window is None:
+        if queries == 1:
+            return Sight()
+        if queries == keys:
+            return Sight(None, True)
+    at = votive.arange(keys - queries, keys, device=like.device).unsqueeze(1)  # (queries, 1)
+    key = votive.arange(keys, device=like.device)
+    seen = key <= at
+    if window is not None:
+        seen = seen & (key > at - window)
+    if attention_mask is None:
+        return Sight(seen)
+    return Sight(seen & attention_mask[:, None, None, :])  # (batch, 1, queries, keys)
+
+
+def full_sight(attention_mask: Any) -> Sight:
+    """Sight of every position on all that are not padding."""
+    if attention_mask is None or attention_mask.dim() == 4:
+        return Sight(attention_mask)
+    mask = attention_mask.bool()
+    return Sight() if bool(mask.all()) else Sight(mask[:, None, None, :])
+
+
+def attend(
+    q: Any, k: Any, v: Any, sight: Sight, *, dropout: float = 0.0, scale: float | None = None
+) -> Any:
+    """Attention of (batch, heads, positions, features); key heads may be fewer than query heads."""
+    return F.scaled_dot_product_attention(
+        q, k, v, sight.mask, dropout, sight.is_causal, scale=scale,
+        enable_gqa=k.shape[1] != q.shape[1],
+    )  # fmt: skip
+
+
+def attention_weights(q: Any, k: Any, sight: Sight, *, scale: float | None = None) -> Any:
+    """The weights (batch, heads, queries, keys) that `attend` uses, made beside it.
+
+    The fused kernel never holds them, so asking for them leaves its result as it is.
+    """
+    if k.shape[1] != q.shape[1]:
+        k = k.repeat_interleave(q.shape[1] // k.shape[1], 1)
+    scores = (q @ k.transpose(-2, -1)).float() * (scale or 1 / math.sqrt(q.shape[-1]))
+    mask = sight.mask
+    if sight.is_causal:
+        mask = votive.ones(scores.shape[-2:], dtype=votive.bool, device=q.device).tril()
+    if mask is not None and mask.dtype == votive.bool:
+        scores = scores.masked_fill(~mask, -math.inf)
+        # A query that sees nothing has no weights, rather than undefined ones.
+        return F.softmax(scores, -1).masked_fill(~mask, 0.0).to(q.dtype)
+    if mask is not None:
+        scores = scores + mask
+    return F.softmax(scores, -1).to(q.dtype)
+
+
+def next_token_loss(logits: Any, labels: Any) -> Any:
+    """Cross entropy of each position against the label after it; -100 is left out."""
+    shifted = logits[:, :-1].float()
+    return F.cross_entropy(shifted.flatten(0, 1), labels[:, 1:].flatten(), ignore_index=-100)

@@ -1,0 +1,144 @@
+"""From a configuration to the class that reads it. Users add their own with `register`.
+
+>>> from votive.models import AutoConfig
+>>> AutoConfig.from_dict({"model_type": "qwen3", "hidden_size": 64}).hidden_size
+64
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+from .checkpoint import Checkpoint
+from .config import Config
+
+# model_type: (file, configuration, {use: class}); files are imported when they are needed.
+_FAMILIES: dict[str, tuple[str, str, dict[str, str]]] = {
+    "llama": ("llama", "LlamaConfig", {"base": "LlamaModel", "causal": "LlamaForCausalLM"}),
+    "mistral": ("llama", "MistralConfig", {"base": "MistralModel", "causal": "MistralForCausalLM"}),
+    "qwen2": ("qwen", "Qwen2Config", {"base": "Qwen2Model", "causal": "Qwen2ForCausalLM"}),
+    "qwen3": ("qwen", "Qwen3Config", {"base": "Qwen3Model", "causal": "Qwen3ForCausalLM"}),
+}  # fmt: skip
+_ADDED: dict[str, tuple[Any, dict[str, Any]]] = {}
+USES = {
+    "base": "AutoModel", "causal": "AutoModelForCausalLM", "seq2seq": "AutoModelForSeq2SeqLM",
+    "masked": "AutoModelForMaskedLM", "classify": "AutoModelForSequenceClassification",
+}  # fmt: skip
+
+
+def register(model_type: str, config_class: Any, *, exist_ok: bool = False, **classes: Any) -> None:
+    """Let a family be found by its `model_type`; `classes` are those of AutoModel's uses.
+
+    >>> class MyConfig(votive.models.LlamaConfig):
+    ...     model_type = "mine"
+    >>> votive.models.register("mine", MyConfig, causal=votive.models.LlamaForCausalLM)
+    >>> type(votive.models.AutoConfig.from_dict({"model_type": "mine"})).__name__
+    'MyConfig'
+    """
+    unknown = sorted(set(classes) - set(USES))
+    if unknown:
+        raise ValueError(f"register: unknown uses {unknown}; known: {sorted(USES)}.")
+    if not exist_ok and (model_type in _FAMILIES or model_type in _ADDED):
+        raise ValueError(f"register: {model_type!r} is taken; pass exist_ok=True to replace it.")
+    _ADDED[model_type] = (config_class, dict(classes))
+
+
+def families() -> list[str]:
+    """The `model_type`s that are known.
+
+    >>> {"llama", "qwen3"} <= set(votive.models.families())
+    True
+    """
+    return sorted({*_FAMILIES, *_ADDED})
+
+
+def _family(model_type: Any) -> tuple[Any, dict[str, Any]]:
+    """The configuration class of a family and its classes by use."""
+    if model_type in _ADDED:
+        return _ADDED[model_type]
+    if model_type not in _FAMILIES:
+        raise ValueError(
+            f"unknown model_type {model_type!r}; known: {', '.join(families())}. "
+            "Add yours with votive.models.register."
+        )
+    file, config, classes = _FAMILIES[model_type]
+    module = import_module(f".{file}", __package__)
+    return getattr(module, config), {use: getattr(module, name) for use, name in classes.items()}
+
+
+class AutoConfig:
+    """The configuration that fits a `model_type`."""
+
+    @staticmethod
+    def from_dict(values: dict[str, Any]) -> Any:
+        return _family(values.get("model_type"))[0].from_dict(values)
+
+    @staticmethod
+    def from_pretrained(name: Any, **kwargs: Any) -> Any:
+        return AutoConfig.from_dict(Checkpoint.find(name, **kwargs).config)
+
+
+class AutoModel:
+    """The model that fits a checkpoint, without a head.
+
+    >>> config = votive.models.LlamaConfig(vocab_size=8, hidden_size=4, intermediate_size=4,
+    ...     num_hidden_layers=1, num_attention_heads=1)
+    >>> type(votive.models.AutoModel.from_config(config)).__name__
+    'LlamaModel'
+    """
+
+    use = "base"
+
+    @classmethod
+    def _class_for(cls, model_type: Any) -> Any:
+        classes = _family(model_type)[1]
+        if cls.use not in classes:
+            known = ", ".join(USES[use] for use in classes)
+            raise ValueError(f"{cls.__name__}: a {model_type} is no such model; use {known}.")
+        return classes[cls.use]
+
+    @classmethod
+    def from_config(cls, config: Config) -> Any:
+        """A model with start values."""
+        return cls._class_for(config.model_type)(config)
+
+    @classmethod
+    def from_pretrained(
+        cls, name: Any, *, dtype: Any = None, device: Any = None, config: Any = None,
+        strict: bool = True, revision: str | None = None, local_files_only: bool = False,
+    ) -> Any:  # fmt: skip
+        """A model from a folder, a file, a bundled name or a repository id.
+
+        The arguments are those of PreTrainedModel.from_pretrained.
+        """
+        found = Checkpoint.find(name, revision=revision, local_files_only=local_files_only)
+        kind = found.config.get("model_type") if config is None else config.model_type
+        model = cls._class_for(kind)
+        return model.from_checkpoint(
+            found, dtype=dtype, device=device, config=config, strict=strict
+        )
+
+
+class AutoModelForCausalLM(AutoModel):
+    """The model that predicts next tokens."""
+
+    use = "causal"
+
+
+class AutoModelForSeq2SeqLM(AutoModel):
+    """The model that turns one text into another."""
+
+    use = "seq2seq"
+
+
+class AutoModelForMaskedLM(AutoModel):
+    """The model that fills gaps."""
+
+    use = "masked"
+
+
+class AutoModelForSequenceClassification(AutoModel):
+    """The model that gives a text a class."""
+
+    use = "classify"

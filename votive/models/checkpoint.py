@@ -1,0 +1,164 @@
+"""Where a model's configuration and weights are: a folder, a file, the package, or a repository.
+
+Knows files; knows no architecture.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import votive
+
+from ..serialization.atomic import replacing
+from .config import NAME, read_json
+
+BUNDLED = Path(__file__).parent / "bundled"
+# What a model folder may hold that is of use here.
+_WANTED = ["*.json", "*.safetensors", "*.model", "*.txt", "*.jinja", "*.gguf"]
+_FALLBACK = ["pytorch_model*.bin"]
+
+
+@dataclass
+class Checkpoint:
+    """A model that was found but not read: its configuration, and how to open its weights.
+
+    `tokenizer` tells a tokenizer where to look: a folder, or the file that holds all.
+    """
+
+    name: str
+    path: Path
+    config: dict[str, Any]
+    weights: Callable[[], Any]
+    tokenizer: Path
+    dtype: Any = None
+    generation_config: dict[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def find(
+        cls, name: Any, *, revision: str | None = None, local_files_only: bool = False
+    ) -> Checkpoint:
+        """Look for a path first, then for a bundled model, then for a repository id."""
+        path = Path(name).expanduser()
+        if path.is_dir():
+            return _folder(str(name), path)
+        if path.is_file():
+            return _file(str(name), path)
+        if (BUNDLED / str(name) / NAME).is_file() and not path.is_absolute():
+            return _folder(str(name), BUNDLED / str(name))
+        if not is_repo_id(str(name)):
+            raise FileNotFoundError(
+                f"{name} is no folder or file here, no bundled model ({', '.join(bundled())}), "
+                "and no repository id such as 'Qwen/Qwen3-0.6B'."
+            )
+        return _folder(str(name), download(str(name), revision, local_files_only))
+
+
+def bundled() -> list[str]:
+    """Names of the models that come with the package.
+
+    >>> isinstance(votive.models.bundled(), list)
+    True
+    """
+    return sorted(p.parent.name for p in BUNDLED.glob(f"*/{NAME}"))
+
+
+def is_repo_id(name: str) -> bool:
+    """Whether a name may be one on the model hub: `name` or `owner/name`.
+
+    >>> from votive.models.checkpoint import is_repo_id
+    >>> is_repo_id("Qwen/Qwen3-0.6B"), is_repo_id("./folder"), is_repo_id("a/b/c")
+    (True, False, False)
+    """
+    return re.fullmatch(r"[A-Za-z0-9][\w.-]*/[\w.-]+", name) is not None and ".." not in name
+
+
+def download(name: str, revision: str | None = None, local_files_only: bool = False) -> Path:
+    """The local folder of a repository, fetched if needed; a progress bar shows how far it is."""
+    try:
+        import huggingface_hub as hub
+    except ImportError:
+        raise ImportError(
+            f"{name} is no local path; pip install huggingface_hub to download models."
+        ) from None
+    options: dict[str, Any] = {"revision": revision, "local_files_only": local_files_only}
+    try:
+        folder = Path(hub.snapshot_download(name, allow_patterns=_WANTED, **options))
+        if not _weight_files(folder):
+            hub.snapshot_download(name, allow_patterns=_FALLBACK, **options)
+    except Exception as e:
+        cause = str(e).strip().splitlines()[0] if str(e).strip() else type(e).__name__
+        raise OSError(
+            f"{name} is not here and could not be downloaded ({cause}). Check the name and the "
+            "network, or give the path of a local folder."
+        ) from e
+    return folder
+
+
+def _weight_files(folder: Path) -> list[Path]:
+    names = ("*.safetensors", "*.safetensors.index.json", "*.gguf", "pytorch_model*.bin")
+    return [p for pattern in names for p in sorted(folder.glob(pattern))]
+
+
+def _folder(name: str, folder: Path) -> Checkpoint:
+    if not (folder / NAME).is_file():
+        files = sorted(folder.glob("*.gguf"))
+        if len(files) == 1:
+            return _file(name, files[0])
+        more = f"; it holds {len(files)} GGUF files, name one of them" if files else ""
+        raise FileNotFoundError(f"{folder} has no {NAME}{more}.")
+    config = read_json(folder / NAME)
+
+    def weights() -> Any:
+        from ..io import open_weights
+
+        return open_weights(folder)
+
+    settings = folder / "generation_config.json"
+    return Checkpoint(
+        name, folder, config, weights, folder, _told_dtype(config),
+        read_json(settings) if settings.is_file() else {},
+    )  # fmt: skip
+
+
+def _file(name: str, path: Path) -> Checkpoint:
+    with open(path, "rb") as f:
+        magic = f.read(4)
+    if magic == b"GGUF":
+        from ..io.gguf import GGUFFile
+        from .gguf_names import from_gguf
+
+        config, source = from_gguf(GGUFFile(path))
+        return Checkpoint(name, path, config, lambda: source, path, votive.float32)
+    config_file = path.parent / NAME
+    if not config_file.is_file():
+        from ..io import llama2c
+
+        if path.suffix == ".bin":
+            found = llama2c.open(path)
+            return Checkpoint(name, path, found.config, lambda: found, path.parent, votive.float32)
+        raise FileNotFoundError(f"{path} holds weights, but there is no {NAME} beside it.")
+    config = read_json(config_file)
+
+    def weights() -> Any:
+        from ..io import open_weights
+
+        return open_weights(path)
+
+    return Checkpoint(name, path, config, weights, path.parent, _told_dtype(config))
+
+
+def _told_dtype(config: dict[str, Any]) -> Any:
+    """The type that a configuration says its weights have; None where it does not."""
+    told = config.get("dtype") or config.get("torch_dtype")
+    return None if told is None else getattr(votive, str(told).removeprefix("torch."), None)
+
+
+def write_json(path: Path, values: dict[str, Any]) -> None:
+    """Write an object, in one step."""
+    with replacing(path) as f:
+        f.write((json.dumps(values, indent=2, sort_keys=True) + "\n").encode())

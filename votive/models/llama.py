@@ -1,0 +1,284 @@
+"""Llama, and what is built like it: Mistral. Touvron et al. 2023, arXiv:2302.13971 and 2307.09288.
+
+A decoder: RMS norm, attention with rotary positions and shared key heads, a gated MLP. Parameter
+names are those of Hugging Face checkpoints.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from votive import nn
+
+from .attention import Sight, attend, attention_weights, causal_sight, next_token_loss
+from .config import Config, rope_of
+from .output import BaseModelOutput, CausalLMOutput
+from .pretrained import CausalLM, PreTrainedModel, activation
+
+
+@dataclass(kw_only=True)
+class LlamaConfig(Config):
+    """The numbers of a Llama.
+
+    >>> votive.models.LlamaConfig(hidden_size=64, num_attention_heads=4).head_dim
+    16
+    """
+
+    model_type = "llama"
+
+    vocab_size: int = 32000
+    hidden_size: int = 4096
+    intermediate_size: int = 11008
+    num_hidden_layers: int = 32
+    num_attention_heads: int = 32
+    num_key_value_heads: int | None = None
+    head_dim: int | None = None
+    hidden_act: str = "silu"
+    max_position_embeddings: int = 2048
+    rms_norm_eps: float = 1e-6
+    rope_theta: float = 10000.0
+    rope_scaling: dict[str, Any] | None = None
+    attention_bias: bool = False
+    attention_dropout: float = 0.0
+    mlp_bias: bool = False
+    sliding_window: int | None = None
+    layer_types: list[str] | None = None
+
+    def __post_init__(self) -> None:
+        if self.num_key_value_heads is None:
+            self.num_key_value_heads = self.num_attention_heads
+        if self.head_dim is None:
+            self.head_dim = self.hidden_size // self.num_attention_heads
+
+    @classmethod
+    def adapt(cls, values: dict[str, Any]) -> dict[str, Any]:
+        values = super().adapt(values)
+        values["rope_theta"], values["rope_scaling"] = rope_of(values, cls.rope_theta)
+        values.pop("rope_parameters", None)
+        return values
+
+    # What sets families apart, as the layers ask for it.
+    qk_norm = False
+
+    @property
+    def qkv_bias(self) -> bool:
+        return self.attention_bias
+
+    @property
+    def out_bias(self) -> bool:
+        return self.attention_bias
+
+    def window_of(self, layer: int) -> int | None:
+        """How many last positions a layer sees; None for all."""
+        if self.layer_types is not None:
+            sliding = self.layer_types[layer] == "sliding_attention"
+            return self.sliding_window if sliding else None
+        return None
+
+
+class LlamaAttention(nn.Module):
+    """Attention with rotary positions; groups of query heads share a key and a value head."""
+
+    def __init__(self, config: Any, layer_idx: int) -> None:
+        super().__init__()
+        self.layer_idx, self.head_dim = layer_idx, config.head_dim
+        self.dropout = config.attention_dropout
+        self.window = config.window_of(layer_idx)
+        width, heads = config.hidden_size, config.num_attention_heads * self.head_dim
+        shared = config.num_key_value_heads * self.head_dim
+        self.q_proj = nn.Linear(width, heads, bias=config.qkv_bias)
+        self.k_proj = nn.Linear(width, shared, bias=config.qkv_bias)
+        self.v_proj = nn.Linear(width, shared, bias=config.qkv_bias)
+        self.o_proj = nn.Linear(heads, width, bias=config.out_bias)
+        if config.qk_norm:
+            self.q_norm = nn.RMSNorm(self.head_dim, eps=config.rms_norm_eps)
+            self.k_norm = nn.RMSNorm(self.head_dim, eps=config.rms_norm_eps)
+        self.qk_norm = config.qk_norm
+
+    def forward(
+        self, x: Any, rope: Any, sight: Sight, cache: Any = None, weights: bool = False
+    ) -> tuple[Any, Any]:
+        B, T, _ = x.shape
+        q = self.q_proj(x).view(B, T, -1, self.head_dim)
+        k = self.k_proj(x).view(B, T, -1, self.head_dim)
+        v = self.v_proj(x).view(B, T, -1, self.head_dim).transpose(1, 2)  # (B, KV, T, D)
+        if self.qk_norm:
+            q, k = self.q_norm(q), self.k_norm(k)
+        q, k = rope(q.transpose(1, 2)), rope(k.transpose(1, 2))  # (B, H, T, D), (B, KV, T, D)
+        if cache is not None:
+            k, v = cache.update(k, v, self.layer_idx)
+        y = attend(q, k, v, sight, dropout=self.dropout if self.training else 0.0)
+        seen = attention_weights(q, k, sight) if weights else None
+        return self.o_proj(y.transpose(1, 2).reshape(B, T, -1)), seen
+
+
+class LlamaMLP(nn.Module):
+    """`down(act(gate(x)) * up(x))`: Shazeer 2020, arXiv:2002.05202."""
+
+    def __init__(self, config: Any, hidden: int | None = None) -> None:
+        super().__init__()
+        width, hidden = config.hidden_size, hidden or config.intermediate_size
+        bias = config.mlp_bias
+        self.gate_proj = nn.Linear(width, hidden, bias=bias)
+        self.up_proj = nn.Linear(width, hidden, bias=bias)
+        self.down_proj = nn.Linear(hidden, width, bias=bias)
+        self.act_fn = activation(config.hidden_act)
+
+    def forward(self, x: Any) -> Any:
+        return self.down_proj(self.act_fn(self.gate_proj(x)) * self.up_proj(x))
+
+
+class LlamaDecoderLayer(nn.Module):
+    """Attention, then the MLP, each on a normed input and added to the stream."""
+
+    def __init__(self, config: Any, layer_idx: int) -> None:
+        super().__init__()
+        self.self_attn = LlamaAttention(config, layer_idx)
+        self.mlp = self.feed_forward(config, layer_idx)
+        self.input_layernorm = nn.RMSNorm(config.hidden_size, eps=config.rms_norm_eps)
+        self.post_attention_layernorm = nn.RMSNorm(config.hidden_size, eps=config.rms_norm_eps)
+
+    def feed_forward(self, config: Any, layer_idx: int) -> nn.Module:
+        """The net behind attention; mixtures of experts have another."""
+        return LlamaMLP(config)
+
+    def forward(
+        self, x: Any, rope: Any, sight: Sight, cache: Any = None, weights: bool = False
+    ) -> tuple[Any, Any]:
+        y, seen = self.self_attn(self.input_layernorm(x), rope, sight, cache, weights)
+        x = x + y
+        return x + self.mlp(self.post_attention_layernorm(x)), seen
+
+
+class LlamaModel(PreTrainedModel):
+    """The decoder without its head.
+
+    >>> config = votive.models.LlamaConfig(vocab_size=10, hidden_size=8, intermediate_size=16,
+    ...     num_hidden_layers=1, num_attention_heads=2)
+    >>> votive.models.LlamaModel(config)(votive.tensor([[1, 2, 3]])).last_hidden_state.shape
+    votive.Size([1, 3, 8])
+    """
+
+    config_class: Any = LlamaConfig
+    layer_class: Any = LlamaDecoderLayer
+
+    def __init__(self, config: Any) -> None:
+        super().__init__(config)
+        self.embed_tokens = nn.Embedding(config.vocab_size, config.hidden_size)
+        self.layers = nn.ModuleList(
+            self.layer_class(config, i) for i in range(config.num_hidden_layers)
+        )
+        self.norm = nn.RMSNorm(config.hidden_size, eps=config.rms_norm_eps)
+        part = config.extra.get("partial_rotary_factor") or 1.0
+        self.rotary_emb = nn.RotaryEmbedding(
+            int(config.head_dim * part), config.max_position_embeddings, config.rope_theta,
+            scaling=config.rope_scaling,
+        )  # fmt: skip
+        self.post_init()
+
+    def forward(
+        self, input_ids: Any = None, attention_mask: Any = None, position_ids: Any = None,
+        past_key_values: Any = None, inputs_embeds: Any = None, use_cache: bool | None = None,
+        output_attentions: bool = False, output_hidden_states: bool = False,
+    ) -> BaseModelOutput:  # fmt: skip
+        x = self.embedded(input_ids, inputs_embeds)
+        cache = past_key_values
+        if cache is None and use_cache:
+            cache = nn.DynamicCache()
+        T = x.shape[1]
+        past = 0 if cache is None else cache.get_seq_length()
+        angles = self.rotary_emb.angles(T, past, position_ids)
+
+        def rope(part: Any) -> Any:
+            return self.rotary_emb.turn(part, angles)
+
+        sights: dict[int | None, Sight] = {}
+        states, attentions = [], []
+        for layer in self.layers:
+            if output_hidden_states:
+                states.append(x)
+            window = layer.self_attn.window
+            if window not in sights:
+                sights[window] = causal_sight(
+                    attention_mask, T, past + T, window=window, like=x
+                )  # fmt: skip
+            x, seen = layer(x, rope, sights[window], cache, output_attentions)
+            attentions.append(seen)
+        x = self.norm(x)
+        if output_hidden_states:
+            states.append(x)
+        return BaseModelOutput(
+            last_hidden_state=x, past_key_values=cache,
+            hidden_states=tuple(states) if output_hidden_states else None,
+            attentions=tuple(attentions) if output_attentions else None,
+        )  # fmt: skip
+
+
+class LlamaForCausalLM(CausalLM):
+    """The decoder with a head that predicts the next token.
+
+    >>> config = votive.models.LlamaConfig(vocab_size=10, hidden_size=8, intermediate_size=16,
+    ...     num_hidden_layers=1, num_attention_heads=2)
+    >>> votive.models.LlamaForCausalLM(config)(votive.tensor([[1, 2, 3]])).logits.shape
+    votive.Size([1, 3, 10])
+    """
+
+    config_class: Any = LlamaConfig
+    model_class: Any = LlamaModel
+    tied = {"lm_head.weight": "model.embed_tokens.weight"}
+
+    def __init__(self, config: Any) -> None:
+        super().__init__(config)
+        self.model = self.model_class(config)
+        self.lm_head = nn.Linear(config.hidden_size, config.vocab_size, bias=False)
+        self.post_init()
+
+    def forward(
+        self, input_ids: Any = None, attention_mask: Any = None, position_ids: Any = None,
+        past_key_values: Any = None, inputs_embeds: Any = None, labels: Any = None,
+        use_cache: bool | None = None, output_attentions: bool = False,
+        output_hidden_states: bool = False, logits_to_keep: int = 0,
+    ) -> CausalLMOutput:  # fmt: skip
+        found = self.model(
+            input_ids, attention_mask, position_ids, past_key_values, inputs_embeds, use_cache,
+            output_attentions, output_hidden_states,
+        )  # fmt: skip
+        logits = self.lm_head(found.last_hidden_state[:, -logits_to_keep:])
+        return CausalLMOutput(
+            loss=None if labels is None else next_token_loss(logits, labels), logits=logits,
+            past_key_values=found.past_key_values, hidden_states=found.hidden_states,
+            attentions=found.attentions,
+        )  # fmt: skip
+
+
+@dataclass(kw_only=True)
+class MistralConfig(LlamaConfig):
+    """A Llama whose layers may all see only the last `sliding_window` positions.
+
+    >>> votive.models.MistralConfig(sliding_window=8).window_of(0)
+    8
+    """
+
+    model_type = "mistral"
+
+    intermediate_size: int = 14336
+    num_key_value_heads: int | None = 8
+    max_position_embeddings: int = 4096 * 32
+    sliding_window: int | None = 4096
+
+    def window_of(self, layer: int) -> int | None:
+        return self.sliding_window
+
+
+class MistralModel(LlamaModel):
+    """Mistral's decoder. Jiang et al. 2023, arXiv:2310.06825."""
+
+    config_class = MistralConfig
+
+
+class MistralForCausalLM(LlamaForCausalLM):
+    """Mistral with its head."""
+
+    config_class = MistralConfig
+    model_class = MistralModel

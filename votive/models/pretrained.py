@@ -1,0 +1,231 @@
+"""What every model can do: start values, ties, loading, saving. Knows no architecture."""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, ClassVar, Self
+
+import votive
+from votive import nn
+from votive.nn import functional as F
+
+from .checkpoint import Checkpoint, write_json
+from .config import Config
+
+_ACTIVATIONS: dict[str, Callable[[Any], Any]] = {
+    "silu": F.silu, "swish": F.silu, "relu": F.relu, "tanh": votive.tanh, "mish": F.mish,
+    "gelu": F.gelu, "gelu_new": lambda x: F.gelu(x, approximate="tanh"),
+    "gelu_pytorch_tanh": lambda x: F.gelu(x, approximate="tanh"),
+    "gelu_fast": lambda x: F.gelu(x, approximate="tanh"),
+    "quick_gelu": lambda x: x * votive.sigmoid(1.702 * x),
+    "relu2": lambda x: F.relu(x).square(), "sigmoid": votive.sigmoid, "linear": lambda x: x,
+}  # fmt: skip
+
+
+def activation(name: str) -> Callable[[Any], Any]:
+    """The function that a configuration calls `name`.
+
+    >>> from votive.models.pretrained import activation
+    >>> activation("relu")(votive.tensor([-1.0, 1.0]))
+    tensor([0., 1.])
+    """
+    if name not in _ACTIVATIONS:
+        known = ", ".join(sorted(_ACTIVATIONS))
+        raise ValueError(f"unknown activation {name!r}; known: {known}.")
+    return _ACTIVATIONS[name]
+
+
+def as_dtype(given: Any) -> Any:
+    """A dtype, or the one that a name such as "bfloat16" means.
+
+    >>> from votive.models.pretrained import as_dtype
+    >>> as_dtype("bfloat16")
+    votive.bfloat16
+    """
+    found = getattr(votive, given, None) if isinstance(given, str) else given
+    if not isinstance(found, votive.dtype):
+        raise ValueError(f"dtype must be a dtype or its name, such as 'bfloat16', got {given!r}.")
+    return found
+
+
+class PreTrainedModel(nn.Module):
+    """A model made from a configuration, whose weights files hold by name."""
+
+    config_class: ClassVar[Any] = Config
+    # What a bare model is called inside one with a head; its weights may come with or without it.
+    base_model_prefix: ClassVar[str] = "model"
+    # Name of a parameter: name of the one it shares, when the configuration ties them.
+    tied: ClassVar[dict[str, str]] = {}
+    # Old names of weights and the present ones, as regular expressions.
+    renames: ClassVar[dict[str, str]] = {}
+    # Names in files that are no weights: tables that are computed, masks.
+    ignored: ClassVar[tuple[str, ...]] = (r"rotary_emb\.inv_freq$", r"\.position_ids$")
+
+    def __init__(self, config: Any) -> None:
+        super().__init__()
+        if not isinstance(config, Config):
+            raise TypeError(
+                f"{type(self).__name__}: give a {self.config_class.__name__}, or use "
+                f"{type(self).__name__}.from_pretrained(path); got {type(config).__name__}."
+            )
+        self.config = config
+        self.name_or_path = ""
+        self.generation_config: dict[str, Any] = {}
+
+    def post_init(self) -> None:
+        """Start values for what is new, then the ties; to be called last in a constructor."""
+        for module in self.modules():
+            if not module.__dict__.get("_started"):
+                module.__dict__["_started"] = True
+                self.init_weights(module)
+        self.tie_weights()
+
+    def init_weights(self, module: nn.Module) -> None:
+        """Start values of one module: normal weights, zero biases, norms of one."""
+        std = self.config.initializer_range
+        if isinstance(module, (nn.Linear, nn.Embedding)):
+            nn.init.normal_(module.weight, std=std)
+        if isinstance(module, nn.Linear) and module.bias is not None:
+            nn.init.zeros_(module.bias)
+        if isinstance(module, nn.Embedding) and module.padding_idx is not None:
+            nn.init.zeros_(module.weight[module.padding_idx])
+
+    def tie_weights(self) -> None:
+        """Let parameters be shared that the configuration ties."""
+        if not self.config.tie_word_embeddings:
+            return
+        for name, source in self.tied.items():
+            path, _, attribute = name.rpartition(".")
+            setattr(self.get_submodule(path), attribute, self.get_parameter(source))
+
+    def get_input_embeddings(self) -> Any:
+        """The table of token embeddings."""
+        inner = getattr(self, self.base_model_prefix, self)
+        return inner.embed_tokens
+
+    def embedded(self, input_ids: Any, inputs_embeds: Any) -> Any:
+        """Embeddings of the ids, or those that were given instead."""
+        if (input_ids is None) == (inputs_embeds is None):
+            raise ValueError(
+                f"{type(self).__name__}: give either input_ids or inputs_embeds, not both."
+            )
+        if inputs_embeds is not None:
+            return inputs_embeds
+        if input_ids.dim() != 2:
+            raise ValueError(
+                f"{type(self).__name__}: input_ids must be (batch, positions), got shape "
+                f"{tuple(input_ids.shape)}; one text is input_ids.unsqueeze(0)."
+            )
+        return self.get_input_embeddings()(input_ids)
+
+    @property
+    def device(self) -> Any:
+        """Where the parameters are."""
+        return next(self.parameters()).device
+
+    @property
+    def dtype(self) -> Any:
+        """The floating-point type of the parameters."""
+        return next(p.dtype for p in self.parameters() if p.is_floating_point())
+
+    def num_parameters(self) -> int:
+        """How many numbers are learned; shared ones count once."""
+        return sum(p.numel() for p in self.parameters())
+
+    @classmethod
+    def from_config(cls, config: Any) -> Self:
+        """A model with start values."""
+        return cls(config)
+
+    @classmethod
+    def from_pretrained(
+        cls, name: Any, *, dtype: Any = None, device: Any = None, config: Any = None,
+        strict: bool = True, revision: str | None = None, local_files_only: bool = False,
+    ) -> Self:  # fmt: skip
+        """A model from a folder, a file, the name of a bundled model or a repository id.
+
+        `dtype=None` keeps that of the file; quantized weights become float32. With
+        `strict=False`, weights that are missing keep their start values and a warning tells which.
+        The model comes in evaluation mode.
+        """
+        found = Checkpoint.find(name, revision=revision, local_files_only=local_files_only)
+        return cls.from_checkpoint(found, dtype=dtype, device=device, config=config, strict=strict)
+
+    @classmethod
+    def from_checkpoint(
+        cls, found: Checkpoint, *, dtype: Any = None, device: Any = None, config: Any = None,
+        strict: bool = True,
+    ) -> Self:  # fmt: skip
+        """A model from what `Checkpoint.find` found."""
+        if config is None:
+            config = cls.config_class.from_dict(found.config)
+        dtype = found.dtype if dtype is None or dtype == "auto" else as_dtype(dtype)
+        if strict:
+            with nn.init.skipped():
+                model = cls(config)
+        else:
+            model = cls(config)
+        model.load_weights(found.weights(), dtype=dtype, device=device, strict=strict)
+        model.name_or_path = str(found.name)
+        model.generation_config = found.generation_config
+        return model.eval()
+
+    def load_weights(
+        self, source: Any, *, dtype: Any = None, device: Any = None, strict: bool = True
+    ) -> Any:
+        """Fill the parameters from a weight source; gives the report of what did not fit."""
+        wanted = set(self.state_dict().keys())
+        shared = set(self.tied) if self.config.tie_word_embeddings else set()
+        prefix = f"{self.base_model_prefix}."
+
+        def rule(name: str) -> str | None:
+            for pattern, new in self.renames.items():
+                name = re.sub(pattern, new, name)
+            if any(re.search(pattern, name) for pattern in self.ignored):
+                return None
+            for candidate in (name, prefix + name, name.removeprefix(prefix)):
+                if candidate in wanted:
+                    return None if candidate in shared else candidate
+            return name
+
+        return _load(self, source.renamed(rule), dtype, device, strict)
+
+    def save_pretrained(self, folder: Any, *, max_shard_size: Any = "5GB") -> None:
+        """Write config.json and the weights as safetensors, in shards if they are large."""
+        from ..io.safetensors import save_sharded
+
+        path = Path(folder)
+        self.config.architectures = [type(self).__name__]
+        self.config.dtype = str(self.dtype).removeprefix("votive.")
+        self.config.save_pretrained(path)
+        shared = set(self.tied) if self.config.tie_word_embeddings else set()
+        weights = {k: v.detach() for k, v in self.state_dict().items() if k not in shared}
+        save_sharded(weights, path, max_shard_size=max_shard_size, metadata={"format": "pt"})
+        if self.generation_config:
+            write_json(path / "generation_config.json", self.generation_config)
+
+
+def _load(model: Any, source: Any, dtype: Any, device: Any, strict: bool) -> Any:
+    from ..io import load_into
+
+    report = load_into(model, source, strict=False, dtype=dtype, device=device)
+    if report.mismatched or (strict and report.missing):
+        raise ValueError(f"{type(model).__name__}: the weights do not fit.\n{report}")
+    if report.missing or report.unused:
+        warnings.warn(f"{type(model).__name__}: {report}", stacklevel=4)
+    if dtype is not None or device is not None:
+        model.to(device=device, dtype=dtype)
+    return report
+
+
+class CausalLM(PreTrainedModel):
+    """A model that predicts the next token; `generate` writes with it."""
+
+    def generate(self, *args: Any, **kwargs: Any) -> Any:
+        """Continue texts; see votive.generation.generate."""
+        from ..generation import generate
+
+        return generate(self, *args, **kwargs)
