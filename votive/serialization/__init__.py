@@ -6,6 +6,7 @@ is not a tensor stands as JSON in its metadata. Knows tensors and files; knows n
 
 from __future__ import annotations
 
+import dataclasses
 import io
 import json
 import os
@@ -23,7 +24,16 @@ from ..nn.parameter import Buffer, Parameter, is_lazy
 from ..ops.registry import F
 from ..tensor import Tensor
 from .atomic import replacing
-from .container import Entry, FileFormatError, Header, parse_json, raw_bytes, read_header, write
+from .container import (
+    Entry,
+    FileFormatError,
+    Header,
+    parse_json,
+    raw_bytes,
+    read_header,
+    widen,
+    write,
+)
 from .sharing import Shelf, span
 from .skeleton import decode, encode
 
@@ -188,8 +198,12 @@ class _Reader:
             entry = self.header.entries.get(name)
             if entry is None:
                 raise FileFormatError(f"load: the file names a tensor {name!r} it does not hold.")
-            self.found[name] = self._read(entry)
+            self.found[name] = self._widened(name, entry) if entry.foreign else self._read(entry)
         return self.found[name]
+
+    def _widened(self, name: str, entry: Entry) -> Any:
+        flat = dataclasses.replace(entry, dtype=dt.uint8, shape=(entry.end - entry.begin,))
+        return _share(widen(name, self._read(flat).numpy(), entry))
 
     def _read(self, entry: Entry) -> Any:
         if self.whole is not None and sys.byteorder == "little" and entry.end > entry.begin:

@@ -13,6 +13,7 @@ import sys
 from dataclasses import dataclass
 from typing import IO, Any
 
+import ml_dtypes
 import numpy as np
 
 from ..core import dtype as dt
@@ -29,6 +30,18 @@ NAMES = {
     dt.complex64: "C64",
 }  # fmt: skip
 DTYPES = {name: d for d, name in NAMES.items()}
+# What the format has and votive computes with only as float32, which holds all their values:
+# bits of an element, and NumPy's type for it. No framework says how six bits are packed.
+FOREIGN: dict[str, tuple[int, Any]] = {
+    "F8_E8M0": (8, ml_dtypes.float8_e8m0fnu),
+    "F8_E4M3FNUZ": (8, ml_dtypes.float8_e4m3fnuz),
+    "F8_E5M2FNUZ": (8, ml_dtypes.float8_e5m2fnuz),
+    "F4": (4, ml_dtypes.float4_e2m1fn),
+    "F6_E2M3": (6, None), "F6_E3M2": (6, None),
+}  # fmt: skip
+# NumPy's limits on arrays.
+_MAX_DIMS = 64
+_MAX_BYTES = 2**63 - 1
 
 
 class FileFormatError(RuntimeError):
@@ -37,12 +50,20 @@ class FileFormatError(RuntimeError):
 
 @dataclass(frozen=True)
 class Entry:
-    """One tensor in a file: `begin` and `end` count from the start of the data."""
+    """One tensor in a file: `begin` and `end` count from the start of the data.
+
+    `dtype` is what it is read as; where the file's own type is another one, `stored` names it.
+    """
 
     dtype: dt.dtype
     shape: tuple[int, ...]
     begin: int
     end: int
+    stored: str
+
+    @property
+    def foreign(self) -> bool:
+        return self.stored in FOREIGN
 
 
 @dataclass(frozen=True)
@@ -107,7 +128,7 @@ def read_header(f: IO[bytes], size: int) -> Header:
     if len(text) < length or not text.startswith(b"{"):
         raise FileFormatError("load: the header is cut off or not a JSON object.")
     header = parse_json(text)
-    metadata = header.pop("__metadata__", {})
+    metadata = header.pop("__metadata__", None) or {}
     if not isinstance(metadata, dict) or not all(isinstance(v, str) for v in metadata.values()):
         raise FileFormatError("load: __metadata__ must map names to text.")
     entries = {name: _entry(name, spec) for name, spec in header.items()}
@@ -118,6 +139,8 @@ def read_header(f: IO[bytes], size: int) -> Header:
 def parse_json(text: str | bytes) -> Any:
     """JSON without duplicate names; whatever is wrong with it is a FileFormatError."""
     try:
+        if isinstance(text, bytes):
+            text = text.decode()  # json would guess other encodings from the first bytes
         return json.loads(text, object_pairs_hook=_unique, parse_constant=_no_constant)
     except (ValueError, RecursionError) as e:
         raise FileFormatError(f"load: the description in the file is not valid JSON: {e}") from None
@@ -127,6 +150,9 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     out = dict(pairs)
     if len(out) != len(pairs):
         raise ValueError("a name occurs twice")
+    for name in out:
+        if not name.isascii():
+            name.encode()  # half of a surrogate pair is no text
     return out
 
 
@@ -138,18 +164,36 @@ def _entry(name: str, spec: Any) -> Entry:
     def bad(why: str) -> FileFormatError:
         return FileFormatError(f"load: tensor {name!r}: {why}.")
 
-    if not isinstance(spec, dict) or spec.keys() != {"dtype", "shape", "data_offsets"}:
+    if not isinstance(spec, dict) or not spec.keys() >= {"dtype", "shape", "data_offsets"}:
         raise bad("expected dtype, shape and data_offsets")
-    dtype = DTYPES.get(spec["dtype"]) if isinstance(spec["dtype"], str) else None
-    if dtype is None:
-        raise bad(f"unknown dtype {spec['dtype']!r}")
+    stored = spec["dtype"]
+    if not isinstance(stored, str) or (stored not in DTYPES and stored not in FOREIGN):
+        raise bad(f"unknown dtype {stored!r}; known: {', '.join([*DTYPES, *FOREIGN])}")
+    dtype = DTYPES.get(stored, dt.float32)
+    bits = FOREIGN[stored][0] if stored in FOREIGN else 8 * dtype.itemsize
     shape, offsets = spec["shape"], spec["data_offsets"]
     if not _naturals(shape) or not _naturals(offsets) or len(offsets) != 2:
         raise bad("shape and data_offsets must be lists of non-negative integers")
+    if len(shape) > _MAX_DIMS or math.prod(n or 1 for n in shape) * dtype.itemsize > _MAX_BYTES:
+        raise bad(f"the shape is too large: {str(shape)[:200]}")
     begin, end = offsets
-    if end - begin != math.prod(shape) * dtype.itemsize:
-        raise bad(f"shape {shape} of {dtype} does not fill bytes {begin}..{end}")
-    return Entry(dtype, tuple(shape), begin, end)
+    if 8 * (end - begin) != math.prod(shape) * bits:
+        raise bad(f"shape {shape} of {stored} does not fill bytes {begin}..{end}")
+    return Entry(dtype, tuple(shape), begin, end, stored)
+
+
+def widen(name: str, raw: np.ndarray[Any, Any], entry: Entry) -> np.ndarray[Any, Any]:
+    """The float32 values of a tensor whose own type is foreign."""
+    kind = FOREIGN[entry.stored][1]
+    if kind is None:
+        known = ", ".join([*DTYPES, *(n for n, (_, k) in FOREIGN.items() if k is not None)])
+        raise FileFormatError(
+            f"load: tensor {name!r} is stored as {entry.stored}, which cannot be read; "
+            f"supported: {known}."
+        )
+    if entry.stored == "F4":  # two in a byte, the first in the low half
+        raw = np.stack([raw & 15, raw >> 4], -1)
+    return raw.reshape(-1).view(kind).astype(np.float32).reshape(entry.shape)
 
 
 def _naturals(values: Any) -> bool:

@@ -1,0 +1,126 @@
+"""Folders with weights, and the index files of checkpoints in several parts.
+
+An index is JSON: {"metadata": {...}, "weight_map": {"name of tensor": "name of file"}}. Knows names
+of files, not what is in them.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path, PurePosixPath, PureWindowsPath
+from typing import Any
+
+from ..core import dtype as dt
+from ..serialization.container import FileFormatError, parse_json
+from .source import TensorInfo, WeightSource
+
+# In the order of preference; `{}` stands for names that differ between libraries.
+_PATTERNS = {
+    "safetensors": ("model.safetensors.index.json", "model.safetensors", "*.safetensors.index.json",
+                    "*.safetensors"),
+    "gguf": ("*.gguf",),
+    "torch": ("pytorch_model.bin.index.json", "pytorch_model.bin", "*.bin.index.json",
+              "*.pt", "*.pth"),
+    "npz": ("*.npz",),
+    "npy": ("*.npy",),
+    "llama2c": ("*.bin",),
+}  # fmt: skip
+# An index of 10,000 tensors has about a megabyte.
+_MAX_INDEX = 100_000_000
+
+
+def find(folder: Path, format: str | None) -> Path:
+    """The file in `folder` that holds the weights, or the index of the files that do."""
+    patterns = [p for ps in _PATTERNS.values() for p in ps] if format is None else _PATTERNS[format]
+    for pattern in patterns:
+        found = sorted(p for p in folder.glob(pattern) if p.is_file())
+        if len(found) == 1:
+            return found[0]
+        if found:
+            names = ", ".join(p.name for p in found[:5])
+            more = ", …" if len(found) > 5 else ""
+            raise FileFormatError(
+                f"open_weights: {folder.name} holds {len(found)} files that may be meant ({names}"
+                f"{more}) and no index; open one of them."
+            )
+    what = f"{format} weights" if format else "weights in a known format"
+    raise FileNotFoundError(
+        f"open_weights: the folder {str(folder)!r} holds no {what}; looked for "
+        f"{', '.join(dict.fromkeys(patterns))}."
+    )
+
+
+class ShardedSource(WeightSource):
+    """A checkpoint in several files, which are opened when one of their tensors is asked for."""
+
+    def __init__(self, index: Path) -> None:
+        self.index = index
+        size = index.stat().st_size
+        if size > _MAX_INDEX:
+            raise FileFormatError(f"{index.name}: {size:,} bytes are too many for an index.")
+        content = parse_json(index.read_bytes())
+        if not isinstance(content, dict) or not isinstance(content.get("weight_map"), dict):
+            raise FileFormatError(f"{index.name}: an index must have a 'weight_map'.")
+        metadata = content.get("metadata") or {}
+        if not isinstance(metadata, dict):
+            raise FileFormatError(f"{index.name}: 'metadata' must map names to values.")
+        self.metadata: dict[str, Any] = metadata
+        self.files: dict[str, str] = content["weight_map"]
+        for name in dict.fromkeys(map(_checked, self.files.values())):
+            if not (index.parent / name).is_file():
+                raise FileFormatError(
+                    f"{index.name}: the index names a file {name!r} that is not beside it; "
+                    "the checkpoint is incomplete."
+                )
+        self._open: dict[str, WeightSource] = {}
+
+    def names(self) -> list[str]:
+        return list(self.files)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.files
+
+    def __len__(self) -> int:
+        return len(self.files)
+
+    def _shard(self, name: str) -> WeightSource:
+        if name not in self.files:
+            raise self._unknown(name)
+        file = self.files[name]
+        if file not in self._open:
+            from .formats import open_weights
+
+            if file.endswith(".index.json"):
+                raise FileFormatError(f"{self.index.name}: {file!r} is an index, not a part.")
+            self._open[file] = open_weights(self.index.parent / file)
+        shard = self._open[file]
+        if name not in shard:
+            raise FileFormatError(f"{self.index.name}: {file} does not hold {name!r}.")
+        return shard
+
+    def info(self, name: str) -> TensorInfo:
+        return self._shard(name).info(name)
+
+    def _read(self, name: str) -> Any:
+        return self._shard(name)._read(name)
+
+    def _read_as(self, name: str, dtype: dt.dtype) -> Any:
+        return self._shard(name)._read_as(name, dtype)
+
+    def _read_part(self, name: str, index: Any) -> Any:
+        return self._shard(name)._read_part(name, index)
+
+    def close(self) -> None:
+        for shard in self._open.values():
+            shard.close()
+
+
+def _checked(name: Any) -> str:
+    """The name of a shard, which must lead to a file in or below the index's folder."""
+    if not isinstance(name, str) or not name or "\x00" in name:
+        raise FileFormatError(f"index: {name!r} is no name of a file.")
+    for path in (PurePosixPath(name), PureWindowsPath(name)):
+        if path.is_absolute() or path.drive or path.root or ".." in path.parts:
+            raise FileFormatError(
+                f"index: the part {name!r} lies outside the folder of the index; refused."
+            )
+    return name

@@ -1,0 +1,123 @@
+"""Windows on files that are read when they are touched. Knows bytes and offsets, no format."""
+
+from __future__ import annotations
+
+import mmap
+import os
+import sys
+import threading
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..interchange import _own, _share
+from ..serialization.container import FileFormatError
+
+Array = np.ndarray[Any, Any]
+
+
+class MappedFile:
+    """A file whose bytes can be lent, each time as if nobody had written to them before.
+
+    `lend` gives memory that is private to the borrower: writing to it changes neither the file nor
+    what the next borrower gets. `peek` gives a read-only view that all share.
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = Path(path)
+        with open(self.path, "rb") as f:
+            self.size = os.fstat(f.fileno()).st_size
+        self._shared: Any = None
+        self._private: Array | None = None
+        # A descriptor is held per mapping, so one private mapping serves many ranges; a new one is
+        # made when a range is lent for the second time.
+        self._lent: set[int] = set()
+        self._lock = threading.Lock()
+        self.closed = False
+
+    def peek(self, begin: int, nbytes: int) -> Array:
+        """A read-only view of `nbytes` bytes from `begin` on."""
+        self._check(begin, nbytes)
+        if nbytes == 0:
+            return np.empty(0, np.uint8)
+        if self._shared is None:
+            with open(self.path, "rb") as f:
+                self._shared = mmap.mmap(f.fileno(), self.size, access=mmap.ACCESS_READ)
+        return np.frombuffer(self._shared, np.uint8, nbytes, begin)
+
+    def lend(self, begin: int, nbytes: int) -> Array:
+        """Bytes that the caller may write to; unread until touched."""
+        self._check(begin, nbytes)
+        if nbytes == 0:
+            return np.empty(0, np.uint8)
+        with self._lock:
+            if self._private is None or begin in self._lent:
+                with open(self.path, "rb") as f:
+                    mapping = mmap.mmap(f.fileno(), self.size, access=mmap.ACCESS_COPY)
+                self._private = np.frombuffer(mapping, np.uint8)
+                self._lent = set()
+            self._lent.add(begin)
+            return self._private[begin : begin + nbytes]
+
+    def forget(self, begin: int, nbytes: int) -> None:
+        """Give the memory back that reading through `peek` took; the bytes stay readable."""
+        if self._shared is None or not hasattr(mmap, "MADV_DONTNEED"):
+            return
+        start = begin - begin % mmap.PAGESIZE
+        if nbytes:
+            self._shared.madvise(mmap.MADV_DONTNEED, start, begin + nbytes - start)
+
+    def tensor(self, begin: int, dtype: Any, shape: tuple[int, ...]) -> Any:
+        """The little-endian elements at `begin` as a tensor, mapped where alignment allows."""
+        nbytes = dtype.itemsize * _product(shape)
+        if begin % dtype.itemsize or sys.byteorder == "big" or nbytes == 0:
+            return _own(little(self.peek(begin, nbytes), dtype, shape).copy(), "cpu")
+        return _share(self.lend(begin, nbytes).view(dtype.np).reshape(shape))
+
+    def part(self, begin: int, dtype: Any, shape: tuple[int, ...], index: Any) -> Any:
+        """A copy of `array[index]`; only the pages that hold it are read."""
+        nbytes = dtype.itemsize * _product(shape)
+        array = little(self.peek(begin, nbytes), dtype, shape)
+        out = _own(np.array(select(array, index), order="C"), "cpu")
+        self.forget(begin, nbytes)
+        return out
+
+    def close(self) -> None:
+        """Let go of the file; memory that was lent stays valid."""
+        self.closed, self._shared, self._private = True, None, None
+
+    def _check(self, begin: int, nbytes: int) -> None:
+        if self.closed:
+            raise ValueError(f"{self.path.name}: the weights are closed; open them again.")
+        if begin < 0 or nbytes < 0 or begin + nbytes > self.size:
+            raise FileFormatError(
+                f"{self.path.name}: bytes {begin:,}..{begin + nbytes:,} are asked for and the file "
+                f"has {self.size:,}; it is cut off."
+            )
+
+
+def little(raw: Array, dtype: Any, shape: tuple[int, ...]) -> Array:
+    """Raw bytes as an array of native elements, whatever their alignment."""
+    array = np.ndarray(shape, dtype.np, raw, 0) if raw.size else np.empty(shape, dtype.np)
+    return array.byteswap() if sys.byteorder == "big" else array
+
+
+def select(array: Array, index: Any) -> Array:
+    """`array[index]` for the indices that tensors know."""
+    for part in index if isinstance(index, tuple) else (index,):
+        if isinstance(part, slice) and (part.step or 1) < 0:
+            raise ValueError("slice: step must be greater than zero.")
+    index = tuple(_plain(i) for i in index) if isinstance(index, tuple) else _plain(index)
+    return np.asarray(array[index])
+
+
+def _plain(index: Any) -> Any:
+    return index.numpy() if hasattr(index, "_spec") else index
+
+
+def _product(shape: tuple[int, ...]) -> int:
+    out = 1
+    for n in shape:
+        out *= n
+    return out

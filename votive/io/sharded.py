@@ -1,0 +1,122 @@
+"""Writing a checkpoint in several files. Knows names, sizes and the order of steps, not bytes."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..serialization.atomic import replacing
+from ..serialization.container import write
+from ..tensor import Tensor
+from .safetensors import checked, shared, text_only
+
+_INDEX = "model.safetensors.index.json"
+_UNITS = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12,
+          "KIB": 2**10, "MIB": 2**20, "GIB": 2**30, "TIB": 2**40}  # fmt: skip
+
+
+def write_shards(
+    tensors: Mapping[str, Any],
+    folder: Path,
+    max_shard_size: int | str,
+    metadata: Mapping[str, str] | None,
+) -> Path:
+    """What `votive.io.safetensors.save_sharded` does."""
+    limit = parse_size(max_shard_size)
+    text = text_only("save_sharded", metadata)
+    tensors, dropped = _without_twins(tensors)
+    for kept, names in dropped.items():
+        text.update(dict.fromkeys(names, kept))
+    sizes = {n: _nbytes("save_sharded", n, t) for n, t in tensors.items()}
+    shards = split(sizes, limit)
+    folder.mkdir(parents=True, exist_ok=True)
+    count = len(shards)
+    files = ["model.safetensors"]
+    if count > 1:
+        files = [f"model-{i:05d}-of-{count:05d}.safetensors" for i in range(1, count + 1)]
+    # Contexts end in reverse: nothing takes its name before all is written, and the index is the
+    # last to do so.
+    with contextlib.ExitStack() as stack:
+        if count > 1:
+            index = {
+                "metadata": {"total_size": sum(sizes.values()), **text},
+                "weight_map": {n: file for file, names in zip(files, shards) for n in names},
+            }
+            f = stack.enter_context(replacing(folder / _INDEX))
+            f.write(json.dumps(index, indent=2, ensure_ascii=False).encode() + b"\n")
+        for file, names in zip(files, shards, strict=True):
+            arrays = {n: checked("save_sharded", n, tensors[n]) for n in names}
+            write(stack.enter_context(replacing(folder / file)), arrays, text)
+    _clear(folder, {*files, _INDEX} if count > 1 else set(files))
+    return folder / (_INDEX if count > 1 else files[0])
+
+
+def parse_size(size: int | str) -> int:
+    """Bytes from a number or a text such as "5GB" or "200MiB"."""
+    found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([A-Za-z]*)", str(size).strip())
+    unit = found and _UNITS.get(found[2].upper())
+    if not found or not unit or float(found[1]) * unit < 1:
+        raise ValueError(f"save_sharded: {size!r} is no size; use bytes or text such as '5GB'.")
+    return int(float(found[1]) * unit)
+
+
+def split(sizes: Mapping[str, int], limit: int) -> list[list[str]]:
+    """Names in order, in runs whose sizes stay within the limit where single ones do."""
+    shards: list[list[str]] = [[]]
+    used = 0
+    for name, size in sizes.items():
+        if shards[-1] and used + size > limit:
+            shards.append([])
+            used = 0
+        shards[-1].append(name)
+        used += size
+    return shards
+
+
+def _without_twins(
+    tensors: Mapping[str, Any],
+) -> tuple[dict[str, Any], dict[str, list[str]]]:
+    """Tied tensors only once: kept under the name that comes first."""
+    order = {name: i for i, name in enumerate(tensors)}
+    dropped: dict[str, list[str]] = {}
+    for group in shared(tensors):
+        if len(group) < 2:
+            continue
+        first, *rest = sorted(group, key=order.__getitem__)
+        if any(_window(tensors[n]) != _window(tensors[first]) for n in rest):
+            raise RuntimeError(
+                f"save_sharded: {sorted(group)} overlap in memory without being the same tensor; "
+                "clone() them first."
+            )
+        dropped[first] = rest
+    gone = {n for names in dropped.values() for n in names}
+    return {n: t for n, t in tensors.items() if n not in gone}, dropped
+
+
+def _window(value: Any) -> tuple[Any, ...]:
+    if isinstance(value, Tensor):
+        return value.data_ptr(), tuple(value.shape), tuple(value.stride()), value.dtype.name
+    return value.ctypes.data, value.shape, value.strides, value.dtype.str
+
+
+def _nbytes(op: str, name: str, value: Any) -> int:
+    if isinstance(value, Tensor):
+        return value.numel() * value.dtype.itemsize
+    if isinstance(value, np.ndarray):
+        return value.nbytes
+    raise ValueError(f"{op}: {name!r} must be a Tensor or an array, got {type(value).__name__}.")
+
+
+def _clear(folder: Path, keep: set[str]) -> None:
+    """Remove what an earlier save left under these names, or the folder would be ambiguous."""
+    for path in folder.iterdir():
+        ours = re.fullmatch(r"model(-\d{5}-of-\d{5})?\.safetensors(\.index\.json)?", path.name)
+        if ours and path.name not in keep:
+            os.unlink(path)
