@@ -6,6 +6,7 @@ import math
 from typing import Any, NamedTuple
 
 import votive
+from votive.nn import SlidingWindowCache
 from votive.nn import functional as F
 
 
@@ -17,12 +18,14 @@ class Sight(NamedTuple):
 
 
 def causal_sight(
-    attention_mask: Any, queries: int, keys: int, *, window: int | None = None, like: Any
-) -> Sight:
+    attention_mask: Any, queries: int, keys: int, *, window: int | None = None, cache: Any = None,
+    like: Any,
+) -> Sight:  # fmt: skip
     """Sight of the last `queries` of `keys` positions, each on itself and those before.
 
     `attention_mask` is (batch, keys) with 0 at padding, or (batch, 1, queries, keys) and then says
-    all: True or 0.0 where a query sees a key. With `window`, only so many last positions are seen.
+    all: True or 0.0 where a query sees a key. With `window`, only so many last positions are seen,
+    and no more than a `cache` that forgets still has.
 
     >>> from votive.models.attention import causal_sight
     >>> causal_sight(None, 3, 3, like=votive.ones(1))
@@ -38,7 +41,11 @@ def causal_sight(
                 f"attention_mask must be (batch, {keys}), a value for each position so far and "
                 f"each new one, got {tuple(attention_mask.shape)}."
             )
-        attention_mask = attention_mask.bool()
+    if isinstance(cache, SlidingWindowCache):
+        window = cache.window if window is None else min(window, cache.window)
+        keys = min(keys - queries, cache.window - 1) + queries
+    if attention_mask is not None:
+        attention_mask = attention_mask[:, -keys:].bool()
         if bool(attention_mask.all()):
             attention_mask = None
     window = None if window is None or keys <= window else window

@@ -15,10 +15,13 @@ from .config import Config
 
 # model_type: (file, configuration, {use: class}); files are imported when they are needed.
 _FAMILIES: dict[str, tuple[str, str, dict[str, str]]] = {
+    "gpt2": ("gpt2", "GPT2Config", {"base": "GPT2Model", "causal": "GPT2LMHeadModel"}),
     "llama": ("llama", "LlamaConfig", {"base": "LlamaModel", "causal": "LlamaForCausalLM"}),
     "mistral": ("llama", "MistralConfig", {"base": "MistralModel", "causal": "MistralForCausalLM"}),
+    "mixtral": ("mixtral", "MixtralConfig", {"base": "MixtralModel", "causal": "MixtralForCausalLM"}),
     "qwen2": ("qwen", "Qwen2Config", {"base": "Qwen2Model", "causal": "Qwen2ForCausalLM"}),
     "qwen3": ("qwen", "Qwen3Config", {"base": "Qwen3Model", "causal": "Qwen3ForCausalLM"}),
+    "qwen3_moe": ("mixtral", "Qwen3MoeConfig", {"base": "Qwen3MoeModel", "causal": "Qwen3MoeForCausalLM"}),
 }  # fmt: skip
 _ADDED: dict[str, tuple[Any, dict[str, Any]]] = {}
 USES = {

@@ -122,6 +122,7 @@ def rope_of(values: dict[str, Any], theta: float) -> tuple[float, dict[str, Any]
     base = scaling.pop("rope_theta", None) or values.get("rope_theta") or theta
     kind = scaling.pop("rope_type", None) or scaling.pop("type", None) or "default"
     scaling.pop("type", None)
+    scaling.pop("partial_rotary_factor", None)  # says how many features turn, not how
     if kind in ("default", "mrope"):
         return float(base), None
     return float(base), {"rope_type": kind, **scaling}

@@ -6,6 +6,7 @@ names are those of Hugging Face checkpoints.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -55,7 +56,9 @@ class LlamaConfig(Config):
     def adapt(cls, values: dict[str, Any]) -> dict[str, Any]:
         values = super().adapt(values)
         values["rope_theta"], values["rope_scaling"] = rope_of(values, cls.rope_theta)
-        values.pop("rope_parameters", None)
+        told = values.pop("rope_parameters", None) or {}
+        if told.get("partial_rotary_factor"):
+            values["partial_rotary_factor"] = told["partial_rotary_factor"]
         return values
 
     # What sets families apart, as the layers ask for it.
@@ -75,6 +78,15 @@ class LlamaConfig(Config):
             sliding = self.layer_types[layer] == "sliding_attention"
             return self.sliding_window if sliding else None
         return None
+
+
+def rotary(config: Any, theta: float | None = None, scaling: Any = "told") -> Any:
+    """The rotary embedding that a configuration describes, or one with another base."""
+    part = config.extra.get("partial_rotary_factor") or 1.0
+    return nn.RotaryEmbedding(
+        int(config.head_dim * part), config.max_position_embeddings, theta or config.rope_theta,
+        scaling=config.rope_scaling if scaling == "told" else scaling,
+    )  # fmt: skip
 
 
 class LlamaAttention(nn.Module):
@@ -132,10 +144,12 @@ class LlamaMLP(nn.Module):
 class LlamaDecoderLayer(nn.Module):
     """Attention, then the MLP, each on a normed input and added to the stream."""
 
+    net = "mlp"  # what files call the net behind attention
+
     def __init__(self, config: Any, layer_idx: int) -> None:
         super().__init__()
         self.self_attn = LlamaAttention(config, layer_idx)
-        self.mlp = self.feed_forward(config, layer_idx)
+        setattr(self, self.net, self.feed_forward(config, layer_idx))
         self.input_layernorm = nn.RMSNorm(config.hidden_size, eps=config.rms_norm_eps)
         self.post_attention_layernorm = nn.RMSNorm(config.hidden_size, eps=config.rms_norm_eps)
 
@@ -148,7 +162,7 @@ class LlamaDecoderLayer(nn.Module):
     ) -> tuple[Any, Any]:
         y, seen = self.self_attn(self.input_layernorm(x), rope, sight, cache, weights)
         x = x + y
-        return x + self.mlp(self.post_attention_layernorm(x)), seen
+        return x + getattr(self, self.net)(self.post_attention_layernorm(x)), seen
 
 
 class LlamaModel(PreTrainedModel):
@@ -162,6 +176,7 @@ class LlamaModel(PreTrainedModel):
 
     config_class: Any = LlamaConfig
     layer_class: Any = LlamaDecoderLayer
+    norm_class: Any = nn.RMSNorm
 
     def __init__(self, config: Any) -> None:
         super().__init__(config)
@@ -169,13 +184,18 @@ class LlamaModel(PreTrainedModel):
         self.layers = nn.ModuleList(
             self.layer_class(config, i) for i in range(config.num_hidden_layers)
         )
-        self.norm = nn.RMSNorm(config.hidden_size, eps=config.rms_norm_eps)
-        part = config.extra.get("partial_rotary_factor") or 1.0
-        self.rotary_emb = nn.RotaryEmbedding(
-            int(config.head_dim * part), config.max_position_embeddings, config.rope_theta,
-            scaling=config.rope_scaling,
-        )  # fmt: skip
+        self.norm = self.norm_class(config.hidden_size, eps=config.rms_norm_eps)
+        self.rotary_emb = rotary(config)
         self.post_init()
+
+    def rotations(self, length: int, past: int, position_ids: Any) -> Callable[[int], Any]:
+        """What gives, for a layer, the function that turns its queries and keys."""
+        angles = self.rotary_emb.angles(length, past, position_ids)
+
+        def turn(part: Any) -> Any:
+            return self.rotary_emb.turn(part, angles)
+
+        return lambda layer: turn
 
     def forward(
         self, input_ids: Any = None, attention_mask: Any = None, position_ids: Any = None,
@@ -188,22 +208,18 @@ class LlamaModel(PreTrainedModel):
             cache = nn.DynamicCache()
         T = x.shape[1]
         past = 0 if cache is None else cache.get_seq_length()
-        angles = self.rotary_emb.angles(T, past, position_ids)
-
-        def rope(part: Any) -> Any:
-            return self.rotary_emb.turn(part, angles)
-
+        rope = self.rotations(T, past, position_ids)
         sights: dict[int | None, Sight] = {}
         states, attentions = [], []
-        for layer in self.layers:
+        for i, layer in enumerate(self.layers):
             if output_hidden_states:
                 states.append(x)
             window = layer.self_attn.window
             if window not in sights:
                 sights[window] = causal_sight(
-                    attention_mask, T, past + T, window=window, like=x
-                )  # fmt: skip
-            x, seen = layer(x, rope, sights[window], cache, output_attentions)
+                    attention_mask, T, past + T, window=window, cache=cache, like=x
+                )
+            x, seen = layer(x, rope(i), sights[window], cache, output_attentions)
             attentions.append(seen)
         x = self.norm(x)
         if output_hidden_states:

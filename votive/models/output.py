@@ -63,3 +63,72 @@ class CausalLMOutput(ModelOutput):
     past_key_values: Any = None
     hidden_states: tuple[Any, ...] | None = None
     attentions: tuple[Any, ...] | None = None
+
+
+@dataclass
+class MoeModelOutput(BaseModelOutput):
+    """Of a mixture of experts: per layer that has them, logits (tokens, experts) of its router."""
+
+    router_logits: tuple[Any, ...] | None = None
+
+
+@dataclass
+class MoeCausalLMOutput(ModelOutput):
+    """Of a mixture of experts that predicts the next token; `aux_loss` asks for even use."""
+
+    loss: Any = None
+    aux_loss: Any = None
+    logits: Any = None
+    past_key_values: Any = None
+    hidden_states: tuple[Any, ...] | None = None
+    attentions: tuple[Any, ...] | None = None
+    router_logits: tuple[Any, ...] | None = None
+
+
+@dataclass
+class EncoderOutput(ModelOutput):
+    """Of an encoder: the last hidden state, and one vector for the text if it has a pooler."""
+
+    last_hidden_state: Any = None
+    pooler_output: Any = None
+    hidden_states: tuple[Any, ...] | None = None
+    attentions: tuple[Any, ...] | None = None
+
+
+@dataclass
+class PredictionOutput(ModelOutput):
+    """Of an encoder with a head: logits per position or per text."""
+
+    loss: Any = None
+    logits: Any = None
+    hidden_states: tuple[Any, ...] | None = None
+    attentions: tuple[Any, ...] | None = None
+
+
+@dataclass
+class Seq2SeqModelOutput(ModelOutput):
+    """Of an encoder and a decoder without a head."""
+
+    last_hidden_state: Any = None
+    past_key_values: Any = None
+    decoder_hidden_states: tuple[Any, ...] | None = None
+    decoder_attentions: tuple[Any, ...] | None = None
+    cross_attentions: tuple[Any, ...] | None = None
+    encoder_last_hidden_state: Any = None
+    encoder_hidden_states: tuple[Any, ...] | None = None
+    encoder_attentions: tuple[Any, ...] | None = None
+
+
+@dataclass
+class Seq2SeqLMOutput(ModelOutput):
+    """Of an encoder and a decoder that predicts the next token of another text."""
+
+    loss: Any = None
+    logits: Any = None
+    past_key_values: Any = None
+    decoder_hidden_states: tuple[Any, ...] | None = None
+    decoder_attentions: tuple[Any, ...] | None = None
+    cross_attentions: tuple[Any, ...] | None = None
+    encoder_last_hidden_state: Any = None
+    encoder_hidden_states: tuple[Any, ...] | None = None
+    encoder_attentions: tuple[Any, ...] | None = None

@@ -191,7 +191,11 @@ class PreTrainedModel(nn.Module):
                     return None if candidate in shared else candidate
             return name
 
-        return _load(self, source.renamed(rule), dtype, device, strict)
+        return _load(self, self.adapted(source).renamed(rule), dtype, device, strict)
+
+    def adapted(self, source: Any) -> Any:
+        """A source in the form the parameters have; families override where files differ."""
+        return source
 
     def save_pretrained(self, folder: Any, *, max_shard_size: Any = "5GB") -> None:
         """Write config.json and the weights as safetensors, in shards if they are large."""

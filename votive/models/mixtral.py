@@ -1,0 +1,307 @@
+"""Mixtures of experts: Mixtral and Qwen3-MoE. Jiang et al. 2024, arXiv:2401.04088.
+
+Llama's and Qwen3's decoders where the net behind attention is a choice: a router sends each token
+to its `k` likeliest experts and adds their results, weighted. An expert computes its own tokens
+only. Parameters are those of released files, one matrix per expert; stacked ones, as newer files
+have them, are taken apart while loading.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import votive
+from votive import nn
+from votive.nn import functional as F
+
+from .attention import next_token_loss
+from .llama import LlamaConfig, LlamaDecoderLayer, LlamaForCausalLM, LlamaMLP, LlamaModel
+from .output import MoeCausalLMOutput, MoeModelOutput
+from .pretrained import activation
+from .qwen import Qwen3Config
+
+
+@dataclass(kw_only=True)
+class MixtralConfig(LlamaConfig):
+    """The numbers of a Mixtral.
+
+    >>> votive.models.MixtralConfig(num_local_experts=4).num_experts
+    4
+    """
+
+    model_type = "mixtral"
+
+    intermediate_size: int = 14336
+    num_key_value_heads: int | None = 8
+    max_position_embeddings: int = 4096 * 32
+    rms_norm_eps: float = 1e-5
+    rope_theta: float = 1e6
+    bos_token_id: int | None = 1
+    eos_token_id: int | list[int] | None = 2
+    num_local_experts: int = 8
+    num_experts_per_tok: int = 2
+    output_router_logits: bool = False
+    router_aux_loss_coef: float = 0.001
+    router_jitter_noise: float = 0.0
+
+    # What sets families apart, as the layers ask for it.
+    norm_topk_prob = True
+
+    @property
+    def num_experts(self) -> int:
+        return self.num_local_experts
+
+    def window_of(self, layer: int) -> int | None:
+        return self.sliding_window
+
+
+class MixtralExpert(nn.Module):
+    """`w2(act(w1(x)) * w3(x))`."""
+
+    def __init__(self, config: Any) -> None:
+        super().__init__()
+        width, hidden = config.hidden_size, config.intermediate_size
+        self.w1 = nn.Linear(width, hidden, bias=False)
+        self.w2 = nn.Linear(hidden, width, bias=False)
+        self.w3 = nn.Linear(width, hidden, bias=False)
+        self.act_fn = activation(config.hidden_act)
+
+    def forward(self, x: Any) -> Any:
+        return self.w2(self.act_fn(self.w1(x)) * self.w3(x))
+
+
+class MixtralSparseMoeBlock(nn.Module):
+    """A router and its experts."""
+
+    def __init__(self, config: Any) -> None:
+        super().__init__()
+        self.top_k, self.normed = config.num_experts_per_tok, config.norm_topk_prob
+        self.jitter = config.router_jitter_noise
+        self.gate = nn.Linear(config.hidden_size, config.num_experts, bias=False)
+        self.experts = nn.ModuleList(self.expert(config) for _ in range(config.num_experts))
+
+    def expert(self, config: Any) -> nn.Module:
+        return MixtralExpert(config)
+
+    def forward(self, x: Any) -> Any:
+        if self.training and self.jitter:
+            x = x * votive.empty_like(x).uniform_(1 - self.jitter, 1 + self.jitter)
+        flat = x.reshape(-1, x.shape[-1])  # (N, C)
+        chances = F.softmax(self.gate(flat).float(), -1)  # (N, E)
+        weights, chosen = chances.topk(self.top_k, -1)  # (N, k)
+        if self.normed:
+            weights = weights / weights.sum(-1, keepdim=True)
+        # Sorted by expert, the rows that one computes lie together.
+        order = chosen.flatten().argsort(stable=True)  # (N k,)
+        counts = chosen.flatten().bincount(minlength=len(self.experts)).tolist()
+        rows = (order // self.top_k).split(counts)
+        parts = [
+            expert(flat[mine])
+            for expert, mine in zip(self.experts, rows, strict=True)
+            if mine.shape[0]
+        ]
+        y = votive.cat(parts)[order.argsort()].view(*chosen.shape, -1)  # (N, k, C)
+        return (y * weights.to(x.dtype).unsqueeze(-1)).sum(1).view(x.shape)
+
+
+class MixtralDecoderLayer(LlamaDecoderLayer):
+    """Attention, then the experts, each on a normed input and added to the stream."""
+
+    net = "block_sparse_moe"
+
+    def feed_forward(self, config: Any, layer_idx: int) -> nn.Module:
+        return MixtralSparseMoeBlock(config)
+
+
+class MixtralModel(LlamaModel):
+    """Mixtral's decoder.
+
+    >>> config = votive.models.MixtralConfig(vocab_size=10, hidden_size=8, intermediate_size=16,
+    ...     num_hidden_layers=1, num_attention_heads=2, num_key_value_heads=1)
+    >>> votive.models.MixtralModel(config)(votive.tensor([[1, 2, 3]])).last_hidden_state.shape
+    votive.Size([1, 3, 8])
+    """
+
+    config_class = MixtralConfig
+    layer_class = MixtralDecoderLayer
+    renames = {
+        r"\.mlp\.(gate|experts)\.": r".block_sparse_moe.\1.",
+        r"(\.experts\.\d+\.)gate_proj\.": r"\1w1.", r"(\.experts\.\d+\.)down_proj\.": r"\1w2.",
+        r"(\.experts\.\d+\.)up_proj\.": r"\1w3.",
+    }  # fmt: skip
+
+    def adapted(self, source: Any) -> Any:
+        return unstacked(source)
+
+    def forward(
+        self, *args: Any, output_router_logits: bool | None = None, **kwargs: Any
+    ) -> MoeModelOutput:
+        if output_router_logits is None:
+            output_router_logits = self.config.output_router_logits
+        gates = [m.gate for m in self.modules() if isinstance(m, MixtralSparseMoeBlock)]
+        with _heard(gates if output_router_logits else []) as logits:
+            found = super().forward(*args, **kwargs)
+        return MoeModelOutput(
+            **dict(found.items()), router_logits=tuple(logits) if output_router_logits else None
+        )
+
+
+class MixtralForCausalLM(LlamaForCausalLM):
+    """Mixtral with its head; with `output_router_logits` the loss asks for even use of experts.
+
+    >>> config = votive.models.MixtralConfig(vocab_size=10, hidden_size=8, intermediate_size=16,
+    ...     num_hidden_layers=1, num_attention_heads=2, num_key_value_heads=1)
+    >>> model = votive.models.MixtralForCausalLM(config)
+    >>> model(votive.tensor([[1, 2, 3]]), output_router_logits=True).router_logits[0].shape
+    votive.Size([3, 8])
+    """
+
+    config_class = MixtralConfig
+    model_class: Any = MixtralModel
+    renames = MixtralModel.renames
+
+    def adapted(self, source: Any) -> Any:
+        return unstacked(source)
+
+    def forward(  # type: ignore[override]
+        self, input_ids: Any = None, attention_mask: Any = None, position_ids: Any = None,
+        past_key_values: Any = None, inputs_embeds: Any = None, labels: Any = None,
+        use_cache: bool | None = None, output_attentions: bool = False,
+        output_hidden_states: bool = False, logits_to_keep: int = 0,
+        output_router_logits: bool | None = None,
+    ) -> MoeCausalLMOutput:  # fmt: skip
+        found = self.model(
+            input_ids, attention_mask, position_ids, past_key_values, inputs_embeds, use_cache,
+            output_attentions, output_hidden_states, output_router_logits=output_router_logits,
+        )  # fmt: skip
+        logits = self.lm_head(found.last_hidden_state[:, -logits_to_keep:])
+        loss = None if labels is None else next_token_loss(logits, labels)
+        even = None
+        if found.router_logits:
+            even = load_balancing_loss(
+                found.router_logits, self.config.num_experts_per_tok, attention_mask
+            )
+            if loss is not None:
+                loss = loss + self.config.router_aux_loss_coef * even
+        return MoeCausalLMOutput(
+            loss=loss, aux_loss=even, logits=logits, past_key_values=found.past_key_values,
+            hidden_states=found.hidden_states, attentions=found.attentions,
+            router_logits=found.router_logits,
+        )  # fmt: skip
+
+
+def load_balancing_loss(logits: Any, top_k: int, attention_mask: Any = None) -> Any:
+    """How unevenly experts are used: E sum_e (share of tokens of e) (mean chance of e).
+
+    `logits` are those of each layer, (tokens, experts); padding in `attention_mask` (batch,
+    positions) does not count. Fedus et al. 2021, arXiv:2101.03961, equations 4 to 6.
+
+    >>> votive.models.load_balancing_loss((votive.zeros(4, 2),), top_k=2)
+    tensor(2.)
+    """
+    experts = logits[0].shape[-1]
+    chances = F.softmax(votive.cat(list(logits)), -1).float()  # (L N, E)
+    chosen = F.one_hot(chances.topk(top_k, -1)[1], experts).sum(1).float()
+    if attention_mask is None:
+        return experts * (chosen.mean(0) * chances.mean(0)).sum()
+    real = attention_mask.flatten().float().repeat(len(logits)).unsqueeze(1)  # (L N, 1)
+    used, likely = (chosen * real).sum(0) / real.sum(), (chances * real).sum(0) / real.sum()
+    return experts * (used * likely).sum()
+
+
+@contextmanager
+def _heard(modules: list[Any]) -> Iterator[list[Any]]:
+    """The results of modules while the block runs, in the order of their calls."""
+    found: list[Any] = []
+    handles = [m.register_forward_hook(lambda m, args, y: found.append(y)) for m in modules]
+    try:
+        yield found
+    finally:
+        for handle in handles:
+            handle.remove()
+
+
+def unstacked(source: Any) -> Any:
+    """Files of released models have one matrix per expert, some newer ones all in one tensor."""
+    from .stacked import Unstacked
+
+    return Unstacked(source)
+
+
+@dataclass(kw_only=True)
+class Qwen3MoeConfig(Qwen3Config):
+    """The numbers of a Qwen3 mixture of experts.
+
+    >>> config = votive.models.Qwen3MoeConfig(mlp_only_layers=[1])
+    >>> config.is_sparse(0), config.is_sparse(1)
+    (True, False)
+    """
+
+    model_type = "qwen3_moe"
+
+    hidden_size: int = 2048
+    intermediate_size: int = 6144
+    num_hidden_layers: int = 24
+    num_key_value_heads: int | None = 4
+    head_dim: int | None = None
+    sliding_window: int | None = 4096
+    decoder_sparse_step: int = 1
+    moe_intermediate_size: int = 768
+    num_experts_per_tok: int = 8
+    num_experts: int = 128
+    norm_topk_prob: bool = False
+    output_router_logits: bool = False
+    router_aux_loss_coef: float = 0.001
+    mlp_only_layers: list[int] = field(default_factory=list)
+
+    router_jitter_noise = 0.0
+
+    @classmethod
+    def adapt(cls, values: dict[str, Any]) -> dict[str, Any]:
+        values = super().adapt(values)
+        if "num_local_experts" in values:
+            values.setdefault("num_experts", values.pop("num_local_experts"))
+        if values.get("mlp_only_layers") is None:
+            values.pop("mlp_only_layers", None)
+        return values
+
+    def is_sparse(self, layer: int) -> bool:
+        """Whether a layer has experts."""
+        every = (layer + 1) % self.decoder_sparse_step == 0
+        return every and self.num_experts > 0 and layer not in self.mlp_only_layers
+
+    def window_of(self, layer: int) -> int | None:
+        return self.sliding_window if self.use_sliding_window else None
+
+
+class Qwen3MoeSparseMoeBlock(MixtralSparseMoeBlock):
+    """A router and its experts, each a small gated MLP."""
+
+    def expert(self, config: Any) -> nn.Module:
+        return LlamaMLP(config, config.moe_intermediate_size)
+
+
+class Qwen3MoeDecoderLayer(LlamaDecoderLayer):
+    """A layer whose net is dense or has experts."""
+
+    def feed_forward(self, config: Any, layer_idx: int) -> nn.Module:
+        return Qwen3MoeSparseMoeBlock(config) if config.is_sparse(layer_idx) else LlamaMLP(config)
+
+
+class Qwen3MoeModel(MixtralModel):
+    """Qwen3-MoE's decoder."""
+
+    config_class = Qwen3MoeConfig
+    layer_class = Qwen3MoeDecoderLayer
+    renames = {}
+
+
+class Qwen3MoeForCausalLM(MixtralForCausalLM):
+    """Qwen3-MoE with its head."""
+
+    config_class = Qwen3MoeConfig
+    model_class = Qwen3MoeModel
+    renames = {}

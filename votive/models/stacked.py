@@ -1,0 +1,79 @@
+"""Experts whose weights a file stacks in one tensor, seen as one tensor per expert.
+
+Knows the names of stacked tensors; knows no architecture.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from typing import Any
+
+from ..io import WeightSource
+
+_NAME = re.compile(r"(.*\.experts)\.(gate_up_proj|gate_proj|up_proj|down_proj)(?:\.weight)?")
+
+
+class Unstacked(WeightSource):
+    """A source with `experts.3.gate_proj.weight` in place of row 3 of `experts.gate_up_proj`.
+
+    >>> from votive.models.stacked import Unstacked
+    >>> both = votive.io.MemorySource({"mlp.experts.gate_up_proj": votive.ones(2, 6, 4)})
+    >>> Unstacked(both).names()[:2], Unstacked(both).info("mlp.experts.1.up_proj.weight").shape
+    (['mlp.experts.0.gate_proj.weight', 'mlp.experts.0.up_proj.weight'], (3, 4))
+    """
+
+    def __init__(self, source: Any) -> None:
+        self.source, self.metadata = source, source.metadata
+        # New name: (name, expert or None for the whole tensor, rows or None for all).
+        self.parts: dict[str, tuple[str, int | None, slice | None]] = {}
+        for name in source.names():
+            found = _NAME.fullmatch(name)
+            if found is None or len(source.info(name).shape) != 3:
+                self.parts[name] = (name, None, None)
+                continue
+            count, rows, _ = source.info(name).shape
+            for i in range(count):
+                for new, part in _split(found[2], rows):
+                    self.parts[f"{found[1]}.{i}.{new}.weight"] = (name, i, part)
+        self._open: tuple[str, Any] = ("", None)
+
+    def names(self) -> list[str]:
+        return list(self.parts)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.parts
+
+    def info(self, name: str) -> Any:
+        old, expert, rows = self._part(name)
+        info = self.source.info(old)
+        if expert is None:
+            return info
+        shape = info.shape[1:] if rows is None else (rows.stop - rows.start, *info.shape[2:])
+        return replace(info, name=name, shape=shape, nbytes=info.nbytes * shape[0]
+            // (info.shape[0] * info.shape[1]))  # fmt: skip
+
+    def _read(self, name: str) -> Any:
+        old, expert, rows = self._part(name)
+        if expert is None:
+            return self.source._read(old)
+        if self._open[0] != old:
+            # Experts of one tensor are asked for one after the other: it is read once.
+            self._open = (old, self.source._read(old))
+        one = self._open[1][expert]
+        return one if rows is None else one[rows]
+
+    def _part(self, name: str) -> tuple[str, int | None, slice | None]:
+        if name not in self.parts:
+            raise self._unknown(name)
+        return self.parts[name]
+
+    def close(self) -> None:
+        self.source.close()
+
+
+def _split(kind: str, rows: int) -> list[tuple[str, slice | None]]:
+    if kind != "gate_up_proj":
+        return [(kind, None)]
+    half = rows // 2
+    return [("gate_proj", slice(0, half)), ("up_proj", slice(half, rows))]
