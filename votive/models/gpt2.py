@@ -159,7 +159,7 @@ class _GPT2(PreTrainedModel):
     config_class: Any = GPT2Config
     base_model_prefix = "transformer"
     # Old files hold the causal mask, a table.
-    ignored = (r"attn\.bias$", r"attn\.masked_bias$")
+    ignored = (r"\.attn\.bias$", r"\.attn\.masked_bias$")
 
     def init_weights(self, module: nn.Module) -> None:
         super().init_weights(module)
