@@ -1,0 +1,139 @@
+"""What a GGUF file can hold: tensor types with their blocks, and types of metadata values.
+
+Numbers and layouts are those of the GGUF specification (ggml, docs/gguf.md) and of ggml's block
+structures (ggml-common.h). Tables only; reads no file and computes nothing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ...core import dtype as dt
+
+MAGIC = b"GGUF"
+VERSIONS = (2, 3)
+ALIGNMENT = 32
+MAX_DIMS = 4
+MAX_NAME = 64
+
+_HALF = "<f2"
+_BYTES = "u1"
+
+
+@dataclass(frozen=True)
+class TensorType:
+    """A type of tensor: `block` elements lie in one record of the NumPy type `record`.
+
+    `dtype` is what the tensor loads as, None if votive cannot read its blocks.
+    """
+
+    name: str
+    code: int
+    block: int
+    record: Any
+    dtype: dt.dtype | None = None
+
+    @property
+    def plain(self) -> bool:
+        """Whether an element is a number, not a share of a block."""
+        return self.block == 1
+
+    def nbytes(self, elements: int) -> int:
+        """The bytes of a number of elements that fill whole blocks."""
+        return elements // self.block * self.record.itemsize
+
+
+def _plain(name: str, code: int, dtype: dt.dtype) -> TensorType:
+    return TensorType(name, code, 1, np.dtype(dtype.np), dtype)
+
+
+def _blocks(name: str, code: int, block: int, **fields: Any) -> TensorType:
+    """Blocks whose fields follow one another without padding."""
+    spec = [(k, *v) if isinstance(v, tuple) else (k, v) for k, v in fields.items()]
+    return TensorType(name, code, block, np.dtype(spec), dt.float32)
+
+
+def _unreadable(name: str, code: int, block: int, size: int) -> TensorType:
+    return TensorType(name, code, block, np.dtype((np.void, size)), None)
+
+
+_ALL = [
+    _plain("F32", 0, dt.float32),
+    _plain("F16", 1, dt.float16),
+    _plain("I8", 24, dt.int8),
+    _plain("I16", 25, dt.int16),
+    _plain("I32", 26, dt.int32),
+    _plain("I64", 27, dt.int64),
+    _plain("F64", 28, dt.float64),
+    _plain("BF16", 30, dt.bfloat16),
+    # x = d (q - 8), and with a minimum x = d q + m; the fifth bits of Q5 lie in qh.
+    _blocks("Q4_0", 2, 32, d=_HALF, qs=(_BYTES, 16)),
+    _blocks("Q4_1", 3, 32, d=_HALF, m=_HALF, qs=(_BYTES, 16)),
+    _blocks("Q5_0", 6, 32, d=_HALF, qh=(_BYTES, 4), qs=(_BYTES, 16)),
+    _blocks("Q5_1", 7, 32, d=_HALF, m=_HALF, qh=(_BYTES, 4), qs=(_BYTES, 16)),
+    _blocks("Q8_0", 8, 32, d=_HALF, qs=("i1", 32)),
+    # Super-blocks: x = d s q - dmin m with a small integer s (and m) for each 16 or 32 elements.
+    _blocks("Q2_K", 10, 256, scales=(_BYTES, 16), qs=(_BYTES, 64), d=_HALF, dmin=_HALF),
+    _blocks("Q3_K", 11, 256, qh=(_BYTES, 32), qs=(_BYTES, 64), scales=(_BYTES, 12), d=_HALF),
+    _blocks("Q4_K", 12, 256, d=_HALF, dmin=_HALF, scales=(_BYTES, 12), qs=(_BYTES, 128)),
+    _blocks(
+        "Q5_K", 13, 256, d=_HALF, dmin=_HALF, scales=(_BYTES, 12), qh=(_BYTES, 32),
+        qs=(_BYTES, 128),
+    ),
+    _blocks("Q6_K", 14, 256, qs=(_BYTES, 128), qh=(_BYTES, 64), scales=("i1", 16), d=_HALF),
+    # Four bits that index a table of values.
+    _blocks("IQ4_NL", 20, 32, d=_HALF, qs=(_BYTES, 16)),
+    _blocks("IQ4_XS", 23, 256, d=_HALF, high="<u2", low=(_BYTES, 4), qs=(_BYTES, 128)),
+    _blocks("MXFP4", 39, 32, e=_BYTES, qs=(_BYTES, 16)),
+    # Ternary numbers: five to a byte, and two bits each.
+    _blocks("TQ1_0", 34, 256, qs=(_BYTES, 48), qh=(_BYTES, 4), d=_HALF),
+    _blocks("TQ2_0", 35, 256, qs=(_BYTES, 64), d=_HALF),
+    _unreadable("Q8_1", 9, 32, 40),
+    _unreadable("Q8_K", 15, 256, 292),
+    _unreadable("IQ2_XXS", 16, 256, 66),
+    _unreadable("IQ2_XS", 17, 256, 74),
+    _unreadable("IQ3_XXS", 18, 256, 98),
+    _unreadable("IQ1_S", 19, 256, 50),
+    _unreadable("IQ3_S", 21, 256, 110),
+    _unreadable("IQ2_S", 22, 256, 82),
+    _unreadable("IQ1_M", 29, 256, 56),
+    _unreadable("NVFP4", 40, 64, 36),
+    _unreadable("Q1_0", 41, 128, 18),
+]  # fmt: skip
+
+TYPES = {t.name: t for t in _ALL}
+BY_CODE = {t.code: t for t in _ALL}
+BY_DTYPE = {t.dtype: t for t in _ALL if t.plain}
+READABLE = [t.name for t in _ALL if t.dtype is not None]
+
+
+def tensor_type(name: str | TensorType) -> TensorType:
+    """The type of a name, in either case; an unknown one is a ValueError that lists all.
+
+    >>> from votive.io.gguf.types import tensor_type
+    >>> tensor_type("q4_k").block
+    256
+    """
+    if isinstance(name, TensorType):
+        return name
+    found = TYPES.get(name.upper()) if isinstance(name, str) else None
+    if found is None:
+        raise ValueError(f"gguf: {name!r} is no type of tensor; there are {', '.join(TYPES)}.")
+    return found
+
+
+# Names and codes of the types that metadata values have, and the NumPy type of each number.
+STRING, ARRAY, BOOL = "string", "array", "bool"
+VALUE_CODES = {
+    "u8": 0, "i8": 1, "u16": 2, "i16": 3, "u32": 4, "i32": 5, "f32": 6, BOOL: 7, STRING: 8,
+    ARRAY: 9, "u64": 10, "i64": 11, "f64": 12,
+}  # fmt: skip
+VALUE_NAMES = {code: name for name, code in VALUE_CODES.items()}
+VALUE_DTYPES = {
+    name: np.dtype("u1" if name == BOOL else f"{name[0]}{int(name[1:]) // 8}")
+    for name in VALUE_CODES
+    if name not in (STRING, ARRAY)
+}

@@ -1,0 +1,205 @@
+"""Writing GGUF files: header, then one tensor after the other, so that one is in memory at a time.
+
+Knows the layout and tensors; the names and values are the caller's.
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import IO, Any
+
+import numpy as np
+
+from ...backends.base import BACKENDS
+from ...core import dtype as dt
+from ...serialization.atomic import replacing
+from ..source import WeightSource
+from .file import GGUFFile
+from .quants import quantize, swap_bytes
+from .types import ALIGNMENT, BY_DTYPE, MAGIC, MAX_DIMS, MAX_NAME, TensorType, tensor_type
+from .values import Value, encoded, text, typed
+
+Array = np.ndarray[Any, Any]
+Types = str | Callable[[str, tuple[int, ...], dt.dtype], str | None] | None
+
+# What serves instead where rows are no multiple of 256: the small blocks with no fewer bits.
+_SMALLER = {"Q2_K": "Q4_0", "Q3_K": "Q4_0", "Q4_K": "Q5_0", "Q5_K": "Q5_1", "Q6_K": "Q8_0"}
+_FLOATS = (dt.float64, dt.float32, dt.float16, dt.bfloat16)
+
+
+@dataclass(frozen=True)
+class _Plan:
+    """One tensor to write; `data` gives its little-endian bytes when its turn comes."""
+
+    name: str
+    shape: tuple[int, ...]
+    type: TensorType
+    data: Callable[[], Array]
+
+    @property
+    def nbytes(self) -> int:
+        elements = 1
+        for n in self.shape:
+            elements *= n
+        return self.type.nbytes(elements)
+
+
+def write(
+    path: str | os.PathLike[str],
+    tensors: Mapping[str, Any] | WeightSource,
+    metadata: Mapping[str, Any],
+    *,
+    types: Types = None,
+    alignment: int = ALIGNMENT,
+    byteorder: str = "little",
+) -> None:
+    """Write a GGUF file of version 3; an existing one is replaced when the new one is complete.
+
+    `types` says how tensors are stored. None keeps them as they are, blocks of another GGUF file
+    included. A name such as "Q4_K" holds for all with two dimensions or more; vectors of floats
+    become F32, as readers expect, and tensors whose rows do not fill blocks take smaller blocks
+    (32 instead of 256) or F16. A function gets (name, shape, dtype) and returns a type or None.
+    Metadata values get their usual types; use `Value` to choose one.
+
+    >>> import tempfile
+    >>> path = tempfile.mkdtemp() + "/small.gguf"
+    >>> votive.io.gguf.write(path, {"w": votive.ones(2, 64), "b": votive.ones(2)}, {}, types="Q4_0")
+    >>> [(t.name, t.stored, t.shape) for t in votive.io.gguf.GGUFFile(path).tensors]
+    [('w', 'Q4_0', (2, 64)), ('b', 'F32', (2,))]
+    """
+    if alignment <= 0 or alignment & (alignment - 1) or alignment >= 1 << 32:
+        raise ValueError(f"gguf.write: alignment must be a power of two, got {alignment}.")
+    if byteorder not in ("little", "big"):
+        raise ValueError(f"gguf.write: byteorder is 'little' or 'big', got {byteorder!r}.")
+    source = tensors if isinstance(tensors, WeightSource) else None
+    names = source.names() if source is not None else list(tensors)
+    plans = [_plan(name, tensors, types) for name in names]
+    order = "<" if byteorder == "little" else ">"
+    header = _header(plans, metadata, alignment, order)
+    with replacing(path) as f:
+        f.write(header)
+        _pad(f, len(header), alignment)
+        for plan in plans:
+            raw = plan.data()
+            if byteorder == "big":
+                raw = swap_bytes(raw, plan.type)
+            if raw.nbytes != plan.nbytes:
+                raise ValueError(
+                    f"gguf.write: {plan.name!r} has {raw.nbytes} bytes instead of {plan.nbytes}."
+                )
+            if raw.nbytes:
+                f.write(raw.reshape(-1).data)
+            _pad(f, raw.nbytes, alignment)
+
+
+def _header(
+    plans: list[_Plan], metadata: Mapping[str, Any], alignment: int, order: str
+) -> bytearray:
+    values: dict[str, Value] = {}
+    for key, value in metadata.items():
+        if not isinstance(key, str) or not key:
+            raise TypeError(f"gguf.write: keys of metadata are text, got {key!r}.")
+        values[key] = typed(key, value)
+    if alignment != ALIGNMENT or "general.alignment" in values:
+        values["general.alignment"] = Value(alignment, "u32")
+    out = bytearray(MAGIC + struct.pack(f"{order}IQQ", 3, len(plans), len(values)))
+    for key, value in values.items():
+        out += text(key, order, key) + encoded(key, value, order)
+    offset = 0
+    for plan in plans:
+        shape = tuple(reversed(plan.shape))
+        out += text(plan.name, order, plan.name)
+        out += struct.pack(f"{order}I{len(shape)}QIQ", len(shape), *shape, plan.type.code, offset)
+        offset += plan.nbytes + -plan.nbytes % alignment
+    return out
+
+
+def _pad(f: IO[bytes], written: int, alignment: int) -> None:
+    f.write(bytes(-written % alignment))
+
+
+def _plan(name: str, tensors: Any, types: Types) -> _Plan:
+    if not isinstance(name, str) or not 0 < len(name.encode()) <= MAX_NAME:
+        raise ValueError(
+            f"gguf.write: the name of a tensor has 1 to {MAX_NAME} bytes of text, got {name!r}."
+        )
+    if isinstance(tensors, WeightSource):
+        info = tensors.info(name)
+        shape, dtype = tuple(info.shape), info.dtype
+        read: Callable[[], Array] = lambda: _array(tensors.tensor(name))
+    else:
+        value = tensors[name]
+        array = _array(value) if hasattr(value, "_spec") else np.asarray(value)
+        shape, dtype = array.shape, _dtype(name, array)
+        read = lambda: array
+    if len(shape) > MAX_DIMS:
+        raise ValueError(
+            f"gguf.write: {name!r} has shape {shape}; the format allows {MAX_DIMS} dimensions."
+        )
+    asked = types(name, shape, dtype) if callable(types) else types
+    if isinstance(tensors, GGUFFile):
+        stored = tensors.header.entries[name].type
+        if asked is None or tensor_type(asked) is stored:
+            return _Plan(name, shape, stored, lambda: _stored(tensors, name))
+    chosen = _choose(name, shape, dtype, asked, strict=callable(types))
+    return _Plan(name, shape, chosen, lambda: _bytes(name, read(), chosen))
+
+
+def _choose(
+    name: str, shape: tuple[int, ...], dtype: dt.dtype, asked: str | None, *, strict: bool
+) -> TensorType:
+    """The type for one tensor; unless `strict`, one that fits is found."""
+    own = BY_DTYPE.get(dtype)
+    if asked is None or (not strict and dtype not in _FLOATS):
+        if own is None:
+            raise TypeError(
+                f"gguf.write: {name!r} is {dtype}, which the format does not have; "
+                f"convert it to one of {', '.join(d.name for d in BY_DTYPE)}."
+            )
+        return own
+    wanted = tensor_type(asked)
+    if not strict and len(shape) < 2:
+        return tensor_type("F32")
+    row = shape[-1] if shape else 1
+    while not strict and row % wanted.block:
+        wanted = tensor_type(_SMALLER.get(wanted.name, "F16"))
+    if row % wanted.block:
+        raise ValueError(
+            f"gguf.write: {name!r} has shape {shape}; {wanted.name} needs rows that are a multiple "
+            f"of {wanted.block}."
+        )
+    return wanted
+
+
+def _bytes(name: str, array: Array, t: TensorType) -> Array:
+    if (
+        t.plain
+        and t.dtype is not None
+        and not t.dtype.is_floating_point
+        and array.dtype != t.record
+    ):
+        raise TypeError(f"gguf.write: {name!r} is {array.dtype} and cannot become {t.name}.")
+    try:
+        return quantize(array, t) if array.ndim else quantize(array.reshape(1), t)
+    except ValueError as e:
+        raise ValueError(f"gguf.write: {name!r}: {e}") from None
+
+
+def _stored(file: GGUFFile, name: str) -> Array:
+    raw = file.raw(name)
+    return swap_bytes(raw, file.header.entries[name].type) if file.header.big else raw
+
+
+def _array(tensor: Any) -> Array:
+    t = tensor.detach()
+    return np.asarray(BACKENDS[t.device.type].to_numpy(t._data), order="C")
+
+
+def _dtype(name: str, array: Array) -> dt.dtype:
+    try:
+        return dt.from_numpy(array.dtype)
+    except TypeError:
+        raise TypeError(f"gguf.write: {name!r} is an array of {array.dtype}.") from None
