@@ -98,8 +98,12 @@ newaxis = None
 from . import amp as amp
 from . import data as data
 from . import distributions as distributions
+from . import generation as generation
+from . import io as io
+from . import models as models
 from . import nn as nn
 from . import optim as optim
+from . import text as text
 from . import train as train
 from .serialization import save as save
 from .serialization import load as load

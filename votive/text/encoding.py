@@ -1,0 +1,106 @@
+"""What a tokenizer returns: named columns of ids, padded and turned into arrays on request.
+
+Knows lists, NumPy arrays and tensors; knows no tokenizer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..interchange import from_numpy
+
+TENSORS = ("vt", "np")
+
+
+class BatchEncoding(dict[str, Any]):
+    """The columns of an encoded text or batch: a dict whose entries are attributes as well.
+
+    >>> tok = votive.text.train_bpe(["a small text"], vocab_size=300, progress=False)
+    >>> enc = tok("text", return_tensors="vt")
+    >>> enc.input_ids.shape == enc["input_ids"].shape
+    True
+    """
+
+    def __init__(
+        self, columns: Mapping[str, Any], encodings: Sequence[Any] = (), single: bool = False
+    ) -> None:
+        super().__init__(columns)
+        # The rows as the tokenizers library made them: what a character or word belongs to.
+        self.encodings = list(encodings)
+        self._single = single
+
+    def __getattr__(self, name: str) -> Any:
+        if name in self:
+            return self[name]
+        raise AttributeError(f"BatchEncoding has no column {name!r}; it has {', '.join(self)}.")
+
+    def _row(self, i: int) -> Any:
+        if not self.encodings:
+            raise ValueError(
+                "BatchEncoding: only what a tokenizer call returned knows where its tokens come "
+                "from; this one was made from ids alone."
+            )
+        return self.encodings[i]
+
+    def tokens(self, batch_index: int = 0) -> list[str]:
+        """The tokens of a row, as written in the vocabulary (before padding)."""
+        return self._row(batch_index).tokens
+
+    def word_ids(self, batch_index: int = 0) -> list[int | None]:
+        """For each token of a row, the word it belongs to; None for special tokens."""
+        return self._row(batch_index).word_ids
+
+    def sequence_ids(self, batch_index: int = 0) -> list[int | None]:
+        """For each token of a row, which text of the pair it comes from; None for special ones."""
+        return self._row(batch_index).sequence_ids
+
+    def char_to_token(self, batch_index: int, char: int | None = None) -> int | None:
+        """The token that holds a character: `(char)` for one text, `(row, char)` for a batch."""
+        row, char = (0, batch_index) if char is None else (batch_index, char)
+        return self._row(row).char_to_token(char)
+
+    def token_to_chars(self, batch_index: int, token: int | None = None) -> tuple[int, int] | None:
+        """The span of characters of a token: `(token)` for one text, `(row, token)` for a batch."""
+        row, token = (0, batch_index) if token is None else (batch_index, token)
+        return self._row(row).token_to_chars(token)
+
+    def to(self, device: Any) -> BatchEncoding:
+        """The same columns with every tensor on another device."""
+        moved = {k: v.to(device) if hasattr(v, "to") else v for k, v in self.items()}
+        return BatchEncoding(moved, self.encodings, self._single)
+
+
+def pad_rows(rows: list[list[Any]], length: int, side: str, value: Any) -> list[list[Any]]:
+    """Rows brought to one length; longer rows stay as they are."""
+    if side == "left":
+        return [[value] * (length - len(r)) + list(r) for r in rows]
+    return [list(r) + [value] * (length - len(r)) for r in rows]
+
+
+def check_tensors(return_tensors: str | None) -> None:
+    """Raise where `return_tensors` names no known kind."""
+    if return_tensors is not None and return_tensors not in TENSORS:
+        raise ValueError(
+            f"return_tensors={return_tensors!r} is not known; use 'vt' (votive tensors), 'np' "
+            "(NumPy arrays) or None (lists)."
+        )
+
+
+def as_arrays(columns: Mapping[str, list[Any]], kind: str) -> dict[str, Any]:
+    """Lists of rows as int64 arrays or tensors, which needs rows of one length."""
+    made: dict[str, Any] = {}
+    for name, rows in columns.items():
+        if rows and isinstance(rows[0], list) and len({len(r) for r in rows}) > 1:
+            raise ValueError(
+                f"return_tensors={kind!r}: the rows of {name} have lengths "
+                f"{sorted({len(r) for r in rows})}; pass padding=True (and truncation=True with "
+                "max_length where texts are too long)."
+            )
+        array = np.asarray(rows, dtype=np.int64)
+        if not array.size and rows:
+            array = array.reshape(len(rows), 0)
+        made[name] = from_numpy(array) if kind == "vt" else array
+    return made

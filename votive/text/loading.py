@@ -1,0 +1,229 @@
+"""Tokenizers from the files that models come with. Knows files; knows no models."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+from ..serialization.container import FileFormatError
+from .special import NAMED, as_added
+from .tokenizer import Tokenizer
+
+_FILES = ("tokenizer.json", "vocab.json", "vocab.txt", "tokenizer.model", "spiece.model",
+          "sentencepiece.bpe.model", "spm.model")  # fmt: skip
+# Classes whose models tell the two texts of a pair apart.
+_PAIR_CLASSES = ("Bert", "Albert", "Deberta", "XLNet", "Electra", "MPNet", "Funnel", "LayoutLM",
+                 "Splinter", "SqueezeBert", "ConvBert", "MobileBert", "RemBert")  # fmt: skip
+_NO_PAIRS = ("DistilBert", "CamemBert", "Roberta", "MPNet")
+_LIMIT = 10**20  # larger limits mean "none"
+
+
+def load(source: str | os.PathLike[str], **options: Any) -> Tokenizer:
+    """See `Tokenizer.from_pretrained`."""
+    path = Path(source)
+    if path.is_file() and path.suffix == ".gguf":
+        from .gguf import from_gguf_file
+
+        return _with(from_gguf_file(path), options)
+    if path.is_file():
+        return _from_files(path.parent, path, options)
+    if not path.is_dir():
+        if not _is_repo_id(os.fspath(source)):
+            raise FileNotFoundError(f"Tokenizer.from_pretrained: there is no file {path}.")
+        path = _download(os.fspath(source))
+    for name in _FILES:
+        if (path / name).is_file():
+            return _from_files(path, path / name, options)
+    raise FileNotFoundError(f"Tokenizer.from_pretrained: {path} has none of {', '.join(_FILES)}.")
+
+
+def _with(tok: Tokenizer, options: dict[str, Any]) -> Tokenizer:
+    """A tokenizer with options of the constructor set afterwards."""
+    for name, value in options.items():
+        if name == "special_tokens":
+            tok.add_special_tokens(value)
+        elif name == "extra_special_tokens":
+            tok.add_special_tokens({name: value})
+        elif hasattr(tok, name):
+            setattr(tok, name, value)
+        else:
+            raise TypeError(f"Tokenizer.from_pretrained: there is no option {name!r}.")
+    return tok
+
+
+def _is_repo_id(name: str) -> bool:
+    parts = name.split("/")
+    return len(parts) <= 2 and all(p and p[0] != "." for p in parts) and "\\" not in name
+
+
+def _download(repo: str) -> Path:
+    """A repository's tokenizer files, from the cache or the network."""
+    from huggingface_hub import snapshot_download
+
+    wanted = ["tokenizer*", "vocab*", "merges.txt", "special_tokens_map.json", "*.model",
+              "added_tokens.json", "chat_template*", "additional_chat_templates/*",
+              "config.json", "generation_config.json"]  # fmt: skip
+    try:
+        return Path(snapshot_download(repo, allow_patterns=wanted))
+    except Exception as e:
+        raise OSError(
+            f"Tokenizer.from_pretrained: there is no folder or file {repo!r}, and it could not be "
+            f"downloaded as a Hugging Face repository ({type(e).__name__}: {e}). Without a network "
+            "pass the path of a folder."
+        ) from e
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """A JSON object from a file; {} where there is no file."""
+    if not path.is_file():
+        return {}
+    try:
+        value = json.loads(path.read_text(encoding="utf-8"))
+    except (ValueError, RecursionError) as e:
+        raise FileFormatError(f"{path}: this is not JSON ({e}).") from None
+    if not isinstance(value, dict):
+        raise FileFormatError(f"{path}: a JSON object is expected, not {type(value).__name__}.")
+    return value
+
+
+def _from_files(folder: Path, file: Path, options: dict[str, Any]) -> Tokenizer:
+    config = read_json(folder / "tokenizer_config.json")
+    named, extra = _special(folder, config)
+    backend, defaults = _backend(file, config)
+    _add_tokens(backend, folder, config)
+    _set_ends(backend, config, {**defaults, **named})
+    limit = config.get("model_max_length")
+    made: dict[str, Any] = {
+        "special_tokens": {**defaults, **named},
+        "extra_special_tokens": extra,
+        "chat_template": _templates(folder, config),
+        "model_max_length": int(limit) if limit and limit < _LIMIT else None,
+        "padding_side": config.get("padding_side", "right"),
+        "truncation_side": config.get("truncation_side", "right"),
+        "clean_up_tokenization_spaces": bool(config.get("clean_up_tokenization_spaces", False)),
+        "model_input_names": config.get("model_input_names") or _input_names(config),
+        "config": config,
+    }
+    unknown = set(options) - set(made)
+    if unknown:
+        raise TypeError(f"Tokenizer.from_pretrained: there is no option {sorted(unknown)[0]!r}.")
+    return Tokenizer(backend, **{**made, **options})
+
+
+def _input_names(config: dict[str, Any]) -> list[str] | None:
+    kind = config.get("tokenizer_class") or ""
+    if kind.startswith(_NO_PAIRS):
+        return ["input_ids", "attention_mask"]
+    if kind.startswith(_PAIR_CLASSES):
+        return ["input_ids", "token_type_ids", "attention_mask"]
+    return None
+
+
+def _special(folder: Path, config: dict[str, Any]) -> tuple[dict[str, Any], list[Any]]:
+    """Named and additional special tokens; the config file counts more than the older map."""
+    sources = {**read_json(folder / "special_tokens_map.json"), **config}
+    named = {n: sources[n] for n in NAMED if sources.get(n) is not None}
+    extra = sources.get("additional_special_tokens") or sources.get("extra_special_tokens") or []
+    if isinstance(extra, dict):
+        extra = list(extra.values())
+    return named, extra
+
+
+def _backend(file: Path, config: dict[str, Any]) -> tuple[Any, dict[str, str]]:
+    """The tokenizer of a vocabulary file, and the special tokens its kind has by default."""
+    if file.suffix == ".model":
+        from .sentencepiece import read
+
+        return read(file)
+    if file.name.endswith("vocab.txt"):
+        from .classic import wordpiece
+
+        return wordpiece(file, config)
+    if file.name.endswith("vocab.json"):
+        from .classic import byte_level
+
+        return byte_level(file, config)
+    return _tokenizer_json(file), {}
+
+
+def _tokenizer_json(file: Path) -> Any:
+    from tokenizers import Tokenizer as Backend
+
+    try:
+        return Backend.from_file(str(file))
+    except Exception as e:  # the library raises bare exceptions
+        raise FileFormatError(f"{file}: this is no tokenizer file ({e}).") from None
+
+
+def _add_tokens(backend: Any, folder: Path, config: dict[str, Any]) -> None:
+    """Tokens that only the config file or added_tokens.json know, in the order of their ids."""
+    wanted = {int(i): t for i, t in (config.get("added_tokens_decoder") or {}).items()}
+    for text, i in read_json(folder / "added_tokens.json").items():
+        wanted.setdefault(int(i), text)
+    known = {t.content for t in backend.get_added_tokens_decoder().values()}
+    for i, token in sorted(wanted.items()):
+        added = as_added(token, special=False)
+        if added.content in known:
+            continue
+        (backend.add_special_tokens if added.special else backend.add_tokens)([added])
+        if backend.token_to_id(added.content) != i:
+            raise FileFormatError(
+                f"{folder}: the added token {added.content!r} has the id {i} in its file but would "
+                f"get {backend.token_to_id(added.content)}; the vocabulary does not belong to it."
+            )
+
+
+def _set_ends(backend: Any, config: dict[str, Any], named: dict[str, Any]) -> None:
+    """Begin and end tokens around a text, where the config file asks for them itself."""
+    asked = {k: config[k] for k in ("add_bos_token", "add_eos_token") if config.get(k) is not None}
+    if not asked:
+        return
+    bos = token_text(named.get("bos_token")) if asked.get("add_bos_token") else None
+    eos = token_text(named.get("eos_token")) if asked.get("add_eos_token") else None
+    set_ends(backend, bos, eos)
+
+
+def token_text(token: Any) -> str | None:
+    """The text of a token given as text or as in a config file."""
+    return token["content"] if isinstance(token, dict) else token
+
+
+def set_ends(backend: Any, bos: str | None, eos: str | None) -> None:
+    """Put these tokens around every text; None for none."""
+    from tokenizers import processors
+
+    if bos is None and eos is None:
+        backend.post_processor = processors.ByteLevel(trim_offsets=False)
+        return
+    for token in (bos, eos):
+        if token is not None and backend.token_to_id(token) is None:
+            backend.add_special_tokens([as_added(token, special=True)])
+    one = [*([f"{bos}:0"] * bool(bos)), "$A:0", *([f"{eos}:0"] * bool(eos))]
+    two = [t.replace(":0", ":1").replace("$A", "$B") for t in one]
+    backend.post_processor = processors.TemplateProcessing(
+        single=one,
+        pair=[*one, *two],
+        special_tokens=[(t, backend.token_to_id(t)) for t in {bos, eos} if t is not None],
+    )
+
+
+def _templates(folder: Path, config: dict[str, Any]) -> dict[str, str] | None:
+    """Chat templates by name, from all the places where they are kept."""
+    found: dict[str, str] = {}
+    for value in (
+        config.get("chat_template"),
+        read_json(folder / "chat_template.json").get("chat_template"),
+    ):
+        if isinstance(value, str):
+            found["default"] = value
+        elif isinstance(value, list):
+            found |= {t["name"]: t["template"] for t in value}
+        elif isinstance(value, dict):
+            found |= value
+    if (folder / "chat_template.jinja").is_file():
+        found["default"] = (folder / "chat_template.jinja").read_text(encoding="utf-8")
+    for path in sorted((folder / "additional_chat_templates").glob("*.jinja")):
+        found[path.stem] = path.read_text(encoding="utf-8")
+    return found or None
