@@ -14,7 +14,7 @@ import votive
 import votive.io
 
 OPTIONS = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
-MODULES = ["report", "loading", "formats", "source", "safetensors", "mapped", "folder"]
+MODULES = ["report", "loading", "formats", "source", "safetensors", "npy", "torch_file"]
 
 
 def found() -> dict[str, Any]:

@@ -56,19 +56,19 @@ class ShardedSource(WeightSource):
         self.index = index
         size = index.stat().st_size
         if size > _MAX_INDEX:
-            raise FileFormatError(f"{index.name}: {size:,} bytes are too many for an index.")
+            raise FileFormatError(f"load: {index.name}: {size:,} bytes are too many for an index.")
         content = parse_json(index.read_bytes())
         if not isinstance(content, dict) or not isinstance(content.get("weight_map"), dict):
-            raise FileFormatError(f"{index.name}: an index must have a 'weight_map'.")
+            raise FileFormatError(f"load: {index.name}: an index must have a 'weight_map'.")
         metadata = content.get("metadata") or {}
         if not isinstance(metadata, dict):
-            raise FileFormatError(f"{index.name}: 'metadata' must map names to values.")
+            raise FileFormatError(f"load: {index.name}: 'metadata' must map names to values.")
         self.metadata: dict[str, Any] = metadata
         self.files: dict[str, str] = content["weight_map"]
         for name in dict.fromkeys(map(_checked, self.files.values())):
             if not (index.parent / name).is_file():
                 raise FileFormatError(
-                    f"{index.name}: the index names a file {name!r} that is not beside it; "
+                    f"load: {index.name}: the index names a file {name!r} that is not beside it; "
                     "the checkpoint is incomplete."
                 )
         self._open: dict[str, WeightSource] = {}
@@ -90,11 +90,11 @@ class ShardedSource(WeightSource):
             from .formats import open_weights
 
             if file.endswith(".index.json"):
-                raise FileFormatError(f"{self.index.name}: {file!r} is an index, not a part.")
+                raise FileFormatError(f"load: {self.index.name}: {file!r} is an index, not a part.")
             self._open[file] = open_weights(self.index.parent / file)
         shard = self._open[file]
         if name not in shard:
-            raise FileFormatError(f"{self.index.name}: {file} does not hold {name!r}.")
+            raise FileFormatError(f"load: {self.index.name}: {file} does not hold {name!r}.")
         return shard
 
     def info(self, name: str) -> TensorInfo:
@@ -117,10 +117,10 @@ class ShardedSource(WeightSource):
 def _checked(name: Any) -> str:
     """The name of a shard, which must lead to a file in or below the index's folder."""
     if not isinstance(name, str) or not name or "\x00" in name:
-        raise FileFormatError(f"index: {name!r} is no name of a file.")
+        raise FileFormatError(f"load: index: {name!r} is no name of a file.")
     for path in (PurePosixPath(name), PureWindowsPath(name)):
         if path.is_absolute() or path.drive or path.root or ".." in path.parts:
             raise FileFormatError(
-                f"index: the part {name!r} lies outside the folder of the index; refused."
+                f"load: index: the part {name!r} lies outside the folder of the index; refused."
             )
     return name

@@ -81,7 +81,7 @@ FORMATS: dict[str, Format] = {
         Format("npy", _npy, "votive.io.npy", "NpyFile"),
         Format("npz", _npz, "votive.io.npy", "NpzFile"),
         Format("torch", _torch, "votive.io.torch_file", "TorchFile"),
-        Format("llama2c", _llama2c, "votive.io.llama2c", "Llama2cFile"),
+        Format("llama2c", _llama2c, "votive.io.llama2c", "open"),
     )
 }
 

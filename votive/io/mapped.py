@@ -41,10 +41,16 @@ class MappedFile:
         self._check(begin, nbytes)
         if nbytes == 0:
             return np.empty(0, np.uint8)
+        return np.frombuffer(self.buffer(), np.uint8, nbytes, begin)
+
+    def buffer(self) -> Any:
+        """All bytes, as an object that can be sliced and searched."""
         if self._shared is None:
+            if self.size == 0:
+                return b""
             with open(self.path, "rb") as f:
                 self._shared = mmap.mmap(f.fileno(), self.size, access=mmap.ACCESS_READ)
-        return np.frombuffer(self._shared, np.uint8, nbytes, begin)
+        return self._shared
 
     def lend(self, begin: int, nbytes: int) -> Array:
         """Bytes that the caller may write to; unread until touched."""
@@ -92,8 +98,8 @@ class MappedFile:
             raise ValueError(f"{self.path.name}: the weights are closed; open them again.")
         if begin < 0 or nbytes < 0 or begin + nbytes > self.size:
             raise FileFormatError(
-                f"{self.path.name}: bytes {begin:,}..{begin + nbytes:,} are asked for and the file "
-                f"has {self.size:,}; it is cut off."
+                f"load: {self.path.name}: bytes {begin:,}..{begin + nbytes:,} are asked for and "
+                f"the file has {self.size:,}; it is cut off."
             )
 
 

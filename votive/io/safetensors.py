@@ -46,7 +46,8 @@ class SafetensorsFile(WeightSource):
             try:
                 self.header = read_header(f, self.file.size)
             except FileFormatError as e:
-                raise FileFormatError(f"{Path(path).name}: {e}") from None
+                why = str(e).removeprefix("load: ")
+                raise FileFormatError(f"load: {Path(path).name}: {why}") from None
         self.metadata: dict[str, str] = self.header.metadata
 
     def names(self) -> list[str]:

@@ -118,7 +118,7 @@ def load(
     weights_only: bool = True,
     mmap: bool | None = None,
 ) -> Any:
-    """Read what `save` wrote, or the tensors of any safetensors file as a dict.
+    """Read what `save` wrote, the tensors of a safetensors file, or what torch or NumPy saved.
 
     `map_location` is a device, a dict of devices by device, or a function of (tensor, device).
     With `mmap` a file's tensors are read when they are touched; writing to them changes only the
@@ -133,12 +133,55 @@ def load(
     """
     if isinstance(f, (str, os.PathLike)):
         with open(f, "rb") as file:
+            read = _other(file)
+            if read is not None:
+                return read(f, map_location, bool(mmap))
             return _Reader(file, map_location, os.fspath(f) if mmap else None).read()
     if mmap:
         raise ValueError("load: mmap=True needs a path, not an open file.")
     if not (hasattr(f, "seek") and hasattr(f, "readinto")):
         f = io.BytesIO(f.read())
+    read = _other(f)
+    if read is not None:
+        return read(f, map_location, False)
     return _Reader(f, map_location, None).read()
+
+
+def _other(file: IO[bytes]) -> Callable[[Any, Any, bool], Any] | None:
+    """Who reads a file that starts like one of torch or NumPy; the file stays where it is."""
+    origin = file.tell()
+    head = file.read(512)
+    file.seek(origin)
+    if head[:6] == b"\x93NUMPY" or (head[:2] == b"PK" and _member(head).endswith(b".npy")):
+        return _numpy
+    # torch's archives, its older pickles, and the oldest in tar, which are refused by name.
+    if head[:4] == b"PK\x03\x04" or head[:2] in _PICKLES or head[257:262] == b"ustar":
+        return _torch
+    return None
+
+
+_PICKLES = (b"\x80\x02", b"\x80\x03", b"\x80\x04", b"\x80\x05")
+
+
+def _member(head: bytes) -> bytes:
+    """The name of the first file in a zip archive."""
+    return head[30 : 30 + int.from_bytes(head[26:28], "little")]
+
+
+def _torch(f: Any, map_location: Any, mmap: bool) -> Any:
+    from ..io import torch_file
+
+    return torch_file.load(f, map_location, mmap=mmap)
+
+
+def _numpy(f: Any, map_location: Any, mmap: bool) -> Any:
+    from ..io import npy
+
+    found = npy.load(f, "c" if mmap else None)
+    place = _placement(map_location)
+    if isinstance(found, dict):
+        return {name: place(t, "cpu") for name, t in found.items()}
+    return place(found, "cpu")
 
 
 class _Reader:

@@ -1,0 +1,376 @@
+"""The names that may stand in a torch checkpoint, and what each becomes. Knows no files.
+
+Nothing named here is ever imported or called: a name leads to a function of this file, which makes
+a description (a storage, a tensor over it, an array) out of plain values, or to an error.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter, OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, NoReturn
+
+import numpy as np
+
+from ..core import dtype as dt
+from ..core.device import device as Device
+from ..core.layout import Size
+from ..serialization.container import FileFormatError
+from ..serialization.sharing import span
+from .pickle_stack import Maker, Part, UnsafeFileError, key
+
+_MAX_DIMS, _MAX_BYTES = 64, 2**63 - 1
+
+
+@dataclass(frozen=True)
+class StorageType:
+    """The element type that a storage class stands for; None for bytes."""
+
+    dtype: dt.dtype | None
+
+
+@dataclass(frozen=True, eq=False)
+class StorageRef:
+    """A block of elements in the file; `skip` elements of the block `key` come before it."""
+
+    key: str
+    dtype: dt.dtype | None
+    numel: int
+    location: str
+    skip: int = 0
+
+    @property
+    def nbytes(self) -> int:
+        return self.numel * (self.dtype.itemsize if self.dtype else 1)
+
+
+@dataclass(frozen=True, eq=False)
+class TensorRef:
+    """A tensor before it is read: a window on a storage."""
+
+    storage: StorageRef
+    dtype: dt.dtype
+    offset: int
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    requires_grad: bool = False
+    parameter: bool = False
+    conj: bool = False
+    neg: bool = False
+
+    @property
+    def nbytes(self) -> int:
+        return math.prod(self.shape) * self.dtype.itemsize
+
+
+class JitObject(Part):
+    """A scripted module's values: what its attributes were."""
+
+    def __init__(self) -> None:
+        self.attributes: dict[str, Any] = {}
+
+    @property
+    def held(self) -> tuple[Any, ...]:
+        return (self.attributes,)
+
+    def set_state(self, state: Any) -> None:
+        if not isinstance(state, dict):
+            raise FileFormatError(
+                "torchscript: a module's state is not a set of attributes; it may be a packed "
+                "quantized layer, which is not supported."
+            )
+        self.attributes = state
+
+
+class ArrayType(Part):
+    """NumPy's dtype; its byte order comes second."""
+
+    def __init__(self, code: Any, *rest: Any) -> None:
+        known = r"[<>|=]?(b1|\?|[iu][1248]|f[248]|c8|c16)"
+        if not isinstance(code, str) or not re.fullmatch(known, code):
+            raise FileFormatError(f"numpy.dtype({code!r}): only numbers are read.")
+        self.dtype = np.dtype(code)
+
+    def set_state(self, state: Any) -> None:
+        if not isinstance(state, tuple) or len(state) < 2 or state[1] not in ("<", ">", "=", "|"):
+            raise FileFormatError("numpy.dtype: its state is wrong.")
+        self.dtype = self.dtype.newbyteorder(state[1])
+
+
+class Array(Part):
+    """A NumPy array; its content comes second."""
+
+    value: Any = None
+
+    def set_state(self, state: Any) -> None:
+        if not isinstance(state, tuple) or len(state) != 5:
+            raise FileFormatError("numpy.ndarray: its state is wrong.")
+        _, shape, kind, fortran, raw = state
+        self.value = array(raw, kind, shape, "F" if fortran else "C")
+
+
+def array(raw: Any, kind: Any, shape: Any, order: Any = "C") -> Any:
+    """An array of its own from bytes, a type, a shape and the order of its elements."""
+    if not isinstance(raw, (bytes, bytearray)) or not isinstance(kind, ArrayType):
+        raise FileFormatError("numpy: an array must have bytes and a type.")
+    if not isinstance(shape, tuple) or order not in ("C", "F"):
+        raise FileFormatError("numpy: the shape or order of an array is wrong.")
+    _check_sizes("numpy.ndarray", shape, kind.dtype.itemsize)
+    if math.prod(shape) * kind.dtype.itemsize != len(raw):
+        raise FileFormatError(f"numpy: {len(raw):,} bytes do not fill the shape {shape}.")
+    flat = np.frombuffer(raw, kind.dtype).astype(kind.dtype.newbyteorder("="))
+    return flat.reshape(shape, order=order)
+
+
+def _frombuffer(raw: Any, kind: Any, shape: Any, order: Any, *rest: Any) -> Any:
+    out = Array()
+    out.value = array(raw, kind, shape, order)
+    return out
+
+
+def _scalar(kind: Any, raw: Any = b"") -> Any:
+    return array(raw, kind, ())[()]
+
+
+def _check_sizes(what: str, sizes: tuple[Any, ...], itemsize: int) -> None:
+    if any(type(n) is not int or n < 0 for n in sizes):
+        raise FileFormatError(f"{what}: sizes and strides must be integers of at least 0.")
+    if len(sizes) > _MAX_DIMS or math.prod(n or 1 for n in sizes) * itemsize > _MAX_BYTES:
+        raise FileFormatError(f"{what}: the shape is too large: {str(sizes)[:200]}.")
+
+
+def _tensor(
+    storage: Any, offset: Any, size: Any, stride: Any, requires_grad: Any = False,
+    hooks: Any = None, metadata: Any = None,
+) -> TensorRef:  # fmt: skip
+    if not isinstance(storage, StorageRef) or storage.dtype is None:
+        raise FileFormatError("tensor: there is no typed storage under it.")
+    return _window(storage, storage.dtype, offset, size, stride, requires_grad, metadata)
+
+
+def _tensor_v3(
+    storage: Any, offset: Any, size: Any, stride: Any, requires_grad: Any, hooks: Any,
+    dtype: Any, metadata: Any = None,
+) -> TensorRef:  # fmt: skip
+    if not isinstance(storage, StorageRef) or not isinstance(dtype, dt.dtype):
+        raise FileFormatError("tensor: there is no storage under it, or no type.")
+    return _window(storage, dtype, offset, size, stride, requires_grad, metadata)
+
+
+def _window(
+    storage: StorageRef, dtype: dt.dtype, offset: Any, size: Any, stride: Any, grad: Any, meta: Any
+) -> TensorRef:
+    if not isinstance(size, tuple) or not isinstance(stride, tuple) or len(size) != len(stride):
+        raise FileFormatError("tensor: its shape and strides do not belong together.")
+    _check_sizes("tensor", size, dtype.itemsize)
+    if any(type(n) is not int or n < 0 for n in (offset, *stride)):
+        raise FileFormatError("tensor: offset and strides must be integers of at least 0.")
+    last = offset + (span(size, stride) if 0 not in size else 0)
+    if last * dtype.itemsize > storage.nbytes:
+        raise FileFormatError(
+            f"tensor: shape {size} with strides {stride} from {offset} on reaches beyond the "
+            f"{storage.nbytes:,} bytes of its storage."
+        )
+    meta = meta if isinstance(meta, dict) else {}
+    return TensorRef(
+        storage, dtype, offset, tuple(size), tuple(stride), bool(grad),
+        conj=bool(meta.get("conj")), neg=bool(meta.get("neg")),
+    )  # fmt: skip
+
+
+def _parameter(data: Any, requires_grad: Any = True, *rest: Any) -> TensorRef:
+    if not isinstance(data, TensorRef):
+        raise FileFormatError("parameter: there is no tensor in it.")
+    return replace(data, requires_grad=bool(requires_grad), parameter=True)
+
+
+def _from_type(function: Any, kind: Any, args: Any, state: Any) -> Any:
+    """Tensors with attributes of their own: the tensor is what counts."""
+    if not isinstance(function, Maker) or not isinstance(args, tuple):
+        raise FileFormatError("tensor: it is made of something else.")
+    if not isinstance(kind, Maker) or kind.name not in ("torch.Tensor", _PARAMETER):
+        raise UnsafeFileError("tensor: only plain tensors and parameters are read.")
+    return function.make(*args)
+
+
+def _mapping(kind: Callable[..., Any]) -> Callable[..., Any]:
+    def make(items: Any = ()) -> Any:
+        pairs = items.items() if isinstance(items, dict) else items
+        return kind([(key(k), v) for k, v in pairs])
+
+    return make
+
+
+def _defaultdict(factory: Any = None, items: Any = ()) -> Any:
+    return _mapping(dict)(items)  # the factory is code
+
+
+def _encode(text: Any, encoding: Any = "latin1") -> bytes:
+    if encoding not in ("latin1", "latin-1", "utf-8"):
+        raise FileFormatError(f"_codecs.encode: {encoding!r} is not supported.")
+    return text.encode(encoding)
+
+
+def _bytearray(content: Any = b"", encoding: Any = "latin1") -> bytearray:
+    if isinstance(content, str):
+        content = _encode(content, encoding)
+    if not isinstance(content, bytes):  # an integer would ask for that many bytes
+        raise FileFormatError("bytearray: its content must be bytes.")
+    return bytearray(content)
+
+
+def _bytes(content: Any = b"", encoding: Any = "latin1") -> bytes:
+    return bytes(_bytearray(content, encoding))
+
+
+def _size(sizes: Any = ()) -> Size:
+    _check_sizes("torch.Size", tuple(sizes), 1)
+    return Size(sizes)
+
+
+def _device(kind: Any, index: Any = None) -> Any:
+    text = kind if index is None else f"{kind}:{index}"
+    try:
+        return Device(text)
+    except (TypeError, ValueError, RuntimeError):
+        return text  # one that votive does not have, kept by name
+
+
+def _set(kind: type) -> Callable[..., Any]:
+    return lambda items=(): kind(map(key, items))
+
+
+def _number(kind: type) -> Callable[..., Any]:
+    def make(*values: Any) -> Any:
+        if not all(isinstance(v, (bool, int, float)) for v in values):
+            raise FileFormatError(f"{kind.__name__}: it is made of numbers only.")
+        return kind(*values)
+
+    return make
+
+
+def _same(value: Any, *rest: Any) -> Any:
+    return value
+
+
+def _version(text: Any) -> str:
+    if not isinstance(text, str):
+        raise FileFormatError("TorchVersion: it is a text.")
+    return text
+
+
+def _refuser(name: str, why: str) -> Callable[..., NoReturn]:
+    def refuse(*args: Any) -> NoReturn:
+        raise UnsafeFileError(f"the file holds {why} ({name}), which is not supported.")
+
+    return refuse
+
+
+_PARAMETER = "torch.nn.parameter.Parameter"
+_STORAGES: dict[str, dt.dtype | None] = {
+    "DoubleStorage": dt.float64, "FloatStorage": dt.float32, "HalfStorage": dt.float16,
+    "BFloat16Storage": dt.bfloat16, "LongStorage": dt.int64, "IntStorage": dt.int32,
+    "ShortStorage": dt.int16, "CharStorage": dt.int8, "ByteStorage": dt.uint8,
+    "BoolStorage": dt.bool_, "ComplexFloatStorage": dt.complex64,
+    "ComplexDoubleStorage": dt.complex128, "UntypedStorage": None, "_UntypedStorage": None,
+}  # fmt: skip
+_MAKERS: dict[str, Callable[..., Any]] = {
+    "collections.OrderedDict": _mapping(OrderedDict),
+    "collections.Counter": _mapping(lambda pairs: Counter(dict(pairs))),
+    "collections.defaultdict": _defaultdict,
+    "builtins.set": _set(set),
+    "builtins.frozenset": _set(frozenset),
+    "builtins.list": lambda items=(): list(items) if isinstance(items, (list, tuple)) else [],
+    "builtins.tuple": lambda items=(): tuple(items) if isinstance(items, (list, tuple)) else (),
+    "builtins.dict": _mapping(dict),
+    "builtins.bytes": _bytes,
+    "builtins.bytearray": _bytearray,
+    "builtins.complex": _number(complex),
+    "builtins.slice": lambda *parts: slice(*map(key, parts)),
+    "_codecs.encode": _encode,
+    "torch._utils._rebuild_tensor": _tensor,
+    "torch._utils._rebuild_tensor_v2": _tensor,
+    "torch._utils._rebuild_tensor_v3": _tensor_v3,
+    "torch._utils._rebuild_parameter": _parameter,
+    "torch._utils._rebuild_parameter_with_state": _parameter,
+    "torch._tensor._rebuild_from_type_v2": _from_type,
+    _PARAMETER: _parameter,
+    "torch.nn.Parameter": _parameter,
+    "torch.Tensor": _refuser("torch.Tensor", "a tensor made by hand"),
+    "torch.Size": _size,
+    "torch.device": _device,
+    "torch.serialization._get_layout": _same,
+    "torch.torch_version.TorchVersion": _version,
+    "torch._utils._rebuild_qtensor": _refuser("torch._utils._rebuild_qtensor", "quantized tensors"),
+    "torch._utils._rebuild_sparse_tensor": _refuser(
+        "torch._utils._rebuild_sparse_tensor", "sparse tensors"
+    ),
+    "torch._utils._rebuild_nested_tensor": _refuser(
+        "torch._utils._rebuild_nested_tensor", "nested tensors"
+    ),
+    "numpy.dtype": ArrayType,
+    "numpy.ndarray": _refuser("numpy.ndarray", "an array made by hand"),
+}
+for _core in ("numpy.core", "numpy._core"):
+    _MAKERS |= {
+        f"{_core}.multiarray._reconstruct": lambda *rest: Array(),
+        f"{_core}.multiarray.scalar": _scalar,
+        f"{_core}.numeric._frombuffer": _frombuffer,
+    }
+_JIT = ("build_intlist", "build_tensorlist", "build_doublelist", "build_boollist",
+        "restore_type_tag")  # fmt: skip
+
+
+def find(module: str, name: str, jit: bool = False) -> Any:
+    """What a global name of a checkpoint stands for, or an error that names it."""
+    module = "builtins" if module == "__builtin__" else module
+    full = f"{module}.{name}"
+    if full in _MAKERS:
+        return Maker(full, _MAKERS[full])
+    if module in ("torch", "torch.cuda", "torch.storage") and name in _STORAGES:
+        return StorageType(_STORAGES[name])
+    if module == "torch" and name in {d.name for d in dt.ALL}:
+        return dt.by_name(name)
+    if jit and module == "torch.jit._pickle" and name in _JIT:
+        return Maker(full, _same)
+    if jit and full.startswith("__torch__."):
+        if full.startswith("__torch__.torch.classes."):
+            raise UnsafeFileError(f"the file holds an object of C++ ({full}); refused.")
+        return Maker(full, JitObject)
+    if module == "torch" and re.match("q(u)?int|Q(U)?Int", name):
+        raise UnsafeFileError(f"the file holds quantized tensors ({full}); they are not supported.")
+    if module == "torch" and name in _OTHER_TYPES:
+        raise UnsafeFileError(f"the file holds tensors of {full}, a type that is not supported.")
+    raise UnsafeFileError(
+        f"the file asks for {full!r}, which is not data; refused, and nothing was run. Only "
+        "tensors, numbers, text, lists, dicts and NumPy arrays are read: save the state_dict()."
+    )
+
+
+_OTHER_TYPES = {"float8_e4m3fnuz", "float8_e5m2fnuz", "float8_e8m0fnu", "float4_e2m1fn_x2",
+                "complex32", "ComplexHalfStorage", "bits8", "bits16"}  # fmt: skip
+
+
+def storage(identity: Any) -> StorageRef:
+    """What a checkpoint's reference to a storage stands for."""
+    if not isinstance(identity, tuple) or len(identity) not in (5, 6) or identity[0] != "storage":
+        raise UnsafeFileError("the file refers to something outside of it that is no storage.")
+    _, kind, name, location, numel, *view = identity
+    if not isinstance(kind, StorageType) or not isinstance(name, (str, int)):
+        raise FileFormatError("storage: its type or name is wrong.")
+    itemsize = kind.dtype.itemsize if kind.dtype else 1
+    if type(numel) is not int or not 0 <= numel * itemsize <= _MAX_BYTES:
+        raise FileFormatError(f"storage: {str(numel)[:40]} elements are no size.")
+    out = StorageRef(str(name), kind.dtype, numel, str(location))
+    if view and view[0] is not None:
+        part = view[0]
+        if not isinstance(part, tuple) or len(part) != 3:
+            raise FileFormatError("storage: a part of it is described wrongly.")
+        _, skip, count = part
+        if any(type(n) is not int or n < 0 for n in (skip, count)) or skip + count > numel:
+            raise FileFormatError("storage: a part of it reaches beyond it.")
+        return replace(out, skip=skip, numel=count)
+    return out
