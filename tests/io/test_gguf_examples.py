@@ -14,7 +14,7 @@ import votive.io
 
 OPTIONS = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
 MODULES = ["io.gguf.bits", "io.gguf.file", "io.gguf.quants", "io.gguf.types", "io.gguf.values",
-           "io.gguf.writer"]  # fmt: skip
+           "io.gguf.writer", "io.llama2c", "io.rotary"]  # fmt: skip
 
 
 @pytest.mark.parametrize("name", MODULES)
@@ -30,10 +30,10 @@ def test_the_examples_of_a_module_run_as_printed(name: str) -> None:
     assert runner.failures == 0, "".join(report)
 
 
-@pytest.mark.parametrize("name", ["io.gguf"])
+@pytest.mark.parametrize("name", ["io.gguf", "io.llama2c"])
 def test_every_public_function_and_class_has_an_example(name: str) -> None:
     module = importlib.import_module(f"votive.{name}")
     for public in module.__all__:
         value = getattr(module, public)
-        if inspect.isfunction(value) or public in ("GGUFFile", "Value"):
+        if inspect.isfunction(value) or public in ("GGUFFile", "Value", "Llama2cFile"):
             assert ">>>" in value.__doc__, public
