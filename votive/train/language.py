@@ -1,0 +1,203 @@
+"""A language model from a text file: tokenizer, tokens, training, and a folder that can be run.
+
+Knows the recipe and the trainer; the architecture is whatever the recipe's configuration names.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import votive
+
+from ..data import DataLoader, Subset, TokenWindows
+from ..data.randomness import seed_everything
+from ..nn import functional as F
+from ..serialization.atomic import replacing
+from .corpus import Corpus, prepare
+from .evaluation import evaluate
+from .history import History
+from .recipe import Recipe
+from .trainer import Trainer
+
+_RECIPE = "recipe.json"
+
+
+@dataclass
+class Trained:
+    """What a run made: the model, its tokenizer, the measured losses and where all of it lies.
+
+    >>> made = votive.train.Trained(None, None, votive.train.History(), 3.5, "model")
+    >>> made.held_out_loss, made.samples
+    (3.5, [])
+    """
+
+    model: Any
+    tokenizer: Any
+    history: History
+    held_out_loss: float | None
+    folder: Path
+    samples: list[str] = field(default_factory=list)
+
+
+def train_language_model(
+    text: str | os.PathLike[str],
+    recipe: Recipe | Mapping[str, Any] | None = None,
+    out: str | os.PathLike[str] = "model",
+    *,
+    resume: bool = False,
+    tokenizer: Any = None,
+    device: Any = None,
+    progress: Any = None,
+    callbacks: Sequence[Any] = (),
+    prompts: Sequence[str] = (),
+) -> Trained:
+    """Train a language model on a text file and write a folder that `from_pretrained` reads.
+
+    `out/training` holds the tokens, checkpoints, the history and the loss curve. With `resume` a
+    run that was stopped goes on from its last checkpoint, and its losses are those of a run that
+    was not. At the end the model continues each of `prompts`.
+
+    >>> import tempfile, pathlib
+    >>> folder = pathlib.Path(tempfile.mkdtemp())
+    >>> _ = (folder / "text.txt").write_text("the cat sat on the mat\\n" * 100)
+    >>> made = votive.train.train_language_model(
+    ...     folder / "text.txt",
+    ...     {"vocab_size": 270, "hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2,
+    ...      "context": 8, "max_steps": 2},
+    ...     folder / "model", progress=False)
+    >>> len(made.history), sorted(p.name for p in made.folder.glob("*.safetensors"))
+    (2, ['model.safetensors'])
+    """
+    if not isinstance(recipe, Recipe):
+        recipe = Recipe.from_dict(recipe or {})
+    text, out = Path(text), Path(out)
+    folder = out / "training"
+    if not text.is_file():
+        raise FileNotFoundError(f"{text} is no file; give a text file to train on.")
+    _claim(folder, recipe, resume)
+    corpus = prepare(
+        text, folder, vocab_size=recipe.vocab_size, held_out=recipe.held_out,
+        separator=recipe.separator, tokenizer=tokenizer, unchanged=resume,
+    )  # fmt: skip
+    seed_everything(recipe.seed)
+    model = make_model(recipe, corpus.tokenizer, device)
+    trainer = make_trainer(model, recipe, corpus, folder, progress=progress, callbacks=callbacks)
+    history = trainer.fit(resume=True)
+    model.eval()
+    loss = held_out_loss(model, recipe, corpus)
+    save_model(model, corpus.tokenizer, out, recipe.save_dtype)
+    history.plot(folder / "curve.svg")
+    made = Trained(model, corpus.tokenizer, history, loss, out)
+    made.samples = [write(made, prompt, seed=recipe.seed) for prompt in prompts]
+    return made
+
+
+def make_model(recipe: Recipe, tokenizer: Any, device: Any = None) -> Any:
+    """A model of the recipe's shape with start values."""
+    from ..models import AutoModelForCausalLM
+
+    config = recipe.config(len(tokenizer), tokenizer.eos_token_id)
+    model = AutoModelForCausalLM.from_config(config)
+    return model if device is None else model.to(device)
+
+
+def make_trainer(
+    model: Any, recipe: Recipe, corpus: Corpus, folder: Path | None, *, progress: Any = None,
+    callbacks: Sequence[Any] = (),
+) -> Trainer:  # fmt: skip
+    """The trainer of a recipe: random windows of the text, AdamW, a cosine."""
+    windows = TokenWindows(corpus.train, recipe.context, recipe.stride)
+    if not len(windows):
+        raise ValueError(
+            f"the text has {len(corpus.train)} tokens to train on, which is less than a window of "
+            f"context={recipe.context}; shorten the context or give more text."
+        )
+    batch = min(recipe.batch_size, len(windows))
+    optimizer, schedule = recipe.optimizer(model)
+    return Trainer(
+        model, optimizer, train_data=DataLoader(windows, batch, shuffle=True, drop_last=True),
+        eval_data=_held_out(recipe, corpus, recipe.eval_batches), step=next_token_step,
+        scheduler=schedule, max_steps=recipe.max_steps, accumulate=recipe.accumulate,
+        amp=None if recipe.amp is None else getattr(votive, recipe.amp),
+        clip_grad_norm=recipe.clip_grad_norm, eval_every=recipe.eval_every or recipe.max_steps,
+        log_every=recipe.log_every, folder=folder, checkpoint_every=recipe.checkpoint_every,
+        keep_last=recipe.keep_last, progress=progress, unit="tokens", callbacks=callbacks,
+    )  # fmt: skip
+
+
+def next_token_step(model: Any, batch: Any) -> Any:
+    """The mean loss, in nats, of predicting each token of a window from those before it."""
+    x, y = batch
+    logits = model(x, use_cache=False).logits  # (B, T, V)
+    return F.cross_entropy(logits.flatten(0, 1).float(), y.flatten())
+
+
+def held_out_loss(model: Any, recipe: Recipe, corpus: Corpus) -> float | None:
+    """The loss on all that was held out, or None if that is less than a window."""
+    data = _held_out(recipe, corpus, None)
+    if data is None:
+        return None
+    measured = evaluate(model, data, lambda m, b: {"loss": next_token_step(m, b)}, model.device)
+    return measured["loss"]
+
+
+def _held_out(recipe: Recipe, corpus: Corpus, batches: int | None) -> Any:
+    windows: Any = TokenWindows(corpus.held_out, recipe.context)
+    if not len(windows):
+        return None
+    if batches is not None and len(windows) > batches * recipe.batch_size:
+        # Spread over the whole part: neighbours are alike.
+        wanted = batches * recipe.batch_size
+        windows = Subset(windows, [i * len(windows) // wanted for i in range(wanted)])
+    return DataLoader(windows, recipe.batch_size)
+
+
+def save_model(model: Any, tokenizer: Any, out: Path, dtype: str | None = None) -> None:
+    """Write configuration, weights, tokenizer and settings of generation into a folder."""
+    model.generation_config = {
+        "do_sample": True, "temperature": 0.8, "top_p": 0.95,
+        "eos_token_id": tokenizer.eos_token_id, "pad_token_id": tokenizer.pad_token_id,
+    }  # fmt: skip
+    if dtype is not None and getattr(votive, dtype) is not model.dtype:
+        # A copy: whoever goes on training keeps full precision.
+        kept = model.state_dict()
+        model = type(model)(model.config)
+        model.load_state_dict(kept)
+        model.to(dtype=getattr(votive, dtype))
+    model.save_pretrained(out)
+    tokenizer.save_pretrained(out)
+
+
+def write(made: Trained, prompt: str, *, max_new_tokens: int = 120, seed: int = 0) -> str:
+    """The prompt and how the model goes on, sampled at temperature 0.8."""
+    ids = made.tokenizer.encode(prompt or "\n", return_tensors="vt")
+    settings = {"do_sample": True, "temperature": 0.8, "top_p": 0.95, "seed": seed}
+    found = made.model.generate(ids.to(made.model.device), max_new_tokens=max_new_tokens,
+                                **settings)  # fmt: skip
+    return made.tokenizer.decode(found[0], skip_special_tokens=True)
+
+
+def _claim(folder: Path, recipe: Recipe, resume: bool) -> None:
+    """Make the folder this run's own, or see that it is the run that is resumed."""
+    note = folder / _RECIPE
+    started = any(folder.glob("step-*.safetensors"))
+    if started and not resume:
+        raise FileExistsError(
+            f"{folder} holds checkpoints of another run; resume it, or use another folder."
+        )
+    if resume and not started:
+        raise FileNotFoundError(f"{folder} holds no checkpoint to resume from.")
+    if started and note.is_file():
+        before = Recipe.from_dict(json.loads(note.read_bytes()))
+        changed = before.differences(recipe)
+        if changed:
+            told = "; ".join(f"{name} was {a!r}, now {b!r}" for name, (a, b) in changed.items())
+            raise ValueError(f"a run can only be resumed with its own recipe: {told}.")
+    folder.mkdir(parents=True, exist_ok=True)
+    with replacing(note) as f:
+        f.write((json.dumps(recipe.to_dict(), indent=2) + "\n").encode())

@@ -1,0 +1,214 @@
+"""What a language model is trained with: sizes, data, schedule, as numbers in one place.
+
+Knows configurations and optimizers; reads no text.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Self
+
+import votive
+
+# GPT-2's configuration has its own words for the same sizes.
+_GPT2 = {
+    "hidden_size": "n_embd", "num_hidden_layers": "n_layer", "num_attention_heads": "n_head",
+    "intermediate_size": "n_inner", "max_position_embeddings": "n_positions",
+}  # fmt: skip
+_SIZES = ("hidden_size", "num_hidden_layers", "num_attention_heads", "intermediate_size")
+_COUNTS = (
+    "hidden_size", "num_hidden_layers", "num_attention_heads", "context", "batch_size",
+    "accumulate", "max_steps", "log_every", "keep_last",
+)  # fmt: skip
+# What may change between two parts of a run: none of it decides the weights.
+_HARMLESS = {"log_every", "checkpoint_every", "keep_last"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Recipe:
+    """Everything that decides what a training run makes; the defaults make a small model fast.
+
+    `model` holds further fields of the model's configuration. `separator` is the text between
+    documents, which the end token replaces. `held_out` is the part of the text, at its end, that
+    is only measured on. `amp` names the type of mixed precision, `save_dtype` that of the weights
+    in the finished folder.
+
+    >>> recipe = votive.train.Recipe(hidden_size=64, model={"rope_theta": 1e6})
+    >>> recipe.config(vocab_size=300).rope_theta, recipe.warmup
+    (1000000.0, 30)
+    """
+
+    model_type: str = "qwen3"
+    hidden_size: int = 128
+    intermediate_size: int | None = None
+    num_hidden_layers: int = 4
+    num_attention_heads: int = 4
+    num_key_value_heads: int | None = 2
+    head_dim: int | None = None
+    max_position_embeddings: int | None = None
+    tie_word_embeddings: bool = True
+    model: Mapping[str, Any] = field(default_factory=dict)
+
+    vocab_size: int = 1024
+    separator: str | None = None
+    held_out: float = 0.05
+
+    context: int = 128
+    stride: int | None = None
+    batch_size: int = 16
+    accumulate: int = 1
+    max_steps: int = 300
+    lr: float = 3e-3
+    min_lr: float | None = None
+    warmup_steps: int | None = None
+    weight_decay: float = 0.1
+    betas: tuple[float, float] = (0.9, 0.95)
+    clip_grad_norm: float | None = 1.0
+    amp: str | None = None
+    seed: int = 0
+
+    eval_every: int | None = 100
+    eval_batches: int | None = 20
+    log_every: int = 10
+    checkpoint_every: int | None = 100
+    keep_last: int = 2
+    save_dtype: str | None = None
+
+    def __post_init__(self) -> None:
+        for name in _COUNTS:
+            value = getattr(self, name)
+            if type(value) is not int or value < 1:
+                raise ValueError(f"Recipe: {name} must be a positive integer, got {value!r}.")
+        if not 0 <= self.held_out < 1:
+            raise ValueError(f"Recipe: held_out is a fraction below 1, got {self.held_out}.")
+        if self.head_dim is None and self.hidden_size % self.num_attention_heads:
+            raise ValueError(
+                f"Recipe: hidden_size={self.hidden_size} does not divide into "
+                f"num_attention_heads={self.num_attention_heads}; change one or give head_dim."
+            )
+        for name in ("amp", "save_dtype"):
+            _floating(name, getattr(self, name))
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Self:
+        """From the content of a configuration file; an unknown name is an error.
+
+        >>> votive.train.Recipe.from_dict({"hidden_size": 32, "betas": [0.9, 0.99]}).betas
+        (0.9, 0.99)
+        """
+        known = [f.name for f in dataclasses.fields(cls)]
+        unknown = sorted(set(values) - set(known))
+        if unknown:
+            import difflib
+
+            close = difflib.get_close_matches(unknown[0], known, 1)
+            hint = f"did you mean {close[0]!r}?" if close else f"known: {', '.join(known)}."
+            raise ValueError(f"Recipe: there is no setting {unknown[0]!r}; {hint}")
+        given = dict(values)
+        if "betas" in given:
+            given["betas"] = tuple(given["betas"])
+        return cls(**given)
+
+    def to_dict(self) -> dict[str, Any]:
+        """What JSON holds; `from_dict` reads it back.
+
+        >>> votive.train.Recipe.from_dict(votive.train.Recipe().to_dict()) == votive.train.Recipe()
+        True
+        """
+        out = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
+        return {**out, "model": dict(self.model), "betas": list(self.betas)}
+
+    def replace(self, **changes: Any) -> Self:
+        """The recipe with some settings changed.
+
+        >>> votive.train.Recipe().replace(lr=0.01).lr
+        0.01
+        """
+        return dataclasses.replace(self, **changes)
+
+    def differences(self, other: Recipe) -> dict[str, tuple[Any, Any]]:
+        """Settings in which two recipes would not make the same model.
+
+        >>> votive.train.Recipe().differences(votive.train.Recipe(lr=0.01, log_every=1))
+        {'lr': (0.003, 0.01)}
+        """
+        mine, theirs = self.to_dict(), other.to_dict()
+        return {
+            name: (mine[name], theirs[name])
+            for name in mine
+            if name not in _HARMLESS and mine[name] != theirs[name]
+        }
+
+    @property
+    def warmup(self) -> int:
+        """How many steps the learning rate rises: a tenth of all unless told."""
+        if self.warmup_steps is not None:
+            return self.warmup_steps
+        return min(self.max_steps // 10, 1000)
+
+    def config(self, vocab_size: int, eos_token_id: int | None = None) -> Any:
+        """The model's configuration.
+
+        >>> votive.train.Recipe(model_type="llama").config(300).intermediate_size
+        384
+        """
+        from ..models import AutoConfig
+
+        sizes: dict[str, Any] = {name: getattr(self, name) for name in _SIZES}
+        # Three times the width costs a gated MLP about what four times costs a plain one.
+        sizes["intermediate_size"] = self.intermediate_size or (
+            (4 if self.model_type == "gpt2" else 3) * self.hidden_size
+        )
+        sizes["max_position_embeddings"] = self.max_position_embeddings or max(
+            2048 if self.model_type != "gpt2" else 0, self.context
+        )
+        if self.model_type == "gpt2":
+            sizes = {_GPT2[name]: value for name, value in sizes.items()}
+        else:
+            heads = self.num_key_value_heads or self.num_attention_heads
+            if self.num_attention_heads % heads:
+                raise ValueError(
+                    f"Recipe: num_attention_heads={self.num_attention_heads} is no multiple of "
+                    f"num_key_value_heads={heads}."
+                )
+            sizes["num_key_value_heads"] = heads
+            sizes["head_dim"] = self.head_dim or self.hidden_size // self.num_attention_heads
+        return AutoConfig.from_dict(
+            {
+                "model_type": self.model_type, "vocab_size": vocab_size, **sizes,
+                "tie_word_embeddings": self.tie_word_embeddings, "eos_token_id": eos_token_id,
+                "bos_token_id": None, "pad_token_id": eos_token_id, **self.model,
+            }
+        )  # fmt: skip
+
+    def optimizer(self, model: Any) -> tuple[Any, Any]:
+        """AdamW that shrinks matrices only, and its schedule: a rise, then a cosine.
+
+        >>> optimizer, _ = votive.train.Recipe().optimizer(votive.nn.Linear(2, 2))
+        >>> [group["weight_decay"] for group in optimizer.param_groups]
+        [0.1, 0.0]
+        """
+        matrices = [p for p in model.parameters() if p.dim() >= 2]
+        others = [p for p in model.parameters() if p.dim() < 2]
+        groups = [{"params": matrices, "weight_decay": self.weight_decay},
+                  {"params": others, "weight_decay": 0.0}]  # fmt: skip
+        optimizer = votive.optim.AdamW(
+            [g for g in groups if g["params"]], lr=self.lr, betas=self.betas
+        )
+        lowest = self.lr / 10 if self.min_lr is None else self.min_lr
+        schedule = votive.optim.lr_scheduler.CosineWithWarmup(
+            optimizer, min(self.warmup, self.max_steps), self.max_steps, min_lr=lowest
+        )
+        return optimizer, schedule
+
+
+def _floating(name: str, given: str | None) -> Any:
+    """The dtype that a setting names."""
+    if given is None:
+        return None
+    found = getattr(votive, given, None) if isinstance(given, str) else None
+    if not isinstance(found, votive.dtype) or not found.is_floating_point:
+        raise ValueError(f"Recipe: {name} names a floating-point type, got {given!r}.")
+    return found
