@@ -1,53 +1,176 @@
-"""The command line: `votive demo`, `votive explain OP`, `votive env`."""
+"""The command line: finds the command, reads its arguments, turns errors into one line.
+
+Each command is a file here with `add(commands)`, which declares its arguments, and `run(args)`,
+which returns the exit code. Only the one that is called is imported. Knows no command's content.
+"""
 
 from __future__ import annotations
 
 import argparse
+import os
 import sys
+import warnings
+from importlib import import_module
+from typing import Any, NoReturn
 
 __all__ = ["main"]
 
+# Every command and what `votive --help` says of it; the file of a command bears its name.
+COMMANDS = {
+    # "generate": "continue a text with a language model",
+    # "chat": "talk with a language model",
+    # "embed": "turn sentences into vectors and compare them",
+    # "train": "train a language model on a text file",
+    "inspect": "list tensors, shapes, statistics and metadata of a file or folder",
+    "diff": "compare the weights of two files or folders",
+    # "convert": "write weights in another format, dtype or quantization",
+    "explain": "show what an operator is and how it runs",
+    # "bench": "measure how fast votive computes on this machine",
+    "env": "show versions, devices and operators",
+    "demo": "a short tour: train a small network, explain an operator",
+    "completion": "print a script that completes commands in your shell",
+}
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="votive", description="A glass-box, PyTorch-style deep-learning framework."
+OK, ERROR, USAGE, INTERRUPTED = 0, 1, 2, 130
+# What a shell reports of a program that was ended by writing to a closed pipe.
+BROKEN_PIPE = 141
+
+_EXAMPLES = """\
+examples:
+  votive generate "Once upon a time"        continue a text with the bundled model
+  votive inspect model.safetensors          what is in a file
+  votive convert folder model.gguf --quantize q8_0
+  votive COMMAND --help                     arguments and examples of a command
+
+exit codes: 0 done, 1 error, 2 wrong usage, 130 interrupted.
+"""
+
+
+class UsageError(Exception):
+    """Arguments that do not go together; ends like a wrong option, with exit code 2."""
+
+
+class Parser(argparse.ArgumentParser):
+    """A parser whose errors begin like all others of the program."""
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(USAGE, f"votive: {message}\nTry '{self.prog} --help'.\n")
+
+
+class Help(argparse.RawDescriptionHelpFormatter):
+    """Help with examples as they are written, and room for the names of options."""
+
+    def __init__(self, prog: str, **options: Any) -> None:
+        super().__init__(prog, **{**options, "max_help_position": 28})
+
+
+def common() -> argparse.ArgumentParser:
+    """Options that every command takes, before or after its name."""
+    shared = argparse.ArgumentParser(add_help=False, argument_default=argparse.SUPPRESS)
+    group = shared.add_argument_group("general options")
+    group.add_argument("--debug", action="store_true", help="show tracebacks of errors")
+    group.add_argument("-q", "--quiet", action="store_true", help="no progress, no notes")
+    return shared
+
+
+def command(
+    commands: Any, name: str, *, description: str, examples: str = ""
+) -> argparse.ArgumentParser:  # fmt: skip
+    """The parser of one command, for its `add`."""
+    return commands.add_parser(
+        name,
+        help=COMMANDS[name],
+        description=description,
+        epilog=f"examples:\n{examples}" if examples else None,
+        formatter_class=Help,
+        parents=[common()],
+        # A shortened option would come to mean another one when that is added.
+        allow_abbrev=False,
     )
-    parser.add_argument("--debug", action="store_true", help="show tracebacks of errors")
-    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    demo = commands.add_parser(
-        "demo", help="a short tour: train a small network, explain an operator"
+
+
+def parser(only: str | None = None) -> argparse.ArgumentParser:
+    """The whole parser, or one that knows the arguments of a single command."""
+    from .._version import __version__
+
+    top = Parser(
+        prog="votive",
+        description="A glass-box, PyTorch-style deep-learning framework.",
+        epilog=_EXAMPLES,
+        formatter_class=Help,
+        parents=[common()],
+        allow_abbrev=False,
     )
-    demo.add_argument("--steps", type=int, default=400, help="training steps (default 400)")
-    demo.add_argument("--seed", type=int, default=0, help="random seed (default 0)")
-    explain = commands.add_parser("explain", help="show what an operator is and how it runs")
-    explain.add_argument("op", help="an operator's name, such as gelu or nn.functional.softmax")
-    commands.add_parser("env", help="show versions, devices and operators")
-    return parser
+    top.add_argument("--version", action="version", version=f"votive {__version__}")
+    commands = top.add_subparsers(
+        dest="command", metavar="COMMAND", title="commands", required=True, parser_class=Parser
+    )
+    for name, told in COMMANDS.items():
+        if only is None or name == only:
+            import_module(f".{name}", __package__).add(commands)
+        else:
+            commands.add_parser(name, help=told)
+    return top
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Run one command; errors become one line on stderr and exit code 1."""
-    args = _parser().parse_args(argv)
+    """Run one command and return its exit code; errors become one line on stderr.
+
+    >>> from votive.cli import main
+    >>> main(["explain", "no_such_operator"])
+    1
+    """
+    argv = list(sys.argv[1:] if argv is None else argv)
+    name = next((a for a in argv if not a.startswith("-")), "")
     try:
-        if args.command == "demo":
-            from .demo import run
-
-            run(args.steps, args.seed)
-        elif args.command == "explain":
-            from .. import explain
-
-            explain(args.op)
-        else:
-            from .env import show
-
-            show()
+        args = parser(name).parse_args(argv)
+    except SystemExit as e:  # --help and wrong usage: what is to say has been said
+        return e.code if isinstance(e.code, int) else USAGE
+    for option in ("debug", "quiet"):
+        setattr(args, option, getattr(args, option, False))
+    module = import_module(f".{args.command}", __package__)
+    # As for `diff` and `cmp`: where 1 is an answer, trouble is 2.
+    trouble = getattr(module, "TROUBLE", ERROR)
+    shown = warnings.showwarning
+    warnings.showwarning = _warn
+    try:
+        code = module.run(args)
+        sys.stdout.flush()
+        return int(code or OK)
     except KeyboardInterrupt:
-        print("interrupted", file=sys.stderr)
-        return 130
+        print("votive: interrupted", file=sys.stderr)
+        return INTERRUPTED
+    except BrokenPipeError:
+        # Whoever read has gone; the interpreter must not try to flush what is left.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return BROKEN_PIPE
+    except UsageError as e:
+        print(f"votive: {e}\nTry 'votive {args.command} --help'.", file=sys.stderr)
+        return USAGE
     except Exception as e:
         if args.debug:
             raise
-        message = e.args[0] if isinstance(e, KeyError) and e.args else e
-        print(f"votive: {message}", file=sys.stderr)
-        return 1
-    return 0
+        print(f"votive: {told(e)}", file=sys.stderr)
+        return trouble
+    finally:
+        warnings.showwarning = shown
+
+
+def told(error: BaseException) -> str:
+    """An error as a user reads it.
+
+    >>> from votive.cli import told
+    >>> told(KeyError("no tensor 'w'")), told(FileNotFoundError(2, "No such file", "x.txt"))
+    ("no tensor 'w'", 'x.txt: No such file')
+    """
+    if isinstance(error, OSError) and error.filename is not None and error.strerror:
+        return f"{error.filename}: {error.strerror}"
+    text = str(error.args[0]) if isinstance(error, KeyError) and error.args else str(error)
+    if not text.strip():
+        return f"{type(error).__name__} (--debug shows where)"
+    first, *more = text.strip().splitlines()
+    return "\n".join([first, *(f"  {line}" for line in more)])
+
+
+def _warn(message: Any, category: Any, *_: Any, **__: Any) -> None:
+    print(f"votive: warning: {message}", file=sys.stderr)

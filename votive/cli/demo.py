@@ -6,13 +6,28 @@ from __future__ import annotations
 
 import math
 from itertools import pairwise
-
-from rich.console import Console
-from rich.panel import Panel
-from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
-from rich.syntax import Syntax
+from typing import Any
 
 import votive as vt
+
+from . import command
+
+
+def add(commands: Any) -> None:
+    """Declare the arguments."""
+    p = command(
+        commands, "demo",
+        description="Train a small network written with tensors alone, then explain an operator.",
+        examples="  votive demo --steps 200",
+    )  # fmt: skip
+    p.add_argument("--steps", type=int, default=400, help="training steps (default 400)")
+    p.add_argument("--seed", type=int, default=0, help="random seed (default 0)")
+
+
+def run(args: Any) -> int:
+    """Show the tour."""
+    tour(args.steps, args.seed)
+    return 0
 
 
 def spirals(n: int) -> tuple[vt.Tensor, vt.Tensor]:
@@ -29,8 +44,13 @@ def init(rows: int, columns: int) -> vt.Tensor:
     return (vt.randn(rows, columns) / math.sqrt(rows)).requires_grad_()
 
 
-def run(steps: int, seed: int) -> None:
+def tour(steps: int, seed: int) -> None:
     """Train, report, and explain one operator that was used."""
+    from rich.console import Console
+    from rich.panel import Panel
+    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+    from rich.syntax import Syntax
+
     console = Console()
     vt.manual_seed(seed)
     x, y = spirals(128)

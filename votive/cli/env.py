@@ -2,19 +2,80 @@
 
 from __future__ import annotations
 
-import ml_dtypes
+from typing import Any
 
-from .. import config
-from ..backends.base import TABLE
-from ..ops.registry import COMPOSITES, OPS
+from . import command
+from .terminal import print_json
 
 
-def show() -> None:
-    """Print versions, kernels, threads, devices and how many operators there are."""
-    public = [n for n in [*OPS, *COMPOSITES] if not n.startswith("_")]
-    devices = sorted({device for _, device in TABLE})
+def add(commands: Any) -> None:
+    """Declare the arguments."""
+    p = command(
+        commands, "env",
+        description="Show versions, kernels, threads, devices, operators and bundled models.",
+        examples="  votive env\n  votive env --json",
+    )  # fmt: skip
+    p.add_argument("--json", action="store_true", help="write JSON")
+
+
+def run(args: Any) -> int:
+    """Print what `gathered` found."""
+    from .. import config
+
+    found = gathered()
+    if args.json:
+        print_json(found)
+        return 0
     print(config.show())
     print()
-    print(f"ml_dtypes  {ml_dtypes.__version__}")
-    print(f"devices    {', '.join(devices)}")
-    print(f"operators  {len(public)} public")
+    for name, version in found["packages"].items():
+        print(f"{name:<16} {version or 'not installed'}")
+    print()
+    print(f"devices          {', '.join(found['devices'])}")
+    print(f"operators        {found['operators']} public")
+    print(f"model families   {', '.join(found['models']['families'])}")
+    print(f"bundled models   {', '.join(found['models']['bundled']) or 'none'}")
+    return 0
+
+
+def gathered() -> dict[str, Any]:
+    """Versions, devices, threads and counts."""
+    import os
+    import platform
+
+    from .. import config
+    from .._version import __version__
+    from ..backends.base import TABLE
+    from ..backends.cpu.native import loader
+    from ..models import bundled, families
+    from .explain import operators
+
+    return {
+        "votive": __version__,
+        "python": platform.python_version(),
+        "platform": platform.platform(),
+        "processors": os.cpu_count(),
+        "threads": config.get_num_threads(),
+        "native": {
+            "available": loader.module is not None,
+            "level": loader.module.level if loader.module is not None else None,
+            "reason": loader.reason,
+        },
+        "packages": {n: _version(n) for n in _PACKAGES},
+        "devices": sorted({device for _, device in TABLE}),
+        "operators": len(operators()),
+        "models": {"families": families(), "bundled": bundled()},
+    }
+
+
+# What some commands use and may be absent.
+_PACKAGES = ("numpy", "ml_dtypes", "rich", "tokenizers", "jinja2", "huggingface_hub")
+
+
+def _version(package: str) -> str | None:
+    from importlib import metadata
+
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return None

@@ -1,0 +1,221 @@
+"""Statistics of tensors that need not fit into memory: part by part, in float64.
+
+Knows weight sources and arrays; prints nothing.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+Array = np.ndarray[Any, Any]
+# Elements at a time: 8 MiB as float64, which with a few temporaries stays near the cache.
+PART = 1 << 20
+
+
+def indices(shape: tuple[int, ...], limit: int = PART) -> Iterator[tuple[Any, ...]]:
+    """Indices that cut a shape into parts of at most `limit` elements, in memory order.
+
+    >>> from votive.cli.measuring import indices
+    >>> list(indices((4, 3), limit=6))
+    [(slice(0, 2, None),), (slice(2, 4, None),)]
+    >>> list(indices((2, 3), limit=2))[:2]
+    [(0, slice(0, 2, None)), (0, slice(2, 3, None))]
+    """
+    if 0 in shape:
+        return
+    inner = [math.prod(shape[d + 1 :]) for d in range(len(shape))]
+    cut = next((d for d, n in enumerate(inner) if n <= limit), None)
+    if cut is None or math.prod(shape) <= limit:
+        yield ()
+        return
+    step = max(1, limit // inner[cut])
+    for outer in itertools.product(*(range(n) for n in shape[:cut])):
+        for start in range(0, shape[cut], step):
+            yield (*outer, slice(start, min(start + step, shape[cut])))
+
+
+def values(tensor: Any) -> Array:
+    """A tensor's numbers as flat float64; complex ones by their magnitude."""
+    import votive
+
+    if tensor.dtype.is_complex:
+        tensor = tensor.abs()
+    return tensor.to(votive.float64).numpy().reshape(-1)
+
+
+def parts(source: Any, name: str) -> Iterator[Array]:
+    """A tensor of a source as flat float64 parts."""
+    info = source.info(name)
+    for index in indices(tuple(info.shape)):
+        yield values(source.slice(name, index) if index else _whole(source, name))
+
+
+def _whole(source: Any, name: str) -> Any:
+    # Through `slice`, which gives the memory of the file back where `tensor` would keep it.
+    return source.slice(name, Ellipsis) if source.info(name).shape else source.tensor(name)
+
+
+@dataclass
+class Statistics:
+    """What is known of a stream of numbers; nan and inf are counted and left out of the rest.
+
+    >>> from votive.cli.measuring import Statistics
+    >>> s = Statistics()
+    >>> s.add(np.array([1.0, 3.0])), s.add(np.array([0.0, np.nan])) and None
+    (None, None)
+    >>> s.mean, s.max, s.nan, s.zero
+    (1.3333333333333333, 3.0, 1, 1)
+    """
+
+    count: int = 0
+    nan: int = 0
+    inf: int = 0
+    zero: int = 0
+    min: float = math.inf
+    max: float = -math.inf
+    mean: float = 0.0
+    l1: float = 0.0
+    _finite: int = field(default=0, repr=False)
+    _m2: float = field(default=0.0, repr=False)
+    _squares: float = field(default=0.0, repr=False)
+
+    def add(self, x: Array) -> None:
+        """Take a part into account."""
+        self.count += x.size
+        total = float(x.sum())
+        if not math.isfinite(total):
+            with np.errstate(invalid="ignore"):
+                nan = int(np.isnan(x).sum())
+            self.nan += nan
+            finite = x[np.isfinite(x)]
+            self.inf += x.size - nan - finite.size
+            x, total = finite, float(finite.sum())
+        n = x.size
+        if not n:
+            return
+        self.zero += n - int(np.count_nonzero(x))
+        self.min, self.max = min(self.min, float(x.min())), max(self.max, float(x.max()))
+        self.l1 += float(np.abs(x).sum())
+        self._squares += float(np.dot(x, x))
+        # Means and squared deviations of two parts combine exactly (Chan et al. 1979).
+        mean = total / n
+        d = x - mean
+        shift, self._finite = mean - self.mean, self._finite + n
+        self._m2 += float(np.dot(d, d)) + shift * shift * n * (self._finite - n) / self._finite
+        self.mean += shift * n / self._finite
+
+    @property
+    def std(self) -> float:
+        """The standard deviation, with Bessel's correction as in torch."""
+        return math.sqrt(self._m2 / (self._finite - 1)) if self._finite > 1 else math.nan
+
+    @property
+    def l2(self) -> float:
+        """The Euclidean norm."""
+        return math.sqrt(self._squares)
+
+    def to_dict(self) -> dict[str, Any]:
+        """All numbers by name; None where there is nothing to tell."""
+        some = self._finite > 0
+        return {
+            "min": self.min if some else None,
+            "max": self.max if some else None,
+            "mean": self.mean if some else None,
+            "std": self.std if self._finite > 1 else None,
+            "l1": self.l1,
+            "l2": self.l2,
+            "zero_fraction": self.zero / self.count if self.count else None,
+            "nan": self.nan,
+            "inf": self.inf,
+        }
+
+
+def statistics(source: Any, name: str) -> Statistics:
+    """Statistics of one tensor of a source."""
+    out = Statistics()
+    for x in parts(source, name):
+        out.add(x)
+    return out
+
+
+def histogram(source: Any, name: str, low: float, high: float, bins: int) -> list[int]:
+    """How many numbers lie in each of `bins` equal parts of low..high."""
+    counts = np.zeros(bins, np.int64)
+    scale = bins / (high - low) if high > low else 0.0
+    for x in parts(source, name):
+        x = x[np.isfinite(x)]
+        at = np.minimum(((x - low) * scale).astype(np.int64), bins - 1)
+        counts += np.bincount(at, minlength=bins)
+    return counts.tolist()
+
+
+@dataclass
+class Difference:
+    """How two tensors of one shape differ; `close` tells whether all is within the tolerance.
+
+    >>> from votive.cli.measuring import Difference
+    >>> d = Difference(atol=0.1)
+    >>> d.add(np.array([1.0, 2.0]), np.array([1.0, 2.5]))
+    >>> d.max_abs, d.max_rel, d.close
+    (0.5, 0.2, False)
+    """
+
+    atol: float = 0.0
+    rtol: float = 0.0
+    max_abs: float = 0.0
+    max_rel: float = 0.0
+    different: int = 0
+    count: int = 0
+    close: bool = True
+    _dot: float = field(default=0.0, repr=False)
+    _aa: float = field(default=0.0, repr=False)
+    _bb: float = field(default=0.0, repr=False)
+
+    def add(self, a: Array, b: Array) -> None:
+        """Take two parts at the same place into account."""
+        self.count += a.size
+        if not a.size:
+            return
+        with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
+            d = np.abs(a - b)
+            # Equal infinities and nan on both sides are no difference.
+            d[(a == b) | (np.isnan(a) & np.isnan(b))] = 0.0
+            self.different += int(np.count_nonzero(d))
+            largest = float(d.max())
+            if largest == 0.0:
+                aa = float(np.dot(a, a))
+                self._dot, self._aa, self._bb = self._dot + aa, self._aa + aa, self._bb + aa
+                return
+            scale = np.maximum(np.abs(a), np.abs(b))
+            relative = float(np.nan_to_num(d / scale, nan=0.0 if largest == largest else math.nan)
+                             .max())  # fmt: skip
+            within = d <= self.atol + self.rtol * np.abs(b)
+            self._dot += float(np.dot(a, b))
+            self._aa += float(np.dot(a, a))
+            self._bb += float(np.dot(b, b))
+        self.close = self.close and bool((within | (d == 0.0)).all())
+        # max() would lose a nan that comes second.
+        self.max_abs = largest if not largest <= self.max_abs else self.max_abs
+        self.max_rel = relative if not relative <= self.max_rel else self.max_rel
+
+    @property
+    def cosine(self) -> float | None:
+        """The cosine of the angle between both; None where one is zero."""
+        norms = math.sqrt(self._aa) * math.sqrt(self._bb) if self._aa and self._bb else 0.0
+        return None if norms == 0.0 else self._dot / norms
+
+
+def difference(
+    a: Any, b: Any, name: str, other: str | None = None, *, atol: float = 0.0, rtol: float = 0.0
+) -> Difference:
+    """The difference of a tensor of one source and one of another, of the same shape."""
+    out = Difference(atol, rtol)
+    for x, y in zip(parts(a, name), parts(b, other or name), strict=True):
+        out.add(x, y)
+    return out
