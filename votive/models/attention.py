@@ -72,12 +72,19 @@ def full_sight(attention_mask: Any) -> Sight:
     return Sight() if bool(mask.all()) else Sight(mask[:, None, None, :])
 
 
+def _of_last(mask: Any, k: Any) -> Any:
+    """The mask of the keys that are there: a cache with a window gives the last ones only."""
+    if mask is None or mask.shape[-1] <= k.shape[2]:
+        return mask
+    return mask[..., -k.shape[2] :]
+
+
 def attend(
     q: Any, k: Any, v: Any, sight: Sight, *, dropout: float = 0.0, scale: float | None = None
 ) -> Any:
     """Attention of (batch, heads, positions, features); key heads may be fewer than query heads."""
     return F.scaled_dot_product_attention(
-        q, k, v, sight.mask, dropout, sight.is_causal, scale=scale,
+        q, k, v, _of_last(sight.mask, k), dropout, sight.is_causal, scale=scale,
         enable_gqa=k.shape[1] != q.shape[1],
     )  # fmt: skip
 
@@ -90,7 +97,7 @@ def attention_weights(q: Any, k: Any, sight: Sight, *, scale: float | None = Non
     if k.shape[1] != q.shape[1]:
         k = k.repeat_interleave(q.shape[1] // k.shape[1], 1)
     scores = (q @ k.transpose(-2, -1)).float() * (scale or 1 / math.sqrt(q.shape[-1]))
-    mask = sight.mask
+    mask = _of_last(sight.mask, k)
     if sight.is_causal:
         mask = votive.ones(scores.shape[-2:], dtype=votive.bool, device=q.device).tril()
     if mask is not None and mask.dtype == votive.bool:

@@ -6,6 +6,7 @@ gives all that the new queries may look at, the newest last.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import votive
@@ -40,6 +41,19 @@ class _Room:
         start = self.end - size
         return tuple(p[:, :, start : self.end] for p in self.parts)  # type: ignore[return-value]
 
+    def crop(self, length: int) -> Pair:
+        """Keep only the first positions of what is kept; those behind them are free again."""
+        size = self.kept[0].shape[2]
+        self.end -= size - length
+        self.kept = self.window(length)
+        return self.kept
+
+    def reorder(self, index: Any) -> Pair:
+        """Let the samples be those at `index`, in the same memory."""
+        for k in self.kept:
+            k.copy_(k.index_select(0, index))
+        return self.kept
+
 
 def _alike(kept: Pair, new: Pair) -> bool:
     """Whether new positions go behind the kept ones as they are."""
@@ -53,12 +67,16 @@ def _alike(kept: Pair, new: Pair) -> bool:
 class KVCache:
     """What all caches do; subclasses say what they keep.
 
+    With `overwrite`, `crop` and `reorder` work in the memory that is there, so what `update` gave
+    before may change, as it does in a static cache.
+
     >>> cache = votive.nn.DynamicCache()
     >>> isinstance(cache, votive.nn.KVCache), len(cache)
     (True, 0)
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, overwrite: bool = False) -> None:
+        self.overwrite = overwrite
         self._kept: list[Pair | None] = []
         self._seen: list[int] = []
         self._rooms: dict[int, _Room] = {}
@@ -119,15 +137,26 @@ class KVCache:
 
     def crop(self, max_length: int) -> None:
         """Forget all positions from `max_length` on; a negative number counts from the end."""
+        shorter = []
         for i, seen in enumerate(self._seen):
-            length = seen + max_length if max_length < 0 else max_length
+            length = max(seen + max_length if max_length < 0 else max_length, 0)
             if length < seen:
-                self._crop_layer(i, max(length, 0))
+                self._check_crop(i, length)
+                shorter.append((i, length))
+        for i, length in shorter:
+            self._crop_layer(i, length)
+
+    def _check_crop(self, layer_idx: int, length: int) -> None:
+        """Raise if a layer has forgotten what it would need; nothing is cropped then."""
 
     def _crop_layer(self, layer_idx: int, length: int) -> None:
         kept = self._kept[layer_idx]
         assert kept is not None, "a layer that has seen positions keeps them"
-        self._kept[layer_idx] = kept[0][:, :, :length], kept[1][:, :, :length]
+        room = self._free_room(layer_idx, kept)
+        if room is not None:
+            self._kept[layer_idx] = room.crop(length)
+        else:
+            self._kept[layer_idx] = kept[0][:, :, :length], kept[1][:, :, :length]
         self._seen[layer_idx] = length
 
     def reset(self) -> None:
@@ -140,8 +169,20 @@ class KVCache:
         """Let the samples be those at `index`, as beams need; the batch may grow or shrink."""
         for i, kept in enumerate(self._kept):
             if kept is not None:
-                key, value = kept
-                self._kept[i] = key.index_select(0, index), value.index_select(0, index)
+                self._kept[i] = self._reordered(i, kept, index)
+
+    def _free_room(self, layer_idx: int, kept: Pair) -> _Room | None:
+        """The memory of what is kept, if it may be written over."""
+        room = self._rooms.get(layer_idx)
+        if room is None or not self.overwrite or votive.is_grad_enabled():
+            return None
+        return room if room.fits(kept, 0) else None
+
+    def _reordered(self, layer_idx: int, kept: Pair, index: Any) -> Pair:
+        room = self._free_room(layer_idx, kept)
+        if room is not None and index.shape[0] == kept[0].shape[0]:
+            return room.reorder(index)
+        return kept[0].index_select(0, index), kept[1].index_select(0, index)
 
     def __len__(self) -> int:
         """How many layers have been seen."""
@@ -185,7 +226,7 @@ class StaticCache(KVCache):
     """
 
     def __init__(self, max_length: int) -> None:
-        super().__init__()
+        super().__init__(overwrite=True)
         if max_length < 1:
             raise ValueError(f"StaticCache: max_length must be positive, got {max_length}.")
         self.max_length = max_length
@@ -220,6 +261,14 @@ class StaticCache(KVCache):
     def _crop_layer(self, layer_idx: int, length: int) -> None:
         self._seen[layer_idx] = length
 
+    def _reordered(self, layer_idx: int, kept: Pair, index: Any) -> Pair:
+        if index.shape[0] != kept[0].shape[0]:
+            return kept[0].index_select(0, index), kept[1].index_select(0, index)
+        for k in kept:
+            used = k[:, :, : self._seen[layer_idx]]
+            used.copy_(used.index_select(0, index))
+        return kept
+
     def reset(self) -> None:
         """Forget everything; the memory stays."""
         self._seen = [0] * len(self._seen)
@@ -227,6 +276,8 @@ class StaticCache(KVCache):
 
 class SlidingWindowCache(KVCache):
     """Keeps what the next position sees when each sees the last `window`, itself included.
+
+    Layers that differ have a window each: a list, with None for one that sees all positions.
 
     >>> cache = votive.nn.SlidingWindowCache(window=4)
     >>> key = votive.ones(1, 2, 6, 4)
@@ -236,23 +287,37 @@ class SlidingWindowCache(KVCache):
     votive.Size([1, 2, 4, 4])
     """
 
-    def __init__(self, window: int) -> None:
-        super().__init__()
-        if window < 1:
+    def __init__(self, window: int | Sequence[int | None], *, overwrite: bool = False) -> None:
+        super().__init__(overwrite=overwrite)
+        each = [window] if isinstance(window, int) else list(window)
+        if not each or any(w is not None and w < 1 for w in each):
             raise ValueError(f"SlidingWindowCache: window must be positive, got {window}.")
-        self.window = window
+        self.window = window if isinstance(window, int) else each
+
+    def window_of(self, layer_idx: int) -> int | None:
+        """How many last positions a layer sees; None for all."""
+        if isinstance(self.window, int):
+            return self.window
+        if layer_idx >= len(self.window):
+            raise IndexError(
+                f"SlidingWindowCache: it has windows for {len(self.window)} layers, and layer "
+                f"{layer_idx} was asked for; give a window, or None, for every layer."
+            )
+        return self.window[layer_idx]
 
     def get_max_length(self) -> int | None:
-        return self.window
+        if isinstance(self.window, int):
+            return self.window
+        return None if None in self.window else max(w for w in self.window if w is not None)
 
     def _join(self, kept: Pair, new: Pair, layer_idx: int) -> tuple[Pair, Pair]:
-        return self._grown(kept, new, layer_idx, self.window - 1)
+        window = self.window_of(layer_idx)
+        return self._grown(kept, new, layer_idx, None if window is None else window - 1)
 
-    def _crop_layer(self, layer_idx: int, length: int) -> None:
+    def _check_crop(self, layer_idx: int, length: int) -> None:
         kept = self._kept[layer_idx]
         if kept is not None and kept[0].shape[2] < self._seen[layer_idx]:
             raise ValueError(
                 f"SlidingWindowCache: cannot crop to {length}, as positions before the last "
-                f"{self.window - 1} of {self._seen[layer_idx]} are gone; reset and run again."
+                f"{kept[0].shape[2]} of {self._seen[layer_idx]} are gone; reset and run again."
             )
-        super()._crop_layer(layer_idx, length)

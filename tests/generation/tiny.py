@@ -1,0 +1,41 @@
+"""Tiny models with random weights, and how tests run them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import votive
+from votive.models import (
+    LlamaConfig,
+    LlamaForCausalLM,
+    MistralConfig,
+    MistralForCausalLM,
+    Qwen3Config,
+    Qwen3ForCausalLM,
+)
+
+VOCABULARY = 61
+# Large start values: the best token is then far ahead of the second, so rounding cannot swap them.
+SIZES: dict[str, Any] = {
+    "vocab_size": VOCABULARY, "hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 2,
+    "num_attention_heads": 4, "initializer_range": 0.5, "max_position_embeddings": 512,
+}  # fmt: skip
+
+
+def model(kind: str = "llama", *, seed: int = 0, **changes: Any) -> Any:
+    """A model of a family; "grouped" is a Llama with fewer key heads, "mistral" sees 6 tokens."""
+    votive.manual_seed(seed)
+    sizes = {**SIZES, **changes}
+    if kind == "qwen3":
+        sizes.update(num_key_value_heads=2, head_dim=8)
+        return Qwen3ForCausalLM(Qwen3Config(**sizes)).eval()
+    if kind == "mistral":
+        sizes.update(num_key_value_heads=2, sliding_window=6)
+        return MistralForCausalLM(MistralConfig(**sizes)).eval()
+    if kind == "grouped":
+        sizes.update(num_key_value_heads=2)
+    return LlamaForCausalLM(LlamaConfig(**sizes)).eval()
+
+
+KINDS = ("llama", "grouped", "qwen3", "mistral")
+PROMPT = [5, 17, 3, 42, 8, 29, 11]

@@ -1,0 +1,118 @@
+"""`generate`: continue texts, as transformers' method of that name does."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import votive
+
+from .config import GenerationConfig
+from .loop import Step, search
+from .output import GenerateOutput
+from .preparing import Task, prepare, settings_of
+from .stepping import Wanted
+
+
+def generate(
+    model: Any, input_ids: Any = None, *, attention_mask: Any = None,
+    generation_config: GenerationConfig | None = None, logits_processor: Any = None,
+    stopping_criteria: Any = None, streamer: Any = None, tokenizer: Any = None,
+    assistant_model: Any = None, past_key_values: Any = None, generator: Any = None,
+    return_dict_in_generate: bool = False, output_scores: bool = False,
+    output_logits: bool = False, output_attentions: bool = False,
+    output_hidden_states: bool = False, decoder_input_ids: Any = None,
+    encoder_outputs: Any = None, **settings: Any,
+) -> Any:  # fmt: skip
+    """Continue texts: ids (batch, positions), the prompts included, or a `GenerateOutput`.
+
+    `settings` are those of `GenerationConfig`. Prompts of a batch are padded on the left, as
+    `attention_mask` or `pad_token_id` tells; lists of different lengths are padded here. Rows that
+    end early are filled with `pad_token_id`. With nothing else said, 20 tokens are added greedily.
+
+    >>> config = votive.models.LlamaConfig(vocab_size=10, hidden_size=8, intermediate_size=16,
+    ...     num_hidden_layers=1, num_attention_heads=2)
+    >>> model = votive.models.LlamaForCausalLM(config)
+    >>> votive.generation.generate(model, [[1, 2, 3]], max_new_tokens=4).shape
+    votive.Size([1, 7])
+    """
+    config = settings_of(model, generation_config, settings)
+    wanted = Wanted(output_attentions, output_hidden_states)
+    task = prepare(
+        model, input_ids, attention_mask=attention_mask, config=config,
+        logits_processor=logits_processor, stopping_criteria=stopping_criteria,
+        tokenizer=tokenizer, past_key_values=past_key_values, generator=generator, wanted=wanted,
+        decoder_input_ids=decoder_input_ids, encoder_outputs=encoder_outputs,
+    )  # fmt: skip
+    kept = Kept(output_scores, output_logits, wanted)
+    steps = search(task)
+    columns = collected(task, steps, kept, streamer)
+    found = GenerateOutput(sequences=_sequences(task, columns), finish_reasons=kept.reasons)
+    if not return_dict_in_generate:
+        return found.sequences
+    found.past_key_values = task.prefix or task.stepper.cache
+    kept.fill(found, task)
+    return found
+
+
+class Kept:
+    """What is collected of the steps; only what was asked for is held."""
+
+    def __init__(self, scores: bool, logits: bool, wanted: Wanted) -> None:
+        self.wanted = wanted
+        self.scores: list[Any] | None = [] if scores else None
+        self.logits: list[Any] | None = [] if logits else None
+        self.attentions: list[Any] = []
+        self.cross: list[Any] = []
+        self.hidden: list[Any] = []
+        self.reasons: list[Any] = []
+
+    def add(self, step: Step) -> None:
+        """Take from a step what is wanted."""
+        self.reasons = step.reasons
+        if self.scores is not None:
+            self.scores.append(step.scores)
+        if self.logits is not None:
+            self.logits.append(step.logits)
+        if step.fed is None:
+            return
+        if self.wanted.attentions:
+            self.attentions.append(step.fed.attentions)
+            self.cross.append(step.fed.cross_attentions)
+        if self.wanted.hidden_states:
+            self.hidden.append(step.fed.hidden_states)
+
+    def fill(self, found: GenerateOutput, task: Task) -> None:
+        """Put all into the record."""
+        found.scores = None if self.scores is None else tuple(self.scores)
+        found.logits = None if self.logits is None else tuple(self.logits)
+        attentions = tuple(self.attentions) if self.wanted.attentions else None
+        hidden = tuple(self.hidden) if self.wanted.hidden_states else None
+        if task.encoder is None:
+            found.attentions, found.hidden_states = attentions, hidden
+            return
+        found.decoder_attentions, found.decoder_hidden_states = attentions, hidden
+        found.cross_attentions = tuple(self.cross) if self.wanted.attentions else None
+        found.encoder_attentions = task.encoder.attentions
+        found.encoder_hidden_states = task.encoder.hidden_states
+
+
+def collected(task: Task, steps: Any, kept: Kept, streamer: Any) -> list[list[int]]:
+    """Run all steps; gives the tokens of each."""
+    columns = []
+    if streamer is not None:
+        if len(task.prompts) > 1:
+            raise ValueError(f"generate: a streamer takes one text, got {len(task.prompts)} rows.")
+        streamer.put(task.ids)
+    for step in steps:
+        kept.add(step)
+        columns.append(step.tokens)
+        if streamer is not None:
+            streamer.put(votive.tensor(step.tokens))
+    if streamer is not None:
+        streamer.end()
+    return columns
+
+
+def _sequences(task: Task, columns: list[list[int]]) -> Any:
+    new = votive.tensor(columns, dtype=task.ids.dtype, device=task.ids.device).transpose(0, 1)
+    return votive.cat([task.ids, new], 1)

@@ -1,0 +1,114 @@
+"""The plain search: a token for every row, again and again. Greedy, or drawn.
+
+It is a generator of steps, so that `generate` can collect and `stream` can pass on. Nothing is
+computed, and no mode is switched, while it waits.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import votive
+
+from .drawing import drawn
+from .preparing import Task
+from .stepping import Fed
+
+
+@dataclass(frozen=True)
+class Step:
+    """One more token for every row."""
+
+    tokens: list[int]
+    logits: Any  # (batch, vocabulary), as the model gave them
+    scores: Any  # the same, processed
+    reasons: list[str | None]  # why a row has ended with this token, or before
+    texts: list[str] | None = None  # what can be shown of each row's text by now
+    fed: Fed | None = None  # attention weights and hidden states
+
+
+class History:
+    """All ids so far, in memory that is taken once, and which rows still run."""
+
+    def __init__(self, task: Task) -> None:
+        self.task = task
+        rows, self.length = task.ids.shape
+        self._memory = task.ids.new_zeros((rows, task.max_length))
+        self._memory[:, : self.length] = task.ids
+        self.reasons: list[str | None] = [None] * rows
+
+    @property
+    def ids(self) -> Any:
+        """(batch, positions)."""
+        return self._memory[:, : self.length]
+
+    @property
+    def done(self) -> bool:
+        """Whether all rows have ended."""
+        return all(r is not None for r in self.reasons)
+
+    def add(self, tokens: Any, scores: Any) -> tuple[list[int], list[str] | None]:
+        """Append a token to each row that runs, padding to the others; gives tokens and texts."""
+        task = self.task
+        chosen: list[int] = tokens.tolist()
+        running = [r is None for r in self.reasons]
+        if not all(running):
+            pad = task.pad
+            assert pad is not None, "rows end at different lengths only where padding is known"
+            chosen = [t if on else pad for t, on in zip(chosen, running, strict=True)]
+            tokens = votive.tensor(chosen, dtype=tokens.dtype, device=tokens.device)
+        self._memory[:, self.length] = tokens
+        self.length += 1
+        if task.limit is not None and self.length == task.limit + 1:
+            warnings.warn(
+                f"generate: the text has become longer than the {task.limit} positions that the "
+                "model was made for; it may lose its thread.", stacklevel=5,
+            )  # fmt: skip
+        texts = self._read(chosen, running)
+        found = task.ending.reasons(self.ids, scores, chosen, running)
+        for row, on in enumerate(running):
+            if on and found[row] is not None:
+                self.reasons[row] = found[row]
+                if texts is not None:
+                    assert task.ending.readers is not None
+                    texts[row] += task.ending.readers[row].finish()
+        return chosen, texts
+
+    def _read(self, chosen: list[int], running: list[bool]) -> list[str] | None:
+        readers = self.task.ending.readers
+        if readers is None:
+            return None
+        return [r.add(t) if on else "" for r, t, on in zip(readers, chosen, running, strict=True)]
+
+    def close(self) -> None:
+        """Tell a prefix cache what it holds."""
+        if self.task.prefix is not None:
+            self.task.prefix.end(self.ids[0].tolist())
+
+
+def search(task: Task) -> Iterator[Step]:
+    """Steps until all rows have ended."""
+    history = History(task)
+    numbers = task.streams() if task.config.do_sample else None
+    try:
+        while not history.done:
+            with votive.no_grad():
+                step = _next(task, history, numbers)
+            yield step
+    finally:
+        history.close()
+
+
+def _next(task: Task, history: History, numbers: Any) -> Step:
+    fed = task.stepper.feed(history.ids)
+    logits = fed.logits[:, -1]
+    scores = task.processors(history.ids, logits)
+    if numbers is None:
+        tokens = scores.argmax(-1)
+    else:
+        tokens = drawn(scores, [n.next() for n in numbers])
+    chosen, texts = history.add(tokens, scores)
+    return Step(chosen, logits, scores, list(history.reasons), texts, fed)

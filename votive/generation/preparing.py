@@ -1,0 +1,319 @@
+"""From the arguments of `generate` to a task: ids, mask, settings and helpers that fit together.
+
+All that can be wrong with a call is found here, before a model runs.
+"""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from typing import Any
+
+import votive
+
+from .config import NEW_TOKENS, SAMPLING, UNSUPPORTED, GenerationConfig, check_names
+from .drawing import Stream, seed_from, streams
+from .prefix import PrefixCache
+from .processing import processors_for
+from .stepping import DecoderStepper, Seq2SeqStepper, Wanted, cache_for
+from .stopping import Ending, Reader
+
+
+@dataclass
+class Task:
+    """Everything a search needs."""
+
+    config: GenerationConfig
+    stepper: Any
+    ids: Any  # (rows, prompt), left padded
+    mask: Any  # the same, or None where nothing is padding
+    max_length: int
+    processors: Any
+    ending: Ending
+    pad: int | None
+    seed: int | None
+    prompts: list[list[int]]  # without padding, one for each row
+    prefix: PrefixCache | None = None
+    encoder: Any = None  # what the encoder gave
+    limit: int | None = None  # how many positions the model was made for
+
+    def streams(self) -> list[Stream]:
+        """Random numbers, a stream for each row."""
+        assert self.seed is not None, "only sampling draws"
+        return streams(self.seed, self.prompts)
+
+
+def settings_of(model: Any, given: GenerationConfig | None, settings: dict[str, Any]) -> Any:
+    """The settings of a call over those given as one, over the model's, over the defaults."""
+    check_names(settings)
+    if given is not None and not isinstance(given, GenerationConfig):
+        raise TypeError(
+            "generate: generation_config must be a votive.generation.GenerationConfig, got "
+            f"{type(given).__name__}; a dict goes through GenerationConfig.from_dict."
+        )
+    own = GenerationConfig(**settings)
+    asked = own if given is None else own.over(given)
+    stored = getattr(model, "generation_config", None) or {}
+    found = asked.over(GenerationConfig.from_dict(stored))
+    config = getattr(model, "config", None)
+    names = ("eos_token_id", "pad_token_id", "bos_token_id", "decoder_start_token_id")
+    inherited = {n: getattr(config, n, None) for n in names}
+    found = found.over(GenerationConfig(**inherited)).resolved()
+    for name, off in UNSUPPORTED.items():
+        if found.extra.get(name) not in off:
+            warnings.warn(
+                f"generate: {name}={found.extra[name]!r} of the generation configuration is not "
+                "supported and has no effect.", stacklevel=4,
+            )  # fmt: skip
+    idle = [n for n in SAMPLING if settings.get(n) not in (None, off_value(n))]
+    if idle and not found.do_sample:
+        warnings.warn(
+            f"generate: {', '.join(idle)} has no effect without do_sample=True.", stacklevel=4
+        )
+    return found
+
+
+def off_value(name: str) -> Any:
+    """The value with which a sampling setting does nothing."""
+    return {"temperature": 1.0, "top_k": 0, "top_p": 1.0, "typical_p": 1.0}.get(name, 0)
+
+
+def prepare(
+    model: Any, input_ids: Any = None, *, attention_mask: Any = None,
+    config: GenerationConfig, logits_processor: Any = None, stopping_criteria: Any = None,
+    tokenizer: Any = None, past_key_values: Any = None, generator: Any = None,
+    wanted: Wanted | None = None, read: bool = False, decoder_input_ids: Any = None,
+    encoder_outputs: Any = None,
+) -> Task:  # fmt: skip
+    """The task that the arguments describe; `read` asks for the rows' text."""
+    device = getattr(model, "device", None)
+    seq2seq = bool(getattr(model.config, "is_encoder_decoder", False))
+    copies = config.num_beams if config.num_beams > 1 else config.num_return_sequences
+    if seq2seq:
+        source = _Source(model, input_ids, attention_mask, encoder_outputs, config, wanted)
+        ids, mask = source.start(decoder_input_ids, device), None
+    else:
+        if decoder_input_ids is not None or encoder_outputs is not None:
+            raise ValueError("generate: decoder_input_ids and encoder_outputs need an encoder.")
+        ids, mask = prompt_of(input_ids, attention_mask, config, device)
+    prompts = [_unpadded(row, mask, r) for r, row in enumerate(ids.tolist())]
+    if copies > 1:
+        ids = ids.repeat_interleave(copies, 0)
+        mask = None if mask is None else mask.repeat_interleave(copies, 0)
+        rows = [p for p in prompts for _ in range(copies)]
+    else:
+        rows = prompts
+    limit = getattr(model.config, "max_position_embeddings", None)
+    length = longest(config, ids.shape[1], limit)
+    pad = _padding(config, ids.shape[0], stopping_criteria)
+    prefix = None
+    if isinstance(past_key_values, PrefixCache):
+        prefix, past_key_values = past_key_values, _begun(past_key_values, rows, mask)
+    cache = _cache(model, past_key_values, config, length, ids, seq2seq)
+    if seq2seq:
+        stepper: Any = source.stepper(copies, cache, wanted)
+    else:
+        stepper = DecoderStepper(
+            model, cache=cache, mask=mask, max_length=length, chunk=config.prefill_chunk_size,
+            wanted=wanted,
+        )  # fmt: skip
+    readers = _readers(tokenizer, config, len(rows), read)
+    return Task(
+        config=config, stepper=stepper, ids=ids, mask=mask, max_length=length, pad=pad,
+        processors=processors_for(
+            config, prompt_length=ids.shape[1], max_length=length, prompt_mask=mask,
+            own=logits_processor,
+        ),
+        ending=Ending(
+            eos=config.eos_ids(), max_length=length, max_time=config.max_time,
+            own=stopping_criteria, readers=readers,
+        ),
+        seed=seed_from(config.seed, generator) if config.do_sample else None,
+        # Beams of a prompt draw together.
+        prompts=prompts if config.num_beams > 1 else rows, prefix=prefix, limit=limit,
+        encoder=source.encoded if seq2seq else None,
+    )  # fmt: skip
+
+
+def prompt_of(given: Any, mask: Any, config: GenerationConfig, device: Any) -> tuple[Any, Any]:
+    """Ids (batch, positions) and their mask, None where nothing is padding.
+
+    Lists of different lengths are padded on the left.
+    """
+    if given is None:
+        if config.bos_token_id is None:
+            raise ValueError("generate: give input_ids, or a bos_token_id to begin with.")
+        given = [[config.bos_token_id]]
+    if not isinstance(given, votive.Tensor):
+        given, mask = _from_lists(given, mask, config)
+    ids = given.to(device) if device is not None else given
+    if ids.dim() != 2 or 0 in ids.shape:
+        raise ValueError(
+            f"generate: input_ids must be (batch, positions) with at least one of each, got "
+            f"{tuple(ids.shape)}; one text is input_ids.unsqueeze(0)."
+        )
+    if ids.is_floating_point():
+        raise TypeError(f"generate: input_ids must be integers, got {ids.dtype}.")
+    if mask is None:
+        pad, eos = config.pad_token_id, config.eos_ids()
+        # A token that also ends texts may stand for itself.
+        mask = None if pad is None or pad in eos else (ids != pad).long()
+    elif tuple(mask.shape) != tuple(ids.shape):
+        raise ValueError(
+            f"generate: attention_mask must have the shape of input_ids, {tuple(ids.shape)}, got "
+            f"{tuple(mask.shape)}."
+        )
+    if mask is None or bool(mask.bool().all()):
+        return ids, None
+    mask = mask.to(ids.device).bool().long()
+    if not bool(mask.any(1).all()):
+        raise ValueError("generate: a row of the batch is all padding; each needs a token.")
+    if not bool(mask[:, -1].bool().all()):
+        raise ValueError(
+            "generate: the prompts are padded on the right, so their ends are not where the next "
+            "token goes; pad on the left (padding_side='left')."
+        )
+    return ids, mask
+
+
+def _from_lists(given: Any, mask: Any, config: GenerationConfig) -> tuple[Any, Any]:
+    rows = [[int(i) for i in row] for row in given]
+    if not rows or not all(rows):
+        raise ValueError("generate: the prompt is empty; give at least one token per row.")
+    width = max(map(len, rows))
+    if all(len(row) == width for row in rows):
+        return votive.tensor(rows), mask
+    if mask is not None:
+        raise ValueError("generate: rows of different lengths get their mask from their lengths.")
+    pad = config.pad_token_id or 0
+    ids = [[pad] * (width - len(row)) + row for row in rows]
+    mask = [[0] * (width - len(row)) + [1] * len(row) for row in rows]
+    return votive.tensor(ids), votive.tensor(mask)
+
+
+def longest(config: GenerationConfig, prompt: int, limit: int | None) -> int:
+    """How long a text may become, the prompt included."""
+    if config.max_new_tokens is not None:
+        return prompt + config.max_new_tokens
+    if config.max_length is None:
+        length = prompt + NEW_TOKENS
+        return length if limit is None else max(min(length, limit), prompt + 1)
+    if config.max_length <= prompt:
+        raise ValueError(
+            f"generate: the prompt has {prompt} tokens and max_length={config.max_length}, so "
+            "nothing could follow; set max_new_tokens."
+        )
+    return config.max_length
+
+
+def _unpadded(row: list[int], mask: Any, at: int) -> list[int]:
+    if mask is None:
+        return row
+    return [i for i, m in zip(row, mask[at].tolist(), strict=True) if m]
+
+
+def _padding(config: GenerationConfig, rows: int, criteria: Any) -> int | None:
+    """The token for rows that have ended."""
+    if config.pad_token_id is not None:
+        return config.pad_token_id
+    eos = config.eos_ids()
+    if eos:
+        return eos[0]
+    if rows > 1 and (config.stop_strings or criteria):
+        raise ValueError(
+            "generate: rows may end at different lengths; set pad_token_id to fill them with."
+        )
+    return None
+
+
+def _begun(prefix: PrefixCache, rows: list[list[int]], mask: Any) -> Any:
+    if len(rows) != 1:
+        raise ValueError(f"generate: a PrefixCache serves one text at a time, got {len(rows)}.")
+    if mask is not None:
+        raise ValueError("generate: a PrefixCache needs a prompt without padding.")
+    return prefix.begin(rows[0])
+
+
+def _cache(
+    model: Any, given: Any, config: GenerationConfig, length: int, ids: Any, seq2seq: bool
+) -> Any:
+    if not config.use_cache:
+        if given is not None:
+            raise ValueError("generate: past_key_values were given, but use_cache is False.")
+        return None
+    if given is None:
+        if seq2seq:
+            return _Source.cache(model, config, length)
+        return cache_for(model, config.cache_implementation, length)
+    seen = given.get_seq_length()
+    if seen >= ids.shape[1]:
+        raise ValueError(
+            f"generate: past_key_values hold {seen} positions and input_ids {ids.shape[1]}; give "
+            "the whole text so far, with at least one token that is new."
+        )
+    return given
+
+
+def _readers(tokenizer: Any, config: GenerationConfig, rows: int, read: bool) -> Any:
+    if config.stop_strings and tokenizer is None:
+        raise ValueError("generate: stop_strings need the tokenizer; pass tokenizer=.")
+    if not (read or config.stop_strings):
+        return None
+    if config.num_beams > 1:
+        raise ValueError("generate: stop_strings do not go with beams.")
+    eos = set(config.eos_ids())
+    return [Reader(tokenizer, config.stop_strings, eos) for _ in range(rows)]
+
+
+class _Source:
+    """What an encoder reads, and where its decoder begins."""
+
+    def __init__(
+        self, model: Any, input_ids: Any, mask: Any, encoded: Any, config: GenerationConfig,
+        wanted: Wanted | None,
+    ) -> None:  # fmt: skip
+        self.model, self.config = model, config
+        if encoded is None:
+            if input_ids is None:
+                raise ValueError("generate: give input_ids for the encoder, or encoder_outputs.")
+            if not isinstance(input_ids, votive.Tensor):
+                input_ids, mask = _from_lists(input_ids, mask, config)
+            if mask is None and config.pad_token_id is not None:
+                mask = (input_ids != config.pad_token_id).long()
+            asked = wanted or Wanted()
+            with votive.no_grad():
+                encoded = model.get_encoder()(
+                    input_ids, attention_mask=mask, output_attentions=asked.attentions,
+                    output_hidden_states=asked.hidden_states,
+                )  # fmt: skip
+        self.encoded, self.mask = encoded, mask
+
+    @staticmethod
+    def cache(model: Any, config: GenerationConfig, length: int) -> Any:
+        """An empty cache for the decoder and for what it looks up in the encoder."""
+        return model.new_cache(config.cache_implementation, length)
+
+    def start(self, given: Any, device: Any) -> Any:
+        """The ids the decoder begins with."""
+        rows = self.encoded[0].shape[0]
+        if given is not None:
+            return given
+        first = self.config.decoder_start_token_id
+        first = self.config.bos_token_id if first is None else first
+        if first is None:
+            raise ValueError(
+                "generate: the decoder needs a token to begin with; set decoder_start_token_id."
+            )
+        return votive.full((rows, 1), first, dtype=votive.int64, device=device)
+
+    def stepper(self, copies: int, cache: Any, wanted: Wanted | None) -> Seq2SeqStepper:
+        """A stepper over as many rows as are searched."""
+        encoded, mask = self.encoded, self.mask
+        if copies > 1:
+            encoded = type(encoded)(
+                last_hidden_state=encoded.last_hidden_state.repeat_interleave(copies, 0)
+            )
+            mask = None if mask is None else mask.repeat_interleave(copies, 0)
+        return Seq2SeqStepper(
+            self.model, encoder_outputs=encoded, encoder_mask=mask, cache=cache, wanted=wanted
+        )

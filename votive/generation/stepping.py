@@ -1,0 +1,166 @@
+"""Running a model on what is new: one way for decoders, one for encoders with a decoder.
+
+A stepper holds the cache and knows which ids it has seen, so a loop only says what the ids are by
+now. It chooses no tokens.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import votive
+from votive import nn
+from votive.nn import functional as F
+
+
+@dataclass(frozen=True)
+class Fed:
+    """What a run gave for the newest positions."""
+
+    logits: Any  # (batch, positions asked for, vocabulary), float32
+    attentions: Any = None
+    hidden_states: Any = None
+    cross_attentions: Any = None
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What is asked of every run besides the logits."""
+
+    attentions: bool = False
+    hidden_states: bool = False
+
+
+class DecoderStepper:
+    """A decoder: the prompt and what follows are one sequence.
+
+    `mask` is that of the prompt, (batch, positions), or None when nothing is padding.
+    """
+
+    def __init__(
+        self, model: Any, *, cache: Any = None, mask: Any = None, max_length: int,
+        chunk: int | None = None, wanted: Wanted | None = None,
+    ) -> None:  # fmt: skip
+        self.model, self.cache, self.chunk = model, cache, chunk
+        self.wanted = wanted or Wanted()
+        self.mask: Any = None
+        self.positions: Any = None
+        if mask is not None:
+            rest = mask.new_ones((mask.shape[0], max_length - mask.shape[1]))
+            self.mask = votive.cat([mask, rest], 1)
+            # Padding has no position; that of the first token will do, as nobody sees it.
+            self.positions = (self.mask.cumsum(1) - 1).clamp(min=0)
+
+    def seen(self) -> int:
+        """How many positions need not be run again."""
+        return 0 if self.cache is None else int(self.cache.get_seq_length())
+
+    def feed(self, ids: Any, keep: int = 1) -> Fed:
+        """Run what is new in ids (batch, positions); gives the logits of the last `keep`."""
+        start, length = self.seen(), ids.shape[1]
+        if self.chunk is None or self.cache is None or length - start <= self.chunk:
+            return self._run(ids, start, length, keep)
+        # What is asked for lies in the last chunk, whatever its length.
+        last = max(start, length - max((length - start - 1) % self.chunk + 1, keep))
+        parts = [
+            self._run(ids, at, min(at + self.chunk, last), 1)
+            for at in range(start, last, self.chunk)
+        ]
+        return _joined([*parts, self._run(ids, last, length, keep)])
+
+    def _run(self, ids: Any, start: int, stop: int, keep: int) -> Fed:
+        given: dict[str, Any] = {}
+        if self.mask is not None:
+            given["attention_mask"] = self.mask[:, :stop]
+            given["position_ids"] = self.positions[:, start:stop]
+        if self.wanted.attentions:
+            given["output_attentions"] = True
+        if self.wanted.hidden_states:
+            given["output_hidden_states"] = True
+        out = self.model(
+            ids[:, start:stop], past_key_values=self.cache, use_cache=self.cache is not None,
+            logits_to_keep=keep, **given,
+        )  # fmt: skip
+        return Fed(
+            out.logits[:, -keep:].float(),
+            out.attentions if self.wanted.attentions else None,
+            out.hidden_states if self.wanted.hidden_states else None,
+        )
+
+    def reorder(self, index: Any) -> None:
+        """Let the rows be those at `index`."""
+        if self.cache is not None:
+            self.cache.reorder(index)
+        # Rows of a beam search come from the same prompt, so mask and positions stay.
+
+    def crop(self, length: int) -> None:
+        """Forget all positions from `length` on."""
+        if self.cache is not None:
+            self.cache.crop(length)
+
+
+class Seq2SeqStepper(DecoderStepper):
+    """An encoder that runs once, and a decoder that looks at what it gave."""
+
+    def __init__(
+        self, model: Any, *, encoder_outputs: Any, encoder_mask: Any = None, cache: Any = None,
+        wanted: Wanted | None = None,
+    ) -> None:  # fmt: skip
+        super().__init__(model, cache=cache, max_length=0, wanted=wanted)
+        self.encoder_outputs, self.encoder_mask = encoder_outputs, encoder_mask
+
+    def _run(self, ids: Any, start: int, stop: int, keep: int) -> Fed:
+        given: dict[str, Any] = {}
+        if self.wanted.attentions:
+            given["output_attentions"] = True
+        if self.wanted.hidden_states:
+            given["output_hidden_states"] = True
+        out = self.model(
+            attention_mask=self.encoder_mask, encoder_outputs=self.encoder_outputs,
+            decoder_input_ids=ids[:, start:stop], past_key_values=self.cache,
+            use_cache=self.cache is not None, **given,
+        )  # fmt: skip
+        return Fed(
+            out.logits[:, -keep:].float(),
+            out.decoder_attentions if self.wanted.attentions else None,
+            out.decoder_hidden_states if self.wanted.hidden_states else None,
+            out.cross_attentions if self.wanted.attentions else None,
+        )
+
+
+def _joined(parts: list[Fed]) -> Fed:
+    """What several runs over neighbouring positions gave, as if it had been one."""
+    last = parts[-1]
+    if last.attentions is None and last.hidden_states is None:
+        return last
+    states = attentions = None
+    if last.hidden_states is not None:
+        layers = zip(*(p.hidden_states for p in parts), strict=True)
+        states = tuple(votive.cat(list(layer), 1) for layer in layers)
+    if last.attentions is not None:
+        keys = last.attentions[0].shape[-1]
+        layers = zip(*(p.attentions for p in parts), strict=True)
+        # Positions that came later are not seen: their weights are zero.
+        attentions = tuple(
+            votive.cat([F.pad(a, (0, keys - a.shape[-1])) for a in layer], 2) for layer in layers
+        )
+    return Fed(last.logits, attentions, states)
+
+
+def cache_for(model: Any, kind: str, max_length: int) -> Any:
+    """An empty cache of a kind: "dynamic", "static" (memory taken once) or "sliding"."""
+    if kind == "static":
+        return nn.StaticCache(max_length)
+    if kind == "dynamic":
+        return nn.DynamicCache(overwrite=True)
+    config = model.config
+    layers = getattr(config, "num_hidden_layers", 0)
+    window_of = getattr(config, "window_of", lambda layer: None)
+    windows = [window_of(layer) for layer in range(layers)]
+    if not any(windows):
+        raise ValueError(
+            f"generate: cache_implementation='sliding' needs layers that see a window, and "
+            f"{type(model).__name__} has none; use 'dynamic' or 'static'."
+        )
+    return nn.SlidingWindowCache(windows, overwrite=True)

@@ -1,0 +1,89 @@
+"""When a text ends: at a token, a length, a string, a time, or where the caller says so."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+from typing import Any
+
+import votive
+
+# Why a row ended.
+EOS, LENGTH, STOP, TIME, OWN = "eos", "length", "stop", "time", "criteria"
+
+
+class Reader:
+    """The text of one row as its tokens come, with what a stop string hides held back."""
+
+    def __init__(self, tokenizer: Any, stops: str | Iterable[str] | None, eos: set[int]) -> None:
+        from ..text import StopMatcher, StreamingDetokenizer
+
+        self._text = StreamingDetokenizer(tokenizer, skip_special_tokens=True)
+        self._match = StopMatcher(stops) if stops else None
+        self._eos = eos
+        self.stop: str | None = None
+
+    def add(self, token: int) -> str:
+        """The text that is certain to be shown by now; `stop` then says whether it ended."""
+        # Not every tokenizer marks the token that ends a text as special.
+        return self._shown("" if token in self._eos else self._text.add(token))
+
+    def finish(self) -> str:
+        """The rest of the text."""
+        if self.stop is not None:
+            return ""
+        shown = self._shown(self._text.finish())
+        if self._match is None or self.stop is not None:
+            return shown
+        return shown + self._match.finish()
+
+    def _shown(self, text: str) -> str:
+        if self._match is None or self.stop is not None:
+            return "" if self.stop is not None else text
+        shown, self.stop = self._match.add(text)
+        return shown
+
+
+class Ending:
+    """Says for each row and token whether the row ends there, and why.
+
+    `own` are the caller's functions of (ids, scores) that give True, or a truth value per row.
+    """
+
+    def __init__(
+        self, *, eos: Iterable[int], max_length: int, max_time: float | None = None,
+        own: Any = None, readers: list[Reader] | None = None,
+    ) -> None:  # fmt: skip
+        self.eos, self.max_length = set(eos), max_length
+        self.own, self.readers = _listed(own), readers
+        self.deadline = None if max_time is None else time.monotonic() + max_time
+
+    def reasons(self, ids: Any, scores: Any, tokens: list[int], open_: list[bool]) -> list[Any]:
+        """For each row why it ends with its token, or None."""
+        found: list[str | None] = [None] * len(tokens)
+        if ids.shape[1] >= self.max_length:
+            found = [LENGTH] * len(tokens)
+        elif self.deadline is not None and time.monotonic() >= self.deadline:
+            found = [TIME] * len(tokens)
+        for criterion in self.own:
+            said = criterion(ids, scores)
+            flags = [said] * len(tokens) if isinstance(said, bool) else _flags(said)
+            found = [OWN if f else r for f, r in zip(flags, found, strict=True)]
+        for row, token in enumerate(tokens):
+            if self.readers is not None and open_[row] and self.readers[row].stop is not None:
+                found[row] = STOP
+            if token in self.eos:
+                found[row] = EOS
+        return found
+
+
+def _listed(own: Any) -> list[Any]:
+    if own is None:
+        return []
+    return [own] if callable(own) and not isinstance(own, list) else list(own)
+
+
+def _flags(said: Any) -> list[bool]:
+    if isinstance(said, votive.Tensor):
+        return [bool(v) for v in said.flatten().tolist()]
+    return [bool(v) for v in said]

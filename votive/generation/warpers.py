@@ -1,0 +1,216 @@
+"""What sampling does to scores: temperature, and the tokens that are left out.
+
+Each is a small class, called with ids (batch, positions) and scores (batch, vocabulary), that
+gives new scores; what is left out scores minus infinity. Names, order and results are those of
+transformers. None knows a model.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import votive
+from votive.nn import functional as F
+
+
+class LogitsProcessor:
+    """Gives new scores for the next token; any callable of ids and scores will do as well.
+
+    >>> class Never(votive.generation.LogitsProcessor):
+    ...     def __call__(self, input_ids, scores):
+    ...         return scores.index_fill(1, votive.tensor([0]), -votive.inf)
+    >>> Never()(None, votive.zeros(1, 2))
+    tensor([[-inf, 0.]])
+    """
+
+    def __call__(self, input_ids: Any, scores: Any) -> Any:
+        raise NotImplementedError(f"{type(self).__name__} does not say what it does to scores.")
+
+
+class LogitsProcessorList(list[Any]):
+    """Processors that are applied one after the other.
+
+    >>> half = votive.generation.TemperatureLogitsWarper(2.0)
+    >>> votive.generation.LogitsProcessorList([half, half])(None, votive.tensor([[4.0]]))
+    tensor([[1.]])
+    """
+
+    def __call__(self, input_ids: Any, scores: Any) -> Any:
+        for processor in self:
+            scores = processor(input_ids, scores)
+        return scores
+
+
+def _share(name: str, value: float, *, open_high: bool = False) -> float:
+    if not 0 <= value <= 1 or (open_high and not 0 < value < 1):
+        rule = "between 0 and 1" if not open_high else "above 0 and below 1"
+        raise ValueError(f"{name} must be {rule}, got {value}.")
+    return float(value)
+
+
+def _at_least(count: int) -> int:
+    if not isinstance(count, int) or count < 1:
+        raise ValueError(f"min_tokens_to_keep must be a positive integer, got {count!r}.")
+    return count
+
+
+def _without(scores: Any, order: Any, dropped: Any, value: float) -> Any:
+    """Scores with a mask given in sorted order; `order` says which token each place is."""
+    return scores.masked_fill(dropped.scatter(1, order, dropped), value)
+
+
+class TemperatureLogitsWarper(LogitsProcessor):
+    """Scores divided by the temperature: below 1 sharper, above 1 flatter.
+
+    >>> votive.generation.TemperatureLogitsWarper(0.5)(None, votive.tensor([[1.0, 2.0]]))
+    tensor([[2., 4.]])
+    """
+
+    def __init__(self, temperature: float) -> None:
+        if not temperature > 0:
+            raise ValueError(
+                f"temperature must be above 0, got {temperature}; for greedy search, "
+                "set do_sample=False."
+            )
+        self.temperature = float(temperature)
+
+    def __call__(self, input_ids: Any, scores: Any) -> Any:
+        return scores / self.temperature
+
+
+class TopKLogitsWarper(LogitsProcessor):
+    """The `top_k` best tokens; more where several score the same as the last of them.
+
+    >>> votive.generation.TopKLogitsWarper(1)(None, votive.tensor([[1.0, 2.0]]))
+    tensor([[-inf, 2.]])
+    """
+
+    def __init__(
+        self, top_k: int, filter_value: float = -math.inf, min_tokens_to_keep: int = 1
+    ) -> None:
+        if not isinstance(top_k, int) or top_k <= 0:
+            raise ValueError(f"top_k must be a positive integer, got {top_k!r}.")
+        self.top_k = max(top_k, _at_least(min_tokens_to_keep))
+        self.filter_value = filter_value
+
+    def __call__(self, input_ids: Any, scores: Any) -> Any:
+        best = votive.topk(scores, min(self.top_k, scores.shape[-1]))[0]
+        return scores.masked_fill(scores < best[..., -1:], self.filter_value)
+
+
+class TopPLogitsWarper(LogitsProcessor):
+    """The fewest best tokens whose probabilities sum up to `top_p`.
+
+    Holtzman et al. 2020, arXiv:1904.09751.
+
+    >>> votive.generation.TopPLogitsWarper(0.5)(None, votive.tensor([[0.0, 1.0]]))
+    tensor([[-inf, 1.]])
+    """
+
+    def __init__(
+        self, top_p: float, filter_value: float = -math.inf, min_tokens_to_keep: int = 1
+    ) -> None:
+        self.top_p = _share("top_p", top_p)
+        self.filter_value, self.min_tokens_to_keep = filter_value, _at_least(min_tokens_to_keep)
+
+    def __call__(self, input_ids: Any, scores: Any) -> Any:
+        ordered, order = votive.sort(scores, dim=-1)
+        dropped = F.softmax(ordered, -1).cumsum(-1) <= 1 - self.top_p
+        dropped[..., -self.min_tokens_to_keep :] = False
+        return _without(scores, order, dropped, self.filter_value)
+
+
+class MinPLogitsWarper(LogitsProcessor):
+    """The tokens at least `min_p` times as probable as the best.
+
+    Nguyen et al. 2024, arXiv:2407.01082.
+
+    >>> votive.generation.MinPLogitsWarper(0.5)(None, votive.tensor([[0.0, 1.0]]))
+    tensor([[-inf, 1.]])
+    """
+
+    def __init__(
+        self, min_p: float, filter_value: float = -math.inf, min_tokens_to_keep: int = 1
+    ) -> None:
+        self.min_p = _share("min_p", min_p)
+        self.filter_value, self.min_tokens_to_keep = filter_value, _at_least(min_tokens_to_keep)
+
+    def __call__(self, input_ids: Any, scores: Any) -> Any:
+        p = F.softmax(scores, -1)
+        dropped = p < self.min_p * p.amax(-1, keepdim=True)
+        if self.min_tokens_to_keep > 1:  # the best one stays anyway
+            best = votive.topk(p, min(self.min_tokens_to_keep, p.shape[-1]))[1]
+            dropped = dropped.scatter(1, best, False)
+        return scores.masked_fill(dropped, self.filter_value)
+
+
+class TypicalLogitsWarper(LogitsProcessor):
+    """The tokens whose surprise is nearest to the expected one, up to a probability of `mass`.
+
+    Meister et al. 2022, arXiv:2202.00666.
+
+    >>> scores = votive.tensor([[0.1, 0.2, 0.7]]).log()
+    >>> votive.generation.TypicalLogitsWarper(0.5)(None, scores).isfinite()
+    tensor([[False, False,  True]])
+    """
+
+    def __init__(
+        self, mass: float = 0.9, filter_value: float = -math.inf, min_tokens_to_keep: int = 1
+    ) -> None:
+        self.mass = _share("typical_p", mass, open_high=True)
+        self.filter_value, self.min_tokens_to_keep = filter_value, _at_least(min_tokens_to_keep)
+
+    def __call__(self, input_ids: Any, scores: Any) -> Any:
+        logs = F.log_softmax(scores, -1)
+        entropy = -(logs * logs.exp()).nansum(-1, keepdim=True)
+        away, order = votive.sort((-logs - entropy).abs(), dim=-1)
+        total = F.softmax(scores.gather(-1, order), -1).cumsum(-1)
+        last = (total < self.mass).sum(1, keepdim=True).clamp(max=scores.shape[-1] - 1)
+        dropped = away > away.gather(1, last)
+        dropped[..., : self.min_tokens_to_keep] = False
+        return _without(scores, order, dropped, self.filter_value)
+
+
+def _keeping_best(scores: Any, dropped: Any, count: int, value: float) -> Any:
+    best = votive.topk(scores, min(count, scores.shape[-1]))[0]
+    return scores.masked_fill(dropped & (scores < best[..., -1:]), value)
+
+
+class EpsilonLogitsWarper(LogitsProcessor):
+    """The tokens with a probability of at least `epsilon`. Hewitt et al. 2022, arXiv:2210.15191.
+
+    >>> votive.generation.EpsilonLogitsWarper(0.4)(None, votive.tensor([[0.0, 1.0]]))
+    tensor([[-inf, 1.]])
+    """
+
+    def __init__(
+        self, epsilon: float, filter_value: float = -math.inf, min_tokens_to_keep: int = 1
+    ) -> None:
+        self.epsilon = _share("epsilon_cutoff", epsilon, open_high=True)
+        self.filter_value, self.min_tokens_to_keep = filter_value, _at_least(min_tokens_to_keep)
+
+    def __call__(self, input_ids: Any, scores: Any) -> Any:
+        dropped = F.softmax(scores, -1) < self.epsilon
+        return _keeping_best(scores, dropped, self.min_tokens_to_keep, self.filter_value)
+
+
+class EtaLogitsWarper(LogitsProcessor):
+    """The tokens above a threshold that falls with the entropy. Hewitt et al. 2022.
+
+    >>> votive.generation.EtaLogitsWarper(0.9)(None, votive.tensor([[0.0, 3.0]]))
+    tensor([[-inf, 3.]])
+    """
+
+    def __init__(
+        self, epsilon: float, filter_value: float = -math.inf, min_tokens_to_keep: int = 1
+    ) -> None:
+        self.epsilon = _share("eta_cutoff", epsilon, open_high=True)
+        self.filter_value, self.min_tokens_to_keep = filter_value, _at_least(min_tokens_to_keep)
+
+    def __call__(self, input_ids: Any, scores: Any) -> Any:
+        p = F.softmax(scores, -1)
+        # A forbidden token counts nothing here: 0 log 0 is 0.
+        entropy = -(p * F.log_softmax(scores, -1)).nansum(-1, keepdim=True)
+        eta = (math.sqrt(self.epsilon) * (-entropy).exp()).clamp(max=self.epsilon)
+        return _keeping_best(scores, p < eta, self.min_tokens_to_keep, self.filter_value)
