@@ -60,6 +60,25 @@ def test_a_sliding_cache_gives_the_same_tokens(chunk: int | None, prompt: int) -
     assert found.tolist() == expected.tolist()
 
 
+@pytest.mark.parametrize("chunk", [None, 3])
+@pytest.mark.parametrize("prompts", [[PROMPT], [PROMPT, [3], [1, 2, 3, 4, 5, 6, 7, 8, 9, 10]]])
+def test_layers_with_and_without_a_window_share_a_sliding_cache(
+    prompts: list[list[int]], chunk: int | None
+) -> None:
+    net = model(
+        "qwen3", num_hidden_layers=3, use_sliding_window=True, sliding_window=4,
+        max_window_layers=0, layer_types=["full_attention", "sliding_attention", "full_attention"],
+    )  # fmt: skip
+    expected = generate(net, prompts, max_new_tokens=20, use_cache=False)
+    out = generate(
+        net, prompts, max_new_tokens=20, cache_implementation="sliding", prefill_chunk_size=chunk,
+        return_dict_in_generate=True,
+    )  # fmt: skip
+    assert out.sequences.tolist() == expected.tolist()
+    length = expected.shape[1] - 1
+    assert [k[0].shape[2] for k in out.past_key_values._kept] == [length, 3, length]
+
+
 def test_a_sliding_cache_keeps_only_the_window() -> None:
     out = generate(
         model("mistral"), [PROMPT], max_new_tokens=20, cache_implementation="sliding",

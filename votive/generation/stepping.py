@@ -163,4 +163,5 @@ def cache_for(model: Any, kind: str, max_length: int) -> Any:
             f"generate: cache_implementation='sliding' needs layers that see a window, and "
             f"{type(model).__name__} has none; use 'dynamic' or 'static'."
         )
-    return nn.SlidingWindowCache(windows, overwrite=True)
+    same = len(set(windows)) == 1
+    return nn.SlidingWindowCache(windows[0] if same else windows, overwrite=True)

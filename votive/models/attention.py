@@ -41,7 +41,8 @@ def causal_sight(
                 f"attention_mask must be (batch, {keys}), a value for each position so far and "
                 f"each new one, got {tuple(attention_mask.shape)}."
             )
-    if isinstance(cache, SlidingWindowCache):
+    # Windows that differ by layer are the layers' own; `attend` leaves out what they forgot.
+    if isinstance(cache, SlidingWindowCache) and isinstance(cache.window, int):
         window = cache.window if window is None else min(window, cache.window)
         keys = min(keys - queries, cache.window - 1) + queries
     if attention_mask is not None:
