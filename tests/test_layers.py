@@ -28,8 +28,8 @@ LAYERS = [
      "special", "signal", "window", "native_page"},
     {"nn", "optim", "amp", "data", "io", "quant", "distributed", "utils", "distributions",
      "serialization"},
-    {"glass"},
     {"models", "text", "generation", "audio", "vision", "train"},
+    {"glass"},
     {"cli", "studio", "__init__", "__main__"},
 ]  # fmt: skip
 RANK = {name: i for i, names in enumerate(LAYERS) for name in names}

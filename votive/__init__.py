@@ -99,7 +99,7 @@ _operators.install(Tensor)
 
 # Parts that a program which only computes does not need, imported when first asked for.
 _LAZY_MODULES = (
-    "amp", "data", "distributions", "generation", "io", "models", "nn", "optim", "text", "train",
+    "amp", "data", "distributions", "generation", "glass", "io", "models", "nn", "optim", "text", "train",
 )  # fmt: skip
 _LAZY_NAMES = {
     "save": "serialization",

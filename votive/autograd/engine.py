@@ -93,10 +93,11 @@ class Task:
         return total
 
     def run(self) -> None:
+        step = self.step if state.watcher is None else self.step_watched
         while self.heap:
             _, _, node = heapq.heappop(self.heap)
             grads = self.buffers.pop(node)
-            self.step(node, grads)
+            step(node, grads)
         self.owned.clear()
         self.alive.clear()
         for key, leaf in self.leaves.items():
@@ -148,6 +149,18 @@ class Task:
         for edge, g in zip(node.edges, results, strict=True):
             if edge is not None and g is not None:
                 self.send(edge, g)
+
+    def step_watched(self, node: BaseNode, grads: list[Any]) -> None:
+        """`step` while somebody looks at, and may change, what goes into a node and comes out."""
+        watcher = state.watcher
+        before, after = node.pre_hooks, node.post_hooks
+        # First in, last out: the watcher sees what hooks made of the results.
+        node.pre_hooks = {-1: lambda g: watcher.before(node, g), **(before or {})}
+        node.post_hooks = {**(after or {}), -1: lambda r, g: watcher.after(node, r, g)}
+        try:
+            self.step(node, grads)
+        finally:
+            node.pre_hooks, node.post_hooks = before, after
 
     through: set[int] = set()
 

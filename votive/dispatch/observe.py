@@ -38,10 +38,18 @@ def observed(plan: Plan, args: tuple[Any, ...], run: Callable[[], Any]) -> Any:
     event = Call(plan.op, plan, args)
     watching = state.observers
     for o in watching:
-        o.before(event)
-    start = time.perf_counter()
-    event.result = run()
-    event.seconds = time.perf_counter() - start
+        instead = o.before(event)
+        if instead is not None:
+            event.result = instead
+    if event.result is None:
+        start = time.perf_counter()
+        try:
+            event.result = run()
+        except Exception as e:
+            for o in watching:
+                o.failed(event, e)
+            raise
+        event.seconds = time.perf_counter() - start
     for o in watching:
         replaced = o.after(event)
         if replaced is not None:
@@ -52,12 +60,15 @@ def observed(plan: Plan, args: tuple[Any, ...], run: Callable[[], Any]) -> Any:
 class Observer:
     """Base of everything that watches calls; use it as a context manager.
 
-    `before(call)` sees the arguments; `after(call)` sees the result and may return another one.
+    `before(call)` sees the arguments and may return a result, and then nothing is computed;
+    `after(call)` sees the result and may return another one; `failed(call, error)` sees an error.
     """
 
-    def before(self, call: Call) -> None: ...
+    def before(self, call: Call) -> Any: ...
 
     def after(self, call: Call) -> Any: ...
+
+    def failed(self, call: Call, error: Exception) -> None: ...
 
     def __enter__(self) -> Any:
         attach(self)

@@ -17,6 +17,8 @@ class _State:
     observers: tuple[Any, ...] = ()
     inference: int = 0  # how many threads are in inference mode
     autocast: int = 0  # how many threads are under autocast
+    # Sees every step of a backward pass: `before(node, grads)`, `after(node, results, grads)`.
+    watcher: Any = None
     tensor: Any = None
     graph: Any = None
 

@@ -23,9 +23,10 @@ REGISTRATION: dict[str, OrderedDict[int, Hook]] = {
 }
 
 
-def _add_global(
+def add_global(
     kind: str, hook: Hook, with_kwargs: bool = False, always: bool = False
 ) -> RemovableHandle:
+    """Add a hook of one kind to the table of all."""
     handle = RemovableHandle(GLOBAL)
     GLOBAL[handle.id] = GlobalHook(kind, hook, with_kwargs, always)
     return handle
@@ -53,7 +54,7 @@ def register_module_forward_pre_hook(hook: Hook) -> RemovableHandle:
     ...     _ = votive.nn.Identity()(1)
     Identity
     """
-    return _add_global("forward_pre", hook)
+    return add_global("forward_pre", hook)
 
 
 def register_module_forward_hook(
@@ -66,7 +67,7 @@ def register_module_forward_hook(
     ...     votive.nn.Identity()(1)
     2
     """
-    return _add_global("forward", hook, with_kwargs, always_call)
+    return add_global("forward", hook, with_kwargs, always_call)
 
 
 def register_module_full_backward_pre_hook(hook: Hook) -> RemovableHandle:
@@ -75,7 +76,7 @@ def register_module_full_backward_pre_hook(hook: Hook) -> RemovableHandle:
     >>> from votive.nn.global_hooks import register_module_full_backward_pre_hook
     >>> register_module_full_backward_pre_hook(lambda m, g: None).remove()
     """
-    return _add_global("backward_pre", hook)
+    return add_global("backward_pre", hook)
 
 
 def register_module_full_backward_hook(hook: Hook) -> RemovableHandle:
@@ -85,7 +86,7 @@ def register_module_full_backward_hook(hook: Hook) -> RemovableHandle:
     >>> register_module_full_backward_hook(lambda m, gi, go: None).remove()
     """
     _refuse_mixture("partial_backward")
-    return _add_global("backward", hook)
+    return add_global("backward", hook)
 
 
 def register_module_backward_hook(hook: Hook) -> RemovableHandle:
@@ -95,7 +96,7 @@ def register_module_backward_hook(hook: Hook) -> RemovableHandle:
     >>> register_module_backward_hook(lambda m, gi, go: None).remove()
     """
     _refuse_mixture("backward")
-    return _add_global("partial_backward", hook)
+    return add_global("partial_backward", hook)
 
 
 def _refuse_mixture(other: str) -> None:

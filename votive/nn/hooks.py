@@ -8,12 +8,40 @@ from __future__ import annotations
 import warnings
 import weakref
 from collections import OrderedDict
+from collections.abc import Callable
 from typing import Any
 
 from ..core.mode import mode
 from .backward_hooks import BackwardHook, register_partial
-from .global_hooks import GLOBAL, of_kind
+from .global_hooks import GLOBAL, add_global, of_kind
 from .handle import Hook, RemovableHandle, add
+
+
+class Around:
+    """A hook that stands around a whole call: `fn(module, args, kwargs, proceed)` gives its result.
+
+    `proceed(args, kwargs)` runs the call with all other hooks; whoever does not call it skips the
+    module. It lies among the forward hooks, so that calls without hooks ask nothing more.
+    """
+
+    __slots__ = ("fn",)
+
+    def __init__(self, fn: Callable[..., Any]) -> None:
+        self.fn = fn
+
+
+def register_around(module: Any, fn: Callable[..., Any]) -> RemovableHandle:
+    """Let `fn` stand around the calls of one module; None means those of all modules.
+
+    >>> from votive.nn.hooks import register_around
+    >>> layer = votive.nn.Identity()
+    >>> with register_around(layer, lambda m, args, kwargs, proceed: proceed(args, kwargs) + 1):
+    ...     print(layer(1))
+    2
+    """
+    if module is None:
+        return add_global("around", fn)
+    return add(module._forward_hooks, Around(fn))
 
 
 class Call:
@@ -25,6 +53,21 @@ class Call:
         self.ran: set[int] = set()
 
     def run(self) -> Any:
+        around = of_kind("around")
+        around += [h.fn for h in self.module._forward_hooks.values() if h.__class__ is Around]
+        return self._run_inside(around) if around else self._run_plain()
+
+    def _run_inside(self, around: list[Hook]) -> Any:
+        """The call within what stands around it, the first outermost."""
+        fn, *inner = around
+
+        def proceed(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+            self.args, self.kwargs = args, kwargs
+            return self._run_inside(inner) if inner else self._run_plain()
+
+        return fn(self.module, self.args, self.kwargs, proceed)
+
+    def _run_plain(self) -> Any:
         try:
             return self._run()
         except Exception:
@@ -83,6 +126,8 @@ class Call:
         ]
         module = self.module
         for key, hook in module._forward_hooks.items():
+            if hook.__class__ is Around:
+                continue
             with_kwargs = key in module._forward_hooks_with_kwargs
             hooks.append((key, hook, with_kwargs, key in module._forward_hooks_always_called))
         return hooks

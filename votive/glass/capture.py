@@ -1,0 +1,194 @@
+"""Keeping values of a run by address, in full or in part. Knows no model."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import votive
+
+from . import values
+from .address import Address, Pattern
+from .probe import Frame, Probe
+from .statistics import Statistics, statistics
+from .targets import modules_for, no_match, patterns
+
+POLICIES = ("keep", "copy", "cpu", "half", "stats")
+
+
+@dataclass
+class Kept:
+    """One value that was captured."""
+
+    address: Address
+    run: int
+    value: Any
+    bytes: int
+    versions: tuple[tuple[Any, int], ...] = ()
+
+    def read(self) -> Any:
+        for tensor, version in self.versions:
+            if tensor._version != version:
+                raise RuntimeError(
+                    f"capture: the value at {self.address} was changed in place after it was "
+                    "captured; capture it with policy='copy'."
+                )
+        return self.value
+
+
+class Capture(Probe):
+    """Values at the addresses that match; read them by address or pattern when the run is over.
+
+    `policy` says what is kept: "keep" the tensors themselves, with their graph; "copy", "cpu" and
+    "half" detached copies, the last two on the CPU and in half precision; "stats" only statistics.
+
+    >>> model = votive.nn.Sequential(votive.nn.Linear(2, 3), votive.nn.ReLU())
+    >>> with votive.glass.capture(model, "*") as seen:
+    ...     y = model(votive.ones(1, 2))
+    >>> sorted(seen), seen["1"] is y
+    (['0', '1'], True)
+    """
+
+    def __init__(
+        self, model: Any, at: Any = "**", *, policy: str = "keep", limit: int | None = None
+    ) -> None:
+        if policy not in POLICIES:
+            raise ValueError(f"capture: policy must be one of {POLICIES}, got {policy!r}.")
+        self.patterns = patterns(at)
+        only = modules_for(model, self.patterns)
+        super().__init__(model, ops=any(p.wants_ops for p in self.patterns), only=only)
+        self.policy, self.limit = policy, limit
+        self.kept: dict[str, list[Kept]] = {}
+        self.bytes = 0
+        self._fired = [0] * len(self.patterns)
+
+    def entered(self, frame: Frame) -> None:
+        for i, pattern in enumerate(self.patterns):
+            if pattern.side == "in" and pattern.matches(frame.address, frame):
+                self._take(i, frame, pattern, (frame.args, frame.kwargs), ":in")
+
+    def left(self, frame: Frame) -> None:
+        for i, pattern in enumerate(self.patterns):
+            if pattern.side == "out" and pattern.matches(frame.address, frame):
+                self._take(i, frame, pattern, frame.output, "")
+
+    def _take(self, i: int, frame: Frame, pattern: Pattern, value: Any, suffix: str) -> None:
+        self._fired[i] += 1
+        if pattern.side == "in":
+            value = input_at(frame, pattern.path)
+        elif pattern.path:
+            value = values.get(value, pattern.path)
+        if pattern.path:
+            suffix = f":{pattern.side}." + ".".join(pattern.path)
+        with self.muted(), votive.no_grad():
+            kept = self._kept(frame.address, value)
+        self.bytes += kept.bytes
+        if self.limit is not None and self.bytes > self.limit:
+            raise MemoryError(
+                f"capture: {self.bytes:,} bytes are more than the limit of {self.limit:,}; "
+                "match fewer addresses, or use policy='half' or 'stats'."
+            )
+        self.kept.setdefault(f"{frame.address}{suffix}", []).append(kept)
+
+    def _kept(self, address: Address, value: Any) -> Kept:
+        if self.policy == "keep":
+            versions = tuple((t, t._version) for _, t in values.tensors(value))
+            return Kept(address, self.runs, value, values.nbytes(value), versions)
+        if self.policy == "stats":
+            value = values.mapped(value, statistics)
+            return Kept(address, self.runs, value, 0)
+        value = values.mapped(value, self._copied)
+        return Kept(address, self.runs, value, values.nbytes(value))
+
+    def _copied(self, t: Any) -> Any:
+        t = t.detach()
+        if self.policy == "half" and t.is_floating_point():
+            return t.to(device="cpu", dtype=votive.float16, copy=True)
+        return t.clone() if self.policy == "copy" else t.to(device="cpu", copy=True)
+
+    def __exit__(self, *exc: Any) -> None:
+        super().__exit__(*exc)
+        if exc[0] is None and self.runs:
+            for pattern, fired in zip(self.patterns, self._fired, strict=True):
+                if not fired:
+                    raise no_match(pattern, [n for n, _ in self.model.named_modules()])
+
+    # --- reading ------------------------------------------------------------------------------
+
+    def __iter__(self) -> Any:
+        return iter(self.kept)
+
+    def __len__(self) -> int:
+        return len(self.kept)
+
+    def __contains__(self, address: object) -> bool:
+        return str(address) in self.kept
+
+    def find(self, pattern: Any) -> dict[str, Any]:
+        """The latest value at each captured address that matches."""
+        (wanted,) = patterns(pattern)
+        return {a: k[-1].read() for a, k in self.kept.items() if wanted.matches(k[-1].address)}
+
+    def all(self, address: Any) -> list[Any]:
+        """The values of all runs at one address, oldest first."""
+        return [k.read() for k in self._at(address)]
+
+    def __getitem__(self, address: Any) -> Any:
+        """The latest value at an address, or at the only one that a pattern matches."""
+        return self._at(address)[-1].read()
+
+    def _at(self, address: Any) -> list[Kept]:
+        text = str(address)
+        if text in self.kept:
+            return self.kept[text]
+        (wanted,) = patterns(address)
+        hits = [a for a, k in self.kept.items() if wanted.matches(k[-1].address)]
+        if len(hits) == 1:
+            return self.kept[hits[0]]
+        if hits:
+            raise KeyError(f"{text!r} matches {len(hits)} addresses; use find({text!r}).")
+        raise KeyError(f"nothing was captured at {text!r}; captured: {', '.join(list(self)[:8])}.")
+
+    def __repr__(self) -> str:
+        return f"<capture of {len(self)} addresses, {self.runs} runs, {self.bytes:,} bytes>"
+
+
+def input_at(frame: Frame, path: tuple[Any, ...]) -> Any:
+    """An input of a call: the first one, or the one that a number or a name chooses."""
+    if not path:
+        found = frame.args[0] if frame.args else values.first(frame.kwargs)
+        return found
+    if path[0] in frame.kwargs:
+        return values.get(frame.kwargs, path)
+    return values.get(frame.args, path)
+
+
+def put_input(frame: Frame, path: tuple[Any, ...], new: Any) -> None:
+    """Give a call another input."""
+    if path and path[0] in frame.kwargs:
+        frame.kwargs = values.put(frame.kwargs, path, new)
+    elif frame.args:
+        way = path or (0,)
+        frame.args = values.put(frame.args, way, new)
+    else:
+        way = values.first_path(frame.kwargs)
+        if way is None:
+            raise LookupError(f"{frame.address} has no tensor among its inputs.")
+        frame.kwargs = values.put(frame.kwargs, way, new)
+
+
+def capture(
+    model: Any, at: Any = "**", *, policy: str = "keep", limit: int | None = None
+) -> Capture:
+    """See `Capture`; to be used in a `with` block.
+
+    >>> net = votive.nn.Linear(2, 2)
+    >>> with votive.glass.capture(net, "^", policy="stats") as seen:
+    ...     _ = net(votive.ones(1, 2))
+    >>> isinstance(seen[""], votive.glass.Statistics)
+    True
+    """
+    return Capture(model, at, policy=policy, limit=limit)
+
+
+__all__ = ["Capture", "Kept", "Statistics", "capture"]

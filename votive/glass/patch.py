@@ -1,0 +1,197 @@
+"""Changing values while a model runs, with a receipt of what was changed. Knows no model."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import votive
+
+from . import values
+from .capture import input_at, put_input
+from .edits import Edit, edits_of
+from .probe import Frame, Probe
+from .targets import modules_for, no_match
+
+
+@dataclass
+class Fired:
+    """What happened at one address."""
+
+    times: int = 0
+    largest: float = 0.0  # change of a single number
+    relative: float = 0.0  # norm of the change over the norm of the value, at its largest
+
+
+@dataclass
+class Receipt:
+    """What a patch did: by address, how often it fired and how much it changed."""
+
+    sites: dict[str, Fired] = field(default_factory=dict)
+    edits: list[dict[str, int]] = field(default_factory=list)  # per edit: address -> times
+
+    @property
+    def fired(self) -> int:
+        """How often anything was changed."""
+        return sum(s.times for s in self.sites.values())
+
+    def __str__(self) -> str:
+        rows = [
+            f"{a or '(model)'}  fired {s.times}  largest change {s.largest:.4g}  relative "
+            f"{s.relative:.4g}"
+            for a, s in self.sites.items()
+        ]
+        return "\n".join(rows) or "nothing was changed"
+
+
+class Patch(Probe):
+    """Edits that hold inside a `with` block; gives their receipt."""
+
+    def __init__(self, model: Any, edits: Any, *, measure: bool = True) -> None:
+        self.edits = edits_of(edits)
+        if not self.edits:
+            raise ValueError("patch: no edit was given.")
+        found = [e.pattern for e in self.edits]
+        only = modules_for(model, found)
+        super().__init__(model, ops=any(p.wants_ops for p in found), only=only)
+        self.measure = measure
+        self.receipt = Receipt(edits=[{} for _ in self.edits])
+
+    def __enter__(self) -> Any:
+        super().__enter__()
+        return self.receipt
+
+    def __exit__(self, *exc: Any) -> None:
+        super().__exit__(*exc)
+        if exc[0] is None and self.runs:
+            for edit, fired in zip(self.edits, self.receipt.edits, strict=True):
+                if not fired and edit.runs is None and edit.positions is None:
+                    raise no_match(edit.pattern, [n for n, _ in self.model.named_modules()])
+
+    def _due(self, frame: Frame) -> list[tuple[int, Edit]]:
+        return [
+            (i, e) for i, e in enumerate(self.edits)
+            if (e.runs is None or self.runs in e.runs) and e.pattern.matches(frame.address, frame)
+        ]  # fmt: skip
+
+    def entered(self, frame: Frame) -> None:
+        for i, edit in self._due(frame):
+            if edit.do == "skip":
+                with self.muted():
+                    frame.skip(_passed_on(frame))
+                self._note(i, frame, None, None)
+            elif edit.do == "swap":
+                frame.swap(edit.value)
+                self._note(i, frame, None, None)
+            elif edit.pattern.side == "in":
+                self._change_input(i, edit, frame)
+
+    def left(self, frame: Frame) -> None:
+        for i, edit in self._due(frame):
+            if edit.do in ("skip", "swap") or edit.pattern.side == "in":
+                continue
+            path = edit.pattern.path or values.first_path(frame.output)
+            if path is None:
+                raise LookupError(f"{frame.address} gives no tensor that could be changed.")
+            old = values.get(frame.output, path)
+            new = self._edited(edit, old)
+            frame.output = values.put(frame.output, path, new)
+            self._note(i, frame, old, new)
+
+    def _change_input(self, i: int, edit: Edit, frame: Frame) -> None:
+        old = input_at(frame, edit.pattern.path)
+        if not isinstance(old, votive.Tensor):
+            raise LookupError(f"{frame.address} has no tensor at {edit.pattern.text!r}.")
+        new = self._edited(edit, old)
+        put_input(frame, edit.pattern.path, new)
+        self._note(i, frame, old, new)
+
+    def _edited(self, edit: Edit, old: Any) -> Any:
+        with self.muted():
+            return edit.applied(old, self.past)
+
+    def _note(self, i: int, frame: Frame, old: Any, new: Any) -> None:
+        if new is old and old is not None:
+            return  # its positions are not in this run
+        text = str(frame.address)
+        self.receipt.edits[i][text] = self.receipt.edits[i].get(text, 0) + 1
+        site = self.receipt.sites.setdefault(text, Fired())
+        site.times += 1
+        if old is None or not self.measure:
+            return
+        with self.muted(), votive.no_grad():
+            change = (new.detach().float() - old.detach().float()).reshape(-1)
+            if change.numel():
+                site.largest = max(site.largest, float(change.abs().max()))
+                norm = float(old.detach().float().norm())
+                site.relative = max(site.relative, float(change.norm()) / norm if norm else 0.0)
+
+
+def _passed_on(frame: Frame) -> Any:
+    """What a module that is skipped gives: its first input."""
+    if not frame.is_module:
+        raise ValueError(f"skip: {frame.address} is an operator; replace its value instead.")
+    given = input_at(frame, ())
+    if given is None:
+        raise LookupError(f"skip: {frame.address} has no input to pass on.")
+    return given
+
+
+def patch(model: Any, edits: Any, *, measure: bool = True) -> Patch:
+    """Change values at addresses while the block runs; `with ... as receipt` tells what happened.
+
+    `edits` maps patterns to values, to functions of the value, to modules that run instead, or to
+    None to skip; or it is a list of `Edit`s. Gradients flow through. `measure=False` spares the
+    receipt the size of changes.
+
+    >>> net = votive.nn.Sequential(votive.nn.Identity(), votive.nn.Identity())
+    >>> with votive.glass.patch(net, {"0": lambda x: 2 * x}) as receipt:
+    ...     net(votive.ones(2))
+    tensor([2., 2.])
+    >>> print(receipt)
+    0  fired 1  largest change 1  relative 1
+    """
+    return Patch(model, edits, measure=measure)
+
+
+def ablate(
+    model: Any, at: Any, kind: str = "zero", *, value: Any = None, positions: Any = None,
+    features: Any = None, samples: Any = None, seed: int = 0, measure: bool = True,
+) -> Patch:  # fmt: skip
+    """Take away what a part says: zeros, its mean, or what it says about another sample.
+
+    >>> net = votive.nn.Identity()
+    >>> with votive.glass.ablate(net, "^", positions=[1]):
+    ...     net(votive.ones(1, 3))
+    tensor([[1., 0., 1.]])
+    """
+    if kind not in ("zero", "mean", "resample"):
+        raise ValueError(f"ablate: kind must be zero, mean or resample, got {kind!r}.")
+    at = [at] if isinstance(at, str) else list(at)
+    made = [
+        Edit(a, kind, value, positions=positions, features=features, samples=samples, seed=seed)
+        for a in at
+    ]  # fmt: skip
+    return Patch(model, made, measure=measure)
+
+
+def swap(model: Any, at: str, module: Any) -> Patch:
+    """Let another module run at an address while the block runs.
+
+    >>> net = votive.nn.Sequential(votive.nn.Tanh())
+    >>> with votive.glass.swap(net, "0", votive.nn.Identity()):
+    ...     net(votive.full((1,), 5.0))
+    tensor([5.])
+    """
+    return Patch(model, [Edit(at, "swap", module)])
+
+
+def skip(model: Any, at: Any) -> Patch:
+    """Let modules give on their first input while the block runs.
+
+    >>> net = votive.nn.Sequential(votive.nn.Tanh())
+    >>> with votive.glass.skip(net, "0"):
+    ...     net(votive.full((1,), 5.0))
+    tensor([5.])
+    """
+    return Patch(model, [Edit(a, "skip") for a in ([at] if isinstance(at, str) else at)])

@@ -1,0 +1,65 @@
+"""Which modules of a model a pattern can mean, and what to say when there are none."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+from typing import Any
+
+from .address import Address, Pattern
+
+
+class NoMatch(LookupError):
+    """A pattern that matches nothing in the model."""
+
+
+def patterns(given: Any) -> list[Pattern]:
+    """One pattern or several, as patterns.
+
+    >>> from votive.glass.targets import patterns
+    >>> patterns(["layers.*", "norm"])
+    [Pattern('layers.*'), Pattern('norm')]
+    """
+    if isinstance(given, (list, tuple, set, frozenset)) and not isinstance(given, Address):
+        return [p for one in given for p in patterns(one)]
+    return [given if isinstance(given, Pattern) else Pattern(given)]
+
+
+def modules_for(model: Any, wanted: Iterable[Pattern]) -> list[Any] | None:
+    """The modules to watch for these patterns; None when only a run can tell.
+
+    A text that means modules and matches none is an error here, before anything has run.
+    """
+    names = [(name, m) for name, m in model.named_modules(remove_duplicate=False)]
+    found: dict[int, Any] = {}
+    open_ended = False
+    for pattern in wanted:
+        if pattern.predicate is not None or pattern.wants_ops:
+            open_ended = True
+            continue
+        assert pattern.regex is not None
+        hits = [m for name, m in names if _may_match(pattern, name)]
+        if not hits:
+            # A module that is made in forward has no name yet; but a text names what is known.
+            raise no_match(pattern, [name for name, _ in names])
+        found.update((id(m), m) for m in hits)
+    return None if open_ended else list(found.values())
+
+
+def _may_match(pattern: Pattern, name: str) -> bool:
+    """Whether some call of the module with this name matches."""
+    assert pattern.regex is not None
+    if pattern.matches(Address(name)):
+        return True
+    return "#" in pattern.text and any(pattern.matches(Address(name, i)) for i in range(1, 64))
+
+
+def no_match(pattern: Pattern, known: Iterable[str]) -> NoMatch:
+    """The error for a pattern that matches nothing, with what was perhaps meant."""
+    text = pattern.text
+    names = sorted({n for n in known if n})
+    near = difflib.get_close_matches(text, names, 4, 0.5)
+    hint = f" Did you mean {', '.join(map(repr, near))}?" if near else ""
+    if not near and names:
+        hint = f" There are {', '.join(map(repr, names[:6]))}{', …' if len(names) > 6 else ''}."
+    return NoMatch(f"{text!r} matches no call.{hint}")
