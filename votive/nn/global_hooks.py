@@ -26,7 +26,11 @@ REGISTRATION: dict[str, OrderedDict[int, Hook]] = {
 def add_global(
     kind: str, hook: Hook, with_kwargs: bool = False, always: bool = False
 ) -> RemovableHandle:
-    """Add a hook of one kind to the table of all."""
+    """Add a hook of one kind to the table of all.
+
+    >>> from votive.nn.global_hooks import add_global
+    >>> add_global("forward", lambda module, args, output: None).remove()
+    """
     handle = RemovableHandle(GLOBAL)
     GLOBAL[handle.id] = GlobalHook(kind, hook, with_kwargs, always)
     return handle

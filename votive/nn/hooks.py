@@ -22,6 +22,9 @@ class Around:
 
     `proceed(args, kwargs)` runs the call with all other hooks; whoever does not call it skips the
     module. It lies among the forward hooks, so that calls without hooks ask nothing more.
+
+    >>> from votive.nn.hooks import Around
+    >>> Around(lambda module, args, kwargs, proceed: None).fn(None, (), {}, None)
     """
 
     __slots__ = ("fn",)
