@@ -98,7 +98,7 @@ def parse(head: bytes, label: str) -> Header:
 
 
 def _type(stored: Any, label: str) -> tuple[dt.dtype, bool]:
-    found = re.fullmatch(r"([<>|=]?)(\w+|\?)", stored) if isinstance(stored, str) else None
+    found = re.fullmatch(r"([<>|=]?)(.+)", stored) if isinstance(stored, str) else None
     if found and found[2] in _NAMELESS:
         return _NAMELESS[found[2]], found[1] == ">"
     if found and re.fullmatch(r"b1|\?|[iu][1248]|f[248]|c8|c16", found[2]):
