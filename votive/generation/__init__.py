@@ -21,6 +21,7 @@ from .processors import (
     SuppressTokensAtBeginLogitsProcessor,
     SuppressTokensLogitsProcessor,
 )
+from .streaming import BaseStreamer, Event, TextIteratorStreamer, TextStreamer, stream
 from .warpers import (
     EpsilonLogitsWarper,
     EtaLogitsWarper,
@@ -34,7 +35,8 @@ from .warpers import (
 )
 
 __all__ = [
-    "Acceptance", "EpsilonLogitsWarper", "EtaLogitsWarper", "ExponentialDecayLengthPenalty",
+    "Acceptance", "BaseStreamer", "EpsilonLogitsWarper", "EtaLogitsWarper", "Event",
+    "ExponentialDecayLengthPenalty",
     "ForcedBOSTokenLogitsProcessor", "ForcedEOSTokenLogitsProcessor",
     "FrequencyPenaltyLogitsProcessor", "GenerateOutput", "GenerationConfig",
     "InfNanRemoveLogitsProcessor", "LogitNormalization", "LogitsProcessor", "LogitsProcessorList",
@@ -42,6 +44,7 @@ __all__ = [
     "NoBadWordsLogitsProcessor", "NoRepeatNGramLogitsProcessor", "PrefixCache",
     "PresencePenaltyLogitsProcessor", "RepetitionPenaltyLogitsProcessor",
     "SequenceBiasLogitsProcessor", "SuppressTokensAtBeginLogitsProcessor",
-    "SuppressTokensLogitsProcessor", "TemperatureLogitsWarper", "TopKLogitsWarper",
-    "TopPLogitsWarper", "TypicalLogitsWarper", "generate",
+    "SuppressTokensLogitsProcessor", "TemperatureLogitsWarper", "TextIteratorStreamer",
+    "TextStreamer", "TopKLogitsWarper", "TopPLogitsWarper", "TypicalLogitsWarper", "generate",
+    "stream",
 ]  # fmt: skip

@@ -6,9 +6,10 @@ from typing import Any
 
 import votive
 
+from .assisted import assisted
 from .config import GenerationConfig
 from .loop import Step, search
-from .output import GenerateOutput
+from .output import Acceptance, GenerateOutput
 from .preparing import Task, prepare, settings_of
 from .stepping import Wanted
 
@@ -44,9 +45,16 @@ def generate(
         decoder_input_ids=decoder_input_ids, encoder_outputs=encoder_outputs,
     )  # fmt: skip
     kept = Kept(output_scores, output_logits, wanted)
-    steps = search(task)
+    acceptance = None if assistant_model is None else Acceptance()
+    if config.num_beams > 1:
+        raise NotImplementedError("generate: num_beams > 1 is not there yet.")
+    if acceptance is not None:
+        steps = assisted(task, assistant_model, acceptance)
+    else:
+        steps = search(task)
     columns = collected(task, steps, kept, streamer)
     found = GenerateOutput(sequences=_sequences(task, columns), finish_reasons=kept.reasons)
+    found.acceptance = acceptance
     if not return_dict_in_generate:
         return found.sequences
     found.past_key_values = task.prefix or task.stepper.cache

@@ -43,7 +43,15 @@ class History:
     @property
     def ids(self) -> Any:
         """(batch, positions)."""
-        return self._memory[:, : self.length]
+        return self.up_to(self.length)
+
+    def up_to(self, length: int) -> Any:
+        """The first ids, with what was noted behind them."""
+        return self._memory[:, :length]
+
+    def note(self, position: int, token: int) -> None:
+        """Write a token behind the ids, for a run that tries it."""
+        self._memory[:, position] = token
 
     @property
     def done(self) -> bool:

@@ -109,7 +109,7 @@ def prepare(
     prefix = None
     if isinstance(past_key_values, PrefixCache):
         prefix, past_key_values = past_key_values, _begun(past_key_values, rows, mask)
-    cache = _cache(model, past_key_values, config, length, ids, seq2seq)
+    cache = _cache(model, past_key_values, config, length, ids)
     if seq2seq:
         stepper: Any = source.stepper(copies, cache, wanted)
     else:
@@ -234,16 +234,12 @@ def _begun(prefix: PrefixCache, rows: list[list[int]], mask: Any) -> Any:
     return prefix.begin(rows[0])
 
 
-def _cache(
-    model: Any, given: Any, config: GenerationConfig, length: int, ids: Any, seq2seq: bool
-) -> Any:
+def _cache(model: Any, given: Any, config: GenerationConfig, length: int, ids: Any) -> Any:
     if not config.use_cache:
         if given is not None:
             raise ValueError("generate: past_key_values were given, but use_cache is False.")
         return None
     if given is None:
-        if seq2seq:
-            return _Source.cache(model, config, length)
         return cache_for(model, config.cache_implementation, length)
     seen = given.get_seq_length()
     if seen >= ids.shape[1]:
@@ -287,11 +283,6 @@ class _Source:
                     output_hidden_states=asked.hidden_states,
                 )  # fmt: skip
         self.encoded, self.mask = encoded, mask
-
-    @staticmethod
-    def cache(model: Any, config: GenerationConfig, length: int) -> Any:
-        """An empty cache for the decoder and for what it looks up in the encoder."""
-        return model.new_cache(config.cache_implementation, length)
 
     def start(self, given: Any, device: Any) -> Any:
         """The ids the decoder begins with."""

@@ -121,6 +121,8 @@ class Seq2SeqStepper(DecoderStepper):
             decoder_input_ids=ids[:, start:stop], past_key_values=self.cache,
             use_cache=self.cache is not None, **given,
         )  # fmt: skip
+        # The model adds to an empty cache what the decoder looks up in the encoder.
+        self.cache = out.past_key_values if self.cache is not None else None
         return Fed(
             out.logits[:, -keep:].float(),
             out.decoder_attentions if self.wanted.attentions else None,

@@ -1,0 +1,209 @@
+"""Text while it is written: an iterator of events, and objects that `generate` tells each token.
+
+What is shown is always whole characters, and never a part of a stop string.
+"""
+
+from __future__ import annotations
+
+import math
+import queue
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import votive
+from votive.nn import functional as F
+
+from .assisted import assisted
+from .config import GenerationConfig
+from .loop import Step, search
+from .output import Acceptance
+from .preparing import Task, prepare, settings_of
+
+
+@dataclass(frozen=True)
+class Event:
+    """One token of a text that is being written.
+
+    `text` is what can be shown by now: several tokens may make up one character, and what may
+    begin a stop string waits. `logprob` is the logarithm of the probability that the model gave the
+    token, before any processing. The last event says why the text ended: "eos", "length", "stop"
+    (then `stop` is the string), "time" or "criteria".
+
+    >>> event = votive.generation.Event(token=5, text="hi", logprob=0.0)
+    >>> event.probability, event.finish_reason
+    (1.0, None)
+    """
+
+    token: int
+    text: str
+    logprob: float
+    finish_reason: str | None = None
+    stop: str | None = None
+
+    @property
+    def probability(self) -> float:
+        """The probability that the model gave the token."""
+        return math.exp(self.logprob)
+
+
+def stream(
+    model: Any, tokenizer: Any, prompt: Any, *, generation_config: GenerationConfig | None = None,
+    attention_mask: Any = None, logits_processor: Any = None, stopping_criteria: Any = None,
+    assistant_model: Any = None, past_key_values: Any = None, generator: Any = None,
+    **settings: Any,
+) -> Iterator[Event]:  # fmt: skip
+    """Continue a prompt, a text or ids, and give an event for each token as it comes.
+
+    Arguments are those of `generate`; mistakes in them are raised at once. Closing the iterator, or
+    leaving the loop, ends the work.
+
+    >>> tok = votive.text.train_bpe(["one two two"], vocab_size=260, progress=False)
+    >>> config = votive.models.LlamaConfig(vocab_size=260, hidden_size=8, intermediate_size=16,
+    ...     num_hidden_layers=1, num_attention_heads=2)
+    >>> model = votive.models.LlamaForCausalLM(config)
+    >>> events = list(votive.generation.stream(model, tok, "one", max_new_tokens=3))
+    >>> [e.finish_reason for e in events]
+    [None, None, 'length']
+    """
+    config = settings_of(model, generation_config, settings)
+    if config.num_beams > 1:
+        raise ValueError("stream: beams are known only at their end; use generate.")
+    if tokenizer is None:
+        raise ValueError("stream: a tokenizer is needed to show text.")
+    ids = prompt
+    if isinstance(prompt, str):
+        ids = [tokenizer(prompt).input_ids]
+    elif not isinstance(prompt, votive.Tensor) and prompt and isinstance(prompt[0], int):
+        ids = [prompt]
+    elif isinstance(prompt, votive.Tensor) and prompt.dim() == 1:
+        ids = prompt.unsqueeze(0)
+    task = prepare(
+        model, ids, attention_mask=attention_mask, config=config, tokenizer=tokenizer, read=True,
+        logits_processor=logits_processor, stopping_criteria=stopping_criteria,
+        past_key_values=past_key_values, generator=generator,
+    )  # fmt: skip
+    if task.ids.shape[0] != 1:
+        raise ValueError(f"stream: one text at a time, got {task.ids.shape[0]}.")
+    if assistant_model is None:
+        return _events(task, search(task))
+    return _events(task, assisted(task, assistant_model, Acceptance()))
+
+
+def _events(task: Task, steps: Iterator[Step]) -> Iterator[Event]:
+    assert task.ending.readers is not None
+    reader = task.ending.readers[0]
+    try:
+        for step in steps:
+            assert step.texts is not None
+            token, reason = step.tokens[0], step.reasons[0]
+            with votive.no_grad():
+                logprob = F.log_softmax(step.logits, -1)[0, token].item()
+            yield Event(token, step.texts[0], logprob, reason, reader.stop)
+    finally:
+        steps.close()  # type: ignore[attr-defined]
+
+
+class BaseStreamer:
+    """What `generate` tells the prompt and each token to; subclasses say what they do with them.
+
+    >>> class Count(votive.generation.BaseStreamer):
+    ...     seen = 0
+    ...     def put(self, value): self.seen += value.numel()
+    ...     def end(self): pass
+    >>> config = votive.models.LlamaConfig(vocab_size=10, hidden_size=8, intermediate_size=16,
+    ...     num_hidden_layers=1, num_attention_heads=2)
+    >>> count = Count()
+    >>> _ = votive.generation.generate(votive.models.LlamaForCausalLM(config), [[1, 2]],
+    ...     max_new_tokens=3, streamer=count)
+    >>> count.seen
+    5
+    """
+
+    def put(self, value: Any) -> None:
+        """Take ids: the prompt (1, positions) first, then one token after the other."""
+        raise NotImplementedError(f"{type(self).__name__} does not say what it does with ids.")
+
+    def end(self) -> None:
+        """Know that the text has ended."""
+        raise NotImplementedError(f"{type(self).__name__} does not say what it does at the end.")
+
+
+class TextStreamer(BaseStreamer):
+    """Prints text as it is written; with `skip_prompt`, without the prompt.
+
+    >>> tok = votive.text.train_bpe(["one two two"], vocab_size=260, progress=False)
+    >>> streamer = votive.generation.TextStreamer(tok)
+    >>> streamer.put(votive.tensor([tok.encode("one two")]))
+    one two
+    >>> streamer.end()
+    <BLANKLINE>
+    """
+
+    def __init__(
+        self, tokenizer: Any, skip_prompt: bool = False, skip_special_tokens: bool = False
+    ) -> None:
+        self.tokenizer, self.skip_prompt = tokenizer, skip_prompt
+        self.skip_special_tokens = skip_special_tokens
+        self._begin()
+
+    def _begin(self) -> None:
+        from ..text import StreamingDetokenizer
+
+        self._text = StreamingDetokenizer(self.tokenizer, self.skip_special_tokens)
+        self._prompt = True
+
+    def put(self, value: Any) -> None:
+        """Show the text of ids."""
+        if value.dim() > 1 and value.shape[0] > 1:
+            raise ValueError(f"{type(self).__name__}: it shows one text, got {value.shape[0]}.")
+        prompt, self._prompt = self._prompt, False
+        if not (prompt and self.skip_prompt):
+            self.on_finalized_text("".join(self._text.add(i) for i in value.flatten().tolist()))
+
+    def end(self) -> None:
+        """Show the rest, and begin anew."""
+        rest = self._text.finish()
+        self._begin()
+        self.on_finalized_text(rest, stream_end=True)
+
+    def on_finalized_text(self, text: str, stream_end: bool = False) -> None:
+        """Print a piece of text; subclasses do something else with it."""
+        print(text, flush=True, end="\n" if stream_end else "")
+
+
+class TextIteratorStreamer(TextStreamer):
+    """Gives text as an iterator, for a `generate` that runs in another thread.
+
+    `timeout` is how many seconds to wait for a piece before `queue.Empty` is raised.
+
+    >>> tok = votive.text.train_bpe(["one two two"], vocab_size=260, progress=False)
+    >>> streamer = votive.generation.TextIteratorStreamer(tok)
+    >>> streamer.put(votive.tensor([tok.encode("one two")]))
+    >>> streamer.end()
+    >>> "".join(streamer)
+    'one two'
+    """
+
+    def __init__(
+        self, tokenizer: Any, skip_prompt: bool = False, timeout: float | None = None,
+        skip_special_tokens: bool = False,
+    ) -> None:  # fmt: skip
+        super().__init__(tokenizer, skip_prompt, skip_special_tokens)
+        self.timeout = timeout
+        self._pieces: queue.Queue[str | None] = queue.Queue()
+
+    def on_finalized_text(self, text: str, stream_end: bool = False) -> None:
+        """Put a piece into the queue."""
+        self._pieces.put(text)
+        if stream_end:
+            self._pieces.put(None)
+
+    def __iter__(self) -> Iterator[str]:
+        return self
+
+    def __next__(self) -> str:
+        piece = self._pieces.get(timeout=self.timeout)
+        if piece is None:
+            raise StopIteration
+        return piece
