@@ -5,8 +5,8 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
+from tokenizers import Regex, decoders, models, normalizers, pre_tokenizers, processors
 from tokenizers import Tokenizer as Backend
-from tokenizers import decoders, models, normalizers, pre_tokenizers, processors
 
 import votive
 from votive.text import Tokenizer
@@ -33,7 +33,7 @@ def sentencepiece_bpe() -> Tokenizer:
     letters = list("▁abcdefghijklmnopqrstuvwxyzT.,'!?")
     words = ["th", "▁th", "▁the", "in", "er", "an", "▁a", "▁an", "and", "▁▁"]
     merges = [("t", "h"), ("▁", "th"), ("▁th", "e"), ("i", "n"), ("e", "r"), ("a", "n"),
-              ("▁", "a"), ("▁a", "n"), ("an", "d"), ("▁", "▁")]  # fmt: skip
+              ("▁", "a"), ("▁", "an"), ("▁a", "n"), ("an", "d"), ("▁", "▁")]  # fmt: skip
     vocab = {p: i for i, p in enumerate([*pieces, *letters, *words])}
     backend: Any = Backend(
         models.BPE(vocab, merges, unk_token="<unk>", byte_fallback=True, fuse_unk=True)
@@ -58,6 +58,9 @@ def unigram() -> Tokenizer:
     scored = [("<pad>", 0.0), ("</s>", 0.0), ("<unk>", 0.0), ("▁", -2.0)]
     scored += [(c, -5.0) for c in letters] + [("▁the", -3.0), ("ing", -4.0), ("▁a", -3.5)]
     backend: Any = Backend(models.Unigram(scored, unk_id=2))
+    backend.normalizer = normalizers.Sequence(
+        [normalizers.Strip(), normalizers.Replace(Regex(" {2,}"), " ")]
+    )
     backend.pre_tokenizer = pre_tokenizers.Metaspace()
     backend.decoder = decoders.Metaspace()
     special = {"unk_token": "<unk>", "pad_token": "<pad>", "eos_token": "</s>"}

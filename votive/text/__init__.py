@@ -5,6 +5,8 @@ The splitting itself is done by the `tokenizers` library, which is imported on f
 
 from .detokenizer import StreamingDetokenizer
 from .encoding import BatchEncoding
+from .gguf import from_gguf, from_llama2c
+from .gguf_writing import to_gguf
 from .pretokenizers import PRE_TOKENIZERS
 from .sandbox import TemplateError
 from .stops import StopMatcher
@@ -18,5 +20,8 @@ __all__ = [
     "StreamingDetokenizer",
     "TemplateError",
     "Tokenizer",
+    "from_gguf",
+    "from_llama2c",
+    "to_gguf",
     "train_bpe",
 ]

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ..serialization.container import FileFormatError
+from .ends import set_ends, token_text
 from .special import NAMED, as_added
 from .tokenizer import Tokenizer
 
@@ -109,7 +110,10 @@ def _from_files(folder: Path, file: Path, options: dict[str, Any]) -> Tokenizer:
     unknown = set(options) - set(made)
     if unknown:
         raise TypeError(f"Tokenizer.from_pretrained: there is no option {sorted(unknown)[0]!r}.")
-    return Tokenizer(backend, **{**made, **options})
+    tok = Tokenizer(backend, **{**made, **options})
+    ends = read_json(folder / "generation_config.json").get("eos_token_id")
+    tok.extra_end_ids = [ends] if isinstance(ends, int) else list(ends or ())
+    return tok
 
 
 def _input_names(config: dict[str, Any]) -> list[str] | None:
@@ -134,9 +138,9 @@ def _special(folder: Path, config: dict[str, Any]) -> tuple[dict[str, Any], list
 def _backend(file: Path, config: dict[str, Any]) -> tuple[Any, dict[str, str]]:
     """The tokenizer of a vocabulary file, and the special tokens its kind has by default."""
     if file.suffix == ".model":
-        from .sentencepiece import read
+        from .classic import sentencepiece
 
-        return read(file)
+        return sentencepiece(file, config)
     if file.name.endswith("vocab.txt"):
         from .classic import wordpiece
 
@@ -183,30 +187,6 @@ def _set_ends(backend: Any, config: dict[str, Any], named: dict[str, Any]) -> No
     bos = token_text(named.get("bos_token")) if asked.get("add_bos_token") else None
     eos = token_text(named.get("eos_token")) if asked.get("add_eos_token") else None
     set_ends(backend, bos, eos)
-
-
-def token_text(token: Any) -> str | None:
-    """The text of a token given as text or as in a config file."""
-    return token["content"] if isinstance(token, dict) else token
-
-
-def set_ends(backend: Any, bos: str | None, eos: str | None) -> None:
-    """Put these tokens around every text; None for none."""
-    from tokenizers import processors
-
-    if bos is None and eos is None:
-        backend.post_processor = processors.ByteLevel(trim_offsets=False)
-        return
-    for token in (bos, eos):
-        if token is not None and backend.token_to_id(token) is None:
-            backend.add_special_tokens([as_added(token, special=True)])
-    one = [*([f"{bos}:0"] * bool(bos)), "$A:0", *([f"{eos}:0"] * bool(eos))]
-    two = [t.replace(":0", ":1").replace("$A", "$B") for t in one]
-    backend.post_processor = processors.TemplateProcessing(
-        single=one,
-        pair=[*one, *two],
-        special_tokens=[(t, backend.token_to_id(t)) for t in {bos, eos} if t is not None],
-    )
 
 
 def _templates(folder: Path, config: dict[str, Any]) -> dict[str, str] | None:

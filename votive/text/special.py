@@ -44,6 +44,7 @@ class SpecialTokens:
     """What `Tokenizer` knows about its special tokens."""
 
     backend: Any
+    extra_end_ids: list[int]
 
     bos_token, bos_token_id = _text("bos_token"), _number("bos_token")
     eos_token, eos_token_id = _text("eos_token"), _number("eos_token")
@@ -125,6 +126,12 @@ class SpecialTokens:
     def all_special_ids(self) -> list[int]:
         """The ids of `all_special_tokens`."""
         return [self.backend.token_to_id(t) for t in self.all_special_tokens]
+
+    @property
+    def eos_token_ids(self) -> list[int]:
+        """Every id that ends what a model says: that of `eos_token` and others its files list."""
+        first = [] if self.eos_token_id is None else [self.eos_token_id]
+        return list(dict.fromkeys([*first, *self.extra_end_ids]))
 
     @property
     def added_tokens_decoder(self) -> dict[int, Any]:

@@ -57,6 +57,8 @@ class Tokenizer(SpecialTokens, ChatTemplates):
         kind = type(backend.model).__name__
         default = ["input_ids", *["token_type_ids"] * (kind == "WordPiece"), "attention_mask"]
         self.model_input_names = list(model_input_names or default)
+        # Ids besides `eos_token` that end what a model says, as its files list them.
+        self.extra_end_ids: list[int] = []
         self._lock = threading.Lock()
         self._init_special(special_tokens or {}, extra_special_tokens)
         self._init_chat(chat_template)
