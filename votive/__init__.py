@@ -102,6 +102,8 @@ _LAZY_MODULES = (
     "amp", "data", "distributions", "generation", "glass", "io", "models", "nn", "optim", "text", "train",
 )  # fmt: skip
 _LAZY_NAMES = {
+    "debug": "glass",
+    "steps": "glass",
     "save": "serialization",
     "load": "serialization",
     "autocast": "amp.autocast_mode",

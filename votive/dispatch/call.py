@@ -52,7 +52,12 @@ def _hooked(op: Op, args: tuple[Any, ...]) -> Any:
     try:
         plan = op.plans[op.key(args)]  # type: ignore[attr-defined]
     except (KeyError, TypeError, AttributeError):
-        plan, args = prepare(op, args)
+        try:
+            plan, args = prepare(op, args)
+        except Exception as e:
+            for o in state.observers:
+                o.refused(op, args, e)
+            raise
     if state.observers:
         return observed(plan, args, lambda: execute(plan, args))
     return execute(plan, args)

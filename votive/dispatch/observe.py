@@ -70,6 +70,9 @@ class Observer:
 
     def failed(self, call: Call, error: Exception) -> None: ...
 
+    def refused(self, op: Op, args: tuple[Any, ...], error: Exception) -> None:
+        """Arguments that an operator does not take, so that there was no call."""
+
     def __enter__(self) -> Any:
         attach(self)
         return self

@@ -2,6 +2,7 @@
 
 from .address import Address, Pattern
 from .capture import Capture, capture
+from .debugger import Breakpoint, Debugger, Event, debug, steps
 from .edits import Edit
 from .patch import Patch, Receipt, ablate, patch, skip, swap
 from .probe import Frame, Probe
@@ -10,6 +11,7 @@ from .targets import NoMatch
 from .tree import Node, tree
 
 __all__ = [
-    "Address", "Capture", "Edit", "Frame", "NoMatch", "Node", "Patch", "Pattern", "Probe",
-    "Receipt", "Statistics", "ablate", "capture", "patch", "skip", "statistics", "swap", "tree",
+    "Address", "Breakpoint", "Capture", "Debugger", "Edit", "Event", "Frame", "NoMatch", "Node",
+    "Patch", "Pattern", "Probe", "Receipt", "Statistics", "ablate", "capture", "debug", "patch",
+    "skip", "statistics", "steps", "swap", "tree",
 ]  # fmt: skip

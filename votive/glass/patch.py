@@ -78,7 +78,7 @@ class Patch(Probe):
         for i, edit in self._due(frame):
             if edit.do == "skip":
                 with self.muted():
-                    frame.skip(_passed_on(frame))
+                    frame.skip(passed_on(frame))
                 self._note(i, frame, None, None)
             elif edit.do == "swap":
                 frame.swap(edit.value)
@@ -127,7 +127,7 @@ class Patch(Probe):
                 site.relative = max(site.relative, float(change.norm()) / norm if norm else 0.0)
 
 
-def _passed_on(frame: Frame) -> Any:
+def passed_on(frame: Frame) -> Any:
     """What a module that is skipped gives: its first input."""
     if not frame.is_module:
         raise ValueError(f"skip: {frame.address} is an operator; replace its value instead.")

@@ -204,16 +204,20 @@ class Probe:
 
     # --- operators ----------------------------------------------------------------------------
 
+    def _op_frame(self, op: Any, args: tuple[Any, ...]) -> Frame:
+        parent = self.stack[-1]
+        name = op.name.lstrip("_")
+        address = parent.address._replace(op=name, index=parent.ops[name])
+        parent.ops[name] += 1
+        frame = Frame(address, "op", op, parent)
+        frame.args = args
+        self.stack.append(frame)
+        return frame
+
     def _op_entered(self, call: Any) -> Any:
         if self.blind or not self.stack:
             return None
-        parent = self.stack[-1]
-        name = call.op.name.lstrip("_")
-        address = parent.address._replace(op=name, index=parent.ops[name])
-        parent.ops[name] += 1
-        frame = Frame(address, "op", call.op, parent)
-        frame.args = call.args
-        self.stack.append(frame)
+        frame = self._op_frame(call.op, call.args)
         self.entered(frame)
         if frame.skipped is not _UNSET:
             return frame.skipped
@@ -232,6 +236,13 @@ class Probe:
     def _op_failed(self, call: Any, error: Exception) -> None:
         frame = self._op_pop()
         if frame is not None:
+            frame.error = error
+            self.failed(frame, error)
+            self.stack.pop()
+
+    def _op_refused(self, op: Any, args: tuple[Any, ...], error: Exception) -> None:
+        if not self.blind and self.stack:
+            frame = self._op_frame(op, args)
             frame.error = error
             self.failed(frame, error)
             self.stack.pop()
@@ -256,6 +267,9 @@ class _OpEye(Observer):
 
     def failed(self, call: Any, error: Exception) -> None:
         self.probe._op_failed(call, error)
+
+    def refused(self, op: Any, args: tuple[Any, ...], error: Exception) -> None:
+        self.probe._op_refused(op, args, error)
 
 
 def _past(args: tuple[Any, ...], kwargs: dict[str, Any]) -> int:

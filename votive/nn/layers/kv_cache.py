@@ -159,6 +159,24 @@ class KVCache:
             self._kept[layer_idx] = kept[0][:, :, :length], kept[1][:, :, :length]
         self._seen[layer_idx] = length
 
+    def mark(self) -> Any:
+        """Where the cache stands, for `rewind`; costs no copy.
+
+        >>> cache, key = votive.nn.DynamicCache(), votive.ones(1, 1, 2, 4)
+        >>> _ = cache.update(key, key)
+        >>> here = cache.mark()
+        >>> _ = cache.update(key, key)
+        >>> cache.rewind(here)
+        >>> cache.get_seq_length()
+        2
+        """
+        return list(self._kept), list(self._seen)
+
+    def rewind(self, mark: Any) -> None:
+        """Go back to a `mark`: what was added since then is forgotten."""
+        kept, seen = mark
+        self._kept, self._seen = list(kept), list(seen)
+
     def reset(self) -> None:
         """Forget everything."""
         self._kept.clear()
