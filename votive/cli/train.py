@@ -1,0 +1,214 @@
+"""`votive train`: a language model from a text file. Arguments become a recipe; the library trains."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from . import UsageError, command
+from .terminal import note, print_json, size
+
+# Option, setting of the recipe, type, help.
+_SETTINGS: list[tuple[str, str, Any, str]] = [
+    ("--model-type", "model_type", str, "family: qwen3, llama, qwen2, mistral, gpt2 (qwen3)"),
+    ("--hidden-size", "hidden_size", int, "width of the model (128)"),
+    ("--layers", "num_hidden_layers", int, "number of layers (4)"),
+    ("--heads", "num_attention_heads", int, "attention heads (4)"),
+    ("--kv-heads", "num_key_value_heads", int, "key and value heads (2)"),
+    ("--context", "context", int, "tokens in a training window (128)"),
+    ("--vocab-size", "vocab_size", int, "tokens of the tokenizer that is trained first (1024)"),
+    ("--steps", "max_steps", int, "optimizer steps (300)"),
+    ("--batch-size", "batch_size", int, "windows in a step (16)"),
+    ("--lr", "lr", float, "highest learning rate (0.003)"),
+    ("--held-out", "held_out", float, "part of the text, at its end, to measure on (0.05)"),
+    ("--separator", "separator", str, "text between documents, such as '\\n\\n\\n' (none)"),
+    ("--amp", "amp", str, "mixed precision: bfloat16 or float16 (none)"),
+    ("--dtype", "save_dtype", str, "type of the weights that are written (float32)"),
+    ("--eval-every", "eval_every", int, "steps between measurements (100)"),
+    ("--checkpoint-every", "checkpoint_every", int, "steps between checkpoints (100)"),
+    ("--seed", "seed", int, "random seed (0)"),
+]
+
+
+def add(commands: Any) -> None:
+    """Declare the arguments."""
+    p = command(
+        commands,
+        "train",
+        description="Train a tokenizer and a language model on a text file, and write a folder\n"
+        "that `votive generate --model FOLDER` runs. FOLDER/training holds tokens,\n"
+        "checkpoints, the history and the loss curve; Ctrl-C writes a checkpoint first.",
+        examples="  votive train tales.txt\n"
+        "  votive train tales.txt --out tales --steps 2000 --layers 6 --separator '\\n\\n\\n'\n"
+        "  votive train tales.txt --out tales --resume\n"
+        "  votive train tales.txt --config recipe.toml --set weight_decay=0.05",
+    )
+    p.add_argument("text", metavar="FILE", help="UTF-8 text to train on")
+    p.add_argument("--out", metavar="FOLDER", help="where the model goes (the text's name)")
+    p.add_argument("--config", metavar="FILE", help="settings as JSON or TOML")
+    p.add_argument("--resume", action="store_true", help="go on from the last checkpoint")
+    settings = p.add_argument_group("settings (defaults in brackets)")
+    for option, setting, kind, told in _SETTINGS:
+        meta = {int: "N", float: "X", str: "NAME"}[kind]
+        settings.add_argument(option, dest=setting, metavar=meta, type=kind, help=told)
+    settings.add_argument(
+        "--set",
+        metavar="NAME=VALUE",
+        action="append",
+        default=[],
+        help="any other setting of votive.train.Recipe, or model.NAME of the configuration",
+    )
+    p.add_argument("--device", help="where to train (cpu)")
+    p.add_argument("--threads", metavar="N", type=int, help="threads that operators use")
+    p.add_argument(
+        "--prompt",
+        metavar="TEXT",
+        action="append",
+        help="what samples at the end begin with; may be repeated (the text's first words)",
+    )
+    p.add_argument("--no-samples", action="store_true", help="write no samples at the end")
+    p.add_argument("--curve", metavar="FILE", help="also draw the loss curve here, .svg or .png")
+    p.add_argument("--json", action="store_true", help="write the result as JSON")
+
+
+def run(args: Any) -> int:
+    """Train and report."""
+    from .. import set_num_threads
+    from ..train import train_language_model
+
+    if args.threads is not None:
+        set_num_threads(args.threads)
+    if args.curve and Path(args.curve).suffix.lower() not in (".svg", ".png"):
+        raise UsageError(f"--curve must end in .svg or .png, got {args.curve}")
+    text = Path(args.text)
+    out = Path(args.out or text.stem)
+    recipe = recipe_of(args, out)
+    prompts = [] if args.no_samples else args.prompt or [_beginning(text)]
+    began = time.perf_counter()
+    try:
+        made = train_language_model(
+            text, recipe, out, resume=args.resume, device=args.device, progress=_display(args),
+            prompts=prompts,
+        )  # fmt: skip
+    except KeyboardInterrupt:
+        if any((out / "training").glob("step-*.safetensors")):
+            note(args, f"stopped; go on with: votive train {text} --out {out} --resume")
+        raise
+    if args.curve:
+        made.history.plot(args.curve, title=text.name)
+    report(args, made, recipe, time.perf_counter() - began)
+    return 0
+
+
+def recipe_of(args: Any, out: Path) -> Any:
+    """The recipe of a resumed run or of the file, with what the options change."""
+    from ..train import Recipe
+
+    values: dict[str, Any] = {}
+    saved = out / "training" / "recipe.json"
+    if args.resume and saved.is_file() and args.config is None:
+        values = json.loads(saved.read_bytes())
+    elif args.config is not None:
+        values = _read(Path(args.config))
+    model = dict(values.get("model") or {})
+    for _, setting, _, _ in _SETTINGS:
+        given = getattr(args, setting)
+        if given is not None:
+            values[setting] = given
+    for text in args.set:
+        name, sign, value = text.partition("=")
+        if not sign or not name:
+            raise UsageError(f"--set takes NAME=VALUE, got {text!r}")
+        target = model if name.startswith("model.") else values
+        target[name.removeprefix("model.")] = _value(value)
+    if args.separator is not None:
+        # Shells pass what is typed: \n is a line break here.
+        values["separator"] = args.separator.encode().decode("unicode_escape")
+    if model:
+        values["model"] = model
+    return Recipe.from_dict(values)
+
+
+def _read(path: Path) -> dict[str, Any]:
+    raw = path.read_bytes()
+    try:
+        if path.suffix.lower() == ".toml":
+            import tomllib
+
+            return tomllib.loads(raw.decode())
+        found = json.loads(raw)
+    except ValueError as e:
+        raise ValueError(f"{path}: {e}") from None
+    if not isinstance(found, dict):
+        raise ValueError(f"{path} holds a {type(found).__name__}, not settings.")
+    return found
+
+
+def _value(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
+
+
+def _beginning(path: Path) -> str:
+    """The first words of a text."""
+    if not path.is_file():
+        return ""
+    with open(path, encoding="utf-8", errors="replace") as f:
+        for line in f:
+            if line.strip():
+                return " ".join(line.split()[:3])
+    return ""
+
+
+def _display(args: Any) -> Any:
+    """Where training shows itself: on stderr, since stdout is for the result."""
+    from ..train.progress import Lines, Live
+
+    if args.quiet:
+        return False
+    if sys.stderr.isatty():
+        from rich.console import Console
+
+        return Live(Console(stderr=True))
+
+    class Stderr(Lines):
+        def note(self, text: str) -> None:
+            print(text, file=sys.stderr, flush=True)
+
+    return Stderr()
+
+
+def report(args: Any, made: Any, recipe: Any, seconds: float) -> None:
+    """Tell what was made."""
+    import math
+
+    curve = made.folder / "training" / "curve.svg"
+    weights = sum(p.stat().st_size for p in made.folder.glob("*.safetensors"))
+    facts = {
+        "folder": str(made.folder), "parameters": made.model.num_parameters(),
+        "steps": len(made.history), "seconds": seconds, "loss": made.history["loss"][-1],
+        "held_out_loss": made.held_out_loss, "evals": made.history.evals,
+        "recipe": recipe.to_dict(), "curve": str(args.curve or curve), "samples": made.samples,
+    }  # fmt: skip
+    if args.json:
+        print_json(facts)
+        return
+    print(
+        f"{made.folder}: {recipe.model_type}, {facts['parameters']:,} parameters, "
+        f"{size(weights)}, {len(made.tokenizer)} tokens"
+    )
+    print(f"steps {facts['steps']}, {seconds:.0f} s, training loss {facts['loss']:.3f}")
+    if made.held_out_loss is not None:
+        print(
+            f"held-out loss {made.held_out_loss:.3f} nats per token "
+            f"(perplexity {math.exp(min(made.held_out_loss, 700)):.1f})"
+        )
+    print(f"loss curve {facts['curve']}")
+    for sample in made.samples:
+        print(f"\n--- sample\n{sample}")
+    print(f'\nrun it: votive generate --model {made.folder} "…"')
