@@ -5,7 +5,6 @@ Knows weight sources and arrays; prints nothing.
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -14,30 +13,15 @@ from typing import Any
 import numpy as np
 
 Array = np.ndarray[Any, Any]
-# Elements at a time: 8 MiB as float64, which with a few temporaries stays near the cache.
+# Elements that are read at a time.
 PART = 1 << 20
+# Elements that are looked at while they are in the cache.
+_BLOCK = 1 << 16
 
 
-def indices(shape: tuple[int, ...], limit: int = PART) -> Iterator[tuple[Any, ...]]:
-    """Indices that cut a shape into parts of at most `limit` elements, in memory order.
-
-    >>> from votive.cli.measuring import indices
-    >>> list(indices((4, 3), limit=6))
-    [(slice(0, 2, None),), (slice(2, 4, None),)]
-    >>> list(indices((2, 3), limit=2))[:2]
-    [(0, slice(0, 2, None)), (0, slice(2, 3, None))]
-    """
-    if 0 in shape:
-        return
-    inner = [math.prod(shape[d + 1 :]) for d in range(len(shape))]
-    cut = next((d for d, n in enumerate(inner) if n <= limit), None)
-    if cut is None or math.prod(shape) <= limit:
-        yield ()
-        return
-    step = max(1, limit // inner[cut])
-    for outer in itertools.product(*(range(n) for n in shape[:cut])):
-        for start in range(0, shape[cut], step):
-            yield (*outer, slice(start, min(start + step, shape[cut])))
+def _dot(a: Array, b: Array) -> float:
+    # Not BLAS, whose threads wait for each other longer than such a block takes.
+    return float(np.einsum("i,i->", a, b))
 
 
 def values(tensor: Any) -> Array:
@@ -51,14 +35,10 @@ def values(tensor: Any) -> Array:
 
 def parts(source: Any, name: str) -> Iterator[Array]:
     """A tensor of a source as flat float64 parts."""
-    info = source.info(name)
-    for index in indices(tuple(info.shape)):
-        yield values(source.slice(name, index) if index else _whole(source, name))
+    from ..io.streamed import parts as read
 
-
-def _whole(source: Any, name: str) -> Any:
-    # Through `slice`, which gives the memory of the file back where `tensor` would keep it.
-    return source.slice(name, Ellipsis) if source.info(name).shape else source.tensor(name)
+    for part in read(source, name, PART):
+        yield values(part)
 
 
 @dataclass
@@ -84,14 +64,18 @@ class Statistics:
     _finite: int = field(default=0, repr=False)
     _m2: float = field(default=0.0, repr=False)
     _squares: float = field(default=0.0, repr=False)
+    _scratch: Array = field(default_factory=lambda: np.empty(_BLOCK), repr=False)
 
     def add(self, x: Array) -> None:
         """Take a part into account."""
+        for start in range(0, x.size, _BLOCK):
+            self._add(x[start : start + _BLOCK])
+
+    def _add(self, x: Array) -> None:
         self.count += x.size
         total = float(x.sum())
         if not math.isfinite(total):
-            with np.errstate(invalid="ignore"):
-                nan = int(np.isnan(x).sum())
+            nan = int(np.isnan(x).sum())
             self.nan += nan
             finite = x[np.isfinite(x)]
             self.inf += x.size - nan - finite.size
@@ -99,15 +83,16 @@ class Statistics:
         n = x.size
         if not n:
             return
-        self.zero += n - int(np.count_nonzero(x))
+        self.zero += n - int(np.count_nonzero(x != 0))
         self.min, self.max = min(self.min, float(x.min())), max(self.max, float(x.max()))
-        self.l1 += float(np.abs(x).sum())
-        self._squares += float(np.dot(x, x))
+        scratch = self._scratch[:n]
+        self.l1 += float(np.abs(x, out=scratch).sum())
+        self._squares += _dot(x, x)
         # Means and squared deviations of two parts combine exactly (Chan et al. 1979).
         mean = total / n
-        d = x - mean
+        d = np.subtract(x, mean, out=scratch)
         shift, self._finite = mean - self.mean, self._finite + n
-        self._m2 += float(np.dot(d, d)) + shift * shift * n * (self._finite - n) / self._finite
+        self._m2 += _dot(d, d) + shift * shift * n * (self._finite - n) / self._finite
         self.mean += shift * n / self._finite
 
     @property
@@ -179,9 +164,11 @@ class Difference:
 
     def add(self, a: Array, b: Array) -> None:
         """Take two parts at the same place into account."""
+        for start in range(0, a.size, _BLOCK):
+            self._add(a[start : start + _BLOCK], b[start : start + _BLOCK])
+
+    def _add(self, a: Array, b: Array) -> None:
         self.count += a.size
-        if not a.size:
-            return
         with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
             d = np.abs(a - b)
             # Equal infinities and nan on both sides are no difference.
@@ -189,16 +176,16 @@ class Difference:
             self.different += int(np.count_nonzero(d))
             largest = float(d.max())
             if largest == 0.0:
-                aa = float(np.dot(a, a))
+                aa = _dot(a, a)
                 self._dot, self._aa, self._bb = self._dot + aa, self._aa + aa, self._bb + aa
                 return
             scale = np.maximum(np.abs(a), np.abs(b))
             relative = float(np.nan_to_num(d / scale, nan=0.0 if largest == largest else math.nan)
                              .max())  # fmt: skip
             within = d <= self.atol + self.rtol * np.abs(b)
-            self._dot += float(np.dot(a, b))
-            self._aa += float(np.dot(a, a))
-            self._bb += float(np.dot(b, b))
+            self._dot += _dot(a, b)
+            self._aa += _dot(a, a)
+            self._bb += _dot(b, b)
         self.close = self.close and bool((within | (d == 0.0)).all())
         # max() would lose a nan that comes second.
         self.max_abs = largest if not largest <= self.max_abs else self.max_abs

@@ -1,4 +1,4 @@
-"""`votive train`: a language model from a text file. Arguments become a recipe; the library trains."""
+"""`votive train`: arguments become a recipe for a language model; the library does the rest."""
 
 from __future__ import annotations
 
