@@ -8,6 +8,7 @@ from .auto import (
     AutoModelForMaskedLM,
     AutoModelForSeq2SeqLM,
     AutoModelForSequenceClassification,
+    AutoModelForTextEncoding,
     families,
     register,
 )
@@ -32,12 +33,59 @@ from .qwen import (
     Qwen3Model,
 )
 
+# The other families are read when one of them is asked for.
+_LAZY = {
+    "bert": ("BertConfig", "BertForMaskedLM", "BertForSequenceClassification", "BertModel"),
+    "cross_cache": ("EncoderDecoderCache",),
+    "distilbert": (
+        "DistilBertConfig", "DistilBertForMaskedLM", "DistilBertForSequenceClassification",
+        "DistilBertModel",
+    ),
+    "gemma": (
+        "Gemma2Config", "Gemma2ForCausalLM", "Gemma2Model", "Gemma3ForCausalLM",
+        "Gemma3TextConfig", "Gemma3TextModel", "GemmaConfig", "GemmaForCausalLM", "GemmaModel",
+    ),
+    "gpt2": ("GPT2Config", "GPT2LMHeadModel", "GPT2Model"),
+    "mixtral": (
+        "MixtralConfig", "MixtralForCausalLM", "MixtralModel", "Qwen3MoeConfig",
+        "Qwen3MoeForCausalLM", "Qwen3MoeModel", "load_balancing_loss",
+    ),
+    "mt5": ("MT5Config", "MT5EncoderModel", "MT5ForConditionalGeneration", "MT5Model"),
+    "output": (
+        "EncoderOutput", "MoeCausalLMOutput", "MoeModelOutput", "PredictionOutput",
+        "Seq2SeqLMOutput", "Seq2SeqModelOutput",
+    ),
+    "phi3": ("Phi3Config", "Phi3ForCausalLM", "Phi3Model"),
+    "roberta": (
+        "RobertaConfig", "RobertaForMaskedLM", "RobertaForSequenceClassification", "RobertaModel",
+        "XLMRobertaConfig", "XLMRobertaForMaskedLM", "XLMRobertaForSequenceClassification",
+        "XLMRobertaModel",
+    ),
+    "sentence": ("SentenceEncoder",),
+    "t5": ("T5Config", "T5EncoderModel", "T5ForConditionalGeneration", "T5Model"),
+}  # fmt: skip
+_FILES = {name: file for file, names in _LAZY.items() for name in names}
+
 __all__ = [
     "AutoConfig", "AutoModel", "AutoModelForCausalLM", "AutoModelForMaskedLM",
-    "AutoModelForSeq2SeqLM", "AutoModelForSequenceClassification", "BaseModelOutput", "CausalLM",
-    "CausalLMOutput", "Checkpoint", "Config", "LlamaConfig", "LlamaForCausalLM", "LlamaModel",
-    "MistralConfig", "MistralForCausalLM", "MistralModel", "ModelOutput", "PreTrainedModel",
-    "Qwen2Config", "Qwen2ForCausalLM", "Qwen2Model", "Qwen3Config", "Qwen3ForCausalLM",
-    "Qwen3Model", "Sight", "attend", "attention_weights", "bundled", "causal_sight", "families",
-    "register",
+    "AutoModelForSeq2SeqLM", "AutoModelForSequenceClassification", "AutoModelForTextEncoding",
+    "BaseModelOutput", "CausalLM", "CausalLMOutput", "Checkpoint", "Config", "LlamaConfig",
+    "LlamaForCausalLM", "LlamaModel", "MistralConfig", "MistralForCausalLM", "MistralModel",
+    "ModelOutput", "PreTrainedModel", "Qwen2Config", "Qwen2ForCausalLM", "Qwen2Model",
+    "Qwen3Config", "Qwen3ForCausalLM", "Qwen3Model", "Sight", "attend", "attention_weights",
+    "bundled", "causal_sight", "families", "register", *_FILES,
 ]  # fmt: skip
+
+
+def __getattr__(name: str) -> object:
+    from importlib import import_module
+
+    if name not in _FILES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    found = getattr(import_module(f".{_FILES[name]}", __name__), name)
+    globals()[name] = found
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

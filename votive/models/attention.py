@@ -69,6 +69,11 @@ def full_sight(attention_mask: Any) -> Sight:
     """Sight of every position on all that are not padding."""
     if attention_mask is None or attention_mask.dim() == 4:
         return Sight(attention_mask)
+    if attention_mask.dim() != 2:
+        raise ValueError(
+            "attention_mask must be (batch, positions) or (batch, 1, queries, keys), got "
+            f"{tuple(attention_mask.shape)}."
+        )
     mask = attention_mask.bool()
     return Sight() if bool(mask.all()) else Sight(mask[:, None, None, :])
 
@@ -90,14 +95,20 @@ def attend(
     )  # fmt: skip
 
 
-def attention_weights(q: Any, k: Any, sight: Sight, *, scale: float | None = None) -> Any:
+def attention_weights(
+    q: Any, k: Any, sight: Sight, *, scale: float | None = None, cap: float | None = None
+) -> Any:
     """The weights (batch, heads, queries, keys) that `attend` uses, made beside it.
 
-    The fused kernel never holds them, so asking for them leaves its result as it is.
+    The fused kernel never holds them, so asking for them leaves its result as it is. `cap` bends
+    scores, so that none is larger: `cap * tanh(score / cap)`.
     """
     if k.shape[1] != q.shape[1]:
         k = k.repeat_interleave(q.shape[1] // k.shape[1], 1)
-    scores = (q @ k.transpose(-2, -1)).float() * (scale or 1 / math.sqrt(q.shape[-1]))
+    scale = 1 / math.sqrt(q.shape[-1]) if scale is None else scale
+    scores = (q @ k.transpose(-2, -1)).float() * scale
+    if cap is not None:
+        scores = cap * votive.tanh(scores / cap)
     mask = _of_last(sight.mask, k)
     if sight.is_causal:
         mask = votive.ones(scores.shape[-2:], dtype=votive.bool, device=q.device).tril()
@@ -107,6 +118,8 @@ def attention_weights(q: Any, k: Any, sight: Sight, *, scale: float | None = Non
         return F.softmax(scores, -1).masked_fill(~mask, 0.0).to(q.dtype)
     if mask is not None:
         scores = scores + mask
+        blind = (scores == -math.inf).all(-1, keepdim=True)
+        return F.softmax(scores.masked_fill(blind, 0.0), -1).masked_fill(blind, 0.0).to(q.dtype)
     return F.softmax(scores, -1).to(q.dtype)
 
 

@@ -15,18 +15,51 @@ from .config import Config
 
 # model_type: (file, configuration, {use: class}); files are imported when they are needed.
 _FAMILIES: dict[str, tuple[str, str, dict[str, str]]] = {
+    "bert": ("bert", "BertConfig", {
+        "base": "BertModel", "masked": "BertForMaskedLM",
+        "classify": "BertForSequenceClassification",
+    }),
+    "distilbert": ("distilbert", "DistilBertConfig", {
+        "base": "DistilBertModel", "masked": "DistilBertForMaskedLM",
+        "classify": "DistilBertForSequenceClassification",
+    }),
+    "gemma": ("gemma", "GemmaConfig", {"base": "GemmaModel", "causal": "GemmaForCausalLM"}),
+    "gemma2": ("gemma", "Gemma2Config", {"base": "Gemma2Model", "causal": "Gemma2ForCausalLM"}),
+    "gemma3_text": ("gemma", "Gemma3TextConfig", {
+        "base": "Gemma3TextModel", "causal": "Gemma3ForCausalLM",
+    }),
     "gpt2": ("gpt2", "GPT2Config", {"base": "GPT2Model", "causal": "GPT2LMHeadModel"}),
     "llama": ("llama", "LlamaConfig", {"base": "LlamaModel", "causal": "LlamaForCausalLM"}),
     "mistral": ("llama", "MistralConfig", {"base": "MistralModel", "causal": "MistralForCausalLM"}),
-    "mixtral": ("mixtral", "MixtralConfig", {"base": "MixtralModel", "causal": "MixtralForCausalLM"}),
+    "mixtral": ("mixtral", "MixtralConfig", {
+        "base": "MixtralModel", "causal": "MixtralForCausalLM",
+    }),
+    "mt5": ("mt5", "MT5Config", {
+        "base": "MT5Model", "seq2seq": "MT5ForConditionalGeneration", "encoder": "MT5EncoderModel",
+    }),
+    "phi3": ("phi3", "Phi3Config", {"base": "Phi3Model", "causal": "Phi3ForCausalLM"}),
     "qwen2": ("qwen", "Qwen2Config", {"base": "Qwen2Model", "causal": "Qwen2ForCausalLM"}),
     "qwen3": ("qwen", "Qwen3Config", {"base": "Qwen3Model", "causal": "Qwen3ForCausalLM"}),
-    "qwen3_moe": ("mixtral", "Qwen3MoeConfig", {"base": "Qwen3MoeModel", "causal": "Qwen3MoeForCausalLM"}),
+    "qwen3_moe": ("mixtral", "Qwen3MoeConfig", {
+        "base": "Qwen3MoeModel", "causal": "Qwen3MoeForCausalLM",
+    }),
+    "roberta": ("roberta", "RobertaConfig", {
+        "base": "RobertaModel", "masked": "RobertaForMaskedLM",
+        "classify": "RobertaForSequenceClassification",
+    }),
+    "t5": ("t5", "T5Config", {
+        "base": "T5Model", "seq2seq": "T5ForConditionalGeneration", "encoder": "T5EncoderModel",
+    }),
+    "xlm-roberta": ("roberta", "XLMRobertaConfig", {
+        "base": "XLMRobertaModel", "masked": "XLMRobertaForMaskedLM",
+        "classify": "XLMRobertaForSequenceClassification",
+    }),
 }  # fmt: skip
 _ADDED: dict[str, tuple[Any, dict[str, Any]]] = {}
 USES = {
     "base": "AutoModel", "causal": "AutoModelForCausalLM", "seq2seq": "AutoModelForSeq2SeqLM",
     "masked": "AutoModelForMaskedLM", "classify": "AutoModelForSequenceClassification",
+    "encoder": "AutoModelForTextEncoding",
 }  # fmt: skip
 
 
@@ -145,3 +178,15 @@ class AutoModelForSequenceClassification(AutoModel):
     """The model that gives a text a class."""
 
     use = "classify"
+
+
+class AutoModelForTextEncoding(AutoModel):
+    """The part of a model that reads a text: the encoder, or the model without a head."""
+
+    use = "encoder"
+
+    @classmethod
+    def _class_for(cls, model_type: Any) -> Any:
+        # An encoder that stands alone is a model without a head.
+        alone = "encoder" not in _family(model_type)[1]
+        return AutoModel._class_for(model_type) if alone else super()._class_for(model_type)

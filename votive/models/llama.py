@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from votive import nn
 
@@ -63,6 +63,7 @@ class LlamaConfig(Config):
 
     # What sets families apart, as the layers ask for it.
     qk_norm = False
+    attention_scale: ClassVar[float | None] = None  # 1 / sqrt(head_dim)
 
     @property
     def qkv_bias(self) -> bool:
@@ -92,37 +93,50 @@ def rotary(config: Any, theta: float | None = None, scaling: Any = "told") -> An
 class LlamaAttention(nn.Module):
     """Attention with rotary positions; groups of query heads share a key and a value head."""
 
+    norm_class: Any = nn.RMSNorm
+
     def __init__(self, config: Any, layer_idx: int) -> None:
         super().__init__()
         self.layer_idx, self.head_dim = layer_idx, config.head_dim
-        self.dropout = config.attention_dropout
+        self.dropout, self.scale = config.attention_dropout, config.attention_scale
         self.window = config.window_of(layer_idx)
-        width, heads = config.hidden_size, config.num_attention_heads * self.head_dim
-        shared = config.num_key_value_heads * self.head_dim
+        heads, shared = config.num_attention_heads, config.num_key_value_heads
+        self.add_projections(config, heads * self.head_dim, shared * self.head_dim)
+        if config.qk_norm:
+            self.q_norm = self.norm_class(self.head_dim, eps=config.rms_norm_eps)
+            self.k_norm = self.norm_class(self.head_dim, eps=config.rms_norm_eps)
+        self.qk_norm = config.qk_norm
+
+    def add_projections(self, config: Any, heads: int, shared: int) -> None:
+        """The products before and behind attention, in the order that files have."""
+        width = config.hidden_size
         self.q_proj = nn.Linear(width, heads, bias=config.qkv_bias)
         self.k_proj = nn.Linear(width, shared, bias=config.qkv_bias)
         self.v_proj = nn.Linear(width, shared, bias=config.qkv_bias)
         self.o_proj = nn.Linear(heads, width, bias=config.out_bias)
-        if config.qk_norm:
-            self.q_norm = nn.RMSNorm(self.head_dim, eps=config.rms_norm_eps)
-            self.k_norm = nn.RMSNorm(self.head_dim, eps=config.rms_norm_eps)
-        self.qk_norm = config.qk_norm
+
+    def project(self, x: Any) -> tuple[Any, Any, Any]:
+        return self.q_proj(x), self.k_proj(x), self.v_proj(x)
 
     def forward(
         self, x: Any, rope: Any, sight: Sight, cache: Any = None, weights: bool = False
     ) -> tuple[Any, Any]:
         B, T, _ = x.shape
-        q = self.q_proj(x).view(B, T, -1, self.head_dim)
-        k = self.k_proj(x).view(B, T, -1, self.head_dim)
-        v = self.v_proj(x).view(B, T, -1, self.head_dim).transpose(1, 2)  # (B, KV, T, D)
+        q, k, v = (part.view(B, T, -1, self.head_dim) for part in self.project(x))
         if self.qk_norm:
             q, k = self.q_norm(q), self.k_norm(k)
+        v = v.transpose(1, 2)  # (B, KV, T, D)
         q, k = rope(q.transpose(1, 2)), rope(k.transpose(1, 2))  # (B, H, T, D), (B, KV, T, D)
         if cache is not None:
             k, v = cache.update(k, v, self.layer_idx)
-        y = attend(q, k, v, sight, dropout=self.dropout if self.training else 0.0)
-        seen = attention_weights(q, k, sight) if weights else None
+        y, seen = self.look(q, k, v, sight, weights)
         return self.o_proj(y.transpose(1, 2).reshape(B, T, -1)), seen
+
+    def look(self, q: Any, k: Any, v: Any, sight: Sight, weights: bool) -> tuple[Any, Any]:
+        """What the queries see, and with which weights if that is asked for."""
+        dropout = self.dropout if self.training else 0.0
+        y = attend(q, k, v, sight, dropout=dropout, scale=self.scale)
+        return y, attention_weights(q, k, sight, scale=self.scale) if weights else None
 
 
 class LlamaMLP(nn.Module):
@@ -144,14 +158,17 @@ class LlamaMLP(nn.Module):
 class LlamaDecoderLayer(nn.Module):
     """Attention, then the MLP, each on a normed input and added to the stream."""
 
+    attention_class: Any = LlamaAttention
+    norm_class: Any = nn.RMSNorm
     net = "mlp"  # what files call the net behind attention
 
     def __init__(self, config: Any, layer_idx: int) -> None:
         super().__init__()
-        self.self_attn = LlamaAttention(config, layer_idx)
+        self.self_attn = self.attention_class(config, layer_idx)
         setattr(self, self.net, self.feed_forward(config, layer_idx))
-        self.input_layernorm = nn.RMSNorm(config.hidden_size, eps=config.rms_norm_eps)
-        self.post_attention_layernorm = nn.RMSNorm(config.hidden_size, eps=config.rms_norm_eps)
+        width, eps = config.hidden_size, config.rms_norm_eps
+        self.input_layernorm = self.norm_class(width, eps=eps)
+        self.post_attention_layernorm = self.norm_class(width, eps=eps)
 
     def feed_forward(self, config: Any, layer_idx: int) -> nn.Module:
         """The net behind attention; mixtures of experts have another."""
@@ -250,6 +267,10 @@ class LlamaForCausalLM(CausalLM):
         self.lm_head = nn.Linear(config.hidden_size, config.vocab_size, bias=False)
         self.post_init()
 
+    def scores(self, x: Any) -> Any:
+        """Logits of the next token."""
+        return self.lm_head(x)
+
     def forward(
         self, input_ids: Any = None, attention_mask: Any = None, position_ids: Any = None,
         past_key_values: Any = None, inputs_embeds: Any = None, labels: Any = None,
@@ -260,7 +281,7 @@ class LlamaForCausalLM(CausalLM):
             input_ids, attention_mask, position_ids, past_key_values, inputs_embeds, use_cache,
             output_attentions, output_hidden_states,
         )  # fmt: skip
-        logits = self.lm_head(found.last_hidden_state[:, -logits_to_keep:])
+        logits = self.scores(found.last_hidden_state[:, -logits_to_keep:])
         return CausalLMOutput(
             loss=None if labels is None else next_token_loss(logits, labels), logits=logits,
             past_key_values=found.past_key_values, hidden_states=found.hidden_states,

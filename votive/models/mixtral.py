@@ -177,7 +177,7 @@ class MixtralForCausalLM(LlamaForCausalLM):
             input_ids, attention_mask, position_ids, past_key_values, inputs_embeds, use_cache,
             output_attentions, output_hidden_states, output_router_logits=output_router_logits,
         )  # fmt: skip
-        logits = self.lm_head(found.last_hidden_state[:, -logits_to_keep:])
+        logits = self.scores(found.last_hidden_state[:, -logits_to_keep:])
         loss = None if labels is None else next_token_loss(logits, labels)
         even = None
         if found.router_logits:

@@ -177,21 +177,27 @@ class PreTrainedModel(nn.Module):
         self, source: Any, *, dtype: Any = None, device: Any = None, strict: bool = True
     ) -> Any:
         """Fill the parameters from a weight source; gives the report of what did not fit."""
+        prefix = f"{self.base_model_prefix}."
+        source = self.adapted(source)
         wanted = set(self.state_dict().keys())
         shared = set(self.tied) if self.config.tie_word_embeddings else set()
-        prefix = f"{self.base_model_prefix}."
+        # A bare model takes from the file of one with a head what is below its prefix.
+        bare = not hasattr(self, self.base_model_prefix)
+        headed = bare and any(name.startswith(prefix) for name in source.names())
 
         def rule(name: str) -> str | None:
             for pattern, new in self.renames.items():
                 name = re.sub(pattern, new, name)
             if any(re.search(pattern, name) for pattern in self.ignored):
                 return None
+            if headed and not name.startswith(prefix):
+                return None
             for candidate in (name, prefix + name, name.removeprefix(prefix)):
                 if candidate in wanted:
                     return None if candidate in shared else candidate
             return name
 
-        return _load(self, self.adapted(source).renamed(rule), dtype, device, strict)
+        return _load(self, source.renamed(rule), dtype, device, strict)
 
     def adapted(self, source: Any) -> Any:
         """A source in the form the parameters have; families override where files differ."""

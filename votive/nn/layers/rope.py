@@ -15,6 +15,9 @@ from ..module import Module
 from .rope_scaling import RULES
 
 
+_FIRST_ROWS = 4096
+
+
 class Angles(NamedTuple):
     """Tables of cosines and sines, and the row of the first position."""
 
@@ -54,7 +57,8 @@ class RotaryEmbedding(Module):
         old = options.pop("type", "default")
         self.rope_type = options.pop("rope_type", old)
         self.scaling = _checked(self.rope_type, options)
-        self._build(max_position_embeddings, device, dtype or votive.float32)
+        # Long tables take long to make, and few texts need them whole.
+        self._build(min(max_position_embeddings, _FIRST_ROWS), device, dtype or votive.float32)
 
     def _build(self, length: int, device: Any, dtype: Any) -> None:
         """Tables of `length` rows, computed in float32 as models are trained, or in float64."""

@@ -1,0 +1,65 @@
+"""What a decoder behind an encoder keeps: keys and values of its own text and of the encoder's."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from votive import nn
+
+
+class EncoderDecoderCache:
+    """A cache of the decoder's positions, and the encoder's keys and values, computed once.
+
+    >>> cache = votive.models.EncoderDecoderCache()
+    >>> made = lambda: (votive.ones(1, 2, 3, 4), votive.ones(1, 2, 3, 4))
+    >>> cache.cross(0, made)[0] is cache.cross(0, made)[0], cache.get_seq_length()
+    (True, 0)
+    """
+
+    def __init__(self, self_attention_cache: Any = None) -> None:
+        if self_attention_cache is None:
+            self_attention_cache = nn.DynamicCache()
+        self.self_attention_cache = self_attention_cache
+        self._cross: dict[int, tuple[Any, Any]] = {}
+
+    @classmethod
+    def of(cls, cache: Any) -> EncoderDecoderCache:
+        """Such a cache, around one that only keeps the decoder's positions if need be."""
+        return cache if isinstance(cache, cls) else cls(cache)
+
+    def update(self, key: Any, value: Any, layer_idx: int = 0) -> tuple[Any, Any]:
+        """Add new positions of the decoder."""
+        return self.self_attention_cache.update(key, value, layer_idx)
+
+    def cross(self, layer_idx: int, make: Callable[[], tuple[Any, Any]]) -> tuple[Any, Any]:
+        """Keys and values of the encoder's positions for a layer; `make` is asked once."""
+        if layer_idx not in self._cross:
+            self._cross[layer_idx] = make()
+        return self._cross[layer_idx]
+
+    def get_seq_length(self, layer_idx: int = 0) -> int:
+        """How many positions the decoder has seen."""
+        return self.self_attention_cache.get_seq_length(layer_idx)
+
+    def get_max_length(self) -> int | None:
+        """How many positions of the decoder can be kept; None without a limit."""
+        return self.self_attention_cache.get_max_length()
+
+    def crop(self, max_length: int) -> None:
+        """Forget the decoder's positions from `max_length` on."""
+        self.self_attention_cache.crop(max_length)
+
+    def reset(self) -> None:
+        """Forget everything."""
+        self.self_attention_cache.reset()
+        self._cross.clear()
+
+    def reorder(self, index: Any) -> None:
+        """Let the samples be those at `index`, as beams need."""
+        self.self_attention_cache.reorder(index)
+        for i, (key, value) in self._cross.items():
+            self._cross[i] = key.index_select(0, index), value.index_select(0, index)
+
+    def __repr__(self) -> str:
+        return f"EncoderDecoderCache({self.self_attention_cache!r}, cross={len(self._cross)})"

@@ -1,0 +1,275 @@
+"""Gemma 1, 2 and 3 (text). arXiv:2403.08295, 2408.00118 and 2503.19786.
+
+Llama's decoder with norms that scale by `1 + weight`, embeddings scaled by the root of their width,
+and since Gemma 2: norms also behind attention and MLP, layers that see a window, and capped scores.
+Gemma 3 norms queries and keys and turns them at another base in windowed layers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import votive
+from votive import nn
+from votive.nn import functional as F
+
+from .attention import Sight, attention_weights
+from .config import rope_of
+from .llama import (
+    LlamaAttention,
+    LlamaConfig,
+    LlamaDecoderLayer,
+    LlamaForCausalLM,
+    LlamaModel,
+    rotary,
+)
+
+
+@dataclass(kw_only=True)
+class GemmaConfig(LlamaConfig):
+    """The numbers of a Gemma.
+
+    >>> votive.models.GemmaConfig().hidden_act
+    'gelu_pytorch_tanh'
+    """
+
+    model_type = "gemma"
+
+    vocab_size: int = 256000
+    hidden_size: int = 3072
+    intermediate_size: int = 24576
+    num_hidden_layers: int = 28
+    num_attention_heads: int = 16
+    num_key_value_heads: int | None = 16
+    head_dim: int | None = 256
+    hidden_act: str = "gelu_pytorch_tanh"
+    max_position_embeddings: int = 8192
+    pad_token_id: int | None = 0
+    eos_token_id: int | list[int] | None = 1
+    bos_token_id: int | None = 2
+    tie_word_embeddings: bool = True
+    use_bidirectional_attention: bool = False
+
+    # What sets families apart, as the layers ask for it.
+    attn_logit_softcapping = None
+    final_logit_softcapping = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.use_bidirectional_attention:
+            raise ValueError(
+                f"{type(self).__name__}: use_bidirectional_attention=True is not supported."
+            )
+        if self.hidden_act == "gelu":
+            # The first files say so, and mean the form that the model was trained with.
+            self.hidden_act = "gelu_pytorch_tanh"
+
+
+@dataclass(kw_only=True)
+class Gemma2Config(GemmaConfig):
+    """The numbers of a Gemma 2: every other layer sees a window, and scores are capped.
+
+    >>> votive.models.Gemma2Config(num_hidden_layers=3).layer_types
+    ['sliding_attention', 'full_attention', 'sliding_attention']
+    """
+
+    model_type = "gemma2"
+
+    hidden_size: int = 2304
+    intermediate_size: int = 9216
+    num_hidden_layers: int = 26
+    num_attention_heads: int = 8
+    num_key_value_heads: int | None = 4
+    hidden_activation: str = "gelu_pytorch_tanh"
+    query_pre_attn_scalar: float = 256
+    sliding_window: int | None = 4096
+    final_logit_softcapping: float | None = 30.0
+    attn_logit_softcapping: float | None = 50.0
+
+    pattern = 2  # how many layers have one that sees all
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.hidden_act = self.hidden_activation
+        if self.layer_types is None:
+            every = self.extra.get("sliding_window_pattern") or self.pattern
+            self.layer_types = [
+                "sliding_attention" if (i + 1) % every else "full_attention"
+                for i in range(self.num_hidden_layers)
+            ]
+
+    @property
+    def attention_scale(self) -> float:  # type: ignore[override]
+        return self.query_pre_attn_scalar**-0.5
+
+
+@dataclass(kw_only=True)
+class Gemma3TextConfig(Gemma2Config):
+    """The numbers of a Gemma 3.
+
+    >>> votive.models.Gemma3TextConfig(num_hidden_layers=6).layer_types[-2:]
+    ['sliding_attention', 'full_attention']
+    """
+
+    model_type = "gemma3_text"
+
+    vocab_size: int = 262_208
+    max_position_embeddings: int = 131_072
+    rope_theta: float = 1e6
+    rope_local_base_freq: float = 1e4
+    final_logit_softcapping: float | None = None
+    attn_logit_softcapping: float | None = None
+
+    pattern = 6
+    qk_norm = True
+
+    @classmethod
+    def adapt(cls, values: dict[str, Any]) -> dict[str, Any]:
+        told = values.pop("rope_parameters", None) or {}
+        if "full_attention" in told or "sliding_attention" in told:
+            near, far = told.get("sliding_attention") or {}, told.get("full_attention") or {}
+            values["rope_local_base_freq"], stretched = rope_of(
+                {"rope_parameters": near}, cls.rope_local_base_freq
+            )
+            if stretched:
+                raise ValueError("Gemma3TextConfig: windowed layers cannot have rope scaling.")
+            values["rope_parameters"] = far
+        elif told:
+            values["rope_parameters"] = told
+        return super().adapt(values)
+
+
+class GemmaRMSNorm(nn.RMSNorm):
+    """`x / sqrt(mean(x^2) + eps) * (1 + weight)`, in float32."""
+
+    def reset_parameters(self) -> None:
+        nn.init.zeros_(self.weight)
+
+    def forward(self, x: Any) -> Any:
+        scale = 1.0 + self.weight.float()
+        return F.rms_norm(x.float(), self.normalized_shape, scale, self.eps).to(x.dtype)
+
+
+class GemmaAttention(LlamaAttention):
+    """Llama's attention, with scores that may be capped."""
+
+    norm_class = GemmaRMSNorm
+
+    def __init__(self, config: Any, layer_idx: int) -> None:
+        super().__init__(config, layer_idx)
+        self.cap = config.attn_logit_softcapping
+
+    def look(self, q: Any, k: Any, v: Any, sight: Sight, weights: bool) -> tuple[Any, Any]:
+        if self.cap is None:
+            return super().look(q, k, v, sight, weights)
+        seen = attention_weights(q, k, sight, scale=self.scale, cap=self.cap)  # (B, H, T, K)
+        used = F.dropout(seen, self.dropout, self.training)
+        v = v.repeat_interleave(q.shape[1] // v.shape[1], 1)
+        return used @ v, seen if weights else None
+
+
+class GemmaDecoderLayer(LlamaDecoderLayer):
+    """Attention, then the MLP, each on a normed input and added to the stream."""
+
+    attention_class = GemmaAttention
+    norm_class = GemmaRMSNorm
+
+
+class Gemma2DecoderLayer(GemmaDecoderLayer):
+    """Attention, then the MLP, each between two norms and added to the stream."""
+
+    def __init__(self, config: Any, layer_idx: int) -> None:
+        super().__init__(config, layer_idx)
+        width, eps = config.hidden_size, config.rms_norm_eps
+        self.pre_feedforward_layernorm = GemmaRMSNorm(width, eps=eps)
+        self.post_feedforward_layernorm = GemmaRMSNorm(width, eps=eps)
+
+    def forward(
+        self, x: Any, rope: Any, sight: Sight, cache: Any = None, weights: bool = False
+    ) -> tuple[Any, Any]:
+        y, seen = self.self_attn(self.input_layernorm(x), rope, sight, cache, weights)
+        x = x + self.post_attention_layernorm(y)
+        y = self.mlp(self.pre_feedforward_layernorm(x))
+        return x + self.post_feedforward_layernorm(y), seen
+
+
+class GemmaModel(LlamaModel):
+    """Gemma's decoder.
+
+    >>> config = votive.models.GemmaConfig(vocab_size=10, hidden_size=8, intermediate_size=16,
+    ...     num_hidden_layers=1, num_attention_heads=2, num_key_value_heads=1, head_dim=4)
+    >>> votive.models.GemmaModel(config)(votive.tensor([[1, 2, 3]])).last_hidden_state.shape
+    votive.Size([1, 3, 8])
+    """
+
+    config_class: Any = GemmaConfig
+    layer_class: Any = GemmaDecoderLayer
+    norm_class = GemmaRMSNorm
+
+    def embedded(self, input_ids: Any, inputs_embeds: Any) -> Any:
+        x = super().embedded(input_ids, inputs_embeds)
+        if inputs_embeds is not None:
+            return x
+        # Rounded to the type of the weights, as in training.
+        return x * votive.tensor(self.config.hidden_size**0.5, dtype=x.dtype, device=x.device)
+
+
+class GemmaForCausalLM(LlamaForCausalLM):
+    """Gemma with its head."""
+
+    config_class: Any = GemmaConfig
+    model_class: Any = GemmaModel
+
+    def scores(self, x: Any) -> Any:
+        logits, cap = super().scores(x), self.config.final_logit_softcapping
+        return logits if cap is None else cap * votive.tanh(logits / cap)
+
+
+class Gemma2Model(GemmaModel):
+    """Gemma 2's decoder."""
+
+    config_class = Gemma2Config
+    layer_class = Gemma2DecoderLayer
+
+
+class Gemma2ForCausalLM(GemmaForCausalLM):
+    """Gemma 2 with its head."""
+
+    config_class = Gemma2Config
+    model_class = Gemma2Model
+
+
+class Gemma3TextModel(Gemma2Model):
+    """Gemma 3's decoder; windowed layers turn queries and keys at a base of their own."""
+
+    config_class = Gemma3TextConfig
+
+    def __init__(self, config: Any) -> None:
+        super().__init__(config)
+        self.rotary_emb_local = rotary(config, config.rope_local_base_freq, None)
+
+    def rotations(self, length: int, past: int, position_ids: Any) -> Callable[[int], Any]:
+        far = super().rotations(length, past, position_ids)(0)
+        angles = self.rotary_emb_local.angles(length, past, position_ids)
+
+        def near(part: Any) -> Any:
+            return self.rotary_emb_local.turn(part, angles)
+
+        kinds = self.config.layer_types
+        return lambda layer: near if kinds[layer] == "sliding_attention" else far
+
+
+class Gemma3ForCausalLM(GemmaForCausalLM):
+    """Gemma 3 with its head.
+
+    >>> config = votive.models.Gemma3TextConfig(vocab_size=10, hidden_size=8, intermediate_size=16,
+    ...     num_hidden_layers=1, num_attention_heads=2, num_key_value_heads=1, head_dim=4,
+    ...     max_position_embeddings=32)
+    >>> votive.models.Gemma3ForCausalLM(config)(votive.tensor([[1, 2, 3]])).logits.shape
+    votive.Size([1, 3, 10])
+    """
+
+    config_class = Gemma3TextConfig
+    model_class = Gemma3TextModel

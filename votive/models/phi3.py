@@ -1,0 +1,105 @@
+"""Phi-3 and Phi-4: a Llama whose products are fused. Abdin et al. 2024, arXiv:2404.14219."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from votive import nn
+from votive.nn import functional as F
+
+from .attention import Sight
+from .llama import LlamaAttention, LlamaConfig, LlamaDecoderLayer, LlamaForCausalLM, LlamaModel
+from .pretrained import activation
+
+
+@dataclass(kw_only=True)
+class Phi3Config(LlamaConfig):
+    """The numbers of a Phi-3.
+
+    >>> votive.models.Phi3Config(sliding_window=8).window_of(0)
+    8
+    """
+
+    model_type = "phi3"
+
+    vocab_size: int = 32064
+    hidden_size: int = 3072
+    intermediate_size: int = 8192
+    max_position_embeddings: int = 4096
+    rms_norm_eps: float = 1e-5
+    resid_pdrop: float = 0.0
+    bos_token_id: int | None = 1
+    eos_token_id: int | list[int] | None = 32000
+    pad_token_id: int | None = 32000
+
+    def window_of(self, layer: int) -> int | None:
+        return self.sliding_window
+
+
+class Phi3Attention(LlamaAttention):
+    """Llama's attention; queries, keys and values come from one product."""
+
+    def add_projections(self, config: Any, heads: int, shared: int) -> None:
+        self.sizes = [heads, shared, shared]
+        self.o_proj = nn.Linear(heads, config.hidden_size, bias=False)
+        self.qkv_proj = nn.Linear(config.hidden_size, sum(self.sizes), bias=False)
+
+    def project(self, x: Any) -> tuple[Any, Any, Any]:
+        return self.qkv_proj(x).split(self.sizes, -1)
+
+
+class Phi3MLP(nn.Module):
+    """`down(act(gate) * up)`, with both halves from one product."""
+
+    def __init__(self, config: Any) -> None:
+        super().__init__()
+        width, hidden = config.hidden_size, config.intermediate_size
+        self.gate_up_proj = nn.Linear(width, 2 * hidden, bias=False)
+        self.down_proj = nn.Linear(hidden, width, bias=False)
+        self.act_fn = activation(config.hidden_act)
+
+    def forward(self, x: Any) -> Any:
+        gate, up = self.gate_up_proj(x).chunk(2, -1)
+        return self.down_proj(self.act_fn(gate) * up)
+
+
+class Phi3DecoderLayer(LlamaDecoderLayer):
+    """Llama's layer, with dropout on what is added to the stream."""
+
+    attention_class = Phi3Attention
+
+    def __init__(self, config: Any, layer_idx: int) -> None:
+        super().__init__(config, layer_idx)
+        self.dropout = config.resid_pdrop
+
+    def feed_forward(self, config: Any, layer_idx: int) -> nn.Module:
+        return Phi3MLP(config)
+
+    def forward(
+        self, x: Any, rope: Any, sight: Sight, cache: Any = None, weights: bool = False
+    ) -> tuple[Any, Any]:
+        y, seen = self.self_attn(self.input_layernorm(x), rope, sight, cache, weights)
+        x = x + F.dropout(y, self.dropout, self.training)
+        y = self.mlp(self.post_attention_layernorm(x))
+        return x + F.dropout(y, self.dropout, self.training), seen
+
+
+class Phi3Model(LlamaModel):
+    """Phi-3's decoder.
+
+    >>> config = votive.models.Phi3Config(vocab_size=10, hidden_size=8, intermediate_size=16,
+    ...     num_hidden_layers=1, num_attention_heads=2)
+    >>> votive.models.Phi3Model(config)(votive.tensor([[1, 2, 3]])).last_hidden_state.shape
+    votive.Size([1, 3, 8])
+    """
+
+    config_class = Phi3Config
+    layer_class = Phi3DecoderLayer
+
+
+class Phi3ForCausalLM(LlamaForCausalLM):
+    """Phi-3 with its head."""
+
+    config_class = Phi3Config
+    model_class = Phi3Model

@@ -1,0 +1,159 @@
+"""RoBERTa and XLM-RoBERTa: a BERT with other positions and heads. arXiv:1907.11692, 1911.02116.
+
+Positions are counted from `pad_token_id + 1`, and padding has a position of its own.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import votive
+from votive import nn
+from votive.nn import functional as F
+
+from .bert import BertConfig, BertModel, _Bert, class_output, masked_output
+
+
+@dataclass(kw_only=True)
+class RobertaConfig(BertConfig):
+    """The numbers of a RoBERTa.
+
+    >>> votive.models.RobertaConfig().pad_token_id
+    1
+    """
+
+    model_type = "roberta"
+
+    vocab_size: int = 50265
+    pad_token_id: int | None = 1
+    bos_token_id: int | None = 0
+    eos_token_id: int | list[int] | None = 2
+
+
+@dataclass(kw_only=True)
+class XLMRobertaConfig(RobertaConfig):
+    """The numbers of an XLM-RoBERTa: the same net, trained on many languages.
+
+    >>> votive.models.XLMRobertaConfig().model_type
+    'xlm-roberta'
+    """
+
+    model_type = "xlm-roberta"
+
+    vocab_size: int = 30522
+
+
+class _Roberta(_Bert):
+    """What all RoBERTa classes share."""
+
+    config_class: Any = RobertaConfig
+    base_model_prefix = "roberta"
+
+
+class RobertaModel(_Roberta, BertModel):
+    """The encoder.
+
+    >>> config = votive.models.RobertaConfig(vocab_size=10, hidden_size=8, intermediate_size=16,
+    ...     num_hidden_layers=1, num_attention_heads=2)
+    >>> votive.models.RobertaModel(config)(votive.tensor([[0, 5, 2]])).last_hidden_state.shape
+    votive.Size([1, 3, 8])
+    """
+
+    def positions(self, x: Any, input_ids: Any) -> Any:
+        pad = self.config.pad_token_id
+        if x.shape[1] + pad >= self.config.max_position_embeddings:
+            raise IndexError(
+                f"{type(self).__name__}: {x.shape[1]} positions are asked for; it has learned "
+                f"{self.config.max_position_embeddings - pad - 1}."
+            )
+        if input_ids is None:
+            return votive.arange(pad + 1, pad + 1 + x.shape[1], device=x.device)
+        real = (input_ids != pad).long()
+        return real.cumsum(1) * real + pad
+
+
+class RobertaForMaskedLM(_Roberta):
+    """RoBERTa that fills gaps.
+
+    >>> config = votive.models.RobertaConfig(vocab_size=10, hidden_size=8, intermediate_size=16,
+    ...     num_hidden_layers=1, num_attention_heads=2)
+    >>> votive.models.RobertaForMaskedLM(config)(votive.tensor([[0, 5, 2]])).logits.shape
+    votive.Size([1, 3, 10])
+    """
+
+    tied = {
+        "lm_head.decoder.weight": "roberta.embeddings.word_embeddings.weight",
+        "lm_head.decoder.bias": "lm_head.bias",
+    }
+
+    def __init__(self, config: Any) -> None:
+        super().__init__(config)
+        self.roberta = RobertaModel(config, add_pooling_layer=False)
+        self.lm_head = RobertaLMHead(config)
+        self.post_init()
+
+    def forward(self, input_ids: Any = None, *args: Any, labels: Any = None, **kwargs: Any) -> Any:
+        """As the encoder, and `labels` with -100 where nothing is to be predicted."""
+        found = self.roberta(input_ids, *args, **kwargs)
+        return masked_output(self.lm_head(found.last_hidden_state), labels, found)
+
+
+class RobertaLMHead(nn.Module):
+    """Scores of all words for each position; the words' own embeddings are its weights."""
+
+    def __init__(self, config: Any) -> None:
+        super().__init__()
+        self.dense = nn.Linear(config.hidden_size, config.hidden_size)
+        self.layer_norm = nn.LayerNorm(config.hidden_size, eps=config.layer_norm_eps)
+        self.decoder = nn.Linear(config.hidden_size, config.vocab_size)
+        self.bias = nn.Parameter(votive.zeros(config.vocab_size))
+
+    def forward(self, x: Any) -> Any:
+        return self.decoder(self.layer_norm(F.gelu(self.dense(x))))
+
+
+class RobertaForSequenceClassification(_Roberta):
+    """RoBERTa that gives a text one of `num_labels` classes, several, or a number.
+
+    >>> config = votive.models.RobertaConfig(vocab_size=10, hidden_size=8, intermediate_size=16,
+    ...     num_hidden_layers=1, num_attention_heads=2)
+    >>> model = votive.models.RobertaForSequenceClassification(config)
+    >>> model(votive.tensor([[0, 5, 2]])).logits.shape
+    votive.Size([1, 2])
+    """
+
+    def __init__(self, config: Any) -> None:
+        super().__init__(config)
+        self.roberta = RobertaModel(config, add_pooling_layer=False)
+        width, p = config.hidden_size, config.classifier_dropout
+        self.classifier = nn.ModuleDict(
+            {"dense": nn.Linear(width, width), "out_proj": nn.Linear(width, config.num_labels)}
+        )
+        self.dropout = nn.Dropout(config.hidden_dropout_prob if p is None else p)
+        self.post_init()
+
+    def forward(self, input_ids: Any = None, *args: Any, labels: Any = None, **kwargs: Any) -> Any:
+        """As the encoder, and `labels`: classes (batch,), or values per class."""
+        found = self.roberta(input_ids, *args, **kwargs)
+        x = self.dropout(found.last_hidden_state[:, 0])
+        x = self.dropout(votive.tanh(self.classifier["dense"](x)))
+        return class_output(self.classifier["out_proj"](x), labels, self.config, found)
+
+
+class XLMRobertaModel(RobertaModel):
+    """XLM-RoBERTa's encoder."""
+
+    config_class = XLMRobertaConfig
+
+
+class XLMRobertaForMaskedLM(RobertaForMaskedLM):
+    """XLM-RoBERTa that fills gaps."""
+
+    config_class = XLMRobertaConfig
+
+
+class XLMRobertaForSequenceClassification(RobertaForSequenceClassification):
+    """XLM-RoBERTa that classifies texts."""
+
+    config_class = XLMRobertaConfig

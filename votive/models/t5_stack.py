@@ -1,0 +1,201 @@
+"""The blocks of T5: attention with a bias per distance, and stacks of it. Knows no words.
+
+Attention knows positions only by a learned bias per distance, which the first layer has and all
+share; it is not scaled. Parameter names are those of Hugging Face checkpoints.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+import votive
+from votive import nn
+
+from .attention import Sight, attend, attention_weights, causal_sight, full_sight
+from .output import BaseModelOutput
+from .pretrained import activation
+
+
+def distance_buckets(buckets: int, furthest: int, both_ways: bool) -> np.ndarray:
+    """The bucket of each distance 0, 1, … `furthest`: exact when near, coarser with its logarithm.
+
+    >>> from votive.models.t5_stack import distance_buckets
+    >>> distance_buckets(8, 16, both_ways=False).tolist()
+    [0, 1, 2, 3, 4, 4, 5, 5, 6, 6, 6, 6, 7, 7, 7, 7, 7]
+    """
+    count = buckets // 2 if both_ways else buckets
+    exact = count // 2
+    distance = np.arange(furthest + 1)
+    # In float32, as the models were trained: at the edges of buckets, rounding decides.
+    ratio = np.log(np.maximum(distance, 1).astype(np.float32) / np.float32(exact))
+    ratio = ratio / np.float32(math.log(furthest / exact)) * np.float32(count - exact)
+    far = np.minimum(exact + ratio.astype(np.int64), count - 1)
+    return np.where(distance < exact, distance, far)
+
+
+class T5Attention(nn.Module):
+    """Attention to the own text, or to another; the first of a stack holds the bias."""
+
+    def __init__(self, config: Any, layer_idx: int, *, causal: bool, bias: bool) -> None:
+        super().__init__()
+        self.layer_idx, self.heads, self.causal = layer_idx, config.num_heads, causal
+        self.dropout = config.dropout_rate
+        inner = config.num_heads * config.d_kv
+        self.q = nn.Linear(config.d_model, inner, bias=False)
+        self.k = nn.Linear(config.d_model, inner, bias=False)
+        self.v = nn.Linear(config.d_model, inner, bias=False)
+        self.o = nn.Linear(inner, config.d_model, bias=False)
+        if bias:
+            count, self.furthest = (
+                config.relative_attention_num_buckets, config.relative_attention_max_distance
+            )  # fmt: skip
+            self.relative_attention_bias = nn.Embedding(count, config.num_heads)
+            table = distance_buckets(count, self.furthest, both_ways=not causal)
+            self.register_buffer("buckets", votive.from_numpy(table), persistent=False)
+            self.half = 0 if causal else count // 2
+
+    def bias(self, queries: int, keys: int) -> Any:
+        """What is added to the scores of the last `queries` of `keys` positions."""
+        device = self.buckets.device
+        at = votive.arange(keys - queries, keys, device=device).unsqueeze(1)
+        ahead = votive.arange(keys, device=device) - at  # (queries, keys)
+        # What a causal layer does not see counts as here.
+        distance = (-ahead).clamp(min=0) if self.causal else ahead.abs()
+        bucket = self.buckets[distance.clamp(max=self.furthest)]
+        if self.half:
+            bucket = bucket + (ahead > 0).long() * self.half
+        return self.relative_attention_bias(bucket).permute(2, 0, 1).unsqueeze(0)  # (1, H, Q, K)
+
+    def split(self, x: Any) -> Any:
+        return x.view(*x.shape[:2], self.heads, -1).transpose(1, 2)  # (B, H, T, D)
+
+    def forward(
+        self, x: Any, sight: Sight, other: Any = None, cache: Any = None, weights: bool = False
+    ) -> tuple[Any, Any]:
+        text = x if other is None else other
+        q = self.split(self.q(x))
+
+        def pair() -> tuple[Any, Any]:
+            return self.split(self.k(text)), self.split(self.v(text))
+
+        if cache is None:
+            k, v = pair()
+        elif other is None:
+            k, v = cache.update(*pair(), self.layer_idx)
+        else:
+            k, v = cache.cross(self.layer_idx, pair)
+        dropout = self.dropout if self.training else 0.0
+        y = attend(q, k, v, sight, dropout=dropout, scale=1.0)
+        seen = attention_weights(q, k, sight, scale=1.0) if weights else None
+        return self.o(y.transpose(1, 2).flatten(2)), seen
+
+
+class T5Part(nn.Module):
+    """One step of a block: norm, net, and what comes out is added to what came in."""
+
+    def __init__(self, config: Any, name: str, net: nn.Module) -> None:
+        super().__init__()
+        self.name = name
+        setattr(self, name, net)
+        self.layer_norm = nn.RMSNorm(config.d_model, eps=config.layer_norm_epsilon)
+        self.dropout = nn.Dropout(config.dropout_rate)
+
+    def forward(self, x: Any, *args: Any) -> tuple[Any, Any]:
+        y = getattr(self, self.name)(self.layer_norm(x), *args)
+        y, seen = y if isinstance(y, tuple) else (y, None)
+        x = x + self.dropout(y)
+        if x.dtype == votive.float16:
+            # The models were trained in bfloat16, whose range is wider.
+            most = votive.finfo(x.dtype).max - 1000
+            x = x.clamp(-most, most)
+        return x, seen
+
+
+class T5Dense(nn.Module):
+    """`wo(act(wi(x)))`, or with a gate `wo(act(wi_0(x)) * wi_1(x))`."""
+
+    def __init__(self, config: Any) -> None:
+        super().__init__()
+        self.gated = config.is_gated
+        for name in ("wi_0", "wi_1") if self.gated else ("wi",):
+            setattr(self, name, nn.Linear(config.d_model, config.d_ff, bias=False))
+        self.wo = nn.Linear(config.d_ff, config.d_model, bias=False)
+        self.dropout = nn.Dropout(config.dropout_rate)
+        self.act_fn = activation(config.act)
+
+    def forward(self, x: Any) -> Any:
+        y = self.act_fn(self.wi_0(x)) * self.wi_1(x) if self.gated else self.act_fn(self.wi(x))
+        return self.wo(self.dropout(y))
+
+
+class T5Block(nn.Module):
+    """Attention to the own text, in a decoder also to the encoder's, then the MLP."""
+
+    def __init__(self, config: Any, layer_idx: int, *, decoder: bool) -> None:
+        super().__init__()
+        own = T5Attention(config, layer_idx, causal=decoder, bias=layer_idx == 0)
+        self.layer = nn.ModuleList([T5Part(config, "SelfAttention", own)])
+        if decoder:
+            other = T5Attention(config, layer_idx, causal=False, bias=False)
+            self.layer.append(T5Part(config, "EncDecAttention", other))
+        self.layer.append(T5Part(config, "DenseReluDense", T5Dense(config)))
+
+
+class T5Stack(nn.Module):
+    """Blocks, and a norm; an encoder, or a decoder that looks at what an encoder gave."""
+
+    def __init__(self, config: Any, *, decoder: bool) -> None:
+        super().__init__()
+        self.decoder = decoder
+        count = config.num_decoder_layers if decoder else config.num_layers
+        self.block = nn.ModuleList(T5Block(config, i, decoder=decoder) for i in range(count))
+        self.final_layer_norm = nn.RMSNorm(config.d_model, eps=config.layer_norm_epsilon)
+        self.dropout = nn.Dropout(config.dropout_rate)
+
+    def forward(
+        self, x: Any, attention_mask: Any = None, other: Any = None, other_mask: Any = None,
+        cache: Any = None, output_attentions: bool = False, output_hidden_states: bool = False,
+    ) -> tuple[BaseModelOutput, Any]:  # fmt: skip
+        T = x.shape[1]
+        keys = T + (0 if cache is None else cache.get_seq_length())
+        if self.decoder:
+            sight = causal_sight(attention_mask, T, keys, like=x)
+        else:
+            sight = full_sight(attention_mask)
+        sight = _biased(self.block[0].layer[0].SelfAttention.bias(T, keys), sight)
+        across = full_sight(other_mask) if other is not None else Sight()
+        x = self.dropout(x)
+        states, attentions, crossed = [], [], []
+        for block in self.block:
+            if output_hidden_states:
+                states.append(x)
+            x, seen = block.layer[0](x, sight, None, cache, output_attentions)
+            attentions.append(seen)
+            if other is not None:
+                x, seen = block.layer[1](x, across, other, cache, output_attentions)
+                crossed.append(seen)
+            x, _ = block.layer[-1](x)
+        x = self.dropout(self.final_layer_norm(x))
+        if output_hidden_states:
+            states.append(x)
+        found = BaseModelOutput(
+            last_hidden_state=x, past_key_values=cache,
+            hidden_states=tuple(states) if output_hidden_states else None,
+            attentions=tuple(attentions) if output_attentions else None,
+        )  # fmt: skip
+        return found, tuple(crossed) if output_attentions and crossed else None
+
+
+def _biased(bias: Any, sight: Sight) -> Sight:
+    """The bias, and minus infinity where a query does not see a key."""
+    mask = sight.mask
+    if sight.is_causal:
+        mask = votive.ones(bias.shape[-2:], dtype=votive.bool, device=bias.device).tril()
+    if mask is None:
+        return Sight(bias)
+    if mask.dtype != votive.bool:
+        return Sight(bias + mask)
+    return Sight(bias.masked_fill(~mask, -math.inf))
