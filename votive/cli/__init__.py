@@ -17,8 +17,8 @@ __all__ = ["main"]
 
 # Every command and what `votive --help` says of it; the file of a command bears its name.
 COMMANDS = {
-    # "generate": "continue a text with a language model",
-    # "chat": "talk with a language model",
+    "generate": "continue a text with a language model",
+    "chat": "talk with a language model",
     # "embed": "turn sentences into vectors and compare them",
     "train": "train a language model on a text file",
     "inspect": "list tensors, shapes, statistics and metadata of a file or folder",

@@ -35,6 +35,7 @@ class Loaded:
     name: str
     model: Any
     tokenizer: Any
+    seq2seq: bool = False
 
 
 def resolved(args: Any, name: str | None) -> Any:
@@ -59,8 +60,13 @@ def resolved(args: Any, name: str | None) -> Any:
     return Checkpoint.find(name, local_files_only=offline)
 
 
-def load_model(args: Any, name: str | None, *, auto: str = "AutoModelForCausalLM") -> Loaded:
-    """The model of a name, ready to run, and its tokenizer."""
+def load_model(
+    args: Any, name: str | None, *, auto: str | None = "AutoModelForCausalLM"
+) -> Loaded:  # fmt: skip
+    """The model of a name, ready to run, and its tokenizer.
+
+    Without `auto`, one that writes: a decoder, or an encoder and a decoder.
+    """
     from .. import models, set_num_threads
 
     if getattr(args, "threads", None) is not None:
@@ -68,11 +74,18 @@ def load_model(args: Any, name: str | None, *, auto: str = "AutoModelForCausalLM
             raise UsageError(f"--threads must be positive, got {args.threads}")
         set_num_threads(args.threads)
     found = resolved(args, name)
-    kind = getattr(models, auto)._class_for(found.config.get("model_type"))
-    model = kind.from_checkpoint(
-        found, dtype=getattr(args, "dtype", None), device=getattr(args, "device", None)
+    kind = found.config.get("model_type")
+    if auto is None:
+        uses = models.auto._family(kind)[1]
+        auto = "AutoModelForSeq2SeqLM" if "seq2seq" in uses else "AutoModelForCausalLM"
+    model = (
+        getattr(models, auto)
+        ._class_for(kind)
+        .from_checkpoint(
+            found, dtype=getattr(args, "dtype", None), device=getattr(args, "device", None)
+        )
     )
-    return Loaded(found.name, model, _tokenizer(args, found))
+    return Loaded(found.name, model, _tokenizer(args, found), auto == "AutoModelForSeq2SeqLM")
 
 
 def _tokenizer(args: Any, found: Any) -> Any:

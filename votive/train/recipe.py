@@ -57,10 +57,10 @@ class Recipe:
 
     context: int = 128
     stride: int | None = None
-    batch_size: int = 16
+    batch_size: int = 8
     accumulate: int = 1
     max_steps: int = 300
-    lr: float = 3e-3
+    lr: float = 2e-3
     min_lr: float | None = None
     warmup_steps: int | None = None
     weight_decay: float = 0.1
@@ -132,7 +132,7 @@ class Recipe:
         """Settings in which two recipes would not make the same model.
 
         >>> votive.train.Recipe().differences(votive.train.Recipe(lr=0.01, log_every=1))
-        {'lr': (0.003, 0.01)}
+        {'lr': (0.002, 0.01)}
         """
         mine, theirs = self.to_dict(), other.to_dict()
         return {

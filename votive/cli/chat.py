@@ -1,0 +1,264 @@
+"""`votive chat`: reads what a user says, shows what a model answers. Knows no model."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from . import UsageError, command
+from .conversation import Conversation
+from .model_options import add_model_options, load_model
+from .sampling_options import add_sampling_options, settings
+from .terminal import json_line, note, paint
+
+_HELP = """\
+/help               this page
+/reset              forget all that was said
+/undo               take back the last question and its answer
+/retry              answer the last question again
+/system [TEXT]      set, or without TEXT remove, the system message; starts anew
+/set NAME=VALUE     change a setting, such as temperature=0.7; without a value: the model's own
+/settings           show the settings
+/history            show the conversation
+/save FILE          write the conversation as JSON
+/load FILE          read one
+/quit               leave (also Ctrl-D)
+End a line with \\ to go on in the next, or put several between lines of \"\"\".
+Ctrl-C stops an answer; what has come so far is kept."""
+
+
+def add(commands: Any) -> None:
+    """Declare the arguments."""
+    p = command(
+        commands,
+        "chat",
+        description="Talk with a model in its own chat format; a model without one continues what\n"
+        "you write. Piped input gets one answer per line. /help lists the commands.",
+        examples="  votive chat\n"
+        "  votive chat --model model.gguf --system 'Answer in one sentence.'\n"
+        "  echo 'What is the capital of France?' | votive chat --model model.gguf --greedy\n"
+        "  votive chat --model folder --json < questions.txt",
+    )
+    p.add_argument("--system", metavar="TEXT", help="what the system says first")
+    p.add_argument("--load", metavar="FILE", help="go on with a conversation that was saved")
+    p.add_argument(
+        "--template-var",
+        metavar="NAME=VALUE",
+        action="append",
+        default=[],
+        help="a variable of the chat template, such as enable_thinking=false",
+    )
+    add_model_options(p)
+    add_sampling_options(p, max_new_tokens=512)
+    p.add_argument("--stats", action="store_true", help="tokens per second after each answer")
+    p.add_argument("--json", action="store_true", help="write a JSON object for each answer")
+
+
+def run(args: Any) -> int:
+    """Read, answer, until there is nothing more to read."""
+    variables = dict(_assigned(text, "--template-var") for text in args.template_var)
+    options = settings(args)
+    loaded = load_model(args, args.model, auto=None)
+    talk = Conversation(loaded, options, args.system, variables)
+    if args.load is not None:
+        _load(talk, args.load)
+    if not talk.templated:
+        note(args, f"{loaded.name} has no chat template: it continues what you write.")
+    interactive = sys.stdin.isatty()
+    if interactive:
+        note(args, f"{loaded.name}, {loaded.model.num_parameters():,} parameters. /help for help.")
+        with contextlib.suppress(ImportError):  # not on every system
+            import readline  # noqa: F401  # gives input() arrows and a history
+    return Session(args, talk, interactive).run()
+
+
+class Session:
+    """One run of the program: lines in, answers out."""
+
+    def __init__(self, args: Any, talk: Conversation, interactive: bool) -> None:
+        self.args, self.talk, self.interactive = args, talk, interactive
+        self.failed = False
+
+    def run(self) -> int:
+        """Until the input ends or the user leaves."""
+        while True:
+            try:
+                text = self.read()
+            except KeyboardInterrupt:
+                if not self.interactive:
+                    raise
+                print("\n(Ctrl-D or /quit to leave)", file=sys.stderr)
+                continue
+            if text is None or text.strip() in ("/quit", "/exit"):
+                if text is None and self.interactive:
+                    print()
+                break
+            if not text.strip():
+                continue
+            try:
+                if text.startswith("/"):
+                    self.obey(text)
+                else:
+                    self.show(lambda text=text: self.talk.say(text))
+            except (ValueError, OSError, KeyError, UsageError) as e:
+                if self.args.debug:
+                    raise
+                from . import told
+
+                print(f"votive: {told(e)}", file=sys.stderr)
+                self.failed = True
+        # Somebody at a terminal has seen what went wrong; a script sees the code.
+        return 1 if self.failed and not self.interactive else 0
+
+    # --- in -----------------------------------------------------------------------------------
+
+    def read(self) -> str | None:
+        """What the user says next: a line, or several that belong together; None at the end."""
+        line = self.line("> ")
+        if line is None:
+            return None
+        if line.strip() == '"""':
+            lines: list[str] = []
+            while (line := self.line(". ")) is not None and line.strip() != '"""':
+                lines.append(line)
+            return "\n".join(lines)
+        lines = [line]
+        while lines[-1].endswith("\\"):
+            lines[-1] = lines[-1][:-1]
+            more = self.line(". ")
+            if more is None:
+                break
+            lines.append(more)
+        return "\n".join(lines)
+
+    def line(self, sign: str) -> str | None:
+        """One line, without its end."""
+        if self.interactive:
+            try:
+                return input(sign)
+            except EOFError:
+                return None
+        line = sys.stdin.readline()
+        return line.rstrip("\n").rstrip("\r") if line else None
+
+    # --- out ----------------------------------------------------------------------------------
+
+    def show(self, ask: Callable[[], Any]) -> None:
+        """Print an answer while it comes; Ctrl-C ends it, not the program."""
+        parts = ask()
+        try:
+            for part in parts:
+                if not self.args.json:
+                    print(part, end="", flush=True)
+        except KeyboardInterrupt:
+            parts.close()
+            if not self.interactive:
+                raise
+        answer = self.talk.answer
+        if self.args.json:
+            facts = {"role": "assistant", "content": answer.text, **vars(answer)}
+            del facts["text"]
+            print(json_line(facts), flush=True)
+        else:
+            print(flush=True)
+        if self.args.stats and answer.seconds > 0:
+            note(
+                self.args,
+                f"{answer.tokens} tokens, {answer.tokens / answer.seconds:.1f}/s, "
+                f"{answer.reused_tokens} of {answer.prompt_tokens} prompt tokens reused, "
+                f"seed {answer.seed}",
+            )
+
+    def tell(self, text: str) -> None:
+        """Say something that is no answer."""
+        print(paint(text, "dim", sys.stderr), file=sys.stderr)
+
+    # --- commands -----------------------------------------------------------------------------
+
+    def obey(self, text: str) -> None:
+        """Run a command of the user's."""
+        name, _, rest = text[1:].partition(" ")
+        known = _COMMANDS.get(name)
+        if known is None:
+            raise ValueError(f"there is no command /{name}; /help lists them.")
+        known(self, rest.strip())
+
+    def help(self, _: str) -> None:
+        self.tell(_HELP)
+
+    def reset(self, _: str) -> None:
+        self.talk.reset()
+        self.tell("a new conversation")
+
+    def undo(self, _: str) -> None:
+        self.tell("taken back" if self.talk.undo() else "there is nothing to take back")
+
+    def retry(self, _: str) -> None:
+        if not self.talk.take_back_answer():
+            raise ValueError("there is no question to answer again.")
+        self.show(self.talk.reply)
+
+    def system(self, rest: str) -> None:
+        if rest and not self.talk.templated:
+            raise ValueError("the model has no chat template, so no system message.")
+        self.talk.system = rest or None
+        self.talk.reset()
+        self.tell("a new conversation" + (" with this system message" if rest else ""))
+
+    def set(self, rest: str) -> None:
+        if not rest:
+            return self.settings("")
+        for word in rest.split():
+            name, value = _assigned(word, "/set")
+            self.talk.change(name.replace("-", "_"), None if value == "" else value)
+        return None
+
+    def settings(self, _: str) -> None:
+        self.tell("  ".join(f"{k}={v}" for k, v in sorted(self.talk.settings.items())))
+
+    def history(self, _: str) -> None:
+        for message in self.talk.all_messages():
+            self.tell(f"{message['role']}: {message['content']}")
+
+    def save(self, rest: str) -> None:
+        if not rest:
+            raise ValueError("/save needs the name of a file.")
+        kept = json.dumps(self.talk.to_dict(), ensure_ascii=False, indent=2)
+        Path(rest).expanduser().write_text(kept + "\n", encoding="utf-8")
+        self.tell(f"saved {len(self.talk.messages)} messages in {rest}")
+
+    def load(self, rest: str) -> None:
+        if not rest:
+            raise ValueError("/load needs the name of a file.")
+        _load(self.talk, rest)
+        self.tell(f"{len(self.talk.messages)} messages")
+
+
+_COMMANDS: dict[str, Callable[[Session, str], Any]] = {
+    "help": Session.help, "reset": Session.reset, "undo": Session.undo, "retry": Session.retry,
+    "system": Session.system, "set": Session.set, "settings": Session.settings,
+    "history": Session.history, "save": Session.save, "load": Session.load,
+}  # fmt: skip
+
+
+def _load(talk: Conversation, name: str) -> None:
+    path = Path(name).expanduser()
+    try:
+        kept = json.loads(path.read_bytes())
+    except ValueError as e:
+        raise ValueError(f"{path} is not JSON: {e}") from None
+    talk.restore(kept)
+
+
+def _assigned(text: str, where: str) -> tuple[str, Any]:
+    name, sign, value = text.partition("=")
+    if not sign or not name:
+        raise UsageError(f"{where} takes NAME=VALUE, got {text!r}")
+    try:
+        return name, json.loads(value)
+    except ValueError:
+        return name, value

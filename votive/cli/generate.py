@@ -1,0 +1,209 @@
+"""`votive generate`: continue a text. The model writes; this reads arguments and shows tokens."""
+
+from __future__ import annotations
+
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from . import UsageError, command
+from .model_options import Loaded, add_model_options, load_model
+from .sampling_options import add_sampling_options, seeded, settings
+from .terminal import json_line, note, paint, print_json
+
+
+def add(commands: Any) -> None:
+    """Declare the arguments."""
+    p = command(
+        commands,
+        "generate",
+        description="Continue a text with a language model; without --model with the bundled\n"
+        "story-teller. The prompt is an argument, a file or what is piped in.",
+        examples='  votive generate "Once upon a time"\n'
+        '  votive generate "The king said" --temperature 0.7 --top-p 0.9 --seed 1\n'
+        "  echo 'There was a fox' | votive generate --max-new-tokens 50 --stop '\\n'\n"
+        "  votive generate --model model.gguf --chat 'What is the capital of France?'\n"
+        '  votive generate "Once" --json --greedy',
+    )
+    p.add_argument("prompt", metavar="PROMPT", nargs="?", help="the text to continue")
+    p.add_argument("--file", metavar="FILE", help="read the prompt from a file; - is stdin")
+    p.add_argument("--chat", action="store_true", help="put the prompt into the chat template")
+    p.add_argument("--system", metavar="TEXT", help="with --chat: what the system says")
+    p.add_argument("--no-echo", action="store_true", help="print only what is new")
+    add_model_options(p)
+    add_sampling_options(p, max_new_tokens=200)
+    p.add_argument("--num-beams", metavar="N", type=int, help="search with N beams")
+    p.add_argument("--length-penalty", metavar="X", type=float, help="beams: above 0 longer texts")
+    p.add_argument("-n", "--num-return-sequences", metavar="N", type=int, help="texts to write")
+    p.add_argument("--draft-model", metavar="MODEL", help="a small model that writes ahead")
+    p.add_argument("--cache", choices=("dynamic", "static", "sliding"), help="kind of KV cache")
+    p.add_argument("--prefill-chunk-size", metavar="N", type=int, help="read N tokens at a time")
+    for flag, told in (("--stream", "show tokens as they come"), ("--no-stream", "all at once")):
+        p.add_argument(
+            flag, dest="stream", action="store_const", const=flag == "--stream", help=told
+        )
+    p.add_argument("--stats", action="store_true", help="tokens per second, on stderr")
+    p.add_argument("--json", action="store_true", help="write tokens, log probabilities and times")
+
+
+def run(args: Any) -> int:
+    """Load, write, report."""
+    options = settings(args)
+    for name in ("num_beams", "length_penalty", "num_return_sequences", "prefill_chunk_size"):
+        if getattr(args, name) is not None:
+            options[name] = getattr(args, name)
+    if args.cache is not None:
+        options["cache_implementation"] = args.cache
+    if args.system is not None and not args.chat:
+        raise UsageError("--system needs --chat")
+    many = max(options.get("num_beams", 1), options.get("num_return_sequences", 1)) > 1
+    if args.stream and many:
+        raise UsageError("--stream shows one text; it does not go with beams or several texts")
+    prompt = prompt_of(args)
+    began = time.perf_counter()
+    loaded = load_model(args, args.model, auto=None)
+    draft = None if args.draft_model is None else load_model(args, args.draft_model).model
+    options = seeded(options)
+    ids = encoded(args, loaded, prompt)
+    facts: dict[str, Any] = {
+        "model": loaded.name, "prompt": prompt, "prompt_tokens": ids, "seed": options["seed"],
+        "settings": {k: v for k, v in options.items() if k != "seed"},
+        "timing": {"load_seconds": time.perf_counter() - began},
+    }  # fmt: skip
+    if many:
+        _together(args, loaded, ids, options, draft, facts)
+    else:
+        _streamed(args, loaded, ids, options, draft, facts)
+    if args.json:
+        print(json_line(facts)) if args.stream else print_json(facts)
+    if args.stats:
+        note(args, _stats(facts))
+    return 0
+
+
+def prompt_of(args: Any) -> str:
+    """The text to continue, from wherever it comes."""
+    if args.prompt is not None and args.file is not None:
+        raise UsageError("give the prompt as an argument or as --file, not both")
+    if args.file is not None and args.file != "-":
+        return Path(args.file).read_text(encoding="utf-8")
+    if args.file == "-" or args.prompt == "-" or (args.prompt is None and not sys.stdin.isatty()):
+        # The line's end is the shell's, not the text's.
+        return sys.stdin.read().removesuffix("\n")
+    return args.prompt or ""
+
+
+def encoded(args: Any, loaded: Loaded, prompt: str) -> list[int]:
+    """The ids that the model goes on from."""
+    tokenizer = loaded.tokenizer
+    if args.chat:
+        if tokenizer.chat_template is None:
+            raise ValueError(f"{loaded.name} has no chat template; leave out --chat.")
+        messages = [{"role": "user", "content": prompt}]
+        if args.system is not None:
+            messages.insert(0, {"role": "system", "content": args.system})
+        return list(
+            tokenizer.apply_chat_template(messages, add_generation_prompt=True, return_dict=False)
+        )
+    ids = list(tokenizer.encode(prompt))
+    if not ids:
+        # A text begins where another has ended.
+        ends = tokenizer.eos_token_id
+        start = tokenizer.bos_token_id if tokenizer.bos_token_id is not None else ends
+        if start is None:
+            raise ValueError(f"{loaded.name} cannot begin with nothing: give a prompt.")
+        ids = [start]
+    return ids
+
+
+def _streamed(
+    args: Any, loaded: Loaded, ids: list[int], options: dict[str, Any], draft: Any, facts: Any
+) -> None:
+    from ..generation import stream
+
+    shown = not args.json
+    live = shown and args.stream is not False
+    echo = not (args.no_echo or args.chat or loaded.seq2seq)
+    extra = {} if draft is None else {"assistant_model": draft}
+    began = time.perf_counter()
+    events = stream(loaded.model, loaded.tokenizer, ids, **extra, **options)
+    if live and echo:
+        print(paint(facts["prompt"], "bold"), end="", flush=True)
+    first, texts, tokens, event = 0.0, [], [], None
+    for event in events:
+        first = first or time.perf_counter() - began
+        texts.append(event.text)
+        tokens.append({"id": event.token, "text": event.text, "logprob": event.logprob})
+        if live:
+            print(event.text, end="", flush=True)
+        elif args.json and args.stream:
+            print(json_line(tokens[-1]), flush=True)
+    seconds = time.perf_counter() - began
+    text = "".join(texts)
+    if shown:
+        print("" if live else (facts["prompt"] if echo else "") + text)
+    reason = None if event is None else event.finish_reason
+    stop = None if event is None else event.stop
+    facts["results"] = [{"text": text, "finish_reason": reason, "stop": stop, "tokens": tokens}]
+    facts["timing"].update(_times(len(tokens), first, seconds))
+
+
+def _together(
+    args: Any, loaded: Loaded, ids: list[int], options: dict[str, Any], draft: Any, facts: Any
+) -> None:
+    from .. import tensor
+    from ..generation import generate
+
+    extra = {} if draft is None else {"assistant_model": draft}
+    began = time.perf_counter()
+    found = generate(
+        loaded.model, tensor([ids], device=loaded.model.device), tokenizer=loaded.tokenizer,
+        return_dict_in_generate=True, **extra, **options,
+    )  # fmt: skip
+    seconds = time.perf_counter() - began
+    ends = {loaded.model.generation_config.get("eos_token_id"), loaded.tokenizer.eos_token_id}
+    results, count = [], 0
+    start = 0 if loaded.seq2seq else len(ids)
+    for i, row in enumerate(found.sequences.tolist()):
+        new = row[start:]
+        text = loaded.tokenizer.decode(new, skip_special_tokens=True)
+        for stop in options.get("stop_strings", ()):
+            text = text.split(stop)[0]
+        result: dict[str, Any] = {"text": text, "tokens": [{"id": t} for t in new]}
+        if found.finish_reasons is not None:
+            result["finish_reason"] = found.finish_reasons[i]
+        if found.sequences_scores is not None:
+            result["score"] = found.sequences_scores[i].item()
+        results.append(result)
+        count += len([t for t in new if t not in ends])
+    facts["results"] = results
+    facts["timing"].update(_times(count, None, seconds))
+    if not args.json:
+        echo = "" if args.no_echo or args.chat or loaded.seq2seq else facts["prompt"]
+        for i, result in enumerate(results):
+            if len(results) > 1:
+                print(paint(f"--- {i + 1}", "dim"))
+            print(echo + result["text"])
+
+
+def _times(count: int, first: float | None, seconds: float) -> dict[str, Any]:
+    after = seconds - first if first is not None else seconds
+    written = count - 1 if first is not None else count
+    return {
+        "new_tokens": count, "first_token_seconds": first, "seconds": seconds,
+        "tokens_per_second": written / after if written > 0 and after > 0 else None,
+    }  # fmt: skip
+
+
+def _stats(facts: dict[str, Any]) -> str:
+    t = facts["timing"]
+    parts = [f"loaded in {t['load_seconds']:.2f} s"]
+    if t["first_token_seconds"]:
+        parts.append(
+            f"{len(facts['prompt_tokens'])} tokens read in {t['first_token_seconds']:.2f} s"
+        )
+    parts.append(f"{t['new_tokens']} written in {t['seconds']:.2f} s")
+    if t["tokens_per_second"]:
+        parts.append(f"{t['tokens_per_second']:.1f} tokens/s")
+    return ", ".join([*parts, f"seed {facts['seed']}"])

@@ -1,0 +1,98 @@
+"""Options that say how a text is continued, and the settings of generation they make.
+
+Knows names and numbers; the rules are those of `votive.generation`.
+"""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from . import UsageError
+
+# Option, type, help. The setting bears the option's name.
+_NUMBERS: list[tuple[str, Any, str]] = [
+    ("--max-new-tokens", int, "tokens to write at most ({})"),
+    ("--min-new-tokens", int, "tokens to write at least"),
+    ("--max-time", float, "seconds to write at most"),
+    ("--temperature", float, "above 1 more varied, below 1 more certain; 0 is greedy"),
+    ("--top-k", int, "draw among the K likeliest tokens; 0 for all"),
+    ("--top-p", float, "draw among the likeliest tokens that sum to P"),
+    ("--min-p", float, "draw among tokens at least P times as likely as the likeliest"),
+    ("--typical-p", float, "draw among the most typical tokens that sum to P"),
+    ("--repetition-penalty", float, "above 1: what was there becomes less likely"),
+    ("--presence-penalty", float, "taken from the score of tokens that were written"),
+    ("--frequency-penalty", float, "taken from it for each time they were written"),
+    ("--no-repeat-ngram-size", int, "never write the same N tokens twice"),
+    ("--seed", int, "the same seed writes the same text (random)"),
+]
+_DRAWS = ("temperature", "top_k", "top_p", "min_p", "typical_p")
+
+
+def add_sampling_options(p: Any, *, max_new_tokens: int) -> None:
+    """Declare how tokens are chosen and when to stop."""
+    group = p.add_argument_group("how to write (what is not given is the model's own)")
+    for option, kind, told in _NUMBERS:
+        group.add_argument(
+            option, metavar="N" if kind is int else "X", type=kind, help=told.format(max_new_tokens)
+        )
+    group.add_argument(
+        "--sample", action=argparse.BooleanOptionalAction, help="draw tokens, or take the likeliest"
+    )
+    group.add_argument("--greedy", action="store_true", help="the same as --no-sample")
+    group.add_argument(
+        "--stop", metavar="TEXT", action="append", help="end before TEXT; may be repeated"
+    )
+    p.set_defaults(_max_new_tokens=max_new_tokens)
+
+
+def settings(args: Any) -> dict[str, Any]:
+    """The settings that the options ask for."""
+    out: dict[str, Any] = {}
+    for option, _, _ in _NUMBERS:
+        name = option[2:].replace("-", "_")
+        value = getattr(args, name)
+        if value is not None:
+            out[name] = value
+    out.setdefault("max_new_tokens", args._max_new_tokens)
+    if args.greedy and args.sample:
+        raise UsageError("--greedy and --sample exclude each other")
+    if args.stop:
+        # Shells pass what is typed: \n is a line break here.
+        out["stop_strings"] = [unescaped(s) for s in args.stop]
+    sample = False if args.greedy else args.sample
+    if out.get("temperature") == 0:
+        if sample:
+            raise UsageError("--temperature 0 is greedy; it does not go with --sample")
+        del out["temperature"]
+        sample = False
+    drawn = [n for n in _DRAWS if n in out]
+    if sample is False and drawn:
+        option = "--" + drawn[0].replace("_", "-")
+        raise UsageError(f"{option} has no effect without drawing; leave out --greedy")
+    if sample is None and drawn:
+        sample = True
+    if sample is not None:
+        out["do_sample"] = sample
+    return out
+
+
+def unescaped(text: str) -> str:
+    r"""A text in which \n, \t and \\ are written as in Python.
+
+    >>> from votive.cli.sampling_options import unescaped
+    >>> unescaped("a\\n"), unescaped("é")
+    ('a\n', 'é')
+    """
+    for written, meant in (("\\\\", "\0"), ("\\n", "\n"), ("\\t", "\t"), ("\0", "\\")):
+        text = text.replace(written, meant)
+    return text
+
+
+def seeded(given: dict[str, Any]) -> dict[str, Any]:
+    """The settings with a seed, drawn if there is none, so that it can be told."""
+    if "seed" in given:
+        return given
+    import secrets
+
+    return {**given, "seed": secrets.randbits(32)}
