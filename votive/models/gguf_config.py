@@ -1,0 +1,271 @@
+"""GGUF metadata to a Hugging Face configuration and back. Knows keys and numbers, no tensors.
+
+Shapes of tensors, where the metadata leaves something out, are asked for through a function.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from .config import rope_of
+from .gguf_families import BERT, GEMMA3, GPT2, LLAMA, MISTRAL, MIXTRAL, Family
+
+Shapes = Callable[[str], tuple[int, ...] | None]
+
+_TOKENS = {"bos_token_id": "bos_token_id", "eos_token_id": "eos_token_id",
+           "pad_token_id": "padding_token_id"}  # fmt: skip
+# Beside the end of text, these end a turn; generation stops at any of them.
+_ENDS = ("eot_token_id", "eom_token_id")
+_YARN = {"rope.scaling.yarn_beta_fast": "beta_fast", "rope.scaling.yarn_beta_slow": "beta_slow",
+         "rope.scaling.attn_factor": "attention_factor"}  # fmt: skip
+# Llama 3.1's stretching of frequencies is stored as a tensor; these numbers made all known ones.
+_LLAMA3 = {"low_freq_factor": 1.0, "high_freq_factor": 4.0}
+_GEMMA_PATTERN = 6
+# Their files say how many numbers of a head are turned, which is all of them.
+_ROTATED = (LLAMA, MISTRAL, MIXTRAL)
+
+
+def config_of(family: Family, metadata: Mapping[str, Any], shapes: Shapes) -> dict[str, Any]:
+    """The content of a config.json for a GGUF file, but for what its rope_freqs tensor says."""
+    arch = family.architecture
+    config: dict[str, Any] = {
+        "model_type": family.model_type, "architectures": [family.model_class], **family.fixed,
+    }  # fmt: skip
+    for key, name in family.keys.items():
+        value = metadata.get(f"{arch}.{key}")
+        if value is not None:
+            config[name] = _number(f"{arch}.{key}", value)
+    embedding = shapes("token_embd.weight")
+    if embedding is not None and len(embedding) == 2:
+        config["vocab_size"] = embedding[0]
+    missing = [name for name in _needed(family) if name not in config]
+    if missing:
+        raise ValueError(
+            f"the GGUF file lacks {', '.join(missing)} (keys {arch}.*); it holds no whole model."
+        )
+    if family is not BERT:
+        config["tie_word_embeddings"] = shapes("output.weight") is None
+    _add_tokens(config, metadata)
+    if family in (GPT2, BERT):
+        return _small(family, config, shapes)
+    config.setdefault("num_key_value_heads", config["num_attention_heads"])
+    config.setdefault("rope_theta", family.theta if family is GEMMA3 else 10000.0)
+    if "head_dim" not in config:
+        rotated = metadata.get(f"{arch}.rope.dimension_count") if family in _ROTATED else 0
+        config["head_dim"] = rotated or config["hidden_size"] // config["num_attention_heads"]
+    config["rope_scaling"] = _scaling(arch, metadata, config)
+    if family is LLAMA:
+        config["attention_bias"] = shapes("blk.0.attn_q.bias") is not None
+        config["mlp_bias"] = shapes("blk.0.ffn_gate.bias") is not None
+    if family is GEMMA3:
+        _add_gemma(config)
+    return config
+
+
+def _needed(family: Family) -> list[str]:
+    optional = ("context_length", "attention.head_count_kv", "attention.key_length",
+                "rope.freq_base", "attention.sliding_window", "rope.freq_base_swa",
+                "feed_forward_length", "expert_shared_feed_forward_length",
+                "expert_feed_forward_length")  # fmt: skip
+    return [name for key, name in family.keys.items() if key not in optional]
+
+
+def _number(key: str, value: Any) -> Any:
+    """A number; a list of one per layer counts if all are the same."""
+    if isinstance(value, list):
+        if len(set(value)) != 1:
+            raise ValueError(f"{key} differs between layers ({value}); such models are unknown.")
+        value = value[0]
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not value > 0:
+        raise ValueError(f"{key} is {value!r}; a positive number is needed.")
+    # Files hold float32: the shortest number that means the same is what the model was made with.
+    return float(str(np.float32(value))) if isinstance(value, float) else value
+
+
+def _add_tokens(config: dict[str, Any], metadata: Mapping[str, Any]) -> None:
+    for name, key in _TOKENS.items():
+        value = metadata.get(f"tokenizer.ggml.{key}")
+        if value is not None:
+            config[name] = value
+    ends = [config.get("eos_token_id"), *(metadata.get(f"tokenizer.ggml.{k}") for k in _ENDS)]
+    known = list(dict.fromkeys(e for e in ends if e is not None))
+    if len(known) > 1:
+        config["eos_token_id"] = known
+
+
+def _small(family: Family, config: dict[str, Any], shapes: Shapes) -> dict[str, Any]:
+    if family is BERT:
+        types = shapes("token_types.weight")
+        config["type_vocab_size"] = types[0] if types else 2
+    return config
+
+
+def _scaling(
+    arch: str, metadata: Mapping[str, Any], config: dict[str, Any]
+) -> dict[str, Any] | None:
+    kind = metadata.get(f"{arch}.rope.scaling.type")
+    factor = metadata.get(f"{arch}.rope.scaling.factor", metadata.get(f"{arch}.rope.scale_linear"))
+    if kind is None and factor is not None:
+        kind = "linear"
+    if kind in (None, "none") or factor in (None, 1.0):
+        return None
+    if kind not in ("linear", "yarn"):
+        raise ValueError(f"{arch}.rope.scaling.type {kind!r} is unknown; linear and yarn are read.")
+    out: dict[str, Any] = {"rope_type": kind, "factor": _number("", float(factor))}
+    if kind == "yarn":
+        original = metadata.get(f"{arch}.rope.scaling.original_context_length")
+        if original:
+            out["original_max_position_embeddings"] = original
+        for key, name in _YARN.items():
+            if f"{arch}.{key}" in metadata:
+                out[name] = _number("", metadata[f"{arch}.{key}"])
+    return out
+
+
+def _add_gemma(config: dict[str, Any]) -> None:
+    layers = config["num_hidden_layers"]
+    config.setdefault("rope_local_base_freq", 10000.0)
+    config["sliding_window_pattern"] = _GEMMA_PATTERN
+    config["layer_types"] = [
+        "sliding_attention" if (i + 1) % _GEMMA_PATTERN else "full_attention" for i in range(layers)
+    ]
+    # The largest of the family, known by its depth, divides by another number (Gemma 3 report).
+    own = config["hidden_size"] // config["num_attention_heads"]
+    config["query_pre_attn_scalar"] = own if layers == 62 else config["head_dim"]
+
+
+def llama3_scaling(factors: Any, config: Mapping[str, Any]) -> dict[str, Any] | None:
+    """The `rope_scaling` that made a rope_freqs tensor; None if it is all ones.
+
+    >>> from votive.models.gguf_config import llama3_factors, llama3_scaling
+    >>> told = {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0,
+    ...     "high_freq_factor": 4.0, "original_max_position_embeddings": 8192}
+    >>> config = {"head_dim": 64, "rope_theta": 500000.0}
+    >>> llama3_scaling(llama3_factors(told, config), config) == told
+    True
+    """
+    got = np.asarray(factors, np.float32).reshape(-1)
+    factor = float(str(got.max()))
+    if factor == 1.0 and got.min() == 1.0:
+        return None
+    for original in (8192, *(1 << n for n in range(9, 21))):
+        told = {"rope_type": "llama3", "factor": factor, **_LLAMA3,
+                "original_max_position_embeddings": original}  # fmt: skip
+        want = llama3_factors(told, config)
+        if want.shape == got.shape and np.allclose(got, want, rtol=1e-3):
+            return told
+    raise ValueError(
+        "the tensor rope_freqs of the GGUF file follows no rule that is known (that of Llama 3.1)."
+    )
+
+
+def llama3_factors(scaling: Mapping[str, Any], config: Mapping[str, Any]) -> Any:
+    """What each rotary frequency is divided by, float32 (head_dim / 2,)."""
+    head_dim = config.get("head_dim") or config["hidden_size"] // config["num_attention_heads"]
+    steps = np.arange(0, head_dim, 2, dtype=np.float64) / head_dim
+    wavelength = 2 * np.pi * float(config["rope_theta"]) ** steps
+    low, high = scaling["low_freq_factor"], scaling["high_freq_factor"]
+    turns = scaling["original_max_position_embeddings"] / wavelength
+    # Between the two limits the frequency itself is interpolated, hence the reciprocals.
+    smooth = np.clip((turns - low) / (high - low), 0, 1)
+    return (1 / ((1 - smooth) / scaling["factor"] + smooth)).astype(np.float32)
+
+
+def metadata_of(family: Family, config: Mapping[str, Any]) -> dict[str, Any]:
+    """The metadata of a GGUF file for a configuration, but for what a tokenizer adds."""
+    arch = family.architecture
+    told = dict(config)
+    _check_fixed(family, told)
+    if family not in (GPT2, BERT):
+        told |= rope_told(family, told)
+    out: dict[str, Any] = {"general.architecture": arch, "general.type": "model"}
+    experts = family.keys.get("expert_count")
+    if experts is not None and told.get(experts) is None:  # two spellings of one number
+        told[experts] = told.get("num_local_experts") or told.get("num_experts")
+    if family is GPT2:
+        told["n_inner"] = told.get("n_inner") or 4 * told["n_embd"]
+    for key, name in family.keys.items():
+        value = told.get(name)
+        if value is not None:
+            out[f"{arch}.{key}"] = _written(value, key)
+    missing = [name for name in _needed(family) if told.get(name) is None]
+    if missing:
+        raise ValueError(f"the configuration lacks {', '.join(missing)}, which GGUF needs.")
+    if family is BERT:
+        out[f"{arch}.attention.causal"] = False
+    if family not in (GPT2, BERT):
+        heads = told["num_attention_heads"]
+        out.setdefault(f"{arch}.attention.head_count_kv", heads)
+        size = told.get("head_dim") or told["hidden_size"] // heads
+        out[f"{arch}.attention.key_length"] = out[f"{arch}.attention.value_length"] = size
+        out[f"{arch}.rope.dimension_count"] = size
+        out |= _written_scaling(arch, told["rope_scaling"])
+    out |= _written_tokens(told)
+    return out
+
+
+def rope_told(family: Family, config: Mapping[str, Any]) -> dict[str, Any]:
+    """`rope_theta`, `rope_scaling` and, if local layers have one, `rope_local_base_freq`."""
+    told = dict(config)
+    kinds = told.get("rope_parameters") or {}
+    out = {}
+    if "full_attention" in kinds:  # one set for each kind of layer
+        told["rope_parameters"] = kinds["full_attention"]
+        local = kinds.get("sliding_attention", {}).get("rope_theta")
+        if local is not None:
+            out["rope_local_base_freq"] = local
+    theta, scaling = rope_of(told, family.theta)
+    return {**out, "rope_theta": theta, "rope_scaling": scaling}
+
+
+def _check_fixed(family: Family, config: Mapping[str, Any]) -> None:
+    """What a GGUF file of this kind cannot say has the value that readers take for granted."""
+    fixed = dict(family.fixed)
+    if family is GEMMA3:
+        own = {**config, "head_dim": config.get("head_dim") or 256}
+        _add_gemma(own)
+        fixed |= {"query_pre_attn_scalar": own["query_pre_attn_scalar"],
+                  "layer_types": own["layer_types"]}  # fmt: skip
+    for name, value in fixed.items():
+        if config.get(name, value) != value and config[name] is not None:
+            raise ValueError(
+                f"{name} is {config[name]!r}; GGUF files of {family.architecture} always mean "
+                f"{value!r}."
+            )
+
+
+def _written(value: Any, key: str) -> Any:
+    floats = "epsilon" in key or "freq_base" in key
+    return float(value) if floats else int(value)
+
+
+def _written_scaling(arch: str, scaling: Mapping[str, Any] | None) -> dict[str, Any]:
+    if scaling is None or scaling["rope_type"] == "llama3":  # the latter is a tensor
+        return {}
+    kind = scaling["rope_type"]
+    if kind not in ("linear", "yarn"):
+        raise ValueError(f"rope_scaling of the type {kind!r} cannot be written to GGUF.")
+    out = {f"{arch}.rope.scaling.type": kind,
+           f"{arch}.rope.scaling.factor": float(scaling["factor"])}  # fmt: skip
+    original = scaling.get("original_max_position_embeddings")
+    if kind == "yarn" and original:
+        out[f"{arch}.rope.scaling.original_context_length"] = int(original)
+    for key, name in _YARN.items():
+        if kind == "yarn" and scaling.get(name) is not None:
+            out[f"{arch}.{key}"] = float(scaling[name])
+    return out
+
+
+def _written_tokens(config: Mapping[str, Any]) -> dict[str, Any]:
+    out = {}
+    for name, key in _TOKENS.items():
+        value = config.get(name)
+        if isinstance(value, list):  # the first ends the text, the second a turn
+            for k, one in zip((key, *_ENDS), value):
+                out[f"tokenizer.ggml.{k}"] = int(one)
+        elif value is not None:
+            out[f"tokenizer.ggml.{key}"] = int(value)
+    return out

@@ -1,0 +1,206 @@
+"""How GGUF and Hugging Face name the same models: keys, tensors, and what differs in their values.
+
+Tables only: the left side is what llama.cpp's converter writes for an architecture, the right side
+what config.json and the checkpoints of `transformers` have. Reads nothing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+# What is done to a tensor on its way from GGUF; the other way does the opposite.
+QUERY, KEY = "query", "key"  # rows are ordered for rotary pairs of neighbours
+ONE = "one"  # one has been added
+TRANSPOSED = "transposed"
+ROW = "row"  # a matrix of one row is stored as a vector
+EXPERTS = "experts"  # one tensor holds those of all experts, the name has {e}
+
+
+@dataclass(frozen=True)
+class Family:
+    """One kind of model. Names in `whole` and `block` lack the `.weight` or `.bias` behind them."""
+
+    architecture: str
+    model_type: str
+    model_class: str
+    keys: dict[str, str]
+    whole: dict[str, str]
+    block: dict[str, str]
+    layers: str = "model.layers"
+    fixes: dict[str, str] = field(default_factory=dict)
+    # What config.json has for all models of this kind, and the file does not say.
+    fixed: dict[str, Any] = field(default_factory=dict)
+    theta: float = 10000.0
+    # Names without this prefix mean the same: checkpoints of the bare model lack it.
+    prefix: str = "model."
+    # In checkpoints, but no weights of the model proper.
+    dropped: tuple[str, ...] = (r"rotary_emb\.inv_freq$",)
+
+
+_KEYS = {
+    "context_length": "max_position_embeddings",
+    "embedding_length": "hidden_size",
+    "block_count": "num_hidden_layers",
+    "feed_forward_length": "intermediate_size",
+    "attention.head_count": "num_attention_heads",
+    "attention.head_count_kv": "num_key_value_heads",
+    "attention.key_length": "head_dim",
+    "attention.layer_norm_rms_epsilon": "rms_norm_eps",
+    "rope.freq_base": "rope_theta",
+    "vocab_size": "vocab_size",
+}
+_WHOLE = {
+    "token_embd": "model.embed_tokens", "output_norm": "model.norm", "output": "lm_head",
+}  # fmt: skip
+_ATTENTION = {
+    "attn_norm": "input_layernorm", "attn_q": "self_attn.q_proj", "attn_k": "self_attn.k_proj",
+    "attn_v": "self_attn.v_proj", "attn_output": "self_attn.o_proj",
+}  # fmt: skip
+_MLP = {
+    "ffn_norm": "post_attention_layernorm", "ffn_gate": "mlp.gate_proj", "ffn_up": "mlp.up_proj",
+    "ffn_down": "mlp.down_proj",
+}  # fmt: skip
+_HEAD_NORMS = {"attn_q_norm": "self_attn.q_norm", "attn_k_norm": "self_attn.k_norm"}
+_ROTARY = {"attn_q": QUERY, "attn_k": KEY}
+_EXPERT_KEYS = {"expert_count": "num_experts", "expert_used_count": "num_experts_per_tok",
+                "expert_feed_forward_length": "moe_intermediate_size"}  # fmt: skip
+_EXPERTS = {
+    "ffn_gate_inp": "mlp.gate", "ffn_gate_exps": "mlp.experts.{e}.gate_proj",
+    "ffn_up_exps": "mlp.experts.{e}.up_proj", "ffn_down_exps": "mlp.experts.{e}.down_proj",
+}  # fmt: skip
+_STACKED = {"ffn_gate_exps": EXPERTS, "ffn_up_exps": EXPERTS, "ffn_down_exps": EXPERTS}
+_SILU = {"hidden_act": "silu"}
+
+LLAMA = Family(
+    "llama", "llama", "LlamaForCausalLM", _KEYS, _WHOLE, _ATTENTION | _MLP, fixes=_ROTARY,
+    fixed=_SILU,
+)  # fmt: skip
+# The window is a key of our own; programs that do not know it let all positions be seen.
+MISTRAL = Family(
+    "llama", "mistral", "MistralForCausalLM",
+    _KEYS | {"attention.sliding_window": "sliding_window"}, _WHOLE, _ATTENTION | _MLP,
+    fixes=_ROTARY, fixed=_SILU,
+)  # fmt: skip
+MIXTRAL = Family(
+    "llama", "mixtral", "MixtralForCausalLM",
+    _KEYS | {"expert_count": "num_local_experts", "expert_used_count": "num_experts_per_tok"},
+    _WHOLE,
+    _ATTENTION | {
+        "ffn_norm": "post_attention_layernorm", "ffn_gate_inp": "block_sparse_moe.gate",
+        "ffn_gate_exps": "block_sparse_moe.experts.{e}.w1",
+        "ffn_down_exps": "block_sparse_moe.experts.{e}.w2",
+        "ffn_up_exps": "block_sparse_moe.experts.{e}.w3",
+    },
+    fixes=_ROTARY | _STACKED, fixed=_SILU, theta=1e6,
+)  # fmt: skip
+QWEN2 = Family(
+    "qwen2", "qwen2", "Qwen2ForCausalLM", _KEYS, _WHOLE, _ATTENTION | _MLP,
+    fixed=_SILU | {"use_sliding_window": False},
+)  # fmt: skip
+QWEN3 = Family(
+    "qwen3", "qwen3", "Qwen3ForCausalLM", _KEYS, _WHOLE, _ATTENTION | _HEAD_NORMS | _MLP,
+    fixed=_SILU | {"use_sliding_window": False, "attention_bias": False},
+)  # fmt: skip
+QWEN2_MOE = Family(
+    "qwen2moe", "qwen2_moe", "Qwen2MoeForCausalLM",
+    _KEYS | _EXPERT_KEYS
+    | {"expert_shared_feed_forward_length": "shared_expert_intermediate_size"},
+    _WHOLE,
+    _ATTENTION | _EXPERTS | {
+        "ffn_norm": "post_attention_layernorm", "ffn_gate_inp_shexp": "mlp.shared_expert_gate",
+        "ffn_gate_shexp": "mlp.shared_expert.gate_proj",
+        "ffn_up_shexp": "mlp.shared_expert.up_proj",
+        "ffn_down_shexp": "mlp.shared_expert.down_proj",
+    },
+    fixes=_STACKED | {"ffn_gate_inp_shexp": ROW},
+    fixed=_SILU | {"use_sliding_window": False, "decoder_sparse_step": 1, "mlp_only_layers": [],
+                   "norm_topk_prob": False},
+)  # fmt: skip
+QWEN3_MOE = Family(
+    "qwen3moe", "qwen3_moe", "Qwen3MoeForCausalLM", _KEYS | _EXPERT_KEYS, _WHOLE,
+    _ATTENTION | _HEAD_NORMS | _EXPERTS | {"ffn_norm": "post_attention_layernorm"},
+    fixes=_STACKED,
+    fixed=_SILU | {"use_sliding_window": False, "attention_bias": False, "decoder_sparse_step": 1,
+                   "mlp_only_layers": [], "norm_topk_prob": True},
+)  # fmt: skip
+GEMMA3 = Family(
+    "gemma3", "gemma3_text", "Gemma3ForCausalLM",
+    _KEYS | {"attention.sliding_window": "sliding_window",
+             "rope.freq_base_swa": "rope_local_base_freq"},
+    _WHOLE,
+    _ATTENTION | _HEAD_NORMS | _MLP | {
+        "post_attention_norm": "post_attention_layernorm",
+        "ffn_norm": "pre_feedforward_layernorm", "post_ffw_norm": "post_feedforward_layernorm",
+    },
+    fixes=dict.fromkeys(
+        ("output_norm", "attn_norm", "attn_q_norm", "attn_k_norm", "post_attention_norm",
+         "ffn_norm", "post_ffw_norm"), ONE),
+    fixed={"hidden_activation": "gelu_pytorch_tanh", "attention_bias": False},
+    theta=1e6,
+)  # fmt: skip
+GPT2 = Family(
+    "gpt2", "gpt2", "GPT2LMHeadModel",
+    {"context_length": "n_positions", "embedding_length": "n_embd", "block_count": "n_layer",
+     "feed_forward_length": "n_inner", "attention.head_count": "n_head",
+     "attention.layer_norm_epsilon": "layer_norm_epsilon", "vocab_size": "vocab_size"},
+    {"token_embd": "transformer.wte", "position_embd": "transformer.wpe",
+     "output_norm": "transformer.ln_f", "output": "lm_head"},
+    {"attn_norm": "ln_1", "attn_qkv": "attn.c_attn", "attn_output": "attn.c_proj",
+     "ffn_norm": "ln_2", "ffn_up": "mlp.c_fc", "ffn_down": "mlp.c_proj"},
+    layers="transformer.h", prefix="transformer.",
+    fixes=dict.fromkeys(("attn_qkv", "attn_output", "ffn_up", "ffn_down"), TRANSPOSED),
+    fixed={"activation_function": "gelu_new"},
+    dropped=(r"\.attn\.(masked_)?bias$",),
+)  # fmt: skip
+BERT = Family(
+    "bert", "bert", "BertModel",
+    {"context_length": "max_position_embeddings", "embedding_length": "hidden_size",
+     "block_count": "num_hidden_layers", "feed_forward_length": "intermediate_size",
+     "attention.head_count": "num_attention_heads", "vocab_size": "vocab_size",
+     "attention.layer_norm_epsilon": "layer_norm_eps"},
+    {"token_embd": "embeddings.word_embeddings", "position_embd": "embeddings.position_embeddings",
+     "token_types": "embeddings.token_type_embeddings", "token_embd_norm": "embeddings.LayerNorm"},
+    {"attn_q": "attention.self.query", "attn_k": "attention.self.key",
+     "attn_v": "attention.self.value", "attn_output": "attention.output.dense",
+     "attn_output_norm": "attention.output.LayerNorm", "ffn_up": "intermediate.dense",
+     "ffn_down": "output.dense", "layer_output_norm": "output.LayerNorm"},
+    layers="encoder.layer", prefix="", fixed={"hidden_act": "gelu"},
+    dropped=(r"^pooler\.", r"^cls\.", r"position_ids$"),
+)  # fmt: skip
+
+FAMILIES = [LLAMA, MISTRAL, MIXTRAL, QWEN2, QWEN3, QWEN2_MOE, QWEN3_MOE, GEMMA3, GPT2, BERT]
+
+
+def by_metadata(metadata: Any) -> Family:
+    """The family of a GGUF file.
+
+    >>> from votive.models.gguf_families import by_metadata
+    >>> by_metadata({"general.architecture": "llama", "llama.expert_count": 8}).model_type
+    'mixtral'
+    """
+    name = metadata.get("general.architecture")
+    found = [f for f in FAMILIES if f.architecture == name]
+    if not found:
+        known = ", ".join(sorted({f.architecture for f in FAMILIES}))
+        raise ValueError(f"GGUF files of the architecture {name!r} are unknown; known: {known}.")
+    if found[0] is LLAMA and metadata.get("llama.expert_count"):
+        return MIXTRAL
+    if found[0] is LLAMA and metadata.get("llama.attention.sliding_window"):
+        return MISTRAL
+    return found[0]
+
+
+def by_model_type(model_type: Any) -> Family:
+    """The family of a Hugging Face configuration.
+
+    >>> from votive.models.gguf_families import by_model_type
+    >>> by_model_type("mistral").architecture
+    'llama'
+    """
+    found = {f.model_type: f for f in FAMILIES}
+    if model_type not in found:
+        raise ValueError(
+            f"models of the type {model_type!r} cannot become GGUF; {', '.join(sorted(found))} can."
+        )
+    return found[model_type]

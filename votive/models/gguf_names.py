@@ -1,0 +1,261 @@
+"""GGUF files as Hugging Face models and back: configuration, names, and tensors made to fit.
+
+What llama.cpp stores differently (the order of query rows, norms with one added, stacked experts)
+is turned into what the models here, and `transformers`, expect; `to_gguf` does the opposite.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+import votive
+
+from ..io import FileFormatError, WeightSource
+from .gguf_config import config_of, llama3_factors, llama3_scaling, metadata_of, rope_told
+from .gguf_families import (
+    EXPERTS,
+    KEY,
+    MIXTRAL,
+    ONE,
+    QUERY,
+    ROW,
+    TRANSPOSED,
+    Family,
+    by_metadata,
+    by_model_type,
+)  # fmt: skip
+from .refitted import STACKED, TAKEN, Part, Refitted
+
+_BLOCK = re.compile(r"blk\.(\d+)\.(.+?)\.(weight|bias)")
+_FREQUENCIES = "rope_freqs.weight"
+# Older files of Mixtral have a tensor for each expert: blk.0.ffn_gate.3.weight.
+_OLD_EXPERT = re.compile(r"blk\.(\d+)\.(ffn_gate|ffn_up|ffn_down)\.(\d+)\.weight")
+
+
+def from_gguf(file: WeightSource) -> tuple[dict[str, Any], WeightSource]:
+    """The configuration and the weights of a GGUF file, as a Hugging Face checkpoint has them.
+
+    Tensors whose names are not known keep them, so that loading reports them.
+
+    >>> import tempfile
+    >>> from votive.models.gguf_names import from_gguf, to_gguf
+    >>> config = votive.models.LlamaConfig(vocab_size=4, hidden_size=8, num_hidden_layers=1,
+    ...     num_attention_heads=2, intermediate_size=8)
+    >>> path = tempfile.mkdtemp() + "/model.gguf"
+    >>> metadata, tensors = to_gguf(config, votive.models.LlamaForCausalLM(config).state_dict())
+    >>> votive.io.gguf.write(path, tensors, metadata)
+    >>> config, source = from_gguf(votive.io.gguf.GGUFFile(path))
+    >>> config["head_dim"], source.names()[:2]
+    (4, ['model.embed_tokens.weight', 'model.layers.0.input_layernorm.weight'])
+    """
+    metadata = file.metadata
+    family = by_metadata(metadata)
+    known = set(file.names())
+    shapes = lambda name: tuple(file.info(name).shape) if name in known else None
+    config = config_of(family, metadata, shapes)
+    _check(config, file)
+    if _FREQUENCIES in known:
+        found = llama3_scaling(file.tensor(_FREQUENCIES).numpy(), config)
+        config["rope_scaling"] = found or config["rope_scaling"]
+    return config, Refitted(file, _incoming(file, family, config))
+
+
+def _check(config: Mapping[str, Any], file: WeightSource) -> None:
+    """The numbers agree with the tensors, so that a model made from them is no larger."""
+    layers = config.get("num_hidden_layers", config.get("n_layer"))
+    found = {int(m[1]) for m in map(_BLOCK.fullmatch, file.names()) if m is not None}
+    if len(found) != layers or (found and max(found) != layers - 1):
+        raise FileFormatError(
+            f"the GGUF file should have {layers} layers; there are tensors of {len(found)}."
+        )
+    width = config.get("hidden_size", config.get("n_embd"))
+    embedding = tuple(file.info("token_embd.weight").shape)
+    if embedding != (config["vocab_size"], width):
+        raise FileFormatError(
+            f"the GGUF file says {width} numbers per token; token_embd.weight has the shape "
+            f"{embedding}."
+        )
+
+
+def to_gguf(
+    config: Any,
+    source: WeightSource | Mapping[str, Any],
+    *,
+    tokenizer: Mapping[str, Any] | None = None,
+    name: str | None = None,
+) -> tuple[dict[str, Any], WeightSource]:
+    """The metadata and the tensors of a GGUF file, for `votive.io.gguf.write`.
+
+    `tokenizer` is the metadata of a tokenizer (keys `tokenizer.*`), `name` a title. Nothing is
+    read before it is written. Types stay as they are; see `gguf_types.mixture` for quantized ones.
+
+    >>> from votive.models.gguf_names import to_gguf
+    >>> config = votive.models.LlamaConfig(vocab_size=4, hidden_size=8, num_hidden_layers=1,
+    ...     num_attention_heads=2, intermediate_size=8)
+    >>> model = votive.models.LlamaForCausalLM(config)
+    >>> metadata, tensors = to_gguf(config, model.state_dict())
+    >>> metadata["llama.block_count"], tensors.info("blk.0.attn_q.weight").shape
+    (1, (8, 8))
+    """
+    told = dict(config) if isinstance(config, Mapping) else config.to_dict()
+    if not isinstance(source, WeightSource):
+        source = votive.io.MemorySource(source)
+    family = by_model_type(told.get("model_type"))
+    metadata = metadata_of(family, told)
+    if name is not None:
+        metadata["general.name"] = name
+    metadata |= tokenizer or {}
+    source = _plain_names(source, family, told)
+    added = {}
+    rope = rope_told(family, told)
+    if (rope["rope_scaling"] or {}).get("rope_type") == "llama3":
+        factors = llama3_factors(rope["rope_scaling"], {**told, **rope})
+        added[_FREQUENCIES] = votive.from_numpy(factors)
+    parts = _outgoing(source, family, told)
+    rows = "token_embd.weight"
+    key = f"{family.architecture}.vocab_size"
+    if rows in parts:
+        metadata[key] = int(source.info(parts[rows].names[0]).shape[0])
+    return metadata, Refitted(source, parts, added)
+
+
+def _heads(config: Mapping[str, Any]) -> dict[str, int]:
+    heads = config.get("num_attention_heads") or config.get("n_head") or 0
+    return {QUERY: heads, KEY: config.get("num_key_value_heads") or heads}
+
+
+def _incoming(file: WeightSource, family: Family, config: dict[str, Any]) -> dict[str, Part]:
+    """Hugging Face names and where in a GGUF file their tensors are."""
+    heads = _heads(config)
+    fixes = {QUERY: "halves", KEY: "halves", TRANSPOSED: "transposed", ROW: "row"}
+    out: dict[str, Part] = {}
+    for name in file.names():
+        new = hf_name(family, name)
+        if name == _FREQUENCIES or new is None:
+            continue
+        fix = family.fixes.get(_stem(name), "")
+        # A transposed layer's bias and a norm's have nothing to turn, nor has a bias one added.
+        if name.endswith(".bias") and fix not in (QUERY, KEY):
+            fix = ""
+        if fix == EXPERTS and "{e}" in new:
+            for e in range(file.info(name).shape[0]):
+                out[new.format(e=e)] = Part((name,), TAKEN, e)
+        elif fix == ONE:
+            out[new] = Part((name,), "plus", -1)
+        else:
+            out[new] = Part((name,), fixes.get(fix, ""), heads.get(fix, 0))
+    return out
+
+
+def hf_name(family: Family, name: str) -> str | None:
+    """The Hugging Face name of a GGUF tensor; `{e}` in it stands for the number of an expert.
+
+    >>> from votive.models.gguf_families import QWEN3
+    >>> from votive.models.gguf_names import hf_name
+    >>> hf_name(QWEN3, "blk.3.attn_q_norm.weight")
+    'model.layers.3.self_attn.q_norm.weight'
+    """
+    old = _OLD_EXPERT.fullmatch(name)
+    if old is not None and family is MIXTRAL:
+        inner = family.block[f"{old[2]}_exps"].format(e=old[3])
+        return f"{family.layers}.{old[1]}.{inner}.weight"
+    found = _BLOCK.fullmatch(name)
+    if found is not None:
+        inner = family.block.get(found[2])
+        # Tables that llama.cpp once stored with each layer.
+        if found[2] == "attn_rot_embd":
+            return None
+        return name if inner is None else f"{family.layers}.{found[1]}.{inner}.{found[3]}"
+    stem, _, kind = name.rpartition(".")
+    return f"{family.whole[stem]}.{kind}" if stem in family.whole else name
+
+
+def _stem(name: str) -> str:
+    found = _BLOCK.fullmatch(name)
+    return found[2] if found is not None else name.rpartition(".")[0]
+
+
+def _outgoing(source: WeightSource, family: Family, config: Mapping[str, Any]) -> dict[str, Part]:
+    """GGUF names and where in a Hugging Face checkpoint their tensors are."""
+    heads = _heads(config)
+    fixes = {QUERY: "neighbours", KEY: "neighbours", TRANSPOSED: "transposed", ROW: "flat"}
+    known = dict.fromkeys(source.names())
+    tied = config.get("tie_word_embeddings")
+    if tied is None:
+        tied = "lm_head.weight" not in known
+    out: dict[str, Part] = {}
+    for stem, hf in _wanted(family, config):
+        short = stem.rpartition(".")[2]
+        for kind in ("weight", "bias"):
+            fix = family.fixes.get(short, "")
+            if kind == "bias" and fix not in (QUERY, KEY):
+                fix = ""
+            if fix == EXPERTS and "{e}" in hf:
+                count = config.get("num_local_experts") or config.get("num_experts") or 0
+                names = tuple(f"{hf.format(e=e)}.{kind}" for e in range(count))
+            else:
+                names = (f"{hf}.{kind}",)
+            if names == ("lm_head.weight",) and tied:
+                known.pop(names[0], None)
+                continue
+            there = [n for n in names if n in known]
+            if len(there) != len(names):
+                if there or kind == "weight":
+                    lack = [n for n in names if n not in known]
+                    raise ValueError(f"to_gguf: {len(lack)} tensors are missing: {lack[:3]}.")
+                continue
+            for n in names:
+                del known[n]
+            if fix == EXPERTS:
+                out[f"{stem}.{kind}"] = Part(names, STACKED)
+            elif fix == ONE:
+                out[f"{stem}.{kind}"] = Part(names, "plus", 1)
+            else:
+                out[f"{stem}.{kind}"] = Part(names, fixes.get(fix, ""), heads.get(fix, 0))
+    if known:
+        raise ValueError(
+            f"to_gguf: GGUF files of {family.architecture} have no place for {list(known)[:5]}."
+        )
+    return out
+
+
+def _wanted(family: Family, config: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """All tensors a model may have, GGUF stems and Hugging Face names, in the order of the file."""
+    count = config.get("num_hidden_layers", config.get("n_layer", 0))
+    first = [(g, h) for g, h in family.whole.items() if g not in ("output_norm", "output")]
+    blocks = [
+        (f"blk.{i}.{g}", f"{family.layers}.{i}.{h}")
+        for i in range(count)
+        for g, h in family.block.items()
+    ]
+    last = [(g, h) for g, h in family.whole.items() if g in ("output_norm", "output")]
+    return first + blocks + last
+
+
+def _plain_names(source: WeightSource, family: Family, config: Mapping[str, Any]) -> WeightSource:
+    """The spelling of released checkpoints, whatever the source's: prefixes, stacked experts."""
+    if EXPERTS in family.fixes.values():
+        from .stacked import Unstacked
+
+        source = Unstacked(source)
+    starts = (family.prefix, "lm_head.") if family.prefix else ("",)
+
+    def rule(name: str) -> str | None:
+        name = name.removeprefix("bert.") if family.architecture == "bert" else name
+        if any(re.search(pattern, name) for pattern in family.dropped):
+            return None
+        if not name.startswith(starts):
+            name = family.prefix + name
+        return _mixtral(name) if family is MIXTRAL else name
+
+    return source.renamed(rule)
+
+
+def _mixtral(name: str) -> str:
+    """Newer files name the experts as other models do."""
+    name = re.sub(r"\.mlp\.(gate|experts)\.", r".block_sparse_moe.\1.", name)
+    for new, old in (("gate_proj", "w1"), ("down_proj", "w2"), ("up_proj", "w3")):
+        name = re.sub(rf"(\.experts\.\d+\.){new}\.", rf"\g<1>{old}.", name)
+    return name

@@ -1,0 +1,141 @@
+"""A weight source seen under other names, with tensors changed on the way. Knows no format.
+
+Where `renamed` only names, this one also reorders, transposes, shifts, takes apart and stacks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import votive
+
+from ..io import TensorInfo, WeightSource
+from ..io.rotary import halves, neighbours
+
+
+@dataclass(frozen=True)
+class Part:
+    """Where a tensor comes from: the `names` there, and what is done to what they hold.
+
+    `fix` is one of FIXES; `number` is what it needs to know, heads or the index of an expert.
+    """
+
+    names: tuple[str, ...]
+    fix: str = ""
+    number: int = 0
+
+
+def _halves(t: Any, heads: int) -> Any:
+    return halves(t, heads)
+
+
+def _neighbours(t: Any, heads: int) -> Any:
+    return neighbours(t, heads)
+
+
+def _plus(t: Any, number: int) -> Any:
+    return t + number
+
+
+def _transposed(t: Any, _: int) -> Any:
+    return t.T.contiguous()
+
+
+def _row(t: Any, _: int) -> Any:
+    return t.reshape(1, -1)
+
+
+def _flat(t: Any, _: int) -> Any:
+    return t.reshape(-1)
+
+
+_FIXES = {
+    "halves": _halves, "neighbours": _neighbours, "plus": _plus, "transposed": _transposed,
+    "row": _row, "flat": _flat,
+}  # fmt: skip
+# Those that make many tensors of one or one of many.
+TAKEN, STACKED = "taken", "stacked"
+FIXES = ["", *_FIXES, TAKEN, STACKED]
+
+
+class Refitted(WeightSource):
+    """Tensors of another source by `parts`, and `added` ones that are there already.
+
+    >>> from votive.models.refitted import Part, Refitted
+    >>> source = votive.io.MemorySource({"w": votive.ones(2, 3)})
+    >>> refitted = Refitted(source, {"x": Part(("w",), "transposed")})
+    >>> refitted.info("x").shape, refitted.tensor("x").shape
+    ((3, 2), votive.Size([3, 2]))
+    """
+
+    def __init__(
+        self,
+        source: WeightSource,
+        parts: Mapping[str, Part],
+        added: Mapping[str, Any] | None = None,
+    ) -> None:
+        self.source, self.metadata = source, source.metadata
+        self.parts, self.added = dict(parts), dict(added or {})
+
+    def names(self) -> list[str]:
+        return [*self.parts, *self.added]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.parts or name in self.added
+
+    def __len__(self) -> int:
+        return len(self.parts) + len(self.added)
+
+    def info(self, name: str) -> TensorInfo:
+        if name in self.added:
+            t = self.added[name]
+            nbytes = t.numel() * t.dtype.itemsize
+            return TensorInfo(name, t.dtype, tuple(t.shape), t.dtype.name, nbytes)
+        part = self._part(name)
+        info = self.source.info(part.names[0])
+        shape, nbytes = tuple(info.shape), info.nbytes
+        if part.fix == TAKEN:
+            shape, nbytes = shape[1:], nbytes // max(shape[0], 1)
+        elif part.fix == STACKED:
+            shape, nbytes = (len(part.names), *shape), nbytes * len(part.names)
+        elif part.fix == "transposed":
+            shape = shape[::-1]
+        elif part.fix in ("row", "flat"):
+            shape = (1, info.numel) if part.fix == "row" else (info.numel,)
+        return replace(info, name=name, shape=shape, nbytes=nbytes)
+
+    def _read(self, name: str) -> Any:
+        return self._made(name, None)
+
+    def _read_as(self, name: str, dtype: Any) -> Any:
+        # A sum is rounded once, at the end; the other changes only move numbers.
+        if name in self.added or self._part(name).fix == "plus":
+            return self._made(name, None).to(dtype)
+        return self._made(name, dtype)
+
+    def _made(self, name: str, dtype: Any) -> Any:
+        if name in self.added:
+            return self.added[name]
+        part = self._part(name)
+        if part.fix == TAKEN:
+            t = self.source.slice(part.names[0], part.number)
+            return t if dtype is None else t.to(dtype)
+        tensors = [self.source.tensor(n, dtype=dtype) for n in part.names]
+        if part.fix == STACKED:
+            return votive.stack(tensors)
+        return _FIXES[part.fix](tensors[0], part.number) if part.fix else tensors[0]
+
+    def _read_part(self, name: str, index: Any) -> Any:
+        if name in self.parts and not self.parts[name].fix:
+            return self.source.slice(self.parts[name].names[0], index)
+        return super()._read_part(name, index)
+
+    def _part(self, name: str) -> Part:
+        if name not in self.parts:
+            raise self._unknown(name)
+        return self.parts[name]
+
+    def close(self) -> None:
+        self.source.close()
