@@ -13,9 +13,11 @@ import votive
 import votive.io
 
 OPTIONS = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
-MODULES = ["io.gguf.bits", "io.gguf.file", "io.gguf.quants", "io.gguf.types", "io.gguf.values",
-           "io.gguf.writer", "io.llama2c", "io.rotary", "models.gguf_config",
-           "models.gguf_families", "models.gguf_names", "models.gguf_types", "models.refitted"]  # fmt: skip
+MODULES = [
+    "io.gguf.bits", "io.gguf.file", "io.gguf.quants", "io.gguf.types", "io.gguf.values",
+    "io.gguf.writer", "io.llama2c", "io.rotary", "models.gguf_config", "models.gguf_families",
+    "models.gguf_names", "models.gguf_types", "models.refitted",
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("name", MODULES)
