@@ -42,6 +42,9 @@ MATCHES = [
     ("^", "", True),
     ("^", "a", False),
     ("a.b", "axb", False),
+    ("*", "", False),
+    ("**", "", True),
+    ("layer*", "layer", True),
 ]
 
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import threading
+from typing import Any
 
 import pytest
 
 import votive
 from votive import glass, nn
+from votive.dispatch.observe import Observer
 from votive.dispatch.state import state
 from votive.nn.global_hooks import GLOBAL
 
@@ -166,3 +168,34 @@ def test_a_tree_tells_calls_shapes_and_bytes() -> None:
     assert "blocks.0.shared#1/linear#0" in by_address
     assert "head: Linear" in str(found)
     assert found.to_dict()["children"][0]["address"] == "blocks.0"
+
+
+@pytest.mark.parametrize("policy", ["keep", "half", "stats"])
+def test_the_bytes_of_a_capture_are_known_before_it_runs(policy: str) -> None:
+    model = nn.Sequential(nn.Linear(64, 256), nn.BatchNorm1d(256), nn.Dropout(0.5)).train()
+    data, at = votive.randn(100, 64), ["*", "2:in"]
+    mean, state = model[1].running_mean.clone(), votive.get_rng_state()
+    told = glass.predict(model, at, data, policy=policy)
+    assert votive.equal(model[1].running_mean, mean)
+    assert bytes(votive.get_rng_state()) == bytes(state)
+    with glass.capture(model, at, policy=policy) as found:
+        model(data)
+    assert told.bytes == found.bytes
+    assert list(told.sites) == list(found)
+    assert clean(model)
+
+
+def test_a_prediction_computes_nothing_large() -> None:
+    model, ran = nn.Sequential(nn.Linear(64, 256)), {}
+
+    class Times(Observer):
+        def after(self, call: Any) -> None:
+            # Only what was computed took a time.
+            ran[call.op.name] = call.seconds == call.seconds
+
+    with Times():
+        glass.predict(model, "0", votive.ones(100, 64))
+    assert ran["linear"] is False
+    with Times():
+        model(votive.ones(100, 64))
+    assert ran["linear"] is True

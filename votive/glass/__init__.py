@@ -5,6 +5,7 @@ from .capture import Capture, capture
 from .debugger import Breakpoint, Debugger, Event, debug, steps
 from .edits import Edit
 from .patch import Patch, Receipt, ablate, patch, skip, swap
+from .predict import Prediction, predict
 from .probe import Frame, Probe
 from .statistics import Statistics, statistics
 from .targets import NoMatch
@@ -12,6 +13,6 @@ from .tree import Node, tree
 
 __all__ = [
     "Address", "Breakpoint", "Capture", "Debugger", "Edit", "Event", "Frame", "NoMatch", "Node",
-    "Patch", "Pattern", "Probe", "Receipt", "Statistics", "ablate", "capture", "debug", "patch",
-    "skip", "statistics", "steps", "swap", "tree",
+    "Patch", "Pattern", "Prediction", "Probe", "Receipt", "Statistics", "ablate", "capture",
+    "debug", "patch", "predict", "skip", "statistics", "steps", "swap", "tree",
 ]  # fmt: skip

@@ -145,7 +145,9 @@ def _glob(text: str) -> str:
             out, i = out + ".*", i + 2
             continue
         if c == "*":
-            out += r"[^./#]*"
+            # A name that is only a star must be there: `*` is no way to say the model itself.
+            alone = (i == 0 or text[i - 1] in "./") and (i + 1 == len(text) or text[i + 1] in "./#")
+            out += r"[^./#]+" if alone else r"[^./#]*"
         elif c == "?":
             out += r"[^./#]"
         elif c == "[" and "]" in text[i:]:
