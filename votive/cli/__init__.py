@@ -19,11 +19,11 @@ __all__ = ["main"]
 COMMANDS = {
     "generate": "continue a text with a language model",
     "chat": "talk with a language model",
-    # "embed": "turn sentences into vectors and compare them",
+    "embed": "turn sentences into vectors and compare them",
     "train": "train a language model on a text file",
     "inspect": "list tensors, shapes, statistics and metadata of a file or folder",
     "diff": "compare the weights of two files or folders",
-    # "convert": "write weights in another format, dtype or quantization",
+    "convert": "write weights in another format, dtype or quantization",
     "explain": "show what an operator is and how it runs",
     "bench": "measure how fast votive computes on this machine",
     "env": "show versions, devices and operators",

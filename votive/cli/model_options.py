@@ -40,7 +40,7 @@ class Loaded:
 
 def resolved(args: Any, name: str | None) -> Any:
     """Where the model lies; a repository is asked only for what cannot be meant as a path."""
-    from ..models.checkpoint import Checkpoint, bundled, is_repo_id
+    from ..models.checkpoint import Checkpoint, bundled
 
     if name is None:
         if DEFAULT not in bundled():
@@ -49,15 +49,22 @@ def resolved(args: Any, name: str | None) -> Any:
                 "name a model with --model FOLDER."
             )
         name = DEFAULT
+    local_or_asked(args, name)
+    return Checkpoint.find(name, local_files_only=getattr(args, "offline", False))
+
+
+def local_or_asked(args: Any, name: str) -> None:
+    """See that a name is here, or is meant as that of a repository, and say so then."""
+    from ..models.checkpoint import bundled, is_repo_id
+
     path = Path(name).expanduser()
-    here = path.exists() or name in bundled()
+    if path.exists() or name in bundled():
+        return
     # With its parent at hand, a missing path is more likely a slip than a repository.
-    if not here and (path.parent != Path() and path.parent.is_dir()):
+    if path.parent != Path() and path.parent.is_dir():
         raise FileNotFoundError(f"{name}: there is no such file or folder.")
-    offline = getattr(args, "offline", False)
-    if not here and is_repo_id(name) and not offline:
+    if is_repo_id(name) and not getattr(args, "offline", False):
         note(args, f"{name} is not here: looking for it on the Hugging Face hub")
-    return Checkpoint.find(name, local_files_only=offline)
 
 
 def load_model(
@@ -88,12 +95,30 @@ def load_model(
     return Loaded(found.name, model, _tokenizer(args, found), auto == "AutoModelForSeq2SeqLM")
 
 
-def _tokenizer(args: Any, found: Any) -> Any:
-    from ..text import Tokenizer
+def read_tokenizer(place: Any, vocab_size: int | None = None) -> Any:
+    """The tokenizer at a place: a folder, one of its files, a GGUF, or one of llama2.c (.bin).
 
+    In a folder without any other, that of llama2.c has the name tokenizer.bin or, for a small
+    vocabulary, tok512.bin.
+    """
+    from ..text import Tokenizer, from_llama2c
+
+    path = Path(place)
+    if path.is_file() and path.suffix == ".bin":
+        return from_llama2c(path)
+    try:
+        return Tokenizer.from_pretrained(place)
+    except FileNotFoundError:
+        for name in (f"tok{vocab_size}.bin", "tokenizer.bin"):
+            if (path / name).is_file():
+                return from_llama2c(path / name)
+        raise
+
+
+def _tokenizer(args: Any, found: Any) -> Any:
     given = getattr(args, "tokenizer", None)
     try:
-        return Tokenizer.from_pretrained(given or found.tokenizer)
+        return read_tokenizer(given or found.tokenizer, found.config.get("vocab_size"))
     except FileNotFoundError as e:
         raise FileNotFoundError(
             f"{found.name} has no tokenizer beside it ({e}); name one with --tokenizer PATH."

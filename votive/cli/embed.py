@@ -1,0 +1,110 @@
+"""`votive embed`: sentences as vectors, and how near they are to each other."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+from . import UsageError, command
+from .model_options import add_model_options, local_or_asked
+from .terminal import note, print_json, table, width
+
+
+def add(commands: Any) -> None:
+    """Declare the arguments."""
+    p = command(
+        commands,
+        "embed",
+        description="Turn sentences into vectors with a sentence encoder (BERT, MiniLM, …): a\n"
+        "folder as sentence-transformers writes it, or any encoder, whose positions are\n"
+        "averaged. Texts are arguments, the lines of a file, or what is piped in.",
+        examples="  votive embed --model minilm 'A cat sat.' 'A dog ran.' --similarity\n"
+        "  votive embed --model minilm --file lines.txt --out vectors.npy\n"
+        "  votive embed --model minilm 'A cat sat.' --json",
+    )
+    p.add_argument("texts", metavar="TEXT", nargs="*", help="sentences")
+    p.add_argument("--file", metavar="FILE", help="one sentence per line; - is stdin")
+    add_model_options(p, default=None)
+    p.add_argument("--batch-size", metavar="N", type=int, default=32, help="at a time (32)")
+    p.add_argument("--max-length", metavar="N", type=int, help="cut after N tokens (the model's)")
+    p.add_argument("--prompt", metavar="TEXT", help="put before each sentence")
+    for flag, told in (("--normalize", "scale to length one"), ("--no-normalize", "do not")):
+        p.add_argument(
+            flag, dest="normalize", action="store_const", const=flag == "--normalize", help=told
+        )
+    p.add_argument("--similarity", action="store_true", help="compare all with all")
+    p.add_argument("--out", metavar="FILE", help="write the vectors as .npy")
+    p.add_argument("--json", action="store_true", help="write JSON")
+
+
+def run(args: Any) -> int:
+    """Encode and show."""
+    from .. import set_num_threads
+    from ..models import SentenceEncoder
+    from ..text import Tokenizer
+
+    if args.model is None:
+        raise UsageError("name a sentence encoder with --model FOLDER")
+    if args.out is not None and Path(args.out).suffix != ".npy":
+        raise UsageError(f"--out must end in .npy, got {args.out}")
+    texts = texts_of(args)
+    if args.threads is not None:
+        set_num_threads(args.threads)
+    local_or_asked(args, args.model)
+    encoder = SentenceEncoder.from_pretrained(
+        args.model, dtype=args.dtype, device=args.device, local_files_only=args.offline
+    )
+    if args.tokenizer is not None:
+        encoder.tokenizer = Tokenizer.from_pretrained(args.tokenizer)
+    vectors = encoder.encode(
+        texts, batch_size=args.batch_size, normalize=args.normalize, max_length=args.max_length,
+        prompt=args.prompt, progress=not args.quiet and sys.stderr.isatty() and len(texts) > 256,
+    ).cpu()  # fmt: skip
+    near = encoder.similarity(vectors, vectors) if args.similarity else None
+    if args.out is not None:
+        from ..io import npy
+
+        npy.save(args.out, vectors.float())
+        note(args, f"{args.out}: {vectors.shape[0]} vectors of {vectors.shape[1]} numbers")
+    if args.json:
+        report: dict[str, Any] = {"model": args.model, "dimensions": vectors.shape[1],
+                                  "texts": texts}  # fmt: skip
+        if args.out is None:
+            report["embeddings"] = vectors.tolist()
+        if near is not None:
+            report["similarity"] = near.tolist()
+        print_json(report)
+    elif near is not None:
+        print("\n".join(_matrix(texts, near.tolist())))
+    elif args.out is None:
+        for text, row in zip(texts, vectors.tolist()):
+            first = ", ".join(f"{v:.4f}" for v in row[:6])
+            print(f"{_cut(text, 40)}\t[{first}, … {len(row)} numbers]")
+    return 0
+
+
+def texts_of(args: Any) -> list[str]:
+    """The sentences, from wherever they come."""
+    lines: list[str] = []
+    if args.file is not None and args.file != "-":
+        lines = Path(args.file).read_text(encoding="utf-8").splitlines()
+    elif args.file == "-" or (not args.texts and not sys.stdin.isatty()):
+        lines = sys.stdin.read().splitlines()
+    texts = [*args.texts, *(line for line in lines if line.strip())]
+    if not texts:
+        raise UsageError("give sentences as arguments, as --file or through a pipe")
+    return texts
+
+
+def _cut(text: str, limit: int) -> str:
+    text = " ".join(text.split())
+    return text if len(text) <= limit else text[: limit - 1] + "…"
+
+
+def _matrix(texts: list[str], rows: list[list[float]]) -> list[str]:
+    room = max(12, min(40, width() - 8 * len(texts)))
+    cells = [[i + 1, _cut(t, room), *(f"{v:.3f}" for v in row)]
+             for i, (t, row) in enumerate(zip(texts, rows))]  # fmt: skip
+    headers = ["", "text", *(str(i + 1) for i in range(len(texts)))]
+    return list(table(cells, headers, right="rl" + "r" * len(texts)))
