@@ -176,6 +176,9 @@ def _folder(made: Input, out: Path, request: Request) -> None:
     from ..io.streamed import write_safetensors
     from ..models.checkpoint import write_json
 
+    copied = made.kind not in ("gguf", "llama2c") and made.tokenizer and made.tokenizer.is_dir()
+    # Read before anything is written, so that what is wrong with it leaves nothing behind.
+    tokenizer = None if copied or made.config is None else _tokenizer(made, request.note)
     out.mkdir(parents=True, exist_ok=True)
     write_safetensors(
         made.weights, out, dtype=request.dtype, metadata=_text(made),
@@ -190,12 +193,10 @@ def _folder(made: Input, out: Path, request: Request) -> None:
         config.pop("torch_dtype", None)
         config["dtype"] = request.dtype or types.pop()
     write_json(out / "config.json", config)
-    if made.kind not in ("gguf", "llama2c") and made.tokenizer and made.tokenizer.is_dir():
+    if copied:
         _copy_companions(made.tokenizer, out)
-    else:
-        tokenizer = _tokenizer(made, request.note)
-        if tokenizer is not None:
-            tokenizer.save_pretrained(out)
+    elif tokenizer is not None:
+        tokenizer.save_pretrained(out)
 
 
 def _copy_companions(folder: Path | None, out: Path) -> None:

@@ -101,17 +101,18 @@ def read_tokenizer(place: Any, vocab_size: int | None = None) -> Any:
     In a folder without any other, that of llama2.c has the name tokenizer.bin or, for a small
     vocabulary, tok512.bin.
     """
+    from ..io import llama2c
     from ..text import Tokenizer, from_llama2c
 
     path = Path(place)
     if path.is_file() and path.suffix == ".bin":
-        return from_llama2c(path)
+        return from_llama2c(*llama2c.tokenizer(path))
     try:
         return Tokenizer.from_pretrained(place)
     except FileNotFoundError:
         for name in (f"tok{vocab_size}.bin", "tokenizer.bin"):
             if (path / name).is_file():
-                return from_llama2c(path / name)
+                return from_llama2c(*llama2c.tokenizer(path / name))
         raise
 
 
