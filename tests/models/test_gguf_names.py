@@ -39,6 +39,14 @@ CONFIGS: dict[str, dict[str, Any]] = {
         "head_dim": 256, "sliding_window": 8, "query_pre_attn_scalar": 256, "num_hidden_layers": 7,
         "tie_word_embeddings": True,
     },
+    "gemma": SMALL | {"head_dim": 32, "tie_word_embeddings": True},
+    "gemma2": SMALL | {
+        "head_dim": 256, "sliding_window": 8, "query_pre_attn_scalar": 256,
+        "tie_word_embeddings": True, "attn_logit_softcapping": 40.0,
+        "final_logit_softcapping": 20.0,
+    },
+    "phi3": SMALL | {"sliding_window": 64, "original_max_position_embeddings": 128,
+                     "pad_token_id": 3},
     "gpt2": {"vocab_size": 64, "n_positions": 32, "n_embd": 32, "n_layer": 2, "n_head": 4,
              "layer_norm_epsilon": 1e-5, "tie_word_embeddings": True},
     "bert": {
@@ -66,6 +74,12 @@ def shapes_of(kind: str, config: dict[str, Any]) -> dict[str, tuple[int, ...]]:
     for i in range(config["num_hidden_layers"]):
         p = f"model.layers.{i}."
         out |= {p + "input_layernorm.weight": (C,), p + "post_attention_layernorm.weight": (C,)}
+        if kind == "phi3":
+            out |= {p + "self_attn.qkv_proj.weight": (q + 2 * kv, C),
+                    p + "self_attn.o_proj.weight": (C, q),
+                    p + "mlp.gate_up_proj.weight": (2 * hidden, C),
+                    p + "mlp.down_proj.weight": (C, hidden)}  # fmt: skip
+            continue
         for name, shape in {"q": (q, C), "k": (kv, C), "v": (kv, C), "o": (C, q)}.items():
             out[f"{p}self_attn.{name}_proj.weight"] = shape
             biased = config.get("attention_bias") or (kind.startswith("qwen2") and name != "o")
@@ -73,7 +87,7 @@ def shapes_of(kind: str, config: dict[str, Any]) -> dict[str, tuple[int, ...]]:
                 out[f"{p}self_attn.{name}_proj.bias"] = shape[:1]
         if kind.startswith(("qwen3", "gemma3")):
             out |= {p + "self_attn.q_norm.weight": (D,), p + "self_attn.k_norm.weight": (D,)}
-        if kind.startswith("gemma3"):
+        if kind.startswith(("gemma2", "gemma3")):
             out |= {p + f"{x}_feedforward_layernorm.weight": (C,) for x in ("pre", "post")}
         out |= _net(kind, p, C, hidden, config)
     return out
@@ -164,7 +178,7 @@ def test_a_model_comes_back_from_gguf_with_all_its_numbers(path: Path, kind: str
     for name, want in tensors.items():
         assert source.info(name).shape == tuple(want.shape)
         got = source.tensor(name)
-        if kind == "gemma3_text" and "norm" in name:  # one was added and taken away
+        if kind.startswith("gemma") and "norm" in name:  # one was added and taken away
             np.testing.assert_allclose(got.numpy(), want.numpy(), atol=3e-7)
         else:
             np.testing.assert_array_equal(got.numpy(), want.numpy())
@@ -280,6 +294,18 @@ def test_frequencies_of_no_known_rule_are_refused() -> None:
     assert llama3_scaling(np.ones(8), {"head_dim": 16, "rope_theta": 1e4}) is None
 
 
+def test_the_frequencies_of_long_phi3_come_back(path: Path) -> None:
+    config, tensors = checkpoint("phi3")
+    factors = {"long_factor": [1.5] * 8, "short_factor": [1.25] * 8}
+    config |= {"max_position_embeddings": 512, "rope_scaling": {"type": "longrope", **factors}}
+    file = written(path, config, tensors)
+    assert file.info("rope_factors_long.weight").shape == (8,)
+    again, source = from_gguf(file)
+    assert again["rope_scaling"] == {"rope_type": "longrope", **factors}
+    assert again["original_max_position_embeddings"] == 128
+    assert sorted(source.names()) == sorted(tensors)
+
+
 def test_yarn_and_linear_stretching_come_back(path: Path) -> None:
     config, tensors = checkpoint("qwen3")
     for scaling in (
@@ -312,7 +338,7 @@ def test_tokenizer_and_name_are_added(path: Path) -> None:
 @pytest.mark.parametrize(
     ("kind", "change", "match"),
     [
-        ("llama", {"model_type": "rwkv"}, "'rwkv' cannot become GGUF; bert, gemma3_text"),
+        ("llama", {"model_type": "rwkv"}, "'rwkv' cannot become GGUF; bert, gemma, gemma2"),
         ("llama", {"hidden_act": "relu"}, "hidden_act is 'relu'; .* always mean 'silu'"),
         ("qwen3_moe", {"norm_topk_prob": False}, "norm_topk_prob is False"),
         ("gemma3_text", {"query_pre_attn_scalar": 100}, "query_pre_attn_scalar is 100"),
@@ -437,14 +463,18 @@ def test_refitted_tensors_know_their_shape_and_slices() -> None:
 
 
 @pytest.mark.parity
-@pytest.mark.parametrize("kind", sorted(set(CONFIGS) - {"bert", "mixtral"}))
+@pytest.mark.parametrize("kind", sorted(set(CONFIGS) - {"bert", "mixtral", "gemma"}))
 def test_transformers_reads_what_is_written_and_computes_the_same(path: Path, kind: str) -> None:
     torch = pytest.importorskip("torch")
     transformers = pytest.importorskip("transformers")
     pytest.importorskip("gguf")
     pytest.importorskip("accelerate")
-    # transformers does not ask a GGUF file whether a Llama has biases.
-    config, tensors = checkpoint(kind, **({"attention_bias": False} if kind == "llama" else {}))
+    # What transformers does not ask a GGUF file for has its usual value.
+    usual = {
+        "llama": {"attention_bias": False},
+        "gemma2": {"attn_logit_softcapping": 50.0, "final_logit_softcapping": 30.0},
+    }
+    config, tensors = checkpoint(kind, **usual.get(kind, {}))
     given = {k: v for k, v in config.items() if k not in ("sliding_window",) or "gemma" in kind}
     written(path, config, tensors)
     with warnings.catch_warnings():

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from .config import rope_of
-from .gguf_families import BERT, GEMMA3, GPT2, LLAMA, MISTRAL, MIXTRAL, Family
+from .gguf_families import BERT, GEMMA2, GEMMA3, GPT2, LLAMA, MISTRAL, MIXTRAL, PHI3, Family
 
 Shapes = Callable[[str], tuple[int, ...] | None]
 
@@ -23,7 +23,9 @@ _YARN = {"rope.scaling.yarn_beta_fast": "beta_fast", "rope.scaling.yarn_beta_slo
          "rope.scaling.attn_factor": "attention_factor"}  # fmt: skip
 # Llama 3.1's stretching of frequencies is stored as a tensor; these numbers made all known ones.
 _LLAMA3 = {"low_freq_factor": 1.0, "high_freq_factor": 4.0}
-_GEMMA_PATTERN = 6
+# Every how many layers one sees all positions; and the depth of the largest model, which divides
+# scores by another number than the size of a head (Gemma 2 and 3 reports, table 1).
+_GEMMA = {"gemma2": (2, 46), "gemma3_text": (6, 62)}
 # Their files say how many numbers of a head are turned, which is all of them.
 _ROTATED = (LLAMA, MISTRAL, MIXTRAL)
 
@@ -60,14 +62,23 @@ def config_of(family: Family, metadata: Mapping[str, Any], shapes: Shapes) -> di
     if family is LLAMA:
         config["attention_bias"] = shapes("blk.0.attn_q.bias") is not None
         config["mlp_bias"] = shapes("blk.0.ffn_gate.bias") is not None
-    if family is GEMMA3:
+    if family.model_type in _GEMMA:
         _add_gemma(config)
+    if family is GEMMA2:
+        config.setdefault("attn_logit_softcapping", 50.0)
+        config.setdefault("final_logit_softcapping", 30.0)
+    if family is PHI3:
+        rotated = metadata.get(f"{arch}.rope.dimension_count") or config["head_dim"]
+        config["partial_rotary_factor"] = rotated / config["head_dim"]
+        original = metadata.get(f"{arch}.rope.scaling.original_context_length")
+        config["original_max_position_embeddings"] = original or config["max_position_embeddings"]
     return config
 
 
 def _needed(family: Family) -> list[str]:
     optional = ("context_length", "attention.head_count_kv", "attention.key_length",
                 "rope.freq_base", "attention.sliding_window", "rope.freq_base_swa",
+                "attn_logit_softcapping", "final_logit_softcapping",
                 "feed_forward_length", "expert_shared_feed_forward_length",
                 "expert_feed_forward_length")  # fmt: skip
     return [name for key, name in family.keys.items() if key not in optional]
@@ -127,14 +138,15 @@ def _scaling(
 
 def _add_gemma(config: dict[str, Any]) -> None:
     layers = config["num_hidden_layers"]
-    config.setdefault("rope_local_base_freq", 10000.0)
-    config["sliding_window_pattern"] = _GEMMA_PATTERN
+    every, deepest = _GEMMA[config["model_type"]]
+    if config["model_type"] == "gemma3_text":
+        config.setdefault("rope_local_base_freq", 10000.0)
+        config["sliding_window_pattern"] = every
     config["layer_types"] = [
-        "sliding_attention" if (i + 1) % _GEMMA_PATTERN else "full_attention" for i in range(layers)
+        "sliding_attention" if (i + 1) % every else "full_attention" for i in range(layers)
     ]
-    # The largest of the family, known by its depth, divides by another number (Gemma 3 report).
     own = config["hidden_size"] // config["num_attention_heads"]
-    config["query_pre_attn_scalar"] = own if layers == 62 else config["head_dim"]
+    config["query_pre_attn_scalar"] = own if layers == deepest else config["head_dim"]
 
 
 def llama3_scaling(factors: Any, config: Mapping[str, Any]) -> dict[str, Any] | None:
@@ -201,7 +213,12 @@ def metadata_of(family: Family, config: Mapping[str, Any]) -> dict[str, Any]:
         out.setdefault(f"{arch}.attention.head_count_kv", heads)
         size = told.get("head_dim") or told["hidden_size"] // heads
         out[f"{arch}.attention.key_length"] = out[f"{arch}.attention.value_length"] = size
-        out[f"{arch}.rope.dimension_count"] = size
+        out[f"{arch}.rope.dimension_count"] = int(size * (told.get("partial_rotary_factor") or 1))
+        if family is PHI3:
+            original = (
+                told.get("original_max_position_embeddings") or told["max_position_embeddings"]
+            )
+            out[f"{arch}.rope.scaling.original_context_length"] = int(original)
         out |= _written_scaling(arch, told["rope_scaling"])
     out |= _written_tokens(told)
     return out
@@ -224,7 +241,7 @@ def rope_told(family: Family, config: Mapping[str, Any]) -> dict[str, Any]:
 def _check_fixed(family: Family, config: Mapping[str, Any]) -> None:
     """What a GGUF file of this kind cannot say has the value that readers take for granted."""
     fixed = dict(family.fixed)
-    if family is GEMMA3:
+    if family.model_type in _GEMMA:
         own = {**config, "head_dim": config.get("head_dim") or 256}
         _add_gemma(own)
         fixed |= {"query_pre_attn_scalar": own["query_pre_attn_scalar"],
@@ -238,12 +255,12 @@ def _check_fixed(family: Family, config: Mapping[str, Any]) -> None:
 
 
 def _written(value: Any, key: str) -> Any:
-    floats = "epsilon" in key or "freq_base" in key
+    floats = any(word in key for word in ("epsilon", "freq_base", "softcapping"))
     return float(value) if floats else int(value)
 
 
 def _written_scaling(arch: str, scaling: Mapping[str, Any] | None) -> dict[str, Any]:
-    if scaling is None or scaling["rope_type"] == "llama3":  # the latter is a tensor
+    if scaling is None or scaling["rope_type"] in ("llama3", "longrope"):  # tensors
         return {}
     kind = scaling["rope_type"]
     if kind not in ("linear", "yarn"):

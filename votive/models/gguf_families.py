@@ -124,20 +124,38 @@ QWEN3_MOE = Family(
     fixed=_SILU | {"use_sliding_window": False, "attention_bias": False, "decoder_sparse_step": 1,
                    "mlp_only_layers": [], "norm_topk_prob": True},
 )  # fmt: skip
+_SHIFTED = dict.fromkeys(
+    ("output_norm", "attn_norm", "attn_q_norm", "attn_k_norm", "post_attention_norm", "ffn_norm",
+     "post_ffw_norm"), ONE,
+)  # fmt: skip
+_MORE_NORMS = {
+    "post_attention_norm": "post_attention_layernorm", "ffn_norm": "pre_feedforward_layernorm",
+    "post_ffw_norm": "post_feedforward_layernorm",
+}  # fmt: skip
+_WINDOW = {"attention.sliding_window": "sliding_window"}
+_GELU = {"hidden_activation": "gelu_pytorch_tanh", "attention_bias": False}
+GEMMA = Family(
+    "gemma", "gemma", "GemmaForCausalLM", _KEYS, _WHOLE, _ATTENTION | _MLP, fixes=_SHIFTED,
+    fixed=_GELU,
+)  # fmt: skip
+GEMMA2 = Family(
+    "gemma2", "gemma2", "Gemma2ForCausalLM",
+    _KEYS | _WINDOW | {"attn_logit_softcapping": "attn_logit_softcapping",
+                       "final_logit_softcapping": "final_logit_softcapping"},
+    _WHOLE, _ATTENTION | _MLP | _MORE_NORMS, fixes=_SHIFTED, fixed=_GELU,
+)  # fmt: skip
 GEMMA3 = Family(
     "gemma3", "gemma3_text", "Gemma3ForCausalLM",
-    _KEYS | {"attention.sliding_window": "sliding_window",
-             "rope.freq_base_swa": "rope_local_base_freq"},
-    _WHOLE,
-    _ATTENTION | _HEAD_NORMS | _MLP | {
-        "post_attention_norm": "post_attention_layernorm",
-        "ffn_norm": "pre_feedforward_layernorm", "post_ffw_norm": "post_feedforward_layernorm",
-    },
-    fixes=dict.fromkeys(
-        ("output_norm", "attn_norm", "attn_q_norm", "attn_k_norm", "post_attention_norm",
-         "ffn_norm", "post_ffw_norm"), ONE),
-    fixed={"hidden_activation": "gelu_pytorch_tanh", "attention_bias": False},
-    theta=1e6,
+    _KEYS | _WINDOW | {"rope.freq_base_swa": "rope_local_base_freq"},
+    _WHOLE, _ATTENTION | _HEAD_NORMS | _MLP | _MORE_NORMS, fixes=_SHIFTED, fixed=_GELU, theta=1e6,
+)  # fmt: skip
+# Products are fused in both worlds, in the same order.
+PHI3 = Family(
+    "phi3", "phi3", "Phi3ForCausalLM", _KEYS | _WINDOW, _WHOLE,
+    {"attn_norm": "input_layernorm", "attn_qkv": "self_attn.qkv_proj",
+     "attn_output": "self_attn.o_proj", "ffn_norm": "post_attention_layernorm",
+     "ffn_up": "mlp.gate_up_proj", "ffn_down": "mlp.down_proj"},
+    fixed=_SILU | {"attention_bias": False},
 )  # fmt: skip
 GPT2 = Family(
     "gpt2", "gpt2", "GPT2LMHeadModel",
@@ -169,7 +187,10 @@ BERT = Family(
     dropped=(r"^pooler\.", r"^cls\.", r"position_ids$"),
 )  # fmt: skip
 
-FAMILIES = [LLAMA, MISTRAL, MIXTRAL, QWEN2, QWEN3, QWEN2_MOE, QWEN3_MOE, GEMMA3, GPT2, BERT]
+FAMILIES = [
+    LLAMA, MISTRAL, MIXTRAL, QWEN2, QWEN3, QWEN2_MOE, QWEN3_MOE, GEMMA, GEMMA2, GEMMA3, PHI3, GPT2,
+    BERT,
+]  # fmt: skip
 
 
 def by_metadata(metadata: Any) -> Family:

@@ -30,6 +30,8 @@ from .refitted import STACKED, TAKEN, Part, Refitted
 
 _BLOCK = re.compile(r"blk\.(\d+)\.(.+?)\.(weight|bias)")
 _FREQUENCIES = "rope_freqs.weight"
+# Phi-3's two sets of divisors of frequencies, for texts up to the first length and beyond it.
+_FACTORS = {"long_factor": "rope_factors_long.weight", "short_factor": "rope_factors_short.weight"}
 # Older files of Mixtral have a tensor for each expert: blk.0.ffn_gate.3.weight.
 _OLD_EXPERT = re.compile(r"blk\.(\d+)\.(ffn_gate|ffn_up|ffn_down)\.(\d+)\.weight")
 
@@ -59,6 +61,9 @@ def from_gguf(file: WeightSource) -> tuple[dict[str, Any], WeightSource]:
     if _FREQUENCIES in known:
         found = llama3_scaling(file.tensor(_FREQUENCIES).numpy(), config)
         config["rope_scaling"] = found or config["rope_scaling"]
+    if set(_FACTORS.values()) <= known:
+        factors = {k: file.tensor(n).tolist() for k, n in _FACTORS.items()}
+        config["rope_scaling"] = {"rope_type": "longrope", **factors}
     return config, Refitted(file, _incoming(file, family, config))
 
 
@@ -113,6 +118,9 @@ def to_gguf(
     if (rope["rope_scaling"] or {}).get("rope_type") == "llama3":
         factors = llama3_factors(rope["rope_scaling"], {**told, **rope})
         added[_FREQUENCIES] = votive.from_numpy(factors)
+    if (rope["rope_scaling"] or {}).get("rope_type") == "longrope":
+        for key, stored in _FACTORS.items():
+            added[stored] = votive.tensor(rope["rope_scaling"][key], dtype=votive.float32)
     parts = _outgoing(source, family, told)
     rows = "token_embd.weight"
     key = f"{family.architecture}.vocab_size"
@@ -133,7 +141,7 @@ def _incoming(file: WeightSource, family: Family, config: dict[str, Any]) -> dic
     out: dict[str, Part] = {}
     for name in file.names():
         new = hf_name(family, name)
-        if name == _FREQUENCIES or new is None:
+        if name in (_FREQUENCIES, *_FACTORS.values()) or new is None:
             continue
         fix = family.fixes.get(_stem(name), "")
         # A transposed layer's bias and a norm's have nothing to turn, nor has a bias one added.

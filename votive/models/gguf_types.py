@@ -26,7 +26,9 @@ _MIXTURES = {
     "Q4_K_M": ("Q4_K", "", "Q6_K"), "Q5_K_S": ("Q5_K", "", ""), "Q5_K_M": ("Q5_K", "", "Q6_K"),
 }  # fmt: skip
 _SMALLER = {"Q2_K": "Q4_0", "Q3_K": "Q4_0", "Q4_K": "Q5_0", "Q5_K": "Q5_1", "Q6_K": "Q8_0"}
-_PRECISE = re.compile(r"(ffn_gate_inp|ffn_gate_inp_shexp|rope_freqs|token_types|position_embd)\b")
+_PRECISE = re.compile(
+    r"(ffn_gate_inp|ffn_gate_inp_shexp|rope_freqs|rope_factors_long|rope_factors_short|token_types|position_embd)\b"
+)
 _WIDENED = re.compile(r"blk\.(\d+)\.(attn_v|ffn_down|ffn_down_exps)\.weight")
 
 
