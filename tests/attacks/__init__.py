@@ -1,0 +1,1 @@
+"""Hostile files, made at test time: each must be refused clearly and with little memory."""

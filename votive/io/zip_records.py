@@ -65,6 +65,8 @@ def _record(file: Any, info: zipfile.ZipInfo, limit: int) -> tuple[Record, int]:
     def bad(why: str) -> FileFormatError:
         return FileFormatError(f"the member {info.filename!r} {why}.")
 
+    if info.header_offset < 0:
+        raise bad("begins before the archive does; it is damaged")
     file.seek(info.header_offset)
     head = file.read(_LOCAL.size)
     if len(head) < _LOCAL.size or head[:4] != b"PK\x03\x04":

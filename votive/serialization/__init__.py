@@ -277,13 +277,23 @@ def _placement(map_location: Any) -> Callable[[Any, str], Any]:
     """`place(tensor, saved device)`: the tensor where it shall be."""
 
     def move(t: Any, target: Any) -> Any:
-        target = Device(target)
+        target = _known(target)
         if target.type not in BACKENDS:
             raise RuntimeError(
                 f"load: a tensor was saved on {target}, which is not available here; "
                 "use map_location='cpu'."
             )
         return t if t.device == target else t.to(target)
+
+    def _known(target: Any) -> Device:
+        try:
+            return Device(target)
+        except RuntimeError as e:
+            if map_location is not None:
+                raise
+            raise FileFormatError(
+                f"load: a tensor was saved on {target!r} ({e}); use map_location='cpu'."
+            ) from None
 
     if map_location is None:
         return move
