@@ -11,6 +11,8 @@ import votive
 
 torch = pytest.importorskip("torch", reason="compares with torch")
 transformers = pytest.importorskip("transformers", reason="compares with transformers")
+# Configurations this small have token ids outside their vocabulary, and it says so each time.
+transformers.logging.set_verbosity_error()
 
 # Relative to the largest value: what float32 sums of different orders differ by.
 F32 = 1e-4
@@ -18,8 +20,14 @@ F32 = 1e-4
 BF16 = 4e-2
 
 
-def pair(theirs: Any, ours: type, *, dtype: Any = None, seed: int = 0) -> tuple[Any, Any]:
-    """The model of a transformers class and configuration, and `ours` with its weights."""
+def pair(
+    theirs: Any, ours: type, *, dtype: Any = None, seed: int = 0, train: bool = False,
+    gain: float = 3.0,
+) -> tuple[Any, Any]:  # fmt: skip
+    """The model of a transformers class and configuration, and `ours` with its weights.
+
+    `gain` makes matrices larger than they start, so that layers do more than pass on what came.
+    """
     model_class, config = theirs
     torch.manual_seed(seed)
     config._attn_implementation = "eager"
@@ -29,29 +37,61 @@ def pair(theirs: Any, ours: type, *, dtype: Any = None, seed: int = 0) -> tuple[
             # Norms of one and biases of zero would hide what is swapped or left out.
             if p.dim() == 1:
                 p.add_(torch.randn_like(p) * 0.1)
-            elif "embed" not in name and "wte" not in name:
-                p.mul_(3.0)
+            elif "embed" not in name and "wte" not in name and "shared" not in name:
+                p.mul_(gain)
     values = config.to_dict()
     model = ours(ours.config_class.from_dict(values))
-    state = {k: v.detach().numpy() for k, v in reference.state_dict().items()}
-    model.load_weights(Arrays(state))
+    model.load_weights(arrays(reference.state_dict()))
     if dtype is not None:
-        reference, model = reference.to(getattr(torch, dtype)), model.to(getattr(votive, dtype))
-    return reference, model.eval()
+        for p in reference.parameters():  # and no buffer: angles stay float32, as when loaded
+            p.data = p.data.to(getattr(torch, dtype))
+        model = model.to(getattr(votive, dtype))
+    for p in model.parameters():
+        p.requires_grad_(train)
+    return reference.requires_grad_(train), model.eval()
 
 
-class Arrays:
-    """Arrays as a weight source: the little of it that `load_weights` asks for."""
+def arrays(state: dict[str, Any]) -> Any:
+    """Torch's tensors as a weight source."""
+    tensors = {k: votive.tensor(v.detach().numpy()) for k, v in state.items() if v is not None}
+    return votive.io.MemorySource(tensors)
 
-    def __new__(cls, arrays: dict[str, np.ndarray[Any, Any]]) -> Any:
-        return votive.io.MemorySource({k: votive.tensor(v) for k, v in arrays.items()})
 
-
-def agree(got: Any, expected: Any, tolerance: float = F32) -> None:
-    """Equal within `tolerance` of the largest value."""
-    a, b = got.float().numpy(), expected.detach().float().numpy()
+def agree(got: Any, expected: Any, tolerance: float = F32, where: Any = None) -> None:
+    """Equal within `tolerance` of the largest value, at the positions that count."""
+    a, b = got.detach().float().numpy(), expected.detach().float().numpy()
     assert a.shape == b.shape
+    if where is not None:
+        a, b = a[np.asarray(where, bool)], b[np.asarray(where, bool)]
     scale = np.abs(b).max()
     assert scale > 0, "the reference is all zeros: nothing is compared"
     worst = np.abs(a - b).max() / scale
     assert worst <= tolerance, f"differs by {worst:.2e} of the largest value"
+
+
+def gradients_agree(reference: Any, model: Any, tolerance: float = F32) -> None:
+    """Every parameter's gradient equals the reference's, whatever the two call it."""
+    found = {k: p.grad for k, p in reference.named_parameters() if p.grad is not None}
+    # The weights' own way from one set of names to the other carries gradients over as well.
+    expected = type(model)(model.config)
+    expected.load_weights(arrays(found))
+    wanted = dict(expected.named_parameters())
+    largest = max(p.abs().max().item() for p in wanted.values())
+    for name, p in model.named_parameters():
+        assert p.grad is not None, f"{name} has no gradient"
+        a, b = p.grad.numpy(), wanted[name].detach().numpy()
+        # Some gradients are zero but for rounding: a bias of keys moves all scores of a query.
+        scale = max(np.abs(b).max(), 1e-4 * largest)
+        worst = np.abs(a - b).max() / scale
+        assert worst <= tolerance, f"{name}: differs by {worst:.2e} of the largest value"
+
+
+def ids(shape: tuple[int, int], vocabulary: int = 61, seed: int = 0) -> tuple[Any, Any]:
+    """Random token ids, for both; none of them is special."""
+    values = np.random.default_rng(seed).integers(3, vocabulary, shape)
+    return torch.tensor(values), votive.tensor(values)
+
+
+def both(values: Any) -> tuple[Any, Any]:
+    """The same numbers, for both."""
+    return torch.tensor(np.asarray(values)), votive.tensor(np.asarray(values))

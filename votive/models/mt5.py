@@ -24,6 +24,10 @@ class MT5Config(T5Config):
     feed_forward_proj: str = "gated-gelu"
     tie_word_embeddings: bool = False
 
+    def __post_init__(self) -> None:
+        self.scale_decoder_outputs = False
+        super().__post_init__()
+
 
 class MT5EncoderModel(T5EncoderModel):
     """mT5's encoder alone."""

@@ -185,7 +185,7 @@ class PreTrainedModel(nn.Module):
         bare = not hasattr(self, self.base_model_prefix)
         headed = bare and any(name.startswith(prefix) for name in source.names())
 
-        def rule(name: str) -> str | None:
+        def known(name: str) -> str | None:
             for pattern, new in self.renames.items():
                 name = re.sub(pattern, new, name)
             if any(re.search(pattern, name) for pattern in self.ignored):
@@ -194,8 +194,17 @@ class PreTrainedModel(nn.Module):
                 return None
             for candidate in (name, prefix + name, name.removeprefix(prefix)):
                 if candidate in wanted:
-                    return None if candidate in shared else candidate
+                    return candidate
             return name
+
+        there = {known(name) for name in source.names()}
+
+        def rule(name: str) -> str | None:
+            new = known(name)
+            if new not in shared:
+                return new
+            # Of two names for one parameter, files may have either.
+            return None if self.tied[new] in there else self.tied[new]
 
         return _load(self, source.renamed(rule), dtype, device, strict)
 

@@ -112,7 +112,8 @@ class _T5(PreTrainedModel):
         if "shared.weight" not in names and table in names:
             source = source.renamed({table: "shared.weight"})
         if hasattr(self, "lm_head") and not self.config.scale_decoder_outputs:
-            self.config.tie_word_embeddings = "lm_head.weight" not in names
+            # Since v1.1 the head may be the shared table or not; configurations do not tell.
+            self.config.tie_word_embeddings = not _differs(source, "lm_head.weight")
             self.lm_head.weight = nn.Parameter(votive.empty_like(self.shared.weight))
             self.tie_weights()
         return source
@@ -145,6 +146,16 @@ class _T5(PreTrainedModel):
             output_attentions=output_attentions, output_hidden_states=output_hidden_states,
         )  # fmt: skip
         return found
+
+
+def _differs(source: Any, name: str) -> bool:
+    """Whether a file has such a tensor, and it is not the shared table again."""
+    if name not in source or "shared.weight" not in source:
+        return name in source
+    for part in (slice(0, 8), slice(None)):  # most that differ do so from the start
+        if not votive.equal(source.slice(name, part), source.slice("shared.weight", part)):
+            return True
+    return False
 
 
 class T5EncoderModel(_T5):

@@ -14,7 +14,6 @@ from .. import functional as F
 from ..module import Module
 from .rope_scaling import RULES
 
-
 _FIRST_ROWS = 4096
 
 
