@@ -21,6 +21,7 @@ COMMANDS = {
     "chat": "talk with a language model",
     "embed": "turn sentences into vectors and compare them",
     "train": "train a language model on a text file",
+    "debug": "step through a model, look at values and change them",
     "inspect": "list tensors, shapes, statistics and metadata of a file or folder",
     "diff": "compare the weights of two files or folders",
     "convert": "write weights in another format, dtype or quantization",

@@ -2,6 +2,7 @@
 
 from .address import Address, Pattern
 from .capture import Capture, capture
+from .console import Console, interact
 from .debugger import Breakpoint, Debugger, Event, debug, steps
 from .edits import Edit
 from .patch import Patch, Receipt, ablate, patch, skip, swap
@@ -12,7 +13,8 @@ from .targets import NoMatch
 from .tree import Node, tree
 
 __all__ = [
-    "Address", "Breakpoint", "Capture", "Debugger", "Edit", "Event", "Frame", "NoMatch", "Node",
-    "Patch", "Pattern", "Prediction", "Probe", "Receipt", "Statistics", "ablate", "capture",
-    "debug", "patch", "predict", "skip", "statistics", "steps", "swap", "tree",
+    "Address", "Breakpoint", "Capture", "Console", "Debugger", "Edit", "Event", "Frame",
+    "NoMatch", "Node", "Patch", "Pattern", "Prediction", "Probe", "Receipt", "Statistics",
+    "ablate", "capture", "debug", "interact", "patch", "predict", "skip", "statistics", "steps",
+    "swap", "tree",
 ]  # fmt: skip
