@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent
-PAGES = ["docs/adding_an_op.md", "README.md"]
+PAGES = ["docs/adding_an_op.md", "README.md", "docs/io.md"]
 
 
 @pytest.mark.parametrize("page", PAGES)
