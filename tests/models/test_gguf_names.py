@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
 import json
 import warnings
@@ -10,6 +11,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 import votive
 from votive.io import FileFormatError, MemorySource
@@ -361,9 +364,11 @@ def test_models_that_gguf_cannot_hold_are_refused(
     [
         ({"general.architecture": "rwkv7"}, "architecture 'rwkv7' are unknown; known: bert"),
         ({"general.architecture": None}, "architecture None are unknown"),
-        ({"llama.block_count": None}, "lacks num_hidden_layers"),
-        ({"llama.block_count": "three"}, "block_count is 'three'; a positive number"),
-        ({"llama.attention.head_count": 0}, "head_count is 0; a positive number"),
+        ({"llama.block_count": None}, "should have None layers"),
+        ({"llama.block_count": "three"}, "should have three layers"),
+        ({"llama.attention.key_length": "many"}, "key_length is 'many'; a positive integer"),
+        ({"llama.attention.head_count": None}, "lacks num_attention_heads"),
+        ({"llama.attention.head_count": 0}, "head_count is 0; a positive integer"),
         ({"llama.attention.head_count_kv": [1, 2, 2]}, "differs between layers"),
         ({"llama.block_count": 1 << 30}, "should have 1073741824 layers; there are tensors of 3"),
         ({"llama.embedding_length": 1 << 20}, r"says 1048576 numbers per token"),
@@ -379,6 +384,32 @@ def test_files_that_contradict_themselves_are_refused(
     write(path, made, told)
     with pytest.raises((ValueError, FileFormatError), match=match):
         from_gguf(GGUFFile(path))
+
+
+VALUES = st.one_of(
+    st.none(), st.booleans(), st.integers(-(2**63), 2**63 - 1), st.floats(), st.text(max_size=5),
+    st.lists(st.integers(-9, 9), max_size=3),
+)  # fmt: skip
+
+
+@settings(
+    max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(st.sampled_from(["llama", "gemma3_text", "phi3", "qwen3_moe", "gpt2"]), st.data())
+def test_any_metadata_gives_a_configuration_or_a_clear_error(kind: str, data: Any) -> None:
+    config, tensors = checkpoint(kind)
+    metadata, made = to_gguf(config, tensors)
+    arch = metadata["general.architecture"]
+    keys = [*metadata, f"{arch}.rope.scaling.type", f"{arch}.rope.scaling.factor",
+            "tokenizer.ggml.eot_token_id"]  # fmt: skip
+    key = data.draw(st.sampled_from(keys))
+    value = data.draw(VALUES)
+    if key.endswith("scaling.factor"):
+        metadata[f"{arch}.rope.scaling.type"] = "yarn"
+    told = {k: v for k, v in (metadata | {key: value}).items() if v is not None}
+    made.metadata = told
+    with contextlib.suppress(ValueError, FileFormatError):
+        json.dumps(from_gguf(made)[0])
 
 
 def test_equal_numbers_for_each_layer_are_one_number(path: Path) -> None:

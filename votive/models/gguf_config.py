@@ -21,6 +21,9 @@ _TOKENS = {"bos_token_id": "bos_token_id", "eos_token_id": "eos_token_id",
 _ENDS = ("eot_token_id", "eom_token_id")
 _YARN = {"rope.scaling.yarn_beta_fast": "beta_fast", "rope.scaling.yarn_beta_slow": "beta_slow",
          "rope.scaling.attn_factor": "attention_factor"}  # fmt: skip
+# Keys with one of these words hold fractions, the others integers.
+_FRACTIONS = ("epsilon", "freq_base", "softcapping", "factor", "beta")
+_LARGEST = 1 << 40
 # Llama 3.1's stretching of frequencies is stored as a tensor; these numbers made all known ones.
 _LLAMA3 = {"low_freq_factor": 1.0, "high_freq_factor": 4.0}
 # Every how many layers one sees all positions; and the depth of the largest model, which divides
@@ -56,7 +59,8 @@ def config_of(family: Family, metadata: Mapping[str, Any], shapes: Shapes) -> di
     config.setdefault("num_key_value_heads", config["num_attention_heads"])
     config.setdefault("rope_theta", family.theta if family is GEMMA3 else 10000.0)
     if "head_dim" not in config:
-        rotated = metadata.get(f"{arch}.rope.dimension_count") if family in _ROTATED else 0
+        key = f"{arch}.rope.dimension_count"
+        rotated = _number(key, metadata[key]) if family in _ROTATED and key in metadata else 0
         config["head_dim"] = rotated or config["hidden_size"] // config["num_attention_heads"]
     config["rope_scaling"] = _scaling(arch, metadata, config)
     if family is LLAMA:
@@ -68,10 +72,12 @@ def config_of(family: Family, metadata: Mapping[str, Any], shapes: Shapes) -> di
         config.setdefault("attn_logit_softcapping", 50.0)
         config.setdefault("final_logit_softcapping", 30.0)
     if family is PHI3:
-        rotated = metadata.get(f"{arch}.rope.dimension_count") or config["head_dim"]
+        key = f"{arch}.rope.dimension_count"
+        rotated = _number(key, metadata.get(key, config["head_dim"]))
         config["partial_rotary_factor"] = rotated / config["head_dim"]
-        original = metadata.get(f"{arch}.rope.scaling.original_context_length")
-        config["original_max_position_embeddings"] = original or config["max_position_embeddings"]
+        key = f"{arch}.rope.scaling.original_context_length"
+        first = metadata.get(key, config.get("max_position_embeddings", 4096))
+        config["original_max_position_embeddings"] = _number(key, first)
     return config
 
 
@@ -87,22 +93,25 @@ def _needed(family: Family) -> list[str]:
 def _number(key: str, value: Any) -> Any:
     """A number; a list of one per layer counts if all are the same."""
     if isinstance(value, list):
-        if len(set(value)) != 1:
+        if not value or any(v != value[0] for v in value):
             raise ValueError(f"{key} differs between layers ({value}); such models are unknown.")
         value = value[0]
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not value > 0:
-        raise ValueError(f"{key} is {value!r}; a positive number is needed.")
+    fractional = any(word in key for word in _FRACTIONS)
+    kinds = (int, float) if fractional else (int,)
+    if isinstance(value, bool) or not isinstance(value, kinds) or not 0 < value < _LARGEST:
+        what = "number" if fractional else "integer"
+        raise ValueError(f"{key} is {value!r}; a positive {what} is needed.")
     # Files hold float32: the shortest number that means the same is what the model was made with.
-    return float(str(np.float32(value))) if isinstance(value, float) else value
+    return float(str(np.float32(value))) if fractional else value
 
 
 def _add_tokens(config: dict[str, Any], metadata: Mapping[str, Any]) -> None:
     for name, key in _TOKENS.items():
         value = metadata.get(f"tokenizer.ggml.{key}")
-        if value is not None:
+        if isinstance(value, int):
             config[name] = value
     ends = [config.get("eos_token_id"), *(metadata.get(f"tokenizer.ggml.{k}") for k in _ENDS)]
-    known = list(dict.fromkeys(e for e in ends if e is not None))
+    known = list(dict.fromkeys(e for e in ends if isinstance(e, int)))
     if len(known) > 1:
         config["eos_token_id"] = known
 
@@ -125,14 +134,15 @@ def _scaling(
         return None
     if kind not in ("linear", "yarn"):
         raise ValueError(f"{arch}.rope.scaling.type {kind!r} is unknown; linear and yarn are read.")
-    out: dict[str, Any] = {"rope_type": kind, "factor": _number("", float(factor))}
+    key = f"{arch}.rope.scaling.factor"
+    out: dict[str, Any] = {"rope_type": kind, "factor": _number(key, factor)}
     if kind == "yarn":
-        original = metadata.get(f"{arch}.rope.scaling.original_context_length")
-        if original:
-            out["original_max_position_embeddings"] = original
+        key = f"{arch}.rope.scaling.original_context_length"
+        if key in metadata:
+            out["original_max_position_embeddings"] = _number(key, metadata[key])
         for key, name in _YARN.items():
             if f"{arch}.{key}" in metadata:
-                out[name] = _number("", metadata[f"{arch}.{key}"])
+                out[name] = _number(f"{arch}.{key}", metadata[f"{arch}.{key}"])
     return out
 
 
@@ -160,6 +170,11 @@ def llama3_scaling(factors: Any, config: Mapping[str, Any]) -> dict[str, Any] | 
     True
     """
     got = np.asarray(factors, np.float32).reshape(-1)
+    if got.size == 0 or 2 * got.size != config["head_dim"]:
+        raise ValueError(
+            f"the tensor rope_freqs of the GGUF file has {got.size} numbers; half of "
+            f"{config['head_dim']} are needed."
+        )
     factor = float(str(got.max()))
     if factor == 1.0 and got.min() == 1.0:
         return None
@@ -167,7 +182,7 @@ def llama3_scaling(factors: Any, config: Mapping[str, Any]) -> dict[str, Any] | 
         told = {"rope_type": "llama3", "factor": factor, **_LLAMA3,
                 "original_max_position_embeddings": original}  # fmt: skip
         want = llama3_factors(told, config)
-        if want.shape == got.shape and np.allclose(got, want, rtol=1e-3):
+        if np.allclose(got, want, rtol=1e-3):
             return told
     raise ValueError(
         "the tensor rope_freqs of the GGUF file follows no rule that is known (that of Llama 3.1)."
@@ -255,8 +270,7 @@ def _check_fixed(family: Family, config: Mapping[str, Any]) -> None:
 
 
 def _written(value: Any, key: str) -> Any:
-    floats = any(word in key for word in ("epsilon", "freq_base", "softcapping"))
-    return float(value) if floats else int(value)
+    return float(value) if any(word in key for word in _FRACTIONS) else int(value)
 
 
 def _written_scaling(arch: str, scaling: Mapping[str, Any] | None) -> dict[str, Any]:

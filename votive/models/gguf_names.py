@@ -29,6 +29,7 @@ from .gguf_families import (
 from .refitted import STACKED, TAKEN, Part, Refitted
 
 _BLOCK = re.compile(r"blk\.(\d+)\.(.+?)\.(weight|bias)")
+_SIZES = ("block_count", "embedding_length")
 _FREQUENCIES = "rope_freqs.weight"
 # Phi-3's two sets of divisors of frequencies, for texts up to the first length and beyond it.
 _FACTORS = {"long_factor": "rope_factors_long.weight", "short_factor": "rope_factors_short.weight"}
@@ -56,8 +57,8 @@ def from_gguf(file: WeightSource) -> tuple[dict[str, Any], WeightSource]:
     family = by_metadata(metadata)
     known = set(file.names())
     shapes = lambda name: tuple(file.info(name).shape) if name in known else None
+    _check(family, file)
     config = config_of(family, metadata, shapes)
-    _check(config, file)
     if _FREQUENCIES in known:
         found = llama3_scaling(file.tensor(_FREQUENCIES).numpy(), config)
         config["rope_scaling"] = found or config["rope_scaling"]
@@ -67,20 +68,22 @@ def from_gguf(file: WeightSource) -> tuple[dict[str, Any], WeightSource]:
     return config, Refitted(file, _incoming(file, family, config))
 
 
-def _check(config: Mapping[str, Any], file: WeightSource) -> None:
-    """The numbers agree with the tensors, so that a model made from them is no larger."""
-    layers = config.get("num_hidden_layers", config.get("n_layer"))
+def _check(family: Family, file: WeightSource) -> None:
+    """The numbers agree with the tensors, so that nothing made from them is larger."""
+    told = {key: file.metadata.get(f"{family.architecture}.{key}") for key in _SIZES}
     found = {int(m[1]) for m in map(_BLOCK.fullmatch, file.names()) if m is not None}
-    if len(found) != layers or (found and max(found) != layers - 1):
+    layers = told["block_count"]
+    if layers != len(found) or found != set(range(len(found))):
         raise FileFormatError(
             f"the GGUF file should have {layers} layers; there are tensors of {len(found)}."
         )
-    width = config.get("hidden_size", config.get("n_embd"))
-    embedding = tuple(file.info("token_embd.weight").shape)
-    if embedding != (config["vocab_size"], width):
+    if "token_embd.weight" not in file:
+        raise FileFormatError("the GGUF file has no token_embd.weight; it holds no whole model.")
+    shape = tuple(file.info("token_embd.weight").shape)
+    if len(shape) != 2 or shape[1] != told["embedding_length"]:
         raise FileFormatError(
-            f"the GGUF file says {width} numbers per token; token_embd.weight has the shape "
-            f"{embedding}."
+            f"the GGUF file says {told['embedding_length']} numbers per token; token_embd.weight "
+            f"has the shape {shape}."
         )
 
 
@@ -148,13 +151,20 @@ def _incoming(file: WeightSource, family: Family, config: dict[str, Any]) -> dic
         if name.endswith(".bias") and fix not in (QUERY, KEY):
             fix = ""
         if fix == EXPERTS and "{e}" in new:
-            for e in range(file.info(name).shape[0]):
+            for e in range(_stack_height(file, name)):
                 out[new.format(e=e)] = Part((name,), TAKEN, e)
         elif fix == ONE:
             out[new] = Part((name,), "plus", -1)
         else:
             out[new] = Part((name,), fixes.get(fix, ""), heads.get(fix, 0))
     return out
+
+
+def _stack_height(file: WeightSource, name: str) -> int:
+    shape = file.info(name).shape
+    if len(shape) != 3:
+        raise FileFormatError(f"{name} has the shape {shape}; experts have three dimensions.")
+    return shape[0]
 
 
 def hf_name(family: Family, name: str) -> str | None:
