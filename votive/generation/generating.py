@@ -7,6 +7,7 @@ from typing import Any
 import votive
 
 from .assisted import assisted
+from .beams import beam_search
 from .config import GenerationConfig
 from .loop import Step, search
 from .output import Acceptance, GenerateOutput
@@ -47,7 +48,13 @@ def generate(
     kept = Kept(output_scores, output_logits, wanted)
     acceptance = None if assistant_model is None else Acceptance()
     if config.num_beams > 1:
-        raise NotImplementedError("generate: num_beams > 1 is not there yet.")
+        if assistant_model is not None or streamer is not None:
+            raise ValueError("generate: beams go neither with a streamer nor an assistant_model.")
+        best = beam_search(task, kept)
+        found = GenerateOutput(sequences=best.sequences, finish_reasons=best.reasons)
+        found.sequences_scores = best.scores if output_scores else None
+        found.beam_indices = best.rows
+        return _returned(found, task, kept, return_dict_in_generate)
     if acceptance is not None:
         steps = assisted(task, assistant_model, acceptance)
     else:
@@ -55,7 +62,11 @@ def generate(
     columns = collected(task, steps, kept, streamer)
     found = GenerateOutput(sequences=_sequences(task, columns), finish_reasons=kept.reasons)
     found.acceptance = acceptance
-    if not return_dict_in_generate:
+    return _returned(found, task, kept, return_dict_in_generate)
+
+
+def _returned(found: GenerateOutput, task: Task, kept: Kept, whole: bool) -> Any:
+    if not whole:
         return found.sequences
     found.past_key_values = task.prefix or task.stepper.cache
     kept.fill(found, task)

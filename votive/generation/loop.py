@@ -53,6 +53,16 @@ class History:
         """Write a token behind the ids, for a run that tries it."""
         self._memory[:, position] = token
 
+    def push(self, tokens: list[int]) -> None:
+        """Append a token to each row, whatever it is."""
+        memory = self._memory
+        memory[:, self.length] = votive.tensor(tokens, dtype=memory.dtype, device=memory.device)
+        self.length += 1
+
+    def reorder(self, index: Any) -> None:
+        """Let the rows be those at `index`."""
+        self.ids.copy_(self.ids.index_select(0, index))
+
     @property
     def done(self) -> bool:
         """Whether all rows have ended."""

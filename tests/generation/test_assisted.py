@@ -1,0 +1,179 @@
+"""Drafts of a second model: the same tokens when greedy, the same distribution when sampled."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import votive
+from votive.generation import generate, stream
+
+from .tiny import PROMPT, model
+
+
+def near(net: Any, amount: float, **changes: Any) -> Any:
+    """A model with a little noise on its weights: right often, but not always."""
+    twin = model(**changes)
+    votive.manual_seed(1)
+    with votive.no_grad():
+        for p, q in zip(twin.parameters(), net.parameters(), strict=True):
+            p.copy_(q + amount * votive.randn(*q.shape))
+    return twin
+
+
+WAYS: dict[str, dict[str, Any]] = {
+    "as it is": {},
+    "static": {"cache_implementation": "static"},
+    "chunks": {"prefill_chunk_size": 3},
+    "no cache": {"use_cache": False},
+    "one draft at a time": {"num_assistant_tokens": 1},
+    "as many as it likes": {"assistant_confidence_threshold": 0.0, "num_assistant_tokens": 7},
+    "more when they are good": {"num_assistant_tokens_schedule": "heuristic"},
+    "penalties": {"repetition_penalty": 1.2, "no_repeat_ngram_size": 3},
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("noise", [0.0, 0.015, 9.0])
+def test_greedy_tokens_are_those_of_the_model_alone(way: str, noise: float) -> None:
+    net = model()
+    draft = near(net, noise)
+    plain = {k: v for k, v in WAYS[way].items() if "assistant" not in k}
+    expected = generate(net, [PROMPT], max_new_tokens=40, **plain)
+    out = generate(
+        net, [PROMPT], max_new_tokens=40, assistant_model=draft, return_dict_in_generate=True,
+        **WAYS[way],
+    )  # fmt: skip
+    assert out.sequences.tolist() == expected.tolist()
+    assert out.acceptance.drafted > 0
+    if noise == 0.0:
+        assert out.acceptance.rate == 1.0
+        assert out.acceptance.rounds < 40
+    elif noise == 0.015 and way == "as it is":
+        assert 0.2 < out.acceptance.rate < 1.0, "drafts that are all alike prove little"
+
+
+def test_a_text_ends_where_it_does_without_drafts() -> None:
+    net = model()
+    free = generate(net, [PROMPT], max_new_tokens=20)[0].tolist()
+    eos = free[len(PROMPT) + 9]
+    expected = generate(net, [PROMPT], max_new_tokens=20, eos_token_id=eos)
+    out = generate(
+        net, [PROMPT], max_new_tokens=20, eos_token_id=eos, assistant_model=near(net, 0.02),
+        return_dict_in_generate=True, output_scores=True,
+    )  # fmt: skip
+    assert out.sequences.tolist() == expected.tolist()
+    assert out.finish_reasons == ["eos"]
+    assert len(out.scores) == expected.shape[1] - len(PROMPT)
+    assert out.past_key_values.get_seq_length() == expected.shape[1] - 1
+
+
+def test_weights_and_states_are_those_of_the_model_alone() -> None:
+    net = model("grouped")
+    ask: dict[str, Any] = {
+        "max_new_tokens": 12, "return_dict_in_generate": True, "output_logits": True,
+        "output_attentions": True, "output_hidden_states": True,
+    }  # fmt: skip
+    alone = generate(net, [PROMPT], **ask)
+    helped = generate(net, [PROMPT], assistant_model=net, assistant_confidence_threshold=0.0, **ask)
+    pairs = zip(
+        [*alone.logits, *(s for step in alone.attentions + alone.hidden_states for s in step)],
+        [*helped.logits, *(s for step in helped.attentions + helped.hidden_states for s in step)],
+        strict=True,
+    )
+    for a, b in pairs:
+        assert a.shape == b.shape
+        assert (a - b).abs().max().item() <= 1e-4 * a.abs().max().item()
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"temperature": 1.0},
+        {"temperature": 2.0, "assistant_confidence_threshold": 0.0},
+        {"temperature": 1.5, "top_k": 3},
+        {"temperature": 1.5, "top_p": 0.8, "num_assistant_tokens": 2},
+    ],
+    ids=str,
+)
+def test_sampled_texts_keep_the_distribution_of_the_model(settings: dict[str, Any]) -> None:
+    """Pairs of tokens against their exact probabilities; the second comes after an acceptance
+    or a rejection of the first, so both ways through the rule are seen."""
+    size, count = 4, 1000
+    net = model(vocab_size=size, initializer_range=0.2)
+    draft = model(vocab_size=size, initializer_range=0.2, seed=5, num_hidden_layers=1)
+    ask = {"do_sample": True, "top_k": 0, **settings}
+    drafts = {k: v for k, v in ask.items() if "assistant" not in k}
+    first = generate(
+        net, [[1, 2]], max_new_tokens=1, seed=0, return_dict_in_generate=True, output_scores=True,
+        **drafts,
+    ).scores[0].softmax(-1)[0].numpy()  # fmt: skip
+    second = generate(
+        net, [[1, 2, t] for t in range(size)], max_new_tokens=1, seed=0, output_scores=True,
+        return_dict_in_generate=True, **drafts,
+    ).scores[0].softmax(-1).numpy()  # fmt: skip
+    expected = (first[:, None] * second).flatten() * count
+    counts = np.zeros(size * size)
+    accepted = drafted = 0
+    for seed in range(count):
+        out = generate(
+            net, [[1, 2]], max_new_tokens=3, seed=seed, assistant_model=draft,
+            return_dict_in_generate=True, **ask,
+        )  # fmt: skip
+        a, b = out.sequences[0, 2:4].tolist()
+        counts[a * size + b] += 1
+        accepted += out.acceptance.accepted
+        drafted += out.acceptance.drafted
+    assert 0.2 < accepted / drafted < 0.95, "nothing but one way through the rule was seen"
+    assert counts[expected == 0].sum() == 0
+    usual = expected >= 5
+    chi = (((counts - expected) ** 2)[usual] / expected[usual]).sum()
+    degrees = usual.sum() - 1
+    # Wilson and Hilferty's cube root: exceeded once in a thousand seeds.
+    limit = degrees * (1 - 2 / (9 * degrees) + 3.09 * (2 / (9 * degrees)) ** 0.5) ** 3
+    assert chi < limit
+
+
+def test_the_same_seed_gives_the_same_text() -> None:
+    net = model(initializer_range=0.2)
+    ask: dict[str, Any] = {
+        "do_sample": True, "max_new_tokens": 20, "assistant_model": near(net, 0.05)
+    }  # fmt: skip
+    one, two, other = (generate(net, [PROMPT], seed=s, **ask)[0].tolist() for s in (1, 1, 2))
+    assert one == two != other
+
+
+def test_a_stream_can_be_helped() -> None:
+    pytest.importorskip("tokenizers", reason="text needs a tokenizer")
+    tok = votive.text.train_bpe(["one two"], vocab_size=260, progress=False)
+    net = model(vocab_size=260)
+    plain = list(stream(net, tok, "one", max_new_tokens=12))
+    helped = list(stream(net, tok, "one", max_new_tokens=12, assistant_model=net))
+    assert [(e.token, e.text, e.finish_reason) for e in helped] == [
+        (e.token, e.text, e.finish_reason) for e in plain
+    ]
+
+
+@pytest.mark.parametrize(
+    ("prompts", "settings", "message"),
+    [
+        ([PROMPT, PROMPT], {}, "one text"),
+        ([PROMPT], {"num_return_sequences": 2, "do_sample": True}, "one text"),
+    ],
+)
+def test_drafts_for_several_texts_are_refused(
+    prompts: Any, settings: dict[str, Any], message: str
+) -> None:
+    net = model()
+    with pytest.raises(ValueError, match=message):
+        generate(net, prompts, assistant_model=net, **settings)
+
+
+def test_drafts_that_cannot_serve_are_refused() -> None:
+    with pytest.raises(ValueError, match="vocabulary of 61 tokens, got 50"):
+        generate(model(), [PROMPT], assistant_model=model(vocab_size=50))
+    net = model("mistral")
+    with pytest.raises(ValueError, match="a sliding cache cannot"):
+        generate(net, [PROMPT], assistant_model=net, cache_implementation="sliding")

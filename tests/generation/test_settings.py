@@ -1,0 +1,226 @@
+"""Settings: where they come from, and what is said about those that make no sense."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pytest
+
+import votive
+from votive.generation import GenerationConfig, LogitsProcessor, generate
+
+from .tiny import PROMPT, model
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"temperature": 0.0, "do_sample": True}, r"temperature must be .* set do_sample=False"),
+        ({"temperature": -1.0, "do_sample": True}, "temperature must be a number above 0"),
+        ({"temperature": math.nan, "do_sample": True}, "temperature must be"),
+        ({"top_p": 0.0}, r"top_p must be in \(0, 1\], got 0.0"),
+        ({"top_p": 1.5}, "top_p must be"),
+        ({"top_k": -1}, "top_k must be an integer of at least 0"),
+        ({"top_k": 2.5}, "top_k must be"),
+        ({"min_p": 2.0}, "min_p must be"),
+        ({"typical_p": 0.0}, "typical_p must be"),
+        ({"repetition_penalty": 0.0}, "repetition_penalty must be"),
+        ({"frequency_penalty": math.inf}, "frequency_penalty must be a finite number"),
+        ({"no_repeat_ngram_size": -2}, "no_repeat_ngram_size must be"),
+        ({"max_new_tokens": 0}, "max_new_tokens must be an integer of at least 1"),
+        ({"max_new_tokens": -5}, "max_new_tokens must be"),
+        ({"num_beams": 0}, "num_beams must be"),
+        ({"num_return_sequences": 2}, "greedy search has one result"),
+        ({"early_stopping": "soon"}, "True, False or 'never'"),
+        ({"eos_token_id": [-1]}, "eos_token_id must be"),
+        ({"cache_implementation": "magic"}, "one of dynamic, static, sliding"),
+        ({"prefill_chunk_size": 0}, "prefill_chunk_size must be"),
+        ({"stop_strings": [""]}, "none empty"),
+        ({"seed": 1.5}, "seed must be an integer"),
+        ({"do_sample": 1}, "do_sample must be True or False"),
+        ({"max_length": 3}, r"the prompt has 7 tokens and max_length=3"),
+        ({"temprature": 1.0}, r"no setting 'temprature'\. Did you mean 'temperature'"),
+        ({"xyz": 1}, "there is no setting 'xyz'"),
+        ({"penalty_alpha": 0.5}, "'penalty_alpha' of transformers is not supported"),
+        ({"use_cache": False, "past_key_values": votive.nn.DynamicCache()}, "use_cache is False"),
+    ],
+)
+def test_a_setting_that_makes_no_sense_is_refused(settings: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        generate(model(), [PROMPT], **settings)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ([], "the prompt is empty"),
+        ([[]], "the prompt is empty"),
+        (votive.zeros(1, 0, dtype=votive.int64), "with at least one of each"),
+        (votive.tensor([1, 2]), r"one text is input_ids\.unsqueeze\(0\)"),
+        (None, "give input_ids, or a bos_token_id"),
+    ],
+)
+def test_a_prompt_that_is_none_is_refused(given: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        generate(model(), given)
+
+
+def test_a_prompt_of_numbers_with_a_point_is_refused() -> None:
+    with pytest.raises(TypeError, match="must be integers"):
+        generate(model(), votive.ones(1, 3))
+
+
+def test_padding_on_the_right_is_refused() -> None:
+    ids = votive.tensor([[1, 2, 0], [1, 2, 3]])
+    with pytest.raises(ValueError, match="padded on the right"):
+        generate(model(), ids, attention_mask=votive.tensor([[1, 1, 0], [1, 1, 1]]))
+    with pytest.raises(ValueError, match="padded on the right"):
+        generate(model(), ids, pad_token_id=0)
+    with pytest.raises(ValueError, match="all padding"):
+        generate(model(), ids, attention_mask=votive.tensor([[0, 0, 0], [1, 1, 1]]))
+    with pytest.raises(ValueError, match="the shape of input_ids"):
+        generate(model(), ids, attention_mask=votive.tensor([[1, 1]]))
+
+
+def test_a_text_can_begin_with_nothing_but_a_token() -> None:
+    found = generate(model(), bos_token_id=5, max_new_tokens=3)
+    assert found.tolist() == generate(model(), [[5]], max_new_tokens=3).tolist()
+
+
+def test_twenty_tokens_follow_when_nothing_is_said() -> None:
+    assert generate(model(), [PROMPT]).shape == (1, len(PROMPT) + 20)
+    assert generate(model(max_position_embeddings=16), [PROMPT]).shape == (1, 16)
+
+
+def test_max_length_counts_the_prompt_and_max_new_tokens_comes_first() -> None:
+    net = model()
+    assert generate(net, [PROMPT], max_length=10).shape == (1, 10)
+    assert generate(net, [PROMPT], max_length=10, max_new_tokens=8).shape == (1, 15)
+
+
+def test_the_call_comes_before_the_configuration_before_the_model() -> None:
+    net = model()
+    net.generation_config = {"max_new_tokens": 3, "transformers_version": "5.0", "top_k": 4}
+    config = GenerationConfig(max_new_tokens=5)
+    assert generate(net, [PROMPT]).shape == (1, 10)
+    assert generate(net, [PROMPT], generation_config=config).shape == (1, 12)
+    assert generate(net, [PROMPT], generation_config=config, max_new_tokens=6).shape == (1, 13)
+    free = generate(net, [PROMPT], max_new_tokens=8)[0].tolist()
+    net.config.eos_token_id = free[9]
+    assert generate(net, [PROMPT], max_new_tokens=8)[0].tolist() == free[:10]
+    net.generation_config = {"eos_token_id": [free[8], 60]}
+    assert generate(net, [PROMPT], max_new_tokens=8)[0].tolist() == free[:9]
+
+
+def test_a_dict_is_no_configuration() -> None:
+    with pytest.raises(TypeError, match=r"GenerationConfig\.from_dict"):
+        generate(model(), [PROMPT], generation_config={"top_k": 5})  # type: ignore[arg-type]
+
+
+def test_a_file_with_what_is_not_supported_is_used_with_a_warning() -> None:
+    net = model()
+    net.generation_config = {"penalty_alpha": 0.6, "num_beam_groups": 1, "guidance_scale": None}
+    with pytest.warns(UserWarning, match="penalty_alpha=0.6 .* has no effect"):
+        generate(net, [PROMPT], max_new_tokens=2)
+
+
+def test_settings_of_sampling_without_sampling_are_warned_about() -> None:
+    with pytest.warns(UserWarning, match="temperature, top_p has no effect without do_sample"):
+        generate(model(), [PROMPT], max_new_tokens=2, temperature=0.5, top_p=0.9)
+    net = model()
+    net.generation_config = {"temperature": 0.6}  # a file may say so for those who sample
+    generate(net, [PROMPT], max_new_tokens=2)
+
+
+def test_a_configuration_comes_back_from_its_dict() -> None:
+    config = GenerationConfig(top_k=3, eos_token_id=[1, 2], stop_strings=["a"])
+    again = GenerationConfig.from_dict({**config.to_dict(), "_from_model_config": True})
+    assert again.updated() == config.updated().over(again)
+    assert again.extra == {"_from_model_config": True}
+    with pytest.raises(ValueError, match="no setting"):
+        config.updated(tok_k=2)
+
+
+def test_a_text_longer_than_the_model_was_made_for_is_warned_about() -> None:
+    with pytest.warns(UserWarning, match="longer than the 9 positions"):
+        generate(model(max_position_embeddings=9), [PROMPT], max_new_tokens=6)
+    generate(model(max_position_embeddings=9), [PROMPT], max_new_tokens=2)
+
+
+def test_own_processors_run_before_those_of_sampling() -> None:
+    seen: list[Any] = []
+
+    class Look(LogitsProcessor):
+        def __call__(self, input_ids: Any, scores: Any) -> Any:
+            seen.append((input_ids.tolist(), scores.isfinite().sum().item()))
+            return scores
+
+    found = generate(
+        model(), [PROMPT], max_new_tokens=2, do_sample=True, top_k=3, seed=0,
+        suppress_tokens=[0, 1], logits_processor=[Look()],
+    )  # fmt: skip
+    assert [ids for ids, _ in seen] == [[PROMPT], [found[0, :-1].tolist()]]
+    assert [count for _, count in seen] == [59, 59]
+
+
+def test_own_criteria_end_a_text() -> None:
+    net = model()
+    out = generate(
+        net, [PROMPT], max_new_tokens=9, stopping_criteria=lambda ids, scores: ids.shape[1] >= 10,
+        return_dict_in_generate=True,
+    )  # fmt: skip
+    assert out.sequences.shape == (1, 10)
+    assert out.finish_reasons == ["criteria"]
+    free = generate(net, [PROMPT, [3] * 7], max_new_tokens=9)
+    rows = generate(
+        net, [PROMPT, [3] * 7], max_new_tokens=9, pad_token_id=60,
+        stopping_criteria=[lambda ids, scores: votive.tensor([ids.shape[1] == 9, False])],
+    )  # fmt: skip
+    assert rows[0].tolist() == free[0, :9].tolist() + [60] * 7
+    assert rows[1].tolist() == free[1].tolist()
+    with pytest.raises(ValueError, match="set pad_token_id"):
+        generate(net, [PROMPT, [3]], stopping_criteria=lambda ids, scores: False)
+
+
+def test_time_ends_a_text() -> None:
+    out = generate(
+        model(), [PROMPT], max_new_tokens=400, max_time=1e-6, return_dict_in_generate=True
+    )
+    assert out.sequences.shape == (1, 8)
+    assert out.finish_reasons == ["time"]
+
+
+def test_penalties_and_bans_change_the_text() -> None:
+    net = model()
+    free = generate(net, [PROMPT], max_new_tokens=30)[0, 7:].tolist()
+    assert len(set(free)) < 30
+    once = generate(net, [PROMPT], max_new_tokens=30, no_repeat_ngram_size=1)[0].tolist()
+    assert len(set(once)) == 37
+    banned = generate(net, [PROMPT], max_new_tokens=30, bad_words_ids=[[free[0]], free[1:3]])
+    assert free[0] not in banned[0, 7:].tolist()
+    for setting in ("frequency_penalty", "presence_penalty"):
+        less = generate(net, [PROMPT], max_new_tokens=30, **{setting: 50.0})[0, 7:].tolist()
+        assert len(set(less)) > len(set(free))
+    eos = free[2]
+    longer = generate(net, [PROMPT], max_new_tokens=30, eos_token_id=eos, min_new_tokens=6)
+    assert eos not in longer[0, 7:13].tolist()
+    last = generate(net, [PROMPT], max_new_tokens=5, forced_eos_token_id=44)
+    assert last[0, -1].item() == 44
+
+
+def test_penalties_leave_padding_aside() -> None:
+    net = model()
+    ask: dict[str, Any] = {
+        "max_new_tokens": 10,
+        "repetition_penalty": 3.0,
+        "no_repeat_ngram_size": 2,
+    }
+    batch = generate(net, [PROMPT, [0, 4]], pad_token_id=0, eos_token_id=0, **ask)
+    alone = generate(net, [[0, 4]], pad_token_id=0, eos_token_id=0, **ask)
+    assert batch[1, 5 : 5 + alone.shape[1]].tolist() == alone[0].tolist()
+
+
+def test_the_model_can_be_asked_itself() -> None:
+    net = model()
+    assert net.generate(votive.tensor([PROMPT]), max_new_tokens=3).shape == (1, 10)
