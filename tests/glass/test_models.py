@@ -1,0 +1,111 @@
+"""The engine looks into every model of the package as it is, and into none of them by name."""
+
+from __future__ import annotations
+
+import ast
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import votive
+from votive import glass
+from votive.glass import values
+from votive.models import auto
+
+SMALL: dict[str, Any] = {
+    "vocab_size": 61, "hidden_size": 16, "intermediate_size": 24, "num_hidden_layers": 2,
+    "num_attention_heads": 2, "num_key_value_heads": 1, "head_dim": 8,
+    "max_position_embeddings": 32, "pad_token_id": 0, "initializer_range": 0.2,
+}  # fmt: skip
+BY_FAMILY: dict[str, dict[str, Any]] = {
+    "gpt2": {"vocab_size": 61, "n_embd": 16, "n_layer": 2, "n_head": 2, "n_positions": 32,
+             "initializer_range": 0.2},
+    "t5": {"vocab_size": 61, "d_model": 16, "d_kv": 8, "d_ff": 24, "num_layers": 2,
+           "num_heads": 2, "decoder_start_token_id": 0, "pad_token_id": 0},
+    "mixtral": {**SMALL, "num_local_experts": 3, "num_experts_per_tok": 2},
+    "qwen3_moe": {**SMALL, "num_experts": 3, "num_experts_per_tok": 2,
+                  "moe_intermediate_size": 12},
+    "distilbert": {"vocab_size": 61, "dim": 16, "n_layers": 2, "n_heads": 2, "hidden_dim": 24,
+                   "max_position_embeddings": 32},
+}  # fmt: skip
+FAMILIES = sorted(auto._FAMILIES)
+
+
+def made(family: str) -> tuple[Any, dict[str, Any]]:
+    """A small model of a family, with its head if it has one, and what it is called with."""
+    config = auto.AutoConfig.from_dict({"model_type": family, **BY_FAMILY.get(family, SMALL)})
+    classes = auto._family(family)[1]
+    votive.manual_seed(0)
+    model = next(classes[u] for u in ("causal", "seq2seq", "masked", "base") if u in classes)(
+        config
+    )
+    ids = votive.tensor([[5, 6, 7, 8, 9], [9, 8, 7, 6, 5]])
+    given = {"input_ids": ids}
+    if "seq2seq" in classes:
+        given["decoder_input_ids"] = ids[:, :3]
+    return model.eval(), given
+
+
+def result(out: Any) -> Any:
+    return values.first(out)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_a_model_is_the_same_under_the_eye_and_every_call_has_one_address(family: str) -> None:
+    model, given = made(family)
+    with votive.no_grad():
+        plain = result(model(**given))
+        with glass.capture(model, ["**", "/**"], policy="stats") as seen:
+            watched = result(model(**given))
+        with votive.debug(model, **given) as d:
+            stepped = result(d.finish())
+            count = d.index
+            d.jump(count // 2)
+            again = result(d.finish())
+    assert votive.equal(plain, watched)
+    assert votive.equal(plain, stepped)
+    assert votive.equal(plain, again)
+    assert all(len(kept) == 1 for kept in seen.kept.values())
+    called = {str(k.address.module) for kept in seen.kept.values() for k in kept}
+    unused = {n for n, m in model.named_modules() if n not in called and _is_leaf(m)}
+    assert not unused, f"never called: {sorted(unused)}"
+
+
+def _is_leaf(module: Any) -> bool:
+    return not list(module.children()) and bool(list(module.parameters(recurse=False)))
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_an_edit_inside_a_layer_changes_what_the_model_says(family: str) -> None:
+    model, given = made(family)
+    called = [str(n.address) for n in glass.tree(model, **given).walk()]
+    layers = [n for n in called if re.search(r"(layers|layer|h|block)\.0(\.layer\.0)?$", n)]
+    assert layers, "no first layer was found"
+    with votive.no_grad():
+        plain = result(model(**given))
+        with glass.patch(model, {f"^{layers[0]}": lambda v: v * 0 + 1}) as receipt:
+            changed = result(model(**given))
+    assert receipt.fired >= 1
+    assert not votive.allclose(plain, changed)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_gradients_are_seen_at_the_addresses_of_the_forward_run(family: str) -> None:
+    model, given = made(family)
+    modules = {n for n, _ in model.named_modules()}
+    with votive.debug(model, loss=lambda out: result(out).float().square().mean(), **given) as d:
+        found = set()
+        while d.run(until=lambda f: f.kind == "grad") is not None:
+            assert d.address is not None
+            found.add(d.address.module)
+    assert len(found) > 5
+    assert all(m in modules for m in found if "." in m)
+
+
+def test_the_engine_imports_no_model() -> None:
+    for path in Path(glass.__file__).parent.glob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ImportFrom):
+                assert "models" not in (node.module or "").split("."), path.name
