@@ -120,7 +120,8 @@ def _bash_words(words: Any) -> str:
     return f"COMPREPLY=($(compgen -W '{' '.join(words)}' -- \"$cur\"))"
 
 
-_BASH_FILES = 'COMPREPLY=($(compgen -f -- "$cur"))'
+# Names of files may hold spaces: only line ends divide them.
+_BASH_FILES = "local IFS=$'\\n'; COMPREPLY=($(compgen -f -- \"$cur\"))"
 
 
 def bash(commands: list[Command]) -> str:
@@ -197,7 +198,7 @@ def _zsh_specs(c: Command) -> Iterator[str]:
         for flag in a.flags:
             yield f"'{'*' if a.many else ''}{flag}[{_zsh_text(a.help)}]{value}'"
         if not a.flags:
-            operators = "{_values operator $(votive explain --list)}"
+            operators = "{compadd -- $(votive explain --list)}"
             action = operators if c.name == "explain" else _zsh_value(a)
             yield f"'{'*' if a.many else ''}:{_zsh_text(a.name)}:{action}'"
 

@@ -176,9 +176,16 @@ def save_model(model: Any, tokenizer: Any, out: Path, dtype: str | None = None) 
 def write(made: Trained, prompt: str, *, max_new_tokens: int = 120, seed: int = 0) -> str:
     """The prompt and how the model goes on, sampled at temperature 0.8."""
     ids = made.tokenizer.encode(prompt or "\n", return_tensors="vt")
+    config = made.model.config
+    # Where positions are learned, there are none beyond those that were.
+    places = getattr(config, "max_position_embeddings", None) or getattr(config, "n_positions", 0)
+    room = places - ids.shape[1] if places else max_new_tokens
+    if room < 1:
+        return prompt
     settings = {"do_sample": True, "temperature": 0.8, "top_p": 0.95, "seed": seed}
-    found = made.model.generate(ids.to(made.model.device), max_new_tokens=max_new_tokens,
-                                **settings)  # fmt: skip
+    found = made.model.generate(
+        ids.to(made.model.device), max_new_tokens=min(max_new_tokens, room), **settings
+    )
     return made.tokenizer.decode(found[0], skip_special_tokens=True)
 
 

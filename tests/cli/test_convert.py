@@ -1,0 +1,215 @@
+"""`votive convert`: from any format to any, names, tokenizer and bits included."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import votive
+from votive.models import AutoModelForCausalLM
+from votive.text import Tokenizer
+
+Run = Callable[..., tuple[int, str, str]]
+RunJson = Callable[..., Any]
+IDS = [[5, 17, 300, 2, 90]]
+
+
+def logits(path: Path) -> Any:
+    with votive.no_grad():
+        return AutoModelForCausalLM.from_pretrained(path)(votive.tensor(IDS)).logits
+
+
+@pytest.mark.parametrize(
+    ("there", "back"), [("m.gguf", "again"), ("shards", "m.safetensors"), ("copy", "copy2")]
+)
+def test_a_model_survives_the_way_there_and_back(
+    run: Run, model: Path, tmp_path: Path, there: str, back: str
+) -> None:
+    extra = ["--max-shard-size", "20KB"] if there == "shards" else []
+    assert run("convert", model, tmp_path / there, *extra)[0] == 0
+    assert run("convert", tmp_path / there, tmp_path / back)[0] == 0
+    assert run("diff", model, tmp_path / back)[0] == 0
+    if there == "shards":
+        assert len(list((tmp_path / there).glob("model-*.safetensors"))) > 1
+
+
+@pytest.mark.parametrize("name", ["m.gguf", "folder"])
+def test_a_converted_model_runs_with_its_tokenizer(
+    run: Run, chat_model: Path, tmp_path: Path, name: str
+) -> None:
+    out = tmp_path / name
+    assert run("convert", chat_model, out)[0] == 0
+    assert votive.equal(logits(out), logits(chat_model))
+    ours, theirs = Tokenizer.from_pretrained(out), Tokenizer.from_pretrained(chat_model)
+    text = "Once upon a time <|im_end|> é☃"
+    assert ours.encode(text) == theirs.encode(text)
+    assert ours.chat_template == theirs.chat_template
+
+
+def test_a_folder_from_gguf_has_all_files(run: Run, chat_model: Path, tmp_path: Path) -> None:
+    run("convert", chat_model, tmp_path / "m.gguf")
+    assert run("convert", tmp_path / "m.gguf", tmp_path / "back", "--dtype", "bfloat16")[0] == 0
+    config = json.loads((tmp_path / "back" / "config.json").read_text())
+    assert config["model_type"] == "qwen3"
+    assert config["dtype"] == "bfloat16"
+    assert AutoModelForCausalLM.from_pretrained(tmp_path / "back").dtype is votive.bfloat16
+    assert (tmp_path / "back" / "tokenizer.json").is_file()
+
+
+@pytest.mark.parametrize("kind", ["q8_0", "q4_0", "Q5_1"])
+def test_quantized_files_hold_blocks_near_the_weights(
+    run: Run, run_json: RunJson, model: Path, tmp_path: Path, kind: str
+) -> None:
+    out = tmp_path / "q.gguf"
+    assert run("convert", model, out, "--quantize", kind)[0] == 0
+    found = run_json("inspect", out)
+    stored = {r["name"]: r["stored"] for r in found["tensors"]}
+    assert stored["blk.0.ffn_up.weight"] == kind.upper()
+    assert stored["output_norm.weight"] == "F32"
+    near = {"q8_0": 0.999, "q4_0": 0.98, "Q5_1": 0.99}[kind]
+    code, told, _ = run("diff", model, out, "--model", "--json")
+    assert code == 1
+    for row in json.loads(told)["tensors"]:
+        assert row["cosine"] > near
+
+
+def test_gguf_is_quantized_anew_and_keeps_its_metadata(
+    run: Run, run_json: RunJson, model: Path, tmp_path: Path
+) -> None:
+    a, b = tmp_path / "a.gguf", tmp_path / "b.gguf"
+    run("convert", model, a)
+    assert run("convert", a, b, "--quantize", "q8_0")[0] == 0
+    before, after = (run_json("inspect", p)["metadata"] for p in (a, b))
+    assert after.pop("general.file_type") == 7
+    assert after.pop("general.quantization_version") == 2
+    before.pop("general.file_type", None)
+    assert after == before
+
+
+def test_copying_gguf_copies_blocks(run: Run, model: Path, tmp_path: Path) -> None:
+    a, b = tmp_path / "a.gguf", tmp_path / "b.gguf"
+    run("convert", model, a, "--quantize", "q4_0")
+    assert run("convert", a, b)[0] == 0
+    assert a.read_bytes() == b.read_bytes()
+
+
+def test_tensors_are_converted_picked_and_renamed(
+    run: Run, run_json: RunJson, weights: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "out.npz"
+    code, _, err = run(
+        "convert", weights, out, "--drop", "bias", "--rename", r"^model\.=", "--rename",
+        "layers=blocks", "--dtype", "float16",
+    )  # fmt: skip
+    assert code == 0, err
+    with np.load(out) as found:
+        assert sorted(found) == [
+            "blocks.0.mlp.up.weight", "blocks.1.mlp.up.weight", "embed.weight", "steps",
+        ]  # fmt: skip
+        assert found["embed.weight"].dtype == np.float16
+        assert found["steps"] == 3
+        assert found["steps"].dtype == np.int64
+
+
+def test_bfloat16_becomes_float32_for_numpy_and_is_told(
+    run: Run, weights: Path, tmp_path: Path
+) -> None:  # fmt: skip
+    _, _, err = run("convert", weights, tmp_path / "w.npz")
+    assert "become float32" in err
+    with np.load(tmp_path / "w.npz") as found:
+        assert found["model.embed.weight"].dtype == np.float32
+
+
+def test_one_tensor_as_npy(run: Run, weights: Path, tmp_path: Path) -> None:
+    out = tmp_path / "w.npy"
+    assert run("convert", weights, out)[0] == 2
+    assert run("convert", weights, out, "--tensor", "bias")[0] == 0
+    assert np.array_equal(np.load(out), [0, np.nan, np.inf, 1], equal_nan=True)
+
+
+def test_names_may_stay_as_they_are(
+    run: Run, run_json: RunJson, model: Path, tmp_path: Path
+) -> None:  # fmt: skip
+    run("convert", model, tmp_path / "m.gguf")
+    run("convert", tmp_path / "m.gguf", tmp_path / "k.safetensors", "--keep-names")
+    names = [r["name"] for r in run_json("inspect", tmp_path / "k.safetensors")["tensors"]]
+    assert "blk.0.attn_q.weight" in names
+
+
+def test_a_llama_as_llama2c(run: Run, tmp_path: Path) -> None:
+    config = votive.models.LlamaConfig(
+        vocab_size=64, hidden_size=16, intermediate_size=32, num_hidden_layers=2,
+        num_attention_heads=2, max_position_embeddings=32, rms_norm_eps=1e-5,
+        tie_word_embeddings=True,
+    )  # fmt: skip
+    made = votive.models.LlamaForCausalLM(config)
+    made.save_pretrained(tmp_path / "llama")
+    assert run("convert", tmp_path / "llama", tmp_path / "m.bin")[0] == 0
+    assert run("convert", tmp_path / "m.bin", tmp_path / "back")[0] == 0
+    assert run("diff", tmp_path / "llama", tmp_path / "back")[0] == 0
+
+
+def test_torch_files_are_not_written_and_the_reason_is_told(
+    run: Run, weights: Path, tmp_path: Path
+) -> None:
+    code, _, err = run("convert", weights, tmp_path / "w.pt")
+    assert code == 2
+    assert "can run code" in err
+
+
+def test_torch_files_are_read(run: Run, tmp_path: Path) -> None:
+    torch = pytest.importorskip("torch")
+    w = torch.randn(4, 5)
+    torch.save({"w": w, "b": torch.ones(3).bfloat16()}, tmp_path / "m.pt")
+    assert run("convert", tmp_path / "m.pt", tmp_path / "m.safetensors")[0] == 0
+    with votive.io.open_weights(tmp_path / "m.safetensors") as source:
+        assert np.array_equal(source.tensor("w").numpy(), w.numpy())
+        assert source.info("b").stored == "BF16"
+
+
+def test_what_is_there_is_replaced_only_when_asked(
+    run: Run, weights: Path, model: Path, tmp_path: Path
+) -> None:
+    out, folder = tmp_path / "w.npz", tmp_path / "copy"
+    for target, source in ((out, weights), (folder, model)):
+        assert run("convert", source, target)[0] == 0
+        code, _, err = run("convert", source, target)
+        assert code == 1
+        assert "--force" in err
+        assert run("convert", source, target, "--force")[0] == 0
+
+
+@pytest.mark.parametrize(
+    ("out", "options", "says"),
+    [
+        ("w.safetensors", ["--quantize", "q8_0"], "--quantize is for GGUF"),
+        ("w.xyz", [], "means no format"),
+        ("w.npz", ["--rename", "oops"], "--rename takes"),
+        ("w.npz", ["--rename", "(=x"], "--rename"),
+        ("w.bin", [], "needs a Llama"),
+    ],
+)
+def test_what_does_not_go_together_is_wrong_usage(
+    run: Run, weights: Path, tmp_path: Path, out: str, options: list[str], says: str
+) -> None:
+    code, _, err = run("convert", weights, tmp_path / out, *options)
+    assert code == 2
+    assert says in err
+    assert not (tmp_path / out).exists()
+
+
+def test_an_unknown_quantization_lists_the_known(run: Run, model: Path, tmp_path: Path) -> None:
+    code, _, err = run("convert", model, tmp_path / "m.gguf", "--quantize", "q99")
+    assert code == 1
+    assert "Q4_K_M" in err
+
+
+def test_the_result_as_json(run_json: RunJson, weights: Path, tmp_path: Path) -> None:
+    found = run_json("convert", weights, tmp_path / "w.npz", "-q")
+    assert found["tensors"] == 5
+    assert found["nbytes"] == (tmp_path / "w.npz").stat().st_size

@@ -1,0 +1,210 @@
+"""`votive generate`: prompts from anywhere, settings honoured, results as text and JSON."""
+
+from __future__ import annotations
+
+import io
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import votive
+from votive.models import AutoModelForCausalLM
+from votive.text import Tokenizer
+
+Run = Callable[..., tuple[int, str, str]]
+RunJson = Callable[..., Any]
+
+
+@pytest.fixture(autouse=True)
+def no_input(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdin", io.StringIO(""))
+
+
+def direct(model: Path, prompt: str, **settings: Any) -> list[int]:
+    """What the library writes."""
+    ids = Tokenizer.from_pretrained(model).encode(prompt)
+    found = AutoModelForCausalLM.from_pretrained(model).generate([ids], **settings)
+    return found[0].tolist()[len(ids) :]
+
+
+def ids_of(found: Any) -> list[int]:
+    return [t["id"] for t in found["results"][0]["tokens"]]
+
+
+def test_greedy_text_is_that_of_the_library(run: Run, run_json: RunJson, model: Path) -> None:
+    expected = direct(model, "The king", max_new_tokens=9, do_sample=False)
+    words = ("generate", "The king", "--model", model, "--greedy", "--max-new-tokens", 9)
+    found = run_json(*words)
+    assert ids_of(found) == expected
+    text = Tokenizer.from_pretrained(model).decode(expected, skip_special_tokens=True)
+    assert found["results"][0]["text"] == text
+    code, out, err = run(*words)
+    assert (code, out, err) == (0, f"The king{text}\n", "")
+    assert run(*words, "--no-stream")[1] == out
+    assert run(*words, "--no-echo")[1] == f"{text}\n"
+
+
+def test_json_tells_log_probabilities_times_and_the_reason(run_json: RunJson, model: Path) -> None:
+    found = run_json("generate", "The king", "--model", model, "--greedy", "--max-new-tokens", 4)
+    tokenizer = Tokenizer.from_pretrained(model)
+    assert found["prompt_tokens"] == tokenizer.encode("The king")
+    (result,) = found["results"]
+    assert result["finish_reason"] in ("length", "eos")
+    ids = [*found["prompt_tokens"], *ids_of(found)]
+    with votive.no_grad():
+        logits = AutoModelForCausalLM.from_pretrained(model)(votive.tensor([ids])).logits[0]
+    told = votive.nn.functional.log_softmax(logits, -1)
+    for i, token in enumerate(result["tokens"]):
+        at = len(found["prompt_tokens"]) + i - 1
+        assert token["logprob"] == pytest.approx(told[at, token["id"]].item(), abs=1e-4)
+    assert found["timing"]["new_tokens"] == len(result["tokens"])
+    assert found["timing"]["seconds"] >= found["timing"]["first_token_seconds"] > 0
+
+
+def test_a_seed_gives_the_same_text_again(run_json: RunJson, model: Path) -> None:
+    words = ("generate", "Once", "--model", model, "--temperature", 1.5, "--max-new-tokens", 12)
+    first = run_json(*words, "--seed", 3)
+    assert ids_of(first) == ids_of(run_json(*words, "--seed", 3))
+    assert ids_of(first) != ids_of(run_json(*words, "--seed", 4))
+    assert first["settings"]["do_sample"] is True
+    unseeded = run_json(*words)
+    assert ids_of(run_json(*words, "--seed", unseeded["seed"])) == ids_of(unseeded)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ["--top-k", 3], ["--top-p", 0.5], ["--min-p", 0.2], ["--typical-p", 0.5],
+        ["--repetition-penalty", 1.4, "--sample"], ["--presence-penalty", 1.0, "--sample"],
+        ["--frequency-penalty", 1.0, "--sample"], ["--no-repeat-ngram-size", 2, "--greedy"],
+    ],
+)  # fmt: skip
+def test_settings_reach_the_library(run_json: RunJson, model: Path, options: list[Any]) -> None:
+    found = run_json(
+        "generate", "Once", "--model", model, *options, "--seed", 5, "--max-new-tokens", 8
+    )
+    assert ids_of(found) == direct(model, "Once", seed=5, **found["settings"])
+    name = options[0][2:].replace("-", "_")
+    assert found["settings"][name] == options[1]
+
+
+def test_temperature_zero_is_greedy(run_json: RunJson, model: Path) -> None:
+    words = ("generate", "Once", "--model", model, "--max-new-tokens", 6)
+    assert ids_of(run_json(*words, "--temperature", 0)) == ids_of(run_json(*words, "--greedy"))
+
+
+def test_the_prompt_comes_from_a_file_or_a_pipe(
+    run: Run, model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words = ("--model", model, "--greedy", "--max-new-tokens", 5)
+    expected = run("generate", "The king", *words)[1]
+    (tmp_path / "prompt.txt").write_text("The king")
+    assert run("generate", "--file", tmp_path / "prompt.txt", *words)[1] == expected
+    for more in ([], ["-"], ["--file", "-"]):
+        monkeypatch.setattr(sys, "stdin", io.StringIO("The king\n"))
+        assert run("generate", *more, *words)[1] == expected
+
+
+def test_nothing_is_a_prompt_too(run_json: RunJson, model: Path) -> None:
+    found = run_json("generate", "", "--model", model, "--max-new-tokens", 3)
+    assert found["prompt_tokens"] == [Tokenizer.from_pretrained(model).eos_token_id]
+
+
+def test_a_stop_string_ends_the_text_before_it(run_json: RunJson, model: Path) -> None:
+    words = ("generate", "Once", "--model", model, "--greedy", "--max-new-tokens", 20)
+    whole = run_json(*words)["results"][0]["text"]
+    stop = whole[4:6]
+    found = run_json(*words, "--stop", stop)["results"][0]
+    assert found["finish_reason"] == "stop"
+    assert found["stop"] == stop
+    assert found["text"] == whole[: whole.index(stop)]
+
+
+def test_several_texts(run: Run, run_json: RunJson, model: Path) -> None:
+    words = ("generate", "Once", "--model", model, "--sample", "--max-new-tokens", 5, "-n", 3)
+    assert len(run_json(*words, "--seed", 1)["results"]) == 3
+    code, out, _ = run(*words)
+    assert code == 0
+    assert out.count("---") == 3
+    assert run(*words, "--stream")[0] == 2
+
+
+def test_stats_are_told_on_stderr(run: Run, model: Path) -> None:
+    code, out, err = run("generate", "a", "--model", model, "--stats", "--max-new-tokens", 4)
+    assert code == 0
+    assert "tokens/s" not in out
+    assert "written in" in err
+
+
+def test_events_as_json_lines(run: Run, model: Path) -> None:
+    _, out, _ = run(
+        "generate", "a", "--model", model, "--json", "--stream", "--greedy", "--max-new-tokens", 3
+    )
+    *events, last = map(json.loads, out.splitlines())
+    assert [e["id"] for e in events] == ids_of(last)
+
+
+def test_a_chat_template_is_used_on_request(run: Run, run_json: RunJson, chat_model: Path) -> None:
+    words = ("generate", "Hello", "--model", chat_model, "--chat", "--max-new-tokens", 2)
+    found = run_json(*words, "--system", "Be kind.")
+    text = Tokenizer.from_pretrained(chat_model).decode(found["prompt_tokens"])
+    assert text.startswith("<|im_start|>system\nBe kind.<|im_end|>")
+    assert text.endswith("<|im_start|>assistant\n")
+    assert run("generate", "Hello", "--model", chat_model, "--system", "x")[0] == 2
+
+
+def test_a_gguf_file_and_another_dtype_run(
+    run: Run, run_json: RunJson, model: Path, tmp_path: Path
+) -> None:  # fmt: skip
+    run("convert", model, tmp_path / "m.gguf")
+    words = ("generate", "Once", "--greedy", "--max-new-tokens", 5)
+    expected = ids_of(run_json(*words, "--model", model))
+    assert ids_of(run_json(*words, "--model", tmp_path / "m.gguf")) == expected
+    assert run(*words, "--model", model, "--dtype", "bfloat16")[0] == 0
+
+
+def test_the_default_model_is_the_bundled_one_or_a_clear_error(
+    run: Run, monkeypatch: pytest.MonkeyPatch, model: Path, tmp_path: Path
+) -> None:
+    from votive.models import checkpoint
+
+    monkeypatch.setattr(checkpoint, "BUNDLED", tmp_path)
+    code, _, err = run("generate", "Once")
+    assert code == 1
+    assert "'tales' is not part of this installation" in err
+    (tmp_path / "tales").symlink_to(model)
+    assert run("generate", "Once", "--max-new-tokens", 3)[0] == 0
+
+
+@pytest.mark.parametrize(
+    ("options", "code", "says"),
+    [
+        (["--greedy", "--temperature", "0.5"], 2, "--temperature has no effect"),
+        (["--greedy", "--sample"], 2, "exclude each other"),
+        (["--file", "x"], 2, "not both"),
+        (["--top-p", "3"], 1, "top_p must be in"),
+        (["--max-new-tokens", "0"], 1, "max_new_tokens"),
+        (["--dtype", "float99"], 1, "float99"),
+        (["--chat"], 1, "no chat template"),
+        (["--threads", "0"], 2, "--threads"),
+    ],
+)
+def test_wrong_settings_are_told(
+    run: Run, model: Path, options: list[str], code: int, says: str
+) -> None:
+    found, out, err = run("generate", "x", "--model", model, *options)
+    assert (found, out) == (code, "")
+    assert says in err
+
+
+def test_a_missing_path_is_never_looked_for_elsewhere(run: Run, model: Path) -> None:
+    code, _, err = run("generate", "x", "--model", model / "nope")
+    assert code == 1
+    assert "there is no such file or folder" in err
+    code, _, err = run("generate", "x", "--model", "nobody/nothing", "--offline")
+    assert code == 1
+    assert "hub" not in err.split("(")[0]
