@@ -319,6 +319,17 @@ def test_endless_steps_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
         Machine(b"N0" * 1000 + b"N.", 0, lambda m, n: None).run()
 
 
+def test_parts_of_storages_of_old_are_read(tmp_path: Path) -> None:
+    part = Outside(("storage", FLOATS, "0", "cpu", 4, ("v", 1, 3)))
+    path = tmp_path / "m.pt"
+    path.write_bytes(torch_legacy({"a": tensor(), "b": tensor((2,), (1,), 1, part)}))
+    out = votive.load(path)
+    assert out["b"].tolist() == [3, 4]
+    out["a"][2] = 9
+    assert out["b"].tolist() == [9, 4]
+    assert open_weights(path).slice("b", 0) == 3
+
+
 def test_what_the_forge_makes_is_valid_but_for_the_attack(tmp_path: Path) -> None:
     for i, make in enumerate((torch_zip, torch_legacy)):
         path = tmp_path / f"m{i}.pt"

@@ -172,6 +172,26 @@ def test_reading_slices_one_by_one_keeps_memory_flat(large: Path) -> None:
     assert resident() + resident("RssAnon") - before < 80_000_000
 
 
+def test_a_file_larger_than_memory_can_be_opened(tmp_path: Path) -> None:
+    size = 1 << 40
+    header = json.dumps(
+        {"w": {"dtype": "F32", "shape": [size // 4], "data_offsets": [0, size]}}
+    ).encode()
+    path = tmp_path / "huge.safetensors"
+    header += b" " * (-len(header) % 8)
+    with open(path, "wb") as f:
+        f.write(len(header).to_bytes(8, "little") + header)
+        try:
+            f.truncate(8 + len(header) + size)
+        except OSError:
+            pytest.skip("the file system has no room for holes")
+    source = open_weights(path)
+    t = source.tensor("w")
+    t[5] = 1
+    assert t[4:7].tolist() == [0, 1, 0]
+    assert source.slice("w", slice(size // 4 - 2, None)).tolist() == [0, 0]
+
+
 def test_a_mapped_tensor_is_private_to_who_asked(tmp_path: Path) -> None:
     path = tmp_path / "f"
     st.save_file({"a": votive.zeros(2000), "b": votive.zeros(3)}, path)
@@ -221,6 +241,64 @@ def test_types_that_votive_lacks_are_read_as_float32(tmp_path: Path) -> None:
     path.write_bytes(len(text).to_bytes(8, "little") + text + data[:6])
     assert votive.load(path)["four"].tolist() == [[0.5, 1], [6, -6]]
     assert st.load(path.read_bytes())["scale"].tolist() == [1, 2, 2.0**-127]
+
+
+def test_a_file_can_be_read_without_mapping_it(tmp_path: Path) -> None:
+    st.save_file({"a": votive.ones(4096)}, tmp_path / "f")
+    got = st.load_file(tmp_path / "f", backend="pread")["a"]
+    with open(tmp_path / "f", "r+b") as f:
+        f.seek(-4096 * 4, os.SEEK_END)
+        f.write(bytes(4096 * 4))
+    assert got.sum() == 4096
+    with pytest.raises(ValueError, match="backend 'x' is unknown"):
+        st.safe_open(tmp_path / "f", backend="x")
+
+
+class Tied(votive.nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.embed = votive.nn.Embedding(4, 3)
+        self.head = votive.nn.Linear(3, 4)
+        self.head.weight = self.embed.weight
+
+
+def test_a_module_with_tied_parameters_is_saved_and_loaded(tmp_path: Path) -> None:
+    path = tmp_path / "f"
+    net, other = Tied(), Tied()
+    st.save_model(net, path, {"k": "v"})
+    assert st.safe_open(path).keys() == ["embed.weight", "head.bias"]
+    assert st.safe_open(path).metadata() == {"k": "v", "head.weight": "embed.weight"}
+    assert st.load_model(other, path) == (set(), [])
+    assert votive.equal(other.embed.weight, net.embed.weight)
+    assert other.head.weight is other.embed.weight
+    wrong = votive.nn.Linear(3, 4)
+    assert st.load_model(wrong, path, strict=False) == (
+        {"weight", "bias"}, ["embed.weight", "head.bias"])  # fmt: skip
+    with pytest.raises(votive.io.LoadError):
+        st.load_model(wrong, path)
+    net.head.bias = votive.nn.Parameter(votive.ones(4, 2)[:, 0])
+    with pytest.raises(ValueError, match=r"\['head.bias'\] are not contiguous"):
+        st.save_model(net, path, force_contiguous=False)
+
+
+@pytest.mark.parity
+def test_the_package_loads_a_module_saved_with_ties(tmp_path: Path) -> None:
+    torch = pytest.importorskip("torch")
+    package = pytest.importorskip("safetensors.torch")
+
+    class Theirs(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.embed = torch.nn.Embedding(4, 3)
+            self.head = torch.nn.Linear(3, 4)
+            self.head.weight = self.embed.weight
+
+    net, theirs = Tied(), Theirs()
+    st.save_model(net, tmp_path / "ours")
+    assert package.load_model(theirs, tmp_path / "ours") == (set(), [])
+    assert theirs.head.weight.tolist() == net.head.weight.tolist()
+    package.save_model(Theirs(), tmp_path / "theirs")
+    assert st.load_model(net, tmp_path / "theirs") == (set(), [])
 
 
 def test_shared_memory_is_refused_and_named(tmp_path: Path) -> None:

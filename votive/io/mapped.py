@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import mmap
 import os
+import platform
 import sys
 import threading
 from pathlib import Path
@@ -15,6 +16,9 @@ from ..interchange import _own, _share
 from ..serialization.container import FileFormatError
 
 Array = np.ndarray[Any, Any]
+# Python names it from 3.12 on; the number is that of Linux on these processors.
+_LINUX = sys.platform == "linux" and platform.machine() in ("x86_64", "aarch64")
+_NO_RESERVE: int = getattr(mmap, "MAP_NORESERVE", 0x4000 if _LINUX else 0)
 
 
 class MappedFile:
@@ -59,12 +63,20 @@ class MappedFile:
             return np.empty(0, np.uint8)
         with self._lock:
             if self._private is None or begin in self._lent:
-                with open(self.path, "rb") as f:
-                    mapping = mmap.mmap(f.fileno(), self.size, access=mmap.ACCESS_COPY)
-                self._private = np.frombuffer(mapping, np.uint8)
+                self._private = np.frombuffer(self._map_private(), np.uint8)
                 self._lent = set()
             self._lent.add(begin)
             return self._private[begin : begin + nbytes]
+
+    def _map_private(self) -> Any:
+        with open(self.path, "rb") as f:
+            if not hasattr(mmap, "MAP_PRIVATE"):
+                return mmap.mmap(f.fileno(), self.size, access=mmap.ACCESS_COPY)
+            # Without room set aside for copies of all pages: a file may be larger than memory.
+            flags = mmap.MAP_PRIVATE | _NO_RESERVE
+            return mmap.mmap(
+                f.fileno(), self.size, flags=flags, prot=mmap.PROT_READ | mmap.PROT_WRITE
+            )
 
     def forget(self, begin: int, nbytes: int) -> None:
         """Give the memory back that reading through `peek` took; the bytes stay readable."""

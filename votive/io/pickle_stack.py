@@ -7,11 +7,13 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import numpy as np
+
 from ..core import dtype as dt
 from ..serialization.container import FileFormatError
 
 MAX_DEPTH = 100
-_PLAIN = (str, int, float, complex, bytes, type(None), dt.dtype)
+_PLAIN = (str, int, float, complex, bytes, type(None), np.generic, dt.dtype)
 
 
 class UnsafeFileError(FileFormatError):

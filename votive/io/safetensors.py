@@ -16,13 +16,17 @@ import numpy as np
 from ..core import dtype as dt
 from ..interchange import _own, _share
 from ..serialization.atomic import replacing
-from ..serialization.container import NAMES, FileFormatError, read_header, widen, write
-from ..serialization.sharing import span
-from ..tensor import Tensor
+from ..serialization.container import FileFormatError, read_header, widen, write
+from .loading import load_into
 from .mapped import MappedFile, select
+from .report import LoadError
 from .source import TensorInfo, WeightSource
+from .writing import checked, shared, text_only, without_twins
 
-__all__ = ["load", "load_file", "safe_open", "save", "save_file", "save_sharded"]
+__all__ = [
+    "load", "load_file", "load_model", "safe_open", "save", "save_file", "save_model",
+    "save_sharded",
+]  # fmt: skip
 
 _FRAMEWORKS = {"pt": "pt", "torch": "pt", "pytorch": "pt", "votive": "pt", "np": "np",
                "numpy": "np"}  # fmt: skip
@@ -104,7 +108,8 @@ class SafetensorsFile(WeightSource):
 class safe_open:
     """Open a file and read tensors, or parts of them, one by one.
 
-    `framework` is "pt" for tensors of votive, "np" for NumPy's arrays.
+    `framework` is "pt" for tensors of votive, "np" for NumPy's arrays. With the backend "mmap"
+    their memory is the file's, read when touched; with "pread" it is a copy.
 
     >>> import tempfile
     >>> from votive.io.safetensors import safe_open, save_file
@@ -116,7 +121,12 @@ class safe_open:
     """
 
     def __init__(
-        self, filename: str | os.PathLike[str], framework: str = "pt", device: Any = "cpu"
+        self,
+        filename: str | os.PathLike[str],
+        framework: str = "pt",
+        device: Any = "cpu",
+        *,
+        backend: str = "mmap",
     ) -> None:
         if framework not in _FRAMEWORKS:
             raise ValueError(
@@ -125,7 +135,9 @@ class safe_open:
         self._np = _FRAMEWORKS[framework] == "np"
         if self._np and str(device) != "cpu":
             raise ValueError(f"safe_open: NumPy arrays live on the CPU, not on {device}.")
-        self._device = device
+        if backend not in ("mmap", "pread"):
+            raise ValueError(f"safe_open: backend {backend!r} is unknown; use 'mmap' or 'pread'.")
+        self._device, self._copy = device, backend == "pread"
         self._file = SafetensorsFile(filename)
 
     def keys(self) -> list[str]:
@@ -143,6 +155,8 @@ class safe_open:
 
     def get_tensor(self, name: str) -> Any:
         """One tensor."""
+        if self._copy:
+            return self._out(self._file.slice(name, ...))
         return self._out(self._file.tensor(name))
 
     def get_tensors(self) -> dict[str, Any]:
@@ -183,7 +197,9 @@ class SafeSlice:
         return self._opened._out(self._opened._file.slice(self._name, index))
 
 
-def load_file(filename: str | os.PathLike[str], device: Any = "cpu") -> dict[str, Any]:
+def load_file(
+    filename: str | os.PathLike[str], device: Any = "cpu", *, backend: str = "mmap"
+) -> dict[str, Any]:
     """All tensors of a file, memory-mapped where they stay on the CPU.
 
     >>> import tempfile
@@ -193,7 +209,7 @@ def load_file(filename: str | os.PathLike[str], device: Any = "cpu") -> dict[str
     >>> load_file(path)
     {'w': tensor([1., 1.])}
     """
-    with safe_open(filename, "pt", device) as f:
+    with safe_open(filename, "pt", device, backend=backend) as f:
         return f.get_tensors()
 
 
@@ -261,61 +277,6 @@ def _prepared(
     return arrays, text_only(op, metadata)
 
 
-def text_only(op: str, metadata: Mapping[str, str] | None) -> dict[str, str]:
-    """Metadata in the only form the format has."""
-    out = dict(metadata or {})
-    for key, value in out.items():
-        if not isinstance(key, str) or not isinstance(value, str):
-            raise TypeError(f"{op}: metadata must map text to text, got {key!r}: {value!r}.")
-    return out
-
-
-def checked(op: str, name: str, value: Any) -> Any:
-    """The array to write for one value."""
-    if not isinstance(name, str) or name == "__metadata__":
-        raise ValueError(f"{op}: {name!r} cannot be the name of a tensor.")
-    if isinstance(value, Tensor):
-        value = value.detach().cpu().numpy()
-    elif not isinstance(value, np.ndarray):
-        raise ValueError(
-            f"{op}: {name!r} must be a Tensor or a NumPy array, got {type(value).__name__}."
-        )
-    try:
-        known = dt.from_numpy(value.dtype)
-    except TypeError:
-        known = None
-    if known not in NAMES:
-        raise TypeError(
-            f"{op}: {name!r} has the type {value.dtype}, which safetensors files cannot hold"
-            + ("; save view_as_real() of it." if known is dt.complex128 else ".")
-        )
-    return value.astype(known.np, copy=False)  # the file's byte order
-
-
-def shared(tensors: Mapping[str, Any]) -> list[list[str]]:
-    """Names in groups: tensors of one group overlap in memory."""
-    extents = []
-    for name, value in tensors.items():
-        if isinstance(value, Tensor):
-            if value.numel() == 0 or not value.is_cpu:
-                continue
-            begin = value.data_ptr()
-            size = span(value.shape, value.stride()) * value.dtype.itemsize
-            extents.append((begin, begin + size, name))
-        elif value.size:
-            low, high = np.lib.array_utils.byte_bounds(value)
-            extents.append((low, high, name))
-    groups: list[list[str]] = []
-    reach = -1
-    for begin, end, name in sorted(extents):
-        if begin < reach:
-            groups[-1].append(name)
-        else:
-            groups.append([name])
-        reach = max(reach, end)
-    return groups
-
-
 def save_sharded(
     tensors: Mapping[str, Any],
     folder: str | os.PathLike[str],
@@ -338,3 +299,47 @@ def save_sharded(
     from .sharded import write_shards
 
     return write_shards(tensors, Path(folder), max_shard_size, metadata)
+
+
+def save_model(
+    model: Any,
+    filename: str | os.PathLike[str],
+    metadata: Mapping[str, str] | None = None,
+    force_contiguous: bool = True,
+) -> None:
+    """Write a module's state; a tensor that it has under several names is stored once.
+
+    The names left out stand in the metadata, each with the one that was kept.
+
+    >>> import tempfile
+    >>> from votive.io.safetensors import load_model, save_model
+    >>> path = tempfile.mkdtemp() + "/m.safetensors"
+    >>> save_model(votive.nn.Linear(2, 1), path)
+    >>> load_model(votive.nn.Linear(2, 1), path)
+    (set(), [])
+    """
+    tensors, dropped = without_twins("save_model", model.state_dict())
+    if not force_contiguous:
+        strided = [name for name, t in tensors.items() if not t.is_contiguous()]
+        if strided:
+            raise ValueError(f"save_model: {strided} are not contiguous; use force_contiguous.")
+    names = {name: kept for kept, others in dropped.items() for name in others}
+    save_file(tensors, filename, {**(metadata or {}), **names})
+
+
+def load_model(
+    model: Any, filename: str | os.PathLike[str], strict: bool = True, device: Any = None
+) -> tuple[set[str], list[str]]:
+    """Load what `save_model` wrote; returns the names missing and those not used.
+
+    >>> import tempfile
+    >>> from votive.io.safetensors import load_model, save_file
+    >>> path = tempfile.mkdtemp() + "/m.safetensors"
+    >>> save_file({"weight": votive.ones(1, 2)}, path)
+    >>> load_model(votive.nn.Linear(2, 1), path, strict=False)
+    ({'bias'}, [])
+    """
+    report = load_into(model, SafetensorsFile(filename), strict=strict, device=device)
+    if report.mismatched:
+        raise LoadError(type(model).__name__, report)
+    return set(report.missing), report.unused

@@ -15,7 +15,7 @@ import numpy as np
 from ..serialization.atomic import replacing
 from ..serialization.container import write
 from ..tensor import Tensor
-from .safetensors import checked, shared, text_only
+from .writing import checked, text_only, without_twins
 
 _INDEX = "model.safetensors.index.json"
 _UNITS = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12,
@@ -31,7 +31,7 @@ def write_shards(
     """What `votive.io.safetensors.save_sharded` does."""
     limit = parse_size(max_shard_size)
     text = text_only("save_sharded", metadata)
-    tensors, dropped = _without_twins(tensors)
+    tensors, dropped = without_twins("save_sharded", tensors)
     for kept, names in dropped.items():
         text.update(dict.fromkeys(names, kept))
     sizes = {n: _nbytes("save_sharded", n, t) for n, t in tensors.items()}
@@ -78,32 +78,6 @@ def split(sizes: Mapping[str, int], limit: int) -> list[list[str]]:
         shards[-1].append(name)
         used += size
     return shards
-
-
-def _without_twins(
-    tensors: Mapping[str, Any],
-) -> tuple[dict[str, Any], dict[str, list[str]]]:
-    """Tied tensors only once: kept under the name that comes first."""
-    order = {name: i for i, name in enumerate(tensors)}
-    dropped: dict[str, list[str]] = {}
-    for group in shared(tensors):
-        if len(group) < 2:
-            continue
-        first, *rest = sorted(group, key=order.__getitem__)
-        if any(_window(tensors[n]) != _window(tensors[first]) for n in rest):
-            raise RuntimeError(
-                f"save_sharded: {sorted(group)} overlap in memory without being the same tensor; "
-                "clone() them first."
-            )
-        dropped[first] = rest
-    gone = {n for names in dropped.values() for n in names}
-    return {n: t for n, t in tensors.items() if n not in gone}, dropped
-
-
-def _window(value: Any) -> tuple[Any, ...]:
-    if isinstance(value, Tensor):
-        return value.data_ptr(), tuple(value.shape), tuple(value.stride()), value.dtype.name
-    return value.ctypes.data, value.shape, value.strides, value.dtype.str
 
 
 def _nbytes(op: str, name: str, value: Any) -> int:

@@ -10,7 +10,7 @@ import difflib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from ..core import dtype as dt
 from .mapped import select
@@ -150,7 +150,7 @@ class WeightSource:
         >>> votive.io.MemorySource({}).close()
         """
 
-    def __enter__(self) -> WeightSource:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *error: object) -> None:

@@ -11,6 +11,8 @@ import os
 from pathlib import Path
 from typing import IO, Any
 
+import numpy as np
+
 from ..serialization.container import FileFormatError
 from . import torch_parts as parts
 from .mapped import MappedFile
@@ -48,10 +50,14 @@ class Checkpoint:
         except FileFormatError as e:
             raise FileFormatError(f"{self.label}: {e}") from None
 
-    def bytes(self, begin: int, nbytes: int) -> bytes:
+    def view(self, begin: int, nbytes: int) -> np.ndarray[Any, Any]:
+        """Bytes of the file, not to be written to."""
         if self.mapped is not None:
-            return self.mapped.peek(begin, nbytes).tobytes()
-        return self.whole[begin : begin + nbytes]
+            return self.mapped.peek(begin, nbytes)
+        return np.frombuffer(self.whole, np.uint8, nbytes, begin)
+
+    def bytes(self, begin: int, nbytes: int) -> bytes:
+        return self.view(begin, nbytes).tobytes() if nbytes else b""
 
     # --- the two layouts ------------------------------------------------------------------------
 

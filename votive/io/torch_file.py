@@ -64,7 +64,7 @@ class _Builder:
             if self.mapped and c.mapped is not None and aligned and not c.swap:
                 raw = c.mapped.lend(begin, nbytes)
             else:
-                raw = np.frombuffer(bytearray(c.bytes(begin, nbytes)), np.uint8)
+                raw = c.view(begin, nbytes).copy()
             if c.swap:
                 whole = nbytes - nbytes % dtype.itemsize
                 raw = raw[:whole].view(dtype.np).byteswap().view(np.uint8)

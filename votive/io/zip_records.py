@@ -101,7 +101,7 @@ def unpack(raw: Any, record: Record, limit: int | None = None) -> Any:
     at = 0
     try:
         while done < size:
-            piece = engine.unconsumed_tail
+            piece: Any = engine.unconsumed_tail
             if not piece:
                 piece = fed[at : at + step]
                 at += len(piece)
