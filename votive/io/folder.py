@@ -33,6 +33,10 @@ def find(folder: Path, format: str | None) -> Path:
     patterns = [p for ps in _PATTERNS.values() for p in ps] if format is None else _PATTERNS[format]
     for pattern in patterns:
         found = sorted(p for p in folder.glob(pattern) if p.is_file())
+        if pattern == "*.gguf" and len(found) > 1:
+            from .gguf.split import first_parts
+
+            found = first_parts(found)
         if len(found) == 1:
             return found[0]
         if found:

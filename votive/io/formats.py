@@ -77,7 +77,7 @@ FORMATS: dict[str, Format] = {
     f.name: f
     for f in (
         Format("safetensors", _safetensors, "votive.io.safetensors", "SafetensorsFile"),
-        Format("gguf", _gguf, "votive.io.gguf", "GGUFFile"),
+        Format("gguf", _gguf, "votive.io.gguf", "open"),
         Format("npy", _npy, "votive.io.npy", "NpyFile"),
         Format("npz", _npz, "votive.io.npy", "NpzFile"),
         Format("torch", _torch, "votive.io.torch_file", "TorchFile"),

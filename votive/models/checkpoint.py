@@ -106,7 +106,9 @@ def _weight_files(folder: Path) -> list[Path]:
 
 def _folder(name: str, folder: Path) -> Checkpoint:
     if not (folder / NAME).is_file():
-        files = sorted(folder.glob("*.gguf"))
+        from ..io.gguf.split import first_parts
+
+        files = first_parts(sorted(folder.glob("*.gguf")))
         if len(files) == 1:
             return _file(name, files[0])
         more = f"; it holds {len(files)} GGUF files, name one of them" if files else ""
@@ -129,10 +131,10 @@ def _file(name: str, path: Path) -> Checkpoint:
     with open(path, "rb") as f:
         magic = f.read(4)
     if magic == b"GGUF":
-        from ..io.gguf import GGUFFile
+        from ..io import gguf
         from .gguf_names import from_gguf
 
-        config, source = from_gguf(GGUFFile(path))
+        config, source = from_gguf(gguf.open(path))
         return Checkpoint(name, path, config, lambda: source, path, votive.float32)
     config_file = path.parent / NAME
     if not config_file.is_file():

@@ -18,8 +18,8 @@ from ...serialization.container import FileFormatError
 from ..mapped import MappedFile, select
 from ..source import TensorInfo, WeightSource
 from .layout import Entry, Field, read_header, value
-from .quants import decode_into
-from .types import ARRAY, READABLE
+from .quants import decode_into, swap_bytes
+from .types import ARRAY, READABLE, TensorType
 from .values import Value
 
 Array = np.ndarray[Any, Any]
@@ -110,6 +110,15 @@ class GGUFFile(WeightSource):
         if not e.shape:
             return flat
         return flat.reshape(*e.shape[:-1], e.type.nbytes(e.shape[-1]))
+
+    def stored_type(self, name: str) -> TensorType:
+        """How a tensor is stored."""
+        return self._entry(name).type
+
+    def stored_bytes(self, name: str) -> Array:
+        """The bytes of a tensor in little-endian order, as a new file takes them."""
+        raw = self.raw(name)
+        return swap_bytes(raw, self.stored_type(name)) if self.header.big else raw
 
     def _entry(self, name: str) -> Entry:
         entry = self.header.entries.get(name)

@@ -19,6 +19,7 @@ from ...serialization.atomic import replacing
 from ..source import WeightSource
 from .file import GGUFFile
 from .quants import quantize, swap_bytes
+from .split import GGUFParts
 from .types import ALIGNMENT, BY_DTYPE, MAGIC, MAX_DIMS, MAX_NAME, TensorType, tensor_type
 from .values import Value, encoded, text, typed
 
@@ -140,10 +141,10 @@ def _plan(name: str, tensors: Any, types: Types) -> _Plan:
             f"gguf.write: {name!r} has shape {shape}; the format allows {MAX_DIMS} dimensions."
         )
     asked = types(name, shape, dtype) if callable(types) else types
-    if isinstance(tensors, GGUFFile):
-        stored = tensors.header.entries[name].type
+    if isinstance(tensors, (GGUFFile, GGUFParts)):
+        stored = tensors.stored_type(name)
         if asked is None or tensor_type(asked) is stored:
-            return _Plan(name, shape, stored, lambda: _stored(tensors, name))
+            return _Plan(name, shape, stored, lambda: tensors.stored_bytes(name))
     chosen = _choose(name, shape, dtype, asked, strict=callable(types))
     return _Plan(name, shape, chosen, lambda: _bytes(name, read(), chosen))
 
@@ -186,11 +187,6 @@ def _bytes(name: str, array: Array, t: TensorType) -> Array:
         return quantize(array, t) if array.ndim else quantize(array.reshape(1), t)
     except ValueError as e:
         raise ValueError(f"gguf.write: {name!r}: {e}") from None
-
-
-def _stored(file: GGUFFile, name: str) -> Array:
-    raw = file.raw(name)
-    return swap_bytes(raw, file.header.entries[name].type) if file.header.big else raw
 
 
 def _array(tensor: Any) -> Array:
