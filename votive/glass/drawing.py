@@ -1,0 +1,106 @@
+"""Drawing the next token so that a draw can be repeated. Knows no tree and no model."""
+
+from __future__ import annotations
+
+import hashlib
+import warnings
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import votive
+
+from ..generation.config import DEFAULTS, SAMPLING, GenerationConfig, check_names
+from ..generation.drawing import drawn
+from ..generation.preparing import off_value, settings_of
+from ..generation.processing import processors_for
+from .plan import digest as digest_of
+from .session_tree import Outlook
+
+# One text, one cache of its own, no search over several: these have no meaning here.
+_REFUSED = (
+    "num_beams", "num_return_sequences", "early_stopping", "length_penalty", "use_cache",
+    "cache_implementation", "prefill_chunk_size", "num_assistant_tokens", "max_time", "seed",
+    "num_assistant_tokens_schedule", "assistant_confidence_threshold",
+)  # fmt: skip
+
+
+def config_for(model: Any, settings: Mapping[str, Any]) -> GenerationConfig:
+    """The settings of a session, over the model's own, over the defaults."""
+    _check(settings)
+    found = settings_of(model, None, dict(settings))
+    # A model's file may ask for beams or another cache; a session has neither.
+    return found.updated(**{n: DEFAULTS.get(n) for n in _REFUSED})  # type: ignore[no-any-return]
+
+
+def updated(config: GenerationConfig, settings: Mapping[str, Any]) -> GenerationConfig:
+    """Other settings; those not named stay."""
+    _check(settings)
+    new = config.updated(**settings).resolved()
+    idle = [n for n in SAMPLING if settings.get(n) not in (None, off_value(n))]
+    if idle and not new.do_sample:
+        warnings.warn(
+            f"Session: {', '.join(idle)} has no effect without do_sample=True.", stacklevel=3
+        )
+    return new
+
+
+def _check(settings: Mapping[str, Any]) -> None:
+    check_names(settings)
+    for name in _REFUSED:
+        if settings.get(name) not in (None, DEFAULTS.get(name)):
+            hint = "give seed= to the session" if name == "seed" else "it writes one text at a time"
+            raise ValueError(f"Session: the setting {name!r} has no meaning here; {hint}.")
+
+
+def counter(seed: int, salt: int, position: int) -> bytes:
+    """The state of the generator for one draw, from what the draw depends on.
+
+    >>> from votive.glass.drawing import counter
+    >>> counter(0, 0, 5) == counter(0, 0, 5), counter(0, 0, 5) == counter(0, 1, 5)
+    (True, False)
+    """
+    key = hashlib.blake2b(f"session {seed} {salt}".encode(), digest_size=8).digest()
+    generator = votive.Generator().manual_seed(int.from_bytes(key, "little"))
+    # Each position has its own counter; a draw takes no more than one of these.
+    generator.set_offset(position * 4)
+    return generator.get_state()
+
+
+class Picker:
+    """Chooses the token after some others, by the settings."""
+
+    def __init__(self, config: GenerationConfig, tokens: Sequence[int], prompt: int) -> None:
+        self.config, self.tokens = config, tokens
+        longest = config.max_length or 1 << 62
+        if config.max_new_tokens is not None:
+            longest = prompt + config.max_new_tokens
+        self.processors = processors_for(config, prompt_length=prompt, max_length=longest)
+
+    def scores(self, logits: Any) -> Any:
+        """Logits (vocabulary,) after all that the settings do to them."""
+        ids = votive.tensor([list(self.tokens)], device=logits.device)
+        with votive.no_grad():
+            return self.processors(ids, logits.unsqueeze(0).clone())[0]
+
+    def pick(self, logits: Any, state: bytes) -> int:
+        """The best token, or the one that a generator in this state draws."""
+        scores = self.scores(logits)
+        if not self.config.do_sample:
+            return int(scores.argmax(-1))
+        generator = votive.Generator()
+        generator.set_state(state)
+        number = float(votive.rand(1, dtype=votive.float64, generator=generator))
+        return int(drawn(scores.unsqueeze(0), [number])[0])
+
+
+def outlook_of(logits: Any, count: int, *, digest: bool = True) -> Outlook:
+    """Best tokens, entropy and digest of logits (vocabulary,)."""
+    with votive.no_grad():
+        logs = logits.double().log_softmax(-1)
+        p = logs.exp()
+        best = votive.topk(p, min(count, p.shape[0]))
+        # A forbidden token counts nothing: 0 log 0 is 0.
+        entropy = -float((p * logs).nansum())
+    ids = tuple(int(i) for i in best[1].tolist())
+    values = tuple(float(v) for v in best[0].tolist())
+    return Outlook(ids, values, entropy, digest_of(logits) if digest else "")

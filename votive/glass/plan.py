@@ -1,0 +1,136 @@
+"""Which edits are made at which positions of a text, and how they are told apart. Runs nothing."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import votive
+
+from .edits import Edit, edits_of
+
+
+@dataclass(frozen=True, eq=False)
+class Live:
+    """An edit that is made in parts of a text which begin at `since` or later, before `until`.
+
+    `key` is equal for edits that do the same: those with equal values, or the same code.
+    """
+
+    edit: Edit
+    key: Any
+    since: int = 0
+    until: int | None = None
+
+    def during(self, start: int, stop: int) -> bool:
+        """Whether it does something while positions `start` to `stop` are fed."""
+        if start < self.since or (self.until is not None and start >= self.until):
+            return False
+        positions = self.edit.positions
+        return positions is None or any(start <= p < stop for p in positions)
+
+    @property
+    def in_force(self) -> bool:
+        """Whether it is made in what is yet to come."""
+        return self.until is None
+
+
+Plan = tuple[Live, ...]
+
+
+def begin(edits: Any, since: int = 0) -> Plan:
+    """Edits from a position on; those with positions of their own hold for these, wherever."""
+    return tuple(_live(e, since) for e in edits_of(edits)) if edits else ()
+
+
+def change(plan: Plan, edits: Any, since: int) -> Plan:
+    """The plan with other edits in force from `since` on; before it, all stays as it was."""
+    new = list(begin(edits, since))
+    kept: list[Live] = []
+    for old in plan:
+        again = next((n for n in new if n.key == old.key), None) if old.in_force else None
+        if again is not None:
+            new[new.index(again)] = old  # it goes on
+        elif not old.in_force:
+            kept.append(old)
+        elif old.since < since:
+            kept.append(replace(old, until=since))
+    return (*kept, *new)
+
+
+def in_force(plan: Plan) -> list[Edit]:
+    """The edits that are made from now on."""
+    return [one.edit for one in plan if one.in_force]
+
+
+def key_of(plan: Plan) -> tuple[Any, ...]:
+    """Equal for plans that do the same."""
+    return tuple((one.key, one.since, one.until) for one in plan)
+
+
+def _live(edit: Edit, since: int) -> Live:
+    if edit.runs is not None:
+        raise ValueError(
+            f"Session: the edit at {edit.at!r} counts runs, but how often a session runs the model "
+            "is its own business; say positions=."
+        )
+    if edit.positions is not None and any(p < 0 for p in edit.positions):
+        raise ValueError(
+            f"Session: the positions {list(edit.positions)} of the edit at {edit.at!r} count from "
+            "an end that moves; count from the beginning of the text."
+        )
+    value = edit.value
+    if isinstance(value, votive.Tensor):
+        # A copy, so that writing to the caller's tensor cannot change what was computed.
+        edit = replace(edit, value=value.detach().clone())
+    return Live(edit, _key(edit), 0 if edit.positions is not None else since)
+
+
+def _key(edit: Edit) -> Any:
+    plain = (edit.at, edit.do, edit.positions, edit.features, edit.samples, edit.seed)
+    return (*plain, _value_key(edit.value))
+
+
+def _value_key(value: Any) -> Any:
+    if isinstance(value, votive.Tensor):
+        return (str(value.dtype), tuple(value.shape), digest(value))
+    if isinstance(value, (list, tuple)):
+        return (type(value).__name__, *map(_value_key, value))
+    if value is None or isinstance(value, (bool, int, float, complex, str)):
+        return (type(value).__name__, value)
+    # Code and modules are the same only if they are one object; the edit keeps it alive.
+    return ("object", id(value))
+
+
+def digest(tensor: Any) -> str:
+    """A short text that differs for tensors whose bytes differ.
+
+    >>> from votive.glass.plan import digest
+    >>> digest(votive.zeros(2)) == digest(votive.zeros(2)), len(digest(votive.ones(2)))
+    (True, 32)
+    """
+    found = hashlib.blake2b(digest_size=16)
+    found.update(raw(tensor))
+    return found.hexdigest()
+
+
+def raw(tensor: Any) -> Any:
+    """The bytes of a tensor, in the order of its elements."""
+    plain = tensor.detach().to("cpu").contiguous()
+    return memoryview(plain.numpy().reshape(-1).view("uint8"))
+
+
+def edits_as_data(plan: Sequence[Live]) -> list[dict[str, Any]]:
+    """Plain values and tensors, for a file; code is refused."""
+    return [{"edit": one.edit.to_dict(), "since": one.since, "until": one.until} for one in plan]
+
+
+def plan_from_data(data: Sequence[dict[str, Any]]) -> Plan:
+    """What `edits_as_data` gave."""
+    out = []
+    for told in data:
+        (live,) = begin([Edit.from_dict(told["edit"])])
+        out.append(replace(live, since=told["since"], until=told["until"]))
+    return tuple(out)

@@ -1,0 +1,525 @@
+"""Writing a text with a model as a tree: step, take back, choose, branch, edit. Knows no model.
+
+The text is always fed in the same way, the prompt in blocks and what follows token by token, so
+that the logits at a node are those of a fresh run of its path, bit by bit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import votive
+
+from ..generation.stopping import Reader
+from .drawing import Picker, config_for, counter, outlook_of, updated
+from .kv_store import Feeder
+from .patch import Patch
+from .plan import Plan, begin, change, in_force, key_of
+from .session_diff import SessionDiff, compare
+from .session_tree import Outlook, SessionNode
+
+Node = SessionNode
+
+
+@dataclass(frozen=True)
+class Cursor:
+    """Where a session stands, and how it will go on."""
+
+    node: int
+    settings: Any
+    salt: int
+
+
+class Session:
+    """A tree of texts that a model writes, in which one can go to and fro.
+
+    `settings` are those of `generate`; `edits` are made from the beginning on. `seed` decides all
+    draws: a draw depends on it, on the position in the text and on the branch, so going back and
+    on again gives the same token, and `branch` gives another. `block` is how many tokens of a
+    prompt are fed at once, and so the size of what prompts can share. `memory_limit` bounds the
+    bytes of keys and values; what was dropped is computed again. A node keeps its `top` best
+    tokens.
+
+    >>> config = votive.models.LlamaConfig(vocab_size=300, hidden_size=16, intermediate_size=16,
+    ...     num_hidden_layers=1, num_attention_heads=2)
+    >>> model = votive.models.LlamaForCausalLM(config).eval()
+    >>> session = votive.glass.Session(model, None, [1, 2, 3], do_sample=True, seed=7)
+    >>> a = session.step(2)
+    >>> session.undo(), session.redo() is a
+    (<node 1: drawn ...>, True)
+    >>> session.tokens == [1, 2, 3, a.parent.token, a.token]
+    True
+    """
+
+    def __init__(
+        self, model: Any, tokenizer: Any, prompt: str | Sequence[int], *, edits: Any = (),
+        seed: int = 0, block: int = 32, memory_limit: int | None = 1 << 31, top: int = 10,
+        **settings: Any,
+    ) -> None:  # fmt: skip
+        _check_model(model)
+        if block < 1 or top < 1:
+            raise ValueError(f"Session: block and top must be positive, got {block} and {top}.")
+        self.model, self.tokenizer, self.seed, self.top_count = model, tokenizer, seed, top
+        self.nodes: list[SessionNode] = []
+        self.actions: list[tuple[str, dict[str, Any]]] = []  # what was done, for a script
+        self.feeder = Feeder(model, block=block, limit=memory_limit)
+        self._stop = False
+        self._salts = 0  # the highest that was given out
+        config = config_for(model, settings)
+        if edits:
+            Patch(model, edits)  # an edit that can match nothing is told here
+        root = self._root(self._ids(prompt), begin(edits), config, 0)
+        self._history = [Cursor(root.id, config, 0)]
+        self._at = 0
+        self._begun: dict[str, Any] = {
+            "prompt": list(root.tokens), "edits": begin(edits), "seed": seed, "block": block,
+            "top": top, "memory_limit": memory_limit, "settings": config,
+        }  # fmt: skip
+
+    # --- where it stands ----------------------------------------------------------------------
+
+    @property
+    def cursor(self) -> Cursor:
+        return self._history[self._at]
+
+    @property
+    def node(self) -> SessionNode:
+        """The node where it stands."""
+        return self.nodes[self.cursor.node]
+
+    @property
+    def tokens(self) -> list[int]:
+        """The tokens of the text, the prompt's first."""
+        return self.tokens_of(self.node)
+
+    @property
+    def text(self) -> str:
+        """The text, the prompt first."""
+        return self.text_of(self.node)
+
+    @property
+    def settings(self) -> Any:
+        """The settings that the next token is drawn with."""
+        return self.cursor.settings
+
+    @property
+    def edits(self) -> list[Any]:
+        """The edits in force."""
+        return in_force(self.node.plan)
+
+    @property
+    def children(self) -> list[SessionNode]:
+        """What has followed the node where it stands."""
+        return self.node.children
+
+    @property
+    def roots(self) -> list[SessionNode]:
+        """The prompts."""
+        return [n for n in self.nodes if n.parent_id is None]
+
+    @property
+    def entropy(self) -> float:
+        """Entropy of the next token, in nats."""
+        return self.node.entropy
+
+    def path(self, node: SessionNode | int | None = None) -> list[SessionNode]:
+        """The nodes from the prompt to a node, or to where it stands."""
+        return self._node(node).path()
+
+    def tokens_of(self, node: SessionNode | int) -> list[int]:
+        """All tokens up to a node."""
+        return [t for n in self._node(node).path() for t in n.tokens]
+
+    def text_of(self, node: SessionNode | int) -> str:
+        """The text up to a node."""
+        return self.decode(self.tokens_of(node))
+
+    def decode(self, tokens: Sequence[int]) -> str:
+        """Tokens as text."""
+        if self.tokenizer is None:
+            raise ValueError("Session: it has no tokenizer, so there are tokens but no text.")
+        return self.tokenizer.decode(list(tokens))  # type: ignore[no-any-return]
+
+    def top(self, k: int | None = None, *, processed: bool = False) -> list[tuple[int, float]]:
+        """The most probable next tokens: as the model says, or after the settings in force."""
+        node = self.node
+        if not processed and (k is None or k <= len(node.outlook.ids)):
+            return node.top[:k]
+        logits = self.logits(node)
+        scores = self._picker(node, self.settings).scores(logits) if processed else logits
+        found = outlook_of(scores, self.top_count if k is None else k, digest=False)
+        return list(zip(found.ids, found.probabilities, strict=True))
+
+    # --- going on -----------------------------------------------------------------------------
+
+    def step(self, n: int = 1) -> SessionNode:
+        """Draw the next token, `n` times; gives the last node."""
+        if n < 1:
+            raise ValueError(f"step: n must be positive, got {n}.")
+        for _ in range(n):
+            self._draw()
+        return self.node
+
+    def auto(
+        self, max_new_tokens: int | None = None, *, stop: Any = None
+    ) -> Iterator[SessionNode]:
+        """Step until the text ends, node by node; `cancel`, or leaving the loop, ends it too.
+
+        It ends at a token of `eos_token_id`, after `max_new_tokens`, at one of the strings of
+        `stop` (or of the setting `stop_strings`) or where `stop(session)` is true.
+        """
+        limit = max_new_tokens or self.settings.max_new_tokens
+        if limit is None and self.settings.max_length is not None:
+            limit = self.settings.max_length - self.node.stop
+        own = stop if callable(stop) else None
+        strings = stop if stop is not None and own is None else self.settings.stop_strings
+        eos = set(self.settings.eos_ids())
+        if strings and self.tokenizer is None:
+            raise ValueError("auto: strings to stop at need a tokenizer.")
+        reader = Reader(self.tokenizer, strings, eos) if strings else None
+        return self._auto(limit, own, reader, eos)
+
+    def _auto(
+        self, limit: int | None, own: Callable[[Any], Any] | None, reader: Any, eos: set[int]
+    ) -> Iterator[SessionNode]:
+        self._stop = False
+        made = 0
+        while not self._stop and (limit is None or made < limit):
+            node = self._draw()
+            made += 1
+            if reader is not None:
+                reader.add(node.token)
+            yield node
+            ended = node.token in eos or (reader is not None and reader.stop is not None)
+            if ended or (own is not None and own(self)):
+                return
+
+    def cancel(self) -> None:
+        """Let a running `auto` end after its present token; may be called from another thread."""
+        self._stop = True
+
+    def choose(
+        self, token: int | str | None = None, *, rank: int | None = None, text: str | None = None
+    ) -> SessionNode:
+        """Go on with a token of one's own: by id, by rank (0 is the best), or all of a text."""
+        if isinstance(token, str):
+            token, text = None, token
+        if sum(x is not None for x in (token, rank, text)) != 1:
+            raise TypeError("choose: give one of token, rank and text.")
+        if text is not None:
+            chosen = self._encoded(text, special=False)
+        elif rank is not None:
+            chosen = [self._ranked(rank)]
+        else:
+            chosen = [int(token)]  # type: ignore[arg-type]
+        if not chosen:
+            raise ValueError("choose: the text is empty.")
+        size = self.logits(self.node).shape[0]
+        bad = [t for t in chosen if not 0 <= t < size]
+        if bad:
+            raise IndexError(f"choose: there is no token {bad[0]}; the model has {size}.")
+        for one in chosen:
+            self._follow(one, "chosen", None)
+            self.actions.append(("choose", {"token": one}))
+        return self.node
+
+    def _ranked(self, rank: int) -> int:
+        size = self.logits(self.node).shape[0]
+        if not 0 <= rank < size:
+            raise IndexError(f"choose: rank={rank} is outside of 0..{size - 1}.")
+        return self.top(rank + 1)[rank][0]
+
+    def _draw(self) -> SessionNode:
+        node, cursor = self.node, self.cursor
+        state = counter(self.seed, cursor.salt, node.stop)
+        token = self._picker(node, cursor.settings).pick(self.logits(node), state)
+        drawn = bool(cursor.settings.do_sample)
+        self._follow(token, "drawn", state if drawn else None)
+        if self.actions and self.actions[-1][0] == "step":
+            self.actions[-1][1]["n"] += 1
+        else:
+            self.actions.append(("step", {"n": 1}))
+        return self.node
+
+    def _follow(self, token: int, how: str, rng: bytes | None) -> None:
+        """Add a token behind the node where it stands, or find it, and go there."""
+        node, cursor = self.node, self.cursor
+        logits = self.logits(node)
+        self.outlook(node)  # while the logits are at hand
+        logprob = float(logits.double().log_softmax(-1)[token])
+        self._go(self._add(
+            parent=node, tokens=(token,), plan=node.plan, settings=cursor.settings,
+            salt=cursor.salt, how=how, rng=rng, logprob=logprob,
+        ))  # fmt: skip
+
+    def _picker(self, node: SessionNode, settings: Any) -> Picker:
+        path = node.path()
+        return Picker(settings, [t for n in path for t in n.tokens], len(path[0].tokens))
+
+    # --- going to and fro ---------------------------------------------------------------------
+
+    def undo(self, n: int = 1) -> SessionNode:
+        """Take back the last move, or the last `n`; a token, a jump or a change is one."""
+        if not 1 <= n <= self._at:
+            raise IndexError(f"undo: there are {self._at} moves to take back, not {n}.")
+        self._at -= n
+        self.actions.append(("undo", {"n": n}))
+        return self.node
+
+    def redo(self, n: int = 1) -> SessionNode:
+        """Make moves again that were taken back."""
+        left = len(self._history) - 1 - self._at
+        if not 1 <= n <= left:
+            raise IndexError(f"redo: there are {left} moves to make again, not {n}.")
+        self._at += n
+        self.actions.append(("redo", {"n": n}))
+        return self.node
+
+    def jump(self, node: SessionNode | int) -> SessionNode:
+        """Go to any node, with its settings and its branch."""
+        found = self._node(node)
+        self._go(found)
+        self.actions.append(("jump", {"node": found.id}))
+        return found
+
+    def branch(self, node: SessionNode | int | None = None) -> int:
+        """Let what is drawn from here on, or from another node on, be drawn anew.
+
+        Gives the number of the branch; the text up to here stays. Without sampling, the next token
+        is the best one in every branch: use `choose`.
+        """
+        found = self._node(node)
+        settings = self.settings if node is None else found.settings
+        self._salts += 1
+        self._push(Cursor(found.id, settings, self._salts))
+        self.actions.append(("branch", {"node": found.id if node is not None else None}))
+        return self._salts
+
+    # --- changing -----------------------------------------------------------------------------
+
+    def set_sampler(self, **settings: Any) -> None:
+        """Draw with other settings from here on; those not named stay."""
+        config = updated(self.settings, settings)
+        self._push(Cursor(self.node.id, config, self.cursor.salt))
+        self.actions.append(("set_sampler", {"settings": dict(settings)}))
+
+    def set_edits(self, edits: Any, *, from_start: bool = False) -> SessionNode:
+        """Make these edits, and no others, from here on; gives the same token under them.
+
+        The token here is fed again with them, and what came before stays as it was computed,
+        except that edits with positions hold for these wherever they are. With `from_start`, all
+        edits hold for the whole text.
+        """
+        node = self.node
+        if edits:
+            Patch(self.model, edits)
+        plan = begin(edits) if from_start else change(node.plan, edits, node.start)
+        count = len(self.nodes)
+        made = self._variant(node, plan)
+        try:
+            self.logits(made)
+        except BaseException:
+            if len(self.nodes) > count:  # it was never made
+                self.nodes.pop()
+                if made.parent is not None:
+                    made.parent.children_ids.remove(made.id)
+            raise
+        self._go(made)
+        self.actions.append(("set_edits", {"plan": begin(edits), "from_start": from_start}))
+        return made
+
+    def _variant(self, node: SessionNode, plan: Plan) -> SessionNode:
+        cursor = self.cursor
+        if node.parent_id is None:
+            return self._root(node.tokens, plan, cursor.settings, cursor.salt, variant_of=node.id)
+        return self._add(
+            parent=node.parent, tokens=node.tokens, plan=plan, settings=cursor.settings,
+            salt=cursor.salt, how="edited", rng=node.rng, logprob=node.logprob, variant_of=node.id,
+        )  # fmt: skip
+
+    def set_prompt(self, prompt: str | Sequence[int]) -> SessionNode:
+        """Begin again with another prompt; blocks that it shares with earlier ones are kept.
+
+        The settings stay, and the edits in force hold from its beginning on.
+        """
+        cursor = self.cursor
+        ids = self._ids(prompt)
+        made = self._root(ids, begin(self.edits), cursor.settings, cursor.salt)
+        self._go(made)
+        self.actions.append(("set_prompt", {"tokens": list(ids)}))
+        return made
+
+    # --- looking ------------------------------------------------------------------------------
+
+    def logits(self, node: SessionNode | int | None = None) -> Any:
+        """The logits (vocabulary,) of the token after a node, in float32."""
+        found = self._node(node)
+        return self.feeder.logits(self._prefix(found))
+
+    def outlook(self, node: SessionNode | int | None = None) -> Outlook:
+        """What the model says about the token after a node."""
+        found = self._node(node)
+        if found._outlook is None:
+            found._outlook = outlook_of(self.logits(found), self.top_count)
+        return found._outlook
+
+    def fresh_logits(self, node: SessionNode | int | None = None) -> Any:
+        """The same as `logits`, computed from nothing: all of the path is fed again."""
+        found = self._node(node)
+        other = Feeder(self.model, block=self.feeder.block, limit=None)
+        return other.logits(_prefix_in(other, found))
+
+    def hidden(
+        self, at: Any = "**", node: SessionNode | int | None = None, *, policy: str = "copy",
+        whole: bool = False,
+    ) -> Any:  # fmt: skip
+        """Run a node again under `glass.capture`, with its edits, and give the capture.
+
+        With `whole`, all parts of the path are run, each a run of the capture (`all` gives them).
+        """
+        from .capture import capture
+
+        found = self._prefix(self._node(node))
+        seen = capture(self.model, at, policy=policy)
+        parts = found.chain() if whole else [found]
+        with self.feeder.standing_before(parts[0]), seen:
+            for part in parts:
+                self.feeder.again(part)
+        return seen
+
+    def diff(self, a: SessionNode | int, b: SessionNode | int) -> SessionDiff:
+        """Two branches side by side."""
+        return compare(self, self._node(a), self._node(b))
+
+    def memory(self) -> dict[str, int]:
+        """Bytes held: keys and values by prefix, logits, and the cache in use."""
+        return self.feeder.memory()
+
+    def forget(self) -> None:
+        """Drop all that was computed, as after a change of the model's weights."""
+        self.feeder.forget()
+        for node in self.nodes:
+            node._outlook = None
+
+    # --- keeping ------------------------------------------------------------------------------
+
+    def save(self, path: Any) -> None:
+        """Write the tree into one file, with the hashes of model and tokenizer."""
+        from .session_file import save
+
+        save(self, path)
+
+    @classmethod
+    def load(
+        cls, path: Any, model: Any, tokenizer: Any = None, *, force: bool = False
+    ) -> Session:
+        """Read what `save` wrote; another model or tokenizer is refused unless `force`."""
+        from .session_file import load
+
+        return load(cls, path, model, tokenizer, force=force)
+
+    def replay(self, *, strict: bool = True) -> Any:
+        """Compute and draw everything again from nothing, and compare bit by bit."""
+        from .session_file import replay
+
+        return replay(self, strict=strict)
+
+    def to_script(self, setup: str | None = None) -> str:
+        """A Python program that makes this session again; `setup` makes model and tokenizer."""
+        from .session_script import to_script
+
+        return to_script(self, setup)
+
+    # --- the tree -----------------------------------------------------------------------------
+
+    def _node(self, node: SessionNode | int | None) -> SessionNode:
+        if node is None:
+            return self.node
+        if isinstance(node, SessionNode):
+            if node._session() is not self:
+                raise ValueError("Session: the node belongs to another session.")
+            return node
+        if not 0 <= node < len(self.nodes):
+            raise IndexError(f"Session: there is no node {node}; there are {len(self.nodes)}.")
+        return self.nodes[node]
+
+    def _prefix(self, node: SessionNode) -> Any:
+        if node._prefix is None:
+            node._prefix = _prefix_in(self.feeder, node)
+        return node._prefix
+
+    def _go(self, node: SessionNode) -> None:
+        self._push(Cursor(node.id, node.settings, node.salt))
+
+    def _push(self, cursor: Cursor) -> None:
+        del self._history[self._at + 1 :]
+        self._history.append(cursor)
+        self._at += 1
+
+    def _root(
+        self, tokens: Sequence[int], plan: Plan, settings: Any, salt: int,
+        variant_of: int | None = None,
+    ) -> SessionNode:  # fmt: skip
+        if not tokens:
+            raise ValueError("Session: the prompt is empty; give at least one token.")
+        how = "prompt" if variant_of is None else "edited"
+        return self._add(
+            parent=None, tokens=tuple(tokens), plan=plan, settings=settings, salt=salt, how=how,
+            variant_of=variant_of,
+        )  # fmt: skip
+
+    def _add(self, *, parent: SessionNode | None, **given: Any) -> SessionNode:
+        """The node with these properties behind a parent: the one that is there, or a new one."""
+        made = SessionNode(
+            self, id=len(self.nodes), parent_id=None if parent is None else parent.id,
+            start=0 if parent is None else parent.stop, **given,
+        )  # fmt: skip
+        key = made.key()
+        for other in self.roots if parent is None else parent.children:
+            if other.key() == key:
+                return other
+        self.nodes.append(made)
+        if parent is not None:
+            parent.children_ids.append(made.id)
+        return made
+
+    def _ids(self, prompt: str | Sequence[int]) -> list[int]:
+        return self._encoded(prompt) if isinstance(prompt, str) else [int(i) for i in prompt]
+
+    def _encoded(self, text: str, special: bool = True) -> list[int]:
+        if self.tokenizer is None:
+            raise ValueError("Session: a text needs a tokenizer; without one, give token ids.")
+        return list(self.tokenizer(text, add_special_tokens=special).input_ids)
+
+    def __len__(self) -> int:
+        return len(self.nodes)
+
+    def __repr__(self) -> str:
+        return f"<session of {len(self)} nodes, at {self.node.id} after {self.node.stop} tokens>"
+
+
+def _prefix_in(feeder: Feeder, node: SessionNode) -> Any:
+    """The prefix of a node's path under the node's own edits."""
+    parent = node.parent
+    if parent is not None and parent._prefix is not None and feeder is node.session.feeder:
+        if key_of(parent.plan) == key_of(node.plan):
+            live = tuple(e for e in node.plan if e.during(node.start, node.stop))
+            return feeder.store.prefix(parent._prefix, node.tokens, live)
+    path = node.path()
+    tokens = [t for n in path for t in n.tokens]
+    return feeder.prefix(tokens, len(path[0].tokens), node.plan)
+
+
+def _check_model(model: Any) -> None:
+    config = getattr(model, "config", None)
+    if getattr(config, "is_encoder_decoder", False):
+        raise TypeError("Session: it writes with decoders; this model has an encoder.")
+    if not isinstance(model, votive.nn.Module):
+        raise TypeError(f"Session: expected a module, got {type(model).__name__}.")
+    if model.training:
+        raise ValueError(
+            "Session: the model is in training mode, where dropout makes every run another one; "
+            "call model.eval()."
+        )

@@ -1,0 +1,92 @@
+"""Two branches of a session side by side. Chooses no tokens."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import votive
+
+from .session_tree import SessionNode
+
+
+@dataclass(frozen=True)
+class SessionDiff:
+    """What two nodes share, where they part, and how far apart they are.
+
+    `common` are the tokens that both texts begin with; `a_tokens` and `b_tokens` what follows.
+    `a_in_a` is the probability of a's next token where a goes its way, `b_in_a` that of b's next
+    token there, and so on; NaN where a text ends. `kl_ab` and `kl_ba` are the divergences of what
+    follows the two nodes, in nats.
+    """
+
+    fork: SessionNode | None
+    common: list[int]
+    a_tokens: list[int]
+    b_tokens: list[int]
+    a_in_a: float
+    b_in_a: float
+    a_in_b: float
+    b_in_b: float
+    kl_ab: float
+    kl_ba: float
+    common_text: str | None = None
+    a_text: str | None = None
+    b_text: str | None = None
+
+    def __str__(self) -> str:
+        def shown(text: str | None, tokens: list[int]) -> str:
+            return repr(text) if text is not None else str(tokens)
+
+        return "\n".join([
+            f"common  {shown(self.common_text, self.common)}",
+            f"a       {shown(self.a_text, self.a_tokens)}  p {self.a_in_a:.4g}, in b "
+            f"{self.a_in_b:.4g}",
+            f"b       {shown(self.b_text, self.b_tokens)}  p {self.b_in_b:.4g}, in a "
+            f"{self.b_in_a:.4g}",
+            f"KL(a|b) {self.kl_ab:.4g}  KL(b|a) {self.kl_ba:.4g}",
+        ])  # fmt: skip
+
+
+def compare(session: Any, a: SessionNode, b: SessionNode) -> SessionDiff:
+    """See `SessionDiff`."""
+    ours, theirs = session.tokens_of(a), session.tokens_of(b)
+    same = 0
+    while same < min(len(ours), len(theirs)) and ours[same] == theirs[same]:
+        same += 1
+    fork = None
+    for x, y in zip(a.path(), b.path(), strict=False):
+        if x is not y:
+            break
+        fork = x
+    first = [t[same] if same < len(t) else None for t in (ours, theirs)]
+    at_a, at_b = _probabilities(a, same), _probabilities(b, same)
+    logs = [session.logits(n).double().log_softmax(-1) for n in (a, b)]
+    text = session.decode if session.tokenizer is not None else lambda tokens: None
+    return SessionDiff(
+        fork, ours[:same], ours[same:], theirs[same:],
+        _of(at_a, first[0]), _of(at_a, first[1]), _of(at_b, first[0]), _of(at_b, first[1]),
+        _divergence(*logs), _divergence(*logs[::-1]),
+        text(ours[:same]), text(ours[same:]), text(theirs[same:]),
+    )  # fmt: skip
+
+
+def _probabilities(node: SessionNode, length: int) -> Any:
+    """What a node's path says about the token after its first `length`; None inside a prompt."""
+    for one in node.path():
+        if one.stop == length:
+            return one.logits.double().softmax(-1)
+    return None
+
+
+def _of(probabilities: Any, token: int | None) -> float:
+    if probabilities is None or token is None:
+        return math.nan
+    return float(probabilities[token])
+
+
+def _divergence(p: Any, q: Any) -> float:
+    """KL(p | q) of log-probabilities."""
+    with votive.no_grad():
+        return max(float((p.exp() * (p - q)).nansum()), 0.0)

@@ -1,0 +1,261 @@
+"""Sessions in files, and checking that they come out the same. Knows no model."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import weakref
+from dataclasses import dataclass, field
+from typing import Any
+
+import votive
+
+from ..generation.config import GenerationConfig
+from ..serialization import FileFormatError
+from .drawing import Picker, outlook_of
+from .kv_store import Feeder
+from .plan import edits_as_data, key_of, plan_from_data, raw
+from .session_tree import Outlook, SessionNode
+
+_FORMAT, _VERSION = "votive.session", 1
+# Up to here every byte of the weights is hashed, beyond it samples of each tensor.
+_ALL_BYTES = 1 << 28
+_PIECE = 1 << 16
+_hashes: weakref.WeakKeyDictionary[Any, tuple[Any, str]] = weakref.WeakKeyDictionary()
+
+
+class SessionMismatch(RuntimeError):
+    """A session that does not fit the model, or that came out otherwise when it was replayed.
+
+    >>> issubclass(votive.glass.SessionMismatch, RuntimeError)
+    True
+    """
+
+
+def model_hash(model: Any) -> str:
+    """A text that is the same for models with equal state dicts: names, shapes, types and bytes.
+
+    Up to 256 MiB all bytes count, and it begins with "full:". Of larger models it takes sixteen
+    pieces of 64 KiB of each tensor, spread evenly, and begins with "sampled:". It is computed once
+    as long as no parameter changes.
+
+    >>> net = votive.nn.Linear(2, 2)
+    >>> before = votive.glass.model_hash(net)
+    >>> with votive.no_grad():
+    ...     _ = net.bias.add_(1)
+    >>> before[:5], before == votive.glass.model_hash(net)
+    ('full:', False)
+    """
+    state = {n: t for n, t in model.state_dict().items() if isinstance(t, votive.Tensor)}
+    named = [*model.named_parameters(), *model.named_buffers()]
+    versions = tuple((n, id(t), t._version) for n, t in named)
+    known = _hashes.get(model)
+    if known is not None and known[0] == versions:
+        return known[1]
+    total = sum(t.numel() * t.element_size() for t in state.values())
+    kind = "full" if total <= _ALL_BYTES else "sampled"
+    found = hashlib.blake2b(digest_size=16)
+    for name in sorted(state):
+        t = state[name]
+        found.update(f"{name} {tuple(t.shape)} {t.dtype}\n".encode())
+        content = raw(t)
+        if kind == "full" or len(content) <= 16 * _PIECE:
+            found.update(content)
+            continue
+        last = len(content) - _PIECE
+        for i in range(16):
+            at = last * i // 15
+            found.update(content[at : at + _PIECE])
+    text = f"{kind}:{found.hexdigest()}"
+    _hashes[model] = (versions, text)
+    return text
+
+
+def tokenizer_hash(tokenizer: Any) -> str | None:
+    """A text that is the same for equal tokenizers; None without one."""
+    if tokenizer is None:
+        return None
+    backend = getattr(tokenizer, "backend", None)
+    if backend is not None and hasattr(backend, "to_str"):
+        said = backend.to_str()
+    else:
+        said = json.dumps(sorted(tokenizer.get_vocab().items()))
+    return hashlib.blake2b(said.encode(), digest_size=16).hexdigest()
+
+
+class _Table:
+    """Values that many nodes share, each written once."""
+
+    def __init__(self) -> None:
+        self.rows: list[Any] = []
+        self._at: dict[Any, int] = {}
+
+    def put(self, key: Any, value: Any) -> int:
+        if key not in self._at:
+            self._at[key] = len(self.rows)
+            self.rows.append(value)
+        return self._at[key]
+
+
+def save(session: Any, path: Any) -> None:
+    """Write a session; edits that hold code are refused."""
+    settings, plans = _Table(), _Table()
+
+    def setting(config: Any) -> int:
+        told = config.to_dict()
+        return settings.put(repr(told), told)
+
+    def planned(plan: Any) -> int:
+        return plans.put(key_of(plan), edits_as_data(plan))
+
+    nodes = [
+        {
+            "parent": n.parent_id, "tokens": list(n.tokens), "plan": planned(n.plan),
+            "settings": setting(n.settings), "salt": n.salt, "how": n.how, "rng": n.rng,
+            "logprob": n.logprob, "variant_of": n.variant_of,
+            "outlook": None if n._outlook is None else [
+                list(n._outlook.ids), list(n._outlook.probabilities), n._outlook.entropy,
+                n._outlook.digest,
+            ],
+        }
+        for n in session.nodes
+    ]  # fmt: skip
+    begun = dict(session._begun)
+    begun["edits"], begun["settings"] = planned(begun["edits"]), setting(begun["settings"])
+    actions = [
+        [name, {**given, "plan": planned(given["plan"])} if "plan" in given else given]
+        for name, given in session.actions
+    ]
+    votive.save({
+        "format": _FORMAT, "version": _VERSION,
+        "model": {
+            "hash": model_hash(session.model), "class": type(session.model).__name__,
+            "name": str(getattr(session.model, "name_or_path", "")),
+        },
+        "tokenizer": tokenizer_hash(session.tokenizer),
+        "begun": begun, "nodes": nodes, "settings": settings.rows, "plans": plans.rows,
+        "history": [[c.node, setting(c.settings), c.salt] for c in session._history],
+        "at": session._at, "salts": session._salts, "actions": actions,
+    }, path)  # fmt: skip
+
+
+def load(kind: Any, path: Any, model: Any, tokenizer: Any, *, force: bool) -> Any:
+    """Read a session for a model."""
+    told = votive.load(path)
+    if not isinstance(told, dict) or told.get("format") != _FORMAT:
+        raise FileFormatError(f"Session.load: {path} holds no session.")
+    if told["version"] > _VERSION:
+        raise FileFormatError(
+            f"Session.load: {path} has version {told['version']}; this votive reads {_VERSION}."
+        )
+    if not force:
+        _check(told, path, model, tokenizer)
+    try:
+        return _built(kind, told, model, tokenizer)
+    except (KeyError, IndexError, TypeError) as e:
+        raise FileFormatError(f"Session.load: {path} is damaged: {e!r}.") from e
+
+
+def _check(told: dict[str, Any], path: Any, model: Any, tokenizer: Any) -> None:
+    said, have = told["model"], model_hash(model)
+    if said["hash"] != have:
+        name = f" {said['name']!r}" if said["name"] else ""
+        raise SessionMismatch(
+            f"Session.load: {path} was made with another model: a {said['class']}{name} with hash "
+            f"{said['hash']}, and this {type(model).__name__} has {have}. Load it with that model, "
+            "or with force=True, and then its nodes will differ."
+        )
+    if tokenizer is not None and told["tokenizer"] not in (None, tokenizer_hash(tokenizer)):
+        raise SessionMismatch(
+            f"Session.load: {path} was made with another tokenizer; give that one, or force=True."
+        )
+
+
+def _built(kind: Any, told: dict[str, Any], model: Any, tokenizer: Any) -> Any:
+    from .session import Cursor
+
+    configs = [GenerationConfig.from_dict(s).resolved() for s in told["settings"]]
+    plans = [plan_from_data(p) for p in told["plans"]]
+    begun = told["begun"]
+    session = kind(
+        model, tokenizer, begun["prompt"], seed=begun["seed"], block=begun["block"],
+        top=begun["top"], memory_limit=begun["memory_limit"],
+    )  # fmt: skip
+    session._begun = {
+        **begun, "edits": plans[begun["edits"]], "settings": configs[begun["settings"]],
+    }  # fmt: skip
+    session.nodes.clear()
+    for i, n in enumerate(told["nodes"]):
+        parent = None if n["parent"] is None else session.nodes[n["parent"]]
+        node = SessionNode(
+            session, id=i, parent_id=n["parent"], tokens=tuple(n["tokens"]),
+            start=0 if parent is None else parent.stop, plan=plans[n["plan"]],
+            settings=configs[n["settings"]], salt=n["salt"], how=n["how"], rng=n["rng"],
+            logprob=n["logprob"], variant_of=n["variant_of"],
+        )  # fmt: skip
+        if n["outlook"] is not None:
+            ids, probabilities, entropy, digest = n["outlook"]
+            node._outlook = Outlook(tuple(ids), tuple(probabilities), entropy, digest)
+        session.nodes.append(node)
+        if parent is not None:
+            parent.children_ids.append(i)
+    session._history = [Cursor(n, configs[s], salt) for n, s, salt in told["history"]]
+    session._at, session._salts = told["at"], told["salts"]
+    session.actions = [
+        (name, {**given, "plan": plans[given["plan"]]} if "plan" in given else given)
+        for name, given in told["actions"]
+    ]
+    session.node  # noqa: B018 - a history that leads nowhere is told now
+    return session
+
+
+@dataclass
+class Replay:
+    """What came of running a session again: how much was compared, and what differed.
+
+    >>> votive.glass.Replay(nodes=2, compared=2, drawn=1).exact
+    True
+    """
+
+    nodes: int = 0
+    compared: int = 0  # nodes whose logits, best tokens and entropy were compared
+    drawn: int = 0  # tokens that were drawn again
+    mismatches: list[str] = field(default_factory=list)
+
+    @property
+    def exact(self) -> bool:
+        """Whether nothing differed."""
+        return not self.mismatches
+
+    def __str__(self) -> str:
+        said = f"{self.nodes} nodes, {self.compared} compared, {self.drawn} drawn again: "
+        return said + ("exact" if self.exact else f"{len(self.mismatches)} differ")
+
+
+def replay(session: Any, *, strict: bool) -> Replay:
+    """Feed and draw everything anew."""
+    from .session import _prefix_in
+
+    feeder = Feeder(
+        session.model, block=session.feeder.block, limit=session.feeder.store.limit
+    )  # fmt: skip
+    found = Replay(nodes=len(session.nodes))
+    for node in session.nodes:
+        if node._outlook is not None:
+            found.compared += 1
+            again = outlook_of(feeder.logits(_prefix_in(feeder, node)), session.top_count)
+            if again != node._outlook:
+                what = "logits" if again.digest != node._outlook.digest else "best tokens"
+                found.mismatches.append(f"node {node.id}: its {what} differ")
+        if node.how == "drawn":
+            found.drawn += 1
+            parent = node.parent
+            tokens = session.tokens_of(parent)
+            picker = Picker(node.settings, tokens, len(node.path()[0].tokens))
+            logits = feeder.logits(_prefix_in(feeder, parent))
+            token = picker.pick(logits, node.rng or b"")
+            if token != node.token:
+                found.mismatches.append(f"node {node.id}: {token} was drawn, not {node.token}")
+    if strict and not found.exact:
+        raise SessionMismatch(f"replay: {found}. {'; '.join(found.mismatches[:5])}.")
+    return found
