@@ -9,6 +9,7 @@ from typing import Any
 
 import votive
 
+from ..core.rng import Generator
 from ..generation.config import DEFAULTS, SAMPLING, GenerationConfig, check_names
 from ..generation.drawing import drawn
 from ..generation.preparing import off_value, settings_of
@@ -60,7 +61,7 @@ def counter(seed: int, salt: int, position: int) -> bytes:
     (True, False)
     """
     key = hashlib.blake2b(f"session {seed} {salt}".encode(), digest_size=8).digest()
-    generator = votive.Generator().manual_seed(int.from_bytes(key, "little"))
+    generator = Generator().manual_seed(int.from_bytes(key, "little"))
     # Each position has its own counter; a draw takes no more than one of these.
     generator.set_offset(position * 4)
     return generator.get_state()
@@ -87,7 +88,7 @@ class Picker:
         scores = self.scores(logits)
         if not self.config.do_sample:
             return int(scores.argmax(-1))
-        generator = votive.Generator()
+        generator = Generator()
         generator.set_state(state)
         number = float(votive.rand(1, dtype=votive.float64, generator=generator))
         return int(drawn(scores.unsqueeze(0), [number])[0])

@@ -162,9 +162,7 @@ class Session:
             self._draw()
         return self.node
 
-    def auto(
-        self, max_new_tokens: int | None = None, *, stop: Any = None
-    ) -> Iterator[SessionNode]:
+    def auto(self, max_new_tokens: int | None = None, *, stop: Any = None) -> Iterator[SessionNode]:
         """Step until the text ends, node by node; `cancel`, or leaving the loop, ends it too.
 
         It ends at a token of `eos_token_id`, after `max_new_tokens`, at one of the strings of
@@ -412,9 +410,7 @@ class Session:
         save(self, path)
 
     @classmethod
-    def load(
-        cls, path: Any, model: Any, tokenizer: Any = None, *, force: bool = False
-    ) -> Session:
+    def load(cls, path: Any, model: Any, tokenizer: Any = None, *, force: bool = False) -> Session:
         """Read what `save` wrote; another model or tokenizer is refused unless `force`."""
         from .session_file import load
 

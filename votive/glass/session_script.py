@@ -11,6 +11,7 @@ import votive
 from .drawing import config_for
 from .plan import Plan, in_force, raw
 
+_TITLE = '"""A session with votive, step by step."""'
 # Larger tensors are written as bytes.
 _LITERAL = 32
 
@@ -37,11 +38,24 @@ def to_script(session: Any, setup: str | None) -> str:
     ]
     if session.tokenizer is not None:
         ending.append("print(session.text)")
-    head = ['"""A session with votive, step by step."""', "", "import votive", "from votive import glass"]
+    head = [
+        '"""A session with votive, step by step."""',
+        "",
+        "import votive",
+        "from votive import glass",
+    ]
     if body.needs_bytes:
         head[2:2] = ["import base64", ""]
         head += ["", "", *_READER]
-    parts = [*head, "", _setup(session) if setup is None else setup.strip(), "", *calls, "", *ending]
+    parts = [
+        *head,
+        "",
+        _setup(session) if setup is None else setup.strip(),
+        "",
+        *calls,
+        "",
+        *ending,
+    ]
     return "\n".join(parts) + "\n"
 
 
