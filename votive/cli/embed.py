@@ -8,7 +8,7 @@ from typing import Any
 
 from . import UsageError, command
 from .model_options import add_model_options, local_or_asked
-from .terminal import note, print_json, table, width
+from .terminal import print_json, table, width
 
 
 def add(commands: Any) -> None:
@@ -66,7 +66,8 @@ def run(args: Any) -> int:
         from ..io import npy
 
         npy.save(args.out, vectors.float())
-        note(args, f"{args.out}: {vectors.shape[0]} vectors of {vectors.shape[1]} numbers")
+        if not args.json:
+            print(f"{args.out}: {vectors.shape[0]} vectors of {vectors.shape[1]} numbers")
     if args.json:
         report: dict[str, Any] = {"model": args.model, "dimensions": vectors.shape[1],
                                   "texts": texts}  # fmt: skip

@@ -1,0 +1,72 @@
+"""The commands in the documentation run, in order, as they are written."""
+
+from __future__ import annotations
+
+import io
+import re
+import shlex
+import sys
+from pathlib import Path
+
+import pytest
+
+import votive
+from votive.cli import COMMANDS, main
+from votive.models import checkpoint
+
+from .conftest import TEXT, make_model
+
+DOCS = Path(__file__).parents[2] / "docs"
+PAGES = [p for p in ("cli.md", "models.md") if (DOCS / p).is_file()]
+
+
+def commands(page: str) -> list[tuple[str | None, list[str]]]:
+    """Each `votive …` in an sh block, with what an `echo` pipes into it."""
+    out = []
+    for block in re.findall(r"```sh\n(.*?)```", (DOCS / page).read_text(), re.S):
+        for line in block.replace("\\\n", " ").splitlines():
+            first, pipe, last = line.partition(" | votive ")
+            if pipe and first.startswith("echo "):
+                out.append((shlex.split(first)[1] + "\n", shlex.split(last)))
+            elif line.startswith("votive "):
+                out.append((None, shlex.split(line, comments=True)[1:]))
+    return out
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with what the pages speak of: a text, an encoder, and the bundled model."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "text.txt").write_text(TEXT * 3)
+    encoder = tmp_path / "encoder"
+    tokenizer = votive.text.train_bpe([TEXT], 280, progress=False)
+    tokenizer.save_pretrained(encoder)
+    config = votive.models.BertConfig(
+        vocab_size=len(tokenizer), hidden_size=16, intermediate_size=32, num_hidden_layers=1,
+        num_attention_heads=2,
+    )  # fmt: skip
+    votive.models.BertModel(config).save_pretrained(encoder)
+    if "tales" not in votive.models.bundled():
+        make_model(tmp_path / "bundled" / "tales")
+        monkeypatch.setattr(checkpoint, "BUNDLED", tmp_path / "bundled")
+    return tmp_path
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_the_commands_of_a_page_run(
+    page: str, place: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found = commands(page)
+    assert found
+    for piped, words in found:
+        monkeypatch.setattr(sys, "stdin", io.StringIO(piped or ""))
+        code = main(words)
+        out, err = capsys.readouterr()
+        assert code == 0, f"votive {shlex.join(words)}: {err}"
+        assert out, f"votive {shlex.join(words)} prints nothing"
+
+
+def test_the_page_names_every_command() -> None:
+    text = (DOCS / "cli.md").read_text()
+    for name in COMMANDS:
+        assert f"`{name}`" in text or f"votive {name}" in text
