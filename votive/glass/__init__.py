@@ -1,24 +1,41 @@
 """The glass engine: see, pause, change and re-run every step of a model. Knows no model by name."""
 
 from .address import Address, Pattern
+from .attention_maps import AttentionMap, AttentionMaps, attention_maps
+from .attribution import Attribution, logit_attribution
 from .capture import Capture, capture
 from .console import Console, interact
 from .debugger import Breakpoint, Debugger, Event, debug, steps
 from .edits import Edit
+from .grad_cam import GradCam, grad_cam
+from .gradients import Gradients, gradient_times_activation
+from .heatmap import Heatmap
+from .layer_statistics import LayerStatistics, layer_statistics
+from .lens import Lens, logit_lens
+from .parts import Parts, find_parts
 from .patch import Patch, Receipt, ablate, patch, skip, swap
+from .plots import Bars, Lines
 from .predict import Prediction, predict
 from .probe import Frame, Probe
+from .saliency import Saliency, saliency
 from .session import Session
 from .session_diff import SessionDiff
 from .session_file import Replay, SessionMismatch, model_hash
 from .session_tree import Outlook, SessionNode
 from .statistics import Statistics, statistics
+from .sweep import Sweep, sweep
 from .targets import NoMatch
 from .tree import Node, tree
+from .tuned_lens import TunedLens, train_tuned_lens
 
 __all__ = [
-    "Address", "Breakpoint", "Capture", "Console", "Debugger", "Edit", "Event", "Frame", "NoMatch",
-    "Node", "Outlook", "Patch", "Pattern", "Prediction", "Probe", "Receipt", "Replay", "Session",
-    "SessionDiff", "SessionMismatch", "SessionNode", "Statistics", "ablate", "capture", "debug",
-    "interact", "model_hash", "patch", "predict", "skip", "statistics", "steps", "swap", "tree",
+    "Address", "AttentionMap", "AttentionMaps", "Attribution", "Bars", "Breakpoint", "Capture",
+    "Console", "Debugger", "Edit", "Event", "Frame", "GradCam", "Gradients", "Heatmap",
+    "LayerStatistics", "Lens", "Lines", "NoMatch", "Node", "Outlook", "Parts", "Patch", "Pattern",
+    "Prediction", "Probe", "Receipt", "Replay", "Saliency", "Session", "SessionDiff",
+    "SessionMismatch", "SessionNode", "Statistics", "Sweep", "TunedLens", "ablate",
+    "attention_maps", "capture", "debug", "find_parts", "grad_cam", "gradient_times_activation",
+    "interact", "layer_statistics", "logit_attribution", "logit_lens", "model_hash", "patch",
+    "predict", "saliency", "skip", "statistics", "steps", "swap", "sweep", "train_tuned_lens",
+    "tree",
 ]  # fmt: skip

@@ -23,6 +23,9 @@ _FONT = {
     "I": "72227", "J": "11157", "K": "55655", "L": "44447", "M": "57755", "N": "75555",
     "O": "75557", "P": "75744", "Q": "75571", "R": "75655", "S": "74717", "T": "72222",
     "U": "55557", "V": "55552", "W": "55775", "X": "55255", "Y": "55222", "Z": "71247",
+    "!": "22202", "?": "71202", "'": "22000", '"': "55000", "#": "57575", "*": "52500",
+    "<": "12421", ">": "42124", "[": "64446", "]": "31113", "|": "22222", ";": "02024",
+    "·": "00200", "…": "00005", "×": "05250", "−": "00700", "↵": "11574", "&": "65257",
 }  # fmt: skip
 _SCALE = 2
 _ADVANCE = 4 * _SCALE
@@ -52,14 +55,14 @@ def draw(chart: Chart) -> bytes:
     small = page.reshape(chart.height, _FINE, chart.width, _FINE, 3).mean(axis=(1, 3))
     pixels = np.rint(small).astype(np.uint8)
     for value, label in y.ticks:
-        _text(pixels, x.start - 6 - _ADVANCE * len(label), y.place(value) - 5, label)
+        write(pixels, x.start - 6 - _ADVANCE * len(label), y.place(value) - 5, label)
     for value, label in x.ticks:
-        _text(pixels, x.place(value) - _ADVANCE * len(label) / 2, y.start + 10, label)
-    _text(pixels, (chart.width - _ADVANCE * len(chart.title)) / 2, 14, chart.title)
+        write(pixels, x.place(value) - _ADVANCE * len(label) / 2, y.start + 10, label)
+    write(pixels, (chart.width - _ADVANCE * len(chart.title)) / 2, 14, chart.title)
     middle = (x.start + x.end - _ADVANCE * len(chart.x_name)) / 2
-    _text(pixels, middle, chart.height - 16, chart.x_name)
+    write(pixels, middle, chart.height - 16, chart.x_name)
     for i, (name, colour) in enumerate({c.name: colour for c, colour in chart.curves}.items()):
-        _text(pixels, x.end - _ADVANCE * len(name), y.end + 8 + 16 * i, name, colour)
+        write(pixels, x.end - _ADVANCE * len(name), y.end + 8 + 16 * i, name, colour)
     return encode(pixels)
 
 
@@ -79,13 +82,14 @@ def encode(pixels: Pixels) -> bytes:
     return start + chunk(b"IHDR", head) + chunk(b"IDAT", body) + chunk(b"IEND", b"")
 
 
-def _rgb(colour: str) -> Pixels:
+def rgb(colour: str) -> Pixels:
+    """A colour such as "#0072b2" as three numbers."""
     return np.array([int(colour[i : i + 2], 16) for i in (1, 3, 5)], np.float32)
 
 
 def _mixed(colour: str) -> str:
     """The colour at a third of its strength on white."""
-    return "#" + "".join(f"{round(255 - (255 - v) * 0.35):02x}" for v in _rgb(colour))
+    return "#" + "".join(f"{round(255 - (255 - v) * 0.35):02x}" for v in rgb(colour))
 
 
 def _line(
@@ -99,10 +103,11 @@ def _line(
     pen = np.arange(round(thick * _FINE)) - round(thick * _FINE) // 2
     cols = np.clip(xs[:, None, None] + pen[:, None], 0, width - 1)
     rows = np.clip(ys[:, None, None] + pen[None, :], 0, height - 1)
-    page[rows, cols] = _rgb(colour)
+    page[rows, cols] = rgb(colour)
 
 
-def _text(pixels: Pixels, left: float, top: float, text: str, colour: str = "#222222") -> None:
+def write(pixels: Pixels, left: float, top: float, text: str, colour: str = "#222222") -> None:
+    """Letters of 6 by 10 pixels, each 8 from the next; letters that are not known become dots."""
     height, width, _ = pixels.shape
     for i, letter in enumerate(text.upper()):
         glyph = _FONT.get(letter, _FONT["."])
@@ -112,4 +117,4 @@ def _text(pixels: Pixels, left: float, top: float, text: str, colour: str = "#22
                     y0 = int(top) + r * _SCALE
                     x0 = int(left) + i * _ADVANCE + c * _SCALE
                     if 0 <= y0 < height and 0 <= x0 < width:
-                        pixels[y0 : y0 + _SCALE, x0 : x0 + _SCALE] = _rgb(colour)
+                        pixels[y0 : y0 + _SCALE, x0 : x0 + _SCALE] = rgb(colour)

@@ -1,0 +1,43 @@
+"""Attribution patching: what patching would do, estimated with one gradient. Knows no model class.
+
+To first order, putting the clean value in place of the corrupted one changes the metric by
+`(clean - corrupt) . gradient`, for all sites and positions at once: Nanda 2023, "Attribution
+patching"; Syed et al. 2023, arXiv:2310.10348.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import votive
+
+from .gradients import gradients
+from .prefix import Site
+
+
+def estimated(
+    model: Any, sites: Sequence[Site], corrupt: Any, clean: dict[str, Any],
+    metric: Callable[[Any], Any], positions: Sequence[int],
+) -> Any:  # fmt: skip
+    """The metric (sites, positions) that patching would give, averaged over samples."""
+    found = gradients(model, [s.pattern for s in sites], corrupt, metric)
+    rows = []
+    with votive.no_grad():
+        for site in sites:
+            change = (clean[site.name] - found.values[site.name]) * found.grads[site.name]
+            change = change.flatten(2).sum(-1) if change.dim() > 2 else change
+            rows.append(change[:, list(positions)].mean(0) + found.metric.mean())
+    return votive.stack(rows)
+
+
+def correlation(a: Any, b: Any) -> float:
+    """Pearson's correlation of two tables; NaN where one of them is constant.
+
+    >>> from votive.glass.attribution_patching import correlation
+    >>> round(correlation(votive.tensor([1.0, 2.0, 3.0]), votive.tensor([2.0, 4.0, 6.0])), 6)
+    1.0
+    """
+    a, b = (x.double().flatten() - x.double().mean() for x in (a, b))
+    size = float(a.norm() * b.norm())
+    return float((a * b).sum()) / size if size else float("nan")

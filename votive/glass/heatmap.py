@@ -1,0 +1,134 @@
+"""Heat maps: a colour for each number, with names at rows and columns and a scale beside them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from .page import LETTER, Page
+from .plots import Figure, short
+
+# From dark to light, equal steps looking equal: points of the viridis scale of van der Walt and
+# Smith (2015). Signed numbers go from blue over light grey to vermilion, of Okabe and Ito.
+RISING = ("#440154", "#3b528b", "#21918c", "#5ec962", "#fde725")
+SIGNED = ("#0072b2", "#7fb3d3", "#f2f2f2", "#eaa67a", "#d55e00")
+UNKNOWN = "#9a9a9a"
+
+
+def colour_of(share: float, scale: Sequence[str]) -> str:
+    """The colour at a share, 0 to 1, of a scale.
+
+    >>> from votive.glass.heatmap import SIGNED, colour_of
+    >>> colour_of(0.5, SIGNED), colour_of(2.0, SIGNED)
+    ('#f2f2f2', '#d55e00')
+    """
+    at = min(max(share, 0.0), 1.0) * (len(scale) - 1)
+    low = min(int(at), len(scale) - 2)
+    mix = at - low
+    pairs = [
+        (int(scale[low][i : i + 2], 16), int(scale[low + 1][i : i + 2], 16)) for i in (1, 3, 5)
+    ]
+    return "#" + "".join(f"{round(a + (b - a) * mix):02x}" for a, b in pairs)
+
+
+@dataclass(frozen=True)
+class Heatmap(Figure):
+    """Numbers in rows and columns. `signed` centres the colours at 0; `cells` are texts inside.
+
+    >>> from votive.glass.heatmap import Heatmap
+    >>> picture = Heatmap([[0.0, 1.0]], rows=["layer 0"], columns=["a", "<b>"])
+    >>> "&lt;b&gt;" in picture.svg()
+    True
+    """
+
+    values: Sequence[Sequence[float]]
+    rows: Sequence[str]
+    columns: Sequence[str]
+    title: str = ""
+    x_name: str = ""
+    y_name: str = ""
+    legend: str = ""
+    signed: bool = False
+    cells: Sequence[Sequence[str]] | None = None
+    low: float | None = None
+    high: float | None = None
+
+    def __post_init__(self) -> None:
+        shape = (len(self.values), len(self.values[0]) if self.values else 0)
+        if shape != (len(self.rows), len(self.columns)):
+            raise ValueError(
+                f"Heatmap: {shape[0]} x {shape[1]} values have {len(self.rows)} rows and "
+                f"{len(self.columns)} columns of names."
+            )
+
+    def bounds(self) -> tuple[float, float]:
+        """The numbers at the ends of the colour scale."""
+        known = [v for row in self.values for v in row if math.isfinite(v)] or [0.0]
+        low = min(known) if self.low is None else self.low
+        high = max(known) if self.high is None else self.high
+        if self.signed:
+            most = max(abs(low), abs(high)) or 1.0
+            return -most, most
+        return (low, high) if high > low else (low, low + 1.0)
+
+    def page(self) -> Page:
+        low, high = self.bounds()
+        scale = SIGNED if self.signed else RISING
+        rows = [short(r) for r in self.rows]
+        columns = [c if len(c) <= 12 else c[:11] + "…" for c in self.columns]
+        many = len(columns) > 48
+        inside = [] if many else [c for row in self.cells or () for c in row]
+        longest = max((min(len(c), 10) for c in inside), default=0)
+        wide = max(10 if many else 26, LETTER * longest + 6)
+        tall = 22 if inside else (26 if len(rows) <= 16 else 14)
+        upright = any(LETTER * len(c) + 2 > wide for c in columns)
+        under = LETTER * max(map(len, columns), default=1) + 8 if upright else 22
+        left, top = 34 + LETTER * max(map(len, rows), default=0), 36
+        right, bottom = left + wide * len(columns), top + tall * len(rows)
+        title_room = LETTER * len(self.title) + 16
+        page = Page(max(right + 112, title_room), bottom + under + 26)
+        page.text(page.width / 2, 16, self.title, "middle")
+        for r, row in enumerate(self.values):
+            page.text(left - 6, top + tall * (r + 0.5), rows[r], "end")
+            for c, value in enumerate(row):
+                x, y = left + wide * c, top + tall * r
+                share = (value - low) / (high - low) if math.isfinite(value) else math.nan
+                colour = UNKNOWN if math.isnan(share) else colour_of(share, scale)
+                tip = f"{self.rows[r]}, {self.columns[c]}: {value:.6g}"
+                page.rectangle(x, y, wide, tall, colour, tip)
+                if inside and self.cells:
+                    told = self.cells[r][c]
+                    told = told if len(told) <= 10 else told[:9] + "…"
+                    page.text(x + wide / 2, y + tall / 2, told, "middle", colour=_over(colour))
+        step = max(1, math.ceil(14 / wide)) if upright else 1
+        for c in range(0, len(columns), step):
+            x = left + wide * (c + 0.5)
+            if upright:
+                page.text(x, bottom + 6, columns[c], "end", upright=True)
+            else:
+                page.text(x, bottom + 12, columns[c], "middle")
+        page.text((left + right) / 2, page.height - 10, self.x_name, "middle")
+        page.text(12, (top + bottom) / 2, self.y_name, "middle", upright=True)
+        _scale(page, right + 18, top, max(bottom - top, 60), low, high, scale, self.legend)
+        return page
+
+
+def _scale(
+    page: Page, x: float, top: float, height: float, low: float, high: float,
+    colours: Sequence[str], name: str,
+) -> None:  # fmt: skip
+    steps = 40
+    for i in range(steps):
+        y = top + height * (1 - (i + 1) / steps)
+        page.rectangle(x, y, 12, height / steps + 0.5, colour_of((i + 0.5) / steps, colours))
+    for share in (0.0, 0.5, 1.0):
+        value = low + (high - low) * share
+        page.text(x + 17, top + height * (1 - share), f"{value:.3g}")
+    page.text(x + 84, top + height / 2, name, "middle", upright=True)
+
+
+def _over(colour: str) -> str:
+    """Black or white, whichever can be read on a colour."""
+    r, g, b = (int(colour[i : i + 2], 16) for i in (1, 3, 5))
+    return "#000000" if 0.299 * r + 0.587 * g + 0.114 * b > 140 else "#ffffff"

@@ -1,0 +1,136 @@
+"""A page of rectangles, lines and texts, as SVG or PNG. Knows shapes, not what they mean.
+
+Texts and lines are grey, which can be read on white and on black; an SVG has no background.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+from xml.sax.saxutils import escape, quoteattr
+
+import numpy as np
+
+from ..train.png import encode, rgb, write
+
+INK = "#767676"
+LETTER = 8  # pixels from one letter to the next
+_ANCHORS = {"start": 0.0, "middle": 0.5, "end": 1.0}
+
+
+@dataclass
+class Page:
+    """Shapes in the order they are drawn; x goes right, y down.
+
+    >>> from votive.glass.page import Page
+    >>> page = Page(20, 10)
+    >>> page.rectangle(0, 0, 5, 5, "#0072b2")
+    >>> page.svg().count("<rect"), page.png()[1:4]
+    (1, b'PNG')
+    """
+
+    width: float
+    height: float
+    shapes: list[tuple[Any, ...]] = field(default_factory=list)
+
+    def rectangle(
+        self, x: float, y: float, width: float, height: float, colour: str, tip: str = ""
+    ) -> None:
+        """A filled rectangle; `tip` is shown by browsers when one points at it."""
+        self.shapes.append(("rectangle", x, y, width, height, colour, tip))
+
+    def line(
+        self, x0: float, y0: float, x1: float, y1: float, colour: str = INK, width: float = 1
+    ) -> None:
+        self.shapes.append(("line", x0, y0, x1, y1, colour, width))
+
+    def text(
+        self, x: float, y: float, text: str, anchor: str = "start", *, colour: str = INK,
+        upright: bool = False,
+    ) -> None:  # fmt: skip
+        """A text with its middle height at y; `upright` turns it to be read from below."""
+        self.shapes.append(("text", x, y, text, anchor, colour, upright))
+
+    def svg(self) -> str:
+        parts = [
+            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {self.width:g} '
+            f'{self.height:g}" width="{self.width:g}" height="{self.height:g}" '
+            'font-family="ui-monospace, monospace" font-size="12">'
+        ]
+        for kind, *shape in self.shapes:
+            parts.append(_SVG[kind](*shape))
+        return "\n".join([*parts, "</svg>", ""])
+
+    def png(self) -> bytes:
+        pixels = np.full((round(self.height), round(self.width), 3), 255, np.uint8)
+        for kind, *shape in self.shapes:
+            _PNG[kind](pixels, *shape)
+        return encode(pixels)
+
+
+# --- SVG ------------------------------------------------------------------------------------------
+
+
+def _svg_rectangle(x: float, y: float, w: float, h: float, colour: str, tip: str) -> str:
+    inside = f"><title>{escape(tip)}</title></rect>" if tip else "/>"
+    return (
+        f'<rect x="{x:.1f}" y="{y:.1f}" width="{w:.1f}" height="{h:.1f}" '
+        f"fill={quoteattr(colour)}{inside}"
+    )
+
+
+def _svg_line(x0: float, y0: float, x1: float, y1: float, colour: str, width: float) -> str:
+    return (
+        f'<path d="M{x0:.1f} {y0:.1f}L{x1:.1f} {y1:.1f}" stroke={quoteattr(colour)} '
+        f'stroke-width="{width:g}"/>'
+    )
+
+
+def _svg_text(x: float, y: float, text: str, anchor: str, colour: str, upright: bool) -> str:
+    turn = f' transform="rotate(-90 {x:.1f} {y:.1f})"' if upright else ""
+    # A third of the letter size below the line brings the middle of letters onto it.
+    drop = f' dx="0" dy="{12 / 3:g}"'
+    return (
+        f'<text x="{x:.1f}" y="{y:.1f}"{drop} text-anchor="{anchor}" fill={quoteattr(colour)}'
+        f"{turn}>{escape(text)}</text>"
+    )
+
+
+_SVG: dict[str, Any] = {"rectangle": _svg_rectangle, "line": _svg_line, "text": _svg_text}
+
+
+# --- PNG ------------------------------------------------------------------------------------------
+
+
+def _png_rectangle(
+    pixels: Any, x: float, y: float, w: float, h: float, colour: str, tip: str
+) -> None:
+    pixels[max(0, round(y)) : round(y + h), max(0, round(x)) : round(x + w)] = rgb(colour)
+
+
+def _png_line(
+    pixels: Any, x0: float, y0: float, x1: float, y1: float, colour: str, width: float
+) -> None:
+    n = int(max(abs(x1 - x0), abs(y1 - y0))) * 2 + 1
+    pen = np.arange(max(1, round(width))) - max(1, round(width)) // 2
+    xs = np.rint(np.linspace(x0, x1, n)).astype(int)[:, None, None] + pen[:, None]
+    ys = np.rint(np.linspace(y0, y1, n)).astype(int)[:, None, None] + pen[None, :]
+    height, wide, _ = pixels.shape
+    pixels[np.clip(ys, 0, height - 1), np.clip(xs, 0, wide - 1)] = rgb(colour)
+
+
+def _png_text(
+    pixels: Any, x: float, y: float, text: str, anchor: str, colour: str, upright: bool
+) -> None:
+    # White paper lets texts be darker than the grey that must serve on black too.
+    ink = "#333333" if colour == INK else colour
+    shift = _ANCHORS[anchor] * (LETTER * len(text) - 2)
+    if not upright:
+        write(pixels, x - shift, y - 5, text, ink)
+        return
+    # A turned view of the page: what is written on it runs upwards.
+    turned = np.rot90(pixels, -1)
+    write(turned, pixels.shape[0] - y - shift, x - 5, text, ink)
+
+
+_PNG: dict[str, Any] = {"rectangle": _png_rectangle, "line": _png_line, "text": _png_text}
