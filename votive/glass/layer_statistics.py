@@ -82,7 +82,7 @@ def layer_statistics(
     >>> net = votive.nn.Sequential(votive.nn.Linear(2, 3), votive.nn.ReLU())
     >>> found = votive.glass.layer_statistics(net, votive.ones(1, 2), at="*")
     >>> list(found.rows), found["1"].count
-    (['0', '1', ''], 3)
+    (['0', '1'], 3)
     """
     try:
         known = parts_of(model, parts)
