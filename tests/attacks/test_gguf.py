@@ -160,6 +160,7 @@ def test_names_that_are_no_text_are_refused(path: Path) -> None:
         (((1 << 64) - 1, (1 << 64) - 1, (1 << 64) - 1, (1 << 64) - 1), "cut off"),
         ((1 << 63, 2), "cut off"),
         ((0, 1 << 63), "impossible shape"),
+        ((0, 1 << 30, 1 << 30), "impossible shape"),
         ((1, 1, 1, 1, 1), "5 dimensions"),
     ],
 )

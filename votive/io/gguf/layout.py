@@ -231,9 +231,9 @@ def _alignment(cursor: _Cursor, fields: dict[str, Field]) -> int:
 def _entry(
     name: str, t: TensorType, shape: tuple[int, ...], start: int, offset: int, align: int, size: int
 ) -> Entry:
-    elements = 1
+    elements = span = 1
     for n in shape:
-        elements *= n
+        elements, span = elements * n, span * max(n, 1)
     if (shape[-1] if shape else 1) % t.block:
         raise FileFormatError(
             f"gguf: tensor {name!r} of shape {shape} has rows that fill no whole {t.name} blocks "
@@ -249,7 +249,8 @@ def _entry(
             f"gguf: tensor {name!r} takes bytes {start + offset:,}..{start + offset + nbytes:,} "
             f"and the file has {size:,}; it is cut off."
         )
-    if elements == 0 and max(shape) >= 1 << 63:
+    # Empty tensors take no bytes, yet an array of any shape must be countable without its zeros.
+    if elements == 0 and span >= 1 << 59:
         raise FileFormatError(f"gguf: tensor {name!r} has the impossible shape {shape}.")
     return Entry(name, t, shape, start + offset, nbytes)
 
