@@ -190,6 +190,25 @@ def test_results_do_not_depend_on_the_pieces_they_are_made_in(
         np.testing.assert_array_equal(dequantize(raw, name).reshape(-1), parts)
 
 
+def test_results_do_not_depend_on_the_number_of_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("votive.io.gguf.quants._ENCODE", 512)
+    x = weights(8, 2048)
+    before = votive.get_num_threads()
+    made = {}
+    try:
+        for threads in (1, 3):
+            votive.set_num_threads(threads)
+            made[threads] = {name: quantize(x, name) for name in QUANTIZABLE}
+            x_bad = x.copy()
+            x_bad[5, 7] = np.nan
+            with pytest.raises(ValueError, match="nan or inf"):
+                quantize(x_bad, "Q4_K")
+    finally:
+        votive.set_num_threads(before)
+    for name in QUANTIZABLE:
+        np.testing.assert_array_equal(made[1][name], made[3][name])
+
+
 @settings(max_examples=60, deadline=None)
 @given(st.sampled_from([1, 2, 4]), st.sampled_from([4, 8, 16, 32]), st.integers(0, 2**32 - 1))
 def test_bits_are_packed_and_unpacked_again(bits: int, run: int, seed: int) -> None:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
 
+from ...config import get_num_threads
 from ...core import dtype as dt
 from .decode import DECODE
 from .encode import ENCODE
@@ -84,9 +87,24 @@ def quantize(data: Array, type: str | TensorType) -> Array:
     flat = x.reshape(-1, t.block)
     out = np.empty(len(flat), t.record)
     step = _ENCODE // t.block
-    for i in range(0, len(flat), step):
+
+    def piece(i: int) -> None:
         out[i : i + step] = _encoded(np.asarray(flat[i : i + step], np.float32), t, encode)
+
+    _each(piece, range(0, len(flat), step))
     return out.view(np.uint8).reshape(*x.shape[:-1], -1)
+
+
+def _each(piece: Callable[[int], None], starts: range) -> None:
+    """Call `piece` for all starts, on several threads: NumPy lets go of the interpreter."""
+    threads = min(get_num_threads(), len(starts))
+    if threads < 2:
+        for i in starts:
+            piece(i)
+        return
+    with ThreadPoolExecutor(threads) as pool:
+        for _ in pool.map(piece, starts):  # raises what a piece raised
+            pass
 
 
 def swap_bytes(raw: Array, t: TensorType) -> Array:
