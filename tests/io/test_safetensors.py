@@ -344,3 +344,12 @@ def test_a_failing_save_leaves_the_old_file(tmp_path: Path) -> None:
         st.save_file({"a": np.ones(1, np.complex128)}, path)
     assert st.load_file(path)["a"].tolist() == [1]
     assert os.listdir(tmp_path) == ["f"]
+
+
+@pytest.mark.parametrize("length", [0x280, 0x480, 0x580])
+def test_a_header_whose_length_begins_as_a_pickle_does_is_read(length: int, tmp_path: Path) -> None:
+    text = b'{"w":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}}'.ljust(length)
+    file = tmp_path / "w.safetensors"
+    file.write_bytes(length.to_bytes(8, "little") + text + b"\0\0\0\0")
+    assert votive.io.safetensors.load_file(file)["w"].tolist() == [0.0]
+    assert votive.io.open_weights(file).tensor("w").tolist() == [0.0]

@@ -149,8 +149,9 @@ class AutoModel:
         The arguments are those of PreTrainedModel.from_pretrained.
         """
         found = Checkpoint.find(name, revision=revision, local_files_only=local_files_only)
-        kind = found.config.get("model_type") if config is None else config.model_type
-        model = cls._class_for(kind)
+        if config is None:
+            config = AutoConfig.from_dict(found.config)
+        model = cls._class_for(config.model_type)
         return model.from_checkpoint(
             found, dtype=dtype, device=device, config=config, strict=strict
         )

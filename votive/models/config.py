@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import MISSING, dataclass, field, fields
 from pathlib import Path
@@ -53,7 +54,7 @@ class Config:
                 f = known[name]
                 if value is None and f.default is not MISSING and f.default is not None:
                     continue
-                kept[name] = value
+                kept[name] = _checked(f"{cls.__name__}: {name}", value, str(f.type))
         given.pop("model_type", None)
         try:
             return cls(**kept, extra=given)
@@ -84,6 +85,26 @@ class Config:
         path.mkdir(parents=True, exist_ok=True)
         with replacing(path / NAME) as f:
             f.write((json.dumps(self.to_dict(), indent=2, sort_keys=True) + "\n").encode())
+
+
+_COUNT = re.compile(r"(num|n)_.*|.*_(size|dim|layers|heads|length|positions|window)")
+
+
+def _checked(what: str, value: Any, told: str) -> Any:
+    """A value that fits its field's annotation, such as `int | None` or `list[str]`."""
+    kinds = [kind.partition("[")[0].strip() for kind in re.sub(r"\[.*?\]", "", told).split("|")]
+    if "Any" in kinds or (value is None and "None" in kinds):
+        return value
+    kind = type(value).__name__
+    if kind == "int" and "int" not in kinds and "float" in kinds:
+        return value
+    if kind == "float" and "float" not in kinds and "int" in kinds and value.is_integer():
+        kind, value = "int", int(value)
+    if kind not in kinds:
+        raise ValueError(f"{what} must be {told}, got {value!r}.")
+    if kind == "int" and value < 0 and _COUNT.fullmatch(what.rpartition(" ")[2]):
+        raise ValueError(f"{what} must not be negative, got {value}.")
+    return value
 
 
 def _file(folder: Any) -> Path:
@@ -118,6 +139,10 @@ def rope_of(values: dict[str, Any], theta: float) -> tuple[float, dict[str, Any]
     (1000000.0, {'rope_type': 'linear', 'factor': 2.0})
     """
     told = values.get("rope_parameters") or values.get("rope_scaling") or {}
+    if not isinstance(told, Mapping):
+        raise ValueError(
+            f"rope_scaling must be an object such as {{'rope_type': ...}}, got {told!r}."
+        )
     scaling = dict(told)
     base = scaling.pop("rope_theta", None) or values.get("rope_theta") or theta
     kind = scaling.pop("rope_type", None) or scaling.pop("type", None) or "default"

@@ -49,6 +49,17 @@ class LlamaConfig(Config):
     def __post_init__(self) -> None:
         if self.num_key_value_heads is None:
             self.num_key_value_heads = self.num_attention_heads
+        heads, shared = self.num_attention_heads, self.num_key_value_heads
+        if heads < 1 or shared < 1 or heads % shared:
+            raise ValueError(
+                f"{type(self).__name__}: num_attention_heads={heads} do not share "
+                f"num_key_value_heads={shared} evenly."
+            )
+        if self.layer_types is not None and len(self.layer_types) < self.num_hidden_layers:
+            raise ValueError(
+                f"{type(self).__name__}: layer_types names {len(self.layer_types)} of "
+                f"num_hidden_layers={self.num_hidden_layers} layers."
+            )
         if self.head_dim is None:
             self.head_dim = self.hidden_size // self.num_attention_heads
 

@@ -162,13 +162,16 @@ class PreTrainedModel(nn.Module):
         """A model from what `Checkpoint.find` found."""
         if config is None:
             config = cls.config_class.from_dict(found.config)
+        source = found.weights()
         dtype = found.dtype if dtype is None or dtype == "auto" else as_dtype(dtype)
+        if dtype is None:
+            dtype = _stored_dtype(source)
         if strict:
             with nn.init.skipped():
                 model = cls(config)
         else:
             model = cls(config)
-        model.load_weights(found.weights(), dtype=dtype, device=device, strict=strict)
+        model.load_weights(source, dtype=dtype, device=device, strict=strict)
         model.name_or_path = str(found.name)
         model.generation_config = found.generation_config
         return model.eval()
@@ -225,6 +228,12 @@ class PreTrainedModel(nn.Module):
         save_sharded(weights, path, max_shard_size=max_shard_size, metadata={"format": "pt"})
         if self.generation_config:
             write_json(path / "generation_config.json", self.generation_config)
+
+
+def _stored_dtype(source: Any) -> Any:
+    """The type of the first weights in a file that are no whole numbers."""
+    found = (source.info(name).dtype for name in source.names())
+    return next((dtype for dtype in found if dtype.is_floating_point), None)
 
 
 def _load(model: Any, source: Any, dtype: Any, device: Any, strict: bool) -> Any:

@@ -113,18 +113,21 @@ def read_header(f: IO[bytes], size: int) -> Header:
     head = f.read(_LENGTH)
     if len(head) < _LENGTH:
         raise FileFormatError(f"load: {size} bytes are too few for a header; the file is cut off.")
-    if head[:4] == b"PK\x03\x04" or head[:2] in (b"\x80\x02", b"\x80\x04", b"\x80\x05"):
+    length = int.from_bytes(head, "little")
+    first = f.read(1)
+    # The length of a header may begin with the same bytes; what follows then is its brace.
+    pickled = head[:4] == b"PK\x03\x04" or head[:2] in (b"\x80\x02", b"\x80\x04", b"\x80\x05")
+    if pickled and first != b"{":
         raise FileFormatError(
             "load: this is a pickle or a torch checkpoint, which could run code when loaded; "
             "load it with torch and save it as safetensors."
         )
-    length = int.from_bytes(head, "little")
     if length > min(MAX_HEADER, size - _LENGTH):
         raise FileFormatError(
             f"load: the header should have {length:,} bytes, the file has {size:,} and the limit "
             f"is {MAX_HEADER:,}; it is cut off or no safetensors file."
         )
-    text = f.read(length)
+    text = first + f.read(length - 1) if length else b""
     if len(text) < length or not text.startswith(b"{"):
         raise FileFormatError("load: the header is cut off or not a JSON object.")
     header = parse_json(text)
