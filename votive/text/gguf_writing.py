@@ -26,8 +26,8 @@ def to_gguf(tokenizer: Tokenizer) -> dict[str, Any]:
 
     >>> tok = votive.text.train_bpe(["one two"], vocab_size=260, split="gpt-2", progress=False)
     >>> meta = votive.text.to_gguf(tok)
-    >>> meta["tokenizer.ggml.model"], meta["tokenizer.ggml.pre"], len(meta["tokenizer.ggml.tokens"])
-    ('gpt2', 'gpt-2', 260)
+    >>> meta["tokenizer.ggml.model"], meta["tokenizer.ggml.pre"], meta["tokenizer.ggml.tokens"][0]
+    ('gpt2', 'gpt-2', '<|endoftext|>')
     """
     spec = json.loads(tokenizer.backend.to_str())
     tokens, types = _tokens(tokenizer, spec)

@@ -19,8 +19,10 @@ from typing import Any
 MAX_SOURCE = 1_000_000  # characters of a template
 MAX_VALUE = 1 << 24  # characters of one string
 MAX_ITEMS = 1 << 20  # items of one list
+MAX_WEIGHT = 1 << 27  # characters of a list written out, 64 for each item
 MAX_TOTAL = 1 << 28  # characters and items made in one rendering
-MAX_SECONDS = 10.0
+STEP = 256  # what an operation costs by itself: there are at most a million
+MAX_SECONDS = 5.0
 
 
 class TemplateError(ValueError):
@@ -35,9 +37,9 @@ class Budget:
         self.deadline = time.monotonic() + MAX_SECONDS
 
     def charge(self, size: int) -> None:
-        self.total += size + 1
+        self.total += size + STEP
         if self.total > MAX_TOTAL:
-            raise TemplateError("the chat template makes more text than a chat can need.")
+            raise TemplateError("the chat template does or writes more than a chat can need.")
         if time.monotonic() > self.deadline:
             raise TemplateError(f"the chat template runs longer than {MAX_SECONDS:g} seconds.")
 
@@ -52,13 +54,36 @@ def _expect(size: int, limit: int = MAX_VALUE) -> None:
         )
 
 
+_SIZED = (str, list, tuple, dict, set)
+
+
+def _weigh(value: Any) -> None:
+    """Refuse a structure that is too large when written out.
+
+    A list in itself small may hold others many times over; to print or compare it would then take
+    forever.
+    """
+    weight = 0
+    stack = [value]
+    while stack:
+        item = stack.pop()
+        weight += len(item) * (1 if isinstance(item, str) else 64)
+        if weight > MAX_WEIGHT:
+            raise TemplateError("the chat template makes a list that is too large.")
+        if isinstance(item, dict):
+            stack.extend(v for v in (*item.keys(), *item.values()) if isinstance(v, _SIZED))
+        elif not isinstance(item, str):
+            stack.extend(v for v in item if isinstance(v, _SIZED))
+
+
 def _made(value: Any) -> Any:
     """A value that the template has made, charged."""
     if isinstance(value, str):
         _expect(len(value))
         _budget.get().charge(len(value))
-    elif isinstance(value, (list, tuple, dict, set, bytes)):
+    elif isinstance(value, (list, tuple, dict, set)):
         _expect(len(value), MAX_ITEMS)
+        _weigh(value)
         # An item is a pointer of eight bytes.
         _budget.get().charge(8 * len(value))
     else:
@@ -209,6 +234,9 @@ def _environment() -> Any:
             Names._check(name)
             Namespace.__setitem__(self, name, value)
 
+        def __repr__(self) -> str:
+            return "<Namespace>"  # what is in it may hold it in turn
+
         @staticmethod
         def _check(name: Any) -> None:
             if isinstance(name, str) and name.startswith("_"):
@@ -222,7 +250,9 @@ def _environment() -> Any:
             return _made(super().call_binop(context, operator, left, right))
 
         def call(__self, __context: Any, __obj: Any, *args: Any, **kwargs: Any) -> Any:
-            owner, name = getattr(__obj, "__self__", None), getattr(__obj, "__name__", "")
+            # Jinja puts a function of its own around `format`.
+            method = getattr(__obj, "__wrapped__", __obj)
+            owner, name = getattr(method, "__self__", None), getattr(method, "__name__", "")
             if isinstance(owner, str):
                 if name == "join" and args:
                     args = (list(args[0]),)
@@ -238,6 +268,9 @@ def _environment() -> Any:
         def tick(self, size: int) -> str:
             _budget.get().charge(size)
             return ""
+
+        def literal(self, value: Any) -> Any:
+            return _made(value)
 
         def concat_values(self, *values: Any) -> str:
             texts = [str(v) for v in values]
@@ -266,7 +299,7 @@ def _environment() -> Any:
 
 
 def _count_turns(env: Any, tree: Any) -> Any:
-    """Put a charge at the head of every loop and macro, and of every `~`."""
+    """Put a charge at the head of every loop and macro, and around every `~` and literal list."""
     from jinja2 import nodes
     from jinja2.visitor import NodeTransformer
 
@@ -295,6 +328,16 @@ def _count_turns(env: Any, tree: Any) -> Any:
                 nodes.EnvironmentAttribute("concat_values"), node.nodes, [], None, None,
                 lineno=node.lineno,
             )  # fmt: skip
+
+        def visit_List(self, node: Any) -> Any:
+            self.generic_visit(node)
+            if getattr(node, "ctx", "load") != "load":
+                return node
+            return nodes.Call(
+                nodes.EnvironmentAttribute("literal"), [node], [], None, None, lineno=node.lineno
+            )
+
+        visit_Tuple = visit_Dict = visit_List
 
     return Count().visit(tree)
 

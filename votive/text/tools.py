@@ -44,8 +44,10 @@ def schema(fn: Callable[..., Any]) -> dict[str, Any]:
     if required:
         parameters["required"] = required
     made: dict[str, Any] = {"name": name, "description": about, "parameters": parameters}
-    if "return" in hints and returned is not None:
-        made["return"] = _type(hints["return"]) | {"description": returned}
+    if "return" in hints:
+        made["return"] = _type(hints["return"])
+        if returned is not None:
+            made["return"]["description"] = returned
     return {"type": "function", "function": made}
 
 
