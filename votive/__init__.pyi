@@ -99,12 +99,15 @@ from . import amp as amp
 from . import data as data
 from . import distributions as distributions
 from . import generation as generation
+from . import glass as glass
 from . import io as io
 from . import models as models
 from . import nn as nn
 from . import optim as optim
 from . import text as text
 from . import train as train
+from .glass import debug as debug
+from .glass import steps as steps
 from .serialization import save as save
 from .serialization import load as load
 from .amp.autocast_mode import autocast as autocast
