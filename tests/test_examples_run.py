@@ -26,6 +26,11 @@ RUNS = {
         r"before ([\d.]+), after ([\d.]+)\n.* by ([\d.e+-]+)",
         lambda before, after, drift: after > before and 0 < drift < 1e-4,
     ),
+    "induction_heads": (
+        ["--steps", "250"],
+        r"loss on repeats ([\d.]+)[\s\S]*without the \d induction heads: ([\d.]+)",
+        lambda whole, without: whole < 0.5 and without > 3,
+    ),
     "cartpole": (["--steps", "10", "--episodes", "16"], r"after (\d+) of", lambda v: v > 40),
 }
 
