@@ -56,6 +56,7 @@ class SpecialTokens:
 
     def _init_special(self, named: Mapping[str, Any], extra: Iterable[Any]) -> None:
         self._named: dict[str, str] = {}
+        self._special_ids: frozenset[int] | None = None
         self._extra: list[str] = []
         for name, token in named.items():
             if name not in NAMED:
@@ -71,6 +72,7 @@ class SpecialTokens:
         known = self.backend.get_added_tokens_decoder()
         if not any(t.content == added.content and t.special for t in known.values()):
             self.backend.add_special_tokens([added])
+            self._special_ids = None
         return added.content
 
     def add_tokens(
@@ -86,6 +88,7 @@ class SpecialTokens:
             new_tokens = [new_tokens]
         added = [as_added(t, special_tokens) for t in new_tokens]
         before = self.backend.get_vocab_size(with_added_tokens=True)
+        self._special_ids = None
         if special_tokens:
             self.backend.add_special_tokens(added)
         else:
@@ -138,9 +141,12 @@ class SpecialTokens:
         """Every token added to the model's vocabulary, by id."""
         return self.backend.get_added_tokens_decoder()
 
-    def backend_special_ids(self) -> list[int]:
+    def backend_special_ids(self) -> frozenset[int]:
         """The ids that `skip_special_tokens` leaves out: all that are marked special."""
-        return [i for i, t in self.backend.get_added_tokens_decoder().items() if t.special]
+        if self._special_ids is None:
+            added = self.backend.get_added_tokens_decoder()
+            self._special_ids = frozenset(i for i, t in added.items() if t.special)
+        return self._special_ids
 
 
 def as_added(token: Any, special: bool) -> Any:

@@ -5,6 +5,7 @@ Wraps one `tokenizers.Tokenizer`, which does the splitting; knows no files and n
 
 from __future__ import annotations
 
+import json
 import os
 import threading
 import warnings
@@ -13,6 +14,7 @@ from typing import Any
 
 from .chat import ChatTemplates
 from .encoding import BatchEncoding, as_arrays, check_tensors, pad_rows
+from .inputs import asked_or, batch_of, checked_id, plain_ids
 from .pieces import SPACE, byte_level_bytes, fallback_byte
 from .special import NAMED, SpecialTokens
 from .stages import clean_up_text
@@ -59,6 +61,7 @@ class Tokenizer(SpecialTokens, ChatTemplates):
         self.model_input_names = list(model_input_names or default)
         # Ids besides `eos_token` that end what a model says, as its files list them.
         self.extra_end_ids: list[int] = []
+        self._kinds: set[str] | None = None
         self._lock = threading.Lock()
         self._init_special(special_tokens or {}, extra_special_tokens)
         self._init_chat(chat_template)
@@ -102,11 +105,11 @@ class Tokenizer(SpecialTokens, ChatTemplates):
 
     def convert_ids_to_tokens(self, ids: Any, skip_special_tokens: bool = False) -> Any:
         """Tokens as they are written in the vocabulary, for one id or a list."""
-        ids = _plain(ids)
+        ids = plain_ids(ids)
         if isinstance(ids, int):
-            return self.backend.id_to_token(_index(ids))
-        drop = set(self.backend_special_ids()) if skip_special_tokens else set()
-        return [self.backend.id_to_token(_index(i)) for i in ids if i not in drop]
+            return self.backend.id_to_token(checked_id(ids))
+        drop = self.backend_special_ids() if skip_special_tokens else set()
+        return [self.backend.id_to_token(checked_id(i)) for i in ids if i not in drop]
 
     def convert_tokens_to_ids(self, tokens: Any) -> Any:
         """The id of a token or of each in a list; that of the unknown token where there is none."""
@@ -122,7 +125,7 @@ class Tokenizer(SpecialTokens, ChatTemplates):
         >>> b"".join(tok.token_bytes(i) for i in tok.encode("é ☃")).decode()
         'é ☃'
         """
-        token = self.backend.id_to_token(_index(token_id))
+        token = self.backend.id_to_token(checked_id(token_id))
         if token is None:
             raise IndexError(
                 f"token_bytes: there is no token {token_id}; the tokenizer has {len(self)} tokens."
@@ -142,13 +145,11 @@ class Tokenizer(SpecialTokens, ChatTemplates):
         return token.encode()
 
     def _decoder_kinds(self) -> set[str]:
-        import json
-
-        decoder = self.backend.decoder
-        if decoder is None:
-            return set()
-        spec = json.loads(decoder.__getstate__())
-        return {d["type"] for d in spec.get("decoders", [spec])}
+        if self._kinds is None:
+            decoder = self.backend.decoder
+            spec = json.loads(decoder.__getstate__()) if decoder is not None else {"decoders": []}
+            self._kinds = {d["type"] for d in spec.get("decoders", [spec])}
+        return self._kinds
 
     # ---- text to ids
 
@@ -178,7 +179,7 @@ class Tokenizer(SpecialTokens, ChatTemplates):
         are those of a transformers tokenizer.
         """
         check_tensors(return_tensors)
-        inputs, single = _inputs(text, text_pair, is_split_into_words)
+        inputs, single = batch_of(text, text_pair, is_split_into_words)
         padding, truncation, max_length = self._strategies(padding, truncation, max_length)
         with self._lock:
             rows = self._encode(
@@ -186,15 +187,15 @@ class Tokenizer(SpecialTokens, ChatTemplates):
                 split_special_tokens,
             )  # fmt: skip
         names = self.model_input_names
+        types = asked_or(return_token_type_ids, "token_type_ids" in names)
+        mask = asked_or(return_attention_mask, "attention_mask" in names)
         wanted = {
             "input_ids": ("ids", True),
-            "token_type_ids": ("type_ids", _or(return_token_type_ids, "token_type_ids" in names)),
-            "attention_mask": (
-                "attention_mask", _or(return_attention_mask, "attention_mask" in names)
-            ),
+            "token_type_ids": ("type_ids", types),
+            "attention_mask": ("attention_mask", mask),
             "special_tokens_mask": ("special_tokens_mask", return_special_tokens_mask),
             "offset_mapping": ("offsets", return_offsets_mapping),
-        }  # fmt: skip
+        }
         columns = {k: [getattr(r, a) for r in rows] for k, (a, want) in wanted.items() if want}
         columns = self._padded(
             columns, padding, max_length, pad_to_multiple_of, padding_side or self.padding_side
@@ -243,8 +244,10 @@ class Tokenizer(SpecialTokens, ChatTemplates):
         """
         check_tensors(return_tensors)
         if not isinstance(encoded_inputs, Mapping):
-            encoded_inputs = {k: [_plain(r[k]) for r in encoded_inputs] for k in encoded_inputs[0]}
-        columns = {k: _plain(v) for k, v in encoded_inputs.items()}
+            encoded_inputs = {
+                k: [plain_ids(r[k]) for r in encoded_inputs] for k in encoded_inputs[0]
+            }
+        columns = {k: plain_ids(v) for k, v in encoded_inputs.items()}
         if columns["input_ids"] and isinstance(columns["input_ids"][0], int):
             columns = {k: [v] for k, v in columns.items()}
         columns.setdefault("attention_mask", [[1] * len(r) for r in columns["input_ids"]])
@@ -361,17 +364,17 @@ class Tokenizer(SpecialTokens, ChatTemplates):
         >>> tok.decode(votive.tensor(tok.encode("hi")))
         'hi'
         """
-        ids = _plain(token_ids)
+        ids = plain_ids(token_ids)
         if isinstance(ids, int):
             ids = [ids]
         if ids and not isinstance(ids[0], int):
             return [self.decode(r, skip_special_tokens, clean_up_tokenization_spaces) for r in ids]
-        text = self.backend.decode([_index(i) for i in ids], skip_special_tokens)
+        text = self.backend.decode([checked_id(i) for i in ids], skip_special_tokens)
         return clean_up_text(text) if self.cleans_up(clean_up_tokenization_spaces) else text
 
     def batch_decode(self, sequences: Any, **options: Any) -> list[str]:
         """The text of each row of ids; takes the arguments of `decode`."""
-        return [self.decode(row, **options) for row in _plain(sequences)]
+        return [self.decode(row, **options) for row in plain_ids(sequences)]
 
     # ---- as an object
 
@@ -385,55 +388,3 @@ class Tokenizer(SpecialTokens, ChatTemplates):
     def __repr__(self) -> str:
         special = {n: getattr(self, n) for n in NAMED if getattr(self, n) is not None}
         return f"Tokenizer({type(self.backend.model).__name__}, {len(self)} tokens, {special})"
-
-
-def _or(asked: bool | None, default: bool) -> bool:
-    return default if asked is None else asked
-
-
-def _plain(ids: Any) -> Any:
-    if isinstance(ids, Mapping):
-        ids = ids["input_ids"]
-    return ids.tolist() if hasattr(ids, "tolist") else ids
-
-
-def _index(i: Any) -> int:
-    if i < 0:
-        raise ValueError(
-            f"tokenizer: {i} is no token id; take masked places (such as -100) out before decoding."
-        )
-    return int(i)
-
-
-def _inputs(text: Any, pair: Any, words: bool) -> tuple[list[Any], bool]:
-    """The batch as the tokenizers library takes it, and whether it is one text."""
-    if words:
-        single = not text or isinstance(text[0], str)
-    else:
-        single = isinstance(text, str)
-    if not single and not isinstance(text, (list, tuple)):
-        raise TypeError(
-            f"tokenizer: a text, a list of texts or a list of pairs is encoded; got "
-            f"{type(text).__name__}."
-        )
-    if pair is None:
-        batch = [text] if single else [_checked(t, words) for t in text]
-        return batch, single
-    if single:
-        return [(text, pair)], True
-    if isinstance(pair, str) or len(pair) != len(text):
-        raise ValueError("tokenizer: text_pair needs one text for each of the batch.")
-    return list(zip(text, pair)), False
-
-
-def _checked(item: Any, words: bool) -> Any:
-    if words:
-        return list(item)
-    if isinstance(item, str):
-        return item
-    if isinstance(item, (tuple, list)) and len(item) == 2 and all(isinstance(t, str) for t in item):
-        return tuple(item)
-    raise TypeError(
-        f"tokenizer: each item of a batch is a text or a pair of texts; got {item!r:.80}. Lists of "
-        "words need is_split_into_words=True."
-    )
