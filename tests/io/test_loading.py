@@ -211,6 +211,27 @@ def test_a_path_will_do_for_a_source(tmp_path: Path) -> None:
         load_into(net, tmp_path / "f", dtype=7)
 
 
+def test_modules_loaded_from_one_state_are_trained_apart() -> None:
+    first, second = nn.Linear(2, 1), nn.Linear(2, 1)
+    load_into(second, first.state_dict())
+    assert votive.equal(first.weight, second.weight)
+    with votive.no_grad():
+        second.weight.fill_(7)
+    assert not (first.weight == 7).any()
+    load_into(second, {k: v.detach().numpy() for k, v in first.state_dict().items()})
+    assert votive.equal(first.weight, second.weight)
+
+
+def test_what_a_file_shares_a_module_that_does_not_share_gets_twice() -> None:
+    source = open_weights(Path(__file__).parent / "data" / "zip.pt")
+    net = nn.Module()
+    net.base, net.view = nn.Parameter(votive.zeros(12)), nn.Parameter(votive.zeros(3, 2))
+    load_into(net, source.renamed(lambda n: n if n in ("base", "view") else None))
+    with votive.no_grad():
+        net.base.fill_(100)
+    assert net.view.tolist() == [[2, 5], [3, 6], [4, 7]]
+
+
 def test_a_report_fits_a_page() -> None:
     missing = [f"model.layers.{i}.{p}.weight" for i in range(48) for p in ("q", "k", "v")]
     odd = [f"odd{i}" for i in range(40)]

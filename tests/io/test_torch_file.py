@@ -118,6 +118,12 @@ def test_writing_to_a_tensor_changes_neither_the_file_nor_the_next_one(name: str
     assert (DATA / name).read_bytes() == before
 
 
+def test_an_expanded_tensor_can_be_written_to() -> None:
+    t = open_weights(DATA / "zip.pt").tensor("expanded")
+    t[0, 0] = 5
+    assert t.tolist() == [[5, 1], [1, 1]]
+
+
 def test_votive_load_reads_them_like_torch_load() -> None:
     for name in LAYOUTS:
         assert votive.load(DATA / name)["text"] == "Größe"

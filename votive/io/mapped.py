@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bisect
 import mmap
 import os
 import platform
@@ -35,8 +36,8 @@ class MappedFile:
         self._shared: Any = None
         self._private: Array | None = None
         # A descriptor is held per mapping, so one private mapping serves many ranges; a new one is
-        # made when a range is lent for the second time.
-        self._lent: set[int] = set()
+        # made when some byte is lent for the second time. Ranges lent so far, sorted, disjoint.
+        self._lent: list[tuple[int, int]] = []
         self._lock = threading.Lock()
         self.closed = False
 
@@ -62,10 +63,13 @@ class MappedFile:
         if nbytes == 0:
             return np.empty(0, np.uint8)
         with self._lock:
-            if self._private is None or begin in self._lent:
+            at = bisect.bisect_left(self._lent, (begin, begin))
+            before, after = self._lent[at - 1 : at], self._lent[at : at + 1]
+            taken = (before and before[0][1] > begin) or (after and after[0][0] < begin + nbytes)
+            if self._private is None or taken:
                 self._private = np.frombuffer(self._map_private(), np.uint8)
-                self._lent = set()
-            self._lent.add(begin)
+                self._lent, at = [], 0
+            self._lent.insert(at, (begin, begin + nbytes))
             return self._private[begin : begin + nbytes]
 
     def _map_private(self) -> Any:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from ..core import dtype as dt
+from ..interchange import as_tensor
 from .mapped import select
 
 Rule = Mapping[str, str | None] | Callable[[str], str | None]
@@ -237,18 +238,25 @@ class MemorySource(WeightSource):
     def __contains__(self, name: object) -> bool:
         return name in self.tensors
 
+    def _have(self, name: str) -> Any:
+        if name not in self.tensors:
+            raise self._unknown(name)
+        value = self.tensors[name]
+        return as_tensor(value).detach()  # arrays of NumPy are welcome too
+
     def info(self, name: str) -> TensorInfo:
-        t = self._read(name)
+        t = self._have(name)
         nbytes = t.numel() * t.dtype.itemsize
         return TensorInfo(name, t.dtype, tuple(t.shape), t.dtype.name, nbytes)
 
     def _read(self, name: str) -> Any:
-        if name not in self.tensors:
-            raise self._unknown(name)
-        return self.tensors[name].detach()
+        return self._have(name).clone()  # or two modules would be trained as one
+
+    def _read_as(self, name: str, dtype: dt.dtype) -> Any:
+        return self._have(name).to(dtype)
 
     def _read_part(self, name: str, index: Any) -> Any:
-        return self._read(name)[index].clone()
+        return self._have(name)[index].clone()
 
 
 def as_dtype(dtype: Any) -> dt.dtype:

@@ -17,6 +17,7 @@ from ..interchange import _share
 from ..nn.parameter import Parameter
 from ..ops.registry import F
 from ..serialization.container import FileFormatError
+from ..serialization.sharing import span
 from . import torch_parts as parts
 from .mapped import select
 from .pickle_stack import UnsafeFileError
@@ -167,10 +168,15 @@ def load(
             checkpoint.mapped.close()
 
 
+def _stay(tensor: Any, location: str) -> Any:
+    return tensor
+
+
 class TorchFile(WeightSource):
     """A checkpoint of torch as a source of weights: tensors by dotted names, the rest as metadata.
 
     `{"model": {"w": tensor}, "epoch": 3}` gives the tensor `model.w` and the metadata `epoch`.
+    Every tensor has memory of its own; `load` is what keeps shared storages shared.
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
@@ -179,8 +185,7 @@ class TorchFile(WeightSource):
         self.path = Path(path)
         self.refs: dict[str, parts.TensorRef] = {}
         self.metadata: dict[str, Any] = {}
-        self._used: set[str] = set()
-        builder = self._builder = _Builder(self.checkpoint, True, lambda t, location: t)
+        builder = _Builder(self.checkpoint, False, _stay)
         budget = [_MAX_NAMES, _MAX_TEXT]
         for name, value in _leaves(self.checkpoint.root, "", _holds_tensors(), budget):
             name = self._free(name or "tensor")
@@ -220,28 +225,32 @@ class TorchFile(WeightSource):
 
     def _read(self, name: str) -> Any:
         ref = self._ref(name)
-        # What was lent once may have been written to; the second borrower starts anew.
-        if name in self._used:
-            self._used.clear()
-            self._builder = _Builder(self.checkpoint, True, lambda t, location: t)
-        self._used.add(name)
-        return self._builder.tensor(ref).detach()
+        window = self._window(ref, lambda begin, n: self.checkpoint.mapped.lend(begin, n))
+        if window is None:
+            return _Builder(self.checkpoint, False, _stay).tensor(ref).detach()
+        # Elements that lie on top of each other could not be written to one by one.
+        stacked = any(n > 1 and s == 0 for n, s in zip(ref.shape, ref.strides))
+        return _share(window.copy() if stacked else window)
 
     def _read_part(self, name: str, index: Any) -> Any:
-        ref = self._ref(name)
-        begin, nbytes = self.checkpoint.where.get(ref.storage.key, (0, 0))
-        c = self.checkpoint
-        plain = not (c.swap or ref.conj or ref.neg or begin % ref.dtype.itemsize)
-        if not plain or c.mapped is None or ref.nbytes == 0:
+        mapped = self.checkpoint.mapped
+        window = self._window(self._ref(name), mapped.peek)
+        if window is None:
             return super()._read_part(name, index)
-        unit = ref.storage.dtype.itemsize if ref.storage.dtype else 1
-        start = begin + ref.offset * ref.dtype.itemsize + ref.storage.skip * unit
-        strides = [s * ref.dtype.itemsize for s in ref.strides]
-        raw = c.mapped.peek(start, begin + nbytes - start)
-        window = np.ndarray(ref.shape, ref.dtype.np, raw, 0, strides)
         out = _share(np.array(select(window, index), order="C"))
-        c.mapped.forget(begin, nbytes)
+        mapped.forget(0, mapped.size)
         return out
+
+    def _window(self, ref: parts.TensorRef, take: Callable[[int, int], Any]) -> Any:
+        """An array over the bytes of the file, or None where they are not the elements."""
+        c, size = self.checkpoint, ref.dtype.itemsize
+        begin, _ = c.where.get(ref.storage.key, (0, 0))
+        unit = ref.storage.dtype.itemsize if ref.storage.dtype else 1
+        start = begin + ref.offset * size + ref.storage.skip * unit
+        if c.swap or ref.conj or ref.neg or ref.nbytes == 0 or start % size or not begin:
+            return None
+        raw = take(start, span(ref.shape, ref.strides) * size)
+        return np.ndarray(ref.shape, ref.dtype.np, raw, 0, [s * size for s in ref.strides])
 
     def close(self) -> None:
         if self.checkpoint.mapped is not None:
