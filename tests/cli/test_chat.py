@@ -121,6 +121,12 @@ def test_commands_change_the_conversation(say: Say, chat_model: Path, tmp_path: 
     assert kept("/set temperature=0")["settings"]["do_sample"] is False
 
 
+def test_settings_stay_what_the_user_set(say: Say, chat_model: Path) -> None:
+    code, _, err = say(chat_model, ["Hello", "/set top_k=5", "/settings"], "--seed", 1)
+    assert code == 0
+    assert "do_sample=True  max_new_tokens=6  seed=1  top_k=5" in err
+
+
 def test_a_saved_conversation_goes_on(say: Say, chat_model: Path, tmp_path: Path) -> None:
     path = tmp_path / "kept.json"
     say(chat_model, ["/system Be brief.", "Hello", f"/save {path}"])

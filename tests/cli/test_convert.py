@@ -213,3 +213,26 @@ def test_the_result_as_json(run_json: RunJson, weights: Path, tmp_path: Path) ->
     found = run_json("convert", weights, tmp_path / "w.npz", "-q")
     assert found["tensors"] == 5
     assert found["nbytes"] == (tmp_path / "w.npz").stat().st_size
+
+
+def test_converting_holds_a_part_of_the_file_in_memory(tmp_path: Path) -> None:
+    import subprocess
+    import sys
+
+    from .test_inspect import sparse
+
+    sparse(tmp_path / "large.safetensors", 1)
+    code = (
+        "import resource, sys\nfrom votive.cli import main\n"
+        "before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss\n"
+        "assert main(['convert', *sys.argv[1:], '--dtype', 'float16', '--tensor', 'layers.0.*',"
+        " '--tensor', 'layers.1.*']) == 0\n"
+        "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before, file=sys.stderr)"
+    )
+    paths = [str(tmp_path / "large.safetensors"), str(tmp_path / "out.safetensors")]
+    found = subprocess.run(
+        [sys.executable, "-c", code, *paths], capture_output=True, text=True, timeout=300
+    )
+    assert found.returncode == 0, found.stderr
+    assert (tmp_path / "out.safetensors").stat().st_size > 384 << 20
+    assert int(found.stderr) * 1024 < 150e6

@@ -50,7 +50,7 @@ def test_a_command_is_a_file_with_add_and_run(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "words", [["no-such-command"], [], ["inspect"], ["inspect", "x", "--no-such-option"]]
+    "words", [["no-such-command"], ["--oops"], ["inspect"], ["inspect", "x", "--no-such-option"]]
 )
 def test_wrong_usage_is_exit_code_2_and_points_to_help(run: Run, words: list[str]) -> None:
     code, out, err = run(*words)
@@ -58,6 +58,23 @@ def test_wrong_usage_is_exit_code_2_and_points_to_help(run: Run, words: list[str
     assert out == ""
     assert err.startswith("votive: ")
     assert "--help" in err
+
+
+def test_a_slip_in_the_name_of_a_command_is_answered_with_the_right_one(run: Run) -> None:
+    assert "did you mean 'inspect'?" in run("inspct", "x")[2]
+
+
+def test_no_arguments_show_the_help(run: Run) -> None:
+    code, out, err = run()
+    assert (code, out) == (2, "")
+    assert "commands:" in err
+
+
+def test_a_terminal_that_lacks_characters_gets_others() -> None:
+    found = python(
+        "-m", "votive", "explain", "gelu", env={**os.environ, "PYTHONIOENCODING": "ascii"}
+    )
+    assert found.returncode == 0, found.stderr
 
 
 def test_options_are_not_guessed_from_their_beginning(run: Run) -> None:

@@ -180,6 +180,50 @@ def test_the_default_model_is_the_bundled_one_or_a_clear_error(
     assert run("generate", "Once", "--max-new-tokens", 3)[0] == 0
 
 
+def test_a_draft_model_does_not_change_the_text(
+    run_json: RunJson, model: Path, chat_model: Path
+) -> None:  # fmt: skip
+    words = ("generate", "Once", "--model", model, "--greedy", "--max-new-tokens", 10)
+    drafted = run_json(*words, "--draft-model", chat_model)
+    assert ids_of(drafted) == ids_of(run_json(*words))
+
+
+@pytest.mark.parametrize("cache", ["dynamic", "static"])
+def test_the_kind_of_cache_does_not_change_the_text(
+    run_json: RunJson, model: Path, cache: str
+) -> None:  # fmt: skip
+    words = ("generate", "The king had", "--model", model, "--greedy", "--max-new-tokens", 10)
+    other = run_json(*words, "--cache", cache, "--prefill-chunk-size", 2)
+    assert ids_of(other) == ids_of(run_json(*words))
+
+
+def test_beams_tell_their_scores(run_json: RunJson, model: Path) -> None:
+    found = run_json(
+        "generate", "Once", "--model", model, "--num-beams", 3, "-n", 2, "--max-new-tokens", 6
+    )
+    first, second = found["results"]
+    assert first["score"] >= second["score"]
+    assert first["text"] != second["text"]
+
+
+def test_an_encoder_with_a_decoder_writes(
+    run: Run, run_json: RunJson, model: Path, tmp_path: Path
+) -> None:  # fmt: skip
+    tokenizer = Tokenizer.from_pretrained(model)
+    config = votive.models.T5Config(
+        vocab_size=len(tokenizer), d_model=16, d_kv=8, d_ff=32, num_layers=1, num_heads=2,
+        decoder_start_token_id=0, eos_token_id=0, pad_token_id=0,
+    )  # fmt: skip
+    votive.manual_seed(0)
+    votive.models.T5ForConditionalGeneration(config).save_pretrained(tmp_path / "t5")
+    tokenizer.save_pretrained(tmp_path / "t5")
+    words = ("generate", "The king", "--model", tmp_path / "t5", "--max-new-tokens", 4, "--seed", 1)
+    found = run_json(*words, "--sample")
+    code, out, err = run(*words, "--sample")
+    assert code == 0, err
+    assert out == found["results"][0]["text"] + "\n"  # the prompt is not continued
+
+
 @pytest.mark.parametrize(
     ("options", "code", "says"),
     [

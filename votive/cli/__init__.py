@@ -7,6 +7,7 @@ which returns the exit code. Only the one that is called is imported. Knows no c
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import sys
 import warnings
@@ -123,6 +124,14 @@ def main(argv: list[str] | None = None) -> int:
     """
     argv = list(sys.argv[1:] if argv is None else argv)
     name = next((a for a in argv if not a.startswith("-")), "")
+    _let_anything_be_printed()
+    if not argv:
+        parser("").print_help(sys.stderr)
+        return USAGE
+    if name and name not in COMMANDS:
+        print(f"votive: there is no command {name!r}{_meant(name)}", file=sys.stderr)
+        print("Try 'votive --help'.", file=sys.stderr)
+        return USAGE
     try:
         args = parser(name).parse_args(argv)
     except SystemExit as e:  # --help and wrong usage: what is to say has been said
@@ -143,7 +152,8 @@ def main(argv: list[str] | None = None) -> int:
         return INTERRUPTED
     except BrokenPipeError:
         # Whoever read has gone; the interpreter must not try to flush what is left.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        with contextlib.suppress(OSError, ValueError):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return BROKEN_PIPE
     except UsageError as e:
         print(f"votive: {e}\nTry 'votive {args.command} --help'.", file=sys.stderr)
@@ -155,6 +165,20 @@ def main(argv: list[str] | None = None) -> int:
         return trouble
     finally:
         warnings.showwarning = shown
+
+
+def _let_anything_be_printed() -> None:
+    """Where the terminal lacks a character, another stands for it instead of an error."""
+    for stream in (sys.stdout, sys.stderr):
+        if (getattr(stream, "encoding", None) or "utf-8").lower() not in ("utf-8", "utf8"):
+            stream.reconfigure(errors="replace")  # type: ignore[union-attr]
+
+
+def _meant(name: str) -> str:
+    import difflib
+
+    close = difflib.get_close_matches(name, COMMANDS, 1)
+    return f"; did you mean {close[0]!r}?" if close else "."
 
 
 def told(error: BaseException) -> str:

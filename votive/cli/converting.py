@@ -72,7 +72,10 @@ def _as_model(made: Input, note: Note) -> None:
 
 
 class Watched(WeightSource):
-    """A source that tells when a tensor has been read, for writers that do not."""
+    """A source that tells when a tensor has been read, and keeps no memory of its file.
+
+    Tensors are copied: mapped ones would fill memory with the file while it is converted.
+    """
 
     def __init__(self, source: WeightSource, report: Report) -> None:
         self.source, self.report, self.metadata = source, report, source.metadata
@@ -83,15 +86,11 @@ class Watched(WeightSource):
     def info(self, name: str) -> Any:
         return self.source.info(name)
 
-    def _told(self, name: str, tensor: Any) -> Any:
-        self.report(name, self.info(name).nbytes)
-        return tensor
-
     def _read(self, name: str) -> Any:
-        return self._told(name, self.source._read(name))
-
-    def _read_as(self, name: str, dtype: Any) -> Any:
-        return self._told(name, self.source._read_as(name, dtype))
+        info = self.info(name)
+        whole = self.source._read_part(name, ...) if info.shape else self.source._read(name)
+        self.report(name, info.nbytes)
+        return whole
 
     def _read_part(self, name: str, index: Any) -> Any:
         return self.source._read_part(name, index)
@@ -219,7 +218,7 @@ def _gguf(made: Input, out: Path, request: Request) -> None:
     elif made.config is not None:
         metadata, weights = _gguf_model(made, request)
     else:
-        metadata, weights = {}, made.weights
+        metadata, weights = {}, Watched(made.weights, request.report)
         if made.kind == "gguf":
             metadata = dict(made.file.typed_metadata())
         request.note("the model is not known: the file holds tensors under their own names")
@@ -227,9 +226,8 @@ def _gguf(made: Input, out: Path, request: Request) -> None:
 
     plain = {k: getattr(v, "value", v) for k, v in metadata.items()}
     choose, told = mixture(kind, plain, weights.names())
-    watched = weights if weights is made.file else Watched(weights, request.report)
     same = kind is None and weights is made.file
-    gguf.write(out, watched, {**metadata, **told}, types=None if same else choose)
+    gguf.write(out, weights, {**metadata, **told}, types=None if same else choose)
 
 
 def _changed(made: Input) -> bool:
@@ -246,7 +244,8 @@ def _gguf_model(made: Input, request: Request) -> tuple[dict[str, Any], WeightSo
     tokenizer = _tokenizer(made, request.note)
     words = None if tokenizer is None else tokenizer_metadata(tokenizer)
     name = made.path.stem if made.path.is_file() else made.path.resolve().name
-    return to_gguf(made.config, made.weights, tokenizer=words, name=name)
+    weights = Watched(made.weights, request.report)
+    return to_gguf(made.config, weights, tokenizer=words, name=name)
 
 
 def _llama2c(made: Input, out: Path, request: Request) -> None:

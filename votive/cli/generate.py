@@ -159,7 +159,8 @@ def _together(
     began = time.perf_counter()
     found = generate(
         loaded.model, tensor([ids], device=loaded.model.device), tokenizer=loaded.tokenizer,
-        return_dict_in_generate=True, **extra, **options,
+        return_dict_in_generate=True, output_scores=args.json and options.get("num_beams", 1) > 1,
+        **extra, **options,
     )  # fmt: skip
     seconds = time.perf_counter() - began
     ends = {loaded.model.generation_config.get("eos_token_id"), loaded.tokenizer.eos_token_id}

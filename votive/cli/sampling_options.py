@@ -90,9 +90,7 @@ def unescaped(text: str) -> str:
 
 
 def seeded(given: dict[str, Any]) -> dict[str, Any]:
-    """The settings with a seed, drawn if there is none, so that it can be told."""
-    if "seed" in given:
-        return given
+    """A copy of the settings with a seed, drawn if there is none, so that it can be told."""
     import secrets
 
-    return {**given, "seed": secrets.randbits(32)}
+    return {"seed": secrets.randbits(32), **given}
