@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import zipfile
-from collections import OrderedDict
+from collections import Counter, OrderedDict, defaultdict
 from pathlib import Path
 from typing import Any
 
@@ -255,3 +255,38 @@ def test_versions_of_modules_come_along(tmp_path: Path) -> None:
     torch.save(state, tmp_path / "s.pt")
     assert votive.load(tmp_path / "s.pt")._metadata == state._metadata
     assert open_weights(tmp_path / "s.pt").metadata["_metadata"] == dict(state._metadata)
+
+
+@pytest.mark.parity
+@pytest.mark.parametrize("protocol", [2, 3, 4, 5])
+@pytest.mark.parametrize("new", [True, False], ids=["zip", "legacy"])
+def test_plain_values_come_back_from_every_protocol(
+    tmp_path: Path, new: bool, protocol: int
+) -> None:
+    torch = pytest.importorskip("torch")
+    content = {
+        "array": np.arange(6.0).reshape(2, 3),
+        "columns": np.asfortranarray(np.arange(6, dtype=np.int32).reshape(2, 3)),
+        "big": np.arange(3, dtype=">f4"),
+        "scalar": np.int64(3),
+        "counts": Counter("abca"),
+        "lists": defaultdict(list, {"a": [1]}),
+        "sets": (frozenset({1}), {"x"}, set()),
+        "bytes": (b"", b"\x00\xff", bytearray(b"ab")),
+        "numbers": (-1, 255, 65536, -(2**40), 1e300, float("inf"), 1 - 2j, True, None),
+        "text": ("", "ä" * 300, "line\nbreak"),
+        ("a", 1): {2: {3.5: "keys"}},
+        "slice": slice(1, None, 2),
+        "tensor": torch.ones(1),
+    }
+    path = tmp_path / "c.pt"
+    torch.save(content, path, pickle_protocol=protocol, _use_new_zipfile_serialization=new)
+    got = votive.load(path)
+    assert list(got) == list(content)
+    for name, want in content.items():
+        if isinstance(want, np.ndarray):
+            assert np.array_equal(got[name], want)
+            assert got[name].dtype == want.dtype.newbyteorder("=")
+        elif name != "tensor":
+            assert got[name] == want
+            assert type(got[name]) is (dict if name == "lists" else type(want))

@@ -181,6 +181,8 @@ class NpzFile(WeightSource):
             found = records(f, f"load: {self.file.path.name}")
         # NumPy names members so; whatever else is in the archive is not an array.
         self.members = {n.removesuffix(".npy"): r for n, r in found.items() if n.endswith(".npy")}
+        if found and not self.members:
+            raise FileFormatError(f"load: {self.file.path.name}: an archive without arrays.")
         self._headers: dict[str, Header] = {}
 
     def names(self) -> list[str]:
