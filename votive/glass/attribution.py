@@ -121,7 +121,8 @@ class _Reader:
         against: Any,
     ) -> None:  # fmt: skip
         self.position = position
-        final = self.at(recorder.layers[-1].after)  # (B, C)
+        end = recorder.layers[-1].after if recorder.end is None else recorder.end
+        final = self.at(end)  # (B, C)
         self.final = final.double()
         scores = recorder.head if recorder.head is not None else logits_of(result)
         scores = self.at(scores).double()  # (B, V)

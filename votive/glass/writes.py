@@ -50,11 +50,15 @@ class Recorder(Probe):
         self.ids = {id(m) for m in parts.layers}
         self.layers: list[Layer] = []
         self.head: Any = None
+        self.end: Any = None  # what goes into the last norm, or into the head without one
         self._open: list[tuple[Frame, Any]] = []
 
     def entered(self, frame: Frame) -> None:
         if not frame.is_module:
             return
+        last = self.parts.head if self.parts.norm is None else self.parts.norm
+        if last is not None and frame.subject is last:
+            self.end = values.first((frame.args, frame.kwargs))
         if id(frame.subject) in self.ids:
             given = input_at(frame, ())
             if not isinstance(given, votive.Tensor):
