@@ -1,4 +1,4 @@
-"""Decoders that the tests of lenses look through: each family of the package, and a hand-made one."""
+"""Decoders that the tests of lenses look through: each family, and one made by hand."""
 
 from __future__ import annotations
 
