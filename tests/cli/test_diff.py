@@ -99,3 +99,20 @@ def test_trouble_is_exit_code_2(run: Run, weights: Path, model: Path) -> None:
     assert run("diff", weights, "missing")[0] == 2
     assert run("diff", weights, model / "config.json")[0] == 2
     assert run("diff", weights, weights, "--tolerance", "-1")[0] == 2
+
+
+@pytest.mark.parametrize(
+    ("a", "b"),
+    [
+        (votive.tensor([1 + 2j]), votive.tensor([1 - 2j])),
+        (votive.tensor([2**60]), votive.tensor([2**60 + 1])),
+        (votive.tensor([True]), votive.tensor([False])),
+        (votive.ones(1).to(votive.float8_e4m3fn), votive.zeros(1).to(votive.float8_e4m3fn)),
+        (votive.tensor([0.0]), votive.tensor([5e-324], dtype=votive.float64)),
+    ],
+    ids=["conjugates", "large integers", "truth values", "eight bits", "the smallest number"],
+)  # fmt: skip
+def test_nothing_that_differs_passes_as_equal(run: Run, tmp_path: Path, a: Any, b: Any) -> None:
+    first, second = save(tmp_path / "a.safetensors", x=a), save(tmp_path / "b.safetensors", x=b)
+    assert run("diff", first, second, "--ignore-dtype")[0] == 1
+    assert run("diff", first, first)[0] == 0

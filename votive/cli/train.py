@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from . import UsageError, command
+from .sampling_options import unescaped
 from .terminal import note, print_json, size
 
 # Option, setting of the recipe, type, help.
@@ -125,8 +126,7 @@ def recipe_of(args: Any, out: Path) -> Any:
         target = model if name.startswith("model.") else values
         target[name.removeprefix("model.")] = _value(value)
     if args.separator is not None:
-        # Shells pass what is typed: \n is a line break here.
-        values["separator"] = args.separator.encode().decode("unicode_escape")
+        values["separator"] = unescaped(args.separator)
     if model:
         values["model"] = model
     return Recipe.from_dict(values)
