@@ -9,6 +9,7 @@ from .debugger import Breakpoint, Debugger, Event, debug, steps
 from .edits import Edit
 from .grad_cam import GradCam, grad_cam
 from .gradients import Gradients, gradient_times_activation
+from .health import Health, Reading
 from .heatmap import Heatmap
 from .layer_statistics import LayerStatistics, layer_statistics
 from .lens import Lens, logit_lens
@@ -29,13 +30,13 @@ from .tree import Node, tree
 from .tuned_lens import TunedLens, train_tuned_lens
 
 __all__ = [
-    "Address", "AttentionMap", "AttentionMaps", "Attribution", "Bars", "Breakpoint", "Capture",
-    "Console", "Debugger", "Edit", "Event", "Frame", "GradCam", "Gradients", "Heatmap",
-    "LayerStatistics", "Lens", "Lines", "NoMatch", "Node", "Outlook", "Parts", "Patch", "Pattern",
-    "Prediction", "Probe", "Receipt", "Replay", "Saliency", "Session", "SessionDiff",
-    "SessionMismatch", "SessionNode", "Statistics", "Sweep", "TunedLens", "ablate",
-    "attention_maps", "capture", "debug", "find_parts", "grad_cam", "gradient_times_activation",
-    "interact", "layer_statistics", "logit_attribution", "logit_lens", "model_hash", "patch",
-    "predict", "saliency", "skip", "statistics", "steps", "swap", "sweep", "train_tuned_lens",
-    "tree",
+    "Address", "AttentionMap", "AttentionMaps", "Attribution", "BadValue", "Bars", "Breakpoint",
+    "Capture", "Console", "Debugger", "Edit", "Event", "Finding", "Frame", "GradCam", "Gradients",
+    "Health", "Heatmap", "LayerStatistics", "Lens", "Lines", "NoMatch", "Node", "Outlook", "Parts",
+    "Patch", "Pattern", "Prediction", "Probe", "Reading", "Receipt", "Replay", "Saliency",
+    "Session", "SessionDiff", "SessionMismatch", "SessionNode", "Statistics", "Sweep", "TunedLens",
+    "Watch", "ablate", "attention_maps", "capture", "debug", "find_parts", "grad_cam",
+    "gradient_times_activation", "interact", "layer_statistics", "logit_attribution", "logit_lens",
+    "model_hash", "patch", "predict", "saliency", "skip", "statistics", "steps", "swap", "sweep",
+    "train_tuned_lens", "tree", "watch",
 ]  # fmt: skip
