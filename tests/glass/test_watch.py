@@ -134,11 +134,10 @@ def test_a_bad_gradient_is_found_at_the_operator_it_belongs_to() -> None:
 
 def test_a_warning_is_given_once_and_all_is_recorded() -> None:
     made = nn.Sequential(Log())
-    watch = glass.watch(made, action="warn")
-    with watch, pytest.warns(RuntimeWarning, match="NaN in the forward") as caught:
-        made(-votive.ones(1, 2))
-        made(-votive.ones(1, 2))
-    assert len(caught) == 1
+    with glass.watch(made, action="warn") as watch:
+        with pytest.warns(RuntimeWarning, match="NaN in the forward"):
+            made(-votive.ones(1, 2))
+        made(-votive.ones(1, 2))  # a warning would be an error
     assert [f.run for f in watch.findings] == [1, 2]
 
 
@@ -260,4 +259,4 @@ def test_health_runs_along_with_a_trainer_and_goes_on_with_it(tmp_path: Path) ->
     again = glass.Health(made, every=2)
     trainer(made, again, tmp_path, 8).fit()
     assert [s for s, _ in again.series("up")] == [2, 4, 6, 8]
-    assert again.readings[: len(health.readings)] == health.readings
+    assert repr(again.readings[: len(health.readings)]) == repr(health.readings)

@@ -13,11 +13,13 @@ from .health import Health, Reading
 from .heatmap import Heatmap
 from .layer_statistics import LayerStatistics, layer_statistics
 from .lens import Lens, logit_lens
+from .lockstep import Difference, Lockstep, lockstep
 from .parts import Parts, find_parts
 from .patch import Patch, Receipt, ablate, patch, skip, swap
 from .plots import Bars, Lines
 from .predict import Prediction, predict
 from .probe import Frame, Probe
+from .profile import Cost, Profile, Span, profile
 from .saliency import Saliency, saliency
 from .session import Session
 from .session_diff import SessionDiff
@@ -30,13 +32,13 @@ from .tree import Node, tree
 from .tuned_lens import TunedLens, train_tuned_lens
 
 __all__ = [
-    "Address", "AttentionMap", "AttentionMaps", "Attribution", "BadValue", "Bars", "Breakpoint",
-    "Capture", "Console", "Debugger", "Edit", "Event", "Finding", "Frame", "GradCam", "Gradients",
-    "Health", "Heatmap", "LayerStatistics", "Lens", "Lines", "NoMatch", "Node", "Outlook", "Parts",
-    "Patch", "Pattern", "Prediction", "Probe", "Reading", "Receipt", "Replay", "Saliency",
-    "Session", "SessionDiff", "SessionMismatch", "SessionNode", "Statistics", "Sweep", "TunedLens",
-    "Watch", "ablate", "attention_maps", "capture", "debug", "find_parts", "grad_cam",
-    "gradient_times_activation", "interact", "layer_statistics", "logit_attribution", "logit_lens",
-    "model_hash", "patch", "predict", "saliency", "skip", "statistics", "steps", "swap", "sweep",
-    "train_tuned_lens", "tree", "watch",
+    "Address", "AttentionMap", "AttentionMaps", "Attribution", "Bars", "Breakpoint", "Capture",
+    "Console", "Cost", "Debugger", "Difference", "Edit", "Event", "Frame", "GradCam", "Gradients",
+    "Health", "Heatmap", "LayerStatistics", "Lens", "Lines", "Lockstep", "NoMatch", "Node",
+    "Outlook", "Parts", "Patch", "Pattern", "Prediction", "Probe", "Profile", "Reading", "Receipt",
+    "Replay", "Saliency", "Session", "SessionDiff", "SessionMismatch", "SessionNode", "Span",
+    "Statistics", "Sweep", "TunedLens", "ablate", "attention_maps", "capture", "debug",
+    "find_parts", "grad_cam", "gradient_times_activation", "interact", "layer_statistics",
+    "lockstep", "logit_attribution", "logit_lens", "model_hash", "patch", "predict", "profile",
+    "saliency", "skip", "statistics", "steps", "swap", "sweep", "train_tuned_lens", "tree",
 ]  # fmt: skip

@@ -27,6 +27,9 @@ class Reading:
     A module that holds parameters has the norms of all of them together; `update_ratio` is the
     norm of what the step changed over the norm before it. An activation has `dead`, the share of
     its units that no sample has switched on in any measured step so far.
+
+    >>> votive.glass.Reading(3, "layers.0", update_ratio=1e-3).step
+    3
     """
 
     step: int
@@ -62,16 +65,17 @@ class _Units(Probe):
 class Health(Callback):
     """Readings of each module every so many steps, as a Trainer's callback or by hand.
 
-    By hand: `start()` once, and `step()` after each step of the optimizer, while the gradients are
-    still there, and `close()` at the end; a `with` block does the first and the last. A measured step costs a copy of the parameters and a slower forward; the others
-    cost nothing. Update ratios near 1e-3 are usual; much more is unstable, much less is slow.
+    By hand: `start()` once, `step()` after each step of the optimizer, while the gradients are
+    still there, and `close()` at the end; a `with` block does the first and the last. A measured
+    step costs a copy of the parameters and a slower forward; the others cost nothing. Update
+    ratios near 1e-3 are usual; much more is unstable, much less is slow.
 
     >>> net = votive.nn.Sequential(votive.nn.Linear(2, 3), votive.nn.ReLU(), votive.nn.Linear(3, 1))
-    >>> sgd, health = votive.optim.SGD(net.parameters(), 0.1), votive.glass.Health(net)
-    >>> health.start()
-    >>> net(votive.ones(4, 2)).sum().backward()
-    >>> sgd.step()
-    >>> sorted({r.address for r in health.step()})
+    >>> optimizer = votive.optim.SGD(net.parameters(), 0.1)
+    >>> with votive.glass.Health(net) as health:
+    ...     net(votive.ones(4, 2)).sum().backward()
+    ...     optimizer.step()
+    ...     sorted({r.address for r in health.step()})
     ['0', '1/relu#0', '2']
     """
 
@@ -167,6 +171,10 @@ class Health(Callback):
 
     def __exit__(self, *exc: object) -> None:
         self.close()
+
+    def __del__(self) -> None:
+        if getattr(self, "_units", None) is not None:
+            self.close()
 
     # --- reading ------------------------------------------------------------------------------
 

@@ -19,6 +19,16 @@ class SessionDiff:
     `a_in_a` is the probability of a's next token where a goes its way, `b_in_a` that of b's next
     token there, and so on; NaN where a text ends. `kl_ab` and `kl_ba` are the divergences of what
     follows the two nodes, in nats.
+
+    >>> config = votive.models.LlamaConfig(vocab_size=9, hidden_size=8, intermediate_size=8,
+    ...     num_hidden_layers=1, num_attention_heads=1)
+    >>> session = votive.glass.Session(votive.models.LlamaForCausalLM(config).eval(), None, [1, 2])
+    >>> a = session.choose(5)
+    >>> session.undo(), session.choose(6)
+    (<node 0: prompt >, <node 2: chosen 6>)
+    >>> diff = session.diff(a, session.node)
+    >>> diff.common, diff.a_tokens, diff.b_tokens
+    ([1, 2], [5], [6])
     """
 
     fork: SessionNode | None

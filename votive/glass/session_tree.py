@@ -17,6 +17,9 @@ class Outlook:
 
     `ids` and `probabilities` are those of the most probable tokens; `entropy` is in nats; `digest`
     tells whether logits are equal, bit by bit.
+
+    >>> votive.glass.Outlook((7, 2), (0.9, 0.1), 0.33, "…").ids
+    (7, 2)
     """
 
     ids: tuple[int, ...]
@@ -32,6 +35,14 @@ class SessionNode:
     under other edits. `settings` and `salt` are those it was drawn with, and hold from it on;
     `rng` is the state of the generator that drew it. `logprob` is the logarithm of its probability
     in what the model said there, before any setting.
+
+    >>> config = votive.models.LlamaConfig(vocab_size=9, hidden_size=8, intermediate_size=8,
+    ...     num_hidden_layers=1, num_attention_heads=1)
+    >>> model = votive.models.LlamaForCausalLM(config).eval()
+    >>> session = votive.glass.Session(model, None, [1, 2])
+    >>> node = session.choose(5)
+    >>> node.token, node.how, node.parent.tokens, len(node.logits)
+    (5, 'chosen', (1, 2), 9)
     """
 
     def __init__(

@@ -1,6 +1,6 @@
 """Runs as Chrome traces, which chrome://tracing and Perfetto open.
 
-The format is the "Trace Event Format" of the Chromium project, its complete events ("X") and metadata
+The format is the "Trace Event Format" of the Chromium project: complete events ("X") and metadata
 ("M").
 """
 
@@ -17,7 +17,7 @@ def chrome_trace(root: Any) -> dict[str, Any]:
 
     >>> from votive.glass.profile import Span
     >>> from votive.glass.trace_export import chrome_trace
-    >>> run = Span("", "run", "module", children=[Span("a", "Linear", "module", 0.0, 0.25)])
+    >>> run = Span("", "run", "module", children=[Span("a", "Linear", "module", wall=0.25)])
     >>> chrome_trace(run)["traceEvents"][-1]["dur"]
     250000.0
     """
@@ -40,9 +40,9 @@ def _meta(what: str, thread: int, name: str) -> dict[str, Any]:
 def _event(span: Any) -> dict[str, Any]:
     return {
         "ph": "X", "name": span.address or "(model)", "cat": span.kind, "pid": 1,
-        "tid": _THREADS.get(span.kind, 1), "ts": span.start * 1e6, "dur": span.seconds * 1e6,
+        "tid": _THREADS.get(span.kind, 1), "ts": span.start * 1e6, "dur": span.wall * 1e6,
         "args": {
-            "class": span.name, "own_us": span.own * 1e6, "allocated": span.allocated,
-            "peak": span.peak,
+            "class": span.name, "seconds": span.seconds, "own_seconds": span.own,
+            "allocated": span.allocated, "peak": span.peak,
         },
     }  # fmt: skip

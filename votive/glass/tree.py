@@ -74,8 +74,9 @@ class Recorder(Probe):
         node.output, node.bytes = values.describe(frame.output), values.nbytes(frame.output)
 
     def failed(self, frame: Frame, error: Exception) -> None:
-        node = self._open.pop()
-        node.output = f"{type(error).__name__}: {error}"
+        # An operator that refused its arguments was never entered.
+        if self._open and self._open[-1].address == frame.address:
+            self._open.pop().output = f"{type(error).__name__}: {error}"
 
 
 def tree(model: Any, *args: Any, ops: bool = False, **kwargs: Any) -> Node:

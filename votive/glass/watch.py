@@ -28,6 +28,9 @@ class Finding:
     """A bad value: what is wrong with it, where it came from, and what went in.
 
     `phase` is "forward", "backward" or "input"; `inputs` and `output` are statistics.
+
+    >>> print(votive.glass.Finding("nan", votive.glass.Address("0", 0, "log"), "forward", 1, "Log"))
+    NaN in the forward of 0/log#0 (Log), run 1
     """
 
     kind: str  # "nan", "inf" or "overflow"
@@ -66,7 +69,14 @@ class BadValue(ArithmeticError):
 
 
 class Watch(Probe):
-    """Looks at every result while a `with` block runs; see `watch`."""
+    """Looks at every result while a `with` block runs; see `watch`.
+
+    >>> net = votive.nn.Tanh()
+    >>> with votive.glass.Watch(net) as seen:
+    ...     _ = net(votive.ones(2))
+    >>> seen
+    <watch: 1 runs, 1 results, 0 findings>
+    """
 
     def __init__(
         self, model: Any, *, nan: bool = True, inf: bool = True, overflow: float | None = None,
@@ -188,7 +198,7 @@ def _meant(kind: str, given: Any) -> bool:
         return False
     return any(
         (isinstance(a, float) and math.isinf(a))
-        or (isinstance(a, votive.Tensor) and a.numel() == 1 and bool(a.isinf().all()))
+        or (isinstance(a, votive.Tensor) and a.dim() == 0 and bool(a.isinf()))
         for a in given
     )  # fmt: skip
 

@@ -1,0 +1,348 @@
+"""Two runs side by side, stopped where they part. Knows no model.
+
+Each model runs under its own debugger; both wait after each call until the other has made the same
+one. What is compared is dropped at once, so two large models need no memory for it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Self
+
+import votive
+
+from . import values
+from .address import Pattern
+from .capture import Capture
+from .debugger import Debugger
+from .rendering import table
+
+METRICS = ("relative", "max", "cosine")
+
+
+@dataclass(frozen=True)
+class Difference:
+    """How far apart two values at one address are.
+
+    `relative` is the norm of the difference over the norm of the first value, `max` the largest
+    difference of a number, `cosine` one minus the cosine of their angle; `error` is the one that
+    was asked for. `within` tells whether it is tolerated, and `note` what else is wrong.
+
+    >>> votive.glass.Difference("0", "0", 0.1, 0.1, 0.5, 0.0, False).within
+    False
+    """
+
+    address: str
+    other: str
+    error: float
+    relative: float
+    max: float
+    cosine: float
+    within: bool
+    note: str = ""
+
+
+class Lockstep:
+    """What two runs have in common and where they part; see `lockstep`.
+
+    It is a context manager: inside, `a` and `b` are the debuggers that wait at the divergence.
+
+    >>> net = votive.nn.Sequential(votive.nn.Tanh())
+    >>> with votive.glass.lockstep(net, net, votive.ones(2)) as found:
+    ...     found, found.growth
+    (<lockstep: 1 values agree>, [('0', 0.0)])
+    """
+
+    def __init__(self, rows: list[Difference], a: Any, b: Any, unmatched: list[str]) -> None:
+        self.rows, self.a, self.b, self.unmatched = rows, a, b, unmatched
+
+    @property
+    def first(self) -> Difference | None:
+        """The first difference that is not tolerated; None if there is none."""
+        return next((r for r in self.rows if not r.within), None)
+
+    @property
+    def agrees(self) -> bool:
+        """Whether no difference was too large."""
+        return self.first is None
+
+    @property
+    def growth(self) -> list[tuple[str, float]]:
+        """The error at each address, in the order of the run."""
+        return [(r.address, r.error) for r in self.rows]
+
+    def __str__(self) -> str:
+        shown = [
+            (
+                r.address or "(model)", f"{r.error:.3g}", f"{r.relative:.3g}", f"{r.max:.3g}",
+                f"{r.cosine:.3g}", "" if r.within else f"<- {r.note or 'diverges'}",
+            )
+            for r in self.rows
+        ]  # fmt: skip
+        text = table("", ["address", ">error", ">relative", ">max", ">cosine", ""], shown)
+        if self.unmatched:
+            text += f"\nonly one of them has: {', '.join(self.unmatched[:8])}"
+        return text
+
+    def close(self) -> None:
+        """End both runs."""
+        for side in (self.a, self.b):
+            if isinstance(side, Debugger):
+                side.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        if self.first is None:
+            return f"<lockstep: {len(self.rows)} values agree>"
+        return f"<lockstep: {self.first.address or '(model)'} diverges, {self.first.error:.3g}>"
+
+
+class _Side:
+    """One of the two runs: gives the value after each call that matches."""
+
+    def __init__(self, debugger: Debugger, places: Any) -> None:
+        self.debugger, self.places = debugger, places
+
+    def next(self) -> tuple[str, Any] | None:
+        """To the next call's end; None at the end of the run."""
+        address = self.debugger.run(until=self.places, phase="leave")
+        if address is None or self.debugger.frame is None:
+            return None
+        if self.debugger.phase == "error":
+            assert self.debugger.error is not None
+            raise self.debugger.error
+        return str(address), self.debugger.frame.output
+
+
+def lockstep(
+    model_a: Any, model_b: Any, *inputs: Any, inputs_b: tuple[Any, ...] | None = None,
+    map_b: Mapping[str, str] | Callable[[str], str] | None = None, at: Any = None,
+    ops: bool = False, rtol: float = 1e-3, atol: float = 1e-5,
+    metric: str | Callable[[Any, Any], float] = "relative", limit: float | None = None,
+    stop: bool = True, **kwargs: Any,
+) -> Lockstep:  # fmt: skip
+    """Run two models side by side and stop after the first call whose results differ too much.
+
+    `model_b` may also be a capture, or a mapping from addresses to values, of an earlier run.
+    `map_b` tells the address in b of one in a. With `ops`, operators are compared too; `at` limits
+    what is compared. Values differ too much if a number is off by more than `atol + rtol * |a|`,
+    or, with a `limit`, if the `metric` is above it. `stop=False` goes on to the end. Inputs with
+    decimals are given to b in its own type, unless `inputs_b` are given.
+
+    >>> a = votive.nn.Sequential(votive.nn.Linear(4, 4), votive.nn.Linear(4, 4))
+    >>> b = votive.nn.Sequential(a[0], votive.nn.Linear(4, 4))
+    >>> with votive.glass.lockstep(a, b, votive.ones(1, 4)) as found:
+    ...     [(r.address, r.within) for r in found.rows]
+    [('0', True), ('1', False)]
+    """
+    measure = _measure(metric)
+    places = _places(at, ops)
+    mapped = _mapping(map_b)
+    judge = _Judge(rtol, atol, measure, limit)
+    ops = ops or (at is not None and Pattern(at).wants_ops)
+    left = Debugger(model_a, *inputs, ops=ops, **kwargs)
+    stored = _stored(model_b)
+    if stored is not None:
+        return _against(left, places, stored, mapped, judge, stop)
+    if inputs_b is None:
+        _refuse_caches(inputs, kwargs)
+        inputs_b = tuple(values.mapped(x, lambda t: _fitting(t, model_b)) for x in inputs)
+        kwargs = {k: values.mapped(v, lambda t: _fitting(t, model_b)) for k, v in kwargs.items()}
+    right = Debugger(model_b, *inputs_b, ops=ops, **kwargs)
+    # By other names, a pattern of the first says nothing about the second.
+    others = places if map_b is None else lambda frame: True
+    return _together(_Side(left, places), _Side(right, others), mapped, judge, stop)
+
+
+def _together(a: _Side, b: _Side, mapped: Any, judge: _Judge, stop: bool) -> Lockstep:
+    rows: list[Difference] = []
+    early: dict[str, Any] = {}  # what b has made and a has not yet
+    skipped: list[str] = []
+    ended = False
+    while (made := a.next()) is not None:
+        address, value = made
+        wanted = mapped(address)
+        while wanted not in early and not ended:
+            other = b.next()
+            if other is None:
+                ended = True
+            else:
+                early[other[0]] = other[1]
+        if wanted not in early:
+            skipped.append(address)
+            continue
+        rows.append(judge(address, wanted, value, early.pop(wanted)))
+        if stop and not rows[-1].within:
+            break
+    return _checked(Lockstep(rows, a.debugger, b.debugger, [*skipped, *early]))
+
+
+def _against(
+    left: Debugger, places: Any, stored: Callable[[str], Any], mapped: Any, judge: _Judge,
+    stop: bool,
+) -> Lockstep:  # fmt: skip
+    a = _Side(left, places)
+    rows: list[Difference] = []
+    skipped: list[str] = []
+    while (made := a.next()) is not None:
+        address, value = made
+        other = stored(mapped(address))
+        if other is None:
+            skipped.append(address)
+            continue
+        rows.append(judge(address, mapped(address), value, other))
+        if stop and not rows[-1].within:
+            break
+    return _checked(Lockstep(rows, left, None, skipped))
+
+
+def _checked(found: Lockstep) -> Lockstep:
+    if not found.rows:
+        found.close()
+        raise LookupError(
+            "lockstep: the two have no address in common; tell with map_b how those of the first "
+            f"are called in the second. Unmatched: {', '.join(found.unmatched[:6]) or 'none'}."
+        )
+    return found
+
+
+class _Judge:
+    """Says how far apart two values are."""
+
+    def __init__(self, rtol: float, atol: float, measure: Any, limit: float | None) -> None:
+        self.rtol, self.atol, self.measure, self.limit = rtol, atol, measure, limit
+
+    def __call__(self, address: str, other: str, a: Any, b: Any) -> Difference:
+        pairs = _pairs(a, b)
+        if pairs is None:
+            nan = math.nan
+            return Difference(address, other, math.inf, nan, nan, nan, False, "shapes differ")
+        with votive.no_grad():
+            found = [self._one(x, y) for x, y in pairs]
+        if not found:
+            return Difference(address, other, 0.0, 0.0, 0.0, 0.0, True, "no tensors")
+        worst = max(found, key=lambda f: f[0])
+        return Difference(address, other, *worst[:4], all(f[4] for f in found))
+
+    def _one(self, a: Any, b: Any) -> tuple[float, float, float, float, bool]:
+        numbers = {
+            "relative": _relative(a, b), "max": _largest(a, b), "cosine": _cosine(a, b),
+        }  # fmt: skip
+        error = numbers[self.measure] if isinstance(self.measure, str) else self.measure(a, b)
+        if self.limit is not None:
+            within = error <= self.limit
+        else:
+            within = bool(votive.allclose(b, a, rtol=self.rtol, atol=self.atol, equal_nan=True))
+        return float(error), numbers["relative"], numbers["max"], numbers["cosine"], within
+
+
+def _pairs(a: Any, b: Any) -> list[tuple[Any, Any]] | None:
+    """Tensors that belong together, in a type that holds both; None if they do not fit."""
+    ours, theirs = dict(values.tensors(a)), dict(values.tensors(b))
+    if len(ours) == 1 and len(theirs) == 1:  # a bare tensor and the same inside a record
+        theirs = dict(zip(ours, theirs.values(), strict=True))
+    if ours.keys() != theirs.keys():
+        return None
+    out = []
+    for path, x in ours.items():
+        y = theirs[path]
+        if x.shape != y.shape:
+            return None
+        if not x.is_complex():
+            out.append((x.detach().cpu().double(), y.detach().cpu().double()))
+    return out
+
+
+def _difference(a: Any, b: Any) -> Any:
+    """a - b, where equal infinities and two NaN are equal."""
+    same = (a == b) | (a.isnan() & b.isnan())
+    return votive.where(same, votive.zeros_like(a), a - b)
+
+
+def _bad(x: float) -> float:
+    return math.inf if math.isnan(x) else x
+
+
+def _largest(a: Any, b: Any) -> float:
+    return _bad(float(_difference(a, b).abs().max())) if a.numel() else 0.0
+
+
+def _relative(a: Any, b: Any) -> float:
+    off, whole = float(_difference(a, b).norm()), float(a.nan_to_num(0.0, 0.0, 0.0).norm())
+    if off == 0:
+        return 0.0
+    return _bad(off / whole if whole else math.inf)
+
+
+def _cosine(a: Any, b: Any) -> float:
+    product = float((a * b).sum())
+    norms = float(a.norm()) * float(b.norm())
+    if norms == 0:
+        return 0.0 if bool((a == b).all()) else 1.0
+    return _bad(max(0.0, 1 - product / norms))
+
+
+def _measure(metric: Any) -> Any:
+    if callable(metric) or metric in METRICS:
+        return metric
+    raise ValueError(f"lockstep: metric must be one of {METRICS} or a function, got {metric!r}.")
+
+
+def _places(at: Any, ops: bool) -> Any:
+    """What to compare: the model's parts, and operators if asked for; not the whole."""
+    if at is not None:
+        return at
+    if ops:
+        return lambda frame: frame.kind == "op" or bool(frame.address.module)
+    return lambda frame: frame.is_module and bool(frame.address.module)
+
+
+def _mapping(given: Any) -> Callable[[str], str]:
+    if given is None:
+        return lambda address: address
+    if callable(given):
+        return given  # type: ignore[no-any-return]
+    table = dict(given)
+
+    def mapped(address: str) -> str:
+        if address in table:
+            return table[address]
+        # A name for a module holds for all below it; the longest that fits decides.
+        heads = [k for k in table if k and address.startswith((f"{k}.", f"{k}/", f"{k}#"))]
+        best = max(heads, key=len, default=None)
+        return address if best is None else table[best] + address[len(best) :]
+
+    return mapped
+
+
+def _stored(model: Any) -> Callable[[str], Any] | None:
+    """How to look values up, if a run is stored."""
+    if isinstance(model, Capture):
+        return lambda address: model.get(address, None)
+    if isinstance(model, Mapping):
+        return lambda address: model.get(address)
+    return None
+
+
+def _fitting(t: Any, model: Any) -> Any:
+    """An input as a model takes it: decimals in the type of its parameters."""
+    like = next((p for p in model.parameters() if p.is_floating_point()), None)
+    if like is None:
+        return t
+    return t.to(device=like.device, dtype=like.dtype if t.is_floating_point() else None)
+
+
+def _refuse_caches(inputs: Any, kwargs: Any) -> None:
+    for value in (*inputs, *kwargs.values()):
+        if hasattr(value, "get_seq_length"):
+            raise ValueError(
+                "lockstep: both models would write into the same cache; give a second one with "
+                "inputs_b."
+            )
