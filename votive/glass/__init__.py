@@ -30,15 +30,17 @@ from .sweep import Sweep, sweep
 from .targets import NoMatch
 from .tree import Node, tree
 from .tuned_lens import TunedLens, train_tuned_lens
+from .watch import BadValue, Finding, Watch, watch
 
 __all__ = [
-    "Address", "AttentionMap", "AttentionMaps", "Attribution", "Bars", "Breakpoint", "Capture",
-    "Console", "Cost", "Debugger", "Difference", "Edit", "Event", "Frame", "GradCam", "Gradients",
-    "Health", "Heatmap", "LayerStatistics", "Lens", "Lines", "Lockstep", "NoMatch", "Node",
-    "Outlook", "Parts", "Patch", "Pattern", "Prediction", "Probe", "Profile", "Reading", "Receipt",
-    "Replay", "Saliency", "Session", "SessionDiff", "SessionMismatch", "SessionNode", "Span",
-    "Statistics", "Sweep", "TunedLens", "ablate", "attention_maps", "capture", "debug",
-    "find_parts", "grad_cam", "gradient_times_activation", "interact", "layer_statistics",
-    "lockstep", "logit_attribution", "logit_lens", "model_hash", "patch", "predict", "profile",
-    "saliency", "skip", "statistics", "steps", "swap", "sweep", "train_tuned_lens", "tree",
+    "Address", "AttentionMap", "AttentionMaps", "Attribution", "BadValue", "Bars", "Breakpoint",
+    "Capture", "Console", "Cost", "Debugger", "Difference", "Edit", "Event", "Finding", "Frame",
+    "GradCam", "Gradients", "Health", "Heatmap", "LayerStatistics", "Lens", "Lines", "Lockstep",
+    "NoMatch", "Node", "Outlook", "Parts", "Patch", "Pattern", "Prediction", "Probe", "Profile",
+    "Reading", "Receipt", "Replay", "Saliency", "Session", "SessionDiff", "SessionMismatch",
+    "SessionNode", "Span", "Statistics", "Sweep", "TunedLens", "Watch", "ablate", "attention_maps",
+    "capture", "debug", "find_parts", "grad_cam", "gradient_times_activation", "interact",
+    "layer_statistics", "lockstep", "logit_attribution", "logit_lens", "model_hash", "patch",
+    "predict", "profile", "saliency", "skip", "statistics", "steps", "swap", "sweep",
+    "train_tuned_lens", "tree", "watch",
 ]  # fmt: skip

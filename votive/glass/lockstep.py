@@ -324,11 +324,14 @@ def _mapping(given: Any) -> Callable[[str], str]:
 
 def _stored(model: Any) -> Callable[[str], Any] | None:
     """How to look values up, if a run is stored."""
-    if isinstance(model, Capture):
-        return lambda address: model.get(address, None)
-    if isinstance(model, Mapping):
-        return lambda address: model.get(address)
-    return None
+    if not isinstance(model, (Capture, Mapping)):
+        return None
+
+    def look_up(address: str) -> Any:
+        known = address in model
+        return model[address] if known else None
+
+    return look_up
 
 
 def _fitting(t: Any, model: Any) -> Any:

@@ -6,6 +6,7 @@ the same state: generators, buffers, gradients and caches are put back after it.
 
 from __future__ import annotations
 
+import gc
 import os
 import time
 from collections.abc import Callable, Iterator
@@ -331,5 +332,7 @@ def profile(
     for _ in range(warmup):
         once(None)
     runs = [once(_Clock(model, ops=ops, memory=False)) for _ in range(repeat)]
+    if memory:
+        gc.collect()  # garbage that dies in between would look as if the model freed it
     counted = once(_Clock(model, ops=ops, memory=True)) if memory else None
     return Profile([r for r in runs if r is not None], counted)
