@@ -8,7 +8,14 @@ from typing import Any
 import pytest
 
 import votive
-from votive.generation import GenerationConfig, LogitsProcessor, generate
+from votive.generation import (
+    FrequencyPenaltyLogitsProcessor,
+    GenerationConfig,
+    LogitsProcessor,
+    PresencePenaltyLogitsProcessor,
+    RepetitionPenaltyLogitsProcessor,
+    generate,
+)
 
 from .tiny import PROMPT, model
 
@@ -207,6 +214,26 @@ def test_penalties_and_bans_change_the_text() -> None:
     assert eos not in longer[0, 7:13].tolist()
     last = generate(net, [PROMPT], max_new_tokens=5, forced_eos_token_id=44)
     assert last[0, -1].item() == 44
+
+
+def test_penalties_that_follow_the_text_are_those_that_count_it_anew() -> None:
+    net = model(initializer_range=0.2)
+    prompts = [PROMPT, [4, 4, 9]]
+    ask: dict[str, Any] = {"max_new_tokens": 40, "pad_token_id": 0}
+    followed = generate(
+        net, prompts, repetition_penalty=1.3, presence_penalty=0.2, frequency_penalty=0.1, **ask
+    )
+    mask = votive.tensor([[1] * 7, [0] * 4 + [1] * 3])
+    own = [
+        RepetitionPenaltyLogitsProcessor(1.3, prompt_mask=mask),
+        PresencePenaltyLogitsProcessor(0.2, 7),
+        FrequencyPenaltyLogitsProcessor(0.1, 7),
+    ]
+    anew = generate(net, prompts, logits_processor=own, **ask)
+    assert followed.tolist() == anew.tolist()
+    assert followed.tolist() != generate(net, prompts, **ask).tolist()
+    # The caller's own are as they were.
+    assert generate(net, prompts, logits_processor=own, **ask).tolist() == anew.tolist()
 
 
 def test_penalties_leave_padding_aside() -> None:

@@ -43,6 +43,14 @@ class Ended(NamedTuple):
 
 
 @dataclass
+class _Tried:
+    """The candidates as texts, for those who decide where texts end."""
+
+    length: int
+    ids: Any = None
+
+
+@dataclass
 class Prompt:
     """The beams of one prompt."""
 
@@ -163,13 +171,14 @@ class Beams:
     def _reasons(self, beams: Any, tokens: Any, scores: Any) -> list[list[str | None]]:
         ending = self.task.ending
         flat = [int(t) for t in tokens.flatten()]
-        ids = self.history.up_to(self.history.length + 1)
+        tried = _Tried(self.history.length + 1)
         if ending.own:
             first = np.arange(len(beams))[:, None] * self.width
-            rows = votive.tensor((first + beams).flatten(), device=ids.device)
-            ids = ids.index_select(0, rows)
-            ids[:, -1] = votive.tensor(flat, dtype=ids.dtype, device=ids.device)
-        found = ending.reasons(ids, scores, flat, [True] * len(flat))
+            device = self.task.ids.device
+            rows = votive.tensor((first + beams).flatten(), device=device)
+            tried.ids = self.history.up_to(tried.length).index_select(0, rows)
+            tried.ids[:, -1] = votive.tensor(flat, device=device)
+        found = ending.reasons(tried, scores, flat, [True] * len(flat))
         return [found[i : i + self.candidates] for i in range(0, len(flat), self.candidates)]
 
     def _move(self, rows: list[int], tokens: list[int]) -> None:
@@ -178,7 +187,7 @@ class Beams:
             index = votive.tensor(rows, device=self.task.ids.device)
             self.task.stepper.reorder(index)
             self.history.reorder(index)
-        self.history.push(tokens)
+        self.history.push(votive.tensor(tokens, device=self.task.ids.device))
 
     def text(self, end: Ended) -> tuple[list[int], list[int]]:
         """The tokens of a text that has ended, and the row each was chosen in."""

@@ -31,13 +31,19 @@ class Step:
 
 
 class History:
-    """All ids so far, in memory that is taken once, and which rows still run."""
+    """All ids so far, in memory that is taken once, and which rows still run.
+
+    Tokens are written there when somebody reads them: a view of each length would cost more than
+    the rest of a step, and most searches look at the newest token only.
+    """
 
     def __init__(self, task: Task) -> None:
         self.task = task
         rows, self.length = task.ids.shape
         self._memory = task.ids.new_zeros((rows, task.max_length))
         self._memory[:, : self.length] = task.ids
+        self._late: list[Any] = []  # tokens not yet written, (rows,) each
+        self.last: Any = None  # the newest of them
         self.reasons: list[str | None] = [None] * rows
 
     @property
@@ -45,18 +51,27 @@ class History:
         """(batch, positions)."""
         return self.up_to(self.length)
 
+    @property
+    def newest(self) -> Any:
+        """The last token of each row, (batch, 1); None before the first."""
+        return None if self.last is None else self.last.unsqueeze(1)
+
     def up_to(self, length: int) -> Any:
         """The first ids, with what was noted behind them."""
+        if self._late:
+            start = self.length - len(self._late)
+            self._memory[:, start : self.length] = votive.stack(self._late, 1)
+            self._late.clear()
         return self._memory[:, :length]
 
     def note(self, position: int, token: int) -> None:
         """Write a token behind the ids, for a run that tries it."""
         self._memory[:, position] = token
 
-    def push(self, tokens: list[int]) -> None:
-        """Append a token to each row, whatever it is."""
-        memory = self._memory
-        memory[:, self.length] = votive.tensor(tokens, dtype=memory.dtype, device=memory.device)
+    def push(self, tokens: Any) -> None:
+        """Append a token (rows,) to each row, whatever it is."""
+        self.last = tokens.to(self._memory.dtype)
+        self._late.append(self.last)
         self.length += 1
 
     def reorder(self, index: Any) -> None:
@@ -78,15 +93,14 @@ class History:
             assert pad is not None, "rows end at different lengths only where padding is known"
             chosen = [t if on else pad for t, on in zip(chosen, running, strict=True)]
             tokens = votive.tensor(chosen, dtype=tokens.dtype, device=tokens.device)
-        self._memory[:, self.length] = tokens
-        self.length += 1
+        self.push(tokens)
         if task.limit is not None and self.length == task.limit + 1:
             warnings.warn(
                 f"generate: the text has become longer than the {task.limit} positions that the "
                 "model was made for; it may lose its thread.", stacklevel=5,
             )  # fmt: skip
         texts = self._read(chosen, running)
-        found = task.ending.reasons(self.ids, scores, chosen, running)
+        found = task.ending.reasons(self, scores, chosen, running)
         for row, on in enumerate(running):
             if on and found[row] is not None:
                 self.reasons[row] = found[row]
@@ -110,20 +124,31 @@ class History:
 def search(task: Task) -> Iterator[Step]:
     """Steps until all rows have ended."""
     history = History(task)
+    # The caller's own processors may serve other searches too, so they are left as they are.
+    followers = [p for p in task.processors if hasattr(p, "follow") and p not in task.own]
     numbers = task.streams() if task.config.do_sample else None
     try:
         while not history.done:
             with votive.no_grad():
-                step = _next(task, history, numbers)
+                step = _next(task, history, numbers, followers)
             yield step
     finally:
         history.close()
 
 
-def _next(task: Task, history: History, numbers: Any) -> Step:
-    fed = task.stepper.feed(history.ids)
+def _next(task: Task, history: History, numbers: Any, followers: list[Any]) -> Step:
+    newest = history.newest
+    if newest is None or task.stepper.cache is None:
+        fed = task.stepper.feed(history.ids)
+    else:
+        fed = task.stepper.advance(newest)
     logits = fed.logits[:, -1]
-    scores = task.processors(history.ids, logits)
+    for processor in followers:
+        if newest is None:
+            processor.follow(history.ids, logits.shape[-1])
+        else:
+            processor.add(history.last)
+    scores = task.processors(history.ids if task.processors.read else None, logits)
     if numbers is None:
         tokens = scores.argmax(-1)
     else:

@@ -16,7 +16,7 @@ from .drawing import Stream, seed_from, streams
 from .prefix import PrefixCache
 from .processing import processors_for
 from .stepping import DecoderStepper, Seq2SeqStepper, Wanted, cache_for
-from .stopping import Ending, Reader
+from .stopping import Ending, Reader, listed
 
 
 @dataclass
@@ -33,6 +33,7 @@ class Task:
     pad: int | None
     seed: int | None
     prompts: list[list[int]]  # without padding, one for each row
+    own: list[Any]  # the caller's processors
     prefix: PrefixCache | None = None
     encoder: Any = None  # what the encoder gave
     limit: int | None = None  # how many positions the model was made for
@@ -118,11 +119,12 @@ def prepare(
             wanted=wanted,
         )  # fmt: skip
     readers = _readers(tokenizer, config, len(rows), read)
+    own = listed(logits_processor)
     return Task(
-        config=config, stepper=stepper, ids=ids, mask=mask, max_length=length, pad=pad,
+        own=own, config=config, stepper=stepper, ids=ids, mask=mask, max_length=length, pad=pad,
         processors=processors_for(
             config, prompt_length=ids.shape[1], max_length=length, prompt_mask=mask,
-            own=logits_processor,
+            own=own,
         ),
         ending=Ending(
             eos=config.eos_ids(), max_length=length, max_time=config.max_time,

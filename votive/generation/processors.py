@@ -43,7 +43,43 @@ def _unpadded(input_ids: Any, mask: Any, vocabulary: int) -> Any:
     return votive.cat([prompt, input_ids[:, length:]], 1).clamp(max=vocabulary)
 
 
-class RepetitionPenaltyLogitsProcessor(LogitsProcessor):
+class _Counted(LogitsProcessor):
+    """What depends on how often tokens came: counted anew from the ids, or followed as they come.
+
+    Following costs the same for each token of a long text. It needs to be told every token, so it
+    is for a search whose rows only ever grow.
+    """
+
+    _counts: Any = None
+
+    def count(self, input_ids: Any, size: int) -> Any:
+        """How often each token came, (batch, size); what is no token is left out."""
+        ids = self.counted(input_ids, size)
+        wide = votive.zeros((ids.shape[0], size + 1), device=ids.device)
+        return wide.scatter_add(1, ids, votive.ones_like(ids, dtype=wide.dtype))[:, :size]
+
+    def counted(self, input_ids: Any, size: int) -> Any:
+        """The ids that count."""
+        raise NotImplementedError
+
+    def follow(self, input_ids: Any, size: int) -> None:
+        """Count the prompt; from now on `add` tells the tokens, and ids are not read."""
+        self._counts, self.reads = self.count(input_ids, size).clone(), False
+
+    def add(self, tokens: Any) -> None:
+        """Count one more token for each row."""
+        inside = (tokens < self._counts.shape[1]).unsqueeze(1).to(self._counts.dtype)
+        place = tokens.clamp(max=self._counts.shape[1] - 1).unsqueeze(1)
+        self._counts.scatter_add_(1, place, inside)
+
+    def counts(self, input_ids: Any, scores: Any) -> Any:
+        """How often each token came by now."""
+        if self._counts is not None:
+            return self._counts
+        return self.count(input_ids, scores.shape[-1])
+
+
+class RepetitionPenaltyLogitsProcessor(_Counted):
     """Tokens that came before: positive scores divided by the penalty, negative ones times it.
 
     Keskar et al. 2019, arXiv:1909.05858.
@@ -61,16 +97,15 @@ class RepetitionPenaltyLogitsProcessor(LogitsProcessor):
         self.penalty, self.ignored = float(penalty), prompt_ignore_length or 0
         self.mask = prompt_mask
 
+    def counted(self, input_ids: Any, size: int) -> Any:
+        return _unpadded(input_ids, self.mask, size)[:, self.ignored :]
+
     def __call__(self, input_ids: Any, scores: Any) -> Any:
-        size = scores.shape[-1]
-        ids = _unpadded(input_ids, self.mask, size)[:, self.ignored :]
-        wide = F.pad(scores, (0, 1))  # a last column takes what is no token
-        found = wide.gather(1, ids)
-        found = votive.where(found < 0, found * self.penalty, found / self.penalty)
-        return wide.scatter(1, ids, found)[:, :size]
+        changed = votive.where(scores < 0, scores * self.penalty, scores / self.penalty)
+        return votive.where(self.counts(input_ids, scores) > 0, changed, scores)
 
 
-class _CountPenalty(LogitsProcessor):
+class _CountPenalty(_Counted):
     """What depends on how often a token was generated."""
 
     def __init__(self, penalty: float, prompt_length: int = 0) -> None:
@@ -78,12 +113,8 @@ class _CountPenalty(LogitsProcessor):
             raise ValueError(f"{type(self).__name__}: the penalty must be finite, got {penalty}.")
         self.penalty, self.prompt_length = float(penalty), prompt_length
 
-    def counts(self, input_ids: Any, scores: Any) -> Any:
-        """How often each token came after the prompt."""
-        size = scores.shape[-1]
-        ids = input_ids[:, self.prompt_length :].clamp(max=size)
-        wide = scores.new_zeros((scores.shape[0], size + 1))
-        return wide.scatter_add(1, ids, votive.ones_like(ids, dtype=scores.dtype))[:, :size]
+    def counted(self, input_ids: Any, size: int) -> Any:
+        return input_ids[:, self.prompt_length :].clamp(max=size)
 
 
 class PresencePenaltyLogitsProcessor(_CountPenalty):
@@ -245,6 +276,8 @@ class SuppressTokensLogitsProcessor(LogitsProcessor):
     tensor([[-inf, 0.]])
     """
 
+    reads = False
+
     def __init__(self, suppress_tokens: Iterable[int]) -> None:
         self.tokens = _Tokens(suppress_tokens)
 
@@ -259,6 +292,8 @@ class SuppressTokensAtBeginLogitsProcessor(SuppressTokensLogitsProcessor):
     >>> first(votive.tensor([[1]]), votive.zeros(1, 2))
     tensor([[-inf, 0.]])
     """
+
+    reads = True
 
     def __init__(self, begin_suppress_tokens: Iterable[int], begin_index: int) -> None:
         super().__init__(begin_suppress_tokens)
@@ -307,6 +342,8 @@ class InfNanRemoveLogitsProcessor(LogitsProcessor):
     tensor([[0., 1.]])
     """
 
+    reads = False
+
     def __call__(self, input_ids: Any, scores: Any) -> Any:
         return votive.nan_to_num(scores)
 
@@ -341,6 +378,8 @@ class LogitNormalization(LogitsProcessor):
     >>> votive.generation.LogitNormalization()(None, votive.zeros(1, 1))
     tensor([[0.]])
     """
+
+    reads = False
 
     def __call__(self, input_ids: Any, scores: Any) -> Any:
         return F.log_softmax(scores, -1)

@@ -60,18 +60,24 @@ class DecoderStepper:
         """Run what is new in ids (batch, positions); gives the logits of the last `keep`."""
         start, length = self.seen(), ids.shape[1]
         if self.chunk is None or self.cache is None or length - start <= self.chunk:
-            return self._run(ids, start, length, keep)
+            return self._run(ids[:, start:], start, keep)
         # What is asked for lies in the last chunk, whatever its length.
         last = max(start, length - max((length - start - 1) % self.chunk + 1, keep))
         parts = [
-            self._run(ids, at, min(at + self.chunk, last), 1)
+            self._run(ids[:, at : min(at + self.chunk, last)], at, 1)
             for at in range(start, last, self.chunk)
         ]
-        return _joined([*parts, self._run(ids, last, length, keep)])
+        return _joined([*parts, self._run(ids[:, last:], last, keep)])
 
-    def _run(self, ids: Any, start: int, stop: int, keep: int) -> Fed:
+    def advance(self, tokens: Any) -> Fed:
+        """Run one more token (batch, 1) per row; the cache has all before it."""
+        return self._run(tokens, self.seen(), 1)
+
+    def _run(self, ids: Any, start: int, keep: int) -> Fed:
+        """Run ids that begin at position `start`."""
         given: dict[str, Any] = {}
         if self.mask is not None:
+            stop = start + ids.shape[1]
             given["attention_mask"] = self.mask[:, :stop]
             given["position_ids"] = self.positions[:, start:stop]
         if self.wanted.attentions:
@@ -79,7 +85,7 @@ class DecoderStepper:
         if self.wanted.hidden_states:
             given["output_hidden_states"] = True
         out = self.model(
-            ids[:, start:stop], past_key_values=self.cache, use_cache=self.cache is not None,
+            ids, past_key_values=self.cache, use_cache=self.cache is not None,
             logits_to_keep=keep, **given,
         )  # fmt: skip
         return Fed(
@@ -110,7 +116,7 @@ class Seq2SeqStepper(DecoderStepper):
         super().__init__(model, cache=cache, max_length=0, wanted=wanted)
         self.encoder_outputs, self.encoder_mask = encoder_outputs, encoder_mask
 
-    def _run(self, ids: Any, start: int, stop: int, keep: int) -> Fed:
+    def _run(self, ids: Any, start: int, keep: int) -> Fed:
         given: dict[str, Any] = {}
         if self.wanted.attentions:
             given["output_attentions"] = True
@@ -118,7 +124,7 @@ class Seq2SeqStepper(DecoderStepper):
             given["output_hidden_states"] = True
         out = self.model(
             attention_mask=self.encoder_mask, encoder_outputs=self.encoder_outputs,
-            decoder_input_ids=ids[:, start:stop], past_key_values=self.cache,
+            decoder_input_ids=ids, past_key_values=self.cache,
             use_cache=self.cache is not None, **given,
         )  # fmt: skip
         # The model adds to an empty cache what the decoder looks up in the encoder.

@@ -55,18 +55,18 @@ class Ending:
         own: Any = None, readers: list[Reader] | None = None,
     ) -> None:  # fmt: skip
         self.eos, self.max_length = set(eos), max_length
-        self.own, self.readers = _listed(own), readers
+        self.own, self.readers = listed(own), readers
         self.deadline = None if max_time is None else time.monotonic() + max_time
 
-    def reasons(self, ids: Any, scores: Any, tokens: list[int], open_: list[bool]) -> list[Any]:
-        """For each row why it ends with its token, or None."""
+    def reasons(self, history: Any, scores: Any, tokens: list[int], open_: list[bool]) -> list[Any]:
+        """For each row why it ends with its token, or None; `history` has a length and ids."""
         found: list[str | None] = [None] * len(tokens)
-        if ids.shape[1] >= self.max_length:
+        if history.length >= self.max_length:
             found = [LENGTH] * len(tokens)
         elif self.deadline is not None and time.monotonic() >= self.deadline:
             found = [TIME] * len(tokens)
         for criterion in self.own:
-            said = criterion(ids, scores)
+            said = criterion(history.ids, scores)
             flags = [said] * len(tokens) if isinstance(said, bool) else _flags(said)
             found = [OWN if f else r for f, r in zip(flags, found, strict=True)]
         for row, token in enumerate(tokens):
@@ -77,7 +77,8 @@ class Ending:
         return found
 
 
-def _listed(own: Any) -> list[Any]:
+def listed(own: Any) -> list[Any]:
+    """One function or several, as a list."""
     if own is None:
         return []
     return [own] if callable(own) and not isinstance(own, list) else list(own)

@@ -24,6 +24,9 @@ class LogitsProcessor:
     tensor([[-inf, 0.]])
     """
 
+    # Whether the ids are looked at; where nobody does they are not collected, and None comes.
+    reads = True
+
     def __call__(self, input_ids: Any, scores: Any) -> Any:
         raise NotImplementedError(f"{type(self).__name__} does not say what it does to scores.")
 
@@ -36,10 +39,21 @@ class LogitsProcessorList(list[Any]):
     tensor([[1.]])
     """
 
+    @property
+    def read(self) -> bool:
+        """Whether any of them looks at the ids."""
+        return any(getattr(processor, "reads", True) for processor in self)
+
     def __call__(self, input_ids: Any, scores: Any) -> Any:
         for processor in self:
             scores = processor(input_ids, scores)
         return scores
+
+
+class _Warper(LogitsProcessor):
+    """Looks at the scores alone."""
+
+    reads = False
 
 
 def _share(name: str, value: float, *, open_high: bool = False) -> float:
@@ -60,7 +74,7 @@ def _without(scores: Any, order: Any, dropped: Any, value: float) -> Any:
     return scores.masked_fill(dropped.scatter(1, order, dropped), value)
 
 
-class TemperatureLogitsWarper(LogitsProcessor):
+class TemperatureLogitsWarper(_Warper):
     """Scores divided by the temperature: below 1 sharper, above 1 flatter.
 
     >>> votive.generation.TemperatureLogitsWarper(0.5)(None, votive.tensor([[1.0, 2.0]]))
@@ -79,7 +93,7 @@ class TemperatureLogitsWarper(LogitsProcessor):
         return scores / self.temperature
 
 
-class TopKLogitsWarper(LogitsProcessor):
+class TopKLogitsWarper(_Warper):
     """The `top_k` best tokens; more where several score the same as the last of them.
 
     >>> votive.generation.TopKLogitsWarper(1)(None, votive.tensor([[1.0, 2.0]]))
@@ -99,7 +113,7 @@ class TopKLogitsWarper(LogitsProcessor):
         return scores.masked_fill(scores < best[..., -1:], self.filter_value)
 
 
-class TopPLogitsWarper(LogitsProcessor):
+class TopPLogitsWarper(_Warper):
     """The fewest best tokens whose probabilities sum up to `top_p`.
 
     Holtzman et al. 2020, arXiv:1904.09751.
@@ -121,7 +135,7 @@ class TopPLogitsWarper(LogitsProcessor):
         return _without(scores, order, dropped, self.filter_value)
 
 
-class MinPLogitsWarper(LogitsProcessor):
+class MinPLogitsWarper(_Warper):
     """The tokens at least `min_p` times as probable as the best.
 
     Nguyen et al. 2024, arXiv:2407.01082.
@@ -145,7 +159,7 @@ class MinPLogitsWarper(LogitsProcessor):
         return scores.masked_fill(dropped, self.filter_value)
 
 
-class TypicalLogitsWarper(LogitsProcessor):
+class TypicalLogitsWarper(_Warper):
     """The tokens whose surprise is nearest to the expected one, up to a probability of `mass`.
 
     Meister et al. 2022, arXiv:2202.00666.
@@ -177,7 +191,7 @@ def _keeping_best(scores: Any, dropped: Any, count: int, value: float) -> Any:
     return scores.masked_fill(dropped & (scores < best[..., -1:]), value)
 
 
-class EpsilonLogitsWarper(LogitsProcessor):
+class EpsilonLogitsWarper(_Warper):
     """The tokens with a probability of at least `epsilon`. Hewitt et al. 2022, arXiv:2210.15191.
 
     >>> votive.generation.EpsilonLogitsWarper(0.4)(None, votive.tensor([[0.0, 1.0]]))
@@ -195,7 +209,7 @@ class EpsilonLogitsWarper(LogitsProcessor):
         return _keeping_best(scores, dropped, self.min_tokens_to_keep, self.filter_value)
 
 
-class EtaLogitsWarper(LogitsProcessor):
+class EtaLogitsWarper(_Warper):
     """The tokens above a threshold that falls with the entropy. Hewitt et al. 2022.
 
     >>> votive.generation.EtaLogitsWarper(0.9)(None, votive.tensor([[0.0, 3.0]]))

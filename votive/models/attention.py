@@ -11,10 +11,14 @@ from votive.nn import functional as F
 
 
 class Sight(NamedTuple):
-    """Which keys the queries see: a mask for the attention function, or its plain causal rule."""
+    """Which keys the queries see: a mask for the attention function, or its plain causal rule.
+
+    With `last`, only so many last keys are looked at, and the mask is for these.
+    """
 
     mask: Any = None
     is_causal: bool = False
+    last: int | None = None
 
 
 def causal_sight(
@@ -29,7 +33,7 @@ def causal_sight(
 
     >>> from votive.models.attention import causal_sight
     >>> causal_sight(None, 3, 3, like=votive.ones(1))
-    Sight(mask=None, is_causal=True)
+    Sight(mask=None, is_causal=True, last=None)
     >>> causal_sight(votive.tensor([[0, 1]]), 1, 2, like=votive.ones(1)).mask
     tensor([[[[False,  True]]]])
     """
@@ -41,28 +45,32 @@ def causal_sight(
                 f"attention_mask must be (batch, {keys}), a value for each position so far and "
                 f"each new one, got {tuple(attention_mask.shape)}."
             )
-    # Windows that differ by layer are the layers' own; `attend` leaves out what they forgot.
+    # Windows that differ by layer are the layers' own.
     if isinstance(cache, SlidingWindowCache) and isinstance(cache.window, int):
         window = cache.window if window is None else min(window, cache.window)
-        keys = min(keys - queries, cache.window - 1) + queries
+    last = None
+    if window is not None and keys - queries >= window:
+        # Keys before the first query's window are nobody's: the work does not grow with the text.
+        keys = last = window - 1 + queries
     if attention_mask is not None:
-        attention_mask = attention_mask[:, -keys:].bool()
+        attention_mask = (attention_mask if last is None else attention_mask[:, -keys:]).bool()
         if bool(attention_mask.all()):
             attention_mask = None
+    if queries == 1:  # the newest sees all that are left
+        return Sight(
+            None if attention_mask is None else attention_mask[:, None, None, :], last=last
+        )
     window = None if window is None or keys <= window else window
-    if attention_mask is None and window is None:
-        if queries == 1:
-            return Sight()
-        if queries == keys:
-            return Sight(None, True)
+    if attention_mask is None and window is None and queries == keys:
+        return Sight(None, True)
     at = votive.arange(keys - queries, keys, device=like.device).unsqueeze(1)  # (queries, 1)
     key = votive.arange(keys, device=like.device)
     seen = key <= at
     if window is not None:
         seen = seen & (key > at - window)
     if attention_mask is None:
-        return Sight(seen)
-    return Sight(seen & attention_mask[:, None, None, :])  # (batch, 1, queries, keys)
+        return Sight(seen, last=last)
+    return Sight(seen & attention_mask[:, None, None, :], last=last)  # (batch, 1, queries, keys)
 
 
 def full_sight(attention_mask: Any) -> Sight:
@@ -85,10 +93,17 @@ def _of_last(mask: Any, k: Any) -> Any:
     return mask[..., -k.shape[2] :]
 
 
+def _unseen(sight: Sight, k: Any) -> int:
+    """How many of the first keys nobody looks at."""
+    return 0 if sight.last is None else max(k.shape[2] - sight.last, 0)
+
+
 def attend(
     q: Any, k: Any, v: Any, sight: Sight, *, dropout: float = 0.0, scale: float | None = None
 ) -> Any:
     """Attention of (batch, heads, positions, features); key heads may be fewer than query heads."""
+    if _unseen(sight, k):
+        k, v = k[:, :, -sight.last :], v[:, :, -sight.last :]  # type: ignore[operator]
     return F.scaled_dot_product_attention(
         q, k, v, _of_last(sight.mask, k), dropout, sight.is_causal, scale=scale,
         enable_gqa=k.shape[1] != q.shape[1],
@@ -103,6 +118,10 @@ def attention_weights(
     The fused kernel never holds them, so asking for them leaves its result as it is. `cap` bends
     scores, so that none is larger: `cap * tanh(score / cap)`.
     """
+    unseen = _unseen(sight, k)
+    if unseen:
+        rest = attention_weights(q, k[:, :, unseen:], sight, scale=scale, cap=cap)
+        return F.pad(rest, (unseen, 0))
     if k.shape[1] != q.shape[1]:
         k = k.repeat_interleave(q.shape[1] // k.shape[1], 1)
     scale = 1 / math.sqrt(q.shape[-1]) if scale is None else scale
