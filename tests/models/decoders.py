@@ -143,6 +143,17 @@ ROWS = {
         },
         "Phi3ForCausalLM",
     ),
+    "phi3 for long texts": Row(
+        "Phi3ForCausalLM", "Phi3Config",
+        {
+            **SMALL, "pad_token_id": 0, "original_max_position_embeddings": 16,
+            "rope_parameters": {
+                "rope_type": "longrope", "rope_theta": 1e4, "short_factor": [1.0, 1.1, 1.5, 2.0],
+                "long_factor": [1.0, 2.0, 4.0, 8.0],
+            },
+        },
+        "Phi3ForCausalLM",
+    ),
 }  # fmt: skip
 EXPERTS = [name for name in ROWS if "moe" in name or "mixtral" in name]
 

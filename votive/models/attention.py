@@ -14,6 +14,9 @@ class Sight(NamedTuple):
     """Which keys the queries see: a mask for the attention function, or its plain causal rule.
 
     With `last`, only so many last keys are looked at, and the mask is for these.
+
+    >>> votive.models.Sight(is_causal=True)
+    Sight(mask=None, is_causal=True, last=None)
     """
 
     mask: Any = None
@@ -101,7 +104,12 @@ def _unseen(sight: Sight, k: Any) -> int:
 def attend(
     q: Any, k: Any, v: Any, sight: Sight, *, dropout: float = 0.0, scale: float | None = None
 ) -> Any:
-    """Attention of (batch, heads, positions, features); key heads may be fewer than query heads."""
+    """Attention of (batch, heads, positions, features); key heads may be fewer than query heads.
+
+    >>> q, k = votive.ones(1, 4, 2, 8), votive.ones(1, 2, 3, 8)
+    >>> votive.models.attend(q, k, k, votive.models.Sight()).shape
+    votive.Size([1, 4, 2, 8])
+    """
     if _unseen(sight, k):
         k, v = k[:, :, -sight.last :], v[:, :, -sight.last :]  # type: ignore[operator]
     return F.scaled_dot_product_attention(
@@ -117,6 +125,11 @@ def attention_weights(
 
     The fused kernel never holds them, so asking for them leaves its result as it is. `cap` bends
     scores, so that none is larger: `cap * tanh(score / cap)`.
+
+    >>> q = votive.ones(1, 1, 2, 4)
+    >>> votive.models.attention_weights(q, q, votive.models.Sight(is_causal=True))[0, 0]
+    tensor([[1.0000, 0.0000],
+            [0.5000, 0.5000]])
     """
     unseen = _unseen(sight, k)
     if unseen:

@@ -104,7 +104,11 @@ def _family(model_type: Any) -> tuple[Any, dict[str, Any]]:
 
 
 class AutoConfig:
-    """The configuration that fits a `model_type`."""
+    """The configuration that fits a `model_type`.
+
+    >>> votive.models.AutoConfig.from_dict({"model_type": "gpt2", "n_embd": 96}).hidden_size
+    96
+    """
 
     @staticmethod
     def from_dict(values: dict[str, Any]) -> Any:
@@ -158,31 +162,60 @@ class AutoModel:
 
 
 class AutoModelForCausalLM(AutoModel):
-    """The model that predicts next tokens."""
+    """The model that predicts next tokens.
+
+    >>> config = votive.models.GPT2Config(vocab_size=8, n_embd=4, n_layer=1, n_head=1)
+    >>> type(votive.models.AutoModelForCausalLM.from_config(config)).__name__
+    'GPT2LMHeadModel'
+    """
 
     use = "causal"
 
 
 class AutoModelForSeq2SeqLM(AutoModel):
-    """The model that turns one text into another."""
+    """The model that turns one text into another.
+
+    >>> config = votive.models.T5Config(
+    ...     vocab_size=8, d_model=4, d_ff=4, num_layers=1, num_heads=1)
+    >>> type(votive.models.AutoModelForSeq2SeqLM.from_config(config)).__name__
+    'T5ForConditionalGeneration'
+    """
 
     use = "seq2seq"
 
 
 class AutoModelForMaskedLM(AutoModel):
-    """The model that fills gaps."""
+    """The model that fills gaps.
+
+    >>> config = votive.models.DistilBertConfig(
+    ...     vocab_size=8, dim=4, hidden_dim=4, n_layers=1, n_heads=1)
+    >>> type(votive.models.AutoModelForMaskedLM.from_config(config)).__name__
+    'DistilBertForMaskedLM'
+    """
 
     use = "masked"
 
 
 class AutoModelForSequenceClassification(AutoModel):
-    """The model that gives a text a class."""
+    """The model that gives a text a class.
+
+    >>> config = votive.models.DistilBertConfig(
+    ...     vocab_size=8, dim=4, hidden_dim=4, n_layers=1, n_heads=1)
+    >>> type(votive.models.AutoModelForSequenceClassification.from_config(config)).__name__
+    'DistilBertForSequenceClassification'
+    """
 
     use = "classify"
 
 
 class AutoModelForTextEncoding(AutoModel):
-    """The part of a model that reads a text: the encoder, or the model without a head."""
+    """The part of a model that reads a text: the encoder, or the model without a head.
+
+    >>> config = votive.models.T5Config(
+    ...     vocab_size=8, d_model=4, d_ff=4, num_layers=1, num_heads=1)
+    >>> type(votive.models.AutoModelForTextEncoding.from_config(config)).__name__
+    'T5EncoderModel'
+    """
 
     use = "encoder"
 

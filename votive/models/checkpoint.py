@@ -28,6 +28,12 @@ class Checkpoint:
     """A model that was found but not read: its configuration, and how to open its weights.
 
     `tokenizer` tells a tokenizer where to look: a folder, or the file that holds all.
+
+    >>> import tempfile
+    >>> folder = tempfile.mkdtemp()
+    >>> votive.models.GPT2Config(n_embd=64, n_head=4).save_pretrained(folder)
+    >>> votive.models.Checkpoint.find(folder).config["n_embd"]
+    64
     """
 
     name: str

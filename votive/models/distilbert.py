@@ -179,7 +179,11 @@ class DistilBertModel(_DistilBert):
 
 
 class DistilBertForMaskedLM(_DistilBert):
-    """DistilBERT that fills gaps."""
+    """DistilBERT that fills gaps.
+
+    >>> votive.models.DistilBertForMaskedLM.config_class.model_type
+    'distilbert'
+    """
 
     tied = {"vocab_projector.weight": "distilbert.embeddings.word_embeddings.weight"}
 
@@ -200,7 +204,11 @@ class DistilBertForMaskedLM(_DistilBert):
 
 
 class DistilBertForSequenceClassification(_DistilBert):
-    """DistilBERT that gives a text one of `num_labels` classes, several, or a number."""
+    """DistilBERT that gives a text one of `num_labels` classes, several, or a number.
+
+    >>> votive.models.DistilBertForSequenceClassification.config_class.model_type
+    'distilbert'
+    """
 
     def __init__(self, config: Any) -> None:
         super().__init__(config)

@@ -217,7 +217,11 @@ class GemmaModel(LlamaModel):
 
 
 class GemmaForCausalLM(LlamaForCausalLM):
-    """Gemma with its head."""
+    """Gemma with its head.
+
+    >>> votive.models.GemmaForCausalLM.config_class.model_type
+    'gemma'
+    """
 
     config_class: Any = GemmaConfig
     model_class: Any = GemmaModel
@@ -228,21 +232,33 @@ class GemmaForCausalLM(LlamaForCausalLM):
 
 
 class Gemma2Model(GemmaModel):
-    """Gemma 2's decoder."""
+    """Gemma 2's decoder.
+
+    >>> votive.models.Gemma2Model.config_class.model_type
+    'gemma2'
+    """
 
     config_class = Gemma2Config
     layer_class = Gemma2DecoderLayer
 
 
 class Gemma2ForCausalLM(GemmaForCausalLM):
-    """Gemma 2 with its head."""
+    """Gemma 2 with its head.
+
+    >>> votive.models.Gemma2ForCausalLM.config_class.model_type
+    'gemma2'
+    """
 
     config_class = Gemma2Config
     model_class = Gemma2Model
 
 
 class Gemma3TextModel(Gemma2Model):
-    """Gemma 3's decoder; windowed layers turn queries and keys at a base of their own."""
+    """Gemma 3's decoder; windowed layers turn queries and keys at a base of their own.
+
+    >>> votive.models.Gemma3TextModel.config_class.model_type
+    'gemma3_text'
+    """
 
     config_class = Gemma3TextConfig
 

@@ -22,7 +22,7 @@ from .pretrained import CausalLM, PreTrainedModel, activation
 class GPT2Config(Config):
     """The numbers of a GPT-2.
 
-    >>> votive.models.GPT2Config(n_embd=64).hidden_size
+    >>> votive.models.GPT2Config(n_embd=64, n_head=4).hidden_size
     64
     """
 

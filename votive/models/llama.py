@@ -320,13 +320,21 @@ class MistralConfig(LlamaConfig):
 
 
 class MistralModel(LlamaModel):
-    """Mistral's decoder. Jiang et al. 2023, arXiv:2310.06825."""
+    """Mistral's decoder. Jiang et al. 2023, arXiv:2310.06825.
+
+    >>> votive.models.MistralModel.config_class.model_type
+    'mistral'
+    """
 
     config_class = MistralConfig
 
 
 class MistralForCausalLM(LlamaForCausalLM):
-    """Mistral with its head."""
+    """Mistral with its head.
+
+    >>> votive.models.MistralForCausalLM.config_class.model_type
+    'mistral'
+    """
 
     config_class = MistralConfig
     model_class = MistralModel

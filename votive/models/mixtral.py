@@ -292,7 +292,11 @@ class Qwen3MoeDecoderLayer(LlamaDecoderLayer):
 
 
 class Qwen3MoeModel(MixtralModel):
-    """Qwen3-MoE's decoder."""
+    """Qwen3-MoE's decoder.
+
+    >>> votive.models.Qwen3MoeModel.config_class.model_type
+    'qwen3_moe'
+    """
 
     config_class = Qwen3MoeConfig
     layer_class = Qwen3MoeDecoderLayer
@@ -300,7 +304,11 @@ class Qwen3MoeModel(MixtralModel):
 
 
 class Qwen3MoeForCausalLM(MixtralForCausalLM):
-    """Qwen3-MoE with its head."""
+    """Qwen3-MoE with its head.
+
+    >>> votive.models.Qwen3MoeForCausalLM.config_class.model_type
+    'qwen3_moe'
+    """
 
     config_class = Qwen3MoeConfig
     model_class = Qwen3MoeModel

@@ -30,18 +30,30 @@ class MT5Config(T5Config):
 
 
 class MT5EncoderModel(T5EncoderModel):
-    """mT5's encoder alone."""
+    """mT5's encoder alone.
+
+    >>> votive.models.MT5EncoderModel.config_class.model_type
+    'mt5'
+    """
 
     config_class = MT5Config
 
 
 class MT5Model(T5Model):
-    """mT5 without a head."""
+    """mT5 without a head.
+
+    >>> votive.models.MT5Model.config_class.model_type
+    'mt5'
+    """
 
     config_class = MT5Config
 
 
 class MT5ForConditionalGeneration(T5ForConditionalGeneration):
-    """mT5 with its head."""
+    """mT5 with its head.
+
+    >>> votive.models.MT5ForConditionalGeneration.config_class.model_type
+    'mt5'
+    """
 
     config_class = MT5Config

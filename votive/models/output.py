@@ -46,7 +46,11 @@ class ModelOutput:
 
 @dataclass
 class BaseModelOutput(ModelOutput):
-    """Of a model without a head: the last hidden state, (batch, positions, features)."""
+    """Of a model without a head: the last hidden state, (batch, positions, features).
+
+    >>> list(votive.models.BaseModelOutput(last_hidden_state=votive.ones(1, 2, 3)).keys())
+    ['last_hidden_state']
+    """
 
     last_hidden_state: Any = None
     past_key_values: Any = None
@@ -56,7 +60,11 @@ class BaseModelOutput(ModelOutput):
 
 @dataclass
 class CausalLMOutput(ModelOutput):
-    """Of a model that predicts the next token: logits (batch, positions, vocabulary)."""
+    """Of a model that predicts the next token: logits (batch, positions, vocabulary).
+
+    >>> votive.models.CausalLMOutput(logits=votive.ones(1, 2, 3))[0].shape
+    votive.Size([1, 2, 3])
+    """
 
     loss: Any = None
     logits: Any = None
@@ -67,14 +75,22 @@ class CausalLMOutput(ModelOutput):
 
 @dataclass
 class MoeModelOutput(BaseModelOutput):
-    """Of a mixture of experts: per layer that has them, logits (tokens, experts) of its router."""
+    """Of a mixture of experts: per layer that has them, logits (tokens, experts) of its router.
+
+    >>> list(votive.models.MoeModelOutput(last_hidden_state=votive.ones(1, 2, 3)).keys())
+    ['last_hidden_state']
+    """
 
     router_logits: tuple[Any, ...] | None = None
 
 
 @dataclass
 class MoeCausalLMOutput(ModelOutput):
-    """Of a mixture of experts that predicts the next token; `aux_loss` asks for even use."""
+    """Of a mixture of experts that predicts the next token; `aux_loss` asks for even use.
+
+    >>> votive.models.MoeCausalLMOutput(logits=votive.ones(1, 2, 3))[0].shape
+    votive.Size([1, 2, 3])
+    """
 
     loss: Any = None
     aux_loss: Any = None
@@ -87,7 +103,11 @@ class MoeCausalLMOutput(ModelOutput):
 
 @dataclass
 class EncoderOutput(ModelOutput):
-    """Of an encoder: the last hidden state, and one vector for the text if it has a pooler."""
+    """Of an encoder: the last hidden state, and one vector for the text if it has a pooler.
+
+    >>> list(votive.models.EncoderOutput(last_hidden_state=votive.ones(1, 2, 3)).keys())
+    ['last_hidden_state']
+    """
 
     last_hidden_state: Any = None
     pooler_output: Any = None
@@ -97,7 +117,11 @@ class EncoderOutput(ModelOutput):
 
 @dataclass
 class PredictionOutput(ModelOutput):
-    """Of an encoder with a head: logits per position or per text."""
+    """Of an encoder with a head: logits per position or per text.
+
+    >>> votive.models.PredictionOutput(logits=votive.ones(1, 2, 3))[0].shape
+    votive.Size([1, 2, 3])
+    """
 
     loss: Any = None
     logits: Any = None
@@ -107,7 +131,11 @@ class PredictionOutput(ModelOutput):
 
 @dataclass
 class Seq2SeqModelOutput(ModelOutput):
-    """Of an encoder and a decoder without a head."""
+    """Of an encoder and a decoder without a head.
+
+    >>> list(votive.models.Seq2SeqModelOutput(last_hidden_state=votive.ones(1, 2, 3)).keys())
+    ['last_hidden_state']
+    """
 
     last_hidden_state: Any = None
     past_key_values: Any = None
@@ -121,7 +149,11 @@ class Seq2SeqModelOutput(ModelOutput):
 
 @dataclass
 class Seq2SeqLMOutput(ModelOutput):
-    """Of an encoder and a decoder that predicts the next token of another text."""
+    """Of an encoder and a decoder that predicts the next token of another text.
+
+    >>> votive.models.Seq2SeqLMOutput(logits=votive.ones(1, 2, 3))[0].shape
+    votive.Size([1, 2, 3])
+    """
 
     loss: Any = None
     logits: Any = None

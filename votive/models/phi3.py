@@ -28,10 +28,20 @@ class Phi3Config(LlamaConfig):
     intermediate_size: int = 8192
     max_position_embeddings: int = 4096
     rms_norm_eps: float = 1e-5
+    original_max_position_embeddings: int = 4096
     resid_pdrop: float = 0.0
     bos_token_id: int | None = 1
     eos_token_id: int | list[int] | None = 32000
     pad_token_id: int | None = 32000
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.rope_scaling is not None:
+            # The first files call it "su", some "yarn", and all mean the same.
+            self.rope_scaling = {
+                "original_max_position_embeddings": self.original_max_position_embeddings,
+                **self.rope_scaling, "rope_type": "longrope",
+            }  # fmt: skip
 
     def window_of(self, layer: int) -> int | None:
         return self.sliding_window
@@ -99,7 +109,11 @@ class Phi3Model(LlamaModel):
 
 
 class Phi3ForCausalLM(LlamaForCausalLM):
-    """Phi-3 with its head."""
+    """Phi-3 with its head.
+
+    >>> votive.models.Phi3ForCausalLM.config_class.model_type
+    'phi3'
+    """
 
     config_class = Phi3Config
     model_class = Phi3Model

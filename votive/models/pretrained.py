@@ -52,7 +52,13 @@ def as_dtype(given: Any) -> Any:
 
 
 class PreTrainedModel(nn.Module):
-    """A model made from a configuration, whose weights files hold by name."""
+    """A model made from a configuration, whose weights files hold by name.
+
+    >>> config = votive.models.GPT2Config(vocab_size=8, n_positions=4, n_embd=4, n_layer=0,
+    ...     n_head=1)
+    >>> votive.models.GPT2LMHeadModel(config).num_parameters()
+    56
+    """
 
     config_class: ClassVar[Any] = Config
     # What a bare model is called inside one with a head; its weights may come with or without it.
@@ -250,7 +256,11 @@ def _load(model: Any, source: Any, dtype: Any, device: Any, strict: bool) -> Any
 
 
 class CausalLM(PreTrainedModel):
-    """A model that predicts the next token; `generate` writes with it."""
+    """A model that predicts the next token; `generate` writes with it.
+
+    >>> issubclass(votive.models.LlamaForCausalLM, votive.models.CausalLM)
+    True
+    """
 
     def generate(self, *args: Any, **kwargs: Any) -> Any:
         """Continue texts; see votive.generation.generate."""

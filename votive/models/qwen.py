@@ -38,13 +38,21 @@ class Qwen2Config(LlamaConfig):
 
 
 class Qwen2Model(LlamaModel):
-    """Qwen2's decoder."""
+    """Qwen2's decoder.
+
+    >>> votive.models.Qwen2Model.config_class.model_type
+    'qwen2'
+    """
 
     config_class = Qwen2Config
 
 
 class Qwen2ForCausalLM(LlamaForCausalLM):
-    """Qwen2 with its head."""
+    """Qwen2 with its head.
+
+    >>> votive.models.Qwen2ForCausalLM.config_class.model_type
+    'qwen2'
+    """
 
     config_class = Qwen2Config
     model_class = Qwen2Model
@@ -74,7 +82,11 @@ class Qwen3Config(Qwen2Config):
 
 
 class Qwen3Model(LlamaModel):
-    """Qwen3's decoder."""
+    """Qwen3's decoder.
+
+    >>> votive.models.Qwen3Model.config_class.model_type
+    'qwen3'
+    """
 
     config_class = Qwen3Config
 

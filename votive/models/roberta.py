@@ -142,18 +142,30 @@ class RobertaForSequenceClassification(_Roberta):
 
 
 class XLMRobertaModel(RobertaModel):
-    """XLM-RoBERTa's encoder."""
+    """XLM-RoBERTa's encoder.
+
+    >>> votive.models.XLMRobertaModel.config_class.model_type
+    'xlm-roberta'
+    """
 
     config_class = XLMRobertaConfig
 
 
 class XLMRobertaForMaskedLM(RobertaForMaskedLM):
-    """XLM-RoBERTa that fills gaps."""
+    """XLM-RoBERTa that fills gaps.
+
+    >>> votive.models.XLMRobertaForMaskedLM.config_class.model_type
+    'xlm-roberta'
+    """
 
     config_class = XLMRobertaConfig
 
 
 class XLMRobertaForSequenceClassification(RobertaForSequenceClassification):
-    """XLM-RoBERTa that classifies texts."""
+    """XLM-RoBERTa that classifies texts.
+
+    >>> votive.models.XLMRobertaForSequenceClassification.config_class.model_type
+    'xlm-roberta'
+    """
 
     config_class = XLMRobertaConfig

@@ -29,9 +29,10 @@ class RotaryEmbedding(Module):
     """Turns pairs of features of (..., positions, features) by an angle per position.
 
     Only the first `dim` features are turned. `scaling` stretches to longer texts, in the words of
-    model configurations: `{"rope_type": "linear", "factor": 2.0}`, or "dynamic", "llama3", "yarn".
-    Feature i pairs with feature i + dim / 2, or with its neighbour if `interleaved`. Tables grow
-    with the positions asked for, are not in the state dict, and stay float32 in half precision.
+    model configurations: `{"rope_type": "linear", "factor": 2.0}`, or "dynamic", "llama3", "yarn",
+    "longrope". Feature i pairs with feature i + dim / 2, or with its neighbour if `interleaved`.
+    Tables grow with the positions asked for, are not in the state dict, and stay float32 in half
+    precision.
 
     >>> rope = votive.nn.RotaryEmbedding(4, max_position_embeddings=16)
     >>> x = votive.ones(1, 2, 3, 4)
@@ -57,7 +58,8 @@ class RotaryEmbedding(Module):
         self.rope_type = options.pop("rope_type", old)
         self.scaling = _checked(self.rope_type, options)
         # Long tables take long to make, and few texts need them whole.
-        self._build(min(max_position_embeddings, _FIRST_ROWS), device, dtype or votive.float32)
+        rows = min(max_position_embeddings, _FIRST_ROWS, self._original)
+        self._build(rows, device, dtype or votive.float32)
 
     def _build(self, length: int, device: Any, dtype: Any) -> None:
         """Tables of `length` rows, computed in float32 as models are trained, or in float64."""
@@ -73,6 +75,12 @@ class RotaryEmbedding(Module):
         inv_freq = votive.from_numpy(np.ascontiguousarray(frequencies, kind)).to(device)
         self.register_buffer("inv_freq", inv_freq, persistent=False)
 
+    @property
+    def _original(self) -> int:
+        """Up to which length longrope has its first factors."""
+        told = self.scaling.get("original_max_position_embeddings")
+        return told if self.rope_type == "longrope" and told else self.max_position_embeddings
+
     def _fit(self, length: int) -> None:
         """Tables for positions below `length`."""
         rows, trained = len(self.cos), self.max_position_embeddings
@@ -80,6 +88,11 @@ class RotaryEmbedding(Module):
             # Its angles depend on the longest text so far, and on no text that is short again.
             if length > rows or length <= trained < rows:
                 self._build(max(length, trained), self.cos.device, self.cos.dtype)
+        elif self.rope_type == "longrope" and (length > self._original) != (rows > self._original):
+            # Its angles are others for texts beyond the original length.
+            self._build(length, self.cos.device, self.cos.dtype)
+        elif self.rope_type == "longrope" and length > rows and length <= self._original:
+            self._build(min(2 * length, self._original), self.cos.device, self.cos.dtype)
         elif length > rows:
             # Doubling: growing by one position per generated token would be quadratic.
             self._build(max(length, 2 * rows), self.cos.device, self.cos.dtype)

@@ -86,6 +86,26 @@ def yarn(
     return frequencies.astype(kind), attention_factor
 
 
+def longrope(
+    dim: int, base: float, trained: int, length: int, kind: Any, *, short_factor: Any,
+    long_factor: Any, original_max_position_embeddings: int | None = None,
+    factor: float | None = None, attention_factor: float | None = None,
+) -> Any:  # fmt: skip
+    """A divisor for each pair, others beyond the original length: arXiv:2402.13753."""
+    original = original_max_position_embeddings or trained
+    divisors = np.asarray(long_factor if length > original else short_factor, kind)
+    if divisors.shape != (dim // 2,):
+        raise ValueError(
+            f"RotaryEmbedding: longrope needs {dim // 2} factors, one for each pair of features, "
+            f"got {divisors.shape[0] if divisors.ndim else divisors}."
+        )
+    if attention_factor is None:
+        stretch = trained / original if factor is None else factor
+        warm = math.sqrt(1 + math.log(stretch) / math.log(original)) if stretch > 1 else 1.0
+        attention_factor = warm
+    return (plain(dim, base, kind) / divisors).astype(kind), attention_factor
+
+
 def _warmth(factor: float, weight: float) -> float:
     """`0.1 ln(factor) + 1`, the fit of equation 22 of the same paper."""
     return 0.1 * weight * math.log(factor) + 1 if factor > 1 else 1.0
@@ -93,4 +113,5 @@ def _warmth(factor: float, weight: float) -> float:
 
 RULES: dict[str, Rule] = {
     "default": default, "linear": linear, "dynamic": dynamic, "llama3": llama3, "yarn": yarn,
+    "longrope": longrope,
 }  # fmt: skip
