@@ -282,3 +282,30 @@ def test_a_sweep_tells_its_numbers() -> None:
     assert told["values"] == found.values.tolist()
     assert told["estimate"] == found.estimate.tolist()
     assert told["sites"] == ["model.layers.0", "model.layers.1"]
+
+
+@pytest.mark.parametrize("positions", [None, [1, 4]])
+def test_heads_are_patched_one_at_a_time(positions: Any) -> None:
+    model, ids = decoder("qwen3")
+    clean, corrupt = texts(ids)
+    site = "layers.*.self_attn.o_proj:in"
+    found = glass.sweep(
+        model, clean, corrupt, metric=metric, sites=site, heads=2, positions=positions,
+        estimate=True,
+    )  # fmt: skip
+    assert found.values.shape == found.estimate.shape == (2, 2)
+    with votive.no_grad(), glass.capture(model, site) as seen:
+        model(clean)
+    for i, name in enumerate(found.sites):
+        for head in range(2):
+            features = range(8 * head, 8 * head + 8)
+            value = seen[name] if positions is None else seen[name][:, positions]
+            edit = glass.Edit(
+                name, value=value[..., list(features)], features=features, positions=positions
+            )
+            with votive.no_grad(), glass.patch(model, [edit]):
+                wanted = metric(model(corrupt))
+            assert votive.allclose(found.per_sample[i, head], wanted, atol=1e-5)
+    assert found.figure().x_name == "head"
+    with pytest.raises(ValueError, match="3 heads"):
+        glass.sweep(model, clean, corrupt, metric=metric, sites=site, heads=3)

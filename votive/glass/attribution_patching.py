@@ -18,16 +18,17 @@ from .prefix import Site
 
 def estimated(
     model: Any, sites: Sequence[Site], corrupt: Any, clean: dict[str, Any],
-    metric: Callable[[Any], Any], positions: Sequence[int],
+    metric: Callable[[Any], Any], columns: Sequence[Sequence[Any]],
 ) -> Any:  # fmt: skip
-    """The metric (sites, positions) that patching would give, averaged over samples."""
+    """The metric (sites, columns) that patching would give, averaged over samples."""
     found = gradients(model, [s.pattern for s in sites], corrupt, metric)
     rows = []
     with votive.no_grad():
-        for site in sites:
+        for site, own in zip(sites, columns, strict=True):
             change = (clean[site.name] - found.values[site.name]) * found.grads[site.name]
-            change = change.flatten(2).sum(-1) if change.dim() > 2 else change
-            rows.append(change[:, list(positions)].mean(0) + found.metric.mean())
+            samples = change.shape[0]
+            row = votive.stack([change[c.index].sum() / samples for c in own])
+            rows.append(row + found.metric.mean())
     return votive.stack(rows)
 
 

@@ -1,0 +1,204 @@
+"""The runs of a patching sweep: both whole ones, and those that go on from a site.
+
+Knows sites, columns and a metric; knows no model class.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import votive
+
+from ..data.randomness import get_random_state
+from . import values
+from .prefix import Recording, Resumed, Site
+from .targets import no_match
+
+Inputs = tuple[tuple[Any, ...], dict[str, Any]]
+
+
+@dataclass(frozen=True)
+class Column:
+    """A part of a site's value that is patched together: a position, or a head."""
+
+    number: int
+    index: tuple[Any, ...]
+
+
+class Plan:
+    """Both runs, their sites, and how to run on from one of them."""
+
+    def __init__(
+        self, model: Any, wanted: Any, clean: Inputs, corrupt: Inputs, metric: Any
+    ) -> None:
+        self.model, self.metric, self.inputs = model, metric, corrupt
+        self.runs = 2
+        self.clean = Recording(model, wanted)
+        with self.clean:
+            goal = model(*clean[0], **clean[1])
+        if not self.clean.sites:
+            raise no_match(wanted[0], [n for n, _ in model.named_modules()])
+        before = get_random_state()
+        self.recorded = Recording(model, wanted, beside=self.clean.skippable())
+        with self.recorded:
+            base = model(*corrupt[0], **corrupt[1])
+        if _states(before) != _states(get_random_state()):
+            raise RuntimeError(
+                "sweep: the model draws random numbers, so that its runs cannot be compared; call "
+                "model.eval()."
+            )
+        if list(self.recorded.sites) != list(self.clean.sites):
+            raise ValueError("sweep: the clean and the corrupted run make different calls.")
+        self.sites = sorted(self.recorded.sites.values(), key=lambda s: s.starts)
+        self.samples = _samples(corrupt)
+        self.goal, self.base = self.measured(goal, 1), self.measured(base, 1)
+        # Which tensors grow with the batch is seen in the first run with more samples.
+        self.shapes: dict[str, list[bool]] | None = None
+
+    def measured(self, output: Any, copies: int) -> Any:
+        found = votive.as_tensor(self.metric(output)).detach()
+        count = copies * self.samples
+        if found.numel() != count or found.dim() > 1:
+            raise ValueError(
+                f"sweep: metric must give one number for each of {count} samples, got shape "
+                f"{tuple(found.shape)}."
+            )
+        return found.reshape(count)
+
+    def columns(self, site: Site, positions: Any, heads: int | None) -> list[Column]:
+        """What is patched at a site: each position, or with `heads` each head at the positions."""
+        value = self.recorded.values[site.name]
+        if value.dim() < 2 or value.shape[0] != self.samples:
+            raise ValueError(
+                f"sweep: {site.name} is {tuple(value.shape)}, which has no (samples, positions)."
+            )
+        length = value.shape[1]
+        given = range(length) if positions is None else positions
+        given = [given] if isinstance(given, int) else [int(p) for p in given]
+        bad = [p for p in given if not -length <= p < length]
+        if bad:
+            raise IndexError(f"sweep: positions {bad} at {site.name} are not in 0..{length - 1}.")
+        where, every = [p % length for p in given], slice(None)
+        if heads is None:
+            return [Column(p, (every, p)) for p in where]
+        if value.dim() != 3 or heads < 1 or value.shape[-1] % heads:
+            raise ValueError(
+                f"sweep: {site.name} is {tuple(value.shape)}, whose features do not split into "
+                f"{heads} heads; such sites are 'layers.*.self_attn.o_proj:in'."
+            )
+        size, rows = value.shape[-1] // heads, every if positions is None else where
+        return [Column(h, (every, rows, slice(h * size, h * size + size))) for h in range(heads)]
+
+    def patched(self, site: Site, columns: Sequence[Column]) -> Any:
+        """The metric (columns, samples) with a site patched at each column in its own copy."""
+        n, B = len(columns), self.samples
+        new = self.clean.values[site.name]
+
+        def change(old: Any) -> Any:
+            if old.shape[0] != n * B:
+                raise ValueError(
+                    f"sweep: {site.name} is {tuple(old.shape)} for {n * B} samples; use batch=1."
+                )
+            out = old.clone()
+            for i, column in enumerate(columns):
+                out[i * B : (i + 1) * B][column.index] = new[column.index].to(old.dtype)
+            return out
+
+        args, kwargs = values.mapped(self.inputs, lambda t: self._repeated(t, n))
+        skips = n == 1 or self.shapes is not None
+        with _Resumed(self, site, change, n, skips) as probe:
+            output = self.model(*args, **kwargs)
+        if not probe.fired:
+            raise RuntimeError(f"sweep: {site.name} was not reached when the run was repeated.")
+        if n > 1 and self.shapes is None:
+            self.shapes = probe.grown
+        self.runs += 1
+        return self.measured(output, n).reshape(n, B)
+
+    def _repeated(self, t: Any, n: int) -> Any:
+        if n == 1 or t.dim() == 0 or t.shape[0] != self.samples:
+            return t
+        return t.unsqueeze(0).expand(n, *t.shape).reshape(n * t.shape[0], *t.shape[1:])
+
+    def repeated_output(self, address: str, output: Any, n: int) -> Any:
+        """A recorded result as it would be with n copies of the samples."""
+        if n == 1:
+            return output
+        assert self.shapes is not None
+        grows = iter(self.shapes[address])
+        return values.mapped(output, lambda t: self._repeated(t, n) if next(grows) else t)
+
+
+class _Resumed(Resumed):
+    """A resumed run; one that may skip nothing looks at which results grow with the batch."""
+
+    def __init__(self, plan: Plan, site: Site, change: Any, n: int, skips: bool) -> None:
+        super().__init__(
+            plan.model, plan.recorded, site, change,
+            lambda address, output: plan.repeated_output(address, output, n),
+        )  # fmt: skip
+        self.grown: dict[str, list[bool]] = {}
+        self.looks = not skips
+        if self.looks:
+            self.skipped, self._only = set(), None
+
+    def left(self, frame: Any) -> None:
+        if self.looks and str(frame.address) in self.recorded.outputs:
+            text = str(frame.address)
+            old = [t for _, t in values.tensors(self.recorded.outputs[text])]
+            new = [t for _, t in values.tensors(frame.output)]
+            self.grown[text] = [a.shape != b.shape for a, b in zip(old, new, strict=True)]
+        super().left(frame)
+
+
+def fill(plan: Plan, site: Site, columns: list[Column], batch: int) -> Any:
+    """The metric (columns, samples) of one site, a batch of columns at a time."""
+    old, new = plan.recorded.values[site.name], plan.clean.values[site.name]
+    if old.shape != new.shape:
+        raise ValueError(
+            f"sweep: {site.name} is {tuple(new.shape)} in the clean run and {tuple(old.shape)} in "
+            "the corrupted one; the texts must have the same length."
+        )
+    row = [plan.base] * len(columns)
+    # Where both runs agree a patch changes nothing, and the result is known.
+    differs = [i for i, c in enumerate(columns) if not votive.equal(old[c.index], new[c.index])]
+    size = max(1, batch // plan.samples)
+    for start in range(0, len(differs), size):
+        part = differs[start : start + size]
+        for i, found in zip(part, plan.patched(site, [columns[i] for i in part]), strict=True):
+            row[i] = found
+    return votive.stack(row)
+
+
+def inputs_of(given: Any) -> Inputs:
+    if isinstance(given, Mapping):
+        return (), dict(given)
+    if isinstance(given, (tuple, list)):
+        return tuple(given), {}
+    return (given,), {}
+
+
+def check_inputs(clean: Inputs, corrupt: Inputs) -> None:
+    for value in (*corrupt[0], *corrupt[1].values(), *clean[0], *clean[1].values()):
+        if hasattr(value, "get_seq_length"):
+            raise ValueError("sweep: it runs whole texts; leave the cache out of the inputs.")
+    a = [(p, tuple(t.shape)) for p, t in values.tensors(clean)]
+    b = [(p, tuple(t.shape)) for p, t in values.tensors(corrupt)]
+    if a != b or not a:
+        raise ValueError(
+            f"sweep: clean and corrupted inputs must have the same shapes, got {[s for _, s in a]} "
+            f"and {[s for _, s in b]}."
+        )
+
+
+def _samples(given: Inputs) -> int:
+    first = values.first(given)
+    if first.dim() == 0:
+        raise ValueError("sweep: the first input has no dimension of samples.")
+    return int(first.shape[0])
+
+
+def _states(state: dict[str, Any]) -> str:
+    return repr(state["votive"])
