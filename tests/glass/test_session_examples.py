@@ -11,8 +11,9 @@ import votive
 
 OPTIONS = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
 STEMS = (
-    "drawing", "flame", "health", "kv_store", "lockstep", "plan", "profile", "rendering", "session",
-    "session_diff", "session_file", "session_script", "session_tree", "trace_export", "watch",
+    "difference", "feeder", "flame", "health", "kv_store", "lockstep", "profile", "rendering",
+    "session", "session_base", "session_diff", "session_file", "session_plan", "session_sampling",
+    "session_script", "session_tree", "trace_export", "watch",
 )  # fmt: skip
 NAMES = (
     "BadValue", "Cost", "Difference", "Finding", "Health", "Lockstep", "Outlook", "Profile",

@@ -6,6 +6,7 @@ from .attribution import Attribution, logit_attribution
 from .capture import Capture, capture
 from .console import Console, interact
 from .debugger import Breakpoint, Debugger, Event, debug, steps
+from .difference import Difference
 from .edits import Edit
 from .grad_cam import GradCam, grad_cam
 from .gradients import Gradients, gradient_times_activation
@@ -13,7 +14,7 @@ from .health import Health, Reading
 from .heatmap import Heatmap
 from .layer_statistics import LayerStatistics, layer_statistics
 from .lens import Lens, logit_lens
-from .lockstep import Difference, Lockstep, lockstep
+from .lockstep import Lockstep, lockstep
 from .parts import Parts, find_parts
 from .patch import Patch, Receipt, ablate, patch, skip, swap
 from .plots import Bars, Lines

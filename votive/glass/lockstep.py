@@ -6,42 +6,15 @@ one. What is compared is dropped at once, so two large models need no memory for
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any, Self
-
-import votive
 
 from . import values
 from .address import Pattern
 from .capture import Capture
 from .debugger import Debugger
+from .difference import METRICS, Difference, Judge
 from .rendering import table
-
-METRICS = ("relative", "max", "cosine")
-
-
-@dataclass(frozen=True)
-class Difference:
-    """How far apart two values at one address are.
-
-    `relative` is the norm of the difference over the norm of the first value, `max` the largest
-    difference of a number, `cosine` one minus the cosine of their angle; `error` is the one that
-    was asked for. `within` tells whether it is tolerated, and `note` what else is wrong.
-
-    >>> votive.glass.Difference("0", "0", 0.1, 0.1, 0.5, 0.0, False).within
-    False
-    """
-
-    address: str
-    other: str
-    error: float
-    relative: float
-    max: float
-    cosine: float
-    within: bool
-    note: str = ""
 
 
 class Lockstep:
@@ -145,7 +118,7 @@ def lockstep(
     measure = _measure(metric)
     places = _places(at, ops)
     mapped = _mapping(map_b)
-    judge = _Judge(rtol, atol, measure, limit)
+    judge = Judge(rtol, atol, measure, limit)
     ops = ops or (at is not None and Pattern(at).wants_ops)
     left = Debugger(model_a, *inputs, ops=ops, **kwargs)
     stored = _stored(model_b)
@@ -161,7 +134,7 @@ def lockstep(
     return _together(_Side(left, places), _Side(right, others), mapped, judge, stop)
 
 
-def _together(a: _Side, b: _Side, mapped: Any, judge: _Judge, stop: bool) -> Lockstep:
+def _together(a: _Side, b: _Side, mapped: Any, judge: Judge, stop: bool) -> Lockstep:
     rows: list[Difference] = []
     early: dict[str, Any] = {}  # what b has made and a has not yet
     skipped: list[str] = []
@@ -185,7 +158,7 @@ def _together(a: _Side, b: _Side, mapped: Any, judge: _Judge, stop: bool) -> Loc
 
 
 def _against(
-    left: Debugger, places: Any, stored: Callable[[str], Any], mapped: Any, judge: _Judge,
+    left: Debugger, places: Any, stored: Callable[[str], Any], mapped: Any, judge: Judge,
     stop: bool,
 ) -> Lockstep:  # fmt: skip
     a = _Side(left, places)
@@ -211,82 +184,6 @@ def _checked(found: Lockstep) -> Lockstep:
             f"are called in the second. Unmatched: {', '.join(found.unmatched[:6]) or 'none'}."
         )
     return found
-
-
-class _Judge:
-    """Says how far apart two values are."""
-
-    def __init__(self, rtol: float, atol: float, measure: Any, limit: float | None) -> None:
-        self.rtol, self.atol, self.measure, self.limit = rtol, atol, measure, limit
-
-    def __call__(self, address: str, other: str, a: Any, b: Any) -> Difference:
-        pairs = _pairs(a, b)
-        if pairs is None:
-            nan = math.nan
-            return Difference(address, other, math.inf, nan, nan, nan, False, "shapes differ")
-        with votive.no_grad():
-            found = [self._one(x, y) for x, y in pairs]
-        if not found:
-            return Difference(address, other, 0.0, 0.0, 0.0, 0.0, True, "no tensors")
-        worst = max(found, key=lambda f: f[0])
-        return Difference(address, other, *worst[:4], all(f[4] for f in found))
-
-    def _one(self, a: Any, b: Any) -> tuple[float, float, float, float, bool]:
-        numbers = {
-            "relative": _relative(a, b), "max": _largest(a, b), "cosine": _cosine(a, b),
-        }  # fmt: skip
-        error = numbers[self.measure] if isinstance(self.measure, str) else self.measure(a, b)
-        if self.limit is not None:
-            within = error <= self.limit
-        else:
-            within = bool(votive.allclose(b, a, rtol=self.rtol, atol=self.atol, equal_nan=True))
-        return float(error), numbers["relative"], numbers["max"], numbers["cosine"], within
-
-
-def _pairs(a: Any, b: Any) -> list[tuple[Any, Any]] | None:
-    """Tensors that belong together, in a type that holds both; None if they do not fit."""
-    ours, theirs = dict(values.tensors(a)), dict(values.tensors(b))
-    if len(ours) == 1 and len(theirs) == 1:  # a bare tensor and the same inside a record
-        theirs = dict(zip(ours, theirs.values(), strict=True))
-    if ours.keys() != theirs.keys():
-        return None
-    out = []
-    for path, x in ours.items():
-        y = theirs[path]
-        if x.shape != y.shape:
-            return None
-        if not x.is_complex():
-            out.append((x.detach().cpu().double(), y.detach().cpu().double()))
-    return out
-
-
-def _difference(a: Any, b: Any) -> Any:
-    """a - b, where equal infinities and two NaN are equal."""
-    same = (a == b) | (a.isnan() & b.isnan())
-    return votive.where(same, votive.zeros_like(a), a - b)
-
-
-def _bad(x: float) -> float:
-    return math.inf if math.isnan(x) else x
-
-
-def _largest(a: Any, b: Any) -> float:
-    return _bad(float(_difference(a, b).abs().max())) if a.numel() else 0.0
-
-
-def _relative(a: Any, b: Any) -> float:
-    off, whole = float(_difference(a, b).norm()), float(a.nan_to_num(0.0, 0.0, 0.0).norm())
-    if off == 0:
-        return 0.0
-    return _bad(off / whole if whole else math.inf)
-
-
-def _cosine(a: Any, b: Any) -> float:
-    product = float((a * b).sum())
-    norms = float(a.norm()) * float(b.norm())
-    if norms == 0:
-        return 0.0 if bool((a == b).all()) else 1.0
-    return _bad(max(0.0, 1 - product / norms))
 
 
 def _measure(metric: Any) -> Any:

@@ -10,17 +10,13 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import votive
-
 from ..generation.stopping import Reader
-from .drawing import Picker, config_for, counter, outlook_of, updated
-from .kv_store import Feeder
+from .feeder import Feeder
 from .patch import Patch
-from .plan import Plan, begin, change, in_force, key_of
-from .session_diff import SessionDiff, compare
-from .session_tree import Outlook, SessionNode
-
-Node = SessionNode
+from .session_base import SessionBase, check_model
+from .session_plan import Plan, begin, change, in_force
+from .session_sampling import Picker, config_for, counter, outlook_of, updated
+from .session_tree import SessionNode
 
 
 @dataclass(frozen=True)
@@ -32,7 +28,7 @@ class Cursor:
     salt: int
 
 
-class Session:
+class Session(SessionBase):
     """A tree of texts that a model writes, in which one can go to and fro.
 
     `settings` are those of `generate`; `edits` are made from the beginning on. `seed` decides all
@@ -58,7 +54,7 @@ class Session:
         seed: int = 0, block: int = 32, memory_limit: int | None = 1 << 31, top: int = 10,
         **settings: Any,
     ) -> None:  # fmt: skip
-        _check_model(model)
+        check_model(model)
         if block < 1 or top < 1:
             raise ValueError(f"Session: block and top must be positive, got {block} and {top}.")
         self.model, self.tokenizer, self.seed, self.top_count = model, tokenizer, seed, top
@@ -115,32 +111,9 @@ class Session:
         return self.node.children
 
     @property
-    def roots(self) -> list[SessionNode]:
-        """The prompts."""
-        return [n for n in self.nodes if n.parent_id is None]
-
-    @property
     def entropy(self) -> float:
         """Entropy of the next token, in nats."""
         return self.node.entropy
-
-    def path(self, node: SessionNode | int | None = None) -> list[SessionNode]:
-        """The nodes from the prompt to a node, or to where it stands."""
-        return self._node(node).path()
-
-    def tokens_of(self, node: SessionNode | int) -> list[int]:
-        """All tokens up to a node."""
-        return [t for n in self._node(node).path() for t in n.tokens]
-
-    def text_of(self, node: SessionNode | int) -> str:
-        """The text up to a node."""
-        return self.decode(self.tokens_of(node))
-
-    def decode(self, tokens: Sequence[int]) -> str:
-        """Tokens as text."""
-        if self.tokenizer is None:
-            raise ValueError("Session: it has no tokenizer, so there are tokens but no text.")
-        return self.tokenizer.decode(list(tokens))  # type: ignore[no-any-return]
 
     def top(self, k: int | None = None, *, processed: bool = False) -> list[tuple[int, float]]:
         """The most probable next tokens: as the model says, or after the settings in force."""
@@ -349,58 +322,6 @@ class Session:
         self.actions.append(("set_prompt", {"tokens": list(ids)}))
         return made
 
-    # --- looking ------------------------------------------------------------------------------
-
-    def logits(self, node: SessionNode | int | None = None) -> Any:
-        """The logits (vocabulary,) of the token after a node, in float32."""
-        found = self._node(node)
-        return self.feeder.logits(self._prefix(found))
-
-    def outlook(self, node: SessionNode | int | None = None) -> Outlook:
-        """What the model says about the token after a node."""
-        found = self._node(node)
-        if found._outlook is None:
-            found._outlook = outlook_of(self.logits(found), self.top_count)
-        return found._outlook
-
-    def fresh_logits(self, node: SessionNode | int | None = None) -> Any:
-        """The same as `logits`, computed from nothing: all of the path is fed again."""
-        found = self._node(node)
-        other = Feeder(self.model, block=self.feeder.block, limit=None)
-        return other.logits(_prefix_in(other, found))
-
-    def hidden(
-        self, at: Any = "**", node: SessionNode | int | None = None, *, policy: str = "copy",
-        whole: bool = False,
-    ) -> Any:  # fmt: skip
-        """Run a node again under `glass.capture`, with its edits, and give the capture.
-
-        With `whole`, all parts of the path are run, each a run of the capture (`all` gives them).
-        """
-        from .capture import capture
-
-        found = self._prefix(self._node(node))
-        seen = capture(self.model, at, policy=policy)
-        parts = found.chain() if whole else [found]
-        with self.feeder.standing_before(parts[0]), seen:
-            for part in parts:
-                self.feeder.again(part)
-        return seen
-
-    def diff(self, a: SessionNode | int, b: SessionNode | int) -> SessionDiff:
-        """Two branches side by side."""
-        return compare(self, self._node(a), self._node(b))
-
-    def memory(self) -> dict[str, int]:
-        """Bytes held: keys and values by prefix, logits, and the cache in use."""
-        return self.feeder.memory()
-
-    def forget(self) -> None:
-        """Drop all that was computed, as after a change of the model's weights."""
-        self.feeder.forget()
-        for node in self.nodes:
-            node._outlook = None
-
     # --- keeping ------------------------------------------------------------------------------
 
     def save(self, path: Any) -> None:
@@ -428,24 +349,6 @@ class Session:
 
         return to_script(self, setup)
 
-    # --- the tree -----------------------------------------------------------------------------
-
-    def _node(self, node: SessionNode | int | None) -> SessionNode:
-        if node is None:
-            return self.node
-        if isinstance(node, SessionNode):
-            if node._session() is not self:
-                raise ValueError("Session: the node belongs to another session.")
-            return node
-        if not 0 <= node < len(self.nodes):
-            raise IndexError(f"Session: there is no node {node}; there are {len(self.nodes)}.")
-        return self.nodes[node]
-
-    def _prefix(self, node: SessionNode) -> Any:
-        if node._prefix is None:
-            node._prefix = _prefix_in(self.feeder, node)
-        return node._prefix
-
     def _go(self, node: SessionNode) -> None:
         self._push(Cursor(node.id, node.settings, node.salt))
 
@@ -454,68 +357,8 @@ class Session:
         self._history.append(cursor)
         self._at += 1
 
-    def _root(
-        self, tokens: Sequence[int], plan: Plan, settings: Any, salt: int,
-        variant_of: int | None = None,
-    ) -> SessionNode:  # fmt: skip
-        if not tokens:
-            raise ValueError("Session: the prompt is empty; give at least one token.")
-        how = "prompt" if variant_of is None else "edited"
-        return self._add(
-            parent=None, tokens=tuple(tokens), plan=plan, settings=settings, salt=salt, how=how,
-            variant_of=variant_of,
-        )  # fmt: skip
-
-    def _add(self, *, parent: SessionNode | None, **given: Any) -> SessionNode:
-        """The node with these properties behind a parent: the one that is there, or a new one."""
-        made = SessionNode(
-            self, id=len(self.nodes), parent_id=None if parent is None else parent.id,
-            start=0 if parent is None else parent.stop, **given,
-        )  # fmt: skip
-        key = made.key()
-        for other in self.roots if parent is None else parent.children:
-            if other.key() == key:
-                return other
-        self.nodes.append(made)
-        if parent is not None:
-            parent.children_ids.append(made.id)
-        return made
-
-    def _ids(self, prompt: str | Sequence[int]) -> list[int]:
-        return self._encoded(prompt) if isinstance(prompt, str) else [int(i) for i in prompt]
-
-    def _encoded(self, text: str, special: bool = True) -> list[int]:
-        if self.tokenizer is None:
-            raise ValueError("Session: a text needs a tokenizer; without one, give token ids.")
-        return list(self.tokenizer(text, add_special_tokens=special).input_ids)
-
     def __len__(self) -> int:
         return len(self.nodes)
 
     def __repr__(self) -> str:
         return f"<session of {len(self)} nodes, at {self.node.id} after {self.node.stop} tokens>"
-
-
-def _prefix_in(feeder: Feeder, node: SessionNode) -> Any:
-    """The prefix of a node's path under the node's own edits."""
-    parent = node.parent
-    if parent is not None and parent._prefix is not None and feeder is node.session.feeder:
-        if key_of(parent.plan) == key_of(node.plan):
-            live = tuple(e for e in node.plan if e.during(node.start, node.stop))
-            return feeder.store.prefix(parent._prefix, node.tokens, live)
-    path = node.path()
-    tokens = [t for n in path for t in n.tokens]
-    return feeder.prefix(tokens, len(path[0].tokens), node.plan)
-
-
-def _check_model(model: Any) -> None:
-    config = getattr(model, "config", None)
-    if getattr(config, "is_encoder_decoder", False):
-        raise TypeError("Session: it writes with decoders; this model has an encoder.")
-    if not isinstance(model, votive.nn.Module):
-        raise TypeError(f"Session: expected a module, got {type(model).__name__}.")
-    if model.training:
-        raise ValueError(
-            "Session: the model is in training mode, where dropout makes every run another one; "
-            "call model.eval()."
-        )

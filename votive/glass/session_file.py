@@ -12,9 +12,10 @@ import votive
 
 from ..generation.config import GenerationConfig
 from ..serialization import FileFormatError
-from .drawing import Picker, outlook_of
-from .kv_store import Feeder
-from .plan import edits_as_data, key_of, plan_from_data, raw
+from .feeder import Feeder
+from .session_base import prefix_in
+from .session_plan import edits_as_data, key_of, plan_from_data, raw
+from .session_sampling import Picker, outlook_of
 from .session_tree import Outlook, SessionNode
 
 _FORMAT, _VERSION = "votive.session", 1
@@ -234,8 +235,6 @@ class Replay:
 
 def replay(session: Any, *, strict: bool) -> Replay:
     """Feed and draw everything anew."""
-    from .session import _prefix_in
-
     feeder = Feeder(
         session.model, block=session.feeder.block, limit=session.feeder.store.limit
     )  # fmt: skip
@@ -243,7 +242,7 @@ def replay(session: Any, *, strict: bool) -> Replay:
     for node in session.nodes:
         if node._outlook is not None:
             found.compared += 1
-            again = outlook_of(feeder.logits(_prefix_in(feeder, node)), session.top_count)
+            again = outlook_of(feeder.logits(prefix_in(feeder, node)), session.top_count)
             if again != node._outlook:
                 what = "logits" if again.digest != node._outlook.digest else "best tokens"
                 found.mismatches.append(f"node {node.id}: its {what} differ")
@@ -252,7 +251,7 @@ def replay(session: Any, *, strict: bool) -> Replay:
             parent = node.parent
             tokens = session.tokens_of(parent)
             picker = Picker(node.settings, tokens, len(node.path()[0].tokens))
-            logits = feeder.logits(_prefix_in(feeder, parent))
+            logits = feeder.logits(prefix_in(feeder, parent))
             token = picker.pick(logits, node.rng or b"")
             if token != node.token:
                 found.mismatches.append(f"node {node.id}: {token} was drawn, not {node.token}")

@@ -8,8 +8,8 @@ from typing import Any
 
 import votive
 
-from .drawing import config_for
-from .plan import Plan, in_force, raw
+from .session_plan import Plan, in_force, raw
+from .session_sampling import config_for
 
 _TITLE = '"""A session with votive, step by step."""'
 # Larger tensors are written as bytes.

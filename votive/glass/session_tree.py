@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from .edits import Edit
-from .plan import Plan, in_force, key_of
+from .session_plan import Plan, in_force, key_of
 
 
 @dataclass(frozen=True)

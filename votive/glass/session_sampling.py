@@ -14,7 +14,7 @@ from ..generation.config import DEFAULTS, SAMPLING, GenerationConfig, check_name
 from ..generation.drawing import drawn
 from ..generation.preparing import off_value, settings_of
 from ..generation.processing import processors_for
-from .plan import digest as digest_of
+from .session_plan import digest as digest_of
 from .session_tree import Outlook
 
 # One text, one cache of its own, no search over several: these have no meaning here.
@@ -56,7 +56,7 @@ def _check(settings: Mapping[str, Any]) -> None:
 def counter(seed: int, salt: int, position: int) -> bytes:
     """The state of the generator for one draw, from what the draw depends on.
 
-    >>> from votive.glass.drawing import counter
+    >>> from votive.glass.session_sampling import counter
     >>> counter(0, 0, 5) == counter(0, 0, 5), counter(0, 0, 5) == counter(0, 1, 5)
     (True, False)
     """

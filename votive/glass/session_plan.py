@@ -107,7 +107,7 @@ def _value_key(value: Any) -> Any:
 def digest(tensor: Any) -> str:
     """A short text that differs for tensors whose bytes differ.
 
-    >>> from votive.glass.plan import digest
+    >>> from votive.glass.session_plan import digest
     >>> digest(votive.zeros(2)) == digest(votive.zeros(2)), len(digest(votive.ones(2)))
     (True, 32)
     """

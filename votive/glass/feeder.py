@@ -1,0 +1,168 @@
+"""Feeding texts to a model so that what they share is computed once. Chooses no tokens.
+
+A text is fed in parts: its prompt in blocks of fixed size, what follows token by token. Where two
+texts share parts, under the same edits, the keys and values of one serve the other.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import votive
+
+from .kv_store import PathCache, Prefix, Store, nbytes
+from .patch import Patch
+from .probe import Probe
+from .session_plan import Live
+from .targets import no_match
+
+
+class Feeder:
+    """Runs a model over prefixes, each part once, and remembers where its cache stands."""
+
+    def __init__(self, model: Any, *, block: int, limit: int | None) -> None:
+        self.model, self.block = model, block
+        self.store = Store(limit)
+        self.cache = PathCache()
+        self.runs = 0
+        self._loaded: list[Prefix] = []  # what the cache holds
+        self._fired: set[Any] = set()  # edits that have met a call
+        self._parameters = _versions(model)
+
+    def prefix(self, tokens: Sequence[int], prompt: int, plan: Sequence[Live]) -> Prefix:
+        """The prefix of a whole text whose first `prompt` tokens are its prompt."""
+        at: Prefix | None = None
+        cuts = [*range(0, prompt, self.block), *range(prompt, len(tokens) + 1)]
+        for start, stop in itertools.pairwise(cuts):
+            part = tuple(tokens[start:stop])
+            at = self.store.prefix(at, part, tuple(e for e in plan if e.during(start, stop)))
+        assert at is not None
+        return at
+
+    def logits(self, prefix: Prefix) -> Any:
+        """The logits (vocabulary,) of the token after a prefix, in float32."""
+        self._check()
+        if prefix.logits is None:
+            assert prefix.parent is None or prefix.parent.stop == prefix.start
+            self._stand_before(prefix)
+            self._run(prefix)
+        return prefix.logits
+
+    @contextlib.contextmanager
+    def standing_before(self, prefix: Prefix) -> Iterator[None]:
+        """Inside, `again` may run the prefix; what it adds to the cache is forgotten."""
+        self._check()
+        self._stand_before(prefix)
+        try:
+            yield
+        finally:
+            self._crop(len(prefix.chain()) - 1)
+
+    def again(self, prefix: Prefix) -> Any:
+        """Run the prefix that the cache stands before, and give the model's output."""
+        ids = votive.tensor([prefix.tokens], device=getattr(self.model, "device", None))
+        self.runs += 1
+        with votive.no_grad(), self._edited(prefix.live):
+            return self.model(ids, past_key_values=self.cache, use_cache=True, logits_to_keep=1)
+
+    @contextlib.contextmanager
+    def _edited(self, live: Sequence[Live]) -> Iterator[None]:
+        """Inside, edits are made; one that has never met a call is an error."""
+        if not live:
+            yield
+            return
+        patch = Patch(self.model, [one.edit for one in live], measure=False)
+        Probe.__enter__(patch)
+        try:
+            yield
+        finally:
+            Probe.__exit__(patch)
+        for one, fired in zip(live, patch.receipt.edits, strict=True):
+            # Some calls are made for a prompt only, so having fired once is enough.
+            if fired:
+                self._fired.add(one.key)
+            elif one.key not in self._fired and one.edit.positions is None:
+                raise no_match(one.edit.pattern, [n for n, _ in self.model.named_modules()])
+
+    def forget(self) -> None:
+        """Drop all values; prefixes stay, and are computed again when they are needed."""
+        for prefix in self.store.blocks():
+            prefix.packed = prefix.logits = None
+        for prefix in self.store._with_logits:
+            prefix.logits = None
+        self.store.bytes = 0
+        self.cache, self._loaded = PathCache(), []
+        self._parameters = _versions(self.model)
+
+    def _stand_before(self, prefix: Prefix) -> None:
+        """Let the cache hold all that comes before a prefix."""
+        wanted = prefix.chain()[:-1]
+        same = 0
+        for have, want in zip(self._loaded, wanted, strict=False):
+            if have is not want:
+                break
+            same += 1
+        self._crop(same)
+        for part in wanted[same:]:
+            if part.packed is None:
+                self._run(part)
+                continue
+            self.cache.restore(part.packed)
+            self._loaded.append(part)
+            self.store.touch(part)
+
+    def _crop(self, count: int) -> None:
+        """Let the cache hold the first parts only."""
+        if count < len(self._loaded) or self._length() > self._end():
+            del self._loaded[count:]
+            self.cache.crop(self._end())
+
+    def _end(self) -> int:
+        return self._loaded[-1].stop if self._loaded else 0
+
+    def _length(self) -> int:
+        return max((self.cache.get_seq_length(i) for i in range(len(self.cache))), default=0)
+
+    def _run(self, prefix: Prefix) -> None:
+        try:
+            out = self.again(prefix)
+        except BaseException:
+            # Some layers have seen it and some have not.
+            self.cache, self._loaded = PathCache(), []
+            raise
+        self._loaded.append(prefix)
+        if self.cache.get_seq_length() != prefix.stop:
+            raise TypeError(
+                f"Session: {type(self.model).__name__} has put {self.cache.get_seq_length()} "
+                f"positions into its cache where {prefix.stop} were fed; it must take "
+                "past_key_values and add to it."
+            )
+        self.store.keep(prefix, self.cache.packed(prefix.start, prefix.stop))
+        # A copy: the memory of a view would hold those of all positions.
+        self.store.keep_logits(prefix, out.logits[0, -1].detach().float().clone())
+
+    def _check(self) -> None:
+        if self._parameters != _versions(self.model):
+            raise RuntimeError(
+                "Session: the model's parameters have changed, so what was computed no longer "
+                "holds; call session.forget() to compute it again, or make another session."
+            )
+
+    def memory(self) -> dict[str, int]:
+        """Bytes of keys and values by prefix, of kept logits, and of the cache in use."""
+        blocks = self.store.blocks()
+        self.store.bytes = sum(nbytes(p.packed or ()) for p in blocks)
+        live = self.cache.nbytes()
+        logits = self.store.logit_bytes()
+        return {
+            "kv": self.store.bytes, "logits": logits, "live": live,
+            "total": self.store.bytes + logits + live, "blocks": len(blocks),
+            "evicted": self.store.evicted, "runs": self.runs,
+        }  # fmt: skip
+
+
+def _versions(model: Any) -> tuple[tuple[int, int], ...]:
+    return tuple((id(p), p._version) for p in model.parameters())
