@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from . import UsageError, command
-from .terminal import note, print_json, progress, table
+from .terminal import note, print_json
 
 
 def add(commands: Any) -> None:
@@ -73,23 +73,25 @@ def run(args: Any) -> int:
     cases = [c for c in [*_cases(), *_decoding(args)] if not args.only or args.only in c.name]
     if not cases:
         raise UsageError(f"no measurement's name contains {args.only!r}")
+    threads = votive.get_num_threads()
+    if not args.json:
+        print(f"votive {votive.__version__}, {threads} threads, load {load:.1f}\n")
+    room = max(len(c.name) for c in cases)
     rows = []
-    with progress(args, "measuring", len(cases)) as bar:
-        for case in cases:
-            bar.label(case.name)
-            rows.append(measured(case, args.seconds))
-            bar.advance()
-    report = {
-        "votive": votive.__version__, "threads": votive.get_num_threads(), "load": load,
-        "results": rows,
-    }  # fmt: skip
+    for case in cases:
+        rows.append(row := measured(case, args.seconds))
+        # No bar: a thread that draws would take time from what is measured.
+        if not args.json:
+            median, best = _short(row["median"]), _short(row["best"])
+            print(f"{case.name:<{room}}  {median:>9}  (best {best:>9}) {case.unit}", flush=True)
     if args.json:
-        print_json(report)
-        return 0
-    print(f"votive {votive.__version__}, {report['threads']} threads, load {load:.1f}\n")
-    cells = [(r["name"], f"{r['median']:,.4g}", f"({r['best']:,.4g})", r["unit"]) for r in rows]
-    print("\n".join(table(cells, ["measurement", "median", "best", "unit"], right="lrrl")))
+        print_json({"votive": votive.__version__, "threads": threads, "load": load,
+                    "results": rows})  # fmt: skip
     return 0
+
+
+def _short(figure: float) -> str:
+    return f"{figure:,.0f}" if figure >= 1000 else f"{figure:.4g}"
 
 
 def measured(case: Case, seconds: float) -> dict[str, Any]:

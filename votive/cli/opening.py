@@ -96,7 +96,10 @@ def _file(path: Path) -> Found:
 def _kind(source: Any) -> str:
     """The name of a source's format."""
     name = type(source).__name__.removesuffix("File").removesuffix("Source").lower()
-    return {"sharded": "safetensors (sharded)"}.get(name, name)
+    if name == "sharded":
+        whole = any(f.endswith(".safetensors") for f in source.files.values())
+        return f"{'safetensors' if whole else 'torch'} (sharded)"
+    return name
 
 
 def _files(source: Any) -> list[Path]:
