@@ -186,7 +186,8 @@ def test_four_gigabytes_are_inspected_in_less_than_300_megabytes(tmp_path: Path)
     code = (
         "import resource, sys\nfrom votive.cli import main\n"
         "assert main(['inspect', sys.argv[1], '--json']) == 0\n"
-        "assert main(['inspect', sys.argv[1], '--stats', '--json', '--tensor', 'layers.1.*']) == 0\n"
+        "assert main(['inspect', sys.argv[1], '--json', '--stats', '--tensor', 'layers.1.*'])"
+        " == 0\n"
         "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, file=sys.stderr)"
     )
     found = subprocess.run(
