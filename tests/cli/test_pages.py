@@ -17,7 +17,7 @@ from votive.models import checkpoint
 from .conftest import TEXT, make_model
 
 DOCS = Path(__file__).parents[2] / "docs"
-PAGES = [p for p in ("cli.md", "models.md") if (DOCS / p).is_file()]
+PAGES = [p.name for p in sorted(DOCS.glob("*.md")) if "```sh\nvotive " in p.read_text()]
 
 
 def commands(page: str) -> list[tuple[str | None, list[str]]]:
@@ -64,6 +64,10 @@ def test_the_commands_of_a_page_run(
         out, err = capsys.readouterr()
         assert code == 0, f"votive {shlex.join(words)}: {err}"
         assert out, f"votive {shlex.join(words)} prints nothing"
+
+
+def test_the_tours_are_among_the_pages() -> None:
+    assert {"cli.md", "models.md"} <= set(PAGES)
 
 
 def test_the_page_names_every_command() -> None:
