@@ -5,6 +5,7 @@ Knows how a text is fed, so that what is computed for one node serves all that s
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Sequence
 from typing import Any
 
@@ -178,6 +179,14 @@ def check_model(model: Any) -> None:
         raise TypeError("Session: it writes with decoders; this model has an encoder.")
     if not isinstance(model, votive.nn.Module):
         raise TypeError(f"Session: expected a module, got {type(model).__name__}.")
+    taken = inspect.signature(model.forward).parameters
+    missing = [n for n in ("past_key_values", "use_cache", "logits_to_keep") if n not in taken]
+    open_ended = any(p.kind is p.VAR_KEYWORD for p in taken.values())
+    if "past_key_values" in missing or (missing and not open_ended):
+        raise TypeError(
+            f"Session: {type(model).__name__} is no language model that writes token by token: "
+            f"its forward takes no {', '.join(missing)}."
+        )
     if model.training:
         raise ValueError(
             "Session: the model is in training mode, where dropout makes every run another one; "
