@@ -140,6 +140,47 @@ def test_weights_of_another_shape_are_told_even_if_not_strict(folder: Path) -> N
         assert "[24, 16]" in str(e.value)
 
 
+def test_the_first_files_of_gpt2_load(tmp_path: Path) -> None:
+    model = model_of("gpt2")
+    model.save_pretrained(tmp_path)
+
+    def old(weights: dict[str, Any]) -> None:
+        for name in list(weights):
+            weights[name.removeprefix("transformer.")] = weights.pop(name)
+        for i in range(2):
+            weights[f"h.{i}.attn.bias"] = votive.ones(1, 1, 32, 32).tril()
+            weights[f"h.{i}.attn.masked_bias"] = votive.tensor(-1e4)
+
+    again = AutoModelForCausalLM.from_pretrained(rewrite(tmp_path, old))
+    with votive.no_grad():
+        assert votive.equal(again(votive.tensor(IDS)).logits, model(votive.tensor(IDS)).logits)
+
+
+def test_the_first_files_of_bert_load_without_a_word(tmp_path: Path) -> None:
+    model = model_of("bert")
+    model.save_pretrained(tmp_path)
+
+    def old(weights: dict[str, Any]) -> None:
+        for part, shape in {"bert.pooler.dense": (16, 16), "cls.seq_relationship": (2, 16)}.items():
+            weights[f"{part}.weight"], weights[f"{part}.bias"] = (
+                votive.ones(shape),
+                votive.ones(shape[0]),
+            )
+        weights["bert.embeddings.position_ids"] = votive.arange(32).unsqueeze(0)
+
+    rewrite(tmp_path, old)
+    again = models.AutoModelForMaskedLM.from_pretrained(tmp_path)
+    with votive.no_grad():
+        assert votive.equal(again(votive.tensor(IDS)).logits, model(votive.tensor(IDS)).logits)
+    assert models.AutoModel.from_pretrained(tmp_path).pooler is not None
+
+
+def test_weights_packed_in_an_unknown_way_are_told(folder: Path) -> None:
+    edit(folder, quantization_config={"quant_method": "gptq", "bits": 4})
+    with pytest.raises(ValueError, match="quantized by 'gptq'"):
+        AutoModelForCausalLM.from_pretrained(folder)
+
+
 def test_an_unknown_family_is_told_and_can_be_added(folder: Path) -> None:
     edit(folder, model_type="mine")
     with pytest.raises(ValueError, match=r"unknown model_type 'mine'.*register"):

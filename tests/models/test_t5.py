@@ -33,9 +33,9 @@ def models_of(kind: str, use: str = "ForConditionalGeneration", dtype: Any = Non
     return fresh(kind, use, dtype)
 
 
-def fresh(kind: str, use: str, dtype: Any = None, train: bool = False) -> tuple[Any, Any]:
+def fresh(kind: str, use: str, dtype: Any = None, train: bool = False, **other: Any) -> Any:
     family, more = KINDS[kind]
-    config = getattr(transformers, f"{family}Config")(**SMALL, **more)
+    config = getattr(transformers, f"{family}Config")(**{**SMALL, **more, **other})
     theirs = (getattr(transformers, family + use), config)
     # Its scores are not scaled: larger weights would let one key win by what rounding leaves.
     gain = 3.0 if dtype is None else 0.5
@@ -178,3 +178,15 @@ def test_a_head_of_its_own_is_loaded_where_the_file_has_one() -> None:
 def test_what_the_decoder_needs_is_told() -> None:
     with pytest.raises(ValueError, match="decoder_start_token_id=0"):
         models_of("t5")[1](ids((1, 4))[1])
+
+
+@pytest.mark.parametrize("beams", [1, 3])
+def test_it_writes_what_transformers_writes(beams: int) -> None:
+    # Its caches have room for as many layers as the encoder has.
+    reference, model = fresh("t5", "ForConditionalGeneration", num_decoder_layers=2)
+    t, v = ids((2, 9))
+    tm, vm = both([[1] * 9, [1] * 5 + [0] * 4])
+    asked = {"max_new_tokens": 8, "num_beams": beams, "do_sample": False}
+    expected = reference.generate(t, attention_mask=tm, **asked)
+    got = model.generate(v, attention_mask=vm, **asked)
+    assert got.tolist() == expected.tolist()

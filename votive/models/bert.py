@@ -246,6 +246,8 @@ class BertForMaskedLM(_Bert):
     votive.Size([1, 3, 10])
     """
 
+    # The heads of pretraining that say whether one text follows another.
+    ignored = (*_Bert.ignored, r"\bpooler\.", r"^cls\.seq_relationship\.")
     tied = {
         "cls.predictions.decoder.weight": "bert.embeddings.word_embeddings.weight",
         "cls.predictions.decoder.bias": "cls.predictions.bias",

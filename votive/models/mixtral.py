@@ -97,12 +97,11 @@ class MixtralSparseMoeBlock(nn.Module):
         # Sorted by expert, the rows that one computes lie together.
         order = chosen.flatten().argsort(stable=True)  # (N k,)
         counts = chosen.flatten().bincount(minlength=len(self.experts)).tolist()
-        rows = (order // self.top_k).split(counts)
-        parts = [
-            expert(flat[mine])
-            for expert, mine in zip(self.experts, rows, strict=True)
-            if mine.shape[0]
-        ]
+        rows, end, parts = order // self.top_k, 0, []
+        for expert, count in enumerate(counts):
+            if count:
+                mine, end = rows[end : end + count], end + count
+                parts.append(self.experts[expert](flat[mine]))
         y = votive.cat(parts)[order.argsort()].view(*chosen.shape, -1)  # (N, k, C)
         return (y * weights.to(x.dtype).unsqueeze(-1)).sum(1).view(x.shape)
 

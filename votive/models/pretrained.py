@@ -166,6 +166,13 @@ class PreTrainedModel(nn.Module):
         strict: bool = True,
     ) -> Self:  # fmt: skip
         """A model from what `Checkpoint.find` found."""
+        packed = found.config.get("quantization_config")
+        if packed:
+            kind = packed.get("quant_method", packed) if isinstance(packed, dict) else packed
+            raise ValueError(
+                f"{cls.__name__}: the weights of {found.name} are quantized by {kind!r}, which is "
+                "not supported; use unquantized weights or a GGUF file."
+            )
         if config is None:
             config = cls.config_class.from_dict(found.config)
         source = found.weights()

@@ -82,6 +82,7 @@ class RobertaForMaskedLM(_Roberta):
     votive.Size([1, 3, 10])
     """
 
+    ignored = (*_Roberta.ignored, r"\bpooler\.")
     tied = {
         "lm_head.decoder.weight": "roberta.embeddings.word_embeddings.weight",
         "lm_head.decoder.bias": "lm_head.bias",
@@ -122,6 +123,8 @@ class RobertaForSequenceClassification(_Roberta):
     >>> model(votive.tensor([[0, 5, 2]])).logits.shape
     votive.Size([1, 2])
     """
+
+    ignored = (*_Roberta.ignored, r"\bpooler\.")
 
     def __init__(self, config: Any) -> None:
         super().__init__(config)
