@@ -6,10 +6,14 @@ from typing import Any
 
 import votive
 from votive.models import (
+    GPT2Config,
+    GPT2LMHeadModel,
     LlamaConfig,
     LlamaForCausalLM,
     MistralConfig,
     MistralForCausalLM,
+    MixtralConfig,
+    MixtralForCausalLM,
     Qwen3Config,
     Qwen3ForCausalLM,
 )
@@ -19,6 +23,7 @@ VOCABULARY = 61
 SIZES: dict[str, Any] = {
     "vocab_size": VOCABULARY, "hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 2,
     "num_attention_heads": 4, "initializer_range": 0.5, "max_position_embeddings": 512,
+    "eos_token_id": None,
 }  # fmt: skip
 
 
@@ -26,6 +31,15 @@ def model(kind: str = "llama", *, seed: int = 0, **changes: Any) -> Any:
     """A model of a family; "grouped" is a Llama with fewer key heads, "mistral" sees 6 tokens."""
     votive.manual_seed(seed)
     sizes = {**SIZES, **changes}
+    if kind == "gpt2":
+        config = GPT2Config(
+            vocab_size=sizes["vocab_size"], n_embd=32, n_layer=2, n_head=4, n_positions=512,
+            initializer_range=sizes["initializer_range"], eos_token_id=None,
+        )  # fmt: skip
+        return GPT2LMHeadModel(config).eval()
+    if kind == "mixtral":
+        sizes.update(num_key_value_heads=2, num_local_experts=4, num_experts_per_tok=2)
+        return MixtralForCausalLM(MixtralConfig(**sizes)).eval()
     if kind == "qwen3":
         sizes.update(num_key_value_heads=2, head_dim=8)
         return Qwen3ForCausalLM(Qwen3Config(**sizes)).eval()
@@ -37,5 +51,5 @@ def model(kind: str = "llama", *, seed: int = 0, **changes: Any) -> Any:
     return LlamaForCausalLM(LlamaConfig(**sizes)).eval()
 
 
-KINDS = ("llama", "grouped", "qwen3", "mistral")
+KINDS = ("llama", "grouped", "qwen3", "mistral", "gpt2", "mixtral")
 PROMPT = [5, 17, 3, 42, 8, 29, 11]
