@@ -91,11 +91,33 @@ def test_gguf_is_quantized_anew_and_keeps_its_metadata(
     assert after == before
 
 
-def test_copying_gguf_copies_blocks(run: Run, model: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("options", [[], ["--keep-names"]])
+def test_copying_gguf_copies_blocks(
+    run: Run, model: Path, tmp_path: Path, options: list[str]
+) -> None:
     a, b = tmp_path / "a.gguf", tmp_path / "b.gguf"
     run("convert", model, a, "--quantize", "q4_0")
-    assert run("convert", a, b)[0] == 0
+    assert run("convert", a, b, *options)[0] == 0
     assert a.read_bytes() == b.read_bytes()
+
+
+def test_parts_of_a_sentence_encoder_go_along(run: Run, tmp_path: Path) -> None:
+    folder, out = tmp_path / "encoder", tmp_path / "copy"
+    votive.text.train_bpe(["a cat"], 260, progress=False).save_pretrained(folder)
+    config = votive.models.BertConfig(
+        vocab_size=260, hidden_size=16, intermediate_size=32, num_hidden_layers=1,
+        num_attention_heads=2,
+    )  # fmt: skip
+    votive.models.BertModel(config).save_pretrained(folder)
+    kinds = [("", "Transformer"), ("1_Pooling", "Pooling"), ("2_Normalize", "Normalize")]
+    rows = [{"path": path, "type": f"sentence_transformers.models.{kind}"} for path, kind in kinds]
+    (folder / "modules.json").write_text(json.dumps(rows))
+    (folder / "1_Pooling").mkdir()
+    (folder / "1_Pooling" / "config.json").write_text('{"pooling_mode_cls_token": true}')
+    assert run("convert", folder, out)[0] == 0
+    before, after = map(votive.models.SentenceEncoder.from_pretrained, (folder, out))
+    assert after.pooling == before.pooling == ["cls_token"]
+    assert votive.equal(after.encode("a cat"), before.encode("a cat"))
 
 
 def test_tensors_are_converted_picked_and_renamed(
@@ -192,6 +214,9 @@ def test_what_is_there_is_replaced_only_when_asked(
         ("w.npz", ["--rename", "oops"], "--rename takes"),
         ("w.npz", ["--rename", "(=x"], "--rename"),
         ("w.bin", [], "needs a Llama"),
+        ("w.gguf", ["--quantize", "q8_0", "--dtype", "float16"], "exclude each other"),
+        ("w.npz", ["--max-shard-size", "1GB"], "is for folders"),
+        ("w.npz", ["--tokenizer", "x"], "--tokenizer is for models"),
     ],
 )
 def test_what_does_not_go_together_is_wrong_usage(

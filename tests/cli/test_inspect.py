@@ -128,6 +128,11 @@ def test_single_files_of_a_model(run_json: RunJson, model: Path, name: str, kind
     assert run_json("inspect", model / name)["format"] == kind
 
 
+def test_what_cannot_be_measured_is_refused(run: Run, model: Path) -> None:
+    for option in ("--stats", "--histogram", "--tree"):
+        assert run("inspect", model / "config.json", option)[0] == 2
+
+
 def test_token_files(run_json: RunJson, run: Run, tmp_path: Path) -> None:
     path = tmp_path / "train.tokens"
     votive.data.TokenFile.write(path, [3, 5, 5, 9])
@@ -160,7 +165,8 @@ def test_wrong_files_are_errors_in_one_line(run: Run, tmp_path: Path) -> None:
         code, _, err = run("inspect", tmp_path / name)
         assert code == 1
         assert err.count("\n") == 1
-    assert run("inspect", tmp_path / "noise.bin", "--bins", 0)[0] == 2
+    assert run("inspect", tmp_path / "noise.bin", "--histogram", "--bins", 0)[0] == 2
+    assert run("inspect", tmp_path / "noise.bin", "--bins", 5)[0] == 2
 
 
 def sparse(path: Path, gigabytes: int) -> None:

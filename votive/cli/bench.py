@@ -31,8 +31,9 @@ def add(commands: Any) -> None:
     )
     p.add_argument("device", nargs="?", default="cpu", choices=["cpu"], help="what to measure")
     p.add_argument("--only", metavar="TEXT", help="measurements whose name contains TEXT")
-    p.add_argument("--seconds", metavar="X", type=float, default=0.5,
-                   help="time for each measurement (default 0.5)")  # fmt: skip
+    p.add_argument(
+        "--seconds", metavar="X", type=float, help="time for each measurement (default 0.5)"
+    )
     p.add_argument("--threads", metavar="N", type=int, help="threads that operators use")
     p.add_argument("--model", metavar="MODEL", help="model to generate with (the bundled one)")
     p.add_argument("--compare", action="store_true",
@@ -61,7 +62,7 @@ def run(args: Any) -> int:
     """Measure and print."""
     import votive
 
-    if args.seconds <= 0:
+    if args.seconds is not None and args.seconds <= 0:
         raise UsageError("--seconds must be positive")
     if args.threads is not None:
         votive.set_num_threads(args.threads)
@@ -79,7 +80,7 @@ def run(args: Any) -> int:
     room = max(len(c.name) for c in cases)
     rows = []
     for case in cases:
-        rows.append(row := measured(case, args.seconds))
+        rows.append(row := measured(case, args.seconds or 0.5))
         # No bar: a thread that draws would take time from what is measured.
         if not args.json:
             median, best = _short(row["median"]), _short(row["best"])
@@ -213,8 +214,8 @@ def _compare(args: Any) -> int:
         raise UsageError("--compare needs a clone of the repository, where the benchmarks are")
     if find_spec("torch") is None:
         raise UsageError("--compare needs torch, which is not installed")
-    if args.json or args.model:
-        raise UsageError("--compare prints its own table; --json and --model do not go with it")
+    if args.json or args.model or args.seconds:
+        raise UsageError("--json, --model and --seconds do not go with --compare")
     words = [sys.executable, "-m", "benchmarks.compare", args.device, "--quick"]
     if args.only:
         words += ["--filter", args.only]

@@ -55,7 +55,7 @@ def add(commands: Any) -> None:
         help="take tensors as they are, without making a model of them",
     )
     p.add_argument("--tokenizer", metavar="PATH", help="a tokenizer from elsewhere")
-    p.add_argument("--max-shard-size", metavar="SIZE", default="5GB", help="for folders (5GB)")
+    p.add_argument("--max-shard-size", metavar="SIZE", help="for folders (5GB)")
     p.add_argument("-f", "--force", action="store_true", help="replace what is there")
     p.add_argument("--json", action="store_true", help="write JSON")
 
@@ -69,7 +69,10 @@ def run(args: Any) -> int:
     _check_free(out, kind, args.force)
     began = time.perf_counter()
     made = opened(args.source, args.keep_names, lambda text: note(args, text))
-    made.tokenizer = made.tokenizer if args.tokenizer is None else Path(args.tokenizer)
+    if args.tokenizer is not None:
+        if kind not in ("folder", "gguf") or made.config is None:
+            raise UsageError("--tokenizer is for models written as a folder or as GGUF")
+        made.tokenizer = Path(args.tokenizer)
     with made.file:
         before = made.weights
         made.weights = selected(args, before)

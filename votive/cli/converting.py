@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +23,7 @@ SUFFIXES = {".safetensors": "safetensors", ".npz": "npz", ".npy": "npy", ".gguf"
 # What a model's folder holds beside its weights and is the same in any format.
 _COMPANIONS = ("generation_config.json", "tokenizer*", "vocab.*", "merges.txt", "*.model",
                "special_tokens_map.json", "added_tokens.json", "chat_template*",
-               "preprocessor_config.json", "modules.json", "sentence_bert_config.json")  # fmt: skip
+               "preprocessor_config.json", "modules.json", "*sentence*.json")  # fmt: skip
 _PLAIN = {"float32": "F32", "float16": "F16", "bfloat16": "BF16", "float64": "F64"}
 
 
@@ -37,7 +37,6 @@ class Input:
     file: Any
     config: dict[str, Any] | None = None
     tokenizer: Path | None = None
-    generation: dict[str, Any] = field(default_factory=dict)
 
 
 def opened(path: str, keep_names: bool, note: Note) -> Input:
@@ -103,7 +102,7 @@ class Request:
     format: str
     dtype: str | None = None
     quantize: str | None = None
-    max_shard_size: str = "5GB"
+    max_shard_size: str | None = None
     report: Report = lambda name, nbytes: None
     note: Note = lambda text: None
 
@@ -125,6 +124,10 @@ def write(made: Input, out: Path, request: Request) -> None:
     """Write what was opened."""
     if request.quantize is not None and request.format != "gguf":
         raise UsageError(f"--quantize is for GGUF files, not for {request.format}")
+    if request.quantize is not None and request.dtype is not None:
+        raise UsageError("--quantize and --dtype exclude each other")
+    if request.max_shard_size is not None and request.format != "folder":
+        raise UsageError(f"--max-shard-size is for folders, not for {request.format}")
     _WRITERS[request.format](made, out, request)
 
 
@@ -181,7 +184,7 @@ def _folder(made: Input, out: Path, request: Request) -> None:
     out.mkdir(parents=True, exist_ok=True)
     write_safetensors(
         made.weights, out, dtype=request.dtype, metadata=_text(made),
-        max_shard_size=request.max_shard_size, report=request.report,
+        max_shard_size=request.max_shard_size or "5GB", report=request.report,
     )  # fmt: skip
     if made.config is None:
         request.note("the model is not known: the folder holds weights only, no config.json")
@@ -205,16 +208,19 @@ def _copy_companions(folder: Path | None, out: Path) -> None:
         for path in folder.glob(pattern):
             if path.is_file():
                 shutil.copyfile(path, out / path.name)
+    if (folder / "modules.json").is_file():
+        # Sentence encoders keep what follows the model in folders such as 1_Pooling.
+        for part in folder.glob("[0-9]_*"):
+            shutil.copytree(part, out / part.name, dirs_exist_ok=True)
 
 
 def _gguf(made: Input, out: Path, request: Request) -> None:
     from ..io import gguf
 
     kind = request.quantize or (_PLAIN[request.dtype] if request.dtype else None)
-    if made.kind == "gguf" and made.weights is not made.file and not _changed(made):
+    if made.kind == "gguf" and _untouched(made):
         # The same model: names, order of rows and metadata stay, blocks are copied or made anew.
         metadata, weights = dict(made.file.typed_metadata()), made.file
-        made.config = None
     elif made.config is not None:
         metadata, weights = _gguf_model(made, request)
     else:
@@ -230,11 +236,11 @@ def _gguf(made: Input, out: Path, request: Request) -> None:
     gguf.write(out, weights, {**metadata, **told}, types=None if same else choose)
 
 
-def _changed(made: Input) -> bool:
-    """Whether tensors were renamed or left out since the file was opened."""
+def _untouched(made: Input) -> bool:
+    """Whether no tensor was renamed or left out since the file was opened."""
     from ..models.refitted import Refitted
 
-    return not isinstance(made.weights, Refitted)
+    return made.weights is made.file or isinstance(made.weights, Refitted)
 
 
 def _gguf_model(made: Input, request: Request) -> tuple[dict[str, Any], WeightSource]:

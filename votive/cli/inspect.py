@@ -35,7 +35,7 @@ def add(commands: Any) -> None:
         help="min, max, mean, std, norms, zeros, nan and inf of each tensor",
     )
     p.add_argument("--histogram", action="store_true", help="how the values are spread")
-    p.add_argument("--bins", type=int, default=40, help="parts of a histogram (default 40)")
+    p.add_argument("--bins", metavar="N", type=int, help="parts of a histogram (default 40)")
     p.add_argument("--tree", metavar="DEPTH", type=int, nargs="?", const=2,
                    help="parameters summed by prefix, DEPTH names deep (default 2)")  # fmt: skip
     p.add_argument("--metadata", action="store_true", help="all metadata, in full")
@@ -48,12 +48,14 @@ def run(args: Any) -> int:
     """Describe what is there."""
     from .opening import find
 
-    if args.bins < 1:
-        raise UsageError(f"--bins must be positive, got {args.bins}")
+    if args.bins is not None and (args.bins < 1 or not args.histogram):
+        raise UsageError("--bins takes a positive number and goes with --histogram")
     found = find(args.path)
     try:
         if found.source is None and (args.tensor or args.histogram or args.tree is not None):
             raise UsageError(f"{args.path} holds no tensors")
+        if args.stats and found.source is None and found.tokens is None:
+            raise UsageError(f"{args.path} holds nothing to measure")
         report = gathered(args, found)
     finally:
         if found.source is not None:
@@ -121,7 +123,7 @@ def _measure(args: Any, source: Any, rows: list[dict[str, Any]]) -> None:
             found = statistics(source, row["name"])
             row["stats"] = found.to_dict()
             if args.histogram and row["stats"]["min"] is not None:
-                counts = histogram(source, row["name"], found.min, found.max, args.bins)
+                counts = histogram(source, row["name"], found.min, found.max, args.bins or 40)
                 row["histogram"] = {"low": found.min, "high": found.max, "counts": counts}
             bar.advance(row["nbytes"])
 

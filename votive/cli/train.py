@@ -84,6 +84,8 @@ def run(args: Any) -> int:
         set_num_threads(args.threads)
     if args.curve and Path(args.curve).suffix.lower() not in (".svg", ".png"):
         raise UsageError(f"--curve must end in .svg or .png, got {args.curve}")
+    if args.no_samples and args.prompt:
+        raise UsageError("--prompt and --no-samples exclude each other")
     text = Path(args.text)
     out = Path(args.out or text.stem)
     recipe = recipe_of(args, out)
