@@ -18,6 +18,8 @@ _FILES = ("tokenizer.json", "vocab.json", "vocab.txt", "tokenizer.model", "spiec
 _PAIR_CLASSES = ("Bert", "Albert", "Deberta", "XLNet", "Electra", "MPNet", "Funnel", "LayoutLM",
                  "Splinter", "SqueezeBert", "ConvBert", "MobileBert", "RemBert")  # fmt: skip
 _NO_PAIRS = ("DistilBert", "CamemBert", "Roberta", "MPNet")
+# Models that come with the package, by name.
+_BUNDLED = Path(__file__).parents[1] / "models" / "bundled"
 _LIMIT = 10**20  # larger limits mean "none"
 
 
@@ -30,6 +32,8 @@ def load(source: str | os.PathLike[str], **options: Any) -> Tokenizer:
         return _with(from_gguf_file(path), options)
     if path.is_file():
         return _from_files(path.parent, path, options)
+    if not path.is_dir() and (_BUNDLED / path.name / _FILES[0]).is_file() and len(path.parts) == 1:
+        path = _BUNDLED / path.name
     if not path.is_dir():
         if not _is_repo_id(os.fspath(source)):
             raise FileNotFoundError(f"Tokenizer.from_pretrained: there is no file {path}.")
