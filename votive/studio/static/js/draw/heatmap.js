@@ -1,0 +1,254 @@
+/**
+ * A matrix of numbers as colours: zoom with the wheel or + and -, pan by dragging, a cell under
+ * the pointer or the arrow keys. Knows numbers and labels only.
+ */
+
+import { short, throttled, visible } from "../dom.js";
+import { Layers, cut, font } from "./canvas.js";
+import { diverging, inkOn, palette, place, sequential } from "./colour.js";
+
+export class Heatmap {
+  /** `hover(row, col)` or hover(null), `pick(row, col)` are told; `name` is read to people. */
+  constructor(el, { name, hover = () => {}, pick = () => {}, left = 64, top = 18, square = false }) {
+    Object.assign(this, { el, hover, pick, left, top, square });
+    el.tabIndex = 0;
+    el.setAttribute("role", "application");
+    el.setAttribute("aria-roledescription", "heat map");
+    el.setAttribute("aria-label", name);
+    this.layers = new Layers(el, () => this.draw());
+    this.view = { x: 0, y: 0, k: 1 };
+    this.cell = null;
+    this.mark = null;
+    this.data = null;
+    this.later = throttled(() => this.draw());
+    this.listen();
+  }
+
+  /** Show a matrix: {rows, cols, values, min, max, signed, rowLabels, colLabels}. */
+  show(data) {
+    const fresh = !this.data || data.rows !== this.data.rows || data.cols !== this.data.cols;
+    this.data = data;
+    if (fresh) this.view = { x: 0, y: 0, k: 1 };
+    this.image = null;
+    this.cell = null;
+    this.draw();
+  }
+
+  /** Mark a cell, a row or a column that is locked; null in one place means all of it. */
+  lock(row, col) {
+    this.mark = { row, col };
+    this.drawOver();
+  }
+
+  get size() {
+    const { rows, cols } = this.data;
+    const [w, h] = [this.layers.width - this.left, this.layers.height - this.top];
+    let [cw, ch] = [w / cols, h / rows];
+    if (this.square) cw = ch = Math.min(cw, ch);
+    ch = Math.min(ch, 26);
+    cw = Math.min(cw, 46);
+    return { w, h, cw: cw * this.view.k, ch: ch * this.view.k };
+  }
+
+  value(row, col) {
+    const { values, cols, min, max } = this.data;
+    const v = values[row * cols + col];
+    return values instanceof Uint8Array ? min + (v / 255) * (max - min) : v;
+  }
+
+  paint() {
+    const { rows, cols, values, min, max, signed } = this.data;
+    const colours = palette(this.el);
+    this.table = signed ? diverging(colours) : sequential(colours);
+    const bound = Math.max(Math.abs(min), Math.abs(max)) || 1;
+    [this.low, this.high] = signed ? [-bound, bound] : [min, max];
+    const image = new ImageData(cols, rows);
+    const bytes = values instanceof Uint8Array;
+    for (let i = 0; i < rows * cols; i += 1) {
+      const v = bytes ? min + (values[i] / 255) * (max - min) : values[i];
+      const at = 3 * place(v, this.low, this.high);
+      image.data[4 * i] = this.table[at];
+      image.data[4 * i + 1] = this.table[at + 1];
+      image.data[4 * i + 2] = this.table[at + 2];
+      image.data[4 * i + 3] = Number.isNaN(v) ? 0 : 255;
+    }
+    this.image = new OffscreenCanvas(cols, rows);
+    this.image.getContext("2d").putImageData(image, 0, 0);
+  }
+
+  draw() {
+    if (!this.data || !this.layers.width) return;
+    this.paint();
+    this.clamp();
+    const c = this.layers.context();
+    const colours = palette(this.el);
+    const { cw, ch, w, h } = this.size;
+    const { rows, cols } = this.data;
+    c.save();
+    c.beginPath();
+    c.rect(this.left, this.top, w, h);
+    c.clip();
+    c.imageSmoothingEnabled = cw < 1 || ch < 1;
+    c.drawImage(this.image, this.left - this.view.x, this.top - this.view.y, cols * cw, rows * ch);
+    this.numbers(c, cw, ch, w, h);
+    c.restore();
+    this.labels(c, colours, cw, ch, w, h);
+    this.drawOver();
+  }
+
+  numbers(c, cw, ch, w, h) {
+    if (cw < 42 || ch < 13) return;
+    c.font = font(10);
+    c.textAlign = "center";
+    c.textBaseline = "middle";
+    for (const row of this.range(this.view.y, h, ch, this.data.rows)) {
+      for (const col of this.range(this.view.x, w, cw, this.data.cols)) {
+        const v = this.value(row, col);
+        c.fillStyle = inkOn(this.table, place(v, this.low, this.high));
+        c.fillText(short(v), this.left + (col + 0.5) * cw - this.view.x, this.top + (row + 0.5) * ch - this.view.y);
+      }
+    }
+  }
+
+  range(from, room, step, count) {
+    const first = Math.max(0, Math.floor(from / step));
+    const last = Math.min(count - 1, Math.floor((from + room) / step));
+    return Array.from({ length: Math.max(0, last - first + 1) }, (_, i) => first + i);
+  }
+
+  labels(c, colours, cw, ch, w, h) {
+    c.font = font(11);
+    c.fillStyle = colours.dim;
+    c.textBaseline = "middle";
+    c.textAlign = "right";
+    const { rowLabels, colLabels, rows, cols } = this.data;
+    let free = -1e9;
+    for (const row of this.range(this.view.y, h, ch, rows)) {
+      const y = this.top + (row + 0.5) * ch - this.view.y;
+      if (y < free + 12 || y < this.top + 4) continue;
+      free = y;
+      c.fillText(cut(c, visible(rowLabels?.[row] ?? String(row)), this.left - 8), this.left - 6, y);
+    }
+    c.textAlign = "center";
+    free = -1e9;
+    for (const col of this.range(this.view.x, w, cw, cols)) {
+      const x = this.left + (col + 0.5) * cw - this.view.x;
+      const text = cut(c, visible(colLabels?.[col] ?? String(col)), Math.max(cw, 28) - 2);
+      const half = c.measureText(text).width / 2;
+      if (x - half < Math.max(free, this.left) || x + half > this.left + w) continue;
+      free = x + half + 4;
+      c.fillText(text, x, this.top / 2);
+    }
+  }
+
+  drawOver() {
+    if (!this.data) return;
+    const c = this.layers.context(this.layers.over);
+    const colours = palette(this.el);
+    const { cw, ch, w, h } = this.size;
+    c.beginPath();
+    c.rect(this.left - 1, this.top - 1, w + 2, h + 2);
+    c.clip();
+    const box = (row, col, colour, width) => {
+      const x = col === null ? this.left : this.left + col * cw - this.view.x;
+      const y = row === null ? this.top : this.top + row * ch - this.view.y;
+      c.strokeStyle = colour;
+      c.lineWidth = width;
+      c.strokeRect(x, y, col === null ? Math.min(w, this.data.cols * cw) : Math.max(cw, 2),
+        row === null ? Math.min(h, this.data.rows * ch) : Math.max(ch, 2));
+    };
+    if (this.mark && (this.mark.row !== null || this.mark.col !== null)) box(this.mark.row, this.mark.col, colours.accent, 2);
+    if (this.cell) box(...this.cell, colours.text, 1.5);
+  }
+
+  find(event) {
+    if (!this.data) return null;
+    const [x, y] = this.layers.at(event);
+    const { cw, ch } = this.size;
+    const col = Math.floor((x - this.left + this.view.x) / cw);
+    const row = Math.floor((y - this.top + this.view.y) / ch);
+    const inside = x >= this.left && y >= this.top && row >= 0 && col >= 0;
+    return inside && row < this.data.rows && col < this.data.cols ? [row, col] : null;
+  }
+
+  point(cell) {
+    if (cell?.join() === this.cell?.join()) return;
+    this.cell = cell;
+    this.drawOver();
+    if (cell) this.hover(...cell);
+    else this.hover(null);
+  }
+
+  clamp() {
+    const { cw, ch, w, h } = this.size;
+    this.view.x = Math.max(0, Math.min(this.view.x, this.data.cols * cw - w));
+    this.view.y = Math.max(0, Math.min(this.view.y, this.data.rows * ch - h));
+  }
+
+  zoom(factor, x = this.layers.width / 2, y = this.layers.height / 2) {
+    if (!this.data) return;
+    const old = this.view.k;
+    const k = Math.max(1, Math.min(64, old * factor));
+    const [px, py] = [x - this.left + this.view.x, y - this.top + this.view.y];
+    this.view = { k, x: this.view.x + px * (k / old - 1), y: this.view.y + py * (k / old - 1) };
+    this.later();
+  }
+
+  listen() {
+    const { el } = this;
+    let drag = null;
+    el.addEventListener("wheel", (event) => {
+      if (!this.data || (this.view.k === 1 && event.deltaY > 0)) return;
+      event.preventDefault();
+      this.zoom(Math.exp(-event.deltaY / 300), ...this.layers.at(event));
+    }, { passive: false });
+    el.addEventListener("pointerdown", (event) => {
+      drag = { x: event.clientX, y: event.clientY, moved: false, view: { ...this.view } };
+    });
+    el.addEventListener("pointermove", (event) => {
+      if (drag && event.buttons & 1) {
+        const [dx, dy] = [event.clientX - drag.x, event.clientY - drag.y];
+        if (Math.abs(dx) + Math.abs(dy) > 4) drag.moved = true;
+        if (drag.moved && this.view.k > 1) {
+          this.view.x = drag.view.x - dx;
+          this.view.y = drag.view.y - dy;
+          this.later();
+          return;
+        }
+      }
+      this.point(this.find(event));
+    });
+    el.addEventListener("pointerleave", () => this.point(null));
+    el.addEventListener("click", (event) => {
+      const cell = this.find(event);
+      if (cell && !drag?.moved) this.pick(...cell);
+      drag = null;
+    });
+    el.addEventListener("dblclick", () => {
+      this.view = { x: 0, y: 0, k: 1 };
+      this.draw();
+    });
+    el.addEventListener("keydown", (event) => this.key(event));
+    el.addEventListener("blur", () => this.point(null));
+  }
+
+  key(event) {
+    if (!this.data || event.ctrlKey || event.altKey || event.metaKey) return;
+    const moves = { ArrowLeft: [0, -1], ArrowRight: [0, 1], ArrowUp: [-1, 0], ArrowDown: [1, 0] };
+    if (event.key in moves) {
+      const [dr, dc] = moves[event.key];
+      const [row, col] = this.cell ?? [this.mark?.row ?? 0, this.mark?.col ?? 0];
+      const clip = (v, n) => Math.max(0, Math.min(n - 1, v));
+      this.point([clip(row + dr, this.data.rows), clip(col + dc, this.data.cols)]);
+    } else if (event.key === "+" || event.key === "=") this.zoom(1.5);
+    else if (event.key === "-") this.zoom(1 / 1.5);
+    else if (event.key === "0") this.zoom(1e-9);
+    else if (event.key === "Enter" && this.cell) this.pick(...this.cell);
+    else return;
+    event.preventDefault();
+  }
+
+  close() {
+    this.layers.close();
+  }
+}
