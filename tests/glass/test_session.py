@@ -19,7 +19,7 @@ from votive.glass.kv_store import Store
 from votive.serialization import FileFormatError
 
 from ..generation.tiny import model as tiny_model
-from .session_models import model, text_model, tokenizer
+from .session_models import fresh, model, text_model, tokenizer
 
 PROMPT = [5, 17, 3, 42]
 
@@ -354,6 +354,39 @@ def test_weights_that_change_are_noticed() -> None:
     assert session.nodes[0].digest != before
 
 
+def test_changes_from_outside_are_noticed_and_looking_is_allowed() -> None:
+    session = start()
+    session.step()
+    with glass.patch(session.model, {"layers.0.mlp": lambda x: x * 0}):
+        with pytest.raises(RuntimeError, match="hooks have changed"):
+            session.step()
+    with (
+        pytest.raises(RuntimeError, match="hooks have changed"),
+        glass.ablate(session.model, "layers.0.mlp/linear"),
+    ):
+        session.step()
+    handle = session.model.lm_head.register_forward_hook(lambda m, args, out: out * 2)
+    with pytest.raises(RuntimeError, match="hooks have changed"):
+        session.step()
+    handle.remove()
+    with glass.capture(session.model, ["layers.*.mlp", "/linear"], policy="stats") as seen:
+        session.step(2)
+        session.logits()
+    assert len(seen) > 10
+    assert votive.equal(session.logits(), session.fresh_logits())
+    session.model.train()
+    with pytest.raises(RuntimeError, match="training mode"):
+        session.step()
+    session.model.eval()
+
+
+def test_a_prompt_may_be_fed_whole() -> None:
+    session = start(block=None)
+    session.step(2)
+    assert session.memory()["runs"] == 2
+    assert votive.equal(session.logits(), fresh(session.node, len(PROMPT)))
+
+
 def test_models_that_cannot_be_exact_are_refused() -> None:
     with pytest.raises(ValueError, match=r"call model\.eval\(\)"):
         glass.Session(text_model().train(), None, PROMPT)
@@ -458,6 +491,21 @@ def test_the_script_of_a_session_makes_it_again(tmp_path: Path) -> None:
     seen = [(a, b) for a, b in zip(again.nodes, session.nodes, strict=True) if a._outlook]
     assert len(seen) > 5
     assert all(a.digest == b.digest for a, b in seen)
+
+
+def test_the_script_of_a_loaded_model_loads_it(tmp_path: Path) -> None:
+    text_model().save_pretrained(tmp_path)
+    tokenizer().save_pretrained(tmp_path)
+    loaded = votive.models.AutoModelForCausalLM.from_pretrained(tmp_path).eval()
+    session = glass.Session(loaded, tokenizer(), "a dog", do_sample=True)
+    session.step(3)
+    (tmp_path / "again.py").write_text(session.to_script())
+    ran = subprocess.run(
+        [sys.executable, str(tmp_path / "again.py")], capture_output=True, text=True, check=False,
+        cwd=Path(__file__).parents[2], env={**os.environ, "PYTHONPATH": "."},
+    )  # fmt: skip
+    assert ran.returncode == 0, ran.stderr
+    assert ran.stdout.strip() == session.text.strip()
 
 
 def test_a_script_needs_to_know_where_the_model_comes_from() -> None:

@@ -237,6 +237,10 @@ def test_readings_become_a_table_and_a_picture(tmp_path: Path) -> None:
     lines = root.findall("{http://www.w3.org/2000/svg}polyline")
     assert len(lines) == 2
     assert (tmp_path / "grad.svg").read_text().startswith("<svg")
+    only = ET.fromstring(health.svg("grad_norm", at="up"))
+    assert len(only.findall("{http://www.w3.org/2000/svg}polyline")) == 1
+    with pytest.raises(glass.NoMatch, match="'down'"):
+        health.svg("grad_norm", at="don")
     with pytest.raises(ValueError, match="metric must be one of"):
         health.svg("loss")
 

@@ -13,29 +13,33 @@ from typing import Any
 
 import votive
 
+from ..nn.global_hooks import GLOBAL
 from .kv_store import PathCache, Prefix, Store, nbytes
 from .patch import Patch
 from .probe import Probe
 from .session_plan import Live
 from .targets import no_match
 
+_CHANGING = ("around", "forward", "forward_pre")
+
 
 class Feeder:
     """Runs a model over prefixes, each part once, and remembers where its cache stands."""
 
-    def __init__(self, model: Any, *, block: int, limit: int | None) -> None:
+    def __init__(self, model: Any, *, block: int | None, limit: int | None) -> None:
         self.model, self.block = model, block
         self.store = Store(limit)
         self.cache = PathCache()
         self.runs = 0
         self._loaded: list[Prefix] = []  # what the cache holds
         self._fired: set[Any] = set()  # edits that have met a call
-        self._parameters = _versions(model)
+        self._modules = list(model.modules())
+        self._known = (_weights(self._modules), _hooks(self._modules))
 
     def prefix(self, tokens: Sequence[int], prompt: int, plan: Sequence[Live]) -> Prefix:
         """The prefix of a whole text whose first `prompt` tokens are its prompt."""
         at: Prefix | None = None
-        cuts = [*range(0, prompt, self.block), *range(prompt, len(tokens) + 1)]
+        cuts = [*range(0, prompt, self.block or prompt), *range(prompt, len(tokens) + 1)]
         for start, stop in itertools.pairwise(cuts):
             part = tuple(tokens[start:stop])
             at = self.store.prefix(at, part, tuple(e for e in plan if e.during(start, stop)))
@@ -95,10 +99,13 @@ class Feeder:
             prefix.logits = None
         self.store.bytes = 0
         self.cache, self._loaded = PathCache(), []
-        self._parameters = _versions(self.model)
+        self._modules = list(self.model.modules())
+        self._known = (_weights(self._modules), _hooks(self._modules))
 
     def _stand_before(self, prefix: Prefix) -> None:
         """Let the cache hold all that comes before a prefix."""
+        if self._loaded and self._loaded[-1] is prefix.parent:
+            return
         wanted = prefix.chain()[:-1]
         same = 0
         for have, want in zip(self._loaded, wanted, strict=False):
@@ -129,27 +136,35 @@ class Feeder:
     def _run(self, prefix: Prefix) -> None:
         try:
             out = self.again(prefix)
+            if self.cache.get_seq_length() != prefix.stop:
+                raise TypeError(
+                    f"Session: {type(self.model).__name__} has put {self.cache.get_seq_length()} "
+                    f"positions into its cache where {prefix.stop} were fed; it must take "
+                    "past_key_values and add to it."
+                )
         except BaseException:
             # Some layers have seen it and some have not.
             self.cache, self._loaded = PathCache(), []
             raise
         self._loaded.append(prefix)
-        if self.cache.get_seq_length() != prefix.stop:
-            raise TypeError(
-                f"Session: {type(self.model).__name__} has put {self.cache.get_seq_length()} "
-                f"positions into its cache where {prefix.stop} were fed; it must take "
-                "past_key_values and add to it."
-            )
         self.store.keep(prefix, self.cache.packed(prefix.start, prefix.stop))
         # A copy: the memory of a view would hold those of all positions.
         self.store.keep_logits(prefix, out.logits[0, -1].detach().float().clone())
 
     def _check(self) -> None:
-        if self._parameters != _versions(self.model):
-            raise RuntimeError(
-                "Session: the model's parameters have changed, so what was computed no longer "
-                "holds; call session.forget() to compute it again, or make another session."
-            )
+        """Raise if the model would not compute what it has computed before."""
+        for what, now, then in (
+            ("parameters", _weights(self._modules), self._known[0]),
+            ("hooks", _hooks(self._modules), self._known[1]),
+        ):
+            if now != then:
+                raise RuntimeError(
+                    f"Session: the model's {what} have changed, so what was computed no longer "
+                    "holds; call session.forget() to compute it again, or make another session. "
+                    "What shall be changed in a session is said with session.set_edits."
+                )
+        if self.model.training:
+            raise RuntimeError("Session: the model is in training mode; call model.eval().")
 
     def memory(self) -> dict[str, int]:
         """Bytes of keys and values by prefix, of kept logits, and of the cache in use."""
@@ -164,5 +179,21 @@ class Feeder:
         }  # fmt: skip
 
 
-def _versions(model: Any) -> tuple[tuple[int, int], ...]:
-    return tuple((id(p), p._version) for p in model.parameters())
+def _weights(modules: Sequence[Any]) -> list[tuple[int, int, int]]:
+    """Tells whether any parameter was changed or exchanged."""
+    found = [p for m in modules for p in m._parameters.values() if p is not None]
+    return [(id(p), p._version, id(p._data)) for p in found]
+
+
+def _hooks(modules: Sequence[Any]) -> list[int]:
+    """The hooks that may change what a model computes; probes that only look are none."""
+    found = [(k, g.hook) for k, g in GLOBAL.items() if g.kind in _CHANGING]
+    for module in modules:
+        for hooks in (module._forward_hooks, module._forward_pre_hooks):
+            found += hooks.items()
+    return [key for key, hook in found if not _only_looks(hook)]
+
+
+def _only_looks(hook: Any) -> bool:
+    owner = getattr(getattr(hook, "fn", hook), "__self__", None)
+    return isinstance(owner, Probe) and not isinstance(owner, Patch)

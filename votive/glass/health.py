@@ -12,8 +12,10 @@ import votive
 from ..train.callbacks import Callback
 from ..train.chart import Curve, build
 from ..train.svg import draw
+from .address import Address
 from .probe import Frame, Probe
 from .rendering import table
+from .targets import no_match, patterns
 
 # Operators whose units are off where their first input is not positive.
 _GATES = ("relu", "silu", "gelu", "mish", "hardswish", "swiglu", "elu", "leaky_relu", "softplus")
@@ -206,11 +208,20 @@ class Health(Callback):
         ]
         return table("", ["address", ">step", *(f">{m}" for m in METRICS)], rows)
 
-    def svg(self, metric: str = "update_ratio", path: Any = None, *, log: bool = True) -> str:
-        """A line for each address; also written to `path`, if given."""
+    def svg(
+        self, metric: str = "update_ratio", path: Any = None, *, at: Any = None, log: bool = True
+    ) -> str:
+        """A line for each address, or for those that match `at`; also written to `path`."""
         _check(metric)
+        wanted = None if at is None else patterns(at)
+        shown = [
+            a for a in self.addresses
+            if wanted is None or any(p.matches(Address.parse(a)) for p in wanted)
+        ]  # fmt: skip
+        if not shown and wanted is not None:
+            raise no_match(wanted[0], self.addresses)
         curves = []
-        for address in self.addresses:
+        for address in shown:
             points = [(s, v) for s, v in self.series(address, metric) if math.isfinite(v)]
             if points:
                 xs, ys = zip(*points, strict=True)

@@ -34,9 +34,9 @@ class Session(SessionBase):
     `settings` are those of `generate`; `edits` are made from the beginning on. `seed` decides all
     draws: a draw depends on it, on the position in the text and on the branch, so going back and
     on again gives the same token, and `branch` gives another. `block` is how many tokens of a
-    prompt are fed at once, and so the size of what prompts can share. `memory_limit` bounds the
-    bytes of keys and values; what was dropped is computed again. A node keeps its `top` best
-    tokens.
+    prompt are fed at once, and so the size of what prompts can share; None feeds it whole.
+    `memory_limit` bounds the bytes of keys and values; what was dropped is computed again. A node
+    keeps its `top` best tokens.
 
     >>> config = votive.models.LlamaConfig(vocab_size=300, hidden_size=16, intermediate_size=16,
     ...     num_hidden_layers=1, num_attention_heads=2)
@@ -51,11 +51,11 @@ class Session(SessionBase):
 
     def __init__(
         self, model: Any, tokenizer: Any, prompt: str | Sequence[int], *, edits: Any = (),
-        seed: int = 0, block: int = 32, memory_limit: int | None = 1 << 31, top: int = 10,
+        seed: int = 0, block: int | None = 32, memory_limit: int | None = 1 << 31, top: int = 10,
         **settings: Any,
     ) -> None:  # fmt: skip
         check_model(model)
-        if block < 1 or top < 1:
+        if (block is not None and block < 1) or top < 1:
             raise ValueError(f"Session: block and top must be positive, got {block} and {top}.")
         self.model, self.tokenizer, self.seed, self.top_count = model, tokenizer, seed, top
         self.nodes: list[SessionNode] = []
@@ -226,8 +226,7 @@ class Session(SessionBase):
         ))  # fmt: skip
 
     def _picker(self, node: SessionNode, settings: Any) -> Picker:
-        path = node.path()
-        return Picker(settings, [t for n in path for t in n.tokens], len(path[0].tokens))
+        return Picker(settings, self.tokens_of(node), len(self.root_of(node).tokens))
 
     # --- going to and fro ---------------------------------------------------------------------
 

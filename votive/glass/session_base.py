@@ -43,7 +43,18 @@ class SessionBase:
 
     def tokens_of(self, node: SessionNode | int) -> list[int]:
         """All tokens up to a node."""
-        return [t for n in self._node(node).path() for t in n.tokens]
+        at, parts = self._node(node), []
+        while at.parent_id is not None:
+            parts.append(at.tokens)
+            at = self.nodes[at.parent_id]
+        return [*at.tokens, *(t for part in reversed(parts) for t in part)]
+
+    def root_of(self, node: SessionNode | int) -> SessionNode:
+        """The prompt that a node's text begins with."""
+        at = self._node(node)
+        while at.parent_id is not None:
+            at = self.nodes[at.parent_id]
+        return at
 
     def text_of(self, node: SessionNode | int) -> str:
         """The text up to a node."""
