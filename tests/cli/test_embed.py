@@ -71,9 +71,20 @@ def test_plain_output_names_each_text(run: Run, encoder: Path) -> None:
     assert "16 numbers" in out
 
 
+def test_a_gguf_file_gives_the_same_vectors(
+    run: Run, run_json: RunJson, encoder: Path, tmp_path: Path
+) -> None:  # fmt: skip
+    out = tmp_path / "encoder.gguf"
+    assert run("convert", encoder, out)[0] == 0
+    ours = run_json("embed", *TEXTS, "--model", out)["embeddings"]
+    theirs = run_json("embed", *TEXTS, "--model", encoder, "--normalize")["embeddings"]
+    assert np.allclose(ours, theirs, atol=1e-5)
+
+
 def test_wrong_usage(run: Run, encoder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stdin", io.StringIO(""))
     assert run("embed", "x")[0] == 2
     assert run("embed", "--model", encoder)[0] == 2
     assert run("embed", "x", "--model", encoder, "--out", "v.txt")[0] == 2
     assert run("embed", "x", "--model", encoder / "nope")[0] == 1
+    assert run("embed", "x", "--model", encoder / "model.safetensors")[0] == 1

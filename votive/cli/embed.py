@@ -17,8 +17,8 @@ def add(commands: Any) -> None:
         commands,
         "embed",
         description="Turn sentences into vectors with a sentence encoder (BERT, MiniLM, …): a\n"
-        "folder as sentence-transformers writes it, or any encoder, whose positions are\n"
-        "averaged. Texts are arguments, the lines of a file, or what is piped in.",
+        "folder as sentence-transformers writes it, any encoder, whose positions are\n"
+        "averaged, or a GGUF file. Texts are arguments, the lines of a file, or what is piped in.",
         examples="  votive embed --model minilm 'A cat sat.' 'A dog ran.' --similarity\n"
         "  votive embed --model minilm --file lines.txt --out vectors.npy\n"
         "  votive embed --model minilm 'A cat sat.' --json",
@@ -52,9 +52,12 @@ def run(args: Any) -> int:
     if args.threads is not None:
         set_num_threads(args.threads)
     local_or_asked(args, args.model)
-    encoder = SentenceEncoder.from_pretrained(
-        args.model, dtype=args.dtype, device=args.device, local_files_only=args.offline
-    )
+    if Path(args.model).is_file():
+        encoder = _from_file(args)
+    else:
+        encoder = SentenceEncoder.from_pretrained(
+            args.model, dtype=args.dtype, device=args.device, local_files_only=args.offline
+        )
     if args.tokenizer is not None:
         encoder.tokenizer = Tokenizer.from_pretrained(args.tokenizer)
     vectors = encoder.encode(
@@ -83,6 +86,32 @@ def run(args: Any) -> int:
             first = ", ".join(f"{v:.4f}" for v in row[:6])
             print(f"{_cut(text, 40)}\t[{first}, … {len(row)} numbers]")
     return 0
+
+
+# How a GGUF file says that positions become one vector (llama.cpp's numbers).
+_POOLING = {1: "mean_tokens", 2: "cls_token", 3: "lasttoken"}
+
+
+def _from_file(args: Any) -> Any:
+    """A sentence encoder from a GGUF file."""
+    from ..io import open_weights
+    from ..models import AutoModelForTextEncoding, SentenceEncoder
+    from ..text import Tokenizer
+
+    with open_weights(args.model) as source:
+        told = dict(source.metadata)
+    kind = told.get("general.architecture")
+    pooling = _POOLING.get(told.get(f"{kind}.pooling_type", 1))
+    if kind is None or pooling is None:
+        raise ValueError(f"{args.model} is no sentence encoder; give a folder or a GGUF file.")
+    model = AutoModelForTextEncoding.from_pretrained(
+        args.model, dtype=args.dtype, device=args.device
+    )
+    limit = told.get(f"{kind}.context_length")
+    return SentenceEncoder(
+        model, Tokenizer.from_pretrained(args.model), pooling=pooling, normalize=True,
+        max_length=limit,
+    )  # fmt: skip
 
 
 def texts_of(args: Any) -> list[str]:
