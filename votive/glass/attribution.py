@@ -103,14 +103,14 @@ def logit_attribution(
     """
     found = parts_of(model, parts)
     with votive.no_grad():
-        recorder = Recorder(found)
+        written = _Written(position, heads)
+        recorder = Recorder(found, written.add)
         with recorder:
             result = model(*args, **kwargs)
-        if not recorder.layers:
+        if recorder.last is None:
             raise LookupError(f"{type(model).__name__} did not call its layers {found.names}.")
         read = _Reader(found, recorder, result, position, target, against)
-        names, vectors, groups = _components(recorder.layers, heads, read)
-        return read.attribution(names, vectors, groups)
+        return read.attribution(written)
 
 
 class _Reader:
@@ -121,11 +121,11 @@ class _Reader:
         against: Any,
     ) -> None:  # fmt: skip
         self.position = position
-        end = recorder.layers[-1].after if recorder.end is None else recorder.end
-        final = self.at(end)  # (B, C)
+        assert recorder.last is not None
+        final = _at(recorder.last.after if recorder.end is None else recorder.end, position)
         self.final = final.double()
         scores = recorder.head if recorder.head is not None else logits_of(result)
-        scores = self.at(scores).double()  # (B, V)
+        scores = _at(scores, position).double()  # (B, V)
         B = final.shape[0]
         self.target = _tokens("target", scores.argmax(-1) if target is None else target, B, scores)
         self.against = None if against is None else _tokens("against", against, B, scores)
@@ -142,14 +142,6 @@ class _Reader:
                 self.bias = self.bias - bias[self.against].double()
         self.norm = None if parts.norm is None else freeze(parts.norm, final)
 
-    def at(self, x: Any) -> Any:
-        """The vectors (samples, features) at the position."""
-        if x.dim() != 3 or not -x.shape[1] <= self.position < x.shape[1]:
-            raise IndexError(
-                f"logit_attribution: there is no position {self.position} in {tuple(x.shape)}."
-            )
-        return x[:, self.position]
-
     def read(self, part: Any) -> Any:
         """What a part (samples, features) of the stream adds, (samples,)."""
         part = part.double()
@@ -157,12 +149,10 @@ class _Reader:
             part = self.norm.part(part)
         return (part * self.direction).sum(-1)
 
-    def attribution(
-        self, names: list[str], vectors: list[Any], groups: dict[str, list[str]]
-    ) -> Attribution:
-        rows = [self.read(v) for v in vectors]
-        rest = self.final - sum(v.double() for v in vectors)
-        known = [*names]
+    def attribution(self, written: _Written) -> Attribution:
+        rows = [self.read(v) for v in written.vectors]
+        rest = self.final - sum(v.double() for v in written.vectors)
+        known = [*written.names]
         if float(rest.abs().max()) > 1e-5 * float(self.final.abs().max()):
             # Something between the layers writes too.
             known.append("rest")
@@ -184,7 +174,7 @@ class _Reader:
             )
         return Attribution(
             known, table.float(), self.logit.float(), self.target, self.against, self.position,
-            groups,
+            written.groups,
         )  # fmt: skip
 
 
@@ -218,34 +208,52 @@ def _matrix(parts: Parts, width: int) -> tuple[Any, Any]:
     return (weight if weight.shape[1] == width else weight.t()), bias
 
 
-def _components(
-    layers: list[Layer], heads: bool, read: _Reader
-) -> tuple[list[str], list[Any], dict[str, list[str]]]:
-    names, vectors = ["embedding"], [read.at(layers[0].before)]
-    groups: dict[str, list[str]] = {}
-    for layer in layers:
+class _Written:
+    """What has been written into the stream at one position, layer by layer."""
+
+    def __init__(self, position: int, heads: bool) -> None:
+        self.position, self.heads = position, heads
+        self.names: list[str] = []
+        self.vectors: list[Any] = []  # (samples, features) each
+        self.groups: dict[str, list[str]] = {}
+
+    def add(self, layer: Layer) -> None:
+        """The writes of a layer that has run."""
+        before, after = _at(layer.before, self.position), _at(layer.after, self.position)
+        if not self.names:
+            self._put("embedding", before)
         writes = writes_of(layer)
         if writes is None:
-            if heads:
+            if self.heads:
                 raise ValueError(
                     f"logit_attribution: {layer.name} does not add the results of its modules to "
                     "its stream, so that its heads cannot be told apart; use heads=False."
                 )
-            names.append(layer.name)
-            vectors.append(read.at(layer.after).double() - read.at(layer.before).double())
-            continue
+            self._put(layer.name, after.double() - before.double())
+            return
         for write in writes:
-            if heads and write.source.attends:
-                own = _heads(write, read)
-                groups[write.source.address] = [n for n, _ in own if ".head" in n]
-            else:
-                own = [(write.source.address, read.at(write.value))]
-            names += [n for n, _ in own]
-            vectors += [v for _, v in own]
-    return names, vectors, groups
+            if not self.heads or not write.source.attends:
+                self._put(write.source.address, _at(write.value, self.position))
+                continue
+            own = _heads(write, self.position)
+            self.groups[write.source.address] = [n for n, _ in own if ".head" in n]
+            for name, vector in own:
+                self._put(name, vector)
+
+    def _put(self, name: str, vector: Any) -> None:
+        self.names.append(name)
+        # A copy: a view would hold all positions.
+        self.vectors.append(vector.clone())
 
 
-def _heads(write: Write, read: _Reader) -> list[tuple[str, Any]]:
+def _at(x: Any, position: int) -> Any:
+    """The vectors (samples, features) at a position."""
+    if x.dim() != 3 or not -x.shape[1] <= position < x.shape[1]:
+        raise IndexError(f"logit_attribution: there is no position {position} in {tuple(x.shape)}.")
+    return x[:, position]
+
+
+def _heads(write: Write, position: int) -> list[tuple[str, Any]]:
     """What each head of an attention writes: its part of the last product's input."""
     call = write.source
     count = call.attends
@@ -256,13 +264,13 @@ def _heads(write: Write, read: _Reader) -> list[tuple[str, Any]]:
             f"its {count} heads into the stream; use heads=False."
         )
     weight = last.module.weight.detach().double()
-    z, y = read.at(last.given).double(), read.at(last.output).double()
+    z, y = _at(last.given, position).double(), _at(last.output, position).double()
     bias = getattr(last.module, "bias", None)
     bias = votive.zeros_like(y[0]) if bias is None else bias.detach().double()
     # Linear layers have (outputs, inputs), GPT-2 has it the other way round: trying tells.
     ways = [w for w in (weight, weight.t()) if w.shape == (y.shape[-1], z.shape[-1])]
     near = [w for w in ways if _close(z @ w.t() + bias, y, last.output.dtype)]
-    if not near or not _close(y, read.at(call.output).double(), call.output.dtype):
+    if not near or not _close(y, _at(call.output, position).double(), call.output.dtype):
         raise ValueError(
             f"logit_attribution: {last.address} does not give what {call.address} gives, so that "
             "its heads cannot be told apart; use heads=False."
@@ -274,7 +282,7 @@ def _heads(write: Write, read: _Reader) -> list[tuple[str, Any]]:
         out.append((f"{call.address}.bias", bias.expand_as(y)))
     if write.norm is None:
         return out
-    frozen = freeze(write.norm.module, read.at(write.norm.given))
+    frozen = freeze(write.norm.module, _at(write.norm.given, position))
     out = [(n, frozen.part(v)) for n, v in out]
     if bool((frozen.bias != 0).any()):
         out.append((f"{write.norm.address}.bias", frozen.bias.expand_as(y)))

@@ -87,7 +87,7 @@ class Heatmap(Figure):
         left, top = 34 + LETTER * max(map(len, rows), default=0), 36
         right, bottom = left + wide * len(columns), top + tall * len(rows)
         title_room = LETTER * len(self.title) + 16
-        page = Page(max(right + 112, title_room), bottom + under + 26)
+        page = Page(max(right + 126, title_room), bottom + under + 26)
         page.text(page.width / 2, 16, self.title, "middle")
         for r, row in enumerate(self.values):
             page.text(left - 6, top + tall * (r + 0.5), rows[r], "end")
@@ -125,7 +125,7 @@ def _scale(
     for share in (0.0, 0.5, 1.0):
         value = low + (high - low) * share
         page.text(x + 17, top + height * (1 - share), f"{value:.3g}")
-    page.text(x + 84, top + height / 2, name, "middle", upright=True)
+    page.text(x + 98, top + height / 2, name, "middle", upright=True)
 
 
 def _over(colour: str) -> str:

@@ -6,6 +6,7 @@ whose results together make up the layer's output less its input.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from itertools import combinations
 from typing import Any
@@ -42,13 +43,16 @@ class Layer:
 
 
 class Recorder(Probe):
-    """Keeps all calls inside layers, and what goes into the last norm and out of the head."""
+    """Tells of each layer that has run, and keeps what goes into the last norm and out of the head.
 
-    def __init__(self, parts: Parts) -> None:
+    The calls inside a layer are forgotten when it was told of: they are much to hold.
+    """
+
+    def __init__(self, parts: Parts, told: Callable[[Layer], None]) -> None:
         super().__init__(parts.model, ops=True)
-        self.parts = parts
+        self.parts, self.told = parts, told
         self.ids = {id(m) for m in parts.layers}
-        self.layers: list[Layer] = []
+        self.last: Layer | None = None
         self.head: Any = None
         self.end: Any = None  # what goes into the last norm, or into the head without one
         self._open: list[tuple[Frame, Any]] = []
@@ -63,8 +67,7 @@ class Recorder(Probe):
             given = input_at(frame, ())
             if not isinstance(given, votive.Tensor):
                 given = values.first((frame.args, frame.kwargs))
-            self.layers.append(Layer(str(frame.address), given))
-            self._open = [(frame, self.layers[-1])]
+            self._open = [(frame, Layer(str(frame.address), given))]
         elif self._open:
             given = values.first((frame.args, frame.kwargs))
             call = Call(str(frame.address), frame.subject, given, None, len(self._open))
@@ -89,6 +92,10 @@ class Recorder(Probe):
         found = values.first(frame.output)
         if isinstance(holder, Layer):
             holder.after = found
+            self.last = holder
+            with self.muted():
+                self.told(holder)
+            holder.calls = []
         else:
             holder.output = found
 
