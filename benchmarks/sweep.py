@@ -44,9 +44,9 @@ def main() -> None:
 
     row = pair("sweep", swept, plain, args.rounds)
     print(
-        f"{len(layers)} layers x {args.tokens} positions, {votive.get_num_threads()} threads: sweep "
-        f"{row.votive_us / 1e6:.2f} s, one forward per cell {row.torch_us / 1e6:.2f} s, ratio "
-        f"{row.ratio:.2f} ({row.low:.2f}..{row.high:.2f})"
+        f"{len(layers)} layers x {args.tokens} positions, {votive.get_num_threads()} threads: "
+        f"sweep {row.votive_us / 1e6:.2f} s, one forward per cell {row.torch_us / 1e6:.2f} s, "
+        f"ratio {row.ratio:.2f} ({row.low:.2f}..{row.high:.2f})"
     )
 
 

@@ -12,6 +12,7 @@ from votive.glass.frozen import freeze
 from votive.glass.stream import logits_of
 
 from .decoders import ALL, CAUSAL, decoder
+from .test_models import made
 
 
 def head_logits(name: str, model: Any, ids: Any) -> Any:
@@ -195,3 +196,28 @@ def test_a_wrong_norm_is_noticed() -> None:
         glass.logit_attribution(model, ids, target=3, parts={"norm": "layers.0.input_layernorm"})
     told = glass.logit_attribution(model, ids, target=3).to_dict()
     assert len(told["names"]) == len(told["values"])
+
+
+@pytest.mark.parametrize("family", ["t5", "mt5"])
+def test_layers_that_only_hold_others_give_way_to_them(family: str) -> None:
+    """T5's blocks are never called, and what its decoder says is scaled before the head."""
+    model, given = made(family)
+    found = glass.logit_attribution(model, **given, target=3)
+    with votive.no_grad():
+        logits = model(**given).logits
+    assert votive.allclose(found.values.sum(0), logits[:, -1, 3], rtol=1e-4, atol=1e-5)
+    assert any(n.startswith("decoder.block.0.layer.1.") and ".head" in n for n in found.names)
+    lens = glass.logit_lens(model, **given, target=3)
+    assert lens.names[1] == "decoder.block.0.layer.0"
+    chances = votive.softmax(logits, -1)
+    assert votive.allclose(lens.probability[-1], chances[..., 3], atol=1e-6)
+
+
+@pytest.mark.parametrize("family", ["bert", "distilbert", "roberta"])
+def test_layers_that_norm_their_sum_are_refused(family: str) -> None:
+    model, given = made(family)
+    with pytest.raises(ValueError, match="heads=False"):
+        glass.logit_attribution(model, **given, target=3)
+    # And a head with layers of its own is no linear function of the stream.
+    with pytest.raises(ValueError, match="stand between"):
+        glass.logit_attribution(model, **given, target=3, heads=False)

@@ -101,15 +101,24 @@ def logit_attribution(
     >>> votive.allclose(found.values.sum(0), found.logit, atol=1e-6)
     True
     """
-    found = parts_of(model, parts)
+    return _attributed(parts_of(model, parts), args, kwargs, (position, target, against), heads)
+
+
+def _attributed(
+    found: Parts, args: Any, kwargs: Any, asked: tuple[int, Any, Any], heads: bool
+) -> Attribution:
+    model, position = found.model, asked[0]
     with votive.no_grad():
         written = _Written(position, heads)
         recorder = Recorder(found, written.add)
         with recorder:
             result = model(*args, **kwargs)
+        inner = found.inner() if recorder.last is None else None
+        if inner is not None:
+            return _attributed(inner, args, kwargs, asked, heads)
         if recorder.last is None:
             raise LookupError(f"{type(model).__name__} did not call its layers {found.names}.")
-        read = _Reader(found, recorder, result, position, target, against)
+        read = _Reader(found, recorder, result, *asked)
         return read.attribution(written)
 
 
@@ -122,6 +131,11 @@ class _Reader:
     ) -> None:  # fmt: skip
         self.position = position
         assert recorder.last is not None
+        if recorder.between:
+            raise ValueError(
+                f"logit_attribution: {', '.join(recorder.between)} stand between the last layer "
+                "and the last norm, so that a logit is no sum over what the layers wrote."
+            )
         final = _at(recorder.last.after if recorder.end is None else recorder.end, position)
         self.final = final.double()
         scores = recorder.head if recorder.head is not None else logits_of(result)
@@ -141,6 +155,9 @@ class _Reader:
             if bias is not None:
                 self.bias = self.bias - bias[self.against].double()
         self.norm = None if parts.norm is None else freeze(parts.norm, final)
+        if recorder.normed is not None and recorder.scored is not None:
+            # T5 scales between norm and head.
+            self.direction = self.direction * _factor(recorder.normed, recorder.scored, position)
 
     def read(self, part: Any) -> Any:
         """What a part (samples, features) of the stream adds, (samples,)."""
@@ -176,6 +193,15 @@ class _Reader:
             known, table.float(), self.logit.float(), self.target, self.against, self.position,
             written.groups,
         )  # fmt: skip
+
+
+def _factor(before: Any, after: Any, position: int) -> Any:
+    """By what number (samples, 1) vectors were multiplied between two places; 1 if otherwise."""
+    if before is after or before.shape != after.shape:
+        return 1.0
+    a, b = _at(before, position).double(), _at(after, position).double()
+    factor = (a * b).sum(-1, keepdim=True) / a.square().sum(-1, keepdim=True).clamp(min=1e-300)
+    return factor if _close(a * factor, b, after.dtype) else 1.0
 
 
 def _tokens(what: str, given: Any, batch: int, scores: Any) -> Any:

@@ -7,7 +7,7 @@ user may name them; else they are found by what they look like.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ..nn import Module, ModuleList, Sequential
@@ -27,6 +27,17 @@ class Parts:
     norm: Any = None
     head: Any = None
     embedding: Any = None
+
+    def inner(self) -> Parts | None:
+        """The same with the modules inside the layers as layers: for layers that only hold them."""
+        inside: list[Any] = []
+        for layer in self.layers:
+            for child in layer.children():
+                inside += list(child) if isinstance(child, ModuleList) else [child]
+        if not inside:
+            return None
+        by_id = {id(m): n for n, m in self.model.named_modules()}
+        return replace(self, layers=tuple(inside), names=tuple(by_id[id(m)] for m in inside))
 
     def named(self) -> dict[str, Any]:
         """The names of the parts in the model.

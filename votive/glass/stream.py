@@ -69,6 +69,9 @@ def run_stream(parts: Parts, args: tuple[Any, ...], kwargs: dict[str, Any]) -> S
     stream = Stream(parts)
     with _Watch(parts, stream):
         stream.result = parts.model(*args, **kwargs)
+    inner = parts.inner() if not stream.outputs else None
+    if inner is not None:
+        return run_stream(inner, args, kwargs)
     if not stream.outputs:
         raise LookupError(
             f"{type(parts.model).__name__} did not call its layers {parts.names[0]}, …; name "

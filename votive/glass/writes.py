@@ -55,6 +55,9 @@ class Recorder(Probe):
         self.last: Layer | None = None
         self.head: Any = None
         self.end: Any = None  # what goes into the last norm, or into the head without one
+        self.normed: Any = None  # what comes out of the norm
+        self.scored: Any = None  # what goes into the head
+        self.between: list[str] = []  # modules that run between the last layer and the last norm
         self._open: list[tuple[Frame, Any]] = []
 
     def entered(self, frame: Frame) -> None:
@@ -63,7 +66,13 @@ class Recorder(Probe):
         last = self.parts.head if self.parts.norm is None else self.parts.norm
         if last is not None and frame.subject is last:
             self.end = values.first((frame.args, frame.kwargs))
+        if self.parts.head is not None and frame.subject is self.parts.head:
+            self.scored = values.first((frame.args, frame.kwargs))
+        elif self.last is not None and self.end is None and not self._open:
+            if any(True for _ in frame.subject.parameters(recurse=False)):
+                self.between.append(str(frame.address))
         if id(frame.subject) in self.ids:
+            self.between.clear()
             given = input_at(frame, ())
             if not isinstance(given, votive.Tensor):
                 given = values.first((frame.args, frame.kwargs))
@@ -84,6 +93,8 @@ class Recorder(Probe):
                 for _, holder in self._open[1:]:
                     holder.attends = holder.attends or frame.output.shape[1]
             return
+        if frame.subject is self.parts.norm:
+            self.normed = values.first(frame.output)
         if frame.subject is self.parts.head:
             self.head = values.first(frame.output)
         if not self._open or self._open[-1][0] is not frame:
