@@ -93,7 +93,6 @@ def test_weights_and_states_are_those_of_the_model_alone() -> None:
     [
         {"temperature": 1.0},
         {"temperature": 2.0, "assistant_confidence_threshold": 0.0},
-        {"temperature": 1.5, "top_k": 3},
         {"temperature": 1.5, "top_p": 0.8, "num_assistant_tokens": 2},
     ],
     ids=str,

@@ -114,7 +114,7 @@ def test_transformers_finds_the_same_beams(early: Any, penalty: float, ends: int
     from .compare import llamas, torch
 
     ended = 0
-    for seed, beams in ((0, 2), (1, 3), (2, 5)):
+    for seed, beams in ((1, 3), (2, 5)):
         reference, ours = llamas(seed, initializer_range=0.1)
         ids = [[30, 30, 5, 9, 2], [1, 2, 3, 4, 6]]
         mask = [[0, 0, 1, 1, 1], [1, 1, 1, 1, 1]]
