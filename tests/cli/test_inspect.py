@@ -68,6 +68,12 @@ def test_statistics_do_not_depend_on_how_the_numbers_are_cut() -> None:
     assert b["std"] == pytest.approx(x.std(ddof=1), rel=1e-10)
 
 
+def test_sums_beyond_the_largest_number_are_infinite() -> None:
+    s = Statistics()
+    s.add(np.array([1e308, 1e308, -1e308]))
+    assert (s.min, s.max, s.inf, s.l2) == (-1e308, 1e308, 0, math.inf)
+
+
 def test_a_histogram_counts_every_finite_number(
     run: Run, run_json: RunJson, weights: Path
 ) -> None:  # fmt: skip

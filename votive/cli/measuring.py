@@ -68,8 +68,10 @@ class Statistics:
 
     def add(self, x: Array) -> None:
         """Take a part into account."""
-        for start in range(0, x.size, _BLOCK):
-            self._add(x[start : start + _BLOCK])
+        # Sums of the largest float64 numbers are infinite, and told so.
+        with np.errstate(over="ignore", invalid="ignore"):
+            for start in range(0, x.size, _BLOCK):
+                self._add(x[start : start + _BLOCK])
 
     def _add(self, x: Array) -> None:
         self.count += x.size
