@@ -125,6 +125,17 @@ def test_auto_ends_at_its_limit_at_an_end_token_at_a_string_and_where_told() -> 
     assert len(list(session.auto(6, stop=lambda s: s.node.stop >= len(s.nodes[0].tokens) + 3))) == 3
 
 
+def test_auto_without_a_limit_ends_where_the_models_positions_end() -> None:
+    short = tiny_model("llama", max_position_embeddings=12)
+    session = glass.Session(short, None, PROMPT)
+    assert len(list(session.auto())) == 12 - len(PROMPT)
+    session.jump(0)
+    session.set_sampler(max_new_tokens=3)
+    assert len(list(session.auto())) == 3
+    with pytest.raises(ValueError, match="max_new_tokens must be positive"):
+        session.auto(0)
+
+
 def test_auto_can_be_left_and_cancelled() -> None:
     session = start()
     for count, _ in enumerate(session.auto(50), 1):

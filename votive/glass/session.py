@@ -138,12 +138,13 @@ class Session(SessionBase):
     def auto(self, max_new_tokens: int | None = None, *, stop: Any = None) -> Iterator[SessionNode]:
         """Step until the text ends, node by node; `cancel`, or leaving the loop, ends it too.
 
-        It ends at a token of `eos_token_id`, after `max_new_tokens`, at one of the strings of
-        `stop` (or of the setting `stop_strings`) or where `stop(session)` is true.
+        It ends at a token of `eos_token_id`, after `max_new_tokens` (without it: where the settings
+        or the model's positions end), at one of the strings of `stop` (or of the setting
+        `stop_strings`), or where `stop(session)` is true.
         """
-        limit = max_new_tokens or self.settings.max_new_tokens
-        if limit is None and self.settings.max_length is not None:
-            limit = self.settings.max_length - self.node.stop
+        if max_new_tokens is not None and max_new_tokens < 1:
+            raise ValueError(f"auto: max_new_tokens must be positive, got {max_new_tokens}.")
+        limit = self._room() if max_new_tokens is None else max_new_tokens
         own = stop if callable(stop) else None
         strings = stop if stop is not None and own is None else self.settings.stop_strings
         eos = set(self.settings.eos_ids())
@@ -152,12 +153,22 @@ class Session(SessionBase):
         reader = Reader(self.tokenizer, strings, eos) if strings else None
         return self._auto(limit, own, reader, eos)
 
+    def _room(self) -> int:
+        """How many tokens may still be written."""
+        if self.settings.max_new_tokens is not None:
+            return int(self.settings.max_new_tokens)
+        config = getattr(self.model, "config", None)
+        length = self.settings.max_length or getattr(config, "max_position_embeddings", None)
+        if length is None:
+            raise ValueError("auto: nothing says how long the text may be; give max_new_tokens.")
+        return max(int(length) - self.node.stop, 0)
+
     def _auto(
-        self, limit: int | None, own: Callable[[Any], Any] | None, reader: Any, eos: set[int]
+        self, limit: int, own: Callable[[Any], Any] | None, reader: Any, eos: set[int]
     ) -> Iterator[SessionNode]:
         self._stop = False
         made = 0
-        while not self._stop and (limit is None or made < limit):
+        while not self._stop and made < limit:
             node = self._draw()
             made += 1
             if reader is not None:

@@ -46,18 +46,34 @@ def begin(edits: Any, since: int = 0) -> Plan:
 
 
 def change(plan: Plan, edits: Any, since: int) -> Plan:
-    """The plan with other edits in force from `since` on; before it, all stays as it was."""
-    new = list(begin(edits, since))
-    kept: list[Live] = []
+    """The plan with other edits in force from `since` on.
+
+    Before that, nothing changes and edits are made in the same order, except for what new edits
+    with positions do there. Edits that are given again go on.
+    """
+    given = list(begin(edits, since))
+    out: list[Live] = []
     for old in plan:
-        again = next((n for n in new if n.key == old.key), None) if old.in_force else None
-        if again is not None:
-            new[new.index(again)] = old  # it goes on
+        at = next((i for i, n in enumerate(given) if n.key == old.key), None)
+        if old.in_force and at is not None and not _comes_later(plan, old, given[:at]):
+            out += [*given[:at], old]  # it goes on, after the new ones that were put before it
+            del given[: at + 1]
         elif not old.in_force:
-            kept.append(old)
+            out.append(old)
         elif old.since < since:
-            kept.append(replace(old, until=since))
-    return (*kept, *new)
+            out.append(replace(old, until=since))
+    # What was made until some position, and is given again, must not be made twice before it.
+    ended = {one.key: one.until for one in out if one.until is not None}
+    return tuple(
+        replace(n, since=max(n.since, ended[n.key])) if n.in_force and n.key in ended else n
+        for n in (*out, *given)
+    )
+
+
+def _comes_later(plan: Plan, old: Live, given: Sequence[Live]) -> bool:
+    """Whether one of the given edits goes on from a place behind `old`."""
+    behind = {p.key for p in plan[plan.index(old) + 1 :] if p.in_force}
+    return any(n.key in behind for n in given)
 
 
 def in_force(plan: Plan) -> list[Edit]:
