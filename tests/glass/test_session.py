@@ -385,6 +385,13 @@ def test_changes_from_outside_are_noticed_and_looking_is_allowed() -> None:
         session.logits()
     assert len(seen) > 10
     assert votive.equal(session.logits(), session.fresh_logits())
+    with votive.autocast("cpu", dtype=votive.bfloat16):
+        with pytest.raises(RuntimeError, match="autocast types have changed"):
+            session.step()
+    with votive.inference_mode():
+        session.step()
+    session.step()
+    assert votive.equal(session.logits(), session.fresh_logits())
     session.model.train()
     with pytest.raises(RuntimeError, match="training mode"):
         session.step()

@@ -34,7 +34,7 @@ class Feeder:
         self._loaded: list[Prefix] = []  # what the cache holds
         self._fired: set[Any] = set()  # edits that have met a call
         self._modules = list(model.modules())
-        self._known = (_weights(self._modules), _hooks(self._modules))
+        self._known = self._circumstances()
 
     def prefix(self, tokens: Sequence[int], prompt: int, plan: Sequence[Live]) -> Prefix:
         """The prefix of a whole text whose first `prompt` tokens are its prompt."""
@@ -100,7 +100,7 @@ class Feeder:
         self.store.bytes = 0
         self.cache, self._loaded = PathCache(), []
         self._modules = list(self.model.modules())
-        self._known = (_weights(self._modules), _hooks(self._modules))
+        self._known = self._circumstances()
 
     def _stand_before(self, prefix: Prefix) -> None:
         """Let the cache hold all that comes before a prefix."""
@@ -153,11 +153,8 @@ class Feeder:
 
     def _check(self) -> None:
         """Raise if the model would not compute what it has computed before."""
-        for what, now, then in (
-            ("parameters", _weights(self._modules), self._known[0]),
-            ("hooks", _hooks(self._modules), self._known[1]),
-        ):
-            if now != then:
+        for what, now in self._circumstances().items():
+            if now != self._known[what]:
                 raise RuntimeError(
                     f"Session: the model's {what} have changed, so what was computed no longer "
                     "holds; call session.forget() to compute it again, or make another session. "
@@ -165,6 +162,15 @@ class Feeder:
                 )
         if self.model.training:
             raise RuntimeError("Session: the model is in training mode; call model.eval().")
+
+    def _circumstances(self) -> dict[str, Any]:
+        """What results depend on besides tokens and edits."""
+        device = getattr(getattr(self.model, "device", None), "type", "cpu")
+        autocast = votive.is_autocast_enabled(device) and str(votive.get_autocast_dtype(device))
+        modules = self._modules
+        return {
+            "parameters": _weights(modules), "hooks": _hooks(modules), "autocast types": autocast,
+        }  # fmt: skip
 
     def memory(self) -> dict[str, int]:
         """Bytes of keys and values by prefix, of kept logits, and of the cache in use."""
