@@ -221,3 +221,26 @@ def test_layers_that_norm_their_sum_are_refused(family: str) -> None:
     # And a head with layers of its own is no linear function of the stream.
     with pytest.raises(ValueError, match="stand between"):
         glass.logit_attribution(model, **given, target=3, heads=False)
+
+
+def test_patches_are_in_what_is_attributed() -> None:
+    model, ids = decoder("llama")
+    with glass.patch(model, {"layers.1.mlp": 0.0, "layers.0.self_attn": lambda v: 2 * v}):
+        with pytest.raises(ValueError, match="does not give what"):
+            glass.logit_attribution(model, ids, target=3)
+        found = glass.logit_attribution(model, ids, target=3, heads=False)
+        with votive.no_grad():
+            wanted = model(ids).logits[:, -1, 3]
+    assert votive.allclose(found.values.sum(0), wanted, atol=1e-5)
+    assert found["model.layers.1.mlp"].tolist() == [0.0, 0.0]
+
+
+@pytest.mark.parametrize(("dtype", "slack"), [(votive.bfloat16, 0.1), (votive.float64, 1e-5)])
+def test_other_precisions_are_attributed(dtype: Any, slack: float) -> None:
+    model, ids = decoder("qwen3")
+    model.to(dtype)
+    found = glass.logit_attribution(model, ids, target=3)
+    with votive.no_grad():
+        wanted = model(ids).logits[:, -1, 3].float()
+    assert votive.allclose(found.values.sum(0), wanted, atol=slack)
+    assert "model.layers.1.self_attn.head1" in found.names

@@ -138,6 +138,12 @@ def test_a_cache_holds_the_beginning_of_the_text(name: str) -> None:
         model(ids[:, :3], past_key_values=cache)
     rest = glass.logit_lens(model, ids[:, 3:], past_key_values=cache, target=3)
     assert rest.positions == [3, 4]
+    cache.crop(3)
+    one = glass.logit_lens(model, ids[:, 3:], past_key_values=cache, target=3, positions=[4])
+    assert votive.equal(one.probability, rest.probability[:, :, 1:])
+    cache.crop(3)
+    with pytest.raises(IndexError, match=r"3\.\.4"):
+        glass.logit_lens(model, ids[:, 3:], past_key_values=cache, positions=[1])
     assert cache.get_seq_length() == 5
     assert votive.allclose(rest.probability, whole.probability[:, :, 3:], atol=1e-5)
 
@@ -213,6 +219,30 @@ def test_nothing_stays_attached_and_no_graph_is_kept() -> None:
     found = glass.logit_lens(model, ids)
     assert not found.probabilities.requires_grad
     assert not any(m._forward_hooks for m in model.modules())
+
+
+@pytest.mark.parametrize("site", ["layers.0", "layers.0.mlp", "layers.1"])
+def test_a_lens_sees_what_patches_made(site: str) -> None:
+    model, ids = decoder("llama")
+    with glass.patch(model, [glass.Edit(site, "scale", 3.0)]):
+        found = glass.logit_lens(model, ids, target=3)
+        with votive.no_grad():
+            states = model(ids, output_hidden_states=True).hidden_states
+            logits = model(ids).logits
+            wanted = [F.softmax(model.lm_head(model.model.norm(h)), -1) for h in states[:2]]
+    for row in range(2):
+        assert votive.allclose(found.probability[row], wanted[row][..., 3], atol=1e-6)
+    assert votive.allclose(found.probability[2], F.softmax(logits, -1)[..., 3], atol=1e-6)
+
+
+@pytest.mark.parametrize("dtype", [votive.bfloat16, votive.float64])
+def test_other_precisions_have_lenses(dtype: Any) -> None:
+    model, ids = decoder("qwen3")
+    model.to(dtype)
+    found = glass.logit_lens(model, ids, target=3)
+    with votive.no_grad():
+        chances = F.softmax(model(ids).logits.float(), -1)
+    assert votive.allclose(found.probability[-1], chances[..., 3], atol=1e-6)
 
 
 # --- the tuned lens -------------------------------------------------------------------------------

@@ -309,3 +309,24 @@ def test_heads_are_patched_one_at_a_time(positions: Any) -> None:
     assert found.figure().x_name == "head"
     with pytest.raises(ValueError, match="3 heads"):
         glass.sweep(model, clean, corrupt, metric=metric, sites=site, heads=3)
+
+
+def test_other_patches_hold_during_a_sweep_and_are_made_once() -> None:
+    model, ids = decoder("llama")
+    clean, corrupt = texts(ids)
+    others = [glass.Edit("layers.0", "scale", 2.0), glass.Edit("layers.1.mlp", "scale", 0.5)]
+    plain = glass.sweep(model, clean, corrupt, metric=metric, batch=1)
+    with glass.patch(model, others):
+        found = glass.sweep(model, clean, corrupt, metric=metric, batch=1)
+        wanted = one_at_a_time(model, clean, corrupt, found)
+    assert votive.allclose(found.per_sample[1], wanted[1], atol=1e-6)
+    assert not votive.allclose(found.per_sample, plain.per_sample, atol=1e-3)
+
+
+@pytest.mark.parametrize("dtype", [votive.bfloat16, votive.float64])
+def test_other_precisions_are_swept(dtype: Any) -> None:
+    model, ids = decoder("qwen3")
+    model.to(dtype)
+    clean, corrupt = texts(ids)
+    found = glass.sweep(model, clean, corrupt, metric=metric, batch=1, estimate=True)
+    assert votive.equal(found.per_sample, one_at_a_time(model, clean, corrupt, found))

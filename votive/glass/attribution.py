@@ -137,7 +137,7 @@ class _Reader:
                 "and the last norm, so that a logit is no sum over what the layers wrote."
             )
         final = _at(recorder.last.after if recorder.end is None else recorder.end, position)
-        self.final = final.double()
+        self.final, self.eps = final.double(), votive.finfo(final.dtype).eps
         scores = recorder.head if recorder.head is not None else logits_of(result)
         scores = _at(scores, position).double()  # (B, V)
         B = final.shape[0]
@@ -171,7 +171,7 @@ class _Reader:
         rest = self.final - sum(v.double() for v in written.vectors)
         known = [*written.names]
         if float(rest.abs().max()) > 1e-5 * float(self.final.abs().max()):
-            # Something between the layers writes too.
+            # Something between the layers writes too, or half precision rounds the stream.
             known.append("rest")
             rows.append(self.read(rest))
         biases = self.bias
@@ -183,7 +183,7 @@ class _Reader:
         table = votive.stack(rows)
         gap = float((table.sum(0) - self.logit).abs().max())
         size = float(table.abs().sum(0).max())
-        if gap > 1e-3 * size:
+        if gap > max(1e-3, 8 * self.eps) * size:
             raise ValueError(
                 f"logit_attribution: the components sum to {table.sum(0).tolist()}, but the "
                 f"logits are {self.logit.tolist()}; name the last norm and the head with "

@@ -19,7 +19,8 @@ class _Leaves(Probe):
     """Keeps values with their graph, and starts one where there is none."""
 
     def __init__(self, model: Any, wanted: list[Pattern]) -> None:
-        super().__init__(model, only=modules_for(model, wanted))
+        modules_for(model, wanted)  # a pattern that means nothing is told before the run
+        super().__init__(model)
         self.wanted = list({(p.text, p.side, p.path): p for p in wanted}.values())
         self.values: dict[str, Any] = {}
         self.fired: set[int] = set()

@@ -110,7 +110,8 @@ def logit_lens(
     """Read the stream behind each layer with the model's own last norm and head.
 
     `args` and `kwargs` are the model's. `layers` are numbers, -1 the last one and "embedding" what
-    goes into the first; `positions` are numbers; both default to all. `target` is a token, or one
+    goes into the first; `positions` count from the beginning of the text, also when a cache holds
+    it; both default to all. `target` is a token, or one
     for each sample, or for each sample and position. `translator` is a tuned lens, `parts` what
     `find_parts` gave or its arguments as a dict.
 
@@ -132,7 +133,7 @@ def logit_lens(
         final = logits_of(stream.result)
         _check_three(final)
         chosen = _rows(layers, len(stream.states))
-        where = _positions(positions, final.shape[1])
+        where = _positions(positions, final.shape[1], stream.past)
         final = final[:, where]
         goal = _goal(target, final.shape[:2], final.device)
         got = [
@@ -230,14 +231,17 @@ def _rows(layers: Any, count: int) -> list[int]:
     return out
 
 
-def _positions(given: Any, length: int) -> list[int]:
+def _positions(given: Any, length: int, past: int) -> list[int]:
     if given is None:
         return list(range(length))
     given = [given] if isinstance(given, int) else [int(p) for p in given]
-    bad = [p for p in given if not -length <= p < length]
+    bad = [p for p in given if not (past <= p < past + length or -length <= p < 0)]
     if bad:
-        raise IndexError(f"logit_lens: positions {bad} are outside of 0..{length - 1}.")
-    return [p % length for p in given]
+        raise IndexError(
+            f"logit_lens: positions {bad} are not among {past}..{past + length - 1}, those of this "
+            "run."
+        )
+    return [p - past if p >= 0 else p + length for p in given]
 
 
 def _goal(target: Any, shape: Any, device: Any) -> Any:

@@ -13,7 +13,7 @@ from typing import Any
 import votive
 
 from . import values
-from .address import Address, Pattern
+from .address import Pattern
 from .probe import Frame, Probe
 
 
@@ -50,11 +50,14 @@ class Recording(Probe):
         self.holders: set[str] = set()  # calls inside which there is a site
         self.parents: dict[str, str | None] = {}
         self._event = 0
+        self._modules: list[tuple[int, str]] = []
+        self._inside: dict[str, list[str]] = {}
 
     def entered(self, frame: Frame) -> None:
         self._event += 1
         text = str(frame.address)
         self.began[text] = self._event
+        self._modules.append((self._event, frame.address.module))
         self.parents[text] = None if frame.parent is None else str(frame.parent.address)
         for pattern in self.wanted:
             if pattern.matches(frame.address, frame):
@@ -76,6 +79,13 @@ class Recording(Probe):
         for pattern in self.wanted:
             if pattern.side == "out" and pattern.matches(frame.address, frame):
                 self.values[Site(text, pattern).name] = value_at(frame, pattern)
+
+    def inside(self, address: str) -> list[str]:
+        """Modules called inside a call: if it is skipped, later ones keep their numbers."""
+        if address not in self._inside:
+            start, end = self.began[address], self.ended[address]
+            self._inside[address] = [m for at, m in self._modules if start < at < end]
+        return self._inside[address]
 
     def skippable(self) -> set[str]:
         """The calls directly inside those that hold a site: what a later run may skip whole."""
@@ -125,26 +135,18 @@ class Resumed(Probe):
     def __init__(
         self, model: Any, recorded: Recording, site: Site, change: Any, given: Any
     ) -> None:
-        # Only what may be skipped or holds the site is looked at; the rest runs as ever.
         skipped = {a for a in recorded.outputs if recorded.ended[a] < site.starts}
-        names = {Address.parse(a).module for a in {*skipped, site.address}}
-        only = [m for n, m in model.named_modules(remove_duplicate=False) if n in names]
-        super().__init__(model, only=only)
+        # All modules are seen, as by the recording: so it stands outside of patches that know their
+        # modules. What they did is in the recorded values and is not done again.
+        super().__init__(model)
         self.recorded, self.site, self.change, self.given = recorded, site, change, given
         self.skipped = skipped
         self.fired = False
-        self._inside = {a: self._calls_inside(a, names) for a in skipped}
-
-    def _calls_inside(self, skipped: str, names: set[str]) -> list[str]:
-        """Modules that a skipped call would have called: later calls of them keep their numbers."""
-        start, end = self.recorded.began[skipped], self.recorded.ended[skipped]
-        inner = [a for a, at in self.recorded.began.items() if start < at < end]
-        return [m for m in (Address.parse(a).module for a in inner) if m in names]
 
     def entered(self, frame: Frame) -> None:
         text = str(frame.address)
         if text in self.skipped:
-            self._calls.update(self._inside[text])
+            self._calls.update(self.recorded.inside(text))
             frame.skip(self.given(text, self.recorded.outputs[text]))
         elif text == self.site.address and self.site.pattern.side == "in":
             self._change(frame)

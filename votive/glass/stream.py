@@ -30,8 +30,10 @@ class Stream:
 
 
 class _Watch(Probe):
+    """Sees all modules, and so stands outside of patches that know theirs: sees what they made."""
+
     def __init__(self, parts: Parts, stream: Stream) -> None:
-        super().__init__(parts.model, only=parts.layers)
+        super().__init__(parts.model)
         self.ids = {id(m) for m in parts.layers}
         self.found = stream
 
@@ -110,10 +112,10 @@ def ids_of(args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
 
 
 class _Instead(Probe):
-    """Lets no layer run; each gives the state on that is given."""
+    """Lets no layer run, nor any patch of one; each gives the state on that is given."""
 
     def __init__(self, parts: Parts, template: Any) -> None:
-        super().__init__(parts.model, only=parts.layers)
+        super().__init__(parts.model)
         self.ids = {id(m) for m in parts.layers}
         self.path, self.template = values.first_path(template), template
         self.state: Any = None

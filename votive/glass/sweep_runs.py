@@ -142,7 +142,7 @@ class _Resumed(Resumed):
         self.grown: dict[str, list[bool]] = {}
         self.looks = not skips
         if self.looks:
-            self.skipped, self._only = set(), None
+            self.skipped = set()
 
     def left(self, frame: Any) -> None:
         if self.looks and str(frame.address) in self.recorded.outputs:
