@@ -87,7 +87,12 @@ export function loader({ model, el, keys, fetch, draw, empty = "Nothing to show 
   async function load() {
     stale = false;
     const mine = (ticket += 1);
-    const promise = fetch();
+    let promise;
+    try {
+      promise = fetch();
+    } catch (error) {
+      promise = Promise.reject(error);
+    }
     if (promise === null || promise === undefined) {
       say(typeof empty === "function" ? empty() : empty, "empty");
       el.removeAttribute("aria-busy");

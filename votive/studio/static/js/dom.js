@@ -36,7 +36,8 @@ export function put(el, ...children) {
 export function visible(text) {
   if (text === undefined || text === null) return "";
   if (text === "") return "∅";
-  return text.replaceAll("\n", "⏎").replaceAll("\t", "⇥").replaceAll("\r", "␍").replace(/^ | $/g, "·");
+  return text.replaceAll("\n", "⏎").replaceAll("\t", "⇥").replace(/^ | $/g, "·")
+    .replace(/[\u0000-\u001f\u007f-\u009f]/g, (c) => `\\x${c.charCodeAt(0).toString(16).padStart(2, "0")}`);
 }
 
 /** A number in few digits. */

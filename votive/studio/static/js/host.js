@@ -3,6 +3,7 @@
  * contract that notebook widgets use. Knows no view by name.
  */
 
+import { idle } from "./ask.js";
 import { Link } from "./link.js";
 import { Store, notice, take } from "./state.js";
 
@@ -55,13 +56,15 @@ export async function refresh(model) {
     const info = await model.ask("model.info", {});
     model.set("info", info.name ? info : null);
     if (!info.name) return;
-    const [state, edits] = await Promise.all([
-      model.ask("session.state", {}), model.ask("edits.list", {}),
+    const [state, edits, debug] = await Promise.all([
+      model.ask("session.state", {}), model.ask("edits.list", {}), model.ask("debug.state", {}),
     ]);
     if (state.nodes?.length) take(model, state);
     model.set("edits", edits);
+    model.set("debug", debug);
   } catch (error) {
-    notice(model, "error", error.message);
+    // A room without a session is no error: it is empty.
+    if (error.type !== "Missing" && !idle(error)) notice(model, "error", error.message);
   }
 }
 

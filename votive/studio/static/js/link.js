@@ -101,7 +101,7 @@ export class Link {
     for (const { reject } of this.waiting.values()) reject(new Lost("the connection was lost"));
     this.waiting.clear();
     this.slots.clear();
-    if (this.closed) return;
+    if (this.closed || this.status === "paused") return;
     this.tries += 1;
     const wait = Math.min(250 * 2 ** (this.tries - 1), 5000);
     this.tell("lost", { tries: this.tries, wait, code: event?.code, reason: event?.reason });
@@ -109,6 +109,12 @@ export class Link {
       this.tell("connecting", { tries: this.tries });
       this.connect();
     }, wait);
+  }
+
+  /** Stay away until `connect` is called. */
+  pause(reason) {
+    this.tell("paused", { reason });
+    this.socket?.close();
   }
 
   take(header, blobs) {

@@ -8,9 +8,12 @@ import { Layers, cut, font } from "./canvas.js";
 import { diverging, inkOn, palette, place, sequential } from "./colour.js";
 
 export class Heatmap {
-  /** `hover(row, col)` or hover(null), `pick(row, col)` are told; `name` is read to people. */
-  constructor(el, { name, hover = () => {}, pick = () => {}, left = 64, top = 18, square = false }) {
-    Object.assign(this, { el, hover, pick, left, top, square });
+  /**
+   * `hover(row, col)` or hover(null) and `pick(row, col)` are told, and `zoomed({rows, cols})` when
+   * a part stays in view; `name` is read to people.
+   */
+  constructor(el, { name, hover = () => {}, pick = () => {}, zoomed = () => {}, left = 64, top = 18, square = false }) {
+    Object.assign(this, { el, hover, pick, zoomed, left, top, square });
     el.tabIndex = 0;
     el.setAttribute("role", "application");
     el.setAttribute("aria-roledescription", "heat map");
@@ -25,8 +28,8 @@ export class Heatmap {
   }
 
   /** Show a matrix: {rows, cols, values, min, max, signed, rowLabels, colLabels}. */
-  show(data) {
-    const fresh = !this.data || data.rows !== this.data.rows || data.cols !== this.data.cols;
+  show(data, { reset = false } = {}) {
+    const fresh = reset || !this.data || data.rows !== this.data.rows || data.cols !== this.data.cols;
     this.data = data;
     if (fresh) this.view = { x: 0, y: 0, k: 1 };
     this.image = null;
@@ -192,6 +195,16 @@ export class Heatmap {
     const [px, py] = [x - this.left + this.view.x, y - this.top + this.view.y];
     this.view = { k, x: this.view.x + px * (k / old - 1), y: this.view.y + py * (k / old - 1) };
     this.later();
+    clearTimeout(this.rest);
+    this.rest = setTimeout(() => k > 1 && this.zoomed(this.visible()), 250);
+  }
+
+  /** The rows and columns in view, as [first, last + 1]. */
+  visible() {
+    this.clamp();
+    const { cw, ch, w, h } = this.size;
+    const ends = (from, room, step, count) => [Math.floor(from / step), Math.min(count, Math.ceil((from + room) / step))];
+    return { rows: ends(this.view.y, h, ch, this.data.rows), cols: ends(this.view.x, w, cw, this.data.cols) };
   }
 
   listen() {
@@ -249,6 +262,7 @@ export class Heatmap {
   }
 
   close() {
+    clearTimeout(this.rest);
     this.layers.close();
   }
 }

@@ -77,16 +77,16 @@ export function render({ model, el }) {
     step.disabled = branch.disabled = lost || busy || !session;
     undo.disabled = lost || busy || !session?.undo;
     redo.disabled = lost || busy || !session?.redo;
-    state.textContent = session ? `${session.tokens.length} tokens, ${session.nodes.length} nodes` : "";
+    state.textContent = session ? `${session.tokens.length} tokens` : "";
     if (session && document.activeElement !== text) {
       text.value = session.tokens.filter((t) => t.prompt).map((t) => t.text).join("") || text.value;
     }
   }
 
   el.append(
-    h("div", { class: "prompt-box" }, text, h("div", { class: "row" }, start, h("span", { class: "grow" }), state)),
+    h("div", { class: "prompt-box" }, text, h("div", { class: "row" }, start, undo, redo, h("span", { class: "grow" }), state)),
     h("div", { class: "row tools", role: "toolbar", "aria-label": "Writing" },
-      step, auto, count, h("span", { class: "grow" }), undo, redo, branch), spoken,
+      step, auto, count, h("span", { class: "dim small grow" }, "tokens"), branch), spoken,
   );
   model.actions = { ...model.actions, begin, generate, fork, step: () => !step.disabled && step.click(), undo: () => !undo.disabled && undo.click(), redo: () => !redo.disabled && redo.click() };
   const off = watch(model, ["session", "link", "info", "generating"], update);

@@ -1,6 +1,6 @@
 /** The tokens of the text in order: probability as shade, entropy as a line under each. */
 
-import { h, percent, put, short, throttled, visible } from "../dom.js";
+import { h, percent, put, throttled, visible } from "../dom.js";
 import { hover, locked, select, shown, watch } from "../state.js";
 
 export function render({ model, el }) {
@@ -57,8 +57,8 @@ export function render({ model, el }) {
     const item = (name, value) => [h("dt", {}, name), h("dd", {}, value)];
     return put(detail, h("dl", { class: "facts" },
       item("token", visible(token.text)), item("id", String(token.id)), item("position", String(token.position)),
-      item("p", token.prompt && token.p === null ? "given" : percent(token.p)),
-      item("entropy after", token.entropy === null || token.entropy === undefined ? "–" : `${short(token.entropy)} nats`)));
+      item("p", `${percent(token.p)}${token.prompt ? ", given" : ""}`),
+      item("entropy", token.entropy === null || token.entropy === undefined ? "–" : token.entropy.toFixed(2))));
   }
 
   const at = (event) => event.target.closest?.(".token")?.dataset.at;

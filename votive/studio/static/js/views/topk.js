@@ -29,7 +29,7 @@ export function render({ model, el }) {
     const after = new Map((top.after ?? []).map((r) => [r.id, r.p]));
     const scale = Math.max(0.02, ...top.before.map((r) => r.p), ...(top.after ?? []).map((r) => r.p));
     put(head,
-      h("span", {}, "after ", h("b", {}, visible(session.tokens[at]?.text ?? "")), ` at ${at}`),
+      h("span", {}, "after ", h("b", {}, visible(session.tokens[at]?.text ?? "")), `, position ${at}`),
       h("span", {}, `entropy ${short(top.entropy)} nats`));
     put(list, h("div", { class: "bar-head", "aria-hidden": "true" }, h("span", {}, "token"), h("span", {}), h("span", {}, "model"), h("span", {}, "sampler")),
       top.before.map((r) => bar({
@@ -47,14 +47,14 @@ export function render({ model, el }) {
 
   own.addEventListener("keydown", (event) => {
     if (event.key === "Enter" && own.value) {
-      act(model, "session.choose", { text: own.value });
+      act(model, "session.choose", { token: own.value });
       own.value = "";
     }
   });
 
   const load = loader({
     model, el, keys: ["session", "selection"], empty: "No text yet: begin with a prompt.",
-    fetch: () => (node() === null ? null : ask(model, "session.top", { node: node(), k: 12 }, { slot: "top" })),
+    fetch: () => (node() === null ? null : ask(model, "session.top", { node: node(), k: 10 }, { slot: "top" })),
     draw,
   });
   el.append(head, list, own);

@@ -52,14 +52,15 @@ export function render({ model, el }) {
     const some = chain.nodes.length <= most ? chain.nodes
       : [...chain.nodes.slice(0, 2), null, ...chain.nodes.slice(-(most - 3))];
     let at = x;
-    part.append(s("line", { class: "edge", x1: x, x2: x + (some.length - 1) * DOT + 3, y1: y, y2: y }));
-    for (const node of some) {
-      if (node) part.append(dot(node, at, y, session, on));
-      else part.append(s("text", { x: at - 1, y: y + 4, class: "tick", text: "…" }));
-      at += DOT + (node ? 0 : 3);
-    }
+    const dots = [];
+    some.forEach((node, i) => {
+      if (node && some[i + 1]) part.append(s("line", { class: "edge", x1: at + 3, x2: at + 3 + DOT, y1: y, y2: y }));
+      dots.push(node ? dot(node, at, y, session, on) : s("text", { x: at - 1, y: y + 3, class: "chain-text", text: "…" }));
+      at += DOT + (node ? 0 : 4);
+    });
+    part.append(...dots);
     const text = s("text", { x: at + 6, y: y + 4, class: "chain-text" });
-    const room = Math.max(4, Math.floor((width - at - 12) / 6.6));
+    const room = Math.max(4, Math.floor((width - at - 14) / 7.4));
     const words = label(chain);
     text.textContent = words.length > room ? `${words.slice(0, Math.ceil(room / 2) - 1)}…${words.slice(-Math.floor(room / 2))}` : words;
     part.append(text);
@@ -72,14 +73,16 @@ export function render({ model, el }) {
     const current = node.id === session.current;
     const out = s("circle", {
       cx: x + 3, cy: y, r: current ? 5 : 3.2, "data-node": node.id,
-      class: `node${on.has(node.id) ? " on" : ""}${current ? " current" : ""}${node.edits ? " edited" : ""}`,
+      class: `node${on.has(node.id) ? " on" : ""}${current ? " current" : ""}${edited(node) ? " edited" : ""}`,
       onclick: (event) => go(node.id, event),
       onpointerenter: () => hover(model, { branch: node.id }), onpointerleave: () => hover(model, null),
     });
     const p = node.p === null || node.p === undefined ? "" : `, ${percent(node.p)}`;
-    out.append(s("title", { text: `node ${node.id}: ${visible(node.text).slice(0, 60)}${p}${node.edits ? ", edited" : ""}` }));
+    out.append(s("title", { text: `node ${node.id}: ${visible(node.text).slice(0, 60)}${p}${edited(node) ? ", edited" : ""}` }));
     return out;
   }
+
+  const edited = (node) => (model.get("session").edits_table?.[node.edits]?.length ?? 0) > 0;
 
   function key(event, chain) {
     const all = [...scroll.querySelectorAll(".chain")];

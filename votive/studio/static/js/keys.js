@@ -1,0 +1,61 @@
+/** Keyboard shortcuts of the page. Knows names of actions only. */
+
+import { h } from "./dom.js";
+
+/** [keys as told, what it does, test, name, argument] */
+const KEYS = [
+  ["F5", "Debugger: continue, or start", (e) => e.key === "F5" && !e.shiftKey, "debug", "debug.run"],
+  ["F10", "Step over", (e) => e.key === "F10" && !e.shiftKey, "debug", "debug.over"],
+  ["F11", "Step into", (e) => e.key === "F11" && !e.shiftKey, "debug", "debug.step"],
+  ["Shift F11", "Step out", (e) => e.key === "F11" && e.shiftKey, "debug", "debug.out"],
+  ["Shift F10", "Step back", (e) => e.key === "F10" && e.shiftKey, "debug", "debug.back"],
+  ["Ctrl Z", "Undo", (e) => mod(e) && !e.shiftKey && e.key.toLowerCase() === "z", "undo"],
+  ["Ctrl Y", "Redo", (e) => mod(e) && (e.key.toLowerCase() === "y" || (e.shiftKey && e.key.toLowerCase() === "z")), "redo"],
+  ["S", "Write one token", (e) => plain(e, "s"), "step"],
+  ["G", "Generate, or stop", (e) => plain(e, "g"), "generate"],
+  ["B", "Branch here", (e) => plain(e, "b"), "fork"],
+  ["P", "Go to the prompt", (e) => plain(e, "p"), "prompt"],
+  ["L", "Logit lens", (e) => plain(e, "l"), "tab", "lens"],
+  ["D", "Debugger", (e) => plain(e, "d"), "tab", "debugger"],
+  ["A", "Attention", (e) => plain(e, "a"), "tab", "attention"],
+  ["T", "Light or dark", (e) => plain(e, "t"), "theme"],
+  ["Esc", "Unlock the selection", (e) => e.key === "Escape", "unlock"],
+  ["?", "Shortcuts", (e) => e.key === "?", "help"],
+];
+
+const mod = (e) => e.ctrlKey || e.metaKey;
+const plain = (e, key) => e.key.toLowerCase() === key && !mod(e) && !e.altKey && !e.shiftKey;
+
+/** Whether what is typed belongs to a field. */
+function typing(e) {
+  const at = e.target;
+  return at.matches?.("textarea, select, [contenteditable]") || (at.matches?.("input") && !["checkbox", "range", "button"].includes(at.type));
+}
+
+/** Listen on the document; `actions()` gives the functions by name. */
+export function listen(actions) {
+  const heard = (event) => {
+    if (event.defaultPrevented || document.querySelector("dialog[open]")) return;
+    const found = KEYS.find(([, , test]) => test(event));
+    if (!found) return;
+    const function_key = /^F\d+$/.test(event.key);
+    if (typing(event) && !function_key) return;
+    const run = actions()[found[3]];
+    if (!run) return;
+    event.preventDefault();
+    run(found[4]);
+  };
+  document.addEventListener("keydown", heard);
+  return () => document.removeEventListener("keydown", heard);
+}
+
+/** The dialog that lists them. */
+export function help() {
+  const close = h("button", { type: "button", class: "quiet", "aria-label": "Close", onclick: () => box.close() }, "×");
+  const box = h("dialog", { id: "shortcuts", "aria-label": "Shortcuts" },
+    h("div", { class: "row spread dialog-head" }, h("h2", {}, "Shortcuts"), close),
+    h("dl", { class: "shortcuts" }, KEYS.map(([keys, text]) => [h("dt", {}, keys.split(" ").map((k) => h("kbd", {}, k))), h("dd", {}, text)])),
+    h("p", { class: "dim small" }, "In heat maps: arrows move, Enter locks, + and − zoom, 0 shows all. In the module tree: arrows move and fold, space sets a breakpoint."));
+  box.addEventListener("click", (event) => event.target === box && box.close());
+  return { box, show: () => box.showModal() };
+}

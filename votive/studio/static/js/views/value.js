@@ -1,0 +1,163 @@
+/**
+ * The value inspector: one value as a heat map with statistics and histogram, and what can be done
+ * to it. At a stop of the debugger it shows what stands there, else what a module gave.
+ */
+
+import { ask, idle, loader } from "../ask.js";
+import { h, put, short, throttled, visible } from "../dom.js";
+import { histogram } from "../draw/axes.js";
+import { Heatmap } from "../draw/heatmap.js";
+import { hover, locked, notice, select, watch } from "../state.js";
+import { toolsFor } from "./value_tools.js";
+
+export function render({ model, el }) {
+  let side = "out";
+  let [shownValue, cell, part] = [null, null, null]; // `part` is the window that was zoomed into
+  const title = h("div", { class: "row value-title" });
+  const box = h("div", { class: "heat", id: "value-heat" });
+  const readout = h("div", { class: "readout mono", id: "value-readout", "aria-live": "off" }, " ");
+  const facts = h("div", { class: "facts-box" });
+  const tools = h("div", { class: "value-tools" });
+  const body = h("div", { class: "value-body" }, h("div", { class: "heat-box" }, box, readout), facts);
+  const map = new Heatmap(box, {
+    name: "Values. Arrow keys move, Enter locks a cell, plus and minus zoom.", left: 74,
+    hover: (row, col) => {
+      read(row, col);
+      hover(model, row === null || !rowIsPosition() ? null : { position: real(row, 0) });
+    },
+    pick: (row, col) => {
+      cell = cell && cell[0] === row && cell[1] === col ? null : [row, col];
+      map.lock(cell?.[0] ?? null, cell?.[1] ?? null);
+      if (cell && rowIsPosition()) select(model, { position: real(row, 0) });
+      drawTools();
+    },
+    // An overview becomes exact where one looks closer.
+    zoomed: ({ rows, cols }) => {
+      if (!shownValue || shownValue.exact !== false) return;
+      part = { rows: [real(rows[0], 0), real(rows[1], 0)], cols: [real(cols[0], 1), real(cols[1], 1)] };
+      load.reload();
+    },
+  });
+
+  const atStop = () => Boolean(model.get("debug")?.active && !model.get("debug").ended);
+  /** The row or column of the value that a row or column of the picture begins with. */
+  const real = (i, axis) => {
+    const [from, to] = axis ? shownValue.cols : shownValue.rows;
+    return from + Math.floor((i * (to - from)) / shownValue.drawn[axis]);
+  };
+  const rowIsPosition = () => {
+    const count = model.get("session")?.tokens.length ?? 0;
+    return shownValue && shownValue.shape.length === 3 && shownValue.shape[0] === 1 && shownValue.shape[1] <= count;
+  };
+
+  function read(row, col) {
+    if (row === null || row === undefined || !shownValue) {
+      readout.textContent = cell ? told(...cell, "locked ") : " ";
+      return;
+    }
+    readout.textContent = told(row, col);
+  }
+
+  function told(row, col, before = "") {
+    const token = rowIsPosition() ? ` ${visible(model.get("session").tokens[real(row, 0)]?.text ?? "")}` : "";
+    const many = shownValue.exact === false ? "largest near " : "";
+    return `${before}${many}[${real(row, 0)}${token}, ${real(col, 1)}] = ${short(map.value(row, col))}`;
+  }
+
+  function fetch() {
+    const [session, debug] = [model.get("session"), model.get("debug")];
+    if (!session) return null;
+    if (atStop()) return ask(model, "debug.value", { side: debug.phase === "enter" ? "in" : "out", ...(part ?? {}) }, { slot: "value" });
+    const { address } = locked(model);
+    if (!address) return null;
+    const at = side === "in" ? `${address}:in` : address;
+    return Promise.all([
+      ask(model, "value.window", { address: at, node: session.current, ...(part ?? {}) }, { slot: "value" }),
+      ask(model, "value.statistics", { address: at, node: session.current }, { slot: "value-statistics" }),
+    ]).then(([value, statistics]) => ({ ...value, statistics: statistics.statistics ?? statistics }));
+  }
+
+  function draw(value) {
+    const { values } = value;
+    if (!values) throw new Error(value.message ?? "There is no tensor here.");
+    const [rows, cols] = values.shape.length === 1 ? [1, values.shape[0]] : values.shape;
+    const same = shownValue && shownValue.address === value.address && cell && cell[0] < rows && cell[1] < cols;
+    const moved = !shownValue || [0, 1].some((i) => shownValue.rows[i] !== value.rows[i] || shownValue.cols[i] !== value.cols[i]);
+    shownValue = { ...value, drawn: [rows, cols] };
+    if (!same) cell = null;
+    const [low, high] = [value.min ?? value.statistics?.min, value.max ?? value.statistics?.max];
+    const tokens = model.get("session").tokens;
+    map.show({
+      rows, cols, values, min: low, max: high, signed: true,
+      rowLabels: Array.from({ length: rows }, (_, i) => (rowIsPosition() ? tokens[real(i, 0)]?.text ?? "" : String(real(i, 0)))),
+      colLabels: Array.from({ length: cols }, (_, i) => String(real(i, 1))),
+    }, { reset: moved });
+    map.lock(cell?.[0] ?? null, cell?.[1] ?? null);
+    box.style.setProperty("--rows", Math.min(rows, 28));
+    head(value);
+    numbers(value.statistics);
+    drawTools();
+    read(null);
+  }
+
+  function head(value) {
+    const choice = (name, text) => h("button", {
+      type: "button", class: "segment", "aria-pressed": String(side === name), disabled: atStop(),
+      onclick: () => { side = name; load.reload(); },
+    }, text);
+    const address = atStop() ? model.get("debug").address || "(model)" : value.address ?? locked(model).address;
+    put(title, h("b", { class: "mono grow" }, address), h("span", { class: "dim num" }, `${value.dtype} [${value.shape.join(", ")}]`),
+      part ? h("button", { type: "button", id: "value-all", onclick: () => { part = null; load.reload(); } }, "Show all") : null,
+      atStop() ? h("span", { class: "tag" }, model.get("debug").phase === "enter" ? "input" : "output")
+        : h("span", { class: "segments", role: "group", "aria-label": "Side" }, choice("in", "in"), choice("out", "out")));
+  }
+
+  function numbers(s) {
+    if (!s) return put(facts);
+    const items = [["mean", s.mean], ["std", s.std], ["min", s.min], ["max", s.max], ["norm", s.norm],
+      ["zeros", s.zeros], ["nan", s.nan], ["inf", s.inf]];
+    return put(facts, h("dl", { class: "stats" }, items.map(([k, v]) => [h("dt", {}, k), h("dd", { class: "num", "data-stat": k }, short(v))])),
+      s.histogram?.length ? histogram(s.histogram, s.min, s.max) : null);
+  }
+
+  function drawTools() {
+    put(tools, toolsFor({ model, atStop: atStop(), cell: cell && [real(cell[0], 0), real(cell[1], 1)],
+      byPosition: rowIsPosition(), address: locked(model).address, done }));
+  }
+
+  async function done(promise) {
+    try {
+      const reply = await promise;
+      load.reload();
+      return reply;
+    } catch (error) {
+      if (!idle(error)) notice(model, "error", error.message, { address: error.address });
+      return null;
+    }
+  }
+
+  let key = "";
+  const load = loader({
+    model, el, keys: ["value-key"], fetch, draw,
+    empty: () => (model.get("session") ? "Choose a module on the left, or start the debugger: its value appears here." : "No text yet: begin with a prompt."),
+  });
+  // Hovering and locking positions alone need no new data.
+  const look = () => {
+    const [d, l] = [model.get("debug"), locked(model)];
+    const now = [model.get("session")?.current, d?.active && !d.ended ? `stop ${d.index} ${d.changes}` : l.address, Boolean(model.get("session"))].join("|");
+    if (now !== key) {
+      part = null;
+      load.reload();
+    }
+    key = now;
+  };
+  el.append(title, tools, body);
+  const off = watch(model, ["session", "debug", "selection", "edits"], throttled(look));
+  look();
+  drawTools();
+  return () => {
+    off();
+    load.close();
+    map.close();
+  };
+}
