@@ -218,3 +218,27 @@ def test_positions_count_from_the_beginning_of_the_text_with_a_cache_too() -> No
     assert votive.allclose(votive.cat(parts, 1), whole, atol=1e-5)
     # Once in the whole text, and in the two parts that hold positions 1 and 4.
     assert receipt.sites["model.layers.0.mlp"].times == 3
+
+
+EDITED = [
+    Edit("layers.0.mlp", "zero", positions=[1, 5, 8]),
+    Edit("layers.1", "scale", 3.0),
+    Edit("layers.0.self_attn", "skip"),
+]
+
+
+@pytest.mark.parametrize("edit", EDITED, ids=[e.do for e in EDITED])
+@pytest.mark.parametrize("cache", ["dynamic", "static"])
+def test_generation_under_an_edit_is_the_same_with_and_without_a_cache(
+    edit: Edit, cache: str
+) -> None:
+    model, ids = tiny(), votive.tensor([[1, 2, 3, 4, 5]])
+    settings = {"max_new_tokens": 12, "do_sample": False, "pad_token_id": 0}
+    plain = model.generate(ids, use_cache=True, **settings)
+    with glass.patch(model, edit) as receipt:
+        cached = model.generate(ids, use_cache=True, cache_implementation=cache, **settings)
+        whole = model.generate(ids, use_cache=False, **settings)
+    assert votive.equal(cached, whole)
+    assert receipt.fired > 1
+    assert clean(model)
+    assert votive.equal(model.generate(ids, use_cache=True, **settings), plain)

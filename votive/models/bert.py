@@ -95,15 +95,16 @@ class BertSelfAttention(nn.Module):
         self.key = nn.Linear(config.hidden_size, config.hidden_size)
         self.value = nn.Linear(config.hidden_size, config.hidden_size)
 
-    def forward(self, x: Any, sight: Sight, weights: bool = False) -> tuple[Any, Any]:
+    def forward(self, x: Any, sight: Sight, weights: list[Any] | None = None) -> Any:
         B, T, C = x.shape
         q, k, v = (
             part(x).view(B, T, self.heads, -1).transpose(1, 2)  # (B, H, T, D)
             for part in (self.query, self.key, self.value)
         )
         y = attend(q, k, v, sight, dropout=self.dropout if self.training else 0.0)
-        seen = attention_weights(q, k, sight) if weights else None
-        return y.transpose(1, 2).reshape(B, T, C), seen
+        if weights is not None:
+            weights.append(attention_weights(q, k, sight))
+        return y.transpose(1, 2).reshape(B, T, C)
 
 
 class BertOutput(nn.Module):
@@ -132,10 +133,9 @@ class BertLayer(nn.Module):
         self.output = BertOutput(config, hidden)
         self.act_fn = activation(config.hidden_act)
 
-    def forward(self, x: Any, sight: Sight, weights: bool = False) -> tuple[Any, Any]:
-        y, seen = self.attention["self"](x, sight, weights)
-        x = self.attention["output"](y, x)
-        return self.output(self.act_fn(self.intermediate["dense"](x)), x), seen
+    def forward(self, x: Any, sight: Sight, weights: list[Any] | None = None) -> Any:
+        x = self.attention["output"](self.attention["self"](x, sight, weights), x)
+        return self.output(self.act_fn(self.intermediate["dense"](x)), x)
 
 
 class _Bert(PreTrainedModel):
@@ -204,16 +204,16 @@ class BertModel(_Bert):
             token_type_ids = votive.zeros(x.shape[:2], dtype=votive.int64, device=x.device)
         sight = full_sight(attention_mask)
         x = self.embeddings(x, position_ids, token_type_ids)
-        states, attentions = [x], []
+        states = [x]
+        weights: list[Any] | None = [] if output_attentions else None
         for layer in self.encoder["layer"]:
-            x, seen = layer(x, sight, output_attentions)
+            x = layer(x, sight, weights)
             states.append(x)
-            attentions.append(seen)
         pooled = None if self.pooler is None else votive.tanh(self.pooler["dense"](x[:, 0]))
         return EncoderOutput(
             last_hidden_state=x, pooler_output=pooled,
             hidden_states=tuple(states) if output_hidden_states else None,
-            attentions=tuple(attentions) if output_attentions else None,
+            attentions=None if weights is None else tuple(weights),
         )  # fmt: skip
 
 

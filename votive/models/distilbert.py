@@ -73,15 +73,16 @@ class DistilBertAttention(nn.Module):
         for name in ("q_lin", "k_lin", "v_lin", "out_lin"):
             setattr(self, name, nn.Linear(config.dim, config.dim))
 
-    def forward(self, x: Any, sight: Sight, weights: bool = False) -> tuple[Any, Any]:
+    def forward(self, x: Any, sight: Sight, weights: list[Any] | None = None) -> Any:
         B, T, C = x.shape
         q, k, v = (
             part(x).view(B, T, self.heads, -1).transpose(1, 2)  # (B, H, T, D)
             for part in (self.q_lin, self.k_lin, self.v_lin)
         )
         y = attend(q, k, v, sight, dropout=self.dropout if self.training else 0.0)
-        seen = attention_weights(q, k, sight) if weights else None
-        return self.out_lin(y.transpose(1, 2).reshape(B, T, C)), seen
+        if weights is not None:
+            weights.append(attention_weights(q, k, sight))
+        return self.out_lin(y.transpose(1, 2).reshape(B, T, C))
 
 
 class DistilBertLayer(nn.Module):
@@ -100,11 +101,10 @@ class DistilBertLayer(nn.Module):
         self.output_layer_norm = nn.LayerNorm(config.dim, eps=1e-12)
         self.act_fn, self.dropout = activation(config.activation), config.dropout
 
-    def forward(self, x: Any, sight: Sight, weights: bool = False) -> tuple[Any, Any]:
-        y, seen = self.attention(x, sight, weights)
-        x = self.sa_layer_norm(y + x)
+    def forward(self, x: Any, sight: Sight, weights: list[Any] | None = None) -> Any:
+        x = self.sa_layer_norm(self.attention(x, sight, weights) + x)
         y = self.ffn["lin2"](self.act_fn(self.ffn["lin1"](x)))
-        return self.output_layer_norm(F.dropout(y, self.dropout, self.training) + x), seen
+        return self.output_layer_norm(F.dropout(y, self.dropout, self.training) + x)
 
 
 class DistilBertEmbeddings(nn.Module):
@@ -167,14 +167,14 @@ class DistilBertModel(_DistilBert):
             position_ids = votive.arange(x.shape[1], device=x.device)
         sight = full_sight(attention_mask)
         x = self.embeddings(x, position_ids)
-        states, attentions = [x], []
+        states = [x]
+        weights: list[Any] | None = [] if output_attentions else None
         for layer in self.transformer["layer"]:
-            x, seen = layer(x, sight, output_attentions)
+            x = layer(x, sight, weights)
             states.append(x)
-            attentions.append(seen)
         return EncoderOutput(
             last_hidden_state=x, hidden_states=tuple(states) if output_hidden_states else None,
-            attentions=tuple(attentions) if output_attentions else None,
+            attentions=None if weights is None else tuple(weights),
         )  # fmt: skip
 
 

@@ -161,13 +161,15 @@ class GemmaAttention(LlamaAttention):
         super().__init__(config, layer_idx)
         self.cap = config.attn_logit_softcapping
 
-    def look(self, q: Any, k: Any, v: Any, sight: Sight, weights: bool) -> tuple[Any, Any]:
+    def look(self, q: Any, k: Any, v: Any, sight: Sight, weights: list[Any] | None) -> Any:
         if self.cap is None:
             return super().look(q, k, v, sight, weights)
         seen = attention_weights(q, k, sight, scale=self.scale, cap=self.cap)  # (B, H, T, K)
         used = F.dropout(seen, self.dropout, self.training)
         v = v.repeat_interleave(q.shape[1] // v.shape[1], 1)
-        return used @ v, seen if weights else None
+        if weights is not None:
+            weights.append(seen)
+        return used @ v
 
 
 class GemmaDecoderLayer(LlamaDecoderLayer):
@@ -187,12 +189,12 @@ class Gemma2DecoderLayer(GemmaDecoderLayer):
         self.post_feedforward_layernorm = GemmaRMSNorm(width, eps=eps)
 
     def forward(
-        self, x: Any, rope: Any, sight: Sight, cache: Any = None, weights: bool = False
-    ) -> tuple[Any, Any]:
-        y, seen = self.self_attn(self.input_layernorm(x), rope, sight, cache, weights)
+        self, x: Any, rope: Any, sight: Sight, cache: Any = None, weights: list[Any] | None = None
+    ) -> Any:
+        y = self.self_attn(self.input_layernorm(x), rope, sight, cache, weights)
         x = x + self.post_attention_layernorm(y)
         y = self.mlp(self.pre_feedforward_layernorm(x))
-        return x + self.post_feedforward_layernorm(y), seen
+        return x + self.post_feedforward_layernorm(y)
 
 
 class GemmaModel(LlamaModel):

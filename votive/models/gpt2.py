@@ -107,8 +107,8 @@ class GPT2Attention(nn.Module):
         self.resid_dropout = nn.Dropout(config.resid_pdrop)
 
     def forward(
-        self, x: Any, sight: Sight, cache: Any = None, weights: bool = False
-    ) -> tuple[Any, Any]:
+        self, x: Any, sight: Sight, cache: Any = None, weights: list[Any] | None = None
+    ) -> Any:
         B, T, C = x.shape
         parts = self.c_attn(x).view(B, T, 3, self.heads, -1)
         q, k, v = parts.permute(2, 0, 3, 1, 4).unbind(0)  # (B, H, T, D) each
@@ -116,8 +116,9 @@ class GPT2Attention(nn.Module):
             k, v = cache.update(k, v, self.layer_idx)
         dropout = self.dropout if self.training else 0.0
         y = attend(q, k, v, sight, dropout=dropout, scale=self.scale)
-        seen = attention_weights(q, k, sight, scale=self.scale) if weights else None
-        return self.resid_dropout(self.c_proj(y.transpose(1, 2).reshape(B, T, C))), seen
+        if weights is not None:
+            weights.append(attention_weights(q, k, sight, scale=self.scale))
+        return self.resid_dropout(self.c_proj(y.transpose(1, 2).reshape(B, T, C)))
 
 
 class GPT2MLP(nn.Module):
@@ -146,11 +147,10 @@ class GPT2Block(nn.Module):
         self.mlp = GPT2MLP(config)
 
     def forward(
-        self, x: Any, sight: Sight, cache: Any = None, weights: bool = False
-    ) -> tuple[Any, Any]:
-        y, seen = self.attn(self.ln_1(x), sight, cache, weights)
-        x = x + y
-        return x + self.mlp(self.ln_2(x)), seen
+        self, x: Any, sight: Sight, cache: Any = None, weights: list[Any] | None = None
+    ) -> Any:
+        x = x + self.attn(self.ln_1(x), sight, cache, weights)
+        return x + self.mlp(self.ln_2(x))
 
 
 class _GPT2(PreTrainedModel):
@@ -214,19 +214,19 @@ class GPT2Model(_GPT2):
             x = x + self.wte(token_type_ids)
         x = self.drop(x)
         sight = causal_sight(attention_mask, T, past + T, cache=cache, like=x)
-        states, attentions = [], []
+        states: list[Any] = []
+        weights: list[Any] | None = [] if output_attentions else None
         for block in self.h:
             if output_hidden_states:
                 states.append(x)
-            x, seen = block(x, sight, cache, output_attentions)
-            attentions.append(seen)
+            x = block(x, sight, cache, weights)
         x = self.ln_f(x)
         if output_hidden_states:
             states.append(x)
         return BaseModelOutput(
             last_hidden_state=x, past_key_values=cache,
             hidden_states=tuple(states) if output_hidden_states else None,
-            attentions=tuple(attentions) if output_attentions else None,
+            attentions=None if weights is None else tuple(weights),
         )  # fmt: skip
 
 

@@ -130,8 +130,8 @@ class LlamaAttention(nn.Module):
         return self.q_proj(x), self.k_proj(x), self.v_proj(x)
 
     def forward(
-        self, x: Any, rope: Any, sight: Sight, cache: Any = None, weights: bool = False
-    ) -> tuple[Any, Any]:
+        self, x: Any, rope: Any, sight: Sight, cache: Any = None, weights: list[Any] | None = None
+    ) -> Any:
         B, T, _ = x.shape
         q, k, v = (part.view(B, T, -1, self.head_dim) for part in self.project(x))
         if self.qk_norm:
@@ -140,14 +140,16 @@ class LlamaAttention(nn.Module):
         q, k = rope(q.transpose(1, 2)), rope(k.transpose(1, 2))  # (B, H, T, D), (B, KV, T, D)
         if cache is not None:
             k, v = cache.update(k, v, self.layer_idx)
-        y, seen = self.look(q, k, v, sight, weights)
-        return self.o_proj(y.transpose(1, 2).reshape(B, T, -1)), seen
+        y = self.look(q, k, v, sight, weights)
+        return self.o_proj(y.transpose(1, 2).reshape(B, T, -1))
 
-    def look(self, q: Any, k: Any, v: Any, sight: Sight, weights: bool) -> tuple[Any, Any]:
-        """What the queries see, and with which weights if that is asked for."""
+    def look(self, q: Any, k: Any, v: Any, sight: Sight, weights: list[Any] | None) -> Any:
+        """What the queries see; how much of each key goes into `weights`, if that is asked for."""
         dropout = self.dropout if self.training else 0.0
         y = attend(q, k, v, sight, dropout=dropout, scale=self.scale)
-        return y, attention_weights(q, k, sight, scale=self.scale) if weights else None
+        if weights is not None:
+            weights.append(attention_weights(q, k, sight, scale=self.scale))
+        return y
 
 
 class LlamaMLP(nn.Module):
@@ -186,11 +188,10 @@ class LlamaDecoderLayer(nn.Module):
         return LlamaMLP(config)
 
     def forward(
-        self, x: Any, rope: Any, sight: Sight, cache: Any = None, weights: bool = False
-    ) -> tuple[Any, Any]:
-        y, seen = self.self_attn(self.input_layernorm(x), rope, sight, cache, weights)
-        x = x + y
-        return x + getattr(self, self.net)(self.post_attention_layernorm(x)), seen
+        self, x: Any, rope: Any, sight: Sight, cache: Any = None, weights: list[Any] | None = None
+    ) -> Any:
+        x = x + self.self_attn(self.input_layernorm(x), rope, sight, cache, weights)
+        return x + getattr(self, self.net)(self.post_attention_layernorm(x))
 
 
 class LlamaModel(PreTrainedModel):
@@ -238,7 +239,8 @@ class LlamaModel(PreTrainedModel):
         past = 0 if cache is None else cache.get_seq_length()
         rope = self.rotations(T, past, position_ids)
         sights: dict[int | None, Sight] = {}
-        states, attentions = [], []
+        states: list[Any] = []
+        weights: list[Any] | None = [] if output_attentions else None
         for i, layer in enumerate(self.layers):
             if output_hidden_states:
                 states.append(x)
@@ -247,15 +249,14 @@ class LlamaModel(PreTrainedModel):
                 sights[window] = causal_sight(
                     attention_mask, T, past + T, window=window, cache=cache, like=x
                 )
-            x, seen = layer(x, rope(i), sights[window], cache, output_attentions)
-            attentions.append(seen)
+            x = layer(x, rope(i), sights[window], cache, weights)
         x = self.norm(x)
         if output_hidden_states:
             states.append(x)
         return BaseModelOutput(
             last_hidden_state=x, past_key_values=cache,
             hidden_states=tuple(states) if output_hidden_states else None,
-            attentions=tuple(attentions) if output_attentions else None,
+            attentions=None if weights is None else tuple(weights),
         )  # fmt: skip
 
 

@@ -87,12 +87,12 @@ class Phi3DecoderLayer(LlamaDecoderLayer):
         return Phi3MLP(config)
 
     def forward(
-        self, x: Any, rope: Any, sight: Sight, cache: Any = None, weights: bool = False
-    ) -> tuple[Any, Any]:
-        y, seen = self.self_attn(self.input_layernorm(x), rope, sight, cache, weights)
+        self, x: Any, rope: Any, sight: Sight, cache: Any = None, weights: list[Any] | None = None
+    ) -> Any:
+        y = self.self_attn(self.input_layernorm(x), rope, sight, cache, weights)
         x = x + F.dropout(y, self.dropout, self.training)
         y = self.mlp(self.post_attention_layernorm(x))
-        return x + F.dropout(y, self.dropout, self.training), seen
+        return x + F.dropout(y, self.dropout, self.training)
 
 
 class Phi3Model(LlamaModel):

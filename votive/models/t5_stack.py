@@ -73,8 +73,9 @@ class T5Attention(nn.Module):
         return x.view(*x.shape[:2], self.heads, -1).transpose(1, 2)  # (B, H, T, D)
 
     def forward(
-        self, x: Any, sight: Sight, other: Any = None, cache: Any = None, weights: bool = False
-    ) -> tuple[Any, Any]:
+        self, x: Any, sight: Sight, other: Any = None, cache: Any = None,
+        weights: list[Any] | None = None,
+    ) -> Any:  # fmt: skip
         text = x if other is None else other
         q = self.split(self.q(x))
 
@@ -89,8 +90,9 @@ class T5Attention(nn.Module):
             k, v = cache.cross(self.layer_idx, pair)
         dropout = self.dropout if self.training else 0.0
         y = attend(q, k, v, sight, dropout=dropout, scale=1.0)
-        seen = attention_weights(q, k, sight, scale=1.0) if weights else None
-        return self.o(y.transpose(1, 2).flatten(2)), seen
+        if weights is not None:
+            weights.append(attention_weights(q, k, sight, scale=1.0))
+        return self.o(y.transpose(1, 2).flatten(2))
 
 
 class T5Part(nn.Module):
@@ -103,15 +105,13 @@ class T5Part(nn.Module):
         self.layer_norm = nn.RMSNorm(config.d_model, eps=config.layer_norm_epsilon)
         self.dropout = nn.Dropout(config.dropout_rate)
 
-    def forward(self, x: Any, *args: Any) -> tuple[Any, Any]:
-        y = getattr(self, self.name)(self.layer_norm(x), *args)
-        y, seen = y if isinstance(y, tuple) else (y, None)
-        x = x + self.dropout(y)
+    def forward(self, x: Any, *args: Any) -> Any:
+        x = x + self.dropout(getattr(self, self.name)(self.layer_norm(x), *args))
         if x.dtype == votive.float16:
             # The models were trained in bfloat16, whose range is wider.
             most = votive.finfo(x.dtype).max - 1000
             x = x.clamp(-most, most)
-        return x, seen
+        return x
 
 
 class T5Dense(nn.Module):
@@ -143,6 +143,15 @@ class T5Block(nn.Module):
             self.layer.append(T5Part(config, "EncDecAttention", other))
         self.layer.append(T5Part(config, "DenseReluDense", T5Dense(config)))
 
+    def forward(
+        self, x: Any, sight: Sight, across: Sight, other: Any, cache: Any,
+        weights: list[Any] | None, crossed: list[Any] | None,
+    ) -> Any:  # fmt: skip
+        x = self.layer[0](x, sight, None, cache, weights)
+        if other is not None:
+            x = self.layer[1](x, across, other, cache, crossed)
+        return self.layer[-1](x)
+
 
 class T5Stack(nn.Module):
     """Blocks, and a norm; an encoder, or a decoder that looks at what an encoder gave."""
@@ -168,25 +177,22 @@ class T5Stack(nn.Module):
         sight = _biased(self.block[0].layer[0].SelfAttention.bias(T, keys), sight)
         across = full_sight(other_mask) if other is not None else Sight()
         x = self.dropout(x)
-        states, attentions, crossed = [], [], []
+        states: list[Any] = []
+        weights: list[Any] | None = [] if output_attentions else None
+        crossed: list[Any] | None = [] if output_attentions else None
         for block in self.block:
             if output_hidden_states:
                 states.append(x)
-            x, seen = block.layer[0](x, sight, None, cache, output_attentions)
-            attentions.append(seen)
-            if other is not None:
-                x, seen = block.layer[1](x, across, other, cache, output_attentions)
-                crossed.append(seen)
-            x, _ = block.layer[-1](x)
+            x = block(x, sight, across, other, cache, weights, crossed)
         x = self.dropout(self.final_layer_norm(x))
         if output_hidden_states:
             states.append(x)
         found = BaseModelOutput(
             last_hidden_state=x, past_key_values=cache,
             hidden_states=tuple(states) if output_hidden_states else None,
-            attentions=tuple(attentions) if output_attentions else None,
+            attentions=None if weights is None else tuple(weights),
         )  # fmt: skip
-        return found, tuple(crossed) if output_attentions and crossed else None
+        return found, tuple(crossed) if crossed else None
 
 
 def _biased(bias: Any, sight: Sight) -> Sight:
