@@ -189,7 +189,7 @@ def test_named_inputs_masks_and_chosen_positions() -> None:
         model(**named[0])
     for i, site in enumerate(found.sites):
         for j, p in enumerate(found.positions):
-            edit = glass.Edit(site, value=seen[site][0][:, [p]], positions=[p])
+            edit = glass.Edit(site, value=seen[site][:, [p]], positions=[p])
             with votive.no_grad(), glass.patch(model, [edit]):
                 out[i, j] = metric(model(**named[1]))
     assert votive.allclose(found.per_sample, out, atol=1e-5)
