@@ -21,6 +21,7 @@ COMMANDS = {
     "generate": "continue a text with a language model",
     "chat": "talk with a language model",
     "embed": "turn sentences into vectors and compare them",
+    "studio": "watch and change a language model in the browser",
     "train": "train a language model on a text file",
     "debug": "step through a model, look at values and change them",
     "inspect": "list tensors, shapes, statistics and metadata of a file or folder",

@@ -286,6 +286,11 @@ class Session(SessionBase):
         self._push(Cursor(self.node.id, config, self.cursor.salt))
         self.actions.append(("set_sampler", {"settings": dict(settings)}))
 
+    def set_seed(self, seed: int) -> None:
+        """Draw with another seed from here on; tokens that were drawn stay."""
+        self.seed = int(seed)
+        self.actions.append(("set_seed", {"seed": self.seed}))
+
     def set_edits(self, edits: Any, *, from_start: bool = False) -> SessionNode:
         """Make these edits, and no others, from here on; gives the same token under them.
 

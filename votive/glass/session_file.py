@@ -136,7 +136,7 @@ def save(session: Any, path: Any) -> None:
         "tokenizer": tokenizer_hash(session.tokenizer),
         "begun": begun, "nodes": nodes, "settings": settings.rows, "plans": plans.rows,
         "history": [[c.node, setting(c.settings), c.salt] for c in session._history],
-        "at": session._at, "salts": session._salts, "actions": actions,
+        "at": session._at, "salts": session._salts, "actions": actions, "seed": session.seed,
     }, path)  # fmt: skip
 
 
@@ -202,6 +202,7 @@ def _built(kind: Any, told: dict[str, Any], model: Any, tokenizer: Any) -> Any:
             parent.children_ids.append(i)
     session._history = [Cursor(n, configs[s], salt) for n, s, salt in told["history"]]
     session._at, session._salts = told["at"], told["salts"]
+    session.seed = told.get("seed", begun["seed"])
     session.actions = [
         (name, {**given, "plan": plans[given["plan"]]} if "plan" in given else given)
         for name, given in told["actions"]

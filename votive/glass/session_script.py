@@ -103,6 +103,8 @@ class _Body:
         if name == "set_sampler":
             told = ", ".join(f"{k}={v!r}" for k, v in args["settings"].items())
             return f"session.set_sampler({told})"
+        if name == "set_seed":
+            return f"session.set_seed({args['seed']})"
         if name == "choose":
             return f"session.choose({args['token']}){self._shown(args['token'])}"
         if name in ("step", "undo", "redo"):

@@ -1,0 +1,55 @@
+"""`votive studio`: a local page for everything. The studio serves; this reads arguments."""
+
+from __future__ import annotations
+
+import ipaddress
+from typing import Any
+
+from . import UsageError, command
+from .terminal import note
+
+
+def add(commands: Any) -> None:
+    """Declare the arguments."""
+    p = command(
+        commands,
+        "studio",
+        description="Open a page in the browser in which a language model can be watched and\n"
+        "changed while it writes: tokens, branches, layers, attention, logit lens, edits.\n"
+        "It runs on this machine only, and the address it prints holds a secret.",
+        examples="  votive studio                           the bundled story-teller\n"
+        "  votive studio ./my-model                a folder with config.json\n"
+        "  votive studio model.gguf --port 8000 --no-browser",
+    )
+    p.add_argument(
+        "model", metavar="MODEL", nargs="?", help="a folder, a GGUF file or a bundled name"
+    )
+    p.add_argument("--port", metavar="N", type=int, default=0, help="a port (one that is free)")
+    p.add_argument("--host", metavar="ADDRESS", default="127.0.0.1", help="(127.0.0.1)")
+    p.add_argument("--no-browser", action="store_true", help="only print the address")
+    p.add_argument("--folder", metavar="PATH", help="where sessions are kept (votive-sessions)")
+
+
+def run(args: Any) -> int:
+    """Serve until Ctrl-C."""
+    if not 0 <= args.port < 1 << 16:
+        raise UsageError(f"--port must be from 0 to 65535, got {args.port}")
+    if not _is_loopback(args.host):
+        note(
+            args, f"votive: others can reach {args.host}; whoever has the address below can use "
+            "this session, and what is sent is not encrypted",
+        )  # fmt: skip
+    from ..studio import serve
+
+    serve(
+        args.model, host=args.host, port=args.port, open_browser=not args.no_browser,
+        folder=args.folder,
+    )  # fmt: skip
+    return 0
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"

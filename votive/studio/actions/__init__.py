@@ -1,0 +1,66 @@
+"""What a page can ask for: each action is a function in a file of its group. Knows no sockets."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any
+
+from ..arguments import Signature, signature_of
+
+GROUPS = (
+    "attention", "console", "debug", "edits", "explain", "layers", "lens", "model", "profile",
+    "session", "value",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Action:
+    """One action: its name, what it takes, and what it needs to run.
+
+    `computes` says that it may call the model, and must have its turn; `changes` that its work is
+    told even if nobody waits any more, as the session is another one after it.
+    """
+
+    name: str
+    fn: Callable[..., Any]
+    signature: Signature
+    needs_model: bool
+    computes: bool
+    changes: bool
+
+    def run(self, job: Any, given: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any] | None]:
+        """Check the arguments and do it; gives data and blobs."""
+        args = self.signature.check(given)
+        taken = {p.rstrip("_"): p for p in self.fn.__code__.co_varnames}
+        found = self.fn(job, **{taken.get(k, k): v for k, v in args.items()})
+        return found if isinstance(found, tuple) else (found, None)
+
+
+_KNOWN: dict[str, Action] = {}
+
+
+def action(
+    name: str, *, needs_model: bool = True, computes: bool = True, changes: bool = False
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Let a function `fn(job, ...)` be an action; what it takes is read from its annotations."""
+
+    def declared(fn: Callable[..., Any]) -> Callable[..., Any]:
+        taken = signature_of(name, fn)
+        _KNOWN[name] = Action(name, fn, taken, needs_model, computes, changes)
+        return fn
+
+    return declared
+
+
+def actions() -> dict[str, Action]:
+    """All actions by name.
+
+    >>> from votive.studio.actions import actions
+    >>> actions()["session.step"].changes
+    True
+    """
+    for group in GROUPS:
+        import_module(f".{group}", __name__)
+    return _KNOWN

@@ -1,0 +1,39 @@
+"""Actions that measure: where time and memory go, by address."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from ...glass.profile import profile
+from .. import replay
+from ..arguments import Index, Within
+from ..jobs import Job
+from . import action
+
+_ROWS = 2000
+
+
+@action("profile.run")
+def run(
+    job: Job, node: Index | None = None, repeat: Annotated[int, Within(1, 20)] = 3,
+    ops: bool = False,
+) -> dict[str, Any]:  # fmt: skip
+    """Time and bytes of each call while the node's text is read; with `ops` of operators too."""
+    room = job.room
+    at = room.session._node(node)
+    part = next(iter(replay.parts_of(room.loaded, at)))  # under edits, up to their first change
+    job.progress(0, 1, "measuring")
+    found = profile(part.model, part.ids, repeat=repeat, ops=ops, **part.given)
+    rows = [
+        {
+            "address": c.address, "class": c.name, "kind": c.kind, "calls": c.calls,
+            "seconds": c.seconds, "own": c.own, "bytes": c.allocated, "peak": c.peak,
+        }
+        for c in found.costs[:_ROWS]
+    ]  # fmt: skip
+    job.progress(1, 1)
+    room.log(
+        job, f"print(glass.profile(model, votive.tensor([session.tokens_of({at.id})]), "
+        f"repeat={repeat}, ops={ops}))",
+    )  # fmt: skip
+    return {"node": at.id, "rows": rows, "seconds": found.seconds, "tokens": part.stop}

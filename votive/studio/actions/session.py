@@ -1,0 +1,316 @@
+"""Actions of the session: begin, step, take back, choose, branch, jump, set, save."""
+
+from __future__ import annotations
+
+import datetime
+import re
+import warnings
+from typing import Annotated, Any
+
+from ...generation.config import SAMPLING
+from ...glass.drawing import outlook_of
+from ...glass.session import Session
+from ..arguments import BadArgument, Index, Text, Within, signature_of
+from ..jobs import Job
+from ..telling import candidates, node_told, state
+from . import action
+
+SUFFIX = ".session"
+Count = Annotated[int, Within(1, 100_000)]
+Share = Annotated[float, Within(0, 1)]
+
+
+def _settings(
+    job: Job, temperature: Annotated[float, Within(0, 1000)] | None = None,
+    top_k: Annotated[int, Within(0, 1 << 31)] | None = None, top_p: Share | None = None,
+    min_p: Share | None = None, typical_p: Share | None = None,
+    repetition_penalty: Annotated[float, Within(0.01, 100)] | None = None,
+    presence_penalty: Annotated[float, Within(-100, 100)] | None = None,
+    frequency_penalty: Annotated[float, Within(-100, 100)] | None = None,
+    no_repeat_ngram_size: Annotated[int, Within(0, 1000)] | None = None,
+    do_sample: bool | None = None, max_new_tokens: Count | None = None,
+    stop_strings: Annotated[list[Annotated[str, Within(1, 1000)]], Within(0, 20)] | None = None,
+) -> None:  # fmt: skip
+    """Never called: its annotations say which settings there are."""
+
+
+_SETTINGS = signature_of("session.settings", _settings)
+
+
+def checked_settings(given: dict[str, Any]) -> dict[str, Any]:
+    """Settings of a sampler; temperature 0 is the best token, and any other setting draws."""
+    found = _SETTINGS.check(given)
+    if found.get("temperature") == 0:
+        del found["temperature"]
+        found["do_sample"] = False
+    elif "do_sample" not in found and any(found.get(n) is not None for n in SAMPLING):
+        found["do_sample"] = True
+    return found
+
+
+def _shown(given: dict[str, Any]) -> str:
+    return "".join(f", {k}={v!r}" for k, v in given.items())
+
+
+@action("session.new", changes=True)
+def new(
+    job: Job, prompt: Text, settings: dict | None = None,
+    seed: Annotated[int, Within(0, 2**53)] = 0,
+) -> dict[str, Any]:  # fmt: skip
+    """Begin a session; without settings it draws at temperature 1."""
+    room = job.room
+    found = checked_settings(settings or {})
+    found.setdefault("do_sample", True)
+    made = Session(
+        room.loaded.model, room.loaded.tokenizer, _ids(room, prompt), seed=seed, top=20,
+        memory_limit=1 << 29, **found,
+    )  # fmt: skip
+    made.outlook()  # a prompt that the model cannot read is told before the old session is gone
+    room.session = made
+    room.log(
+        job, f"session = glass.Session(model, tokenizer, {_prompt(made)}, seed={seed}"
+        f"{_shown(found)})",
+    )  # fmt: skip
+    return state(room)
+
+
+def _ids(room: Any, text: str) -> list[int]:
+    tokenizer = room.loaded.tokenizer
+    ids = list(tokenizer(text).input_ids)
+    if not ids:
+        # A text begins where another has ended.
+        ends = tokenizer.eos_token_id
+        start = tokenizer.bos_token_id if tokenizer.bos_token_id is not None else ends
+        if start is None:
+            raise ValueError("session: the prompt is empty, and the model has no token to begin.")
+        ids = [start]
+    context = room.loaded.info()["context"]
+    if context and len(ids) >= context:
+        raise ValueError(
+            f"session: the prompt has {len(ids)} tokens, but the model reads {context} in all."
+        )
+    return ids
+
+
+def _prompt(session: Any) -> str:
+    tokens = list(session.path()[0].tokens)
+    text = session.decode(tokens)
+    return repr(text) if list(session.tokenizer(text).input_ids) == tokens else repr(tokens)
+
+
+@action("session.prompt", changes=True)
+def prompt(job: Job, text: Text) -> dict[str, Any]:
+    """Begin again with another prompt; the old tree stays."""
+    job.room.session.set_prompt(_ids(job.room, text))
+    job.room.log(job, f"session.set_prompt({_prompt(job.room.session)})")
+    return state(job.room)
+
+
+@action("session.state")
+def told(job: Job) -> dict[str, Any]:
+    """All nodes, where it stands, settings in force."""
+    return state(job.room)
+
+
+@action("session.step", changes=True)
+def step(job: Job, n: Annotated[int, Within(1, 1000)] = 1) -> dict[str, Any]:
+    """Draw the next token, `n` times."""
+    room = job.room
+    made = 0
+    try:
+        for _ in range(n):
+            room.session.step()
+            made += 1
+            job.breathe()
+    finally:
+        if made:
+            room.log(job, f"session.step({made})" if made > 1 else "session.step()")
+    return state(room)
+
+
+@action("session.auto", changes=True)
+def auto(job: Job, max_new_tokens: Annotated[int, Within(1, 10_000)] = 64) -> dict[str, Any]:
+    """Step until the text ends; each token is told by an event."""
+    room, made = job.room, 0
+    context = room.loaded.info()["context"]
+    try:
+        for node in room.session.auto(max_new_tokens):
+            made += 1
+            told = {"node": node_told(room, node), "current": node.id, "job": job.id}
+            job.tell("token", {**told, "done": made, "total": max_new_tokens})
+            if context and node.stop >= context:
+                break
+            job.breathe()
+    finally:
+        if made:
+            room.log(job, f"session.step({made})" if made > 1 else "session.step()")
+    return state(room)
+
+
+@action("session.undo", changes=True)
+def undo(job: Job, n: Count = 1) -> dict[str, Any]:
+    """Take back the last moves."""
+    job.room.session.undo(n)
+    job.room.log(job, f"session.undo({n})" if n > 1 else "session.undo()")
+    return state(job.room)
+
+
+@action("session.redo", changes=True)
+def redo(job: Job, n: Count = 1) -> dict[str, Any]:
+    """Make moves again that were taken back."""
+    job.room.session.redo(n)
+    job.room.log(job, f"session.redo({n})" if n > 1 else "session.redo()")
+    return state(job.room)
+
+
+@action("session.choose", changes=True)
+def choose(
+    job: Job, token: Index | None = None, node: Index | None = None,
+    text: Annotated[str, Within(1, 1000)] | None = None,
+) -> dict[str, Any]:  # fmt: skip
+    """Go on with a token of one's own, or all of a text, behind this node or another one."""
+    room = job.room
+    if (token is None) == (text is None):
+        raise BadArgument("session.choose: give either token or text.")
+    if node is not None and node != room.session.node.id:
+        room.session.jump(node)
+        room.log(job, f"session.jump({node})")
+    room.session.choose(token if text is None else text)
+    room.log(job, f"session.choose({token if text is None else text!r})")
+    return state(room)
+
+
+@action("session.jump", changes=True)
+def jump(job: Job, node: Index) -> dict[str, Any]:
+    """Go to any node."""
+    job.room.session.jump(node)
+    job.room.log(job, f"session.jump({node})")
+    return state(job.room)
+
+
+@action("session.branch", changes=True)
+def branch(job: Job, node: Index | None = None) -> dict[str, Any]:
+    """Let what follows be drawn anew."""
+    job.room.session.branch(node)
+    job.room.log(job, f"session.branch({'' if node is None else node})")
+    return state(job.room)
+
+
+@action("session.settings", changes=True)
+def settings(
+    job: Job, seed: Annotated[int, Within(0, 2**53)] | None = None, **given: Any
+) -> dict[str, Any]:
+    """Draw with other settings, or another seed, from here on."""
+    room = job.room
+    found = checked_settings(given)
+    session = room.session
+    notes: list[str] = []
+    if found:
+        with warnings.catch_warnings(record=True) as seen:
+            warnings.simplefilter("always")
+            session.set_sampler(**found)
+        notes = [str(w.message) for w in seen]
+        room.log(job, f"session.set_sampler({_shown(found).removeprefix(', ')})")
+    if seed is not None and seed != session.seed:
+        session.set_seed(seed)
+        room.log(job, f"session.set_seed({seed})")
+    return {**state(room), "notes": notes}
+
+
+@action("session.top")
+def top(
+    job: Job, node: Index | None = None, k: Annotated[int, Within(1, 200)] = 20
+) -> dict[str, Any]:
+    """The likeliest next tokens: as the model says, and after the settings in force there."""
+    room, session = job.room, job.room.session
+    at = session._node(node)
+    logits = session.logits(at)
+    # Where it stands, what is set now counts; elsewhere what the node was drawn with.
+    used = session.settings if at is session.node else at.settings
+    before = outlook_of(logits, k, digest=False)
+    after = outlook_of(session._picker(at, used).scores(logits), k, digest=False)
+    kept = [(i, p) for i, p in zip(after.ids, after.probabilities, strict=True) if p > 0]
+    return {
+        "node": at.id, "entropy": before.entropy, "entropy_after": after.entropy,
+        "before": candidates(room, before.ids, before.probabilities),
+        "after": candidates(room, [i for i, _ in kept], [p for _, p in kept]),
+    }  # fmt: skip
+
+
+@action("session.diff")
+def diff(job: Job, a: Index, b: Index) -> dict[str, Any]:
+    """Two branches side by side."""
+    found = job.room.session.diff(a, b)
+    job.room.log(job, f"print(session.diff({a}, {b}))")
+    names = ("a_in_a", "b_in_a", "a_in_b", "b_in_b", "kl_ab", "kl_ba")
+    return {
+        "common": found.common_text, "a": found.a_text, "b": found.b_text,
+        "fork": None if found.fork is None else found.fork.id,
+        "a_tokens": job.room.loaded.texts(found.a_tokens),
+        "b_tokens": job.room.loaded.texts(found.b_tokens),
+        **{n: getattr(found, n) for n in names},
+    }  # fmt: skip
+
+
+def path_of(room: Any, name: str) -> Any:
+    """Where a session of this name lies; always inside of the studio's folder."""
+    if not re.fullmatch(r"[\w.-]{1,80}", name, re.ASCII) or name.startswith("."):
+        raise ValueError(
+            f"session: {name!r:.100} is no name; use 1 to 80 letters, digits, '_', '-' and '.', "
+            "not beginning with a '.'."
+        )
+    path = room.folder / (name if name.endswith(SUFFIX) else f"{name}{SUFFIX}")
+    if path.is_symlink() or path.resolve().parent != room.folder.resolve():
+        raise ValueError(f"session: {name!r} leads out of the folder.")
+    return path
+
+
+@action("session.save")
+def save(job: Job, name: Annotated[str, Within(1, 80)]) -> dict[str, Any]:
+    """Write the session into the studio's folder."""
+    path = path_of(job.room, name)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    job.room.session.save(path)
+    job.room.log(job, f"session.save({path.name!r})")
+    return {"name": path.name.removesuffix(SUFFIX), "bytes": path.stat().st_size}
+
+
+@action("session.open", changes=True)
+def opened(job: Job, name: Annotated[str, Within(1, 80)]) -> dict[str, Any]:
+    """Read a session from the studio's folder."""
+    room = job.room
+    path = path_of(room, name)
+    if not path.is_file():
+        raise FileNotFoundError(f"session: there is no {name!r} in the folder.")
+    room.session = Session.load(path, room.loaded.model, room.loaded.tokenizer)
+    room.log(job, f"session = glass.Session.load({path.name!r}, model, tokenizer)")
+    return state(room)
+
+
+@action("session.files", needs_model=False, computes=False)
+def files(job: Job) -> dict[str, Any]:
+    """The sessions in the studio's folder, the newest first."""
+    folder = job.room.folder
+    found = folder.glob(f"*{SUFFIX}") if folder.is_dir() else []
+    rows = []
+    for path in found:
+        if path.is_file() and not path.is_symlink():
+            s = path.stat()
+            when = datetime.datetime.fromtimestamp(s.st_mtime, datetime.UTC)
+            name = path.name.removesuffix(SUFFIX)
+            rows.append({"name": name, "bytes": s.st_size, "modified": when.isoformat()})
+    return {"files": sorted(rows, key=lambda r: r["modified"], reverse=True)}
+
+
+@action("session.script")
+def script(job: Job) -> dict[str, Any]:
+    """A Python program that makes the session again."""
+    from ..models import DEMO
+
+    setup = None
+    if job.room.loaded.name == DEMO:
+        setup = (
+            "from votive.studio import demo\n\n"
+            "model, tokenizer = demo.model(), demo.tokenizer()"
+        )  # fmt: skip
+    return {"text": job.room.session.to_script(setup)}

@@ -1,0 +1,100 @@
+"""A model under edits as a model of its own, for what looks at a run from outside of them.
+
+Of two probes the one that was attached first stands outside. Whoever wants to see what edits make
+of a value must be attached before them; so the edits are attached inside the call.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from greenlet import getcurrent
+
+from .. import nn
+from ..dispatch.observe import attach, detach
+from ..glass.edits import Edit
+from ..glass.patch import Patch, Receipt
+from ..glass.probe import Probe, _OpEye
+
+
+class Edited(nn.Module):
+    """The model with edits; all else that is asked of it, the model answers.
+
+    >>> net = votive.nn.Sequential(votive.nn.Identity(), votive.nn.Identity())
+    >>> from votive.studio.edited import Edited
+    >>> Edited(net, [votive.glass.Edit("0", "scale", 3.0)])(votive.ones(2))
+    tensor([3., 3.])
+    """
+
+    def __init__(self, model: Any, edits: Iterable[Edit], *, measure: bool = False) -> None:
+        super().__init__()
+        # Not as a submodule: the addresses below are those of the model.
+        self.__dict__["inner"] = model
+        self.__dict__["edits"] = list(edits)
+        self.__dict__["measure"] = measure
+        self.__dict__["receipt"] = None
+        self.train(model.training)
+
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
+        patch = _Here(self.inner, self.edits, measure=self.measure)
+        patch.begin()
+        try:
+            return self.inner(*args, **kwargs)
+        finally:
+            patch.end()
+            self.__dict__["receipt"] = _joined(self.receipt, patch.receipt)
+
+    def named_modules(self, *args: Any, **kwargs: Any) -> Any:
+        return self.inner.named_modules(*args, **kwargs)
+
+    def named_parameters(self, *args: Any, **kwargs: Any) -> Any:
+        return self.inner.named_parameters(*args, **kwargs)
+
+    def named_buffers(self, *args: Any, **kwargs: Any) -> Any:
+        return self.inner.named_buffers(*args, **kwargs)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.__dict__["inner"], name)
+
+
+class _Here(Patch):
+    """Edits for the greenlet that makes the call, not for what else its thread does meanwhile."""
+
+    def __init__(self, model: Any, edits: list[Edit], *, measure: bool) -> None:
+        super().__init__(model, edits, measure=measure)
+        self._green = getcurrent()
+
+    @property
+    def blind(self) -> bool:
+        return getcurrent() is not self._green or super().blind
+
+    def begin(self) -> None:
+        """Attach; what is attached to all modules at once would stand outside of the rest."""
+        sees_ops, self._ops = self._ops, False
+        if sees_ops:
+            self._only = list(self.model.modules())
+        Probe.__enter__(self)
+        if sees_ops:
+            eye = _OpEye(self)
+            attach(eye)
+            self._closing.callback(detach, eye)
+
+    def end(self) -> None:
+        """Detach; an edit that met no call is no error: a lens runs the model without layers."""
+        Probe.__exit__(self)
+
+
+def _joined(old: Receipt | None, new: Receipt) -> Receipt:
+    """What both did."""
+    if old is None:
+        return new
+    for address, site in new.sites.items():
+        have = old.sites.setdefault(address, type(site)())
+        have.times += site.times
+        have.largest = max(have.largest, site.largest)
+        have.relative = max(have.relative, site.relative)
+    for mine, theirs in zip(old.edits, new.edits, strict=True):
+        for address, times in theirs.items():
+            mine[address] = mine.get(address, 0) + times
+    return old

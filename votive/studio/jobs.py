@@ -1,0 +1,145 @@
+"""Work that can be cancelled, and whose turn it is. Knows no actions and no connections."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections import deque
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from ..nn.hooks import register_around
+
+
+class Cancelled(BaseException):
+    """Nobody waits for this any more; not an Exception, so that no model catches it."""
+
+
+class Turns:
+    """A lock that is given in the order in which it was asked for.
+
+    >>> from votive.studio.jobs import Turns
+    >>> with Turns() as mine:
+    ...     mine.held
+    True
+    """
+
+    def __init__(self) -> None:
+        self._guard = threading.Lock()
+        self._waiting: deque[threading.Event] = deque()
+        self.held = False
+
+    def acquire(self, wanted: Callable[[], bool] = lambda: True) -> bool:
+        """Wait for the turn; gives up, and gives False, when it is no longer wanted."""
+        mine = threading.Event()
+        with self._guard:
+            if not self.held and not self._waiting:
+                self.held = True
+                return True
+            self._waiting.append(mine)
+        while not mine.wait(0.05):
+            if not wanted():
+                with self._guard:
+                    if mine in self._waiting:
+                        self._waiting.remove(mine)
+                        return False
+                break  # it was given in this very moment
+        return True
+
+    def release(self) -> None:
+        """Give the turn to whoever waits longest."""
+        with self._guard:
+            if self._waiting:
+                self._waiting.popleft().set()
+            else:
+                self.held = False
+
+    @property
+    def wanted(self) -> bool:
+        """Whether somebody waits."""
+        return bool(self._waiting)
+
+    def __enter__(self) -> Turns:
+        self.acquire()
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.release()
+
+
+# Probes are attached to lists that all threads share, so one model call is made at a time.
+COMPUTE = Turns()
+
+
+class Job:
+    """One request while it is done: asks whether to go on, tells how far it is."""
+
+    def __init__(
+        self, room: Any, name: str, tell: Callable[..., None] | None = None, id: int | None = None
+    ) -> None:
+        self.room, self.name, self.id = room, name, id
+        self._tell = tell
+        self._cancelled = threading.Event()
+        self._holds = False
+
+    def cancel(self) -> None:
+        """Let it end at the next chance."""
+        self._cancelled.set()
+
+    @property
+    def cancelled(self) -> bool:
+        return self._cancelled.is_set()
+
+    def check(self) -> None:
+        """End here if it was cancelled."""
+        if self.cancelled:
+            raise Cancelled(self.name)
+
+    def breathe(self) -> None:
+        """Between two steps: end if it was cancelled, and let others have a turn."""
+        self.check()
+        if self._holds and COMPUTE.wanted:
+            self._holds = False
+            COMPUTE.release()
+            self._take_turn()
+
+    @contextlib.contextmanager
+    def turn(self) -> Iterator[None]:
+        """Inside, no other job calls a model."""
+        self._take_turn()
+        try:
+            yield
+        finally:
+            if self._holds:
+                self._holds = False
+                COMPUTE.release()
+
+    def _take_turn(self) -> None:
+        self._holds = COMPUTE.acquire(lambda: not self.cancelled)
+        self.check()
+
+    def tell(self, event: str, data: dict[str, Any], blobs: dict[str, Any] | None = None) -> None:
+        """Send an event to the page of this room."""
+        if self._tell is not None:
+            self._tell(event, data, blobs)
+
+    def progress(self, done: float, total: float, text: str = "") -> None:
+        """Tell how far it is, and end if it was cancelled."""
+        self.check()
+        told = {"job": self.name, "id": self.id, "done": done, "total": total, "text": text}
+        self.tell("progress", told)
+
+    @contextlib.contextmanager
+    def stoppable(self, modules: Any) -> Iterator[None]:
+        """Inside, calls of these modules end when the job is cancelled."""
+        mine = threading.get_ident()
+
+        def around(module: Any, args: Any, kwargs: Any, proceed: Any) -> Any:
+            if threading.get_ident() == mine:
+                self.check()
+            return proceed(args, kwargs)
+
+        with contextlib.ExitStack() as stack:
+            for module in modules:
+                stack.enter_context(register_around(module, around))
+            yield

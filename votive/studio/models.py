@@ -1,0 +1,248 @@
+"""The models of a studio: found by name, loaded once with progress, shared between tabs.
+
+Only what was named on the command line, comes with the package or lies in the studio's folder has
+a name here; a page can ask for nothing else.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import weakref
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from ..glass.parts import Parts, find_parts
+from ..io.source import WeightSource
+
+DEFAULT = "tales"
+DEMO = "demo"
+
+
+class Loaded:
+    """A model, its tokenizer, and what a page wants to know of them."""
+
+    def __init__(self, name: str, model: Any, tokenizer: Any) -> None:
+        self.name, self.model, self.tokenizer = name, model, tokenizer
+        self.parts: Parts = find_parts(model)
+        self._texts: dict[int, str] = {}
+        self._info: dict[str, Any] | None = None
+
+    def text(self, token: int) -> str:
+        """A token as it stands in a text."""
+        found = self._texts.get(token)
+        if found is None:
+            found = str(token) if self.tokenizer is None else self.tokenizer.decode([token])
+            self._texts[token] = found
+        return found
+
+    def texts(self, tokens: Any) -> list[str]:
+        """Tokens as they stand in a text."""
+        return [self.text(int(t)) for t in tokens]
+
+    def info(self) -> dict[str, Any]:
+        """What `model.info` tells."""
+        if self._info is None:
+            self._info = _described(self)
+        return self._info
+
+
+def _described(loaded: Loaded) -> dict[str, Any]:
+    model, config = loaded.model, loaded.model.config.to_dict()
+    parts = loaded.parts.named()
+    return {
+        "name": loaded.name, "family": str(config.get("model_type", type(model).__name__)),
+        "class": type(model).__name__, "layers": len(loaded.parts.layers),
+        "heads": int(config.get("num_attention_heads") or config.get("n_head") or 1),
+        "hidden": int(config.get("hidden_size") or config.get("n_embd") or 0),
+        "vocab": int(config.get("vocab_size") or 0),
+        "context": int(config.get("max_position_embeddings") or config.get("n_positions") or 0),
+        "dtype": str(model.dtype).removeprefix("votive."), "device": str(model.device),
+        "parameters": int(model.num_parameters()),
+        "parts": {**parts, "layers": list(parts["layers"])},
+        "tree": [
+            {"address": name, "class": type(module).__name__}
+            for name, module in model.named_modules()
+        ],
+        "settings": dict(model.generation_config),
+    }  # fmt: skip
+
+
+class Loading:
+    """A model on its way; `wait` gives it."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.done, self.total, self.text = 0.0, 1.0, f"opening {name}"
+        self.loaded: Loaded | None = None
+        self.error: Exception | None = None
+        self._finished = threading.Event()
+
+    def told(self) -> dict[str, Any]:
+        """How far it is."""
+        return {"job": "model.load", "done": self.done, "total": self.total, "text": self.text}
+
+    @property
+    def finished(self) -> bool:
+        return self._finished.is_set()
+
+    def wait(self, look: Callable[[Loading], None] | None = None) -> Loaded:
+        """The model; while it is awaited, `look` is called a few times a second."""
+        while not self._finished.wait(0.1):
+            if look is not None:
+                look(self)
+        if self.error is not None:
+            raise self.error
+        assert self.loaded is not None
+        return self.loaded
+
+    def run(self, make: Callable[[Loading], Loaded]) -> None:
+        """Load, in a thread of its own."""
+        try:
+            self.loaded = make(self)
+            self.done = self.total
+        except Exception as e:
+            self.error = e
+        finally:
+            self._finished.set()
+
+
+class Shelf:
+    """All models that have a name here."""
+
+    def __init__(self, folder: Path, given: Any = None) -> None:
+        self.folder = folder
+        self._guard = threading.Lock()
+        # A model that no tab uses and that is not the first one is freed.
+        self._known: weakref.WeakValueDictionary[str, Loading] = weakref.WeakValueDictionary()
+        self._places: dict[str, str] = {}
+        self._kept: Loading | None = None
+        self.default = DEFAULT
+        if isinstance(given, Loaded):
+            self._kept = Loading(given.name)
+            self._kept.loaded = given
+            self._kept._finished.set()
+            self._known[given.name] = self._kept
+            self.default = given.name
+        elif given is not None:
+            path = Path(given).expanduser()
+            self.default = path.name if path.exists() else str(given)
+            self._places[self.default] = str(given)
+        elif os.environ.get("VOTIVE_STUDIO_DEMO") == "1":
+            self.default = DEMO
+
+    def names(self) -> list[dict[str, Any]]:
+        """What can be loaded."""
+        from ..models.checkpoint import bundled
+
+        found: dict[str, str] = dict.fromkeys([self.default], "given at the start")
+        found |= dict.fromkeys(bundled(), "comes with votive")
+        if os.environ.get("VOTIVE_STUDIO_DEMO") == "1":
+            found[DEMO] = "tiny, with random weights"
+        for path in _models_in(self.folder):
+            found.setdefault(path.name, "in the folder")
+        return [{"name": n, "text": t} for n, t in found.items()]
+
+    def want(self, name: str | None = None) -> Loading:
+        """A model that is loaded, or on its way from now on."""
+        name = self.default if name is None else name
+        with self._guard:
+            found = self._known.get(name)
+            if found is not None and not (found.finished and found.error is not None):
+                return found
+            if name not in {n["name"] for n in self.names()}:
+                raise KeyError(f"model.load: there is no model {name!r:.100}; model.list tells.")
+            found = self._known[name] = Loading(name)
+            if name == self.default:
+                self._kept = found
+        make = self._make
+        threading.Thread(
+            target=found.run, args=(make,), name=f"loading {name}", daemon=True
+        ).start()
+        return found
+
+    def _make(self, loading: Loading) -> Loaded:
+        if loading.name == DEMO and os.environ.get("VOTIVE_STUDIO_DEMO") == "1":
+            from . import demo
+
+            return Loaded(DEMO, demo.model(), demo.tokenizer())
+        return _load(loading, self._place(loading.name))
+
+    def _place(self, name: str) -> str:
+        from ..models.checkpoint import bundled
+
+        if name in self._places:
+            return self._places[name]
+        if name in bundled():
+            return name
+        for path in _models_in(self.folder):
+            if path.name == name:
+                return str(path)
+        raise FileNotFoundError(
+            f"the bundled model {name!r} is not part of this installation; name a model: "
+            "votive studio MODEL."
+        )
+
+
+def _models_in(folder: Path) -> Iterator[Path]:
+    if folder.is_dir():
+        for path in sorted(folder.iterdir()):
+            if (path / "config.json").is_file() or path.suffix == ".gguf":
+                yield path
+
+
+def _load(loading: Loading, place: str) -> Loaded:
+    from .. import models
+    from ..models.checkpoint import Checkpoint
+    from ..text import Tokenizer
+
+    found = Checkpoint.find(place)
+    opened = found.weights
+
+    def counted() -> Any:
+        return _Counted(opened(), loading)
+
+    found.weights = counted
+    kind: Any = models.AutoModelForCausalLM
+    model = kind._class_for(found.config.get("model_type")).from_checkpoint(found)
+    loading.text = "reading the tokenizer"
+    try:
+        tokenizer: Any = Tokenizer.from_pretrained(found.tokenizer)
+    except FileNotFoundError as e:
+        raise FileNotFoundError(f"{loading.name} has no tokenizer beside it ({e}).") from None
+    return Loaded(loading.name, model, tokenizer)
+
+
+class _Counted(WeightSource):
+    """A source that tells how many bytes have been read."""
+
+    def __init__(self, source: Any, loading: Loading) -> None:
+        self.source, self.loading = source, loading
+        self.metadata = source.metadata
+        loading.total = float(sum(source.info(n).nbytes for n in source.names()) or 1)
+
+    def names(self) -> list[str]:
+        return list(self.source.names())
+
+    def info(self, name: str) -> Any:
+        return self.source.info(name)
+
+    def _count(self, name: str) -> None:
+        self.loading.text = name
+        self.loading.done += self.source.info(name).nbytes
+
+    def _read(self, name: str) -> Any:
+        self._count(name)
+        return self.source._read(name)
+
+    def _read_as(self, name: str, dtype: Any) -> Any:
+        self._count(name)
+        return self.source._read_as(name, dtype)
+
+    def _read_part(self, name: str, index: Any) -> Any:
+        self._count(name)
+        return self.source._read_part(name, index)
+
+    def close(self) -> None:
+        self.source.close()

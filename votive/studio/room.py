@@ -1,0 +1,204 @@
+"""The state of one tab: its model, session, debugger, console and what was computed for its views.
+
+A room has a thread of its own, in which all its work is done: a debugger lives in one thread only.
+Knows no sockets.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import queue
+import re
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import votive
+
+from ..glass.debugger import Debugger
+from ..glass.session import Session
+from .actions import Action
+from .jobs import Cancelled, Job
+from .models import Loaded, Loading, Shelf
+
+# Bytes of runs that are kept for the views, and lines of the console.
+KEPT_BYTES, KEPT_LINES = 256 << 20, 2000
+Answer = Callable[[dict[str, Any], dict[str, Any] | None], None]
+
+
+class Missing(RuntimeError):
+    """Something that must be begun first."""
+
+
+class Room:
+    """One tab's state, and the thread that works on it."""
+
+    def __init__(self, id: str, shelf: Shelf, folder: Path) -> None:
+        self.id, self.shelf, self.folder = id, shelf, folder
+        self.loading: Loading | None = None
+        self._session: Session | None = None
+        self.debugger: Debugger | None = None
+        self.debugged: int | None = None  # the node that is debugged
+        self.breakpoints: list[str] = []
+        self.lines: list[str] = []
+        self.runs: OrderedDict[Any, tuple[Any, int]] = OrderedDict()
+        self.left_at: float | None = None  # when its tab went away
+        self.working: Job | None = None
+        self._queue: queue.SimpleQueue[Any] = queue.SimpleQueue()
+        self._thread: threading.Thread | None = None
+        self.closed = False
+        self.connection: Any = None  # of the tab that is looking
+
+    # --- what actions use ---------------------------------------------------------------------
+
+    @property
+    def loaded(self) -> Loaded:
+        if self.loading is None or self.loading.loaded is None:
+            raise Missing("no model is loaded yet; ask for model.load.")
+        return self.loading.loaded
+
+    @property
+    def session(self) -> Session:
+        if self._session is None:
+            raise Missing("there is no session yet; begin one with session.new.")
+        return self._session
+
+    @session.setter
+    def session(self, session: Session | None) -> None:
+        self.stop_debugging()
+        self.runs.clear()
+        self._session = session
+
+    @property
+    def has_session(self) -> bool:
+        return self._session is not None
+
+    def stop_debugging(self) -> None:
+        """Close the debugger, if there is one."""
+        debugger, self.debugger, self.debugged = self.debugger, None, None
+        if debugger is not None:
+            debugger.close()
+
+    def kept(self, key: Any, make: Callable[[], tuple[Any, int]]) -> Any:
+        """What was computed for a key, or what `make` gives now: a value and its bytes."""
+        if key in self.runs:
+            self.runs.move_to_end(key)
+            return self.runs[key][0]
+        value, size = make()
+        self.runs[key] = (value, size)
+        while len(self.runs) > 1 and sum(s for _, s in self.runs.values()) > KEPT_BYTES:
+            self.runs.popitem(last=False)
+        return value
+
+    def log(self, job: Job, line: str) -> None:
+        """Keep an action as a line of Python, and show it."""
+        self.lines.append(line)
+        del self.lines[:-KEPT_LINES]
+        job.tell("console", {"line": line})
+
+    # --- work ---------------------------------------------------------------------------------
+
+    def submit(self, job: Job, action: Action, args: dict[str, Any], answer: Answer) -> None:
+        """Do an action after those before it; `answer` is called in the room's thread."""
+        if self.closed:
+            raise Missing("the room is closed.")
+        if self._thread is None:
+            self._thread = threading.Thread(
+                target=self._work, args=(self._queue,), name=f"room {self.id[:6]}", daemon=True
+            )
+            self._thread.start()
+        self._queue.put((job, action, args, answer))
+
+    def _work(self, jobs: queue.SimpleQueue[Any]) -> None:
+        with votive.no_grad():
+            while (item := jobs.get()) is not None:
+                job, action, args, answer = item
+                self.working = job
+                try:
+                    header, blobs = self._done(job, action, args)
+                finally:
+                    self.working = None
+                answer(header, blobs)
+                del item, job, action, args, answer, header, blobs
+            self.stop_debugging()
+            self.runs.clear()
+            self._session = self.loading = None
+
+    def _done(self, job: Job, action: Action, args: dict[str, Any]) -> tuple[Any, Any]:
+        """Header and blobs of the reply."""
+        try:
+            job.check()
+            if action.needs_model:
+                self.await_model(job)
+            with job.turn() if action.computes else contextlib.nullcontext():
+                layers = self.loaded.parts.layers if action.computes else ()
+                with job.stoppable(layers):
+                    data, blobs = action.run(job, args)
+            if job.cancelled and not action.changes:
+                raise Cancelled
+            return {"ok": True, "data": data}, blobs
+        except Cancelled:
+            return {"cancelled": True}, None
+        except Exception as e:
+            return {"ok": False, "error": told(e)}, None
+
+    def await_model(self, job: Job) -> Loaded:
+        """The room's model; where it is on its way, that is told while it is awaited."""
+        if self.loading is None:
+            self.loading = self.shelf.want()
+        if self.loading.finished and self.loading.error is None:
+            return self.loaded
+        said = ""
+
+        def look(loading: Loading) -> None:
+            nonlocal said
+            job.check()
+            if loading.text != said:
+                said = loading.text
+                job.tell("progress", loading.told())
+
+        try:
+            return self.loading.wait(look)
+        except Exception:
+            self.loading = None  # the next request tries again
+            raise
+
+    def close(self) -> None:
+        """Free everything, when the work at hand has ended."""
+        self.closed = True
+        working = self.working
+        if working is not None:
+            working.cancel()
+        self._queue.put(None)
+
+    def join(self, timeout: float = 10.0) -> bool:
+        """Wait until the thread has ended; gives whether it has."""
+        thread = self._thread
+        if thread is None:
+            return True
+        thread.join(timeout)
+        return not thread.is_alive()
+
+    @property
+    def away(self) -> float:
+        """Seconds since its tab went away; 0 while it is there."""
+        return 0.0 if self.left_at is None else time.monotonic() - self.left_at
+
+
+def told(error: BaseException) -> dict[str, Any]:
+    """An error as a reply tells it: its type, what it says, and the module where it happened.
+
+    >>> from votive.studio.room import told
+    >>> told(KeyError("no node 7"))
+    {'type': 'KeyError', 'message': 'no node 7', 'address': None}
+    """
+    only = error.args[0] if isinstance(error, KeyError) and len(error.args) == 1 else error
+    notes = " ".join(getattr(error, "__notes__", ()))
+    found = re.search(r"in module '([^']*)'", notes)
+    return {
+        "type": type(error).__name__, "message": str(only)[:4000] or type(error).__name__,
+        "address": found.group(1) if found else None,
+    }  # fmt: skip

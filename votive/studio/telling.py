@@ -1,0 +1,121 @@
+"""A session in plain values, as pages read it. Knows no actions."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from ..glass.drawing import outlook_of
+from ..glass.edits import Edit
+from . import replay
+
+
+def state(room: Any) -> dict[str, Any]:
+    """The whole tree, where it stands, and the settings in force."""
+    if not room.has_session:
+        return {
+            "nodes": [], "current": None, "prompt": [], "text": "", "settings": {}, "seed": 0,
+            "undo": 0, "redo": 0, "branch": 0, "settings_table": [], "edits_table": [],
+        }  # fmt: skip
+    session, loaded = room.session, room.loaded
+    session.outlook()  # what it says of the next token is always shown
+    settings, edits = _Table(), _Table()
+    nodes = [node_told(room, n, settings, edits) for n in session.nodes]
+    root = session.path()[0]
+    chances, entropies = _prompt_chances(room, root)
+    return {
+        "nodes": nodes, "current": session.node.id,
+        "prompt": [
+            {"id": t, "text": loaded.text(t), "p": p, "entropy": h}
+            for t, p, h in zip(root.tokens, chances, entropies, strict=True)
+        ],
+        "text": session.text, "settings": settings_told(session.settings), "seed": session.seed,
+        "undo": session._at, "redo": len(session._history) - 1 - session._at,
+        "branch": session.cursor.salt, "settings_table": settings.rows, "edits_table": edits.rows,
+    }  # fmt: skip
+
+
+def _prompt_chances(room: Any, root: Any) -> Any:
+    def make() -> tuple[Any, int]:
+        found = replay.next_token_chances(room.loaded, root)
+        return found, 64 * len(root.tokens)
+
+    return room.kept(("prompt", root.id), make)
+
+
+class _Table:
+    """Values that many nodes share, each told once."""
+
+    def __init__(self) -> None:
+        self.rows: list[Any] = []
+        self._at: dict[Any, int] = {}
+
+    def put(self, key: Any, value: Any) -> int:
+        if key not in self._at:
+            self._at[key] = len(self.rows)
+            self.rows.append(value())
+        return self._at[key]
+
+
+def node_told(room: Any, node: Any, settings: Any = None, edits: Any = None) -> dict[str, Any]:
+    """One node."""
+    known = node._outlook
+    text = room.loaded.text(node.token) if node.token is not None else None
+    told = {
+        "id": node.id, "parent": node.parent_id, "token": node.token,
+        "text": node.session.decode(node.tokens) if text is None else text,
+        "p": None if node.logprob is None else math.exp(node.logprob),
+        "entropy": None if known is None else known.entropy, "how": node.how, "salt": node.salt,
+        "variant_of": node.variant_of,
+    }  # fmt: skip
+    if settings is not None:
+        # Configurations are shared by the nodes drawn under them.
+        told["settings"] = settings.put(id(node.settings), lambda: settings_told(node.settings))
+        told["edits"] = edits.put(
+            id(node.plan), lambda: [edit_told(live.edit) for live in node.plan if live.in_force]
+        )
+    return told
+
+
+# What a page can set, and so is told.
+SETTINGS = (
+    "do_sample", "temperature", "top_k", "top_p", "min_p", "typical_p", "repetition_penalty",
+    "presence_penalty", "frequency_penalty", "no_repeat_ngram_size", "max_new_tokens",
+    "stop_strings",
+)  # fmt: skip
+
+
+def settings_told(config: Any) -> dict[str, Any]:
+    """The settings that a page knows; they may be given to a session as they are."""
+    return {n: v for n in SETTINGS if (v := getattr(config, n)) is not None}
+
+
+def candidates(room: Any, ids: Any, chances: Any) -> list[dict[str, Any]]:
+    """Tokens with texts and probabilities."""
+    return [
+        {"id": int(i), "text": room.loaded.text(int(i)), "p": float(p)}
+        for i, p in zip(ids, chances, strict=True)
+    ]
+
+
+def top_of(room: Any, logits: Any, k: int) -> list[dict[str, Any]]:
+    """The best tokens of logits (vocabulary,)."""
+    found = outlook_of(logits, k, digest=False)
+    return candidates(room, found.ids, found.probabilities)
+
+
+def edit_told(edit: Edit) -> dict[str, Any]:
+    """An edit without tensors and code: these are told by what they are."""
+    told: dict[str, Any] = {"at": edit.at, "do": edit.do}
+    if getattr(edit.value, "stands_for", None) == "identity":
+        told["do"] = "skip"
+    elif edit.do == "swap":
+        told["with"] = getattr(edit.value, "stands_for", type(edit.value).__name__)
+    elif isinstance(edit.value, (int, float)):
+        told["value"] = edit.value
+    elif edit.value is not None:
+        told["value"] = f"{type(edit.value).__name__} {tuple(getattr(edit.value, 'shape', ()))}"
+    for name in ("positions", "features", "samples"):
+        if getattr(edit, name) is not None:
+            told[name] = list(getattr(edit, name))
+    return told
