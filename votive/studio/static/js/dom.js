@@ -77,6 +77,14 @@ export function seconds(t) {
   return t >= 1e-3 ? `${(t * 1e3).toFixed(2)} ms` : `${(t * 1e6).toFixed(0)} µs`;
 }
 
+/** Bring a child of a scrolling box into view, without moving the page around it. */
+export function reveal(box, child) {
+  if (!child) return;
+  const [outer, inner] = [box.getBoundingClientRect(), child.getBoundingClientRect()];
+  if (inner.top < outer.top) box.scrollTop -= outer.top - inner.top;
+  else if (inner.bottom > outer.bottom) box.scrollTop += inner.bottom - outer.bottom;
+}
+
 /** Call `f` once per frame at most, with the last arguments. */
 export function throttled(f) {
   let last = null;

@@ -70,6 +70,7 @@ const right = tabs($("right-tabs"));
 
 /** On a narrow window the three columns are three pages. */
 function column(name) {
+  if (document.body.dataset.column !== name) document.querySelector("main").scrollTop = 0;
   document.body.dataset.column = name;
   for (const b of $("bottom").querySelectorAll("button")) {
     if (b.dataset.column === name) b.setAttribute("aria-current", "page");

@@ -59,6 +59,12 @@ export class Heatmap {
     return values instanceof Uint8Array ? min + (v / 255) * (max - min) : v;
   }
 
+  /** The place of a value among the colours; `gamma` below 1 lifts small ones. */
+  shade(v) {
+    const { gamma = 1, max } = this.data;
+    return gamma === 1 ? place(v, this.low, this.high) : place((v / max) ** gamma, 0, 1);
+  }
+
   paint() {
     const { rows, cols, values, min, max, signed } = this.data;
     const colours = palette(this.el);
@@ -69,7 +75,7 @@ export class Heatmap {
     const bytes = values instanceof Uint8Array;
     for (let i = 0; i < rows * cols; i += 1) {
       const v = bytes ? min + (values[i] / 255) * (max - min) : values[i];
-      const at = 3 * place(v, this.low, this.high);
+      const at = 3 * this.shade(v);
       image.data[4 * i] = this.table[at];
       image.data[4 * i + 1] = this.table[at + 1];
       image.data[4 * i + 2] = this.table[at + 2];
@@ -107,7 +113,7 @@ export class Heatmap {
     for (const row of this.range(this.view.y, h, ch, this.data.rows)) {
       for (const col of this.range(this.view.x, w, cw, this.data.cols)) {
         const v = this.value(row, col);
-        c.fillStyle = inkOn(this.table, place(v, this.low, this.high));
+        c.fillStyle = inkOn(this.table, this.shade(v));
         c.fillText(short(v), this.left + (col + 0.5) * cw - this.view.x, this.top + (row + 0.5) * ch - this.view.y);
       }
     }

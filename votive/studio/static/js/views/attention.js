@@ -73,7 +73,7 @@ export function render({ model, el }) {
   function drawMatrix() {
     const T = data.tokens.length;
     const names = data.tokens.map((t) => t.text ?? t);
-    map.show({ rows: T, cols: T, values: data.weights.subarray(0, T * T), min: 0, max: 1, signed: false, rowLabels: names, colLabels: names });
+    map.show({ rows: T, cols: T, values: data.weights.subarray(0, T * T), min: 0, max: 1, gamma: 0.6, signed: false, rowLabels: names, colLabels: names });
     const at = locked(model).position;
     map.lock(at, null);
   }

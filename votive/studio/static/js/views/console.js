@@ -5,11 +5,14 @@ import { h, put } from "../dom.js";
 import { notice, watch } from "../state.js";
 
 const MOST = 500;
+// What only looks, and changes nothing.
+const LOOKS = /^(print\(|session\.hidden|glass\.attention_maps|maps = |votive\.explain)/;
 
 export function render({ model, el }) {
   let lines = [];
   const list = h("ol", { class: "console mono", id: "console-lines", tabindex: 0, "aria-label": "What was done, as Python", role: "log" });
-  const copyAll = h("button", { type: "button", id: "console-copy", onclick: () => copy(lines.join("\n")) }, "Copy all");
+  const looks = h("input", { type: "checkbox", id: "console-looks", onchange: () => show() });
+  const copyAll = h("button", { type: "button", id: "console-copy", onclick: () => copy(wanted().join("\n")) }, "Copy all");
   const script = h("button", { type: "button", id: "console-script", title: "The whole session as a program", onclick: () => program() }, "As a program");
   const code = h("pre", { class: "code", hidden: true, tabindex: 0, id: "console-program", "aria-label": "The session as a program" });
 
@@ -25,10 +28,18 @@ export function render({ model, el }) {
   function add(line) {
     lines.push(line);
     if (lines.length > MOST) lines = lines.slice(-MOST);
+    if (!looks.checked && LOOKS.test(line)) return;
     while (list.children.length >= MOST) list.firstChild.remove();
     const end = list.scrollTop + list.clientHeight >= list.scrollHeight - 30;
     list.append(item(line));
     if (end) list.scrollTop = list.scrollHeight;
+  }
+
+  const wanted = () => lines.filter((line) => looks.checked || !LOOKS.test(line));
+
+  function show() {
+    put(list, wanted().map(item));
+    list.scrollTop = list.scrollHeight;
   }
 
   const item = (line) => h("li", {}, h("code", {}, line), h("button", { class: "quiet copy", type: "button", "aria-label": `Copy ${line}`, onclick: () => copy(line) }, "copy"));
@@ -38,8 +49,7 @@ export function render({ model, el }) {
     try {
       const found = await ask(model, "console.log", {});
       lines = (found.lines ?? []).map((l) => l.python ?? l.line ?? l).slice(-MOST);
-      put(list, lines.map(item));
-      list.scrollTop = list.scrollHeight;
+      show();
     } catch (error) {
       if (!idle(error)) notice(model, "error", error.message);
     }
@@ -65,7 +75,7 @@ export function render({ model, el }) {
 
   const heard = (data) => add(data.line ?? data.python ?? String(data));
   model.on("event:console", heard);
-  el.append(h("div", { class: "row spread" }, script, copyAll), list, code);
+  el.append(h("div", { class: "row" }, script, copyAll, h("span", { class: "grow" }), h("label", { class: "check", title: "Lines that only look at something" }, looks, "looks too")), list, code);
   const off = watch(model, ["info"], all);
   all();
   return () => {

@@ -10,7 +10,7 @@ export function render({ model, el }) {
   const run = h("button", { type: "button", class: "primary", id: "profile-run", onclick: () => measure() }, "Measure");
   const repeat = h("input", { type: "number", id: "profile-repeat", min: 1, max: 50, value: 3, "aria-label": "How often it is run" });
   const total = h("span", { class: "dim num" });
-  const kinds = ["layers", "modules"].map((name) => h("button", { type: "button", class: "segment", "aria-pressed": String(name === by), onclick: () => { by = name; draw(); } }, name));
+  const kinds = ["layers", "modules", "operators"].map((name) => h("button", { type: "button", class: "segment", "aria-pressed": String(name === by), onclick: () => { by = name; draw(); } }, name));
   const table = h("div", { class: "table-box tall" });
   const empty = h("p", { class: "state empty" }, "Measure one run of the model over the text: time and memory of each layer.");
 
@@ -20,7 +20,7 @@ export function render({ model, el }) {
     run.disabled = true;
     run.textContent = "Measuring…";
     try {
-      data = await ask(model, "profile.run", { node: session.current, repeat: Number(repeat.value) || 1 }, { slot: "profile" });
+      data = await ask(model, "profile.run", { node: session.current, repeat: Number(repeat.value) || 1, ops: true }, { slot: "profile" });
       draw();
     } catch (error) {
       if (!idle(error)) notice(model, "error", error.message);
@@ -34,8 +34,9 @@ export function render({ model, el }) {
     if (!data) return;
     empty.hidden = true;
     const layers = new Set([...(model.get("info")?.parts?.layers ?? []), model.get("info")?.parts?.norm, model.get("info")?.parts?.head, model.get("info")?.parts?.embedding]);
-    const rows = data.rows.filter((r) => (by === "layers" ? layers.has(r.address) : r.address !== ""));
-    if (by === "modules") rows.sort((a, b) => b.seconds - a.seconds);
+    const wanted = { layers: (r) => layers.has(r.address), modules: (r) => r.kind === "module" && r.address !== "", operators: (r) => r.kind === "op" };
+    const rows = data.rows.filter(wanted[by]);
+    if (by !== "layers") rows.sort((a, b) => b.seconds - a.seconds);
     const most = Math.max(1e-12, ...rows.map((r) => r.seconds));
     const mostBytes = Math.max(1, ...rows.map((r) => r.bytes ?? 0));
     total.textContent = `${seconds(data.seconds)} a run`;

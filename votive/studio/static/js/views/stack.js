@@ -1,7 +1,7 @@
 /** The layers of the model with breakpoints, and the debugger that walks through a run. */
 
 import { ask, idle } from "../ask.js";
-import { h, percent, put, throttled, visible } from "../dom.js";
+import { h, percent, put, reveal, throttled, visible } from "../dom.js";
 import { hover, locked, notice, select, shown, watch } from "../state.js";
 import { above, layerOf, moduleOf, nested, rows } from "./modules.js";
 
@@ -38,7 +38,8 @@ export function render({ model, el }) {
     above(debug.address).forEach((a) => open.add(a));
     const layer = layerOf(model.get("info"), debug.address);
     select(model, { address: moduleOf(debug.address), ...(layer === null ? {} : { layer }) });
-    list.querySelector(".here")?.scrollIntoView({ block: "nearest" });
+    build();
+    reveal(list, list.querySelector(".here"));
   }
 
   /** What F5 and its like mean before there is a run: to begin one. */

@@ -1,7 +1,7 @@
 /** All that was written, as a tree: go to any node, and compare two branches. */
 
 import { act, ask, idle } from "../ask.js";
-import { h, percent, put, s, short, throttled, visible } from "../dom.js";
+import { h, percent, put, reveal, s, short, throttled, visible } from "../dom.js";
 import { layout } from "../draw/tree.js";
 import { hover, notice, watch } from "../state.js";
 
@@ -27,7 +27,7 @@ export function render({ model, el }) {
     const root = s("svg", { class: "tree", width, height: rows * ROW + 6, role: "tree", "aria-label": "Branches" });
     chains.forEach((chain) => root.append(drawn(chain, chains, on, session, width)));
     put(scroll, root);
-    root.querySelector(".at")?.scrollIntoView?.({ block: "nearest" });
+    reveal(scroll, root.querySelector(".at"));
     const ends = chains.filter((c) => c.nodes.at(-1).id !== session.current);
     put(pick, ends.map((c) => h("option", { value: String(c.nodes.at(-1).id) }, `${c.nodes.at(-1).id}: ${label(c).slice(-36)}`)));
     compare.disabled = pick.disabled = ends.length === 0;

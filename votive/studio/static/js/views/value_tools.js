@@ -68,14 +68,15 @@ function lasting({ model, address, cell, byPosition, number, button, done }) {
     notice(model, "done", `${address} is swapped for ${other.value}.`);
   }));
   return [
-    h("div", { class: "row" }, h("span", { class: "dim small" }, "From now on:"), only, number,
+    h("div", { class: "row" }, h("span", { class: "dim small" }, "From now on"), only, number, h("span", { class: "grow" }),
+      h("span", { class: "dim small" }, "Swap for"), other, button("edit-swap", "Swap", "Let another module run in its place", swap, off)),
+    h("div", { class: "row" },
       button("edit-replace", "Replace", "Put the number in its place", () => put("replace", Number(number.value)), off),
       button("edit-scale", "Scale", "Multiply with the number", () => put("scale", Number(number.value)), off),
       button("edit-add", "Add", "Add the number", () => put("add", Number(number.value)), off),
       button("edit-zero", "Ablate", "Put zero in its place", () => put("zero"), off),
       button("edit-mean", "Mean", "Put its mean over positions in its place", () => put("mean"), off),
       button("edit-skip", "Skip", "Let the module not run", () => put("skip"), off)),
-    h("div", { class: "row" }, h("span", { class: "dim small" }, "Swap for"), other, button("edit-swap", "Swap", "Let another module run in its place", swap, off)),
   ];
 }
 
