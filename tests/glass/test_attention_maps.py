@@ -130,6 +130,27 @@ def test_masks_that_are_added_and_keys_that_are_shared() -> None:
     assert votive.allclose(found.weights() @ v.repeat_interleave(2, 1), out, atol=1e-6)
 
 
+def test_the_attention_module_of_torchs_kind_is_seen() -> None:
+    votive.manual_seed(0)
+    net, x = nn.MultiheadAttention(8, 2, batch_first=True).eval(), votive.randn(2, 5, 8)
+    hidden = votive.ones(5, 5, dtype=votive.bool).triu(1)
+    found = glass.attention_maps(net, x, x, x, need_weights=False, attn_mask=hidden)
+    with votive.no_grad():
+        wanted = net(x, x, x, attn_mask=hidden, average_attn_weights=False)[1]
+    assert votive.allclose(found[0].weights(), wanted, atol=1e-6)
+
+
+def test_memory_that_was_taken_at_once_holds_the_keys_of_this_run() -> None:
+    model, ids = decoder("llama")
+    cache = nn.StaticCache(9)
+    with votive.no_grad():
+        model(ids[:, :3], past_key_values=cache)
+    found = glass.attention_maps(model, ids[:, 3:], past_key_values=cache, tokens=ids)
+    whole = glass.attention_maps(model, ids)
+    assert found[1].shape == (2, 2, 2, 5)
+    assert votive.allclose(found[1].weights(), whole[1].weights(queries=[3, 4]), atol=1e-5)
+
+
 def test_attention_written_out_by_hand_is_taken_as_it_is() -> None:
     model, ids = decoder("mine")
     with votive.no_grad(), glass.capture(model, "/softmax") as seen:
