@@ -76,3 +76,10 @@ def test_a_selector_names_an_input_or_a_part_of_the_result() -> None:
 def test_what_is_no_address_is_refused() -> None:
     with pytest.raises(ValueError, match="is no address"):
         Address.parse("a/b/c")
+
+
+def test_a_pattern_of_a_pattern_is_the_same() -> None:
+    first = Pattern("a.*:in.1")
+    again = Pattern(first)
+    assert (again.text, again.side, again.path) == (first.text, first.side, first.path)
+    assert again.matches(Address("a.b"))

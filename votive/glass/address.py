@@ -65,6 +65,9 @@ class Pattern:
     """
 
     def __init__(self, given: Any) -> None:
+        if isinstance(given, Pattern):
+            self.__dict__.update(given.__dict__)
+            return
         self.side, self.path = "out", ()
         self.predicate: Predicate | None = None
         self.regex: re.Pattern[str] | None = None

@@ -22,7 +22,7 @@ from .backward import BackwardEye
 from .probe import Frame, Probe
 from .rendering import size, table
 from .rewind import Beginning
-from .run import _tag
+from .run import tag
 
 
 @dataclass
@@ -97,7 +97,7 @@ class _Clock(Probe):
 
     def left(self, frame: Frame) -> None:
         now = time.perf_counter()
-        _tag(frame)
+        tag(frame)
         exact = frame.seconds if frame.kind == "op" and frame.seconds == frame.seconds else None
         self._leave(now, exact, frame)
 

@@ -35,7 +35,7 @@ class _Eye(Probe):
         self.run.event(frame, "enter")
 
     def left(self, frame: Frame) -> None:
-        _tag(frame)
+        tag(frame)
         self.run.event(frame, "leave")
 
     def failed(self, frame: Frame, error: Exception) -> None:
@@ -45,7 +45,7 @@ class _Eye(Probe):
             self.run.event(frame, "error")
 
 
-def _tag(frame: Frame) -> None:
+def tag(frame: Frame) -> None:
     """Write the address where backward finds it."""
     found = values.first(frame.output)
     node = None if found is None else found.grad_fn

@@ -17,7 +17,7 @@ from . import values
 from .address import Address
 from .backward import BackwardEye
 from .probe import Frame, Probe
-from .run import _tag
+from .run import tag
 from .statistics import Statistics, statistics
 
 ACTIONS = ("raise", "warn", "record")
@@ -127,7 +127,7 @@ class Watch(Probe):
                 self._found(kind, frame, "input", (frame.args, frame.kwargs), None)
 
     def left(self, frame: Frame) -> None:
-        _tag(frame)
+        tag(frame)
         if not self._due or frame.is_module:
             return
         self.checked += 1
