@@ -1,0 +1,106 @@
+"""A real Chromium in front of a studio, for the tests of the page. Knows the page by its ids."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+NAMES = ("chromium", "chromium-browser", "google-chrome", "chrome")
+WIDE, NARROW = {"width": 1280, "height": 800}, {"width": 390, "height": 844}
+TOUR = "localStorage.setItem('votive-tour-seen', '1')"
+
+
+@contextmanager
+def chromium() -> Iterator[Any]:
+    """A browser; skips the test where there is none."""
+    api = pytest.importorskip("playwright.sync_api", reason="playwright drives the browser")
+    path = os.environ.get("CHROMIUM") or next(filter(None, map(shutil.which, NAMES)), None)
+    if path is None:
+        pytest.skip(f"no browser: none of {', '.join(NAMES)} is installed, and CHROMIUM is not set")
+    with api.sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
+        try:
+            yield browser
+        finally:
+            browser.close()
+
+
+class Window:
+    """A tab on a studio's page; what the browser complains about is kept in `faults`."""
+
+    def __init__(
+        self, browser: Any, url: str, *, size: dict[str, int] = WIDE, tour: bool = False,
+        **options: Any,
+    ) -> None:  # fmt: skip
+        self.context = browser.new_context(viewport=size, reduced_motion="reduce", **options)
+        if not tour:
+            self.context.add_init_script(TOUR)
+        self.page = self.context.new_page()
+        self.page.set_default_timeout(20_000)
+        self.faults: list[str] = []
+        self.page.on("pageerror", lambda e: self.faults.append(str(e)))
+        self.page.on("console", self._said)
+        self.page.goto(url)
+
+    def _said(self, message: Any) -> None:
+        if message.type in ("error", "warning"):
+            self.faults.append(message.text)
+
+    def begun(self) -> Window:
+        """Wait until the page has begun by itself and written its first token."""
+        self.page.locator("#generate:not([disabled])").wait_for()
+        self.until("[...document.querySelectorAll('.token:not(.given)')].length > 0")
+        return self
+
+    def until(self, expression: str, **options: Any) -> None:
+        """Wait until an expression is true in the page."""
+        self.page.wait_for_function(f"() => {{ return Boolean({expression}); }}", **options)
+
+    def click(self, selector: str) -> None:
+        self.page.click(selector)
+
+    def text(self, selector: str) -> str:
+        return str(self.page.locator(selector).first.inner_text())
+
+    def tokens(self) -> list[str]:
+        """The tokens of the timeline."""
+        found: list[str] = self.page.eval_on_selector_all(
+            ".token", "all => all.map(t => t.textContent)"
+        )
+        return found
+
+    def grow(self, count: int) -> None:
+        """Wait until the timeline has so many tokens, and the page is at rest."""
+        self.until(f"document.querySelectorAll('.token').length === {count}")
+        self.rest()
+
+    def rest(self) -> None:
+        """Wait until no view loads, and the lists of the next token are of the present node."""
+        self.page.wait_for_timeout(120)
+        self.until("!document.querySelector('[aria-busy=true]')")
+
+    def top(self) -> list[tuple[str, str]]:
+        """The rows of the next token: text and the model's probability."""
+        self.rest()
+        script = """all => all.map(b => [b.querySelector('.bar-label').textContent,
+                                      b.querySelector('.bar-number').textContent])"""
+        return [tuple(r) for r in self.page.eval_on_selector_all(".bar-row", script)]
+
+    def step_into(self, address: str) -> None:
+        """Set a breakpoint at a module and run there."""
+        for cut in range(1, address.count(".") + 1):
+            up = ".".join(address.split(".")[:cut])
+            row = self.page.locator(f'.stack-row[data-address="{up}"]')
+            if row.get_attribute("aria-expanded") == "false":
+                row.locator(".fold").click()
+        self.click(f'.stack-row[data-address="{address}"] .breakpoint')
+        self.until(f"""document.querySelector('.stack-row[data-address="{address}"] .breakpoint')
+                       .getAttribute('aria-pressed') === 'true'""")
+
+    def close(self) -> None:
+        self.context.close()
