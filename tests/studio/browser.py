@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -12,6 +13,8 @@ import pytest
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "chrome")
 WIDE, NARROW = {"width": 1280, "height": 800}, {"width": 390, "height": 844}
+# Seconds: a machine may have much else to do.
+PATIENCE = 90.0
 TOUR = "localStorage.setItem('votive-tour-seen', '1')"
 
 
@@ -40,12 +43,20 @@ class Window:
         self.context = browser.new_context(viewport=size, reduced_motion="reduce", **options)
         if not tour:
             self.context.add_init_script(TOUR)
+        self.url = url
         self.page = self.context.new_page()
-        self.page.set_default_timeout(20_000)
+        self.page.set_default_timeout(1000 * PATIENCE)
         self.faults: list[str] = []
         self.page.on("pageerror", lambda e: self.faults.append(str(e)))
         self.page.on("console", self._said)
         self.page.goto(url)
+
+    def renewed(self) -> Window:
+        """The same tab, as if it were opened for the first time."""
+        self.page.evaluate("sessionStorage.clear(); localStorage.clear()")
+        self.page.goto(self.url)
+        self.faults.clear()
+        return self.begun()
 
     def _said(self, message: Any) -> None:
         if message.type in ("error", "warning"):
@@ -57,9 +68,17 @@ class Window:
         self.until("[...document.querySelectorAll('.token:not(.given)')].length > 0")
         return self
 
-    def until(self, expression: str, **options: Any) -> None:
-        """Wait until an expression is true in the page."""
-        self.page.wait_for_function(f"() => {{ return Boolean({expression}); }}", **options)
+    def until(self, expression: str, *, seconds: float = PATIENCE) -> None:
+        """Wait until an expression is true in the page.
+
+        Asked from outside: a function that the page itself polls is code from text, which its
+        security policy forbids.
+        """
+        end = time.monotonic() + seconds
+        while not self.page.evaluate(f"() => Boolean({expression})"):
+            if time.monotonic() > end:
+                raise AssertionError(f"after {seconds} s still not: {expression}")
+            self.page.wait_for_timeout(30)
 
     def click(self, selector: str) -> None:
         self.page.click(selector)

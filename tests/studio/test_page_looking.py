@@ -1,4 +1,4 @@
-"""Looking into a model in the studio's page, in a real browser: debugger, edits, lens, attention."""
+"""Looking into a model in the studio's page, in a real browser: debugger, edits, lens, maps."""
 
 from __future__ import annotations
 
@@ -31,14 +31,17 @@ def studio(tmp_path_factory: Any) -> Iterator[Studio]:
         yield made
 
 
-@pytest.fixture
-def window(browser: Any, studio: Studio) -> Iterator[Window]:
+@pytest.fixture(scope="module")
+def tab(browser: Any, studio: Studio) -> Iterator[Window]:
     made = Window(browser, studio.url)
-    try:
-        yield made.begun()
-        assert made.faults == []
-    finally:
-        made.close()
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def window(tab: Window) -> Iterator[Window]:
+    yield tab.renewed()
+    assert tab.faults == []
 
 
 def where(window: Window) -> str:
@@ -195,7 +198,7 @@ def test_attention_is_shown_as_links_and_as_a_matrix_for_each_head(window: Windo
     assert 1 <= links <= 3
     mean = window.page.locator(".link-svg").inner_html()
     window.click('.head[data-head="2"]')
-    window.until("document.querySelector('[data-head=\"2\"]').getAttribute('aria-pressed') === 'true'")
+    window.page.locator('.head[data-head="2"][aria-pressed="true"]').wait_for()
     window.rest()
     assert window.page.locator(".link-svg").inner_html() != mean
     window.click("#attention-matrix")
@@ -302,7 +305,7 @@ def test_a_narrow_window_has_pages_and_nothing_sticks_out(browser: Any, studio: 
 def test_a_long_text_is_drawn_only_where_it_is_seen(window: Window) -> None:
     window.page.fill("#prompt-text", "the fox and the bear went to the river " * 50)
     window.page.keyboard.press("Control+Enter")
-    window.until("document.querySelectorAll('.token').length > 450", timeout=60_000)
+    window.until("document.querySelectorAll('.token').length > 450", seconds=60)
     window.click("#tab-lens")
     window.rest()
     sizes = window.page.evaluate("""() => [...document.querySelectorAll('canvas')]

@@ -31,14 +31,17 @@ def studio(tmp_path_factory: Any) -> Iterator[Studio]:
         yield made
 
 
-@pytest.fixture
-def window(browser: Any, studio: Studio) -> Iterator[Window]:
+@pytest.fixture(scope="module")
+def tab(browser: Any, studio: Studio) -> Iterator[Window]:
     made = Window(browser, studio.url)
-    try:
-        yield made.begun()
-        assert made.faults == []
-    finally:
-        made.close()
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def window(tab: Window) -> Iterator[Window]:
+    yield tab.renewed()
+    assert tab.faults == []
 
 
 def test_a_page_that_is_opened_begins_by_itself_and_hides_its_token(window: Window) -> None:

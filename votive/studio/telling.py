@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from ..glass.drawing import outlook_of
 from ..glass.edits import Edit
+from ..glass.session_sampling import outlook_of
 from . import replay
 
 

@@ -8,8 +8,8 @@ import warnings
 from typing import Annotated, Any
 
 from ...generation.config import SAMPLING
-from ...glass.drawing import outlook_of
 from ...glass.session import Session
+from ...glass.session_sampling import outlook_of
 from ..arguments import BadArgument, Index, Text, Within, signature_of
 from ..jobs import Job
 from ..telling import candidates, node_told, state
