@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import shutil
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -131,6 +132,15 @@ def test_several_texts(run: Run, run_json: RunJson, model: Path) -> None:
     assert code == 0
     assert out.count("---") == 3
     assert run(*words, "--stream")[0] == 2
+
+
+def test_beams_of_a_model_with_several_ends(run_json: RunJson, model: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "ends"
+    shutil.copytree(model, folder)
+    (folder / "generation_config.json").write_text('{"eos_token_id": [0, 2]}')
+    words = ("generate", "The", "--model", folder, "--num-beams", 2, "--max-new-tokens", 4)
+    found = run_json(*words, "--json")
+    assert 0 < found["timing"]["new_tokens"] <= 4
 
 
 def test_stats_are_told_on_stderr(run: Run, model: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -118,6 +119,22 @@ def test_the_call_comes_before_the_configuration_before_the_model() -> None:
     assert generate(net, [PROMPT], max_new_tokens=8)[0].tolist() == free[:10]
     net.generation_config = {"eos_token_id": [free[8], 60]}
     assert generate(net, [PROMPT], max_new_tokens=8)[0].tolist() == free[:9]
+
+
+def test_the_models_settings_are_changed_in_place_and_saved(tmp_path: Path) -> None:
+    net = model()
+    net.generation_config.max_new_tokens = 3
+    assert generate(net, [PROMPT]).shape == (1, 10)
+    net.generation_config = {"max_new_tokens": 4, "made_by": "me"}
+    assert net.generation_config.max_new_tokens == 4
+    net.generation_config.eos_token_id = [60, 61]
+    net.save_pretrained(tmp_path)
+    again = type(net).from_pretrained(tmp_path).generation_config
+    assert again == GenerationConfig(
+        max_new_tokens=4, eos_token_id=[60, 61], extra={"made_by": "me"}
+    )
+    with pytest.raises(TypeError, match="GenerationConfig or a dict, got int"):
+        net.generation_config = 5
 
 
 def test_a_dict_is_no_configuration() -> None:

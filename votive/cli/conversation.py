@@ -122,7 +122,7 @@ class Conversation:
     def _end_tokens(self) -> list[int]:
         """Tokens that end an answer: those the model names, and the one its template puts there."""
         tokenizer, model = self.loaded.tokenizer, self.loaded.model
-        named = model.generation_config.get("eos_token_id")
+        named = model.generation_config.eos_token_id
         named = model.config.eos_token_id if named is None else named
         ends = [] if named is None else [named] if isinstance(named, int) else list(named)
         if tokenizer.eos_token_id is not None:

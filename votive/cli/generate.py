@@ -163,7 +163,8 @@ def _together(
         **extra, **options,
     )  # fmt: skip
     seconds = time.perf_counter() - began
-    ends = {loaded.model.generation_config.get("eos_token_id"), loaded.tokenizer.eos_token_id}
+    named = loaded.model.generation_config.eos_token_id  # a number, or a list of them
+    ends = {loaded.tokenizer.eos_token_id, *(named if isinstance(named, list) else [named])}
     results, count = [], 0
     start = 0 if loaded.seq2seq else len(ids)
     for i, row in enumerate(found.sequences.tolist()):

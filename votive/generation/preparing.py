@@ -55,7 +55,9 @@ def settings_of(model: Any, given: GenerationConfig | None, settings: dict[str, 
     own = GenerationConfig(**settings)
     asked = own if given is None else own.over(given)
     stored = getattr(model, "generation_config", None) or {}
-    found = asked.over(GenerationConfig.from_dict(stored))
+    if not isinstance(stored, GenerationConfig):
+        stored = GenerationConfig.from_dict(stored)
+    found = asked.over(stored)
     config = getattr(model, "config", None)
     names = ("eos_token_id", "pad_token_id", "bos_token_id", "decoder_start_token_id")
     inherited = {n: getattr(config, n, None) for n in names}

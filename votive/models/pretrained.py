@@ -79,7 +79,34 @@ class PreTrainedModel(nn.Module):
             )
         self.config = config
         self.name_or_path = ""
-        self.generation_config: dict[str, Any] = {}
+        self.generation_config = {}
+
+    @property
+    def generation_config(self) -> Any:
+        """Settings of `generate` that come with the model, a `votive.generation.GenerationConfig`.
+
+        >>> config = votive.models.LlamaConfig(vocab_size=10, hidden_size=8, intermediate_size=16,
+        ...     num_hidden_layers=1, num_attention_heads=2)
+        >>> model = votive.models.LlamaForCausalLM(config)
+        >>> model.generation_config.max_new_tokens = 3
+        >>> model.generate([[1, 2]]).shape
+        votive.Size([1, 5])
+        """
+        # Made when it is first looked at: a model that only computes needs no generation.
+        if isinstance(self._generation_config, dict):
+            from ..generation import GenerationConfig
+
+            self._generation_config = GenerationConfig.from_dict(self._generation_config)
+        return self._generation_config
+
+    @generation_config.setter
+    def generation_config(self, settings: Any) -> None:
+        if not (isinstance(settings, dict) or hasattr(settings, "to_dict")):
+            raise TypeError(
+                "generation_config must be a votive.generation.GenerationConfig or a dict, got "
+                f"{type(settings).__name__}."
+            )
+        self._generation_config = settings
 
     def post_init(self) -> None:
         """Start values for what is new, then the ties; to be called last in a constructor."""
@@ -239,8 +266,10 @@ class PreTrainedModel(nn.Module):
         shared = set(self.tied) if self.config.tie_word_embeddings else set()
         weights = {k: v.detach() for k, v in self.state_dict().items() if k not in shared}
         save_sharded(weights, path, max_shard_size=max_shard_size, metadata={"format": "pt"})
-        if self.generation_config:
-            write_json(path / "generation_config.json", self.generation_config)
+        settings = self._generation_config
+        settings = settings if isinstance(settings, dict) else settings.to_dict()
+        if settings:
+            write_json(path / "generation_config.json", settings)
 
 
 def _stored_dtype(source: Any) -> Any:

@@ -65,7 +65,7 @@ def _described(loaded: Loaded) -> dict[str, Any]:
             {"address": name, "class": type(module).__name__}
             for name, module in model.named_modules()
         ],
-        "settings": dict(model.generation_config),
+        "settings": model.generation_config.to_dict(),
     }  # fmt: skip
 
 
