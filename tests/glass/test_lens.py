@@ -102,6 +102,20 @@ def test_scores_of_the_whole_vocabulary_exist_for_a_few_rows_only(
     assert votive.allclose(whole.kl, pieces.kl, atol=1e-6)
 
 
+def test_the_last_row_is_not_computed_a_second_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    model, ids = decoder("llama")
+    calls = []
+    plain = Tail.__call__
+
+    def counted(self: Tail, state: Any) -> Any:
+        calls.append(tuple(state.shape))
+        return plain(self, state)
+
+    monkeypatch.setattr(Tail, "__call__", counted)
+    glass.logit_lens(model, ids, layers=-1)
+    assert calls == [(1, 1, 16)]  # the check that the end is understood
+
+
 def test_layers_and_positions_choose_rows_and_columns() -> None:
     model, ids = decoder("llama")
     whole = glass.logit_lens(model, ids, target=votive.tensor([3, 4]))
