@@ -94,6 +94,20 @@ def test_beams_can_be_sampled_and_repeat_with_a_seed() -> None:
     assert batch[1].tolist() == one[0].tolist()
 
 
+@pytest.mark.parametrize("settings", [{"top_k": 1}, {"top_p": 0.05}, {"min_p": 0.9}])
+def test_sampled_beams_get_along_with_fewer_tokens_than_they_want(settings: Any) -> None:
+    ask: dict[str, Any] = {"max_new_tokens": 5, "num_beams": 4, "do_sample": True, "seed": 0}
+    out = generate(
+        model(), [PROMPT], num_return_sequences=2, return_dict_in_generate=True,
+        output_scores=True, **ask, **settings,
+    )  # fmt: skip
+    # Beams keep two tokens at least: no text may hold one that the settings forbid.
+    for text, rows in zip(out.sequences.tolist(), out.beam_indices.tolist(), strict=True):
+        steps = zip(out.scores, rows, text[len(PROMPT) :], strict=True)
+        assert all(scores[r, token].isfinite() for scores, r, token in steps)
+    assert (out.sequences_scores > -1e3).all()
+
+
 def test_what_does_not_go_with_beams_is_refused() -> None:
     net = model()
     with pytest.raises(ValueError, match=r"more than num_beams=2|at least as many num_beams"):

@@ -106,6 +106,19 @@ def test_nothing_of_a_stop_string_is_shown(stops: Any) -> None:
     assert events[-1].stop == first
 
 
+@pytest.mark.parametrize("stop", ["<|endoftext|>", "endof", "three<|endoftext|>"])
+def test_a_stop_string_may_be_or_touch_a_special_token(stop: str) -> None:
+    net, tok = both()
+    assert tok.encode("<|endoftext|>") == [tok.eos_token_id]
+    forced, count = scripted("one two three<|endoftext|> four")
+    ask: Any = {"max_new_tokens": count, "logits_processor": forced, "stop_strings": stop}
+    events = list(stream(net, tok, "x", **ask))
+    assert "".join(e.text for e in events) == "one two three".removesuffix(stop.split("<")[0])
+    assert (events[-1].token, events[-1].finish_reason, events[-1].stop) == (
+        tok.eos_token_id, "stop", stop,
+    )  # fmt: skip
+
+
 def test_what_only_looked_like_a_stop_string_is_shown_in_the_end() -> None:
     net, tok = both()
     forced, count = scripted("one two th")

@@ -15,7 +15,7 @@ import numpy as np
 import votive
 from votive.nn import functional as F
 
-from .drawing import Stream
+from .drawing import Stream, several
 from .loop import History, Step
 from .preparing import Task
 
@@ -150,10 +150,9 @@ class Beams:
         if self.streams is None:
             best, places = votive.topk(total, self.candidates)
         else:
-            odds = F.softmax(total, -1)
             places = votive.stack([
-                votive.multinomial(odds[i], self.candidates, generator=s.generator)
-                for i, s in enumerate(self.streams)
+                several(row, self.candidates, stream)
+                for row, stream in zip(total, self.streams, strict=True)
             ])  # fmt: skip
             best = total.gather(1, places)
         values = best.numpy(force=True)

@@ -14,6 +14,10 @@ from votive.nn import functional as F
 
 # Numbers drawn at once for a row; a call for each token would cost more than all the rest.
 _BLOCK = 128
+NONE_LEFT = (
+    "generate: no token can be drawn, as every one is forbidden or a score is not a number; check "
+    "the logits processors, or set remove_invalid_values=True."
+)
 
 
 class Stream:
@@ -72,6 +76,26 @@ def drawn(scores: Any, numbers: list[float]) -> Any:
     return picked(F.softmax(scores, -1), numbers)
 
 
+def several(scores: Any, count: int, stream: Stream) -> Any:
+    """Different places of scores, drawn by their probabilities; too few are filled up by score.
+
+    >>> from votive.generation.drawing import Stream, several
+    >>> several(votive.tensor([-1e9, 0.0, -2e9, -3e9]), 3, Stream(0))
+    tensor([1, 0, 2])
+    """
+    odds = F.softmax(scores, -1)
+    possible = int((odds > 0).sum())
+    if possible == 0:
+        raise ValueError(NONE_LEFT)
+    drawn = votive.multinomial(odds, min(possible, count), generator=stream.generator)
+    if possible >= count:
+        return drawn
+    # Sampling settings may leave fewer tokens than beams want, and at first one beam counts.
+    others = (odds == 0).nonzero().squeeze(1)
+    best = votive.topk(scores[others], count - possible).indices
+    return votive.cat([drawn, others[best]])
+
+
 def picked(weights: Any, numbers: list[float]) -> Any:
     """A position for each row of weights: the first at which their sum passes its number's share.
 
@@ -82,10 +106,7 @@ def picked(weights: Any, numbers: list[float]) -> Any:
     total = weights.cumsum(-1, dtype=votive.float64)
     whole = total[:, -1:]
     if not all(0 < t < float("inf") for t in whole.flatten().tolist()):
-        raise ValueError(
-            "generate: no token can be drawn, as every one is forbidden or a score is not a "
-            "number; check the logits processors, or set remove_invalid_values=True."
-        )
+        raise ValueError(NONE_LEFT)
     share = votive.tensor(numbers, dtype=votive.float64, device=weights.device).unsqueeze(1) * whole
     # The second test matters when the share rounds up to the whole.
     return ((total <= share) & (total < whole)).sum(-1)

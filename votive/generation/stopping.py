@@ -20,13 +20,25 @@ class Reader:
 
         self._text = StreamingDetokenizer(tokenizer, skip_special_tokens=True)
         self._match = StopMatcher(stops) if stops else None
+        # A stop string may be a special token, or have one in it; those are read but not shown.
+        self._whole = StreamingDetokenizer(tokenizer, skip_special_tokens=False) if stops else None
+        self._watch = StopMatcher(stops or ())
         self._eos = eos
         self.stop: str | None = None
 
     def add(self, token: int) -> str:
         """The text that is certain to be shown by now; `stop` then says whether it ended."""
         # Not every tokenizer marks the token that ends a text as special.
-        return self._shown("" if token in self._eos else self._text.add(token))
+        if token in self._eos:
+            return self._shown("")
+        shown = self._shown(self._text.add(token))
+        if self._match is None or self._whole is None or self.stop is not None:
+            return shown
+        before, self.stop = self._watch.add(self._whole.add(token))
+        if self.stop is None:
+            return shown
+        # What was held back may have looked like a beginning; the match began after it.
+        return self._match.finish()[: len(before)]
 
     def finish(self) -> str:
         """The rest of the text."""
