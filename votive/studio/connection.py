@@ -120,7 +120,11 @@ class Connection:
         elif not self._rate.take():
             self._slow_down(said.id)
         else:
-            self._request(said)
+            try:
+                self._request(said)
+            except Exception as e:  # whatever it is, the page stays connected
+                self._jobs.pop(said.id, None)
+                self._error(said.id, e)
 
     def _enter(self, id: str | None) -> None:
         room, fresh = self.rooms.enter(id)
@@ -163,11 +167,7 @@ class Connection:
             frame = _frame({"id": said.id, **header}, blobs, said.id)
             self._in_loop(lambda: self._answered(said, frame))
 
-        try:
-            self.room.submit(job, action, said.args, answer)
-        except RuntimeError as e:
-            self._jobs.pop(said.id, None)
-            self._error(said.id, e)
+        self.room.submit(job, action, said.args, answer)
 
     def _answered(self, said: protocol.Request, frame: bytes) -> None:
         self._jobs.pop(said.id, None)

@@ -6,6 +6,7 @@ of a value must be attached before them; so the edits are attached inside the ca
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterable
 from typing import Any
 
@@ -64,6 +65,7 @@ class _Here(Patch):
     def __init__(self, model: Any, edits: list[Edit], *, measure: bool) -> None:
         super().__init__(model, edits, measure=measure)
         self._green = getcurrent()
+        self._door = _Door(self, list(model.modules()) if self._ops else self._only)
 
     @property
     def blind(self) -> bool:
@@ -71,18 +73,32 @@ class _Here(Patch):
 
     def begin(self) -> None:
         """Attach; what is attached to all modules at once would stand outside of the rest."""
-        sees_ops, self._ops = self._ops, False
-        if sees_ops:
-            self._only = list(self.model.modules())
-        Probe.__enter__(self)
-        if sees_ops:
+        self._door.__enter__()
+        self._thread = threading.get_ident()
+        if self._ops:
             eye = _OpEye(self)
             attach(eye)
-            self._closing.callback(detach, eye)
+            self._door._closing.callback(detach, eye)
 
     def end(self) -> None:
         """Detach; an edit that met no call is no error: a lens runs the model without layers."""
-        Probe.__exit__(self)
+        self._thread = 0
+        self.stack.clear()
+        self._door.__exit__(None, None, None)
+
+
+class _Door(Probe):
+    """Where edits are attached: for all but their own greenlet it is open, and changes nothing.
+
+    A session that goes on while a debugger waits under edits would else refuse to.
+    """
+
+    def __init__(self, edits: _Here, only: Any) -> None:
+        super().__init__(edits.model, only=only)
+        self._edits = edits
+
+    def _around(self, module: Any, args: Any, kwargs: Any, proceed: Any) -> Any:
+        return self._edits._around(module, args, kwargs, proceed)
 
 
 def _joined(old: Receipt | None, new: Receipt) -> Receipt:

@@ -8,7 +8,9 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from ..nn.hooks import register_around
+from greenlet import getcurrent
+
+from ..glass.probe import Probe
 
 
 class Cancelled(BaseException):
@@ -129,17 +131,21 @@ class Job:
         told = {"job": self.name, "id": self.id, "done": done, "total": total, "text": text}
         self.tell("progress", told)
 
-    @contextlib.contextmanager
-    def stoppable(self, modules: Any) -> Iterator[None]:
-        """Inside, calls of these modules end when the job is cancelled."""
-        mine = threading.get_ident()
+    def stoppable(self, parts: Any) -> Stopper:
+        """Inside, a call of the model ends at its next layer when the job is cancelled."""
+        return Stopper(self, parts)
 
-        def around(module: Any, args: Any, kwargs: Any, proceed: Any) -> Any:
-            if threading.get_ident() == mine:
-                self.check()
-            return proceed(args, kwargs)
 
-        with contextlib.ExitStack() as stack:
-            for module in modules:
-                stack.enter_context(register_around(module, around))
-            yield
+class Stopper(Probe):
+    """Looks at each layer whether anybody still waits; a debugger's run is left alone."""
+
+    def __init__(self, job: Job, parts: Any) -> None:
+        super().__init__(parts.model, only=parts.layers)
+        self._job, self._green = job, getcurrent()
+
+    @property
+    def blind(self) -> bool:
+        return getcurrent() is not self._green or super().blind
+
+    def entered(self, frame: Any) -> None:
+        self._job.check()

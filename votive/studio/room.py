@@ -6,7 +6,6 @@ Knows no sockets.
 
 from __future__ import annotations
 
-import contextlib
 import queue
 import re
 import threading
@@ -133,10 +132,11 @@ class Room:
             job.check()
             if action.needs_model:
                 self.await_model(job)
-            with job.turn() if action.computes else contextlib.nullcontext():
-                layers = self.loaded.parts.layers if action.computes else ()
-                with job.stoppable(layers):
+            if action.computes:
+                with job.turn(), job.stoppable(self.loaded.parts):
                     data, blobs = action.run(job, args)
+            else:
+                data, blobs = action.run(job, args)
             if job.cancelled and not action.changes:
                 raise Cancelled
             return {"ok": True, "data": data}, blobs

@@ -1,0 +1,349 @@
+"""Whoever is not the studio's own page gets nothing, and nobody can make the server fall over."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import time
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from websockets.exceptions import ConnectionClosed, InvalidStatus
+from websockets.sync.client import connect
+
+from votive.studio import connection, demo, serving
+from votive.studio.app import CONNECTIONS, Gate
+from votive.studio.models import Loaded
+
+from .client import Page, Refused, studio
+
+
+def get(one: Any, path: str, **options: Any) -> httpx.Response:
+    with httpx.Client(trust_env=False) as client:
+        return client.get(f"http://127.0.0.1:{one.port}{path}", **options)
+
+
+def attempt(one: Any, **options: Any) -> int:
+    """The status that a WebSocket is refused with; 101 if it is not."""
+    options = {
+        "origin": f"http://127.0.0.1:{one.port}", "proxy": None,
+        "additional_headers": {"cookie": f"votive_studio_{one.port}={one.token}"}, **options,
+    }  # fmt: skip
+    try:
+        with connect(f"ws://127.0.0.1:{one.port}/ws", **options):
+            return 101
+    except InvalidStatus as e:
+        return e.response.status_code
+
+
+def test_the_page_needs_the_token_and_then_a_cookie(the_studio: Any) -> None:
+    for path in ("/", "/?token=", "/?token=wrong", f"/?token={the_studio.token[:-1]}", "/?token=é"):
+        assert get(the_studio, path).status_code == 403
+    reply = get(the_studio, f"/?token={the_studio.token}")
+    assert reply.status_code == 200
+    cookie = reply.headers["set-cookie"].lower()
+    assert "httponly" in cookie
+    assert "samesite=strict" in cookie
+    name = f"votive_studio_{the_studio.port}"
+    assert get(the_studio, "/", cookies={name: the_studio.token}).status_code == 200
+    assert get(the_studio, "/", cookies={name: "wrong"}).status_code == 403
+    assert the_studio.token not in reply.text
+
+
+def test_every_answer_has_the_headers_that_keep_others_out(the_studio: Any) -> None:
+    for path in (f"/?token={the_studio.token}", "/", "/nothing", "/static/../app.py"):
+        headers = get(the_studio, path).headers
+        policy = headers["content-security-policy"]
+        assert "default-src 'none'" in policy
+        assert "unsafe" not in policy
+        assert "frame-ancestors 'none'" in policy
+        assert headers["x-content-type-options"] == "nosniff"
+        assert headers["referrer-policy"] == "no-referrer"
+        assert headers["cache-control"] == "no-store"
+        assert "server" not in headers
+
+
+@pytest.mark.parametrize("host", ["evil.example", "evil.example:80", "127.0.0.1", "", "localhost"])
+def test_a_request_for_another_host_is_refused(the_studio: Any, host: str) -> None:
+    reply = get(the_studio, f"/?token={the_studio.token}", headers={"host": host})
+    assert reply.status_code in (400, 421)
+    assert "set-cookie" not in reply.headers
+
+
+def test_names_of_this_machine_are_known_and_others_are_not() -> None:
+    def known(gate: Gate, host: str) -> bool:
+        from starlette.requests import HTTPConnection
+
+        scope = {"type": "http", "headers": [(b"host", host.encode())]}
+        return gate.knows_host(HTTPConnection(scope))
+
+    mine, wide = Gate("t", 8000), Gate("t", 8000, "0.0.0.0")
+    for host in ("127.0.0.1:8000", "localhost:8000", "LOCALHOST:8000", "[::1]:8000"):
+        assert known(mine, host)
+    for host in ("192.168.0.7:8000", "127.0.0.1:8001", "localhost.evil.example:8000", "a:8000"):
+        assert not known(mine, host)
+    assert known(wide, "192.168.0.7:8000")
+    assert not known(wide, "evil.example:8000")
+    assert not known(wide, "192.168.0.7:8001")
+
+
+@pytest.mark.parametrize(
+    "origin",
+    ["http://evil.example", "null", "https://127.0.0.1", "http://127.0.0.1", "file://", None],
+)
+def test_a_socket_from_another_origin_is_refused(the_studio: Any, origin: Any) -> None:
+    assert attempt(the_studio, origin=origin) == 403
+    assert attempt(the_studio) == 101
+
+
+def test_a_socket_without_a_cookie_must_bring_the_token_first(
+    the_studio: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("votive.studio.app.FIRST", 0.3)
+    options: dict[str, Any] = {"origin": f"http://127.0.0.1:{the_studio.port}", "proxy": None}
+    url = f"ws://127.0.0.1:{the_studio.port}/ws"
+    for first in ('{"token": "wrong"}', '{"id": 1, "do": "model.info"}', "garbage", None):
+        with connect(url, **options) as ws:
+            if first is not None:
+                ws.send(first)
+            with pytest.raises(ConnectionClosed) as closed:
+                ws.recv(10)
+            assert closed.value.rcvd is not None
+            assert closed.value.rcvd.code == 4401
+    with connect(url, **options) as ws:
+        ws.send(json.dumps({"token": the_studio.token}))
+        assert b'"event":"hello"' in ws.recv(10)
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/static/../app.py", "/static/%2e%2e/app.py", "/static/..%2fapp.py", "/../../etc/passwd",
+        "/static//etc/passwd", "/static/%00", "/static/js/../../serving.py", "/etc/passwd",
+        "/static/..\\app.py", "/static/", "/static", "/app.py", "/__init__.py", "/%2e%2e%2f",
+        "/static/js", "/static/index.html%00.js",
+    ],
+)  # fmt: skip
+def test_no_path_leads_out_of_the_table_of_files(the_studio: Any, path: str) -> None:
+    raw = (
+        f"GET {path} HTTP/1.1\r\nHost: 127.0.0.1:{the_studio.port}\r\nConnection: close\r\n"
+        f"Cookie: votive_studio_{the_studio.port}={the_studio.token}\r\n\r\n"
+    )
+    with socket.create_connection(("127.0.0.1", the_studio.port), 20) as s:
+        s.sendall(raw.encode())
+        answer = b""
+        while part := s.recv(65536):
+            answer += part
+    assert answer.split()[1] in (b"404", b"400", b"307")
+    assert b"root:" not in answer
+    assert b"import" not in answer
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "../x",
+        "..",
+        ".hidden",
+        "a/b",
+        "/etc/passwd",
+        "a\\b",
+        "x\x00y",
+        "é",
+        "a" * 81,
+        "",
+        "x y",
+        "x\n",
+    ],
+)
+def test_no_name_of_a_session_leads_out_of_the_folder(page: Page, name: str) -> None:
+    page.ask("session.new", prompt="Once")
+    for ask in ("session.save", "session.open"):
+        with pytest.raises(Refused, match="BadArgument|ValueError"):
+            page.ask(ask, name=name)
+
+
+def test_a_link_in_the_folder_leads_nowhere(tmp_path: Path) -> None:
+    folder, secret = tmp_path / "sessions", tmp_path / "secret.session"
+    folder.mkdir()
+    secret.write_bytes(b"mine")
+    (folder / "link.session").symlink_to(secret)
+    with studio(folder) as one, Page(one) as page:
+        page.ask("session.new", prompt="Once")
+        for ask in ("session.open", "session.save"):
+            with pytest.raises(Refused, match="leads out"):
+                page.ask(ask, name="link")
+        assert page.ask("session.files")["files"] == []
+    assert secret.read_bytes() == b"mine"
+
+
+def test_a_hostile_session_file_is_an_error(the_studio: Any, page: Page) -> None:
+    page.ask("session.new", prompt="Once")
+    for i, content in enumerate(
+        [b"", b"\x80\x04cos\nsystem\n(S'true'\ntR.", b"{}", os.urandom(500)]
+    ):
+        (the_studio.folder / f"bad{i}.session").write_bytes(content)
+        with pytest.raises(Refused):
+            page.ask("session.open", name=f"bad{i}")
+    assert page.ask("session.state")["text"] == "Once"
+
+
+BAD = [
+    "", "{", "[]", "null", '"text"', "[" * 50_000, '{"id": 1}', '{"id": 1, "do": "no.such"}',
+    '{"id": 1, "do": "session.step", "args": {"n": -1}}',
+    '{"id": 1, "do": "session.step", "args": {"n": 1e308}}',
+    '{"id": 1, "do": "session.step", "args": {"n": ' + "9" * 400 + "}}",
+    '{"id": 1, "do": "session.step", "args": {"n": {"$gt": 0}}}',
+    '{"id": 1, "do": "session.step", "args": {"__class__": 1}}',
+    '{"id": 1, "do": "session.jump", "args": {"node": 99999}}',
+    '{"id": 1, "do": "session.jump", "args": {"node": "__dict__"}}',
+    '{"id": 1, "do": "lens.grid", "args": {"node": 0, "top_k": 1000000}}',
+    '{"id": 1, "do": "attention.layer", "args": {"layer": 2147483647}}',
+    '{"id": 1, "do": "value.window", "args": {"address": "' + "*" * 499 + '"}}',
+    '{"id": 1, "do": "value.window", "args": {"address": "{{{{"}}',
+    '{"id": 1, "do": "value.window", "args": {"address": "a:b:c/d#e"}}',
+    '{"id": 1, "do": "session.settings", "args": {"temperature": -1}}',
+    '{"id": 1, "do": "session.settings", "args": {"eval": "x"}}',
+    '{"id": 1, "do": "session.new", "args": {"prompt": "x", "settings": {"seed": "y"}}}',
+    '{"id": 1, "do": "session.new", "args": {"prompt": "\\ud800"}}',
+    '{"id": 1, "do": "explain.op", "args": {"name": "__import__(\'os\')"}}',
+    '{"id": 1, "do": "session.step", "args": {"n": ' + '{"a":' * 60 + "1" + "}" * 62,
+    "x" * ((1 << 20) + 1), b"\x00\xff\xfe", b"",
+]  # fmt: skip
+
+
+def test_malformed_frames_are_answered_and_nothing_is_lost(page: Page) -> None:
+    page.ask("session.new", prompt="Once upon a time")
+    page._next = 100
+    for frame in BAD:
+        header = page.raw(frame)
+        assert header["ok"] is False, frame[:80]
+        assert header["error"]["message"]
+        time.sleep(0.03)  # no more than fifty a second
+    assert page.ask("session.step")["text"].startswith("Once upon a time")
+
+
+def test_bad_utf8_and_giant_frames_end_the_connection_but_not_the_session(the_studio: Any) -> None:
+    page = Page(the_studio)
+    page.ask("session.new", prompt="Once")
+    page.socket.send(b"\xff\xfe{", text=True)
+    with pytest.raises(ConnectionClosed):
+        page.take()
+    page = Page(the_studio, room=page.room)
+    assert page.ask("session.state")["text"] == "Once"
+    with pytest.raises(ConnectionClosed):
+        page.socket.send("x" * (5 << 20))
+        page.take()
+    with Page(the_studio, room=page.room) as again:
+        assert again.ask("session.state")["text"] == "Once"
+
+
+def test_text_of_models_and_pages_is_data_only(tmp_path: Path) -> None:
+    evil = '<script>alert(1)</script><img src=x onerror=alert(1)>"\u2028'
+    one = Loaded("<b>demo</b>", demo.model(), demo.tokenizer())
+    with studio(tmp_path, one) as served, Page(served) as page:
+        state = page.ask("session.new", prompt=evil)
+        assert state["text"] == evil
+        assert "".join(t["text"] for t in state["prompt"]) == evil
+        assert page.ask("model.info")["name"] == "<b>demo</b>"
+        html = get(served, f"/?token={served.token}").text
+        assert "<b>demo</b>" not in html
+        line = page.ask("console.log")["lines"][-1]
+        assert repr(evil) in line  # a literal: what it holds cannot become code
+        compile(line, "console", "exec")
+
+
+def test_of_a_thousand_connections_those_beyond_the_limit_are_refused(the_studio: Any) -> None:
+    sockets, refused = [], 0
+    request = (
+        f"GET /ws HTTP/1.1\r\nHost: 127.0.0.1:{the_studio.port}\r\nUpgrade: websocket\r\n"
+        f"Connection: Upgrade\r\nOrigin: http://127.0.0.1:{the_studio.port}\r\n"
+        f"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n"
+        f"Cookie: votive_studio_{the_studio.port}={the_studio.token}\r\n\r\n"
+    ).encode()
+    try:
+        for _ in range(1000):
+            s = socket.create_connection(("127.0.0.1", the_studio.port), 30)
+            sockets.append(s)
+            try:
+                s.sendall(request)
+            except OSError:
+                continue
+        accepted = 0
+        for s in sockets:
+            try:
+                answer = s.recv(12)
+            except OSError:
+                answer = b""
+            accepted += answer.startswith(b"HTTP/1.1 101")
+            refused += not answer.startswith(b"HTTP/1.1 101")
+        assert 0 < accepted <= CONNECTIONS
+        assert refused == 1000 - accepted
+    finally:
+        for s in sockets:
+            s.close()
+    end = time.monotonic() + 30
+    while the_studio.app.state.connections and time.monotonic() < end:
+        time.sleep(0.05)
+    with Page(the_studio) as page:
+        assert page.ask("model.info")["name"] == "demo"
+
+
+def test_a_client_that_never_asks_is_dropped(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(serving, "PATIENCE", 0.5)
+    with studio(tmp_path) as one:
+        silent = socket.create_connection(("127.0.0.1", one.port), 20)
+        slow = socket.create_connection(("127.0.0.1", one.port), 20)
+        slow.sendall(b"GET / HTTP/1.1\r\nHost: 127")
+        end = time.monotonic() + 20
+        dropped = False
+        while time.monotonic() < end and not dropped:
+            time.sleep(0.1)
+            try:
+                slow.sendall(b"x")
+            except OSError:
+                dropped = True
+        assert dropped
+        try:
+            assert silent.recv(1) == b""
+        except ConnectionError:
+            pass
+        silent.close()
+        slow.close()
+        with Page(one) as page:  # one that asked in time stays
+            time.sleep(1.2)
+            assert page.ask("console.log") == {"lines": []}
+
+
+def test_a_page_that_reads_nothing_is_dropped(
+    the_studio: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connection, "BACKLOG", 20_000)
+    with Page(the_studio) as page:
+        page.ask("session.new", prompt="Once upon a time " * 20)
+        for _ in range(40):
+            page.send("session.state")
+        with pytest.raises(ConnectionClosed):
+            while True:
+                page.take(20)
+    with Page(the_studio) as page:
+        assert page.ask("console.log") == {"lines": []}
+
+
+def test_a_large_header_is_refused(the_studio: Any) -> None:
+    with socket.create_connection(("127.0.0.1", the_studio.port), 20) as s:
+        try:
+            s.sendall(b"GET / HTTP/1.1\r\nX: " + b"a" * 200_000)
+            assert s.recv(12) in (b"HTTP/1.1 400", b"")
+        except ConnectionError:
+            pass
+
+
+def test_the_server_listens_on_this_machine_only(the_studio: Any) -> None:
+    assert the_studio._socket.getsockname()[0] == "127.0.0.1"
+    assert len(the_studio.token) >= 43
