@@ -205,7 +205,7 @@ def test_a_closed_tab_frees_its_session_after_a_while(tmp_path: Path) -> None:
 def test_work_of_the_model_is_cancelled_at_the_next_layer() -> None:
     one = loaded()
     job = Job(None, "test")
-    ids = one.tokenizer("Once upon a time", return_tensors="vt").input_ids.unsqueeze(0)
+    ids = one.tokenizer("Once upon a time", return_tensors="vt").input_ids
     with job.stoppable(one.parts):
         one.model(ids)
         job.cancel()

@@ -97,7 +97,7 @@ class Studio:
         config = uvicorn.Config(
             self.app, http=_Patient, ws="websockets-sansio", ws_max_size=READ, ws_max_queue=8,
             ws_ping_interval=20.0, ws_ping_timeout=20.0, ws_per_message_deflate=False,
-            log_level="error", access_log=False, server_header=False, date_header=False,
+            log_level="critical", access_log=False, server_header=False, date_header=False,
             timeout_keep_alive=5, timeout_graceful_shutdown=2, h11_max_incomplete_event_size=16384,
             lifespan="on",
         )  # fmt: skip
