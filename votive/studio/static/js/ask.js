@@ -63,9 +63,10 @@ export async function act(model, action, args = {}, options = {}) {
  * Load data for a view when it can be seen and something it depends on has changed.
  *
  * `fetch()` gives a promise (or null when there is nothing to show), `draw(data)` shows it. While
- * it waits, `el` is busy; an error is shown in it with a button that tries again.
+ * it waits, `el` is busy; an error is shown in it with a button that tries again. A `calm` view
+ * waits while tokens are generated, and looks at the text when it is done.
  */
-export function loader({ model, el, keys, fetch, draw, empty = "Nothing to show yet." }) {
+export function loader({ model, el, keys, fetch, draw, empty = "Nothing to show yet.", calm = true }) {
   let [seen, stale, ticket, delay] = [false, true, 0, null];
   const note = document.createElement("div");
   note.className = "state";
@@ -94,7 +95,8 @@ export function loader({ model, el, keys, fetch, draw, empty = "Nothing to show 
       promise = Promise.reject(error);
     }
     if (promise === null || promise === undefined) {
-      say(typeof empty === "function" ? empty() : empty, "empty");
+      const loading = model.get("link")?.status === "open" && !model.get("info");
+      say(loading ? "The model is being loaded." : typeof empty === "function" ? empty() : empty, "empty");
       el.removeAttribute("aria-busy");
       return;
     }
@@ -115,16 +117,17 @@ export function loader({ model, el, keys, fetch, draw, empty = "Nothing to show 
   const touch = () => {
     stale = true;
     clearTimeout(delay);
+    if (calm && model.get("generating")) return;
     // One load for a burst of changes.
     if (seen) delay = setTimeout(() => seen && stale && load(), 30);
   };
-  const stop = keys.map((key) => {
+  const stop = [...keys, "generating"].map((key) => {
     model.on(`change:${key}`, touch);
     return () => model.off(`change:${key}`, touch);
   });
   const watcher = new IntersectionObserver(([entry]) => {
     seen = entry.isIntersecting;
-    if (seen && stale) load();
+    if (seen && stale && !(calm && model.get("generating"))) load();
   });
   watcher.observe(el);
   const close = () => {

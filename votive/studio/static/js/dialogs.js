@@ -33,7 +33,7 @@ export function sessions(model) {
 
   async function open(file) {
     if (await act(model, "session.open", { name: file })) {
-      model.set("edits", await ask(model, "edits.list", {}).catch(() => null));
+      model.set("debug", await ask(model, "debug.state", {}).catch(() => null));
       notice(model, "done", `Opened ${file}.`);
       box.close();
     }

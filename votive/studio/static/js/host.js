@@ -53,9 +53,13 @@ export function mount(view, model, el) {
 /** Load what the page needs after the line has opened, and again after it came back. */
 export async function refresh(model) {
   try {
-    const info = await model.ask("model.info", {});
-    model.set("info", info.name ? info : null);
-    if (!info.name) return;
+    model.set("info", await model.ask("model.info", {}));
+    model.set("trouble", null);
+  } catch (error) {
+    if (!idle(error)) model.set("trouble", `No model: ${error.message}`);
+    return;
+  }
+  try {
     const [state, edits, debug] = await Promise.all([
       model.ask("session.state", {}), model.ask("edits.list", {}), model.ask("debug.state", {}),
     ]);

@@ -170,6 +170,12 @@ watch(model, ["link"], () => {
       : `The server does not answer. Trying again${detail ? ` (${detail.tries})` : ""}; what you see stays as it was.`;
 });
 
+watch(model, ["trouble"], () => {
+  $("trouble").hidden = !model.get("trouble");
+  $("trouble-text").textContent = model.get("trouble") ?? "";
+});
+$("trouble-model").addEventListener("click", () => shelf.show());
+
 watch(model, ["notices"], () => {
   const box = $("notices");
   const known = new Set([...box.children].map((c) => Number(c.dataset.id)));
@@ -191,7 +197,8 @@ let [pending, asking] = [null, false];
 model.on("event:token", (data) => {
   const session = model.get("session");
   if (!session) return;
-  const node = data.node ?? data;
+  const up = session.byId.get(data.node.parent) ?? pending?.nodes.at(-1);
+  const node = { ...data.node, settings: up?.settings, edits: up?.edits };
   const nodes = session.byId.has(node.id) ? session.nodes : [...(pending?.nodes ?? session.nodes), node];
   pending = { ...session, nodes, current: node.id, undo: (pending?.undo ?? session.undo) + 1, redo: 0 };
   if (asking) return;
@@ -201,6 +208,16 @@ model.on("event:token", (data) => {
     if (pending) take(model, pending);
     pending = null;
   });
+});
+
+/** The edits in force are those of the node where the session stands. */
+watch(model, ["session"], () => {
+  const session = model.get("session");
+  const told = session?.edits_table?.[session.byId.get(session.current)?.edits];
+  const shape = (list) => JSON.stringify((list ?? []).map((e) => [e.at, e.do, e.value, e.with, e.positions, e.features]));
+  if (!told || shape(told) === shape(model.get("edits")?.edits)) return;
+  model.set("edits", { edits: told, receipts: [] });
+  model.ask("edits.list", {}, { slot: "edits-list" }).then((found) => model.set("edits", found), () => {});
 });
 
 async function opened(hello) {
@@ -225,10 +242,14 @@ async function begin() {
 /** Make the path that was shown again, with its settings and edits, on a server without it. */
 async function restore(before) {
   try {
-    const settings = Object.fromEntries(Object.entries(before.settings ?? {}).filter(([, v]) => v !== null));
+    const names = before.settings.do_sample ? ["do_sample", "temperature", "top_k", "top_p", "min_p", "repetition_penalty"] : ["do_sample", "repetition_penalty"];
+    const settings = Object.fromEntries(names.map((n) => [n, before.settings[n]]).filter(([, v]) => v !== null && v !== undefined));
     const had = (model.get("edits")?.edits ?? []).filter((e) => e.do !== "swap");
     let state = await model.ask("session.new", { prompt: before.path[0].text ?? before.prompt.map((t) => t.text).join(""), settings, seed: before.seed });
-    for (const node of before.path.slice(1)) state = await model.ask("session.choose", { token: node.token });
+    for (const node of before.path.slice(1)) {
+      state = await model.ask("session.choose", { token: node.token });
+      await new Promise((done) => { setTimeout(done, 25); }); // the server answers 50 requests a second
+    }
     take(model, state.nodes ? state : await model.ask("session.state", {}));
     if (had.length) model.set("edits", await model.ask("edits.set", { edits: had }));
     notice(model, "note", "The server was started anew. The text you see was written again; other branches are gone.");

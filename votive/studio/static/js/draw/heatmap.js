@@ -18,7 +18,10 @@ export class Heatmap {
     el.setAttribute("role", "application");
     el.setAttribute("aria-roledescription", "heat map");
     el.setAttribute("aria-label", name);
-    this.layers = new Layers(el, () => this.draw());
+    this.layers = new Layers(el, () => {
+      this.image = null; // another theme has other colours
+      this.draw();
+    });
     this.view = { x: 0, y: 0, k: 1 };
     this.cell = null;
     this.mark = null;
@@ -87,7 +90,7 @@ export class Heatmap {
 
   draw() {
     if (!this.data || !this.layers.width) return;
-    this.paint();
+    if (!this.image) this.paint();
     this.clamp();
     const c = this.layers.context();
     const colours = palette(this.el);

@@ -5,7 +5,7 @@ import { h, percent, put, s, short, throttled, visible } from "../dom.js";
 import { Heatmap } from "../draw/heatmap.js";
 import { hover, locked, positionOf, select, shown, watch } from "../state.js";
 
-const LINE = 20;
+const [LINE, LINES] = [20, 64]; // height of a row, and how many links are drawn
 
 export function render({ model, el }) {
   let [data, scores, mode, key] = [null, null, "links", ""];
@@ -102,18 +102,44 @@ export function render({ model, el }) {
     const T = data.tokens.length;
     const query = Math.min(T - 1, positionOf(model));
     const width = Math.max(220, links.clientWidth - 12);
-    const [x1, x2] = [Math.round(width * 0.4), Math.round(width * 0.6)];
     const root = s("svg", { width, height: T * LINE + 4, class: "link-svg" });
-    const row = data.weights.subarray(query * T, (query + 1) * T);
-    const most = Math.max(1, ...row.subarray(0, query + 1));
-    for (let k = 0; k <= query; k += 1) {
-      if (row[k] < 2) continue;
-      const [y1, y2] = [query * LINE + LINE / 2 + 2, k * LINE + LINE / 2 + 2];
-      root.append(s("path", { d: `M${x1},${y1} C${(x1 + x2) / 2},${y1} ${(x1 + x2) / 2},${y2} ${x2},${y2}`, class: "link", style: { "stroke-opacity": (0.15 + 0.85 * (row[k] / most)).toFixed(2), "stroke-width": (0.6 + 4 * (row[k] / 255)).toFixed(2) } }));
+    const before = links.scrollTop;
+    put(links, root);
+    links.scrollTop = before;
+    const y = query * LINE;
+    const out = y < links.scrollTop || y > links.scrollTop + links.clientHeight - LINE;
+    if (out && links.dataset.query !== String(query) && model.get("hover")?.position === undefined) {
+      links.scrollTop = y - links.clientHeight + 2 * LINE;
     }
+    links.dataset.query = String(query);
+    const row = data.weights.subarray(query * T, (query + 1) * T);
+    const most = row.subarray(0, query + 1).reduce((a, b) => Math.max(a, b), 1);
+    drawLines(root, row, query, most, width);
+    drawTokens(root, row, query, width);
+    readout.textContent = `${text(query)} at ${query} looks most at ${text(row.subarray(0, query + 1).indexOf(most))}`;
+  }
+
+  function drawLines(root, row, query, most, width) {
+    const [x1, x2] = [width * 0.4, width * 0.6];
+    const keys = Array.from({ length: query + 1 }, (_, k) => k).filter((k) => row[k] >= 2);
+    keys.sort((a, b) => row[b] - row[a]);
+    for (const k of keys.slice(0, LINES)) {
+      const [y1, y2] = [query * LINE + LINE / 2 + 2, k * LINE + LINE / 2 + 2];
+      root.append(s("path", {
+        d: `M${x1},${y1} C${(x1 + x2) / 2},${y1} ${(x1 + x2) / 2},${y2} ${x2},${y2}`, class: "link",
+        style: { "stroke-opacity": (0.15 + 0.85 * (row[k] / most)).toFixed(2), "stroke-width": (0.6 + 4 * (row[k] / 255)).toFixed(2) },
+      }));
+    }
+  }
+
+  /** Only the tokens that can be seen, and a few around them. */
+  function drawTokens(root, row, query, width) {
+    const [x1, x2] = [Math.round(width * 0.4), Math.round(width * 0.6)];
     const chars = Math.floor(x1 / 7) - 1;
     const clip = (t) => (t.length > chars ? `${t.slice(0, chars - 1)}…` : t);
-    for (let i = 0; i < T; i += 1) {
+    const first = Math.max(0, Math.floor(links.scrollTop / LINE) - 8);
+    const last = Math.min(data.tokens.length, Math.ceil((links.scrollTop + links.clientHeight) / LINE) + 8);
+    for (let i = first; i < last; i += 1) {
       const y = i * LINE + LINE / 2 + 6;
       const w = i <= query ? row[i] / 255 : 0;
       root.append(
@@ -124,17 +150,10 @@ export function render({ model, el }) {
         i <= query && w >= 0.01 ? s("text", { x: width - 4, y, class: `end num ${w > 0.45 ? "inverse" : "dim"}`, text: percent(w) }) : "",
       );
     }
-    const before = links.scrollTop;
-    put(links, root);
-    links.scrollTop = before;
-    if (links.dataset.query !== String(query) && !model.get("hover")) {
-      const y = query * LINE;
-      if (y < links.scrollTop || y > links.scrollTop + links.clientHeight - LINE) links.scrollTop = y - links.clientHeight / 2;
-    }
-    links.dataset.query = String(query);
-    readout.textContent = `${text(query)} at ${query} looks most at ${text(row.subarray(0, query + 1).indexOf(most))}`;
   }
 
+  const scrolled = throttled(() => data && mode === "links" && drawLinks());
+  links.addEventListener("scroll", scrolled);
   links.tabIndex = 0;
   const rowAt = (event) => event.target.dataset?.at;
   links.addEventListener("pointerover", (event) => rowAt(event) !== undefined && hover(model, { position: Number(rowAt(event)) }));
@@ -162,8 +181,8 @@ export function render({ model, el }) {
   });
   const look = throttled(() => {
     controls();
-    const now = [model.get("session")?.current, layer(), head(), model.get("generating")].join("|");
-    if (now !== key && !model.get("generating")) load.reload();
+    const now = [model.get("session")?.current, layer(), head()].join("|");
+    if (now !== key) load.reload();
     else if (data && mode !== "heads" && el.offsetParent !== null) {
       if (mode === "links") drawLinks();
       else map.lock(locked(model).position, null);
@@ -172,7 +191,7 @@ export function render({ model, el }) {
   });
   el.append(h("div", { class: "row" }, layerBox, h("span", { class: "segments", role: "group", "aria-label": "Show as" }, modes),
     h("label", {}, kind)), heads, links, box, overview, readout);
-  const off = watch(model, ["session", "selection", "hover", "info", "generating"], look);
+  const off = watch(model, ["session", "selection", "hover", "info"], look);
   const sized = new ResizeObserver(() => data && mode === "links" && drawLinks());
   sized.observe(links);
   look();

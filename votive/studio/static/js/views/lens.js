@@ -37,11 +37,11 @@ export function render({ model, el }) {
     const [rows, cols] = [lens.names.length, lens.tokens.length];
     let values = lens.p;
     let [min, max] = [0, 1];
-    if (shade === "entropy") [values, max] = [lens.entropy, Math.max(...lens.entropy)];
+    if (shade === "entropy") [values, max] = [lens.entropy, lens.entropy.reduce((a, b) => Math.max(a, b), 0)];
     if (shade === "rank") {
       const flat = lens.rank.shape ? lens.rank : lens.rank.flat();
       values = Float32Array.from(flat, (r) => -Math.log10(1 + r));
-      [min, max] = [-Math.log10(1 + Math.max(...flat)), 0];
+      [min, max] = [-Math.log10(1 + flat.reduce((a, b) => Math.max(a, b), 0)), 0];
     }
     // The embedding stands at the bottom of a model; rows are drawn in the order of the run.
     grid.show({ rows, cols, values, min, max, texts: lens.texts, rowLabels: lens.names.map(shortName), colLabels: lens.tokens.map((t) => t.text ?? t) });
@@ -105,16 +105,16 @@ export function render({ model, el }) {
     model, el, keys: ["session"], draw, empty: "No text yet: begin with a prompt.",
     fetch: () => {
       const session = model.get("session");
-      if (!session || model.get("generating")) return session ? Promise.resolve(lens ?? Promise.reject(new Error("The lens waits until the text is written."))) : null;
+      if (!session) return null;
       const args = { node: session.current, top_k: 1 };
       if (target.value) args.target = wanted();
       return ask(model, "lens.grid", args, { slot: "lens" });
     },
   });
   el.append(h("div", { class: "row" }, h("label", { class: "inline" }, "Shade", pickShade), h("label", { class: "inline" }, "Target", target)), box, cell);
-  const off = [watch(model, ["selection", "hover"], throttled(mark)), watch(model, ["generating"], () => !model.get("generating") && load.reload())];
+  const off = watch(model, ["selection", "hover"], throttled(mark));
   return () => {
-    off.forEach((f) => f());
+    off();
     clearTimeout(timer);
     load.close();
     grid.close();

@@ -14,7 +14,7 @@ export function render({ model, el }) {
   });
   const start = h("button", { class: "primary", type: "button", id: "begin", title: "Begin with this prompt (Ctrl-Enter)", onclick: () => begin() }, "Begin");
   const step = h("button", { type: "button", id: "step-token", title: "Write one token (S)", onclick: () => act(model, "session.step", { n: 1 }) }, "Step");
-  const count = h("input", { type: "number", id: "auto-count", min: 1, max: 2048, value: 24, "aria-label": "How many tokens to generate" });
+  const count = h("input", { type: "number", id: "auto-count", min: 1, max: 2048, value: 24, title: "How many tokens to generate", "aria-label": "How many tokens to generate" });
   const auto = h("button", { type: "button", id: "generate", title: "Write many tokens (G); again to stop", onclick: () => generate() }, "Generate");
   const undo = h("button", { type: "button", id: "undo", title: "Take back (Ctrl-Z)", onclick: () => act(model, "session.undo") }, "Undo");
   const redo = h("button", { type: "button", id: "redo", title: "Make again (Ctrl-Y)", onclick: () => act(model, "session.redo") }, "Redo");
@@ -86,7 +86,7 @@ export function render({ model, el }) {
   el.append(
     h("div", { class: "prompt-box" }, text, h("div", { class: "row" }, start, undo, redo, h("span", { class: "grow" }), state)),
     h("div", { class: "row tools", role: "toolbar", "aria-label": "Writing" },
-      step, auto, count, h("span", { class: "dim small grow" }, "tokens"), branch), spoken,
+      step, auto, count, h("span", { class: "grow" }), branch), spoken,
   );
   model.actions = { ...model.actions, begin, generate, fork, step: () => !step.disabled && step.click(), undo: () => !undo.disabled && undo.click(), redo: () => !redo.disabled && redo.click() };
   const off = watch(model, ["session", "link", "info", "generating"], update);

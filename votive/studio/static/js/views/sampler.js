@@ -17,10 +17,24 @@ export function render({ model, el }) {
   const rows = {};
   let held = null; // the slider under the pointer is not moved by replies
 
-  function change(part) {
-    ask(model, "session.settings", part, { slot: "settings" }).then(
-      async (reply) => take(model, reply.nodes ? reply : await ask(model, "session.state", {})),
-      (error) => idle(error) || notice(model, "error", error.message));
+  let [wanted, sending] = [null, false];
+
+  /** One request at a time; what changes meanwhile is sent when it is answered. */
+  async function change(part) {
+    wanted = { ...wanted, ...part };
+    if (sending) return;
+    sending = true;
+    while (wanted) {
+      const now = wanted;
+      wanted = null;
+      try {
+        take(model, await ask(model, "session.settings", now, { slot: "settings" }));
+        await new Promise((done) => { setTimeout(done, 60); });
+      } catch (error) {
+        if (!idle(error)) notice(model, "error", error.message);
+      }
+    }
+    sending = false;
   }
 
   const sample = h("input", { type: "checkbox", id: "do-sample", onchange: () => change({ do_sample: sample.checked }) });

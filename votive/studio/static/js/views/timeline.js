@@ -56,7 +56,7 @@ export function render({ model, el }) {
     if (!token) return put(detail);
     const item = (name, value) => [h("dt", {}, name), h("dd", {}, value)];
     return put(detail, h("dl", { class: "facts" },
-      item("token", visible(token.text)), item("id", String(token.id)), item("position", String(token.position)),
+      item("token", visible(token.text)), item("id", String(token.id)), item("at", String(token.position)),
       item("p", `${percent(token.p)}${token.prompt ? ", given" : ""}`),
       item("entropy", token.entropy === null || token.entropy === undefined ? "–" : token.entropy.toFixed(2))));
   }

@@ -47,13 +47,13 @@ export function render({ model, el }) {
 
   own.addEventListener("keydown", (event) => {
     if (event.key === "Enter" && own.value) {
-      act(model, "session.choose", { token: own.value });
+      act(model, "session.choose", { text: own.value });
       own.value = "";
     }
   });
 
   const load = loader({
-    model, el, keys: ["session", "selection"], empty: "No text yet: begin with a prompt.",
+    model, el, calm: false, keys: ["session", "selection"], empty: "No text yet: begin with a prompt.",
     fetch: () => (node() === null ? null : ask(model, "session.top", { node: node(), k: 10 }, { slot: "top" })),
     draw,
   });
