@@ -15,7 +15,7 @@ const OFF = { top_k: 0, top_p: 1, min_p: 0, repetition_penalty: 1 };
 
 export function render({ model, el }) {
   const rows = {};
-  let held = null; // the slider under the pointer is not moved by replies
+  let held = null; // the slider under the pointer, and one whose value is on its way, are not moved by replies
 
   let [wanted, sending] = [null, false];
 
@@ -35,6 +35,7 @@ export function render({ model, el }) {
       }
     }
     sending = false;
+    update();
   }
 
   const sample = h("input", { type: "checkbox", id: "do-sample", onchange: () => change({ do_sample: sample.checked }) });
@@ -71,7 +72,7 @@ export function render({ model, el }) {
     if (document.activeElement !== seed) seed.value = session.seed ?? settings.seed ?? 0;
     for (const [name, , , , , plain] of SLIDERS) {
       const { slider } = rows[name];
-      if (held !== name) {
+      if (held !== name && !sending) {
         slider.value = settings[name] ?? OFF[name] ?? plain;
         show(name, settings[name] ?? OFF[name] ?? plain);
       }
