@@ -262,3 +262,11 @@ def test_a_missing_path_is_never_looked_for_elsewhere(run: Run, model: Path) -> 
     code, _, err = run("generate", "x", "--model", "nobody/nothing", "--offline")
     assert code == 1
     assert "hub" not in err.split("(")[0]
+
+
+def test_a_file_that_is_no_text_is_named(run: Run, model: Path, tmp_path: Path) -> None:
+    file = tmp_path / "prompt.txt"
+    file.write_bytes(b"once\xff")
+    code, _, err = run("generate", "--model", model, "--file", file)
+    assert code == 1
+    assert "prompt.txt: this is no UTF-8 text, at byte 4" in err

@@ -268,3 +268,36 @@ def test_penalties_leave_padding_aside() -> None:
 def test_the_model_can_be_asked_itself() -> None:
     net = model()
     assert net.generate(votive.tensor([PROMPT]), max_new_tokens=3).shape == (1, 10)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"input_ids": [1, 2]}, r"list of lists of token ids, one per text, got \[1, 2\]"),
+        ({"input_ids": "once"}, "got 'once'; a text goes through a tokenizer"),
+        ({"input_ids": [[1.5]]}, "list of lists of token ids"),
+        ({"input_ids": votive.tensor([[True]])}, "must be integers, got votive.bool"),
+        ({"logits_processor": 5}, "logits_processor must be a function or a list of them, got 5"),
+        ({"stopping_criteria": [5]}, "stopping_criteria must be a function or a list of them"),
+        ({"past_key_values": ()}, "past_key_values must be a cache .* got tuple"),
+        ({"streamer": 5}, "streamer needs put and end, got int"),
+        ({"assistant_model": 5}, "assistant_model must be a model, got int"),
+    ],
+)
+def test_an_argument_of_another_kind_is_named(arguments: dict[str, Any], message: str) -> None:
+    with pytest.raises(TypeError, match=message):
+        generate(model(), **{"input_ids": [PROMPT], "max_new_tokens": 2, **arguments})
+
+
+def test_a_mask_may_be_a_list_and_stop_strings_must_be_strings() -> None:
+    mask = [[0, 0, *[1] * (len(PROMPT) - 2)]]
+    masked = generate(model(), [PROMPT], attention_mask=mask, max_new_tokens=4)
+    alone = generate(model(), [PROMPT[2:]], max_new_tokens=4)
+    assert masked[0, -4:].tolist() == alone[0, -4:].tolist()
+    with pytest.raises(ValueError, match="a string or a list of strings, none empty, got 5"):
+        generate(model(), [PROMPT], stop_strings=5)
+
+
+def test_a_prompt_longer_than_the_model_was_made_for_is_warned_about() -> None:
+    with pytest.warns(UserWarning, match="prompt has 7 tokens and the model was made for 4"):
+        generate(model(max_position_embeddings=4), [PROMPT], max_new_tokens=2)

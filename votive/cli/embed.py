@@ -8,6 +8,7 @@ from typing import Any
 
 from . import UsageError, command
 from .model_options import add_model_options, local_or_asked
+from .opening import text_of
 from .terminal import print_json, table, width
 
 
@@ -118,7 +119,7 @@ def texts_of(args: Any) -> list[str]:
     """The sentences, from wherever they come."""
     lines: list[str] = []
     if args.file is not None and args.file != "-":
-        lines = Path(args.file).read_text(encoding="utf-8").splitlines()
+        lines = text_of(args.file).splitlines()
     elif args.file == "-" or (not args.texts and not sys.stdin.isatty()):
         lines = sys.stdin.read().splitlines()
     texts = [*args.texts, *(line for line in lines if line.strip())]

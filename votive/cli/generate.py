@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import sys
 import time
-from pathlib import Path
 from typing import Any
 
 from . import UsageError, command
 from .model_options import Loaded, add_model_options, load_model
+from .opening import text_of
 from .sampling_options import add_sampling_options, seeded, settings
 from .terminal import json_line, note, paint, print_json
 
@@ -87,7 +87,7 @@ def prompt_of(args: Any) -> str:
     if args.prompt is not None and args.file is not None:
         raise UsageError("give the prompt as an argument or as --file, not both")
     if args.file is not None and args.file != "-":
-        return Path(args.file).read_text(encoding="utf-8")
+        return text_of(args.file)
     if args.file == "-" or args.prompt == "-" or (args.prompt is None and not sys.stdin.isatty()):
         # The line's end is the shell's, not the text's.
         return sys.stdin.read().removesuffix("\n")

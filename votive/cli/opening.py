@@ -37,6 +37,16 @@ class Found:
         return sum(p.stat().st_size for p in self.files)
 
 
+def text_of(path: str) -> str:
+    """The text in a file, which must be UTF-8."""
+    try:
+        return Path(path).read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise FileFormatError(
+            f"{path}: this is no UTF-8 text, at byte {error.start}; convert it first."
+        ) from error
+
+
 def find(path: str) -> Found:
     """Look at a file or folder without reading more than its header.
 

@@ -247,7 +247,8 @@ _RULES: dict[str, tuple[str, Any]] = {
     "assistant_confidence_threshold": _within(0, 1),
     "stop_strings": (
         "a string or a list of strings, none empty",
-        lambda v: all(isinstance(s, str) and s for s in ([v] if isinstance(v, str) else v)),
+        lambda v: isinstance(v, (str, list, tuple))
+        and all(isinstance(s, str) and s for s in ([v] if isinstance(v, str) else v)),
     ),
     "seed": ("an integer", lambda v: isinstance(v, int) and not isinstance(v, bool)),
 }  # fmt: skip

@@ -37,6 +37,12 @@ def generate(
     >>> votive.generation.generate(model, [[1, 2, 3]], max_new_tokens=4).shape
     votive.Size([1, 7])
     """
+    if streamer is not None and not (hasattr(streamer, "put") and hasattr(streamer, "end")):
+        raise TypeError(f"generate: streamer needs put and end, got {type(streamer).__name__}.")
+    if assistant_model is not None and not hasattr(assistant_model, "config"):
+        raise TypeError(
+            f"generate: assistant_model must be a model, got {type(assistant_model).__name__}."
+        )
     config = settings_of(model, generation_config, settings)
     wanted = Wanted(output_attentions, output_hidden_states)
     task = prepare(

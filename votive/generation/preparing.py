@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
+from operator import index
 from typing import Any
 
 import votive
@@ -108,6 +109,11 @@ def prepare(
         rows = prompts
     limit = getattr(model.config, "max_position_embeddings", None)
     length = longest(config, ids.shape[1], limit)
+    if limit is not None and ids.shape[1] > limit:
+        warnings.warn(
+            f"generate: the prompt has {ids.shape[1]} tokens and the model was made for {limit} "
+            "positions; what follows may make no sense.", stacklevel=3,
+        )  # fmt: skip
     pad = _padding(config, ids.shape[0], stopping_criteria)
     prefix = None
     if isinstance(past_key_values, PrefixCache):
@@ -121,7 +127,7 @@ def prepare(
             wanted=wanted,
         )  # fmt: skip
     readers = _readers(tokenizer, config, len(rows), read)
-    own = listed(logits_processor)
+    own = listed(logits_processor, "logits_processor")
     return Task(
         own=own, config=config, stepper=stepper, ids=ids, mask=mask, max_length=length, pad=pad,
         processors=processors_for(
@@ -156,13 +162,13 @@ def prompt_of(given: Any, mask: Any, config: GenerationConfig, device: Any) -> t
             f"generate: input_ids must be (batch, positions) with at least one of each, got "
             f"{tuple(ids.shape)}; one text is input_ids.unsqueeze(0)."
         )
-    if ids.is_floating_point():
+    if ids.is_floating_point() or ids.dtype is votive.bool:
         raise TypeError(f"generate: input_ids must be integers, got {ids.dtype}.")
     if mask is None:
         pad, eos = config.pad_token_id, config.eos_ids()
         # A token that also ends texts may stand for itself.
         mask = None if pad is None or pad in eos else (ids != pad).long()
-    elif tuple(mask.shape) != tuple(ids.shape):
+    elif tuple((mask := _mask(mask)).shape) != tuple(ids.shape):
         raise ValueError(
             f"generate: attention_mask must have the shape of input_ids, {tuple(ids.shape)}, got "
             f"{tuple(mask.shape)}."
@@ -181,7 +187,13 @@ def prompt_of(given: Any, mask: Any, config: GenerationConfig, device: Any) -> t
 
 
 def _from_lists(given: Any, mask: Any, config: GenerationConfig) -> tuple[Any, Any]:
-    rows = [[int(i) for i in row] for row in given]
+    try:
+        rows = [[index(i) for i in row] for row in given]
+    except TypeError as error:
+        raise TypeError(
+            "generate: input_ids must be a tensor or a list of lists of token ids, one per text, "
+            f"got {_short(given)}; a text goes through a tokenizer first."
+        ) from error
     if not rows or not all(rows):
         raise ValueError("generate: the prompt is empty; give at least one token per row.")
     width = max(map(len, rows))
@@ -193,6 +205,15 @@ def _from_lists(given: Any, mask: Any, config: GenerationConfig) -> tuple[Any, A
     ids = [[pad] * (width - len(row)) + row for row in rows]
     mask = [[0] * (width - len(row)) + [1] * len(row) for row in rows]
     return votive.tensor(ids), votive.tensor(mask)
+
+
+def _mask(given: Any) -> Any:
+    return given if isinstance(given, votive.Tensor) else votive.tensor(given)
+
+
+def _short(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 40 else f"{text[:37]}..."
 
 
 def longest(config: GenerationConfig, prompt: int, limit: int | None) -> int:
@@ -245,6 +266,11 @@ def _cache(model: Any, given: Any, config: GenerationConfig, length: int, ids: A
         return None
     if given is None:
         return cache_for(model, config.cache_implementation, length)
+    if not hasattr(given, "get_seq_length"):
+        raise TypeError(
+            "generate: past_key_values must be a cache such as votive.nn.DynamicCache or a "
+            f"PrefixCache, got {type(given).__name__}."
+        )
     seen = given.get_seq_length()
     if seen >= ids.shape[1]:
         raise ValueError(

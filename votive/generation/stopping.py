@@ -89,11 +89,14 @@ class Ending:
         return found
 
 
-def listed(own: Any) -> list[Any]:
+def listed(own: Any, name: str = "stopping_criteria") -> list[Any]:
     """One function or several, as a list."""
     if own is None:
         return []
-    return [own] if callable(own) and not isinstance(own, list) else list(own)
+    found = [own] if callable(own) and not isinstance(own, list) else own
+    if not isinstance(found, Iterable) or not all(map(callable, found := list(found))):
+        raise TypeError(f"generate: {name} must be a function or a list of them, got {own!r}.")
+    return found
 
 
 def _flags(said: Any) -> list[bool]:
