@@ -18,11 +18,13 @@ from .client import Page, Refused, studio
 SECONDS = float(os.environ.get("VOTIVE_SOAK", "6"))
 MLPS = [f"model.layers.{i}.mlp" for i in range(4)]
 # What a page may do wrong without knowing: there may be nothing to take back, or to debug.
-THEIRS = ("IndexError", "Missing", "ValueError", "LookupError", "RuntimeError", "TypeError")
+THEIRS = ("IndexError", "Missing", "ValueError", "LookupError", "RuntimeError", "TypeError",
+          "NoMatch")  # fmt: skip
 KNOWN = (
     "undo:", "redo:", "nothing is being debugged", "there is no result", "there is no input",
     "has run already", "is an operator", "the run has ended", "only what goes on", "no tokens",
     "an operator before it runs", "there is no edit", "holds code", "the index",
+    "a module around it is skipped",
 )  # fmt: skip
 
 

@@ -22,6 +22,7 @@ from starlette.routing import Route, WebSocketRoute
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from . import protocol
+from .actions import actions
 from .connection import FIRST, Connection, receive
 from .rooms import Rooms
 
@@ -101,6 +102,7 @@ def static_files(root: Path = STATIC) -> dict[str, Path]:
 
 def build(gate: Gate, rooms: Rooms, *, static: Path = STATIC) -> Starlette:
     """The application."""
+    actions()  # imported before the first request, which would wait for it
     files = static_files(static)
     index = static / "index.html"
     connections: set[Connection] = set()

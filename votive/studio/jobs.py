@@ -108,8 +108,8 @@ class Job:
     @contextlib.contextmanager
     def turn(self) -> Iterator[None]:
         """Inside, no other job calls a model."""
-        self._take_turn()
         try:
+            self._take_turn()
             yield
         finally:
             if self._holds:

@@ -20,6 +20,7 @@ from ..glass.capture import capture
 from ..glass.lens import Lens, logit_lens
 from ..glass.parts import Parts
 from ..glass.session_tree import SessionNode
+from ..glass.targets import NoMatch
 from .edited import Edited
 from .models import Loaded
 
@@ -132,8 +133,16 @@ def captured(loaded: Loaded, node: SessionNode, at: Any) -> dict[str, Any]:
     """The first tensor at each address that matches, over the whole text where it has positions."""
     found: dict[str, list[Any]] = {}
     for p in parts_of(loaded, node):
-        with capture(p.model, at) as seen:
-            p.model(p.ids, **p.given)
+        seen = capture(p.model, at)
+        try:
+            with seen:
+                p.model(p.ids, **p.given)
+        except NoMatch as e:
+            if any(live.edit.do in ("swap", "skip") for live in node.plan):
+                raise NoMatch(
+                    f"{at!r} is not called: a module around it is skipped or swapped for another."
+                ) from e
+            raise
         for address in seen:
             value = values.first(seen[address])
             if value is not None:

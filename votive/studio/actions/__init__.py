@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from importlib import import_module
 from typing import Any
 
@@ -54,6 +55,7 @@ def action(
     return declared
 
 
+@cache
 def actions() -> dict[str, Action]:
     """All actions by name.
 

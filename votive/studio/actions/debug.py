@@ -52,8 +52,9 @@ def _where(job: Job) -> dict[str, Any]:
         ],
         "changes": len(d._changes), "error": None if d.error is None else told(d.error)["message"],
     }  # fmt: skip
-    if d.ended and d.error is None and d.result is not None:
-        logits = logits_of(d.result)
+    logits = logits_of(d.result) if d.ended and d.result is not None else None
+    # Where the whole model was skipped, there are none.
+    if logits is not None and logits.dim() == 3 and logits.is_floating_point():
         data["top"] = top_of(room, logits[0, -1].detach().float(), 10)
         data["before"] = top_of(room, room.session.logits(room.debugged), 10)
     return data
