@@ -44,6 +44,7 @@ class Address(NamedTuple):
 
 Predicate = Callable[[Any], Any]
 PatternLike = "str | re.Pattern[str] | Predicate | Pattern"
+_REMEMBERED = 4096
 _SELECTOR = re.compile(r":(in|out)((?:\.[A-Za-z_0-9]+)*)$")
 
 
@@ -69,6 +70,7 @@ class Pattern:
             self.__dict__.update(given.__dict__)
             return
         self.side, self.path = "out", ()
+        self._known: dict[Address, bool] = {}
         self.predicate: Predicate | None = None
         self.regex: re.Pattern[str] | None = None
         self.text = str(given)
@@ -95,10 +97,16 @@ class Pattern:
             return False
         if self.predicate is not None:
             return event is not None and bool(self.predicate(event))
-        assert self.regex is not None
-        return self.regex.fullmatch(_full(address)) is not None or (
-            self.regex.fullmatch(str(address)) is not None
-        )
+        found = self._known.get(address)
+        if found is None:
+            assert self.regex is not None
+            found = self.regex.fullmatch(_full(address)) is not None or (
+                self.regex.fullmatch(str(address)) is not None
+            )
+            # A run has few addresses, and they come again in the next.
+            if len(self._known) < _REMEMBERED:
+                self._known[address] = found
+        return found
 
     def __repr__(self) -> str:
         return f"Pattern({self.text!r})"

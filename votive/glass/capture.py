@@ -80,8 +80,11 @@ class Capture(Probe):
             value = values.get(value, pattern.path)
         if pattern.path:
             suffix = f":{pattern.side}." + ".".join(pattern.path)
-        with self.muted(), votive.no_grad():
+        if self.policy == "keep":  # nothing is computed
             kept = self._kept(frame.address, value)
+        else:
+            with self.muted(), votive.no_grad():
+                kept = self._kept(frame.address, value)
         self.bytes += kept.bytes
         if self.limit is not None and self.bytes > self.limit:
             raise MemoryError(

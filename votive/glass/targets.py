@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterable
 from typing import Any
 
 from .address import Address, Pattern
+
+_MOST_PATHS = 1_000_000
 
 
 class NoMatch(LookupError):
@@ -30,7 +33,7 @@ def modules_for(model: Any, wanted: Iterable[Pattern]) -> list[Any] | None:
 
     A text that means modules and matches none is an error here, before anything has run.
     """
-    names = [(name, m) for name, m in model.named_modules(remove_duplicate=False)]
+    names = _paths(model)
     found: dict[int, Any] = {}
     open_ended = False
     for pattern in wanted:
@@ -38,7 +41,7 @@ def modules_for(model: Any, wanted: Iterable[Pattern]) -> list[Any] | None:
             open_ended = True
             continue
         assert pattern.regex is not None
-        hits = [m for name, m in names if _may_match(pattern, name)]
+        hits = _named(pattern, names)
         if not hits:
             # A module that is made in forward has no name yet; but a text names what is known.
             raise no_match(pattern, [name for name, _ in names])
@@ -46,10 +49,35 @@ def modules_for(model: Any, wanted: Iterable[Pattern]) -> list[Any] | None:
     return None if open_ended else list(found.values())
 
 
+def _paths(model: Any) -> list[tuple[str, Any]]:
+    """Every path below a model with its module, also where one module has several.
+
+    As named_modules tells them; but a capture around each step of a loop must cost next to nothing.
+    """
+    found: list[tuple[str, Any]] = [("", model)]
+    for path, module in found:
+        prefix = f"{path}." if path else ""
+        found += [(prefix + n, m) for n, m in module._modules.items() if m is not None]
+        if len(found) > _MOST_PATHS:
+            raise RecursionError("the model holds itself; modules must form a tree.")
+    return found
+
+
+def _named(pattern: Pattern, names: list[tuple[str, Any]]) -> list[Any]:
+    """The modules whose calls a pattern may match."""
+    plain = pattern.text.removeprefix("^")
+    if re.fullmatch(r"[\w.]+", plain):
+        # A path without wildcards, as programs write it: no need to ask a regular expression.
+        ending = None if pattern.text.startswith("^") else f".{plain}"
+        return [m for n, m in names if n == plain or (ending is not None and n.endswith(ending))]
+    return [m for name, m in names if _may_match(pattern, name)]
+
+
 def _may_match(pattern: Pattern, name: str) -> bool:
     """Whether some call of the module with this name matches."""
     assert pattern.regex is not None
-    if pattern.matches(Address(name)):
+    # Globs are made for addresses with their numbers, regular expressions for those without.
+    if pattern.regex.fullmatch(f"{name}#0") or pattern.regex.fullmatch(name):
         return True
     return "#" in pattern.text and any(pattern.matches(Address(name, i)) for i in range(1, 64))
 
