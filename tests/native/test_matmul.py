@@ -221,3 +221,27 @@ def test_the_native_rows_serve_products() -> None:
     with reference_only():
         assert not served_by_native("matmul", lambda: a @ a.T)
     OPS["matmul"].forget()
+
+
+@pytest.mark.parametrize("k", [1, 2, 31, 32, 33, 63, 64, 65, 127, 128, 129, 160, 1000, 1024])
+@pytest.mark.parametrize("n", [1, 3, 17, 40])
+def test_one_row_of_bfloat16_times_rows_of_any_length(k: int, n: int) -> None:
+    """Pairs of elements are multiplied at once; what is left over at the end must count too."""
+    votive.manual_seed(k * 100 + n)
+    x, w = votive.randn(1, k), votive.randn(n, k)
+    exact = votive.nn.functional.linear(x.bfloat16().double(), w.bfloat16().double())
+    for given in (x.bfloat16(), x.bfloat16().t().contiguous().t(), x.repeat(3, 1).bfloat16()[1:2]):
+        for weight in (w.bfloat16(), votive.cat([w, w], 1).bfloat16()[:, :k]):
+            got = votive.nn.functional.linear(given, weight)
+            bound = exact.abs() * 2**-8 + (x.abs() @ w.abs().t()).double() * 2**-18
+            assert bool(((got.double() - exact).abs() <= bound).all())
+
+
+def test_one_row_of_bfloat16_keeps_infinities_and_nans() -> None:
+    w = votive.ones(8, 200, dtype=votive.bfloat16)
+    w[1, 150], w[2, 199], w[3, 0] = float("inf"), float("nan"), float("-inf")
+    got = votive.nn.functional.linear(votive.ones(1, 200, dtype=votive.bfloat16), w)[0]
+    assert got[0] == 200
+    assert got[1] == float("inf")
+    assert got[2].isnan()
+    assert got[3] == float("-inf")

@@ -42,6 +42,8 @@ template <class T> inline T sum(const Vec<T>& v) {
   return s[0];
 }
 
+constexpr int64_t AHEAD = 1024;  // elements that are on their way from memory
+
 // y[m][r] = x[m, :] . w[r, :] for R rows that are dense along k.
 template <class S, class T, int M, int R>
 void dots(const T* x, int64_t x_row, const char* w, int64_t w_row, int64_t K, T* y, int64_t ld) {
@@ -51,7 +53,7 @@ void dots(const T* x, int64_t x_row, const char* w, int64_t w_row, int64_t K, T*
   const S* row[R];
   for (int r = 0; r < R; ++r) row[r] = reinterpret_cast<const S*>(w + r * w_row);
   int64_t k = 0;
-  for (; k + U * L <= K; k += U * L)
+  for (; k + U * L <= K; k += U * L) {
 #pragma GCC unroll 2
     for (int u = 0; u < U; ++u) {
       Vec<T> v[R];
@@ -64,6 +66,7 @@ void dots(const T* x, int64_t x_row, const char* w, int64_t w_row, int64_t K, T*
         for (int r = 0; r < R; ++r) acc[u][m][r] += a * v[r];
       }
     }
+  }
   for (; k + L <= K; k += L)
     for (int m = 0; m < M; ++m) {
       const Vec<T> a = load(x + m * x_row + k);
@@ -78,6 +81,47 @@ void dots(const T* x, int64_t x_row, const char* w, int64_t w_row, int64_t K, T*
       y[m * ld + r] = s;
     }
 }
+
+#if defined(__AVX512F__)
+// Products of bfloat16 pairs in one instruction, where the processor has it: it takes both factors as
+// they lie in memory. Their sums are float32 as above; numbers below the normal range count as zero.
+bool has_pair_products() {
+  static const bool has = __builtin_cpu_supports("avx512bf16");
+  return has;
+}
+
+// One row after the other: memory is then read as a single stream, which short rows side by side are not.
+__attribute__((target("avx512f,avx512bw,avx512vl,avx512dq,avx512bf16"))) float
+dot_of_pairs(const bf16* x, const bf16* w, int64_t K) {
+  constexpr int64_t STEP = 32;
+  constexpr int U = 4;
+  __m512 acc[U];
+  for (int u = 0; u < U; ++u) acc[u] = _mm512_setzero_ps();
+  const auto at = [](const bf16* p) __attribute__((always_inline)) { return __m512bh(_mm512_loadu_si512(p)); };
+  int64_t k = 0;
+  for (; k + U * STEP <= K; k += U * STEP)
+#pragma GCC unroll 4
+    for (int u = 0; u < U; ++u) {
+      __builtin_prefetch(w + k + u * STEP + AHEAD);
+      acc[u] = _mm512_dpbf16_ps(acc[u], at(x + k + u * STEP), at(w + k + u * STEP));
+    }
+  for (int u = 0; k < K; k += STEP, ++u) {
+    // What is missing from the last step reads as zeros.
+    const int64_t left = std::min<int64_t>(K - k, STEP);
+    const __mmask32 mask = left == STEP ? ~__mmask32(0) : (__mmask32(1) << left) - 1;
+    acc[u] = _mm512_dpbf16_ps(acc[u], __m512bh(_mm512_maskz_loadu_epi16(mask, x + k)),
+                              __m512bh(_mm512_maskz_loadu_epi16(mask, w + k)));
+  }
+  return _mm512_reduce_add_ps((acc[0] + acc[1]) + (acc[2] + acc[3]));
+}
+
+void pairs(const bf16* x, Place w, int64_t K, int64_t n, float* y) {
+  for (int64_t j = 0; j < n; ++j) y[j] = dot_of_pairs(x, reinterpret_cast<const bf16*>(w.data + j * w.row), K);
+}
+#else
+bool has_pair_products() { return false; }
+void pairs(const bf16*, Place, int64_t, int64_t, float*) {}
+#endif
 
 // y[m][j] += sum over B steps of k of x[m, k] * w[k, j], j dense.
 template <class S, class T, int M, int B>
@@ -168,10 +212,18 @@ void rows(int64_t N, int64_t K, Place x, Place w, const Result& C) {
     return C.finish(C, reinterpret_cast<const char*>(total), N, 0, 0, M, N);
   }
   constexpr int64_t GROUP = 16;
+  constexpr int64_t half = sizeof(bf16);
+  const bool paired = std::is_same_v<S, bf16> && M == 1 && w.col == half && x.col == half && has_pair_products();
   parallel_for((N + GROUP - 1) / GROUP, grain_for(GROUP * K / 8), [&](int64_t begin, int64_t end) {
     alignas(64) T y[M * CHUNK];
     for (int64_t j = begin * GROUP; j < std::min(N, end * GROUP); j += CHUNK) {
       const int64_t n = std::min({CHUNK, N - j, end * GROUP - j});
+      if constexpr (std::is_same_v<S, bf16> && M == 1)
+        if (paired) {
+          pairs(reinterpret_cast<const bf16*>(x.data), {w.data + j * w.row, w.row, w.col}, K, n, y);
+          C.finish(C, reinterpret_cast<const char*>(y), CHUNK, 0, j, M, n);
+          continue;
+        }
       piece<S, T, M>(xs, x_row, {w.data + j * w.row, w.row, w.col}, K, n, y, CHUNK);
       C.finish(C, reinterpret_cast<const char*>(y), CHUNK, 0, j, M, n);
     }
