@@ -61,7 +61,9 @@ def prepare(text: Path, work: Path) -> tuple[Tokenizer, TokenFile, TokenFile]:
     tokenizer = train_bpe(learn, VOCABULARY, special_tokens=[END], model_max_length=CONTEXT)
     tokenizer.save_pretrained(work)
     for file, parts in zip(files, (learn, measure), strict=True):
-        TokenFile.write(file, (tokenizer.encode(END + tales(part).removeprefix(END)) for part in parts))
+        TokenFile.write(
+            file, (tokenizer.encode(END + tales(part).removeprefix(END)) for part in parts)
+        )
     return tokenizer, TokenFile(files[0]), TokenFile(files[1])
 
 
