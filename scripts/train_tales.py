@@ -19,8 +19,6 @@ import time
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 import votive
 from votive.data import DataLoader, TokenFile, TokenWindows
 from votive.models import Qwen3Config, Qwen3ForCausalLM

@@ -73,15 +73,3 @@ def test_every_example_is_run_here_and_stands_in_the_readme() -> None:
     assert scripts == set(RUNS)
     readme = (EXAMPLES / "README.md").read_text()
     assert {name for name in scripts if f"python examples/{name}.py" not in readme} == set()
-
-
-def test_the_training_page_runs_and_its_links_lead_somewhere() -> None:
-    page = ROOT / "docs" / "training.md"
-    text = page.read_text()
-    scope: dict[str, object] = {}
-    blocks = re.findall(r"```python\n(.*?)```", text, re.S)
-    assert len(blocks) == 2
-    for block in blocks:
-        exec(compile(block, str(page), "exec"), scope)
-    links = re.findall(r"\]\(([^)]+)\)", text)
-    assert [link for link in links if not (page.parent / link).exists()] == []
