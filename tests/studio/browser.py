@@ -14,7 +14,7 @@ import pytest
 NAMES = ("chromium", "chromium-browser", "google-chrome", "chrome")
 WIDE, NARROW = {"width": 1280, "height": 800}, {"width": 390, "height": 844}
 # Seconds: a machine may have much else to do.
-PATIENCE = 90.0
+PATIENCE = 45.0
 TOUR = "localStorage.setItem('votive-tour-seen', '1')"
 
 

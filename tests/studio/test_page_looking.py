@@ -50,7 +50,8 @@ def where(window: Window) -> str:
 
 
 def stands(window: Window, text: str) -> None:
-    window.until(f"document.querySelector('#debug-where').innerText.includes({text!r})")
+    told = "(document.querySelector('#debug-where').innerText + ' ').replace(/\\s+/g, ' ')"
+    window.until(f"{told}.includes({text!r})")
 
 
 def test_a_run_stops_at_a_breakpoint_and_is_walked_through(window: Window) -> None:
@@ -171,7 +172,7 @@ def test_the_lens_and_the_other_views_share_one_selection(window: Window) -> Non
     window.page.keyboard.press("ArrowLeft")
     window.page.keyboard.press("Enter")
     assert window.page.locator(".token.locked").text_content() == "·time"
-    assert window.page.locator("#attention-layer").input_value() == "2"
+    window.until("document.querySelector('#attention-layer').value === '2'")
     window.until("document.querySelectorAll('#lens-cell .chip').length === 8")
     box = grid.bounding_box()
     window.page.mouse.move(box["x"] + 100, box["y"] + 35)
@@ -217,7 +218,7 @@ def test_statistics_and_profile_are_shown_for_each_layer(window: Window) -> None
     window.click("#tab-layers")
     window.until("document.querySelectorAll('#view-layers tbody tr').length === 12")
     window.page.locator("#view-layers tbody tr").nth(4).click()
-    assert window.page.locator("#attention-layer").input_value() == "1"
+    window.until("document.querySelector('#attention-layer').value === '1'")
     window.click("#tab-profile")
     window.click("#profile-run")
     window.until("document.querySelectorAll('#view-profile tbody tr').length === 7")

@@ -29,7 +29,7 @@ export function render({ model, el }) {
     pick: (row) => select(model, { position: locked(model).position === row ? null : row }),
   });
   const small = new Heatmap(overview, {
-    name: "Heads, layers by heads. Enter chooses.", left: 44,
+    name: "Heads, layers by heads. Enter chooses.", left: 56,
     hover: (row, col) => { readout.textContent = row === null ? " " : `layer ${row}, head ${col}: ${kind.value} ${short(small.value(row, col))}`; },
     pick: (row, col) => select(model, { layer: row, head: col }),
   });
@@ -108,7 +108,8 @@ export function render({ model, el }) {
     links.scrollTop = before;
     const y = query * LINE;
     const out = y < links.scrollTop || y > links.scrollTop + links.clientHeight - LINE;
-    if (out && links.dataset.query !== String(query) && model.get("hover")?.position === undefined) {
+    // What is shown from elsewhere comes into view; under the pointer nothing moves.
+    if (out && links.dataset.query !== String(query) && !links.matches(":hover")) {
       links.scrollTop = y - links.clientHeight + 2 * LINE;
     }
     links.dataset.query = String(query);

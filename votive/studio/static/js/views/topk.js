@@ -26,8 +26,8 @@ export function render({ model, el }) {
     if (last && last.at === at && last.node !== top.node) past = last;
     else if (last && last.at !== at) past = null;
     const old = new Map((past?.rows ?? []).map((r) => [r.id, r.p]));
-    const after = new Map((top.after ?? []).map((r) => [r.id, r.p]));
-    const scale = Math.max(0.02, ...top.before.map((r) => r.p), ...(top.after ?? []).map((r) => r.p));
+    const after = new Map(drawn(top, session).map((r) => [r.id, r.p]));
+    const scale = Math.max(0.02, ...top.before.map((r) => r.p), ...after.values());
     put(head,
       h("span", {}, "after ", h("b", {}, visible(session.tokens[at]?.text ?? "")), `, position ${at}`),
       h("span", {}, `entropy ${short(top.entropy)} nats`));
@@ -37,6 +37,13 @@ export function render({ model, el }) {
         title: `Go on with ${visible(r.text)} (${r.id}): ${short(100 * r.p)}% by the model, ${short(100 * (after.get(r.id) ?? 0))}% after the sampler`,
       }, { scale, pick: () => choose(top.node, r.id) })));
     last = { at, node: top.node, rows: top.before };
+  }
+
+  /** What the sampler leaves; without sampling it is the best token alone. */
+  function drawn(top, session) {
+    const own = session.settings_table?.[session.byId.get(top.node)?.settings];
+    const settings = top.node === session.current ? session.settings : own ?? session.settings;
+    return settings.do_sample === false ? top.after.slice(0, 1).map((r) => ({ ...r, p: 1 })) : top.after;
   }
 
   async function choose(from, token) {
