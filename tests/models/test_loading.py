@@ -313,3 +313,14 @@ def test_outputs_are_records_and_tuples() -> None:
     assert "loss" not in out
     with pytest.raises(KeyError):
         _ = out["loss"]
+
+
+def test_a_file_that_is_no_model_is_told_apart_from_weights_without_a_configuration(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "note.txt").write_text("hello, this is no model at all\n" * 20)
+    with pytest.raises(votive.io.FileFormatError, match="in no format that is known"):
+        models.AutoModelForCausalLM.from_pretrained(tmp_path / "note.txt")
+    votive.io.safetensors.save_file({"a": votive.ones(2)}, tmp_path / "bare.safetensors")
+    with pytest.raises(FileNotFoundError, match="holds weights"):
+        models.AutoModelForCausalLM.from_pretrained(tmp_path / "bare.safetensors")

@@ -15,6 +15,7 @@ from typing import Any
 import votive
 
 from ..serialization.atomic import replacing
+from ..serialization.container import FileFormatError
 from .config import NAME, read_json
 
 BUNDLED = Path(__file__).parent / "bundled"
@@ -149,6 +150,13 @@ def _file(name: str, path: Path) -> Checkpoint:
         if path.suffix == ".bin":
             found = llama2c.open(path)
             return Checkpoint(name, path, found.config, lambda: found, path.parent, votive.float32)
+        from ..io.formats import detect
+
+        if detect(path) is None:
+            raise FileFormatError(
+                f"{path} is in no format that is known here: a GGUF or llama2.c file, or weights "
+                f"(safetensors, torch, npz) beside their {NAME}."
+            )
         raise FileNotFoundError(f"{path} holds weights, but there is no {NAME} beside it.")
     config = read_json(config_file)
 
