@@ -32,10 +32,11 @@ class Edited(nn.Module):
         super().__init__()
         # Not as a submodule: the addresses below are those of the model.
         self.__dict__["inner"] = model
+        self.__dict__["_modules"] = model._modules  # what looks for paths walks through these
         self.__dict__["edits"] = list(edits)
         self.__dict__["measure"] = measure
         self.__dict__["receipt"] = None
-        self.train(model.training)
+        self.training = model.training
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         patch = _Here(self.inner, self.edits, measure=self.measure)
