@@ -10,7 +10,15 @@ from typing import Any
 
 from .stand_in import passing, stand_in
 
-__all__ = ["passing", "serve", "stand_in"]
+__all__ = ["passing", "save_html", "serve", "stand_in", "widget"]
+
+
+def __getattr__(name: str) -> Any:
+    if name in ("save_html", "widget"):
+        from . import widgets
+
+        return getattr(widgets, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def serve(
