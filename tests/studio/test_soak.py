@@ -64,6 +64,8 @@ class Client(threading.Thread):
             state = page.ask(do, **args)
         except Refused as e:
             mine = e.error["type"] in THEIRS and any(k in e.error["message"] for k in KNOWN)
+            # A call that was skipped may have changed the shape of what it got.
+            mine |= do.startswith("debug.") and e.error["type"] == "ShapeError"
             if not mine:
                 self.trouble.append(f"{do} {args}: {e}")
             return

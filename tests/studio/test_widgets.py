@@ -37,10 +37,10 @@ def test_a_view_becomes_one_script_without_imports(view: str) -> None:
 def test_a_line_that_is_not_understood_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "a.js").write_text('import x from "./b.js";\n')
     with pytest.raises(ValueError, match="not understood"):
-        bundle("a.js", tmp_path)
+        bundle("a.js", root=tmp_path)
     (tmp_path / "a.js").write_text('import { x } from "./a.js";\n')
     with pytest.raises(ValueError, match="circle"):
-        bundle("a.js", tmp_path)
+        bundle("a.js", root=tmp_path)
 
 
 def test_a_widget_answers_its_view() -> None:

@@ -18,15 +18,16 @@ _AGAIN = re.compile(r"^export\s+\{([^}]*)\};\s*$", re.M)
 _LEFT = re.compile(r"^(?:import|export)\b.*$", re.M)
 
 
-def bundle(view: str, root: Path = STATIC / "js") -> str:
-    """The module of a view as a script that defines `modules`, by path.
+def bundle(*paths: str, root: Path = STATIC / "js") -> str:
+    """Modules, and all they import, as a script that defines `modules`, by path.
 
     >>> from votive.studio.bundle import bundle
     >>> "modules['views/lens.js']" in bundle("views/lens.js")
     True
     """
     parts: dict[str, str] = {}
-    _add(root, (root / view).resolve(), parts, [])
+    for path in paths:
+        _add(root, (root / path).resolve(), parts, [])
     return "const modules = {};\n" + "\n".join(parts.values())
 
 

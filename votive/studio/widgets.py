@@ -49,12 +49,13 @@ async function start({ model, el }) {
   el.classList.add("votive");
   const box = document.createElement("div");
   el.append(box);
-  const info = await store.ask("model.info", {});
-  store.set("info", info);
+  // As on the page: views are there first, and what they show comes after.
+  const end = modules['%s'].render({ model: store, el: box });
+  store.set("info", await store.ask("model.info", {}));
   store.set("edits", await store.ask("edits.list", {}));
   const state = await store.ask("session.state", {});
   if (state.nodes.length) take(store, state);
-  return modules['%s'].render({ model: store, el: box });
+  return end;
 }
 """
 _WIDGET = """
@@ -117,7 +118,7 @@ def _view(view: str) -> str:
 
 def _script(view: str) -> str:
     path = _view(view)
-    return bundle(path) + _ENTRY % path
+    return bundle("state.js", "ask.js", path) + _ENTRY % path
 
 
 def save_html(session: Any, path: Any, view: str = "lens", **args: Any) -> None:
