@@ -130,8 +130,8 @@ def save_html(session: Any, path: Any, view: str = "lens", **args: Any) -> None:
     >>> session = glass.Session(demo.model(), demo.tokenizer(), "Once upon a time")
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     studio.save_html(session, f"{folder}/lens.html", "lens")
-    ...     "http://" in open(f"{folder}/lens.html").read().replace("http://www.w3.org", "")
-    False
+    ...     len(Path(folder, "lens.html").read_text()) > 10_000
+    True
     """
     answers, replies = Answers(session), {}
     script = _script(view)
