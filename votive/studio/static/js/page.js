@@ -83,10 +83,11 @@ $("bottom").addEventListener("click", (event) => {
 });
 column("left");
 
-// What is chosen from belongs beside what is written when there is one column.
+// What is chosen from belongs beside what is written where there is no third column.
 const narrow = matchMedia("(max-width: 819px)");
-const arrange = () => (narrow.matches ? $("panel-timeline").after($("panel-topk")) : $("right").prepend($("panel-topk")));
-narrow.addEventListener("change", arrange);
+const middling = matchMedia("(max-width: 1119px)");
+const arrange = () => (middling.matches ? $("panel-timeline").after($("panel-topk")) : $("right").prepend($("panel-topk")));
+middling.addEventListener("change", arrange);
 arrange();
 
 // --- head ----------------------------------------------------------------------------------------

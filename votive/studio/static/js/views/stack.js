@@ -12,7 +12,7 @@ const MOVES = [
 
 export function render({ model, el }) {
   const open = new Set();
-  let root = nested([]);
+  let [root, last] = [nested([]), null];
   const list = h("div", { class: "stack", role: "tree", "aria-label": "Modules" });
   const where = h("div", { class: "where", id: "debug-where", "aria-live": "polite" });
   const start = h("button", { type: "button", id: "debug-start", title: "Run the model up to its first call (F5)", onclick: () => go("debug.start") }, "Start");
@@ -126,6 +126,9 @@ export function render({ model, el }) {
       item.setAttribute("aria-selected", String(address === lock.address));
     }
     const tab = list.querySelector(".locked") ?? list.firstChild;
+    // What was locked elsewhere comes into view; under the pointer nothing moves.
+    if (lock.address !== last && !list.matches(":hover")) reveal(list, list.querySelector(".locked"));
+    if (list.querySelector(".locked")) last = lock.address;
     for (const item of list.children) item.tabIndex = item === tab ? 0 : -1;
   }
 
