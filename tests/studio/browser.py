@@ -99,9 +99,15 @@ class Window:
         self.rest()
 
     def rest(self) -> None:
-        """Wait until no view loads, and the lists of the next token are of the present node."""
-        self.page.wait_for_timeout(120)
-        self.until("!document.querySelector('[aria-busy=true]')")
+        """Wait until what was begun is done: frames are drawn, timers have run, no view loads."""
+        frames = """() => new Promise(done => requestAnimationFrame(
+          () => setTimeout(() => requestAnimationFrame(done), 80)))"""
+        for _ in range(2):
+            # In the page's own thread: a slow machine makes all of it slow, and keeps the order.
+            self.page.evaluate(frames)
+            self.until(
+                "!document.querySelector('[aria-busy=true]') && !Number(document.body.dataset.busy)"
+            )
 
     def top(self) -> list[tuple[str, str]]:
         """The rows of the next token: text and the model's probability."""

@@ -171,7 +171,7 @@ def test_the_lens_and_the_other_views_share_one_selection(window: Window) -> Non
     window.until("document.querySelector('#lens-cell').innerText.includes('model.layers.2 after')")
     window.page.keyboard.press("ArrowLeft")
     window.page.keyboard.press("Enter")
-    assert window.page.locator(".token.locked").text_content() == "·time"
+    window.until("document.querySelector('.token.locked')?.textContent === '·time'")
     window.until("document.querySelector('#attention-layer').value === '2'")
     window.until("document.querySelectorAll('#lens-cell .chip').length === 8")
     box = grid.bounding_box()
@@ -193,15 +193,16 @@ def test_attention_is_shown_as_links_and_as_a_matrix_for_each_head(window: Windo
     rows = window.page.locator(".link-svg .hit")
     assert rows.count() == 5
     rows.nth(2).click()
-    assert window.page.locator(".token.locked").text_content() == "·a"
-    assert "·a at 2 looks most at" in window.text("#attention-readout")
+    window.until("document.querySelector('.token.locked')?.textContent === '·a'")
+    readout = "document.querySelector('#attention-readout').textContent"
+    window.until(f"{readout}.startsWith('·a at 2 looks most at')")
     links = window.page.locator(".link-svg .link").count()
     assert 1 <= links <= 3
     mean = window.page.locator(".link-svg").inner_html()
     window.click('.head[data-head="2"]')
     window.page.locator('.head[data-head="2"][aria-pressed="true"]').wait_for()
     window.rest()
-    assert window.page.locator(".link-svg").inner_html() != mean
+    window.until(f"document.querySelector('.link-svg').innerHTML !== {mean!r}")
     window.click("#attention-matrix")
     window.page.locator("#attention-map").focus()
     window.page.keyboard.press("ArrowDown")

@@ -139,6 +139,7 @@ const compact = (n) => (n >= 1e9 ? `${(n / 1e9).toFixed(1)} B` : n >= 1e6 ? `${(
 let slow = null;
 watch(model, ["busy", "progress"], () => {
   const [busy, progress] = [model.get("busy"), model.get("progress")];
+  document.body.dataset.busy = String(busy ?? 0);
   clearTimeout(slow);
   const show = () => {
     const doing = model.get("progress");
