@@ -45,7 +45,7 @@ class Page:
         self._closing = ExitStack()
         opened = connect(
             f"ws://127.0.0.1:{studio.port}/ws", origin=origin, max_size=None, proxy=None,
-            compression=None, **options,
+            compression=None, close_timeout=2, **options,
         )  # fmt: skip
         self.socket = self._closing.enter_context(opened)
         self.events: list[tuple[str, dict[str, Any]]] = []

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from votive.studio.arguments import BadArgument, Within, signature_of
@@ -61,6 +61,7 @@ def test_a_frame_that_is_no_request_is_refused_with_the_reason(frame: Any, told:
         read(frame)
 
 
+@settings(deadline=None)  # of a machine that is busy
 @given(st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False)
     | st.text(max_size=8),
@@ -76,6 +77,7 @@ def test_any_json_is_read_or_refused(said: Any) -> None:
     assert isinstance(found, (Request, Cancel, Enter))
 
 
+@settings(deadline=None)
 @given(st.text(max_size=200))
 def test_any_text_is_read_or_refused(text: str) -> None:
     with pytest.raises(BadFrame):
