@@ -389,3 +389,19 @@ def test_a_process_killed_while_saving_never_leaves_a_broken_file(
     run = subprocess.run([sys.executable, "-c", textwrap.dedent(script), str(path)], check=False)
     assert run.returncode == -9
     assert load(path)["x"].sum() == 0
+
+
+@pytest.mark.parametrize("length", [0x280, 0x380, 0x480, 0x580])
+def test_a_header_whose_length_looks_like_a_pickle_is_read(length: int, tmp_path: Path) -> None:
+    told: dict[str, object] = {"x": votive.ones(2), "note": ""}
+    # Grow the note until the header has just this length; the layout pads to eight bytes.
+    for fill in range(length):
+        told["note"] = "n" * fill
+        file = io.BytesIO()
+        votive.save(told, file)
+        if int.from_bytes(file.getvalue()[:8], "little") == length:
+            break
+    assert file.getvalue()[:2] == length.to_bytes(2, "little")
+    (tmp_path / "state").write_bytes(file.getvalue())
+    assert votive.load(tmp_path / "state")["note"] == told["note"]
+    assert len(votive.io.open_weights(tmp_path / "state")) == 1

@@ -10,14 +10,14 @@ import pytest
 import votive
 from votive import glass, nn
 from votive.dispatch.observe import Observer
-from votive.dispatch.state import state
-from votive.nn.global_hooks import GLOBAL
 
+from .attached import free
 from .nets import Recursive, net, x
 
 
 def clean(model: nn.Module) -> bool:
-    return not GLOBAL and not state.observers and not any(m._forward_hooks for m in model.modules())
+    """Whether the model has no hooks; those of all modules are looked at after each test."""
+    return free(model)
 
 
 def test_values_are_those_that_a_hook_would_see() -> None:

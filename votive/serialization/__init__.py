@@ -152,6 +152,9 @@ def _other(file: IO[bytes]) -> Callable[[Any, Any, bool], Any] | None:
     origin = file.tell()
     head = file.read(512)
     file.seek(origin)
+    # The length of a safetensors header may be any number, also one that looks like a pickle.
+    if head[4:9] == b"\0\0\0\0{":
+        return None
     if head[:6] == b"\x93NUMPY" or (head[:2] == b"PK" and _member(head).endswith(b".npy")):
         return _numpy
     # torch's archives, its older pickles, and the oldest in tar, which are refused by name.
