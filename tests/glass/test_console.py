@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pty
+import select
 import subprocess
 import sys
 import textwrap
@@ -114,6 +115,7 @@ def test_the_keys_of_an_editor_drive_it_in_a_terminal(script: Path) -> None:
     def until(mark: bytes) -> None:
         nonlocal text
         while mark not in text:
+            assert select.select([own], [], [], 60)[0], f"waited for {mark!r}, saw {text!r}"
             text += os.read(own, 4096)
         text = text.split(mark, 1)[1]
 

@@ -27,12 +27,13 @@ def _line(prompt: str, keys: Mapping[str, str]) -> str:
         import tty
     except ImportError:  # no such terminal on this system: keys are typed as words
         return input(prompt)
-    sys.stdout.write(prompt)
-    sys.stdout.flush()
     file = sys.stdin.fileno()
     before = termios.tcgetattr(file)
     try:
-        tty.setcbreak(file)
+        # Before the prompt invites a key; what was typed ahead is kept.
+        tty.setcbreak(file, termios.TCSANOW)
+        sys.stdout.write(prompt)
+        sys.stdout.flush()
         first = os.read(file, 16).decode(errors="replace")
     finally:
         termios.tcsetattr(file, termios.TCSADRAIN, before)

@@ -6,6 +6,7 @@ one. What is compared is dropped at once, so two large models need no memory for
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Mapping
 from typing import Any, Self
 
@@ -120,18 +121,25 @@ def lockstep(
     mapped = _mapping(map_b)
     judge = Judge(rtol, atol, measure, limit)
     ops = ops or (at is not None and Pattern(at).wants_ops)
-    left = Debugger(model_a, *inputs, ops=ops, **kwargs)
-    stored = _stored(model_b)
-    if stored is not None:
-        return _against(left, places, stored, mapped, judge, stop)
-    if inputs_b is None:
-        _refuse_caches(inputs, kwargs)
-        inputs_b = tuple(values.mapped(x, lambda t: _fitting(t, model_b)) for x in inputs)
-        kwargs = {k: values.mapped(v, lambda t: _fitting(t, model_b)) for k, v in kwargs.items()}
-    right = Debugger(model_b, *inputs_b, ops=ops, **kwargs)
-    # By other names, a pattern of the first says nothing about the second.
-    others = places if map_b is None else lambda frame: True
-    return _together(_Side(left, places), _Side(right, others), mapped, judge, stop)
+    with contextlib.ExitStack() as opened:
+        left = opened.enter_context(Debugger(model_a, *inputs, ops=ops, **kwargs))
+        stored = _stored(model_b)
+        if stored is not None:
+            found = _against(left, places, stored, mapped, judge, stop)
+        else:
+            if inputs_b is None:
+                _refuse_caches(inputs, kwargs)
+                inputs_b = tuple(values.mapped(x, lambda t: _fitting(t, model_b)) for x in inputs)
+                kwargs = {
+                    k: values.mapped(v, lambda t: _fitting(t, model_b)) for k, v in kwargs.items()
+                }
+            right = opened.enter_context(Debugger(model_b, *inputs_b, ops=ops, **kwargs))
+            # By other names, a pattern of the first says nothing about the second.
+            others = places if map_b is None else lambda frame: True
+            found = _together(_Side(left, places), _Side(right, others), mapped, judge, stop)
+        # Only after an error nobody needs them: else they wait at the divergence.
+        opened.pop_all()
+    return found
 
 
 def _together(a: _Side, b: _Side, mapped: Any, judge: Judge, stop: bool) -> Lockstep:
