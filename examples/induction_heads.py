@@ -11,7 +11,7 @@ The program trains such a model, scores each head by where it looks, ablates hea
 shows how the loss on repeats rises when they are taken away, one by one and together.
 
 Result: after 300 steps (4 s) the loss on repeats is 0.04, where a guess has 4.16. All four heads of
-the second layer look at what followed the earlier copy, with 0.97 to 0.99 of their weight; without
+the second layer look at what followed an earlier copy, with 0.85 to 0.87 of their weight; without
 them the loss is 4.6. Without the first layer's heads it is 4.2.
 """
 
@@ -87,22 +87,13 @@ def train(model: Model, steps: int, batch: int, length: int, vocab: int) -> None
 
 def where_heads_look(model: Model, ids: votive.Tensor) -> dict[tuple[int, int], dict[str, float]]:
     """For each head: mean weight on the previous token, and on what followed the earlier copy."""
-    half = ids.shape[1] // 2
-    scores: dict[tuple[int, int], dict[str, float]] = {}
-    queries_and_keys = ["layers.*/attention:in.0", "layers.*/attention:in.1"]
-    with votive.no_grad(), glass.capture(model, queries_and_keys) as seen:
-        model(ids)
-    for i in range(len(model.layers)):
-        q, k = (seen[f"layers.{i}/attention#0:in.{n}"] for n in (0, 1))  # (B, heads, T, D)
-        logits = q @ k.transpose(-2, -1) / math.sqrt(q.shape[-1])  # (B, heads, T, T)
-        future = votive.ones(logits.shape[-2:], dtype=votive.bool).triu(1)
-        weights = logits.masked_fill(future, -math.inf).softmax(-1).mean(0)  # (heads, T, T)
-        for h, w in enumerate(weights):
-            previous = w.diagonal(-1).mean().item()
-            # At position t of the second half, the earlier copy is at t - half; look one further.
-            induction = w.diagonal(-(half - 1))[1:].mean().item()
-            scores[i, h] = {"previous": previous, "induction": induction}
-    return scores
+    maps = glass.attention_maps(model, ids)  # weights are rebuilt from the fused attention
+    kinds = {kind: maps.score(kind) for kind in ("previous", "induction")}  # (layers, heads) each
+    return {
+        (layer, head): {kind: float(found[layer, head]) for kind, found in kinds.items()}
+        for layer in range(len(model.layers))
+        for head in range(model.layers[layer].heads)
+    }
 
 
 def ablated(model: Model, ids: votive.Tensor, heads: list[tuple[int, int]]) -> float:

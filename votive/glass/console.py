@@ -27,8 +27,8 @@ moving                                            changing
   nan                   until a NaN or infinity     p [EXPR]   print the value, or an expression
   back [N]   Shift-F10  N events back               i          inputs of this call
   jump N                to event N                  w          the calls that are running
-  b PATTERN  break at   b  list   del N  remove     t          the tree of calls so far
-  q quit                h, ?  this page             x          statistics and histogram"""
+  b PATTERN  break at   b  list   del N  remove     x          statistics and histogram
+  q quit                h, ?  this page"""
 
 # What terminals send for the keys of an editor's debugger.
 KEYS = {
@@ -52,7 +52,7 @@ class Console:
             "break": self._break, "del": self._delete, "set": self._set, "zero": self._zero,
             "skip": self._skip, "reset": self._reset, "p": self._print, "print": self._print,
             "i": self._inputs, "inputs": self._inputs, "w": self._where, "where": self._where,
-            "x": self._statistics, "t": self._tree, "h": self._help, "help": self._help,
+            "x": self._statistics, "h": self._help, "help": self._help,
             "?": self._help, "q": self._quit, "quit": self._quit, "exit": self._quit,
         }  # fmt: skip
 
@@ -163,14 +163,6 @@ class Console:
         top = max(found.histogram, default=0) or 1
         bars = "".join(_BARS[round(8 * n / top)] for n in found.histogram)
         return f"{found}\n  {found.min:.4g} {bars} {found.max:.4g}"
-
-    def _tree(self, rest: str) -> str:
-        seen: list[str] = []
-        frame = self.d.frame
-        while frame is not None:
-            seen.insert(0, f"{str(frame.address) or '(model)'}: {frame.name}")
-            frame = frame.parent
-        return "\n".join(f"{'  ' * i}{text}" for i, text in enumerate(seen))
 
     def _help(self, rest: str) -> str:
         return HELP

@@ -28,7 +28,7 @@ class Frame:
     `skip(value)` lets nothing run, and `swap(module)` lets another module run instead.
     """
 
-    __slots__ = ("address", "args", "children", "depth", "error", "instead", "kind", "kwargs",
+    __slots__ = ("address", "args", "depth", "error", "instead", "kind", "kwargs",
                  "ops", "output", "parent", "seconds", "skipped", "subject")  # fmt: skip
 
     def __init__(self, address: Address, kind: str, subject: Any, parent: Frame | None) -> None:

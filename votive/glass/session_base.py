@@ -185,6 +185,7 @@ def prefix_in(feeder: Feeder, node: SessionNode) -> Any:
 
 
 def check_model(model: Any) -> None:
+    """Refuse what cannot be continued token by token with a cache."""
     config = getattr(model, "config", None)
     if getattr(config, "is_encoder_decoder", False):
         raise TypeError("Session: it writes with decoders; this model has an encoder.")

@@ -173,6 +173,7 @@ def fill(plan: Plan, site: Site, columns: list[Column], batch: int) -> Any:
 
 
 def inputs_of(given: Any) -> Inputs:
+    """Positional and named inputs, from one value, several, or a mapping."""
     if isinstance(given, Mapping):
         return (), dict(given)
     if isinstance(given, (tuple, list)):
@@ -181,6 +182,7 @@ def inputs_of(given: Any) -> Inputs:
 
 
 def check_inputs(clean: Inputs, corrupt: Inputs) -> None:
+    """Refuse inputs that cannot be patched into one another."""
     for value in (*corrupt[0], *corrupt[1].values(), *clean[0], *clean[1].values()):
         if hasattr(value, "get_seq_length"):
             raise ValueError("sweep: it runs whole texts; leave the cache out of the inputs.")

@@ -170,4 +170,5 @@ def check_depth(root: Any) -> None:
 
 
 def shown(value: Any) -> str:
+    """What an error calls a value."""
     return value.name if isinstance(value, Maker) else f"a {type(value).__name__}"

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import votive
 from votive.nn import SlidingWindowCache
 from votive.nn import functional as F
+from votive.nn.layers.grouped_attention import visible
 
 
 class Sight(NamedTuple):
@@ -66,11 +67,7 @@ def causal_sight(
     window = None if window is None or keys <= window else window
     if attention_mask is None and window is None and queries == keys:
         return Sight(None, True)
-    at = votive.arange(keys - queries, keys, device=like.device).unsqueeze(1)  # (queries, 1)
-    key = votive.arange(keys, device=like.device)
-    seen = key <= at
-    if window is not None:
-        seen = seen & (key > at - window)
+    seen = visible(queries, keys, window, like.device)  # (queries, keys)
     if attention_mask is None:
         return Sight(seen, last=last)
     return Sight(seen & attention_mask[:, None, None, :], last=last)  # (batch, 1, queries, keys)

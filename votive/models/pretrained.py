@@ -12,6 +12,7 @@ import votive
 from votive import nn
 from votive.nn import functional as F
 
+from ..io.source import as_dtype
 from .checkpoint import Checkpoint, write_json
 from .config import Config
 
@@ -36,19 +37,6 @@ def activation(name: str) -> Callable[[Any], Any]:
         known = ", ".join(sorted(_ACTIVATIONS))
         raise ValueError(f"unknown activation {name!r}; known: {known}.")
     return _ACTIVATIONS[name]
-
-
-def as_dtype(given: Any) -> Any:
-    """A dtype, or the one that a name such as "bfloat16" means.
-
-    >>> from votive.models.pretrained import as_dtype
-    >>> as_dtype("bfloat16")
-    votive.bfloat16
-    """
-    found = getattr(votive, given, None) if isinstance(given, str) else given
-    if not isinstance(found, votive.dtype):
-        raise ValueError(f"dtype must be a dtype or its name, such as 'bfloat16', got {given!r}.")
-    return found
 
 
 class PreTrainedModel(nn.Module):

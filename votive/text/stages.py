@@ -202,6 +202,7 @@ TEXT_CLEANUP = [pair for pair in CLEANUP if pair[0] != " do not"]
 
 
 def wordpiece_cleanup(text: str) -> str:
+    """Text without the blanks that pieces leave before punctuation."""
     for old, new in CLEANUP:
         text = text.replace(old, new)
     return text
