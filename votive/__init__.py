@@ -99,7 +99,7 @@ _operators.install(Tensor)
 
 # Parts that a program which only computes does not need, imported when first asked for.
 _LAZY_MODULES = (
-    "amp", "data", "distributions", "generation", "glass", "io", "models", "nn", "optim",
+    "amp", "audio", "data", "distributions", "generation", "glass", "io", "models", "nn", "optim",
     "studio", "text", "train",
 )  # fmt: skip
 _LAZY_NAMES = {

@@ -96,6 +96,7 @@ inf: Any
 nan: Any
 newaxis = None
 from . import amp as amp
+from . import audio as audio
 from . import data as data
 from . import distributions as distributions
 from . import generation as generation
