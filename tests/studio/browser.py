@@ -109,6 +109,15 @@ class Window:
                 "!document.querySelector('[aria-busy=true]') && !Number(document.body.dataset.busy)"
             )
 
+    def finished(self) -> None:
+        """Wait until it has generated what it was asked for."""
+        self.until("document.querySelector('#generate').textContent === 'Generate'")
+        self.rest()
+
+    def quiet(self) -> None:
+        """Let what is told for a while be gone."""
+        self.page.evaluate("document.querySelector('#notices').replaceChildren()")
+
     def top(self) -> list[tuple[str, str]]:
         """The rows of the next token: text and the model's probability."""
         self.rest()

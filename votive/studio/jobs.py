@@ -80,6 +80,7 @@ class Job:
         self, room: Any, name: str, tell: Callable[..., None] | None = None, id: int | None = None
     ) -> None:
         self.room, self.name, self.id = room, name, id
+        self.doing = "working"
         self._tell = tell
         self._cancelled = threading.Event()
         self._holds = False
@@ -117,13 +118,20 @@ class Job:
                 COMPUTE.release()
 
     def _take_turn(self) -> None:
+        if COMPUTE.held:
+            self.busy("waiting: another tab is using the model")
         self._holds = COMPUTE.acquire(lambda: not self.cancelled)
         self.check()
+        self.busy(self.doing)
 
     def tell(self, event: str, data: dict[str, Any], blobs: dict[str, Any] | None = None) -> None:
         """Send an event to the page of this room."""
         if self._tell is not None:
             self._tell(event, data, blobs)
+
+    def busy(self, text: str) -> None:
+        """Tell what is being done now."""
+        self.tell("busy", {"job": self.name, "id": self.id, "text": text})
 
     def progress(self, done: float, total: float, text: str = "") -> None:
         """Tell how far it is, and end if it was cancelled."""

@@ -130,6 +130,7 @@ class Room:
         """Header and blobs of the reply."""
         try:
             job.check()
+            job.doing = action.doing
             if action.needs_model:
                 self.await_model(job)
             if action.computes:

@@ -11,9 +11,23 @@ from typing import Any
 from ..arguments import Signature, signature_of
 
 GROUPS = (
-    "attention", "console", "debug", "edits", "explain", "layers", "lens", "model", "profile",
-    "session", "value",
+    "again", "attention", "console", "debug", "edits", "explain", "layers", "lens", "model",
+    "profile", "session", "value",
 )  # fmt: skip
+
+
+# What a page is told while these are done.
+_DOING = {
+    "attention": "reading attention weights", "debug": "running the model in the debugger",
+    "edits": "running the model under the edits", "layers": "measuring the layers",
+    "lens": "running the logit lens", "profile": "profiling", "session": "working on the session",
+    "session.again": "writing the text again", "session.auto": "generating",
+    "session.choose": "reading the token", "session.diff": "comparing two branches",
+    "session.new": "reading the prompt", "session.open": "opening the session",
+    "session.prompt": "reading the prompt", "session.save": "saving the session",
+    "session.step": "writing a token", "session.top": "ranking the next tokens",
+    "value": "running the model for a value",
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -30,6 +44,11 @@ class Action:
     needs_model: bool
     computes: bool
     changes: bool
+
+    @property
+    def doing(self) -> str:
+        """What is done meanwhile, in words."""
+        return _DOING.get(self.name) or _DOING.get(self.name.partition(".")[0], "working")
 
     def run(self, job: Any, given: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any] | None]:
         """Check the arguments and do it; gives data and blobs."""

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 from ...generation.config import SAMPLING
 from ...glass.session import Session
-from ...glass.session_sampling import outlook_of
+from ...glass.session_sampling import outlook_of, updated
 from ..arguments import BadArgument, Index, Text, Within, signature_of
 from ..jobs import Job
 from ..telling import candidates, node_told, state
@@ -92,6 +92,18 @@ def _ids(room: Any, text: str) -> list[int]:
     return ids
 
 
+def _has_room(room: Any, name: str, count: int = 1) -> None:
+    """Raises where the model cannot read so many tokens more."""
+    context, long = room.loaded.info()["context"], room.session.node.stop
+    if context and long + count > context:
+        more = "" if count == 1 else f", and {count} more were asked for"
+        raise ValueError(
+            f"{name}: the text has {long} tokens{more}, but the model reads {context} in all (its "
+            "context length); take tokens back, go to an earlier one, or begin with a shorter "
+            "prompt."
+        )
+
+
 def _prompt(session: Any) -> str:
     tokens = list(session.path()[0].tokens)
     text = session.decode(tokens)
@@ -104,6 +116,16 @@ def prompt(job: Job, text: Text) -> dict[str, Any]:
     job.room.session.set_prompt(_ids(job.room, text))
     job.room.log(job, f"session.set_prompt({_prompt(job.room.session)})")
     return state(job.room)
+
+
+@action("session.tokenise")
+def tokenise(job: Job, text: Annotated[str, Within(1, 1000)]) -> dict[str, Any]:
+    """The tokens of a piece of text, as it would stand inside of a longer one."""
+    tokenizer = job.room.loaded.tokenizer
+    if tokenizer is None:
+        raise ValueError("session.tokenise: the model has no tokenizer; give the token's number.")
+    ids = list(tokenizer(text, add_special_tokens=False).input_ids)
+    return {"ids": ids, "texts": job.room.loaded.texts(ids)}
 
 
 @action("session.state")
@@ -119,6 +141,7 @@ def step(job: Job, n: Annotated[int, Within(1, 1000)] = 1) -> dict[str, Any]:
     made = 0
     try:
         for _ in range(n):
+            _has_room(room, "session.step")
             room.session.step()
             made += 1
             job.breathe()
@@ -130,21 +153,25 @@ def step(job: Job, n: Annotated[int, Within(1, 1000)] = 1) -> dict[str, Any]:
 
 @action("session.auto", changes=True)
 def auto(job: Job, max_new_tokens: Annotated[int, Within(1, 10_000)] = 64) -> dict[str, Any]:
-    """Step until the text ends; each token is told by an event."""
-    room, made = job.room, 0
+    """Step until the text ends; each token is told by an event, and why it ended at the end."""
+    room, made, ended = job.room, 0, "end"
     context = room.loaded.info()["context"]
+    _has_room(room, "session.auto")
     try:
         for node in room.session.auto(max_new_tokens):
             made += 1
             told = {"node": node_told(room, node), "current": node.id, "job": job.id}
             job.tell("token", {**told, "done": made, "total": max_new_tokens})
             if context and node.stop >= context:
+                ended = "context"
                 break
             job.breathe()
+        else:
+            ended = "count" if made == max_new_tokens else ended
     finally:
         if made:
             room.log(job, f"session.step({made})" if made > 1 else "session.step()")
-    return state(room)
+    return {**state(room), "made": made, "ended": ended}
 
 
 @action("session.undo", changes=True)
@@ -175,6 +202,8 @@ def choose(
     if node is not None and node != room.session.node.id:
         room.session.jump(node)
         room.log(job, f"session.jump({node})")
+    count = 1 if text is None else len(room.session._encoded(text, special=False))
+    _has_room(room, "session.choose", count)
     room.session.choose(token if text is None else text)
     room.log(job, f"session.choose({token if text is None else text!r})")
     return state(room)
@@ -219,14 +248,22 @@ def settings(
 
 @action("session.top")
 def top(
-    job: Job, node: Index | None = None, k: Annotated[int, Within(1, 200)] = 20
-) -> dict[str, Any]:
-    """The likeliest next tokens: as the model says, and after the settings in force there."""
+    job: Job, node: Index | None = None, k: Annotated[int, Within(1, 200)] = 20,
+    settings: dict | None = None,
+) -> dict[str, Any]:  # fmt: skip
+    """The likeliest next tokens: as the model says, and after the settings in force there.
+
+    With `settings`, as they would be after these: while a slider is drawn, nothing is changed yet.
+    """
     room, session = job.room, job.room.session
     at = session._node(node)
     logits = session.logits(at)
     # Where it stands, what is set now counts; elsewhere what the node was drawn with.
     used = session.settings if at is session.node else at.settings
+    if settings:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # they are told when it is set
+            used = updated(used, checked_settings(settings))
     before = outlook_of(logits, k, digest=False)
     after = outlook_of(session._picker(at, used).scores(logits), k, digest=False)
     kept = [(i, p) for i, p in zip(after.ids, after.probabilities, strict=True) if p > 0]
@@ -234,6 +271,7 @@ def top(
         "node": at.id, "entropy": before.entropy, "entropy_after": after.entropy,
         "before": candidates(room, before.ids, before.probabilities),
         "after": candidates(room, [i for i, _ in kept], [p for _, p in kept]),
+        "sampled": bool(used.do_sample),
     }  # fmt: skip
 
 

@@ -1,0 +1,250 @@
+"""Pictures of every view of the studio at two widths: `python -m tests.studio.screenshots FOLDER`.
+
+Made with the bundled model in a real browser. Knows the page by its ids.
+"""
+
+from __future__ import annotations
+
+import argparse
+import io
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from votive.studio.serving import Studio
+
+from .browser import NARROW, WIDE, Window, chromium
+
+FOLDER = Path(__file__).parents[2] / "docs" / "images" / "studio"
+WIDTHS = {"wide": WIDE, "narrow": NARROW}
+LAYER = "model.layers.4"
+
+
+def go(window: Window, column: str, tab: str | None = None) -> None:
+    """Show a column, where columns are pages, and a tab in it."""
+    if window.page.locator("#bottom").is_visible():
+        window.click(f'#bottom [data-column="{column}"]')
+    if tab is not None:
+        window.click(f"#tab-{tab}")
+    window.rest()
+
+
+def begin(window: Window) -> None:
+    """A text with three branches, and a token that is locked."""
+    window.begun()
+    go(window, "left")
+    if window.page.locator("#auto-count").input_value() != "22":
+        window.page.fill("#auto-count", "22")
+    window.click("#generate")
+    window.finished()
+    window.page.locator('.token[data-at="9"]').click()
+    window.click("#branch")
+    window.rest()
+    window.page.fill("#auto-count", "12")
+    window.click("#generate")
+    window.finished()
+    window.page.locator('.token[data-at="11"]').click()
+    window.rest()
+    window.click(".bar-row >> nth=2")
+    window.rest()
+    window.page.fill("#auto-count", "16")
+    window.click("#generate")
+    window.finished()
+    window.page.locator('.token[data-at="13"]').click()
+    window.rest()
+
+
+def text(window: Window) -> None:
+    go(window, "left")
+
+
+def next_token(window: Window) -> None:
+    go(window, "left")
+    window.page.locator("#panel-topk").scroll_into_view_if_needed()
+
+
+def branches(window: Window) -> None:
+    go(window, "left")
+    window.click("#compare")
+    window.page.locator(".diff-row").first.wait_for()
+    window.page.locator(".diff").scroll_into_view_if_needed()
+    window.rest()
+
+
+def debugger(window: Window) -> None:
+    go(window, "centre", "debugger")
+    window.step_into(LAYER)
+    window.click("#debug-start")
+    window.until("document.querySelector('#debug-where').innerText.includes('event 0')")
+    window.click("#debug-run")
+    window.until(f"document.querySelector('#debug-where').innerText.includes('{LAYER}')")
+    window.rest()
+
+
+def stopped(window: Window) -> None:
+    window.click("#stop-zero")
+    window.rest()
+    window.click("#debug-run")
+    window.until("document.querySelector('#debug-where').innerText.includes('has ended')")
+    window.rest()
+
+
+def value(window: Window) -> None:
+    go(window, "centre", "debugger")
+    if window.page.locator("#debug-stop").is_enabled():
+        window.click("#debug-stop")
+        window.until("document.querySelector('#debug-stop').disabled")
+    window.click(f'.stack-row[data-address="{LAYER}"]')
+    window.rest()
+    window.page.locator("#value-heat").focus()
+    for _ in range(5):
+        window.page.keyboard.press("ArrowDown")
+    for _ in range(9):
+        window.page.keyboard.press("ArrowRight")
+    window.page.keyboard.press("Enter")
+    window.page.locator("#panel-value").scroll_into_view_if_needed()
+    window.rest()
+
+
+def lens(window: Window) -> None:
+    go(window, "centre", "lens")
+
+
+def lens_target(window: Window) -> None:
+    go(window, "centre", "lens")
+    window.page.fill("#lens-target", "king")
+    window.page.keyboard.press("Enter")
+    window.rest()
+    window.page.select_option("#lens-shade", "rank")
+    window.rest()
+
+
+def statistics(window: Window) -> None:
+    go(window, "centre", "layers")
+
+
+def profile(window: Window) -> None:
+    go(window, "centre", "profile")
+    window.click("#profile-run")
+    window.until("document.querySelector('#profile-run').textContent === 'Measure'")
+    window.rest()
+
+
+def attention(kind: str) -> Callable[[Window], None]:
+    def shown(window: Window) -> None:
+        go(window, "right", "attention")
+        window.click(f"#attention-{kind}")
+        window.rest()
+
+    return shown
+
+
+def edits(window: Window) -> None:
+    go(window, "centre", "debugger")
+    window.click(f'.stack-row[data-address="{LAYER}"]')
+    window.rest()
+    window.click("#edit-zero")
+    window.rest()
+    window.click('.stack-row[data-address="model.layers.6"]')
+    window.rest()
+    window.page.select_option("#swap-with", "model.layers.5")
+    window.click("#edit-swap")
+    window.rest()
+    go(window, "right", "edits")
+
+
+def explain(window: Window) -> None:
+    go(window, "right", "explain")
+    window.page.fill("#explain-name", "silu")
+    window.page.keyboard.press("Enter")
+    window.until("document.querySelector('.explained h3')?.textContent.startsWith('silu')")
+    window.rest()
+
+
+def console(window: Window) -> None:
+    go(window, "right", "console")
+
+
+def dialog(button: str) -> Callable[[Window], None]:
+    def shown(window: Window) -> None:
+        window.click(button)
+        window.page.wait_for_timeout(200)
+        window.rest()
+
+    return shown
+
+
+# In the order in which they are made; a dialog is closed after its picture.
+SCENES: dict[str, Callable[[Window], None]] = {
+    "text": text, "next": next_token, "branches": branches, "debugger": debugger,
+    "changed": stopped, "value": value, "lens": lens, "lens-target": lens_target,
+    "statistics": statistics, "profile": profile, "attention-links": attention("links"),
+    "attention-matrix": attention("matrix"), "attention-heads": attention("heads"),
+    "edits": edits, "explain": explain, "console": console,
+    "sessions": dialog("#files-button"), "keys": dialog("#help"),
+}  # fmt: skip
+DARK = ("text", "debugger", "value", "lens", "attention-matrix", "edits")
+# The same at 1280 pixels, where these stand beside each other.
+ONLY_NARROW = ("next",)
+
+
+def compressed(png: bytes) -> bytes:
+    """A picture as WebP without loss."""
+    from PIL import Image
+
+    out = io.BytesIO()
+    Image.open(io.BytesIO(png)).convert("RGB").save(out, "webp", lossless=True, quality=100)
+    return out.getvalue()
+
+
+def shoot(
+    browser: Any, url: str, folder: Path, *, width: str, dark: bool, only: list[str], png: bool
+) -> None:
+    window = Window(browser, url, size=WIDTHS[width], color_scheme="dark" if dark else "light")
+    try:
+        begin(window)
+        for name, scene in SCENES.items():
+            if width == "wide" and name in ONLY_NARROW:
+                continue
+            scene(window)
+            wanted = name in only if only else not dark or name in DARK
+            if wanted:
+                window.page.mouse.move(1, 1)
+                window.quiet()
+                made = window.page.screenshot()
+                stem = f"{name}-{width}{'-dark' if dark else ''}"
+                path = folder / f"{stem}.{'png' if png else 'webp'}"
+                path.write_bytes(made if png else compressed(made))
+                print(path.name, len(path.read_bytes()) // 1024, "KiB", flush=True)
+            if window.page.locator("dialog[open]").count():
+                window.page.keyboard.press("Escape")
+        assert window.faults == [], window.faults
+    finally:
+        window.close()
+
+
+def main(argv: list[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("folder", nargs="?", type=Path, default=FOLDER)
+    parser.add_argument("--only", nargs="*", default=[], choices=[*SCENES])
+    parser.add_argument("--width", nargs="*", default=[*WIDTHS], choices=[*WIDTHS])
+    parser.add_argument("--theme", nargs="*", default=["light", "dark"])
+    parser.add_argument("--png", action="store_true", help="png instead of webp")
+    given = parser.parse_args(argv)
+    given.folder.mkdir(parents=True, exist_ok=True)
+    with (
+        tempfile.TemporaryDirectory() as sessions,
+        Studio(folder=sessions) as studio,
+        chromium() as browser,
+    ):
+        for theme in given.theme:
+            for width in given.width:
+                shoot(
+                    browser, studio.url, given.folder, width=width, dark=theme == "dark",
+                    only=given.only, png=given.png,
+                )  # fmt: skip
+
+
+if __name__ == "__main__":
+    main()
