@@ -108,6 +108,7 @@ from . import optim as optim
 from . import studio as studio
 from . import text as text
 from . import train as train
+from . import vision as vision
 from .glass import debug as debug
 from .glass import steps as steps
 from .serialization import save as save

@@ -1,0 +1,165 @@
+"""Networks give what torchvision's definitions, or ones written with torch.nn, give."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import votive
+from votive.vision import models
+
+torch = pytest.importorskip("torch", reason="compares with torch")
+
+from .networks import Lite0, UNet  # noqa: E402
+from .torchvision_models import torchvision  # noqa: E402
+
+pytestmark = pytest.mark.parity
+# Relative to the largest value: what float32 sums of different orders differ by.
+F32 = 1e-4
+
+# Name: (arguments of both, size of the picture).
+NETS: dict[str, tuple[dict[str, Any], int]] = {
+    "resnet18": ({}, 64), "resnet34": ({"num_classes": 7}, 40), "resnet50": ({}, 64),
+    "resnet101": ({"num_classes": 7}, 33), "resnet152": ({"num_classes": 7}, 33),
+    "resnext50_32x4d": ({}, 40), "wide_resnet50_2": ({"num_classes": 7}, 40),
+    "mobilenet_v2": ({}, 64),
+}  # fmt: skip
+MORE: dict[str, tuple[str, dict[str, Any]]] = {
+    "dilated": ("resnet50", {"replace_stride_with_dilation": [False, True, True]}),
+    "narrow": ("mobilenet_v2", {"width_mult": 0.35, "num_classes": 5}),
+}
+
+
+def shaken(net: Any, seed: int = 0) -> Any:
+    """A torch net whose norms are no identities and whose weights are repeatable."""
+    torch.manual_seed(seed)
+    with torch.no_grad():
+        for name, value in net.state_dict().items():
+            if name.endswith("running_var"):
+                value.uniform_(0.5, 1.5)
+            elif name.endswith("running_mean"):
+                value.normal_(0, 0.2)
+            elif value.dim() == 1 and value.is_floating_point():
+                value.add_(torch.randn_like(value) * 0.1)
+    return net
+
+
+def given(state: dict[str, Any]) -> dict[str, Any]:
+    return {k: votive.tensor(v.detach().numpy()) for k, v in state.items()}
+
+
+def agree(got: Any, expected: Any, tolerance: float = F32, least: float = 0.0) -> None:
+    """Equal within `tolerance` of the largest value, or of `least` where that is more."""
+    a, b = got.detach().numpy(), expected.detach().numpy()
+    assert a.shape == b.shape
+    scale = max(np.abs(b).max(), least)
+    assert scale > 0
+    worst = np.abs(a - b).max() / scale
+    assert worst <= tolerance, f"differs by {worst:.2e} of the largest value"
+
+
+def picture(batch: int, size: Any, channels: int = 3, seed: int = 0) -> tuple[Any, Any]:
+    size = (size, size) if isinstance(size, int) else size
+    values = np.random.default_rng(seed).standard_normal((batch, channels, *size))
+    values = values.astype(np.float32)
+    return torch.tensor(values), votive.tensor(values)
+
+
+@pytest.mark.parametrize("name", NETS)
+def test_the_scores_of_a_torchvision_net_agree(name: str) -> None:
+    settings, size = NETS[name]
+    theirs = shaken(getattr(torchvision().models, name)(**settings)).eval()
+    ours = models.get_model(name, weights=given(theirs.state_dict()), **settings).eval()
+    assert list(ours.state_dict()) == list(theirs.state_dict())
+    t, v = picture(2, size)
+    with torch.no_grad(), votive.no_grad():
+        agree(ours(v), theirs(t))
+
+
+@pytest.mark.parametrize("name", MORE)
+def test_its_settings_mean_the_same(name: str) -> None:
+    net, settings = MORE[name]
+    theirs = shaken(getattr(torchvision().models, net)(**settings)).eval()
+    ours = models.get_model(net, weights=given(theirs.state_dict()), **settings).eval()
+    t, v = picture(1, 48)
+    with torch.no_grad(), votive.no_grad():
+        agree(ours(v), theirs(t))
+
+
+def trained(net: Any, library: Any, x: Any, goal: Any, step: Any) -> tuple[Any, dict[str, Any]]:
+    """Scores, and every gradient, of one pass in training mode; then a step is taken."""
+    net.train()
+    scores = net(x)
+    library.nn.functional.cross_entropy(scores, goal).backward()
+    grads = {k: p.grad for k, p in net.named_parameters()}
+    step.step()
+    return scores, grads
+
+
+@pytest.mark.parametrize("name", ["resnet18", "resnext50_32x4d", "mobilenet_v2"])
+def test_a_step_of_training_agrees(name: str) -> None:
+    # Dropout would draw other numbers; all else of training is compared.
+    settings: dict[str, Any] = {"num_classes": 5}
+    if name == "mobilenet_v2":
+        settings["dropout"] = 0.0
+    theirs = shaken(getattr(torchvision().models, name)(**settings)).double()
+    ours = models.get_model(name, **settings).double()
+    models.load_weights(ours, given(theirs.state_dict()))
+    t, v = picture(4, 64)
+    goal = [0, 3, 4, 1]
+    rate = {"lr": 0.01, "momentum": 0.9}
+    expected, grads = trained(
+        theirs, torch, t.double(), torch.tensor(goal), torch.optim.SGD(theirs.parameters(), **rate)
+    )
+    got, found = trained(
+        ours, votive, v.double(), votive.tensor(goal), votive.optim.SGD(ours.parameters(), **rate)
+    )
+    agree(got, expected, 1e-9)
+    # A shift before a norm has no effect: its gradient is zero but for rounding.
+    largest = max(float(g.abs().max()) for g in grads.values())
+    for key, g in grads.items():
+        agree(found[key], g, 1e-7, 1e-4 * largest)
+    mine = ours.state_dict()
+    for key, value in theirs.state_dict().items():
+        agree(mine[key], value, 1e-8)
+
+
+def test_efficientnet_lite0_agrees_with_its_description() -> None:
+    theirs = shaken(Lite0()).eval()
+    ours = models.efficientnet_lite0(weights=given(theirs.weights())).eval()
+    for size in (64, (45, 62)):
+        t, v = picture(2, size)
+        with torch.no_grad(), votive.no_grad():
+            agree(ours(v), theirs(t))
+
+
+def test_gradients_of_efficientnet_lite0_agree() -> None:
+    theirs = shaken(Lite0()).double().eval()
+    ours = models.efficientnet_lite0().double().eval()
+    models.load_weights(ours, given(theirs.weights()))
+    t, v = picture(2, 64)
+    theirs(t.double()).square().mean().backward()
+    ours(v.double()).square().mean().backward()
+    expected = {k.replace("/", "."): p.grad for k, p in theirs.named_parameters()}
+    for name, p in ours.named_parameters():
+        agree(p.grad, expected[name], 1e-8)
+
+
+@pytest.mark.parametrize("bilinear", [False, True])
+def test_a_unet_agrees_with_its_description(bilinear: bool) -> None:
+    theirs = shaken(UNet(2, 3, 8, bilinear)).double()
+    ours = models.UNet(2, 3, bilinear, width=8).double()
+    models.load_weights(ours, given(theirs.weights()))
+    for training in (False, True):
+        theirs.train(training), ours.train(training)
+        t, v = picture(2, (37, 52), channels=2)
+        a, b = theirs(t.double()), ours(v.double())
+        agree(b, a, 1e-9)
+    a.square().mean().backward()
+    b.square().mean().backward()
+    renamed = dict(zip(theirs.state_dict(), theirs.weights(), strict=True))
+    mine = dict(ours.named_parameters())
+    for key, p in theirs.named_parameters():
+        agree(mine[renamed[key]].grad, p.grad, 1e-7)

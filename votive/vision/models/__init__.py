@@ -1,0 +1,39 @@
+"""Networks that read pictures, with torchvision's names: `votive.vision.models.resnet18()`.
+
+Transformers for pictures (ViT, DeiT, BEiT, CLIP, TrOCR) are in `votive.models`, with the names of
+their Hugging Face checkpoints.
+"""
+
+from . import efficientnet_lite, mobilenetv2, resnet, u_net
+from .efficientnet_lite import (
+    EfficientNetLite,
+    efficientnet_lite0,
+    efficientnet_lite1,
+    efficientnet_lite2,
+    efficientnet_lite3,
+    efficientnet_lite4,
+)
+from .mobilenetv2 import MobileNetV2, mobilenet_v2
+from .resnet import (
+    ResNet,
+    resnet18,
+    resnet34,
+    resnet50,
+    resnet101,
+    resnet152,
+    resnext50_32x4d,
+    resnext101_32x8d,
+    resnext101_64x4d,
+    wide_resnet50_2,
+    wide_resnet101_2,
+)
+from .u_net import UNet, unet
+from .weights import get_model, get_model_builder, list_models, load_weights
+
+__all__ = [
+    "EfficientNetLite", "MobileNetV2", "ResNet", "UNet", "efficientnet_lite", "efficientnet_lite0",
+    "efficientnet_lite1", "efficientnet_lite2", "efficientnet_lite3", "efficientnet_lite4",
+    "get_model", "get_model_builder", "list_models", "load_weights", "mobilenet_v2", "mobilenetv2",
+    "resnet", "resnet101", "resnet152", "resnet18", "resnet34", "resnet50", "resnext101_32x8d",
+    "resnext101_64x4d", "resnext50_32x4d", "u_net", "unet", "wide_resnet101_2", "wide_resnet50_2",
+]  # fmt: skip

@@ -1,0 +1,107 @@
+"""From the `weights=` of a model function to filled parameters. Knows files, no architecture.
+
+A function takes what torchvision's take, with one difference: nothing is downloaded, so `weights`
+is a file or a state dict that is already here.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+_MODELS: dict[str, Callable[..., Any]] = {}
+# Keys under which training scripts put the weights beside optimizers and numbers.
+_WRAPPERS = ("state_dict", "model", "model_state_dict", "module")
+
+
+def registered(build: Callable[..., Any]) -> Callable[..., Any]:
+    """Let a function be found by its name with `get_model`."""
+    _MODELS[build.__name__] = build
+    return build
+
+
+def list_models() -> list[str]:
+    """Names that `get_model` knows.
+
+    >>> "resnet18" in votive.vision.models.list_models()
+    True
+    """
+    return sorted(_MODELS)
+
+
+def get_model_builder(name: str) -> Callable[..., Any]:
+    """The function that makes the model of a name.
+
+    >>> votive.vision.models.get_model_builder("resnet18").__name__
+    'resnet18'
+    """
+    found = _MODELS.get(name.lower())
+    if found is None:
+        raise ValueError(
+            f"get_model: there is no model {name!r}; known: {', '.join(list_models())}."
+        )
+    return found
+
+
+def get_model(name: str, **config: Any) -> Any:
+    """A model by its name, with the arguments of its function.
+
+    >>> votive.vision.models.get_model("resnet18", num_classes=10).fc.out_features
+    10
+    """
+    return get_model_builder(name)(**config)
+
+
+def filled(model: Any, weights: Any) -> Any:
+    """The model with `weights`: a path, a state dict, a weight source, or None for start values."""
+    if weights is None:
+        return model
+    load_weights(model, weights)
+    return model
+
+
+def load_weights(model: Any, weights: Any) -> None:
+    """Fill a model from a file or a state dict; what does not fit is told in one error.
+
+    A file that holds a state dict beside other things (`{"state_dict": …}`), and names that begin
+    with `module.` because they come from data-parallel training, are understood.
+
+    >>> net = votive.vision.models.resnet18(num_classes=3)
+    >>> votive.vision.models.load_weights(net, net.state_dict())
+    """
+    from ...io import MemorySource, WeightSource, load_into, open_weights
+
+    source: Any = weights
+    if isinstance(weights, Mapping):
+        source = MemorySource(dict(weights))
+    elif not isinstance(weights, WeightSource):
+        source = open_weights(_path(type(model).__name__, weights))
+    names, wanted = list(source.names()), set(model.state_dict())
+    for prefix in (*(f"{w}." for w in _WRAPPERS), *(f"{w}.module." for w in _WRAPPERS)):
+        inside = [n.removeprefix(prefix) for n in names if n.startswith(prefix)]
+        if wanted & set(inside) and not wanted & set(names):
+            source = source.renamed(
+                lambda n, p=prefix: n.removeprefix(p) if n.startswith(p) else None
+            )
+            break
+    # Files from before torch 0.4.1 have no such counters; nothing but training reads them.
+    ours, have = model.state_dict(), set(source.names())
+    lost = [n for n in wanted - have if n.endswith(".num_batches_tracked")]
+    if lost:
+        source = MemorySource(dict(source.items()) | {n: ours[n] for n in lost})
+    load_into(model, source)
+
+
+def _path(name: str, weights: Any) -> Path:
+    if isinstance(weights, (str, os.PathLike)):
+        path = Path(weights).expanduser()
+        if path.exists():
+            return path
+        if "/" in str(weights) or path.suffix:
+            raise FileNotFoundError(f"{name}: weights={str(weights)!r} is no file here.")
+    raise ValueError(
+        f"{name}: weights must be the path of a file (.pth, .safetensors, …) or a state dict, got "
+        f"{weights!r}. Nothing is downloaded: fetch the file first and pass its path."
+    )
