@@ -1,0 +1,43 @@
+"""Every public name of the vision package has a docstring with an example that runs as printed."""
+
+from __future__ import annotations
+
+import doctest
+import importlib
+import inspect
+from typing import Any
+
+import numpy as np
+import pytest
+
+import votive
+
+pytest.importorskip("PIL")
+OPTIONS = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
+SPACES = ("ops",)
+
+
+def _public() -> dict[str, Any]:
+    found = {}
+    for space in SPACES:
+        module = importlib.import_module(f"votive.vision.{space}")
+        for name in module.__all__:
+            value = getattr(module, name)
+            if inspect.isclass(value) or inspect.isfunction(value):
+                found[f"{space}.{name}"] = value
+    return found
+
+
+PUBLIC = _public()
+
+
+@pytest.mark.parametrize("name", sorted(PUBLIC))
+def test_the_example_of_a_public_name_runs_as_printed(name: str) -> None:
+    doc = inspect.cleandoc(PUBLIC[name].__doc__ or "")
+    test = doctest.DocTestParser().get_doctest(doc, {"votive": votive, "np": np}, name, None, 0)
+    assert test.examples, f"{name} has no example"
+    votive.manual_seed(0)
+    report: list[str] = []
+    runner = doctest.DocTestRunner(optionflags=OPTIONS, verbose=False)
+    runner.run(test, out=report.append)
+    assert runner.failures == 0, "".join(report)

@@ -1,0 +1,44 @@
+"""Non-maximum suppression and maxima of regions, one box or bin at a time."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ...base import kernel
+
+
+@kernel("_survivors")
+def survivors(boxes: Any, group: Any, threshold: float) -> Any:
+    """Each survivor strikes out at once all later boxes that it covers too much of."""
+    keep = np.zeros(len(boxes), bool)
+    x1, y1, x2, y2 = boxes.T
+    area = (x2 - x1) * (y2 - y1)
+    rest = np.arange(len(boxes))
+    zero = boxes.dtype.type(0)
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        while len(rest):
+            i, rest = rest[0], rest[1:]
+            keep[i] = True
+            wide = np.maximum(np.minimum(x2[i], x2[rest]) - np.maximum(x1[i], x1[rest]), zero)
+            high = np.maximum(np.minimum(y2[i], y2[rest]) - np.maximum(y1[i], y1[rest]), zero)
+            inter = wide * high
+            overlap = inter / (area[i] + area[rest] - inter)
+            # Not `<=`: two boxes without area give NaN, and do not cover each other.
+            rest = rest[~((overlap > threshold) & (group[rest] == group[i]))]
+    return keep
+
+
+@kernel("_region_argmax")
+def region_argmax(x: Any, image: Any, top: Any, bottom: Any, left: Any, right: Any) -> Any:
+    """Bins may overlap and differ in size, so each is searched by itself."""
+    channels, width = x.shape[1], x.shape[3]
+    out = np.full((len(image), channels, top.shape[1], left.shape[1]), -1, np.int64)
+    for k, n in enumerate(image):
+        for i, (t, b) in enumerate(zip(top[k], bottom[k])):
+            for j, (l, r) in enumerate(zip(left[k], right[k])):
+                if b > t and r > l:
+                    best = x[n, :, t:b, l:r].reshape(channels, -1).argmax(1)
+                    out[k, :, i, j] = (t + best // (r - l)) * width + l + best % (r - l)
+    return out
