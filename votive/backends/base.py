@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from ..core.errors import MissingKernelError
+from ..core.errors import DeviceError, MissingKernelError
 from ..core.layout import Spec
 from ..core.storage import Storage
 
@@ -33,6 +33,8 @@ class Row:
 
 
 TABLE: dict[tuple[str, str], list[Row]] = {}
+# Positions of the arguments that an operator writes into, for those that do; told by `ops`.
+MUTATES: dict[str, Callable[[], frozenset[int]]] = {}
 # Called when rows change, so that plans which chose a kernel are made anew.
 listeners: list[Callable[[str], None]] = []
 
@@ -143,4 +145,16 @@ class Backend(Protocol):
         """Another storage with the same bytes."""
 
 
-BACKENDS: dict[str, Any] = {}
+class _Backends(dict[str, Any]):
+    """The devices in use; a GPU is started when something is first placed there."""
+
+    def __missing__(self, kind: str) -> Any:
+        if kind == "cuda":
+            from .cuda import CudaBackend
+
+            made = self[kind] = CudaBackend()
+            return made
+        raise DeviceError(f"device: there is no backend for {kind!r}.")
+
+
+BACKENDS: dict[str, Any] = _Backends()

@@ -96,8 +96,16 @@ def set_default_device(dev: Any) -> None:
         tell()
 
 
+# Which GPU "cuda" means when no index is given; the CUDA runtime answers once it is in use.
+current_cuda: Callable[[], int] = lambda: 0  # noqa: E731
+
+
 def resolve(dev: Any) -> device:
     """The device meant by an optional `device=` argument."""
     if dev is None:
-        return _stack[-1] if _stack else _default
-    return dev if dev.__class__ is device else device(dev)
+        dev = _stack[-1] if _stack else _default
+    elif dev.__class__ is not device:
+        dev = device(dev)
+    if dev.type == "cuda" and dev.index is None:
+        return device("cuda", current_cuda())
+    return dev  # type: ignore[no-any-return]

@@ -45,6 +45,14 @@ class LinAlgError(RuntimeError):
     """A matrix is singular, not positive-definite, or an iteration did not converge."""
 
 
+class CudaError(RuntimeError):
+    """The CUDA driver or one of its libraries refused, or is not there."""
+
+
+class OutOfMemoryError(RuntimeError):
+    """A device has no memory left (torch raises a RuntimeError of this name)."""
+
+
 def fail(kind: type[Exception], op: str, text: str) -> NoReturn:
     """Raise `kind` with the message `op: text`."""
     raise kind(f"{op.lstrip('_')}: {text}")

@@ -156,47 +156,70 @@ def to_cpp(root: Expr, name: str, params: list[str]) -> str:
     return "\n".join(lines) + "\n"
 
 
-_TL_MATH = {
-    "exp": "tl.exp", "exp2": "tl.exp2", "log": "tl.log", "log2": "tl.log2", "sin": "tl.sin",
-    "cos": "tl.cos", "sqrt": "tl.sqrt", "rsqrt": "tl.rsqrt", "erf": "tl.erf", "abs": "tl.abs",
-    "floor": "tl.floor", "ceil": "tl.ceil", "sigmoid": "tl.sigmoid",
-    "maximum": "tl.maximum", "minimum": "tl.minimum",
+# Of integers, what rounding and tests of floats come down to.
+_TL_INTEGER = {
+    "floor": "same", "ceil": "same", "trunc": "same", "round": "same", "sgn": "sign",
+    "isnan": "never", "isinf": "never", "isposinf": "never", "isneginf": "never",
+    "isfinite": "always", "fmax": "maximum", "fmin": "minimum",
 }  # fmt: skip
-_TL_KEEPS_NAN = {"maximum", "minimum"}
+_TL_COMPARE = {"lt": "<", "le": "<=", "gt": ">", "ge": ">=", "eq": "==", "ne": "!="}
+_TL_LOGIC = {"logical_and": "&", "logical_or": "|", "logical_xor": "^"}
+_TL_ARITHMETIC = {"add": "+", "sub": "-", "mul": "*"}
+_TL_BITS = {"bitwise_and": "&", "bitwise_or": "|", "bitwise_xor": "^"}
+# Approximations of the hardware, good enough where the result is rounded to a half type.
+_TL_FAST = {
+    "exp": "tl.exp", "exp2": "tl.exp2", "log": "tl.log", "log2": "tl.log2", "sqrt": "tl.sqrt",
+    "rsqrt": "tl.rsqrt", "sigmoid": "tl.sigmoid", "erf": "tl.erf", "tanh": "m.fast_tanh",
+}  # fmt: skip
 
 
-def to_triton(root: Expr, name: str, params: list[str]) -> str:
-    """Source of a Triton device function on blocks; `libdevice` supplies what `tl` lacks."""
+def to_triton(
+    root: Expr, name: str, params: list[str], kind: str = "f", fast: bool = False
+) -> str:
+    """Source of a Triton device function on blocks of the compute type `T`.
+
+    `m` holds the primitives of this kind: "f" floats, "i" integers (truth values are 0 and 1).
+    """
     steps, names = _assignments(root)
 
     def leaf(e: Expr) -> str:
-        if e.op == "const" and isinstance(e.value, float) and not math.isfinite(e.value):
-            return f"float('{e.value}')"
-        return _python_leaf(e)
+        if e.op == "var":
+            return str(e.value)
+        v = e.value
+        if isinstance(v, float) and not math.isfinite(v):
+            return f"tl.full((), float('{v}'), T)"
+        return f"tl.full((), {int(v) if isinstance(v, bool) else v!r}, T)"
+
+    def number(e: Expr, text: str) -> str:
+        return f"m.as_number({text}, T)" if e.is_bool and e.op != "const" else text
+
+    def truth(e: Expr, text: str) -> str:
+        return text if e.is_bool and e.op != "const" else f"({text} != 0)"
 
     def call(e: Expr, args: list[str]) -> str:
         if e.op == "where":
-            return f"tl.where({', '.join(args)})"
-        if e.op == "neg":
-            return f"(-{args[0]})"
-        if e.op == "square":
-            return f"({args[0]} * {args[0]})"
-        if e.op == "reciprocal":
-            return f"(1.0 / {args[0]})"
-        if e.op in ("logical_not", "bitwise_not"):
+            both = e.args[1].is_bool and e.args[2].is_bool
+            a, b = args[1:] if both else (number(x, t) for x, t in zip(e.args[1:], args[1:]))
+            return f"tl.where({truth(e.args[0], args[0])}, {a}, {b})"
+        if e.op in _TL_LOGIC:
+            a, b = (truth(x, t) for x, t in zip(e.args, args, strict=True))
+            return f"({a} {_TL_LOGIC[e.op]} {b})"
+        if e.op == "logical_not":
+            return f"({truth(e.args[0], args[0])} == 0)"
+        args = [number(x, t) for x, t in zip(e.args, args, strict=True)]
+        if e.op == "bitwise_not":
             return f"(~{args[0]})"
-        infix = {"logical_and": "&", "logical_or": "|", "logical_xor": "^"}.get(
-            e.op, _C_INFIX.get(e.op)
-        )
+        infix = _TL_COMPARE.get(e.op) or _TL_ARITHMETIC.get(e.op) or _TL_BITS.get(e.op)
         if infix:
             return f"({args[0]} {infix} {args[1]})"
-        if e.op in _TL_KEEPS_NAN:
-            return f"{_TL_MATH[e.op]}({', '.join(args)}, propagate_nan=tl.PropagateNan.ALL)"
-        if e.op in _TL_MATH:
-            return f"{_TL_MATH[e.op]}({', '.join(args)})"
-        return f"libdevice.{e.op}({', '.join(args)})"
+        if e.op == "div" and fast:
+            return f"({args[0]} / {args[1]})"
+        if fast and e.op in _TL_FAST:
+            return f"{_TL_FAST[e.op]}({', '.join(args)})"
+        called = _TL_INTEGER.get(e.op, e.op) if kind == "i" else e.op
+        return f"m.{kind}_{called}({', '.join(args)})"
 
-    lines = ["@triton.jit", f"def {name}({', '.join(params)}):"]
+    lines = ["@triton.jit", f"def {name}({', '.join([*params, 'T: tl.constexpr'])}):"]
     for n, e in steps:
         lines.append(f"    {n} = {_render(e, names, leaf, call, skip=e.id)}")
     lines.append(f"    return {_render(root, names, leaf, call)}")

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..core import dtype as dt
-from ..core.device import device as Device
-from ..core.errors import ShapeError, UnsupportedError, fail
+from ..core.device import resolve
+from ..core.errors import ShapeError, fail
 from ..core.layout import (
     Layout,
     Spec,
@@ -168,7 +168,7 @@ def to(
     asked = _asked(args, named)
     spec = input._spec
     want = spec.dtype if asked.get("dtype") is None else dtype_of("to", asked["dtype"])
-    place = spec.device if asked.get("device") is None else Device(asked["device"])
+    place = spec.device if asked.get("device") is None else resolve(asked["device"])
     moved = input if place is spec.device else F._to_device(input, place)
     keeps_order = memory_format in (None, preserve_format) or memory_format is suggested(spec)
     if moved._spec.dtype is want and keeps_order and not (asked.get("copy") and moved is input):
@@ -176,10 +176,13 @@ def to(
     return F._copy_as(moved, want, format_strides("to", spec, memory_format))
 
 
-@composite(name="_to_device", method=False, namespaces=())
-def to_device(input: Any, device: Device) -> Any:
-    """A copy on another device."""
-    raise UnsupportedError(f"to: no transfer from {input.device} to {device} is available.")
+structured(
+    "_to_device(Tensor input, any device)",
+    infer=lambda x, device: Spec(x.dense_like().layout, x.dtype, device),
+    grad={"input": lambda c, g: F._to_device(g, c.spec("input").device)},
+    method=False, namespaces=(), out=False,
+    doc="A copy on another device.",
+)  # fmt: skip
 
 
 def _caster(name: str, target: Any) -> None:

@@ -14,6 +14,7 @@ import inspect
 from collections.abc import Callable
 from typing import Any, TypeVar, overload
 
+from ..backends.base import MUTATES
 from ..backends.cpu.native.loader import module as native
 from ..core.mode import mode
 from ..formula import Expr, Formula, var
@@ -70,6 +71,8 @@ class Op:
         self.n_out = n_out
         self.result = result
         self.mutates = mutates  # arguments that the kernel writes into
+        if mutates:
+            MUTATES[self.name] = lambda: frozenset(self.schema.names.index(n) for n in mutates)
         self.autocast = autocast
         self.plans: dict[Any, Any] = {}
         self.fast_plans: list[dict[Any, Any]] = []

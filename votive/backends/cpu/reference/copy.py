@@ -36,3 +36,18 @@ def copy_as(x: Any, dtype: Any, stride: Any, out: Any) -> None:
 @kernel("copy", into=True, widen=False)
 def copy(x: Any, src: Any, out: Any) -> None:
     assign(out, src)
+
+
+@kernel("_to_device", widen=False)
+def to_device(x: Any, device: Any) -> Any:
+    """Hand the values to another device, or copy them here."""
+    from ....core import dtype as dt
+    from ....core.layout import Layout, Spec
+    from ...base import BACKENDS
+
+    d = dt.from_numpy(x.dtype)
+    here = Spec(Layout(x.shape, tuple(s // d.itemsize for s in x.strides)), d, device)
+    if device.type == "cpu":
+        return x.copy(order="K")
+    view = BACKENDS[device.type].receive(x, here.dense_like())
+    return view.storage, view, view.spec

@@ -1,0 +1,74 @@
+"""Copies between views of any layout and dtype, and to and from the host. Knows no operators."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...core import dtype as dt
+from ...core.layout import Spec
+from ...formula import Formula, var
+from . import runtime as rt
+from .data import View
+from .program import TYPE
+
+_SAME = Formula("copy", ("x",), var("x"))
+_programs: dict[tuple[Spec, Spec], Any] = {}
+
+
+def _compute(have: dt.dtype, want: dt.dtype) -> dt.dtype:
+    """The type values pass through on their way; integers never through floats."""
+    if have is want:
+        return have
+    return dt.compute_type(have)
+
+
+def copy_view(to: View, source: View) -> None:
+    """Write `source`, broadcast, over `to`, converting the dtype; the two must not overlap."""
+    a, b = to.spec, source.spec
+    if not a.numel:
+        return
+    if a.layout is b.layout and a.dtype is b.dtype and a.contiguous:
+        rt.runtime.driver.between(to.ptr, source.ptr, a.nbytes, rt.here.stream)
+        return
+    how = _programs.get((a, b))
+    if how is None:
+        if len(_programs) > 4096:
+            _programs.clear()
+        how = _programs[a, b] = _build(a, b)
+    if how is None:
+        from . import trip
+
+        trip.tell("copy", f"from {b.dtype} to {a.dtype} has no CUDA kernel")
+        trip.store(trip.fetch(source), to)
+        return
+    program, numbers, grid = how
+    program(grid, to.ptr, source.ptr, *numbers)
+
+
+def _build(to: Spec, source: Spec) -> Any:
+    from .pointwise import build
+
+    if to.dtype is source.dtype and (to.dtype.is_complex or to.dtype not in TYPE):
+        return _build_bytes(to, source)
+    if to.dtype.is_complex or source.dtype.is_complex:
+        return None
+    compute = _compute(source.dtype, to.dtype)
+    if source.dtype in dt.FLOAT8:
+        compute = dt.float32
+    return build(_SAME, ["x"], [(source.dtype, compute, None)], [source], to)
+
+
+def _build_bytes(to: Spec, source: Spec) -> Any:
+    """Copy what kernels have no type for as integers of the same size."""
+    from .pointwise import build
+
+    if to.dtype is dt.complex128:
+        # Two words per element: a further dimension of doubles.
+        return build(_SAME, ["x"], [(dt.float64, dt.float64, None)], [_pairs(source, dt.float64)], _pairs(to, dt.float64))
+    kind: Any = {8: dt.int64, 4: dt.int32, 2: dt.int16, 1: dt.uint8}[to.dtype.itemsize]
+    return build(_SAME, ["x"], [(kind, kind, None)], [source.like(dtype=kind)], to.like(dtype=kind))
+
+
+def _pairs(spec: Spec, part: dt.dtype) -> Spec:
+    strides = (*(s * 2 for s in spec.strides), 1)
+    return spec.like((*spec.shape, 2), dtype=part, strides=strides)

@@ -1,0 +1,97 @@
+"""Device memory as tensors see it: storages that own blocks, and views with an address. Knows no
+kernels.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ...core.layout import Spec
+from ...core.storage import Storage
+from . import runtime as rt
+
+
+class CudaStorage(Storage):
+    """A block of device memory; goes back to its pool with the last tensor that sees it."""
+
+    device_type = "cuda"
+
+    def __init__(self, nbytes: int, device: int) -> None:
+        here = rt.here
+        if here.device == device:
+            block = here.pool.take(nbytes)  # type: ignore[union-attr]
+        else:
+            before = here.device
+            here.set_device(device)
+            try:
+                block = here.pool.take(nbytes)  # type: ignore[union-attr]
+            finally:
+                here.set_device(before)
+        self.block, self.ptr, self._nbytes, self.device = block, block.ptr, nbytes, device
+
+    @property
+    def nbytes(self) -> int:
+        return self._nbytes
+
+    @property
+    def memory(self) -> Any:
+        """The bytes on the host, copied."""
+        return self.bytes_view()
+
+    def bytes_view(self) -> np.ndarray[Any, Any]:
+        out = np.empty(self._nbytes, np.uint8)
+        to_host(out, self.ptr)
+        return out
+
+    def data_ptr(self) -> int:
+        return self.ptr
+
+    def __del__(self) -> None:
+        # Interpreters shut down in any order; the driver takes all memory back then anyway.
+        block = getattr(self, "block", None)
+        if block is not None and block.pool is not None:
+            block.pool.give(block)
+
+
+class ForeignStorage(CudaStorage):
+    """Device memory of another library, kept alive by its owner."""
+
+    def __init__(self, ptr: int, nbytes: int, device: int, owner: Any) -> None:
+        self.ptr, self._nbytes, self.device, self.owner = ptr, nbytes, device, owner
+        self.block = None  # type: ignore[assignment]
+
+
+class View:
+    """What kernels take: an address, the spec of what lies there, and the storage it is in."""
+
+    __slots__ = ("ptr", "spec", "storage")
+
+    def __init__(self, ptr: int, spec: Spec, storage: Any) -> None:
+        self.ptr, self.spec, self.storage = ptr, spec, storage
+
+    def __repr__(self) -> str:
+        return f"View({self.ptr:#x}, {self.spec})"
+
+
+def empty(spec: Spec) -> View:
+    """New device memory seen through `spec`."""
+    storage = CudaStorage(spec.nbytes, spec.device.index or 0)
+    return View(storage.ptr, spec, storage)
+
+
+def to_host(array: np.ndarray[Any, Any], ptr: int) -> None:
+    """Fill a C-contiguous array from device memory, and wait for it."""
+    if array.nbytes:
+        driver, stream = rt.runtime.driver, rt.here.stream
+        driver.to_host(array.__array_interface__["data"][0], ptr, array.nbytes, stream)
+        driver.wait_stream(stream)
+
+
+def to_device(ptr: int, array: np.ndarray[Any, Any]) -> None:
+    """Fill device memory from a C-contiguous array. Pageable memory is staged before it returns."""
+    if array.nbytes:
+        rt.runtime.driver.to_device(
+            ptr, array.__array_interface__["data"][0], array.nbytes, rt.here.stream
+        )

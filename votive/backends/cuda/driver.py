@@ -1,0 +1,317 @@
+"""The CUDA driver through ctypes: memory, copies, streams, events, modules, graphs. Knows addresses
+and handles, not tensors.
+
+The driver's library comes with every NVIDIA installation, so nothing has to be installed to reach
+it. Handles and addresses are plain integers. `host.Emulated` offers the same methods without a GPU.
+"""
+
+from __future__ import annotations
+
+import ctypes as c
+from dataclasses import dataclass
+from typing import Any
+
+from ...core.errors import CudaError
+
+_OUT_OF_MEMORY = 2
+_NOT_READY = 600
+
+_p, _i, _u, _size, _q = c.c_void_p, c.c_int, c.c_uint, c.c_size_t, c.c_uint64
+_SIGNATURES: dict[str, list[Any]] = {
+    "cuInit": [_u],
+    "cuDriverGetVersion": [_p],
+    "cuDeviceGetCount": [_p],
+    "cuDeviceGet": [_p, _i],
+    "cuDeviceGetName": [_p, _i, _i],
+    "cuDeviceTotalMem_v2": [_p, _i],
+    "cuDeviceGetAttribute": [_p, _i, _i],
+    "cuDeviceCanAccessPeer": [_p, _i, _i],
+    "cuDevicePrimaryCtxRetain": [_p, _i],
+    "cuCtxSetCurrent": [_p],
+    "cuCtxSynchronize": [],
+    "cuMemAlloc_v2": [_p, _size],
+    "cuMemFree_v2": [_q],
+    "cuMemGetInfo_v2": [_p, _p],
+    "cuMemHostAlloc": [_p, _size, _u],
+    "cuMemFreeHost": [_p],
+    "cuMemcpyHtoDAsync_v2": [_q, _p, _size, _p],
+    "cuMemcpyDtoHAsync_v2": [_p, _q, _size, _p],
+    "cuMemcpyDtoDAsync_v2": [_q, _q, _size, _p],
+    "cuMemsetD8Async": [_q, c.c_ubyte, _size, _p],
+    "cuMemsetD32Async": [_q, _u, _size, _p],
+    "cuStreamCreateWithPriority": [_p, _u, _i],
+    "cuStreamDestroy_v2": [_p],
+    "cuStreamSynchronize": [_p],
+    "cuStreamQuery": [_p],
+    "cuStreamWaitEvent": [_p, _p, _u],
+    "cuStreamBeginCapture_v2": [_p, _i],
+    "cuStreamEndCapture": [_p, _p],
+    "cuStreamIsCapturing": [_p, _p],
+    "cuEventCreate": [_p, _u],
+    "cuEventDestroy_v2": [_p],
+    "cuEventRecord": [_p, _p],
+    "cuEventSynchronize": [_p],
+    "cuEventQuery": [_p],
+    "cuEventElapsedTime_v2": [_p, _p, _p],
+    "cuModuleLoadData": [_p, _p],
+    "cuModuleUnload": [_p],
+    "cuModuleGetFunction": [_p, _p, c.c_char_p],
+    "cuFuncSetAttribute": [_p, _i, _i],
+    "cuFuncGetAttribute": [_p, _i, _p],
+    "cuLaunchKernel": [_p, _u, _u, _u, _u, _u, _u, _u, _p, _p, _p],
+    "cuGraphInstantiateWithFlags": [_p, _p, c.c_ulonglong],
+    "cuGraphLaunch": [_p, _p],
+    "cuGraphExecDestroy": [_p],
+    "cuGraphDestroy": [_p],
+    "cuGraphGetNodes": [_p, _p, _p],
+    "cuGetErrorName": [_i, _p],
+    "cuGetErrorString": [_i, _p],
+}
+# Older drivers know these under their first names.
+_OLDER = {"cuEventElapsedTime_v2": "cuEventElapsedTime"}
+
+_ATTRIBUTES = {
+    "multi_processor_count": 16, "warp_size": 10, "max_threads_per_block": 1,
+    "max_threads_per_multi_processor": 39, "regs_per_multiprocessor": 82,
+    "shared_memory_per_block": 8, "shared_memory_per_block_optin": 97,
+    "shared_memory_per_multiprocessor": 81, "L2_cache_size": 38, "clock_rate": 13,
+    "memory_clock_rate": 36, "memory_bus_width": 37, "major": 75, "minor": 76,
+    "is_integrated": 18, "pci_bus_id": 33, "pci_device_id": 34,
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Properties:
+    """What a GPU is, under torch's names."""
+
+    name: str
+    total_memory: int
+    major: int
+    minor: int
+    multi_processor_count: int
+    warp_size: int
+    max_threads_per_block: int
+    max_threads_per_multi_processor: int
+    regs_per_multiprocessor: int
+    shared_memory_per_block: int
+    shared_memory_per_block_optin: int
+    shared_memory_per_multiprocessor: int
+    L2_cache_size: int
+    clock_rate: int
+    memory_clock_rate: int
+    memory_bus_width: int
+    is_integrated: int
+    pci_bus_id: int
+    pci_device_id: int
+
+
+class OutOfDeviceMemory(Exception):
+    """The driver has no more memory to give; the allocator decides what that means."""
+
+
+class Driver:
+    """The driver's calls with errors as exceptions."""
+
+    emulated = False
+
+    def __init__(self) -> None:
+        try:
+            # PyDLL keeps the interpreter's lock: calls are shorter than handing it over, and the
+            # argument buffers of a launch stay ours.
+            lib = c.PyDLL("libcuda.so.1")
+            waiting = c.CDLL("libcuda.so.1")
+        except OSError:
+            raise CudaError("no CUDA driver: libcuda.so.1 cannot be loaded") from None
+        self._fn: dict[str, Any] = {}
+        for name, types in _SIGNATURES.items():
+            # What waits for the device lets other threads run meanwhile.
+            source = waiting if "Synchronize" in name or name == "cuModuleLoadData" else lib
+            fn = getattr(source, name, None) or getattr(source, _OLDER.get(name, name))
+            fn.argtypes, fn.restype = types, _i
+            self._fn[name] = fn
+        code = self._fn["cuInit"](0)
+        if code:
+            raise CudaError(f"the CUDA driver does not start: {self._error(code)}")
+        count = c.c_int()
+        self._call("cuDeviceGetCount", c.byref(count))
+        self.count = count.value
+        if not self.count:
+            raise CudaError("the CUDA driver sees no GPU")
+        self._contexts: dict[int, int] = {}
+        self.launch_kernel = self._fn["cuLaunchKernel"]
+
+    def _error(self, code: int) -> str:
+        name, text = c.c_char_p(), c.c_char_p()
+        self._fn["cuGetErrorName"](code, c.byref(name))
+        self._fn["cuGetErrorString"](code, c.byref(text))
+        return f"{(name.value or b'?').decode()} ({(text.value or b'?').decode()})"
+
+    def fail(self, what: str, code: int) -> None:
+        """Raise what the driver answered."""
+        raise CudaError(
+            f"{what}: {self._error(code)}. Kernels run asynchronously: an earlier one may be the "
+            "cause; set VOTIVE_CUDA_SYNC=1 to be told at once."
+        )
+
+    def _call(self, name: str, *args: Any) -> None:
+        code = self._fn[name](*args)
+        if code:
+            self.fail(name, code)
+
+    def _get(self, name: str, *args: Any) -> int:
+        out = c.c_uint64()
+        self._call(name, c.byref(out), *args)
+        return out.value
+
+    # Devices
+
+    def use(self, device: int) -> None:
+        """Make the device's context the calling thread's."""
+        context = self._contexts.get(device)
+        if context is None:
+            context = self._contexts[device] = self._get("cuDevicePrimaryCtxRetain", device)
+        self._call("cuCtxSetCurrent", context)
+
+    def properties(self, device: int) -> Properties:
+        name = c.create_string_buffer(256)
+        self._call("cuDeviceGetName", name, 256, device)
+        found = {}
+        for key, number in _ATTRIBUTES.items():
+            value = c.c_int()
+            self._call("cuDeviceGetAttribute", c.byref(value), number, device)
+            found[key] = value.value
+        total = self._get("cuDeviceTotalMem_v2", device)
+        return Properties(name=name.value.decode(), total_memory=total, **found)
+
+    def can_access_peer(self, device: int, other: int) -> bool:
+        answer = c.c_int()
+        self._call("cuDeviceCanAccessPeer", c.byref(answer), device, other)
+        return bool(answer.value)
+
+    def version(self) -> int:
+        return self._get("cuDriverGetVersion")
+
+    def synchronize(self) -> None:
+        self._call("cuCtxSynchronize")
+
+    # Memory
+
+    def alloc(self, nbytes: int) -> int:
+        out = c.c_uint64()
+        code = self._fn["cuMemAlloc_v2"](c.byref(out), nbytes)
+        if code == _OUT_OF_MEMORY:
+            raise OutOfDeviceMemory
+        if code:
+            self.fail("cuMemAlloc", code)
+        return out.value
+
+    def free(self, address: int) -> None:
+        self._call("cuMemFree_v2", address)
+
+    def memory_info(self) -> tuple[int, int]:
+        """(free, total) bytes of the current device."""
+        free, total = c.c_size_t(), c.c_size_t()
+        self._call("cuMemGetInfo_v2", c.byref(free), c.byref(total))
+        return free.value, total.value
+
+    def alloc_pinned(self, nbytes: int) -> int:
+        return self._get("cuMemHostAlloc", max(nbytes, 1), 1)
+
+    def free_pinned(self, address: int) -> None:
+        self._call("cuMemFreeHost", address)
+
+    def to_device(self, to: int, source: int, nbytes: int, stream: int) -> None:
+        self._call("cuMemcpyHtoDAsync_v2", to, source, nbytes, stream)
+
+    def to_host(self, to: int, source: int, nbytes: int, stream: int) -> None:
+        self._call("cuMemcpyDtoHAsync_v2", to, source, nbytes, stream)
+
+    def between(self, to: int, source: int, nbytes: int, stream: int) -> None:
+        self._call("cuMemcpyDtoDAsync_v2", to, source, nbytes, stream)
+
+    def fill_bytes(self, to: int, value: int, nbytes: int, stream: int) -> None:
+        self._call("cuMemsetD8Async", to, value, nbytes, stream)
+
+    # Streams and events
+
+    def new_stream(self, priority: int) -> int:
+        return self._get("cuStreamCreateWithPriority", 1, priority)  # does not wait for stream 0
+
+    def end_stream(self, stream: int) -> None:
+        self._call("cuStreamDestroy_v2", stream)
+
+    def stream_done(self, stream: int) -> bool:
+        return self._done("cuStreamQuery", stream)
+
+    def wait_stream(self, stream: int) -> None:
+        self._call("cuStreamSynchronize", stream)
+
+    def new_event(self, timing: bool) -> int:
+        return self._get("cuEventCreate", 0 if timing else 2)
+
+    def end_event(self, event: int) -> None:
+        self._call("cuEventDestroy_v2", event)
+
+    def record(self, event: int, stream: int) -> None:
+        self._call("cuEventRecord", event, stream)
+
+    def hold(self, stream: int, event: int) -> None:
+        """Let a stream wait for an event."""
+        self._call("cuStreamWaitEvent", stream, event, 0)
+
+    def event_done(self, event: int) -> bool:
+        return self._done("cuEventQuery", event)
+
+    def wait_event(self, event: int) -> None:
+        self._call("cuEventSynchronize", event)
+
+    def elapsed(self, begin: int, end: int) -> float:
+        """Milliseconds between two events."""
+        out = c.c_float()
+        self._call("cuEventElapsedTime_v2", c.byref(out), begin, end)
+        return out.value
+
+    def _done(self, name: str, handle: int) -> bool:
+        code = self._fn[name](handle)
+        if code not in (0, _NOT_READY):
+            self.fail(name, code)
+        return code == 0
+
+    # Kernels
+
+    def load(self, binary: bytes, name: str, shared: int) -> int:
+        """The kernel `name` of a compiled module."""
+        module = self._get("cuModuleLoadData", c.cast(c.c_char_p(binary), c.c_void_p))
+        function = self._get("cuModuleGetFunction", module, name.encode())
+        if shared > 48 << 10:
+            self._call("cuFuncSetAttribute", function, 8, shared)
+        return function
+
+    # Graphs
+
+    def begin_capture(self, stream: int) -> None:
+        self._call("cuStreamBeginCapture_v2", stream, 1)  # only this thread's calls are refused
+
+    def end_capture(self, stream: int) -> int:
+        return self._get("cuStreamEndCapture", stream)
+
+    def capturing(self, stream: int) -> bool:
+        state = c.c_int()
+        self._call("cuStreamIsCapturing", stream, c.byref(state))
+        return state.value != 0
+
+    def instantiate(self, graph: int) -> int:
+        return self._get("cuGraphInstantiateWithFlags", graph, 0)
+
+    def graph_size(self, graph: int) -> int:
+        """How many nodes a graph has."""
+        count = c.c_size_t()
+        self._call("cuGraphGetNodes", graph, None, c.byref(count))
+        return count.value
+
+    def launch_graph(self, executable: int, stream: int) -> None:
+        self._call("cuGraphLaunch", executable, stream)
+
+    def end_graph(self, graph: int, executable: int) -> None:
+        self._call("cuGraphExecDestroy", executable)
+        self._call("cuGraphDestroy", graph)

@@ -1,0 +1,30 @@
+"""Loads the kernels of every family, and gives what has none a way over the CPU."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from pathlib import Path
+
+from ..base import MUTATES, TABLE, add_row
+from .rows import trip_rows
+
+# Files of this folder that hold no rows.
+_INFRASTRUCTURE = frozenset([
+    "__init__", "allocator", "copy", "data", "device_math", "driver", "families", "host",
+    "host_math", "pointwise", "program", "rows", "runtime", "trip",
+])  # fmt: skip
+_loaded = False
+
+
+def load() -> None:
+    """Import every file with rows; operators without one get the row of last resort."""
+    global _loaded
+    if _loaded:
+        return
+    _loaded = True
+    for file in sorted(Path(__file__).parent.glob("*.py")):
+        if file.stem not in _INFRASTRUCTURE:
+            import_module(f"{__package__}.{file.stem}")
+    for op, where in list(TABLE):
+        if where == "cpu":
+            add_row(trip_rows(op, MUTATES[op]() if op in MUTATES else frozenset()))

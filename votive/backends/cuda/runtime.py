@@ -1,0 +1,140 @@
+"""What every launch looks at: the driver in use, and this thread's device, stream and pool. Knows
+no kernels.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from typing import Any
+
+from ...core.errors import CudaError
+from .allocator import Allocator, Block, Pool
+
+SYNC = os.environ.get("VOTIVE_CUDA_SYNC", "") not in ("", "0")
+
+
+class _Runtime:
+    """The driver, once it was asked for, and what belongs to each device."""
+
+    driver: Any = None
+    reason: str | None = None
+    allocators: dict[int, Allocator]
+    properties: dict[int, Any]
+
+    def __init__(self) -> None:
+        self.allocators, self.properties = {}, {}
+        self.lock = threading.RLock()
+
+    def start(self) -> Any:
+        """The driver, or an error that says why there is none."""
+        if self.driver is None:
+            with self.lock:
+                if self.driver is None:
+                    if self.reason is None:
+                        self.reason = self._look()
+                    if self.reason:
+                        raise CudaError(f"cuda: {self.reason}.")
+        return self.driver
+
+    def _look(self) -> str:
+        """Find a driver; the reason why there is none, or ''."""
+        wanted = os.environ.get("VOTIVE_CUDA", "")
+        if wanted == "0":
+            return "switched off by VOTIVE_CUDA=0"
+        try:
+            import triton
+        except ImportError:
+            return "Triton is not installed; install votive[cuda]"
+        interpreted = triton.knobs.runtime.interpret
+        if wanted == "emulated":
+            if not interpreted:
+                return "an emulated GPU needs TRITON_INTERPRET=1"
+            from .host import Emulated
+
+            self.driver = Emulated()
+            return ""
+        if interpreted:
+            return "TRITON_INTERPRET=1 is set; VOTIVE_CUDA=emulated uses it on host memory"
+        from .driver import Driver
+
+        try:
+            self.driver = Driver()
+        except CudaError as e:
+            return str(e)
+        return ""
+
+    def allocator(self, device: int) -> Allocator:
+        found = self.allocators.get(device)
+        if found is None:
+            found = self.allocators[device] = Allocator(self.start(), device)
+        return found
+
+    def property(self, device: int) -> Any:
+        found = self.properties.get(device)
+        if found is None:
+            found = self.properties[device] = self.start().properties(device)
+        return found
+
+
+runtime = _Runtime()
+
+
+class Here(threading.local):
+    """The current device, stream and pool of a thread."""
+
+    def __init__(self) -> None:
+        self.device = 0
+        self.streams: dict[int, int] = {}  # device -> stream
+        self.stream = 0
+        self.pool: Pool | None = None
+        self.capturing = False
+        driver = runtime.start()
+        driver.use(0)
+        self._refresh()
+
+    def _refresh(self) -> None:
+        self.stream = self.streams.get(self.device, 0)
+        self.pool = runtime.allocator(self.device).pool(self.stream)
+
+    def set_device(self, device: int) -> None:
+        """Make a device the thread's."""
+        if device == self.device:
+            return
+        if not 0 <= device < runtime.start().count:
+            raise CudaError(
+                f"cuda:{device}: there is no such device; this machine has "
+                f"{runtime.driver.count}."
+            )
+        runtime.driver.use(device)
+        self.device = device
+        self._refresh()
+
+    def set_stream(self, stream: int) -> None:
+        """Let the thread's work on the current device go to a stream."""
+        self.streams[self.device] = stream
+        self._refresh()
+
+    def set_pool(self, pool: Pool) -> None:
+        """Take memory from a graph's own pool."""
+        self.pool = pool
+
+
+# The state of the calling thread, once `begin` was called.
+here: Any = None
+
+
+def begin() -> Here:
+    """Start the runtime, or say why that cannot be."""
+    global here
+    if here is None:
+        runtime.start()
+        with runtime.lock:
+            if here is None:
+                here = Here()
+    return here  # type: ignore[no-any-return]
+
+
+def allocate(nbytes: int) -> Block:
+    """Device memory on this thread's device and stream."""
+    return here.pool.take(nbytes)  # type: ignore[no-any-return]
