@@ -14,6 +14,7 @@ import pytest
 
 import votive
 from votive.backends.cpu.reference.pointwise import function_of
+from votive.backends.cpu.reference.primitives import FUNCTIONS
 from votive.formula import (
     Expr,
     Formula,
@@ -193,21 +194,16 @@ def test_readable_text_means_the_same_in_python(name: str) -> None:
 
 @pytest.mark.parametrize("name", SAMPLES)
 def test_triton_text_computes_the_same_on_a_stand_in_for_triton(name: str) -> None:
-    def two(f: Any) -> Any:
-        return lambda a, b, propagate_nan=None: f(a, b)
+    def shaped(shape: Any, value: Any, kind: Any) -> Any:
+        return np.full(shape, value, kind)
 
-    tl = SimpleNamespace(
-        exp=np.exp, erf=np.vectorize(math.erf), where=np.where, sigmoid=lambda v: 1 / (1 +
-        np.exp(-v)), rsqrt=lambda v: 1 / np.sqrt(v), maximum=two(np.maximum), sqrt=np.sqrt,
-        PropagateNan=SimpleNamespace(ALL=1),
-    )  # fmt: skip
-    scope: dict[str, Any] = {
-        "tl": tl, "triton": SimpleNamespace(jit=lambda f: f), "libdevice": SimpleNamespace(
-            expm1=np.expm1, tanh=np.tanh, pow=np.power),
-    }  # fmt: skip
+    tl = SimpleNamespace(full=shaped, where=np.where, constexpr=None)
+    functions = {f"f_{n}": f for n, f in FUNCTIONS.items()}
+    m = SimpleNamespace(**functions, as_number=lambda v, kind: np.asarray(v).astype(kind))
+    scope: dict[str, Any] = {"tl": tl, "triton": SimpleNamespace(jit=lambda f: f), "m": m}
     exec(to_triton(SAMPLES[name], "f", ["x"]), scope)
     x = np.linspace(-2, 2, 41)
-    np.testing.assert_allclose(scope["f"](x), evaluate(SAMPLES[name], x=x), rtol=1e-12)
+    np.testing.assert_allclose(scope["f"](x, np.float64), evaluate(SAMPLES[name], x=x), rtol=1e-12)
 
 
 HEADERS = Path(votive.__file__).parent / "backends" / "cpu" / "native" / "src"

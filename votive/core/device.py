@@ -97,7 +97,7 @@ def set_default_device(dev: Any) -> None:
 
 
 # Which GPU "cuda" means when no index is given; the CUDA runtime answers once it is in use.
-current_cuda: Callable[[], int] = lambda: 0  # noqa: E731
+current_cuda: Callable[[], int] = lambda: 0
 
 
 def resolve(dev: Any) -> device:

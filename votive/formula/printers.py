@@ -173,9 +173,7 @@ _TL_FAST = {
 }  # fmt: skip
 
 
-def to_triton(
-    root: Expr, name: str, params: list[str], kind: str = "f", fast: bool = False
-) -> str:
+def to_triton(root: Expr, name: str, params: list[str], kind: str = "f", fast: bool = False) -> str:
     """Source of a Triton device function on blocks of the compute type `T`.
 
     `m` holds the primitives of this kind: "f" floats, "i" integers (truth values are 0 and 1).

@@ -1,5 +1,5 @@
-"""The caching allocator of device memory: pools of blocks that are split, merged and reused in stream
-order. Knows addresses and streams, not tensors.
+"""The caching allocator of device memory: blocks that are split, merged and reused in stream order.
+Knows addresses and streams, not tensors.
 
 A freed block goes to a bin of its own size first, where the next request of that size finds it in
 constant time: programs repeat themselves. Bins are emptied into the merging free list only when
@@ -256,8 +256,8 @@ class Allocator:
         raise OutOfMemoryError(
             f"cuda:{self.device}: out of memory asking for {size_text(wanted)}. Of "
             f"{size_text(total)}, {size_text(free)} are free; votive holds "
-            f"{size_text(self.allocated)} in tensors and {size_text(self.reserved - self.allocated)} "
-            f"in its cache. The most is in {held}. Free tensors, use smaller batches, or look at "
+            f"{size_text(self.allocated)} in tensors and "
+            f"{size_text(self.reserved - self.allocated)} in its cache. The most is in {held}. Free tensors, use smaller batches, or look at "
             "votive.cuda.memory_summary()."
         )
 

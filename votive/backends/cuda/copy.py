@@ -64,7 +64,13 @@ def _build_bytes(to: Spec, source: Spec) -> Any:
 
     if to.dtype is dt.complex128:
         # Two words per element: a further dimension of doubles.
-        return build(_SAME, ["x"], [(dt.float64, dt.float64, None)], [_pairs(source, dt.float64)], _pairs(to, dt.float64))
+        return build(
+            _SAME,
+            ["x"],
+            [(dt.float64, dt.float64, None)],
+            [_pairs(source, dt.float64)],
+            _pairs(to, dt.float64),
+        )
     kind: Any = {8: dt.int64, 4: dt.int32, 2: dt.int16, 1: dt.uint8}[to.dtype.itemsize]
     return build(_SAME, ["x"], [(kind, kind, None)], [source.like(dtype=kind)], to.like(dtype=kind))
 

@@ -1,8 +1,8 @@
-"""Scalar functions that kernels use, by the names of the formula primitives: `f_` on floats, `i_` on
-integers, `b_` on truth values. Knows blocks, not memory.
+"""Scalar functions that kernels use, by the names of the formula primitives: `f_` on floats, `i_`
+on integers and truth values. Knows blocks, not memory.
 
-`libdevice` is NVIDIA's library of precise functions; `tl`'s own approximations lose digits for large
-arguments (`exp(80)` to 1e-5), so they are taken only where the result is a half type anyway.
+`libdevice` is NVIDIA's library of precise functions; `tl`'s own approximations lose digits for
+large arguments (`exp(80)` to 1e-5), so they are taken only where the result is a half type anyway.
 """
 
 from __future__ import annotations

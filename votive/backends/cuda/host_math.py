@@ -26,9 +26,11 @@ class _Library:
         def run(*args: Any) -> Any:
             kind = next(a.dtype for a in args if isinstance(a, tl.tensor))
             arrays = [a.handle.data if isinstance(a, tl.tensor) else a for a in args]
-            shape = next(a.shape for a in args if isinstance(a, tl.tensor) and a.type.is_block()) if any(
-                isinstance(a, tl.tensor) and a.type.is_block() for a in args
-            ) else ()
+            shape = (
+                next(a.shape for a in args if isinstance(a, tl.tensor) and a.type.is_block())
+                if any(isinstance(a, tl.tensor) and a.type.is_block() for a in args)
+                else ()
+            )
             with np.errstate(all="ignore"):
                 out = np.asarray(fn(*arrays)).astype(arrays[0].dtype)
             type_ = tl.block_type(kind, list(out.shape)) if len(shape) else kind

@@ -1,12 +1,13 @@
-"""Elementwise operators on the GPU: a formula becomes the source of a Triton kernel. Three shapes of
-kernel serve all layouts; what Triton lacks (complex numbers, rare functions) takes a trip to the CPU.
+"""Elementwise operators on the GPU: a formula becomes the source of a Triton kernel. Three shapes
+of kernel serve all layouts; what Triton lacks (complex numbers, rare functions) takes a trip to the
+CPU.
 """
 
 from __future__ import annotations
 
 import linecache
 from collections.abc import Callable
-from functools import lru_cache
+from functools import cache
 from hashlib import sha1
 from typing import Any
 
@@ -40,14 +41,12 @@ BLOCK = 1024
 def can(formula: Formula, kind: str) -> bool:
     """Whether every primitive of the formula has a device function."""
     return all(
-        e.op in _PLAIN
-        or (kind == "i" and e.op in _SAME)
-        or hasattr(device_math, f"{kind}_{e.op}")
+        e.op in _PLAIN or (kind == "i" and e.op in _SAME) or hasattr(device_math, f"{kind}_{e.op}")
         for e in walk(formula.body)
     )
 
 
-@lru_cache(maxsize=None)
+@cache
 def jit(source: str, name: str) -> Any:
     """A Triton function from text; the text is where debuggers and `inspect` can find it."""
     import triton
@@ -60,7 +59,9 @@ def jit(source: str, name: str) -> Any:
     return scope[name]
 
 
-def merged(shape: tuple[int, ...], strides: list[tuple[int, ...]]) -> tuple[list[int], list[list[int]]]:
+def merged(
+    shape: tuple[int, ...], strides: list[tuple[int, ...]]
+) -> tuple[list[int], list[list[int]]]:
     """Dimensions ordered by the first operand's strides, joined where all operands allow it.
 
     >>> merged((4, 1, 6), [(6, 6, 1), (6, 6, 1)])
@@ -96,7 +97,8 @@ class Shape:
         self.constants: dict[str, int] = {}
         self.lines: list[str] = []
         reach = max(
-            [numel] + [sum(abs(s) * (n - 1) for s, n in zip(st, sizes, strict=True)) for st in strides]
+            [numel]
+            + [sum(abs(s) * (n - 1) for s, n in zip(st, sizes, strict=True)) for st in strides]
         )
         self.wide = reach >= 2**31 - 2**20
         self.offsets: list[str]  # per operand; "" when it is a single value

@@ -1,5 +1,5 @@
-"""Triton functions as launchable programs: compiled once for given types and constants, launched with
-plain addresses and numbers. Knows Triton and the driver, not tensors.
+"""Triton functions as launchable programs: compiled once for given types and constants, launched
+with plain addresses and numbers. Knows Triton and the driver, not tensors.
 
 Compiling goes through Triton's compiler alone; launching through the driver alone. Triton's own
 launcher would compile a C file per signature and needs a framework to be told the stream.
@@ -58,8 +58,8 @@ class Program:
     """
 
     __slots__ = (
-        "_aligned", "_buffer", "_encode", "_params", "_plain", "_pointers", "constants", "divisible",
-        "fn", "options", "types",
+        "_aligned", "_buffer", "_encode", "_params", "_plain", "_pointers", "constants",
+        "divisible", "fn", "options", "types",
     )  # fmt: skip
 
     def __init__(
@@ -151,7 +151,7 @@ class Loaded:
         limit = rt.runtime.property(rt.here.device).shared_memory_per_block_optin
         if self.shared > limit:
             raise CudaError(
-                f"{kernel.name}: needs {self.shared:,} bytes of shared memory, the GPU has {limit:,}."
+                f"{kernel.name}: needs {self.shared:,} bytes of shared memory; there are {limit:,}."
             )
         self.function = _Functions(kernel)
 
@@ -174,7 +174,9 @@ class _Functions(dict[int, int]):
 
     def __missing__(self, device: int) -> int:
         k = self.kernel
-        found = self[device] = rt.runtime.driver.load(k.asm["cubin"], k.metadata.name, k.metadata.shared)
+        found = self[device] = rt.runtime.driver.load(
+            k.asm["cubin"], k.metadata.name, k.metadata.shared
+        )
         return found
 
 

@@ -12,6 +12,7 @@ from ..cpu.native.rows import Slot
 from . import trip
 from .data import CudaStorage, View
 
+
 class Whole:
     """What a row returns whose results are made elsewhere: `compute(*values)` gives (storage, data,
     spec) of each.
@@ -27,10 +28,11 @@ def cuda(
     """Register a CUDA kernel for an operator.
 
     The decorated function is called once per plan with the operator's arguments: runtime ones as
-    `Slot` (spec known, value to come; lists of tensors as tuples of Slots, absent ones None), static
-    ones as they are. It returns None to refuse, or `run(outs, *values)`: `outs` are Views of new
-    memory in the planned specs, `values` the runtime arguments (Views, numbers, lists, None).
-    `into`: `run` takes outs of any strides. Where no spec was planned, `run(None, *values)` returns the Views.
+    `Slot` (spec known, value to come; lists of tensors as tuples of Slots, absent ones None),
+    static ones as they are. It returns None to refuse, or `run(outs, *values)`: `outs` are Views of
+    new memory in the planned specs, `values` the runtime arguments (Views, numbers, lists, None).
+    `into`: `run` takes outs of any strides. Where no spec was planned, `run(None, *values)` returns
+    the Views.
     """
 
     def register(arrange: Any) -> Any:

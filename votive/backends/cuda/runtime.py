@@ -103,8 +103,7 @@ class Here(threading.local):
             return
         if not 0 <= device < runtime.start().count:
             raise CudaError(
-                f"cuda:{device}: there is no such device; this machine has "
-                f"{runtime.driver.count}."
+                f"cuda:{device}: there is no such device; this machine has {runtime.driver.count}."
             )
         runtime.driver.use(device)
         self.device = device

@@ -1,4 +1,4 @@
-"""What has no kernel on the GPU is computed on the CPU, with a warning that names the operator once.
+"""What has no kernel on the GPU is computed on the CPU, with one warning that names the operator.
 
 Inputs are copied to the host, the CPU's kernel runs, results and written arguments are copied back.
 """
@@ -118,8 +118,8 @@ def pointwise(
 
 
 def structured(
-    op: str, template: list[Any], slots: list[int], values: tuple[Any, ...], outs: Any, single: bool,
-    mutated: list[int], target: device, quiet: bool = False,
+    op: str, template: list[Any], slots: list[int], values: tuple[Any, ...], outs: Any,
+    single: bool, mutated: list[int], target: device, quiet: bool = False,
 ) -> tuple[Any, Any]:  # fmt: skip
     """A structured operator by way of the CPU. `mutated`: the runtime arguments it writes into."""
     backend = BACKENDS["cpu"]
@@ -144,7 +144,9 @@ def structured(
         arrays = [down(v) for v in given]
         parts = compute(*arrays)
         for i in mutated:
-            back = zip(given[i], arrays[i]) if isinstance(arrays[i], list) else [(given[i], arrays[i])]
+            back = (
+                zip(given[i], arrays[i]) if isinstance(arrays[i], list) else [(given[i], arrays[i])]
+            )
             for v, a in back:
                 if v.__class__ is View:
                     store(a, v)
