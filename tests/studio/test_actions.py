@@ -299,6 +299,22 @@ def test_a_layer_is_swapped_for_another_and_skipped(page: Page) -> None:
             page.ask("edits.swap", at="model.layers.0", **{"with": wrong})
 
 
+def test_a_session_with_swapped_and_skipped_modules_is_saved_and_opened(page: Page) -> None:
+    begun(page, settings={"temperature": 0})
+    page.ask("edits.swap", at="model.layers.2", **{"with": "model.layers.0"})
+    page.ask("edits.swap", at="model.layers.1", **{"with": "identity"})
+    state = page.ask("session.step", n=3)
+    edits = page.ask("edits.list")
+    page.ask("session.save", name="swapped")
+    page.ask("session.new", prompt="Something else")
+    again = page.ask("session.open", name="swapped")
+    assert again["text"] == state["text"]
+    assert page.ask("edits.list") == edits
+    assert [e["do"] for e in edits["edits"]] == ["swap", "skip"]
+    page.ask("session.step")
+    exec(compile(page.ask("session.script")["text"], "script", "exec"), {})
+
+
 @pytest.mark.parametrize(
     "edit",
     [
@@ -351,7 +367,7 @@ def test_the_debugger_stops_steps_changes_and_goes_back(page: Page) -> None:
     page.ask("debug.skip")
     end = page.ask("debug.run")
     with votive.no_grad(), glass.patch(MODEL, [glass.Edit(
-            "model.layers.3", "swap", studio.passing(MODEL, "model.layers.3"))]):  # fmt: skip
+            "model.layers.3", "swap", "identity")]):  # fmt: skip
         skipped = MODEL(tokens).logits[0, -1].softmax(-1).max()
     assert end["top"][0]["p"] == pytest.approx(float(skipped), rel=1e-3)
     page.ask("debug.break", at=MLP, on=False)

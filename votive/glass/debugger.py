@@ -16,6 +16,7 @@ from .patch import passed_on
 from .probe import Frame
 from .rewind import Beginning
 from .run import Change, Run, Stop
+from .stand_in import check_name, instead_of
 
 Condition = Callable[["Debugger"], Any]
 
@@ -243,11 +244,20 @@ class Debugger:
         self._change(change)
 
     def swap(self, module: Any) -> None:
-        """Before a module's call: let another module run in its place, this once."""
+        """Before a module's call: let another module run in its place, this once.
+
+        A text is the address of another module of the model, or "identity".
+        """
         self._before("swap")
-        if not self._standing().is_module:
+        frame = self._standing()
+        if not frame.is_module:
             raise ValueError(f"swap: {self.address} is an operator, not a module.")
-        self._change(lambda frame: frame.swap(module))
+        if isinstance(module, str):
+            check_name(self._what[0], module)
+            module = instead_of(self._what[0], frame.address.module, module)
+            if module is None:
+                return self.skip()
+        return self._change(lambda frame: frame.swap(module))
 
     def _change(self, change: Callable[[Frame], None]) -> None:
         change(self._standing())

@@ -21,7 +21,8 @@ class Edit:
 
     `positions` are those of the sequence, dimension 1, counted from the beginning of the text even
     if a cache holds its first part; `features` choose in the last dimension, `samples` in the
-    first. `runs` are the outermost calls it is made in, counted from 1; None means all.
+    first. `runs` are the outermost calls it is made in, counted from 1; None means all. A swap's
+    value is a module, or as a text the address of another one of the model, or "identity".
 
     >>> edit = votive.glass.Edit("layers.3.mlp", "zero", positions=[0])
     >>> votive.glass.Edit.from_dict(edit.to_dict()) == edit
@@ -54,7 +55,7 @@ class Edit:
     def to_dict(self) -> dict[str, Any]:
         """Plain values and tensors, which `votive.save` takes; functions cannot be saved."""
         if callable(self.value) and not isinstance(self.value, votive.Tensor):
-            raise TypeError(f"Edit: {self.do!r} at {self.at!r} holds code, which is not saved.")
+            raise TypeError(self._unsaved())
         told = {
             "at": self.at, "do": self.do, "value": self.value, "positions": self.positions,
             "features": self.features, "samples": self.samples, "runs": self.runs,
@@ -62,6 +63,16 @@ class Edit:
         }  # fmt: skip
         plain = {k: list(v) if isinstance(v, tuple) else v for k, v in told.items()}
         return {k: v for k, v in plain.items() if v is not None and (k != "seed" or v)}
+
+    def _unsaved(self) -> str:
+        said = f"Edit: {self.do!r} at {self.at!r} holds code, which is not saved"
+        if self.do != "swap":
+            return f"{said}; use a tensor and 'replace', 'add' or 'scale', or take it out first."
+        return (
+            f"{said}: a {type(self.value).__name__} of your own is known to this program only. Swap"
+            " in a module of the model by its address, as Edit(at, 'swap', 'model.layers.2'), or"
+            " 'identity'; or take the edit out first."
+        )
 
     @classmethod
     def from_dict(cls, told: Mapping[str, Any]) -> Edit:

@@ -11,6 +11,7 @@ from . import values
 from .capture import input_at, put_input
 from .edits import Edit, edits_of
 from .probe import Frame, Probe
+from .stand_in import check_name, instead_of
 from .targets import modules_for, no_match
 
 
@@ -53,6 +54,9 @@ class Patch(Probe):
             raise ValueError("patch: no edit was given.")
         found = [e.pattern for e in self.edits]
         only = modules_for(model, found)
+        for e in self.edits:
+            if e.do == "swap" and isinstance(e.value, str):
+                check_name(model, e.value)
         super().__init__(model, ops=any(p.wants_ops for p in found), only=only)
         self.measure = measure
         self.receipt = Receipt(edits=[{} for _ in self.edits])
@@ -76,12 +80,8 @@ class Patch(Probe):
 
     def entered(self, frame: Frame) -> None:
         for i, edit in self._due(frame):
-            if edit.do == "skip":
-                with self.muted():
-                    frame.skip(passed_on(frame))
-                self._note(i, frame, None, None)
-            elif edit.do == "swap":
-                frame.swap(edit.value)
+            if edit.do in ("skip", "swap"):
+                self._change_call(edit, frame)
                 self._note(i, frame, None, None)
             elif edit.pattern.side == "in":
                 self._change_input(i, edit, frame)
@@ -97,6 +97,18 @@ class Patch(Probe):
             new = self._edited(edit, old)
             frame.output = values.put(frame.output, path, new)
             self._note(i, frame, old, new)
+
+    def _change_call(self, edit: Edit, frame: Frame) -> None:
+        with self.muted():
+            instead = edit.value
+            if isinstance(instead, str):
+                if not frame.is_module:
+                    raise ValueError(f"swap: {frame.address} is an operator, not a module.")
+                instead = instead_of(self.model, frame.address.module, instead)
+            if instead is None:
+                frame.skip(passed_on(frame))
+            else:
+                frame.swap(instead)
 
     def _change_input(self, i: int, edit: Edit, frame: Frame) -> None:
         old = input_at(frame, edit.pattern.path)
@@ -178,8 +190,15 @@ def ablate(
 def swap(model: Any, at: str, module: Any) -> Patch:
     """Let another module run at an address while the block runs.
 
+    A text is the address of another module of the model, which runs in this place with its own
+    weights; "identity" gives the input on, and a key-value cache is filled all the same.
+
     >>> net = votive.nn.Sequential(votive.nn.Tanh())
     >>> with votive.glass.swap(net, "0", votive.nn.Identity()):
+    ...     net(votive.full((1,), 5.0))
+    tensor([5.])
+    >>> net = votive.nn.Sequential(votive.nn.Tanh(), votive.nn.ReLU())
+    >>> with votive.glass.swap(net, "0", "1"):
     ...     net(votive.full((1,), 5.0))
     tensor([5.])
     """

@@ -8,9 +8,7 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from .stand_in import passing, stand_in
-
-__all__ = ["passing", "save_html", "serve", "stand_in", "widget"]
+__all__ = ["save_html", "serve", "widget"]
 
 
 def __getattr__(name: str) -> Any:

@@ -7,6 +7,7 @@ from typing import Any
 
 from ..glass.edits import Edit
 from ..glass.session_sampling import outlook_of
+from ..glass.stand_in import IDENTITY
 from . import replay
 
 
@@ -107,10 +108,11 @@ def top_of(room: Any, logits: Any, k: int) -> list[dict[str, Any]]:
 def edit_told(edit: Edit) -> dict[str, Any]:
     """An edit without tensors and code: these are told by what they are."""
     told: dict[str, Any] = {"at": edit.at, "do": edit.do}
-    if getattr(edit.value, "stands_for", None) == "identity":
+    if edit.do == "swap" and edit.value == IDENTITY:
         told["do"] = "skip"
     elif edit.do == "swap":
-        told["with"] = getattr(edit.value, "stands_for", type(edit.value).__name__)
+        named = isinstance(edit.value, str)
+        told["with"] = edit.value if named else type(edit.value).__name__
     elif isinstance(edit.value, (int, float)):
         told["value"] = edit.value
     elif edit.value is not None:

@@ -9,6 +9,7 @@ import votive
 from ...glass import values
 from ...glass.address import Pattern
 from ...glass.debugger import Debugger
+from ...glass.stand_in import IDENTITY
 from ...glass.stream import logits_of
 from ...glass.targets import modules_for
 from .. import replay, windows
@@ -16,7 +17,6 @@ from ..arguments import Address, Index, Window, Within
 from ..edited import Edited
 from ..jobs import Job
 from ..room import Missing, told
-from ..stand_in import passing
 from ..telling import top_of
 from . import action
 
@@ -246,12 +246,11 @@ def skip(job: Job) -> dict[str, Any]:
     """Let the call before which it stands not run; its input is given on."""
     d = _debugger(job)
     module = "" if d.frame is None or d.frame.kind != "module" else d.frame.address.module
-    instead = passing(job.room.loaded.model, module) if module and d.phase == "enter" else None
-    if instead is None:
-        d.skip()
-        return _moved(job, "d.skip()")
-    d.swap(instead)
-    return _moved(job, f"d.swap(studio.passing(model, {module!r}))")
+    if module and d.phase == "enter":
+        d.swap(IDENTITY)  # which fills a cache, where there is one
+        return _moved(job, f"d.swap({IDENTITY!r})")
+    d.skip()
+    return _moved(job, "d.skip()")
 
 
 @action("debug.stop", changes=True)

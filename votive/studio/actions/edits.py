@@ -6,10 +6,10 @@ from typing import Annotated, Any, Literal
 
 from ...glass.edits import Edit
 from ...glass.patch import Patch
+from ...glass.stand_in import IDENTITY, instead_of
 from .. import replay
 from ..arguments import Address, BadArgument, Index, Within, signature_of
 from ..jobs import Job
-from ..stand_in import passing, stand_in
 from ..telling import edit_told, state
 from . import action
 
@@ -44,18 +44,19 @@ def _made(room: Any, given: dict[str, Any], kept: list[Edit]) -> Edit:
 
 
 def _skip(room: Any, at: str) -> Edit:
-    instead = passing(room.loaded.model, at)
-    return Edit(at, "skip") if instead is None else Edit(at, "swap", instead)
+    """Skip a module; one with a part of a key-value cache must fill that all the same."""
+    names = dict(room.loaded.model.named_modules())
+    if at in names and instead_of(room.loaded.model, at, IDENTITY) is not None:
+        return Edit(at, "swap", IDENTITY)
+    return Edit(at, "skip")
 
 
 def _swap(room: Any, at: str, other: str) -> Edit:
     names = dict(room.loaded.model.named_modules())
     for name in (at, other):
-        if (name not in names or not name) and (name is at or name != "identity"):
+        if (name not in names or not name) and (name is at or name != IDENTITY):
             raise LookupError(f"edits.swap: there is no module {name!r}.")
-    if other == "identity":
-        return _skip(room, at)
-    return Edit(at, "swap", stand_in(room.loaded.model, at, other))
+    return _skip(room, at) if other == IDENTITY else Edit(at, "swap", other)
 
 
 def _set(job: Job, edits: list[Edit], from_start: bool) -> dict[str, Any]:
@@ -71,10 +72,8 @@ def _set(job: Job, edits: list[Edit], from_start: bool) -> dict[str, Any]:
 def _line(edit: Edit) -> str:
     told = edit_told(edit)
     at, do = told.pop("at"), told.pop("do")
-    if do == "swap":
-        return f"glass.Edit({at!r}, 'swap', studio.stand_in(model, {at!r}, {told['with']!r}))"
     if edit.do == "swap":
-        return f"glass.Edit({at!r}, 'swap', studio.passing(model, {at!r}))"
+        return f"glass.Edit({at!r}, 'swap', {edit.value!r})"
     return f"glass.Edit({at!r}, {do!r}{''.join(f', {k}={v!r}' for k, v in told.items())})"
 
 
