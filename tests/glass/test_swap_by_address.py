@@ -120,3 +120,18 @@ def test_stand_ins_are_made_once_anew_when_weights_are_exchanged_and_hold_no_mod
     del net
     gc.collect()
     assert gone() is None
+
+
+def test_an_edit_inside_of_what_is_swapped_does_nothing_and_is_no_error(tmp_path: Path) -> None:
+    inside = glass.Edit("model.layers.1.mlp", "zero")
+    session = start(edits=[inside, glass.Edit(LAYER, "swap", "model.layers.0")])
+    other = start(edits=[glass.Edit(LAYER, "swap", "model.layers.0")])
+    session.step(3)
+    other.step(3)
+    assert session.tokens == other.tokens
+    session.save(tmp_path / "x.votive")
+    assert glass.Session.load(tmp_path / "x.votive", MODEL).replay().exact
+    with pytest.raises(glass.NoMatch, match="is there, but was not called"), glass.patch(
+        MODEL, [inside, glass.Edit(LAYER, "skip")]
+    ), votive.no_grad():  # fmt: skip
+        MODEL(ids(), use_cache=False)

@@ -75,17 +75,19 @@ class Page:
 
     def event(self, name: str, timeout: float = 60.0) -> dict[str, Any]:
         """The next event of a name; those before it are dropped."""
+        end = time.monotonic() + timeout
         while True:
             while self.events:
                 got, data = self.events.pop(0)
                 if got == name:
                     return data
-            self.take(timeout)
+            self.take(max(0.0, end - time.monotonic()))
 
     def wait(self, id: Any, timeout: float = 60.0) -> dict[str, Any]:
-        """The data of a reply, with its blobs."""
+        """The data of a reply, with its blobs; events in between do not make it wait longer."""
+        end = time.monotonic() + timeout
         while id not in self.replies:
-            self.take(timeout)
+            self.take(max(0.0, end - time.monotonic()))
         header, blobs = self.replies.pop(id)
         if header.get("cancelled"):
             raise Cancelled

@@ -264,8 +264,12 @@ class Debugger:
         self._changes.append((self.index, change))
 
     def _before(self, name: str) -> None:
+        at = self._standing().address
         if self.phase != "enter":
-            raise ValueError(f"{name}: the call at {self.address} has run already; go back first.")
+            raise ValueError(
+                f"{name}: the call at {at if str(at) else '(model)'} has run already; go back "
+                "first."
+            )
 
     def _standing(self) -> Frame:
         if self.frame is None:

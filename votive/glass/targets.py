@@ -86,6 +86,11 @@ def no_match(pattern: Pattern, known: Iterable[str]) -> NoMatch:
     """The error for a pattern that matches nothing, with what was perhaps meant."""
     text = pattern.text
     names = sorted({n for n in known if n})
+    if pattern.regex is not None and any(_may_match(pattern, n) for n in names):
+        return NoMatch(
+            f"{text!r} matches no call: the module is there, but was not called. A module around "
+            "it may be skipped or swapped, or the model uses it in other runs only."
+        )
     near = difflib.get_close_matches(text, names, 4, 0.5)
     hint = f" Did you mean {', '.join(map(repr, near))}?" if near else ""
     if not near and names:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import threading
+import time
 from collections import deque
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -69,6 +70,8 @@ class Turns:
         self.release()
 
 
+# Seconds between two events that tell in which layer a long run is.
+TELLING = 0.3
 # Probes are attached to lists that all threads share, so one model call is made at a time.
 COMPUTE = Turns()
 
@@ -150,6 +153,8 @@ class Stopper(Probe):
     def __init__(self, job: Job, parts: Any) -> None:
         super().__init__(parts.model, only=parts.layers)
         self._job, self._green = job, getcurrent()
+        self._numbers = {id(layer): i for i, layer in enumerate(parts.layers)}
+        self._told = time.monotonic()
 
     @property
     def blind(self) -> bool:
@@ -157,3 +162,7 @@ class Stopper(Probe):
 
     def entered(self, frame: Any) -> None:
         self._job.check()
+        now, at = time.monotonic(), self._numbers.get(id(frame.subject))
+        if at is not None and now - self._told > TELLING:
+            self._told = now
+            self._job.busy(f"{self._job.doing}: layer {at + 1} of {len(self._numbers)}")

@@ -61,8 +61,7 @@ class Rooms:
         for room in list(self._rooms.values()):
             self.close(room)
         end = time.monotonic() + timeout
-        for room in self._closing:
-            room.join(max(0.0, end - time.monotonic()))
+        self._closing = [r for r in self._closing if not r.join(max(0.0, end - time.monotonic()))]
 
     def __len__(self) -> int:
         return len(self._rooms)
