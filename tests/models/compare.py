@@ -8,8 +8,10 @@ import numpy as np
 import pytest
 
 import votive
+from tests.vision.torchvision_models import prepare
 
 torch = pytest.importorskip("torch", reason="compares with torch")
+prepare()
 transformers = pytest.importorskip("transformers", reason="compares with transformers")
 # Configurations this small have token ids outside their vocabulary, and it says so each time.
 transformers.logging.set_verbosity_error()

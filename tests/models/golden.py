@@ -32,6 +32,18 @@ _LLAMA3 = {
     "original_max_position_embeddings": 16,
 }  # fmt: skip
 
+_SEES: dict[str, Any] = {
+    "hidden_size": 16, "intermediate_size": 20, "num_hidden_layers": 2, "num_attention_heads": 4,
+    "image_size": 16, "patch_size": 8,
+}  # fmt: skip
+_CLIP: dict[str, Any] = {
+    "text_config": {**_BERT, "eos_token_id": 23}, "vision_config": _SEES, "projection_dim": 8,
+}  # fmt: skip
+_TROCR: dict[str, Any] = {
+    "vocab_size": 24, "d_model": 16, "decoder_layers": 2, "decoder_attention_heads": 4,
+    "decoder_ffn_dim": 20, "max_position_embeddings": 16,
+}  # fmt: skip
+
 # Name: (class of votive, which transformers has too, and its configuration).
 ROWS: dict[str, tuple[str, dict[str, Any]]] = {
     "llama": ("LlamaForCausalLM", {**_SMALL, "rope_scaling": _LLAMA3}),
@@ -69,6 +81,16 @@ ROWS: dict[str, tuple[str, dict[str, Any]]] = {
         "T5ForConditionalGeneration",
         {**_T5, "feed_forward_proj": "gated-gelu", "tie_word_embeddings": False},
     ),
+    "vit": ("ViTForImageClassification", {**_SEES, "num_labels": 3}),
+    "deit": ("DeiTForImageClassificationWithTeacher", {**_SEES, "num_labels": 3}),
+    "beit": (
+        "BeitForImageClassification", {**_SEES, "use_relative_position_bias": True, "num_labels": 3}
+    ),
+    "clip": ("CLIPModel", _CLIP),
+    "trocr": (
+        "VisionEncoderDecoderModel",
+        {"encoder": {**_SEES, "model_type": "deit"}, "decoder": {**_TROCR, "model_type": "trocr"}},
+    ),
 }  # fmt: skip
 
 
@@ -94,7 +116,20 @@ def numbers(name: str, shape: tuple[int, ...]) -> Any:
     return (near + 0.2 * spread).astype(np.float32)
 
 
+def scores(found: Any) -> Any:
+    """What is compared of an output."""
+    return found.logits_per_image if "logits_per_image" in found else found.logits
+
+
 def inputs(row: str, tensor: Callable[[Any], Any]) -> dict[str, Any]:
     """What a model of a row is called with, as tensors of either library."""
+    pixels = numbers("pixels", (2, 3, 16, 16))
+    if row in ("vit", "deit", "beit"):
+        return {"pixel_values": tensor(pixels)}
+    if row == "clip":
+        ends = [[*ids[:4], 23, 0, 0] for ids in IDS]
+        return {"input_ids": tensor(ends), "pixel_values": tensor(pixels)}
+    if row == "trocr":
+        return {"pixel_values": tensor(pixels), "labels": tensor(LABELS)}
     found = {"input_ids": tensor(IDS)}
     return {**found, "labels": tensor(LABELS)} if row.startswith("t5") else found

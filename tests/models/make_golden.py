@@ -11,10 +11,13 @@ import numpy as np
 import torch
 import transformers
 
-from .golden import FILE, ROWS, inputs, model_of
+from tests.vision.torchvision_models import prepare
+
+from .golden import FILE, ROWS, inputs, model_of, scores
 
 
 def main() -> None:
+    prepare()
     found = {}
     for row, (name, _) in ROWS.items():
         with tempfile.TemporaryDirectory() as folder:
@@ -25,7 +28,7 @@ def main() -> None:
         assert not told["missing_keys"], told
         assert not told["unexpected_keys"], told
         with torch.no_grad():
-            found[row] = reference.eval()(**inputs(row, torch.tensor)).logits.numpy()
+            found[row] = scores(reference.eval()(**inputs(row, torch.tensor))).numpy()
     FILE.parent.mkdir(exist_ok=True)
     np.savez_compressed(FILE, **found)
     print(f"{FILE}: {len(found)} models, {FILE.stat().st_size:,} bytes")

@@ -7,7 +7,7 @@ import pytest
 
 import votive
 
-from .golden import FILE, IDS, ROWS, inputs, model_of
+from .golden import FILE, IDS, ROWS, inputs, model_of, scores
 
 STORED = dict(np.load(FILE))
 DECODERS = [row for row, (name, _) in ROWS.items() if "Causal" in name or "LMHead" in name]
@@ -22,7 +22,7 @@ def close(got: votive.Tensor, expected: np.ndarray) -> None:
 @pytest.mark.parametrize("row", ROWS)
 def test_logits_are_those_that_are_stored(row: str) -> None:
     with votive.no_grad():
-        close(model_of(row)(**inputs(row, votive.tensor)).logits, STORED[row])
+        close(scores(model_of(row)(**inputs(row, votive.tensor))), STORED[row])
 
 
 @pytest.mark.parametrize("row", DECODERS)

@@ -1,14 +1,17 @@
-"""Language models in one readable file each, with Hugging Face's configurations and names."""
+"""Models of texts and pictures, a readable file each, with Hugging Face's names."""
 
 from .attention import Sight, attend, attention_weights, causal_sight
 from .auto import (
     AutoConfig,
     AutoModel,
     AutoModelForCausalLM,
+    AutoModelForImageClassification,
     AutoModelForMaskedLM,
     AutoModelForSeq2SeqLM,
     AutoModelForSequenceClassification,
     AutoModelForTextEncoding,
+    AutoModelForVision2Seq,
+    AutoModelForZeroShotImageClassification,
     families,
     register,
 )
@@ -35,8 +38,18 @@ from .qwen import (
 
 # The other families are read when one of them is asked for.
 _LAZY = {
+    "beit": ("BeitConfig", "BeitForImageClassification", "BeitModel"),
     "bert": ("BertConfig", "BertForMaskedLM", "BertForSequenceClassification", "BertModel"),
+    "clip": (
+        "CLIPConfig", "CLIPForImageClassification", "CLIPModel", "CLIPOutput", "CLIPTextConfig",
+        "CLIPTextModel", "CLIPTextModelWithProjection", "CLIPVisionConfig", "CLIPVisionModel",
+        "CLIPVisionModelWithProjection",
+    ),
     "cross_cache": ("EncoderDecoderCache",),
+    "deit": (
+        "DeiTConfig", "DeiTForImageClassification", "DeiTForImageClassificationWithTeacher",
+        "DeiTModel",
+    ),
     "distilbert": (
         "DistilBertConfig", "DistilBertForMaskedLM", "DistilBertForSequenceClassification",
         "DistilBertModel",
@@ -63,12 +76,17 @@ _LAZY = {
     ),
     "sentence": ("SentenceEncoder",),
     "t5": ("T5Config", "T5EncoderModel", "T5ForConditionalGeneration", "T5Model"),
+    "trocr": ("TrOCRConfig", "TrOCRForCausalLM"),
+    "vision_encoder_decoder": ("VisionEncoderDecoderConfig", "VisionEncoderDecoderModel"),
+    "vit": ("ViTConfig", "ViTForImageClassification", "ViTModel"),
 }  # fmt: skip
 _FILES = {name: file for file, names in _LAZY.items() for name in names}
 
 __all__ = [
-    "AutoConfig", "AutoModel", "AutoModelForCausalLM", "AutoModelForMaskedLM",
-    "AutoModelForSeq2SeqLM", "AutoModelForSequenceClassification", "AutoModelForTextEncoding",
+    "AutoConfig", "AutoModel", "AutoModelForCausalLM", "AutoModelForImageClassification",
+    "AutoModelForMaskedLM", "AutoModelForSeq2SeqLM", "AutoModelForSequenceClassification",
+    "AutoModelForTextEncoding", "AutoModelForVision2Seq",
+    "AutoModelForZeroShotImageClassification",
     "BaseModelOutput", "CausalLM", "CausalLMOutput", "Checkpoint", "Config", "LlamaConfig",
     "LlamaForCausalLM", "LlamaModel", "MistralConfig", "MistralForCausalLM", "MistralModel",
     "ModelOutput", "PreTrainedModel", "Qwen2Config", "Qwen2ForCausalLM", "Qwen2Model",

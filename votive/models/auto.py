@@ -14,10 +14,21 @@ from .checkpoint import Checkpoint
 from .config import Config
 
 # model_type: (file, configuration, {use: class}); files are imported when they are needed.
-_FAMILIES: dict[str, tuple[str, str, dict[str, str]]] = {
+# Of several classes for one use, a configuration's `architectures` chooses, by default the first.
+_FAMILIES: dict[str, tuple[str, str, dict[str, str | tuple[str, ...]]]] = {
+    "beit": ("beit", "BeitConfig", {"base": "BeitModel", "image": "BeitForImageClassification"}),
     "bert": ("bert", "BertConfig", {
         "base": "BertModel", "masked": "BertForMaskedLM",
         "classify": "BertForSequenceClassification",
+    }),
+    "clip": ("clip", "CLIPConfig", {
+        "base": "CLIPModel", "image": "CLIPForImageClassification", "zero_shot_image": "CLIPModel",
+    }),
+    "clip_text_model": ("clip", "CLIPTextConfig", {"base": "CLIPTextModel"}),
+    "clip_vision_model": ("clip", "CLIPVisionConfig", {"base": "CLIPVisionModel"}),
+    "deit": ("deit", "DeiTConfig", {
+        "base": "DeiTModel",
+        "image": ("DeiTForImageClassification", "DeiTForImageClassificationWithTeacher"),
     }),
     "distilbert": ("distilbert", "DistilBertConfig", {
         "base": "DistilBertModel", "masked": "DistilBertForMaskedLM",
@@ -50,6 +61,11 @@ _FAMILIES: dict[str, tuple[str, str, dict[str, str]]] = {
     "t5": ("t5", "T5Config", {
         "base": "T5Model", "seq2seq": "T5ForConditionalGeneration", "encoder": "T5EncoderModel",
     }),
+    "trocr": ("trocr", "TrOCRConfig", {"causal": "TrOCRForCausalLM"}),
+    "vision-encoder-decoder": ("vision_encoder_decoder", "VisionEncoderDecoderConfig", {
+        "base": "VisionEncoderDecoderModel", "vision2seq": "VisionEncoderDecoderModel",
+    }),
+    "vit": ("vit", "ViTConfig", {"base": "ViTModel", "image": "ViTForImageClassification"}),
     "xlm-roberta": ("roberta", "XLMRobertaConfig", {
         "base": "XLMRobertaModel", "masked": "XLMRobertaForMaskedLM",
         "classify": "XLMRobertaForSequenceClassification",
@@ -59,7 +75,9 @@ _ADDED: dict[str, tuple[Any, dict[str, Any]]] = {}
 USES = {
     "base": "AutoModel", "causal": "AutoModelForCausalLM", "seq2seq": "AutoModelForSeq2SeqLM",
     "masked": "AutoModelForMaskedLM", "classify": "AutoModelForSequenceClassification",
-    "encoder": "AutoModelForTextEncoding",
+    "encoder": "AutoModelForTextEncoding", "image": "AutoModelForImageClassification",
+    "zero_shot_image": "AutoModelForZeroShotImageClassification",
+    "vision2seq": "AutoModelForVision2Seq",
 }  # fmt: skip
 
 
@@ -100,7 +118,11 @@ def _family(model_type: Any) -> tuple[Any, dict[str, Any]]:
         )
     file, config, classes = _FAMILIES[model_type]
     module = import_module(f".{file}", __package__)
-    return getattr(module, config), {use: getattr(module, name) for use, name in classes.items()}
+    found = {
+        use: tuple(getattr(module, name) for name in ([names] if isinstance(names, str) else names))
+        for use, names in classes.items()
+    }
+    return getattr(module, config), found
 
 
 class AutoConfig:
@@ -131,17 +153,23 @@ class AutoModel:
     use = "base"
 
     @classmethod
-    def _class_for(cls, model_type: Any) -> Any:
-        classes = _family(model_type)[1]
+    def _class_for(cls, config: Any) -> Any:
+        classes = _family(config.model_type)[1]
         if cls.use not in classes:
             known = ", ".join(USES[use] for use in classes)
-            raise ValueError(f"{cls.__name__}: a {model_type} is no such model; use {known}.")
-        return classes[cls.use]
+            raise ValueError(
+                f"{cls.__name__}: a {config.model_type} is no such model; use {known}."
+            )
+        found = classes[cls.use]
+        if not isinstance(found, tuple):  # a class that was added with `register`
+            return found
+        told = config.architectures or []
+        return next((c for c in found if c.__name__ in told), found[0])
 
     @classmethod
     def from_config(cls, config: Config) -> Any:
         """A model with start values."""
-        return cls._class_for(config.model_type)(config)
+        return cls._class_for(config)(config)
 
     @classmethod
     def from_pretrained(
@@ -155,7 +183,7 @@ class AutoModel:
         found = Checkpoint.find(name, revision=revision, local_files_only=local_files_only)
         if config is None:
             config = AutoConfig.from_dict(found.config)
-        model = cls._class_for(config.model_type)
+        model = cls._class_for(config)
         return model.from_checkpoint(
             found, dtype=dtype, device=device, config=config, strict=strict
         )
@@ -220,7 +248,42 @@ class AutoModelForTextEncoding(AutoModel):
     use = "encoder"
 
     @classmethod
-    def _class_for(cls, model_type: Any) -> Any:
+    def _class_for(cls, config: Any) -> Any:
         # An encoder that stands alone is a model without a head.
-        alone = "encoder" not in _family(model_type)[1]
-        return AutoModel._class_for(model_type) if alone else super()._class_for(model_type)
+        alone = "encoder" not in _family(config.model_type)[1]
+        return AutoModel._class_for(config) if alone else super()._class_for(config)
+
+
+class AutoModelForImageClassification(AutoModel):
+    """The model that gives a picture a class.
+
+    >>> config = votive.models.ViTConfig(image_size=16, patch_size=8, hidden_size=8,
+    ...     intermediate_size=8, num_hidden_layers=1, num_attention_heads=1)
+    >>> type(votive.models.AutoModelForImageClassification.from_config(config)).__name__
+    'ViTForImageClassification'
+    """
+
+    use = "image"
+
+
+class AutoModelForZeroShotImageClassification(AutoModel):
+    """The model that says how well texts describe a picture.
+
+    >>> small = {"hidden_size": 8, "intermediate_size": 8, "num_hidden_layers": 1,
+    ...     "num_attention_heads": 1}
+    >>> config = votive.models.CLIPConfig(text_config=small, vision_config=small)
+    >>> type(votive.models.AutoModelForZeroShotImageClassification.from_config(config)).__name__
+    'CLIPModel'
+    """
+
+    use = "zero_shot_image"
+
+
+class AutoModelForVision2Seq(AutoModel):
+    """The model that writes what a picture says.
+
+    >>> votive.models.AutoModelForVision2Seq.use
+    'vision2seq'
+    """
+
+    use = "vision2seq"

@@ -114,11 +114,13 @@ class PreTrainedModel(nn.Module):
         if isinstance(module, nn.Embedding) and module.padding_idx is not None:
             nn.init.zeros_(module.weight[module.padding_idx])
 
+    def ties(self) -> dict[str, str]:
+        """Names of parameters that are others, and of those others, as the configuration says."""
+        return self.tied if self.config.tie_word_embeddings else {}
+
     def tie_weights(self) -> None:
         """Let parameters be shared that the configuration ties."""
-        if not self.config.tie_word_embeddings:
-            return
-        for name, source in self.tied.items():
+        for name, source in self.ties().items():
             path, _, attribute = name.rpartition(".")
             setattr(self.get_submodule(path), attribute, self.get_parameter(source))
 
@@ -211,7 +213,7 @@ class PreTrainedModel(nn.Module):
         prefix = f"{self.base_model_prefix}."
         source = self.adapted(source)
         wanted = set(self.state_dict().keys())
-        shared = set(self.tied) if self.config.tie_word_embeddings else set()
+        shared = self.ties()
         # A bare model takes from the file of one with a head what is below its prefix.
         bare = not hasattr(self, self.base_model_prefix)
         headed = bare and any(name.startswith(prefix) for name in source.names())
@@ -235,7 +237,7 @@ class PreTrainedModel(nn.Module):
             if new not in shared:
                 return new
             # Of two names for one parameter, files may have either.
-            return None if self.tied[new] in there else self.tied[new]
+            return None if shared[new] in there else shared[new]
 
         return _load(self, source.renamed(rule), dtype, device, strict)
 
@@ -251,7 +253,7 @@ class PreTrainedModel(nn.Module):
         self.config.architectures = [type(self).__name__]
         self.config.dtype = str(self.dtype).removeprefix("votive.")
         self.config.save_pretrained(path)
-        shared = set(self.tied) if self.config.tie_word_embeddings else set()
+        shared = self.ties()
         weights = {k: v.detach() for k, v in self.state_dict().items() if k not in shared}
         save_sharded(weights, path, max_shard_size=max_shard_size, metadata={"format": "pt"})
         settings = self._generation_config
