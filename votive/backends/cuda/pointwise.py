@@ -279,7 +279,7 @@ def build(
     lines.append(f"y = formula({', '.join(f'v{k}' for k in range(len(roles)))}, {T})")
     stored = _TL[TYPE[out.dtype]]
     if out.dtype is dt.bool_:
-        lines.append("y = tl.where(y != 0, 1, 0)" if not body.is_bool else "y = tl.where(y, 1, 0)")
+        lines.append("y = tl.where(y, 1, 0)" if body.is_bool else "y = tl.where(y != 0, 1, 0)")
     elif body.is_bool:
         lines.append(f"y = m.as_number(y, {stored})")
     elif kind == "f" and not out.dtype.is_floating_point and out.dtype is not dt.int64:
@@ -290,14 +290,20 @@ def build(
     args += [f"{c}: tl.constexpr" for c in shape.constants]
     source = text + f"\n\n@triton.jit\ndef {name}({', '.join(args)}):\n"
     source += "".join(f"    {line}\n" for line in lines)
-    number = {"f": "fp64" if compute is dt.float64 else "fp32", "i": "i64"}[kind]
     types = ["*" + TYPE[out.dtype]]
-    types += [number if have is None else "*" + TYPE[have] for have, _, _ in roles]
+    types += [number_of(compute) if have is None else "*" + TYPE[have] for have, _, _ in roles]
     types += ["i64" if shape.wide else "i32"] * len(shape.params)
     program = Program(jit(source, name), types, shape.constants)
     first = 1 + len(roles)
     program.divisible = tuple(first + i for i, v in enumerate(shape.values) if v % 16 == 0)
     return program, shape.values, shape.grid
+
+
+def number_of(compute: dt.dtype) -> str:
+    """The type in which a number enters a kernel that computes in `compute`."""
+    if not compute.is_floating_point:
+        return "i64"
+    return "fp64" if compute is dt.float64 else "fp32"
 
 
 def _complemented(body: Any, rebuild: Callable[..., Any]) -> Any:

@@ -180,18 +180,7 @@ class _Functions(dict[int, int]):
         return found
 
 
-_NUMPY = {"i32": np.int32, "i64": np.int64, "fp32": np.float32, "fp64": np.float64}
-
-
 def _interpret(program: Program, grid: tuple[int, ...], args: tuple[Any, ...]) -> None:
-    """Run a program on host memory."""
-    import triton.language as tl
-    from triton.runtime.interpreter import TensorHandle
+    from .interpret import run
 
-    values = []
-    for type_, v in zip(program.types, args, strict=True):
-        ty = tl.str_to_ty(type_, None)
-        array = np.array([v], np.uint64 if type_[0] == "*" else _NUMPY[type_])
-        values.append(tl.tensor(TensorHandle(array, ty), ty))
-    with np.errstate(all="ignore"):
-        program.fn[(*grid, 1, 1)[:3]](*values, **program.constants)
+    run(program, grid, args)

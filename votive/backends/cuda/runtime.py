@@ -134,6 +134,11 @@ def begin() -> Here:
     return here  # type: ignore[no-any-return]
 
 
+def here_count() -> int:
+    """How many multiprocessors the current device has."""
+    return int(runtime.property(here.device).multi_processor_count)
+
+
 def allocate(nbytes: int) -> Block:
     """Device memory on this thread's device and stream."""
     return here.pool.take(nbytes)  # type: ignore[no-any-return]
