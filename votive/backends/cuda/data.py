@@ -11,6 +11,7 @@ import numpy as np
 from ...core.layout import Spec
 from ...core.storage import Storage
 from . import runtime as rt
+from .faults import faults
 
 
 class CudaStorage(Storage):
@@ -87,6 +88,7 @@ def to_host(array: np.ndarray[Any, Any], ptr: int) -> None:
         driver, stream = rt.runtime.driver, rt.here.stream
         driver.to_host(array.__array_interface__["data"][0], ptr, array.nbytes, stream)
         driver.wait_stream(stream)
+        faults.check()
 
 
 def to_device(ptr: int, array: np.ndarray[Any, Any]) -> None:

@@ -215,7 +215,7 @@ class Driver:
         return free.value, total.value
 
     def alloc_pinned(self, nbytes: int) -> int:
-        return self._get("cuMemHostAlloc", max(nbytes, 1), 1)
+        return self._get("cuMemHostAlloc", max(nbytes, 1), 3)  # seen by every context and device
 
     def free_pinned(self, address: int) -> None:
         self._call("cuMemFreeHost", address)

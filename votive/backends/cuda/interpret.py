@@ -43,7 +43,9 @@ def _cast(self: Any, src: Any, dst_type: Any, rounding: Any = None) -> Any:
         if want == tl.float8e4nv:  # without infinity: hardware saturates
             data = np.clip(data, -448.0, 448.0)
         data = data.astype(_STORED[want])
-    return TensorHandle(data.astype(_np(dst_type)) if want not in _STORED else data.view(_np(dst_type)), want)
+    return TensorHandle(
+        data.astype(_np(dst_type)) if want not in _STORED else data.view(_np(dst_type)), want
+    )
 
 
 _np = interpreter._get_np_dtype

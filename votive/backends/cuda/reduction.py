@@ -25,6 +25,8 @@ _KINDS = {
     "prod": ("1", "a * b"),
     "max": ("LOWEST", "m.{k}_maximum(a, b)"),
     "min": ("HIGHEST", "m.{k}_minimum(a, b)"),
+    "any": ("0", "m.{k}_maximum(a, b)"),
+    "all": ("1", "m.{k}_minimum(a, b)"),
 }
 _LIMITS = {
     "fp32": ("float('-inf')", "float('inf')"), "fp64": ("float('-inf')", "float('inf')"),
@@ -35,7 +37,9 @@ _LIMITS = {
 class Walk:
     """Results and terms of a reduction as index arithmetic: which tile, which strides."""
 
-    def __init__(self, shape: tuple[int, ...], dims: tuple[int, ...], strides: list[tuple[int, ...]]) -> None:
+    def __init__(
+        self, shape: tuple[int, ...], dims: tuple[int, ...], strides: list[tuple[int, ...]]
+    ) -> None:
         kept = [d for d in range(len(shape)) if d not in dims and shape[d] != 1]
         gone = [d for d in dims if shape[d] != 1]
         first = strides[0]
@@ -63,7 +67,9 @@ class Walk:
         return max(1, min(wanted // blocks, steps // 4, 1024))
 
 
-def _joined(shape: Any, dims: list[int], strides: list[tuple[int, ...]]) -> tuple[list[int], list[list[int]]]:
+def _joined(
+    shape: Any, dims: list[int], strides: list[tuple[int, ...]]
+) -> tuple[list[int], list[list[int]]]:
     sizes: list[int] = []
     out: list[list[int]] = [[] for _ in strides]
     for d in dims:
@@ -130,7 +136,19 @@ def reducer(
     walk = Walk(shape, dims, strides)
     parts = walk.split()
     wide = _wide(walk)
-    first = _program(name, kind, compute, formula, names, roles, walk, wide, parts, None if parts > 1 else out, finish)
+    first = _program(
+        name,
+        kind,
+        compute,
+        formula,
+        names,
+        roles,
+        walk,
+        wide,
+        parts,
+        None if parts > 1 else out,
+        finish,
+    )
     grid = (-(-walk.rows // walk.bm), parts)
     if parts == 1:
         program, numbers = first
@@ -142,7 +160,9 @@ def reducer(
     same = Formula("part", ("x",), var("x"))
     part = Spec(Layout((parts, walk.rows)), compute, inputs[0].device)
     again = Walk(part.shape, (0,), [part.strides])
-    second = _program(name, kind, compute, same, ["x"], [(compute, compute, None)], again, False, 1, out, finish)
+    second = _program(
+        name, kind, compute, same, ["x"], [(compute, compute, None)], again, False, 1, out, finish
+    )
     last = (-(-walk.rows // again.bm), 1)
 
     def twice(to: int, *given: Any) -> None:
@@ -198,7 +218,14 @@ def _program(
         *text.places("g", walk.gone, "i"),
     ]
     for n, role in enumerate(roles):
-        place = [p for p in (text.offset(n, "k", walk.kept_strides[n]), text.offset(n, "g", walk.gone_strides[n])) if p]
+        place = [
+            p
+            for p in (
+                text.offset(n, "k", walk.kept_strides[n]),
+                text.offset(n, "g", walk.gone_strides[n]),
+            )
+            if p
+        ]
         offset = " + ".join(place) or "row * 0 + i * 0"
         loop += _load(n, role, offset, V)
     loop.append(f"b = formula({', '.join(f'v{n}' for n in range(len(roles)))}, {V})")
@@ -227,7 +254,12 @@ def _program(
     types = ["*" + stored]
     types += [number_of(value) if have is None else "*" + TYPE[have] for have, _, _ in roles]
     types += ["i64" if wide else "i32"] * len(text.params)
-    program = Program(jit(source, name), types, {"BM": walk.bm, "BN": walk.bn}, warps=8 if walk.bm * walk.bn >= 4096 else 4)
+    program = Program(
+        jit(source, name),
+        types,
+        {"BM": walk.bm, "BN": walk.bn},
+        warps=8 if walk.bm * walk.bn >= 4096 else 4,
+    )
     base = 1 + len(roles)
     program.divisible = tuple(base + n for n, v in enumerate(text.values) if v % 16 == 0)
     return program, text.values
@@ -273,7 +305,7 @@ def _count(shape: tuple[int, ...], dims: tuple[int, ...]) -> int:
 @cuda("sum")
 def sum_(x: Any, dim: tuple[int, ...], keepdim: bool, dtype: dt.dtype) -> Any:
     if dtype is dt.bool_:
-        return _row(x, dim, dtype, "max", apply("ne", _X, const(0)))
+        return _row(x, dim, dtype, "any", apply("ne", _X, const(0)))
     return _row(x, dim, dtype, "sum")
 
 
@@ -298,18 +330,18 @@ def mean(x: Any, dim: tuple[int, ...], keepdim: bool, dtype: dt.dtype) -> Any:
 def prod(x: Any, dim: int | None, keepdim: bool, dtype: dt.dtype) -> Any:
     dims = tuple(range(x.ndim)) if dim is None or x.ndim == 0 else (dim,)
     if dtype is dt.bool_:
-        return _row(x, dims, dtype, "min", apply("ne", _X, const(0)))
+        return _row(x, dims, dtype, "all", apply("ne", _X, const(0)))
     return _row(x, dims, dtype, "prod")
 
 
 @cuda("all")
 def all_(x: Any, dim: tuple[int, ...], keepdim: bool) -> Any:
-    return _row(x, dim, dt.bool_, "min", apply("ne", _X, const(0)), compute=dt.int32)
+    return _row(x, dim, dt.bool_, "all", apply("ne", _X, const(0)), compute=dt.int32)
 
 
 @cuda("any")
 def any_(x: Any, dim: tuple[int, ...], keepdim: bool) -> Any:
-    return _row(x, dim, dt.bool_, "max", apply("ne", _X, const(0)), compute=dt.int32)
+    return _row(x, dim, dt.bool_, "any", apply("ne", _X, const(0)), compute=dt.int32)
 
 
 @cuda("count_nonzero")
@@ -369,4 +401,3 @@ def compile_reduction(
         return made.storage, made
 
     return launch
-

@@ -1,0 +1,50 @@
+"""Errors that kernels find: an index out of range cannot raise on the device. It sets a word in host
+memory that the device can reach, and the next time the host waits for results it becomes an exception.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from typing import Any
+
+import numpy as np
+
+from . import runtime as rt
+
+_WORDS = 1024
+
+
+class _Faults:
+    """Words that kernels set, and what each means."""
+
+    def __init__(self) -> None:
+        self.meaning: list[tuple[type[Exception], str]] = []
+        self.known: dict[tuple[type[Exception], str], int] = {}
+        self.address = 0
+        self.words: Any = None
+
+    def place(self, kind: type[Exception], text: str) -> int:
+        """The address that a kernel writes 1 to when this error happened."""
+        if self.words is None:
+            self.address = rt.runtime.driver.alloc_pinned(4 * _WORDS)
+            raw = (ctypes.c_int32 * _WORDS).from_address(self.address)
+            self.words = np.frombuffer(raw, np.int32)
+            self.words[:] = 0
+        found = self.known.get((kind, text))
+        if found is None:
+            # The last word serves all errors that come when the others are taken.
+            found = self.known[kind, text] = min(len(self.meaning), _WORDS - 1)
+            self.meaning.append((kind, text))
+        return self.address + 4 * found
+
+    def check(self) -> None:
+        """Raise what a kernel reported; called after the host has waited."""
+        if self.words is None or not self.words.any():
+            return
+        at = int(np.flatnonzero(self.words)[0])
+        self.words[:] = 0
+        kind, text = self.meaning[at]
+        raise kind(text)
+
+
+faults = _Faults()
