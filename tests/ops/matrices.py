@@ -22,7 +22,7 @@ def adjoint(x: Any) -> Any:
 
 
 def _eye(package: Any, like: Any) -> Any:
-    return package.eye(like.shape[-1], dtype=like.dtype)
+    return package.eye(like.shape[-1], dtype=like.dtype, device=like.device)
 
 
 def untouched(package: Any, *args: Any) -> tuple[Any, ...]:

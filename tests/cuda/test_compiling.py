@@ -1,0 +1,35 @@
+"""Kernels compile for a Hopper GPU, also where there is none, and keep their values in registers."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+from .device import anywhere
+from .families import FAMILIES
+
+pytest.importorskip("triton", reason="needs Triton")
+pytestmark = anywhere
+# Kernels that may use a stack, and why.
+SPILLS: dict[str, str] = {}
+
+
+def test_every_family_compiles_for_sm_90_without_spills() -> None:
+    environment = {k: v for k, v in os.environ.items() if not k.startswith(("TRITON", "VOTIVE"))}
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-m", "tests.cuda.compiling", *FAMILIES], text=True,
+        capture_output=True, env=environment, timeout=900, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr[-4000:]
+    report = json.loads(done.stdout.splitlines()[-1])
+    assert all(report[name] for name in FAMILIES), "a family compiled nothing"
+    spilled = [
+        f"{family}: {kernel} uses {u['STACK']} bytes of stack"
+        for family, kernels in report.items() for kernel, u in kernels.items()
+        if u["STACK"] and kernel.split(".")[0] not in SPILLS
+    ]  # fmt: skip
+    assert not spilled, spilled
