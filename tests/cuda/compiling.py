@@ -65,9 +65,9 @@ def used(binary: bytes) -> dict[str, int]:
 def main(families: list[str]) -> None:
     os.environ.pop("TRITON_INTERPRET", None)
     driver = started()
-    from .families import FAMILIES
-
     import votive
+
+    from .families import FAMILIES
 
     report = {}
     for family in families:

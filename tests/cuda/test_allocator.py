@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -57,7 +58,7 @@ def test_small_requests_share_a_segment_and_do_not_overlap(allocator: Allocator)
     assert allocator.reserved == SMALL_SEGMENT
     assert len(pool.segments) == 1
     spans = sorted((b.ptr, b.ptr + b.nbytes) for b in blocks)
-    assert all(a[1] <= b[0] for a, b in zip(spans, spans[1:], strict=False))
+    assert all(a[1] <= b[0] for a, b in pairwise(spans))
     chain(pool)
 
 
@@ -212,7 +213,7 @@ def test_many_requests_leave_the_books_balanced(allocator: Allocator) -> None:
             if len(held) > 12:
                 pool.give(held.pop(0))
         spans = sorted((b.ptr, b.ptr + b.nbytes) for b in held)
-        assert all(a[1] <= b[0] for a, b in zip(spans, spans[1:], strict=False))
+        assert all(a[1] <= b[0] for a, b in pairwise(spans))
     assert allocator.allocated == sum(b.nbytes for b in held)
     chain(pool)
     for b in held:

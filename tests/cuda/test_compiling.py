@@ -1,4 +1,4 @@
-"""Kernels compile for a Hopper GPU, also where there is none, and keep their values in registers."""
+"""Kernels compile for a Hopper GPU, also where there is none, and spill no registers."""
 
 from __future__ import annotations
 

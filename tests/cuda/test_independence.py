@@ -19,7 +19,8 @@ class NoTorch:
 sys.meta_path.insert(0, NoTorch())
 import votive, votive.nn as nn
 votive.manual_seed(0)
-model = nn.Sequential(nn.Embedding(10, 8), nn.Linear(8, 16), nn.GELU(), nn.Linear(16, 10)).to("cuda")
+model = nn.Sequential(nn.Embedding(10, 8), nn.Linear(8, 16), nn.GELU(), nn.Linear(16, 10))
+model = model.to("cuda")
 optimizer = votive.optim.AdamW(model.parameters(), lr=1e-2)
 tokens = votive.arange(10, device="cuda")
 losses = []

@@ -31,7 +31,8 @@ def product(low: Any, upper: bool) -> Any:
 def factored(package: Any, a: Any, *rest: Any) -> tuple[Any, ...]:
     """A lower triangle with a positive diagonal."""
     n = a.shape[-1]
-    low = package.tril(a) * (1 - package.eye(n, dtype=a.dtype)) + 3 * package.eye(n, dtype=a.dtype)
+    eye = package.eye(n, dtype=a.dtype, device=a.device)
+    low = package.tril(a) * (1 - eye) + 3 * eye
     return (low, *rest)
 
 
