@@ -59,6 +59,10 @@ _LAZY = {
         "Gemma3TextConfig", "Gemma3TextModel", "GemmaConfig", "GemmaForCausalLM", "GemmaModel",
     ),
     "gpt2": ("GPT2Config", "GPT2LMHeadModel", "GPT2Model"),
+    "image_processing": (
+        "AutoImageProcessor", "BatchFeature", "BeitImageProcessor", "CLIPImageProcessor",
+        "DeiTImageProcessor", "ImageProcessor", "ViTImageProcessor",
+    ),
     "mixtral": (
         "MixtralConfig", "MixtralForCausalLM", "MixtralModel", "Qwen3MoeConfig",
         "Qwen3MoeForCausalLM", "Qwen3MoeModel", "load_balancing_loss",
@@ -69,6 +73,7 @@ _LAZY = {
         "Seq2SeqLMOutput", "Seq2SeqModelOutput",
     ),
     "phi3": ("Phi3Config", "Phi3ForCausalLM", "Phi3Model"),
+    "processing": ("AutoProcessor", "CLIPProcessor", "TrOCRProcessor"),
     "roberta": (
         "RobertaConfig", "RobertaForMaskedLM", "RobertaForSequenceClassification", "RobertaModel",
         "XLMRobertaConfig", "XLMRobertaForMaskedLM", "XLMRobertaForSequenceClassification",
