@@ -9,13 +9,14 @@ from typing import Any
 import votive
 
 from ...core.errors import UnsupportedError, fail
+from ...ops.registry import F
 from ...ops.warning import warn
 from ..packages import soxr
 
 _RENAMED = {"sinc_interpolation": "sinc_interp_hann", "kaiser_window": "sinc_interp_kaiser"}
 _WINDOWS = ("sinc_interp_hann", "sinc_interp_kaiser")
 # soxr's qualities, by its own names.
-_SOXR = {f"soxr_{q.lower()}": q for q in ("QQ", "LQ", "MQ", "HQ", "VHQ")}
+SOXR = {f"soxr_{q.lower()}": q for q in ("QQ", "LQ", "MQ", "HQ", "VHQ")}
 # The Kaiser window's default shape, chosen by torchaudio for kaiser_best of librosa.
 _KAISER_BETA = 14.769656459379492
 
@@ -26,7 +27,7 @@ def window_of(method: str) -> str:
         warn(f"resample: {method!r} is an old name; use {_RENAMED[method]!r}.")
         return _RENAMED[method]
     if method not in _WINDOWS:
-        names = ", ".join((*_WINDOWS, *_SOXR))
+        names = ", ".join((*_WINDOWS, *SOXR))
         fail(ValueError, "resample", f"resampling_method must be one of {names}, got {method!r}.")
     return method
 
@@ -49,10 +50,11 @@ def reduced(orig_freq: float, new_freq: float) -> tuple[int, int]:
 def sinc_kernel(
     orig: int, new: int, width: int, rolloff: float, window: str, beta: float | None, dtype: Any
 ) -> tuple[Any, int]:
-    """One filter for each of the `new` places between `orig` samples: (new, 1, taps), reach.
+    """A filter for each of the `new` places between `orig` samples: (new, taps), and its reach.
 
-    `sinc(t) w(t / width)` with `t` in periods of the lower of the two rates times `rolloff`. Kept:
-    programs resample with few pairs of rates. Whoever gets it must not write into it.
+    `sinc(t) w(t / width)` with `t` in periods of the lower of the two rates times `rolloff`. Row i
+    begins `reach` samples before the last one at or before place i. Kept, because programs resample
+    with few pairs of rates; whoever gets it must not write into it.
     """
     if width <= 0:
         fail(ValueError, "resample", f"lowpass_filter_width must be positive, got {width}.")
@@ -61,9 +63,12 @@ def sinc_kernel(
     compute = votive.float64 if dtype is None else dtype
     base = min(orig, new) * rolloff
     reach = math.ceil(width * orig / base)
-    taps = votive.arange(-reach, reach + orig, dtype=compute)[None, None] / orig
-    places = votive.arange(0, -new, -1, dtype=compute)[:, None, None] / new
-    t = ((places + taps) * base).clamp(-width, width)
+    taps = -(-(2 * reach + 2) // 8) * 8  # whole vectors; beyond the reach there are zeros
+    places = votive.arange(new).unsqueeze(1)
+    samples = places * orig // new - reach + votive.arange(taps)  # (new, taps)
+    # Whole numbers divide to float32, which is what torchaudio's module has here.
+    t = -(places if dtype is None else places.to(dtype)) / new + samples.to(compute) / orig
+    t = (t * base).clamp(-width, width)
     if window == "sinc_interp_hann":
         weight = votive.cos(t * math.pi / width / 2) ** 2
     else:
@@ -80,11 +85,9 @@ def apply_kernel(waveform: Any, orig: int, new: int, kernel: Any, reach: int) ->
     if not waveform.is_floating_point():
         fail(TypeError, "resample", f"takes floating-point signals, got {waveform.dtype}.")
     lead, length = waveform.shape[:-1], waveform.shape[-1]
-    signals = votive.nn.functional.pad(waveform.reshape(-1, length), (reach, reach + orig))
-    places = votive.nn.functional.conv1d(signals[:, None], kernel, stride=orig)
-    out = places.transpose(1, 2).flatten(1)  # (signal, time)
     wanted = math.ceil(new * length / orig)
-    return out[:, :wanted].reshape(*lead, wanted)
+    out = F._polyphase(waveform.reshape(-1, length), kernel, orig, reach, wanted)
+    return out.reshape(*lead, wanted)
 
 
 def _through_soxr(waveform: Any, orig: int, new: int, quality: str) -> Any:
@@ -130,8 +133,8 @@ def resample(
     orig, new = reduced(orig_freq, new_freq)
     if orig == new:
         return waveform
-    if resampling_method in _SOXR:
-        return _through_soxr(waveform, orig, new, _SOXR[resampling_method])
+    if resampling_method in SOXR:
+        return _through_soxr(waveform, orig, new, SOXR[resampling_method])
     window = window_of(resampling_method)
     kernel, reach = sinc_kernel(
         orig, new, lowpass_filter_width, rolloff, window, beta, waveform.dtype
