@@ -26,3 +26,20 @@ def page(the_studio: Any) -> Iterator[Any]:
 
     with Page(the_studio) as one:
         yield one
+
+
+@pytest.fixture(scope="module")
+def offline() -> Iterator[Any]:
+    """A page of a browser that has no network."""
+    from .browser import chromium
+
+    with chromium() as browser:
+        context = browser.new_context(offline=True, viewport={"width": 900, "height": 700})
+        page = context.new_page()
+        page.set_default_timeout(45_000)
+        page.trouble = []
+        page.on("pageerror", lambda e: page.trouble.append(str(e)))
+        page.on("console", lambda m: m.type == "error" and page.trouble.append(m.text))
+        page.on("request", lambda r: r.url.startswith(("file:", "data:", "blob:"))
+                or page.trouble.append(r.url))  # fmt: skip
+        yield page

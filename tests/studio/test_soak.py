@@ -231,8 +231,11 @@ def test_four_pages_that_do_anything_leave_neither_errors_nor_memory_behind(
         for c in clients:
             c.start()
         marks: list[int] = []
+        rest, stood, before = min(1.0, SECONDS / 10), 0.0, time.monotonic()
         while any(c.is_alive() for c in clients):
-            time.sleep(min(1.0, SECONDS / 10))
+            time.sleep(rest)
+            # A process that the machine has no time for is slow, and no fault of its own.
+            stood, before = max(stood, time.monotonic() - before - rest), time.monotonic()
             if time.monotonic() > end - SECONDS * 0.7:
                 marks.append(resident())
             assert time.monotonic() < end + 2 * PATIENCE, all_stacks()
@@ -249,7 +252,8 @@ def test_four_pages_that_do_anything_leave_neither_errors_nor_memory_behind(
         print(
             f"{sum(sum(c.done.values()) for c in clients)} actions, "
             f"{sum(sum(c.refused.values()) for c in clients)} refused, slowest "
-            f"{max(c.slowest for c in clients):.1f} s; memory {begun >> 20} MiB at the start, "
+            f"{max(c.slowest for c in clients):.1f} s (the whole process stood still for "
+            f"{stood:.1f} s); memory {begun >> 20} MiB at the start, "
             f"{early >> 20} after 30 to 53 %, {last >> 20} at the end"
         )
         if SECONDS >= 60:

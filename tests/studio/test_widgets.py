@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shutil
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +12,7 @@ import pytest
 from votive import glass, studio
 from votive.studio import demo
 from votive.studio.bundle import bundle
-from votive.studio.widgets import VIEWS
-
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
+from votive.studio.saved import VIEWS
 
 
 def session() -> Any:
@@ -59,26 +56,39 @@ def test_a_widget_answers_its_view() -> None:
     assert wrong["ok"] is False
 
 
-@pytest.mark.skipif(CHROMIUM is None, reason="needs chromium")
-@pytest.mark.parametrize("view", ["lens", "attention", "layers", "topk", "timeline", "tree"])
-def test_a_saved_page_draws_without_a_kernel_and_without_network(view: str, tmp_path: Path) -> None:
-    api = pytest.importorskip("playwright.sync_api")
+@pytest.mark.parametrize("view", VIEWS)
+def test_a_saved_view_draws_without_a_kernel_and_without_network(
+    view: str, offline: Any, tmp_path: Path
+) -> None:
     path = tmp_path / f"{view}.html"
     made = session()
     made.choose(" </script><script>document.title='evil'</script>")
     studio.save_html(made, path, view)
-    with api.sync_playwright() as p:
-        browser = p.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        try:
-            page = browser.new_page()
-            trouble: list[str] = []
-            page.on("pageerror", lambda e: trouble.append(str(e)))
-            page.on("request", lambda r: r.url.startswith("file:") or trouble.append(r.url))
-            page.goto(path.as_uri())
-            page.wait_for_function("document.querySelector('#view').textContent.length > 3")
-            page.wait_for_timeout(300)
-            assert page.title() == f"votive: {view}"
-            assert not page.query_selector(".state.error:not([hidden])")
-            assert trouble == []
-        finally:
-            browser.close()
+    show(offline, path)
+    assert offline.title() == f"votive: {view}"
+    assert offline.locator(".state.error:not([hidden])").all_inner_texts() == []
+    assert offline.trouble == []
+
+
+def show(page: Any, path: Path) -> None:
+    page.trouble.clear()
+    page.goto(path.as_uri())
+    page.wait_for_function("document.querySelector('#view').textContent.length > 3")
+    page.wait_for_timeout(200)
+    page.wait_for_function("!document.querySelector('[aria-busy=true]')")
+
+
+def test_in_a_saved_page_all_layers_and_heads_can_be_chosen(offline: Any, tmp_path: Path) -> None:
+    studio.save_html(session(), tmp_path / "x.html", "attention", layer=2)
+    show(offline, tmp_path / "x.html")
+    assert offline.locator("select").first.input_value() == "2"
+    for layer in ("0", "3"):
+        offline.locator("select").first.select_option(layer)
+        offline.locator("[data-head='1']").click()
+        offline.wait_for_timeout(100)
+        assert offline.locator(".state.error:not([hidden])").all_inner_texts() == []
+    assert offline.trouble == []
+    with pytest.raises(TypeError, match="attention takes layer and head, got 'query'"):
+        studio.save_html(session(), tmp_path / "y.html", "attention", query=2)
+    with pytest.raises(TypeError, match="the view 'tree' takes no 'layer'"):
+        studio.save_html(session(), tmp_path / "y.html", "tree", layer=2)

@@ -10,6 +10,7 @@ import votive
 from . import values
 from .address import Address, Pattern
 from .probe import Frame, Probe
+from .shown import Shown
 from .statistics import Statistics, statistics
 from .targets import modules_for, no_match, patterns
 
@@ -36,7 +37,7 @@ class Kept:
         return self.value
 
 
-class Capture(Probe):
+class Capture(Probe, Shown):
     """Values at the addresses that match; read them by address or pattern when the run is over.
 
     `policy` says what is kept: "keep" the tensors themselves, with their graph; "copy", "cpu" and

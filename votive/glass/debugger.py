@@ -16,6 +16,7 @@ from .patch import passed_on
 from .probe import Frame
 from .rewind import Beginning
 from .run import Change, Run, Stop
+from .shown import Shown
 from .stand_in import check_name, instead_of
 
 Condition = Callable[["Debugger"], Any]
@@ -34,7 +35,7 @@ class Breakpoint:
         return f"<breakpoint {self.pattern.text} on {self.phase}{condition}, hit {self.hits} times>"
 
 
-class Debugger:
+class Debugger(Shown):
     """A run of a model that stops where it is told; use it in a `with` block.
 
     It begins before the model's first call. `step`, `over`, `out`, `run` and `back` move it and

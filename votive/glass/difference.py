@@ -9,12 +9,13 @@ from typing import Any
 import votive
 
 from . import values
+from .shown import Shown
 
 METRICS = ("relative", "max", "cosine")
 
 
 @dataclass(frozen=True)
-class Difference:
+class Difference(Shown):
     """How far apart two values at one address are.
 
     `relative` is the norm of the difference over the norm of the first value, `max` the largest

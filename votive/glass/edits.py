@@ -9,6 +9,7 @@ from typing import Any
 import votive
 
 from .address import Pattern
+from .shown import Shown
 
 # What an edit may do to a value; "swap" and "skip" are about the call itself.
 KINDS = ("replace", "add", "scale", "zero", "mean", "resample", "call", "swap", "skip")
@@ -16,7 +17,7 @@ _VALUED = ("replace", "add", "scale", "call", "swap")
 
 
 @dataclass(frozen=True)
-class Edit:
+class Edit(Shown):
     """One change: where, what, and to which part of the value.
 
     `positions` are those of the sequence, dimension 1, counted from the beginning of the text even

@@ -1,10 +1,16 @@
-"""Flame graphs as SVG: a box for each call, as wide as its time, below it what it calls."""
+"""Flame graphs: a box for each call, as wide as its time, below it what it calls."""
 
 from __future__ import annotations
 
+import colorsys
 import zlib
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
-from xml.sax.saxutils import escape
+
+from .page import Page
+from .page import xml as escape
+from .plots import Figure
 
 _ROW = 18
 _LETTER = 6.6  # width of a letter, about
@@ -39,6 +45,58 @@ def flame(root: Any, *, width: int = 1200, title: str = "") -> str:
     ])  # fmt: skip
 
 
+@dataclass(frozen=True)
+class Flame(Figure):
+    """A flame graph as a figure: boxes are (left, width, row, name, tip, colour), shares of 1.
+
+    >>> from votive.glass.flame import Flame
+    >>> from votive.glass.profile import Span
+    >>> run = Span("", "run", "module", seconds=1.0, children=[Span("a", "x", "op", seconds=0.5)])
+    >>> [box[:4] for box in Flame.of(run).boxes]
+    [(0.0, 1.0, 0, 'run'), (0.0, 0.5, 1, 'a')]
+    """
+
+    boxes: Sequence[tuple[float, float, int, str, str, str]]
+    title: str = ""
+    note: str = ""
+
+    @classmethod
+    def of(cls, root: Any) -> Flame:
+        """The calls below a span; boxes too narrow to be seen are left out, and counted."""
+        boxes: list[Any] = []
+        todo, left_out = [(root, 0.0, 1.0, 0)], 0
+        while todo:
+            span, left, width, row = todo.pop()
+            if width < _LEAST / 1200:
+                left_out += sum(1 for _ in span.walk())
+                continue
+            name = span.address or span.name
+            boxes.append((left, width, row, name, _tip(span, root.seconds), _hex(span)))
+            at, below = left, []
+            for child in span.children:
+                share = width * child.seconds / span.seconds if span.seconds else 0.0
+                below.append((child, at, share, row + 1))
+                at += share
+            todo += reversed(below)
+        note = f"{left_out:,} calls are too short to be seen" if left_out else ""
+        return cls(boxes, f"{root.seconds * 1e3:.3f} ms", note)
+
+    def page(self) -> Page:
+        width, deepest = 1000.0, max((b[2] for b in self.boxes), default=0)
+        page = Page(width, _TOP + (deepest + 1) * _ROW + (26 if self.note else 8))
+        page.text(8, 16, self.title)
+        for left, share, row, name, tip, colour in self.boxes:
+            top = _TOP + row * _ROW
+            page.rectangle(left * width, top, max(share * width - 0.5, 0.3), _ROW - 1, colour, tip)
+            # A letter of the page is wider than one of the plain graph.
+            page.text(
+                left * width + 3, top + _ROW / 2, _short(name, share * width * 0.9),
+                colour="#222222",
+            )  # fmt: skip
+        page.text(8, page.height - 12, self.note)
+        return page
+
+
 def _place(span: Any, left: float, width: float, row: int, whole: float, out: list[str]) -> int:
     """Draw a call and all inside it; gives the number of rows below and with it."""
     if width < _LEAST:
@@ -55,17 +113,21 @@ def _place(span: Any, left: float, width: float, row: int, whole: float, out: li
 
 def _box(span: Any, left: float, width: float, row: int, whole: float) -> str:
     name = span.address or span.name
-    share = 100 * span.seconds / whole if whole else 0.0
-    tip = (
-        f"{name} ({span.name})\n{span.seconds * 1e3:.3f} ms, {share:.1f} %\n"
-        f"own {span.own * 1e3:.3f} ms\n{span.allocated:,} bytes allocated"
-    )
+    tip = _tip(span, whole)
     top = _TOP + row * _ROW
     short = _short(name, width)
     text = f'<text x="{left + 3:.2f}" y="{top + 13}">{escape(short)}</text>' if short else ""
     return (
         f'<g><title>{escape(tip)}</title><rect x="{left:.2f}" y="{top}" width="{width:.2f}" '
         f'height="{_ROW - 1}" fill="{_colour(span)}" rx="1"/>{text}</g>'
+    )
+
+
+def _tip(span: Any, whole: float) -> str:
+    share = 100 * span.seconds / whole if whole else 0.0
+    return (
+        f"{span.address or span.name} ({span.name})\n{span.seconds * 1e3:.3f} ms, {share:.1f} %\n"
+        f"own {span.own * 1e3:.3f} ms\n{span.allocated:,} bytes allocated"
     )
 
 
@@ -77,8 +139,19 @@ def _short(name: str, width: float) -> str:
     return name if len(name) <= room else "…" + name[-(room - 1) :]
 
 
-def _colour(span: Any) -> str:
+def _hue(span: Any) -> tuple[int, int]:
     """The same for the same name: modules yellow to red, operators green, backward blue."""
     turn = zlib.crc32(span.name.encode()) % 40
     base = {"module": 20, "op": 95, "grad": 200}.get(span.kind, 0)
-    return f"hsl({base + turn},70%,{68 + turn % 3 * 4}%)"
+    return base + turn, 68 + turn % 3 * 4
+
+
+def _colour(span: Any) -> str:
+    hue, light = _hue(span)
+    return f"hsl({hue},70%,{light}%)"
+
+
+def _hex(span: Any) -> str:
+    hue, light = _hue(span)
+    found = colorsys.hls_to_rgb(hue / 360, light / 100, 0.7)
+    return "#" + "".join(f"{round(255 * c):02x}" for c in found)

@@ -15,6 +15,7 @@ from ..train.svg import draw
 from .address import Address
 from .probe import Frame, Probe
 from .rendering import table
+from .shown import Shown
 from .targets import no_match, patterns
 
 # Operators whose units are off where their first input is not positive.
@@ -64,7 +65,7 @@ class _Units(Probe):
             self.alive[key] = on if seen is None or seen.shape != on.shape else seen | on
 
 
-class Health(Callback):
+class Health(Callback, Shown):
     """Readings of each module every so many steps, as a Trainer's callback or by hand.
 
     By hand: `start()` once, `step()` after each step of the optimizer, while the gradients are

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
 
 from .page import LETTER, Page
 from .plots import Figure, short
@@ -14,6 +17,8 @@ from .plots import Figure, short
 RISING = ("#440154", "#3b528b", "#21918c", "#5ec962", "#fde725")
 SIGNED = ("#0072b2", "#7fb3d3", "#f2f2f2", "#eaa67a", "#d55e00")
 UNKNOWN = "#9a9a9a"
+# Cells of a picture across and down; of more, each shows the most that lies in it.
+ACROSS, DOWN = 128, 96
 
 
 def colour_of(share: float, scale: Sequence[str]) -> str:
@@ -36,6 +41,10 @@ def colour_of(share: float, scale: Sequence[str]) -> str:
 class Heatmap(Figure):
     """Numbers in rows and columns. `signed` centres the colours at 0; `cells` are texts inside.
 
+    `tips` are said when one points at a cell, `note` stands below. A picture has at most 128 cells
+    across and 96 down; of larger ones each cell shows the number of the largest size in it, and
+    that is said below.
+
     >>> from votive.glass.heatmap import Heatmap
     >>> picture = Heatmap([[0.0, 1.0]], rows=["layer 0"], columns=["a", "<b>"])
     >>> "&lt;b&gt;" in picture.svg()
@@ -53,6 +62,8 @@ class Heatmap(Figure):
     cells: Sequence[Sequence[str]] | None = None
     low: float | None = None
     high: float | None = None
+    note: str = ""
+    tips: Sequence[Sequence[str]] | None = None
 
     def __post_init__(self) -> None:
         shape = (len(self.values), len(self.values[0]) if self.values else 0)
@@ -72,7 +83,34 @@ class Heatmap(Figure):
             return -most, most
         return (low, high) if high > low else (low, low + 1.0)
 
+    def within(self, down: int, across: int) -> Heatmap:
+        """The same in at most so many cells down and across, and what was left out is said.
+
+        >>> large = Heatmap([[1.0, -3.0, 2.0]], ["a"], ["x", "y", "z"])
+        >>> small = large.within(1, 2)
+        >>> small.values, small.columns, small.note
+        ([[1.0, -3.0]], ['x', 'y … z'], '1 x 3 numbers; each cell: the largest in size of 1 x 2')
+        """
+        shape = (len(self.rows), len(self.columns))
+        if shape[0] <= down and shape[1] <= across:
+            return self
+        cuts = [_cuts(n, most) for n, most in zip(shape, (down, across), strict=True)]
+        found = np.asarray(self.values, np.float64).reshape(shape)
+        for axis, starts in enumerate(cuts):
+            found = _largest(found, starts, axis)
+        size = " x ".join(str(math.ceil(n / len(c))) for n, c in zip(shape, cuts, strict=True))
+        told = f"{shape[0]:,} x {shape[1]:,} numbers; each cell: the largest in size of {size}"
+        return replace(
+            self, values=found.tolist(), rows=_ranges(self.rows, cuts[0]),
+            columns=_ranges(self.columns, cuts[1]), cells=None, tips=None,
+            note="; ".join(filter(None, (self.note, told))),
+        )  # fmt: skip
+
     def page(self) -> Page:
+        small = self.within(DOWN, ACROSS)
+        return self._page() if small is self else small._page()
+
+    def _page(self) -> Page:
         low, high = self.bounds()
         scale = SIGNED if self.signed else RISING
         rows = [short(r) for r in self.rows]
@@ -87,7 +125,9 @@ class Heatmap(Figure):
         left, top = 34 + LETTER * max(map(len, rows), default=0), 36
         right, bottom = left + wide * len(columns), top + tall * len(rows)
         title_room = LETTER * len(self.title) + 16
-        page = Page(max(right + 126, title_room), bottom + under + 26)
+        title_room = max(title_room, LETTER * len(self.note) + 16)
+        page = Page(max(right + 126, title_room), bottom + under + (44 if self.note else 26))
+        page.text(8, page.height - 8, self.note)
         page.text(page.width / 2, 16, self.title, "middle")
         for r, row in enumerate(self.values):
             page.text(left - 6, top + tall * (r + 0.5), rows[r], "end")
@@ -96,6 +136,8 @@ class Heatmap(Figure):
                 share = (value - low) / (high - low) if math.isfinite(value) else math.nan
                 colour = UNKNOWN if math.isnan(share) else colour_of(share, scale)
                 tip = f"{self.rows[r]}, {self.columns[c]}: {value:.6g}"
+                if self.tips:
+                    tip = f"{tip}\n{self.tips[r][c]}"
                 page.rectangle(x, y, wide, tall, colour, tip)
                 if inside and self.cells:
                     told = self.cells[r][c]
@@ -108,10 +150,31 @@ class Heatmap(Figure):
                 page.text(x, bottom + 6, columns[c], "end", upright=True)
             else:
                 page.text(x, bottom + 12, columns[c], "middle")
-        page.text((left + right) / 2, page.height - 10, self.x_name, "middle")
+        page.text((left + right) / 2, bottom + under + 16, self.x_name, "middle")
         page.text(12, (top + bottom) / 2, self.y_name, "middle", upright=True)
         _scale(page, right + 18, top, max(bottom - top, 60), low, high, scale, self.legend)
         return page
+
+
+def _cuts(size: int, most: int) -> list[int]:
+    """Where the cells begin in which so many numbers are shown."""
+    return [size * i // min(size, most) for i in range(min(size, most))]
+
+
+def _largest(x: Any, starts: list[int], axis: int) -> Any:
+    """The number of the largest size in each stretch; one that is not a number is."""
+    if len(starts) == x.shape[axis]:
+        return x
+    high, low = np.maximum.reduceat(x, starts, axis), np.minimum.reduceat(x, starts, axis)
+    return np.where(np.abs(low) > np.abs(high), low, high)
+
+
+def _ranges(names: Sequence[str], starts: list[int]) -> list[str]:
+    ends = [*starts[1:], len(names)]
+    return [
+        names[a] if b - a == 1 else f"{names[a]} … {names[b - 1]}"
+        for a, b in zip(starts, ends, strict=True)
+    ]
 
 
 def _scale(

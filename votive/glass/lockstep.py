@@ -16,9 +16,10 @@ from .capture import Capture
 from .debugger import Debugger
 from .difference import METRICS, Difference, Judge
 from .rendering import table
+from .shown import Shown
 
 
-class Lockstep:
+class Lockstep(Shown):
     """What two runs have in common and where they part; see `lockstep`.
 
     It is a context manager: inside, `a` and `b` are the debuggers that wait at the divergence.

@@ -5,6 +5,8 @@ Texts and lines are grey, which can be read on white and on black; an SVG has no
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 from xml.sax.saxutils import escape, quoteattr
@@ -15,6 +17,8 @@ from ..train.png import encode, rgb, write
 
 INK = "#767676"
 LETTER = 8  # pixels from one letter to the next
+# What a document of XML may not hold, in any form.
+_NOT_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _ANCHORS = {"start": 0.0, "middle": 0.5, "end": 1.0}
 
 
@@ -49,7 +53,8 @@ class Page:
         upright: bool = False,
     ) -> None:  # fmt: skip
         """A text with its middle height at y; `upright` turns it to be read from below."""
-        self.shapes.append(("text", x, y, text, anchor, colour, upright))
+        if text:
+            self.shapes.append(("text", x, y, text, anchor, colour, upright))
 
     def svg(self) -> str:
         parts = [
@@ -68,11 +73,37 @@ class Page:
         return encode(pixels)
 
 
+def stacked(pages: Sequence[Page], gap: float = 12) -> Page:
+    """Pages below each other, as one.
+
+    >>> from votive.glass.page import Page, stacked
+    >>> stacked([Page(20, 10), Page(30, 10)]).height
+    32
+    """
+    if len(pages) == 1:
+        return pages[0]
+    whole = Page(max((p.width for p in pages), default=1), 0)
+    for page in pages:
+        top = whole.height + (gap if whole.shapes or whole.height else 0)
+        for kind, *shape in page.shapes:
+            shape[1] += top
+            if kind == "line":
+                shape[3] += top
+            whole.shapes.append((kind, *shape))
+        whole.height = top + page.height
+    return whole
+
+
+def xml(text: str) -> str:
+    """A text as a part of an XML document."""
+    return escape(_NOT_XML.sub("\ufffd", text))
+
+
 # --- SVG ------------------------------------------------------------------------------------------
 
 
 def _svg_rectangle(x: float, y: float, w: float, h: float, colour: str, tip: str) -> str:
-    inside = f"><title>{escape(tip)}</title></rect>" if tip else "/>"
+    inside = f"><title>{xml(tip)}</title></rect>" if tip else "/>"
     return (
         f'<rect x="{x:.1f}" y="{y:.1f}" width="{w:.1f}" height="{h:.1f}" '
         f"fill={quoteattr(colour)}{inside}"
@@ -92,7 +123,7 @@ def _svg_text(x: float, y: float, text: str, anchor: str, colour: str, upright: 
     drop = f' dx="0" dy="{12 / 3:g}"'
     return (
         f'<text x="{x:.1f}" y="{y:.1f}"{drop} text-anchor="{anchor}" fill={quoteattr(colour)}'
-        f"{turn}>{escape(text)}</text>"
+        f"{turn}>{xml(text)}</text>"
     )
 
 

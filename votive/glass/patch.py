@@ -11,6 +11,7 @@ from . import values
 from .capture import input_at, put_input
 from .edits import Edit, edits_of
 from .probe import Frame, Probe
+from .shown import Shown
 from .stand_in import check_name, instead_of
 from .targets import modules_for, no_match
 
@@ -25,7 +26,7 @@ class Fired:
 
 
 @dataclass
-class Receipt:
+class Receipt(Shown):
     """What a patch did: by address, how often it fired and how much it changed."""
 
     sites: dict[str, Fired] = field(default_factory=dict)
@@ -45,7 +46,7 @@ class Receipt:
         return "\n".join(rows) or "nothing was changed"
 
 
-class Patch(Probe):
+class Patch(Probe, Shown):
     """Edits that hold inside a `with` block; gives their receipt."""
 
     def __init__(self, model: Any, edits: Any, *, measure: bool = True) -> None:

@@ -12,9 +12,10 @@ from typing import Any
 from ..serialization.atomic import replacing
 from ..train.chart import COLOURS, Axis, Curve, axis, build
 from .page import INK, LETTER, Page
+from .shown import Shown
 
 
-class Drawn:
+class Drawn(Shown):
     """What can be drawn: `figure(...)` says how, `svg`, `png` and `save` pass its arguments on."""
 
     def figure(self, *args: Any, **kwargs: Any) -> Any:
@@ -87,6 +88,7 @@ class Lines(Figure):
     x_name: str = ""
     y_name: str = ""
     log: bool = False
+    note: str = ""
 
     def page(self) -> Page:
         curves = [Curve(n, list(range(len(ys))), ys, True) for n, ys in self.curves.items()]
@@ -94,7 +96,8 @@ class Lines(Figure):
         names = [short(p, 16) for p in self.points or ()]
         room = LETTER * max(map(len, names), default=4)
         height = chart.height + room
-        page = Page(chart.width, height)
+        page = Page(chart.width, height + (18 if self.note else 0))
+        page.text(8, height + 6, self.note)
         x = Axis(chart.x.low, chart.x.high, 88, chart.width - 16, False, chart.x.ticks)
         count = max((len(c.xs) for c in curves), default=1)
         if names:
@@ -146,6 +149,7 @@ class Bars(Figure):
     names: Sequence[str]
     title: str = ""
     x_name: str = ""
+    note: str = ""
 
     def page(self) -> Page:
         names = [short(n, 32) for n in self.names]
@@ -153,7 +157,8 @@ class Bars(Figure):
         row, top = 18, 40
         width = left + 460
         height = top + row * len(names) + 52
-        page = Page(width, height)
+        page = Page(max(width, LETTER * len(self.note) + 16), height + (18 if self.note else 0))
+        page.text(8, height + 6, self.note)
         page.text(width / 2, 16, self.title, "middle")
         x = axis([0.0, *(v for v in self.values if v == v)], left, width - 72, count=5)
         bottom = top + row * len(names)

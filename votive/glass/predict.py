@@ -16,6 +16,7 @@ from ..dispatch.observe import Observer, attach, detach
 from . import values
 from .probe import Frame, Probe
 from .rewind import Beginning
+from .shown import Shown
 from .targets import modules_for, no_match, patterns
 
 # Masks, positions and scales decide which way a model's code takes; they are small.
@@ -23,7 +24,7 @@ _COMPUTED = 1 << 12
 
 
 @dataclass
-class Prediction:
+class Prediction(Shown):
     """Addresses that would be captured, with the bytes each would take."""
 
     sites: dict[str, int] = field(default_factory=dict)

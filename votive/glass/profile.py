@@ -23,6 +23,7 @@ from .probe import Frame, Probe
 from .rendering import size, table
 from .rewind import Beginning
 from .run import tag
+from .shown import Shown
 
 
 @dataclass
@@ -179,7 +180,7 @@ def _new_bytes(frame: Frame) -> int:
     return sum(t.numel() * t.element_size() for t in fresh)
 
 
-class Profile:
+class Profile(Shown):
     """Costs by address, and the calls of the fastest run; made by `profile`.
 
     What disturbs a run makes it slower, never faster; so the fastest tells most about the model.

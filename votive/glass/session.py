@@ -17,6 +17,7 @@ from .session_base import SessionBase, check_model
 from .session_plan import Plan, begin, change, in_force
 from .session_sampling import Picker, config_for, counter, outlook_of, updated
 from .session_tree import SessionNode
+from .shown import Shown
 
 
 @dataclass(frozen=True)
@@ -28,7 +29,7 @@ class Cursor:
     salt: int
 
 
-class Session(SessionBase):
+class Session(SessionBase, Shown):
     """A tree of texts that a model writes, in which one can go to and fro.
 
     `settings` are those of `generate`; `edits` are made from the beginning on. `seed` decides all

@@ -17,6 +17,7 @@ from .session_base import prefix_in
 from .session_plan import edits_as_data, key_of, plan_from_data, raw
 from .session_sampling import Picker, outlook_of
 from .session_tree import Outlook, SessionNode
+from .shown import Shown
 
 _FORMAT, _VERSION = "votive.session", 1
 # Up to here every byte of the weights is hashed, beyond it samples of each tensor.
@@ -212,7 +213,7 @@ def _built(kind: Any, told: dict[str, Any], model: Any, tokenizer: Any) -> Any:
 
 
 @dataclass
-class Replay:
+class Replay(Shown):
     """What came of running a session again: how much was compared, and what differed.
 
     >>> votive.glass.Replay(nodes=2, compared=2, drawn=1).exact

@@ -9,10 +9,11 @@ from typing import Any
 
 from .edits import Edit
 from .session_plan import Plan, in_force, key_of
+from .shown import Shown
 
 
 @dataclass(frozen=True)
-class Outlook:
+class Outlook(Shown):
     """What a model says about the token after a node.
 
     `ids` and `probabilities` are those of the most probable tokens; `entropy` is in nats; `digest`
@@ -28,7 +29,7 @@ class Outlook:
     digest: str
 
 
-class SessionNode:
+class SessionNode(Shown):
     """A token in a tree of texts, or the prompt; it never changes.
 
     `token` follows the node `parent`; `how` tells whether it was drawn, chosen, or stands again

@@ -8,11 +8,13 @@ from typing import Any
 
 import votive
 
+from .shown import Shown
+
 BINS = 32
 
 
 @dataclass(frozen=True)
-class Statistics:
+class Statistics(Shown):
     """Numbers about a tensor; those of values are over the finite ones."""
 
     shape: tuple[int, ...]

@@ -9,10 +9,11 @@ from typing import Any
 from . import values
 from .address import Address
 from .probe import Frame, Probe
+from .shown import Shown
 
 
 @dataclass
-class Node:
+class Node(Shown):
     """One call that was made, and the calls inside it."""
 
     address: Address

@@ -18,13 +18,14 @@ from .address import Address
 from .backward import BackwardEye
 from .probe import Frame, Probe
 from .run import tag
+from .shown import Shown
 from .statistics import Statistics, statistics
 
 ACTIONS = ("raise", "warn", "record")
 
 
 @dataclass(frozen=True)
-class Finding:
+class Finding(Shown):
     """A bad value: what is wrong with it, where it came from, and what went in.
 
     `phase` is "forward", "backward" or "input"; `inputs` and `output` are statistics.
@@ -68,7 +69,7 @@ class BadValue(ArithmeticError):
         self.finding = finding
 
 
-class Watch(Probe):
+class Watch(Probe, Shown):
     """Looks at every result while a `with` block runs; see `watch`.
 
     >>> net = votive.nn.Tanh()

@@ -12,11 +12,45 @@ __all__ = ["save_html", "serve", "widget"]
 
 
 def __getattr__(name: str) -> Any:
-    if name in ("save_html", "widget"):
-        from . import widgets
+    if name == "save_html":
+        from .saved import save_html
 
-        return getattr(widgets, name)
+        return save_html
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def widget(thing: Any, view: str | None = None) -> Any:
+    """A result, or a view of a session, in a notebook; needs the package anywidget.
+
+    >>> from votive import glass, studio
+    >>> from votive.studio import demo
+    >>> session = glass.Session(demo.model(), demo.tokenizer(), "Once upon a time")
+    >>> studio.widget(session, "no such view")
+    Traceback (most recent call last):
+    ValueError: studio: there is no view 'no such view'; there are lens, attention, ...
+    """
+    from ..glass.session import Session
+    from ..glass.shown import Shown
+    from .saved import view_path
+
+    if view is not None:
+        if not isinstance(thing, Session):
+            raise TypeError(f"studio.widget: a {type(thing).__name__} has no views, got {view!r}.")
+        view_path(view)
+    if not isinstance(thing, Shown):
+        raise TypeError(f"studio.widget: there are no pictures of a {type(thing).__name__}.")
+    try:
+        import anywidget  # noqa: F401
+    except ImportError:
+        raise ImportError(
+            "studio.widget: pip install anywidget to see views in notebooks; save_html and "
+            "save_svg need nothing."
+        ) from None
+    from .widgets import ResultWidget, SessionWidget
+
+    if isinstance(thing, Session):
+        return SessionWidget(thing, view or "session")
+    return ResultWidget(thing)
 
 
 def serve(

@@ -59,5 +59,6 @@ def _add(root: Path, path: Path, parts: dict[str, str], above: list[Path]) -> No
 
 @cache
 def styles() -> str:
-    """The style of the page."""
-    return (STATIC / "style.css").read_text(encoding="utf-8")
+    """The style of the page, and that of results."""
+    names = ("style.css", "notebook.css")
+    return "\n".join((STATIC / name).read_text(encoding="utf-8") for name in names)

@@ -1,0 +1,62 @@
+"""Answers to the views of a notebook, in the thread of whoever asks. Knows no widgets."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import votive
+
+from ..glass.shown import Shown
+from . import protocol, results
+from .actions import actions
+from .jobs import Job
+from .models import Loaded, Shelf
+from .room import Room, told
+
+Reply = tuple[dict[str, Any], dict[str, Any]]
+
+
+class Answers:
+    """Answers the actions of a view for one session."""
+
+    def __init__(self, session: Any) -> None:
+        name = getattr(session.model, "name_or_path", "") or type(session.model).__name__
+        folder = Path("votive-sessions")
+        loaded = Loaded(str(name), session.model, session.tokenizer)
+        self.room = Room("notebook", Shelf(folder, loaded), folder)
+        self.room.loading = self.room.shelf.want()
+        self.room.session = session
+
+    def answer(self, do: str, args: dict[str, Any]) -> Reply:
+        """Header and arrays of the reply."""
+        action = actions().get(do)
+        if action is None:
+            return _refused(LookupError(f"there is no action {do!r}."))
+        with votive.no_grad():
+            header, blobs = self.room._done(Job(self.room, do), action, args)
+        found: dict[str, Any] = protocol.plain(header)
+        return found, {n: np.ascontiguousarray(b) for n, b in (blobs or {}).items()}
+
+
+class Pictures:
+    """Answers what the view of a result asks for: its pictures."""
+
+    def __init__(self, thing: Shown) -> None:
+        self.thing = thing
+
+    def answer(self, do: str, args: dict[str, Any]) -> Reply:
+        """Header of the reply; there are no arrays."""
+        name = args.get("name")
+        if do != "picture" or not isinstance(name, str):
+            return _refused(LookupError(f"there is no action {do!r}."))
+        try:
+            return {"ok": True, "data": {"figures": results.picture_told(self.thing, name)}}, {}
+        except Exception as e:  # a message in the view, not in a log that nobody reads
+            return _refused(e)
+
+
+def _refused(error: Exception) -> Reply:
+    return {"ok": False, "error": told(error)}, {}

@@ -1,0 +1,101 @@
+"""Results of the glass engine for notebooks and saved pages: their pictures as plain values.
+
+Knows figures by their fields, and no result by name.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import math
+from typing import Any
+
+import numpy as np
+
+from ..glass.heatmap import Heatmap
+from ..glass.shown import Shown
+from ..glass.table import Table
+
+# Cells of a heat map, rows of a table and names of a chart that are sent.
+CELLS, ROWS, NAMES = 1 << 16, 2000, 2000
+# Bytes of all pictures in one saved page.
+PAGE = 8 << 20
+
+
+def figure_told(figure: Any) -> dict[str, Any]:
+    """A figure as plain values; of a large one less is told, and that is said in its note.
+
+    >>> from votive.glass.plots import Bars
+    >>> from votive.studio.results import figure_told
+    >>> told = figure_told(Bars([float("nan"), 1.0], ["a", "b"]))
+    >>> told["kind"], told["values"]
+    ('bars', [None, 1.0])
+    """
+    kind = type(figure).__name__.lower()
+    if isinstance(figure, Heatmap):
+        return _heatmap(figure)
+    told = {"kind": kind, **figure.to_dict()}
+    if isinstance(figure, Table):
+        told["rows"] = [[_cell(c) for c in row] for row in figure.rows[:ROWS]]
+        told["depths"] = None if figure.depths is None else list(figure.depths[:ROWS])
+        told["shares"] = None if figure.shares is None else _plain(list(figure.shares[:ROWS]))
+        told["note"] = figure.told(ROWS)
+        return told
+    found: dict[str, Any] = _plain(told)
+    return found
+
+
+def _heatmap(figure: Heatmap) -> dict[str, Any]:
+    rows = min(len(figure.rows), 1024)
+    small = figure.within(rows, max(1, CELLS // max(rows, 1)))
+    low, high = small.bounds()
+    values = np.asarray(small.values, np.float64).astype("<f4")
+    return {
+        "kind": "heatmap", "title": small.title, "note": small.note, "legend": small.legend,
+        "rows": [str(r) for r in small.rows], "columns": [str(c) for c in small.columns],
+        "base64": base64.b64encode(values.tobytes()).decode(),
+        "signed": small.signed, "low": low, "high": high,
+        "cells": None if small.cells is None else [list(r) for r in small.cells],
+        "tips": None if small.tips is None else [list(r) for r in small.tips],
+    }  # fmt: skip
+
+
+def _cell(value: Any) -> Any:
+    if isinstance(value, float):
+        return value if math.isfinite(value) else str(value)
+    return value if value is None or isinstance(value, (bool, int)) else str(value)[:500]
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, dict):
+        return {str(k): _plain(v) for k, v in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(v) for v in value]
+    return value
+
+
+def picture_told(thing: Shown, name: str | None) -> list[dict[str, Any]]:
+    """All figures of a picture."""
+    return [figure_told(f) for f in thing.figures(name)]
+
+
+def told(thing: Shown, *, whole: bool = False) -> dict[str, Any]:
+    """Names of the pictures, and the first of them; or as many as a page holds."""
+    names = list(thing.pictures())
+    found: dict[str, Any] = {}
+    used, missing = 0, 0
+    for name in names if whole else names[:1]:
+        one = picture_told(thing, name)
+        used += len(json.dumps(one))
+        if used > PAGE and found:
+            missing = len(names) - len(found)
+            break
+        found[name] = one
+    said = ""
+    if missing:
+        said = f"{missing:,} of {len(names):,} pictures are not in this page: it would be too large"
+        names = list(found)
+    title = getattr(type(thing), "__name__", "")
+    return {"title": title, "names": names, "pictures": found, "missing": said}
