@@ -161,6 +161,7 @@ def test_of_a_large_value_less_is_shown_and_that_is_said() -> None:
     assert max(len(r) for r in figures[0].values) == 700
     page = figures[0].page()
     assert any("each cell: the largest in size of" in str(s) for s in page.shapes)
+    assert sum(s[0] == "rectangle" for s in page.shapes) <= 10_100
     small = figures[0].within(96, 128)
     assert np.min(small.values) == -9.0
     assert figures[1].rows[4] == ["max", 5.0]  # statistics are those of all

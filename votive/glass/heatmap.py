@@ -17,8 +17,8 @@ from .plots import Figure, short
 RISING = ("#440154", "#3b528b", "#21918c", "#5ec962", "#fde725")
 SIGNED = ("#0072b2", "#7fb3d3", "#f2f2f2", "#eaa67a", "#d55e00")
 UNKNOWN = "#9a9a9a"
-# Cells of a picture across and down; of more, each shows the most that lies in it.
-ACROSS, DOWN = 128, 96
+# Cells of a picture, and rows and columns at most; of more, each shows the most that lies in it.
+MOST, DOWN, ACROSS = 10_000, 256, 512
 
 
 def colour_of(share: float, scale: Sequence[str]) -> str:
@@ -41,9 +41,8 @@ def colour_of(share: float, scale: Sequence[str]) -> str:
 class Heatmap(Figure):
     """Numbers in rows and columns. `signed` centres the colours at 0; `cells` are texts inside.
 
-    `tips` are said when one points at a cell, `note` stands below. A picture has at most 128 cells
-    across and 96 down; of larger ones each cell shows the number of the largest size in it, and
-    that is said below.
+    `tips` are said when one points at a cell, `note` stands below. A picture has at most 10,000
+    cells; of larger ones each cell shows the number of the largest size in it, and that is said.
 
     >>> from votive.glass.heatmap import Heatmap
     >>> picture = Heatmap([[0.0, 1.0]], rows=["layer 0"], columns=["a", "<b>"])
@@ -107,7 +106,13 @@ class Heatmap(Figure):
         )  # fmt: skip
 
     def page(self) -> Page:
-        small = self.within(DOWN, ACROSS)
+        rows, columns = len(self.rows), len(self.columns)
+        down, across = min(rows, DOWN), min(columns, ACROSS)
+        if down * across > MOST:
+            # In the shape of the numbers, as far as they leave a choice.
+            down = max(min(down, 40), min(down, round((MOST * down / across) ** 0.5)))
+            across = min(across, MOST // down)
+        small = self.within(down, across)
         return self._page() if small is self else small._page()
 
     def _page(self) -> Page:
