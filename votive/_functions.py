@@ -5771,6 +5771,19 @@ def nn__functional__one_hot(input, num_classes=-1) -> Any:
         raise
 
 
+_c_addmm_activation = COMPOSITES["addmm_activation"].fn
+
+
+def addmm_activation(input, mat1, mat2, *, beta=1, alpha=1, use_gelu=False, out=None) -> Any:
+    if out is None:
+        try:
+            return _c_addmm_activation(input, mat1, mat2, beta=beta, alpha=alpha, use_gelu=use_gelu)
+        except AttributeError as error:
+            not_a_tensor("addmm_activation", error)
+            raise
+    return composite_out("addmm_activation", lambda: _c_addmm_activation(input, mat1, mat2, beta=beta, alpha=alpha, use_gelu=use_gelu), (input, mat1, mat2, beta, alpha, use_gelu,), out)
+
+
 _c_nn__functional__multi_head_attention_forward = COMPOSITES["nn.functional.multi_head_attention_forward"].fn
 
 

@@ -96,6 +96,17 @@ PAIRS = [
     attention("both masks", Q, K, V, SEEN, is_causal=True),
     attention("dropout", Q, *SHARED, dropout_p=0.4, seed=7, counter=3),
     attention("no keys", (1, 2, 3, 4), (1, 2, 0, 4), (1, 2, 0, 4)),
+    *(
+        Pair("_linear_activated", f"{f} {label}", shapes, (f,))
+        for f in ("relu", "gelu", "gelu_tanh", "silu")
+        for label, shapes in {
+            "batched": ((2, 3, 4), (5, 4), (5,)),
+            "without bias": ((3, 4), (5, 4), None),
+            "of a vector": ((4,), (5, 4), (5,)),
+        }.items()
+    ),
+    Pair("_addmm_activated", "scaled", ((3, 1), (3, 4), (4, 2)), (2, 0.5, "gelu")),
+    Pair("_addmm_activated", "of batches", ((2,), (5, 3, 4), (5, 4, 2)), (1, 1, "relu")),
     Pair("_attention", "a learned mask", (Q, K, V, (4, 1, 5))),
 ]
 each = pytest.mark.parametrize("pair", PAIRS, ids=[f"{p.name} {p.label}" for p in PAIRS])

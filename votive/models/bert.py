@@ -12,6 +12,7 @@ from typing import Any
 import votive
 from votive import nn
 from votive.nn import functional as F
+from votive.nn.activated import activated
 
 from .attention import Sight, attend, attention_weights, full_sight
 from .config import Config
@@ -135,7 +136,7 @@ class BertLayer(nn.Module):
 
     def forward(self, x: Any, sight: Sight, weights: list[Any] | None = None) -> Any:
         x = self.attention["output"](self.attention["self"](x, sight, weights), x)
-        return self.output(self.act_fn(self.intermediate["dense"](x)), x)
+        return self.output(activated(self.intermediate["dense"], self.act_fn, x), x)
 
 
 class _Bert(PreTrainedModel):

@@ -11,6 +11,7 @@ from typing import Any
 
 import votive
 from votive import nn
+from votive.nn.activated import PRODUCTS, activated
 
 from .attention import Sight, attend, attention_weights, causal_sight, next_token_loss
 from .config import Config
@@ -90,6 +91,9 @@ class Conv1D(nn.Module):
         return f"{outputs}, {inputs}"
 
 
+PRODUCTS[Conv1D] = lambda m: (m.weight.t(), m.bias)
+
+
 class GPT2Attention(nn.Module):
     """Attention whose queries, keys and values come from one product."""
 
@@ -133,7 +137,7 @@ class GPT2MLP(nn.Module):
         self.dropout = nn.Dropout(config.resid_pdrop)
 
     def forward(self, x: Any) -> Any:
-        return self.dropout(self.c_proj(self.act(self.c_fc(x))))
+        return self.dropout(self.c_proj(activated(self.c_fc, self.act, x)))
 
 
 class GPT2Block(nn.Module):

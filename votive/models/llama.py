@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from votive import nn
+from votive.nn.activated import activated
 
 from .attention import Sight, attend, attention_weights, causal_sight, next_token_loss
 from .config import Config, rope_of
@@ -165,7 +166,7 @@ class LlamaMLP(nn.Module):
         self.act_fn = activation(config.hidden_act)
 
     def forward(self, x: Any) -> Any:
-        return self.down_proj(self.act_fn(self.gate_proj(x)) * self.up_proj(x))
+        return self.down_proj(activated(self.gate_proj, self.act_fn, x) * self.up_proj(x))
 
 
 class LlamaDecoderLayer(nn.Module):

@@ -11,6 +11,7 @@ from typing import Any, ClassVar, Self
 import votive
 from votive import nn
 from votive.nn import functional as F
+from votive.nn.activated import gelu_tanh
 
 from ..io.source import as_dtype
 from .checkpoint import Checkpoint, write_json
@@ -18,9 +19,7 @@ from .config import Config
 
 _ACTIVATIONS: dict[str, Callable[[Any], Any]] = {
     "silu": F.silu, "swish": F.silu, "relu": F.relu, "tanh": votive.tanh, "mish": F.mish,
-    "gelu": F.gelu, "gelu_new": lambda x: F.gelu(x, approximate="tanh"),
-    "gelu_pytorch_tanh": lambda x: F.gelu(x, approximate="tanh"),
-    "gelu_fast": lambda x: F.gelu(x, approximate="tanh"),
+    "gelu": F.gelu, "gelu_new": gelu_tanh, "gelu_pytorch_tanh": gelu_tanh, "gelu_fast": gelu_tanh,
     "quick_gelu": lambda x: x * votive.sigmoid(1.702 * x),
     "relu2": lambda x: F.relu(x).square(), "sigmoid": votive.sigmoid, "linear": lambda x: x,
 }  # fmt: skip

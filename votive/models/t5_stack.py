@@ -13,6 +13,7 @@ import numpy as np
 
 import votive
 from votive import nn
+from votive.nn.activated import activated
 
 from .attention import Sight, attend, attention_weights, causal_sight, full_sight
 from .output import BaseModelOutput
@@ -127,7 +128,10 @@ class T5Dense(nn.Module):
         self.act_fn = activation(config.act)
 
     def forward(self, x: Any) -> Any:
-        y = self.act_fn(self.wi_0(x)) * self.wi_1(x) if self.gated else self.act_fn(self.wi(x))
+        if self.gated:
+            y = activated(self.wi_0, self.act_fn, x) * self.wi_1(x)
+        else:
+            y = activated(self.wi, self.act_fn, x)
         return self.wo(self.dropout(y))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -44,6 +45,24 @@ def added(product: Any) -> Any:
         return y if beta == 0 else y + beta * x
 
     return reference
+
+
+def activated(x: Any, a: Any, b: Any, use_gelu: bool = False, **factors: Any) -> Any:
+    y = added(np.matmul)(x, a, b, **factors)
+    if not use_gelu:
+        return np.maximum(y, 0)
+    return 0.5 * y * (1 + np.vectorize(math.erf, otypes=[float])(y * math.sqrt(0.5)))
+
+
+def activated_in_torch(*args: Any, use_gelu: bool = False, **factors: Any) -> Any:
+    """With a gradient, which torch's own function of that name has not."""
+    import torch
+
+    y = torch.addmm(*args, **factors)
+    same = torch.nn.functional.gelu(y) if use_gelu else y.relu()
+    fused = torch._addmm_activation(*(t.detach() for t in args), use_gelu=use_gelu, **factors)
+    torch.testing.assert_close(fused, same.detach(), equal_nan=True)
+    return same
 
 
 def linear(x: Any, weight: Any, bias: Any = 0) -> Any:
@@ -160,6 +179,32 @@ RECORDS = [
             ((S(4, dtype="int64"), S(2, 3), S(3, 4)), RuntimeError),
             ((S(4), S(3), S(3, 4)), RuntimeError),
             ((S(4), S(2, 3), S(3, 4), {"alpha": 2j}), RuntimeError),
+        ],
+    ),
+    op(
+        "_addmm_activation",
+        samples=[
+            (S(2, 4), S(2, 3), S(3, 4)),
+            (S(4), S(2, 3), S(3, 4), {"beta": 2, "alpha": 3, "use_gelu": True}),
+            (S(), S(2, 0), S(0, 4), {"alpha": 3}),
+            (S(0, 4), S(0, 3), S(3, 4), {"use_gelu": True}),
+            (NANS, S(2, 3), S(3, 2), {"beta": 0}),
+        ],
+        reference=activated,
+        torch=activated_in_torch,
+        errors=[
+            ((S(5), S(2, 3), S(3, 4)), RuntimeError),
+            ((S(4, dtype="int64"), S(2, 3), S(3, 4)), RuntimeError),
+            ((S(4), S(3), S(3, 4)), RuntimeError),
+            (
+                (
+                    S(4, dtype="int64"),
+                    S(2, 3, dtype="int64"),
+                    S(3, 4, dtype="int64"),
+                    {"use_gelu": True},
+                ),
+                NotImplementedError,
+            ),
         ],
     ),
     op(

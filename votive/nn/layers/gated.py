@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from .. import functional as F
+from ..activated import activated, gelu_tanh
 from ..module import Module
 from .linear import Linear
 
@@ -38,10 +39,10 @@ class GatedMLP(Module):
         self.activation = activation
 
     def forward(self, input: Any) -> Any:
-        return self.down_proj(self._act(self.gate_proj(input)) * self.up_proj(input))
+        return self.down_proj(self._gate(input) * self.up_proj(input))
 
-    def _act(self, x: Any) -> Any:
-        return self.activation(x)
+    def _gate(self, x: Any) -> Any:
+        return activated(self.gate_proj, self.activation, x)
 
 
 class SwiGLU(GatedMLP):
@@ -72,5 +73,8 @@ class GeGLU(GatedMLP):
         super().__init__(dim, hidden_dim, "gelu", bias, device, dtype)
         self.approximate = approximate
 
-    def _act(self, x: Any) -> Any:
-        return F.gelu(x, approximate=self.approximate)
+    def _gate(self, x: Any) -> Any:
+        known = {"none": F.gelu, "tanh": gelu_tanh}.get(self.approximate)
+        if known is None:
+            return F.gelu(self.gate_proj(x), approximate=self.approximate)
+        return activated(self.gate_proj, known, x)

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from .. import functional as F
+from ..activated import activated
 from ..module import Module
 from .activation import GELU, ReLU
 from .attention import MultiheadAttention, additive_mask
@@ -64,7 +65,7 @@ class _Layer(Module):
         return self.dropout1(out)
 
     def _feed_forward(self, x: Any) -> Any:
-        return self.linear2(self.dropout(self.activation(self.linear1(x))))
+        return self.linear2(self.dropout(activated(self.linear1, self.activation, x)))
 
 
 class TransformerEncoderLayer(_Layer):

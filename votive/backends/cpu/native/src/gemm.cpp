@@ -47,6 +47,25 @@ struct Block {
     return std::min<int64_t>(wide, up(N - panel * wide, e.lanes));
   }
 
+  // Whether what is added at the end may lie in C.
+  bool reads_itself() const {
+    if (C.x == nullptr) return false;
+    const auto last = [&](int64_t row, int64_t col) { return (M - 1) * row + (N - 1) * col; };
+    return C.x <= C.data + last(C.row, C.col) && C.x + last(C.x_row, C.x_col) >= C.data;
+  }
+
+  // Asks for what the end of a tile reads and writes, so that it is there when the sums are.
+  void fetch(int64_t i, int64_t j, int64_t rows, int64_t cols) const {
+    const int64_t bytes = cols * C.size;
+    const auto lines = [&](const char* p, int64_t row, int64_t col) {
+      if (col != C.size || row == 0) return;
+      for (int64_t r = i; r < i + rows; ++r)
+        for (int64_t b = 0; b < bytes; b += 64) __builtin_prefetch(p + r * row + j * col + b);
+    };
+    lines(C.data, C.row, C.col);
+    if (C.x) lines(C.x, C.x_row, C.x_col);
+  }
+
   void run();
 };
 
@@ -54,12 +73,15 @@ void Block::run() {
   const int64_t wide = 2 * e.lanes, high = e.rows;
   const int64_t a_panels = parts(M, high), b_panels = parts(N, wide);
 
-  // Where sums of several blocks of k cannot wait in C itself they wait in scratch memory.
+  // Sums of several blocks of k wait in C: as they are to stay (in_place), or to be finished after the last block
+  // (within). Where C cannot hold them, or is read while it is written, they wait in scratch memory (aside).
+  const bool holds = C.native && C.col == e.acc;
   const bool grows = C.beta == 1 && C.x == C.data && C.x_row == C.row && C.x_col == C.col;
-  const bool in_place = C.native && C.col == e.acc && C.alpha == 1 && (C.beta == 0 || grows);
-  const int64_t units = parts(K, e.depth), blocks = parts(units, in_place ? MAX_DEPTH : MAX_DEEP);
+  const bool in_place = holds && !C.activate && C.alpha == 1 && (C.beta == 0 || grows);
+  const int64_t units = parts(K, e.depth), blocks = parts(units, holds ? MAX_DEPTH : MAX_DEEP);
   const int64_t step = parts(units, blocks);
-  const bool aside = !in_place && blocks > 1;
+  const bool within = holds && !in_place && blocks > 1 && !reads_itself();
+  const bool aside = !in_place && !within && blocks > 1;
   Result to = C;
   Scratch<char> sums(aside ? M * up(N, e.lanes) * e.acc : 0);
   if (aside) {
@@ -67,7 +89,7 @@ void Block::run() {
     to.row = up(N, e.lanes) * e.acc;
     to.col = e.acc;
   }
-  const bool stores = in_place || aside;
+  const bool stores = in_place || within || aside;
 
   // A factor is read in place if it holds units and packing would not pay. Rows that are a multiple of the cache's
   // stride apart push each other out of it.
@@ -117,21 +139,19 @@ void Block::run() {
       const char* b = b_direct ? B.data + j * B.s_item + k0 * B.s_k : b_pack + (b_place ? 0 : q * b_panel);
       const int64_t bk = b_direct ? B.s_k : span * e.unit;
       const Micro micro = e.micro[rows - 1][span > e.lanes];
+      if (!in_place && last) fetch(i, j, rows, cols);
       if (stores && (cols == span || aside)) {
         char* c = to.data + i * to.row + j * e.acc;
         micro(n, a, ai, ak, b, bk, c, to.row, !first || (in_place && grows));
-        if (aside && last) C.finish(C, c, to.row / e.acc, i, j, rows, cols);
+        if (!in_place && last) C.finish(C, c, to.row / e.acc, i, j, rows, cols);
         return;
       }
       alignas(64) char buffer[MAX_ROWS * 2 * 64];
       micro(n, a, ai, ak, b, bk, buffer, wide * e.acc, false);
-      if (first) return C.finish(C, buffer, wide, i, j, rows, cols);
-      Result add = C;  // in place, so only sums with what is there are left
-      add.x = C.data;
-      add.x_row = C.row;
-      add.x_col = C.col;
-      add.beta = add.int_beta = 1;
-      C.finish(add, buffer, wide, i, j, rows, cols);
+      if (first && !within) return C.finish(C, buffer, wide, i, j, rows, cols);
+      const Result sum = first ? C.bare() : C.growing();  // what is there is sums, which are all that is left to add
+      C.finish(sum, buffer, wide, i, j, rows, cols);
+      if (within && last) C.finish(C, C.data + i * C.row + j * C.col, C.row / e.acc, i, j, rows, cols);
     };
 
     // Panels per task: both factors in the second cache, and a few tasks for every thread.
@@ -183,8 +203,7 @@ void multiply(const Engine& e, int64_t M, int64_t N, int64_t K, const Factor& A,
   const bool few_rows = B.native && B.s_item != B.size && B.s_k == B.size && M <= FEW_COLUMNS && N >= 4 * M;
   if (N > 1 && (by_columns || few_rows)) {
     Result T = C;
-    std::swap(T.row, T.col);
-    std::swap(T.x_row, T.x_col);
+    T.transpose();
     return blocks(e, N, M, K, B, A, T);
   }
   blocks(e, M, N, K, A, B, C);
@@ -234,8 +253,7 @@ void product(Dtype from, Dtype to, int64_t M, int64_t N, int64_t K, Place A, Pla
   if (floats && K > 0 && M > 0 && M <= FEW && M <= N) {
     return few_rows(from, M, N, K, A, {B.data, B.col, B.row}, C);
   } else if (floats && K > 0 && N > 0 && N <= FEW) {
-    std::swap(C.row, C.col);
-    std::swap(C.x_row, C.x_col);
+    C.transpose();
     return few_rows(from, N, M, K, {B.data, B.col, B.row}, A, C);
   }
   switch (from) {

@@ -1,5 +1,6 @@
 // Products of matrices, vectors and batches of them, alone or added to something.
 #include <algorithm>
+#include <utility>
 
 #include "vt/gemm_core.h"
 #include "vt/kernel.h"
@@ -9,35 +10,35 @@ namespace {
 
 // Leading dimensions, merged where all arrays allow it.
 struct Batch {
-  static constexpr int MOST = 32;
+  static constexpr int MOST = 32, ARRAYS = 4;
   int ndim = 0;
-  int64_t shape[MOST], s[4][MOST];  // bytes, of a, b, c, x
+  int64_t shape[MOST], s[ARRAYS][MOST];  // bytes, of a, b, c, x
   int64_t count = 1;
 
-  void add(int64_t n, const int64_t (&step)[4]) {  // outermost first
+  void add(int64_t n, const int64_t (&step)[ARRAYS]) {  // outermost first
     count *= n;
     if (n == 1) return;
     if (ndim > 0) {
       bool merge = true;
-      for (int q = 0; q < 4; ++q) merge = merge && s[q][ndim - 1] == n * step[q];
+      for (int q = 0; q < ARRAYS; ++q) merge = merge && s[q][ndim - 1] == n * step[q];
       if (merge) {
         shape[ndim - 1] *= n;
-        for (int q = 0; q < 4; ++q) s[q][ndim - 1] = step[q];
+        for (int q = 0; q < ARRAYS; ++q) s[q][ndim - 1] = step[q];
         return;
       }
     }
     if (ndim == MOST) throw ValueError("matmul: too many dimensions");
     shape[ndim] = n;
-    for (int q = 0; q < 4; ++q) s[q][ndim] = step[q];
+    for (int q = 0; q < ARRAYS; ++q) s[q][ndim] = step[q];
     ++ndim;
   }
 
-  void at(int64_t index, int64_t (&offset)[4]) const {
+  void at(int64_t index, int64_t (&offset)[ARRAYS]) const {
     for (int64_t& o : offset) o = 0;
     for (int d = ndim - 1; d >= 0; --d) {
       const int64_t i = index % shape[d];
       index /= shape[d];
-      for (int q = 0; q < 4; ++q) offset[q] += i * s[q][d];
+      for (int q = 0; q < ARRAYS; ++q) offset[q] += i * s[q][d];
     }
   }
 };
@@ -55,9 +56,9 @@ struct Scale {  // for floats and for integers
   int64_t whole;
 };
 
-// out = alpha * a @ b + beta * x. `b_swapped`: b holds the transposed matrix.
+// out = f(alpha * a @ b + beta * x). `b_swapped`: b holds the transposed matrix.
 void run(const View& a, const View& b, bool b_swapped, const View& out, const View& x = {}, Scale beta = {0, 0},
-         Scale alpha = {1, 1}) {
+         Scale alpha = {1, 1}, Activation f = Activation::none) {
   const int am = std::min(a.ndim, 2), bm = std::min(b.ndim, 2);
   const int64_t K = a.size(-1);
   int64_t M = am == 2 ? a.size(-2) : 1;
@@ -78,29 +79,27 @@ void run(const View& a, const View& b, bool b_swapped, const View& out, const Vi
   C.row = am == 2 ? out.strides[out.ndim - cm] : 0;
   C.alpha = alpha.real;
   C.int_alpha = alpha.whole;
-  int64_t x_row = 0, x_col = 0;
+  // What broadcasts against the result counts its dimensions from the end.
+  const auto step = [](const View& v, int back) {
+    const int d = v.ndim - back;
+    return d < 0 || v.shape[d] == 1 ? int64_t(0) : v.strides[d];
+  };
+  C.activate = activation(f, out.dtype == Dtype::f64 ? Dtype::f64 : Dtype::f32);
   if (x && (is_whole(out.dtype) ? beta.whole != 0 : beta.real != 0)) {
     C.x = x.data;
     C.beta = beta.real;
     C.int_beta = beta.whole;
-    // x broadcasts against the result: its dimensions are counted from the end.
-    const auto step = [&](int back) {
-      const int d = x.ndim - back;
-      return d < 0 || x.shape[d] == 1 ? int64_t(0) : x.strides[d];
-    };
-    if (bm == 2) x_col = step(1);
-    if (am == 2) x_row = step(cm);
-    C.x_row = x_row;
-    C.x_col = x_col;
+    if (bm == 2) C.x_col = step(x, 1);
+    if (am == 2) C.x_row = step(x, cm);
   }
 
   Batch batch;
   const int dims = out.ndim - cm;
   for (int d = 0; d < dims; ++d) {
     const int back = dims - d;
-    const int64_t step[4] = {batch_stride(a, am, back), batch_stride(b, bm, back), out.strides[d],
+    const int64_t steps[] = {batch_stride(a, am, back), batch_stride(b, bm, back), out.strides[d],
                              C.x ? batch_stride(x, cm, back) : 0};
-    batch.add(out.shape[d], step);
+    batch.add(out.shape[d], steps);
   }
   if (batch.count == 0) return;
   // One matrix for a whole batch: the batch is more rows.
@@ -119,7 +118,7 @@ void run(const View& a, const View& b, bool b_swapped, const View& out, const Vi
     }
   }
   const auto one = [&](int64_t index) {
-    int64_t at[4];
+    int64_t at[Batch::ARRAYS];
     batch.at(index, at);
     Result R = C;
     R.data += at[2];
@@ -147,9 +146,15 @@ VT_KERNEL(linear) {
   run(c.view(0), c.view(1), true, c.view(3), c.view(2), once);
 }
 
-// x, a, b, out; beta and alpha each as an integer or as a float, as the first two numbers say
-VT_KERNEL(addmm) {
-  int ints = 2, floats = 0;
+// x, weight, bias or None, out; the activation
+VT_KERNEL(linear_activated) {
+  const Scale once{c.view(2) ? 1.0 : 0.0, c.view(2) ? 1 : 0};
+  run(c.view(0), c.view(1), true, c.view(3), c.view(2), once, {1, 1}, Activation(c.i(0)));
+}
+
+// beta and alpha, each as an integer or as a float, as the numbers at `kinds` say; further ones follow from `ints`.
+std::pair<Scale, Scale> scales(const Call& c, int kinds, Dtype out) {
+  int ints = kinds + 2, floats = 0;
   const auto scale = [&](bool is_whole) {
     if (!is_whole) {
       const double f = c.f(floats++);
@@ -158,13 +163,25 @@ VT_KERNEL(addmm) {
     const int64_t n = c.i(ints++);
     return Scale{double(n), n};
   };
-  const Scale beta = scale(c.i(0)), alpha = scale(c.i(1));
-  const int bits = int(8 * itemsize(c.view(3).dtype)) - (c.view(3).dtype == Dtype::u8 ? 0 : 1);
-  if (is_whole(c.view(3).dtype) && bits < 63)
+  const Scale beta = scale(c.i(kinds)), alpha = scale(c.i(kinds + 1));
+  const int bits = int(8 * itemsize(out)) - (out == Dtype::u8 ? 0 : 1);
+  if (is_whole(out) && bits < 63)
     for (const Scale& s : {beta, alpha})
       if (s.whole >= (int64_t(1) << bits) || s.whole < -(int64_t(1) << bits))
         throw std::overflow_error("addmm: beta and alpha must fit into the tensors' type.");
+  return {beta, alpha};
+}
+
+// x, a, b, out; what kinds beta and alpha are, then themselves
+VT_KERNEL(addmm) {
+  const auto [beta, alpha] = scales(c, 0, c.view(3).dtype);
   run(c.view(1), c.view(2), false, c.view(3), c.view(0), beta, alpha);
+}
+
+// The same behind the activation.
+VT_KERNEL(addmm_activated) {
+  const auto [beta, alpha] = scales(c, 1, c.view(3).dtype);
+  run(c.view(1), c.view(2), false, c.view(3), c.view(0), beta, alpha, Activation(c.i(0)));
 }
 
 }  // namespace

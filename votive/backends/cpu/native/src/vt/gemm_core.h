@@ -1,6 +1,7 @@
 // Matrix products, apart from element types: micro-kernels, packing, and the loop over blocks that joins them.
 #pragma once
 #include <cstdint>
+#include <utility>
 
 #include "cast.h"
 
@@ -35,7 +36,13 @@ struct Factor {
   bool native;  // elements are parts of units already, so memory can be read in place
 };
 
-// C = alpha * sum + beta * x; with beta 0 x is not read.
+// What becomes of a sum before it is stored; of a row of accumulators.
+enum class Activation { none, relu, gelu, gelu_tanh, silu };
+using Activate = void (*)(void* row, int64_t n);
+Activate activation(Activation which, Dtype acc);  // f32 or f64; nullptr for none
+
+// C = f(alpha * sum + beta * x), with or without f; with beta 0 x is not read. For a narrow C what f gets is rounded
+// to it first, as if f were an operator of its own.
 struct Result {
   char* data;
   int64_t row, col;  // bytes
@@ -45,6 +52,28 @@ struct Result {
   int64_t x_row = 0, x_col = 0;
   double alpha = 1, beta = 0;
   int64_t int_alpha = 1, int_beta = 0;  // the same for integers
+  Activate activate = nullptr;
+
+  Result bare() const {  // C = sum
+    Result r = *this;
+    r.x = nullptr;
+    r.alpha = r.int_alpha = 1;
+    r.beta = r.int_beta = 0;
+    r.activate = nullptr;
+    return r;
+  }
+  Result growing() const {  // C += sum
+    Result r = bare();
+    r.x = data;
+    r.x_row = row;
+    r.x_col = col;
+    r.beta = r.int_beta = 1;
+    return r;
+  }
+  void transpose() {
+    std::swap(row, col);
+    std::swap(x_row, x_col);
+  }
   // Writes a tile of accumulators (`ld` accumulators between rows) at row i, column j of C.
   void (*finish)(const Result&, const char* tile, int64_t ld, int64_t i, int64_t j, int64_t rows, int64_t cols);
 };

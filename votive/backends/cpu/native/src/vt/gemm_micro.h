@@ -183,37 +183,106 @@ void pack_units(char* to, int64_t width, const char* src, int64_t s_item, int64_
 
 // --- results -------------------------------------------------------------------------------------
 
-template <class T, class D>
-void finish(const Result& out, const char* tile, int64_t ld, int64_t i0, int64_t j0, int64_t rows, int64_t cols) {
-  const T* t = reinterpret_cast<const T*>(tile);
+// A tile of accumulators between its dense form and places in memory that hold D: rows x n of any strides, n at most
+// 256, or exactly W where W is not 0, which is what whole tiles have.
+template <class T, class D, int W> struct Tile {
+  static constexpr int L = Lanes<T>::count;
+  static constexpr int HIGH = (TILE_ROWS + L - 1) / L * L;  // whole squares, for turning
+  static constexpr int64_t size = sizeof(D);
+  alignas(64) T values[W ? HIGH * W : 256];
+  int64_t rows, n;
+
+  // Which way a place is dense: along a row, or down the columns so that the tile is turned on the way.
+  static bool is_turned(int64_t row, int64_t col) { return W != 0 && row == size && col != size; }
+
+  // Adds beta times what is at a place.
+  void add(T beta, const char* p, int64_t row, int64_t col) {
+    if (is_turned(row, col)) {
+      alignas(64) T other[HIGH * (W ? W : 1)], turned[HIGH * (W ? W : 1)] = {};
+      for (int64_t j = 0; j < W; ++j)
+        for (int64_t i = 0; i < rows; ++i) turned[j * HIGH + i] = convert<T>(reinterpret_cast<const D*>(p + j * col)[i]);
+      for (int i = 0; i < HIGH; i += L)
+        for (int j = 0; j < W; j += L)
+          transpose_square<T>(other + i * W + j, W, reinterpret_cast<const char*>(turned + j * HIGH + i),
+                              HIGH * sizeof(T));
+      for (int64_t k = 0; k < rows * W; ++k) values[k] = values[k] + beta * other[k];
+      return;
+    }
+    const int64_t count = W ? W : n;
+    for (int64_t i = 0; i < rows; ++i, p += row) {
+      T* line = values + i * count;
+      if (col == size)
+        for (int64_t j = 0; j < count; ++j) line[j] = line[j] + beta * convert<T>(reinterpret_cast<const D*>(p)[j]);
+      else
+        for (int64_t j = 0; j < count; ++j)
+          line[j] = line[j] + beta * convert<T>(*reinterpret_cast<const D*>(p + j * col));
+    }
+  }
+
+  void write(char* p, int64_t row, int64_t col) const {
+    if (is_turned(row, col)) {
+      alignas(64) T turned[HIGH * (W ? W : 1)];
+      for (int i = 0; i < HIGH; i += L)
+        for (int j = 0; j < W; j += L)
+          transpose_square<T>(turned + j * HIGH + i, HIGH, reinterpret_cast<const char*>(values + i * W + j),
+                              W * sizeof(T));
+      for (int64_t j = 0; j < W; ++j, p += col) {
+        const T* line = turned + j * HIGH;
+        D* to = reinterpret_cast<D*>(p);
+        if (rows == TILE_ROWS)
+          for (int i = 0; i < TILE_ROWS; ++i) to[i] = convert<D>(line[i]);
+        else
+          for (int64_t i = 0; i < rows; ++i) to[i] = convert<D>(line[i]);
+      }
+      return;
+    }
+    const int64_t count = W ? W : n;
+    for (int64_t i = 0; i < rows; ++i, p += row) {
+      const T* line = values + i * count;
+      if (col == size)
+        for (int64_t j = 0; j < count; ++j) reinterpret_cast<D*>(p)[j] = convert<D>(line[j]);
+      else
+        for (int64_t j = 0; j < count; ++j) *reinterpret_cast<D*>(p + j * col) = convert<D>(line[j]);
+    }
+  }
+
+  void round() {
+    if constexpr (!std::is_same_v<T, D>)
+      for (int64_t k = 0; k < rows * (W ? W : n); ++k) values[k] = convert<T>(convert<D>(values[k]));
+  }
+};
+
+template <class T, class D, int W>
+void finish_tile(const Result& out, const T* t, int64_t ld, int64_t i0, int64_t j0, int64_t rows, int64_t n) {
+  Tile<T, D, W> tile;
+  tile.rows = rows;
+  tile.n = n;
+  const int64_t count = W ? W : n;
   const T alpha = std::is_integral_v<T> ? T(out.int_alpha) : T(out.alpha);
   const T beta = std::is_integral_v<T> ? T(out.int_beta) : T(out.beta);
-  const bool x_dense = out.x_col == int64_t(sizeof(D)), dense = out.col == int64_t(sizeof(D));
-  alignas(64) T line[256];
   for (int64_t i = 0; i < rows; ++i)
-    for (int64_t from = 0; from < cols; from += 256) {
-      const int64_t n = std::min<int64_t>(256, cols - from);
-      const T* s = t + i * ld + from;
-      const T* value = s;
-      if (alpha != T(1)) {
-        for (int64_t j = 0; j < n; ++j) line[j] = alpha * s[j];
-        value = line;
-      }
-      if (beta != T(0)) {
-        const char* x = out.x + (i0 + i) * out.x_row + (j0 + from) * out.x_col;
-        if (x_dense)
-          for (int64_t j = 0; j < n; ++j) line[j] = value[j] + beta * convert<T>(reinterpret_cast<const D*>(x)[j]);
-        else
-          for (int64_t j = 0; j < n; ++j)
-            line[j] = value[j] + beta * convert<T>(*reinterpret_cast<const D*>(x + j * out.x_col));
-        value = line;
-      }
-      char* c = out.data + (i0 + i) * out.row + (j0 + from) * out.col;
-      if (dense)
-        for (int64_t j = 0; j < n; ++j) reinterpret_cast<D*>(c)[j] = convert<D>(value[j]);
-      else
-        for (int64_t j = 0; j < n; ++j) *reinterpret_cast<D*>(c + j * out.col) = convert<D>(value[j]);
+    if (alpha == T(1))
+      for (int64_t j = 0; j < count; ++j) tile.values[i * count + j] = t[i * ld + j];
+    else
+      for (int64_t j = 0; j < count; ++j) tile.values[i * count + j] = alpha * t[i * ld + j];
+  if (beta != T(0)) tile.add(beta, out.x + i0 * out.x_row + j0 * out.x_col, out.x_row, out.x_col);
+  if constexpr (std::is_floating_point_v<T>) {
+    if (out.activate) {
+      tile.round();
+      out.activate(tile.values, rows * count);
     }
+  }
+  tile.write(out.data + i0 * out.row + j0 * out.col, out.row, out.col);
+}
+
+template <class T, class D>
+void finish(const Result& out, const char* tile, int64_t ld, int64_t i0, int64_t j0, int64_t rows, int64_t cols) {
+  constexpr int WIDE = 2 * Lanes<T>::count;
+  const T* t = reinterpret_cast<const T*>(tile);
+  if (cols == WIDE && rows <= TILE_ROWS) return finish_tile<T, D, WIDE>(out, t, ld, i0, j0, rows, cols);
+  for (int64_t i = 0; i < rows; ++i)
+    for (int64_t j = 0; j < cols; j += 256)
+      finish_tile<T, D, 0>(out, t + i * ld + j, ld, i0 + i, j0 + j, 1, std::min<int64_t>(256, cols - j));
 }
 
 }  // namespace
