@@ -123,7 +123,8 @@ RECORDED = {r.name.rsplit(".", 1)[-1] for r in load()}
 
 @pytest.mark.parametrize(("name", "item"), PUBLIC, ids=[n for n, _ in PUBLIC])
 def test_every_public_operator_has_a_catalog_record(name: str, item: object) -> None:
-    names = {item.name, *item.aliases}  # type: ignore[attr-defined]
+    also = {path.rsplit(".", 1)[-1] for path in item.also}  # type: ignore[attr-defined]
+    names = {item.name, *item.aliases, *also}  # type: ignore[attr-defined]
     # The catalog tests in-place forms together with plain ones.
     names |= {n.removesuffix("_") for n in names}
     assert names & RECORDED, f"{name} has no record in tests/ops/records"
