@@ -17,12 +17,12 @@ def _takes(*specs: Any) -> bool:
     return all(s.dtype in _FLOATS for s in specs)
 
 
-@native("_linear_activated", "linear_activated", accepts=_takes)
+@native("_linear_activated", "linear_activated", accepts=_takes, optional=True)
 def linear(x: Any, weight: Any, bias: Any, activation: str) -> Any:
     return x, weight, bias, OUT, _CODES[activation]
 
 
-@native("_addmm_activated", "addmm_activated", accepts=_takes)
+@native("_addmm_activated", "addmm_activated", accepts=_takes, optional=True)
 def addmm_activated(x: Any, a: Any, b: Any, beta: Any, alpha: Any, activation: str) -> Any:
     arranged = addmm(x, a, b, beta, alpha)
     if arranged is None:

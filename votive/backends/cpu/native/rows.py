@@ -39,18 +39,22 @@ OUT4 = Out(4)
 
 
 def native(
-    op: str, kernel: str, *, accepts: Callable[..., bool] | None = None, priority: int = 10
-) -> Callable[[Any], Any]:
+    op: str, kernel: str, *, accepts: Callable[..., bool] | None = None, priority: int = 10,
+    optional: bool = False,
+) -> Callable[[Any], Any]:  # fmt: skip
     """Register a native kernel for an operator.
 
     The decorated function is called once per plan with the operator's arguments: runtime ones as
     `Slot` (or None), static ones as they are. It returns what the C++ kernel is called with: slots,
-    `OUT`…, numbers, None — or None instead of a tuple to refuse.
+    `OUT`…, numbers, None — or None instead of a tuple to refuse. An optional kernel may be missing
+    from a module that was built before it: the reference serves then.
     """
 
     def register(arrange: Any) -> Any:
         if module is not None:
             if not module.has_kernel(kernel):
+                if optional:
+                    return arrange
                 raise ImportError(
                     f"the native module has no kernel {kernel!r}: it is older than these files. "
                     "Install votive again (pip install -e .)."
