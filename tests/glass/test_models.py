@@ -30,6 +30,22 @@ BY_FAMILY: dict[str, dict[str, Any]] = {
     "distilbert": {"vocab_size": 61, "dim": 16, "n_layers": 2, "n_heads": 2, "hidden_dim": 24,
                    "max_position_embeddings": 32},
 }  # fmt: skip
+SEES: dict[str, Any] = {
+    "hidden_size": 16, "intermediate_size": 24, "num_hidden_layers": 2, "num_attention_heads": 2,
+    "image_size": 16, "patch_size": 8, "initializer_range": 0.2,
+}  # fmt: skip
+WRITES: dict[str, Any] = {
+    "vocab_size": 61, "d_model": 16, "decoder_layers": 2, "decoder_attention_heads": 2,
+    "decoder_ffn_dim": 24, "max_position_embeddings": 32, "init_std": 0.2,
+}  # fmt: skip
+BY_FAMILY |= {
+    "vit": SEES, "deit": SEES, "beit": {**SEES, "use_relative_position_bias": True},
+    "clip": {"text_config": SMALL, "vision_config": SEES}, "clip_vision_model": SEES,
+    "trocr": WRITES,
+    "vision-encoder-decoder": {
+        "encoder": {**SEES, "model_type": "vit"}, "decoder": {**WRITES, "model_type": "trocr"}
+    },
+}  # fmt: skip
 FAMILIES = sorted(auto._FAMILIES)
 
 
@@ -42,6 +58,13 @@ def made(family: str) -> tuple[Any, dict[str, Any]]:
         config
     )
     ids = votive.tensor([[5, 6, 7, 8, 9], [9, 8, 7, 6, 5]])
+    pictures = {"pixel_values": votive.rand(2, 3, 16, 16)}
+    if "vision2seq" in classes:
+        return model.eval(), {**pictures, "decoder_input_ids": ids[:, :3]}
+    if "zero_shot_image" in classes:
+        return model.eval(), {"input_ids": ids, **pictures}
+    if family in BY_FAMILY and "image_size" in BY_FAMILY[family]:
+        return model.eval(), pictures
     given = {"input_ids": ids}
     if "seq2seq" in classes:
         given["decoder_input_ids"] = ids[:, :3]

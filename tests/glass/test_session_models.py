@@ -20,7 +20,9 @@ OTHER = [f for f in FAMILIES if f not in CAUSAL]
 
 def layer(model: Any) -> str:
     """The first MLP of a model."""
-    names = [n for n, _ in model.named_modules() if n.endswith(("mlp", "moe", "feed_forward"))]
+    names = [
+        n for n, _ in model.named_modules() if n.endswith(("mlp", "moe", "feed_forward", "fc2"))
+    ]
     return f"^{names[0]}"
 
 

@@ -119,9 +119,11 @@ def _family(model_type: Any) -> tuple[Any, dict[str, Any]]:
     file, config, classes = _FAMILIES[model_type]
     module = import_module(f".{file}", __package__)
     found = {
-        use: tuple(getattr(module, name) for name in ([names] if isinstance(names, str) else names))
-        for use, names in classes.items()
-    }
+        use: getattr(module, name) if isinstance(name, str) else tuple(
+            getattr(module, n) for n in name
+        )
+        for use, name in classes.items()
+    }  # fmt: skip
     return getattr(module, config), found
 
 
@@ -153,23 +155,20 @@ class AutoModel:
     use = "base"
 
     @classmethod
-    def _class_for(cls, config: Any) -> Any:
-        classes = _family(config.model_type)[1]
+    def _class_for(cls, model_type: Any, architectures: Any = None) -> Any:
+        classes = _family(model_type)[1]
         if cls.use not in classes:
             known = ", ".join(USES[use] for use in classes)
-            raise ValueError(
-                f"{cls.__name__}: a {config.model_type} is no such model; use {known}."
-            )
+            raise ValueError(f"{cls.__name__}: a {model_type} is no such model; use {known}.")
         found = classes[cls.use]
-        if not isinstance(found, tuple):  # a class that was added with `register`
+        if not isinstance(found, tuple):
             return found
-        told = config.architectures or []
-        return next((c for c in found if c.__name__ in told), found[0])
+        return next((c for c in found if c.__name__ in (architectures or [])), found[0])
 
     @classmethod
     def from_config(cls, config: Config) -> Any:
         """A model with start values."""
-        return cls._class_for(config)(config)
+        return cls._class_for(config.model_type, config.architectures)(config)
 
     @classmethod
     def from_pretrained(
@@ -183,7 +182,7 @@ class AutoModel:
         found = Checkpoint.find(name, revision=revision, local_files_only=local_files_only)
         if config is None:
             config = AutoConfig.from_dict(found.config)
-        model = cls._class_for(config)
+        model = cls._class_for(config.model_type, config.architectures)
         return model.from_checkpoint(
             found, dtype=dtype, device=device, config=config, strict=strict
         )
@@ -248,10 +247,10 @@ class AutoModelForTextEncoding(AutoModel):
     use = "encoder"
 
     @classmethod
-    def _class_for(cls, config: Any) -> Any:
+    def _class_for(cls, model_type: Any, architectures: Any = None) -> Any:
         # An encoder that stands alone is a model without a head.
-        alone = "encoder" not in _family(config.model_type)[1]
-        return AutoModel._class_for(config) if alone else super()._class_for(config)
+        alone = "encoder" not in _family(model_type)[1]
+        return AutoModel._class_for(model_type) if alone else super()._class_for(model_type)
 
 
 class AutoModelForImageClassification(AutoModel):

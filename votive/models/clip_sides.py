@@ -183,7 +183,8 @@ class CLIPVisionEmbeddings(nn.Module):
 
     def forward(self, pixel_values: Any, interpolate: bool) -> Any:
         size, config = tuple(pixel_values.shape[2:]), self.config
-        positions = self.position_embedding.weight.unsqueeze(0)
+        places = votive.arange(self.position_embedding.num_embeddings, device=pixel_values.device)
+        positions = self.position_embedding(places).unsqueeze(0)
         if not interpolate and size != (config.image_size, config.image_size):
             raise ValueError(
                 f"CLIPVisionModel: pictures are {size[0]} x {size[1]} pixels, the model was made "
