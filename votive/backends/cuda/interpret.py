@@ -48,7 +48,18 @@ def _cast(self: Any, src: Any, dst_type: Any, rounding: Any = None) -> Any:
     )
 
 
+def _wide(handle: Any) -> Any:
+    kind = handle.dtype.scalar
+    return handle.data.view(_STORED[kind]).astype(np.float32) if kind in _STORED else handle.data
+
+
+def _dot(self: Any, a: Any, b: Any, d: Any, *precision: Any) -> Any:
+    product = np.matmul(_wide(a).astype(d.data.dtype), _wide(b).astype(d.data.dtype))
+    return TensorHandle(product + d.data, d.dtype.scalar)
+
+
 _np = interpreter._get_np_dtype
+interpreter.InterpreterBuilder.create_dot = _dot
 interpreter.InterpreterBuilder.cast_impl = _cast
 interpreter.InterpreterBuilder.create_fp_to_fp = _cast
 
