@@ -12,6 +12,7 @@ from . import dispatch
 from .backends.base import BACKENDS
 from .core import dtype as dt
 from .core.device import resolve
+from .core.layout import Layout, Spec, extent
 from .core.promotion import promote_types
 from .ops.options import dtype_of, finish
 from .ops.registry import F, composite
@@ -210,9 +211,32 @@ def from_dlpack(ext_tensor: Any, *, device: Any = None, copy: bool | None = None
     >>> votive.from_dlpack(np.arange(3))
     tensor([0, 1, 2])
     """
+    if getattr(ext_tensor, "__dlpack_device__", lambda: (1, 0))()[0] == 2:
+        t = _from_gpu(ext_tensor)
+        t = t.clone() if copy else t
+        return t if device is None else t.to(device)
     array = np.from_dlpack(ext_tensor)
     t = _own(array.copy(), None) if copy else _share(array)
     return t if device is None else t.to(device)
+
+
+def _from_gpu(source: Any) -> Any:
+    """A tensor over memory of the GPU that another library owns."""
+    from .backends.cuda.data import ForeignStorage, View
+    from .core.device import device
+    from .dlpack import Borrowed
+
+    backend = BACKENDS["cuda"]
+    from .backends.cuda import runtime as rt
+
+    held = Borrowed(source.__dlpack__(stream=rt.here.stream or 1))
+    layout = Layout(held.shape, held.strides)
+    spec = Spec(layout, held.dtype, device("cuda", held.device_id))
+    reach = extent(held.shape, layout.strides) * held.dtype.itemsize
+    storage = ForeignStorage(held.ptr, reach, held.device_id, held)
+    storage.owned = False
+    assert backend is not None
+    return dispatch.make(storage, View(held.ptr, spec, storage), spec)
 
 
 def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Any:

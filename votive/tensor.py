@@ -448,13 +448,30 @@ class Tensor:
     def __dlpack__(self, *, stream: Any = None, max_version: Any = None, **kwargs: Any) -> Any:
         if self._rg:
             raise BufferError("can't export tensors that require gradient; use tensor.detach().")
+        if self._spec.device.type == "cuda":
+            return _gpu_capsule(self, stream)
         a = self.numpy()
         if max_version is None:
             return a.__dlpack__(**kwargs)
         return a.__dlpack__(max_version=max_version, **kwargs)
 
     def __dlpack_device__(self) -> tuple[int, int]:
+        if self._spec.device.type == "cuda":
+            return (2, self._spec.device.index or 0)
         return (1, 0)
+
+    @property
+    def __cuda_array_interface__(self) -> dict[str, Any]:
+        """Numba's and CuPy's description of memory on the GPU."""
+        if self._spec.device.type != "cuda":
+            raise AttributeError("__cuda_array_interface__: the tensor is not on a GPU.")
+        if self._rg:
+            raise RuntimeError("can't share a Tensor that requires grad; use tensor.detach().")
+        return {
+            "version": 3, "shape": tuple(self._spec.shape), "typestr": self._spec.dtype.np.str,
+            "data": (self.data_ptr(), False), "stream": 1,
+            "strides": None if self._spec.contiguous else self._spec.byte_strides,
+        }  # fmt: skip
 
     def __repr__(self, *, tensor_contents: str | None = None) -> str:
         node = self.grad_fn
@@ -583,6 +600,16 @@ class Tensor:
                 str(self.device), self._rg, extra,
             ),
         )  # fmt: skip
+
+
+def _gpu_capsule(tensor: Tensor, stream: Any) -> Any:
+    """A DLPack capsule of memory on the GPU, ordered before what the asking stream does next."""
+    from .backends.cuda import runtime as rt
+    from .dlpack import export
+
+    if stream not in (None, -1) and rt.here.stream != (0 if stream == 1 else stream):
+        rt.runtime.driver.wait_stream(rt.here.stream)
+    return export(tensor)
 
 
 def _rebuild(

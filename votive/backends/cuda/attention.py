@@ -36,7 +36,11 @@ def _steps(
     for start in range(lo, hi, BN):
         j = start + tl.arange(0, BN)
         if EDGE:
-            keys = tl.load(k + j[None, :] * kt + d[:, None], mask=(j[None, :] < S) & (d[:, None] < D), other=0.0)
+            keys = tl.load(
+                k + j[None, :] * kt + d[:, None],
+                mask=(j[None, :] < S) & (d[:, None] < D),
+                other=0.0,
+            )
         elif D == BD:
             keys = tl.load(k + j[None, :] * kt + d[:, None])
         else:
@@ -62,7 +66,11 @@ def _steps(
         sums = sums * shrink + tl.sum(p, 1)
         total = total * shrink[:, None]
         if EDGE:
-            values = tl.load(v + j[:, None] * vt + e[None, :], mask=(j[:, None] < S) & (e[None, :] < E), other=0.0)
+            values = tl.load(
+                v + j[:, None] * vt + e[None, :],
+                mask=(j[:, None] < S) & (e[None, :] < E),
+                other=0.0,
+            )
         elif E == BE:
             values = tl.load(v + j[:, None] * vt + e[None, :])
         else:
@@ -85,7 +93,11 @@ def _attend(
     i = tile * BM + tl.arange(0, BM)
     d = tl.arange(0, BD)
     e = tl.arange(0, BE)
-    query = tl.load(q + b * qb + h * qh + i[:, None] * qt + d[None, :], mask=(i[:, None] < T) & (d[None, :] < D), other=0.0)
+    query = tl.load(
+        q + b * qb + h * qh + i[:, None] * qt + d[None, :],
+        mask=(i[:, None] < T) & (d[None, :] < D),
+        other=0.0,
+    )
     k += b * kb + h // G * kh
     v += b * vb + h // G * vh
     if MASK != 0:
@@ -141,7 +153,9 @@ def mask_strides(mask: Any) -> tuple[int, ...]:
     if mask is None:
         return (0, 0, 0, 0)
     pad = 4 - mask.ndim
-    return (0,) * pad + tuple(0 if n == 1 else s for n, s in zip(mask.shape, mask.strides, strict=True))
+    return (0,) * pad + tuple(
+        0 if n == 1 else s for n, s in zip(mask.shape, mask.strides, strict=True)
+    )
 
 
 def packed(v: View) -> View:
@@ -151,6 +165,23 @@ def packed(v: View) -> View:
 
 def strides_of(slot: Any) -> tuple[int, ...]:
     return slot.strides[:3] if features_dense(slot) else slot.spec.like(slot.shape).strides[:3]
+
+
+def stride_types(strides: tuple[int, ...], lengths: tuple[int, ...]) -> list[str]:
+    """Types of (batch, head, position) distances: positions in 32 bits where that reaches, since a
+    tile of 64-bit offsets fills the registers.
+    """
+    out = []
+    for k, n in enumerate(lengths):
+        short = strides[3 * k + 2] * max(n, 1) + WIDEST < 2**31
+        out += ["i64", "i64", "i32" if short else "i64"]
+    return out
+
+
+def mask_types(mask: Any, T: int, S: int) -> list[str]:
+    """Types of a mask's four distances."""
+    s = mask_strides(mask)
+    return ["i64", "i64", *["i32" if s[2] * T + s[3] * S < 2**31 else "i64"] * 2]
 
 
 def precision(q: Any) -> str:
@@ -180,7 +211,12 @@ def attention(
         bn = min(bn, 64)
     float_type = "*" + TYPE[q.dtype]
     types = [float_type, "*fp32", float_type, "*" + TYPE[k.dtype], "*" + TYPE[v.dtype], mask_type]
-    types += ["i32"] * 5 + ["fp32"] + ["i64"] * 16
+    out = q.spec.dense_like() if q.shape[3] == E else q.spec.like((B, H, T, E))
+    if out.strides[3] != 1:
+        return None
+    numbers: tuple[int, ...] = (*out.strides[:3], *strides_of(q), *strides_of(k), *strides_of(v))
+    types += ["i32"] * 5 + ["fp32"] + stride_types(numbers, (T, T, S, S)) + mask_types(mask, T, S)
+    numbers += mask_strides(mask)
     program = Program(
         _attend, types,
         {
@@ -189,15 +225,13 @@ def attention(
         },
         warps=warps, stages=stages,
     )  # fmt: skip
-    out = q.spec.dense_like() if q.shape[3] == E else q.spec.like((B, H, T, E))
-    if out.strides[3] != 1:
-        return None
-    numbers = (*out.strides[:3], *strides_of(q), *strides_of(k), *strides_of(v), *mask_strides(mask))
     program.divisible = tuple(12 + i for i, s in enumerate(numbers) if s % 16 == 0)
     grid = (-(-T // bm), B * H)
     first = (H, H // k.shape[1], T, S)
 
-    def run(outs: list[View], q: View, k: View, v: View, mask: Any, seed: Any, counter: Any, offset: int) -> None:
+    def run(
+        outs: list[View], q: View, k: View, v: View, mask: Any, seed: Any, counter: Any, offset: int
+    ) -> None:
         q, k, v = packed(q), packed(k), packed(v)
         program(
             grid, outs[0].ptr, outs[1].ptr, q.ptr, k.ptr, v.ptr, 0 if mask is None else mask.ptr, *first,

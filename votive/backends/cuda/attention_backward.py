@@ -19,7 +19,9 @@ from .attention import (
     mask_strides,
     packed,
     precision,
+    mask_types,
     strides_of,
+    stride_types,
     takes,
 )
 from .by_rows import dense, power
@@ -28,30 +30,67 @@ from .program import TYPE, Program
 from .rows import cuda
 
 # (queries, keys, warps, stages) for gradients by keys and values, and by queries.
-KEYS = {64: (64, 128, 4, 3), 128: (64, 128, 8, 2), 256: (32, 64, 8, 1)}
+KEYS = {64: (64, 128, 8, 2), 128: (64, 128, 8, 2), 256: (32, 64, 8, 1)}
 QUERIES = {64: (128, 64, 4, 3), 128: (128, 64, 8, 2), 256: (64, 32, 8, 1)}
 FLOAT32 = (16, 16, 4, 1)
 
 
 @triton.jit
-def _delta(o, g, y, g_lse, H, T, gb, gh, gt, yb, yh, yt, E: tl.constexpr, BE: tl.constexpr, BM: tl.constexpr):
+def _delta(
+    o,
+    g,
+    y,
+    g_lse,
+    H,
+    T,
+    gb,
+    gh,
+    gt,
+    yb,
+    yh,
+    yt,
+    E: tl.constexpr,
+    BE: tl.constexpr,
+    BM: tl.constexpr,
+):
     """`sum(g y) - g_lse` of each row."""
     i = tl.program_id(0) * BM + tl.arange(0, BM)
     b = (tl.program_id(1) // H).to(tl.int64)
     h = (tl.program_id(1) % H).to(tl.int64)
     e = tl.arange(0, BE)
     inside = (i[:, None] < T) & (e[None, :] < E)
-    a = tl.load(g + b * gb + h * gh + i[:, None] * gt + e[None, :], mask=inside, other=0.0).to(tl.float32)
-    c = tl.load(y + b * yb + h * yh + i[:, None] * yt + e[None, :], mask=inside, other=0.0).to(tl.float32)
+    a = tl.load(g + b * gb + h * gh + i[:, None] * gt + e[None, :], mask=inside, other=0.0).to(
+        tl.float32
+    )
+    c = tl.load(y + b * yb + h * yh + i[:, None] * yt + e[None, :], mask=inside, other=0.0).to(
+        tl.float32
+    )
     at = tl.program_id(1).to(tl.int64) * T + i
     tl.store(o + at, tl.sum(a * c, 1) - tl.load(g_lse + at, mask=i < T, other=0.0), mask=i < T)
 
 
 @triton.jit
-def _weights(scores, lse, mask, i, j, T, S, offset, mt, ms, CAUSAL: tl.constexpr, MASK: tl.constexpr, EDGE: tl.constexpr):
+def _weights(
+    scores,
+    lse,
+    mask,
+    i,
+    j,
+    T,
+    S,
+    offset,
+    mt,
+    ms,
+    CAUSAL: tl.constexpr,
+    MASK: tl.constexpr,
+    EDGE: tl.constexpr,
+):
     """exp2(scores - lse), where a key is seen. `i` and `j` broadcast against each other."""
     if MASK == 2:
-        scores += tl.load(mask + tl.minimum(i, T - 1) * mt + j * ms, mask=j < S, other=0.0).to(tl.float32) * 1.4426950408889634
+        scores += (
+            tl.load(mask + tl.minimum(i, T - 1) * mt + j * ms, mask=j < S, other=0.0).to(tl.float32)
+            * 1.4426950408889634
+        )
     p = tl.math.exp2(scores - lse)
     if EDGE:
         seen = (i < T) & (j < S)
@@ -59,7 +98,9 @@ def _weights(scores, lse, mask, i, j, T, S, offset, mt, ms, CAUSAL: tl.constexpr
             seen = seen & (j <= i + offset)
         p = tl.where(seen, p, 0.0)
     if MASK == 1:
-        p = tl.where(tl.load(mask + tl.minimum(i, T - 1) * mt + j * ms, mask=j < S, other=0) != 0, p, 0.0)
+        p = tl.where(
+            tl.load(mask + tl.minimum(i, T - 1) * mt + j * ms, mask=j < S, other=0) != 0, p, 0.0
+        )
     return p
 
 
@@ -74,8 +115,16 @@ def _key_steps(
     for start in range(lo, hi, BM):
         i = start + tl.arange(0, BM)
         if EDGE:
-            query = tl.load(q + i[None, :] * qt + d[:, None], mask=(i[None, :] < T) & (d[:, None] < D), other=0.0)
-            grad = tl.load(g + i[:, None] * gt + e[None, :], mask=(i[:, None] < T) & (e[None, :] < E), other=0.0)
+            query = tl.load(
+                q + i[None, :] * qt + d[:, None],
+                mask=(i[None, :] < T) & (d[:, None] < D),
+                other=0.0,
+            )
+            grad = tl.load(
+                g + i[:, None] * gt + e[None, :],
+                mask=(i[:, None] < T) & (e[None, :] < E),
+                other=0.0,
+            )
             # A row that sees nothing has lse -inf; its weights are masked out.
             ends = tl.load(lse + i, mask=i < T, other=0.0)
             ends = tl.where(ends == -float("inf"), 0.0, ends) * 1.4426950408889634
@@ -89,7 +138,21 @@ def _key_steps(
             ends = ends * 1.4426950408889634
             mean = tl.load(delta + i)
         scores = tl.dot(keys, query, input_precision=PRECISION) * scale  # (keys, queries)
-        p = _weights(scores, ends[None, :], mask, i[None, :], j[:, None], T, S, offset, mt, ms, CAUSAL, MASK, EDGE)
+        p = _weights(
+            scores,
+            ends[None, :],
+            mask,
+            i[None, :],
+            j[:, None],
+            T,
+            S,
+            offset,
+            mt,
+            ms,
+            CAUSAL,
+            MASK,
+            EDGE,
+        )
         by_v = tl.dot(p.to(grad.dtype), grad, by_v, input_precision=PRECISION)
         by_p = tl.dot(values, tl.trans(grad), input_precision=PRECISION)
         by_s = p * (by_p - mean[None, :])
@@ -99,10 +162,10 @@ def _key_steps(
 
 @triton.jit
 def _by_keys(
-    out_k, out_v, q, k, v, g, lse, delta, mask, H, KH, G, T, S, offset, scale, factor,
+    out_k, out_v, q, k, v, g, lse, delta, mask, H, KH, T, S, offset, scale, factor,
     qb, qh, qt, kb, kh, kt, vb, vh, vt, gb, gh, gt, mb, mh, mt, ms,
     CAUSAL: tl.constexpr, MASK: tl.constexpr, PRECISION: tl.constexpr, D: tl.constexpr, BD: tl.constexpr,
-    E: tl.constexpr, BE: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr,
+    E: tl.constexpr, BE: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, G: tl.constexpr, HEAD: tl.constexpr, TAIL: tl.constexpr,
 ):  # fmt: skip
     b = (tl.program_id(1) // KH).to(tl.int64)
     head = (tl.program_id(1) % KH).to(tl.int64)
@@ -110,8 +173,16 @@ def _by_keys(
     j = first + tl.arange(0, BN)
     d = tl.arange(0, BD)
     e = tl.arange(0, BE)
-    keys = tl.load(k + b * kb + head * kh + j[:, None] * kt + d[None, :], mask=(j[:, None] < S) & (d[None, :] < D), other=0.0)
-    values = tl.load(v + b * vb + head * vh + j[:, None] * vt + e[None, :], mask=(j[:, None] < S) & (e[None, :] < E), other=0.0)
+    keys = tl.load(
+        k + b * kb + head * kh + j[:, None] * kt + d[None, :],
+        mask=(j[:, None] < S) & (d[None, :] < D),
+        other=0.0,
+    )
+    values = tl.load(
+        v + b * vb + head * vh + j[:, None] * vt + e[None, :],
+        mask=(j[:, None] < S) & (e[None, :] < E),
+        other=0.0,
+    )
     by_k = tl.zeros((BN, BD), tl.float32)
     by_v = tl.zeros((BN, BE), tl.float32)
     # Queries: none below `lo` see these keys, all from `plain` to `full` see all of them.
@@ -130,21 +201,31 @@ def _by_keys(
         at_q = q + b * qb + h * qh
         at_g = g + b * gb + h * gh
         at_m = mask + b * mb + h * mh
-        by_k, by_v = _key_steps(
-            by_k, by_v, keys, values, at_q, at_g, lse + row, delta + row, at_m, j, lo, plain, T, S, offset, qt, gt, mt, ms, scale,
-            CAUSAL, MASK, True, PRECISION, D, BD, E, BE, BM,
-        )  # fmt: skip
+        if HEAD:
+            by_k, by_v = _key_steps(
+                by_k, by_v, keys, values, at_q, at_g, lse + row, delta + row, at_m, j, lo, plain, T, S, offset, qt, gt, mt, ms, scale,
+                CAUSAL, MASK, True, PRECISION, D, BD, E, BE, BM,
+            )  # fmt: skip
         by_k, by_v = _key_steps(
             by_k, by_v, keys, values, at_q, at_g, lse + row, delta + row, at_m, j, tl.maximum(plain, lo), full, T, S, offset, qt, gt, mt, ms, scale,
             CAUSAL, MASK, False, PRECISION, D, BD, E, BE, BM,
         )  # fmt: skip
-        by_k, by_v = _key_steps(
-            by_k, by_v, keys, values, at_q, at_g, lse + row, delta + row, at_m, j, tl.maximum(full, lo), T, T, S, offset, qt, gt, mt, ms, scale,
-            CAUSAL, MASK, True, PRECISION, D, BD, E, BE, BM,
-        )  # fmt: skip
+        if TAIL:
+            by_k, by_v = _key_steps(
+                by_k, by_v, keys, values, at_q, at_g, lse + row, delta + row, at_m, j, tl.maximum(full, lo), T, T, S, offset, qt, gt, mt, ms, scale,
+                CAUSAL, MASK, True, PRECISION, D, BD, E, BE, BM,
+            )  # fmt: skip
     place = tl.program_id(1).to(tl.int64) * S + j[:, None]
-    tl.store(out_k + place * D + d[None, :], (by_k * factor).to(out_k.dtype.element_ty), mask=(j[:, None] < S) & (d[None, :] < D))
-    tl.store(out_v + place * E + e[None, :], by_v.to(out_v.dtype.element_ty), mask=(j[:, None] < S) & (e[None, :] < E))
+    tl.store(
+        out_k + place * D + d[None, :],
+        (by_k * factor).to(out_k.dtype.element_ty),
+        mask=(j[:, None] < S) & (d[None, :] < D),
+    )
+    tl.store(
+        out_v + place * E + e[None, :],
+        by_v.to(out_v.dtype.element_ty),
+        mask=(j[:, None] < S) & (e[None, :] < E),
+    )
 
 
 @triton.jit
@@ -158,13 +239,35 @@ def _query_steps(
     for start in range(lo, hi, BN):
         j = start + tl.arange(0, BN)
         if EDGE:
-            keys = tl.load(k + j[None, :] * kt + d[:, None], mask=(j[None, :] < S) & (d[:, None] < D), other=0.0)
-            values = tl.load(v + j[None, :] * vt + e[:, None], mask=(j[None, :] < S) & (e[:, None] < E), other=0.0)
+            keys = tl.load(
+                k + j[None, :] * kt + d[:, None],
+                mask=(j[None, :] < S) & (d[:, None] < D),
+                other=0.0,
+            )
+            values = tl.load(
+                v + j[None, :] * vt + e[:, None],
+                mask=(j[None, :] < S) & (e[:, None] < E),
+                other=0.0,
+            )
         else:
             keys = tl.load(k + j[None, :] * kt + d[:, None], mask=d[:, None] < D, other=0.0)
             values = tl.load(v + j[None, :] * vt + e[:, None], mask=e[:, None] < E, other=0.0)
         scores = tl.dot(query, keys, input_precision=PRECISION) * scale
-        p = _weights(scores, ends[:, None], mask, i[:, None], j[None, :], T, S, offset, mt, ms, CAUSAL, MASK, EDGE)
+        p = _weights(
+            scores,
+            ends[:, None],
+            mask,
+            i[:, None],
+            j[None, :],
+            T,
+            S,
+            offset,
+            mt,
+            ms,
+            CAUSAL,
+            MASK,
+            EDGE,
+        )
         by_p = tl.dot(grad, values, input_precision=PRECISION)
         by_s = p * (by_p - mean[:, None])
         by_q = tl.dot(by_s.to(keys.dtype), tl.trans(keys), by_q, input_precision=PRECISION)
@@ -185,8 +288,16 @@ def _by_queries(
     d = tl.arange(0, BD)
     e = tl.arange(0, BE)
     row = tl.program_id(1).to(tl.int64) * T
-    query = tl.load(q + b * qb + h * qh + i[:, None] * qt + d[None, :], mask=(i[:, None] < T) & (d[None, :] < D), other=0.0)
-    grad = tl.load(g + b * gb + h * gh + i[:, None] * gt + e[None, :], mask=(i[:, None] < T) & (e[None, :] < E), other=0.0)
+    query = tl.load(
+        q + b * qb + h * qh + i[:, None] * qt + d[None, :],
+        mask=(i[:, None] < T) & (d[None, :] < D),
+        other=0.0,
+    )
+    grad = tl.load(
+        g + b * gb + h * gh + i[:, None] * gt + e[None, :],
+        mask=(i[:, None] < T) & (e[None, :] < E),
+        other=0.0,
+    )
     ends = tl.load(lse + row + i, mask=i < T, other=0.0)
     ends = tl.where(ends == -float("inf"), 0.0, ends) * 1.4426950408889634
     mean = tl.load(delta + row + i, mask=i < T, other=0.0)
@@ -208,7 +319,11 @@ def _by_queries(
         CAUSAL, MASK, True, PRECISION, D, BD, E, BE, BN,
     )  # fmt: skip
     place = (row + i)[:, None] * D + d[None, :]
-    tl.store(out + place, (by_q * factor).to(out.dtype.element_ty), mask=(i[:, None] < T) & (d[None, :] < D))
+    tl.store(
+        out + place,
+        (by_q * factor).to(out.dtype.element_ty),
+        mask=(i[:, None] < T) & (d[None, :] < D),
+    )
 
 
 @cuda("_attention_backward", accepts=takes)
@@ -225,18 +340,27 @@ def attention_backward(
     half = q.dtype in HALF
     kind, mask_type = mask_kind(mask)
     element = ["*" + TYPE[s.dtype] for s in (q, k, v)]
-    fixed = {"CAUSAL": is_causal, "MASK": kind, "PRECISION": precision(q), "D": D, "BD": bd, "E": E, "BE": be}
+    fixed = {
+        "CAUSAL": is_causal,
+        "MASK": kind,
+        "PRECISION": precision(q),
+        "D": D,
+        "BD": bd,
+        "E": E,
+        "BE": be,
+    }
     km, kn, kw, ks = KEYS[wide] if half else FLOAT32
     qm, qn, qw, qs = QUERIES[wide] if half else FLOAT32
     strides = (*strides_of(q), *strides_of(k), *strides_of(v), *strides_of(g), *mask_strides(mask))
+    far = stride_types(strides[:12], (T, S, S, T)) + mask_types(mask, T, S)
     first = [*element, "*" + TYPE[g.dtype], "*fp32", "*fp32", mask_type]
     keys = Program(
-        _by_keys, [element[1], element[2], *first, *["i32"] * 6, "fp32", "fp32", *["i64"] * 16],
-        {**fixed, "BM": km, "BN": kn}, warps=kw, stages=ks,
+        _by_keys, [element[1], element[2], *first, *["i32"] * 5, "fp32", "fp32", *far],
+        {**fixed, "BM": km, "BN": kn, "G": H // KH, "HEAD": is_causal or S % kn != 0, "TAIL": T % km != 0}, warps=kw, stages=ks,
     )  # fmt: skip
-    keys.divisible = tuple(17 + i for i, s in enumerate(strides) if s % 16 == 0)
+    keys.divisible = tuple(16 + i for i, s in enumerate(strides) if s % 16 == 0)
     queries = Program(
-        _by_queries, [element[0], *first, *["i32"] * 5, "fp32", "fp32", *["i64"] * 16],
+        _by_queries, [element[0], *first, *["i32"] * 5, "fp32", "fp32", *far],
         {**fixed, "BM": qm, "BN": qn}, warps=qw, stages=qs,
     )  # fmt: skip
     queries.divisible = tuple(15 + i for i, s in enumerate(strides) if s % 16 == 0)
@@ -255,14 +379,27 @@ def attention_backward(
         g_lse, lse = dense(g_lse), dense(lse)
         means = empty(rows)
         m = q.ptr if mask is None else mask.ptr
-        delta((-(-T // 32), B * H), means.ptr, g.ptr, out.ptr, g_lse.ptr, H, T, *g_strides, *y_strides)
+        delta(
+            (-(-T // 32), B * H), means.ptr, g.ptr, out.ptr, g_lse.ptr, H, T, *g_strides, *y_strides
+        )
         numbers = (T, S, int(offset), scale * LOG2E, scale, *strides)
         keys(
             (-(-S // kn), B * KH), outs[1].ptr, outs[2].ptr, q.ptr, k.ptr, v.ptr, g.ptr, lse.ptr, means.ptr, m,
-            H, KH, G, *numbers,
+            H, KH, *numbers,
         )  # fmt: skip
         queries(
-            (-(-T // qm), B * H), outs[0].ptr, q.ptr, k.ptr, v.ptr, g.ptr, lse.ptr, means.ptr, m, H, G, *numbers
+            (-(-T // qm), B * H),
+            outs[0].ptr,
+            q.ptr,
+            k.ptr,
+            v.ptr,
+            g.ptr,
+            lse.ptr,
+            means.ptr,
+            m,
+            H,
+            G,
+            *numbers,
         )
 
     return run

@@ -35,7 +35,11 @@ def _part(
     rows = r < G * T
     d = tl.arange(0, BD)
     e = tl.arange(0, BE)
-    query = tl.load(q + b * qb + h[:, None] * qh + t[:, None] * qt + d[None, :], mask=rows[:, None] & (d[None, :] < D), other=0.0)
+    query = tl.load(
+        q + b * qb + h[:, None] * qh + t[:, None] * qt + d[None, :],
+        mask=rows[:, None] & (d[None, :] < D),
+        other=0.0,
+    )
     k += b * kb + head * kh
     v += b * vb + head * vh
     total = tl.zeros((BR, BE), tl.float32)
@@ -45,7 +49,9 @@ def _part(
     end = tl.minimum(begin + each, S)
     for start in range(begin, end, BN):
         j = start + tl.arange(0, BN)
-        keys = tl.load(k + j[None, :] * kt + d[:, None], mask=(j[None, :] < end) & (d[:, None] < D), other=0.0)
+        keys = tl.load(
+            k + j[None, :] * kt + d[:, None], mask=(j[None, :] < end) & (d[:, None] < D), other=0.0
+        )
         scores = tl.dot(query, keys, input_precision=PRECISION) * scale
         seen = (j[None, :] < end) & rows[:, None]
         if CAUSAL:
@@ -63,8 +69,12 @@ def _part(
         p = tl.math.exp2(scores - base[:, None])
         shrink = tl.math.exp2(tops - base)
         sums = sums * shrink + tl.sum(p, 1)
-        values = tl.load(v + j[:, None] * vt + e[None, :], mask=(j[:, None] < end) & (e[None, :] < E), other=0.0)
-        total = tl.dot(p.to(values.dtype), values, total * shrink[:, None], input_precision=PRECISION)
+        values = tl.load(
+            v + j[:, None] * vt + e[None, :], mask=(j[:, None] < end) & (e[None, :] < E), other=0.0
+        )
+        total = tl.dot(
+            p.to(values.dtype), values, total * shrink[:, None], input_precision=PRECISION
+        )
         tops = higher
 
     place = (tl.program_id(0).to(tl.int64) * tl.num_programs(1) + part) * BR + r
@@ -74,7 +84,23 @@ def _part(
 
 
 @triton.jit
-def _join(o, lse, acc, ends, KH, G, T, parts, ob, oh, ot, E: tl.constexpr, BE: tl.constexpr, BR: tl.constexpr, BP: tl.constexpr):
+def _join(
+    o,
+    lse,
+    acc,
+    ends,
+    KH,
+    G,
+    T,
+    parts,
+    ob,
+    oh,
+    ot,
+    E: tl.constexpr,
+    BE: tl.constexpr,
+    BR: tl.constexpr,
+    BP: tl.constexpr,
+):
     """One program per row: all parts of it at once."""
     row = tl.program_id(1)
     b = (tl.program_id(0) // KH).to(tl.int64)
@@ -99,7 +125,17 @@ def _join(o, lse, acc, ends, KH, G, T, parts, ob, oh, ot, E: tl.constexpr, BE: t
 
 def few_queries(q: Any, k: Any, v: Any, mask: Any, is_causal: bool, scale: float) -> Any:
     """The run for this case, or None when there are many queries."""
-    from .attention import FEW, LOG2E, mask_kind, mask_strides, packed, precision, strides_of
+    from .attention import (
+        FEW,
+        LOG2E,
+        mask_kind,
+        mask_strides,
+        mask_types,
+        packed,
+        precision,
+        stride_types,
+        strides_of,
+    )
 
     B, H, T, D = q.shape
     KH, S, E = k.shape[1], k.shape[2], v.shape[3]
@@ -114,7 +150,9 @@ def few_queries(q: Any, k: Any, v: Any, mask: Any, is_causal: bool, scale: float
     parts = -(-S // each)
     kind, mask_type = mask_kind(mask)
     types = ["*fp32", "*fp32", *("*" + TYPE[x.dtype] for x in (q, k, v)), mask_type]
-    types += ["i32"] * 6 + ["fp32"] + ["i64"] * 13
+    numbers: tuple[int, ...] = (*strides_of(q), *strides_of(k), *strides_of(v))
+    types += ["i32"] * 6 + ["fp32"] + stride_types(numbers, (T, S, S)) + mask_types(mask, T, S)
+    numbers += mask_strides(mask)
     program = Program(
         _part, types,
         {
@@ -123,7 +161,6 @@ def few_queries(q: Any, k: Any, v: Any, mask: Any, is_causal: bool, scale: float
         },
         warps=4, stages=2,
     )  # fmt: skip
-    numbers = (*strides_of(q), *strides_of(k), *strides_of(v), *mask_strides(mask))
     program.divisible = tuple(13 + i for i, s in enumerate(numbers) if s % 16 == 0)
     out = q.spec.dense_like() if D == E else q.spec.like((B, H, T, E))
     if out.strides[3] != 1:
@@ -136,7 +173,9 @@ def few_queries(q: Any, k: Any, v: Any, mask: Any, is_causal: bool, scale: float
     ends = Spec(Layout((B * KH * parts * br, 2)), dt.float32, q.spec.device)
     to = out.strides[:3]
 
-    def run(outs: list[View], q: View, k: View, v: View, mask: Any, seed: Any, counter: Any, offset: int) -> None:
+    def run(
+        outs: list[View], q: View, k: View, v: View, mask: Any, seed: Any, counter: Any, offset: int
+    ) -> None:
         q, k, v = packed(q), packed(k), packed(v)
         a, s = empty(acc), empty(ends)
         program(

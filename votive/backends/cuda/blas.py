@@ -125,7 +125,9 @@ class Matrix:
 
     __slots__ = ("batch", "dtype", "ld", "cols", "rows", "stride", "trans")
 
-    def __init__(self, dtype: dt.dtype, rows: int, cols: int, ld: int, trans: bool, batch: int, stride: int) -> None:
+    def __init__(
+        self, dtype: dt.dtype, rows: int, cols: int, ld: int, trans: bool, batch: int, stride: int
+    ) -> None:
         self.dtype, self.rows, self.cols, self.ld = dtype, rows, cols, max(ld, rows, 1)
         self.trans, self.batch, self.stride = trans, batch, stride
 
@@ -145,7 +147,10 @@ class Matrix:
 
 def _set(kind: str, object_: Any, attribute: int, value: Any) -> None:
     set_ = getattr(library.lib, f"cublasLt{kind}SetAttribute")
-    check(set_(object_, attribute, c.byref(value), c.sizeof(value)), f"cublasLt{kind}SetAttribute {attribute}")
+    check(
+        set_(object_, attribute, c.byref(value), c.sizeof(value)),
+        f"cublasLt{kind}SetAttribute {attribute}",
+    )
 
 
 class Product:
@@ -165,7 +170,10 @@ class Product:
         self._alpha, self._beta = c.addressof(self.alpha), c.addressof(self.beta)
         desc = c.c_void_p()
         lib = library.lib
-        check(lib.cublasLtMatmulDescCreate(c.byref(desc), _COMPUTE[compute], scale), "cublasLtMatmulDescCreate")
+        check(
+            lib.cublasLtMatmulDescCreate(c.byref(desc), _COMPUTE[compute], scale),
+            "cublasLtMatmulDescCreate",
+        )
         _set("MatmulDesc", desc, TRANS_A, c.c_int32(int(left.trans)))
         _set("MatmulDesc", desc, TRANS_B, c.c_int32(int(right.trans)))
         if epilogue != PLAIN:
@@ -194,7 +202,10 @@ class Product:
     def _heuristics(self, alignment: int) -> Any:
         lib = library.lib
         preference = c.c_void_p()
-        check(lib.cublasLtMatmulPreferenceCreate(c.byref(preference)), "cublasLtMatmulPreferenceCreate")
+        check(
+            lib.cublasLtMatmulPreferenceCreate(c.byref(preference)),
+            "cublasLtMatmulPreferenceCreate",
+        )
         _set("MatmulPreference", preference, 1, c.c_uint64(WORKSPACE))
         for which in (5, 6, 7, 8):
             _set("MatmulPreference", preference, which, c.c_uint32(alignment))

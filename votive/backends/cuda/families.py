@@ -10,7 +10,7 @@ from .rows import trip_rows
 
 # Files of this folder that hold no rows.
 _INFRASTRUCTURE = frozenset([
-    "__init__", "allocator", "blas", "by_rows", "copy", "data", "device_math", "driver", "families", "faults", "host",
+    "__init__", "allocator", "blas", "by_rows", "copy", "data", "device_math", "draws", "driver", "families", "faults", "host",
     "host_math", "interpret", "pointwise", "program", "rows", "runtime", "trip",
 ])  # fmt: skip
 _loaded = False

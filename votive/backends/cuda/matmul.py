@@ -59,17 +59,31 @@ def _product(
     total = tl.zeros((BM, BN), WIDE)
     for start in range(0, K, BK):
         k = start + tl.arange(0, BK)
-        left = tl.load(a + i[:, None].to(tl.int64) * am + k[None, :] * ak, mask=(i[:, None] < M) & (k[None, :] < K), other=0.0)
-        right = tl.load(b + k[:, None].to(tl.int64) * bk + j[None, :] * bn, mask=(k[:, None] < K) & (j[None, :] < N), other=0.0)
+        left = tl.load(
+            a + i[:, None].to(tl.int64) * am + k[None, :] * ak,
+            mask=(i[:, None] < M) & (k[None, :] < K),
+            other=0.0,
+        )
+        right = tl.load(
+            b + k[:, None].to(tl.int64) * bk + j[None, :] * bn,
+            mask=(k[:, None] < K) & (j[None, :] < N),
+            other=0.0,
+        )
         total += tl.dot(left, right, input_precision="ieee", out_dtype=WIDE)
     total = total * alpha.to(WIDE)
     inside = (i[:, None] < M) & (j[None, :] < N)
     if BIAS:
         total += tl.load(bias + j[None, :], mask=j[None, :] < N, other=0.0).to(WIDE)
     if ADD:
-        old = tl.load(add + z * zb + i[:, None].to(tl.int64) * zm + j[None, :] * zn, mask=inside, other=0.0)
+        old = tl.load(
+            add + z * zb + i[:, None].to(tl.int64) * zm + j[None, :] * zn, mask=inside, other=0.0
+        )
         total += beta.to(WIDE) * old.to(WIDE)
-    tl.store(o + z * ob + i[:, None].to(tl.int64) * om + j[None, :] * on, total.to(o.dtype.element_ty), mask=inside)
+    tl.store(
+        o + z * ob + i[:, None].to(tl.int64) * om + j[None, :] * on,
+        total.to(o.dtype.element_ty),
+        mask=inside,
+    )
 
 
 @triton.jit
@@ -128,28 +142,64 @@ class FewRows:
 class Plain:
     """Any product by the plain kernel."""
 
-    def __init__(self, a: Side, b: Side, out: Side, count: int, bias: dt.dtype | None, add: bool) -> None:
+    def __init__(
+        self, a: Side, b: Side, out: Side, count: int, bias: dt.dtype | None, add: bool
+    ) -> None:
         double = out.dtype is dt.float64
         number = "fp64" if double else "fp32"
         big = a.rows > 64 and b.cols > 64 and not double
         bm = bn = 64 if big else 32
-        types = ["*" + TYPE[out.dtype], "*" + TYPE[a.dtype], "*" + TYPE[b.dtype], "*" + TYPE[bias or out.dtype], "*" + TYPE[out.dtype]]
+        types = [
+            "*" + TYPE[out.dtype],
+            "*" + TYPE[a.dtype],
+            "*" + TYPE[b.dtype],
+            "*" + TYPE[bias or out.dtype],
+            "*" + TYPE[out.dtype],
+        ]
         types += ["i32"] * 3 + ["i64"] * 12 + [number] * 2
         self.program = Program(
             _product, types,
             {"BIAS": bias is not None, "ADD": add, "WIDE": tl.float64 if double else tl.float32, "BM": bm, "BN": bn, "BK": 32},
         )  # fmt: skip
-        self.numbers = (a.rows, b.cols, a.cols, a.row, a.col, a.batch, b.row, b.col, b.batch, out.row, out.col, out.batch, out.row, out.col, out.batch)
+        self.numbers = (
+            a.rows,
+            b.cols,
+            a.cols,
+            a.row,
+            a.col,
+            a.batch,
+            b.row,
+            b.col,
+            b.batch,
+            out.row,
+            out.col,
+            out.batch,
+            out.row,
+            out.col,
+            out.batch,
+        )
         self.grid = (-(-a.rows // bm), -(-b.cols // bn), count)
 
-    def __call__(self, a: int, b: int, out: int, *, bias: int = 0, add: int = 0, alpha: float = 1.0, beta: float = 0.0) -> None:
+    def __call__(
+        self,
+        a: int,
+        b: int,
+        out: int,
+        *,
+        bias: int = 0,
+        add: int = 0,
+        alpha: float = 1.0,
+        beta: float = 0.0,
+    ) -> None:
         self.program(self.grid, out, a, b, bias, add, *self.numbers, alpha, beta)
 
 
 class Library:
     """Any product by cuBLASLt."""
 
-    def __init__(self, a: Side, b: Side, out: Side, count: int, bias: dt.dtype | None, epilogue: int) -> None:
+    def __init__(
+        self, a: Side, b: Side, out: Side, count: int, bias: dt.dtype | None, epilogue: int
+    ) -> None:
         compute = "f64" if out.dtype is dt.float64 else "f32"
         if compute == "f32" and a.dtype is dt.float32 and switches.allow_tf32:
             compute = "tf32"
@@ -159,19 +209,33 @@ class Library:
             epilogue=epilogue,
         )  # fmt: skip
 
-    def __call__(self, a: int, b: int, out: int, *, bias: int = 0, add: int = 0, alpha: float = 1.0, beta: float = 0.0) -> None:
+    def __call__(
+        self,
+        a: int,
+        b: int,
+        out: int,
+        *,
+        bias: int = 0,
+        add: int = 0,
+        alpha: float = 1.0,
+        beta: float = 0.0,
+    ) -> None:
         self.product(b, a, out, bias=bias, add=add, alpha=alpha, beta=beta)
 
 
 def _transposed(s: Side, count: int) -> blas.Matrix:
     """The transpose of an operand in the library's terms."""
     if s.col == 1 or s.cols == 1:
-        return blas.Matrix(s.dtype, s.cols, s.rows, s.row if s.rows > 1 else s.cols, False, count, s.batch)
+        return blas.Matrix(
+            s.dtype, s.cols, s.rows, s.row if s.rows > 1 else s.cols, False, count, s.batch
+        )
     return blas.Matrix(s.dtype, s.rows, s.cols, s.col, True, count, s.batch)
 
 
 def _result(s: Side, count: int) -> blas.Matrix:
-    return blas.Matrix(s.dtype, s.cols, s.rows, s.row if s.rows > 1 else s.cols, False, count, s.batch)
+    return blas.Matrix(
+        s.dtype, s.cols, s.rows, s.row if s.rows > 1 else s.cols, False, count, s.batch
+    )
 
 
 def _unit(s: Side) -> bool:
@@ -181,7 +245,15 @@ def _unit(s: Side) -> bool:
     return (s.row == 1 or s.rows == 1) and s.col >= s.rows
 
 
-def engine(a: Side, b: Side, out: Side, count: int, bias: dt.dtype | None = None, add: bool = False, epilogue: int = 0) -> Any:
+def engine(
+    a: Side,
+    b: Side,
+    out: Side,
+    count: int,
+    bias: dt.dtype | None = None,
+    add: bool = False,
+    epilogue: int = 0,
+) -> Any:
     """The way to compute one product (or a batch of them)."""
     few = (
         count == 1 and not add and not epilogue and a.rows <= FEW and a.dtype in (dt.float32, *dt.HALF)
@@ -222,7 +294,11 @@ def _batches(shape: tuple[int, ...], strides: list[tuple[int, ...]]) -> _Batch:
         return _Batch(1, (0,) * len(strides), [(0,) * len(strides)])
     outer = [(0,) * len(strides)]
     for n, step in zip(sizes[:-1], steps[:-1], strict=True):
-        outer = [tuple(o + k * s for o, s in zip(at, step, strict=True)) for at in outer for k in range(n)]
+        outer = [
+            tuple(o + k * s for o, s in zip(at, step, strict=True))
+            for at in outer
+            for k in range(n)
+        ]
     return _Batch(sizes[-1], tuple(steps[-1]), outer)
 
 
@@ -234,7 +310,9 @@ def _matrix(spec: Spec, left: bool) -> tuple[tuple[int, ...], tuple[int, ...], i
     return spec.shape[:-2], spec.strides[:-2], *spec.shape[-2:], *spec.strides[-2:]
 
 
-def _broadcast(shape: tuple[int, ...], strides: tuple[int, ...], to: tuple[int, ...]) -> tuple[int, ...]:
+def _broadcast(
+    shape: tuple[int, ...], strides: tuple[int, ...], to: tuple[int, ...]
+) -> tuple[int, ...]:
     pad = len(to) - len(shape)
     out = [0] * pad
     for n, s in zip(shape, strides, strict=True):
@@ -248,7 +326,15 @@ OUTER = 32  # calls that one product may take before operands are copied togethe
 class Planned:
     """A product of two tensors: which operands are copied first, and the calls that follow."""
 
-    def __init__(self, a: Spec, b: Spec, out: Spec, bias: dt.dtype | None = None, add: bool = False, epilogue: int = 0) -> None:
+    def __init__(
+        self,
+        a: Spec,
+        b: Spec,
+        out: Spec,
+        bias: dt.dtype | None = None,
+        add: bool = False,
+        epilogue: int = 0,
+    ) -> None:
         self.copies = [False, False]
         specs = [a, b]
         for which in (0, 1):
@@ -280,8 +366,21 @@ class Planned:
         for d in range(len(shape) - 1, -1, -1):
             ostrides[d] = step
             step *= shape[d]
-        batch = _batches(shape, [_broadcast(ashape, astrides, shape), _broadcast(bshape, bstrides, shape), tuple(ostrides)])
-        if batch.count > 1 and batch.inner[1] == 0 and len(batch.outer) == 1 and batch.inner[0] == am * m and ak == 1:
+        batch = _batches(
+            shape,
+            [
+                _broadcast(ashape, astrides, shape),
+                _broadcast(bshape, bstrides, shape),
+                tuple(ostrides),
+            ],
+        )
+        if (
+            batch.count > 1
+            and batch.inner[1] == 0
+            and len(batch.outer) == 1
+            and batch.inner[0] == am * m
+            and ak == 1
+        ):
             # One right matrix for all: the rows of the batch are rows of one product.
             m, batch = m * batch.count, _Batch(1, (0, 0, 0), batch.outer)
         left = Side(a.dtype, m, k, am, ak, batch.inner[0])
@@ -330,13 +429,25 @@ def _turned(spec: Spec) -> Spec:
 
 @cuda("linear", accepts=_takes)
 def linear(x: Any, weight: Any, bias: Any) -> Any:
-    if not x.numel or not weight.numel or (bias is not None and (bias.ndim != 1 or not bias.contiguous or bias.shape[0] != weight.shape[0])):
+    if (
+        not x.numel
+        or not weight.numel
+        or (
+            bias is not None
+            and (bias.ndim != 1 or not bias.contiguous or bias.shape[0] != weight.shape[0])
+        )
+    ):
         return None
     right = _turned(weight.spec)
     plan = Planned(x.spec, right, x.spec, None if bias is None else bias.dtype)
 
     def run(outs: list[View], x: View, weight: View, bias: Any) -> None:
-        plan(outs[0], x, View(weight.ptr, right, weight.storage), bias=0 if bias is None else bias.ptr)
+        plan(
+            outs[0],
+            x,
+            View(weight.ptr, right, weight.storage),
+            bias=0 if bias is None else bias.ptr,
+        )
 
     return run
 

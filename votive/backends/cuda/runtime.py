@@ -80,6 +80,16 @@ class _Runtime:
 runtime = _Runtime()
 
 
+class _Held:
+    """A block that goes back to its pool when the graph lets go of it."""
+
+    def __init__(self, block: Block) -> None:
+        self.block = block
+
+    def __del__(self) -> None:
+        self.block.pool.give(self.block)
+
+
 class Here(threading.local):
     """The current device, stream and pool of a thread."""
 
@@ -117,6 +127,25 @@ class Here(threading.local):
     def set_pool(self, pool: Pool) -> None:
         """Take memory from a graph's own pool."""
         self.pool = pool
+
+    def begin_capture(self) -> None:
+        """Launches are recorded from here on; scratch memory then belongs to the graph."""
+        self.capturing = True
+        self.kept: list[Any] = []
+        self._workspace: Block | None = None
+
+    def end_capture(self) -> list[Any]:
+        """Launches run again; gives what the graph must keep alive."""
+        self.capturing = False
+        self._refresh()
+        return self.kept
+
+    def workspace(self) -> Block:
+        """Scratch memory of the graph being captured."""
+        if self._workspace is None:
+            self._workspace = self.pool.take(32 << 20)  # type: ignore[union-attr]
+            self.kept.append(_Held(self._workspace))
+        return self._workspace
 
 
 # The state of the calling thread, once `begin` was called.

@@ -1,0 +1,39 @@
+"""`python -m benchmarks.gpu [--only REGEX] [--json FILE]`: the table of kernels on this GPU."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import time
+from pathlib import Path
+from typing import Any
+
+from . import measure, show
+
+
+def main(argv: list[str] | None = None) -> list[dict[str, Any]]:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--only", default="", help="cases whose name matches")
+    parser.add_argument("--suites", default="memory_bound,losses,products,attentions")
+    parser.add_argument("--json", type=Path)
+    args = parser.parse_args(argv)
+    from . import kernels
+
+    rows = []
+    for suite in args.suites.split(","):
+        try:
+            for case in getattr(kernels, suite)():
+                if re.search(args.only, case.name):
+                    began = time.perf_counter()
+                    rows.append(measure(case))
+                    print(show(rows[-1]), f"[{time.perf_counter() - began:.1f} s]", flush=True)
+        except Exception as e:  # one suite that cannot be set up must not hide the others
+            print(f"{suite}: {type(e).__name__}: {e}", flush=True)
+    if args.json:
+        args.json.write_text(json.dumps(rows, indent=1))
+    return rows
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,103 @@
+"""DLPack for memory of the GPU: capsules in and out. Knows the C structure, not kernels."""
+
+from __future__ import annotations
+
+import ctypes as c
+from typing import Any
+
+from .core import dtype as dt
+
+CUDA, PINNED = 2, 3
+_CODES = {
+    dt.int8: (0, 8), dt.int16: (0, 16), dt.int32: (0, 32), dt.int64: (0, 64), dt.uint8: (1, 8),
+    dt.uint16: (1, 16), dt.uint32: (1, 32), dt.uint64: (1, 64), dt.float16: (2, 16),
+    dt.float32: (2, 32), dt.float64: (2, 64), dt.bfloat16: (4, 16), dt.complex64: (5, 64),
+    dt.complex128: (5, 128), dt.bool_: (6, 8), dt.float8_e4m3fn: (10, 8), dt.float8_e5m2: (12, 8),
+}  # fmt: skip
+_DTYPES = {code: d for d, code in _CODES.items()}
+
+
+class _Tensor(c.Structure):
+    _fields_ = [
+        ("data", c.c_void_p), ("device_type", c.c_int32), ("device_id", c.c_int32),
+        ("ndim", c.c_int32), ("code", c.c_uint8), ("bits", c.c_uint8), ("lanes", c.c_uint16),
+        ("shape", c.POINTER(c.c_int64)), ("strides", c.POINTER(c.c_int64)),
+        ("byte_offset", c.c_uint64),
+    ]  # fmt: skip
+
+
+class _Managed(c.Structure):
+    pass
+
+
+_DELETER = c.CFUNCTYPE(None, c.POINTER(_Managed))
+_Managed._fields_ = [("tensor", _Tensor), ("context", c.c_void_p), ("deleter", _DELETER)]
+
+_api = c.pythonapi
+_api.PyCapsule_GetPointer.restype, _api.PyCapsule_GetPointer.argtypes = (
+    c.c_void_p,
+    [c.py_object, c.c_char_p],
+)
+_api.PyCapsule_SetName.restype, _api.PyCapsule_SetName.argtypes = c.c_int, [c.py_object, c.c_char_p]
+# For a capsule that is being destroyed: it must not become a Python object again.
+_is_valid = c.PYFUNCTYPE(c.c_int, c.c_void_p, c.c_char_p)(("PyCapsule_IsValid", _api))
+_get_pointer = c.PYFUNCTYPE(c.c_void_p, c.c_void_p, c.c_char_p)(("PyCapsule_GetPointer", _api))
+_DESTRUCTOR = c.CFUNCTYPE(None, c.c_void_p)
+_api.PyCapsule_New.restype = c.py_object
+_api.PyCapsule_New.argtypes = [c.c_void_p, c.c_char_p, _DESTRUCTOR]
+_FRESH, _USED = b"dltensor", b"used_dltensor"
+_exported: dict[int, Any] = {}
+
+
+class Borrowed:
+    """Somebody else's memory; tells them when it is no longer needed."""
+
+    def __init__(self, capsule: Any) -> None:
+        address = _api.PyCapsule_GetPointer(capsule, _FRESH)
+        self.managed = c.cast(address, c.POINTER(_Managed))
+        _api.PyCapsule_SetName(capsule, _USED)
+        t = self.managed.contents.tensor
+        key = (t.code, t.bits)
+        if t.lanes != 1 or key not in _DTYPES:
+            raise BufferError(f"from_dlpack: no dtype for code {t.code} with {t.bits} bits.")
+        self.dtype = _DTYPES[key]
+        self.shape = tuple(t.shape[i] for i in range(t.ndim))
+        self.strides = tuple(t.strides[i] for i in range(t.ndim)) if t.strides else None
+        self.ptr = (t.data or 0) + t.byte_offset
+        self.device_type, self.device_id = t.device_type, t.device_id
+
+    def __del__(self) -> None:
+        managed = getattr(self, "managed", None)
+        if managed is not None and managed.contents.deleter:
+            managed.contents.deleter(managed)
+
+
+@_DELETER
+def _release(managed: Any) -> None:
+    _exported.pop(c.addressof(managed.contents), None)
+
+
+def _unused(capsule: int) -> None:
+    """A capsule that nobody took is dropped: so is what it holds."""
+    if _is_valid(capsule, _FRESH):
+        _exported.pop(_get_pointer(capsule, _FRESH), None)
+
+
+_drop = _DESTRUCTOR(_unused)
+
+
+def export(tensor: Any) -> Any:
+    """A capsule over a tensor of the GPU, which stays alive until the capsule's user is done."""
+    spec = tensor._spec
+    n = max(spec.ndim, 1)
+    shape, strides = (c.c_int64 * n)(*spec.shape), (c.c_int64 * n)(*spec.strides)
+    code, bits = _CODES[spec.dtype]
+    managed = _Managed()
+    managed.tensor = _Tensor(
+        tensor.data_ptr(), CUDA, spec.device.index or 0, spec.ndim, code, bits, 1,
+        c.cast(shape, c.POINTER(c.c_int64)), c.cast(strides, c.POINTER(c.c_int64)), 0,
+    )  # fmt: skip
+    managed.deleter = _release
+    address = c.addressof(managed)
+    _exported[address] = (managed, shape, strides, tensor.detach())
+    return _api.PyCapsule_New(address, _FRESH, _drop)
