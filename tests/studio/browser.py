@@ -14,7 +14,7 @@ import pytest
 NAMES = ("chromium", "chromium-browser", "google-chrome", "chrome")
 WIDE, NARROW = {"width": 1280, "height": 800}, {"width": 390, "height": 844}
 # Seconds: a machine may have much else to do.
-PATIENCE = 45.0
+PATIENCE = 30.0
 TOUR = "localStorage.setItem('votive-tour-seen', '1')"
 
 
@@ -77,7 +77,10 @@ class Window:
         end = time.monotonic() + seconds
         while not self.page.evaluate(f"() => Boolean({expression})"):
             if time.monotonic() > end:
-                raise AssertionError(f"after {seconds} s still not: {expression}")
+                told = self.page.evaluate("document.body.innerText.slice(0, 1500)")
+                raise AssertionError(
+                    f"after {seconds} s still not: {expression}; {self.faults}; it says\n{told}"
+                )
             self.page.wait_for_timeout(30)
 
     def click(self, selector: str) -> None:
@@ -91,11 +94,16 @@ class Window:
         found: list[str] = self.page.eval_on_selector_all(
             ".token", "all => all.map(t => t.textContent)"
         )
+        assert len(found) == self.count(), "a long text is in the page only where it is seen"
         return found
+
+    def count(self) -> int:
+        """How many tokens there are, in view or not."""
+        return int(self.page.locator(".timeline").get_attribute("data-count") or 0)
 
     def grow(self, count: int) -> None:
         """Wait until the timeline has so many tokens, and the page is at rest."""
-        self.until(f"document.querySelectorAll('.token').length === {count}")
+        self.until(f"document.querySelector('.timeline').dataset.count === '{count}'")
         self.rest()
 
     def rest(self) -> None:

@@ -1,4 +1,5 @@
-"""A studio on a tiny model, shared by the tests of a file, and a page of it for each test."""
+"""A studio on a tiny model, shared by the tests of a file; for each test a page without a browser,
+or a window of a real one."""
 
 from __future__ import annotations
 
@@ -29,17 +30,38 @@ def page(the_studio: Any) -> Iterator[Any]:
 
 
 @pytest.fixture(scope="module")
-def offline() -> Iterator[Any]:
-    """A page of a browser that has no network."""
+def browser() -> Iterator[Any]:
     from .browser import chromium
 
-    with chromium() as browser:
-        context = browser.new_context(offline=True, viewport={"width": 900, "height": 700})
-        page = context.new_page()
-        page.set_default_timeout(45_000)
-        page.trouble = []
-        page.on("pageerror", lambda e: page.trouble.append(str(e)))
-        page.on("console", lambda m: m.type == "error" and page.trouble.append(m.text))
-        page.on("request", lambda r: r.url.startswith(("file:", "data:", "blob:"))
-                or page.trouble.append(r.url))  # fmt: skip
-        yield page
+    with chromium() as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def tab(browser: Any, the_studio: Any) -> Iterator[Any]:
+    from .browser import Window
+
+    made = Window(browser, the_studio.url).begun()
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def window(tab: Any) -> Iterator[Any]:
+    yield tab.renewed()
+    assert tab.faults == []
+
+
+@pytest.fixture(scope="module")
+def offline(browser: Any) -> Iterator[Any]:
+    """A page of a browser that has no network."""
+    context = browser.new_context(offline=True, viewport={"width": 900, "height": 700})
+    page = context.new_page()
+    page.set_default_timeout(45_000)
+    page.trouble = []
+    page.on("pageerror", lambda e: page.trouble.append(str(e)))
+    page.on("console", lambda m: m.type == "error" and page.trouble.append(m.text))
+    page.on("request", lambda r: r.url.startswith(("file:", "data:", "blob:"))
+            or page.trouble.append(r.url))  # fmt: skip
+    yield page
+    context.close()

@@ -23,11 +23,17 @@ LAYER = "model.layers.4"
 
 def go(window: Window, column: str, tab: str | None = None) -> None:
     """Show a column, where columns are pages, and a tab in it."""
-    if window.page.locator("#bottom").is_visible():
+    if column_is_page(window):
         window.click(f'#bottom [data-column="{column}"]')
     if tab is not None:
         window.click(f"#tab-{tab}")
+    window.page.evaluate("""document.querySelectorAll('.column, .pane, main')
+      .forEach(e => { e.scrollTop = 0; })""")
     window.rest()
+
+
+def column_is_page(window: Window) -> bool:
+    return bool(window.page.locator("#bottom").is_visible())
 
 
 def begin(window: Window) -> None:
@@ -67,7 +73,7 @@ def next_token(window: Window) -> None:
 def branches(window: Window) -> None:
     go(window, "left")
     window.click("#compare")
-    window.page.locator(".diff-row").first.wait_for()
+    window.page.locator(".diff-side").first.wait_for()
     window.page.locator(".diff").scroll_into_view_if_needed()
     window.rest()
 
@@ -83,7 +89,8 @@ def debugger(window: Window) -> None:
 
 
 def stopped(window: Window) -> None:
-    window.click("#stop-zero")
+    window.page.fill("#edit-value", "0.5")
+    window.click("#stop-scale")
     window.rest()
     window.click("#debug-run")
     window.until("document.querySelector('#debug-where').innerText.includes('has ended')")
@@ -103,11 +110,15 @@ def value(window: Window) -> None:
     for _ in range(9):
         window.page.keyboard.press("ArrowRight")
     window.page.keyboard.press("Enter")
-    window.page.locator("#panel-value").scroll_into_view_if_needed()
+    if column_is_page(window):
+        window.page.locator("#panel-value").evaluate("e => e.scrollIntoView()")
     window.rest()
 
 
 def lens(window: Window) -> None:
+    if window.page.locator(".diff button").count():
+        go(window, "left")
+        window.click(".diff button")
     go(window, "centre", "lens")
 
 
@@ -131,6 +142,12 @@ def profile(window: Window) -> None:
     window.rest()
 
 
+def wide_attention(window: Window) -> None:
+    attention("matrix")(window)
+    window.click("#widen")
+    window.rest()
+
+
 def attention(kind: str) -> Callable[[Window], None]:
     def shown(window: Window) -> None:
         go(window, "right", "attention")
@@ -144,6 +161,7 @@ def edits(window: Window) -> None:
     go(window, "centre", "debugger")
     window.click(f'.stack-row[data-address="{LAYER}"]')
     window.rest()
+    window.page.select_option("#edit-where", "all")
     window.click("#edit-zero")
     window.rest()
     window.click('.stack-row[data-address="model.layers.6"]')
@@ -166,6 +184,13 @@ def console(window: Window) -> None:
     go(window, "right", "console")
 
 
+def saved(window: Window) -> None:
+    dialog("#files-button")(window)
+    window.page.fill("#save-name", "the-kings-daughter")
+    window.click("#save-session")
+    window.page.locator(".file").first.wait_for()
+
+
 def dialog(button: str) -> Callable[[Window], None]:
     def shown(window: Window) -> None:
         window.click(button)
@@ -181,12 +206,12 @@ SCENES: dict[str, Callable[[Window], None]] = {
     "changed": stopped, "value": value, "lens": lens, "lens-target": lens_target,
     "statistics": statistics, "profile": profile, "attention-links": attention("links"),
     "attention-matrix": attention("matrix"), "attention-heads": attention("heads"),
-    "edits": edits, "explain": explain, "console": console,
-    "sessions": dialog("#files-button"), "keys": dialog("#help"),
+    "attention-large": wide_attention, "edits": edits, "explain": explain, "console": console,
+    "sessions": saved, "keys": dialog("#help"),
 }  # fmt: skip
 DARK = ("text", "debugger", "value", "lens", "attention-matrix", "edits")
 # The same at 1280 pixels, where these stand beside each other.
-ONLY_NARROW = ("next",)
+ONLY_NARROW, ONLY_WIDE = ("next",), ("attention-large",)
 
 
 def compressed(png: bytes) -> bytes:
@@ -205,7 +230,7 @@ def shoot(
     try:
         begin(window)
         for name, scene in SCENES.items():
-            if width == "wide" and name in ONLY_NARROW:
+            if name in (ONLY_NARROW if width == "wide" else ONLY_WIDE):
                 continue
             scene(window)
             wanted = name in only if only else not dark or name in DARK
@@ -217,6 +242,8 @@ def shoot(
                 path = folder / f"{stem}.{'png' if png else 'webp'}"
                 path.write_bytes(made if png else compressed(made))
                 print(path.name, len(path.read_bytes()) // 1024, "KiB", flush=True)
+            if window.page.evaluate("document.body.dataset.wide") == "right":
+                window.click("#widen")
             if window.page.locator("dialog[open]").count():
                 window.page.keyboard.press("Escape")
         assert window.faults == [], window.faults

@@ -2,46 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
-import pytest
-
-pytest.importorskip("starlette")
-pytest.importorskip("uvicorn")
-pytest.importorskip("websockets")
-
-from votive.studio.serving import Studio
-
-from .browser import NARROW, Window, chromium
-from .client import loaded
-
-TOKEN = "t" * 43
+from .browser import NARROW, Window
 
 
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    with chromium() as found:
-        yield found
-
-
-@pytest.fixture(scope="module")
-def studio(tmp_path_factory: Any) -> Iterator[Studio]:
-    with Studio(loaded(), folder=tmp_path_factory.mktemp("sessions")) as made:
-        yield made
-
-
-@pytest.fixture(scope="module")
-def tab(browser: Any, studio: Studio) -> Iterator[Window]:
-    made = Window(browser, studio.url)
-    yield made
-    made.close()
-
-
-@pytest.fixture
-def window(tab: Window) -> Iterator[Window]:
-    yield tab.renewed()
-    assert tab.faults == []
+def moves(window: Window) -> int:
+    """How many moves can be undone, as the server says."""
+    found = window.page.evaluate("""async () => {
+      const { model } = await import('/static/js/page.js');
+      return (await model.ask('session.state', {})).undo;
+    }""")
+    return int(found)
 
 
 def test_a_page_that_is_opened_begins_by_itself_and_hides_its_token(window: Window) -> None:
@@ -70,14 +42,14 @@ def test_generating_shows_tokens_as_they_come_and_can_be_stopped(window: Window)
     assert window.text("#generate") == "Generate"
     window.page.fill("#auto-count", "2000")
     window.click("#generate")
-    window.until("document.querySelectorAll('.token').length > 20")
+    window.until("Number(document.querySelector('.timeline').dataset.count) > 20")
     assert window.text("#generate") == "Stop"
     window.click("#generate")
-    window.until("document.querySelector('#generate').textContent === 'Generate'")
-    count = len(window.tokens())
+    window.finished()
+    count = window.count()
     assert 20 < count < 2000
     window.page.wait_for_timeout(300)
-    assert len(window.tokens()) == count
+    assert window.count() == count
     assert "Generated:" in window.page.locator(".said").first.text_content()
 
 
@@ -105,6 +77,7 @@ def test_choosing_another_token_makes_a_branch_that_can_be_left_again(window: Wi
     assert chains.count() == 4  # the prompt, the token drawn first, and two that were chosen
     chains.nth(2).locator(".chain-text").click()
     window.until(f"document.querySelectorAll('.token')[4].textContent === {rows[3][0]!r}")
+    window.rest()
     assert chains.nth(2).get_attribute("aria-selected") == "true"
 
 
@@ -129,8 +102,10 @@ def test_a_branch_draws_anew_and_two_branches_are_compared(window: Window) -> No
     assert window.tokens()[:5] == first[:5]
     assert window.tokens() != first
     window.click("#compare")
-    window.until("document.querySelectorAll('.diff-row').length === 3")
-    assert "KL(a‖b)" in window.text(".diff")
+    window.until("document.querySelectorAll('.diff-side').length === 2")
+    assert "divergence" in window.text(".diff")
+    sides = window.page.locator(".diff-side .diff-text").all_inner_texts()
+    assert len(set(sides)) == 2
     window.page.locator(".chain .node").first.click()
     window.grow(4)
 
@@ -148,6 +123,69 @@ def test_settings_of_the_sampler_hold_at_once(window: Window) -> None:
     window.page.locator("#do-sample").uncheck()
     window.until("document.querySelector('.bar-number.after').textContent === '100%'")
     assert slider.is_disabled()
+
+
+def test_drawing_a_slider_is_one_move_and_shows_what_it_would_do(window: Window) -> None:
+    first = ".bar-number.after"
+    before, undo = window.page.locator(first).first.inner_text(), moves(window)
+    box = window.page.locator("#set-temperature").bounding_box()
+    y = box["y"] + box["height"] / 2
+    window.page.mouse.move(box["x"] + box["width"] * 0.5, y)
+    window.page.mouse.down()
+    for share in (0.4, 0.3, 0.2, 0.12):
+        window.page.mouse.move(box["x"] + box["width"] * share, y, steps=4)
+        window.rest()
+    drawn = window.page.locator(first).first.inner_text()
+    assert drawn != before
+    assert moves(window) == undo
+    window.page.mouse.up()
+    window.rest()
+    assert moves(window) == undo + 1
+    assert window.page.locator(first).first.inner_text() == drawn
+    window.click("#undo")
+    window.until(f"document.querySelector('{first}').textContent === {before!r}")
+    assert window.text("output[for=set-temperature]") == "1"
+
+
+def test_two_sliders_moved_one_after_the_other_are_both_set(window: Window) -> None:
+    undo = moves(window)
+    for name in ("temperature", "top_p", "min_p"):
+        window.page.locator(f"#set-{name}").focus()
+        window.page.keyboard.press("ArrowRight" if name == "min_p" else "ArrowLeft")
+    window.page.keyboard.press("s")  # at once: what was set holds for this token
+    window.grow(6)
+    assert moves(window) == undo + 4
+    shown = [window.text(f"output[for=set-{n}]") for n in ("temperature", "top_p", "min_p")]
+    assert shown == ["0.95", "0.99", "0.005"]
+    script = "() => document.querySelector('#undo').click()"
+    for _ in range(4):
+        window.page.evaluate(script)
+        window.rest()
+    assert window.text("output[for=set-min_p]") == "off"
+
+
+def test_a_node_under_the_pointer_is_looked_at_in_passing(window: Window) -> None:
+    window.page.fill("#auto-count", "4")
+    window.click("#generate")
+    window.grow(9)
+    rows, words = window.top(), window.text("#tree-passing")
+    window.page.locator(".chain .node").nth(1).hover()
+    window.until(f"document.querySelector('#tree-passing').innerText !== {words!r}")
+    window.until("document.querySelector('#view-topk').innerText.includes('position 4')")
+    assert window.top() != rows
+    window.page.mouse.move(5, 5)
+    window.until("document.querySelector('#view-topk').innerText.includes('position 8')")
+    assert window.top() == rows
+
+
+def test_what_the_model_expected_inside_of_the_prompt_is_shown(window: Window) -> None:
+    window.page.locator('.token[data-at="1"]').click()
+    window.until("document.querySelector('#view-topk').innerText.includes('in the prompt')")
+    rows = window.top()
+    window.click(".bar-row >> nth=4")
+    window.until("document.querySelectorAll('.token.given').length === 3")
+    window.rest()
+    assert window.tokens() == ["Once", "·upon", rows[4][0]]
 
 
 def test_a_session_is_saved_and_opened_again(window: Window) -> None:
@@ -181,9 +219,9 @@ def test_a_page_that_is_loaded_again_finds_its_session(window: Window) -> None:
 
 
 def test_two_tabs_have_sessions_of_their_own(
-    window: Window, browser: Any, studio: Studio
+    window: Window, browser: Any, the_studio: Any
 ) -> None:  # fmt: skip
-    other = Window(browser, studio.url, size=NARROW)
+    other = Window(browser, the_studio.url, size=NARROW)
     try:
         other.begun()
         other.click("#step-token")
@@ -205,49 +243,3 @@ def test_text_of_a_model_is_never_markup(window: Window) -> None:
     assert "".join(window.tokens()[5:]).replace("·", " ") == text
     assert window.page.evaluate("window.hacked") is None
     assert window.page.locator("img").count() == 0
-
-
-def test_a_page_comes_back_after_the_server_was_started_again(browser: Any, tmp_path: Any) -> None:
-    model = loaded()
-    first = Studio(model, folder=tmp_path, token=TOKEN).start()
-    window = Window(browser, first.url)
-    try:
-        window.begun()
-        window.click("#step-token")
-        window.grow(6)
-        written = window.tokens()
-        first.stop()
-        window.page.locator("#offline:not([hidden])").wait_for()
-        assert "does not answer" in window.text("#offline-text")
-        assert window.tokens() == written
-        assert window.page.locator("#step-token").is_disabled()
-        with Studio(model, folder=tmp_path, token=TOKEN, port=first.port):
-            window.click("#reconnect")
-            window.page.locator("#offline").wait_for(state="hidden")
-            window.until("document.querySelector('#step-token:not([disabled])')")
-            window.grow(6)
-            assert window.tokens() == written
-            window.click("#step-token")
-            window.grow(7)
-    finally:
-        window.close()
-        first.stop()
-
-
-def test_the_first_visit_has_a_tour_that_can_be_left(browser: Any, studio: Studio) -> None:
-    window = Window(browser, studio.url, tour=True)
-    try:
-        window.begun()
-        seen = [window.text("#tour-title")]
-        for _ in range(5):
-            window.click("#tour-next")
-            seen.append(window.text("#tour-title"))
-        assert len(set(seen)) == 6
-        window.click("#tour-next")
-        assert window.page.locator(".tour").is_hidden()
-        window.page.reload()
-        window.until("document.querySelectorAll('.token').length > 0")
-        assert window.page.locator(".tour").is_hidden()
-        assert window.faults == []
-    finally:
-        window.close()

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import re
 import warnings
+from collections.abc import Iterator
 from typing import Annotated, Any
 
 from ...generation.config import SAMPLING
@@ -104,6 +106,18 @@ def _has_room(room: Any, name: str, count: int = 1) -> None:
         )
 
 
+@contextlib.contextmanager
+def _whole(room: Any) -> Iterator[None]:
+    """Inside, a move that ends in an error is taken back: the page does not know of it."""
+    before = room.session._at
+    try:
+        yield
+    except Exception:
+        if room.session._at > before:
+            room.session.undo(room.session._at - before)
+        raise
+
+
 def _prompt(session: Any) -> str:
     tokens = list(session.path()[0].tokens)
     text = session.decode(tokens)
@@ -139,16 +153,17 @@ def step(job: Job, n: Annotated[int, Within(1, 1000)] = 1) -> dict[str, Any]:
     """Draw the next token, `n` times."""
     room = job.room
     made = 0
-    try:
-        for _ in range(n):
-            _has_room(room, "session.step")
-            room.session.step()
-            made += 1
-            job.breathe()
-    finally:
-        if made:
-            room.log(job, f"session.step({made})" if made > 1 else "session.step()")
-    return state(room)
+    _has_room(room, "session.step", n)
+    with _whole(room):
+        try:
+            for _ in range(n):
+                room.session.step()
+                made += 1
+                job.breathe()
+        finally:
+            if made:
+                room.log(job, f"session.step({made})" if made > 1 else "session.step()")
+        return state(room)
 
 
 @action("session.auto", changes=True)
@@ -204,17 +219,19 @@ def choose(
         room.log(job, f"session.jump({node})")
     count = 1 if text is None else len(room.session._encoded(text, special=False))
     _has_room(room, "session.choose", count)
-    room.session.choose(token if text is None else text)
-    room.log(job, f"session.choose({token if text is None else text!r})")
-    return state(room)
+    with _whole(room):
+        room.session.choose(token if text is None else text)
+        room.log(job, f"session.choose({token if text is None else text!r})")
+        return state(room)
 
 
 @action("session.jump", changes=True)
 def jump(job: Job, node: Index) -> dict[str, Any]:
     """Go to any node."""
-    job.room.session.jump(node)
-    job.room.log(job, f"session.jump({node})")
-    return state(job.room)
+    with _whole(job.room):
+        job.room.session.jump(node)
+        job.room.log(job, f"session.jump({node})")
+        return state(job.room)
 
 
 @action("session.branch", changes=True)

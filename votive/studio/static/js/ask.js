@@ -64,9 +64,10 @@ export async function act(model, action, args = {}, options = {}) {
  *
  * `fetch()` gives a promise (or null when there is nothing to show), `draw(data)` shows it. While
  * it waits, `el` is busy; an error is shown in it with a button that tries again. A `calm` view
- * waits while tokens are generated, and looks at the text when it is done.
+ * waits while tokens are generated, and looks at the text when it is done. `appears` is called when
+ * it comes into view.
  */
-export function loader({ model, el, keys, fetch, draw, empty = "Nothing to show yet.", calm = true }) {
+export function loader({ model, el, keys, fetch, draw, empty = "Nothing to show yet.", calm = true, appears = () => {} }) {
   let [seen, stale, ticket, delay] = [false, true, 0, null];
   const note = document.createElement("div");
   note.className = "state";
@@ -127,6 +128,7 @@ export function loader({ model, el, keys, fetch, draw, empty = "Nothing to show 
   });
   const watcher = new IntersectionObserver(([entry]) => {
     seen = entry.isIntersecting;
+    if (seen) appears();
     if (seen && stale && !(calm && model.get("generating"))) load();
   });
   watcher.observe(el);

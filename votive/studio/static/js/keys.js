@@ -18,6 +18,16 @@ const KEYS = [
   ["L", "Logit lens", (e) => plain(e, "l"), "tab", "lens"],
   ["D", "Debugger", (e) => plain(e, "d"), "tab", "debugger"],
   ["A", "Attention", (e) => plain(e, "a"), "tab", "attention"],
+  ["N", "Statistics", (e) => plain(e, "n"), "tab", "layers"],
+  ["M", "Profile", (e) => plain(e, "m"), "tab", "profile"],
+  ["E", "Edits", (e) => plain(e, "e"), "tab", "edits"],
+  ["X", "Explain", (e) => plain(e, "x"), "tab", "explain"],
+  ["C", "Console", (e) => plain(e, "c"), "tab", "console"],
+  [", .", "Token before, token after", (e) => plain(e, ","), "token", -1],
+  [null, null, (e) => plain(e, "."), "token", 1],
+  ["[ ]", "Layer before, layer after", (e) => plain(e, "["), "layer", -1],
+  [null, null, (e) => plain(e, "]"), "layer", 1],
+  ["W", "Widen the right column", (e) => plain(e, "w"), "widen"],
   ["T", "Light or dark", (e) => plain(e, "t"), "theme"],
   ["Esc", "Unlock the selection", (e) => e.key === "Escape", "unlock"],
   ["?", "Shortcuts", (e) => e.key === "?", "help"],
@@ -54,7 +64,7 @@ export function help() {
   const close = h("button", { type: "button", class: "quiet", "aria-label": "Close", onclick: () => box.close() }, "×");
   const box = h("dialog", { id: "shortcuts", "aria-label": "Shortcuts" },
     h("div", { class: "row spread dialog-head" }, h("h2", {}, "Shortcuts"), close),
-    h("dl", { class: "shortcuts" }, KEYS.map(([keys, text]) => [h("dt", {}, keys.split(" ").map((k) => h("kbd", {}, k))), h("dd", {}, text)])),
+    h("dl", { class: "shortcuts" }, KEYS.filter(([keys]) => keys).map(([keys, text]) => h("div", {}, h("dt", {}, keys.split(" ").map((k) => h("kbd", {}, k))), h("dd", {}, text)))),
     h("p", { class: "dim small" }, "In heat maps: arrows move, Enter locks, + and − zoom, 0 shows all. In the module tree: arrows move and fold, space sets a breakpoint."));
   box.addEventListener("click", (event) => event.target === box && box.close());
   return { box, show: () => box.showModal() };

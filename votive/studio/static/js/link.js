@@ -27,6 +27,9 @@ export function frame(buffer) {
   return { header, blobs };
 }
 
+// The code with which a server ends a line whose token it does not know.
+const REFUSED = 4401;
+
 /** An error that the server told. */
 export class Refused extends Error {
   constructor({ type, message, address }) {
@@ -80,11 +83,14 @@ export class Link {
     socket.onopen = () => {
       const first = this.first?.();
       if (first) socket.send(JSON.stringify(first));
-      this.tries = 0;
-      this.tell("open");
     };
     socket.onmessage = (event) => {
       if (socket !== this.socket) return;
+      if (this.status !== "open") {
+        // Only a server that speaks has let this page in.
+        this.tries = 0;
+        this.tell("open");
+      }
       if (typeof event.data === "string") this.take(JSON.parse(event.data), {});
       else {
         const { header, blobs } = frame(event.data);
@@ -102,6 +108,10 @@ export class Link {
     this.waiting.clear();
     this.slots.clear();
     if (this.closed || this.status === "paused") return;
+    if (event?.code === REFUSED) {
+      this.tell("refused", { reason: event.reason });
+      return;
+    }
     this.tries += 1;
     const wait = Math.min(250 * 2 ** (this.tries - 1), 5000);
     this.tell("lost", { tries: this.tries, wait, code: event?.code, reason: event?.reason });

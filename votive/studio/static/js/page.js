@@ -1,11 +1,14 @@
 /** The page: puts the views into their places and ties them to the server. */
 
-import { act } from "./ask.js";
+import { fromHash, packed, writeAgain } from "./again.js";
+import { act, idle } from "./ask.js";
 import { models, sessions } from "./dialogs.js";
 import { bytes, h, put } from "./dom.js";
 import { Link, Page, mount, refresh, socketUrl } from "./host.js";
 import { help, listen } from "./keys.js";
-import { notice, select, take, watch } from "./state.js";
+import { offline } from "./offline.js";
+import { notice, positionOf, select, take, watch } from "./state.js";
+import { tabs } from "./tabs.js";
 import { firstVisit, tour } from "./tour.js";
 import * as attention from "./views/attention.js";
 import * as consoleView from "./views/console.js";
@@ -39,32 +42,6 @@ for (const [id, view] of Object.entries({
   prompt, timeline, sampler, topk, tree, stack, value, lens, layers, profile, attention, edits, explain, console: consoleView,
 })) mount(view, model, $(`view-${id}`));
 
-/** Tabs of one group: arrows move between them. */
-function tabs(list) {
-  const all = [...list.querySelectorAll("[role=tab]")];
-  const choose = (tab, focus = false) => {
-    for (const other of all) {
-      const on = other === tab;
-      other.setAttribute("aria-selected", String(on));
-      other.tabIndex = on ? 0 : -1;
-      $(other.getAttribute("aria-controls")).hidden = !on;
-    }
-    if (focus) tab.focus();
-  };
-  list.addEventListener("click", (event) => {
-    const tab = event.target.closest("[role=tab]");
-    if (tab) choose(tab);
-  });
-  list.addEventListener("keydown", (event) => {
-    const i = all.indexOf(document.activeElement);
-    const to = { ArrowRight: i + 1, ArrowLeft: i - 1, Home: 0, End: all.length - 1 }[event.key];
-    if (i < 0 || to === undefined) return;
-    event.preventDefault();
-    choose(all[(to + all.length) % all.length], true);
-  });
-  choose(all.find((t) => t.getAttribute("aria-selected") === "true") ?? all[0]);
-  return Object.fromEntries(all.map((t) => [t.id.replace("tab-", ""), () => choose(t)]));
-}
 const centre = tabs($("centre-tabs"));
 const right = tabs($("right-tabs"));
 
@@ -107,7 +84,16 @@ $("files-button").addEventListener("click", () => files.show());
 $("help").addEventListener("click", () => keys.show());
 $("theme").addEventListener("click", () => theme());
 $("cancel").addEventListener("click", () => link.cancelAll());
-$("reconnect").addEventListener("click", () => link.connect());
+offline(model, link, $("offline"));
+$("widen").addEventListener("click", () => widen());
+
+/** The right column in the room of the centre, for large maps. */
+function widen() {
+  const on = document.body.dataset.wide !== "right";
+  document.body.dataset.wide = on ? "right" : "";
+  $("widen").setAttribute("aria-pressed", String(on));
+  $("widen").textContent = on ? "⇥" : "⇤";
+}
 
 function theme(to) {
   const dark = matchMedia("(prefers-color-scheme: dark)").matches;
@@ -137,39 +123,34 @@ const compact = (n) => (n >= 1e9 ? `${(n / 1e9).toFixed(1)} B` : n >= 1e6 ? `${(
 // --- what it is doing ----------------------------------------------------------------------------
 
 let slow = null;
-watch(model, ["busy", "progress"], () => {
+model.on("event:busy", ({ text }) => model.set("doing", text));
+watch(model, ["busy", "progress", "doing"], () => {
   const [busy, progress] = [model.get("busy"), model.get("progress")];
   document.body.dataset.busy = String(busy ?? 0);
-  clearTimeout(slow);
+  if (!busy) model.set("doing", null);
   const show = () => {
     const doing = model.get("progress");
     $("activity").hidden = !(model.get("busy") || doing);
-    $("activity-text").textContent = doing?.text ?? "Working";
+    const text = doing?.text || model.get("doing") || "working";
+    $("activity-text").textContent = text[0].toUpperCase() + text.slice(1);
     $("activity-bar").hidden = !(doing?.total > 0);
     if (doing?.total > 0) {
       $("activity-bar").max = doing.total;
       $("activity-bar").value = doing.done;
-      $("activity-text").textContent = doing.unit === "bytes" ? `${doing.text} ${bytes(doing.done)}` : doing.text;
+      if (doing.job === "model.load") $("activity-text").textContent = `Loading, ${bytes(doing.done)} of ${bytes(doing.total)}`;
     }
   };
   // What is quick is not told: a flicker says nothing.
-  if (busy || progress) slow = setTimeout(show, progress ? 0 : 250);
-  else show();
+  if (!(busy || progress)) {
+    clearTimeout(slow);
+    slow = null;
+    show();
+  } else if (progress || !$("activity").hidden) show();
+  else slow ??= setTimeout(() => { slow = null; show(); }, 250);
 });
 model.on("event:progress", (p) => {
   const over = p.total > 0 && p.done >= p.total;
   model.set("progress", over ? null : p);
-});
-
-watch(model, ["link"], () => {
-  const { status, detail } = model.get("link");
-  document.body.dataset.link = status;
-  $("offline").hidden = status === "open" || (status === "connecting" && !detail);
-  $("offline-text").textContent = status === "paused" ? detail.reason
-    : detail?.code === 4401
-    ? "The server does not know this page any more: open the address that it printed when it started."
-    : status === "connecting" ? "Connecting again…"
-      : `The server does not answer. Trying again${detail ? ` (${detail.tries})` : ""}; what you see stays as it was.`;
 });
 
 watch(model, ["trouble"], () => {
@@ -194,21 +175,19 @@ watch(model, ["notices"], () => {
 
 // --- the server ----------------------------------------------------------------------------------
 
-let [pending, asking] = [null, false];
-/** While it generates, tokens arrive one by one; the state is taken over at most once a frame. */
+let fresh = [];
+/** While it generates, tokens arrive one by one; they are taken over at most once a frame. */
 model.on("event:token", (data) => {
-  const session = model.get("session");
-  if (!session) return;
-  const up = session.byId.get(data.node.parent) ?? pending?.nodes.at(-1);
-  const node = { ...data.node, settings: up?.settings, edits: up?.edits };
-  const nodes = session.byId.has(node.id) ? session.nodes : [...(pending?.nodes ?? session.nodes), node];
-  pending = { ...session, nodes, current: node.id, undo: (pending?.undo ?? session.undo) + 1, redo: 0 };
-  if (asking) return;
-  asking = true;
+  fresh.push(data.node);
+  if (fresh.length > 1) return;
   requestAnimationFrame(() => {
-    asking = false;
-    if (pending) take(model, pending);
-    pending = null;
+    const [session, made] = [model.get("session"), fresh];
+    fresh = [];
+    // When the whole state has come, it knows more than these.
+    if (!session || !model.get("generating")) return;
+    const up = session.byId.get(made[0].parent);
+    const added = made.filter((n) => !session.byId.has(n.id)).map((n) => ({ ...n, settings: up?.settings, edits: up?.edits }));
+    take(model, { ...session, nodes: [...session.nodes, ...added], current: made.at(-1).id, undo: session.undo + made.length, redo: 0 });
   });
 });
 
@@ -226,12 +205,15 @@ async function opened(hello) {
   const room = hello?.room ?? hello?.data?.room;
   const back = kept.get(ROOM);
   if (room) kept.set(ROOM, room);
-  const before = model.get("session");
+  const [before, had] = [model.get("session"), model.get("edits")?.edits];
   model.set("debug", null);
   await refresh(model);
   const session = model.get("session");
-  // A server that was started anew knows nothing of this session: write the text again.
-  if (before && back && room !== back && session === before) await restore(before);
+  // A server that was started anew knows nothing of this session: write it again.
+  const moved = session === null || session === undefined ? brought : null;
+  brought = null;
+  if (before && back && room !== back && session === before) await restore(packed(before, had));
+  else if (moved) await restore(moved);
   if (!model.get("session") && model.get("info")) await begin();
 }
 
@@ -241,21 +223,12 @@ async function begin() {
   if (await act(model, "session.new", { prompt })) await act(model, "session.step", { n: 1 });
 }
 
-/** Make the path that was shown again, with its settings and edits, on a server without it. */
-async function restore(before) {
+async function restore(pack) {
   try {
-    const names = before.settings.do_sample ? ["do_sample", "temperature", "top_k", "top_p", "min_p", "repetition_penalty"] : ["do_sample", "repetition_penalty"];
-    const settings = Object.fromEntries(names.map((n) => [n, before.settings[n]]).filter(([, v]) => v !== null && v !== undefined));
-    const had = (model.get("edits")?.edits ?? []).filter((e) => e.do !== "swap");
-    let state = await model.ask("session.new", { prompt: before.path[0].text ?? before.prompt.map((t) => t.text).join(""), settings, seed: before.seed });
-    for (const node of before.path.slice(1)) {
-      state = await model.ask("session.choose", { token: node.token });
-      await new Promise((done) => { setTimeout(done, 25); }); // the server answers 50 requests a second
-    }
-    take(model, state.nodes ? state : await model.ask("session.state", {}));
-    if (had.length) model.set("edits", await model.ask("edits.set", { edits: had }));
-    notice(model, "note", "The server was started anew. The text you see was written again; other branches are gone.");
+    const lost = await writeAgain(model, pack);
+    notice(model, "note", `The server was started anew; the text, with all its branches, was written again.${lost ? ` ${lost} of the edits could not be made again.` : ""}`);
   } catch (error) {
+    if (idle(error)) return;
     model.set("session", null);
     notice(model, "error", `The server was started anew, and the session could not be made again: ${error.message}`);
   }
@@ -265,17 +238,30 @@ model.on("event:hello", opened);
 model.on("event:bye", (data) => link.pause(data?.text ?? data?.reason ?? "The server has ended this connection."));
 
 Object.assign(model.actions, {
-  theme: () => theme(), help: () => keys.show(), unlock: () => select(model, { position: null, head: null }),
+  theme: () => theme(), widen, help: () => keys.show(), unlock: () => select(model, { position: null, head: null }),
   prompt: () => { column("left"); $("prompt-text").focus(); },
+  token: (by) => {
+    const count = model.get("session")?.tokens.length ?? 0;
+    if (count) select(model, { position: Math.max(0, Math.min(count - 1, positionOf(model, model.get("selection")) + by)) });
+  },
+  layer: (by) => {
+    const layers = model.get("info")?.parts?.layers ?? [];
+    const layer = Math.max(0, Math.min(layers.length - 1, (model.get("selection")?.layer ?? 0) + by));
+    if (layers.length) select(model, { layer, address: layers[layer] });
+  },
   tab: (name) => {
     if (centre[name]) { column("centre"); centre[name](); }
     if (right[name]) { column("right"); right[name](); }
   },
 });
 listen(() => model.actions);
+// What a page at another address has sent along.
+let brought = fromHash(location.hash);
 // The token is in a cookie by now; in the address it could be seen and passed on.
 history.replaceState(null, "", location.pathname);
 link.connect();
 firstVisit(() => guide.start());
 put($("loading"));
 $("loading").hidden = true;
+
+export { model };

@@ -4,7 +4,8 @@
  *
  * Keys: "link" {status, detail}, "info" (ModelInfo or null), "session" (State with `path` and
  * `tokens`, or null), "selection" {node, position, layer, head, address}, "hover" (a part of a
- * selection, or null), "debug", "edits", "busy", "progress", "generating", "trouble" (why there is no model), "notices".
+ * selection, or null), "debug", "edits", "busy", "progress", "generating", "trouble" (why there is no model), "notices",
+ * "preview" (settings that a slider is at but has not set yet), "doing" (what the server is at).
  */
 
 export class Store {

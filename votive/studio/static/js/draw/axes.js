@@ -15,12 +15,12 @@ export function ticks(low, high, count = 4) {
 
 /**
  * Lines over a common x of names: series {name: number[]}; `hover(i)` and `pick(i)` are told;
- * `mark` is the index that is locked.
+ * `mark` is the index that is locked; `high` is where the axis ends at least.
  */
-export function lines(series, names, { width = 460, height = 170, title, mark = null, hover = () => {}, pick = () => {} }) {
+export function lines(series, names, { width = 460, height = 170, title, mark = null, high: top = -Infinity, hover = () => {}, pick = () => {} }) {
   const box = { left: 46, right: 10, top: 8, bottom: 22 };
   const all = Object.values(series).flat().filter(Number.isFinite);
-  let [low, high] = [Math.min(0, ...all), Math.max(...all)];
+  let [low, high] = [Math.min(0, ...all), Math.max(top, ...all)];
   if (!(high > low)) high = low + 1;
   const [w, h] = [width - box.left - box.right, height - box.top - box.bottom];
   const x = (i) => box.left + (names.length < 2 ? w / 2 : (i * w) / (names.length - 1));

@@ -53,7 +53,8 @@ export class Layers {
   }
 }
 
-const FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, sans-serif";
+// As in the style of the page.
+const FONT = "-apple-system, BlinkMacSystemFont, 'Segoe UI', Inter, Roboto, 'Noto Sans', 'Liberation Sans', 'Helvetica Neue', Arial, sans-serif";
 
 /** The font of a size, as a canvas wants it. */
 export function font(size, weight = 400) {

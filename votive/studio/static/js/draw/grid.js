@@ -62,8 +62,9 @@ export class Grid {
     if (!this.data || col === undefined || col === null) return;
     const x = col * this.cw;
     const room = this.el.clientWidth - this.left;
-    if (x < this.el.scrollLeft) this.el.scrollLeft = x;
-    else if (x + this.cw > this.el.scrollLeft + room) this.el.scrollLeft = x + this.cw - room;
+    // With a neighbour or two, so that one sees where it stands.
+    if (x < this.el.scrollLeft) this.el.scrollLeft = x - 2 * this.cw;
+    else if (x + this.cw > this.el.scrollLeft + room) this.el.scrollLeft = x + 3 * this.cw - room;
   }
 
   draw() {

@@ -7,13 +7,24 @@ import { short, throttled, visible } from "../dom.js";
 import { Layers, cut, font } from "./canvas.js";
 import { diverging, inkOn, palette, place, sequential } from "./colour.js";
 
+/** The next round number: 1, 2, 5, 10, 20… */
+function round(x) {
+  const unit = 10 ** Math.floor(Math.log10(Math.max(1, x)));
+  return [1, 2, 5, 10].map((m) => m * unit).find((m) => m >= x) ?? 10 * unit;
+}
+
+/** How far the numbers of neighbouring columns are apart. */
+function numbers(labels, seen) {
+  return labels && seen.length > 1 ? (Number(labels[seen.at(-1)]) - Number(labels[seen[0]])) / (seen.length - 1) : 1;
+}
+
 export class Heatmap {
   /**
    * `hover(row, col)` or hover(null) and `pick(row, col)` are told, and `zoomed({rows, cols})` when
-   * a part stays in view; `name` is read to people.
+   * a part stays in view; `name` is read to people; `most` is the largest size of a cell.
    */
-  constructor(el, { name, hover = () => {}, pick = () => {}, zoomed = () => {}, left = 64, top = 18, square = false }) {
-    Object.assign(this, { el, hover, pick, zoomed, left, top, square });
+  constructor(el, { name, hover = () => {}, pick = () => {}, zoomed = () => {}, left = 64, top = 18, square = false, most = [46, 26] }) {
+    Object.assign(this, { el, hover, pick, zoomed, left, top, square, most });
     el.tabIndex = 0;
     el.setAttribute("role", "application");
     el.setAttribute("aria-roledescription", "heat map");
@@ -30,7 +41,7 @@ export class Heatmap {
     this.listen();
   }
 
-  /** Show a matrix: {rows, cols, values, min, max, signed, rowLabels, colLabels}. */
+  /** Show a matrix: {rows, cols, values, min, max, signed, bound, rowLabels, colLabels}; beyond `bound` colours stay the same. */
   show(data, { reset = false } = {}) {
     const fresh = reset || !this.data || data.rows !== this.data.rows || data.cols !== this.data.cols;
     this.data = data;
@@ -51,8 +62,8 @@ export class Heatmap {
     const [w, h] = [this.layers.width - this.left, this.layers.height - this.top];
     let [cw, ch] = [w / cols, h / rows];
     if (this.square) cw = ch = Math.min(cw, ch);
-    ch = Math.min(ch, 26);
-    cw = Math.min(cw, 46);
+    ch = Math.min(ch, this.most[1]);
+    cw = Math.min(cw, this.most[0]);
     return { w, h, cw: cw * this.view.k, ch: ch * this.view.k };
   }
 
@@ -72,7 +83,7 @@ export class Heatmap {
     const { rows, cols, values, min, max, signed } = this.data;
     const colours = palette(this.el);
     this.table = signed ? diverging(colours) : sequential(colours);
-    const bound = Math.max(Math.abs(min), Math.abs(max)) || 1;
+    const bound = this.data.bound ?? (Math.max(Math.abs(min), Math.abs(max)) || 1);
     [this.low, this.high] = signed ? [-bound, bound] : [min, max];
     const image = new ImageData(cols, rows);
     const bytes = values instanceof Uint8Array;
@@ -143,12 +154,18 @@ export class Heatmap {
     }
     c.textAlign = "center";
     free = -1e9;
-    for (const col of this.range(this.view.x, w, cw, cols)) {
+    const seen = this.range(this.view.x, w, cw, cols);
+    // Numbers stand at round places; words wherever there is room for them.
+    const numbered = !colLabels || seen.every((col) => /^\d+$/.test(colLabels[col]));
+    const step = numbered ? round((34 / cw) * (numbers(colLabels, seen) || 1)) : 1;
+    for (const col of seen) {
+      const name = colLabels?.[col] ?? String(col);
+      if (numbered && Number(name) % step) continue;
       const x = this.left + (col + 0.5) * cw - this.view.x;
-      const text = cut(c, visible(colLabels?.[col] ?? String(col)), Math.max(cw, 28) - 2);
+      const text = cut(c, visible(name), Math.max(cw, 30) - 2);
       const half = c.measureText(text).width / 2;
-      if (x - half < Math.max(free, this.left) || x + half > this.left + w) continue;
-      free = x + half + 4;
+      if (x - half < Math.max(free, this.left - 8) || x + half > this.left + w + 2) continue;
+      free = x + half + 6;
       c.fillText(text, x, this.top / 2);
     }
   }

@@ -3,9 +3,16 @@
 import { ask, loader } from "../ask.js";
 import { h, percent, put, s, short, throttled, visible } from "../dom.js";
 import { Heatmap } from "../draw/heatmap.js";
+import { legend, tell } from "../draw/legend.js";
 import { hover, locked, positionOf, select, shown, watch } from "../state.js";
 
 const [LINE, LINES] = [20, 64]; // height of a row, and how many links are drawn
+
+const SCORES = {
+  induction: ["Induction score", "How much a head looks at what followed the same token before: such heads copy"],
+  previous: ["Previous token", "How much a head looks at the token just before"],
+  entropy: ["Entropy", "How evenly a head looks at all tokens, in nats; 0 is at one only"],
+};
 
 export function render({ model, el }) {
   let [data, scores, mode, key] = [null, null, "links", ""];
@@ -17,7 +24,9 @@ export function render({ model, el }) {
   const box = h("div", { class: "heat square", id: "attention-map" });
   const overview = h("div", { class: "heat", id: "attention-overview" });
   const kind = h("select", { id: "attention-score", "aria-label": "What heads are told by", onchange: () => paint() },
-    [["induction", "Induction score"], ["previous", "Previous token"], ["entropy", "Entropy"]].map(([value, text]) => h("option", { value }, text)));
+    Object.entries(SCORES).map(([value, [text, title]]) => h("option", { value, title }, text)));
+  const colours = legend();
+  const note = h("p", { class: "small dim", id: "attention-note" });
   const readout = h("div", { class: "readout mono", id: "attention-readout" }, " ");
 
   const map = new Heatmap(box, {
@@ -29,7 +38,7 @@ export function render({ model, el }) {
     pick: (row) => select(model, { position: locked(model).position === row ? null : row }),
   });
   const small = new Heatmap(overview, {
-    name: "Heads, layers by heads. Enter chooses.", left: 56,
+    name: "Heads, layers by heads. Enter chooses.", left: 56, most: [64, 34],
     hover: (row, col) => { readout.textContent = row === null ? " " : `layer ${row}, head ${col}: ${kind.value} ${short(small.value(row, col))}`; },
     pick: (row, col) => select(model, { layer: row, head: col }),
   });
@@ -65,6 +74,12 @@ export function render({ model, el }) {
     links.hidden = mode !== "links";
     box.hidden = mode !== "matrix";
     overview.hidden = kind.parentElement.hidden = mode !== "heads";
+    heads.hidden = layerBox.hidden = mode === "heads";
+    note.textContent = mode === "heads" ? `${SCORES[kind.value][1]}. A click chooses a head.`
+      : mode === "matrix" ? "Rows look at columns. A click locks a row." : "What the token on the left looks at.";
+    if (mode === "links") tell(colours, { name: "attention", ends: ["0", "100%"], title: "Wider and darker is more attention" });
+    if (mode === "matrix") tell(colours, { name: "attention", ends: ["0", "31%", "100%"], title: "Small weights are lifted, so that they can be seen" });
+    readout.textContent = " ";
     if (mode === "heads") return heatHeads();
     if (!data) return null;
     return mode === "links" ? drawLinks() : drawMatrix();
@@ -92,7 +107,9 @@ export function render({ model, el }) {
     const values = scores[kind.value];
     const [rows, cols] = values.shape;
     const real = [...values].filter(Number.isFinite);
-    small.show({ rows, cols, values, min: 0, max: Math.max(1e-6, ...real), signed: false,
+    const top = real.reduce((a, b) => Math.max(a, b), 1e-6);
+    tell(colours, { name: SCORES[kind.value][0].toLowerCase(), ends: ["0", short(top)], title: SCORES[kind.value][1] });
+    small.show({ rows, cols, values, min: 0, max: top, signed: false,
       rowLabels: Array.from({ length: rows }, (_, i) => `layer ${i}`), colLabels: Array.from({ length: cols }, (_, i) => String(i)) });
     small.lock(locked(model).layer, locked(model).head);
   }
@@ -182,6 +199,7 @@ export function render({ model, el }) {
   });
   const look = throttled(() => {
     controls();
+    if (mode === "heads" && scores) small.lock(locked(model).layer, locked(model).head);
     const now = [model.get("session")?.current, layer(), head()].join("|");
     if (now !== key) load.reload();
     else if (data && mode !== "heads" && el.offsetParent !== null) {
@@ -191,7 +209,7 @@ export function render({ model, el }) {
     key = now;
   });
   el.append(h("div", { class: "row" }, layerBox, h("span", { class: "segments", role: "group", "aria-label": "Show as" }, modes),
-    h("label", {}, kind)), heads, links, box, overview, readout);
+    h("label", {}, kind)), heads, note, links, box, overview, colours, readout);
   const off = watch(model, ["session", "selection", "hover", "info"], look);
   const sized = new ResizeObserver(() => data && mode === "links" && drawLinks());
   sized.observe(links);

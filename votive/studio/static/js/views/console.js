@@ -1,20 +1,22 @@
 /** Each action as the line of Python that does the same, and the session as a program. */
 
 import { ask, idle } from "../ask.js";
-import { h, put } from "../dom.js";
+import { h, throttled } from "../dom.js";
+import { Rows } from "../draw/rows.js";
 import { notice, watch } from "../state.js";
 
-const MOST = 500;
+const [MOST, LINE] = [2000, 24];
 // What only looks, and changes nothing.
 const LOOKS = /^(print\(|session\.hidden|glass\.attention_maps|maps = |votive\.explain)/;
 
 export function render({ model, el }) {
-  let lines = [];
-  const list = h("ol", { class: "console mono", id: "console-lines", tabindex: 0, "aria-label": "What was done, as Python", role: "log" });
+  let [lines, wanted] = [[], []];
+  const list = h("div", { class: "console mono", id: "console-lines", tabindex: 0, "aria-label": "What was done, as Python", role: "log", "aria-live": "off" });
   const looks = h("input", { type: "checkbox", id: "console-looks", onchange: () => show() });
-  const copyAll = h("button", { type: "button", id: "console-copy", onclick: () => copy(wanted().join("\n")) }, "Copy all");
+  const copyAll = h("button", { type: "button", id: "console-copy", title: "Copy all lines", onclick: () => copy(wanted.join("\n")) }, "Copy all");
   const script = h("button", { type: "button", id: "console-script", title: "The whole session as a program", onclick: () => program() }, "As a program");
   const code = h("pre", { class: "code", hidden: true, tabindex: 0, id: "console-program", "aria-label": "The session as a program" });
+  const rows = new Rows(list, { height: LINE, row: (i) => item(wanted[i], i) });
 
   async function copy(text) {
     try {
@@ -25,24 +27,16 @@ export function render({ model, el }) {
     }
   }
 
-  function add(line) {
-    lines.push(line);
-    if (lines.length > MOST) lines = lines.slice(-MOST);
-    if (!looks.checked && LOOKS.test(line)) return;
-    while (list.children.length >= MOST) list.firstChild.remove();
-    const end = list.scrollTop + list.clientHeight >= list.scrollHeight - 30;
-    list.append(item(line));
-    if (end) list.scrollTop = list.scrollHeight;
-  }
-
-  const wanted = () => lines.filter((line) => looks.checked || !LOOKS.test(line));
-
   function show() {
-    put(list, wanted().map(item));
-    list.scrollTop = list.scrollHeight;
+    const end = list.scrollTop + list.clientHeight >= list.scrollHeight - 2 * LINE;
+    wanted = lines.filter((line) => looks.checked || !LOOKS.test(line));
+    list.dataset.count = String(wanted.length);
+    rows.show(wanted.length);
+    if (end) rows.reveal(wanted.length - 1);
   }
 
-  const item = (line) => h("li", {}, h("code", {}, line), h("button", { class: "quiet copy", type: "button", "aria-label": `Copy ${line}`, onclick: () => copy(line) }, "copy"));
+  const item = (line, i) => h("div", { class: "console-row" }, h("span", { class: "line-number dim", "aria-hidden": "true" }, String(i + 1)), h("code", { title: line }, line),
+    h("button", { class: "quiet copy", type: "button", "aria-label": `Copy ${line}`, onclick: () => copy(line) }, "copy"));
 
   async function all() {
     if (model.get("link") && model.get("link").status !== "open") return;
@@ -50,6 +44,7 @@ export function render({ model, el }) {
       const found = await ask(model, "console.log", {});
       lines = (found.lines ?? []).map((l) => l.python ?? l.line ?? l).slice(-MOST);
       show();
+      rows.reveal(wanted.length - 1);
     } catch (error) {
       if (!idle(error)) notice(model, "error", error.message);
     }
@@ -73,13 +68,19 @@ export function render({ model, el }) {
     }
   }
 
-  const heard = (data) => add(data.line ?? data.python ?? String(data));
+  const later = throttled(show);
+  const heard = (data) => {
+    lines.push(data.line ?? data.python ?? String(data));
+    if (lines.length > MOST) lines = lines.slice(-MOST);
+    later();
+  };
   model.on("event:console", heard);
   el.append(h("div", { class: "row" }, script, copyAll, h("span", { class: "grow" }), h("label", { class: "check", title: "Lines that only look at something" }, looks, "looks too")), list, code);
   const off = watch(model, ["info"], all);
   all();
   return () => {
     off();
+    rows.close();
     model.off("event:console", heard);
   };
 }

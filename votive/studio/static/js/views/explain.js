@@ -7,7 +7,7 @@ import { watch } from "../state.js";
 const COMMON = ["softmax", "silu", "gelu", "matmul", "rms_norm", "layer_norm", "scaled_dot_product_attention", "embedding", "add", "mul", "exp", "cross_entropy"];
 
 export function render({ model, el }) {
-  const name = h("input", { type: "text", id: "explain-name", list: "explain-names", "aria-label": "Operator", placeholder: "operator, as softmax", autocomplete: "off", onchange: () => show(name.value.trim()) });
+  const name = h("input", { type: "text", id: "explain-name", list: "explain-names", "aria-label": "Operator", placeholder: "an operator, such as softmax", autocomplete: "off", onchange: () => show(name.value.trim()) });
   const known = h("datalist", { id: "explain-names" }, COMMON.map((n) => h("option", { value: n })));
   const here = h("button", { type: "button", id: "explain-here", title: "Explain the operator where the debugger stands", onclick: () => show(opHere()) }, "At the stop");
   const chips = h("div", { class: "chips" }, COMMON.slice(0, 6).map((n) => h("button", { type: "button", class: "chip", onclick: () => show(n) }, n)));
@@ -43,7 +43,10 @@ export function render({ model, el }) {
     }
   }
 
-  const update = () => { here.disabled = !opHere(); };
+  const update = () => {
+    here.disabled = !opHere();
+    here.textContent = opHere() ? `At the stop: ${opHere()}` : "At the stop";
+  };
   model.actions = { ...model.actions, explain: show };
   el.append(h("div", { class: "row" }, name, known, here), chips, out);
   const off = [watch(model, ["debug"], update), watch(model, ["info"], names)];

@@ -52,6 +52,8 @@ export function render({ model, el }) {
     try {
       const reply = await ask(model, "session.auto", { max_new_tokens: Number(count.value) || 24 }, { slot: "auto", signal: running.signal });
       if (reply.nodes) take(model, reply);
+      if (reply.ended === "context") notice(model, "note", `The text is as long as the model reads: ${model.get("info")?.context} tokens. Take tokens back, or go to an earlier one.`);
+      if (reply.ended === "end") notice(model, "note", "The model has ended the text here, with its end token.");
     } catch (error) {
       if (!idle(error)) notice(model, "error", error.message);
     }
@@ -77,7 +79,9 @@ export function render({ model, el }) {
     step.disabled = branch.disabled = lost || busy || !session;
     undo.disabled = lost || busy || !session?.undo;
     redo.disabled = lost || busy || !session?.redo;
-    state.textContent = session ? `${session.tokens.length} tokens` : "";
+    const context = model.get("info")?.context;
+    state.textContent = session ? `${session.tokens.length}${context ? ` of ${context}` : ""} tokens` : "";
+    state.title = context ? `The model reads ${context} tokens in all: its context` : "";
     if (session && document.activeElement !== text) {
       text.value = session.tokens.filter((t) => t.prompt).map((t) => t.text).join("") || text.value;
     }

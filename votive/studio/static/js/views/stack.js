@@ -1,24 +1,26 @@
 /** The layers of the model with breakpoints, and the debugger that walks through a run. */
 
 import { ask, idle } from "../ask.js";
-import { h, percent, put, reveal, throttled, visible } from "../dom.js";
+import { h, percent, put, throttled, visible } from "../dom.js";
+import { Rows } from "../draw/rows.js";
 import { hover, locked, notice, select, shown, watch } from "../state.js";
 import { above, layerOf, moduleOf, nested, rows } from "./modules.js";
 
 const MOVES = [
-  ["debug.run", "Continue", "F5", "run"], ["debug.over", "Over", "F10", "over"],
-  ["debug.step", "Into", "F11", "into"], ["debug.out", "Out", "⇧F11", "out"], ["debug.back", "Back", "⇧F10", "back"],
+  ["debug.run", "Continue", "F5", "run", "Run to the next breakpoint, or to the end"], ["debug.over", "Over", "F10", "over", "Run this call to its end"],
+  ["debug.step", "Into", "F11", "into", "Go to the next event: into the call"], ["debug.out", "Out", "⇧F11", "out", "Run to the end of the module around"],
+  ["debug.back", "Back", "⇧F10", "back", "Go back by one event"],
 ];
 
 export function render({ model, el }) {
   const open = new Set();
-  let [root, last] = [nested([]), null];
+  let [root, last, shownRows, about] = [nested([]), null, [], {}];
   const list = h("div", { class: "stack", role: "tree", "aria-label": "Modules" });
   const where = h("div", { class: "where", id: "debug-where", "aria-live": "polite" });
   const start = h("button", { type: "button", id: "debug-start", title: "Run the model up to its first call (F5)", onclick: () => go("debug.start") }, "Start");
   const stop = h("button", { type: "button", id: "debug-stop", title: "End the run", onclick: () => go("debug.stop") }, "Stop");
-  const moves = MOVES.map(([action, name, key, id]) => h("button", {
-    type: "button", id: `debug-${id}`, title: `${name} (${key})`, onclick: () => go(action),
+  const moves = MOVES.map(([action, name, key, id, title]) => h("button", {
+    type: "button", id: `debug-${id}`, title: `${title} (${key})`, onclick: () => go(action),
   }, name, h("kbd", { "aria-hidden": "true" }, key)));
 
   async function go(action, args) {
@@ -39,8 +41,11 @@ export function render({ model, el }) {
     const layer = layerOf(model.get("info"), debug.address);
     select(model, { address: moduleOf(debug.address), ...(layer === null ? {} : { layer }) });
     build();
-    reveal(list, list.querySelector(".here"));
+    tall.reveal(indexOf(moduleOf(debug.address)));
   }
+
+  const tall = new Rows(list, { height: 24, row: (i) => dress(row(shownRows[i], i, about)) });
+  const indexOf = (address) => shownRows.findIndex((r) => r.address === address);
 
   /** What F5 and its like mean before there is a run: to begin one. */
   const key = (action) => go(model.get("debug")?.active && !model.get("debug").ended ? action : action === "debug.back" && model.get("debug")?.active ? action : "debug.start");
@@ -62,8 +67,12 @@ export function render({ model, el }) {
     const at = active ? moduleOf(debug.address) : null;
     const running = new Set((active ? debug.stack : []).map(moduleOf));
     const focused = document.activeElement?.closest?.(".stack-row")?.dataset.address;
-    put(list, rows(root, open).map((r) => row(r, { at, running, broken, changed, debug })));
-    if (focused !== undefined) list.querySelector(`[data-address="${CSS.escape(focused)}"]`)?.focus();
+    shownRows = rows(root, open);
+    about = { at, running, broken, changed, debug };
+    const height = parseFloat(getComputedStyle(list).getPropertyValue("--row")) || 24;
+    list.style.setProperty("--height", `${shownRows.length * height + 8}px`);
+    tall.show(shownRows.length, { height });
+    if (focused !== undefined) tall.reveal(indexOf(focused))?.focus();
     start.textContent = active ? "Restart" : "Start";
     start.disabled = lost || !model.get("session");
     stop.disabled = lost || !active;
@@ -72,7 +81,7 @@ export function render({ model, el }) {
     mark();
   }
 
-  function row(r, { at, running, broken, changed, debug }) {
+  function row(r, i, { at, running, broken, changed, debug }) {
     const here = r.address === at;
     const fold = h("span", { class: "fold", "aria-hidden": "true" }, r.leaf ? "" : r.open ? "▾" : "▸");
     const point = h("button", {
@@ -82,7 +91,7 @@ export function render({ model, el }) {
     });
     const out = h("div", {
       class: `stack-row${here ? " here" : running.has(r.address) ? " running" : ""}`, role: "treeitem", tabindex: -1,
-      "aria-level": r.depth + 1, "aria-expanded": r.leaf ? null : String(r.open), "data-address": r.address,
+      "aria-setsize": shownRows.length, "aria-posinset": i + 1, "aria-level": r.depth + 1, "aria-expanded": r.leaf ? null : String(r.open), "data-address": r.address,
       "aria-label": `${r.address}, ${r.class}${broken.has(r.address) ? ", breakpoint" : ""}${here ? ", the run stands here" : ""}`,
       style: { "--depth": r.depth },
     }, point, fold, h("span", { class: "name" }, r.name), h("span", { class: "kind dim" }, r.class),
@@ -115,21 +124,25 @@ export function render({ model, el }) {
         debug.changes ? `, before ${old.has(t.id) ? percent(old.get(t.id)) : "less"}` : null))));
   }
 
-  function mark() {
-    const [lock, seen] = [locked(model), shown(model)];
+  /** How a row looks by what is locked and what is under the pointer. */
+  function dress(item) {
+    const [lock, over] = [locked(model), model.get("hover")];
     const layers = model.get("info")?.parts?.layers ?? [];
-    for (const item of list.children) {
-      const { address } = item.dataset;
-      item.classList.toggle("locked", address === lock.address);
-      item.classList.toggle("hovered", address === (model.get("hover")?.address ?? (model.get("hover")?.layer === undefined ? null : layers[seen.layer])));
-      item.classList.toggle("layer-locked", address === layers[lock.layer]);
-      item.setAttribute("aria-selected", String(address === lock.address));
-    }
-    const tab = list.querySelector(".locked") ?? list.firstChild;
+    const { address } = item.dataset;
+    const first = indexOf(lock.address) < 0 ? shownRows[0]?.address : lock.address;
+    item.classList.toggle("locked", address === lock.address);
+    item.classList.toggle("hovered", address === (over?.address ?? (over?.layer === undefined ? null : layers[shown(model).layer])));
+    item.classList.toggle("layer-locked", address === layers[lock.layer]);
+    item.setAttribute("aria-selected", String(address === lock.address));
+    if (item !== document.activeElement) item.tabIndex = address === first ? 0 : -1;
+    return item;
+  }
+
+  function mark() {
+    const { address } = locked(model);
     // What was locked elsewhere comes into view; under the pointer nothing moves.
-    if (lock.address !== last && !list.matches(":hover")) reveal(list, list.querySelector(".locked"));
-    if (list.querySelector(".locked")) last = lock.address;
-    for (const item of list.children) item.tabIndex = item === tab ? 0 : -1;
+    if (address !== last && !list.matches(":hover") && tall.reveal(indexOf(address))) last = address;
+    for (const item of tall.made.values()) dress(item);
   }
 
   const addressAt = (event) => event.target.closest?.(".stack-row")?.dataset.address;
@@ -154,21 +167,21 @@ export function render({ model, el }) {
   list.addEventListener("dblclick", (event) => addressAt(event) !== undefined && fold(addressAt(event)));
   list.addEventListener("keydown", (event) => {
     const address = addressAt(event);
-    const all = [...list.children];
-    const i = all.findIndex((x) => x.dataset.address === address);
+    const i = indexOf(address);
     if (i < 0 || event.ctrlKey || event.altKey || event.metaKey) return;
     const focus = (j) => {
-      const item = all[Math.max(0, Math.min(all.length - 1, j))];
-      item.tabIndex = 0;
-      item.focus();
+      const item = tall.reveal(Math.max(0, Math.min(shownRows.length - 1, j)));
+      if (item) item.tabIndex = 0;
+      item?.focus({ preventScroll: true });
     };
     if (event.key === "ArrowDown") focus(i + 1);
     else if (event.key === "ArrowUp") focus(i - 1);
     else if (event.key === "ArrowRight") open.has(address) ? focus(i + 1) : fold(address);
     else if (event.key === "ArrowLeft" && open.has(address)) fold(address);
-    else if (event.key === "ArrowLeft") focus(all.findIndex((x) => x.dataset.address === above(address).at(-1)));
+    else if (event.key === "ArrowLeft") focus(indexOf(above(address).at(-1)));
     else if (event.key === "Enter") choose(address);
-    else if (event.key === " ") toggle(address, all[i].querySelector(".breakpoint").getAttribute("aria-pressed") !== "true");
+    else if (event.key === " ") toggle(address, !about.broken.has(address));
+    else if (event.key === "Home" || event.key === "End") focus(event.key === "Home" ? 0 : 1e9);
     else return;
     event.preventDefault();
   });
@@ -182,5 +195,8 @@ export function render({ model, el }) {
   el.append(h("div", { class: "row tools", role: "toolbar", "aria-label": "Debugger" }, start, moves, h("span", { class: "grow" }), stop), where, list);
   const off = [watch(model, ["info", "debug", "edits", "link", "session"], throttled(build)), watch(model, ["selection", "hover"], throttled(mark))];
   build();
-  return () => off.forEach((f) => f());
+  return () => {
+    off.forEach((f) => f());
+    tall.close();
+  };
 }

@@ -7,6 +7,7 @@ import { ask, idle, loader } from "../ask.js";
 import { h, put, short, throttled, visible } from "../dom.js";
 import { histogram } from "../draw/axes.js";
 import { Heatmap } from "../draw/heatmap.js";
+import { legend, tell } from "../draw/legend.js";
 import { hover, locked, notice, select, watch } from "../state.js";
 import { toolsFor } from "./value_tools.js";
 
@@ -18,7 +19,11 @@ export function render({ model, el }) {
   const readout = h("div", { class: "readout mono", id: "value-readout", "aria-live": "off" }, " ");
   const facts = h("div", { class: "facts-box" });
   const tools = h("div", { class: "value-tools" });
-  const body = h("div", { class: "value-body" }, h("div", { class: "heat-box" }, box, readout), facts);
+  const colours = legend();
+  const zoom = (id, text, title, f) => h("button", { type: "button", class: "small-button", id: `value-${id}`, title, "aria-label": title, onclick: f }, text);
+  const zooms = h("span", { class: "zooms", role: "group", "aria-label": "Zoom" },
+    zoom("closer", "+", "Zoom in (+, or the wheel)", () => map.zoom(1.6)), zoom("wider", "−", "Zoom out (−)", () => map.zoom(1 / 1.6)));
+  const body = h("div", { class: "value-body" }, h("div", { class: "heat-box" }, box, h("div", { class: "row spread" }, colours, zooms), readout), facts);
   const map = new Heatmap(box, {
     name: "Values. Arrow keys move, Enter locks a cell, plus and minus zoom.", left: 74,
     hover: (row, col) => {
@@ -87,17 +92,32 @@ export function render({ model, el }) {
     if (!same) cell = null;
     const [low, high] = [value.min ?? value.statistics?.min, value.max ?? value.statistics?.max];
     const tokens = model.get("session").tokens;
+    const largest = Math.max(Math.abs(low), Math.abs(high)) || 1;
+    const bound = usual(values, low, high) || largest;
     map.show({
-      rows, cols, values, min: low, max: high, signed: true,
+      rows, cols, values, min: low, max: high, signed: true, bound,
       rowLabels: Array.from({ length: rows }, (_, i) => (rowIsPosition() ? tokens[real(i, 0)]?.text ?? "" : String(real(i, 0)))),
       colLabels: Array.from({ length: cols }, (_, i) => String(real(i, 1))),
     }, { reset: moved });
     map.lock(cell?.[0] ?? null, cell?.[1] ?? null);
     box.style.setProperty("--rows", Math.min(rows, 28));
+    const beyond = bound < largest;
+    tell(colours, { name: value.exact === false ? "overview" : "value", ends: [`${beyond ? "≤ " : ""}${short(-bound)}`, "0", `${beyond ? "≥ " : ""}${short(bound)}`], signed: true,
+      title: value.exact === false ? "Too large to be shown exactly: each point is the largest of its neighbours. Zoom in to see exact values." : "Exact values" });
     head(value);
     numbers(value.statistics);
     drawTools();
     read(null);
+  }
+
+  /** A bound that all but a few values keep: those few would make all others pale. */
+  function usual(values, low, high) {
+    const every = Math.max(1, Math.floor(values.length / 4096));
+    const bytes = values instanceof Uint8Array;
+    const sizes = [];
+    for (let i = 0; i < values.length; i += every) sizes.push(Math.abs(bytes ? low + (values[i] / 255) * (high - low) : values[i]));
+    const real = sizes.filter(Number.isFinite).sort((a, b) => a - b);
+    return Number((real[Math.floor(0.99 * (real.length - 1))] ?? 0).toPrecision(2));
   }
 
   function head(value) {
@@ -114,9 +134,10 @@ export function render({ model, el }) {
 
   function numbers(s) {
     if (!s) return put(facts);
-    const items = [["mean", s.mean], ["std", s.std], ["min", s.min], ["max", s.max], ["norm", s.norm],
-      ["zeros", s.zeros], ["nan", s.nan], ["inf", s.inf]];
-    return put(facts, h("dl", { class: "stats" }, items.map(([k, v]) => [h("dt", {}, k), h("dd", { class: "num", "data-stat": k }, short(v))])),
+    const items = [["mean", s.mean, "Average of all elements"], ["std", s.std, "Standard deviation"], ["min", s.min, "Smallest element"], ["max", s.max, "Largest element"],
+      ["norm", s.norm, "Euclidean length: root of the sum of squares"], ["zeros", s.zeros, "Elements that are exactly 0"],
+      ["nan", s.nan, "Elements that are no number"], ["inf", s.inf, "Elements that are infinite"]];
+    return put(facts, h("dl", { class: "stats" }, items.map(([k, v, title]) => [h("dt", { title }, k), h("dd", { class: "num", "data-stat": k }, short(v))])),
       s.histogram?.length ? histogram(s.histogram, s.min, s.max) : null);
   }
 

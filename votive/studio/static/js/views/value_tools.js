@@ -69,7 +69,7 @@ function lasting({ model, address, cell, byPosition, number, button, done }) {
   }));
   return [
     h("div", { class: "row" }, h("span", { class: "dim small" }, "From now on"), only, number, h("span", { class: "grow" }),
-      h("span", { class: "dim small" }, "Swap for"), other, button("edit-swap", "Swap", "Let another module run in its place", swap, off)),
+      h("span", { class: "row tight" }, h("span", { class: "dim small" }, "Swap for"), other, button("edit-swap", "Swap", "Let another module run in its place", swap, off))),
     h("div", { class: "row" },
       button("edit-replace", "Replace", "Put the number in its place", () => put("replace", Number(number.value)), off),
       button("edit-scale", "Scale", "Multiply with the number", () => put("scale", Number(number.value)), off),

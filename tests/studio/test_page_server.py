@@ -1,0 +1,184 @@
+"""The studio's page when the server goes away, comes back, or has much to do; in a real browser."""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from votive.studio import demo
+from votive.studio.models import Loaded
+from votive.studio.serving import Studio
+
+from .browser import Window
+from .client import loaded
+
+TOKEN, OTHER = "t" * 43, "u" * 43
+
+
+@contextmanager
+def opened(browser: Any, studio: Studio) -> Iterator[Window]:
+    window = Window(browser, studio.url)
+    try:
+        yield window.begun()
+    finally:
+        window.close()
+        studio.stop()
+
+
+def branched(window: Window) -> tuple[list[str], list[str]]:
+    """Write a few tokens and a branch; gives the tokens and the texts of the tree."""
+    window.click("#step-token")
+    window.grow(6)
+    window.click("#undo")
+    window.grow(5)
+    window.click(".bar-row >> nth=4")
+    window.grow(6)
+    return window.tokens(), tree(window)
+
+
+def tree(window: Window) -> list[str]:
+    window.rest()
+    return [str(t) for t in window.page.locator(".chain-text").all_text_contents()]
+
+
+def test_a_page_comes_back_after_the_server_was_started_again(browser: Any, tmp_path: Any) -> None:
+    model = loaded()
+    first = Studio(model, folder=tmp_path, token=TOKEN).start()
+    with opened(browser, first) as window:
+        written = branched(window)
+        window.click('.stack-row[data-address="model.layers.2"]')
+        window.rest()
+        window.click("#edit-zero")
+        window.page.locator(".stack-row .badge").wait_for()
+        rows = window.top()
+        first.stop()
+        window.page.locator("#offline:not([hidden])").wait_for()
+        assert "does not answer" in window.text("#offline-text")
+        assert window.tokens() == written[0]
+        assert window.page.locator("#step-token").is_disabled()
+        with Studio(model, folder=tmp_path, token=TOKEN, port=first.port):
+            window.click("#reconnect")
+            window.page.locator("#offline").wait_for(state="hidden")
+            window.until("document.querySelector('#step-token:not([disabled])')")
+            window.until("document.querySelector('#notices').innerText.includes('written again')")
+            window.page.locator(".stack-row .badge").wait_for()
+            assert window.tokens() == written[0]
+            assert set(written[1]) <= set(tree(window))
+            assert window.top() == rows
+            window.click("#step-token")
+            window.grow(7)
+            window.close()
+
+
+def test_a_server_with_another_token_is_told_and_joined_with_its_address(
+    browser: Any, tmp_path: Any
+) -> None:
+    model = loaded()
+    first = Studio(model, folder=tmp_path, token=TOKEN).start()
+    with opened(browser, first) as window:
+        written = branched(window)
+        first.stop()
+        window.page.locator("#offline:not([hidden])").wait_for()
+        with Studio(model, folder=tmp_path, token=OTHER, port=first.port) as second:
+            window.until("document.body.dataset.link === 'refused'")
+            assert "another token" in window.text("#offline-text")
+            window.page.fill("#offline-address", "http://example.org/?token=" + OTHER)
+            window.click("#offline-go")
+            assert "no address of a studio" in window.text("#offline-fault")
+            window.page.fill("#offline-address", second.url.replace(OTHER, TOKEN))
+            window.click("#offline-go")
+            window.until("document.querySelector('#offline-fault').innerText.includes('not take')")
+            window.page.fill("#offline-address", second.url)
+            window.click("#offline-go")
+            window.page.locator("#offline").wait_for(state="hidden")
+            window.until("document.querySelector('#notices').innerText.includes('written again')")
+            assert (window.tokens(), tree(window)) == written
+            window.page.reload()
+            window.grow(6)
+            window.close()
+
+
+def test_the_text_goes_along_to_a_server_at_another_address(browser: Any, tmp_path: Any) -> None:
+    model = loaded()
+    first = Studio(model, folder=tmp_path, token=TOKEN).start()
+    with opened(browser, first) as window:
+        written = branched(window)
+        first.stop()
+        window.page.locator("#offline-address").wait_for()  # after it has tried a few times
+        assert "does not answer" in window.text("#offline-text")
+        with Studio(model, folder=tmp_path) as second:
+            window.page.fill("#offline-address", second.url)
+            window.page.keyboard.press("Enter")
+            window.page.wait_for_url(f"http://127.0.0.1:{second.port}/**")
+            window.grow(6)
+            assert (window.tokens(), tree(window)) == written
+            assert "again=" not in window.page.url
+            window.close()
+
+
+def test_the_end_of_the_context_is_told_and_the_page_goes_on(browser: Any, tmp_path: Any) -> None:
+    model = demo.model()
+    model.config = dataclasses.replace(model.config, max_position_embeddings=12)
+    studio = Studio(Loaded("short", model, demo.tokenizer()), folder=tmp_path).start()
+    with opened(browser, studio) as window:
+        window.click("#generate")
+        window.grow(12)
+        window.until("document.querySelector('#notices').innerText.includes('as the model reads')")
+        assert "12 of 12 tokens" in window.text("#session-line")
+        window.click("#step-token")
+        window.page.locator(".notice.error").wait_for()
+        assert "its context length" in window.text(".notice.error")
+        window.click("#undo")
+        window.grow(11)
+        assert window.faults == []
+
+
+class Slow:
+    """A layer that takes its time; stands around another one."""
+
+    def __init__(self, layer: Any) -> None:
+        self.forward = layer.forward
+        layer.forward = self
+        self.seconds = 0.0
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        time.sleep(self.seconds)
+        return self.forward(*args, **kwargs)
+
+
+def test_the_page_says_what_the_server_is_doing_and_lets_it_be_cancelled(
+    browser: Any, tmp_path: Any
+) -> None:
+    model = demo.model()
+    slow = [Slow(layer) for layer in model.model.layers]
+    studio = Studio(Loaded("slow", model, demo.tokenizer()), folder=tmp_path).start()
+    with opened(browser, studio) as window:
+        for one in slow:
+            one.seconds = 0.6
+        window.click("#tab-lens")
+        window.until("document.querySelector('#activity-text').innerText.includes('logit lens')")
+        assert window.page.locator("#activity").is_visible()
+        window.click("#cancel")
+        for one in slow:
+            one.seconds = 0.0
+        window.until("document.querySelector('#activity').hidden")
+        window.click("#step-token")
+        window.grow(6)
+
+
+def test_a_model_call_that_fails_is_a_message(browser: Any, tmp_path: Any) -> None:
+    model = demo.model()
+    slow = Slow(model.model.layers[2])
+    studio = Studio(Loaded("odd", model, demo.tokenizer()), folder=tmp_path).start()
+    with opened(browser, studio) as window:
+        forward, slow.forward = slow.forward, None
+        window.click("#step-token")
+        window.page.locator(".notice.error").wait_for()
+        slow.forward = forward
+        window.quiet()
+        window.click("#step-token")
+        window.grow(6)
+        assert window.faults == []
