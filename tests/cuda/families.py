@@ -27,3 +27,48 @@ def pointwise(vt: Any) -> None:
     x.to(vt.int64)
     vt.lgamma(x)
     vt.eq(x, x[0])
+
+
+@family
+def filling(vt: Any) -> None:
+    _of(vt, 64, 4096)[:, 1:].fill_(3)
+    _of(vt, 4096, dtype="float32").fill_(0.5)
+    vt.arange(1000, device="cuda")
+    vt.arange(1000.0, device="cuda", dtype=vt.bfloat16)
+    vt.linspace(0, 1, 100, device="cuda")
+    vt.eye(64, device="cuda")
+
+
+@family
+def moving(vt: Any) -> None:
+    x = _of(vt, 8, 64, 512)
+    vt.tril(x)
+    vt.flip(x, (1,))
+    vt.roll(x, (3, 5), (1, 2))
+    for mode in ("constant", "reflect", "replicate", "circular"):
+        vt.nn.functional.pad(x, (1, 2), mode)
+    vt.cat([x, x], 1)
+    vt.stack([x, x], 2)
+
+
+@family
+def indexing(vt: Any) -> None:
+    x, i = _of(vt, 512, 1024), vt.zeros(64, dtype=vt.int64, device="cuda")
+    x[i]
+    x[i, i]
+    x[:, i]
+    vt.index_select(x, 1, i)
+    vt.gather(x, 1, vt.zeros(512, 8, dtype=vt.int64, device="cuda"))
+    vt.take(x, i)
+    x[i] = x[:64]
+    for dtype in ("bfloat16", "float32", "int64"):
+        y = _of(vt, 512, 1024, dtype=dtype)
+        y.index_put_((i,), y[:64], accumulate=True)
+        y.index_add_(0, i, y[:64])
+        y.scatter_add_(1, vt.zeros(512, 8, dtype=vt.int64, device="cuda"), y)
+    y.scatter_(1, vt.zeros(512, 8, dtype=vt.int64, device="cuda"), y)
+    vt.nn.functional.embedding(i, x)
+    w = _of(vt, 512, 1024, dtype="float32").requires_grad_()
+    vt.nn.functional.embedding(i, w, padding_idx=1, scale_grad_by_freq=True).backward(
+        w[:64].detach()
+    )

@@ -12,6 +12,7 @@ import numpy as np
 from . import runtime as rt
 
 _WORDS = 1024
+_STEP = 4  # words apart: an address that is no multiple of 16 would cost a kernel its wide loads
 
 
 class _Faults:
@@ -26,8 +27,9 @@ class _Faults:
     def place(self, kind: type[Exception], text: str) -> int:
         """The address that a kernel writes 1 to when this error happened."""
         if self.words is None:
-            self.address = rt.runtime.driver.alloc_pinned(4 * _WORDS)
-            raw = (ctypes.c_int32 * _WORDS).from_address(self.address)
+            raw_address = rt.runtime.driver.alloc_pinned(4 * _WORDS * _STEP + 16)
+            self.address = raw_address + -raw_address % 16
+            raw = (ctypes.c_int32 * (_WORDS * _STEP)).from_address(self.address)
             self.words = np.frombuffer(raw, np.int32)
             self.words[:] = 0
         found = self.known.get((kind, text))
@@ -35,13 +37,13 @@ class _Faults:
             # The last word serves all errors that come when the others are taken.
             found = self.known[kind, text] = min(len(self.meaning), _WORDS - 1)
             self.meaning.append((kind, text))
-        return self.address + 4 * found
+        return self.address + 4 * _STEP * found
 
     def check(self) -> None:
         """Raise what a kernel reported; called after the host has waited."""
         if self.words is None or not self.words.any():
             return
-        at = int(np.flatnonzero(self.words)[0])
+        at = int(np.flatnonzero(self.words)[0]) // _STEP
         self.words[:] = 0
         kind, text = self.meaning[at]
         raise kind(text)

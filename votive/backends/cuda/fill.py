@@ -1,0 +1,80 @@
+"""One value everywhere, and the identity."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ...core import dtype as dt
+from ...core.layout import Spec
+from . import runtime as rt
+from .copy import copy_view
+from .data import View
+from .places import Places, by_spec, word
+from .rows import cuda
+
+
+def bits(value: Any, dtype: dt.dtype) -> int:
+    """A number as an element of a dtype, its bits read as an integer."""
+    with np.errstate(all="ignore"):
+        if dtype.category == dt.INT and isinstance(value, int):
+            value &= (1 << 64) - 1
+            array = np.array([value], np.uint64).astype(dtype.np)
+        else:
+            array = np.array([value]).astype(dtype.np)
+    kind = {1: np.uint8, 2: np.int16, 4: np.int32, 8: np.int64}[dtype.itemsize]
+    return int(array.view(kind)[0])
+
+
+def filler(spec: Spec) -> Any:
+    """`fill(address, bits)` for memory of a layout."""
+    p = Places(spec.shape, [spec.strides])
+    types = {"o": word(spec.dtype), "v": "i64"}
+    return p.kernel("fill", types, [p.store("v.to(o.dtype.element_ty)")])  # type: ignore[arg-type]
+
+
+_fillers = by_spec(filler)
+
+
+def fill_view(to: View, value: Any) -> None:
+    """Overwrite a view with a number."""
+    spec = to.spec
+    if not spec.numel:
+        return
+    number = bits(value, spec.dtype)
+    one = number & 0xFF
+    repeated = int.from_bytes(bytes([one]) * spec.dtype.itemsize, "little", signed=False)
+    if spec.contiguous and number & ((1 << 8 * spec.dtype.itemsize) - 1) == repeated:
+        rt.runtime.driver.fill_bytes(to.ptr, one, spec.nbytes, rt.here.stream)
+    else:
+        _fillers(spec)(to.ptr, number)
+
+
+@cuda("_fill", into=True)
+def fill(x: Any, value: Any) -> Any:
+    if word(x.dtype) is None:
+        return None
+    if isinstance(value.spec, Spec):
+        return lambda outs, x, value: copy_view(outs[0], value)
+    if isinstance(value.spec, complex) and not x.dtype.is_complex:
+        return None
+    return lambda outs, x, value: fill_view(outs[0], value)
+
+
+@cuda("_full")
+def full(size: Any, stride: Any, value: Any, dtype: dt.dtype, device: Any) -> Any:
+    if word(dtype) is None or (isinstance(value.spec, complex) and not dtype.is_complex):
+        return None
+    return lambda outs, value: fill_view(outs[0], value)
+
+
+@cuda("_eye")
+def eye(n: int, m: int, dtype: dt.dtype, device: Any) -> Any:
+    if word(dtype) is None:
+        return None
+    one = bits(1, dtype)
+    p = Places((n, m), [(m, 1)], apart=(0, 1))
+    body = [p.store(f"tl.where({p.at(0)} == {p.at(1)}, v, 0).to(o.dtype.element_ty)")]
+    run = p.kernel("eye", {"o": word(dtype), "v": "i64"}, body)  # type: ignore[dict-item]
+    return lambda outs: run(outs[0].ptr, one)

@@ -1,0 +1,93 @@
+"""Values that follow a rule."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ...core import dtype as dt
+from ..cpu.reference.ranges import triangle as _triangle_by_numpy
+from .data import to_device
+from .places import Places
+from .program import TYPE, pointer
+from .rows import cuda
+
+
+def _stored(dtype: dt.dtype) -> list[str]:
+    """Lines that turn a number of double width into an element."""
+    if dtype is dt.bool_:
+        return ["y = tl.where(y != 0, 1, 0)"]
+    if dtype in dt.HALF:
+        return ["y = y.to(tl.float32)"]
+    return []
+
+
+@cuda("_arange")
+def arange(start: Any, step: Any, size: int, dtype: dt.dtype, device: Any) -> Any:
+    if dtype not in TYPE or any(isinstance(v.spec, complex) for v in (start, step)):
+        return None
+    kind = ("i64", int) if dtype.category == dt.INT else ("fp64", float)
+    p = Places((size,), [(1,)], apart=(0,))
+    y = "y = start + n.to(tl.int64) * step" if kind[0] == "i64" else (
+        "y = start + n.to(tl.float64) * step"
+    )  # fmt: skip
+    body = [y, *_stored(dtype), p.store("y.to(o.dtype.element_ty)")]
+    run = p.kernel("arange", {"o": pointer(dtype), "start": kind[0], "step": kind[0]}, body)
+    return lambda outs, start, step: run(outs[0].ptr, kind[1](start), kind[1](step))
+
+
+def _spaced(name: str, steps: int, dtype: dt.dtype, power: list[str], types: dict[str, str]) -> Any:
+    p = Places((steps,), [(1,)], apart=(0,))
+    # Counted from the nearer end, so that both are exact.
+    body = [
+        "i = n.to(tl.float64)",
+        f"y = tl.where(n < {p.arg('half', steps // 2)}, start + step * i, end - step * (last - i))",
+        *power, *_stored(dtype),
+    ]  # fmt: skip
+    if not dtype.is_floating_point and dtype is not dt.bool_:
+        body.append("y = y.to(tl.int64)")
+    body.append(p.store("y.to(o.dtype.element_ty)"))
+    numbers = dict.fromkeys(("start", "end", "step", "last"), "fp64")
+    return p.kernel(name, {"o": pointer(dtype), **numbers, **types}, body)
+
+
+def _ends(start: Any, end: Any, steps: int, dtype: dt.dtype) -> tuple[float, ...]:
+    if steps < 2:
+        return float(start), float(start), 0.0, 0.0
+    if dtype.category == dt.INT:
+        start, end = int(start), int(end)
+    return float(start), float(end), (end - start) / (steps - 1), float(steps - 1)
+
+
+@cuda("_linspace")
+def linspace(start: Any, end: Any, steps: int, dtype: dt.dtype, device: Any) -> Any:
+    if dtype not in TYPE or any(isinstance(v.spec, complex) for v in (start, end)):
+        return None
+    run = _spaced("linspace", steps, dtype, [], {})
+    return lambda outs, start, end: run(outs[0].ptr, *_ends(start, end, steps, dtype))
+
+
+@cuda("_logspace")
+def logspace(start: Any, end: Any, steps: int, base: Any, dtype: dt.dtype, device: Any) -> Any:
+    if dtype not in TYPE or any(isinstance(v.spec, complex) for v in (start, end)):
+        return None
+    power = ["y = m.f_pow(base + y * 0, y)"]
+    run = _spaced("logspace", steps, dtype, power, {"base": "fp64"})
+
+    def launch(outs: Any, start: Any, end: Any, *rest: Any) -> None:
+        b = rest[0] if rest else base
+        run(outs[0].ptr, *_ends(start, end, steps, dtype), float(b))
+
+    return launch
+
+
+@cuda("_triangle")
+def triangle(row: int, col: int, offset: int, lower: bool, dtype: dt.dtype, device: Any) -> Any:
+    def run(outs: Any) -> None:
+        # Known on the host already: made there and copied.
+        made = np.empty(outs[0].spec.shape, dtype.np)
+        _triangle_by_numpy(row, col, offset, lower, dtype, device, made)
+        to_device(outs[0].ptr, made)
+
+    return run
