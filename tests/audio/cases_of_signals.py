@@ -126,6 +126,18 @@ case("dither", lambda m: _dithered(m, "RPDF"), "rectangular", grad=False)
 case("dither", lambda m: _dithered(m, "TPDF", True), "shaped", grad=False)
 case("overdrive", lambda m: m.F.overdrive(m.x(2, 3, 80).detach(), 15, 30), grad=False)
 
+case("flanger", lambda m: m.F.flanger(m.x(2, 3, 200), 8000), grad=False)
+case(
+    "flanger",
+    lambda m: m.F.flanger(
+        m.x(2, 200).detach(), 8000, 0.5, 1.0, -60.0, 30.0, 5.0, 60.0, "triangular", "quadratic"
+    ),
+    "feedback",
+    grad=False,
+)
+case("phaser", lambda m: m.F.phaser(m.x(2, 3, 200), 8000))
+case("phaser", lambda m: m.F.phaser(m.x(200), 8000, 0.5, 0.9, 1.0, 0.8, 2.0, False), "triangle")
+
 # Texts -----------------------------------------------------------------------------------------
 case("edit_distance", lambda m: m.F.edit_distance("a cat sat", "the cats at"), grad=False)
 case("edit_distance", lambda m: m.F.edit_distance([], ["one", "two"]), "words", grad=False)

@@ -29,6 +29,7 @@ from .levels import (
 )
 from .masking import mask_along_axis, mask_along_axis_iid
 from .mixing import add_noise, convolve, fftconvolve
+from .modulation import flanger, phaser
 from .resampling import resample, speed
 from .spectrum import griffinlim, inverse_spectrogram, spectral_centroid, spectrogram
 from .vad import vad
@@ -49,7 +50,7 @@ __all__ = [
     "amplitude_to_DB", "DB_to_amplitude", "gain", "mu_law_encoding", "mu_law_decoding",
     # signals
     "resample", "speed", "pitch_shift", "convolve", "fftconvolve", "add_noise",
-    "contrast", "dcshift", "dither", "overdrive",
+    "contrast", "dcshift", "dither", "overdrive", "flanger", "phaser",
     # texts
     "edit_distance", "frechet_distance", "forced_align", "merge_tokens", "TokenSpan",
 ]  # fmt: skip

@@ -91,7 +91,7 @@ def forced_align(
     tensor([[1, 0, 1]])
     """
     _check(log_probs, targets, input_lengths, target_lengths, blank)
-    tokens = targets.numpy()[0]
+    tokens = targets.cpu().numpy()[0]
     time, repeats = log_probs.shape[1], int((tokens[1:] == tokens[:-1]).sum())
     if time < len(tokens) + repeats:
         fail(
@@ -100,8 +100,9 @@ def forced_align(
         )  # fmt: skip
     states = np.full(2 * len(tokens) + 1, blank)
     states[1::2] = tokens
-    scores = log_probs.detach().numpy()[0].astype(np.float64)
-    path = votive.from_numpy(states[_viterbi(scores, states, blank)]).to(targets.dtype).unsqueeze(0)
+    scores = log_probs.detach().cpu().numpy()[0].astype(np.float64)
+    best = votive.from_numpy(states[_viterbi(scores, states, blank)])
+    path = best.to(device=targets.device, dtype=targets.dtype).unsqueeze(0)
     return path, log_probs.gather(-1, path.long().unsqueeze(-1)).squeeze(-1)
 
 

@@ -154,7 +154,7 @@ def vad(
     )  # fmt: skip
     lead, length = waveform.shape[:-1], waveform.shape[-1]
     signals = waveform.reshape(-1, length)
-    samples = signals.detach().numpy()
+    samples = signals.detach().cpu().numpy()
     channels = [_Channel(plan) for _ in samples]
     before = int(pre_trigger_time * sample_rate + 0.5)
     keep = math.exp(-1.0 / (trigger_time * measure_freq))

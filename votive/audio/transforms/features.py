@@ -11,6 +11,7 @@ from votive import nn
 from ...core.errors import fail
 from ...ops.warning import warn
 from .. import functional as F
+from .projection import BandedProjection, project
 from .spectral import Spectrogram, Window
 
 
@@ -32,11 +33,6 @@ class AmplitudeToDB(nn.Module):
 
     def forward(self, x: Any) -> Any:
         return F.amplitude_to_DB(x, self.multiplier, self.amin, self.db_multiplier, self.top_db)
-
-
-def _projected(specgram: Any, matrix: Any) -> Any:
-    """(..., frequency, frame) times a bank of filters (frequency, filter)."""
-    return votive.matmul(specgram.transpose(-1, -2), matrix).transpose(-1, -2)
 
 
 class _Bank(nn.Module):
@@ -76,9 +72,10 @@ class MelScale(_Bank):
     ) -> None:
         top = float(sample_rate // 2) if f_max is None else f_max
         super().__init__(n_mels, sample_rate, f_min, top, n_stft, norm, mel_scale)
+        self._project = BandedProjection()
 
     def forward(self, specgram: Any) -> Any:
-        return _projected(specgram, self.fb)
+        return self._project(specgram, self.fb)
 
 
 class InverseMelScale(_Bank):
@@ -182,7 +179,7 @@ class _Cepstrum(nn.Module):
         """Powers (..., filter, frame) to coefficients (..., coefficient, frame)."""
         # The offset keeps silence finite.
         loud = votive.log(bands + 1e-6) if self._log else self.amplitude_to_DB(bands)
-        return _projected(loud, self.dct_mat)
+        return project(loud, self.dct_mat)
 
 
 class MFCC(_Cepstrum):
@@ -242,11 +239,12 @@ class LFCC(_Cepstrum):
         if n_lfcc > n_fft:
             fail(ValueError, "LFCC", f"n_lfcc={n_lfcc} is more than n_fft={n_fft}.")
         bank = F.linear_fbanks(n_fft // 2 + 1, f_min, self.f_max, n_filter, sample_rate)
+        self._project = BandedProjection()
         self.register_buffer("filter_mat", bank)
         self.register_buffer("dct_mat", F.create_dct(n_lfcc, n_filter, norm))
 
     def forward(self, waveform: Any) -> Any:
-        return self.cepstrum(_projected(self.Spectrogram(waveform), self.filter_mat))
+        return self.cepstrum(self._project(self.Spectrogram(waveform), self.filter_mat))
 
 
 class ComputeDeltas(nn.Module):
