@@ -1,12 +1,7 @@
-"""torchvision as a reference, where it is installed, also without its compiled operators.
-
-Its Python code asks for operators of its C++ library while it is imported. Where the library cannot
-be loaded, their names are declared here, so that all but those operators can be compared with.
-"""
+"""torchvision as a reference, where it is installed, and values to compare with it."""
 
 from __future__ import annotations
 
-import contextlib
 from typing import Any
 
 import numpy as np
@@ -14,29 +9,13 @@ import pytest
 
 import votive
 
-_NAMES = [
-    "nms", "qnms", "roi_align", "_roi_align_backward", "roi_pool", "_roi_pool_backward",
-    "ps_roi_align", "_ps_roi_align_backward", "ps_roi_pool", "_ps_roi_pool_backward",
-    "deform_conv2d", "_deform_conv2d_backward",
-]  # fmt: skip
-_LIBRARIES: list[Any] = []  # an operator lives as long as the library that declares it
-
 
 def torchvision() -> Any:
     """The package, or a skipped test."""
-    torch = pytest.importorskip("torch")
-    try:
-        import torchvision
-    except ImportError:
-        pytest.skip("torchvision is not installed")
-    except RuntimeError:
-        if not _LIBRARIES:
-            _LIBRARIES.append(torch.library.Library("torchvision", "DEF"))
-        for name in _NAMES:
-            with contextlib.suppress(RuntimeError):
-                _LIBRARIES[0].define(f"{name}(Tensor a) -> Tensor")
-        import torchvision
-    return torchvision
+    pytest.importorskip("torch")
+    from tests.vision import torchvision_models
+
+    return torchvision_models.torchvision()
 
 
 def to_torch(x: Any) -> Any:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import doctest
 import importlib
 import inspect
+import tempfile
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,7 +16,7 @@ import votive
 
 pytest.importorskip("PIL")
 OPTIONS = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
-SPACES = ("ops",)
+SPACES = ("datasets", "io", "ops", "transforms", "transforms.functional", "tv_tensors", "utils")
 
 
 def _public() -> dict[str, Any]:
@@ -32,7 +34,10 @@ PUBLIC = _public()
 
 
 @pytest.mark.parametrize("name", sorted(PUBLIC))
-def test_the_example_of_a_public_name_runs_as_printed(name: str) -> None:
+def test_the_example_of_a_public_name_runs_as_printed(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     doc = inspect.cleandoc(PUBLIC[name].__doc__ or "")
     test = doctest.DocTestParser().get_doctest(doc, {"votive": votive, "np": np}, name, None, 0)
     assert test.examples, f"{name} has no example"

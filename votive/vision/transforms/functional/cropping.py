@@ -1,0 +1,363 @@
+"""Parts of images, and images with a border: crop, pad, flip and what is made of them."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from ....core import dtype as dt
+from ....nn import functional as NF
+from ....ops.registry import F
+from ...tv_tensors import BoundingBoxes, BoundingBoxFormat, Mask, wrap
+from .boxes import shifted
+from .interpolation import InterpolationMode
+from .kernels import PIL, functional, on_planes
+from .resizing import resize
+
+_MODES = ("constant", "edge", "reflect", "symmetric")
+
+
+# --- flips ---------------------------------------------------------------------------------------
+
+
+@functional
+def horizontal_flip(inpt: Any) -> Any:
+    """Left becomes right.
+
+    >>> votive.vision.transforms.functional.horizontal_flip(votive.tensor([[[1, 2, 3]]]))
+    tensor([[[3, 2, 1]]])
+    """
+    return inpt.flip(-1)
+
+
+@functional
+def vertical_flip(inpt: Any) -> Any:
+    """Up becomes down.
+
+    >>> votive.vision.transforms.functional.vertical_flip(votive.tensor([[[1], [2]]]))
+    tensor([[[2],
+             [1]]])
+    """
+    return inpt.flip(-2)
+
+
+@horizontal_flip.on(PIL)
+def _hflip_pil(image: Any) -> Any:
+    return image.transpose(0)  # FLIP_LEFT_RIGHT
+
+
+@vertical_flip.on(PIL)
+def _vflip_pil(image: Any) -> Any:
+    return image.transpose(1)  # FLIP_TOP_BOTTOM
+
+
+horizontal_flip.on(Mask)(on_planes(horizontal_flip.kernels["tensor"]))
+vertical_flip.on(Mask)(on_planes(vertical_flip.kernels["tensor"]))
+
+
+def _mirrored(boxes: Any, axis: int) -> Any:
+    """Boxes mirrored at the middle of the canvas along x (0) or y (1)."""
+    extent = boxes.canvas_size[1 - axis]
+    parts = list(F.unbind(boxes.as_tensor(), -1))
+    low, other = parts[axis], parts[axis + 2]
+    if boxes.format is BoundingBoxFormat.XYXY:
+        parts[axis], parts[axis + 2] = extent - other, extent - low
+    elif boxes.format is BoundingBoxFormat.XYWH:
+        parts[axis] = extent - low - other
+    else:
+        parts[axis] = extent - low
+    return wrap(F.stack(parts, -1), like=boxes)
+
+
+@horizontal_flip.on(BoundingBoxes)
+def _hflip_boxes(boxes: Any) -> Any:
+    return _mirrored(boxes, 0)
+
+
+@vertical_flip.on(BoundingBoxes)
+def _vflip_boxes(boxes: Any) -> Any:
+    return _mirrored(boxes, 1)
+
+
+# --- pad -----------------------------------------------------------------------------------------
+
+
+def sides(op: str, padding: Any) -> tuple[int, int, int, int]:
+    """(left, top, right, bottom) from one number, (x, y) or all four."""
+    listed = [padding] if isinstance(padding, int) else padding
+    if not isinstance(listed, (list, tuple)):
+        raise TypeError(f"{op}: padding must be an int or a sequence of ints, got {padding!r}.")
+    if len(listed) not in (1, 2, 4):
+        raise ValueError(f"{op}: padding must have 1, 2 or 4 elements, got {padding}.")
+    left, top = listed[0], listed[1 % len(listed)]
+    return (left, top, left, top) if len(listed) < 4 else tuple(listed)  # type: ignore[return-value]
+
+
+def _check_pad_mode(padding_mode: str) -> None:
+    if padding_mode not in _MODES:
+        raise ValueError(f"pad: padding_mode must be one of {_MODES}, got {padding_mode!r}.")
+
+
+def _symmetric(image: Any, left: int, top: int, right: int, bottom: int) -> Any:
+    """A border that repeats the edge, unlike that of reflect."""
+    height, width = image.shape[-2:]
+    for low, high, size, dim in ((left, right, width, -1), (top, bottom, height, -2)):
+        at = np.pad(np.arange(size), (max(low, 0), max(high, 0)), "symmetric")
+        at = at[max(-low, 0) : len(at) - max(-high, 0)]
+        image = F.index_select(image, dim, F.tensor(at, device=image.device))
+    return image
+
+
+def _bordered(image: Any, border: Any, fill: Any, padding_mode: str) -> Any:
+    """(N, C, H, W) with a border."""
+    left, top, right, bottom = border
+    if padding_mode == "symmetric":
+        return _symmetric(image, *border)
+    around = [left, right, top, bottom]
+    if padding_mode == "constant":
+        return NF.pad(image, around, value=float(fill))
+    mode = "replicate" if padding_mode == "edge" else padding_mode
+    if image.dtype.is_floating_point:
+        return NF.pad(image, around, mode=mode)
+    return NF.pad(image.to(dt.float32), around, mode=mode).to(image.dtype)
+
+
+@functional
+def pad(inpt: Any, padding: Any, fill: Any = None, padding_mode: str = "constant") -> Any:
+    """A border of `padding`: one number, (left and right, top and bottom), or all four sides.
+
+    Modes: constant (with `fill`, one value or one per channel), edge, reflect, symmetric. Negative
+    padding cuts.
+
+    >>> votive.vision.transforms.functional.pad(votive.ones(1, 1, 1), [1, 0], fill=5.0)
+    tensor([[[5., 1., 5.]]])
+    """
+    _check_pad_mode(padding_mode)
+    border = sides("pad", padding)
+    shape = tuple(inpt.shape)
+    values = [0] if fill is None else list(fill) if isinstance(fill, (list, tuple)) else [fill]
+    if len(values) > 1 and padding_mode != "constant":
+        raise ValueError(f"pad: padding_mode {padding_mode!r} takes no fill per channel.")
+    image = inpt.reshape(math.prod(shape[:-3]), *shape[-3:])
+    if len(values) == 1:
+        out = _bordered(image, border, values[0], padding_mode)
+    else:
+        if len(values) != shape[-3]:
+            raise ValueError(f"pad: {len(values)} fill values for {shape[-3]} channels.")
+        inside = _bordered(F.ones_like(image[:1, :1]), border, 0, "constant")
+        colour = F.tensor([float(v) for v in values], device=inpt.device).to(inpt.dtype)
+        plain = _bordered(image, border, 0, "constant")
+        out = F.where(inside != 0, plain, colour.reshape(1, -1, 1, 1))
+    return out.reshape(*shape[:-2], *out.shape[-2:])
+
+
+@pad.on(Mask)
+@on_planes
+def _pad_mask(mask: Any, padding: Any, fill: Any = None, padding_mode: str = "constant") -> Any:
+    if isinstance(fill, (list, tuple)):
+        raise ValueError("pad: a mask takes one fill value.")
+    return pad.kernels["tensor"](mask, padding, fill, padding_mode)
+
+
+@pad.on(BoundingBoxes)
+def _pad_boxes(boxes: Any, padding: Any, fill: Any = None, padding_mode: str = "constant") -> Any:
+    _check_pad_mode(padding_mode)
+    if padding_mode != "constant":
+        raise ValueError(f"pad: boxes do not follow padding_mode {padding_mode!r}.")
+    left, top, right, bottom = sides("pad", padding)
+    height, width = boxes.canvas_size
+    return shifted(boxes, left, top, (height + top + bottom, width + left + right))
+
+
+def pil_fill(op: str, image: Any, fill: Any) -> Any:
+    """`fill` as a colour that Pillow takes for this image."""
+    bands = len(image.getbands())
+    values = [0 if fill is None else fill] if not isinstance(fill, (list, tuple)) else list(fill)
+    if len(values) == 1:
+        values = values * bands
+    if len(values) != bands:
+        raise ValueError(f"{op}: fill has {len(values)} values, the image {bands} channels.")
+    if image.mode != "F":
+        values = [int(v) for v in values]
+    return values[0] if bands == 1 else tuple(values)
+
+
+@pad.on(PIL)
+def _pad_pil(image: Any, padding: Any, fill: Any = None, padding_mode: str = "constant") -> Any:
+    from PIL import Image as Pillow
+    from PIL import ImageOps
+
+    _check_pad_mode(padding_mode)
+    left, top, right, bottom = sides("pad", padding)
+    if padding_mode == "constant":
+        colour = pil_fill("pad", image, fill)
+        out = ImageOps.expand(image, border=(left, top, right, bottom), fill=colour)
+        if image.mode == "P":
+            out.putpalette(image.getpalette())
+        return out
+    palette = image.getpalette() if image.mode == "P" else None
+    array = np.asarray(image)
+    array = array[max(-top, 0) : array.shape[0] - max(-bottom, 0) or None,
+                  max(-left, 0) : array.shape[1] - max(-right, 0) or None]  # fmt: skip
+    around = [(max(top, 0), max(bottom, 0)), (max(left, 0), max(right, 0))]
+    array = np.pad(array, around + [(0, 0)] * (array.ndim - 2), padding_mode)
+    out = Pillow.fromarray(array)
+    if palette is not None:
+        out.putpalette(palette)
+    return out
+
+
+# --- crop ----------------------------------------------------------------------------------------
+
+
+@functional
+def crop(inpt: Any, top: int, left: int, height: int, width: int) -> Any:
+    """The part of `height` x `width` from (top, left) on; 0 where it lies outside.
+
+    >>> image = votive.arange(9).reshape(1, 3, 3)
+    >>> votive.vision.transforms.functional.crop(image, 1, 1, 3, 2)
+    tensor([[[4, 5],
+             [7, 8],
+             [0, 0]]])
+    """
+    h, w = inpt.shape[-2:]
+    bottom, right = top + height, left + width
+    if top >= 0 and left >= 0 and bottom <= h and right <= w:
+        return inpt[..., top:bottom, left:right]
+    inner = inpt[..., max(top, 0) : max(bottom, 0), max(left, 0) : max(right, 0)]
+    around = [
+        max(min(right, 0) - left, 0), max(right - max(w, left), 0),
+        max(min(bottom, 0) - top, 0), max(bottom - max(h, top), 0),
+    ]  # fmt: skip
+    return NF.pad(inner, around)
+
+
+@crop.on(PIL)
+def crop_pil(image: Any, top: int, left: int, height: int, width: int) -> Any:
+    return image.crop((left, top, left + width, top + height))
+
+
+crop.on(Mask)(on_planes(crop.kernels["tensor"]))
+
+
+@crop.on(BoundingBoxes)
+def _crop_boxes(boxes: Any, top: int, left: int, height: int, width: int) -> Any:
+    return shifted(boxes, -left, -top, (height, width))
+
+
+def _pair(op: str, size: Any) -> tuple[int, int]:
+    if isinstance(size, (int, float)):
+        return int(size), int(size)
+    if len(size) not in (1, 2):
+        raise ValueError(f"{op}: size must be a number or have 1 or 2 elements, got {size}.")
+    return int(size[0]), int(size[-1])
+
+
+def _centre(old: Any, height: int, width: int) -> tuple[int, int]:
+    """Where a crop in the middle begins; Python's rounding, to even, is torchvision's."""
+    return round((old[0] - height) / 2.0), round((old[1] - width) / 2.0)
+
+
+def _missing(old: Any, height: int, width: int) -> list[int]:
+    """The border that an image needs before it can be cropped to this size."""
+    h, w = max(height - old[0], 0), max(width - old[1], 0)
+    return [w // 2, h // 2, (w + 1) // 2, (h + 1) // 2]
+
+
+@functional
+def center_crop(inpt: Any, output_size: Any) -> Any:
+    """The middle; smaller images get a border of zeros first.
+
+    >>> image = votive.arange(16).reshape(1, 4, 4)
+    >>> votive.vision.transforms.functional.center_crop(image, 2)
+    tensor([[[ 5,  6],
+             [ 9, 10]]])
+    """
+    height, width = _pair("center_crop", output_size)
+    border = _missing(inpt.shape[-2:], height, width)
+    if any(border):
+        left, top, right, bottom = border
+        inpt = NF.pad(inpt, [left, right, top, bottom])
+    top, left = _centre(inpt.shape[-2:], height, width)
+    return inpt[..., top : top + height, left : left + width]
+
+
+@center_crop.on(PIL)
+def _center_crop_pil(image: Any, output_size: Any) -> Any:
+    height, width = _pair("center_crop", output_size)
+    border = _missing((image.height, image.width), height, width)
+    if any(border):
+        image = _pad_pil(image, border, fill=0)
+    top, left = _centre((image.height, image.width), height, width)
+    return crop_pil(image, top, left, height, width)
+
+
+center_crop.on(Mask)(on_planes(center_crop.kernels["tensor"]))
+
+
+@center_crop.on(BoundingBoxes)
+def _center_crop_boxes(boxes: Any, output_size: Any) -> Any:
+    height, width = _pair("center_crop", output_size)
+    top, left = _centre(boxes.canvas_size, height, width)
+    return _crop_boxes(boxes, top, left, height, width)
+
+
+@functional
+def resized_crop(
+    inpt: Any,
+    top: int,
+    left: int,
+    height: int,
+    width: int,
+    size: Any,
+    interpolation: Any = InterpolationMode.BILINEAR,
+    antialias: bool | None = True,
+) -> Any:
+    """`crop`, then `resize`.
+
+    >>> image = votive.zeros(3, 8, 8)
+    >>> votive.vision.transforms.functional.resized_crop(image, 1, 1, 4, 6, (2, 2)).shape
+    votive.Size([3, 2, 2])
+    """
+    return resize(crop(inpt, top, left, height, width), size, interpolation, antialias=antialias)
+
+
+for _kind in (PIL, Mask, BoundingBoxes):
+    resized_crop.on(_kind)(resized_crop.kernels["tensor"])
+
+
+@functional
+def five_crop(inpt: Any, size: Any) -> tuple[Any, ...]:
+    """The four corners and the middle: upper left, upper right, lower left, lower right, centre.
+
+    >>> crops = votive.vision.transforms.functional.five_crop(votive.zeros(1, 5, 5), 3)
+    >>> len(crops), crops[0].shape
+    (5, votive.Size([1, 3, 3]))
+    """
+    from .sizes import get_size
+
+    height, width = _pair("five_crop", size)
+    h, w = get_size(inpt)
+    if height > h or width > w:
+        raise ValueError(f"five_crop: size {(height, width)} is larger than the image, {(h, w)}.")
+    places = ((0, 0), (0, w - width), (h - height, 0), (h - height, w - width))
+    corners = tuple(crop(inpt, top, left, height, width) for top, left in places)
+    return (*corners, center_crop(inpt, (height, width)))
+
+
+@functional
+def ten_crop(inpt: Any, size: Any, vertical_flip: bool = False) -> tuple[Any, ...]:
+    """`five_crop` of the image and of its mirror image.
+
+    >>> len(votive.vision.transforms.functional.ten_crop(votive.zeros(1, 5, 5), 3))
+    10
+    """
+    flip = _FLIPS[bool(vertical_flip)]
+    return five_crop(inpt, size) + five_crop(flip(inpt), size)  # type: ignore[no-any-return]
+
+
+_FLIPS = (horizontal_flip, vertical_flip)
+for _fn in (five_crop, ten_crop):
+    _fn.on(PIL)(_fn.kernels["tensor"])

@@ -1,0 +1,202 @@
+"""Neighbourhoods and noise: blur, sharpness, normalisation, erasing, noise, JPEG's losses."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from ....core import dtype as dt
+from ....interchange import as_tensor
+from ....nn import functional as NF
+from ....ops.registry import F
+from .color import bounded, check_channels
+from .conversion import pil_to_tensor, to_pil_image
+from .kernels import PIL, functional
+
+
+@functional
+def normalize(inpt: Any, mean: Any, std: Any, inplace: bool = False) -> Any:
+    """`(image - mean) / std`, one of each per channel or one for all.
+
+    >>> votive.vision.transforms.functional.normalize(votive.ones(1, 1, 1), [0.5], [0.25])
+    tensor([[[2.]]])
+    """
+    op = "normalize"
+    if not inpt.dtype.is_floating_point:
+        raise TypeError(f"{op}: needs floats, got {inpt.dtype}; use to_dtype(scale=True) first.")
+    if inpt.ndim < 3:
+        raise ValueError(f"{op}: needs an image (..., C, H, W), got shape {tuple(inpt.shape)}.")
+    mean = as_tensor(mean, dtype=inpt.dtype, device=inpt.device)
+    std = as_tensor(std, dtype=inpt.dtype, device=inpt.device)
+    if bool((std == 0).any().item()):
+        raise ValueError(f"{op}: std must not contain 0 in {inpt.dtype}, got {std.tolist()}.")
+    mean, std = (v.reshape(-1, 1, 1) if v.ndim == 1 else v for v in (mean, std))
+    if inplace:
+        return inpt.sub_(mean).div_(std)
+    return (inpt - mean) / std
+
+
+# --- blur ----------------------------------------------------------------------------------------
+
+
+def _bell(size: int, sigma: float, like: Any) -> Any:
+    """A Gaussian at `size` places one apart, with sum 1."""
+    reach = (size - 1) / (2.0 * math.sqrt(2.0))
+    line = F.linspace(-reach, reach, size, dtype=like.dtype, device=like.device)
+    return F.softmax(-((line / sigma) ** 2), 0)
+
+
+def _two(op: str, name: str, value: Any) -> list[Any]:
+    if isinstance(value, (int, float)):
+        return [value, value]
+    if not isinstance(value, (list, tuple)):
+        raise TypeError(f"{op}: {name} must be a number or a sequence, got {value!r}.")
+    if len(value) not in (1, 2):
+        raise ValueError(f"{op}: {name} must have one or two elements, got {value}.")
+    return [value[0], value[-1]]
+
+
+@functional
+def gaussian_blur(inpt: Any, kernel_size: Any, sigma: Any = None) -> Any:
+    """Each pixel the mean of its neighbours, weighted by a Gaussian; borders are reflected.
+
+    `kernel_size` and `sigma`: one number, or (x, y). Sigma defaults to 0.15 size + 0.35.
+
+    >>> image = votive.zeros(1, 3, 3)
+    >>> image[0, 1, 1] = 1
+    >>> votive.vision.transforms.functional.gaussian_blur(image, 3, 0.5)[0, 1]
+    tensor([0.1676, 0.6193, 0.1676])
+    """
+    op = "gaussian_blur"
+    sizes = _two(op, "kernel_size", kernel_size)
+    if any(size % 2 == 0 or size < 0 for size in sizes):
+        raise ValueError(f"{op}: kernel_size must be odd and positive, got {kernel_size}.")
+    sigmas = [s * 0.15 + 0.35 for s in sizes] if sigma is None else _two(op, "sigma", sigma)
+    if min(sigmas) <= 0:
+        raise ValueError(f"{op}: sigma must be positive, got {sigma}.")
+    if inpt.numel() == 0:
+        return inpt
+    shape, kind = tuple(inpt.shape), inpt.dtype
+    wide = inpt if kind.is_floating_point else inpt.float()
+    image = wide.reshape(-1, *shape[-3:])
+    (across, down), half = sizes, [s // 2 for s in sizes]
+    weight = _bell(down, sigmas[1], wide).unsqueeze(1) * _bell(across, sigmas[0], wide)
+    image = NF.pad(image, [half[0], half[0], half[1], half[1]], mode="reflect")
+    channels = shape[-3]
+    out = NF.conv2d(image, weight.expand(channels, 1, down, across), groups=channels)
+    out = out.reshape(shape)
+    return out if kind.is_floating_point else F.round(out).to(kind)
+
+
+@gaussian_blur.on(PIL)
+def _blur_pil(image: Any, kernel_size: Any, sigma: Any = None) -> Any:
+    return to_pil_image(gaussian_blur(pil_to_tensor(image), kernel_size, sigma), mode=image.mode)
+
+
+@functional
+def adjust_sharpness(inpt: Any, sharpness_factor: float) -> Any:
+    """Distances from a smoothed image times the factor; 0 is the smoothed image. Edges stay.
+
+    >>> image = votive.zeros(1, 3, 3)
+    >>> image[0, 1, 1] = 1
+    >>> votive.vision.transforms.functional.adjust_sharpness(image, 0.0)[0, 1, 1]
+    tensor(0.3846)
+    """
+    op = "adjust_sharpness"
+    channels = check_channels(op, inpt)
+    if sharpness_factor < 0:
+        raise ValueError(f"{op}: sharpness_factor must not be negative, got {sharpness_factor}.")
+    shape, kind = tuple(inpt.shape), inpt.dtype
+    if inpt.numel() == 0 or min(shape[-2:]) <= 2:
+        return inpt
+    wide = inpt if kind.is_floating_point else inpt.float()
+    image = wide.reshape(-1, *shape[-3:])
+    # Pillow's SMOOTH filter.
+    weight = F.tensor([[1, 1, 1], [1, 5, 1], [1, 1, 1]], dtype=wide.dtype, device=inpt.device) / 13
+    smooth = NF.conv2d(image, weight.expand(channels, 1, 3, 3), groups=channels)
+    smooth = smooth if kind.is_floating_point else F.round(smooth)
+    change = NF.pad(smooth - image[..., 1:-1, 1:-1], [1, 1, 1, 1])
+    out = F.add(image, change, alpha=1.0 - sharpness_factor)
+    return bounded(out.reshape(shape), kind)
+
+
+@adjust_sharpness.on(PIL)
+def _sharpness_pil(image: Any, sharpness_factor: float) -> Any:
+    from PIL import ImageEnhance
+
+    if sharpness_factor < 0:
+        raise ValueError(
+            f"adjust_sharpness: sharpness_factor must not be negative, got {sharpness_factor}."
+        )
+    return ImageEnhance.Sharpness(image).enhance(sharpness_factor)
+
+
+# --- noise and loss ------------------------------------------------------------------------------
+
+
+@functional
+def gaussian_noise(inpt: Any, mean: float = 0.0, sigma: float = 0.1, clip: bool = True) -> Any:
+    """Normal noise added to floats in 0..1 or to bytes; `clip` cuts what leaves the range.
+
+    >>> votive.vision.transforms.functional.gaussian_noise(votive.zeros(1, 1, 1), 0.5, 0.0)
+    tensor([[[0.5000]]])
+    """
+    op = "gaussian_noise"
+    if sigma < 0:
+        raise ValueError(f"{op}: sigma must not be negative, got {sigma}.")
+    if inpt.dtype.is_floating_point:
+        out = inpt + (mean + F.randn_like(inpt) * sigma)
+        return out.clamp(0, 1) if clip else out
+    if inpt.dtype is not dt.uint8:
+        raise ValueError(f"{op}: takes floats or uint8, got {inpt.dtype}.")
+    noise = mean * 255 + F.randn_like(inpt, dtype=dt.float32) * (sigma * 255)
+    out = inpt.to(dt.int16) + noise.to(dt.int16)
+    return (out.clamp(0, 255) if clip else out).to(dt.uint8)
+
+
+@functional
+def erase(inpt: Any, i: int, j: int, h: int, w: int, v: Any, inplace: bool = False) -> Any:
+    """The part of `h` x `w` from row i, column j on replaced by `v`.
+
+    >>> image = votive.ones(1, 2, 3)
+    >>> votive.vision.transforms.functional.erase(image, 0, 1, 2, 1, votive.tensor(0.0))
+    tensor([[[1., 0., 1.],
+             [1., 0., 1.]]])
+    """
+    out = inpt if inplace else inpt.clone()
+    out[..., i : i + h, j : j + w] = v
+    return out
+
+
+@erase.on(PIL)
+def _erase_pil(image: Any, i: int, j: int, h: int, w: int, v: Any, inplace: bool = False) -> Any:
+    return to_pil_image(erase(pil_to_tensor(image), i, j, h, w, v), mode=image.mode)
+
+
+@functional
+def jpeg(inpt: Any, quality: int) -> Any:
+    """Bytes written as JPEG of this quality and read again.
+
+    >>> image = votive.zeros(3, 8, 8, dtype=votive.uint8)
+    >>> votive.vision.transforms.functional.jpeg(image, 50).shape
+    votive.Size([3, 8, 8])
+    """
+    from ...io import decode_jpeg, encode_jpeg
+
+    shape = tuple(inpt.shape)
+    flat = inpt.reshape(-1, *shape[-3:]) if inpt.numel() else []
+    done = [decode_jpeg(encode_jpeg(image, quality=quality)) for image in flat]
+    return F.stack(done).reshape(shape) if done else inpt.clone()
+
+
+@jpeg.on(PIL)
+def _jpeg_pil(image: Any, quality: int) -> Any:
+    import io
+
+    from PIL import Image as Pillow
+
+    written = io.BytesIO()
+    image.save(written, format="JPEG", quality=quality)
+    read = Pillow.open(io.BytesIO(written.getvalue()))
+    read.load()
+    return read

@@ -1,0 +1,70 @@
+"""What an image, a mask or boxes say about their size."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...tv_tensors import BoundingBoxes, Mask
+from .kernels import PIL, functional
+
+
+def _image(op: str, image: Any) -> tuple[int, int, int]:
+    if image.ndim < 2:
+        raise TypeError(f"{op}: an image has at least two dimensions, got {tuple(image.shape)}.")
+    height, width = image.shape[-2:]
+    return (1 if image.ndim == 2 else image.shape[-3]), height, width
+
+
+@functional
+def get_dimensions(inpt: Any) -> list[int]:
+    """[channels, height, width] of an image.
+
+    >>> votive.vision.transforms.functional.get_dimensions(votive.zeros(2, 3, 4, 5))
+    [3, 4, 5]
+    """
+    return list(_image("get_dimensions", inpt))
+
+
+@functional
+def get_num_channels(inpt: Any) -> int:
+    """The number of channels of an image.
+
+    >>> votive.vision.transforms.functional.get_num_channels(votive.zeros(3, 4, 5))
+    3
+    """
+    return _image("get_num_channels", inpt)[0]
+
+
+@functional
+def get_size(inpt: Any) -> list[int]:
+    """[height, width] of an image, a mask, or the image that boxes belong to.
+
+    >>> votive.vision.transforms.functional.get_size(votive.zeros(3, 4, 5))
+    [4, 5]
+    """
+    return list(_image("get_size", inpt)[1:])
+
+
+@get_dimensions.on(PIL)
+def _dimensions_pil(image: Any) -> list[int]:
+    return [len(image.getbands()), image.height, image.width]
+
+
+@get_num_channels.on(PIL)
+def _channels_pil(image: Any) -> int:
+    return len(image.getbands())
+
+
+@get_size.on(PIL)
+def _size_pil(image: Any) -> list[int]:
+    return [image.height, image.width]
+
+
+@get_size.on(Mask)
+def _size_mask(mask: Any) -> list[int]:
+    return list(mask.shape[-2:])
+
+
+@get_size.on(BoundingBoxes)
+def _size_boxes(boxes: Any) -> list[int]:
+    return list(boxes.canvas_size)

@@ -1,0 +1,198 @@
+"""Images turned, moved, scaled and sheared. Knows grids and matrices, no randomness."""
+
+from __future__ import annotations
+
+import numbers
+from typing import Any
+
+from ....ops.registry import F
+from ...tv_tensors import BoundingBoxes, Mask
+from .boxes import moved
+from .cropping import pil_fill
+from .grids import NEAREST, affine_grid, float_like, sampled
+from .interpolation import mode_of, pil_number
+from .kernels import PIL, functional, on_planes
+from .matrices import affine_matrix, expanded_size
+
+# --- affine --------------------------------------------------------------------------------------
+
+
+def _affine_arguments(angle: Any, translate: Any, scale: Any, shear: Any, center: Any) -> Any:
+    op = "affine"
+    if not isinstance(angle, (int, float)):
+        raise TypeError(f"{op}: angle must be a number, got {type(angle).__name__}.")
+    if not isinstance(translate, (list, tuple)):
+        raise TypeError(f"{op}: translate must be a sequence, got {type(translate).__name__}.")
+    if len(translate) != 2:
+        raise ValueError(f"{op}: translate must have two elements, got {translate}.")
+    if scale <= 0.0:
+        raise ValueError(f"{op}: scale must be positive, got {scale}.")
+    if isinstance(shear, numbers.Number):
+        shear = [shear, 0.0]
+    if not isinstance(shear, (list, tuple)):
+        raise TypeError(f"{op}: shear must be a number or a sequence, got {type(shear).__name__}.")
+    shear = [shear[0]] * 2 if len(shear) == 1 else list(shear)
+    if len(shear) != 2:
+        raise ValueError(f"{op}: shear must have one or two elements, got {shear}.")
+    if center is not None and not isinstance(center, (list, tuple)):
+        raise TypeError(f"{op}: center must be a sequence, got {type(center).__name__}.")
+    return float(angle), [float(t) for t in translate], shear, center
+
+
+def _from_centre(center: Any, width: int, height: int) -> list[float]:
+    """A centre in pixels as its distance from the middle, from which grids are counted."""
+    return [0.0, 0.0] if center is None else [center[0] - width * 0.5, center[1] - height * 0.5]
+
+
+@functional
+def affine(
+    inpt: Any,
+    angle: float,
+    translate: Any,
+    scale: float,
+    shear: Any,
+    interpolation: Any = NEAREST,
+    fill: Any = None,
+    center: Any = None,
+) -> Any:
+    """Turned clockwise by `angle` degrees, moved by (x, y) pixels, scaled and sheared by degrees.
+
+    >>> image = votive.tensor([[[1.0, 2.0, 3.0]]])
+    >>> votive.vision.transforms.functional.affine(image, 0, [1, 0], 1.0, 0.0)
+    tensor([[[0., 1., 2.]]])
+    """
+    angle, translate, shear, center = _affine_arguments(angle, translate, scale, shear, center)
+    height, width = inpt.shape[-2:]
+    matrix = affine_matrix(_from_centre(center, width, height), angle, translate, scale, shear)
+    like = float_like(inpt)
+    grid = affine_grid(matrix, (width, height), (width, height), like)
+    return sampled("affine", inpt, grid, mode_of("affine", interpolation), fill)
+
+
+@affine.on(PIL)
+def _affine_pil(
+    image: Any,
+    angle: float,
+    translate: Any,
+    scale: float,
+    shear: Any,
+    interpolation: Any = NEAREST,
+    fill: Any = None,
+    center: Any = None,
+) -> Any:
+    angle, translate, shear, center = _affine_arguments(angle, translate, scale, shear, center)
+    center = [image.width * 0.5, image.height * 0.5] if center is None else center
+    matrix = affine_matrix(center, angle, translate, scale, shear)
+    how = pil_number(mode_of("affine", interpolation))
+    return image.transform(image.size, 0, matrix, how, fillcolor=pil_fill("affine", image, fill))
+
+
+@affine.on(Mask)
+@on_planes
+def _affine_mask(
+    mask: Any, angle: float, translate: Any, scale: float, shear: Any,
+    interpolation: Any = NEAREST, fill: Any = None, center: Any = None,
+) -> Any:  # fmt: skip
+    return affine.kernels["tensor"](mask, angle, translate, scale, shear, NEAREST, fill, center)
+
+
+def _by_matrix(matrix: Any) -> Any:
+    """A function that moves (P, 2) points by an affine map."""
+
+    def move(points: Any) -> Any:
+        m = F.tensor(matrix, dtype=points.dtype, device=points.device).reshape(2, 3).transpose(0, 1)
+        return F.cat((points, F.ones_like(points[:, :1])), 1) @ m
+
+    return move
+
+
+def _affine_moved(
+    boxes: Any, angle: float, translate: Any, scale: float, shear: Any, center: Any, expand: bool
+) -> Any:
+    height, width = canvas = boxes.canvas_size
+    centre = [width * 0.5, height * 0.5] if center is None else center
+    move = _by_matrix(affine_matrix(centre, angle, translate, scale, shear, inverse=False))
+    if not expand:
+        return moved(boxes, move, canvas)
+    frame = F.tensor([[0, 0], [0, height], [width, height], [width, 0]], device=boxes.device)
+
+    def shifted(points: Any) -> Any:
+        return move(points) - F.amin(move(frame.to(points.dtype)), 0)
+
+    # As large as the image becomes, which is counted from the middle.
+    middle = _from_centre(center, width, height)
+    inverse = affine_matrix(middle, angle, translate, scale, shear)
+    wide, high = expanded_size(inverse, width, height)
+    return moved(boxes, shifted, (high, wide))
+
+
+@affine.on(BoundingBoxes)
+def _affine_boxes(
+    boxes: Any, angle: float, translate: Any, scale: float, shear: Any,
+    interpolation: Any = NEAREST, fill: Any = None, center: Any = None,
+) -> Any:  # fmt: skip
+    angle, translate, shear, center = _affine_arguments(angle, translate, scale, shear, center)
+    return _affine_moved(boxes, angle, translate, scale, shear, center, False)
+
+
+# --- rotate --------------------------------------------------------------------------------------
+
+
+@functional
+def rotate(
+    inpt: Any,
+    angle: float,
+    interpolation: Any = NEAREST,
+    expand: bool = False,
+    center: Any = None,
+    fill: Any = None,
+) -> Any:
+    """Turned counterclockwise by `angle` degrees; `expand` makes room for the corners.
+
+    >>> votive.vision.transforms.functional.rotate(votive.tensor([[[1, 2], [3, 4]]]), 90)
+    tensor([[[2, 4],
+             [1, 3]]])
+    """
+    angle = angle % 360
+    height, width = inpt.shape[-2:]
+    if center is None:  # quarter turns need no reading between pixels
+        if angle == 0:
+            return inpt.clone()
+        if angle == 180 or (angle in (90, 270) and (expand or height == width)):
+            return F.rot90(inpt, int(angle) // 90, (-2, -1))
+    matrix = affine_matrix(_from_centre(center, width, height), -angle, [0, 0], 1.0, [0, 0])
+    size = expanded_size(matrix, width, height) if expand else (width, height)
+    like = float_like(inpt)
+    grid = affine_grid(matrix, (width, height), size, like)
+    return sampled("rotate", inpt, grid, mode_of("rotate", interpolation), fill)
+
+
+@rotate.on(PIL)
+def _rotate_pil(
+    image: Any,
+    angle: float,
+    interpolation: Any = NEAREST,
+    expand: bool = False,
+    center: Any = None,
+    fill: Any = None,
+) -> Any:
+    how = pil_number(mode_of("rotate", interpolation))
+    colour = pil_fill("rotate", image, fill)
+    return image.rotate(angle, how, expand=expand, center=center, fillcolor=colour)
+
+
+@rotate.on(Mask)
+@on_planes
+def _rotate_mask(
+    mask: Any, angle: float, interpolation: Any = NEAREST, expand: bool = False,
+    center: Any = None, fill: Any = None,
+) -> Any:  # fmt: skip
+    return rotate.kernels["tensor"](mask, angle, NEAREST, expand, center, fill)
+
+
+@rotate.on(BoundingBoxes)
+def _rotate_boxes(
+    boxes: Any, angle: float, interpolation: Any = NEAREST, expand: bool = False,
+    center: Any = None, fill: Any = None,
+) -> Any:  # fmt: skip
+    return _affine_moved(boxes, -angle, [0, 0], 1.0, [0, 0], center, expand)

@@ -1,0 +1,415 @@
+"""Transforms of size and place without reading between pixels twice: resize, crop, pad, flip."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+from ..tv_tensors import BoundingBoxes, Mask
+from . import functional as F
+from .base import (
+    Fill,
+    RandomApplyTransform,
+    Transform,
+    has_any,
+    numbers,
+    pair,
+    query_size,
+    uniform,
+    whole,
+)
+from .functional.cropping import sides
+from .functional.interpolation import mode_of
+
+PAD_MODES = ("constant", "edge", "reflect", "symmetric")
+
+
+class RandomHorizontalFlip(RandomApplyTransform):
+    """Left becomes right with probability `p`.
+
+    >>> votive.vision.transforms.RandomHorizontalFlip(p=1)(votive.tensor([[[1, 2]]]))
+    tensor([[[2, 1]]])
+    """
+
+    def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
+        return self._call_kernel(F.horizontal_flip, inpt)
+
+
+class RandomVerticalFlip(RandomApplyTransform):
+    """Up becomes down with probability `p`.
+
+    >>> votive.vision.transforms.RandomVerticalFlip(p=1)(votive.tensor([[[1], [2]]])).flatten()
+    tensor([2, 1])
+    """
+
+    def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
+        return self._call_kernel(F.vertical_flip, inpt)
+
+
+class Resize(Transform):
+    """To `size` (height, width), or the shorter edge to `size`; see `functional.resize`.
+
+    >>> votive.vision.transforms.Resize(4)(votive.zeros(3, 8, 16)).shape
+    votive.Size([3, 4, 8])
+    """
+
+    def __init__(
+        self,
+        size: int | Sequence[int] | None,
+        interpolation: Any = F.InterpolationMode.BILINEAR,
+        max_size: int | None = None,
+        antialias: bool | None = True,
+    ) -> None:
+        super().__init__()
+        if size is None and not isinstance(max_size, int):
+            raise ValueError(f"Resize: with size=None, max_size must be an int, got {max_size!r}.")
+        if size is not None and not isinstance(size, int):
+            if not isinstance(size, Sequence) or len(size) not in (1, 2):
+                raise ValueError(f"Resize: size must be one or two ints or None, got {size!r}.")
+        self.size = [size] if isinstance(size, int) else None if size is None else list(size)
+        self.interpolation = mode_of("Resize", interpolation)
+        self.max_size = max_size
+        self.antialias = antialias
+
+    def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
+        return self._call_kernel(
+            F.resize, inpt, self.size, interpolation=self.interpolation, max_size=self.max_size,
+            antialias=self.antialias,
+        )  # fmt: skip
+
+
+class CenterCrop(Transform):
+    """The middle; smaller images get a border of zeros first.
+
+    >>> votive.vision.transforms.CenterCrop((2, 4))(votive.zeros(3, 8, 8)).shape
+    votive.Size([3, 2, 4])
+    """
+
+    def __init__(self, size: int | Sequence[int]) -> None:
+        super().__init__()
+        self.size = pair("CenterCrop", "size", size)
+
+    def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
+        return self._call_kernel(F.center_crop, inpt, self.size)
+
+
+class _Crops(Transform):
+    """Several crops of one image; masks and boxes would have to be several too."""
+
+    def check_inputs(self, flat_inputs: list[Any]) -> None:
+        if has_any(flat_inputs, BoundingBoxes, Mask):
+            raise TypeError(f"{type(self).__name__}: does not take BoundingBoxes and Masks.")
+
+
+class FiveCrop(_Crops):
+    """The four corners and the middle, as a tuple.
+
+    >>> len(votive.vision.transforms.FiveCrop(4)(votive.zeros(3, 8, 8)))
+    5
+    """
+
+    def __init__(self, size: int | Sequence[int]) -> None:
+        super().__init__()
+        self.size = pair("FiveCrop", "size", size)
+
+    def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
+        return self._call_kernel(F.five_crop, inpt, self.size)
+
+
+class TenCrop(_Crops):
+    """`FiveCrop` of the image and of its mirror image.
+
+    >>> len(votive.vision.transforms.TenCrop(4)(votive.zeros(3, 8, 8)))
+    10
+    """
+
+    def __init__(self, size: int | Sequence[int], vertical_flip: bool = False) -> None:
+        super().__init__()
+        self.size = pair("TenCrop", "size", size)
+        self.vertical_flip = vertical_flip
+
+    def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
+        return self._call_kernel(F.ten_crop, inpt, self.size, vertical_flip=self.vertical_flip)
+
+
+def _check_padding(name: str, padding: Any, padding_mode: str) -> None:
+    try:
+        given = sides(name, padding)
+    except TypeError as e:
+        raise ValueError(str(e)) from None
+    if not all(isinstance(p, int) for p in given):
+        raise ValueError(f"{name}: padding must be integers, got {padding}.")
+    if padding_mode not in PAD_MODES:
+        raise ValueError(f"{name}: padding_mode must be one of {PAD_MODES}, got {padding_mode!r}.")
+
+
+class Pad(Transform):
+    """A border; see `functional.pad`. `fill` may differ by kind of input, as a dict.
+
+    >>> votive.vision.transforms.Pad([1, 2])(votive.zeros(3, 8, 8)).shape
+    votive.Size([3, 12, 10])
+    """
+
+    def __init__(
+        self, padding: int | Sequence[int], fill: Any = 0, padding_mode: str = "constant"
+    ) -> None:
+        super().__init__()
+        _check_padding("Pad", padding, padding_mode)
+        self.padding = padding if isinstance(padding, int) else list(padding)
+        self.fill = fill
+        self._fill = Fill("Pad", fill)
+        self.padding_mode = padding_mode
+
+    def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
+        return self._call_kernel(
+            F.pad, inpt, padding=self.padding, fill=self._fill(inpt), padding_mode=self.padding_mode
+        )
+
+
+class RandomCrop(Transform):
+    """A part of `size` at a random place, after an optional border.
+
+    >>> votive.vision.transforms.RandomCrop(4, padding=1)(votive.zeros(3, 8, 8)).shape
+    votive.Size([3, 4, 4])
+    """
+
+    def __init__(
+        self,
+        size: int | Sequence[int],
+        padding: int | Sequence[int] | None = None,
+        pad_if_needed: bool = False,
+        fill: Any = 0,
+        padding_mode: str = "constant",
+    ) -> None:
+        super().__init__()
+        self.size = pair("RandomCrop", "size", size)
+        _check_padding("RandomCrop", 0 if padding is None else padding, padding_mode)
+        self.padding = padding
+        self.pad_if_needed = pad_if_needed
+        self.fill = fill
+        self._fill = Fill("RandomCrop", fill)
+        self.padding_mode = padding_mode
+
+    def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
+        left, top, right, bottom = sides("RandomCrop", self.padding or 0)
+        old_height, old_width = query_size(flat_inputs)
+        height, width = self.size
+        have_height, have_width = old_height + top + bottom, old_width + left + right
+        if self.pad_if_needed:  # on both sides, so that the image may lie anywhere
+            more = max(height - have_height, 0)
+            top, bottom, have_height = top + more, bottom + more, have_height + 2 * more
+            more = max(width - have_width, 0)
+            left, right, have_width = left + more, right + more, have_width + 2 * more
+        if have_height < height or have_width < width:
+            raise ValueError(
+                f"RandomCrop: the size {self.size} is larger than the image with its border, "
+                f"{(have_height, have_width)}; use pad_if_needed=True."
+            )
+        return {
+            "needs_pad": any((left, top, right, bottom)), "padding": [left, top, right, bottom],
+            "needs_crop": have_height > height or have_width > width,
+            "top": whole(0, have_height - height + 1), "left": whole(0, have_width - width + 1),
+            "height": height, "width": width,
+        }  # fmt: skip
+
+    def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
+        if params["needs_pad"]:
+            inpt = self._call_kernel(
+                F.pad, inpt, padding=params["padding"], fill=self._fill(inpt),
+                padding_mode=self.padding_mode,
+            )  # fmt: skip
+        if params["needs_crop"]:
+            place = {k: params[k] for k in ("top", "left", "height", "width")}
+            inpt = self._call_kernel(F.crop, inpt, **place)
+        return inpt
+
+
+def random_area(
+    height: int, width: int, scale: Sequence[float], ratio: Sequence[float]
+) -> tuple[int, int] | None:
+    """(first side, second side) of a rectangle with a random area and ratio, uniform in its log."""
+    area = height * width * uniform(*scale)
+    shape = math.exp(uniform(math.log(ratio[0]), math.log(ratio[1])))
+    return round(math.sqrt(area * shape)), round(math.sqrt(area / shape))
+
+
+def check_ranges(name: str, scale: Any, ratio: Any) -> None:
+    """Two ranges, or an error; a warning if one is upside down."""
+    for what, value in (("scale", scale), ("ratio", ratio)):
+        if not isinstance(value, Sequence) or len(value) != 2:
+            raise TypeError(f"{name}: {what} must be a sequence of two numbers, got {value!r}.")
+    if scale[0] > scale[1] or ratio[0] > ratio[1]:
+        warnings.warn(f"{name}: scale and ratio should be (min, max).", stacklevel=3)
+
+
+class RandomResizedCrop(Transform):
+    """A part with a random area and aspect ratio, resized; the usual one for training classifiers.
+
+    >>> votive.vision.transforms.RandomResizedCrop(4)(votive.zeros(3, 8, 8)).shape
+    votive.Size([3, 4, 4])
+    """
+
+    def __init__(
+        self,
+        size: int | Sequence[int],
+        scale: Sequence[float] = (0.08, 1.0),
+        ratio: Sequence[float] = (3.0 / 4.0, 4.0 / 3.0),
+        interpolation: Any = F.InterpolationMode.BILINEAR,
+        antialias: bool | None = True,
+    ) -> None:
+        super().__init__()
+        self.size = pair("RandomResizedCrop", "size", size)
+        check_ranges("RandomResizedCrop", scale, ratio)
+        self.scale = scale
+        self.ratio = ratio
+        self.interpolation = mode_of("RandomResizedCrop", interpolation)
+        self.antialias = antialias
+
+    def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
+        height, width = query_size(flat_inputs)
+        for _ in range(10):
+            w, h = random_area(height, width, self.scale, self.ratio)  # type: ignore[misc]
+            if 0 < w <= width and 0 < h <= height:
+                top, left = whole(0, height - h + 1), whole(0, width - w + 1)
+                return {"top": top, "left": left, "height": h, "width": w}
+        # None fits: the middle, with the nearest ratio that is allowed.
+        shape = width / height
+        w, h = width, height
+        if shape < min(self.ratio):
+            h = round(w / min(self.ratio))
+        elif shape > max(self.ratio):
+            w = round(h * max(self.ratio))
+        return {"top": (height - h) // 2, "left": (width - w) // 2, "height": h, "width": w}
+
+    def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
+        return self._call_kernel(
+            F.resized_crop, inpt, **params, size=self.size, interpolation=self.interpolation,
+            antialias=self.antialias,
+        )  # fmt: skip
+
+
+class RandomZoomOut(RandomApplyTransform):
+    """The image somewhere on a larger canvas, up to `side_range` times its size.
+
+    >>> zoom = votive.vision.transforms.RandomZoomOut(side_range=(2.0, 2.0), p=1)
+    >>> zoom(votive.zeros(3, 8, 8)).shape
+    votive.Size([3, 16, 16])
+    """
+
+    def __init__(
+        self, fill: Any = 0, side_range: Sequence[float] = (1.0, 4.0), p: float = 0.5
+    ) -> None:
+        super().__init__(p=p)
+        self.fill = fill
+        self._fill = Fill("RandomZoomOut", fill)
+        self.side_range = numbers("RandomZoomOut", "side_range", side_range)
+        if not 1.0 <= side_range[0] <= side_range[1]:
+            raise ValueError(
+                f"RandomZoomOut: side_range must be 1 <= min <= max, got {side_range}."
+            )
+
+    def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
+        height, width = query_size(flat_inputs)
+        r = uniform(*self.side_range)
+        new_height, new_width = int(height * r), int(width * r)
+        left = int((new_width - width) * uniform(0, 1))
+        top = int((new_height - height) * uniform(0, 1))
+        return {"padding": [left, top, new_width - left - width, new_height - top - height]}
+
+    def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
+        return self._call_kernel(F.pad, inpt, **params, fill=self._fill(inpt))
+
+
+class _RandomSize(Transform):
+    """A size is drawn, then resized to."""
+
+    interpolation: Any
+    antialias: bool | None
+
+    def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
+        return self._call_kernel(
+            F.resize, inpt, params["size"], interpolation=self.interpolation,
+            antialias=self.antialias,
+        )  # fmt: skip
+
+
+class ScaleJitter(_RandomSize):
+    """Scaled to fit `target_size` (width, height as torchvision reads it), times a random factor.
+
+    >>> jitter = votive.vision.transforms.ScaleJitter((8, 8), scale_range=(0.5, 0.5))
+    >>> jitter(votive.zeros(3, 16, 16)).shape
+    votive.Size([3, 4, 4])
+    """
+
+    def __init__(
+        self,
+        target_size: tuple[int, int],
+        scale_range: Sequence[float] = (0.1, 2.0),
+        interpolation: Any = F.InterpolationMode.BILINEAR,
+        antialias: bool | None = True,
+    ) -> None:
+        super().__init__()
+        self.target_size = target_size
+        self.scale_range = scale_range
+        self.interpolation = mode_of("ScaleJitter", interpolation)
+        self.antialias = antialias
+
+    def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
+        height, width = query_size(flat_inputs)
+        fit = min(self.target_size[1] / height, self.target_size[0] / width)
+        r = fit * uniform(*self.scale_range)
+        return {"size": (int(height * r), int(width * r))}
+
+
+class RandomShortestSize(_RandomSize):
+    """The shorter edge to one of `min_size`, the longer one to at most `max_size`.
+
+    >>> votive.vision.transforms.RandomShortestSize([4])(votive.zeros(3, 8, 16)).shape
+    votive.Size([3, 4, 8])
+    """
+
+    def __init__(
+        self,
+        min_size: int | Sequence[int],
+        max_size: int | None = None,
+        interpolation: Any = F.InterpolationMode.BILINEAR,
+        antialias: bool | None = True,
+    ) -> None:
+        super().__init__()
+        self.min_size = [min_size] if isinstance(min_size, int) else list(min_size)
+        self.max_size = max_size
+        self.interpolation = mode_of("RandomShortestSize", interpolation)
+        self.antialias = antialias
+
+    def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
+        height, width = query_size(flat_inputs)
+        r = self.min_size[whole(0, len(self.min_size))] / min(height, width)
+        if self.max_size is not None:
+            r = min(r, self.max_size / max(height, width))
+        return {"size": (int(height * r), int(width * r))}
+
+
+class RandomResize(_RandomSize):
+    """The shorter edge to an integer from `min_size` on and below `max_size`.
+
+    >>> votive.vision.transforms.RandomResize(4, 5)(votive.zeros(3, 8, 16)).shape
+    votive.Size([3, 4, 8])
+    """
+
+    def __init__(
+        self,
+        min_size: int,
+        max_size: int,
+        interpolation: Any = F.InterpolationMode.BILINEAR,
+        antialias: bool | None = True,
+    ) -> None:
+        super().__init__()
+        self.min_size = min_size
+        self.max_size = max_size
+        self.interpolation = mode_of("RandomResize", interpolation)
+        self.antialias = antialias
+
+    def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
+        return {"size": [whole(self.min_size, self.max_size)]}
