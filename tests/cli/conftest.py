@@ -38,6 +38,34 @@ def make_model(folder: Path, *, chat: bool = False, seed: int = 0) -> Path:
     return folder
 
 
+def make_pictures(folder: Path, tokenizer: Any) -> None:
+    """Pictures, if pillow is here, and small models that see and read."""
+    sees: dict[str, Any] = {
+        "hidden_size": 16, "intermediate_size": 20, "num_hidden_layers": 1,
+        "num_attention_heads": 2, "image_size": 32, "patch_size": 8,
+    }  # fmt: skip
+    models = votive.models
+    models.ViTForImageClassification(models.ViTConfig(**sees)).save_pretrained(folder / "seeing")
+    models.ViTImageProcessor(size=32).save_pretrained(folder / "seeing")
+    writes = models.TrOCRConfig(
+        vocab_size=len(tokenizer), d_model=16, decoder_layers=1, decoder_attention_heads=2,
+        decoder_ffn_dim=20, max_position_embeddings=16,
+    )  # fmt: skip
+    config = models.VisionEncoderDecoderConfig(encoder=models.ViTConfig(**sees), decoder=writes)
+    models.VisionEncoderDecoderModel(config).save_pretrained(folder / "reading")
+    models.TrOCRProcessor(models.ViTImageProcessor(size=32), tokenizer).save_pretrained(
+        folder / "reading"
+    )
+    net = votive.vision.models.mobilenet_v2()
+    votive.io.safetensors.save_file(net.state_dict(), folder / "mobilenet_v2.safetensors")
+    try:
+        from PIL import Image
+    except ImportError:
+        return
+    for name, size in (("photo.png", (50, 40)), ("line.png", (90, 20))):
+        Image.new("RGB", size, (200, 120, 30)).save(folder / name)
+
+
 @pytest.fixture(scope="session")
 def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A model that continues texts."""

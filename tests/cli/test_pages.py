@@ -14,7 +14,7 @@ import votive
 from votive.cli import COMMANDS, main
 from votive.models import checkpoint
 
-from .conftest import TEXT, make_model
+from .conftest import TEXT, make_model, make_pictures
 
 DOCS = Path(__file__).parents[2] / "docs"
 PAGES = [p.name for p in sorted(DOCS.glob("*.md")) if "```sh\nvotive " in p.read_text()]
@@ -35,7 +35,7 @@ def commands(page: str) -> list[tuple[str | None, list[str]]]:
 
 @pytest.fixture
 def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder with what the pages speak of: a text, an encoder, and the bundled model."""
+    """A folder with what the pages speak of: texts, pictures, models and the bundled model."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "text.txt").write_text(TEXT * 3)
     encoder = tmp_path / "encoder"
@@ -46,6 +46,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         num_attention_heads=2,
     )  # fmt: skip
     votive.models.BertModel(config).save_pretrained(encoder)
+    make_pictures(tmp_path, tokenizer)
     if "tales" not in votive.models.bundled():
         make_model(tmp_path / "bundled" / "tales")
         monkeypatch.setattr(checkpoint, "BUNDLED", tmp_path / "bundled")

@@ -8,6 +8,7 @@ import inspect
 import pkgutil
 from typing import Any
 
+import numpy as np
 import pytest
 
 import votive
@@ -40,7 +41,7 @@ def test_a_public_name_has_an_example(name: str) -> None:
 @pytest.mark.parametrize("name", sorted(FOUND))
 def test_an_example_runs_as_printed(name: str) -> None:
     doc = inspect.cleandoc(FOUND[name].__doc__)
-    test = doctest.DocTestParser().get_doctest(doc, {"votive": votive}, name, None, 0)
+    test = doctest.DocTestParser().get_doctest(doc, {"votive": votive, "np": np}, name, None, 0)
     report: list[str] = []
     runner = doctest.DocTestRunner(optionflags=OPTIONS, verbose=False)
     runner.run(test, out=report.append)

@@ -163,3 +163,18 @@ def test_a_unet_agrees_with_its_description(bilinear: bool) -> None:
     mine = dict(ours.named_parameters())
     for key, p in theirs.named_parameters():
         agree(mine[renamed[key]].grad, p.grad, 1e-7)
+
+
+@pytest.mark.parametrize("size", [(300, 400), (257, 256), (100, 64), (224, 225)])
+def test_pictures_are_prepared_as_torchvision_does(size: tuple[int, int]) -> None:
+    Image = pytest.importorskip("PIL.Image")
+    weights = torchvision().models.ResNet18_Weights.DEFAULT
+    pixels = np.random.default_rng(0).integers(0, 256, (*size, 3), dtype=np.uint8)
+    picture = Image.fromarray(pixels)
+    got, expected = models.preset("resnet18")(picture), weights.transforms()(picture)
+    assert np.array_equal(got.numpy(), expected.numpy())
+
+
+def test_classes_have_torchvisions_names() -> None:
+    weights = torchvision().models.ResNet18_Weights.DEFAULT
+    assert models.imagenet_classes() == weights.meta["categories"]

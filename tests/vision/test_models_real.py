@@ -69,3 +69,17 @@ def test_mobilenet_gives_what_torchvision_gives(weights: Path) -> None:
     assert np.abs(got - expected).max() <= 1e-4
     assert top5(got) == top5(expected)
     assert np.abs(np.load(STORED)["scores"] - expected).max() <= 1e-4
+
+
+def test_the_command_line_says_what_a_drawing_shows(
+    weights: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Image = pytest.importorskip("PIL.Image")
+    from votive.cli import main
+
+    mean, std = np.array([0.485, 0.456, 0.406]), np.array([0.229, 0.224, 0.225])
+    pixels = np.moveaxis(pictures()[0], 0, -1) * std + mean
+    file = tmp_path / "ball.png"
+    Image.fromarray(np.round(pixels * 255).astype(np.uint8)).resize((256, 256)).save(file)
+    assert main(["classify", str(file), "--model", str(weights), "-k", "1", "-q"]) == 0
+    assert capsys.readouterr().out.split("%")[1].strip() == "ping-pong ball"

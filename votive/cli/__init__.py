@@ -21,6 +21,8 @@ COMMANDS = {
     "generate": "continue a text with a language model",
     "chat": "talk with a language model",
     "embed": "turn sentences into vectors and compare them",
+    "classify": "say what a picture shows",
+    "ocr": "read the text in a picture of a line",
     "studio": "watch and change a language model in the browser",
     "train": "train a language model on a text file",
     "debug": "step through a model, look at values and change them",

@@ -4,7 +4,7 @@ Transformers for pictures (ViT, DeiT, BEiT, CLIP, TrOCR) are in `votive.models`,
 their Hugging Face checkpoints.
 """
 
-from . import efficientnet_lite, mobilenetv2, resnet, u_net
+from . import efficientnet_lite, mobilenetv2, presets, resnet, u_net
 from .efficientnet_lite import (
     EfficientNetLite,
     efficientnet_lite0,
@@ -14,6 +14,7 @@ from .efficientnet_lite import (
     efficientnet_lite4,
 )
 from .mobilenetv2 import MobileNetV2, mobilenet_v2
+from .presets import ImageClassification, imagenet_classes, preset
 from .resnet import (
     ResNet,
     resnet18,
@@ -31,9 +32,10 @@ from .u_net import UNet, unet
 from .weights import get_model, get_model_builder, list_models, load_weights
 
 __all__ = [
-    "EfficientNetLite", "MobileNetV2", "ResNet", "UNet", "efficientnet_lite", "efficientnet_lite0",
-    "efficientnet_lite1", "efficientnet_lite2", "efficientnet_lite3", "efficientnet_lite4",
-    "get_model", "get_model_builder", "list_models", "load_weights", "mobilenet_v2", "mobilenetv2",
-    "resnet", "resnet101", "resnet152", "resnet18", "resnet34", "resnet50", "resnext101_32x8d",
-    "resnext101_64x4d", "resnext50_32x4d", "u_net", "unet", "wide_resnet101_2", "wide_resnet50_2",
+    "EfficientNetLite", "ImageClassification", "MobileNetV2", "ResNet", "UNet", "efficientnet_lite",
+    "efficientnet_lite0", "efficientnet_lite1", "efficientnet_lite2", "efficientnet_lite3",
+    "efficientnet_lite4", "get_model", "get_model_builder", "imagenet_classes", "list_models",
+    "load_weights", "mobilenet_v2", "mobilenetv2", "preset", "presets", "resnet", "resnet101",
+    "resnet152", "resnet18", "resnet34", "resnet50", "resnext101_32x8d", "resnext101_64x4d",
+    "resnext50_32x4d", "u_net", "unet", "wide_resnet101_2", "wide_resnet50_2",
 ]  # fmt: skip

@@ -1,0 +1,208 @@
+"""`votive classify`: what a picture shows, by any model that gives classes."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from . import UsageError, command
+from .model_options import add_model_options, local_or_asked
+from .opening import text_of
+from .terminal import note, print_json, progress
+
+
+def add(commands: Any) -> None:
+    """Declare the arguments."""
+    p = command(
+        commands,
+        "classify",
+        description="Say what pictures show. A model is a folder of a ViT, DeiT, BEiT or CLIP, or\n"
+        "a file of torchvision weights (.pth, .safetensors) of a ResNet, MobileNetV2, …, whose\n"
+        "name says which net it is, or --net does. CLIP compares with texts you give.",
+        examples="  votive classify photo.jpg --model vit-folder\n"
+        "  votive classify *.png --model mobilenet_v2-b0353104.pth --top-k 3\n"
+        "  votive classify photo.jpg --model weights.pth --net resnet18 --labels names.txt\n"
+        "  votive classify photo.jpg --model clip --text 'a cat' --text 'a dog' --json",
+    )
+    p.add_argument("images", metavar="IMAGE", nargs="+", help="files that pillow can read")
+    add_model_options(p, default=None)
+    p.add_argument("--net", metavar="NAME", help="which network a file of weights is for")
+    p.add_argument("--labels", metavar="FILE", help="names of the classes, one per line or JSON")
+    p.add_argument(
+        "--text", metavar="TEXT", action="append", help="for CLIP: a description, several times"
+    )
+    p.add_argument("-k", "--top-k", metavar="N", type=int, default=5, help="best classes (5)")
+    p.add_argument("--batch-size", metavar="N", type=int, default=8, help="at a time (8)")
+    p.add_argument("--json", action="store_true", help="write JSON")
+
+
+def run(args: Any) -> int:
+    """Classify and show."""
+    from .. import no_grad, set_num_threads
+
+    if args.model is None:
+        raise UsageError("name a model with --model FOLDER or FILE")
+    for name in ("top_k", "batch_size"):
+        if getattr(args, name) < 1:
+            raise UsageError(f"--{name.replace('_', '-')} must be positive")
+    missing = [p for p in args.images if not Path(p).is_file()]
+    if missing:
+        raise FileNotFoundError(f"{missing[0]}: there is no such file.")
+    if args.threads is not None:
+        set_num_threads(args.threads)
+    local_or_asked(args, args.model)
+    classify, names = _classifier(args)
+    rows: list[Any] = []
+    with no_grad(), progress(args, "pictures", len(args.images)) as bar:
+        for at in range(0, len(args.images), args.batch_size):
+            paths = args.images[at : at + args.batch_size]
+            scores = classify(paths).float().softmax(-1).cpu()
+            best = scores.topk(min(args.top_k, scores.shape[-1]), -1)
+            for path, ids, values in zip(paths, best.indices.tolist(), best.values.tolist()):
+                rows.append((path, [(i, names(i), p) for i, p in zip(ids, values)]))
+            bar.advance(len(paths))
+    if args.json:
+        print_json({
+            "model": args.model,
+            "images": [
+                {"image": path, "classes": [{"id": i, "label": n, "score": p} for i, n, p in found]}
+                for path, found in rows
+            ],
+        })  # fmt: skip
+        return 0
+    for path, found in rows:
+        if len(rows) > 1:
+            print(path)
+        for _, name, p in found:
+            print(f"{100 * p:6.2f} %  {name}")
+    return 0
+
+
+def _classifier(args: Any) -> tuple[Any, Any]:
+    """From paths to scores, and from a class to its name."""
+    path = Path(args.model).expanduser()
+    if path.is_file() and not (path.parent / "config.json").is_file():
+        if args.text:
+            raise UsageError("--text is for CLIP, which is a folder")
+        return _from_weights(args, path)
+    if args.net:
+        raise UsageError("--net is for a file of weights; a folder tells its model itself")
+    from ..models import AutoConfig
+
+    config = AutoConfig.from_pretrained(args.model, local_files_only=args.offline)
+    if config.model_type == "clip" and "CLIPForImageClassification" not in (
+        config.architectures or []
+    ):
+        return _from_texts(args)
+    if args.text:
+        raise UsageError(f"--text is for CLIP, not for a {config.model_type}")
+    return _from_folder(args)
+
+
+def _loaded(args: Any, auto: Any) -> Any:
+    return auto.from_pretrained(
+        args.model, dtype=args.dtype, device=args.device, local_files_only=args.offline
+    )
+
+
+def _from_folder(args: Any) -> tuple[Any, Any]:
+    from ..models import AutoImageProcessor, AutoModelForImageClassification
+
+    model = _loaded(args, AutoModelForImageClassification)
+    prepare = AutoImageProcessor.from_pretrained(args.model)
+    told = _names(args, model.config.num_labels) or model.config.id2label or {}
+    told = {str(k): v for k, v in told.items()}
+
+    def classify(paths: list[str]) -> Any:
+        x = prepare(paths, return_tensors="vt").pixel_values
+        return model(x.to(model.device, model.dtype)).logits
+
+    return classify, lambda i: told.get(str(i), f"class {i}")
+
+
+def _from_texts(args: Any) -> tuple[Any, Any]:
+    from ..models import AutoModelForZeroShotImageClassification, CLIPProcessor
+    from ..text import Tokenizer
+
+    if not args.text:
+        raise UsageError("CLIP compares pictures with texts: give --text several times")
+    if args.labels:
+        raise UsageError("--labels names classes; CLIP's are the texts of --text")
+    model = _loaded(args, AutoModelForZeroShotImageClassification)
+    processor = CLIPProcessor.from_pretrained(args.model)
+    if args.tokenizer is not None:
+        processor.tokenizer = Tokenizer.from_pretrained(args.tokenizer)
+    texts = processor(text=args.text, return_tensors="vt", padding=True)
+
+    def classify(paths: list[str]) -> Any:
+        x = processor(images=paths, return_tensors="vt").pixel_values
+        return model(
+            texts["input_ids"].to(model.device), x.to(model.device, model.dtype),
+            attention_mask=texts["attention_mask"].to(model.device),
+        ).logits_per_image  # fmt: skip
+
+    return classify, lambda i: args.text[i]
+
+
+def _from_weights(args: Any, path: Path) -> tuple[Any, Any]:
+    from .. import stack
+    from ..io import open_weights
+    from ..io.source import as_dtype
+    from ..vision import models
+
+    name = args.net or _net_of(path, models.list_models())
+    if name not in models.list_models():
+        raise UsageError(f"--net {name}: known are {', '.join(models.list_models())}")
+    prepare = models.preset(name)
+    with open_weights(path) as source:
+        heads = [n for n in source.names() if n.endswith(("fc.weight", "classifier.weight",
+                                                          "classifier.1.weight"))]  # fmt: skip
+        classes = source.info(heads[0]).shape[0] if heads else 1000
+    model = models.get_model(name, weights=path, num_classes=classes).eval()
+    model.to(device=args.device, dtype=None if args.dtype is None else as_dtype(args.dtype))
+    note(args, f"{path.name}: {name} with {classes} classes")
+    told = _names(args, classes)
+    if told is None and classes == 1000:
+        told = dict(enumerate(models.imagenet_classes()))
+    first = next(model.parameters())
+
+    def classify(paths: list[str]) -> Any:
+        return model(stack([prepare(p) for p in paths]).to(first.device, first.dtype))
+
+    return classify, lambda i: (told or {}).get(i, f"class {i}")
+
+
+def _net_of(path: Path, known: list[str]) -> str:
+    """The network that a file's name names, the longest if there are several."""
+    stem = path.stem.lower().replace("-", "_")
+    found = [n for n in known if stem == n or stem.startswith((f"{n}_", f"tf_{n}"))]
+    if not found:
+        raise UsageError(
+            f"{path.name} does not say which network it is for: add --net NAME, one of "
+            f"{', '.join(known)}"
+        )
+    return max(found, key=len)
+
+
+def _names(args: Any, classes: int) -> dict[int, str] | None:
+    """The names of --labels: lines, or JSON as a list or an object from numbers to names."""
+    if args.labels is None:
+        return None
+    text = text_of(args.labels)
+    if text.lstrip().startswith(("[", "{")):
+        try:
+            found = json.loads(text)
+        except ValueError as e:
+            raise ValueError(f"{args.labels} is not valid JSON: {e}") from None
+        items = found.items() if isinstance(found, dict) else enumerate(found)
+        try:
+            # ImageNet's well-known file has pairs of a synset and a name.
+            told = {int(k): str(v[-1] if isinstance(v, list) else v) for k, v in items}
+        except (ValueError, IndexError):
+            raise ValueError(f"{args.labels} must map numbers of classes to names.") from None
+    else:
+        told = dict(enumerate(text.splitlines()))
+    if len(told) != classes:
+        raise ValueError(f"{args.labels} names {len(told)} classes, the model has {classes}.")
+    return told
