@@ -246,6 +246,30 @@ def test_the_widget_of_a_result_gives_pictures_that_are_asked_for(notebook: Any)
     assert "there is no picture" in sent[1]["error"]["message"]
 
 
+def test_the_widget_of_a_debugger_moves_it_and_follows_what_cells_do(notebook: Any) -> None:
+    with votive.debug(
+        votive.nn.Sequential(votive.nn.Tanh(), votive.nn.ReLU()), votive.ones(2)
+    ) as d:
+        widget = d.widget()
+        sent: list[Any] = []
+        widget.send = lambda content, buffers=None: sent.append(content)
+        assert widget.told["moves"] == ["run", "over", "step", "out", "back"]
+        widget._asked(widget, {"id": 1, "do": "move", "args": {"name": "step"}}, [])
+        assert str(d.address) == "0"
+        assert "enter 0" in sent[-1]["data"]["told"]["pictures"]["where it stands"][0]["title"]
+        d.over()
+        (ran,) = notebook["post_run_cell"]
+        ran(None)
+        assert "leave 0" in widget.told["pictures"]["where it stands"][0]["title"]
+        d.finish()
+        for wrong in ("close", "run", "__class__"):
+            widget._asked(widget, {"id": 2, "do": "move", "args": {"name": wrong}}, [])
+            assert sent[-1]["ok"] is False
+        widget._asked(widget, {"id": 3, "do": "move", "args": {"name": "back"}}, [])
+        assert sent[-1]["ok"]
+        assert not d.ended
+
+
 def test_the_widget_of_a_session_follows_what_cells_do(notebook: Any) -> None:
     made = glass.Session(session().model, session().tokenizer, "Once upon")
     widget = made.widget()

@@ -42,7 +42,7 @@ class Answers:
 
 
 class Pictures:
-    """Answers what the view of a result asks for: its pictures."""
+    """Answers what the view of a result asks for: its pictures, and moves of a debugger."""
 
     def __init__(self, thing: Shown) -> None:
         self.thing = thing
@@ -50,9 +50,11 @@ class Pictures:
     def answer(self, do: str, args: dict[str, Any]) -> Reply:
         """Header of the reply; there are no arrays."""
         name = args.get("name")
-        if do != "picture" or not isinstance(name, str):
+        if do not in ("picture", "move") or not isinstance(name, str):
             return _refused(LookupError(f"there is no action {do!r}."))
         try:
+            if do == "move":
+                return {"ok": True, "data": {"told": results.moved(self.thing, name)}}, {}
             return {"ok": True, "data": {"figures": results.picture_told(self.thing, name)}}, {}
         except Exception as e:  # a message in the view, not in a log that nobody reads
             return _refused(e)

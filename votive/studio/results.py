@@ -12,12 +12,15 @@ from typing import Any
 
 import numpy as np
 
+from ..glass.debugger import Debugger
 from ..glass.heatmap import Heatmap
 from ..glass.shown import Shown
 from ..glass.table import Table
 
 # Cells of a heat map, rows of a table and names of a chart that are sent.
 CELLS, ROWS, NAMES = 1 << 16, 2000, 2000
+# What can be done with a debugger from its widget.
+MOVES = ("run", "over", "step", "out", "back")
 # Bytes of all pictures in one saved page.
 PAGE = 8 << 20
 
@@ -97,5 +100,18 @@ def told(thing: Shown, *, whole: bool = False) -> dict[str, Any]:
     if missing:
         said = f"{missing:,} of {len(names):,} pictures are not in this page: it would be too large"
         names = list(found)
-    title = getattr(type(thing), "__name__", "")
-    return {"title": title, "names": names, "pictures": found, "missing": said}
+    moves = list(MOVES) if isinstance(thing, Debugger) and not whole else []
+    return {
+        "title": type(thing).__name__, "names": names, "pictures": found, "missing": said,
+        "moves": moves,
+    }  # fmt: skip
+
+
+def moved(thing: Any, name: str) -> dict[str, Any]:
+    """Move a debugger, and tell where it stands then."""
+    if not isinstance(thing, Debugger) or name not in MOVES:
+        raise ValueError(f"there is no move {name!r} of a {type(thing).__name__}.")
+    if thing.ended and name != "back":
+        raise RuntimeError("the run has ended; go back to look at it.")
+    getattr(thing, name)()
+    return told(thing)

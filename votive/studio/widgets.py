@@ -13,6 +13,7 @@ from typing import Any
 import anywidget
 import traitlets
 
+from ..glass.debugger import Debugger
 from . import protocol, results
 from .answers import Answers, Pictures
 from .bundle import styles
@@ -59,6 +60,12 @@ class ResultWidget(_Widget):
     def __init__(self, thing: Any) -> None:
         super().__init__(told=results.told(thing))
         self._begin(thing, Pictures(thing))
+        if isinstance(thing, Debugger):
+            _after_cells(self)
+
+    def refresh(self) -> None:
+        """Show the result as it is now."""
+        self.told = results.told(self.shown)
 
     def save_html(self, path: Any) -> None:
         """Write it as a page that needs no kernel."""
@@ -85,7 +92,7 @@ class SessionWidget(_Widget):
         save_html(self.shown, path, self.view, **args)
 
 
-def _after_cells(widget: SessionWidget) -> None:
+def _after_cells(widget: Any) -> None:
     """Refresh a widget after each cell, as long as it is there."""
     if "IPython" not in sys.modules:
         return

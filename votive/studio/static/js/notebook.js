@@ -79,7 +79,7 @@ function unpacked({ data, blobs }) {
 export function savedModel(values, fixed = {}, others = {}) {
   const replies = Object.fromEntries(Object.entries(fixed).map(([action, reply]) => [action, unpacked(reply)]));
   return {
-    get: (name) => (name === "replies" ? replies : values[name]), set() {}, on() {}, off() {},
+    get: (name) => ({ replies, saved: true, ...values })[name], set() {}, on() {}, off() {},
     save_changes() {}, send() {},
     ask: (action, args) => {
       const found = others[key(action, args)];

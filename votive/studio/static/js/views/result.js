@@ -2,7 +2,7 @@
  * A result with its pictures, of which one is shown: heat maps, bars, lines, tables and flames.
  * Knows figures, not what they are about. Pictures that were not given are asked for.
  *
- * Keys: "told" {title, names, pictures {name: figures}, missing}.
+ * Keys: "told" {title, names, pictures {name: figures}, moves, missing}.
  */
 
 import { ask } from "../ask.js";
@@ -12,43 +12,58 @@ import { bars, flame, heat, line, table } from "../draw/figures.js";
 const KINDS = { heatmap: heat, bars, lines: line, table, flame };
 
 export function render({ model, el }) {
-  const told = model.get("told") ?? { title: "", names: [], pictures: {} };
-  const known = { ...told.pictures };
-  let closing = [];
-  let ticket = 0;
+  let [told, known, closing, ticket] = [null, {}, [], 0];
   const choice = h("select", { "aria-label": "Picture", onchange: () => show(choice.value) });
   const step = (by) => h("button", {
     type: "button", "aria-label": by < 0 ? "The picture before" : "The next picture",
     onclick: () => {
-      const at = (choice.selectedIndex + by + told.names.length) % told.names.length;
-      choice.selectedIndex = at;
+      choice.selectedIndex = (choice.selectedIndex + by + told.names.length) % told.names.length;
       show(choice.value);
     },
   }, by < 0 ? "‹" : "›");
-  const many = told.names.length > 1;
-  const head = h("div", { class: "row result-head" }, h("b", { class: "mono grow" }, visible(told.title)),
-    many ? [step(-1), choice, step(1)] : null);
+  const head = h("div", { class: "row result-head" });
+  const moves = h("div", { class: "row result-head" });
   const note = h("p", { class: "state", role: "status", hidden: true });
   const body = h("div", { class: "result-body" });
-  put(choice, told.names.map((name) => h("option", { value: name }, short(name))));
+  const missing = h("p", { class: "dim small result-note" });
 
-  async function show(name) {
+  function take(given) {
+    const before = choice.value;
+    told = given ?? { title: "", names: [], pictures: {} };
+    known = { ...told.pictures };
+    put(head, h("b", { class: "mono grow" }, visible(told.title)), told.names.length > 1 ? [step(-1), choice, step(1)] : null);
+    put(choice, told.names.map((name) => h("option", { value: name }, short(name))));
+    // Where nothing can be asked, nothing can be moved.
+    put(moves, (model.get("saved") ? [] : told.moves ?? []).map((name) => h("button", { type: "button", onclick: () => move(name) }, name)));
+    missing.textContent = told.missing ?? "";
+    if (told.names.includes(before)) choice.value = before;
+    if (told.names.length) show(choice.value);
+  }
+
+  async function attempt(work) {
     const mine = (ticket += 1);
     note.hidden = true;
     body.setAttribute("aria-busy", "true");
     try {
-      known[name] ??= (await ask(model, "picture", { name })).figures;
-      if (mine !== ticket) return;
-      draw(known[name]);
+      await work(() => mine === ticket);
     } catch (error) {
       if (mine !== ticket) return;
-      clear();
       note.textContent = error.message;
       note.hidden = false;
     } finally {
       if (mine === ticket) body.removeAttribute("aria-busy");
     }
   }
+
+  const show = (name) => attempt(async (wanted) => {
+    if (!(name in known)) {
+      clear();
+      known[name] = (await ask(model, "picture", { name })).figures;
+    }
+    if (wanted()) draw(known[name]);
+  });
+
+  const move = (name) => attempt(async () => take((await ask(model, "move", { name })).told));
 
   function clear() {
     closing.forEach((f) => f());
@@ -69,8 +84,12 @@ export function render({ model, el }) {
   }
 
   el.classList.add("result");
-  el.append(head, note, body);
-  if (told.missing) el.append(h("p", { class: "dim small result-note" }, told.missing));
-  if (told.names.length) show(told.names[0]);
-  return clear;
+  el.append(head, moves, note, body, missing);
+  const changed = () => take(model.get("told"));
+  model.on("change:told", changed);
+  changed();
+  return () => {
+    model.off("change:told", changed);
+    clear();
+  };
 }
