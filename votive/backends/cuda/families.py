@@ -11,7 +11,7 @@ from .rows import trip_rows
 # Files of this folder that hold no rows.
 _INFRASTRUCTURE = frozenset([
     "__init__", "allocator", "blas", "by_rows", "copy", "data", "device_math", "draws", "driver", "families", "faults", "host",
-    "host_math", "interpret", "places", "pointwise", "program", "rows", "runtime", "trip",
+    "host_math", "interpret", "keys", "places", "pointwise", "program", "rows", "runtime", "trip",
 ])  # fmt: skip
 _loaded = False
 

@@ -64,6 +64,14 @@ interpreter.InterpreterBuilder.cast_impl = _cast
 interpreter.InterpreterBuilder.create_fp_to_fp = _cast
 
 
+def _splat(self: Any, ret_ty: Any, arg: Any) -> Any:
+    """Truth values of one element know the type of what was compared, not their own."""
+    return TensorHandle(np.full(ret_ty.shape, arg.data.flat[0], arg.data.dtype), arg.dtype.scalar)
+
+
+interpreter.InterpreterBuilder.create_splat = _splat
+
+
 def run(program: Any, grid: tuple[int, ...], args: tuple[Any, ...]) -> None:
     """Run a program on host memory."""
     values = []

@@ -158,8 +158,8 @@ class Shape:
         m, n = self._arg("M", sizes[other]), self._arg("N", sizes[last])
         self.lines = [
             f"n = {self._int('tl.program_id(0)')} * BN + tl.arange(0, BN)[None, :]",
-            f"m = {self._int('tl.program_id(1)')} * BM + tl.arange(0, BM)[:, None]",
-            f"inside = (m < {m}) & (n < {n})",
+            f"mi = {self._int('tl.program_id(1)')} * BM + tl.arange(0, BM)[:, None]",
+            f"inside = (mi < {m}) & (n < {n})",
         ]
         count = 1
         if rest:
@@ -173,7 +173,7 @@ class Shape:
                 count *= sizes[d]
         self.offsets = []
         for k, s in enumerate(strides):
-            terms = [("n", last), ("m", other), *((f"i{d}", d) for d in rest)]
+            terms = [("n", last), ("mi", other), *((f"i{d}", d) for d in rest)]
             parts = []
             for index, d in terms:
                 step = self._arg(f"s{k}_{d}", s[d])
@@ -181,7 +181,7 @@ class Shape:
                     parts.append(index if step == "1" else f"{index} * {step}")
             text = " + ".join(parts)
             if k == 0 and not {"m", "n"} <= {p[0] for p in parts}:
-                text += " + m * 0 + n * 0"
+                text += " + mi * 0 + n * 0"
             self.offsets.append(text)
         self.grid = (-(-sizes[last] // bn), -(-sizes[other] // bm), count)
         if self.grid[1] > 65535 or self.grid[2] > 65535:

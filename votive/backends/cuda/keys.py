@@ -1,0 +1,99 @@
+"""Elements of any ordered dtype as integers in the same order, and tensors as lines along a
+dimension. Knows no operators.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import triton
+import triton.language as tl
+
+from ...core import dtype as dt
+from ...core.layout import Layout, Spec
+from .by_rows import dense, last, row_stride
+from .data import View, empty
+
+# Triton's integers in which elements are compared.
+_WIDE = (dt.float64, dt.int64)
+ORDERED = frozenset([
+    dt.bool_, dt.uint8, dt.int8, dt.int16, dt.int32, dt.int64, dt.float16, dt.bfloat16, dt.float32,
+    dt.float64,
+])  # fmt: skip
+
+
+def ordered(x: Any) -> bool:
+    """Whether elements of this dtype can be compared here."""
+    return x.dtype in ORDERED
+
+
+def key_type(dtype: dt.dtype) -> dt.dtype:
+    """The integers that keys of a dtype are."""
+    return dt.int64 if dtype in _WIDE else dt.int32
+
+
+@triton.jit
+def key_of(v):
+    """Integers in the order of the values; NaN is the largest, both zeros are the same."""
+    if v.dtype.is_floating():
+        if v.dtype == tl.float64:
+            v = tl.where(v == 0, 0.0, v)
+            b = v.to(tl.int64, bitcast=True)
+            k = b ^ ((b >> 63) & 0x7FFFFFFFFFFFFFFF)
+            k = tl.where(v != v, 0x7FFFFFFFFFFFFFFF, k)
+        else:
+            f = v.to(tl.float32)
+            f = tl.where(f == 0, 0.0, f)
+            b = f.to(tl.int32, bitcast=True)
+            k = b ^ ((b >> 31) & 0x7FFFFFFF)
+            k = tl.where(f != f, 0x7FFFFFFF, k)
+    elif v.dtype == tl.int64:
+        k = v
+    else:
+        k = v.to(tl.int32)
+    return k
+
+
+@triton.jit
+def sought(v, LARGEST: tl.constexpr):
+    """Keys of which the largest is wanted: NaN wins whichever end is looked for."""
+    k = key_of(v)
+    if not LARGEST:
+        k = ~k
+        if v.dtype.is_floating():
+            if v.dtype == tl.float64:
+                k = tl.where(v != v, 0x7FFFFFFFFFFFFFFF, k)
+            else:
+                k = tl.where(v != v, 0x7FFFFFFF, k)
+    return k
+
+
+@dataclass(frozen=True)
+class Lines:
+    """A tensor seen as lines along one dimension."""
+
+    rows: int
+    n: int
+
+    def of(self, v: View, dim: int) -> tuple[View, int]:
+        """(the values, in lines that lie dense; the distance between lines)."""
+        spec = last(v.spec, dim) if v.spec.ndim else v.spec.like((1,))
+        moved = View(v.ptr, spec, v.storage)
+        stride = row_stride(spec)
+        if stride is not None:
+            return moved, stride
+        return dense(moved), self.n
+
+
+def lines(x: Any, dim: int) -> Lines:
+    """The lines of a tensor; a 0-d one is a line of one element."""
+    if x.ndim == 0:
+        return Lines(1, 1)
+    n = x.shape[dim]
+    return Lines(x.numel // n if n else 0, n)
+
+
+def scratch(like: Spec, count: int, dtype: dt.dtype) -> View:
+    """Memory for some elements beside a tensor."""
+    return empty(Spec(Layout((count,)), dtype, like.device))
