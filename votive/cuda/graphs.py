@@ -23,6 +23,7 @@ class CUDAGraph:
         self._graph = self._exec = 0
         self._pool: Any = None
         self._kept: list[Any] = []
+        self._draws: Any = None
 
     def capture_begin(self, pool: Any = None, capture_error_mode: str = "thread_local") -> None:
         """Begin to record the current stream, which must not be the default one."""
@@ -38,6 +39,9 @@ class CUDAGraph:
         self._device = here.device
         here.set_pool(self._pool)
         here.begin_capture()
+        from ..backends.cuda.draws import GraphDraws
+
+        here._draws = self._draws = GraphDraws(here.device)
         try:
             rt.runtime.driver.begin_capture(here.stream)
         except BaseException:

@@ -169,7 +169,7 @@ _TL_BITS = {"bitwise_and": "&", "bitwise_or": "|", "bitwise_xor": "^"}
 # Approximations of the hardware, good enough where the result is rounded to a half type.
 _TL_FAST = {
     "exp": "tl.exp", "exp2": "tl.exp2", "log": "tl.log", "log2": "tl.log2", "sqrt": "tl.sqrt",
-    "rsqrt": "tl.rsqrt", "sigmoid": "tl.sigmoid", "erf": "tl.erf", "tanh": "m.fast_tanh",
+    "rsqrt": "tl.rsqrt", "sigmoid": "tl.sigmoid", "erf": "m.fast_erf", "tanh": "m.fast_tanh",
 }  # fmt: skip
 
 

@@ -47,7 +47,7 @@ def _forward(
             if SOFTMAX:
                 higher = tl.maximum(top, tl.max(v, 0))
                 base = tl.where(higher == -float("inf"), 0.0, higher)
-                total = total * m.f_exp(top - base) + tl.sum(m.f_exp(v - base), 0)
+                total = total * m.swift_exp(top - base) + tl.sum(m.swift_exp(v - base), 0)
                 top = higher
             if SMOOTH:
                 w = tl.full((BN,), 1, WIDE)
@@ -129,7 +129,7 @@ def _backward(
                 v = tl.load(x + row * sx + i, mask=i < n, other=-float("inf")).to(WIDE)
                 higher = tl.maximum(top, tl.max(v, 0))
                 base = tl.where(higher == -float("inf"), 0.0, higher)
-                sums = sums * m.f_exp(top - base) + tl.sum(m.f_exp(v - base), 0)
+                sums = sums * m.swift_exp(top - base) + tl.sum(m.swift_exp(v - base), 0)
                 top = higher
     q = own
     if SMOOTH:
@@ -141,7 +141,7 @@ def _backward(
         y = tl.zeros((BN,), WIDE)
         if SOFTMAX:
             v = tl.load(x + row * sx + i, mask=i < n, other=-float("inf")).to(WIDE)
-            y = m.f_exp(v - base) * scale
+            y = m.swift_exp(v - base) * scale
         if SMOOTH:
             c = tl.full((BN,), 1, WIDE)
             if WEIGHT:

@@ -79,43 +79,55 @@ def _long_norm(
 
 
 @triton.jit
-def _norm_backward(
-    by_x, by_w, by_b, g, x, mean, rstd, weight, rows, n, sg, sx, each,
-    CENTRE: tl.constexpr, WEIGHT: tl.constexpr, BY_X: tl.constexpr, BY_W: tl.constexpr, WIDE: tl.constexpr, BN: tl.constexpr,
+def _by_input(
+    by_x, g, x, mean, rstd, weight, rows, n, sg, sx,
+    CENTRE: tl.constexpr, WEIGHT: tl.constexpr, WIDE: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr,
 ):  # fmt: skip
-    """A program takes `each` rows one after the other and keeps their share of the weights' sums."""
-    part = tl.program_id(0)
-    i = tl.arange(0, BN)
-    inside = i < n
-    w = tl.full((BN,), 1, WIDE)
+    row = tl.program_id(0).to(tl.int64) * BM + tl.arange(0, BM)[:, None]
+    i = tl.arange(0, BN)[None, :]
+    here = (row < rows) & (i < n)
+    a = tl.load(g + row * sg + i, mask=here, other=0.0).to(WIDE)
+    v = tl.load(x + row * sx + i, mask=here, other=0.0).to(WIDE)
+    r = tl.load(rstd + row, mask=row < rows, other=0.0).to(WIDE)
     if WEIGHT:
-        w = tl.load(weight + i, mask=inside, other=0.0).to(WIDE)
-    sum_w = tl.zeros((BN,), WIDE)
-    sum_b = tl.zeros((BN,), WIDE)
-    for k in range(0, each):
-        row = (part * each + k).to(tl.int64)
-        here = inside & (row < rows)
+        a = a * tl.load(weight + i, mask=i < n, other=0.0).to(WIDE)
+    if CENTRE:
+        v = tl.where(here, v - tl.load(mean + row, mask=row < rows, other=0.0).to(WIDE), 0.0)
+
+    v = v * r
+    y = a - v * (tl.sum(a * v, 1) / n)[:, None]
+    if CENTRE:
+        y = y - (tl.sum(a, 1) / n)[:, None]
+
+    tl.store(by_x + row * n + i, (y * r).to(by_x.dtype.element_ty), mask=here)
+
+
+@triton.jit
+def _by_weights(
+    by_w, by_b, g, x, mean, rstd, rows, n, sg, sx, each,
+    CENTRE: tl.constexpr, WIDE: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr,
+):  # fmt: skip
+    """Sums over a range of rows, for some columns."""
+    i = tl.program_id(0) * BN + tl.arange(0, BN)[None, :]
+    part = tl.program_id(1)
+    sum_w = tl.zeros((BM, BN), WIDE)
+    sum_b = tl.zeros((BM, BN), WIDE)
+    end = tl.minimum(part * each + each, rows)
+    for start in range(part * each, end, BM):
+        row = (start + tl.arange(0, BM)[:, None]).to(tl.int64)
+        here = (row < end) & (i < n)
         a = tl.load(g + row * sg + i, mask=here, other=0.0).to(WIDE)
         v = tl.load(x + row * sx + i, mask=here, other=0.0).to(WIDE)
-        r = tl.load(rstd + row, mask=row < rows, other=0.0).to(WIDE)
+        r = tl.load(rstd + row, mask=row < end, other=0.0).to(WIDE)
         if CENTRE:
-            v = tl.where(here, v - tl.load(mean + row, mask=row < rows, other=0.0).to(WIDE), 0.0)
-        v = v * r
-        if BY_W:
-            sum_w += a * v
-            if CENTRE:
-                sum_b += a
-        if BY_X:
-            a = a * w
-            along = tl.sum(a * v, 0) / n
-            y = a - v * along
-            if CENTRE:
-                y = y - tl.sum(a, 0) / n
-            tl.store(by_x + row * n + i, (y * r).to(by_x.dtype.element_ty), mask=here)
-    if BY_W:
-        tl.store(by_w + part.to(tl.int64) * n + i, sum_w, mask=inside)
-        if CENTRE:
-            tl.store(by_b + part.to(tl.int64) * n + i, sum_b, mask=inside)
+            v = v - tl.load(mean + row, mask=row < end, other=0.0).to(WIDE)
+            sum_b += a
+        sum_w += a * (v * r)
+    at = part.to(tl.int64) * n + tl.program_id(0) * BN + tl.arange(0, BN)
+    inside = tl.program_id(0) * BN + tl.arange(0, BN) < n
+    tl.store(by_w + at, tl.sum(sum_w, 0), mask=inside)
+    if CENTRE:
+        tl.store(by_b + at, tl.sum(sum_b, 0), mask=inside)
 
 
 @triton.jit
@@ -130,6 +142,7 @@ def _columns(o, parts, n, count, BN: tl.constexpr, BM: tl.constexpr):
     tl.store(o + at, tl.sum(total, 0).to(o.dtype.element_ty), mask=at < n)
 
 
+ROWS, COLUMNS = 16, 128  # of the tiles that sum gradients of weights
 LONGEST = 16384  # rows that a program keeps whole
 BYTES = "*i8"  # stands for an address that the kernel does not use
 
@@ -213,43 +226,51 @@ def _backward(
         return None
     if not rstd.contiguous or (centre and not mean.contiguous):
         return None
-    parts = min(rows, 4 * here_count() if n <= 4096 else 2 * here_count()) if by_w else rows
-    each = -(-rows // parts)
-    parts = -(-rows // each)
     dg, dx = row_stride(g.spec, dims), row_stride(spec, dims)
     sg, sx = n if dg is None else dg, n if dx is None else dx
     W = wide(spec.dtype)
     number = "*fp64" if W == tl.float64 else "*fp32"
-    types = [
-        "*" + TYPE[spec.dtype], number, number, "*" + TYPE[g.dtype], "*" + TYPE[spec.dtype],
-        number, number, _type(weight), "i32", "i32", "i64", "i64", "i32",
-    ]  # fmt: skip
+    read = ["*" + TYPE[g.dtype], "*" + TYPE[spec.dtype], number, number]
     bn, warps = block(n)
-    program = Program(
-        _norm_backward, types,
-        {"CENTRE": centre, "WEIGHT": weight is not None, "BY_X": by_x, "BY_W": by_w, "WIDE": W, "BN": bn},
-        warps=min(warps, 8),
+    bm = max(1, min(1024 // bn, power(rows)))
+    inputs = Program(
+        _by_input, ["*" + TYPE[spec.dtype], *read, _type(weight), "i32", "i32", "i64", "i64"],
+        {"CENTRE": centre, "WEIGHT": weight is not None, "WIDE": W, "BM": bm, "BN": bn}, warps=warps,
     )  # fmt: skip
-    program.divisible = tuple(k for k, v in ((9, n), (10, sg), (11, sx)) if v % 16 == 0)
+    inputs.divisible = tuple(k for k, v in ((7, n), (8, sg), (9, sx)) if v % 16 == 0)
+    columns = -(-n // COLUMNS)
+    parts = max(1, min(-(-rows // ROWS), 8 * here_count() // columns))
+    each = -(-rows // parts)
+    each = -(-each // ROWS) * ROWS
+    parts = -(-rows // each)
+    weights = Program(
+        _by_weights, [number, number, *read, "i32", "i32", "i64", "i64", "i32"],
+        {"CENTRE": centre, "WIDE": W, "BM": ROWS, "BN": COLUMNS},
+    )  # fmt: skip
+    weights.divisible = tuple(k for k, v in ((7, n), (8, sg), (9, sx)) if v % 16 == 0)
     wide_spec = Spec(Layout((parts, n)), rstd.dtype, spec.device)
-    columns = Program(_columns, [number, number, "i32", "i32"], {"BN": 32, "BM": 32})
-    columns.divisible = (2,) if n % 16 == 0 else ()
+    total = Program(_columns, [number, number, "i32", "i32"], {"BN": 32, "BM": 32})
+    total.divisible = (2,) if n % 16 == 0 else ()
     several = (-(-n // 32),)
 
     def run(outs: list[View], g: View, x: View, mean: Any, rstd: View, weight: Any) -> None:
         g, x = g if dg is not None else dense(g), x if dx is not None else dense(x)
-        w = empty(wide_spec) if by_w else None
-        b = empty(wide_spec) if by_w and centre else None
-        with written(outs[0]) as to:
-            program(
-                (parts,), to.ptr, w.ptr if w else 0, b.ptr if b else 0, g.ptr, x.ptr,
-                mean.ptr if centre else 0, rstd.ptr, 0 if weight is None else weight.ptr, rows, n,
-                sg, sx, each,
-            )  # fmt: skip
-        if w is not None:
-            columns(several, outs[1].ptr, w.ptr, n, parts)
-        if b is not None:
-            columns(several, outs[2].ptr, b.ptr, n, parts)
+        m = mean.ptr if centre else rstd.ptr
+        if by_x:
+            with written(outs[0]) as to:
+                inputs(
+                    (-(-rows // bm),), to.ptr, g.ptr, x.ptr, m, rstd.ptr,
+                    0 if weight is None else weight.ptr, rows, n, sg, sx,
+                )  # fmt: skip
+        if not by_w:
+            return
+        w = empty(wide_spec) if parts > 1 else outs[1]
+        b = (empty(wide_spec) if parts > 1 else outs[2]) if centre else w
+        weights((columns, parts), w.ptr, b.ptr, g.ptr, x.ptr, m, rstd.ptr, rows, n, sg, sx, each)
+        if parts > 1:
+            total(several, outs[1].ptr, w.ptr, n, parts)
+            if centre:
+                total(several, outs[2].ptr, b.ptr, n, parts)
 
     return run
 

@@ -133,12 +133,19 @@ class Here(threading.local):
         self.capturing = True
         self.kept: list[Any] = []
         self._workspace: Block | None = None
+        self._draws: Any = None
 
     def end_capture(self) -> list[Any]:
         """Launches run again; gives what the graph must keep alive."""
         self.capturing = False
         self._refresh()
+        if self._draws is not None:
+            self._draws.end()
         return self.kept
+
+    def draws(self) -> Any:
+        """The random draws of the graph being captured."""
+        return self._draws
 
     def workspace(self) -> Block:
         """Scratch memory of the graph being captured."""

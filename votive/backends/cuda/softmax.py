@@ -37,7 +37,7 @@ def _softmax(
 
     top = tl.max(v, 1)[:, None]
     top = tl.where(top == -float("inf"), 0.0, top)
-    e = m.f_exp(v - top) if WIDE == tl.float64 else tl.exp(v - top)
+    e = m.swift_exp(v - top)
     total = tl.sum(e, 1)[:, None]
     if LOG:
         y = v - top - m.f_log(total)
