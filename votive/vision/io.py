@@ -218,7 +218,7 @@ def decode_jpeg(
         if not input:
             raise ValueError("decode_jpeg: the list is empty.")
         return [decode_jpeg(i, mode, device, apply_exif_orientation) for i in input]
-    image = _decoder("decode_jpeg", ("JPEG", "MPO"), input, mode, apply_exif_orientation)
+    image = _decoder("decode_jpeg", ("JPEG",), input, mode, apply_exif_orientation)
     return image.to(device)
 
 
