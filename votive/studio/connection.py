@@ -88,9 +88,10 @@ class Connection:
     async def _read(self, first: str | bytes | None) -> None:
         frame = first
         if frame is None:
-            # A page that comes back says which room it had; one that is new need not say anything.
+            # A page says first which room it had, or that it had none. On a busy machine that may
+            # take a while, and who is given a new room meanwhile has lost the old one.
             try:
-                frame = await asyncio.wait_for(receive(self.socket), 0.3)
+                frame = await asyncio.wait_for(receive(self.socket), FIRST)
             except TimeoutError:
                 self._enter(None)
         while not self._ended:

@@ -143,7 +143,7 @@ class Room:
             return {"ok": True, "data": data}, blobs
         except Cancelled:
             return {"cancelled": True}, None
-        except Exception as e:
+        except BaseException as e:  # code of a model may even exit; the room's thread must not
             return {"ok": False, "error": told(e)}, None
 
     def await_model(self, job: Job) -> Loaded:
