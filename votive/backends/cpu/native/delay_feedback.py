@@ -5,16 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 from ....core import dtype as dt
-from .loader import module
 from .rows import OUT, native
 
-# A module that was built before this kernel was there is served by the reference.
-if module is not None and module.has_kernel("delay_feedback"):
 
-    @native(
-        "_delay_feedback",
-        "delay_feedback",
-        accepts=lambda x, gain, lag: x.dtype in (dt.float32, dt.float64, *dt.HALF),
-    )
-    def delay_feedback(x: Any, gain: Any, lag: Any, transposed: bool) -> Any:
-        return x, gain, lag, OUT, int(transposed)
+@native(
+    "_delay_feedback",
+    "delay_feedback",
+    accepts=lambda x, gain, lag: x.dtype in (dt.float32, dt.float64, *dt.HALF),
+    optional=True,
+)
+def delay_feedback(x: Any, gain: Any, lag: Any, transposed: bool) -> Any:
+    return x, gain, lag, OUT, int(transposed)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from ....core import dtype as dt
-from .loader import module
 from .rows import OUT, native
 
 _FLOATS = (dt.float32, dt.float64, *dt.HALF)
@@ -15,17 +14,16 @@ def _accepts(x: Any, other: Any) -> bool:
     return x.dtype in _FLOATS and other.dtype is x.dtype
 
 
-# A module that was built before these kernels were there is served by the reference.
-if module is not None and module.has_kernel("polyphase"):
+@native("_polyphase", "polyphase", accepts=_accepts, optional=True)
+def polyphase(x: Any, kernel: Any, orig: int, offset: int, length: int) -> Any:
+    return x, kernel, OUT, orig, offset
 
-    @native("_polyphase", "polyphase", accepts=_accepts)
-    def polyphase(x: Any, kernel: Any, orig: int, offset: int, length: int) -> Any:
-        return x, kernel, OUT, orig, offset
 
-    @native("_polyphase_transposed", "polyphase_transposed", accepts=_accepts)
-    def polyphase_transposed(g: Any, kernel: Any, orig: int, offset: int, length: int) -> Any:
-        return g, kernel, OUT, orig, offset
+@native("_polyphase_transposed", "polyphase_transposed", accepts=_accepts, optional=True)
+def polyphase_transposed(g: Any, kernel: Any, orig: int, offset: int, length: int) -> Any:
+    return g, kernel, OUT, orig, offset
 
-    @native("_polyphase_products", "polyphase_products", accepts=_accepts)
-    def polyphase_products(g: Any, x: Any, orig: int, offset: int, new: int, taps: int) -> Any:
-        return g, x, OUT, orig, offset
+
+@native("_polyphase_products", "polyphase_products", accepts=_accepts, optional=True)
+def polyphase_products(g: Any, x: Any, orig: int, offset: int, new: int, taps: int) -> Any:
+    return g, x, OUT, orig, offset
