@@ -76,6 +76,27 @@ def test_echoes_agree_in_every_layout(shape: Any, transposed: bool, dtype: Any) 
             agree(F._delay_feedback, form, weight, by, transposed)
 
 
+@pytest.mark.parametrize("dtype", [dt.float32, dt.float64, dt.complex64, dt.complex128], ids=str)
+@pytest.mark.parametrize(
+    ("shape", "size", "step"),
+    [
+        ((30,), 8, 3), ((2, 3, 30), 8, 8), ((2, 30), 8, 1), ((3, 9000), 400, 160), ((2, 30), 4, 7),
+        ((1, 40), 40, 1), ((2, 5), 1, 1),
+    ],
+)  # fmt: skip
+def test_frames_are_added_up_where_they_overlap(
+    shape: Any, size: int, step: int, dtype: Any
+) -> None:
+    frames = values(shape, dt.float64).unfold(-1, size, step)
+    g = values(tuple(frames.shape), dt.float64, 1).to(dtype)
+    stride = frames.stride()
+    for form in layouts(g):
+        agree(F._into_window, form, shape, stride, 0)
+    signal = votive.zeros(shape, dtype=dtype)[..., 1:]
+    part = signal.unfold(-1, 1, 1) if shape[-1] < 6 else signal.unfold(-1, 5, 2)
+    agree(F._into_window, g.new_ones(part.shape), shape, part.stride(), 1)
+
+
 def test_a_lag_of_less_than_one_is_an_error() -> None:
     x, gain = votive.zeros(1, 1, 4), votive.zeros(1, 1, 4)
     with pytest.raises(ValueError, match="at least 1"):
@@ -87,6 +108,8 @@ def test_the_kernels_are_used() -> None:
     assert served_by_native("_lfilter", lambda: F._lfilter(x[None], k, k, False))
     assert served_by_native("_lag_products", lambda: F._lag_products(x[None], x[None], 3, False))
     assert served_by_native("_polyphase", lambda: F._polyphase(x, k, 3, 2, 20))
+    frames = votive.zeros(2, 14, 4)
+    assert served_by_native("_into_window", lambda: F._into_window(frames, (2, 30), (30, 2, 1), 0))
     lag = votive.ones(1, 2, 30, dtype=votive.int64)
     assert served_by_native(
         "_delay_feedback", lambda: F._delay_feedback(x[None], x[None], lag, False)

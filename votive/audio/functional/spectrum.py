@@ -63,6 +63,8 @@ def spectrogram(
         spectra = spectra / window.pow(2.0).sum().sqrt()
     if power is None:
         return spectra
+    if power == 2.0:  # without the root that the square would undo, in gradients too
+        return spectra.real.square() + spectra.imag.square()
     return spectra.abs() if power == 1.0 else spectra.abs().pow(power)
 
 
