@@ -77,13 +77,13 @@ def _open(linear: Linear, names: list[str]) -> tuple[Expr, list[str]]:
     return registers[linear.result], names
 
 
-def compiled(ops: Iterable[Any]) -> dict[str, tuple[str, Expr, list[str]]]:
-    """What to compile by key: a formula's name, body and inputs.
+def compiled(ops: Iterable[Any]) -> dict[str, tuple[str, Expr, list[str], int]]:
+    """What to compile by key: a formula's name, body, inputs, how many of these are constants.
 
     Formulas of several steps that the engine has every primitive of. Those with static numbers
     are there a second time, with the constants as inputs, for numbers that are not in the list.
     """
-    found: dict[str, tuple[str, Expr, list[str]]] = {}
+    found: dict[str, tuple[str, Expr, list[str], int]] = {}
     for op in ops:
         if op.kind != "pointwise":
             continue
@@ -91,22 +91,24 @@ def compiled(ops: Iterable[Any]) -> dict[str, tuple[str, Expr, list[str]]]:
             names = list(formula.params)
             linear = linearise(formula.body, names)
             if linear is not None and _fits(linear, len(names)):
-                found.setdefault(linear.key(), (formula.name, formula.body, names))
+                found.setdefault(linear.key(), (formula.name, formula.body, names, 0))
         for formula in _with_gradients(op, _odd(op)):
             names = list(formula.params)
             linear = linearise(formula.body, names)
             if linear is not None and _fits(linear, len(names) + len(linear.constants)):
-                found.setdefault(linear.shape_key(), (formula.name, *_open(linear, names)))
+                opened = (formula.name, *_open(linear, names), len(linear.constants))
+                found.setdefault(linear.shape_key(), opened)
     return found
 
 
 def source(ops: Iterable[Any]) -> str:
     """The text of formulas.inc for these operators."""
     functions, entries = [], []
-    for key, (name, body, names) in sorted(compiled(ops).items()):
+    for key, (name, body, names, constants) in sorted(compiled(ops).items()):
         functions.append(f"// {name}\n" + to_cpp(body, key, names))
         for kind in ("float", "double"):
-            entries.append(f'    add_formula<{kind}, {key}<{kind}>, {len(names)}>("{key}");')
+            arity = f"{len(names)}, {constants}"
+            entries.append(f'    add_formula<{kind}, {key}<{kind}>, {arity}>("{key}");')
     return (
         "\n".join(functions)
         + "\nstruct Formulas {\n  Formulas() {\n"

@@ -9,15 +9,22 @@
 
 namespace vt {
 
-static std::unordered_map<std::string, TileFn>& tiles_of(Dtype compute) {
-  static std::unordered_map<std::string, TileFn> tables[DTYPES];
-  return tables[int(compute)];
+static std::unordered_map<std::string, TileFn>& tiles_of(Dtype compute, int numbers) {
+  static std::unordered_map<std::string, TileFn> tables[DTYPES][8];
+  return tables[int(compute)][numbers];
 }
-void add_tile(const char* name, Dtype compute, TileFn fn) { tiles_of(compute)[name] = fn; }
-TileFn find_tile(const std::string& name, Dtype compute) {
-  auto& table = tiles_of(compute);
+void add_tile(const char* name, Dtype compute, TileFn fn, int numbers) { tiles_of(compute, numbers)[name] = fn; }
+TileFn find_tile(const std::string& name, Dtype compute, int numbers) {
+  auto& table = tiles_of(compute, numbers);
   auto it = table.find(name);
   return it == table.end() ? nullptr : it->second;
+}
+
+bool Program::is_spread(int r) const {
+  bool spread = r == result;
+  for (const Step& s : steps)
+    for (int j = 0; j < s.arity - s.numbers; ++j) spread = spread || s.in[j] == r;
+  return spread;
 }
 
 void Program::bind(const std::vector<int64_t>& full, const std::vector<int64_t>& out_strides,
@@ -72,8 +79,8 @@ void Program::bind(const std::vector<int64_t>& full, const std::vector<int64_t>&
     all_direct = all_direct && (in[k].scalar || (in[k].dtype == compute && in[k].via == Dtype::none &&
                                                  in[k].strides[0] == itemsize(compute)));
   const bool one_pass = all_direct && steps.size() == 1;
-  const bool has_scalars = std::any_of(in, in + inputs, [](const Operand& o) { return o.scalar; }) ||
-                           !constants.empty() || !int_constants.empty();
+  bool has_scalars = false;
+  for (int r = 0; r < registers; ++r) has_scalars = has_scalars || (is_number(r) && is_spread(r));
   const int64_t most = one_pass && !has_scalars ? 16384 : TILE;
   if (crosswise) {
     cols = std::min<int64_t>(shape[0], 32);
@@ -115,29 +122,44 @@ void Program::run_tiles(char* out_data, const char* const* in_data, int64_t begi
   for (int k = 0; k < inputs; ++k) {
     if (!in[k].scalar) continue;
     // A number arrives as one value of the operand's type.
-    if (in[k].via == Dtype::none) in[k].cast(own[k], item, in_data[k], 0, most);
+    const int64_t times = is_spread(k) ? most : 1;
+    if (in[k].via == Dtype::none) in[k].cast(own[k], item, in_data[k], 0, times);
     else {
       alignas(16) char once[16];
       in[k].cast(once, 8, in_data[k], 0, 1);
-      in[k].back(own[k], item, once, 0, most);
+      in[k].back(own[k], item, once, 0, times);
     }
     at[k] = own[k];
   }
   int r = inputs;
   for (double v : constants) {
-    if (compute == Dtype::f32) fill(own[r], float(v), most);
-    else fill(own[r], v, most);
+    const int64_t times = is_spread(r) ? most : 1;
+    if (compute == Dtype::f32) fill(own[r], float(v), times);
+    else fill(own[r], v, times);
     at[r] = own[r];
     ++r;
   }
   for (int64_t v : int_constants) {
-    if (compute == Dtype::i32) fill(own[r], int32_t(v), most);
-    else fill(own[r], v, most);
+    const int64_t times = is_spread(r) ? most : 1;
+    if (compute == Dtype::i32) fill(own[r], int32_t(v), times);
+    else fill(own[r], v, times);
     at[r] = own[r];
     ++r;
   }
   for (; r < registers; ++r) at[r] = own[r];
 
+  if (all_direct && ndim == 1 && steps.size() == 1) {  // plain loops over dense memory
+    const Step& step = steps[0];
+    for (int64_t from = begin * cols; from < std::min(end * cols, shape[0]); from += cols) {
+      const void* args[8];
+      for (int j = 0; j < step.arity; ++j) {
+        const int k = step.in[j];
+        args[j] = is_number(k) ? at[k] : in_data[k] + from * item;
+      }
+      step.fn(out_data + from * item, args, std::min(cols, shape[0] - from));
+    }
+    return;
+  }
   for (int64_t tile = begin; tile < end; ++tile) {
     int64_t rest = tile;
     const int64_t t0 = rest % tiles0;

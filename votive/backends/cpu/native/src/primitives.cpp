@@ -20,6 +20,10 @@ template <class T, class F> void two(void* out, const void* const* in, int64_t n
 #pragma GCC ivdep
   for (int64_t i = 0; i < n; ++i) o[i] = f(a[i], b[i]);
 }
+template <class T, class F> void one_and_number(void* out, const void* const* in, int64_t n, F f) {
+  const T b = *static_cast<const T*>(in[1]);
+  one<T>(out, in, n, [=](T a) { return f(a, b); });
+}
 template <class T, class F> void three(void* out, const void* const* in, int64_t n, F f) {
   T* o = static_cast<T*>(out);
   const T* a = static_cast<const T*>(in[0]);
@@ -27,6 +31,15 @@ template <class T, class F> void three(void* out, const void* const* in, int64_t
   const T* c = static_cast<const T*>(in[2]);
 #pragma GCC ivdep
   for (int64_t i = 0; i < n; ++i) o[i] = f(a[i], b[i], c[i]);
+}
+
+template <class T, class F> void two_and_number(void* out, const void* const* in, int64_t n, F f) {
+  const T c = *static_cast<const T*>(in[2]);
+  two<T>(out, in, n, [=](T a, T b) { return f(a, b, c); });
+}
+template <class T, class F> void one_and_two_numbers(void* out, const void* const* in, int64_t n, F f) {
+  const T b = *static_cast<const T*>(in[1]), c = *static_cast<const T*>(in[2]);
+  one<T>(out, in, n, [=](T a) { return f(a, b, c); });
 }
 
 template <class T> bool any_beyond(const void* in, int64_t n, T limit) {
@@ -61,11 +74,20 @@ template <class T> bool any_zero(const void* in, int64_t n) {
 #define TWO(T, name, expr)                                                     \
   add_tile(#name, dtype_of<T>, [](void* o, const void* const* in, int64_t n) { \
     two<T>(o, in, n, [](T a, T b) -> T { return T(expr); });                   \
-  })
+  });                                                                          \
+  add_tile(#name, dtype_of<T>, [](void* o, const void* const* in, int64_t n) { \
+    one_and_number<T>(o, in, n, [](T a, T b) -> T { return T(expr); });        \
+  }, 1)
 #define THREE(T, name, expr)                                                   \
   add_tile(#name, dtype_of<T>, [](void* o, const void* const* in, int64_t n) { \
     three<T>(o, in, n, [](T a, T b, T c) -> T { return T(expr); });            \
-  })
+  });                                                                          \
+  add_tile(#name, dtype_of<T>, [](void* o, const void* const* in, int64_t n) { \
+    two_and_number<T>(o, in, n, [](T a, T b, T c) -> T { return T(expr); });   \
+  }, 1);                                                                       \
+  add_tile(#name, dtype_of<T>, [](void* o, const void* const* in, int64_t n) { \
+    one_and_two_numbers<T>(o, in, n, [](T a, T b, T c) -> T { return T(expr); }); \
+  }, 2)
 // A tile that holds an argument beyond the limit goes the long way.
 #define TRIG(T, name)                                                          \
   add_tile(#name, dtype_of<T>, [](void* o, const void* const* in, int64_t n) { \

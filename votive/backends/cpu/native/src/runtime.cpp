@@ -7,6 +7,7 @@
 
 #include <atomic>
 #include <condition_variable>
+#include <deque>
 #include <exception>
 #include <mutex>
 #include <string>
@@ -14,6 +15,7 @@
 #include <thread>
 #include <unordered_map>
 #include <utility>
+#include <vector>
 
 #include "vt/kernel.h"
 
@@ -125,6 +127,30 @@ struct Job {
   }
 };
 
+// A worker, as the pool's mutex lets others see it.
+struct Seat {
+  bool asleep = false;
+#if defined(__linux__)
+  pthread_t thread{};
+  cpu_set_t usual;         // where it may run
+  bool kept_away = false;  // from the caller's core, until it is awake
+
+  // The system likes to wake a thread on the core of the one who calls it, where it must wait for the caller to stop.
+  void keep_from(int cpu) {
+    if (!asleep || kept_away || pthread_getaffinity_np(thread, sizeof(usual), &usual) != 0) return;
+    cpu_set_t others = usual;
+    CPU_CLR(cpu, &others);
+    if (CPU_COUNT(&others) == 0) return;
+    kept_away = pthread_setaffinity_np(thread, sizeof(others), &others) == 0;
+  }
+  bool is_free_again(cpu_set_t& where) {
+    const bool was = std::exchange(kept_away, false);
+    if (was) where = usual;
+    return was;
+  }
+#endif
+};
+
 struct Pool {
   std::atomic<uint32_t> epoch{0};   // counts jobs; workers wait for it to change
   std::atomic<Job*> open{nullptr};  // the job that may be entered
@@ -133,33 +159,58 @@ struct Pool {
   std::atomic<bool> stop{false};
   std::mutex mutex;
   std::condition_variable wake;
-  std::thread* threads = nullptr;
+  std::vector<std::thread> threads;
+  std::deque<Seat> seats;  // stay where they are
   int workers = 0;
 
   void grow(int want) {
-    if (want <= workers) return;
-    auto* more = new std::thread[want];
-    for (int i = 0; i < workers; ++i) more[i] = std::move(threads[i]);
-    delete[] threads;
-    threads = more;
     try {
-      for (; workers < want; ++workers) threads[workers] = std::thread([this] { loop(); });
+      for (; workers < want; ++workers) {
+        Seat& seat = seats.emplace_back();
+        threads.emplace_back([this, &seat] { loop(seat); });
+#if defined(__linux__)
+        std::lock_guard lock(mutex);
+        seat.thread = threads.back().native_handle();
+#endif
+      }
     } catch (const std::system_error&) {
       // The system gives no more threads: those there are do the work.
     }
   }
 
-  void loop() {
+  void sleep(Seat& seat, uint32_t seen) {
+    std::unique_lock lock(mutex);
+    sleeping.fetch_add(1);
+    seat.asleep = true;
+    wake.wait(lock, [&] { return epoch.load() != seen; });
+    seat.asleep = false;
+    sleeping.fetch_sub(1);
+#if defined(__linux__)
+    cpu_set_t where;
+    const bool again = seat.is_free_again(where);
+    lock.unlock();
+    if (again) pthread_setaffinity_np(pthread_self(), sizeof(where), &where);
+#endif
+  }
+
+  void rouse() {
+    {
+      std::lock_guard lock(mutex);
+#if defined(__linux__)
+      const int here = sched_getcpu();
+      if (here >= 0 && here < CPU_SETSIZE)
+        for (Seat& seat : seats) seat.keep_from(here);
+#endif
+    }
+    wake.notify_all();
+  }
+
+  void loop(Seat& seat) {
     inside = true;
     uint32_t seen = 0;
     for (;;) {
       for (int i = 0; i < SPINS && epoch.load(std::memory_order_acquire) == seen; ++i) VT_PAUSE();
-      if (epoch.load() == seen) {
-        std::unique_lock lock(mutex);
-        sleeping.fetch_add(1);
-        wake.wait(lock, [&] { return epoch.load() != seen; });
-        sleeping.fetch_sub(1);
-      }
+      if (epoch.load() == seen) sleep(seat, seen);
       seen = epoch.load();
       if (stop.load()) return;
       // Enter first, look second: the owner closes first and then waits until nobody is within.
@@ -172,15 +223,15 @@ struct Pool {
   void run(Job& job) {
     open.store(&job);
     epoch.fetch_add(1);
-    if (sleeping.load() > 0) {
-      { std::lock_guard lock(mutex); }
-      wake.notify_all();
-    }
+    if (sleeping.load() > 0) rouse();
     inside = true;
     job.work();
     inside = false;
     open.store(nullptr);
-    while (within.load() != 0) VT_PAUSE();
+    // Who holds a piece may have lost its core, perhaps to us.
+    for (int spins = 0; within.load() != 0; ++spins)
+      if (spins < SPINS) VT_PAUSE();
+      else std::this_thread::yield();
   }
 
   void shut() {
@@ -190,9 +241,9 @@ struct Pool {
       epoch.fetch_add(1);
     }
     wake.notify_all();
-    for (int i = 0; i < workers; ++i) threads[i].join();
-    delete[] threads;
-    threads = nullptr;
+    for (std::thread& t : threads) t.join();
+    threads.clear();
+    seats.clear();
     workers = 0;
   }
 };

@@ -163,6 +163,7 @@ bool read_program(Program& p, PyObject* steps, PyObject* constants, PyObject* in
     else p.constants.push_back(PyFloat_AsDouble(v));
   }
   if (PyErr_Occurred()) return false;
+  std::vector<std::string> names;
   for (Py_ssize_t i = 0; i < n_steps; ++i) {
     PyObject* item = PyTuple_GET_ITEM(steps, i);
     Step s{};
@@ -181,6 +182,7 @@ bool read_program(Program& p, PyObject* steps, PyObject* constants, PyObject* in
     for (int j = 0; j < s.arity; ++j) s.in[j] = int(PyLong_AsLong(PyTuple_GET_ITEM(in, j)));
     s.out = p.inputs + int(n_const) + int(i);
     p.steps.push_back(s);
+    names.push_back(name);
   }
   for (int k = 0; k < p.inputs; ++k) {
     PyObject* item = PyTuple_GET_ITEM(inputs, k);
@@ -201,7 +203,19 @@ bool read_program(Program& p, PyObject* steps, PyObject* constants, PyObject* in
     o.scalar = scalar;
     in_strides.push_back(st);
   }
-  return !PyErr_Occurred();
+  if (PyErr_Occurred()) return false;
+  // Functions that take one value for the last inputs, where these are numbers.
+  for (size_t i = 0; i < p.steps.size(); ++i) {
+    Step& s = p.steps[i];
+    int numbers = 0;
+    while (numbers < s.arity - 1 && p.is_number(s.in[s.arity - 1 - numbers])) ++numbers;
+    for (; numbers > 0 && s.numbers == 0; --numbers)
+      if (const TileFn fn = find_tile(names[i], p.compute, numbers)) {
+        s.fn = fn;
+        s.numbers = numbers;
+      }
+  }
+  return true;
 }
 
 // Elementwise(compute, steps, constants, inputs, result, out spec, cost)

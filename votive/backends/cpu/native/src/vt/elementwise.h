@@ -12,15 +12,17 @@ namespace vt {
 // A primitive or a whole compiled formula on dense tiles of the compute type.
 using TileFn = void (*)(void* out, const void* const* in, int64_t n);
 
-// By name and compute type (f32, f64, i32, i64); nullptr when there is none.
-TileFn find_tile(const std::string& name, Dtype compute);
-void add_tile(const char* name, Dtype compute, TileFn fn);
+// By name and compute type (f32, f64, i32, i64); nullptr when there is none. There may be others under the same name
+// that read only the first element of their last `numbers` inputs.
+TileFn find_tile(const std::string& name, Dtype compute, int numbers = 0);
+void add_tile(const char* name, Dtype compute, TileFn fn, int numbers = 0);
 
 struct Step {
   TileFn fn;
   int out;
   int in[8];
   int arity;
+  int numbers;  // how many of its last inputs are one value
 };
 
 constexpr int MAX_DIMS = 16;
@@ -59,6 +61,10 @@ struct Program {
   // Pointers to the first elements; for numbers, to a value of the compute type.
   void run(char* out, const char* const* in) const;
   void run_tiles(char* out, const char* const* in, int64_t begin, int64_t end) const;
+
+  // Whether a register holds one value for all elements, and whether a step wants it in every place of a tile.
+  bool is_number(int r) const { return r < inputs ? in[r].scalar : r < registers - int(steps.size()); }
+  bool is_spread(int r) const;
 
   // The tile: `cols` along dimension 0, `rows` along dimension `second`.
   int64_t cols = 1, rows = 1;

@@ -54,13 +54,14 @@ template <class T> inline bool isfinite(T a) {
 template <class T> inline bool isposinf(T a) { return floating<T> && a == INF<T>; }
 template <class T> inline bool isneginf(T a) { return floating<T> && a == -INF<T>; }
 // NaN wins in maximum and minimum, loses in fmax and fmin.
+// A NaN in a is kept by the first test and one in b by the second, which falls away for constants.
 template <class T> inline T maximum(T a, T b) {
-  const T most = a > b ? a : b;
-  return a != a ? a : most;
+  const T most = b >= a ? b : a;
+  return b != b ? b : most;
 }
 template <class T> inline T minimum(T a, T b) {
-  const T least = a < b ? a : b;
-  return a != a ? a : least;
+  const T least = b <= a ? b : a;
+  return b != b ? b : least;
 }
 template <class T> inline T fmax(T a, T b) {
   const T most = a > b ? a : b;
