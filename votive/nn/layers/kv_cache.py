@@ -6,7 +6,8 @@ gives all that the new queries may look at, the newest last.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import votive
@@ -248,9 +249,41 @@ class StaticCache(KVCache):
         if max_length < 1:
             raise ValueError(f"StaticCache: max_length must be positive, got {max_length}.")
         self.max_length = max_length
+        self._place: Any = None
 
     def get_max_length(self) -> int | None:
         return self.max_length
+
+    @contextmanager
+    def at(self, position: Any) -> Iterator[None]:
+        """Put new positions where a tensor of indices says, and give all of the memory.
+
+        So the same work serves every position and can be recorded as a graph; who sees what is the
+        mask's to say, and the count of what was seen stays.
+
+        >>> cache, key = votive.nn.StaticCache(4), votive.ones(1, 1, 1, 2)
+        >>> with cache.at(votive.tensor([2])):
+        ...     cache.update(key, key)[0][0, 0, :, 0]
+        tensor([0., 0., 1., 0.])
+        """
+        self._place = position
+        try:
+            yield
+        finally:
+            self._place = None
+
+    def update(self, key: Any, value: Any, layer_idx: int = 0) -> Pair:
+        if self._place is None:
+            return super().update(key, value, layer_idx)
+        if layer_idx >= len(self._kept) or self._kept[layer_idx] is None:
+            self._seen += [0] * (layer_idx + 1 - len(self._seen))
+            self._kept += [None] * (layer_idx + 1 - len(self._kept))
+            self._kept[layer_idx] = self._start((key, value))
+        kept = self._kept[layer_idx]
+        assert kept is not None
+        for k, n in zip(kept, (key, value), strict=True):
+            k.index_copy_(2, self._place, n)
+        return kept
 
     def _start(self, new: Pair) -> Pair:
         def blank(x: Any) -> Any:

@@ -1,0 +1,86 @@
+"""Generating on a GPU with the step as a graph: what a token takes is recorded once and replayed, so
+that Python and the launches of hundreds of kernels cost nothing. Chooses no tokens.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import votive
+from votive import nn
+from votive.dispatch.state import state
+
+from .stepping import DecoderStepper, Fed, Wanted
+
+
+def graphable(model: Any, cache: Any, wanted: Wanted | None) -> bool:
+    """Whether the step of a model can be recorded: on a GPU, with memory that stays where it is, and
+    nobody who wants to look inside.
+    """
+    if not isinstance(cache, nn.StaticCache) or (wanted is not None and wanted != Wanted()):
+        return False
+    device = getattr(model, "device", None)
+    if device is None or device.type != "cuda" or state.observers:
+        return False
+    return hasattr(model, "config") and not getattr(model.config, "sliding_window", None)
+
+
+class GraphStepper(DecoderStepper):
+    """A decoder whose single steps are replayed from a graph; the prompt runs as always."""
+
+    captured: Any = None
+
+    def advance(self, tokens: Any) -> Fed:
+        if tokens.shape[1] != 1 or votive.is_grad_enabled():
+            return super().advance(tokens)
+        start = self.seen()
+        if start >= self.cache.max_length:
+            return super().advance(tokens)  # which says that the cache is full
+        if self.captured is None:
+            self._capture(tokens, start)
+        if self.expected != start:
+            self.position.fill_(start)
+            if self.positions is not None:
+                self.place.copy_(self.positions[:, start : start + 1])
+        self.token.copy_(tokens)
+        self.captured.replay()
+        self.expected = start + 1
+        self.cache._seen = [start + 1] * len(self.cache._seen)
+        return Fed(self.logits)
+
+    def _capture(self, tokens: Any, start: int) -> None:
+        device, length = tokens.device, self.cache.max_length
+        self.token = tokens.clone()
+        self.position = votive.full((1, 1), start, dtype=votive.int64, device=device)
+        self.keys = votive.arange(length, device=device)
+        self.place = self.position.expand(tokens.shape)
+        if self.positions is not None:  # padding: the text's own positions lag behind
+            self.place = self.positions[:, start : start + 1].clone()
+        side = votive.cuda.Stream()
+        side.wait_stream(votive.cuda.current_stream())
+        with votive.cuda.stream(side):
+            for _ in range(2):  # plans, kernels and algorithms are found before recording
+                self._step()
+        votive.cuda.current_stream().wait_stream(side)
+        self.position.fill_(start)
+        if self.positions is not None:
+            self.place.copy_(self.positions[:, start : start + 1])
+        self.captured = votive.cuda.CUDAGraph()
+        with votive.cuda.graph(self.captured, stream=side):
+            self.logits = self._step()
+        self.expected = start
+
+    def _step(self) -> Any:
+        """One token at the place that `position` says; moves it on."""
+        mask = self.keys <= self.position  # (1, L)
+        if self.mask is not None:
+            mask = mask & self.mask[:, : self.keys.shape[0]].bool()
+        with self.cache.at(self.position.view(-1)):
+            out = self.model(
+                self.token, attention_mask=mask[:, None, None, :], position_ids=self.place,
+                past_key_values=self.cache, use_cache=True, logits_to_keep=1,
+            )  # fmt: skip
+        self.position.add_(1)
+        if self.positions is not None:
+            self.place.add_(1)
+        return out.logits[:, -1:].float()
