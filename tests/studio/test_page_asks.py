@@ -6,6 +6,7 @@ import dataclasses
 from collections.abc import Iterator
 from typing import Any
 
+import numpy as np
 import pytest
 
 from votive.studio import demo
@@ -100,6 +101,30 @@ def test_a_tree_that_is_none_is_refused_and_the_session_stays(page: Page, bad: A
             "session.again", nodes=[{"text": "The"}, {"parent": 0, "token": 9999}], current=0
         )  # fmt: skip
     assert page.ask("session.state")["text"] == PROMPT
+
+
+def test_a_lens_that_grows_with_the_text_is_that_of_the_whole_text(page: Page) -> None:
+    begun = page.ask("session.new", prompt=PROMPT, seed=1)
+    page.ask("lens.grid", target=7)
+    page.ask("session.step", n=3)
+    grown = page.ask("lens.grid", target=7)
+    page.ask("session.new", prompt=PROMPT, seed=1)
+    page.ask("session.step", n=3)
+    whole = page.ask("lens.grid", target=7)
+    count = len(begun["prompt"]) + 3
+    assert len(grown["tokens"]) == count
+    assert grown["texts"] == whole["texts"]
+    assert grown["rank"] == whole["rank"]
+    for name in ("p", "entropy", "kl", "target_p"):
+        assert grown[name].shape == (5, count)
+        np.testing.assert_allclose(grown[name], whole[name], rtol=1e-4, atol=1e-5)
+    page.ask("edits.set", edits=[{"at": "model.layers.1", "do": "scale", "value": 0.5}])
+    edited = page.ask("session.step")
+    again = page.ask("lens.grid", target=7)
+    assert len(again["tokens"]) == count + 1
+    page.ask("edits.set", edits=[])
+    page.ask("session.jump", node=edited["current"])
+    assert page.ask("lens.grid", target=7)["texts"] == again["texts"]
 
 
 @pytest.fixture(scope="module")

@@ -62,12 +62,24 @@ def parts_of(loaded: Loaded, node: SessionNode, *, measure: bool = False) -> Ite
         yield Part(start, stop, model, replace(loaded.parts, model=model), ids, given)
 
 
-def lens(loaded: Loaded, node: SessionNode, top_k: int, target: int | None) -> Lens:
-    """The logit lens of all layers and positions."""
+def lens(
+    loaded: Loaded, node: SessionNode, top_k: int, target: int | None, before: Lens | None = None
+) -> Lens:
+    """The logit lens of all layers and positions.
+
+    `before` is that of a text that this one begins with: without edits, only what was added since
+    is read through the head, which is most of the work.
+    """
+    read = 0 if before is None or node.plan else len(before.positions)
     found = [
-        logit_lens(p.model, p.ids, top_k=top_k, target=target, parts=p.parts, **p.given)
+        logit_lens(
+            p.model, p.ids, top_k=top_k, target=target, parts=p.parts,
+            positions=list(range(read, node.stop)) if read else None, **p.given,
+        )
         for p in parts_of(loaded, node)
-    ]
+    ]  # fmt: skip
+    if read and before is not None:
+        found.insert(0, before)
     if len(found) == 1:
         return found[0]
     names = ("ids", "probabilities", "entropy", "kl", "rank", "probability")

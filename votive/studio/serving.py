@@ -149,6 +149,7 @@ def _bound(host: str, port: int) -> socket.socket:
     made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         made.bind((host, port))
+        made.listen(128)  # who comes before the server is up waits, and is not refused
     except OSError as e:
         made.close()
         raise OSError(

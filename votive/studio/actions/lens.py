@@ -22,10 +22,21 @@ def _lens(job: Job, node: Any, top_k: int, target: int | None) -> Any:
     count = max(_TOP, top_k)
 
     def make() -> tuple[Any, int]:
-        found = replay.lens(job.room.loaded, node, count, target)
+        found = replay.lens(job.room.loaded, node, count, target, _before(job, node, count, target))
         return found, 8 * found.ids.numel() * 2
 
     return job.room.kept(("lens", node.id, count, target), make)
+
+
+def _before(job: Job, node: Any, count: int, target: int | None) -> Any:
+    """The lens of the longest text on the way to this node that is kept, and had no edits."""
+    above = node.parent
+    while above is not None:
+        kept = job.room.runs.get(("lens", above.id, count, target))
+        if kept is not None and not above.plan:
+            return kept[0]
+        above = above.parent
+    return None
 
 
 @action("lens.grid")

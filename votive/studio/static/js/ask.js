@@ -68,7 +68,7 @@ export async function act(model, action, args = {}, options = {}) {
  * it comes into view.
  */
 export function loader({ model, el, keys, fetch, draw, empty = "Nothing to show yet.", calm = true, appears = () => {} }) {
-  let [seen, stale, ticket, delay] = [false, true, 0, null];
+  let [seen, stale, ticket, delay, last] = [false, true, 0, null, 0];
   const note = document.createElement("div");
   note.className = "state";
   note.setAttribute("role", "status");
@@ -88,6 +88,7 @@ export function loader({ model, el, keys, fetch, draw, empty = "Nothing to show 
   };
   async function load() {
     stale = false;
+    last = performance.now();
     const mine = (ticket += 1);
     let promise;
     try {
@@ -119,8 +120,8 @@ export function loader({ model, el, keys, fetch, draw, empty = "Nothing to show 
     stale = true;
     clearTimeout(delay);
     if (calm && model.get("generating")) return;
-    // One load for a burst of changes.
-    if (seen) delay = setTimeout(() => seen && stale && load(), 30);
+    // One load for a burst of changes; a change that comes alone is not made to wait.
+    if (seen) delay = setTimeout(() => seen && stale && load(), performance.now() - last > 120 ? 0 : 40);
   };
   const stop = [...keys, "generating"].map((key) => {
     model.on(`change:${key}`, touch);

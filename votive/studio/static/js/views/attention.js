@@ -67,6 +67,7 @@ export function render({ model, el }) {
     if (found.scores) scores = found.scores;
     data = found.weights ? found : data;
     paint();
+    el.dataset.count = String(data?.tokens.length ?? 0);
   }
 
   function paint() {

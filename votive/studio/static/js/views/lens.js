@@ -65,6 +65,7 @@ export function render({ model, el }) {
     tell(colours, { name, ends, title });
     grid.show({ rows, cols, values, min, max, texts: lens.texts, rowLabels: lens.names.map(shortName), colLabels: lens.tokens.map((t) => t.text ?? t) });
     box.style.setProperty("--rows", rows);
+    box.dataset.count = String(cols);
     mark();
   }
 
