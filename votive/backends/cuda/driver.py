@@ -293,7 +293,9 @@ class Driver:
         self._call("cuStreamBeginCapture_v2", stream, 1)  # only this thread's calls are refused
 
     def end_capture(self, stream: int) -> int:
-        return self._get("cuStreamEndCapture", stream)
+        graph = c.c_uint64()
+        self._call("cuStreamEndCapture", stream, c.byref(graph))
+        return graph.value
 
     def capturing(self, stream: int) -> bool:
         state = c.c_int()
