@@ -7,6 +7,8 @@ from contextlib import suppress
 from functools import cache
 from typing import Any
 
+import numpy as np
+
 import votive
 from votive import glass, nn
 from votive.glass.heatmap import Heatmap
@@ -117,6 +119,16 @@ def picture_model() -> Any:
     ).eval()
 
 
+def patch_model() -> Any:
+    votive.manual_seed(0)
+    return votive.models.ViTModel(
+        votive.models.ViTConfig(
+            hidden_size=8, intermediate_size=8, num_hidden_layers=2, num_attention_heads=2,
+            image_size=16, patch_size=4, initializer_range=0.5,
+        )
+    ).eval()  # fmt: skip
+
+
 def last(out: Any) -> Any:
     return out.logits[:, -1].amax(-1)
 
@@ -157,6 +169,7 @@ RESULTS: dict[str, Callable[[], Any]] = {
     "Debugger at the end": ended,
     "Difference": lambda: lockstep().rows[-1],
     "Edit": lambda: glass.Edit(EVIL.replace("/", ""), "scale", 2.0, positions=[1]),
+    "FeatureMaps": lambda: glass.feature_maps(picture_model(), votive.rand(2, 1, 16, 16)),
     "Finding": lambda: watched().findings[0],
     "GradCam": lambda: glass.grad_cam(picture_model(), votive.rand(2, 1, 16, 16)),
     "Gradients": lambda: glass.gradient_times_activation(
@@ -171,6 +184,8 @@ RESULTS: dict[str, Callable[[], Any]] = {
     "Node": lambda: glass.tree(model(), ids(), ops=True),
     "Outlook": lambda: session().node.outlook,
     "Patch": patch,
+    "PatchAttention": lambda: glass.patch_attention(patch_model(), votive.rand(1, 3, 16, 16)),
+    "Pixels": lambda: glass.Pixels(np.zeros((2, 3, 3), np.uint8), EVIL),
     "Prediction": lambda: glass.predict(model(), "**", ids()),
     "Profile": lambda: glass.profile(model(), ids(), repeat=1),
     "Receipt": receipt,

@@ -53,7 +53,7 @@ def test_every_picture_is_a_valid_svg_document(name: str, tmp_path: Path) -> Non
         root = ET.parse(tmp_path / "x.svg").getroot()
         assert root.tag == "{http://www.w3.org/2000/svg}svg"
         kinds = {e.tag.rpartition("}")[2] for e in root.iter()}
-        assert kinds <= {"svg", "rect", "path", "text", "title", "style", "g"}
+        assert kinds <= {"svg", "rect", "path", "text", "title", "style", "g", "image"}
         width, height = float(root.get("width", 0)), float(root.get("height", 0))
         assert 10 < width < 3000
         assert 10 < height < 6000
@@ -105,7 +105,8 @@ DRAWN = """() => {
   if (!view.textContent.trim() || view.querySelector('[aria-busy=true]')) return false;
   if (view.querySelector('.state.error:not([hidden])')) return true;
   if (!view.querySelector('.result')) return view.querySelectorAll('.token').length > 3;
-  const shapes = view.querySelectorAll('tbody, .result-bar, svg rect, svg polyline').length;
+  const shapes = view.querySelectorAll('tbody, .result-bar, svg rect, svg polyline').length
+    + [...view.querySelectorAll('img.pixels')].filter((i) => i.naturalWidth > 0).length;
   const canvases = [...view.querySelectorAll('canvas.base')];
   return shapes + canvases.length > 0 && canvases.every((c) => {
     const d = c.getContext('2d').getImageData(0, 0, c.width, c.height).data;

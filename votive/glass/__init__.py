@@ -8,6 +8,7 @@ from .console import Console, interact
 from .debugger import Breakpoint, Debugger, Event, debug, steps
 from .difference import Difference
 from .edits import Edit
+from .feature_maps import FeatureMaps, feature_maps
 from .grad_cam import GradCam, grad_cam
 from .gradients import Gradients, gradient_times_activation
 from .health import Health, Reading
@@ -17,6 +18,8 @@ from .lens import Lens, logit_lens
 from .lockstep import Lockstep, lockstep
 from .parts import Parts, find_parts
 from .patch import Patch, Receipt, ablate, patch, skip, swap
+from .patch_attention import PatchAttention, patch_attention
+from .pixels import Pixels
 from .plots import Bars, Lines
 from .predict import Prediction, predict
 from .probe import Frame, Probe
@@ -35,13 +38,14 @@ from .watch import BadValue, Finding, Watch, watch
 
 __all__ = [
     "Address", "AttentionMap", "AttentionMaps", "Attribution", "BadValue", "Bars", "Breakpoint",
-    "Capture", "Console", "Cost", "Debugger", "Difference", "Edit", "Event", "Finding", "Frame",
-    "GradCam", "Gradients", "Health", "Heatmap", "LayerStatistics", "Lens", "Lines", "Lockstep",
-    "NoMatch", "Node", "Outlook", "Parts", "Patch", "Pattern", "Prediction", "Probe", "Profile",
-    "Reading", "Receipt", "Replay", "Saliency", "Session", "SessionDiff", "SessionMismatch",
-    "SessionNode", "Span", "Statistics", "Sweep", "TunedLens", "Watch", "ablate", "attention_maps",
-    "capture", "debug", "find_parts", "grad_cam", "gradient_times_activation", "interact",
+    "Capture", "Console", "Cost", "Debugger", "Difference", "Edit", "Event", "FeatureMaps",
+    "Finding", "Frame", "GradCam", "Gradients", "Health", "Heatmap", "LayerStatistics", "Lens",
+    "Lines", "Lockstep", "NoMatch", "Node", "Outlook", "Parts", "Patch", "PatchAttention",
+    "Pattern", "Pixels", "Prediction", "Probe", "Profile", "Reading", "Receipt", "Replay",
+    "Saliency", "Session", "SessionDiff", "SessionMismatch", "SessionNode", "Span",
+    "Statistics", "Sweep", "TunedLens", "Watch", "ablate", "attention_maps", "capture", "debug",
+    "feature_maps", "find_parts", "grad_cam", "gradient_times_activation", "interact",
     "layer_statistics", "lockstep", "logit_attribution", "logit_lens", "model_hash", "patch",
-    "predict", "profile", "saliency", "skip", "statistics", "steps", "swap", "sweep",
-    "train_tuned_lens", "tree", "watch",
+    "patch_attention", "predict", "profile", "saliency", "skip", "statistics", "steps", "swap",
+    "sweep", "train_tuned_lens", "tree", "watch",
 ]  # fmt: skip

@@ -1,7 +1,7 @@
-"""Grad-CAM: where in a picture a class is seen. Knows maps of features, no model class.
+"""Grad-CAM: where in a picture a class is seen. Knows maps of features and patches, no model class.
 
 Selvaraju et al. 2017, arXiv:1610.02391: `relu(sum_k a_k A_k)`, with a_k the mean gradient of the
-class's score over map k.
+class's score over map k. Tokens of patches are maps as well, one for each feature.
 """
 
 from __future__ import annotations
@@ -16,8 +16,9 @@ from ..nn import functional as F
 from . import values
 from .gradients import gradients
 from .heatmap import Heatmap
+from .patches import Patches, PatchGrid, patches_of
+from .pixels import Pixels, as_picture, over
 from .plots import Drawn
-from .probe import Frame, Probe
 from .stream import logits_of
 from .targets import patterns
 
@@ -31,6 +32,7 @@ class GradCam(Drawn):
     raw: Any
     target: Any
     score: Any
+    picture: Any = None  # (samples, channels, height, width), if the maps are as large
 
     def to_dict(self) -> dict[str, Any]:
         """Plain lists."""
@@ -49,20 +51,36 @@ class GradCam(Drawn):
             y_name="y", legend="weight", low=0.0, high=1.0,
         )  # fmt: skip
 
+    def over_picture(self, sample: int = 0) -> Pixels:
+        """The picture of one sample, coloured where the class is seen."""
+        if self.picture is None:
+            raise ValueError("GradCam: the maps are not as large as the picture; leave out size=.")
+        heat = self.maps[sample].float().cpu().numpy()
+        told = f"Grad-CAM at {self.address}"
+        if int(self.target[sample]) >= 0:
+            told += f", class {int(self.target[sample])}"
+        return Pixels(over(as_picture(self.picture[sample]), heat), told, legend="from 0 to 1")
 
-class _LastMaps(Probe):
-    """The last innermost call that gives maps of features."""
 
-    def __init__(self, model: Any) -> None:
-        super().__init__(model)
-        self.found: str | None = None
+def _where(seen: Patches) -> str:
+    """The value whose maps tell most: that of the last attention over patches, or convolution."""
+    grid = seen.grid()
+    over_patches = [m for m, q, k in seen.attention if grid is not None and q == k == grid.tokens]
+    if over_patches:
+        # After it, only the class token matters, and patches have no gradient.
+        return f"^{over_patches[-1]}:in"
+    if seen.last_maps is None:
+        raise LookupError("grad_cam: no convolution ran; name a module with at=.")
+    return "^" + seen.last_maps
 
-    def left(self, frame: Frame) -> None:
-        y = values.first(frame.output)
-        leaf = not any(True for _ in frame.subject.children())
-        if leaf and y is not None and y.dim() == 4 and y.shape[2] * y.shape[3] > 1:
-            if getattr(getattr(frame.subject, "weight", None), "ndim", 0) == 4:
-                self.found = str(frame.address)
+
+def _maps(name: str, x: Any, grid: PatchGrid | None) -> Any:
+    """Values as maps (samples, features, height, width)."""
+    if x.dim() == 4:
+        return x
+    if x.dim() == 3 and grid is not None and x.shape[1] == grid.tokens:
+        return grid.maps(x, 1).permute(0, 3, 1, 2)
+    raise ValueError(f"grad_cam: {name} gives {tuple(x.shape)}, no maps of features.")
 
 
 def grad_cam(
@@ -71,7 +89,9 @@ def grad_cam(
 ) -> GradCam:  # fmt: skip
     """Where a model that reads pictures (samples, channels, height, width) sees a class.
 
-    `at` is the module whose maps are weighted, by default the last convolution; `target` a class
+    `at` is the value whose maps are weighted: a module that gives maps, or tokens of patches. By
+    default it is what the last attention over patches reads, or the last convolution's result.
+    `target` is a class
     for all or each of the samples, by default the likeliest; `size` that of the result, by default
     the picture's. `metric` gives a number for each sample in place of the target's score.
 
@@ -83,12 +103,8 @@ def grad_cam(
     """
     if metric is not None and target is not None:
         raise ValueError("grad_cam: give target or metric, not both.")
-    if at is None:
-        with votive.no_grad(), _LastMaps(model) as last:
-            model(*args, **kwargs)
-        if last.found is None:
-            raise LookupError("grad_cam: no convolution ran; name a module with at=.")
-        at = "^" + last.found
+    seen = patches_of(model, args, kwargs)
+    at = _where(seen) if at is None else at
     chosen: list[Any] = []
 
     def scored(result: Any) -> Any:
@@ -100,16 +116,21 @@ def grad_cam(
     found = gradients(model, patterns(at), (args, kwargs), metric or scored)
     if len(found.values) != 1:
         raise ValueError(f"grad_cam: {at!r} means {list(found.values)}; choose one.")
-    ((name, y),) = found.values.items()
-    if y.dim() != 4:
-        raise ValueError(f"grad_cam: {name} gives {tuple(y.shape)}, no maps of features.")
+    ((name, value),) = found.values.items()
+    picture = next((t for _, t in values.tensors((args, kwargs)) if t.dim() == 4), None)
+    if size is None:
+        shape = values.first((args, kwargs)).shape if picture is None else picture.shape
+        size = tuple(shape[-2:])
     with votive.no_grad():
-        weights = found.grads[name].mean((2, 3), keepdim=True)
-        raw = F.relu((weights * y).sum(1))  # (B, h, w)
-        size = tuple(values.first((args, kwargs)).shape[-2:]) if size is None else size
+        grid = seen.grid()
+        y, g = _maps(name, value, grid), _maps(name, found.grads[name], grid)
+        raw = F.relu((g.mean((2, 3), keepdim=True) * y).sum(1))  # (B, h, w)
         large = F.interpolate(raw.unsqueeze(1), size=size, mode="bilinear", align_corners=False)
         large = large.squeeze(1)
         top = large.amax((1, 2), keepdim=True)
         large = large / votive.where(top > 0, top, votive.ones_like(top))
     target = chosen[0] if chosen else votive.full((y.shape[0],), -1, dtype=votive.int64)
-    return GradCam(name, large, raw, target, found.metric)
+    fits = picture is not None and tuple(picture.shape[-2:]) == tuple(large.shape[-2:])
+    return GradCam(
+        name, large, raw, target, found.metric, picture.detach() if fits else None
+    )  # fmt: skip

@@ -5,6 +5,7 @@ Texts and lines are grey, which can be read on white and on black; an SVG has no
 
 from __future__ import annotations
 
+import base64
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -55,6 +56,10 @@ class Page:
         """A text with its middle height at y; `upright` turns it to be read from below."""
         if text:
             self.shapes.append(("text", x, y, text, anchor, colour, upright))
+
+    def image(self, x: float, y: float, width: float, height: float, pixels: Any) -> None:
+        """A picture (rows, columns, 3) of bytes, drawn in this size without smoothing."""
+        self.shapes.append(("image", x, y, width, height, pixels))
 
     def svg(self) -> str:
         parts = [
@@ -127,7 +132,17 @@ def _svg_text(x: float, y: float, text: str, anchor: str, colour: str, upright: 
     )
 
 
-_SVG: dict[str, Any] = {"rectangle": _svg_rectangle, "line": _svg_line, "text": _svg_text}
+def _svg_image(x: float, y: float, w: float, h: float, pixels: Any) -> str:
+    told = base64.b64encode(encode(np.ascontiguousarray(pixels))).decode()
+    return (
+        f'<image x="{x:.1f}" y="{y:.1f}" width="{w:.1f}" height="{h:.1f}" '
+        f'style="image-rendering: pixelated" href="data:image/png;base64,{told}"/>'
+    )
+
+
+_SVG: dict[str, Any] = {
+    "rectangle": _svg_rectangle, "line": _svg_line, "text": _svg_text, "image": _svg_image
+}  # fmt: skip
 
 
 # --- PNG ------------------------------------------------------------------------------------------
@@ -164,4 +179,13 @@ def _png_text(
     write(turned, pixels.shape[0] - y - shift, x - 5, text, ink)
 
 
-_PNG: dict[str, Any] = {"rectangle": _png_rectangle, "line": _png_line, "text": _png_text}
+def _png_image(pixels: Any, x: float, y: float, w: float, h: float, picture: Any) -> None:
+    top, left, height, width = round(y), round(x), round(h), round(w)
+    rows = np.arange(height) * picture.shape[0] // height
+    columns = np.arange(width) * picture.shape[1] // width
+    pixels[top : top + height, left : left + width] = picture[rows][:, columns]
+
+
+_PNG: dict[str, Any] = {
+    "rectangle": _png_rectangle, "line": _png_line, "text": _png_text, "image": _png_image
+}  # fmt: skip

@@ -10,7 +10,6 @@ from typing import Any
 
 from .attention_maps import AttentionMap, AttentionMaps
 from .attribution import Attribution
-from .grad_cam import GradCam
 from .heatmap import Heatmap
 from .labels import token_labels
 from .lens import Lens
@@ -101,11 +100,6 @@ def _attribution(found: Attribution) -> Pictures:
 @shows(Saliency)
 def _saliency(found: Saliency) -> Pictures:
     return {"saliency": lambda: [found.figure()]}
-
-
-@shows(GradCam)
-def _grad_cam(found: GradCam) -> Pictures:
-    return _of_samples(found.maps.shape[0], lambda n, s: found.figure(s), ["map"])
 
 
 @shows(Sweep)

@@ -8,8 +8,9 @@
 import { ask } from "../ask.js";
 import { h, put, short, visible } from "../dom.js";
 import { bars, flame, heat, line, table } from "../draw/figures.js";
+import { pixels } from "../draw/pixels.js";
 
-const KINDS = { heatmap: heat, bars, lines: line, table, flame };
+const KINDS = { heatmap: heat, bars, lines: line, table, flame, pixels };
 
 export function render({ model, el }) {
   let [told, known, closing, ticket] = [null, {}, [], 0];
