@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from contextlib import suppress
 from functools import cache
@@ -161,7 +162,7 @@ RESULTS: dict[str, Callable[[], Any]] = {
     "AttentionMap": lambda: attention()[0],
     "AttentionMaps": attention,
     "Attribution": lambda: glass.logit_attribution(model(), ids()),
-    "Bars": lambda: Bars([1.0, -2.0, float("nan")], ["a", EVIL, "c"], "bars"),
+    "Bars": lambda: Bars([1.0, -2.0, math.nan, math.inf], ["a", EVIL, "c", "d"], "bars"),
     "Capture": captured,
     "Capture of statistics": lambda: captured("stats"),
     "Capture of markup": lambda: captured("keep", Evil(), votive.ones(500, 4)),

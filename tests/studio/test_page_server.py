@@ -60,7 +60,8 @@ def test_a_page_comes_back_after_the_server_was_started_again(browser: Any, tmp_
         assert window.tokens() == written[0]
         assert window.page.locator("#step-token").is_disabled()
         with Studio(model, folder=tmp_path, token=TOKEN, port=first.port):
-            window.click("#reconnect")
+            # The page may have come back by itself before the button is found.
+            window.page.evaluate("document.querySelector('#reconnect').click()")
             window.page.locator("#offline").wait_for(state="hidden")
             window.until("document.querySelector('#step-token:not([disabled])')")
             window.until("document.querySelector('#notices').innerText.includes('written again')")

@@ -216,6 +216,11 @@ def test_in_a_notebook_a_result_is_a_widget(name: str, notebook: Any) -> None:
     assert bundle[VIEW]["model_id"]
 
 
+def test_marimo_is_given_the_widget_itself() -> None:
+    pytest.importorskip("anywidget")
+    assert type(result("Lens")._display_()).__name__ == "ResultWidget"
+
+
 def test_widgets_can_be_declined(notebook: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     assert live()
     monkeypatch.setenv("VOTIVE_WIDGETS", "0")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -160,14 +161,16 @@ class Bars(Figure):
         page = Page(max(width, LETTER * len(self.note) + 16), height + (18 if self.note else 0))
         page.text(8, height + 6, self.note)
         page.text(width / 2, 16, self.title, "middle")
-        x = axis([0.0, *(v for v in self.values if v == v)], left, width - 72, count=5)
+        x = axis([0.0, *filter(math.isfinite, self.values)], left, width - 72, count=5)
         bottom = top + row * len(names)
         for value, label in x.ticks:
             page.line(x.place(value), top, x.place(value), bottom, "#bbbbbb", 0.5)
             page.text(x.place(value), bottom + 14, label, "middle")
         for i, (name, value) in enumerate(zip(names, self.values, strict=True)):
             y = top + row * i
-            zero, end = x.place(0), x.place(value if value == value else 0)
+            # What is infinite goes to the edge.
+            inside = min(max(value, x.low), x.high) if value == value else 0.0
+            zero, end = x.place(0), x.place(inside)
             colour = COLOURS[0] if value >= 0 else COLOURS[1]
             tip = f"{self.names[i]}: {value:.6g}"
             page.rectangle(min(zero, end), y + 3, abs(end - zero), row - 6, colour, tip)

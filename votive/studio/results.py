@@ -52,7 +52,8 @@ def _heatmap(figure: Heatmap) -> dict[str, Any]:
     rows = min(len(figure.rows), 1024)
     small = figure.within(rows, max(1, CELLS // max(rows, 1)))
     low, high = small.bounds()
-    values = np.asarray(small.values, np.float64).astype("<f4")
+    with np.errstate(over="ignore"):  # what float32 does not hold is infinite
+        values = np.asarray(small.values, np.float64).astype("<f4")
     return {
         "kind": "heatmap", "title": small.title, "note": small.note, "legend": small.legend,
         "rows": [str(r) for r in small.rows], "columns": [str(c) for c in small.columns],
