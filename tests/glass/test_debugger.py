@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import gc
+import subprocess
+import sys
 import threading
 import weakref
 
@@ -362,3 +364,9 @@ def test_what_cannot_be_done_here_is_refused(act: object, text: str) -> None:
             act(d)  # type: ignore[operator]
     with pytest.raises(RuntimeError, match="closed"):
         d.step()
+
+
+def test_a_run_that_waits_at_the_end_of_a_program_is_no_noise() -> None:
+    code = "import votive\nd = votive.debug(votive.nn.Linear(2, 2), votive.ones(1, 2))\nd.step()\n"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")

@@ -7,6 +7,7 @@ import json
 import re
 import sys
 import xml.etree.ElementTree as ET
+from collections.abc import Iterator
 from functools import cache
 from html.parser import HTMLParser
 from pathlib import Path
@@ -35,6 +36,14 @@ VIEW = "application/vnd.jupyter.widget-view+json"
 @cache
 def result(name: str) -> Any:
     return RESULTS[name]()
+
+
+@pytest.fixture(scope="module", autouse=True)
+def forgetting() -> Iterator[None]:
+    """Runs that stand still are closed at the end."""
+    yield
+    result("Debugger").close()
+    result.cache_clear()
 
 
 def test_every_result_of_the_glass_engine_has_pictures() -> None:

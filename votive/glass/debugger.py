@@ -6,6 +6,7 @@ call, it may hand over to whoever holds the debugger, and waits.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator
 from typing import Any, Self
 
@@ -315,7 +316,8 @@ class Debugger(Shown):
         self.close()
 
     def __del__(self) -> None:
-        if getattr(self, "_run", None) is not None:
+        # At the end of the program a run that waits can no longer be ended, and need not be.
+        if getattr(self, "_run", None) is not None and not sys.is_finalizing():
             self.close()
 
     def __repr__(self) -> str:
