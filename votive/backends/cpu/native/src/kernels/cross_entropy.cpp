@@ -161,12 +161,12 @@ void cross_entropy(const View& x, const View& target, const View& weight, const 
       part_weight = run_weight;
     });
   } else reduced(t.count, classes * 8, loss, counted, [&](int64_t b, int64_t e, double& part, double& part_weight) {
-    Scratch<C> in(from.direct ? 0 : classes);
+    InTurn<C> in(from, b, e);
     double run = 0, run_weight = 0;
     for (int64_t r = b; r < e; ++r) {
       C value = 0;
       if (classes > 0) {
-        const C* p = from.load(r, in);
+        const C* p = in.load(r);
         const C top = row_max<C>(p, classes), sum = sum_exp<C>(p, classes, top), norm = std::log(sum);
         if (tops != nullptr) tops[r] = top, sums[r] = sum;
         if (t.used(r)) {
@@ -243,10 +243,10 @@ void cross_entropy_backward(const View& g, const View& x, const View& target, co
     return;
   }
   parallel_for(t.count, grain_for(classes * 8), [&](int64_t b, int64_t e) {
-    Scratch<C> in(from.direct ? 0 : classes), result(to.direct ? 0 : classes);
+    InTurn<C> in(from, b, e), result(to, b, e);
     for (int64_t r = b; r < e; ++r) {
-      const C* p = from.load(r, in);
-      C* q = to.place(r, result);
+      const C* p = in.load(r);
+      C* q = result.place(r);
       C factor = C(scalar), one;
       if (kind == NONE) factor = *by.load(r, &one);
       const bool used = t.used(r);
@@ -266,7 +266,7 @@ void cross_entropy_backward(const View& g, const View& x, const View& target, co
         });
       }
       if (used) q[t.at[r]] -= factor * mine;
-      to.store(r, result);
+      result.store(r);
     }
   });
 }

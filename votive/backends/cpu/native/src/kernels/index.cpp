@@ -233,10 +233,16 @@ VT_KERNEL(embedding) {
   read_rows(out.data, w.data, w.dtype, lead, {index.data, w.strides[0], index.n}, trail);
 }
 
-// lead and trail of `out` around `dim`, with the strides of a source whose shape matches apart from it.
+// lead and trail of `out` around `dim`, with the strides of a source whose shape matches apart from it. What is written
+// across the memory of both, as when they are transposed, leads too: the places along `dim` are then neighbours.
 void around(const View& out, int dim, const View& source, Dims& lead, Dims& trail) {
   for (int d = 0; d < dim; ++d) lead.add(out.shape[d], out.strides[d], source ? source.strides[d] : 0);
-  for (int d = dim + 1; d < out.ndim; ++d) trail.add(out.shape[d], out.strides[d], source ? source.strides[d] : 0);
+  bool across = out.ndim > dim + 1;
+  for (int d = dim + 1; d < out.ndim; ++d)
+    if (out.shape[d] != 1)
+      across = across && out.strides[d] > out.strides[dim] && (!source || source.strides[d] > source.strides[dim]);
+  for (int d = dim + 1; d < out.ndim; ++d)
+    (across ? lead : trail).add(out.shape[d], out.strides[d], source ? source.strides[d] : 0);
 }
 
 // index_add(out, x, index, source, dim, alpha)

@@ -17,10 +17,10 @@ void layer_norm(const View& x, const View& weight, const View& bias, const View&
   C *mean = means.as<C>(), *rstd = rstds.as<C>();
   const C *wp = w, *bp = b;
   parallel_for(rows, grain_for(n * 3), [&](int64_t begin, int64_t end) {
-    Scratch<C> in(from.direct ? 0 : n), out(to.direct ? 0 : n);
+    InTurn<C> in(from, begin, end), out(to, begin, end);
     for (int64_t r = begin; r < end; ++r) {
-      const C* p = from.load(r, in);
-      C* q = to.place(r, out);
+      const C* p = in.load(r);
+      C* q = out.place(r);
       const Moments<C> m = moments_of<C>(p, n);
       const C root = reciprocal_root<C>(m.var, eps);
       mean[r] = m.mean();
@@ -30,7 +30,7 @@ void layer_norm(const View& x, const View& weight, const View& bias, const View&
         const Lanes<C> v = (load_some<C>(p + j, k) - shift) * scale + rest;
         store_some<C>(q + j, v * load_some<C>(wp + j, k) + load_some<C>(bp + j, k), k);
       });
-      to.store(r, out);
+      out.store(r);
     }
   });
 }
@@ -50,13 +50,13 @@ void backward(const View& g, const View& x, const C* mean, const C* rstd, const 
   const int64_t pieces = pieces_of(rows, n * 6);
   Scratch<double> parts(by_affine ? pieces * 2 * n : 0);
   for_pieces(pieces, rows, [&](int64_t piece, int64_t begin, int64_t end) {
-    Scratch<C> gs(by.direct ? 0 : n), xs(from.direct ? 0 : n), os(to.direct ? 0 : n);
+    InTurn<C> gs(by, begin, end), xs(from, begin, end), os(to, begin, by_input ? end : begin);
     double* part = parts.get() + piece * 2 * n;
     double none;
     ColumnSums<C> dw(by_affine ? part : &none, by_affine ? n : 0), db(by_affine ? part + n : &none, by_affine ? n : 0);
     C *dwp = dw.row(), *dbp = db.row();
     for (int64_t r = begin; r < end; ++r) {
-      const C *p = by.load(r, gs), *q = from.load(r, xs);
+      const C *p = gs.load(r), *q = xs.load(r);
       const Lanes<C> m = all<C>(CENTRED ? mean[r] : C(0)), s = all<C>(rstd[r]);
       Pair<C> sums;  // of h and of h * y
       if (by_affine) {
@@ -81,12 +81,12 @@ void backward(const View& g, const View& x, const C* mean, const C* rstd, const 
       }
       if (!by_input) continue;
       const Lanes<C> a = all<C>(sums.second / C(n)), c = all<C>(CENTRED ? sums.first / C(n) : C(0));
-      C* out = to.place(r, os);
+      C* out = os.place(r);
       sweep<C>(n, [&](int64_t j, auto k) {
         const Lanes<C> y = (load_some<C>(q + j, k) - m) * s, h = load_some<C>(p + j, k) * load_some<C>(wp + j, k);
         store_some<C>(out + j, s * (h - c - y * a), k);
       });
-      to.store(r, os);
+      os.store(r);
     }
     if (by_affine) {
       dw.flush();
@@ -108,10 +108,10 @@ template <class C> void rms_norm(const View& x, const View& weight, const View& 
   C* rstd = rstds.as<C>();
   const C* wp = w;
   parallel_for(rows, grain_for(n * 2), [&](int64_t begin, int64_t end) {
-    Scratch<C> in(from.direct ? 0 : n), out(to.direct ? 0 : n);
+    InTurn<C> in(from, begin, end), out(to, begin, end);
     for (int64_t r = begin; r < end; ++r) {
-      const C* p = from.load(r, in);
-      C* q = to.place(r, out);
+      const C* p = in.load(r);
+      C* q = out.place(r);
       const C squares = sum_over<C>(n, [&](int64_t j, auto k) {
         const Lanes<C> v = load_some<C>(p + j, k);
         return v * v;
@@ -121,7 +121,7 @@ template <class C> void rms_norm(const View& x, const View& weight, const View& 
       sweep<C>(n, [&](int64_t j, auto k) {
         store_some<C>(q + j, load_some<C>(p + j, k) * scale * load_some<C>(wp + j, k), k);
       });
-      to.store(r, out);
+      out.store(r);
     }
   });
 }
@@ -150,10 +150,10 @@ void group_norm(const View& x, const View& weight, const View& bias, const View&
   C *mean = means.as<C>(), *rstd = rstds.as<C>();
   const C *wp = w, *bp = b;
   parallel_for(rows, grain_for(n * 3), [&](int64_t begin, int64_t end) {
-    Scratch<C> in(from.direct ? 0 : n), out(to.direct ? 0 : n);
+    InTurn<C> in(from, begin, end), out(to, begin, end);
     for (int64_t r = begin; r < end; ++r) {
-      const C* p = from.load(r, in);
-      C* q = to.place(r, out);
+      const C* p = in.load(r);
+      C* q = out.place(r);
       const Moments<C> m = moments_of<C>(p, n);
       mean[r] = m.mean();
       rstd[r] = reciprocal_root<C>(m.var, eps);
@@ -167,7 +167,7 @@ void group_norm(const View& x, const View& weight, const View& bias, const View&
           store_some<C>(out_plane + j, (load_some<C>(in_plane + j, c) - shift) * scale + b, c);
         });
       }
-      to.store(r, out);
+      out.store(r);
     }
   });
 }
@@ -184,9 +184,9 @@ void group_norm_backward(const View& g, const View& x, const C* mean, const C* r
   const C* wp = w;
   C *along = sums, *across = sums.get() + samples * channels;  // of each channel of each sample: g * y, and g
   parallel_for(rows, grain_for(n * 6), [&](int64_t begin, int64_t end) {
-    Scratch<C> gs(by.direct ? 0 : n), xs(from.direct ? 0 : n), os(to.direct ? 0 : n);
+    InTurn<C> gs(by, begin, end), xs(from, begin, end), os(to, begin, by_input ? end : begin);
     for (int64_t r = begin; r < end; ++r) {
-      const C *p = by.load(r, gs), *q = from.load(r, xs);
+      const C *p = gs.load(r), *q = xs.load(r);
       const Lanes<C> m = all<C>(mean[r]), s = all<C>(rstd[r]);
       const int64_t first = r % groups * each, row = r / groups * channels + first;
       double sum_h = 0, sum_hy = 0;
@@ -203,7 +203,7 @@ void group_norm_backward(const View& g, const View& x, const C* mean, const C* r
         sum_hy += double(along[row + k]) * wp[first + k];
       }
       if (!by_input) continue;
-      C* out = to.place(r, os);
+      C* out = os.place(r);
       const Lanes<C> mean_h = all<C>(C(sum_h / n)), mean_hy = all<C>(C(sum_hy / n));
       for (int64_t k = 0; k < each; ++k) {
         const C *gp = p + k * plane, *xp = q + k * plane;
@@ -214,7 +214,7 @@ void group_norm_backward(const View& g, const View& x, const C* mean, const C* r
           store_some<C>(op + j, s * (load_some<C>(gp + j, c) * weight_k - mean_h - y * mean_hy), c);
         });
       }
-      to.store(r, os);
+      os.store(r);
     }
   });
   if (!gw) return;

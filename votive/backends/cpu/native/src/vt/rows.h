@@ -1,6 +1,9 @@
 // The rows of an array of any layout and float type, as dense rows of the type that is computed in.
 #pragma once
+#include <algorithm>
+
 #include "cast.h"
+#include "copy.h"
 #include "kernel.h"
 
 namespace vt {
@@ -65,13 +68,30 @@ template <class C> class Rows {
     if (!direct) put(at(r), scratch, 0);
   }
 
+  // How many rows from r on, `most` at most, lie side by side in memory, so that they are rather moved together.
+  int64_t abreast(int64_t r, int64_t most) const {
+    const int last = outer.ndim - 1;
+    if (direct || inner.ndim != 1 || last < 0 || outer.strides[last] != item) return 1;
+    return std::min(most, outer.shape[last] - r % outer.shape[last]);
+  }
+  void load_abreast(int64_t r, int64_t count, C* to, int64_t pitch) const {
+    const CopyDim dims[] = {{count, pitch * int64_t(sizeof(C)), item}, {n, sizeof(C), inner.strides[0]}};
+    copy_block(reinterpret_cast<char*>(to), dtype_of<C>, at(r), dtype, dims, 2);
+  }
+  void store_abreast(int64_t r, int64_t count, const C* from, int64_t pitch) const {
+    const CopyDim dims[] = {{count, item, pitch * int64_t(sizeof(C))}, {n, inner.strides[0], sizeof(C)}};
+    copy_block(at(r), dtype, reinterpret_cast<const char*>(from), dtype_of<C>, dims, 2);
+  }
+
  private:
+  Dtype dtype = Dtype::none;
   Walk outer, inner;
   char* base = nullptr;
   int64_t item = 1, n = 1;
   CastFn in = nullptr, out = nullptr;
 
   void bind(Dtype d) {
+    dtype = d;
     n = inner.count();
     in = cast_fn(d, dtype_of<C>);
     out = cast_fn(dtype_of<C>, d);
@@ -96,6 +116,43 @@ template <class C> class Rows {
     }
     for (int64_t i = 0; i < inner.shape[d]; ++i) from = put(p + i * inner.strides[d], from, d + 1);
     return from;
+  }
+};
+
+// The rows [begin, end) one after the other; those side by side are fetched, or brought home, by square blocks.
+template <class C> class InTurn {
+ public:
+  InTurn(const Rows<C>& rows, int64_t begin, int64_t end)
+      : rows(rows), end(end), pitch(rows.length() + 64 / int64_t(sizeof(C))),  // no multiple of a cache's stride
+        most(begin < end && pitch <= LONGEST && rows.abreast(0, SIDE) > 1 ? SIDE : 1),
+        memory(rows.direct ? 0 : most * pitch) {}
+  const C* load(int64_t r) {
+    if (most == 1) return rows.load(r, memory);
+    if (r >= first + count) {
+      group(r);
+      rows.load_abreast(r, count, memory, pitch);
+    }
+    return memory + (r - first) * pitch;
+  }
+  C* place(int64_t r) {
+    if (most == 1) return rows.place(r, memory);
+    if (r >= first + count) group(r);
+    return memory + (r - first) * pitch;
+  }
+  void store(int64_t r) {
+    if (most == 1) return rows.store(r, memory);
+    if (r + 1 == first + count) rows.store_abreast(first, count, memory, pitch);
+  }
+
+ private:
+  static constexpr int64_t SIDE = 16, LONGEST = 1 << 15;
+  const Rows<C>& rows;
+  int64_t end, pitch, most, first = 0, count = 0;
+  Scratch<C> memory;
+
+  void group(int64_t r) {
+    first = r;
+    count = rows.abreast(r, std::min(most, end - r));
   }
 };
 
