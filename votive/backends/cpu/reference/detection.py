@@ -25,8 +25,10 @@ def survivors(boxes: Any, group: Any, threshold: float) -> Any:
             high = np.maximum(np.minimum(y2[i], y2[rest]) - np.maximum(y1[i], y1[rest]), zero)
             inter = wide * high
             overlap = inter / (area[i] + area[rest] - inter)
-            # Not `<=`: two boxes without area give NaN, and do not cover each other.
-            rest = rest[~((overlap > threshold) & (group[rest] == group[i]))]
+            # Not `<=`: two boxes without area give NaN, and do not cover each other. In double, so
+            # that the threshold is not rounded to the type of the boxes.
+            covered = overlap.astype(np.float64) > threshold
+            rest = rest[~(covered & (group[rest] == group[i]))]
     return keep
 
 

@@ -1,0 +1,30 @@
+"""Resizing of bytes, natively, with the reference's tables of samples and 16-bit weights."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ....core import dtype as dt
+from ..reference.interpolate import _fixed_point, _tables
+from .rows import OUT, native
+
+
+@native(
+    "_resample", "resample_bytes", priority=10, optional=True,
+    accepts=lambda x: x.dtype is dt.uint8 and x.ndim == 4 and bool(x.numel),
+)  # fmt: skip
+def resample_bytes(x: Any, size: Any, mode: str, align: bool, smooth: bool, scales: Any) -> Any:
+    if mode.startswith("nearest"):
+        return None
+    arrays: dict[int, list[Any]] = {-2: [None, None], -1: [None, None]}
+    bits = {-2: 0, -1: 0}
+    for axis, index, weight in _tables(x.shape[2:], size, mode, align, smooth, scales, np.uint8):
+        fixed, bits[axis] = _fixed_point(index, weight)
+        if bits[axis] < 1:
+            return None
+        arrays[axis] = [
+            np.ascontiguousarray(index, np.int64), np.ascontiguousarray(fixed, np.int32)
+        ]  # fmt: skip
+    return x, OUT, *arrays[-2], *arrays[-1], bits[-2], bits[-1]
