@@ -1,0 +1,132 @@
+"""ResNet-18 next to torchvision's on torch: forward of 1 and 8 pictures, and a training step of 8.
+
+    python -m benchmarks.vision                   # resnet18, 224 x 224
+    python -m benchmarks.vision --net mobilenet_v2 --seconds 20 --json out.json
+
+Both have the same weights; that their scores agree is checked before anything is measured. Blocks
+of the two alternate, as everywhere here. Both lay pictures out as they come, channels first;
+`--channels-last` converts nets and pictures of both.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import votive
+from votive.vision import models
+
+from .pairing import Row, mean_ratio, pair, report
+
+
+def reference(name: str) -> Any:
+    """A net of torchvision, also where its compiled operators are missing."""
+    import contextlib
+
+    import torch
+
+    try:
+        import torchvision
+    except RuntimeError:
+        declared = torch.library.Library("torchvision", "FRAGMENT")
+        for schema in ("nms(Tensor a, Tensor b, float c) -> Tensor",
+                       "qnms(Tensor a, Tensor b, float c) -> Tensor"):  # fmt: skip
+            with contextlib.suppress(RuntimeError):
+                declared.define(schema)
+        import torchvision
+
+        torchvision.__dict__["_declared"] = declared  # lives as long as the package
+    torch.manual_seed(0)
+    return getattr(torchvision.models, name)()
+
+
+def nets(name: str, channels_last: bool) -> tuple[Any, Any]:
+    """The same net twice."""
+    import torch
+
+    theirs = reference(name)
+    state = {k: votive.tensor(v.numpy()) for k, v in theirs.state_dict().items()}
+    ours = models.get_model(name, weights=state)
+    if channels_last:
+        ours = ours.to(memory_format=votive.channels_last)
+        theirs = theirs.to(memory_format=torch.channels_last)
+    return ours, theirs
+
+
+def pictures(batch: int, size: int, channels_last: bool) -> tuple[Any, Any]:
+    import torch
+
+    x = np.random.default_rng(0).standard_normal((batch, 3, size, size)).astype(np.float32)
+    v, t = votive.tensor(x), torch.tensor(x)
+    if channels_last:
+        return (v.contiguous(memory_format=votive.channels_last),
+                t.contiguous(memory_format=torch.channels_last))  # fmt: skip
+    return v, t
+
+
+def forward(library: Any, net: Any, x: Any) -> Callable[[], Any]:
+    def run() -> Any:
+        with library.no_grad():
+            return net(x)
+
+    return run
+
+
+def training(library: Any, net: Any, x: Any) -> Callable[[], Any]:
+    """One step: forward, cross entropy, backward, SGD with momentum."""
+    optimizer = library.optim.SGD(net.parameters(), lr=0.01, momentum=0.9)
+    goal = library.arange(x.shape[0])
+
+    def step() -> Any:
+        optimizer.zero_grad()
+        loss = library.nn.functional.cross_entropy(net(x), goal)
+        loss.backward()
+        optimizer.step()
+        return loss
+
+    return step
+
+
+def measured(name: str, size: int, seconds: float, channels_last: bool) -> list[Row]:
+    import torch
+
+    torch.set_num_threads(votive.get_num_threads())
+    ours, theirs = nets(name, channels_last)
+    ours.eval(), theirs.eval()
+    rows = []
+    for batch in (1, 8):
+        v, t = pictures(batch, size, channels_last)
+        a, b = forward(votive, ours, v), forward(torch, theirs, t)
+        worst = np.abs(a().numpy() - b().numpy()).max() / np.abs(b().numpy()).max()
+        assert worst < 1e-3, f"the nets differ by {worst:.1e}"
+        rows.append(pair(f"{name} forward, batch {batch}", a, b, seconds=seconds))
+    ours.train(), theirs.train()
+    v, t = pictures(8, size, channels_last)
+    rows.append(
+        pair(f"{name} training step, batch 8", training(votive, ours, v),
+             training(torch, theirs, t), seconds=seconds)
+    )  # fmt: skip
+    return rows
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--net", default="resnet18")
+    parser.add_argument("--size", type=int, default=224)
+    parser.add_argument("--seconds", type=float, default=15.0, help="for each row")
+    parser.add_argument("--channels-last", action="store_true")
+    parser.add_argument("--json", type=Path)
+    args = parser.parse_args()
+    print(f"{votive.get_num_threads()} threads, load {os.getloadavg()[0]:.1f}")
+    rows = measured(args.net, args.size, args.seconds, args.channels_last)
+    report(rows, args.json)
+    print(f"mean ratio {mean_ratio(rows):.2f}")
+
+
+if __name__ == "__main__":
+    main()
