@@ -1,0 +1,262 @@
+"""The blocks of Whisper: attention, layers, and the stacks that read sound and write text.
+
+Parameter names are those of Hugging Face checkpoints. Knows no vocabulary and no windows.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import votive
+from votive import nn
+from votive.nn import functional as F
+
+from .attention import Sight, attend, attention_weights, causal_sight
+from .output import BaseModelOutput
+from .pretrained import activation
+
+
+def sinusoids(length: int, channels: int, max_timescale: float = 10000.0) -> Any:
+    """Positions as sines and cosines of falling frequency, (length, channels).
+
+    >>> from votive.models.whisper_layers import sinusoids
+    >>> sinusoids(2, 4)[1]
+    tensor([8.4147e-01, 9.9998e-05, 5.4030e-01, 1.0000e+00])
+    """
+    if channels % 2:
+        raise ValueError(f"sinusoids: channels must be even, got {channels}.")
+    step = math.log(max_timescale) / (channels // 2 - 1)
+    angle = votive.arange(length).unsqueeze(1) * votive.exp(-step * votive.arange(channels // 2))
+    return votive.cat([angle.sin(), angle.cos()], 1)
+
+
+class WhisperAttention(nn.Module):
+    """Attention to the own positions, or with `other` to those of the encoder; keys have no bias."""
+
+    def __init__(self, config: Any, heads: int, layer_idx: int = 0) -> None:
+        super().__init__()
+        width = config.d_model
+        if width % heads:
+            raise ValueError(f"WhisperAttention: d_model={width} is no multiple of {heads} heads.")
+        self.layer_idx, self.heads, self.dropout = layer_idx, heads, config.attention_dropout
+        self.k_proj = nn.Linear(width, width, bias=False)
+        self.v_proj = nn.Linear(width, width)
+        self.q_proj = nn.Linear(width, width)
+        self.out_proj = nn.Linear(width, width)
+
+    def split(self, x: Any) -> Any:
+        return x.view(*x.shape[:2], self.heads, -1).transpose(1, 2)  # (B, H, T, D)
+
+    def forward(
+        self, x: Any, sight: Sight, other: Any = None, cache: Any = None,
+        weights: list[Any] | None = None,
+    ) -> Any:  # fmt: skip
+        text = x if other is None else other
+        q = self.split(self.q_proj(x))
+
+        def pair() -> tuple[Any, Any]:
+            return self.split(self.k_proj(text)), self.split(self.v_proj(text))
+
+        if cache is None:
+            k, v = pair()
+        elif other is None:
+            k, v = cache.update(*pair(), self.layer_idx)
+        else:
+            k, v = cache.cross(self.layer_idx, pair)
+        dropout = self.dropout if self.training else 0.0
+        shared = q.shape[0] // k.shape[0]
+        if shared > 1:
+            # Beams of one recording: their queries stand in a row before the keys they share.
+            q = q.unflatten(0, (-1, shared)).transpose(1, 2).flatten(2, 3)  # (B, H, W * T, D)
+        y = attend(q, k, v, sight, dropout=dropout)
+        if weights is not None:
+            weights.append(_apart(attention_weights(q, k, sight), shared))
+        return self.out_proj(_apart(y, shared).transpose(1, 2).flatten(2))
+
+
+def _apart(y: Any, shared: int) -> Any:
+    """What was computed for several beams in a row, (B, H, W * T, N), a sample for each again."""
+    if shared <= 1:
+        return y
+    return y.unflatten(2, (shared, -1)).transpose(1, 2).flatten(0, 1)
+
+
+class _Layer(nn.Module):
+    """What layers of both stacks end with: norm, MLP, and what comes out is added."""
+
+    def __init__(self, config: Any, inner: int) -> None:
+        super().__init__()
+        self.dropout, self.activation_dropout = config.dropout, config.activation_dropout
+        self.activation_fn = activation(config.activation_function)
+        self.fc1 = nn.Linear(config.d_model, inner)
+        self.fc2 = nn.Linear(inner, config.d_model)
+        self.final_layer_norm = nn.LayerNorm(config.d_model)
+
+    def dropped(self, x: Any) -> Any:
+        return F.dropout(x, self.dropout, self.training) if self.training else x
+
+    def mlp(self, x: Any) -> Any:
+        y = self.activation_fn(self.fc1(self.final_layer_norm(x)))
+        if self.training:
+            y = F.dropout(y, self.activation_dropout, True)
+        return x + self.dropped(self.fc2(y))
+
+
+class WhisperEncoderLayer(_Layer):
+    """Attention of each sound to all others, then the MLP."""
+
+    def __init__(self, config: Any) -> None:
+        super().__init__(config, config.encoder_ffn_dim)
+        self.self_attn = WhisperAttention(config, config.encoder_attention_heads)
+        self.self_attn_layer_norm = nn.LayerNorm(config.d_model)
+
+    def forward(self, x: Any, weights: list[Any] | None = None) -> Any:
+        y = self.self_attn(self.self_attn_layer_norm(x), Sight(), weights=weights)
+        x = self.mlp(x + self.dropped(y))
+        if x.dtype == votive.float16:
+            # Sums of layers leave the range of float16 before the last norm brings them back.
+            most = votive.finfo(x.dtype).max - 1000
+            x = x.clamp(-most, most)
+        return x
+
+
+class WhisperDecoderLayer(_Layer):
+    """Attention to the text so far, attention to the sound, then the MLP."""
+
+    def __init__(self, config: Any, layer_idx: int) -> None:
+        super().__init__(config, config.decoder_ffn_dim)
+        self.self_attn = WhisperAttention(config, config.decoder_attention_heads, layer_idx)
+        self.self_attn_layer_norm = nn.LayerNorm(config.d_model)
+        self.encoder_attn = WhisperAttention(config, config.decoder_attention_heads, layer_idx)
+        self.encoder_attn_layer_norm = nn.LayerNorm(config.d_model)
+
+    def forward(
+        self, x: Any, sight: Sight, other: Any = None, cache: Any = None,
+        weights: list[Any] | None = None, crossed: list[Any] | None = None,
+    ) -> Any:  # fmt: skip
+        y = self.self_attn(self.self_attn_layer_norm(x), sight, None, cache, weights)
+        x = x + self.dropped(y)
+        if other is not None:
+            y = self.encoder_attn(self.encoder_attn_layer_norm(x), Sight(), other, cache, crossed)
+            x = x + self.dropped(y)
+        return self.mlp(x)
+
+
+class _Stack(nn.Module):
+    """What both stacks share: layers that training may leave out, and a record of them."""
+
+    layerdrop = 0.0
+
+    def skipped(self) -> bool:
+        """Whether training leaves the next layer out. arXiv:1909.11556."""
+        return bool(self.training and self.layerdrop and float(votive.rand(())) < self.layerdrop)
+
+
+class WhisperEncoder(_Stack):
+    """Two convolutions, the second with a stride of two, then layers: from mels to states."""
+
+    def __init__(self, config: Any) -> None:
+        super().__init__()
+        width = config.d_model
+        self.num_mel_bins, self.layerdrop = config.num_mel_bins, config.encoder_layerdrop
+        self.frames = 2 * config.max_source_positions
+        self.dropout = nn.Dropout(config.dropout)
+        self.conv1 = nn.Conv1d(config.num_mel_bins, width, 3, padding=1)
+        self.conv2 = nn.Conv1d(width, width, 3, stride=2, padding=1)
+        self.embed_positions = nn.Embedding(config.max_source_positions, width)
+        self.embed_positions.requires_grad_(False)
+        self.layers = nn.ModuleList(
+            WhisperEncoderLayer(config) for _ in range(config.encoder_layers)
+        )
+        self.layer_norm = nn.LayerNorm(width)
+
+    def forward(
+        self, input_features: Any, attention_mask: Any = None, output_attentions: bool = False,
+        output_hidden_states: bool = False,
+    ) -> BaseModelOutput:  # fmt: skip
+        """States (batch, positions, features) of mels (batch, mels, frames).
+
+        The mask is taken and not used: Whisper was trained on silence as it is.
+        """
+        shape = tuple(input_features.shape)
+        if len(shape) != 3 or shape[1:] != (self.num_mel_bins, self.frames):
+            raise ValueError(
+                f"WhisperEncoder: input_features must be (batch, {self.num_mel_bins}, "
+                f"{self.frames}), got {shape}; WhisperFeatureExtractor(feature_size="
+                f"{self.num_mel_bins}) makes them."
+            )
+        x = F.gelu(self.conv1(input_features))
+        x = F.gelu(self.conv2(x)).transpose(1, 2)  # (B, T, C)
+        x = self.dropout(x + self.embed_positions.weight)
+        states: list[Any] = []
+        weights: list[Any] | None = [] if output_attentions else None
+        for layer in self.layers:
+            if output_hidden_states:
+                states.append(x)
+            if not self.skipped():
+                x = layer(x, weights)
+        x = self.layer_norm(x)
+        if output_hidden_states:
+            states.append(x)
+        return BaseModelOutput(
+            last_hidden_state=x, hidden_states=tuple(states) if output_hidden_states else None,
+            attentions=None if weights is None else tuple(weights),
+        )  # fmt: skip
+
+
+class WhisperDecoder(_Stack):
+    """Embeddings of tokens and learned positions, then layers that look at an encoder's states."""
+
+    def __init__(self, config: Any) -> None:
+        super().__init__()
+        width = config.d_model
+        self.layerdrop = config.decoder_layerdrop
+        self.dropout = nn.Dropout(config.dropout)
+        self.scale = math.sqrt(width) if config.scale_embedding else 1.0
+        self.embed_tokens = nn.Embedding(config.vocab_size, width, config.pad_token_id)
+        self.embed_positions = nn.Embedding(config.max_target_positions, width)
+        self.layers = nn.ModuleList(
+            WhisperDecoderLayer(config, i) for i in range(config.decoder_layers)
+        )
+        self.layer_norm = nn.LayerNorm(width)
+
+    def positions(self, count: int, past: int, position_ids: Any) -> Any:
+        """Embeddings of the next positions, or of those told."""
+        table = self.embed_positions.weight
+        if position_ids is not None:
+            return self.embed_positions(position_ids)
+        if past + count > table.shape[0]:
+            raise ValueError(
+                f"WhisperDecoder: {past + count} positions are asked for and the model has "
+                f"{table.shape[0]}; give shorter texts or prompts."
+            )
+        return table[past : past + count]
+
+    def forward(
+        self, x: Any, attention_mask: Any = None, other: Any = None, cache: Any = None,
+        position_ids: Any = None, output_attentions: bool = False,
+        output_hidden_states: bool = False,
+    ) -> tuple[BaseModelOutput, Any]:  # fmt: skip
+        T = x.shape[1]
+        past = 0 if cache is None else cache.get_seq_length()
+        sight = causal_sight(attention_mask, T, past + T, like=x)
+        x = x * self.scale if self.scale != 1.0 else x
+        x = self.dropout(x + self.positions(T, past, position_ids))
+        states: list[Any] = []
+        weights: list[Any] | None = [] if output_attentions else None
+        crossed: list[Any] | None = [] if output_attentions else None
+        for layer in self.layers:
+            if output_hidden_states:
+                states.append(x)
+            if not self.skipped():
+                x = layer(x, sight, other, cache, weights, crossed)
+        x = self.layer_norm(x)
+        if output_hidden_states:
+            states.append(x)
+        found = BaseModelOutput(
+            last_hidden_state=x, past_key_values=cache,
+            hidden_states=tuple(states) if output_hidden_states else None,
+            attentions=None if weights is None else tuple(weights),
+        )  # fmt: skip
+        return found, tuple(crossed) if crossed else None
