@@ -28,7 +28,7 @@ LAYERS = [
      "special", "signal", "window", "native_page"},
     {"nn", "optim", "amp", "data", "io", "quant", "distributed", "utils", "distributions",
      "serialization"},
-    {"models", "text", "generation", "audio", "vision", "train"},
+    {"models", "text", "generation", "audio", "vision", "speech", "train"},
     {"glass"},
     {"cli", "studio", "__init__", "__main__"},
 ]  # fmt: skip

@@ -100,7 +100,7 @@ _operators.install(Tensor)
 # Parts that a program which only computes does not need, imported when first asked for.
 _LAZY_MODULES = (
     "amp", "audio", "data", "distributions", "generation", "glass", "io", "models", "nn", "optim",
-    "studio", "text", "train", "vision",
+    "speech", "studio", "text", "train", "vision",
 )  # fmt: skip
 _LAZY_NAMES = {
     "debug": "glass",

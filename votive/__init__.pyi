@@ -105,6 +105,7 @@ from . import io as io
 from . import models as models
 from . import nn as nn
 from . import optim as optim
+from . import speech as speech
 from . import studio as studio
 from . import text as text
 from . import train as train

@@ -122,6 +122,8 @@ class Seq2SeqStepper(DecoderStepper):
             given["output_attentions"] = True
         if self.wanted.hidden_states:
             given["output_hidden_states"] = True
+        if getattr(self.model, "takes_logits_to_keep", False):
+            given["logits_to_keep"] = keep
         out = self.model(
             attention_mask=self.encoder_mask, encoder_outputs=self.encoder_outputs,
             decoder_input_ids=ids, past_key_values=self.cache,

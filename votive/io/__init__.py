@@ -2,7 +2,7 @@
 
 `open_weights` gives a `WeightSource` for a file or folder of any known format, and `load_into`
 puts one into a module. Each format has a module with its own functions: `safetensors`, `npy`,
-`torch_file`, `gguf`, `llama2c`.
+`torch_file`, `gguf`, `ctranslate2`, `llama2c`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ __all__ = [
     "FileFormatError", "LoadError",
 ]  # fmt: skip
 
-_FORMATS = ("gguf", "llama2c", "npy", "safetensors", "torch_file")
+_FORMATS = ("ctranslate2", "gguf", "llama2c", "npy", "safetensors", "torch_file")
 
 
 def __getattr__(name: str) -> object:

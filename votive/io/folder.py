@@ -22,6 +22,7 @@ _PATTERNS = {
               "*.pt", "*.pth"),
     "npz": ("*.npz",),
     "npy": ("*.npy",),
+    "ctranslate2": ("model.bin",),
     "llama2c": ("*.bin",),
 }  # fmt: skip
 # An index of 10,000 tensors has about a megabyte.

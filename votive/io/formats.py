@@ -68,6 +68,15 @@ def _llama2c(path: Path, head: bytes, size: int) -> bool:
     return 28 + 4 * dim * abs(vocab) < size
 
 
+def _ctranslate2(path: Path, head: bytes, size: int) -> bool:
+    # A version below 256, then the name of a specification with its length and a closing zero.
+    if len(head) < 12 or not 2 <= int.from_bytes(head[:4], "little") < 256:
+        return False
+    length = int.from_bytes(head[4:6], "little")
+    name = head[6 : 6 + length]
+    return 5 <= length < 256 and name[-5:] == b"Spec\0" and name[:-1].isalnum()
+
+
 def _first_member(head: bytes) -> bytes:
     length = int.from_bytes(head[26:28], "little")
     return head[30 : 30 + length]
@@ -81,6 +90,7 @@ FORMATS: dict[str, Format] = {
         Format("npy", _npy, "votive.io.npy", "NpyFile"),
         Format("npz", _npz, "votive.io.npy", "NpzFile"),
         Format("torch", _torch, "votive.io.torch_file", "TorchFile"),
+        Format("ctranslate2", _ctranslate2, "votive.io.ctranslate2", "open"),
         Format("llama2c", _llama2c, "votive.io.llama2c", "open"),
     )
 }
@@ -99,7 +109,7 @@ def open_weights(path: str | os.PathLike[str], format: str | None = None) -> Wei
     """Open weights of any known format: a file, a folder, or the index of a sharded checkpoint.
 
     The format is judged by content; `format` names it instead ("safetensors", "gguf", "torch",
-    "npy", "npz", "llama2c"), for a folder that holds several.
+    "npy", "npz", "ctranslate2", "llama2c"), for a folder that holds several.
 
     >>> import tempfile
     >>> folder = tempfile.mkdtemp()

@@ -9,6 +9,7 @@ from .auto import (
     AutoModelForMaskedLM,
     AutoModelForSeq2SeqLM,
     AutoModelForSequenceClassification,
+    AutoModelForSpeechSeq2Seq,
     AutoModelForTextEncoding,
     AutoModelForVision2Seq,
     AutoModelForZeroShotImageClassification,
@@ -84,13 +85,14 @@ _LAZY = {
     "trocr": ("TrOCRConfig", "TrOCRForCausalLM"),
     "vision_encoder_decoder": ("VisionEncoderDecoderConfig", "VisionEncoderDecoderModel"),
     "vit": ("ViTConfig", "ViTForImageClassification", "ViTModel"),
+    "whisper": ("WhisperConfig", "WhisperForConditionalGeneration", "WhisperModel"),
 }  # fmt: skip
 _FILES = {name: file for file, names in _LAZY.items() for name in names}
 
 __all__ = [
     "AutoConfig", "AutoModel", "AutoModelForCausalLM", "AutoModelForImageClassification",
     "AutoModelForMaskedLM", "AutoModelForSeq2SeqLM", "AutoModelForSequenceClassification",
-    "AutoModelForTextEncoding", "AutoModelForVision2Seq",
+    "AutoModelForSpeechSeq2Seq", "AutoModelForTextEncoding", "AutoModelForVision2Seq",
     "AutoModelForZeroShotImageClassification",
     "BaseModelOutput", "CausalLM", "CausalLMOutput", "Checkpoint", "Config", "LlamaConfig",
     "LlamaForCausalLM", "LlamaModel", "MistralConfig", "MistralForCausalLM", "MistralModel",

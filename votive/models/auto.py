@@ -66,6 +66,9 @@ _FAMILIES: dict[str, tuple[str, str, dict[str, str | tuple[str, ...]]]] = {
         "base": "VisionEncoderDecoderModel", "vision2seq": "VisionEncoderDecoderModel",
     }),
     "vit": ("vit", "ViTConfig", {"base": "ViTModel", "image": "ViTForImageClassification"}),
+    "whisper": ("whisper", "WhisperConfig", {
+        "base": "WhisperModel", "speech": "WhisperForConditionalGeneration",
+    }),
     "xlm-roberta": ("roberta", "XLMRobertaConfig", {
         "base": "XLMRobertaModel", "masked": "XLMRobertaForMaskedLM",
         "classify": "XLMRobertaForSequenceClassification",
@@ -78,6 +81,7 @@ USES = {
     "encoder": "AutoModelForTextEncoding", "image": "AutoModelForImageClassification",
     "zero_shot_image": "AutoModelForZeroShotImageClassification",
     "vision2seq": "AutoModelForVision2Seq",
+    "speech": "AutoModelForSpeechSeq2Seq",
 }  # fmt: skip
 
 
@@ -209,6 +213,18 @@ class AutoModelForSeq2SeqLM(AutoModel):
     """
 
     use = "seq2seq"
+
+
+class AutoModelForSpeechSeq2Seq(AutoModel):
+    """The model that turns speech into a text.
+
+    >>> config = votive.models.WhisperConfig(vocab_size=60, d_model=8, encoder_layers=1,
+    ...     decoder_layers=1, encoder_attention_heads=2, decoder_attention_heads=2, pad_token_id=0)
+    >>> type(votive.models.AutoModelForSpeechSeq2Seq.from_config(config)).__name__
+    'WhisperForConditionalGeneration'
+    """
+
+    use = "speech"
 
 
 class AutoModelForMaskedLM(AutoModel):

@@ -18,9 +18,10 @@ from ..serialization.atomic import replacing
 from ..serialization.container import FileFormatError
 from .config import NAME, read_json
 
+CTRANSLATE2 = "model.bin"
 BUNDLED = Path(__file__).parent / "bundled"
 # What a model folder may hold that is of use here.
-_WANTED = ["*.json", "*.safetensors", "*.model", "*.txt", "*.jinja", "*.gguf"]
+_WANTED = ["*.json", "*.safetensors", "*.model", "*.txt", "*.jinja", "*.gguf", "model.bin"]
 _FALLBACK = ["pytorch_model*.bin"]
 
 
@@ -107,7 +108,9 @@ def download(name: str, revision: str | None = None, local_files_only: bool = Fa
 
 
 def _weight_files(folder: Path) -> list[Path]:
-    names = ("*.safetensors", "*.safetensors.index.json", "*.gguf", "pytorch_model*.bin")
+    names = (
+        "*.safetensors", "*.safetensors.index.json", "*.gguf", "pytorch_model*.bin", CTRANSLATE2
+    )  # fmt: skip
     return [p for pattern in names for p in sorted(folder.glob(pattern))]
 
 
@@ -121,6 +124,8 @@ def _folder(name: str, folder: Path) -> Checkpoint:
         more = f"; it holds {len(files)} GGUF files, name one of them" if files else ""
         raise FileNotFoundError(f"{folder} has no {NAME}{more}.")
     config = read_json(folder / NAME)
+    if "model_type" not in config and (folder / CTRANSLATE2).is_file():
+        return _ctranslate2(name, folder / CTRANSLATE2, config)
 
     def weights() -> Any:
         from ..io import open_weights
@@ -144,15 +149,25 @@ def _file(name: str, path: Path) -> Checkpoint:
         config, source = from_gguf(gguf.open(path))
         return Checkpoint(name, path, config, lambda: source, path, votive.float32)
     config_file = path.parent / NAME
+    from ..io.formats import detect
+
+    kind = detect(path)
+    if kind is not None and kind.name == "ctranslate2":
+        told = read_json(config_file) if config_file.is_file() else {}
+        return _ctranslate2(name, path, told)
+    if kind is not None and kind.name == "torch" and path.suffix == ".pt":
+        found = _openai(name, path)
+        if found is not None:
+            return found
     if not config_file.is_file():
         from ..io import llama2c
 
         if path.suffix == ".bin":
-            found = llama2c.open(path)
-            return Checkpoint(name, path, found.config, lambda: found, path.parent, votive.float32)
-        from ..io.formats import detect
-
-        if detect(path) is None:
+            stories = llama2c.open(path)
+            return Checkpoint(
+                name, path, stories.config, lambda: stories, path.parent, votive.float32
+            )
+        if kind is None:
             raise FileFormatError(
                 f"{path} is in no format that is known here: a GGUF or llama2.c file, or weights "
                 f"(safetensors, torch, npz) beside their {NAME}."
@@ -166,6 +181,33 @@ def _file(name: str, path: Path) -> Checkpoint:
         return open_weights(path)
 
     return Checkpoint(name, path, config, weights, path.parent, _told_dtype(config))
+
+
+def _ctranslate2(name: str, path: Path, told: dict[str, Any]) -> Checkpoint:
+    """A model that CTranslate2 has converted; its config.json tells less than others."""
+    from ..io import ctranslate2
+    from .whisper_names import ctranslate2_checkpoint
+
+    config, settings, source = ctranslate2_checkpoint(ctranslate2.open(path), told)
+    # Half precision is how they are stored; int8 and float16 both compute as float32.
+    return Checkpoint(
+        name, path, config, lambda: source, path.parent, votive.float32, settings
+    )  # fmt: skip
+
+
+def _openai(name: str, path: Path) -> Checkpoint | None:
+    """A Whisper as OpenAI publishes it, or None where a file of torch is something else."""
+    from ..io import open_weights
+    from .whisper_names import openai_checkpoint
+
+    source = open_weights(path)
+    found = openai_checkpoint(source, path.stem)
+    if found is None:
+        source.close()
+        return None
+    return Checkpoint(
+        name, path, found[0], lambda: source, path.parent, votive.float32, found[1]
+    )  # fmt: skip
 
 
 def _told_dtype(config: dict[str, Any]) -> Any:

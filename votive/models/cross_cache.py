@@ -23,6 +23,24 @@ class EncoderDecoderCache:
         self.self_attention_cache = self_attention_cache
         self._cross: dict[int, tuple[Any, Any]] = {}
 
+    def another(self, rows: Any = None) -> EncoderDecoderCache:
+        """An empty cache for another text about the same; `rows` chooses some of the samples.
+
+        >>> cache = votive.models.EncoderDecoderCache()
+        >>> kept = cache.cross(0, lambda: (votive.ones(1, 2, 3, 4), votive.ones(1, 2, 3, 4)))
+        >>> cache.another().cross(0, lambda: None) is kept
+        True
+        """
+        made = EncoderDecoderCache(nn.DynamicCache(overwrite=True))
+        if rows is None:
+            made._cross = self._cross  # what is looked up later serves both
+        else:
+            made._cross = {
+                i: (k.index_select(0, rows), v.index_select(0, rows))
+                for i, (k, v) in self._cross.items()
+            }
+        return made
+
     @classmethod
     def of(cls, cache: Any) -> EncoderDecoderCache:
         """Such a cache, around one that only keeps the decoder's positions if need be."""
@@ -56,10 +74,21 @@ class EncoderDecoderCache:
         self._cross.clear()
 
     def reorder(self, index: Any) -> None:
-        """Let the samples be those at `index`, as beams need."""
+        """Let the samples be those at `index`, as beams need.
+
+        Where beams share the encoder's keys, each must stay with its own.
+        """
         self.self_attention_cache.reorder(index)
+        rows = len(index)
         for i, (key, value) in self._cross.items():
-            self._cross[i] = key.index_select(0, index), value.index_select(0, index)
+            shared = rows // key.shape[0]
+            if shared <= 1:
+                self._cross[i] = key.index_select(0, index), value.index_select(0, index)
+            elif [r // shared for r in index.tolist()] != [r // shared for r in range(rows)]:
+                raise ValueError(
+                    f"EncoderDecoderCache.reorder: {shared} samples share each of the encoder's, "
+                    f"and {index.tolist()} moves some to those of another."
+                )
 
     def __repr__(self) -> str:
         return f"EncoderDecoderCache({self.self_attention_cache!r}, cross={len(self._cross)})"

@@ -31,6 +31,14 @@ def sinusoids(length: int, channels: int, max_timescale: float = 10000.0) -> Any
     return votive.cat([angle.sin(), angle.cos()], 1)
 
 
+class Chosen(list[Any]):
+    """Collects (layer, weights) of some heads only, {layer: heads}: all would fill the memory."""
+
+    def __init__(self, heads: dict[int, list[int]]) -> None:
+        super().__init__()
+        self.heads = heads
+
+
 class WhisperAttention(nn.Module):
     """Attention to the own positions, or with `other` to those of the encoder; keys have no bias."""
 
@@ -48,29 +56,33 @@ class WhisperAttention(nn.Module):
     def split(self, x: Any) -> Any:
         return x.view(*x.shape[:2], self.heads, -1).transpose(1, 2)  # (B, H, T, D)
 
+    def pair(self, x: Any) -> tuple[Any, Any]:
+        """Keys and values of what is looked at."""
+        return self.split(self.k_proj(x)), self.split(self.v_proj(x))
+
     def forward(
         self, x: Any, sight: Sight, other: Any = None, cache: Any = None,
         weights: list[Any] | None = None,
     ) -> Any:  # fmt: skip
-        text = x if other is None else other
         q = self.split(self.q_proj(x))
-
-        def pair() -> tuple[Any, Any]:
-            return self.split(self.k_proj(text)), self.split(self.v_proj(text))
-
         if cache is None:
-            k, v = pair()
+            k, v = self.pair(x if other is None else other)
         elif other is None:
-            k, v = cache.update(*pair(), self.layer_idx)
+            k, v = cache.update(*self.pair(x), self.layer_idx)
         else:
-            k, v = cache.cross(self.layer_idx, pair)
+            k, v = cache.cross(self.layer_idx, lambda: self.pair(other))
         dropout = self.dropout if self.training else 0.0
         shared = q.shape[0] // k.shape[0]
         if shared > 1:
             # Beams of one recording: their queries stand in a row before the keys they share.
             q = q.unflatten(0, (-1, shared)).transpose(1, 2).flatten(2, 3)  # (B, H, W * T, D)
         y = attend(q, k, v, sight, dropout=dropout)
-        if weights is not None:
+        if isinstance(weights, Chosen):
+            heads = weights.heads.get(self.layer_idx)
+            if heads:
+                chosen = attention_weights(q[:, heads], k[:, heads], sight)
+                weights.append((self.layer_idx, _apart(chosen, shared)))
+        elif weights is not None:
             weights.append(_apart(attention_weights(q, k, sight), shared))
         return self.out_proj(_apart(y, shared).transpose(1, 2).flatten(2))
 
@@ -221,6 +233,11 @@ class WhisperDecoder(_Stack):
         )
         self.layer_norm = nn.LayerNorm(width)
 
+    def look(self, states: Any, cache: Any) -> None:
+        """Let a cache hold what all layers see of an encoder's states."""
+        for i, layer in enumerate(self.layers):
+            cache.cross(i, lambda attn=layer.encoder_attn: attn.pair(states))
+
     def positions(self, count: int, past: int, position_ids: Any) -> Any:
         """Embeddings of the next positions, or of those told."""
         table = self.embed_positions.weight
@@ -236,8 +253,9 @@ class WhisperDecoder(_Stack):
     def forward(
         self, x: Any, attention_mask: Any = None, other: Any = None, cache: Any = None,
         position_ids: Any = None, output_attentions: bool = False,
-        output_hidden_states: bool = False,
+        output_hidden_states: bool = False, crossed: list[Any] | None = None,
     ) -> tuple[BaseModelOutput, Any]:  # fmt: skip
+        """States of embeddings `x`, and attention weights to `other`, the encoder's states."""
         T = x.shape[1]
         past = 0 if cache is None else cache.get_seq_length()
         sight = causal_sight(attention_mask, T, past + T, like=x)
@@ -245,7 +263,7 @@ class WhisperDecoder(_Stack):
         x = self.dropout(x + self.positions(T, past, position_ids))
         states: list[Any] = []
         weights: list[Any] | None = [] if output_attentions else None
-        crossed: list[Any] | None = [] if output_attentions else None
+        crossed = [] if output_attentions and crossed is None else crossed
         for layer in self.layers:
             if output_hidden_states:
                 states.append(x)

@@ -1,0 +1,137 @@
+"""Whisper's special tokens: where a text begins, its language, its task, and points in time.
+
+Knows numbers of tokens; knows no model and no file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+from .languages import LANGUAGES, language_code
+
+# Of the vocabulary's size, what is neither a language nor the token that English alone lacks:
+# words and their end, the tasks and other signs, and the points in time.
+_REST = 51765
+TASKS = ("transcribe", "translate")
+
+
+@dataclass(frozen=True)
+class Vocabulary:
+    """The special tokens of one model.
+
+    >>> from votive.speech import Vocabulary
+    >>> tokens = Vocabulary.of_size(51865)
+    >>> tokens.multilingual, tokens.start, tokens.languages["de"], tokens.time(1.0)
+    (True, 50258, 50261, 50414)
+    """
+
+    start: int  # <|startoftranscript|>
+    end: int  # <|endoftext|>
+    no_timestamps: int | None = None
+    previous: int | None = None  # <|startofprev|>
+    languages: Mapping[str, int] = field(default_factory=dict)
+    tasks: Mapping[str, int] = field(default_factory=dict)
+    multilingual: bool = True
+
+    @classmethod
+    def of_size(cls, size: int) -> Vocabulary:
+        """The tokens of a published model, which its vocabulary's size tells."""
+        multilingual = size >= 51865
+        count = size - _REST - int(multilingual)
+        if not 0 < count <= len(LANGUAGES):
+            raise ValueError(f"Vocabulary.of_size: {size} tokens are those of no known Whisper.")
+        end = 50257 if multilingual else 50256
+        codes = list(LANGUAGES)[:count]
+        after = end + 2 + count
+        return cls(
+            start=end + 1, end=end, no_timestamps=after + 5, previous=after + 3,
+            languages={code: end + 2 + i for i, code in enumerate(codes)},
+            tasks={"translate": after, "transcribe": after + 1}, multilingual=multilingual,
+        )  # fmt: skip
+
+    @classmethod
+    def of(cls, model: Any, settings: Any = None) -> Vocabulary:
+        """The tokens of a model: as its generation configuration tells, else by its size."""
+        settings = model.generation_config if settings is None else settings
+        told, config = settings.extra, model.config
+        by_code = {
+            k.removeprefix("<|").removesuffix("|>"): v
+            for k, v in (told.get("lang_to_id") or {}).items()
+        }
+        known: Vocabulary | None = None
+        if told.get("no_timestamps_token_id") is None:
+            try:
+                known = cls.of_size(config.vocab_size)
+            except ValueError:
+                known = None  # a model of one's own, with no more tokens than it tells
+        ends = settings.eos_ids() or _listed(config.eos_token_id)
+        start = settings.decoder_start_token_id
+        start = config.decoder_start_token_id if start is None else start
+        if known is not None and (start, ends[:1]) == (known.start, [known.end]):
+            return known
+        return cls(
+            start=start, end=ends[0], no_timestamps=told.get("no_timestamps_token_id"),
+            previous=told.get("prev_sot_token_id"), languages=by_code,
+            tasks=told.get("task_to_id") or {},
+            multilingual=bool(told.get("is_multilingual", bool(by_code))),
+        )  # fmt: skip
+
+    @property
+    def no_speech(self) -> int:
+        """The token that says that nothing is spoken."""
+        return self.first_time - 2
+
+    @property
+    def first_time(self) -> int:
+        """The token of 0.0 seconds; those of each further 20 ms follow."""
+        if self.no_timestamps is None:
+            raise ValueError(
+                "this model tells no no_timestamps_token_id in its generation configuration, so "
+                "its points in time are not known."
+            )
+        return self.no_timestamps + 1
+
+    @cached_property
+    def codes(self) -> dict[int, str]:
+        """The language of each token of a language."""
+        return {token: code for code, token in self.languages.items()}
+
+    def time(self, seconds: float) -> int:
+        """The token of a point in time."""
+        return self.first_time + round(seconds / 0.02)
+
+    def language(self, language: str) -> int:
+        """The token of a language, given by code, name or as its token."""
+        code = language_code(language)
+        if code not in self.languages:
+            known = ", ".join(self.languages) or "none but English"
+            raise ValueError(f"language {language!r} is not one of this model's: {known}.")
+        return self.languages[code]
+
+    def task(self, task: str) -> int:
+        """The token of a task, "transcribe" or "translate"."""
+        if task not in TASKS:
+            raise ValueError(f"task must be 'transcribe' or 'translate', got {task!r}.")
+        if task not in self.tasks:
+            raise ValueError(f"this model knows no task {task!r}; it is for English alone.")
+        return self.tasks[task]
+
+    def settings(self) -> dict[str, Any]:
+        """What a generation_config.json says of these tokens."""
+        told: dict[str, Any] = {
+            "decoder_start_token_id": self.start, "eos_token_id": self.end,
+            "bos_token_id": self.end, "pad_token_id": self.end,
+            "is_multilingual": self.multilingual, "no_timestamps_token_id": self.no_timestamps,
+            "prev_sot_token_id": self.previous,
+        }  # fmt: skip
+        if self.multilingual:
+            told["lang_to_id"] = {f"<|{code}|>": i for code, i in self.languages.items()}
+            told["task_to_id"] = dict(self.tasks)
+        return told
+
+
+def _listed(value: Any) -> list[int]:
+    return [value] if isinstance(value, int) else list(value or ())
