@@ -67,7 +67,8 @@ def test_models_of_published_sizes_agree(size: str) -> None:
     torch.manual_seed(0)
     config = transformers.WhisperConfig(**numbers)
     reference = transformers.WhisperForConditionalGeneration(config).eval()
-    model = models.WhisperForConditionalGeneration(models.WhisperConfig(**numbers)).eval()
+    with votive.nn.init.skipped():
+        model = models.WhisperForConditionalGeneration(models.WhisperConfig(**numbers)).eval()
     model.load_weights(arrays(reference.state_dict()))
     (t, v), (td, vd) = mels(1, config), ids((1, 7))
     with torch.no_grad(), votive.no_grad():

@@ -23,6 +23,7 @@ COMMANDS = {
     "embed": "turn sentences into vectors and compare them",
     "classify": "say what a picture shows",
     "ocr": "read the text in a picture of a line",
+    "transcribe": "turn speech into text or subtitles",
     "studio": "watch and change a language model in the browser",
     "train": "train a language model on a text file",
     "debug": "step through a model, look at values and change them",

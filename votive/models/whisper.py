@@ -182,9 +182,7 @@ class WhisperModel(_Whisper):
         }  # fmt: skip
         if encoder_outputs is None:
             if input_features is None:
-                raise ValueError(
-                    f"{type(self).__name__}: give input_features or encoder_outputs."
-                )
+                raise ValueError(f"{type(self).__name__}: give input_features or encoder_outputs.")
             if self.config.apply_spec_augment and self.training:
                 raise NotImplementedError(
                     f"{type(self).__name__}: apply_spec_augment is not supported; mask the mels "

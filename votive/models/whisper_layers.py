@@ -40,7 +40,7 @@ class Chosen(list[Any]):
 
 
 class WhisperAttention(nn.Module):
-    """Attention to the own positions, or with `other` to those of the encoder; keys have no bias."""
+    """Attention to the own positions, or to those of an encoder; keys have no bias."""
 
     def __init__(self, config: Any, heads: int, layer_idx: int = 0) -> None:
         super().__init__()

@@ -119,7 +119,7 @@ _IDS = ("decoder_start_token_id", "eos_token_id", "bos_token_id", "pad_token_id"
 
 
 def ctranslate2_checkpoint(file: Any, told: dict[str, Any]) -> tuple[Any, Any, WeightSource]:
-    """Configuration, settings of generation and weights of a model.bin; `told` is its config.json."""
+    """Configuration, generation settings and weights of a model.bin; `told` is its config.json."""
     if file.spec != "WhisperSpec":
         raise FileFormatError(
             f"{file.path.name} holds a {file.spec} of CTranslate2; only Whisper is read from there."

@@ -20,6 +20,7 @@ from ..text.encoding import check_tensors
 
 SAMPLE_RATE, HOP, N_FFT, SECONDS = 16000, 160, 400, 30
 NAME = "preprocessor_config.json"
+_BLOCK = 6000  # frames, a minute
 
 
 @lru_cache(maxsize=8)
@@ -64,14 +65,25 @@ def log_mel_spectrogram(
     frames = audio.shape[-1] // hop_length
     # A loud tone leaves its rounding in all bands, and eight decades below it still count.
     flat = _without_silence(audio.reshape(-1, audio.shape[-1]), n_fft).to(votive.float64)
-    window = votive.hann_window(n_fft, dtype=flat.dtype, device=audio.device)
-    spectrum = votive.stft(flat, n_fft, hop_length, window=window, return_complex=True)
-    power = votive.view_as_real(spectrum[..., :frames]).square().sum(-1)  # (N, frequencies, T)
-    bank = _bank(n_mels, n_fft, sample_rate).to(audio.device)
-    mel = (bank.T @ power).clamp(min=1e-10).log10()
+    wide = F.pad(flat, (n_fft // 2, n_fft // 2), mode="reflect")
+    bank = _bank(n_mels, n_fft, sample_rate).to(audio.device).T
+    count = min(frames, flat.shape[-1] // hop_length + 1)
+    # A spectrum is twenty times as large as its sound, so a long one is made in parts.
+    mel = votive.cat([
+        _energies(wide, first, min(first + _BLOCK, count), n_fft, hop_length, bank)
+        for first in range(0, count, _BLOCK)
+    ], -1).clamp(min=1e-10).log10()  # fmt: skip
     mel = F.pad(mel, (0, frames - mel.shape[-1]), value=-10.0)
     mel = votive.maximum(mel, mel.amax((-2, -1), keepdim=True) - 8.0)
     return ((mel + 4.0) / 4.0).to(given).reshape(*audio.shape[:-1], *mel.shape[-2:])
+
+
+def _energies(wide: Any, first: int, stop: int, n_fft: int, hop: int, bank: Any) -> Any:
+    """Energies (N, bands, frames) of some frames of sounds with room at both ends."""
+    part = wide[:, first * hop : (stop - 1) * hop + n_fft]
+    window = votive.hann_window(n_fft, dtype=part.dtype, device=part.device)
+    spectrum = votive.stft(part, n_fft, hop, window=window, center=False, return_complex=True)
+    return bank @ votive.view_as_real(spectrum).square().sum(-1)
 
 
 def _without_silence(sounds: Any, n_fft: int) -> Any:
@@ -176,7 +188,9 @@ class WhisperFeatureExtractor:
             sample_rate=self.sampling_rate,
         )  # fmt: skip
         columns: dict[str, Any] = {"input_features": features}
-        asked = self.return_attention_mask if return_attention_mask is None else return_attention_mask
+        asked = (
+            self.return_attention_mask if return_attention_mask is None else return_attention_mask
+        )
         if asked:
             # The frame that a last, incomplete hop would begin is left out.
             frames = mask[:, :: self.hop_length][:, : features.shape[-1]]

@@ -200,8 +200,7 @@ def _rows(
     if copies > 1:
         raise ValueError("generate: num_return_sequences must be 1 for speech; call it again.")
     rows = [
-        Row(b, n, h, carries=rules.carry)
-        for b, n, h in zip(begun, lengths, heard, strict=True)
+        Row(b, n, h, carries=rules.carry) for b, n, h in zip(begun, lengths, heard, strict=True)
     ]
     if rules.prompt is not None and not rules.prompt_always:
         previous = rules.tokens.previous

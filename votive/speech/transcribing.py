@@ -1,0 +1,307 @@
+"""`transcribe`: from a recording to its text, window by window, as OpenAI's program does it.
+
+Where a window's text ends in the middle of speech, the next window begins at its last point in
+time. Knows recordings and texts; how a window is decoded is in `decoding.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, fields
+from itertools import pairwise
+from typing import Any, Self
+
+from .beginning import beginnings, language_scores, warn_of_translated_times
+from .decoding import Decoded, Decoder, Options
+from .features import HOP, SAMPLE_RATE, log_mel_spectrogram
+from .languages import language_code
+from .segments import PRECISION, Cut, cut
+from .sound import load_audio
+from .transcript import Segment, Transcript
+from .vocabulary import Vocabulary
+from .window import Window
+from .words import APPENDED, PREPENDED, add_words, align
+
+SECOND = SAMPLE_RATE // HOP  # frames
+
+
+class Transcriber:
+    """A Whisper with its tokenizer, ready to hear recordings.
+
+    >>> votive.speech.Transcriber.from_pretrained("tales")
+    Traceback (most recent call last):
+    ValueError: Transcriber: tales is a qwen3, not a Whisper.
+    """
+
+    def __init__(self, model: Any, tokenizer: Any) -> None:
+        if not hasattr(model, "proj_out") or not hasattr(model.config, "num_mel_bins"):
+            raise TypeError(
+                f"Transcriber: give a WhisperForConditionalGeneration, got {type(model).__name__}."
+            )
+        self.model, self.tokenizer = model, tokenizer
+        self.vocabulary = Vocabulary.of(model)
+        self.frames = 2 * model.config.max_source_positions
+
+    @classmethod
+    def from_pretrained(
+        cls, name: Any, *, tokenizer: Any = None, dtype: Any = None, device: Any = None,
+        revision: str | None = None, local_files_only: bool = False,
+    ) -> Self:  # fmt: skip
+        """From a folder of Hugging Face or CTranslate2, OpenAI's .pt file, or a repository id.
+
+        `tokenizer` is one, or where it lies: a .pt file has none with it.
+        """
+        from ..models import AutoModelForSpeechSeq2Seq
+        from ..models.checkpoint import Checkpoint
+        from ..text import Tokenizer
+
+        found = Checkpoint.find(name, revision=revision, local_files_only=local_files_only)
+        kind = found.config.get("model_type")
+        if kind != "whisper":
+            raise ValueError(f"Transcriber: {found.name} is a {kind}, not a Whisper.")
+        if tokenizer is None or not hasattr(tokenizer, "decode"):
+            place = found.tokenizer if tokenizer is None else tokenizer
+            try:
+                tokenizer = Tokenizer.from_pretrained(place)
+            except FileNotFoundError as error:
+                raise FileNotFoundError(
+                    f"{found.name} has no tokenizer with it ({error}) Give tokenizer=, a folder "
+                    "or tokenizer.json of the same kind of Whisper (multilingual or English)."
+                ) from error
+        model = AutoModelForSpeechSeq2Seq._class_for("whisper").from_checkpoint(
+            found, dtype=dtype, device=device
+        )
+        return cls(model, tokenizer)
+
+    def detect_language(self, audio: Any, sampling_rate: int | None = None) -> dict[str, float]:
+        """How likely each language is, from the first window, likeliest first."""
+        mel = self._mel(load_audio(audio, sampling_rate))
+        return self._languages(self._window(mel, 0, mel.shape[2]))
+
+    def __call__(self, audio: Any, **options: Any) -> Transcript:
+        """The text of a recording; the arguments of `votive.speech.transcribe`."""
+        return transcribe(self.model, audio, tokenizer=self.tokenizer, **options)
+
+    def _mel(self, sound: Any) -> Any:
+        bins = self.model.config.num_mel_bins
+        # A whole window of silence behind it: its last frame may begin one.
+        mel = log_mel_spectrogram(sound.float(), bins, padding=self.frames * HOP)
+        return mel.unsqueeze(0)
+
+    def _window(self, mel: Any, seek: int, end: int) -> Window:
+        part = mel[:, :, seek : seek + self.frames]
+        if end < seek + self.frames and end < mel.shape[2] - self.frames:
+            # What lies behind a clip is silent, as what lies behind a recording.
+            quiet = part.clone()
+            quiet[:, :, end - seek :] = mel.amin()
+            part = quiet
+        return Window(self.model, part)
+
+    def _languages(self, window: Window) -> dict[str, float]:
+        if not self.vocabulary.multilingual or not self.vocabulary.languages:
+            return {"en": 1.0}
+        odds = language_scores(window, self.vocabulary).softmax(-1)[0].tolist()
+        named = dict(zip(self.vocabulary.languages, odds, strict=True))
+        return dict(sorted(named.items(), key=lambda item: -item[1]))
+
+    def __repr__(self) -> str:
+        kind = "multilingual" if self.vocabulary.multilingual else "English"
+        return f"Transcriber({kind}, {self.model.num_parameters():,} parameters)"
+
+
+@dataclass
+class _Story:
+    """A recording on its way."""
+
+    mel: Any
+    language: str
+    begun: list[int]
+    segments: list[Segment] = field(default_factory=list)
+    tokens: list[int] = field(default_factory=list)  # all so far, the initial prompt first
+    prompt: int = 0  # how many of them are the initial prompt
+    carried: int = 0  # from where on the next window is told
+    spoken: float = 0.0  # when the last word ended
+
+
+@dataclass(frozen=True)
+class _Words:
+    wanted: bool
+    prepended: str
+    appended: str
+
+
+def transcribe(
+    model: Any, audio: Any, *, tokenizer: Any, language: str | None = None,
+    task: str = "transcribe", sampling_rate: int | None = None,
+    condition_on_previous_text: bool = True, initial_prompt: str | None = None,
+    carry_initial_prompt: bool = False, word_timestamps: bool = False,
+    prepend_punctuations: str = PREPENDED, append_punctuations: str = APPENDED,
+    clip_timestamps: Sequence[float] = (0.0,),
+    progress: Callable[[float, float], None] | None = None,
+    on_segment: Callable[[Segment], None] | None = None, **options: Any,
+) -> Transcript:  # fmt: skip
+    """The text of a recording: a file, or samples (16 kHz unless `sampling_rate` says otherwise).
+
+    Arguments and defaults are those of OpenAI's `transcribe`, as is what is done with them; only
+    what lies behind the end is silence, as in training, and not zeros. `language=None` detects it
+    in the first window; `task="translate"` writes English. `temperature` may be several, tried one
+    after the other while a text repeats itself (`compression_ratio_threshold`) or is unlikely
+    (`logprob_threshold`); windows above `no_speech_threshold` are skipped. More `options`:
+    `beam_size`, `best_of`, `length_penalty`, `without_timestamps`, `max_initial_timestamp`,
+    `suppress_tokens`, `suppress_blank`, `sample_len`, `seed`. `clip_timestamps` are starts and ends
+    of what is heard, in seconds. `progress` is told the seconds done and all; `on_segment` each
+    segment as it is found.
+
+    >>> votive.speech.transcribe(None, "speech.wav", tokenizer=None, task="sing")
+    Traceback (most recent call last):
+    ValueError: task must be 'transcribe' or 'translate', got 'sing'.
+    """
+    if task not in ("transcribe", "translate"):
+        raise ValueError(f"task must be 'transcribe' or 'translate', got {task!r}.")
+    known = [f.name for f in fields(Options)]
+    unknown = sorted(set(options) - set(known))
+    if unknown:
+        raise TypeError(
+            f"transcribe: there is no option {unknown[0]!r}; there are {', '.join(known)}."
+        )
+    if word_timestamps and task == "translate":
+        warn_of_translated_times()
+    hearer = Transcriber(model, tokenizer)
+    decoder = Decoder(model, tokenizer, hearer.vocabulary, Options(**options))
+    if word_timestamps and not _heads(model):
+        raise ValueError("transcribe: word_timestamps need alignment_heads, which are not told.")
+    sound = load_audio(audio, sampling_rate)
+    if sound.shape[-1] == 0:
+        return Transcript("", [], language_code(language) if language else "en", 0.0)
+    mel = hearer._mel(sound)
+    total = mel.shape[2] - hearer.frames
+    told, first = _language(hearer, mel, language)
+    begun = beginnings(
+        hearer.vocabulary, 1, language=told if hearer.vocabulary.multilingual else None,
+        task=task if hearer.vocabulary.multilingual else None,
+        timestamps=not decoder.options.without_timestamps,
+    )[0]  # fmt: skip
+    story = _Story(mel, told, begun)
+    if initial_prompt is not None:
+        text = " " + initial_prompt.strip()
+        story.tokens = tokenizer.encode(text, add_special_tokens=False)
+        story.prompt = len(story.tokens)
+    words = _Words(word_timestamps, prepend_punctuations, append_punctuations)
+    carry = "always" if carry_initial_prompt else condition_on_previous_text
+    for start, end in _clips(clip_timestamps, total):
+        seek = start
+        while seek < end:
+            if progress is not None:
+                progress(seek / SECOND, total / SECOND)
+            window = first.pop(seek, None) if end >= min(seek + hearer.frames, total) else None
+            if window is None:
+                window = hearer._window(mel, seek, end)
+            seek = _listened(
+                story, decoder, window, seek, min(hearer.frames, end - seek), carry,
+                condition_on_previous_text, words, on_segment,
+            )  # fmt: skip
+    if progress is not None:
+        progress(total / SECOND, total / SECOND)
+    text = decoder.text(story.tokens[story.prompt :])
+    odds = first.get("probability")
+    return Transcript(text, story.segments, told, sound.shape[-1] / SAMPLE_RATE, odds)
+
+
+def _heads(model: Any) -> Any:
+    return model.generation_config.extra.get("alignment_heads")
+
+
+def _language(hearer: Transcriber, mel: Any, language: str | None) -> tuple[str, dict[Any, Any]]:
+    """The language, and what was computed to find it: the first window, and how sure it is."""
+    if not hearer.vocabulary.multilingual:
+        if language is not None and language_code(language) != "en":
+            raise ValueError(f"language {language!r}: the model is for English alone.")
+        return "en", {}
+    if language is not None:
+        code = language_code(language)
+        hearer.vocabulary.language(code)
+        return code, {}
+    window = hearer._window(mel, 0, mel.shape[2])
+    best, odds = next(iter(hearer._languages(window).items()))
+    return best, {0: window, "probability": odds}
+
+
+def _clips(points: Sequence[float], total: int) -> list[tuple[int, int]]:
+    """Frames from which and to which is heard."""
+    frames = [round(float(p) * SECOND) for p in points] or [0]
+    if any(b < a for a, b in pairwise(frames)) or frames[0] < 0:
+        raise ValueError(f"transcribe: clip_timestamps must rise from 0 on, got {list(points)}.")
+    if len(frames) % 2:
+        frames.append(total)
+    return [(min(a, total), min(b, total)) for a, b in zip(frames[::2], frames[1::2], strict=True)]
+
+
+def _listened(
+    story: _Story, decoder: Decoder, window: Window, seek: int, frames: int, carry: Any,
+    conditioned: bool, words: _Words, on_segment: Any,
+) -> int:  # fmt: skip
+    """Decode a window, add its segments to the story, and tell where the next one begins."""
+    before = story.tokens[story.carried :]
+    if carry == "always":
+        # The initial prompt goes before what was said last, in what room there is.
+        first = story.tokens[: story.prompt]
+        room = decoder.length // 2 - 1 - len(first)
+        rest = story.tokens[max(story.prompt, story.carried) :]
+        before = [*first, *(rest[-room:] if room > 0 else [])]
+    found = decoder.decode(window, before, story.begun)
+    if decoder.silent(found):
+        return seek + frames
+    offset = seek / SECOND
+    parts = cut(found.tokens, decoder.vocabulary.first_time, frames)
+    segments = [
+        _segment(decoder, found, found.tokens[a:b], seek, offset + start * PRECISION,
+                 offset + end * PRECISION)
+        for a, b, start, end in parts.parts
+    ]  # fmt: skip
+    after = seek + parts.advance
+    if words.wanted:
+        after = _timed(story, decoder, window, segments, seek, frames, parts, words)
+    for segment in segments:
+        if segment.start == segment.end or not segment.text.strip():
+            segment.text, segment.tokens = "", []
+            segment.words = [] if words.wanted else None
+        segment.id = len(story.segments)
+        story.segments.append(segment)
+        story.tokens += segment.tokens
+        if on_segment is not None and segment.text:
+            on_segment(segment)
+    if not conditioned or found.temperature > 0.5:
+        story.carried = len(story.tokens)
+    return max(after, seek + 1)
+
+
+def _segment(
+    decoder: Decoder, found: Decoded, tokens: list[int], seek: int, start: float, end: float
+) -> Segment:
+    return Segment(
+        seek=seek, start=round(start, 3), end=round(end, 3), text=decoder.text(tokens),
+        tokens=tokens, temperature=found.temperature, avg_logprob=found.avg_logprob,
+        compression_ratio=found.compression_ratio, no_speech_prob=found.no_speech_prob,
+    )  # fmt: skip
+
+
+def _timed(
+    story: _Story, decoder: Decoder, window: Window, segments: list[Segment], seek: int,
+    frames: int, parts: Cut, words: _Words,
+) -> int:  # fmt: skip
+    """Give segments their words; tells where the next window begins, which is where they end."""
+    tokens = decoder.vocabulary
+    said = [t for s in segments for t in s.tokens if t < tokens.end]
+    begun = [t for t in story.begun if t != tokens.no_timestamps]
+    found = align(
+        window, decoder.tokenizer, tokens, begun, said, _heads(decoder.model), frames,
+        story.language,
+    )  # fmt: skip
+    story.spoken = add_words(
+        segments, found, end_of_text=tokens.end, offset=seek / SECOND, spoken_until=story.spoken,
+        prepended=words.prepended, appended=words.appended,
+    )  # fmt: skip
+    last = [w.end for s in segments for w in s.words or []] or [s.end for s in segments]
+    if not parts.whole and last and last[-1] > seek / SECOND:
+        return round(last[-1] * SECOND)
+    return seek + parts.advance
