@@ -22,9 +22,12 @@ class EncoderDecoderCache:
             self_attention_cache = nn.DynamicCache()
         self.self_attention_cache = self_attention_cache
         self._cross: dict[int, tuple[Any, Any]] = {}
+        self._lent = False  # whether another cache holds the same
 
     def another(self, rows: Any = None) -> EncoderDecoderCache:
         """An empty cache for another text about the same; `rows` chooses some of the samples.
+
+        Several texts about one sample, such as beams, may share its keys.
 
         >>> cache = votive.models.EncoderDecoderCache()
         >>> kept = cache.cross(0, lambda: (votive.ones(1, 2, 3, 4), votive.ones(1, 2, 3, 4)))
@@ -32,6 +35,7 @@ class EncoderDecoderCache:
         True
         """
         made = EncoderDecoderCache(nn.DynamicCache(overwrite=True))
+        made._lent = True
         if rows is None:
             made._cross = self._cross  # what is looked up later serves both
         else:
@@ -79,16 +83,19 @@ class EncoderDecoderCache:
         Where beams share the encoder's keys, each must stay with its own.
         """
         self.self_attention_cache.reorder(index)
-        rows = len(index)
-        for i, (key, value) in self._cross.items():
-            shared = rows // key.shape[0]
-            if shared <= 1:
+        if not self._lent:
+            for i, (key, value) in self._cross.items():
                 self._cross[i] = key.index_select(0, index), value.index_select(0, index)
-            elif [r // shared for r in index.tolist()] != [r // shared for r in range(rows)]:
+            return
+        for key, _ in self._cross.values():
+            shared = len(index) // key.shape[0]
+            own = [r // shared for r in range(len(index))]
+            if [r // shared for r in index.tolist()] != own:
                 raise ValueError(
                     f"EncoderDecoderCache.reorder: {shared} samples share each of the encoder's, "
                     f"and {index.tolist()} moves some to those of another."
                 )
+            return
 
     def __repr__(self) -> str:
         return f"EncoderDecoderCache({self.self_attention_cache!r}, cross={len(self._cross)})"

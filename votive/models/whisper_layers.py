@@ -22,7 +22,7 @@ def sinusoids(length: int, channels: int, max_timescale: float = 10000.0) -> Any
 
     >>> from votive.models.whisper_layers import sinusoids
     >>> sinusoids(2, 4)[1]
-    tensor([8.4147e-01, 9.9998e-05, 5.4030e-01, 1.0000e+00])
+    tensor([8.4147e-01, 1.0000e-04, 5.4030e-01, 1.0000e+00])
     """
     if channels % 2:
         raise ValueError(f"sinusoids: channels must be even, got {channels}.")
