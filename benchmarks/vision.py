@@ -4,7 +4,8 @@
     python -m benchmarks.vision --net mobilenet_v2 --seconds 20 --json out.json
 
 Both have the same weights; that their scores agree is checked before anything is measured. Blocks
-of the two alternate, as everywhere here. Both lay pictures out as they come, channels first;
+of the two alternate, as everywhere here. `--cpu-time` counts the time of one thread, for a machine
+that others use. Both lay pictures out as they come, channels first;
 `--channels-last` converts nets and pictures of both.
 """
 
@@ -12,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -92,9 +94,15 @@ def training(library: Any, net: Any, x: Any) -> Callable[[], Any]:
     return step
 
 
-def measured(name: str, size: int, seconds: float, channels_last: bool) -> list[Row]:
+def measured(
+    name: str, size: int, seconds: float, channels_last: bool, cpu_time: bool
+) -> list[Row]:
     import torch
 
+    given: dict[str, Any] = {"seconds": seconds}
+    if cpu_time:
+        votive.set_num_threads(1)
+        given["clock"] = time.process_time
     torch.set_num_threads(votive.get_num_threads())
     ours, theirs = nets(name, channels_last)
     ours.eval(), theirs.eval()
@@ -104,12 +112,12 @@ def measured(name: str, size: int, seconds: float, channels_last: bool) -> list[
         a, b = forward(votive, ours, v), forward(torch, theirs, t)
         worst = np.abs(a().numpy() - b().numpy()).max() / np.abs(b().numpy()).max()
         assert worst < 1e-3, f"the nets differ by {worst:.1e}"
-        rows.append(pair(f"{name} forward, batch {batch}", a, b, seconds=seconds))
+        rows.append(pair(f"{name} forward, batch {batch}", a, b, **given))
     ours.train(), theirs.train()
     v, t = pictures(8, size, channels_last)
     rows.append(
         pair(f"{name} training step, batch 8", training(votive, ours, v),
-             training(torch, theirs, t), seconds=seconds)
+             training(torch, theirs, t), **given)
     )  # fmt: skip
     return rows
 
@@ -120,10 +128,11 @@ def main() -> None:
     parser.add_argument("--size", type=int, default=224)
     parser.add_argument("--seconds", type=float, default=15.0, help="for each row")
     parser.add_argument("--channels-last", action="store_true")
+    parser.add_argument("--cpu-time", action="store_true", help="of one thread")
     parser.add_argument("--json", type=Path)
     args = parser.parse_args()
     print(f"{votive.get_num_threads()} threads, load {os.getloadavg()[0]:.1f}")
-    rows = measured(args.net, args.size, args.seconds, args.channels_last)
+    rows = measured(args.net, args.size, args.seconds, args.channels_last, args.cpu_time)
     report(rows, args.json)
     print(f"mean ratio {mean_ratio(rows):.2f}")
 
