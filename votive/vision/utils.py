@@ -13,7 +13,7 @@ from ..autograd import no_grad
 from ..core import dtype as dt
 from ..ops.registry import F
 from ..tensor import Tensor
-from .io import pillow
+from .io.raw import pillow
 
 __all__ = [
     "draw_bounding_boxes",

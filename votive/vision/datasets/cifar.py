@@ -12,7 +12,7 @@ from ...io.pickle_machine import Machine
 from ...io.pickle_stack import Maker, UnsafeFileError
 from ...io.torch_parts import Array, find
 from ...serialization.container import FileFormatError
-from ..io import pillow
+from ..io.raw import pillow
 from .base import VisionDataset
 from .download import download, intact, unpack
 

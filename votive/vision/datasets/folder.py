@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from ..io import pillow
+from ..io.raw import pillow
 from .base import VisionDataset
 
 IMG_EXTENSIONS = (

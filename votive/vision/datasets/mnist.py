@@ -13,7 +13,7 @@ import numpy as np
 from ...core import dtype as dt
 from ...interchange import from_numpy
 from ...serialization.container import FileFormatError
-from ..io import pillow
+from ..io.raw import pillow
 from .base import VisionDataset
 from .download import download
 

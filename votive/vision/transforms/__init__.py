@@ -68,13 +68,9 @@ from .geometry import (
     Pad,
     RandomCrop,
     RandomHorizontalFlip,
-    RandomResize,
     RandomResizedCrop,
-    RandomShortestSize,
     RandomVerticalFlip,
-    RandomZoomOut,
     Resize,
-    ScaleJitter,
     TenCrop,
 )
 from .misc import (
@@ -90,6 +86,7 @@ from .mixing import (
     CutMix,
     MixUp,
 )
+from .sizing import RandomResize, RandomShortestSize, RandomZoomOut, ScaleJitter
 from .warping import (
     ElasticTransform,
     RandomAffine,

@@ -141,8 +141,9 @@ def to_pil_image(pic: Any, mode: str | None = None) -> Any:
         array = pic[:, :, None] if pic.ndim == 2 else pic
     else:
         raise TypeError(f"to_pil_image: needs a tensor or an array, got {type(pic).__name__}.")
-    from PIL import Image as Pillow
+    from ...io.raw import pillow
 
+    Pillow = pillow()
     if array.dtype.kind == "f" and mode != "F":
         array = (array * 255).astype(np.uint8)
     wanted = _mode_for(array, mode)
