@@ -111,19 +111,29 @@ void Block::run() {
     const int64_t k0 = from * e.depth, kn = std::min(n * e.depth, K - k0);
     const bool first = from == 0, last = from + n == units;
 
-    const int64_t a_work = a_place || a_soon ? 0 : a_panels;
+    // Panels of a transposed A share lines of memory: several are packed by one task, a few steps of k at a time.
+    const int64_t bunch = a_rows ? 1 : 4;
+    const int64_t a_work = a_place || a_soon ? 0 : parts(a_panels, bunch);
     const int64_t b_first = b_place ? N / wide : 0;  // an incomplete panel is packed in any case
     const auto pack_rows = [&](char* dst, int64_t p) {
       const int64_t i = p * high, count = std::min(high, M - i);
       const char* src = A.data + i * A.s_item + k0 * A.s_k;
-      if (!a_rows) return A.pack(dst, high, src, A.s_item, A.s_k, count, kn);
       for (int64_t r = 0; r < count; ++r) {
         if (kn % e.depth) std::memset(dst + r * a_line + (n - 1) * e.unit, 0, size_t(e.unit));
         A.row(dst + r * a_line, e.unit / e.depth, src + r * A.s_item, A.size, kn);
       }
     };
+    const auto pack_bunch = [&](int64_t begin, int64_t end) {
+      constexpr int64_t STEPS = 32;  // of k, whole units
+      for (int64_t k = 0; k < kn; k += STEPS)
+        for (int64_t p = begin; p < end; ++p)
+          A.pack(a_pack + p * a_panel + k / e.depth * high * e.unit, high,
+                 A.data + p * high * A.s_item + (k0 + k) * A.s_k, A.s_item, A.s_k, std::min(high, M - p * high),
+                 std::min(STEPS, kn - k));
+    };
     share(a_work + b_panels - b_first, wide * n, [&](int64_t p) {
-      if (p < a_work) return pack_rows(a_pack + p * a_panel, p);
+      if (p < a_work && a_rows) return pack_rows(a_pack + p * a_panel, p);
+      if (p < a_work) return pack_bunch(p * bunch, std::min(a_panels, (p + 1) * bunch));
       const int64_t q = p - a_work + b_first, j = q * wide;
       B.pack(b_pack + (b_place ? 0 : q * b_panel), width(q), B.data + j * B.s_item + k0 * B.s_k, B.s_item, B.s_k,
              std::min(wide, N - j), kn);
