@@ -16,8 +16,7 @@ namespace {
 constexpr int64_t up(int64_t n, int64_t to) { return (n + to - 1) / to * to; }
 constexpr int64_t parts(int64_t n, int64_t of) { return (n + of - 1) / of; }
 
-constexpr int64_t MAX_DEPTH = 512;    // units of k in a block: a panel of A stays in the first cache
-constexpr int64_t MAX_DEEP = 1024;    // the same where sums cannot wait in C: fewer blocks are better
+constexpr int64_t MAX_DEPTH = 1024;   // units of k in a block: a few panels stay in the second cache
 constexpr int64_t FEW_COLUMNS = 192;  // up to here B is small beside A
 constexpr int64_t MAX_ITEMS = 4080;   // rows and columns of a block: its packed factors stay in the last cache
 constexpr int64_t MAX_SUMS = 2040;    // the same where sums are kept aside
@@ -78,7 +77,7 @@ void Block::run() {
   const bool holds = C.native && C.col == e.acc;
   const bool grows = C.beta == 1 && C.x == C.data && C.x_row == C.row && C.x_col == C.col;
   const bool in_place = holds && !C.activate && C.alpha == 1 && (C.beta == 0 || grows);
-  const int64_t units = parts(K, e.depth), blocks = parts(units, holds ? MAX_DEPTH : MAX_DEEP);
+  const int64_t units = parts(K, e.depth), blocks = parts(units, MAX_DEPTH);
   const int64_t step = parts(units, blocks);
   const bool within = holds && !in_place && blocks > 1 && !reads_itself();
   const bool aside = !in_place && !within && blocks > 1;
@@ -184,7 +183,7 @@ void Block::run() {
 }
 
 void blocks(const Engine& e, int64_t M, int64_t N, int64_t K, const Factor& A, const Factor& B, const Result& C) {
-  const bool deep = parts(K, e.depth) > MAX_DEEP && !(C.native && C.col == e.acc);
+  const bool deep = parts(K, e.depth) > MAX_DEPTH && !(C.native && C.col == e.acc);
   const int64_t most = deep ? MAX_SUMS : MAX_ITEMS;
   for (int64_t j = 0; j < N; j += most)
     for (int64_t i = 0; i < M; i += most) {
