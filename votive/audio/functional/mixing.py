@@ -39,6 +39,21 @@ def _cut(full: Any, n: int, m: int, mode: str) -> Any:
     return full[..., start : start + length]
 
 
+def _quick_size(n: int) -> int:
+    """The least even number from n on without a prime factor above 5: zeros at the end are free."""
+    best = 1 << max(n - 1, 1).bit_length()
+    five = 1
+    while five < best:
+        three = five
+        while three < best:
+            # The least power of 2 that makes it long enough.
+            two = max(2, 1 << (-(-n // three) - 1).bit_length())
+            best = min(best, three * two)
+            three *= 3
+        five *= 5
+    return best
+
+
 def fftconvolve(x: Any, y: Any, mode: str = "full") -> Any:
     """The convolution of (..., N) and (..., M) along time, by Fourier transforms.
 
@@ -50,9 +65,10 @@ def fftconvolve(x: Any, y: Any, mode: str = "full") -> Any:
     tensor([1., 3., 5., 3.])
     """
     _check("fftconvolve", x, y, mode)
-    n = x.shape[-1] + y.shape[-1] - 1
+    length = x.shape[-1] + y.shape[-1] - 1
+    n = _quick_size(length) if length > 0 else length  # which rfft refuses
     product = votive.fft.rfft(x, n=n) * votive.fft.rfft(y, n=n)
-    return _cut(votive.fft.irfft(product, n=n), x.shape[-1], y.shape[-1], mode)
+    return _cut(votive.fft.irfft(product, n=n)[..., :length], x.shape[-1], y.shape[-1], mode)
 
 
 def convolve(x: Any, y: Any, mode: str = "full") -> Any:

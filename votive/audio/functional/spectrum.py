@@ -172,8 +172,8 @@ def spectral_centroid(
 
     >>> x = votive.sin(votive.arange(400.0) * (2 * votive.pi * 1000 / 8000))
     >>> w = votive.hann_window(80)
-    >>> votive.audio.functional.spectral_centroid(x, 8000, 0, w, 80, 40, 80)[5]
-    tensor(1000.0099)
+    >>> round(float(votive.audio.functional.spectral_centroid(x, 8000, 0, w, 80, 40, 80)[5]))
+    1000
     """
     loud = spectrogram(waveform, pad, window, n_fft, hop_length, win_length, 1.0, False)
     freqs = votive.linspace(0, sample_rate // 2, 1 + n_fft // 2, device=loud.device).unsqueeze(1)
