@@ -25,15 +25,15 @@ class CUDAGraph:
         self._kept: list[Any] = []
         self._draws: Any = None
 
-    def capture_begin(self, pool: Any = None, capture_error_mode: str = "thread_local") -> None:
+    def capture_begin(self, pool: Any = None, capture_error_mode: str = "relaxed") -> None:
         """Begin to record the current stream, which must not be the default one."""
         here = _here()
         if self._exec:
             raise RuntimeError("capture_begin: the graph was captured already; call reset() first.")
         if here.stream == 0:
             raise RuntimeError("capture_begin: the default stream cannot be captured; use another.")
-        if capture_error_mode != "thread_local":
-            raise NotImplementedError("capture_begin: only capture_error_mode='thread_local'.")
+        if capture_error_mode != "relaxed":
+            raise NotImplementedError("capture_begin: only capture_error_mode='relaxed'.")
         allocator = rt.runtime.allocator(here.device)
         self._pool = pool or allocator.private_pool(here.stream)
         self._device = here.device
@@ -112,7 +112,7 @@ class graph:
         cuda_graph: CUDAGraph,
         pool: Any = None,
         stream: Stream | None = None,
-        capture_error_mode: str = "thread_local",
+        capture_error_mode: str = "relaxed",
     ) -> None:
         if stream is None:
             graph._side = graph._side or Stream()

@@ -56,6 +56,9 @@ class GraphStepper(DecoderStepper):
         self.place = self.position.expand(tokens.shape)
         if self.positions is not None:  # padding: the text's own positions lag behind
             self.place = self.positions[:, start : start + 1].clone()
+        for part in self.model.modules():  # tables must not grow later: the graph keeps the old
+            if isinstance(part, nn.RotaryEmbedding):
+                part.angles(length)
         side = votive.cuda.Stream()
         side.wait_stream(votive.cuda.current_stream())
         with votive.cuda.stream(side):

@@ -124,7 +124,8 @@ def _infer_reduced(op: str, statistics: bool) -> Any:
         _check(op, x, t, weight)
         wide = dt.compute_type(x.dtype)
         kept = (x.like((2, *t.shape), dtype=wide),) if statistics else ()
-        return x.like(()), x.like((), dtype=wide), *kept
+        # The loss of half types stays wide here: what it means is lost in eight bits.
+        return x.like((), dtype=wide if statistics else None), x.like((), dtype=wide), *kept
 
     return infer
 
@@ -319,7 +320,13 @@ def cross_entropy(
     given = (input, _one_target(op, input, target), weight, ignored, max(smoothing, 0.0))
     if kind == "none":
         return F._cross_entropy(*given, input.dtype)
-    return F._cross_entropy_reduced(*given, kind == "mean")[0]
+    return F._to_dtype(F._cross_entropy_reduced(*given, kind == "mean")[0], input.dtype)
+
+
+@composite(method=False, namespaces=(), name="_wide_cross_entropy")
+def wide_cross_entropy(input: Any, target: Any, ignore_index: int = -100) -> Any:
+    """The mean cross entropy of class indices; of half types in float32, without a wide copy."""
+    return F._cross_entropy_reduced(input, target, None, ignore_index, 0.0, True)[0]
 
 
 @composite(namespaces=NN, method=False)

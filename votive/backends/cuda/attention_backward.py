@@ -30,8 +30,8 @@ from .program import TYPE, Program
 from .rows import cuda
 
 # (queries, keys, warps, stages) for gradients by keys and values, and by queries.
-KEYS = {64: (32, 64, 4, 3), 128: (64, 128, 8, 2), 256: (32, 64, 8, 1)}
-QUERIES = {64: (64, 64, 4, 3), 128: (128, 64, 8, 2), 256: (64, 32, 8, 1)}
+KEYS = {64: (32, 64, 4, 3), 128: (64, 128, 8, 3), 256: (32, 64, 8, 1)}
+QUERIES = {64: (64, 64, 4, 3), 128: (128, 64, 8, 3), 256: (64, 32, 8, 1)}
 FLOAT32 = (16, 16, 4, 1)
 
 

@@ -264,7 +264,7 @@ def _reduced(
     r, number, make = found
     launch = make("*" + number)
     join = Program(
-        _join, ["*" + TYPE[x.dtype], "*" + number, "*" + number, "*" + number, "i32"],
+        _join, ["*" + (number if softmax else TYPE[x.dtype]), "*" + number, "*" + number, "*" + number, "i32"],
         {"MEAN": mean, "BN": 2048}, warps=8,
     )  # fmt: skip
     kind = dt.float64 if number == "fp64" else dt.float32

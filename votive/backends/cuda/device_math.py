@@ -36,7 +36,7 @@ def fast_tanh(x):
 def fast_erf(x):
     # Abramowitz and Stegun 7.1.26: an absolute error of 1.5e-7.
     z = tl.abs(x)
-    t = 1.0 / (1.0 + 0.3275911 * z)
+    t = libdevice.fast_dividef(1.0, 1.0 + 0.3275911 * z)
     poly = t * (
         0.254829592 + t * (-0.284496736 + t * (1.421413741 + t * (-1.453152027 + t * 1.061405429)))
     )

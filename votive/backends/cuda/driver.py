@@ -290,7 +290,7 @@ class Driver:
     # Graphs
 
     def begin_capture(self, stream: int) -> None:
-        self._call("cuStreamBeginCapture_v2", stream, 1)  # only this thread's calls are refused
+        self._call("cuStreamBeginCapture_v2", stream, 2)  # memory may be asked for meanwhile
 
     def end_capture(self, stream: int) -> int:
         graph = c.c_uint64()

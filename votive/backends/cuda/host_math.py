@@ -12,7 +12,7 @@ from triton.runtime.interpreter import TensorHandle
 from ..cpu.reference.primitives import FUNCTIONS
 
 _OTHER: dict[str, Callable[..., Any]] = {
-    "div_rn": np.divide, "rint": np.rint, "fmod": np.fmod, "cyl_bessel_i0": FUNCTIONS["i0"],
+    "div_rn": np.divide, "fast_dividef": np.divide, "rint": np.rint, "fmod": np.fmod, "cyl_bessel_i0": FUNCTIONS["i0"],
     "cyl_bessel_i1": FUNCTIONS["i1"], "normcdfinv": FUNCTIONS["ndtri"], "pow": np.power,
     "copysign": np.copysign, "nextafter": np.nextafter, "rsqrt": lambda x: 1 / np.sqrt(x),
     "fast_tanf": np.tan, "fma_rn": lambda a, b, c: a * b + c,
@@ -24,16 +24,13 @@ class _Library:
         fn = _OTHER.get(name) or FUNCTIONS[name]
 
         def run(*args: Any) -> Any:
-            kind = next(a.dtype for a in args if isinstance(a, tl.tensor))
+            given = [a for a in args if isinstance(a, tl.tensor)]
+            kind = given[0].dtype
             arrays = [a.handle.data if isinstance(a, tl.tensor) else a for a in args]
-            shape = (
-                next(a.shape for a in args if isinstance(a, tl.tensor) and a.type.is_block())
-                if any(isinstance(a, tl.tensor) and a.type.is_block() for a in args)
-                else ()
-            )
             with np.errstate(all="ignore"):
-                out = np.asarray(fn(*arrays)).astype(arrays[0].dtype)
-            type_ = tl.block_type(kind, list(out.shape)) if len(shape) else kind
+                out = np.asarray(fn(*arrays)).astype(given[0].handle.data.dtype)
+            block = any(a.type.is_block() for a in given)
+            type_ = tl.block_type(kind, list(out.shape)) if block else kind
             return tl.tensor(TensorHandle(out, kind), type_)
 
         return run

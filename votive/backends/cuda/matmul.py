@@ -19,11 +19,9 @@ from .copy import copy_view
 from .data import View
 from .program import TYPE, Program
 from .rows import cuda
-from .runtime import here_count
 
 KINDS = frozenset((dt.float32, dt.float64, *dt.HALF))
 FEW = 8  # rows that count as few
-FEW_WARPS = 4
 
 
 class _Switches:
@@ -121,14 +119,14 @@ class FewRows:
         bk = min(power(k), 1024 if w.dtype.itemsize == 2 else 512)
         while k % bk and bk > 128:
             bk //= 2
-        bn = 2 if n <= 4 * here_count() else 4
+        bn, warps = (1, 8) if k > 2048 else (2, 1 if n >= 65536 else 4)
         types = [
             "*" + TYPE[out.dtype], "*" + TYPE[x.dtype], "*" + TYPE[w.dtype],
             "*" + TYPE[bias or out.dtype], "i32", "i32", "i64", "i64", "i64",
         ]  # fmt: skip
         self.program = Program(
             _few_rows, types,
-            {"M": m, "BIAS": bias is not None, "EVEN": k % bk == 0, "BN": bn, "BK": bk}, warps=FEW_WARPS,
+            {"M": m, "BIAS": bias is not None, "EVEN": k % bk == 0, "BN": bn, "BK": bk}, warps=warps,
         )  # fmt: skip
         self.numbers = (n, k, x.row, w.row, out.row)
         self.program.divisible = tuple(4 + i for i, v in enumerate(self.numbers) if v % 16 == 0)

@@ -64,6 +64,7 @@ class RotaryEmbedding(Module):
     def _build(self, length: int, device: Any, dtype: Any) -> None:
         """Tables of `length` rows, computed in float32 as models are trained, or in float64."""
         kind = np.float64 if dtype == votive.float64 else np.float32
+        device = votive.get_default_device() if device is None else device
         trained = self.max_position_embeddings
         frequencies, self.attention_scaling = RULES[self.rope_type](
             self.dim, self.base, trained, length, kind, **self.scaling
@@ -119,7 +120,10 @@ class RotaryEmbedding(Module):
         if position_ids is None:
             self._fit(offset + length)
             return Angles(self.cos, self.sin, offset)
-        if position_ids.numel():
+        # While a graph is recorded nothing can be read; it was run before, with these positions.
+        if position_ids.numel() and not (
+            position_ids.is_cuda and votive.cuda.is_current_stream_capturing()
+        ):
             self._fit(int(position_ids.max()) + 1)
         # (N, positions, dim / 2)
         return Angles(self.cos[position_ids], self.sin[position_ids], 0)
