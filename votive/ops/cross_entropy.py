@@ -203,12 +203,12 @@ def cross_entropy_reduced_composite(
     wide = dt.compute_type(input.dtype)
     loss = cross_entropy_composite(input, target, weight, ignore_index, smoothing, wide).sum()
     if not mean:
-        return loss.to(input.dtype)
+        return loss.to(wide)
     used = target != ignore_index
     if weight is None:
-        return (loss / used.sum()).to(input.dtype)
+        return (loss / used.sum()).to(wide)
     picked = F.index_select(weight, 0, F.where(used, target, 0).to(dt.int64).reshape(-1))
-    return (loss / (picked * used.reshape(-1)).to(wide).sum()).to(input.dtype)
+    return (loss / (picked * used.reshape(-1)).to(wide).sum()).to(wide)
 
 
 @composite(method=False, namespaces=(), name="_cross_entropy_composite")
