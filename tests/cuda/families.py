@@ -72,3 +72,27 @@ def indexing(vt: Any) -> None:
     vt.nn.functional.embedding(i, w, padding_idx=1, scale_grad_by_freq=True).backward(
         w[:64].detach()
     )
+
+
+@family
+def extremes(vt: Any) -> None:
+    for dtype in ("bfloat16", "int64", "float64"):
+        x = _of(vt, 256, 4096, dtype=dtype)
+        x.amax(1)
+        x.argmax(1)
+        x.min(0)
+    _of(vt, 1, 100_000).argmax(1)
+    x.var(1)
+    x.std()
+
+
+@family
+def scans(vt: Any) -> None:
+    for dtype in ("bfloat16", "float64"):
+        for n in (4096, 100_000):
+            x = _of(vt, 4, n, dtype=dtype)
+            x.cumsum(1)
+            x.cumprod(1)
+            x.logcumsumexp(1)
+            x.cummax(1)
+    _of(vt, 4, 100_000, dtype="int32").cummin(1)

@@ -35,7 +35,8 @@ def amin(x: Any, dim: tuple[int, ...], keepdim: bool) -> Any:
 @triton.jit
 def _pick(
     values, places, keys, x, rows, n, sx, part, parts, LARGEST: tl.constexpr, VALUES: tl.constexpr,
-    PLACES: tl.constexpr, KEYS: tl.constexpr, HIGHEST: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr,
+    PLACES: tl.constexpr, KEYS: tl.constexpr, HIGHEST: tl.constexpr, BM: tl.constexpr,
+    BN: tl.constexpr,
 ):  # fmt: skip
     # Grid: (blocks of lines, parts of a line).
     row = tl.program_id(0).to(tl.int64) * BM + tl.arange(0, BM)[:, None]

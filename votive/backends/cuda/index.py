@@ -237,7 +237,12 @@ def take(x: Any, index: Any) -> Any:
     types = {"o": word(x.dtype), "x": word(x.dtype), "index": pointer(index.dtype), "fault": "*i32"}
     run = p.kernel("take", types, body)  # type: ignore[arg-type]
     fault = _flat_fault("take", x.numel)
-    return lambda outs, x, index: run(outs[0].ptr, dense(x).ptr, index.ptr, fault)
+
+    def launch(outs: list[View], x: View, index: View) -> None:
+        x = dense(x)
+        run(outs[0].ptr, x.ptr, index.ptr, fault)
+
+    return launch
 
 
 def _flat_fault(op: str, size: int) -> int:
@@ -268,16 +273,16 @@ def put(x: Any, index: Any, source: Any, accumulate: bool) -> Any:
     fault = _flat_fault("put", x.numel)
 
     def run(outs: list[View], x: View, index: View, source: View) -> None:
-        source = dense(apart(source, outs[0]))
+        source, index = dense(apart(source, outs[0])), dense(index)
         flat = (
             empty(outs[0].spec.like(outs[0].spec.shape)) if not outs[0].spec.contiguous else outs[0]
         )
         if accumulate:
             with summed(flat, x) as to:
-                kernel(to.ptr, source.ptr, dense(index).ptr, fault)
+                kernel(to.ptr, source.ptr, index.ptr, fault)
         else:
             start(flat, x)
-            kernel(flat.ptr, source.ptr, dense(index).ptr, fault)
+            kernel(flat.ptr, source.ptr, index.ptr, fault)
         if flat is not outs[0]:
             copy_view(outs[0], flat)
 

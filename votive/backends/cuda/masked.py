@@ -100,12 +100,12 @@ def masked_select(x: Any, mask: Any) -> Any:
     program = Program(_select, [kind, kind, "*u8", "*i64", "i64"], {"BLOCK": BLOCK})  # type: ignore[list-item]
 
     def run(outs: Any, x: View, mask: View) -> list[View]:
-        mask = dense(mask)
+        mask, x = dense(mask), dense(x)
         starts, count = counted(mask)
         made = empty(Spec(Layout((count,)), x.spec.dtype, x.spec.device))
         if count:
             n = mask.spec.numel
-            program(_grid(n), made.ptr, dense(x).ptr, mask.ptr, starts.ptr, n)
+            program(_grid(n), made.ptr, x.ptr, mask.ptr, starts.ptr, n)
         return [made]
 
     return run

@@ -81,8 +81,9 @@ def roll(x: Any, shifts: Any, dims: Any) -> Any:
         )
 
         def flatly(outs: list[View], x: View) -> None:
+            x = dense(x)
             with written(outs[0]) as out:
-                run(out.ptr, dense(x).ptr)
+                run(out.ptr, x.ptr)
 
         return flatly
     total: dict[int, int] = {}

@@ -1,0 +1,155 @@
+"""Binary search and counting."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import triton
+import triton.language as tl
+
+from ...core import dtype as dt
+from ...core.errors import fail
+from ...core.layout import Layout, Spec
+from .by_rows import dense
+from .copy import copy_view
+from .data import View, empty
+from .fill import fill_view
+from .keys import ordered
+from .places import Places
+from .program import Program, pointer
+from .rows import cuda
+from .trip import fetch
+
+BLOCK = 512
+_NARROW = (dt.float32, *dt.HALF)
+_INTS = (dt.int8, dt.int16, dt.int32, dt.int64, dt.uint8)
+
+
+@triton.jit
+def _search(
+    o, bounds, x, total, n, size, RIGHT: tl.constexpr, ROWS: tl.constexpr, W: tl.constexpr,
+    STEPS: tl.constexpr, BLOCK: tl.constexpr,
+):  # fmt: skip
+    # Grid: blocks of values. ROWS: each line of values has bounds of its own.
+    e = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
+    there = e < total
+    v = tl.load(x + e, mask=there, other=0).to(W)
+
+    base = e // n * size if ROWS else e * 0
+    low = e * 0
+    high = low + size
+    for _ in range(STEPS):
+        middle = (low + high) // 2
+        open_ = low < high
+        b = tl.load(bounds + base + middle, mask=there & open_, other=0).to(W)
+        # A comparison with NaN fails, which moves right.
+        stays = (b > v) if RIGHT else (b >= v)
+        low = tl.where(open_ & (stays == 0), middle + 1, low)
+        high = tl.where(open_ & stays, middle, high)
+
+    tl.store(o + e, low.to(o.dtype.element_ty), mask=there)
+
+
+@cuda("_searchsorted", accepts=lambda *specs: all(map(ordered, specs)))
+def searchsorted(bounds: Any, x: Any, sorter: Any, right: bool, dtype: dt.dtype) -> Any:
+    if sorter is not None:
+        return None
+    if bounds.dtype in _INTS and x.dtype in _INTS:
+        wide = tl.int64
+    else:
+        both = bounds.dtype in _NARROW and x.dtype in _NARROW
+        wide = tl.float32 if both else tl.float64
+    if not x.numel:
+        return lambda outs, bounds, x, *rest: None
+    size = bounds.shape[-1]
+    program = Program(
+        _search, [pointer(dtype), pointer(bounds.dtype), pointer(x.dtype), "i64", "i64", "i64"],
+        {"RIGHT": right, "ROWS": bounds.ndim > 1, "W": wide, "STEPS": size.bit_length(),
+         "BLOCK": BLOCK},
+    )  # fmt: skip
+    n = x.shape[-1] if x.ndim else 1
+    grid = (-(-x.numel // BLOCK),)
+
+    def run(outs: list[View], bounds: View, x: View, *rest: Any) -> None:
+        out = outs[0]
+        to = out if out.spec.contiguous else empty(out.spec.like(out.spec.shape))
+        bounds, x = dense(bounds), dense(x)
+        program(grid, to.ptr, bounds.ptr, x.ptr, x.spec.numel, n, size)
+        if to is not out:
+            copy_view(out, to)
+
+    return run
+
+
+@cuda("_histc", accepts=lambda x: x.dtype in (*_NARROW, dt.float64))
+def histc(x: Any, bins: int, low: float, high: float) -> Any:
+    wide = "fp64" if x.dtype is dt.float64 else "fp32"
+    p = Places(x.shape, [x.strides])
+    b = p.arg("bins", bins)
+    types = {"o": "*i64", "x": pointer(x.dtype), "low": wide, "high": wide}
+    add = p.kernel("histc", types, [
+        f"v = {p.load('x', 0)}.to(low.dtype) + (r * 0 + n * 0).to(low.dtype)",
+        "good = inside & (v >= low) & (v <= high)",
+        f"i = m.f_div((v - low) * {b}, high - low + v * 0).to(tl.int64)",
+        # The last bin includes its right edge.
+        f"i = tl.where(good, tl.minimum(i, {b} - 1), 0)",
+        "tl.atomic_add(o + i, 1, mask=good, sem='relaxed')",
+    ])  # fmt: skip
+
+    def run(outs: list[View], x: View) -> None:
+        out = outs[0]
+        counts = empty(Spec(Layout((bins,)), dt.int64, out.spec.device))
+        fill_view(counts, 0)
+        add(counts.ptr, x.ptr, low, high)
+        copy_view(out, counts)
+
+    return run
+
+
+@cuda("_bincount", accepts=lambda x, *weights: x.dtype in _INTS)
+def bincount(x: Any, weights: Any, minlength: int) -> Any:
+    from .reduction import _row
+
+    if weights is not None and weights.dtype not in (dt.float32, dt.float64, *_INTS, *dt.HALF):
+        return None
+    largest = _row(x, (0,), dt.int64, "max")
+    smallest = _row(x, (0,), dt.int64, "min")
+    kind = dt.int64 if weights is None else dt.float64
+    steps = [x.strides] if weights is None else [x.strides, weights.strides]
+    p = Places(x.shape, steps)
+    types = {"o": pointer(kind), "x": pointer(x.dtype)}
+    if weights is not None:
+        types["w"] = pointer(weights.dtype)
+    one = "1" if weights is None else f"{p.load('w', 1)}.to(tl.float64) + (r * 0 + n * 0)"
+    add = p.kernel("bincount", types, [
+        f"i = {p.load('x', 0)}.to(tl.int64) + r * 0 + n * 0",
+        f"tl.atomic_add(o + i, {one}, mask=inside, sem='relaxed')",
+    ])  # fmt: skip
+    result = None if weights is None else weights.dtype
+
+    def run(outs: Any, x: View, weights: View | None = None) -> list[View]:
+        def made(count: int, dtype: dt.dtype) -> View:
+            return empty(Spec(Layout((count,)), dtype, x.spec.device))
+
+        if not x.spec.numel:
+            counts = made(minlength, dt.int64)
+            fill_view(counts, 0)
+            return [counts]
+        ends = empty(Spec(Layout((2,)), dt.int64, x.spec.device))
+        scalar = Spec(Layout(()), dt.int64, x.spec.device)
+        smallest([View(ends.ptr, scalar, ends.storage)], x)
+        largest([View(ends.ptr + 8, scalar, ends.storage)], x)
+        low, high = fetch(ends).tolist()
+        if low < 0:
+            fail(RuntimeError, "bincount", f"values must not be negative, got {low}.")
+        counts = made(max(high + 1, minlength), kind)
+        fill_view(counts, 0)
+        extra = () if weights is None else (weights.ptr,)
+        add(counts.ptr, x.ptr, *extra)
+        if result is None or result is kind:
+            return [counts]
+        cast = made(counts.spec.numel, result)
+        copy_view(cast, counts)
+        return [cast]
+
+    return run
