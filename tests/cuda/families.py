@@ -96,3 +96,14 @@ def scans(vt: Any) -> None:
             x.logcumsumexp(1)
             x.cummax(1)
     _of(vt, 4, 100_000, dtype="int32").cummin(1)
+
+
+@family
+def sorting(vt: Any) -> None:
+    for dtype in ("bfloat16", "int64"):
+        x = _of(vt, 4, 50_000, dtype=dtype)
+        x.sort(1)
+        x.topk(50, 1)
+        x.median(1)
+    vt.searchsorted(x, x)
+    vt.bucketize(_of(vt, 1000), _of(vt, 100))

@@ -210,8 +210,10 @@ def _losses(
         def launch(
             losses: int, weights: int, tops: int, totals: int, x: View, t: View, weight: Any
         ) -> None:
+            # Held until the launch: what is let go earlier may be handed out again.
+            x, t = r.view(x), dense(t)
             program(
-                (r.rows,), losses, weights, tops, totals, fault, r.view(x).ptr, dense(t).ptr,
+                (r.rows,), losses, weights, tops, totals, fault, x.ptr, t.ptr,
                 0 if weight is None else weight.ptr, r.n, r.stride, ignore, float(smoothing),
             )  # fmt: skip
 
@@ -320,9 +322,10 @@ def _gradient(
 
     def launch(to: View, g: View, x: Any, t: View, weight: Any, total: Any, kept: Any) -> None:
         made = View(to.ptr, target, to.storage) if straight else empty(target.like(target.shape))
+        g, t, x = dense(g) if each else g, dense(t), None if x is None else r.view(x)
         program(
-            (r.rows,), made.ptr, (dense(g) if each else g).ptr, 0 if x is None else r.view(x).ptr,
-            dense(t).ptr, 0 if weight is None else weight.ptr, 0 if total is None else total.ptr,
+            (r.rows,), made.ptr, g.ptr, 0 if x is None else x.ptr,
+            t.ptr, 0 if weight is None else weight.ptr, 0 if total is None else total.ptr,
             0 if kept is None else kept.ptr, 0 if kept is None else kept.ptr + step, r.n, so,
             r.stride, ignore, float(smoothing),
         )  # fmt: skip

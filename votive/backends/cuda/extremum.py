@@ -12,8 +12,8 @@ import triton.language as tl
 from ...core import dtype as dt
 from .by_rows import dense, power
 from .data import View
-from .keys import key_type, lines, ordered, scratch, sought
-from .program import Program, pointer
+from .keys import key_type, lines, ordered, scratch, shared, sought
+from .program import pointer
 from .reduction import _row
 from .rows import cuda
 from .runtime import here_count
@@ -116,10 +116,10 @@ def _picked(x: Any, dim: int | None, largest: bool, values: bool, places: bool) 
     highest = 2**63 - 1 if key == "*i64" else 2**31 - 1
     flags = {"LARGEST": largest, "VALUES": values, "PLACES": places}
     types = [kind, "*i64", key, kind, "i32", "i64", "i64", "i64", "i32"]
-    first = Program(
+    first = shared(
         _pick, types, {**flags, "KEYS": parts > 1, "HIGHEST": highest, "BM": bm, "BN": bn}
     )
-    second = Program(
+    second = shared(
         _join, [kind, "*i64", key, "*i64", kind, "i32", "i64", "i32"],
         {"VALUES": values, "PLACES": places, "HIGHEST": highest, "BN": power(parts)},
     )  # fmt: skip

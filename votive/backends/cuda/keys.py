@@ -5,6 +5,7 @@ dimension. Knows no operators.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import triton
@@ -14,6 +15,7 @@ from ...core import dtype as dt
 from ...core.layout import Layout, Spec
 from .by_rows import dense, last, row_stride
 from .data import View, empty
+from .program import Program
 
 # Triton's integers in which elements are compared.
 _WIDE = (dt.float64, dt.int64)
@@ -92,6 +94,16 @@ def lines(x: Any, dim: int) -> Lines:
         return Lines(1, 1)
     n = x.shape[dim]
     return Lines(x.numel // n if n else 0, n)
+
+
+@cache
+def _shared(fn: Any, types: tuple[str, ...], constants: tuple[Any, ...], options: Any) -> Program:
+    return Program(fn, types, dict(constants), **dict(options))
+
+
+def shared(fn: Any, types: list[str], constants: dict[str, Any], **options: Any) -> Program:
+    """A program that other plans with the same types and constants use too."""
+    return _shared(fn, tuple(types), tuple(constants.items()), tuple(options.items()))
 
 
 def scratch(like: Spec, count: int, dtype: dt.dtype) -> View:

@@ -15,9 +15,9 @@ from ...core.errors import fail
 from ...core.layout import Layout, Spec
 from .by_rows import dense, written
 from .data import View, empty, to_device, to_host
-from .keys import scratch
+from .keys import scratch, shared
 from .places import word
-from .program import Program, pointer
+from .program import pointer
 from .rows import cuda
 from .scatter_views import apart, start
 
@@ -66,18 +66,11 @@ def _places(out, mask, starts, n, count, inner, size, BLOCK: tl.constexpr):
     tl.store(out + at, i // inner % size, mask=true)
 
 
-_counting: dict[dt.dtype, Program] = {}
-
-
 def counted(mask: View) -> tuple[View, int]:
     """(how many true values lie before each block, how many there are); waits for the device."""
     n = mask.spec.numel
     blocks = max(-(-n // BLOCK), 1)
-    kind = mask.spec.dtype
-    program = _counting.get(kind)
-    if program is None:
-        program = Program(_count, ["*i32", pointer(kind), "i64"], {"BLOCK": BLOCK})
-        _counting[kind] = program
+    program = shared(_count, ["*i32", pointer(mask.spec.dtype), "i64"], {"BLOCK": BLOCK})
     counts = scratch(mask.spec, blocks, dt.int32)
     program((blocks,), counts.ptr, mask.ptr, n)
     host = np.empty(blocks, np.int32)
@@ -97,7 +90,7 @@ def masked_select(x: Any, mask: Any) -> Any:
     if word(x.dtype) is None:
         return None
     kind = word(x.dtype)
-    program = Program(_select, [kind, kind, "*u8", "*i64", "i64"], {"BLOCK": BLOCK})  # type: ignore[list-item]
+    program = shared(_select, [kind, kind, "*u8", "*i64", "i64"], {"BLOCK": BLOCK})  # type: ignore[list-item]
 
     def run(outs: Any, x: View, mask: View) -> list[View]:
         mask, x = dense(mask), dense(x)
@@ -116,7 +109,7 @@ def masked_scatter(x: Any, mask: Any, source: Any) -> Any:
     if word(x.dtype) is None:
         return None
     kind = word(x.dtype)
-    program = Program(_scatter, [kind, "*u8", kind, "*i64", "i64"], {"BLOCK": BLOCK})  # type: ignore[list-item]
+    program = shared(_scatter, [kind, "*u8", kind, "*i64", "i64"], {"BLOCK": BLOCK})  # type: ignore[list-item]
 
     def run(outs: list[View], x: View, mask: View, source: View) -> None:
         mask = dense(mask)
@@ -149,7 +142,7 @@ def masked_scatter(x: Any, mask: Any, source: Any) -> Any:
 def nonzero(x: Any) -> Any:
     if x.dtype.is_complex:
         return None
-    program = Program(
+    program = shared(
         _places, ["*i64", pointer(x.dtype), "*i64", "i64", "i64", "i64", "i64"], {"BLOCK": BLOCK}
     )
 

@@ -14,7 +14,7 @@ from . import device_math as m
 from .by_rows import along, power, row_stride
 from .copy import copy_view
 from .data import View, empty
-from .keys import Lines, key_type, lines, ordered, scratch, sought
+from .keys import Lines, key_type, lines, ordered, scratch, shared, sought
 from .program import TYPE, Program, pointer
 from .rows import cuda
 from .runtime import here_count
@@ -190,7 +190,7 @@ class _Scan:
         else:
             first = [pointer(out), "*i64", pointer(x), pointer(gain)]
         types = [*first, s, t, s, t, "i64", "i64", "i64", "i64", "i64"]
-        return Program(_scan, types, {**self._flags, **flags})
+        return shared(_scan, types, {**self._flags, **flags})
 
     def __call__(self, o: int, places: int, x: View, sx: int, gain: View, sg: int) -> None:
         ln, parts = self.ln, self.parts
@@ -216,13 +216,13 @@ def lined_up(outs: list[View], dim: int, run: Any) -> None:
     for v in outs:
         moved = along(v, dim) if v.spec.ndim else v
         if not moved.spec.ndim or row_stride(moved.spec) == moved.spec.shape[-1]:
-            made.append((v, moved, moved))
+            made.append((moved, moved))
         else:
-            made.append((v, moved, empty(moved.spec.like(moved.spec.shape))))
-    run([m for _, _, m in made])
-    for _, moved, m in made:
-        if m is not moved:
-            copy_view(moved, m)
+            made.append((moved, empty(moved.spec.like(moved.spec.shape))))
+    run([to for _, to in made])
+    for moved, to in made:
+        if to is not moved:
+            copy_view(moved, to)
 
 
 def _running(x: Any, dim: int, dtype: dt.dtype, kind: int) -> Any:

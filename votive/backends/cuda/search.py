@@ -14,9 +14,9 @@ from .by_rows import dense
 from .copy import copy_view
 from .data import View, empty
 from .fill import fill_view
-from .keys import ordered
+from .keys import ordered, shared
 from .places import Places
-from .program import Program, pointer
+from .program import pointer
 from .rows import cuda
 from .trip import fetch
 
@@ -27,8 +27,8 @@ _INTS = (dt.int8, dt.int16, dt.int32, dt.int64, dt.uint8)
 
 @triton.jit
 def _search(
-    o, bounds, x, total, n, size, RIGHT: tl.constexpr, ROWS: tl.constexpr, W: tl.constexpr,
-    STEPS: tl.constexpr, BLOCK: tl.constexpr,
+    o, bounds, x, total, n, size, steps, RIGHT: tl.constexpr, ROWS: tl.constexpr, W: tl.constexpr,
+    BLOCK: tl.constexpr,
 ):  # fmt: skip
     # Grid: blocks of values. ROWS: each line of values has bounds of its own.
     e = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
@@ -38,7 +38,7 @@ def _search(
     base = e // n * size if ROWS else e * 0
     low = e * 0
     high = low + size
-    for _ in range(STEPS):
+    for _ in range(steps):
         middle = (low + high) // 2
         open_ = low < high
         b = tl.load(bounds + base + middle, mask=there & open_, other=0).to(W)
@@ -62,19 +62,20 @@ def searchsorted(bounds: Any, x: Any, sorter: Any, right: bool, dtype: dt.dtype)
     if not x.numel:
         return lambda outs, bounds, x, *rest: None
     size = bounds.shape[-1]
-    program = Program(
-        _search, [pointer(dtype), pointer(bounds.dtype), pointer(x.dtype), "i64", "i64", "i64"],
-        {"RIGHT": right, "ROWS": bounds.ndim > 1, "W": wide, "STEPS": size.bit_length(),
-         "BLOCK": BLOCK},
+    program = shared(
+        _search,
+        [pointer(dtype), pointer(bounds.dtype), pointer(x.dtype), "i64", "i64", "i64", "i32"],
+        {"RIGHT": right, "ROWS": bounds.ndim > 1, "W": wide, "BLOCK": BLOCK},
     )  # fmt: skip
     n = x.shape[-1] if x.ndim else 1
+    steps = size.bit_length()
     grid = (-(-x.numel // BLOCK),)
 
     def run(outs: list[View], bounds: View, x: View, *rest: Any) -> None:
         out = outs[0]
         to = out if out.spec.contiguous else empty(out.spec.like(out.spec.shape))
         bounds, x = dense(bounds), dense(x)
-        program(grid, to.ptr, bounds.ptr, x.ptr, x.spec.numel, n, size)
+        program(grid, to.ptr, bounds.ptr, x.ptr, x.spec.numel, n, size, steps)
         if to is not out:
             copy_view(out, to)
 

@@ -1,8 +1,8 @@
 """Sorting and what follows from it: the largest few, the k-th, the median.
 
-Blocks are ordered by counting how many elements come before each; then runs are merged in pairs, each
-element looking for its place in the other run. Where only the first few are wanted, runs are cut to
-that length, and every round of merging has half the work.
+Blocks are ordered by counting how many elements come before each; then runs are merged in pairs,
+each element looking for its place in the other run. Where only the first few are wanted, runs are
+cut to that length, and every round of merging has half the work.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import triton.language as tl
 from ...core import dtype as dt
 from .by_rows import power
 from .data import View
-from .keys import Lines, key_of, key_type, lines, ordered, scratch
+from .keys import Lines, key_of, key_type, lines, ordered, scratch, shared
 from .program import Program, pointer
 from .rows import cuda
 from .scan import lined_up
@@ -52,9 +52,7 @@ def _runs(keys, places, x, n, sx, blocks, DESCENDING: tl.constexpr, RUN: tl.cons
 
 
 @triton.jit
-def _merge(
-    keys2, places2, keys, places, total, m, m2, run, run2, STEPS: tl.constexpr, BLOCK: tl.constexpr
-):
+def _merge(keys2, places2, keys, places, total, m, m2, run, run2, steps, BLOCK: tl.constexpr):
     # Grid: blocks of all lines' elements. Lines have m elements in runs, m2 after merging.
     e = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     there = e < total
@@ -70,7 +68,7 @@ def _merge(
     # How many of the other run come before: ties belong to the left one.
     low = tl.minimum(first, last)
     high = last
-    for _ in range(STEPS):
+    for _ in range(steps):
         middle = (low + high) // 2
         open_ = low < high
         other = tl.load(keys + row * m + middle, mask=there & open_, other=0)
@@ -101,8 +99,8 @@ def _collect(values, out, x, places, total, count, m, sx, BLOCK: tl.constexpr):
 
 @triton.jit
 def _ranked(
-    values, out, x, keys, places, rows, n, sx, k, KIND: tl.constexpr, NAN: tl.constexpr,
-    PLACES: tl.constexpr, STEPS: tl.constexpr, BLOCK: tl.constexpr,
+    values, out, x, keys, places, rows, n, sx, k, steps, KIND: tl.constexpr, NAN: tl.constexpr,
+    PLACES: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
     # Grid: blocks of lines, each sorted. KIND 0: the k-th; 1: the median, NaN if there is one;
     # 2: the median of what is no NaN. NaN keys are the largest: where they begin tells how many.
@@ -111,7 +109,7 @@ def _ranked(
     low = row * 0
     high = low + n
     if KIND > 0:
-        for _ in range(STEPS):
+        for _ in range(steps):
             middle = (low + high) // 2
             open_ = low < high
             below = tl.load(keys + row * n + middle, mask=there & open_, other=0) < NAN
@@ -137,7 +135,7 @@ class Order:
         self.ln, self.key = ln, key_type(dtype)
         k = pointer(self.key)
         self.blocks = -(-ln.n // RUN)
-        self._runs = Program(
+        self._runs = shared(
             _runs, [k, "*i32", pointer(dtype), "i32", "i64", "i32"],
             {"DESCENDING": descending, "RUN": RUN},
         )  # fmt: skip
@@ -148,11 +146,11 @@ class Order:
             # Whole pairs keep run2 each; a run without partner, and a short pair, what they have.
             pairs, rest = divmod(m, 2 * run)
             m2 = pairs * run2 + min(rest, run2)
-            program = Program(
-                _merge, [k, "*i32", k, "*i32", "i64", "i32", "i32", "i32", "i32"],
-                {"STEPS": run.bit_length(), "BLOCK": BLOCK},
+            program = shared(
+                _merge, [k, "*i32", k, "*i32", "i64", "i32", "i32", "i32", "i32", "i32"],
+                {"BLOCK": BLOCK},
             )  # fmt: skip
-            self.rounds.append((program, (m, m2, run, run2), m))
+            self.rounds.append((program, (m, m2, run, run2, run.bit_length()), m))
             run, m = run2, m2
         self.m = m
 
@@ -176,7 +174,7 @@ def _first(x: Any, dim: int, descending: bool, count: int) -> Any:
         return lambda outs, x: None
     order = Order(ln, x.dtype, descending, count)
     kind = pointer(x.dtype)
-    collect = Program(
+    collect = shared(
         _collect, [kind, "*i64", kind, "*i32", "i64", "i32", "i32", "i64"], {"BLOCK": BLOCK}
     )
     total = ln.rows * count
@@ -221,10 +219,10 @@ def ranked(x: Any, dim: int | None, kind: int, k: int = 0) -> Any:
     # Integers have no NaN: nothing lies above their largest key.
     nan = 2**63 - 1 if order.key is dt.int64 else 2**31 - 1
     floating = x.dtype.is_floating_point
-    pick = Program(
-        _ranked, [t, "*i64", t, pointer(order.key), "*i32", "i64", "i32", "i64", "i32"],
+    pick = shared(
+        _ranked, [t, "*i64", t, pointer(order.key), "*i32", "i64", "i32", "i64", "i32", "i32"],
         {"KIND": kind if floating else KTH, "NAN": nan, "PLACES": dim is not None,
-         "STEPS": ln.n.bit_length(), "BLOCK": 128},
+         "BLOCK": 128},
     )  # fmt: skip
     if not floating and kind != KTH:
         k = (ln.n - 1) // 2
@@ -237,7 +235,7 @@ def ranked(x: Any, dim: int | None, kind: int, k: int = 0) -> Any:
             x = View(x.ptr, flat, x.storage)
         v, stride = ln.of(x, dim or 0)
         keys, places = order(v, stride)
-        numbers = (ln.rows, ln.n, stride, k)
+        numbers = (ln.rows, ln.n, stride, k, ln.n.bit_length())
         grid = (-(-ln.rows // 128),)
         pick(grid, outs[0].ptr, outs[-1].ptr, v.ptr, keys.ptr, places.ptr, *numbers)
 

@@ -1,0 +1,131 @@
+"""Lines longer than a block, cut into parts, and many lines: scans, extremes and sorting."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import votive
+
+from .device import EMULATED, trips
+
+LONG = 150 if EMULATED else 100_000
+SHAPES = [((2, LONG), 1), ((LONG, 2), 0), ((3, 5, 2) if EMULATED else (40, 50, 7), 1)]
+DTYPES = ["float32", "int64"] if EMULATED else ["float32", "float64", "int64", "bfloat16"]
+each_shape = pytest.mark.parametrize(("shape", "dim"), SHAPES)
+
+
+@pytest.fixture(autouse=True)
+def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On the emulated GPU a hundred elements are a long line."""
+    if EMULATED:
+        from votive.backends.cuda import extremum, scan
+
+        for module, sizes in ((scan, {"PART": 60, "BLOCK": 32}), (extremum, {"PART": 60})):
+            for name, value in sizes.items():
+                monkeypatch.setattr(module, name, value)
+
+
+def pair(shape: tuple[int, ...], dtype: str, seed: int = 0) -> tuple[Any, Any]:
+    """The same numbers on both devices; integers with many equals."""
+    rng = np.random.default_rng(seed)
+    a = rng.integers(-9, 9, shape) if dtype.startswith("int") else rng.standard_normal(shape)
+    x = votive.from_numpy(np.asarray(a)).to(getattr(votive, dtype))
+    return x, x.to("cuda")
+
+
+def same(ours: Any, theirs: Any, rtol: float = 0.0, atol: float = 0.0) -> None:
+    if isinstance(theirs, tuple):
+        for a, b in zip(ours, theirs, strict=True):
+            same(a, b, rtol, atol)
+        return
+    a, b = ours.cpu().numpy().astype(np.float64), theirs.numpy().astype(np.float64)
+    np.testing.assert_allclose(a, b, rtol=rtol, atol=atol)
+
+
+@each_shape
+@pytest.mark.parametrize("dtype", DTYPES[:3])
+def test_running_sums_and_extremes_agree_with_the_cpu(
+    shape: tuple[int, ...], dim: int, dtype: str
+) -> None:
+    x, y = pair(shape, dtype)
+    with trips() as left:
+        # Sums in another order: the error grows with the size of what was added.
+        same(y.cumsum(dim), x.cumsum(dim), 1e-4, 1e-6 * x.shape[dim])
+        same(y.cummax(dim), x.cummax(dim))
+        same(y.cummin(dim), x.cummin(dim))
+        if dtype != "int64":
+            same(y.logcumsumexp(dim), x.logcumsumexp(dim), 1e-5, 1e-5)
+            near = 1 + 0.01 * x
+            same((1 + 0.01 * y).cumprod(dim), near.cumprod(dim), 1e-3)
+    assert not left
+
+
+@each_shape
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_extremes_name_the_first_of_equals(shape: tuple[int, ...], dim: int, dtype: str) -> None:
+    x, y = pair(shape, dtype)
+    with trips() as left:
+        same(tuple(y.max(dim)), tuple(x.max(dim)))
+        same(tuple(y.min(dim)), tuple(x.min(dim)))
+        same(y.argmax(), x.argmax())
+        same(y.argmin(), x.argmin())
+        same(y.amax(dim), x.amax(dim))
+    assert not left
+
+
+@pytest.mark.parametrize("place", [0, LONG - 1])
+def test_nan_wins_wherever_it_stands(place: int) -> None:
+    x, _ = pair((2, LONG), "float32")
+    x[1, place] = float("nan")
+    y = x.to("cuda")
+    same(y.max(1).indices, x.max(1).indices)
+    same(y.min(1).indices, x.min(1).indices)
+    assert y.max(1).values[1].isnan().item()
+    assert y.amin(1)[1].isnan().item()
+
+
+@each_shape
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("descending", [False, True])
+def test_sorting_is_stable(shape: tuple[int, ...], dim: int, dtype: str, descending: bool) -> None:
+    x, y = pair(shape, dtype)
+    with trips() as left:
+        ours = votive.sort(y, dim=dim, descending=descending, stable=True)
+    assert not left
+    same(tuple(ours), tuple(votive.sort(x, dim=dim, descending=descending, stable=True)))
+
+
+@pytest.mark.parametrize("k", [1, 100])
+@pytest.mark.parametrize("largest", [True, False])
+def test_the_largest_few_agree_with_the_cpu(k: int, largest: bool) -> None:
+    x, y = pair((3, LONG), "float32", seed=4)
+    with trips() as left:
+        ours = y.topk(k, 1, largest=largest)
+    assert not left
+    same(tuple(ours), tuple(x.topk(k, 1, largest=largest)))
+
+
+def test_nan_is_sorted_last_and_medians_see_it() -> None:
+    x, _ = pair((3, 301), "float32")
+    x[0, 5] = x[0, 200] = x[2, 0] = float("nan")
+    y = x.to("cuda")
+    same(tuple(y.sort(1)), tuple(x.sort(1)))
+    same(tuple(y.sort(1, descending=True)), tuple(x.sort(1, descending=True)))
+    same(tuple(y.median(1)), tuple(x.median(1)))
+    same(tuple(y.nanmedian(1)), tuple(x.nanmedian(1)))
+    same(y.nanmedian(), x.nanmedian())
+    same(tuple(y.kthvalue(7, 1)), tuple(x.kthvalue(7, 1)))
+
+
+def test_masks_longer_than_a_block_choose_the_same() -> None:
+    n = 5000
+    x, y = pair((n,), "float32")
+    mask = (x > 0.5) | (x < -1)
+    on = mask.to("cuda")
+    same(y[on], x[mask])
+    same(on.reshape(50, 100).nonzero(), mask.reshape(50, 100).nonzero())
+    source = votive.arange(float(n))
+    same(y.masked_scatter(on, source.to("cuda")), x.masked_scatter(mask, source))
