@@ -178,6 +178,7 @@ RESULTS: dict[str, Callable[[], Any]] = {
     "Health": health,
     "Heatmap": lambda: Heatmap(
         [[0.0, float("nan")], [1.0, -1.0]], ["a", EVIL], ["b", "\x00\ud800"]),
+    "Heatmap of nothing": lambda: Heatmap([], [], []),
     "LayerStatistics": lambda: glass.layer_statistics(model(), ids()),
     "Lens": lens,
     "Lines": lambda: Lines({EVIL: [1.0, float("nan"), 2.0], "b": [0.0, 1.0, 2.0]}, title=EVIL),

@@ -19,6 +19,7 @@ import pytest
 
 import votive
 from votive import glass, studio
+from votive.glass import pictures
 from votive.glass.heatmap import Heatmap
 from votive.glass.shown import Shown, live
 from votive.studio import results as told
@@ -112,7 +113,7 @@ def test_a_result_is_told_in_plain_values(name: str) -> None:
 DRAWN = """() => {
   const view = document.querySelector('#view');
   if (!view.textContent.trim() || view.querySelector('[aria-busy=true]')) return false;
-  if (view.querySelector('.state.error:not([hidden])')) return true;
+  if (view.querySelector('.state.error:not([hidden]), .result-empty')) return true;
   if (!view.querySelector('.result')) return view.querySelectorAll('.token').length > 3;
   const shapes = view.querySelectorAll('tbody, .result-bar, svg rect, svg polyline').length
     + [...view.querySelectorAll('img.pixels')].filter((i) => i.naturalWidth > 0).length;
@@ -177,6 +178,13 @@ def test_of_a_large_value_less_is_shown_and_that_is_said() -> None:
     assert figures[1].rows[4] == ["max", 5.0]  # statistics are those of all
 
 
+def test_a_large_capture_is_told_without_reading_all_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pictures, "MOST_BYTES", 100)
+    (table,) = captured().figures()
+    assert table.rows[0] == ["model.embed_tokens", "1 x 8 x 64", "float32", *[None] * 5]
+    assert re.fullmatch(r"statistics of [\d.]+ KiB are made when a value is chosen", table.note)
+
+
 def test_a_long_list_of_pictures_fits_a_page_and_the_rest_is_counted(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -223,6 +231,18 @@ def test_in_a_notebook_a_result_is_a_widget(name: str, notebook: Any) -> None:
     bundle = result(name)._repr_mimebundle_()
     assert set(bundle) == {"text/plain", "text/html", VIEW}
     assert bundle[VIEW]["model_id"]
+
+
+def test_where_no_widget_can_be_made_the_rest_is_shown_and_why(
+    notebook: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(*_: Any) -> Any:
+        raise LookupError("no <layers>")
+
+    monkeypatch.setattr("votive.studio.widget", fails)
+    bundle = result("Lens")._repr_mimebundle_()
+    assert VIEW not in bundle
+    assert "No widget: no &lt;layers&gt;" in bundle["text/html"]
 
 
 def test_marimo_is_given_the_widget_itself() -> None:

@@ -35,8 +35,9 @@ from .table import Table
 from .tree import Node
 from .watch import Finding, Watch
 
-# Addresses of a capture with a picture of their own, and numbers of a value that are looked at.
-MOST_VALUES, MOST_NUMBERS = 500, 1 << 16
+# Addresses of a capture with a picture of their own, numbers of a value that are looked at, and
+# bytes of a capture whose statistics are made at once.
+MOST_VALUES, MOST_NUMBERS, MOST_BYTES = 500, 1 << 16, 1 << 28
 
 _KNOWN: dict[type, Callable[[Any], Pictures]] = {}
 F = TypeVar("F", bound=Callable[[Any], Pictures])
@@ -132,13 +133,16 @@ def _place(row: int, shape: tuple[int, ...]) -> str:
     return ", ".join(map(str, at)) or "0"
 
 
-def _summary(address: str, value: Any) -> list[Any]:
+def _summary(address: str, value: Any, heavy: bool = False) -> list[Any]:
     first = value if isinstance(value, Statistics) else values.first(value)
     if first is None:
         found = next((x for x in _leaves(value) if isinstance(x, Statistics)), None)
         if found is None:
             return [address, type(value).__name__, "", *[None] * 5]
         first = found
+    if heavy and not isinstance(first, Statistics):
+        dtype = str(first.dtype).removeprefix("votive.")
+        return [address, " x ".join(map(str, first.shape)), dtype, *[None] * 5]
     told = first if isinstance(first, Statistics) else statistics(first, 0)
     bad = told.nan + told.inf
     shape = " x ".join(map(str, told.shape)) or "scalar"
@@ -161,11 +165,13 @@ def _capture(seen: Capture) -> Pictures:
     columns = ["address", "shape", "dtype", ">mean", ">std", ">min", ">max", ">bad"]
 
     def overview() -> list[Any]:
+        heavy = seen.bytes > MOST_BYTES
         with votive.no_grad():
-            rows = [_summary(a or "(model)", seen[a]) for a in list(seen)[:MOST_VALUES]]
-        left = len(seen) - len(rows)
-        note = f"the first {len(rows):,} of {len(seen):,} values" if left else ""
-        return [Table(columns, rows, f"captured in {seen.runs} runs", note)]
+            rows = [_summary(a or "(model)", seen[a], heavy) for a in list(seen)[:MOST_VALUES]]
+        notes = [f"the first {len(rows):,} of {len(seen):,} values"] * (len(seen) > len(rows))
+        notes += [f"statistics of {size(seen.bytes)} are made when a value is chosen"] * heavy
+        runs = f"captured in {seen.runs} run{'' if seen.runs == 1 else 's'}"
+        return [Table(columns, rows, runs, "; ".join(notes))]
 
     def at(address: str) -> list[Any]:
         value = seen[address]

@@ -44,8 +44,10 @@ class Drawn(Shown):
         with replacing(path) as f:
             f.write(picture)
 
-    def _repr_svg_(self) -> str:
-        return self.svg()
+    def _repr_svg_(self) -> str | None:
+        # For what shows no tables and no widgets; a large one would fill the file of a notebook.
+        text = self.svg()
+        return text if len(text) <= 1 << 16 else None
 
 
 class Figure(Drawn):

@@ -171,6 +171,14 @@ class SessionBase:
             raise ValueError("Session: a text needs a tokenizer; without one, give token ids.")
         return list(self.tokenizer(text, add_special_tokens=special).input_ids)
 
+    def widget(self, view: str | None = None) -> Any:
+        """The session in a notebook, or one view of it; needs the package anywidget."""
+        return votive.studio.widget(self, view)
+
+    def save_html(self, path: Any, view: str | None = None, **args: Any) -> None:
+        """Write the session, or one view of it, as a page that needs no kernel and no network."""
+        votive.studio.save_html(self, path, view, **args)
+
 
 def prefix_in(feeder: Feeder, node: SessionNode) -> Any:
     """The prefix of a node's path under the node's own edits."""

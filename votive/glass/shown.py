@@ -75,7 +75,10 @@ class Shown:
         """For notebooks: a widget where one can be had, and always what needs none."""
         found: dict[str, Any] = {"text/plain": _text(self), "text/html": static_html(self)}
         if live():
-            found |= _widget_view(self.widget())
+            try:
+                found |= _widget_view(self.widget())
+            except Exception as e:  # what needs no widget is shown all the same, and why
+                found["text/html"] += f"<p><small>No widget: {escape(str(e))}</small></p>"
         return found
 
     def _display_(self) -> Any:

@@ -10,6 +10,10 @@ const ROWS = 2000;
 /** A heat map; with texts in its cells a table of them. */
 export function heat(el, figure) {
   const [rows, cols] = [figure.rows.length, figure.columns.length];
+  if (!rows || !cols) {
+    el.append(h("p", { class: "dim result-empty" }, `Nothing to draw: ${rows} × ${cols} numbers.`));
+    return null;
+  }
   const values = new Float32Array(Uint8Array.from(atob(figure.base64), (c) => c.charCodeAt(0)).buffer);
   const longest = figure.rows.reduce((most, name) => Math.max(most, name.length), 0);
   const left = Math.min(180, 20 + 7 * longest);
