@@ -24,7 +24,6 @@ def resample_bytes(x: Any, size: Any, mode: str, align: bool, smooth: bool, scal
         fixed, bits[axis] = _fixed_point(index, weight)
         if bits[axis] < 1:
             return None
-        arrays[axis] = [
-            np.ascontiguousarray(index, np.int64), np.ascontiguousarray(fixed, np.int32)
-        ]  # fmt: skip
+        # Tap by tap, so that neighbours in memory belong to neighbouring outputs.
+        arrays[axis] = [np.ascontiguousarray(t.T, np.int32) for t in (index, fixed)]
     return x, OUT, *arrays[-2], *arrays[-1], bits[-2], bits[-1]
