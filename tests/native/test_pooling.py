@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 
 import votive
@@ -155,7 +156,34 @@ def test_second_order_agrees() -> None:
 
 def test_native_rows_serve() -> None:
     x = votive.randn(2, 3, 8, 8)
-    assert served_by_native("_max_pool", lambda: F.max_pool2d(x, 2))
+    assert served_by_native("_max_pool", lambda: F.max_pool2d(x, 2, return_indices=True))
+    assert served_by_native("_max_pool_values", lambda: F.max_pool2d(x, 2))
     assert served_by_native("_avg_pool", lambda: F.avg_pool2d(x, 2))
     assert served_by_native("_adaptive_avg_pool", lambda: F.adaptive_avg_pool2d(x, 2))
     assert served_by_native("_adaptive_max_pool", lambda: F.adaptive_max_pool2d(x, 2))
+
+
+@pytest.mark.parametrize("dtype", [votive.float32, votive.float64, votive.bfloat16, votive.int64])
+@pytest.mark.parametrize("geometry", [(2, 2, 0, 1), (3, 2, 1, 1), (3, 1, 1, 2)])
+def test_values_without_positions_are_those_with_them(dtype: Any, geometry: Any) -> None:
+    for n, shape in ((1, (2, 3, 50)), (2, (2, 17, 20, 31)), (3, (2, 3, 9, 8, 17))):
+        x = (9 * votive.randn(shape)).to(dtype)
+        if dtype.is_floating_point:
+            x.view(-1)[5] = float("nan")
+        for form in (x, x.transpose(1, -1).contiguous().transpose(1, -1)):
+            alone = MAX[n](form, *geometry)
+            values, _ = MAX[n](form, *geometry, return_indices=True)
+            assert alone.stride() == values.stride()
+            np.testing.assert_array_equal(
+                alone.to(votive.float64).numpy(), values.to(votive.float64).numpy()
+            )
+
+
+def test_the_gradient_finds_positions_that_were_not_kept() -> None:
+    from votive.ops.registry import F as OPERATORS
+
+    x = votive.randn(2, 3, 9, 8, requires_grad=True)
+    y = OPERATORS._max_pool_values(x, (4, 4), (2, 2), (2, 2), (0, 0), (1, 1))
+    (got,) = votive.autograd.grad((y**2).sum(), x)
+    (want,) = votive.autograd.grad((F.max_pool2d(x, 2) ** 2).sum(), x)
+    assert votive.equal(got, want)

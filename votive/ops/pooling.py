@@ -8,6 +8,7 @@ from typing import Any
 from ..core import dtype as dt
 from ..core.errors import DtypeError, UnsupportedError, fail
 from ..core.layout import Shape, Spec
+from ..core.mode import mode
 from .fold import NN, check_not_negative, check_positive, like_input, per_dim
 from .registry import F, composite, structured
 
@@ -40,6 +41,20 @@ structured(
     },
     n_out=2, method=False, namespaces=(), out=False,
     doc="The largest value of each of `size` windows and its flat position; NaN is the largest.",
+)  # fmt: skip
+
+structured(
+    "_max_pool_values(Tensor input, int[] size, int[] kernel, int[] stride, int[] padding, "
+    "int[] dilation)",
+    infer=lambda x, *geometry: _infer_max(x, *geometry)[0],
+    grad={
+        "input": lambda c, g: put_back(
+            g, F._max_pool(c.input, c.size, c.kernel, c.stride, c.padding, c.dilation)[1],
+            c.shape("input"), len(c.kernel),
+        )
+    },
+    method=False, namespaces=(), out=False,
+    doc="The largest value of each of `size` windows; NaN is the largest.",
 )  # fmt: skip
 
 structured(
@@ -128,8 +143,12 @@ def _max_pool(
     if input.dtype.is_complex or input.dtype in (dt.bool_, *dt.FLOAT8, *dt.BAREBONES):
         fail(UnsupportedError, op, f"not implemented for {input.dtype}.")
     geometry = _geometry(op, n, input, kernel, stride, padding, dilation, ceil_mode)
-    found = F._max_pool(input, *geometry)
-    return found if return_indices else found[0]
+    if return_indices:
+        return F._max_pool(input, *geometry)
+    # A gradient needs the positions; they are found again if this one is asked for after all.
+    if mode.grad and input.requires_grad:
+        return F._max_pool(input, *geometry)[0]
+    return F._max_pool_values(input, *geometry)
 
 
 @composite(namespaces=NN, method=False, also=("max_pool1d",))

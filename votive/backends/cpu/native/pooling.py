@@ -88,6 +88,12 @@ def max_pool(x: Any, size: Any, kernel: Any, stride: Any, padding: Any, dilation
     return x, OUT, OUT1, *stride, *padding, *dilation, *kernel
 
 
+@native("_max_pool_values", "max_pool_values", accepts=numbers, optional=True)
+def max_pool_values(x: Any, size: Any, *geometry: Any) -> Any:
+    arranged = max_pool(x, size, *geometry)
+    return arranged and (*arranged[:2], *arranged[3:])
+
+
 @native("_max_pool_transpose", "put_back", accepts=numbers)
 def max_pool_transpose(g: Any, index: Any, size: Any) -> Any:
     return g, index, OUT, len(size)

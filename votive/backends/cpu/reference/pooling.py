@@ -63,6 +63,11 @@ def max_pool(x: Any, size: Any, kernel: Any, stride: Any, padding: Any, dilation
     return values, index
 
 
+@kernel("_max_pool_values")
+def max_pool_values(x: Any, size: Any, *geometry: Any) -> Any:
+    return max_pool(x, size, *geometry)[0]
+
+
 @kernel("_max_pool_transpose")
 def max_pool_transpose(x: Any, index: Any, size: Any) -> Any:
     lead, elements = x.shape[: x.ndim - len(size)], math.prod(size)

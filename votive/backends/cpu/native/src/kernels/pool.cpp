@@ -274,7 +274,9 @@ int64_t first_inside(int64_t start, int64_t dilation) {
   return start >= 0 ? start : start + up(-start, dilation) * dilation;
 }
 
-template <class T> void max_rows(const Image& x, const Image& y, const Image& index, const Geometry& g) {
+// The largest of each window, and with PLACES its position.
+template <class T, bool PLACES>
+void max_rows(const Image& x, const Image& y, const Image& index, const Geometry& g) {
   using I = typename IndexOf<T>::type;
   constexpr int64_t L = LANES<T>;
   const Sweep s = forward_sweep(g, y.size);
@@ -312,20 +314,22 @@ template <class T> void max_rows(const Image& x, const Image& y, const Image& in
           const Vec<I> at = lanes + I(base + o * g.stride[2]);
           for (int64_t t = 0; t < n_taps; ++t) best.meet(load(from + taps[t] + o), at + places[t]);
           store(values + o, best.value);
-          store(found + o, best.index);
+          if constexpr (PLACES) store(found + o, best.index);
         }
         const int64_t to = od * y.step[0] + oh * y.step[1];
         out(y.data + k / x.c * y.sn + k % x.c * y.sc + to, y.step[2], reinterpret_cast<const char*>(values.get()),
             sizeof(T), V);
-        wide(index.data + k / x.c * index.sn + k % x.c * index.sc + od * index.step[0] + oh * index.step[1],
-             index.step[2], reinterpret_cast<const char*>(found.get()), sizeof(I), V);
+        if constexpr (PLACES)
+          wide(index.data + k / x.c * index.sn + k % x.c * index.sc + od * index.step[0] + oh * index.step[1],
+               index.step[2], reinterpret_cast<const char*>(found.get()), sizeof(I), V);
       }
     }
   });
 }
 
 // Channels last: windows of pixels, each a vector of channels.
-template <class T> void max_pixels(const Image& x, const Image& y, const Image& index, const Geometry& g) {
+template <class T, bool PLACES>
+void max_pixels(const Image& x, const Image& y, const Image& index, const Geometry& g) {
   using I = typename IndexOf<T>::type;
   constexpr int64_t L = LANES<T>;
   const int64_t C = x.c, lines = y.size[0] * y.size[1], taps = g.kernel[0] * g.kernel[1] * g.kernel[2];
@@ -359,7 +363,7 @@ template <class T> void max_pixels(const Image& x, const Image& y, const Image& 
           Best<T> best{LOWEST<T> + Vec<T>{}, at[0] + Vec<I>{}};
           for (int64_t t = 0; t < count; ++t) best.meet(load(from[t] + c), at[t] + Vec<I>{});
           store(to + c, best.value);
-          wide(place + c * 8, 8, reinterpret_cast<const char*>(&best.index), sizeof(I), L);
+          if constexpr (PLACES) wide(place + c * 8, 8, reinterpret_cast<const char*>(&best.index), sizeof(I), L);
         }
         for (; c < C; ++c) {
           T best = LOWEST<T>;
@@ -369,7 +373,7 @@ template <class T> void max_pixels(const Image& x, const Image& y, const Image& 
             if (v > best || v != v) best = v, where = at[t];
           }
           to[c] = best;
-          reinterpret_cast<int64_t*>(place)[c] = where;
+          if constexpr (PLACES) reinterpret_cast<int64_t*>(place)[c] = where;
         }
       }
     }
@@ -382,17 +386,22 @@ template <class F> void for_pooled(Dtype d, F&& f) {
   else f(Type<int64_t>{});
 }
 
-// x, values, indices; stride, padding, dilation, kernel.
-VT_KERNEL(max_pool) {
+template <bool PLACES> void max_pool(Call& c, const View& values, const View& places) {
   const int n = int(c.ints.size()) / 4;
-  const Image x(c.view(0), n), y(c.view(1), n), index(c.view(2), n);
+  const Image x(c.view(0), n), y(values, n), index(places, n);
   const Geometry g(c, 0, n, &c.ints[3 * n]);
   for_pooled(x.dtype, [&](auto t) {
     using T = typename decltype(t)::type;
-    if (x.dtype == dtype_of<T> && channels_last(x, y) && index.sc == 8) max_pixels<T>(x, y, index, g);
-    else max_rows<T>(x, y, index, g);
+    if (x.dtype == dtype_of<T> && channels_last(x, y) && (!PLACES || index.sc == 8)) max_pixels<T, PLACES>(x, y, index, g);
+    else max_rows<T, PLACES>(x, y, index, g);
   });
 }
+
+// x, values, indices; stride, padding, dilation, kernel.
+VT_KERNEL(max_pool) { max_pool<true>(c, c.view(1), c.view(2)); }
+
+// The same without indices.
+VT_KERNEL(max_pool_values) { max_pool<false>(c, c.view(1), c.view(1)); }
 
 // x, values, indices, then start and end of each of three dimensions.
 VT_KERNEL(max_of_boxes) {
