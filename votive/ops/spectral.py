@@ -202,7 +202,7 @@ def istft(
     else:
         frames = F._fft_c2r(spectra.narrow(2, 0, n // 2 + 1), (2,), power, n)
     signal = _overlapped(frames * w, hop)
-    weights = _overlapped((w * w).expand(1, frames.shape[1], n).contiguous(), hop)
+    weights = _overlapped((w * w).expand(1, frames.shape[1], n), hop)
     whole = signal.shape[1]
     start = n // 2 if center else 0
     end = start + length if length is not None else whole - start
