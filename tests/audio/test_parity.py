@@ -10,7 +10,12 @@ import pytest
 
 import votive
 
-from . import cases_of_signals, cases_of_spectra, cases_of_transforms  # noqa: F401
+from . import (  # noqa: F401
+    cases_of_beamforming,
+    cases_of_signals,
+    cases_of_spectra,
+    cases_of_transforms,
+)
 from .cases import CASES, Case, Side
 from .golden import GOLDEN, read, sampled
 
@@ -40,16 +45,18 @@ def theirs(dtype: str = "float64", rounded: bool = False) -> Side:
     return Side(torch, torchaudio.functional, torchaudio.transforms, dtype, rounded)
 
 
+def array(tensor: Any) -> Any:
+    """The values of a tensor; torch only marks what is conjugated."""
+    tensor = tensor.detach()
+    return (tensor.resolve_conj() if hasattr(tensor, "resolve_conj") else tensor).numpy()
+
+
 def flat(value: Any) -> list[Any]:
     """The numbers of a result: tensors, tuples and lists of them, and plain numbers."""
     if isinstance(value, (tuple, list)):
         return [x for v in value for x in flat(v)]
     if hasattr(value, "detach"):
-        return [
-            value.detach().resolve_conj().numpy()
-            if hasattr(value, "resolve_conj")
-            else value.detach().numpy()
-        ]
+        return [array(value)]
     return [] if value is None else [np.asarray(value)]
 
 
@@ -84,7 +91,7 @@ def gradients(case: Case, side: Side) -> list[Any]:
         out = side.lib.view_as_real(out)
     weights = np.cos(np.arange(out.numel())).reshape(tuple(out.shape))
     (out * side.array(weights)).sum().backward()
-    return [x.grad.numpy() for x in side.inputs]
+    return [array(x.grad) for x in side.inputs]
 
 
 @pytest.mark.parametrize("case", [c for c in CASES if c.grad], ids=lambda c: c.id)

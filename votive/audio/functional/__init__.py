@@ -2,6 +2,14 @@
 
 from .alignment import TokenSpan, forced_align, merge_tokens
 from .banks import create_dct, linear_fbanks, melscale_fbanks
+from .beamforming import (
+    apply_beamforming,
+    mvdr_weights_rtf,
+    mvdr_weights_souden,
+    psd,
+    rtf_evd,
+    rtf_power,
+)
 from .biquads import (
     allpass_biquad,
     band_biquad,
@@ -51,6 +59,8 @@ __all__ = [
     # signals
     "resample", "speed", "pitch_shift", "convolve", "fftconvolve", "add_noise",
     "contrast", "dcshift", "dither", "overdrive", "flanger", "phaser",
+    # microphones
+    "psd", "mvdr_weights_souden", "mvdr_weights_rtf", "rtf_evd", "rtf_power", "apply_beamforming",
     # texts
     "edit_distance", "frechet_distance", "forced_align", "merge_tokens", "TokenSpan",
 ]  # fmt: skip

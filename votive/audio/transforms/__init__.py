@@ -1,5 +1,6 @@
 """`votive.audio.transforms`: torchaudio's transforms, modules over `votive.audio.functional`."""
 
+from .beamforming import MVDR, PSD, RTFMVDR, SoudenMVDR
 from .features import (
     LFCC,
     MFCC,
@@ -44,4 +45,5 @@ __all__ = [
     "FrequencyMasking", "TimeMasking", "SpecAugment",
     "Resample", "Speed", "SpeedPerturbation", "Vol", "Fade", "MuLawEncoding", "MuLawDecoding",
     "Loudness", "Vad", "Convolve", "FFTConvolve", "AddNoise", "Preemphasis", "Deemphasis",
+    "PSD", "MVDR", "SoudenMVDR", "RTFMVDR",
 ]  # fmt: skip
