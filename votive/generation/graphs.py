@@ -10,6 +10,7 @@ import votive
 from votive import nn
 from votive.dispatch.state import state
 
+from ..models.joined import JoinedDecoder
 from .stepping import DecoderStepper, Fed, Wanted
 
 
@@ -29,6 +30,7 @@ class GraphStepper(DecoderStepper):
     """A decoder whose single steps are replayed from a graph; the prompt runs as always."""
 
     captured: Any = None
+    joined: Any = None
 
     def advance(self, tokens: Any) -> Fed:
         if tokens.shape[1] != 1 or votive.is_grad_enabled():
@@ -59,6 +61,8 @@ class GraphStepper(DecoderStepper):
         for part in self.model.modules():  # tables must not grow later: the graph keeps the old
             if isinstance(part, nn.RotaryEmbedding):
                 part.angles(length)
+        few = tokens.shape[0] <= 8 and self.mask is None
+        self.joined = JoinedDecoder.of(self.model) if few else None
         side = votive.cuda.Stream()
         side.wait_stream(votive.cuda.current_stream())
         with votive.cuda.stream(side):
@@ -75,6 +79,10 @@ class GraphStepper(DecoderStepper):
 
     def _step(self) -> Any:
         """One token at the place that `position` says; moves it on."""
+        if self.joined is not None:
+            logits = self.joined.step(self.token, self.position.view(-1), self.cache)
+            self.position.add_(1)
+            return logits.float()
         mask = self.keys <= self.position  # (1, L)
         if self.mask is not None:
             mask = mask & self.mask[:, : self.keys.shape[0]].bool()

@@ -16,6 +16,7 @@ from .config import NEW_TOKENS, SAMPLING, UNSUPPORTED, GenerationConfig, check_n
 from .drawing import Stream, seed_from, streams
 from .prefix import PrefixCache
 from .processing import processors_for
+from .graphs import GraphStepper, graphable
 from .stepping import DecoderStepper, Seq2SeqStepper, Wanted, cache_for
 from .stopping import Ending, Reader, listed
 
@@ -122,7 +123,8 @@ def prepare(
     if seq2seq:
         stepper: Any = source.stepper(copies, cache, wanted)
     else:
-        stepper = DecoderStepper(
+        kind = GraphStepper if graphable(model, cache, wanted) else DecoderStepper
+        stepper = kind(
             model, cache=cache, mask=mask, max_length=length, chunk=config.prefill_chunk_size,
             wanted=wanted,
         )  # fmt: skip

@@ -185,3 +185,57 @@ def few_queries(q: Any, k: Any, v: Any, mask: Any, is_causal: bool, scale: float
         join((B * KH, G * T), outs[0].ptr, outs[1].ptr, a.ptr, s.ptr, KH, G, T, parts, *to)
 
     return run
+
+
+@triton.jit
+def _part_ref(
+    acc, ends, q, k, v, position, KH, G, L, each, scale,
+    PRECISION: tl.constexpr, D: tl.constexpr, BD: tl.constexpr, E: tl.constexpr, BE: tl.constexpr,
+    BR: tl.constexpr, BN: tl.constexpr,
+):  # fmt: skip
+    """The same for dense memory of fixed length, of which only a part is filled: how much lies on
+    the device, so that one recorded launch serves every length.
+    """
+    b = (tl.program_id(0) // KH).to(tl.int64)
+    head = (tl.program_id(0) % KH).to(tl.int64)
+    part = tl.program_id(1)
+    r = tl.arange(0, BR)
+    d = tl.arange(0, BD)
+    e = tl.arange(0, BE)
+    S = (tl.load(position) + 1).to(tl.int32)
+    begin = part * each
+    end = tl.minimum(begin + each, S)
+    rows = r < G
+    query = tl.load(
+        q + ((b * KH + head) * G + r)[:, None] * D + d[None, :],
+        mask=rows[:, None] & (d[None, :] < D),
+        other=0.0,
+    )
+    k += (b * KH + head) * L * D
+    v += (b * KH + head) * L * E
+    total = tl.zeros((BR, BE), tl.float32)
+    sums = tl.zeros((BR,), tl.float32)
+    tops = tl.full((BR,), -float("inf"), tl.float32)
+    for start in range(begin, end, BN):
+        j = start + tl.arange(0, BN)
+        keys = tl.load(
+            k + j[None, :] * D + d[:, None], mask=(j[None, :] < end) & (d[:, None] < D), other=0.0
+        )
+        scores = tl.dot(query, keys, input_precision=PRECISION) * scale
+        scores = tl.where((j[None, :] < end) & rows[:, None], scores, -float("inf"))
+        higher = tl.maximum(tops, tl.max(scores, 1))
+        base = tl.where(higher == -float("inf"), 0.0, higher)
+        p = tl.math.exp2(scores - base[:, None])
+        shrink = tl.math.exp2(tops - base)
+        sums = sums * shrink + tl.sum(p, 1)
+        values = tl.load(
+            v + j[:, None] * E + e[None, :], mask=(j[:, None] < end) & (e[None, :] < E), other=0.0
+        )
+        total = tl.dot(
+            p.to(values.dtype), values, total * shrink[:, None], input_precision=PRECISION
+        )
+        tops = higher
+    place = (tl.program_id(0).to(tl.int64) * tl.num_programs(1) + part) * BR + r
+    tl.store(acc + place[:, None] * BE + e[None, :], total)
+    tl.store(ends + place * 2, tops)
+    tl.store(ends + place * 2 + 1, sums)

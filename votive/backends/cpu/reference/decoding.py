@@ -1,0 +1,58 @@
+"""The joined operators of decoding on NumPy, step by step. Half types arrive as float32."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ...base import kernel
+from .attention import attention
+
+
+def _normed(x: Any, weight: Any, eps: float) -> Any:
+    scale = 1 / np.sqrt(np.mean(x * x, -1, keepdims=True) + x.dtype.type(eps))
+    return x * scale if weight is None else x * scale * weight
+
+
+@kernel("_norm_linear")
+def norm_linear(x: Any, norm: Any, eps: float, weights: Any, gated: bool) -> Any:
+    y = [_normed(x, norm, eps) @ w.T for w in weights]
+    if not gated:
+        return np.concatenate(y, -1)
+    return y[0] / (1 + np.exp(-y[0])) * y[1]
+
+
+@kernel("_linear_add")
+def linear_add(x: Any, weight: Any, residual: Any) -> Any:
+    return residual + x @ weight.T
+
+
+@kernel("_turn_and_keep", widen=False)
+def turn_and_keep(
+    qkv: Any, q_norm: Any, k_norm: Any, eps: float, cos: Any, sin: Any, keys: Any, values: Any,
+    position: Any, heads: int,
+) -> Any:  # fmt: skip
+    batch, shared, _, width = keys.shape
+    wide = np.float64 if qkv.dtype == np.float64 else np.float32
+    parts = qkv.reshape(batch, heads + 2 * shared, width).astype(wide)
+    at = int(np.asarray(position).reshape(-1)[0])
+    c, s = cos[at].astype(wide), sin[at].astype(wide)
+
+    def turned(x: Any, weight: Any) -> Any:
+        if weight is not None:
+            x = _normed(x, weight.astype(wide), eps)
+        a, b = x[..., : len(c)], x[..., len(c) : 2 * len(c)]
+        return np.concatenate([a * c - b * s, b * c + a * s, x[..., 2 * len(c) :]], -1)
+
+    keys[:, :, at] = turned(parts[:, heads : heads + shared], k_norm).astype(keys.dtype)
+    values[:, :, at] = parts[:, heads + shared :].astype(values.dtype)
+    return turned(parts[:, :heads], q_norm).astype(qkv.dtype)[:, :, None]
+
+
+@kernel("_attend_kept")
+def attend_kept(q: Any, keys: Any, values: Any, position: Any, scale: float) -> Any:
+    seen = int(np.asarray(position).reshape(-1)[0]) + 1
+    k, v = keys[:, :, :seen], values[:, :, :seen]
+    out, _ = attention(q, k, v, None, 0, 0, 0, 0.0, False, scale)
+    return np.swapaxes(out, 1, 2).reshape(q.shape[0], 1, -1)
