@@ -159,16 +159,18 @@ def attention(kind: str) -> Callable[[Window], None]:
 
 def edits(window: Window) -> None:
     go(window, "centre", "debugger")
-    window.click(f'.stack-row[data-address="{LAYER}"]')
-    window.rest()
-    window.page.select_option("#edit-where", "all")
-    window.click("#edit-zero")
-    window.rest()
-    window.click('.stack-row[data-address="model.layers.6"]')
-    window.rest()
-    window.page.select_option("#swap-with", "model.layers.5")
-    window.click("#edit-swap")
-    window.rest()
+    window.page.locator("body").press("Escape")  # what follows the whole text is shown
+    row = window.page.locator(f'.stack-row[data-address="{LAYER}"]')
+    if row.get_attribute("aria-expanded") == "false":
+        row.locator(".fold").click()
+    for address, button in ((f"{LAYER}.mlp", "#edit-zero"), ("model.layers.6", "#edit-swap")):
+        window.click(f'.stack-row[data-address="{address}"]')
+        window.rest()
+        window.page.select_option("#edit-where", "all")
+        if button == "#edit-swap":
+            window.page.select_option("#swap-with", "model.layers.5")
+        window.click(button)
+        window.rest()
     go(window, "right", "edits")
 
 
@@ -200,6 +202,21 @@ def dialog(button: str) -> Callable[[Window], None]:
     return shown
 
 
+def tour(window: Window) -> None:
+    go(window, "left")
+    window.click("#help")
+    window.click("#tour-again")
+    window.click("#tour-next")
+    window.rest()
+
+
+def away(window: Window) -> None:
+    if window.page.locator("#tour-skip").is_visible():
+        window.click("#tour-skip")
+    window.page.evaluate("""async () => (await import('/static/js/page.js'))
+      .model.set('link', { status: 'refused', detail: {} })""")
+
+
 # In the order in which they are made; a dialog is closed after its picture.
 SCENES: dict[str, Callable[[Window], None]] = {
     "text": text, "next": next_token, "branches": branches, "debugger": debugger,
@@ -208,8 +225,9 @@ SCENES: dict[str, Callable[[Window], None]] = {
     "attention-matrix": attention("matrix"), "attention-heads": attention("heads"),
     "attention-large": wide_attention, "edits": edits, "explain": explain, "console": console,
     "sessions": saved, "keys": dialog("#help"),
+    "tour": tour, "away": away,
 }  # fmt: skip
-DARK = ("text", "debugger", "value", "lens", "attention-matrix", "edits")
+DARK = ("text", "debugger", "lens", "edits")
 # The same at 1280 pixels, where these stand beside each other.
 ONLY_NARROW, ONLY_WIDE = ("next",), ("attention-large",)
 
@@ -219,7 +237,8 @@ def compressed(png: bytes) -> bytes:
     from PIL import Image
 
     out = io.BytesIO()
-    Image.open(io.BytesIO(png)).convert("RGB").save(out, "webp", lossless=True, quality=100)
+    image = Image.open(io.BytesIO(png)).convert("RGB")
+    image.save(out, "webp", lossless=True, quality=70, method=3)
     return out.getvalue()
 
 

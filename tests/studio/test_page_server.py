@@ -8,8 +8,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import pytest
+
 from votive.studio import demo
-from votive.studio.models import Loaded
+from votive.studio.models import DEFAULT, Loaded
 from votive.studio.serving import Studio
 
 from .browser import Window
@@ -58,7 +60,8 @@ def test_a_page_comes_back_after_the_server_was_started_again(browser: Any, tmp_
         window.page.locator("#offline:not([hidden])").wait_for()
         assert "does not answer" in window.text("#offline-text")
         assert window.tokens() == written[0]
-        assert window.page.locator("#step-token").is_disabled()
+        for button in ("#step-token", "#edit-zero", "#debug-start", "#profile-run", "#set-top_p"):
+            assert window.page.locator(button).is_disabled(), button
         with Studio(model, folder=tmp_path, token=TOKEN, port=first.port):
             # The page may have come back by itself before the button is found.
             window.page.evaluate("document.querySelector('#reconnect').click()")
@@ -168,6 +171,23 @@ def test_the_page_says_what_the_server_is_doing_and_lets_it_be_cancelled(
         window.until("document.querySelector('#activity').hidden")
         window.click("#step-token")
         window.grow(6)
+
+
+def test_another_model_is_loaded_and_begins(browser: Any, tmp_path: Any) -> None:
+    from votive.models.checkpoint import bundled
+
+    if DEFAULT not in bundled():
+        pytest.skip("the bundled model is not part of this installation")
+    studio = Studio(loaded(), folder=tmp_path).start()
+    with opened(browser, studio) as window:
+        window.click("#model-button")
+        window.click(f'.file[data-name="{DEFAULT}"]')
+        window.until(f"document.querySelector('#model-name-text').textContent === '{DEFAULT}'")
+        window.until("document.querySelector('.timeline').dataset.count === '5'")
+        window.rest()
+        assert window.page.locator('.stack-row[data-address="model.layers.7"]').count() == 1
+        assert window.page.locator("#activity").is_hidden()
+        assert window.faults == []
 
 
 def test_a_model_call_that_fails_is_a_message(browser: Any, tmp_path: Any) -> None:

@@ -58,8 +58,8 @@ export function sessions(model) {
   return { box, show: () => { save.disabled = !model.get("session"); box.showModal(); fill().catch((e) => notice(model, "error", e.message)); } };
 }
 
-/** Choosing a model. */
-export function models(model) {
+/** Choosing a model; `begin` is called when it is there and has no session yet. */
+export function models(model, { begin = () => {} } = {}) {
   const list = h("ul", { class: "files" });
   const name = h("input", { type: "text", id: "model-name", "aria-label": "Name of a model", placeholder: "name of a model", autocomplete: "off", onkeydown: (event) => event.key === "Enter" && name.value && load(name.value) });
   const box = dialog("models", "Model", list, h("div", { class: "row" }, name, h("button", { type: "button", onclick: () => name.value && load(name.value) }, "Load")));
@@ -73,6 +73,7 @@ export function models(model) {
       model.set("debug", null);
       model.set("selection", { node: null, position: null, layer: null, head: null, address: null });
       await refresh(model);
+      if (!model.get("session")) await begin();
     } catch (error) {
       if (!idle(error)) notice(model, "error", error.message);
     }

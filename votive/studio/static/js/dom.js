@@ -85,6 +85,13 @@ export function reveal(box, child) {
   else if (inner.bottom > outer.bottom) box.scrollTop += inner.bottom - outer.bottom;
 }
 
+/** Let what is told in `words` be read out while keys move in `el`; what the pointer does is not. */
+export function readOut(el, words) {
+  words.setAttribute("aria-live", "off");
+  el.addEventListener("keydown", () => words.setAttribute("aria-live", "polite"));
+  el.addEventListener("pointermove", () => words.setAttribute("aria-live", "off"));
+}
+
 /** Call `f` once per frame at most, with the last arguments. */
 export function throttled(f) {
   let last = null;

@@ -78,7 +78,7 @@ export function offline(model, link, el) {
     const refused = status === "refused";
     const long = (detail?.tries ?? 0) >= PATIENCE;
     words.textContent = status === "paused" ? detail.reason
-      : refused ? "The server was started anew and has another token, so it does not let this page in. Paste the address that it printed; your text goes with you."
+      : refused ? "The server was started anew with another token. Paste the address that it printed: your text goes along."
         : long ? "The server does not answer; what you see stays as it was. Start it again with “votive studio”. If it has another address then, paste it here."
           : "The server does not answer. Trying again; what you see stays as it was.";
     again.hidden = refused;

@@ -70,7 +70,7 @@ arrange();
 // --- head ----------------------------------------------------------------------------------------
 
 const files = sessions(model);
-const shelf = models(model);
+const shelf = models(model, { begin: () => begin() });
 const keys = help();
 const guide = tour({ reveal: (where) => {
   if (narrow.matches) column(["#panel-prompt", "#panel-topk", "#panel-tree"].includes(where) ? "left" : where === "#centre" ? "centre" : "right");

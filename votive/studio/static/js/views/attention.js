@@ -1,7 +1,7 @@
 /** Where each token looks: as links between tokens or as a matrix, for one head or their mean. */
 
 import { ask, loader } from "../ask.js";
-import { h, percent, put, s, short, throttled, visible } from "../dom.js";
+import { h, percent, put, readOut, s, short, throttled, visible } from "../dom.js";
 import { Heatmap } from "../draw/heatmap.js";
 import { legend, tell } from "../draw/legend.js";
 import { hover, locked, positionOf, select, shown, watch } from "../state.js";
@@ -209,6 +209,7 @@ export function render({ model, el }) {
     }
     key = now;
   });
+  for (const map of [links, box, overview]) readOut(map, readout);
   el.append(h("div", { class: "row" }, layerBox, h("span", { class: "segments", role: "group", "aria-label": "Show as" }, modes),
     h("label", {}, kind)), heads, note, links, box, overview, colours, readout);
   const off = watch(model, ["session", "selection", "hover", "info"], look);

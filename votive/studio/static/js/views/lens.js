@@ -1,7 +1,7 @@
 /** The logit lens: what the model would say after each layer, for every position of the text. */
 
 import { ask, idle, loader } from "../ask.js";
-import { h, percent, put, short, throttled, visible } from "../dom.js";
+import { h, percent, put, readOut, short, throttled, visible } from "../dom.js";
 import { lines } from "../draw/axes.js";
 import { Grid } from "../draw/grid.js";
 import { legend, tell } from "../draw/legend.js";
@@ -81,8 +81,11 @@ export function render({ model, el }) {
     const now = shown(model);
     const at = { layer: Math.min(now.layer ?? 1e9, lens.names.length - 2), position: Math.min(now.position ?? 1e9, lens.tokens.length - 1) };
     quick(at);
-    // The exact list is asked for when the pointer rests.
-    timer = setTimeout(() => exact(at), model.get("hover") ? 120 : 10);
+    // The exact list is asked for, and the curves are drawn, when the pointer rests.
+    timer = setTimeout(() => {
+      trace(at.layer, at.position);
+      exact(at);
+    }, model.get("hover") ? 120 : 10);
   }
 
   function quick({ layer, position }) {
@@ -91,7 +94,6 @@ export function render({ model, el }) {
       h("span", {}, "After ", h("b", {}, layer < 0 ? "the embedding" : lens.names[layer + 1]), ", at ", h("b", {}, visible(lens.tokens[position].text ?? lens.tokens[position])), ` (${position})`),
       h("span", { class: "num dim" }, `entropy ${short(lens.entropy[i])} nats${lens.target_p ? `, target ${percent(lens.target_p[i])}, rank ${lens.rank[layer + 1][position]}` : ""}`)),
     h("div", { class: "lens-top" }, h("span", { class: "chip" }, visible(lens.texts[layer + 1][position]), " ", h("span", { class: "num dim" }, percent(lens.p[i])))));
-    trace(layer, position);
   }
 
   /** How what is said at a position forms from layer to layer. */
@@ -149,6 +151,7 @@ export function render({ model, el }) {
       });
     },
   });
+  readOut(box, cell);
   el.append(h("div", { class: "row" }, h("label", { class: "inline" }, "Shade", pickShade), h("label", { class: "inline" }, "Target", target), said), box, colours, cell, chart);
   const off = watch(model, ["selection", "hover"], throttled(() => seen() && mark()));
   return () => {

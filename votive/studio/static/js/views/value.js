@@ -4,7 +4,7 @@
  */
 
 import { ask, idle, loader } from "../ask.js";
-import { h, put, short, throttled, visible } from "../dom.js";
+import { h, put, readOut, short, throttled, visible } from "../dom.js";
 import { histogram } from "../draw/axes.js";
 import { Heatmap } from "../draw/heatmap.js";
 import { legend, tell } from "../draw/legend.js";
@@ -16,7 +16,7 @@ export function render({ model, el }) {
   let [shownValue, cell, part] = [null, null, null]; // `part` is the window that was zoomed into
   const title = h("div", { class: "row value-title" });
   const box = h("div", { class: "heat", id: "value-heat" });
-  const readout = h("div", { class: "readout mono", id: "value-readout", "aria-live": "off" }, " ");
+  const readout = h("div", { class: "readout mono", id: "value-readout" }, " ");
   const facts = h("div", { class: "facts-box" });
   const tools = h("div", { class: "value-tools" });
   const colours = legend();
@@ -117,7 +117,7 @@ export function render({ model, el }) {
     const sizes = [];
     for (let i = 0; i < values.length; i += every) sizes.push(Math.abs(bytes ? low + (values[i] / 255) * (high - low) : values[i]));
     const real = sizes.filter(Number.isFinite).sort((a, b) => a - b);
-    return Number((real[Math.floor(0.99 * (real.length - 1))] ?? 0).toPrecision(2));
+    return Number((real[Math.floor(0.995 * (real.length - 1))] ?? 0).toPrecision(2));
   }
 
   function head(value) {
@@ -172,12 +172,15 @@ export function render({ model, el }) {
     }
     key = now;
   };
+  readOut(box, readout);
   el.append(title, tools, body);
   const off = watch(model, ["session", "debug", "selection", "edits"], throttled(look));
+  const online = watch(model, ["link"], throttled(drawTools));
   look();
   drawTools();
   return () => {
     off();
+    online();
     load.close();
     map.close();
   };

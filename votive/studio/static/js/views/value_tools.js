@@ -35,22 +35,27 @@ export function toolsFor({ model, atStop, cell, byPosition, address, done }) {
   return atStop ? once({ model, cell, number, button, done }) : lasting({ model, address, cell, byPosition, number, button, done });
 }
 
+/** Whether there is no server to ask. */
+function away(model) {
+  return Boolean(model.get("link") && model.get("link").status !== "open");
+}
+
 function once({ model, cell, number, button, done }) {
-  const debug = model.get("debug");
+  const [debug, off] = [model.get("debug"), away(model)];
   const index = cell ? { index: cell } : {};
   const change = (args) => done(ask(model, "debug.replace", { ...args, ...index }).then((reply) => model.set("debug", { ...reply })));
   return [
     h("span", { class: "dim small" }, cell ? `At this stop, cell [${cell.join(", ")}]:` : "At this stop, the whole value:"),
     h("div", { class: "row" }, number,
-      button("stop-replace", "Replace", "Put the number in its place", () => change({ value: Number(number.value) })),
-      button("stop-scale", "Scale", "Multiply with the number", () => change({ scale: Number(number.value) })),
-      button("stop-zero", "Zero", "Put zero in its place", () => change({ zero: true })),
-      button("stop-skip", "Skip call", "Let this call not run; its input is handed on", () => done(ask(model, "debug.skip", {}).then((r) => model.set("debug", { ...r }))), debug.phase !== "enter")),
+      button("stop-replace", "Replace", "Put the number in its place", () => change({ value: Number(number.value) }), off),
+      button("stop-scale", "Scale", "Multiply with the number", () => change({ scale: Number(number.value) }), off),
+      button("stop-zero", "Zero", "Put zero in its place", () => change({ zero: true }), off),
+      button("stop-skip", "Skip call", "Let this call not run; its input is handed on", () => done(ask(model, "debug.skip", {}).then((r) => model.set("debug", { ...r }))), off || debug.phase !== "enter")),
   ];
 }
 
 function lasting({ model, address, cell, byPosition, number, button, done }) {
-  const off = !address || !model.get("session");
+  const off = !address || !model.get("session") || away(model);
   const position = locked(model).position;
   const only = h("select", { id: "edit-where", "aria-label": "Which part is changed" },
     h("option", { value: "all" }, "all positions"),
