@@ -296,3 +296,30 @@ def test_tiles_have_gaps_that_are_no_numbers() -> None:
     assert np.isnan(found[:, 2]).all()
     assert np.isnan(found[3:, 3:]).all()
     assert np.nansum(found) == 12
+
+
+def test_a_decoder_that_norms_after_it_adds_has_a_lens_and_no_shares_of_heads() -> None:
+    votive.manual_seed(0)
+    config = models.TrOCRConfig(
+        vocab_size=20, d_model=16, decoder_layers=2, decoder_attention_heads=2, decoder_ffn_dim=20,
+        max_position_embeddings=16, init_std=0.4,
+    )  # fmt: skip
+    model, ids = models.TrOCRForCausalLM(config).eval(), votive.tensor([[2, 5, 6, 7]])
+    parts = glass.find_parts(model).named()
+    assert parts["layers"] == ("model.decoder.layers.0", "model.decoder.layers.1")
+    assert (parts["head"], parts["embedding"]) == (
+        "output_projection",
+        "model.decoder.embed_tokens",
+    )
+    lens = glass.logit_lens(model, ids)
+    with votive.no_grad():
+        best = model(ids).logits.argmax(-1)
+    assert lens.ids[-1, 0, :, 0].tolist() == best[0].tolist()
+    with pytest.raises(ValueError, match="does not add the results of its modules"):
+        glass.logit_attribution(model, ids)
+
+
+def test_parts_of_a_model_that_sees_are_found() -> None:
+    parts = glass.find_parts(reader()).named()
+    assert parts["layers"] == tuple(f"vit.encoder.layer.{i}" for i in range(3))
+    assert parts["embedding"] is None

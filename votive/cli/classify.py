@@ -147,23 +147,24 @@ def _from_texts(args: Any) -> tuple[Any, Any]:
 
 def _from_weights(args: Any, path: Path) -> tuple[Any, Any]:
     from .. import stack
-    from ..io import open_weights
     from ..io.source import as_dtype
     from ..vision import models
 
-    name = args.net or _net_of(path, models.list_models())
-    if name not in models.list_models():
-        raise UsageError(f"--net {name}: known are {', '.join(models.list_models())}")
+    if args.net is not None and args.net not in models.list_models():
+        raise UsageError(f"--net {args.net}: known are {', '.join(models.list_models())}")
+    try:
+        name, model = models.model_from_file(path, args.net)
+    except ValueError as e:
+        if args.net is None and "does not say" in str(e):
+            raise UsageError(f"{e} Or add --net NAME") from None
+        raise
     prepare = models.preset(name)
-    with open_weights(path) as source:
-        heads = [n for n in source.names() if n.endswith(("fc.weight", "classifier.weight",
-                                                          "classifier.1.weight"))]  # fmt: skip
-        classes = source.info(heads[0]).shape[0] if heads else 1000
-    model = models.get_model(name, weights=path, num_classes=classes).eval()
     model.to(device=args.device, dtype=None if args.dtype is None else as_dtype(args.dtype))
-    note(args, f"{path.name}: {name} with {classes} classes")
-    told = _names(args, classes)
-    if told is None and classes == 1000:
+    classes = next(p for n, p in model.named_parameters() if n.endswith("weight") and p.dim() == 2)
+    count = classes.shape[0]
+    note(args, f"{path.name}: {name} with {count} classes")
+    told = _names(args, count)
+    if told is None and count == 1000:
         told = dict(enumerate(models.imagenet_classes()))
     first = next(model.parameters())
 
@@ -171,18 +172,6 @@ def _from_weights(args: Any, path: Path) -> tuple[Any, Any]:
         return model(stack([prepare(p) for p in paths]).to(first.device, first.dtype))
 
     return classify, lambda i: (told or {}).get(i, f"class {i}")
-
-
-def _net_of(path: Path, known: list[str]) -> str:
-    """The network that a file's name names, the longest if there are several."""
-    stem = path.stem.lower().replace("-", "_")
-    found = [n for n in known if stem == n or stem.startswith((f"{n}_", f"tf_{n}"))]
-    if not found:
-        raise UsageError(
-            f"{path.name} does not say which network it is for: add --net NAME, one of "
-            f"{', '.join(known)}"
-        )
-    return max(found, key=len)
 
 
 def _names(args: Any, classes: int) -> dict[int, str] | None:

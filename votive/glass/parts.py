@@ -146,7 +146,9 @@ def _is_table(module: Any) -> bool:
 
 def _embedding(model: Any, outside: list[tuple[str, Any]]) -> Any:
     if hasattr(model, "get_input_embeddings"):
-        return model.get_input_embeddings()
+        table = model.get_input_embeddings()
+        # What makes vectors of patches is no table of tokens.
+        return table if _weight(table, 2) is not None else None
     return next((m for _, m in outside if _is_table(m)), None)
 
 

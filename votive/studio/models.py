@@ -41,6 +41,13 @@ class Loaded:
         """Tokens as they stand in a text."""
         return [self.text(int(t)) for t in tokens]
 
+    def lines(self) -> list[str]:
+        """How it is loaded in Python."""
+        return [
+            f"model = votive.models.AutoModelForCausalLM.from_pretrained({self.name!r})",
+            f"tokenizer = votive.text.Tokenizer.from_pretrained({self.name!r})",
+        ]
+
     def info(self) -> dict[str, Any]:
         """What `model.info` tells."""
         if self._info is None:
@@ -89,11 +96,15 @@ class Loading:
 
     def wait(self, look: Callable[[Loading], None] | None = None) -> Loaded:
         """The model; while it is awaited, `look` is called a few times a second."""
+        looked = False
         while not self._finished.wait(0.1):
             if look is not None:
                 look(self)
+                looked = True
         if self.error is not None:
             raise self.error
+        if looked and look is not None:
+            look(self)  # that it is done is told too
         assert self.loaded is not None
         return self.loaded
 
@@ -188,7 +199,7 @@ class Shelf:
 def _models_in(folder: Path) -> Iterator[Path]:
     if folder.is_dir():
         for path in sorted(folder.iterdir()):
-            if (path / "config.json").is_file() or path.suffix == ".gguf":
+            if (path / "config.json").is_file() or path.suffix in (".gguf", ".pth"):
                 yield path
 
 
@@ -196,7 +207,10 @@ def _load(loading: Loading, place: str) -> Loaded:
     from .. import models
     from ..models.checkpoint import Checkpoint
     from ..text import Tokenizer
+    from .sight import is_net_file, load_sight, sees
 
+    if is_net_file(place):
+        return load_sight(loading.name, place)
     found = Checkpoint.find(place)
     opened = found.weights
 
@@ -204,6 +218,8 @@ def _load(loading: Loading, place: str) -> Loaded:
         return _Counted(opened(), loading)
 
     found.weights = counted
+    if sees(found.config):
+        return load_sight(loading.name, place, found)
     kind: Any = models.AutoModelForCausalLM
     model = kind._class_for(found.config.get("model_type")).from_checkpoint(found)
     loading.text = "reading the tokenizer"

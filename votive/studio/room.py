@@ -157,7 +157,7 @@ class Room:
         def look(loading: Loading) -> None:
             nonlocal said
             job.check()
-            if loading.text != said:
+            if loading.text != said or loading.finished:
                 said = loading.text
                 job.tell("progress", loading.told())
 

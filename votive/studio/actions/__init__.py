@@ -12,7 +12,7 @@ from ..arguments import Signature, signature_of
 
 GROUPS = (
     "again", "attention", "console", "debug", "edits", "explain", "layers", "lens", "model",
-    "profile", "session", "value",
+    "profile", "session", "sight", "value",
 )  # fmt: skip
 
 
@@ -26,7 +26,7 @@ _DOING = {
     "session.new": "reading the prompt", "session.open": "opening the session",
     "session.prompt": "reading the prompt", "session.save": "saving the session",
     "session.step": "writing a token", "session.top": "ranking the next tokens",
-    "value": "running the model for a value",
+    "sight": "looking at the picture", "value": "running the model for a value",
 }  # fmt: skip
 
 

@@ -32,6 +32,6 @@ def load(job: Job, name: Annotated[str, Within(1, 300)]) -> dict[str, Any]:
     if room.loading is None or room.loading is not wanted:
         room.session = None
         room.loading = wanted
-        room.log(job, f"model = votive.models.AutoModelForCausalLM.from_pretrained({name!r})")
-        room.log(job, f"tokenizer = votive.text.Tokenizer.from_pretrained({name!r})")
+        for line in wanted.loaded.lines() if wanted.loaded is not None else ():
+            room.log(job, line)
     return room.loaded.info()

@@ -78,6 +78,8 @@ def new(
 
 def _ids(room: Any, text: str) -> list[int]:
     tokenizer = room.loaded.tokenizer
+    if room.loaded.info().get("sight"):
+        raise TypeError(f"session.new: {room.loaded.name} sees, and is no language model.")
     ids = list(tokenizer(text).input_ids)
     if not ids:
         # A text begins where another has ended.

@@ -29,13 +29,14 @@ from .resnet import (
     wide_resnet101_2,
 )
 from .u_net import UNet, unet
-from .weights import get_model, get_model_builder, list_models, load_weights
+from .weights import get_model, get_model_builder, list_models, load_weights, model_from_file
 
 __all__ = [
-    "EfficientNetLite", "ImageClassification", "MobileNetV2", "ResNet", "UNet", "efficientnet_lite",
-    "efficientnet_lite0", "efficientnet_lite1", "efficientnet_lite2", "efficientnet_lite3",
-    "efficientnet_lite4", "get_model", "get_model_builder", "imagenet_classes", "list_models",
-    "load_weights", "mobilenet_v2", "mobilenetv2", "preset", "presets", "resnet", "resnet101",
-    "resnet152", "resnet18", "resnet34", "resnet50", "resnext101_32x8d", "resnext101_64x4d",
-    "resnext50_32x4d", "u_net", "unet", "wide_resnet101_2", "wide_resnet50_2",
+    "EfficientNetLite", "ImageClassification", "MobileNetV2", "ResNet", "UNet",
+    "efficientnet_lite", "efficientnet_lite0", "efficientnet_lite1", "efficientnet_lite2",
+    "efficientnet_lite3", "efficientnet_lite4", "get_model", "get_model_builder",
+    "imagenet_classes", "list_models", "load_weights", "mobilenet_v2", "mobilenetv2",
+    "model_from_file", "preset", "presets", "resnet", "resnet101", "resnet152", "resnet18",
+    "resnet34", "resnet50", "resnext101_32x8d", "resnext101_64x4d", "resnext50_32x4d", "u_net",
+    "unet", "wide_resnet101_2", "wide_resnet50_2",
 ]  # fmt: skip

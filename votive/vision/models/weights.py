@@ -12,6 +12,8 @@ from pathlib import Path
 from typing import Any
 
 _MODELS: dict[str, Callable[..., Any]] = {}
+# The products that give classes.
+_HEADS = ("fc.weight", "classifier.weight", "classifier.1.weight")
 # Keys under which training scripts put the weights beside optimizers and numbers.
 _WRAPPERS = ("state_dict", "model", "model_state_dict", "module")
 
@@ -52,6 +54,38 @@ def get_model(name: str, **config: Any) -> Any:
     10
     """
     return get_model_builder(name)(**config)
+
+
+def model_from_file(path: Any, name: str | None = None) -> tuple[str, Any]:
+    """A network with the weights of a file, and its name: given, or the one the file begins with.
+
+    How many classes it has is read from the file; it comes in evaluation mode.
+
+    >>> import tempfile
+    >>> file = f"{tempfile.mkdtemp()}/resnet18-mine.safetensors"
+    >>> votive.io.safetensors.save_file(
+    ...     votive.vision.models.resnet18(num_classes=3).state_dict(), file)
+    >>> name, net = votive.vision.models.model_from_file(file)
+    >>> name, net.fc.out_features
+    ('resnet18', 3)
+    """
+    from ...io import open_weights
+
+    path = Path(path)
+    if name is None:
+        stem = path.stem.lower().replace("-", "_")
+        hits = [n for n in _MODELS if stem == n or stem.startswith((f"{n}_", f"tf_{n}"))]
+        if not hits:
+            raise ValueError(
+                f"{path.name} does not say which network it is for; its name may begin with one "
+                f"of {', '.join(list_models())}."
+            )
+        name = max(hits, key=len)
+    build = get_model_builder(name)
+    with open_weights(path) as source:
+        heads = [n for n in source.names() if n.endswith(_HEADS)]
+        settings = {"num_classes": source.info(heads[0]).shape[0]} if heads else {}
+    return name, build(weights=path, **settings).eval()
 
 
 def filled(model: Any, weights: Any) -> Any:

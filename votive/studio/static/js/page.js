@@ -19,6 +19,7 @@ import * as lens from "./views/lens.js";
 import * as profile from "./views/profile.js";
 import * as prompt from "./views/prompt.js";
 import * as sampler from "./views/sampler.js";
+import * as sight from "./views/sight.js";
 import * as stack from "./views/stack.js";
 import * as timeline from "./views/timeline.js";
 import * as topk from "./views/topk.js";
@@ -39,7 +40,7 @@ model.actions = {};
 // --- views ---------------------------------------------------------------------------------------
 
 for (const [id, view] of Object.entries({
-  prompt, timeline, sampler, topk, tree, stack, value, lens, layers, profile, attention, edits, explain, console: consoleView,
+  prompt, timeline, sampler, topk, tree, stack, value, lens, layers, profile, attention, edits, explain, console: consoleView, sight,
 })) mount(view, model, $(`view-${id}`));
 
 const centre = tabs($("centre-tabs"));
@@ -116,7 +117,10 @@ watch(model, ["info"], () => {
   // Something to look at from the beginning: what the last layer gives.
   if (last >= 0 && !model.get("selection")?.address) select(model, { layer: last, address: info.parts.layers[last] });
   $("model-name-text").textContent = info ? info.name : "no model";
-  $("model-facts").textContent = info ? `${info.family}, ${info.layers} layers, ${info.heads} heads, ${compact(info.parameters)} parameters, ${info.dtype}` : "";
+  // A model that sees has a view of its own, and no text.
+  document.body.dataset.sight = String(Boolean(info?.sight));
+  $("sight").hidden = !info?.sight;
+  $("model-facts").textContent = info ? `${info.family}, ${info.heads ? `${info.layers} layers, ${info.heads} heads, ` : ""}${compact(info.parameters)} parameters, ${info.dtype}` : "";
 });
 const compact = (n) => (n >= 1e9 ? `${(n / 1e9).toFixed(1)} B` : n >= 1e6 ? `${(n / 1e6).toFixed(1)} M` : n >= 1e3 ? `${(n / 1e3).toFixed(0)} k` : String(n));
 
@@ -219,6 +223,7 @@ async function opened(hello) {
 
 /** A page that is opened for the first time begins by itself, and writes its first token. */
 async function begin() {
+  if (model.get("info").sight) return;
   const prompt = $("prompt-text").value || model.get("info").prompt || $("prompt-text").placeholder;
   if (await act(model, "session.new", { prompt })) await act(model, "session.step", { n: 1 });
 }
