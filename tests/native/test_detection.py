@@ -27,6 +27,8 @@ def both(call: Any) -> tuple[Any, Any]:
     [
         ("_survivors", "survivors"),
         ("_region_argmax", "region_argmax"),
+        ("_region_sums", "region_sums"),
+        ("_region_sums_transpose", "region_sums_transpose"),
         ("_resample", "resample_bytes"),
     ],
 )
@@ -92,3 +94,27 @@ def test_bytes_are_resized_to_the_same_bytes(mode: str, smooth: bool, size: Any)
         ours, expected = both(resize)
         assert ours.stride() == expected.stride()
         assert votive.equal(ours, expected)
+
+
+@pytest.mark.parametrize("dtype", [votive.float32, votive.float64])
+def test_sums_of_regions_and_their_transpose_are_the_same(dtype: Any) -> None:
+    votive.manual_seed(0)
+    x = votive.randn(2, 5, 9, 8, dtype=dtype)
+    image = votive.tensor([1, 0, 1, 1])
+    by_row, by_column = votive.randn(4, 3, 9, dtype=dtype), votive.randn(4, 2, 8, dtype=dtype)
+    by_row[:, :, :4], by_column[0], by_column[1:, 0, 5:] = 0, 0, 0  # with gaps, and nothing at all
+    last = x.permute(0, 2, 3, 1).contiguous().permute(0, 3, 1, 2)
+    near = 1e-5 if dtype is votive.float32 else 1e-12
+    for y in (x, last, x[:, ::2]):
+        ours, expected = both(lambda y=y: F._region_sums(y, image, by_row, by_column))
+        assert votive.allclose(ours, expected, atol=near)
+        g = votive.randn(tuple(ours.shape), dtype=dtype)
+        for h in (g, g.transpose(2, 3).contiguous().transpose(2, 3)):
+            call = lambda h=h: F._region_sums_transpose(h, image, by_row, by_column, 2)
+            back, wanted = both(call)
+            assert votive.allclose(back, wanted, atol=near)
+        # <A x, g> = <x, A^T g>
+        assert votive.allclose((ours * g).sum(), (y * back).sum(), atol=1e-3, rtol=1e-4)
+    none = F._region_sums(x, image[:0], by_row[:0], by_column[:0])
+    assert none.shape == (0, 5, 3, 2)
+    assert F._region_sums_transpose(none, image[:0], by_row[:0], by_column[:0], 2).abs().sum() == 0

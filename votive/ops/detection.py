@@ -1,12 +1,13 @@
-"""What detectors need of a device: which boxes survive, and where a region's maxima are.
+"""What detectors need of a device: which boxes survive, a region's maxima, and its weighted sums.
 
-Both answers are indices or truth values and have no gradient; what is built of them has.
+Survivors and maxima are truth values and indices and have no gradient; what is built of them has.
+Weighted sums are linear in the features, and their gradient is their transpose.
 """
 
 from __future__ import annotations
 
 from ..core import dtype as dt
-from .registry import structured
+from .registry import F, structured
 
 structured(
     "_survivors(Tensor boxes, Tensor group, float iou_threshold)",
@@ -23,4 +24,28 @@ structured(
     ),
     method=False, namespaces=(), out=False, differentiable=False,
     doc="For each region and bin the place in (H, W) of the largest element, -1 in empty bins.",
+)  # fmt: skip
+
+structured(
+    "_region_sums(Tensor input, Tensor image, Tensor by_row, Tensor by_column)",
+    infer=lambda x, image, by_row, by_column: x.like(
+        (image.shape[0], x.shape[1], by_row.shape[1], by_column.shape[1])
+    ),
+    grad={
+        "input": lambda c, g: F._region_sums_transpose(
+            g, c.image, c.by_row, c.by_column, c.shape("input")[0]
+        )
+    },
+    method=False, namespaces=(), out=False,
+    doc="Rows x features x columns of each region k: by_row[k] @ input[image[k]] @ by_column[k].T.",
+)  # fmt: skip
+
+structured(
+    "_region_sums_transpose(Tensor grad, Tensor image, Tensor by_row, Tensor by_column, int batch)",
+    infer=lambda g, image, by_row, by_column, batch: g.like(
+        (batch, g.shape[1], by_row.shape[2], by_column.shape[2])
+    ),
+    grad={"grad": lambda c, g: F._region_sums(g, c.image, c.by_row, c.by_column)},
+    method=False, namespaces=(), out=False,
+    doc="The transpose of `_region_sums`: every sum given back to the features it was made of.",
 )  # fmt: skip

@@ -9,9 +9,6 @@ from ... import nn
 from ...core import dtype as dt
 from ...ops.registry import F
 
-# Elements of the intermediate product of `roi_align` that are held at a time.
-_PART = 1 << 22
-
 
 def _regions(op: str, boxes: Any) -> Any:
     """(K, 5) rows: the number of the image, then x1, y1, x2, y2."""
@@ -89,8 +86,8 @@ def roi_align(
 ) -> Any:
     """Means of interpolated samples in the bins of each region, (K, C, *output_size).
 
-    Interpolation is separable, so a region is two matrix products, rows x features x columns, and
-    the gradient by `input` follows (He et al. 2017). `boxes`: (K, 5) with the number of the image
+    Interpolation is separable, so a region is rows x features x columns, two products with few
+    weights that are not 0 (He et al. 2017). `boxes`: (K, 5) with the number of the image
     first, or a list with (L, 4) boxes for each image. There is no gradient by boxes.
 
     >>> x = votive.arange(16.0).reshape(1, 1, 4, 4)
@@ -102,7 +99,7 @@ def roi_align(
     kind = input.dtype
     if kind in dt.HALF:
         input, rois = input.float(), rois.float()
-    n, channels, height, width = input.shape
+    height, width = input.shape[2:]
     rois = rois.detach()
     offset = 0.5 if aligned else 0.0
     edges = rois[:, 1:] * spatial_scale - offset
@@ -112,24 +109,7 @@ def roi_align(
         wide, high = wide.clamp(min=1.0), high.clamp(min=1.0)
     by_row = _weights(top, high, rows, sampling_ratio, height)  # (K, rows, H)
     by_column = _weights(left, wide, columns, sampling_ratio, width)  # (K, columns, W)
-    image = rois[:, 0].long()
-    found, order = [], []
-    part = max(1, _PART // max(rows * channels * width, 1))
-    for i in range(n):
-        mine = F.nonzero(image == i, as_tuple=True)[0]
-        lines = input[i].transpose(0, 1).reshape(height, channels * width)
-        for k in range(0, mine.shape[0], part):
-            some = mine[k : k + part]
-            tall = by_row[some].reshape(-1, height) @ lines  # (k * rows, C * W)
-            tall = tall.reshape(-1, rows * channels, width) @ by_column[some].transpose(1, 2)
-            found.append(tall.reshape(-1, rows, channels, columns).transpose(1, 2))
-            order.append(some)
-    if not found:
-        return F.zeros((0, channels, rows, columns), dtype=kind, device=input.device)
-    y = F.cat(found)
-    if len(order) > 1:
-        y = y[F.argsort(F.cat(order))]
-    return y.to(kind)
+    return F._region_sums(input, rois[:, 0].long(), by_row, by_column).to(kind)
 
 
 def roi_pool(

@@ -1,4 +1,4 @@
-"""Non-maximum suppression and maxima of regions, one box or bin at a time."""
+"""Non-maximum suppression, maxima and sums of regions, one box, bin or region at a time."""
 
 from __future__ import annotations
 
@@ -43,4 +43,20 @@ def region_argmax(x: Any, image: Any, top: Any, bottom: Any, left: Any, right: A
                 if b > t and r > l:
                     best = x[n, :, t:b, l:r].reshape(channels, -1).argmax(1)
                     out[k, :, i, j] = (t + best // (r - l)) * width + l + best % (r - l)
+    return out
+
+
+@kernel("_region_sums")
+def region_sums(x: Any, image: Any, by_row: Any, by_column: Any) -> Any:
+    out = np.empty((len(image), x.shape[1], by_row.shape[1], by_column.shape[1]), x.dtype)
+    for k, n in enumerate(image):
+        out[k] = by_row[k] @ x[n] @ by_column[k].T
+    return out
+
+
+@kernel("_region_sums_transpose")
+def region_sums_transpose(g: Any, image: Any, by_row: Any, by_column: Any, batch: int) -> Any:
+    out = np.zeros((batch, g.shape[1], by_row.shape[2], by_column.shape[2]), g.dtype)
+    for k, n in enumerate(image):
+        out[n] += by_row[k].T @ g[k] @ by_column[k]
     return out

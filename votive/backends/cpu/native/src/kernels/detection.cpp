@@ -1,4 +1,4 @@
-// What detectors need: which boxes survive, and where the maxima of regions are.
+// What detectors need: which boxes survive, where the maxima of regions are, and their weighted sums.
 #include <algorithm>
 #include <cmath>
 
@@ -89,6 +89,113 @@ template <class T> void region_argmax(Call& c) {
   });
 }
 
+// Where the weights of a bin that are not 0 begin and end.
+struct Span { int64_t begin, end; };
+
+template <class T> Span span_of(const T* weights, int64_t n) {
+  int64_t b = 0, e = n;
+  while (b < e && weights[b] == T(0)) ++b;
+  while (e > b && weights[e - 1] == T(0)) --e;
+  return {b, e};
+}
+
+// The spans of all bins of all regions, (K, bins, size).
+template <class T> std::vector<Span> spans(const View& by) {
+  std::vector<Span> found(by.size(0) * by.size(1));
+  for (size_t k = 0; k < found.size(); ++k) found[k] = span_of(by.as<T>() + k * by.size(2), by.size(2));
+  return found;
+}
+
+Span around(const Span* bins, int64_t n) {
+  Span all{0, 0};
+  for (int64_t q = 0; q < n; ++q)
+    if (bins[q].end > bins[q].begin)
+      all = all.end ? Span{std::min(all.begin, bins[q].begin), std::max(all.end, bins[q].end)} : bins[q];
+  return all;
+}
+
+// Rows of features are summed for each bin of rows, and the sums for each bin of columns. Elements of x may lie
+// anywhere; those of a row are brought together first where they do not.
+template <class T> void region_sums(Call& c) {
+  const View &x = c.view(0), &image = c.view(1), &by_row = c.view(2), &by_column = c.view(3), &out = c.view(4);
+  const int64_t channels = x.size(1), rows = by_row.size(1), columns = by_column.size(1), H = x.size(2), W = x.size(3);
+  const auto down = spans<T>(by_row), across = spans<T>(by_column);
+  parallel_for(image.size(0) * channels, grain_for(rows * (W + columns * 4)), [&](int64_t begin, int64_t end) {
+    Scratch<T> line(W);
+    T* sums = line;
+    for (int64_t task = begin; task < end; ++task) {
+      const int64_t k = task / channels, ch = task % channels;
+      const Span all = around(&across[k * columns], columns);
+      const char* plane = x.data + image.as<int64_t>()[k] * x.strides[0] + ch * x.strides[1];
+      for (int64_t p = 0; p < rows; ++p) {
+        std::fill(sums + all.begin, sums + all.end, T(0));
+        const Span d = down[k * rows + p];
+        const T* weight = by_row.as<T>() + (k * rows + p) * H;
+        for (int64_t h = d.begin; h < d.end; ++h) {
+          const T by = weight[h];
+          const char* row = plane + h * x.strides[2];
+          if (x.strides[3] == int64_t(sizeof(T))) {
+            const T* from = reinterpret_cast<const T*>(row);
+#pragma GCC ivdep
+            for (int64_t w = all.begin; w < all.end; ++w) sums[w] += by * from[w];
+          } else {
+            for (int64_t w = all.begin; w < all.end; ++w)
+              sums[w] += by * *reinterpret_cast<const T*>(row + w * x.strides[3]);
+          }
+        }
+        char* to = out.data + k * out.strides[0] + ch * out.strides[1] + p * out.strides[2];
+        for (int64_t q = 0; q < columns; ++q) {
+          const Span a = across[k * columns + q];
+          const T* by = by_column.as<T>() + (k * columns + q) * W;
+          T sum = T(0);
+          for (int64_t w = a.begin; w < a.end; ++w) sum += by[w] * sums[w];
+          *reinterpret_cast<T*>(to + q * out.strides[3]) = sum;
+        }
+      }
+    }
+  });
+}
+
+// Parallel over channels: regions overlap, channels do not.
+template <class T> void region_sums_transpose(Call& c) {
+  const View &g = c.view(0), &image = c.view(1), &by_row = c.view(2), &by_column = c.view(3), &out = c.view(4);
+  const int64_t channels = g.size(1), rows = by_row.size(1), columns = by_column.size(1), regions = image.size(0);
+  const int64_t H = by_row.size(2), W = by_column.size(2);
+  const auto down = spans<T>(by_row), across = spans<T>(by_column);
+  parallel_for(channels, grain_for(out.size(0) * H * W + regions * rows * W), [&](int64_t begin, int64_t end) {
+    Scratch<T> line(W);
+    T* sums = line;
+    for (int64_t ch = begin; ch < end; ++ch) {
+      for (int64_t n = 0; n < out.size(0); ++n) {
+        T* plane = out.as<T>() + (n * channels + ch) * H * W;
+        std::fill(plane, plane + H * W, T(0));
+      }
+      for (int64_t k = 0; k < regions; ++k) {
+        const Span all = around(&across[k * columns], columns);
+        T* plane = out.as<T>() + (image.as<int64_t>()[k] * channels + ch) * H * W;
+        for (int64_t p = 0; p < rows; ++p) {
+          std::fill(sums + all.begin, sums + all.end, T(0));
+          const char* from = g.data + k * g.strides[0] + ch * g.strides[1] + p * g.strides[2];
+          for (int64_t q = 0; q < columns; ++q) {
+            const Span a = across[k * columns + q];
+            const T* by = by_column.as<T>() + (k * columns + q) * W;
+            const T v = *reinterpret_cast<const T*>(from + q * g.strides[3]);
+#pragma GCC ivdep
+            for (int64_t w = a.begin; w < a.end; ++w) sums[w] += v * by[w];
+          }
+          const Span d = down[k * rows + p];
+          for (int64_t h = d.begin; h < d.end; ++h) {
+            const T by = by_row.as<T>()[(k * rows + p) * H + h];
+            T* row = plane + h * W;
+#pragma GCC ivdep
+            for (int64_t w = all.begin; w < all.end; ++w) row[w] += by * sums[w];
+          }
+        }
+      }
+    }
+  });
+}
+
 }  // namespace
 
 VT_KERNEL(survivors) {
@@ -97,6 +204,14 @@ VT_KERNEL(survivors) {
 
 VT_KERNEL(region_argmax) {
   c.view(0).dtype == Dtype::f32 ? region_argmax<float>(c) : region_argmax<double>(c);
+}
+
+VT_KERNEL(region_sums) {
+  c.view(0).dtype == Dtype::f32 ? region_sums<float>(c) : region_sums<double>(c);
+}
+
+VT_KERNEL(region_sums_transpose) {
+  c.view(0).dtype == Dtype::f32 ? region_sums_transpose<float>(c) : region_sums_transpose<double>(c);
 }
 
 }  // namespace vt
