@@ -1,6 +1,7 @@
 """Sound: `votive.audio` next to torchaudio, in turns on the same signals.
 
     python -m benchmarks.audio [--seconds 30] [--budget 1.0] [--only mel] [--json figures.json]
+    python -m benchmarks.audio --cpu-time      # one thread each, on a machine that is busy
 
 A ratio below 1 means that votive is faster. Signals are 16 kHz (44.1 kHz where resampled), float32.
 torchaudio's filters run in Python where its compiled part is missing; then `lfilter` and what is
@@ -10,6 +11,7 @@ made of it is left out, for a loop in Python is no comparison.
 from __future__ import annotations
 
 import argparse
+import time
 import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -147,11 +149,18 @@ def main() -> None:
     parser.add_argument("--budget", type=float, default=1.0, help="seconds for each row")
     parser.add_argument("--only", default="", help="rows whose name holds this")
     parser.add_argument("--json", type=Path)
+    parser.add_argument(
+        "--cpu-time", action="store_true", help="one thread each, by the time that it computed"
+    )
     given = parser.parse_args()
     warnings.simplefilter("ignore")
     import torch
     import torchaudio
 
+    if given.cpu_time:
+        torch.set_num_threads(1)
+        votive.set_num_threads(1)
+        time.perf_counter = time.process_time
     compiled = torchaudio._extension._IS_TORCHAUDIO_EXT_AVAILABLE
     rows = []
     for name, needs, build in cases(given.seconds):
