@@ -42,6 +42,13 @@ BY_FAMILY |= {
     "vit": SEES, "deit": SEES, "beit": {**SEES, "use_relative_position_bias": True},
     "clip": {"text_config": SMALL, "vision_config": SEES}, "clip_vision_model": SEES,
     "trocr": WRITES,
+    "whisper": {
+        "vocab_size": 61, "num_mel_bins": 8, "encoder_layers": 2, "decoder_layers": 2,
+        "encoder_attention_heads": 2, "decoder_attention_heads": 2, "encoder_ffn_dim": 24,
+        "decoder_ffn_dim": 24, "d_model": 16, "max_source_positions": 12,
+        "max_target_positions": 32, "init_std": 0.2, "pad_token_id": 0,
+        "decoder_start_token_id": 1, "bos_token_id": 1, "eos_token_id": 2,
+    },
     "vision-encoder-decoder": {
         "encoder": {**SEES, "model_type": "vit"}, "decoder": {**WRITES, "model_type": "trocr"}
     },
@@ -61,6 +68,8 @@ def made(family: str) -> tuple[Any, dict[str, Any]]:
     pictures = {"pixel_values": votive.rand(2, 3, 16, 16)}
     if "vision2seq" in classes:
         return model.eval(), {**pictures, "decoder_input_ids": ids[:, :3]}
+    if "speech" in classes:
+        return model.eval(), {"input_features": votive.randn(2, 8, 24), "decoder_input_ids": ids}
     if "zero_shot_image" in classes:
         return model.eval(), {"input_ids": ids, **pictures}
     if family in BY_FAMILY and "image_size" in BY_FAMILY[family]:
