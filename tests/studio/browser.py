@@ -14,7 +14,7 @@ import pytest
 NAMES = ("chromium", "chromium-browser", "google-chrome", "chrome")
 WIDE, NARROW = {"width": 1280, "height": 800}, {"width": 390, "height": 844}
 # Seconds: a machine may have much else to do.
-PATIENCE = 30.0
+PATIENCE = 60.0
 TOUR = "localStorage.setItem('votive-tour-seen', '1')"
 
 
@@ -66,6 +66,7 @@ class Window:
         """Wait until the page has begun by itself and written its first token."""
         self.page.locator("#generate:not([disabled])").wait_for()
         self.until("[...document.querySelectorAll('.token:not(.given)')].length > 0")
+        self.rest()  # what is drawn anew under the pointer cannot be clicked
         return self
 
     def until(self, expression: str, *, seconds: float = PATIENCE) -> None:

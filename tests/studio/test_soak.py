@@ -128,6 +128,9 @@ class Client(threading.Thread):
              r"debug: there is no (input|result) '' here; there are \[\]\."),
             (do == "debug.skip" and standing and at.get("phase") == "leave", "ValueError",
              r"skip: the call at \S+ has run already; go back first\."),
+            (do == "debug.replace" and standing and (at.get("kind"), at.get("phase"))
+             == ("op", "enter"), "ValueError",
+             r"replace: \S+ is an operator before it runs; skip\(value\) gives it a result\."),
             (do == "debug.skip" and standing and at.get("kind") == "op", "ValueError",
              r"skip: \S+ is an operator; replace its value instead\."),
             (do == "debug.skip" and at["active"] and at["ended"], "RuntimeError",

@@ -229,7 +229,8 @@ class Debugger(Shown):
                 frame.output = new if way is None else values.put(frame.output, way, new)
             elif frame.kind == "op":
                 raise ValueError(
-                    f"{frame.address} is an operator before it runs; skip(value) gives it a result."
+                    f"replace: {frame.address} is an operator before it runs; skip(value) gives it "
+                    "a result."
                 )
             else:
                 put_input(frame, path, new)
