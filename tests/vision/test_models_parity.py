@@ -178,3 +178,21 @@ def test_pictures_are_prepared_as_torchvision_does(size: tuple[int, int]) -> Non
 def test_classes_have_torchvisions_names() -> None:
     weights = torchvision().models.ResNet18_Weights.DEFAULT
     assert models.imagenet_classes() == weights.meta["categories"]
+
+
+@pytest.mark.parametrize("kind", ["plain", "wrapped", "parallel"])
+def test_checkpoints_that_torch_wrote_are_read(kind: str, tmp_path: Any) -> None:
+    net = torchvision().models.resnet18(num_classes=3)
+    state = net.state_dict()
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.1, momentum=0.9)
+    saved = {
+        "plain": state, "wrapped": {"state_dict": state, "epoch": 3, "best": 0.5},
+        "parallel": {
+            "model": {f"module.{k}": v for k, v in state.items()},
+            "optimizer": optimizer.state_dict(),
+        },
+    }[kind]  # fmt: skip
+    torch.save(saved, tmp_path / "net.pth")
+    found = models.resnet18(weights=tmp_path / "net.pth", num_classes=3)
+    for name, value in found.state_dict().items():
+        assert np.array_equal(value.numpy(), state[name].numpy()), name

@@ -19,7 +19,8 @@ def add(commands: Any) -> None:
         "It runs on this machine only, and the address it prints holds a secret.",
         examples="  votive studio                           the bundled story-teller\n"
         "  votive studio ./my-model                a folder with config.json\n"
-        "  votive studio model.gguf --port 8000 --no-browser",
+        "  votive studio model.gguf --port 8000 --no-browser\n"
+        "  votive studio ./my-vit                  a model that sees shows pictures",
     )
     p.add_argument(
         "model", metavar="MODEL", nargs="?", help="a folder, a GGUF file or a bundled name"
