@@ -107,3 +107,25 @@ def sorting(vt: Any) -> None:
         x.median(1)
     vt.searchsorted(x, x)
     vt.bucketize(_of(vt, 1000), _of(vt, 100))
+
+
+@family
+def convolutions(vt: Any) -> None:
+    F = vt.nn.functional
+    for dtype in ("bfloat16", "float32", "float64"):
+        x = _of(vt, 8, 64, 32, 32, dtype=dtype)
+        for w, groups in (
+            (_of(vt, 64, 64, 3, 3, dtype=dtype), 1),
+            (_of(vt, 64, 1, 3, 3, dtype=dtype), 64),
+        ):
+            w.requires_grad_()
+            F.conv2d(x.detach().requires_grad_(), w, padding=1, groups=groups).sum().backward()
+        F.conv2d(x.to(memory_format=vt.channels_last), w, stride=2, groups=64)
+
+
+@family
+def batch_norms(vt: Any) -> None:
+    x = _of(vt, 8, 64, 32, 32).requires_grad_()
+    norm = vt.nn.BatchNorm2d(64, device="cuda", dtype=vt.bfloat16)
+    norm(x).sum().backward()
+    vt.nn.functional.group_norm(x, 8).sum().backward()

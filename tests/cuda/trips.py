@@ -22,10 +22,6 @@ WITHOUT_KERNEL = frozenset([
     "_avg_pool_transpose",
     "_bag",
     "_bag_argmax",
-    "_batch_norm",
-    "_batch_norm_backward",
-    "_batch_norm_by",
-    "_batch_norm_by_backward",
     "_binomial",
     "_cauchy",
     "_cdist",
@@ -34,9 +30,6 @@ WITHOUT_KERNEL = frozenset([
     "_cholesky_solve",
     "_choose",
     "_cofactor",
-    "_convolution",
-    "_convolution_transpose",
-    "_convolution_weight",
     "_cross",
     "_ctc_loss",
     "_ctc_loss_backward",
@@ -57,8 +50,6 @@ WITHOUT_KERNEL = frozenset([
     "_gamma",
     "_geometric",
     "_geqrf",
-    "_group_norm",
-    "_group_norm_backward",
     "_histogram",
     "_interleave_indices",
     "_inv",
@@ -74,7 +65,7 @@ WITHOUT_KERNEL = frozenset([
     "_matrix_exp",
     "_max_pool",
     "_max_pool_transpose",
-    "_move_statistics",
+    "_max_pool_values",
     "_multinomial",
     "_nadam_step",
     "_new_randperm",
@@ -119,6 +110,9 @@ _FUNCTIONS = ("bessel", "_polynomial_", "mvlgamma", "polygamma", "gamma")
 ON_CPU = frozenset(["Tensor.cpu", "Tensor.numpy", "frombuffer", "from_numpy"])
 # Errors of the CPU that a GPU does not notice: there an integer divided by zero is any number.
 UNNOTICED = ("integer division by zero",)
+# Where the CPU keeps a mean in twice the digits, and the GPU, as torch does there, in float32: the
+# records have means 10^4 times as large as the distances from them.
+ROUNDED = {"nn.functional.batch_norm": 2e-4, "batch_norm": 2e-4}
 _COMPLEX = (
     "fft.", "linalg.eig", "complex", "polar", "stft", "istft", "Tensor.c", "Tensor.to", "Tensor.ty",
     "asarray", "view_as_complex",
