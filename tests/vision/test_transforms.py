@@ -452,3 +452,40 @@ def test_the_transforms_have_torchvisions_second_name_too() -> None:
     assert v2.Resize is T.Resize
     assert v2.functional is F
     assert set(T.__all__) <= set(dir(v2))
+
+
+def test_parameters_can_be_drawn_without_a_transform() -> None:
+    """As with torchvision's first transforms: draw once, apply to an image and to its mask."""
+    votive.manual_seed(0)
+    image = votive.from_numpy(cases.image())
+    top, left, height, width = T.RandomCrop.get_params(image, (10, 12))
+    assert F.crop(image, top, left, height, width).shape == (3, 10, 12)
+    top, left, height, width = T.RandomResizedCrop.get_params(image, (0.1, 0.5), (0.9, 1.1))
+    assert 0 <= top <= 24 - height
+    assert 0 <= left <= 31 - width
+    assert -10 <= T.RandomRotation.get_params([-10, 10]) <= 10
+    angle, moved, scale, shear = T.RandomAffine.get_params(
+        [5, 6], (0.1, 0.2), (0.5, 0.6), [1, 2], [31, 24]
+    )
+    assert 5 <= angle <= 6
+    assert abs(moved[0]) <= 3
+    assert abs(moved[1]) <= 5
+    assert 0.5 <= scale <= 0.6
+    assert 1 <= shear[0] <= 2
+    assert shear[1] == 0
+    start, end = T.RandomPerspective.get_params(31, 24, 0.5)
+    assert F.perspective(image, start, end).shape == image.shape
+    order, b, c, s, h = T.ColorJitter.get_params((0.5, 1.5), None, (1, 2), (-0.1, 0.1))
+    assert sorted(order.tolist()) == [0, 1, 2, 3]
+    assert 0.5 <= b <= 1.5
+    assert c is None
+    assert 1 <= s <= 2
+    assert abs(h) <= 0.1
+    i, j, h, w, v = T.RandomErasing.get_params(image, (0.1, 0.2), (0.5, 2.0), [7])
+    assert (F.erase(image, i, j, h, w, v)[:, i : i + h, j : j + w] == 7).all()
+    assert T.RandomErasing.get_params(image, (0.1, 0.2), (0.5, 2.0))[4].ndim == 3
+    assert 1 <= T.GaussianBlur.get_params(1, 2) <= 2
+    shift = T.ElasticTransform.get_params([40.0, 40.0], [2.0, 2.0], [24, 31])
+    assert F.elastic(image, shift).shape == image.shape
+    assert F.get_image_size(image) == [31, 24]
+    assert F.get_image_num_channels(image) == 3

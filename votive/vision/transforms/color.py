@@ -106,11 +106,24 @@ class ColorJitter(Transform):
         self.hue = _range("hue", hue, 0.0, -0.5, 0.5)
 
     def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
-        spans = (self.brightness, self.contrast, self.saturation, self.hue)
-        params: dict[str, Any] = {"fn_idx": ops.randperm(4).tolist()}
-        for (name, _), span in zip(_ADJUST, spans, strict=True):
-            params[name] = None if span is None else uniform(*span)
-        return params
+        order, *drawn = self.get_params(self.brightness, self.contrast, self.saturation, self.hue)
+        names = [name for name, _ in _ADJUST]
+        return {"fn_idx": order.tolist(), **dict(zip(names, drawn, strict=True))}
+
+    @staticmethod
+    def get_params(
+        brightness: Sequence[float] | None,
+        contrast: Sequence[float] | None,
+        saturation: Sequence[float] | None,
+        hue: Sequence[float] | None,
+    ) -> tuple[Any, float | None, float | None, float | None, float | None]:
+        """The order of the four changes and a factor for each, from ranges or None."""
+        order = ops.randperm(4)
+        b, c, s, h = (
+            None if span is None else uniform(*span)
+            for span in (brightness, contrast, saturation, hue)
+        )
+        return order, b, c, s, h
 
     def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
         for k in params["fn_idx"]:

@@ -213,6 +213,12 @@ class RandomCrop(Transform):
             "height": height, "width": width,
         }  # fmt: skip
 
+    @staticmethod
+    def get_params(img: Any, output_size: Sequence[int]) -> tuple[int, int, int, int]:
+        """(top, left, height, width) of a random crop."""
+        drawn = RandomCrop(output_size).make_params([img])
+        return drawn["top"], drawn["left"], drawn["height"], drawn["width"]
+
     def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
         if params["needs_pad"]:
             inpt = self._call_kernel(
@@ -281,6 +287,14 @@ class RandomResizedCrop(Transform):
         elif shape > max(self.ratio):
             w = round(h * max(self.ratio))
         return {"top": (height - h) // 2, "left": (width - w) // 2, "height": h, "width": w}
+
+    @staticmethod
+    def get_params(
+        img: Any, scale: Sequence[float], ratio: Sequence[float]
+    ) -> tuple[int, int, int, int]:
+        """(top, left, height, width) of a random part."""
+        drawn = RandomResizedCrop(1, scale, ratio).make_params([img])
+        return drawn["top"], drawn["left"], drawn["height"], drawn["width"]
 
     def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
         return self._call_kernel(

@@ -100,6 +100,11 @@ class GaussianBlur(Transform):
     def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
         return {"sigma": [uniform(*self.sigma)] * 2}
 
+    @staticmethod
+    def get_params(sigma_min: float, sigma_max: float) -> float:
+        """A random sigma between two."""
+        return uniform(sigma_min, sigma_max)
+
     def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
         return self._call_kernel(F.gaussian_blur, inpt, self.kernel_size, **params)
 
@@ -170,6 +175,16 @@ class RandomErasing(RandomApplyTransform):
                 i, j = whole(0, height - h + 1), whole(0, width - w + 1)
                 return {"i": i, "j": j, "h": h, "w": w, "v": v}
         return {"i": 0, "j": 0, "h": height, "w": width, "v": None}
+
+    @staticmethod
+    def get_params(
+        img: Any, scale: Sequence[float], ratio: Sequence[float], value: Any = None
+    ) -> tuple[int, int, int, int, Any]:
+        """(row, column, height, width, value) of a rectangle; the image itself where none fits."""
+        made = RandomErasing(1.0, scale, ratio, "random" if value is None else value)
+        drawn = made.make_params([img])
+        v = img if drawn["v"] is None else drawn["v"]
+        return drawn["i"], drawn["j"], drawn["h"], drawn["w"], v
 
     def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
         if params["v"] is None:

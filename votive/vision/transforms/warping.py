@@ -52,6 +52,11 @@ class RandomRotation(Transform):
     def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
         return {"angle": uniform(*self.degrees)}
 
+    @staticmethod
+    def get_params(degrees: Sequence[float]) -> float:
+        """A random angle between two."""
+        return uniform(*degrees)
+
     def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
         return self._call_kernel(
             F.rotate, inpt, **params, interpolation=self.interpolation, expand=self.expand,
@@ -98,6 +103,23 @@ class RandomAffine(Transform):
 
     def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
         height, width = query_size(flat_inputs)
+        return self._draw(height, width)
+
+    @staticmethod
+    def get_params(
+        degrees: Sequence[float],
+        translate: Sequence[float] | None,
+        scale_ranges: Sequence[float] | None,
+        shears: Sequence[float] | None,
+        img_size: Sequence[int],
+    ) -> tuple[float, tuple[int, int], float, tuple[float, float]]:
+        """(angle, translations, scale, shears) for an image of `img_size` (width, height)."""
+        drawn = RandomAffine(degrees, translate, scale_ranges, shears)._draw(
+            img_size[1], img_size[0]
+        )
+        return drawn["angle"], drawn["translate"], drawn["scale"], drawn["shear"]
+
+    def _draw(self, height: int, width: int) -> dict[str, Any]:
         angle = uniform(*self.degrees)
         far = self.translate or (0.0, 0.0)
         reach = (far[0] * width, far[1] * height)
@@ -140,13 +162,21 @@ class RandomPerspective(RandomApplyTransform):
 
     def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
         height, width = query_size(flat_inputs)
-        down = int(self.distortion_scale * (height // 2)) + 1
-        across = int(self.distortion_scale * (width // 2)) + 1
+        start, end = self.get_params(width, height, self.distortion_scale)
+        return {"coefficients": perspective_coefficients(start, end)}
+
+    @staticmethod
+    def get_params(
+        width: int, height: int, distortion_scale: float
+    ) -> tuple[list[list[int]], list[list[int]]]:
+        """The corners of an image, and where they go."""
+        down = int(distortion_scale * (height // 2)) + 1
+        across = int(distortion_scale * (width // 2)) + 1
         left, right = (lambda: whole(0, across)), (lambda: whole(width - across, width))
         top, bottom = (lambda: whole(0, down)), (lambda: whole(height - down, height))
         start = [[0, 0], [width - 1, 0], [width - 1, height - 1], [0, height - 1]]
         end = [[left(), top()], [right(), top()], [right(), bottom()], [left(), bottom()]]
-        return {"coefficients": perspective_coefficients(start, end)}
+        return start, end
 
     def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
         return self._call_kernel(
@@ -184,15 +214,19 @@ class ElasticTransform(Transform):
         self._fill = Fill("ElasticTransform", fill)
 
     def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
-        size = tuple(query_size(flat_inputs))
+        return {"displacement": self.get_params(self.alpha, self.sigma, query_size(flat_inputs))}
+
+    @staticmethod
+    def get_params(alpha: Sequence[float], sigma: Sequence[float], size: Sequence[int]) -> Any:
+        """A displacement (1, H, W, 2) for an image of `size` (height, width)."""
         moves = []
         for axis, extent in ((0, size[1]), (1, size[0])):
             noise = ops.rand((1, 1, *size)) * 2 - 1
-            if self.sigma[axis] > 0:
-                kernel = int(8 * self.sigma[axis] + 1) | 1  # odd
-                noise = F.gaussian_blur(noise, [kernel, kernel], self.sigma)
-            moves.append(noise * self.alpha[axis] / extent)
-        return {"displacement": ops.cat(moves, 1).permute(0, 2, 3, 1)}
+            if sigma[axis] > 0:
+                kernel = int(8 * sigma[axis] + 1) | 1  # odd
+                noise = F.gaussian_blur(noise, [kernel, kernel], list(sigma))
+            moves.append(noise * alpha[axis] / extent)
+        return ops.cat(moves, 1).permute(0, 2, 3, 1)
 
     def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
         return self._call_kernel(

@@ -44,7 +44,7 @@ from .filters import (
 from .interpolation import InterpolationMode
 from .kernels import is_pure_tensor, register_kernel
 from .resizing import resize
-from .sizes import get_dimensions, get_num_channels, get_size
+from .sizes import get_dimensions, get_image_size, get_num_channels, get_size
 from .temporal import uniform_temporal_subsample
 from .tone import adjust_gamma, autocontrast, equalize, invert, posterize, solarize
 from .warping import affine, rotate
@@ -52,6 +52,7 @@ from .warping import affine, rotate
 hflip, vflip = horizontal_flip, vertical_flip
 elastic_transform = elastic
 to_grayscale = rgb_to_grayscale
+get_image_num_channels = get_num_channels
 
 __all__ = [
     "InterpolationMode",
@@ -76,6 +77,8 @@ __all__ = [
     "gaussian_blur",
     "gaussian_noise",
     "get_dimensions",
+    "get_image_num_channels",
+    "get_image_size",
     "get_num_channels",
     "get_size",
     "grayscale_to_rgb",

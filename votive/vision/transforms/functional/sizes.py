@@ -68,3 +68,13 @@ def _size_mask(mask: Any) -> list[int]:
 @get_size.on(BoundingBoxes)
 def _size_boxes(boxes: Any) -> list[int]:
     return list(boxes.canvas_size)
+
+
+def get_image_size(inpt: Any) -> list[int]:
+    """[width, height] of an image: the other way round than `get_size`, as in torchvision.
+
+    >>> votive.vision.transforms.functional.get_image_size(votive.zeros(3, 4, 5))
+    [5, 4]
+    """
+    height, width = get_size(inpt)
+    return [width, height]
