@@ -12,6 +12,7 @@ from .feature_maps import FeatureMaps, feature_maps
 from .grad_cam import GradCam, grad_cam
 from .gradients import Gradients, gradient_times_activation
 from .health import Health, Reading
+from .hearing import Alignment, Mels, alignment, mels
 from .heatmap import Heatmap
 from .layer_statistics import LayerStatistics, layer_statistics
 from .lens import Lens, logit_lens
@@ -37,15 +38,16 @@ from .tuned_lens import TunedLens, train_tuned_lens
 from .watch import BadValue, Finding, Watch, watch
 
 __all__ = [
-    "Address", "AttentionMap", "AttentionMaps", "Attribution", "BadValue", "Bars", "Breakpoint",
-    "Capture", "Console", "Cost", "Debugger", "Difference", "Edit", "Event", "FeatureMaps",
-    "Finding", "Frame", "GradCam", "Gradients", "Health", "Heatmap", "LayerStatistics", "Lens",
-    "Lines", "Lockstep", "NoMatch", "Node", "Outlook", "Parts", "Patch", "PatchAttention",
-    "Pattern", "Pixels", "Prediction", "Probe", "Profile", "Reading", "Receipt", "Replay",
-    "Saliency", "Session", "SessionDiff", "SessionMismatch", "SessionNode", "Span",
-    "Statistics", "Sweep", "TunedLens", "Watch", "ablate", "attention_maps", "capture", "debug",
-    "feature_maps", "find_parts", "grad_cam", "gradient_times_activation", "interact",
-    "layer_statistics", "lockstep", "logit_attribution", "logit_lens", "model_hash", "patch",
-    "patch_attention", "predict", "profile", "saliency", "skip", "statistics", "steps", "swap",
-    "sweep", "train_tuned_lens", "tree", "watch",
+    "Address", "Alignment", "AttentionMap", "AttentionMaps", "Attribution", "BadValue", "Bars",
+    "Breakpoint", "Capture", "Console", "Cost", "Debugger", "Difference", "Edit", "Event",
+    "FeatureMaps", "Finding", "Frame", "GradCam", "Gradients", "Health", "Heatmap",
+    "LayerStatistics", "Lens", "Lines", "Lockstep", "Mels", "NoMatch", "Node", "Outlook",
+    "Parts", "Patch", "PatchAttention", "Pattern", "Pixels", "Prediction", "Probe", "Profile",
+    "Reading", "Receipt", "Replay", "Saliency", "Session", "SessionDiff", "SessionMismatch",
+    "SessionNode", "Span", "Statistics", "Sweep", "TunedLens", "Watch", "ablate", "alignment",
+    "attention_maps", "capture", "debug", "feature_maps", "find_parts", "grad_cam",
+    "gradient_times_activation", "interact", "layer_statistics", "lockstep",
+    "logit_attribution", "logit_lens", "mels", "model_hash", "patch", "patch_attention",
+    "predict", "profile", "saliency", "skip", "statistics", "steps", "swap", "sweep",
+    "train_tuned_lens", "tree", "watch",
 ]  # fmt: skip

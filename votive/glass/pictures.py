@@ -55,7 +55,7 @@ def shows(*kinds: type) -> Callable[[F], F]:
 
 def pictures_of(thing: Any) -> Pictures:
     """The pictures of an object, by name."""
-    from . import text_pictures, vision_pictures  # noqa: F401 - declare more
+    from . import sound_pictures, text_pictures, vision_pictures  # noqa: F401 - declare more
 
     for kind in type(thing).__mro__:
         if kind in _KNOWN:
