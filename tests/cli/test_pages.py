@@ -15,6 +15,7 @@ import votive
 from votive.cli import COMMANDS, main
 from votive.models import checkpoint
 
+from ..speech import small as speech
 from .conftest import TEXT, make_model, make_pictures
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -48,6 +49,9 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     )  # fmt: skip
     votive.models.BertModel(config).save_pretrained(encoder)
     make_pictures(tmp_path, tokenizer)
+    speech.written(tmp_path / "hearing")
+    if importlib.util.find_spec("soundfile") is not None:
+        votive.audio.save(tmp_path / "talk.wav", speech.sound(0.9).unsqueeze(0), 16000)
     if "tales" not in votive.models.bundled():
         make_model(tmp_path / "bundled" / "tales")
         monkeypatch.setattr(checkpoint, "BUNDLED", tmp_path / "bundled")
@@ -63,6 +67,8 @@ def test_the_commands_of_a_page_run(
     for piped, words in found:
         if words[0] in ("classify", "ocr") and importlib.util.find_spec("PIL") is None:
             continue  # they read pictures with pillow
+        if words[0] == "transcribe" and importlib.util.find_spec("soundfile") is None:
+            continue  # it reads files with soundfile
         monkeypatch.setattr(sys, "stdin", io.StringIO(piped or ""))
         code = main(words)
         out, err = capsys.readouterr()

@@ -6,6 +6,7 @@ way of least cost through it gives seconds. Knows no model class.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -96,8 +97,9 @@ def time_labels(count: int, seconds: float) -> list[str]:
     """
     whole = count * seconds
     step = next(s for s in (0.1, 0.5, 1, 2, 5, 10, 60, 600, 6000, 1e9) if whole / s <= _TICKS)
-    every = max(1, round(step / seconds))
-    return [f"{i * seconds:g}" if i % every == 0 else "" for i in range(count)]
+    # A round number names the step it lies in.
+    marks = [math.ceil(i * seconds / step - 1e-9) * step for i in range(count)]
+    return [f"{mark:g}" if mark < (i + 1) * seconds - 1e-9 else "" for i, mark in enumerate(marks)]
 
 
 @dataclass(frozen=True)
