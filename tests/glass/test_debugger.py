@@ -370,3 +370,19 @@ def test_a_run_that_waits_at_the_end_of_a_program_is_no_noise() -> None:
     code = "import votive\nd = votive.debug(votive.nn.Linear(2, 2), votive.ones(1, 2))\nd.step()\n"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+def test_a_run_that_waits_changes_no_bit_of_what_others_compute() -> None:
+    from .session_models import model
+
+    def digests() -> list[str]:
+        session = glass.Session(model("llama"), None, [5, 17, 3], do_sample=True, seed=1)
+        session.step(3)
+        return [n.digest for n in session.nodes]
+
+    alone = digests()
+    with votive.no_grad(), votive.debug(model("llama"), votive.tensor([[1, 2, 3]])) as d:
+        d.run(until="layers.1")
+        assert digests() == alone
+        with glass.capture(model("llama"), "/linear"):
+            assert digests() == alone
