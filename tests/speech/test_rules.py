@@ -103,6 +103,22 @@ def test_vocabularies_of_published_models() -> None:
         Vocabulary.of_size(1000)
 
 
+def test_what_a_model_tells_of_its_tokens_goes_before_what_its_size_tells() -> None:
+    class Model:
+        config = votive.models.WhisperConfig.of_size("base")
+        generation_config = GenerationConfig.from_dict({"lang_to_id": {"<|en|>": 50259}})
+
+    found = Vocabulary.of(Model)
+    assert (found.languages, found.previous, found.no_timestamps) == ({"en": 50259}, 50361, 50363)
+    assert found.tasks == {"translate": 50358, "transcribe": 50359}
+    own = votive.models.WhisperConfig(vocab_size=90, decoder_start_token_id=51, eos_token_id=50)
+    Model.config = own
+    alone = Vocabulary.of(Model)
+    assert (alone.start, alone.end, alone.previous) == (51, 50, None)
+    with pytest.raises(ValueError, match="no_timestamps_token_id"):
+        _ = alone.first_time
+
+
 def test_languages_are_known_by_code_name_and_token() -> None:
     assert [language_code(x) for x in ("de", "German", "<|de|>", "flemish")] == ["de"] * 3 + ["nl"]
     with pytest.raises(ValueError, match="did you mean 'german'"):

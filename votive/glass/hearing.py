@@ -12,7 +12,6 @@ from typing import Any
 
 import votive
 
-from ..speech.timing import comparable, jumps
 from .attention_maps import AttentionMap, attention_maps
 from .heatmap import Heatmap
 from .labels import token_labels
@@ -132,12 +131,16 @@ class Alignment(Drawn):
 
         A token is chosen where the one before it is read, so that one's weights are its own.
         """
+        from ..speech.timing import comparable
+
         rows = slice(self.start - 1, len(self.tokens) - 1)
         chosen = [self.weights(layer, head)[rows] for layer, head in self.heads]
         return comparable(votive.stack(chosen), self.width)
 
     def times(self) -> list[float]:
         """Seconds at which each token from `start` on begins; they never fall."""
+        from ..speech.timing import jumps
+
         return (jumps(self.matrix()) * self.seconds).tolist()
 
     def labels(self) -> list[str]:

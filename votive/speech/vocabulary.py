@@ -6,7 +6,7 @@ Knows numbers of tokens; knows no model and no file.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -57,27 +57,27 @@ class Vocabulary:
         """The tokens of a model: as its generation configuration tells, else by its size."""
         settings = model.generation_config if settings is None else settings
         told, config = settings.extra, model.config
-        by_code = {
-            k.removeprefix("<|").removesuffix("|>"): v
-            for k, v in (told.get("lang_to_id") or {}).items()
-        }
-        known: Vocabulary | None = None
-        if told.get("no_timestamps_token_id") is None:
-            try:
-                known = cls.of_size(config.vocab_size)
-            except ValueError:
-                known = None  # a model of one's own, with no more tokens than it tells
         ends = settings.eos_ids() or _listed(config.eos_token_id)
         start = settings.decoder_start_token_id
         start = config.decoder_start_token_id if start is None else start
-        if known is not None and (start, ends[:1]) == (known.start, [known.end]):
-            return known
-        return cls(
-            start=start, end=ends[0], no_timestamps=told.get("no_timestamps_token_id"),
-            previous=told.get("prev_sot_token_id"), languages=by_code,
-            tasks=told.get("task_to_id") or {},
-            multilingual=bool(told.get("is_multilingual", bool(by_code))),
-        )  # fmt: skip
+        known = cls(start, ends[0], multilingual=bool(told.get("lang_to_id")))
+        try:
+            published = cls.of_size(config.vocab_size)
+        except ValueError:
+            pass  # a model of one's own, with no more tokens than it tells
+        else:
+            if (published.start, published.end) == (start, ends[0]):
+                known = published
+        given = {
+            "no_timestamps": told.get("no_timestamps_token_id"),
+            "previous": told.get("prev_sot_token_id"), "tasks": told.get("task_to_id"),
+            "multilingual": told.get("is_multilingual"),
+        }  # fmt: skip
+        if told.get("lang_to_id"):
+            given["languages"] = {
+                k.removeprefix("<|").removesuffix("|>"): v for k, v in told["lang_to_id"].items()
+            }
+        return replace(known, **{k: v for k, v in given.items() if v is not None})
 
     @property
     def no_speech(self) -> int:
