@@ -196,6 +196,21 @@ void blocks(const Engine& e, int64_t M, int64_t N, int64_t K, const Factor& A, c
     }
 }
 
+// Small products whose factors and result can stay where they are need nothing but micro-kernels.
+bool tiny(const Engine& e, int64_t M, int64_t N, int64_t K, const Factor& A, const Factor& B, const Result& C) {
+  constexpr int64_t MOST = 1 << 16;
+  const bool fits = M * N * K <= MOST && K <= MAX_DEPTH && N % e.lanes == 0 && e.depth == 1;
+  const bool bare = C.native && C.col == e.acc && C.alpha == 1 && C.beta == 0 && !C.activate;
+  if (!fits || !bare || !A.native || !B.native || B.s_item != B.size) return false;
+  const int64_t wide = 2 * e.lanes;
+  for (int64_t i = 0; i < M; i += e.rows)
+    for (int64_t j = 0; j < N; j += wide)
+      e.micro[std::min<int64_t>(e.rows, M - i) - 1][N - j > e.lanes](
+          K, A.data + i * A.s_item, A.s_item, A.s_k, B.data + j * B.s_item, B.s_k, C.data + i * C.row + j * e.acc,
+          C.row, false);
+  return true;
+}
+
 }  // namespace
 
 void multiply(const Engine& e, int64_t M, int64_t N, int64_t K, const Factor& A, const Factor& B, const Result& C) {
@@ -206,6 +221,7 @@ void multiply(const Engine& e, int64_t M, int64_t N, int64_t K, const Factor& A,
       for (int64_t j = 0; j < N; j += 16) C.finish(C, zeros, 16, i, j, 1, std::min<int64_t>(16, N - j));
     return;
   }
+  if (tiny(e, M, N, K, A, B, C)) return;
   // Vectors lie along the dimension in which C is dense. With few rows they rather lie along the rows
   // than that a large B is transposed.
   const bool by_columns = C.row == C.size && C.col != C.size && M > 1;
