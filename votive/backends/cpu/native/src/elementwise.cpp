@@ -27,6 +27,18 @@ bool Program::is_spread(int r) const {
   return spread;
 }
 
+void Program::use_narrow() {
+  if (steps.size() != 1 || steps[0].narrow == nullptr || registers != inputs + 1 || compute != Dtype::f32) return;
+  bool all = out.dtype == Dtype::bf16;
+  for (int k = 0; k < inputs; ++k)
+    all = all && in[k].dtype == Dtype::bf16 && in[k].via == Dtype::none && !in[k].scalar;
+  if (!all) return;
+  compute = Dtype::bf16;
+  steps[0].fn = steps[0].narrow;
+  for (int k = 0; k < inputs; ++k) in[k].cast = cast_fn(compute, compute);
+  out.cast = cast_fn(compute, compute);
+}
+
 void Program::bind(const std::vector<int64_t>& full, const std::vector<int64_t>& out_strides,
                    const std::vector<std::vector<int64_t>>& in_strides) {
   numel = 1;

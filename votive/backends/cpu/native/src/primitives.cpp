@@ -7,22 +7,19 @@ namespace vt {
 
 namespace {
 
-template <class T, class F> void one(void* out, const void* const* in, int64_t n, F f) {
-  T* o = static_cast<T*>(out);
-  const T* a = static_cast<const T*>(in[0]);
+// Elements are S, arithmetic is in T.
+template <class T, class S, class F> void one(void* out, const void* const* in, int64_t n, F f) {
+  S* o = static_cast<S*>(out);
+  const S* a = static_cast<const S*>(in[0]);
 #pragma GCC ivdep
-  for (int64_t i = 0; i < n; ++i) o[i] = f(a[i]);
+  for (int64_t i = 0; i < n; ++i) o[i] = convert<S>(f(convert<T>(a[i])));
 }
-template <class T, class F> void two(void* out, const void* const* in, int64_t n, F f) {
-  T* o = static_cast<T*>(out);
-  const T* a = static_cast<const T*>(in[0]);
-  const T* b = static_cast<const T*>(in[1]);
+template <class T, class S, class F> void two(void* out, const void* const* in, int64_t n, F f) {
+  S* o = static_cast<S*>(out);
+  const S* a = static_cast<const S*>(in[0]);
+  const S* b = static_cast<const S*>(in[1]);
 #pragma GCC ivdep
-  for (int64_t i = 0; i < n; ++i) o[i] = f(a[i], b[i]);
-}
-template <class T, class F> void one_and_number(void* out, const void* const* in, int64_t n, F f) {
-  const T b = *static_cast<const T*>(in[1]);
-  one<T>(out, in, n, [=](T a) { return f(a, b); });
+  for (int64_t i = 0; i < n; ++i) o[i] = convert<S>(f(convert<T>(a[i]), convert<T>(b[i])));
 }
 template <class T, class F> void three(void* out, const void* const* in, int64_t n, F f) {
   T* o = static_cast<T*>(out);
@@ -33,13 +30,30 @@ template <class T, class F> void three(void* out, const void* const* in, int64_t
   for (int64_t i = 0; i < n; ++i) o[i] = f(a[i], b[i], c[i]);
 }
 
-template <class T, class F> void two_and_number(void* out, const void* const* in, int64_t n, F f) {
-  const T c = *static_cast<const T*>(in[2]);
-  two<T>(out, in, n, [=](T a, T b) { return f(a, b, c); });
+// A function of elements under its name, for arrays and for numbers as its last arguments.
+template <class T, class F> void add_one(const char* name, F) {
+  add_tile(name, dtype_of<T>, [](void* o, const void* const* in, int64_t n) { one<T, T>(o, in, n, F{}); });
 }
-template <class T, class F> void one_and_two_numbers(void* out, const void* const* in, int64_t n, F f) {
-  const T b = *static_cast<const T*>(in[1]), c = *static_cast<const T*>(in[2]);
-  one<T>(out, in, n, [=](T a) { return f(a, b, c); });
+template <class T, class F> void add_two(const char* name, F) {
+  add_tile(name, dtype_of<T>, [](void* o, const void* const* in, int64_t n) { two<T, T>(o, in, n, F{}); });
+  const TileFn with_number = [](void* o, const void* const* in, int64_t n) {
+    const T b = *static_cast<const T*>(in[1]);
+    one<T, T>(o, in, n, [=](T a) { return F{}(a, b); });
+  };
+  add_tile(name, dtype_of<T>, with_number, 1);
+}
+template <class T, class F> void add_three(const char* name, F) {
+  add_tile(name, dtype_of<T>, [](void* o, const void* const* in, int64_t n) { three<T>(o, in, n, F{}); });
+  const TileFn with_number = [](void* o, const void* const* in, int64_t n) {
+    const T c = *static_cast<const T*>(in[2]);
+    two<T, T>(o, in, n, [=](T a, T b) { return F{}(a, b, c); });
+  };
+  const TileFn with_two = [](void* o, const void* const* in, int64_t n) {
+    const T b = *static_cast<const T*>(in[1]), c = *static_cast<const T*>(in[2]);
+    one<T, T>(o, in, n, [=](T a) { return F{}(a, b, c); });
+  };
+  add_tile(name, dtype_of<T>, with_number, 1);
+  add_tile(name, dtype_of<T>, with_two, 2);
 }
 
 template <class T> bool any_beyond(const void* in, int64_t n, T limit) {
@@ -67,45 +81,27 @@ template <class T> bool any_zero(const void* in, int64_t n) {
 }
 
 // Truth values are 0 and 1 in the compute type, so a program has registers of one type only.
-#define ONE(T, name, expr)                                                     \
-  add_tile(#name, dtype_of<T>, [](void* o, const void* const* in, int64_t n) { \
-    one<T>(o, in, n, [](T a) -> T { return T(expr); });                        \
-  })
-#define TWO(T, name, expr)                                                     \
-  add_tile(#name, dtype_of<T>, [](void* o, const void* const* in, int64_t n) { \
-    two<T>(o, in, n, [](T a, T b) -> T { return T(expr); });                   \
-  });                                                                          \
-  add_tile(#name, dtype_of<T>, [](void* o, const void* const* in, int64_t n) { \
-    one_and_number<T>(o, in, n, [](T a, T b) -> T { return T(expr); });        \
-  }, 1)
-#define THREE(T, name, expr)                                                   \
-  add_tile(#name, dtype_of<T>, [](void* o, const void* const* in, int64_t n) { \
-    three<T>(o, in, n, [](T a, T b, T c) -> T { return T(expr); });            \
-  });                                                                          \
-  add_tile(#name, dtype_of<T>, [](void* o, const void* const* in, int64_t n) { \
-    two_and_number<T>(o, in, n, [](T a, T b, T c) -> T { return T(expr); });   \
-  }, 1);                                                                       \
-  add_tile(#name, dtype_of<T>, [](void* o, const void* const* in, int64_t n) { \
-    one_and_two_numbers<T>(o, in, n, [](T a, T b, T c) -> T { return T(expr); }); \
-  }, 2)
+#define ONE(T, name, expr) add_one<T>(#name, [](T a) -> T { return T(expr); })
+#define TWO(T, name, expr) add_two<T>(#name, [](T a, T b) -> T { return T(expr); })
+#define THREE(T, name, expr) add_three<T>(#name, [](T a, T b, T c) -> T { return T(expr); })
 // A tile that holds an argument beyond the limit goes the long way.
 #define TRIG(T, name)                                                          \
   add_tile(#name, dtype_of<T>, [](void* o, const void* const* in, int64_t n) { \
     if (any_beyond<T>(in[0], n, TRIG_LIMIT<T> / T(4)))                         \
-      one<T>(o, in, n, [](T a) -> T { return vt::name(a); });                  \
-    else one<T>(o, in, n, [](T a) -> T { return vt::name##_near(a); });        \
+      one<T, T>(o, in, n, [](T a) -> T { return vt::name(a); });               \
+    else one<T, T>(o, in, n, [](T a) -> T { return vt::name##_near(a); });     \
   })
 #define QUOTIENT(T, name)                                                      \
   add_tile(#name, dtype_of<T>, [](void* o, const void* const* in, int64_t n) { \
     if (!EXACT_REMAINDER<T> || any_far_apart<T>(in, n))                        \
-      two<T>(o, in, n, [](T a, T b) -> T { return vt::name(a, b); });          \
-    else two<T>(o, in, n, [](T a, T b) -> T { return vt::name##_near(a, b); }); \
+      two<T, T>(o, in, n, [](T a, T b) -> T { return vt::name(a, b); });       \
+    else two<T, T>(o, in, n, [](T a, T b) -> T { return vt::name##_near(a, b); }); \
   })
 // Integers: refused as a whole when a divisor is 0, as operator `op`.
 #define DIVISION(T, name, op)                                                  \
   add_tile(#name, dtype_of<T>, [](void* o, const void* const* in, int64_t n) { \
     if (any_zero<T>(in[1], n)) zero_divisor(op);                               \
-    two<T>(o, in, n, [](T a, T b) -> T { return vt::name(a, b); });            \
+    two<T, T>(o, in, n, [](T a, T b) -> T { return vt::name(a, b); });         \
   })
 #define CALL1(T, name) ONE(T, name, vt::name(a))
 #define CALL2(T, name) TWO(T, name, vt::name(a, b))
@@ -193,6 +189,17 @@ template <class T> void add_floats() {
   QUOTIENT(T, floor_divide);
 }
 
+// Arithmetic that costs less than to widen tiles first. Longer formulas are quicker on wide tiles.
+template <class F> void add_narrow(const char* name, F) {
+  add_tile(name, Dtype::bf16, [](void* o, const void* const* in, int64_t n) { two<float, bf16>(o, in, n, F{}); });
+}
+void add_all_narrow() {
+  add_narrow("add", [](float a, float b) { return a + b; });
+  add_narrow("sub", [](float a, float b) { return a - b; });
+  add_narrow("mul", [](float a, float b) { return a * b; });
+  add_narrow("div", [](float a, float b) { return a / b; });
+}
+
 template <class T> void add_ints() {
   add_common<T>();
   using U = std::make_unsigned_t<T>;
@@ -223,6 +230,7 @@ struct All {
     add_floats<double>();
     add_ints<int32_t>();
     add_ints<int64_t>();
+    add_all_narrow();
   }
 } all;
 

@@ -208,6 +208,7 @@ bool read_program(Program& p, PyObject* steps, PyObject* constants, PyObject* in
   for (size_t i = 0; i < p.steps.size(); ++i) {
     Step& s = p.steps[i];
     int numbers = 0;
+    if (p.compute == Dtype::f32) s.narrow = find_tile(names[i], Dtype::bf16);
     while (numbers < s.arity - 1 && p.is_number(s.in[s.arity - 1 - numbers])) ++numbers;
     for (; numbers > 0 && s.numbers == 0; --numbers)
       if (const TileFn fn = find_tile(names[i], p.compute, numbers)) {
@@ -239,6 +240,7 @@ static PyObject* elementwise_new(PyTypeObject* type, PyObject* args, PyObject*) 
   p->out.cast = cast_fn(p->compute, p->out.dtype);
   p->out.scalar = false;
   p->cost = cost;
+  p->use_narrow();
   p->bind(shape, strides, in_strides);
   auto* self = reinterpret_cast<Elementwise*>(type->tp_alloc(type, 0));
   if (self == nullptr) return nullptr;

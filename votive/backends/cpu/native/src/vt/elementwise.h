@@ -13,7 +13,7 @@ namespace vt {
 using TileFn = void (*)(void* out, const void* const* in, int64_t n);
 
 // By name and compute type (f32, f64, i32, i64); nullptr when there is none. There may be others under the same name
-// that read only the first element of their last `numbers` inputs.
+// that read only the first element of their last `numbers` inputs, and for bf16 some that widen and round by the way.
 TileFn find_tile(const std::string& name, Dtype compute, int numbers = 0);
 void add_tile(const char* name, Dtype compute, TileFn fn, int numbers = 0);
 
@@ -22,7 +22,8 @@ struct Step {
   int out;
   int in[8];
   int arity;
-  int numbers;  // how many of its last inputs are one value
+  int numbers;    // how many of its last inputs are one value
+  TileFn narrow;  // the same on tiles of bf16, where there is one
 };
 
 constexpr int MAX_DIMS = 16;
@@ -54,6 +55,9 @@ struct Program {
   int64_t shape[MAX_DIMS];
   int64_t numel = 1;
   int64_t cost = 1;  // rough steps per element
+
+  // Works on tiles of bf16 if that is all there is: no tiles are widened then.
+  void use_narrow();
 
   // `shape` and byte strides as Python sees them, outermost first; strides broadcast to shape.
   void bind(const std::vector<int64_t>& shape, const std::vector<int64_t>& out_strides,
