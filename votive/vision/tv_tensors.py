@@ -1,4 +1,4 @@
-"""Tensors that say what they are: an image, a video, a mask, boxes. Transforms ask them.
+"""Tensors that say what they are: an image, a video, a mask, boxes, points.
 
 They are ordinary tensors in every other way: an operator on one gives a plain tensor; `clone`,
 `to`, `detach`, `requires_grad_` and copies keep the class. Knows no transform.
@@ -16,6 +16,7 @@ __all__ = [
     "BoundingBoxFormat",
     "BoundingBoxes",
     "Image",
+    "KeyPoints",
     "Mask",
     "TVTensor",
     "Video",
@@ -216,8 +217,38 @@ class BoundingBoxes(TVTensor):
         }
 
 
+class KeyPoints(TVTensor):
+    """Points (..., 2) as (x, y) in pixels of one image of size `canvas_size` (height, width).
+
+    >>> points = votive.vision.tv_tensors.KeyPoints([[1.0, 2.0]], canvas_size=(8, 9))
+    >>> votive.vision.transforms.functional.horizontal_flip(points).tolist()
+    [[7.0, 2.0]]
+    """
+
+    canvas_size: tuple[int, int]
+
+    def __new__(
+        cls,
+        data: Any,
+        *,
+        canvas_size: tuple[int, int],
+        dtype: Any = None,
+        device: Any = None,
+        requires_grad: bool | None = None,
+    ) -> Any:
+        tensor = _tensor(data, dtype, device, requires_grad)
+        tensor = tensor.unsqueeze(0) if tensor.ndim == 1 else tensor
+        if tensor.ndim < 2 or tensor.shape[-1] != 2:
+            raise ValueError(f"KeyPoints: needs shape (..., 2), got {tuple(tensor.shape)}.")
+        height, width = canvas_size
+        return cls._adopt(tensor, canvas_size=(height, width))
+
+    def _attributes(self) -> dict[str, Any]:
+        return {"canvas_size": self.canvas_size}
+
+
 def wrap(wrappee: Tensor, *, like: Any, **kwargs: Any) -> Any:
-    """`wrappee` as what `like` is; for boxes, keywords replace its format, canvas_size, ….
+    """`wrappee` as what `like` is; of boxes and points, keywords replace format, canvas_size, ….
 
     >>> tv = votive.vision.tv_tensors
     >>> type(tv.wrap(votive.zeros(2, 2), like=tv.Mask([[1]]))).__name__

@@ -54,9 +54,11 @@ from .conversion import (
 )
 from .detection import (
     ClampBoundingBoxes,
+    ClampKeyPoints,
     ConvertBoundingBoxFormat,
     RandomIoUCrop,
     SanitizeBoundingBoxes,
+    SanitizeKeyPoints,
     SetClampingMode,
 )
 from .functional import (
@@ -100,6 +102,7 @@ __all__ = [
     "AutoAugmentPolicy",
     "CenterCrop",
     "ClampBoundingBoxes",
+    "ClampKeyPoints",
     "ColorJitter",
     "Compose",
     "ConvertBoundingBoxFormat",
@@ -147,6 +150,7 @@ __all__ = [
     "RandomZoomOut",
     "Resize",
     "SanitizeBoundingBoxes",
+    "SanitizeKeyPoints",
     "ScaleJitter",
     "SetClampingMode",
     "TenCrop",

@@ -14,7 +14,7 @@ import numpy as np
 
 from ...ops.registry import F as ops
 from ...tensor import Tensor
-from ..tv_tensors import BoundingBoxes, Mask, Video, wrap
+from ..tv_tensors import BoundingBoxes, KeyPoints, Mask, Video, wrap
 from . import functional as F
 from . import policies
 from .base import PICTURES, Fill, Transform, chance, check_type, flatten, whole
@@ -64,7 +64,7 @@ class _Augment(Transform):
         """Which of the leaves is the picture."""
         name = type(self).__name__
         for leaf in leaves:
-            if isinstance(leaf, (BoundingBoxes, Mask)):
+            if isinstance(leaf, (BoundingBoxes, KeyPoints, Mask)):
                 raise TypeError(f"{name}: does not take {type(leaf).__name__}.")
         needs = self._needs_transform_list(leaves)
         found = [k for k, n in enumerate(needs) if n and check_type(leaves[k], PICTURES)]

@@ -71,7 +71,7 @@ def has_all(flat_inputs: Any, *types_or_checks: Any) -> bool:
 
 
 PICTURES = (is_pure_tensor, tv_tensors.Image, tv_tensors.Video, is_pil)
-_SIZED = (*PICTURES, tv_tensors.Mask, tv_tensors.BoundingBoxes)
+_SIZED = (*PICTURES, tv_tensors.Mask, tv_tensors.BoundingBoxes, tv_tensors.KeyPoints)
 
 
 def _one(op: str, what: str, found: set[tuple[int, ...]]) -> tuple[int, ...]:

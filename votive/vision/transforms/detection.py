@@ -228,3 +228,60 @@ class SanitizeBoundingBoxes(Transform):
         if isinstance(inpt, tv_tensors.Mask) and inpt.shape[0] == valid.shape[0]:
             return tv_tensors.wrap(inpt.as_tensor()[valid], like=inpt)
         return inpt
+
+
+class ClampKeyPoints(Transform):
+    """Points moved into their image.
+
+    >>> points = votive.vision.tv_tensors.KeyPoints([[-1, 3], [20, 3]], canvas_size=(8, 9))
+    >>> votive.vision.transforms.ClampKeyPoints()(points).tolist()
+    [[0, 3], [8, 3]]
+    """
+
+    _transformed_types = (tv_tensors.KeyPoints,)
+
+    def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
+        return F.clamp_keypoints(inpt)
+
+
+class SanitizeKeyPoints(Transform):
+    """Without points, or groups of points, that lie outside of the image, and their labels.
+
+    >>> points = votive.vision.tv_tensors.KeyPoints([[1, 3], [20, 3]], canvas_size=(8, 9))
+    >>> votive.vision.transforms.SanitizeKeyPoints()(points).tolist()
+    [[1, 3]]
+    """
+
+    def __init__(self, labels_getter: Any = None) -> None:
+        super().__init__()
+        self.labels_getter = labels_getter
+        self._labels_getter = _getter("SanitizeKeyPoints", labels_getter)
+
+    def forward(self, *inputs: Any) -> Any:
+        sample = inputs if len(inputs) > 1 else inputs[0]
+        labels = self._labels_getter(sample)
+        listed = (
+            labels if isinstance(labels, (list, tuple)) else () if labels is None else (labels,)
+        )
+        leaves, rebuild = flatten(sample)
+        found = [leaf for leaf in leaves if isinstance(leaf, tv_tensors.KeyPoints)]
+        if len(found) != 1:
+            raise ValueError(
+                f"SanitizeKeyPoints: needs one KeyPoints in a sample, got {len(found)}."
+            )
+        points, (height, width) = found[0], found[0].canvas_size
+        for label in listed:
+            if not isinstance(label, Tensor) or label.shape[0] != points.shape[0]:
+                raise ValueError(
+                    f"SanitizeKeyPoints: labels must be tensors with one for each of the "
+                    f"{points.shape[0]} points, got {label!r}."
+                )
+        x, y = points[..., 0], points[..., 1]
+        valid = (x >= 0) & (x < width) & (y >= 0) & (y < height)
+        valid = valid.flatten(1).all(1) if valid.ndim > 1 else valid
+        kept = [
+            tv_tensors.wrap(leaf.as_tensor()[valid], like=leaf) if leaf is points
+            else leaf[valid] if any(leaf is label for label in listed) else leaf
+            for leaf in leaves
+        ]  # fmt: skip
+        return rebuild(kept)

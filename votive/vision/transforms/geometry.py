@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Sequence
 from typing import Any
 
-from ..tv_tensors import BoundingBoxes, Mask
+from ..tv_tensors import BoundingBoxes, KeyPoints, Mask
 from . import functional as F
 from .base import (
     Fill,
@@ -98,8 +98,10 @@ class _Crops(Transform):
     """Several crops of one image; masks and boxes would have to be several too."""
 
     def check_inputs(self, flat_inputs: list[Any]) -> None:
-        if has_any(flat_inputs, BoundingBoxes, Mask):
-            raise TypeError(f"{type(self).__name__}: does not take BoundingBoxes and Masks.")
+        if has_any(flat_inputs, BoundingBoxes, KeyPoints, Mask):
+            raise TypeError(
+                f"{type(self).__name__}: does not take BoundingBoxes, KeyPoints and Masks."
+            )
 
 
 class FiveCrop(_Crops):

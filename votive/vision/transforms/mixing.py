@@ -9,7 +9,7 @@ from typing import Any
 from ...nn import functional as NF
 from ...ops.registry import F as ops
 from ...tensor import Tensor
-from ..tv_tensors import BoundingBoxes, Image, Mask, Video, wrap
+from ..tv_tensors import BoundingBoxes, Image, KeyPoints, Mask, Video, wrap
 from .base import Transform, flatten, has_any, query_size, whole
 from .functional.kernels import is_pil, is_pure_tensor
 
@@ -81,8 +81,8 @@ class _Mixing(Transform):
         sample = inputs if len(inputs) > 1 else inputs[0]
         leaves, rebuild = flatten(sample)
         name = type(self).__name__
-        if has_any(leaves, is_pil, BoundingBoxes, Mask):
-            raise ValueError(f"{name}: does not take PIL images, boxes and masks.")
+        if has_any(leaves, is_pil, BoundingBoxes, KeyPoints, Mask):
+            raise ValueError(f"{name}: does not take PIL images, boxes, points and masks.")
         labels = self._labels_getter(sample)
         self._check_labels(labels)
         # Labels are no picture, even where they come first.

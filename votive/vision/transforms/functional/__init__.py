@@ -43,6 +43,7 @@ from .filters import (
 )
 from .interpolation import InterpolationMode
 from .kernels import is_pure_tensor, register_kernel
+from .keypoints import clamp_keypoints
 from .resizing import resize
 from .sizes import get_dimensions, get_image_size, get_num_channels, get_size
 from .temporal import uniform_temporal_subsample
@@ -66,6 +67,7 @@ __all__ = [
     "autocontrast",
     "center_crop",
     "clamp_bounding_boxes",
+    "clamp_keypoints",
     "convert_bounding_box_format",
     "convert_image_dtype",
     "crop",

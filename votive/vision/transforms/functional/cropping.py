@@ -247,7 +247,8 @@ def _crop_boxes(boxes: Any, top: int, left: int, height: int, width: int) -> Any
     return shifted(boxes, -left, -top, (height, width))
 
 
-def _pair(op: str, size: Any) -> tuple[int, int]:
+def pair_of(op: str, size: Any) -> tuple[int, int]:
+    """Two sides from one or two numbers."""
     if isinstance(size, (int, float)):
         return int(size), int(size)
     if len(size) not in (1, 2):
@@ -255,7 +256,7 @@ def _pair(op: str, size: Any) -> tuple[int, int]:
     return int(size[0]), int(size[-1])
 
 
-def _centre(old: Any, height: int, width: int) -> tuple[int, int]:
+def centre_of(old: Any, height: int, width: int) -> tuple[int, int]:
     """Where a crop in the middle begins; Python's rounding, to even, is torchvision's."""
     return round((old[0] - height) / 2.0), round((old[1] - width) / 2.0)
 
@@ -275,22 +276,22 @@ def center_crop(inpt: Any, output_size: Any) -> Any:
     tensor([[[ 5,  6],
              [ 9, 10]]])
     """
-    height, width = _pair("center_crop", output_size)
+    height, width = pair_of("center_crop", output_size)
     border = _missing(inpt.shape[-2:], height, width)
     if any(border):
         left, top, right, bottom = border
         inpt = NF.pad(inpt, [left, right, top, bottom])
-    top, left = _centre(inpt.shape[-2:], height, width)
+    top, left = centre_of(inpt.shape[-2:], height, width)
     return inpt[..., top : top + height, left : left + width]
 
 
 @center_crop.on(PIL)
 def _center_crop_pil(image: Any, output_size: Any) -> Any:
-    height, width = _pair("center_crop", output_size)
+    height, width = pair_of("center_crop", output_size)
     border = _missing((image.height, image.width), height, width)
     if any(border):
         image = _pad_pil(image, border, fill=0)
-    top, left = _centre((image.height, image.width), height, width)
+    top, left = centre_of((image.height, image.width), height, width)
     return crop_pil(image, top, left, height, width)
 
 
@@ -299,8 +300,8 @@ center_crop.on(Mask)(on_planes(center_crop.kernels["tensor"]))
 
 @center_crop.on(BoundingBoxes)
 def _center_crop_boxes(boxes: Any, output_size: Any) -> Any:
-    height, width = _pair("center_crop", output_size)
-    top, left = _centre(boxes.canvas_size, height, width)
+    height, width = pair_of("center_crop", output_size)
+    top, left = centre_of(boxes.canvas_size, height, width)
     return _crop_boxes(boxes, top, left, height, width)
 
 
@@ -338,7 +339,7 @@ def five_crop(inpt: Any, size: Any) -> tuple[Any, ...]:
     """
     from .sizes import get_size
 
-    height, width = _pair("five_crop", size)
+    height, width = pair_of("five_crop", size)
     h, w = get_size(inpt)
     if height > h or width > w:
         raise ValueError(f"five_crop: size {(height, width)} is larger than the image, {(h, w)}.")

@@ -78,11 +78,8 @@ def _perspective_mask(
     return kernel(mask, startpoints, endpoints, NEAREST, fill, coefficients)
 
 
-@perspective.on(BoundingBoxes)
-def _perspective_boxes(
-    boxes: Any, startpoints: Any, endpoints: Any, interpolation: Any = BILINEAR, fill: Any = None,
-    coefficients: Any = None,
-) -> Any:  # fmt: skip
+def perspective_move(startpoints: Any, endpoints: Any, coefficients: Any) -> Any:
+    """Where points go, as a function of (P, 2) points."""
     c = inverted_perspective(_eight(startpoints, endpoints, coefficients))
 
     def move(points: Any) -> Any:
@@ -90,6 +87,15 @@ def _perspective_boxes(
         whole = F.cat((points, F.ones_like(points[:, :1])), 1)
         return (whole @ make([c[0:3], c[3:6]])) / (whole @ make([[c[6], c[7], 1.0]] * 2))
 
+    return move
+
+
+@perspective.on(BoundingBoxes)
+def _perspective_boxes(
+    boxes: Any, startpoints: Any, endpoints: Any, interpolation: Any = BILINEAR, fill: Any = None,
+    coefficients: Any = None,
+) -> Any:  # fmt: skip
+    move = perspective_move(startpoints, endpoints, coefficients)
     return moved(boxes, move, boxes.canvas_size, whole_corners=True)
 
 
@@ -140,19 +146,29 @@ def _elastic_mask(
     return elastic.kernels["tensor"](mask, displacement, NEAREST, fill)
 
 
+def elastic_move(canvas: tuple[int, int], displacement: Any) -> Any:
+    """Where whole points (P, 2) go, read from the grid.
+
+    The inverse of a displacement is taken to be its negative, which is nearly so.
+    """
+    height, width = canvas
+    _check_displacement(displacement, canvas)
+
+    def move(points: Any, like: Any) -> Any:
+        back = identity_grid(canvas, like) - displacement.to(like.dtype).to(like.device)
+        x, y = points[:, 0].clamp(0, width - 1), points[:, 1].clamp(0, height - 1)
+        half = F.tensor([0.5 * width, 0.5 * height], dtype=like.dtype, device=like.device)
+        return (back[0][y, x] + 1) * half - 0.5
+
+    return move
+
+
 @elastic.on(BoundingBoxes)
 def _elastic_boxes(
     boxes: Any, displacement: Any, interpolation: Any = BILINEAR, fill: Any = None
 ) -> Any:
-    """The inverse of a displacement is taken to be its negative, which is nearly so."""
-    height, width = boxes.canvas_size
-    _check_displacement(displacement, boxes.canvas_size)
-
-    def move(points: Any) -> Any:
-        back = identity_grid(boxes.canvas_size, points) - displacement.to(points.dtype)
-        at = F.ceil(points).long()
-        x, y = at[:, 0].clamp(0, width - 1), at[:, 1].clamp(0, height - 1)
-        half = F.tensor([0.5 * width, 0.5 * height], dtype=points.dtype, device=points.device)
-        return (back[0][y, x] + 1) * half - 0.5
-
-    return moved(boxes, move, boxes.canvas_size, whole_corners=True, whole_result=True)
+    move = elastic_move(boxes.canvas_size, displacement)
+    return moved(
+        boxes, lambda p: move(F.ceil(p).long(), p), boxes.canvas_size, whole_corners=True,
+        whole_result=True,
+    )  # fmt: skip

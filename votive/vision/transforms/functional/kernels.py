@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ....tensor import Tensor
-from ...tv_tensors import BoundingBoxes, Image, Mask, TVTensor, Video, wrap
+from ...tv_tensors import BoundingBoxes, Image, KeyPoints, Mask, TVTensor, Video, wrap
 
 PIL = "PIL"
 TENSOR = "tensor"
@@ -103,7 +103,7 @@ def register_kernel(functional: Any, tv_tensor_cls: type) -> Callable[[Any], Any
     """
     if not (isinstance(tv_tensor_cls, type) and issubclass(tv_tensor_cls, TVTensor)):
         raise ValueError(f"register_kernel: needs a subclass of TVTensor, got {tv_tensor_cls}.")
-    if tv_tensor_cls in (Image, Video, Mask, BoundingBoxes):
+    if tv_tensor_cls in (Image, Video, Mask, BoundingBoxes, KeyPoints):
         raise ValueError(f"register_kernel: {tv_tensor_cls.__name__} has its own kernels.")
     if not hasattr(functional, "kernels"):
         raise ValueError(f"register_kernel: {functional!r} is no functional of the transforms.")

@@ -17,7 +17,8 @@ from .matrices import affine_matrix, expanded_size
 # --- affine --------------------------------------------------------------------------------------
 
 
-def _affine_arguments(angle: Any, translate: Any, scale: Any, shear: Any, center: Any) -> Any:
+def affine_arguments(angle: Any, translate: Any, scale: Any, shear: Any, center: Any) -> Any:
+    """The arguments of `affine`, checked and in one form."""
     op = "affine"
     if not isinstance(angle, (int, float)):
         raise TypeError(f"{op}: angle must be a number, got {type(angle).__name__}.")
@@ -61,7 +62,7 @@ def affine(
     >>> votive.vision.transforms.functional.affine(image, 0, [1, 0], 1.0, 0.0)
     tensor([[[0., 1., 2.]]])
     """
-    angle, translate, shear, center = _affine_arguments(angle, translate, scale, shear, center)
+    angle, translate, shear, center = affine_arguments(angle, translate, scale, shear, center)
     height, width = inpt.shape[-2:]
     matrix = affine_matrix(_from_centre(center, width, height), angle, translate, scale, shear)
     like = float_like(inpt)
@@ -80,7 +81,7 @@ def _affine_pil(
     fill: Any = None,
     center: Any = None,
 ) -> Any:
-    angle, translate, shear, center = _affine_arguments(angle, translate, scale, shear, center)
+    angle, translate, shear, center = affine_arguments(angle, translate, scale, shear, center)
     center = [image.width * 0.5, image.height * 0.5] if center is None else center
     matrix = affine_matrix(center, angle, translate, scale, shear)
     how = pil_number(mode_of("affine", interpolation))
@@ -106,24 +107,26 @@ def _by_matrix(matrix: Any) -> Any:
     return move
 
 
-def _affine_moved(
-    boxes: Any, angle: float, translate: Any, scale: float, shear: Any, center: Any, expand: bool
-) -> Any:
-    height, width = canvas = boxes.canvas_size
+def affine_move(
+    canvas: tuple[int, int], angle: float, translate: Any, scale: float, shear: Any, center: Any,
+    expand: bool,
+) -> tuple[Any, tuple[int, int]]:  # fmt: skip
+    """Where points of a canvas go, as a function of (P, 2) points, and the new canvas."""
+    height, width = canvas
     centre = [width * 0.5, height * 0.5] if center is None else center
     move = _by_matrix(affine_matrix(centre, angle, translate, scale, shear, inverse=False))
     if not expand:
-        return moved(boxes, move, canvas)
-    frame = F.tensor([[0, 0], [0, height], [width, height], [width, 0]], device=boxes.device)
+        return move, canvas
+    frame = F.tensor([[0, 0], [0, height], [width, height], [width, 0]])
 
     def shifted(points: Any) -> Any:
-        return move(points) - F.amin(move(frame.to(points.dtype)), 0)
+        return move(points) - F.amin(move(frame.to(points.dtype).to(points.device)), 0)
 
     # As large as the image becomes, which is counted from the middle.
     middle = _from_centre(center, width, height)
     inverse = affine_matrix(middle, angle, translate, scale, shear)
     wide, high = expanded_size(inverse, width, height)
-    return moved(boxes, shifted, (high, wide))
+    return shifted, (high, wide)
 
 
 @affine.on(BoundingBoxes)
@@ -131,8 +134,10 @@ def _affine_boxes(
     boxes: Any, angle: float, translate: Any, scale: float, shear: Any,
     interpolation: Any = NEAREST, fill: Any = None, center: Any = None,
 ) -> Any:  # fmt: skip
-    angle, translate, shear, center = _affine_arguments(angle, translate, scale, shear, center)
-    return _affine_moved(boxes, angle, translate, scale, shear, center, False)
+    angle, translate, shear, center = affine_arguments(angle, translate, scale, shear, center)
+    return moved(
+        boxes, *affine_move(boxes.canvas_size, angle, translate, scale, shear, center, False)
+    )
 
 
 # --- rotate --------------------------------------------------------------------------------------
@@ -195,4 +200,6 @@ def _rotate_boxes(
     boxes: Any, angle: float, interpolation: Any = NEAREST, expand: bool = False,
     center: Any = None, fill: Any = None,
 ) -> Any:  # fmt: skip
-    return _affine_moved(boxes, -angle, [0, 0], 1.0, [0, 0], center, expand)
+    return moved(
+        boxes, *affine_move(boxes.canvas_size, -angle, [0, 0], 1.0, [0, 0], center, expand)
+    )
