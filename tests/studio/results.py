@@ -158,7 +158,21 @@ def attention() -> Any:
     return glass.attention_maps(model(), ids(), tokenizer=demo.tokenizer())
 
 
+def alignment() -> Any:
+    """What a small model that hears looks at."""
+    votive.manual_seed(0)
+    config = votive.models.WhisperConfig(
+        vocab_size=60, d_model=16, encoder_layers=1, decoder_layers=2, encoder_attention_heads=2,
+        decoder_attention_heads=2, max_source_positions=30, pad_token_id=50, eos_token_id=50,
+        decoder_start_token_id=51,
+    )  # fmt: skip
+    hears = votive.models.WhisperForConditionalGeneration(config).eval()
+    tokens = [51, 52, 53, 54, 3, 4, 5, 50]
+    return glass.alignment(hears, votive.randn(1, 80, 60), tokens, heads=[(0, 1)], start=4)
+
+
 RESULTS: dict[str, Callable[[], Any]] = {
+    "Alignment": alignment,
     "AttentionMap": lambda: attention()[0],
     "AttentionMaps": attention,
     "Attribution": lambda: glass.logit_attribution(model(), ids()),
@@ -183,6 +197,7 @@ RESULTS: dict[str, Callable[[], Any]] = {
     "Lens": lens,
     "Lines": lambda: Lines({EVIL: [1.0, float("nan"), 2.0], "b": [0.0, 1.0, 2.0]}, title=EVIL),
     "Lockstep": lockstep,
+    "Mels": lambda: glass.mels(votive.sin(votive.arange(8000.0) / 5)),
     "Node": lambda: glass.tree(model(), ids(), ops=True),
     "Outlook": lambda: session().node.outlook,
     "Patch": patch,
