@@ -1,5 +1,5 @@
-"""Convolution as products of matrices whose columns are never laid out: each tile gathers the inputs
-it needs. One kernel serves convolution and its transpose, one the gradient of weights.
+"""Convolution as products of matrices whose columns are never laid out: tiles gather the inputs that
+they need. One kernel serves convolution and its transpose, one the gradient of weights.
 
 Positions are counted in three dimensions, with sizes of 1 in front. float32 is multiplied in full
 precision unless `allow_tf32` of matrix products is set; half types are added up in float32.

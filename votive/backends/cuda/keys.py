@@ -8,13 +8,11 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-import triton
-import triton.language as tl
-
 from ...core import dtype as dt
 from ...core.layout import Layout, Spec
 from .by_rows import dense, last, row_stride
 from .data import View, empty
+from .device_math import key_of, sought
 from .program import Program
 
 # Triton's integers in which elements are compared.
@@ -33,42 +31,6 @@ def ordered(x: Any) -> bool:
 def key_type(dtype: dt.dtype) -> dt.dtype:
     """The integers that keys of a dtype are."""
     return dt.int64 if dtype in _WIDE else dt.int32
-
-
-@triton.jit
-def key_of(v):
-    """Integers in the order of the values; NaN is the largest, both zeros are the same."""
-    if v.dtype.is_floating():
-        if v.dtype == tl.float64:
-            v = tl.where(v == 0, 0.0, v)
-            b = v.to(tl.int64, bitcast=True)
-            k = b ^ ((b >> 63) & 0x7FFFFFFFFFFFFFFF)
-            k = tl.where(v != v, 0x7FFFFFFFFFFFFFFF, k)
-        else:
-            f = v.to(tl.float32)
-            f = tl.where(f == 0, 0.0, f)
-            b = f.to(tl.int32, bitcast=True)
-            k = b ^ ((b >> 31) & 0x7FFFFFFF)
-            k = tl.where(f != f, 0x7FFFFFFF, k)
-    elif v.dtype == tl.int64:
-        k = v
-    else:
-        k = v.to(tl.int32)
-    return k
-
-
-@triton.jit
-def sought(v, LARGEST: tl.constexpr):
-    """Keys of which the largest is wanted: NaN wins whichever end is looked for."""
-    k = key_of(v)
-    if not LARGEST:
-        k = ~k
-        if v.dtype.is_floating():
-            if v.dtype == tl.float64:
-                k = tl.where(v != v, 0x7FFFFFFFFFFFFFFF, k)
-            else:
-                k = tl.where(v != v, 0x7FFFFFFF, k)
-    return k
 
 
 @dataclass(frozen=True)
@@ -109,3 +71,6 @@ def shared(fn: Any, types: list[str], constants: dict[str, Any], **options: Any)
 def scratch(like: Spec, count: int, dtype: dt.dtype) -> View:
     """Memory for some elements beside a tensor."""
     return empty(Spec(Layout((count,)), dtype, like.device))
+
+
+__all__ = ["Lines", "key_of", "key_type", "lines", "ordered", "scratch", "shared", "sought"]

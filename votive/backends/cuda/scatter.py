@@ -6,11 +6,13 @@ from typing import Any
 
 from ...core import dtype as dt
 from ...core.layout import Spec
-from .data import View
+from .data import View, empty
 from .fill import bits
 from .index import SUMS, checked, lined, reach, reported, spot, summed
+from .keys import key_type, ordered
 from .places import Places, added, by_spec, without, word
-from .program import pointer
+from .pointwise import _TL
+from .program import TYPE, pointer
 from .rows import cuda
 from .scatter_views import apart, start
 
@@ -91,5 +93,57 @@ def scatter_add(x: Any, dim: int, index: Any, src: Any) -> Any:
         with summed(outs[0], x) as to:
             if index.spec.numel:
                 find((to.spec, src.spec))(to.ptr, src.ptr, index.ptr, fault)
+
+    return run
+
+
+@cuda("_scatter_extremum", into=True)
+def scatter_extremum(x: Any, dim: int, index: Any, src: Any, reduce: str, own: bool) -> Any:
+    """The largest or smallest of what falls on a place: as integers in the same order, of which
+    hardware keeps the largest. `own`: what is there takes part.
+    """
+    if not ordered(x) or not _usable(index) or src.dtype is not x.dtype:
+        return None
+    largest = reduce == "amax"
+    size = lined(x)[0][dim]
+    fault = reported("scatter_reduce", dim, size)
+    key = key_type(x.dtype)
+    lowest = -(2**63) if key is dt.int64 else -(2**31)
+    keys = x.spec.like(x.shape, dtype=key)
+    kind = pointer(x.dtype)
+    p = Places(x.shape, [keys.strides, x.strides])
+    begin = p.kernel("scatter_keys", {"o": pointer(key), "x": kind}, [
+        f"v = {p.load('x', 1)} + (r * 0 + n * 0).to(x.dtype.element_ty)" if own else "v = 0",
+        p.store(f"m.sought(v, {largest})" if own else f"tl.full((BM, BN), {lowest}, {_TL[TYPE[key]]})"),
+    ])  # fmt: skip
+
+    def reading(given: Spec) -> Any:
+        q, place = _places(keys, dim, index, given)
+        types = {"o": pointer(key), "src": kind, "index": pointer(index.dtype), "fault": "*i32"}
+        return q.kernel("scatter_max", types, [
+            *checked(q, "i", q.load("index", 1), size),
+            f"v = m.sought({q.load('src', 2)}, {largest})",
+            f"tl.atomic_max(o + {place}, v + (r * 0 + n * 0).to(v.dtype), "
+            "mask=inside & (i_bad == 0), sem='relaxed')",
+        ])  # fmt: skip
+
+    def writing(out: Spec) -> Any:
+        w = Places(out.shape, [out.strides, keys.strides, x.strides])
+        back = f"m.value_of(k, {_TL[TYPE[x.dtype]]}, {largest})"
+        types = {"o": kind, "keys": pointer(key), "x": kind}
+        return w.kernel("scatter_values", types, [
+            f"k = {w.load('keys', 1)} + r * 0 + n * 0",
+            f"old = {w.load('x', 2)}",
+            w.store(f"tl.where(k == {lowest}, old, {back})"),
+        ])  # fmt: skip
+
+    reads, writes = by_spec(reading), by_spec(writing)
+
+    def run(outs: list[View], x: View, index: View, src: View) -> None:
+        made = empty(keys)
+        begin(made.ptr, x.ptr)
+        if index.spec.numel:
+            reads(src.spec)(made.ptr, src.ptr, index.ptr, fault)
+        writes(outs[0].spec)(outs[0].ptr, made.ptr, x.ptr)
 
     return run
