@@ -23,6 +23,28 @@ def loaded(**sizes: Any) -> Loaded:
     return Loaded("demo", demo.model(**sizes), demo.tokenizer())
 
 
+class Awake(threading.Thread):
+    """A clock that stands still while the whole process does: a machine may stop it for minutes."""
+
+    def __init__(self) -> None:
+        super().__init__(name="awake", daemon=True)
+        self.now = 0.0
+        self.stopped = 0.0  # seconds that were lost
+        self.start()
+
+    def run(self) -> None:
+        before = time.monotonic()
+        while True:
+            time.sleep(0.1)
+            now = time.monotonic()
+            passed, before = now - before, now
+            self.now += min(passed, 1.0)
+            self.stopped += max(0.0, passed - 1.0)
+
+
+AWAKE = Awake()
+
+
 class Refused(Exception):
     """An error that the server told."""
 
@@ -65,7 +87,14 @@ class Page:
 
     def take(self, timeout: float = 60.0) -> None:
         """Read one frame."""
-        frame = self.socket.recv(timeout)
+        end = AWAKE.now + timeout
+        while True:
+            try:
+                frame = self.socket.recv(min(1.0, timeout))
+                break
+            except TimeoutError:
+                if AWAKE.now >= end:
+                    raise
         self.bytes += len(frame)
         header, blobs = unpack(frame)
         if "event" in header:
@@ -75,19 +104,19 @@ class Page:
 
     def event(self, name: str, timeout: float = 60.0) -> dict[str, Any]:
         """The next event of a name; those before it are dropped."""
-        end = time.monotonic() + timeout
+        end = AWAKE.now + timeout
         while True:
             while self.events:
                 got, data = self.events.pop(0)
                 if got == name:
                     return data
-            self.take(max(0.0, end - time.monotonic()))
+            self.take(max(0.0, end - AWAKE.now))
 
     def wait(self, id: Any, timeout: float = 60.0) -> dict[str, Any]:
         """The data of a reply, with its blobs; events in between do not make it wait longer."""
-        end = time.monotonic() + timeout
+        end = AWAKE.now + timeout
         while id not in self.replies:
-            self.take(max(0.0, end - time.monotonic()))
+            self.take(max(0.0, end - AWAKE.now))
         header, blobs = self.replies.pop(id)
         if header.get("cancelled"):
             raise Cancelled
