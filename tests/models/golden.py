@@ -44,6 +44,13 @@ _TROCR: dict[str, Any] = {
     "decoder_ffn_dim": 20, "max_position_embeddings": 16,
 }  # fmt: skip
 
+_WHISPER: dict[str, Any] = {
+    "vocab_size": 24, "d_model": 16, "encoder_layers": 2, "decoder_layers": 2, "num_mel_bins": 8,
+    "encoder_attention_heads": 4, "decoder_attention_heads": 4, "encoder_ffn_dim": 20,
+    "decoder_ffn_dim": 20, "max_source_positions": 6, "max_target_positions": 8,
+    "decoder_start_token_id": 2, "pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 1,
+}  # fmt: skip
+
 # Name: (class of votive, which transformers has too, and its configuration).
 ROWS: dict[str, tuple[str, dict[str, Any]]] = {
     "llama": ("LlamaForCausalLM", {**_SMALL, "rope_scaling": _LLAMA3}),
@@ -91,6 +98,7 @@ ROWS: dict[str, tuple[str, dict[str, Any]]] = {
         "VisionEncoderDecoderModel",
         {"encoder": {**_SEES, "model_type": "deit"}, "decoder": {**_TROCR, "model_type": "trocr"}},
     ),
+    "whisper": ("WhisperForConditionalGeneration", _WHISPER),
 }  # fmt: skip
 
 
@@ -129,6 +137,8 @@ def inputs(row: str, tensor: Callable[[Any], Any]) -> dict[str, Any]:
     if row == "clip":
         ends = [[*ids[:4], 23, 0, 0] for ids in IDS]
         return {"input_ids": tensor(ends), "pixel_values": tensor(pixels)}
+    if row == "whisper":
+        return {"input_features": tensor(numbers("mels", (2, 8, 12))), "labels": tensor(LABELS)}
     if row == "trocr":
         return {"pixel_values": tensor(pixels), "labels": tensor(LABELS)}
     found = {"input_ids": tensor(IDS)}
