@@ -15,6 +15,7 @@ from .beginning import beginnings, language_scores, warn_of_translated_times
 from .decoding import Decoded, Decoder, Options
 from .features import HOP, SAMPLE_RATE, log_mel_spectrogram
 from .languages import language_code
+from .ranked import from_tiktoken
 from .segments import PRECISION, Cut, cut
 from .sound import load_audio
 from .transcript import Segment, Transcript
@@ -49,7 +50,8 @@ class Transcriber:
     ) -> Self:  # fmt: skip
         """From a folder of Hugging Face or CTranslate2, OpenAI's .pt file, or a repository id.
 
-        `tokenizer` is one, or where it lies: a .pt file has none with it.
+        `tokenizer` is one, or where it lies, also as OpenAI's .tiktoken file: a .pt file has none
+        with it.
         """
         from ..models import AutoModelForSpeechSeq2Seq
         from ..models.checkpoint import Checkpoint
@@ -59,14 +61,18 @@ class Transcriber:
         kind = found.config.get("model_type")
         if kind != "whisper":
             raise ValueError(f"Transcriber: {found.name} is a {kind}, not a Whisper.")
+        if str(tokenizer).endswith(".tiktoken"):
+            size = found.config.get("vocab_size", 51865)
+            tokenizer = from_tiktoken(tokenizer, 100 if size > 51865 else 99)
         if tokenizer is None or not hasattr(tokenizer, "decode"):
             place = found.tokenizer if tokenizer is None else tokenizer
             try:
                 tokenizer = Tokenizer.from_pretrained(place)
             except FileNotFoundError as error:
                 raise FileNotFoundError(
-                    f"{found.name} has no tokenizer with it ({error}) Give tokenizer=, a folder "
-                    "or tokenizer.json of the same kind of Whisper (multilingual or English)."
+                    f"{found.name} has no tokenizer with it ({error}) Give tokenizer=, a "
+                    "folder, tokenizer.json or .tiktoken file of the same kind of Whisper "
+                    "(multilingual or English)."
                 ) from error
         model = AutoModelForSpeechSeq2Seq._class_for("whisper").from_checkpoint(
             found, dtype=dtype, device=device
