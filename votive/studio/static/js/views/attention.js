@@ -126,8 +126,9 @@ export function render({ model, el }) {
     links.scrollTop = before;
     const y = query * LINE;
     const out = y < links.scrollTop || y > links.scrollTop + links.clientHeight - LINE;
-    // What is shown from elsewhere comes into view; under the pointer nothing moves.
-    if (out && links.dataset.query !== String(query) && !links.matches(":hover")) {
+    // What is shown from elsewhere comes into view, with what it looks at above it; under the
+    // pointer nothing moves.
+    if ((out || !model.get("hover")) && links.dataset.query !== String(query) && !links.matches(":hover")) {
       links.scrollTop = y - links.clientHeight + 2 * LINE;
     }
     links.dataset.query = String(query);
