@@ -41,6 +41,10 @@ def _linear_bias(m: Any, x: Any, w: Any, b: Any) -> Any:
     return m.nn.functional.linear(x, w, b)
 
 
+def _activated(m: Any, b: Any, x: Any, w: Any) -> Any:
+    return m._addmm_activation(b, x, w, use_gelu=True)
+
+
 def cases(scale: str) -> Iterator[Case]:
     """Squares in three dtypes and layouts, projections by rows, heads."""
     seconds = {"full": 0.7, "quick": 0.2, "tiny": 0.0}[scale]
@@ -62,6 +66,8 @@ def cases(scale: str) -> Iterator[Case]:
         yield _case(f"square {n} {name}", fn, [(n, n)] * 2, "float32", seconds)
     yield _case(f"matrix-vector {n}", lambda m, a, x: a @ x, [(n, n), (n,)], "float32", seconds)
     yield _case(f"linear {n} with bias", _linear_bias, [(64, n), (n, n), (n,)], "float32", seconds)
+    for dtype in ("float32", "bfloat16"):
+        yield _case(f"addmm and gelu {n}", _activated, [(n,), (64, n), (n, n)], dtype, seconds)
     rows = {"full": (1, 128, 512), "quick": (1, 128), "tiny": (1, 2)}[scale]
     for dtype in ("float32", "bfloat16"):
         for m_rows in rows:
