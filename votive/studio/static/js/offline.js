@@ -67,6 +67,9 @@ export function offline(model, link, el) {
     }
   }
 
+  // Who comes back to the page does not want to wait for the next try.
+  document.addEventListener("visibilitychange", () => !document.hidden && link.status === "lost" && link.connect());
+
   watch(model, ["link"], () => {
     const { status, detail } = model.get("link");
     document.body.dataset.link = status;
@@ -81,7 +84,6 @@ export function offline(model, link, el) {
       : refused ? "The server was started anew with another token. Paste the address that it printed: your text goes along."
         : long ? "The server does not answer; what you see stays as it was. Start it again with “votive studio”. If it has another address then, paste it here."
           : "The server does not answer. Trying again; what you see stays as it was.";
-    again.hidden = refused;
     address.hidden = join.hidden = !(refused || long);
     copy.hidden = !(refused || long) || !model.get("session");
   });

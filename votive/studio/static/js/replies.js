@@ -21,7 +21,13 @@
  *   `undo` and `redo` count the moves.
  *
  * @typedef {{node: number, before: Candidate[], after: Candidate[], entropy: number}} Top
- *   session.top; @typedef {{id: number, text: string, p: number}} Candidate
+ *   session.top, with `sampled` (whether tokens are drawn at all); with `settings` as they would be
+ *   under these; @typedef {{id: number, text: string, p: number}} Candidate
+ *
+ * session.auto gives a State with `made` and `ended`: "count", "end" (the model ended the text) or
+ * "context". session.again {nodes, current, settings, seed} writes a tree again and gives a State
+ * with `numbers`, the ids of the nodes in the order given.
+ * @typedef {{ids: number[], texts: string[]}} Tokens  session.tokenise
  *
  * @typedef {{common: string, a: string, b: string, fork: ?number, a_in_a: ?number,
  *   a_in_b: ?number, b_in_a: ?number, b_in_b: ?number, kl_ab: number, kl_ba: number}} Diff
@@ -49,7 +55,8 @@
  *   histogram: number[]}} Statistics  value.statistics
  *
  * @typedef {{names: string[], tokens: string[], texts: string[][], ids: number[][], target?: number,
- *   rank?: number[][]}} Lens  lens.grid, with blobs `p` and `entropy` (rows, positions);
+ *   rank?: number[][]}} Lens  lens.grid, with blobs `p`, `entropy`, `kl` and, with a target,
+ *   `target_p` (rows, positions);
  *   row 0 is the embedding. lens.cell: {top: Candidate[], entropy: number}.
  *
  * @typedef {{layer: number, heads: number[], tokens: string[]}} Attention  attention.layer, with
@@ -64,5 +71,6 @@
  * @typedef {{name: string, parts: {title: string, text: string, code?: string}[],
  *   names?: string[]}} Explain  explain.op
  * @typedef {{lines: string[]}} Console  console.log; event `console` {line: string}
+ * @typedef {{job: string, id: number, text: string}} Busy  event `busy`: what is done, or waited for
  */
 export {};
