@@ -186,6 +186,7 @@ class Product:
         self._bias_at = 0
         self.algo: Any = None
         self.algo_address = 0
+        self.algos: dict[int, Any] = {}  # by the alignment of what is read and written
 
     def _bias(self, address: int) -> None:
         if address != self._bias_at:
@@ -221,16 +222,14 @@ class Product:
             raise CudaError("cuBLASLt has no algorithm for this product.")
         return [results[i] for i in range(count.value) if results[i].state == 0]
 
-    def _choose(self, left: int, right: int, add: int, out: int) -> None:
-        bits = left | right | out | add
-        alignment = 16 if not bits & 15 else (bits & -bits) & 15
+    def _choose(self, alignment: int, left: int, right: int, add: int, out: int) -> None:
         found = self._heuristics(alignment)
         self.algo = found[0]
         work = 2 * self.out.rows * self.out.cols * max(self.out.batch, 1)
         work *= self.left.rows if self.left.trans else self.left.cols
         if work >= WORTH_TIMING and len(found) > 1 and not rt.here.capturing and add != out:
             self.algo = self._fastest(found, left, right, add, out)
-        self.algo_address = c.addressof(self.algo.algo)
+        self.algos[alignment] = self.algo
 
     def _fastest(self, found: list[Any], *where: int) -> Any:
         """Time the candidates on the real operands; the results are all the same product."""
@@ -269,6 +268,9 @@ class Product:
         self.alpha.value, self.beta.value = alpha, beta
         if self.has_bias:
             self._bias(bias)
-        if self.algo is None:
-            self._choose(left, right, add or out, out)
+        bits = left | right | out | add
+        alignment = 16 if not bits & 15 else (bits & -bits) & 15
+        if alignment not in self.algos:
+            self._choose(alignment, left, right, add or out, out)
+        self.algo_address = c.addressof(self.algos[alignment].algo)
         self._run(left, right, add or out, out)

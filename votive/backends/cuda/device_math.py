@@ -497,20 +497,26 @@ def i_bitwise_left_shift(a, b):
 @triton.jit
 def i_bitwise_right_shift(a, b):
     bits: tl.constexpr = a.dtype.primitive_bitwidth
-    inside = tl.where((b < 0) | (b >= bits), bits - 1, b)
-    return a >> inside
+    beyond = (b < 0) | (b >= bits)
+    shifted = a >> tl.where(beyond, b * 0 + (bits - 1), b)
+    if a.dtype.is_int_unsigned():
+        return tl.where(beyond, a * 0, shifted)
+    else:
+        return shifted
 
 
 @triton.jit
 def i_pow(a, b):
     # Square and multiply; negative exponents leave only 1 and -1 standing.
-    out = a * 0 + 1
+    kind: tl.constexpr = a.dtype
+    out = (a * 0 + 1).to(kind)
     base = a
     left = tl.where(b < 0, b * 0, b)
-    for _ in tl.static_range(a.dtype.primitive_bitwidth):
-        out = tl.where((left & 1) != 0, out * base, out)
-        base = base * base
-        left = left >> 1
+    bits: tl.constexpr = kind.primitive_bitwidth
+    for _ in tl.static_range(bits):
+        out = tl.where((left & 1) != 0, out * base, out).to(kind)
+        base = (base * base).to(kind)
+        left = (left >> 1).to(b.dtype)
     odd = (b & 1) != 0
     inverse = tl.where(a == 1, 1, tl.where(a == -1, tl.where(odd, -1, 1), 0)).to(a.dtype)
     return tl.where(b < 0, inverse, out)

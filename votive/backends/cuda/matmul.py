@@ -111,6 +111,38 @@ def _few_rows(
         tl.store(o + r * so + j, y.to(o.dtype.element_ty), mask=inside)
 
 
+@triton.jit
+def _whole_product(
+    o, a, b, M, N, K, am, ak, ab, bk, bn, bb, om, on, ob, BM: tl.constexpr, BN: tl.constexpr
+):
+    """Integers: no tensor core multiplies them, and sums wrap as C's do."""
+    i = tl.program_id(0) * BM + tl.arange(0, BM)
+    j = tl.program_id(1) * BN + tl.arange(0, BN)
+    z = tl.program_id(2).to(tl.int64)
+    total = tl.zeros((BM, BN), tl.int64)
+    for k in range(0, K):
+        left = tl.load(a + z * ab + i.to(tl.int64) * am + k * ak, mask=i < M, other=0).to(tl.int64)
+        right = tl.load(b + z * bb + k * bk + j * bn, mask=j < N, other=0).to(tl.int64)
+        total += left[:, None] * right[None, :]
+    inside = (i[:, None] < M) & (j[None, :] < N)
+    at = o + z * ob + i[:, None].to(tl.int64) * om + j[None, :] * on
+    tl.store(at, total.to(o.dtype.element_ty), mask=inside)
+
+
+class Whole:
+    """A product of integers."""
+
+    def __init__(self, a: Side, b: Side, out: Side, count: int) -> None:
+        types = ["*" + TYPE[s.dtype] for s in (out, a, b)] + ["i32"] * 3 + ["i64"] * 9
+        self.program = Program(_whole_product, types, {"BM": 16, "BN": 16})
+        sizes = (a.rows, b.cols, a.cols, a.row, a.col, a.batch, b.row, b.col, b.batch)
+        self.numbers = (*sizes, out.row, out.col, out.batch)
+        self.grid = (-(-a.rows // 16), -(-b.cols // 16), count)
+
+    def __call__(self, a: int, b: int, out: int, **other: Any) -> None:
+        self.program(self.grid, out, a, b, *self.numbers)
+
+
 class FewRows:
     """x (few rows) @ w.T (+ bias), w dense along its rows."""
 
@@ -252,6 +284,8 @@ def engine(
     epilogue: int = 0,
 ) -> Any:
     """The way to compute one product (or a batch of them)."""
+    if not a.dtype.is_floating_point:
+        return None if add or bias is not None else Whole(a, b, out, count)
     few = (
         count == 1 and not add and not epilogue and a.rows <= FEW and a.dtype in (dt.float32, *dt.HALF)
         and a.col == 1 and b.row == 1 and b.col >= b.rows and b.cols >= 256 and a.dtype is b.dtype
@@ -399,6 +433,12 @@ def _takes(*specs: Any) -> bool:
     return all(s.dtype in KINDS and s.dtype is specs[0].dtype for s in specs)
 
 
+def _takes_whole(*specs: Any) -> bool:
+    kind = specs[0].dtype
+    whole = kind in TYPE and kind is not dt.bool_ and kind not in dt.FLOAT8
+    return whole and all(s.dtype is kind for s in specs)
+
+
 def _zero(out: View) -> None:
     from . import runtime as rt
 
@@ -409,7 +449,7 @@ def _shape(a: Spec, b: Spec) -> tuple[int, int]:
     return math.prod(a.shape), math.prod(b.shape)
 
 
-@cuda("matmul", accepts=_takes)
+@cuda("matmul", accepts=_takes_whole)
 def matmul(a: Any, b: Any) -> Any:
     if not a.numel or not b.numel:
         return lambda outs, a, b: outs[0].spec.numel and _zero(outs[0])

@@ -86,7 +86,7 @@ def _draw(
         first, second = tl.split(pairs)
         radius = m.f_sqrt(m.f_log(_open(first, WIDE)) * -2.0)
         if WIDE:
-            angle = second.to(tl.float64) * 3.406121584146742e-19
+            angle = second.to(tl.float64) * 3.4061215800865545e-19
         else:
             angle = second.to(tl.float32) * 1.4629180792671596e-09
         z = tl.interleave(radius * m.f_cos(angle), radius * m.f_sin(angle)) * q + p

@@ -9,7 +9,8 @@ import triton.language as tl
 
 from ...core.layout import Spec
 from .by_rows import power
-from .data import View
+from .copy import copy_view
+from .data import View, empty
 from .program import TYPE, Program
 from .rows import cuda
 from .softmax import floats, wide
@@ -61,8 +62,10 @@ def _four(spec: Spec) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
 def rope(x: Any, cos: Any, sin: Any, offset: Any, interleaved: bool) -> Any:
     out = x.spec.dense_like()
     found, tables = _four(x.spec), [_four(s.spec) for s in (cos, sin)]
-    target = _four(out)
-    if found is None or target is None or None in tables or not x.numel or target[1][3] != 1:
+    # Features side by side; another order is copied to in the end.
+    straight = out.ndim > 0 and out.strides[-1] == 1
+    target = _four(out if straight else out.like(out.shape))
+    if found is None or target is None or None in tables or not x.numel:
         return None
     (b, h, t, d), xs = found
     rows = b * h * t
@@ -84,6 +87,9 @@ def rope(x: Any, cos: Any, sin: Any, offset: Any, interleaved: bool) -> Any:
     grid = (-(-rows // br),)
 
     def run(outs: list[View], x: View, cos: View, sin: View, offset: int) -> None:
-        program(grid, outs[0].ptr, x.ptr, cos.ptr, sin.ptr, rows, int(offset), *numbers)
+        made = outs[0] if straight else empty(out.like(out.shape))
+        program(grid, made.ptr, x.ptr, cos.ptr, sin.ptr, rows, int(offset), *numbers)
+        if not straight:
+            copy_view(outs[0], made)
 
     return run

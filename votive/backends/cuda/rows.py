@@ -70,7 +70,10 @@ def bind(
             for v in values
         )
         mutated = [k for k, i in enumerate(slots) if i in row.fn]
-        return trip.structured(row.op, template, slots, there, outs, single, mutated, target)
+        # Where there is nothing to copy, nothing is worth a warning.
+        quiet = all(s.numel == 0 for s in specs) and bool(specs)
+        quiet = quiet or (outs is not None and all(s.numel == 0 for s in outs) and not mutated)
+        return trip.structured(row.op, template, slots, there, outs, single, mutated, target, quiet)
     args = list(template)
     for k, i in enumerate(slots):
         args[i] = _slot(k, values[k], target)
