@@ -145,6 +145,11 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
 
 def main(argv: list[str] | None = None) -> list[Any]:
     """Measure, print as it goes, sum up."""
+    given = sys.argv[1:] if argv is None else argv
+    if given[:1] == ["gpu"]:
+        from .gpu.__main__ import main as on_gpu
+
+        return on_gpu(given[1:])
     args = parse(argv)
     if args.peak:
         peak(args.filter, args.peak, args.scale)

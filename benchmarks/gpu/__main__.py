@@ -1,4 +1,4 @@
-"""`python -m benchmarks.gpu [--only REGEX] [--json FILE]`: the table of kernels on this GPU."""
+"""`python -m benchmarks.compare gpu [--only REGEX] [--json FILE]`: kernels and whole steps on this GPU."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ def main(argv: list[str] | None = None) -> list[dict[str, Any]]:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--only", default="", help="cases whose name matches")
     parser.add_argument("--suites", default="memory_bound,losses,products,attentions")
+    parser.add_argument("--models", action=argparse.BooleanOptionalAction, default=True)
     parser.add_argument("--json", type=Path)
     args = parser.parse_args(argv)
     from . import kernels
@@ -30,6 +31,14 @@ def main(argv: list[str] | None = None) -> list[dict[str, Any]]:
                     print(show(rows[-1]), f"[{time.perf_counter() - began:.1f} s]", flush=True)
         except Exception as e:  # one suite that cannot be set up must not hide the others
             print(f"{suite}: {type(e).__name__}: {e}", flush=True)
+    if args.models:
+        from . import models
+
+        for suite in (models.training, models.torch_training, models.decoding):
+            for row in suite():
+                rows.append(row)
+                rate = row.get("failed") or f"{row['votive']:,.0f} tokens/s"
+                print(f"{row['name']:44} {rate}", flush=True)
     if args.json:
         args.json.write_text(json.dumps(rows, indent=1))
     return rows

@@ -101,6 +101,9 @@ def ctc_loss(
     sizes, labels = _lengths(op, "target_lengths", target_lengths, count, targets.shape[-1])
     if targets.ndim == 1 and sum(sizes) != targets.shape[0]:
         fail(ShapeError, op, f"targets must hold {sum(sizes)} classes, got {targets.shape[0]}.")
+    # Lengths may lie on the CPU whatever the device: they were read there anyway.
+    frames, labels = frames.to(x.device), labels.to(x.device)
+    targets = targets.to(x.device)
     loss = F._ctc_loss(x, targets.to(dt.int64), frames, labels, blank, bool(zero_infinity))
     if kind == "mean":
         return F.mean(loss / F.clamp_min(labels, 1))

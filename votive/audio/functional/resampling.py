@@ -86,6 +86,7 @@ def apply_kernel(waveform: Any, orig: int, new: int, kernel: Any, reach: int) ->
         fail(TypeError, "resample", f"takes floating-point signals, got {waveform.dtype}.")
     lead, length = waveform.shape[:-1], waveform.shape[-1]
     wanted = math.ceil(new * length / orig)
+    kernel = kernel.to(waveform.device)
     out = F._polyphase(waveform.reshape(-1, length), kernel, orig, reach, wanted)
     return out.reshape(*lead, wanted)
 
