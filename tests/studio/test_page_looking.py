@@ -193,6 +193,12 @@ def test_attention_is_shown_as_links_and_as_a_matrix_for_each_head(window: Windo
     window.until("document.querySelector('#attention-readout').textContent.includes('→')")
     window.click("#attention-heads")
     window.rest()
+    # Keys go nowhere until the scores are there.
+    window.until("""(() => {
+      const c = document.querySelector('#attention-overview canvas.base');
+      const all = c?.width ? c.getContext('2d').getImageData(0, 0, c.width, c.height).data : [];
+      return all.some(Boolean);
+    })()""")
     window.page.locator("#attention-overview").focus()
     window.page.keyboard.press("ArrowDown")
     window.page.keyboard.press("Enter")
