@@ -141,7 +141,7 @@ void Block::run() {
       char* dst;
       int64_t width, item, items;
     };
-    share(a_work + b_work, wide * n, [&](int64_t p) {
+    share(a_work + b_work, wide * n * std::max(a_bunch, b_bunch), [&](int64_t p) {
       if (p < a_work && a_rows) return pack_rows(a_pack + p * a_panel, p);
       if (p < a_work)
         return pack_bunch(A, p * a_bunch, std::min(a_panels, (p + 1) * a_bunch), [&](int64_t q) {
