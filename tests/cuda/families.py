@@ -129,3 +129,25 @@ def batch_norms(vt: Any) -> None:
     norm = vt.nn.BatchNorm2d(64, device="cuda", dtype=vt.bfloat16)
     norm(x).sum().backward()
     vt.nn.functional.group_norm(x, 8).sum().backward()
+
+
+@family
+def pools(vt: Any) -> None:
+    F = vt.nn.functional
+    x = _of(vt, 4, 16, 32, 32).requires_grad_()
+    F.max_pool2d(x, 3, 2, 1).sum().backward()
+    F.avg_pool2d(x, 3, 2, 1).sum().backward()
+    F.adaptive_avg_pool2d(x, 7).sum().backward()
+    F.adaptive_max_pool2d(x, 7)
+    F.max_pool2d(x.detach(), 2)
+    F.interpolate(x, scale_factor=2, mode="bilinear").sum().backward()
+    F.interpolate(x, scale_factor=2)
+    F.fold(F.unfold(x, 3), (32, 32), 3)
+
+
+@family
+def sets(vt: Any) -> None:
+    x, i = _of(vt, 64, 512, dtype="float32"), vt.zeros(64, 512, dtype=vt.int64, device="cuda")
+    vt.scatter_reduce(x, 1, i, x, "amax")
+    F = vt.nn.functional
+    F.embedding_bag(i, x)

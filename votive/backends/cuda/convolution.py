@@ -1,4 +1,4 @@
-"""Convolution as products of matrices whose columns are never laid out: tiles gather the inputs that
+"""Convolution as products of matrices whose columns are never laid out: tiles gather the inputs
 they need. One kernel serves convolution and its transpose, one the gradient of weights.
 
 Positions are counted in three dimensions, with sizes of 1 in front. float32 is multiplied in full

@@ -55,7 +55,8 @@ def embedding_backward(
     zero = (0,) * indices.ndim
 
     def build(out: Spec) -> Any:
-        p = Places(g.shape, [(*zero, out.strides[1]), (*indices.strides, 0), g.strides])
+        steps = [(*zero, out.strides[1]), (*indices.strides, 0), g.strides]
+        p = Places(g.shape, steps, reach=reach(out), order=2)
         types = {"o": pointer(kind), "g": pointer(g.dtype), "index": pointer(indices.dtype)}
         body = [
             f"i = {p.load('index', 1)}.to(tl.int64)",

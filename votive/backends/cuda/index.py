@@ -136,7 +136,7 @@ def _along(out: Spec, dim: int, index: Any, source: Any) -> tuple[Places, str]:
     step = index.strides[0] if index.ndim else 1
     at = tuple(step if d == dim else 0 for d in range(len(shape)))
     given = source.strides if source is not None and source.ndim else (0,) * len(shape)
-    p = Places(sizes, [without(steps, dim), at, given], reach=reach(out))
+    p = Places(sizes, [without(steps, dim), at, given], reach=reach(out), order=2)
     return p, spot(p, 0, f"i * {p.arg('os', steps[dim])}")
 
 

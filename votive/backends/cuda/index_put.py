@@ -83,7 +83,8 @@ def index_put(x: Any, indices: Any, dims: Any, values: Any, accumulate: bool) ->
     def build(key: Any) -> Any:
         out, given = key
         source = broadcast_strides(given.shape, given.strides, picked.shape)
-        p = Places(picked.shape, [picked.kept_strides(out), source, *at], reach=reach(out))
+        steps = [picked.kept_strides(out), source, *at]
+        p = Places(picked.shape, steps, reach=reach(out), order=1)
         lines, place, good = picked.found(p, out, 2)
         kind = pointer(total) if accumulate else word(x.dtype)  # type: ignore[arg-type]
         have = pointer(given.dtype) if accumulate else word(x.dtype)

@@ -49,6 +49,11 @@ class Lines:
             return moved, stride
         return dense(moved), self.n
 
+    def even(self, spec: Spec, dim: int) -> bool:
+        """Whether all lines begin at multiples of 16."""
+        stride = row_stride(last(spec, dim)) if spec.ndim else None
+        return (self.n if stride is None else stride) % 16 == 0
+
 
 def lines(x: Any, dim: int) -> Lines:
     """The lines of a tensor; a 0-d one is a line of one element."""
@@ -59,13 +64,21 @@ def lines(x: Any, dim: int) -> Lines:
 
 
 @cache
-def _shared(fn: Any, types: tuple[str, ...], constants: tuple[Any, ...], options: Any) -> Program:
-    return Program(fn, types, dict(constants), **dict(options))
+def _shared(
+    fn: Any, types: tuple[str, ...], constants: tuple[Any, ...], even: tuple[int, ...], options: Any
+) -> Program:
+    made = Program(fn, types, dict(constants), **dict(options))
+    made.divisible = even
+    return made
 
 
-def shared(fn: Any, types: list[str], constants: dict[str, Any], **options: Any) -> Program:
-    """A program that other plans with the same types and constants use too."""
-    return _shared(fn, tuple(types), tuple(constants.items()), tuple(options.items()))
+def shared(
+    fn: Any, types: list[str], constants: dict[str, Any], even: tuple[int, ...] = (), **options: Any
+) -> Program:
+    """A program that other plans with the same types and constants use too. `even`: which of its
+    numbers are multiples of 16.
+    """
+    return _shared(fn, tuple(types), tuple(constants.items()), even, tuple(options.items()))
 
 
 def scratch(like: Spec, count: int, dtype: dt.dtype) -> View:

@@ -29,7 +29,8 @@ def word(dtype: dt.dtype) -> str | None:
 
 
 class Places:
-    """The text that finds places. `strides`: per operand, the first decides the order of visits.
+    """The text that finds places. `strides`: per operand; that of `order` decides the order of
+    visits, so that it is read or written in whole lines.
 
     `offsets[k]` is operand k's place, `at(d)` the coordinate of a dimension that was kept apart.
     `reach`: the largest offset that the kernel's own arithmetic makes.
@@ -37,20 +38,20 @@ class Places:
 
     def __init__(
         self, shape: Sequence[int], strides: Sequence[Sequence[int]], apart: Collection[int] = (),
-        reach: int = 0, tile: int = TILE,
+        reach: int = 0, order: int = 0,
     ) -> None:  # fmt: skip
         self.numel = math.prod(shape)
         self.params: list[str] = []
         self.values: list[int] = []
         self.lines: list[str] = []
-        sizes, steps, names = _joined(shape, strides, apart)
+        sizes, steps, names = _joined(shape, strides, apart, order)
         self._name = dict(names)
         far = [sum(abs(s) * (n - 1) for s, n in zip(st, sizes, strict=True)) for st in steps]
         self.wide = max([self.numel, reach, *far]) >= 2**31 - 2**20
         columns = sizes[-1] if sizes else 1
         rows = math.prod(sizes[:-1])
-        bn = min(tile, 1 << (columns - 1).bit_length()) if self.numel else 1
-        bm = min(max(tile // bn, 1), 1 << (rows - 1).bit_length()) if self.numel else 1
+        bn = min(TILE, 1 << (columns - 1).bit_length()) if self.numel else 1
+        bm = min(max(TILE // bn, 1), 1 << (rows - 1).bit_length()) if self.numel else 1
         self.constants = {"BM": bm, "BN": bn}
         across = -(-columns // bn)
         self.grid = (across * -(-rows // bm),)
@@ -163,11 +164,11 @@ _NOTHING = _Nothing()
 
 
 def _joined(
-    shape: Sequence[int], strides: Sequence[Sequence[int]], apart: Collection[int]
+    shape: Sequence[int], strides: Sequence[Sequence[int]], apart: Collection[int], order: int
 ) -> tuple[list[int], list[list[int]], list[tuple[int, int]]]:
     dims = [d for d in range(len(shape)) if shape[d] != 1]
     if strides:
-        dims.sort(key=lambda d: -strides[0][d])
+        dims.sort(key=lambda d: -strides[order][d])
     sizes: list[int] = []
     out: list[list[int]] = [[] for _ in strides]
     names: list[tuple[int, int]] = []

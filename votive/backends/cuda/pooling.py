@@ -1,5 +1,5 @@
-"""Pooling: every result looks at a box of the input. Averages and their gradients are both sums over
-boxes, seen from the other side.
+"""Pooling: every result looks at a box of the input. Averages and their gradients are both sums
+over boxes, seen from the other side.
 """
 
 from __future__ import annotations
@@ -243,7 +243,7 @@ def max_pool_transpose(g: Any, index: Any, size: Any) -> Any:
 
     def build(out: Spec) -> Any:
         kept = (*out.strides[:first], *(0,) * n)
-        p = Places(g.shape, [kept, index.strides, g.strides], reach=reach(out))
+        p = Places(g.shape, [kept, index.strides, g.strides], reach=reach(out), order=2)
         lines, rest = [f"i = {p.load('index', 1)}.to(tl.int64)"], "i"
         terms = []
         for d in range(n - 1, -1, -1):

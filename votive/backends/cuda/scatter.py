@@ -26,7 +26,7 @@ def _places(out: Spec, dim: int, index: Any, src: Any) -> tuple[Places, str]:
     steps = lined(out)[1]
     shape, at = lined(index)
     given = lined(src)[1] if src is not None else (0,) * len(shape)
-    p = Places(shape, [without(steps, dim), at, given], reach=reach(out))
+    p = Places(shape, [without(steps, dim), at, given], reach=reach(out), order=2)
     return p, spot(p, 0, f"i * {p.arg('os', steps[dim])}")
 
 
@@ -112,9 +112,10 @@ def scatter_extremum(x: Any, dim: int, index: Any, src: Any, reduce: str, own: b
     keys = x.spec.like(x.shape, dtype=key)
     kind = pointer(x.dtype)
     p = Places(x.shape, [keys.strides, x.strides])
+    none = f"tl.full((BM, BN), {lowest}, {_TL[TYPE[key]]})"
     begin = p.kernel("scatter_keys", {"o": pointer(key), "x": kind}, [
         f"v = {p.load('x', 1)} + (r * 0 + n * 0).to(x.dtype.element_ty)" if own else "v = 0",
-        p.store(f"m.sought(v, {largest})" if own else f"tl.full((BM, BN), {lowest}, {_TL[TYPE[key]]})"),
+        p.store(f"m.sought(v, {largest})" if own else none),
     ])  # fmt: skip
 
     def reading(given: Spec) -> Any:

@@ -75,7 +75,7 @@ def _added(x: Any, stride: Any, offset: int) -> Any:
     if x.dtype not in SUMS:
         return None
     kind = SUMS[x.dtype]
-    p = Places(x.shape, [stride, x.strides])
+    p = Places(x.shape, [stride, x.strides], order=1)
     types = {"o": pointer(kind), "x": pointer(x.dtype)}
     add = p.kernel("add_window", types, added(spot(p, 0), p.load("x", 1)))
 
