@@ -47,14 +47,18 @@ def memory_bound() -> Iterator[Case]:
                check=lambda: error(F.gelu(x), TF.gelu(tx)))  # fmt: skip
     fused = votive.fuse(lambda a, c: F.silu(a) * c)
     yield Case("silu(a) * b, fused", lambda: fused(x, y), lambda: TF.silu(tx) * ty, bytes=3 * n,
-               target="0.9 of copy", check=lambda: error(fused(x, y), TF.silu(tx) * ty))  # fmt: skip
+               target="0.9 of copy",
+               check=lambda: error(fused(x, y), TF.silu(tx) * ty))  # fmt: skip
     yield Case("softmax", lambda: F.softmax(x, -1), lambda: TF.softmax(tx, -1), bytes=2 * n,
-               target="0.85 of copy", check=lambda: error(F.softmax(x, -1), TF.softmax(tx, -1)))  # fmt: skip
+               target="0.85 of copy",
+               check=lambda: error(F.softmax(x, -1), TF.softmax(tx, -1)))  # fmt: skip
     shape = (COLUMNS,)
-    yield Case("layer_norm", lambda: F.layer_norm(x, shape, w, b), lambda: TF.layer_norm(tx, shape, tw, tb), bytes=2 * n,
-               target="0.85 of copy", check=lambda: error(F.layer_norm(x, shape, w, b), TF.layer_norm(tx, shape, tw, tb)))  # fmt: skip
-    yield Case("rms_norm", lambda: F.rms_norm(x, shape, w), lambda: TF.rms_norm(tx, shape, tw), bytes=2 * n,
-               target="0.85 of copy", check=lambda: error(F.rms_norm(x, shape, w), TF.rms_norm(tx, shape, tw)))  # fmt: skip
+    norm, tnorm = lambda: F.layer_norm(x, shape, w, b), lambda: TF.layer_norm(tx, shape, tw, tb)
+    yield Case("layer_norm", norm, tnorm, bytes=2 * n, target="0.85 of copy",
+               check=lambda: error(norm(), tnorm()))  # fmt: skip
+    rms, trms = lambda: F.rms_norm(x, shape, w), lambda: TF.rms_norm(tx, shape, tw)
+    yield Case("rms_norm", rms, trms, bytes=2 * n, target="0.85 of copy",
+               check=lambda: error(rms(), trms()))  # fmt: skip
     yield Case(
         "sum of rows",
         lambda: x.sum(1),
@@ -78,7 +82,8 @@ def memory_bound() -> Iterator[Case]:
     out, tout = F.layer_norm(gx, shape, gw, gb), TF.layer_norm(gtx, shape, gtw, gtb)
     yield Case("layer_norm backward",
                lambda: votive.autograd.grad(out, (gx, gw, gb), y, retain_graph=True),
-               lambda: torch.autograd.grad(tout, (gtx, gtw, gtb), ty, retain_graph=True), bytes=3 * n)  # fmt: skip
+               lambda: torch.autograd.grad(tout, (gtx, gtw, gtb), ty, retain_graph=True),
+               bytes=3 * n)  # fmt: skip
 
 
 def losses() -> Iterator[Case]:
@@ -93,8 +98,10 @@ def losses() -> Iterator[Case]:
     tt = torch.randint(0, classes, (rows,), device="cuda")
     t = votive.from_dlpack(tt)
     n = rows * classes * 2
-    yield Case("cross entropy 16384 x 50304", lambda: F.cross_entropy(x, t), lambda: TF.cross_entropy(tx, tt), bytes=n,
-               target="0.55 ms", check=lambda: error(F.cross_entropy(x.float(), t), TF.cross_entropy(tx.float(), tt)))  # fmt: skip
+    yield Case("cross entropy 16384 x 50304", lambda: F.cross_entropy(x, t),
+               lambda: TF.cross_entropy(tx, tt), bytes=n, target="0.55 ms",
+               check=lambda: error(F.cross_entropy(x.float(), t),
+                                   TF.cross_entropy(tx.float(), tt)))  # fmt: skip
     gx, gtx = x.requires_grad_(), tx.requires_grad_()
     loss, tloss = F.cross_entropy(gx, t), TF.cross_entropy(gtx, tt)
     yield Case("cross entropy backward", lambda: votive.autograd.grad(loss, gx, retain_graph=True),
@@ -105,8 +112,9 @@ def products() -> Iterator[Case]:
     for size in (4096, 8192):
         a, ta = pair(size, size)
         b, tb = pair(size, size)
-        yield Case(f"matmul {size}^3 bf16", lambda a=a, b=b: a @ b, lambda a=ta, b=tb: a @ b, flops=2 * size**3,
-                   target="0.98 of torch", check=lambda a=a, b=b, c=ta, d=tb: error(a @ b, c @ d))  # fmt: skip
+        yield Case(f"matmul {size}^3 bf16", lambda a=a, b=b: a @ b, lambda a=ta, b=tb: a @ b,
+                   flops=2 * size**3, target="0.98 of torch",
+                   check=lambda a=a, b=b, c=ta, d=tb: error(a @ b, c @ d))  # fmt: skip
     for name, m, k, n in (
         ("qkv", 16384, 768, 2304),
         ("decode", 1, 1024, 3072),
@@ -119,8 +127,10 @@ def products() -> Iterator[Case]:
         x, tx = pair(m, k)
         w, tw = pair(n, k)
         bias, tbias = pair(n)
-        yield Case(f"linear {name} {m}x{k}x{n}", lambda x=x, w=w, b=bias: F.linear(x, w, b), lambda x=tx, w=tw, b=tbias: TF.linear(x, w, b),
-                   flops=2 * m * k * n, check=lambda x=x, w=w, b=bias, p=tx, q=tw, r=tbias: error(F.linear(x, w, b), TF.linear(p, q, r)))  # fmt: skip
+        mine = lambda x=x, w=w, b=bias: F.linear(x, w, b)
+        theirs = lambda x=tx, w=tw, b=tbias: TF.linear(x, w, b)
+        yield Case(f"linear {name} {m}x{k}x{n}", mine, theirs, flops=2 * m * k * n,
+                   check=lambda a=mine, b=theirs: error(a(), b()))  # fmt: skip
 
 
 def attentions() -> Iterator[Case]:
@@ -148,7 +158,7 @@ def attentions() -> Iterator[Case]:
 
         yield Case(f"attention {B}x{H}x{T}x{D}, flash", mine, theirs, flops=work, target="flash",
                    check=lambda a=mine, b=theirs: error(a(), b()))  # fmt: skip
-        cudnn = lambda f=theirs: f(kind=SDPBackend.CUDNN_ATTENTION)  # noqa: E731
+        cudnn = lambda f=theirs: f(kind=SDPBackend.CUDNN_ATTENTION)
         yield Case(f"attention {B}x{H}x{T}x{D}, cuDNN", mine, cudnn, flops=work)
         gq, gk, gv = (x.clone().requires_grad_() for x in (q, k, v))
         hq, hk, hv = (x.clone().requires_grad_() for x in (tq, tk, tv))
@@ -161,5 +171,6 @@ def attentions() -> Iterator[Case]:
         def tback(out: Any = tout, to: Any = (hq, hk, hv), g: Any = tg) -> Any:
             return torch.autograd.grad(out, to, g, retain_graph=True)
 
-        yield Case(f"attention backward {B}x{H}x{T}x{D}, flash", back, tback, flops=2.5 * work, target="flash",
-                   check=lambda a=back, b=tback: max(error(p, r) for p, r in zip(a(), b(), strict=True)))  # fmt: skip
+        worst = lambda a=back, b=tback: max(error(p, r) for p, r in zip(a(), b(), strict=True))
+        yield Case(f"attention backward {B}x{H}x{T}x{D}, flash", back, tback, flops=2.5 * work,
+                   target="flash", check=worst)  # fmt: skip

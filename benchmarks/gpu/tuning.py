@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from . import batch_time
@@ -126,8 +127,8 @@ def attention() -> None:
         a, b, c = (x.clone().requires_grad_() for x in (q, k, v))
         out = F.scaled_dot_product_attention(a, b, c, is_causal=True)
         runs = {
-            "forward": lambda: F.scaled_dot_product_attention(q, k, v, is_causal=True),
-            "keys": lambda: votive.autograd.grad(out, (a, b, c), g, retain_graph=True),
+            "forward": partial(F.scaled_dot_product_attention, q, k, v, is_causal=True),
+            "keys": partial(votive.autograd.grad, out, (a, b, c), g, retain_graph=True),
         }
         runs["queries"] = runs["keys"]
         base = {kind: _table(kind)[D] for kind in runs}
@@ -168,20 +169,13 @@ def few_rows() -> None:
                     )
                     p.divisible = (4, 5, 6, 7, 8)
 
-                    def run(p: Any = p, bn: int = bn) -> None:
+                    def run(
+                        p: Any = p, bn: int = bn, weights: Any = weights, x: Any = x, y: Any = y,
+                        n: int = n, k: int = k,
+                    ) -> None:  # fmt: skip
+                        to, row = y._data.ptr, x._data.ptr
                         for w in weights:
-                            p(
-                                (-(-n // bn),),
-                                y._data.ptr,
-                                x._data.ptr,
-                                w._data.ptr,
-                                x._data.ptr,
-                                n,
-                                k,
-                                k,
-                                k,
-                                n,
-                            )
+                            p((-(-n // bn),), to, row, w._data.ptr, row, n, k, k, k, n)
 
                     try:
                         import votive

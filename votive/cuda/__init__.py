@@ -12,20 +12,26 @@ from ..core import device as _device
 from ..core.errors import CudaError, OutOfMemoryError
 
 _HOME = {
-    "streams": ("Event", "Stream", "current_stream", "default_stream", "set_stream", "stream", "synchronize"),
+    "streams": (
+        "Event", "Stream", "current_stream", "default_stream", "set_stream", "stream",
+        "synchronize",
+    ),
     "memory": (
-        "caching_allocator_alloc", "caching_allocator_delete", "empty_cache", "max_memory_allocated",
-        "max_memory_reserved", "mem_get_info", "memory_allocated", "memory_reserved", "memory_stats",
-        "memory_summary", "reset_peak_memory_stats", "set_per_process_memory_fraction",
+        "caching_allocator_alloc", "caching_allocator_delete", "empty_cache",
+        "max_memory_allocated", "max_memory_reserved", "mem_get_info", "memory_allocated",
+        "memory_reserved", "memory_stats", "memory_summary", "reset_peak_memory_stats",
+        "set_per_process_memory_fraction",
     ),
     "devices": (
         "can_device_access_peer", "current_device", "device", "device_of", "get_device_capability",
         "get_device_name", "get_device_properties", "is_bf16_supported", "set_device",
     ),
-    "graphs": ("CUDAGraph", "graph", "graph_pool_handle", "is_current_stream_capturing", "make_graphed"),
+    "graphs": (
+        "CUDAGraph", "graph", "graph_pool_handle", "is_current_stream_capturing", "make_graphed",
+    ),
     "generators": (
-        "default_generators", "get_rng_state", "initial_seed", "manual_seed", "manual_seed_all", "seed",
-        "set_rng_state",
+        "default_generators", "get_rng_state", "initial_seed", "manual_seed", "manual_seed_all",
+        "seed", "set_rng_state",
     ),
 }  # fmt: skip
 _WHERE = {name: home for home, names in _HOME.items() for name in names}

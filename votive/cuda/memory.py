@@ -79,12 +79,15 @@ def memory_summary(device: Any = None, abbreviated: bool = False) -> str:
     allocator = _allocator(device)
     free, total = mem_get_info(device)
     s = allocator.stats()
+    held, most = s["allocated_bytes.current"], s["allocated_bytes.peak"]
+    asked, asked_most = s["reserved_bytes.current"], s["reserved_bytes.peak"]
     lines = [
         f"memory of cuda:{allocator.device}: {size_text(free)} free of {size_text(total)}",
-        f"  in tensors     {size_text(s['allocated_bytes.current']):>12}   at most {size_text(s['allocated_bytes.peak'])}",
-        f"  from driver    {size_text(s['reserved_bytes.current']):>12}   at most {size_text(s['reserved_bytes.peak'])}",
+        f"  in tensors     {size_text(held):>12}   at most {size_text(most)}",
+        f"  from driver    {size_text(asked):>12}   at most {size_text(asked_most)}",
         f"  segments       {s['segment.count']:>12}   graphs' own pools {len(allocator.private)}",
-        f"  handed out     {s['allocation.count']:>12}   asked of the driver {s['num_device_alloc']}",
+        f"  handed out     {s['allocation.count']:>12}   "
+        f"asked of the driver {s['num_device_alloc']}",
         f"  retries        {s['num_alloc_retries']:>12}   out of memory {s['num_ooms']}",
     ]  # fmt: skip
     if not abbreviated:

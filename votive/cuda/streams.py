@@ -10,8 +10,8 @@ from . import _here, _index
 
 
 class Event:
-    """A mark in a stream, to wait for or to measure by. `blocking` is accepted as torch does: waiting
-    always lets other threads run.
+    """A mark in a stream, to wait for or to measure by. `blocking` is accepted as torch does:
+    waiting always lets other threads run.
     """
 
     def __init__(

@@ -1,5 +1,5 @@
-"""Generating on a GPU with the step as a graph: what a token takes is recorded once and replayed, so
-that Python and the launches of hundreds of kernels cost nothing. Chooses no tokens.
+"""Generating on a GPU with the step as a graph: what a token takes is recorded once and replayed,
+so that Python and the launches of hundreds of kernels cost nothing. Chooses no tokens.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from .stepping import DecoderStepper, Fed, Wanted
 
 
 def graphable(model: Any, cache: Any, wanted: Wanted | None) -> bool:
-    """Whether the step of a model can be recorded: on a GPU, with memory that stays where it is, and
-    nobody who wants to look inside.
+    """Whether the step of a model can be recorded: on a GPU, with memory that stays where it is,
+    and nobody who wants to look inside.
     """
     if not isinstance(cache, nn.StaticCache) or (wanted is not None and wanted != Wanted()):
         return False

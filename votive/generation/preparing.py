@@ -14,9 +14,9 @@ import votive
 
 from .config import NEW_TOKENS, SAMPLING, UNSUPPORTED, GenerationConfig, check_names
 from .drawing import Stream, seed_from, streams
+from .graphs import GraphStepper, graphable
 from .prefix import PrefixCache
 from .processing import processors_for
-from .graphs import GraphStepper, graphable
 from .stepping import DecoderStepper, Seq2SeqStepper, Wanted, cache_for
 from .stopping import Ending, Reader, listed
 

@@ -6,10 +6,10 @@ import math
 from typing import Any, NamedTuple
 
 import votive
-from votive.ops.registry import F as ops
 from votive.nn import SlidingWindowCache
 from votive.nn import functional as F
 from votive.nn.layers.grouped_attention import visible
+from votive.ops.registry import F as ops
 
 
 class Sight(NamedTuple):

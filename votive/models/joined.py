@@ -72,7 +72,8 @@ class JoinedDecoder:
         return JoinedDecoder(model) if known else None
 
     def step(self, token: Any, position: Any, cache: Any) -> Any:
-        """Logits (batch, 1, vocabulary) of a token (batch, 1) at `position`, a tensor of one index."""
+        """Logits (batch, 1, vocabulary) of a token (batch, 1) at `position`, a tensor of one
+        index."""
         d = self.decoder
         x = d.embed_tokens(token)
         cos, sin = d.rotary_emb.cos, d.rotary_emb.sin

@@ -1,5 +1,5 @@
-"""What one token of a decoder takes, in few operators: each joins what would be several launches, since
-at one row a launch costs more than its work. Knows shapes; these operators have no gradients.
+"""What one token of a decoder takes, in few operators: each joins what would be several launches,
+since at one row a launch costs more than its work. Knows shapes; these operators have no gradients.
 """
 
 from __future__ import annotations

@@ -257,7 +257,8 @@ class Allocator:
             f"cuda:{self.device}: out of memory asking for {size_text(wanted)}. Of "
             f"{size_text(total)}, {size_text(free)} are free; votive holds "
             f"{size_text(self.allocated)} in tensors and "
-            f"{size_text(self.reserved - self.allocated)} in its cache. The most is in {held}. Free tensors, use smaller batches, or look at "
+            f"{size_text(self.reserved - self.allocated)} in its cache. The most is in "
+            f"{held}. Free tensors, use smaller batches, or look at "
             "votive.cuda.memory_summary()."
         )
 

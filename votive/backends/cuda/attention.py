@@ -27,8 +27,8 @@ FEW = 16  # queries that count as few
 @triton.jit
 def _steps(
     total, sums, tops, q, k, v, mask, i, lo, hi, S, offset, kt, vt, ms, scale,
-    CAUSAL: tl.constexpr, MASK: tl.constexpr, EDGE: tl.constexpr, PRECISION: tl.constexpr, D: tl.constexpr,
-    BD: tl.constexpr, E: tl.constexpr, BE: tl.constexpr, BN: tl.constexpr,
+    CAUSAL: tl.constexpr, MASK: tl.constexpr, EDGE: tl.constexpr, PRECISION: tl.constexpr,
+    D: tl.constexpr, BD: tl.constexpr, E: tl.constexpr, BE: tl.constexpr, BN: tl.constexpr,
 ):  # fmt: skip
     """Go over keys lo..hi; `EDGE`: some of them are not seen."""
     d = tl.arange(0, BD)
@@ -82,9 +82,10 @@ def _steps(
 
 @triton.jit
 def _attend(
-    o, lse, q, k, v, mask, H, G, T, S, offset, scale, ob, oh, ot, qb, qh, qt, kb, kh, kt, vb, vh, vt, mb, mh, mt, ms,
-    CAUSAL: tl.constexpr, MASK: tl.constexpr, PRECISION: tl.constexpr, D: tl.constexpr, BD: tl.constexpr,
-    E: tl.constexpr, BE: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr,
+    o, lse, q, k, v, mask, H, G, T, S, offset, scale, ob, oh, ot, qb, qh, qt, kb, kh, kt, vb, vh,
+    vt, mb, mh, mt, ms,
+    CAUSAL: tl.constexpr, MASK: tl.constexpr, PRECISION: tl.constexpr, D: tl.constexpr,
+    BD: tl.constexpr, E: tl.constexpr, BE: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr,
 ):  # fmt: skip
     # The last queries see the most keys under a causal mask: they begin first.
     tile = tl.num_programs(0) - 1 - tl.program_id(0)
@@ -220,8 +221,8 @@ def attention(
     program = Program(
         _attend, types,
         {
-            "CAUSAL": is_causal, "MASK": kind, "PRECISION": precision(q), "D": D, "BD": wide, "E": E,
-            "BE": be, "BM": bm, "BN": bn,
+            "CAUSAL": is_causal, "MASK": kind, "PRECISION": precision(q), "D": D, "BD": wide,
+            "E": E, "BE": be, "BM": bm, "BN": bn,
         },
         warps=warps, stages=stages,
     )  # fmt: skip
@@ -234,8 +235,8 @@ def attention(
     ) -> None:
         q, k, v = packed(q), packed(k), packed(v)
         program(
-            grid, outs[0].ptr, outs[1].ptr, q.ptr, k.ptr, v.ptr, 0 if mask is None else mask.ptr, *first,
-            int(offset), scale * LOG2E, *numbers,
+            grid, outs[0].ptr, outs[1].ptr, q.ptr, k.ptr, v.ptr, 0 if mask is None else mask.ptr,
+            *first, int(offset), scale * LOG2E, *numbers,
         )  # fmt: skip
 
     return run

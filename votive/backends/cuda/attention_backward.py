@@ -17,11 +17,11 @@ from .attention import (
     WIDEST,
     mask_kind,
     mask_strides,
+    mask_types,
     packed,
     precision,
-    mask_types,
-    strides_of,
     stride_types,
+    strides_of,
     takes,
 )
 from .by_rows import dense, power
@@ -106,9 +106,9 @@ def _weights(
 
 @triton.jit
 def _key_steps(
-    by_k, by_v, keys, values, q, g, lse, delta, mask, j, lo, hi, T, S, offset, qt, gt, mt, ms, scale,
-    CAUSAL: tl.constexpr, MASK: tl.constexpr, EDGE: tl.constexpr, PRECISION: tl.constexpr, D: tl.constexpr,
-    BD: tl.constexpr, E: tl.constexpr, BE: tl.constexpr, BM: tl.constexpr,
+    by_k, by_v, keys, values, q, g, lse, delta, mask, j, lo, hi, T, S, offset, qt, gt, mt, ms,
+    scale, CAUSAL: tl.constexpr, MASK: tl.constexpr, EDGE: tl.constexpr, PRECISION: tl.constexpr,
+    D: tl.constexpr, BD: tl.constexpr, E: tl.constexpr, BE: tl.constexpr, BM: tl.constexpr,
 ):  # fmt: skip
     d = tl.arange(0, BD)
     e = tl.arange(0, BE)
@@ -164,8 +164,10 @@ def _key_steps(
 def _by_keys(
     out_k, out_v, q, k, v, g, lse, delta, mask, H, KH, T, S, offset, scale, factor,
     qb, qh, qt, kb, kh, kt, vb, vh, vt, gb, gh, gt, mb, mh, mt, ms,
-    CAUSAL: tl.constexpr, MASK: tl.constexpr, PRECISION: tl.constexpr, D: tl.constexpr, BD: tl.constexpr,
-    E: tl.constexpr, BE: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, G: tl.constexpr, HEAD: tl.constexpr, TAIL: tl.constexpr,
+    CAUSAL: tl.constexpr, MASK: tl.constexpr, PRECISION: tl.constexpr, D: tl.constexpr,
+    BD: tl.constexpr,
+    E: tl.constexpr, BE: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, G: tl.constexpr,
+    HEAD: tl.constexpr, TAIL: tl.constexpr,
 ):  # fmt: skip
     b = (tl.program_id(1) // KH).to(tl.int64)
     head = (tl.program_id(1) % KH).to(tl.int64)
@@ -195,7 +197,7 @@ def _by_keys(
     if first + BN > S:
         plain = full
     plain = tl.minimum(plain, full)
-    for n in range(0, G):
+    for n in range(G):
         h = head * G + n
         row = (b * H + h) * T
         at_q = q + b * qb + h * qh
@@ -203,16 +205,18 @@ def _by_keys(
         at_m = mask + b * mb + h * mh
         if HEAD:
             by_k, by_v = _key_steps(
-                by_k, by_v, keys, values, at_q, at_g, lse + row, delta + row, at_m, j, lo, plain, T, S, offset, qt, gt, mt, ms, scale,
-                CAUSAL, MASK, True, PRECISION, D, BD, E, BE, BM,
+                by_k, by_v, keys, values, at_q, at_g, lse + row, delta + row, at_m, j, lo, plain, T,
+                S, offset, qt, gt, mt, ms, scale, CAUSAL, MASK, True, PRECISION, D, BD, E, BE, BM,
             )  # fmt: skip
         by_k, by_v = _key_steps(
-            by_k, by_v, keys, values, at_q, at_g, lse + row, delta + row, at_m, j, tl.maximum(plain, lo), full, T, S, offset, qt, gt, mt, ms, scale,
+            by_k, by_v, keys, values, at_q, at_g, lse + row, delta + row, at_m, j,
+            tl.maximum(plain, lo), full, T, S, offset, qt, gt, mt, ms, scale,
             CAUSAL, MASK, False, PRECISION, D, BD, E, BE, BM,
         )  # fmt: skip
         if TAIL:
             by_k, by_v = _key_steps(
-                by_k, by_v, keys, values, at_q, at_g, lse + row, delta + row, at_m, j, tl.maximum(full, lo), T, T, S, offset, qt, gt, mt, ms, scale,
+                by_k, by_v, keys, values, at_q, at_g, lse + row, delta + row, at_m, j,
+                tl.maximum(full, lo), T, T, S, offset, qt, gt, mt, ms, scale,
                 CAUSAL, MASK, True, PRECISION, D, BD, E, BE, BM,
             )  # fmt: skip
     place = tl.program_id(1).to(tl.int64) * S + j[:, None]
@@ -231,8 +235,8 @@ def _by_keys(
 @triton.jit
 def _query_steps(
     by_q, query, grad, ends, mean, k, v, mask, i, lo, hi, T, S, offset, kt, vt, mt, ms, scale,
-    CAUSAL: tl.constexpr, MASK: tl.constexpr, EDGE: tl.constexpr, PRECISION: tl.constexpr, D: tl.constexpr,
-    BD: tl.constexpr, E: tl.constexpr, BE: tl.constexpr, BN: tl.constexpr,
+    CAUSAL: tl.constexpr, MASK: tl.constexpr, EDGE: tl.constexpr, PRECISION: tl.constexpr,
+    D: tl.constexpr, BD: tl.constexpr, E: tl.constexpr, BE: tl.constexpr, BN: tl.constexpr,
 ):  # fmt: skip
     d = tl.arange(0, BD)
     e = tl.arange(0, BE)
@@ -278,8 +282,8 @@ def _query_steps(
 def _by_queries(
     out, q, k, v, g, lse, delta, mask, H, G, T, S, offset, scale, factor,
     qb, qh, qt, kb, kh, kt, vb, vh, vt, gb, gh, gt, mb, mh, mt, ms,
-    CAUSAL: tl.constexpr, MASK: tl.constexpr, PRECISION: tl.constexpr, D: tl.constexpr, BD: tl.constexpr,
-    E: tl.constexpr, BE: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr,
+    CAUSAL: tl.constexpr, MASK: tl.constexpr, PRECISION: tl.constexpr, D: tl.constexpr,
+    BD: tl.constexpr, E: tl.constexpr, BE: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr,
 ):  # fmt: skip
     tile = tl.num_programs(0) - 1 - tl.program_id(0)
     b = (tl.program_id(1) // H).to(tl.int64)
@@ -328,8 +332,8 @@ def _by_queries(
 
 @cuda("_attention_backward", accepts=takes)
 def attention_backward(
-    g: Any, g_lse: Any, q: Any, k: Any, v: Any, mask: Any, out: Any, lse: Any, seed: Any, counter: Any,
-    offset: Any, dropout_p: float, is_causal: bool, scale: float, by_mask: bool,
+    g: Any, g_lse: Any, q: Any, k: Any, v: Any, mask: Any, out: Any, lse: Any, seed: Any,
+    counter: Any, offset: Any, dropout_p: float, is_causal: bool, scale: float, by_mask: bool,
 ) -> Any:  # fmt: skip
     if dropout_p or by_mask or not q.numel or not v.numel or max(q.shape[3], v.shape[3]) > WIDEST:
         return None
@@ -356,7 +360,11 @@ def attention_backward(
     first = [*element, "*" + TYPE[g.dtype], "*fp32", "*fp32", mask_type]
     keys = Program(
         _by_keys, [element[1], element[2], *first, *["i32"] * 5, "fp32", "fp32", *far],
-        {**fixed, "BM": km, "BN": kn, "G": H // KH, "HEAD": is_causal or S % kn != 0, "TAIL": T % km != 0}, warps=kw, stages=ks,
+        {
+            **fixed, "BM": km, "BN": kn, "G": H // KH, "HEAD": is_causal or S % kn != 0,
+            "TAIL": T % km != 0,
+        },
+        warps=kw, stages=ks,
     )  # fmt: skip
     keys.divisible = tuple(16 + i for i, s in enumerate(strides) if s % 16 == 0)
     queries = Program(
@@ -365,15 +373,16 @@ def attention_backward(
     )  # fmt: skip
     queries.divisible = tuple(15 + i for i, s in enumerate(strides) if s % 16 == 0)
     delta = Program(
-        _delta, ["*fp32", "*" + TYPE[g.dtype], "*" + TYPE[out.dtype], "*fp32", "i32", "i32", *["i64"] * 6],
+        _delta,
+        ["*fp32", "*" + TYPE[g.dtype], "*" + TYPE[out.dtype], "*fp32", "i32", "i32", *["i64"] * 6],
         {"E": E, "BE": be, "BM": 32}, warps=4,
     )  # fmt: skip
     rows = Spec(Layout((B, H, T)), dt.float32, q.spec.device)
     G, y_strides, g_strides = H // KH, strides_of(out), strides_of(g)
 
     def run(
-        outs: list[View], g: View, g_lse: View, q: View, k: View, v: View, mask: Any, out: View, lse: View,
-        seed: Any, counter: Any, offset: int,
+        outs: list[View], g: View, g_lse: View, q: View, k: View, v: View, mask: Any, out: View,
+        lse: View, seed: Any, counter: Any, offset: int,
     ) -> None:  # fmt: skip
         q, k, v, g, out = packed(q), packed(k), packed(v), packed(g), packed(out)
         g_lse, lse = dense(g_lse), dense(lse)
@@ -384,8 +393,8 @@ def attention_backward(
         )
         numbers = (T, S, int(offset), scale * LOG2E, scale, *strides)
         keys(
-            (-(-S // kn), B * KH), outs[1].ptr, outs[2].ptr, q.ptr, k.ptr, v.ptr, g.ptr, lse.ptr, means.ptr, m,
-            H, KH, *numbers,
+            (-(-S // kn), B * KH), outs[1].ptr, outs[2].ptr, q.ptr, k.ptr, v.ptr, g.ptr, lse.ptr,
+            means.ptr, m, H, KH, *numbers,
         )  # fmt: skip
         queries(
             (-(-T // qm), B * H),

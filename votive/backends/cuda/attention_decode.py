@@ -1,5 +1,5 @@
-"""Attention of few queries over many keys: the keys are split among programs, and what each found is
-joined. This is what generating a token does, so it must run at the speed of memory.
+"""Attention of few queries over many keys: the keys are split among programs, and what each found
+is joined. This is what generating a token does, so it must run at the speed of memory.
 """
 
 from __future__ import annotations
@@ -21,9 +21,10 @@ BLOCK = 64  # keys at a time
 
 @triton.jit
 def _part(
-    acc, ends, q, k, v, mask, KH, G, T, S, offset, each, scale, qb, qh, qt, kb, kh, kt, vb, vh, vt, mb, mh, mt, ms,
-    CAUSAL: tl.constexpr, MASK: tl.constexpr, PRECISION: tl.constexpr, D: tl.constexpr, BD: tl.constexpr,
-    E: tl.constexpr, BE: tl.constexpr, BR: tl.constexpr, BN: tl.constexpr,
+    acc, ends, q, k, v, mask, KH, G, T, S, offset, each, scale, qb, qh, qt, kb, kh, kt, vb, vh, vt,
+    mb, mh, mt, ms,
+    CAUSAL: tl.constexpr, MASK: tl.constexpr, PRECISION: tl.constexpr, D: tl.constexpr,
+    BD: tl.constexpr, E: tl.constexpr, BE: tl.constexpr, BR: tl.constexpr, BN: tl.constexpr,
 ):  # fmt: skip
     """All query heads and positions of one key head over a range of keys."""
     b = (tl.program_id(0) // KH).to(tl.int64)
@@ -156,8 +157,8 @@ def few_queries(q: Any, k: Any, v: Any, mask: Any, is_causal: bool, scale: float
     program = Program(
         _part, types,
         {
-            "CAUSAL": is_causal, "MASK": kind, "PRECISION": precision(q), "D": D, "BD": bd, "E": E, "BE": be,
-            "BR": br, "BN": BLOCK if q.dtype in dt.HALF else 32,
+            "CAUSAL": is_causal, "MASK": kind, "PRECISION": precision(q), "D": D, "BD": bd, "E": E,
+            "BE": be, "BR": br, "BN": BLOCK if q.dtype in dt.HALF else 32,
         },
         warps=4, stages=2,
     )  # fmt: skip
@@ -179,8 +180,8 @@ def few_queries(q: Any, k: Any, v: Any, mask: Any, is_causal: bool, scale: float
         q, k, v = packed(q), packed(k), packed(v)
         a, s = empty(acc), empty(ends)
         program(
-            (B * KH, parts), a.ptr, s.ptr, q.ptr, k.ptr, v.ptr, 0 if mask is None else mask.ptr, KH, G, T, S,
-            int(offset), each, scale * LOG2E, *numbers,
+            (B * KH, parts), a.ptr, s.ptr, q.ptr, k.ptr, v.ptr, 0 if mask is None else mask.ptr, KH,
+            G, T, S, int(offset), each, scale * LOG2E, *numbers,
         )  # fmt: skip
         join((B * KH, G * T), outs[0].ptr, outs[1].ptr, a.ptr, s.ptr, KH, G, T, parts, *to)
 

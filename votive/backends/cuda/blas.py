@@ -1,8 +1,8 @@
 """cuBLASLt through ctypes: one product of strided matrices as a prepared call. Knows addresses and
 layouts, not tensors.
 
-The library thinks in columns. A row-major product D = A B is asked for as D' = B' A', which needs no
-copies: a matrix with unit stride along its rows is the transpose of one with unit stride along
+The library thinks in columns. A row-major product D = A B is asked for as D' = B' A', which needs
+no copies: a matrix with unit stride along its rows is the transpose of one with unit stride along
 columns.
 """
 
@@ -123,7 +123,7 @@ def check(code: int, what: str) -> None:
 class Matrix:
     """One operand: element type, the library's shape and leading dimension, batch distance."""
 
-    __slots__ = ("batch", "dtype", "ld", "cols", "rows", "stride", "trans")
+    __slots__ = ("batch", "cols", "dtype", "ld", "rows", "stride", "trans")
 
     def __init__(
         self, dtype: dt.dtype, rows: int, cols: int, ld: int, trans: bool, batch: int, stride: int

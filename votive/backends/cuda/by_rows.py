@@ -1,5 +1,5 @@
-"""Tensors as rows: what kernels that go along one dimension need of a layout. Knows strides, and how
-to bring a tensor into rows when it does not lie so.
+"""Tensors as rows: what kernels that go along one dimension need of a layout. Knows strides, and
+how to bring a tensor into rows when it does not lie so.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from .data import View, empty
 
 
 def row_stride(spec: Spec, dims: int = 1) -> int | None:
-    """The distance between rows of the last `dims` dimensions, when they all lie alike and dense."""
+    """The distance between rows of the last `dims` dimensions, when all lie alike and dense."""
     expected = 1
     for d in range(spec.ndim - 1, spec.ndim - 1 - dims, -1):
         if spec.shape[d] != 1 and spec.strides[d] != expected:

@@ -1,5 +1,5 @@
-"""Cross entropy and likelihoods: one reading of the logits forward, one reading and writing backward.
-The softmax is never written down.
+"""Cross entropy and likelihoods: one reading of the logits forward, one reading and writing
+backward. The softmax is never written down.
 """
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ LONGEST = 8192  # logits that a program holds at once
 @triton.jit
 def _forward(
     losses, weights, tops, totals, fault, x, target, weight, n, sx, ignore, smoothing,
-    SOFTMAX: tl.constexpr, WEIGHT: tl.constexpr, SMOOTH: tl.constexpr, WIDE: tl.constexpr, BN: tl.constexpr,
+    SOFTMAX: tl.constexpr, WEIGHT: tl.constexpr, SMOOTH: tl.constexpr, WIDE: tl.constexpr,
+    BN: tl.constexpr,
 ):  # fmt: skip
     row = tl.program_id(0).to(tl.int64)
     t = tl.load(target + row).to(tl.int64)
@@ -92,8 +93,8 @@ def _join(loss, total, losses, weights, rows, MEAN: tl.constexpr, BN: tl.constex
 @triton.jit
 def _backward(
     o, g, x, target, weight, total, tops, totals, n, so, sx, ignore, smoothing,
-    SOFTMAX: tl.constexpr, EACH: tl.constexpr, MEAN: tl.constexpr, STATISTICS: tl.constexpr, WEIGHT: tl.constexpr,
-    SMOOTH: tl.constexpr, WIDE: tl.constexpr, BN: tl.constexpr,
+    SOFTMAX: tl.constexpr, EACH: tl.constexpr, MEAN: tl.constexpr, STATISTICS: tl.constexpr,
+    WEIGHT: tl.constexpr, SMOOTH: tl.constexpr, WIDE: tl.constexpr, BN: tl.constexpr,
 ):  # fmt: skip
     """`g (Q softmax(x) - q)`, or `-g q` without softmax."""
     row = tl.program_id(0).to(tl.int64)
@@ -266,7 +267,8 @@ def _reduced(
     r, number, make = found
     launch = make("*" + number)
     join = Program(
-        _join, ["*" + (number if softmax else TYPE[x.dtype]), "*" + number, "*" + number, "*" + number, "i32"],
+        _join,
+        ["*" + (number if softmax else TYPE[x.dtype]), *["*" + number] * 3, "i32"],
         {"MEAN": mean, "BN": 2048}, warps=8,
     )  # fmt: skip
     kind = dt.float64 if number == "fp64" else dt.float32
@@ -295,8 +297,8 @@ def cross_entropy_reduced(
 
 
 def _gradient(
-    x: Spec, g: Any, t: Any, weight: Any, ignore: int, smoothing: float, *, out: Spec, softmax: bool,
-    each: bool, mean: bool, statistics: bool,
+    x: Spec, g: Any, t: Any, weight: Any, ignore: int, smoothing: float, *, out: Spec,
+    softmax: bool, each: bool, mean: bool, statistics: bool,
 ) -> Any:  # fmt: skip
     """launch(out, g, x, t, weight, total, statistics) or None."""
     if 0 in x.shape or (weight is not None and not weight.contiguous):

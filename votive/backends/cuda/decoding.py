@@ -215,7 +215,11 @@ def turn_and_keep(
     )
     program = Program(
         _turn, types,
-        {"NORM": q_norm is not None, "A": width // 2, "BA": power(width // 2), "D": width, "BD": power(width)}, warps=1,
+        {
+            "NORM": q_norm is not None, "A": width // 2, "BA": power(width // 2), "D": width,
+            "BD": power(width),
+        },
+        warps=1,
     )  # fmt: skip
     numbers = (heads, shared, length, cos.strides[0], sin.strides[0], float(eps))
     grid = (heads + 2 * shared, batch)
@@ -248,14 +252,15 @@ def attend_kept(q: Any, keys: Any, values: Any, position: Any, scale: float) -> 
         return None
     br, bd, be = max(16, power(group)), power(max(width, 16)), power(max(e, 16))
     parts = max(1, min(2 * here_count() // (batch * shared), -(-length // BLOCK), 64))
-    each = -(-(-(-length // parts)) // BLOCK) * BLOCK
+    share = -(-length // parts)
+    each = -(-share // BLOCK) * BLOCK
     parts = -(-length // each)
     kind = "*" + TYPE[q.dtype]
     part = Program(
         _part_ref, ["*fp32", "*fp32", kind, kind, kind, "*i64", "i32", "i32", "i32", "i32", "fp32"],
         {
-            "PRECISION": "ieee" if q.dtype is dt.float32 else "tf32", "D": width, "BD": bd, "E": e, "BE": be, "BR": br,
-            "BN": BLOCK if q.dtype in dt.HALF else 32,
+            "PRECISION": "ieee" if q.dtype is dt.float32 else "tf32", "D": width, "BD": bd, "E": e,
+            "BE": be, "BR": br, "BN": BLOCK if q.dtype in dt.HALF else 32,
         },
         warps=4, stages=2,
     )  # fmt: skip

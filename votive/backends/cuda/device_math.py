@@ -562,7 +562,7 @@ def sought(v, LARGEST: tl.constexpr):
 def value_of(k, T: tl.constexpr, LARGEST: tl.constexpr):
     """The value whose `sought` key this is."""
     if T.is_floating():
-        if T == tl.float64:
+        if T == tl.float64:  # noqa: SIM300
             nan = k == 0x7FFFFFFFFFFFFFFF
             if not LARGEST:
                 k = ~k

@@ -1,5 +1,6 @@
-"""Errors that kernels find: an index out of range cannot raise on the device. It sets a word in host
-memory that the device can reach, and the next time the host waits for results it becomes an exception.
+"""Errors that kernels find: an index out of range cannot raise on the device. It sets a word in
+host memory that the device can reach, and the next time the host waits for results it becomes an
+exception.
 """
 
 from __future__ import annotations

@@ -38,8 +38,8 @@ class Table:
             number += range(parts)
         array = np.array([*(a for c in columns for a in c), *sizes, *which, *number], np.int64)
         self._drop()
-        # While a graph is captured the table belongs to the graph, and the copy is one of its nodes:
-        # its source must stay where it is.
+        # While a graph is captured the table belongs to the graph, and the copy is one of its
+        # nodes: its source must stay where it is.
         self.block = rt.allocate(array.nbytes)
         self.array = array
         if rt.here.capturing:

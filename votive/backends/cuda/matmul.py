@@ -48,7 +48,8 @@ class Side:
 @triton.jit
 def _product(
     o, a, b, bias, add, M, N, K, am, ak, ab, bk, bn, bb, om, on, ob, zm, zn, zb, alpha, beta,
-    BIAS: tl.constexpr, ADD: tl.constexpr, WIDE: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr,
+    BIAS: tl.constexpr, ADD: tl.constexpr, WIDE: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr,
+    BK: tl.constexpr,
 ):  # fmt: skip
     i = tl.program_id(0) * BM + tl.arange(0, BM)
     j = tl.program_id(1) * BN + tl.arange(0, BN)
@@ -120,7 +121,7 @@ def _whole_product(
     j = tl.program_id(1) * BN + tl.arange(0, BN)
     z = tl.program_id(2).to(tl.int64)
     total = tl.zeros((BM, BN), tl.int64)
-    for k in range(0, K):
+    for k in range(K):
         left = tl.load(a + z * ab + i.to(tl.int64) * am + k * ak, mask=i < M, other=0).to(tl.int64)
         right = tl.load(b + z * bb + k * bk + j * bn, mask=j < N, other=0).to(tl.int64)
         total += left[:, None] * right[None, :]
@@ -158,7 +159,8 @@ class FewRows:
         ]  # fmt: skip
         self.program = Program(
             _few_rows, types,
-            {"M": m, "BIAS": bias is not None, "EVEN": k % bk == 0, "BN": bn, "BK": bk}, warps=warps,
+            {"M": m, "BIAS": bias is not None, "EVEN": k % bk == 0, "BN": bn, "BK": bk},
+            warps=warps,
         )  # fmt: skip
         self.numbers = (n, k, x.row, w.row, out.row)
         self.program.divisible = tuple(4 + i for i, v in enumerate(self.numbers) if v % 16 == 0)
@@ -188,7 +190,10 @@ class Plain:
         types += ["i32"] * 3 + ["i64"] * 12 + [number] * 2
         self.program = Program(
             _product, types,
-            {"BIAS": bias is not None, "ADD": add, "WIDE": tl.float64 if double else tl.float32, "BM": bm, "BN": bn, "BK": 32},
+            {
+                "BIAS": bias is not None, "ADD": add, "WIDE": tl.float64 if double else tl.float32,
+                "BM": bm, "BN": bn, "BK": 32,
+            },
         )  # fmt: skip
         self.numbers = (
             a.rows,
@@ -234,8 +239,8 @@ class Library:
             compute = "tf32"
         # In columns: the right operand comes first.
         self.product = blas.Product(
-            _transposed(b, count), _transposed(a, count), _result(out, count), compute=compute, bias=bias,
-            epilogue=epilogue,
+            _transposed(b, count), _transposed(a, count), _result(out, count), compute=compute,
+            bias=bias, epilogue=epilogue,
         )  # fmt: skip
 
     def __call__(
@@ -287,7 +292,8 @@ def engine(
     if not a.dtype.is_floating_point:
         return None if add or bias is not None else Whole(a, b, out, count)
     few = (
-        count == 1 and not add and not epilogue and a.rows <= FEW and a.dtype in (dt.float32, *dt.HALF)
+        count == 1 and not add and not epilogue and a.rows <= FEW
+        and a.dtype in (dt.float32, *dt.HALF)
         and a.col == 1 and b.row == 1 and b.col >= b.rows and b.cols >= 256 and a.dtype is b.dtype
     )  # fmt: skip
     if few:
@@ -369,7 +375,7 @@ class Planned:
         self.copies = [False, False]
         specs = [a, b]
         for which in (0, 1):
-            shape, strides, rows, cols, row, col = _matrix(specs[which], which == 0)
+            _, _, rows, cols, row, col = _matrix(specs[which], which == 0)
             if not _unit(Side(a.dtype, rows, cols, row, col, 0)):
                 specs[which] = specs[which].like(specs[which].shape)
                 self.copies[which] = True
@@ -389,9 +395,11 @@ class Planned:
     def _plan(self, a: Spec, b: Spec, out: Spec) -> Any:
         ashape, astrides, m, k, am, ak = _matrix(a, True)
         bshape, bstrides, _, n, bk, bn = _matrix(b, False)
+        ndim = max(len(ashape), len(bshape))
         shape = tuple(max(x, y) if 0 not in (x, y) else 0 for x, y in zip(
-            (1,) * (max(len(ashape), len(bshape)) - len(ashape)) + ashape,
-            (1,) * (max(len(ashape), len(bshape)) - len(bshape)) + bshape, strict=True))  # fmt: skip
+            (1,) * (ndim - len(ashape)) + ashape, (1,) * (ndim - len(bshape)) + bshape,
+            strict=True,
+        ))  # fmt: skip
         ostrides = [0] * len(shape)
         step = m * n
         for d in range(len(shape) - 1, -1, -1):

@@ -1,5 +1,5 @@
-"""layer_norm and rms_norm with their gradients: a program per few rows; the gradients of weights are
-summed in two steps.
+"""layer_norm and rms_norm with their gradients: a program per few rows; the gradients of weights
+are summed in two steps.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ from .softmax import floats, wide
 @triton.jit
 def _norm(
     o, mean_out, rstd_out, x, weight, bias, rows, n, sx, eps,
-    CENTRE: tl.constexpr, WEIGHT: tl.constexpr, BIAS: tl.constexpr, WIDE: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr,
+    CENTRE: tl.constexpr, WEIGHT: tl.constexpr, BIAS: tl.constexpr, WIDE: tl.constexpr,
+    BM: tl.constexpr, BN: tl.constexpr,
 ):  # fmt: skip
     row = tl.program_id(0).to(tl.int64) * BM + tl.arange(0, BM)[:, None]
     i = tl.arange(0, BN)[None, :]
@@ -48,7 +49,8 @@ def _norm(
 @triton.jit
 def _long_norm(
     o, mean_out, rstd_out, x, weight, bias, rows, n, sx, eps,
-    CENTRE: tl.constexpr, WEIGHT: tl.constexpr, BIAS: tl.constexpr, WIDE: tl.constexpr, BN: tl.constexpr,
+    CENTRE: tl.constexpr, WEIGHT: tl.constexpr, BIAS: tl.constexpr, WIDE: tl.constexpr,
+    BN: tl.constexpr,
 ):  # fmt: skip
     row = tl.program_id(0).to(tl.int64)
     mean = tl.zeros((), WIDE)
@@ -81,7 +83,8 @@ def _long_norm(
 @triton.jit
 def _by_input(
     by_x, g, x, mean, rstd, weight, rows, n, sg, sx,
-    CENTRE: tl.constexpr, WEIGHT: tl.constexpr, WIDE: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr,
+    CENTRE: tl.constexpr, WEIGHT: tl.constexpr, WIDE: tl.constexpr, BM: tl.constexpr,
+    BN: tl.constexpr,
 ):  # fmt: skip
     row = tl.program_id(0).to(tl.int64) * BM + tl.arange(0, BM)[:, None]
     i = tl.arange(0, BN)[None, :]
@@ -229,13 +232,14 @@ def _backward(
     dg, dx = row_stride(g.spec, dims), row_stride(spec, dims)
     sg, sx = n if dg is None else dg, n if dx is None else dx
     W = wide(spec.dtype)
-    number = "*fp64" if W == tl.float64 else "*fp32"
+    number = "*fp64" if W == tl.float64 else "*fp32"  # noqa: SIM300
     read = ["*" + TYPE[g.dtype], "*" + TYPE[spec.dtype], number, number]
     bn, warps = block(n)
     bm = max(1, min(1024 // bn, power(rows)))
     inputs = Program(
         _by_input, ["*" + TYPE[spec.dtype], *read, _type(weight), "i32", "i32", "i64", "i64"],
-        {"CENTRE": centre, "WEIGHT": weight is not None, "WIDE": W, "BM": bm, "BN": bn}, warps=warps,
+        {"CENTRE": centre, "WEIGHT": weight is not None, "WIDE": W, "BM": bm, "BN": bn},
+        warps=warps,
     )  # fmt: skip
     inputs.divisible = tuple(k for k, v in ((7, n), (8, sg), (9, sx)) if v % 16 == 0)
     columns = -(-n // COLUMNS)

@@ -37,8 +37,8 @@ def _place(table, count, chunks, COLUMNS: tl.constexpr):
 @triton.jit
 def _adam(
     table, count, chunks, lr, beta1, beta2, eps, decay, step_size, root, kept,
-    AMSGRAD: tl.constexpr, MAXIMIZE: tl.constexpr, DECOUPLED: tl.constexpr, DECAY: tl.constexpr, STEPS: tl.constexpr,
-    T: tl.constexpr, G: tl.constexpr, WIDE: tl.constexpr, BLOCK: tl.constexpr,
+    AMSGRAD: tl.constexpr, MAXIMIZE: tl.constexpr, DECOUPLED: tl.constexpr, DECAY: tl.constexpr,
+    STEPS: tl.constexpr, T: tl.constexpr, G: tl.constexpr, WIDE: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
     which, first, n = _place(table, count, chunks, 6)
     p = tl.load(table + which).to(tl.pointer_type(T))
@@ -67,7 +67,6 @@ def _adam(
                 w = w * kept.to(WIDE)
             else:
                 grad = grad + w * decay.to(WIDE)
-        b1 = beta1.to(WIDE)
         b2 = beta2.to(WIDE)
         mean = mean + (grad - mean) * (1 - beta1).to(WIDE)
         square = square * b2 + grad * (1 - beta2).to(WIDE) * grad
@@ -86,8 +85,8 @@ def _adam(
 @triton.jit
 def _sgd(
     table, count, chunks, lr, momentum, dampening, decay,
-    MOMENTUM: tl.constexpr, FRESH: tl.constexpr, NESTEROV: tl.constexpr, MAXIMIZE: tl.constexpr, DECAY: tl.constexpr,
-    T: tl.constexpr, G: tl.constexpr, WIDE: tl.constexpr, BLOCK: tl.constexpr,
+    MOMENTUM: tl.constexpr, FRESH: tl.constexpr, NESTEROV: tl.constexpr, MAXIMIZE: tl.constexpr,
+    DECAY: tl.constexpr, T: tl.constexpr, G: tl.constexpr, WIDE: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
     which, first, n = _place(table, count, chunks, 3)
     p = tl.load(table + which).to(tl.pointer_type(T))
@@ -207,8 +206,8 @@ def _turned(grads: Any, params: Any) -> Any:
 
 @cuda("_adam_step")
 def adam(
-    params: Any, grads: Any, means: Any, squares: Any, maxima: Any, steps: Any, lr: Any, beta1: Any, beta2: Any,
-    eps: Any, decay: Any, amsgrad: bool, maximize: bool, decoupled: bool,
+    params: Any, grads: Any, means: Any, squares: Any, maxima: Any, steps: Any, lr: Any, beta1: Any,
+    beta2: Any, eps: Any, decay: Any, amsgrad: bool, maximize: bool, decoupled: bool,
 ) -> Any:  # fmt: skip
     fixed = _kinds(params, grads)
     states = [means, squares, *([maxima] if amsgrad else [])]
@@ -231,8 +230,8 @@ def adam(
     sizes, turn, table = _sizes(params), _turned(grads, params), Table()
 
     def run(
-        outs: Any, params: Any, grads: Any, means: Any, squares: Any, maxima: Any, steps: Any, lr: float, beta1: float,
-        beta2: float, eps: float, decay: float,
+        outs: Any, params: Any, grads: Any, means: Any, squares: Any, maxima: Any, steps: Any,
+        lr: float, beta1: float, beta2: float, eps: float, decay: float,
     ) -> None:  # fmt: skip
         grads = turn(grads, params)
         n = len(params)
@@ -298,15 +297,15 @@ def _one_by_one(
         at = table.write([[c[k]] for c in columns], [size])
         if table.chunks:
             programs[decay != 0, False](
-                (table.chunks,), at, 1, table.chunks, lr, beta1, beta2, eps, decay, -lr / (1 - beta1**t),
-                (1 - beta2**t) ** 0.5, 1 - lr * decay,
+                (table.chunks,), at, 1, table.chunks, lr, beta1, beta2, eps, decay,
+                -lr / (1 - beta1**t), (1 - beta2**t) ** 0.5, 1 - lr * decay,
             )  # fmt: skip
 
 
 @cuda("_sgd_step")
 def sgd(
-    params: Any, grads: Any, buffers: Any, fresh: Any, lr: Any, momentum: Any, dampening: Any, decay: Any,
-    nesterov: bool, maximize: bool,
+    params: Any, grads: Any, buffers: Any, fresh: Any, lr: Any, momentum: Any, dampening: Any,
+    decay: Any, nesterov: bool, maximize: bool,
 ) -> Any:  # fmt: skip
     fixed = _kinds(params, grads)
     kept = [buffers] if buffers else []
@@ -314,7 +313,10 @@ def sgd(
         return None
     flags = {"FRESH": bool(fresh and fresh[0]), "NESTEROV": nesterov, "MAXIMIZE": maximize}
     programs = {
-        (moving, some): Program(_sgd, ["*i64", "i32", "i32", *["fp64"] * 4], {"MOMENTUM": moving, "DECAY": some, **flags, **fixed})
+        (moving, some): Program(
+            _sgd, ["*i64", "i32", "i32", *["fp64"] * 4],
+            {"MOMENTUM": moving, "DECAY": some, **flags, **fixed},
+        )
         for moving in (False, True) for some in (False, True)
     }  # fmt: skip
     sizes, turn, table = _sizes(params), _turned(grads, params), Table()

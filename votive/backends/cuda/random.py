@@ -1,5 +1,5 @@
-"""Random numbers by the rule of `cpu/reference/sampling.py`: a seed gives the same numbers as on the
-CPU. A program makes the words of some counters and turns them into elements.
+"""Random numbers by the rule of `cpu/reference/sampling.py`: a seed gives the same numbers as on
+the CPU. A program makes the words of some counters and turns them into elements.
 """
 
 from __future__ import annotations

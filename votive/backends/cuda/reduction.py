@@ -128,7 +128,6 @@ def reducer(
 
     `compute` is the type of the sum; `finish` a formula of one variable over the result.
     """
-    k = "f" if compute.is_floating_point else "i"
     made = {c for _, c, _ in roles if c is not dt.bool_} or {dt.bool_}
     if len(made) != 1 or not can(formula, "f" if next(iter(made)).is_floating_point else "i"):
         return None

@@ -18,8 +18,9 @@ from .softmax import floats, wide
 
 @triton.jit
 def _rope(
-    o, x, cos, sin, rows, offset, H, T, D, ob, oh, ot, xb, xh, xt, xd, cb, ch, ct, cd, sb, sh, st, sd,
-    A: tl.constexpr, INTERLEAVED: tl.constexpr, WIDE: tl.constexpr, BR: tl.constexpr, BA: tl.constexpr, BD: tl.constexpr,
+    o, x, cos, sin, rows, offset, H, T, D, ob, oh, ot, xb, xh, xt, xd, cb, ch, ct, cd, sb, sh, st,
+    sd, A: tl.constexpr, INTERLEAVED: tl.constexpr, WIDE: tl.constexpr, BR: tl.constexpr,
+    BA: tl.constexpr, BD: tl.constexpr,
 ):  # fmt: skip
     row = tl.program_id(0) * BR + tl.arange(0, BR)[:, None]
     t = row % T
@@ -81,7 +82,10 @@ def rope(x: Any, cos: Any, sin: Any, offset: Any, interleaved: bool) -> Any:
     types = ["*" + TYPE[s.dtype] for s in (x, x, cos, sin)] + ["i32"] * 5 + ["i64"] * 15
     program = Program(
         _rope, types,
-        {"A": angles, "INTERLEAVED": interleaved, "WIDE": wide(x.dtype), "BR": br, "BA": ba, "BD": power(rest) if rest else 0},
+        {
+            "A": angles, "INTERLEAVED": interleaved, "WIDE": wide(x.dtype), "BR": br, "BA": ba,
+            "BD": power(rest) if rest else 0,
+        },
     )  # fmt: skip
     numbers = (h, t, d, *target[1][:3], *xs, *strides[0], *strides[1])
     grid = (-(-rows // br),)

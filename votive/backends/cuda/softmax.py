@@ -156,7 +156,7 @@ def _forward(x: Spec, out: Spec, log: bool) -> Any:
 
 
 def _rows(x: Any, dim: int, launch: Any, *extra: Any) -> Any:
-    """Run something that goes along rows of `dim`, whatever the layout. The result is `dense_like`."""
+    """Run something that goes along rows of `dim`, whatever the layout; the result is dense."""
     spec: Spec = x.spec
     if not spec.numel:
         return lambda outs, *values: None
