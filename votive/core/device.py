@@ -108,4 +108,4 @@ def resolve(dev: Any) -> device:
         dev = device(dev)
     if dev.type == "cuda" and dev.index is None:
         return device("cuda", current_cuda())
-    return dev  # type: ignore[no-any-return]
+    return dev
