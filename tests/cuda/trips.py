@@ -4,6 +4,7 @@ kernel: a kernel that refuses without reason is noticed.
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 # Operators without a kernel of their own.
@@ -92,6 +93,11 @@ SOMETIMES: dict[str, str] = {
     "_unique": "rows of a dimension, and nothing",
     "_sample": "the mode",
     "_move_statistics": "half types, and rows of samples",
+    "_attention": "float64, heads of different sizes, dropout",
+    "_attention_backward": "float64, heads of different sizes, dropout",
+    "matmul": "integers",
+    "linear": "integers",
+    "_addmm": "integers",
 }
 # Elementwise functions that Triton has no primitives for.
 ELEMENTWISE = frozenset([
@@ -111,9 +117,13 @@ _COMPLEX = (
 )  # fmt: skip
 
 
-def complex_inside(record: Any, sample: Any) -> bool:
-    """Whether an operator computes with complex numbers, for which Triton has no type."""
-    return record.name.startswith(_COMPLEX) or "complex" in repr(sample)
+def free(record: Any, sample: Any) -> bool:
+    """Whether an operator may leave the GPU for a sample: it computes with complex numbers, for
+    which Triton has no type, or with nothing.
+    """
+    text = repr(sample)
+    nothing = re.search(r"shape=\((\d+, )*0,", text) or re.search(r"shape=\((\d+, )+0\)", text)
+    return record.name.startswith(_COMPLEX) or "complex" in text or bool(nothing)
 
 
 def may_leave(op: str, dtype: str) -> bool:

@@ -12,7 +12,7 @@ import triton.language as tl
 from ...core import dtype as dt
 from .by_rows import dense, power
 from .data import View
-from .keys import key_type, lines, ordered, scratch, shared, sought
+from .keys import cut, key_type, lines, ordered, scratch, shared, sought
 from .program import pointer
 from .reduction import _row
 from .rows import cuda
@@ -110,8 +110,7 @@ def _picked(x: Any, dim: int | None, largest: bool, values: bool, places: bool) 
     parts = 1
     if ln.rows < here_count() and ln.n > 2 * PART:
         parts = min(-(-ln.n // PART), 4 * here_count() // ln.rows, 1024)
-    part = -(-(-(-ln.n // parts)) // 16) * 16
-    parts = -(-ln.n // part)
+    part, parts = cut(ln.n, parts)
     kind, key = pointer(x.dtype), pointer(key_type(x.dtype))
     highest = 2**63 - 1 if key == "*i64" else 2**31 - 1
     flags = {"LARGEST": largest, "VALUES": values, "PLACES": places}

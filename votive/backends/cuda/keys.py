@@ -63,6 +63,13 @@ def lines(x: Any, dim: int) -> Lines:
     return Lines(x.numel // n if n else 0, n)
 
 
+def cut(n: int, parts: int) -> tuple[int, int]:
+    """(how long parts are, how many): parts begin at multiples of 16."""
+    part = (n + parts - 1) // parts
+    part += -part % 16
+    return part, -(-n // part)
+
+
 @cache
 def _shared(
     fn: Any, types: tuple[str, ...], constants: tuple[Any, ...], even: tuple[int, ...], options: Any
@@ -86,4 +93,4 @@ def scratch(like: Spec, count: int, dtype: dt.dtype) -> View:
     return empty(Spec(Layout((count,)), dtype, like.device))
 
 
-__all__ = ["Lines", "key_of", "key_type", "lines", "ordered", "scratch", "shared", "sought"]
+__all__ = ["Lines", "cut", "key_of", "key_type", "lines", "ordered", "scratch", "shared", "sought"]

@@ -14,7 +14,7 @@ from . import device_math as m
 from .by_rows import along, power, row_stride
 from .copy import copy_view
 from .data import View, empty
-from .keys import Lines, key_type, lines, ordered, scratch, shared, sought
+from .keys import Lines, cut, key_type, lines, ordered, scratch, shared, sought
 from .program import TYPE, Program, pointer
 from .rows import cuda
 from .runtime import here_count
@@ -170,8 +170,7 @@ class _Scan:
         parts = 1
         if ln.rows < 2 * here_count() and ln.n > 2 * PART:
             parts = min(-(-ln.n // PART), max(8 * here_count() // ln.rows, 1))
-        self.part = -(-(-(-ln.n // parts)) // 16) * 16
-        self.parts = -(-ln.n // self.part)
+        self.part, self.parts = cut(ln.n, parts)
         self.second = dt.int64 if kind == EXTREME else wide
         self._flags = {"KIND": kind, "LARGEST": largest, "REVERSE": reverse, "W": _W[wide]}
         self._types = (out, x, gain)

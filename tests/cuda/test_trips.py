@@ -1,0 +1,48 @@
+"""The list of operators that are computed on the CPU is exact, and leaving the GPU is told once."""
+
+from __future__ import annotations
+
+import warnings
+
+import pytest
+
+import votive
+from votive.backends.base import BACKENDS, TABLE
+
+from .trips import SOMETIMES, WITHOUT_KERNEL
+
+
+def test_the_list_of_operators_without_kernels_is_exact() -> None:
+    assert BACKENDS["cuda"]
+    without = {
+        op for (op, device), rows in TABLE.items()
+        if device == "cuda" and all(row.label == "trip" for row in rows)
+    }  # fmt: skip
+    assert without - WITHOUT_KERNEL == set(), "without a kernel, and not in tests/cuda/trips.py"
+    assert WITHOUT_KERNEL - without == set(), "has a kernel: take it out of tests/cuda/trips.py"
+    assert not WITHOUT_KERNEL & set(SOMETIMES)
+
+
+def test_leaving_the_gpu_is_told_once_and_names_the_operator(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    from votive.backends.cuda import trip
+
+    monkeypatch.setattr(trip, "_told", set())
+    x = votive.ones(3, 3, device="cuda") + votive.eye(3, device="cuda")
+    with pytest.warns(trip.CpuTripWarning, match="det"):
+        first = votive.linalg.det(x)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        second = votive.linalg.det(x)
+    assert first.device.type == second.device.type == "cuda"
+    assert first.item() == pytest.approx(4.0)
+
+
+def test_an_index_out_of_range_is_told_when_the_host_waits() -> None:
+    x = votive.arange(6.0, device="cuda")
+    picked = votive.index_select(x, 0, votive.tensor([1, 9], device="cuda"))
+    with pytest.raises(IndexError, match="index_select"):
+        picked.cpu()
+    # Told once; what follows is not disturbed.
+    assert x.sum().item() == 15.0
