@@ -9,6 +9,7 @@ while the device still reads it; other streams that used it (`record_stream`) ar
 
 from __future__ import annotations
 
+import threading
 from bisect import bisect_left, insort
 from collections import Counter
 from typing import Any
@@ -71,6 +72,17 @@ class Pool:
 
     def take(self, nbytes: int) -> Block:
         """A block of at least `nbytes` bytes."""
+        a = self.allocator
+        with a.lock:
+            a.busy += 1
+            try:
+                if a.late:
+                    a.settle()
+                return self._take(nbytes)
+            finally:
+                a.busy -= 1
+
+    def _take(self, nbytes: int) -> Block:
         size = (nbytes + ROUND - 1) // ROUND * ROUND or ROUND
         bin_ = self.bins.get(size)
         block = bin_.pop() if bin_ else self._search(size)
@@ -83,7 +95,23 @@ class Pool:
         return block
 
     def give(self, block: Block) -> None:
-        """Take a block back."""
+        """Take a block back.
+
+        Python may collect garbage, and so let go of tensors, in the middle of anything: also of
+        `take` and `merge`, whose lists must not change under them. Such blocks wait.
+        """
+        a = self.allocator
+        if a.busy:
+            a.late.append(block)
+            return
+        with a.lock:
+            a.busy += 1
+            try:
+                block.pool._give(block)
+            finally:
+                a.busy -= 1
+
+    def _give(self, block: Block) -> None:
         self.allocator.allocated -= block.nbytes
         if block.streams:
             self.allocator.postpone(block)
@@ -193,6 +221,15 @@ class Allocator:
         self.allocated = self.peak = self.reserved = self.reserved_peak = 0
         self.taken = self.grown = self.retries = self.failures = 0
         self.fraction = 1.0
+        self.lock = threading.RLock()
+        self.busy = 0  # somebody is changing the lists
+        self.late: list[Block] = []  # given back meanwhile
+
+    def settle(self) -> None:
+        """Take back what was given while the lists were being changed."""
+        while self.late:
+            block = self.late.pop()
+            block.pool._give(block)
 
     def pool(self, stream: int) -> Pool:
         found = self.pools.get(stream)
@@ -289,8 +326,14 @@ class Allocator:
 
     def empty_cache(self) -> int:
         """Give free memory back to the driver; graphs keep theirs."""
-        self.reap()
-        return sum(pool.release() for pool in self.pools.values())
+        with self.lock:
+            self.busy += 1
+            try:
+                self.settle()
+                self.reap()
+                return sum(pool.release() for pool in self.pools.values())
+            finally:
+                self.busy -= 1
 
     def stats(self) -> dict[str, int]:
         return {
