@@ -23,8 +23,7 @@ F32 = 1e-4
 NETS: dict[str, tuple[dict[str, Any], int]] = {
     "resnet18": ({}, 64), "resnet34": ({"num_classes": 7}, 40), "resnet50": ({}, 64),
     "resnet101": ({"num_classes": 7}, 33), "resnet152": ({"num_classes": 7}, 33),
-    "resnext50_32x4d": ({}, 40), "wide_resnet50_2": ({"num_classes": 7}, 40),
-    "mobilenet_v2": ({}, 64),
+    "resnext50_32x4d": ({"num_classes": 7}, 40), "mobilenet_v2": ({}, 64),
 }  # fmt: skip
 MORE: dict[str, tuple[str, dict[str, Any]]] = {
     "dilated": ("resnet50", {"replace_stride_with_dilation": [False, True, True]}),
@@ -67,6 +66,18 @@ def picture(batch: int, size: Any, channels: int = 3, seed: int = 0) -> tuple[An
     return torch.tensor(values), votive.tensor(values)
 
 
+@pytest.mark.parametrize(
+    "name", [n for n in models.list_models() if n.startswith(("res", "wide", "mobile"))]
+)
+def test_every_net_has_torchvisions_names_and_shapes(name: str) -> None:
+    with torch.device("meta"):
+        theirs = getattr(torchvision().models, name)()
+    with votive.nn.init.skipped():
+        ours = models.get_model(name)
+    shapes = {k: tuple(v.shape) for k, v in ours.state_dict().items()}
+    assert shapes == {k: tuple(v.shape) for k, v in theirs.state_dict().items()}
+
+
 @pytest.mark.parametrize("name", NETS)
 def test_the_scores_of_a_torchvision_net_agree(name: str) -> None:
     settings, size = NETS[name]
@@ -98,14 +109,22 @@ def trained(net: Any, library: Any, x: Any, goal: Any, step: Any) -> tuple[Any, 
     return scores, grads
 
 
-@pytest.mark.parametrize("name", ["resnet18", "resnext50_32x4d", "mobilenet_v2"])
-def test_a_step_of_training_agrees(name: str) -> None:
-    # Dropout would draw other numbers; all else of training is compared.
-    settings: dict[str, Any] = {"num_classes": 5}
+def small(space: Any, name: str) -> Any:
+    """A net of few layers, of torchvision's classes or votive's."""
     if name == "mobilenet_v2":
-        settings["dropout"] = 0.0
-    theirs = shaken(getattr(torchvision().models, name)(**settings)).double()
-    ours = models.get_model(name, **settings).double()
+        # Dropout would draw other numbers; all else of training is compared.
+        return space.MobileNetV2(num_classes=5, width_mult=0.35, dropout=0.0)
+    if name == "basic blocks":
+        return space.ResNet(space.resnet.BasicBlock, [2, 1, 1, 1], num_classes=5)
+    return space.ResNet(
+        space.resnet.Bottleneck, [1, 2, 1, 1], num_classes=5, groups=4, width_per_group=16
+    )
+
+
+@pytest.mark.parametrize("name", ["basic blocks", "bottlenecks in groups", "mobilenet_v2"])
+def test_a_step_of_training_agrees(name: str) -> None:
+    theirs = shaken(small(torchvision().models, name)).double()
+    ours = small(models, name).double()
     models.load_weights(ours, given(theirs.state_dict()))
     t, v = picture(4, 64)
     goal = [0, 3, 4, 1]
