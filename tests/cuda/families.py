@@ -25,7 +25,9 @@ def pointwise(vt: Any) -> None:
         x.t() + x.t().contiguous()
         x[:, ::2] * 2
     x.to(vt.int64)
-    vt.lgamma(x)
+    for fn in (vt.lgamma, vt.digamma, vt.special.log_ndtr):
+        fn(x)
+    vt.gcd(x.to(vt.int64), x.to(vt.int32))
     vt.eq(x, x[0])
 
 

@@ -15,7 +15,7 @@ from .families import FAMILIES
 pytest.importorskip("triton", reason="needs Triton")
 pytestmark = anywhere
 # Kernels that may use a stack, and why.
-SPILLS: dict[str, str] = {}
+SPILLS = {"digamma": "the tangent of a large number is reduced with a table on the stack"}
 
 
 def test_every_family_compiles_for_sm_90_without_spills() -> None:

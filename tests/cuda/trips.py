@@ -100,10 +100,11 @@ SOMETIMES: dict[str, str] = {
     "_addmm": "integers",
 }
 # Elementwise functions that Triton has no primitives for.
-ELEMENTWISE = frozenset([
-    "digamma", "polygamma", "zeta", "log_ndtr", "i0e", "i1e", "gcd", "lcm", "igamma", "igammac",
-])  # fmt: skip
-_FUNCTIONS = ("bessel", "_polynomial_", "mvlgamma", "polygamma", "gamma")
+# The gradient of digamma is a polygamma.
+ELEMENTWISE = frozenset(
+    ["digamma_backward_input", "polygamma", "zeta", "i0e", "i1e", "igamma", "igammac"]
+)
+_FUNCTIONS = ("bessel", "_polynomial_", "airy")
 # Results that are on the CPU whatever the inputs.
 ON_CPU = frozenset(["Tensor.cpu", "Tensor.numpy", "frombuffer", "from_numpy"])
 # Errors of the CPU that a GPU does not notice: there an integer divided by zero is any number.
@@ -133,6 +134,6 @@ def may_leave(op: str, dtype: str) -> bool:
         dtype.startswith("complex")
         or op in WITHOUT_KERNEL
         or op in SOMETIMES
-        or name in ELEMENTWISE
+        or not ELEMENTWISE.isdisjoint((op, name))
         or any(part in name for part in _FUNCTIONS)
     )

@@ -523,6 +523,58 @@ def i_pow(a, b):
 
 
 @triton.jit
+def i_gcd(a, b):
+    # Euclid's algorithm; Fibonacci numbers need the most steps, 93 in 64 bits.
+    a, b = tl.abs(a), tl.abs(b)
+    for _ in range(93):
+        more = b != 0
+        rest = a % tl.where(more, b, 1)
+        a = tl.where(more, b, a)
+        b = tl.where(more, rest, b)
+    return a
+
+
+@triton.jit
+def i_lcm(a, b):
+    g = i_gcd(a, b)
+    return tl.where(g == 0, a * 0, tl.abs(a // tl.where(g == 0, 1, g) * b))
+
+
+@triton.jit
+def f_digamma(x):
+    # Below 1/2 by reflection, up to 10 by recurrence, then the asymptotic series (Abramowitz and
+    # Stegun 6.3.7, 6.3.5, 6.3.18).
+    one = tl.zeros_like(x) + 1
+    low = x < 0.5
+    y = tl.where(low, 1 - x, x)
+    total = tl.zeros_like(x)
+    for _ in range(10):
+        small = y < 10
+        total -= tl.where(small, f_div(one, y), 0)
+        y += tl.where(small, 1, 0)
+    z = f_div(one, y * y)
+    series = z * (691.0 / 32760 - z * (1.0 / 12))
+    series = z * (1.0 / 240 - z * (1.0 / 132 - series))
+    series = z * (1.0 / 12 - z * (1.0 / 120 - z * (1.0 / 252 - series)))
+    total += libdevice.log(y) - f_div(0.5 * one, y) - series
+    # Near its poles the tangent wants the distance to the nearest integer, not a multiple of pi.
+    part = x - libdevice.rint(x)
+    turned = f_div(one * _PI, libdevice.tan(part * _PI))
+    total = tl.where(low, total - turned, total)
+    pole = (x < 0) & (part == 0)
+    total = tl.where(pole | (x == -float("inf")), _NAN, total)
+    return tl.where(x == 0, -f_div(one, x), tl.where(x == float("inf"), x, total))
+
+
+@triton.jit
+def f_log_ndtr(x):
+    # Far left the probability vanishes; its logarithm does not.
+    t = x * 0.7071067811865476
+    left = libdevice.log(libdevice.erfcx(-t) * 0.5) - t * t
+    return tl.where(x < -1, left, libdevice.log1p(libdevice.erfc(t) * -0.5))
+
+
+@triton.jit
 def key_of(v):
     """Integers in the order of the values; NaN is the largest, both zeros are the same."""
     if v.dtype.is_floating():
