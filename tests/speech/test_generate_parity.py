@@ -184,6 +184,21 @@ def test_the_whole_record_of_one_window_agrees() -> None:
     equal(got, expected)
 
 
+def test_tokens_that_never_come_may_be_told_by_the_configuration() -> None:
+    _, model = pair_of(1)
+    _, v = mels()
+    told = {"language": "en", "max_new_tokens": 6}
+    plain = model.generate(v, **told)
+    first = plain[0, 0].item()
+    settings, config = model.generation_config, model.config
+    before = settings.begin_suppress_tokens, config.begin_suppress_tokens
+    try:
+        settings.begin_suppress_tokens, config.begin_suppress_tokens = None, [first, 50]
+        assert model.generate(v, **told)[0, 0].item() != first
+    finally:
+        settings.begin_suppress_tokens, config.begin_suppress_tokens = before
+
+
 def test_sampling_is_repeated_by_its_seed() -> None:
     _, model = pair_of()
     _, v = mels()

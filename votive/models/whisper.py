@@ -6,7 +6,7 @@ text. Parameter names are those of Hugging Face checkpoints; OpenAI's are known 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Self
 
 import votive
@@ -19,7 +19,7 @@ from .output import BaseModelOutput, Seq2SeqLMOutput, Seq2SeqModelOutput
 from .pretrained import PreTrainedModel
 from .whisper_layers import WhisperDecoder, WhisperEncoder, sinusoids
 
-# Width, layers, heads, decoder layers where they differ.
+# Width, layers and heads; the decoder of turbo alone has fewer layers.
 _SIZES = {
     "tiny": (384, 4, 6), "base": (512, 6, 8), "small": (768, 12, 12), "medium": (1024, 24, 16),
     "large": (1280, 32, 20),
@@ -65,7 +65,7 @@ class WhisperConfig(Config):
     bos_token_id: int | None = 50256
     eos_token_id: int | list[int] | None = 50256
     suppress_tokens: list[int] | None = None
-    begin_suppress_tokens: list[int] | None = None
+    begin_suppress_tokens: list[int] | None = field(default_factory=lambda: [220, 50256])
     apply_spec_augment: bool = False
     median_filter_width: int = 7
     tie_word_embeddings: bool = True
@@ -93,6 +93,7 @@ class WhisperConfig(Config):
             num_mel_bins=128 if third else 80,
             vocab_size=51864 if english else 51866 if third else 51865,
             decoder_start_token_id=end + 1, pad_token_id=end, bos_token_id=end, eos_token_id=end,
+            begin_suppress_tokens=[220, end],
         )  # fmt: skip
 
     @property

@@ -128,6 +128,9 @@ def _rules(
     frames: int, generator: Any,
 ) -> Rules:  # fmt: skip
     tokens = Vocabulary.of(model, found)
+    for name in ("suppress_tokens", "begin_suppress_tokens"):
+        if getattr(found, name) is None:  # older folders say it in config.json
+            setattr(found, name, getattr(model.config, name))
     timestamps = bool(asked["return_timestamps"]) or long
     if timestamps:
         _ = tokens.first_time  # raises where it is not known
