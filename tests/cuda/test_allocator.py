@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import random
 from itertools import pairwise
 from typing import Any
 
@@ -227,3 +229,43 @@ def test_many_requests_leave_the_books_balanced(allocator: Allocator) -> None:
 )
 def test_sizes_are_written_for_people(nbytes: int, text: str) -> None:
     assert size_text(nbytes) == text
+
+
+@anywhere
+def test_blocks_never_overlap_when_garbage_is_collected_in_the_middle_of_taking_one() -> None:
+    class Cycle:
+        """Let go of by the collector only, which may run anywhere."""
+
+        def __init__(self, pool: Any, block: Any) -> None:
+            self.pool, self.block, self.me = pool, block, self
+
+        def __del__(self) -> None:
+            self.pool.give(self.block)
+
+    dice = random.Random(0)
+    threshold = gc.get_threshold()
+    gc.set_threshold(7)
+    try:
+        for _ in range(10):
+            pool = Allocator(Emulated(1 << 40), 0).pool(0)
+            pool.allocator.driver.alloc = _addresses()
+            held: list[Any] = []
+            sizes = [
+                dice.choice([100, 5000, 900_000, 3 << 20, dice.randrange(50 << 20)])
+                for _ in range(12)
+            ]
+            for _ in range(600):
+                if held and dice.random() < 0.5:
+                    held.pop(dice.randrange(len(held)))
+                else:
+                    held.append(Cycle(pool, pool.take(dice.choice(sizes))))
+            spans = sorted((c.block.ptr, c.block.ptr + c.block.nbytes) for c in held)
+            assert all(a[1] <= b[0] for a, b in pairwise(spans))
+    finally:
+        gc.set_threshold(*threshold)
+
+
+def _addresses() -> Any:
+    """Addresses without memory behind them."""
+    at = iter(range(1 << 30, 1 << 60, 1 << 32))
+    return lambda nbytes: next(at)

@@ -95,6 +95,12 @@ SOMETIMES: dict[str, str] = {
     "_move_statistics": "half types, and rows of samples",
     "_attention": "float64, heads of different sizes, dropout",
     "_attention_backward": "float64, heads of different sizes, dropout",
+    "_normal": "means and deviations as tensors",
+    "_bernoulli": "chances as tensors",
+    "_new_random": "integers stored as floats",
+    "logsumexp": "integers",
+    "_searchsorted": "another order given",
+    "_convolution_transpose": "nothing to convolve",
     "matmul": "integers",
     "linear": "integers",
     "_addmm": "integers",
@@ -105,8 +111,13 @@ ELEMENTWISE = frozenset(
     ["digamma_backward_input", "polygamma", "zeta", "i0e", "i1e", "igamma", "igammac"]
 )
 _FUNCTIONS = ("bessel", "_polynomial_", "airy")
+ELEMENTWISE = frozenset([
+    "digamma", "polygamma", "zeta", "log_ndtr", "i0e", "i1e", "gcd", "lcm", "igamma", "igammac",
+    "airy_ai",
+])  # fmt: skip
+_FUNCTIONS = ("bessel", "_polynomial_", "mvlgamma", "polygamma", "gamma")
 # Results that are on the CPU whatever the inputs.
-ON_CPU = frozenset(["Tensor.cpu", "Tensor.numpy", "frombuffer", "from_numpy"])
+ON_CPU = frozenset(["Tensor.cpu", "Tensor.to", "Tensor.numpy", "frombuffer", "from_numpy"])
 # Errors of the CPU that a GPU does not notice: there an integer divided by zero is any number.
 UNNOTICED = ("integer division by zero",)
 # Where the CPU keeps a mean in twice the digits, and the GPU, as torch does there, in float32: the

@@ -479,7 +479,7 @@ def linear(x: Any, weight: Any, bias: Any) -> Any:
         or not weight.numel
         or (
             bias is not None
-            and (bias.ndim != 1 or not bias.contiguous or bias.shape[0] != weight.shape[0])
+            and (bias.ndim != 1 or bias.shape[0] != weight.shape[0])
         )
     ):
         return None
@@ -487,6 +487,7 @@ def linear(x: Any, weight: Any, bias: Any) -> Any:
     plan = Planned(x.spec, right, x.spec, None if bias is None else bias.dtype)
 
     def run(outs: list[View], x: View, weight: View, bias: Any) -> None:
+        bias = None if bias is None else dense(bias)
         plan(
             outs[0],
             x,
@@ -502,6 +503,8 @@ def addmm(x: Any, a: Any, b: Any, beta: Any, alpha: Any) -> Any:
     if not a.numel or not b.numel:
         return None
     plan = Planned(a.spec, b.spec, a.spec, add=True)
+    if plan.engine is None:
+        return None
 
     def run(outs: list[View], x: View, a: View, b: View, beta: float, alpha: float) -> None:
         out = outs[0]

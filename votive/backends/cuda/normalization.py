@@ -157,7 +157,7 @@ def _type(slot: Any) -> str:
 def _forward(x: Any, weight: Any, bias: Any, dims: int, eps: float, centre: bool) -> Any:
     spec: Spec = x.spec
     rows, n = sizes(spec, dims)
-    if not spec.numel or any(p is not None and not p.contiguous for p in (weight, bias)):
+    if not spec.numel:
         return None
     distance = row_stride(spec, dims)
     sx = n if distance is None else distance
@@ -194,6 +194,8 @@ def _forward(x: Any, weight: Any, bias: Any, dims: int, eps: float, centre: bool
     def launch(o: View, mean: int, rstd: int, x: View, weight: Any, bias: Any) -> None:
         if distance is None:
             x = dense(x)
+        weight = None if weight is None else dense(weight)
+        bias = None if bias is None else dense(bias)
         with written(o) as to:
             program(
                 grid, to.ptr, mean, rstd, x.ptr, 0 if weight is None else weight.ptr,
@@ -225,7 +227,7 @@ def _backward(
     spec: Spec = x.spec
     rows, n = sizes(spec, dims)
     centre = mean is not None
-    if not spec.numel or n > LONGEST or (weight is not None and not weight.contiguous):
+    if not spec.numel or n > LONGEST:
         return None
     if not rstd.contiguous or (centre and not mean.contiguous):
         return None
@@ -259,6 +261,7 @@ def _backward(
 
     def run(outs: list[View], g: View, x: View, mean: Any, rstd: View, weight: Any) -> None:
         g, x = g if dg is not None else dense(g), x if dx is not None else dense(x)
+        weight = None if weight is None else dense(weight)
         m = mean.ptr if centre else rstd.ptr
         if by_x:
             with written(outs[0]) as to:
