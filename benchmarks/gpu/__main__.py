@@ -1,4 +1,5 @@
-"""`python -m benchmarks.compare gpu [--only REGEX] [--json FILE]`: kernels and whole steps on this GPU."""
+"""`python -m benchmarks.compare gpu [--only REGEX] [--json FILE]`: kernels and steps on this
+GPU."""
 
 from __future__ import annotations
 
