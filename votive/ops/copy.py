@@ -7,7 +7,7 @@ from typing import Any
 
 from ..core import dtype as dt
 from ..core.device import resolve
-from ..core.errors import ShapeError, fail
+from ..core.errors import DeviceError, ShapeError, fail
 from ..core.layout import (
     Layout,
     Spec,
@@ -238,6 +238,8 @@ def cuda(
     'cuda'
     """
     place = resolve("cuda" if device is None else device)
+    if place.type != "cuda":
+        fail(DeviceError, "cuda", f"the device must be a GPU, got {place}; use to({str(place)!r}).")
     return to(input, device=place, non_blocking=non_blocking, memory_format=memory_format)
 
 
