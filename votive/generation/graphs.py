@@ -10,7 +10,7 @@ import votive
 from votive import nn
 from votive.dispatch.state import state
 
-from ..models.joined import JoinedDecoder
+from ..models.joined import JoinedDecoder, steady, watched
 from .stepping import DecoderStepper, Fed, Wanted
 
 
@@ -22,6 +22,9 @@ def graphable(model: Any, cache: Any, wanted: Wanted | None) -> bool:
         return False
     device = getattr(model, "device", None)
     if device is None or device.type != "cuda" or state.observers:
+        return False
+    ropes = [m for m in model.modules() if isinstance(m, nn.RotaryEmbedding)]
+    if watched(model) or not all(steady(rope) for rope in ropes):
         return False
     return hasattr(model, "config") and not getattr(model.config, "sliding_window", None)
 

@@ -9,20 +9,41 @@ from __future__ import annotations
 from typing import Any
 
 from votive import nn
+from votive.nn.global_hooks import GLOBAL
 from votive.ops.registry import F as ops
 
-from .llama import LlamaAttention, LlamaDecoderLayer, LlamaMLP, LlamaModel
+from .llama import (
+    LlamaAttention,
+    LlamaDecoderLayer,
+    LlamaForCausalLM,
+    LlamaMLP,
+    LlamaModel,
+)
 from .pretrained import activation
 
 
-def _plain(module: Any, kind: type) -> bool:
-    """Whether a module is of exactly this class and nobody stands around its calls."""
-    hooks = (module._forward_hooks, module._forward_pre_hooks)
-    return type(module) is kind and not any(hooks) and not getattr(module, "_around", None)
+def watched(model: Any) -> bool:
+    """Whether a hook waits for the calls of a module: work that makes no calls would miss it.
+
+    >>> layer = votive.nn.Linear(2, 2)
+    >>> handle = layer.register_forward_hook(lambda module, args, output: None)
+    >>> votive.models.joined.watched(votive.nn.Sequential(layer))
+    True
+    """
+    return bool(GLOBAL) or any(m._forward_hooks or m._forward_pre_hooks for m in model.modules())
+
+
+def steady(rope: Any) -> bool:
+    """Whether the angles of a rotary embedding stay as they are when the text grows.
+
+    >>> votive.models.joined.steady(votive.nn.RotaryEmbedding(4))
+    True
+    """
+    return rope.rope_type not in ("dynamic", "longrope")
 
 
 def _product(module: Any) -> bool:
-    return _plain(module, nn.Linear) and module.bias is None
+    return type(module) is nn.Linear and module.bias is None
 
 
 def _known(layer: Any) -> bool:
@@ -32,7 +53,7 @@ def _known(layer: Any) -> bool:
     ):
         return False
     at, net = layer.self_attn, getattr(layer, layer.net)
-    if type(at).forward is not LlamaAttention.forward or not _plain(net, LlamaMLP):
+    if type(at).forward is not LlamaAttention.forward or type(net) is not LlamaMLP:
         return False
     norms = [layer.input_layernorm, layer.post_attention_layernorm]
     norms += [at.q_norm, at.k_norm] if at.qk_norm else []
@@ -44,7 +65,8 @@ def _known(layer: Any) -> bool:
     silu = net.act_fn is activation("silu")
     return bool(
         products and silu and at.window is None and type(at).look is LlamaAttention.look
-        and all(_product(p) for p in products) and all(_plain(n, nn.RMSNorm) for n in norms)
+        and type(at).project is LlamaAttention.project
+        and all(_product(p) for p in products) and all(type(n) is nn.RMSNorm for n in norms)
     )  # fmt: skip
 
 
@@ -64,10 +86,12 @@ class JoinedDecoder:
         rope = decoder.rotary_emb
         known = (
             all(_known(layer) for layer in decoder.layers)
-            and _plain(decoder.norm, nn.RMSNorm) and _plain(decoder.embed_tokens, nn.Embedding)
+            and type(decoder.norm) is nn.RMSNorm and type(decoder.embed_tokens) is nn.Embedding
             and type(decoder).rotations is LlamaModel.rotations and type(rope) is nn.RotaryEmbedding
-            and not rope.interleaved and _product(getattr(model, "lm_head", None))
-            and not model.training and 2 * rope.cos.shape[1] == model.config.head_dim
+            and not rope.interleaved and steady(rope) and _product(getattr(model, "lm_head", None))
+            and getattr(type(model), "scores", None) is LlamaForCausalLM.scores
+            and not model.training and not watched(model)
+            and 2 * rope.cos.shape[1] == model.config.head_dim
         )  # fmt: skip
         return JoinedDecoder(model) if known else None
 
