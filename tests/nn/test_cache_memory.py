@@ -104,3 +104,43 @@ def test_a_crop_that_one_layer_cannot_do_is_done_by_none() -> None:
     with pytest.raises(ValueError, match="are gone"):
         cache.crop(4)
     assert cache.get_seq_length(0) == cache.get_seq_length(1) == 6
+
+
+def test_a_static_cache_writes_where_a_tensor_says_and_gives_all_of_its_memory() -> None:
+    cache = nn.StaticCache(6)
+    with votive.no_grad():
+        first = some(2, 3)
+        cache.update(first, -first)
+        place, new = votive.tensor([4]), some(2, 1, 1)
+        with cache.at(place):
+            key, value = cache.update(new, -new)
+            memory = key.data_ptr()
+            place.fill_(3)  # the same work serves the next position
+            later = some(2, 1, 2)
+            cache.update(later, -later)
+    want = votive.cat([first, later, new, votive.zeros(2, 1, 1, 2)], 2)
+    assert key.tolist() == want.tolist()
+    assert value.tolist() == (-want).tolist()
+    assert key.data_ptr() == memory
+    assert cache.get_seq_length() == 3
+
+
+def test_a_static_cache_may_begin_at_a_place_and_with_a_later_layer() -> None:
+    cache = nn.StaticCache(4)
+    new = some(1, 2)
+    with votive.no_grad(), cache.at(votive.tensor([3, 1])):
+        key, _ = cache.update(new, new, layer_idx=1)
+    assert key[0, 0, [3, 1]].tolist() == new[0, 0].tolist()
+    assert not key[0, 0, [0, 2]].any()
+    assert (len(cache), cache.get_seq_length(1)) == (2, 0)
+
+
+def test_a_static_cache_counts_on_after_at_even_when_it_ended_with_an_error() -> None:
+    cache = nn.StaticCache(4)
+    new = some(1, 1)
+    with votive.no_grad():
+        with pytest.raises(KeyError), cache.at(votive.tensor([2])):
+            raise KeyError
+        key, _ = cache.update(new, new)
+    assert key.tolist() == new.tolist()
+    assert cache.get_seq_length() == 1
