@@ -227,7 +227,12 @@ class Product:
         self.algo = found[0]
         work = 2 * self.out.rows * self.out.cols * max(self.out.batch, 1)
         work *= self.left.rows if self.left.trans else self.left.cols
-        if work >= WORTH_TIMING and len(found) > 1 and not rt.here.capturing and not self.beta.value:
+        if (
+            work >= WORTH_TIMING
+            and len(found) > 1
+            and not rt.here.capturing
+            and not self.beta.value
+        ):
             self.algo = self._fastest(found, left, right, add, out)
         self.algos[alignment] = self.algo
 

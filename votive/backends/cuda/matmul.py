@@ -477,10 +477,7 @@ def linear(x: Any, weight: Any, bias: Any) -> Any:
     if (
         not x.numel
         or not weight.numel
-        or (
-            bias is not None
-            and (bias.ndim != 1 or bias.shape[0] != weight.shape[0])
-        )
+        or (bias is not None and (bias.ndim != 1 or bias.shape[0] != weight.shape[0]))
     ):
         return None
     right = _turned(weight.spec)
