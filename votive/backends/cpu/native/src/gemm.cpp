@@ -113,7 +113,7 @@ void Block::run() {
     // Panels that lie side by side in memory are packed together, a few steps of k at a time: what is read of a row
     // is then more than a line or two, which is all that a panel needs of it.
     const auto bunch_of = [](bool dense, int64_t panels) {
-      return dense ? std::clamp<int64_t>(panels / (2 * num_threads()), 1, 4) : 1;
+      return dense ? std::clamp<int64_t>(panels / (2 * num_threads()), 1, 16) : 1;
     };
     const int64_t b_first = b_place ? N / wide : 0;  // an incomplete panel is packed in any case
     const int64_t a_bunch = bunch_of(A.s_item == A.size, a_panels);
@@ -129,7 +129,7 @@ void Block::run() {
       }
     };
     const auto pack_bunch = [&](const Factor& F, int64_t begin, int64_t end, auto&& panel) {
-      const int64_t steps = end - begin == 1 ? kn : 32;  // of k, whole units
+      const int64_t steps = end - begin == 1 ? kn : 16;  // of k, whole units
       for (int64_t k = 0; k < kn; k += steps)
         for (int64_t p = begin; p < end; ++p) {
           const auto [dst, width, item, items] = panel(p);
