@@ -110,16 +110,12 @@ void Block::run() {
     const int64_t k0 = from * e.depth, kn = std::min(n * e.depth, K - k0);
     const bool first = from == 0, last = from + n == units;
 
-    // Panels that lie side by side in memory are packed together, a few steps of k at a time: what is read of a row
-    // is then more than a line or two, which is all that a panel needs of it.
-    const auto bunch_of = [](bool dense, int64_t panels) {
-      return dense ? std::clamp<int64_t>(panels / (2 * num_threads()), 1, 16) : 1;
-    };
+    // Panels of a transposed A share lines of memory: several are packed by one task, a few steps of k at a time. It
+    // does not help B, whose panels are whole lines.
+    const bool dense = !a_rows && A.s_item == A.size;
+    const int64_t bunch = dense ? std::clamp<int64_t>(a_panels / (2 * num_threads()), 1, 16) : 1;
+    const int64_t a_work = a_place || a_soon ? 0 : parts(a_panels, bunch);
     const int64_t b_first = b_place ? N / wide : 0;  // an incomplete panel is packed in any case
-    const int64_t a_bunch = bunch_of(A.s_item == A.size, a_panels);
-    const int64_t b_bunch = bunch_of(B.s_item == B.size, b_panels - b_first);
-    const int64_t a_work = a_place || a_soon ? 0 : a_rows ? a_panels : parts(a_panels, a_bunch);
-    const int64_t b_work = parts(b_panels - b_first, b_bunch);
     const auto pack_rows = [&](char* dst, int64_t p) {
       const int64_t i = p * high, count = std::min(high, M - i);
       const char* src = A.data + i * A.s_item + k0 * A.s_k;
@@ -128,29 +124,20 @@ void Block::run() {
         A.row(dst + r * a_line, e.unit / e.depth, src + r * A.s_item, A.size, kn);
       }
     };
-    const auto pack_bunch = [&](const Factor& F, int64_t begin, int64_t end, auto&& panel) {
+    const auto pack_bunch = [&](int64_t begin, int64_t end) {
       const int64_t steps = end - begin == 1 ? kn : 16;  // of k, whole units
       for (int64_t k = 0; k < kn; k += steps)
-        for (int64_t p = begin; p < end; ++p) {
-          const auto [dst, width, item, items] = panel(p);
-          F.pack(dst + k / e.depth * width * e.unit, width, F.data + item * F.s_item + (k0 + k) * F.s_k, F.s_item, F.s_k,
-                 items, std::min(steps, kn - k));
-        }
+        for (int64_t p = begin; p < end; ++p)
+          A.pack(a_pack + p * a_panel + k / e.depth * high * e.unit, high,
+                 A.data + p * high * A.s_item + (k0 + k) * A.s_k, A.s_item, A.s_k, std::min(high, M - p * high),
+                 std::min(steps, kn - k));
     };
-    struct Panel {
-      char* dst;
-      int64_t width, item, items;
-    };
-    share(a_work + b_work, wide * n * std::max(a_bunch, b_bunch), [&](int64_t p) {
+    share(a_work + b_panels - b_first, wide * n, [&](int64_t p) {
       if (p < a_work && a_rows) return pack_rows(a_pack + p * a_panel, p);
-      if (p < a_work)
-        return pack_bunch(A, p * a_bunch, std::min(a_panels, (p + 1) * a_bunch), [&](int64_t q) {
-          return Panel{a_pack + q * a_panel, high, q * high, std::min(high, M - q * high)};
-        });
-      const int64_t first_q = b_first + (p - a_work) * b_bunch;
-      pack_bunch(B, first_q, std::min(b_panels, first_q + b_bunch), [&](int64_t q) {
-        return Panel{b_pack + (b_place ? 0 : q * b_panel), width(q), q * wide, std::min(wide, N - q * wide)};
-      });
+      if (p < a_work) return pack_bunch(p * bunch, std::min(a_panels, (p + 1) * bunch));
+      const int64_t q = p - a_work + b_first, j = q * wide;
+      B.pack(b_pack + (b_place ? 0 : q * b_panel), width(q), B.data + j * B.s_item + k0 * B.s_k, B.s_item, B.s_k,
+             std::min(wide, N - j), kn);
     });
 
     const auto tile = [&](int64_t p, int64_t q, const char* soon) {
