@@ -25,9 +25,10 @@ from .pretrained import activation
 def watched(model: Any) -> bool:
     """Whether a hook waits for the calls of a module: work that makes no calls would miss it.
 
+    >>> from votive.models.joined import watched
     >>> layer = votive.nn.Linear(2, 2)
     >>> handle = layer.register_forward_hook(lambda module, args, output: None)
-    >>> votive.models.joined.watched(votive.nn.Sequential(layer))
+    >>> watched(votive.nn.Sequential(layer))
     True
     """
     return bool(GLOBAL) or any(m._forward_hooks or m._forward_pre_hooks for m in model.modules())
@@ -36,7 +37,8 @@ def watched(model: Any) -> bool:
 def steady(rope: Any) -> bool:
     """Whether the angles of a rotary embedding stay as they are when the text grows.
 
-    >>> votive.models.joined.steady(votive.nn.RotaryEmbedding(4))
+    >>> from votive.models.joined import steady
+    >>> steady(votive.nn.RotaryEmbedding(4))
     True
     """
     return rope.rope_type not in ("dynamic", "longrope")
