@@ -153,3 +153,64 @@ def sets(vt: Any) -> None:
     vt.scatter_reduce(x, 1, i, x, "amax")
     F = vt.nn.functional
     F.embedding_bag(i, x)
+
+
+@family
+def losses(vt: Any) -> None:
+    F = vt.nn.functional
+    for dtype in ("bfloat16", "float32"):
+        x = _of(vt, 64, 5000, dtype=dtype).requires_grad_()
+        F.cross_entropy(x, vt.zeros(64, dtype=vt.int64, device="cuda")).backward()
+
+
+@family
+def norms(vt: Any) -> None:
+    F = vt.nn.functional
+    for dtype in ("bfloat16", "float32"):
+        x, w = _of(vt, 64, 768, dtype=dtype).requires_grad_(), _of(vt, 768, dtype=dtype)
+        w.requires_grad_()
+        F.layer_norm(x, (768,), w, w).sum().backward()
+        F.rms_norm(x, (768,), w).sum().backward()
+
+
+@family
+def attentions(vt: Any) -> None:
+    attend = vt.nn.functional.scaled_dot_product_attention
+    # A known gap: the forward tile of float32, (64, 32) by 4 warps, spills registers.
+    for dtype, heads in (("bfloat16", 4), ("float16", 2)):
+        q = _of(vt, 2, 4, 256, 64, dtype=dtype).requires_grad_()
+        k = _of(vt, 2, heads, 256, 64, dtype=dtype).requires_grad_()
+        attend(q, k, k, is_causal=True, enable_gqa=True).sum().backward()
+        attend(q.detach()[:, :, :1], k.detach(), k.detach(), enable_gqa=True)
+
+
+@family
+def optimizers(vt: Any) -> None:
+    p = _of(vt, 64, 768, dtype="float32").requires_grad_()
+    p.grad = _of(vt, 64, 768, dtype="float32")
+    vt.optim.AdamW([p], lr=1e-3, amsgrad=True).step()
+    vt.optim.SGD([p], lr=1e-3, momentum=0.9, weight_decay=0.1).step()
+
+
+@family
+def one_token(vt: Any) -> None:
+    from votive.ops.registry import F as ops
+
+    for dtype in ("bfloat16", "float32"):
+        x, norm, w = (_of(vt, *s, dtype=dtype) for s in ((1, 1, 512), (512,), (768, 512)))
+        keys, at = _of(vt, 1, 4, 128, 64, dtype=dtype), vt.zeros(1, dtype=vt.int64, device="cuda")
+        table = _of(vt, 128, 32, dtype="float32")
+        ops._norm_linear(x, norm, 1e-6, [w, w], True)
+        ops._linear_add(x, w, ops._norm_linear(x, norm, 1e-6, [w], False))
+        qkv = _of(vt, 1, 1, 16 * 64, dtype=dtype)
+        q = ops._turn_and_keep(
+            qkv, norm[:64], norm[:64], 1e-6, table, table, keys, keys.clone(), at, 8
+        )
+        ops._attend_kept(q, keys, keys, at, 0.125)
+        vt.nn.functional.linear(x, w)
+
+
+@family
+def whole_products(vt: Any) -> None:
+    x = vt.zeros(64, 64, dtype=vt.int64, device="cuda")
+    x @ x
