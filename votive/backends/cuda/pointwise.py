@@ -182,6 +182,8 @@ class Shape:
             text = " + ".join(parts)
             if k == 0 and not {"m", "n"} <= {p[0] for p in parts}:
                 text += " + mi * 0 + n * 0"
+            elif text and not any(p.split()[0] in ("n", "mi") for p in parts):
+                text += " + n * 0"  # the same for the whole tile, but masked like the rest
             self.offsets.append(text)
         self.grid = (-(-sizes[last] // bn), -(-sizes[other] // bm), count)
         if self.grid[1] > 65535 or self.grid[2] > 65535:
@@ -228,7 +230,7 @@ def _load(k: int, role: Any, offset: str, T: str) -> list[str]:
         return [*lines, f"v{k} = v{k}.to({T})"]
     # A plain name for an address that is the same in the whole block keeps the load a scalar one.
     place = f"a{k} + {offset}" if offset else f"a{k}"
-    mask = ", mask=inside" if any(ch in offset for ch in ("m", "n", "i")) and offset else ""
+    mask = ", mask=inside" if offset else ""
     lines = [f"v{k} = tl.load({place}{mask})"]
     if have is dt.bool_:
         lines.append(f"v{k} = v{k} != 0")
