@@ -1,5 +1,5 @@
-"""batch_norm and group_norm with their gradients, put together from reductions and elementwise
-kernels: statistics first, then one pass that uses them.
+"""batch_norm with its gradients, put together from reductions and elementwise kernels: statistics
+first, then one pass that uses them. group_norm shares the parts.
 """
 
 from __future__ import annotations
@@ -9,9 +9,9 @@ from typing import Any
 
 from ...core import dtype as dt
 from ...core.layout import Layout, Spec, reduced_shape
-from ...formula import Formula, const, var
+from ...formula import Formula, const
+from ...formula import var as variable
 from ...formula.expr import apply
-from .by_rows import dense
 from .copy import copy_view
 from .data import View, empty
 from .pointwise import build
@@ -19,14 +19,14 @@ from .reduction import reducer, wide_type
 from .rows import cuda
 from .softmax import floats
 
-_X, _G, _MEAN, _VAR, _W, _B = (var(n) for n in ("x", "g", "mean", "spread", "weight", "bias"))
+_X, _G, _MEAN, _VAR, _W, _B = (variable(n) for n in ("x", "g", "mean", "spread", "weight", "bias"))
 
 
 def _mul(a: Any, b: Any) -> Any:
     return apply("mul", a, b)
 
 
-class _Maker:
+class Maker:
     """Kernels of formulas over tensors that broadcast to one shape."""
 
     def __init__(self, shape: tuple[int, ...], wide: dt.dtype, specs: dict[str, Spec]) -> None:
@@ -68,7 +68,7 @@ def _vector(spec: Spec, n: int, dtype: dt.dtype) -> Spec:
     return Spec(Layout((n,)), dtype, spec.device)
 
 
-def _normal(scale: Any, weight: Any, bias: Any) -> tuple[Any, list[str]]:
+def normal(scale: Any, weight: Any, bias: Any) -> tuple[Any, list[str]]:
     """The text of a normalised value, and the names it uses beside x and the statistics."""
     y, names = _mul(apply("sub", _X, _MEAN), scale), []
     if weight is not None:
@@ -78,11 +78,11 @@ def _normal(scale: Any, weight: Any, bias: Any) -> tuple[Any, list[str]]:
     return y, names
 
 
-def _root(eps: float) -> Any:
+def root(eps: float) -> Any:
     return apply("div", const(1.0), apply("sqrt", apply("add", _VAR, const(eps))))
 
 
-def _present(**given: Any) -> dict[str, Spec]:
+def present(**given: Any) -> dict[str, Spec]:
     return {n: v for n, v in given.items() if v is not None}
 
 
@@ -96,15 +96,15 @@ def batch_norm(x: Any, weight: Any, bias: Any, eps: float) -> Any:
     stat = _vector(x.spec, shape[1], wide)
     flat = {1: 0}
     specs = {"x": x.spec, "mean": _beside(stat, shape, flat), "spread": _beside(stat, shape, flat)}
-    specs |= _present(**{
+    specs |= present(**{
         k: None if v is None else _beside(v.spec, shape, flat)
         for k, v in (("weight", weight), ("bias", bias))
     })  # fmt: skip
-    make = _Maker(shape, wide, specs)
+    make = Maker(shape, wide, specs)
     mean = make.summed("mean", _X, ["x"], dims, wide, n)
     away = apply("square", apply("sub", _X, _MEAN))
     spread = make.summed("spread", away, ["x", "mean"], dims, wide, n)
-    body, extra = _normal(_root(float(eps)), weight, bias)
+    body, extra = normal(root(float(eps)), weight, bias)
     names = ["x", "mean", "spread", *extra]
     kept: dict[Spec, Any] = {}
 
@@ -128,12 +128,12 @@ def batch_norm_by(x: Any, mean: Any, var: Any, weight: Any, bias: Any, eps: floa
     if not x.numel:
         return None
     flat = {1: 0}
-    specs = {"x": x.spec} | _present(**{
+    specs = {"x": x.spec} | present(**{
         k: None if v is None else _beside(v.spec, x.shape, flat)
         for k, v in (("mean", mean), ("spread", var), ("weight", weight), ("bias", bias))
     })  # fmt: skip
-    make = _Maker(x.shape, wide_type(x.dtype), specs)
-    body, extra = _normal(_root(float(eps)), weight, bias)
+    make = Maker(x.shape, wide_type(x.dtype), specs)
+    body, extra = normal(root(float(eps)), weight, bias)
     names = ["x", "mean", "spread", *extra]
     kept: dict[Spec, Any] = {}
 
@@ -146,7 +146,7 @@ def batch_norm_by(x: Any, mean: Any, var: Any, weight: Any, bias: Any, eps: floa
     return run
 
 
-def _gradients(
+def gradients(
     name: str, x: Any, specs: dict[str, Spec], dims: tuple[int, ...], sums: tuple[int, ...],
     eps: float | None, n: int, by_input: bool, by_affine: bool, fixed: bool,
 ) -> Any:  # fmt: skip
@@ -156,25 +156,25 @@ def _gradients(
     wide = wide_type(specs["x"].dtype)
     shape = specs["x"].shape
     has = "weight" in specs
-    root = _VAR if eps is None else _root(eps)
-    y = _mul(apply("sub", _X, _MEAN), root)
+    rstd = _VAR if eps is None else root(eps)
+    y = _mul(apply("sub", _X, _MEAN), rstd)
     h = _mul(_G, _W) if has else _G
     device = specs["x"].device
     stat = Spec(Layout(reduced_shape(shape, dims, True)), wide, device)
     specs = {**specs, "first": stat, "second": stat}
-    make = _Maker(shape, wide, specs)
+    make = Maker(shape, wide, specs)
     extra = ["weight"] if has else []
     names = ["x", "g", "mean", "spread", *extra]
-    first = second = whole = None
+    first = second = None
     if by_input and not fixed:
         first = make.summed(f"{name}_first", h, ["g", *extra], dims, wide, n)
         second = make.summed(f"{name}_second", _mul(h, y), names, dims, wide, n)
     if by_input:
         if fixed:
-            body, used = _mul(h, root), names
+            body, used = _mul(h, rstd), names
         else:
-            away = apply("sub", apply("sub", h, var("first")), _mul(y, var("second")))
-            body, used = _mul(away, root), [*names, "first", "second"]
+            away = apply("sub", apply("sub", h, variable("first")), _mul(y, variable("second")))
+            body, used = _mul(away, rstd), [*names, "first", "second"]
     if by_affine:
         scale = make.summed(f"{name}_weight", _mul(_G, y), names[:4], sums, wide, 1)
         shift = make.summed(f"{name}_bias", _G, ["g"], sums, wide, 1)
@@ -199,7 +199,7 @@ def _gradients(
                 flat = Spec(Layout((math.prod(total.shape),)), wide, device)
                 copy_view(outs[k], View(made.ptr, flat, made.storage))
 
-    return run if whole is None else None
+    return run
 
 
 def _batch_gradients(
@@ -209,13 +209,13 @@ def _batch_gradients(
     if not x.numel:
         return None
     flat = {1: 0}
-    specs = {"x": x.spec, "g": g.spec} | _present(**{
+    specs = {"x": x.spec, "g": g.spec} | present(**{
         k: None if v is None else _beside(v.spec, x.shape, flat)
         for k, v in (("mean", mean), ("spread", var), ("weight", weight))
     })  # fmt: skip
     dims = (0, *range(2, x.ndim))
     count = x.numel // x.shape[1]
-    go = _gradients(name, x, specs, dims, dims, float(eps), count, by_input, by_affine, fixed)
+    go = gradients(name, x, specs, dims, dims, float(eps), count, by_input, by_affine, fixed)
 
     def run(outs: list[View], g: View, x: View, mean: View, var: View, weight: Any = None) -> None:
         values = {"g": g.ptr, "x": x.ptr, "mean": mean.ptr, "spread": var.ptr}
@@ -252,7 +252,7 @@ def move_statistics(
     moved = []
     for old, new, factor in ((mean, means, 1.0), (var, variances, count / max(count - 1, 1e-300))):
         wide = wide_type(old.dtype)
-        o, v, share = (_local(n) for n in ("old", "new", "share"))
+        o, v, share = map(variable, ("old", "new", "share"))
         if factor != 1.0:
             v = _mul(v, const(factor if count > 1 else math.nan))
         body = apply("add", _mul(o, apply("sub", const(1.0), share)), _mul(v, share))
@@ -267,104 +267,5 @@ def move_statistics(
             moved, (mean, var), (means, variances), strict=True
         ):
             program(grid, old.ptr, old.ptr, new.ptr, float(momentum), *numbers)
-
-    return run
-
-
-def _local(name: str) -> Any:
-    return var(name)
-
-
-class _Groups:
-    """(N, C, ...) as (N, groups, channels of a group, everything else), row-major."""
-
-    def __init__(self, x: Any, groups: int) -> None:
-        n, channels, *rest = x.shape
-        self.shape = (n, groups, channels // groups, math.prod(rest))
-        self.spec = Spec(Layout(self.shape), x.dtype, x.spec.device)
-
-    def parameter(self, p: Any) -> Spec:
-        step = p.strides[0]
-        steps = (0, step * self.shape[2], step, 0)
-        return Spec(Layout((1, *self.shape[1:3], 1), steps), p.dtype, p.spec.device)
-
-
-@cuda("_group_norm", accepts=floats)
-def group_norm(x: Any, weight: Any, bias: Any, groups: int, eps: float) -> Any:
-    if not x.numel:
-        return None
-    shaped, wide = _Groups(x, groups), wide_type(x.dtype)
-    shape = shaped.shape
-    stat = Spec(Layout((*shape[:2], 1, 1)), wide, x.spec.device)
-    specs = {"x": shaped.spec, "mean": stat, "spread": stat} | _present(
-        weight=None if weight is None else shaped.parameter(weight),
-        bias=None if bias is None else shaped.parameter(bias),
-    )
-    make = _Maker(shape, wide, specs)
-    n = shape[2] * shape[3]
-    mean = make.summed("mean", _X, ["x"], (2, 3), wide, n)
-    away = apply("square", apply("sub", _X, _MEAN))
-    spread = make.summed("spread", away, ["x", "mean"], (2, 3), wide, n)
-    rstd = _Maker(stat.shape, wide, {"spread": stat}).mapped(
-        "reciprocal_root", _root(float(eps)), ["spread"], stat
-    )
-    body, extra = _normal(_VAR, weight, bias)
-    normal = make.mapped("group_norm", body, ["x", "mean", "spread", *extra], shaped.spec)
-
-    def run(outs: list[View], x: View, weight: Any = None, bias: Any = None) -> None:
-        x = dense(x)
-        m, v, r = empty(stat), empty(stat), empty(stat)
-        mean(m.ptr, x.ptr)
-        spread(v.ptr, x.ptr, m.ptr)
-        rstd(r.ptr, v.ptr)
-        rest = [p.ptr for p in (weight, bias) if p is not None]
-        out = outs[0]
-        to = out if out.spec.contiguous else empty(out.spec.like(out.spec.shape))
-        normal(to.ptr, x.ptr, m.ptr, r.ptr, *rest)
-        if to is not out:
-            copy_view(out, to)
-        for k, s in ((1, m), (2, r)):
-            copy_view(
-                outs[k], View(s.ptr, outs[k].spec.like(outs[k].spec.shape, dtype=wide), s.storage)
-            )
-
-    return run
-
-
-@cuda("_group_norm_backward", accepts=floats)
-def group_norm_backward(
-    g: Any, x: Any, mean: Any, rstd: Any, weight: Any, groups: int, by_input: bool, by_affine: bool
-) -> Any:
-    if not x.numel:
-        return None
-    shaped = _Groups(x, groups)
-    shape = shaped.shape
-    tables = {
-        k: Spec(Layout((*shape[:2], 1, 1), (*v.strides, 0, 0)), v.dtype, v.spec.device)
-        for k, v in (("mean", mean), ("spread", rstd))
-    }
-    specs = {"x": shaped.spec, "g": shaped.spec.like(dtype=g.dtype), **tables}
-    if weight is not None:
-        specs["weight"] = shaped.parameter(weight)
-    n = shape[2] * shape[3]
-    go = _gradients(
-        "group_norm_backward", x, specs, (2, 3), (0, 3), None, n, by_input, by_affine, False
-    )
-
-    def run(outs: list[View], g: View, x: View, mean: View, rstd: View, weight: Any = None) -> None:
-        g, x = dense(g), dense(x)
-        values = {"g": g.ptr, "x": x.ptr, "mean": mean.ptr, "spread": rstd.ptr}
-        if weight is not None:
-            values["weight"] = weight.ptr
-        out = outs[0]
-        to = out
-        if by_input:
-            flat = Spec(shaped.spec.layout, out.spec.dtype, out.spec.device)
-            own = out.spec.contiguous
-            made = out if own else empty(out.spec.like(out.spec.shape))
-            to = View(made.ptr, flat, made.storage)
-        go(outs, to, values)
-        if by_input and not own:
-            copy_view(out, made)
 
     return run
