@@ -216,3 +216,24 @@ def one_token(vt: Any) -> None:
 def whole_products(vt: Any) -> None:
     x = vt.zeros(64, 64, dtype=vt.int64, device="cuda")
     x @ x
+
+
+@family
+def rows(vt: Any) -> None:
+    F = vt.nn.functional
+    for n in (4096, 50_304):
+        x = _of(vt, 64, n).requires_grad_()
+        F.softmax(x, -1).sum().backward()
+        F.log_softmax(x, -1).sum().backward()
+        vt.logsumexp(x, -1)
+    x.sum(0)
+    x.mean(1)
+    x.prod(1)
+
+
+@family
+def randomness(vt: Any) -> None:
+    vt.rand(1000, device="cuda")
+    vt.randn(1000, device="cuda", dtype=vt.bfloat16)
+    vt.randint(10, (1000,), device="cuda")
+    vt.nn.functional.dropout(_of(vt, 64, 4096).requires_grad_(), 0.1).sum().backward()

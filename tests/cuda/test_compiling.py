@@ -14,8 +14,8 @@ from .families import FAMILIES
 
 pytest.importorskip("triton", reason="needs Triton")
 pytestmark = anywhere
-# Kernels that may use a stack, and why.
-SPILLS = {"digamma": "the tangent of a large number is reduced with a table on the stack"}
+# How many bytes of stack a kernel may use: sines and tangents reduce large numbers with a table.
+STACK = {"digamma": 64, "_draw": 64}
 
 
 def test_every_family_compiles_for_sm_90_without_spills() -> None:
@@ -30,6 +30,6 @@ def test_every_family_compiles_for_sm_90_without_spills() -> None:
     spilled = [
         f"{family}: {kernel} uses {u['STACK']} bytes of stack"
         for family, kernels in report.items() for kernel, u in kernels.items()
-        if u["STACK"] and kernel.split(".")[0] not in SPILLS
+        if u["STACK"] > STACK.get(kernel.split(".")[0], 0)
     ]  # fmt: skip
     assert not spilled, spilled
