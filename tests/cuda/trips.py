@@ -112,7 +112,7 @@ SOMETIMES: dict[str, str] = {
 ELEMENTWISE = frozenset(
     ["digamma_backward_input", "polygamma", "zeta", "i0e", "i1e", "igamma", "igammac"]
 )
-_FUNCTIONS = ("bessel", "_polynomial_", "airy")
+_FUNCTIONS = ("mvlgamma", "multigammaln", "bessel", "_polynomial_", "airy")
 ELEMENTWISE = frozenset([
     "digamma", "polygamma", "zeta", "log_ndtr", "i0e", "i1e", "gcd", "lcm", "igamma", "igammac",
     "airy_ai",

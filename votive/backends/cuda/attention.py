@@ -20,7 +20,7 @@ NONE, TRUTH, ADDED = range(3)
 WIDEST = 256  # features of a head
 # (queries, keys, warps, stages) of a tile by head width, for half types and for float32.
 TILES = {64: (64, 64, 4, 3), 128: (128, 128, 8, 3), 256: (64, 64, 8, 2)}
-TILES_FLOAT32 = {64: (64, 32, 4, 2), 128: (32, 32, 4, 2), 256: (16, 32, 4, 2)}
+TILES_FLOAT32 = {64: (64, 32, 8, 2), 128: (32, 32, 4, 2), 256: (16, 32, 4, 2)}
 FEW = 16  # queries that count as few
 
 
