@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ctypes as c
 import struct
+import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -58,7 +59,7 @@ class Program:
     """
 
     __slots__ = (
-        "_aligned", "_buffer", "_encode", "_params", "_plain", "_pointers", "constants",
+        "_aligned", "_buffer", "_encode", "_lock", "_params", "_plain", "_pointers", "constants",
         "divisible", "fn", "options", "types",
     )  # fmt: skip
 
@@ -73,6 +74,7 @@ class Program:
         self.divisible: tuple[int, ...] = ()  # numbers that are multiples of 16 in every launch
         self._aligned: Loaded | None = None
         self._plain: Loaded | None = None
+        self._lock = threading.Lock()
         n = len(self.types) + 2
         self._buffer = (c.c_uint64 * n)()
         first, width = c.addressof(self._buffer), c.sizeof(c.c_uint64)
@@ -92,16 +94,17 @@ class Program:
             args = list(args)  # type: ignore[assignment]
             for i, encode in self._encode:
                 args[i] = encode(args[i])  # type: ignore[index]
-        buffer = self._buffer
-        buffer[: len(args)] = args
-        here = rt.here
-        if loaded.scratch:
-            buffer[len(args)] = loaded.workspace(grid)
-        x, y, z = grid if len(grid) == 3 else (*grid, 1, 1)[:3]
-        code = rt.runtime.driver.launch_kernel(
-            loaded.function[here.device], x, y, z, loaded.threads, 1, 1, loaded.shared,
-            here.stream, self._params, None,
-        )  # fmt: skip
+        with self._lock:  # another thread may launch the same program
+            buffer = self._buffer
+            buffer[: len(args)] = args
+            here = rt.here
+            if loaded.scratch:
+                buffer[len(args)] = loaded.workspace(grid)
+            x, y, z = grid if len(grid) == 3 else (*grid, 1, 1)[:3]
+            code = rt.runtime.driver.launch_kernel(
+                loaded.function[here.device], x, y, z, loaded.threads, 1, 1, loaded.shared,
+                here.stream, self._params, None,
+            )  # fmt: skip
         if code:
             rt.runtime.driver.fail(f"launch of {self.fn.__name__} with grid {grid}", code)
         if rt.SYNC:
