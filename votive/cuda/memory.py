@@ -11,7 +11,11 @@ from . import _here, _index
 
 def _allocator(device: Any = None) -> Any:
     _here()
-    return rt.runtime.allocator(_index(device))
+    found = rt.runtime.allocator(_index(device))
+    with found.lock:
+        if not found.busy:
+            found.settle()  # what came back while lists were changing counts as free
+    return found
 
 
 def memory_allocated(device: Any = None) -> int:
