@@ -15,6 +15,7 @@ from votive.models import AutoModel, AutoModelForCausalLM, LlamaConfig, LlamaFor
 from .golden import IDS, ROWS, inputs, model_of, scores
 
 USES = {
+    "Whisper": "AutoModelForSpeechSeq2Seq",
     "CausalLM": "AutoModelForCausalLM", "LMHead": "AutoModelForCausalLM",
     "MaskedLM": "AutoModelForMaskedLM", "Sequence": "AutoModelForSequenceClassification",
     "Conditional": "AutoModelForSeq2SeqLM", "Image": "AutoModelForImageClassification",

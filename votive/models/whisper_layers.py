@@ -200,7 +200,8 @@ class WhisperEncoder(_Stack):
             )
         x = F.gelu(self.conv1(input_features))
         x = F.gelu(self.conv2(x)).transpose(1, 2)  # (B, T, C)
-        x = self.dropout(x + self.embed_positions.weight)
+        places = votive.arange(self.frames // 2, device=x.device)
+        x = self.dropout(x + self.embed_positions(places))
         states: list[Any] = []
         weights: list[Any] | None = [] if output_attentions else None
         for layer in self.layers:
@@ -248,7 +249,7 @@ class WhisperDecoder(_Stack):
                 f"WhisperDecoder: {past + count} positions are asked for and the model has "
                 f"{table.shape[0]}; give shorter texts or prompts."
             )
-        return table[past : past + count]
+        return self.embed_positions(votive.arange(past, past + count, device=table.device))
 
     def forward(
         self, x: Any, attention_mask: Any = None, other: Any = None, cache: Any = None,
