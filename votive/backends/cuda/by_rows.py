@@ -7,7 +7,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
 
 from ...core.layout import Layout, Spec
 from .copy import copy_view
@@ -92,7 +91,3 @@ def block(n: int, most: int = 16384) -> tuple[int, int]:
         if size <= 8192
         else 16,
     )
-
-
-def widths(*slots: Any) -> tuple[int, ...]:
-    return tuple(s.shape[-1] for s in slots)

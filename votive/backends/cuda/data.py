@@ -82,6 +82,11 @@ def empty(spec: Spec) -> View:
     return View(storage.ptr, spec, storage)
 
 
+def zero(v: View) -> None:
+    """Set dense memory to zero."""
+    rt.runtime.driver.fill_bytes(v.ptr, 0, v.spec.nbytes, rt.here.stream)
+
+
 def to_host(array: np.ndarray[Any, Any], ptr: int) -> None:
     """Fill a C-contiguous array from device memory, and wait for it."""
     if array.nbytes:

@@ -4,7 +4,6 @@ memory), a plain Triton kernel where the library is missing.
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,7 +15,7 @@ from ...core.layout import Spec
 from . import blas
 from .by_rows import dense, power
 from .copy import copy_view
-from .data import View
+from .data import View, zero
 from .program import TYPE, Program
 from .rows import cuda
 
@@ -447,20 +446,10 @@ def _takes_whole(*specs: Any) -> bool:
     return whole and all(s.dtype is kind for s in specs)
 
 
-def _zero(out: View) -> None:
-    from . import runtime as rt
-
-    rt.runtime.driver.fill_bytes(out.ptr, 0, out.spec.nbytes, rt.here.stream)
-
-
-def _shape(a: Spec, b: Spec) -> tuple[int, int]:
-    return math.prod(a.shape), math.prod(b.shape)
-
-
 @cuda("matmul", accepts=_takes_whole)
 def matmul(a: Any, b: Any) -> Any:
     if not a.numel or not b.numel:
-        return lambda outs, a, b: outs[0].spec.numel and _zero(outs[0])
+        return lambda outs, a, b: outs[0].spec.numel and zero(outs[0])
     plan = Planned(a.spec, b.spec, a.spec)
     return lambda outs, a, b: plan(outs[0], a, b)
 

@@ -15,7 +15,7 @@ from ...core import dtype as dt
 from ...core.layout import Layout, Spec
 from . import device_math as m
 from .copy import copy_view
-from .data import View, empty
+from .data import View, empty, zero
 from .many import CHUNK, Table, addresses, alike
 from .program import TYPE, Program
 from .rows import cuda
@@ -381,9 +381,7 @@ def unscale(grads: Any, inv_scale: Any) -> Any:
     sizes, table = _sizes(grads), Table()
 
     def run(outs: Any, grads: Any, inv_scale: View) -> None:
-        from .matmul import _zero
-
-        _zero(outs[0])
+        zero(outs[0])
         at = table.write([addresses(grads)], sizes)
         if table.chunks:
             program((table.chunks,), at, inv_scale.ptr, outs[0].ptr, len(grads), table.chunks)

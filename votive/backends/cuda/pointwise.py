@@ -14,11 +14,11 @@ from typing import Any
 from ...core import dtype as dt
 from ...core.layout import Spec, broadcast_strides
 from ...formula import Formula, to_triton
-from ...formula.expr import walk
+from ...formula.expr import Expr, walk
 from ..cpu.reference.pointwise import _word
 from . import device_math
 from .data import CudaStorage, View
-from .program import TYPE, Program, interpreted
+from .program import TYPE, Program
 
 _TL = {
     "fp64": "tl.float64", "fp32": "tl.float32", "fp16": "tl.float16", "bf16": "tl.bfloat16",
@@ -69,6 +69,13 @@ def merged(
     """
     dims = [d for d in range(len(shape)) if shape[d] != 1]
     dims.sort(key=lambda d: -strides[0][d])
+    return joined(shape, dims, strides)
+
+
+def joined(
+    shape: tuple[int, ...], dims: list[int], strides: list[tuple[int, ...]]
+) -> tuple[list[int], list[list[int]]]:
+    """Sizes and strides of some dimensions in order, neighbours joined where all operands agree."""
     sizes: list[int] = []
     out: list[list[int]] = [[] for _ in strides]
     for d in dims:
@@ -271,9 +278,7 @@ def build(
     body = formula.body
     fast = out.dtype in dt.HALF
     if compute is dt.bool_:
-        from ...formula.expr import rebuild  # a truth value's complement is its negation
-
-        body = _complemented(body, rebuild)
+        body = _complemented(body)
     text = to_triton(body, "formula", names, kind, fast)
     lines = list(shape.lines)
     for k, role in enumerate(roles):
@@ -308,12 +313,11 @@ def number_of(compute: dt.dtype) -> str:
     return "fp64" if compute is dt.float64 else "fp32"
 
 
-def _complemented(body: Any, rebuild: Callable[..., Any]) -> Any:
-    from ...formula.expr import Expr
-
+def _complemented(body: Any) -> Any:
+    """The formula on truth values, where the complement is the negation."""
     if not body.args:
         return body
-    args = tuple(_complemented(a, rebuild) for a in body.args)
+    args = tuple(_complemented(a) for a in body.args)
     op = "logical_not" if body.op == "bitwise_not" else body.op
     return Expr(op, args, body.value)
 
@@ -398,6 +402,3 @@ def _with_loose(
         return values
 
     return lambda *values: compute(*read(values)), lambda values, to: into(read(values), to)
-
-
-__all__ = ["build", "compile_formula", "interpreted", "jit", "merged"]

@@ -34,11 +34,6 @@ def pointer(dtype: dt.dtype) -> str:
     return "*" + TYPE[dtype]
 
 
-def interpreted() -> bool:
-    """Whether kernels run under Triton's interpreter on host memory."""
-    return bool(rt.runtime.driver.emulated)
-
-
 _ENCODE: dict[str, Callable[[Any], int]] = {
     "fp32": lambda v: struct.unpack("<I", struct.pack("<f", _single(v)))[0],
     "fp64": lambda v: struct.unpack("<Q", struct.pack("<d", v))[0],

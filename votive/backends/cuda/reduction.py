@@ -13,7 +13,7 @@ from ...core.layout import Layout, Spec, broadcast_strides
 from ...formula import Formula, const, to_triton, var
 from ...formula.expr import apply
 from .data import View, empty
-from .pointwise import _TL, _load, can, jit, number_of
+from .pointwise import _TL, _load, can, jit, joined, number_of
 from .program import TYPE, Program
 from .rows import cuda
 from .runtime import here_count
@@ -44,8 +44,8 @@ class Walk:
         gone = [d for d in dims if shape[d] != 1]
         first = strides[0]
         gone.sort(key=lambda d: -first[d])
-        self.kept, self.kept_strides = _joined(shape, kept, strides)
-        self.gone, self.gone_strides = _joined(shape, gone, strides)
+        self.kept, self.kept_strides = joined(shape, kept, strides)
+        self.gone, self.gone_strides = joined(shape, gone, strides)
         self.rows, self.terms = math.prod(self.kept), math.prod(self.gone)
         along = bool(self.gone) and any(s[-1] == 1 for s in self.gone_strides)
         across = bool(self.kept) and any(s[-1] == 1 for s in self.kept_strides) and not along
@@ -65,23 +65,6 @@ class Walk:
         if blocks * 2 > wanted or steps < 8:
             return 1
         return max(1, min(wanted // blocks, steps // 4, 1024))
-
-
-def _joined(
-    shape: Any, dims: list[int], strides: list[tuple[int, ...]]
-) -> tuple[list[int], list[list[int]]]:
-    sizes: list[int] = []
-    out: list[list[int]] = [[] for _ in strides]
-    for d in dims:
-        if sizes and all(o[-1] == s[d] * shape[d] for o, s in zip(out, strides, strict=True)):
-            sizes[-1] *= shape[d]
-            for o, s in zip(out, strides, strict=True):
-                o[-1] = s[d]
-        else:
-            sizes.append(shape[d])
-            for o, s in zip(out, strides, strict=True):
-                o.append(s[d])
-    return sizes, out
 
 
 class _Text:
