@@ -69,12 +69,17 @@ def test_times_are_those_of_the_words(model: Any) -> None:
     times = found.times()
     assert len(times) == 4
     assert times == sorted(times)
-    # The same path, but that words are made comparable over the beginning of the text too.
     words = align(
         Window(model, x), Tokens(), Vocabulary.of(model), IDS[:3], [3, 4, 5], found.heads, 60, "en"
     )
     assert [w.word for w in words] == [" w3", " w4", " w5"]
-    assert words[0].start == times[0] == 0.0
+    assert [w.start for w in words] == times[:-1]
+    assert [w.end for w in words] == times[1:]
+    cut = glass.alignment(model, x, IDS, duration=0.4)
+    words = align(
+        Window(model, x), Tokens(), Vocabulary.of(model), IDS[:3], [3, 4, 5], found.heads, 40, "en"
+    )
+    assert [w.start for w in words] == cut.times()[:-1]
 
 
 def test_heads_may_be_chosen_and_silence_cut(model: Any) -> None:

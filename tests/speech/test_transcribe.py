@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import votive
-from votive.speech import Segment, Transcriber, load_audio, transcribe
+from votive.speech import Segment, Token, Transcriber, load_audio, transcribe
 from votive.speech.decoding import Decoder, Options
 from votive.speech.window import Window
 
@@ -108,7 +108,7 @@ def test_odds_of_silence_are_those_after_the_start(hearer: Transcriber) -> None:
     x = small.sound(0.4)
     found = hearer(x, language="en", **PLAIN).segments[0]
     model = hearer.model
-    mels = hearer._mel(x)[:, :, :50]
+    mels = hearer.mels(x)[:, :, :50]
     with votive.no_grad():
         logits = model(mels, decoder_input_ids=votive.tensor([[small.START]])).logits[0, -1]
     assert found.no_speech_prob == pytest.approx(logits.softmax(-1)[small.NO_SPEECH].item(), 1e-4)
@@ -120,7 +120,7 @@ def test_mean_log_probabilities_are_those_of_the_tokens(hearer: Transcriber) -> 
     begun = [small.START, small.ENGLISH, small.TRANSCRIBE, small.NO_TIMES]
     ids = [*begun, *segment.tokens]
     with votive.no_grad():
-        mels = hearer._mel(small.sound(0.4))[:, :, :50]
+        mels = hearer.mels(small.sound(0.4))[:, :, :50]
         logits = hearer.model(mels, decoder_input_ids=votive.tensor([ids])).logits[0]
     decoder = Decoder(hearer.model, hearer.tokenizer, hearer.vocabulary, Options(**PLAIN))
     logits[:, decoder.never] = -np.inf
@@ -216,3 +216,49 @@ def test_sounds_of_any_kind_become_one_channel_at_16_khz(tmp_path: Path) -> None
     assert votive.allclose(load_audio(path), x / 2, atol=1e-4)
     with pytest.raises(ValueError, match="16000 samples a second"):
         load_audio(path, 8000)
+
+
+def test_tokens_are_told_as_they_are_chosen(hearer: Transcriber) -> None:
+    told: list[Token] = []
+    found = hearer(small.sound(1.2), language="en", on_token=told.append, **PLAIN)
+    windows: dict[float, list[Token]] = {}
+    for token in told:
+        windows.setdefault(token.start, []).append(token)
+    assert len(windows) > 1
+    for start, tokens in windows.items():
+        assert [t.index for t in tokens] == list(range(len(tokens)))
+        heard = [t for s in found.segments if s.seek == round(start * 100) for t in s.tokens]
+        assert [t.id for t in tokens][: len(heard)] == heard
+        logs = [np.log(t.probability) for t in tokens]
+        mean = sum(logs) / len(tokens)
+        # The end counts where it was chosen, and a mean is over one more token than the text has.
+        first = next(s for s in found.segments if s.seek == round(start * 100))
+        ended = tokens[-1].id == small.END
+        assert mean * len(tokens) / (len(tokens) + (not ended)) == pytest.approx(
+            first.avg_logprob, abs=1e-4
+        )
+
+
+def test_a_text_that_is_tried_again_is_told_again(hearer: Transcriber) -> None:
+    told: list[Token] = []
+    # No text is this likely, so that all temperatures are tried.
+    options = {**PLAIN, "temperature": (0.0, 0.7), "logprob_threshold": -1e-6, "seed": 0}
+    hearer(small.sound(0.4), language="en", on_token=told.append, **options)
+    assert [t.temperature for t in told if t.index == 0] == [0.0, 0.7]
+
+
+def test_who_chooses_at_the_end_tells_no_tokens(hearer: Transcriber) -> None:
+    for options in ({"beam_size": 2}, {"best_of": 2, "temperature": 0.5}):
+        with pytest.raises(ValueError, match="on_token"):
+            hearer(small.sound(0.4), language="en", on_token=print, **options)
+
+
+def test_without_heads_that_are_told_words_come_from_the_later_half(
+    hearer: Transcriber, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    options = {"language": "en", "word_timestamps": True, **PLAIN}
+    told = hearer.model.generation_config.extra
+    monkeypatch.setitem(told, "alignment_heads", [[1, 0], [1, 1]])
+    expected = hearer(small.sound(0.4), **options).words
+    monkeypatch.delitem(told, "alignment_heads")
+    assert hearer(small.sound(0.4), **options).words == expected

@@ -133,9 +133,10 @@ class Alignment(Drawn):
         """
         from ..speech.timing import comparable
 
-        rows = slice(self.start - 1, len(self.tokens) - 1)
-        chosen = [self.weights(layer, head)[rows] for layer, head in self.heads]
-        return comparable(votive.stack(chosen), self.width)
+        chosen = votive.stack([self.weights(layer, head) for layer, head in self.heads])
+        # As words are timed: what lies in the silence behind the sound does not count.
+        found = comparable(chosen / chosen.sum(-1, keepdim=True), self.width)
+        return found[self.start - 1 : len(self.tokens) - 1]
 
     def times(self) -> list[float]:
         """Seconds at which each token from `start` on begins; they never fall."""
@@ -204,6 +205,8 @@ def alignment(
     >>> found.weights(1, head=0).shape, len(found.times())
     (votive.Size([3, 10]), 2)
     """
+    from ..speech.timing import later_half
+
     ids = votive.as_tensor(tokens)
     ids = ids.unsqueeze(0) if ids.dim() == 1 else ids
     if ids.shape[0] != input_features.shape[0]:
@@ -216,11 +219,9 @@ def alignment(
     if duration is not None:
         keys = max(1, min(keys, round(duration / seconds)))
     settings = getattr(model, "generation_config", None)
-    known = getattr(settings, "extra", {})
     if heads is None:
-        heads = known.get("alignment_heads") or [
-            (layer, head) for layer in range(len(maps) // 2, len(maps)) for head in range(count)
-        ]  # fmt: skip
+        known = getattr(settings, "extra", {})
+        heads = known.get("alignment_heads") or later_half(len(maps), count)
     row = ids[sample].tolist()
     if len(row) < 2:
         raise ValueError("alignment: give a text of at least two tokens, its beginning included.")

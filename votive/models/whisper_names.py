@@ -11,6 +11,7 @@ from typing import Any
 
 from ..io import WeightSource
 from ..serialization.container import FileFormatError
+from ..speech.timing import later_half
 from ..speech.vocabulary import Vocabulary
 
 _OPENAI = (
@@ -105,8 +106,7 @@ def _completed(
     layers = config["decoder_layers"]
     if heads is None or any(layer >= layers for layer, _ in heads):
         # What OpenAI's program takes where nothing is told: the heads of the later half.
-        each = range(config["decoder_attention_heads"])
-        heads = [[layer, head] for layer in range(layers // 2, layers) for head in each]
+        heads = later_half(layers, config["decoder_attention_heads"])
     settings["alignment_heads"] = heads
     for ours, theirs in (("suppress_tokens", "suppress_ids"),
                          ("begin_suppress_tokens", "suppress_ids_begin")):  # fmt: skip

@@ -7,13 +7,14 @@ from .languages import LANGUAGES, language_code
 from .processors import WhisperTimeStampLogitsProcessor
 from .ranked import from_tiktoken
 from .sound import load_audio
+from .telling import Token
 from .timing import dynamic_time_warping, median_filter
 from .transcribing import Transcriber, transcribe
 from .transcript import Segment, Transcript, Word
 from .vocabulary import Vocabulary
 
 __all__ = [
-    "LANGUAGES", "Segment", "Transcriber", "Transcript", "Vocabulary",
+    "LANGUAGES", "Segment", "Token", "Transcriber", "Transcript", "Vocabulary",
     "WhisperFeatureExtractor", "WhisperTimeStampLogitsProcessor", "Word", "detect_language_ids",
     "dynamic_time_warping", "from_tiktoken", "generate", "language_code", "load_audio",
     "log_mel_spectrogram", "median_filter", "transcribe",

@@ -8,12 +8,14 @@ tokens that were unlikely on average are a guess. Knows one window; where the ne
 from __future__ import annotations
 
 import zlib
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 from ..generation import SuppressTokensAtBeginLogitsProcessor, SuppressTokensLogitsProcessor
 from .processors import WhisperTimeStampLogitsProcessor, no_speech_probability
 from .segments import PRECISION
+from .telling import Teller, Token
 from .vocabulary import Vocabulary
 from .window import Window, Written, written
 
@@ -121,9 +123,16 @@ class Decoder:
     """Decodes windows of one model with the same options."""
 
     def __init__(
-        self, model: Any, tokenizer: Any, vocabulary: Vocabulary, options: Options
+        self, model: Any, tokenizer: Any, vocabulary: Vocabulary, options: Options,
+        on_token: Callable[[Token], None] | None = None,
     ) -> None:  # fmt: skip
+        if on_token is not None and max(options.beam_size or 1, options.best_of or 1) > 1:
+            raise ValueError(
+                "transcribe: with beam_size or best_of it is known only at the end which tokens "
+                "are chosen; on_token needs them to be 1."
+            )
         self.model, self.tokenizer, self.vocabulary = model, tokenizer, vocabulary
+        self.on_token = on_token
         self.options, self.length = options, model.config.max_target_positions
         settings = model.generation_config
         tokens = vocabulary
@@ -159,8 +168,13 @@ class Decoder:
             found.append(WhisperTimeStampLogitsProcessor(self.settings, begin, index))
         return found
 
-    def decode(self, window: Window, before: list[int], begun: list[int]) -> Decoded:
-        """The text of a window after `before`, what was said until then, and its beginning."""
+    def decode(
+        self, window: Window, before: list[int], begun: list[int], start_at: float = 0.0
+    ) -> Decoded:
+        """The text of a window after `before`, what was said until then, and its beginning.
+
+        `start_at` are the window's first seconds, which only who is told of tokens wants.
+        """
         tokens, options = self.vocabulary, self.options
         prompt = [*begun]
         if before and tokens.previous is not None:
@@ -168,12 +182,12 @@ class Decoder:
         start = prompt.index(tokens.start) + 1
         silent = no_speech_probability(window.logits([prompt[:start]]), tokens.no_speech)[0]
         for heat in options.temperatures:
-            found = self._decoded(self._best(window, prompt, heat), heat, silent)
+            found = self._decoded(self._best(window, prompt, heat, start_at), heat, silent)
             if not self._bad(found):
                 break
         return found
 
-    def _best(self, window: Window, prompt: list[int], heat: float) -> Written:
+    def _best(self, window: Window, prompt: list[int], heat: float, start_at: float) -> Written:
         """The best text of a search at a temperature."""
         options, begin = self.options, len(prompt)
         room = self.length - begin
@@ -184,9 +198,13 @@ class Decoder:
             how |= {"num_return_sequences": options.best_of or 1, "num_beams": 1}
         elif options.beam_size is not None and options.beam_size > 1:
             how |= {"num_beams": options.beam_size, "length_penalty": options.length_penalty}
+        rules = self.processors(begin)
+        if self.on_token is not None:
+            how["streamer"] = teller = Teller(self.on_token, heat, start_at)
+            rules.append(teller)
         found = window.search(
             [prompt], generation_config=self.settings, output_scores=True,
-            logits_processor=self.processors(begin),
+            logits_processor=rules,
             max_new_tokens=max(1, min(options.sample_len or self.length // 2, room)), **how,
         )  # fmt: skip
         end = self.vocabulary.end

@@ -45,6 +45,7 @@ def generate(
     >>> config = votive.models.WhisperConfig(vocab_size=60, d_model=8, encoder_layers=1,
     ...     decoder_layers=1, encoder_attention_heads=2, decoder_attention_heads=2,
     ...     max_source_positions=4, pad_token_id=50, eos_token_id=50, decoder_start_token_id=51)
+    >>> _ = votive.manual_seed(0)
     >>> model = votive.models.WhisperForConditionalGeneration(config)
     >>> model.generate(votive.zeros(1, 80, 8), max_new_tokens=3, eos_token_id=59).shape
     votive.Size([1, 3])

@@ -76,6 +76,23 @@ def dynamic_time_warping(cost: Any) -> tuple[np.ndarray, np.ndarray]:
     return np.array(rows[::-1]), np.array(columns[::-1])
 
 
+def later_half(layers: int, heads: int) -> list[list[int]]:
+    """All heads of the later half of layers, which OpenAI's program takes where none are told.
+
+    >>> from votive.speech.timing import later_half
+    >>> later_half(2, 3)
+    [[1, 0], [1, 1], [1, 2]]
+    """
+    return [[layer, head] for layer in range(layers // 2, layers) for head in range(heads)]
+
+
+def alignment_heads(model: Any) -> list[list[int]]:
+    """The [layer, head] of a model whose attention follows what is said."""
+    told = model.generation_config.extra.get("alignment_heads")
+    config = model.config
+    return told or later_half(config.decoder_layers, config.decoder_attention_heads)
+
+
 def comparable(weights: Any, width: int = 7) -> Any:
     """Weights (heads, tokens, sounds) as one matrix (tokens, sounds): standardised over tokens,
     smoothed over time, and the mean of all heads."""

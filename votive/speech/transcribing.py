@@ -18,6 +18,8 @@ from .languages import language_code
 from .ranked import from_tiktoken
 from .segments import PRECISION, Cut, cut
 from .sound import load_audio
+from .telling import Token
+from .timing import alignment_heads
 from .transcript import Segment, Transcript
 from .vocabulary import Vocabulary
 from .window import Window
@@ -81,16 +83,18 @@ class Transcriber:
 
     def detect_language(self, audio: Any, sampling_rate: int | None = None) -> dict[str, float]:
         """How likely each language is, from the first window, likeliest first."""
-        mel = self._mel(load_audio(audio, sampling_rate))
+        mel = self.mels(load_audio(audio, sampling_rate))
         return self._languages(self._window(mel, 0, mel.shape[2]))
 
     def __call__(self, audio: Any, **options: Any) -> Transcript:
         """The text of a recording; the arguments of `votive.speech.transcribe`."""
         return transcribe(self.model, audio, tokenizer=self.tokenizer, **options)
 
-    def _mel(self, sound: Any) -> Any:
+    def mels(self, sound: Any) -> Any:
+        """What is heard of samples at 16 kHz, (1, bands, frames): log-mels, and a whole window of
+        silence behind them."""
         bins = self.model.config.num_mel_bins
-        # A whole window of silence behind it: its last frame may begin one.
+        # The last frame of a sound may begin a window.
         mel = log_mel_spectrogram(sound.float(), bins, padding=self.frames * HOP)
         return mel.unsqueeze(0)
 
@@ -144,7 +148,8 @@ def transcribe(
     prepend_punctuations: str = PREPENDED, append_punctuations: str = APPENDED,
     clip_timestamps: Sequence[float] = (0.0,),
     progress: Callable[[float, float], None] | None = None,
-    on_segment: Callable[[Segment], None] | None = None, **options: Any,
+    on_segment: Callable[[Segment], None] | None = None,
+    on_token: Callable[[Token], None] | None = None, **options: Any,
 ) -> Transcript:  # fmt: skip
     """The text of a recording: a file, or samples (16 kHz unless `sampling_rate` says otherwise).
 
@@ -156,7 +161,7 @@ def transcribe(
     `beam_size`, `best_of`, `length_penalty`, `without_timestamps`, `max_initial_timestamp`,
     `suppress_tokens`, `suppress_blank`, `sample_len`, `seed`. `clip_timestamps` are starts and ends
     of what is heard, in seconds. `progress` is told the seconds done and all; `on_segment` each
-    segment as it is found.
+    segment as it is found, and `on_token` each `votive.speech.Token` as it is chosen.
 
     >>> votive.speech.transcribe(None, "speech.wav", tokenizer=None, task="sing")
     Traceback (most recent call last):
@@ -173,13 +178,11 @@ def transcribe(
     if word_timestamps and task == "translate":
         warn_of_translated_times()
     hearer = Transcriber(model, tokenizer)
-    decoder = Decoder(model, tokenizer, hearer.vocabulary, Options(**options))
-    if word_timestamps and not _heads(model):
-        raise ValueError("transcribe: word_timestamps need alignment_heads, which are not told.")
+    decoder = Decoder(model, tokenizer, hearer.vocabulary, Options(**options), on_token)
     sound = load_audio(audio, sampling_rate)
     if sound.shape[-1] == 0:
         return Transcript("", [], language_code(language) if language else "en", 0.0)
-    mel = hearer._mel(sound)
+    mel = hearer.mels(sound)
     total = mel.shape[2] - hearer.frames
     told, first = _language(hearer, mel, language)
     begun = beginnings(
@@ -211,10 +214,6 @@ def transcribe(
     text = decoder.text(story.tokens[story.prompt :])
     odds = first.get("probability")
     return Transcript(text, story.segments, told, sound.shape[-1] / SAMPLE_RATE, odds)
-
-
-def _heads(model: Any) -> Any:
-    return model.generation_config.extra.get("alignment_heads")
 
 
 def _language(hearer: Transcriber, mel: Any, language: str | None) -> tuple[str, dict[Any, Any]]:
@@ -254,7 +253,7 @@ def _listened(
         room = decoder.length // 2 - 1 - len(first)
         rest = story.tokens[max(story.prompt, story.carried) :]
         before = [*first, *(rest[-room:] if room > 0 else [])]
-    found = decoder.decode(window, before, story.begun)
+    found = decoder.decode(window, before, story.begun, seek / SECOND)
     if decoder.silent(found):
         return seek + frames
     offset = seek / SECOND
@@ -300,7 +299,7 @@ def _timed(
     said = [t for s in segments for t in s.tokens if t < tokens.end]
     begun = [t for t in story.begun if t != tokens.no_timestamps]
     found = align(
-        window, decoder.tokenizer, tokens, begun, said, _heads(decoder.model), frames,
+        window, decoder.tokenizer, tokens, begun, said, alignment_heads(decoder.model), frames,
         story.language,
     )  # fmt: skip
     story.spoken = add_words(
