@@ -192,6 +192,10 @@ def optimizers(vt: Any) -> None:
     p.grad = _of(vt, 64, 768, dtype="float32")
     vt.optim.AdamW([p], lr=1e-3, amsgrad=True).step()
     vt.optim.SGD([p], lr=1e-3, momentum=0.9, weight_decay=0.1).step()
+    vt.optim.RMSprop([p], momentum=0.9, centered=True).step()
+    vt.optim.Adagrad([p], fused=True).step()
+    for name in ("Adadelta", "Adagrad", "Adamax", "ASGD", "Lion", "NAdam", "RAdam", "Rprop"):
+        getattr(vt.optim, name)([p]).step()
 
 
 @family

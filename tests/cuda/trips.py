@@ -9,13 +9,8 @@ from typing import Any
 
 # Operators without a kernel of their own.
 WITHOUT_KERNEL = frozenset([
-    "_adadelta_step",
-    "_adagrad_step",
-    "_adamax_step",
     "_addbmm",
     "_addmm_activated",
-    "_asgd_step",
-    "_average_step",
     "_bag_argmax",
     "_binomial",
     "_cauchy",
@@ -52,12 +47,10 @@ WITHOUT_KERNEL = frozenset([
     "_ldl_solve",
     "_lfilter",
     "_linear_activated",
-    "_lion_step",
     "_lstsq",
     "_lu_factor",
     "_matrix_exp",
     "_multinomial",
-    "_nadam_step",
     "_new_randperm",
     "_pinv",
     "_poisson",
@@ -65,16 +58,13 @@ WITHOUT_KERNEL = frozenset([
     "_polyphase_products",
     "_polyphase_transposed",
     "_qr",
-    "_radam_step",
     "_random",
     "_randperm",
     "_reflect",
     "_region_argmax",
     "_region_sums",
     "_region_sums_transpose",
-    "_rmsprop_step",
     "_row_order",
-    "_rprop_step",
     "_scatter_prod",
     "_shift",
     "_slogdet",
@@ -107,17 +97,9 @@ SOMETIMES: dict[str, str] = {
     "linear": "integers",
     "_addmm": "integers",
 }
-# Elementwise functions that Triton has no primitives for.
-# The gradient of digamma is a polygamma.
-ELEMENTWISE = frozenset(
-    ["digamma_backward_input", "polygamma", "zeta", "i0e", "i1e", "igamma", "igammac"]
-)
-_FUNCTIONS = ("mvlgamma", "multigammaln", "bessel", "_polynomial_", "airy")
-ELEMENTWISE = frozenset([
-    "digamma", "polygamma", "zeta", "log_ndtr", "i0e", "i1e", "gcd", "lcm", "igamma", "igammac",
-    "airy_ai",
-])  # fmt: skip
-_FUNCTIONS = ("bessel", "_polynomial_", "mvlgamma", "polygamma", "gamma")
+# Elementwise functions that have no device function yet.
+ELEMENTWISE = frozenset(["polygamma", "zeta", "i0e", "i1e", "igamma", "igammac"])
+_FUNCTIONS = ("mvlgamma", "multigammaln", "bessel", "_polynomial_", "airy", "gamma")
 # Results that are on the CPU whatever the inputs.
 ON_CPU = frozenset(["Tensor.cpu", "Tensor.to", "Tensor.numpy", "frombuffer", "from_numpy"])
 # Errors of the CPU that a GPU does not notice: there an integer divided by zero is any number.

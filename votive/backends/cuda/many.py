@@ -1,5 +1,5 @@
 """Work on many tensors in one launch: tables of their addresses lie on the device, and a program
-takes a chunk of one of them. Knows addresses and sizes, not what is computed.
+takes a chunk of one of them. Knows addresses, sizes and types, not what is computed.
 """
 
 from __future__ import annotations
@@ -7,11 +7,54 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import triton
+import triton.language as tl
 
 from . import runtime as rt
-from .data import View, to_device
+from .copy import copy_view
+from .data import View, empty, to_device
+from .program import TYPE, Program
+from .softmax import FLOATS, wide
 
 CHUNK = 8192  # elements that a program takes
+BLOCK = 1024  # that it takes at a time
+REAL = {"fp64": tl.float64, "fp32": tl.float32, "fp16": tl.float16, "bf16": tl.bfloat16}
+
+
+@triton.jit
+def place(table, count, chunks, COLUMNS: tl.constexpr):
+    """(tensor, first element, size) of this program's chunk."""
+    pid = tl.program_id(0)
+    sizes = table + COLUMNS * count
+    which = tl.load(sizes + count + pid)
+    number = tl.load(sizes + count + chunks + pid)
+    return which, number * 8192, tl.load(sizes + which)
+
+
+@triton.jit
+def column(table, at, T: tl.constexpr, ALIGNED: tl.constexpr):
+    """The address of a tensor in a table. `ALIGNED`: a multiple of 16, so that loads are wide."""
+    p = tl.load(table + at).to(tl.pointer_type(T))
+    if ALIGNED:
+        p = tl.multiple_of(p, 16)
+    return p
+
+
+assert CHUNK == 8192  # written out in the kernel
+
+
+@triton.jit
+def _count(table, count, COLUMN: tl.constexpr, S: tl.constexpr, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK) + tl.program_id(0) * BLOCK
+    at = tl.load(table + COLUMN * count + i, mask=i < count, other=0).to(tl.pointer_type(S))
+    tl.store(at, tl.load(at, mask=i < count, other=0.0) + 1, mask=i < count)
+
+
+def counted(steps: Any, column: int) -> Any:
+    """count(table, n): one more in each of n step counts, whose addresses a column holds."""
+    kind = REAL[TYPE[steps[0].dtype]]
+    program = Program(_count, ["*i64", "i32"], {"COLUMN": column, "S": kind, "BLOCK": 256})
+    return lambda table, n: program((-(-n // 256),), table, n)
 
 
 class Table:
@@ -72,5 +115,47 @@ def alike(*lists: Any) -> bool:
     return True
 
 
+def aligned(columns: list[list[int]]) -> bool:
+    """Whether all addresses are multiples of 16."""
+    bits = 0
+    for c in columns:
+        for a in c:
+            bits |= a
+    return not bits & 15
+
+
 def addresses(views: list[View]) -> list[int]:
     return [v.ptr for v in views]
+
+
+def kinds(params: Any, grads: Any) -> dict[str, Any] | None:
+    """The constants that types decide; None where a list is mixed or not of floats."""
+    types = {p.dtype for p in params}
+    others = {g.dtype for g in grads}
+    if len(types) != 1 or len(others) != 1 or not (types | others) <= FLOATS:
+        return None
+    (kind,), (other,) = types, others
+    return {"T": REAL[TYPE[kind]], "G": REAL[TYPE[other]], "WIDE": wide(kind), "BLOCK": BLOCK}
+
+
+def sizes_of(params: Any) -> list[int]:
+    return [p.numel for p in params]
+
+
+def turned(grads: Any, params: Any) -> Any:
+    """Gradients in the memory order of their parameters."""
+    turn = [
+        k
+        for k, (g, p) in enumerate(zip(grads, params, strict=True))
+        if g.spec.layout is not p.spec.layout
+    ]
+
+    def run(views: list[View], like: list[View]) -> list[View]:
+        views = list(views)
+        for k in turn:
+            made = empty(like[k].spec.like(dtype=views[k].spec.dtype))
+            copy_view(made, views[k])
+            views[k] = made
+        return views
+
+    return run

@@ -47,14 +47,17 @@ def can(formula: Formula, kind: str) -> bool:
 
 
 @cache
-def jit(source: str, name: str) -> Any:
-    """A Triton function from text; the text is where debuggers and `inspect` can find it."""
+def jit(source: str, name: str, **known: Any) -> Any:
+    """A Triton function from text that may call the `known` ones; the text is where debuggers and
+    `inspect` can find it.
+    """
     import triton
     import triton.language as tl
 
     file = f"<votive kernel {name} {sha1(source.encode()).hexdigest()[:12]}>"
     linecache.cache[file] = (len(source), None, source.splitlines(True), file)
     scope: dict[str, Any] = {"triton": triton, "tl": tl, "m": device_math, "__name__": __name__}
+    scope.update(known)
     exec(compile(source, file, "exec"), scope)
     return scope[name]
 
