@@ -35,6 +35,7 @@ def memory_bound() -> Iterator[Case]:
 
     import votive
     import votive.nn.functional as F
+    from votive.nn.residual import add_norm
 
     x, tx = pair(ROWS, COLUMNS)
     y, ty = pair(ROWS, COLUMNS)
@@ -84,6 +85,27 @@ def memory_bound() -> Iterator[Case]:
                lambda: votive.autograd.grad(out, (gx, gw, gb), y, retain_graph=True),
                lambda: torch.autograd.grad(tout, (gtx, gtw, gtb), ty, retain_graph=True),
                bytes=3 * n)  # fmt: skip
+    layer = votive.nn.LayerNorm(COLUMNS, device="cuda", dtype=votive.bfloat16)
+    tlayer = torch.nn.LayerNorm(COLUMNS, device="cuda", dtype=torch.bfloat16)
+
+    def tboth(a: Any, b: Any) -> Any:
+        s = a + b
+        return s, tlayer(s)
+
+    for module in (layer, tlayer):
+        module.requires_grad_(False)
+    yield Case("x + y, layer_norm of it", lambda: add_norm(x, y, layer), lambda: tboth(tx, ty),
+               bytes=4 * n,
+               check=lambda: error(add_norm(x, y, layer)[1], tboth(tx, ty)[1]))  # fmt: skip
+    for module in (layer, tlayer):
+        module.requires_grad_(True)
+    outs, touts = add_norm(gx, y, layer), tboth(gtx, ty)
+    yield Case("the same, backward",
+               lambda: votive.autograd.grad(outs, (gx, layer.weight, layer.bias), (y, x),
+                                            retain_graph=True),
+               lambda: torch.autograd.grad(touts, (gtx, tlayer.weight, tlayer.bias), (ty, tx),
+                                           retain_graph=True),
+               bytes=4 * n)  # fmt: skip
 
 
 def losses() -> Iterator[Case]:

@@ -45,7 +45,7 @@ def training(rounds: int = 5, each: int = 10) -> list[dict[str, Any]]:
             loss = model(x, labels=x).loss
         loss.backward()
         optimizer.step()
-        optimizer.zero_grad(set_to_none=False)
+        optimizer.zero_grad()
         return loss
 
     rows = []
@@ -88,7 +88,7 @@ def torch_training(rounds: int = 5, each: int = 10, compiled: bool = False) -> l
             loss = model(x, labels=x).loss
         loss.backward()
         optimizer.step()
-        optimizer.zero_grad(set_to_none=False)
+        optimizer.zero_grad()
         return loss
 
     speed, spread = _rate(step, torch.cuda.synchronize, BATCH * LENGTH, rounds, each)

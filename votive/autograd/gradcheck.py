@@ -27,12 +27,21 @@ def _outputs(fn: Callable[..., Any], inputs: Any) -> list[Any]:
 
 
 def _values(t: Any) -> np.ndarray[Any, Any]:
-    return np.array(t.detach().numpy())
+    return np.array(t.detach().numpy(force=True))
+
+
+def _writer(x: Any) -> Callable[[Any, Any], None]:
+    """What sets one element of a tensor, wherever it lies."""
+    if x.is_cpu:
+        array: Any = x.detach().numpy()
+        return lambda index, value: array.__setitem__(index, value)
+    memory = x.detach()
+    return lambda index, value: memory.__setitem__(index, value.item())
 
 
 def _numeric(fn: Any, inputs: Any, x: Any, eps: float) -> list[np.ndarray[Any, Any]]:
     """Columns of the Jacobian by x: d(output)/d(x_j), and for complex x along i as well."""
-    flat = x.detach().numpy()
+    flat, write = _values(x), _writer(x)
     steps = [eps] + ([1j * eps] if x.dtype.is_complex else [])
     tables: list[list[Any]] = []
     for step in steps:
@@ -42,11 +51,11 @@ def _numeric(fn: Any, inputs: Any, x: Any, eps: float) -> list[np.ndarray[Any, A
             with_plus: list[Any] = []
             with_minus: list[Any] = []
             for sign, into in ((1, with_plus), (-1, with_minus)):
-                flat[index] = kept + sign * step
+                write(index, kept + sign * step)
                 try:
                     into.extend(_values(o).ravel().copy() for o in _outputs(fn, inputs))
                 finally:
-                    flat[index] = kept
+                    write(index, kept)
             columns.append(
                 [(p - m) / (2 * eps) for p, m in zip(with_plus, with_minus, strict=True)]
             )
@@ -69,10 +78,10 @@ def _analytic(out: Any, x: Any, create_graph: bool) -> np.ndarray[Any, Any]:
         for j in range(flat.numel()):
             weight = np.zeros(flat.numel(), out.dtype.np)
             weight[j] = d
+            towards = F.tensor(weight.tolist(), dtype=out.dtype, device=out.device)
             g = grad(
-                flat, x, F.tensor(weight.tolist(), dtype=out.dtype), retain_graph=True,
-                create_graph=create_graph, allow_unused=True,
-            )[0]  # fmt: skip
+                flat, x, towards, retain_graph=True, create_graph=create_graph, allow_unused=True
+            )[0]
             row.append(np.zeros(x.numel(), x.dtype.np) if g is None else _values(g).ravel())
         rows.append(row)
     return np.array(rows)
@@ -192,7 +201,8 @@ def gradgradcheck(
             w = rng.uniform(-1, 1, tuple(o.shape))
             if o.dtype.is_complex:
                 w = w + 1j * rng.uniform(-1, 1, tuple(o.shape))
-            weights.append(F.tensor(w.tolist(), dtype=o.dtype).reshape(o.shape).requires_grad_())
+            made = F.tensor(w.tolist(), dtype=o.dtype, device=o.device)
+            weights.append(made.reshape(o.shape).requires_grad_())
     else:
         weights = [grad_outputs] if isinstance(grad_outputs, state.tensor) else list(grad_outputs)
     n = len(inputs)

@@ -192,6 +192,7 @@ class Node(BaseNode):
     plan: Any = _OfRecipe("plan")
     grad_specs: Any = _OfRecipe("outs")
     first_only: Any = _OfRecipe("first_only")
+    materialize: Any = _OfRecipe("materialize")
     recipe: Any
     kept: dict[Any, Saved] | None = {}
     numbers: tuple[Any, ...] = ()

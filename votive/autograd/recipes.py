@@ -23,6 +23,7 @@ class Recipe:
     sources: dict[str, tuple[str, Any]]  # how rules get arguments by name
     carries: tuple[bool, ...] | None  # per output: whether it can carry a gradient
     first_only: bool = False  # whether only the gradient of the first output is looked at
+    materialize: bool = True  # whether zeros stand in for a gradient that never came
 
 
 class FormulaRecipe(Recipe):
@@ -156,6 +157,8 @@ class RuleRecipe(Recipe):
         else:
             read |= _read_names(rules)
         self.rules = rules
+        self.first_only = rules is not None and _ignores_rest(rules)
+        self.materialize = not op.partial
         # One rule per input, in their order, when no input is a list.
         self.direct: list[tuple[str, Any, bool]] | None = None
         lists = any(a.is_list and a.is_tensor for a in op.schema.args)

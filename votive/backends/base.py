@@ -65,6 +65,8 @@ def remove_row(row: Row) -> None:
         tell(row.op)
 
 
+# Labels of rows that are kernels for one kind of hardware.
+OWN = frozenset(["native", "cuda"])
 # Labels of rows that are passed over.
 switched_off: set[str] = set()
 
@@ -80,6 +82,15 @@ def switch(label: str, on: bool) -> bool:
         for tell in listeners:
             tell("")
     return was
+
+
+def has_own(op: str, device: str) -> bool:
+    """Whether a device has a kernel made for an operator, not just a way to compute it: joining
+    several operators into this one pays.
+    """
+    return any(
+        row.label in OWN and row.label not in switched_off for row in TABLE.get((op, device), ())
+    )
 
 
 def candidates(op: str, device: str, specs: list[Spec]) -> Iterator[Row]:

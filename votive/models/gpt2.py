@@ -12,6 +12,7 @@ from typing import Any
 import votive
 from votive import nn
 from votive.nn.activated import PRODUCTS, activated
+from votive.nn.residual import add_norm, joins
 
 from .attention import Sight, attend, attention_weights, causal_sight, next_token_loss
 from .config import Config
@@ -153,8 +154,16 @@ class GPT2Block(nn.Module):
     def forward(
         self, x: Any, sight: Sight, cache: Any = None, weights: list[Any] | None = None
     ) -> Any:
-        x = x + self.attn(self.ln_1(x), sight, cache, weights)
-        return x + self.mlp(self.ln_2(x))
+        x, change = self.unfinished(x, None, sight, cache, weights)
+        return x + change
+
+    def unfinished(
+        self, x: Any, change: Any, sight: Sight, cache: Any, weights: list[Any] | None
+    ) -> tuple[Any, Any]:
+        """The stream and what is still to be added to it: the next norm adds it on its way."""
+        x, y = add_norm(x, change, self.ln_1)
+        x, y = add_norm(x, self.attn(y, sight, cache, weights), self.ln_2)
+        return x, self.mlp(y)
 
 
 class _GPT2(PreTrainedModel):
@@ -220,11 +229,15 @@ class GPT2Model(_GPT2):
         sight = causal_sight(attention_mask, T, past + T, cache=cache, like=x)
         states: list[Any] = []
         weights: list[Any] | None = [] if output_attentions else None
+        change = None
         for block in self.h:
             if output_hidden_states:
                 states.append(x)
-            x = block(x, sight, cache, weights)
-        x = self.ln_f(x)
+            if not output_hidden_states and joins(block, GPT2Block, x):
+                x, change = block.unfinished(x, change, sight, cache, weights)
+            else:
+                x, change = block(x if change is None else x + change, sight, cache, weights), None
+        _, x = add_norm(x, change, self.ln_f, exact=True)
         if output_hidden_states:
             states.append(x)
         return BaseModelOutput(

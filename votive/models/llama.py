@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 
 from votive import nn
 from votive.nn.activated import activated
+from votive.nn.residual import add_norm, joins
 
 from .attention import Sight, attend, attention_weights, causal_sight, next_token_loss
 from .config import Config, rope_of
@@ -191,8 +192,19 @@ class LlamaDecoderLayer(nn.Module):
     def forward(
         self, x: Any, rope: Any, sight: Sight, cache: Any = None, weights: list[Any] | None = None
     ) -> Any:
-        x = x + self.self_attn(self.input_layernorm(x), rope, sight, cache, weights)
-        return x + getattr(self, self.net)(self.post_attention_layernorm(x))
+        x, change = self.unfinished(x, None, rope, sight, cache, weights)
+        return x + change
+
+    def unfinished(
+        self, x: Any, change: Any, rope: Any, sight: Sight, cache: Any, weights: list[Any] | None
+    ) -> tuple[Any, Any]:
+        """The stream and what is still to be added to it: the next norm adds it on its way."""
+        x, y = add_norm(x, change, self.input_layernorm)
+        y = self.self_attn(y, rope, sight, cache, weights)
+        net = getattr(self, self.net)
+        plain = isinstance(net, LlamaMLP)  # a router does more with its input than a product
+        x, y = add_norm(x, y, self.post_attention_layernorm, exact=not plain)
+        return x, net(y)
 
 
 class LlamaModel(PreTrainedModel):
@@ -242,6 +254,7 @@ class LlamaModel(PreTrainedModel):
         sights: dict[int | None, Sight] = {}
         states: list[Any] = []
         weights: list[Any] | None = [] if output_attentions else None
+        change = None
         for i, layer in enumerate(self.layers):
             if output_hidden_states:
                 states.append(x)
@@ -250,8 +263,12 @@ class LlamaModel(PreTrainedModel):
                 sights[window] = causal_sight(
                     attention_mask, T, past + T, window=window, cache=cache, like=x
                 )
-            x = layer(x, rope(i), sights[window], cache, weights)
-        x = self.norm(x)
+            rest = rope(i), sights[window], cache, weights
+            if not output_hidden_states and joins(layer, LlamaDecoderLayer, x):
+                x, change = layer.unfinished(x, change, *rest)
+            else:
+                x, change = layer(x if change is None else x + change, *rest), None
+        _, x = add_norm(x, change, self.norm, exact=True)
         if output_hidden_states:
             states.append(x)
         return BaseModelOutput(

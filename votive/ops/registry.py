@@ -52,6 +52,7 @@ class Op:
         register: bool = True,
         mutates: tuple[str, ...] = (),
         autocast: Policies | None = None,
+        partial: bool = False,
     ) -> None:
         self._text = schema
         self._schema: Schema | None = None
@@ -69,6 +70,7 @@ class Op:
         self.also = also
         self.differentiable = differentiable
         self.n_out = n_out
+        self.partial = partial  # its gradient rule takes None for results that nobody used
         self.result = result
         self.mutates = mutates  # arguments that the kernel writes into
         if mutates:
