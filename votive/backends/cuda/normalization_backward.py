@@ -28,7 +28,7 @@ def _gradients(
     by_x, by_delta, by_w, by_b, g, skip, x, mean, rstd, weight, rows, n, sg, ss, sx, each,
     CENTRE: tl.constexpr, WEIGHT: tl.constexpr, INPUT: tl.constexpr, AFFINE: tl.constexpr,
     SKIP: tl.constexpr, DELTA: tl.constexpr, WIDE: tl.constexpr, BM: tl.constexpr,
-    BN: tl.constexpr,
+    BN: tl.constexpr, STAGES: tl.constexpr,
 ):  # fmt: skip
     """Rows from program * each on: all that is asked for, in one reading."""
     part = tl.program_id(0)
@@ -39,7 +39,7 @@ def _gradients(
     sum_w = tl.zeros((BM, BN), WIDE)
     sum_b = tl.zeros((BM, BN), WIDE)
     end = tl.minimum(part * each + each, rows)
-    for start in range(part * each, end, BM):
+    for start in tl.range(part * each, end, BM, num_stages=STAGES):
         row = (start + tl.arange(0, BM)[:, None]).to(tl.int64)
         here = (row < end) & columns
         a = tl.load(g + row * sg + i, mask=here, other=0.0).to(WIDE)
@@ -160,8 +160,9 @@ def _columns(to_w, to_b, w, b, n, count, BN: tl.constexpr, BM: tl.constexpr):
 
 WHOLE = 8192  # rows up to here are kept in registers beside the sums for weight and bias
 ROWS, COLUMNS = 16, 128  # of the tiles that sum gradients of weights behind longer rows
-PROGRAMS = 4  # per multiprocessor
-ELEMENTS = 2048  # that a program reads at once
+PROGRAMS = 6  # per multiprocessor, of short rows
+ELEMENTS = 1024  # that a program reads at once
+STAGES = 2  # of rows on their way while others are computed
 
 
 def _parts(rows: int, bm: int, most: int) -> tuple[int, int]:
@@ -194,11 +195,11 @@ def backward(
         bn, warps = block(n)
         warps = max(warps, 4) if bn > 256 else warps
         bm = max(1, min(ELEMENTS // bn, power(rows)))
-        parts, each = _parts(rows, bm, PROGRAMS * here_count())
+        parts, each = _parts(rows, bm, max(2, min(PROGRAMS, 8192 // bn)) * here_count())
         all_of_it = Program(
             _gradients, [*outs, number, number, *read, "i32", "i32", "i64", "i64", "i64", "i32"],
-            {**fixed, **also, "INPUT": by_x is not None, "AFFINE": by_w, "BM": bm, "BN": bn},
-            warps=warps,
+            {**fixed, **also, "INPUT": by_x is not None, "AFFINE": by_w, "BM": bm, "BN": bn,
+             "STAGES": STAGES}, warps=warps,
         )  # fmt: skip
         all_of_it.divisible = _aligned((11, n), (12, sg), (13, ss), (14, sx))
     else:
