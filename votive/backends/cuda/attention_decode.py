@@ -13,6 +13,7 @@ from ...core import dtype as dt
 from ...core.layout import Layout, Spec
 from .by_rows import power
 from .data import View, empty
+from .early import early, start_next, wait_for_last
 from .program import TYPE, Program
 from .runtime import here_count
 
@@ -101,8 +102,11 @@ def _join(
     BE: tl.constexpr,
     BR: tl.constexpr,
     BP: tl.constexpr,
+    EARLY: tl.constexpr,
 ):
     """One program per row: all parts of it at once."""
+    start_next(EARLY)
+    wait_for_last(EARLY)
     row = tl.program_id(1)
     b = (tl.program_id(0) // KH).to(tl.int64)
     head = tl.program_id(0) % KH
@@ -166,7 +170,7 @@ def few_queries(q: Any, k: Any, v: Any, mask: Any, is_causal: bool, scale: float
     out = q.spec.dense_like() if D == E else q.spec.like((B, H, T, E))
     if out.strides[3] != 1:
         return None
-    join = Program(
+    join = early(
         _join, ["*" + TYPE[q.dtype], "*fp32", "*fp32", "*fp32", *["i32"] * 4, *["i64"] * 3],
         {"E": E, "BE": be, "BR": br, "BP": power(parts)}, warps=4,
     )  # fmt: skip
@@ -192,11 +196,13 @@ def few_queries(q: Any, k: Any, v: Any, mask: Any, is_causal: bool, scale: float
 def _part_ref(
     acc, ends, q, k, v, position, KH, G, L, each, scale,
     PRECISION: tl.constexpr, D: tl.constexpr, BD: tl.constexpr, E: tl.constexpr, BE: tl.constexpr,
-    BR: tl.constexpr, BN: tl.constexpr,
+    BR: tl.constexpr, BN: tl.constexpr, EARLY: tl.constexpr,
 ):  # fmt: skip
     """The same for dense memory of fixed length, of which only a part is filled: how much lies on
     the device, so that one recorded launch serves every length.
     """
+    start_next(EARLY)
+    wait_for_last(EARLY)
     b = (tl.program_id(0) // KH).to(tl.int64)
     head = (tl.program_id(0) % KH).to(tl.int64)
     part = tl.program_id(1)

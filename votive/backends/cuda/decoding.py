@@ -14,13 +14,17 @@ from . import device_math as m
 from .attention_decode import _join, _part_ref
 from .by_rows import power
 from .data import View, empty
-from .program import TYPE, Program
+from .early import early, start_next, wait_for_last
+from .program import TYPE
 from .rows import cuda
 from .runtime import here_count
 
 FEW = 8  # rows of a batch
 LONGEST = 8192  # features that a program normalises at once
 BLOCK = 64  # keys at a time
+WHOLE = 8192  # weights of a feature that a program holds at once
+MANY = 8  # features of a program where there are very many
+ADDED = (2, 4)  # (features, warps) of a program of `_linear_add` over short rows
 ONE = (dt.float32, *dt.HALF)
 
 
@@ -28,8 +32,10 @@ ONE = (dt.float32, *dt.HALF)
 def _normed_product(
     o, x, norm, w0, w1, w2, n0, n1, N, K, eps,
     M: tl.constexpr, GATED: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr,
+    EARLY: tl.constexpr,
 ):  # fmt: skip
     """Every program norms the rows again: they are short, and reading them is free."""
+    start_next(EARLY)
     first = tl.program_id(0) * BN
     j = first + tl.arange(0, BN)
     k = tl.arange(0, BK)
@@ -37,8 +43,8 @@ def _normed_product(
     # Sizes are multiples of the block, so a block never spans two weights.
     if GATED:
         at = j[:, None].to(tl.int64) * K + k[None, :]
-        a = tl.load(w0 + at, mask=inside, other=0.0).to(tl.float32)
-        b = tl.load(w1 + at, mask=inside, other=0.0).to(tl.float32)
+        a = tl.load(w0 + at, mask=inside, other=0.0)
+        b = tl.load(w1 + at, mask=inside, other=0.0)
     else:
         w = w0
         start = 0
@@ -48,38 +54,47 @@ def _normed_product(
         elif first >= n0:
             w = w1
             start = n0
-        a = tl.load(
-            w + (j - start)[:, None].to(tl.int64) * K + k[None, :], mask=inside, other=0.0
-        ).to(tl.float32)
+        a = tl.load(w + (j - start)[:, None].to(tl.int64) * K + k[None, :], mask=inside, other=0.0)
         b = a
     g = tl.load(norm + k, mask=k < K, other=0.0).to(tl.float32)
+    wait_for_last(EARLY)
     kind = o.dtype.element_ty
     for r in tl.static_range(M):
         v = tl.load(x + r * K + k, mask=k < K, other=0.0).to(tl.float32)
         scale = 1.0 / m.f_sqrt(tl.sum(v * v, 0) / K + eps)
         # Rounded where single operators would round, so that both ways agree.
         v = (v * scale * g).to(kind).to(tl.float32)
-        y = tl.sum(a * v[None, :], 1)
+        y = tl.sum(a.to(tl.float32) * v[None, :], 1)
         if GATED:
             y = y.to(kind).to(tl.float32)
             y = (y * tl.sigmoid(y)).to(kind).to(tl.float32)
-            y = y * tl.sum(b * v[None, :], 1).to(kind).to(tl.float32)
+            y = y * tl.sum(b.to(tl.float32) * v[None, :], 1).to(kind).to(tl.float32)
         tl.store(o + r * N + j, y.to(kind), mask=j < N)
 
 
 @triton.jit
-def _product_added(o, x, w, residual, N, K, M: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
+def _product_added(
+    o, x, w, residual, N, K,
+    M: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, WHOLE: tl.constexpr, EARLY: tl.constexpr,
+):  # fmt: skip
+    start_next(EARLY)
     j = tl.program_id(0) * BN + tl.arange(0, BN)
     kind = o.dtype.element_ty
+    k = tl.arange(0, BK)
+    inside = (j < N)[:, None] & (k < K)[None, :]
+    at = w + j[:, None].to(tl.int64) * K + k[None, :]
+    a = tl.load(at, mask=inside, other=0.0)
+    wait_for_last(EARLY)
     for r in tl.static_range(M):
-        total = tl.zeros((BN, BK), tl.float32)
-        for start in range(0, K, BK):
-            k = start + tl.arange(0, BK)
-            inside = (j < N)[:, None] & (k < K)[None, :]
-            a = tl.load(w + j[:, None].to(tl.int64) * K + k[None, :], mask=inside, other=0.0).to(
-                tl.float32
-            )
-            total += a * tl.load(x + r * K + k, mask=k < K, other=0.0).to(tl.float32)[None, :]
+        total = (
+            a.to(tl.float32) * tl.load(x + r * K + k, mask=k < K, other=0.0).to(tl.float32)[None, :]
+        )
+        if not WHOLE:
+            for start in range(BK, K, BK):
+                i = start + k
+                inside = (j < N)[:, None] & (i < K)[None, :]
+                b = tl.load(at + start, mask=inside, other=0.0).to(tl.float32)
+                total += b * tl.load(x + r * K + i, mask=i < K, other=0.0).to(tl.float32)[None, :]
         y = tl.sum(total, 1).to(kind).to(tl.float32)
         y += tl.load(residual + r * N + j, mask=j < N, other=0.0).to(tl.float32)
         tl.store(o + r * N + j, y.to(kind), mask=j < N)
@@ -89,13 +104,16 @@ def _product_added(o, x, w, residual, N, K, M: tl.constexpr, BN: tl.constexpr, B
 def _turn(
     o, keys, values, qkv, q_norm, k_norm, cos, sin, position, H, KH, L, ct, st, eps,
     NORM: tl.constexpr, A: tl.constexpr, BA: tl.constexpr, D: tl.constexpr, BD: tl.constexpr,
+    EARLY: tl.constexpr,
 ):  # fmt: skip
     """One head of one row: queries go out, keys and values to their place."""
+    start_next(EARLY)
     head = tl.program_id(0)
     b = tl.program_id(1).to(tl.int64)
-    at = tl.load(position)
     source = qkv + (b * (H + 2 * KH) + head) * D
     kind = o.dtype.element_ty
+    wait_for_last(EARLY)
+    at = tl.load(position)
     if head >= H + KH:
         d = tl.arange(0, BD)
         v = tl.load(source + d, mask=d < D, other=0.0)
@@ -142,19 +160,14 @@ def norm_linear(x: Any, norm: Any, eps: float, weights: Any, gated: bool) -> Any
     k = x.shape[-1]
     rows = x.numel // k if k else 0
     sizes = [w.shape[0] for w in weights]
-    bn = 2
-    if (
-        not _same(x, norm, *weights)
-        or not 1 <= rows <= FEW
-        or k > LONGEST
-        or len(weights) > 3
-        or any(s % bn for s in sizes)
-    ):
+    most = MANY if sizes[0] >= 32768 else 2
+    bn = max(b for b in (1, 2, MANY) if b <= most and not any(s % b for s in sizes))
+    if not _same(x, norm, *weights) or not 1 <= rows <= FEW or k > LONGEST or len(weights) > 3:
         return None
     n = sizes[0] if gated else sum(sizes)
     bk = power(max(k, 16))
     kind = "*" + TYPE[x.dtype]
-    program = Program(
+    program = early(
         _normed_product, [kind] * 6 + ["i32"] * 4 + ["fp32"],
         {"M": rows, "GATED": gated, "BN": bn, "BK": bk}, warps=4 if bk <= 2048 else 8,
     )  # fmt: skip
@@ -176,11 +189,13 @@ def linear_add(x: Any, weight: Any, residual: Any) -> Any:
     rows = x.numel // k if k else 0
     if not _same(x, weight, residual) or not 1 <= rows <= FEW or residual.numel != rows * n:
         return None
-    bn, bk, warps = (1, 1024, 8) if k > 2048 else (2, min(1024, power(max(k, 16))), 4)
+    bk = min(power(max(k, 16)), WHOLE)
+    bn, warps = ADDED if bk <= 2048 else (1, 8)
     kind = "*" + TYPE[x.dtype]
-    program = Program(
-        _product_added, [kind] * 4 + ["i32", "i32"], {"M": rows, "BN": bn, "BK": bk}, warps=warps
-    )
+    program = early(
+        _product_added, [kind] * 4 + ["i32", "i32"],
+        {"M": rows, "BN": bn, "BK": bk, "WHOLE": bk >= k}, warps=warps,
+    )  # fmt: skip
     program.divisible = (5,) if k % 16 == 0 else ()
     grid = (-(-n // bn),)
     return lambda outs, x, w, residual: program(grid, outs[0].ptr, x.ptr, w.ptr, residual.ptr, n, k)
@@ -213,7 +228,7 @@ def turn_and_keep(
     types = (
         [kind] * 6 + ["*" + TYPE[cos.dtype], "*" + TYPE[sin.dtype], "*i64"] + ["i32"] * 5 + ["fp32"]
     )
-    program = Program(
+    program = early(
         _turn, types,
         {
             "NORM": q_norm is not None, "A": width // 2, "BA": power(width // 2), "D": width,
@@ -256,7 +271,7 @@ def attend_kept(q: Any, keys: Any, values: Any, position: Any, scale: float) -> 
     each = -(-share // BLOCK) * BLOCK
     parts = -(-length // each)
     kind = "*" + TYPE[q.dtype]
-    part = Program(
+    part = early(
         _part_ref, ["*fp32", "*fp32", kind, kind, kind, "*i64", "i32", "i32", "i32", "i32", "fp32"],
         {
             "PRECISION": "ieee" if q.dtype is dt.float32 else "tf32", "D": width, "BD": bd, "E": e,
@@ -264,7 +279,7 @@ def attend_kept(q: Any, keys: Any, values: Any, position: Any, scale: float) -> 
         },
         warps=4, stages=2,
     )  # fmt: skip
-    join = Program(
+    join = early(
         _join, [kind, "*fp32", "*fp32", "*fp32", *["i32"] * 4, *["i64"] * 3],
         {"E": e, "BE": be, "BR": br, "BP": power(parts)}, warps=4,
     )  # fmt: skip

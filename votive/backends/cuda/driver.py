@@ -59,6 +59,7 @@ _SIGNATURES: dict[str, list[Any]] = {
     "cuFuncSetAttribute": [_p, _i, _i],
     "cuFuncGetAttribute": [_p, _i, _p],
     "cuLaunchKernel": [_p, _u, _u, _u, _u, _u, _u, _u, _p, _p, _p],
+    "cuLaunchKernelEx": [_p, _p, _p, _p],
     "cuGraphInstantiateWithFlags": [_p, _p, c.c_ulonglong],
     "cuGraphLaunch": [_p, _p],
     "cuGraphExecDestroy": [_p],
@@ -103,6 +104,22 @@ class Properties:
     is_integrated: int
     pci_bus_id: int
     pci_device_id: int
+
+
+class _Attribute(c.Structure):
+    _fields_ = [("id", c.c_int), ("pad", c.c_int), ("value", c.c_int * 16)]
+
+
+class _Launch(c.Structure):
+    _fields_ = [
+        ("grid", _u * 3), ("block", _u * 3), ("shared", _u), ("stream", _p),
+        ("attributes", c.POINTER(_Attribute)), ("count", _u),
+    ]  # fmt: skip
+
+
+# May start before the launch ahead of it on the stream has ended.
+_EARLY = _Attribute(6)
+_EARLY.value[0] = 1
 
 
 class OutOfDeviceMemory(Exception):
@@ -286,6 +303,15 @@ class Driver:
         if shared > 48 << 10:
             self._call("cuFuncSetAttribute", function, 8, shared)
         return function
+
+    def launch_early(
+        self, function: int, x: int, y: int, z: int, bx: int, by: int, bz: int, shared: int,
+        stream: int, params: Any, extra: Any,
+    ) -> int:  # fmt: skip
+        """`launch_kernel` for a kernel that itself waits for the one before it."""
+        config = _Launch((x, y, z), (bx, by, bz), shared, stream, c.pointer(_EARLY), 1)
+        code: int = self._fn["cuLaunchKernelEx"](c.byref(config), function, params, extra)
+        return code
 
     # Graphs
 

@@ -58,6 +58,8 @@ class Program:
         "divisible", "fn", "options", "types",
     )  # fmt: skip
 
+    launcher = "launch_kernel"  # the driver's method
+
     def __init__(
         self, fn: Any, types: Sequence[str], constants: dict[str, Any] | None = None, *,
         warps: int = 4, stages: int = 3, **options: Any,
@@ -96,7 +98,7 @@ class Program:
             if loaded.scratch:
                 buffer[len(args)] = loaded.workspace(grid)
             x, y, z = grid if len(grid) == 3 else (*grid, 1, 1)[:3]
-            code = rt.runtime.driver.launch_kernel(
+            code = getattr(rt.runtime.driver, self.launcher)(
                 loaded.function[here.device], x, y, z, loaded.threads, 1, 1, loaded.shared,
                 here.stream, self._params, None,
             )  # fmt: skip
