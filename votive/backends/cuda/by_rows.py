@@ -48,6 +48,15 @@ def dense(v: View) -> View:
     return made
 
 
+def spread(v: View, shape: tuple[int, ...]) -> View:
+    """The same values, broadcast to a shape, in row-major order."""
+    if v.spec.contiguous and v.spec.shape == shape:
+        return v
+    made = empty(v.spec.like(shape))
+    copy_view(made, v)
+    return made
+
+
 @contextmanager
 def written(v: View) -> Iterator[View]:
     """Row-major memory to write into, whose values end up in `v`."""

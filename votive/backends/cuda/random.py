@@ -13,17 +13,24 @@ import triton
 import triton.language as tl
 
 from ...core import dtype as dt
-from ...core.layout import Spec
+from ...core.layout import Layout, Spec
+from ...formula import Formula, var
 from ..cpu.reference import sampling_bounds as bounds
 from . import device_math as m
-from .by_rows import dense, written
-from .data import View
+from .by_rows import dense, spread, written
+from .checks import required
+from .copy import copy_view
+from .data import View, empty
 from .draws import shift
+from .pointwise import compile_formula
 from .program import TYPE, Program
 from .rows import cuda
 
 COUNTERS = 256  # that a program takes: four words each
-UNIFORM, NORMAL, LOG_NORMAL, EXPONENTIAL, CAUCHY, BERNOULLI, INTEGERS, DROPOUT = range(8)
+(
+    UNIFORM, NORMAL, LOG_NORMAL, EXPONENTIAL, CAUCHY, BERNOULLI, INTEGERS, DROPOUT, CHANCES,
+    GEOMETRIC,
+) = range(10)  # fmt: skip
 FLOATS = frozenset((dt.float32, dt.float64, *dt.HALF))
 # Fusing a product and a sum would round once where the rule rounds twice.
 EXACT = {"enable_fp_fusion": False}
@@ -46,21 +53,22 @@ def words(key, counter, moved, WIDE: tl.constexpr, BC: tl.constexpr):
 
 
 @triton.jit
-def _real(w, WIDE: tl.constexpr):
-    """A word as a floating-point number of the type that is computed in."""
-    if WIDE:
-        return w.to(tl.float64)
-    else:
-        return w.to(tl.float32)
-
-
-@triton.jit
 def _open(w, WIDE: tl.constexpr):
     """(0, 1]."""
     if WIDE:
         return w.to(tl.float64) * 5.421010862427522e-20 + 2.710505431213761e-20
     else:
         return w.to(tl.float32) * 2.3283064365386963e-10 + 1.1641532182693481e-10
+
+
+@triton.jit
+def _centred(w, WIDE: tl.constexpr):
+    """[-1/2, 1/2]."""
+    if WIDE:
+        return w.to(tl.int64).to(tl.float64) * 5.421010862427522e-20 + 2.710505431213761e-20
+    else:
+        signed = w.to(tl.int32, bitcast=True).to(tl.float32)
+        return signed * 2.3283064365386963e-10 + 1.1641532182693481e-10
 
 
 @triton.jit
@@ -93,10 +101,25 @@ def _draw(
         y = (m.f_exp(z) if KIND == 2 else z).to(kind)
     elif KIND == 3:  # exponential: rate, floor
         y = m.f_div(tl.maximum(-m.f_log(_open(w, WIDE)), q), p).to(kind)
+    elif KIND == 4:  # cauchy: median, sigma
+        y = (m.f_tan(_centred(w, WIDE) * 3.141592653589793) * q + p).to(kind)
     elif KIND == 5:  # bernoulli: threshold in r
         y = tl.where(w.to(tl.int64) < r, 1, 0).to(kind)
-    elif KIND == 6:  # integers: low in r, span in t (as an unsigned word)
-        y = (tl.umulhi(w, t.to(tl.uint64)).to(tl.int64) + r).to(kind)
+    elif KIND == 6:  # integers: low in r, span in t (as an unsigned word, 0 for 2**64)
+        drawn = tl.where(t == 0, w, tl.umulhi(w, t.to(tl.uint64)))
+        y = (drawn.to(tl.int64) + r).to(kind)
+        if kind.is_floating():  # first, last: what rounds out of the range stays inside
+            y = tl.minimum(tl.maximum(y.to(p.dtype), p), q).to(kind)
+    elif KIND == 8:  # bernoulli with the chances in x
+        chance = tl.load(x + i, mask=i < n, other=0.0).to(tl.float64)
+        y = tl.where(w.to(tl.float64) < m.f_ceil(chance * 4294967296.0), 1, 0).to(kind)
+    elif KIND == 9:  # geometric: log(1 - p); integers end at r
+        trials = tl.maximum(m.f_ceil(m.f_div(m.f_log(_open(w, WIDE)), p)), 1.0)
+        if kind.is_floating():
+            y = trials.to(kind)
+        else:
+            over = trials >= r.to(trials.dtype)
+            y = tl.where(over, r, tl.where(over, 1.0, trials).to(tl.int64)).to(kind)
     else:  # dropout: threshold in r, scale in p
         v = tl.load(x + i, mask=i < n, other=0.0).to(tl.float32)
         y = (v * tl.where(w.to(tl.int64) < r, p, 0.0)).to(kind)
@@ -109,20 +132,10 @@ def _bits(dtype: dt.dtype) -> int:
 
 
 def _program(kind: int, dtype: dt.dtype, wide: bool, source: dt.dtype | None = None) -> Program:
-    number = "fp64" if wide and dtype is dt.float64 else "fp32"
+    number = "fp64" if wide and (dtype is dt.float64 or kind == GEOMETRIC) else "fp32"
     last = "i64" if kind == INTEGERS else number
-    types = [
-        "*" + TYPE[dtype],
-        "*" + TYPE[source or dtype],
-        "*i64",
-        "i64",
-        "i64",
-        "i64",
-        number,
-        number,
-        "i64",
-        last,
-    ]
+    pointers = ["*" + TYPE[dtype], "*" + TYPE[source or dtype], "*i64"]
+    types = [*pointers, "i64", "i64", "i64", number, number, "i64", last]
     bits = _bits(dtype) if kind == UNIFORM else 0
     return Program(
         _draw, types, {"KIND": kind, "BITS": bits, "WIDE": wide, "BC": COUNTERS}, **EXACT
@@ -135,12 +148,15 @@ def _word(value: int) -> int:
     return value - (1 << 64) if value >> 63 else value
 
 
-def _sampler(kind: int, spec: Spec, wide: bool) -> Any:
-    """launch(to, key, counter, p, q, r, t) for the elements of a spec, or None for other types."""
-    program = _program(kind, spec.dtype, wide)
+def _sampler(kind: int, spec: Spec, wide: bool, source: dt.dtype | None = None) -> Any:
+    """launch(to, key, counter, p, q, r, t) for the elements of a spec. `source`: the dtype of what
+    is read beside.
+    """
+    program = _program(kind, spec.dtype, wide, source)
     each = COUNTERS * (2 if wide else 4)
     n = spec.numel
     grid = (-(-n // each),)
+    program.divisible = (5,) if n % 16 == 0 else ()
 
     def launch(
         to: View, key: int, counter: int, p: float, q: float, r: int, t: float, x: int = 0
@@ -203,17 +219,45 @@ def new_uniform(
 
 
 def _row_major(size: Any, dtype: dt.dtype, device: Any) -> Spec:
-    from ...core.layout import Layout
-
     return Spec(Layout(tuple(size)), dtype, device)
 
 
-@cuda("_normal", accepts=lambda x, *rest: _is_float(x) and not rest)
+@cuda("_normal", accepts=lambda x, *rest: _is_float(x) and all(map(_is_float, rest)))
 def normal(x: Any, key: Any, counter: Any, mean: Any, std: Any) -> Any:
+    if any(isinstance(v.spec, Spec) for v in (mean, std)):
+        return _normal_each(x, mean, std)
     draw = _normal(x.spec.dense_like(), NORMAL)
     if any(v is complex for v in (mean.spec, std.spec)):
         return None
     return lambda outs, x, key, counter, mean, std: draw(outs[0], key, counter, mean, std)
+
+
+def _normal_each(x: Any, mean: Any, std: Any) -> Any:
+    """Standard numbers first; then each gets its own mean and deviation."""
+    out = x.spec.dense_like()
+    wide = dt.float64 if x.dtype is dt.float64 else dt.float32
+    row = x.spec.like(x.shape, dtype=wide)
+    draw = _normal(row, NORMAL)
+    z, s, d = var("z"), var("mean"), var("std")
+    shift_, _ = compile_formula(
+        Formula("normal", ("z", "mean", "std"), z * d + s), ["z", "mean", "std"],
+        [_role(row, wide), _role(mean.spec, wide), _role(std.spec, wide)],
+        [row, *(v.spec if isinstance(v.spec, Spec) else None for v in (mean, std))], out, None,
+    )  # fmt: skip
+    text = "normal expects all elements of std >= 0.0"
+    check = required(std, "v < 0", text) if isinstance(std.spec, Spec) else bounds.check_normal
+
+    def run(outs: list[View], x: View, key: int, counter: int, mean: Any, std: Any) -> None:
+        check(std)
+        made = empty(row)
+        draw(made, key, counter, 0.0, 1.0)
+        copy_view(outs[0], shift_(made, mean, std)[1])
+
+    return run
+
+
+def _role(spec: Any, compute: dt.dtype) -> tuple[Any, dt.dtype, None]:
+    return (spec.dtype if isinstance(spec, Spec) else None), compute, None
 
 
 @cuda("_new_normal")
@@ -251,8 +295,10 @@ def _threshold(p: float) -> int:
     return math.ceil(float(p) * 2.0**32)
 
 
-@cuda("_bernoulli", accepts=lambda x, *rest: x.dtype in TYPE and not rest)
+@cuda("_bernoulli", accepts=lambda x, *rest: x.dtype in TYPE and all(map(_is_float, rest)))
 def bernoulli(x: Any, key: Any, counter: Any, p: Any) -> Any:
+    if isinstance(p.spec, Spec):
+        return _bernoulli_each(x, p)
     launch = _sampler(BERNOULLI, x.spec.dense_like(), False)
 
     def run(outs: list[View], x: View, key: int, counter: int, p: float) -> None:
@@ -262,24 +308,28 @@ def bernoulli(x: Any, key: Any, counter: Any, p: Any) -> Any:
     return run
 
 
-def _integers(spec: Spec) -> Any:
-    launch = _sampler(INTEGERS, spec, True)
+def _bernoulli_each(x: Any, p: Any) -> Any:
+    launch = _sampler(CHANCES, x.spec.dense_like(), False, p.dtype)
+    text = "bernoulli: Expected p_in >= 0 && p_in <= 1 to be true, but got false."
+    check = required(p, "((v >= 0) & (v <= 1)) == 0", text)
 
-    def run(to: View, key: int, counter: int, low: int, high: int) -> None:
-        bounds.check_range(low, high, spec.dtype.np)
-        launch(to, key, counter, 0.0, 0.0, int(low), _word(int(high) - int(low)))  # type: ignore[arg-type]
+    def run(outs: list[View], x: View, key: int, counter: int, p: View) -> None:
+        check(p)
+        launch(outs[0], key, counter, 0.0, 0.0, 0, 0.0, spread(p, x.spec.shape).ptr)
 
     return run
 
 
-@cuda("_new_random")
-def new_random(
-    size: Any, dtype: dt.dtype, device: Any, key: Any, counter: Any, low: Any, high: Any
-) -> Any:
-    if dtype.is_floating_point or dtype not in TYPE:
-        return None
-    draw = _integers(_row_major(size, dtype, device))
-    return lambda outs, key, counter, low, high: draw(outs[0], key, counter, low, high)
+@cuda("_cauchy", accepts=_is_float)
+def cauchy(x: Any, key: Any, counter: Any, median: Any, sigma: Any) -> Any:
+    spec = x.spec.dense_like()
+    launch = _sampler(CAUCHY, spec, spec.dtype is dt.float64)
+
+    def run(outs: list[View], x: View, key: int, counter: int, median: float, sigma: float) -> None:
+        bounds.check_cauchy(sigma)
+        launch(outs[0], key, counter, float(median), float(sigma), 0, 0.0)
+
+    return run
 
 
 @cuda("_dropout", accepts=lambda x: x.dtype in (dt.float32, *dt.HALF))
