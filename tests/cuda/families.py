@@ -257,3 +257,20 @@ def randomness(vt: Any) -> None:
     D.Gamma(x, x, validate_args=False).rsample().sum().backward()
     D.Dirichlet(x, validate_args=False).rsample().sum().backward()
     vt.nn.functional.dropout(_of(vt, 64, 4096).requires_grad_(), 0.1).sum().backward()
+
+
+@family
+def complex_numbers(vt: Any) -> None:
+    for dtype in ("complex64", "complex128"):
+        x = _of(vt, 64, 1024, dtype=dtype)
+        x.t() * x.t().contiguous() + 2j
+        for fn in (vt.exp, vt.log, vt.sqrt, vt.tanh, vt.asin, vt.atan, vt.abs, vt.sigmoid):
+            fn(x)
+        x / x[0]
+        x**x
+        x.sum(1)
+        x.var(0)
+        x.prod(1)
+        x.to(vt.complex64)
+        x.real.to(x.dtype)
+        x @ x.t()

@@ -17,6 +17,7 @@ pytestmark = anywhere
 # How many bytes of stack a kernel may use: sines and tangents reduce large numbers with a table.
 STACK = {
     "digamma": 64, "_draw": 64, "_poisson": 64, "_gamma": 64, "_gamma_grad": 64, "_beta_grad": 64,
+    "exp": 64, "tanh": 64, "sigmoid": 64, "_pow": 64,
 }  # fmt: skip
 
 

@@ -62,14 +62,14 @@ def to_text(root: Expr) -> str:
     return show(root, 0)
 
 
-def _assignments(root: Expr) -> tuple[list[tuple[str, Expr]], dict[int, str]]:
+def _assignments(*roots: Expr) -> tuple[list[tuple[str, Expr]], dict[int, str]]:
     """Nodes that get a name of their own: those used more than once."""
-    uses: Counter[int] = Counter()
-    for e in walk(root):
+    uses: Counter[int] = Counter(e.id for e in roots if len(roots) > 1)
+    for e in walk(*roots):
         uses.update(a.id for a in e.args)
     steps: list[tuple[str, Expr]] = []
     names: dict[int, str] = {}
-    for e in walk(root):
+    for e in walk(*roots):
         if e.args and uses[e.id] > 1 and e.op != "annotated":
             names[e.id] = f"t{len(steps)}"
             steps.append((names[e.id], e))
@@ -173,12 +173,16 @@ _TL_FAST = {
 }  # fmt: skip
 
 
-def to_triton(root: Expr, name: str, params: list[str], kind: str = "f", fast: bool = False) -> str:
-    """Source of a Triton device function on blocks of the compute type `T`.
+def to_triton(
+    root: Expr | tuple[Expr, ...], name: str, params: list[str], kind: str = "f", fast: bool = False
+) -> str:
+    """Source of a Triton device function on blocks of the compute type `T`; of several expressions
+    it returns a tuple.
 
     `m` holds the primitives of this kind: "f" floats, "i" integers (truth values are 0 and 1).
     """
-    steps, names = _assignments(root)
+    roots = root if isinstance(root, tuple) else (root,)
+    steps, names = _assignments(*roots)
 
     def leaf(e: Expr) -> str:
         if e.op == "var":
@@ -220,5 +224,6 @@ def to_triton(root: Expr, name: str, params: list[str], kind: str = "f", fast: b
     lines = ["@triton.jit", f"def {name}({', '.join([*params, 'T: tl.constexpr'])}):"]
     for n, e in steps:
         lines.append(f"    {n} = {_render(e, names, leaf, call, skip=e.id)}")
-    lines.append(f"    return {_render(root, names, leaf, call)}")
+    values = ", ".join(_render(r, names, leaf, call) for r in roots)
+    lines.append(f"    return {values}")
     return "\n".join(lines) + "\n"

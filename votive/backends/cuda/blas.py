@@ -41,9 +41,18 @@ class _Result(c.Structure):
     ]  # fmt: skip
 
 
-def _candidates() -> list[str]:
-    """Where the library may lie: the loader's path, then NVIDIA's Python packages."""
-    names = ["libcublasLt.so.13", "libcublasLt.so.12"]
+class _Single(c.Structure):
+    """A complex factor of which only the real part is set."""
+
+    _fields_ = [("value", c.c_float), ("imaginary", c.c_float)]
+
+
+class _Double(c.Structure):
+    _fields_ = [("value", c.c_double), ("imaginary", c.c_double)]
+
+
+def candidates(names: list[str]) -> list[str]:
+    """Where a library may lie: the loader's path, then NVIDIA's Python packages."""
     found = list(names)
     spec = importlib.util.find_spec("nvidia")
     for root in spec.submodule_search_locations if spec is not None else ():  # type: ignore[union-attr]
@@ -52,6 +61,16 @@ def _candidates() -> list[str]:
     for root in ("/usr/local/cuda/lib64", "/usr/local/cuda/targets/x86_64-linux/lib"):
         found += [os.path.join(root, n) for n in names]
     return found
+
+
+def opened(names: list[str], kind: Any = c.CDLL) -> Any:
+    """The first of some libraries that can be loaded, or None."""
+    for path in candidates(names):
+        try:
+            return kind(path)
+        except OSError:
+            continue
+    return None
 
 
 class _Library:
@@ -70,13 +89,8 @@ class _Library:
             if rt.runtime.driver.emulated:
                 self.reason = "the GPU is emulated"
                 return False
-            for path in _candidates():
-                try:
-                    self.lib = c.PyDLL(path)
-                    break
-                except OSError:
-                    continue
-            else:
+            self.lib = opened(["libcublasLt.so.13", "libcublasLt.so.12"], c.PyDLL)
+            if self.lib is None:
                 self.reason = "libcublasLt is not installed; install votive[cuda]"
                 return False
             p, i64, u64 = c.c_void_p, c.c_int64, c.c_uint64
@@ -164,8 +178,10 @@ class Product:
     ) -> None:  # fmt: skip
         self.left, self.right, self.out = left, right, out
         self.epilogue, self.has_bias, self.scales = epilogue, bias is not None, scales
-        number = c.c_double if compute == "f64" else c.c_int32 if compute == "i32" else c.c_float
+        number: Any = {"f64": c.c_double, "i32": c.c_int32}.get(compute, c.c_float)
         scale = {"f64": 1, "i32": 10}.get(compute, 0)
+        if out.dtype.is_complex:
+            number, scale = (_Double if compute == "f64" else _Single), _TYPE[out.dtype]
         self.alpha, self.beta = number(1), number(0)
         self._alpha, self._beta = c.addressof(self.alpha), c.addressof(self.beta)
         desc = c.c_void_p()

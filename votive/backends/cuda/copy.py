@@ -50,9 +50,13 @@ def _build(to: Spec, source: Spec) -> Any:
 
     if to.dtype is source.dtype and (to.dtype.is_complex or to.dtype not in TYPE):
         return _build_bytes(to, source)
-    if to.dtype.is_complex or source.dtype.is_complex:
-        return None
     compute = _compute(source.dtype, to.dtype)
+    if to.dtype.is_complex or source.dtype.is_complex:
+        # Integers of 64 bits need the digits of a double.
+        wide = dt.float64 in (to.dtype.to_real(), source.dtype.to_real()) or dt.int64 in (
+            to.dtype, source.dtype,
+        )  # fmt: skip
+        compute = dt.complex128 if wide else dt.complex64
     if source.dtype in dt.FLOAT8:
         compute = dt.float32
     return build(_SAME, ["x"], [(source.dtype, compute, None)], [source], to)
@@ -60,6 +64,7 @@ def _build(to: Spec, source: Spec) -> Any:
 
 def _build_bytes(to: Spec, source: Spec) -> Any:
     """Copy what kernels have no type for as integers of the same size."""
+    from .complex_pointwise import pairs_of
     from .pointwise import build
 
     if to.dtype is dt.complex128:
@@ -68,13 +73,8 @@ def _build_bytes(to: Spec, source: Spec) -> Any:
             _SAME,
             ["x"],
             [(dt.float64, dt.float64, None)],
-            [_pairs(source, dt.float64)],
-            _pairs(to, dt.float64),
+            [pairs_of(source)],
+            pairs_of(to),
         )
     kind: Any = {8: dt.int64, 4: dt.int32, 2: dt.int16, 1: dt.uint8}[to.dtype.itemsize]
     return build(_SAME, ["x"], [(kind, kind, None)], [source.like(dtype=kind)], to.like(dtype=kind))
-
-
-def _pairs(spec: Spec, part: dt.dtype) -> Spec:
-    strides = (*(s * 2 for s in spec.strides), 1)
-    return spec.like((*spec.shape, 2), dtype=part, strides=strides)

@@ -42,6 +42,10 @@ def fill_view(to: View, value: Any) -> None:
     spec = to.spec
     if not spec.numel:
         return
+    if spec.dtype is dt.complex128:  # no word is so wide
+        for part, v in zip(parts(to), (complex(value).real, complex(value).imag), strict=True):
+            fill_view(part, v)
+        return
     number = bits(value, spec.dtype)
     one = number & 0xFF
     repeated = int.from_bytes(bytes([one]) * spec.dtype.itemsize, "little", signed=False)
@@ -51,9 +55,20 @@ def fill_view(to: View, value: Any) -> None:
         _fillers(spec)(to.ptr, number)
 
 
+def parts(v: View) -> tuple[View, View]:
+    """The real and imaginary parts of a complex view, in its memory."""
+    spec = v.spec
+    half = spec.like(dtype=spec.dtype.to_real(), strides=tuple(2 * s for s in spec.strides))
+    return View(v.ptr, half, v.storage), View(v.ptr + half.dtype.itemsize, half, v.storage)
+
+
+def _fills(dtype: dt.dtype) -> bool:
+    return word(dtype) is not None or dtype is dt.complex128
+
+
 @cuda("_fill", into=True)
 def fill(x: Any, value: Any) -> Any:
-    if word(x.dtype) is None:
+    if not _fills(x.dtype):
         return None
     if isinstance(value.spec, Spec):
         return lambda outs, x, value: copy_view(outs[0], value)
@@ -64,13 +79,22 @@ def fill(x: Any, value: Any) -> Any:
 
 @cuda("_full")
 def full(size: Any, stride: Any, value: Any, dtype: dt.dtype, device: Any) -> Any:
-    if word(dtype) is None or (isinstance(value.spec, complex) and not dtype.is_complex):
+    if not _fills(dtype) or (isinstance(value.spec, complex) and not dtype.is_complex):
         return None
     return lambda outs, value: fill_view(outs[0], value)
 
 
+def _complex_eye(outs: list[View]) -> None:
+    spec = outs[0].spec
+    fill_view(outs[0], 0)
+    shape, strides = (min(spec.shape),), (sum(spec.strides),)
+    fill_view(View(outs[0].ptr, spec.like(shape, strides=strides), outs[0].storage), 1)
+
+
 @cuda("_eye")
 def eye(n: int, m: int, dtype: dt.dtype, device: Any) -> Any:
+    if dtype is dt.complex128:
+        return _complex_eye
     if word(dtype) is None:
         return None
     one = bits(1, dtype)

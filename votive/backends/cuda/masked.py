@@ -104,6 +104,13 @@ def masked_select(x: Any, mask: Any) -> Any:
     return run
 
 
+def too_few(have: int, count: int) -> None:
+    fail(
+        RuntimeError, "masked_scatter",
+        f"source has {have} elements, fewer than the {count} true values of the mask.",
+    )  # fmt: skip
+
+
 @cuda("_masked_scatter", into=True)
 def masked_scatter(x: Any, mask: Any, source: Any) -> Any:
     if word(x.dtype) is None:
@@ -115,11 +122,7 @@ def masked_scatter(x: Any, mask: Any, source: Any) -> Any:
         mask = dense(mask)
         starts, count = counted(mask)
         if source.spec.numel < count:
-            fail(
-                RuntimeError, "masked_scatter",
-                f"source has {source.spec.numel} elements, fewer than the {count} true values of "
-                "the mask.",
-            )  # fmt: skip
+            too_few(source.spec.numel, count)
         source = dense(apart(source, outs[0]))
         start(outs[0], x)
         if not count:

@@ -233,7 +233,7 @@ class Library:
     def __init__(
         self, a: Side, b: Side, out: Side, count: int, bias: dt.dtype | None, epilogue: int
     ) -> None:
-        compute = "f64" if out.dtype is dt.float64 else "f32"
+        compute = "f64" if out.dtype.to_real() is dt.float64 else "f32"
         if compute == "f32" and a.dtype is dt.float32 and switches.allow_tf32:
             compute = "tf32"
         # In columns: the right operand comes first.
@@ -288,6 +288,12 @@ def engine(
     epilogue: int = 0,
 ) -> Any:
     """The way to compute one product (or a batch of them)."""
+    if a.dtype.is_complex:
+        if blas.library.load():
+            return Library(a, b, out, count, None, blas.PLAIN)
+        from .complex_products import Four
+
+        return Four(a, b, out, count)
     if not a.dtype.is_floating_point:
         return None if add or bias is not None else Whole(a, b, out, count)
     few = (

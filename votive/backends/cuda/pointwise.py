@@ -1,6 +1,5 @@
 """Elementwise operators on the GPU: a formula becomes the source of a Triton kernel. Three shapes
-of kernel serve all layouts; what Triton lacks (complex numbers, rare functions) takes a trip to the
-CPU.
+of kernel serve all layouts; what Triton lacks (rare functions) takes a trip to the CPU.
 """
 
 from __future__ import annotations
@@ -264,7 +263,11 @@ def build(
     if len(values) != 1:
         return None
     (compute,) = values
-    if compute.is_complex or out.dtype not in TYPE or compute not in TYPE:
+    if compute.is_complex or out.dtype.is_complex:
+        from . import complex_pointwise
+
+        return complex_pointwise.build(formula, names, roles, inputs, out)
+    if out.dtype not in TYPE or compute not in TYPE:
         return None
     if any(have is not None and have not in TYPE for have, _, _ in roles):
         return None
@@ -328,6 +331,8 @@ def _complemented(body: Any) -> Any:
 def _value(have: dt.dtype | None, compute: dt.dtype) -> Callable[[Any], Any] | None:
     """How an argument becomes what the program takes; None: it is a view with an address."""
     if have is None:
+        if compute.is_complex:
+            return complex
         if compute.is_floating_point:
             return lambda v: float(v.real if isinstance(v, complex) else v)
         return lambda v: _signed(_word(int(v)))

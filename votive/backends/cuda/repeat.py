@@ -44,12 +44,12 @@ def interleave_indices(repeats: Any, output_size: int | None) -> Any:
     least = _row(repeats, (0,), dt.int64, "min")
     which = shared(_which, [pointer(repeats.dtype), "*i64", "i64", "i64", "i32"], {"BLOCK": BLOCK})
 
-    def run(outs: Any, repeats: View) -> list[View]:
-        repeats = dense(repeats)
+    def run(outs: Any, given: View) -> list[View]:
+        repeats = dense(given)
         ends = scratch(repeats.spec, n + 1, dt.int64)
         scan(ends.ptr, ends.ptr, repeats, n, repeats, n)
         one = View(ends.ptr + 8 * n, repeats.spec.like((), dtype=dt.int64), ends.storage)
-        least([one], repeats)
+        least([one], given)
         found = np.empty(2, np.int64)
         to_host(found, ends.ptr + 8 * (n - 1))
         total, smallest = found.tolist()

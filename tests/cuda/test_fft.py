@@ -1,0 +1,166 @@
+"""Fourier transforms: what cuFFT is asked for (a stand-in on host memory answers), and on a real
+GPU what it gives.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+import votive
+from votive.ops.registry import OPS
+
+from .device import EMULATED, LAYOUTS, agree, placed, trips
+
+RNG = np.random.default_rng(5)
+# The emulated GPU copies slowly.
+SHAPES = [(2, 3, 6)] if EMULATED else [(8,), (3, 5), (2, 3, 6), (2, 2, 4, 3)]
+DIMS = ((0, 1), (3, 1), (2, 3, 4), (4, 0, 2), (0, 1, 2, 3), (0, 1, 2, 3, 4), (4, 3, 2, 1))
+
+
+@pytest.fixture
+def library(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    """The stand-in where the GPU is emulated, else the real library (None)."""
+    from votive.backends.cuda import fft_plans
+
+    if not EMULATED:
+        assert fft_plans.library.load(), fft_plans.library.reason
+        yield None
+        return
+    from .fake_cufft import FakeCufft
+
+    fake = FakeCufft()
+    monkeypatch.setattr(fft_plans, "library", fft_plans._Library())
+    fft_plans.library.lib = fake
+    _forget()
+    yield fake
+    _forget()
+
+
+def _forget() -> None:
+    for name in ("_fft_c2c", "_fft_r2c", "_fft_c2r"):
+        OPS[name].forget()
+
+
+def _signal(*shape: int, kind: str = "complex64") -> np.ndarray[Any, Any]:
+    x = RNG.normal(size=shape)
+    if kind.startswith("complex"):
+        x = x + 1j * RNG.normal(size=shape)
+    return x.astype(kind)
+
+
+def _same(name: str, x: np.ndarray[Any, Any], how: str = "", **options: Any) -> None:
+    fn = getattr(votive.fft, name)
+    theirs = fn(placed(x, how, "cpu"), **options)
+    with trips() as left:
+        ours = fn(placed(x, how, "cuda"), **options)
+    assert not left, f"{name} left the GPU: {left}"
+    agree(ours, theirs, f"{name} {x.shape} {x.dtype} {how} {options}", 2e-5, scale=1.0)
+
+
+@pytest.mark.parametrize("how", LAYOUTS)
+@pytest.mark.parametrize("kind", ["complex64", "complex128", "float32", "float64"])
+def test_transforms_of_one_dimension_agree_with_the_cpu(library: Any, kind: str, how: str) -> None:
+    real = kind.startswith("float")
+    names = ["fft", "ifft"] + (["rfft", "ihfft"] if real else ["irfft", "hfft"])
+    norms = itertools.cycle([None, "ortho", "forward"])
+    for name, shape in itertools.product(names, SHAPES):
+        for dim in range(len(shape)):
+            _same(name, _signal(*shape, kind=kind), how, dim=dim, norm=next(norms))
+
+
+@pytest.mark.parametrize("how", LAYOUTS)
+def test_transforms_of_several_dimensions_agree_with_the_cpu(library: Any, how: str) -> None:
+    x, r = _signal(2, 3, 4, 2, 5, kind="complex128"), _signal(2, 3, 4, 2, 5, kind="float64")
+    for dim in DIMS[LAYOUTS.index(how) :: 4] if EMULATED else DIMS:
+        _same("fftn", x, how, dim=dim, norm="ortho")
+        _same("ifftn", x, how, dim=dim)
+        _same("rfftn", r, how, dim=dim)
+        _same("irfftn", x, how, dim=dim)
+        _same("hfftn", x, how, dim=dim)
+        _same("ihfftn", r, how, dim=dim)
+
+
+def test_sizes_are_cut_and_filled(library: Any) -> None:
+    for n in (1, 2, 7, 12, 31):
+        _same("fft", _signal(3, 8), n=n)
+        _same("rfft", _signal(3, 8, kind="float32"), n=n)
+        _same("irfft", _signal(3, 8), n=n)
+    _same("irfft", _signal(3, 1), n=1)
+    _same("rfft2", _signal(2, 6, 4, kind="float64"), s=(5, 9))
+
+
+def test_nothing_is_transformed_to_nothing(library: Any) -> None:
+    x = votive.zeros(0, 4, dtype=votive.complex64, device="cuda")
+    assert votive.fft.fft(x).shape == (0, 4)
+    assert votive.fft.irfft(x).shape == (0, 6)
+    assert votive.fft.rfft(x.real).shape == (0, 3)
+
+
+def test_gradients_of_transforms_agree_with_the_cpu(library: Any) -> None:
+    for name, kind in (("fft", "complex64"), ("rfft", "float32"), ("irfft", "complex64")):
+        given, results = _signal(3, 8, kind=kind), []
+        for device in ("cpu", "cuda"):
+            x = votive.from_numpy(given).to(device).requires_grad_()
+            with trips() as left:
+                y = getattr(votive.fft, name)(x, dim=0, norm="ortho")
+                (y.abs() ** 2).sum().backward()
+            assert not left or device == "cpu"
+            results.append(x.grad)
+        agree(results[1], results[0], name, 2e-5, scale=1.0)
+
+
+def test_spectrograms_stay_on_the_gpu(library: Any) -> None:
+    sound = _signal(2, 400, kind="float32")
+    window = votive.hann_window(64)
+    results = []
+    for device in ("cpu", "cuda"):
+        x, w = votive.from_numpy(sound).to(device), window.to(device)
+        with trips() as left:
+            s = votive.stft(x, 64, 16, window=w, return_complex=True)
+            back = votive.istft(s, 64, 16, window=w, length=400)
+        assert not left, f"left the GPU: {left}"
+        results.append((s, back))
+    for ours, theirs in zip(results[1], results[0], strict=True):
+        agree(ours, theirs, "stft", 2e-5, scale=1.0)
+
+
+def test_plans_are_kept_and_the_oldest_makes_room(library: Any) -> None:
+    from votive.backends.cuda import fft_plans
+
+    for n in range(1, fft_plans.KEPT + 9):
+        votive.fft.fft(votive.ones(n, dtype=votive.complex64, device="cuda"))
+    assert len(fft_plans.library.plans) == fft_plans.KEPT
+    if library is not None:
+        before = library.made
+        assert library.ended == before - fft_plans.KEPT
+        votive.fft.fft(votive.ones(n, dtype=votive.complex64, device="cuda"))
+        assert library.made == before
+
+
+def test_without_the_library_transforms_take_the_trip(library: Any) -> None:
+    from votive.backends.cuda import fft_plans
+
+    lib = fft_plans.library.lib
+    fft_plans.library.lib, fft_plans.library.reason = None, "hidden"
+    _forget()
+    try:
+        with trips() as left:
+            y = votive.fft.rfft(votive.ones(4, device="cuda"))
+        assert left == {"_fft_r2c"}
+        assert y.tolist() == [4, 0, 0]
+    finally:
+        fft_plans.library.lib, fft_plans.library.reason = lib, ""
+        _forget()
+
+
+@pytest.mark.skipif(EMULATED, reason="needs a real GPU")
+def test_long_transforms_agree_with_the_cpu() -> None:
+    for shape in ((1 << 20,), (64, 4093), (3, 1000, 1001)):
+        _same("fft", _signal(*shape))
+        _same("rfft", _signal(*shape, kind="float32"))
+    _same("fft2", _signal(4, 512, 384))

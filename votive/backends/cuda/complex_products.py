@@ -1,0 +1,144 @@
+"""Products of complex matrices: cuBLASLt where it is, else four real products of their parts; and
+products along a dimension.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from ...core import dtype as dt
+from ...core.layout import Spec
+from ...formula import Formula, var
+from .copy import copy_view
+from .data import View, empty, zero
+from .matmul import Plain, Planned, Side, _stretched, _turned
+from .places import window
+from .pointwise import compile_formula
+from .rows import cuda
+
+
+def _part(s: Side) -> Side:
+    """One part of a complex operand: every other number."""
+    kind = s.dtype.to_real()
+    return replace(s, dtype=kind, row=2 * s.row, col=2 * s.col, batch=2 * s.batch)
+
+
+class Four:
+    """Any complex product as four real ones."""
+
+    def __init__(self, a: Side, b: Side, out: Side, count: int) -> None:
+        sides = _part(a), _part(b), _part(out)
+        self.size = sides[0].dtype.itemsize
+        self.fresh = Plain(*sides, count, None, False)
+        self.more = Plain(*sides, count, None, True)
+
+    def __call__(self, a: int, b: int, out: int, **other: Any) -> None:
+        i = self.size
+        self.fresh(a, b, out)
+        self.more(a + i, b + i, out, add=out, alpha=-1.0, beta=1.0)
+        self.fresh(a, b + i, out + i)
+        self.more(a + i, b, out + i, add=out + i, alpha=1.0, beta=1.0)
+
+
+def _complex(*specs: Spec) -> bool:
+    kind = specs[0].dtype
+    return kind.is_complex and all(s.dtype is kind for s in specs)
+
+
+@cuda("matmul", accepts=_complex, priority=20)
+def matmul(a: Any, b: Any) -> Any:
+    if not a.numel or not b.numel:
+        return lambda outs, a, b: outs[0].spec.numel and zero(outs[0])
+    plan = Planned(a.spec, b.spec, a.spec)
+    return lambda outs, a, b: plan(outs[0], a, b)
+
+
+_X, _P = var("x"), var("p")
+
+
+def elementwise(body: Any, names: str, specs: list[Any], out: Spec) -> Any:
+    """`run(values, out)` of a formula of complex tensors and numbers (None)."""
+    roles = [(None if s is None else s.dtype, out.dtype, None) for s in specs]
+    formula = Formula("complex_products", tuple(names), body)
+    return compile_formula(formula, list(names), roles, specs, out, empty)[1]
+
+
+@cuda("linear", accepts=_complex, priority=20)
+def linear(x: Any, weight: Any, bias: Any) -> Any:
+    if not x.numel or not weight.numel:
+        return None
+    right = _turned(weight.spec)
+    plan = Planned(x.spec, right, x.spec)
+    lead = x.shape[:-1]
+    out = x.spec.like(lead if weight.ndim == 1 else (*lead, weight.shape[0]))
+    add = None if bias is None else elementwise(_X + _P, "xp", [bias.spec, out], out)
+
+    def run(outs: list[View], x: View, weight: View, bias: Any) -> None:
+        plan(outs[0], x, View(weight.ptr, right, weight.storage))
+        if add is not None:
+            add([bias, outs[0]], outs[0])
+
+    return run
+
+
+@cuda("_addmm", accepts=_complex, priority=20)
+def addmm(x: Any, a: Any, b: Any, beta: Any, alpha: Any) -> Any:
+    if not a.numel or not b.numel:
+        return None
+    plan = Planned(a.spec, b.spec, a.spec)
+    known: dict[Spec, Any] = {}
+
+    def run(outs: list[View], x: View, a: View, b: View, beta: Any, alpha: Any) -> None:
+        out = outs[0]
+        add = known.get(out.spec)
+        if add is None:
+            specs = [_stretched(x, out.spec).spec, out.spec, None, None]
+            body = var("b") * _X + var("a") * _P
+            scale = elementwise(var("a") * _P, "pa", [out.spec, None], out.spec)
+            add = known[out.spec] = elementwise(body, "xpba", specs, out.spec), scale
+        plan(out, a, b)
+        if beta:
+            add[0]([_stretched(x, out.spec), out, beta, alpha], out)
+        elif alpha != 1:
+            add[1]([out, alpha], out)
+
+    return run
+
+
+@cuda("prod", accepts=lambda x: x.dtype.is_complex, priority=20)
+def prod(x: Any, dim: int | None, keepdim: bool, dtype: dt.dtype) -> Any:
+    """Halves are multiplied with each other until one is left."""
+    if not dtype.is_complex:
+        return None
+    flat = dim is None or not x.ndim
+    shape = (x.numel,) if flat else x.shape
+    at = 0 if flat else dim
+    rest = (*shape[:at], *shape[at + 1 :])  # type: ignore[misc]
+    if not shape[at]:  # type: ignore[index]
+        return None
+    begin = x.spec.like(shape, dtype=dtype)
+    steps = []
+    spec, n = begin, shape[at]  # type: ignore[index]
+    while n > 1:
+        half = begin.like((*shape[:at], n // 2, *shape[at + 1 :]), strides=spec.strides)  # type: ignore[misc]
+        steps.append((n, half, elementwise(_X * _P, "xp", [half, half], half)))
+        n -= n // 2
+
+    def run(outs: list[View], x: View) -> None:
+        line = empty(begin)
+
+        copy_view(View(line.ptr, x.spec.like(x.spec.shape, dtype=dtype), line.storage), x)
+        for n, half, times in steps:
+            # The upper half meets the lower one; an odd one in the middle waits.
+            step = begin.strides[at]  # type: ignore[index]
+            low = View(line.ptr, half, line.storage)
+            high = window(line, half.shape, half.strides, (n - n // 2) * step)
+            times([low, high], low)
+        to = outs[0].spec
+        copy_view(
+            View(outs[0].ptr, to.like(rest), outs[0].storage),
+            window(line, rest, (*begin.strides[:at], *begin.strides[at + 1 :]), 0),  # type: ignore[misc]
+        )
+
+    return run
