@@ -33,6 +33,12 @@ BINARY = [
     "ge",
     "ldexp",
 ]
+# Those whose values at infinity have a direction.
+CALM = (
+    "log", "log2", "log10", "sqrt", "asin", "acos", "atan", "asinh", "acosh", "atanh", "neg",
+    "square", "conj", "abs", "angle", "real", "imag", "isnan", "isinf", "isfinite", "isposinf",
+    "isneginf",
+)  # fmt: skip
 _SPECIAL = (0.0, -0.0, 1.0, -1.0, 0.5, -2.0, 20.5, 1e-3)
 GRID = np.array([complex(x, y) for x in _SPECIAL for y in _SPECIAL])
 FAR = np.array(
@@ -82,19 +88,7 @@ def test_functions_have_the_values_of_numpy(name: str) -> None:
     near = z * np.exp(3 * rng.normal(size=500)) if name != "log1p" else z
     for numbers in (z, near, GRID):
         held(apply(name, var("z")), name, z=numbers)
-    if name not in (
-        "tan",
-        "tanh",
-        "sgn",
-        "sinc",
-        "log1p",
-        "expm1",
-        "exp2",
-        "sinh",
-        "cosh",
-        "sin",
-        "cos",
-    ):
+    if name in CALM:
         held(apply(name, var("z")), name, z=FAR)
 
 
