@@ -119,7 +119,7 @@ def test_every_public_operator_has_a_docstring_with_an_example(name: str, item: 
 
 
 # What only a GPU can run, and where it is tested instead.
-ELSEWHERE = {"cuda": "tests/ops/test_copy.py"}
+ELSEWHERE = {"cuda": "tests/ops/test_copy.py", "pin_memory": "tests/cuda/test_pinned.py"}
 RECORDED = {r.name.rsplit(".", 1)[-1] for r in load()}
 
 

@@ -2913,6 +2913,17 @@ def copy_(input, src, non_blocking=False) -> Any:
         raise
 
 
+_c_pin_memory = COMPOSITES["pin_memory"].fn
+
+
+def pin_memory(input, device=None) -> Any:
+    try:
+        return _c_pin_memory(input, device)
+    except AttributeError as error:
+        not_a_tensor("pin_memory", error)
+        raise
+
+
 _c_type_as = COMPOSITES["type_as"].fn
 
 

@@ -160,6 +160,23 @@ class Tensor:
     def untyped_storage(self) -> Storage:
         return self._storage
 
+    def is_pinned(self, device: Any = None) -> bool:
+        """Whether the memory is page-locked, see `pin_memory`."""
+        return bool(self._spec.numel) and self._storage.is_pinned()
+
+    def record_stream(self, stream: Any) -> None:
+        """Let the memory, once this tensor is gone, wait for what a stream was given until then.
+
+        Memory is handed out again in the order of the stream it was made on; a tensor that another
+        stream uses needs this.
+        """
+        backend = BACKENDS[self._spec.device.type]
+        if not hasattr(backend, "record_stream"):
+            raise NotImplementedError(
+                f"record_stream: takes tensors of a GPU, got one on {self._spec.device}."
+            )
+        backend.record_stream(self._storage, stream)
+
     def is_contiguous(self, memory_format: memory_format = contiguous_format) -> bool:
         if memory_format is contiguous_format:
             return self._spec.layout.contiguous

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import sys
 import threading
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -45,6 +46,19 @@ class Storage:
 
     def data_ptr(self) -> int:
         return int(self.memory.__array_interface__["data"][0])
+
+    def is_pinned(self, device: Any = None) -> bool:
+        """Whether the pages are locked, so that a GPU copies them without the processor."""
+        return self.device_type == "cpu" and memory.is_pinned(self.data_ptr())
+
+
+class _Memory:
+    """What a GPU's backend knows of the host's memory, once it is in use."""
+
+    is_pinned: Callable[[int], bool] = staticmethod(lambda address: False)
+
+
+memory = _Memory()
 
 
 class CachedStorage(Storage):

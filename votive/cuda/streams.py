@@ -10,8 +10,17 @@ from . import _here, _index
 
 
 class Event:
-    """A mark in a stream, to wait for or to measure by. `blocking` is accepted as torch does:
-    waiting always lets other threads run.
+    """A mark in a stream, to wait for or to measure by; it belongs to the device of the stream that
+    it is first recorded in. `blocking` is accepted as torch does: waiting always lets other threads
+    run.
+
+    >>> if votive.cuda.is_available():
+    ...     begin, end = (votive.cuda.Event(enable_timing=True) for _ in range(2))
+    ...     begin.record()
+    ...     y = votive.ones(8, device="cuda") * 2
+    ...     end.record()
+    ...     end.synchronize()
+    ...     assert begin.elapsed_time(end) >= 0
     """
 
     def __init__(
@@ -21,40 +30,86 @@ class Event:
             raise NotImplementedError("Event: interprocess events are not supported.")
         _here()
         self._driver = rt.runtime.driver
-        self._handle = self._driver.new_event(enable_timing)
+        self._handle = 0
+        self._index = -1
         self._timed = enable_timing
+
+    @property
+    def device(self) -> Any:
+        """Where the event was recorded; None before that."""
+        from ..core.device import device
+
+        return None if self._index < 0 else device("cuda", self._index)
+
+    @property
+    def cuda_event(self) -> int:
+        """The driver's handle; 0 before the event is recorded."""
+        return self._handle
 
     def record(self, stream: Stream | None = None) -> None:
         """Set the mark after the work that was given to the stream so far."""
-        self._driver.record(self._handle, _handle(stream))
+        here = _here()
+        index = here.device if stream is None else stream._index
+        handle = here.stream if stream is None else stream.cuda_stream
+        with self._driver.on(index):
+            if not self._handle:
+                self._index, self._handle = index, self._driver.new_event(self._timed)
+            if index != self._index:
+                raise RuntimeError(
+                    f"Event.record: the event belongs to cuda:{self._index}, the stream to "
+                    f"cuda:{index}; use an event for each device."
+                )
+            self._driver.record(self._handle, handle)
 
     def wait(self, stream: Stream | None = None) -> None:
-        """Let a stream wait for the mark."""
-        self._driver.hold(_handle(stream), self._handle)
+        """Let a stream wait for the mark; nothing to wait for before it is recorded."""
+        here = _here()
+        if self._handle:
+            with self._driver.on(here.device if stream is None else stream._index):
+                self._driver.hold(_handle(stream), self._handle)
 
     def query(self) -> bool:
         """Whether the device has come past the mark."""
-        return bool(self._driver.event_done(self._handle))
+        return not self._handle or bool(self._driver.event_done(self._handle))
 
     def synchronize(self) -> None:
         """Wait until the device has come past the mark."""
-        self._driver.wait_event(self._handle)
-        faults.check()
+        if self._handle:
+            self._driver.wait_event(self._handle)
+            faults.check()
 
     def elapsed_time(self, end_event: Event) -> float:
         """Milliseconds from this mark to another."""
         if not (self._timed and end_event._timed):
-            raise ValueError("elapsed_time: both events must be made with enable_timing=True.")
+            raise ValueError(
+                "elapsed_time: both events must be created with argument 'enable_timing=True'."
+            )
+        if not (self._handle and end_event._handle):
+            raise ValueError(
+                "elapsed_time: both events must be recorded before calculating elapsed time."
+            )
         return float(self._driver.elapsed(self._handle, end_event._handle))
 
+    def __repr__(self) -> str:
+        return f"<votive.cuda.Event {self._handle:#x}>" if self._handle else "<votive.cuda.Event>"
+
     def __del__(self) -> None:
-        handle = getattr(self, "_handle", None)
-        if handle is not None and rt is not None and rt.runtime.driver is not None:
-            self._driver.end_event(handle)
+        if getattr(self, "_handle", 0) and rt is not None and not rt.runtime.forked:
+            self._driver.end_event(self._handle)
 
 
 class Stream:
-    """A queue of work on a device; work in different streams may overlap."""
+    """A queue of work on a device; work in different streams may overlap. Lower numbers are higher
+    priorities.
+
+    >>> if votive.cuda.is_available():
+    ...     side = votive.cuda.Stream()
+    ...     side.wait_stream(votive.cuda.current_stream())
+    ...     with votive.cuda.stream(side):
+    ...         y = votive.ones(3, device="cuda") + 1
+    ...     votive.cuda.current_stream().wait_stream(side)
+    ...     y.record_stream(votive.cuda.current_stream())
+    """
 
     def __init__(
         self, device: Any = None, priority: int = 0, *, _existing: int | None = None
@@ -64,13 +119,22 @@ class Stream:
         if _existing is not None:
             self.cuda_stream = _existing
             return
-        here = _here()
-        before = here.device
-        here.set_device(self._index)
-        try:
-            self.cuda_stream = rt.runtime.driver.new_stream(priority)
-        finally:
-            here.set_device(before)
+        rt.runtime.check(self._index)
+        with rt.runtime.driver.on(self._index):
+            least, greatest = rt.runtime.driver.priorities()
+            self.cuda_stream = rt.runtime.driver.new_stream(min(max(priority, greatest), least))
+
+    @staticmethod
+    def priority_range() -> tuple[int, int]:
+        """(least, greatest) priority of the current device's streams."""
+        _here()
+        return rt.runtime.driver.priorities()  # type: ignore[no-any-return]
+
+    @property
+    def priority(self) -> int:
+        """How urgent the stream's work is: negative numbers come first."""
+        with rt.runtime.driver.on(self._index):
+            return int(rt.runtime.driver.priority(self.cuda_stream))
 
     @property
     def device(self) -> Any:
@@ -78,14 +142,24 @@ class Stream:
 
         return device("cuda", self._index)
 
+    @property
+    def device_index(self) -> int:
+        return self._index
+
+    @property
+    def stream_id(self) -> int:
+        return self.cuda_stream
+
     def synchronize(self) -> None:
         """Wait for all work of the stream."""
-        rt.runtime.driver.wait_stream(self.cuda_stream)
+        with rt.runtime.driver.on(self._index):
+            rt.runtime.driver.wait_stream(self.cuda_stream)
         faults.check()
 
     def query(self) -> bool:
         """Whether all work of the stream is done."""
-        return bool(rt.runtime.driver.stream_done(self.cuda_stream))
+        with rt.runtime.driver.on(self._index):
+            return bool(rt.runtime.driver.stream_done(self.cuda_stream))
 
     def record_event(self, event: Event | None = None) -> Event:
         """Set a mark."""
@@ -122,30 +196,70 @@ class Stream:
         return f"<votive.cuda.Stream device=cuda:{self._index} cuda_stream={self.cuda_stream:#x}>"
 
 
+class ExternalStream(Stream):
+    """A stream of another library, by its handle; whoever made it keeps it alive.
+
+    >>> if votive.cuda.is_available():
+    ...     mine = votive.cuda.Stream()
+    ...     assert votive.cuda.ExternalStream(mine.cuda_stream) == mine
+    """
+
+    def __init__(self, stream_ptr: int, device: Any = None) -> None:
+        super().__init__(device, _existing=int(stream_ptr))
+
+
+def get_stream_from_external(data_ptr: int, device: Any = None) -> Stream:
+    """A stream of another library as a `Stream`.
+
+    >>> if votive.cuda.is_available():
+    ...     mine = votive.cuda.Stream()
+    ...     assert votive.cuda.get_stream_from_external(mine.cuda_stream) == mine
+    """
+    return ExternalStream(data_ptr, device)
+
+
 def _handle(stream: Stream | None) -> int:
     return int(_here().stream if stream is None else stream.cuda_stream)
 
 
 def current_stream(device: Any = None) -> Stream:
-    """The stream that this thread's work goes to."""
+    """The stream that this thread's work goes to.
+
+    >>> if votive.cuda.is_available():
+    ...     assert votive.cuda.current_stream() == votive.cuda.default_stream()
+    """
     index = _index(device)
-    return Stream(index, _existing=_here().streams.get(index, 0))
+    return Stream(index, _existing=_here().stream_of(index))
 
 
 def default_stream(device: Any = None) -> Stream:
-    """The stream that work goes to when no other was chosen."""
+    """The stream that work goes to when no other was chosen.
+
+    >>> votive.cuda.default_stream().cuda_stream if votive.cuda.is_available() else 0
+    0
+    """
     return Stream(_index(device), _existing=0)
 
 
-def set_stream(stream: Stream) -> None:
-    """Let this thread's work go to a stream from now on."""
+def set_stream(stream: Stream | None) -> None:
+    """Let this thread's work go to a stream from now on; None changes nothing.
+
+    >>> if votive.cuda.is_available():
+    ...     votive.cuda.set_stream(votive.cuda.default_stream())
+    """
+    if stream is None:
+        return
     here = _here()
     here.set_device(stream._index)
     here.set_stream(stream.cuda_stream)
 
 
 class StreamContext:
-    """`with votive.cuda.stream(s):` lets the work inside go to `s`; None changes nothing."""
+    """`with votive.cuda.stream(s):` lets the work inside go to `s`; None changes nothing.
+
+    >>> with votive.cuda.StreamContext(None):
+    ...     y = votive.ones(2) + 1
+    """
 
     def __init__(self, stream: Stream | None) -> None:
         self.stream = stream
@@ -154,29 +268,64 @@ class StreamContext:
         if self.stream is None:
             return
         here = _here()
-        self._before = (here.device, here.streams.get(self.stream._index, 0))
+        self._before = (here.device, here.stream_of(self.stream._index))
         set_stream(self.stream)
 
     def __exit__(self, *exc: object) -> None:
         if self.stream is None:
             return
         here = _here()
+        here.set_device(self.stream._index)
         here.set_stream(self._before[1])
         here.set_device(self._before[0])
 
 
 def stream(stream: Stream | None) -> StreamContext:
-    """A context in which work goes to a stream."""
+    """A context in which work goes to a stream.
+
+    >>> with votive.cuda.stream(None):
+    ...     y = votive.ones(2) + 1
+    """
     return StreamContext(stream)
 
 
 def synchronize(device: Any = None) -> None:
-    """Wait for all work of a device; errors that kernels found are raised here."""
-    here = _here()
-    index, before = _index(device), here.device
-    here.set_device(index)
-    try:
+    """Wait for all work of a device; errors that kernels found are raised here.
+
+    >>> if votive.cuda.is_available():
+    ...     votive.cuda.synchronize()
+    """
+    _here()
+    index = _index(device)
+    rt.runtime.check(index)
+    with rt.runtime.driver.on(index):
         rt.runtime.driver.synchronize()
-    finally:
-        here.set_device(before)
     faults.check()
+
+
+_MODES = {"default": 0, "warn": 1, "error": 2}
+
+
+def set_sync_debug_mode(debug_mode: int | str) -> None:
+    """What happens when an operation makes the host wait: "default" nothing, "warn", "error".
+
+    >>> if votive.cuda.is_available():
+    ...     votive.cuda.set_sync_debug_mode("default")
+    """
+    _here()
+    mode = _MODES.get(debug_mode, -1) if isinstance(debug_mode, str) else debug_mode
+    if mode not in (0, 1, 2):
+        raise RuntimeError(
+            f"set_sync_debug_mode: expected one of `default`, `warn`, `error`, got {debug_mode!r}."
+        )
+    rt.runtime.sync_mode = mode
+
+
+def get_sync_debug_mode() -> int:
+    """What `set_sync_debug_mode` said: 0, 1 or 2.
+
+    >>> votive.cuda.get_sync_debug_mode() if votive.cuda.is_available() else 0
+    0
+    """
+    _here()
+    return rt.runtime.sync_mode

@@ -12,7 +12,7 @@ import weakref
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from ..backends.base import BACKENDS
+from ..cuda import is_available
 from .collate import default_collate, default_convert
 from .dataset import IterableDataset
 from .iteration import InProcess, Iteration, Position, Share, WithWorkers
@@ -224,7 +224,7 @@ class DataLoader:
 
     @property
     def _pins(self) -> bool:
-        return bool(self.pin_memory) and "cuda" in BACKENDS
+        return bool(self.pin_memory) and is_available()
 
     def __len__(self) -> int:
         if not self._iterable:

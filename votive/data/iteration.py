@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from .collate import pinned
+from .pinning import PinningPool
 from .pool import Pool
 from .randomness import draw_seed
 from .worker import Fetcher, Job
@@ -67,7 +68,7 @@ class Iteration(Iterator[Any]):
             self._close()
             raise
         self._check_length()
-        return pinned(data) if self._pin else data
+        return data
 
     def _next(self) -> Any:
         raise NotImplementedError
@@ -113,7 +114,7 @@ class InProcess(Iteration):
                 raise RuntimeError("a dataset's __getitem__ raised StopIteration") from None
             raise
         self.position.delivered += 1
-        return data
+        return pinned(data) if self._pin else data
 
 
 class WithWorkers(Iteration):
@@ -136,8 +137,7 @@ class WithWorkers(Iteration):
         if not job.iterable:
             for _ in range(position.delivered):
                 next(self._indices)
-        pool.epoch += 1
-        self._epoch = pool.epoch
+        self._epoch = pool.begin()
         if not position.shares:
             position.shares = [Share() for _ in range(job.num_workers)]
         for i, share in enumerate(position.shares):
@@ -146,6 +146,10 @@ class WithWorkers(Iteration):
             skip, state = (share.delivered, None) if job.iterable else (0, state)
             if not share.ended:
                 pool.send(i, ("start", self._epoch, self._base_seed, state, skip))
+        self._source: Any = pool
+        if self._pin:
+            self._source = PinningPool(pool)
+            weakref.finalize(self, self._source.close)
         for _ in range(loader.prefetch_factor):
             for k in range(job.num_workers):
                 self._ask((position.cursor + k) % job.num_workers)
@@ -184,7 +188,7 @@ class WithWorkers(Iteration):
             )
         position = self.position
         while candidates := self._whose_turn():
-            i, (kind, _, *rest) = self.pool.receive(candidates)
+            i, (kind, _, *rest) = self._source.receive(candidates)
             self._outstanding[i] -= 1
             share = position.shares[i]
             if kind == "end":
@@ -202,6 +206,8 @@ class WithWorkers(Iteration):
         raise StopIteration
 
     def _close(self) -> None:
+        if self._pin:
+            self._source.close()
         if not self._keep:
             self._finalizer()
 

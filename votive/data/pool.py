@@ -36,6 +36,7 @@ class Pool:
         self.processes: list[Any] = []
         self.epoch = -1
         self.broken: str | None = None
+        self.pinner: Any = None  # who reads the answers instead of the iteration
         self._owner = os.getpid()
         _POOLS.add(self)
         try:
@@ -56,9 +57,10 @@ class Pool:
             name=f"votive-worker-{i}",
         )  # fmt: skip
         with warnings.catch_warnings():
-            if forks and threading.active_count() == 1:
+            pinning = sum(t.name.startswith(_PINS) for t in threading.enumerate())
+            if forks and threading.active_count() - pinning == 1:
                 # Python warns of any second thread; with one Python thread the others belong to
-                # BLAS, which stops them around a fork by itself.
+                # BLAS, which stops them around a fork by itself, or copy and hold no lock for long.
                 warnings.filterwarnings("ignore", "This process .* is multi-threaded")
             process.start()
         # Ours must be the only copy left here, or the worker's death would not close it.
@@ -73,24 +75,46 @@ class Pool:
         with contextlib.suppress(transport.Dropped):
             transport.send(self.connections[i], request)
 
-    def receive(self, candidates: list[int]) -> tuple[int, tuple[Any, ...]]:
-        """The next answer of one of these workers in this epoch, and who gave it."""
+    def begin(self) -> int:
+        """The number of an epoch that begins now; whoever read the last one's answers stops."""
+        if self.pinner is not None:
+            self.pinner.close()
+        self.epoch += 1
+        return self.epoch
+
+    def timed_out(self, candidates: list[int]) -> RuntimeError:
+        """What to raise when these workers took too long."""
+        return RuntimeError(
+            f"DataLoader timed out after {self.timeout} seconds waiting for "
+            f"worker {', '.join(map(str, candidates))}."
+        )
+
+    def receive(
+        self, candidates: list[int], wake: int | None = None
+    ) -> tuple[int, tuple[Any, ...]]:
+        """The next answer of one of these workers in this epoch, and who gave it.
+
+        With `wake`, a descriptor, it waits without limit until that can be read: nobody (-1) gave
+        an answer then.
+        """
         from multiprocessing.connection import wait
 
         if self.broken is not None:
             raise RuntimeError(self.broken)
-        deadline = time.monotonic() + self.timeout if self.timeout > 0 else None
+        limited = self.timeout > 0 and wake is None
+        deadline = time.monotonic() + self.timeout if limited else None
         while True:
             ready = [i for i in candidates if self._poll(i)]
             if not ready:
                 left = None if deadline is None else max(0.0, deadline - time.monotonic())
                 events = [self.connections[i] for i in candidates]
                 events += [self.processes[i].sentinel for i in candidates]
-                if not wait(events, left):
-                    raise RuntimeError(
-                        f"DataLoader timed out after {self.timeout} seconds waiting for "
-                        f"worker {', '.join(map(str, candidates))}."
-                    )
+                events += [] if wake is None else [wake]
+                happened = wait(events, left)
+                if not happened:
+                    raise self.timed_out(candidates)
+                if wake in happened:
+                    return -1, ()
                 ready = [i for i in candidates if self._poll(i)]
                 if not ready:
                     self._fail(candidates)
@@ -141,6 +165,8 @@ class Pool:
         """End all workers and wait until they are gone. Safe to call again, and after a fork."""
         if os.getpid() != self._owner:
             return
+        if self.pinner is not None:
+            self.pinner.close()
         for connection in self.connections:
             # Closing says it too, unless another process happens to hold a copy.
             with contextlib.suppress(OSError):
@@ -160,6 +186,7 @@ class Pool:
             self.broken = "DataLoader: the workers of this iteration have ended."
 
 
+_PINS = "votive-pin"
 _POOLS: weakref.WeakSet[Pool] = weakref.WeakSet()
 
 

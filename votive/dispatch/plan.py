@@ -157,9 +157,15 @@ def _device_of(op: str, specs: list[Spec]) -> Any:
     if len(devices) > 1:
         a, b = list(devices)[:2]
         raise DeviceError(
-            f"{op}: tensors are on different devices, {a} and {b}; move one with .to()."
+            f"{op}: Expected all tensors to be on the same device, but found at least two devices, "
+            f"{a} and {b}! Move one with .to()."
         )
     return next(iter(devices), None)
+
+
+def _abroad(specs: list[Spec]) -> Any:
+    """Whose kernel moves tensors between devices: that of the one which is not the CPU."""
+    return next((s.device for s in specs if s.device.type != "cpu"), specs[0].device)
 
 
 def prepare(op: Op, args: tuple[Any, ...]) -> tuple[Plan, tuple[Any, ...]]:
@@ -286,7 +292,7 @@ def _build_structured(op: Op, args: tuple[Any, ...]) -> Plan:
     if op.canon is not None:
         spec_args = tuple(op.canon(*spec_args))
     specs = _flat_specs(spec_args)
-    dev = _device_of(op.name, specs)
+    dev = _abroad(specs) if op.across else _device_of(op.name, specs)
     assert op.infer is not None
     out = op.infer(*spec_args)
     plan = _new(Plan)

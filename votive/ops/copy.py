@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..core import dtype as dt
+from ..core.device import cpu as cpu_device
 from ..core.device import resolve
 from ..core.errors import DeviceError, ShapeError, fail
 from ..core.layout import (
@@ -23,7 +24,8 @@ from ..core.memory_format import (
     memory_format,
     preserve_format,
 )
-from .options import dtype_of, number
+from ..core.mode import mode
+from .options import check_pinning, dtype_of, number
 from .registry import OPS, F, Op, composite, structured
 
 
@@ -108,7 +110,39 @@ def copy_(input: Any, src: Any, non_blocking: bool = False) -> Any:
     """
     if not hasattr(src, "_spec"):
         src = F.tensor(number("copy_", "src", src), device=input.device)
+    elif src._spec.device is not input._spec.device:
+        return _copy_across(input, src, non_blocking)
     return Op.inplace(OPS["copy"], (input, src), True)
+
+
+def _copy_across(input: Any, src: Any, non_blocking: bool) -> Any:
+    """`copy_` from another device. Where nothing is recorded the memory is written directly."""
+    base = input._base
+    recorded = src._rg or input._rg or (base is not None and base._rg)
+    if input._inference or (mode.grad and recorded):
+        moved = F._to_device(src, input._spec.device)
+        return Op.inplace(OPS["copy"], (input, moved), True)
+    F._transfer_(input, src, bool(non_blocking))
+    return input
+
+
+def _infer_transfer(x: Spec, src: Spec, non_blocking: bool) -> tuple[Spec, ...]:
+    _infer_copy(x, src)
+    if x.layout.overlaps:
+        fail(
+            RuntimeError, "copy_",
+            "more than one element of the written-to tensor refers to a single memory location; "
+            "clone() the tensor first.",
+        )  # fmt: skip
+    return ()
+
+
+structured(
+    "_transfer_(Tensor input, Tensor src, bool non_blocking)",
+    infer=_infer_transfer, differentiable=False, n_out=0, mutates=("input",), across=True,
+    method=False, namespaces=(), out=False,
+    doc="Overwrite a tensor with one of another device.",
+)  # fmt: skip
 
 
 def suggested(x: Spec) -> memory_format:
@@ -169,7 +203,9 @@ def to(
     spec = input._spec
     want = spec.dtype if asked.get("dtype") is None else dtype_of("to", asked["dtype"])
     place = spec.device if asked.get("device") is None else resolve(asked["device"])
-    moved = input if place is spec.device else F._to_device(input, place)
+    moved = input
+    if place is not spec.device:
+        moved = F._to_device(input, place, bool(asked.get("non_blocking", False)))
     keeps_order = memory_format in (None, preserve_format) or memory_format is suggested(spec)
     if moved._spec.dtype is want and keeps_order and not (asked.get("copy") and moved is input):
         return moved
@@ -177,12 +213,48 @@ def to(
 
 
 structured(
-    "_to_device(Tensor input, any device)",
-    infer=lambda x, device: Spec(x.dense_like().layout, x.dtype, device),
+    "_to_device(Tensor input, any device, bool non_blocking=False)",
+    infer=lambda x, device, non_blocking: Spec(x.dense_like().layout, x.dtype, device),
     grad={"input": lambda c, g: F._to_device(g, c.spec("input").device)},
     method=False, namespaces=(), out=False,
     doc="A copy on another device.",
 )  # fmt: skip
+
+
+structured(
+    "_pin_memory(Tensor input)",
+    infer=lambda x: x.dense_like(),
+    grad={"input": lambda c, g: g},
+    method=False, namespaces=(), out=False,
+    doc="A copy in page-locked memory.",
+)  # fmt: skip
+
+structured(
+    "_empty_pinned(int[] size, int[] stride, dtype dtype)",
+    infer=lambda size, stride, dtype: Spec(Layout(size, stride), dtype, cpu_device),
+    method=False, namespaces=(), out=False, differentiable=False,
+    doc="New page-locked memory with arbitrary content.",
+)  # fmt: skip
+
+
+@composite(namespaces=())
+def pin_memory(input: Any, device: Any = None) -> Any:
+    """This tensor in page-locked memory, from which copies to a GPU need not be waited for.
+
+    >>> votive.ones(2).pin_memory().is_pinned() if votive.cuda.is_available() else True
+    True
+    """
+    if input.is_pinned():
+        return input
+    if input._spec.device.type != "cpu":
+        kind = _TYPE_NAMES[input._spec.dtype]
+        fail(
+            RuntimeError, "pin_memory",
+            f"cannot pin 'votive.{input._spec.device.type}.{kind}Tensor'; "
+            "only dense CPU tensors can be pinned.",
+        )  # fmt: skip
+    check_pinning("pin_memory")
+    return F._pin_memory(input)
 
 
 def _caster(name: str, target: Any) -> None:

@@ -21,7 +21,7 @@ from ..core.layout import (
 )
 from ..core.memory_format import contiguous_format
 from .copy import format_strides
-from .options import deliver, dtype_of, finish, fitting, number, options, out_dtype
+from .options import deliver, dtype_of, finish, fitting, new_memory, number, options, out_dtype
 from .registry import F, composite, structured
 from .sizes import also_named, int_of, ints, new_shape
 
@@ -47,13 +47,23 @@ structured(
 )  # fmt: skip
 
 
+def _full(
+    shape: Any, strides: Any, value: Any, dtype: Dtype, device: Device, pin_memory: bool
+) -> Any:
+    if pin_memory and device.type == "cpu":
+        return new_memory(shape, strides, dtype, device, True).fill_(value)
+    return F._full(shape, strides, value, dtype, device)
+
+
 def _filled(op: str, shape: Any, value: Any, out: Any, requires_grad: bool, *given: Any) -> Any:
     """A new tensor of one value, or `out` resized and filled."""
     if out is not None:
         out_dtype(op, out, given[0])
         return finish(out.resize_(shape).fill_(value), requires_grad)
     dtype, device = options(op, *given)
-    return finish(F._full(shape, contiguous_strides(shape), value, dtype, device), requires_grad)
+    return finish(
+        _full(shape, contiguous_strides(shape), value, dtype, device, given[-1]), requires_grad
+    )
 
 
 @composite(method=False)
@@ -145,7 +155,7 @@ def empty(
         return finish(out.resize_(shape), requires_grad)
     wanted, place = options("empty", dtype, layout, device, pin_memory)
     strides = format_strides("empty", Spec(Layout(shape), wanted, place), memory_format)
-    return finish(F._empty(shape, strides, wanted, place), requires_grad)
+    return finish(new_memory(shape, strides, wanted, place, pin_memory), requires_grad)
 
 
 @composite(method=False)
@@ -165,10 +175,12 @@ def empty_strided(
     (1, 2)
     """
     wanted, place = options("empty_strided", dtype, layout, device, pin_memory)
-    return finish(strided("empty_strided", size, stride, wanted, place), requires_grad)
+    return finish(strided("empty_strided", size, stride, wanted, place, pin_memory), requires_grad)
 
 
-def strided(op: str, size: Any, stride: Any, dtype: Dtype, device: Device) -> Any:
+def strided(
+    op: str, size: Any, stride: Any, dtype: Dtype, device: Device, pin_memory: bool = False
+) -> Any:
     """New memory with checked sizes and strides."""
     shape, strides = new_shape(op, (size,)), ints(op, "stride", stride)
     if len(shape) != len(strides):
@@ -176,9 +188,9 @@ def strided(op: str, size: Any, stride: Any, dtype: Dtype, device: Device) -> An
     if any(s < 0 for s in strides):
         fail(RuntimeError, op, f"strides must not be negative, got {strides}.")
     if is_dense(shape, strides):
-        return F._empty(shape, strides, dtype, device)
+        return new_memory(shape, strides, dtype, device, pin_memory)
     # Gaps and overlaps: the memory is as long as what the strides span.
-    block = F._empty((extent(shape, strides),), (1,), dtype, device)
+    block = new_memory((extent(shape, strides),), (1,), dtype, device, pin_memory)
     return F._as_strided(block, shape, strides, 0).detach()
 
 
@@ -206,7 +218,8 @@ def empty_permuted(
             f"physical_layout must hold each of the {len(shape)} dimensions once, got {order}.",
         )  # fmt: skip
     wanted, place = options(op, dtype, layout, device, pin_memory)
-    return finish(F._empty(shape, permuted_strides(shape, order), wanted, place), requires_grad)
+    strides = permuted_strides(shape, order)
+    return finish(new_memory(shape, strides, wanted, place, pin_memory), requires_grad)
 
 
 @composite(method=False)
@@ -233,7 +246,7 @@ def eye(
         fail(RuntimeError, "eye", f"sizes must not be negative, got {n} and {m}.")
     dtype = out_dtype("eye", out, dtype)
     made = F._eye(n, m, *options("eye", dtype, layout, device, pin_memory))
-    return deliver(made, out, requires_grad)
+    return deliver(made, out, requires_grad, pin_memory)
 
 
 @composite(method=False)
@@ -253,7 +266,7 @@ def scalar_tensor(
     """
     wanted, place = options("scalar_tensor", dtype, layout, device, pin_memory)
     value = fitting("scalar_tensor", number("scalar_tensor", "s", s), wanted)
-    return finish(F._full((), (), value, wanted, place), requires_grad)
+    return finish(_full((), (), value, wanted, place, pin_memory), requires_grad)
 
 
 @composite(method=False)
@@ -274,7 +287,7 @@ def tensor(
     if pin_memory:
         options("tensor", dtype, None, device, pin_memory)
     wanted = None if dtype is None else dtype_of("tensor", dtype)
-    return finish(F._from_data(data, wanted, device), requires_grad)
+    return finish(F._from_data(data, wanted, device), requires_grad, pin_memory)
 
 
 # The name under which other families read the shape of what they make.

@@ -27,7 +27,7 @@ def _frequencies(op: str, n: Any, d: Any, half: bool, out: Any, grad: bool, *giv
         counts = F.arange(n // 2 + 1, **made)
     else:
         counts = F.cat((F.arange((n + 1) // 2, **made), F.arange(-(n // 2), 0, **made)))
-    return deliver(counts * (1.0 / (n * d) if n * d else math.inf), out, grad)
+    return deliver(counts * (1.0 / (n * d) if n * d else math.inf), out, grad, given[-1])
 
 
 @composite(namespaces=FFT, method=False)

@@ -8,7 +8,7 @@ from ..core.layout import contiguous_strides
 from ..core.memory_format import preserve_format
 from .copy import format_strides
 from .creation import strided
-from .options import finish, fitting, number, options
+from .options import finish, fitting, new_memory, number, options
 from .registry import F, composite
 from .sizes import also_named, new_shape
 
@@ -21,9 +21,9 @@ def _like(
     dtype, device = options(op, *given, default=spec.dtype, place=spec.device)
     strides = format_strides(op, spec, memory_format)
     if value is None:
-        return finish(F._empty(spec.shape, strides, dtype, device), requires_grad)
+        return finish(new_memory(spec.shape, strides, dtype, device, given[-1]), requires_grad)
     value = fitting(op, value, dtype)
-    return finish(F._full(spec.shape, strides, value, dtype, device), requires_grad)
+    return finish(F._full(spec.shape, strides, value, dtype, device), requires_grad, given[-1])
 
 
 @composite(method=False)
@@ -112,7 +112,8 @@ def _new(op: str, input: Any, shape: Any, value: Any, requires_grad: bool, *give
     """A row-major tensor with the dtype and device of `input`."""
     dtype, device = options(op, *given, default=input._spec.dtype, place=input._spec.device)
     value = fitting(op, value, dtype)
-    return finish(F._full(shape, contiguous_strides(shape), value, dtype, device), requires_grad)
+    made = F._full(shape, contiguous_strides(shape), value, dtype, device)
+    return finish(made, requires_grad, given[-1])
 
 
 @composite(namespaces=())
@@ -198,7 +199,8 @@ def new_empty(
     wanted, place = options(
         "new_empty", *given, default=input._spec.dtype, place=input._spec.device
     )
-    return finish(F._empty(shape, contiguous_strides(shape), wanted, place), requires_grad)
+    strides = contiguous_strides(shape)
+    return finish(new_memory(shape, strides, wanted, place, pin_memory), requires_grad)
 
 
 @composite(namespaces=())
@@ -220,7 +222,7 @@ def new_empty_strided(
     """
     op, given = "new_empty_strided", (dtype, layout, device, pin_memory)
     wanted, place = options(op, *given, default=input._spec.dtype, place=input._spec.device)
-    return finish(strided(op, size, stride, wanted, place), requires_grad)
+    return finish(strided(op, size, stride, wanted, place, pin_memory), requires_grad)
 
 
 @composite(namespaces=())
@@ -243,4 +245,4 @@ def new_tensor(
     wanted, place = options(
         "new_tensor", *given, default=input._spec.dtype, place=input._spec.device
     )
-    return finish(F._from_data(data, wanted, place), requires_grad)
+    return finish(F._from_data(data, wanted, place), requires_grad, pin_memory)

@@ -6,6 +6,7 @@ import functools
 import math
 from typing import Any
 
+from ..backends.base import BACKENDS
 from ..core import dtype as dt
 from ..core.device import device as Device
 from ..core.device import resolve
@@ -38,14 +39,31 @@ def options(
     """The dtype and device asked for, else `default` (the default float) and `place`."""
     if layout is not None and str(layout).rpartition(".")[2] != "strided":
         fail(UnsupportedError, op, f"layout must be strided, got {layout}.")
-    if pin_memory:
-        fail(RuntimeError, op, "pin_memory=True needs an accelerator; there is none here.")
     wanted = default or dt.get_default_dtype() if dtype is None else dtype_of(op, dtype)
-    return wanted, resolve(device) if device is not None or place is None else place
+    where = resolve(device) if device is not None or place is None else place
+    if pin_memory:
+        if where.type not in ("cpu", "meta"):
+            fail(RuntimeError, op, f"only dense CPU tensors can be pinned, got device {where}.")
+        check_pinning(op)
+    return wanted, where
 
 
-def finish(t: Any, requires_grad: bool) -> Any:
-    """Honour requires_grad= on a freshly made tensor."""
+def check_pinning(op: str) -> None:
+    """Raise when no GPU is there to lock pages for."""
+    try:
+        _ = BACKENDS["cuda"]
+    except RuntimeError as e:
+        fail(
+            RuntimeError, op,
+            "pin_memory requires a CUDA or other accelerator backend; no pinned memory allocator "
+            f"is available on this system ({str(e).rstrip('.')}).",
+        )  # fmt: skip
+
+
+def finish(t: Any, requires_grad: bool, pin_memory: Any = False) -> Any:
+    """Honour pin_memory= and requires_grad= on a freshly made tensor."""
+    if pin_memory and t._spec.device.type != "meta":
+        t = F.pin_memory(t)
     return t.requires_grad_() if requires_grad else t
 
 
@@ -58,11 +76,18 @@ def out_dtype(op: str, out: Any, dtype: Any) -> Any:
     return out.dtype
 
 
-def deliver(t: Any, out: Any, requires_grad: bool) -> Any:
+def deliver(t: Any, out: Any, requires_grad: bool, pin_memory: Any = False) -> Any:
     """The new tensor, or `out` resized and overwritten with it."""
     if out is not None:
         t = F.copy_(out.resize_(t._spec.shape), t)
-    return finish(t, requires_grad)
+    return finish(t, requires_grad, pin_memory and out is None)
+
+
+def new_memory(shape: Any, strides: Any, dtype: dt.dtype, device: Device, pin_memory: Any) -> Any:
+    """Memory with arbitrary content, page-locked on the CPU if that was asked for."""
+    if pin_memory and device.type == "cpu":
+        return F._empty_pinned(shape, strides, dtype)
+    return F._empty(shape, strides, dtype, device)
 
 
 def number(op: str, name: str, value: Any) -> Any:

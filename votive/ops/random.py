@@ -222,7 +222,7 @@ def normal(
             raise TypeError("normal: give a size, as in normal(0.0, 1.0, (2, 3)).")
         shape = sizes("normal", (size,))
     memory = target("normal", shape, out, dtype, device)
-    return finish(draw("normal", memory, generator, mean, std), requires_grad)
+    return finish(draw("normal", memory, generator, mean, std), requires_grad, pin_memory)
 
 
 @composite(method=False)

@@ -43,9 +43,13 @@ def rand(
     shape = _shape("rand", args, size)
     if out is None:
         kind = dtype or dt.get_default_dtype()
-        return finish(make("uniform", shape, kind, device, generator, 0, 1), requires_grad)
+        return finish(
+            make("uniform", shape, kind, device, generator, 0, 1), requires_grad, pin_memory
+        )
     return finish(
-        draw("uniform", target("rand", shape, out, dtype, device), generator, 0, 1), requires_grad
+        draw("uniform", target("rand", shape, out, dtype, device), generator, 0, 1),
+        requires_grad,
+        pin_memory,
     )
 
 
@@ -70,9 +74,13 @@ def randn(
     shape = _shape("randn", args, size)
     if out is None:
         kind = dtype or dt.get_default_dtype()
-        return finish(make("normal", shape, kind, device, generator, 0, 1), requires_grad)
+        return finish(
+            make("normal", shape, kind, device, generator, 0, 1), requires_grad, pin_memory
+        )
     return finish(
-        draw("normal", target("randn", shape, out, dtype, device), generator, 0, 1), requires_grad
+        draw("normal", target("randn", shape, out, dtype, device), generator, 0, 1),
+        requires_grad,
+        pin_memory,
     )
 
 
@@ -116,11 +124,13 @@ def randint(
     wanted = sizes("randint", (shape,))
     if out is None and -(1 << 63) <= first <= end <= 1 << 63:
         kind = dtype or dt.int64
-        return finish(make("random", wanted, kind, device, generator, first, end), requires_grad)
+        return finish(
+            make("random", wanted, kind, device, generator, first, end), requires_grad, pin_memory
+        )
     if out is None and dtype is None:
         dtype = dt.int64
     memory = target("randint", wanted, out, dtype, device)
-    return finish(draw("random", memory, generator, first, end), requires_grad)
+    return finish(draw("random", memory, generator, first, end), requires_grad, pin_memory)
 
 
 @composite(method=False)
@@ -144,9 +154,11 @@ def randperm(
     length = integer("randperm", "n", n)
     shape = sizes("randperm", (length,))
     if out is None:
-        return finish(make("randperm", shape, dtype or dt.int64, device, generator), requires_grad)
+        return finish(
+            make("randperm", shape, dtype or dt.int64, device, generator), requires_grad, pin_memory
+        )
     memory = target("randperm", shape, out, dtype, device)
-    return finish(draw("randperm", memory, generator), requires_grad)
+    return finish(draw("randperm", memory, generator), requires_grad, pin_memory)
 
 
 def _like(op: str, x: Any, dtype: Any, device: Any, memory_format: Any) -> Any:
@@ -174,7 +186,7 @@ def rand_like(
     tensor([0.3990, 0.8805])
     """
     memory = _like("rand_like", input, dtype, device, memory_format)
-    return finish(draw("uniform", memory, generator, 0, 1), requires_grad)
+    return finish(draw("uniform", memory, generator, 0, 1), requires_grad, pin_memory)
 
 
 @composite(method=False)
@@ -196,7 +208,7 @@ def randn_like(
     tensor([ 0.9911, -0.9247])
     """
     memory = _like("randn_like", input, dtype, device, memory_format)
-    return finish(draw("normal", memory, generator, 0, 1), requires_grad)
+    return finish(draw("normal", memory, generator, 0, 1), requires_grad, pin_memory)
 
 
 @composite(method=False)
@@ -221,4 +233,4 @@ def randint_like(
     """
     first, end, _ = _range("randint_like", args, {"low": low, "high": high}, ())
     memory = _like("randint_like", input, dtype, device, memory_format)
-    return finish(draw("random", memory, generator, first, end), requires_grad)
+    return finish(draw("random", memory, generator, first, end), requires_grad, pin_memory)

@@ -9,7 +9,7 @@ from typing import Any
 from ..core import dtype as dt
 from ..core.errors import DtypeError, ShapeError, UnsupportedError, fail
 from ..core.layout import Layout, Spec
-from .options import deliver, number, options, out_dtype
+from .options import deliver, finish, number, options, out_dtype
 from .registry import F, composite, structured
 from .sizes import int_of
 
@@ -104,7 +104,7 @@ def arange(
             UserWarning,
             stacklevel=2,
         )
-    return deliver(F._arange(first, by, size, wanted, place), out, requires_grad)
+    return deliver(F._arange(first, by, size, wanted, place), out, requires_grad, pin_memory)
 
 
 def _spaced(op: str, start: Any, end: Any, steps: Any, out: Any, *given: Any) -> tuple[Any, ...]:
@@ -146,7 +146,7 @@ def linspace(
     """
     given = (dtype, layout, device, pin_memory)
     first, last, n, wanted, place = _spaced("linspace", start, end, steps, out, *given)
-    return deliver(F._linspace(first, last, n, wanted, place), out, requires_grad)
+    return deliver(F._linspace(first, last, n, wanted, place), out, requires_grad, pin_memory)
 
 
 @composite(method=False)
@@ -172,7 +172,7 @@ def logspace(
     first, last, n, wanted, place = _spaced("logspace", start, end, steps, out, *given)
     if isinstance(base, complex):
         raise TypeError("logspace: base must be a real number.")
-    return deliver(F._logspace(first, last, n, base, wanted, place), out, requires_grad)
+    return deliver(F._logspace(first, last, n, base, wanted, place), out, requires_grad, pin_memory)
 
 
 def triangle_count(row: int, col: int, offset: int) -> int:
@@ -207,7 +207,7 @@ def _triangle(op: str, lower: bool, row: Any, col: Any, offset: Any, *given: Any
     wanted, place = options(op, *given)
     if wanted.category != dt.INT:
         fail(UnsupportedError, op, f"not implemented for {wanted}; use an integer dtype.")
-    return F._triangle(row, col, offset, lower, wanted, place)
+    return finish(F._triangle(row, col, offset, lower, wanted, place), False, given[-1])
 
 
 @composite(method=False)

@@ -51,6 +51,7 @@ class Op:
         result: str | None = None,
         register: bool = True,
         mutates: tuple[str, ...] = (),
+        across: bool = False,
         autocast: Policies | None = None,
         partial: bool = False,
     ) -> None:
@@ -73,6 +74,7 @@ class Op:
         self.partial = partial  # its gradient rule takes None for results that nobody used
         self.result = result
         self.mutates = mutates  # arguments that the kernel writes into
+        self.across = across  # its tensors may be on different devices
         if mutates:
             MUTATES[self.name] = lambda: frozenset(self.schema.names.index(n) for n in mutates)
         self.autocast = autocast

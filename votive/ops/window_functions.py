@@ -31,9 +31,9 @@ def _window(
     if size < 0:
         fail(RuntimeError, op, f"window_length must not be negative, got {size}.")
     if size < 2:
-        return finish(F.ones((size,), dtype=wanted, device=place), requires_grad)
+        return finish(F.ones((size,), dtype=wanted, device=place), requires_grad, pin_memory)
     window = make(size, size if periodic else size - 1)
-    return finish(window.to(device=place, dtype=wanted), requires_grad)
+    return finish(window.to(device=place, dtype=wanted), requires_grad, pin_memory)
 
 
 @composite(method=False)

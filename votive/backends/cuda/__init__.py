@@ -9,9 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from ...core.device import device
+from ...core.device import cpu, device
+from ...core.dtype import from_numpy
 from ...core.layout import Layout, Spec
-from ...core.storage import Storage
+from ...core.storage import Storage, memory
 from . import runtime as rt
 
 
@@ -22,18 +23,27 @@ class CudaBackend:
 
     def __init__(self) -> None:
         rt.begin()
-        from . import copy, data, families, pointwise, rows, trip
+        from . import copy, data, families, moves, pinned, pointwise, rows, trip
 
         families.load()
         self._copy, self._trip, self._data = copy, trip, data
-        self.pointwise = pointwise.compile_formula
+        self._moves, self._pinned, self._pointwise = moves, pinned, pointwise
         self.bind = rows.bind
+        memory.is_pinned = pinned.is_pinned
+
+    def pointwise(
+        self, formula: Any, names: Any, roles: Any, inputs: Any, out: Spec, empty: Any
+    ) -> tuple[Any, Any]:
+        """See `backends.base.Backend.pointwise`."""
+        made = self._pointwise.compile_formula(formula, names, roles, inputs, out, empty)
+        compute, into = (rt.guarded(fn, out.device.index or 0) for fn in made)
+        return compute, into
 
     def map_reduce(self, *args: Any) -> Any:
         """A formula under a reduction as one kernel; None: one after the other."""
         from .reduction import compile_reduction
 
-        return compile_reduction(*args)
+        return rt.guarded(compile_reduction(*args), args[-1].device.index or 0)
 
     def empty(self, spec: Spec) -> tuple[Storage, Any]:
         v = self._data.empty(spec)
@@ -49,9 +59,8 @@ class CudaBackend:
         if not isinstance(data, self._data.View):
             array = np.asarray(data)
             if spec is None:
-                from ...core import dtype as dt
-
-                spec = Spec(Layout(array.shape), dt.from_numpy(array.dtype), device("cuda", 0))
+                place = device("cuda", rt.here.device)
+                spec = Spec(Layout(array.shape), from_numpy(array.dtype), place)
             data = self._trip.lifted(array, spec)
         if spec is not None and data.spec is not spec:
             made = self._data.empty(spec)
@@ -61,17 +70,33 @@ class CudaBackend:
 
     def copy(self, out: Any, data: Any) -> None:
         """Write `data` over `out`, converting the dtype."""
-        self._copy.copy_view(out, data)
+        with rt.on(out.spec.device.index or 0):
+            self._copy.copy_view(out, data)
 
-    def receive(self, array: Any, spec: Spec) -> Any:
+    def receive(self, array: Any, spec: Spec, non_blocking: bool = False) -> Any:
         """Values of the host as new memory here."""
-        return self._trip.lifted(array, spec)
+        with rt.on(spec.device.index or 0):
+            return self._moves.received(array, spec, non_blocking)
+
+    def pinned(self, shape: Any, strides: Any, dtype: Any) -> tuple[Any, Any, Spec]:
+        """(storage, array, spec) of page-locked memory of the host; strides in bytes."""
+        size = dtype.itemsize
+        spec = Spec(Layout(tuple(shape), tuple(s // size for s in strides)), from_numpy(dtype), cpu)
+        spec = spec.dense_like()
+        storage = self._pinned.PinnedStorage(spec.nbytes)
+        array = np.ndarray(spec.shape, dtype, storage.memory, 0, spec.byte_strides)
+        return storage, array, spec
+
+    def record_stream(self, storage: Any, stream: Any) -> None:
+        """Let a stream of the user's keep memory from being handed out again too early."""
+        storage.record_stream(stream.device.index or 0, stream.cuda_stream)
 
     def to_numpy(self, data: Any) -> Any:
-        return self._trip.fetch(data)
+        with rt.on(data.spec.device.index or 0):
+            return self._trip.fetch(data)
 
     def item(self, data: Any) -> Any:
-        return self._trip.fetch(data).item()
+        return self.to_numpy(data).item()
 
     def window(self, spec: Spec) -> Any:
         return None
@@ -79,5 +104,6 @@ class CudaBackend:
     def clone_storage(self, storage: Any) -> Any:
         made = self._data.CudaStorage(storage.nbytes, storage.device)
         if storage.nbytes:
-            rt.runtime.driver.between(made.ptr, storage.ptr, storage.nbytes, rt.here.stream)
+            with rt.on(storage.device):
+                rt.runtime.driver.between(made.ptr, storage.ptr, storage.nbytes, rt.here.stream)
         return made

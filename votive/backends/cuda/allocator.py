@@ -5,6 +5,7 @@ A freed block goes to a bin of its own size first, where the next request of tha
 constant time: programs repeat themselves. Bins are emptied into the merging free list only when
 neither serves. Work on one stream runs in order, so a block may be handed out again on its stream
 while the device still reads it; other streams that used it (`record_stream`) are waited for.
+Every call makes the right device the thread's by itself: garbage is collected in any thread.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ class Block:
         self.after: Block | None = None
         self.free = True
         self.wanted = 0
-        self.streams: set[int] | None = None
+        self.streams: set[tuple[int, int]] | None = None  # others that used it: (device, stream)
 
     def __lt__(self, other: Block) -> bool:
         return (self.nbytes, self.ptr) < (other.nbytes, other.ptr)
@@ -50,6 +51,41 @@ class Segment:
     def __init__(self, nbytes: int, small: bool) -> None:
         self.nbytes, self.small = nbytes, small
         self.first: Block | None = None
+
+
+class Marks:
+    """How far some streams had come: events in each of them, on the device it belongs to."""
+
+    __slots__ = ("driver", "events")
+
+    def __init__(self, driver: Any, streams: set[tuple[int, int]]) -> None:
+        self.driver = driver
+        self.events: list[tuple[int, int]] = []
+        for device, stream in streams:
+            with driver.on(device):
+                event = driver.new_event(False)
+                driver.record(event, stream)
+            self.events.append((device, event))
+
+    @staticmethod
+    def possible(driver: Any, streams: set[tuple[int, int]]) -> bool:
+        """Whether none of the streams is being captured: marks in a graph cannot be asked."""
+        for device, stream in streams:
+            with driver.on(device):
+                if driver.capturing(stream):
+                    return False
+        return True
+
+    def reached(self) -> bool:
+        """Whether the devices are past all of them; the events end then."""
+        while self.events:
+            device, event = self.events[-1]
+            with self.driver.on(device):
+                if not self.driver.event_done(event):
+                    return False
+                self.driver.end_event(event)
+            self.events.pop()
+        return True
 
 
 class _Size:
@@ -69,6 +105,7 @@ class Pool:
         self.bins: dict[int, list[Block]] = {}
         self.merged: dict[bool, list[Block]] = {True: [], False: []}
         self.segments: list[Segment] = []
+        self.parked: list[Block] = []  # a graph's, used by several of its streams
 
     def take(self, nbytes: int) -> Block:
         """A block of at least `nbytes` bytes."""
@@ -112,7 +149,14 @@ class Pool:
                 a.busy -= 1
 
     def _give(self, block: Block) -> None:
+        if block.streams and not self.private:
+            if not Marks.possible(self.allocator.driver, block.streams):
+                self.allocator.late.append(block)
+                return
         self.allocator.allocated -= block.nbytes
+        if block.streams and self.private:
+            self.parked.append(block)
+            return
         if block.streams:
             self.allocator.postpone(block)
             return
@@ -195,7 +239,8 @@ class Pool:
             if first.free and first.nbytes == segment.nbytes:
                 self.merged[segment.small].remove(first)
                 self.segments.remove(segment)
-                self.allocator.driver.free(first.ptr)
+                with self.allocator.driver.on(self.allocator.device):
+                    self.allocator.driver.free(first.ptr)
                 self.allocator.reserved -= segment.nbytes
                 given += segment.nbytes
         return given
@@ -217,7 +262,7 @@ class Allocator:
         self.driver, self.device = driver, device
         self.pools: dict[int, Pool] = {}
         self.private: list[Pool] = []
-        self.waiting: list[tuple[Block, list[int]]] = []
+        self.waiting: list[tuple[Block, Marks]] = []
         self.allocated = self.peak = self.reserved = self.reserved_peak = 0
         self.taken = self.grown = self.retries = self.failures = 0
         self.fraction = 1.0
@@ -227,8 +272,8 @@ class Allocator:
 
     def settle(self) -> None:
         """Take back what was given while the lists were being changed."""
-        while self.late:
-            block = self.late.pop()
+        late, self.late = self.late, []
+        for block in late:
             block.pool._give(block)
 
     def pool(self, stream: int) -> Pool:
@@ -248,6 +293,10 @@ class Allocator:
         if pool in self.private:
             self.private.remove(pool)
             home = self.pool(pool.stream)
+            for block in pool.parked:
+                block.streams = None
+                pool.put(block)
+            pool.parked = []
             for segment in pool.segments:
                 block = segment.first
                 while block is not None:
@@ -262,6 +311,10 @@ class Allocator:
 
     def segment(self, nbytes: int, wanted: int) -> int:
         """Fresh memory from the driver, after freeing what is cached if need be."""
+        with self.driver.on(self.device):
+            return self._segment(nbytes, wanted)
+
+    def _segment(self, nbytes: int, wanted: int) -> int:
         limit = self.fraction < 1.0 and self.reserved + nbytes > (
             self.fraction * self.driver.memory_info()[1]
         )
@@ -301,24 +354,18 @@ class Allocator:
 
     def postpone(self, block: Block) -> None:
         """Keep a block until the streams that used it have come so far."""
-        events = []
-        for stream in block.streams or ():
-            event = self.driver.new_event(False)
-            self.driver.record(event, stream)
-            events.append(event)
+        marks = Marks(self.driver, block.streams or set())
         block.streams = None
-        self.waiting.append((block, events))
+        self.waiting.append((block, marks))
 
     def reap(self) -> None:
         """Take back the blocks whose other streams are done."""
         still = []
-        for block, events in self.waiting:
-            if all(self.driver.event_done(e) for e in events):
-                for e in events:
-                    self.driver.end_event(e)
+        for block, marks in self.waiting:
+            if marks.reached():
                 block.pool.put(block)
             else:
-                still.append((block, events))
+                still.append((block, marks))
         self.waiting = still
 
     def every(self) -> list[Pool]:

@@ -21,15 +21,8 @@ class CudaStorage(Storage):
 
     def __init__(self, nbytes: int, device: int) -> None:
         here = rt.here
-        if here.device == device:
-            block = here.pool.take(nbytes)  # type: ignore[union-attr]
-        else:
-            before = here.device
-            here.set_device(device)
-            try:
-                block = here.pool.take(nbytes)  # type: ignore[union-attr]
-            finally:
-                here.set_device(before)
+        pool = here.pool if here.device == device else here.pool_of(device)
+        block = pool.take(nbytes)
         self.block, self.ptr, self._nbytes, self.device = block, block.ptr, nbytes, device
 
     @property
@@ -54,6 +47,12 @@ class CudaStorage(Storage):
         block = getattr(self, "block", None)
         if block is not None and block.pool is not None:
             block.pool.give(block)
+
+    def record_stream(self, device: int, stream: int) -> None:
+        """Keep the memory, once it is let go of, until a stream has come so far as it is then."""
+        block = self.block
+        if block is not None and (device, stream) != (self.device, block.pool.stream):
+            block.streams = {*(block.streams or ()), (device, stream)}
 
 
 class ForeignStorage(CudaStorage):
@@ -87,18 +86,26 @@ def zero(v: View) -> None:
     rt.runtime.driver.fill_bytes(v.ptr, 0, v.spec.nbytes, rt.here.stream)
 
 
+def wait() -> None:
+    """Let the host wait for the current stream; errors that kernels found are raised here."""
+    rt.waiting()
+    rt.runtime.driver.wait_stream(rt.here.stream)
+    faults.check()
+
+
 def to_host(array: np.ndarray[Any, Any], ptr: int) -> None:
     """Fill a C-contiguous array from device memory, and wait for it."""
     if array.nbytes:
         driver, stream = rt.runtime.driver, rt.here.stream
         driver.to_host(array.__array_interface__["data"][0], ptr, array.nbytes, stream)
-        driver.wait_stream(stream)
-        faults.check()
+        wait()
 
 
 def to_device(ptr: int, array: np.ndarray[Any, Any]) -> None:
     """Fill device memory from a C-contiguous array. Pageable memory is staged before it returns."""
     if array.nbytes:
+        if rt.here.capturing:
+            rt.here.kept.append(array)  # the graph reads it at each replay
         rt.runtime.driver.to_device(
             ptr, array.__array_interface__["data"][0], array.nbytes, rt.here.stream
         )

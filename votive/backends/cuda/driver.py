@@ -28,6 +28,10 @@ _SIGNATURES: dict[str, list[Any]] = {
     "cuDeviceCanAccessPeer": [_p, _i, _i],
     "cuDevicePrimaryCtxRetain": [_p, _i],
     "cuCtxSetCurrent": [_p],
+    "cuCtxPushCurrent_v2": [_p],
+    "cuCtxPopCurrent_v2": [_p],
+    "cuCtxGetStreamPriorityRange": [_p, _p],
+    "cuPointerGetAttribute": [_p, _i, _q],
     "cuCtxSynchronize": [],
     "cuMemAlloc_v2": [_p, _size],
     "cuMemFree_v2": [_q],
@@ -37,12 +41,14 @@ _SIGNATURES: dict[str, list[Any]] = {
     "cuMemcpyHtoDAsync_v2": [_q, _p, _size, _p],
     "cuMemcpyDtoHAsync_v2": [_p, _q, _size, _p],
     "cuMemcpyDtoDAsync_v2": [_q, _q, _size, _p],
+    "cuMemcpyPeerAsync": [_q, _p, _q, _p, _size, _p],
     "cuMemsetD8Async": [_q, c.c_ubyte, _size, _p],
     "cuMemsetD32Async": [_q, _u, _size, _p],
     "cuStreamCreateWithPriority": [_p, _u, _i],
     "cuStreamDestroy_v2": [_p],
     "cuStreamSynchronize": [_p],
     "cuStreamQuery": [_p],
+    "cuStreamGetPriority": [_p, _p],
     "cuStreamWaitEvent": [_p, _p, _u],
     "cuStreamBeginCapture_v2": [_p, _i],
     "cuStreamEndCapture": [_p, _p],
@@ -68,6 +74,10 @@ _SIGNATURES: dict[str, list[Any]] = {
     "cuGetErrorName": [_i, _p],
     "cuGetErrorString": [_i, _p],
 }
+_SLOW = frozenset([
+    "cuModuleLoadData", "cuMemHostAlloc", "cuMemFreeHost", "cuMemcpyHtoDAsync_v2",
+    "cuMemcpyDtoHAsync_v2",
+])  # fmt: skip
 # Older drivers know these under their first names.
 _OLDER = {"cuEventElapsedTime_v2": "cuEventElapsedTime"}
 
@@ -126,10 +136,26 @@ class OutOfDeviceMemory(Exception):
     """The driver has no more memory to give; the allocator decides what that means."""
 
 
+class _On:
+    """Inside the block the calling thread's context is a device's."""
+
+    __slots__ = ("device", "driver")
+
+    def __init__(self, driver: Any, device: int) -> None:
+        self.driver, self.device = driver, device
+
+    def __enter__(self) -> None:
+        self.driver.push(self.device)
+
+    def __exit__(self, *exc: object) -> None:
+        self.driver.pop()
+
+
 class Driver:
     """The driver's calls with errors as exceptions."""
 
     emulated = False
+    waits = 0  # how often the host waited for a device
 
     def __init__(self) -> None:
         try:
@@ -141,8 +167,8 @@ class Driver:
             raise CudaError("no CUDA driver: libcuda.so.1 cannot be loaded") from None
         self._fn: dict[str, Any] = {}
         for name, types in _SIGNATURES.items():
-            # What waits for the device lets other threads run meanwhile.
-            source = waiting if "Synchronize" in name or name == "cuModuleLoadData" else lib
+            # What waits for the device or for memory lets other threads run meanwhile.
+            source = waiting if "Synchronize" in name or name in _SLOW else lib
             fn = getattr(source, name, None) or getattr(source, _OLDER.get(name, name))
             fn.argtypes, fn.restype = types, _i
             self._fn[name] = fn
@@ -182,12 +208,25 @@ class Driver:
 
     # Devices
 
+    def _context(self, device: int) -> int:
+        found = self._contexts.get(device)
+        if found is None:
+            found = self._contexts[device] = self._get("cuDevicePrimaryCtxRetain", device)
+        return found
+
     def use(self, device: int) -> None:
         """Make the device's context the calling thread's."""
-        context = self._contexts.get(device)
-        if context is None:
-            context = self._contexts[device] = self._get("cuDevicePrimaryCtxRetain", device)
-        self._call("cuCtxSetCurrent", context)
+        self._call("cuCtxSetCurrent", self._context(device))
+
+    def push(self, device: int) -> None:
+        self._call("cuCtxPushCurrent_v2", self._context(device))
+
+    def pop(self) -> None:
+        self._get("cuCtxPopCurrent_v2")
+
+    def on(self, device: int) -> _On:
+        """A block in which a device's context is the thread's, whatever it was before."""
+        return _On(self, device)
 
     def properties(self, device: int) -> Properties:
         name = c.create_string_buffer(256)
@@ -209,6 +248,7 @@ class Driver:
         return self._get("cuDriverGetVersion")
 
     def synchronize(self) -> None:
+        self.waits += 1
         self._call("cuCtxSynchronize")
 
     # Memory
@@ -232,10 +272,22 @@ class Driver:
         return free.value, total.value
 
     def alloc_pinned(self, nbytes: int) -> int:
-        return self._get("cuMemHostAlloc", max(nbytes, 1), 3)  # seen by every context and device
+        out = c.c_uint64()
+        # Seen by every context and device.
+        code = self._fn["cuMemHostAlloc"](c.byref(out), max(nbytes, 1), 3)
+        if code == _OUT_OF_MEMORY:
+            raise OutOfDeviceMemory
+        if code:
+            self.fail("cuMemHostAlloc", code)
+        return out.value
 
     def free_pinned(self, address: int) -> None:
         self._call("cuMemFreeHost", address)
+
+    def is_pinned(self, address: int) -> bool:
+        """Whether anybody has page-locked the memory of the host at an address."""
+        kind = c.c_uint()
+        return self._fn["cuPointerGetAttribute"](c.byref(kind), 2, address) == 0 and kind.value == 1
 
     def to_device(self, to: int, source: int, nbytes: int, stream: int) -> None:
         self._call("cuMemcpyHtoDAsync_v2", to, source, nbytes, stream)
@@ -245,6 +297,13 @@ class Driver:
 
     def between(self, to: int, source: int, nbytes: int, stream: int) -> None:
         self._call("cuMemcpyDtoDAsync_v2", to, source, nbytes, stream)
+
+    def across(self, to: int, there: int, source: int, here: int, nbytes: int, stream: int) -> None:
+        """Copy from device `here` to device `there`; `stream` is one of `here`."""
+        self._call(
+            "cuMemcpyPeerAsync", to, self._context(there), source, self._context(here), nbytes,
+            stream,
+        )  # fmt: skip
 
     def fill_bytes(self, to: int, value: int, nbytes: int, stream: int) -> None:
         self._call("cuMemsetD8Async", to, value, nbytes, stream)
@@ -261,7 +320,19 @@ class Driver:
         return self._done("cuStreamQuery", stream)
 
     def wait_stream(self, stream: int) -> None:
+        self.waits += 1
         self._call("cuStreamSynchronize", stream)
+
+    def priority(self, stream: int) -> int:
+        found = c.c_int()
+        self._call("cuStreamGetPriority", stream, c.byref(found))
+        return found.value
+
+    def priorities(self) -> tuple[int, int]:
+        """(least, greatest) priority that streams of the current device may have."""
+        least, greatest = c.c_int(), c.c_int()
+        self._call("cuCtxGetStreamPriorityRange", c.byref(least), c.byref(greatest))
+        return least.value, greatest.value
 
     def new_event(self, timing: bool) -> int:
         return self._get("cuEventCreate", 0 if timing else 2)
@@ -280,6 +351,7 @@ class Driver:
         return self._done("cuEventQuery", event)
 
     def wait_event(self, event: int) -> None:
+        self.waits += 1
         self._call("cuEventSynchronize", event)
 
     def elapsed(self, begin: int, end: int) -> float:

@@ -183,4 +183,6 @@ class _Functions(dict[int, int]):
 def _interpret(program: Program, grid: tuple[int, ...], args: tuple[Any, ...]) -> None:
     from .interpret import run
 
-    run(program, grid, args)
+    driver = rt.runtime.driver
+    driver.check(*[args[i] for i in program._pointers])
+    driver.enqueue(rt.here.stream, lambda: run(program, grid, args))

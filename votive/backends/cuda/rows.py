@@ -9,6 +9,7 @@ from ...core.device import device
 from ...core.layout import Spec
 from ..base import Row, add_row
 from ..cpu.native.rows import Slot
+from . import runtime as rt
 from . import trip
 from .data import CudaStorage, View
 
@@ -73,17 +74,22 @@ def bind(
         # Where there is nothing to copy, nothing is worth a warning.
         quiet = all(s.numel == 0 for s in specs) and bool(specs)
         quiet = quiet or (outs is not None and all(s.numel == 0 for s in outs) and not mutated)
-        return trip.structured(row.op, template, slots, there, outs, single, mutated, target, quiet)
+        compute, _ = trip.structured(
+            row.op, template, slots, there, outs, single, mutated, target, quiet
+        )
+        return rt.guarded(compute, target.index or 0), None
     args = list(template)
     for k, i in enumerate(slots):
         args[i] = _slot(k, values[k], target)
     if row.label != "cuda":  # a row that a user added: a plain function of views
-        return _plain(backend, row, template, slots, outs, single)
+        compute, _ = _plain(backend, row, template, slots, outs, single)
+        return rt.guarded(compute, target.index or 0), None
     run = row.fn(*args)
     if run is None:
         return None
+    where = target.index or 0
     if isinstance(run, Whole):
-        return run.compute, None
+        return rt.guarded(run.compute, where), None
     if loose:
         run = _lifting(run, loose)
     if outs is None:
@@ -91,7 +97,7 @@ def bind(
         def found(*given: Any) -> tuple[Any, ...]:
             return tuple([(v.storage, v, v.spec) for v in run(None, *given)])
 
-        return found, None
+        return rt.guarded(found, where), None
     plan = [(s, s.nbytes, s.device.index or 0) for s in outs]
 
     def compute(*given: Any) -> tuple[Any, ...]:
@@ -105,7 +111,7 @@ def bind(
     def into(given: Any, out: Any) -> None:
         run([out], *given)
 
-    return compute, into if row.into and single else None
+    return rt.guarded(compute, where), rt.guarded(into, where) if row.into and single else None
 
 
 def _lifting(run: Any, loose: list[tuple[int, Spec]]) -> Any:

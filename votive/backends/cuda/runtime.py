@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import os
 import threading
+import warnings
 from typing import Any
 
 from ...core.errors import CudaError
@@ -21,6 +22,8 @@ class _Runtime:
     reason: str | None = None
     allocators: dict[int, Allocator]
     properties: dict[int, Any]
+    sync_mode = 0  # what happens when the host waits: 0 nothing, 1 a warning, 2 an error
+    forked = False  # this process is a fork of one that used the GPU
 
     def __init__(self) -> None:
         self.allocators, self.properties = {}, {}
@@ -28,6 +31,10 @@ class _Runtime:
 
     def start(self) -> Any:
         """The driver, or an error that says why there is none."""
+        if self.forked:
+            raise CudaError(
+                "cuda: cannot be used in a forked subprocess; start it with the 'spawn' method."
+            )
         if self.driver is None:
             with self.lock:
                 if self.driver is None:
@@ -47,12 +54,15 @@ class _Runtime:
         except ImportError:
             return "Triton is not installed; install votive[cuda]"
         interpreted = triton.knobs.runtime.interpret
-        if wanted == "emulated":
+        if wanted.partition(":")[0] == "emulated":
             if not interpreted:
                 return "an emulated GPU needs TRITON_INTERPRET=1"
             from .host import Emulated
 
-            self.driver = Emulated()
+            count = wanted.partition(":")[2] or "2"
+            if not count.isdigit() or not int(count):
+                return f"VOTIVE_CUDA={wanted}: write emulated:2 for two devices"
+            self.driver = Emulated(count=int(count))
             return ""
         if interpreted:
             return "TRITON_INTERPRET=1 is set; VOTIVE_CUDA=emulated uses it on host memory"
@@ -67,8 +77,19 @@ class _Runtime:
     def allocator(self, device: int) -> Allocator:
         found = self.allocators.get(device)
         if found is None:
-            found = self.allocators[device] = Allocator(self.start(), device)
+            self.check(device)
+            with self.lock:
+                found = self.allocators.get(device)
+                if found is None:
+                    found = self.allocators[device] = Allocator(self.driver, device)
         return found
+
+    def check(self, device: int) -> None:
+        """Raise when there is no such device."""
+        if not 0 <= device < self.start().count:
+            raise CudaError(
+                f"cuda:{device}: there is no such device; this machine has {self.driver.count}."
+            )
 
     def property(self, device: int) -> Any:
         found = self.properties.get(device)
@@ -78,6 +99,15 @@ class _Runtime:
 
 
 runtime = _Runtime()
+
+
+def _fork() -> None:
+    """A driver does not survive a fork; what the child lets go of is the parent's."""
+    runtime.forked = runtime.driver is not None and not runtime.driver.emulated
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_fork)
 
 
 class _Held:
@@ -98,6 +128,7 @@ class Here(threading.local):
         self.streams: dict[int, int] = {}  # device -> stream
         self.stream = 0
         self.pool: Pool | None = None
+        self.private: dict[int, Pool] = {}  # device -> pool of the graph that is being captured
         self.capturing = False
         driver = runtime.start()
         driver.use(0)
@@ -105,19 +136,25 @@ class Here(threading.local):
 
     def _refresh(self) -> None:
         self.stream = self.streams.get(self.device, 0)
-        self.pool = runtime.allocator(self.device).pool(self.stream)
+        self.pool = self.pool_of(self.device)
+
+    def pool_of(self, device: int) -> Pool:
+        """Where memory of a device comes from."""
+        found = self.private.get(device)
+        return found or runtime.allocator(device).pool(self.streams.get(device, 0))
 
     def set_device(self, device: int) -> None:
         """Make a device the thread's."""
         if device == self.device:
             return
-        if not 0 <= device < runtime.start().count:
-            raise CudaError(
-                f"cuda:{device}: there is no such device; this machine has {runtime.driver.count}."
-            )
+        runtime.check(device)
         runtime.driver.use(device)
         self.device = device
         self._refresh()
+
+    def stream_of(self, device: int) -> int:
+        """The stream that work on a device goes to."""
+        return self.streams.get(device, 0)
 
     def set_stream(self, stream: int) -> None:
         """Let the thread's work on the current device go to a stream."""
@@ -125,8 +162,8 @@ class Here(threading.local):
         self._refresh()
 
     def set_pool(self, pool: Pool) -> None:
-        """Take memory from a graph's own pool."""
-        self.pool = pool
+        """Take memory of the current device from a graph's own pool."""
+        self.private[self.device] = self.pool = pool
 
     def begin_capture(self) -> None:
         """Launches are recorded from here on; scratch memory then belongs to the graph."""
@@ -138,6 +175,7 @@ class Here(threading.local):
     def end_capture(self) -> list[Any]:
         """Launches run again; gives what the graph must keep alive."""
         self.capturing = False
+        self.private = {}
         self._refresh()
         if self._draws is not None:
             self._draws.end()
@@ -159,6 +197,36 @@ class Here(threading.local):
 here: Any = None
 
 
+class on:
+    """`with on(1):` work inside goes to another device, on its current stream."""
+
+    __slots__ = ("before", "device")
+
+    def __init__(self, device: int) -> None:
+        self.device = device
+
+    def __enter__(self) -> None:
+        self.before = here.device
+        here.set_device(self.device)
+
+    def __exit__(self, *exc: object) -> None:
+        here.set_device(self.before)
+
+
+def guarded(fn: Any, device: int) -> Any:
+    """A function that runs on a device, whichever is current. With one device it stays as it is."""
+    if fn is None or runtime.driver.count == 1:
+        return fn
+
+    def run(*args: Any) -> Any:
+        if here.device == device:
+            return fn(*args)
+        with on(device):
+            return fn(*args)
+
+    return run
+
+
 def begin() -> Here:
     """Start the runtime, or say why that cannot be."""
     global here
@@ -168,6 +236,14 @@ def begin() -> Here:
             if here is None:
                 here = Here()
     return here  # type: ignore[no-any-return]
+
+
+def waiting() -> None:
+    """Say, where that was asked for, that the host is about to wait for a device."""
+    if runtime.sync_mode == 1:
+        warnings.warn("called a synchronizing CUDA operation", stacklevel=6)
+    elif runtime.sync_mode == 2:
+        raise CudaError("called a synchronizing CUDA operation")
 
 
 def here_count() -> int:

@@ -5,36 +5,36 @@ from __future__ import annotations
 from typing import Any
 
 from ...core import dtype as dt
-from ..base import BACKENDS
+from . import moves
 from .copy import copy_view
 from .data import View
 from .data import empty as new
 from .rows import Whole, cuda
-from .trip import fetch
 
 
 @cuda("_to_device")
-def to_device(x: Any, device: Any) -> Any:
+def to_device(x: Any, device: Any, non_blocking: bool) -> Any:
     if device.type == "cuda":
 
-        def across(outs: list[View], x: View) -> None:
-            if outs[0].spec.layout is x.spec.layout and x.spec.contiguous:
-                from . import runtime as rt
+        def across(x: View) -> tuple[Any, ...]:
+            made = moves.crossed(x, device)
+            return ((made.storage, made, made.spec),)
 
-                rt.runtime.driver.synchronize()
-                rt.runtime.driver.between(outs[0].ptr, x.ptr, x.spec.nbytes, rt.here.stream)
-                rt.runtime.driver.synchronize()
-            else:
-                made = BACKENDS["cuda"].receive(fetch(x), outs[0].spec)
-                copy_view(outs[0], made)
-
-        return across
+        return Whole(across)
 
     def home(x: View) -> tuple[Any, ...]:
-        array = fetch(x)
-        return (BACKENDS["cpu"].adopt(array, x.spec.dense_like().like(device=device), ()),)
+        return (moves.returned(x, non_blocking),)
 
     return Whole(home)
+
+
+@cuda("_transfer_")
+def transfer(x: Any, src: Any, non_blocking: bool) -> Any:
+    def run(to: Any, source: Any) -> tuple[Any, ...]:
+        moves.overwrite(to, source, non_blocking)
+        return ()
+
+    return Whole(run)
 
 
 @cuda("_copy_as")

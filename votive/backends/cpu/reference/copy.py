@@ -39,7 +39,7 @@ def copy(x: Any, src: Any, out: Any) -> None:
 
 
 @kernel("_to_device", widen=False)
-def to_device(x: Any, device: Any) -> Any:
+def to_device(x: Any, device: Any, non_blocking: bool) -> Any:
     """Hand the values to another device, or copy them here."""
     from ....core import dtype as dt
     from ....core.layout import Layout, Spec
@@ -49,5 +49,29 @@ def to_device(x: Any, device: Any) -> Any:
     here = Spec(Layout(x.shape, tuple(s // d.itemsize for s in x.strides)), d, device)
     if device.type == "cpu":
         return x.copy(order="K")
-    view = BACKENDS[device.type].receive(x, here.dense_like())
+    view = BACKENDS[device.type].receive(x, here.dense_like(), non_blocking)
     return view.storage, view, view.spec
+
+
+@kernel("_transfer_", widen=False)
+def transfer(x: Any, src: Any, non_blocking: bool) -> tuple[()]:
+    assign(x, src)
+    return ()
+
+
+@kernel("_pin_memory", widen=False)
+def pin_memory(x: Any) -> Any:
+    """The values in memory that the backend of a GPU has page-locked."""
+    from ...base import BACKENDS
+
+    storage, data, spec = BACKENDS["cuda"].pinned(x.shape, x.strides, x.dtype)
+    assign(data, x)
+    return storage, data, spec
+
+
+@kernel("_empty_pinned", widen=False)
+def empty_pinned(size: Any, stride: Any, dtype: Any) -> Any:
+    from ...base import BACKENDS
+
+    strides = tuple(s * dtype.itemsize for s in stride)
+    return BACKENDS["cuda"].pinned(size, strides, dtype.np)
