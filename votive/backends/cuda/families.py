@@ -10,6 +10,8 @@ from .rows import trip_rows
 
 # Files that only an emulated GPU may import; importing the rest again costs nothing.
 _EMULATED = frozenset(["__init__", "families", "host", "host_math", "interpret"])
+# Operators about memory of the host, which has no form on a GPU.
+_OF_THE_HOST = frozenset(["_pin_memory", "_empty_pinned"])
 _loaded = False
 
 
@@ -23,5 +25,5 @@ def load() -> None:
         if file.stem not in _EMULATED:
             import_module(f"{__package__}.{file.stem}")
     for op, where in list(TABLE):
-        if where == "cpu":
+        if where == "cpu" and op not in _OF_THE_HOST:
             add_row(trip_rows(op, MUTATES[op]() if op in MUTATES else frozenset()))
