@@ -67,13 +67,13 @@ def serve(
     Traceback (most recent call last):
     TypeError: studio.serve: model must be a name, a path or a model, got int.
     """
-    from .models import Loaded
     from .serving import Studio
 
     if isinstance(model, _module()):
         if tokenizer is None:
             raise TypeError("studio.serve: a model in memory needs tokenizer=.")
-        model = Loaded(getattr(model, "name_or_path", "") or type(model).__name__, model, tokenizer)
+        name = getattr(model, "name_or_path", "") or type(model).__name__
+        model = _held(name, model, tokenizer)
     elif model is not None and not hasattr(model, "__fspath__") and not isinstance(model, str):
         raise TypeError(
             f"studio.serve: model must be a name, a path or a model, got {type(model).__name__}."
@@ -87,6 +87,14 @@ def serve(
 
         threading.Timer(0.2, webbrowser.open, (studio.url,)).start()
     studio.run()
+
+
+def _held(name: str, model: Any, tokenizer: Any) -> Any:
+    from .hearing import Hearing, hears
+    from .models import Loaded
+
+    kind = Hearing if hears(model.config.to_dict()) else Loaded
+    return kind(name, model, tokenizer)
 
 
 def _module() -> Any:

@@ -207,8 +207,12 @@ def _load(loading: Loading, place: str) -> Loaded:
     from .. import models
     from ..models.checkpoint import Checkpoint
     from ..text import Tokenizer
+    from .hearing import hears, load_hearing, whisper_file
     from .sight import is_net_file, load_sight, sees
 
+    speech = whisper_file(place)
+    if speech is not None:
+        return load_hearing(loading.name, speech)
     if is_net_file(place):
         return load_sight(loading.name, place)
     found = Checkpoint.find(place)
@@ -218,6 +222,8 @@ def _load(loading: Loading, place: str) -> Loaded:
         return _Counted(opened(), loading)
 
     found.weights = counted
+    if hears(found.config):
+        return load_hearing(loading.name, found)
     if sees(found.config):
         return load_sight(loading.name, place, found)
     kind: Any = models.AutoModelForCausalLM

@@ -11,15 +11,18 @@ from typing import Any
 from ..arguments import Signature, signature_of
 
 GROUPS = (
-    "again", "attention", "console", "debug", "edits", "explain", "layers", "lens", "model",
-    "profile", "session", "sight", "value",
+    "again", "attention", "console", "debug", "edits", "explain", "hearing", "layers", "lens",
+    "model", "profile", "session", "sight", "value",
 )  # fmt: skip
 
 
 # What a page is told while these are done.
 _DOING = {
     "attention": "reading attention weights", "debug": "running the model in the debugger",
-    "edits": "running the model under the edits", "layers": "measuring the layers",
+    "edits": "running the model under the edits", "hearing": "reading the sound",
+    "hearing.alignment": "reading attention to the sound",
+    "hearing.heads": "reading attention to the sound", "hearing.transcribe": "listening",
+    "layers": "measuring the layers",
     "lens": "running the logit lens", "profile": "profiling", "session": "working on the session",
     "session.again": "writing the text again", "session.auto": "generating",
     "session.choose": "reading the token", "session.diff": "comparing two branches",

@@ -78,8 +78,9 @@ def new(
 
 def _ids(room: Any, text: str) -> list[int]:
     tokenizer = room.loaded.tokenizer
-    if room.loaded.info().get("sight"):
-        raise TypeError(f"session.new: {room.loaded.name} sees, and is no language model.")
+    for kind, does in (("sight", "sees"), ("hearing", "hears")):
+        if room.loaded.info().get(kind):
+            raise TypeError(f"session.new: {room.loaded.name} {does}, and is no language model.")
     ids = list(tokenizer(text).input_ids)
     if not ids:
         # A text begins where another has ended.

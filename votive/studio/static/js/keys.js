@@ -1,6 +1,6 @@
 /** Keyboard shortcuts of the page. Knows names of actions only. */
 
-import { h } from "./dom.js";
+import { h, put } from "./dom.js";
 
 /** [keys as told, what it does, test, name, argument] */
 const KEYS = [
@@ -33,6 +33,15 @@ const KEYS = [
   ["?", "Shortcuts", (e) => e.key === "?", "help"],
 ];
 
+// What keys do where a model has a view of its own: only these.
+const OTHERS = {
+  sight: { theme: "Light or dark", help: "Shortcuts" },
+  hearing: {
+    generate: "Transcribe, or stop", prompt: "Play what is chosen, or stop", token: "Word before, word after", layer: "Layer before, layer after",
+    unlock: "Choose no word", theme: "Light or dark", help: "Shortcuts",
+  },
+};
+
 const mod = (e) => e.ctrlKey || e.metaKey;
 const plain = (e, key) => e.key.toLowerCase() === key && !mod(e) && !e.altKey && !e.shiftKey;
 
@@ -59,13 +68,21 @@ export function listen(actions) {
   return () => document.removeEventListener("keydown", heard);
 }
 
-/** The dialog that lists them. */
-export function help() {
+/** The dialog that lists them; `kind()` tells which view there is, if not that of texts. */
+export function help(kind = () => undefined) {
   const close = h("button", { type: "button", class: "quiet", "aria-label": "Close", onclick: () => box.close() }, "×");
+  const list = h("dl", { class: "shortcuts" });
+  const note = h("p", { class: "dim small" });
+  const fill = () => {
+    const own = OTHERS[kind()];
+    put(list, KEYS.filter(([keys, , , name]) => keys && (!own || own[name])).map(([keys, text, , name]) => h("div", {}, h("dt", {}, keys.split(" ").map((k) => h("kbd", {}, k))), h("dd", {}, own?.[name] ?? text))));
+    note.textContent = kind() === "hearing" ? "In the mels and the map: arrows go through words and tokens, Enter plays, + and − zoom, 0 shows all."
+      : kind() ? "" : "In heat maps: arrows move, Enter locks, + and − zoom, 0 shows all. In the module tree: arrows move and fold, space sets a breakpoint.";
+  };
+  fill();
   const box = h("dialog", { id: "shortcuts", "aria-label": "Shortcuts" },
     h("div", { class: "row spread dialog-head" }, h("h2", {}, "Shortcuts"), close),
-    h("dl", { class: "shortcuts" }, KEYS.filter(([keys]) => keys).map(([keys, text]) => h("div", {}, h("dt", {}, keys.split(" ").map((k) => h("kbd", {}, k))), h("dd", {}, text)))),
-    h("p", { class: "dim small" }, "In heat maps: arrows move, Enter locks, + and − zoom, 0 shows all. In the module tree: arrows move and fold, space sets a breakpoint."));
+    list, note);
   box.addEventListener("click", (event) => event.target === box && box.close());
-  return { box, show: () => box.showModal() };
+  return { box, show: () => { fill(); box.showModal(); } };
 }

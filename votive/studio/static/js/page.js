@@ -14,6 +14,7 @@ import * as attention from "./views/attention.js";
 import * as consoleView from "./views/console.js";
 import * as edits from "./views/edits.js";
 import * as explain from "./views/explain.js";
+import * as hearing from "./views/hearing.js";
 import * as layers from "./views/layers.js";
 import * as lens from "./views/lens.js";
 import * as profile from "./views/profile.js";
@@ -26,6 +27,9 @@ import * as topk from "./views/topk.js";
 import * as tree from "./views/tree.js";
 import * as value from "./views/value.js";
 
+// Models with a view of their own.
+const OWN = ["sight", "hearing"];
+const other = () => OWN.find((name) => model.get("info")?.[name]);
 const $ = (id) => document.getElementById(id);
 const ROOM = "votive-room";
 const kept = {
@@ -40,7 +44,7 @@ model.actions = {};
 // --- views ---------------------------------------------------------------------------------------
 
 for (const [id, view] of Object.entries({
-  prompt, timeline, sampler, topk, tree, stack, value, lens, layers, profile, attention, edits, explain, console: consoleView, sight,
+  prompt, timeline, sampler, topk, tree, stack, value, lens, layers, profile, attention, edits, explain, console: consoleView, sight, hearing,
 })) mount(view, model, $(`view-${id}`));
 
 const centre = tabs($("centre-tabs"));
@@ -72,7 +76,7 @@ arrange();
 
 const files = sessions(model);
 const shelf = models(model, { begin: () => begin() });
-const keys = help();
+const keys = help(() => other());
 const guide = tour({ reveal: (where) => {
   if (narrow.matches) column(["#panel-prompt", "#panel-topk", "#panel-tree"].includes(where) ? "left" : where === "#centre" ? "centre" : "right");
   document.querySelector(where)?.scrollIntoView?.({ block: "nearest" });
@@ -117,9 +121,13 @@ watch(model, ["info"], () => {
   // Something to look at from the beginning: what the last layer gives.
   if (last >= 0 && !model.get("selection")?.address) select(model, { layer: last, address: info.parts.layers[last] });
   $("model-name-text").textContent = info ? info.name : "no model";
-  // A model that sees has a view of its own, and no text.
-  document.body.dataset.sight = String(Boolean(info?.sight));
-  $("sight").hidden = !info?.sight;
+  // A model that sees or hears has a view of its own, and no text.
+  for (const name of OWN) {
+    document.body.dataset[name] = String(Boolean(info?.[name]));
+    $(name).hidden = !info?.[name];
+  }
+  $("tour-again").hidden = Boolean(other());
+  if (other()) guide.hide();
   $("model-facts").textContent = info ? `${info.family}, ${info.heads ? `${info.layers} layers, ${info.heads} heads, ` : ""}${compact(info.parameters)} parameters, ${info.dtype}` : "";
 });
 const compact = (n) => (n >= 1e9 ? `${(n / 1e9).toFixed(1)} B` : n >= 1e6 ? `${(n / 1e6).toFixed(1)} M` : n >= 1e3 ? `${(n / 1e3).toFixed(0)} k` : String(n));
@@ -223,7 +231,7 @@ async function opened(hello) {
 
 /** A page that is opened for the first time begins by itself, and writes its first token. */
 async function begin() {
-  if (model.get("info").sight) return;
+  if (other()) return;
   const prompt = $("prompt-text").value || model.get("info").prompt || $("prompt-text").placeholder;
   if (await act(model, "session.new", { prompt })) await act(model, "session.step", { n: 1 });
 }
@@ -259,7 +267,17 @@ Object.assign(model.actions, {
     if (right[name]) { column("right"); right[name](); }
   },
 });
-listen(() => model.actions);
+listen(() => {
+  const { theme: change, help: show } = model.actions;
+  return other() ? { theme: change, help: show, ...(model[other()] ?? {}) } : model.actions;
+});
+// What is dropped beside a view that takes it would be opened in place of this page.
+document.addEventListener("dragover", (event) => event.preventDefault());
+document.addEventListener("drop", (event) => {
+  event.preventDefault();
+  const dropped = event.dataTransfer.files[0];
+  if (dropped && !event.target.closest?.("#view-sight")) notice(model, "error", `${model.get("info")?.name ?? "No model"} does not take ${dropped.name}: load a model that hears for a sound, or one that sees for a picture.`);
+});
 // What a page at another address has sent along.
 let brought = fromHash(location.hash);
 // The token is in a cookie by now; in the address it could be seen and passed on.

@@ -73,9 +73,14 @@ export function tour({ reveal = () => {} } = {}) {
     box.style.setProperty("top", `${Math.max(8, Math.min(innerHeight - tall - 8, y))}px`);
   }
 
-  function end() {
+  /** Away for now: it is about views that are not there. */
+  function hide() {
     document.querySelector(".toured")?.classList.remove("toured");
     box.hidden = true;
+  }
+
+  function end() {
+    hide();
     try {
       localStorage.setItem(SEEN, "1");
     } catch {
@@ -83,5 +88,5 @@ export function tour({ reveal = () => {} } = {}) {
     }
   }
 
-  return { box, start: () => go(0), end };
+  return { box, start: () => go(0), hide };
 }
