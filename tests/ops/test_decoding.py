@@ -69,10 +69,10 @@ def test_linear_add_is_a_product_added_to_the_stream(dtype: Any) -> None:
 @pytest.mark.parametrize("dtype", TYPES, ids=str)
 @pytest.mark.parametrize("normed", [False, True], ids=["plain", "normed"])
 @pytest.mark.parametrize("heads", [2, 6])
-def test_turn_and_keep_turns_the_heads_and_keeps_keys_and_values(
-    dtype: Any, normed: bool, heads: int
+@pytest.mark.parametrize("at", [0, 3, LENGTH - 1])
+def test_a_token_is_turned_kept_and_sees_all_up_to_itself(
+    dtype: Any, normed: bool, heads: int, at: int
 ) -> None:
-    at = 4
     rope = votive.nn.RotaryEmbedding(WIDTH)
     if dtype == votive.float64:
         rope = rope.double()
@@ -80,39 +80,31 @@ def test_turn_and_keep_turns_the_heads_and_keeps_keys_and_values(
     norms = [votive.randn(WIDTH, dtype=dtype) if normed else None for _ in range(2)]
     keys, values = (votive.randn(BATCH, SHARED, LENGTH, WIDTH, dtype=dtype) for _ in range(2))
     kept = keys.clone(), values.clone()
+    counts = votive.zeros(BATCH * SHARED, dtype=votive.int32)
 
     parts = qkv.view(BATCH, 1, -1, WIDTH).transpose(1, 2)
     q, k, v = parts.split([heads, SHARED, SHARED], 1)
     if normed:
         q, k = (F.rms_norm(p, (WIDTH,), w, EPS) for p, w in zip((q, k), norms, strict=True))
-    got = ops._turn_and_keep(
-        qkv, *norms, EPS, rope.cos, rope.sin, keys, values, votive.tensor([at]), heads
+    got = ops._turn_and_attend(
+        qkv, *norms, EPS, rope.cos, rope.sin, keys, values, votive.tensor([at]), counts, heads, 0.3
     )
-    close(got, rope(q, offset=at))
     close(keys[:, :, at : at + 1], rope(k, offset=at))
     assert votive.equal(values[:, :, at : at + 1], v)
     rest = [i for i in range(LENGTH) if i != at]
     assert votive.equal(keys[:, :, rest], kept[0][:, :, rest])
     assert votive.equal(values[:, :, rest], kept[1][:, :, rest])
-
-
-def test_turn_and_keep_refuses_heads_that_do_not_make_up_the_row() -> None:
-    table, kept = votive.ones(LENGTH, WIDTH // 2), votive.ones(1, SHARED, LENGTH, WIDTH)
-    with pytest.raises(ShapeError, match="3 query and 2 key heads of 8"):
-        ops._turn_and_keep(
-            votive.ones(1, 1, 8 * WIDTH), None, None, EPS, table, table, kept, kept,
-            votive.tensor([0]), 3,
-        )  # fmt: skip
-
-
-@pytest.mark.parametrize("dtype", TYPES, ids=str)
-@pytest.mark.parametrize("heads", [2, 6])
-@pytest.mark.parametrize("at", [0, 3, LENGTH - 1])
-def test_attend_kept_sees_all_positions_up_to_its_own(dtype: Any, heads: int, at: int) -> None:
-    q = votive.randn(BATCH, heads, 1, WIDTH, dtype=dtype)
-    keys, values = (votive.randn(BATCH, SHARED, LENGTH, WIDTH, dtype=dtype) for _ in range(2))
-    want = F.scaled_dot_product_attention(
-        q, keys[:, :, : at + 1], values[:, :, : at + 1], scale=0.3, enable_gqa=True
-    )
-    got = ops._attend_kept(q, keys, values, votive.tensor([at]), 0.3)
+    seen = keys[:, :, : at + 1], values[:, :, : at + 1]
+    want = F.scaled_dot_product_attention(rope(q, offset=at), *seen, scale=0.3, enable_gqa=True)
     close(got, want.transpose(1, 2).reshape(BATCH, 1, heads * WIDTH))
+    assert not counts.any()
+
+
+def test_heads_that_do_not_make_up_the_row_are_refused() -> None:
+    table, kept = votive.ones(LENGTH, WIDTH // 2), votive.ones(1, SHARED, LENGTH, WIDTH)
+    counts = votive.zeros(SHARED, dtype=votive.int32)
+    with pytest.raises(ShapeError, match="3 query and 2 key heads of 8"):
+        ops._turn_and_attend(
+            votive.ones(1, 1, 8 * WIDTH), None, None, EPS, table, table, kept, kept,
+            votive.tensor([0]), counts, 3, 1.0,
+        )  # fmt: skip

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import votive
 from votive import nn
 from votive.nn.global_hooks import GLOBAL
 from votive.ops.registry import F as ops
@@ -78,6 +79,7 @@ class JoinedDecoder:
     def __init__(self, model: Any) -> None:
         self.model, self.decoder = model, model.model
         self.head = model.lm_head.weight
+        self._counts: Any = None
 
     @staticmethod
     def of(model: Any) -> JoinedDecoder | None:
@@ -97,11 +99,19 @@ class JoinedDecoder:
         )  # fmt: skip
         return JoinedDecoder(model) if known else None
 
+    def counts(self, x: Any, heads: int) -> Any:
+        """A zero for each head of each row: how the programs of attention tell who is last."""
+        n = x.shape[0] * heads
+        if self._counts is None or self._counts.numel() != n or self._counts.device != x.device:
+            self._counts = votive.zeros(n, dtype=votive.int32, device=x.device)
+        return self._counts
+
     def step(self, token: Any, position: Any, cache: Any) -> Any:
         """Logits (batch, 1, vocabulary) of a token (batch, 1) at `position`, a tensor of one
         index."""
         d = self.decoder
         x = d.embed_tokens(token)
+        counts = self.counts(x, cache._kept[0][0].shape[1])
         cos, sin = d.rotary_emb.cos, d.rotary_emb.sin
         for i, layer in enumerate(d.layers):
             at, net = layer.self_attn, getattr(layer, layer.net)
@@ -113,10 +123,9 @@ class JoinedDecoder:
             q_norm, k_norm = (at.q_norm.weight, at.k_norm.weight) if at.qk_norm else (None, None)
             eps = at.q_norm.eps if at.qk_norm else 0.0
             heads = at.q_proj.weight.shape[0] // at.head_dim
-            q = ops._turn_and_keep(
-                qkv, q_norm, k_norm, eps, cos, sin, keys, values, position, heads
+            y = ops._turn_and_attend(
+                qkv, q_norm, k_norm, eps, cos, sin, keys, values, position, counts, heads, scale
             )
-            y = ops._attend_kept(q, keys, values, position, scale)
             x = ops._linear_add(y, at.o_proj.weight, x)
             norm = layer.post_attention_layernorm
             h = ops._norm_linear(

@@ -43,31 +43,28 @@ structured(
 
 
 def _infer_turn(
-    qkv: Spec, q_norm: Any, k_norm: Any, eps: float, cos: Spec, sin: Spec, keys: Spec, *rest: Any
-) -> Spec:
-    heads = rest[-1]
+    qkv: Spec, q_norm: Any, k_norm: Any, eps: float, cos: Spec, sin: Spec, keys: Spec,
+    values: Spec, position: Spec, counts: Spec, heads: int, scale: float,
+) -> Spec:  # fmt: skip
+    op = "turn_and_attend"
     batch, shared, _, width = keys.shape
     if qkv.shape != (batch, 1, (heads + 2 * shared) * width):
         fail(
-            ShapeError, "turn_and_keep",
+            ShapeError, op,
             f"{heads} query and {shared} key heads of {width} do not make up {qkv.shape}.",
         )  # fmt: skip
-    return qkv.like((batch, heads, 1, width))
+    if values.shape != keys.shape or counts.numel < batch * shared:
+        fail(ShapeError, op, f"keys {keys.shape} need values alike and a count for each head.")
+    return qkv.like((batch, 1, heads * width))
 
 
 structured(
-    "_turn_and_keep(Tensor qkv, Tensor? q_norm, Tensor? k_norm, float eps, Tensor cos, Tensor sin, "
-    "Tensor keys, Tensor values, Tensor position, int heads)",
-    infer=_infer_turn, mutates=("keys", "values"),
-    doc="Norms and turns the heads of one token; keys and values go to their place in memory, and "
-    "the queries (batch, heads, 1, features) come back.",
+    "_turn_and_attend(Tensor qkv, Tensor? q_norm, Tensor? k_norm, float eps, Tensor cos, "
+    "Tensor sin, Tensor keys, Tensor values, Tensor position, Tensor counts, int heads, "
+    "float scale)",
+    infer=_infer_turn, mutates=("keys", "values", "counts"),
+    doc="Norms and turns the heads of one token, keeps its keys and values at `position`, and "
+    "attends to all that are kept up to there; heads come back side by side. `counts`: zeros, "
+    "which the kernel uses and leaves as zeros.",
     **HIDDEN,
 )  # fmt: skip
-
-structured(
-    "_attend_kept(Tensor query, Tensor keys, Tensor values, Tensor position, float scale)",
-    infer=lambda q, k, v, position, scale: q.like((q.shape[0], 1, q.shape[1] * v.shape[3])),
-    doc="Attention of one query per head over the kept positions up to `position`, heads side by "
-    "side.",
-    **HIDDEN,
-)

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 import triton
+import triton.language as tl
 from triton.language.extra.cuda import gdc_launch_dependents, gdc_wait
 
 from . import runtime as rt
@@ -17,14 +18,14 @@ from .program import Program
 
 
 @triton.jit
-def start_next(EARLY: triton.language.constexpr):
+def start_next(EARLY: tl.constexpr):
     """Let the next launch start as soon as there is room."""
     if EARLY:
         gdc_launch_dependents()
 
 
 @triton.jit
-def wait_for_last(EARLY: triton.language.constexpr):
+def wait_for_last(EARLY: tl.constexpr):
     """Go on when all that earlier launches wrote can be read."""
     if EARLY:
         gdc_wait()

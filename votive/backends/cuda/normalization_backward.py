@@ -160,9 +160,9 @@ def _columns(to_w, to_b, w, b, n, count, BN: tl.constexpr, BM: tl.constexpr):
 
 WHOLE = 8192  # rows up to here are kept in registers beside the sums for weight and bias
 ROWS, COLUMNS = 16, 128  # of the tiles that sum gradients of weights behind longer rows
-PROGRAMS = 6  # per multiprocessor, of short rows
+PROGRAMS = 4  # per multiprocessor, of short rows
 ELEMENTS = 1024  # that a program reads at once
-STAGES = 2  # of rows on their way while others are computed
+STAGES = 3  # of rows on their way while others are computed
 
 
 def _parts(rows: int, bm: int, most: int) -> tuple[int, int]:

@@ -28,10 +28,10 @@ def linear_add(x: Any, weight: Any, residual: Any) -> Any:
     return residual + x @ weight.T
 
 
-@kernel("_turn_and_keep", widen=False)
-def turn_and_keep(
+@kernel("_turn_and_attend", widen=False)
+def turn_and_attend(
     qkv: Any, q_norm: Any, k_norm: Any, eps: float, cos: Any, sin: Any, keys: Any, values: Any,
-    position: Any, heads: int,
+    position: Any, counts: Any, heads: int, scale: float,
 ) -> Any:  # fmt: skip
     batch, shared, _, width = keys.shape
     wide = np.float64 if qkv.dtype == np.float64 else np.float32
@@ -47,12 +47,7 @@ def turn_and_keep(
 
     keys[:, :, at] = turned(parts[:, heads : heads + shared], k_norm).astype(keys.dtype)
     values[:, :, at] = parts[:, heads + shared :].astype(values.dtype)
-    return turned(parts[:, :heads], q_norm).astype(qkv.dtype)[:, :, None]
-
-
-@kernel("_attend_kept")
-def attend_kept(q: Any, keys: Any, values: Any, position: Any, scale: float) -> Any:
-    seen = int(np.asarray(position).reshape(-1)[0]) + 1
-    k, v = keys[:, :, :seen], values[:, :, :seen]
+    q = turned(parts[:, :heads], q_norm).astype(qkv.dtype)[:, :, None]
+    q, k, v = (x.astype(wide) for x in (q, keys[:, :, : at + 1], values[:, :, : at + 1]))
     out, _ = attention(q, k, v, None, 0, 0, 0, 0.0, False, scale)
-    return np.swapaxes(out, 1, 2).reshape(q.shape[0], 1, -1)
+    return np.swapaxes(out, 1, 2).reshape(batch, 1, -1).astype(qkv.dtype)

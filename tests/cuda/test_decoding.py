@@ -1,0 +1,101 @@
+"""One token at a time on the GPU: the joined operators against the CPU, and a whole decoder."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import votive
+from votive.models import Qwen3Config, Qwen3ForCausalLM
+from votive.models.joined import JoinedDecoder
+from votive.ops.registry import F as ops
+
+TYPES = [("float32", 1e-5), ("bfloat16", 3e-2)]
+
+
+def _close(got, want, tolerance):
+    got, want = (v.detach().cpu().float().numpy() for v in (got, want))
+    np.testing.assert_allclose(got, want, rtol=tolerance, atol=tolerance)
+
+
+def _pair(*shape, dtype):
+    x = (votive.randn(*shape) / 2).to(dtype)
+    return x, x.to("cuda")
+
+
+@pytest.mark.parametrize(("dtype", "tolerance"), TYPES)
+@pytest.mark.parametrize("sizes", [(24, 8, 8), (7,), (40, 8)])
+def test_normed_products(dtype, tolerance, sizes, monkeypatch):
+    from votive.backends.cuda import decoding
+
+    monkeypatch.setattr(decoding, "LARGE", 40)
+    votive.manual_seed(0)
+    dtype = getattr(votive, dtype)
+    x, cx = _pair(2, 1, 20, dtype=dtype)
+    norm, cnorm = _pair(20, dtype=dtype)
+    w, cw = zip(*(_pair(n, 20, dtype=dtype) for n in sizes), strict=True)
+    for gated in (False, True) if len(sizes) == 3 else (False,):
+        a, b = (list(v[:2] if gated else v) for v in (w, cw))
+        if gated:
+            a, b = [a[0], a[0] * 2], [b[0], b[0] * 2]
+        got = ops._norm_linear(cx, cnorm, 1e-6, b, gated)
+        _close(got, ops._norm_linear(x, norm, 1e-6, a, gated), tolerance)
+
+
+@pytest.mark.parametrize(("dtype", "tolerance"), TYPES)
+@pytest.mark.parametrize("width", [20, 9000])
+def test_products_that_are_added(dtype, tolerance, width):
+    votive.manual_seed(1)
+    dtype = getattr(votive, dtype)
+    x, cx = _pair(1, 1, width, dtype=dtype)
+    w, cw = _pair(6, width, dtype=dtype)
+    r, cr = _pair(1, 1, 6, dtype=dtype)
+    scale = width**-0.5
+    _close(ops._linear_add(cx * scale, cw, cr), ops._linear_add(x * scale, w, r), tolerance)
+
+
+@pytest.mark.parametrize(("dtype", "tolerance"), TYPES)
+@pytest.mark.parametrize("normed", [False, True])
+@pytest.mark.parametrize(("heads", "width", "length"), [(2, 16, 10), (6, 24, 200)])
+def test_a_token_sees_those_before_it(dtype, tolerance, normed, heads, width, length):
+    votive.manual_seed(2)
+    dtype, shared, batch = getattr(votive, dtype), 2, 1
+    rope = votive.nn.RotaryEmbedding(width)
+    rope.angles(length)
+    keys, ckeys = _pair(batch, shared, length, width, dtype=dtype)
+    values, cvalues = _pair(batch, shared, length, width, dtype=dtype)
+    counts = votive.zeros(batch * shared, dtype=votive.int32)
+    ccounts = counts.to("cuda")
+    norms = [_pair(width, dtype=dtype) if normed else (None, None) for _ in range(2)]
+    for at in (0, 1, 5, length // 2, length - 1):
+        qkv, cqkv = _pair(batch, 1, (heads + 2 * shared) * width, dtype=dtype)
+        want = ops._turn_and_attend(
+            qkv, norms[0][0], norms[1][0], 1e-6, rope.cos, rope.sin, keys, values,
+            votive.tensor([at]), counts, heads, width**-0.5,
+        )  # fmt: skip
+        got = ops._turn_and_attend(
+            cqkv, norms[0][1], norms[1][1], 1e-6, rope.cos.to("cuda"), rope.sin.to("cuda"), ckeys,
+            cvalues, votive.tensor([at], device="cuda"), ccounts, heads, width**-0.5,
+        )  # fmt: skip
+        _close(got, want, tolerance)
+        _close(ckeys, keys, tolerance)
+        assert votive.equal(cvalues.cpu(), values)
+        assert not ccounts.cpu().any()
+
+
+def test_a_joined_decoder_says_what_the_model_says():
+    votive.manual_seed(3)
+    config = Qwen3Config(
+        vocab_size=9, hidden_size=16, intermediate_size=24, num_hidden_layers=2,
+        num_attention_heads=2, num_key_value_heads=1, head_dim=16, max_position_embeddings=128,
+    )  # fmt: skip
+    with votive.device("cuda"), votive.no_grad():
+        model = Qwen3ForCausalLM(config).eval()
+        ids = votive.randint(0, 9, (1, 9))
+        cache = votive.nn.StaticCache(100)
+        model(ids[:, :6], past_key_values=cache, use_cache=True)
+        joined = JoinedDecoder.of(model)
+        want = model(ids).logits
+        for at in range(6, 9):
+            got = joined.step(ids[:, at : at + 1], votive.tensor([at]), cache)
+            _close(got[:, 0], want[:, at], 2e-5)
