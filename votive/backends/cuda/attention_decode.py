@@ -105,8 +105,8 @@ def _join(
     EARLY: tl.constexpr,
 ):
     """One program per row: all parts of it at once."""
-    start_next(EARLY)
     wait_for_last(EARLY)
+    start_next(EARLY)
     row = tl.program_id(1)
     b = (tl.program_id(0) // KH).to(tl.int64)
     head = tl.program_id(0) % KH

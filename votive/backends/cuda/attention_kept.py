@@ -48,14 +48,31 @@ def _turned(
 
 
 @triton.jit
+def _seen(
+    total, sums, tops, q1, q2, k1, k2, v, here, scale,
+    PRECISION: tl.constexpr,
+):  # fmt: skip
+    """What was found, and one more block of keys."""
+    scores = tl.dot(q1, k1, input_precision=PRECISION)
+    scores = tl.dot(q2, k2, scores, input_precision=PRECISION) * scale
+    scores = tl.where(here, scores, -float("inf"))
+    higher = tl.maximum(tops, tl.max(scores, 1))
+    base = tl.where(higher == -float("inf"), 0.0, higher)
+    p = tl.math.exp2(scores - base[:, None])
+    shrink = tl.math.exp2(tops - base)
+    total = tl.dot(p.to(v.dtype), v, total * shrink[:, None], input_precision=PRECISION)
+    return total, sums * shrink + tl.sum(p, 1), higher
+
+
+@triton.jit
 def _attend_kept(
-    o, acc, ends, counts, keys, values, qkv, q_norm, k_norm, cos, sin, position, KH, G, L, each,
+    o, acc, ends, counts, keys, values, qkv, q_norm, k_norm, cos, sin, position, KH, L, each,
     parts, ct, st, eps, scale,
-    NORM: tl.constexpr, PRECISION: tl.constexpr, A: tl.constexpr, BA: tl.constexpr,
-    BD: tl.constexpr, BR: tl.constexpr, BN: tl.constexpr, BP: tl.constexpr, EARLY: tl.constexpr,
+    G: tl.constexpr, NORM: tl.constexpr, PRECISION: tl.constexpr, A: tl.constexpr,
+    BA: tl.constexpr, BD: tl.constexpr, BR: tl.constexpr, BN: tl.constexpr, BP: tl.constexpr,
+    EARLY: tl.constexpr,
 ):  # fmt: skip
     """All query heads of one key head over a range of keys."""
-    start_next(EARLY)
     b = (tl.program_id(0) // KH).to(tl.int64)
     head = (tl.program_id(0) % KH).to(tl.int64)
     part = tl.program_id(1)
@@ -65,17 +82,27 @@ def _attend_kept(
     i = tl.arange(0, BA)
     d = tl.arange(0, BD)
     halves = i < A
-    source = qkv + b * (G + 2) * KH * D
+    rows = r < G
     keys += (b * KH + head) * L * D
     values += (b * KH + head) * L * D
     first = part * each
-    wait_for_last(EARLY)
-
+    j = first + tl.arange(0, BN)
+    at = keys + j[None, :].to(tl.int64) * D + i[:, None]
+    whole = (j[None, :] < L) & halves[:, None]
+    k1 = tl.load(at, mask=whole, other=0.0)
+    k2 = tl.load(at + A, mask=whole, other=0.0)
+    v = tl.load(
+        values + j[:, None].to(tl.int64) * D + d[None, :],
+        mask=(j[:, None] < L) & (d[None, :] < D), other=0.0,
+    )  # fmt: skip
     now = tl.load(position).to(tl.int32)
     end = tl.minimum(first + each, now + 1)
     c = tl.load(cos + now * ct + i, mask=halves, other=0.0).to(tl.float32)[None, :]
     s = tl.load(sin + now * st + i, mask=halves, other=0.0).to(tl.float32)[None, :]
-    rows = r < G
+    wait_for_last(EARLY)
+    start_next(EARLY)
+
+    source = qkv + b * (G + 2) * KH * D
     q1, q2 = _turned(
         source + (head * G + r)[:, None] * D + i[None, :], q_norm, c, s, eps,
         rows[:, None] & halves[None, :], NORM, A, BA, kind,
@@ -86,59 +113,59 @@ def _attend_kept(
             source + (KH * G + head) * D + one + i[None, :], k_norm, c, s, eps,
             (one == 0) & halves[None, :], NORM, A, BA, kind,
         )  # fmt: skip
+        own = tl.load(source + (KH * G + KH + head) * D + d, mask=d < D, other=0.0)
         mine = keys + now.to(tl.int64) * D + one + i[None, :]
         tl.store(mine, own1, mask=(one == 0) & halves[None, :])
         tl.store(mine + A, own2, mask=(one == 0) & halves[None, :])
-        own = tl.load(source + (KH * G + KH + head) * D + d, mask=d < D, other=0.0)
         tl.store(values + now.to(tl.int64) * D + d, own, mask=d < D)
-        tl.debug_barrier()  # read back below
+        k1 = tl.where(j[None, :] == now, tl.trans(own1), k1)
+        k2 = tl.where(j[None, :] == now, tl.trans(own2), k2)
+        v = tl.where(j[:, None] == now, own[None, :], v)
+        tl.debug_barrier()  # later blocks are read from memory
 
     total = tl.zeros((BR, BD), tl.float32)
     sums = tl.zeros((BR,), tl.float32)
     tops = tl.full((BR,), -float("inf"), tl.float32)
-    for start in range(first, end, BN):
-        j = start + tl.arange(0, BN)
-        at = keys + j[None, :].to(tl.int64) * D + i[:, None]
-        here = (j[None, :] < end) & halves[:, None]
-        k1 = tl.load(at, mask=here, other=0.0)
-        k2 = tl.load(at + A, mask=here, other=0.0)
-        scores = tl.dot(q1, k1, input_precision=PRECISION)
-        scores = tl.dot(q2, k2, scores, input_precision=PRECISION) * scale
-        scores = tl.where((j[None, :] < end) & rows[:, None], scores, -float("inf"))
-        higher = tl.maximum(tops, tl.max(scores, 1))
-        base = tl.where(higher == -float("inf"), 0.0, higher)
-        p = tl.math.exp2(scores - base[:, None])
-        shrink = tl.math.exp2(tops - base)
-        sums = sums * shrink + tl.sum(p, 1)
+    v = tl.where(j[:, None] < end, v, 0.0)  # what lies beyond may be anything
+    here = (j[None, :] < end) & rows[:, None]
+    total, sums, tops = _seen(total, sums, tops, q1, q2, k1, k2, v, here, scale, PRECISION)
+    for start in range(first + BN, end, BN):
+        n = start + tl.arange(0, BN)
+        at = keys + n[None, :].to(tl.int64) * D + i[:, None]
+        whole = (n[None, :] < end) & halves[:, None]
+        k1 = tl.load(at, mask=whole, other=0.0)
+        k2 = tl.load(at + A, mask=whole, other=0.0)
         v = tl.load(
-            values + j[:, None].to(tl.int64) * D + d[None, :],
-            mask=(j[:, None] < end) & (d[None, :] < D), other=0.0,
+            values + n[:, None].to(tl.int64) * D + d[None, :],
+            mask=(n[:, None] < end) & (d[None, :] < D), other=0.0,
         )  # fmt: skip
-        total = tl.dot(p.to(v.dtype), v, total * shrink[:, None], input_precision=PRECISION)
-        tops = higher
+        here = (n[None, :] < end) & rows[:, None]
+        total, sums, tops = _seen(total, sums, tops, q1, q2, k1, k2, v, here, scale, PRECISION)
 
     out = o + (b * KH + head) * G * D
-    if BP == 1:
-        y = total / tl.where(sums == 0, 1.0, sums)[:, None]
-        inside = rows[:, None] & (d[None, :] < D)
-        tl.store(out + r[:, None] * D + d[None, :], y.to(kind), mask=inside)
-    else:
+    working = now // each + 1  # programs that have keys
+    if working == 1:
+        if part == 0:
+            y = total / sums[:, None]
+            inside = rows[:, None] & (d[None, :] < D)
+            tl.store(out + r[:, None] * D + d[None, :], y.to(kind), mask=inside)
+    elif part < working:
         place = (tl.program_id(0).to(tl.int64) * parts + part) * BR + r
         tl.store(acc + place[:, None] * BD + d[None, :], total, mask=rows[:, None])
         tl.store(ends + place * 2, tops, mask=rows)
         tl.store(ends + place * 2 + 1, sums, mask=rows)
         tl.debug_barrier()
         arrived = tl.atomic_add(counts + tl.program_id(0), 1)
-        if arrived == parts - 1:
+        if arrived == working - 1:
             tl.store(counts + tl.program_id(0), 0)
-            n = tl.arange(0, BP)
-            for row in range(G):
-                of = (tl.program_id(0).to(tl.int64) * parts + n) * BR + row
-                highest = tl.load(ends + of * 2, mask=n < parts, other=-float("inf"))
-                weights = tl.load(ends + of * 2 + 1, mask=n < parts, other=0.0)
+            p = tl.arange(0, BP)
+            for row in tl.static_range(G):
+                of = (tl.program_id(0).to(tl.int64) * parts + p) * BR + row
+                highest = tl.load(ends + of * 2, mask=p < working, other=-float("inf"))
+                weights = tl.load(ends + of * 2 + 1, mask=p < working, other=0.0)
                 shares = tl.math.exp2(highest - tl.max(highest, 0))
                 found = tl.load(
-                    acc + of[:, None] * BD + d[None, :], mask=(n < parts)[:, None], other=0.0
+                    acc + of[:, None] * BD + d[None, :], mask=(p < working)[:, None], other=0.0
                 )
                 joined = tl.sum(found * shares[:, None], 0) / tl.sum(weights * shares, 0)
                 tl.store(out + row * D + d, joined.to(kind), mask=d < D)
@@ -168,21 +195,21 @@ def turn_and_attend(
         _attend_kept,
         [
             kind, "*fp32", "*fp32", "*i32", *[kind] * 5, "*" + TYPE[cos.dtype],
-            "*" + TYPE[sin.dtype], "*i64", *["i32"] * 7, "fp32", "fp32",
+            "*" + TYPE[sin.dtype], "*i64", *["i32"] * 6, "fp32", "fp32",
         ],
         {
-            "NORM": q_norm is not None, "A": width // 2, "BA": ba, "BD": bd, "BR": br,
+            "G": group, "NORM": q_norm is not None, "A": width // 2, "BA": ba, "BD": bd, "BR": br,
             "PRECISION": "ieee" if qkv.dtype is dt.float32 else "tf32", "BP": power(parts),
             "BN": BLOCK if qkv.dtype in dt.HALF else 32,
         },
         warps=4, stages=2,
     )  # fmt: skip
-    tables = ((17, cos.strides[0]), (18, sin.strides[0]))
+    tables = ((16, cos.strides[0]), (17, sin.strides[0]))
     program.divisible = tuple(k for k, n in tables if n % 16 == 0)
     acc = Spec(Layout((batch * shared * parts * br, bd)), dt.float32, qkv.spec.device)
     ends = Spec(Layout((batch * shared * parts * br, 2)), dt.float32, qkv.spec.device)
     numbers = (
-        shared, group, length, each, parts, cos.strides[0], sin.strides[0], float(eps),
+        shared, length, each, parts, cos.strides[0], sin.strides[0], float(eps),
         scale * math.log2(math.e),
     )  # fmt: skip
 

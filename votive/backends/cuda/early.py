@@ -1,8 +1,9 @@
 """Programs that start while the one before them on the stream still runs. Knows launches only.
 
 Where each launch is short, starting it costs as much as its work. Such a program begins early,
-fetches what no launch writes (weights), and only then waits for the launch before it. Every program
-of such a kernel must call `wait_for_last`: whoever comes next relies on it.
+fetches what the launch before it does not write (weights), and only then waits for that launch.
+Every program of such a kernel calls `wait_for_last`, then `start_next`: so when a program begins,
+only the launch directly before it may still be running.
 """
 
 from __future__ import annotations
