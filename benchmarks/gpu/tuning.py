@@ -149,7 +149,7 @@ def attention() -> None:
 
 
 def few_rows() -> None:
-    from votive.backends.cuda import matmul
+    from votive.backends.cuda import matmul_kernels
     from votive.backends.cuda.program import Program
 
     for n, k in ((3072, 1024), (1024, 1024), (1024, 3072), (2048, 1024), (151936, 1024)):
@@ -162,9 +162,9 @@ def few_rows() -> None:
                     continue
                 for warps in (1, 2, 4, 8):
                     p = Program(
-                        matmul._few_rows,
+                        matmul_kernels._few_rows,
                         ["*bf16"] * 4 + ["i32", "i32", "i64", "i64", "i64"],
-                        {"M": 1, "BIAS": False, "EVEN": True, "BN": bn, "BK": bk},
+                        {"M": 1, "BIAS": False, "KIND": 0, "EVEN": True, "BN": bn, "BK": bk},
                         warps=warps,
                     )
                     p.divisible = (4, 5, 6, 7, 8)

@@ -218,8 +218,28 @@ def one_token(vt: Any) -> None:
 
 @family
 def whole_products(vt: Any) -> None:
-    x = vt.zeros(64, 64, dtype=vt.int64, device="cuda")
-    x @ x
+    for dtype in (vt.int64, vt.uint8):
+        x = vt.zeros(64, 64, dtype=dtype, device="cuda")
+        x @ x
+        vt.nn.functional.linear(x, x, x[0])
+        vt.addmm(x, x, x, alpha=2)
+
+
+@family
+def products(vt: Any) -> None:
+    from votive.ops.registry import F as ops
+
+    for dtype in ("bfloat16", "float32", "float64"):
+        x, w, b = (_of(vt, *s, dtype=dtype) for s in ((256, 512), (384, 512), (384,)))
+        x @ w.t()
+        for name in ("relu", "gelu", "gelu_tanh", "silu") if dtype == "bfloat16" else ("gelu",):
+            y = ops._linear_activated(x, w, b, name)
+            ops._linear_activated(x[:1], w, b, name)
+            ops._linear_slope(x, w.t(), y, name)
+            ops._feed_forward(x, w, b, w.t(), x[0], name)
+        ops._linear_gradients(y, x, False)
+        ops._linear_gradients(y, x, True)
+        vt.addmm(b, x, w.t(), beta=2)
 
 
 @family

@@ -11,8 +11,6 @@ from .device import EMULATED
 
 # Operators without a kernel of their own.
 WITHOUT_KERNEL = frozenset([
-    "_addbmm",
-    "_addmm_activated",
     "_bag_argmax",
     "_cdist",
     "_cholesky",
@@ -38,7 +36,6 @@ WITHOUT_KERNEL = frozenset([
     "_ldl_factor",
     "_ldl_solve",
     "_lfilter",
-    "_linear_activated",
     "_lstsq",
     "_lu_factor",
     "_matrix_exp",
@@ -76,9 +73,6 @@ SOMETIMES: dict[str, str] = {
     "_convolution": "integers",
     "_convolution_transpose": "integers, and nothing",
     "_convolution_weight": "integers",
-    "matmul": "integers",
-    "linear": "integers",
-    "_addmm": "integers",
 }
 # Elementwise functions that have no device function yet.
 ELEMENTWISE = frozenset(["polygamma", "zeta", "i0e", "i1e", "igamma", "igammac"])

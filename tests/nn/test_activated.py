@@ -97,7 +97,7 @@ def test_observers_see_both_operators() -> None:
 
 
 @votive.no_grad()
-def test_autocast_other_classes_and_other_activations_run_apart() -> None:
+def test_other_classes_and_other_activations_run_apart() -> None:
     class Louder(nn.Linear):
         def forward(self, input: Any) -> Any:
             return 2 * super().forward(input)
@@ -108,11 +108,18 @@ def test_autocast_other_classes_and_other_activations_run_apart() -> None:
     replaced.forward = lambda input: votive.ones(2, 3)
     apart(replaced, x)
     layer = nn.Linear(4, 3)
+    assert votive.equal(activated(layer, F.mish, x), F.mish(layer(x)))
+
+
+@votive.no_grad()
+def test_autocast_casts_as_for_the_layer() -> None:
+    layer, x = nn.Linear(4, 3), votive.randn(2, 4)
     with votive.autocast("cpu"):
         fresh()
-        assert activated(layer, F.relu, x).dtype is votive.bfloat16
-        assert plans() == 0
-    assert votive.equal(activated(layer, F.mish, x), F.mish(layer(x)))
+        y = activated(layer, F.gelu, x)
+        assert plans() == 1
+        assert y.dtype is votive.bfloat16
+        assert votive.equal(y, F.gelu(layer(x)))
 
 
 @votive.no_grad()

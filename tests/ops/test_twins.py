@@ -105,6 +105,15 @@ PAIRS = [
             "of a vector": ((4,), (5, 4), (5,)),
         }.items()
     ),
+    *(
+        Pair("_feed_forward", f"{f} {label}", shapes, (f,))
+        for f in ("relu", "gelu", "gelu_tanh", "silu")
+        for label, shapes in {
+            "batched": ((2, 3, 4), (5, 4), (5,), (6, 5), (6,)),
+            "without biases": ((3, 4), (5, 4), None, (2, 5), None),
+            "of a vector": ((4,), (5, 4), (5,), (4, 5), None),
+        }.items()
+    ),
     Pair("_addmm_activated", "scaled", ((3, 1), (3, 4), (4, 2)), (2, 0.5, "gelu")),
     Pair("_addmm_activated", "of batches", ((2,), (5, 3, 4), (5, 4, 2)), (1, 1, "relu")),
     Pair("_attention", "a learned mask", (Q, K, V, (4, 1, 5))),

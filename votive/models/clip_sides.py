@@ -9,6 +9,7 @@ from typing import Any
 
 import votive
 from votive import nn
+from votive.nn.activated import feed_forward
 
 from .attention import Sight, attend, attention_weights, causal_sight
 from .clip_config import CLIPConfig, CLIPTextConfig, CLIPVisionConfig
@@ -53,7 +54,8 @@ class CLIPEncoderLayer(nn.Module):
 
     def forward(self, x: Any, sight: Sight, weights: list[Any] | None = None) -> Any:
         x = x + self.self_attn(self.layer_norm1(x), sight, weights)
-        return x + self.mlp["fc2"](self.act_fn(self.mlp["fc1"](self.layer_norm2(x))))
+        y = self.layer_norm2(x)
+        return x + feed_forward(self.mlp["fc1"], self.act_fn, self.mlp["fc2"], y)
 
 
 class _CLIP(PreTrainedModel):

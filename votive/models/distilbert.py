@@ -8,7 +8,7 @@ from typing import Any
 import votive
 from votive import nn
 from votive.nn import functional as F
-from votive.nn.activated import activated
+from votive.nn.activated import feed_forward
 
 from .attention import Sight, attend, attention_weights, full_sight
 from .bert import class_output, masked_output
@@ -104,7 +104,7 @@ class DistilBertLayer(nn.Module):
 
     def forward(self, x: Any, sight: Sight, weights: list[Any] | None = None) -> Any:
         x = self.sa_layer_norm(self.attention(x, sight, weights) + x)
-        y = self.ffn["lin2"](activated(self.ffn["lin1"], self.act_fn, x))
+        y = feed_forward(self.ffn["lin1"], self.act_fn, self.ffn["lin2"], x)
         return self.output_layer_norm(F.dropout(y, self.dropout, self.training) + x)
 
 

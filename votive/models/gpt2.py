@@ -11,7 +11,7 @@ from typing import Any
 
 import votive
 from votive import nn
-from votive.nn.activated import PRODUCTS, activated
+from votive.nn.activated import PRODUCTS, feed_forward
 from votive.nn.residual import add_norm, joins
 
 from .attention import Sight, attend, attention_weights, causal_sight, next_token_loss
@@ -138,7 +138,7 @@ class GPT2MLP(nn.Module):
         self.dropout = nn.Dropout(config.resid_pdrop)
 
     def forward(self, x: Any) -> Any:
-        return self.dropout(self.c_proj(activated(self.c_fc, self.act, x)))
+        return self.dropout(feed_forward(self.c_fc, self.act, self.c_proj, x))
 
 
 class GPT2Block(nn.Module):

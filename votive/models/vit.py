@@ -13,6 +13,7 @@ from typing import Any
 import votive
 from votive import nn
 from votive.nn import functional as F
+from votive.nn.activated import feed_forward
 
 from .attention import Sight, attend, attention_weights, full_sight
 from .bert import class_output
@@ -224,8 +225,8 @@ class ViTLayer(nn.Module):
 
     def thought(self, x: Any) -> Any:
         """What the MLP adds."""
-        y = self.act_fn(self.intermediate["dense"](self.layernorm_after(x)))
-        return self.dropout(self.output["dense"](y))
+        up, down = self.intermediate["dense"], self.output["dense"]
+        return self.dropout(feed_forward(up, self.act_fn, down, self.layernorm_after(x)))
 
     def forward(self, x: Any, sight: Sight, weights: list[Any] | None = None) -> Any:
         x = x + self.attended(x, sight, weights)

@@ -11,6 +11,7 @@ from typing import Any
 import votive
 from votive import nn
 from votive.nn import functional as F
+from votive.nn.activated import feed_forward
 
 from .attention import Sight, attend, attention_weights, causal_sight
 from .output import BaseModelOutput
@@ -109,10 +110,11 @@ class _Layer(nn.Module):
         return F.dropout(x, self.dropout, self.training) if self.training else x
 
     def mlp(self, x: Any) -> Any:
-        y = self.activation_fn(self.fc1(self.final_layer_norm(x)))
-        if self.training:
-            y = F.dropout(y, self.activation_dropout, True)
-        return x + self.dropped(self.fc2(y))
+        y = self.final_layer_norm(x)
+        if self.training and self.activation_dropout:
+            y = F.dropout(self.activation_fn(self.fc1(y)), self.activation_dropout, True)
+            return x + self.dropped(self.fc2(y))
+        return x + self.dropped(feed_forward(self.fc1, self.activation_fn, self.fc2, y))
 
 
 class WhisperEncoderLayer(_Layer):

@@ -1,7 +1,8 @@
-"""A linear layer and the activation behind it as one kernel, where nobody looks between the two.
+"""A linear layer and the activation behind it as one kernel, where nobody looks between the two,
+and two layers with an activation between them as one step of training.
 
-Knows layers by how their product is made; decides nothing about values, which are the same bit by
-bit either way.
+Knows layers by how their product is made; decides nothing about values. On the CPU these are the
+same bit by bit either way; a GPU may skip the rounding in between.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from ..backends.base import has_own
 from ..core.mode import mode
 from ..dispatch.state import state
 from ..ops.registry import F as OPERATORS
@@ -34,30 +36,40 @@ _NAMES: dict[Any, str] = {
 PRODUCTS: dict[type, Callable[[Any], tuple[Any, Any]]] = {Linear: lambda m: (m.weight, m.bias)}
 
 
-def _is_alone(layer: Any, x: Any) -> bool:
-    """Whether the layer's result is seen by the activation only."""
-    own = layer.__dict__
-    if (
-        layer.__class__ not in PRODUCTS
-        or own["_forward_hooks"]
+def watched(module: Any) -> bool:
+    """Whether somebody waits for a module's call, or has replaced it.
+
+    >>> from votive.nn.activated import watched
+    >>> watched(votive.nn.Linear(2, 2))
+    False
+    """
+    own = module.__dict__
+    return bool(
+        own["_forward_hooks"]
         or own["_forward_pre_hooks"]
         or own["_backward_hooks"]
         or own["_backward_pre_hooks"]
         or "forward" in own
         or GLOBAL
         or state.observers
-        or mode.autocast
-        or mode.special
-    ):
-        return False
-    if getattr(x, "_spec", None) is None or x._spec.device.type != "cpu":
-        return False
-    if not mode.grad:
-        return True
-    return not (
-        x.requires_grad
-        or any(p is not None and p.requires_grad for p in own["_parameters"].values())
     )
+
+
+def _unseen(layer: Any) -> bool:
+    """Whether the layer is a plain product whose result nobody waits for."""
+    return layer.__class__ in PRODUCTS and not watched(layer)
+
+
+def _joins(x: Any, op: str) -> bool:
+    """Whether the device of x has the joined operator, and nothing unusual is recorded."""
+    if mode.special:
+        return False
+    return getattr(x, "_spec", None) is not None and has_own(op, x._spec.device.type)
+
+
+def _wants(layer: Any) -> list[bool]:
+    """Which of the layer's parameters ask for gradients."""
+    return [p.requires_grad for p in layer.__dict__["_parameters"].values() if p is not None]
 
 
 def activated(layer: Any, activation: Callable[[Any], Any], x: Any) -> Any:
@@ -69,9 +81,41 @@ def activated(layer: Any, activation: Callable[[Any], Any], x: Any) -> Any:
     votive.Size([1, 2])
     """
     name = _NAMES.get(activation)
-    if name is not None and _is_alone(layer, x):
+    if (
+        name is not None
+        and _unseen(layer)
+        and _joins(x, "_linear_activated")
+        and not (mode.grad and (x.requires_grad or any(_wants(layer))))
+    ):
         try:
             return OPERATORS._linear_activated(x, *PRODUCTS[layer.__class__](layer), name)
         except Exception:  # the layer's own call says where it failed
             pass
     return activation(layer(x))
+
+
+def feed_forward(first: Any, activation: Callable[[Any], Any], second: Any, x: Any) -> Any:
+    """`second(activation(first(x)))`, recorded as one operator where the device has it.
+
+    >>> from votive.nn.activated import feed_forward
+    >>> up, down = votive.nn.Linear(3, 8), votive.nn.Linear(8, 3)
+    >>> feed_forward(up, votive.nn.functional.gelu, down, votive.ones(1, 3)).shape
+    votive.Size([1, 3])
+    """
+    name = _NAMES.get(activation)
+    if (
+        name is not None
+        and mode.grad
+        and _unseen(first)
+        and _unseen(second)
+        and _joins(x, "_feed_forward")
+        # What it keeps for backward serves all of them: with some frozen, parts keep less.
+        and all(_wants(first))
+        and all(_wants(second))
+    ):
+        pair = *PRODUCTS[first.__class__](first), *PRODUCTS[second.__class__](second)
+        try:
+            return OPERATORS._feed_forward(x, *pair, name)[0]
+        except Exception:  # the layers' own calls say where they failed
+            pass
+    return second(activated(first, activation, x))

@@ -11,6 +11,8 @@ from typing import Any
 from ..core import dtype as dt
 from ..core.errors import DtypeError, ShapeError, UnsupportedError, fail
 from ..core.layout import Spec, broadcast_shapes
+from ..core.mode import mode
+from .matmul_gradient import by_columns, weight_and_bias
 from .registry import F, composite, structured
 
 
@@ -241,7 +243,20 @@ def _linear_weight_gradient(g: Any, x: Any, weight: Spec) -> Any:
         return right_gradient(g, x, weight)
     if x.ndim == 1:
         return conjugate(x) * (g if weight.ndim == 1 else g.unsqueeze(-1))
+    if by_columns(weight):  # in the order of the weight's own memory
+        return F.transpose(F.matmul(adjoint(_fold(x)), _fold(g)), 0, 1)
     return F.matmul(F.transpose(_fold(g), 0, 1), conjugate(_fold(x)))
+
+
+def _linear_by_weight(c: Any, g: Any) -> Any:
+    x, weight = c.input, c.spec("weight")
+    bias = c.spec("bias")
+    if not mode.grad and bias is not None and bias.shape == weight.shape[:1] and c.needs("bias"):
+        both = weight_and_bias(g, x, weight)
+        if both is not None:
+            by_weight, c.sums = both
+            return by_weight
+    return _linear_weight_gradient(g, x, weight)
 
 
 structured(
@@ -253,8 +268,9 @@ structured(
             if c.weight.ndim == 1
             else F.matmul(g, conjugate(c.weight))
         ),
-        "weight": lambda c, g: _linear_weight_gradient(g, c.input, c.spec("weight")),
-        "bias": lambda c, g: g,
+        "weight": _linear_by_weight,
+        # The product that made the weight's gradient may have summed its rows already.
+        "bias": lambda c, g: c.__dict__.pop("sums", g),
     },
     namespaces=("nn.functional",), method=False,
     doc="""`input @ weight.T + bias`: each row of `weight` makes one output feature.

@@ -89,6 +89,7 @@ structured(
     "_linear_activated(Tensor input, Tensor weight, Tensor? bias, str activation)",
     infer=_infer,
     grad=_linear_gradients,
+    autocast={"cpu": "lower", "cuda": "lower"},
     doc="`activation(input @ weight.T + bias)`, stored once.",
     **HIDDEN,
 )

@@ -17,6 +17,7 @@ from typing import Any
 from ...core import dtype as dt
 from ...core.errors import CudaError
 from . import runtime as rt
+from .matmul_ways import WORTH_TIMING, fastest
 
 _TYPE = {
     dt.float32: 0, dt.float64: 1, dt.float16: 2, dt.int8: 3, dt.int32: 10, dt.bfloat16: 14,
@@ -25,13 +26,17 @@ _TYPE = {
 _COMPUTE = {"f32": 68, "tf32": 77, "f64": 70, "i32": 72}
 TRANS_A, TRANS_B, EPILOGUE, BIAS_POINTER = 3, 4, 7, 8
 AUX_POINTER, AUX_LD, BIAS_TYPE = 11, 12, 26
-A_SCALE, B_SCALE, D_SCALE, FAST_ACCUM = 17, 18, 20, 25
+A_SCALE, B_SCALE, D_SCALE, FAST_ACCUM, A_SCALE_MODE, B_SCALE_MODE = 17, 18, 20, 25, 31, 32
+OUTER_VECTORS = 3  # of the scale modes: a factor for each row of A and each column of B
 BATCH_COUNT, BATCH_STRIDE = 5, 6
 PLAIN, RELU, BIAS, RELU_BIAS, GELU, GELU_BIAS = 1, 2, 4, 6, 32, 36
+# AUX: what the activation got is kept (of a ReLU only its sign, a bit each). GRADIENT: the product
+# times the slope there. SUMS: of the columns of the result, of the first or of the second operand.
+GELU_AUX, GELU_AUX_BIAS, GELU_GRADIENT, GELU_GRADIENT_SUMS = 160, 164, 192, 208
+RELU_AUX, RELU_AUX_BIAS, RELU_GRADIENT, RELU_GRADIENT_SUMS = 130, 134, 136, 152
+SUMS_LEFT, SUMS_RIGHT = 256, 512
 WORKSPACE = 32 << 20
 CANDIDATES = 6
-# Products below this many operations take the library's first choice; larger ones are timed.
-WORTH_TIMING = 1 << 31
 
 
 class _Result(c.Structure):
@@ -145,6 +150,10 @@ class Matrix:
         self.dtype, self.rows, self.cols, self.ld = dtype, rows, cols, max(ld, rows, 1)
         self.trans, self.batch, self.stride = trans, batch, stride
 
+    def of(self, dtype: dt.dtype) -> Matrix:
+        """The same with elements of another type."""
+        return Matrix(dtype, self.rows, self.cols, self.ld, self.trans, self.batch, self.stride)
+
     def layout(self) -> Any:
         out = c.c_void_p()
         check(
@@ -170,14 +179,17 @@ def _set(kind: str, object_: Any, attribute: int, value: Any) -> None:
 class Product:
     """`d = alpha * left @ right + beta * c (+ bias, activation)`, prepared once, called with
     addresses. `left` and `right` are in the library's order (columns).
+
+    `bias`: the type of what the epilogue adds, or of the sums it makes. `aux`: the distance between
+    columns of what the epilogue keeps or reads. `add`: the type of c where it is not that of d.
     """
 
     def __init__(
         self, left: Matrix, right: Matrix, out: Matrix, *, compute: str = "f32",
-        epilogue: int = PLAIN, bias: dt.dtype | None = None, scales: bool = False,
+        epilogue: int = PLAIN, bias: dt.dtype | None = None, aux: int = 0,
+        add: dt.dtype | None = None, by_rows: bool = False, fast: bool = False,
     ) -> None:  # fmt: skip
         self.left, self.right, self.out = left, right, out
-        self.epilogue, self.has_bias, self.scales = epilogue, bias is not None, scales
         number: Any = {"f64": c.c_double, "i32": c.c_int32}.get(compute, c.c_float)
         scale = {"f64": 1, "i32": 10}.get(compute, 0)
         if out.dtype.is_complex:
@@ -190,33 +202,44 @@ class Product:
             lib.cublasLtMatmulDescCreate(c.byref(desc), _COMPUTE[compute], scale),
             "cublasLtMatmulDescCreate",
         )
-        _set("MatmulDesc", desc, TRANS_A, c.c_int32(int(left.trans)))
-        _set("MatmulDesc", desc, TRANS_B, c.c_int32(int(right.trans)))
-        if epilogue != PLAIN:
-            _set("MatmulDesc", desc, EPILOGUE, c.c_uint32(epilogue))
-        if bias is not None:
-            _set("MatmulDesc", desc, BIAS_TYPE, c.c_int32(_TYPE[bias]))
         self.desc = desc
+        self._set(TRANS_A, c.c_int32(int(left.trans)))
+        self._set(TRANS_B, c.c_int32(int(right.trans)))
+        if epilogue != PLAIN:
+            self._set(EPILOGUE, c.c_uint32(epilogue))
+        if bias is not None:
+            self._set(BIAS_TYPE, c.c_int32(_TYPE[bias]))
+        if aux:
+            self._set(AUX_LD, c.c_int64(aux))
+        if by_rows:
+            self._set(A_SCALE_MODE, c.c_int32(OUTER_VECTORS))
+            self._set(B_SCALE_MODE, c.c_int32(OUTER_VECTORS))
+        if fast:
+            self._set(FAST_ACCUM, c.c_int8(1))
         self.layouts = [m.layout() for m in (left, right, out)]
-        self.pointer = c.c_uint64(0)
-        self._bias_at = 0
-        self.algo: Any = None
+        self.layouts.insert(2, out.of(add).layout() if add else self.layouts[2])
+        self._places: dict[int, int] = {}
         self.algo_address = 0
         self.algos: dict[int, Any] = {}  # by the alignment of what is read and written
 
-    def _bias(self, address: int) -> None:
-        if address != self._bias_at:
-            self.pointer.value = address
-            _set("MatmulDesc", self.desc, BIAS_POINTER, self.pointer)
-            self._bias_at = address
+    def _set(self, attribute: int, value: Any) -> None:
+        _set("MatmulDesc", self.desc, attribute, value)
 
-    def scaled(self, left: int, right: int, out: int) -> None:
-        """Addresses of the factors of float8 operands."""
-        for attribute, address in ((A_SCALE, left), (B_SCALE, right), (D_SCALE, out)):
-            if address:
-                _set("MatmulDesc", self.desc, attribute, c.c_uint64(address))
+    def place(self, attribute: int, address: int) -> None:
+        """Tell where an operand of the epilogue or a factor lies."""
+        if self._places.get(attribute) != address:
+            self._set(attribute, c.c_uint64(address))
+            self._places[attribute] = address
 
-    def _heuristics(self, alignment: int) -> Any:
+    def works(self) -> bool:
+        """Whether the library has an algorithm, as far as it says so before it is called."""
+        try:
+            self._heuristics(16)
+        except CudaError:
+            return False
+        return True
+
+    def _heuristics(self, alignment: int) -> list[Any]:
         lib = library.lib
         preference = c.c_void_p()
         check(
@@ -228,70 +251,53 @@ class Product:
             _set("MatmulPreference", preference, which, c.c_uint32(alignment))
         results = (_Result * CANDIDATES)()
         count = c.c_int()
-        a, b, d = self.layouts
         code = lib.cublasLtMatmulAlgoGetHeuristic(
-            library.handle(), self.desc, a, b, d, d, preference, CANDIDATES, results, c.byref(count)
-        )
+            library.handle(), self.desc, *self.layouts, preference, CANDIDATES, results,
+            c.byref(count),
+        )  # fmt: skip
         lib.cublasLtMatmulPreferenceDestroy(preference)
         check(code, "cublasLtMatmulAlgoGetHeuristic")
-        if not count.value:
+        found = [results[i] for i in range(count.value) if results[i].state == 0]
+        if not found:
             raise CudaError("cuBLASLt has no algorithm for this product.")
-        return [results[i] for i in range(count.value) if results[i].state == 0]
+        return found
 
-    def _choose(self, alignment: int, left: int, right: int, add: int, out: int) -> None:
+    @property
+    def work(self) -> int:
+        """How many multiplications and additions."""
+        inner = self.left.rows if self.left.trans else self.left.cols
+        return 2 * self.out.rows * self.out.cols * max(self.out.batch, 1) * inner
+
+    def _choose(self, alignment: int, *where: int) -> Any:
         found = self._heuristics(alignment)
-        self.algo = found[0]
-        work = 2 * self.out.rows * self.out.cols * max(self.out.batch, 1)
-        work *= self.left.rows if self.left.trans else self.left.cols
-        if (
-            work >= WORTH_TIMING
-            and len(found) > 1
-            and not rt.here.capturing
-            and not self.beta.value
-        ):
-            self.algo = self._fastest(found, left, right, add, out)
-        self.algos[alignment] = self.algo
+        best = 0
+        if self.work >= WORTH_TIMING and len(found) > 1 and not self.beta.value:
+            # All give the same product: time them on the real operands.
+            best = fastest([lambda r=r: self._run(r, *where) for r in found])  # type: ignore[misc]
+        self.algos[alignment] = found[best]
+        return found[best]
 
-    def _fastest(self, found: list[Any], *where: int) -> Any:
-        """Time the candidates on the real operands; the results are all the same product."""
-        driver, stream = rt.runtime.driver, rt.here.stream
-        begin, end = driver.new_event(True), driver.new_event(True)
-        best, least = found[0], float("inf")
-        for result in found:
-            self.algo, self.algo_address = result, c.addressof(result.algo)
-            self._run(*where)
-            driver.record(begin, stream)
-            for _ in range(3):
-                self._run(*where)
-            driver.record(end, stream)
-            driver.wait_event(end)
-            took = driver.elapsed(begin, end)
-            if took < least:
-                best, least = result, took
-        driver.end_event(begin)
-        driver.end_event(end)
-        return best
-
-    def _run(self, left: int, right: int, add: int, out: int) -> None:
-        a, b, d = self.layouts
+    def _run(self, how: Any, left: int, right: int, add: int, out: int) -> None:
+        a, b, c_, d = self.layouts
         code = library.lib.cublasLtMatmul(
-            library.handle(), self.desc, self._alpha, left, a, right, b, self._beta, add, d, out, d,
-            self.algo_address, library.workspace(), WORKSPACE, rt.here.stream,
+            library.handle(), self.desc, self._alpha, left, a, right, b, self._beta, add, c_, out,
+            d, c.addressof(how.algo), library.workspace(), WORKSPACE, rt.here.stream,
         )  # fmt: skip
         if code:
             check(code, "cublasLtMatmul")
 
     def __call__(
-        self, left: int, right: int, out: int, *, bias: int = 0, add: int = 0, alpha: float = 1.0,
-        beta: float = 0.0,
+        self, left: int, right: int, out: int, *, bias: int = 0, aux: int = 0, add: int = 0,
+        alpha: float = 1.0, beta: float = 0.0,
     ) -> None:  # fmt: skip
         """`add` is what `beta` multiplies; it has the layout of the result."""
         self.alpha.value, self.beta.value = alpha, beta
-        if self.has_bias:
-            self._bias(bias)
+        if bias:
+            self.place(BIAS_POINTER, bias)
+        if aux:
+            self.place(AUX_POINTER, aux)
         bits = left | right | out | add
         alignment = 16 if not bits & 15 else (bits & -bits) & 15
-        if alignment not in self.algos:
-            self._choose(alignment, left, right, add or out, out)
-        self.algo_address = c.addressof(self.algos[alignment].algo)
-        self._run(left, right, add or out, out)
+        add = add or out
+        how = self.algos.get(alignment) or self._choose(alignment, left, right, add, out)
+        self._run(how, left, right, add, out)

@@ -12,7 +12,8 @@ from ...core.layout import Spec
 from ...formula import Formula, var
 from .copy import copy_view
 from .data import View, empty, zero
-from .matmul import Plain, Planned, Side, _stretched, _turned
+from .matmul_kernels import Plain, Side
+from .matmul_plan import Planned, stretched, turned
 from .places import window
 from .pointwise import compile_formula
 from .rows import cuda
@@ -30,8 +31,8 @@ class Four:
     def __init__(self, a: Side, b: Side, out: Side, count: int) -> None:
         sides = _part(a), _part(b), _part(out)
         self.size = sides[0].dtype.itemsize
-        self.fresh = Plain(*sides, count, None, False)
-        self.more = Plain(*sides, count, None, True)
+        self.fresh = Plain(*sides, count)
+        self.more = Plain(*sides, count, add=True)
 
     def __call__(self, a: int, b: int, out: int, **other: Any) -> None:
         i = self.size
@@ -68,7 +69,7 @@ def elementwise(body: Any, names: str, specs: list[Any], out: Spec) -> Any:
 def linear(x: Any, weight: Any, bias: Any) -> Any:
     if not x.numel or not weight.numel:
         return None
-    right = _turned(weight.spec)
+    right = turned(weight.spec)
     plan = Planned(x.spec, right, x.spec)
     lead = x.shape[:-1]
     out = x.spec.like(lead if weight.ndim == 1 else (*lead, weight.shape[0]))
@@ -93,13 +94,13 @@ def addmm(x: Any, a: Any, b: Any, beta: Any, alpha: Any) -> Any:
         out = outs[0]
         add = known.get(out.spec)
         if add is None:
-            specs = [_stretched(x, out.spec).spec, out.spec, None, None]
+            specs = [stretched(x, out.spec).spec, out.spec, None, None]
             body = var("b") * _X + var("a") * _P
             scale = elementwise(var("a") * _P, "pa", [out.spec, None], out.spec)
             add = known[out.spec] = elementwise(body, "xpba", specs, out.spec), scale
         plan(out, a, b)
         if beta:
-            add[0]([_stretched(x, out.spec), out, beta, alpha], out)
+            add[0]([stretched(x, out.spec), out, beta, alpha], out)
         elif alpha != 1:
             add[1]([out, alpha], out)
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from .. import functional as F
-from ..activated import activated
+from ..activated import activated, feed_forward, watched
 from ..module import Module
 from .activation import GELU, ReLU
 from .attention import MultiheadAttention, additive_mask
@@ -65,7 +65,9 @@ class _Layer(Module):
         return self.dropout1(out)
 
     def _feed_forward(self, x: Any) -> Any:
-        return self.linear2(self.dropout(activated(self.linear1, self.activation, x)))
+        if (self.dropout.p and self.dropout.training) or watched(self.dropout):
+            return self.linear2(self.dropout(activated(self.linear1, self.activation, x)))
+        return feed_forward(self.linear1, self.activation, self.linear2, x)
 
 
 class TransformerEncoderLayer(_Layer):

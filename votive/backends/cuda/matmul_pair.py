@@ -1,0 +1,78 @@
+"""Two linear layers with an activation between them: the first product stores what the activation
+gets and what it gives, at once or in a pass of its own, whichever is faster.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...core import dtype as dt
+from ...core.layout import Spec
+from . import blas
+from .by_rows import dense
+from .data import View
+from .matmul import is_row, takes
+from .matmul_epilogue import Activation
+from .matmul_gradient import library
+from .matmul_plan import Activated, Planned, turned
+from .matmul_ways import Ways
+from .rows import cuda
+
+
+def _rows(spec: Spec) -> Spec | None:
+    """All but the last dimension as one, where memory allows."""
+    if spec.ndim == 2:
+        return spec
+    if not spec.contiguous or spec.ndim < 2:
+        return None
+    return spec.like((spec.numel // max(spec.shape[-1], 1), spec.shape[-1]))
+
+
+@cuda("_feed_forward", accepts=takes)
+def feed_forward(x: Any, w1: Any, b1: Any, w2: Any, b2: Any, activation: str) -> Any:
+    if w1.ndim != 2 or w2.ndim != 2 or not x.dtype.is_floating_point:
+        return None
+    if not is_row(b1, w1.shape[0]) or not is_row(b2, w2.shape[0]) or not w1.numel or not w2.numel:
+        return None
+    first, second = turned(w1.spec), turned(w2.spec)
+    hidden = x.spec.like((*x.shape[:-1], w1.shape[0]))
+    inner = _first(x.spec, first, hidden, None if b1 is None else b1.dtype, activation)
+    outer = Planned(hidden, second, hidden, None if b2 is None else b2.dtype)
+
+    def run(outs: list[View], x: View, w1: View, b1: Any, w2: View, b2: Any) -> None:
+        y, before, after = outs
+        b1, b2 = (None if b is None else dense(b) for b in (b1, b2))
+        inner(before, after, x, View(w1.ptr, first, w1.storage), 0 if b1 is None else b1.ptr)
+        right = View(w2.ptr, second, w2.storage)
+        outer(y, after, right, bias=0 if b2 is None else b2.ptr)
+
+    return run
+
+
+def _first(x: Spec, w: Spec, hidden: Spec, bias: dt.dtype | None, activation: str) -> Any:
+    """(before, after, x, weight, bias's address) -> nothing; fills the first two."""
+    if activation == "relu":
+        joined = Activated(x, w, hidden, bias, activation)
+        return lambda before, after, x, w, at: joined(after, x, w, bias=at)
+    plan = Planned(x, w, hidden, bias)
+    pass_ = Activation(hidden.dtype, hidden.numel, activation)
+
+    def apart(before: View, after: View, x: View, w: View, at: int) -> None:
+        plan(before, x, w, bias=at)
+        pass_(after.ptr, before.ptr)
+
+    ways: list[Any] = [apart]
+    rows = _rows(x)
+    if activation == "gelu_tanh" and hidden.dtype in dt.HALF and rows is not None:
+        cols = hidden.shape[-1]
+        product = library(
+            rows, w, hidden.like((rows.shape[0], cols)), bias=bias, aux=cols,
+            epilogue=blas.GELU_AUX if bias is None else blas.GELU_AUX_BIAS,
+        )  # fmt: skip
+        if product is not None:
+
+            def at_once(before: View, after: View, x: View, w: View, at: int) -> None:
+                product(x.ptr, w.ptr, after.ptr, bias=at, aux=before.ptr)
+
+            ways.insert(0, at_once)
+    return Ways(ways, plan.work)

@@ -1,0 +1,75 @@
+"""Products of the backward pass that make a second result on their way: sums of columns, and the
+slope of the activation before them. Knows shapes and dtypes only.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from ..backends.base import has_own
+from ..core.errors import ShapeError, fail
+from ..core.layout import Spec
+from .registry import F, structured
+
+HIDDEN: dict[str, Any] = {
+    "method": False, "namespaces": (), "out": False, "differentiable": False, "n_out": 2,
+}  # fmt: skip
+
+
+def _infer_gradients(grad: Spec, x: Spec, turned: bool) -> tuple[Spec, Spec]:
+    if grad.ndim != 2 or x.ndim != 2 or grad.shape[0] != x.shape[0]:
+        fail(
+            ShapeError, "linear",
+            f"the gradient and the input must be rows of the same number, got {grad.shape} and "
+            f"{x.shape}.",
+        )  # fmt: skip
+    rows, cols = grad.shape[1], x.shape[1]
+    by_weight = x.like((rows, cols), strides=(1, rows) if turned else None)
+    return by_weight, grad.like((rows,))
+
+
+structured(
+    "_linear_gradients(Tensor grad, Tensor input, bool turned)",
+    infer=_infer_gradients,
+    doc="`grad.T @ input` and the sums of grad's columns: what a linear layer's weight and bias "
+    "get. `turned`: the first lies in memory by columns.",
+    **HIDDEN,
+)
+
+
+def _infer_slope(grad: Spec, weight: Spec, kept: Spec, activation: str) -> tuple[Spec, Spec]:
+    shape = (grad.shape[0], weight.shape[1])
+    if grad.shape[1] != weight.shape[0] or kept.shape != shape:
+        fail(
+            ShapeError, "linear",
+            f"a product of {grad.shape} and {weight.shape} does not fit {kept.shape}.",
+        )  # fmt: skip
+    return grad.like(shape), grad.like((shape[1],))
+
+
+structured(
+    "_linear_slope(Tensor grad, Tensor weight, Tensor kept, str activation)",
+    infer=_infer_slope,
+    doc="`grad @ weight` times the slope of the activation, and the sums of its columns. `kept` is "
+    "what the activation got, or what a relu gave.",
+    **HIDDEN,
+)
+
+
+def by_columns(weight: Spec) -> bool:
+    """Whether a matrix lies in memory column by column, as one that was transposed does."""
+    return weight.ndim == 2 and weight.strides == (1, weight.shape[0]) and not weight.contiguous
+
+
+def weight_and_bias(g: Any, x: Any, weight: Spec) -> tuple[Any, Any] | None:
+    """Both gradients of a linear layer by one product, where the device makes them so."""
+    spec = g._spec
+    if spec.ndim < 2 or weight.ndim != 2 or not spec.dtype.is_floating_point:
+        return None
+    if not has_own("_linear_gradients", spec.device.type):
+        return None
+    rows, turned = math.prod(spec.shape[:-1]), by_columns(weight)
+    g, x = (t if spec.ndim == 2 else F.reshape(t, (rows, t._spec.shape[-1])) for t in (g, x))
+    by_weight, by_bias = F._linear_gradients(g, x, turned)
+    return by_weight, by_bias
