@@ -1,6 +1,7 @@
 """Pictures of every view of the studio at two widths: `python -m tests.studio.screenshots FOLDER`.
 
-Made with the bundled model in a real browser. Knows the page by its ids.
+Made with the bundled model in a real browser; with `--whisper MODEL` those of what a model hears,
+which need one with real weights. Knows the page by its ids.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from .browser import NARROW, WIDE, Window, chromium
 FOLDER = Path(__file__).parents[2] / "docs" / "images" / "studio"
 WIDTHS = {"wide": WIDE, "narrow": NARROW}
 LAYER = "model.layers.4"
+SPEECH = Path(__file__).parents[1] / "speech" / "data" / "jfk.flac"
 
 
 def go(window: Window, column: str, tab: str | None = None) -> None:
@@ -217,6 +219,43 @@ def away(window: Window) -> None:
       .model.set('link', { status: 'refused', detail: {} })""")
 
 
+def hears(window: Window) -> None:
+    """A sound that was transcribed."""
+    window.page.locator(".hearing-name").wait_for()
+    window.rest()
+    window.page.set_input_files("#hearing-file", str(SPEECH))
+    window.until(f"document.querySelector('.hearing-name').textContent === '{SPEECH.name}'")
+    window.rest()
+    window.click("#hearing-go")
+    window.until("document.querySelectorAll('.hearing-word').length > 0")
+    window.rest()
+
+
+def hearing(window: Window) -> None:
+    """A word with several tokens, as the alignment heads heard it."""
+    window.page.uncheck("#hearing-aloud")
+    window.page.locator(".hearing-word").nth(4).click()
+    window.rest()
+
+
+def hearing_head(window: Window) -> None:
+    """The same word in one head, and nearer."""
+    window.page.select_option("#hearing-layer", "4")
+    window.rest()
+    window.page.select_option("#hearing-head", "2")
+    window.rest()
+    window.page.locator("#hearing-mel").focus()
+    for _ in range(3):
+        window.page.keyboard.press("+")
+    window.page.locator("#hearing-mel").blur()
+    if window.page.viewport_size == NARROW:
+        window.page.locator(".hearing-map-panel").evaluate("e => e.scrollIntoView()")
+    window.rest()
+
+
+HEARING: dict[str, Callable[[Window], None]] = {"hearing": hearing, "hearing-head": hearing_head}
+
+
 # In the order in which they are made; a dialog is closed after its picture.
 SCENES: dict[str, Callable[[Window], None]] = {
     "text": text, "next": next_token, "branches": branches, "debugger": debugger,
@@ -227,7 +266,7 @@ SCENES: dict[str, Callable[[Window], None]] = {
     "sessions": saved, "keys": dialog("#help"),
     "tour": tour, "away": away,
 }  # fmt: skip
-DARK = ("text", "debugger", "lens", "edits")
+DARK = ("text", "debugger", "lens", "edits", "hearing")
 # The same at 1280 pixels, where these stand beside each other.
 ONLY_NARROW, ONLY_WIDE = ("next",), ("attention-large",)
 
@@ -243,12 +282,13 @@ def compressed(png: bytes) -> bytes:
 
 
 def shoot(
-    browser: Any, url: str, folder: Path, *, width: str, dark: bool, only: list[str], png: bool
-) -> None:
+    browser: Any, url: str, folder: Path, *, width: str, dark: bool, only: list[str], png: bool,
+    first: Callable[[Window], None] = begin, scenes: dict[str, Callable[[Window], None]] = SCENES,
+) -> None:  # fmt: skip
     window = Window(browser, url, size=WIDTHS[width], color_scheme="dark" if dark else "light")
     try:
-        begin(window)
-        for name, scene in SCENES.items():
+        first(window)
+        for name, scene in scenes.items():
             if name in (ONLY_NARROW if width == "wide" else ONLY_WIDE):
                 continue
             scene(window)
@@ -273,22 +313,24 @@ def shoot(
 def main(argv: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder", nargs="?", type=Path, default=FOLDER)
-    parser.add_argument("--only", nargs="*", default=[], choices=[*SCENES])
+    parser.add_argument("--only", nargs="*", default=[], choices=[*SCENES, *HEARING])
     parser.add_argument("--width", nargs="*", default=[*WIDTHS], choices=[*WIDTHS])
     parser.add_argument("--theme", nargs="*", default=["light", "dark"])
+    parser.add_argument("--whisper", metavar="MODEL", help="show what this model hears instead")
     parser.add_argument("--png", action="store_true", help="png instead of webp")
     given = parser.parse_args(argv)
     given.folder.mkdir(parents=True, exist_ok=True)
+    what = {"first": hears, "scenes": HEARING} if given.whisper else {}
     with (
         tempfile.TemporaryDirectory() as sessions,
-        Studio(folder=sessions) as studio,
+        Studio(given.whisper, folder=sessions) as studio,
         chromium() as browser,
     ):
         for theme in given.theme:
             for width in given.width:
                 shoot(
                     browser, studio.url, given.folder, width=width, dark=theme == "dark",
-                    only=given.only, png=given.png,
+                    only=given.only, png=given.png, **what,
                 )  # fmt: skip
 
 

@@ -552,3 +552,22 @@ def test_a_narrow_window_holds_everything(one: Any, browser: Any) -> None:
     assert tab.page.locator("#hearing-mel").bounding_box()["y"] >= 0  # it stays in view
     assert tab.faults == []
     tab.close()
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_everything_has_a_name_and_can_be_read(hearing: Any, theme: str) -> None:
+    from .test_page_access import NAMELESS, PALE
+
+    hearing.page.evaluate(f"document.documentElement.dataset.theme = '{theme}'")
+    opened(hearing)
+    named(hearing, "talk.wav")
+    written_out(hearing)
+    for look in (lambda: None, lambda: hearing.page.locator(".hearing-word").first.click()):
+        look()
+        hearing.rest()
+        assert hearing.page.evaluate(NAMELESS) == []
+        assert hearing.page.evaluate(PALE) == []
+    told = hearing.page.locator("#hearing").aria_snapshot()
+    for part in ('region "Text"', 'listbox "Words"', 'combobox "Layer"', 'button "Transcribe"',
+                 'region "What the model hears"', 'grid "Heads'):  # fmt: skip
+        assert part in told, part

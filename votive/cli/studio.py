@@ -20,7 +20,8 @@ def add(commands: Any) -> None:
         examples="  votive studio                           the bundled story-teller\n"
         "  votive studio ./my-model                a folder with config.json\n"
         "  votive studio model.gguf --port 8000 --no-browser\n"
-        "  votive studio ./my-vit                  a model that sees shows pictures",
+        "  votive studio ./my-vit                  a model that sees shows pictures\n"
+        "  votive studio ./whisper-base            a Whisper shows what it hears",
     )
     p.add_argument(
         "model", metavar="MODEL", nargs="?", help="a folder, a GGUF file or a bundled name"

@@ -13,6 +13,7 @@ export class Scale {
   constructor() {
     [this.whole, this.view] = [[0, 1], [0, 1]];
     this.left = 62; // pixels for names beside each picture
+    this.focus = null; // a moment that stays in place when nothing else is said
     this.listeners = new Set();
   }
 
@@ -32,7 +33,7 @@ export class Scale {
   }
 
   /** Nearer or farther, around a moment. */
-  zoom(factor, at = (this.view[0] + this.view[1]) / 2) {
+  zoom(factor, at = this.focus ?? (this.view[0] + this.view[1]) / 2) {
     const long = Math.max(0.2, Math.min(this.whole[1] - this.whole[0], (this.view[1] - this.view[0]) / factor));
     const share = (at - this.view[0]) / (this.view[1] - this.view[0]);
     this.show(at - share * long, long);

@@ -46,7 +46,7 @@ export function render({ model, el }) {
   const scroll = h("div", { class: "heard-scroll" }, box);
   const fit = legend();
   const rowNote = h("div", { class: "readout", id: "hearing-row" }, " ");
-  const nothing = h("p", { class: "state empty", id: "hearing-nothing" }, "When the sound is transcribed, each token shows here where it was heard.");
+  const nothing = h("p", { class: "state empty", id: "hearing-nothing" });
 
   const player = new Player((t) => {
     mel.play(t);
@@ -124,7 +124,7 @@ export function render({ model, el }) {
       .map(([term, value]) => h("div", {}, h("dt", {}, term), h("dd", { class: "num" }, value))));
     text.write(state, facts().languages);
     unchoose();
-    await turnTo(pages()[fresh ? 0 : Math.min(page, pages().length - 1)], fresh);
+    await turnTo(pages()[fresh ? 0 : Math.min(page, pages().length - 1)], { fresh });
   }
 
   /** Where windows begin: those that were heard, and the silence between them. */
@@ -152,7 +152,7 @@ export function render({ model, el }) {
   const current = () => state?.windows.findIndex((w) => Math.abs(w.start - pages()[page]) < 0.005) ?? -1;
 
   /** Show the window that begins at a second. */
-  async function turnTo(start, fresh = false) {
+  async function turnTo(start, { fresh = false, wait = true } = {}) {
     page = Math.max(0, pages().indexOf(start));
     const mine = (ticket += 1);
     const end = Math.min(state.sound.seconds, start + facts().seconds);
@@ -169,7 +169,8 @@ export function render({ model, el }) {
       tell(energy, { name: "energy", ends: [low, high].map((v) => v.toFixed(1).replace("-", "−")), title: "Logarithm of the energy in each band, as the model gets it" });
     }
     mel.say(state.windows[current()]?.words ?? []);
-    await align();
+    const done = align();
+    if (wait) await done;
   }
 
   // --- the text ------------------------------------------------------------------------------------
@@ -216,11 +217,8 @@ export function render({ model, el }) {
 
   async function choose(one, { window = current(), quiet = false } = {}) {
     if (running) return;
-    if (window !== current()) await turnTo(state.windows[window].start);
-    // A mark behind a word belongs to it, but is heard in the pause that follows.
-    let { first, last } = one;
-    while (aligned && last > first + 1 && aligned.times[last - 1] >= one.end - 0.005) last -= 1;
-    chosen = { window, word: one, first, last, whole: true, start: one.start, end: one.end };
+    if (window !== current()) await turnTo(state.windows[window].start, { wait: false });
+    chosen = { window, word: one, first: one.first, last: one.last, whole: true, start: one.start, end: one.end };
     mark();
     if (!quiet && loud.checked) aloud(true);
   }
@@ -248,11 +246,15 @@ export function render({ model, el }) {
 
   /** Show what is chosen, everywhere. */
   function mark() {
+    const mine = chosen && aligned?.window === chosen.window;
+    // A mark behind a word belongs to it, but is heard in the pause that follows.
+    while (mine && chosen.whole && chosen.last > chosen.first + 1 && aligned.times[chosen.last - 1] >= chosen.end - 0.005) chosen.last -= 1;
     text.mark(chosen?.word ?? null);
+    scale.focus = chosen && (chosen.start + chosen.end) / 2;
     if (chosen) scale.reveal(chosen.start, chosen.end);
-    mel.choose(chosen, chosen && curve());
-    map.lock(chosen?.first ?? 0, chosen?.last ?? 0);
-    if (chosen && aligned) {
+    mel.choose(chosen, mine ? curve() : null);
+    map.lock(...(mine ? [chosen.first, chosen.last] : [0, 0]));
+    if (mine) {
       const y = chosen.first * map.row;
       if (y < scroll.scrollTop || y + map.row > scroll.scrollTop + scroll.clientHeight) scroll.scrollTop = y - scroll.clientHeight / 2;
     }
@@ -262,7 +264,6 @@ export function render({ model, el }) {
 
   /** The attention of the chosen tokens over time: their mean. */
   function curve() {
-    if (aligned?.window !== chosen.window) return null;
     const values = new Float32Array(aligned.map.shape[1]);
     for (let r = chosen.first; r < chosen.last; r += 1) values.forEach((_, i) => { values[i] += map.value(r, i) / (chosen.last - chosen.first); });
     return { values, start: aligned.start, step: aligned.step };
@@ -282,25 +283,27 @@ export function render({ model, el }) {
     const window = current();
     const mine = (ticket += 1);
     const none = window < 0 || !state.windows[window].tokens.length;
-    nothing.hidden = !none;
-    scroll.hidden = fit.hidden = none;
-    if (none) {
+    if (none || aligned?.window !== window) {
       aligned = null;
-      return;
+      nothing.textContent = none ? "When the sound is transcribed, each token shows here where it was heard." : "Reading what each token looked at.";
     }
+    nothing.hidden = Boolean(aligned);
+    scroll.hidden = fit.hidden = !aligned;
+    if (none) return;
     const [a, b] = [layer, head].map((x) => (layer.value === "" || x.value === "" ? null : Number(x.value)));
     el.setAttribute("aria-busy", "true");
     try {
       const found = await ask(model, "hearing.alignment", { window, ...(a === null ? {} : { layer: a }), ...(b === null ? {} : { head: b }) }, { slot: "hearing-map" });
       if (mine !== ticket) return;
       aligned = { ...found, window, layer: a, head: b, step: found.seconds, labels: state.windows[window].tokens.map((t) => t.text) };
+      nothing.hidden = true;
+      scroll.hidden = fit.hidden = false;
       map.show(aligned);
       tell(fit, a === null
         ? { name: "fit", ends: ["0", found.high.toFixed(1)], title: "Mean of the alignment heads, in deviations from the mean of all tokens; the line is the way that gives the times" }
         : { name: "attention", ends: ["0", percent(found.high)], title: "Attention weight; the line is the way of the alignment heads" });
+      mark();
       word.lock(a, b);
-      mel.choose(chosen, chosen && curve());
-      map.lock(chosen?.first ?? 0, chosen?.last ?? 0);
     } catch (error) {
       if (!idle(error) && mine === ticket) say(error.message);
     } finally {

@@ -61,7 +61,7 @@ export function hearingText({ pick, step, enter }) {
     hear(token) {
       if (token.index === 0) {
         text.querySelectorAll(`[data-start="${token.start}"]`).forEach((old) => old.remove());
-        if (token.temperature) told.textContent = `That text was bad; again at temperature ${token.temperature}.`;
+        told.textContent = token.temperature ? `That text was bad; again at temperature ${token.temperature}.` : "Listening…";
       }
       const at = { "data-start": token.start };
       if (token.time !== null) text.append(h("span", { class: "hearing-time num", ...at }, clock(token.time, 1)));

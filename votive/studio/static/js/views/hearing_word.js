@@ -12,7 +12,7 @@ export function hearingWord(model, { play, token, head, fail }) {
   const note = h("p", { class: "dim small" }, "How much of what each head looks at for it lies in its span: layers down, heads across. Ringed heads give the times.");
   const shares = heads(fields, { label: "Heads: layers down, heads across", pick: head });
   const button = h("button", { type: "button", id: "hearing-play-word", title: "Play what is chosen (P)", onclick: play }, "Play");
-  let last = null;
+  let [last, locked] = [null, [null, null]];
 
   /** How much of each head's attention lies in what is chosen. */
   async function measure({ window, first, last: stop, start, end }, ringed) {
@@ -21,6 +21,7 @@ export function hearingWord(model, { play, token, head, fail }) {
       const found = await ask(model, "hearing.heads", { window, first, last: stop, start, end }, { slot: "hearing-heads" });
       if (mine !== last) return;
       shares.show(found.shares, ringed);
+      shares.lock(...locked);
       fields.hidden = note.hidden = false;
     } catch (error) {
       if (!idle(error)) fail(error.message);
@@ -50,7 +51,10 @@ export function hearingWord(model, { play, token, head, fail }) {
       measure(chosen, ringed);
     },
 
-    lock: (layer, one) => shares.lock(layer, one),
+    lock(layer, one) {
+      locked = [layer, one];
+      shares.lock(layer, one);
+    },
 
     playing(on) {
       button.textContent = on ? "Stop" : "Play";
