@@ -65,6 +65,7 @@ structured(
     infer=_infer_turn, mutates=("keys", "values", "counts"),
     doc="Norms and turns the heads of one token, keeps its keys and values at `position`, and "
     "attends to all that are kept up to there; heads come back side by side. `counts`: zeros, "
-    "which the kernel uses and leaves as zeros.",
+    "which the kernel uses and leaves as zeros. `position` and what is kept must not have been "
+    "written by a joined operator just before.",
     **HIDDEN,
 )  # fmt: skip

@@ -26,6 +26,7 @@ from .runtime import here_count
 
 BLOCK = 64  # keys at a time
 PROGRAMS = 2  # per multiprocessor, at most
+WARPS = 4
 
 
 @triton.jit
@@ -73,6 +74,8 @@ def _attend_kept(
     EARLY: tl.constexpr,
 ):  # fmt: skip
     """All query heads of one key head over a range of keys."""
+    start_next(EARLY)
+    now = tl.load(position).to(tl.int32)
     b = (tl.program_id(0) // KH).to(tl.int64)
     head = (tl.program_id(0) % KH).to(tl.int64)
     part = tl.program_id(1)
@@ -86,21 +89,19 @@ def _attend_kept(
     keys += (b * KH + head) * L * D
     values += (b * KH + head) * L * D
     first = part * each
+    end = tl.minimum(first + each, now + 1)
     j = first + tl.arange(0, BN)
     at = keys + j[None, :].to(tl.int64) * D + i[:, None]
-    whole = (j[None, :] < L) & halves[:, None]
+    whole = (j[None, :] < now) & halves[:, None]
     k1 = tl.load(at, mask=whole, other=0.0)
     k2 = tl.load(at + A, mask=whole, other=0.0)
     v = tl.load(
         values + j[:, None].to(tl.int64) * D + d[None, :],
-        mask=(j[:, None] < L) & (d[None, :] < D), other=0.0,
+        mask=(j[:, None] < now) & (d[None, :] < D), other=0.0,
     )  # fmt: skip
-    now = tl.load(position).to(tl.int32)
-    end = tl.minimum(first + each, now + 1)
     c = tl.load(cos + now * ct + i, mask=halves, other=0.0).to(tl.float32)[None, :]
     s = tl.load(sin + now * st + i, mask=halves, other=0.0).to(tl.float32)[None, :]
     wait_for_last(EARLY)
-    start_next(EARLY)
 
     source = qkv + b * (G + 2) * KH * D
     q1, q2 = _turned(
@@ -126,7 +127,6 @@ def _attend_kept(
     total = tl.zeros((BR, BD), tl.float32)
     sums = tl.zeros((BR,), tl.float32)
     tops = tl.full((BR,), -float("inf"), tl.float32)
-    v = tl.where(j[:, None] < end, v, 0.0)  # what lies beyond may be anything
     here = (j[None, :] < end) & rows[:, None]
     total, sums, tops = _seen(total, sums, tops, q1, q2, k1, k2, v, here, scale, PRECISION)
     for start in range(first + BN, end, BN):
@@ -202,7 +202,7 @@ def turn_and_attend(
             "PRECISION": "ieee" if qkv.dtype is dt.float32 else "tf32", "BP": power(parts),
             "BN": BLOCK if qkv.dtype in dt.HALF else 32,
         },
-        warps=4, stages=2,
+        warps=WARPS, stages=2,
     )  # fmt: skip
     tables = ((16, cos.strides[0]), (17, sin.strides[0]))
     program.divisible = tuple(k for k, n in tables if n % 16 == 0)

@@ -32,6 +32,7 @@ def _normed_product(
     EARLY: tl.constexpr,
 ):  # fmt: skip
     """Every program norms the rows again: they are short, and reading them is free."""
+    start_next(EARLY)
     first = tl.program_id(0) * BN
     j = first + tl.arange(0, BN)
     k = tl.arange(0, BK)
@@ -54,7 +55,6 @@ def _normed_product(
         b = a
     g = tl.load(norm + k, mask=k < K, other=0.0).to(tl.float32)
     wait_for_last(EARLY)
-    start_next(EARLY)
     kind = o.dtype.element_ty
     for r in tl.static_range(M):
         v = tl.load(x + r * K + k, mask=k < K, other=0.0).to(tl.float32)
@@ -74,6 +74,7 @@ def _product_added(
     o, x, w, residual, N, K,
     M: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, WHOLE: tl.constexpr, EARLY: tl.constexpr,
 ):  # fmt: skip
+    start_next(EARLY)
     j = tl.program_id(0) * BN + tl.arange(0, BN)
     kind = o.dtype.element_ty
     k = tl.arange(0, BK)
@@ -81,7 +82,6 @@ def _product_added(
     at = w + j[:, None].to(tl.int64) * K + k[None, :]
     a = tl.load(at, mask=inside, other=0.0)
     wait_for_last(EARLY)
-    start_next(EARLY)
     for r in tl.static_range(M):
         total = (
             a.to(tl.float32) * tl.load(x + r * K + k, mask=k < K, other=0.0).to(tl.float32)[None, :]

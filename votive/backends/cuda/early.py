@@ -1,9 +1,8 @@
 """Programs that start while the one before them on the stream still runs. Knows launches only.
 
 Where each launch is short, starting it costs as much as its work. Such a program begins early,
-fetches what the launch before it does not write (weights), and only then waits for that launch.
-Every program of such a kernel calls `wait_for_last`, then `start_next`: so when a program begins,
-only the launch directly before it may still be running.
+fetches what was there before the last ordinary launch (weights), and only then waits for the launch
+before it. Every program of such a kernel calls `wait_for_last`: whoever comes next relies on it.
 """
 
 from __future__ import annotations
