@@ -293,4 +293,10 @@ def complex_numbers(vt: Any) -> None:
         x.prod(1)
         x.to(vt.complex64)
         x.real.to(x.dtype)
-        x @ x.t()
+
+
+@family
+def pivots(vt: Any) -> None:
+    for n in (64, 4096):
+        vt.lu_unpack(_of(vt, 2, n, n, dtype="float32"), _of(vt, 2, n, dtype="int32"), False)
+    vt.lu_unpack(_of(vt, 2, n, n, dtype="float32"), _of(vt, 2, n, dtype="int32"))

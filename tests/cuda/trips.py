@@ -13,49 +13,34 @@ from .device import EMULATED
 WITHOUT_KERNEL = frozenset([
     "_bag_argmax",
     "_cdist",
-    "_cholesky",
-    "_cholesky_inverse",
-    "_cholesky_solve",
     "_choose",
     "_cofactor",
     "_cross",
     "_ctc_loss",
     "_ctc_loss_backward",
     "_delay_feedback",
-    "_det",
     "_eig",
-    "_eigh",
     "_first_order",
     "_fractional_max_pool",
     "_frexp",
-    "_geqrf",
     "_histogram",
-    "_inv",
     "_isin",
     "_lag_products",
     "_ldl_factor",
     "_ldl_solve",
     "_lfilter",
     "_lstsq",
-    "_lu_factor",
     "_matrix_exp",
     "_pinv",
     "_polyphase",
     "_polyphase_products",
     "_polyphase_transposed",
-    "_qr",
-    "_reflect",
     "_region_argmax",
     "_region_sums",
     "_region_sums_transpose",
-    "_row_order",
     "_scatter_prod",
     "_shift",
-    "_slogdet",
-    "_solve",
-    "_solve_triangular",
     "_survivors",
-    "_svd",
     "_visits",
     "nextafter",
 ])  # fmt: skip
@@ -85,10 +70,23 @@ UNNOTICED = ("integer division by zero",)
 # records have means 10^4 times as large as the distances from them.
 ROUNDED = {"nn.functional.batch_norm": 2e-4, "batch_norm": 2e-4}
 # What NVIDIA's libraries compute, which an emulated GPU does not have.
-LIBRARIES = frozenset(["_fft_c2c", "_fft_c2r", "_fft_r2c"])
+LIBRARIES = frozenset([
+    "_fft_c2c", "_fft_c2r", "_fft_r2c", "_cholesky", "_cholesky_inverse", "_cholesky_solve", "_det",
+    "_eigh", "_geqrf", "_inv", "_lu_factor", "_qr", "_reflect", "_slogdet", "_solve",
+    "_solve_triangular", "_svd",
+])  # fmt: skip
 # Operators whose kernels refuse complex numbers.
 COMPLEX = frozenset(
-    ["_uniform", "_new_uniform", "_new_normal", "_recurrence", "cumprod", "logcumsumexp"]
+    [
+        "_uniform",
+        "_new_uniform",
+        "_new_normal",
+        "_recurrence",
+        "cumprod",
+        "logcumsumexp",
+        "_det",
+        "_slogdet",
+    ]
 )
 
 

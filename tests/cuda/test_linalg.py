@@ -1,0 +1,280 @@
+"""Factors and solutions of matrices: what cuSOLVER and cuBLAS are asked for (stand-ins on host
+memory answer), and on a real GPU what they give.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+import votive
+from votive.core.errors import LinAlgError
+from votive.ops.registry import OPS
+
+from .device import EMULATED, agree, placed, trips
+from .trips import LIBRARIES
+
+RNG = np.random.default_rng(11)
+# The emulated GPU copies slowly.
+KINDS = ["float64", "complex64"] if EMULATED else ["float32", "float64", "complex64", "complex128"]
+kinds = pytest.mark.parametrize("kind", KINDS)
+L = votive.linalg
+
+
+@pytest.fixture(autouse=True)
+def library(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    """Stand-ins where the GPU is emulated, else the real libraries (None)."""
+    from votive.backends.cuda import linalg_factor, linalg_orthogonal, linalg_triangular
+    from votive.backends.cuda import solver_library as sl
+
+    if not EMULATED:
+        assert sl.library.load(), sl.library.reason
+        yield None
+        return
+    from .fake_solver import FakeBlas, FakeSolver
+
+    fake = sl._Library()
+    fake.solver, fake.blas = FakeSolver(), FakeBlas()
+    for module in (sl, linalg_factor, linalg_orthogonal, linalg_triangular):
+        monkeypatch.setattr(module, "library", fake)
+    _forget()
+    yield fake
+    _forget()
+
+
+def _forget() -> None:
+    for name in LIBRARIES:
+        OPS[name].forget()
+
+
+def _matrix(*shape: int, kind: str = "float64") -> np.ndarray[Any, Any]:
+    x = RNG.normal(size=shape)
+    if kind.startswith("complex"):
+        x = x + 1j * RNG.normal(size=shape)
+    return x.astype(kind)
+
+
+def _positive(*shape: int, kind: str = "float64") -> np.ndarray[Any, Any]:
+    x = _matrix(*shape, kind=kind)
+    a = x @ np.swapaxes(x, -2, -1).conj() + shape[-1] * np.eye(shape[-1])
+    return a.astype(kind)
+
+
+def _tolerance(x: np.ndarray[Any, Any]) -> float:
+    return 2e-4 if x.dtype in (np.float32, np.complex64) else 1e-10
+
+
+def held(fn: Callable[..., Any], *given: np.ndarray[Any, Any], how: str = "") -> None:
+    """A function gives the same on both devices, and never leaves the GPU."""
+    theirs = fn(*[placed(x, how, "cpu") for x in given])
+    with trips() as left:
+        ours = fn(*[placed(x, how, "cuda") for x in given])
+    assert not left, f"left the GPU: {left}"
+    both = (ours, theirs) if isinstance(theirs, (tuple, list)) else ([ours], [theirs])
+    for x, y in zip(*both, strict=True):
+        agree(x, y, str([g.shape for g in given]), _tolerance(given[0]), scale=1.0)
+
+
+SHAPES = [(4, 4), (2, 1, 3, 3)] if EMULATED else [(1, 1), (4, 4), (3, 5, 5), (2, 1, 3, 3)]
+
+
+@kinds
+@pytest.mark.parametrize("upper", [False, True])
+def test_cholesky_factors_and_what_they_solve(kind: str, upper: bool) -> None:
+    for shape in SHAPES:
+        for how in ("", "permuted"):
+            held(lambda a: L.cholesky(a, upper=upper), _positive(*shape, kind=kind), how=how)
+        low = np.linalg.cholesky(_positive(*shape, kind=kind)).astype(kind)
+        factor = np.swapaxes(low, -2, -1).conj() if upper else low
+        b = _matrix(*shape[:-1], 2, kind=kind)
+        for how in ("", "permuted", "sliced"):
+            held(lambda b, f: votive.cholesky_solve(b, f, upper), b, factor, how=how)
+        held(lambda f: votive.cholesky_inverse(f, upper), factor)
+
+
+def test_a_matrix_that_is_not_positive_is_told() -> None:
+    a = np.stack([np.eye(3), np.diag([1.0, -1.0, 1.0])])
+    x = votive.from_numpy(a).to("cuda")
+    with pytest.raises(LinAlgError, match=r"Batch element 1.*order 2"):
+        L.cholesky(x)
+    assert L.cholesky_ex(x).info.tolist() == [0, 2]
+    with pytest.raises(LinAlgError, match="order 2"):
+        L.cholesky(x[1])
+
+
+@kinds
+def test_triangles_are_solved_from_either_side(kind: str) -> None:
+    for shape in SHAPES:
+        a, n = _matrix(*shape, kind=kind) + 3 * np.eye(shape[-1], dtype=kind), shape[-1]
+        left, right = _matrix(*shape[:-1], 2, kind=kind), _matrix(*shape[:-2], 3, n, kind=kind)
+        for upper in (False, True):
+            for how in ("", "permuted", "sliced"):
+                held(lambda a, b, u=upper: L.solve_triangular(a, b, upper=u), a, left, how=how)
+            held(lambda a, b, u=upper: L.solve_triangular(a, b, upper=u, left=False), a, right)
+            held(
+                lambda a, b, u=upper: L.solve_triangular(a, b, upper=u, unitriangular=True), a, left
+            )
+    # One triangle for a batch of sides, and a batch of triangles for one.
+    one = _matrix(3, 3, kind=kind) + 3 * np.eye(3, dtype=kind)
+    held(lambda a, b: L.solve_triangular(a, b, upper=True), one, _matrix(4, 3, 2, kind=kind))
+    many = _matrix(4, 3, 3, kind=kind) + 3 * np.eye(3, dtype=kind)
+    held(lambda a, b: L.solve_triangular(a, b, upper=True), many, _matrix(3, 2, kind=kind))
+
+
+@kinds
+def test_lu_factors(kind: str) -> None:
+    for shape in [*SHAPES, (5, 3), (3, 5), (2, 4, 3)]:
+        for how in ("", "permuted"):
+            held(L.lu_factor, _matrix(*shape, kind=kind), how=how)
+        held(L.lu, _matrix(*shape, kind=kind))
+
+
+@kinds
+def test_systems_and_inverses(kind: str) -> None:
+    for shape in SHAPES:
+        a = _matrix(*shape, kind=kind) + 2 * np.eye(shape[-1], dtype=kind)
+        for how in ("", "permuted"):
+            held(L.inv, a, how=how)
+            held(L.solve, a, _matrix(*shape[:-1], 2, kind=kind), how=how)
+    a = _matrix(3, 3, kind=kind)
+    held(L.solve, a, _matrix(3, kind=kind))
+    held(L.solve, a, _matrix(4, 3, 2, kind=kind))
+    held(lambda a, b: L.solve(a, b, left=False), a, _matrix(2, 3, kind=kind))
+
+
+def test_a_singular_matrix_is_told() -> None:
+    x = votive.from_numpy(np.stack([np.eye(2), np.zeros((2, 2))])).to("cuda")
+    with pytest.raises(LinAlgError, match="Batch element 1"):
+        L.inv(x)
+    with pytest.raises(LinAlgError):
+        L.solve(x[1], x[0])
+
+
+@pytest.mark.parametrize("kind", ["float32", "float64"])
+def test_determinants(kind: str) -> None:
+    for shape in SHAPES:
+        a = _matrix(*shape, kind=kind)
+        held(L.det, a)
+        held(L.slogdet, a, how="permuted")
+    held(L.det, np.zeros((2, 2), kind))
+    held(L.slogdet, np.zeros((2, 2), kind))
+
+
+@kinds
+@pytest.mark.parametrize("mode", ["reduced", "complete", "r"])
+def test_qr_factors(kind: str, mode: str) -> None:
+    for shape in [(4, 4), (5, 3), (3, 5), (2, 4, 3)]:
+        a = _matrix(*shape, kind=kind)
+        x = placed(a, "permuted", "cuda")
+        with trips() as left:
+            q, r = L.qr(x, mode)
+        assert not left
+        assert r.cpu().triu().equal(r.cpu())
+        if mode == "r":
+            theirs = L.qr(votive.from_numpy(a), mode)[1]
+            agree(r.abs(), theirs.abs(), "r", _tolerance(a), scale=1.0)
+            continue
+        agree(q @ r, votive.from_numpy(a), "q r", _tolerance(a), scale=1.0)
+        one = votive.eye(q.shape[-1], dtype=q.dtype).expand(*shape[:-2], -1, -1).contiguous()
+        agree(q.mH @ q, one, "q", _tolerance(a), scale=1.0)
+
+
+@kinds
+def test_reflections(kind: str) -> None:
+    for shape in [(4, 4), (5, 3), (2, 4, 3)]:
+        v, tau = votive.geqrf(votive.from_numpy(_matrix(*shape, kind=kind)))
+        held(L.householder_product, v.numpy(), tau.numpy())
+        c = _matrix(*shape[:-1], 2, kind=kind)
+        held(votive.ormqr, v.numpy(), tau.numpy(), c)
+        held(lambda v, t, c: votive.ormqr(v, t, c, transpose=True), v.numpy(), tau.numpy(), c)
+    a = _matrix(5, 3, kind=kind)
+    ours, theirs = votive.geqrf(placed(a, "", "cuda")), votive.geqrf(votive.from_numpy(a))
+    agree(ours[0].abs(), theirs[0].abs(), "geqrf", _tolerance(a), scale=1.0)
+
+
+@kinds
+@pytest.mark.parametrize("full", [False, True])
+def test_singular_values(kind: str, full: bool) -> None:
+    for shape in [(1, 1), (4, 4), (5, 3), (3, 5), (3, 4, 4), (2, 4, 3)]:
+        a = _matrix(*shape, kind=kind)
+        with trips() as left:
+            u, s, vh = L.svd(placed(a, "permuted", "cuda"), full)
+            values = L.svdvals(placed(a, "", "cuda"))
+        assert not left
+        theirs = L.svd(votive.from_numpy(a), full)
+        assert [t.shape for t in (u, s, vh)] == [t.shape for t in theirs]
+        agree(s, theirs[1], "s", _tolerance(a), scale=1.0)
+        agree(values, theirs[1], "values", _tolerance(a), scale=1.0)
+        k = min(shape[-2:])
+        again = (u[..., :k] * s.unsqueeze(-2)) @ vh[..., :k, :]
+        agree(again, votive.from_numpy(a), "u s vh", _tolerance(a), scale=1.0)
+        for q in (u.mH @ u, vh @ vh.mH):
+            one = votive.eye(q.shape[-1], dtype=q.dtype).expand(q.shape).contiguous()
+            agree(q, one, "orthonormal", _tolerance(a), scale=1.0)
+
+
+@kinds
+@pytest.mark.parametrize("uplo", ["L", "U"])
+def test_eigenvalues_of_hermitian_matrices(kind: str, uplo: str) -> None:
+    for shape in [(1, 1), (4, 4), (3, 5, 5), (2, 33, 33)]:
+        a = _positive(*shape, kind=kind)
+        # Only one triangle is read.
+        half = np.tril(a) if uplo == "L" else np.triu(a)
+        with trips() as left:
+            values, v = L.eigh(placed(half, "", "cuda"), uplo)
+            alone = L.eigvalsh(placed(half, "permuted", "cuda"), uplo)
+        assert not left
+        theirs = L.eigvalsh(votive.from_numpy(half), uplo)
+        agree(values, theirs, "values", _tolerance(a), scale=1.0)
+        agree(alone, theirs, "values alone", _tolerance(a), scale=1.0)
+        agree(
+            (v * values.unsqueeze(-2)) @ v.mH, votive.from_numpy(a), "v", _tolerance(a), scale=1.0
+        )
+
+
+def test_what_is_not_finite_has_no_singular_values() -> None:
+    x = votive.tensor([[1.0, float("nan")], [0.0, 1.0]], device="cuda")
+    with pytest.raises(LinAlgError, match="not finite"):
+        L.svd(x)
+
+
+def test_gradients_agree_with_the_cpu() -> None:
+    a = _positive(2, 4, 4)
+    for fn in (L.cholesky, L.inv, L.slogdet, lambda x: L.solve(x, x[..., :2]), L.eigvalsh, L.qr):
+        grads = []
+        for device in ("cpu", "cuda"):
+            x = votive.from_numpy(a).to(device).requires_grad_()
+            y = fn(x)
+            y = y[1] if isinstance(y, tuple) else y
+            (y * y).sum().backward()
+            grads.append(x.grad)
+        agree(grads[1], grads[0], str(fn), 1e-8, scale=1.0)
+
+
+def test_the_order_of_rows_follows_the_pivots() -> None:
+    a = _matrix(3, 40, 40, kind="float64")
+    lu, pivots = L.lu_factor(votive.from_numpy(a))
+    held(votive.lu_unpack, lu.numpy(), pivots.numpy())
+    bad = votive.tensor([1, 9], dtype=votive.int32, device="cuda")
+    with pytest.raises(RuntimeError, match="pivots must lie in"):
+        votive.lu_unpack(votive.eye(2, device="cuda"), bad)[0].cpu()
+
+
+def test_batches_take_one_call(library: Any) -> None:
+    if library is None:
+        pytest.skip("counts the calls of stand-ins")
+    L.inv(votive.from_numpy(_positive(5, 3, 3)).to("cuda"))
+    assert library.blas.called == ["DgetrfBatched", "DgetrsBatched"]
+    assert not library.solver.called
+
+
+@pytest.mark.skipif(EMULATED, reason="needs a real GPU")
+def test_large_matrices_agree_with_the_cpu() -> None:
+    a = _positive(600, 600)
+    for fn in (L.cholesky, L.inv, L.slogdet, L.eigvalsh, L.svdvals, L.lu_factor):
+        held(fn, a)
+    held(L.solve, a, _matrix(600, 7))
+    held(L.inv, _positive(3, 600, 600))
