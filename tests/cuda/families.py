@@ -32,6 +32,17 @@ def pointwise(vt: Any) -> None:
 
 
 @family
+def special(vt: Any) -> None:
+    x = _of(vt, 4096, dtype="float32")
+    vt.polygamma(2, x)
+    vt.igamma(x, x)
+    for name in ("bessel_y1", "i1e", "modified_bessel_k0", "airy_ai"):
+        getattr(vt.special, name)(x)
+    for name in ("zeta", "chebyshev_polynomial_u", "legendre_polynomial_p"):
+        getattr(vt.special, name)(x, x)
+
+
+@family
 def filling(vt: Any) -> None:
     _of(vt, 64, 4096)[:, 1:].fill_(3)
     _of(vt, 4096, dtype="float32").fill_(0.5)

@@ -59,9 +59,6 @@ SOMETIMES: dict[str, str] = {
     "_convolution_transpose": "integers, and nothing",
     "_convolution_weight": "integers",
 }
-# Elementwise functions that have no device function yet.
-ELEMENTWISE = frozenset(["polygamma", "zeta", "i0e", "i1e", "igamma", "igammac"])
-_FUNCTIONS = ("mvlgamma", "multigammaln", "bessel", "_polynomial_", "airy", "gamma")
 # Results that are on the CPU whatever the inputs.
 ON_CPU = frozenset(["Tensor.cpu", "Tensor.to", "Tensor.numpy", "frombuffer", "from_numpy"])
 # Errors of the CPU that a GPU does not notice: there an integer divided by zero is any number.
@@ -99,12 +96,6 @@ def free(record: Any, sample: Any) -> bool:
 
 def may_leave(op: str, dtype: str) -> bool:
     """Whether an operator may leave the GPU for inputs of a dtype."""
-    name = op.split("_backward_")[0]
     return (
-        op in WITHOUT_KERNEL
-        or op in COMPLEX
-        or (EMULATED and op in LIBRARIES)
-        or op in SOMETIMES
-        or not ELEMENTWISE.isdisjoint((op, name))
-        or any(part in name for part in _FUNCTIONS)
+        op in WITHOUT_KERNEL or op in COMPLEX or (EMULATED and op in LIBRARIES) or op in SOMETIMES
     )

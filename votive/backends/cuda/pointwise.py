@@ -4,10 +4,7 @@ of kernel serve all layouts; what Triton lacks (rare functions) takes a trip to 
 
 from __future__ import annotations
 
-import linecache
 from collections.abc import Callable
-from functools import cache
-from hashlib import sha1
 from typing import Any
 
 from ...core import dtype as dt
@@ -18,6 +15,7 @@ from ..cpu.reference.pointwise import _word
 from . import device_math
 from .data import CudaStorage, View
 from .program import TYPE, Program
+from .source import jit
 
 _TL = {
     "fp64": "tl.float64", "fp32": "tl.float32", "fp16": "tl.float16", "bf16": "tl.bfloat16",
@@ -35,6 +33,9 @@ _SAME = frozenset(
      "fmax", "fmin"]
 )  # fmt: skip
 BLOCK = 1024
+FEW = (
+    128  # elements of a block of special functions: they fill the registers with their own numbers
+)
 
 
 def can(formula: Formula, kind: str) -> bool:
@@ -43,22 +44,6 @@ def can(formula: Formula, kind: str) -> bool:
         e.op in _PLAIN or (kind == "i" and e.op in _SAME) or hasattr(device_math, f"{kind}_{e.op}")
         for e in walk(formula.body)
     )
-
-
-@cache
-def jit(source: str, name: str, **known: Any) -> Any:
-    """A Triton function from text that may call the `known` ones; the text is where debuggers and
-    `inspect` can find it.
-    """
-    import triton
-    import triton.language as tl
-
-    file = f"<votive kernel {name} {sha1(source.encode()).hexdigest()[:12]}>"
-    linecache.cache[file] = (len(source), None, source.splitlines(True), file)
-    scope: dict[str, Any] = {"triton": triton, "tl": tl, "m": device_math, "__name__": __name__}
-    scope.update(known)
-    exec(compile(source, file, "exec"), scope)
-    return scope[name]
 
 
 def merged(
@@ -100,7 +85,10 @@ def _name(formula: Formula) -> str:
 class Shape:
     """Which kernel a set of layouts gets: the text of its index arithmetic and its numbers."""
 
-    def __init__(self, sizes: list[int], strides: list[list[int]], numel: int) -> None:
+    def __init__(
+        self, sizes: list[int], strides: list[list[int]], numel: int, block: int = BLOCK
+    ) -> None:
+        self.block = block
         self.params: list[str] = []
         self.values: list[int] = []
         self.constants: dict[str, int] = {}
@@ -131,12 +119,12 @@ class Shape:
 
     def _flat(self, sizes: list[int], strides: list[list[int]], numel: int) -> None:
         self.params, self.values = ["n"], [numel]
-        self.constants = {"BLOCK": BLOCK}
+        self.constants = {"BLOCK": self.block}
         self.lines = [
             f"i = {self._int('tl.program_id(0)')} * BLOCK + tl.arange(0, BLOCK)",
             "inside = i < n",
         ]
-        self.grid: tuple[int, ...] = (-(-numel // BLOCK),)
+        self.grid: tuple[int, ...] = (-(-numel // self.block),)
         self.offsets = []
         for k, s in enumerate(strides):
             step = s[0] if s else 0
@@ -158,10 +146,10 @@ class Shape:
         turned = any(s[other] == 1 and s[last] not in (0, 1) for s in strides[1:])
         wide = 1 << (sizes[last] - 1).bit_length()
         if turned:
-            bn, bm = 32, 32
+            bn, bm = 32, self.block // 32
         else:
-            bn = min(BLOCK, wide)
-            bm = min(BLOCK // bn, 1 << (sizes[other] - 1).bit_length())
+            bn = min(self.block, wide)
+            bm = min(self.block // bn, 1 << (sizes[other] - 1).bit_length())
         self.constants = {"BM": bm, "BN": bn}
         rest = [d for d in range(last) if d != other]
         m, n = self._arg("M", sizes[other]), self._arg("N", sizes[last])
@@ -201,7 +189,7 @@ class Shape:
     def _divided(self, sizes: list[int], strides: list[list[int]], numel: int) -> None:
         """Every element finds its place by division: for short or odd dimensions."""
         self.params, self.values = ["n"], [numel]
-        self.constants = {"BLOCK": BLOCK}
+        self.constants = {"BLOCK": self.block}
         self.lines = [
             f"i = {self._int('tl.program_id(0)')} * BLOCK + tl.arange(0, BLOCK)",
             "inside = i < n",
@@ -219,7 +207,7 @@ class Shape:
                 if step != "0":
                     parts.append(f"i{d}" if step == "1" else f"i{d} * {step}")
             self.offsets.append(" + ".join(parts) or ("" if k else "i * 0"))
-        self.grid = (-(-numel // BLOCK),)
+        self.grid = (-(-numel // self.block),)
 
 
 def _product(sizes: list[int]) -> int:
@@ -280,7 +268,8 @@ def build(
         strides.append(
             (0,) * out.ndim if s is None else broadcast_strides(s.shape, s.strides, out.shape)
         )
-    shape = Shape(*merged(out.shape, strides), out.numel)
+    heavy = any(device_math.is_special(e.op) for e in walk(formula.body))
+    shape = Shape(*merged(out.shape, strides), out.numel, FEW if heavy else BLOCK)
     body = formula.body
     fast = out.dtype in dt.HALF
     if compute is dt.bool_:
@@ -306,7 +295,7 @@ def build(
     types = ["*" + TYPE[out.dtype]]
     types += [number_of(compute) if have is None else "*" + TYPE[have] for have, _, _ in roles]
     types += ["i64" if shape.wide else "i32"] * len(shape.params)
-    program = Program(jit(source, name), types, shape.constants)
+    program = Program(jit(source, name, m=device_math), types, shape.constants)
     first = 1 + len(roles)
     program.divisible = tuple(first + i for i, v in enumerate(shape.values) if v % 16 == 0)
     return program, shape.values, shape.grid
