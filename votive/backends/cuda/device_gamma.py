@@ -10,7 +10,7 @@ import triton.language as tl
 from ..cpu.reference.special_approx import BERNOULLI, EULER_GAMMA
 from ..cpu.reference.special_gamma import _DIGAMMA, _MACLAURIN, _STIRLING, _zeta_minus_one
 from .device_elementary import f_div, libdevice
-from .source import jit, polynomial
+from .source import function, polynomial
 
 _digamma_series = polynomial("digamma_series", _DIGAMMA)
 _trigamma_series = polynomial("trigamma_series", BERNOULLI)
@@ -110,7 +110,7 @@ def _maclaurin_sum() -> object:
         lines.append(f"factor *= div(s + {2 * k - 1}, w) * div(s + {2 * k}, w)")
     body = "".join(f"    {line}\n" for line in [*lines, "return total"])
     source = f"@triton.jit\ndef maclaurin(total, factor, s, w):\n{body}"
-    return jit(source, "maclaurin", div=f_div)
+    return function(source, "maclaurin", div=f_div)
 
 
 _maclaurin = _maclaurin_sum()

@@ -10,7 +10,7 @@ import triton.language as tl
 from ..cpu.reference.special_gammainc import _temme
 from .device_elementary import f_div, libdevice
 from .device_gamma import any_, lgamma1p, stirling_rest
-from .source import jit, polynomial
+from .source import function, polynomial
 
 _ROWS = {f"row{k}": polynomial(f"temme_{k}", row) for k, row in enumerate(_temme())}
 _deficit_series = polynomial("deficit", [1 / (2 * k + 3) for k in range(17)])
@@ -20,7 +20,7 @@ def _temme_sum() -> object:
     lines = ["total = tl.zeros_like(eta)"]
     lines += [f"total = total * inverse + {name}(eta)" for name in reversed(_ROWS)]
     body = "".join(f"    {line}\n" for line in [*lines, "return total"])
-    return jit(f"@triton.jit\ndef temme_sum(eta, inverse):\n{body}", "temme_sum", **_ROWS)
+    return function(f"@triton.jit\ndef temme_sum(eta, inverse):\n{body}", "temme_sum", **_ROWS)
 
 
 _sum_of_rows = _temme_sum()

@@ -30,9 +30,9 @@ from .many import (
     sizes_of,
     turned,
 )
+from .pointwise import jit
 from .program import TYPE, Program
 from .rows import cuda
-from .source import jit
 from .trip import fetch, store
 
 

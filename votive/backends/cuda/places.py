@@ -13,10 +13,9 @@ from typing import Any
 
 from ...core import dtype as dt
 from ...core.layout import Spec
-from . import device_math
 from .data import View
+from .pointwise import jit
 from .program import Program
-from .source import jit
 
 TILE = 1024  # elements of a tile
 # Elements are moved as integers of their size: one kernel serves all dtypes of a width.
@@ -135,7 +134,7 @@ class Places:
         source = f"@triton.jit\ndef {name}({', '.join(args)}):\n"
         source += "".join(f"    {line}\n" for line in (*self.lines, *body))
         kinds = [*types.values()] + ["i64" if self.wide else "i32"] * len(self.params)
-        program = Program(jit(source, name, m=device_math), kinds, self.constants)
+        program = Program(jit(source, name), kinds, self.constants)
         first = len(types)
         program.divisible = tuple(first + i for i, v in enumerate(self.values) if v % 16 == 0)
         return Bound(program, tuple(self.values), self.grid)

@@ -15,7 +15,7 @@ from ..cpu.reference.pointwise import _word
 from . import device_math
 from .data import CudaStorage, View
 from .program import TYPE, Program
-from .source import jit
+from .source import function
 
 _TL = {
     "fp64": "tl.float64", "fp32": "tl.float32", "fp16": "tl.float16", "bf16": "tl.bfloat16",
@@ -44,6 +44,11 @@ def can(formula: Formula, kind: str) -> bool:
         e.op in _PLAIN or (kind == "i" and e.op in _SAME) or hasattr(device_math, f"{kind}_{e.op}")
         for e in walk(formula.body)
     )
+
+
+def jit(source: str, name: str, **known: Any) -> Any:
+    """A Triton function from text that calls scalar functions as `m.f_exp`, and the `known`."""
+    return function(source, name, m=device_math, **known)
 
 
 def merged(
@@ -295,7 +300,7 @@ def build(
     types = ["*" + TYPE[out.dtype]]
     types += [number_of(compute) if have is None else "*" + TYPE[have] for have, _, _ in roles]
     types += ["i64" if shape.wide else "i32"] * len(shape.params)
-    program = Program(jit(source, name, m=device_math), types, shape.constants)
+    program = Program(jit(source, name), types, shape.constants)
     first = 1 + len(roles)
     program.divisible = tuple(first + i for i, v in enumerate(shape.values) if v % 16 == 0)
     return program, shape.values, shape.grid

@@ -12,13 +12,11 @@ from ...core import dtype as dt
 from ...core.layout import Layout, Spec, broadcast_strides
 from ...formula import Formula, const, to_triton, var
 from ...formula.expr import apply
-from . import device_math
 from .data import View, empty
-from .pointwise import _TL, _load, can, joined, number_of
+from .pointwise import _TL, _load, can, jit, joined, number_of
 from .program import TYPE, Program
 from .rows import cuda
 from .runtime import here_count
-from .source import jit
 
 TILE = 2048  # elements of a tile
 # kind: (neutral element, how two are joined)
@@ -239,7 +237,7 @@ def _program(
     types += [number_of(value) if have is None else "*" + TYPE[have] for have, _, _ in roles]
     types += ["i64" if wide else "i32"] * len(text.params)
     program = Program(
-        jit(source, name, m=device_math),
+        jit(source, name),
         types,
         {"BM": walk.bm, "BN": walk.bn},
         warps=8 if walk.bm * walk.bn >= 4096 else 4,

@@ -13,7 +13,7 @@ import triton.language as tl
 
 
 @cache
-def jit(source: str, name: str, **known: Any) -> Any:
+def function(source: str, name: str, **known: Any) -> Any:
     """A Triton function from text that may call the `known` ones; the text is where debuggers and
     `inspect` can find it.
     """
@@ -41,4 +41,4 @@ def chebyshev(name: str, coefficients: Sequence[float]) -> Any:
 
 def _function(name: str, argument: str, lines: list[str]) -> Any:
     body = "".join(f"    {line}\n" for line in lines)
-    return jit(f"@triton.jit\ndef {name}({argument}):\n{body}", name)
+    return function(f"@triton.jit\ndef {name}({argument}):\n{body}", name)
