@@ -10,12 +10,12 @@ from typing import Any, Self
 
 import votive
 from votive import nn
-from votive.nn import functional as F
 
 from .auto import AutoConfig, AutoModel, AutoModelForCausalLM
 from .config import Config
-from .output import EncoderOutput, Seq2SeqLMOutput
+from .output import Seq2SeqLMOutput
 from .pretrained import CausalLM
+from .seq2seq import answer, encoded, predicted, prepared, shifted
 
 _IDS = ("bos_token_id", "eos_token_id", "pad_token_id", "decoder_start_token_id")
 
@@ -214,34 +214,22 @@ class VisionEncoderDecoderModel(CausalLM):
             encoder_outputs = self.encoder(
                 pixel_values, interpolate_pos_encoding=interpolate_pos_encoding, **wanted
             )
-        elif not hasattr(encoder_outputs, "last_hidden_state"):
-            encoder_outputs = EncoderOutput(last_hidden_state=encoder_outputs[0])
-        x = encoder_outputs.last_hidden_state
+        encoder = encoded(encoder_outputs)
+        x = encoder.last_hidden_state
         if hasattr(self, "enc_to_dec_proj"):
             x = self.enc_to_dec_proj(x)
         if labels is not None and decoder_input_ids is None and decoder_inputs_embeds is None:
             decoder_input_ids = self.shifted(labels)
-        if decoder_input_ids is None and decoder_inputs_embeds is None:
-            raise ValueError(
-                "VisionEncoderDecoderModel: the decoder needs decoder_input_ids; a text begins "
-                f"with decoder_start_token_id={self.config.decoder_start_token_id}."
-            )
+        cache = prepared(
+            self, past_key_values, use_cache, decoder_input_ids, decoder_inputs_embeds
+        )  # fmt: skip
         found = self.decoder(
             decoder_input_ids, attention_mask=decoder_attention_mask, encoder_hidden_states=x,
-            encoder_attention_mask=attention_mask, past_key_values=past_key_values,
+            encoder_attention_mask=attention_mask, past_key_values=cache,
             inputs_embeds=decoder_inputs_embeds, use_cache=use_cache, **wanted,
         )  # fmt: skip
-        loss = None
-        if labels is not None:
-            loss = F.cross_entropy(found.logits.flatten(0, 1).float(), labels.flatten())
-        return Seq2SeqLMOutput(
-            loss=loss, logits=found.logits, past_key_values=found.past_key_values,
-            decoder_hidden_states=found.hidden_states, decoder_attentions=found.attentions,
-            cross_attentions=found.cross_attentions,
-            encoder_last_hidden_state=encoder_outputs.last_hidden_state,
-            encoder_hidden_states=encoder_outputs.hidden_states,
-            encoder_attentions=encoder_outputs.attentions,
-        )  # fmt: skip
+        made = answer(found, found.cross_attentions, found.past_key_values, encoder)
+        return predicted(made, found.logits, labels)
 
     def shifted(self, labels: Any) -> Any:
         """What the decoder reads to write `labels`: a start, then all but the last."""
@@ -251,8 +239,7 @@ class VisionEncoderDecoderModel(CausalLM):
                 "VisionEncoderDecoderModel: labels need decoder_start_token_id and pad_token_id in "
                 "the configuration."
             )
-        ids = votive.cat([votive.full_like(labels[:, :1], start), labels[:, :-1]], 1)
-        return ids.masked_fill(ids == -100, pad)
+        return shifted(labels, start, pad)
 
 
 def _spelling(part: Any) -> Any:

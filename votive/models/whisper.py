@@ -11,12 +11,11 @@ from typing import Any, Self
 
 import votive
 from votive import nn
-from votive.nn import functional as F
 
 from .config import Config
-from .cross_cache import EncoderDecoderCache
-from .output import BaseModelOutput, Seq2SeqLMOutput, Seq2SeqModelOutput
+from .output import Seq2SeqLMOutput, Seq2SeqModelOutput
 from .pretrained import PreTrainedModel
+from .seq2seq import answer, encoded, predicted, prepared, shifted
 from .whisper_layers import WhisperDecoder, WhisperEncoder, sinusoids
 
 # Width, layers and heads; the decoder of turbo alone has fewer layers.
@@ -190,27 +189,15 @@ class WhisperModel(_Whisper):
                     "before, and set it to False."
                 )
             encoder_outputs = self.encoder(input_features, attention_mask, **wanted)
-        elif not isinstance(encoder_outputs, BaseModelOutput):
-            encoder_outputs = BaseModelOutput(last_hidden_state=encoder_outputs[0])
-        cache = past_key_values
-        if cache is not None or use_cache:
-            cache = EncoderDecoderCache.of(cache)
-        if decoder_input_ids is None and decoder_inputs_embeds is None:
-            raise ValueError(
-                f"{type(self).__name__}: the decoder needs decoder_input_ids; a text begins with "
-                f"decoder_start_token_id={self.config.decoder_start_token_id}."
-            )
+        encoder = encoded(encoder_outputs)
+        cache = prepared(
+            self, past_key_values, use_cache, decoder_input_ids, decoder_inputs_embeds
+        )  # fmt: skip
         found, crossed = self.decoder(
             self.embedded(decoder_input_ids, decoder_inputs_embeds), decoder_attention_mask,
-            encoder_outputs.last_hidden_state, cache, decoder_position_ids, **wanted,
+            encoder.last_hidden_state, cache, decoder_position_ids, **wanted,
         )  # fmt: skip
-        return Seq2SeqModelOutput(
-            last_hidden_state=found.last_hidden_state, past_key_values=cache,
-            decoder_hidden_states=found.hidden_states, decoder_attentions=found.attentions,
-            cross_attentions=crossed, encoder_last_hidden_state=encoder_outputs.last_hidden_state,
-            encoder_hidden_states=encoder_outputs.hidden_states,
-            encoder_attentions=encoder_outputs.attentions,
-        )  # fmt: skip
+        return answer(found, crossed, cache, encoder)
 
 
 class WhisperForConditionalGeneration(_Whisper):
@@ -268,11 +255,7 @@ class WhisperForConditionalGeneration(_Whisper):
         )  # fmt: skip
         x = found.last_hidden_state
         logits = self.proj_out(x[:, -logits_to_keep:] if logits_to_keep else x)
-        loss = None
-        if labels is not None:
-            loss = F.cross_entropy(logits.flatten(0, 1).float(), labels.flatten())
-        rest = {k: v for k, v in found.items() if k != "last_hidden_state"}
-        return Seq2SeqLMOutput(loss=loss, logits=logits, **rest)
+        return predicted(found, logits, labels)
 
     def shifted(self, labels: Any) -> Any:
         """What the decoder reads to predict `labels`: a start, then all but the last."""
@@ -281,9 +264,7 @@ class WhisperForConditionalGeneration(_Whisper):
                 f"{type(self).__name__}: labels have {labels.shape[1]} positions and the model "
                 f"{self.config.max_target_positions}."
             )
-        start = votive.full_like(labels[:, :1], self.config.decoder_start_token_id)
-        ids = votive.cat([start, labels[:, :-1]], 1)
-        return ids.masked_fill(ids == -100, self.config.pad_token_id)
+        return shifted(labels, self.config.decoder_start_token_id, self.config.pad_token_id)
 
     def generate(self, input_features: Any = None, **settings: Any) -> Any:
         """The tokens of what was said; see votive.speech.generate."""

@@ -14,6 +14,7 @@ from votive.nn import functional as F
 from ..generation import generate as search
 from ..models.cross_cache import EncoderDecoderCache
 from ..models.output import BaseModelOutput
+from ..models.seq2seq import encoded
 
 
 @dataclass(frozen=True)
@@ -35,9 +36,7 @@ class Window:
                 like = model.proj_out.weight
                 features = features.to(device=like.device, dtype=like.dtype)
                 encoder_outputs = model.get_encoder()(features)
-            elif not isinstance(encoder_outputs, BaseModelOutput):
-                encoder_outputs = BaseModelOutput(last_hidden_state=encoder_outputs[0])
-            self.states = encoder_outputs.last_hidden_state
+            self.states = encoded(encoder_outputs).last_hidden_state
             self.cache = EncoderDecoderCache()
             model.model.decoder.look(self.states, self.cache)
         self._logits: dict[Any, Any] = {}
