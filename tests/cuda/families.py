@@ -186,15 +186,22 @@ def norms(vt: Any) -> None:
 
 @family
 def attentions(vt: Any) -> None:
-    # Known gaps: the forward tile of float32, (64, 32) by 4 warps, spills registers, and so does,
-    # by 16 bytes, the gradient of keys that several query heads share. Neither is compiled here.
     attend = vt.nn.functional.scaled_dot_product_attention
-    for dtype in ("bfloat16", "float16"):
+    for dtype in ("bfloat16", "float16", "float32", "float64"):
         q = _of(vt, 2, 4, 256, 64, dtype=dtype).requires_grad_()
         attend(q, q, q, is_causal=True).sum().backward()
-        q, k = q.detach(), q.detach()[:, :2]
-        attend(q, k, k, is_causal=True, enable_gqa=True)
-        attend(q[:, :, :1], k, k, enable_gqa=True)
+        k = q.detach()[:, :2]
+        attend(q.detach()[:, :, :1], k, k, enable_gqa=True)
+    q, k = _of(vt, 2, 4, 256, 64).requires_grad_(), _of(vt, 2, 2, 256, 64).requires_grad_()
+    attend(q, k, k, is_causal=True, enable_gqa=True).sum().backward()
+    attend(q, q, q, dropout_p=0.1).sum().backward()
+    mask = _of(vt, 256, 256).requires_grad_()
+    attend(q, q, q, mask).sum().backward()
+    attend(q, q, q, mask.detach() > 0).sum().backward()
+    wide = _of(vt, 2, 2, 256, 320).requires_grad_()
+    attend(wide, wide, wide).sum().backward()
+    wide = _of(vt, 2, 2, 256, 128)
+    attend(wide, wide, wide, is_causal=True)
 
 
 @family

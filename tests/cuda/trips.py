@@ -51,8 +51,6 @@ SOMETIMES: dict[str, str] = {
     "_unique": "rows of a dimension, and nothing",
     "_sample": "the mode",
     "_move_statistics": "half types, and rows of samples",
-    "_attention": "float64, heads of different sizes, dropout",
-    "_attention_backward": "float64, heads of different sizes, dropout",
     "logsumexp": "integers",
     "_searchsorted": "another order given",
     "_convolution": "integers",

@@ -11,6 +11,19 @@ import triton.language as tl
 
 from ...core import dtype as dt
 from ...core.layout import Layout, Spec
+from .attention_arguments import (
+    LOG2E,
+    even,
+    mask_kind,
+    mask_strides,
+    mask_types,
+    packed,
+    precision,
+    put,
+    room,
+    stride_types,
+    strides_of,
+)
 from .by_rows import power
 from .data import View, empty
 from .early import early, start_next, wait_for_last
@@ -130,22 +143,14 @@ def _join(
 
 def few_queries(q: Any, k: Any, v: Any, mask: Any, is_causal: bool, scale: float) -> Any:
     """The run for this case, or None when there are many queries."""
-    from .attention import (
-        FEW,
-        LOG2E,
-        mask_kind,
-        mask_strides,
-        mask_types,
-        packed,
-        precision,
-        stride_types,
-        strides_of,
-    )
+    from .attention import FEW
 
     B, H, T, D = q.shape
     KH, S, E = k.shape[1], k.shape[2], v.shape[3]
+    if not B * H * T * S:
+        return None
     G = H // KH
-    if G * T > FEW or T > 4 or S == 0:
+    if G * T > FEW or T > 4:
         return None
     br, bd, be = max(16, power(G * T)), power(max(D, 16)), power(max(E, 16))
     wanted = max(1, 2 * here_count() // (B * KH))
@@ -161,32 +166,31 @@ def few_queries(q: Any, k: Any, v: Any, mask: Any, is_causal: bool, scale: float
     program = Program(
         _part, types,
         {
-            "CAUSAL": is_causal, "MASK": kind, "PRECISION": precision(q), "D": D, "BD": bd, "E": E,
-            "BE": be, "BR": br, "BN": BLOCK if q.dtype in dt.HALF else 32,
+            "CAUSAL": is_causal, "MASK": kind, "PRECISION": precision(q.dtype), "D": D, "BD": bd,
+            "E": E, "BE": be, "BR": br, "BN": BLOCK if q.dtype in dt.HALF else 32,
         },
         warps=4, stages=2,
     )  # fmt: skip
-    program.divisible = tuple(13 + i for i, s in enumerate(numbers) if s % 16 == 0)
+    program.divisible = even(numbers, 13)
     out = q.spec.dense_like() if D == E else q.spec.like((B, H, T, E))
-    if out.strides[3] != 1:
-        return None
     join = early(
         _join, ["*" + TYPE[q.dtype], "*fp32", "*fp32", "*fp32", *["i32"] * 4, *["i64"] * 3],
         {"E": E, "BE": be, "BR": br, "BP": power(parts)}, warps=4,
     )  # fmt: skip
     acc = Spec(Layout((B * KH * parts * br, be)), dt.float32, q.spec.device)
     ends = Spec(Layout((B * KH * parts * br, 2)), dt.float32, q.spec.device)
-    to = out.strides[:3]
+    to = strides_of(out)
 
     def run(
         outs: list[View], q: View, k: View, v: View, mask: Any, seed: Any, counter: Any, offset: int
     ) -> None:
         q, k, v = packed(q), packed(k), packed(v)
-        a, s = empty(acc), empty(ends)
+        a, s, made = empty(acc), empty(ends), room(outs[0])
         program(
             (B * KH, parts), a.ptr, s.ptr, q.ptr, k.ptr, v.ptr, 0 if mask is None else mask.ptr, KH,
             G, T, S, int(offset), each, scale * LOG2E, *numbers,
         )  # fmt: skip
-        join((B * KH, G * T), outs[0].ptr, outs[1].ptr, a.ptr, s.ptr, KH, G, T, parts, *to)
+        join((B * KH, G * T), made.ptr, outs[1].ptr, a.ptr, s.ptr, KH, G, T, parts, *to)
+        put(outs[0], made)
 
     return run
