@@ -214,6 +214,11 @@ def optimizers(vt: Any) -> None:
     vt.optim.Adagrad([p], fused=True).step()
     for name in ("Adadelta", "Adagrad", "Adamax", "ASGD", "Lion", "NAdam", "RAdam", "Rprop"):
         getattr(vt.optim, name)([p]).step()
+    scaler = vt.amp.GradScaler("cuda")
+    for name in ("AdamW", "SGD", "Adagrad"):
+        scaler.scale(vt.ones((), device="cuda"))
+        scaler.step(getattr(vt.optim, name)([p], fused=True))
+        scaler.update()
 
 
 @family

@@ -166,13 +166,14 @@ def test_scaling_and_unscaling_agree(dtype: dt.dtype) -> None:
                 grads = [_laid_out(_values(s, dtype, i), how) for i, s in enumerate(SHAPES)]
                 if bad is not None:
                     grads[-1][3, 4] = bad
-                factor = votive.tensor(0.37)
+                factor, found = votive.tensor(0.37), votive.zeros(())
+                unscale_ = F._amp_foreach_non_finite_check_and_unscale_
                 if native:
-                    found = F._unscale_(grads, factor)
+                    unscale_(grads, found, factor)
                     F._scale_(grads, factor)
                 else:
                     with reference_only():
-                        found = F._unscale_(grads, factor)
+                        unscale_(grads, found, factor)
                         F._scale_(grads, factor)
                 assert found.item() == float(bad is not None)
                 made.append(grads)

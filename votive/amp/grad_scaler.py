@@ -1,8 +1,12 @@
-"""GradScaler: keeps small float16 gradients from vanishing. Knows optimizers, no policies."""
+"""GradScaler: keeps small float16 gradients from vanishing. Knows optimizers, no policies.
+
+The scale, the count of good steps and what was found in gradients stay on the device. An optimizer
+that takes them there (`fused=True`) never lets the host wait; for any other the host must be told
+whether to step.
+"""
 
 from __future__ import annotations
 
-import math
 import warnings
 from collections import defaultdict
 from collections.abc import Iterable
@@ -10,8 +14,8 @@ from enum import Enum
 from typing import Any
 
 from ..autograd import no_grad
-from ..backends.base import BACKENDS
 from ..core import dtype as dt
+from ..cuda import is_available
 from ..ops.registry import F
 from ..optim import Optimizer
 from ..tensor import Tensor
@@ -59,7 +63,7 @@ class GradScaler:
         enabled: bool = True,
     ) -> None:
         self._device = device
-        if enabled and device == "cuda" and device not in BACKENDS:
+        if enabled and device == "cuda" and not is_available():
             warnings.warn(
                 "GradScaler is enabled, but CUDA is not available. Disabling.", stacklevel=2
             )
@@ -75,32 +79,32 @@ class GradScaler:
         self._init_growth_tracker = 0
         # A tensor: a 0-d float16 loss times a float32 tensor is float32, times a number it is inf.
         self._scale: Tensor | None = None
-        self._growth_tracker = 0
+        self._growth_tracker: Tensor | None = None
         self._growth_factor = growth_factor
         self._backoff_factor = backoff_factor
         self._growth_interval = growth_interval
         self._progress: defaultdict[int, _Progress] = defaultdict(_Progress)
 
-    def _scale_on(self, device: Any) -> Tensor:
-        if self._scale is None:
-            self._scale = F.full((), self._init_scale, dtype=dt.float32, device=device)
-            self._growth_tracker = self._init_growth_tracker
-        return self._scale if self._scale.device == device else F.to(self._scale, device)
+    def _begin(self, device: Any) -> None:
+        self._scale = F.full((), self._init_scale, dtype=dt.float32, device=device)
+        self._growth_tracker = F.full((), self._init_growth_tracker, dtype=dt.int32, device=device)
 
-    def _known_scale(self, what: str) -> Tensor:
-        if self._scale is None:
+    def _known_scale(self, what: str) -> tuple[Tensor, Tensor]:
+        if self._scale is None or self._growth_tracker is None:
             raise AssertionError(
                 f"Attempted {what} but _scale is None.  This may indicate your script did not use "
                 "scaler.scale(loss or outputs) earlier in the iteration."
             )
-        return self._scale
+        return self._scale, self._growth_tracker
 
     def scale(self, outputs: Any) -> Any:
         """The outputs, a tensor or tensors in lists and tuples, times the scale."""
         if not self._enabled:
             return outputs
         if isinstance(outputs, Tensor):
-            return outputs * self._scale_on(outputs.device)  # type: ignore[operator]
+            if self._scale is None:
+                self._begin(outputs.device)
+            return outputs * _on(self._scale, outputs.device)  # type: ignore[operator]
         if isinstance(outputs, Iterable):
             scaled = map(self.scale, outputs)
             return type(outputs)(scaled) if isinstance(outputs, (list, tuple)) else scaled
@@ -110,7 +114,7 @@ class GradScaler:
         """Divide the gradients by the scale now, to clip or look at them before the step."""
         if not self._enabled:
             return
-        scale = self._known_scale("unscale_")
+        scale, _ = self._known_scale("unscale_")
         progress = self._progress[id(optimizer)]
         if progress.stage is OptState.UNSCALED:
             raise RuntimeError(
@@ -119,8 +123,8 @@ class GradScaler:
         if progress.stage is OptState.STEPPED:
             raise RuntimeError("unscale_() is being called after step().")
         # The reciprocal of a float32 scale that is no power of two is rounded once, from float64.
-        inverse = F.full((), 1.0 / scale.item(), dtype=dt.float32, device=scale.device)
-        progress.found_inf = _unscale(optimizer, inverse)
+        inverse = F.float(F.reciprocal(F.double(scale)))
+        progress.found_inf = _unscale(optimizer, inverse, allow_half=False)
         progress.stage = OptState.UNSCALED
 
     def step(self, optimizer: Optimizer, *args: Any, **kwargs: Any) -> Any:
@@ -129,10 +133,12 @@ class GradScaler:
             return optimizer.step(*args, **kwargs)
         if "closure" in kwargs:
             raise RuntimeError("Closure use is not currently supported if GradScaler is enabled.")
-        self._known_scale("step")
+        scale, _ = self._known_scale("step")
         progress = self._progress[id(optimizer)]
         if progress.stage is OptState.STEPPED:
             raise RuntimeError("step() has already been called since the last update().")
+        if getattr(optimizer, "_step_supports_amp_scaling", False):
+            return self._leave(optimizer, scale, progress, *args, **kwargs)
         if progress.stage is OptState.READY:
             self.unscale_(optimizer)
         if not progress.found_inf:
@@ -142,18 +148,41 @@ class GradScaler:
             return None
         return optimizer.step(*args, **kwargs)
 
+    def _leave(
+        self, optimizer: Any, scale: Tensor, progress: _Progress, *args: Any, **kwargs: Any
+    ) -> Any:
+        """Step with an optimizer that takes the scale and what was found on the device."""
+        before = getattr(optimizer, "grad_scale", None)  # of a user who scales as well
+        if progress.stage is OptState.READY:
+            one = F.full((), 1.0, dtype=dt.float32, device=scale.device)
+            progress.found_inf = _unscale(optimizer, one, allow_half=True)
+            optimizer.grad_scale = scale if before is None else scale * before
+        if not progress.found_inf:
+            raise AssertionError("No inf checks were recorded for this optimizer.")
+        optimizer.found_inf = _together(list(progress.found_inf.values()), scale.device)
+        try:
+            result = optimizer.step(*args, **kwargs)
+        finally:
+            progress.stage = OptState.STEPPED
+            for name in ("grad_scale", "found_inf"):
+                optimizer.__dict__.pop(name, None)
+        return result
+
     def update(self, new_scale: float | Tensor | None = None) -> None:
         """Grow or shrink the scale after this iteration's steps, or set it."""
         if not self._enabled:
             return
-        scale = self._known_scale("update")
+        scale, tracker = self._known_scale("update")
         if new_scale is not None:
             self._set_scale(scale, new_scale)
         else:
             checks = [f for p in self._progress.values() for f in p.found_inf.values()]
             if not checks:
                 raise AssertionError("No inf checks were recorded prior to update.")
-            self._adapt(scale, any(f.item() for f in checks))
+            F._amp_update_scale_(
+                scale, tracker, _together(checks, scale.device), self._growth_factor,
+                self._backoff_factor, self._growth_interval,
+            )  # fmt: skip
         self._progress = defaultdict(_Progress)
 
     def _set_scale(self, scale: Tensor, value: Any) -> None:
@@ -166,18 +195,6 @@ class GradScaler:
             )
         F.copy_(scale, value)
 
-    def _adapt(self, scale: Tensor, found_inf: bool) -> None:
-        if found_inf:
-            F.copy_(scale, scale.item() * self._backoff_factor)
-            self._growth_tracker = 0
-            return
-        self._growth_tracker += 1
-        if self._growth_tracker == self._growth_interval:
-            grown = F.full((), scale.item() * self._growth_factor, dtype=dt.float32)
-            if math.isfinite(grown.item()):
-                F.copy_(scale, grown.item())
-            self._growth_tracker = 0
-
     def get_scale(self) -> float:
         """The scale as a Python number; 1.0 when disabled."""
         if not self._enabled:
@@ -187,7 +204,8 @@ class GradScaler:
     def _get_growth_tracker(self) -> int:
         if not self._enabled:
             return 0
-        return self._init_growth_tracker if self._scale is None else self._growth_tracker
+        tracker = self._growth_tracker
+        return self._init_growth_tracker if tracker is None else int(tracker.item())
 
     def get_growth_factor(self) -> float:
         """By how much the scale grows."""
@@ -242,9 +260,11 @@ class GradScaler:
         self._growth_factor = state_dict["growth_factor"]
         self._backoff_factor = state_dict["backoff_factor"]
         self._growth_interval = state_dict["growth_interval"]
-        self._init_growth_tracker = self._growth_tracker = state_dict["_growth_tracker"]
+        self._init_growth_tracker = state_dict["_growth_tracker"]
         if self._scale is not None:
-            F.copy_(self._scale, state_dict["scale"])
+            F.fill_(self._scale, state_dict["scale"])
+        if self._growth_tracker is not None:
+            F.fill_(self._growth_tracker, state_dict["_growth_tracker"])
 
     def __getstate__(self) -> dict[str, Any]:
         state = self.__dict__.copy()
@@ -256,24 +276,38 @@ class GradScaler:
                 )
             state["_init_scale"] = self.get_scale()
             state["_init_growth_tracker"] = self._get_growth_tracker()
-            state["_scale"] = None
+            state["_scale"] = state["_growth_tracker"] = None
         return state
 
 
+def _on(t: Tensor | None, device: Any) -> Any:
+    """A tensor, or a copy of it on another device."""
+    assert t is not None
+    return t if t.device == device else F.to(t, device, non_blocking=True)
+
+
+def _together(found: list[Tensor], device: Any) -> Tensor:
+    """What was found on several devices or by several optimizers: not zero if any is not."""
+    total = _on(found[0], device)
+    for other in found[1:]:
+        total = total + _on(other, device)
+    return total  # type: ignore[no-any-return]
+
+
 @no_grad()
-def _unscale(optimizer: Optimizer, inverse: Tensor) -> dict[Any, Tensor]:
+def _unscale(optimizer: Optimizer, inverse: Tensor, *, allow_half: bool) -> dict[Any, Tensor]:
     """Multiply all gradients, one call per device and dtype; gives what was found per device."""
     lists: dict[Any, list[Tensor]] = {}
     for group in optimizer.param_groups:
         for p in group["params"]:
             if p.grad is None:
                 continue
-            if p.grad.dtype is dt.float16:
+            if p.grad.dtype is dt.float16 and not allow_half:
                 raise ValueError("Attempting to unscale FP16 gradients.")
             lists.setdefault((p.grad.device, p.grad.dtype), []).append(p.grad)
     found: dict[Any, Tensor] = {}
     for (device, _), grads in lists.items():
-        factor = inverse if inverse.device == device else F.to(inverse, device)
-        bad = F._unscale_(grads, factor)
-        found[device] = bad + found[device] if device in found else bad
+        if device not in found:
+            found[device] = F.full((), 0.0, dtype=dt.float32, device=device)
+        F._amp_foreach_non_finite_check_and_unscale_(grads, found[device], _on(inverse, device))
     return found

@@ -20,7 +20,9 @@ def _writes(schema: str, doc: str) -> None:
     """Declare a step that gives nothing back and writes every list except the gradients."""
     name = schema[: schema.index("(")]
     lists = [
-        part.split()[1] for part in schema[len(name) + 1 :].split(", ") if part.startswith("Tensor")
+        part.split()[1]
+        for part in schema[len(name) + 1 :].split(", ")
+        if part.startswith("Tensor[]")
     ]
 
     def infer(*args: Any) -> tuple[Spec, ...]:
@@ -48,16 +50,20 @@ def _writes(schema: str, doc: str) -> None:
     )  # fmt: skip
 
 
+# What a GradScaler leaves to the step: gradients are divided by `grad_scale`, in place too, and
+# nothing at all is written, nor counted, where `found_inf` is not zero.
+_SCALING = "Tensor? grad_scale=None, Tensor? found_inf=None"
+
 _writes(
     "_sgd_step(Tensor[] params, Tensor[] grads, Tensor[] momentum_buffers, bool[] fresh, "
     "Scalar lr, Scalar momentum, Scalar dampening, Scalar weight_decay, bool nesterov, "
-    "bool maximize)",
+    f"bool maximize, {_SCALING})",
     "Stochastic gradient descent with momentum; `fresh` buffers start as the gradient itself.",
 )
 _writes(
     "_adam_step(Tensor[] params, Tensor[] grads, Tensor[] exp_avgs, Tensor[] exp_avg_sqs, "
     "Tensor[] max_exp_avg_sqs, Tensor[] steps, Scalar lr, Scalar beta1, Scalar beta2, Scalar eps, "
-    "Scalar weight_decay, bool amsgrad, bool maximize, bool decoupled_weight_decay)",
+    f"Scalar weight_decay, bool amsgrad, bool maximize, bool decoupled_weight_decay, {_SCALING})",
     "Adam; with decoupled weight decay, AdamW.",
 )
 _writes(
@@ -68,7 +74,7 @@ _writes(
 )
 _writes(
     "_adagrad_step(Tensor[] params, Tensor[] grads, Tensor[] sums, Tensor[] steps, Scalar lr, "
-    "Scalar lr_decay, Scalar eps, Scalar weight_decay, bool maximize)",
+    f"Scalar lr_decay, Scalar eps, Scalar weight_decay, bool maximize, {_SCALING})",
     "Adagrad.",
 )
 _writes(
@@ -128,19 +134,47 @@ structured(
 )  # fmt: skip
 
 
-def _infer_unscale(grads: Any, inv_scale: Spec) -> Spec:
+_CHECK = "_amp_foreach_non_finite_check_and_unscale_"
+
+
+def _infer_check(grads: Any, found_inf: Spec, inv_scale: Spec) -> tuple[Spec, ...]:
+    for name, x in (("found_inf", found_inf), ("inv_scale", inv_scale)):
+        if x.numel != 1 or x.dtype is not dt.float32:
+            fail(
+                RuntimeError, _CHECK,
+                f"{name} must be a float32 tensor of one element, got {x.dtype} of {x.shape}.",
+            )  # fmt: skip
     for g in grads:
-        if not g.dtype.is_inexact:
-            fail(DtypeError, "unscale_", f"gradients must be floating-point, got {g.dtype}.")
-    device = grads[0].device if grads else inv_scale.device
-    return Spec(Layout(()), dt.float32, device)
+        if not g.dtype.is_floating_point:
+            fail(DtypeError, _CHECK, f"gradients must be floating-point, got {g.dtype}.")
+    return ()
 
 
 structured(
-    "_unscale_(Tensor[] grads, Tensor inv_scale)",
-    infer=_infer_unscale, differentiable=False, mutates=("grads",),
+    f"{_CHECK}(Tensor[] grads, Tensor found_inf, Tensor inv_scale)",
+    infer=_infer_check, differentiable=False, n_out=0, mutates=("grads", "found_inf"),
     method=False, namespaces=(), out=False,
-    doc="Multiply gradients by a number in place; gives 1 if one of them was inf or NaN, else 0.",
+    doc="Multiply gradients by a number in place; sets found_inf to 1 if one was inf or NaN.",
+)  # fmt: skip
+
+
+def _infer_update(scale: Spec, tracker: Spec, found_inf: Spec, *numbers: Any) -> tuple[Spec, ...]:
+    wanted = ((scale, dt.float32), (tracker, dt.int32), (found_inf, dt.float32))
+    for name, (x, dtype) in zip(("scale", "growth_tracker", "found_inf"), wanted, strict=True):
+        if x.numel != 1 or x.dtype is not dtype:
+            fail(
+                RuntimeError, "_amp_update_scale_",
+                f"{name} must be a {dtype} tensor of one element, got {x.dtype} of {x.shape}.",
+            )  # fmt: skip
+    return ()
+
+
+structured(
+    "_amp_update_scale_(Tensor scale, Tensor growth_tracker, Tensor found_inf, "
+    "Scalar growth_factor, Scalar backoff_factor, Scalar growth_interval)",
+    infer=_infer_update, differentiable=False, n_out=0, mutates=("scale", "growth_tracker"),
+    method=False, namespaces=(), out=False,
+    doc="Shrink a scale where found_inf is not zero; else count, and let it grow at an interval.",
 )  # fmt: skip
 
 

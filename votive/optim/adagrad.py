@@ -23,6 +23,7 @@ class Adagrad(GroupOptimizer):
     tensor([0.9000, 1.9000], requires_grad=True)
     """
 
+    _scales = True
     _absent = GroupOptimizer._absent | {"fused": None}
 
     def __init__(
@@ -66,4 +67,5 @@ class Adagrad(GroupOptimizer):
         F._adagrad_step(
             params, grads, column(states, "sum"), column(states, "step"), number(group["lr"]),
             group["lr_decay"], group["eps"], group["weight_decay"], group["maximize"],
+            *self._scaling(params[0]),
         )  # fmt: skip

@@ -25,6 +25,7 @@ class Adam(GroupOptimizer):
     tensor([0.9000, 1.9000], requires_grad=True)
     """
 
+    _scales = True
     _absent = GroupOptimizer._absent | {
         "amsgrad": False, "decoupled_weight_decay": False, "fused": None,
     }  # fmt: skip
@@ -78,6 +79,7 @@ class Adam(GroupOptimizer):
             column(states, "max_exp_avg_sq") if amsgrad else [], column(states, "step"),
             number(group["lr"]), number(beta1), number(beta2), group["eps"],
             group["weight_decay"], amsgrad, group["maximize"], group["decoupled_weight_decay"],
+            *self._scaling(params[0]),
         )  # fmt: skip
 
 

@@ -22,6 +22,21 @@ class GroupOptimizer(Optimizer):
 
     _absent = {"foreach": None, "maximize": False, "differentiable": False, "capturable": False}
     _numbers: tuple[str, ...] = ("step",)
+    _scales = False  # whether its operator divides gradients and leaves steps out by itself
+
+    @property
+    def _step_supports_amp_scaling(self) -> bool:
+        """Whether a GradScaler may leave scaling and skipping to the step, which asks nobody."""
+        return self._scales and all(group.get("fused") for group in self.param_groups)
+
+    def _scaling(self, p: Tensor) -> tuple[Tensor | None, Tensor | None]:
+        """What a GradScaler has left for this step: the scale, and whether a gradient was bad."""
+        left = (getattr(self, "grad_scale", None), getattr(self, "found_inf", None))
+        scale, found = (
+            t if t is None or t.device == p.device else F.to(t, p.device, non_blocking=True)
+            for t in left
+        )
+        return scale, found
 
     def _start(self, p: Tensor, group: dict[str, Any]) -> State:
         """What is kept of a parameter before its first step."""
@@ -40,7 +55,11 @@ class GroupOptimizer(Optimizer):
             for group in self.param_groups:
                 for params in _runs(group):
                     states = [self._state_of(p, group) for p in params]
-                    self._update(group, params, [p._grad for p in params], states)
+                    grads = [p._grad for p in params]
+                    self._update(group, params, grads, states)
+                    if getattr(self, "grad_scale", None) is not None:
+                        for g in grads:
+                            g._storage.version += 1
         return loss
 
     def _state_of(self, p: Tensor, group: dict[str, Any]) -> State:

@@ -26,6 +26,7 @@ class SGD(GroupOptimizer):
     tensor([0.4600, 0.9200], requires_grad=True)
     """
 
+    _scales = True
     _absent = GroupOptimizer._absent | {"nesterov": False, "fused": False}
     _numbers = ()
 
@@ -64,13 +65,20 @@ class SGD(GroupOptimizer):
     ) -> None:
         # A loaded state may hold None where momentum was never used.
         fresh = tuple(s.get("momentum_buffer") is None for s in states)
+        scale, found = self._scaling(params[0])
+        if found is not None and any(fresh) and group["momentum"] and group["dampening"]:
+            # A step that is left out leaves a buffer as it was. One of zeros is as good as a fresh
+            # one, but for dampening: then the first step must be known to have happened.
+            if found.item():
+                return
         buffers: list[Tensor] = []
         if group["momentum"] != 0:
             for p, s, new in zip(params, states, fresh, strict=True):
                 if new:
-                    s["momentum_buffer"] = F.empty_like(p)
+                    s["momentum_buffer"] = F.empty_like(p) if found is None else F.zeros_like(p)
                 buffers.append(s["momentum_buffer"])
         F._sgd_step(
             params, grads, buffers, fresh, number(group["lr"]), group["momentum"],
             group["dampening"], number(group["weight_decay"]), group["nesterov"], group["maximize"],
+            scale, found,
         )  # fmt: skip

@@ -10,7 +10,7 @@ import triton.language as tl
 from ...core import dtype as dt
 from ...core.layout import Layout, Spec
 from . import device_math as m
-from .data import View, empty, zero
+from .data import View, empty
 from .many import Table, addresses, alike, kinds, place, sizes_of
 from .program import TYPE, Program
 from .rows import cuda
@@ -31,13 +31,14 @@ def _scale(
     which, first, n = place(table, count, chunks, 1)
     p = tl.load(table + which).to(tl.pointer_type(T))
     f = tl.load(factor).to(WIDE)
+    last = tl.where(f == 1, 0, n)  # a factor of one changes nothing
     for k in tl.static_range(8192 // BLOCK):
         i = first + k * BLOCK + tl.arange(0, BLOCK)
         v = tl.load(p + i, mask=i < n, other=0.0).to(WIDE)
         if CHECK:
             bad = tl.max(tl.where((v - v) != 0, 1, 0), 0)
             tl.store(found, 1.0, mask=bad != 0)
-        tl.store(p + i, (v * f).to(T), mask=i < n)
+        tl.store(p + i, (v * f).to(T), mask=i < last)
 
 
 @triton.jit
@@ -61,24 +62,29 @@ def _root(o, parts, n, BLOCK: tl.constexpr):
     tl.store(o, m.f_sqrt(tl.sum(total, 0)).to(o.dtype.element_ty))
 
 
-def _in_place(tensors: Any, check: bool) -> Any:
+@triton.jit
+def _update(scale, tracker, found, growth, backoff, interval):
+    old, good = tl.load(scale), tl.load(tracker) + 1
+    bad = tl.load(found) != 0
+    grown = (old.to(tl.float64) * growth).to(tl.float32)
+    grows = (good == interval) & ((grown - grown) == 0)
+    shrunk = (old.to(tl.float64) * backoff).to(tl.float32)
+    tl.store(scale, tl.where(bad, shrunk, tl.where(grows, grown, old)))
+    tl.store(tracker, tl.where(bad | (good == interval), 0, good))
+
+
+def _in_place(tensors: Any, factor: Any, check: bool) -> Any:
     fixed = kinds(tensors, tensors)
-    if fixed is None or not alike(tensors):
+    if fixed is None or not alike(tensors) or factor.dtype not in (dt.float32, dt.float64):
         return None
     fixed.pop("G")
-    factor = "*fp64" if fixed["WIDE"] == tl.float64 else "*fp32"
-    return Program(_scale, ["*i64", factor, "*fp32", "i32", "i32"], {"CHECK": check, **fixed})
-
-
-def _factor_type(tensors: Any, factor: Any) -> bool:
-    return bool(tensors) and factor.dtype is (
-        dt.float64 if tensors[0].dtype is dt.float64 else dt.float32
-    )
+    types = ["*i64", "*" + TYPE[factor.dtype], "*fp32", "i32", "i32"]
+    return Program(_scale, types, {"CHECK": check, **fixed})
 
 
 @cuda("_scale_")
 def scale(tensors: Any, factor: Any) -> Any:
-    program = _in_place(tensors, False) if _factor_type(tensors, factor) else None
+    program = _in_place(tensors, factor, False)
     if program is None:
         return None
     sizes, table = sizes_of(tensors), Table()
@@ -91,18 +97,34 @@ def scale(tensors: Any, factor: Any) -> Any:
     return run
 
 
-@cuda("_unscale_")
-def unscale(grads: Any, inv_scale: Any) -> Any:
-    program = _in_place(grads, True) if _factor_type(grads, inv_scale) else None
+@cuda("_amp_foreach_non_finite_check_and_unscale_")
+def check_and_unscale(grads: Any, found_inf: Any, inv_scale: Any) -> Any:
+    if not grads:
+        return lambda *nothing: None
+    program = _in_place(grads, inv_scale, True)
     if program is None:
         return None
     sizes, table = sizes_of(grads), Table()
 
-    def run(outs: Any, grads: Any, inv_scale: View) -> None:
-        zero(outs[0])
+    def run(outs: Any, grads: Any, found_inf: View, inv_scale: View) -> None:
         at = table.write([addresses(grads)], sizes)
         if table.chunks:
-            program((table.chunks,), at, inv_scale.ptr, outs[0].ptr, len(grads), table.chunks)
+            program((table.chunks,), at, inv_scale.ptr, found_inf.ptr, len(grads), table.chunks)
+
+    return run
+
+
+@cuda("_amp_update_scale_")
+def update_scale(
+    scale: Any, tracker: Any, found_inf: Any, growth: Any, backoff: Any, interval: Any
+) -> Any:
+    program = Program(_update, ["*fp32", "*i32", "*fp32", "fp64", "fp64", "i32"], warps=1)
+
+    def run(
+        outs: Any, scale: View, tracker: View, found_inf: View, growth: float, backoff: float,
+        interval: int,
+    ) -> None:  # fmt: skip
+        program((1,), scale.ptr, tracker.ptr, found_inf.ptr, growth, backoff, int(interval))
 
     return run
 

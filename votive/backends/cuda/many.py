@@ -44,17 +44,32 @@ assert CHUNK == 8192  # written out in the kernel
 
 
 @triton.jit
-def _count(table, count, COLUMN: tl.constexpr, S: tl.constexpr, BLOCK: tl.constexpr):
+def _count(
+    table, count, found, CHECK: tl.constexpr, COLUMN: tl.constexpr, S: tl.constexpr,
+    BLOCK: tl.constexpr,
+):  # fmt: skip
     i = tl.arange(0, BLOCK) + tl.program_id(0) * BLOCK
-    at = tl.load(table + COLUMN * count + i, mask=i < count, other=0).to(tl.pointer_type(S))
-    tl.store(at, tl.load(at, mask=i < count, other=0.0) + 1, mask=i < count)
+    inside = i < count
+    if CHECK:
+        inside = inside & (tl.load(found) == 0)
+    at = tl.load(table + COLUMN * count + i, mask=inside, other=0).to(tl.pointer_type(S))
+    tl.store(at, tl.load(at, mask=inside, other=0.0) + 1, mask=inside)
 
 
 def counted(steps: Any, column: int) -> Any:
-    """count(table, n): one more in each of n step counts, whose addresses a column holds."""
-    kind = REAL[TYPE[steps[0].dtype]]
-    program = Program(_count, ["*i64", "i32"], {"COLUMN": column, "S": kind, "BLOCK": 256})
-    return lambda table, n: program((-(-n // 256),), table, n)
+    """count(table, n, found): one more in each of n step counts, whose addresses a column holds.
+    `found`: where a number lies that forbids it unless it is zero, or 0.
+    """
+    fixed = {"COLUMN": column, "S": REAL[TYPE[steps[0].dtype]], "BLOCK": 256}
+    programs = [
+        Program(_count, ["*i64", "i32", "*fp32"], {"CHECK": check, **fixed})
+        for check in (False, True)
+    ]
+
+    def count(table: int, n: int, found: int) -> None:
+        programs[found != 0]((-(-n // 256),), table, n, found or table)
+
+    return count
 
 
 class Table:

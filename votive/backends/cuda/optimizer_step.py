@@ -41,8 +41,9 @@ class Rule:
     """A rule of `states` states, and where its numbers come from.
 
     Each parameter keeps `counts` numbers, the step last; `each`: it has one more, fixed in the
-    plan. Where the counts are on the host, so does `on_host` work; on the device `numbers` gives
-    the rule's numbers once the step is counted, and `after` moves the other counts on.
+    plan; `scaling`: a gradient scaler's tensors come last. Where the counts are on the host, so
+    does `on_host` work; on the device `numbers` gives the rule's numbers once the step is counted,
+    and `after` moves the other counts on.
     """
 
     fn: Any
@@ -52,12 +53,13 @@ class Rule:
     numbers: Any = None
     after: Any = None
     each: bool = False
+    scaling: bool = False
 
 
 _KERNEL = """
 @triton.jit
-def {name}(table, count, chunks, {given}, T: tl.constexpr, G: tl.constexpr, WIDE: tl.constexpr,
-           S: tl.constexpr, ALIGNED: tl.constexpr, BLOCK: tl.constexpr):
+def {name}(table, count, chunks, {scaling}{given}, T: tl.constexpr, G: tl.constexpr,
+           WIDE: tl.constexpr, S: tl.constexpr, ALIGNED: tl.constexpr, BLOCK: tl.constexpr):
     which, first, n = place(table, count, chunks, {columns})
 {numbers}
     if first + 8192 <= n:  # without a mask, loads are wide
@@ -73,13 +75,21 @@ def {name}(table, count, chunks, {given}, T: tl.constexpr, G: tl.constexpr, WIDE
 
 
 def _source(
-    rule: Rule, present: tuple[bool, ...], flags: tuple[bool, ...], device: bool, given: list[str]
-) -> str:
-    """The text of a rule's kernel. Columns of the table: parameters, gradients, states, counts."""
+    rule: Rule, present: tuple[bool, ...], flags: tuple[bool, ...], device: bool,
+    scaling: tuple[bool, bool], given: list[str],
+) -> str:  # fmt: skip
+    """The text of a rule's kernel. Columns of the table: parameters, gradients, states, counts.
+    `scaling`: whether gradients are divided by a scale, and whether a step may be left out.
+    """
+    scaled, checked = scaling
     held = [True, True, *present]
     columns = [k for k, here in enumerate(held) if here]
     kind = ["G" if k == 1 else "T" for k in range(len(held))]
     lines = [f"a{k} = column(table, {k} * count + which, {kind[k]}, ALIGNED)" for k in columns]
+    if checked:
+        lines.append("n = tl.where(tl.load(found) != 0, 0, n)")
+    if scaled:
+        lines.append("scale = tl.load(scale_at).to(WIDE)")
     inner = given
     if device:
         counts = [f"c{k}" for k in range(rule.counts)]
@@ -98,6 +108,7 @@ def _source(
         return [
             *(f"v{k} = tl.load(a{k} + i{mask}{other}).to(WIDE)" for k in columns),
             *(f"v{k} = v0" for k, here in enumerate(held) if not here),
+            *(["v1 = m.f_div(v1, scale)", f"tl.store(a1 + i, v1.to(G){mask})"] if scaled else []),
             f"{results} = rule({operands})",
             *(f"tl.store(a{k} + i, v{k}.to(T){mask})" for k in columns if k != 1),
         ]
@@ -107,6 +118,7 @@ def _source(
 
     return _KERNEL.format(
         name=rule.fn.__name__ + "_step", given=", ".join(given),
+        scaling="scale_at, " * scaled + "found, " * checked,
         columns=len(held) + rule.counts, numbers=text(lines, 1), whole=text(body("", ""), 3),
         masked=text(body(", mask=inside", ", other=0.0"), 3),
     )  # fmt: skip
@@ -120,6 +132,7 @@ def _register(op: str, rule: Rule, variant: Any = None) -> None:
     def arrange(*args: Any) -> Any:
         lists, counts, rest = args[:tensors], args[tensors:][: rule.counts], args[tensors:]
         options = [a for a in rest if isinstance(a, bool)]
+        scaling = rest[-2:] if rule.scaling else ()
         params, grads, states = lists[0], lists[1], lists[2:]
         fixed = kinds(params, grads)
         present, flags = variant(states, options) if variant else ((True,) * rule.states, ())
@@ -129,6 +142,7 @@ def _register(op: str, rule: Rule, variant: Any = None) -> None:
             or not alike(params)
             or any(s.dtype is not params[0].dtype for x in used for s in x)
             or any(len({s.dtype for s in c}) != 1 or c[0].dtype not in _COUNTS for c in counts)
+            or any(s is not None and s.dtype is not dt.float32 for s in scaling)
         ):
             return None
         each = rest[0] or (False,) * len(params) if rule.each else None
@@ -137,15 +151,22 @@ def _register(op: str, rule: Rule, variant: Any = None) -> None:
         turns = [turned(x, params) for x, here in zip(lists[1:], (True, *present)) if here]
 
         def run(outs: Any, *values: Any) -> None:
+            scaling = (0, 0)
+            if rule.scaling:
+                *values, scale, found = values  # type: ignore[assignment]
+                scaling = (0 if scale is None else scale.ptr, 0 if found is None else found.ptr)
             lists, kept = values[:tensors], values[tensors : tensors + rule.counts]
             params = lists[0]
+            if scaling[1] and kept and kept[0][0].__class__ is not View and fetch(found).any():
+                return
             given = [x for x, here in zip(lists[1:], (True, *present)) if here]
             dense = [turn(x, params) for turn, x in zip(turns, given, strict=True)]
             filled = iter(dense)
             columns = [addresses(params), addresses(next(filled))]
             columns += [addresses(next(filled)) if here else [0] * len(params) for here in present]
-            step(columns, kept, values[tensors + rule.counts :])
-            for states, moved in zip(given[1:], dense[1:], strict=True):
+            step(columns, kept, values[tensors + rule.counts :], scaling)
+            first = 0 if scaling[0] else 1  # gradients are written where they are scaled
+            for states, moved in zip(given[first:], dense[first:], strict=True):
                 for v, made in zip(states, moved, strict=True):
                     if v is not made:
                         copy_view(v, made)
@@ -163,44 +184,49 @@ class _Launches:
         self.tensors = 2 + rule.states
         self.kind = REAL[TYPE[counts[0][0].dtype]] if counts else tl.float32
         self.tables: list[Table] = []
-        self.made: dict[tuple[bool, bool], Program] = {}
+        self.made: dict[tuple[bool, bool, tuple[bool, bool]], Program] = {}
         if rule.numbers:
             self.count = counted(counts[-1], self.tensors + rule.counts - 1)
         if rule.after:
             types = ["*i64", "i32", *["fp64"] * 6]
             self.after = Program(rule.after, types, {"S": self.kind})
 
-    def __call__(self, columns: Any, sizes: Any, numbers: Any, device: bool, k: int) -> None:
-        """Step the parameters whose addresses are given. `k`: which table is rewritten."""
+    def __call__(
+        self, columns: Any, sizes: Any, numbers: Any, device: bool, k: int, scaling: Any
+    ) -> None:
+        """Step the parameters whose addresses are given. `k`: which table is rewritten;
+        `scaling`: where the scale and what forbids a step lie, or 0.
+        """
         if k == len(self.tables):
             self.tables.append(Table())
         table, n = self.tables[k], len(sizes)
         at = table.write(columns, sizes)
         if device:
-            self.count(at, n)
+            self.count(at, n, scaling[1])
         if table.chunks:
-            program = self._program(device, aligned(columns[: self.tensors]), len(numbers))
-            program((table.chunks,), at, n, table.chunks, *numbers)
+            even, given = aligned(columns[: self.tensors]), [p for p in scaling if p]
+            program = self._program(device, even, len(numbers), tuple(p != 0 for p in scaling))
+            program((table.chunks,), at, n, table.chunks, *given, *numbers)
         if device and self.rule.after:
             self.after((n,), at, n, *numbers)
 
-    def _program(self, device: bool, even: bool, n: int) -> Program:
-        found = self.made.get((device, even))
+    def _program(self, device: bool, even: bool, n: int, scaling: Any) -> Program:
+        found = self.made.get((device, even, scaling))
         if found is None:
             rule, given = self.rule, [f"x{k}" for k in range(n)]
-            source = _source(rule, self.present, self.flags, device, given)
+            source = _source(rule, self.present, self.flags, device, scaling, given)
             known = {"place": place, "column": column, "rule": rule.fn, "numbers": rule.numbers}
             fn = jit(source, rule.fn.__name__ + "_step", **known)
             number = "fp64" if device or self.fixed["WIDE"] == tl.float64 else "fp32"
-            types = ["*i64", "i32", "i32", *[number] * n]
+            types = ["*i64", "i32", "i32", *["*fp32"] * sum(scaling), *[number] * n]
             constants = {"S": self.kind, "ALIGNED": even, **self.fixed}
-            found = self.made[device, even] = Program(fn, types, constants)
+            found = self.made[device, even, scaling] = Program(fn, types, constants)
         return found
 
 
 def _stepping(rule: Rule, launch: _Launches, sizes: list[int], options: Any, each: Any) -> Any:
-    """step(columns, counts, hyperparameters): parameters with the same numbers in one launch. That
-    is all of them, but where some have taken fewer steps.
+    """step(columns, counts, hyperparameters, scaling): parameters with the same numbers in one
+    launch. That is all of them, but where some have taken fewer steps.
     """
     n = len(sizes)
 
@@ -220,11 +246,11 @@ def _stepping(rule: Rule, launch: _Launches, sizes: list[int], options: Any, eac
             found.append(numbers)
         return found
 
-    def step(columns: Any, kept: Any, hyper: Any) -> None:
+    def step(columns: Any, kept: Any, hyper: Any, scaling: Any) -> None:
         device = bool(kept) and kept[0][0].__class__ is View
         if device and rule.numbers:
             columns += [addresses(c) for c in kept]
-            launch(columns, sizes, (*map(float, hyper), *map(float, options)), True, 0)
+            launch(columns, sizes, (*map(float, hyper), *map(float, options)), True, 0, scaling)
             return
         columns += [[0] * n] * rule.counts
         there = [[fetch(v) for v in c] for c in kept] if device else kept
@@ -237,10 +263,10 @@ def _stepping(rule: Rule, launch: _Launches, sizes: list[int], options: Any, eac
                     store(a, v)
         for k, (numbers, which) in enumerate(groups.items()):
             if len(which) == n:
-                launch(columns, sizes, numbers, False, k)
+                launch(columns, sizes, numbers, False, k, scaling)
             else:
                 some = [[c[i] for i in which] for c in columns]
-                launch(some, [sizes[i] for i in which], numbers, False, k)
+                launch(some, [sizes[i] for i in which], numbers, False, k, scaling)
 
     return step
 
@@ -260,10 +286,14 @@ def _rmsprop_states(states: Any, options: Any) -> tuple[tuple[bool, ...], tuple[
 
 
 _COUNTS = (dt.float32, dt.float64)
-_register("_sgd_step", Rule(r.sgd, 1, 0, r.sgd_on_host, each=True), _sgd_states)
-_register("_adam_step", Rule(r.adam, 3, 1, r.adam_on_host, r.adam_numbers), _adam_states)
+_register("_sgd_step", Rule(r.sgd, 1, 0, r.sgd_on_host, each=True, scaling=True), _sgd_states)
+_register(
+    "_adam_step", Rule(r.adam, 3, 1, r.adam_on_host, r.adam_numbers, scaling=True), _adam_states
+)
 _register("_rmsprop_step", Rule(r.rmsprop, 3, 1, r.rmsprop_on_host), _rmsprop_states)
-_register("_adagrad_step", Rule(r.adagrad, 1, 1, r.adagrad_on_host, r.adagrad_numbers))
+_register(
+    "_adagrad_step", Rule(r.adagrad, 1, 1, r.adagrad_on_host, r.adagrad_numbers, scaling=True)
+)
 _register("_adadelta_step", Rule(r.adadelta, 2, 1, r.adadelta_on_host))
 _register("_adamax_step", Rule(r.adamax, 2, 1, r.adamax_on_host))
 _register("_nadam_step", Rule(r.nadam, 2, 2, r.nadam_on_host))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ....core import dtype as dt
-from .rows import OUT, native
+from .rows import native
 
 _KNOWN = frozenset((dt.float32, dt.float64, *dt.HALF))
 
@@ -46,8 +46,10 @@ def _arranged(
 @native("_sgd_step", "sgd_step")
 def sgd(
     params: Any, grads: Any, buffers: Any, fresh: Any, lr: Any, momentum: Any, dampening: Any,
-    decay: Any, nesterov: bool, maximize: bool,
+    decay: Any, nesterov: bool, maximize: bool, grad_scale: Any, found_inf: Any,
 ) -> Any:  # fmt: skip
+    if grad_scale is not None or found_inf is not None:
+        return None
     buffered = bool(buffers.spec)
     lists = (params, grads, buffers) if buffered else (params, grads)
     flags = (buffered, nesterov, maximize, *fresh)
@@ -58,7 +60,10 @@ def sgd(
 def adam(
     params: Any, grads: Any, exp_avgs: Any, exp_avg_sqs: Any, maxima: Any, steps: Any, lr: Any,
     beta1: Any, beta2: Any, eps: Any, decay: Any, amsgrad: bool, maximize: bool, decoupled: bool,
+    grad_scale: Any, found_inf: Any,
 ) -> Any:  # fmt: skip
+    if grad_scale is not None or found_inf is not None:
+        return None
     return _arranged(
         (params, grads, exp_avgs, exp_avg_sqs, *([maxima] if amsgrad else [])),
         (lr, beta1, beta2, eps, decay), (amsgrad, maximize, decoupled), (steps,),
@@ -80,8 +85,10 @@ def rmsprop(
 @native("_adagrad_step", "adagrad_step")
 def adagrad(
     params: Any, grads: Any, sums: Any, steps: Any, lr: Any, lr_decay: Any, eps: Any, decay: Any,
-    maximize: bool,
+    maximize: bool, grad_scale: Any, found_inf: Any,
 ) -> Any:  # fmt: skip
+    if grad_scale is not None or found_inf is not None:
+        return None
     return _arranged((params, grads, sums), (lr, lr_decay, eps, decay), (maximize,), (steps,))
 
 
@@ -157,8 +164,8 @@ def average(averages: Any, values: Any, weight: Any) -> Any:
     return _arranged((averages, values), (weight,), ())
 
 
-@native("_unscale_", "unscale")
-def unscale(grads: Any, inv_scale: Any) -> Any:
-    if not fit(grads) or inv_scale.numel != 1 or inv_scale.dtype.is_complex:
+@native("_amp_foreach_non_finite_check_and_unscale_", "check_and_unscale", optional=True)
+def check_and_unscale(grads: Any, found_inf: Any, inv_scale: Any) -> Any:
+    if not fit(grads):
         return None
-    return len(grads.spec), grads, inv_scale, OUT
+    return len(grads.spec), grads, inv_scale, found_inf

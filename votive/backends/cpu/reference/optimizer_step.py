@@ -46,6 +46,19 @@ def _descent(g: Any, p: Any, weight_decay: float, maximize: bool) -> Any:
     return g + p * weight_decay if weight_decay != 0 else g
 
 
+def _skipped(grads: Any, grad_scale: Any, found_inf: Any) -> bool:
+    """Whether nothing is to be written; else gradients are divided by the scale if there is one."""
+    if found_inf is not None and found_inf.any():
+        return True
+    if grad_scale is not None:
+        for g in grads:
+            wide = _workable(g)
+            np.divide(wide, wide.dtype.type(grad_scale.item()), out=wide)
+            if g.dtype in _NARROW:
+                np.copyto(g, wide.reshape(g.shape), casting="unsafe")
+    return False
+
+
 def _advance(step: Any) -> float:
     step += 1
     return float(step)
@@ -68,8 +81,11 @@ def _decay_square(v: Any, g: Any, beta: float) -> None:
 @kernel("_sgd_step", widen=False)
 def sgd(
     params: Any, grads: Any, buffers: Any, fresh: Any, lr: float, momentum: float,
-    dampening: float, weight_decay: float, nesterov: bool, maximize: bool,
+    dampening: float, weight_decay: float, nesterov: bool, maximize: bool, grad_scale: Any = None,
+    found_inf: Any = None,
 ) -> tuple[()]:  # fmt: skip
+    if _skipped(grads, grad_scale, found_inf):
+        return ()
     if momentum == 0:
         for g, p in _each(grads, params):
             p += _descent(g, p, weight_decay, maximize) * -lr
@@ -89,8 +105,10 @@ def sgd(
 def adam(
     params: Any, grads: Any, exp_avgs: Any, exp_avg_sqs: Any, maxima: Any, steps: Any, lr: float,
     beta1: float, beta2: float, eps: float, weight_decay: float, amsgrad: bool, maximize: bool,
-    decoupled: bool,
+    decoupled: bool, grad_scale: Any = None, found_inf: Any = None,
 ) -> tuple[()]:  # fmt: skip
+    if _skipped(grads, grad_scale, found_inf):
+        return ()
     lists = (params, exp_avgs, exp_avg_sqs, *([maxima] if amsgrad else []))
     for (g, p, m, v, *top), step in zip(_each(grads, *lists), steps, strict=True):
         t = _advance(step)
@@ -138,8 +156,10 @@ def rmsprop(
 @kernel("_adagrad_step", widen=False)
 def adagrad(
     params: Any, grads: Any, sums: Any, steps: Any, lr: float, lr_decay: float, eps: float,
-    weight_decay: float, maximize: bool,
+    weight_decay: float, maximize: bool, grad_scale: Any = None, found_inf: Any = None,
 ) -> tuple[()]:  # fmt: skip
+    if _skipped(grads, grad_scale, found_inf):
+        return ()
     for (g, p, total), step in zip(_each(grads, params, sums), steps, strict=True):
         t = _advance(step)
         g = _descent(g, p, weight_decay, maximize)
@@ -296,17 +316,35 @@ def average(averages: Any, values: Any, weight: float) -> tuple[()]:
     return ()
 
 
-@kernel("_unscale_", widen=False)
-def unscale(grads: Any, inv_scale: Any) -> Any:
-    factor, found = float(inv_scale), False
+@kernel("_amp_foreach_non_finite_check_and_unscale_", widen=False)
+def check_and_unscale(grads: Any, found_inf: Any, inv_scale: Any) -> tuple[()]:
+    factor = inv_scale.item()
     for g in grads:
         wide = _workable(g)
-        found = found or not np.isfinite(wide).all()
+        if not np.isfinite(wide).all():
+            found_inf[...] = 1
         if factor != 1:
             np.multiply(wide, factor, out=wide)
             if g.dtype in _NARROW:
                 np.copyto(g, wide.reshape(g.shape), casting="unsafe")
-    return np.float32(found)
+    return ()
+
+
+@kernel("_amp_update_scale_", widen=False)
+def update_scale(
+    scale: Any, tracker: Any, found_inf: Any, growth: float, backoff: float, interval: int
+) -> tuple[()]:
+    if found_inf.any():
+        scale[...] = scale * backoff
+        tracker[...] = 0
+        return ()
+    tracker += 1
+    if tracker.item() == interval:
+        grown = (scale * growth).astype(np.float32)
+        if np.isfinite(grown).all():
+            scale[...] = grown
+        tracker[...] = 0
+    return ()
 
 
 @kernel("_scale_", widen=False)

@@ -610,7 +610,7 @@ VT_KERNEL(average_step) {
 // --- gradients: scaling, norms -----------------------------------------------------------------------
 
 // (n, grads..., inverse scale, found)
-VT_KERNEL(unscale) {
+VT_KERNEL(check_and_unscale) {
   const int64_t n_tensors = c.i(0);
   const double factor = read(c.views[n_tensors]);
   std::atomic<bool> found{false};
@@ -630,7 +630,7 @@ VT_KERNEL(unscale) {
     }
     if (bad != bad) found.store(true, std::memory_order_relaxed);
   });
-  write(c.views[n_tensors + 1], found.load() ? 1.0 : 0.0);
+  if (found.load()) write(c.views[n_tensors + 1], 1.0);
 }
 
 // (n, tensors..., factor)
