@@ -86,6 +86,15 @@ PAIRS = [
     Pair("_batch_norm", "plain", ((5, 3), None, None), (1e-2,)),
     Pair("_rope", "halves", ((2, 3, 6), (5, 2), (5, 2)), (1, False)),
     Pair("_rope", "interleaved", ((2, 2, 3, 6), (2, 1, 3, 3), (2, 1, 3, 3)), (0, True)),
+    *(
+        Pair("_grid_sample", f"{mode} {padding} {align}", shapes, (mode, padding, align))
+        for shapes, modes in (
+            (((2, 3, 4, 5), (2, 3, 2, 2)), ("bilinear", "bicubic")),
+            (((1, 2, 3, 4, 5), (1, 2, 3, 2, 3)), ("bilinear",)),
+        )
+        for mode in modes
+        for padding, align in (("zeros", False), ("border", True), ("reflection", False))
+    ),
     attention("plain", Q, K, V),
     attention("scaled", Q, K, V, scale=0.125),
     attention("causal", Q, K, V, is_causal=True),
@@ -118,7 +127,9 @@ PAIRS = [
     Pair("_addmm_activated", "of batches", ((2,), (5, 3, 4), (5, 4, 2)), (1, 1, "relu")),
     Pair("_attention", "a learned mask", (Q, K, V, (4, 1, 5))),
 ]
-each = pytest.mark.parametrize("pair", PAIRS, ids=[f"{p.name} {p.label}" for p in PAIRS])
+each = pytest.mark.parametrize(
+    "pair", PAIRS, ids=[f"{p.name} {p.label} {len(p.shapes[0] or ())}-d" for p in PAIRS]
+)
 
 
 def test_every_twin_is_among_the_pairs() -> None:
