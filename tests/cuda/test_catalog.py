@@ -21,7 +21,7 @@ from tests.ops.catalog import Record, arrays, load, transform
 from tests.ops.test_catalog import dtypes_of, outputs
 
 from .device import EMULATED, LAYOUTS, REASON, agree, placed, trips
-from .trips import ON_CPU, ROUNDED, UNNOTICED, free, may_leave
+from .trips import ON_CPU, ROUNDED, SIGNS_OPEN, UNDEFINED, UNNOTICED, free, may_leave
 
 THOROUGH = os.environ.get("VOTIVE_CUDA_THOROUGH", "") not in ("", "0")
 # What is empty holds anything.
@@ -111,12 +111,16 @@ def hold(
         if isinstance(ours, Exception):
             raise AssertionError(f"{what}: {ours!r}") from ours
         assert len(ours) == len(theirs), what
+        if record.name in UNDEFINED and run is values and bool(theirs[-1].any()):
+            ours, theirs = ours[-1:], theirs[-1:]
+        if record.name in SIGNS_OPEN and record.random:
+            ours, theirs = ([t.abs() for t in ts] for ts in (ours, theirs))
         for x, y in zip(ours, theirs, strict=True):
             assert (x is None) == (y is None), what
             if x is None:
                 continue
             agree(x, y, what, usual, scale)
-        away = set() if free(record, case[0]) else {o for o in left if not may_leave(o, case[1])}
+        away = set() if free(record, case[0]) else {o for o in left if not may_leave(o, what)}
         assert not away, f"{what}: computed on the CPU: {sorted(away)}"
 
 
@@ -137,7 +141,7 @@ def cases(record: Record, dtypes: list[str], layouts: tuple[str, ...]) -> Iterat
 
 def _tame(record: Record) -> tuple[str, ...]:
     """An operator that writes its first argument, or minds singular ones, takes no expanded one."""
-    written = record.name.endswith("_") or "linalg" in record.name
+    written = record.name.endswith("_") or "linalg" in record.name or record.name == "svd"
     return LAYOUTS[:-1] if written else LAYOUTS
 
 
@@ -150,6 +154,8 @@ def test_values_agree_with_the_cpu(record: Record) -> None:
 def test_gradients_agree_with_the_cpu(record: Record) -> None:
     if record.grad is False:
         pytest.skip("not differentiable")
+    if record.name in SIGNS_OPEN and record.random:
+        pytest.skip("its gradients depend on the signs of vectors")
     known = dtypes_of(record)
     kinds = [d for d in ("float32", "float64", "bfloat16", "complex64") if d in known]
     if not kinds:

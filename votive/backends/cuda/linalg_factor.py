@@ -14,7 +14,7 @@ import triton.language as tl
 
 from ...core import dtype as dt
 from ...core.layout import Layout, Spec
-from ...formula import Formula, const, var
+from ...formula import Formula, const, var, where
 from ...formula.expr import apply
 from ..cpu.native.rows import Slot
 from . import diagonal
@@ -22,8 +22,9 @@ from .copy import copy_view
 from .data import View, empty, to_device
 from .faults import faults
 from .linalg_triangular import _offsets, identity, stretched
+from .pointwise import compile_formula
 from .program import Program
-from .reduction import reducer
+from .reduction import _row, reducer
 from .rows import cuda
 from .solver_library import (
     LETTER,
@@ -42,6 +43,8 @@ from .solver_library import (
     turned,
 )
 
+_D, _P, _I, _C = (var(n) for n in "dpic")
+
 
 def _ready(*slots: Any) -> bool:
     return all(s.numel for s in slots) and library.load()
@@ -55,6 +58,7 @@ def cholesky(x: Any, upper: bool) -> Any:
     keep = diagonal.triu if upper else diagonal.tril
     side = LOWER if upper else UPPER  # the triangle's name in columns
     clean = _parted(keep, x.spec.like(x.shape))
+    notice = _not_numbers(x.spec.like(x.shape))
 
     def run(outs: list[View], x: View) -> None:
         out, info = outs
@@ -69,6 +73,30 @@ def cholesky(x: Any, upper: bool) -> Any:
                 f"{letter}potrf", side, n, P(out.ptr), n, P(work.ptr), size, P(info.ptr)
             )  # fmt: skip
         clean(out)
+        notice(out, info)
+
+    return run
+
+
+def _not_numbers(spec: Spec) -> Any:
+    """`run(factors, info)`: a pivot that is no number is not positive, and all that follow it are
+    none either; the library may let them pass.
+    """
+    *batch, n, _ = spec.shape
+    step = 2 if spec.dtype.is_complex else 1
+    strides = (*(step * s for s in spec.strides[:-2]), step * (n + 1))
+    pivots = spec.like((*batch, n), dtype=spec.dtype.to_real(), strides=strides)
+    counts, info = (spec.like(tuple(batch), dtype=kind) for kind in (dt.int64, dt.int32))
+    count = _row(Slot(0, pivots), (len(batch),), dt.int64, "sum", apply("isnan", var("x")))
+    bad = apply("logical_and", apply("eq", _I, const(0)), apply("gt", _C, const(0)))
+    formula = Formula("not_numbers", ("i", "c"), where(bad, n + 1 - _C, _I))
+    roles = [(dt.int32, dt.int64, None), (dt.int64, dt.int64, None)]
+    mark = compile_formula(formula, ["i", "c"], roles, [info, counts], info, empty)[1]
+
+    def run(factors: View, told: View) -> None:
+        found = empty(counts)
+        count([found], View(factors.ptr, pivots, factors.storage))
+        mark([told, found], told)
 
     return run
 
@@ -222,7 +250,6 @@ def row_order(pivots: Any, rows: int) -> Any:
     return run
 
 
-_D, _P, _I = var("d"), var("p"), var("i")
 _SWAPPED = apply("where", apply("ne", _P, _I), const(-1.0), const(1.0))
 
 
