@@ -84,6 +84,19 @@ def _factored(a: Any, pivots: Any, info: Any) -> None:
     a[...], pivots[...], info[...] = lu, swaps + 1, code
 
 
+def _by_modulus(a: Any, pivots: Any, info: Any) -> None:
+    """As cuBLAS factors complex matrices: the largest modulus is the pivot."""
+    info[...] = 0
+    for k in range(len(a)):
+        p = k + int(np.abs(a[k:, k]).argmax())
+        a[[k, p]], pivots[k] = a[[p, k]], p + 1
+        if a[k, k] == 0:
+            info[...] = info[0] or k + 1
+            continue
+        a[k + 1 :, k] /= a[k, k]
+        a[k + 1 :, k + 1 :] -= np.outer(a[k + 1 :, k], a[k, k + 1 :])
+
+
 def _substituted(lu: Any, pivots: Any, b: Any, op: int) -> None:
     n = len(lu)
     p = np.eye(n)[row_order(pivots.astype(np.int64) - 1, n)]
@@ -300,7 +313,11 @@ class FakeBlas(_Functions):
         where = array(_at(pivots), np.int32, (count, n), (n, 1))
         codes = array(_at(info), np.int32, (count,), (1,))
         for i, p in enumerate(_list(a, count)):
-            _factored(_matrix(letter, p, n, n, lead), where[i], codes[i : i + 1])
+            a = _matrix(letter, p, n, n, lead)
+            if letter in "CZ":
+                _by_modulus(a, where[i], codes[i : i + 1])
+            else:
+                _factored(a, where[i], codes[i : i + 1])
 
     def do_getrsBatched(
         self, letter: str, op: int, n: int, k: int, a: Any, lead: int, pivots: Any, b: Any,

@@ -75,18 +75,10 @@ LIBRARIES = frozenset([
     "_solve_triangular", "_svd",
 ])  # fmt: skip
 # Operators whose kernels refuse complex numbers.
-COMPLEX = frozenset(
-    [
-        "_uniform",
-        "_new_uniform",
-        "_new_normal",
-        "_recurrence",
-        "cumprod",
-        "logcumsumexp",
-        "_det",
-        "_slogdet",
-    ]
-)
+COMPLEX = frozenset([
+    "_normal", "_uniform", "_new_uniform", "_new_normal", "_recurrence", "cumprod", "logcumsumexp",
+    "_det", "_slogdet",
+])  # fmt: skip
 
 
 def free(record: Any, sample: Any) -> bool:

@@ -113,12 +113,16 @@ def _parted(keep: Any, spec: Spec) -> Any:
     return lambda v: run([v], v)
 
 
-def factored(a: View, pivots: View, info: View) -> None:
-    """LU factors of matrices in columns (`a` holds their transposes, row-major), in place."""
+def factored(a: View, pivots: View, info: View, shown: bool = False) -> None:
+    """LU factors of matrices in columns (`a` holds their transposes, row-major), in place.
+
+    `shown`: somebody sees the pivots. cuBLAS ranks complex ones by modulus, cuSOLVER, as LAPACK
+    does, by |re| + |im|.
+    """
     m = Batch(a)
     cols, rows = m.rows, m.cols
     letter, k = LETTER[a.spec.dtype], min(m.rows, m.cols)
-    if m.count > 1 and rows == cols <= TOGETHER:
+    if m.count > 1 and rows == cols <= TOGETHER and not (shown and a.spec.dtype.is_complex):
         where = listed(m.places(), a.spec)
         library.multiply(
             f"{letter}getrfBatched", rows, P(where.ptr), rows, P(pivots.ptr), P(info.ptr), m.count
@@ -166,7 +170,7 @@ def lu_factor(a: Any) -> Any:
     def run(outs: list[View], a: View) -> None:
         lu, pivots, info = outs
         columns = copied(turned(a))
-        factored(columns, pivots, info)
+        factored(columns, pivots, info, shown=True)
         copy_view(lu, turned(columns))
 
     return run
