@@ -31,7 +31,7 @@ _HOME = {
     ),
     "generators": (
         "default_generators", "get_rng_state", "initial_seed", "manual_seed", "manual_seed_all",
-        "seed", "set_rng_state",
+        "seed", "seed_all", "set_rng_state", "get_rng_state_all", "set_rng_state_all",
     ),
 }  # fmt: skip
 _WHERE = {name: home for home, names in _HOME.items() for name in names}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from ..core import rng
@@ -13,36 +14,85 @@ def _generator(device: Any) -> rng.Generator:
 
 
 def manual_seed(seed: int) -> None:
-    """Start the current device's generator at a seed; without a GPU nothing happens."""
+    """Start the current device's generator at a seed; without a GPU nothing happens.
+
+    >>> votive.cuda.manual_seed(0)
+    """
     if device_count():
         _generator("cuda").manual_seed(seed)
 
 
 def manual_seed_all(seed: int) -> None:
-    """Start every device's generator at a seed."""
+    """Start every device's generator at a seed; without a GPU nothing happens.
+
+    >>> votive.cuda.manual_seed_all(0)
+    """
     for i in range(device_count()):
         _generator(i).manual_seed(seed)
 
 
 def seed() -> None:
-    """Start the current device's generator at a seed from the operating system."""
+    """Start the current device's generator at a seed from the operating system.
+
+    >>> votive.cuda.seed()
+    """
     if device_count():
         _generator("cuda").seed()
 
 
+def seed_all() -> None:
+    """Start every device's generator at one seed from the operating system.
+
+    >>> votive.cuda.seed_all()
+    """
+    if device_count():
+        manual_seed_all(_generator(0).seed())
+
+
 def initial_seed() -> int:
-    """The seed of the current device's generator."""
+    """The seed of the current device's generator.
+
+    >>> votive.cuda.manual_seed(5)
+    >>> votive.cuda.initial_seed() if votive.cuda.is_available() else 5
+    5
+    """
     return _generator("cuda").initial_seed()
 
 
 def get_rng_state(device: Any = "cuda") -> Any:
-    """The state of a device's generator as a tensor of bytes."""
+    """The state of a device's generator.
+
+    >>> if votive.cuda.is_available():
+    ...     votive.cuda.set_rng_state(votive.cuda.get_rng_state())
+    """
     return _generator(device).get_state()
 
 
 def set_rng_state(new_state: Any, device: Any = "cuda") -> None:
-    """Put a state back."""
+    """Put a state back.
+
+    >>> if votive.cuda.is_available():
+    ...     votive.cuda.set_rng_state(votive.cuda.get_rng_state())
+    """
     _generator(device).set_state(new_state)
+
+
+def get_rng_state_all() -> list[Any]:
+    """The states of all devices' generators.
+
+    >>> len(votive.cuda.get_rng_state_all()) == votive.cuda.device_count()
+    True
+    """
+    return [_generator(i).get_state() for i in range(device_count())]
+
+
+def set_rng_state_all(new_states: Iterable[Any]) -> None:
+    """Put the states of all devices back.
+
+    >>> votive.cuda.set_rng_state_all(votive.cuda.get_rng_state_all())
+    """
+    for i, state in enumerate(new_states):
+        _generator(i).set_state(state)
 
 
 def __getattr__(name: str) -> Any:

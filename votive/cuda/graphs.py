@@ -64,8 +64,9 @@ class CUDAGraph:
             raise RuntimeError("replay: nothing was captured yet.")
         from ..backends.cuda.draws import before_replay
 
-        before_replay(self)
-        rt.runtime.driver.launch_graph(self._exec, rt.here.stream)
+        with rt.on(self._device):
+            before_replay(self)
+            rt.runtime.driver.launch_graph(self._exec, rt.here.stream)
 
     def pool(self) -> Any:
         """The graph's memory, to be shared with another graph that never runs at the same time."""
@@ -78,8 +79,9 @@ class CUDAGraph:
     def reset(self) -> None:
         """Forget the graph and let go of its memory."""
         if self._exec:
-            rt.runtime.driver.synchronize()
-            rt.runtime.driver.end_graph(self._graph, self._exec)
+            with rt.runtime.driver.on(self._device):
+                rt.runtime.driver.synchronize()
+                rt.runtime.driver.end_graph(self._graph, self._exec)
             self._graph = self._exec = 0
         if self._pool is not None:
             rt.runtime.allocator(self._device).drop(self._pool)
@@ -87,7 +89,7 @@ class CUDAGraph:
         self._kept = []
 
     def __del__(self) -> None:
-        if getattr(self, "_exec", 0) and rt is not None and rt.runtime.driver is not None:
+        if getattr(self, "_exec", 0) and rt is not None and not rt.runtime.forked:
             self.reset()
 
 
@@ -105,7 +107,7 @@ def is_current_stream_capturing() -> bool:
 class graph:
     """`with votive.cuda.graph(g):` records the work inside into `g` instead of running it."""
 
-    _side: Stream | None = None
+    _sides: dict[int, Stream] = {}  # device -> the stream that is recorded when none is given
 
     def __init__(
         self,
@@ -115,12 +117,13 @@ class graph:
         capture_error_mode: str = "relaxed",
     ) -> None:
         if stream is None:
-            graph._side = graph._side or Stream()
-            stream = graph._side
+            index = _here().device
+            stream = graph._sides.get(index) or graph._sides.setdefault(index, Stream(index))
         self.graph, self.pool, self.stream, self.mode = cuda_graph, pool, stream, capture_error_mode
 
     def __enter__(self) -> None:
-        rt.runtime.driver.synchronize()
+        with rt.runtime.driver.on(self.stream.device_index):
+            rt.runtime.driver.synchronize()
         faults.check()
         self._context = StreamContext(self.stream)
         self._context.__enter__()

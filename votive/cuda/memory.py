@@ -55,7 +55,8 @@ def empty_cache() -> None:
     if runtime.driver is None:
         return
     for allocator in runtime.allocators.values():
-        allocator.driver.synchronize()
+        with allocator.driver.on(allocator.device):
+            allocator.driver.synchronize()
         allocator.empty_cache()
 
 

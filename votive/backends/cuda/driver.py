@@ -228,6 +228,10 @@ class Driver:
         """A block in which a device's context is the thread's, whatever it was before."""
         return _On(self, device)
 
+    def somewhere(self) -> _On:
+        """A block with the context of a device in use: what is about the host needs any."""
+        return _On(self, next(iter(self._contexts), 0))
+
     def properties(self, device: int) -> Properties:
         name = c.create_string_buffer(256)
         self._call("cuDeviceGetName", name, 256, device)

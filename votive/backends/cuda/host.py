@@ -22,10 +22,10 @@ Work = Callable[[], None]
 
 
 class _Current(threading.local):
-    """The devices that a thread has made its own, the latest last."""
+    """The devices that a thread has made its own, the latest last; none to begin with."""
 
     def __init__(self) -> None:
-        self.stack = [0]
+        self.stack: list[int | None] = [None]
 
 
 class Emulated:
@@ -56,7 +56,10 @@ class Emulated:
 
     @property
     def device(self) -> int:
-        return self._current.stack[-1]
+        found = self._current.stack[-1]
+        if found is None:
+            raise CudaError("no device was made this thread's own.")
+        return found
 
     def use(self, device: int) -> None:
         self._current.stack[-1] = device
@@ -69,6 +72,9 @@ class Emulated:
 
     def on(self, device: int) -> _On:
         return _On(self, device)
+
+    def somewhere(self) -> _On:
+        return _On(self, 0)
 
     def properties(self, device: int) -> Properties:
         return Properties(
@@ -143,6 +149,7 @@ class Emulated:
         return self.total - self.used[self.device], self.total
 
     def alloc_pinned(self, nbytes: int) -> int:
+        assert self.device >= 0
         raw = np.empty(max(nbytes, 1) + 4096, np.uint8)
         raw.fill(0xA5)
         address = int(raw.__array_interface__["data"][0])

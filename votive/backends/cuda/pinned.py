@@ -67,11 +67,11 @@ class HostAllocator:
 
     def _grow(self, size: int) -> HostBlock:
         try:
-            address = self.driver.alloc_pinned(size)
+            address = self._lock(size)
         except OutOfDeviceMemory:
             self._release()
             try:
-                address = self.driver.alloc_pinned(size)
+                address = self._lock(size)
             except OutOfDeviceMemory:
                 raise OutOfMemoryError(
                     f"pin_memory: {size_text(size)} cannot be page-locked; votive holds "
@@ -84,6 +84,11 @@ class HostAllocator:
         block = self.blocks[address] = HostBlock(address, size)
         insort(self.starts, address)
         return block
+
+    def _lock(self, size: int) -> int:
+        # The thread of a loader has no device of its own.
+        with self.driver.somewhere():
+            return int(self.driver.alloc_pinned(size))
 
     def give(self, block: HostBlock) -> None:
         """Take a block back. It may come in the middle of `take`, from the garbage collector."""
@@ -140,7 +145,8 @@ class HostAllocator:
             for block in kept:
                 self.starts.remove(block.address)
                 del self.blocks[block.address]
-                self.driver.free_pinned(block.address)
+                with self.driver.somewhere():
+                    self.driver.free_pinned(block.address)
                 given += block.nbytes
         self.free = {}
         self.reserved -= given
@@ -224,4 +230,7 @@ def is_pinned(address: int) -> bool:
     if _made and _made[0].find(address) is not None:
         return True
     driver = rt.runtime.driver
-    return driver is not None and not rt.runtime.forked and bool(driver.is_pinned(address))
+    if driver is None or rt.runtime.forked:
+        return False
+    with driver.somewhere():
+        return bool(driver.is_pinned(address))
