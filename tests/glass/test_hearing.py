@@ -93,7 +93,9 @@ def test_pictures_have_seconds_across(model: Any, tmp_path: Path) -> None:
     found = glass.alignment(model, features(), IDS)
     whole, head = found.figure(), found.figure(1, 0)
     assert (whole.x_name, len(whole.rows), len(head.rows)) == ("seconds", 4, 8)
-    assert whole.columns[:6] == ["0", "", "", "", "", "0.1"]
+    assert whole.column_marks[:6] == ["0", "", "", "", "", "0.1"]
+    assert whole.columns[1] == "0.02 s"
+    assert (whole.low, whole.signed) == (0.0, False)  # what does not fit is nothing
     assert next(iter(found.pictures())) == "alignment"
     assert len(found.pictures()) == 1 + 2 * 3
     found.save_html(tmp_path / "a.html")
@@ -107,8 +109,9 @@ def test_mels_are_drawn_from_sound_or_features(tmp_path: Path) -> None:
     found = glass.mels(sound, n_mels=128)
     assert votive.equal(found.values[0], votive.speech.log_mel_spectrogram(sound, 128))
     picture = found.figure()
-    assert (len(picture.rows), len(picture.columns)) == (64, 100)
-    assert picture.rows[-1] == "0"  # low bands are below
+    assert (len(picture.rows), len(picture.columns)) == (32, 200)
+    assert (picture.rows[-1], picture.row_marks[-1]) == ("band 0", "0")  # low bands are below
+    assert picture.columns[1] == "0.01 s"
     several = glass.mels(features(3))
     assert list(several.pictures()) == ["mels, sample 0", "mels, sample 1", "mels, sample 2"]
     several.save(tmp_path / "mels.png", 2)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 import struct
 import zlib
@@ -14,7 +15,7 @@ import pytest
 
 import votive
 from votive import glass
-from votive.glass.heatmap import RISING, SIGNED, colour_of
+from votive.glass.heatmap import RISING, SIGNED, Heatmap, colour_of
 from votive.glass.page import Page
 
 from .decoders import decoder
@@ -213,3 +214,26 @@ def test_a_long_text_has_narrow_cells_and_fewer_names() -> None:
     assert "298" in found
     assert "297" not in found
     assert pixels(wide.png()).shape[1] < 3400
+
+
+def test_marks_stand_in_place_of_names_wherever_there_is_room() -> None:
+    names = [f"{i} ms" for i in range(100)]
+    marks = ["" if i % 9 else str(i) for i in range(100)]
+    picture = Heatmap(
+        [[float(i) for i in range(100)]] * 2, ["low", "high"], names, column_marks=marks,
+        row_marks=["", "8 kHz"],
+    )  # fmt: skip
+    drawn = picture.svg()
+    texts = list(ElementTree.fromstring(drawn).iter(f"{SVG}text"))
+    written = [t.text for t in texts]
+    below = [t for t in texts if t.get("text-anchor") == "middle" and t.get("transform") is None]
+    assert [t.text for t in below if t.text] == [m for m in marks if m]  # none needs to be upright
+    assert "8 kHz" in written
+    assert "low" not in written
+    assert "low, 7 ms: 7" in drawn  # what is pointed at has its name
+    small = picture.within(2, 50)
+    assert (small.columns[0], small.column_marks[:6]) == (
+        "0 ms … 1 ms", ["0", "", "", "", "9", ""]
+    )  # fmt: skip
+    with pytest.raises(ValueError, match="100 names have 2 marks"):
+        dataclasses.replace(picture, column_marks=["a", "b"])

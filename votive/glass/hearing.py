@@ -17,8 +17,10 @@ from .heatmap import Heatmap
 from .labels import token_labels
 from .plots import Drawn
 
-# Names on a time axis, and cells across and down a picture, at most.
-_TICKS, _ACROSS, _DOWN = 24, 150, 64
+# Names on a time axis, and steps of time across a picture, at most.
+_TICKS, _ACROSS = 24, 150
+# Of mels, cells across and down: as many as a picture has, most of them for time.
+_FRAMES, _BANDS = 250, 40
 
 
 @dataclass(frozen=True)
@@ -37,14 +39,16 @@ class Mels(Drawn):
 
     def figure(self, sample: int = 0) -> Heatmap:
         """Bands up and time across, as spectrograms are drawn."""
-        found, long = joined(self.values[sample], _ACROSS)
-        found, high = joined(found.T, _DOWN)
+        found, long = joined(self.values[sample], _FRAMES)
+        found, high = joined(found.T, _BANDS)
         bands = found.shape[1]
-        rows = [str(i * high) if i * high % 8 == 0 else "" for i in reversed(range(bands))]
+        first = [i * high for i in reversed(range(bands))]
+        step = long * self.seconds
         return Heatmap(
-            found.T.flip(0).tolist(), rows, time_labels(found.shape[0], self.seconds * long),
+            found.T.flip(0).tolist(), [f"band {i}" for i in first], moments(found.shape[0], step),
             title="log-mel energies", x_name="seconds", y_name="band", legend="energy",
-            note=told(long * self.seconds, high),
+            note=told(step, high), row_marks=["" if i % 8 else str(i) for i in first],
+            column_marks=time_labels(found.shape[0], step),
         )  # fmt: skip
 
 
@@ -85,6 +89,16 @@ def told(seconds: float, bands: int = 1) -> str:
     """What a cell of a picture stands for."""
     more = f" and {bands} bands" if bands > 1 else ""
     return f"each cell: the most of {seconds:g} s{more}"
+
+
+def moments(count: int, seconds: float) -> list[str]:
+    """The beginning of each step of time.
+
+    >>> from votive.glass.hearing import moments
+    >>> moments(3, 0.02)
+    ['0.00 s', '0.02 s', '0.04 s']
+    """
+    return [f"{i * seconds:.2f} s" for i in range(count)]
 
 
 def time_labels(count: int, seconds: float) -> list[str]:
@@ -160,15 +174,16 @@ class Alignment(Drawn):
         """Tokens down and seconds across: one head, a layer's mean, or the alignment heads."""
         values = self.matrix() if layer is None else self.weights(layer, head)
         values, long = joined(values, _ACROSS)
-        columns = time_labels(values.shape[1], self.seconds * long)
-        note = told(self.seconds * long)
+        step = self.seconds * long
+        columns, note = moments(values.shape[1], step), told(step)
+        marks = time_labels(values.shape[1], step)
         if layer is not None:
             which = "mean of heads" if head is None else f"head {head}"
             address = self.maps[layer].address.partition("/")[0]
             return Heatmap(
                 values.tolist(), self.labels(), columns, note=note,
                 title=f"{address} {which}", x_name="seconds", y_name="token", legend="weight",
-                low=0.0,
+                low=0.0, column_marks=marks,
             )  # fmt: skip
         times = self.times()
         rows = [
@@ -177,7 +192,7 @@ class Alignment(Drawn):
         ]
         return Heatmap(
             values.tolist(), rows, columns, title="alignment of tokens and sound",
-            x_name="seconds", y_name="token", legend="fit", signed=True,
+            x_name="seconds", y_name="token", legend="fit", low=0.0, column_marks=marks,
             note=f"mean of {len(self.heads)} heads, standardised over tokens; {note}",
         )  # fmt: skip
 

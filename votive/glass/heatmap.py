@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -41,8 +42,10 @@ def colour_of(share: float, scale: Sequence[str]) -> str:
 class Heatmap(Figure):
     """Numbers in rows and columns. `signed` centres the colours at 0; `cells` are texts inside.
 
-    `tips` are said when one points at a cell, `note` stands below. A picture has at most 10,000
-    cells; of larger ones each cell shows the number of the largest size in it, and that is said.
+    `tips` are said when one points at a cell, `note` stands below. Where names are too many to be
+    read, `row_marks` and `column_marks` are written in their places: a text, or "" for none. A
+    picture has at most 10,000 cells; of larger ones each cell shows the number of the largest size
+    in it, and that is said.
 
     >>> from votive.glass.heatmap import Heatmap
     >>> picture = Heatmap([[0.0, 1.0]], rows=["layer 0"], columns=["a", "<b>"])
@@ -63,6 +66,8 @@ class Heatmap(Figure):
     high: float | None = None
     note: str = ""
     tips: Sequence[Sequence[str]] | None = None
+    row_marks: Sequence[str] | None = None
+    column_marks: Sequence[str] | None = None
 
     def __post_init__(self) -> None:
         shape = (len(self.values), len(self.values[0]) if self.values else 0)
@@ -71,6 +76,9 @@ class Heatmap(Figure):
                 f"Heatmap: {shape[0]} x {shape[1]} values have {len(self.rows)} rows and "
                 f"{len(self.columns)} columns of names."
             )
+        for marks, names in ((self.row_marks, self.rows), (self.column_marks, self.columns)):
+            if marks is not None and len(marks) != len(names):
+                raise ValueError(f"Heatmap: {len(names)} names have {len(marks)} marks.")
 
     def bounds(self) -> tuple[float, float]:
         """The numbers at the ends of the colour scale."""
@@ -102,6 +110,8 @@ class Heatmap(Figure):
         return replace(
             self, values=found.tolist(), rows=_ranges(self.rows, cuts[0]),
             columns=_ranges(self.columns, cuts[1]), cells=None, tips=None,
+            row_marks=_first(self.row_marks, cuts[0]),
+            column_marks=_first(self.column_marks, cuts[1]),
             note="; ".join(filter(None, (self.note, told))),
         )  # fmt: skip
 
@@ -118,14 +128,16 @@ class Heatmap(Figure):
     def _page(self) -> Page:
         low, high = self.bounds()
         scale = SIGNED if self.signed else RISING
-        rows = [short(r) for r in self.rows]
-        columns = [c if len(c) <= 12 else c[:11] + "…" for c in self.columns]
+        rows = [short(r) for r in self.row_marks or self.rows]
+        columns = [c if len(c) <= 12 else c[:11] + "…" for c in self.column_marks or self.columns]
         many = len(columns) > 48
         inside = [] if many else [c for row in self.cells or () for c in row]
         longest = max((min(len(c), 10) for c in inside), default=0)
         wide = max(10 if many else 26, LETTER * longest + 6)
         tall = 22 if inside else (26 if len(rows) <= 16 else 14)
-        upright = any(LETTER * len(c) + 2 > wide for c in columns)
+        places = [i for i, c in enumerate(columns) if c]
+        apart = wide * min((b - a for a, b in pairwise(places)), default=1)
+        upright = any(LETTER * len(c) + 2 > apart for c in columns)
         under = LETTER * max(map(len, columns), default=1) + 8 if upright else 22
         left, top = 34 + LETTER * max(map(len, rows), default=0), 36
         right, bottom = left + wide * len(columns), top + tall * len(rows)
@@ -148,9 +160,12 @@ class Heatmap(Figure):
                     told = self.cells[r][c]
                     told = told if len(told) <= 10 else told[:9] + "…"
                     page.text(x + wide / 2, y + tall / 2, told, "middle", colour=_over(colour))
-        step = max(1, math.ceil(14 / wide)) if upright else 1
-        for c in range(0, len(columns), step):
+        free = -math.inf
+        for c in places:
             x = left + wide * (c + 0.5)
+            if upright and x < free:
+                continue
+            free = x + 14
             if upright:
                 page.text(x, bottom + 6, columns[c], "end", upright=True)
             else:
@@ -180,6 +195,14 @@ def _ranges(names: Sequence[str], starts: list[int]) -> list[str]:
         names[a] if b - a == 1 else f"{names[a]} … {names[b - 1]}"
         for a, b in zip(starts, ends, strict=True)
     ]
+
+
+def _first(marks: Sequence[str] | None, starts: list[int]) -> list[str] | None:
+    """The first mark in each stretch."""
+    if marks is None:
+        return None
+    ends = [*starts[1:], len(marks)]
+    return [next(filter(None, marks[a:b]), "") for a, b in zip(starts, ends, strict=True)]
 
 
 def _scale(

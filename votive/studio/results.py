@@ -58,10 +58,15 @@ def _heatmap(figure: Heatmap) -> dict[str, Any]:
         "kind": "heatmap", "title": small.title, "note": small.note, "legend": small.legend,
         "rows": [str(r) for r in small.rows], "columns": [str(c) for c in small.columns],
         "base64": base64.b64encode(values.tobytes()).decode(),
+        "row_marks": _marks(small.row_marks), "column_marks": _marks(small.column_marks),
         "signed": small.signed, "low": low, "high": high,
         "cells": None if small.cells is None else [list(r) for r in small.cells],
         "tips": None if small.tips is None else [list(r) for r in small.tips],
     }  # fmt: skip
+
+
+def _marks(marks: Any) -> list[str] | None:
+    return None if marks is None else [str(m) for m in marks]
 
 
 def _cell(value: Any) -> Any:

@@ -15,7 +15,7 @@ export function heat(el, figure) {
     return null;
   }
   const values = new Float32Array(Uint8Array.from(atob(figure.base64), (c) => c.charCodeAt(0)).buffer);
-  const longest = figure.rows.reduce((most, name) => Math.max(most, name.length), 0);
+  const longest = (figure.row_marks ?? figure.rows).reduce((most, name) => Math.max(most, name.length), 0);
   const left = Math.min(180, 20 + 7 * longest);
   const box = h("div", { class: "heat" });
   const readout = h("div", { class: "readout mono", "aria-live": "off" }, " ");
@@ -30,7 +30,7 @@ export function heat(el, figure) {
   const name = `${figure.title || "Heat map"}. Arrow keys move, plus and minus zoom.`;
   el.append(box, readout, h("p", { class: "dim small" }, `${figure.legend || "value"} from ${short(figure.low)} to ${short(figure.high)}`));
   const blank = (names) => names.map((n) => n || "\u00a0"); // no name is not an empty token
-  const data = { rows, cols, values, min: figure.low, max: figure.high, signed: figure.signed, rowLabels: blank(figure.rows), colLabels: blank(figure.columns) };
+  const data = { rows, cols, values, min: figure.low, max: figure.high, signed: figure.signed, rowLabels: blank(figure.row_marks ?? figure.rows), colLabels: blank(figure.column_marks ?? figure.columns) };
   const view = figure.cells ? new Grid(box, { name, hover, left }) : new Heatmap(box, { name, hover, left });
   box.style.setProperty("height", `${figure.cells ? Math.min(26 + 22 * rows, 460) : Math.max(70, Math.min(24 + 20 * rows, 420))}px`);
   view.show(figure.cells ? { ...data, texts: figure.cells } : data);

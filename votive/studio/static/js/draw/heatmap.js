@@ -7,6 +7,9 @@ import { short, throttled, visible } from "../dom.js";
 import { Layers, cut, font } from "./canvas.js";
 import { diverging, inkOn, palette, place, sequential } from "./colour.js";
 
+// Where no name is to be written, nor room kept for one.
+const NONE = "\u00a0";
+
 /** The next round number: 1, 2, 5, 10, 20… */
 function round(x) {
   const unit = 10 ** Math.floor(Math.log10(Math.max(1, x)));
@@ -148,6 +151,7 @@ export class Heatmap {
     let free = -1e9;
     for (const row of this.range(this.view.y, h, ch, rows)) {
       const y = this.top + (row + 0.5) * ch - this.view.y;
+      if (rowLabels?.[row] === NONE) continue;
       if (y < free + 12 || y < this.top + 4) continue;
       free = y;
       c.fillText(cut(c, visible(rowLabels?.[row] ?? String(row)), this.left - 8), this.left - 6, y);
@@ -160,6 +164,7 @@ export class Heatmap {
     const step = numbered ? round((34 / cw) * (numbers(colLabels, seen) || 1)) : 1;
     for (const col of seen) {
       const name = colLabels?.[col] ?? String(col);
+      if (name === NONE) continue;
       if (numbered && Number(name) % step) continue;
       const x = this.left + (col + 0.5) * cw - this.view.x;
       const text = cut(c, visible(name), Math.max(cw, 30) - 2);
