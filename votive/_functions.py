@@ -5795,6 +5795,32 @@ def addmm_activation(input, mat1, mat2, *, beta=1, alpha=1, use_gelu=False, out=
     return composite_out("addmm_activation", lambda: _c_addmm_activation(input, mat1, mat2, beta=beta, alpha=alpha, use_gelu=use_gelu), (input, mat1, mat2, beta, alpha, use_gelu,), out)
 
 
+_c_scaled_mm = COMPOSITES["scaled_mm"].fn
+
+
+def scaled_mm(input, mat2, scale_a, scale_b, bias=None, scale_result=None, out_dtype=None, use_fast_accum=False, *, out=None) -> Any:
+    if out is None:
+        try:
+            return _c_scaled_mm(input, mat2, scale_a, scale_b, bias, scale_result, out_dtype, use_fast_accum)
+        except AttributeError as error:
+            not_a_tensor("scaled_mm", error)
+            raise
+    return composite_out("scaled_mm", lambda: _c_scaled_mm(input, mat2, scale_a, scale_b, bias, scale_result, out_dtype, use_fast_accum), (input, mat2, scale_a, scale_b, bias, scale_result, out_dtype, use_fast_accum,), out)
+
+
+_c_int_mm = COMPOSITES["int_mm"].fn
+
+
+def int_mm(input, mat2, *, out=None) -> Any:
+    if out is None:
+        try:
+            return _c_int_mm(input, mat2)
+        except AttributeError as error:
+            not_a_tensor("int_mm", error)
+            raise
+    return composite_out("int_mm", lambda: _c_int_mm(input, mat2), (input, mat2,), out)
+
+
 _c_nn__functional__multi_head_attention_forward = COMPOSITES["nn.functional.multi_head_attention_forward"].fn
 
 

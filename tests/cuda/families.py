@@ -249,6 +249,21 @@ def whole_products(vt: Any) -> None:
 
 
 @family
+def bytes_products(vt: Any) -> None:
+    one, rows = _of(vt, 1, dtype="float32"), _of(vt, 256, 1, dtype="float32")
+    for kind in ("float8_e4m3fn", "float8_e5m2"):
+        x = _of(vt, 256, 512, dtype=kind)
+        for w in (x.t(), x.t().contiguous()):
+            vt._scaled_mm(x, w, one, one, out_dtype=vt.bfloat16)
+        vt._scaled_mm(x, x.t(), rows, rows.t(), one.expand(256), out_dtype=vt.float32)
+        vt._scaled_mm(x, x.t(), one, one, scale_result=one, use_fast_accum=True)
+    x = _of(vt, 256, 512, dtype="int8")
+    vt._int_mm(x, x.t())
+    vt._int_mm(x, x.t().contiguous())
+    vt._int_mm(x.view(vt.uint8), x.t())
+
+
+@family
 def products(vt: Any) -> None:
     from votive.ops.registry import F as ops
 

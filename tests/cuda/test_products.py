@@ -9,6 +9,7 @@ import pytest
 
 import votive as vt
 from votive import nn
+from votive.core.errors import CudaError
 from votive.dispatch import Call, Observer
 from votive.nn import functional as F
 from votive.nn.activated import feed_forward, gelu_tanh
@@ -20,7 +21,7 @@ from .device import EMULATED, LAYOUTS, agree, placed, trips
 NAMES = ("relu", "gelu", "gelu_tanh", "silu")
 FUNCTIONS = {"relu": F.relu, "gelu": F.gelu, "gelu_tanh": gelu_tanh, "silu": F.silu}
 JOINED = ("_linear_activated", "_addmm_activated", "_linear_gradients", "_linear_slope",
-          "_feed_forward")  # fmt: skip
+          "_feed_forward", "_scaled_product", "_whole_product")  # fmt: skip
 # The emulated GPU is slow, and halves are alike there.
 KINDS = [vt.float64, vt.bfloat16] if EMULATED else [vt.float64, vt.float32, vt.bfloat16, vt.float16]
 TOLERANCE = {vt.float64: 1e-11, vt.float32: 2e-5, vt.bfloat16: 2e-2, vt.float16: 3e-3}
@@ -34,7 +35,10 @@ def way(request: Any, monkeypatch: Any) -> int:
     from votive.backends.cuda import matmul_ways
 
     def run(self: Any, *args: Any, **how: Any) -> None:
-        self.ways[request.param](*args, **how)
+        try:
+            self.ways[request.param](*args, **how)
+        except CudaError:  # the library has no such product
+            self.ways[-1](*args, **how)
 
     monkeypatch.setattr(matmul_ways.Ways, "__call__", run)
     for name in JOINED:
@@ -270,3 +274,64 @@ def test_large_products_choose_among_ways_and_stay_right(monkeypatch: Any) -> No
         for a, b in zip(got, want, strict=True):
             close(a, b, name)
     assert any(ways > 1 for ways, _ in chosen)
+
+
+@pytest.mark.parametrize("rows", [False, True], ids=["one scale", "scales of rows"])
+@pytest.mark.parametrize("kinds", ["e4m3fn e4m3fn", "e5m2 e4m3fn", "e4m3fn e5m2", "e5m2 e5m2"])
+def test_float8_products_agree_with_the_cpu(kinds: str, rows: bool, way: int) -> None:
+    first, second = (getattr(vt, f"float8_{k}") for k in kinds.split())
+    rng = np.random.default_rng(0)
+    for m, k, n in ((32, 64, 48), (7, 33, 5)):
+        a, b = rng.uniform(-2, 2, (m, k)), rng.uniform(-2, 2, (n, k))
+        scales = [rng.uniform(0.5, 1.5, s) for s in (((m, 1), (1, n)) if rows else ((), ()))]
+        for out, bias, fast, turned in (
+            (vt.bfloat16, vt.bfloat16, True, True), (vt.float32, None, False, False),
+            (vt.float16, vt.float32, False, True), (None, vt.bfloat16, False, True),
+        ):  # fmt: skip
+            got = []
+            for device in ("cpu", "cuda"):
+                x, w = vt.tensor(a).to(first).to(device), vt.tensor(b).to(second).to(device)
+                w = w.t() if turned else w.t().contiguous()
+                factors = [vt.tensor(s, dtype=vt.float32, device=device) for s in scales]
+                added = None if bias is None else vt.linspace(-1, 1, n).to(bias).to(device)
+                with trips() as left:
+                    y = vt._scaled_mm(x, w, *factors, added, out_dtype=out, use_fast_accum=fast)
+                assert not left
+                got.append(y)
+            step = {vt.float32: 1e-3, vt.bfloat16: 8e-3, vt.float16: 2e-3}.get(out, 0.25)
+            p, q = (t.float().cpu().numpy() for t in got)
+            assert got[0].dtype is got[1].dtype
+            np.testing.assert_allclose(q, p, rtol=step, atol=step, err_msg=f"{m} {out}")
+
+
+@pytest.mark.parametrize("kind", [vt.int8, vt.uint8], ids=str)
+def test_int8_products_are_those_of_the_cpu(kind: Any, way: int) -> None:
+    rng = np.random.default_rng(0)
+    for m, k, n in ((32, 64, 48), (7, 33, 5), (1, 16, 8)):
+        a, b = rng.integers(-128, 128, (m, k)), rng.integers(-128, 128, (k, n))
+        for how in LAYOUTS[:-1]:
+            x, w = (placed(v, how, "cuda") for v in (a, b))
+            with trips() as left:
+                got = vt._int_mm(x.to(kind), w.to(vt.int8))
+            assert not left
+            want = vt._int_mm(vt.tensor(a).to(kind), vt.tensor(b).to(vt.int8))
+            agree(got, want, f"{m} {how}")
+
+
+@pytest.mark.skipif(EMULATED, reason="large products are slow on the emulated GPU")
+def test_large_products_of_bytes_agree_with_exact_ones() -> None:
+    a, b = (vt.randint(-8, 8, (512, 2048), device="cuda") for _ in range(2))
+    exact = (a.double() @ b.double().t()).cpu().numpy()
+    whole = vt._int_mm(a.to(vt.int8), b.to(vt.int8).t())
+    np.testing.assert_array_equal(whole.cpu().numpy(), exact)
+    x, w, one = a.to(vt.float8_e4m3fn), b.to(vt.float8_e4m3fn).t(), vt.ones(1, device="cuda")
+    for fast in (False, True):
+        y = vt._scaled_mm(x, w, one, one, out_dtype=vt.float32, use_fast_accum=fast)
+        scale = np.abs(exact).max()
+        np.testing.assert_allclose(y.cpu().numpy(), exact, rtol=0, atol=2e-3 * scale)
+    rows = vt.linspace(1, 2, 512, device="cuda")
+    y = vt._scaled_mm(x, w, rows[:, None], rows[None].clone(), out_dtype=vt.bfloat16)
+    want = exact * rows.cpu().numpy()[:, None] * rows.cpu().numpy()
+    np.testing.assert_allclose(
+        y.float().cpu().numpy(), want, rtol=8e-3, atol=4e-3 * np.abs(want).max()
+    )

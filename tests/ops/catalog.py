@@ -24,7 +24,8 @@ NP = {
     "float64": np.float64, "float32": np.float32, "float16": np.float16,
     "bfloat16": ml_dtypes.bfloat16, "int64": np.int64, "int32": np.int32, "int16": np.int16,
     "int8": np.int8, "uint8": np.uint8, "bool": np.bool_, "complex128": np.complex128,
-    "complex64": np.complex64,
+    "complex64": np.complex64, "float8_e4m3fn": ml_dtypes.float8_e4m3fn,
+    "float8_e5m2": ml_dtypes.float8_e5m2,
 }  # fmt: skip
 KINDS = {
     "b": ("bool",),

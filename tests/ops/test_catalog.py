@@ -82,8 +82,8 @@ def test_values_agree_with_an_independent_reference(record: Record) -> None:
 
 def to_torch(x: Any, torch: Any, requires_grad: bool = False) -> Any:
     def make(a: np.ndarray) -> Any:
-        if a.dtype.name == "bfloat16":
-            t = torch.from_numpy(a.astype(np.float32)).to(torch.bfloat16)
+        if a.dtype.name.startswith(("bfloat", "float8")):  # what NumPy does not know
+            t = torch.from_numpy(a.astype(np.float32)).to(getattr(torch, a.dtype.name))
         else:
             t = torch.from_numpy(np.array(a))
         return (

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+import votive as vt
 from tests.ops.catalog import S, op
 
 NAN = float("nan")
@@ -65,6 +66,13 @@ def activated_in_torch(*args: Any, use_gelu: bool = False, **factors: Any) -> An
     return same
 
 
+def scaled(
+    a: Any, b: Any, scale_a: Any, scale_b: Any, bias: Any = 0, out_dtype: Any = None,
+    use_fast_accum: bool = False,
+) -> Any:  # fmt: skip
+    return (a @ b) * (scale_a * scale_b) + bias
+
+
 def linear(x: Any, weight: Any, bias: Any = 0) -> Any:
     return x @ weight.T + bias
 
@@ -87,6 +95,12 @@ def distances(x: Any, y: Any, p: float = 2.0, compute_mode: str = "") -> Any:
     return (d**p).sum(-1) ** (1 / p)
 
 
+BYTES = (S(17, 32, dtype="float8_e4m3fn"), S(32, 16, dtype="float8_e4m3fn"))
+ONE = S(dtype="float32", low=0.5, high=1.5)
+ROW_SCALES = (
+    S(17, 1, dtype="float32", low=0.5, high=1.5), S(1, 16, dtype="float32", low=0.5, high=1.5),
+)  # fmt: skip
+WIDE = {"out_dtype": vt.float32}
 MISMATCH = [((S(2, 3), S(2, 3)), RuntimeError), ((S(2, 3), S(3, 2, dtype="int64")), RuntimeError)]
 
 RECORDS = [
@@ -205,6 +219,51 @@ RECORDS = [
                 ),
                 NotImplementedError,
             ),
+        ],
+    ),
+    op(
+        "_scaled_mm",
+        samples=[
+            (*BYTES, ONE, ONE, WIDE),
+            (*BYTES, *ROW_SCALES, WIDE),
+            (*BYTES, *ROW_SCALES, {"bias": S(16, dtype="float32"), **WIDE}),
+            (*BYTES, ONE, ONE, {"bias": S(16, dtype="bfloat16"), **WIDE, "use_fast_accum": True}),
+            (S(3, 5, dtype="float8_e5m2"), S(5, 7, dtype="float8_e4m3fn"), ONE, ONE, WIDE),
+            (S(3, 5, dtype="float8_e5m2"), S(5, 7, dtype="float8_e5m2"), ONE, ONE, WIDE),
+            (S(0, 32, dtype="float8_e4m3fn"), BYTES[1], ONE, ONE, WIDE),
+            (S(3, 0, dtype="float8_e4m3fn"), S(0, 7, dtype="float8_e4m3fn"), ONE, ONE, WIDE),
+        ],
+        reference=scaled,
+        dtypes="w",
+        tol={"float64": (1e-5, 1e-6)},  # results are float32
+        grad=False,
+        layouts=False,  # scales of rows lie dense
+        errors=[
+            ((BYTES[0], BYTES[0], ONE, ONE), RuntimeError),
+            ((S(2, 3, 4, dtype="float8_e4m3fn"), BYTES[1], ONE, ONE), RuntimeError),
+            ((S(17, 32), BYTES[1], ONE, ONE), ValueError),
+            ((*BYTES, ONE, ROW_SCALES[1]), ValueError),
+            ((*BYTES, S(dtype="float64"), ONE), ValueError),
+            ((*BYTES, ONE, ONE, {"bias": S(15, dtype="float32")}), RuntimeError),
+        ],
+    ),
+    op(
+        "_int_mm",
+        samples=[
+            (S(17, 8, dtype="int8"), S(8, 16, dtype="int8")),
+            (S(3, 5, dtype="int8", low=-128, high=127), S(5, 7, dtype="int8", low=-128, high=127)),
+            (S(3, 5, dtype="uint8", low=0, high=255), S(5, 7, dtype="int8", low=-128, high=127)),
+            (S(3, 0, dtype="int8"), S(0, 7, dtype="int8")),
+            (S(0, 5, dtype="int8"), S(5, 7, dtype="int8")),
+        ],
+        reference=np.matmul,
+        dtypes="w",
+        grad=False,
+        errors=[
+            ((S(2, 3, dtype="int8"), S(2, 3, dtype="int8")), RuntimeError),
+            ((S(2, 3, dtype="int32"), S(3, 3, dtype="int8")), RuntimeError),
+            ((S(2, 3, dtype="int8"), S(3, 3, dtype="uint8")), RuntimeError),
+            ((S(1, 2, 3, dtype="int8"), S(3, 3, dtype="int8")), RuntimeError),
         ],
     ),
     op(

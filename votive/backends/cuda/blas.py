@@ -212,8 +212,10 @@ class Product:
         if aux:
             self._set(AUX_LD, c.c_int64(aux))
         if by_rows:
-            self._set(A_SCALE_MODE, c.c_int32(OUTER_VECTORS))
-            self._set(B_SCALE_MODE, c.c_int32(OUTER_VECTORS))
+            for mode, factors in ((A_SCALE_MODE, A_SCALE), (B_SCALE_MODE, B_SCALE)):
+                self._set(mode, c.c_int32(OUTER_VECTORS))
+                # Algorithms are found only for factors that lie somewhere.
+                self._set(factors, c.c_uint64(1 << 20))
         if fast:
             self._set(FAST_ACCUM, c.c_int8(1))
         self.layouts = [m.layout() for m in (left, right, out)]
@@ -288,7 +290,7 @@ class Product:
 
     def __call__(
         self, left: int, right: int, out: int, *, bias: int = 0, aux: int = 0, add: int = 0,
-        alpha: float = 1.0, beta: float = 0.0,
+        alpha: float = 1, beta: float = 0,
     ) -> None:  # fmt: skip
         """`add` is what `beta` multiplies; it has the layout of the result."""
         self.alpha.value, self.beta.value = alpha, beta
