@@ -16,16 +16,18 @@ from . import measure, show
 def main(argv: list[str] | None = None) -> list[dict[str, Any]]:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--only", default="", help="cases whose name matches")
-    parser.add_argument("--suites", default="memory_bound,losses,products,attentions")
+    parser.add_argument(
+        "--suites", default="memory_bound,losses,products,epilogues,bytes_products,attentions"
+    )
     parser.add_argument("--models", action=argparse.BooleanOptionalAction, default=True)
     parser.add_argument("--json", type=Path)
     args = parser.parse_args(argv)
-    from . import kernels
+    from . import kernels, products
 
     rows = []
     for suite in args.suites.split(","):
         try:
-            for case in getattr(kernels, suite)():
+            for case in getattr(products if hasattr(products, suite) else kernels, suite)():
                 if re.search(args.only, case.name):
                     began = time.perf_counter()
                     rows.append(measure(case))

@@ -19,7 +19,9 @@ from .runtime import here_count
 
 KINDS = {"": 0, "relu": 1, "gelu": 2, "gelu_tanh": 3, "silu": 4}
 FLAT = 1024  # elements that a program of a flat pass takes
-ROWS, COLUMNS = 16, 128  # the tile of a pass that sums columns
+# The tile of a pass that sums columns, how far ahead it loads, and how many of its programs there
+# are for each processor.
+ROWS, COLUMNS, WARPS, STAGES, WAVES = 16, 256, 4, 3, 4
 _SQRT_HALF = tl.constexpr(0.7071067811865476)
 _SQRT_2_PI = tl.constexpr(0.7978845608028654)  # sqrt(2 / pi)
 _SQRT_1_2PI = tl.constexpr(0.3989422804014327)  # 1 / sqrt(2 pi)
@@ -98,32 +100,35 @@ def _activated(o, z, n, KIND: tl.constexpr, WIDE: tl.constexpr, BLOCK: tl.conste
 
 @triton.jit
 def _back(
-    dz, sums, g, z, rows, cols, share,
+    dz, sums, g, z, rows, cols, each,
     KIND: tl.constexpr, WIDE: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr,
+    STAGES: tl.constexpr,
 ):  # fmt: skip
-    """A program takes `share` rows of BN columns, and adds them up as it goes."""
-    j = tl.program_id(0) * BN + tl.arange(0, BN)
-    first = tl.program_id(1) * share
-    total = tl.zeros((BN,), WIDE)
-    for start in range(0, share, BM):
-        i = first + start + tl.arange(0, BM)
-        at = i[:, None].to(tl.int64) * cols + j[None, :]
-        inside = (i[:, None] < rows) & (j[None, :] < cols)
-        x = tl.load(z + at, mask=inside, other=0.0).to(WIDE)
-        y = tl.load(g + at, mask=inside, other=0.0).to(WIDE)
-        y = (y * slope(x, KIND, dz.dtype.element_ty.primitive_bitwidth == 16)).to(
-            dz.dtype.element_ty
-        )
-        tl.store(dz + at, y, mask=inside)
-        total += tl.sum(y.to(WIDE), 0)
-    tl.store(sums + tl.program_id(1) * cols + j, total, mask=j < cols)
+    """A program takes `each` rows of BN columns, and adds them up in registers as it goes."""
+    j = tl.program_id(0) * BN + tl.arange(0, BN)[None, :]
+    part = tl.program_id(1)
+    kind = dz.dtype.element_ty
+    total = tl.zeros((BM, BN), WIDE)
+    end = tl.minimum(part * each + each, rows)
+    for start in tl.range(part * each, end, BM, num_stages=STAGES):
+        i = (start + tl.arange(0, BM)[:, None]).to(tl.int64)
+        inside = (i < end) & (j < cols)
+        x = tl.load(z + i * cols + j, mask=inside, other=0.0).to(WIDE)
+        y = tl.load(g + i * cols + j, mask=inside, other=0.0).to(WIDE)
+
+        y = (y * slope(x, KIND, kind.primitive_bitwidth == 16)).to(kind)
+        total += y.to(WIDE)
+
+        tl.store(dz + i * cols + j, y, mask=inside)
+    to = tl.program_id(0) * BN + tl.arange(0, BN)
+    tl.store(sums + part.to(tl.int64) * cols + to, tl.sum(total, 0), mask=to < cols)
 
 
 @triton.jit
-def _join(o, parts, cols, COUNT: tl.constexpr, BN: tl.constexpr):
+def _join(o, parts, count, cols, COUNT: tl.constexpr, BN: tl.constexpr):
     j = tl.program_id(0) * BN + tl.arange(0, BN)
     k = tl.arange(0, COUNT)
-    inside = (j < cols)[None, :] & (k >= 0)[:, None]
+    inside = (j < cols)[None, :] & (k < count)[:, None]
     x = tl.load(parts + k[:, None] * cols + j[None, :], mask=inside, other=0.0)
     tl.store(o + j, tl.sum(x, 0).to(o.dtype.element_ty), mask=j < cols)
 
@@ -153,22 +158,28 @@ class Slope:
     def __init__(self, like: Spec, rows: int, cols: int, name: str) -> None:
         dtype = like.dtype
         tiles = -(-cols // COLUMNS)
-        # Enough programs for four on every processor, each with at least two tiles of rows.
-        parts = power(max(1, min(4 * here_count() // tiles, rows // (2 * ROWS))))
-        share = -(-rows // parts)
-        share = -(-share // ROWS) * ROWS
+        each = max(ROWS, -(-rows * tiles // (WAVES * here_count())))
+        each = -(-each // ROWS) * ROWS
+        self.parts = -(-rows // each)
         wide = dt.float64 if dtype is dt.float64 else dt.float32
-        half = "*" + TYPE[dtype]
+        kind, sums = "*" + TYPE[dtype], "*" + TYPE[wide]
         self.back = Program(
-            _back, [half, "*" + TYPE[wide], half, half, "i32", "i32", "i32"],
-            {"KIND": KINDS[name], "WIDE": _wide(dtype), "BM": ROWS, "BN": COLUMNS},
+            _back, [kind, sums, kind, kind, "i32", "i32", "i32"],
+            {
+                "KIND": KINDS[name], "WIDE": _wide(dtype), "BM": ROWS, "BN": COLUMNS,
+                "STAGES": STAGES,
+            },
+            warps=WARPS,
         )  # fmt: skip
         self.back.divisible = (5, 6) if cols % 16 == 0 else (6,)
-        self.join = Program(_join, [half, "*" + TYPE[wide], "i32"], {"COUNT": parts, "BN": COLUMNS})
-        self.numbers, self.tiles, self.parts = (rows, cols, share), tiles, parts
-        self.partial = Spec(Layout((parts, cols)), wide, like.device)
+        self.join = Program(
+            _join, [kind, sums, "i32", "i32"], {"COUNT": power(self.parts), "BN": 32}
+        )
+        self.join.divisible = (3,) if cols % 16 == 0 else ()
+        self.numbers, self.tiles = (rows, cols, each), tiles
+        self.partial = Spec(Layout((self.parts, cols)), wide, like.device)
 
     def __call__(self, dz: int, sums: int, g: int, z: int) -> None:
-        partial = empty(self.partial)
+        partial, cols = empty(self.partial), self.numbers[1]
         self.back((self.tiles, self.parts), dz, partial.ptr, g, z, *self.numbers)
-        self.join((self.tiles,), sums, partial.ptr, self.numbers[1])
+        self.join((-(-cols // 32),), sums, partial.ptr, self.parts, cols)

@@ -95,13 +95,19 @@ def linear_slope(grad: Any, weight: Any, kept: Any, activation: str) -> Any:
 
     ways: list[Any] = [apart]
     if activation == "gelu_tanh" and kept.dtype in dt.HALF and kept.contiguous:
-        joined = library(
-            grad.spec, weight.spec, out, epilogue=blas.GELU_GRADIENT_SUMS, bias=out.dtype, aux=cols
-        )
-        if joined is not None:
+        specs = grad.spec, weight.spec, out
+        sums = reduction.sum_(Slot(0, out), (0,), False, out.dtype)
+        half = library(*specs, epilogue=blas.GELU_GRADIENT, aux=cols)
+        joined = library(*specs, epilogue=blas.GELU_GRADIENT_SUMS, bias=out.dtype, aux=cols)
 
-            def at_once(outs: list[View], grad: View, weight: View, kept: View) -> None:
-                joined(grad.ptr, weight.ptr, outs[0].ptr, aux=kept.ptr, bias=outs[1].ptr)
+        def sloped(outs: list[View], grad: View, weight: View, kept: View) -> None:
+            half(grad.ptr, weight.ptr, outs[0].ptr, aux=kept.ptr)  # type: ignore[misc]
+            sums([outs[1]], outs[0])
 
-            ways.insert(0, at_once)
+        def at_once(outs: list[View], grad: View, weight: View, kept: View) -> None:
+            joined(  # type: ignore[misc]
+                grad.ptr, weight.ptr, outs[0].ptr, aux=kept.ptr, bias=outs[1].ptr
+            )
+
+        ways = [*([at_once] if joined else ()), *([sloped] if half else ()), apart]
     return Ways(ways, plan.work)

@@ -15,10 +15,10 @@ WORTH_TIMING = 1 << 31
 ROUNDS, TIMES = 2, 3
 
 
-def fastest(ways: list[Callable[[], Any]]) -> int:
-    """Which way takes the least time on the current stream; one that raises a CudaError is out."""
-    if rt.here.capturing:  # nothing can be timed while a graph is recorded
-        return 0
+def times(ways: list[Callable[[], Any]]) -> list[float]:
+    """Milliseconds that each way takes on the current stream; infinite when it raises a
+    CudaError.
+    """
     driver, stream = rt.runtime.driver, rt.here.stream
     begin, end = driver.new_event(True), driver.new_event(True)
     took = [float("inf")] * len(ways)
@@ -44,6 +44,14 @@ def fastest(ways: list[Callable[[], Any]]) -> int:
     driver.end_event(end)
     if refused is not None and len(out) == len(ways):
         raise refused
+    return [t / TIMES for t in took]
+
+
+def fastest(ways: list[Callable[[], Any]]) -> int:
+    """Which way takes the least time; the first, while a graph is recorded and nothing runs."""
+    if rt.here.capturing:
+        return 0
+    took = times(ways)
     return took.index(min(took))
 
 
@@ -56,6 +64,7 @@ class Ways:
     def __init__(self, ways: list[Callable[..., None]], work: int) -> None:
         assert ways
         self.ways, self.work = ways, work
+        self.times: list[float] = []
         self.best: Callable[..., None] | None = ways[0] if len(ways) == 1 else None
 
     def __call__(self, *args: Any, **how: Any) -> None:
@@ -66,7 +75,8 @@ class Ways:
 
     def _choose(self, args: Any, how: Any) -> None:
         if self.work >= WORTH_TIMING and not rt.here.capturing and not rt.runtime.driver.emulated:
-            self.best = self.ways[fastest([lambda w=w: w(*args, **how) for w in self.ways])]  # type: ignore[misc]
+            self.times = times([lambda w=w: w(*args, **how) for w in self.ways])  # type: ignore[misc]
+            self.best = self.ways[self.times.index(min(self.times))]
             self.best(*args, **how)
             return
         for k, way in enumerate(self.ways):
