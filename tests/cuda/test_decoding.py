@@ -6,9 +6,14 @@ import numpy as np
 import pytest
 
 import votive
+from votive.generation.graphs import GraphStepper
+from votive.generation.preparing import prepare
+from votive.generation.stepping import DecoderStepper, Wanted
 from votive.models import Qwen3Config, Qwen3ForCausalLM
 from votive.models.joined import JoinedDecoder
 from votive.ops.registry import F as ops
+
+from .device import EMULATED
 
 TYPES = [("float32", 1e-5), ("bfloat16", 3e-2)]
 
@@ -99,3 +104,41 @@ def test_a_joined_decoder_says_what_the_model_says():
         for at in range(6, 9):
             got = joined.step(ids[:, at : at + 1], votive.tensor([at]), cache)
             _close(got[:, 0], want[:, at], 2e-5)
+
+
+def _tiny():
+    config = Qwen3Config(
+        vocab_size=9, hidden_size=16, intermediate_size=24, num_hidden_layers=1,
+        num_attention_heads=2, num_key_value_heads=1, head_dim=16, max_position_embeddings=128,
+    )  # fmt: skip
+    with votive.device("cuda"):
+        return Qwen3ForCausalLM(config).eval(), votive.tensor([[1, 2, 3]])
+
+
+def _prepared(model, ids, **settings):
+    config = votive.generation.GenerationConfig(**settings).resolved()
+    wanted = Wanted(attentions=True) if settings.get("output_attentions") else None
+    task = prepare(model, ids, config=config, wanted=wanted)
+    return type(task.stepper), type(task.stepper.cache)
+
+
+def test_a_step_is_recorded_where_that_pays_and_nobody_looks():
+    model, ids = _tiny()
+    recorded = GraphStepper, votive.nn.StaticCache
+    stepped = DecoderStepper, votive.nn.DynamicCache
+    assert _prepared(model, ids, max_new_tokens=40) == recorded
+    assert _prepared(model, ids, max_new_tokens=4) == stepped
+    assert _prepared(model, ids, max_new_tokens=40, num_beams=2) == stepped
+    assert _prepared(model, ids, max_new_tokens=40, cache_implementation="dynamic") == stepped
+    handle = model.model.register_forward_hook(lambda *_: None)
+    assert _prepared(model, ids, max_new_tokens=40) == stepped
+    handle.remove()
+    assert _prepared(model.cpu(), ids.cpu(), max_new_tokens=40) == stepped
+
+
+@pytest.mark.skipif(EMULATED, reason="takes too long on an emulated GPU")
+def test_recorded_steps_say_the_same_tokens():
+    model, ids = _tiny()
+    ask = {"max_new_tokens": 40, "do_sample": False}
+    recorded = model.generate(ids, **ask)
+    assert votive.equal(recorded, model.generate(ids, cache_implementation="dynamic", **ask))

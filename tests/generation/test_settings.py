@@ -42,7 +42,7 @@ from .tiny import PROMPT, model
         ({"num_return_sequences": 2}, "greedy search has one result"),
         ({"early_stopping": "soon"}, "True, False or 'never'"),
         ({"eos_token_id": [-1]}, "eos_token_id must be"),
-        ({"cache_implementation": "magic"}, "one of dynamic, static, sliding"),
+        ({"cache_implementation": "magic"}, "one of auto, dynamic, static, sliding"),
         ({"prefill_chunk_size": 0}, "prefill_chunk_size must be"),
         ({"stop_strings": [""]}, "none empty"),
         ({"seed": 1.5}, "seed must be an integer"),

@@ -11,7 +11,7 @@ from typing import Any, Self
 # What holds where neither the caller nor the model says anything; transformers' values.
 DEFAULTS: dict[str, Any] = {
     "min_length": 0, "early_stopping": False, "do_sample": False, "num_beams": 1,
-    "use_cache": True, "cache_implementation": "dynamic", "temperature": 1.0, "top_k": 50,
+    "use_cache": True, "cache_implementation": "auto", "temperature": 1.0, "top_k": 50,
     "top_p": 1.0, "typical_p": 1.0, "epsilon_cutoff": 0.0, "eta_cutoff": 0.0,
     "repetition_penalty": 1.0, "presence_penalty": 0.0, "frequency_penalty": 0.0,
     "length_penalty": 1.0, "no_repeat_ngram_size": 0, "num_return_sequences": 1,
@@ -20,7 +20,7 @@ DEFAULTS: dict[str, Any] = {
 }  # fmt: skip
 # How many tokens are added when nothing limits them.
 NEW_TOKENS = 20
-CACHES = ("dynamic", "static", "sliding")
+CACHES = ("auto", "dynamic", "static", "sliding")
 # Settings of transformers that would change the text and that are not honoured: value for "off".
 UNSUPPORTED: dict[str, tuple[Any, ...]] = {
     "guidance_scale": (None, 1, 1.0), "penalty_alpha": (None, 0, 0.0), "dola_layers": (None,),

@@ -13,20 +13,31 @@ from votive.dispatch.state import state
 from ..models.joined import JoinedDecoder, steady, watched
 from .stepping import DecoderStepper, Fed, Wanted
 
+# Recording takes as long as a few tokens; memory for a long text is not taken on suspicion.
+WORTH, MOST = 16, 1 << 16
 
-def graphable(model: Any, cache: Any, wanted: Wanted | None) -> bool:
-    """Whether the step of a model can be recorded: on a GPU, with memory that stays where it is,
-    and nobody who wants to look inside.
-    """
-    if not isinstance(cache, nn.StaticCache) or (wanted is not None and wanted != Wanted()):
-        return False
+
+def recordable(model: Any, wanted: Wanted | None) -> bool:
+    """Whether the step of a model can be recorded: on a GPU, and nobody looks inside."""
     device = getattr(model, "device", None)
     if device is None or device.type != "cuda" or state.observers:
+        return False
+    if wanted is not None and wanted != Wanted():
         return False
     ropes = [m for m in model.modules() if isinstance(m, nn.RotaryEmbedding)]
     if watched(model) or not all(steady(rope) for rope in ropes):
         return False
     return hasattr(model, "config") and not getattr(model.config, "sliding_window", None)
+
+
+def graphable(model: Any, cache: Any, wanted: Wanted | None) -> bool:
+    """Whether steps can be recorded with this cache: its memory must stay where it is."""
+    return isinstance(cache, nn.StaticCache) and recordable(model, wanted)
+
+
+def pays(rows: int, length: int, new: int) -> bool:
+    """Whether recording is worth it for so many tokens to come, and memory for all is no waste."""
+    return new >= WORTH and rows * length <= MOST
 
 
 class GraphStepper(DecoderStepper):

@@ -14,7 +14,7 @@ import votive
 
 from .config import NEW_TOKENS, SAMPLING, UNSUPPORTED, GenerationConfig, check_names
 from .drawing import Stream, seed_from, streams
-from .graphs import GraphStepper, graphable
+from .graphs import GraphStepper, graphable, pays, recordable
 from .prefix import PrefixCache
 from .processing import processors_for
 from .stepping import DecoderStepper, Seq2SeqStepper, Wanted, cache_for
@@ -119,12 +119,20 @@ def prepare(
     prefix = None
     if isinstance(past_key_values, PrefixCache):
         prefix, past_key_values = past_key_values, _begun(past_key_values, rows, mask)
-    cache = _cache(model, past_key_values, config, length, ids)
+    kind = config.cache_implementation
+    if kind == "auto":
+        alone = (
+            not seq2seq
+            and config.num_beams == 1
+            and pays(ids.shape[0], length, length - ids.shape[1])
+        )
+        kind = "static" if alone and recordable(model, wanted) else "dynamic"
+    cache = _cache(model, past_key_values, config, kind, length, ids)
     if seq2seq:
         stepper: Any = source.stepper(copies, cache, wanted)
     else:
-        kind = GraphStepper if graphable(model, cache, wanted) else DecoderStepper
-        stepper = kind(
+        made_by = GraphStepper if graphable(model, cache, wanted) else DecoderStepper
+        stepper = made_by(
             model, cache=cache, mask=mask, max_length=length, chunk=config.prefill_chunk_size,
             wanted=wanted,
         )  # fmt: skip
@@ -261,13 +269,15 @@ def _begun(prefix: PrefixCache, rows: list[list[int]], mask: Any) -> Any:
     return prefix.begin(rows[0])
 
 
-def _cache(model: Any, given: Any, config: GenerationConfig, length: int, ids: Any) -> Any:
+def _cache(
+    model: Any, given: Any, config: GenerationConfig, kind: str, length: int, ids: Any
+) -> Any:
     if not config.use_cache:
         if given is not None:
             raise ValueError("generate: past_key_values were given, but use_cache is False.")
         return None
     if given is None:
-        return cache_for(model, config.cache_implementation, length)
+        return cache_for(model, kind, length)
     if not hasattr(given, "get_seq_length"):
         raise TypeError(
             "generate: past_key_values must be a cache such as votive.nn.DynamicCache or a "

@@ -108,7 +108,15 @@ class Program:
             rt.runtime.driver.wait_stream(here.stream)
 
     def _load(self, aligned: bool) -> Loaded:
-        loaded = Loaded(self.compile(aligned))
+        p = rt.runtime.property(rt.here.device)
+        # Other sizes often need the same kernel: what was compiled and loaded for them serves.
+        key = (
+            self.fn, self.types, tuple(sorted(self.constants.items())),
+            tuple(sorted(self.options.items())), self.divisible, aligned, p.major, p.minor,
+        )  # fmt: skip
+        loaded = _LOADED.get(key)
+        if loaded is None:
+            loaded = _LOADED[key] = Loaded(self.compile(aligned))
         if aligned:
             self._aligned = loaded
         else:
@@ -137,6 +145,9 @@ class Program:
         attrs = {(i,): [["tt.divisibility", 16]] for i in sorted(even)}
         source = ASTSource(self.fn, signature, self.constants, attrs)
         return triton.compile(source, target=target, options=self.options)
+
+
+_LOADED: dict[Any, Loaded] = {}
 
 
 class Loaded:
