@@ -262,3 +262,20 @@ def test_without_heads_that_are_told_words_come_from_the_later_half(
     expected = hearer(small.sound(0.4), **options).words
     monkeypatch.delitem(told, "alignment_heads")
     assert hearer(small.sound(0.4), **options).words == expected
+
+
+def test_a_text_is_put_together_as_words_are_timed(hearer: Transcriber) -> None:
+    spoken = [small.FIRST_TIME, 5, 7, small.FIRST_TIME + 3]
+    assert hearer.text_ids(spoken, "de", "translate") == [
+        small.START, small.GERMAN, small.TRANSLATE, small.NO_TIMES, 5, 7, small.END
+    ]  # fmt: skip
+    with pytest.raises(ValueError, match="name the language"):
+        hearer.text_ids(spoken)
+    sound = small.sound(0.4)
+    found = hearer(sound, language="en", word_timestamps=True, **PLAIN)
+    ids = hearer.text_ids(found.segments[0].tokens, found.language)
+    aligned = votive.glass.alignment(
+        hearer.model, hearer.mels(sound)[:, :, : hearer.frames], ids, duration=0.4
+    )
+    assert aligned.start == 4
+    assert found.words[0].start == pytest.approx(aligned.times()[0], abs=0.011)

@@ -1,6 +1,6 @@
 """Sound: torchaudio's functionals and transforms, and files in and out.
 
-Files and soxr need `pip install votive[audio]`; everything else needs nothing more.
+Files and soxr need `pip install 'votive[audio]'`; everything else needs nothing more.
 """
 
 from . import functional as functional

@@ -11,7 +11,7 @@ def _package(name: str, op: str) -> Any:
         return import_module(name)
     except ImportError as error:
         raise ImportError(
-            f"{op}: needs the package {name}; install it with `pip install votive[audio]`."
+            f"{op}: needs the package {name}; install it with `pip install 'votive[audio]'`."
         ) from error
 
 

@@ -86,6 +86,28 @@ class Transcriber:
         mel = self.mels(load_audio(audio, sampling_rate))
         return self._languages(self._window(mel, 0, mel.shape[2]))
 
+    def text_ids(
+        self, tokens: Sequence[int], language: str | None = None, task: str = "transcribe"
+    ) -> list[int]:
+        """A text as its decoder reads it when words are timed: beginning, what is spoken, end.
+
+        `tokens` are those of segments; points in time among them are left out. A multilingual
+        model needs the `language`. `votive.glass.alignment` takes the result.
+        """
+        words = self.vocabulary
+        if words.multilingual and language is None:
+            raise ValueError("text_ids: name the language, such as that of the transcript.")
+        begun = self._begun(language, task, timestamps=True)
+        return [*begun, words.no_timestamps, *(t for t in tokens if t < words.end), words.end]
+
+    def _begun(self, language: str | None, task: str, *, timestamps: bool) -> list[int]:
+        """What a text begins with; one for English alone names neither language nor task."""
+        words = self.vocabulary
+        told = {"language": language, "task": task} if words.multilingual else {}
+        return beginnings(
+            words, 1, timestamps=timestamps, **{"language": None, "task": None, **told}
+        )[0]  # fmt: skip
+
     def __call__(self, audio: Any, **options: Any) -> Transcript:
         """The text of a recording; the arguments of `votive.speech.transcribe`."""
         return transcribe(self.model, audio, tokenizer=self.tokenizer, **options)
@@ -185,11 +207,7 @@ def transcribe(
     mel = hearer.mels(sound)
     total = mel.shape[2] - hearer.frames
     told, first = _language(hearer, mel, language)
-    begun = beginnings(
-        hearer.vocabulary, 1, language=told if hearer.vocabulary.multilingual else None,
-        task=task if hearer.vocabulary.multilingual else None,
-        timestamps=not decoder.options.without_timestamps,
-    )[0]  # fmt: skip
+    begun = hearer._begun(told, task, timestamps=not decoder.options.without_timestamps)
     story = _Story(mel, told, begun)
     if initial_prompt is not None:
         text = " " + initial_prompt.strip()

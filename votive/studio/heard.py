@@ -13,7 +13,6 @@ import numpy as np
 
 from .. import glass
 from ..speech import Segment, Token, Word
-from ..speech.beginning import beginnings
 from ..speech.words import characters
 from .hearing import Hearing, Sound
 
@@ -136,20 +135,16 @@ class Heard:
         """The attention of a window's text to its sound."""
         window = self.window(index)
         if index not in self._aligned:
-            hearer, words = self.loaded.hears, self.loaded.hears.vocabulary
+            hearer = self.loaded.hears
             if self.language is None:  # it was stopped before that was told
                 self.language = next(iter(hearer.detect_language(self.sound.samples)))
-            begun = beginnings(
-                words, 1, language=self.language if words.multilingual else None,
-                task=self.task if words.multilingual else None, timestamps=True,
-            )[0]  # fmt: skip
+            ids = hearer.text_ids(window.tokens, self.language, self.task)
             mels = self.sound.mels[:, :, window.seek : window.seek + hearer.frames]
             like = hearer.model.proj_out.weight
             self._aligned[index] = glass.alignment(
                 hearer.model, mels.to(device=like.device, dtype=like.dtype),
-                [*begun, words.no_timestamps, *window.tokens, words.end],
-                heads=self.loaded.heads, tokenizer=self.loaded.tokenizer, start=len(begun) + 1,
-                duration=window.frames / 100,
+                ids, heads=self.loaded.heads, tokenizer=self.loaded.tokenizer,
+                start=len(ids) - len(window.tokens) - 1, duration=window.frames / 100,
             )  # fmt: skip
             while len(self._aligned) > KEPT:
                 self._aligned.popitem(last=False)

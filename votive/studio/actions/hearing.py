@@ -165,15 +165,19 @@ def alignment(
         values = aligned.matrix()
     else:
         values = aligned.weights(layer, head)[aligned.start - 1 : len(aligned.tokens) - 1]
+    length = found.loaded.hears.frames
+    task = "" if found.task == "transcribe" else f", {found.task!r}"
     which = "" if layer is None else f"{layer}" if head is None else f"{layer}, {head}"
+    first = found.window(window).seek
     job.room.log(
-        job, "glass.alignment(hear.model, mels, tokens, tokenizer=hear.tokenizer)"
-        f".figure({which})",
+        job, f"glass.alignment(hear.model, hear.mels(sound)[:, :, {first} : {first + length}], "
+        f"hear.text_ids([t for s in found.segments if s.seek == {first} for t in s.tokens], "
+        f"found.language{task}), tokenizer=hear.tokenizer).figure({which})",
     )  # fmt: skip
     rows = np.asarray(values.float().numpy()[:-1], np.float32)  # the last is the end of the text
     low = min(0.0, float(rows.min(initial=0.0)))
     high = max(float(rows.max(initial=0.0)), low + 1e-9)
-    start = found.window(window).seek / 100
+    start = first / 100
     data = {
         "times": [start + t for t in aligned.times()], "seconds": aligned.seconds, "low": low,
         "high": high, "start": start,
