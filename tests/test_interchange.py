@@ -173,3 +173,45 @@ def test_functions_of_numpy_give_tensors_back() -> None:
         assert isinstance(y, vt.Tensor)
         assert y.tolist() == [2.0, 3.0]
     assert np.isnan(x).dtype == vt.uint8
+
+
+def test_types_that_numpy_lacks_come_in_but_do_not_go_out() -> None:
+    with pytest.raises(BufferError, match=r"does not know votive\.bfloat16"):
+        np.from_dlpack(vt.ones(2, dtype=vt.bfloat16))
+    torch = pytest.importorskip("torch")
+    theirs = torch.arange(6.0).reshape(2, 3).to(torch.bfloat16)
+    ours = vt.from_dlpack(theirs.t())
+    assert (ours.dtype, ours.stride()) == (vt.bfloat16, (1, 3))
+    theirs[0, 2] = 9
+    del theirs
+    assert ours.float().tolist() == [[0.0, 3.0], [1.0, 4.0], [9.0, 5.0]]
+
+
+def test_dlpack_copies_where_it_is_told_to_and_never_else() -> None:
+    t = vt.arange(3.0)
+    shared, copied = vt.from_dlpack(t), vt.from_dlpack(t, copy=True)
+    t.fill_(7)
+    assert (shared.tolist(), copied.tolist()) == ([7.0] * 3, [0.0, 1.0, 2.0])
+    capsule = t.__dlpack__(copy=True, dl_device=(1, 0))
+    assert "dltensor" in repr(capsule)
+    assert t.__dlpack_device__() == (1, 0)
+    with pytest.raises(BufferError, match="cannot be exported"):
+        t.__dlpack__(dl_device=(2, 0))
+    with pytest.raises(BufferError, match="no streams"):
+        t.__dlpack__(stream=3)
+    with pytest.raises(BufferError, match="require gradient"):
+        vt.ones(2, requires_grad=True).__dlpack__()
+    with pytest.raises(AttributeError, match="not on a GPU"):
+        _ = t.__cuda_array_interface__
+
+
+class Odd:
+    """Memory of a kind that nobody here knows."""
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return 99, 0
+
+
+def test_memory_of_an_unknown_kind_is_an_error() -> None:
+    with pytest.raises(BufferError, match="kind 99"):
+        vt.from_dlpack(Odd())

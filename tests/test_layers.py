@@ -25,7 +25,7 @@ LAYERS = [
     {"autograd"},
     {"tensor", "surface", "operators", "interchange", "_functions", "codegen", "fuse", "custom",
      "explain", "reference_page", "config", "cpu", "cuda", "printing", "random", "fft", "linalg",
-     "special", "signal", "window", "native_page", "dlpack"},
+     "special", "signal", "window", "native_page"},
     {"nn", "optim", "amp", "data", "io", "quant", "distributed", "utils", "distributions",
      "serialization"},
     {"models", "text", "generation", "audio", "vision", "speech", "train"},

@@ -12,7 +12,7 @@ from . import dispatch
 from .backends.base import BACKENDS
 from .core import dtype as dt
 from .core.device import resolve
-from .core.layout import Layout, Spec, extent
+from .core.dlpack import DEVICES
 from .core.promotion import promote_types
 from .ops.options import dtype_of, finish
 from .ops.registry import F, composite
@@ -211,32 +211,21 @@ def from_dlpack(ext_tensor: Any, *, device: Any = None, copy: bool | None = None
     >>> votive.from_dlpack(np.arange(3))
     tensor([0, 1, 2])
     """
-    if getattr(ext_tensor, "__dlpack_device__", lambda: (1, 0))()[0] == 2:
-        t = _from_gpu(ext_tensor)
-        t = t.clone() if copy else t
-        return t if device is None else t.to(device)
-    array = np.from_dlpack(ext_tensor)
-    t = _own(array.copy(), None) if copy else _share(array)
-    return t if device is None else t.to(device)
+    kind = getattr(ext_tensor, "__dlpack_device__", lambda: (1, 0))()[0]
+    if kind not in DEVICES:
+        raise BufferError(f"from_dlpack: memory of DLPack's kind {kind} is not known.")
+    t = _borrowed(BACKENDS[DEVICES[kind]].borrow(ext_tensor))
+    place = t.device if device is None else resolve(device)
+    if copy is False and place is not t.device:
+        raise BufferError(f"from_dlpack: going from {t.device} to {place} needs a copy.")
+    return F.to(t, place, copy=bool(copy)) if copy or place is not t.device else t
 
 
-def _from_gpu(source: Any) -> Any:
-    """A tensor over memory of the GPU that another library owns."""
-    from .backends.cuda.data import ForeignStorage, View
-    from .core.device import device
-    from .dlpack import Borrowed
-
-    backend = BACKENDS["cuda"]
-    from .backends.cuda import runtime as rt
-
-    held = Borrowed(source.__dlpack__(stream=rt.here.stream or 1))
-    layout = Layout(held.shape, held.strides)
-    spec = Spec(layout, held.dtype, device("cuda", held.device_id))
-    reach = extent(held.shape, layout.strides) * held.dtype.itemsize
-    storage = ForeignStorage(held.ptr, reach, held.device_id, held)
+def _borrowed(parts: tuple[Any, ...]) -> Any:
+    """A tensor over memory of another library, which cannot be resized."""
+    storage, data, spec, offset = parts
     storage.owned = False
-    assert backend is not None
-    return dispatch.make(storage, View(held.ptr, spec, storage), spec)
+    return dispatch.make(storage, data, spec, offset)
 
 
 def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Any:
@@ -247,6 +236,9 @@ def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Any:
     """
     if hasattr(data, "_spec"):
         return data.to(device=device, dtype=dtype)
+    if hasattr(data, "__cuda_array_interface__"):
+        t = _borrowed(BACKENDS["cuda"].look_at(data))
+        return t.to(device=device, dtype=dtype)
     if isinstance(data, np.ndarray):
         _check_array("as_tensor", data)
         t = _share(data if data.flags.writeable else data.copy())

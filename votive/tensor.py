@@ -462,33 +462,38 @@ class Tensor:
         a = np.asarray(array)
         return from_numpy(a.astype(np.uint8) if a.dtype == bool else a)  # type: ignore[no-any-return]
 
-    def __dlpack__(self, *, stream: Any = None, max_version: Any = None, **kwargs: Any) -> Any:
+    def __dlpack__(
+        self, *, stream: Any = None, max_version: Any = None, dl_device: Any = None,
+        copy: bool | None = None,
+    ) -> Any:  # fmt: skip
+        """A capsule over this tensor's memory, or over a copy where one is asked for."""
         if self._rg:
             raise BufferError("can't export tensors that require gradient; use tensor.detach().")
-        if self._spec.device.type == "cuda":
-            return _gpu_capsule(self, stream)
-        a = self.numpy()
-        if max_version is None:
-            return a.__dlpack__(**kwargs)
-        return a.__dlpack__(max_version=max_version, **kwargs)
+        source = self
+        if dl_device is not None and tuple(dl_device) != self.__dlpack_device__():
+            if copy is False or tuple(dl_device) != (1, 0):
+                raise BufferError(
+                    f"__dlpack__: a tensor on {self.device} cannot be exported to {dl_device}"
+                    f"{' without a copy' if copy is False else ''}."
+                )
+            source, stream = self.cpu(), None  # type: ignore[attr-defined]
+        elif copy:
+            source = self.clone()  # type: ignore[attr-defined]
+        backend = _sharing(source, "export")
+        return backend.export(source._data, source._spec, stream, max_version)
 
     def __dlpack_device__(self) -> tuple[int, int]:
-        if self._spec.device.type == "cuda":
-            return (2, self._spec.device.index or 0)
-        return (1, 0)
+        return _sharing(self, "dlpack_device").dlpack_device(self._spec)  # type: ignore[no-any-return]
 
     @property
     def __cuda_array_interface__(self) -> dict[str, Any]:
         """Numba's and CuPy's description of memory on the GPU."""
-        if self._spec.device.type != "cuda":
+        backend = BACKENDS[self._spec.device.type]
+        if not hasattr(backend, "array_interface"):
             raise AttributeError("__cuda_array_interface__: the tensor is not on a GPU.")
         if self._rg:
             raise RuntimeError("can't share a Tensor that requires grad; use tensor.detach().")
-        return {
-            "version": 3, "shape": tuple(self._spec.shape), "typestr": self._spec.dtype.np.str,
-            "data": (self.data_ptr(), False), "stream": 1,
-            "strides": None if self._spec.contiguous else self._spec.byte_strides,
-        }  # fmt: skip
+        return backend.array_interface(self._data, self._spec)  # type: ignore[no-any-return]
 
     def __repr__(self, *, tensor_contents: str | None = None) -> str:
         node = self.grad_fn
@@ -619,14 +624,12 @@ class Tensor:
         )  # fmt: skip
 
 
-def _gpu_capsule(tensor: Tensor, stream: Any) -> Any:
-    """A DLPack capsule of memory on the GPU, ordered before what the asking stream does next."""
-    from .backends.cuda import runtime as rt
-    from .dlpack import export
-
-    if stream not in (None, -1) and rt.here.stream != (0 if stream == 1 else stream):
-        rt.runtime.driver.wait_stream(rt.here.stream)
-    return export(tensor)
+def _sharing(tensor: Tensor, what: str) -> Any:
+    """The tensor's backend, if it can share memory with other libraries."""
+    backend = BACKENDS[tensor._spec.device.type]
+    if not hasattr(backend, what):
+        raise BufferError(f"__dlpack__: memory on {tensor.device} cannot be shared.")
+    return backend
 
 
 def _rebuild(

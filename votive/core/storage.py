@@ -226,7 +226,7 @@ def held(block: np.ndarray[Any, Any]) -> Storage:
     return Storage(block) if cpu_allocator.source is not None else CachedStorage(block)
 
 
-class _Foreign:
+class Foreign:
     """Lets NumPy see a range of somebody else's memory and keeps its owner alive."""
 
     def __init__(self, address: int, nbytes: int, readonly: bool, owner: Any) -> None:
@@ -245,5 +245,5 @@ def wrap_array(array: np.ndarray[Any, Any]) -> tuple[Storage, int]:
         return s, 0
     low, high = np.lib.array_utils.byte_bounds(array)
     first = array.__array_interface__["data"][0]
-    owner = _Foreign(low, high - low, not array.flags.writeable, array)
+    owner = Foreign(low, high - low, not array.flags.writeable, array)
     return Storage(np.asarray(owner)), first - low

@@ -6,10 +6,11 @@ from typing import Any
 
 import numpy as np
 
+from ...core import dlpack
 from ...core import dtype as dt
 from ...core.device import cpu
-from ...core.layout import Layout, Spec
-from ...core.storage import SMALL, Storage, cpu_allocator, held, new_cpu, wrap_array
+from ...core.layout import Layout, Spec, extent
+from ...core.storage import SMALL, Foreign, Storage, cpu_allocator, held, new_cpu, wrap_array
 from ..base import BACKENDS, switched_off
 from . import launch as _launch
 from . import native as _native
@@ -144,6 +145,32 @@ class CpuBackend:
         out = new_cpu(storage.nbytes)
         out.memory[: storage.nbytes] = storage.bytes_view()
         return out
+
+    def export(self, data: Any, spec: Spec, stream: Any, version: Any) -> Any:
+        """A DLPack capsule over an array, made by NumPy."""
+        if stream not in (None, -1):
+            raise BufferError(f"__dlpack__: memory of the CPU has no streams, got stream={stream}.")
+        if spec.dtype.np.kind not in "biufc":
+            raise BufferError(
+                f"__dlpack__: NumPy, which exports memory, does not know {spec.dtype}."
+            )
+        return data.__dlpack__(**({} if version is None else {"max_version": version}))
+
+    def dlpack_device(self, spec: Spec) -> tuple[int, int]:
+        """DLPack's kind and number of where a tensor lies."""
+        return dlpack.CPU, 0
+
+    def borrow(self, source: Any) -> tuple[Storage, Any, Spec, int]:
+        """(storage, data, spec, offset) over memory of another library."""
+        if isinstance(source, np.ndarray):
+            return self.wrap(np.from_dlpack(source))
+        held = dlpack.Borrowed(source.__dlpack__())
+        strides = Layout(held.shape, held.strides).strides
+        size = held.dtype.itemsize
+        raw = np.asarray(Foreign(held.ptr, extent(held.shape, strides) * size, False, held))
+        steps = tuple(s * size for s in strides)
+        array = np.ndarray(held.shape, held.dtype.np, raw, 0, steps)
+        return self.wrap(array)
 
     def wrap(self, array: np.ndarray[Any, Any]) -> tuple[Storage, Any, Spec, int]:
         """A foreign array's memory: (storage, data, spec, offset), zero-copy."""

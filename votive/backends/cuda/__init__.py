@@ -9,9 +9,10 @@ from typing import Any
 
 import numpy as np
 
+from ...core import dlpack
 from ...core.device import cpu, device
 from ...core.dtype import from_numpy
-from ...core.layout import Layout, Spec
+from ...core.layout import Layout, Spec, extent
 from ...core.storage import Storage, memory
 from . import runtime as rt
 
@@ -90,6 +91,63 @@ class CudaBackend:
     def record_stream(self, storage: Any, stream: Any) -> None:
         """Let a stream of the user's keep memory from being handed out again too early."""
         storage.record_stream(stream.device.index or 0, stream.cuda_stream)
+
+    def export(self, data: Any, spec: Spec, stream: Any, version: Any) -> Any:
+        """A DLPack capsule over a view; the asking stream waits for what was given to ours."""
+        index = spec.device.index or 0
+        if stream == 2:
+            raise BufferError("__dlpack__: the per-thread default stream is not supported.")
+        if stream == 0:
+            raise BufferError("__dlpack__: stream 0 may mean two streams; pass 1 or a handle.")
+        asking = 0 if stream in (None, 1) else stream
+        ours = rt.here.stream_of(index)
+        if stream != -1 and asking != ours:
+            self._moves.follow(index, asking, index, ours)
+        return dlpack.export(data.ptr, spec, dlpack.CUDA, index, data.storage)
+
+    def dlpack_device(self, spec: Spec) -> tuple[int, int]:
+        """DLPack's kind and number of where a tensor lies."""
+        return dlpack.CUDA, spec.device.index or 0
+
+    def borrow(self, source: Any) -> tuple[Any, Any, Spec, int]:
+        """(storage, data, spec, offset) over memory of another library."""
+        index = source.__dlpack_device__()[1]
+        rt.runtime.check(index)
+        held = dlpack.Borrowed(source.__dlpack__(stream=rt.here.stream_of(index) or 1))
+        return self._over(held.ptr, held.shape, held.strides, held.dtype, index, held)
+
+    def array_interface(self, data: Any, spec: Spec) -> dict[str, Any]:
+        """What Numba and CuPy read of a view."""
+        return {
+            "version": 3, "shape": tuple(spec.shape), "typestr": spec.dtype.np.str,
+            "data": (data.ptr if spec.numel else 0, False),
+            "stream": rt.here.stream_of(spec.device.index or 0) or 1,
+            "strides": None if spec.contiguous else spec.byte_strides,
+        }  # fmt: skip
+
+    def look_at(self, owner: Any) -> tuple[Any, Any, Spec, int]:
+        """(storage, data, spec, offset) over what `__cuda_array_interface__` describes."""
+        told = owner.__cuda_array_interface__
+        kind = from_numpy(np.dtype(told["typestr"]))
+        if told.get("mask") is not None:
+            raise ValueError("__cuda_array_interface__: masks are not supported.")
+        strides = told.get("strides")
+        if strides is not None:
+            strides = tuple(s // kind.itemsize for s in strides)
+        index = rt.here.device
+        stream = told.get("stream")
+        if stream is not None and (0 if stream == 1 else stream) != rt.here.stream:
+            self._moves.follow(index, rt.here.stream, index, 0 if stream == 1 else stream)
+        return self._over(told["data"][0], tuple(told["shape"]), strides, kind, index, owner)
+
+    def _over(
+        self, ptr: int, shape: Any, strides: Any, dtype: Any, index: int, owner: Any
+    ) -> tuple[Any, Any, Spec, int]:
+        layout = Layout(shape, strides)
+        spec = Spec(layout, dtype, device("cuda", index))
+        nbytes = extent(shape, layout.strides) * dtype.itemsize
+        storage = self._data.ForeignStorage(ptr, nbytes, index, owner)
+        return storage, self._data.View(ptr, spec, storage), spec, 0
 
     def to_numpy(self, data: Any) -> Any:
         with rt.on(data.spec.device.index or 0):

@@ -106,14 +106,14 @@ def crossed(v: View, there: Any) -> View:
     if not v.spec.nbytes:
         return made
     here, other = rt.here.stream_of(home), rt.here.stream_of(away)
-    _follow(home, here, away, other)  # the new memory may still be in use there
+    follow(home, here, away, other)  # the new memory may still be in use there
     with rt.on(home):
         driver.across(made.ptr, away, v.ptr, home, v.spec.nbytes, here)
-    _follow(away, other, home, here)
+    follow(away, other, home, here)
     return made
 
 
-def _follow(device: int, stream: int, first: int, source: int) -> None:
+def follow(device: int, stream: int, first: int, source: int) -> None:
     """Let a stream wait for what another was given so far."""
     driver = rt.runtime.driver
     with driver.on(first):

@@ -1,13 +1,17 @@
-"""DLPack for memory of the GPU: capsules in and out. Knows the C structure, not kernels."""
+"""DLPack: memory of other libraries in, ours out, as capsules. Knows the C structure, not devices'
+memory.
+"""
 
 from __future__ import annotations
 
 import ctypes as c
 from typing import Any
 
-from .core import dtype as dt
+from . import dtype as dt
 
-CUDA, PINNED = 2, 3
+CPU, CUDA, PINNED = 1, 2, 3
+# Which of our devices memory of DLPack's kinds belongs to.
+DEVICES = {CPU: "cpu", CUDA: "cuda", PINNED: "cpu"}
 _CODES = {
     dt.int8: (0, 8), dt.int16: (0, 16), dt.int32: (0, 32), dt.int64: (0, 64), dt.uint8: (1, 8),
     dt.uint16: (1, 16), dt.uint32: (1, 32), dt.uint64: (1, 64), dt.float16: (2, 16),
@@ -72,9 +76,11 @@ class Borrowed:
             managed.contents.deleter(managed)
 
 
-@_DELETER
-def _release(managed: Any) -> None:
+def _forget(managed: Any) -> None:
     _exported.pop(c.addressof(managed.contents), None)
+
+
+_release = _DELETER(_forget)
 
 
 def _unused(capsule: int) -> None:
@@ -86,18 +92,19 @@ def _unused(capsule: int) -> None:
 _drop = _DESTRUCTOR(_unused)
 
 
-def export(tensor: Any) -> Any:
-    """A capsule over a tensor of the GPU, which stays alive until the capsule's user is done."""
-    spec = tensor._spec
+def export(address: int, spec: Any, kind: int, index: int, owner: Any) -> Any:
+    """A capsule over memory, whose owner stays alive until the capsule's user is done."""
     n = max(spec.ndim, 1)
     shape, strides = (c.c_int64 * n)(*spec.shape), (c.c_int64 * n)(*spec.strides)
+    if spec.dtype not in _CODES:
+        raise BufferError(f"__dlpack__: DLPack has no code for {spec.dtype}.")
     code, bits = _CODES[spec.dtype]
     managed = _Managed()
     managed.tensor = _Tensor(
-        tensor.data_ptr(), CUDA, spec.device.index or 0, spec.ndim, code, bits, 1,
+        address, kind, index, spec.ndim, code, bits, 1,
         c.cast(shape, c.POINTER(c.c_int64)), c.cast(strides, c.POINTER(c.c_int64)), 0,
     )  # fmt: skip
     managed.deleter = _release
-    address = c.addressof(managed)
-    _exported[address] = (managed, shape, strides, tensor.detach())
-    return _api.PyCapsule_New(address, _FRESH, _drop)
+    place = c.addressof(managed)
+    _exported[place] = (managed, shape, strides, owner)
+    return _api.PyCapsule_New(place, _FRESH, _drop)
