@@ -12,12 +12,9 @@ from ..backends.base import has_own
 from ..core import dtype as dt
 from ..core.mode import mode
 from ..core.promotion import promote_types
-from ..dispatch.state import state
 from ..ops.registry import F as OPERATORS
-from .global_hooks import GLOBAL
+from .activated import watched
 from .layers.normalization import LayerNorm, RMSNorm
-
-_HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
 
 
 def unseen(module: Any, cls: type) -> bool:
@@ -28,15 +25,8 @@ def unseen(module: Any, cls: type) -> bool:
     >>> unseen(layer, votive.nn.LayerNorm)
     True
     """
-    own = module.__dict__
-    return not (
-        module.__class__.forward is not cls.forward  # type: ignore[attr-defined]
-        or "forward" in own
-        or any(own[name] for name in _HOOKS)
-        or GLOBAL
-        or state.observers
-        or mode.special
-    )
+    same = module.__class__.forward is cls.forward  # type: ignore[attr-defined]
+    return same and not watched(module) and not mode.special
 
 
 def joins(module: Any, cls: type, x: Any) -> bool:
