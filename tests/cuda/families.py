@@ -249,6 +249,18 @@ def whole_products(vt: Any) -> None:
 
 
 @family
+def passed_products(vt: Any) -> None:
+    from votive.backends.cuda.matmul_tiles import TILES, Tiles
+
+    x, w = _of(vt, 1024, 512), _of(vt, 512, 2048)
+    for back in (False, True):
+        Tiles(x._spec, w._spec, TILES[0], "gelu_tanh", back=back).program._load(True).function[0]
+        columns = w.t().contiguous().t()._spec
+        for tile in TILES:
+            Tiles(x._spec, columns, tile, "gelu", back=back).program._load(True).function[0]
+
+
+@family
 def bytes_products(vt: Any) -> None:
     one, rows = _of(vt, 1, dtype="float32"), _of(vt, 256, 1, dtype="float32")
     for kind in ("float8_e4m3fn", "float8_e5m2"):

@@ -335,3 +335,28 @@ def test_large_products_of_bytes_agree_with_exact_ones() -> None:
     np.testing.assert_allclose(
         y.float().cpu().numpy(), want, rtol=8e-3, atol=4e-3 * np.abs(want).max()
     )
+
+
+@pytest.mark.parametrize("turned", [False, True], ids=["rows", "columns"])
+@pytest.mark.parametrize("name", ["gelu_tanh", "silu"] if EMULATED else NAMES)
+def test_tiles_pass_through_an_activation_and_its_slope(name: str, turned: bool) -> None:
+    from votive.backends.cuda import matmul_tiles
+
+    tile = (32, 32, 32, 4, 1) if EMULATED else matmul_tiles.TILES[turned]
+    m, k, n = 2 * tile[0] + 5, 2 * tile[2], 2 * tile[1]
+    x, b, g = (made(*s, dtype=vt.bfloat16) for s in ((m, k), (n,), (m, n)))
+    w = made(n, k, dtype=vt.bfloat16).t() if turned else made(k, n, dtype=vt.bfloat16)
+    after, before, back = (vt.full((m, n), 9, dtype=vt.bfloat16, device="cuda") for _ in range(3))
+    sums = vt.empty(n, dtype=vt.bfloat16, device="cuda")
+    specs, at = (x._spec, w._spec, tile, name), lambda t: t.data_ptr()
+    product = matmul_tiles.Tiles(*specs, back=False, bias=vt.bfloat16)
+    product.forward(at(after), at(before), at(x), at(w), at(b))
+    close(before, F.linear(x, w.t(), b))
+    close(after, FUNCTIONS[name](before))
+    product = matmul_tiles.Tiles(*specs, back=True)
+    product.back(at(back), at(sums), at(g), at(x), at(w))
+    z = g.detach().requires_grad_()
+    y = FUNCTIONS[name](z)
+    (want,) = vt.autograd.grad(y, z, x @ w)
+    close(back, want)
+    close(sums, back.float().sum(0).to(vt.bfloat16))

@@ -16,6 +16,7 @@ from .matmul import takes
 from .matmul_epilogue import Slope
 from .matmul_kernels import Side
 from .matmul_plan import Library, Planned, turned, unit
+from .matmul_tiles import Tiles, tiles
 from .matmul_ways import Ways
 from .rows import cuda
 
@@ -110,4 +111,14 @@ def linear_slope(grad: Any, weight: Any, kept: Any, activation: str) -> Any:
             )
 
         ways = [*([at_once] if joined else ()), *([sloped] if half else ()), apart]
+    if kept.contiguous:
+        for tile in tiles(grad.spec, weight.spec):
+            ways.append(_passing(Tiles(grad.spec, weight.spec, tile, activation, back=True)))
     return Ways(ways, plan.work)
+
+
+def _passing(product: Tiles) -> Any:
+    def by_tiles(outs: list[View], grad: View, weight: View, kept: View) -> None:
+        product.back(outs[0].ptr, outs[1].ptr, kept.ptr, grad.ptr, weight.ptr)
+
+    return by_tiles

@@ -15,6 +15,7 @@ from .matmul import is_row, takes
 from .matmul_epilogue import Activation
 from .matmul_gradient import library
 from .matmul_plan import Activated, Planned, turned
+from .matmul_tiles import Tiles, tiles
 from .matmul_ways import Ways
 from .rows import cuda
 
@@ -63,6 +64,8 @@ def _first(x: Spec, w: Spec, hidden: Spec, bias: dt.dtype | None, activation: st
 
     ways: list[Any] = [apart]
     rows = _rows(x)
+    for tile in [] if rows is None else tiles(rows, w):
+        ways.append(_passing(Tiles(rows, w, tile, activation, back=False, bias=bias)))
     if activation == "gelu_tanh" and hidden.dtype in dt.HALF and rows is not None:
         cols = hidden.shape[-1]
         product = library(
@@ -76,3 +79,10 @@ def _first(x: Spec, w: Spec, hidden: Spec, bias: dt.dtype | None, activation: st
 
             ways.insert(0, at_once)
     return Ways(ways, plan.work)
+
+
+def _passing(product: Tiles) -> Any:
+    def by_tiles(before: View, after: View, x: View, w: View, at: int) -> None:
+        product.forward(after.ptr, before.ptr, x.ptr, w.ptr, at)
+
+    return by_tiles

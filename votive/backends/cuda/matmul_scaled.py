@@ -18,25 +18,13 @@ from .data import View, zero
 from .matmul_gradient import library, side
 from .matmul_kernels import Whole
 from .matmul_plan import turned
+from .matmul_tiles import GROUP, place
 from .matmul_ways import Ways
 from .program import TYPE, Program
 from .rows import cuda
 
 # Rows, columns and inner size of a tile, warps and stages.
 LARGE, SMALL, TINY = (128, 128, 128, 8, 3), (64, 64, 64, 4, 3), (32, 32, 32, 4, 1)
-GROUP = 8  # rows of tiles that share columns while those are in the cache
-
-
-@triton.jit
-def _place(M, N, BM: tl.constexpr, BN: tl.constexpr, GROUP: tl.constexpr):
-    """The tile of a program: programs that run together share rows and columns."""
-    rows = tl.cdiv(M, BM)
-    cols = tl.cdiv(N, BN)
-    at = tl.program_id(0)
-    first = at // (GROUP * cols) * GROUP
-    count = tl.minimum(rows - first, GROUP)
-    inside = at % (GROUP * cols)
-    return first + inside % count, inside // count
 
 
 @triton.jit
@@ -49,7 +37,7 @@ def _bytes_product(
     """Rows of a and columns of b are dense. LOOSE: how many products tensor cores may add up before
     float32 does; a tile has BK.
     """
-    row, col = _place(M, N, BM, BN, GROUP)
+    row, col = place(M, N, BM, BN, GROUP)
     i = row * BM + tl.arange(0, BM)
     j = col * BN + tl.arange(0, BN)
     k = tl.arange(0, BK)
