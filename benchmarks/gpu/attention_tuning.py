@@ -71,10 +71,10 @@ def using(kind: str, width: int, t: Try) -> Iterator[None]:
     from votive.dispatch.plan import drop_plans
 
     table, before = sizes.TILES[kind], sizes.TILES[kind][width]
-    early = sizes.EARLY.get(kind)
+    early = sizes.AHEAD.get(kind)
     table[width] = t[:5]
     if early is not None:
-        sizes.EARLY[kind] = t[5]
+        sizes.AHEAD[kind] = t[5]
     for op in ("_attention", "_attention_backward"):
         drop_plans(op)
     try:
@@ -82,7 +82,7 @@ def using(kind: str, width: int, t: Try) -> Iterator[None]:
     finally:
         table[width] = before
         if early is not None:
-            sizes.EARLY[kind] = early
+            sizes.AHEAD[kind] = early
 
 
 def strides(shape: tuple[int, ...], parts: int) -> tuple[int, ...]:

@@ -61,6 +61,8 @@ Q, K, V = (2, 4, 3, 4), (2, 4, 5, 4), (2, 4, 5, 3)
 SHARED = ((2, 2, 5, 4), (2, 2, 5, 3))
 SEEN = vt.tensor([[True, False, True, True, False], [False] * 5, [True] * 5])
 ADDED = vt.where(SEEN, vt.tensor(0.5, dtype=vt.float64), -math.inf)
+# Sequences of 2, 0 and 3 queries, and of 4, 1 and 1 keys.
+ENDS = vt.tensor([0, 2, 2, 5]), vt.tensor([0, 4, 5, 6], dtype=vt.int32)
 CLASSES = vt.tensor([[0, 2, -100], [1, 1, 3]])
 SMOOTHED = (None, -100, 0.25, vt.float64)
 
@@ -126,6 +128,19 @@ PAIRS = [
     Pair("_addmm_activated", "scaled", ((3, 1), (3, 4), (4, 2)), (2, 0.5, "gelu")),
     Pair("_addmm_activated", "of batches", ((2,), (5, 3, 4), (5, 4, 2)), (1, 1, "relu")),
     Pair("_attention", "a learned mask", (Q, K, V, (4, 1, 5))),
+    *(
+        Pair(
+            "_varlen_attention",
+            f"{label} {left} {right}",
+            shapes,
+            (*ENDS, None, 3, 4, 0.5, left, right),
+        )
+        for left, right in ((-1, -1), (-1, 0), (1, 1), (0, -1))
+        for label, shapes in {
+            "alike": ((5, 2, 4), (6, 2, 4), (6, 2, 4)),
+            "shared heads, more positions": ((7, 4, 3), (8, 2, 3), (8, 2, 2)),
+        }.items()
+    ),
 ]
 each = pytest.mark.parametrize(
     "pair", PAIRS, ids=[f"{p.name} {p.label} {len(p.shapes[0] or ())}-d" for p in PAIRS]

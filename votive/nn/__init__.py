@@ -1,5 +1,6 @@
 """Neural networks: modules, containers, layers; `functional` holds the operators they use."""
 
+from . import attention as attention
 from . import functional as functional
 from . import init as init
 from . import modules as modules

@@ -1,6 +1,6 @@
 """Attention forward: softmax of scores is kept in registers, tile by tile, and never written down.
 `attention_backward.py` holds the gradients, `attention_decode.py` the case of few queries,
-`attention_plain.py` what does not fit here, `attention_varlen.py` sequences of different lengths.
+`attention_plain.py` what does not fit here, `varlen_attention.py` sequences of different lengths.
 """
 
 from __future__ import annotations
@@ -117,10 +117,10 @@ def _attend(
     v += b * vb + h // G * vh
     o += b * ob + h * oh
     if PACKED:
-        first_q, T = span(ends_q, b)
-        first_k, S = span(ends_k, b)
+        first_q, T = span(ends_q, b, T)
+        first_k, S = span(ends_k, b, S)
         if USED:
-            S = tl.load(used + b).to(tl.int32)
+            S = tl.minimum(S, tl.maximum(tl.load(used + b).to(tl.int32), 0))
         if tile * BM >= T:
             return
         row += first_q
@@ -184,9 +184,9 @@ def forward(
     q: Any, k: Any, v: Any, mask: Any, out: Any, sizes: tuple[int, ...], p: float, causal: bool,
     window: bool = False, ends: tuple[str, ...] = (), used: bool = False,
 ) -> Any:  # fmt: skip
-    """launch(out, lse, q, k, v, mask, ends_q, ends_k, used, noise, offset, lower, scale) for Views
-    with packed features. `sizes`: batch, query heads, queries, keys; `ends`: types of the ends of
-    packed sequences.
+    """launch(out, lse, q, k, v, mask, where, noise, offset, lower, scale) for Views with dense
+    features. `sizes`: batch, query heads, queries, keys. `ends`: types of the ends of packed
+    sequences; `where` then has their addresses, and `longest` is the longest sequence.
     """
     B, H, T, S = sizes
     D, E, G = q.shape[-1], v.shape[-1], H // max(k.shape[1], 1)
@@ -210,20 +210,19 @@ def forward(
         },
         warps=warps, stages=stages, **more,
     )  # fmt: skip
-    tiles = -(-T // bm)
-    grid = (tiles * B * H,)
     rows = (0, q.shape[0]) if ends else (H * T, T)
     program.divisible = even((*rows, *strides), 22)
     factor = made_up(p) if p else 1.0
 
     def launch(
         out: View, lse: View, q: View, k: View, v: View, mask: int, where: tuple[int, int, int],
-        noise: Any, offset: int, lower: int, scale: float,
+        noise: Any, offset: int, lower: int, scale: float, longest: int = T,
     ) -> None:  # fmt: skip
-        if grid[0]:
+        tiles = -(-longest // bm)
+        if tiles * B * H:
             program(
-                grid, out.ptr, lse.ptr, q.ptr, k.ptr, v.ptr, mask, *where, *noise, H, G, T, S,
-                offset, lower, tiles, scale * LOG2E, factor, *rows, *strides,
+                (tiles * B * H,), out.ptr, lse.ptr, q.ptr, k.ptr, v.ptr, mask, *where, *noise, H, G,
+                T, S, offset, lower, tiles, scale * LOG2E, factor, *rows, *strides,
             )  # fmt: skip
 
     return launch

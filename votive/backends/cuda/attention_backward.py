@@ -27,7 +27,7 @@ from .attention_arguments import (
 )
 from .attention_by_keys import by_keys
 from .attention_by_queries import by_queries
-from .attention_sizes import EARLY, KEYS, QUERIES, tile
+from .attention_sizes import AHEAD, KEYS, QUERIES, tile
 from .by_rows import dense, power
 from .data import View, empty
 from .program import TYPE, Program
@@ -40,8 +40,8 @@ def backward(
     ends: tuple[str, ...] = (),
 ) -> Any:  # fmt: skip
     """launch(outs, g, g_lse, q, k, v, mask, y, lse, where, noise, offset, lower, scale) for Views
-    with packed features. `sizes`: batch, query heads, queries, keys; `ends`: types of the ends of
-    packed sequences.
+    with dense features. `sizes`: batch, query heads, queries, keys. `ends`: types of the ends of
+    packed sequences; `where` then has their addresses, and `longest` are the longest of them.
     """
     B, H, T, S = sizes
     KH, D, E = k.shape[1], q.shape[-1], v.shape[-1]
@@ -62,7 +62,7 @@ def backward(
     rows = (0, long) if ends else (H * T, T)
     factor = made_up(p) if p else 1.0
 
-    m, n, warps, stages, more = tile(QUERIES, q.dtype, max(bd, be), kind, noise)
+    bm, n, warps, stages, more = tile(QUERIES, q.dtype, max(bd, be), kind, noise)
     strides = tuple(
         s for x in (outs[0], q, k, v, g, y) for s in strides_of(x)
     ) + mask_strides(mask)  # fmt: skip
@@ -73,12 +73,11 @@ def backward(
             *sides[3:], *numbers, *stride_types(strides, (long, long, short, short, long, long)),
             *far,
         ],
-        {**fixed, "EARLY": EARLY[QUERIES], "BM": m, "BN": n}, warps=warps, stages=stages, **more,
+        {**fixed, "AHEAD": AHEAD[QUERIES], "BM": bm, "BN": n}, warps=warps, stages=stages, **more,
     )  # fmt: skip
     one.divisible = even((*rows, *strides), 27)
-    one_tiles = -(-T // m)
 
-    m, n, warps, stages, more = tile(KEYS, q.dtype, max(bd, be), kind, noise)
+    m, bn, warps, stages, more = tile(KEYS, q.dtype, max(bd, be), kind, noise)
     key_strides = tuple(
         s for x in (outs[1], outs[2], q, k, v, g) for s in strides_of(x)
     ) + mask_strides(mask)  # fmt: skip
@@ -89,32 +88,33 @@ def backward(
             *stride_types(key_strides, (short, short, long, short, short, long)), *far,
         ],
         {
-            **fixed, "EARLY": EARLY[KEYS], "BM": m, "BN": n, "G": G,
+            **fixed, "AHEAD": AHEAD[KEYS], "BM": m, "BN": bn, "G": G,
             "TAIL": bool(ends) or window or T % m != 0,
         },
         warps=warps, stages=stages, **more,
     )  # fmt: skip
     two.divisible = even((*rows, *key_strides), 25)
-    two_tiles = -(-S // n)
     count = Spec(Layout((H * long * (1 if ends else B),)), dt.float32, q.spec.device)
 
     def launch(
         outs: list[View], g: View, g_lse: View, q: View, k: View, v: View, mask: int, y: View,
         lse: View, where: tuple[int, int], noise: Any, offset: int, lower: int, scale: float,
+        longest: tuple[int, int] = (T, S),
     ) -> None:  # fmt: skip
         tops, means = empty(count), empty(count)
+        tiles_q, tiles_k = -(-longest[0] // bm), -(-longest[1] // bn)
         how = (*where, *noise)
         base = (T, S, offset, lower)
         scales = (scale * LOG2E, scale, factor, *rows)
-        if one_tiles * B * H:
+        if tiles_q * B * H:
             one(
-                (one_tiles * B * H,), outs[0].ptr, tops.ptr, means.ptr, q.ptr, k.ptr, v.ptr, g.ptr,
-                y.ptr, lse.ptr, g_lse.ptr, mask, *how, H, G, *base, one_tiles, *scales, *strides,
+                (tiles_q * B * H,), outs[0].ptr, tops.ptr, means.ptr, q.ptr, k.ptr, v.ptr, g.ptr,
+                y.ptr, lse.ptr, g_lse.ptr, mask, *how, H, G, *base, tiles_q, *scales, *strides,
             )  # fmt: skip
-        if two_tiles * B * KH:
+        if tiles_k * B * KH:
             two(
-                (two_tiles * B * KH,), outs[1].ptr, outs[2].ptr, q.ptr, k.ptr, v.ptr, g.ptr,
-                tops.ptr, means.ptr, mask, *how, H, KH, *base, two_tiles, *scales, *key_strides,
+                (tiles_k * B * KH,), outs[1].ptr, outs[2].ptr, q.ptr, k.ptr, v.ptr, g.ptr,
+                tops.ptr, means.ptr, mask, *how, H, KH, *base, tiles_k, *scales, *key_strides,
             )  # fmt: skip
 
     return launch

@@ -15,7 +15,7 @@ def _key_steps(
     by_k, by_v, keys, values, q, g, tops, means, mask, j, row, first, lo, hi, T, S, offset, lower,
     rh, qh, qt, gh, gt, mh, mt, ms, scale, factor, moved, key, counter, highest,
     CAUSAL: tl.constexpr, WINDOW: tl.constexpr, MASK: tl.constexpr, NOISE: tl.constexpr,
-    EDGE: tl.constexpr, END: tl.constexpr, EARLY: tl.constexpr, PRECISION: tl.constexpr,
+    EDGE: tl.constexpr, END: tl.constexpr, AHEAD: tl.constexpr, PRECISION: tl.constexpr,
     D: tl.constexpr, BD: tl.constexpr, E: tl.constexpr, BE: tl.constexpr, BM: tl.constexpr,
     BN: tl.constexpr, G: tl.constexpr,
 ):  # fmt: skip
@@ -65,7 +65,7 @@ def _key_steps(
             ends = tl.load(tops + rows)
             mean = tl.load(means + rows)
         scores = tl.dot(keys, query, input_precision=PRECISION)  # (keys, queries)
-        if EARLY:
+        if AHEAD:
             by_p = tl.dot(values, tl.trans(grad), input_precision=PRECISION)
         scores = scores * scale
         if MASK == 2:
@@ -84,7 +84,7 @@ def _key_steps(
         else:
             weights = p.to(grad.dtype)
         by_v = tl.dot(weights, grad, by_v, input_precision=PRECISION)
-        if not EARLY:
+        if not AHEAD:
             by_p = tl.dot(values, tl.trans(grad), input_precision=PRECISION)
         if NOISE != 0:
             by_p = tl.where(keep, by_p * factor, 0.0)
@@ -99,7 +99,7 @@ def by_keys(
     H, KH, T, S, offset, lower, tiles, scale, back, factor, rb, rh,
     ub, uh, ut, wb, wh, wt, qb, qh, qt, kb, kh, kt, vb, vh, vt, gb, gh, gt, mb, mh, mt, ms,
     CAUSAL: tl.constexpr, WINDOW: tl.constexpr, MASK: tl.constexpr, NOISE: tl.constexpr,
-    PACKED: tl.constexpr, TAIL: tl.constexpr, EARLY: tl.constexpr, PRECISION: tl.constexpr,
+    PACKED: tl.constexpr, TAIL: tl.constexpr, AHEAD: tl.constexpr, PRECISION: tl.constexpr,
     D: tl.constexpr, BD: tl.constexpr, E: tl.constexpr, BE: tl.constexpr, BM: tl.constexpr,
     BN: tl.constexpr, G: tl.constexpr,
 ):  # fmt: skip
@@ -118,8 +118,8 @@ def by_keys(
     if MASK != 0:
         mask += b * mb + head * G * mh
     if PACKED:
-        first_q, T = span(ends_q, b)
-        first_k, S = span(ends_k, b)
+        first_q, T = span(ends_q, b, T)
+        first_k, S = span(ends_k, b, S)
         if first >= S:
             return
         row += first_q
@@ -160,20 +160,20 @@ def by_keys(
         by_k, by_v = _key_steps(
             by_k, by_v, keys, values, q, g, tops, means, mask, j, row, first, lo, end, T, S, offset,
             lower, rh, qh, qt, gh, gt, mh, mt, ms, scale, factor, moved, key, counter, highest,
-            CAUSAL, WINDOW, MASK, NOISE, True, False, EARLY, PRECISION, D, BD, E, BE, BM, BN, G,
+            CAUSAL, WINDOW, MASK, NOISE, True, False, AHEAD, PRECISION, D, BD, E, BE, BM, BN, G,
         )  # fmt: skip
     by_k, by_v = _key_steps(
         by_k, by_v, keys, values, q, g, tops, means, mask, j, row, first, tl.maximum(end, lo), full,
         T, S, offset, lower, rh, qh, qt, gh, gt, mh, mt, ms, scale, factor, moved, key, counter,
         highest,
-        CAUSAL, WINDOW, MASK, NOISE, False, False, EARLY, PRECISION, D, BD, E, BE, BM, BN, G,
+        CAUSAL, WINDOW, MASK, NOISE, False, False, AHEAD, PRECISION, D, BD, E, BE, BM, BN, G,
     )  # fmt: skip
     if TAIL:
         by_k, by_v = _key_steps(
             by_k, by_v, keys, values, q, g, tops, means, mask, j, row, first, tl.maximum(full, lo),
             hi, T, S, offset, lower, rh, qh, qt, gh, gt, mh, mt, ms, scale, factor, moved, key,
             counter, highest,
-            CAUSAL, WINDOW, MASK, NOISE, CAUSAL or WINDOW, True, EARLY, PRECISION, D, BD, E, BE, BM,
+            CAUSAL, WINDOW, MASK, NOISE, CAUSAL or WINDOW, True, AHEAD, PRECISION, D, BD, E, BE, BM,
             BN, G,
         )  # fmt: skip
     tl.store(

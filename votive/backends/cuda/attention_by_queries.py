@@ -15,7 +15,7 @@ def _query_steps(
     by_q, query, grad, ends, mean, k, v, mask, i, rows, lo, hi, T, S, offset, lower, kt, vt, mt, ms,
     scale, factor, moved, key, counter, highest,
     CAUSAL: tl.constexpr, WINDOW: tl.constexpr, MASK: tl.constexpr, NOISE: tl.constexpr,
-    EDGE: tl.constexpr, EARLY: tl.constexpr, PRECISION: tl.constexpr, D: tl.constexpr,
+    EDGE: tl.constexpr, AHEAD: tl.constexpr, PRECISION: tl.constexpr, D: tl.constexpr,
     BD: tl.constexpr, E: tl.constexpr, BE: tl.constexpr, BN: tl.constexpr,
 ):  # fmt: skip
     """Go over keys lo..hi; `EDGE`: some of them are not seen."""
@@ -41,7 +41,7 @@ def _query_steps(
             keys = tl.load(k + j[None, :] * kt + d[:, None], mask=d[:, None] < D, other=0.0)
             values = tl.load(v + j[None, :] * vt + e[:, None], mask=e[:, None] < E, other=0.0)
         scores = tl.dot(query, keys, input_precision=PRECISION)
-        if EARLY:
+        if AHEAD:
             by_p = tl.dot(grad, values, input_precision=PRECISION)
         scores = scores * scale
         if MASK == 2:
@@ -54,7 +54,7 @@ def _query_steps(
         if MASK == 1:
             at = mask + tl.minimum(i, T - 1)[:, None] * mt + j[None, :] * ms
             p = tl.where(tl.load(at, mask=j[None, :] < S, other=0) != 0, p, 0.0)
-        if not EARLY:
+        if not AHEAD:
             by_p = tl.dot(grad, values, input_precision=PRECISION)
         if NOISE != 0:
             keep = kept(moved, key, counter, highest, rows, start, S, NOISE, BN)
@@ -70,7 +70,7 @@ def by_queries(
     H, G, T, S, offset, lower, tiles, scale, back, factor, rb, rh,
     ob, oh, ot, qb, qh, qt, kb, kh, kt, vb, vh, vt, gb, gh, gt, yb, yh, yt, mb, mh, mt, ms,
     CAUSAL: tl.constexpr, WINDOW: tl.constexpr, MASK: tl.constexpr, NOISE: tl.constexpr,
-    PACKED: tl.constexpr, EARLY: tl.constexpr, PRECISION: tl.constexpr, D: tl.constexpr,
+    PACKED: tl.constexpr, AHEAD: tl.constexpr, PRECISION: tl.constexpr, D: tl.constexpr,
     BD: tl.constexpr, E: tl.constexpr, BE: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr,
 ):  # fmt: skip
     """`means`: `sum(g y) - g_lse` of each row. `tops`: its log-sum-exp in base 2, or infinity where
@@ -89,8 +89,8 @@ def by_queries(
     if MASK != 0:
         mask += b * mb + h * mh
     if PACKED:
-        first_q, T = span(ends_q, b)
-        first_k, S = span(ends_k, b)
+        first_q, T = span(ends_q, b, T)
+        first_k, S = span(ends_k, b, S)
         if tile * BM >= T:
             return
         row += first_q
@@ -133,18 +133,18 @@ def by_queries(
         by_q = _query_steps(
             by_q, query, grad, ends, mean, k, v, mask, i, row + i, lo, plain, T, S, offset, lower,
             kt, vt, mt, ms, scale, factor, moved, key, counter, highest,
-            CAUSAL, WINDOW, MASK, NOISE, True, EARLY, PRECISION, D, BD, E, BE, BN,
+            CAUSAL, WINDOW, MASK, NOISE, True, AHEAD, PRECISION, D, BD, E, BE, BN,
         )  # fmt: skip
         lo = plain
     by_q = _query_steps(
         by_q, query, grad, ends, mean, k, v, mask, i, row + i, lo, full, T, S, offset, lower, kt,
         vt, mt, ms, scale, factor, moved, key, counter, highest,
-        CAUSAL, WINDOW, MASK, NOISE, False, EARLY, PRECISION, D, BD, E, BE, BN,
+        CAUSAL, WINDOW, MASK, NOISE, False, AHEAD, PRECISION, D, BD, E, BE, BN,
     )  # fmt: skip
     by_q = _query_steps(
         by_q, query, grad, ends, mean, k, v, mask, i, row + i, full, hi, T, S, offset, lower, kt,
         vt, mt, ms, scale, factor, moved, key, counter, highest,
-        CAUSAL, WINDOW, MASK, NOISE, True, EARLY, PRECISION, D, BD, E, BE, BN,
+        CAUSAL, WINDOW, MASK, NOISE, True, AHEAD, PRECISION, D, BD, E, BE, BN,
     )  # fmt: skip
     tl.store(
         out + i[:, None] * ot + d[None, :],

@@ -78,7 +78,7 @@ def row_means(
     g += b * gb + h * gh
     y += b * yb + h * yh
     if PACKED:
-        first, T = span(ends, b)
+        first, T = span(ends, b, T)
         row += first
         g += first * gt
         y += first * yt
@@ -117,10 +117,10 @@ def forward_part(
     if MASK != 0:
         mask += b * mb + h * mh
     if PACKED:
-        first_q, T = span(ends_q, b)
-        first_k, S = span(ends_k, b)
+        first_q, T = span(ends_q, b, T)
+        first_k, S = span(ends_k, b, S)
         if USED:
-            S = tl.load(used + b).to(tl.int32)
+            S = tl.minimum(S, tl.maximum(tl.load(used + b).to(tl.int32), 0))
         row += first_q
         q += first_q * qt
         k += first_k * kt
@@ -194,8 +194,8 @@ def backward_part(
     if MASK != 0:
         mask += b * mb + h * mh
     if PACKED:
-        first_q, T = span(ends_q, b)
-        first_k, S = span(ends_k, b)
+        first_q, T = span(ends_q, b, T)
+        first_k, S = span(ends_k, b, S)
         row += first_q
         q += first_q * qt
         g += first_q * gt

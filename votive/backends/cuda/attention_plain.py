@@ -83,18 +83,18 @@ def plain_forward(
         ],
         USED=used,
     )  # fmt: skip
-    tiles, parts = -(-T // c.bm), max(-(-c.E // c.bf), 1)
-    grid = (tiles * parts * B * H,)
+    parts = max(-(-c.E // c.bf), 1)
 
     def launch(
         out: View, lse: View, q: View, k: View, v: View, mask: int, where: tuple[int, int, int],
-        noise: Any, offset: int, lower: int, scale: float,
+        noise: Any, offset: int, lower: int, scale: float, longest: int = T,
     ) -> None:  # fmt: skip
-        if grid[0]:
+        tiles = -(-longest // c.bm)
+        if tiles * B * H:
             program(
-                grid, out.ptr, lse.ptr, q.ptr, k.ptr, v.ptr, mask, *where, *noise, H, c.G, T, S,
-                c.D, c.E, offset, lower, tiles, parts, scale, c.factor, *c.rows, *strides,
-                *c.mask_strides,
+                (tiles * parts * B * H,), out.ptr, lse.ptr, q.ptr, k.ptr, v.ptr, mask, *where,
+                *noise, H, c.G, T, S, c.D, c.E, offset, lower, tiles, parts, scale, c.factor,
+                *c.rows, *strides, *c.mask_strides,
             )  # fmt: skip
 
     return launch
@@ -113,12 +113,11 @@ def means_for(c: Plain, g: Any, y: Any, sizes: tuple[int, ...]) -> Any:
         ],
         {"PACKED": bool(c.ends), "WIDE": c.wide, "BM": 32, "BF": 64}, warps=4, stages=1,
     )  # fmt: skip
-    tiles = -(-T // 32)
     dtype = dt.float64 if c.double else dt.float32
     rows = Spec(Layout((H * c.long * (1 if c.ends else B),)), dtype, g.spec.device)
 
-    def launch(g: View, y: View, g_lse: View, ends: int = 0) -> View:
-        made = empty(rows)
+    def launch(g: View, y: View, g_lse: View, ends: int = 0, longest: int = T) -> View:
+        made, tiles = empty(rows), -(-longest // 32)
         if tiles * B * H:
             program(
                 (tiles * B * H,), made.ptr, g.ptr, y.ptr, g_lse.ptr, ends, H, T, c.E, tiles,
@@ -141,8 +140,8 @@ def plain_backward(
     n = c.number
     means = means_for(c, g, y, sizes)
     sides = []
-    for side, (heads, length, block, width) in enumerate(
-        ((H, T, c.bm, c.D), (KH, S, c.bn, c.D), (KH, S, c.bn, c.E))
+    for side, (heads, block, width) in enumerate(
+        ((H, c.bm, c.D), (KH, c.bn, c.D), (KH, c.bn, c.E))
     ):
         strides = c.strides(outs[side], q, k, v, g)
         reach = (c.long if side == 0 else c.short, c.long, c.short, c.short, c.long)
@@ -155,20 +154,24 @@ def plain_backward(
             ],
             SIDE=side,
         )  # fmt: skip
-        tiles, parts = -(-length // block), -(-width // c.bf)
-        sides.append((program, tiles, parts, tiles * parts * heads * B, strides))
+        sides.append((program, block, -(-width // c.bf), heads * B, strides))
 
     def launch(
         outs: list[View], g: View, g_lse: View, q: View, k: View, v: View, mask: int, y: View,
         lse: View, where: tuple[int, int], noise: Any, offset: int, lower: int, scale: float,
+        longest: tuple[int, int] = (T, S),
     ) -> None:  # fmt: skip
-        mean = means(g, y, g_lse, where[0])
-        for out, (program, tiles, parts, count, strides) in zip(outs, sides, strict=True):
-            if count:
+        mean = means(g, y, g_lse, where[0], longest[0])
+        lengths = (longest[0], longest[1], longest[1])
+        for out, length, (program, block, parts, heads, strides) in zip(
+            outs, lengths, sides, strict=True
+        ):
+            tiles = -(-length // block)
+            if tiles * parts * heads:
                 program(
-                    (count,), out.ptr, q.ptr, k.ptr, v.ptr, g.ptr, lse.ptr, mean.ptr, mask, *where,
-                    *noise, H, c.G, T, S, c.D, c.E, offset, lower, tiles, parts, scale, c.factor,
-                    *c.rows, *strides, *c.mask_strides,
+                    (tiles * parts * heads,), out.ptr, q.ptr, k.ptr, v.ptr, g.ptr, lse.ptr,
+                    mean.ptr, mask, *where, *noise, H, c.G, T, S, c.D, c.E, offset, lower, tiles,
+                    parts, scale, c.factor, *c.rows, *strides, *c.mask_strides,
                 )  # fmt: skip
 
     return launch

@@ -33,7 +33,7 @@ SINGLE: dict[str, Tiles] = {
     KEYS: {64: (16, 64, 4, 2), 128: (16, 16, 4, 1), 256: (16, 16, 8, 1)},
 }
 # Gradients: the product with values before or after the weights are made from scores.
-EARLY = {QUERIES: False, KEYS: False}
+AHEAD = {QUERIES: False, KEYS: False}
 
 
 def tile(kind: str, dtype: dt.dtype, width: int, mask: int, noise: int) -> tuple[Any, ...]:

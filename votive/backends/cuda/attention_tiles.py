@@ -9,10 +9,11 @@ import triton.language as tl
 
 
 @triton.jit
-def span(ends, b):
-    """Where sequence `b` begins, and its length."""
-    first = tl.load(ends + b).to(tl.int64)
-    return first, (tl.load(ends + b + 1).to(tl.int64) - first).to(tl.int32)
+def span(ends, b, total):
+    """Where sequence `b` begins, and its length; wrong ends stay inside of the memory."""
+    first = tl.minimum(tl.maximum(tl.load(ends + b).to(tl.int64), 0), total)
+    last = tl.minimum(tl.maximum(tl.load(ends + b + 1).to(tl.int64), first), total)
+    return first, (last - first).to(tl.int32)
 
 
 @triton.jit
