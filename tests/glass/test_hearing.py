@@ -126,6 +126,24 @@ def test_neighbours_are_joined_and_named_by_round_numbers() -> None:
     assert time_labels(0, 0.1) == []
 
 
+def test_a_model_that_tells_no_special_tokens_speaks_from_its_second_on(model: Any) -> None:
+    class Bare(votive.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.inner = model.model
+
+        def forward(self, x: Any, decoder_input_ids: Any) -> Any:
+            return self.inner(x, decoder_input_ids=decoder_input_ids)
+
+    bare = Bare()
+    bare.__dict__["config"] = object()
+    found = glass.alignment(bare, features(), IDS)
+    assert found.start == 1
+    assert votive.allclose(
+        found.weights(1, 0), glass.alignment(model, features(), IDS).weights(1, 0), atol=1e-6
+    )
+
+
 def test_wrong_texts_are_told(model: Any) -> None:
     with pytest.raises(ValueError, match="as many texts"):
         glass.alignment(model, features(2), IDS)

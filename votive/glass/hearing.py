@@ -240,7 +240,7 @@ def alignment(
     row = ids[sample].tolist()
     if len(row) < 2:
         raise ValueError("alignment: give a text of at least two tokens, its beginning included.")
-    start = _spoken(row, settings) if start is None else start
+    start = _spoken(row, model) if start is None else start
     if not 1 <= start < len(row):
         raise ValueError(f"alignment: start must be from 1 to {len(row) - 1}, got {start}.")
     width = int(getattr(model.config, "median_filter_width", 7))
@@ -250,15 +250,17 @@ def alignment(
     )  # fmt: skip
 
 
-def _spoken(ids: list[int], settings: Any) -> int:
+def _spoken(ids: list[int], model: Any) -> int:
     """The first token after those that say how to write, as far as they are known."""
-    known = getattr(settings, "extra", {})
+    from ..speech import Vocabulary
+
+    try:
+        known = Vocabulary.of(model)
+    except (AttributeError, IndexError):  # a model that tells neither a start nor an end
+        return 1
     special = {
-        *(known.get("lang_to_id") or {}).values(), *(known.get("task_to_id") or {}).values()
+        known.start, known.previous, known.no_timestamps, *known.languages.values(),
+        *known.tasks.values(),
     }  # fmt: skip
-    special |= {
-        known.get("no_timestamps_token_id"),
-        getattr(settings, "decoder_start_token_id", None),
-    }
     last = len(ids) - 1
     return min(max(next((i for i, t in enumerate(ids) if t not in special), last), 1), last)
