@@ -167,6 +167,39 @@ def sets(vt: Any) -> None:
 
 
 @family
+def points(vt: Any) -> None:
+    x, i = _of(vt, 300, 16, dtype="float32"), vt.zeros(300, dtype=vt.int64, device="cuda")
+    vt.cdist(x, x)
+    vt.cdist(x, x, p=3.0)
+    vt.cross(x[:, :3], x[:, 3:6], 1)
+    vt.isin(i, i)
+    vt.searchsorted(x[:, 0], x[:, 1], sorter=i)
+    vt.histogramdd(x[:, :2], bins=[4, 5], range=[0.0, 1.0, 0.0, 1.0])
+    vt.mode(x, 0)
+    vt.combinations(i[:10], 3)
+    vt.frexp(x)
+    for dtype in ("float32", "bfloat16"):
+        y = x.to(getattr(vt, dtype))
+        vt.nextafter(y, y)
+        vt.scatter_reduce(y, 0, i[:, None], y, "prod")
+    vt.as_strided(x.requires_grad_(), (3, 3), (1, 1)).sum().backward()
+    offsets = vt.zeros(4, dtype=vt.int64, device="cuda")
+    vt.nn.functional.embedding_bag(i, x, offsets, mode="max")
+
+
+@family
+def alignments(vt: Any) -> None:
+    from votive.ops.registry import F as ops
+
+    for n in (20, 600):
+        x = _of(vt, 50, 4, 30, dtype="float32")
+        lengths = vt.zeros(4, dtype=vt.int64, device="cuda")
+        targets = vt.zeros(4, n, dtype=vt.int64, device="cuda")
+        ops._ctc_loss(x, targets, lengths, lengths, 0, False)
+        ops._ctc_loss_backward(x[0, :, 0], x, targets, lengths, lengths, 0, False)
+
+
+@family
 def losses(vt: Any) -> None:
     F = vt.nn.functional
     for dtype in ("bfloat16", "float32"):

@@ -11,20 +11,11 @@ from .device import EMULATED
 
 # Operators without a kernel of their own.
 WITHOUT_KERNEL = frozenset([
-    "_bag_argmax",
-    "_cdist",
-    "_choose",
     "_cofactor",
-    "_cross",
-    "_ctc_loss",
-    "_ctc_loss_backward",
     "_delay_feedback",
     "_eig",
     "_first_order",
     "_fractional_max_pool",
-    "_frexp",
-    "_histogram",
-    "_isin",
     "_lag_products",
     "_ldl_factor",
     "_ldl_solve",
@@ -38,21 +29,16 @@ WITHOUT_KERNEL = frozenset([
     "_region_argmax",
     "_region_sums",
     "_region_sums_transpose",
-    "_scatter_prod",
     "_shift",
     "_survivors",
-    "_visits",
-    "nextafter",
 ])  # fmt: skip
 # Operators whose kernels refuse some arguments.
 SOMETIMES: dict[str, str] = {
     "_resample": "uint8 pictures are mixed in fixed point, as Pillow does",
     "_avg_pool": "integers",
-    "_unique": "rows of a dimension, and nothing",
-    "_sample": "the mode",
+    "_unique": "nothing",
     "_move_statistics": "half types, and rows of samples",
     "logsumexp": "integers",
-    "_searchsorted": "another order given",
     "_convolution": "integers",
     "_convolution_transpose": "integers, and nothing",
     "_convolution_weight": "integers",
@@ -77,7 +63,7 @@ LIBRARIES = frozenset([
 # Operators whose kernels refuse complex numbers.
 COMPLEX = frozenset([
     "_normal", "_uniform", "_new_uniform", "_new_normal", "_recurrence", "cumprod", "logcumsumexp",
-    "_det", "_slogdet",
+    "_det", "_slogdet", "_cross",
 ])  # fmt: skip
 
 

@@ -84,3 +84,65 @@ def bag(
             )  # fmt: skip
 
     return run
+
+
+@triton.jit
+def _argmax(
+    o, fault, weight, indices, bags, rows, columns, n, steps, sr, sc, WIDE: tl.constexpr,
+    BLOCK: tl.constexpr,
+):  # fmt: skip
+    # Grid: (bags, blocks of columns). The indices of a bag are neighbours: two searches find them.
+    b = tl.program_id(0)
+    c = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
+    begin, end = _below(bags, b, n, steps), _below(bags, b + 1, n, steps)
+    best = tl.full((BLOCK,), -float("inf"), WIDE)
+    row = tl.full((BLOCK,), -1, tl.int64)
+    for k in range(begin, end):
+        i = tl.load(indices + k).to(tl.int64)
+        bad = (i < 0) | (i >= rows)
+        tl.store(fault, 1, mask=bad)
+        v = tl.load(weight + i * sr + c * sc, mask=(c < columns) & (bad == 0), other=0.0).to(WIDE)
+        # Of equal values the first counts; nothing is larger than a NaN that comes first.
+        better = (v > best) | (k == begin)
+        best = tl.where(better, v, best)
+        row = tl.where(better, i, row)
+    tl.store(o + b.to(tl.int64) * columns + c, row, mask=c < columns)
+
+
+@triton.jit
+def _below(bags, b, n, steps):
+    """How many indices belong to bags before b."""
+    low = n * 0
+    high = n
+    for _ in range(steps):
+        middle = (low + high) // 2
+        open_ = low < high
+        below = tl.load(bags + middle, mask=open_, other=0) < b
+        low = tl.where(open_ & below, middle + 1, low)
+        high = tl.where(open_ & (below == 0), middle, high)
+    return low
+
+
+@cuda("_bag_argmax", accepts=lambda weight, *rest: floats(weight))
+def bag_argmax(weight: Any, indices: Any, bags: Any, count: int) -> Any:
+    rows, columns = weight.shape
+    if not count or not columns:
+        return lambda outs, *given: None
+    block = min(BLOCK, max(power(columns), 16))
+    program = shared(
+        _argmax,
+        ["*i64", "*i32", pointer(weight.dtype), pointer(indices.dtype), pointer(bags.dtype), "i64",
+         "i32", "i64", "i32", "i64", "i64"],
+        {"WIDE": wide(weight.dtype), "BLOCK": block},
+    )  # fmt: skip
+    fault = faults.place(IndexError, f"embedding_bag: an index is out of range for {rows} rows.")
+    grid = (count, -(-columns // block))
+    n = indices.numel
+
+    def run(outs: list[View], weight: View, indices: View, bags: View) -> None:
+        s = weight.spec.strides
+        with written(outs[0]) as out:
+            ptrs = (out.ptr, fault, weight.ptr, dense(indices).ptr, dense(bags).ptr)
+            program(grid, *ptrs, rows, columns, n, n.bit_length(), s[0], s[1])
+
+    return run

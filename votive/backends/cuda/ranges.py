@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 
 from ...core import dtype as dt
+from ...core.layout import Layout, Spec
 from ..cpu.reference.ranges import triangle as _triangle_by_numpy
-from .data import to_device
+from .data import empty, to_device
 from .places import Places
 from .program import TYPE, pointer
 from .rows import cuda
@@ -91,3 +93,40 @@ def triangle(row: int, col: int, offset: int, lower: bool, dtype: dt.dtype, devi
         to_device(outs[0].ptr, made)
 
     return run
+
+
+@cuda("_choose")
+def choose(n: int, r: int, with_replacement: bool, device: Any) -> Any:
+    """Row k counts down: for each candidate, how many combinations begin with it."""
+    # ways[c][left]: how to choose the rest once c is taken as the first of `left`.
+    ways = np.zeros((n + 1, r + 1), np.int64)
+    for c in range(n):
+        for left in range(1, r + 1):
+            among = n - c + left - 2 if with_replacement else n - c - 1
+            ways[c, left] = math.comb(among, left - 1)
+    count = math.comb(n + r - 1, r) if with_replacement else math.comb(n, r)
+    p = Places((count if n else 0,), [(r,)], apart=(0,), reach=count * r)
+    width, steps = p.arg("width", r + 1), p.arg("steps", n + r)
+    again = "0" if with_replacement else "1"
+    run = p.kernel("choose", {"o": "*i64", "ways": "*i64"}, [
+        f"rank = ({p.at(0)} + r * 0 + n * 0).to(tl.int64)",
+        "row = rank",
+        "c = rank * 0",
+        f"left = c + {p.arg('chosen', r)}",
+        f"for _ in range({steps}):",
+        "    open_ = inside & (left > 0)",
+        f"    some = tl.load(ways + c * {width} + left, mask=open_, other=0)",
+        "    take = open_ & (rank < some)",
+        f"    tl.store(o + row * {p.arg('chosen', r)} + {p.arg('chosen', r)} - left, c, mask=take)",
+        "    rank = tl.where(open_ & (take == 0), rank - some, rank)",
+        f"    c = c + tl.where(take, {again}, tl.where(open_, 1, 0))",
+        "    left = left - tl.where(take, 1, 0)",
+    ])  # fmt: skip
+
+    def launch(outs: Any) -> None:
+        if outs[0].spec.numel:
+            table = empty(Spec(Layout(ways.shape), dt.int64, outs[0].spec.device))
+            to_device(table.ptr, ways)
+            run(outs[0].ptr, table.ptr)
+
+    return launch

@@ -6,6 +6,7 @@ from typing import Any
 
 from ...core import dtype as dt
 from ...core.layout import Spec
+from .copy import copy_view
 from .data import View, empty
 from .fill import bits
 from .index import SUMS, checked, lined, reach, reported, spot, summed
@@ -146,5 +147,68 @@ def scatter_extremum(x: Any, dim: int, index: Any, src: Any, reduce: str, own: b
         if index.spec.numel:
             reads(src.spec)(made.ptr, src.ptr, index.ptr, fault)
         writes(outs[0].spec)(outs[0].ptr, made.ptr, x.ptr)
+
+    return run
+
+
+# Products are formed by exchange: what is there, read as bits, is replaced by the product if it is
+# still there. Narrow types are multiplied in wider memory.
+_PRODUCTS = {
+    dt.float64: (dt.float64, "tl.int64"), dt.int64: (dt.int64, "tl.int64"),
+    dt.float32: (dt.float32, "tl.int32"), dt.float16: (dt.float32, "tl.int32"),
+    dt.bfloat16: (dt.float32, "tl.int32"), dt.int32: (dt.int32, "tl.int32"),
+    dt.int16: (dt.int32, "tl.int32"), dt.int8: (dt.int32, "tl.int32"),
+    dt.uint8: (dt.int32, "tl.int32"), dt.bool_: (dt.int32, "tl.int32"),
+}  # fmt: skip
+
+
+@cuda("_scatter_prod", into=True)
+def scatter_prod(x: Any, dim: int, index: Any, src: Any, own: bool) -> Any:
+    """`own`: what is there takes part."""
+    if x.dtype not in _PRODUCTS or not _usable(index) or src.dtype is not x.dtype:
+        return None
+    kind, bits = _PRODUCTS[x.dtype]
+    size = lined(x)[0][dim]
+    fault = reported("scatter_reduce", dim, size)
+    wide = x.spec.like(x.shape, dtype=kind)
+    spare = x.spec.like((1,), dtype=dt.int64)
+
+    def build(given: Spec) -> tuple[Any, Any]:
+        p, place = _places(wide, dim, index, given)
+        types = {"o": pointer(kind), "index": pointer(index.dtype), "fault": "*i32"}
+        clear = p.kernel("scatter_ones", types, [
+            *checked(p, "i", p.load("index", 1), size),
+            f"tl.store(o + {place}, 1, mask=inside & (i_bad == 0))",
+        ])  # fmt: skip
+        q, place = _places(wide, dim, index, given)
+        types |= {"src": pointer(x.dtype), "spare": "*i64"}
+        number = "o.dtype.element_ty"
+        return clear, q.kernel("scatter_prod", types, [
+            *checked(q, "i", q.load("index", 1), size),
+            f"v = {q.load('src', 2)}.to({number}) + (r * 0 + n * 0).to({number})",
+            "live = inside & (i_bad == 0)",
+            f"there = (o + {place}).to(tl.pointer_type({bits}))",
+            # Whoever is done exchanges a word that nobody reads.
+            f"nowhere = (spare + (r * 0 + n * 0)).to(tl.pointer_type({bits}))",
+            "old = tl.load(there, mask=live, other=0)",
+            "while tl.max(live.to(tl.int32)) > 0:",
+            f"    new = (old.to({number}, bitcast=True) * v).to({bits}, bitcast=True)",
+            "    got = tl.atomic_cas(tl.where(live, there, nowhere), old, new)",
+            "    live = live & (got != old)",
+            "    old = got",
+        ])  # fmt: skip
+
+    find = by_spec(build)
+
+    def run(outs: list[View], x: View, index: View, src: View) -> None:
+        src = apart(src, outs[0])
+        to = empty(wide)
+        copy_view(to, x)
+        if index.spec.numel:
+            clear, multiply = find(src.spec)
+            if not own:
+                clear(to.ptr, index.ptr, fault)
+            multiply(to.ptr, index.ptr, fault, src.ptr, empty(spare).ptr)
+        copy_view(outs[0], to)
 
     return run

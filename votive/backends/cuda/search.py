@@ -13,6 +13,7 @@ from ...core.layout import Layout, Spec
 from .by_rows import dense
 from .copy import copy_view
 from .data import View, empty
+from .faults import faults
 from .fill import fill_view
 from .keys import ordered, shared
 from .places import Places
@@ -27,10 +28,11 @@ _INTS = (dt.int8, dt.int16, dt.int32, dt.int64, dt.uint8)
 
 @triton.jit
 def _search(
-    o, bounds, x, total, n, size, steps, RIGHT: tl.constexpr, ROWS: tl.constexpr, W: tl.constexpr,
-    BLOCK: tl.constexpr,
+    o, bounds, sorter, fault, x, total, n, size, steps, RIGHT: tl.constexpr, ROWS: tl.constexpr,
+    SORTER: tl.constexpr, W: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
-    # Grid: blocks of values. ROWS: each line of values has bounds of its own.
+    # Grid: blocks of values. ROWS: each line of values has bounds of its own. SORTER: bounds are
+    # not in order, but their places in order are given.
     e = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     there = e < total
     v = tl.load(x + e, mask=there, other=0).to(W)
@@ -41,7 +43,13 @@ def _search(
     for _ in range(steps):
         middle = (low + high) // 2
         open_ = low < high
-        b = tl.load(bounds + base + middle, mask=there & open_, other=0).to(W)
+        at = middle
+        if SORTER:
+            at = tl.load(sorter + base + middle, mask=there & open_, other=0).to(tl.int64)
+            bad = there & open_ & ((at < 0) | (at >= size))
+            tl.store(fault + tl.zeros_like(bad.to(tl.int32)), 1, mask=bad)
+            at = tl.where(bad, 0, at)
+        b = tl.load(bounds + base + at, mask=there & open_, other=0).to(W)
         # A comparison with NaN fails, which moves right.
         stays = (b > v) if RIGHT else (b >= v)
         low = tl.where(open_ & (stays == 0), middle + 1, low)
@@ -52,8 +60,6 @@ def _search(
 
 @cuda("_searchsorted", accepts=lambda *specs: all(map(ordered, specs)))
 def searchsorted(bounds: Any, x: Any, sorter: Any, right: bool, dtype: dt.dtype) -> Any:
-    if sorter is not None:
-        return None
     if bounds.dtype in _INTS and x.dtype in _INTS:
         wide = tl.int64
     else:
@@ -64,18 +70,23 @@ def searchsorted(bounds: Any, x: Any, sorter: Any, right: bool, dtype: dt.dtype)
     size = bounds.shape[-1]
     program = shared(
         _search,
-        [pointer(dtype), pointer(bounds.dtype), pointer(x.dtype), "i64", "i64", "i64", "i32"],
-        {"RIGHT": right, "ROWS": bounds.ndim > 1, "W": wide, "BLOCK": BLOCK},
+        [pointer(dtype), pointer(bounds.dtype), "*i64", "*i32", pointer(x.dtype), "i64", "i64",
+         "i64", "i32"],
+        {"RIGHT": right, "ROWS": bounds.ndim > 1, "SORTER": sorter is not None, "W": wide,
+         "BLOCK": BLOCK},
     )  # fmt: skip
+    fault = faults.place(RuntimeError, "searchsorted: a sorter index is out of range.")
     n = x.shape[-1] if x.ndim else 1
     steps = size.bit_length()
     grid = (-(-x.numel // BLOCK),)
 
-    def run(outs: list[View], bounds: View, x: View, *rest: Any) -> None:
+    def run(outs: list[View], bounds: View, x: View, sorter: View | None = None) -> None:
         out = outs[0]
         to = out if out.spec.contiguous else empty(out.spec.like(out.spec.shape))
         bounds, x = dense(bounds), dense(x)
-        program(grid, to.ptr, bounds.ptr, x.ptr, x.spec.numel, n, size, steps)
+        places = bounds if sorter is None else dense(sorter)
+        ptrs = (to.ptr, bounds.ptr, places.ptr, fault, x.ptr)
+        program(grid, *ptrs, x.spec.numel, n, size, steps)
         if to is not out:
             copy_view(out, to)
 
@@ -103,6 +114,53 @@ def histc(x: Any, bins: int, low: float, high: float) -> Any:
         fill_view(counts, 0)
         add(counts.ptr, x.ptr, low, high)
         copy_view(out, counts)
+
+    return run
+
+
+@cuda("_histogram", accepts=lambda x, *rest: x.dtype in (*_NARROW, dt.float64))
+def histogram(x: Any, edges: Any, weight: Any) -> Any:
+    """Every point finds its bin along each dimension by search, and adds to the bin of them all."""
+    n = x.shape[0]
+    wide = "tl.float64" if x.dtype is dt.float64 else "tl.float32"
+    p = Places((n,), [(1,)] if weight is None else [(1,), weight.strides], apart=(0,))
+    types = {"o": "*fp64", "x": pointer(x.dtype)} | ({} if weight is None else {
+        "w": pointer(weight.dtype)
+    })  # fmt: skip
+    i = f"({p.at(0)} + r * 0 + n * 0)"
+    lines = [f"at = {i}.to(tl.int64) * 0", "good = inside"]
+    for d, e in enumerate(edges):
+        types[f"e{d}"] = pointer(e.dtype)
+        bins, step = p.arg(f"bins{d}", e.numel - 1), p.arg(f"es{d}", e.strides[0])
+        place = f"{i} * {p.arg('xs0', x.strides[0])} + {d} * {p.arg('xs1', x.strides[1])}"
+        lines += [
+            f"v = tl.load(x + {place}, mask=inside, other=0).to({wide})",
+            f"good = good & (v >= tl.load(e{d}).to({wide}))",
+            f"good = good & (v <= tl.load(e{d} + {bins} * {step}).to({wide}))",
+            "low = at * 0",
+            f"high = low + {bins} + 1",
+            f"for _ in range({p.arg(f'steps{d}', e.numel.bit_length())}):",
+            "    middle = (low + high) // 2",
+            "    open_ = low < high",
+            f"    b = tl.load(e{d} + middle * {step}, mask=open_, other=0).to({wide})",
+            "    stays = b > v",
+            "    low = tl.where(open_ & (stays == 0), middle + 1, low)",
+            "    high = tl.where(open_ & stays, middle, high)",
+            # The last bin includes its right edge.
+            f"at = at * {bins} + tl.minimum(tl.maximum(low - 1, 0), {bins} - 1)",
+        ]
+    one = "1.0" if weight is None else f"{p.load('w', 1)}.to(tl.float64)"
+    lines += [f"y = {one} + (r * 0 + n * 0).to(tl.float64)"]
+    lines += ["tl.atomic_add(o + at, y, mask=good, sem='relaxed')"]
+    add = p.kernel("histogram", types, lines)
+    shape = tuple(e.numel - 1 for e in edges)
+
+    def run(outs: list[View], x: View, edges: list[View], weight: View | None = None) -> None:
+        totals = empty(Spec(Layout(shape), dt.float64, x.spec.device))
+        fill_view(totals, 0)
+        extra = () if weight is None else (weight.ptr,)
+        add(totals.ptr, x.ptr, *extra, *[e.ptr for e in edges])
+        copy_view(outs[0], totals)
 
     return run
 

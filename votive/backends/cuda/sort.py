@@ -128,6 +128,42 @@ def _ranked(
         tl.store(out + row, place, mask=there)
 
 
+@triton.jit
+def _mode(values, out, x, places, n, sx, BLOCK: tl.constexpr):
+    """The smallest of the most frequent values of a sorted line, where it occurs last: how far each
+    place lies in its run of equals is first at its most there. Grid: lines.
+    """
+    row = tl.program_id(0).to(tl.int64)
+    lane = tl.arange(0, BLOCK)
+    begun = tl.zeros((), tl.int32)
+    most = tl.full((), -1, tl.int32)
+    where = tl.zeros((), tl.int32)
+    for first in range(0, n, BLOCK):
+        i = first + lane
+        there = i < n
+        place = tl.load(places + row * n + i, mask=there, other=0).to(tl.int64)
+        before = tl.load(places + row * n + i - 1, mask=there & (i > 0), other=0).to(tl.int64)
+        v = tl.load(x + row * sx + place, mask=there, other=0)
+        u = tl.load(x + row * sx + before, mask=there & (i > 0), other=0)
+        start = tl.where((i == 0) | (v != u), i, 0)
+        start = tl.maximum(tl.associative_scan(start, 0, _larger), begun)
+        into = tl.where(there, i - start, -1)
+        longest = tl.max(into, 0)
+        at = tl.min(tl.where(into == longest, i, n), 0)
+        better = longest > most
+        where = tl.where(better, at, where)
+        most = tl.where(better, longest, most)
+        begun = tl.max(start, 0)
+    place = tl.load(places + row * n + where).to(tl.int64)
+    tl.store(values + row, tl.load(x + row * sx + place))
+    tl.store(out + row, place)
+
+
+@triton.jit
+def _larger(a, b):
+    return tl.maximum(a, b)
+
+
 class Order:
     """The launches that order lines; `first`: how many of each line are wanted."""
 
@@ -242,6 +278,23 @@ def ranked(x: Any, dim: int | None, kind: int, k: int = 0) -> Any:
     return run
 
 
+def mode(x: Any, dim: int) -> Any:
+    """The most frequent value of each line, and its place."""
+    ln = lines(x, dim)
+    if not ln.rows:
+        return None
+    order = Order(ln, x.dtype, False, ln.n)
+    kind, block = pointer(x.dtype), max(16, min(BLOCK, power(ln.n)))
+    pick = shared(_mode, [kind, "*i64", kind, "*i32", "i32", "i64"], {"BLOCK": block})
+
+    def run(outs: list[View], x: View) -> None:
+        v, stride = ln.of(x, dim)
+        _, places = order(v, stride)
+        pick((ln.rows,), outs[0].ptr, outs[1].ptr, v.ptr, places.ptr, ln.n, stride)
+
+    return run
+
+
 @cuda("_kthvalue", accepts=fits)
 def kthvalue(x: Any, k: int, dim: int, keepdim: bool) -> Any:
     return ranked(x, dim, KTH, k - 1)
@@ -250,7 +303,7 @@ def kthvalue(x: Any, k: int, dim: int, keepdim: bool) -> Any:
 @cuda("_sample", accepts=fits)
 def sample(x: Any, kind: str, dim: int, keepdim: bool) -> Any:
     if kind == "mode":
-        return None
+        return mode(x, dim)
     return ranked(x, dim, MEDIAN if kind == "median" else NANMEDIAN)
 
 
