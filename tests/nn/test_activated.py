@@ -10,7 +10,7 @@ import votive
 from votive import nn
 from votive.dispatch import Call, Observer
 from votive.nn import functional as F
-from votive.nn.activated import activated, gelu_tanh
+from votive.nn.activated import activated, feed_forward, gelu_tanh
 
 
 class Names(Observer):
@@ -148,3 +148,30 @@ def test_feed_forward_nets_use_it_and_give_the_same(make: Any) -> None:
     assert plans() == 1
     with Names():
         assert votive.equal(net(x), y)
+
+
+@pytest.mark.parametrize("fn", [*FUNCTIONS, F.mish], ids=lambda f: f.__name__)
+def test_a_pair_of_layers_is_one_after_the_other(fn: Any) -> None:
+    up, down = nn.Linear(6, 9), nn.Linear(9, 4)
+    x = votive.randn(2, 3, 6, requires_grad=True)
+    leaves = [x, *up.parameters(), *down.parameters()]
+    got, want = feed_forward(up, fn, down, x), down(fn(up(x)))
+    assert votive.equal(got, want)
+    for a, b in zip(*(votive.autograd.grad(y.sum(), leaves) for y in (got, want)), strict=True):
+        assert votive.equal(a, b)
+    with votive.no_grad():
+        assert votive.equal(feed_forward(up, fn, down, x), want)
+
+
+def test_a_pair_of_layers_names_the_one_that_fails() -> None:
+    block = nn.TransformerEncoderLayer(8, 2, dim_feedforward=16, dropout=0.0)
+    block.linear2 = nn.Linear(15, 8)
+    with pytest.raises(RuntimeError, match="linear2"):
+        block(votive.randn(3, 1, 8))
+
+
+def test_a_hooked_dropout_between_two_layers_is_called() -> None:
+    block, seen = nn.TransformerEncoderLayer(8, 2, dim_feedforward=16, dropout=0.0), []
+    block.dropout.register_forward_hook(lambda m, args, y: seen.append(y))
+    block(votive.randn(3, 1, 8))
+    assert len(seen) == 1

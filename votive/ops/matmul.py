@@ -12,7 +12,7 @@ from ..core import dtype as dt
 from ..core.errors import DtypeError, ShapeError, UnsupportedError, fail
 from ..core.layout import Spec, broadcast_shapes
 from ..core.mode import mode
-from .matmul_gradient import by_columns, weight_and_bias
+from .matmul_gradient import by_columns, joins_sums, weight_and_bias
 from .registry import F, composite, structured
 
 
@@ -249,13 +249,10 @@ def _linear_weight_gradient(g: Any, x: Any, weight: Spec) -> Any:
 
 
 def _linear_by_weight(c: Any, g: Any) -> Any:
-    x, weight = c.input, c.spec("weight")
-    bias = c.spec("bias")
-    if not mode.grad and bias is not None and bias.shape == weight.shape[:1] and c.needs("bias"):
-        both = weight_and_bias(g, x, weight)
-        if both is not None:
-            by_weight, c.sums = both
-            return by_weight
+    x, weight, bias = c.input, c.spec("weight"), c.spec("bias")
+    if bias is not None and not mode.grad and joins_sums(g._spec, weight, bias) and c.needs("bias"):
+        by_weight, c.sums = weight_and_bias(g, x, weight)
+        return by_weight
     return _linear_weight_gradient(g, x, weight)
 
 

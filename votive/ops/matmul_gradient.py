@@ -62,14 +62,21 @@ def by_columns(weight: Spec) -> bool:
     return weight.ndim == 2 and weight.strides == (1, weight.shape[0]) and not weight.contiguous
 
 
-def weight_and_bias(g: Any, x: Any, weight: Spec) -> tuple[Any, Any] | None:
-    """Both gradients of a linear layer by one product, where the device makes them so."""
-    spec = g._spec
-    if spec.ndim < 2 or weight.ndim != 2 or not spec.dtype.is_floating_point:
-        return None
-    if not has_own("_linear_gradients", spec.device.type):
-        return None
-    rows, turned = math.prod(spec.shape[:-1]), by_columns(weight)
-    g, x = (t if spec.ndim == 2 else F.reshape(t, (rows, t._spec.shape[-1])) for t in (g, x))
-    by_weight, by_bias = F._linear_gradients(g, x, turned)
-    return by_weight, by_bias
+def joins_sums(grad: Spec, weight: Spec, bias: Spec) -> bool:
+    """Whether a device makes the gradient of a bias on the way to that of the weight."""
+    return (
+        has_own("_linear_gradients", grad.device.type)
+        and grad.ndim > 1
+        and weight.ndim == 2
+        and bias.shape == weight.shape[:1]
+        and grad.dtype.is_floating_point
+    )
+
+
+def weight_and_bias(g: Any, x: Any, weight: Spec) -> Any:
+    """Both gradients of a linear layer by one product."""
+    shape = g._spec.shape
+    if len(shape) > 2:
+        rows = math.prod(shape[:-1])
+        g, x = (F.reshape(t, (rows, t._spec.shape[-1])) for t in (g, x))
+    return F._linear_gradients(g, x, by_columns(weight))
