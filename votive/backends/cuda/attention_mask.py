@@ -107,10 +107,11 @@ def mask_gradient(q: Any, k: Any, v: Any, g: Any, y: Any, mask: Any, p: float, c
         noise: Any, offset: int, scale: float,
     ) -> None:  # fmt: skip
         if grid[0]:
+            mean = means(g, y, g_lse)
             program(
-                grid, out.ptr, q.ptr, k.ptr, v.ptr, g.ptr, lse.ptr, means(g, y, g_lse).ptr,
-                mask.ptr, *noise, c.G, T, S, c.D, c.E, heads, *inside, offset, down, across, scale,
-                c.factor, *c.rows, *strides, *c.mask_strides, *to,
+                grid, out.ptr, q.ptr, k.ptr, v.ptr, g.ptr, lse.ptr, mean.ptr, mask.ptr,
+                *noise, c.G, T, S, c.D, c.E, heads, *inside, offset, down, across, scale, c.factor,
+                *c.rows, *strides, *c.mask_strides, *to,
             )  # fmt: skip
 
     return launch
