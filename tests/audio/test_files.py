@@ -133,6 +133,15 @@ def test_a_writer_appends_blocks(tmp_path: Path) -> None:
     assert votive.equal(audio.load(tmp_path / "a.wav")[0], x)
 
 
+def test_a_long_sound_is_encoded_without_overflowing_the_stack(tmp_path: Path) -> None:
+    long = votive.zeros(1, 4_000_000)
+    audio.save(tmp_path / "a.ogg", long, 8000)
+    assert audio.info(tmp_path / "a.ogg").num_frames == 4_000_000
+    with audio.Writer(tmp_path / "b.ogg", 8000) as writer:
+        writer.write(long)
+    assert audio.info(tmp_path / "b.ogg").num_frames == 4_000_000
+
+
 def test_objects_work_as_files() -> None:
     file = io.BytesIO()
     with pytest.raises(ValueError, match="format must be given"):

@@ -15,6 +15,7 @@ from .encodings import bits_of, container_of, encoding_of, raw_type, subtype_for
 from .packages import soundfile
 
 _BUFFER = 4096  # torchaudio's default; soundfile reads as it likes
+_PORTION = 1 << 16  # frames written at once
 
 
 @dataclass(frozen=True)
@@ -129,6 +130,13 @@ def load(
     return waveform, rate
 
 
+def write(file: Any, samples: np.ndarray) -> None:
+    """Append samples (frame, channel) to a soundfile."""
+    # In portions: libsndfile's Vorbis encoder keeps what it is given on the stack, and runs over it.
+    for first in range(0, len(samples), _PORTION):
+        file.write(samples[first : first + _PORTION])
+
+
 def samples_of(op: str, src: Any, channels_first: bool) -> np.ndarray:
     """A tensor as the array (frame, channel) that soundfile writes."""
     if src.ndim != 2:
@@ -181,4 +189,4 @@ def save(
         op, uri, mode="w", samplerate=int(sample_rate), channels=samples.shape[1],
         format=container, subtype=subtype, **how,
     ) as file:  # fmt: skip
-        file.write(samples)
+        write(file, samples)

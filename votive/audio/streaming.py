@@ -11,7 +11,7 @@ import votive
 
 from ..core.errors import fail
 from .encodings import container_of, subtype_for
-from .io import opened, reading, samples_of
+from .io import opened, reading, samples_of, write
 from .packages import soxr
 
 _PORTION = 65536  # frames read at once while resampling
@@ -186,7 +186,7 @@ class Writer:
                 ValueError, "Writer",
                 f"the file has {self._file.channels} channels, the block {samples.shape[1]}.",
             )  # fmt: skip
-        self._file.write(samples)
+        write(self._file, samples)
 
     def close(self) -> None:
         """Finish the file."""

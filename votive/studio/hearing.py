@@ -195,8 +195,8 @@ class Sound:
         }  # fmt: skip
 
 
-def sound_from(loaded: Hearing, upload: Upload) -> Sound:
-    """The sound of a file that has come."""
+def sound_from(loaded: Hearing, upload: Upload, check: Callable[[], None] = lambda: None) -> Sound:
+    """The sound of a file that has come; `check` may end it between two blocks."""
     from .. import audio
     from ..speech import load_audio
 
@@ -213,7 +213,10 @@ def sound_from(loaded: Hearing, upload: Upload) -> Sound:
                     "`votive transcribe` takes any length."
                 )
             # Block by block: of many channels, only their mean is ever held as a whole.
-            parts = [block.mean(0) for block in blocks]
+            parts = []
+            for block in blocks:
+                check()
+                parts.append(block.mean(0))
     except RuntimeError as e:
         why = str(e).rpartition(": ")[2]
         raise ValueError(f"{name} is no sound that soundfile can read ({why})") from None

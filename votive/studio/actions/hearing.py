@@ -67,7 +67,7 @@ def listen(job: Job, example_: Name | None = None) -> dict[str, Any]:
         kept = room.runs.pop(_FILE, None)
         if kept is None:
             raise Missing("no file has come; begin with hearing.begin, or name an example.")
-        sound = sound_from(loaded, kept[0])
+        sound = sound_from(loaded, kept[0], job.check)
         room.log(job, f"sound = votive.speech.load_audio({sound.name!r})")
         bands = loaded.model.config.num_mel_bins
         room.log(job, f"glass.mels(sound, n_mels={bands})")
