@@ -132,7 +132,7 @@ def load(
 
 def write(file: Any, samples: np.ndarray) -> None:
     """Append samples (frame, channel) to a soundfile."""
-    # In portions: libsndfile's Vorbis encoder keeps what it is given on the stack, and runs over it.
+    # In portions: libsndfile's Vorbis encoder keeps all it is given on the stack.
     for first in range(0, len(samples), _PORTION):
         file.write(samples[first : first + _PORTION])
 
