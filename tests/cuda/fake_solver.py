@@ -99,14 +99,16 @@ def _by_modulus(a: Any, pivots: Any, info: Any) -> None:
 
 def _substituted(lu: Any, pivots: Any, b: Any, op: int) -> None:
     n = len(lu)
-    p = np.eye(n)[row_order(pivots.astype(np.int64) - 1, n)]
-    low, up = np.tril(lu, -1) + np.eye(n), np.triu(lu)
-    whole = p.T @ low @ up
+    order = row_order(pivots.astype(np.int64) - 1, n)
+    x = np.array(b)
     with np.errstate(all="ignore"):
-        if (np.diag(up) == 0).any():
-            b[...] = np.nan
-        else:
-            b[...] = np.linalg.solve(_turned(whole, op), b)
+        if op == 0:
+            x = substitute(lu, substitute(lu, x[order], False, True), True, False)
+            b[...] = x
+            return
+        turned = _turned(lu, op)
+        x = substitute(turned, substitute(turned, x, False, False), True, True)
+        b[order] = x
 
 
 class FakeSolver(_Functions):
@@ -298,7 +300,8 @@ class FakeBlas(_Functions):
         # X op(T) = B, hence op(T)' X' = B'.
         turned = _turned(t, op).T
         upper = bool(np.allclose(turned, np.triu(turned), equal_nan=True))
-        x[...] = substitute(turned, np.array(x).T, upper, bool(unit)).T
+        with np.errstate(all="ignore"):
+            x[...] = substitute(turned, np.array(x).T, upper, bool(unit)).T
 
     def do_trsmBatched(
         self, letter: str, side: int, triangle: int, op: int, unit: int, m: int, n: int,

@@ -27,7 +27,12 @@ L = votive.linalg
 @pytest.fixture(autouse=True)
 def library(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     """Stand-ins where the GPU is emulated, else the real libraries (None)."""
-    from votive.backends.cuda import linalg_factor, linalg_orthogonal, linalg_triangular
+    from votive.backends.cuda import (
+        linalg_factor,
+        linalg_orthogonal,
+        linalg_steps,
+        linalg_triangular,
+    )
     from votive.backends.cuda import solver_library as sl
 
     if not EMULATED:
@@ -40,6 +45,7 @@ def library(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     fake.solver, fake.blas = FakeSolver(), FakeBlas()
     for module in (sl, linalg_factor, linalg_orthogonal, linalg_triangular):
         monkeypatch.setattr(module, "library", fake)
+    linalg_steps._row.cache_clear()
     _forget()
     yield fake
     _forget()
@@ -153,7 +159,7 @@ def test_a_singular_matrix_is_told() -> None:
         L.solve(x[1], x[0])
 
 
-@pytest.mark.parametrize("kind", ["float32", "float64"])
+@kinds
 def test_determinants(kind: str) -> None:
     for shape in SHAPES:
         a = _matrix(*shape, kind=kind)
@@ -233,6 +239,53 @@ def test_eigenvalues_of_hermitian_matrices(kind: str, uplo: str) -> None:
         agree(
             (v * values.unsqueeze(-2)) @ v.mH, votive.from_numpy(a), "v", _tolerance(a), scale=1.0
         )
+
+
+@kinds
+def test_pseudo_inverses(kind: str) -> None:
+    for shape in [(4, 4), (5, 3), (2, 3, 4)]:
+        held(L.pinv, _matrix(*shape, kind=kind))
+    low = _matrix(4, 2, kind=kind) @ _matrix(2, 4, kind=kind)
+    held(lambda a: L.pinv(a, rtol=1e-3), low)
+    held(lambda a: L.pinv(a, hermitian=True), _positive(3, 4, 4, kind=kind))
+    limits = np.array([0.0, 1.5], _matrix(1, kind=kind).real.dtype)
+    held(lambda a, t: L.pinv(a, atol=t), _matrix(3, 3, kind=kind), limits)
+
+
+@kinds
+@pytest.mark.parametrize("driver", ["gels", "gelsy", "gelsd"])
+def test_least_squares(kind: str, driver: str) -> None:
+    for shape in [(5, 3), (3, 5), (2, 4, 3)]:
+        a, b = _matrix(*shape, kind=kind), _matrix(*shape[:-1], 2, kind=kind)
+        held(lambda a, b: L.lstsq(a, b, driver=driver), a, b)
+    held(lambda a, b: L.lstsq(a, b, driver=driver), a, _matrix(1, 4, 2, kind=kind))
+    zero = np.zeros((2, 3, 2), kind)
+    zero[0] = _matrix(3, 2, kind=kind)
+    if driver != "gelsy":
+        held(lambda a, b: L.lstsq(a, b, driver=driver), zero, _matrix(2, 3, 1, kind=kind))
+
+
+@kinds
+def test_exponentials_of_matrices(kind: str) -> None:
+    a = _matrix(3, 4, 4, kind=kind) * np.array([0.1, 1, 30])[:, None, None].astype(kind)
+    for given in (a[1], a[:2], _matrix(2, 1, 1, kind=kind)):
+        held(L.matrix_exp, given)
+    held(lambda x: L.matrix_exp(x).abs().log1p(), a)
+
+
+@kinds
+def test_cofactors_exist_for_singular_matrices_too(kind: str) -> None:
+    a = _matrix(3, 3, 3, kind=kind)
+    a[1, 2] = a[1, 0] + a[1, 1]
+    a[2] = 0
+    grads = []
+    for device in ("cpu", "cuda"):
+        x = votive.from_numpy(a).to(device).requires_grad_()
+        with trips() as left:
+            L.det(x).sum().abs().backward()
+        assert not left
+        grads.append(x.grad)
+    agree(grads[1], grads[0], "cofactors", _tolerance(a), scale=1.0)
 
 
 def test_what_is_not_finite_has_no_singular_values() -> None:

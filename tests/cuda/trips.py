@@ -11,7 +11,6 @@ from .device import EMULATED
 
 # Operators without a kernel of their own.
 WITHOUT_KERNEL = frozenset([
-    "_cofactor",
     "_delay_feedback",
     "_eig",
     "_first_order",
@@ -20,9 +19,6 @@ WITHOUT_KERNEL = frozenset([
     "_ldl_factor",
     "_ldl_solve",
     "_lfilter",
-    "_lstsq",
-    "_matrix_exp",
-    "_pinv",
     "_polyphase",
     "_polyphase_products",
     "_polyphase_transposed",
@@ -34,6 +30,7 @@ WITHOUT_KERNEL = frozenset([
 ])  # fmt: skip
 # Operators whose kernels refuse some arguments.
 SOMETIMES: dict[str, str] = {
+    "_lstsq": "less than full rank, by the driver 'gelsy'",
     "_resample": "uint8 pictures are mixed in fixed point, as Pillow does",
     "_avg_pool": "integers",
     "_unique": "nothing",
@@ -58,12 +55,12 @@ SIGNS_OPEN = ("pca_lowrank",)
 LIBRARIES = frozenset([
     "_fft_c2c", "_fft_c2r", "_fft_r2c", "_cholesky", "_cholesky_inverse", "_cholesky_solve", "_det",
     "_eigh", "_geqrf", "_inv", "_lu_factor", "_qr", "_reflect", "_slogdet", "_solve",
-    "_solve_triangular", "_svd",
+    "_solve_triangular", "_svd", "_pinv", "_lstsq", "_matrix_exp", "_cofactor",
 ])  # fmt: skip
 # Operators whose kernels refuse complex numbers.
 COMPLEX = frozenset([
     "_normal", "_uniform", "_new_uniform", "_new_normal", "_recurrence", "cumprod", "logcumsumexp",
-    "_det", "_slogdet", "_cross",
+    "_cross",
 ])  # fmt: skip
 
 

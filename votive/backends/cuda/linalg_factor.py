@@ -286,12 +286,36 @@ class _Diagonal:
         to_device(own.ptr, np.arange(1, self.n + 1, dtype=np.int32))
         return lu.ptr, pivots.ptr, own.ptr, (lu, pivots, own)
 
+    def complex(self, body: Any) -> Any:
+        """The same for complex numbers: the values first, then their product."""
+        from .complex_products import prod
+
+        values = self.spec.like(self.spec.shape)
+        specs = [self.spec, self.pivots, self.own]
+        roles = [(s.dtype, values.dtype, None) for s in specs]
+        formula = Formula("sign", ("d", "p", "i"), body)
+        of = compile_formula(formula, ["d", "p", "i"], roles, specs, values, empty)[0]
+        run = prod(Slot(0, values), values.ndim - 1, False, values.dtype)
+
+        def launch(out: View, *given: int) -> None:
+            run([out], of(*[View(p, s, None) for p, s in zip(given, specs, strict=True)])[1])
+
+        return launch
+
 
 @cuda("_det", accepts=takes)
 def det(a: Any) -> Any:
-    if not _ready(a) or a.dtype.is_complex:
+    if not _ready(a):
         return None
     d = _Diagonal(a.spec)
+    if a.dtype.is_complex:
+        whole = d.complex(_D * _SWAPPED)
+
+        def launch(outs: list[View], a: View) -> None:
+            *given, _alive = d.factor(a)
+            whole(outs[0], *given)
+
+        return launch
     product = d.reduced("det", "prod", _D * _SWAPPED)
 
     def run(outs: list[View], a: View) -> None:
@@ -303,9 +327,11 @@ def det(a: Any) -> Any:
 
 @cuda("_slogdet", accepts=takes)
 def slogdet(a: Any) -> Any:
-    if not _ready(a) or a.dtype.is_complex:
+    if not _ready(a):
         return None
     d = _Diagonal(a.spec)
+    if a.dtype.is_complex:
+        return _complex_slogdet(d)
     sign = d.reduced("sign", "prod", apply("sgn", _D) * _SWAPPED)
     total = d.reduced("logdet", "sum", apply("log", apply("abs", _D)))
 
@@ -315,3 +341,20 @@ def slogdet(a: Any) -> Any:
         total(outs[1].ptr, *given)
 
     return sign and total and run
+
+
+def _complex_slogdet(d: _Diagonal) -> Any:
+    from .complex_reductions import mapped
+    from .reduction import sum_
+
+    sign = d.complex(apply("sgn", _D) * _SWAPPED)
+    real = d.a.dtype.to_real()
+    slot, logs = mapped(apply("log", apply("abs", var("x"))), d.spec, real)
+    total = sum_(slot, (slot.ndim - 1,), False, real)
+
+    def run(outs: list[View], a: View) -> None:
+        *given, _alive = d.factor(a)
+        sign(outs[0], *given)
+        total([outs[1]], logs(View(given[0], d.spec, None)))
+
+    return run
