@@ -21,7 +21,10 @@ def _public() -> dict[str, str]:
         for n, i in [*OPS.items(), *COMPOSITES.items()]
         if not i.name.startswith("_") and (i.namespaces or i.method or i.also)
     }
-    spaces: list[Any] = [votive, votive.autograd, votive.autograd.functional, votive.cpu]
+    spaces: list[Any] = [
+        votive, votive.autograd, votive.autograd.functional, votive.cpu, votive.cuda,
+        votive.cuda.nvtx,
+    ]  # fmt: skip
     for space in spaces:
         for name in dir(space):
             value = getattr(space, name)

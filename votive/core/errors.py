@@ -46,11 +46,21 @@ class LinAlgError(RuntimeError):
 
 
 class CudaError(RuntimeError):
-    """The CUDA driver or one of its libraries refused, or is not there."""
+    """The CUDA driver or one of its libraries refused, or is not there.
+
+    >>> issubclass(votive.cuda.CudaError, RuntimeError)
+    True
+    """
 
 
 class OutOfMemoryError(RuntimeError):
-    """A device has no memory left (torch raises a RuntimeError of this name)."""
+    """A device has no memory left (torch raises a RuntimeError of this name).
+
+    >>> try:
+    ...     x = votive.ones(2)
+    ... except votive.cuda.OutOfMemoryError:
+    ...     votive.cuda.empty_cache()
+    """
 
 
 def fail(kind: type[Exception], op: str, text: str) -> NoReturn:

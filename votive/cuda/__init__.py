@@ -13,27 +13,35 @@ from ..core.errors import CudaError, OutOfMemoryError
 
 _HOME = {
     "streams": (
-        "Event", "Stream", "current_stream", "default_stream", "set_stream", "stream",
-        "synchronize",
+        "Event", "ExternalStream", "Stream", "StreamContext", "current_stream", "default_stream",
+        "get_stream_from_external", "get_sync_debug_mode", "set_stream", "set_sync_debug_mode",
+        "stream", "synchronize",
     ),
     "memory": (
-        "caching_allocator_alloc", "caching_allocator_delete", "empty_cache",
+        "caching_allocator_alloc", "caching_allocator_delete", "device_memory_used", "empty_cache",
+        "get_per_process_memory_fraction", "host_memory_stats", "host_memory_stats_as_nested_dict",
         "max_memory_allocated", "max_memory_reserved", "mem_get_info", "memory_allocated",
-        "memory_reserved", "memory_stats", "memory_summary", "reset_peak_memory_stats",
-        "set_per_process_memory_fraction",
+        "memory_reserved", "memory_snapshot", "memory_stats", "memory_stats_as_nested_dict",
+        "memory_summary", "reset_accumulated_memory_stats", "reset_peak_host_memory_stats",
+        "reset_peak_memory_stats", "set_per_process_memory_fraction",
     ),
     "devices": (
-        "can_device_access_peer", "current_device", "device", "device_of", "get_device_capability",
-        "get_device_name", "get_device_properties", "is_bf16_supported", "set_device",
+        "can_device_access_peer", "current_device", "device", "device_of", "get_arch_list",
+        "get_device_capability", "get_device_name", "get_device_properties", "ipc_collect",
+        "is_bf16_supported", "is_tf32_supported", "set_device",
     ),
     "graphs": (
         "CUDAGraph", "graph", "graph_pool_handle", "is_current_stream_capturing", "make_graphed",
     ),
+    "graphed_callables": ("make_graphed_callables",),
     "generators": (
-        "default_generators", "get_rng_state", "initial_seed", "manual_seed", "manual_seed_all",
-        "seed", "seed_all", "set_rng_state", "get_rng_state_all", "set_rng_state_all",
+        "default_generators", "get_rng_state", "get_rng_state_all", "initial_seed", "manual_seed",
+        "manual_seed_all", "seed", "seed_all", "set_rng_state", "set_rng_state_all",
     ),
 }  # fmt: skip
+# Modules that are there under torch's names.
+_MODULES = {"graphs": "graphs", "memory": "memory", "nvtx": "nvtx", "random": "generators",
+            "streams": "streams"}  # fmt: skip
 _WHERE = {name: home for home, names in _HOME.items() for name in names}
 
 
@@ -78,7 +86,11 @@ def device_count() -> int:
 
 
 def init() -> None:
-    """Start the GPU now instead of when the first tensor is placed there."""
+    """Start the GPU now instead of when the first tensor is placed there.
+
+    >>> if votive.cuda.is_available():
+    ...     votive.cuda.init()
+    """
     _here()
 
 
@@ -119,16 +131,20 @@ def __getattr__(name: str) -> Any:
     if name == "amp":  # mixed precision brings the optimizers with it; most programs need neither
         import_module("votive.amp")
         return globals()["amp"]
+    if name in _MODULES:
+        module = globals()[name] = import_module(f"{__name__}.{_MODULES[name]}")
+        return module
     home = _WHERE.get(name)
     if home is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     value = getattr(import_module(f"{__name__}.{home}"), name)
-    globals()[name] = value
+    if name != "default_generators":  # which is empty while no GPU is in use
+        globals()[name] = value
     return value
 
 
 def __dir__() -> list[str]:
-    return sorted([*globals(), *_WHERE])
+    return sorted({*globals(), *_WHERE, *_MODULES, "amp"})
 
 
 __all__ = [

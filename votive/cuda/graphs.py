@@ -16,7 +16,15 @@ from .streams import Stream, StreamContext, current_stream
 
 
 class CUDAGraph:
-    """A recorded sequence of launches."""
+    """A recorded sequence of launches.
+
+    >>> if votive.cuda.is_available():
+    ...     x, g = votive.ones(3, device="cuda"), votive.cuda.CUDAGraph()
+    ...     with votive.cuda.graph(g):
+    ...         y = x * 2
+    ...     g.replay()
+    ...     assert y.tolist() == [2.0, 2.0, 2.0]
+    """
 
     def __init__(self) -> None:
         _here()
@@ -94,18 +102,32 @@ class CUDAGraph:
 
 
 def graph_pool_handle() -> Any:
-    """A pool that several graphs may share."""
+    """A pool that several graphs may share.
+
+    >>> if votive.cuda.is_available():
+    ...     pool = votive.cuda.graph_pool_handle()
+    """
     here = _here()
     return rt.runtime.allocator(here.device).private_pool(here.stream)
 
 
 def is_current_stream_capturing() -> bool:
-    """Whether this thread's work is being recorded."""
+    """Whether this thread's work is being recorded.
+
+    >>> votive.cuda.is_current_stream_capturing()
+    False
+    """
     return rt.here is not None and bool(rt.here.capturing)
 
 
 class graph:
-    """`with votive.cuda.graph(g):` records the work inside into `g` instead of running it."""
+    """`with votive.cuda.graph(g):` records the work inside into `g` instead of running it.
+
+    >>> if votive.cuda.is_available():
+    ...     x, g = votive.ones(3, device="cuda"), votive.cuda.CUDAGraph()
+    ...     with votive.cuda.graph(g):
+    ...         y = x + 1
+    """
 
     _sides: dict[int, Stream] = {}  # device -> the stream that is recorded when none is given
 
@@ -195,6 +217,10 @@ def make_graphed(fn: Callable[..., Any], args: tuple[Any, ...] = (), *, warmup: 
     The tensors of later calls are copied over those given here; the outputs are the same tensors
     each time. `fn` must not read values on the host. A whole training step can be graphed: its
     gradients must exist before (they are made while warming up) and be zeroed, not dropped.
+
+    >>> if votive.cuda.is_available():
+    ...     double = votive.cuda.make_graphed(lambda x: x * 2, (votive.ones(3, device="cuda"),))
+    ...     assert double(votive.full((3,), 4.0, device="cuda")).tolist() == [8.0, 8.0, 8.0]
     """
     _here()
     return Graphed(fn, tuple(args), warmup)

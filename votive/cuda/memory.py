@@ -6,7 +6,7 @@ from typing import Any
 
 from ..backends.cuda import runtime as rt
 from ..backends.cuda.allocator import size_text
-from . import _here, _index
+from . import _here, _index, is_initialized
 
 
 def _allocator(device: Any = None) -> Any:
@@ -18,69 +18,240 @@ def _allocator(device: Any = None) -> Any:
     return found
 
 
+def _count(device: Any, name: str) -> int:
+    """A count of a device's allocator; nothing is counted before a GPU is in use."""
+    return int(getattr(_allocator(device), name)) if is_initialized() else 0
+
+
 def memory_allocated(device: Any = None) -> int:
-    """Bytes in tensors."""
-    return int(_allocator(device).allocated)
+    """Bytes in tensors; 0 before a GPU is used.
+
+    >>> votive.cuda.memory_allocated() >= 0
+    True
+    """
+    return _count(device, "allocated")
 
 
 def max_memory_allocated(device: Any = None) -> int:
-    """The most bytes that were in tensors at once."""
-    return int(_allocator(device).peak)
+    """The most bytes that were in tensors at once.
+
+    >>> votive.cuda.max_memory_allocated() >= votive.cuda.memory_allocated()
+    True
+    """
+    return _count(device, "peak")
 
 
 def memory_reserved(device: Any = None) -> int:
-    """Bytes taken from the driver: those in tensors and those kept for later."""
-    return int(_allocator(device).reserved)
+    """Bytes taken from the driver: those in tensors and those kept for later.
+
+    >>> votive.cuda.memory_reserved() >= votive.cuda.memory_allocated()
+    True
+    """
+    return _count(device, "reserved")
 
 
 def max_memory_reserved(device: Any = None) -> int:
-    """The most bytes that were taken from the driver at once."""
-    return int(_allocator(device).reserved_peak)
+    """The most bytes that were taken from the driver at once.
+
+    >>> votive.cuda.max_memory_reserved() >= votive.cuda.memory_reserved()
+    True
+    """
+    return _count(device, "reserved_peak")
 
 
 def reset_peak_memory_stats(device: Any = None) -> None:
-    """Let the peaks begin anew."""
+    """Let the peaks begin anew.
+
+    >>> if votive.cuda.is_available():
+    ...     votive.cuda.reset_peak_memory_stats()
+    """
     _allocator(device).reset_peak()
 
 
+def reset_accumulated_memory_stats(device: Any = None) -> None:
+    """Let counts of what happened (allocations, retries, errors) begin anew.
+
+    >>> if votive.cuda.is_available():
+    ...     votive.cuda.reset_accumulated_memory_stats()
+    """
+    _allocator(device).reset_counts()
+
+
 def memory_stats(device: Any = None) -> dict[str, int]:
-    """All counts."""
-    return dict(_allocator(device).stats())
+    """All counts, under torch's names; empty before a GPU is used.
+
+    >>> votive.cuda.memory_stats().get("num_ooms", 0)
+    0
+    """
+    if not is_initialized():
+        return {}
+    s = _allocator(device).stats()
+    held, most = s["allocated_bytes.current"], s["allocated_bytes.peak"]
+    blocks = sum(not b.free for p in _allocator(device).every() for b in p.blocks())
+    return {
+        "allocated_bytes.all.current": held, "allocated_bytes.all.peak": most,
+        "active_bytes.all.current": held, "active_bytes.all.peak": most,
+        "reserved_bytes.all.current": s["reserved_bytes.current"],
+        "reserved_bytes.all.peak": s["reserved_bytes.peak"],
+        "allocation.all.current": blocks, "allocation.all.allocated": s["allocation.count"],
+        "segment.all.current": s["segment.count"], "num_device_alloc": s["num_device_alloc"],
+        "num_alloc_retries": s["num_alloc_retries"], "num_ooms": s["num_ooms"],
+    }  # fmt: skip
+
+
+def _nested(flat: dict[str, int]) -> dict[str, Any]:
+    out: dict[str, Any] = {}
+    for key, value in flat.items():
+        inner = out
+        *path, last = key.split(".")
+        for part in path:
+            inner = inner.setdefault(part, {})
+        inner[last] = value
+    return out
+
+
+def memory_stats_as_nested_dict(device: Any = None) -> dict[str, Any]:
+    """`memory_stats` with a dictionary for each part of a name.
+
+    >>> isinstance(votive.cuda.memory_stats_as_nested_dict(), dict)
+    True
+    """
+    return _nested(memory_stats(device))
+
+
+def memory_snapshot(mempool_id: Any = None) -> list[dict[str, Any]]:
+    """Every segment that was taken from the driver, with its blocks.
+
+    >>> isinstance(votive.cuda.memory_snapshot(), list)
+    True
+    """
+    if mempool_id is not None:
+        raise NotImplementedError("memory_snapshot: only of all pools; leave mempool_id out.")
+    if not is_initialized():
+        return []
+    out = []
+    for allocator in rt.runtime.allocators.values():
+        for pool in allocator.every():
+            for segment in pool.segments:
+                blocks, block = [], segment.first
+                while block is not None:
+                    state = "inactive" if block.free else "active_allocated"
+                    blocks.append({
+                        "address": block.ptr, "size": block.nbytes, "state": state,
+                        "requested_size": 0 if block.free else block.wanted,
+                    })  # fmt: skip
+                    block = block.after
+                used = sum(b["size"] for b in blocks if b["state"] != "inactive")
+                out.append({
+                    "device": allocator.device, "address": blocks[0]["address"],
+                    "total_size": segment.nbytes, "allocated_size": used, "active_size": used,
+                    "stream": pool.stream, "segment_type": "small" if segment.small else "large",
+                    "is_private": pool.private, "blocks": blocks,
+                })  # fmt: skip
+    return out
+
+
+def host_memory_stats() -> dict[str, int]:
+    """Counts of page-locked memory of the host; empty before a GPU is used.
+
+    >>> votive.cuda.host_memory_stats().get("allocated_bytes.current", 0) >= 0
+    True
+    """
+    if not is_initialized():
+        return {}
+    from ..backends.cuda.pinned import hosts
+
+    return hosts().stats()
+
+
+def host_memory_stats_as_nested_dict() -> dict[str, Any]:
+    """`host_memory_stats` with a dictionary for each part of a name.
+
+    >>> isinstance(votive.cuda.host_memory_stats_as_nested_dict(), dict)
+    True
+    """
+    return _nested(host_memory_stats())
+
+
+def reset_peak_host_memory_stats() -> None:
+    """Let the peaks of page-locked memory begin anew.
+
+    >>> if votive.cuda.is_available():
+    ...     votive.cuda.reset_peak_host_memory_stats()
+    """
+    _here()
+    from ..backends.cuda.pinned import hosts
+
+    hosts().reset_peak()
 
 
 def empty_cache() -> None:
-    """Give memory that no tensor uses back to the driver."""
-    from ..backends.cuda.runtime import runtime
+    """Give memory that no tensor uses back to the driver, page-locked memory of the host too.
 
-    if runtime.driver is None:
+    >>> votive.cuda.empty_cache()
+    """
+    if not is_initialized():
         return
-    for allocator in runtime.allocators.values():
+    for allocator in rt.runtime.allocators.values():
         with allocator.driver.on(allocator.device):
             allocator.driver.synchronize()
         allocator.empty_cache()
+    from ..backends.cuda.pinned import hosts
+
+    hosts().empty_cache()
 
 
 def mem_get_info(device: Any = None) -> tuple[int, int]:
-    """(free, total) bytes of the device, as the driver sees it."""
-    here = _here()
-    index, before = _index(device), here.device
-    here.set_device(index)
-    try:
+    """(free, total) bytes of the device, as the driver sees it.
+
+    >>> if votive.cuda.is_available():
+    ...     free, total = votive.cuda.mem_get_info()
+    ...     assert 0 < free <= total
+    """
+    _here()
+    index = _index(device)
+    rt.runtime.check(index)
+    with rt.runtime.driver.on(index):
         free, total = rt.runtime.driver.memory_info()
-    finally:
-        here.set_device(before)
     return int(free), int(total)
 
 
+def device_memory_used(device: Any = None) -> int:
+    """Bytes of the device that anybody uses, as the driver sees it.
+
+    >>> votive.cuda.device_memory_used() >= 0 if votive.cuda.is_available() else True
+    True
+    """
+    free, total = mem_get_info(device)
+    return total - free
+
+
 def set_per_process_memory_fraction(fraction: float, device: Any = None) -> None:
-    """Take at most this share of a device's memory."""
+    """Take at most this share of a device's memory.
+
+    >>> if votive.cuda.is_available():
+    ...     votive.cuda.set_per_process_memory_fraction(1.0)
+    """
     if not 0 <= fraction <= 1:
         raise ValueError(f"set_per_process_memory_fraction: expected 0..1, got {fraction}.")
     _allocator(device).fraction = float(fraction)
 
 
+def get_per_process_memory_fraction(device: Any = None) -> float:
+    """The share of a device's memory that is taken at most.
+
+    >>> votive.cuda.get_per_process_memory_fraction() if votive.cuda.is_available() else 1.0
+    1.0
+    """
+    return float(_allocator(device).fraction)
+
+
 def memory_summary(device: Any = None, abbreviated: bool = False) -> str:
-    """A page about where memory is: totals, then the largest blocks in use."""
+    """A page about where memory is: totals, then the largest blocks in use.
+
+    >>> if votive.cuda.is_available():
+    ...     assert "in tensors" in votive.cuda.memory_summary()
+    """
     allocator = _allocator(device)
     free, total = mem_get_info(device)
     s = allocator.stats()
@@ -107,16 +278,25 @@ def memory_summary(device: Any = None, abbreviated: bool = False) -> str:
 
 
 def caching_allocator_alloc(size: int, device: Any = None, stream: Any = None) -> int:
-    """An address of `size` bytes, to be given back with `caching_allocator_delete`."""
-    here = _here()
-    handle = here.stream if stream is None else getattr(stream, "cuda_stream", stream)
-    block = rt.runtime.allocator(_index(device)).pool(handle).take(size)
+    """An address of `size` bytes, to be given back with `caching_allocator_delete`.
+
+    >>> if votive.cuda.is_available():
+    ...     address = votive.cuda.caching_allocator_alloc(1024)
+    ...     votive.cuda.caching_allocator_delete(address)
+    """
+    here, index = _here(), _index(device)
+    handle = here.stream_of(index) if stream is None else getattr(stream, "cuda_stream", stream)
+    block = rt.runtime.allocator(index).pool(handle).take(size)
     _loose[block.ptr] = block
     return int(block.ptr)
 
 
 def caching_allocator_delete(mem_ptr: int) -> None:
-    """Give back what `caching_allocator_alloc` gave."""
+    """Give back what `caching_allocator_alloc` gave.
+
+    >>> if votive.cuda.is_available():
+    ...     votive.cuda.caching_allocator_delete(votive.cuda.caching_allocator_alloc(8))
+    """
     block = _loose.pop(mem_ptr, None)
     if block is None:
         raise ValueError(f"caching_allocator_delete: {mem_ptr:#x} was not handed out.")

@@ -398,6 +398,9 @@ class Allocator:
     def reset_peak(self) -> None:
         self.peak, self.reserved_peak = self.allocated, self.reserved
 
+    def reset_counts(self) -> None:
+        self.taken = self.grown = self.retries = self.failures = 0
+
 
 def size_text(nbytes: float) -> str:
     """Bytes as people write them."""

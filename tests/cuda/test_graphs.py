@@ -1,0 +1,133 @@
+"""Graphs: what is recorded is repeated, with gradients too, and what cannot be says so."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import votive as vt
+
+
+def test_a_graph_repeats_what_was_recorded_on_what_lies_there_now() -> None:
+    x, graph = vt.ones(3, device="cuda"), vt.cuda.CUDAGraph()
+    assert not vt.cuda.is_current_stream_capturing()
+    with vt.cuda.graph(graph):
+        assert vt.cuda.is_current_stream_capturing()
+        y = x * 2 + vt.tensor(1.0)  # a number of the host is kept with the graph
+    for value in (1.0, 4.0):
+        x.fill_(value)
+        graph.replay()
+        assert y.tolist() == [2 * value + 1] * 3
+    assert graph.nodes() >= 2
+    with pytest.raises(RuntimeError, match="captured already"):
+        with vt.cuda.stream(vt.cuda.Stream()):
+            graph.capture_begin()
+    graph.reset()
+    with pytest.raises(RuntimeError, match="nothing was captured"):
+        graph.replay()
+
+
+def test_values_cannot_be_read_while_they_are_recorded() -> None:
+    x, graph = vt.ones(3, device="cuda"), vt.cuda.CUDAGraph()
+    with pytest.raises(vt.cuda.CudaError), vt.cuda.graph(graph):
+        x.sum().item()
+    assert not vt.cuda.is_current_stream_capturing()
+    assert (x + 1).tolist() == [2.0] * 3
+
+
+def test_streams_that_join_a_capture_are_recorded_with_it() -> None:
+    x, graph = vt.ones(3, device="cuda"), vt.cuda.CUDAGraph()
+    main, side = vt.cuda.Stream(), vt.cuda.Stream()
+    with vt.cuda.graph(graph, stream=main):
+        side.wait_stream(main)
+        with vt.cuda.stream(side):
+            y = x + 1
+        main.wait_stream(side)
+        z = y * 3
+    x.fill_(2)
+    graph.replay()
+    assert z.tolist() == [9.0] * 3
+
+
+def test_graphs_may_share_a_pool() -> None:
+    pool, x = vt.cuda.graph_pool_handle(), vt.ones(3, device="cuda")
+    graphs = [vt.cuda.CUDAGraph(), vt.cuda.CUDAGraph()]
+    results = []
+    for k, graph in enumerate(graphs):
+        with vt.cuda.graph(graph, pool=pool):
+            results.append(x + k)
+        assert graph.pool() is pool
+    for graph in graphs:
+        graph.replay()
+    assert [r.tolist() for r in results] == [[1.0] * 3, [2.0] * 3]
+
+
+def _model() -> Any:
+    vt.manual_seed(0)
+    return vt.nn.Sequential(vt.nn.Linear(3, 4), vt.nn.ReLU(), vt.nn.Linear(4, 2)).to("cuda")
+
+
+def test_a_graphed_module_trains_as_the_plain_one() -> None:
+    def trained(graphed: bool) -> list[Any]:
+        model, head = _model(), vt.nn.Linear(2, 1).to("cuda")
+        sample = vt.zeros(2, 3, device="cuda")
+        if graphed:
+            assert vt.cuda.make_graphed_callables(model, (sample,), num_warmup_iters=1) is model
+        optimizer = vt.optim.SGD([*model.parameters(), *head.parameters()], lr=0.1)
+        for k in range(3):
+            x = vt.arange(6.0, device="cuda").reshape(2, 3) / (k + 1)
+            loss = head(model(x)).square().mean()  # the rest of the step is not graphed
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+        model.eval()
+        assert model(vt.ones(5, 3, device="cuda")).shape == (
+            5,
+            2,
+        )
+        return [p.tolist() for p in model.parameters()]
+
+    for a, b in zip(trained(True), trained(False), strict=True):
+        assert vt.allclose(vt.tensor(a), vt.tensor(b), rtol=1e-5, atol=1e-6)
+
+
+def test_gradients_of_a_graphed_function_accumulate_and_outlive_the_next_call() -> None:
+    w = vt.ones(3, device="cuda", requires_grad=True)
+
+    def fn(x: Any, pair: Any) -> Any:
+        return {"sum": (x * pair[0]).sum(), "more": [x + pair[1]]}
+
+    x = vt.ones(3, device="cuda").requires_grad_()
+    pair = (vt.ones(3, device="cuda"), vt.zeros(3, device="cuda"))
+    graphed = vt.cuda.make_graphed_callables(fn, (x, pair), num_warmup_iters=1)
+    kept = []
+    for scale in (2.0, 5.0):
+        given = (vt.full((3,), scale, device="cuda"), pair[1])
+        out = graphed(w * 1, given)
+        assert out["more"][0].tolist() == [1.0] * 3
+        (g,) = vt.autograd.grad(out["sum"], w)
+        kept.append(g)
+    assert [g.tolist() for g in kept] == [[2.0] * 3, [5.0] * 3]
+    with pytest.raises(ValueError, match="captured for"):
+        graphed(vt.ones(4, device="cuda"), pair)
+
+
+def test_several_callables_are_graphed_together() -> None:
+    a, b = _model(), vt.nn.Linear(2, 2).to("cuda")
+    x, y = vt.zeros(2, 3, device="cuda"), vt.zeros(2, 2, device="cuda", requires_grad=True)
+    wanted = b(a(vt.ones(2, 3, device="cuda")))
+    first, second = vt.cuda.make_graphed_callables((a, b), ((x,), (y,)), num_warmup_iters=1)
+    out = second(first(vt.ones(2, 3, device="cuda")))
+    assert vt.allclose(out, wanted)
+    out.sum().backward()
+    assert a[0].weight.grad is not None
+    with pytest.raises(ValueError, match="2 callables, but 1"):
+        vt.cuda.make_graphed_callables((a, b), ((x,),))
+
+
+def test_modules_with_hooks_are_refused() -> None:
+    model = _model()
+    model[0].register_forward_hook(lambda *a: None)
+    with pytest.raises(RuntimeError, match="no hooks"):
+        vt.cuda.make_graphed_callables(model, (vt.zeros(2, 3, device="cuda"),))
