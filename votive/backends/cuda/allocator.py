@@ -21,6 +21,7 @@ from .driver import OutOfDeviceMemory
 ROUND = 512
 SMALL = 1 << 20  # requests up to this share segments
 SMALL_SEGMENT = 2 << 20
+SMALL_MEMORY = 64 << 20  # of a stream, before small blocks are merged to find room
 LARGE_ROUND = 2 << 20
 # A block this much larger than asked for is split.
 KEEP_WHOLE = 1 << 20
@@ -88,6 +89,10 @@ class Marks:
         return True
 
 
+def _rounded(nbytes: int) -> int:
+    return (nbytes + ROUND - 1) // ROUND * ROUND or ROUND
+
+
 class _Size:
     """A key for bisecting lists of blocks."""
 
@@ -120,7 +125,7 @@ class Pool:
                 a.busy -= 1
 
     def _take(self, nbytes: int) -> Block:
-        size = (nbytes + ROUND - 1) // ROUND * ROUND or ROUND
+        size = _rounded(nbytes)
         bin_ = self.bins.get(size)
         block = bin_.pop() if bin_ else self._search(size)
         block.free, block.wanted = False, nbytes
@@ -164,15 +169,21 @@ class Pool:
 
     def put(self, block: Block) -> None:
         block.free = True
-        self.bins.setdefault(block.nbytes, []).append(block)
+        # Under the size that it served: a block that was kept whole is larger than that.
+        self.bins.setdefault(_rounded(block.wanted), []).append(block)
 
     def _search(self, size: int) -> Block:
         self.allocator.reap()
         found = self._fit(size)
-        if found is None and self.bins:
+        # Merging what is free takes time, and bins fill anew: for small blocks memory is cheaper.
+        if found is None and self.bins and (size > SMALL or self._small() >= SMALL_MEMORY):
             self.merge()
             found = self._fit(size)
         return found or self._split(self._grow(size), size)
+
+    def _small(self) -> int:
+        """Bytes of segments for small blocks."""
+        return sum(s.nbytes for s in self.segments if s.small)
 
     def _fit(self, size: int) -> Block | None:
         free = self.merged[size <= SMALL]
