@@ -266,7 +266,9 @@ def test_large_products_choose_among_ways_and_stay_right(monkeypatch: Any) -> No
     )
     w2, b2 = (made(*s, dtype=vt.bfloat16, grad=True) for s in ((128, 2048), (128,)))
     g, inputs = made(4096, 128, dtype=vt.bfloat16), (x, w1, b1, w2, b2)
-    for name in ("gelu_tanh", "relu"):
+    for name in NAMES:
+        activated = ops._linear_activated(x.detach(), w1.detach(), b1.detach(), name)
+        close(activated, FUNCTIONS[name](F.linear(x, w1, b1)))
         y = ops._feed_forward(x, w1, b1, w2, b2, name)[0]
         z = ops._feed_forward_composite(x, w1, b1, w2, b2, name)
         close(y, z)

@@ -14,19 +14,10 @@ from .data import View
 from .matmul import is_row, takes
 from .matmul_epilogue import Activation
 from .matmul_gradient import library
-from .matmul_plan import Activated, Planned, turned
+from .matmul_plan import Activated, Planned, rows_of, turned
 from .matmul_tiles import Tiles, tiles
 from .matmul_ways import Ways
 from .rows import cuda
-
-
-def _rows(spec: Spec) -> Spec | None:
-    """All but the last dimension as one, where memory allows."""
-    if spec.ndim == 2:
-        return spec
-    if not spec.contiguous or spec.ndim < 2:
-        return None
-    return spec.like((spec.numel // max(spec.shape[-1], 1), spec.shape[-1]))
 
 
 @cuda("_feed_forward", accepts=takes)
@@ -63,7 +54,7 @@ def _first(x: Spec, w: Spec, hidden: Spec, bias: dt.dtype | None, activation: st
         pass_(after.ptr, before.ptr)
 
     ways: list[Any] = [apart]
-    rows = _rows(x)
+    rows = rows_of(x)
     for tile in [] if rows is None else tiles(rows, w):
         ways.append(_passing(Tiles(rows, w, tile, activation, back=False, bias=bias)))
     if activation == "gelu_tanh" and hidden.dtype in dt.HALF and rows is not None:

@@ -14,6 +14,7 @@ from .by_rows import dense
 from .data import View
 from .matmul_epilogue import Activation
 from .matmul_kernels import FewRows, Plain, Side, Whole
+from .matmul_tiles import Tiles, tiles
 from .matmul_ways import Ways
 
 FEW = 8  # rows that count as few
@@ -235,6 +236,15 @@ class Planned:
             self.engine(a.ptr + i, b.ptr + j, out.ptr + k, add=add + k if add else 0, **how)
 
 
+def rows_of(spec: Spec) -> Spec | None:
+    """All but the last dimension as one, where memory allows."""
+    if spec.ndim == 2:
+        return spec
+    if not spec.contiguous or spec.ndim < 2:
+        return None
+    return spec.like((spec.numel // max(spec.shape[-1], 1), spec.shape[-1]))
+
+
 class Activated:
     """A product and the activation of its sums: as one call, or as two when that is faster."""
 
@@ -248,6 +258,11 @@ class Activated:
             self.plain = Planned(a, b, out, bias, add)
             self.pass_ = Activation(out.dtype, out.numel, activation)
             ways.append(self._apart)
+        rows = None if add or b.ndim != 2 else rows_of(a)
+        for tile in [] if rows is None else tiles(rows, b):
+            ways.append(
+                _passing(Tiles(rows, b, tile, activation, back=False, keep=False, bias=bias))
+            )
         # What is added lies where the result goes: a second run would add to the first one's.
         self.run = Ways(ways[:1] if add else ways, joined.work)
 
@@ -257,6 +272,13 @@ class Activated:
 
     def __call__(self, out: View, a: View, b: View, **how: Any) -> None:
         self.run(out, a, b, **how)
+
+
+def _passing(product: Tiles) -> Any:
+    def by_tiles(out: View, a: View, b: View, bias: int = 0) -> None:
+        product.forward(out.ptr, out.ptr, a.ptr, b.ptr, bias)
+
+    return by_tiles
 
 
 def turned(spec: Spec) -> Spec:

@@ -37,12 +37,13 @@ def place(M, N, BM: tl.constexpr, BN: tl.constexpr, GROUP: tl.constexpr):
 @triton.jit
 def _passed(
     o, kept, a, b, bias, sums, M, N, K, am, bs,
-    KIND: tl.constexpr, BACK: tl.constexpr, BIAS: tl.constexpr, TURNED: tl.constexpr,
+    KIND: tl.constexpr, BACK: tl.constexpr, KEEP: tl.constexpr, BIAS: tl.constexpr,
+    TURNED: tl.constexpr,
     BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, GROUP: tl.constexpr,
 ):  # fmt: skip
-    """Forward: `kept = a @ b + bias` and `o = activation(kept)`. BACK: `o = (a @ b) * slope(kept)`
-    and the sums of the tile's columns. TURNED: columns of b are dense, not rows. N and K are
-    multiples of BN and BK.
+    """Forward: `kept = a @ b + bias`, stored with KEEP, and `o = activation(kept)`. BACK:
+    `o = (a @ b) * slope(kept)` and the sums of the tile's columns. TURNED: columns of b are dense,
+    not rows. N and K are multiples of BN and BK.
     """
     row, col = place(M, N, BM, BN, GROUP)
     i = row * BM + tl.arange(0, BM)
@@ -77,7 +78,8 @@ def _passed(
         if BIAS:
             total += tl.load(bias + j).to(tl.float32)[None, :]
         z = total.to(kind)
-        tl.store(kept + at, z, mask=inside)
+        if KEEP:
+            tl.store(kept + at, z, mask=inside)
         tl.store(o + at, activate(z.to(tl.float32), KIND, True).to(kind), mask=inside)
 
 
@@ -105,7 +107,7 @@ class Tiles:
 
     def __init__(
         self, a: Spec, b: Spec, tile: Any, activation: str, *, back: bool,
-        bias: dt.dtype | None = None,
+        keep: bool = True, bias: dt.dtype | None = None,
     ) -> None:  # fmt: skip
         (m, k), n = a.shape, b.shape[1]
         bm, bn, bk, warps, stages = tile
@@ -116,7 +118,7 @@ class Tiles:
         self.program = Program(
             _passed, types,
             {
-                "KIND": KINDS[activation], "BACK": back, "BIAS": bias is not None,
+                "KIND": KINDS[activation], "BACK": back, "KEEP": keep, "BIAS": bias is not None,
                 "TURNED": turned, "BM": bm, "BN": bn, "BK": bk, "GROUP": GROUP,
             },
             warps=warps, stages=stages,
