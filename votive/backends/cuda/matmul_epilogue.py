@@ -158,6 +158,7 @@ class Slope:
     def __init__(self, like: Spec, rows: int, cols: int, name: str) -> None:
         dtype = like.dtype
         tiles = -(-cols // COLUMNS)
+        lines = ROWS // 4 if dtype is dt.float64 else ROWS  # doubles fill registers
         each = max(ROWS, -(-rows * tiles // (WAVES * here_count())))
         each = -(-each // ROWS) * ROWS
         self.parts = -(-rows // each)
@@ -166,7 +167,7 @@ class Slope:
         self.back = Program(
             _back, [kind, sums, kind, kind, "i32", "i32", "i32"],
             {
-                "KIND": KINDS[name], "WIDE": _wide(dtype), "BM": ROWS, "BN": COLUMNS,
+                "KIND": KINDS[name], "WIDE": _wide(dtype), "BM": lines, "BN": COLUMNS,
                 "STAGES": STAGES,
             },
             warps=WARPS,
