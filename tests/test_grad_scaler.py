@@ -182,3 +182,51 @@ def test_the_older_names_fix_the_device() -> None:
     assert off.get_scale() == 1.0
     with votive.cuda.amp.autocast(enabled=False):
         assert (w @ w).dtype is votive.float32
+
+
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [("AdamW", {}), ("SGD", {"momentum": 0.9, "dampening": 0.3}), ("SGD", {}), ("Adagrad", {})],
+)
+def test_fused_steps_are_left_out_and_scaled_as_plain_ones(name: str, options: Any) -> None:
+    def trained(**more: Any) -> tuple[list[Any], Any]:
+        params = [votive.ones(2, 3).t().requires_grad_(), votive.ones(4, requires_grad=True)]
+        opt = getattr(votive.optim, name)(params, lr=0.1, **options, **more)
+        scaler = votive.amp.GradScaler("cpu", init_scale=3.0, growth_interval=2)
+        grads: list[Any] = []
+        for k, bad in enumerate((math.inf, 1.0, 1.0, math.nan, 1.0, 1.0)):
+            scale = scaler.scale(votive.tensor(bad))
+            for p in params:
+                p.grad = votive.full(p.shape, 0.5 + k) * scale
+            scaler.step(opt)
+            scaler.update()
+            grads += [p.grad.tolist() for p in params] if bad == 1.0 else []
+        states = [s.tolist() for p in params for s in opt.state[p].values()]
+        return [p.tolist() for p in params] + states + grads, scaler.state_dict()
+
+    ours, theirs = trained(fused=True), trained()
+    assert ours[1] == theirs[1]
+    for a, b in zip(ours[0], theirs[0], strict=True):
+        assert votive.allclose(votive.tensor(a), votive.tensor(b), rtol=1e-6)
+
+
+def test_an_optimizer_takes_scaling_only_if_all_its_groups_are_fused() -> None:
+    w = votive.ones(1, requires_grad=True)
+    assert votive.optim.AdamW([w], fused=True)._step_supports_amp_scaling
+    assert not votive.optim.AdamW([w])._step_supports_amp_scaling
+    mixed = [{"params": [w], "fused": True}, {"params": [votive.ones(1, requires_grad=True)]}]
+    assert not votive.optim.AdamW(mixed)._step_supports_amp_scaling
+    assert not getattr(votive.optim.RMSprop([w]), "_step_supports_amp_scaling", False)
+
+
+def test_what_a_scaler_leaves_to_an_optimizer_is_gone_after_the_step() -> None:
+    w = votive.ones(2, requires_grad=True)
+    opt = votive.optim.SGD([w], lr=0.5, fused=True)
+    scaler = votive.amp.GradScaler("cpu", init_scale=4.0)
+    scaler.scale(votive.ones(()))
+    w.grad = votive.full((2,), 8.0)
+    opt.grad_scale = votive.tensor(2.0)  # of a user who scaled as well
+    scaler.step(opt)
+    assert w.tolist() == [0.5, 0.5]
+    assert not hasattr(opt, "grad_scale")
+    assert not hasattr(opt, "found_inf")

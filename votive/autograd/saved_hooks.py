@@ -31,7 +31,8 @@ class saved_tensors_hooks:
 
 
 class save_on_cpu(saved_tensors_hooks):
-    """Keep saved values in CPU memory until backward needs them.
+    """Keep saved values in CPU memory until backward needs them; with `pin_memory` in page-locked
+    memory, from which they return without the host waiting. Without a GPU that makes no difference.
 
     >>> with votive.autograd.graph.save_on_cpu():
     ...     y = votive.ones(2, requires_grad=True).exp()
@@ -39,6 +40,13 @@ class save_on_cpu(saved_tensors_hooks):
     """
 
     def __init__(self, pin_memory: bool = False, device_type: str = "cuda") -> None:
-        if pin_memory:
-            raise NotImplementedError("save_on_cpu: pin_memory needs the CUDA backend.")
-        super().__init__(lambda t: (t.device, t.cpu()), lambda p: p[1].to(p[0]))
+        def pack(t: Any) -> tuple[Any, Any]:
+            if not pin_memory or t.device.type != device_type:
+                return t.device, t.cpu()
+            kept = t.new_empty(t.shape, device="cpu", pin_memory=True)
+            return t.device, kept.copy_(t.detach())
+
+        def unpack(packed: tuple[Any, Any]) -> Any:
+            return packed[1].to(packed[0], non_blocking=pin_memory)
+
+        super().__init__(pack, unpack)

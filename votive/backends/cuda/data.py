@@ -45,7 +45,7 @@ class CudaStorage(Storage):
     def __del__(self) -> None:
         # Interpreters shut down in any order; the driver takes all memory back then anyway.
         block = getattr(self, "block", None)
-        if block is not None and block.pool is not None:
+        if block is not None and rt is not None and not rt.runtime.forked:
             block.pool.give(block)
 
     def record_stream(self, device: int, stream: int) -> None:

@@ -48,6 +48,7 @@ def download(array: Any, source: View, non_blocking: bool = False) -> None:
     if not flat.nbytes:
         return
     address = flat.__array_interface__["data"][0]
+    assert address == array.__array_interface__["data"][0]
     if not used(address) or not non_blocking:
         to_host(flat, source.ptr)
         return

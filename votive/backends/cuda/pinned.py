@@ -132,10 +132,9 @@ class HostAllocator:
 
     def find(self, address: int) -> HostBlock | None:
         """The block that an address lies in."""
-        at = bisect_right(self.starts, address) - 1
-        if at < 0:
-            return None
-        block = self.blocks.get(self.starts[at])
+        with self.lock:
+            at = bisect_right(self.starts, address) - 1
+            block = self.blocks[self.starts[at]] if at >= 0 else None
         return block if block is not None and address < block.address + block.nbytes else None
 
     def _release(self) -> int:
