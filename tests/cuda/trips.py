@@ -58,10 +58,7 @@ LIBRARIES = frozenset([
     "_solve_triangular", "_svd", "_pinv", "_lstsq", "_matrix_exp", "_cofactor",
 ])  # fmt: skip
 # Operators whose kernels refuse complex numbers.
-COMPLEX = frozenset([
-    "_normal", "_uniform", "_new_uniform", "_new_normal", "_recurrence", "cumprod", "logcumsumexp",
-    "_cross",
-])  # fmt: skip
+COMPLEX = frozenset(["_normal"])
 
 
 def free(record: Any, sample: Any) -> bool:
