@@ -571,3 +571,52 @@ def test_everything_has_a_name_and_can_be_read(hearing: Any, theme: str) -> None
     for part in ('region "Text"', 'listbox "Words"', 'combobox "Layer"', 'button "Transcribe"',
                  'region "What the model hears"', 'grid "Heads'):  # fmt: skip
         assert part in told, part
+
+
+def test_models_that_write_and_that_hear_take_turns_in_one_page(
+    folder: Path, browser: Any, tmp_path: Path
+) -> None:
+    from .browser import Window
+
+    (tmp_path / "ear").symlink_to(folder)
+    with studio(tmp_path) as other:
+        tab = Window(browser, other.url).begun()
+        drop = """() => {
+          const transfer = new DataTransfer();
+          transfer.items.add(new File([new Uint8Array(9)], 'song.wav'));
+          document.querySelector('main').dispatchEvent(
+            new DragEvent('drop', { dataTransfer: transfer, bubbles: true, cancelable: true }));
+        }"""
+        tab.page.evaluate(drop)
+        tab.until("document.querySelector('#notices').innerText.includes('song.wav')")
+        assert "load a model that hears" in tab.text("#notices")
+        tab.click("#model-button")
+        tab.page.locator("dialog[open] .file", has_text="ear").click()
+        named(tab, "Three notes")
+        assert not tab.page.locator("main").is_visible()
+        written_out(tab)
+        tab.click("#model-button")
+        tab.page.locator("dialog[open] .file", has_text="demo").click()
+        tab.until("!document.querySelector('#panel-prompt').closest('main').hidden")
+        tab.begun()
+        assert not tab.page.locator("#hearing").is_visible()
+        assert tab.faults == []
+        tab.close()
+
+
+def test_a_server_that_was_started_anew_says_that_it_lost_the_sound(
+    folder: Path, browser: Any, tmp_path: Path
+) -> None:
+    from .browser import Window
+
+    with studio(tmp_path, model=str(folder)) as first:
+        tab = Window(browser, first.url)
+        named(tab, "Three notes")
+        opened(tab)
+        named(tab, "talk.wav")
+        port, token = first.port, first.token
+    with studio(tmp_path, model=str(folder), port=port, token=token):
+        tab.page.locator("#hearing-trouble").wait_for()
+        assert "does not have talk.wav any more" in tab.text("#hearing-trouble")
+        assert tab.text(".hearing-name") == "Three notes"
+    tab.close()

@@ -351,6 +351,7 @@ export function render({ model, el }) {
 
   async function begin() {
     const info = facts();
+    const had = state && !info?.examples.some(([, name]) => name === state.sound.name) ? state.sound.name : null;
     [state, chosen, aligned, page] = [null, null, null, 0];
     running?.abort();
     player.stop();
@@ -372,6 +373,7 @@ export function render({ model, el }) {
       if (idle(error)) return;
       examples.value = info.examples[0][0];
       await listen({ example: examples.value });
+      if (had) say(`The server does not have ${had} any more: open it again.`);
     }
   }
 
