@@ -61,6 +61,11 @@ def epilogues() -> Iterator[Case]:
 
         yield Case(f"feed-forward step, joined {label}", mine, theirs, flops=6 * work,
                    check=_worst(mine, theirs))  # fmt: skip
+        columns = [*(p.t().contiguous().detach() for p in (w1, w2))]
+        turned = [x, columns[0].t(), b1, columns[1].t(), b2]
+        turned = [t.detach().requires_grad_() for t in turned]
+        yield Case(f"feed-forward step, by columns {label}", lambda p=turned, f=mine: f(p), theirs,
+                   flops=6 * work, check=_worst(lambda p=turned, f=mine: f(p), theirs))  # fmt: skip
         yield Case(f"feed-forward step, apart {label}", apart, theirs, flops=6 * work)
         h, th = pair(rows, inner)
         both = lambda h=h, x=x: ops._linear_gradients(h, x, False)
