@@ -383,3 +383,30 @@ def pivots(vt: Any) -> None:
     for n in (64, 4096):
         vt.lu_unpack(_of(vt, 2, n, n, dtype="float32"), _of(vt, 2, n, dtype="int32"), False)
     vt.lu_unpack(_of(vt, 2, n, n, dtype="float32"), _of(vt, 2, n, dtype="int32"))
+
+
+@family
+def sounds_and_pictures(vt: Any) -> None:
+    from votive.ops.registry import F as ops
+
+    F = vt.nn.functional
+    for dtype in ("bfloat16", "float32", "float64"):
+        x, a = _of(vt, 2, 2, 20000, dtype=dtype), _of(vt, 2, 3, dtype=dtype)
+        long = _of(vt, 2, 12, dtype=dtype)
+        for c in (a, long):
+            c.requires_grad_()
+            ops._lfilter(x.detach().requires_grad_(), c, c, False).sum().backward()
+        ops._delay_feedback(x, x, vt.ones(2, 2, 20000, dtype=vt.int64, device="cuda"), True)
+        k = _of(vt, 160, 41, dtype=dtype).requires_grad_()
+        ops._polyphase(x[0].detach().requires_grad_(), k, 441, 20, 7257).sum().backward()
+        picture = _of(vt, 2, 64, 56, 56, dtype=dtype).requires_grad_()
+        for mode in ("bilinear", "bicubic"):
+            theta = _of(vt, 2, 2, 3, dtype=dtype).requires_grad_()
+            grid = F.affine_grid(theta, (2, 64, 56, 56), False)
+            F.grid_sample(picture, grid, mode, "reflection", False).sum().backward()
+        boxes, of = _of(vt, 1000, 4, dtype=dtype), vt.zeros(1000, dtype=vt.int64, device="cuda")
+        ops._survivors(boxes, of, 0.5)
+        edges, by = of.view(100, 10), _of(vt, 100, 7, 56, dtype=dtype)
+        ops._region_argmax(picture.detach(), of[:100], edges, edges, edges, edges)
+        ops._region_sums(picture, of[:100], by, by).sum().backward()
+    F.interpolate(vt.zeros(2, 3, 60, 80, dtype=vt.uint8, device="cuda"), (20, 30), mode="bilinear")

@@ -11,27 +11,14 @@ from .device import EMULATED
 
 # Operators without a kernel of their own.
 WITHOUT_KERNEL = frozenset([
-    "_delay_feedback",
     "_eig",
-    "_first_order",
     "_fractional_max_pool",
-    "_lag_products",
     "_ldl_factor",
     "_ldl_solve",
-    "_lfilter",
-    "_polyphase",
-    "_polyphase_products",
-    "_polyphase_transposed",
-    "_region_argmax",
-    "_region_sums",
-    "_region_sums_transpose",
-    "_shift",
-    "_survivors",
 ])  # fmt: skip
 # Operators whose kernels refuse some arguments.
 SOMETIMES: dict[str, str] = {
     "_lstsq": "less than full rank, by the driver 'gelsy'",
-    "_resample": "uint8 pictures are mixed in fixed point, as Pillow does",
     "_avg_pool": "integers",
     "_unique": "nothing",
     "_move_statistics": "half types, and rows of samples",

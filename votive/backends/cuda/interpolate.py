@@ -8,7 +8,7 @@ import numpy as np
 
 from ...core import dtype as dt
 from ...core.layout import Layout, Spec
-from ..cpu.reference.interpolate import _tables
+from ..cpu.reference.interpolate import _fixed_point, _tables
 from .copy import copy_view
 from .data import View, empty, to_device
 from .places import Places, without
@@ -42,18 +42,20 @@ class _Pass:
     """One dimension resized: each result is a sum of inputs that a table names."""
 
     def __init__(
-        self, name: str, source: Spec, out: Spec, axis: int, index: Any, weight: Any, plain: bool
-    ) -> None:
+        self, name: str, source: Spec, out: Spec, axis: int, index: Any, weight: Any, plain: bool,
+        bits: int = 0,
+    ) -> None:  # fmt: skip
         self.out = out
         d = len(out.shape) + axis
         self.tables = (
             np.ascontiguousarray(index, np.int32),
-            np.ascontiguousarray(weight, np.float64 if source.dtype is dt.float64 else np.float32),
+            np.ascontiguousarray(weight, np.int32 if bits else _kind(source.dtype)),
         )
         self._held: tuple[View, View] | None = None
         p = Places(out.shape, [out.strides, without(source.strides, d)], apart=(d,))
         step, most = p.arg("xs", source.strides[d]), p.arg("most", index.shape[1])
-        wide = "tl.float64" if source.dtype is dt.float64 else "tl.float32"
+        kind = "fp64" if source.dtype is dt.float64 else "i32" if bits else "fp32"
+        wide = {"fp64": "tl.float64", "fp32": "tl.float32", "i32": "tl.int32"}[kind]
         at, offset = p.at(d), p.offsets[1] or "0"
         spot = f"(({at}) * {most} + t + r * 0 + n * 0)"
         if plain:
@@ -70,9 +72,13 @@ class _Pass:
                 # A weight of zero leaves its input out, infinite or not.
                 "    y += tl.where(w != 0, v * w, 0)",
             ]  # fmt: skip
+        if bits:
+            shift = p.arg("bits", bits)
+            body += [f"y = (y + (1 << ({shift} - 1))) >> {shift}"]
+            body += ["y = tl.minimum(tl.maximum(y, 0), 255)"]
         types = {
             "o": pointer(out.dtype), "x": pointer(source.dtype), "index": "*i32",
-            "weight": "*fp64" if wide == "tl.float64" else "*fp32",
+            "weight": f"*{kind}",
         }  # fmt: skip
         self.kernel = p.kernel(name, types, [*body, p.store("y.to(o.dtype.element_ty)")])
 
@@ -88,17 +94,19 @@ class _Pass:
         self.kernel(to.ptr, x.ptr, self._held[0].ptr, self._held[1].ptr)
 
 
-def _chain(x: Any, out: tuple[int, ...], steps: list[tuple[int, Any, Any]], plain: bool) -> Any:
-    """Passes over the dimensions; what lies between two is kept wide."""
+def _chain(x: Any, out: tuple[int, ...], steps: list[Any], plain: bool) -> Any:
+    """Passes over the dimensions: axis, elements, weights, and the bits of weights that are whole
+    numbers. What lies between two passes is kept wide; bytes are rounded, as Pillow does.
+    """
     if 0 in out:
         return lambda outs, x: None
-    wide = x.dtype if plain or x.dtype is dt.float64 else dt.float32
+    wide = x.dtype if plain or x.dtype in (dt.float64, dt.uint8) else dt.float32
     passes: list[_Pass] = []
     spec, shape = x.spec, list(x.shape)
-    for axis, index, weight in steps:
+    for axis, index, weight, *bits in steps:
         shape[axis] = len(index)
         made = Spec(Layout(tuple(shape)), wide, x.spec.device)
-        passes.append(_Pass("resample", spec, made, axis, index, weight, plain))
+        passes.append(_Pass("resample", spec, made, axis, index, weight, plain, *bits))
         spec = made
 
     def run(outs: list[View], x: View) -> None:
@@ -114,9 +122,15 @@ def _chain(x: Any, out: tuple[int, ...], steps: list[tuple[int, Any, Any]], plai
 @cuda("_resample")
 def resample(x: Any, size: Any, mode: str, align: bool, smooth: bool, scales: Any) -> Any:
     plain = mode.startswith("nearest")
-    if not (floats(x) or (plain and x.dtype is dt.uint8)):
+    if not (floats(x) or x.dtype is dt.uint8):
         return None
     tables = list(_tables(x.shape[2:], size, mode, align, smooth, scales, _kind(x.dtype)))
+    if x.dtype is dt.uint8 and not plain:
+        steps = [(axis, index, *_fixed_point(index, weight)) for axis, index, weight in tables]
+        # Weights beyond 2^15 have no fractional bits: pictures of one pixel that is stretched.
+        return (
+            None if any(s[3] < 1 for s in steps) else _chain(x, (*x.shape[:2], *size), steps, False)
+        )
     return _chain(x, (*x.shape[:2], *size), tables, plain)
 
 

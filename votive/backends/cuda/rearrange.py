@@ -8,6 +8,7 @@ from typing import Any
 from ...core.layout import Layout, Spec
 from .by_rows import dense, written
 from .data import View
+from .fill import bits, fill_view
 from .places import Places, by_spec, without, word
 from .rows import cuda
 
@@ -92,3 +93,15 @@ def roll(x: Any, shifts: Any, dims: Any) -> Any:
     rules = {d: _rolled(x.shape[d], s) for d, s in total.items() if s}
     find = by_spec(lambda s: taken("roll", x, s.shape, s.strides, rules))
     return lambda outs, x: find(outs[0].spec)(outs[0].ptr, x.ptr)
+
+
+@cuda("_shift")
+def shift(x: Any, dim: int, by: int, fill: Any) -> Any:
+    if word(x.dtype) is None or isinstance(fill, complex):
+        return None
+    if not x.ndim:
+        return lambda outs, x: fill_view(outs[0], fill)
+    rules = {dim: lambda p, d, c: f"{c} - {p.arg('by', by)}"}
+    find = by_spec(lambda s: taken("shift", x, s.shape, s.strides, rules, fill=True))
+    value = bits(fill, x.dtype)
+    return lambda outs, x: find(outs[0].spec)(outs[0].ptr, x.ptr, value)

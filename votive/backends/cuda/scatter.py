@@ -212,3 +212,8 @@ def scatter_prod(x: Any, dim: int, index: Any, src: Any, own: bool) -> Any:
         copy_view(outs[0], to)
 
     return run
+
+
+@cuda("_first_order")
+def first_order(x: Any) -> Any:
+    return lambda outs, x: copy_view(outs[0], x)
