@@ -14,7 +14,8 @@ from ...core.layout import Spec
 from . import blas
 from . import runtime as rt
 from .by_rows import dense
-from .data import View, zero
+from .copy import copy_view
+from .data import View, empty, zero
 from .matmul_gradient import library, side
 from .matmul_kernels import Whole
 from .matmul_plan import turned
@@ -116,6 +117,15 @@ def _moved(v: View, to: Spec) -> View:
     return View(made.ptr, to, made.storage)
 
 
+def _aligned(v: View) -> View:
+    """The same at an address that is a multiple of 16, which the library wants of factors."""
+    if v.ptr & 15 == 0:
+        return v
+    made = empty(v.spec.like(v.spec.shape))
+    copy_view(made, v)
+    return made
+
+
 def _work(a: Spec, b: Spec) -> int:
     return 2 * a.numel * b.shape[1]
 
@@ -176,6 +186,7 @@ def _scaled_by_library(
 
     def run(outs: list[View], a: View, b: View, sa: View, sb: View, bias: Any, sr: Any) -> None:
         a, b = _moved(a, left), _moved(b, right)
+        sa, sb = _aligned(sa), _aligned(sb)
         product = made.product
         # In columns: the right operand comes first.
         product.place(blas.A_SCALE, sb.ptr)
