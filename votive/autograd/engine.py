@@ -14,6 +14,7 @@ from typing import Any
 from ..core.errors import AutogradError, ShapeError
 from ..core.mode import mode
 from ..dispatch import state
+from ..dispatch.state import make
 from ..ops.registry import F
 from .graph import BaseNode, Edge, where_recorded
 from .views import edge_of
@@ -203,6 +204,23 @@ def run_hooks(table: dict[int, Any], grad: Any) -> Any:
     return grad
 
 
+def _alone(grad: Any) -> bool:
+    """Whether nobody else sees the memory of a gradient, except the base that it is a view of."""
+    held = 2  # the name below, and the one that `getrefcount` has
+    storage = grad._storage
+    base = grad._base
+    if base is not None and (sys.getrefcount(base) > 3 or storage.nbytes != grad._spec.nbytes):
+        return False
+    for t in (grad,) if base is None else (grad, base):
+        held += 1
+        # What kernels are given may hold the memory as well.
+        if getattr(t._data, "storage", None) is storage:
+            held += 1
+            if sys.getrefcount(t._data) > 2:
+                return False
+    return sys.getrefcount(storage) <= held
+
+
 def accumulate(leaf: Any, grad: Any, create_graph: bool) -> None:
     """Add a gradient to `leaf.grad`, keeping it apart from every other tensor's memory."""
     old = leaf._grad
@@ -211,9 +229,11 @@ def accumulate(leaf: Any, grad: Any, create_graph: bool) -> None:
             leaf._grad = grad.clone()
         elif (
             sys.getrefcount(grad) <= _SOLE
-            and sys.getrefcount(grad._storage) <= 2
+            and _alone(grad)
             and (grad._spec.contiguous or grad._spec is leaf._spec)
         ):
+            if grad._base is not None:
+                grad = make(grad._storage, grad._data, grad._spec, grad._offset)
             grad._rg = False
             leaf._grad = grad
         else:
