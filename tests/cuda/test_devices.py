@@ -14,13 +14,14 @@ from .device import EMULATED, REASON
 from .late import emulated, late
 
 COUNT = 0 if REASON else rt.runtime.driver.count
-pytestmark = pytest.mark.skipif(COUNT < 2, reason="there is only one GPU")
+two = pytest.mark.skipif(COUNT < 2, reason="there is only one GPU")
 
 
 def on(device: int, *shape: int) -> Any:
     return vt.arange(1.0, 1.0 + vt.Size(shape).numel(), device=f"cuda:{device}").reshape(shape)
 
 
+@two
 def test_tensors_live_and_are_computed_where_they_were_placed() -> None:
     a, b = on(0, 2, 3), on(1, 2, 3)
     assert (a.device, b.device) == (vt.device("cuda:0"), vt.device("cuda:1"))
@@ -31,6 +32,7 @@ def test_tensors_live_and_are_computed_where_they_were_placed() -> None:
     assert b.get_device() == 1
 
 
+@two
 def test_the_current_device_is_what_cuda_means() -> None:
     assert vt.ones(1, device="cuda").device.index == 0
     with vt.cuda.device(1):
@@ -51,6 +53,7 @@ def test_the_current_device_is_what_cuda_means() -> None:
 
 
 @pytest.mark.parametrize("current", [0, 1])
+@two
 def test_tensors_move_between_devices_in_any_layout(current: int) -> None:
     x = on(0, 3, 4)
     with vt.cuda.device(current):
@@ -64,6 +67,7 @@ def test_tensors_move_between_devices_in_any_layout(current: int) -> None:
         assert vt.equal(x.cuda(1).cuda(0), x)
 
 
+@two
 def test_tensors_of_two_devices_do_not_meet() -> None:
     text = (
         "Expected all tensors to be on the same device, but found at least two devices, "
@@ -89,6 +93,7 @@ def test_a_device_that_is_not_there_is_an_error() -> None:
             make()
 
 
+@two
 def test_memory_is_counted_for_each_device() -> None:
     before = [vt.cuda.memory_allocated(i) for i in (0, 1)]
     kept = vt.empty(1 << 18, device="cuda:1")
@@ -104,6 +109,7 @@ def test_memory_is_counted_for_each_device() -> None:
     assert [vt.cuda.memory_allocated(i) for i in (0, 1)] == before
 
 
+@two
 def test_streams_and_events_belong_to_devices() -> None:
     here, there = vt.cuda.Stream(0), vt.cuda.Stream(1)
     assert (here.device.index, there.device.index) == (0, 1)
@@ -125,6 +131,7 @@ def test_streams_and_events_belong_to_devices() -> None:
     assert event.query()
 
 
+@two
 def test_each_device_draws_from_its_own_generator() -> None:
     vt.cuda.manual_seed_all(3)
     a = vt.rand(4, device="cuda:0")
@@ -140,6 +147,7 @@ def test_each_device_draws_from_its_own_generator() -> None:
     assert vt.cuda.default_generators[1].initial_seed() == 5
 
 
+@two
 def test_gradients_return_to_the_devices_they_belong_to() -> None:
     a = on(0, 3).requires_grad_()
     b = on(1, 3).requires_grad_()
@@ -154,6 +162,7 @@ def test_gradients_return_to_the_devices_they_belong_to() -> None:
     assert vt.equal(b.grad.cpu(), q.grad)
 
 
+@two
 def test_a_module_trains_on_the_second_device_while_the_first_is_current() -> None:
     def losses(device: str) -> list[float]:
         vt.manual_seed(0)
@@ -177,6 +186,7 @@ def test_a_module_trains_on_the_second_device_while_the_first_is_current() -> No
     assert vt.cuda.current_device() == 0
 
 
+@two
 def test_parameters_on_two_devices_are_scaled_and_left_out_together() -> None:
     params = [on(0, 2).requires_grad_(), on(1, 2).requires_grad_()]
     optimizer = vt.optim.AdamW(params, fused=True)
@@ -191,6 +201,7 @@ def test_parameters_on_two_devices_are_scaled_and_left_out_together() -> None:
     assert scaler.get_scale() == 2.0
 
 
+@two
 def test_graphs_are_captured_and_replayed_on_their_device() -> None:
     graphs, results, inputs = [], [], [on(0, 3), on(1, 3)]
     for i, x in enumerate(inputs):
@@ -207,6 +218,7 @@ def test_graphs_are_captured_and_replayed_on_their_device() -> None:
 
 
 @emulated
+@two
 def test_a_copy_between_devices_is_in_order_on_both_sides() -> None:
     with late():
         x = on(0, 4000) * 2
@@ -218,6 +230,7 @@ def test_a_copy_between_devices_is_in_order_on_both_sides() -> None:
 
 
 @emulated
+@two
 def test_the_emulated_driver_refuses_memory_of_another_device() -> None:
     assert EMULATED
     x = on(1, 3)
@@ -225,9 +238,31 @@ def test_the_emulated_driver_refuses_memory_of_another_device() -> None:
         rt.runtime.driver.fill_bytes(x.data_ptr(), 0, 4, 0)
 
 
+@two
 def test_peers_and_properties() -> None:
     assert vt.cuda.device_count() == COUNT
     assert vt.cuda.can_device_access_peer(0, 1) in (True, False)
     assert vt.cuda.get_device_properties(1).name == vt.cuda.get_device_name(1)
     with pytest.raises(ValueError, match="expected a cuda device"):
         vt.cuda.get_device_name("cpu")
+
+
+def test_any_number_of_streams_is_made_of_a_few() -> None:
+    made = {vt.cuda.Stream().cuda_stream for _ in range(100)}
+    assert 2 <= len(made) <= 32
+    least, greatest = vt.cuda.Stream.priority_range()
+    assert greatest <= least
+    urgent = vt.cuda.Stream(priority=-1)
+    assert urgent.cuda_stream not in made
+    assert urgent.priority <= 0
+    assert vt.cuda.ExternalStream(urgent.cuda_stream) == urgent
+
+
+def test_a_forked_process_is_told_to_be_spawned() -> None:
+    assert not rt.runtime.forked
+    rt.runtime.forked = True
+    try:
+        with pytest.raises(CudaError, match="forked subprocess"):
+            rt.runtime.start()
+    finally:
+        rt.runtime.forked = False

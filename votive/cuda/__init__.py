@@ -34,6 +34,7 @@ _HOME = {
         "CUDAGraph", "graph", "graph_pool_handle", "is_current_stream_capturing", "make_graphed",
     ),
     "graphed_callables": ("make_graphed_callables",),
+    "sensors": ("clock_rate", "memory_usage", "power_draw", "temperature", "utilization"),
     "generators": (
         "default_generators", "get_rng_state", "get_rng_state_all", "initial_seed", "manual_seed",
         "manual_seed_all", "seed", "seed_all", "set_rng_state", "set_rng_state_all",

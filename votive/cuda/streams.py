@@ -98,6 +98,24 @@ class Event:
             self._driver.end_event(self._handle)
 
 
+SHARED = 32  # streams of a device and priority, which are handed out in turns as in torch
+_queues: dict[tuple[int, int], list[int]] = {}
+_turns: dict[tuple[int, int], int] = {}
+
+
+def _taken(index: int, priority: int) -> int:
+    """The driver's stream for a new `Stream`: programs may make any number of those."""
+    driver = rt.runtime.driver
+    with rt.runtime.lock, driver.on(index):
+        least, greatest = driver.priorities()
+        key = (index, min(max(priority, greatest), least))
+        queues = _queues.setdefault(key, [])
+        turn = _turns[key] = _turns.get(key, -1) + 1
+        if turn < SHARED:
+            queues.append(driver.new_stream(key[1]))
+        return queues[turn % SHARED]
+
+
 class Stream:
     """A queue of work on a device; work in different streams may overlap. Lower numbers are higher
     priorities.
@@ -120,9 +138,7 @@ class Stream:
             self.cuda_stream = _existing
             return
         rt.runtime.check(self._index)
-        with rt.runtime.driver.on(self._index):
-            least, greatest = rt.runtime.driver.priorities()
-            self.cuda_stream = rt.runtime.driver.new_stream(min(max(priority, greatest), least))
+        self.cuda_stream = _taken(self._index, priority)
 
     @staticmethod
     def priority_range() -> tuple[int, int]:

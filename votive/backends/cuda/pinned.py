@@ -204,7 +204,7 @@ class _Owner:
 
     def __del__(self) -> None:
         # A forked child has copies of its parent's blocks; at the end of a program nothing is left.
-        if rt is not None and not rt.runtime.forked:
+        if rt is not None and _made and not rt.runtime.forked:
             _made[0].give(self.block)
 
 
