@@ -4,6 +4,7 @@ or a window of a real one."""
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,6 +19,23 @@ def the_studio(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     from .client import studio
 
     with studio(tmp_path_factory.mktemp("sessions")) as one:
+        yield one
+
+
+@pytest.fixture(scope="session")
+def whisper(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a Whisper with random weights, whose window is half a second."""
+    from tests.speech import small
+
+    return small.written(tmp_path_factory.mktemp("models") / "whisper")
+
+
+@pytest.fixture(scope="module")
+def hears(whisper: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    """A studio on it."""
+    from .client import studio
+
+    with studio(tmp_path_factory.mktemp("sessions"), model=str(whisper)) as one:
         yield one
 
 
