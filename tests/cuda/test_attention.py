@@ -55,7 +55,7 @@ def _run(device: str, given: list[Any], how: dict[str, Any], by_mask: bool, plac
 
 def check(
     shape: tuple[int, ...], dtype: dt.dtype = dt.float32, mask: Any = None, causal: bool = False,
-    offset: int = 0, p: float = 0.0, by_mask: bool = False, place: Any = None,
+    offset: int = 0, p: float = 0.0, by_mask: bool = False, place: Any = None, scale: float = 0.3,
 ) -> None:  # fmt: skip
     """Values, log-sum-exp and all gradients are the CPU's, and nothing is computed there."""
     b, h, shared, rows, columns, d, e = shape
@@ -67,7 +67,7 @@ def check(
     ]  # fmt: skip
     how = {
         "seed": 2**40 + 3, "counter": 2**33 + 5, "offset": offset, "dropout_p": p,
-        "is_causal": causal, "scale": 0.3,
+        "is_causal": causal, "scale": scale,
     }  # fmt: skip
     with trips() as left:
         ours = _run("cuda", given, how, by_mask, place)
@@ -121,6 +121,18 @@ def test_every_mask_agrees(dtype: dt.dtype) -> None:
 def test_causal_offsets_agree(offset: int) -> None:
     for dtype in (dt.float32, dt.float64):
         check(SMALL, dtype, causal=True, offset=offset)
+
+
+def test_keys_that_fill_their_tiles_need_no_bounds() -> None:
+    for dtype in (dt.float32, dt.bfloat16):
+        check((1, 2, 1, 64, 64, 16, 16), dtype, causal=True)
+        check((1, 1, 1, 70, 128, 64, 64), dtype, causal=True, offset=58)
+
+
+@pytest.mark.parametrize("scale", [-0.5, 0.0, 1e-42])
+def test_a_scale_may_be_negative_or_nothing(scale: float) -> None:
+    check(SMALL, dt.float32, causal=True, scale=scale)
+    check(SMALL, dt.float32, _masks(SMALL, dt.float32)[0], scale=scale)
 
 
 @pytest.mark.parametrize("dtype", KINDS)

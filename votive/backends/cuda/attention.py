@@ -11,6 +11,7 @@ import triton
 import triton.language as tl
 
 from .attention_arguments import (
+    ADDED,
     LOG2E,
     NOISE_TYPES,
     even,
@@ -44,15 +45,17 @@ def _steps(
     total, sums, tops, q, k, v, mask, i, rows, lo, hi, S, offset, lower, kt, vt, ms, scale,
     moved, key, counter, highest,
     CAUSAL: tl.constexpr, WINDOW: tl.constexpr, MASK: tl.constexpr, NOISE: tl.constexpr,
-    EDGE: tl.constexpr, PRECISION: tl.constexpr,
+    EDGE: tl.constexpr, WHOLE: tl.constexpr, RISING: tl.constexpr, PRECISION: tl.constexpr,
     D: tl.constexpr, BD: tl.constexpr, E: tl.constexpr, BE: tl.constexpr, BN: tl.constexpr,
 ):  # fmt: skip
-    """Go over keys lo..hi; `EDGE`: some of them are not seen."""
+    """Go over keys lo..hi. `EDGE`: some of them are not seen; `WHOLE`: all of them exist. `RISING`:
+    the scale is positive, so the largest score can be found before scaling.
+    """
     d = tl.arange(0, BD)
     e = tl.arange(0, BE)
     for start in range(lo, hi, BN):
         j = start + tl.arange(0, BN)
-        if EDGE:
+        if EDGE and not WHOLE:
             keys = tl.load(
                 k + j[None, :] * kt + d[:, None],
                 mask=(j[None, :] < S) & (d[:, None] < D),
@@ -66,23 +69,29 @@ def _steps(
         if MASK == 2:
             added = tl.load(mask + j[None, :] * ms, mask=j[None, :] < S, other=0.0).to(tl.float32)
             scores = scores * scale + added * 1.4426950408889634
-        else:
+        elif not RISING:
             scores = scores * scale
         if EDGE:
-            sees = seen(i[:, None], j[None, :], S, offset, lower, CAUSAL, WINDOW)
+            sees = seen(i[:, None], j[None, :], S, offset, lower, CAUSAL, WINDOW, WHOLE)
             scores = tl.where(sees, scores, -float("inf"))
         if MASK == 1:
             open_ = tl.load(mask + j[None, :] * ms, mask=j[None, :] < S, other=0)
             scores = tl.where(open_ != 0, scores, -float("inf"))
-        higher = tl.maximum(tops, tl.max(scores, 1))
+        if RISING:
+            higher = tl.maximum(tops, tl.max(scores, 1) * scale)
+        else:
+            higher = tl.maximum(tops, tl.max(scores, 1))
         base = tl.where(higher == -float("inf"), 0.0, higher) if EDGE or MASK != 0 else higher
-        p = tl.math.exp2(scores - base[:, None])
+        if RISING:
+            p = tl.math.exp2(scores * scale - base[:, None])
+        else:
+            p = tl.math.exp2(scores - base[:, None])
         shrink = tl.math.exp2(tops - base)
         sums = sums * shrink + tl.sum(p, 1)
         total = total * shrink[:, None]
         if NOISE != 0:
             p = tl.where(kept(moved, key, counter, highest, rows, start, S, NOISE, BN), p, 0.0)
-        if EDGE:
+        if EDGE and not WHOLE:
             values = tl.load(
                 v + j[:, None] * vt + e[None, :],
                 mask=(j[:, None] < S) & (e[None, :] < E),
@@ -103,7 +112,8 @@ def _attend(
     H, G, T, S, offset, lower, tiles, scale, factor, rb, rh,
     ob, oh, ot, qb, qh, qt, kb, kh, kt, vb, vh, vt, mb, mh, mt, ms,
     CAUSAL: tl.constexpr, WINDOW: tl.constexpr, MASK: tl.constexpr, NOISE: tl.constexpr,
-    PACKED: tl.constexpr, USED: tl.constexpr, PRECISION: tl.constexpr,
+    PACKED: tl.constexpr, USED: tl.constexpr, WHOLE: tl.constexpr, RISING: tl.constexpr,
+    PRECISION: tl.constexpr,
     D: tl.constexpr, BD: tl.constexpr, E: tl.constexpr, BE: tl.constexpr,
     BM: tl.constexpr, BN: tl.constexpr,
 ):  # fmt: skip
@@ -158,18 +168,18 @@ def _attend(
         total, sums, tops = _steps(
             total, sums, tops, query, k, v, mask, i, row + i, lo, plain, S, offset, lower, kt, vt,
             ms, scale, moved, key, counter, highest,
-            CAUSAL, WINDOW, MASK, NOISE, True, PRECISION, D, BD, E, BE, BN,
+            CAUSAL, WINDOW, MASK, NOISE, True, WHOLE, RISING, PRECISION, D, BD, E, BE, BN,
         )  # fmt: skip
         lo = plain
     total, sums, tops = _steps(
         total, sums, tops, query, k, v, mask, i, row + i, lo, full, S, offset, lower, kt, vt, ms,
         scale, moved, key, counter, highest,
-        CAUSAL, WINDOW, MASK, NOISE, False, PRECISION, D, BD, E, BE, BN,
+        CAUSAL, WINDOW, MASK, NOISE, False, WHOLE, RISING, PRECISION, D, BD, E, BE, BN,
     )  # fmt: skip
     total, sums, tops = _steps(
         total, sums, tops, query, k, v, mask, i, row + i, full, hi, S, offset, lower, kt, vt, ms,
         scale, moved, key, counter, highest,
-        CAUSAL, WINDOW, MASK, NOISE, True, PRECISION, D, BD, E, BE, BN,
+        CAUSAL, WINDOW, MASK, NOISE, True, WHOLE, RISING, PRECISION, D, BD, E, BE, BN,
     )  # fmt: skip
 
     total = total * (factor / tl.where(sums == 0, 1.0, sums))[:, None]
@@ -182,9 +192,9 @@ def _attend(
 
 def forward(
     q: Any, k: Any, v: Any, mask: Any, out: Any, sizes: tuple[int, ...], p: float, causal: bool,
-    window: bool = False, ends: tuple[str, ...] = (), used: bool = False,
+    scale: float, window: bool = False, ends: tuple[str, ...] = (), used: bool = False,
 ) -> Any:  # fmt: skip
-    """launch(out, lse, q, k, v, mask, where, noise, offset, lower, scale) for Views with dense
+    """launch(out, lse, q, k, v, mask, where, noise, offset, lower) for Views with dense
     features. `sizes`: batch, query heads, queries, keys. `ends`: types of the ends of packed
     sequences; `where` then has their addresses, and `longest` is the longest sequence.
     """
@@ -205,8 +215,9 @@ def forward(
         _attend, types,
         {
             "CAUSAL": causal, "WINDOW": window, "MASK": kind, "NOISE": noise,
-            "PACKED": bool(ends), "USED": used, "PRECISION": precision(q.dtype), "D": D, "BD": wide,
-            "E": E, "BE": be, "BM": bm, "BN": bn,
+            "PACKED": bool(ends), "USED": used, "WHOLE": not ends and S % bn == 0,
+            "RISING": 1e-30 < scale < 1e30 and kind != ADDED, "PRECISION": precision(q.dtype),
+            "D": D, "BD": wide, "E": E, "BE": be, "BM": bm, "BN": bn,
         },
         warps=warps, stages=stages, **more,
     )  # fmt: skip
@@ -216,7 +227,7 @@ def forward(
 
     def launch(
         out: View, lse: View, q: View, k: View, v: View, mask: int, where: tuple[int, int, int],
-        noise: Any, offset: int, lower: int, scale: float, longest: int = T,
+        noise: Any, offset: int, lower: int, longest: int = T,
     ) -> None:  # fmt: skip
         tiles = -(-longest // bm)
         if tiles * B * H:
@@ -245,7 +256,7 @@ def attention(
         if run is not None:
             return run
     launch: Any = (forward if whole else plain_forward)(
-        q, k, v, mask, out, (B, H, T, S), dropout_p, is_causal
+        q, k, v, mask, out, (B, H, T, S), dropout_p, is_causal, scale
     )
     noise = noise_for(dropout_p)
 
@@ -255,7 +266,7 @@ def attention(
         made = room(outs[0])
         launch(
             made, outs[1], packed(q), packed(k), packed(v), 0 if mask is None else mask.ptr,
-            (0, 0, 0), noise(seed, counter), int(offset), 0, scale,
+            (0, 0, 0), noise(seed, counter), int(offset), 0,
         )  # fmt: skip
         put(outs[0], made)
 

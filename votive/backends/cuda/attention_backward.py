@@ -73,7 +73,10 @@ def backward(
             *sides[3:], *numbers, *stride_types(strides, (long, long, short, short, long, long)),
             *far,
         ],
-        {**fixed, "AHEAD": AHEAD[QUERIES], "BM": bm, "BN": n}, warps=warps, stages=stages, **more,
+        {
+            **fixed, "WHOLE": not ends and S % n == 0, "AHEAD": AHEAD[QUERIES], "BM": bm, "BN": n,
+        },
+        warps=warps, stages=stages, **more,
     )  # fmt: skip
     one.divisible = even((*rows, *strides), 27)
 

@@ -74,7 +74,8 @@ def _key_steps(
             scores += added.to(tl.float32) * 1.4426950408889634
         p = tl.math.exp2(scores - ends[None, :])
         if EDGE:
-            p = tl.where(seen(i[None, :], j[:, None], S, offset, lower, CAUSAL, WINDOW), p, 0.0)
+            sees = seen(i[None, :], j[:, None], S, offset, lower, CAUSAL, WINDOW, True)
+            p = tl.where(sees, p, 0.0)
         if MASK == 1:
             at = mask + n * mh + tl.minimum(i, T - 1)[None, :] * mt + j[:, None] * ms
             p = tl.where(tl.load(at, mask=j[:, None] < S, other=0) != 0, p, 0.0)

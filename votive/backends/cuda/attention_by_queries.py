@@ -15,15 +15,15 @@ def _query_steps(
     by_q, query, grad, ends, mean, k, v, mask, i, rows, lo, hi, T, S, offset, lower, kt, vt, mt, ms,
     scale, factor, moved, key, counter, highest,
     CAUSAL: tl.constexpr, WINDOW: tl.constexpr, MASK: tl.constexpr, NOISE: tl.constexpr,
-    EDGE: tl.constexpr, AHEAD: tl.constexpr, PRECISION: tl.constexpr, D: tl.constexpr,
-    BD: tl.constexpr, E: tl.constexpr, BE: tl.constexpr, BN: tl.constexpr,
+    EDGE: tl.constexpr, WHOLE: tl.constexpr, AHEAD: tl.constexpr, PRECISION: tl.constexpr,
+    D: tl.constexpr, BD: tl.constexpr, E: tl.constexpr, BE: tl.constexpr, BN: tl.constexpr,
 ):  # fmt: skip
-    """Go over keys lo..hi; `EDGE`: some of them are not seen."""
+    """Go over keys lo..hi. `EDGE`: some of them are not seen; `WHOLE`: all of them exist."""
     d = tl.arange(0, BD)
     e = tl.arange(0, BE)
     for start in range(lo, hi, BN):
         j = start + tl.arange(0, BN)
-        if EDGE:
+        if EDGE and not WHOLE:
             keys = tl.load(
                 k + j[None, :] * kt + d[:, None],
                 mask=(j[None, :] < S) & (d[:, None] < D),
@@ -50,7 +50,8 @@ def _query_steps(
             scores += added.to(tl.float32) * 1.4426950408889634
         p = tl.math.exp2(scores - ends[:, None])
         if EDGE:
-            p = tl.where(seen(i[:, None], j[None, :], S, offset, lower, CAUSAL, WINDOW), p, 0.0)
+            sees = seen(i[:, None], j[None, :], S, offset, lower, CAUSAL, WINDOW, WHOLE)
+            p = tl.where(sees, p, 0.0)
         if MASK == 1:
             at = mask + tl.minimum(i, T - 1)[:, None] * mt + j[None, :] * ms
             p = tl.where(tl.load(at, mask=j[None, :] < S, other=0) != 0, p, 0.0)
@@ -70,8 +71,9 @@ def by_queries(
     H, G, T, S, offset, lower, tiles, scale, back, factor, rb, rh,
     ob, oh, ot, qb, qh, qt, kb, kh, kt, vb, vh, vt, gb, gh, gt, yb, yh, yt, mb, mh, mt, ms,
     CAUSAL: tl.constexpr, WINDOW: tl.constexpr, MASK: tl.constexpr, NOISE: tl.constexpr,
-    PACKED: tl.constexpr, AHEAD: tl.constexpr, PRECISION: tl.constexpr, D: tl.constexpr,
-    BD: tl.constexpr, E: tl.constexpr, BE: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr,
+    PACKED: tl.constexpr, WHOLE: tl.constexpr, AHEAD: tl.constexpr, PRECISION: tl.constexpr,
+    D: tl.constexpr, BD: tl.constexpr, E: tl.constexpr, BE: tl.constexpr, BM: tl.constexpr,
+    BN: tl.constexpr,
 ):  # fmt: skip
     """`means`: `sum(g y) - g_lse` of each row. `tops`: its log-sum-exp in base 2, or infinity where
     it sees nothing, so that its weights come out as zero. Grid: (tiles of queries x heads,).
@@ -133,18 +135,18 @@ def by_queries(
         by_q = _query_steps(
             by_q, query, grad, ends, mean, k, v, mask, i, row + i, lo, plain, T, S, offset, lower,
             kt, vt, mt, ms, scale, factor, moved, key, counter, highest,
-            CAUSAL, WINDOW, MASK, NOISE, True, AHEAD, PRECISION, D, BD, E, BE, BN,
+            CAUSAL, WINDOW, MASK, NOISE, True, WHOLE, AHEAD, PRECISION, D, BD, E, BE, BN,
         )  # fmt: skip
         lo = plain
     by_q = _query_steps(
         by_q, query, grad, ends, mean, k, v, mask, i, row + i, lo, full, T, S, offset, lower, kt,
         vt, mt, ms, scale, factor, moved, key, counter, highest,
-        CAUSAL, WINDOW, MASK, NOISE, False, AHEAD, PRECISION, D, BD, E, BE, BN,
+        CAUSAL, WINDOW, MASK, NOISE, False, WHOLE, AHEAD, PRECISION, D, BD, E, BE, BN,
     )  # fmt: skip
     by_q = _query_steps(
         by_q, query, grad, ends, mean, k, v, mask, i, row + i, full, hi, T, S, offset, lower, kt,
         vt, mt, ms, scale, factor, moved, key, counter, highest,
-        CAUSAL, WINDOW, MASK, NOISE, True, AHEAD, PRECISION, D, BD, E, BE, BN,
+        CAUSAL, WINDOW, MASK, NOISE, True, WHOLE, AHEAD, PRECISION, D, BD, E, BE, BN,
     )  # fmt: skip
     tl.store(
         out + i[:, None] * ot + d[None, :],

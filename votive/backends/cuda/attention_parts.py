@@ -39,7 +39,7 @@ def scores(
 ):  # fmt: skip
     """What softmax sees of queries i and keys j: minus infinity where nothing is seen."""
     s = _product(q, k, i, j, T, S, qt, kt, D, WIDE, PRECISION, BM, BN, BF) * scale
-    sees = seen(i[:, None], j[None, :], S, offset, lower, CAUSAL, WINDOW) & (i[:, None] < T)
+    sees = seen(i[:, None], j[None, :], S, offset, lower, CAUSAL, WINDOW, False) & (i[:, None] < T)
     if MASK != 0:
         given = tl.load(mask + i[:, None] * mt + j[None, :] * ms, mask=sees, other=0)
         if MASK == 1:

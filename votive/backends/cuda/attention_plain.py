@@ -67,7 +67,7 @@ class Plain:
 
 def plain_forward(
     q: Any, k: Any, v: Any, mask: Any, out: Any, sizes: tuple[int, ...], p: float, causal: bool,
-    window: bool = False, ends: tuple[str, ...] = (), used: bool = False,
+    scale: float, window: bool = False, ends: tuple[str, ...] = (), used: bool = False,
 ) -> Any:  # fmt: skip
     """See `attention.forward`."""
     c = Plain(q, k, v, mask, sizes, p, causal, window, ends)
@@ -87,7 +87,7 @@ def plain_forward(
 
     def launch(
         out: View, lse: View, q: View, k: View, v: View, mask: int, where: tuple[int, int, int],
-        noise: Any, offset: int, lower: int, scale: float, longest: int = T,
+        noise: Any, offset: int, lower: int, longest: int = T,
     ) -> None:  # fmt: skip
         tiles = -(-longest // c.bm)
         if tiles * B * H:

@@ -12,9 +12,9 @@ from ...core import dtype as dt
 Tiles = dict[int, tuple[Any, ...]]
 FORWARD, QUERIES, KEYS = "forward", "queries", "keys"
 TILES: dict[str, Tiles] = {
-    FORWARD: {64: (64, 64, 4, 3), 128: (128, 128, 8, 3), 256: (128, 64, 8, 2)},
+    FORWARD: {64: (64, 64, 4, 3), 128: (64, 64, 4, 3), 256: (128, 64, 8, 2)},
     QUERIES: {64: (64, 64, 4, 3), 128: (128, 64, 8, 3), 256: (64, 32, 8, 2)},
-    KEYS: {64: (32, 64, 4, 3), 128: (64, 128, 8, 3), 256: (16, 64, 8, 2)},
+    KEYS: {64: (32, 64, 4, 3), 128: (64, 128, 8, 2), 256: (16, 64, 8, 2)},
 }
 # A mask is read into registers.
 MASKED: dict[str, Tiles] = {
@@ -33,7 +33,7 @@ SINGLE: dict[str, Tiles] = {
     KEYS: {64: (16, 64, 4, 2), 128: (16, 16, 4, 1), 256: (16, 16, 8, 1)},
 }
 # Gradients: the product with values before or after the weights are made from scores.
-AHEAD = {QUERIES: False, KEYS: False}
+AHEAD = {QUERIES: False, KEYS: True}
 
 
 def tile(kind: str, dtype: dt.dtype, width: int, mask: int, noise: int) -> tuple[Any, ...]:

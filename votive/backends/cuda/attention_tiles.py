@@ -17,13 +17,22 @@ def span(ends, b, total):
 
 
 @triton.jit
-def seen(i, j, S, offset, lower, CAUSAL: tl.constexpr, WINDOW: tl.constexpr):
-    """Whether query i sees key j: up to i + offset, and from i + lower on."""
-    sees = j < S
+def seen(i, j, S, offset, lower, CAUSAL: tl.constexpr, WINDOW: tl.constexpr, WHOLE: tl.constexpr):
+    """Whether query i sees key j: up to i + offset, and from i + lower on. `WHOLE`: all keys of the
+    tile exist, or what becomes of the others is not asked.
+    """
     if CAUSAL:
-        sees = sees & (j <= i + offset)
-    if WINDOW:
-        sees = sees & (j >= i + lower)
+        sees = j <= i + offset
+        if WINDOW:
+            sees = sees & (j >= i + lower)
+        if not WHOLE:
+            sees = sees & (j < S)
+    elif WINDOW:
+        sees = j >= i + lower
+        if not WHOLE:
+            sees = sees & (j < S)
+    else:
+        sees = (j < S) & (i == i)
     return sees
 
 

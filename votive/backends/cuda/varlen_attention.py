@@ -62,7 +62,7 @@ def varlen_attention(
     types = tuple("*" + TYPE[(x or ends_q).dtype] for x in (ends_q, ends_k, used))
     make: Any = forward if fits(D, E, q.dtype) else plain_forward
     launch = make(
-        q, k, v, None, out, sizes, 0.0, right >= 0, left >= 0, types, used is not None
+        q, k, v, None, out, sizes, 0.0, right >= 0, scale, left >= 0, types, used is not None
     )  # fmt: skip
     checks = _checking(ends_q, q.shape[0], "q"), _checking(ends_k, k.shape[0], "k")
 
@@ -81,7 +81,7 @@ def varlen_attention(
         launch(
             made, outs[1], packed(q), packed(k), packed(v), 0,
             tuple(0 if x is None else x.ptr for x in where), STILL, max(right, 0), -max(left, 0),
-            scale, int(max_q),
+            int(max_q),
         )  # fmt: skip
         put(outs[0], made)
 
