@@ -112,15 +112,14 @@ class Plan:
 
     def __call__(self, given: int, made: int, direction: int) -> None:
         lib = library.lib
-        with library.lock:  # the plan holds its stream and scratch memory
-            block = rt.allocate(self.work) if self.work else None
-            check(lib.cufftSetStream(self.handle, rt.here.stream), "cufftSetStream")
-            if block is not None:
-                check(lib.cufftSetWorkArea(self.handle, block.ptr), "cufftSetWorkArea")
-            more = (direction,) if self.directed else ()
-            code = self.exec(self.handle, given, made, *more)
-            if block is not None:
-                block.pool.give(block)  # free again in stream order
+        block = rt.allocate(self.work) if self.work else None
+        check(lib.cufftSetStream(self.handle, rt.here.stream), "cufftSetStream")
+        if block is not None:
+            check(lib.cufftSetWorkArea(self.handle, block.ptr), "cufftSetWorkArea")
+        more = (direction,) if self.directed else ()
+        code = self.exec(self.handle, given, made, *more)
+        if block is not None:
+            block.pool.give(block)  # free again in stream order
         check(code, "cufftExec")
 
     def end(self) -> None:
@@ -133,6 +132,6 @@ def run(
     source: int, to: int, direction: int = FORWARD,
 ) -> None:  # fmt: skip
     """Transform `batch` arrays at an address."""
-    with library.lock:
+    with library.lock:  # nobody may end the plan meanwhile, and it holds its stream and scratch
         plan = library.plan((kind, real is dt.float64, sizes, batch, given, made))
-    plan(source, to, direction)
+        plan(source, to, direction)

@@ -19,7 +19,7 @@ from ...formula.expr import apply
 from ..cpu.native.rows import Slot
 from . import diagonal
 from .copy import copy_view
-from .data import View, empty, to_device
+from .data import View, empty
 from .faults import faults
 from .linalg_triangular import _offsets, identity, stretched
 from .pointwise import compile_formula
@@ -39,6 +39,7 @@ from .solver_library import (
     ints,
     library,
     listed,
+    moved,
     takes,
     turned,
 )
@@ -282,8 +283,7 @@ class _Diagonal:
         lu, pivots = copied(a), empty(self.pivots)
         info = ints(a.spec, max(lu.spec.numel // self.n**2, 1))
         factored(lu, pivots, info)
-        own = empty(self.own)
-        to_device(own.ptr, np.arange(1, self.n + 1, dtype=np.int32))
+        own = moved(np.arange(1, self.n + 1), self.own, dt.int32)
         return lu.ptr, pivots.ptr, own.ptr, (lu, pivots, own)
 
     def complex(self, body: Any) -> Any:

@@ -8,19 +8,17 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
-import numpy as np
-
 from ...core import dtype as dt
-from ...core.layout import Layout, Spec, broadcast_shapes
+from ...core.layout import Spec, broadcast_shapes
 from ...formula import Formula
 from ...formula.expr import Expr
 from ..cpu.native.rows import Slot
 from .copy import copy_view
-from .data import View, empty, to_device
+from .data import View, empty
 from .linalg_triangular import stretched
 from .matmul import Planned
 from .pointwise import compile_formula
-from .solver_library import turned
+from .solver_library import moved, turned
 
 
 @lru_cache(256)
@@ -93,13 +91,6 @@ def _row(fn: Callable[..., Any], specs: tuple[Spec, ...], static: tuple[Any, ...
 def called(fn: Callable[..., Any], outs: list[View], *given: View, static: tuple[Any, ...]) -> None:
     """A row of another operator, into memory that is there."""
     _row(fn, tuple(v.spec for v in given), static)(outs, *given)
-
-
-def moved(array: np.ndarray[Any, Any], like: Spec, dtype: dt.dtype) -> View:
-    """Values of the host as a new view."""
-    made = empty(Spec(Layout(array.shape), dtype, like.device))
-    to_device(made.ptr, np.ascontiguousarray(array, dtype.np))
-    return made
 
 
 def cast(v: View, dtype: dt.dtype) -> View:

@@ -127,11 +127,19 @@ class Batch:
         return self.ptr + self.step * np.arange(self.count, dtype=np.int64)
 
 
+def moved(array: np.ndarray[Any, Any], like: Spec, dtype: dt.dtype) -> View:
+    """Values of the host in new device memory."""
+    given = np.array(array, dtype.np, order="C")
+    made = empty(Spec(Layout(given.shape), dtype, like.device))
+    to_device(made.ptr, given)
+    if rt.here.capturing:  # a graph copies them again with every replay
+        rt.here.kept.append(given)
+    return made
+
+
 def listed(addresses: np.ndarray[Any, Any], like: Spec) -> View:
     """Addresses as a list in device memory."""
-    made = empty(Spec(Layout((len(addresses),)), dt.int64, like.device))
-    to_device(made.ptr, np.ascontiguousarray(addresses, np.int64))
-    return made
+    return moved(addresses, like, dt.int64)
 
 
 def ints(like: Spec, *shape: int) -> View:
