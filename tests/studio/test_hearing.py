@@ -290,3 +290,14 @@ def test_openais_files_are_opened_with_a_tokenizer_beside_them(
         info = page.ask("model.info")["hearing"]
         assert (len(info["alignment"]), info["seconds"]) == (4, 0.2)
         assert page.ask("hearing.listen", example="tones")["sound"]["frames"] == 400
+
+
+def test_two_tabs_are_heard_in_turns_and_get_what_they_would_get_alone(hears: Any) -> None:
+    with Page(hears) as one, Page(hears) as other:
+        sent(one, FILE)
+        sent(other, FILE)
+        alone = transcribed(one)
+        asked = [p.send("hearing.transcribe", {"language": "en"}) for p in (one, other)]
+        assert [p.wait(id) for p, id in zip((one, other), asked, strict=True)] == [alone, alone]
+        waited = [d["text"] for p in (one, other) for name, d in p.events if name == "busy"]
+        assert any("waiting: another tab" in text for text in waited)
