@@ -108,6 +108,33 @@ def memory_bound() -> Iterator[Case]:
                bytes=4 * n)  # fmt: skip
 
 
+def moving() -> Iterator[Case]:
+    """Scans, joins and random positions: torch draws other numbers, so those are not compared."""
+    import torch
+
+    import votive
+
+    n = 1 << 24
+    x, tx = pair(n, dtype="float32")
+    yield Case("cumsum of 2^24", lambda: x.cumsum(0), lambda: tx.cumsum(0), bytes=8 * n,
+               check=lambda: error(x.cumsum(0), tx.double().cumsum(0)))  # fmt: skip
+    many = [pair(64, 1024) for _ in range(64)]
+    parts, tparts = [p[0] for p in many], [p[1] for p in many]
+    size = 64 * 64 * 1024 * 2
+    for dim in (0, 1):
+        mine, theirs = lambda d=dim: votive.cat(parts, d), lambda d=dim: torch.cat(tparts, d)
+        yield Case(f"cat of 64, dim {dim}", mine, theirs, bytes=2 * size,
+                   check=lambda a=mine, b=theirs: error(a(), b()))  # fmt: skip
+    p, tp = pair(64, 50304, dtype="float32")
+    weights, tweights = p.softmax(-1), tp.softmax(-1)
+    yield Case("multinomial of 64 x 50304", lambda: votive.multinomial(weights, 1),
+               lambda: torch.multinomial(tweights, 1), bytes=weights.numel() * 4)  # fmt: skip
+    yield Case("randperm of 2^20", lambda: votive.randperm(1 << 20, device="cuda"),
+               lambda: torch.randperm(1 << 20, device="cuda"), bytes=8 << 20)  # fmt: skip
+    yield Case("sort of 2^20", lambda: x[: 1 << 20].sort(), lambda: tx[: 1 << 20].sort(),
+               bytes=16 << 20)  # fmt: skip
+
+
 def losses() -> Iterator[Case]:
     import torch
     import torch.nn.functional as TF

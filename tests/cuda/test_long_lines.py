@@ -129,3 +129,28 @@ def test_masks_longer_than_a_block_choose_the_same() -> None:
     same(on.reshape(50, 100).nonzero(), mask.reshape(50, 100).nonzero())
     source = votive.arange(float(n))
     same(y.masked_scatter(on, source.to("cuda")), x.masked_scatter(mask, source))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16", "int64", "bool"])
+@pytest.mark.parametrize("dim", [0, 1, 2])
+def test_many_tensors_are_joined_in_one_launch(dtype: str, dim: int) -> None:
+    rng = np.random.default_rng(dim)
+    shapes = [(2, 3, 5)[:dim] + (n,) + (2, 3, 5)[dim + 1 :] for n in (1, 4, 0, 7, 2, 900)]
+    parts = [votive.from_numpy(rng.integers(0, 2, s)).to(getattr(votive, dtype)) for s in shapes]
+    there = [p.to("cuda") for p in parts]
+    same(votive.cat(there, dim), votive.cat(parts, dim))
+    same(votive.stack(there[:1] * 5, dim), votive.stack(parts[:1] * 5, dim))
+    turned = [p.transpose(0, 2).contiguous().transpose(0, 2) for p in there]
+    same(votive.cat(turned, dim), votive.cat(parts, dim))
+    room = votive.zeros(3 * parts[-1].numel() + 1, dtype=parts[0].dtype, device="cuda")
+    odd = room[1 : 1 + parts[-1].numel()].view(parts[-1].shape).copy_(there[-1])
+    same(votive.cat([odd] * 4, dim), votive.cat(parts[-1:] * 4, dim))
+
+
+@pytest.mark.parametrize("shape", [(5, 3), (700, 40), (64, 300), (3000, 2), (1, 9)])
+def test_sums_of_columns_agree_with_the_cpu(shape: tuple[int, ...]) -> None:
+    x, y = pair(shape, "float32")
+    same(y.sum(0), x.sum(0), 1e-5, 1e-4)
+    same(y.double().mean(0), x.double().mean(0), 1e-12, 1e-12)
+    same(y.amax(0), x.amax(0))
+    same((y > 0).any(0), (x > 0).any(0))

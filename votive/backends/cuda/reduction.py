@@ -19,6 +19,7 @@ from .rows import cuda
 from .runtime import here_count
 
 TILE = 2048  # elements of a tile
+WIDE_TILE = 8192  # where results lie dense and terms do not
 # kind: (neutral element, how two are joined)
 _KINDS = {
     "sum": ("0", "a + b"),
@@ -50,21 +51,33 @@ class Walk:
         along = bool(self.gone) and any(s[-1] == 1 for s in self.gone_strides)
         across = bool(self.kept) and any(s[-1] == 1 for s in self.kept_strides) and not along
         if across:
-            self.bm = min(128, 1 << (self.rows - 1).bit_length())
-            self.bn = max(1, min(TILE // self.bm, 1 << (self.terms - 1).bit_length()))
+            self._across(len(strides))
         else:
             self.bn = min(TILE, 1 << (max(self.terms, 1) - 1).bit_length())
             self.bm = max(1, min(TILE // self.bn, 1 << (max(self.rows, 1) - 1).bit_length(), 64))
         self.across = across
 
+    def _across(self, operands: int) -> None:
+        """Results lie dense, terms far apart: whole lines of results, and so many terms at a time
+        that every thread waits for several loads at once.
+        """
+        rows, terms = (1 << (n - 1).bit_length() for n in (self.rows, self.terms))
+        most = WIDE_TILE >> (operands - 1).bit_length()
+        if terms <= 128:  # nothing to split: fewer results each give every processor work
+            fill = max(32, 1 << (self.rows // (2 * here_count())).bit_length())
+            self.bm = min(rows, 256, fill)
+        else:
+            self.bm = min(rows, 256)
+        self.bn = max(1, min(most // self.bm, terms))
+
     def split(self) -> int:
         """Into how many parts the terms go so that the whole GPU has work."""
         blocks = -(-self.rows // self.bm)
         steps = -(-self.terms // self.bn)
-        wanted = 4 * here_count()
+        wanted = (8 if self.across else 4) * here_count()
         if blocks * 2 > wanted or steps < 8:
             return 1
-        return max(1, min(wanted // blocks, steps // 4, 1024))
+        return max(1, min(wanted // blocks, steps // (2 if self.across else 4), 1024))
 
 
 class _Text:

@@ -20,7 +20,7 @@ from .rows import cuda
 from .runtime import here_count
 from .softmax import floats
 
-BLOCK = 1024
+BLOCK = 4096
 PART = 8192  # elements of a part, at least
 SUM, PRODUCT, LOGSUMEXP, EXTREME, RECURRENCE = range(5)
 
@@ -90,6 +90,7 @@ def _scan(
         s = tl.where(some, tl.load(s_in + before, mask=some, other=0), s)
         if KIND >= 3:
             t = tl.where(some, tl.load(t_in + before, mask=some, other=0), t)
+    whole = tl.zeros((BN,), W)
     for start in range(begin, end, BN):
         i = start + lane
         inside = i < end
@@ -107,7 +108,9 @@ def _scan(
                 v2 = v
                 v = tl.load(gain + row * sg + at, mask=inside, other=1).to(W)
 
-        if KIND == 0:
+        if KIND == 0 and not STORE:  # only the sum is wanted
+            whole += tl.where(inside, v, 0)
+        elif KIND == 0:
             y = tl.associative_scan(tl.where(inside, v, 0), 0, _add) + s
             s = _last(y, lane, BN)
         elif KIND == 1:
@@ -149,6 +152,8 @@ def _scan(
             else:
                 tl.store(o + row * n + i, y.to(o.dtype.element_ty), mask=inside)
     if not STORE:
+        if KIND == 0:
+            s = tl.sum(whole, 0)
         tl.store(s_out + row * parts + p, s)
         if KIND >= 3:
             tl.store(t_out + row * parts + p, t)
@@ -176,7 +181,8 @@ class _Scan:
         self._types = (out, x, gain)
         # Numbers 8 and 11: results lie dense, so lines begin where they are long multiples of 16.
         self._even = (8, 9, 11) if ln.n % 16 == 0 and even else (11,)
-        small = max(16, min(BLOCK, power(ln.n)))
+        # Pairs take twice the registers.
+        small = max(16, min(BLOCK if kind < EXTREME else BLOCK // 4, power(ln.n)))
         self.whole = self._program(STORE=True, BEGUN=self.parts > 1, STATES=False, BN=small)
         if self.parts > 1:
             self.summed = self._program(STORE=False, BEGUN=False, STATES=False, BN=small)
@@ -192,7 +198,8 @@ class _Scan:
             first = [pointer(out), "*i64", pointer(x), pointer(gain)]
         types = [*first, s, t, s, t, "i64", "i64", "i64", "i64", "i64"]
         even = () if flags["STATES"] else self._even
-        return shared(_scan, types, {**self._flags, **flags}, even)
+        warps = 8 if flags["BN"] >= 4096 else 4
+        return shared(_scan, types, {**self._flags, **flags}, even, warps=warps)
 
     def __call__(self, o: int, places: int, x: View, sx: int, gain: View, sg: int) -> None:
         ln, parts = self.ln, self.parts
