@@ -164,3 +164,16 @@ def test_long_transforms_agree_with_the_cpu() -> None:
         _same("fft", _signal(*shape))
         _same("rfft", _signal(*shape, kind="float32"))
     _same("fft2", _signal(4, 512, 384))
+
+
+@pytest.mark.skipif(EMULATED, reason="needs a real GPU: stand-ins are not recorded")
+def test_a_graph_repeats_transforms() -> None:
+    def smooth(x: Any) -> Any:
+        spectrum = votive.fft.rfft(x)
+        return votive.fft.irfft(spectrum * 2, n=60), votive.fft.fft(spectrum, dim=0)
+
+    given = [votive.from_numpy(_signal(4, 60, kind="float32")).to("cuda") for _ in range(3)]
+    graphed = votive.cuda.make_graphed(smooth, (given[0],))
+    for x in given:
+        for ours, theirs in zip(graphed(x), smooth(x.cpu()), strict=True):
+            agree(ours, theirs, "graph", 2e-5, scale=1.0)

@@ -331,3 +331,19 @@ def test_large_matrices_agree_with_the_cpu() -> None:
         held(fn, a)
     held(L.solve, a, _matrix(600, 7))
     held(L.inv, _positive(3, 600, 600))
+
+
+@pytest.mark.skipif(EMULATED, reason="needs a real GPU: stand-ins are not recorded")
+def test_a_graph_repeats_solutions() -> None:
+    a = votive.from_numpy(_positive(3, 5, 5)).to("cuda")
+
+    def solved(b: Any) -> Any:
+        low = L.cholesky_ex(a).L
+        return votive.cholesky_solve(b, low), L.solve_ex(a, b).result
+
+    given = [votive.from_numpy(_matrix(3, 5, 2)).to("cuda") for _ in range(3)]
+    graphed = votive.cuda.make_graphed(solved, (given[0],))
+    for b in given:
+        theirs = L.solve(a.cpu(), b.cpu())
+        for ours in graphed(b):
+            agree(ours, theirs, "graph", 1e-10, scale=1.0)
