@@ -131,3 +131,48 @@ def test_modules_with_hooks_are_refused() -> None:
     model[0].register_forward_hook(lambda *a: None)
     with pytest.raises(RuntimeError, match="no hooks"):
         vt.cuda.make_graphed_callables(model, (vt.zeros(2, 3, device="cuda"),))
+
+
+def test_a_shared_pool_lives_as_long_as_its_last_graph() -> None:
+    pool, x = vt.cuda.graph_pool_handle(), vt.ones(5000, device="cuda")
+    first, second = vt.cuda.CUDAGraph(), vt.cuda.CUDAGraph()
+    with vt.cuda.graph(first, pool=pool):
+        a = x + 1
+    with vt.cuda.graph(second, pool=pool):
+        b = x + 2
+    address = b.data_ptr()
+    del a, b
+    first.reset()
+    others = [vt.zeros(5000, device="cuda") for _ in range(8)]  # must not lie where it writes
+    second.replay()
+    vt.cuda.synchronize()
+    assert not any(t.any().item() for t in others)
+    assert address not in [t.data_ptr() for t in others]
+    pools = len(vt.cuda.memory._allocator().private)
+    del second
+    assert len(vt.cuda.memory._allocator().private) == pools - 1
+
+
+def test_a_graph_that_is_dropped_during_a_capture_ends_later() -> None:
+    x = vt.ones(3, device="cuda")
+    old, new = vt.cuda.CUDAGraph(), vt.cuda.CUDAGraph()
+    with vt.cuda.graph(old):
+        x + 1
+    pools = len(vt.cuda.memory._allocator().private)
+    with vt.cuda.graph(new):
+        y = x + 2
+        del old
+    new.replay()
+    assert y.tolist() == [3.0] * 3
+    with vt.cuda.graph(vt.cuda.CUDAGraph()):
+        x + 3
+    assert len(vt.cuda.memory._allocator().private) <= pools + 1
+
+
+def test_a_capture_that_failed_leaves_no_pool_behind() -> None:
+    pools = len(vt.cuda.memory._allocator().private)
+    graph = vt.cuda.CUDAGraph()
+    with pytest.raises(ZeroDivisionError), vt.cuda.graph(graph):
+        vt.ones(3, device="cuda").mul(1 // 0)
+    del graph
+    assert len(vt.cuda.memory._allocator().private) == pools

@@ -44,6 +44,7 @@ class CUDAGraph:
             raise NotImplementedError("capture_begin: only capture_error_mode='relaxed'.")
         allocator = rt.runtime.allocator(here.device)
         self._pool = pool or allocator.private_pool(here.stream)
+        self._pool.users += 1
         self._device = here.device
         here.set_pool(self._pool)
         here.begin_capture()
@@ -86,19 +87,31 @@ class CUDAGraph:
 
     def reset(self) -> None:
         """Forget the graph and let go of its memory."""
-        if self._exec:
-            with rt.runtime.driver.on(self._device):
-                rt.runtime.driver.synchronize()
-                rt.runtime.driver.end_graph(self._graph, self._exec)
-            self._graph = self._exec = 0
-        if self._pool is not None:
-            rt.runtime.allocator(self._device).drop(self._pool)
-            self._pool = None
-        self._kept = []
+        held = (getattr(self, "_device", 0), self._graph, self._exec, self._pool, self._kept)
+        self._graph = self._exec = 0
+        self._pool, self._kept, self._draws = None, [], None
+        if held[2] or held[3] is not None:
+            _gone.append(held)
+            _bury()
 
     def __del__(self) -> None:
-        if getattr(self, "_exec", 0) and rt is not None and not rt.runtime.forked:
+        if getattr(self, "_pool", None) is not None and rt is not None and not rt.runtime.forked:
             self.reset()
+
+
+_gone: list[tuple[Any, ...]] = []  # graphs that nobody replays any more
+
+
+def _bury() -> None:
+    """End graphs that are gone. While one is captured nobody may wait: they are left for later."""
+    while _gone and not rt.here.capturing:
+        index, made, executable, pool, _ = _gone.pop()
+        if executable:
+            with rt.runtime.driver.on(index):
+                rt.runtime.driver.synchronize()
+                rt.runtime.driver.end_graph(made, executable)
+        if pool is not None:
+            rt.runtime.allocator(index).drop(pool)
 
 
 def graph_pool_handle() -> Any:
@@ -144,6 +157,7 @@ class graph:
         self.graph, self.pool, self.stream, self.mode = cuda_graph, pool, stream, capture_error_mode
 
     def __enter__(self) -> None:
+        _bury()
         with rt.runtime.driver.on(self.stream.device_index):
             rt.runtime.driver.synchronize()
         faults.check()

@@ -111,6 +111,7 @@ class Pool:
         self.merged: dict[bool, list[Block]] = {True: [], False: []}
         self.segments: list[Segment] = []
         self.parked: list[Block] = []  # a graph's, used by several of its streams
+        self.users = 0  # graphs that share it
 
     def take(self, nbytes: int) -> Block:
         """A block of at least `nbytes` bytes."""
@@ -300,8 +301,9 @@ class Allocator:
         return pool
 
     def drop(self, pool: Pool) -> None:
-        """A graph is gone: its memory may serve others once no tensor uses it."""
-        if pool in self.private:
+        """A graph is gone: its memory may serve others once no graph and no tensor uses it."""
+        pool.users -= 1
+        if pool in self.private and pool.users <= 0:
             self.private.remove(pool)
             home = self.pool(pool.stream)
             for block in pool.parked:
