@@ -178,4 +178,7 @@ def test_errors_agree_with_the_cpu(record: Record) -> None:
         if any(text in str(theirs) for text in UNNOTICED):
             assert isinstance(ours, list)
             continue
+        if record.name in RENAMED:
+            assert "out of bounds" in str(ours)
+            continue
         assert type(ours) is type(theirs), f"{record.name}{sample}: {ours!r}, expected {theirs!r}"
