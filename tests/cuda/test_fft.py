@@ -5,6 +5,7 @@ GPU what it gives.
 from __future__ import annotations
 
 import itertools
+import types
 from collections.abc import Iterator
 from typing import Any
 
@@ -14,7 +15,7 @@ import pytest
 import votive
 from votive.ops.registry import OPS
 
-from .device import EMULATED, LAYOUTS, agree, placed, trips
+from .device import EMULATED, LAYOUTS, agree, anywhere, placed, trips
 
 RNG = np.random.default_rng(5)
 # The emulated GPU copies slowly.
@@ -177,3 +178,22 @@ def test_a_graph_repeats_transforms() -> None:
     for x in given:
         for ours, theirs in zip(graphed(x), smooth(x.cpu()), strict=True):
             agree(ours, theirs, "graph", 2e-5, scale=1.0)
+
+
+@anywhere
+def test_libraries_are_looked_for_among_nvidias_packages(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Any
+) -> None:
+    from votive.backends.cuda import blas
+
+    folder = tmp_path / "cufft" / "lib"
+    folder.mkdir(parents=True)
+    (folder / "libcufft.so.12").write_bytes(b"not a library")
+    package = types.SimpleNamespace(submodule_search_locations=[str(tmp_path)])
+    monkeypatch.setattr(blas.importlib.util, "find_spec", lambda name: package)
+    found = blas.candidates(["libcufft.so.12", "libcufft.so.11"])
+    # The loader's own path comes first.
+    assert found[:2] == ["libcufft.so.12", "libcufft.so.11"]
+    assert str(folder / "libcufft.so.12") in found
+    # What cannot be loaded is passed over.
+    assert blas.opened(["libvotive-of-no-machine.so"]) is None
