@@ -21,7 +21,7 @@ from tests.ops.catalog import Record, arrays, load, transform
 from tests.ops.test_catalog import dtypes_of, outputs
 
 from .device import EMULATED, LAYOUTS, REASON, agree, placed, trips
-from .trips import ON_CPU, ROUNDED, SIGNS_OPEN, UNDEFINED, UNNOTICED, free, may_leave
+from .trips import ON_CPU, RENAMED, ROUNDED, SIGNS_OPEN, UNDEFINED, UNNOTICED, free, may_leave
 
 THOROUGH = os.environ.get("VOTIVE_CUDA_THOROUGH", "") not in ("", "0")
 # What is empty holds anything.

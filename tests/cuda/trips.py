@@ -31,7 +31,7 @@ SOMETIMES: dict[str, str] = {
 ON_CPU = frozenset(["Tensor.cpu", "Tensor.to", "Tensor.numpy", "frombuffer", "from_numpy"])
 # Errors of the CPU that a GPU does not notice: there an integer divided by zero is any number.
 UNNOTICED = ("integer division by zero",)
-# Operators that rename an error of another one as it happens; a GPU tells it later, by its own name.
+# Operators that rename an error of another one; a GPU tells it later, under its own name.
 RENAMED = frozenset(["index_reduce"])
 # Where the CPU keeps a mean in twice the digits, and the GPU, as torch does there, in float32: the
 # records have means 10^4 times as large as the distances from them.
