@@ -9,17 +9,19 @@ from collections.abc import Callable
 from typing import Any
 
 from ...core import dtype as dt
-from ...core.layout import Spec
-from ...formula import Formula, const, var
+from ...core.layout import Spec, reduced_shape
+from ...formula import Formula, const, var, where
 from ...formula.expr import apply
 from ..cpu.native.rows import Slot
 from . import masked, reduction
+from .complex_pointwise import pairs_of
+from .complex_products import elementwise
 from .complex_rows import is_complex, last
 from .data import View, empty
 from .pointwise import compile_formula
 from .rows import cuda
 
-_X = var("x")
+_X, _TOP = var("x"), var("t")
 
 
 def mapped(body: Any, spec: Spec, to: dt.dtype) -> tuple[Slot, Callable[[View], View]]:
@@ -95,3 +97,32 @@ def variance(x: Any, dim: tuple[int, ...], correction: float, keepdim: bool) -> 
 @cuda("_std", accepts=is_complex, priority=20)
 def deviation(x: Any, dim: tuple[int, ...], correction: float, keepdim: bool) -> Any:
     return _spread_of(x, dim, correction, True)
+
+
+@cuda("logsumexp", accepts=is_complex, priority=20)
+def logsumexp(x: Any, dim: tuple[int, ...], keepdim: bool) -> Any:
+    """Shifted by the largest real part, so that no exponential overflows."""
+    if not x.numel or not x.ndim:
+        return None
+    real, dims = x.dtype.to_real(), tuple(dim)
+    kept = reduced_shape(x.shape, dims, True)
+    values, result = x.spec.like(x.shape), x.spec.like(kept)
+    tops = result.like(dtype=real)
+    halves = x.spec.like(dtype=real, strides=tuple(2 * s for s in x.strides))
+    largest = reduction._row(Slot(0, halves), dims, real, "max")
+    top = where(apply("isinf", _TOP), const(0.0), _TOP)  # an infinite one is no help
+    away = elementwise(apply("exp", _X - top), "xt", [x.spec, tops], values)
+    total = reduction.sum_(Slot(0, pairs_of(values)), dims, True, real)
+    back = elementwise(apply("log", _X) + top, "xt", [result, tops], result)
+
+    def run(outs: list[View], x: View) -> None:
+        t, y = empty(tops), empty(values)
+        largest([t], View(x.ptr, halves, x.storage))
+        away([x, t], y)
+        to = View(outs[0].ptr, result, outs[0].storage)
+        total(
+            [View(to.ptr, pairs_of(result), to.storage)], View(y.ptr, pairs_of(values), y.storage)
+        )
+        back([to, t], to)
+
+    return run
