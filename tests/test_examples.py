@@ -23,7 +23,7 @@ def _public() -> dict[str, str]:
     }
     spaces: list[Any] = [
         votive, votive.autograd, votive.autograd.functional, votive.cpu, votive.cuda,
-        votive.cuda.nvtx,
+        votive.cuda.nvtx, votive.cuda.profiler,
     ]  # fmt: skip
     for space in spaces:
         for name in dir(space):

@@ -41,8 +41,8 @@ _HOME = {
     ),
 }  # fmt: skip
 # Modules that are there under torch's names.
-_MODULES = {"graphs": "graphs", "memory": "memory", "nvtx": "nvtx", "random": "generators",
-            "streams": "streams"}  # fmt: skip
+_MODULES = {"graphs": "graphs", "memory": "memory", "nvtx": "nvtx", "profiler": "profiler",
+            "random": "generators", "streams": "streams"}  # fmt: skip
 _WHERE = {name: home for home, names in _HOME.items() for name in names}
 
 

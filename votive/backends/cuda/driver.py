@@ -8,128 +8,13 @@ it. Handles and addresses are plain integers. `host.Emulated` offers the same me
 from __future__ import annotations
 
 import ctypes as c
-from dataclasses import dataclass
 from typing import Any
 
 from ...core.errors import CudaError
+from .signatures import ATTRIBUTES, EARLY, OLDER, SIGNATURES, SLOW, Launch, Properties
 
 _OUT_OF_MEMORY = 2
 _NOT_READY = 600
-
-_p, _i, _u, _size, _q = c.c_void_p, c.c_int, c.c_uint, c.c_size_t, c.c_uint64
-_SIGNATURES: dict[str, list[Any]] = {
-    "cuInit": [_u],
-    "cuDriverGetVersion": [_p],
-    "cuDeviceGetCount": [_p],
-    "cuDeviceGet": [_p, _i],
-    "cuDeviceGetName": [_p, _i, _i],
-    "cuDeviceTotalMem_v2": [_p, _i],
-    "cuDeviceGetAttribute": [_p, _i, _i],
-    "cuDeviceCanAccessPeer": [_p, _i, _i],
-    "cuDevicePrimaryCtxRetain": [_p, _i],
-    "cuCtxSetCurrent": [_p],
-    "cuCtxPushCurrent_v2": [_p],
-    "cuCtxPopCurrent_v2": [_p],
-    "cuCtxGetStreamPriorityRange": [_p, _p],
-    "cuPointerGetAttribute": [_p, _i, _q],
-    "cuCtxSynchronize": [],
-    "cuMemAlloc_v2": [_p, _size],
-    "cuMemFree_v2": [_q],
-    "cuMemGetInfo_v2": [_p, _p],
-    "cuMemHostAlloc": [_p, _size, _u],
-    "cuMemFreeHost": [_p],
-    "cuMemcpyHtoDAsync_v2": [_q, _p, _size, _p],
-    "cuMemcpyDtoHAsync_v2": [_p, _q, _size, _p],
-    "cuMemcpyDtoDAsync_v2": [_q, _q, _size, _p],
-    "cuMemcpyPeerAsync": [_q, _p, _q, _p, _size, _p],
-    "cuMemsetD8Async": [_q, c.c_ubyte, _size, _p],
-    "cuMemsetD32Async": [_q, _u, _size, _p],
-    "cuStreamCreateWithPriority": [_p, _u, _i],
-    "cuStreamDestroy_v2": [_p],
-    "cuStreamSynchronize": [_p],
-    "cuStreamQuery": [_p],
-    "cuStreamGetPriority": [_p, _p],
-    "cuStreamWaitEvent": [_p, _p, _u],
-    "cuStreamBeginCapture_v2": [_p, _i],
-    "cuStreamEndCapture": [_p, _p],
-    "cuStreamIsCapturing": [_p, _p],
-    "cuEventCreate": [_p, _u],
-    "cuEventDestroy_v2": [_p],
-    "cuEventRecord": [_p, _p],
-    "cuEventSynchronize": [_p],
-    "cuEventQuery": [_p],
-    "cuEventElapsedTime_v2": [_p, _p, _p],
-    "cuModuleLoadData": [_p, _p],
-    "cuModuleUnload": [_p],
-    "cuModuleGetFunction": [_p, _p, c.c_char_p],
-    "cuFuncSetAttribute": [_p, _i, _i],
-    "cuFuncGetAttribute": [_p, _i, _p],
-    "cuLaunchKernel": [_p, _u, _u, _u, _u, _u, _u, _u, _p, _p, _p],
-    "cuLaunchKernelEx": [_p, _p, _p, _p],
-    "cuGraphInstantiateWithFlags": [_p, _p, c.c_ulonglong],
-    "cuGraphLaunch": [_p, _p],
-    "cuGraphExecDestroy": [_p],
-    "cuGraphDestroy": [_p],
-    "cuGraphGetNodes": [_p, _p, _p],
-    "cuGetErrorName": [_i, _p],
-    "cuGetErrorString": [_i, _p],
-}
-_SLOW = frozenset([
-    "cuModuleLoadData", "cuMemHostAlloc", "cuMemFreeHost", "cuMemcpyHtoDAsync_v2",
-    "cuMemcpyDtoHAsync_v2",
-])  # fmt: skip
-# Older drivers know these under their first names.
-_OLDER = {"cuEventElapsedTime_v2": "cuEventElapsedTime"}
-
-_ATTRIBUTES = {
-    "multi_processor_count": 16, "warp_size": 10, "max_threads_per_block": 1,
-    "max_threads_per_multi_processor": 39, "regs_per_multiprocessor": 82,
-    "shared_memory_per_block": 8, "shared_memory_per_block_optin": 97,
-    "shared_memory_per_multiprocessor": 81, "L2_cache_size": 38, "clock_rate": 13,
-    "memory_clock_rate": 36, "memory_bus_width": 37, "major": 75, "minor": 76,
-    "is_integrated": 18, "pci_bus_id": 33, "pci_device_id": 34,
-}  # fmt: skip
-
-
-@dataclass(frozen=True)
-class Properties:
-    """What a GPU is, under torch's names."""
-
-    name: str
-    total_memory: int
-    major: int
-    minor: int
-    multi_processor_count: int
-    warp_size: int
-    max_threads_per_block: int
-    max_threads_per_multi_processor: int
-    regs_per_multiprocessor: int
-    shared_memory_per_block: int
-    shared_memory_per_block_optin: int
-    shared_memory_per_multiprocessor: int
-    L2_cache_size: int
-    clock_rate: int
-    memory_clock_rate: int
-    memory_bus_width: int
-    is_integrated: int
-    pci_bus_id: int
-    pci_device_id: int
-
-
-class _Attribute(c.Structure):
-    _fields_ = [("id", c.c_int), ("pad", c.c_int), ("value", c.c_int * 16)]
-
-
-class _Launch(c.Structure):
-    _fields_ = [
-        ("grid", _u * 3), ("block", _u * 3), ("shared", _u), ("stream", _p),
-        ("attributes", c.POINTER(_Attribute)), ("count", _u),
-    ]  # fmt: skip
-
-
-# May start before the launch ahead of it on the stream has ended.
-_EARLY = _Attribute(6)
-_EARLY.value[0] = 1
 
 
 class OutOfDeviceMemory(Exception):
@@ -166,11 +51,11 @@ class Driver:
         except OSError:
             raise CudaError("no CUDA driver: libcuda.so.1 cannot be loaded") from None
         self._fn: dict[str, Any] = {}
-        for name, types in _SIGNATURES.items():
+        for name, types in SIGNATURES.items():
             # What waits for the device or for memory lets other threads run meanwhile.
-            source = waiting if "Synchronize" in name or name in _SLOW else lib
-            fn = getattr(source, name, None) or getattr(source, _OLDER.get(name, name))
-            fn.argtypes, fn.restype = types, _i
+            source = waiting if "Synchronize" in name or name in SLOW else lib
+            fn = getattr(source, name, None) or getattr(source, OLDER.get(name, name))
+            fn.argtypes, fn.restype = types, c.c_int
             self._fn[name] = fn
         code = self._fn["cuInit"](0)
         if code:
@@ -236,7 +121,7 @@ class Driver:
         name = c.create_string_buffer(256)
         self._call("cuDeviceGetName", name, 256, device)
         found = {}
-        for key, number in _ATTRIBUTES.items():
+        for key, number in ATTRIBUTES.items():
             value = c.c_int()
             self._call("cuDeviceGetAttribute", c.byref(value), number, device)
             found[key] = value.value
@@ -250,6 +135,10 @@ class Driver:
 
     def version(self) -> int:
         return self._get("cuDriverGetVersion")
+
+    def profile(self, on: bool) -> None:
+        """Let a profiler that waits for it begin or stop to collect."""
+        self._call("cuProfilerStart" if on else "cuProfilerStop")
 
     def synchronize(self) -> None:
         self.waits += 1
@@ -385,7 +274,7 @@ class Driver:
         stream: int, params: Any, extra: Any,
     ) -> int:  # fmt: skip
         """`launch_kernel` for a kernel that itself waits for the one before it."""
-        config = _Launch((x, y, z), (bx, by, bz), shared, stream, c.pointer(_EARLY), 1)
+        config = Launch((x, y, z), (bx, by, bz), shared, stream, c.pointer(EARLY), 1)
         code: int = self._fn["cuLaunchKernelEx"](c.byref(config), function, params, extra)
         return code
 

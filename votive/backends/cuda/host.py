@@ -88,6 +88,9 @@ class Emulated:
     def version(self) -> int:
         return 0
 
+    def profile(self, on: bool) -> None:
+        pass
+
     # Work
 
     def enqueue(self, stream: int, work: Work) -> None:
