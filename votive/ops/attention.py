@@ -94,10 +94,11 @@ structured(
     "_attention_backward(Tensor grad, Tensor grad_lse, Tensor query, Tensor key, Tensor value, "
     "Tensor? attn_mask, Tensor output, Tensor lse, Scalar seed, Scalar counter, Scalar offset, "
     "float dropout_p, bool is_causal, float scale, bool by_mask)",
+    # The memory order of the inputs: heads that were split off a row merge again without a copy.
     infer=lambda g, g_lse, q, k, v, mask, out, lse, *rest: (
-        q.like(q.shape),
-        k.like(k.shape),
-        v.like(v.shape),
+        q.dense_like(),
+        k.dense_like(),
+        v.dense_like(),
         mask.like(mask.shape) if rest[-1] else q.like((0,)),
     ),
     differentiable=False,  # with a graph being made, the composite runs instead

@@ -25,6 +25,18 @@ def _sized(x: Spec, dim: int, size: int) -> Spec:
     return x.like((*x.shape[:dim], size, *x.shape[dim + 1 :]))
 
 
+def _stacked(x: Spec, dim: int, parts: Any) -> Any:
+    """Parts joined along a new dimension, in the memory order of `x`: what made `x` a view of
+    something dense can then be undone without a copy.
+    """
+    order = sorted(range(x.ndim), key=lambda d: -x.strides[d])
+    if order == list(range(x.ndim)):
+        return F.stack(parts, dim)
+    rest = [d - (d > dim) for d in order if d != dim]
+    made = F.stack([g.permute(rest) for g in parts], order.index(dim))
+    return made.permute([order.index(d) for d in range(x.ndim)])
+
+
 structured(
     "_split(Tensor input, int[] sizes, int dim)",
     infer=lambda x, sizes, dim: tuple(_sized(x, dim, s) for s in sizes),
@@ -36,7 +48,7 @@ structured(
 structured(
     "_unbind(Tensor input, int dim)",
     infer=lambda x, dim: (x.like(x.shape[:dim] + x.shape[dim + 1 :]),) * x.shape[dim],
-    grad={"input": lambda c, *g: F.stack(g, c.dim)},
+    grad={"input": lambda c, *g: _stacked(c.spec("input"), c.dim, g)},
     n_out=2, method=False, namespaces=(), out=False,
     doc="Copies of the slices along a dimension; `unbind` gives views with this gradient.",
 )  # fmt: skip

@@ -92,7 +92,7 @@ structured(
     "_varlen_attention_backward(Tensor grad, Tensor grad_lse, Tensor query, Tensor key, "
     "Tensor value, Tensor cu_seq_q, Tensor cu_seq_k, Tensor output, Tensor lse, Scalar max_q, "
     "Scalar max_k, float scale, int left, int right)",
-    infer=lambda g, g_lse, q, k, v, *rest: (q.like(q.shape), k.like(k.shape), v.like(v.shape)),
+    infer=lambda g, g_lse, q, k, v, *rest: (q.dense_like(), k.dense_like(), v.dense_like()),
     differentiable=False,  # with a graph being made, the composite runs instead
     n_out=3,
     doc="The gradients of varlen attention by query, key and value.",

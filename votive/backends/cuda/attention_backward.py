@@ -21,6 +21,8 @@ from .attention_arguments import (
     noise_kind,
     packed,
     precision,
+    put,
+    room,
     stride_types,
     strides_of,
     takes,
@@ -133,7 +135,7 @@ def attention_backward(
 
     B, H, T, D = q.shape
     S, E = k.shape[2], v.shape[3]
-    results = tuple(x.spec.like(x.shape) for x in (q, k, v))
+    results = tuple(x.spec.dense_like() for x in (q, k, v))
     make: Any = backward if fits(D, E, q.dtype) else plain_backward
     launch = make(q, k, v, g, out, mask, results, (B, H, T, S), dropout_p, is_causal)
     of_mask = mask_gradient(q, k, v, g, out, mask, dropout_p, is_causal) if by_mask else None
@@ -147,7 +149,10 @@ def attention_backward(
         g_lse, lse = dense(g_lse), dense(lse)
         drawn = noise(seed, counter)
         at = 0 if mask is None else mask.ptr
-        launch(outs[:3], g, g_lse, q, k, v, at, out, lse, (0, 0), drawn, int(offset), 0, scale)
+        made = [room(x) for x in outs[:3]]
+        launch(made, g, g_lse, q, k, v, at, out, lse, (0, 0), drawn, int(offset), 0, scale)
+        for to, x in zip(outs, made, strict=False):
+            put(to, x)
         if of_mask is not None:
             of_mask(outs[3], g, g_lse, q, k, v, mask, out, lse, drawn, int(offset), scale)
 

@@ -95,7 +95,7 @@ def varlen_attention_backward(
 ) -> Any:  # fmt: skip
     sizes = (ends_q.shape[0] - 1, q.shape[1], q.shape[0], k.shape[0])
     types = tuple("*" + TYPE[x.dtype] for x in (ends_q, ends_k))
-    results = tuple(x.spec.like(x.shape) for x in (q, k, v))
+    results = tuple(x.spec.dense_like() for x in (q, k, v))
     make: Any = backward if fits(q.shape[2], v.shape[2], q.dtype) else plain_backward
     launch = make(q, k, v, g, out, None, results, sizes, 0.0, right >= 0, left >= 0, types)
 
@@ -103,15 +103,17 @@ def varlen_attention_backward(
         outs: list[View], g: View, g_lse: View, q: View, k: View, v: View, ends_q: View,
         ends_k: View, out: View, lse: View, max_q: int, max_k: int,
     ) -> None:  # fmt: skip
-        for made in outs:
-            zero(made)
-        if not sizes[0]:
-            return
-        where = _addresses(ends_q, ends_k)
-        launch(
-            outs, packed(g), dense(g_lse), packed(q), packed(k), packed(v), 0, packed(out),
-            dense(lse), tuple(x.ptr for x in where), STILL, max(right, 0), -max(left, 0), scale,
-            (int(max_q), int(max_k)),
-        )  # fmt: skip
+        made = [room(x) for x in outs]
+        for x in made:
+            zero(x)
+        if sizes[0]:
+            where = _addresses(ends_q, ends_k)
+            launch(
+                made, packed(g), dense(g_lse), packed(q), packed(k), packed(v), 0, packed(out),
+                dense(lse), tuple(x.ptr for x in where), STILL, max(right, 0), -max(left, 0),
+                scale, (int(max_q), int(max_k)),
+            )  # fmt: skip
+        for to, x in zip(outs, made, strict=True):
+            put(to, x)
 
     return run
