@@ -6,7 +6,8 @@
 Both have the same weights; that their scores agree is checked before anything is measured. Blocks
 of the two alternate, as everywhere here. `--cpu-time` counts the time of one thread, for a machine
 that others use. Both lay pictures out as they come, channels first;
-`--channels-last` converts nets and pictures of both.
+`--channels-last` converts nets and pictures of both. `--sampling` measures grid_sample instead, at
+positions of slightly turned pictures.
 """
 
 from __future__ import annotations
@@ -122,6 +123,58 @@ def measured(
     return rows
 
 
+# Input, mode and padding: a large picture, a batch, features, and volumes.
+SAMPLED = [
+    ((1, 3, 512, 512), "bilinear", "zeros"),
+    ((8, 3, 224, 224), "bilinear", "zeros"),
+    ((4, 64, 56, 56), "bilinear", "border"),
+    ((4, 3, 224, 224), "nearest", "zeros"),
+    ((4, 3, 224, 224), "bicubic", "reflection"),
+    ((1, 2, 48, 64, 64), "bilinear", "zeros"),
+]
+
+
+def sampling(library: Any, x: Any, grid: Any, how: tuple[Any, ...], train: bool) -> Any:
+    sample = library.nn.functional.grid_sample
+    if not train:
+        return lambda: sample(x, grid, *how)
+    x, grid = x.detach().requires_grad_(), grid.detach().requires_grad_()
+    back = library.ones_like(sample(x, grid, *how)).detach()
+
+    def step() -> Any:
+        x.grad = grid.grad = None
+        y = sample(x, grid, *how)
+        y.backward(back)
+        return y
+
+    return step
+
+
+def sampled(seconds: float, cpu_time: bool) -> list[Row]:
+    import torch
+
+    given: dict[str, Any] = {"seconds": seconds}
+    if cpu_time:
+        votive.set_num_threads(1)
+        given["clock"] = time.process_time
+    torch.set_num_threads(votive.get_num_threads())
+    rng, rows = np.random.default_rng(0), []
+    for shape, mode, padding in SAMPLED:
+        n = len(shape) - 2
+        turned = np.eye(n, n + 1) + 0.12 * rng.standard_normal((n, n + 1))
+        theta = torch.tensor(np.stack([turned] * shape[0]), dtype=torch.float32)
+        grid = torch.nn.functional.affine_grid(theta, shape, align_corners=False)
+        x, how = torch.randn(shape), (mode, padding, False)
+        mine = votive.tensor(x.numpy()), votive.tensor(grid.numpy())
+        for train in (False, True):
+            a, b = sampling(votive, *mine, how, train), sampling(torch, x, grid, how, train)
+            worst = np.abs(a().detach().numpy() - b().detach().numpy()).max()
+            assert worst < 1e-3, f"the samples differ by {worst:.1e}"
+            name = f"grid_sample {mode} {padding} {'x'.join(map(str, shape))}"
+            rows.append(pair(name + (" and gradients" if train else ""), a, b, **given))
+    return rows
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--net", default="resnet18")
@@ -129,10 +182,14 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=15.0, help="for each row")
     parser.add_argument("--channels-last", action="store_true")
     parser.add_argument("--cpu-time", action="store_true", help="of one thread")
+    parser.add_argument("--sampling", action="store_true", help="measure grid_sample, not a net")
     parser.add_argument("--json", type=Path)
     args = parser.parse_args()
     print(f"{votive.get_num_threads()} threads, load {os.getloadavg()[0]:.1f}")
-    rows = measured(args.net, args.size, args.seconds, args.channels_last, args.cpu_time)
+    if args.sampling:
+        rows = sampled(args.seconds, args.cpu_time)
+    else:
+        rows = measured(args.net, args.size, args.seconds, args.channels_last, args.cpu_time)
     report(rows, args.json)
     print(f"mean ratio {mean_ratio(rows):.2f}")
 

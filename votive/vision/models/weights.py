@@ -7,8 +7,10 @@ is a file or a state dict that is already here.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from fnmatch import fnmatch
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 _MODELS: dict[str, Callable[..., Any]] = {}
@@ -24,13 +26,31 @@ def registered(build: Callable[..., Any]) -> Callable[..., Any]:
     return build
 
 
-def list_models() -> list[str]:
-    """Names that `get_model` knows.
+def list_models(
+    module: ModuleType | None = None,
+    include: Iterable[str] | str | None = None,
+    exclude: Iterable[str] | str | None = None,
+) -> list[str]:
+    """Names that `get_model` knows: of one module, that match a pattern, or that match none.
 
-    >>> "resnet18" in votive.vision.models.list_models()
-    True
+    >>> votive.vision.models.list_models(include="resnet*", exclude=["*50", "*101", "*152"])
+    ['resnet18', 'resnet34']
     """
-    return sorted(_MODELS)
+    names = {
+        name for name, build in _MODELS.items()
+        if module is None or build.__module__.rpartition(".")[0] == module.__name__
+    }  # fmt: skip
+
+    def matching(patterns: Iterable[str] | str) -> set[str]:
+        several = [patterns] if isinstance(patterns, str) else list(patterns)
+        return {name for name in names if any(fnmatch(name, p) for p in several)}
+
+    # Nothing, or a list of nothing, is no wish.
+    if include:
+        names = matching(include)
+    if exclude:
+        names -= matching(exclude)
+    return sorted(names)
 
 
 def get_model_builder(name: str) -> Callable[..., Any]:

@@ -56,22 +56,22 @@ def pil_to_tensor(pic: Any) -> Any:
     return from_numpy(np.ascontiguousarray(array.reshape(*size, bands).transpose(2, 0, 1)))
 
 
-def to_tensor(pic: Any) -> Any:
+def to_tensor(inpt: Any) -> Any:
     """A PIL image or (H, W, C) array as a tensor (C, H, W); bytes become floats in 0..1.
 
     >>> votive.vision.transforms.functional.to_tensor(np.full((1, 1, 1), 255, np.uint8))
     tensor([[[1.]]])
     """
-    if is_pil(pic):
-        array = pil_array(pic)
-        if pic.mode.startswith("I;16"):
+    if is_pil(inpt):
+        array = pil_array(inpt)
+        if inpt.mode.startswith("I;16"):
             array = array.astype(np.int16)
-    elif isinstance(pic, np.ndarray):
-        if pic.ndim not in (2, 3):
-            raise ValueError(f"to_tensor: an array must be (H, W) or (H, W, C), got {pic.shape}.")
-        array = pic[:, :, None] if pic.ndim == 2 else pic
+    elif isinstance(inpt, np.ndarray):
+        if inpt.ndim not in (2, 3):
+            raise ValueError(f"to_tensor: an array must be (H, W) or (H, W, C), got {inpt.shape}.")
+        array = inpt[:, :, None] if inpt.ndim == 2 else inpt
     else:
-        raise TypeError(f"to_tensor: needs a PIL image or an array, got {type(pic).__name__}.")
+        raise TypeError(f"to_tensor: needs a PIL image or an array, got {type(inpt).__name__}.")
     image = from_numpy(np.ascontiguousarray(array.transpose(2, 0, 1)))
     if image.dtype is dt.uint8:
         return image.to(dt.get_default_dtype()) / 255

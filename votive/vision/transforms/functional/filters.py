@@ -174,7 +174,7 @@ def _erase_pil(image: Any, i: int, j: int, h: int, w: int, v: Any, inplace: bool
 
 
 @functional
-def jpeg(inpt: Any, quality: int) -> Any:
+def jpeg(image: Any, quality: int) -> Any:
     """Bytes written as JPEG of this quality and read again.
 
     >>> image = votive.zeros(3, 8, 8, dtype=votive.uint8)
@@ -183,10 +183,10 @@ def jpeg(inpt: Any, quality: int) -> Any:
     """
     from ...io import decode_jpeg, encode_jpeg
 
-    shape = tuple(inpt.shape)
-    flat = inpt.reshape(-1, *shape[-3:]) if inpt.numel() else []
-    done = [decode_jpeg(encode_jpeg(image, quality=quality)) for image in flat]
-    return F.stack(done).reshape(shape) if done else inpt.clone()
+    shape = tuple(image.shape)
+    flat = image.reshape(-1, *shape[-3:]) if image.numel() else []
+    done = [decode_jpeg(encode_jpeg(one, quality=quality)) for one in flat]
+    return F.stack(done).reshape(shape) if done else image.clone()
 
 
 @jpeg.on(PIL)
