@@ -110,36 +110,28 @@ def addmm(x: Any, a: Any, b: Any, beta: Any, alpha: Any) -> Any:
 @cuda("prod", accepts=lambda x: x.dtype.is_complex, priority=20)
 def prod(x: Any, dim: int | None, keepdim: bool, dtype: dt.dtype) -> Any:
     """Halves are multiplied with each other until one is left."""
-    if not dtype.is_complex:
+    if not dtype.is_complex or not x.numel:
         return None
-    flat = dim is None or not x.ndim
-    shape = (x.numel,) if flat else x.shape
-    at = 0 if flat else dim
-    rest = (*shape[:at], *shape[at + 1 :])  # type: ignore[misc]
-    if not shape[at]:  # type: ignore[index]
-        return None
+    at = dim if dim is not None and x.ndim else 0
+    shape = x.shape if dim is not None and x.ndim else (x.numel,)
+    before, after = shape[:at], shape[at + 1 :]
     begin = x.spec.like(shape, dtype=dtype)
-    steps = []
-    spec, n = begin, shape[at]  # type: ignore[index]
+    step = begin.strides[at]
+    halvings, n = [], shape[at]
     while n > 1:
-        half = begin.like((*shape[:at], n // 2, *shape[at + 1 :]), strides=spec.strides)  # type: ignore[misc]
-        steps.append((n, half, elementwise(_X * _P, "xp", [half, half], half)))
+        half = begin.like((*before, n // 2, *after), strides=begin.strides)
+        halvings.append((n, half, elementwise(_X * _P, "xp", [half, half], half)))
         n -= n // 2
+    first = begin.like((*before, *after), strides=(*begin.strides[:at], *begin.strides[at + 1 :]))
 
     def run(outs: list[View], x: View) -> None:
         line = empty(begin)
-
         copy_view(View(line.ptr, x.spec.like(x.spec.shape, dtype=dtype), line.storage), x)
-        for n, half, times in steps:
+        for n, half, times in halvings:
             # The upper half meets the lower one; an odd one in the middle waits.
-            step = begin.strides[at]  # type: ignore[index]
             low = View(line.ptr, half, line.storage)
-            high = window(line, half.shape, half.strides, (n - n // 2) * step)
-            times([low, high], low)
-        to = outs[0].spec
-        copy_view(
-            View(outs[0].ptr, to.like(rest), outs[0].storage),
-            window(line, rest, (*begin.strides[:at], *begin.strides[at + 1 :]), 0),  # type: ignore[misc]
-        )
+            times([low, window(line, half.shape, half.strides, (n - n // 2) * step)], low)
+        to = outs[0].spec.like(first.shape)
+        copy_view(View(outs[0].ptr, to, outs[0].storage), View(line.ptr, first, line.storage))
 
     return run

@@ -16,7 +16,7 @@ from ..cpu.reference.linalg_power import DEGREE, LIMIT
 from . import linalg_factor, linalg_orthogonal, reduction
 from .copy import copy_view
 from .data import View, empty
-from .linalg_factor import _ready
+from .linalg_factor import ready
 from .linalg_steps import across, called, cast, each, moved, product, reduced, turned, with_last
 from .linalg_triangular import identity, solve_in, stretched
 from .rows import cuda
@@ -52,7 +52,7 @@ def _inverses(s: Expr, limit: Expr) -> Expr:
 def pinv(a: Any, atol: Any, rtol: Any, hermitian: bool) -> Any:
     real = a.dtype.to_real()
     known = (dt.float32, dt.float64)
-    if not _ready(a) or atol.dtype not in known or rtol.dtype not in known:
+    if not ready(a) or atol.dtype not in known or rtol.dtype not in known:
         return None
 
     def run(outs: list[View], a: View, atol: View, rtol: View) -> None:
@@ -101,7 +101,7 @@ def _by_triangle(a: View, b: View) -> tuple[View, View]:
 
 @cuda("_lstsq", accepts=takes)
 def lstsq(a: Any, b: Any, rcond: float, driver: str) -> Any:
-    if not _ready(a, b):
+    if not ready(a, b):
         return None
     *batch, m, n = a.shape
     k, eps = min(m, n), float(dt.finfo(a.dtype).eps)
@@ -188,7 +188,7 @@ def _largest_column(a: View) -> np.ndarray[Any, Any]:
 
 @cuda("_matrix_exp", accepts=lambda a: takes(a) or a.dtype in dt.HALF)
 def matrix_exp(a: Any) -> Any:
-    if not _ready(a):
+    if not ready(a):
         return None
     # Squaring doubles relative errors again and again, so narrow types are widened meanwhile.
     wide = dt.complex128 if a.dtype.is_complex else dt.float64
@@ -215,7 +215,7 @@ def matrix_exp(a: Any) -> Any:
 
 @cuda("_cofactor", accepts=takes)
 def cofactor(a: Any) -> Any:
-    if not _ready(a):
+    if not ready(a):
         return None
     n, eps = a.shape[-1], float(dt.finfo(a.dtype).eps)
 

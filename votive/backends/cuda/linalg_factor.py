@@ -21,7 +21,7 @@ from . import diagonal
 from .copy import copy_view
 from .data import View, empty
 from .faults import faults
-from .linalg_triangular import _offsets, identity, stretched
+from .linalg_triangular import identity, offsets, stretched
 from .pointwise import compile_formula
 from .program import Program
 from .reduction import _row, reducer
@@ -47,18 +47,19 @@ from .solver_library import (
 _D, _P, _I, _C = (var(n) for n in "dpic")
 
 
-def _ready(*slots: Any) -> bool:
+def ready(*slots: Any) -> bool:
+    """Whether there is something to compute, and the libraries to do it."""
     return all(s.numel for s in slots) and library.load()
 
 
 @cuda("_cholesky", accepts=takes)
 def cholesky(x: Any, upper: bool) -> Any:
-    if not _ready(x):
+    if not ready(x):
         return None
     n, letter = x.shape[-1], LETTER[x.dtype]
     keep = diagonal.triu if upper else diagonal.tril
     side = LOWER if upper else UPPER  # the triangle's name in columns
-    clean = _parted(keep, x.spec.like(x.shape))
+    clean = parted(keep, x.spec.like(x.shape))
     notice = _not_numbers(x.spec.like(x.shape))
 
     def run(outs: list[View], x: View) -> None:
@@ -102,7 +103,7 @@ def _not_numbers(spec: Spec) -> Any:
     return run
 
 
-def _parted(keep: Any, spec: Spec) -> Any:
+def parted(keep: Any, spec: Spec) -> Any:
     """`run(view)`: one triangle stays, in place."""
     if spec.dtype is dt.complex128:
         from .complex_rows import first
@@ -165,7 +166,7 @@ def substituted(
 
 @cuda("_lu_factor", accepts=takes)
 def lu_factor(a: Any) -> Any:
-    if not _ready(a):
+    if not ready(a):
         return None
 
     def run(outs: list[View], a: View) -> None:
@@ -180,7 +181,7 @@ def lu_factor(a: Any) -> Any:
 @cuda("_inv", accepts=takes)
 def inv(a: Any) -> Any:
     """Row-major memory is the transpose, and so is that of the inverse: nothing is turned."""
-    if not _ready(a):
+    if not ready(a):
         return None
     *batch, n, _ = a.shape
 
@@ -196,7 +197,7 @@ def inv(a: Any) -> Any:
 
 @cuda("_solve", accepts=takes)
 def solve(a: Any, b: Any) -> Any:
-    if not _ready(a, b):
+    if not ready(a, b):
         return None
     *batch, n, _ = a.shape
 
@@ -205,7 +206,7 @@ def solve(a: Any, b: Any) -> Any:
         lu, pivots = copied(a), ints(a.spec, math.prod(batch), n)
         factored(lu, pivots, info)
         x = copied(turned(stretched(b, out.spec)))
-        which = _offsets(lu.spec, tuple(out.spec.shape[:-2])) // (n * n * lu.spec.dtype.itemsize)
+        which = offsets(lu.spec, tuple(out.spec.shape[:-2])) // (n * n * lu.spec.dtype.itemsize)
         substituted(lu, pivots, x, TRANSPOSED, which)
         copy_view(out, turned(x))
 
@@ -305,7 +306,7 @@ class _Diagonal:
 
 @cuda("_det", accepts=takes)
 def det(a: Any) -> Any:
-    if not _ready(a):
+    if not ready(a):
         return None
     d = _Diagonal(a.spec)
     if a.dtype.is_complex:
@@ -327,7 +328,7 @@ def det(a: Any) -> Any:
 
 @cuda("_slogdet", accepts=takes)
 def slogdet(a: Any) -> Any:
-    if not _ready(a):
+    if not ready(a):
         return None
     d = _Diagonal(a.spec)
     if a.dtype.is_complex:

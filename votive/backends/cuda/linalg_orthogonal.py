@@ -12,7 +12,7 @@ from ...formula.expr import conj as conjugate
 from . import diagonal
 from .copy import copy_view
 from .data import View, empty
-from .linalg_factor import _parted, _ready
+from .linalg_factor import parted, ready
 from .places import window
 from .pointwise import compile_formula
 from .rows import cuda
@@ -68,7 +68,7 @@ def reflectors(columns: View, tau: View) -> None:
 
 @cuda("_geqrf", accepts=takes)
 def geqrf(a: Any) -> Any:
-    if not _ready(a):
+    if not ready(a):
         return None
 
     def run(outs: list[View], a: View) -> None:
@@ -86,13 +86,13 @@ def _rows(v: View, n: int) -> View:
 
 @cuda("_qr", accepts=takes)
 def qr(a: Any, mode: str) -> Any:
-    if not _ready(a):
+    if not ready(a):
         return None
     *batch, m, n = a.shape
     k = min(m, n)
     wide = m if mode == "complete" else k  # columns of Q
     letter, unit = _kind(a.dtype)
-    clean = _parted(diagonal.triu, a.spec.like((*batch, wide, n)))
+    clean = parted(diagonal.triu, a.spec.like((*batch, wide, n)))
 
     def run(outs: list[View], a: View) -> None:
         q, r = outs
@@ -119,7 +119,7 @@ def qr(a: Any, mode: str) -> Any:
 
 @cuda("_reflect", accepts=takes)
 def reflect(v: Any, tau: Any, x: Any, back: bool) -> Any:
-    if not _ready(v, tau, x) or v.shape[:-2] != x.shape[:-2] or tau.shape[:-1] != x.shape[:-2]:
+    if not ready(v, tau, x) or v.shape[:-2] != x.shape[:-2] or tau.shape[:-1] != x.shape[:-2]:
         return None
     *_, m, n = x.shape
     k, letter = tau.shape[-1], LETTER[x.dtype]
@@ -185,7 +185,7 @@ def _require(op: str, info: View, values: View | None = None) -> None:
 @cuda("_svd", accepts=takes)
 def svd(a: Any, full: bool, vectors: bool) -> Any:
     """Row-major memory holds A': its left vectors are conjugates of our right ones."""
-    if not _ready(a):
+    if not ready(a):
         return None
     *batch, m, n = a.shape
     k = min(m, n)
@@ -211,7 +211,7 @@ def svd(a: Any, full: bool, vectors: bool) -> Any:
 
 @cuda("_eigh", accepts=takes)
 def eigh(a: Any, uplo: str, vectors: bool) -> Any:
-    if not _ready(a):
+    if not ready(a):
         return None
     n = a.shape[-1]
     letter = LETTER[a.dtype]

@@ -44,7 +44,7 @@ def _leading(spec: Spec) -> int | None:
     return max(row, cols) if rows > 1 and row >= cols else cols if rows == 1 else None
 
 
-def _offsets(spec: Spec, batch: tuple[int, ...]) -> np.ndarray[Any, Any]:
+def offsets(spec: Spec, batch: tuple[int, ...]) -> np.ndarray[Any, Any]:
     """Bytes from the first matrix to each of a batch that the matrices broadcast to."""
     steps = broadcast_strides(spec.shape[:-2], spec.strides[:-2], batch)
     at = np.zeros(batch, np.int64)
@@ -76,7 +76,7 @@ def solve_in(x: View, a: View, upper: bool, unit: bool, adjoint: bool = False) -
         op = ADJOINT
     lda = lead if lead is not None else other
     one = _ONE[letter](1.0, 0.0)
-    places = a.ptr + _offsets(a.spec, tuple(batch))
+    places = a.ptr + offsets(a.spec, tuple(batch))
     to = x.ptr + n * k * spec.dtype.itemsize * np.arange(len(places), dtype=np.int64)
     how = (RIGHT, UPPER if own else LOWER, op, int(unit), k, n, c.byref(one))
     if len(places) == 1 or n > TOGETHER:
