@@ -230,3 +230,17 @@ def test_what_a_scaler_leaves_to_an_optimizer_is_gone_after_the_step() -> None:
     assert w.tolist() == [0.5, 0.5]
     assert not hasattr(opt, "grad_scale")
     assert not hasattr(opt, "found_inf")
+
+
+@pytest.mark.parametrize("dtype", [votive.float32, votive.bfloat16])
+def test_step_operators_divide_gradients_and_leave_steps_out(dtype: votive.dtype) -> None:
+    F = votive.ops.registry.F
+    for bad in (0.0, 1.0):
+        p, g = votive.ones(3, dtype=dtype), votive.full((3,), 8.0, dtype=dtype)
+        total, step = votive.zeros(3, dtype=dtype), votive.zeros(())
+        scale, found = votive.tensor(4.0), votive.tensor(bad)
+        F._adagrad_step([p], [g], [total], [step], 0.5, 0, 0.0, 0.0, False, scale, found)
+        F._sgd_step([p], [g], [], (True,), 0.25, 0, 0, 0, False, False, scale, found)
+        assert step.item() == 1 - bad
+        assert g.tolist() == [8.0 if bad else 0.5] * 3  # divided by each of the two
+        assert p.tolist() == [1.0 if bad else 0.375] * 3

@@ -31,12 +31,27 @@ class GroupOptimizer(Optimizer):
 
     def _scaling(self, p: Tensor) -> tuple[Tensor | None, Tensor | None]:
         """What a GradScaler has left for this step: the scale, and whether a gradient was bad."""
+        if p.is_cpu:
+            return None, None  # see _scaled
         left = (getattr(self, "grad_scale", None), getattr(self, "found_inf", None))
         scale, found = (
             t if t is None or t.device == p.device else F.to(t, p.device, non_blocking=True)
             for t in left
         )
         return scale, found
+
+    def _scaled(self, params: list[Tensor], grads: list[Tensor]) -> bool:
+        """Whether to step, with gradients scaled if need be. Where nobody has to be waited for that
+        is known here, and the plain operator serves.
+        """
+        scale, found = getattr(self, "grad_scale", None), getattr(self, "found_inf", None)
+        if not params or not params[0].is_cpu or found is None:
+            return True
+        if found.item():
+            return False
+        for g in grads if scale is not None else ():
+            g /= F.to(scale, g.device)
+        return True
 
     def _start(self, p: Tensor, group: dict[str, Any]) -> State:
         """What is kept of a parameter before its first step."""
@@ -56,6 +71,8 @@ class GroupOptimizer(Optimizer):
                 for params in _runs(group):
                     states = [self._state_of(p, group) for p in params]
                     grads = [p._grad for p in params]
+                    if not self._scaled(params, grads):
+                        continue
                     self._update(group, params, grads, states)
                     if getattr(self, "grad_scale", None) is not None:
                         for g in grads:
