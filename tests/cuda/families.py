@@ -142,6 +142,8 @@ def batch_norms(vt: Any) -> None:
     norm = vt.nn.BatchNorm2d(64, device="cuda", dtype=vt.bfloat16)
     norm(x).sum().backward()
     vt.nn.functional.group_norm(x, 8).sum().backward()
+    running = [_of(vt, 64), _of(vt, 64)]
+    vt.nn.functional.instance_norm(x, *running)
 
 
 @family
@@ -153,6 +155,8 @@ def pools(vt: Any) -> None:
     F.adaptive_avg_pool2d(x, 7).sum().backward()
     F.adaptive_max_pool2d(x, 7)
     F.max_pool2d(x.detach(), 2)
+    F.fractional_max_pool2d(x.detach(), 2, output_size=9)
+    F.avg_pool2d(vt.zeros(1, 2, 8, 8, dtype=vt.int64, device="cuda"), 2)
     F.interpolate(x, scale_factor=2, mode="bilinear").sum().backward()
     F.interpolate(x, scale_factor=2)
     F.fold(F.unfold(x, 3), (32, 32), 3)

@@ -12,17 +12,13 @@ from .device import EMULATED
 # Operators without a kernel of their own.
 WITHOUT_KERNEL = frozenset([
     "_eig",
-    "_fractional_max_pool",
     "_ldl_factor",
     "_ldl_solve",
 ])  # fmt: skip
 # Operators whose kernels refuse some arguments.
 SOMETIMES: dict[str, str] = {
     "_lstsq": "less than full rank, by the driver 'gelsy'",
-    "_avg_pool": "integers",
     "_unique": "nothing",
-    "_move_statistics": "half types, and rows of samples",
-    "logsumexp": "integers",
     "_convolution": "integers",
     "_convolution_transpose": "integers, and nothing",
     "_convolution_weight": "integers",

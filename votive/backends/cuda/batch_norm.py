@@ -240,32 +240,3 @@ def batch_norm_by_backward(
 ) -> Any:
     name = "batch_norm_by_backward"
     return _batch_gradients(name, g, x, mean, var, weight, eps, by_input, by_affine, True)
-
-
-@cuda("_move_statistics", accepts=floats)
-def move_statistics(
-    mean: Any, var: Any, means: Any, variances: Any, count: int, momentum: Any
-) -> Any:
-    # Half types round at every step, and rows move the statistic one by one: left to the CPU.
-    if mean.dtype in dt.HALF or means.shape != mean.shape or not isinstance(momentum.spec, float):
-        return None
-    moved = []
-    for old, new, factor in ((mean, means, 1.0), (var, variances, count / max(count - 1, 1e-300))):
-        wide = wide_type(old.dtype)
-        o, v, share = map(variable, ("old", "new", "share"))
-        if factor != 1.0:
-            v = _mul(v, const(factor if count > 1 else math.nan))
-        body = apply("add", _mul(o, apply("sub", const(1.0), share)), _mul(v, share))
-        roles = [(old.dtype, wide, None), (new.dtype, wide, None), (None, wide, None)]
-        formula = Formula("move", ("old", "new", "share"), body)
-        moved.append(
-            build(formula, ["old", "new", "share"], roles, [old.spec, new.spec, None], old.spec)
-        )
-
-    def run(outs: Any, mean: View, var: View, means: View, variances: View, momentum: Any) -> None:
-        for (program, numbers, grid), old, new in zip(
-            moved, (mean, var), (means, variances), strict=True
-        ):
-            program(grid, old.ptr, old.ptr, new.ptr, float(momentum), *numbers)
-
-    return run

@@ -72,8 +72,9 @@ def isin(x: Any, tests: Any, assume_unique: bool, invert: bool) -> Any:
     def run(outs: list[View], x: View, tests: View) -> None:
         if not x.spec.numel:
             return
-        keys, _ = order(cast(tests), n)
+        x, tests = cast(x), cast(tests)
+        keys, _ = order(tests, n)
         with written(outs[0]) as to:
-            program(grid, to.ptr, keys.ptr, cast(x).ptr, x.spec.numel, n, n.bit_length())
+            program(grid, to.ptr, keys.ptr, x.ptr, x.spec.numel, n, n.bit_length())
 
     return run

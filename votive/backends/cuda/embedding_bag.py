@@ -141,8 +141,9 @@ def bag_argmax(weight: Any, indices: Any, bags: Any, count: int) -> Any:
 
     def run(outs: list[View], weight: View, indices: View, bags: View) -> None:
         s = weight.spec.strides
+        indices, bags = dense(indices), dense(bags)
         with written(outs[0]) as out:
-            ptrs = (out.ptr, fault, weight.ptr, dense(indices).ptr, dense(bags).ptr)
+            ptrs = (out.ptr, fault, weight.ptr, indices.ptr, bags.ptr)
             program(grid, *ptrs, rows, columns, n, n.bit_length(), s[0], s[1])
 
     return run

@@ -75,6 +75,7 @@ def nextafter(a: Any, b: Any) -> Any:
 
     def run(outs: list[View], a: View, b: View) -> None:
         kind = outs[0].spec.dtype
-        find(outs[0].spec)(outs[0].ptr, cast(a, kind).ptr, cast(b, kind).ptr)
+        a, b = cast(a, kind), cast(b, kind)
+        find(outs[0].spec)(outs[0].ptr, a.ptr, b.ptr)
 
     return run

@@ -21,6 +21,11 @@ from .rows import cuda
 from .softmax import floats
 
 
+def numbers(*specs: Any) -> bool:
+    """Floats or integers."""
+    return specs[0].dtype in SUMS and specs[0].dtype is not dt.bool_
+
+
 @dataclass(frozen=True)
 class Box:
     """The elements along one dimension that a result is made of.
@@ -40,7 +45,8 @@ def boxed(
     name: str, x: Any, n: int, boxes: list[Box], divisor: float | None, from_source: bool
 ) -> Any:
     """`find(spec of the result)(out, x)`: sums over boxes of the last n dimensions, divided."""
-    wide = "tl.float64" if x.dtype is dt.float64 else "tl.float32"
+    whole = not x.dtype.is_floating_point
+    wide = "tl.int64" if whole else "tl.float64" if x.dtype is dt.float64 else "tl.float32"
     first = x.ndim - n
     dims = tuple(range(first, x.ndim))
 
@@ -65,7 +71,13 @@ def boxed(
                 lines.append(f"{pad}v = v / ({count(p, f'c{k}', f'd{k}')}).to({wide})")  # type: ignore[misc]
             lines.append(f"{pad}v = tl.where({good}, v, 0)")
         lines.append(f"{pad}acc += v")
-        if divisor is not None:
+        if whole:  # division goes toward zero, as in hardware
+            lines.append(f"many = r * 0 + n * 0 + {1 if divisor is None else int(divisor)}")
+            for k, (d, count) in enumerate(zip(dims, counted, strict=True)):
+                if divisor is None:
+                    lines.append(f"many = many * ({count(p, p.at(d), f'd{k}')})")  # type: ignore[misc]
+            lines.append("acc = acc // tl.where(many == 0, 1, many).to(tl.int64)")
+        elif divisor is not None:
             lines.append(f"acc = acc / {float(divisor)!r}")
         elif not from_source and all(counted):
             for k, (d, count) in enumerate(zip(dims, counted, strict=True)):
@@ -124,7 +136,7 @@ def _covering(i: int, places: int, k: int, s: int, p_: int, count: Any) -> Box:
     return Box(low, high, -(-k // s) + 1, count)
 
 
-@cuda("_avg_pool", accepts=floats)
+@cuda("_avg_pool", accepts=numbers)
 def avg_pool(
     x: Any, size: Any, kernel: Any, stride: Any, padding: Any, include_pad: bool, divisor: Any
 ) -> Any:
@@ -148,11 +160,6 @@ def avg_pool_transpose(
         boxes.append(_covering(i, o, k, s, p, count))
     find = boxed("avg_pool_transpose", x, n, boxes, divisor, True)
     return lambda outs, x: find(outs[0].spec)(outs[0].ptr, x.ptr)
-
-
-def numbers(*specs: Any) -> bool:
-    """Floats or integers."""
-    return specs[0].dtype in SUMS and specs[0].dtype is not dt.bool_
 
 
 def _largest(

@@ -315,7 +315,8 @@ def _bernoulli_each(x: Any, p: Any) -> Any:
 
     def run(outs: list[View], x: View, key: int, counter: int, p: View) -> None:
         check(p)
-        launch(outs[0], key, counter, 0.0, 0.0, 0, 0.0, spread(p, x.spec.shape).ptr)
+        each = spread(p, x.spec.shape)
+        launch(outs[0], key, counter, 0.0, 0.0, 0, 0.0, each.ptr)
 
     return run
 
@@ -340,6 +341,7 @@ def dropout(x: Any, key: Any, counter: Any, p: float) -> Any:
     threshold = _threshold(1 - p)
 
     def run(outs: list[View], x: View, key: int, counter: int) -> None:
-        launch(outs[0], key, counter, scale, 0.0, threshold, 0.0, dense(x).ptr)
+        x = dense(x)
+        launch(outs[0], key, counter, scale, 0.0, threshold, 0.0, x.ptr)
 
     return run

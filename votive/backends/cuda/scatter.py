@@ -208,7 +208,8 @@ def scatter_prod(x: Any, dim: int, index: Any, src: Any, own: bool) -> Any:
             clear, multiply = find(src.spec)
             if not own:
                 clear(to.ptr, index.ptr, fault)
-            multiply(to.ptr, index.ptr, fault, src.ptr, empty(spare).ptr)
+            word = empty(spare)
+            multiply(to.ptr, index.ptr, fault, src.ptr, word.ptr)
         copy_view(outs[0], to)
 
     return run

@@ -10,11 +10,12 @@ import triton.language as tl
 
 from ...core import dtype as dt
 from ...core.layout import Spec
+from ..cpu.native.rows import Slot
 from . import device_math as m
 from .by_rows import block, dense, last, power, row_stride, sizes
 from .copy import copy_view
 from .data import View, empty
-from .program import Program, pointer
+from .program import TYPE, Program, pointer
 from .rows import cuda
 
 FLOATS = frozenset((dt.float32, dt.float64, *dt.HALF))
@@ -240,10 +241,25 @@ def log_softmax_backward(g: Any, y: Any, dim: int) -> Any:
     return _by_output(g, y, dim, True)
 
 
-@cuda("logsumexp", accepts=floats)
+def _of_integers(made: Spec, dim: tuple[int, ...], keepdim: bool) -> Any:
+    run = logsumexp(Slot(0, made), dim, keepdim)
+    if run is None:
+        return None
+
+    def cast(outs: list[View], x: View) -> None:
+        floats = empty(made)
+        copy_view(floats, x)
+        run(outs, floats)
+
+    return cast
+
+
+@cuda("logsumexp", accepts=lambda x: x.dtype in TYPE)
 def logsumexp(x: Any, dim: tuple[int, ...], keepdim: bool) -> Any:
     """The reduced dimensions are brought to the end; several are joined by a copy."""
     spec: Spec = x.spec
+    if not spec.dtype.is_floating_point:
+        return _of_integers(spec.like(spec.shape, dtype=dt.get_default_dtype()), dim, keepdim)
     kept = [d for d in range(spec.ndim) if d not in dim]
     order = [*kept, *dim]
     shape = tuple(spec.shape[d] for d in order)

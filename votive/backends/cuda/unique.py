@@ -132,7 +132,8 @@ def _by_rows(x: Any, dim: int, consecutive: bool) -> Any:
         for c in range(columns - 1, -1, -1):
             keys, after = scratch(v.spec, n, x.dtype), scratch(v.spec, n, dt.int32)
             column(grid, keys.ptr, v.ptr, places.ptr, n, columns, c)
-            reorder(grid, after.ptr, places.ptr, order(keys, n)[1].ptr, n)
+            _, moved = order(keys, n)
+            reorder(grid, after.ptr, places.ptr, moved.ptr, n)
             places = after
         return places
 
