@@ -23,6 +23,8 @@ PARAMETERS = {
     "efficientnet_lite0": 4_652_008, "efficientnet_lite1": 5_416_680,
     "efficientnet_lite2": 6_092_072, "efficientnet_lite3": 8_197_096,
     "efficientnet_lite4": 13_006_568, "unet": 31_037_698,
+    "vit_b_16": 86_567_656, "vit_b_32": 88_224_232, "vit_l_16": 304_326_632,
+    "vit_l_32": 306_535_400, "vit_h_14": 632_045_800,
 }  # fmt: skip
 # Small nets whose weights come from a formula; make_models.py stores what the references give.
 GOLDEN: dict[str, dict[str, Any]] = {

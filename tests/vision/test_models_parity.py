@@ -67,7 +67,7 @@ def picture(batch: int, size: Any, channels: int = 3, seed: int = 0) -> tuple[An
 
 
 @pytest.mark.parametrize(
-    "name", [n for n in models.list_models() if n.startswith(("res", "wide", "mobile"))]
+    "name", [n for n in models.list_models() if n.startswith(("res", "wide", "mobile", "vit"))]
 )
 def test_every_net_has_torchvisions_names_and_shapes(name: str) -> None:
     with torch.device("meta"):
@@ -215,3 +215,52 @@ def test_checkpoints_that_torch_wrote_are_read(kind: str, tmp_path: Any) -> None
     found = models.resnet18(weights=tmp_path / "net.pth", num_classes=3)
     for name, value in found.state_dict().items():
         assert np.array_equal(value.numpy(), state[name].numpy()), name
+
+
+VIT = {"image_size": 16, "patch_size": 4, "num_layers": 2, "num_heads": 2, "hidden_dim": 12,
+       "mlp_dim": 20, "num_classes": 5}  # fmt: skip
+
+
+@pytest.mark.parametrize("options", [{}, {"representation_size": 7}, {"stem": True}], ids=str)
+def test_vision_transformers_give_torchvisions_scores_and_gradients(
+    options: dict[str, Any],
+) -> None:
+    theirs = torchvision().models.vision_transformer
+    both: list[dict[str, Any]] = [dict(VIT, **options), dict(VIT, **options)]
+    for given_, module in zip(both, (theirs, models.vision_transformer), strict=True):
+        if given_.pop("stem", False):
+            stages = [(6, 3, 2), (8, 3, 2)]
+            given_["conv_stem_configs"] = [module.ConvStemConfig(*s) for s in stages]
+    torch.manual_seed(0)
+    reference = theirs.VisionTransformer(**both[0])
+    with torch.no_grad():  # its last layer begins as zeros
+        for value in reference.parameters():
+            value.add_(torch.randn_like(value) * 0.2)
+    ours = models.VisionTransformer(**both[1])
+    models.load_weights(ours, given(reference.state_dict()))
+    t, v = picture(3, 16)
+    for net in (reference, ours):
+        net.eval()
+    expected, got = reference(t), ours(v)
+    agree(got, expected)
+    expected.square().sum().backward()
+    got.square().sum().backward()
+    for (name, a), b in zip(ours.named_parameters(), reference.parameters(), strict=True):
+        assert a.grad is not None, name
+        agree(a.grad, b.grad, 1e-3, least=1e-3)
+    with pytest.raises(ValueError, match="image_size"):
+        ours(v[:, :, :8])
+
+
+@pytest.mark.parametrize(
+    ("name", "weights"),
+    [("vit_b_16", "IMAGENET1K_V1"), ("vit_b_32", "IMAGENET1K_V1"), ("vit_l_16", "IMAGENET1K_V1"),
+     ("vit_l_32", "IMAGENET1K_V1"), ("vit_h_14", "IMAGENET1K_SWAG_LINEAR_V1")],
+)  # fmt: skip
+def test_pictures_for_vision_transformers_are_torchvisions_size(name: str, weights: str) -> None:
+    theirs = torchvision().models.get_model_weights(name)[weights].transforms()
+    ours = models.preset(name)
+    assert [ours.crop_size] == theirs.crop_size
+    assert [ours.resize_size] == theirs.resize_size
+    filters = {2: "bilinear", 3: "bicubic"}
+    assert filters[ours.interpolation] == theirs.interpolation.value

@@ -17,7 +17,11 @@ import votive
 from ...models.pixels import channels_first, resized, target_size
 
 _MEAN, _STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
-# Networks that want other pictures than 224 pixels cut from 256: crop, resize, filter, mean, std.
+# Networks that want other pictures than 224 pixels cut from 256.
+_OTHER: dict[str, dict[str, int]] = {
+    "vit_l_16": {"resize_size": 242},
+    "vit_h_14": {"resize_size": 224, "interpolation": 3},
+}
 _LITE = {f"efficientnet_lite{i}": n for i, n in enumerate((224, 240, 260, 280, 300))}
 
 
@@ -72,6 +76,8 @@ def preset(name: str) -> ImageClassification:
             crop_size=size, resize_size=size + 32, interpolation=3,
             mean=(127.0 / 255,) * 3, std=(128.0 / 255,) * 3,
         )  # fmt: skip
+    if name in _OTHER:
+        return ImageClassification(**_OTHER[name])
     if name == "unet":
         raise ValueError("preset: a U-Net gives pixels classes, not pictures.")
     return ImageClassification()

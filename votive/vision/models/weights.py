@@ -15,7 +15,7 @@ from typing import Any
 
 _MODELS: dict[str, Callable[..., Any]] = {}
 # The products that give classes.
-_HEADS = ("fc.weight", "classifier.weight", "classifier.1.weight")
+_HEADS = ("fc.weight", "classifier.weight", "classifier.1.weight", "heads.head.weight")
 # Keys under which training scripts put the weights beside optimizers and numbers.
 _WRAPPERS = ("state_dict", "model", "model_state_dict", "module")
 
