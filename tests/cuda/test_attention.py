@@ -20,13 +20,13 @@ ROOM: dict[Any, float] = {
     dt.float64: 1e-9, dt.float32: 1e-4, dt.float16: 1e-2, dt.bfloat16: 6e-2,
 }  # fmt: skip
 # (batch, query heads, key heads, queries, keys, features, features of values)
-SMALL = (2, 4, 2, 17, 21, 16, 16)
+SMALL = (2, 2, 1, 17, 21, 16, 16)
 SHAPES = [
     SMALL,
     (1, 1, 1, 70, 90, 65, 33),  # several tiles, odd features
     (1, 2, 1, 5, 20, 24, 7),
     (1, 2, 2, 1, 37, 16, 16),  # few queries
-    (1, 2, 1, 6, 5, 264, 258),  # heads wider than a tile
+    (1, 2, 2, 6, 5, 258, 260),  # heads wider than a tile
     (1, 2, 2, 3, 0, 5, 5),  # nothing to see
     (1, 2, 2, 0, 3, 5, 5),
     (0, 2, 2, 3, 3, 5, 5),
@@ -86,7 +86,8 @@ def check(
 
 @pytest.mark.parametrize("shape", SHAPES)
 def test_every_shape_agrees(shape: tuple[int, ...]) -> None:
-    for k, dtype in enumerate(KINDS):
+    wide = EMULATED and max(shape) > 256  # slow there
+    for k, dtype in enumerate(KINDS[2:3] if wide else KINDS):
         for causal in (False, True) if not EMULATED or shape == SMALL else (k % 2 == 0,):
             check(shape, dtype, causal=causal)
 
@@ -145,7 +146,7 @@ def test_dropout_draws_the_numbers_of_the_cpu(dtype: dt.dtype) -> None:
             check(shape, dtype, causal=True, p=0.1)
 
 
-MASKS = [(2, 4, 17, 21), (17, 21), (2, 1, 1, 21), (4, 17, 1), (1,), (1, 4, 1, 1), (2, 1, 17, 21)]
+MASKS = [(2, 2, 17, 21), (17, 21), (2, 1, 1, 21), (2, 17, 1), (1,), (1, 2, 1, 1), (2, 1, 17, 21)]
 
 
 @pytest.mark.parametrize("shape", MASKS)
@@ -156,7 +157,7 @@ def test_a_mask_of_any_shape_has_a_gradient(shape: tuple[int, ...]) -> None:
 
 
 def test_a_mask_over_several_tiles_has_a_gradient() -> None:
-    shape = (2, 2, 1, 70, 90, 40, 40) if EMULATED else LONG[0]
+    shape = (1, 2, 1, 40, 70, 20, 20) if EMULATED else LONG[0]
     b, h, _, rows, columns, _, _ = shape
     for own in ((rows, columns), (b, 1, 1, columns), (h, rows, 1)):
         check(shape, dt.float32, _normal(7, *own), by_mask=True)
