@@ -72,3 +72,35 @@ def test_two_speeches_with_a_pause_are_longer_than_a_window(hearer: Transcriber)
     expected = "".join(c for c in SAID.lower() if c.isalpha() or c == " ").split()
     assert said == expected * 2
     assert found.segments[-1].end == pytest.approx(32.0, abs=1.0)
+
+
+def test_the_studio_tells_the_same_words_and_heads_that_look_at_them(
+    folder: Path, tmp_path: Path
+) -> None:
+    pytest.importorskip("uvicorn")
+    pytest.importorskip("starlette")
+    pytest.importorskip("websockets")
+    import base64
+
+    from tests.studio.client import Page, studio
+
+    raw = JFK.read_bytes()
+    with studio(tmp_path, model=str(folder)) as one, Page(one) as page:
+        page.ask("hearing.begin", name=JFK.name, size=len(raw))
+        page.ask("hearing.part", data=base64.b64encode(raw).decode())
+        page.ask("hearing.listen")
+        (window,) = page.ask("hearing.transcribe")["windows"]
+        assert "".join(w["text"] for w in window["words"]).strip() == SAID
+        told = page.ask("model.info")["hearing"]["alignment"]
+        times = page.ask("hearing.alignment")["times"]
+        chosen, others = [], []
+        for word in window["words"]:
+            assert times[word["first"]] == pytest.approx(word["start"], abs=0.021)
+            span = {"start": word["start"], "end": word["end"]}
+            shares = page.ask("hearing.heads", first=word["first"], last=word["first"] + 1, **span)
+            for layer, head in [(a, b) for a in range(6) for b in range(8)]:
+                kind = chosen if [layer, head] in told else others
+                kind.append(float(shares["shares"][layer, head]))
+        # Heads that follow the speech look at the word much more than the others do.
+        assert sum(chosen) / len(chosen) > 2 * sum(others) / len(others)
+        assert sum(chosen) / len(chosen) > 0.4
