@@ -239,6 +239,11 @@ def attentions(vt: Any) -> None:
     attend(wide, wide, wide).sum().backward()
     wide = _of(vt, 2, 2, 256, 128)
     attend(wide, wide, wide, is_causal=True)
+    x, ends = _of(vt, 512, 4, 64).requires_grad_(), vt.zeros(4, dtype=vt.int32, device="cuda")
+    for window in ((-1, 0), (64, 0)):
+        vt.nn.attention.varlen.varlen_attn(
+            x, x, x, ends, ends, 256, 256, window_size=window
+        ).sum().backward()
 
 
 @family
