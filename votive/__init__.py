@@ -67,8 +67,10 @@ from .random import (
     set_rng_state,
 )
 from .config import (
+    get_float32_matmul_precision,
     get_num_interop_threads,
     get_num_threads,
+    set_float32_matmul_precision,
     set_num_interop_threads,
     set_num_threads,
 )

@@ -69,8 +69,10 @@ from .random import initial_seed as initial_seed
 from .random import manual_seed as manual_seed
 from .random import seed as seed
 from .random import set_rng_state as set_rng_state
+from .config import get_float32_matmul_precision as get_float32_matmul_precision
 from .config import get_num_interop_threads as get_num_interop_threads
 from .config import get_num_threads as get_num_threads
+from .config import set_float32_matmul_precision as set_float32_matmul_precision
 from .config import set_num_interop_threads as set_num_interop_threads
 from .config import set_num_threads as set_num_threads
 from .printing import get_printoptions as get_printoptions

@@ -60,6 +60,33 @@ def set_num_threads(n: int) -> None:
         openblas[1](n)
 
 
+def set_float32_matmul_precision(precision: str) -> None:
+    """How exactly a GPU multiplies matrices of float32: "highest" with all digits, "high" and
+    "medium" with those of TF32. The CPU always uses all.
+
+    >>> votive.set_float32_matmul_precision("highest")
+    """
+    from .backends.cuda import precision as gpu
+
+    if precision not in gpu.PRECISIONS:
+        raise RuntimeError(
+            f"set_float32_matmul_precision: expected one of {', '.join(gpu.PRECISIONS)}, got "
+            f"{precision!r}."
+        )
+    gpu.matmul.choose(precision)
+
+
+def get_float32_matmul_precision() -> str:
+    """What `set_float32_matmul_precision`, or `votive.backends.cuda.matmul.allow_tf32`, set.
+
+    >>> votive.get_float32_matmul_precision()
+    'highest'
+    """
+    from .backends.cuda import matmul
+
+    return matmul.precision
+
+
 def get_num_interop_threads() -> int:
     """How many operators may run side by side; votive runs one after another per Python thread.
 

@@ -15,6 +15,7 @@ from ...core.dtype import from_numpy
 from ...core.layout import Layout, Spec, extent
 from ...core.storage import Storage, memory
 from . import runtime as rt
+from .precision import matmul as matmul
 
 
 class CudaBackend:

@@ -9,8 +9,8 @@ from ..cpu.native.rows import Slot
 from .by_rows import dense
 from .copy import copy_view
 from .data import View, empty
-from .matmul import is_row, takes
 from .matmul_plan import Planned, stretched
+from .products import is_row, takes
 from .rows import cuda
 
 

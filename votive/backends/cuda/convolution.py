@@ -15,6 +15,7 @@ import triton.language as tl
 
 from ...core import dtype as dt
 from ...core.layout import Layout, Spec
+from . import precision
 from .by_rows import dense, power
 from .copy import copy_view
 from .data import View, empty
@@ -174,13 +175,12 @@ def _steps(spec: Any) -> tuple[int, ...]:
 
 
 def _tile(dtype: dt.dtype, rows: int, columns: int, terms: int) -> dict[str, Any]:
-    from .matmul import switches
 
     half = dtype in dt.HALF
     double = dtype is dt.float64
     bm, bn, bk = (16, 16, 16) if double else (BM, BN, BK if half else 16)
     return {
-        "PRECISION": "tf32" if half or switches.allow_tf32 else "ieee", "DOT": not double,
+        "PRECISION": "tf32" if half or precision.matmul.allow_tf32 else "ieee", "DOT": not double,
         "WIDE": wide(dtype), "BM": max(16, min(bm, power(rows))),
         "BN": max(16, min(bn, power(columns))), "BK": max(16, min(bk, power(terms))),
     }  # fmt: skip

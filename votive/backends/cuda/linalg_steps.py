@@ -16,8 +16,8 @@ from ..cpu.native.rows import Slot
 from .copy import copy_view
 from .data import View, empty
 from .linalg_triangular import stretched
-from .matmul import Planned
 from .pointwise import compile_formula
+from .products import Planned
 from .solver_library import moved, turned
 
 

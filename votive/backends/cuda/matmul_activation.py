@@ -9,8 +9,8 @@ from typing import Any
 from .addmm import started
 from .by_rows import dense
 from .data import View
-from .matmul import is_row, takes
 from .matmul_plan import Activated, turned
+from .products import is_row, takes
 from .rows import cuda
 
 

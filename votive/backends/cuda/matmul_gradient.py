@@ -12,12 +12,12 @@ from ..cpu.native.rows import Slot
 from . import blas, reduction
 from .by_rows import dense
 from .data import View, empty, zero
-from .matmul import takes
 from .matmul_epilogue import Slope
 from .matmul_kernels import Side
 from .matmul_plan import Library, Planned, turned, unit
 from .matmul_tiles import Tiles, tiles
 from .matmul_ways import Ways
+from .products import takes
 from .rows import cuda
 
 

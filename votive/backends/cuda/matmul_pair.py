@@ -11,12 +11,12 @@ from ...core.layout import Spec
 from . import blas
 from .by_rows import dense
 from .data import View
-from .matmul import is_row, takes
 from .matmul_epilogue import Activation
 from .matmul_gradient import library
 from .matmul_plan import Activated, Planned, rows_of, turned
 from .matmul_tiles import Tiles, tiles
 from .matmul_ways import Ways
+from .products import is_row, takes
 from .rows import cuda
 
 

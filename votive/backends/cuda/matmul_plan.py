@@ -9,7 +9,7 @@ from typing import Any
 
 from ...core import dtype as dt
 from ...core.layout import Spec
-from . import blas
+from . import blas, precision
 from .by_rows import dense
 from .data import View
 from .matmul_epilogue import Activation
@@ -23,21 +23,12 @@ _WITH_BIAS = {"": blas.BIAS, "relu": blas.RELU_BIAS, "gelu_tanh": blas.GELU_BIAS
 _WITHOUT = {"": blas.PLAIN, "relu": blas.RELU, "gelu_tanh": blas.GELU}
 
 
-class _Switches:
-    """torch's `backends.cuda.matmul` switches."""
-
-    allow_tf32 = False
-
-
-switches = _Switches()
-
-
 class Library:
     """Any product by cuBLASLt."""
 
     def __init__(self, a: Side, b: Side, out: Side, count: int = 1, **options: Any) -> None:
         compute = {dt.float64: "f64", dt.int32: "i32"}.get(out.dtype.to_real(), "f32")
-        if a.dtype is dt.float32 and switches.allow_tf32:
+        if a.dtype is dt.float32 and precision.matmul.allow_tf32:
             compute = "tf32"
         # In columns: the right operand comes first.
         self.product = blas.Product(

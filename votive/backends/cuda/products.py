@@ -10,11 +10,11 @@ from ...core import dtype as dt
 from .by_rows import dense
 from .copy import copy_view
 from .data import View, zero
-from .matmul_plan import Planned, stretched, switches, turned
+from .matmul_plan import Planned, stretched, turned
 from .program import TYPE
 from .rows import cuda
 
-__all__ = ["switches", "takes"]
+__all__ = ["takes"]
 
 
 def takes(*specs: Any) -> bool:
