@@ -94,3 +94,25 @@ def test_a_graph_draws_new_numbers_at_each_replay_as_single_launches_would() -> 
     graphed = vt.cuda.make_graphed(draw, warmup=1)  # which draws once
     for wanted in plain[1:]:
         assert vt.equal(graphed().cpu(), wanted)
+
+
+@real
+def test_choices_and_counts_in_a_graph_are_those_of_single_launches() -> None:
+    from votive.ops.registry import F
+
+    weights, rates = vt.rand(3, 50, device="cuda"), vt.rand(20, device="cuda") * 30
+
+    def draw() -> Any:
+        parts = [
+            vt.multinomial(weights, 4).flatten(), vt.multinomial(weights, 2, replacement=True)[0],
+            vt.randperm(9, device="cuda"), vt.poisson(rates), F._standard_gamma(rates),
+            vt.bernoulli(weights[0]), vt.empty(5, device="cuda").random_(0, 99),
+        ]  # fmt: skip
+        return vt.cat([p.to(vt.float64) for p in parts])
+
+    vt.manual_seed(5)
+    plain = [draw().cpu() for _ in range(4)]
+    vt.manual_seed(5)
+    graphed = vt.cuda.make_graphed(draw, warmup=1)
+    for wanted in plain[1:]:
+        assert vt.equal(graphed().cpu(), wanted)

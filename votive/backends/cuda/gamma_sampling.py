@@ -173,7 +173,7 @@ def _is_float(*slots: Any) -> bool:
 def _graded(fn: Any, out: Any, given: tuple[Any, ...]) -> Any:
     n = out.numel
     types = [pointer(out.dtype), *(pointer(g.dtype) for g in given), "*fp64", "i64"]
-    program = Program(fn, types, {"BLOCK": BLOCK}, **EXACT)
+    program = Program(fn, types, {"BLOCK": BLOCK}, warps=8, **EXACT)
     grid = (-(-n // BLOCK),)
     table = _table(out.spec.device.index or 0).ptr
 
