@@ -239,7 +239,19 @@ def attentions(vt: Any) -> None:
     attend(wide, wide, wide).sum().backward()
     wide = _of(vt, 2, 2, 256, 128)
     attend(wide, wide, wide, is_causal=True)
-    x, ends = _of(vt, 512, 4, 64).requires_grad_(), vt.zeros(4, dtype=vt.int32, device="cuda")
+    ends = vt.zeros(4, dtype=vt.int32, device="cuda")
+    for d in (4, 16, 32, 64, 128):
+        q = _of(vt, 2, 2, 256, d, dtype="float64").requires_grad_()
+        attend(q, q, q, dropout_p=0.1).sum().backward()
+        attend(q, q, q, vt.zeros(256, 256, dtype=vt.bool, device="cuda")).sum().backward()
+        mask = _of(vt, 256, 256, dtype="float64").requires_grad_()
+        attend(q[:, :, :3], q, q, mask[:3]).sum().backward()
+        x = _of(vt, 512, 4, d, dtype="float64").requires_grad_()
+        vt.nn.attention.varlen.varlen_attn(x, x, x, ends, ends, 256, 256).sum().backward()
+    for shape in ((1, 1, 2, 4), (2, 2, 5, 3)):  # few queries, keys and features
+        q = _of(vt, *shape, dtype="float64").requires_grad_()
+        attend(q, q, q, is_causal=True).sum().backward()
+    x = _of(vt, 512, 4, 64).requires_grad_()
     for window in ((-1, 0), (64, 0)):
         vt.nn.attention.varlen.varlen_attn(
             x, x, x, ends, ends, 256, 256, window_size=window

@@ -12,6 +12,17 @@ from .attention_tiles import kept, seen, span
 
 
 @triton.jit
+def _times(a, b, total, WIDE: tl.constexpr, PRECISION: tl.constexpr):
+    """`total + a @ b`. Doubles ("ieee") are multiplied one by one: Triton's products do not take
+    them in every layout. Tiles are small then.
+    """
+    if PRECISION == "ieee":
+        return total + tl.sum(a[:, :, None] * b[None, :, :], 1)
+    else:
+        return tl.dot(a, b, total, input_precision=PRECISION, out_dtype=WIDE)
+
+
+@triton.jit
 def _product(
     a, b, i, j, I, J, at, bt, N,
     WIDE: tl.constexpr, PRECISION: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr,
@@ -27,7 +38,7 @@ def _product(
         y = tl.load(
             b + j[None, :] * bt + f[:, None], mask=(j[None, :] < J) & (f[:, None] < N), other=0.0
         )
-        total = tl.dot(x, y, total, input_precision=PRECISION, out_dtype=WIDE)
+        total = _times(x, y, total, WIDE, PRECISION)
     return total
 
 
@@ -149,10 +160,7 @@ def forward_part(
         values = tl.load(
             v + j[:, None] * vt + e[None, :], mask=(j[:, None] < S) & (e[None, :] < E), other=0.0
         )
-        total = tl.dot(
-            p.to(values.dtype), values, total * shrink[:, None], input_precision=PRECISION,
-            out_dtype=WIDE,
-        )  # fmt: skip
+        total = _times(p.to(values.dtype), values, total * shrink[:, None], WIDE, PRECISION)
         tops = higher
     total = total * (factor / tl.where(sums == 0, 1.0, sums))[:, None]
     at = o + i[:, None] * ot + e[None, :]
@@ -232,10 +240,7 @@ def backward_part(
                     g + i[:, None] * gt + f[None, :],
                     mask=(i[:, None] < T) & (f[None, :] < E), other=0.0,
                 )  # fmt: skip
-                total = tl.dot(
-                    tl.trans(w.to(other.dtype)), other, total, input_precision=PRECISION,
-                    out_dtype=WIDE,
-                )  # fmt: skip
+                total = _times(tl.trans(w.to(other.dtype)), other, total, WIDE, PRECISION)
             else:
                 w = by_scores(
                     s, g, v, tops, means, i, j, row + i, first, T, S, gt, vt, E, factor, moved,
@@ -246,18 +251,13 @@ def backward_part(
                         k + j[:, None] * kt + f[None, :],
                         mask=(j[:, None] < S) & (f[None, :] < D), other=0.0,
                     )  # fmt: skip
-                    total = tl.dot(
-                        w.to(other.dtype), other, total, input_precision=PRECISION, out_dtype=WIDE
-                    )
+                    total = _times(w.to(other.dtype), other, total, WIDE, PRECISION)
                 else:
                     other = tl.load(
                         q + i[:, None] * qt + f[None, :],
                         mask=(i[:, None] < T) & (f[None, :] < D), other=0.0,
                     )  # fmt: skip
-                    total = tl.dot(
-                        tl.trans(w.to(other.dtype)), other, total, input_precision=PRECISION,
-                        out_dtype=WIDE,
-                    )  # fmt: skip
+                    total = _times(tl.trans(w.to(other.dtype)), other, total, WIDE, PRECISION)
         row += rh
         q += qh
         g += gh

@@ -11,7 +11,6 @@ import triton.language as tl
 from ...core import dtype as dt
 from ...core.layout import Layout, Spec
 from .attention_arguments import (
-    HALF,
     NOISE_TYPES,
     made_up,
     mask_kind,
@@ -26,8 +25,9 @@ from .attention_parts import backward_part, forward_part, row_means
 from .data import View, empty
 from .program import TYPE, Program
 
-# (queries, keys, features, warps)
-TILE, TILE_WIDE = (64, 64, 64, 8), (32, 32, 32, 4)
+# (queries, keys, features, warps) for half types, float32 and float64.
+TILES = {dt.float32: (32, 32, 32, 4), dt.float64: (16, 16, 16, 8)}
+TILE = (64, 64, 64, 8)
 
 
 class Plain:
@@ -39,7 +39,7 @@ class Plain:
     ) -> None:  # fmt: skip
         self.double = q.dtype is dt.float64
         self.number = "fp64" if self.double else "fp32"
-        self.bm, self.bn, self.bf, self.warps = TILE if q.dtype in HALF else TILE_WIDE
+        self.bm, self.bn, self.bf, self.warps = TILES.get(q.dtype, TILE)
         self.kind, self.mask_type = mask_kind(mask)
         _, H, T, S = sizes
         self.D, self.E = q.shape[-1], v.shape[-1]
@@ -59,7 +59,9 @@ class Plain:
         }  # fmt: skip
 
     def program(self, fn: Any, types: list[str], **more: Any) -> Program:
-        return Program(fn, types, {**self.shared, **more}, warps=self.warps, stages=1)
+        # Without a bound, registers of doubles are spilled for the sake of occupancy.
+        bound = {"maxnreg": 255} if self.double else {}
+        return Program(fn, types, {**self.shared, **more}, warps=self.warps, stages=1, **bound)
 
     def strides(self, *slots: Any) -> tuple[int, ...]:
         return tuple(s for x in slots for s in strides_of(x))
