@@ -47,22 +47,24 @@ POLYNOMIALS = [
 each_type = pytest.mark.parametrize("dtype", ["float64", "float32"])
 
 
-def hold(fn: Any, dtype: str, *arrays: np.ndarray[Any, Any]) -> None:
+def hold(fn: Any, dtype: str, *arrays: np.ndarray[Any, Any], wave: bool = False) -> None:
     """The same values, infinities and NaN on both devices."""
     given = [votive.from_numpy(np.array(a)).to(getattr(votive, dtype)) for a in arrays]
     theirs = fn(*given).numpy().astype(np.float64)
     with trips() as left:
         ours = fn(*(t.to("cuda") for t in given)).cpu().numpy().astype(np.float64)
     assert not left
-    # Waves are exact but for the size of the wave; all else is exact but for rounding.
     rtol = {"float64": 2e-13, "float32": 3e-7}[dtype]
-    np.testing.assert_allclose(ours, theirs, rtol=rtol, atol=rtol * 1e-2, equal_nan=True)
+    # Near its zeros a wave is exact but for the size of the wave; all else is, but for rounding.
+    atol = rtol if wave else rtol * 1e-2
+    np.testing.assert_allclose(ours, theirs, rtol=rtol, atol=atol, equal_nan=True)
 
 
 @each_type
 @pytest.mark.parametrize("name", ONE)
 def test_functions_of_one_number(name: str, dtype: str) -> None:
-    hold(getattr(votive.special, name), dtype, X)
+    wave = name.startswith(("bessel", "airy", "spherical"))
+    hold(getattr(votive.special, name), dtype, X, wave=wave)
 
 
 @each_type
@@ -99,7 +101,7 @@ def test_orthogonal_polynomials(name: str, dtype: str) -> None:
     n = np.concatenate([np.arange(15.0), np.arange(15.0), [0, 1, 5, 20, 30, -1, 9, 9, 9, 9]])
     x = np.concatenate([_RNG.uniform(-1, 1, 15), _RNG.uniform(-3, 3, 15),
                         [0.5, 0.5, 2, 0.1, 1.5, 0.3, 1, -1, 0, np.nan]])  # fmt: skip
-    hold(getattr(votive.special, name), dtype, x, n)
+    hold(getattr(votive.special, name), dtype, x, n, wave=True)
 
 
 def test_single_numbers_have_no_block() -> None:

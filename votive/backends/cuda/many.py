@@ -80,10 +80,11 @@ class Table:
         self.block: Any = None
         self.chunks = 0
         self.count = 0
+        self.even = False  # all addresses are multiples of 16
 
     def write(self, columns: list[list[int]], sizes: list[int]) -> int:
-        """The address of a table of int64: `count` addresses per column, the sizes, then for each
-        chunk its tensor and its number in that tensor.
+        """The address of a table of int64: `count` addresses (or numbers) per column, the sizes,
+        then for each chunk its tensor and its number in that tensor.
         """
         key = (columns, sizes)
         if key == self.key:
@@ -95,6 +96,7 @@ class Table:
             which += [t] * parts
             number += range(parts)
         array = np.array([*(a for c in columns for a in c), *sizes, *which, *number], np.int64)
+        self.even = not any(a & 15 for c in columns for a in c)
         self._drop()
         # While a graph is captured the table belongs to the graph, and the copy is one of its
         # nodes: its source must stay where it is.
@@ -128,15 +130,6 @@ def alike(*lists: Any) -> bool:
         if any(s.spec.layout is not first.layout for s in slots[1:]):
             return False
     return True
-
-
-def aligned(columns: list[list[int]]) -> bool:
-    """Whether all addresses are multiples of 16."""
-    bits = 0
-    for c in columns:
-        for a in c:
-            bits |= a
-    return not bits & 15
 
 
 def addresses(views: list[View]) -> list[int]:

@@ -21,7 +21,6 @@ from .many import (
     REAL,
     Table,
     addresses,
-    aligned,
     alike,
     column,
     counted,
@@ -204,7 +203,7 @@ class _Launches:
         if device:
             self.count(at, n, scaling[1])
         if table.chunks:
-            even, given = aligned(columns[: self.tensors]), [p for p in scaling if p]
+            even, given = table.even, [p for p in scaling if p]
             program = self._program(device, even, len(numbers), tuple(p != 0 for p in scaling))
             program((table.chunks,), at, n, table.chunks, *given, *numbers)
         if device and self.rule.after:
