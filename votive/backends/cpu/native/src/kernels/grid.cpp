@@ -31,14 +31,16 @@ template <Padding P, class C> inline Back<C> bring_back(C x, C size, bool align)
   if constexpr (P == zeros) return {x, slope};
   const C top = size - C(1);
   if constexpr (P == reflection) {
-    const C low = align ? C(0) : C(-0.5), span = align ? top : size;
-    if (span == C(0)) return {C(0), C(0)};
+    const C low = align ? C(0) : C(-0.5), span = align ? std::max(top, C(1)) : size;  // one element: clipped below
     const C away = x < low ? low - x : x - low, turns = std::floor(away / span), rest = away - turns * span;
-    const bool odd = turns - C(2) * std::floor(turns / C(2)) > C(0);
-    slope = (x < low) != odd ? C(-1) : C(1);
-    x = (odd ? span - rest : rest) + low;
+    const C odd = turns - C(2) * std::floor(turns * C(0.5));
+    slope = x < low ? C(-1) : C(1);
+    slope = odd > C(0) ? -slope : slope;
+    x = (odd > C(0) ? span - rest : rest) + low;
   }
-  return {clipped(x, top), (x > C(0)) & (x < top) ? slope : C(0)};
+  slope = x > C(0) ? slope : C(0);
+  slope = x < top ? slope : C(0);
+  return {clipped(x, top), slope};
 }
 
 // Keys' kernel with a = -3/4 at a distance of 0..1 or 1..2, and its derivative.
@@ -192,29 +194,42 @@ template <class S> struct Sampler {
   }
 };
 
-template <int T, bool WHOLE, class S, class C = compute_t<S>>
-void mix(S* __restrict to, const S* __restrict from, const Corners<C>& k, int64_t count) {
-  if constexpr (T == 1) {
-    const int32_t* at = k.index[0];
-    const int32_t* inside = k.inside[0];
-#pragma GCC ivdep
-    for (int64_t o = 0; o < count; ++o) {
-      const S v = from[at[o]];
-      to[o] = WHOLE || inside[o] ? v : S{};
-    }
-    return;
-  }
-#pragma GCC ivdep
+// Elements are read one by one: what processors offer for reading many at once is slower on several of them. Places and
+// weights are read once for N channels.
+template <int T, bool WHOLE, int N, class S, class C = compute_t<S>>
+[[gnu::optimize("no-tree-vectorize")]] void mix(S* __restrict to, int64_t next_to, const S* __restrict from, int64_t next,
+                                                const Corners<C>& k, int64_t count) {
   for (int64_t o = 0; o < count; ++o) {
-    C sum = C(0);
+    C sum[N] = {};
 #pragma GCC unroll 16
     for (int t = 0; t < T; ++t) {
-      C v = convert<C>(from[k.index[t][o]]);
-      if constexpr (!WHOLE) v = k.inside[t][o] ? v : C(0);
-      sum += k.weight[t][o] * v;
+      if (!WHOLE && !k.inside[t][o]) {
+        // As if the element were 0: a weight that is no number stays one.
+        for (int c = 0; c < N; ++c) sum[c] += T == 1 ? C(0) : k.weight[t][o] * C(0);
+        continue;
+      }
+      const S* at = from + k.index[t][o];
+#pragma GCC unroll 4
+      for (int c = 0; c < N; ++c) {
+        const C v = convert<C>(at[c * next]);
+        sum[c] = T == 1 ? v : sum[c] + k.weight[t][o] * v;
+      }
     }
-    to[o] = convert<S>(sum);
+#pragma GCC unroll 4
+    for (int c = 0; c < N; ++c) to[o + c * next_to] = convert<S>(sum[c]);
   }
+}
+
+// Calls f(N, first) with channels in groups of four, and what is left.
+template <class F> void by_fours(int64_t channels, F&& f) {
+  int64_t ch = 0;
+  const auto some = [&](auto n) {
+    for (; ch + n() <= channels; ch += n()) f(n, ch);
+  };
+  some(std::integral_constant<int, 4>{});
+  some(std::integral_constant<int, 3>{});
+  some(std::integral_constant<int, 2>{});
+  some(std::integral_constant<int, 1>{});
 }
 
 template <class F> void for_corners(int count, bool whole, F&& f) {
@@ -240,23 +255,30 @@ template <class S> void sample(Call& c) {
       for_corners(corners.count, corners.whole, [&](auto taps, auto whole) {
         const S* from = x.as<S>() + n * x.stride(0);
         S* to = out.as<S>() + n * channels * s.places + p;
-        for (int64_t ch = 0; ch < channels; ++ch)
-          mix<taps(), whole()>(to + ch * s.places, from + ch * x.stride(1), corners, count);
+        by_fours(channels, [&](auto n, int64_t ch) {
+          mix<taps(), whole(), n()>(to + ch * s.places, s.places, from + ch * x.stride(1), x.stride(1), corners, count);
+        });
       });
     }
   });
 }
 
-template <int T, bool WHOLE, class S, class C = compute_t<S>>
-void meet(C met[][B], const S* g, const S* from, const Corners<C>& k, int64_t count) {
+template <int T, bool WHOLE, int N, class S, class C = compute_t<S>>
+[[gnu::optimize("no-tree-vectorize")]] void meet(C met[][B], const S* g, int64_t next_g, const S* from, int64_t next,
+                                                 const Corners<C>& k, int64_t count) {
+  for (int64_t o = 0; o < count; ++o) {
+    C back[N];
+#pragma GCC unroll 4
+    for (int c = 0; c < N; ++c) back[c] = convert<C>(g[o + c * next_g]);
 #pragma GCC unroll 16
-  for (int t = 0; t < T; ++t)
-#pragma GCC ivdep
-    for (int64_t o = 0; o < count; ++o) {
-      C v = convert<C>(from[k.index[t][o]]);
-      if constexpr (!WHOLE) v = k.inside[t][o] ? v : C(0);
-      met[t][o] += convert<C>(g[o]) * v;
+    for (int t = 0; t < T; ++t) {
+      const S* at = from + k.index[t][o];
+      C sum = met[t][o];
+#pragma GCC unroll 4
+      for (int c = 0; c < N; ++c) sum += back[c] * (WHOLE || k.inside[t][o] ? convert<C>(at[c * next]) : C(0));
+      met[t][o] = sum;
     }
+  }
 }
 
 // By the grid: products of gradient and element are summed over channels, then weighed.
@@ -282,8 +304,9 @@ template <class S> void by_grid(Call& c) {
       for_corners(corners.count, corners.whole, [&](auto taps, auto whole) {
         const S* from = x.as<S>() + n * x.stride(0);
         const S* back = g.as<S>() + n * channels * s.places + p;
-        for (int64_t ch = 0; ch < channels; ++ch)
-          meet<taps(), whole()>(met, back + ch * s.places, from + ch * x.stride(1), corners, count);
+        by_fours(channels, [&](auto n, int64_t ch) {
+          meet<taps(), whole(), n()>(met, back + ch * s.places, s.places, from + ch * x.stride(1), x.stride(1), corners, count);
+        });
       });
       for (int d = 0; d < s.dims; ++d) {
         std::fill(sum, sum + count, C(0));
