@@ -53,6 +53,12 @@ def test_distinct_rows(dim: int, consecutive: bool) -> None:
     hold(lambda t: fn(t, return_inverse=True, return_counts=True, dim=dim), x)
 
 
+def test_nothing_has_nothing_distinct() -> None:
+    for dim in (None, 0):
+        hold(lambda t, dim=dim: votive.unique(t, return_inverse=True, return_counts=True, dim=dim),
+             np.zeros((0, 3)))  # fmt: skip
+
+
 def test_distinct_rows_of_many() -> None:
     hold(lambda t: votive.unique(t, return_inverse=True, return_counts=True, dim=0),
          numbers(N, 2, high=20))  # fmt: skip

@@ -18,7 +18,6 @@ WITHOUT_KERNEL = frozenset([
 # Operators whose kernels refuse some arguments.
 SOMETIMES: dict[str, str] = {
     "_lstsq": "less than full rank, by the driver 'gelsy'",
-    "_unique": "nothing",
     "_convolution": "integers",
     "_convolution_transpose": "integers, and nothing",
     "_convolution_weight": "integers",

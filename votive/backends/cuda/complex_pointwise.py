@@ -10,8 +10,9 @@ from ...core import dtype as dt
 from ...core.layout import Spec, broadcast_strides
 from ...formula import Formula, const, to_triton, var
 from ...formula.pairs import NoPair, parts
-from .pointwise import _TL, Shape, _load, _name, can, jit, merged, number_of
+from .pointwise import _TL, _load, _name, can, jit, number_of
 from .program import TYPE, Program
+from .tiles import Shape, merged
 
 
 def pairs_of(spec: Spec) -> Spec:

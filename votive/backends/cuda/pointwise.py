@@ -16,6 +16,7 @@ from . import device_math
 from .data import CudaStorage, View
 from .program import TYPE, Program
 from .source import function
+from .tiles import BLOCK, FEW, Shape, merged
 
 _TL = {
     "fp64": "tl.float64", "fp32": "tl.float32", "fp16": "tl.float16", "bf16": "tl.bfloat16",
@@ -32,10 +33,6 @@ _SAME = frozenset(
     ["floor", "ceil", "trunc", "round", "sgn", "isnan", "isinf", "isposinf", "isneginf", "isfinite",
      "fmax", "fmin"]
 )  # fmt: skip
-BLOCK = 1024
-FEW = (
-    128  # elements of a block of special functions: they fill the registers with their own numbers
-)
 
 
 def can(formula: Formula, kind: str) -> bool:
@@ -51,175 +48,9 @@ def jit(source: str, name: str, **known: Any) -> Any:
     return function(source, name, m=device_math, **known)
 
 
-def merged(
-    shape: tuple[int, ...], strides: list[tuple[int, ...]]
-) -> tuple[list[int], list[list[int]]]:
-    """Dimensions ordered by the first operand's strides, joined where all operands allow it.
-
-    >>> merged((4, 1, 6), [(6, 6, 1), (6, 6, 1)])
-    ([24], [[1], [1]])
-    """
-    dims = [d for d in range(len(shape)) if shape[d] != 1]
-    dims.sort(key=lambda d: -strides[0][d])
-    return joined(shape, dims, strides)
-
-
-def joined(
-    shape: tuple[int, ...], dims: list[int], strides: list[tuple[int, ...]]
-) -> tuple[list[int], list[list[int]]]:
-    """Sizes and strides of some dimensions in order, neighbours joined where all operands agree."""
-    sizes: list[int] = []
-    out: list[list[int]] = [[] for _ in strides]
-    for d in dims:
-        if sizes and all(o[-1] == s[d] * shape[d] for o, s in zip(out, strides, strict=True)):
-            sizes[-1] *= shape[d]
-            for o, s in zip(out, strides, strict=True):
-                o[-1] = s[d]
-        else:
-            sizes.append(shape[d])
-            for o, s in zip(out, strides, strict=True):
-                o.append(s[d])
-    return sizes, out
-
-
 def _name(formula: Formula) -> str:
     name = "".join(ch if ch.isalnum() else "_" for ch in formula.name)
     return name if name.isidentifier() else f"k_{name}"
-
-
-class Shape:
-    """Which kernel a set of layouts gets: the text of its index arithmetic and its numbers."""
-
-    def __init__(
-        self, sizes: list[int], strides: list[list[int]], numel: int, block: int = BLOCK
-    ) -> None:
-        self.block = block
-        self.params: list[str] = []
-        self.values: list[int] = []
-        self.constants: dict[str, int] = {}
-        self.lines: list[str] = []
-        reach = max(
-            [numel]
-            + [sum(abs(s) * (n - 1) for s, n in zip(st, sizes, strict=True)) for st in strides]
-        )
-        self.wide = reach >= 2**31 - 2**20
-        self.offsets: list[str]  # per operand; "" when it is a single value
-        if len(sizes) <= 1:
-            self._flat(sizes, strides, numel)
-        elif sizes[-1] >= 32 or (len(sizes) == 2 and sizes[-1] * 2 >= 32):
-            self._tiles(sizes, strides)
-        else:
-            self._divided(sizes, strides, numel)
-
-    def _arg(self, name: str, value: int) -> str:
-        """A number that the kernel is given, or a constant where that makes it faster."""
-        if value in (0, 1):
-            return str(value)
-        self.params.append(name)
-        self.values.append(value)
-        return name
-
-    def _int(self, text: str) -> str:
-        return f"({text}).to(tl.int64)" if self.wide else text
-
-    def _flat(self, sizes: list[int], strides: list[list[int]], numel: int) -> None:
-        self.params, self.values = ["n"], [numel]
-        self.constants = {"BLOCK": self.block}
-        self.lines = [
-            f"i = {self._int('tl.program_id(0)')} * BLOCK + tl.arange(0, BLOCK)",
-            "inside = i < n",
-        ]
-        self.grid: tuple[int, ...] = (-(-numel // self.block),)
-        self.offsets = []
-        for k, s in enumerate(strides):
-            step = s[0] if s else 0
-            if step == 0:
-                self.offsets.append("" if k else "i * 0")
-            else:
-                self.offsets.append("i" if step == 1 else f"i * {self._arg(f's{k}', step)}")
-
-    def _tiles(self, sizes: list[int], strides: list[list[int]]) -> None:
-        """Blocks over the innermost dimension and one other: the one that a transposed operand
-        is dense along, so that both sides are read and written in whole lines.
-        """
-        last = len(sizes) - 1
-        other = last - 1
-        for s in strides[1:]:
-            dense = [d for d in range(last) if s[d] == 1 and sizes[d] > 1]
-            if dense and s[last] not in (0, 1):
-                other = dense[0]
-        turned = any(s[other] == 1 and s[last] not in (0, 1) for s in strides[1:])
-        wide = 1 << (sizes[last] - 1).bit_length()
-        if turned:
-            bn, bm = 32, self.block // 32
-        else:
-            bn = min(self.block, wide)
-            bm = min(self.block // bn, 1 << (sizes[other] - 1).bit_length())
-        self.constants = {"BM": bm, "BN": bn}
-        rest = [d for d in range(last) if d != other]
-        m, n = self._arg("M", sizes[other]), self._arg("N", sizes[last])
-        self.lines = [
-            f"n = {self._int('tl.program_id(0)')} * BN + tl.arange(0, BN)[None, :]",
-            f"mi = {self._int('tl.program_id(1)')} * BM + tl.arange(0, BM)[:, None]",
-            f"inside = (mi < {m}) & (n < {n})",
-        ]
-        count = 1
-        if rest:
-            self.lines.append(f"r = {self._int('tl.program_id(2)')}")
-            for d in reversed(rest):
-                size = self._arg(f"S{d}", sizes[d])
-                if d != rest[0]:
-                    self.lines += [f"i{d} = r % {size}", f"r = r // {size}"]
-                else:
-                    self.lines.append(f"i{d} = r")
-                count *= sizes[d]
-        self.offsets = []
-        for k, s in enumerate(strides):
-            terms = [("n", last), ("mi", other), *((f"i{d}", d) for d in rest)]
-            parts = []
-            for index, d in terms:
-                step = self._arg(f"s{k}_{d}", s[d])
-                if step != "0":
-                    parts.append(index if step == "1" else f"{index} * {step}")
-            text = " + ".join(parts)
-            if k == 0 and not {"m", "n"} <= {p[0] for p in parts}:
-                text += " + mi * 0 + n * 0"
-            elif text and not any(p.split()[0] in ("n", "mi") for p in parts):
-                text += " + n * 0"  # the same for the whole tile, but masked like the rest
-            self.offsets.append(text)
-        self.grid = (-(-sizes[last] // bn), -(-sizes[other] // bm), count)
-        if self.grid[1] > 65535 or self.grid[2] > 65535:
-            self._divided(sizes, strides, _product(sizes))
-
-    def _divided(self, sizes: list[int], strides: list[list[int]], numel: int) -> None:
-        """Every element finds its place by division: for short or odd dimensions."""
-        self.params, self.values = ["n"], [numel]
-        self.constants = {"BLOCK": self.block}
-        self.lines = [
-            f"i = {self._int('tl.program_id(0)')} * BLOCK + tl.arange(0, BLOCK)",
-            "inside = i < n",
-            "r = i",
-        ]
-        for d in range(len(sizes) - 1, 0, -1):
-            size = self._arg(f"S{d}", sizes[d])
-            self.lines += [f"i{d} = r % {size}", f"r = r // {size}"]
-        self.lines.append("i0 = r")
-        self.offsets = []
-        for k, s in enumerate(strides):
-            parts = []
-            for d in range(len(sizes)):
-                step = self._arg(f"s{k}_{d}", s[d])
-                if step != "0":
-                    parts.append(f"i{d}" if step == "1" else f"i{d} * {step}")
-            self.offsets.append(" + ".join(parts) or ("" if k else "i * 0"))
-        self.grid = (-(-numel // self.block),)
-
-
-def _product(sizes: list[int]) -> int:
-    out = 1
-    for s in sizes:
-        out *= s
-    return out
 
 
 def _load(k: int, role: Any, offset: str, T: str) -> list[str]:

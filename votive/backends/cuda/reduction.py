@@ -13,10 +13,11 @@ from ...core.layout import Layout, Spec, broadcast_strides
 from ...formula import Formula, const, to_triton, var
 from ...formula.expr import apply
 from .data import View, empty
-from .pointwise import _TL, _load, can, jit, joined, number_of
+from .pointwise import _TL, _load, can, jit, number_of
 from .program import TYPE, Program
 from .rows import cuda
 from .runtime import here_count
+from .tiles import joined
 
 TILE = 2048  # elements of a tile
 WIDE_TILE = 8192  # where results lie dense and terms do not

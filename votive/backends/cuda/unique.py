@@ -165,6 +165,17 @@ def _by_rows(x: Any, dim: int, consecutive: bool) -> Any:
     return run
 
 
+def _of_nothing(x: Any, dim: int | None) -> Any:
+    where = x.spec.device
+    shapes = ((0,), x.shape, (0,)) if dim is None else (x.shape, (0,), (0,))
+    kinds = (x.dtype, dt.int64, dt.int64)
+
+    def run(outs: Any, x: View) -> list[View]:
+        return [empty(Spec(Layout(s), d, where)) for s, d in zip(shapes, kinds, strict=True)]
+
+    return run
+
+
 def _with(shape: tuple[int, ...], dim: int, size: int) -> tuple[int, ...]:
     return (*shape[:dim], size, *shape[dim + 1 :])
 
@@ -180,7 +191,7 @@ def _last(ends: View, n: int) -> int:
 def unique(x: Any, dim: int | None, consecutive: bool) -> Any:
     n = x.numel
     if not n:
-        return None
+        return _of_nothing(x, dim)
     if dim is not None:
         return _by_rows(x, dim, consecutive)
     ln = Lines(1, n)
