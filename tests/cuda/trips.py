@@ -33,6 +33,11 @@ RENAMED = frozenset(["index_reduce"])
 ROUNDED = {"nn.functional.batch_norm": 2e-4, "batch_norm": 2e-4}
 # Where a decomposition fails, only its last result, that it did, is defined.
 UNDEFINED = ("linalg.cholesky_ex", "linalg.inv_ex", "linalg.solve_ex")
+# Matrix operators outside of linalg. Of a singular matrix rounding decides the pivots and vectors.
+DECOMPOSED = frozenset([
+    "cholesky", "det", "geqrf", "inverse", "logdet", "lu", "lu_solve", "pinverse", "qr", "slogdet",
+    "svd",
+])  # fmt: skip
 # Records that compare vectors whose signs are left open.
 SIGNS_OPEN = ("pca_lowrank",)
 # What NVIDIA's libraries compute, which an emulated GPU does not have.
