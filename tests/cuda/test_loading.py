@@ -147,6 +147,7 @@ class Many(Dataset):
 
 @pytest.mark.parametrize("workers", WORKERS)
 def test_two_hundred_batches_leave_pinned_and_device_memory_flat(workers: int) -> None:
+    gc.collect()  # what other tests left
     loader = DataLoader(Many(), 2, num_workers=workers, pin_memory=True)
     marks, block, held = [], 8192, hosts().stats()["allocated_bytes.current"]
     for step, (x, label) in enumerate(loader):
