@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from ..core import dtype as dt
-from ..core.errors import DimError, fail
+from ..core.errors import DeviceError, DimError, fail
 from ..core.layout import Shape, Spec
 from .index_put import as_tensor_index, check_mask, indexed_shape, is_mask, positions
 from .registry import OPS, F, Op, composite, view
@@ -116,6 +116,20 @@ def _flag(input: Any, value: bool) -> Any:
     return F.zeros((int(value),), dtype=dt.int64, device=input.device)
 
 
+def _brought(input: Any, index: Any) -> Any:
+    """An index where the input is: one on the CPU serves every device."""
+    here, there = input._spec.device, index._spec.device
+    if here == there:
+        return index
+    if there.type != "cpu":
+        fail(
+            DeviceError, "indexing",
+            "indices should be either on cpu or on the same device as the indexed tensor "
+            f"({here}), got one on {there}.",
+        )  # fmt: skip
+    return index.to(here)
+
+
 def _parse(input: Any, index: Any) -> tuple[tuple[Any, ...], list[tuple[int, Any]]]:
     """Split an index into a window on the input, and tensors at dimensions of that window."""
     shape = input._spec.shape
@@ -160,7 +174,7 @@ def _parse(input: Any, index: Any) -> tuple[tuple[Any, ...], list[tuple[int, Any
             if is_mask(part):
                 check_mask(part, shape, d)
                 wide = part.ndim
-            tensors.append((out, part))
+            tensors.append((out, _brought(input, part)))
             window.extend((0, n, 1) for n in shape[d : d + wide])
             d, out = d + wide, out + wide
     window.extend((0, n, 1) for n in shape[d:])
