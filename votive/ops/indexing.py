@@ -199,6 +199,8 @@ def getitem(input: Any, index: Any) -> Any:
         return F._slice(input, 0, *_slice_of(index, input._spec.shape[0]))
     if hasattr(index, "_spec"):
         have, given = input._spec, index._spec
+        if given.device is not have.device:
+            index = _brought(input, index)
         if given.dtype is dt.int64 and given.ndim and have.ndim:
             return F._index(input, (index,), (0,))
         if given.dtype is dt.bool_ and given.ndim and given.shape == have.shape:
