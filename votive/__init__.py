@@ -7,6 +7,11 @@ import sys as _sys
 from . import ops as _ops  # declares every operator
 from .backends import cpu as _cpu  # registers the CPU
 from .backends.cpu import reference as _reference
+from .core.determinism import (
+    are_deterministic_algorithms_enabled,
+    is_deterministic_algorithms_warn_only_enabled,
+    use_deterministic_algorithms,
+)
 from .core.device import device, get_default_device, set_default_device
 from .core.dtype import (
     bfloat16,

@@ -10,6 +10,7 @@ from typing import Any
 import triton
 import triton.language as tl
 
+from ...core import determinism
 from ...core import dtype as dt
 from . import device_math as m
 from .by_rows import dense, power, written
@@ -212,6 +213,7 @@ def ctc_loss_backward(
     total = x.numel
 
     def run(outs: list[View], *values: View) -> None:
+        determinism.alert("ctc_loss_backward")
         g, x, targets, frames, labels = map(dense, values)
         loss, alpha = scratch(x.spec, p.batch, p.kind), p.row(x)
         beta = scratch(x.spec, p.batch * 2 * (p.states + 2), p.kind)

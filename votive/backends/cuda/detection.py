@@ -7,6 +7,7 @@ from typing import Any
 import triton
 import triton.language as tl
 
+from ...core import determinism
 from ...core import dtype as dt
 from ...core.layout import Layout, Spec
 from . import device_math as m
@@ -277,6 +278,7 @@ def region_sums_transpose(g: Any, image: Any, by_row: Any, by_column: Any, batch
     go = _regions(g.dtype, total, image, by_row, by_column, g.shape[1], True)
 
     def run(outs: list[View], g: View, *rest: View) -> None:
+        determinism.alert("roi_align_backward")
         out = outs[0]
         sums = out if out.spec.dtype is total else empty(out.spec.like(out.spec.shape, total))
         zero(sums)

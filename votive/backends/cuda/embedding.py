@@ -4,14 +4,22 @@ from __future__ import annotations
 
 from typing import Any
 
+import triton
+import triton.language as tl
+
+from ...core import determinism
 from ...core import dtype as dt
 from ...core.layout import Layout, Spec
+from .by_rows import dense, power, written
 from .data import View, empty
 from .fill import fill_view
 from .index import SUMS, checked, reach, reported, spot, summed
+from .keys import Lines, key_type
 from .places import Places, added, by_spec, word
-from .program import pointer
+from .program import Program, pointer
 from .rows import cuda
+from .softmax import wide
+from .sort import Order
 
 
 @cuda("_embedding")
@@ -44,6 +52,57 @@ def _counter(indices: Any) -> Any:
     ])  # fmt: skip
 
 
+@triton.jit
+def _rows_in_order(
+    o, g, keys, places, n, columns, padding, BY_FREQUENCY: tl.constexpr, WIDE: tl.constexpr,
+    BLOCK: tl.constexpr,
+):  # fmt: skip
+    """The rows of one index, added in the order they stand. Grid: (indices in order, blocks of
+    columns); only the first of equal ones has something to do.
+    """
+    i = tl.program_id(0).to(tl.int64)
+    c = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
+    key = tl.load(keys + i)
+    before = tl.load(keys + i - 1, mask=i > 0, other=0)
+    first = ((i == 0) | (before != key)) & (key != padding)
+    total = tl.zeros((BLOCK,), WIDE)
+    j = i
+    more = first
+    while more:
+        place = tl.load(places + j).to(tl.int64)
+        total += tl.load(g + place * columns + c, mask=c < columns, other=0.0).to(WIDE)
+        j += 1
+        after = tl.load(keys + j, mask=j < n, other=0)
+        more = (j < n) & (after == key)
+    if BY_FREQUENCY:
+        total = total / tl.maximum(j - i, 1).to(WIDE)
+    to = o + key.to(tl.int64) * columns + c
+    tl.store(to, total.to(o.dtype.element_ty), mask=(c < columns) & first)
+
+
+def _in_order(g: Any, indices: Any, padding: int, by_frequency: bool) -> Any:
+    """add(out, g, indices): equal indices are brought together by sorting, which keeps their order,
+    and each row of the table is written once.
+    """
+    n, columns = indices.numel, g.shape[-1]
+    if not n or not columns:
+        return lambda out, g, indices: fill_view(out, 0)
+    order = Order(Lines(1, n), indices.dtype, False, n)
+    block = min(1024, max(16, power(columns)))
+    kinds = [pointer(g.dtype), pointer(g.dtype), pointer(key_type(indices.dtype)), "*i32"]
+    constants = {"BY_FREQUENCY": by_frequency, "WIDE": wide(g.dtype), "BLOCK": block}
+    program = Program(_rows_in_order, [*kinds, "i64", "i64", "i64"], constants)
+
+    def run(out: View, g: View, indices: View) -> None:
+        keys, places = order(indices, n)
+        with written(out) as to:
+            fill_view(to, 0)
+            grid = (n, -(-columns // block))
+            program(grid, to.ptr, g.ptr, keys.ptr, places.ptr, n, columns, padding)
+
+    return run
+
+
 @cuda("_embedding_backward")
 def embedding_backward(
     g: Any, indices: Any, rows: int, padding_idx: int, scale_grad_by_freq: bool
@@ -71,8 +130,12 @@ def embedding_backward(
         return p.kernel("embedding_backward", types, body)
 
     find = by_spec(build)
+    in_order = _in_order(g, indices, padding_idx, scale_grad_by_freq)
 
     def run(outs: list[View], g: View, indices: View) -> None:
+        if determinism.are_deterministic_algorithms_enabled():
+            in_order(outs[0], dense(g), dense(indices))
+            return
         with summed(outs[0], None) as to:
             extra = []
             if counter is not None:

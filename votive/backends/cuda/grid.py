@@ -10,6 +10,7 @@ from typing import Any
 import triton
 import triton.language as tl
 
+from ...core import determinism
 from ...core import dtype as dt
 from ..cpu.native.grid import MODES, PADDINGS
 from . import device_math as m
@@ -259,6 +260,8 @@ def grid_sample_backward(
     )
 
     def run(outs: list[View], g: View, x: View, grid: View) -> None:
+        if by_input:
+            determinism.alert("grid_sample_backward")
         back, g = outs[0], dense(g)
         if by_input:
             if total is not x.spec.dtype:

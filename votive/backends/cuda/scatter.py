@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ...core import determinism
 from ...core import dtype as dt
 from ...core.layout import Spec
 from .copy import copy_view
@@ -201,6 +202,8 @@ def scatter_prod(x: Any, dim: int, index: Any, src: Any, own: bool) -> Any:
     find = by_spec(build)
 
     def run(outs: list[View], x: View, index: View, src: View) -> None:
+        if kind.is_floating_point:
+            determinism.alert("scatter_reduce")
         src = apart(src, outs[0])
         to = empty(wide)
         copy_view(to, x)

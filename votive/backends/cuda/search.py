@@ -124,7 +124,8 @@ def histogram(x: Any, edges: Any, weight: Any) -> Any:
     n = x.shape[0]
     wide = "tl.float64" if x.dtype is dt.float64 else "tl.float32"
     p = Places((n,), [(1,)] if weight is None else [(1,), weight.strides], apart=(0,))
-    types = {"o": "*fp64", "x": pointer(x.dtype)} | ({} if weight is None else {
+    total = dt.int64 if weight is None else dt.float64
+    types = {"o": pointer(total), "x": pointer(x.dtype)} | ({} if weight is None else {
         "w": pointer(weight.dtype)
     })  # fmt: skip
     i = f"({p.at(0)} + r * 0 + n * 0)"
@@ -149,14 +150,17 @@ def histogram(x: Any, edges: Any, weight: Any) -> Any:
             # The last bin includes its right edge.
             f"at = at * {bins} + tl.minimum(tl.maximum(low - 1, 0), {bins} - 1)",
         ]
-    one = "1.0" if weight is None else f"{p.load('w', 1)}.to(tl.float64)"
-    lines += [f"y = {one} + (r * 0 + n * 0).to(tl.float64)"]
+    one = "1" if weight is None else f"{p.load('w', 1)}"
+    lines += ["kind = o.dtype.element_ty"]
+    lines += [f"y = ({one} + (r * 0 + n * 0)).to(kind)" if weight is None else (
+        f"y = {one}.to(kind) + (r * 0 + n * 0).to(kind)"
+    )]  # fmt: skip
     lines += ["tl.atomic_add(o + at, y, mask=good, sem='relaxed')"]
     add = p.kernel("histogram", types, lines)
     shape = tuple(e.numel - 1 for e in edges)
 
     def run(outs: list[View], x: View, edges: list[View], weight: View | None = None) -> None:
-        totals = empty(Spec(Layout(shape), dt.float64, x.spec.device))
+        totals = empty(Spec(Layout(shape), total, x.spec.device))
         fill_view(totals, 0)
         extra = () if weight is None else (weight.ptr,)
         add(totals.ptr, x.ptr, *extra, *[e.ptr for e in edges])
