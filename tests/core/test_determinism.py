@@ -17,11 +17,11 @@ def test_an_operator_that_adds_in_any_order_is_silent_warned_of_or_refused() -> 
     try:
         votive.use_deterministic_algorithms(True)
         assert votive.are_deterministic_algorithms_enabled()
-        with pytest.raises(RuntimeError, match="^op adds in any order"):
+        with pytest.raises(RuntimeError, match=r"^op adds in any order"):
             alert("op")
         votive.use_deterministic_algorithms(True, warn_only=True)
         assert votive.is_deterministic_algorithms_warn_only_enabled()
-        with pytest.warns(UserWarning, match="^op adds in any order"):
+        with pytest.warns(UserWarning, match=r"^op adds in any order"):
             alert("op")
     finally:
         votive.use_deterministic_algorithms(False)
