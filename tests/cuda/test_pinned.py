@@ -191,16 +191,16 @@ def test_memory_that_a_copy_still_reads_is_not_handed_out() -> None:
 def test_a_recorded_stream_keeps_memory_of_the_gpu_until_it_came_so_far() -> None:
     side = vt.cuda.Stream()
     with late():
-        x = vt.full((4096,), 2.0, device="cuda")
+        x = vt.full((54321,), 2.0, device="cuda")
         address = x.data_ptr()
         side.wait_stream(vt.cuda.current_stream())
         with vt.cuda.stream(side):
             y = x * 2
         x.record_stream(side)
         del x
-        assert vt.empty(4096, device="cuda").data_ptr() != address
+        assert vt.empty(54321, device="cuda").data_ptr() != address
         vt.cuda.synchronize()
-        again = [vt.empty(4096, device="cuda") for _ in range(3)]
+        again = [vt.empty(54321, device="cuda") for _ in range(3)]
         assert address in [t.data_ptr() for t in again]
         assert y[0].item() == 4.0
 
