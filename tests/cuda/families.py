@@ -317,6 +317,9 @@ def passed_products(vt: Any) -> None:
 @family
 def bytes_products(vt: Any) -> None:
     one, rows = _of(vt, 1, dtype="float32"), _of(vt, 256, 1, dtype="float32")
+    for kind in (vt.float8_e4m3fn, vt.float8_e5m2):
+        for other in (vt.int64, vt.uint8, vt.bool, vt.float64, vt.bfloat16):
+            vt.empty(100, device="cuda", dtype=other).to(kind).to(other)
     for kind in ("float8_e4m3fn", "float8_e5m2"):
         x = _of(vt, 256, 512, dtype=kind)
         for w in (x.t(), x.t().contiguous()):

@@ -139,10 +139,19 @@ def forward(
         grid = (rows,)
     program.divisible = tuple(k for k, v in ((9, n), (10, sx), (11, sd)) if v % 16 == 0)
 
+    parts = [s for s in (*outs, weight, bias) if s is not None]
+    plain = None not in (distance, apart) and all(s.contiguous for s in parts)
+
     def launch(
         o: View, mean: int, rstd: int, total: View | None, x: View, delta: Any, weight: Any,
         bias: Any,
     ) -> None:  # fmt: skip
+        if plain:
+            program(
+                grid, o.ptr, mean, rstd, at(total), x.ptr, at(delta), at(weight), at(bias), rows,
+                n, sx, sd, eps,
+            )  # fmt: skip
+            return
         x = x if distance is not None else dense(x)
         if delta is not None and apart is None:
             delta = dense(delta)

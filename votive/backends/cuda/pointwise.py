@@ -122,6 +122,8 @@ def build(
         lines.append(f"y = m.as_number(y, {stored})")
     elif kind == "f" and not out.dtype.is_floating_point and out.dtype is not dt.int64:
         lines.append("y = y.to(tl.int64)")
+    elif out.dtype in dt.FLOAT8:  # which neither integers nor doubles are converted to at once
+        lines.append("y = y.to(tl.float32)")
     lines.append(f"tl.store(o + {shape.offsets[0]}, y.to({stored}), mask=inside)")
     name = _name(formula)
     args = ["o", *(f"a{k}" for k in range(len(roles))), *shape.params]

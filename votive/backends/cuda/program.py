@@ -34,15 +34,21 @@ def pointer(dtype: dt.dtype) -> str:
     return "*" + TYPE[dtype]
 
 
+_FLOAT, _WORD, _DOUBLE, _LONG = (struct.Struct(f) for f in ("<f", "<I", "<d", "<Q"))
+
+
+def _single(v: float) -> int:
+    """The bits of a float32; numbers beyond become infinities, as a conversion would make them."""
+    try:
+        return _WORD.unpack(_FLOAT.pack(v))[0]  # type: ignore[no-any-return]
+    except OverflowError:
+        return _WORD.unpack(_FLOAT.pack(float(np.float32(v))))[0]  # type: ignore[no-any-return]
+
+
 _ENCODE: dict[str, Callable[[Any], int]] = {
-    "fp32": lambda v: struct.unpack("<I", struct.pack("<f", _single(v)))[0],
-    "fp64": lambda v: struct.unpack("<Q", struct.pack("<d", v))[0],
+    "fp32": _single,
+    "fp64": lambda v: _LONG.unpack(_DOUBLE.pack(v))[0],
 }
-
-
-def _single(v: float) -> float:
-    """Numbers beyond float32 become infinities, as a conversion would make them."""
-    return float(np.float32(v))
 
 
 class Program:
