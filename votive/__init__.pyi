@@ -3,6 +3,9 @@
 # ruff: noqa
 from typing import Any
 
+from .core.determinism import are_deterministic_algorithms_enabled as are_deterministic_algorithms_enabled
+from .core.determinism import is_deterministic_algorithms_warn_only_enabled as is_deterministic_algorithms_warn_only_enabled
+from .core.determinism import use_deterministic_algorithms as use_deterministic_algorithms
 from .core.device import device as device
 from .core.device import get_default_device as get_default_device
 from .core.device import set_default_device as set_default_device
