@@ -120,10 +120,10 @@ def _read_names(fn: Any) -> set[str]:
 
 
 def _ignores_rest(rules: Any) -> bool:
-    """Whether all rules take the gradients of further results as `*_`: nobody looks at them."""
+    """Whether all rules take the first gradient and the others as `*_`: nobody looks at them."""
     for fn in rules.values() if isinstance(rules, dict) else (rules,):
         code = getattr(fn, "__code__", None)
-        if code is None or not code.co_flags & inspect.CO_VARARGS:
+        if code is None or not code.co_flags & inspect.CO_VARARGS or code.co_argcount != 2:
             return False
         if code.co_varnames[code.co_argcount + code.co_kwonlyargcount] != "_":
             return False
