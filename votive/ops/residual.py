@@ -72,8 +72,9 @@ def _infer_backward(
 ) -> tuple[Spec, ...]:  # fmt: skip
     narrow = total.like((0,) if delta is total.dtype else total.shape, dtype=delta)
     shape = total.shape[total.ndim - dims :]
-    by_weight, by_bias = affine_gradients(total, shape, by_affine)
-    return total.like(total.shape), narrow, by_weight, by_weight if mean is None else by_bias
+    by_weight, _ = affine_gradients(total, shape, by_affine)
+    by_bias, _ = affine_gradients(total, shape, by_affine and mean is not None)
+    return total.like(total.shape), narrow, by_weight, by_bias
 
 
 structured(

@@ -40,7 +40,7 @@ def add_norm_backward(
     g, s, w = _wide(g), _wide(total), _wide(weight)
     if mean is None:
         by, by_weight = rms_norm_backward(g, s, rstd, w, dims, True, by_affine)
-        by_bias = by_weight
+        by_bias = NOTHING
     else:
         by, by_weight, by_bias = layer_norm_backward(g, s, mean, rstd, w, dims, True, by_affine)
     if by_sum is not None:
