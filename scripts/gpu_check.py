@@ -4,8 +4,8 @@
     python scripts/gpu_check.py --only tests     # build, tests or benchmark, or several
     python scripts/gpu_check.py -k softmax       # tests whose names match
 
-Needs nothing from the network. Tests run in several processes that share the GPU; each compiles its
-own kernels, which is most of the time.
+Needs nothing from the network. Tests run in several processes that share the GPU; compiling kernels
+is most of the time.
 """
 
 from __future__ import annotations
@@ -81,8 +81,11 @@ def tests(left: float, processes: int, pattern: str) -> tuple[str, str]:
     command = [sys.executable, "-m", "pytest", "-q", "--tb=short", "-p", "no:cacheprovider"]
     command += ["tests/cuda", *(["-k", pattern] if pattern else [])]
     running = []
+    claims = logs / "claims"
+    shutil.rmtree(claims, ignore_errors=True)
+    claims.mkdir()
+    env = {**environment(), "VOTIVE_CUDA_CLAIMS": str(claims)}
     for k in range(1, processes + 1):
-        env = {**environment(), "VOTIVE_CUDA_SHARD": f"{k}/{processes}"}
         log = open(logs / f"tests_{k}.txt", "w")  # noqa: SIM115 - closed with its process
         child = subprocess.Popen(command, cwd=ROOT, env=env, stdout=log, stderr=subprocess.STDOUT)
         running.append((child, log))
@@ -138,7 +141,7 @@ def main() -> int:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--only", default="build,tests,benchmark")
-    parser.add_argument("-n", "--processes", type=int, default=min(12, os.cpu_count() or 1))
+    parser.add_argument("-n", "--processes", type=int, default=min(16, os.cpu_count() or 1))
     parser.add_argument("-k", "--pattern", default="")
     parser.add_argument("--limit", type=float, default=LIMIT, help="seconds for everything")
     given = parser.parse_args()
