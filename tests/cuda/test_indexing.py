@@ -1,10 +1,11 @@
-"""Indices that lie elsewhere: those of the CPU serve a GPU, others are refused, as in torch."""
+"""Tensors that lie elsewhere: indices and single numbers of the CPU serve a GPU, others do not."""
 
 from __future__ import annotations
 
 import pytest
 
 import votive
+from votive.core.errors import DeviceError
 
 
 def test_indices_of_the_cpu_serve_a_tensor_on_the_gpu():
@@ -21,3 +22,21 @@ def test_indices_of_the_cpu_serve_a_tensor_on_the_gpu():
 def test_indices_of_the_gpu_do_not_serve_the_cpu():
     with pytest.raises(RuntimeError, match="either on cpu or on the same device"):
         votive.zeros(3)[votive.tensor([0], device="cuda")]
+
+
+def test_single_numbers_of_the_cpu_meet_a_gpu_as_numbers_only():
+    number, x = votive.tensor(1.0), votive.tensor(2.0, device="cuda")
+    where = votive.tensor([0], device="cuda")
+    assert (number + x).item() == 3.0
+    assert votive.nextafter(number, x).device.type == "cuda"
+    for call in (
+        lambda: votive.stack([number, x]),
+        lambda: votive.gather(number, 0, where[0]),
+        lambda: votive.take(number, where),
+        lambda: votive.index_select(number, 0, where),
+        lambda: votive.searchsorted(x.reshape(1), number),
+        lambda: votive.meshgrid(number, x, indexing="ij"),
+        lambda: votive.equal(number, x),
+    ):
+        with pytest.raises(DeviceError, match="cpu"):
+            call()

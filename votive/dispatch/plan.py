@@ -155,12 +155,22 @@ def _device_of(op: str, specs: list[Spec]) -> Any:
                 devices.pop(s.device, None)
         devices.update(dict.fromkeys(s.device for s in specs if s.ndim))
     if len(devices) > 1:
-        a, b = list(devices)[:2]
-        raise DeviceError(
-            f"{op}: Expected all tensors to be on the same device, but found at least two devices, "
-            f"{a} and {b}! Move one with .to()."
-        )
+        _apart(op, *list(devices)[:2])
     return next(iter(devices), None)
+
+
+def _apart(op: str, a: Any, b: Any) -> None:
+    raise DeviceError(
+        f"{op}: Expected all tensors to be on the same device, but found at least two devices, "
+        f"{a} and {b}! Move one with .to()."
+    )
+
+
+def _check_results(op: str, outs: Any, dev: Any) -> None:
+    """A 0-d tensor of the CPU serves as a number, not as what the result is made like."""
+    for s in outs or ():
+        if s.device != dev:
+            _apart(op, s.device, dev)
 
 
 def _abroad(specs: list[Spec]) -> Any:
@@ -303,6 +313,8 @@ def _build_structured(op: Op, args: tuple[Any, ...]) -> Plan:
     plan.outs = (out,) if isinstance(out, Spec) else out
     if dev is None:
         dev = plan.outs[0].device if plan.outs else None
+    if not op.across and any(s.device != dev for s in specs):
+        _check_results(op.name, plan.outs, dev)
     plan.backend = BACKENDS[dev.type]
     template = [None if a.is_runtime else v for a, v in zip(op.schema.args, spec_args, strict=True)]
     slots = [i for i, a in enumerate(op.schema.args) if a.is_runtime]

@@ -90,7 +90,9 @@ def _infer_nextafter(a: Spec, b: Spec) -> Spec:
     if not kind.is_floating_point:
         fail(UnsupportedError, "nextafter", f"takes floating-point tensors, got {kind}.")
     shape = broadcast_shapes("nextafter", a.shape, b.shape)
-    return Spec(Layout(shape, elementwise_strides(shape, [a, b])), kind, a.device)
+    # A single number of the CPU joins the other's device.
+    place = a.device if a.ndim or a.device.type != "cpu" else b.device
+    return Spec(Layout(shape, elementwise_strides(shape, [a, b])), kind, place)
 
 
 structured(
