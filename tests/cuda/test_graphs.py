@@ -64,6 +64,138 @@ def test_graphs_may_share_a_pool() -> None:
     assert [r.tolist() for r in results] == [[1.0] * 3, [2.0] * 3]
 
 
+def test_a_capture_that_cannot_begin_leaves_the_stream_as_it_was() -> None:
+    x, graph = vt.ones(3, device="cuda"), vt.cuda.CUDAGraph()
+    before = vt.cuda.current_stream()
+    with vt.cuda.graph(graph):
+        x + 1
+    with pytest.raises(RuntimeError, match="captured already"), vt.cuda.graph(graph):
+        pass
+    with (
+        pytest.raises(NotImplementedError, match="relaxed"),
+        vt.cuda.graph(vt.cuda.CUDAGraph(), capture_error_mode="global"),
+    ):
+        pass
+    with pytest.raises(TypeError, match="graph_pool_handle"):
+        with vt.cuda.graph(vt.cuda.CUDAGraph(), pool=(0, 1)):
+            pass
+    assert vt.cuda.current_stream() == before
+    with pytest.raises(RuntimeError, match="captures no graph"):
+        vt.cuda.CUDAGraph().capture_end()
+
+
+def test_a_graph_is_kept_looked_at_and_instantiated_when_it_runs(tmp_path: Any) -> None:
+    x, graph = vt.ones(3, device="cuda"), vt.cuda.CUDAGraph(keep_graph=True)
+    for ask in (graph.nodes, graph.raw_cuda_graph, graph.instantiate, graph.raw_cuda_graph_exec):
+        with pytest.raises(RuntimeError):
+            ask()
+    with vt.cuda.graph(graph):
+        y = x + 1
+    assert graph.raw_cuda_graph()
+    assert graph.nodes() == 1
+    with pytest.raises(RuntimeError, match="not instantiated"):
+        graph.raw_cuda_graph_exec()
+    graph.debug_dump(str(tmp_path / "graph.dot"))
+    assert (tmp_path / "graph.dot").read_text().startswith("digraph")
+    graph.replay()
+    assert y.tolist() == [2.0] * 3
+    graph.instantiate()
+    graph.replay()
+    assert graph.raw_cuda_graph_exec()
+    plain = vt.cuda.CUDAGraph()
+    with vt.cuda.graph(plain):
+        x + 1
+    with pytest.raises(RuntimeError, match="keep_graph"):
+        plain.raw_cuda_graph()
+
+
+def test_a_pool_serves_again_when_its_last_graph_is_gone() -> None:
+    x, first, second = vt.ones(3, device="cuda"), vt.cuda.CUDAGraph(), vt.cuda.CUDAGraph()
+    with vt.cuda.graph(first):
+        x + 1
+    pool = first.pool()
+    first.reset()
+    pools = len(vt.cuda.memory._allocator().private)
+    with vt.cuda.graph(second, pool=pool):
+        y = x + 2
+    assert len(vt.cuda.memory._allocator().private) == pools + 1
+    second.replay()
+    assert y.tolist() == [3.0] * 3
+    second.reset()
+    assert len(vt.cuda.memory._allocator().private) == pools
+
+
+def test_replays_draw_by_the_seed_of_the_day() -> None:
+    def drawn() -> Any:
+        weights = vt.full((4,), 30.0, device="cuda")
+        return [
+            vt.rand(3, device="cuda"),
+            vt.randperm(9, device="cuda"),
+            vt.poisson(weights),
+            vt.binomial(weights, vt.full_like(weights, 0.4)),
+            vt.distributions.Gamma(weights, weights, validate_args=False).sample(),
+        ]
+
+    vt.cuda.manual_seed(1)
+    graph = vt.cuda.CUDAGraph()
+    with vt.cuda.graph(graph):
+        recorded = drawn()
+    for seed in (2, 2**63 + 5):
+        vt.cuda.manual_seed(seed)
+        wanted = [t.tolist() for _ in range(2) for t in drawn()]
+        vt.cuda.manual_seed(seed)
+        found = []
+        for _ in range(2):
+            graph.replay()
+            found += [t.tolist() for t in recorded]
+        assert found == wanted
+
+
+def test_draws_that_a_graph_cannot_move_on_are_refused() -> None:
+    mine = vt.Generator("cuda").manual_seed(3)
+    with pytest.raises(RuntimeError, match="default generator"), vt.cuda.graph(vt.cuda.CUDAGraph()):
+        vt.rand(3, device="cuda", generator=mine)
+    assert vt.rand(3, device="cuda", generator=mine).tolist() == (
+        vt.rand(3, device="cuda", generator=mine.manual_seed(3)).tolist()
+    )
+
+
+def test_draws_of_a_graph_give_their_memory_back() -> None:
+    def once() -> None:
+        graph = vt.cuda.CUDAGraph()
+        with vt.cuda.graph(graph):
+            vt.rand(3, device="cuda")
+        graph.replay()
+
+    once()
+    gc.collect()
+    before = vt.cuda.memory_allocated()
+    once()
+    gc.collect()
+    assert vt.cuda.memory_allocated() == before
+
+
+def test_the_graph_of_a_backward_pass_leaves_out_what_the_forward_pass_did() -> None:
+    shape = (1, 2, 8, 16)
+
+    def attend(q: Any, k: Any, v: Any) -> Any:
+        return vt.nn.functional.scaled_dot_product_attention(q, k, v, dropout_p=0.5)
+
+    vt.manual_seed(0)
+    sample = [vt.zeros(shape, device="cuda", requires_grad=True) for _ in range(3)]
+    graphed = vt.cuda.make_graphed_callables(attend, tuple(sample), num_warmup_iters=1)
+    given = [vt.randn(shape, device="cuda", requires_grad=True) for _ in range(3)]
+    weight = vt.randn(shape, device="cuda")
+    results = []
+    for fn in (graphed, attend):
+        vt.cuda.manual_seed(5)
+        fn(*given)  # the second call draws other numbers
+        out = fn(*given)
+        results.append([out, *vt.autograd.grad(out, given, weight)])
+    for a, b in zip(*results, strict=True):
+        assert vt.allclose(a, b, rtol=1e-4, atol=1e-5)
+
+
 def _model() -> Any:
     vt.manual_seed(0)
     return vt.nn.Sequential(vt.nn.Linear(3, 4), vt.nn.ReLU(), vt.nn.Linear(4, 2)).to("cuda")

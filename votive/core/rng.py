@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from operator import index
 from typing import Any
@@ -23,6 +23,8 @@ from .device import device as Device
 # The seed of a fresh generator, as in torch: a large prime, the same in every process.
 DEFAULT_SEED = 67280421310721
 STATE_BYTES = 16
+# Is told of each draw before it is made, and may refuse it; see backends/cuda/draws.py.
+watch: Callable[[Generator], None] | None = None
 _SPACE = 1 << 64
 
 
@@ -149,6 +151,8 @@ class Generator:
         """Take `n` counters: (key, first counter). The next reservation begins after them."""
         if not 0 <= n < _SPACE:
             raise ValueError(f"reserve: the number of counters must be 0 .. 2**64 - 1, got {n}.")
+        if watch is not None:
+            watch(self)
         with self._lock:
             start = self._offset
             # No run may cross the end of the 64-bit space: its carry would be an attempt number.

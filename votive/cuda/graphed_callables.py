@@ -63,6 +63,7 @@ class _Recorded:
             F.empty_like(o.detach()) if o.requires_grad else None for o in self.outputs
         ]
         found: list[Any] = []
+        self.backward_graph._repeats = self.forward_graph
         if outs and wanted:
             with graph(self.backward_graph, pool=pool, stream=stream):
                 given = [g for g in self.incoming if g is not None]

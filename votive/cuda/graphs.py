@@ -10,7 +10,9 @@ from collections.abc import Callable
 from typing import Any
 
 from ..backends.cuda import runtime as rt
+from ..backends.cuda.allocator import Pool
 from ..backends.cuda.faults import faults
+from ..core.errors import CudaError
 from . import _here
 from .streams import Stream, StreamContext, current_stream
 
@@ -26,31 +28,43 @@ class CUDAGraph:
     ...     assert y.tolist() == [2.0, 2.0, 2.0]
     """
 
-    def __init__(self) -> None:
+    def __init__(self, keep_graph: bool = False) -> None:
         _here()
+        self._keeps = keep_graph
         self._graph = self._exec = 0
         self._pool: Any = None
         self._kept: list[Any] = []
         self._draws: Any = None
+        self._repeats: CUDAGraph | None = None  # whose random numbers this one needs again
 
     def capture_begin(self, pool: Any = None, capture_error_mode: str = "relaxed") -> None:
-        """Begin to record the current stream, which must not be the default one."""
+        """Begin to record the current stream, which must not be the default one.
+
+        What other threads do meanwhile does not disturb: that is what "relaxed" says, the only
+        mode there is.
+        """
         here = _here()
-        if self._exec:
+        if self._graph:
             raise RuntimeError("capture_begin: the graph was captured already; call reset() first.")
         if here.stream == 0:
             raise RuntimeError("capture_begin: the default stream cannot be captured; use another.")
         if capture_error_mode != "relaxed":
-            raise NotImplementedError("capture_begin: only capture_error_mode='relaxed'.")
-        allocator = rt.runtime.allocator(here.device)
-        self._pool = pool or allocator.private_pool(here.stream)
-        self._pool.users += 1
+            raise NotImplementedError(
+                f"capture_begin: capture_error_mode={capture_error_mode!r} is not supported; "
+                "leave it out, or write 'relaxed'."
+            )
+        if here.capturing:
+            raise RuntimeError("capture_begin: this thread captures a graph already.")
+        self.reset()  # what a capture that failed has left
+        self._pool = _joined(pool, here)
         self._device = here.device
         here.set_pool(self._pool)
         here.begin_capture()
-        from ..backends.cuda.draws import GraphDraws
+        from ..backends.cuda.draws import GraphDraws, Repeated
 
-        here._draws = self._draws = GraphDraws(here.device)
+        first = self._repeats and self._repeats._draws
+        self._draws = Repeated(first) if first and first.block else GraphDraws(here.device)
+        here._draws = self._draws
         try:
             rt.runtime.driver.begin_capture(here.stream)
         except BaseException:
@@ -58,23 +72,37 @@ class CUDAGraph:
             raise
 
     def capture_end(self) -> None:
-        """End recording and make the graph ready to run."""
+        """End recording and make the graph ready to run, unless it was made with `keep_graph`."""
         here = _here()
-        driver = rt.runtime.driver
+        if not here.capturing:
+            raise RuntimeError("capture_end: this thread captures no graph.")
         try:
-            self._graph = driver.end_capture(here.stream)
+            self._graph = rt.runtime.driver.end_capture(here.stream)
         finally:
             self._kept = here.end_capture()
-        self._exec = driver.instantiate(self._graph)
+        if not self._keeps:
+            self.instantiate()
+
+    def instantiate(self) -> None:
+        """Make the graph ready to run; `replay` does it where nobody did."""
+        if not self._graph:
+            raise RuntimeError("instantiate: nothing was captured yet.")
+        with rt.runtime.driver.on(self._device):
+            before, self._exec = self._exec, rt.runtime.driver.instantiate(self._graph)
+            if before:
+                rt.runtime.driver.synchronize()
+                rt.runtime.driver.end_executable(before)
 
     def replay(self) -> None:
         """Run what was recorded, on the current stream."""
-        if not self._exec:
+        if not self._graph:
             raise RuntimeError("replay: nothing was captured yet.")
-        from ..backends.cuda.draws import before_replay
-
+        if not self._exec:
+            self.instantiate()
+        if _gone:
+            _bury()
         with rt.on(self._device):
-            before_replay(self)
+            self._draws.advance()
             rt.runtime.driver.launch_graph(self._exec, rt.here.stream)
 
     def pool(self) -> Any:
@@ -83,14 +111,39 @@ class CUDAGraph:
 
     def nodes(self) -> int:
         """How many launches and copies the graph holds."""
+        if not self._graph:
+            raise RuntimeError("nodes: nothing was captured yet.")
         return int(rt.runtime.driver.graph_size(self._graph))
+
+    def raw_cuda_graph(self) -> int:
+        """The driver's handle of the graph; of one that was made with `keep_graph`."""
+        if not (self._keeps and self._graph):
+            raise RuntimeError(
+                "raw_cuda_graph: captured with CUDAGraph(keep_graph=True) only, and not reset."
+            )
+        return int(self._graph)
+
+    def raw_cuda_graph_exec(self) -> int:
+        """The driver's handle of what runs."""
+        if not self._exec:
+            raise RuntimeError("raw_cuda_graph_exec: the graph is not instantiated yet.")
+        return int(self._exec)
+
+    def enable_debug_mode(self) -> None:
+        """Nothing: `debug_dump` always works here. torch asks for it before a capture."""
+
+    def debug_dump(self, debug_path: str) -> None:
+        """Write the graph as a DOT file, for Graphviz."""
+        if not self._graph:
+            raise RuntimeError("debug_dump: nothing was captured yet.")
+        rt.runtime.driver.draw_graph(self._graph, str(debug_path))
 
     def reset(self) -> None:
         """Forget the graph and let go of its memory."""
         held = (getattr(self, "_device", 0), self._graph, self._exec, self._pool, self._kept)
         self._graph = self._exec = 0
         self._pool, self._kept, self._draws = None, [], None
-        if held[2] or held[3] is not None:
+        if held[1] or held[3] is not None:
             _gone.append(held)
             _bury()
 
@@ -103,15 +156,52 @@ _gone: list[tuple[Any, ...]] = []  # graphs that nobody replays any more
 
 
 def _bury() -> None:
-    """End graphs that are gone. While one is captured nobody may wait: they are left for later."""
-    while _gone and not rt.here.capturing:
-        index, made, executable, pool, _ = _gone.pop()
-        if executable:
-            with rt.runtime.driver.on(index):
+    """End graphs that are gone. While one is captured nobody may wait, and a graph may be collected
+    as garbage while an allocator changes its lists: then they are left for later.
+    """
+    if rt.here.capturing or any(a.busy for a in rt.runtime.allocators.values()):
+        return
+    while _gone:
+        try:
+            index, made, executable, pool, _ = _gone.pop()
+        except IndexError:  # another thread was faster
+            return
+        with rt.runtime.driver.on(index):
+            if executable:
                 rt.runtime.driver.synchronize()
-                rt.runtime.driver.end_graph(made, executable)
+                rt.runtime.driver.end_executable(executable)
+            if made:
+                rt.runtime.driver.end_graph(made)
         if pool is not None:
-            rt.runtime.allocator(index).drop(pool)
+            allocator = rt.runtime.allocator(index)
+            with allocator.lock:
+                allocator.busy += 1  # what garbage gives back meanwhile waits
+                try:
+                    allocator.drop(pool)
+                finally:
+                    allocator.busy -= 1
+
+
+def _joined(pool: Any, here: Any) -> Any:
+    """The pool that a graph takes its memory from, which has one user more now."""
+    allocator = rt.runtime.allocator(here.device)
+    if pool is None:
+        pool = allocator.private_pool(here.stream)
+    if not isinstance(pool, Pool):
+        raise TypeError(
+            "capture_begin: pool must come from graph_pool_handle() or CUDAGraph.pool(), got "
+            f"{type(pool).__name__}."
+        )
+    if pool.allocator is not allocator:
+        raise RuntimeError(
+            f"capture_begin: the pool is of cuda:{pool.allocator.device}, the graph of "
+            f"cuda:{here.device}; use a pool for each device."
+        )
+    with allocator.lock:
+        if pool not in allocator.private:  # its last graph is gone
+            allocator.private.append(pool)
+        pool.users += 1
+    return pool
 
 
 def graph_pool_handle() -> Any:
@@ -163,12 +253,17 @@ class graph:
         faults.check()
         self._context = StreamContext(self.stream)
         self._context.__enter__()
-        self.graph.capture_begin(self.pool, self.mode)
+        try:
+            self.graph.capture_begin(self.pool, self.mode)
+        except BaseException:
+            self._context.__exit__()
+            raise
 
     def __exit__(self, *exc: object) -> None:
         try:
             self.graph.capture_end()
-        except Exception:
+        except CudaError:
+            # An error inside the block has often ended the capture: it is the one to be told.
             if exc[0] is None:
                 raise
         finally:

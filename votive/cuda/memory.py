@@ -192,6 +192,9 @@ def empty_cache() -> None:
     """
     if not is_initialized():
         return
+    from .graphs import _bury
+
+    _bury()
     for allocator in rt.runtime.allocators.values():
         with allocator.driver.on(allocator.device):
             allocator.driver.synchronize()

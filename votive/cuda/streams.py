@@ -11,8 +11,8 @@ from . import _here, _index
 
 class Event:
     """A mark in a stream, to wait for or to measure by; it belongs to the device of the stream that
-    it is first recorded in. `blocking` is accepted as torch does: waiting always lets other threads
-    run.
+    it is first recorded in. `blocking`: a thread that waits for it sleeps instead of asking again
+    and again; other Python threads run either way.
 
     >>> if votive.cuda.is_available():
     ...     begin, end = (votive.cuda.Event(enable_timing=True) for _ in range(2))
@@ -32,7 +32,7 @@ class Event:
         self._driver = rt.runtime.driver
         self._handle = 0
         self._index = -1
-        self._timed = enable_timing
+        self._timed, self._blocking = enable_timing, blocking
 
     @property
     def device(self) -> Any:
@@ -53,7 +53,10 @@ class Event:
         handle = here.stream if stream is None else stream.cuda_stream
         with self._driver.on(index):
             if not self._handle:
-                self._index, self._handle = index, self._driver.new_event(self._timed)
+                self._index, self._handle = (
+                    index,
+                    self._driver.new_event(self._timed, self._blocking),
+                )
             if index != self._index:
                 raise RuntimeError(
                     f"Event.record: the event belongs to cuda:{self._index}, the stream to "

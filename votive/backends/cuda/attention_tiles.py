@@ -7,6 +7,8 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
+from .draws import drawing
+
 
 @triton.jit
 def span(ends, b, total):
@@ -43,7 +45,7 @@ def kept(moved, key, counter, highest, rows, start, S, NOISE: tl.constexpr, BN: 
     Weight e of all weights is kept when word e of the draw is not above `highest`, as in
     `cpu/reference/dropout.py`.
     """
-    begin = counter + tl.load(moved)
+    key, begin = drawing(key, counter, moved)
     first = (rows.to(tl.int64) * S + start)[:, None]
     if NOISE == 1:
         at = begin + (first >> 2) + tl.arange(0, BN // 4)[None, :]

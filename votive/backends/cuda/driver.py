@@ -8,6 +8,7 @@ it. Handles and addresses are plain integers. `host.Emulated` offers the same me
 from __future__ import annotations
 
 import ctypes as c
+import os
 from typing import Any
 
 from ...core.errors import CudaError
@@ -227,8 +228,9 @@ class Driver:
         self._call("cuCtxGetStreamPriorityRange", c.byref(least), c.byref(greatest))
         return least.value, greatest.value
 
-    def new_event(self, timing: bool) -> int:
-        return self._get("cuEventCreate", 0 if timing else 2)
+    def new_event(self, timing: bool, blocking: bool = False) -> int:
+        """`blocking`: who waits for it sleeps, instead of asking again and again."""
+        return self._get("cuEventCreate", (0 if timing else 2) | blocking)
 
     def end_event(self, event: int) -> None:
         self._call("cuEventDestroy_v2", event)
@@ -305,6 +307,12 @@ class Driver:
     def launch_graph(self, executable: int, stream: int) -> None:
         self._call("cuGraphLaunch", executable, stream)
 
-    def end_graph(self, graph: int, executable: int) -> None:
+    def draw_graph(self, graph: int, path: str) -> None:
+        """Write a graph as a DOT file, with all that is known of its nodes."""
+        self._call("cuGraphDebugDotPrint", graph, os.fsencode(path), 1)
+
+    def end_executable(self, executable: int) -> None:
         self._call("cuGraphExecDestroy", executable)
+
+    def end_graph(self, graph: int) -> None:
         self._call("cuGraphDestroy", graph)

@@ -216,7 +216,7 @@ class Emulated:
     def priorities(self) -> tuple[int, int]:
         return 0, -5
 
-    def new_event(self, timing: bool) -> int:
+    def new_event(self, timing: bool, blocking: bool = False) -> int:
         event = self._handle()
         self._at[event] = (self.device, None)
         return event
@@ -282,8 +282,15 @@ class Emulated:
         for work in self._made[executable]:
             self.enqueue(stream, work)
 
-    def end_graph(self, graph: int, executable: int) -> None:
+    def draw_graph(self, graph: int, path: str) -> None:
+        with open(path, "w") as file:
+            nodes = "".join(f"  n{i};\n" for i in range(len(self._made[graph])))
+            file.write(f"digraph {{\n{nodes}}}\n")
+
+    def end_executable(self, executable: int) -> None:
         self.flush()
+
+    def end_graph(self, graph: int) -> None:
         del self._made[graph]
 
 

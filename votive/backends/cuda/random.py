@@ -21,7 +21,7 @@ from .by_rows import dense, spread, written
 from .checks import required
 from .copy import copy_view
 from .data import View, empty
-from .draws import shift
+from .draws import drawing, shift
 from .pointwise import compile_formula
 from .program import TYPE, Program
 from .rows import cuda
@@ -39,7 +39,8 @@ EXACT = {"enable_fp_fusion": False}
 @triton.jit
 def words(key, counter, moved, WIDE: tl.constexpr, BC: tl.constexpr):
     """The words of BC counters in order: 4 BC of 32 bits, or 2 BC of 64."""
-    at = tl.program_id(0).to(tl.int64) * BC + tl.arange(0, BC) + counter + tl.load(moved)
+    key, counter = drawing(key, counter, moved)
+    at = tl.program_id(0).to(tl.int64) * BC + tl.arange(0, BC) + counter
     low = (at & 0xFFFFFFFF).to(tl.uint32)
     high = ((at >> 32) & 0xFFFFFFFF).to(tl.uint32)
     zero = low * 0

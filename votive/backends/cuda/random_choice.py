@@ -21,7 +21,7 @@ from .by_rows import dense
 from .checks import required
 from .copy import copy_view
 from .data import View, empty
-from .draws import shift
+from .draws import drawing, shift
 from .faults import faults
 from .keys import Lines, scratch
 from .pointwise import compile_formula
@@ -44,7 +44,8 @@ _BAD = "probability tensor contains either `inf`, `nan` or element < 0"
 @triton.jit
 def long_words(key, counter, moved, i):
     """The 64 random bits of each element of a draw: half a counter."""
-    at = counter + tl.load(moved) + i // 2
+    key, counter = drawing(key, counter, moved)
+    at = counter + i // 2
     low = (at & 0xFFFFFFFF).to(tl.uint32)
     high = ((at >> 32) & 0xFFFFFFFF).to(tl.uint32)
     zero = low * 0

@@ -17,7 +17,7 @@ from . import device_math as m
 from .by_rows import power, spread, written
 from .checks import required
 from .data import View
-from .draws import shift
+from .draws import drawing, shift
 from .keys import scratch
 from .program import Program, pointer
 from .random import EXACT, FLOATS, _centred, _open, _word
@@ -113,7 +113,8 @@ def _poisson(o, rate, moved, key, counter, n, BLOCK: tl.constexpr):
     i = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     there = i < n
     lam = tl.load(rate + i, mask=there, other=0.0).to(tl.float64)
-    y = _poisson_value(key, i + counter + tl.load(moved), lam, there)
+    key, counter = drawing(key, counter, moved)
+    y = _poisson_value(key, i + counter, lam, there)
     tl.store(o + i, y.to(o.dtype.element_ty), mask=there)
 
 
@@ -121,7 +122,8 @@ def _poisson(o, rate, moved, key, counter, n, BLOCK: tl.constexpr):
 def _binomial(o, count, prob, moved, key, counter, elements, BLOCK: tl.constexpr):
     i = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     there = i < elements
-    at = i + counter + tl.load(moved)
+    key, counter = drawing(key, counter, moved)
+    at = i + counter
     n = tl.load(count + i, mask=there, other=0.0).to(tl.float64)
     n = tl.where(n != n, n, tl.maximum(m.f_floor(n), 0.0))
     p = tl.load(prob + i, mask=there, other=0.0).to(tl.float64)
@@ -214,7 +216,8 @@ def _gamma(
     alpha = tl.load(shapes + i, mask=there, other=1.0).to(tl.float64)
     regular = there & (alpha > 0) & (alpha < float("inf"))
     safe = tl.where(regular, alpha, 1.0)
-    value, carry = _log_gamma_number(key, 2 * i + counter + tl.load(moved), safe, regular)
+    key, counter = drawing(key, counter, moved)
+    value, carry = _log_gamma_number(key, 2 * i + counter, safe, regular)
     below = m.f_div(m.f_log(carry), safe)
     odd = tl.where(alpha >= 0, alpha, float("nan"))
     if LOGS:

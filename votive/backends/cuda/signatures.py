@@ -63,6 +63,7 @@ SIGNATURES: dict[str, list[Any]] = {
     "cuGraphExecDestroy": [_p],
     "cuGraphDestroy": [_p],
     "cuGraphGetNodes": [_p, _p, _p],
+    "cuGraphDebugDotPrint": [_p, c.c_char_p, _u],
     "cuProfilerStart": [],
     "cuProfilerStop": [],
     "cuGetErrorName": [_i, _p],
