@@ -105,7 +105,8 @@ def resolve(dev: Any) -> device:
     if dev is None:
         dev = _stack[-1] if _stack else _default
     elif dev.__class__ is not device:
-        dev = device(dev)
-    if dev.type == "cuda" and dev.index is None:
-        return device("cuda", current_cuda())
+        dev = (dev.__class__ is str and device._interned.get((dev, None))) or device(dev)
+    if dev.index is None and dev.type == "cuda":
+        index = current_cuda()
+        return device._interned.get(("cuda", index)) or device("cuda", index)
     return dev

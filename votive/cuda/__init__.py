@@ -125,9 +125,6 @@ def _index(device: Any = None) -> int:
     return int(here.device if found.index is None else found.index)
 
 
-_device.current_cuda = lambda: _runtime().here.device if _runtime().here is not None else 0
-
-
 def __getattr__(name: str) -> Any:
     if name == "amp":  # mixed precision brings the optimizers with it; most programs need neither
         import_module("votive.amp")

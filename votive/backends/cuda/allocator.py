@@ -6,6 +6,7 @@ constant time: programs repeat themselves. Bins are emptied into the merging fre
 neither serves. Work on one stream runs in order, so a block may be handed out again on its stream
 while the device still reads it; other streams that used it (`record_stream`) are waited for.
 Every call makes the right device the thread's by itself: garbage is collected in any thread.
+The native module takes blocks from their bins and puts them back as `_take` and `put` do.
 """
 
 from __future__ import annotations
@@ -43,6 +44,10 @@ class _Size:
 
 class Pool:
     """The blocks of one device and stream, or those of one graph."""
+
+    __slots__ = (
+        "allocator", "bins", "merged", "parked", "private", "segments", "stream", "users",
+    )  # fmt: skip
 
     def __init__(self, allocator: Allocator, stream: int, private: bool = False) -> None:
         self.allocator, self.stream, self.private = allocator, stream, private
@@ -208,6 +213,11 @@ class Pool:
 
 class Allocator:
     """All pools of one device, with statistics."""
+
+    __slots__ = (
+        "allocated", "busy", "device", "driver", "failures", "fraction", "grown", "late", "lock",
+        "peak", "pools", "private", "reserved", "reserved_peak", "retries", "taken", "waiting",
+    )  # fmt: skip
 
     def __init__(self, driver: Any, device: int) -> None:
         self.driver, self.device = driver, device

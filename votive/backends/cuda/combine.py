@@ -5,6 +5,9 @@ each piece is copied to or from its window.
 from __future__ import annotations
 
 import math
+from functools import reduce
+from itertools import accumulate
+from operator import or_
 from typing import Any
 
 import triton
@@ -57,24 +60,29 @@ def _at_once(tensors: Any, outer: int, lengths: list[int]) -> Any:
     row = sum(lengths)
     if outer * row > MOST:
         return None
-    tables: dict[int, tuple[Table, Program]] = {}
+    fixed_bits = reduce(or_, lengths, row) * size
+    ways: dict[int, tuple[Any, ...]] = {}
+
+    def way(word: int) -> tuple[Any, ...]:
+        kind, pointer = _WORDS[word]
+        types = [pointer, "*i64", "i32", "i32", "i64"]
+        fixed = {"ROWS": outer > 1, "WORD": kind, "BLOCK": BLOCK}
+        widths = [n * size // word for n in lengths]
+        begins = [0, *accumulate(widths[:-1])]
+        sizes = [outer * w for w in widths]
+        return Table(), Program(_joined, types, fixed), widths, begins, sizes, row * size // word
 
     def run(out: View, views: list[View]) -> None:
-        bits = out.ptr | row * size
-        for v, n in zip(views, lengths, strict=True):
-            bits |= v.ptr | n * size
+        where = addresses(views)
+        bits = reduce(or_, where, fixed_bits | out.ptr)
         # The widest words that all addresses and lengths are multiples of.
         word = min(bits & -bits, 8)
-        if word not in tables:
-            kind, pointer = _WORDS[word]
-            types = [pointer, "*i64", "i32", "i32", "i64"]
-            fixed = {"ROWS": outer > 1, "WORD": kind, "BLOCK": BLOCK}
-            tables[word] = Table(), Program(_joined, types, fixed)
-        table, program = tables[word]
-        widths = [n * size // word for n in lengths]
-        begins = [sum(widths[:k]) for k in range(len(widths))]
-        at = table.write([addresses(views), widths, begins], [outer * w for w in widths])
-        program((table.chunks,), out.ptr, at, len(views), table.chunks, row * size // word)
+        found = ways.get(word)
+        if found is None:
+            found = ways[word] = way(word)
+        table, program, widths, begins, sizes, wide = found
+        at = table.write([where, widths, begins], sizes)
+        program((table.chunks,), out.ptr, at, len(views), table.chunks, wide)
 
     return run
 
@@ -104,9 +112,10 @@ def cat(tensors: Any, dim: int) -> Any:
     outer = math.prod(given[0].shape[:dim]) if given else 1
     at_once = _at_once(given, outer, [n * inner for n in sizes])
     kind = given[0].dtype if given else None
+    all_real = all(real)
 
     def run(outs: list[View], tensors: list[View]) -> None:
-        parts = [t for t, r in zip(tensors, real, strict=True) if r]
+        parts = tensors if all_real else [t for t, r in zip(tensors, real, strict=True) if r]
         if at_once and outs[0].spec.contiguous and outs[0].spec.dtype is kind:
             at_once(outs[0], parts)
             return

@@ -11,11 +11,16 @@ import numpy as np
 from ...core.layout import Spec
 from ...core.storage import Storage
 from . import runtime as rt
+from . import short
+from .allocator import Allocator, Pool
+from .blocks import Block
 from .faults import faults
 
 
 class CudaStorage(Storage):
     """A block of device memory; goes back to its pool with the last tensor that sees it."""
+
+    __slots__ = ("_nbytes", "block", "device", "ptr")
 
     device_type = "cuda"
 
@@ -58,6 +63,8 @@ class CudaStorage(Storage):
 class ForeignStorage(CudaStorage):
     """Device memory of another library, kept alive by its owner."""
 
+    __slots__ = ("owner",)
+
     def __init__(self, ptr: int, nbytes: int, device: int, owner: Any) -> None:
         self.ptr, self._nbytes, self.device, self.owner = ptr, nbytes, device, owner
         self.block = None  # type: ignore[assignment]
@@ -73,6 +80,9 @@ class View:
 
     def __repr__(self) -> str:
         return f"View({self.ptr:#x}, {self.spec})"
+
+
+short.memory(View, CudaStorage, Block, Pool, Allocator)
 
 
 def empty(spec: Spec) -> View:

@@ -68,6 +68,7 @@ class Driver:
             raise CudaError("the CUDA driver sees no GPU")
         self._contexts: dict[int, int] = {}
         self.launch_kernel = self._fn["cuLaunchKernel"]
+        self.launch_address = int(c.cast(self.launch_kernel, c.c_void_p).value or 0)
 
     def _error(self, code: int) -> str:
         name, text = c.c_char_p(), c.c_char_p()

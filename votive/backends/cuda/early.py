@@ -33,7 +33,7 @@ def wait_for_last(EARLY: tl.constexpr):
 
 class _Early(Program):
     __slots__ = ()
-    launcher = "launch_early"
+    early = True
 
 
 def early(fn: Any, types: list[str], constants: dict[str, Any], **options: Any) -> Program:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,17 @@ from .rows import cuda
 
 def bits(value: Any, dtype: dt.dtype) -> int:
     """A number as an element of a dtype, its bits read as an integer."""
+    if value.__class__ in (int, bool) or (value.__class__ is float and value != 0):
+        return _bits(value.__class__, value, dtype)
+    return _converted(value, dtype)  # zeros of both signs are equal
+
+
+@lru_cache(256)
+def _bits(kind: type, value: Any, dtype: dt.dtype) -> int:
+    return _converted(value, dtype)
+
+
+def _converted(value: Any, dtype: dt.dtype) -> int:
     with np.errstate(all="ignore"):
         if dtype.category == dt.INT and isinstance(value, int):
             value &= (1 << 64) - 1

@@ -34,6 +34,7 @@ class Emulated:
     """
 
     emulated = True
+    launch_address = 0  # nothing to launch by
     waits = 0
 
     def __init__(self, total: int = 1 << 30, count: int = 2) -> None:

@@ -12,7 +12,8 @@ from ...core.layout import Spec, broadcast_strides
 from ...formula import Formula, to_triton
 from ...formula.expr import Expr, walk
 from ..cpu.reference.pointwise import _word
-from . import device_math
+from . import device_math, short
+from .copy import copy_view
 from .data import CudaStorage, View
 from .program import TYPE, Program
 from .source import function
@@ -211,7 +212,13 @@ def compile_formula(
         if how:
             run(values, target.ptr, how)
 
-    return compute, into
+    def over(values: Any, target: View) -> None:
+        copy_view(target, compute(*values)[1])
+
+    if not bound:
+        return compute, into
+    program, numbers, grid = bound
+    return short.formula(program, grid, numbers, out, device, compute, into, over)
 
 
 def _with_loose(

@@ -19,6 +19,7 @@ import triton
 from ...core import dtype as dt
 from ...core.errors import CudaError
 from . import runtime as rt
+from .short import Launcher
 
 # Triton's names of element types. Truth values are bytes to a kernel.
 TYPE = {
@@ -51,7 +52,10 @@ _ENCODE: dict[str, Callable[[Any], int]] = {
 }
 
 
-class Program:
+_KIND = {"fp32": "f", "fp64": "d"}
+
+
+class Program(Launcher):
     """A Triton function with its constants fixed. `program(grid, *arguments)` launches it on the
     current stream.
 
@@ -64,7 +68,7 @@ class Program:
         "divisible", "fn", "options", "types",
     )  # fmt: skip
 
-    launcher = "launch_kernel"  # the driver's method
+    early = False  # started while the launch before it still runs
 
     def __init__(
         self, fn: Any, types: Sequence[str], constants: dict[str, Any] | None = None, *,
@@ -82,8 +86,10 @@ class Program:
         self._buffer = (c.c_uint64 * n)()
         first, width = c.addressof(self._buffer), c.sizeof(c.c_uint64)
         self._params = (c.c_void_p * n)(*[first + i * width for i in range(n)])
+        self._arrange("".join("p" if t[0] == "*" else _KIND.get(t, "i") for t in self.types))
 
-    def __call__(self, grid: tuple[int, ...], *args: Any) -> None:
+    def _general(self, grid: tuple[int, ...], *args: Any) -> None:
+        """A launch of any kind; the native module repeats plain ones by itself."""
         if rt.runtime.driver.emulated:
             _interpret(self, grid, args)
             return
@@ -104,14 +110,22 @@ class Program:
             if loaded.scratch:
                 buffer[len(args)] = loaded.workspace(grid)
             x, y, z = grid if len(grid) == 3 else (*grid, 1, 1)[:3]
-            code = getattr(rt.runtime.driver, self.launcher)(
-                loaded.function[here.device], x, y, z, loaded.threads, 1, 1, loaded.shared,
-                here.stream, self._params, None,
+            driver = rt.runtime.driver
+            function = loaded.function[here.device]
+            launch = driver.launch_early if self.early else driver.launch_kernel
+            code = launch(
+                function, x, y, z, loaded.threads, 1, 1, loaded.shared, here.stream, self._params,
+                None,
             )  # fmt: skip
         if code:
-            rt.runtime.driver.fail(f"launch of {self.fn.__name__} with grid {grid}", code)
+            self._failed(grid, code)
         if rt.SYNC:
-            rt.runtime.driver.wait_stream(here.stream)
+            driver.wait_stream(here.stream)
+        if not (self.early or loaded.scratch):
+            self._settle(not bits & 15, here.device, function, loaded.threads, loaded.shared)
+
+    def _failed(self, grid: tuple[int, ...], code: int) -> None:
+        rt.runtime.driver.fail(f"launch of {self.fn.__name__} with grid {grid}", code)
 
     def _load(self, aligned: bool) -> Loaded:
         p = rt.runtime.property(rt.here.device)

@@ -10,7 +10,7 @@ from ...core.layout import Spec
 from ..base import Row, add_row
 from ..cpu.native.rows import Slot
 from . import runtime as rt
-from . import trip
+from . import short, trip
 from .data import CudaStorage, View
 
 
@@ -111,7 +111,8 @@ def bind(
     def into(given: Any, out: Any) -> None:
         run([out], *given)
 
-    return rt.guarded(compute, where), rt.guarded(into, where) if row.into and single else None
+    quick = short.results(run, plan, compute)
+    return rt.guarded(quick, where), rt.guarded(into, where) if row.into and single else None
 
 
 def _lifting(run: Any, loose: list[tuple[int, Spec]]) -> Any:

@@ -9,7 +9,9 @@ import threading
 import warnings
 from typing import Any
 
+from ...core import device as core_device
 from ...core.errors import CudaError
+from . import short
 from .allocator import Allocator, Block, Pool
 
 SYNC = os.environ.get("VOTIVE_CUDA_SYNC", "") not in ("", "0")
@@ -104,6 +106,8 @@ runtime = _Runtime()
 def _fork() -> None:
     """A driver does not survive a fork; what the child lets go of is the parent's."""
     runtime.forked = runtime.driver is not None and not runtime.driver.emulated
+    if runtime.forked:
+        short.forked()
 
 
 if hasattr(os, "register_at_fork"):
@@ -137,6 +141,7 @@ class Here(threading.local):
     def _refresh(self) -> None:
         self.stream = self.streams.get(self.device, 0)
         self.pool = self.pool_of(self.device)
+        short.say(self.device, self.stream, self.pool)
 
     def pool_of(self, device: int) -> Pool:
         """Where memory of a device comes from."""
@@ -164,6 +169,7 @@ class Here(threading.local):
     def set_pool(self, pool: Pool) -> None:
         """Take memory of the current device from a graph's own pool."""
         self.private[self.device] = self.pool = pool
+        short.say(self.device, self.stream, pool)
 
     def begin_capture(self) -> None:
         """Launches are recorded from here on; scratch memory then belongs to the graph."""
@@ -234,7 +240,11 @@ def begin() -> Here:
         runtime.start()
         with runtime.lock:
             if here is None:
+                from . import data as _data  # noqa: F401 - says how memory looks
+
+                short.launching(0 if SYNC else runtime.driver.launch_address)
                 here = Here()
+                core_device.current_cuda = lambda: here.device
     return here  # type: ignore[no-any-return]
 
 

@@ -1,6 +1,7 @@
 // The Python module. Built once per instruction-set level, each a module of its own.
 #define VT_OWNS_NUMPY
 #include "api.h"
+#include "device.h"
 #include "record.h"
 
 #include <nanobind/nanobind.h>
@@ -31,7 +32,9 @@ VT_MODULE(VT_MODULE_NAME, m) {
                             std::pair("Launch", vt::launch_type()), std::pair("MapReduce", vt::map_reduce_type()), std::pair("Kernel", vt::kernel_type()),
                             std::pair("Fast", vt::fast_type()), std::pair("Access", vt::access_type()),
                             std::pair("Bound", vt::bound_type()), std::pair("Window", vt::window_type()), std::pair("Memo", vt::memo_type()),
-                            std::pair("Recall", vt::recall_type()), std::pair("LateStorage", vt::late_storage_type())}) {
+                            std::pair("Recall", vt::recall_type()), std::pair("LateStorage", vt::late_storage_type()),
+                            std::pair("Launcher", vt::launcher_type()), std::pair("DeviceFormula", vt::device_formula_type()),
+                            std::pair("DeviceResults", vt::device_results_type())}) {
     if (type == nullptr) throw nb::python_error();
     m.attr(name) = nb::borrow(reinterpret_cast<PyObject*>(type));
   }
@@ -51,6 +54,13 @@ VT_MODULE(VT_MODULE_NAME, m) {
   m.def("install_write", [](nb::handle general) { vt::install_write(general.ptr()); });
   m.attr("cut") = nb::steal(vt::cut_function());
   m.def("install_windows", [](nb::handle table, nb::handle make) { vt::install_windows(table.ptr(), make.ptr()); });
+  m.def("install_device", [](nb::tuple classes) {
+    if (nb::len(classes) != 5 || !vt::install_device(classes.ptr())) throw nb::python_error();
+  });
+  m.def("device_give", [](nb::handle cls) { return nb::steal(vt::device_give(cls.ptr())); });
+  m.def("set_current", [](int device, uint64_t stream, nb::handle pool) { vt::set_current(device, stream, pool.ptr()); });
+  m.def("set_forked", &vt::set_forked);
+  m.def("set_launch", &vt::set_launch);
   m.def("num_threads", &vt::num_threads);
   m.def("set_num_threads", &vt::set_num_threads, nb::call_guard<nb::gil_scoped_release>());
   m.def("has_kernel", [](const std::string& name) { return vt::find_kernel(name) != nullptr; });

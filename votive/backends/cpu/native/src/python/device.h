@@ -1,0 +1,50 @@
+// What the short ways of a GPU's host side share: this thread's device, stream and pool, and the
+// fields of the Python classes that hold its memory. Knows addresses, not the driver.
+#pragma once
+#include <Python.h>
+
+#include <cstdint>
+
+namespace vt {
+
+constexpr int MAX_DEVICES = 16;
+
+// The thread's device, stream and pool as backends/cuda/runtime.py says; `pool` is kept alive there.
+struct Current {
+  int device = -1;  // not yet said
+  void* stream = nullptr;
+  PyObject* pool = nullptr;
+};
+Current& current();
+
+// A field of a Python class with __slots__, read and written at its place.
+struct Field {
+  Py_ssize_t offset = 0;
+  PyObject* get(PyObject* o) const { return *reinterpret_cast<PyObject**>(reinterpret_cast<char*>(o) + offset); }
+  void set(PyObject* o, PyObject* stolen) const {
+    auto& place = *reinterpret_cast<PyObject**>(reinterpret_cast<char*>(o) + offset);
+    PyObject* old = place;
+    place = stolen;
+    Py_XDECREF(old);
+  }
+};
+
+// data.View: address, spec and storage.
+extern PyTypeObject* view_class;
+extern Field view_ptr, view_spec, view_storage;
+
+// New memory of a device: the storage, or nullptr with an error set. `address` gets where it lies.
+PyObject* device_storage(int64_t nbytes, int device, uint64_t& address);
+PyObject* device_view(PyObject* address, PyObject* spec, PyObject* storage);
+PyObject* storage_address(PyObject* storage);  // borrowed
+
+PyTypeObject* launcher_type();
+PyTypeObject* device_formula_type();
+PyTypeObject* device_results_type();
+bool install_device(PyObject* classes);
+PyObject* device_give(PyObject* storage_class);
+void set_current(int device, uint64_t stream, PyObject* pool);
+void set_forked(bool forked);
+void set_launch(uint64_t address);
+
+}  // namespace vt
