@@ -154,6 +154,70 @@ def test_what_the_driver_answers_is_raised(launches: Any) -> None:
         program((4,), 16)
 
 
+class Product(module.DeviceProduct if module is not None else object):  # type: ignore[misc]
+    """A product that notes what came the long way."""
+
+    def __init__(self, *told: Any) -> None:
+        self.long: list[Any] = []
+        self._arrange(*told)
+
+    def _general(self, *args: Any, **how: Any) -> None:
+        self.long.append((args, how))
+
+    def _failed(self, code: int) -> None:
+        raise RuntimeError(f"answered {code}")
+
+
+@native
+@anywhere
+def test_products_reach_the_library_with_their_places(launches: Any) -> None:
+    said: list[Any] = []
+    p = c.c_void_p
+
+    def multiply(*args: Any) -> int:
+        said.append(args)
+        return 13 if args[10] == 0xBAD0 else 0
+
+    def told(desc: int, attribute: int, value: Any, size: int) -> int:
+        said.append((desc, attribute, value[0], size))
+        return 0
+
+    matmul = c.CFUNCTYPE(c.c_int, *[p] * 14, c.c_size_t, p)(multiply)
+    places = c.CFUNCTYPE(c.c_int, p, c.c_int, c.POINTER(c.c_uint64), c.c_size_t)(told)
+    addresses = [c.cast(f, p).value for f in (matmul, places)]
+    product = Product(*addresses, 9, (1, 2, 3, 4), 101, 100, 4096, (("bias", 8), ("aux", 11)))
+    product(16, 32, 48)
+    assert product.long == [((16, 32, 48), {})]  # no algorithm yet
+    product._settle(0, 55, 66)
+    product(16, 32, 48)
+    assert len(product.long) == 2  # no scratch memory yet
+    module.set_space(1 << 20)
+    product(16, 32, 48)
+    assert said == [(55, 9, 101, 16, 1, 32, 2, 100, 48, 3, 48, 4, 66, 1 << 20, 4096, 77)]
+    said.clear()
+    product(16, 32, 48, bias=80, aux=0, add=96)
+    assert said[0] == (9, 8, 80, 8)
+    assert said[1][8:11] == (96, 3, 48)
+    product(16, 32, 48, bias=80)
+    assert [len(s) for s in said] == [4, 16, 16]  # said once
+    product._hold(1)
+    product(16, 32, 48, bias=80)
+    assert product.long[2:] == [((16, 32, 48), {"bias": 80})]
+    product._hold(-1)
+    product(16, 32, 48, bias=80)
+    assert [len(s) for s in said] == [4, 16, 16, 4, 16]  # the long way may have said another
+    for unusual in ({"beta": 1.0}, {"bias": "x"}, {"add": 8}):
+        product(16, 32, 48, **unusual)
+        assert product.long[-1] == ((16, 32, 48), unusual)
+    product(16, 33, 48)
+    assert product.long[-1] == ((16, 33, 48), {})
+    with pytest.raises(RuntimeError, match="answered 13"):
+        product(16, 32, 0xBAD0)
+    module.set_current(0, 78, ())
+    product(16, 32, 48)
+    assert product.long[-1] == ((16, 32, 48), {})  # another stream has other scratch memory
+
+
 def stats() -> dict[str, int]:
     from votive.backends.cuda import runtime as rt
 

@@ -12,11 +12,13 @@ import ctypes as c
 import glob
 import importlib.util
 import os
+import threading
 from typing import Any
 
 from ...core import dtype as dt
 from ...core.errors import CudaError
 from . import runtime as rt
+from . import short
 from .matmul_ways import WORTH_TIMING, fastest
 
 _TYPE = {
@@ -35,6 +37,11 @@ PLAIN, RELU, BIAS, RELU_BIAS, GELU, GELU_BIAS = 1, 2, 4, 6, 32, 36
 GELU_AUX, GELU_AUX_BIAS, GELU_GRADIENT, GELU_GRADIENT_SUMS = 160, 164, 192, 208
 RELU_AUX, RELU_AUX_BIAS, RELU_GRADIENT, RELU_GRADIENT_SUMS = 130, 134, 136, 152
 SUMS_LEFT, SUMS_RIGHT = 256, 512
+# What a call names, and the attribute that says where it lies.
+PLACES = {
+    "bias": BIAS_POINTER, "aux": AUX_POINTER, "a_scale": A_SCALE, "b_scale": B_SCALE,
+    "d_scale": D_SCALE,
+}  # fmt: skip
 WORKSPACE = 32 << 20
 CANDIDATES = 6
 
@@ -128,6 +135,8 @@ class _Library:
         block = self.spaces.get(key)
         if block is None:
             block = self.spaces[key] = rt.allocate(WORKSPACE)
+        if not rt.SYNC:
+            short.space(block.ptr)
         return int(block.ptr)
 
 
@@ -176,12 +185,16 @@ def _set(kind: str, object_: Any, attribute: int, value: Any) -> None:
     )
 
 
-class Product:
+class Product(short.Product):  # type: ignore[misc]
     """`d = alpha * left @ right + beta * c (+ bias, activation)`, prepared once, called with
     addresses. `left` and `right` are in the library's order (columns).
 
     `bias`: the type of what the epilogue adds, or of the sums it makes. `aux`: the distance between
     columns of what the epilogue keeps or reads. `add`: the type of c where it is not that of d.
+
+    `product(left, right, out)` takes addresses, and by name: `add`, what `beta` multiplies (it has
+    the layout of the result), `alpha`, `beta`, and where the operands of the epilogue and the
+    factors lie (`PLACES`).
     """
 
     def __init__(
@@ -194,8 +207,7 @@ class Product:
         scale = {"f64": 1, "i32": 10}.get(compute, 0)
         if out.dtype.is_complex:
             number, scale = (_Double if compute == "f64" else _Single), _TYPE[out.dtype]
-        self.alpha, self.beta = number(1), number(0)
-        self._alpha, self._beta = c.addressof(self.alpha), c.addressof(self.beta)
+        self.number, self.one, self.zero = number, number(1), number(0)
         desc = c.c_void_p()
         lib = library.lib
         check(
@@ -220,18 +232,16 @@ class Product:
             self._set(FAST_ACCUM, c.c_int8(1))
         self.layouts = [m.layout() for m in (left, right, out)]
         self.layouts.insert(2, out.of(add).layout() if add else self.layouts[2])
-        self._places: dict[int, int] = {}
-        self.algo_address = 0
         self.algos: dict[int, Any] = {}  # by the alignment of what is read and written
+        self.lock = threading.Lock()  # the description holds addresses of one call
+        self._arrange(
+            _address(lib.cublasLtMatmul), _address(lib.cublasLtMatmulDescSetAttribute), desc.value,
+            tuple(layout.value for layout in self.layouts), c.addressof(self.one),
+            c.addressof(self.zero), WORKSPACE, tuple(PLACES.items()),
+        )  # fmt: skip
 
     def _set(self, attribute: int, value: Any) -> None:
         _set("MatmulDesc", self.desc, attribute, value)
-
-    def place(self, attribute: int, address: int) -> None:
-        """Tell where an operand of the epilogue or a factor lies."""
-        if self._places.get(attribute) != address:
-            self._set(attribute, c.c_uint64(address))
-            self._places[attribute] = address
 
     def works(self) -> bool:
         """Whether the library has an algorithm, as far as it says so before it is called."""
@@ -270,36 +280,51 @@ class Product:
         inner = self.left.rows if self.left.trans else self.left.cols
         return 2 * self.out.rows * self.out.cols * max(self.out.batch, 1) * inner
 
-    def _choose(self, alignment: int, *where: int) -> Any:
+    def _choose(self, alignment: int, beta: float, *where: int) -> Any:
         found = self._heuristics(alignment)
         best = 0
-        if self.work >= WORTH_TIMING and len(found) > 1 and not self.beta.value:
+        if self.work >= WORTH_TIMING and len(found) > 1 and not beta:
             # All give the same product: time them on the real operands.
-            best = fastest([lambda r=r: self._run(r, *where) for r in found])  # type: ignore[misc]
+            factors = self.one, self.zero
+            best = fastest([lambda r=r: self._run(r, *where, *factors) for r in found])  # type: ignore[misc]
         self.algos[alignment] = found[best]
         return found[best]
 
-    def _run(self, how: Any, left: int, right: int, add: int, out: int) -> None:
+    def _run(
+        self, how: Any, left: int, right: int, add: int, out: int, alpha: Any, beta: Any
+    ) -> None:
         a, b, c_, d = self.layouts
         code = library.lib.cublasLtMatmul(
-            library.handle(), self.desc, self._alpha, left, a, right, b, self._beta, add, c_, out,
-            d, c.addressof(how.algo), library.workspace(), WORKSPACE, rt.here.stream,
+            library.handle(), self.desc, c.addressof(alpha), left, a, right, b, c.addressof(beta),
+            add, c_, out, d, c.addressof(how.algo), library.workspace(), WORKSPACE, rt.here.stream,
         )  # fmt: skip
         if code:
-            check(code, "cublasLtMatmul")
+            self._failed(code)
 
-    def __call__(
-        self, left: int, right: int, out: int, *, bias: int = 0, aux: int = 0, add: int = 0,
-        alpha: float = 1, beta: float = 0,
+    def _failed(self, code: int) -> None:
+        check(code, "cublasLtMatmul")
+
+    def _general(
+        self, left: int, right: int, out: int, *, add: int = 0, alpha: float = 1, beta: float = 0,
+        **places: int,
     ) -> None:  # fmt: skip
-        """`add` is what `beta` multiplies; it has the layout of the result."""
-        self.alpha.value, self.beta.value = alpha, beta
-        if bias:
-            self.place(BIAS_POINTER, bias)
-        if aux:
-            self.place(AUX_POINTER, aux)
+        """A product of any kind; the native module repeats plain ones by itself."""
         bits = left | right | out | add
         alignment = 16 if not bits & 15 else (bits & -bits) & 15
-        add = add or out
-        how = self.algos.get(alignment) or self._choose(alignment, left, right, add, out)
-        self._run(how, left, right, add, out)
+        where = left, right, add or out, out
+        with self.lock:
+            self._hold(1)
+            try:
+                for name, address in places.items():
+                    if address:
+                        self._set(PLACES[name], c.c_uint64(address))
+                how = self.algos.get(alignment) or self._choose(alignment, beta, *where)
+                self._run(how, *where, self.number(alpha), self.number(beta))
+            finally:
+                self._hold(-1)
+        if alignment == 16:
+            self._settle(rt.here.device, library.handle(), c.addressof(how.algo))
+
+
+def _address(function: Any) -> int:
+    return int(c.cast(function, c.c_void_p).value or 0)

@@ -187,13 +187,11 @@ def _scaled_by_library(
     def run(outs: list[View], a: View, b: View, sa: View, sb: View, bias: Any, sr: Any) -> None:
         a, b = _moved(a, left), _moved(b, right)
         sa, sb = _aligned(sa), _aligned(sb)
-        product = made.product
         # In columns: the right operand comes first.
-        product.place(blas.A_SCALE, sb.ptr)
-        product.place(blas.B_SCALE, sa.ptr)
-        if sr is not None:
-            product.place(blas.D_SCALE, sr.ptr)
-        made(a.ptr, b.ptr, outs[0].ptr, bias=0 if bias is None else bias.ptr)
+        made(
+            a.ptr, b.ptr, outs[0].ptr, a_scale=sb.ptr, b_scale=sa.ptr,
+            d_scale=0 if sr is None else sr.ptr, bias=0 if bias is None else bias.ptr,
+        )  # fmt: skip
 
     return run
 

@@ -174,6 +174,7 @@ class Here(threading.local):
     def begin_capture(self) -> None:
         """Launches are recorded from here on; scratch memory then belongs to the graph."""
         self.capturing = True
+        short.say(self.device, self.stream, self.pool)
         self.kept: list[Any] = []
         self._workspace: Block | None = None
         self._draws: Any = None

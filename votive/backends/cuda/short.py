@@ -27,13 +27,39 @@ class _Launcher:
         """What is launched from now on."""
 
 
+class _Product:
+    """Likewise for products."""
+
+    def __call__(self, left: int, right: int, out: int, **how: Any) -> None:
+        self._general(left, right, out, **how)
+
+    def _general(self, left: int, right: int, out: int, **how: Any) -> None:
+        raise NotImplementedError
+
+    def _arrange(self, *told: Any) -> None:
+        """What the library is told with every call."""
+
+    def _settle(self, *way: Any) -> None:
+        """How aligned operands are multiplied."""
+
+    def _hold(self, more: int) -> None:
+        """The general way begins or ends."""
+
+
 Launcher: Any = _Launcher if module is None else module.Launcher
+Product: Any = _Product if module is None else module.DeviceProduct
 
 
 def say(device: int, stream: int, pool: Any) -> None:
     """Tell what is current in this thread."""
     if module is not None:
         module.set_current(device, stream, pool)
+
+
+def space(address: int) -> None:
+    """Tell where products of the current stream keep what they need; a change of stream forgets."""
+    if module is not None:
+        module.set_space(address)
 
 
 def forked() -> None:

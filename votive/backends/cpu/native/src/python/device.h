@@ -14,6 +14,7 @@ struct Current {
   int device = -1;  // not yet said
   void* stream = nullptr;
   PyObject* pool = nullptr;
+  void* space = nullptr;  // scratch memory of products on this stream, once it is known
 };
 Current& current();
 
@@ -41,9 +42,11 @@ PyObject* storage_address(PyObject* storage);  // borrowed
 PyTypeObject* launcher_type();
 PyTypeObject* device_formula_type();
 PyTypeObject* device_results_type();
+PyTypeObject* device_product_type();
 bool install_device(PyObject* classes);
 PyObject* device_give(PyObject* storage_class);
 void set_current(int device, uint64_t stream, PyObject* pool);
+void set_space(uint64_t address);
 void set_forked(bool forked);
 void set_launch(uint64_t address);
 

@@ -107,7 +107,10 @@ void set_current(int device, uint64_t stream, PyObject* pool) {
   c.device = device < MAX_DEVICES ? device : -1;
   c.stream = reinterpret_cast<void*>(stream);
   c.pool = Py_TYPE(pool) == pool_class ? pool : nullptr;
+  c.space = nullptr;
 }
+
+void set_space(uint64_t address) { current().space = reinterpret_cast<void*>(address); }
 
 void set_forked(bool yes) {
   forked = yes;

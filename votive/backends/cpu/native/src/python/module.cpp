@@ -34,7 +34,7 @@ VT_MODULE(VT_MODULE_NAME, m) {
                             std::pair("Bound", vt::bound_type()), std::pair("Window", vt::window_type()), std::pair("Memo", vt::memo_type()),
                             std::pair("Recall", vt::recall_type()), std::pair("LateStorage", vt::late_storage_type()),
                             std::pair("Launcher", vt::launcher_type()), std::pair("DeviceFormula", vt::device_formula_type()),
-                            std::pair("DeviceResults", vt::device_results_type())}) {
+                            std::pair("DeviceResults", vt::device_results_type()), std::pair("DeviceProduct", vt::device_product_type())}) {
     if (type == nullptr) throw nb::python_error();
     m.attr(name) = nb::borrow(reinterpret_cast<PyObject*>(type));
   }
@@ -59,6 +59,7 @@ VT_MODULE(VT_MODULE_NAME, m) {
   });
   m.def("device_give", [](nb::handle cls) { return nb::steal(vt::device_give(cls.ptr())); });
   m.def("set_current", [](int device, uint64_t stream, nb::handle pool) { vt::set_current(device, stream, pool.ptr()); });
+  m.def("set_space", &vt::set_space);
   m.def("set_forked", &vt::set_forked);
   m.def("set_launch", &vt::set_launch);
   m.def("num_threads", &vt::num_threads);
