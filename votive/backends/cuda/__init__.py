@@ -25,10 +25,10 @@ class CudaBackend:
 
     def __init__(self) -> None:
         rt.begin()
-        from . import copy, data, families, moves, pinned, pointwise, rows, trip
+        from . import copy, data, families, moves, pinned, pointwise, rows, short, trip
 
         families.load()
-        self._copy, self._trip, self._data = copy, trip, data
+        self._copy, self._trip, self._data, self._short = copy, trip, data, short
         self._moves, self._pinned, self._pointwise = moves, pinned, pointwise
         self.bind = rows.bind
         memory.is_pinned = pinned.is_pinned
@@ -158,7 +158,7 @@ class CudaBackend:
         return self.to_numpy(data).item()
 
     def window(self, spec: Spec) -> Any:
-        return None
+        return self._short.window(spec)
 
     def clone_storage(self, storage: Any) -> Any:
         made = self._data.CudaStorage(storage.nbytes, storage.device)

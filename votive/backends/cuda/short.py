@@ -100,3 +100,8 @@ def formula(
         program, grid, values, tuple(numbers), out, out.nbytes, device, general, into, over
     )
     return made, made.into
+
+
+def window(spec: Any) -> Any:
+    """How a view looks, for the native module to make it."""
+    return module.Window(spec) if module is not None and spec.numel else None

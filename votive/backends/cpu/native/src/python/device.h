@@ -33,10 +33,12 @@ struct Field {
 // data.View: address, spec and storage.
 extern PyTypeObject* view_class;
 extern Field view_ptr, view_spec, view_storage;
+inline bool is_device_view(PyObject* o) { return view_class != nullptr && Py_TYPE(o) == view_class; }
 
 // New memory of a device: the storage, or nullptr with an error set. `address` gets where it lies.
 PyObject* device_storage(int64_t nbytes, int device, uint64_t& address);
 PyObject* device_view(PyObject* address, PyObject* spec, PyObject* storage);
+PyObject* device_part(PyObject* view, Py_ssize_t bytes, PyObject* spec);  // the same memory from there on
 PyObject* storage_address(PyObject* storage);  // borrowed
 
 PyTypeObject* launcher_type();

@@ -126,6 +126,15 @@ PyObject* device_view(PyObject* address, PyObject* spec, PyObject* storage) {
   return view;
 }
 
+PyObject* device_part(PyObject* view, Py_ssize_t bytes, PyObject* spec) {
+  if (bytes == 0) return device_view(view_ptr.get(view), spec, view_storage.get(view));
+  PyObject* address = PyLong_FromUnsignedLongLong(PyLong_AsUnsignedLongLong(view_ptr.get(view)) + uint64_t(bytes));
+  if (address == nullptr) return nullptr;
+  PyObject* part = device_view(address, spec, view_storage.get(view));
+  Py_DECREF(address);
+  return part;
+}
+
 PyObject* storage_address(PyObject* storage) { return storage_ptr.get(storage); }
 
 PyObject* device_storage(int64_t nbytes, int device, uint64_t& address) {

@@ -1,5 +1,6 @@
 // Views: the same memory seen through another spec. The same steps as `_execute_view` in
 // dispatch/call.py, and a memory of which plan a call with given arguments led to.
+#include "device.h"
 #include "record.h"
 
 #include <cstddef>
@@ -55,11 +56,13 @@ PyObject* bare_view(const OutSpec& o, Py_ssize_t by, PyObject* x, PyObject* step
            *offset = PyObject_GetAttr(x, s_offset), *base = PyObject_GetAttr(x, s_base),
            *chain = PyObject_GetAttr(x, s_chain);
   PyObject *array = nullptr, *out = nullptr, *longer = nullptr, *made = nullptr;
-  if (!data || !storage || !offset || !base || !chain || !PyArray_Check(data)) goto end;
-  {
+  if (!data || !storage || !offset || !base || !chain || o.nbytes == 0) goto end;
+  if (is_device_view(data)) {
+    array = device_part(data, by * PyDataType_ELSIZE(o.descr), o.spec);
+    if (array == nullptr) goto end;
+  } else {
     auto* a = reinterpret_cast<PyArrayObject*>(data);
-    if (PyArray_SIZE(a) == 0) goto end;
-    const Py_ssize_t at = PyLong_AsSsize_t(offset) + by;
+    if (!PyArray_Check(data) || PyArray_SIZE(a) == 0) goto end;
     Py_INCREF(o.descr);
     array = PyArray_NewFromDescr(&PyArray_Type, o.descr, o.ndim, o.shape, o.strides,
                                  PyArray_BYTES(a) + by * PyDataType_ELSIZE(o.descr),
@@ -68,8 +71,11 @@ PyObject* bare_view(const OutSpec& o, Py_ssize_t by, PyObject* x, PyObject* step
     // Who owns the memory, not who looks at it: chains of views stay short.
     PyObject* owner = PyArray_BASE(a) != nullptr ? PyArray_BASE(a) : data;
     reinterpret_cast<PyArrayObject_fields*>(array)->base = Py_NewRef(owner);
-    out = wrap(storage, array, o.spec);
-    if (out == nullptr) goto end;
+  }
+  out = wrap(storage, array, o.spec);
+  if (out == nullptr) goto end;
+  {
+    const Py_ssize_t at = PyLong_AsSsize_t(offset) + by;
     if (at != 0) {
       PyObject* v = PyLong_FromSsize_t(at);
       const bool ok = set(out, s_offset, v);
@@ -188,9 +194,35 @@ end:
 namespace {
 
 PyObject *windows, *describe;  // (spec, what an index asks for) -> Window, and the function that makes one
-PyObject *s_select, *s_slice, *s_window, *s_strides, *zero;
+PyObject *s_select, *s_slice, *s_window, *s_strides, *s_shape, *zero;
 
 constexpr Py_ssize_t WINDOWS = 4096;
+
+// The sizes of what a tensor's data shows. False: nothing is there, or too many dimensions.
+struct Sizes {
+  int ndim = 0;
+  Py_ssize_t of[16];
+
+  bool read(PyObject* data) {
+    if (PyArray_Check(data)) {
+      auto* a = reinterpret_cast<PyArrayObject*>(data);
+      if (PyArray_SIZE(a) == 0 || PyArray_NDIM(a) > 16) return false;
+      for (ndim = 0; ndim < PyArray_NDIM(a); ++ndim) of[ndim] = PyArray_DIM(a, ndim);
+      return true;
+    }
+    if (!is_device_view(data)) return false;
+    PyObject* shape = PyObject_GetAttr(view_spec.get(data), s_shape);
+    if (shape == nullptr) PyErr_Clear();
+    bool ok = shape != nullptr && PyTuple_Check(shape) && PyTuple_GET_SIZE(shape) <= 16;
+    for (Py_ssize_t d = 0; ok && d < PyTuple_GET_SIZE(shape); ++d) {
+      of[d] = PyLong_AsSsize_t(PyTuple_GET_ITEM(shape, d));
+      ok = of[d] > 0;
+      ndim = int(d) + 1;
+    }
+    Py_XDECREF(shape);
+    return ok;
+  }
+};
 
 // What an index asks for along one dimension of x, or of a new one.
 struct Part {
@@ -316,17 +348,15 @@ int item_usual(PyObject* x, PyObject* index, PyObject** result) {
   if (grad && wants) return 0;
   PyObject* data = PyObject_GetAttr(x, s_data);
   if (data == nullptr) return -1;
-  auto* a = reinterpret_cast<PyArrayObject*>(data);
-  if (!PyArray_Check(data) || PyArray_SIZE(a) == 0) {
-    Py_DECREF(data);
-    return 0;
-  }
-  const int ndim = PyArray_NDIM(a);
+  Sizes sizes;
+  bool ok = sizes.read(data);
+  Py_DECREF(data);
+  const int ndim = sizes.ndim;
   Part parts[32];
   int n = 0, d = 0;
-  bool ok = ndim > 0 && ndim <= 16;
+  ok = ok && ndim > 0;
   if (ok && single) {
-    ok = PyLong_CheckExact(index) ? read_pick(index, PyArray_DIM(a, 0), parts[0]) : read_slice(index, PyArray_DIM(a, 0), parts[0]);
+    ok = PyLong_CheckExact(index) ? read_pick(index, sizes.of[0], parts[0]) : read_slice(index, sizes.of[0], parts[0]);
     n = d = 1;
   } else if (ok) {
     const Py_ssize_t count = PyTuple_GET_SIZE(index);
@@ -344,15 +374,14 @@ int item_usual(PyObject* x, PyObject* index, PyObject** result) {
       PyObject* v = PyTuple_GET_ITEM(index, k);
       if (v == Py_None) parts[n++] = {Part::fresh, 0, 1, 1};
       else if (v == Py_Ellipsis) {
-        for (Py_ssize_t j = used; j < ndim; ++j, ++d) parts[n++] = {Part::range, 0, PyArray_DIM(a, d), 1};
+        for (Py_ssize_t j = used; j < ndim; ++j, ++d) parts[n++] = {Part::range, 0, sizes.of[d], 1};
       } else {
-        ok = PyLong_CheckExact(v) ? read_pick(v, PyArray_DIM(a, d), parts[n]) : read_slice(v, PyArray_DIM(a, d), parts[n]);
+        ok = PyLong_CheckExact(v) ? read_pick(v, sizes.of[d], parts[n]) : read_slice(v, sizes.of[d], parts[n]);
         ++n, ++d;
       }
     }
   }
-  for (; ok && d < ndim; ++d) parts[n++] = {Part::range, 0, PyArray_DIM(a, d), 1};
-  Py_DECREF(data);
+  for (; ok && d < ndim; ++d) parts[n++] = {Part::range, 0, sizes.of[d], 1};
   if (!ok) return 0;
   PyObject* spec = PyObject_GetAttr(x, s_spec);
   if (spec == nullptr) return -1;
@@ -381,12 +410,12 @@ PyObject* cut(PyObject*, PyObject* const* args, Py_ssize_t n_args) {
   if (hooks < 0 || grad < 0 || wants < 0) return nullptr;
   PyObject* data = PyObject_GetAttr(x, s_data);
   if (data == nullptr) return nullptr;
-  auto* a = reinterpret_cast<PyArrayObject*>(data);
-  const bool usual = !hooks && PyArray_Check(data) && PyArray_SIZE(a) > 0 && PyArray_NDIM(a) <= 16;
-  const int ndim = usual ? PyArray_NDIM(a) : 0;
+  Sizes sizes;
+  const bool usual = !hooks && sizes.read(data);
+  const int ndim = usual ? sizes.ndim : 0;
   const int dim = int(PyLong_AsLong(args[1]));
   Part parts[32];
-  for (int d = 0; d < ndim; ++d) parts[d] = {Part::range, 0, PyArray_DIM(a, d), 1};
+  for (int d = 0; d < ndim; ++d) parts[d] = {Part::range, 0, sizes.of[d], 1};
   Py_DECREF(data);
   if (!usual || dim < 0 || dim >= ndim) Py_RETURN_NONE;
   const bool single = PyLong_CheckExact(bounds);
@@ -448,6 +477,7 @@ void install_windows(PyObject* table, PyObject* make) {
   s_slice = PyUnicode_InternFromString("_slice");
   s_window = PyUnicode_InternFromString("_window");
   s_strides = PyUnicode_InternFromString("strides");
+  s_shape = PyUnicode_InternFromString("shape");
   zero = PyLong_FromLong(0);
 }
 
