@@ -250,9 +250,7 @@ class Node(BaseNode):
 
     def needs(self, name: str) -> bool:
         """Whether this argument's gradient is wanted."""
-        return any(
-            n == name and m for n, m in zip(flat_names(self.plan), self.recipe.mask, strict=True)
-        )
+        return name in self.recipe.wanted
 
     def apply(self, grads: list[Any]) -> tuple[Any, ...]:
         if self.kept is None:

@@ -12,6 +12,7 @@ from __future__ import annotations
 import ast
 import re
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 REQUIRED: Any = type("Required", (), {"__repr__": lambda self: "<required>"})()
@@ -54,15 +55,15 @@ class Schema:
     name: str
     args: tuple[Arg, ...]
 
-    @property
+    @cached_property
     def names(self) -> tuple[str, ...]:
         return tuple(a.name for a in self.args)
 
-    @property
+    @cached_property
     def runtime_names(self) -> tuple[str, ...]:
         return tuple(a.name for a in self.args if a.is_runtime)
 
-    @property
+    @cached_property
     def tensor_names(self) -> tuple[str, ...]:
         return tuple(a.name for a in self.args if a.is_tensor)
 

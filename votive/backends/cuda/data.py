@@ -4,6 +4,7 @@ kernels.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -85,10 +86,13 @@ class View:
 short.memory(View, CudaStorage, Block, Pool, Allocator)
 
 
-def empty(spec: Spec) -> View:
-    """New device memory seen through `spec`."""
+def _empty(spec: Spec) -> View:
     storage = CudaStorage(spec.nbytes, spec.device.index or 0)
     return View(storage.ptr, spec, storage)
+
+
+# empty(spec): new device memory seen through a spec.
+empty: Callable[[Spec], View] = short.new_view or _empty
 
 
 def zero(v: View) -> None:

@@ -4,7 +4,7 @@ takes a chunk of one of them. Knows addresses, sizes and types, not what is comp
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import triton
@@ -18,6 +18,7 @@ from .softmax import FLOATS, wide
 
 CHUNK = 8192  # elements that a program takes
 BLOCK = 1024  # that it takes at a time
+KEPT = 8  # tables of a group of tensors
 REAL = {"fp64": tl.float64, "fp32": tl.float32, "fp16": tl.float16, "bf16": tl.bfloat16}
 
 
@@ -72,53 +73,77 @@ def counted(steps: Any, column: int) -> Any:
     return count
 
 
+class _Written(NamedTuple):
+    """What a table says, in which stream's order, and where it lies."""
+
+    columns: list[list[int]]
+    sizes: list[int]
+    stream: tuple[int, int]
+    block: Any
+    chunks: int
+    even: bool
+
+
 class Table:
-    """Addresses and sizes on the device; rewritten only when one of them has changed."""
+    """Addresses and sizes on the device. The last few are kept: gradients that are made anew come
+    back to the same addresses after some steps.
+    """
 
     def __init__(self) -> None:
-        self.key: Any = None
-        self.block: Any = None
+        self.kept: list[_Written] = []  # the last used comes last
         self.chunks = 0
-        self.count = 0
         self.even = False  # all addresses are multiples of 16
 
     def write(self, columns: list[list[int]], sizes: list[int]) -> int:
         """The address of a table of int64: `count` addresses (or numbers) per column, the sizes,
         then for each chunk its tensor and its number in that tensor.
         """
-        key = (columns, sizes)
-        if key == self.key:
-            return int(self.block.ptr)
+        here = rt.here
+        if here.capturing:
+            return self._captured(columns, sizes)
+        stream = (here.device, here.stream)
+        for k in range(len(self.kept) - 1, -1, -1):
+            found = self.kept[k]
+            if found.columns == columns and found.sizes == sizes and found.stream == stream:
+                if k != len(self.kept) - 1:
+                    self.kept.append(self.kept.pop(k))
+                self.chunks, self.even = found.chunks, found.even
+                return int(found.block.ptr)
+        array = self._text(columns, sizes)
+        if len(self.kept) == KEPT:
+            self._drop(self.kept.pop(0))
+        block = rt.allocate(array.nbytes)
+        to_device(block.ptr, array)
+        self.kept.append(_Written(columns, sizes, stream, block, self.chunks, self.even))
+        return int(block.ptr)
+
+    def _captured(self, columns: list[list[int]], sizes: list[int]) -> int:
+        """The table belongs to the graph, and the copy is one of its nodes: its source must stay
+        where it is.
+        """
+        array = self._text(columns, sizes)
+        block = rt.allocate(array.nbytes)
+        rt.here.kept.append((array, rt._Held(block)))
+        to_device(block.ptr, array)
+        return int(block.ptr)
+
+    def _text(self, columns: list[list[int]], sizes: list[int]) -> np.ndarray[Any, Any]:
         which: list[int] = []
         number: list[int] = []
         for t, n in enumerate(sizes):
             parts = -(-n // CHUNK)
             which += [t] * parts
             number += range(parts)
-        array = np.array([*(a for c in columns for a in c), *sizes, *which, *number], np.int64)
+        self.chunks = len(which)
         self.even = not any(a & 15 for c in columns for a in c)
-        self._drop()
-        # While a graph is captured the table belongs to the graph, and the copy is one of its
-        # nodes: its source must stay where it is.
-        self.block = rt.allocate(array.nbytes)
-        self.array = array
-        if rt.here.capturing:
-            rt.here.kept.append((array, rt._Held(self.block)))
-        to_device(self.block.ptr, array)
-        self.key = None if rt.here.capturing else key
-        self.chunks, self.count = len(which), len(sizes)
-        found = int(self.block.ptr)
-        if rt.here.capturing:
-            self.block = None
-        return found
+        return np.array([*(a for c in columns for a in c), *sizes, *which, *number], np.int64)
 
-    def _drop(self) -> None:
-        if self.block is not None:
-            self.block.pool.give(self.block)
-            self.block = None
+    def _drop(self, written: _Written) -> None:
+        written.block.pool.give(written.block)
 
     def __del__(self) -> None:
-        self._drop()
+        for written in self.kept:
+            self._drop(written)
 
 
 def alike(*lists: Any) -> bool:

@@ -48,6 +48,7 @@ class _Product:
 
 Launcher: Any = _Launcher if module is None else module.Launcher
 Product: Any = _Product if module is None else module.DeviceProduct
+new_view: Any = None if module is None else module.new_view
 
 
 def say(device: int, stream: int, pool: Any) -> None:

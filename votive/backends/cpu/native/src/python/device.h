@@ -46,6 +46,7 @@ PyTypeObject* device_formula_type();
 PyTypeObject* device_results_type();
 PyTypeObject* device_product_type();
 bool install_device(PyObject* classes);
+PyObject* new_view_function();
 PyObject* device_give(PyObject* storage_class);
 void set_current(int device, uint64_t stream, PyObject* pool);
 void set_space(uint64_t address);

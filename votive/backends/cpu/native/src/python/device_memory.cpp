@@ -22,7 +22,7 @@ Field storage_block, storage_ptr, storage_nbytes, storage_device;
 Field block_ptr, block_nbytes, block_wanted, block_free, block_streams, block_pool;
 Field pool_bins, pool_allocator;
 Field all_busy, all_late, all_allocated, all_peak, all_taken;
-PyObject* s_give;
+PyObject *s_give, *s_nbytes, *s_device, *s_index;
 bool forked = false;
 
 int64_t number(PyObject* o) { return o == nullptr ? 0 : PyLong_AsLongLong(o); }
@@ -160,11 +160,39 @@ PyObject* device_storage(int64_t nbytes, int device, uint64_t& address) {
   return made;
 }
 
+namespace {
+
+// new_view(spec): memory of the spec's size on its device.
+PyObject* new_view(PyObject*, PyObject* spec) {
+  PyObject *nbytes = PyObject_GetAttr(spec, s_nbytes), *device = PyObject_GetAttr(spec, s_device);
+  PyObject* index = device == nullptr ? nullptr : PyObject_GetAttr(device, s_index);
+  PyObject *view = nullptr, *storage = nullptr;
+  if (nbytes != nullptr && index != nullptr) {
+    const int64_t size = PyLong_AsLongLong(nbytes);
+    const int where = index == Py_None ? 0 : int(PyLong_AsLong(index));
+    uint64_t address;
+    if (!PyErr_Occurred()) storage = device_storage(size, where, address);
+    if (storage != nullptr) view = device_view(storage_address(storage), spec, storage);
+  }
+  for (PyObject* o : {nbytes, device, index, storage}) Py_XDECREF(o);
+  return view;
+}
+
+}  // namespace
+
+PyObject* new_view_function() {
+  static PyMethodDef def = {"new_view", new_view, METH_O, "new_view(spec): new memory seen through a spec."};
+  return PyCFunction_New(&def, nullptr);
+}
+
 // classes: (View, CudaStorage, Block, Pool, Allocator)
 bool install_device(PyObject* classes) {
   PyTypeObject** to[] = {&view_class, &storage_class, &block_class, &pool_class, &allocator_class};
   for (Py_ssize_t i = 0; i < 5; ++i) *to[i] = reinterpret_cast<PyTypeObject*>(Py_NewRef(PyTuple_GET_ITEM(classes, i)));
   s_give = PyUnicode_InternFromString("give");
+  s_nbytes = PyUnicode_InternFromString("nbytes");
+  s_device = PyUnicode_InternFromString("device");
+  s_index = PyUnicode_InternFromString("index");
   return fields(view_class, {{"ptr", &view_ptr}, {"spec", &view_spec}, {"storage", &view_storage}}) &&
          fields(storage_class, {{"block", &storage_block}, {"ptr", &storage_ptr}, {"_nbytes", &storage_nbytes}, {"device", &storage_device}}) &&
          fields(block_class, {{"ptr", &block_ptr}, {"nbytes", &block_nbytes}, {"wanted", &block_wanted}, {"free", &block_free},

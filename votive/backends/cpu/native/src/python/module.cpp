@@ -57,6 +57,7 @@ VT_MODULE(VT_MODULE_NAME, m) {
   m.def("install_device", [](nb::tuple classes) {
     if (nb::len(classes) != 5 || !vt::install_device(classes.ptr())) throw nb::python_error();
   });
+  m.attr("new_view") = nb::steal(vt::new_view_function());
   m.def("device_give", [](nb::handle cls) { return nb::steal(vt::device_give(cls.ptr())); });
   m.def("set_current", [](int device, uint64_t stream, nb::handle pool) { vt::set_current(device, stream, pool.ptr()); });
   m.def("set_space", &vt::set_space);
