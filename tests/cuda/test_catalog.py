@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import inspect
 import os
+import re
 import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -25,19 +26,19 @@ from .trips import (
     DECOMPOSED,
     ON_CPU,
     RENAMED,
-    ROUNDED,
     SIGNS_OPEN,
     UNDEFINED,
     UNNOTICED,
     free,
     may_leave,
+    rounded,
 )
 
 THOROUGH = os.environ.get("VOTIVE_CUDA_THOROUGH", "") not in ("", "0")
 # What is empty holds anything.
 RECORDS = [] if REASON else [r for r in load() if "empty" not in r.name and r.name not in ON_CPU]
 each = pytest.mark.parametrize("record", RECORDS, ids=[r.name for r in RECORDS])
-# Samples per record whose gradients are compared.
+# Samples per record whose gradients are compared, beside all that are empty.
 GRADIENTS = 2 if EMULATED else 4
 Case = tuple[Any, str, str]
 
@@ -106,8 +107,8 @@ def hold(
     scale: float = 0.0,
 ) -> None:  # fmt: skip
     """Every case gives the same on both devices, and only operators that may leave the GPU do."""
-    usual = max([*(t[0] for t in record.tol.values()), ROUNDED.get(record.name, 0.0)])
     for case in cases:
+        usual = max([*(t[0] for t in record.tol.values()), rounded(record.name, case[0])])
         if "'cpu'" in repr(case[0]):
             continue  # asks for the CPU
         what = f"{record.name}{case[0]} {case[1]} {case[2]}"
@@ -129,9 +130,19 @@ def hold(
             assert (x is None) == (y is None), what
             if x is None:
                 continue
-            agree(x, y, what, usual, scale)
+            agree(x, y, what, usual, max(scale, terms(record, case)))
         away = set() if free(record, case[0]) else {o for o in left if not may_leave(o, what)}
         assert not away, f"{what}: computed on the CPU: {sorted(away)}"
+
+
+def terms(record: Record, case: Case) -> float:
+    """How large the terms are that cancel in a result: a determinant is a sum of products of rows,
+    and zero for a singular matrix but for their rounding. Hadamard's bound.
+    """
+    if record.name not in ("det", "linalg.det"):
+        return 0.0
+    (a, *_), _ = arrays(record, case[0], case[1])
+    return float(np.linalg.norm(np.asarray(a), axis=-1).prod(-1).max(initial=0.0))
 
 
 def cases(record: Record, dtypes: list[str], layouts: tuple[str, ...]) -> Iterator[Case]:
@@ -171,7 +182,10 @@ def test_gradients_agree_with_the_cpu(record: Record) -> None:
     if not kinds:
         pytest.skip("not differentiable in these dtypes")
     found = list(cases(record, kinds, LAYOUTS[:-1]))
-    hold(record, gradients, found if THOROUGH else found[:GRADIENTS], scale=1.0)
+    if not THOROUGH:
+        empty = [case for case in found[GRADIENTS:] if free(record, case[0])]
+        found = [*found[:GRADIENTS], *empty]
+    hold(record, gradients, found, scale=1.0)
 
 
 @each
@@ -189,6 +203,7 @@ def test_errors_agree_with_the_cpu(record: Record) -> None:
             assert isinstance(ours, list)
             continue
         if record.name in RENAMED and "out of bounds" in str(theirs):
-            assert "out of bounds" in str(ours)
+            assert isinstance(ours, RuntimeError)
+            assert re.match(r"scatter_\w+: .*out of bounds", str(ours))
             continue
         assert type(ours) is type(theirs), f"{record.name}{sample}: {ours!r}, expected {theirs!r}"

@@ -19,7 +19,6 @@ from . import precision
 from .by_rows import dense, power
 from .copy import copy_view
 from .data import View, empty
-from .index import reach
 from .keys import shared
 from .program import pointer
 from .reduction import _row
@@ -169,6 +168,19 @@ def _three(values: Any, fill: int) -> tuple[int, ...]:
     return (fill,) * (3 - len(values)) + tuple(values)
 
 
+def _fits(positions: int, groups: int, *shapes: Any) -> bool:
+    """Whether kernels can do it: only the distance between samples may need 64 bits, and the third
+    dimension of a grid ends. What is larger goes to the CPU.
+    """
+    return positions < 2**30 and groups < 65536 and all(math.prod(s[1:]) < 2**31 for s in shapes)
+
+
+def _near(x: Any) -> Any:
+    """What brings the elements of a sample together if they lie further apart than 32 bits tell."""
+    inside = zip(x.strides[1:], x.shape[1:], strict=True)
+    return (lambda v: v) if sum(abs(s) * (n - 1) for s, n in inside) < 2**31 else dense
+
+
 def _steps(spec: Any) -> tuple[int, ...]:
     """Strides of (N, C, depth, height, width)."""
     return (*spec.strides[:2], *_three(spec.strides[2:], 0))
@@ -214,9 +226,7 @@ def _forward(
     fixed = _tile(x.dtype, rows, columns, terms)
     fixed |= {"DIMS": x.ndim - 2, "TRANSPOSED": transposed, "BIAS": bias is not None}
     kind = pointer(x.dtype)
-    far = max(reach(x), reach(x.spec.like((x.shape[0], groups * columns, *size)))) >= 2**31
-    # Only the distance between samples may need 64 bits: larger samples go to the CPU.
-    if far and max(reach(x) // max(x.shape[0], 1), math.prod(size) * groups * columns) >= 2**31:
+    if not _fits(rows, groups, x.shape, (1, groups * columns, *size)):
         return None
     steps = ["i64", *["i32"] * 4] * 2
     warps = 8 if fixed["BM"] * fixed["BN"] >= 8192 else 4
@@ -227,11 +237,12 @@ def _forward(
         *_three(stride, 1), *_three(padding, 0), *_three(dilation, 1),
     )  # fmt: skip
     grid = (-(-rows // fixed["BM"]), -(-columns // fixed["BN"]), groups)
+    near = _near(x)
 
     def run(outs: list[View], x: View, weight: View, bias: Any = None) -> None:
         w = empty(laid)
         copy_view(w, View(weight.ptr, seen, weight.storage))
-        bias = w if bias is None else dense(bias)
+        x, bias = near(x), w if bias is None else dense(bias)
         steps = (*_steps(x.spec), *_steps(outs[0].spec))
         program(grid, outs[0].ptr, x.ptr, w.ptr, bias.ptr, *numbers, *steps)
 
@@ -272,6 +283,8 @@ def convolution_weight(
     parts = max(1, min(4 * here_count() // (blocks * groups), positions // (8 * fixed["BK"]), 64))
     part = -(-positions // parts)
     parts = -(-positions // part)
+    if not _fits(positions, groups * parts, x.shape, grad.shape):
+        return None
     total = dt.float64 if x.dtype is dt.float64 else dt.float32
     program = shared(
         _weigh, [pointer(total)] + [pointer(x.dtype)] * 2 + ["i32"] * 21
@@ -283,6 +296,7 @@ def convolution_weight(
         *_three(stride, 1), *_three(padding, 0), *_three(dilation, 1),
     )  # fmt: skip
     grid = (-(-row // fixed["BM"]), -(-columns // fixed["BN"]), groups * parts)
+    near, near_grad = _near(x), _near(grad)
     device = x.spec.device
     made = Spec(Layout((parts, groups * row * columns)), total, device)
     flat = Spec(Layout((groups * row * columns,)), total, device)
@@ -293,7 +307,7 @@ def convolution_weight(
     turned = Spec(Layout(shape, (columns, 1, *inner)), total, device)
 
     def run(outs: list[View], x: View, grad: View) -> None:
-        sums = empty(made)
+        sums, x, grad = empty(made), near(x), near_grad(grad)
         steps = (*_steps(x.spec), *_steps(grad.spec))
         program(grid, sums.ptr, x.ptr, grad.ptr, *numbers, *steps, part, groups)
         if join is not None:

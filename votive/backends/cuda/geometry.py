@@ -50,10 +50,11 @@ def cross(a: Any, b: Any, dim: int) -> Any:
 def _cdist(
     o, x1, x2, rows, columns, size, p, KIND: tl.constexpr, WIDE: tl.constexpr, BLOCK: tl.constexpr
 ):  # fmt: skip
-    # Grid: (blocks of second points, blocks of first points, batch).
-    batch = tl.program_id(2).to(tl.int64)
-    i = tl.program_id(1).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
-    j = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
+    # Grid: (blocks of second points x blocks of first points x batch,).
+    at, across, down = tl.program_id(0).to(tl.int64), tl.cdiv(columns, BLOCK), tl.cdiv(rows, BLOCK)
+    batch = at // across // down
+    i = at // across % down * BLOCK + tl.arange(0, BLOCK)
+    j = at % across * BLOCK + tl.arange(0, BLOCK)
     first = x1 + (batch * rows + i) * size
     second = x2 + (batch * columns + j) * size
     total = tl.zeros((BLOCK, BLOCK), WIDE)
@@ -95,7 +96,7 @@ def cdist(x1: Any, x2: Any, p: float, product: bool) -> Any:
             return
         lead = spec.shape[:-2]
         a, b = spread(x1, (*lead, rows, size)), spread(x2, (*lead, columns, size))
-        grid = (-(-columns // TILE), -(-rows // TILE), math.prod(lead))
+        grid = (-(-columns // TILE) * -(-rows // TILE) * math.prod(lead),)
         with written(outs[0]) as to:
             program(grid, to.ptr, a.ptr, b.ptr, rows, columns, size, power)
 

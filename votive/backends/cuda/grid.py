@@ -333,6 +333,8 @@ def _affine_constants(dtype: dt.dtype, size: Any, align: bool) -> tuple[Any, ...
 @cuda("_affine_grid", accepts=floats)
 def affine_grid(theta: Any, size: Any, align: bool) -> Any:
     _, numbers, constants, number = _affine_constants(theta.dtype, size, align)
+    if reach(theta) >= 2**31:
+        number = "i64"
     numbers = (*numbers, *theta.strides)
     kinds = [pointer(theta.dtype)] * 2 + [number] * len(numbers)
     program = Program(_affine, kinds, constants)

@@ -10,6 +10,8 @@ import triton.language as tl
 from triton.runtime import interpreter
 from triton.runtime.interpreter import TensorHandle
 
+from ...core.errors import CudaError
+
 _NUMPY = {"i32": np.int32, "i64": np.int64, "fp32": np.float32, "fp64": np.float64}
 _patch_tensor = interpreter._patch_lang_tensor
 
@@ -72,8 +74,13 @@ def _splat(self: Any, ret_ty: Any, arg: Any) -> Any:
 interpreter.InterpreterBuilder.create_splat = _splat
 
 
+_LIMITS = (2**31 - 1, 65535, 65535)  # of a grid, as hardware has them
+
+
 def run(program: Any, grid: tuple[int, ...], args: tuple[Any, ...]) -> None:
     """Run a program on host memory."""
+    if not all(1 <= n <= most for n, most in zip(grid, _LIMITS, strict=False)):
+        raise CudaError(f"launch of {program.fn.__name__} with grid {grid}: no GPU takes that.")
     values = []
     for type_, v in zip(program.types, args, strict=True):
         ty = tl.str_to_ty(type_, None)

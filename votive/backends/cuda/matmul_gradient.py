@@ -38,9 +38,11 @@ def library(a: Spec, b: Spec, out: Spec, **options: Any) -> Library | None:
 
 @cuda("_linear_gradients", accepts=takes)
 def linear_gradients(grad: Any, x: Any, turned_: bool) -> Any:
-    rows = grad.shape[0]
-    if not rows or not grad.numel or not x.numel:
+    if not grad.numel:
         return _zeros
+    if not x.numel:  # no weights, but biases
+        sums = reduction.sum_(Slot(0, grad.spec), (0,), False, grad.dtype)
+        return lambda outs, grad, x: sums([outs[1]], grad)
     g, right = grad.spec, x.spec
     # The weight's gradient lies in memory by rows or by columns: one or the other comes first.
     left, right = (turned(right), g) if turned_ else (turned(g), right)

@@ -29,14 +29,24 @@ class Side:
 
 
 @triton.jit
+def _places(M, N, BM: tl.constexpr, BN: tl.constexpr):
+    """Rows, columns and matrix of a program. Grid: (row tiles x column tiles x matrices,), since
+    other dimensions of a grid end at 65,535.
+    """
+    at = tl.program_id(0)
+    down, across = tl.cdiv(M, BM), tl.cdiv(N, BN)
+    i = at % down * BM + tl.arange(0, BM)
+    j = at // down % across * BN + tl.arange(0, BN)
+    return i, j, (at // down // across).to(tl.int64)
+
+
+@triton.jit
 def _product(
     o, a, b, bias, add, M, N, K, am, ak, ab, bk, bn, bb, om, on, ob, zm, zn, zb, alpha, beta,
     BIAS: tl.constexpr, ADD: tl.constexpr, KIND: tl.constexpr, WIDE: tl.constexpr,
     BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr,
 ):  # fmt: skip
-    i = tl.program_id(0) * BM + tl.arange(0, BM)
-    j = tl.program_id(1) * BN + tl.arange(0, BN)
-    z = tl.program_id(2).to(tl.int64)
+    i, j, z = _places(M, N, BM, BN)
     a += z * ab
     b += z * bb
     total = tl.zeros((BM, BN), WIDE)
@@ -108,9 +118,7 @@ def _whole_product(
     BN: tl.constexpr,
 ):  # fmt: skip
     """Integers: no tensor core multiplies them, and sums wrap as C's do."""
-    i = tl.program_id(0) * BM + tl.arange(0, BM)
-    j = tl.program_id(1) * BN + tl.arange(0, BN)
-    z = tl.program_id(2).to(tl.int64)
+    i, j, z = _places(M, N, BM, BN)
     total = tl.zeros((BM, BN), tl.int64)
     for k in range(K):
         left = tl.load(a + z * ab + i.to(tl.int64) * am + k * ak, mask=i < M, other=0).to(tl.int64)
@@ -142,7 +150,7 @@ class Whole:
         self.program = Program(_whole_product, types, {**constants, "BM": 16, "BN": 16})
         sizes = (a.rows, b.cols, a.cols, a.row, a.col, a.batch, b.row, b.col, b.batch)
         self.numbers = (*sizes, out.row, out.col, out.batch)
-        self.grid = (-(-a.rows // 16), -(-b.cols // 16), count)
+        self.grid = (-(-a.rows // 16) * -(-b.cols // 16) * count,)
 
     def __call__(
         self, a: int, b: int, out: int, *, bias: int = 0, add: int = 0, alpha: float = 1,
@@ -205,7 +213,7 @@ class Plain:
         to = (out.row, out.col, out.batch)
         sizes = (a.rows, b.cols, a.cols, a.row, a.col, a.batch, b.row, b.col, b.batch)
         self.numbers = (*sizes, *to, *to)
-        self.grid = (-(-a.rows // bm), -(-b.cols // bn), count)
+        self.grid = (-(-a.rows // bm) * -(-b.cols // bn) * count,)
 
     def __call__(
         self, a: int, b: int, out: int, *, bias: int = 0, add: int = 0, alpha: float = 1.0,

@@ -209,7 +209,7 @@ def _program(
     else:
         head, stop = f"for start in range(0, {terms}, BN):", terms
     loop += [
-        f"i = start{ints if parts == 1 else ''} + tl.arange(0, BN)[None, :]",
+        f"i = (start + tl.arange(0, BN)[None, :]){ints}",
         f"inside = (row < {rows}) & (i < {stop})",
         *text.places("g", walk.gone, "i"),
     ]
@@ -241,7 +241,7 @@ def _program(
         lines.append(f"y = finish(y, {_TL[A]})")
     if out is dt.bool_:
         lines.append("y = tl.where(y != 0, 1, 0)")
-    lines.append("at = tl.program_id(0) * BM + tl.arange(0, BM)")
+    lines.append(f"at = tl.program_id(0){ints} * BM + tl.arange(0, BM)")
     lines.append(f"to = at + tl.program_id(1){ints} * {rows}" if parts > 1 else "to = at")
     lines.append(f"tl.store(o + to, y.to({_TL[stored]}), mask=at < {rows})")
     args = ["o", *(f"a{n}" for n in range(len(roles))), *text.params]

@@ -135,7 +135,7 @@ def scatter_extremum(x: Any, dim: int, index: Any, src: Any, reduce: str, own: b
         back = f"m.value_of(k, {_TL[TYPE[x.dtype]]}, {largest})"
         types = {"o": kind, "keys": pointer(key), "x": kind}
         return w.kernel("scatter_values", types, [
-            f"k = {w.load('keys', 1)} + r * 0 + n * 0",
+            f"k = {w.load('keys', 1)} + (r * 0 + n * 0).to(keys.dtype.element_ty)",
             f"old = {w.load('x', 2)}",
             w.store(f"tl.where(k == {lowest}, old, {back})"),
         ])  # fmt: skip

@@ -15,6 +15,7 @@ from .copy import copy_view
 from .data import View, empty
 from .faults import faults
 from .fill import fill_view
+from .index import reach
 from .keys import ordered, shared
 from .places import Places
 from .program import pointer
@@ -123,7 +124,8 @@ def histogram(x: Any, edges: Any, weight: Any) -> Any:
     """Every point finds its bin along each dimension by search, and adds to the bin of them all."""
     n = x.shape[0]
     wide = "tl.float64" if x.dtype is dt.float64 else "tl.float32"
-    p = Places((n,), [(1,)] if weight is None else [(1,), weight.strides], apart=(0,))
+    steps = [(1,)] if weight is None else [(1,), weight.strides]
+    p = Places((n,), steps, apart=(0,), reach=reach(x))
     total = dt.int64 if weight is None else dt.float64
     types = {"o": pointer(total), "x": pointer(x.dtype)} | ({} if weight is None else {
         "w": pointer(weight.dtype)

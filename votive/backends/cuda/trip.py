@@ -61,8 +61,19 @@ def fetch(v: View) -> np.ndarray[Any, Any]:
         return np.empty(spec.shape, spec.dtype.np)
     reach = 1 + sum((n - 1) * s for n, s in zip(spec.shape, spec.strides, strict=True))
     flat = np.empty(reach, spec.dtype.np)
-    to_host(flat, v.ptr)
-    return np.ndarray(spec.shape, spec.dtype.np, flat, 0, spec.byte_strides)
+    laid = np.ndarray(spec.shape, spec.dtype.np, flat, 0, spec.byte_strides)
+    if reach > max(8 * spec.numel, 4096):  # mostly holes, which nobody asks for
+        from .copy import copy_view
+
+        close = Spec(Layout(spec.shape), spec.dtype, spec.device)
+        storage = CudaStorage(close.nbytes, close.device.index or 0)
+        copy_view(View(storage.ptr, close, storage), v)
+        dense = np.empty(spec.shape, spec.dtype.np)
+        to_host(dense.reshape(-1), storage.ptr)
+        laid[...] = dense
+    else:
+        to_host(flat, v.ptr)
+    return laid
 
 
 def lifted(array: Any, spec: Spec) -> View:
