@@ -118,6 +118,7 @@ def sorting(vt: Any) -> None:
         x.sort(1)
         x.topk(50, 1)
         x.median(1)
+    _of(vt, 1 << 20, dtype="float32").sort(descending=True)
     vt.searchsorted(x, x)
     vt.bucketize(_of(vt, 1000), _of(vt, 100))
 
@@ -368,6 +369,7 @@ def randomness(vt: Any) -> None:
     vt.randn(1000, device="cuda", dtype=vt.bfloat16)
     vt.randint(10, (1000,), device="cuda")
     vt.randperm(1000, device="cuda")
+    vt.randperm(1 << 20, device="cuda")
     x = _of(vt, 4, 1000, dtype="float32")
     for dtype in ("float32", "int64"):
         _of(vt, 1000, dtype=dtype).random_()

@@ -17,7 +17,7 @@ from ...formula.expr import apply
 from ..cpu.native.rows import Slot
 from ..cpu.reference import sampling_bounds as bounds
 from . import device_math as m
-from .by_rows import dense
+from .by_rows import dense, written
 from .checks import required
 from .copy import copy_view
 from .data import View, empty
@@ -26,11 +26,12 @@ from .faults import faults
 from .keys import Lines, scratch
 from .pointwise import compile_formula
 from .program import TYPE, Program, pointer
+from .radix import WORDS, Radix
 from .random import EXACT, FLOATS, _open, _word
 from .reduction import _row
 from .rows import cuda
 from .scan import SUM, _Scan
-from .sort import Order
+from .sort import Order, by_digits
 
 BLOCK = 512
 _NONE = "invalid multinomial distribution (sum of probabilities <= 0)"
@@ -111,20 +112,66 @@ def _arrived(o, arrivals, places, fault, total, samples, n, m_, BLOCK: tl.conste
     tl.store(o + i, place, mask=there)
 
 
-def _permutation(n: int, device: Any) -> Any:
+@triton.jit
+def _settled(o, words, keys, n, SHIFT: tl.constexpr, BLOCK: tl.constexpr):
+    """Places in the order of their keys; the words are in the order of the keys' first bits. Few
+    have the same: those look at their neighbours' keys. Grid: blocks of places.
+    """
+    i = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
+    there = i < n
+    word = tl.load(words + i, mask=there, other=0)
+    place = word & 0xFFFFFFFF
+    mine = word >> SHIFT
+    left = there & (tl.load(words + i - 1, mask=there & (i > 0), other=~word) >> SHIFT == mine)
+    right = there & (tl.load(words + i + 1, mask=i + 1 < n, other=~word) >> SHIFT == mine)
+    key = tl.load(keys + place, mask=left | right, other=0)
+    to = i
+    away = 1
+    while tl.max((left | right).to(tl.int32), 0) > 0:
+        a = tl.load(words + i - away, mask=left, other=0)
+        b = tl.load(words + i + away, mask=right, other=0)
+        to -= tl.where(left & (tl.load(keys + (a & 0xFFFFFFFF), mask=left, other=0) > key), 1, 0)
+        to += tl.where(right & (tl.load(keys + (b & 0xFFFFFFFF), mask=right, other=0) < key), 1, 0)
+        away += 1
+        a = tl.load(words + i - away, mask=left & (i >= away), other=0)
+        b = tl.load(words + i + away, mask=right & (i + away < n), other=0)
+        left = left & (i >= away) & (a >> SHIFT == mine)
+        right = right & (i + away < n) & (b >> SHIFT == mine)
+
+    tl.store(o + to, place.to(o.dtype.element_ty), mask=there)
+
+
+def _permutation(n: int, dtype: dt.dtype, device: Any) -> Any:
     """draw(to, key, counter): a random order of 0 .. n-1."""
     keys = Program(_keys, ["*i64", "*i64", "i64", "i64", "i64"], {"BLOCK": BLOCK})
-    order = Order(Lines(1, n), dt.int64, False, n)
     spec = Spec(Layout((n,)), dt.int64, device)
     grid = (-(-n // BLOCK),)
+    ln = Lines(1, n)
+    if not by_digits(ln, dt.int64, n):
+        order = Order(ln, dt.int64, False, n, keys=False)
 
-    def draw(to: View, key: int, counter: int) -> None:
+        def draw(to: View, key: int, counter: int) -> None:
+            made = empty(spec)
+            keys(grid, made.ptr, shift(), _word(key), _word(counter), n)
+            _, places = order(made, n)
+            copy_view(to, View(places.ptr, spec.like(dtype=dt.int32), places.storage))
+
+        return draw
+
+    # Sorted are four bits more than places have: one key in sixteen has an equal beside it.
+    above = 64 - min(32, (n - 1).bit_length() + 7 & ~3)
+    radix = Radix(ln, dt.int64, False, n, WORDS, above)
+    types = [pointer(dtype), "*i64", "*i64", "i64"]
+    settle = Program(_settled, types, {"SHIFT": above, "BLOCK": BLOCK})
+
+    def draw_sorted(to: View, key: int, counter: int) -> None:
         made = empty(spec)
         keys(grid, made.ptr, shift(), _word(key), _word(counter), n)
-        _, places = order(made, n)
-        copy_view(to, View(places.ptr, spec.like(dtype=dt.int32), places.storage))
+        words = radix(made, n)
+        with written(to) as o:
+            settle(grid, o.ptr, words.ptr, made.ptr, n)
 
-    return draw
+    return draw_sorted
 
 
 @cuda("_randperm")
@@ -133,7 +180,7 @@ def randperm(x: Any, key: Any, counter: Any) -> Any:
     if x.dtype not in TYPE or n >= 2**31:
         return None
     bounds.check_randperm(n, x.dtype.np)
-    draw = _permutation(n, x.spec.device) if n else None
+    draw = _permutation(n, x.dtype, x.spec.device) if n else None
     return lambda outs, x, key, counter: draw and draw(outs[0], key, counter)
 
 
@@ -143,7 +190,7 @@ def new_randperm(size: Any, dtype: dt.dtype, device: Any, key: Any, counter: Any
     if dtype not in TYPE or n >= 2**31:
         return None
     bounds.check_randperm(n, dtype.np)
-    draw = _permutation(n, device) if n else None
+    draw = _permutation(n, dtype, device) if n else None
     return lambda outs, key, counter: draw and draw(outs[0], key, counter)
 
 
@@ -208,7 +255,7 @@ def _shrunk(x: Any) -> Any:
 def _raced(x: Any, ln: Lines, samples: int) -> Any:
     types = ["*fp64", pointer(x.dtype), "*i64", "i64", "i64", "i64"]
     arrive = Program(_arrivals, types, {"BLOCK": BLOCK}, **EXACT)
-    order = Order(ln, dt.float64, False, samples)
+    order = Order(ln, dt.float64, False, samples, keys=False)
     types = ["*i64", "*fp64", "*i32", "*i32", "i64", "i64", "i64", "i64"]
     collect = Program(_arrived, types, {"BLOCK": BLOCK})
     fault = faults.place(RuntimeError, _FEW)

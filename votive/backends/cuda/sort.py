@@ -1,7 +1,8 @@
 """Sorting and what follows from it: the largest few, the k-th, the median.
 
-Blocks are ordered by counting how many elements come before each; then runs are merged in pairs,
-each element looking for its place in the other run. Where only the first few are wanted, runs are
+Long lines are sorted by their digits. In others blocks are ordered by counting how many elements
+come before each; then runs are merged in pairs, each element looking for its place in the other
+run. Where only the first few are wanted, runs are
 cut to that length, and every round of merging has half the work.
 """
 
@@ -16,12 +17,14 @@ from ...core import dtype as dt
 from .by_rows import power
 from .data import View
 from .keys import Lines, key_of, key_type, lines, ordered, scratch, shared
-from .program import Program, pointer
+from .program import pointer
+from .radix import KEYS, MOST, PASS, PLACES, SHORT, VALUES, Radix, padded, passes
 from .rows import cuda
 from .scan import lined_up
 
 RUN = 64  # elements of the first runs
 BLOCK = 512
+LAUNCH, MERGE = 4.0, 40.0  # microseconds: a launch, and merging a round of 2**20 elements
 
 
 def fits(x: Any) -> bool:
@@ -164,42 +167,75 @@ def _larger(a, b):
     return tl.maximum(a, b)
 
 
-class Order:
-    """The launches that order lines; `first`: how many of each line are wanted."""
+def _rounds(n: int, first: int) -> list[tuple[int, int, int, int]]:
+    """How a line is merged: elements of it before a round and after, and lengths of runs. Runs are
+    cut where only the first few of a line are wanted.
+    """
+    rounds = []
+    run, m, keep = RUN, n, max(power(first), RUN)
+    while run < m:
+        run2 = min(2 * run, keep)
+        # Whole pairs keep run2 each; a run without partner, and a short pair, what they have.
+        pairs, rest = divmod(m, 2 * run)
+        m2 = pairs * run2 + min(rest, run2)
+        rounds.append((m, m2, run, run2))
+        run, m = run2, m2
+    return rounds
 
-    def __init__(self, ln: Lines, dtype: dt.dtype, descending: bool, first: int) -> None:
+
+def by_digits(ln: Lines, dtype: dt.dtype, first: int) -> bool:
+    """Whether lines are sorted faster by their digits than by merging."""
+    if ln.n < SHORT or ln.n >= MOST:
+        return False
+    rounds, count = _rounds(ln.n, first), passes(dtype)
+    elements = ln.rows / 2**20
+    merging = MERGE * elements * (ln.n + sum(m for m, *_ in rounds)) + LAUNCH * (len(rounds) + 1)
+    sorting = PASS * elements * padded(ln.n) * (count + 1) + LAUNCH * (count + 2)
+    return sorting < merging
+
+
+class Order:
+    """The launches that order lines; `first`: how many of each line are wanted; `keys`: whether
+    the keys are too.
+    """
+
+    def __init__(
+        self, ln: Lines, dtype: dt.dtype, descending: bool, first: int, keys: bool = True
+    ) -> None:
         self.ln, self.key = ln, key_type(dtype)
+        self.radix: Radix | None = None
+        if by_digits(ln, dtype, first):
+            self.m = first
+            self.radix = Radix(ln, dtype, descending, first, KEYS if keys else PLACES)
+            return
         k = pointer(self.key)
         self.blocks = -(-ln.n // RUN)
         self._runs = shared(
             _runs, [k, "*i32", pointer(dtype), "i32", "i64", "i32"],
             {"DESCENDING": descending, "RUN": RUN},
         )  # fmt: skip
-        self.rounds: list[tuple[Program, tuple[int, ...], int]] = []
-        run, m, keep = RUN, ln.n, max(power(first), RUN)
-        while run < m:
-            run2 = min(2 * run, keep)
-            # Whole pairs keep run2 each; a run without partner, and a short pair, what they have.
-            pairs, rest = divmod(m, 2 * run)
-            m2 = pairs * run2 + min(rest, run2)
-            program = shared(
-                _merge, [k, "*i32", k, "*i32", "i64", "i32", "i32", "i32", "i32", "i32"],
-                {"BLOCK": BLOCK},
-            )  # fmt: skip
-            self.rounds.append((program, (m, m2, run, run2, run.bit_length()), m))
-            run, m = run2, m2
-        self.m = m
+        self._merge = shared(
+            _merge, [k, "*i32", k, "*i32", "i64", "i32", "i32", "i32", "i32", "i32"],
+            {"BLOCK": BLOCK},
+        )  # fmt: skip
+        self.rounds = _rounds(ln.n, first)
+        self.m = self.rounds[-1][1] if self.rounds else ln.n
 
     def __call__(self, x: View, sx: int) -> tuple[View, View]:
         """(keys, places) of each line in order; `self.m` elements of each line are there."""
         rows, n = self.ln.rows, self.ln.n
+        if self.radix is not None:
+            keys, places = (scratch(x.spec, rows * self.m, d) for d in (self.key, dt.int32))
+            self.radix(x, sx, places=places.ptr, keys=keys.ptr)
+            return keys, places
         keys, places = (scratch(x.spec, rows * n, d) for d in (self.key, dt.int32))
         self._runs((rows * self.blocks,), keys.ptr, places.ptr, x.ptr, n, sx, self.blocks)
-        for program, numbers, m in self.rounds:
-            m2, total = numbers[1], rows * m
+        for m, m2, run, run2 in self.rounds:
+            total, steps = rows * m, run.bit_length()
             keys2, places2 = (scratch(x.spec, rows * m2, d) for d in (self.key, dt.int32))
             grid = (-(-total // BLOCK),)
-            program(grid, keys2.ptr, places2.ptr, keys.ptr, places.ptr, total, *numbers)
+            numbers = (total, m, m2, run, run2, steps)
+            self._merge(grid, keys2.ptr, places2.ptr, keys.ptr, places.ptr, *numbers)
             keys, places = keys2, places2
         return keys, places
 
@@ -208,6 +244,14 @@ def _first(x: Any, dim: int, descending: bool, count: int) -> Any:
     ln = lines(x, dim)
     if not ln.rows or not count:
         return lambda outs, x: None
+    if by_digits(ln, x.dtype, count):
+        radix = Radix(ln, x.dtype, descending, count, VALUES)
+
+        def sort_(outs: list[View], x: View) -> None:
+            v, stride = ln.of(x, dim)
+            lined_up(outs, dim, lambda made: radix(v, stride, made[0].ptr, made[1].ptr))
+
+        return sort_
     order = Order(ln, x.dtype, descending, count)
     kind = pointer(x.dtype)
     collect = shared(
@@ -283,7 +327,7 @@ def mode(x: Any, dim: int) -> Any:
     ln = lines(x, dim)
     if not ln.rows:
         return None
-    order = Order(ln, x.dtype, False, ln.n)
+    order = Order(ln, x.dtype, False, ln.n, keys=False)
     kind, block = pointer(x.dtype), max(16, min(BLOCK, power(ln.n)))
     pick = shared(_mode, [kind, "*i64", kind, "*i32", "i32", "i64"], {"BLOCK": block})
 

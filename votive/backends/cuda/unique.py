@@ -115,7 +115,7 @@ def _by_rows(x: Any, dim: int, consecutive: bool) -> Any:
     n, columns = shape[0], x.numel // shape[0]
     ln, kind, fixed = Lines(1, n), pointer(x.dtype), {"BLOCK": BLOCK}
     flags = {"SORTED": not consecutive, **fixed}
-    order = Order(ln, x.dtype, False, n)
+    order = Order(ln, x.dtype, False, n, keys=False)
     column = shared(_column, [kind, kind, "*i32", "i64", "i64", "i64"], fixed)
     reorder = shared(_reorder, ["*i32", "*i32", "*i32", "i64"], fixed)
     differ = shared(_differ, ["*u8", kind, "*i32", "i64", "i64"], flags)
@@ -195,7 +195,7 @@ def unique(x: Any, dim: int | None, consecutive: bool) -> Any:
     if dim is not None:
         return _by_rows(x, dim, consecutive)
     ln = Lines(1, n)
-    order = None if consecutive else Order(ln, x.dtype, False, n)
+    order = None if consecutive else Order(ln, x.dtype, False, n, keys=False)
     kind = pointer(x.dtype)
     fixed = {"SORTED": not consecutive, "BLOCK": BLOCK}
     mark = shared(_marks, ["*u8", kind, "*i32", "i64"], fixed)
