@@ -225,6 +225,35 @@ def test_a_graphed_module_trains_as_the_plain_one() -> None:
         assert vt.allclose(vt.tensor(a), vt.tensor(b), rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.parametrize("how", ["callables", "graphed"])
+def test_graphs_cast_weights_under_autocast_at_each_replay(how: str) -> None:
+    def losses(graphed: bool) -> list[float]:
+        model, x = _model(), vt.ones(2, 3, device="cuda")
+        optimizer = vt.optim.SGD(model.parameters(), lr=0.1)
+
+        def forward() -> Any:
+            return model(x).float().square().mean()
+
+        def step() -> Any:
+            loss = forward()
+            loss.backward()
+            optimizer.step()
+            optimizer.zero_grad()
+            return loss.detach()
+
+        with vt.autocast("cuda", dtype=vt.bfloat16):
+            forward()  # keeps casts of the weights
+            if graphed and how == "callables":
+                vt.cuda.make_graphed_callables(model, (x,), num_warmup_iters=1)
+            elif graphed:
+                with vt.no_grad():
+                    step, plain = vt.cuda.make_graphed(forward, warmup=1), step
+                return [(step().item(), plain())[0] for _ in range(3)]
+            return [step().item() for _ in range(3)]
+
+    assert losses(True) == pytest.approx(losses(False), rel=1e-2)
+
+
 def test_gradients_of_a_graphed_function_accumulate_and_outlive_the_next_call() -> None:
     w = vt.ones(3, device="cuda", requires_grad=True)
 

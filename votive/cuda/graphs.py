@@ -58,6 +58,7 @@ class CUDAGraph:
         self.reset()  # what a capture that failed has left
         self._pool = _joined(pool, here)
         self._device = here.device
+        _forget_casts()  # a graph makes its own: those of before are gone when autocast ends
         here.set_pool(self._pool)
         here.begin_capture()
         from ..backends.cuda.draws import GraphDraws, Repeated
@@ -80,6 +81,7 @@ class CUDAGraph:
             self._graph = rt.runtime.driver.end_capture(here.stream)
         finally:
             self._kept = here.end_capture()
+            _forget_casts()  # which nobody computes before a replay
         if not self._keeps:
             self.instantiate()
 
@@ -180,6 +182,12 @@ def _bury() -> None:
                     allocator.drop(pool)
                 finally:
                     allocator.busy -= 1
+
+
+def _forget_casts() -> None:
+    from ..dispatch.autocast import settings
+
+    settings.cache = None
 
 
 def _joined(pool: Any, here: Any) -> Any:
