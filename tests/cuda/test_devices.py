@@ -219,6 +219,36 @@ def test_graphs_are_captured_and_replayed_on_their_device() -> None:
     assert [r.tolist() for r in results] == [[11.0] * 3] * 2
 
 
+@two
+def test_what_is_graphed_runs_on_the_device_of_its_tensors() -> None:
+    x = on(1, 2, 3)
+    double = vt.cuda.make_graphed(lambda t: t * 2, (x,), warmup=1)
+    assert double(on(1, 2, 3) * 4).tolist() == (on(1, 2, 3) * 8).tolist()
+    layer = vt.nn.Linear(3, 2).to("cuda:1")
+    wanted = layer(on(1, 2, 3) * 4)
+    layer = vt.cuda.make_graphed_callables(layer, (x,))
+    assert vt.allclose(layer(on(1, 2, 3) * 4), wanted)
+    assert vt.cuda.current_device() == 0
+    with pytest.warns(UserWarning, match="Graph is empty"), vt.cuda.graph(vt.cuda.CUDAGraph()):
+        x + 1
+
+
+@two
+def test_texts_are_generated_on_a_device_that_is_not_the_current_one() -> None:
+    from votive.models import LlamaConfig, LlamaForCausalLM
+
+    vt.manual_seed(0)
+    config = LlamaConfig(
+        vocab_size=20, hidden_size=8, intermediate_size=8, num_hidden_layers=1,
+        num_attention_heads=2, num_key_value_heads=1, max_position_embeddings=32,
+    )  # fmt: skip
+    model, ids = LlamaForCausalLM(config).eval(), vt.tensor([[1, 2, 3]])
+    wanted = model.generate(ids, max_new_tokens=17, do_sample=False)
+    model.to("cuda:1")
+    found = model.generate(ids.to("cuda:1"), max_new_tokens=17, do_sample=False)
+    assert found.tolist() == wanted.tolist()
+
+
 @emulated
 @two
 def test_a_copy_between_devices_is_in_order_on_both_sides() -> None:

@@ -10,6 +10,7 @@ from typing import Any
 from ..autograd import grad, no_grad
 from ..autograd.function import Function
 from . import _here
+from .devices import device_of
 from .graphs import CUDAGraph, _tensors, graph, graph_pool_handle
 from .streams import Stream, StreamContext, current_stream
 
@@ -158,11 +159,18 @@ def make_graphed_callables(
         _Recorded(f, a if isinstance(a, tuple) else (a,), allow_unused_input)
         for f, a in zip(fns, samples, strict=True)
     ]
+    with device_of(next((t for part in recorded for t in part.inputs if t.is_cuda), None)):
+        _record(recorded, num_warmup_iters, pool)
+    made = [_patched(p.fn, p.callable()) if p.is_module else p.callable() for p in recorded]
+    return made[0] if single else tuple(made)
+
+
+def _record(recorded: list[_Recorded], warmup: int, pool: Any) -> None:
     side, pool = Stream(), pool or graph_pool_handle()
     side.wait_stream(current_stream())
     with StreamContext(side):
         for part in recorded:
-            for _ in range(num_warmup_iters):
+            for _ in range(warmup):
                 part.warm()
     current_stream().wait_stream(side)
     for part in recorded:
@@ -170,8 +178,6 @@ def make_graphed_callables(
     # Backwards in reverse, as they will run: what one lets go of may serve the next.
     for part in reversed(recorded):
         part.record_backward(pool, side)
-    made = [_patched(p.fn, p.callable()) if p.is_module else p.callable() for p in recorded]
-    return made[0] if single else tuple(made)
 
 
 def _patched(module: Any, graphed: Callable[..., Any]) -> Any:

@@ -6,6 +6,7 @@ new inputs are copied over the old ones.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -14,6 +15,7 @@ from ..backends.cuda.allocator import Pool
 from ..backends.cuda.faults import faults
 from ..core.errors import CudaError
 from . import _here
+from .devices import device_of
 from .streams import Stream, StreamContext, current_stream
 
 
@@ -74,6 +76,15 @@ class CUDAGraph:
 
     def capture_end(self) -> None:
         """End recording and make the graph ready to run, unless it was made with `keep_graph`."""
+        self._end()
+        if not self.nodes():
+            warnings.warn(
+                "The CUDA Graph is empty. This usually means that the graph was attempted to be "
+                "captured on wrong device or stream.",
+                stacklevel=3,
+            )
+
+    def _end(self) -> None:
         here = _here()
         if not here.capturing:
             raise RuntimeError("capture_end: this thread captures no graph.")
@@ -269,7 +280,10 @@ class graph:
 
     def __exit__(self, *exc: object) -> None:
         try:
-            self.graph.capture_end()
+            if exc[0] is None and not self.graph._repeats:
+                self.graph.capture_end()
+            else:  # where it does not matter that nothing was recorded
+                self.graph._end()
         except CudaError:
             # An error inside the block has often ended the capture: it is the one to be told.
             if exc[0] is None:
@@ -296,7 +310,11 @@ class Graphed:
     def __init__(self, fn: Callable[..., Any], args: tuple[Any, ...], warmup: int) -> None:
         self.fn, self.args = fn, args
         self.inputs = _tensors(args)
-        side = Stream()
+        with device_of(next((t for t in self.inputs if t.is_cuda), None)):
+            self._record(warmup)
+
+    def _record(self, warmup: int) -> None:
+        fn, args, side = self.fn, self.args, Stream()
         side.wait_stream(current_stream())
         with StreamContext(side):
             # Plans are made, kernels compiled and algorithms chosen before anything is recorded.

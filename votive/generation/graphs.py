@@ -53,7 +53,8 @@ class GraphStepper(DecoderStepper):
         if start >= self.cache.max_length:
             return super().advance(tokens)  # which says that the cache is full
         if self.captured is None:
-            self._capture(tokens, start)
+            with votive.cuda.device(tokens.device):
+                self._capture(tokens, start)
         if self.expected != start:
             self.position.fill_(start)
             if self.positions is not None:
