@@ -21,9 +21,12 @@ each_shape = pytest.mark.parametrize(("shape", "dim"), SHAPES)
 def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     """On the emulated GPU a hundred elements are a long line."""
     if EMULATED:
-        from votive.backends.cuda import extremum, scan
+        from votive.backends.cuda import extremum, scan, scan_once
 
-        for module, sizes in ((scan, {"PART": 60, "BLOCK": 32}), (extremum, {"PART": 60})):
+        for module, sizes in (
+            (scan, {"PART": 60, "BLOCK": 32}), (extremum, {"PART": 60}),
+            (scan_once, {"TILE": 32, "LOOK": 2}),
+        ):  # fmt: skip
             for name, value in sizes.items():
                 monkeypatch.setattr(module, name, value)
 
@@ -61,6 +64,31 @@ def test_running_sums_and_extremes_agree_with_the_cpu(
             near = 1 + 0.01 * x
             same((1 + 0.01 * y).cumprod(dim), near.cumprod(dim), 1e-3)
     assert not left
+
+
+def test_sums_of_long_lines_are_the_same_every_time() -> None:
+    _, y = pair((LONG,), "float32")
+    first = y.cumsum(0)
+    for _ in range(1 if EMULATED else 20):
+        same(y.cumsum(0), first.cpu())
+    graph = votive.cuda.CUDAGraph()
+    with votive.cuda.graph(graph):
+        again = y.cumsum(0)
+    for _ in range(2):
+        graph.replay()
+        same(again, first.cpu())
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "int32", "float16", "bfloat16", "float64"])
+def test_long_lines_are_summed_and_multiplied_in_every_dtype(dtype: str) -> None:
+    rng = np.random.default_rng(0)
+    x = votive.from_numpy(rng.integers(0, 3, LONG + 1)).to(getattr(votive, dtype))[1:]
+    y = x.to("cuda")
+    sums = x.double().cumsum(0) if dtype.startswith(("f", "b")) else x.cumsum(0)
+    rtol = {"float16": 1e-3, "bfloat16": 8e-3}.get(dtype, 0.0)
+    same(y.cumsum(0, dtype=votive.int64 if dtype == "uint8" else None), sums, rtol)
+    wide = votive.float64 if rtol else None
+    same(y.cumprod(0, dtype=wide), x.cumprod(0, dtype=wide))
 
 
 @each_shape

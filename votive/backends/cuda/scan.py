@@ -1,5 +1,6 @@
 """Running sums, products, extremes and recurrences along a dimension. Lines that are few and long
-are cut into parts: each part is summed up, the sums are scanned, and the parts begin from them.
+are cut into parts: each part is summed up, the sums are scanned, and the parts begin from them;
+sums and products are read only once.
 """
 
 from __future__ import annotations
@@ -10,7 +11,6 @@ import triton
 import triton.language as tl
 
 from ...core import dtype as dt
-from . import device_math as m
 from .by_rows import along, power, row_stride
 from .copy import copy_view
 from .data import View, empty
@@ -18,40 +18,13 @@ from .keys import Lines, cut, key_type, lines, ordered, scratch, shared, sought
 from .program import TYPE, Program, pointer
 from .rows import cuda
 from .runtime import here_count
+from .scan_once import MOST, Once
+from .scan_rules import _add, _chained, _later, _logaddexp, _multiply
 from .softmax import floats
 
 BLOCK = 4096
 PART = 8192  # elements of a part, at least
 SUM, PRODUCT, LOGSUMEXP, EXTREME, RECURRENCE = range(5)
-
-
-@triton.jit
-def _add(a, b):
-    return a + b
-
-
-@triton.jit
-def _multiply(a, b):
-    return a * b
-
-
-@triton.jit
-def _logaddexp(a, b):
-    top = tl.maximum(a, b, propagate_nan=tl.PropagateNan.ALL)
-    low = tl.minimum(a, b, propagate_nan=tl.PropagateNan.ALL)
-    # Equal infinities have no distance; their sum is themselves.
-    return tl.where(low == top, top + 0.6931471805599453, top + m.f_log1p(m.f_exp(low - top)))
-
-
-@triton.jit
-def _later(ka, ia, kb, ib):
-    keep = ka > kb
-    return tl.where(keep, ka, kb), tl.where(keep, ia, ib)
-
-
-@triton.jit
-def _chained(ga, xa, gb, xb):
-    return ga * gb, gb * xa + xb
 
 
 @triton.jit
@@ -175,6 +148,11 @@ class _Scan:
         parts = 1
         if ln.rows < 2 * here_count() and ln.n > 2 * PART:
             parts = min(-(-ln.n // PART), max(8 * here_count() // ln.rows, 1))
+        self.once: Once | None = None
+        if parts > 1 and kind in (SUM, PRODUCT) and ln.n < MOST:
+            dense = even and ln.n % 16 == 0
+            self.once = Once(kind == PRODUCT, ln, x, out, wide, _W[wide], dense)
+            return
         self.part, self.parts = cut(ln.n, parts)
         self.second = dt.int64 if kind == EXTREME else wide
         self._flags = {"KIND": kind, "LARGEST": largest, "REVERSE": reverse, "W": _W[wide]}
@@ -202,6 +180,9 @@ class _Scan:
         return shared(_scan, types, {**self._flags, **flags}, even, warps=warps)
 
     def __call__(self, o: int, places: int, x: View, sx: int, gain: View, sg: int) -> None:
+        if self.once is not None:
+            self.once(o, x, sx)
+            return
         ln, parts = self.ln, self.parts
         grid = (ln.rows, parts)
         numbers = (ln.n, sx, sg, self.part, parts)
