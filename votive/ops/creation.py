@@ -5,6 +5,7 @@ Knows specs, not memory; values from outside come through `_from_data`.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 from ..core.device import device as Device
@@ -47,6 +48,10 @@ structured(
 )  # fmt: skip
 
 
+# Programs make tensors of a few shapes again and again.
+_dense = lru_cache(1024)(contiguous_strides)
+
+
 def _full(
     shape: Any, strides: Any, value: Any, dtype: Dtype, device: Device, pin_memory: bool
 ) -> Any:
@@ -61,9 +66,7 @@ def _filled(op: str, shape: Any, value: Any, out: Any, requires_grad: bool, *giv
         out_dtype(op, out, given[0])
         return finish(out.resize_(shape).fill_(value), requires_grad)
     dtype, device = options(op, *given)
-    return finish(
-        _full(shape, contiguous_strides(shape), value, dtype, device, given[-1]), requires_grad
-    )
+    return finish(_full(shape, _dense(shape), value, dtype, device, given[-1]), requires_grad)
 
 
 @composite(method=False)
@@ -154,7 +157,10 @@ def empty(
         out_dtype("empty", out, dtype)
         return finish(out.resize_(shape), requires_grad)
     wanted, place = options("empty", dtype, layout, device, pin_memory)
-    strides = format_strides("empty", Spec(Layout(shape), wanted, place), memory_format)
+    if memory_format is contiguous_format:
+        strides = _dense(shape)
+    else:
+        strides = format_strides("empty", Spec(Layout(shape), wanted, place), memory_format)
     return finish(new_memory(shape, strides, wanted, place, pin_memory), requires_grad)
 
 
