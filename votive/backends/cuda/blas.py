@@ -300,6 +300,8 @@ class Product(short.Product):  # type: ignore[misc]
         )  # fmt: skip
         if code:
             self._failed(code)
+        if rt.SYNC:
+            rt.runtime.driver.wait_stream(rt.here.stream)
 
     def _failed(self, code: int) -> None:
         check(code, "cublasLtMatmul")

@@ -20,7 +20,8 @@ from .runtime import here_count
 from .tiles import joined
 
 TILE = 2048  # elements of a tile
-WIDE_TILE = 8192  # where results lie dense and terms do not
+WIDE_TILE = {4: 8192}  # by the bytes of an element, where results lie dense and terms do not
+WIDE = 64  # results of such a tile
 # kind: (neutral element, how two are joined)
 _KINDS = {
     "sum": ("0", "a + b"),
@@ -40,8 +41,9 @@ class Walk:
     """Results and terms of a reduction as index arithmetic: which tile, which strides."""
 
     def __init__(
-        self, shape: tuple[int, ...], dims: tuple[int, ...], strides: list[tuple[int, ...]]
-    ) -> None:
+        self, shape: tuple[int, ...], dims: tuple[int, ...], strides: list[tuple[int, ...]],
+        size: int,
+    ) -> None:  # fmt: skip
         kept = [d for d in range(len(shape)) if d not in dims and shape[d] != 1]
         gone = [d for d in dims if shape[d] != 1]
         first = strides[0]
@@ -52,30 +54,30 @@ class Walk:
         along = bool(self.gone) and any(s[-1] == 1 for s in self.gone_strides)
         across = bool(self.kept) and any(s[-1] == 1 for s in self.kept_strides) and not along
         if across:
-            self._across(len(strides))
+            self._across(len(strides), size)
         else:
             self.bn = min(TILE, 1 << (max(self.terms, 1) - 1).bit_length())
             self.bm = max(1, min(TILE // self.bn, 1 << (max(self.rows, 1) - 1).bit_length(), 64))
         self.across = across
 
-    def _across(self, operands: int) -> None:
-        """Results lie dense, terms far apart: whole lines of results, and so many terms at a time
+    def _across(self, operands: int, size: int) -> None:
+        """Results lie dense, terms far apart: whole lines of memory, and so many terms at a time
         that every thread waits for several loads at once.
         """
         rows, terms = (1 << (n - 1).bit_length() for n in (self.rows, self.terms))
-        most = WIDE_TILE >> (operands - 1).bit_length()
+        most = WIDE_TILE.get(size, 4096) >> (operands - 1).bit_length()
         if terms <= 128:  # nothing to split: fewer results each give every processor work
             fill = max(32, 1 << (self.rows // (2 * here_count())).bit_length())
             self.bm = min(rows, 256, fill)
         else:
-            self.bm = min(rows, 256)
+            self.bm = min(rows, WIDE)
         self.bn = max(1, min(most // self.bm, terms))
 
     def split(self) -> int:
         """Into how many parts the terms go so that the whole GPU has work."""
         blocks = -(-self.rows // self.bm)
         steps = -(-self.terms // self.bn)
-        wanted = (8 if self.across else 4) * here_count()
+        wanted = 4 * here_count()
         if blocks * 2 > wanted or steps < 8:
             return 1
         return max(1, min(wanted // blocks, steps // (2 if self.across else 4), 1024))
@@ -129,7 +131,7 @@ def reducer(
     if len(made) != 1 or not can(formula, "f" if next(iter(made)).is_floating_point else "i"):
         return None
     strides = [broadcast_strides(s.shape, s.strides, shape) for s in inputs]
-    walk = Walk(shape, dims, strides)
+    walk = Walk(shape, dims, strides, inputs[0].dtype.itemsize)
     parts = walk.split()
     wide = _wide(walk)
     first = _program(
@@ -155,7 +157,7 @@ def reducer(
         return once
     same = Formula("part", ("x",), var("x"))
     part = Spec(Layout((parts, walk.rows)), compute, inputs[0].device)
-    again = Walk(part.shape, (0,), [part.strides])
+    again = Walk(part.shape, (0,), [part.strides], compute.itemsize)
     second = _program(
         name, kind, compute, same, ["x"], [(compute, compute, None)], again, False, 1, out, finish
     )
