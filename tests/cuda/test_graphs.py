@@ -127,6 +127,8 @@ def test_a_pool_serves_again_when_its_last_graph_is_gone() -> None:
 
 def test_replays_draw_by_the_seed_of_the_day() -> None:
     def drawn() -> Any:
+        for _ in range(3):  # what is let go of before the first draw is not what draws read
+            vt.full((4,), 2.5, device="cuda").exp()
         weights = vt.full((4,), 30.0, device="cuda")
         return [
             vt.rand(3, device="cuda"),
@@ -158,6 +160,15 @@ def test_draws_that_a_graph_cannot_move_on_are_refused() -> None:
     assert vt.rand(3, device="cuda", generator=mine).tolist() == (
         vt.rand(3, device="cuda", generator=mine.manual_seed(3)).tolist()
     )
+
+
+def test_a_seed_inside_a_capture_is_refused() -> None:
+    vt.cuda.manual_seed(3)
+    wanted = vt.rand(3, device="cuda").tolist()
+    vt.cuda.manual_seed(3)
+    with pytest.raises(RuntimeError, match="cannot be seeded"), vt.cuda.graph(vt.cuda.CUDAGraph()):
+        vt.cuda.manual_seed(4)
+    assert vt.rand(3, device="cuda").tolist() == wanted  # as if nothing had been tried
 
 
 def test_draws_of_a_graph_give_their_memory_back() -> None:
@@ -194,6 +205,31 @@ def test_the_graph_of_a_backward_pass_leaves_out_what_the_forward_pass_did() -> 
         results.append([out, *vt.autograd.grad(out, given, weight)])
     for a, b in zip(*results, strict=True):
         assert vt.allclose(a, b, rtol=1e-4, atol=1e-5)
+
+
+def test_tables_of_constants_outlive_the_graph_that_met_them_first() -> None:
+    x = vt.arange(15.0, device="cuda").reshape(1, 1, 3, 5)  # shapes that no other test has
+    shapes = vt.full((5,), 1.5, device="cuda", requires_grad=True)
+
+    def work() -> list[Any]:
+        resized = vt.nn.functional.interpolate(x, size=(7, 11), mode="bilinear")
+        drawn = vt.distributions.Gamma(shapes, shapes, validate_args=False).rsample()
+        return [resized, *vt.autograd.grad(drawn.sum(), shapes)]
+
+    graph = vt.cuda.CUDAGraph()
+    with vt.cuda.graph(graph):
+        recorded = work()
+    vt.cuda.manual_seed(0)
+    plain = [t.tolist() for t in work()]  # before the graph ran
+    vt.cuda.manual_seed(0)
+    graph.replay()
+    assert [t.tolist() for t in recorded] == plain
+    del recorded
+    graph.reset()
+    filling = [vt.full((128 * k,), 1e9, device="cuda") for k in range(1, 20)]
+    vt.cuda.manual_seed(0)
+    assert [t.tolist() for t in work()] == plain
+    del filling
 
 
 def _model() -> Any:

@@ -96,6 +96,7 @@ class _Far:
 
 
 _I = vt.tensor([[0, 1, 2, 0], [1, 1, 0, 2]])
+_TWICE = {"scale_factor": 2, "mode": "bilinear"}
 CALLS: dict[str, tuple[tuple[int, ...], Callable[[Any], Any]]] = {
     "exp": ((3, 4), lambda x: x.exp()),
     "sum of all": ((3, 4), lambda x: x.sum()),
@@ -113,6 +114,10 @@ CALLS: dict[str, tuple[tuple[int, ...], Callable[[Any], Any]]] = {
     "affine_grid": ((2, 2, 3), lambda x: F.affine_grid(x, [2, 1, 3, 4], align_corners=False)),
     "conv1d": ((2, 3, 5), lambda x: F.conv1d(x, x.detach()[:1, :, :2] * 2)),
     "conv1d of one far sample": ((3, 5), lambda x: F.conv1d(x, x.detach()[None, :, :2] * 2)),
+    "interpolate": (
+        (4, 2, 3),
+        lambda x: F.interpolate(x.permute(1, 2, 0)[:, :, None], **_TWICE),
+    ),
     "attention": ((2, 4, 8), lambda x: F.scaled_dot_product_attention(x, x, x, is_causal=True)),
 }
 

@@ -23,8 +23,8 @@ from .device import device as Device
 # The seed of a fresh generator, as in torch: a large prime, the same in every process.
 DEFAULT_SEED = 67280421310721
 STATE_BYTES = 16
-# Is told of each draw before it is made, and may refuse it; see backends/cuda/draws.py.
-watch: Callable[[Generator], None] | None = None
+# Is told of each draw, or seed (True), and may refuse it; see backends/cuda/draws.py.
+watch: Callable[[Generator, bool], None] | None = None
 _SPACE = 1 << 64
 
 
@@ -61,6 +61,8 @@ class Generator:
         True
         """
         value = _checked_seed(seed)
+        if watch is not None:
+            watch(self, True)
         with self._lock:
             self._seed, self._offset = value, 0
         return self
@@ -152,7 +154,7 @@ class Generator:
         if not 0 <= n < _SPACE:
             raise ValueError(f"reserve: the number of counters must be 0 .. 2**64 - 1, got {n}.")
         if watch is not None:
-            watch(self)
+            watch(self, False)
         with self._lock:
             start = self._offset
             # No run may cross the end of the 64-bit space: its carry would be an attempt number.

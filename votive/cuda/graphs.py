@@ -61,12 +61,12 @@ class CUDAGraph:
         self._pool = _joined(pool, here)
         self._device = here.device
         _forget_casts()  # a graph makes its own: those of before are gone when autocast ends
-        here.set_pool(self._pool)
-        here.begin_capture()
         from ..backends.cuda.draws import GraphDraws, Repeated
 
         first = self._repeats and self._repeats._draws
-        self._draws = Repeated(first) if first and first.block else GraphDraws(here.device)
+        self._draws = Repeated(first) if first and first.taken else GraphDraws(here.device)
+        here.set_pool(self._pool)
+        here.begin_capture()
         here._draws = self._draws
         try:
             rt.runtime.driver.begin_capture(here.stream)
@@ -153,7 +153,8 @@ class CUDAGraph:
 
     def reset(self) -> None:
         """Forget the graph and let go of its memory."""
-        held = (getattr(self, "_device", 0), self._graph, self._exec, self._pool, self._kept)
+        kept = [self._kept, self._draws]
+        held = (getattr(self, "_device", 0), self._graph, self._exec, self._pool, kept)
         self._graph = self._exec = 0
         self._pool, self._kept, self._draws = None, [], None
         if held[1] or held[3] is not None:

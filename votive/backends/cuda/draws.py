@@ -12,6 +12,7 @@ import triton.language as tl
 
 from ...core import rng
 from . import runtime as rt
+from .tables import Table
 
 _still: dict[int, Any] = {}
 _WORDS = 16  # bytes: what is added to counters, and what changes in the bits of keys
@@ -30,10 +31,7 @@ def shift() -> int:
         return here.draws().address()
     block = _still.get(here.device)
     if block is None:
-        block = rt.runtime.allocator(here.device).pool(0).take(_WORDS)
-        rt.runtime.driver.fill_bytes(block.ptr, 0, _WORDS, 0)
-        rt.runtime.driver.synchronize()
-        _still[here.device] = block
+        block = _still[here.device] = Table(np.zeros(_WORDS, np.uint8), here.device)
     return int(block.ptr)
 
 
@@ -44,35 +42,29 @@ class GraphDraws:
         self.generator = rng.default_generator(f"cuda:{device}")
         self.base, self.seed = self.generator.get_offset(), self.generator.initial_seed()
         self.taken = 0
-        self.block: Any = None
+        # Not in the graph's memory: what it lets go of before its first draw would lie there too.
+        self.table = Table(np.zeros(_WORDS, np.uint8), device)
 
     def address(self) -> int:
-        if self.block is None:
-            self.block = rt.here.pool.take(_WORDS)
-            rt.here.kept.append(rt._Held(self.block))
-        return int(self.block.ptr)
+        return self.table.ptr
 
     def end(self) -> None:
         """Capturing drew nothing: the generator stands where it stood."""
         self.taken = self.generator.get_offset() - self.base
         self.generator.set_offset(self.base)
-        if self.block is not None:
-            self._set(0, 0)
 
     def advance(self) -> None:
         """Let the next replay draw what comes next."""
-        if self.block is None or not self.taken:
+        if not self.taken:
             return
         now = self.generator.get_offset()
-        self._set(now - self.base, self.generator.initial_seed() ^ self.seed)
-        self.generator.set_offset(now + self.taken)
-
-    def _set(self, moved: int, changed: int) -> None:
-        words = np.array([moved % (1 << 64), changed], np.uint64)
+        changed = self.generator.initial_seed() ^ self.seed
+        words = np.array([(now - self.base) % (1 << 64), changed], np.uint64)
         # Small copies from ordinary memory are taken before the call returns.
         rt.runtime.driver.to_device(
-            self.block.ptr, words.__array_interface__["data"][0], _WORDS, rt.here.stream
+            self.table.ptr, words.__array_interface__["data"][0], _WORDS, rt.here.stream
         )
+        self.generator.set_offset(now + self.taken)
 
 
 class Repeated:
@@ -94,12 +86,17 @@ class Repeated:
         pass
 
 
-def recorded_only(generator: rng.Generator) -> None:
-    """Refuse draws that would give the same numbers at each replay: of a generator that a graph
-    does not move on.
+def recorded_only(generator: rng.Generator, seeding: bool) -> None:
+    """Refuse draws that would give the same numbers at each replay, of a generator that a graph
+    does not move on, and seeds, which replays do not set.
     """
     if generator.device.type != "cuda" or not rt.here.capturing:
         return
+    if seeding:
+        raise RuntimeError(
+            "manual_seed: a generator cannot be seeded while a graph is captured; seed before, or "
+            "before a replay."
+        )
     if generator is not rt.here.draws().generator:
         raise RuntimeError(
             "a graph can only record draws of its device's default generator; leave `generator` "

@@ -14,12 +14,12 @@ import triton.language as tl
 
 from ..cpu.reference.gamma_sampling import _nodes
 from . import device_math as m
-from . import runtime as rt
 from .by_rows import spread, written
-from .data import View, to_device
+from .data import View
 from .program import Program, pointer
 from .random import EXACT, FLOATS
 from .rows import cuda
+from .tables import Table
 
 BLOCK = 16  # elements of a program; a tile has a column for each point
 _DROP = tl.constexpr(40.0)  # where the integrand has fallen by exp(-40), the rest is nothing
@@ -160,10 +160,7 @@ def _table(device: int) -> Any:
     """Places and weights of the quadrature on a device."""
     points = np.concatenate(_nodes())
     assert len(points) == 2 * _POINTS
-    block = rt.runtime.allocator(device).pool(0).take(points.nbytes)
-    to_device(block.ptr, points)
-    rt.runtime.driver.synchronize()
-    return block
+    return Table(points, device)
 
 
 def _is_float(*slots: Any) -> bool:

@@ -10,11 +10,13 @@ from ...core import dtype as dt
 from ...core.layout import Layout, Spec
 from ..cpu.reference.interpolate import _fixed_point, _tables
 from .copy import copy_view
-from .data import View, empty, to_device
+from .data import View, empty
+from .index import reach
 from .places import Places, without
 from .program import pointer
 from .rows import cuda
 from .softmax import floats
+from .tables import Table
 
 
 def _kind(dtype: dt.dtype) -> Any:
@@ -51,8 +53,9 @@ class _Pass:
             np.ascontiguousarray(index, np.int32),
             np.ascontiguousarray(weight, np.int32 if bits else _kind(source.dtype)),
         )
-        self._held: tuple[View, View] | None = None
-        p = Places(out.shape, [out.strides, without(source.strides, d)], apart=(d,))
+        self._held: list[Table] = []
+        steps = [out.strides, without(source.strides, d)]
+        p = Places(out.shape, steps, apart=(d,), reach=reach(source))
         step, most = p.arg("xs", source.strides[d]), p.arg("most", index.shape[1])
         kind = "fp64" if source.dtype is dt.float64 else "i32" if bits else "fp32"
         wide = {"fp64": "tl.float64", "fp32": "tl.float32", "i32": "tl.int32"}[kind]
@@ -83,15 +86,9 @@ class _Pass:
         self.kernel = p.kernel(name, types, [*body, p.store("y.to(o.dtype.element_ty)")])
 
     def __call__(self, to: View, x: View) -> None:
-        if self._held is None:
-            made = []
-            for table in self.tables:
-                kind = dt.from_numpy(table.dtype)
-                v = empty(Spec(Layout((table.size,)), kind, self.out.device))
-                to_device(v.ptr, table)
-                made.append(v)
-            self._held = made[0], made[1]
-        self.kernel(to.ptr, x.ptr, self._held[0].ptr, self._held[1].ptr)
+        if not self._held:
+            self._held = [Table(t, self.out.device.index or 0) for t in self.tables]
+        self.kernel(to.ptr, x.ptr, *[t.ptr for t in self._held])
 
 
 def _chain(x: Any, out: tuple[int, ...], steps: list[Any], plain: bool) -> Any:

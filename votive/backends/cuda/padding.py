@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from ...core import dtype as dt
@@ -90,7 +91,7 @@ def pad_transpose(x: Any, size: Any, pad: Any, mode: str) -> Any:
     strides = contiguous_strides(shape)
     rules = _rules(shape, pad, mode)
     dims = tuple(rules)
-    p = Places(x.shape, [x.strides, without(strides, *dims)], apart=dims)
+    p = Places(x.shape, [x.strides, without(strides, *dims)], apart=dims, reach=math.prod(shape))
     parts = []
     for d, rule in rules.items():
         p.add(f"c{d} = {rule(p, d, p.at(d))}")
