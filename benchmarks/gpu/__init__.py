@@ -47,6 +47,11 @@ def batch_time(fn: Callable[[], Any], side: str, loops: int) -> float:
     return float(begin.elapsed_time(end)) / loops
 
 
+def failure(name: str, error: Exception) -> dict[str, Any]:
+    """A row that says why there is no figure."""
+    return {"name": name, "failed": f"{type(error).__name__}: {error}"[:400]}
+
+
 def measure(case: Case, rounds: int = 7, budget_ms: float = 60.0) -> dict[str, Any]:
     """Times of both sides in turns."""
     row: dict[str, Any] = {"name": case.name, "target": case.target}
@@ -74,7 +79,7 @@ def measure(case: Case, rounds: int = 7, budget_ms: float = 60.0) -> dict[str, A
                 max(ratios),
             )
     except Exception as e:  # one row that fails must not hide the others
-        row["failed"] = f"{type(e).__name__}: {e}"[:300]
+        row |= failure(case.name, e)
     for side in ("votive", "torch"):
         if side in row and case.bytes:
             row[side + "_rate"] = f"{case.bytes / row[side] / 1e9:.2f} TB/s"

@@ -6,11 +6,12 @@ from __future__ import annotations
 import argparse
 import json
 import re
+import sys
 import time
 from pathlib import Path
 from typing import Any
 
-from . import measure, show
+from . import failure, measure, show
 
 
 def main(argv: list[str] | None = None) -> list[dict[str, Any]]:
@@ -35,12 +36,17 @@ def main(argv: list[str] | None = None) -> list[dict[str, Any]]:
                     rows.append(measure(case))
                     print(show(rows[-1]), f"[{time.perf_counter() - began:.1f} s]", flush=True)
         except Exception as e:  # one suite that cannot be set up must not hide the others
-            print(f"{suite}: {type(e).__name__}: {e}", flush=True)
+            rows.append(failure(suite, e))
+            print(show(rows[-1]), flush=True)
     if args.models:
         from . import models
 
-        for suite in (models.training, models.torch_training, models.decoding):
-            for row in suite():
+        for whole in (models.training, models.torch_training, models.decoding):
+            try:
+                found = whole()
+            except Exception as e:  # torch or transformers may be missing, or memory
+                found = [failure(whole.__name__, e)]
+            for row in found:
                 rows.append(row)
                 rate = row.get("failed") or f"{row['votive']:,.0f} tokens/s"
                 print(f"{row['name']:44} {rate}", flush=True)
@@ -50,4 +56,4 @@ def main(argv: list[str] | None = None) -> list[dict[str, Any]]:
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(any("failed" in row for row in main()))

@@ -139,7 +139,7 @@ def compile_share(mine: int, of: int) -> None:
             if p.fn.__name__ == KERNEL[kind]:
                 try:
                     p.compile(True, GPUTarget("cuda", 90, 32))
-                except Exception as e:
+                except Exception as e:  # tiles that do not compile or fit are no candidates
                     print(shape, kind, t, f"{type(e).__name__} {e}"[:100])
 
 
@@ -196,7 +196,7 @@ def attention() -> None:
                         again()
                     ms = min(batch_time(again, "votive", 10) for _ in range(5))
                     rows.append((ms, t))
-                except Exception as e:
+                except Exception as e:  # tiles that do not compile or fit are no candidates
                     print(f"{kind} {shape} {t}: {type(e).__name__} {e}"[:160], flush=True)
             for ms, t in sorted(rows, key=lambda r: r[0]):
                 speed = PRODUCTS[kind] * work / ms / 1e9

@@ -6,6 +6,8 @@ import statistics
 import time
 from typing import Any
 
+from . import failure
+
 BATCH, LENGTH, VOCABULARY = 16, 1024, 50304
 
 
@@ -60,10 +62,8 @@ def training(rounds: int = 5, each: int = 10) -> list[dict[str, Any]]:
         speed, spread = _rate(graphed, votive.cuda.synchronize, BATCH * LENGTH, rounds, each)
         rows.append({"name": "GPT-2 124M training, graph", "votive": speed, "spread": spread})
         rows[-1]["loss"] = graphed().item()
-    except Exception as e:
-        rows.append(
-            {"name": "GPT-2 124M training, graph", "failed": f"{type(e).__name__}: {e}"[:300]}
-        )
+    except Exception as e:  # the figure of single launches stands
+        rows.append(failure("GPT-2 124M training, graph", e))
     return rows
 
 
@@ -133,11 +133,6 @@ def decoding(context: int = 256, tokens: int = 200) -> list[dict[str, Any]]:
                 if make:
                     row["launches"] = stepper.captured.nodes()
                 rows.append(row)
-            except Exception as e:
-                rows.append(
-                    {
-                        "name": f"Qwen3-0.6B decode, {name}",
-                        "failed": f"{type(e).__name__}: {e}"[:400],
-                    }
-                )
+            except Exception as e:  # the other way is measured all the same
+                rows.append(failure(f"Qwen3-0.6B decode, {name}", e))
     return rows

@@ -53,7 +53,7 @@ def few_rows() -> None:
                             run()
                         graphed = votive.cuda.make_graphed(run)
                         best.append((_time(graphed) / len(weights) * 1e3, bn, bk, warps))
-                    except Exception as e:
+                    except Exception as e:  # tiles that do not compile or fit are no candidates
                         print(n, k, bn, bk, warps, f"{type(e).__name__} {e}"[:120], flush=True)
         best.sort()
         print(

@@ -9,7 +9,7 @@ import pytest
 
 import votive
 
-from .device import trips
+from .device import EMULATED, trips
 
 _RNG = np.random.default_rng(0)
 _EDGES = [
@@ -54,7 +54,9 @@ def hold(fn: Any, dtype: str, *arrays: np.ndarray[Any, Any], wave: bool = False)
     with trips() as left:
         ours = fn(*(t.to("cuda") for t in given)).cpu().numpy().astype(np.float64)
     assert not left
-    rtol = {"float64": 2e-13, "float32": 3e-7}[dtype]
+    # A GPU fuses products and sums, which long recurrences amplify; the emulated one does not.
+    exact = {"float64": 1e-14, "float32": 1.2e-7}
+    rtol = (exact if EMULATED else {"float64": 2e-13, "float32": 3e-7})[dtype]
     # Near its zeros a wave is exact but for the size of the wave; all else is, but for rounding.
     atol = rtol if wave else rtol * 1e-2
     np.testing.assert_allclose(ours, theirs, rtol=rtol, atol=atol, equal_nan=True)
