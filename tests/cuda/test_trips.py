@@ -46,3 +46,21 @@ def test_an_index_out_of_range_is_told_when_the_host_waits() -> None:
         picked.cpu()
     # Told once; what follows is not disturbed.
     assert x.sum().item() == 15.0
+
+
+def test_errors_of_kernels_that_are_too_many_to_tell_apart_keep_their_kind() -> None:
+    from votive.backends.cuda import faults
+
+    some = faults._Faults()
+    places = [some.place(IndexError, f"size {k}") for k in range(2000)]
+    other = some.place(RuntimeError, "another")
+    assert len(set(places)) == len({*places, other}) - 1 < 1024
+    for place, kind, text in (
+        (places[3], IndexError, "size 3"),
+        (places[1500], IndexError, "out of range"),
+        (other, RuntimeError, "out of range"),
+    ):
+        some.words[(place - some.address) // 4] = 1
+        with pytest.raises(kind, match=text):
+            some.check()
+        some.check()  # told once
