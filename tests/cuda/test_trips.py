@@ -64,3 +64,19 @@ def test_errors_of_kernels_that_are_too_many_to_tell_apart_keep_their_kind() -> 
         with pytest.raises(kind, match=text):
             some.check()
         some.check()  # told once
+
+
+def test_errors_of_kernels_are_told_at_once_where_that_is_asked_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    from votive.backends.cuda import runtime as rt
+
+    x, where = votive.arange(6.0, device="cuda"), votive.tensor([1, 9], device="cuda")
+    graph = votive.cuda.CUDAGraph()
+    monkeypatch.setattr(rt, "SYNC", True)
+    with pytest.raises(IndexError, match="index_select"):
+        votive.index_select(x, 0, where)
+    with votive.cuda.graph(graph):  # what is recorded is not waited for
+        y = x + 1
+    graph.replay()
+    assert y.sum().item() == 21.0

@@ -19,6 +19,7 @@ from ...core import dtype as dt
 from ...core.errors import CudaError
 from . import runtime as rt
 from . import short
+from .faults import told_at_once
 from .matmul_ways import WORTH_TIMING, fastest
 
 _TYPE = {
@@ -301,7 +302,7 @@ class Product(short.Product):  # type: ignore[misc]
         if code:
             self._failed(code)
         if rt.SYNC:
-            rt.runtime.driver.wait_stream(rt.here.stream)
+            told_at_once()
 
     def _failed(self, code: int) -> None:
         check(code, "cublasLtMatmul")

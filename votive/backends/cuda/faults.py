@@ -65,3 +65,12 @@ class _Faults:
 
 
 faults = _Faults()
+
+
+def told_at_once() -> None:
+    """Wait for what was launched and raise what it found, for VOTIVE_CUDA_SYNC. A launch that is
+    recorded does not run yet.
+    """
+    if not rt.here.capturing:
+        rt.runtime.driver.wait_stream(rt.here.stream)
+        faults.check()

@@ -19,6 +19,7 @@ import triton
 from ...core import dtype as dt
 from ...core.errors import CudaError
 from . import runtime as rt
+from .faults import told_at_once
 from .short import Launcher
 
 # Triton's names of element types. Truth values are bytes to a kernel.
@@ -120,7 +121,7 @@ class Program(Launcher):
         if code:
             self._failed(grid, code)
         if rt.SYNC:
-            driver.wait_stream(here.stream)
+            told_at_once()
         if not (self.early or loaded.scratch):
             self._settle(not bits & 15, here.device, function, loaded.threads, loaded.shared)
 
@@ -217,3 +218,5 @@ def _interpret(program: Program, grid: tuple[int, ...], args: tuple[Any, ...]) -
     driver = rt.runtime.driver
     driver.check(*[args[i] for i in program._pointers])
     driver.enqueue(rt.here.stream, lambda: run(program, grid, args))
+    if rt.SYNC:
+        told_at_once()
