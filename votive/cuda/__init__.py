@@ -19,7 +19,8 @@ _HOME = {
     ),
     "memory": (
         "caching_allocator_alloc", "caching_allocator_delete", "device_memory_used", "empty_cache",
-        "get_per_process_memory_fraction", "host_memory_stats", "host_memory_stats_as_nested_dict",
+        "get_allocator_backend", "get_per_process_memory_fraction", "host_memory_stats",
+        "host_memory_stats_as_nested_dict",
         "max_memory_allocated", "max_memory_reserved", "mem_get_info", "memory_allocated",
         "memory_reserved", "memory_snapshot", "memory_stats", "memory_stats_as_nested_dict",
         "memory_summary", "reset_accumulated_memory_stats", "reset_peak_host_memory_stats",
@@ -34,6 +35,10 @@ _HOME = {
         "CUDAGraph", "graph", "graph_pool_handle", "is_current_stream_capturing", "make_graphed",
     ),
     "graphed_callables": ("make_graphed_callables",),
+    "older_names": (
+        "max_memory_cached", "memory_cached", "reset_max_memory_allocated",
+        "reset_max_memory_cached",
+    ),
     "sensors": ("clock_rate", "memory_usage", "power_draw", "temperature", "utilization"),
     "generators": (
         "default_generators", "get_rng_state", "get_rng_state_all", "initial_seed", "manual_seed",

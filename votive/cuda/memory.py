@@ -77,6 +77,15 @@ def reset_accumulated_memory_stats(device: Any = None) -> None:
     _allocator(device).reset_counts()
 
 
+def get_allocator_backend() -> str:
+    """How memory is handed out: always by the caching allocator.
+
+    >>> votive.cuda.get_allocator_backend()
+    'native'
+    """
+    return "native"
+
+
 def memory_stats(device: Any = None) -> dict[str, int]:
     """All counts, under torch's names; empty before a GPU is used.
 
@@ -85,9 +94,11 @@ def memory_stats(device: Any = None) -> dict[str, int]:
     """
     if not is_initialized():
         return {}
-    s = _allocator(device).stats()
+    allocator = _allocator(device)
+    with allocator.lock:
+        s = allocator.stats()
+        blocks = sum(not b.free for p in allocator.every() for b in p.blocks())
     held, most = s["allocated_bytes.current"], s["allocated_bytes.peak"]
-    blocks = sum(not b.free for p in _allocator(device).every() for b in p.blocks())
     return {
         "allocated_bytes.all.current": held, "allocated_bytes.all.peak": most,
         "active_bytes.all.current": held, "active_bytes.all.peak": most,
@@ -130,25 +141,31 @@ def memory_snapshot(mempool_id: Any = None) -> list[dict[str, Any]]:
     if not is_initialized():
         return []
     out = []
-    for allocator in rt.runtime.allocators.values():
-        for pool in allocator.every():
-            for segment in pool.segments:
-                blocks, block = [], segment.first
-                while block is not None:
-                    state = "inactive" if block.free else "active_allocated"
-                    blocks.append({
-                        "address": block.ptr, "size": block.nbytes, "state": state,
-                        "requested_size": 0 if block.free else block.wanted,
-                    })  # fmt: skip
-                    block = block.after
-                used = sum(b["size"] for b in blocks if b["state"] != "inactive")
-                out.append({
-                    "device": allocator.device, "address": blocks[0]["address"],
-                    "total_size": segment.nbytes, "allocated_size": used, "active_size": used,
-                    "stream": pool.stream, "segment_type": "small" if segment.small else "large",
-                    "is_private": pool.private, "blocks": blocks,
-                })  # fmt: skip
+    for allocator in list(rt.runtime.allocators.values()):
+        with allocator.lock:  # other threads take and give meanwhile
+            out += [
+                _described(allocator.device, pool, segment)
+                for pool in allocator.every() for segment in pool.segments
+            ]  # fmt: skip
     return out
+
+
+def _described(device: int, pool: Any, segment: Any) -> dict[str, Any]:
+    blocks, block = [], segment.first
+    while block is not None:
+        state = "inactive" if block.free else "active_allocated"
+        blocks.append({
+            "address": block.ptr, "size": block.nbytes, "state": state,
+            "requested_size": 0 if block.free else block.wanted,
+        })  # fmt: skip
+        block = block.after
+    used = sum(b["size"] for b in blocks if b["state"] != "inactive")
+    return {
+        "device": device, "address": blocks[0]["address"], "total_size": segment.nbytes,
+        "allocated_size": used, "active_size": used, "stream": pool.stream,
+        "segment_type": "small" if segment.small else "large", "is_private": pool.private,
+        "blocks": blocks,
+    }  # fmt: skip
 
 
 def host_memory_stats() -> dict[str, int]:
