@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import threading
 from typing import Any
 
 import pytest
@@ -217,6 +218,38 @@ def test_graphs_are_captured_and_replayed_on_their_device() -> None:
         graph.replay()
     assert [r.device.index for r in results] == [0, 1]
     assert [r.tolist() for r in results] == [[11.0] * 3] * 2
+
+
+def test_events_serve_threads_that_have_used_no_device() -> None:
+    begin, end = (vt.cuda.Event(enable_timing=True, blocking=True) for _ in range(2))
+    begin.record()
+    vt.ones(3, device="cuda") + 1
+    end.record()
+    found: list[Any] = []
+
+    def look() -> None:
+        try:
+            end.synchronize()
+            found.extend([end.query(), begin.elapsed_time(end) >= 0])
+            with vt.cuda.profiler.profile():
+                vt.cuda.Stream.priority_range()
+            events.clear()
+        except Exception as e:
+            found.append(e)
+
+    events = [vt.cuda.Event()]
+    events[0].record()
+    thread = threading.Thread(target=look)
+    thread.start()
+    thread.join()
+    assert found == [True, True]
+
+
+def test_a_stream_has_the_priority_that_was_asked_for() -> None:
+    least, greatest = vt.cuda.Stream.priority_range()
+    assert vt.cuda.Stream(priority=-1).priority == max(-1, greatest)
+    assert vt.cuda.Stream(priority=100).priority == least
+    assert vt.cuda.Stream(priority=-100).priority == greatest
 
 
 @two

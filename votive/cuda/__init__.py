@@ -114,7 +114,9 @@ def _here() -> Any:
     from ..backends.base import BACKENDS
 
     _ = BACKENDS["cuda"]
-    return _runtime().here
+    here = _runtime().here
+    _ = here.device  # a thread's state is made, and a device made its own, when first looked at
+    return here
 
 
 def _index(device: Any = None) -> int:

@@ -73,12 +73,16 @@ class Event:
 
     def query(self) -> bool:
         """Whether the device has come past the mark."""
-        return not self._handle or bool(self._driver.event_done(self._handle))
+        if not self._handle:
+            return True
+        with self._driver.on(self._index):
+            return bool(self._driver.event_done(self._handle))
 
     def synchronize(self) -> None:
         """Wait until the device has come past the mark."""
         if self._handle:
-            self._driver.wait_event(self._handle)
+            with self._driver.on(self._index):  # the thread may have no device of its own
+                self._driver.wait_event(self._handle)
             faults.check()
 
     def elapsed_time(self, end_event: Event) -> float:
@@ -91,14 +95,21 @@ class Event:
             raise ValueError(
                 "elapsed_time: both events must be recorded before calculating elapsed time."
             )
-        return float(self._driver.elapsed(self._handle, end_event._handle))
+        if self._index != end_event._index:
+            raise ValueError(
+                f"elapsed_time: the events are of cuda:{self._index} and cuda:{end_event._index}; "
+                "only events of one device can be compared."
+            )
+        with self._driver.on(self._index):
+            return float(self._driver.elapsed(self._handle, end_event._handle))
 
     def __repr__(self) -> str:
         return f"<votive.cuda.Event {self._handle:#x}>" if self._handle else "<votive.cuda.Event>"
 
     def __del__(self) -> None:
         if getattr(self, "_handle", 0) and rt is not None and not rt.runtime.forked:
-            self._driver.end_event(self._handle)
+            with self._driver.on(self._index):  # garbage is collected in any thread
+                self._driver.end_event(self._handle)
 
 
 SHARED = 32  # streams of a device and priority, which are handed out in turns as in torch

@@ -51,6 +51,7 @@ class Emulated:
         self._queue: list[Work] = []
         self._graphs: dict[int, list[Work]] = {}  # stream that is captured -> what it was given
         self._made: dict[int, list[Work]] = {}
+        self._priorities: dict[int, int] = {}
         self._current = _Current()
 
     # Devices
@@ -61,6 +62,10 @@ class Emulated:
         if found is None:
             raise CudaError("no device was made this thread's own.")
         return found
+
+    def _some_device(self) -> None:
+        """The driver refuses all calls of a thread that has no device."""
+        _ = self.device
 
     def use(self, device: int) -> None:
         self._current.stack[-1] = device
@@ -90,7 +95,7 @@ class Emulated:
         return 0
 
     def profile(self, on: bool) -> None:
-        pass
+        self._some_device()
 
     # Work
 
@@ -111,10 +116,12 @@ class Emulated:
             work()
 
     def synchronize(self) -> None:
+        self._some_device()
         self.waits += 1
         self.flush()
 
     def wait_stream(self, stream: int) -> None:
+        self._some_device()
         if stream in self._graphs:
             raise CudaError("a stream that is being captured cannot be waited for.")
         self.waits += 1
@@ -153,7 +160,7 @@ class Emulated:
         return self.total - self.used[self.device], self.total
 
     def alloc_pinned(self, nbytes: int) -> int:
-        assert self.device >= 0
+        self._some_device()
         raw = np.empty(max(nbytes, 1) + 4096, np.uint8)
         raw.fill(0xA5)
         address = int(raw.__array_interface__["data"][0])
@@ -203,7 +210,9 @@ class Emulated:
         return self._next
 
     def new_stream(self, priority: int) -> int:
-        return self._handle()
+        stream = self._handle()
+        self._priorities[stream] = priority
+        return stream
 
     def end_stream(self, stream: int) -> None:
         pass
@@ -212,9 +221,10 @@ class Emulated:
         return not self._queue
 
     def priority(self, stream: int) -> int:
-        return 0
+        return self._priorities.get(stream, 0)
 
     def priorities(self) -> tuple[int, int]:
+        self._some_device()
         return 0, -5
 
     def new_event(self, timing: bool, blocking: bool = False) -> int:
@@ -223,6 +233,7 @@ class Emulated:
         return event
 
     def end_event(self, event: int) -> None:
+        self._some_device()
         self._times.pop(event, None)
         self._at.pop(event, None)
 
@@ -247,13 +258,16 @@ class Emulated:
             self._graphs[stream] = graph
 
     def event_done(self, event: int) -> bool:
+        self._some_device()
         return event not in self._pending
 
     def wait_event(self, event: int) -> None:
+        self._some_device()
         self.waits += 1
         self.flush()
 
     def elapsed(self, begin: int, end: int) -> float:
+        self._some_device()
         if begin not in self._times or end not in self._times:
             raise CudaError("elapsed_time: both events must be recorded first.")
         return (self._times[end] - self._times[begin]) * 1e3
@@ -274,12 +288,14 @@ class Emulated:
         return stream in self._graphs
 
     def instantiate(self, graph: int) -> int:
+        self._some_device()
         return graph
 
     def graph_size(self, graph: int) -> int:
         return len(self._made[graph])
 
     def launch_graph(self, executable: int, stream: int) -> None:
+        self._some_device()
         for work in self._made[executable]:
             self.enqueue(stream, work)
 
@@ -289,6 +305,7 @@ class Emulated:
             file.write(f"digraph {{\n{nodes}}}\n")
 
     def end_executable(self, executable: int) -> None:
+        self._some_device()
         self.flush()
 
     def end_graph(self, graph: int) -> None:
