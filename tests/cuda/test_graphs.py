@@ -311,6 +311,26 @@ def test_gradients_of_a_graphed_function_accumulate_and_outlive_the_next_call() 
         graphed(vt.ones(4, device="cuda"), pair)
 
 
+def test_what_is_no_tensor_must_stay_what_it_was() -> None:
+    x = vt.ones(3, device="cuda")
+    graphed = vt.cuda.make_graphed(
+        lambda t, by, how: t * by + how["add"], (x, 2, {"add": 1}), warmup=1
+    )
+    assert graphed(x * 2, 2, {"add": 1}).tolist() == [5.0] * 3
+    called = vt.cuda.make_graphed_callables(lambda t, by: t * by, (x, 2.0), num_warmup_iters=1)
+    for call in (
+        lambda: graphed(x, 3, {"add": 1}),
+        lambda: graphed(x, 2, {"add": 5}),
+        lambda: graphed(x, 2, {"add": 1.0}),
+        lambda: graphed(x, 2, {"sub": 1}),
+        lambda: called(x, 3.0),
+    ):
+        with pytest.raises(ValueError, match="must be what they were"):
+            call()
+    with pytest.raises(TypeError, match="takes 1 tensors, got 2"):
+        graphed(x, x, {"add": 1})
+
+
 def test_several_callables_are_graphed_together() -> None:
     a, b = _model(), vt.nn.Linear(2, 2).to("cuda")
     x, y = vt.zeros(2, 3, device="cuda"), vt.zeros(2, 2, device="cuda", requires_grad=True)

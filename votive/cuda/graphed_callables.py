@@ -4,30 +4,16 @@ with the rest of a program as it is. Knows a module by what it offers.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
-from ..autograd import grad, no_grad
+from ..autograd import grad
 from ..autograd.function import Function
 from . import _here
 from .devices import device_of
-from .graphs import CUDAGraph, _tensors, graph, graph_pool_handle
+from .graph_arguments import checked, fill, rebuilt, tensors
+from .graphs import CUDAGraph, graph, graph_pool_handle
 from .streams import Stream, StreamContext, current_stream
-
-
-def _rebuilt(like: Any, tensors: Iterator[Any]) -> Any:
-    """A nest of containers like another, with other tensors in it."""
-    from ..tensor import Tensor
-
-    if isinstance(like, Tensor):
-        return next(tensors)
-    if isinstance(like, tuple) and hasattr(like, "_fields"):
-        return type(like)(*(_rebuilt(v, tensors) for v in like))
-    if isinstance(like, (tuple, list)):
-        return type(like)(_rebuilt(v, tensors) for v in like)
-    if isinstance(like, dict):
-        return {k: _rebuilt(v, tensors) for k, v in like.items()}
-    return like
 
 
 class _Recorded:
@@ -35,7 +21,7 @@ class _Recorded:
 
     def __init__(self, fn: Any, args: tuple[Any, ...], unused: bool) -> None:
         self.fn, self.args, self.unused = fn, args, unused
-        self.user = _tensors(args)
+        self.user = tensors(args)
         self.is_module = hasattr(fn, "parameters") and hasattr(fn, "forward")
         self.params = list(fn.parameters()) if self.is_module else []
         if self.is_module:
@@ -45,7 +31,7 @@ class _Recorded:
 
     def warm(self) -> None:
         """Run once, so that kernels are compiled before anything is recorded."""
-        outs = [o for o in _tensors(self.fn(*self.args)) if o.requires_grad]
+        outs = [o for o in tensors(self.fn(*self.args)) if o.requires_grad]
         wanted = [x for x in self.inputs if x.requires_grad]
         if outs and wanted:
             grad(outs, wanted, [o.detach() for o in outs], allow_unused=self.unused)
@@ -53,7 +39,7 @@ class _Recorded:
     def record_forward(self, pool: Any, stream: Stream) -> None:
         with graph(self.forward_graph, pool=pool, stream=stream):
             self.result = self.fn(*self.args)
-        self.outputs = _tensors(self.result)
+        self.outputs = tensors(self.result)
 
     def record_backward(self, pool: Any, stream: Stream) -> None:
         from ..ops.registry import F
@@ -72,7 +58,7 @@ class _Recorded:
         grads = iter(found)
         self.outgoing = [next(grads, None) if x.requires_grad else None for x in self.inputs]
         self.outputs = [o.detach() for o in self.outputs]
-        self.result = _rebuilt(self.result, iter(self.outputs))
+        self.result = rebuilt(self.result, iter(self.outputs))
 
     def callable(self) -> Callable[..., Any]:
         recorded = self
@@ -81,7 +67,7 @@ class _Recorded:
             @staticmethod
             def forward(ctx: Any, *inputs: Any) -> Any:
                 for mine, new in zip(recorded.user, inputs, strict=False):
-                    _fill(mine, new)
+                    fill("graphed callable", mine, new)
                 recorded.forward_graph.replay()
                 return tuple(o.detach() for o in recorded.outputs)
 
@@ -89,34 +75,18 @@ class _Recorded:
             def backward(ctx: Any, *grads: Any) -> Any:
                 for mine, new in zip(recorded.incoming, grads, strict=True):
                     if mine is not None:
-                        _fill(mine, new)
+                        fill("graphed callable", mine, new)
                 if any(g is not None for g in recorded.outgoing):
                     recorded.backward_graph.replay()
                 # Copies: the next replay writes over what the graph gave.
                 return tuple(None if g is None else g.clone() for g in recorded.outgoing)
 
         def run(*args: Any) -> Any:
-            given = _tensors(args)
-            if len(given) != len(recorded.user):
-                raise TypeError(
-                    f"graphed callable: takes {len(recorded.user)} tensors, got {len(given)}."
-                )
+            given = checked("graphed callable", args, recorded.args)
             outs = Graphed.apply(*given, *recorded.params)
-            return _rebuilt(recorded.result, iter(outs if isinstance(outs, tuple) else (outs,)))
+            return rebuilt(recorded.result, iter(outs if isinstance(outs, tuple) else (outs,)))
 
         return run
-
-
-def _fill(mine: Any, new: Any) -> None:
-    if new.data_ptr() == mine.data_ptr() and new.stride() == mine.stride():
-        return
-    if new.shape != mine.shape or new.dtype is not mine.dtype:
-        raise ValueError(
-            f"graphed callable: captured for {tuple(mine.shape)} {mine.dtype}, got "
-            f"{tuple(new.shape)} {new.dtype}; graph it again for other shapes."
-        )
-    with no_grad():
-        mine.copy_(new)
 
 
 def _check_module(module: Any) -> None:

@@ -16,6 +16,7 @@ from ..backends.cuda.faults import faults
 from ..core.errors import CudaError
 from . import _here
 from .devices import device_of
+from .graph_arguments import checked, fill, tensors
 from .streams import Stream, StreamContext, current_stream
 
 
@@ -293,24 +294,12 @@ class graph:
             self._context.__exit__(*exc)
 
 
-def _tensors(value: Any) -> list[Any]:
-    from ..tensor import Tensor
-
-    if isinstance(value, Tensor):
-        return [value]
-    if isinstance(value, (tuple, list)):
-        return [t for v in value for t in _tensors(v)]
-    if isinstance(value, dict):
-        return [t for v in value.values() for t in _tensors(v)]
-    return []
-
-
 class Graphed:
     """A function as a graph: inputs are copied in, the graph runs, the same outputs come back."""
 
     def __init__(self, fn: Callable[..., Any], args: tuple[Any, ...], warmup: int) -> None:
         self.fn, self.args = fn, args
-        self.inputs = _tensors(args)
+        self.inputs = tensors(args)
         with device_of(next((t for t in self.inputs if t.is_cuda), None)):
             self._record(warmup)
 
@@ -327,22 +316,9 @@ class Graphed:
             self.outputs = fn(*args)
 
     def __call__(self, *args: Any) -> Any:
-        given = _tensors(args)
-        if len(given) != len(self.inputs):
-            raise TypeError(
-                f"graphed function: takes {len(self.inputs)} tensors, got {len(given)}."
-            )
+        given = checked("graphed function", args, self.args)
         for mine, new in zip(self.inputs, given, strict=True):
-            if new is not mine:
-                if new.shape != mine.shape or new.dtype is not mine.dtype:
-                    raise ValueError(
-                        f"graphed function: captured for {tuple(mine.shape)} {mine.dtype}, got "
-                        f"{tuple(new.shape)} {new.dtype}; graph it again for other shapes."
-                    )
-                from ..autograd import no_grad
-
-                with no_grad():
-                    mine.copy_(new)
+            fill("graphed function", mine, new)
         self.graph.replay()
         return self.outputs
 
@@ -350,9 +326,10 @@ class Graphed:
 def make_graphed(fn: Callable[..., Any], args: tuple[Any, ...] = (), *, warmup: int = 3) -> Graphed:
     """`fn(*args)` as a graph that is replayed by each call.
 
-    The tensors of later calls are copied over those given here; the outputs are the same tensors
-    each time. `fn` must not read values on the host. A whole training step can be graphed: its
-    gradients must exist before (they are made while warming up) and be zeroed, not dropped.
+    The tensors of later calls are copied over those given here, what is no tensor must stay the
+    same; the outputs are the same tensors each time. `fn` must not read values on the host. It runs
+    `warmup` times before it is recorded. A whole training step can be graphed, from the forward
+    pass to `optimizer.zero_grad()`; gradients from before must not be left for it to add to.
 
     >>> if votive.cuda.is_available():
     ...     double = votive.cuda.make_graphed(lambda x: x * 2, (votive.ones(3, device="cuda"),))
