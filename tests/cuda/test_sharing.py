@@ -68,6 +68,15 @@ def test_described_memory_is_shared() -> None:
         _ = t.requires_grad_().__cuda_array_interface__
 
 
+def test_memory_is_taken_for_that_of_the_device_it_lies_on() -> None:
+    if vt.cuda.device_count() < 2:
+        pytest.skip("there is only one GPU")
+    t = vt.ones(3, device="cuda:1")
+    u = vt.as_tensor(Described(t))
+    assert u.device == t.device
+    assert (u + 1).tolist() == [2.0] * 3
+
+
 @emulated
 def test_the_asking_stream_waits_and_the_host_does_not() -> None:
     from .late import no_waits

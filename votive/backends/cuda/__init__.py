@@ -135,10 +135,12 @@ class CudaBackend:
         strides = told.get("strides")
         if strides is not None:
             strides = tuple(s // kind.itemsize for s in strides)
-        index = rt.here.device
-        stream = told.get("stream")
-        if stream is not None and (0 if stream == 1 else stream) != rt.here.stream:
-            self._moves.follow(index, rt.here.stream, index, 0 if stream == 1 else stream)
+        index = rt.runtime.driver.device_of(told["data"][0])
+        if index is None:  # empty, or memory that the driver does not know
+            index = rt.here.device
+        ours, stream = rt.here.stream_of(index), told.get("stream")
+        if stream is not None and (0 if stream == 1 else stream) != ours:
+            self._moves.follow(index, ours, index, 0 if stream == 1 else stream)
         return self._over(told["data"][0], tuple(told["shape"]), strides, kind, index, owner)
 
     def _over(

@@ -184,6 +184,12 @@ class Driver:
         kind = c.c_uint()
         return self._fn["cuPointerGetAttribute"](c.byref(kind), 2, address) == 0 and kind.value == 1
 
+    def device_of(self, address: int) -> int | None:
+        """The device that memory lies on; None if the driver did not hand it out."""
+        found = c.c_int()
+        code = self._fn["cuPointerGetAttribute"](c.byref(found), 9, address)
+        return None if code else found.value
+
     def to_device(self, to: int, source: int, nbytes: int, stream: int) -> None:
         self._call("cuMemcpyHtoDAsync_v2", to, source, nbytes, stream)
 

@@ -130,11 +130,9 @@ class Emulated:
     def check(self, *addresses: int) -> None:
         """Raise when device memory is another device's."""
         for address in addresses:
-            at = bisect_right(self._starts, address) - 1
-            if at >= 0:
-                _, nbytes, device = self.blocks[self._starts[at]]
-                if address < self._starts[at] + nbytes and device != self.device:
-                    raise CudaError(f"cuda:{self.device} was given memory of cuda:{device}.")
+            device = self.device_of(address)
+            if device not in (None, self.device):
+                raise CudaError(f"cuda:{self.device} was given memory of cuda:{device}.")
 
     # Memory
 
@@ -174,6 +172,13 @@ class Emulated:
 
     def is_pinned(self, address: int) -> bool:
         return any(a <= address < a + max(n, 1) for a, (_, n) in self.pinned.items())
+
+    def device_of(self, address: int) -> int | None:
+        at = bisect_right(self._starts, address) - 1
+        if at < 0:
+            return None
+        _, nbytes, device = self.blocks[self._starts[at]]
+        return device if address < self._starts[at] + nbytes else None
 
     def to_device(self, to: int, source: int, nbytes: int, stream: int) -> None:
         self.check(to)
