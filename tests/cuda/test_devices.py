@@ -245,6 +245,17 @@ def test_events_serve_threads_that_have_used_no_device() -> None:
     assert found == [True, True]
 
 
+def test_a_stream_may_be_entered_while_it_is_entered() -> None:
+    side, before = vt.cuda.Stream(), vt.cuda.current_stream()
+    with side:
+        with side:
+            assert vt.cuda.current_stream() == side
+        assert vt.cuda.current_stream() == side
+    assert vt.cuda.current_stream() == before
+    with pytest.raises(CudaError, match="no such device"):
+        vt.cuda.current_stream(99)
+
+
 def test_a_stream_has_the_priority_that_was_asked_for() -> None:
     least, greatest = vt.cuda.Stream.priority_range()
     assert vt.cuda.Stream(priority=-1).priority == max(-1, greatest)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from typing import Any
 
 from ..backends.cuda import runtime as rt
@@ -112,6 +113,8 @@ class Event:
                 self._driver.end_event(self._handle)
 
 
+# Streams that a thread has entered by `with`: one stream may be entered again, and by any thread.
+_entered = threading.local()
 SHARED = 32  # streams of a device and priority, which are handed out in turns as in torch
 _queues: dict[tuple[int, int], list[int]] = {}
 _turns: dict[tuple[int, int], int] = {}
@@ -147,12 +150,8 @@ class Stream:
         self, device: Any = None, priority: int = 0, *, _existing: int | None = None
     ) -> None:
         self._index = _index(device)
-        self._own = _existing is None
-        if _existing is not None:
-            self.cuda_stream = _existing
-            return
         rt.runtime.check(self._index)
-        self.cuda_stream = _taken(self._index, priority)
+        self.cuda_stream = _taken(self._index, priority) if _existing is None else _existing
 
     @staticmethod
     def priority_range() -> tuple[int, int]:
@@ -206,12 +205,13 @@ class Stream:
         self.wait_event(stream.record_event())
 
     def __enter__(self) -> Stream:
-        self._context = StreamContext(self)
-        self._context.__enter__()
+        context = StreamContext(self)
+        context.__enter__()
+        _entered.stack = [*getattr(_entered, "stack", ()), context]
         return self
 
     def __exit__(self, *exc: object) -> None:
-        self._context.__exit__(*exc)
+        _entered.stack.pop().__exit__(*exc)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Stream) and (self._index, self.cuda_stream) == (
