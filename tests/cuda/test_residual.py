@@ -163,3 +163,12 @@ def test_a_model_gives_the_same_whether_somebody_looks_or_not(make, lower):
     for one, other in zip(*found, strict=True):
         assert one.dtype == other.dtype
         _close(one, other, 1e-2 if lower else 1e-5)
+
+
+@pytest.mark.parametrize("shape", [(0, 8), (2, 0), (2, 8)])
+@pytest.mark.parametrize("make", [nn.LayerNorm, nn.RMSNorm])
+def test_halves_of_both_kinds_are_summed_in_float32_also_where_there_is_nothing(shape, make):
+    votive.manual_seed(0)
+    x = votive.randn(*shape, device="cuda").to(votive.float16)
+    change = votive.randn(*shape, device="cuda").to(votive.bfloat16)
+    _agree(_both(make(shape[1], device="cuda"), x, change), 1e-2)

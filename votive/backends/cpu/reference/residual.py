@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from ....core.dtype import from_numpy
+from ....core.promotion import promote_types
 from ...base import kernel
 from .normalization import layer_norm, layer_norm_backward, rms_norm, rms_norm_backward
 from .standardise import NOTHING
@@ -21,7 +23,9 @@ def _wide(x: Any) -> Any:
 def add_norm(
     x: Any, delta: Any, weight: Any, bias: Any, dims: int, eps: float, centre: bool, dtype: Any
 ) -> Any:
-    kind = np.result_type(x.dtype, delta.dtype) if x.dtype != delta.dtype else x.dtype
+    kind = promote_types(
+        from_numpy(x.dtype), from_numpy(delta.dtype)
+    ).np  # NumPy's know no bfloat16
     total = (_wide(x) + _wide(delta)).astype(kind)
     s, w, b = _wide(total), _wide(weight), _wide(bias)
     if centre:
