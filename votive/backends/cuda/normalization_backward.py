@@ -15,7 +15,7 @@ import triton.language as tl
 
 from ...core.layout import Layout, Spec
 from .by_rows import block, dense, power, row_stride, sizes, written
-from .data import View, empty
+from .data import View, empty, zero
 from .normalization import BYTES, at, kind
 from .program import TYPE, Program
 from .rows import cuda
@@ -180,7 +180,9 @@ def backward(
     spec: Spec = x.spec
     rows, n = sizes(spec, dims)
     centre = mean is not None
-    if not spec.numel or not rstd.contiguous or (centre and not mean.contiguous):
+    if not spec.numel:
+        return _nothing
+    if not rstd.contiguous or (centre and not mean.contiguous):
         return None
     distances = [None if v is None else row_stride(v.spec, dims) for v in (g, skip, x)]
     sg, ss, sx = (n if d is None else d for d in distances)
@@ -257,6 +259,13 @@ def backward(
             total(joins, to_w.ptr, at(to_b if centre else to_w), at(w), at(b), n, parts)
 
     return run
+
+
+def _nothing(to: Any, to_delta: Any, *weights_and_read: Any) -> None:
+    """Weights of no rows have gradients, which are zero."""
+    for v in weights_and_read[:2]:
+        if v is not None and v.spec.numel:
+            zero(v)
 
 
 def _aligned(*sizes: tuple[int, int]) -> tuple[int, ...]:
