@@ -58,8 +58,8 @@ def rounded(name: str, sample: Any) -> float:
     return 0.0
 
 
-def free(record: Any, sample: Any) -> bool:
-    """Whether an operator may leave the GPU for a sample: it computes with nothing."""
+def empty(record: Any, sample: Any) -> bool:
+    """Whether a sample holds nothing: some size is 0."""
     text = repr(sample)
     nothing = re.search(r"shape=\((\d+, )*0,", text) or re.search(r"shape=\((\d+, )+0\)", text)
     return bool(nothing)

@@ -10,7 +10,7 @@ from ...formula.expr import apply
 from .batch_norm import _MEAN, _VAR, _X, Maker, gradients, normal, present, root
 from .by_rows import dense
 from .copy import copy_view
-from .data import View, empty
+from .data import View, empty, zero
 from .reduction import wide_type
 from .rows import cuda
 from .softmax import floats
@@ -72,12 +72,19 @@ def group_norm(x: Any, weight: Any, bias: Any, groups: int, eps: float) -> Any:
     return run
 
 
+def _nothing(outs: list[View], *given: Any) -> None:
+    """Weights of no samples have gradients, which are zero."""
+    for out in outs:
+        if out.spec.numel:
+            zero(out)
+
+
 @cuda("_group_norm_backward", accepts=floats)
 def group_norm_backward(
     g: Any, x: Any, mean: Any, rstd: Any, weight: Any, groups: int, by_input: bool, by_affine: bool
 ) -> Any:
     if not x.numel:
-        return None
+        return _nothing
     shaped = _Groups(x, groups)
     shape = shaped.shape
     tables = {
