@@ -123,6 +123,8 @@ def test_what_is_unusual_goes_the_long_way(launches: Any, args: Any) -> None:
     program(*args)
     assert not seen
     assert program.long == [args]
+    with pytest.raises(TypeError):
+        program()
 
 
 @native
