@@ -122,10 +122,10 @@ def tests(left: float, processes: int, pattern: str) -> tuple[str, str]:
 
 
 def benchmark(left: float) -> tuple[str, str]:
-    """`python -m benchmarks.compare gpu`, whose table is shown as it comes."""
+    """What `python -m benchmarks.compare gpu` measures, shown as it comes."""
     if not (ROOT / "benchmarks" / "gpu").exists():
         return "skipped", "there is no benchmarks.gpu"
-    command = [sys.executable, "-m", "benchmarks.compare", "gpu"]
+    command = [sys.executable, "-m", "benchmarks.gpu"]
     try:
         done = subprocess.run(
             command, cwd=ROOT, env=environment(), timeout=max(left, 1), check=False

@@ -239,8 +239,8 @@ class Allocator:
 
     def pool(self, stream: int) -> Pool:
         found = self.pools.get(stream)
-        if found is None:
-            found = self.pools[stream] = Pool(self, stream)
+        if found is None:  # another thread may come first
+            found = self.pools.setdefault(stream, Pool(self, stream))
         return found
 
     def private_pool(self, stream: int) -> Pool:
