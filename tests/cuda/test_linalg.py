@@ -347,3 +347,19 @@ def test_a_graph_repeats_solutions() -> None:
         theirs = L.solve(a.cpu(), b.cpu())
         for ours in graphed(b):
             agree(ours, theirs, "graph", 1e-10, scale=1.0)
+
+
+def test_nothing_to_solve_for_and_nothing_to_reflect_stay_on_the_gpu(library: Any) -> None:
+    a = _matrix(2, 3, 3)
+    a[1, 2] = a[1, 1]  # singular
+    with trips() as left:
+        x, info = votive.linalg.solve_ex(_on_gpu(a), votive.empty(2, 3, 0, device="cuda").double())
+        q = votive.orgqr(_on_gpu(a[0]), votive.empty(0, device="cuda").double())
+    assert not left
+    assert x.shape == (2, 3, 0)
+    assert info.cpu().tolist() == [0, 3]
+    np.testing.assert_array_equal(q.cpu().numpy(), np.eye(3))
+
+
+def _on_gpu(a: np.ndarray[Any, Any]) -> Any:
+    return votive.from_numpy(np.array(a)).to("cuda")

@@ -197,7 +197,7 @@ def inv(a: Any) -> Any:
 
 @cuda("_solve", accepts=takes)
 def solve(a: Any, b: Any) -> Any:
-    if not ready(a, b):
+    if not ready(a):
         return None
     *batch, n, _ = a.shape
 
@@ -205,6 +205,8 @@ def solve(a: Any, b: Any) -> Any:
         out, info = outs
         lu, pivots = copied(a), ints(a.spec, math.prod(batch), n)
         factored(lu, pivots, info)
+        if not out.spec.numel:  # whether there would be a solution is still told
+            return
         x = copied(turned(stretched(b, out.spec)))
         which = offsets(lu.spec, tuple(out.spec.shape[:-2])) // (n * n * lu.spec.dtype.itemsize)
         substituted(lu, pivots, x, TRANSPOSED, which)
