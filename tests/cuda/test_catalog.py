@@ -22,6 +22,7 @@ from tests.ops.catalog import Record, arrays, load, transform
 from tests.ops.test_catalog import dtypes_of, outputs
 
 from .device import EMULATED, LAYOUTS, REASON, agree, placed, trips
+from .libraries import solvers, transforms
 from .trips import (
     DECOMPOSED,
     ON_CPU,
@@ -41,6 +42,15 @@ each = pytest.mark.parametrize("record", RECORDS, ids=[r.name for r in RECORDS])
 # Samples per record whose gradients are compared, beside all that are empty.
 GRADIENTS = 2 if EMULATED else 4
 Case = tuple[Any, str, str]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _libraries() -> Iterator[None]:
+    if REASON:
+        yield
+        return
+    with solvers(), transforms():
+        yield
 
 
 def outcome(fn: Callable[[], list[Any]]) -> Any:

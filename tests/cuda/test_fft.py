@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 
 import votive
-from votive.ops.registry import OPS
 
 from .device import EMULATED, LAYOUTS, agree, anywhere, placed, trips
+from .libraries import TRANSFORMS, forget, transforms
 
 RNG = np.random.default_rng(5)
 # The emulated GPU copies slowly.
@@ -24,27 +24,10 @@ DIMS = ((0, 1), (3, 1), (2, 3, 4), (4, 0, 2), (0, 1, 2, 3), (0, 1, 2, 3, 4), (4,
 
 
 @pytest.fixture
-def library(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+def library() -> Iterator[Any]:
     """The stand-in where the GPU is emulated, else the real library (None)."""
-    from votive.backends.cuda import fft_plans
-
-    if not EMULATED:
-        assert fft_plans.library.load(), fft_plans.library.reason
-        yield None
-        return
-    from .fake_cufft import FakeCufft
-
-    fake = FakeCufft()
-    monkeypatch.setattr(fft_plans, "library", fft_plans._Library())
-    fft_plans.library.lib = fake
-    _forget()
-    yield fake
-    _forget()
-
-
-def _forget() -> None:
-    for name in ("_fft_c2c", "_fft_r2c", "_fft_c2r"):
-        OPS[name].forget()
+    with transforms() as found:
+        yield found
 
 
 def _signal(*shape: int, kind: str = "complex64") -> np.ndarray[Any, Any]:
@@ -148,7 +131,7 @@ def test_without_the_library_transforms_take_the_trip(library: Any) -> None:
 
     lib = fft_plans.library.lib
     fft_plans.library.lib, fft_plans.library.reason = None, "hidden"
-    _forget()
+    forget(TRANSFORMS)
     try:
         with trips() as left:
             y = votive.fft.rfft(votive.ones(4, device="cuda"))
@@ -156,7 +139,7 @@ def test_without_the_library_transforms_take_the_trip(library: Any) -> None:
         assert y.tolist() == [4, 0, 0]
     finally:
         fft_plans.library.lib, fft_plans.library.reason = lib, ""
-        _forget()
+        forget(TRANSFORMS)
 
 
 @pytest.mark.skipif(EMULATED, reason="needs a real GPU")

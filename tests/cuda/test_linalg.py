@@ -12,10 +12,9 @@ import pytest
 
 import votive
 from votive.core.errors import LinAlgError
-from votive.ops.registry import OPS
 
 from .device import EMULATED, agree, placed, trips
-from .trips import LIBRARIES
+from .libraries import solvers
 
 RNG = np.random.default_rng(11)
 # The emulated GPU copies slowly.
@@ -25,35 +24,10 @@ L = votive.linalg
 
 
 @pytest.fixture(autouse=True)
-def library(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+def library() -> Iterator[Any]:
     """Stand-ins where the GPU is emulated, else the real libraries (None)."""
-    from votive.backends.cuda import (
-        linalg_factor,
-        linalg_orthogonal,
-        linalg_steps,
-        linalg_triangular,
-    )
-    from votive.backends.cuda import solver_library as sl
-
-    if not EMULATED:
-        assert sl.library.load(), sl.library.reason
-        yield None
-        return
-    from .fake_solver import FakeBlas, FakeSolver
-
-    fake = sl._Library()
-    fake.solver, fake.blas = FakeSolver(), FakeBlas()
-    for module in (sl, linalg_factor, linalg_orthogonal, linalg_triangular):
-        monkeypatch.setattr(module, "library", fake)
-    linalg_steps._row.cache_clear()
-    _forget()
-    yield fake
-    _forget()
-
-
-def _forget() -> None:
-    for name in LIBRARIES:
-        OPS[name].forget()
+    with solvers() as found:
+        yield found
 
 
 def _matrix(*shape: int, kind: str = "float64") -> np.ndarray[Any, Any]:

@@ -18,19 +18,18 @@ from votive.ops.registry import OPS, F
 from votive.vision import ops
 from votive.vision.transforms import functional as V
 
-from .device import EMULATED
-from .trips import LIBRARIES
+from .libraries import solvers, transforms
 
 rng = np.random.default_rng(5)
 
 
 @pytest.fixture(autouse=True)
 def _noticed(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Leaving the GPU is an error, but for libraries that an emulated one does not have."""
+    """Leaving the GPU is an error."""
     from votive.backends.cuda import trip
 
-    monkeypatch.setattr(trip, "_told", set(LIBRARIES) if EMULATED else set())
-    with warnings.catch_warnings():
+    monkeypatch.setattr(trip, "_told", set())
+    with solvers(), transforms(), warnings.catch_warnings():
         warnings.simplefilter("error", trip.CpuTripWarning)
         yield
 

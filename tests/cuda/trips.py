@@ -37,12 +37,6 @@ DECOMPOSED = frozenset([
 ])  # fmt: skip
 # Records that compare vectors whose signs are left open.
 SIGNS_OPEN = ("pca_lowrank",)
-# What NVIDIA's libraries compute, which an emulated GPU does not have.
-LIBRARIES = frozenset([
-    "_fft_c2c", "_fft_c2r", "_fft_r2c", "_cholesky", "_cholesky_inverse", "_cholesky_solve", "_det",
-    "_eigh", "_geqrf", "_inv", "_lu_factor", "_qr", "_reflect", "_slogdet", "_solve",
-    "_solve_triangular", "_svd", "_pinv", "_lstsq", "_matrix_exp", "_cofactor",
-])  # fmt: skip
 # Operators whose kernels refuse complex numbers.
 COMPLEX = frozenset(["_normal"])
 
@@ -67,9 +61,4 @@ def empty(record: Any, sample: Any) -> bool:
 
 def may_leave(op: str, given: str) -> bool:
     """Whether an operator may leave the GPU for inputs of which `given` tells all that is known."""
-    return (
-        op in WITHOUT_KERNEL
-        or (op in COMPLEX and "complex" in given)
-        or (EMULATED and op in LIBRARIES)
-        or op in SOMETIMES
-    )
+    return op in WITHOUT_KERNEL or (op in COMPLEX and "complex" in given) or op in SOMETIMES

@@ -1,0 +1,79 @@
+"""NVIDIA's libraries, or stand-ins for them where the GPU is emulated: those compute with NumPy
+from addresses alone, so that what is handed to the real ones is tested everywhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+from unittest.mock import patch
+
+from votive.ops.registry import OPS
+
+from .device import EMULATED
+
+TRANSFORMS = frozenset(["_fft_c2c", "_fft_c2r", "_fft_r2c"])
+SOLVERS = frozenset([
+    "_cholesky", "_cholesky_inverse", "_cholesky_solve", "_det", "_eigh", "_geqrf", "_inv",
+    "_lu_factor", "_qr", "_reflect", "_slogdet", "_solve", "_solve_triangular", "_svd", "_pinv",
+    "_lstsq", "_matrix_exp", "_cofactor",
+])  # fmt: skip
+
+
+def forget(names: frozenset[str]) -> None:
+    for name in names:
+        OPS[name].forget()
+
+
+@contextmanager
+def solvers() -> Iterator[Any]:
+    """cuSOLVER and cuBLAS: the stand-in, or None for the real ones."""
+    from votive.backends.cuda import (
+        linalg_factor,
+        linalg_orthogonal,
+        linalg_steps,
+        linalg_triangular,
+    )
+    from votive.backends.cuda import solver_library as sl
+
+    if not EMULATED:
+        assert sl.library.load(), sl.library.reason
+        yield None
+        return
+    from .fake_solver import FakeBlas, FakeSolver
+
+    fake = sl._Library()
+    fake.solver, fake.blas = FakeSolver(), FakeBlas()
+    modules: tuple[Any, ...] = (sl, linalg_factor, linalg_orthogonal, linalg_triangular)
+    before = [m.library for m in modules]
+    for m in modules:
+        m.library = fake
+    linalg_steps._row.cache_clear()
+    forget(SOLVERS)
+    try:
+        yield fake
+    finally:
+        for m, library in zip(modules, before, strict=True):
+            m.library = library
+        forget(SOLVERS)
+
+
+@contextmanager
+def transforms() -> Iterator[Any]:
+    """cuFFT: the stand-in, or None for the real one."""
+    from votive.backends.cuda import fft_plans
+
+    if not EMULATED:
+        assert fft_plans.library.load(), fft_plans.library.reason
+        yield None
+        return
+    from .fake_cufft import FakeCufft
+
+    with patch.object(fft_plans, "library", fft_plans._Library()) as library:
+        library.lib = FakeCufft()
+        forget(TRANSFORMS)
+        try:
+            yield library.lib
+        finally:
+            forget(TRANSFORMS)
