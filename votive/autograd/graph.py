@@ -250,7 +250,7 @@ class Node(BaseNode):
 
     def needs(self, name: str) -> bool:
         """Whether this argument's gradient is wanted."""
-        return name in self.recipe.asked
+        return name in self.recipe.wanted
 
     def apply(self, grads: list[Any]) -> tuple[Any, ...]:
         if self.kept is None:

@@ -21,7 +21,6 @@ class Recipe:
     inexact: bool  # whether the result can carry a gradient at all
     slots: tuple[tuple[Any, int], ...]  # the kept values: key, and where it is found
     sources: dict[str, tuple[str, Any]]  # how rules get arguments by name
-    asked: frozenset[str]  # the inputs whose gradient is asked for
     carries: tuple[bool, ...] | None  # per output: whether it can carry a gradient
     first_only: bool = False  # whether only the gradient of the first output is looked at
     materialize: bool = True  # whether zeros stand in for a gradient that never came
@@ -246,7 +245,6 @@ def recipe_for(plan: Plan, mask: tuple[bool, ...]) -> Any:
         recipe.plan, recipe.outs = plan, plan.outs
         recipe.inexact = plan.out is not None and plan.out.dtype.is_inexact
         recipe.sources = sources(plan)
-        recipe.asked = frozenset(n for n, m in zip(flat_names(plan), mask, strict=True) if m)
         recipe.slots, recipe.carries = _slots(plan, recipe.keep), _carries(plan)
         plan.recipes[mask] = recipe
     return recipe

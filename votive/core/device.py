@@ -22,6 +22,10 @@ class device:
     index: int | None
 
     def __new__(cls, type: Any = "cpu", index: int | None = None) -> device:
+        if type.__class__ is str:
+            known = cls._interned.get((type, index))
+            if known is not None:
+                return known
         if isinstance(type, device):
             if index is not None:
                 raise RuntimeError("device: an index cannot be given together with a device.")
@@ -105,8 +109,7 @@ def resolve(dev: Any) -> device:
     if dev is None:
         dev = _stack[-1] if _stack else _default
     elif dev.__class__ is not device:
-        dev = (dev.__class__ is str and device._interned.get((dev, None))) or device(dev)
+        dev = device(dev)
     if dev.index is None and dev.type == "cuda":
-        index = current_cuda()
-        return device._interned.get(("cuda", index)) or device("cuda", index)
+        return device("cuda", current_cuda())
     return dev

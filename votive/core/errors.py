@@ -68,6 +68,14 @@ def fail(kind: type[Exception], op: str, text: str) -> NoReturn:
     raise kind(f"{op.lstrip('_')}: {text}")
 
 
+def devices_differ(op: str, a: object, b: object) -> NoReturn:
+    """Raise the error for tensors that live on two devices."""
+    raise DeviceError(
+        f"{op}: Expected all tensors to be on the same device, but found at least two devices, "
+        f"{a} and {b}! Move one with .to()."
+    )
+
+
 def dim_range(op: str, dim: int, ndim: int, shape: tuple[int, ...] | None = None) -> NoReturn:
     """Raise the error for a dimension that does not exist."""
     n = max(ndim, 1)

@@ -9,7 +9,7 @@ from ..backends.base import BACKENDS, candidates, listeners
 from ..backends.cpu.native.loader import module as native
 from ..core import device
 from ..core import dtype as dt
-from ..core.errors import DeviceError, DtypeError, UnsupportedError, fail
+from ..core.errors import DtypeError, UnsupportedError, devices_differ, fail
 from ..core.layout import Spec, broadcast_shapes, elementwise_strides
 from ..core.promotion import number_type, result_type_of
 from ..ops.registry import OPS, Op
@@ -155,22 +155,15 @@ def _device_of(op: str, specs: list[Spec]) -> Any:
                 devices.pop(s.device, None)
         devices.update(dict.fromkeys(s.device for s in specs if s.ndim))
     if len(devices) > 1:
-        _apart(op, *list(devices)[:2])
+        devices_differ(op, *list(devices)[:2])
     return next(iter(devices), None)
-
-
-def _apart(op: str, a: Any, b: Any) -> None:
-    raise DeviceError(
-        f"{op}: Expected all tensors to be on the same device, but found at least two devices, "
-        f"{a} and {b}! Move one with .to()."
-    )
 
 
 def _check_results(op: str, outs: Any, dev: Any) -> None:
     """A 0-d tensor of the CPU serves as a number, not as what the result is made like."""
     for s in outs or ():
         if s.device != dev:
-            _apart(op, s.device, dev)
+            devices_differ(op, s.device, dev)
 
 
 def _abroad(specs: list[Spec]) -> Any:

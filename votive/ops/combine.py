@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..core.errors import DeviceError, ShapeError, fail
+from ..core.errors import ShapeError, devices_differ, fail
 from ..core.layout import Spec, wrap_dim
 from ..core.promotion import result_type_of
 from .copy import agreed_strides
@@ -79,7 +79,7 @@ def _canon_stack(tensors: tuple[Spec, ...], dim: int) -> tuple[Any, ...]:
         if t.shape != tensors[0].shape:
             fail(ShapeError, "stack", f"shapes must be equal, got {tensors[0].shape}, {t.shape}.")
         if t.device != tensors[0].device:
-            fail(DeviceError, "stack", f"devices differ: {tensors[0].device} and {t.device}.")
+            devices_differ("stack", tensors[0].device, t.device)
     return tensors, wrap_dim("stack", dim, tensors[0].ndim + 1)
 
 

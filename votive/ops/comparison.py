@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..core import dtype as dt
-from ..core.errors import DeviceError, DtypeError, fail
+from ..core.errors import DtypeError, devices_differ, fail
 from ..core.layout import Spec
 from ..core.promotion import is_number
 from ..formula import apply
@@ -153,7 +153,7 @@ def equal(input: Any, other: Any) -> bool:
     """
     require_tensors("equal", input=input, other=other)
     if input.device != other.device:
-        fail(DeviceError, "equal", f"devices differ: {input.device} and {other.device}.")
+        devices_differ("equal", input.device, other.device)
     return input._spec.shape == other._spec.shape and bool(F.all(F.eq(input, other)))
 
 

@@ -7,7 +7,7 @@ import warnings
 from typing import Any
 
 from ..core import dtype as dt
-from ..core.errors import DeviceError, DtypeError, ShapeError, UnsupportedError, fail
+from ..core.errors import DtypeError, ShapeError, UnsupportedError, devices_differ, fail
 from ..core.layout import Layout, Spec
 from .options import deliver, finish, number, options, out_dtype
 from .registry import F, composite, structured
@@ -271,7 +271,7 @@ def meshgrid(*tensors: Any, indexing: str | None = None) -> tuple[Any, ...]:
         if t.dtype is not tensors[0].dtype:
             fail(DtypeError, "meshgrid", f"dtypes differ: {tensors[0].dtype} and {t.dtype}.")
         if t.device != tensors[0].device:
-            fail(DeviceError, "meshgrid", f"devices differ: {tensors[0].device} and {t.device}.")
+            devices_differ("meshgrid", tensors[0].device, t.device)
     if indexing not in (None, "ij", "xy"):
         fail(RuntimeError, "meshgrid", f"indexing must be 'ij' or 'xy', got {indexing!r}.")
     swapped = indexing == "xy" and len(tensors) >= 2
