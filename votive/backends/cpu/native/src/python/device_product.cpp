@@ -3,7 +3,7 @@
 //
 // A product's description holds the addresses of its epilogue. Here they are set and used in one step
 // to every other thread; `busy` says that the long way is between the two.
-#include "device.h"
+#include "device_launch.h"
 
 #include <cstddef>
 #include <vector>
@@ -157,14 +157,9 @@ PyTypeObject* device_product_type() {
   if (type.tp_name == nullptr) {
     s_general = PyUnicode_InternFromString("_general");
     s_add = PyUnicode_InternFromString("add");
-    type.tp_name = "votive.DeviceProduct";
-    type.tp_doc = "product(left, right, out, **places) multiplies on the current stream.";
-    type.tp_basicsize = sizeof(ProductObject);
-    type.tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL | Py_TPFLAGS_BASETYPE;
-    type.tp_vectorcall_offset = offsetof(ProductObject, call);
-    type.tp_call = PyVectorcall_Call;
-    type.tp_new = product_new;
-    type.tp_dealloc = [](PyObject* o) { Py_TYPE(o)->tp_free(o); };
+    callable(type, "votive.DeviceProduct", "product(left, right, out, **places) multiplies on the current stream.",
+             sizeof(ProductObject), offsetof(ProductObject, call), product_new, [](PyObject* o) { Py_TYPE(o)->tp_free(o); });
+    type.tp_flags |= Py_TPFLAGS_BASETYPE;
     type.tp_methods = methods;
     if (PyType_Ready(&type) < 0) return nullptr;
   }
