@@ -11,6 +11,8 @@ import numpy as np
 
 import votive
 
+from .resampling import over_white, resampled
+
 
 def size_of(size: Any, square: bool) -> dict[str, int]:
     """A size as a dict, from a number, a pair or a dict.
@@ -79,12 +81,14 @@ def opened(path: Any) -> Any:
     Traceback (most recent call last):
     FileNotFoundError: no such file.png does not exist.
     """
+    if not Path(path).exists():
+        raise FileNotFoundError(f"{path} does not exist.")
     try:
         from PIL import Image, ImageOps, UnidentifiedImageError
     except ImportError:
-        raise ImportError("pip install pillow to read pictures from files.") from None
-    if not Path(path).exists():
-        raise FileNotFoundError(f"{path} does not exist.")
+        raise ImportError(
+            "reading pictures from files needs pillow: pip install pillow, or pass an array."
+        ) from None
     try:
         with Image.open(path) as file:
             return ImageOps.exif_transpose(file)
@@ -119,9 +123,7 @@ def channels_first(picture: Any, rgb: bool | None) -> np.ndarray:
     if rgb and x.shape[0] == 1:
         x = np.repeat(x, 3, 0)
     elif rgb and x.shape[0] == 4:
-        from PIL import Image
-
-        x = np.moveaxis(np.array(_in_colour(Image.fromarray(_bytes(x)[0], "RGBA"))), -1, 0)
+        x = over_white(_bytes(x)[0])
     return x
 
 
@@ -137,7 +139,7 @@ def _in_colour(picture: Any) -> Any:
 
 
 def _bytes(x: np.ndarray) -> tuple[np.ndarray, bool]:
-    """Pixels (height, width, channels) as bytes, and whether they were between 0 and 1."""
+    """Pixels (channels, height, width) as bytes, and whether they were between 0 and 1."""
     if x.dtype == np.uint8:
         scaled = False
     elif x.dtype.kind in "iu" or np.allclose(x, x.astype(np.int64)):
@@ -153,18 +155,13 @@ def _bytes(x: np.ndarray) -> tuple[np.ndarray, bool]:
         raise ValueError(
             f"pictures must have pixels from 0 to 255, or from 0 to 1, got {x.min()} to {x.max()}."
         )
-    return np.ascontiguousarray(np.moveaxis(x.astype(np.uint8), 0, -1)), scaled
+    return np.ascontiguousarray(x.astype(np.uint8)), scaled
 
 
 def resized(x: np.ndarray, size: tuple[int, int], resample: int | None) -> np.ndarray:
-    """A picture (channels, height, width) in another size, filtered by pillow on 8 bits."""
-    from PIL import Image
-
+    """A picture (channels, height, width) in another size, filtered as pillow does on 8 bits."""
     y, scaled = _bytes(x)
-    picture = Image.fromarray(y[..., 0] if y.shape[-1] == 1 else y)
-    filtered = Image.Resampling.BILINEAR if resample is None else Image.Resampling(resample)
-    y = np.array(picture.resize((size[1], size[0]), resample=filtered))
-    y = y[None] if y.ndim == 2 else np.moveaxis(y, -1, 0)
+    y = resampled(y, size, 2 if resample is None else int(resample))
     return (y.astype(np.float64) * (1 / 255)).astype(np.float32) if scaled else y
 
 
