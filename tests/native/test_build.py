@@ -124,8 +124,24 @@ def wheel(tmp_path: Path, **env: str) -> tuple[list[str], str]:
 
 
 @installs
-def test_a_wheel_holds_every_level_and_no_sources(tmp_path: Path) -> None:
+def test_without_a_wish_the_level_of_this_processor_is_built(tmp_path: Path) -> None:
     names, _ = wheel(tmp_path)
+    modules = sorted(n.split("/")[-1].split(".")[0] for n in names if n.endswith(".so"))
+    best = __import__(f"{native.__name__}._probe", fromlist=["level"]).level()
+    assert modules == [f"_native_{best}", "_probe"]
+
+
+@installs
+def test_a_level_that_there_is_not_is_refused(tmp_path: Path) -> None:
+    names, said = wheel(tmp_path, VOTIVE_LEVELS="avx2,sse9")
+    assert "VOTIVE_LEVELS must be all or some of" in said
+    assert "got sse9" in said
+    assert not [n for n in names if n.endswith(".so")]
+
+
+@installs
+def test_a_wheel_holds_every_level_and_no_sources(tmp_path: Path) -> None:
+    names, _ = wheel(tmp_path, VOTIVE_LEVELS="all")
     modules = [n for n in names if n.endswith(".so")]
     assert len(modules) == 1 + len(LEVELS)
     assert not [n for n in names if n.endswith((".cpp", ".h", "CMakeLists.txt"))]

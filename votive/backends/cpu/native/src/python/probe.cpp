@@ -1,17 +1,6 @@
 // Which level this processor can run. Built for the baseline, so it can ask on any machine.
 #include <nanobind/nanobind.h>
 
-NB_MODULE(_probe, m) {
-  m.def("level", [] {
-#if defined(__x86_64__)
-    __builtin_cpu_init();
-    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512cd") &&
-        __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl"))
-      return "avx512";
-    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi2") &&
-        __builtin_cpu_supports("f16c"))
-      return "avx2";
-#endif
-    return "baseline";
-  });
-}
+#include "../vt/level.h"
+
+NB_MODULE(_probe, m) { m.def("level", &vt::level); }
