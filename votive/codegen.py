@@ -10,10 +10,13 @@ from __future__ import annotations
 import ast
 import inspect
 import keyword
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 from .ops.registry import COMPOSITES, OPS, Composite, Op
 from .ops.schema import REQUIRED
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 HEADER = '''"""Public functions, written by `scripts/generate.py`: do not edit."""
 
@@ -334,7 +337,7 @@ from typing import Any
 
 def init_stub_source() -> str:
     """The whole of `__init__.pyi`: what `__init__.py` imports, with the operators typed."""
-    tree = ast.parse((FOLDER / "__init__.py").read_text())
+    tree = ast.parse((_folder() / "__init__.py").read_text())
     lines: list[str] = []
     taken: set[str] = {"Tensor"}
     for node in tree.body:
@@ -368,22 +371,26 @@ def init_stub_source() -> str:
     return INIT_HEADER + "\n".join(lines) + "\n"
 
 
+def _folder() -> Path:
+    """Where the package lies. Only generating needs paths, importing does not."""
+    from pathlib import Path
+
+    return Path(__file__).parent
+
+
 def write_functions() -> None:
     """Renew `_functions.py`."""
-    (FOLDER / "_functions.py").write_text(functions_source())
+    (_folder() / "_functions.py").write_text(functions_source())
 
 
 def write_rest() -> None:
     """Renew the files that describe the finished package."""
-    (FOLDER / "_operators.pyi").write_text(stubs_source())
-    (FOLDER / "__init__.pyi").write_text(init_stub_source())
-    docs = FOLDER.parent / "docs"
+    (_folder() / "_operators.pyi").write_text(stubs_source())
+    (_folder() / "__init__.pyi").write_text(init_stub_source())
+    docs = _folder().parent / "docs"
     if docs.exists():
         from .native_page import write_native_page
         from .reference_page import operators_page
 
         (docs / "operators.md").write_text(operators_page())
         write_native_page(docs)
-
-
-FOLDER = Path(__file__).parent

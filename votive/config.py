@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import platform
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -117,6 +116,7 @@ def set_num_interop_threads(n: int) -> None:
 def _openblas() -> tuple[str, Any, Any] | None:
     """NumPy's OpenBLAS: its file, how to set and how to ask its threads. None with another BLAS."""
     import ctypes
+    from pathlib import Path
 
     home = Path(np.__file__).parent
     for folder in (home.parent / "numpy.libs", home / ".dylibs"):
@@ -146,9 +146,10 @@ def _blas() -> str:
 
 def _processor() -> str:
     try:
-        for line in Path("/proc/cpuinfo").read_text().splitlines():
-            if line.startswith("model name"):
-                return line.split(":", 1)[1].strip()
+        with open("/proc/cpuinfo") as file:
+            for line in file:
+                if line.startswith("model name"):
+                    return line.split(":", 1)[1].strip()
     except OSError:
         pass
     return platform.processor() or platform.machine()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-from pathlib import Path
 from typing import Any
 
 from .backends.base import TABLE
@@ -15,12 +14,12 @@ from .formula import Formula, NotDifferentiable, to_cpp, to_numpy, to_text, to_t
 from .ops.registry import COMPOSITES, OPS, Composite, Op
 from .ops.schema import REQUIRED
 
-_ROOT = Path(__file__).parent
-
 
 def _place(at: tuple[str, int]) -> str:
+    from pathlib import Path
+
     try:
-        file = str(Path(at[0]).relative_to(_ROOT.parent))
+        file = str(Path(at[0]).relative_to(Path(__file__).parent.parent))
     except ValueError:
         file = at[0]
     return f"{file}:{at[1]}"

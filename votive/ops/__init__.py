@@ -3,8 +3,8 @@ all.
 """
 
 from importlib import import_module
-from pathlib import Path
+from os import listdir
 
-for _file in sorted(Path(__file__).parent.glob("*.py")):
-    if _file.stem != "__init__":
-        import_module(f"{__name__}.{_file.stem}")
+for _file in sorted(listdir(__path__[0])):
+    if _file.endswith(".py") and _file != "__init__.py":
+        import_module(f"{__name__}.{_file.removesuffix('.py')}")

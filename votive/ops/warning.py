@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import warnings
-from pathlib import Path
 
-_PACKAGE = str(Path(__file__).parent.parent)
+_PACKAGE = os.path.dirname(os.path.dirname(__file__))
 
 
 def warn(text: str, kind: type[Warning] = UserWarning) -> None:

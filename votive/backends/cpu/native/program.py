@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from dataclasses import dataclass
 from typing import Any
 
@@ -71,6 +70,8 @@ class Linear:
 
 
 def _name(kind: str, *parts: Any) -> str:
+    import hashlib
+
     return kind + hashlib.sha1(repr(parts).encode()).hexdigest()[:20]
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-from fractions import Fraction
 
 import numpy as np
 
@@ -27,6 +26,8 @@ def _temme() -> tuple[tuple[float, ...], ...]:
 
     Made from exact fractions: in floating point the recurrences lose all digits.
     """
+    from fractions import Fraction
+
     count = _TEMME_DEGREE + 2 * _TEMME_ORDERS
     # λ - 1 = Σ alpha[n] η^n solves η²/2 = λ - 1 - log λ, that is (λ - 1) λ' = η λ.
     alpha = [Fraction(0), Fraction(1)]
