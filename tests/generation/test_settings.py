@@ -71,7 +71,7 @@ def test_a_setting_that_makes_no_sense_is_refused(settings: Any, message: str) -
 )
 def test_a_prompt_that_is_none_is_refused(given: Any, message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        generate(model(), given)
+        generate(model(bos_token_id=None), given)
 
 
 def test_a_prompt_of_numbers_with_a_point_is_refused() -> None:

@@ -15,7 +15,7 @@ from votive.nn import functional as F
 from votive.nn.activated import activated
 
 from .attention import Sight, attend, attention_weights, full_sight
-from .config import Config
+from .config import Config, name_labels
 from .output import EncoderOutput, PredictionOutput
 from .pretrained import PreTrainedModel, activation
 
@@ -51,8 +51,7 @@ class BertConfig(Config):
     problem_type: str | None = None
 
     def __post_init__(self) -> None:
-        if self.num_labels is None:
-            self.num_labels = len(self.id2label) if self.id2label else 2
+        name_labels(self)
         if self.hidden_size % self.num_attention_heads:
             raise ValueError(
                 f"{type(self).__name__}: hidden_size={self.hidden_size} does not split into "

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from .config import Config
+from .config import Config, name_labels
 
 
 @dataclass(kw_only=True)
@@ -22,7 +22,7 @@ class _Side(Config):
     num_attention_heads: int = 8
     hidden_act: str = "quick_gelu"
     layer_norm_eps: float = 1e-5
-    attention_dropout: float = 0.0
+    attention_dropout: float | None = 0.0
     initializer_factor: float = 1.0
 
     def __post_init__(self) -> None:
@@ -98,8 +98,7 @@ class CLIPConfig(Config):
     problem_type: str | None = None
 
     def __post_init__(self) -> None:
-        if self.num_labels is None:
-            self.num_labels = len(self.id2label) if self.id2label else 2
+        name_labels(self)
         for name, kind in (("text_config", CLIPTextConfig), ("vision_config", CLIPVisionConfig)):
             given = getattr(self, name)
             if given is None or isinstance(given, dict):

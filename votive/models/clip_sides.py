@@ -24,7 +24,7 @@ class CLIPAttention(nn.Module):
     def __init__(self, config: Any) -> None:
         super().__init__()
         width = config.hidden_size
-        self.heads, self.dropout = config.num_attention_heads, config.attention_dropout
+        self.heads, self.dropout = config.num_attention_heads, config.attention_dropout or 0.0
         self.k_proj, self.v_proj = nn.Linear(width, width), nn.Linear(width, width)
         self.q_proj, self.out_proj = nn.Linear(width, width), nn.Linear(width, width)
 

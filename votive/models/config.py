@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import re
+import warnings
 from collections.abc import Mapping
-from dataclasses import MISSING, dataclass, field, fields
+from dataclasses import dataclass, field, fields
+from functools import cache
+from numbers import Integral, Real
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
+from ..core.dtype import dtype as DType
 from ..serialization.atomic import replacing
 
 NAME = "config.json"
@@ -42,19 +47,27 @@ class Config:
             return self.extra[name]
         raise AttributeError(f"{type(self).__name__} has no field {name!r}.")
 
+    def __setattr__(self, name: str, value: Any) -> None:
+        # The one gate for all values: constructors, files and later changes.
+        kind = _annotations(type(self)).get(name)
+        if kind is not None:
+            value = _checked(f"{type(self).__name__}: {name}", value, kind)
+        elif "extra" in self.__dict__ and not hasattr(type(self), name):
+            self.extra[name] = value
+            return
+        object.__setattr__(self, name, value)
+
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Self:
-        """From the content of a config.json; a null means the default where None is no value."""
-        known = {f.name: f for f in fields(cls) if f.name != "extra"}
+        """From the content of a config.json: a key that is absent has its default, null is None.
+
+        >>> votive.models.MistralConfig.from_dict({}).sliding_window
+        4096
+        >>> votive.models.MistralConfig.from_dict({"sliding_window": None}).sliding_window
+        """
+        known = _annotations(cls)
         given = cls.adapt(dict(values))
-        kept: dict[str, Any] = {}
-        for name in list(given):
-            if name in known:
-                value = given.pop(name)
-                f = known[name]
-                if value is None and f.default is not MISSING and f.default is not None:
-                    continue
-                kept[name] = _checked(f"{cls.__name__}: {name}", value, str(f.type))
+        kept = {name: given.pop(name) for name in list(given) if name in known}
         given.pop("model_type", None)
         try:
             return cls(**kept, extra=given)
@@ -64,15 +77,15 @@ class Config:
     @classmethod
     def adapt(cls, values: dict[str, Any]) -> dict[str, Any]:
         """Other spellings of the same facts, from older and newer files."""
-        if "torch_dtype" in values:
-            values.setdefault("dtype", values.pop("torch_dtype"))
+        old = values.pop("torch_dtype", None)
+        if values.get("dtype") is None and old is not None:
+            values["dtype"] = old
         return values
 
     def to_dict(self) -> dict[str, Any]:
-        """What config.json holds; `from_dict` reads it back."""
-        own = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "extra"}
-        told = {name: value for name, value in own.items() if value is not None}
-        return {"model_type": self.model_type, **self.extra, **told}
+        """What config.json holds, None as null; `from_dict` reads it back."""
+        own = {name: copy.deepcopy(getattr(self, name)) for name in _annotations(type(self))}
+        return {"model_type": self.model_type, **copy.deepcopy(self.extra), **own}
 
     @classmethod
     def from_pretrained(cls, folder: Any) -> Self:
@@ -87,24 +100,85 @@ class Config:
             f.write((json.dumps(self.to_dict(), indent=2, sort_keys=True) + "\n").encode())
 
 
-_COUNT = re.compile(r"(num|n)_.*|.*_(size|dim|layers|heads|length|positions|window)")
+@cache
+def _annotations(cls: type) -> dict[str, str]:
+    """The fields of a configuration and their types, as they are written."""
+    return {
+        f.name: f.type if isinstance(f.type, str) else getattr(f.type, "__name__", str(f.type))
+        for f in fields(cls)
+        if f.name != "extra"
+    }
+
+
+# The most that a field may say, by its name: of things that are made one by one, of the width of
+# matrices, and of whatever else is counted. Far beyond any model, and below what overflows.
+_MOST = (
+    (re.compile(r".*(layers|layer|heads|head|experts|experts_per_tok|experts_per_token)"), 1 << 16),
+    (re.compile(r".*(hidden|intermediate|head|embedding|projection)_(size|dim)|d_.*|.*ffn_dim"
+                r"|dim|n_embd|n_inner|.*patch_size|.*image_size"), 1 << 24),
+    (re.compile(r"(num|n)_.*|.*_(size|dim|length|positions|window|embeddings)"), (1 << 31) - 1),
+)  # fmt: skip
+# Of these a model may have none.
+_MAYBE_NONE = re.compile(r".*layers?|.*experts.*|num_labels|type_vocab_size")
 
 
 def _checked(what: str, value: Any, told: str) -> Any:
     """A value that fits its field's annotation, such as `int | None` or `list[str]`."""
-    kinds = [kind.partition("[")[0].strip() for kind in re.sub(r"\[.*?\]", "", told).split("|")]
+    kinds = {kind.partition("[")[0].strip() for kind in re.sub(r"\[.*?\]", "", told).split("|")}
     if "Any" in kinds or (value is None and "None" in kinds):
         return value
-    kind = type(value).__name__
-    if kind == "int" and "int" not in kinds and "float" in kinds:
-        return value
-    if kind == "float" and "float" not in kinds and "int" in kinds and value.is_integer():
-        kind, value = "int", int(value)
-    if kind not in kinds:
+    if isinstance(value, Integral) and not isinstance(value, bool):
+        value = int(value)
+        kinds |= {"int"} if "float" in kinds else set()
+    elif isinstance(value, Real) and not isinstance(value, bool):
+        value = float(value)
+        if "float" not in kinds and value.is_integer():
+            value = int(value)
+    elif isinstance(value, tuple) and "tuple" not in kinds:
+        value = list(value)
+    elif what.endswith(": dtype") and isinstance(value, DType):
+        value = value.name
+    if type(value).__name__ not in kinds:
         raise ValueError(f"{what} must be {told}, got {value!r}.")
-    if kind == "int" and value < 0 and _COUNT.fullmatch(what.rpartition(" ")[2]):
-        raise ValueError(f"{what} must not be negative, got {value}.")
+    if "int" in kinds:
+        _check_size(what, value)
     return value
+
+
+def _check_size(what: str, value: Any) -> None:
+    """Raise for sizes that no model has, rather than when memory is asked for."""
+    name = what.rpartition(" ")[2]
+    most = next((most for names, most in _MOST if names.fullmatch(name)), None)
+    if most is None or not isinstance(value, int):
+        return
+    least = 0 if _MAYBE_NONE.fullmatch(name) else 1
+    if value < least:
+        raise ValueError(f"{what} must be {least} or more, got {value}.")
+    if value > most:
+        raise ValueError(f"{what}={value:,} is more than any model has; {most:,} is the most.")
+
+
+def name_labels(config: Any) -> None:
+    """Let `id2label` and `num_labels` tell the same: a name for each class, `LABEL_0` by default.
+
+    >>> config = votive.models.BertConfig(num_labels=3)
+    >>> config.id2label
+    {0: 'LABEL_0', 1: 'LABEL_1', 2: 'LABEL_2'}
+    """
+    # JSON has words for keys only.
+    named = {int(i): name for i, name in (config.id2label or {}).items()}
+    count = config.num_labels
+    if count is None:
+        count = len(named) or 2
+    if named and count != len(named):
+        warnings.warn(
+            f"{type(config).__name__}: num_labels={count} replaces the {len(named)} classes that "
+            "id2label names.",
+            stacklevel=3,
+        )
+    if count != len(named):
+        named = {i: f"LABEL_{i}" for i in range(count)}
+    config.num_labels, config.id2label = count, named
 
 
 def _file(folder: Any) -> Path:
@@ -144,7 +218,9 @@ def rope_of(values: dict[str, Any], theta: float) -> tuple[float, dict[str, Any]
             f"rope_scaling must be an object such as {{'rope_type': ...}}, got {told!r}."
         )
     scaling = dict(told)
-    base = scaling.pop("rope_theta", None) or values.get("rope_theta") or theta
+    base = scaling.pop("rope_theta", values.get("rope_theta", theta))
+    if not isinstance(base, int | float):
+        raise ValueError(f"rope_theta must be a number, got {base!r}.")
     kind = scaling.pop("rope_type", None) or scaling.pop("type", None) or "default"
     scaling.pop("type", None)
     scaling.pop("partial_rotary_factor", None)  # says how many features turn, not how

@@ -12,7 +12,7 @@ from votive.nn.activated import feed_forward
 
 from .attention import Sight, attend, attention_weights, full_sight
 from .bert import class_output, masked_output
-from .config import Config
+from .config import Config, name_labels
 from .output import EncoderOutput
 from .pretrained import PreTrainedModel, activation
 
@@ -45,8 +45,7 @@ class DistilBertConfig(Config):
     problem_type: str | None = None
 
     def __post_init__(self) -> None:
-        if self.num_labels is None:
-            self.num_labels = len(self.id2label) if self.id2label else 2
+        name_labels(self)
         if self.dim % self.n_heads:
             raise ValueError(
                 f"DistilBertConfig: dim={self.dim} does not split into n_heads={self.n_heads}."

@@ -42,15 +42,15 @@ class GemmaConfig(LlamaConfig):
     intermediate_size: int = 24576
     num_hidden_layers: int = 28
     num_attention_heads: int = 16
-    num_key_value_heads: int | None = 16
-    head_dim: int | None = 256
+    num_key_value_heads: int = 16
+    head_dim: int = 256
     hidden_act: str = "gelu_pytorch_tanh"
     max_position_embeddings: int = 8192
     pad_token_id: int | None = 0
     eos_token_id: int | list[int] | None = 1
     bos_token_id: int | None = 2
     tie_word_embeddings: bool = True
-    use_bidirectional_attention: bool = False
+    use_bidirectional_attention: bool | None = None
 
     # What sets families apart, as the layers ask for it.
     attn_logit_softcapping = None
@@ -81,7 +81,7 @@ class Gemma2Config(GemmaConfig):
     intermediate_size: int = 9216
     num_hidden_layers: int = 26
     num_attention_heads: int = 8
-    num_key_value_heads: int | None = 4
+    num_key_value_heads: int = 4
     hidden_activation: str = "gelu_pytorch_tanh"
     query_pre_attn_scalar: float = 256
     sliding_window: int | None = 4096
@@ -119,6 +119,7 @@ class Gemma3TextConfig(Gemma2Config):
     max_position_embeddings: int = 131_072
     rope_theta: float = 1e6
     rope_local_base_freq: float = 1e4
+    use_bidirectional_attention: bool | None = False
     final_logit_softcapping: float | None = None
     attn_logit_softcapping: float | None = None
 

@@ -43,10 +43,12 @@ class LlamaConfig(Config):
     rope_theta: float = 10000.0
     rope_scaling: dict[str, Any] | None = None
     attention_bias: bool = False
-    attention_dropout: float = 0.0
+    attention_dropout: float | None = 0.0
     mlp_bias: bool = False
     sliding_window: int | None = None
     layer_types: list[str] | None = None
+    bos_token_id: int | None = 1
+    eos_token_id: int | list[int] | None = 2
 
     def __post_init__(self) -> None:
         if self.num_key_value_heads is None:
@@ -111,7 +113,7 @@ class LlamaAttention(nn.Module):
     def __init__(self, config: Any, layer_idx: int) -> None:
         super().__init__()
         self.layer_idx, self.head_dim = layer_idx, config.head_dim
-        self.dropout, self.scale = config.attention_dropout, config.attention_scale
+        self.dropout, self.scale = config.attention_dropout or 0.0, config.attention_scale
         self.window = config.window_of(layer_idx)
         heads, shared = config.num_attention_heads, config.num_key_value_heads
         self.add_projections(config, heads * self.head_dim, shared * self.head_dim)
@@ -330,7 +332,7 @@ class MistralConfig(LlamaConfig):
     model_type = "mistral"
 
     intermediate_size: int = 14336
-    num_key_value_heads: int | None = 8
+    num_key_value_heads: int = 8
     max_position_embeddings: int = 4096 * 32
     sliding_window: int | None = 4096
 

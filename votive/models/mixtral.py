@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import votive
@@ -36,7 +36,7 @@ class MixtralConfig(LlamaConfig):
     model_type = "mixtral"
 
     intermediate_size: int = 14336
-    num_key_value_heads: int | None = 8
+    num_key_value_heads: int = 8
     max_position_embeddings: int = 4096 * 32
     rms_norm_eps: float = 1e-5
     rope_theta: float = 1e6
@@ -245,9 +245,8 @@ class Qwen3MoeConfig(Qwen3Config):
     hidden_size: int = 2048
     intermediate_size: int = 6144
     num_hidden_layers: int = 24
-    num_key_value_heads: int | None = 4
+    num_key_value_heads: int = 4
     head_dim: int | None = None
-    sliding_window: int | None = 4096
     decoder_sparse_step: int = 1
     moe_intermediate_size: int = 768
     num_experts_per_tok: int = 8
@@ -255,7 +254,7 @@ class Qwen3MoeConfig(Qwen3Config):
     norm_topk_prob: bool = False
     output_router_logits: bool = False
     router_aux_loss_coef: float = 0.001
-    mlp_only_layers: list[int] = field(default_factory=list)
+    mlp_only_layers: list[int] | None = None
 
     router_jitter_noise = 0.0
 
@@ -264,9 +263,11 @@ class Qwen3MoeConfig(Qwen3Config):
         values = super().adapt(values)
         if "num_local_experts" in values:
             values.setdefault("num_experts", values.pop("num_local_experts"))
-        if values.get("mlp_only_layers") is None:
-            values.pop("mlp_only_layers", None)
         return values
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.mlp_only_layers = self.mlp_only_layers or []
 
     def is_sparse(self, layer: int) -> bool:
         """Whether a layer has experts."""
@@ -274,7 +275,7 @@ class Qwen3MoeConfig(Qwen3Config):
         return every and self.num_experts > 0 and layer not in self.mlp_only_layers
 
     def window_of(self, layer: int) -> int | None:
-        return self.sliding_window if self.use_sliding_window else None
+        return self.sliding_window
 
 
 class Qwen3MoeSparseMoeBlock(MixtralSparseMoeBlock):

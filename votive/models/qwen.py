@@ -23,18 +23,25 @@ class Qwen2Config(LlamaConfig):
     vocab_size: int = 151936
     intermediate_size: int = 22016
     max_position_embeddings: int = 32768
+    bos_token_id: int | None = None
+    eos_token_id: int | list[int] | None = None
     use_sliding_window: bool = False
+    sliding_window: int | None = 4096
     max_window_layers: int = 28
 
     qkv_bias = True
     out_bias = False
 
-    def window_of(self, layer: int) -> int | None:
+    def __post_init__(self) -> None:
+        super().__post_init__()
         if not self.use_sliding_window:
-            return None
-        if self.layer_types is not None:
-            return super().window_of(layer)
-        return self.sliding_window if layer >= self.max_window_layers else None
+            self.sliding_window = None
+        if self.layer_types is None:
+            near = self.num_hidden_layers if self.sliding_window is None else self.max_window_layers
+            self.layer_types = [
+                "sliding_attention" if i >= near else "full_attention"
+                for i in range(self.num_hidden_layers)
+            ]
 
 
 class Qwen2Model(LlamaModel):
@@ -68,7 +75,7 @@ class Qwen3Config(Qwen2Config):
 
     model_type = "qwen3"
 
-    head_dim: int | None = 128
+    head_dim: int = 128
 
     qk_norm = True
 

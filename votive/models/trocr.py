@@ -44,7 +44,7 @@ class TrOCRConfig(Config):
     attention_dropout: float = 0.0
     activation_dropout: float = 0.0
     decoder_layerdrop: float = 0.0
-    decoder_start_token_id: int | None = 2
+    decoder_start_token_id: int = 2
     init_std: float = 0.02
     scale_embedding: bool = False
     use_learned_position_embeddings: bool = True

@@ -17,7 +17,7 @@ from votive.nn.activated import feed_forward
 
 from .attention import Sight, attend, attention_weights, full_sight
 from .bert import class_output
-from .config import Config
+from .config import Config, name_labels
 from .output import EncoderOutput, PredictionOutput
 from .pretrained import PreTrainedModel, activation
 
@@ -55,8 +55,11 @@ class ViTConfig(Config):
 
     def __post_init__(self) -> None:
         name = type(self).__name__
-        if self.num_labels is None:
-            self.num_labels = len(self.id2label) if self.id2label else 2
+        for key in ("image_size", "patch_size"):
+            size = getattr(self, key)
+            if not isinstance(size, int) and len(size) != 2:
+                raise ValueError(f"{name}: {key} must be one number or two, got {size!r}.")
+        name_labels(self)
         if self.pooler_output_size is None:
             self.pooler_output_size = self.hidden_size
         if self.hidden_size % self.num_attention_heads:

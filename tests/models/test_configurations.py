@@ -1,0 +1,240 @@
+"""Absent, null and a value are three things, in every key of every configuration."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import votive
+from votive.models import (
+    AutoConfig,
+    BertConfig,
+    Gemma2Config,
+    Gemma2ForCausalLM,
+    LlamaConfig,
+    MistralConfig,
+    MistralForCausalLM,
+    Qwen2Config,
+)
+
+from .configurations import (
+    DIFFERENT,
+    FAMILIES,
+    FILE,
+    LOSSY,
+    REFUSED,
+    STATES,
+    config_class,
+    content,
+    decided_otherwise,
+    found,
+    keys,
+    table,
+)
+
+KNOWN = json.loads(FILE.read_text())
+SMALL = {
+    "vocab_size": 20, "hidden_size": 16, "intermediate_size": 16, "num_hidden_layers": 2,
+    "num_attention_heads": 2, "num_key_value_heads": 1, "head_dim": 8,
+}  # fmt: skip
+
+
+def test_the_stored_table_covers_every_family() -> None:
+    assert sorted(KNOWN) == sorted(FAMILIES)
+    assert sum(len(rows) for rows in KNOWN.values()) > 500
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("state", STATES)
+def test_a_key_means_what_it_means_to_transformers(family: str, state: str) -> None:
+    kind = config_class(family)
+    wrong = {}
+    for key, told in KNOWN[family].items():
+        ours = found(lambda key=key: kind.from_dict(content(family, key, state)), key)
+        if (ours == told[state]) == decided_otherwise(family, key, state):
+            # Either another answer, or one that is listed as another and is not.
+            if ("*", key) not in DIFFERENT or ours != told[state]:
+                wrong[key] = ours, told[state]
+    assert not wrong
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_a_configuration_comes_back_from_a_file_as_it_was(family: str, tmp_path: Path) -> None:
+    kind = config_class(family)
+    checked = 0
+    for key in keys(family):
+        for state in STATES:
+            made = found(lambda: kind.from_dict(content(family, key, state)), key)  # noqa: B023
+            if made == REFUSED or ((family, key) in LOSSY and state == "value"):
+                continue
+            config = kind.from_dict(content(family, key, state))
+            config.save_pretrained(tmp_path)
+            stored = json.loads((tmp_path / "config.json").read_text())
+            assert set(stored) == {"model_type", *keys(family), *(set(stored) - set(keys(family)))}
+            assert AutoConfig.from_pretrained(tmp_path) == config, (key, state)
+            checked += 1
+    assert checked > 2 * len(keys(family))
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parity
+def test_transformers_reads_what_is_written_here(family: str) -> None:
+    transformers = pytest.importorskip("transformers")
+    theirs, ours = type(transformers.AutoConfig.for_model(family)), config_class(family)
+    wrong = {}
+    for key, told in KNOWN[family].items():
+        for state in STATES:
+            if told[state] == REFUSED or decided_otherwise(family, key, state):
+                continue
+            here = ours.from_dict(content(family, key, state))
+            came = theirs.from_dict(content(family, key, state))
+            there = found(lambda: theirs.from_dict(here.to_dict()), key)  # noqa: B023
+            back = found(lambda: ours.from_dict(came.to_dict()), key)  # noqa: B023
+            if not there == back == told[state]:
+                wrong[key, state] = there, back, told[state]
+    assert not wrong
+
+
+@pytest.mark.parity
+def test_the_stored_table_is_what_transformers_says() -> None:
+    pytest.importorskip("transformers")
+    assert json.loads(json.dumps(table())) == KNOWN
+
+
+def test_a_window_of_null_sees_all() -> None:
+    """Mistral since v0.2: beyond the default window, its text was silently another."""
+    votive.manual_seed(0)
+    ids = votive.randint(0, 20, (1, 12))
+    near = MistralForCausalLM(MistralConfig(**SMALL, sliding_window=4)).eval()
+    far = MistralForCausalLM(MistralConfig.from_dict({**SMALL, "sliding_window": None})).eval()
+    far.load_state_dict(near.state_dict())
+    other = ids.clone()
+    other[0, 0] = (ids[0, 0] + 1) % 20
+    with votive.no_grad():
+        seen = [(m(ids).logits[0, -1] - m(other).logits[0, -1]).abs().max() for m in (near, far)]
+        cached = far.generate(ids[:, :1], max_new_tokens=8, min_new_tokens=8)
+        plain = far.generate(ids[:, :1], max_new_tokens=8, min_new_tokens=8, use_cache=False)
+    assert float(seen[0]) == 0
+    assert float(seen[1]) > 0
+    assert cached.tolist() == plain.tolist()
+    assert MistralConfig.from_dict({}).sliding_window == 4096
+
+
+@pytest.mark.parametrize("key", ["final_logit_softcapping", "attn_logit_softcapping"])
+def test_a_cap_of_null_caps_nothing(key: str) -> None:
+    votive.manual_seed(0)
+    ids = votive.randint(0, 20, (1, 6))
+    capped = Gemma2ForCausalLM(Gemma2Config(**SMALL, initializer_range=5.0)).eval()
+    free = Gemma2ForCausalLM(
+        Gemma2Config.from_dict({**SMALL, "initializer_range": 5.0, key: None})
+    ).eval()
+    free.load_state_dict(capped.state_dict())
+    huge = Gemma2Config(**SMALL, initializer_range=5.0, **{key: 1e9})
+    wide = Gemma2ForCausalLM(huge).eval()
+    wide.load_state_dict(capped.state_dict())
+    with votive.no_grad():
+        a, b, c = (m(ids).logits for m in (capped, free, wide))
+    assert not votive.allclose(a, b, rtol=1e-2)
+    assert votive.allclose(b, c, rtol=1e-3, atol=1e-3)
+
+
+def test_a_window_that_is_asked_for_without_its_size_has_the_usual_one() -> None:
+    config = Qwen2Config.from_dict({"use_sliding_window": True, "max_window_layers": 30})
+    assert [config.window_of(i) for i in (29, 30)] == [None, 4096]
+    assert Qwen2Config.from_dict({"sliding_window": 8}).window_of(31) is None
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "told"),
+    [
+        ("hidden_size", 10**12, "hidden_size=1,000,000,000,000 is more than any model"),
+        ("vocab_size", 2**62, "vocab_size=.* is more than"),
+        ("num_hidden_layers", 10**9, "num_hidden_layers=1,000,000,000 is more"),
+        ("intermediate_size", 10**15, "intermediate_size="),
+        ("head_dim", 10**10, "head_dim="),
+        ("max_position_embeddings", 2**40, "max_position_embeddings="),
+        ("hidden_size", 0, "hidden_size must be 1 or more, got 0"),
+        ("num_attention_heads", 0, "num_attention_heads must be 1 or more"),
+        ("vocab_size", -1, "vocab_size must be 1 or more"),
+        ("sliding_window", 0, "sliding_window must be 1 or more"),
+        ("hidden_size", "64", "hidden_size must be int, got '64'"),
+        ("hidden_size", 64.5, "hidden_size must be int, got 64.5"),
+        ("hidden_size", True, "hidden_size must be int, got True"),
+        ("hidden_size", None, "hidden_size must be int, got None"),
+        ("rms_norm_eps", "small", "rms_norm_eps must be float"),
+        ("rope_theta", None, "rope_theta must be a number, got None"),
+    ],
+)
+def test_a_size_that_no_model_has_is_told_with_its_name(key: str, value: Any, told: str) -> None:
+    with pytest.raises(ValueError, match=told):
+        LlamaConfig.from_dict({key: value})
+    if key != "rope_theta":
+        with pytest.raises(ValueError, match=told):
+            LlamaConfig(**{key: value})
+        config = LlamaConfig()
+        with pytest.raises(ValueError, match=told):
+            setattr(config, key, value)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_no_size_of_any_family_ends_in_a_raw_error(family: str) -> None:
+    kind = config_class(family)
+    for key in keys(family):
+        if type(getattr(kind(), key)) is not int or key.endswith("token_id"):
+            continue
+        for value in (10**30, -1, 0, "many", 1.5, [1]):
+            told = _refusal(kind, key, value)
+            assert told is None or key in told, (key, value)
+
+
+def _refusal(kind: Any, key: str, value: Any) -> str | None:
+    try:
+        kind.from_dict({key: value})
+    except ValueError as error:
+        return str(error)
+    return None
+
+
+def test_more_memory_than_there_is_is_told_with_the_sizes() -> None:
+    config = LlamaConfig(**{**SMALL, "intermediate_size": 1 << 23, "hidden_size": 1 << 22})
+    with pytest.raises(MemoryError, match=r"(?s)hidden_size=4,194,304.*does not fit"):
+        votive.models.AutoModelForCausalLM.from_config(config)
+
+
+def test_other_numbers_and_types_are_taken_as_what_they_are() -> None:
+    np = pytest.importorskip("numpy")
+    config = LlamaConfig(hidden_size=np.int64(64), rms_norm_eps=np.float32(0.5), vocab_size=32.0)
+    assert type(config.hidden_size) is int
+    assert type(config.rms_norm_eps) is float
+    assert config.vocab_size == 32
+    assert json.dumps(config.to_dict())
+    config.dtype = votive.float16
+    assert config.dtype == "float16"
+
+
+def test_what_is_set_later_is_saved_too() -> None:
+    config = LlamaConfig()
+    config.made_by = "me"
+    config.sliding_window = None
+    again = LlamaConfig.from_dict(config.to_dict())
+    assert again.made_by == "me"
+    assert again == config
+    again.rope_scaling = {"rope_type": "linear", "factor": 2.0}
+    assert config.rope_scaling is None
+
+
+def test_classes_have_names_and_a_number() -> None:
+    assert BertConfig.from_dict({"id2label": {"0": "no", "1": "yes"}}).id2label == {
+        0: "no", 1: "yes",
+    }  # fmt: skip
+    assert BertConfig(num_labels=1).id2label == {0: "LABEL_0"}
+    with pytest.warns(UserWarning, match="num_labels=3 replaces the 2 classes"):
+        config = BertConfig(num_labels=3, id2label={0: "no", 1: "yes"})
+    assert len(config.id2label) == 3
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert BertConfig.from_dict(config.to_dict()) == config
