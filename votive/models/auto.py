@@ -172,7 +172,7 @@ class AutoModel:
     @classmethod
     def from_config(cls, config: Config) -> Any:
         """A model with start values."""
-        return cls._class_for(config.model_type, config.architectures)(config)
+        return cls._class_for(config.model_type, config.architectures).from_config(config)
 
     @classmethod
     def from_pretrained(

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -65,6 +66,7 @@ class PreTrainedModel(nn.Module):
                 f"{type(self).__name__}.from_pretrained(path); got {type(config).__name__}."
             )
         self.config = config
+        self._untied: set[str] = set()
         self.name_or_path = ""
         self.generation_config = {}
 
@@ -102,6 +104,13 @@ class PreTrainedModel(nn.Module):
                 module.__dict__["_started"] = True
                 self.init_weights(module)
         self.tie_weights()
+        shared = self.ties()
+        # What saving compares with, to notice modules that were put in the place of others.
+        self.__dict__["_shapes"] = {
+            name: tuple(value.shape)
+            for name, value in self.state_dict().items()
+            if name not in shared
+        }
 
     def init_weights(self, module: nn.Module) -> None:
         """Start values of one module: normal weights, zero biases, norms of one."""
@@ -115,7 +124,25 @@ class PreTrainedModel(nn.Module):
 
     def ties(self) -> dict[str, str]:
         """Names of parameters that are others, and of those others, as the configuration says."""
-        return self.tied if self.config.tie_word_embeddings else {}
+        if not self.config.tie_word_embeddings:
+            return {}
+        return {name: source for name, source in self.tied.items() if name not in self._untied}
+
+    def _untie(self, names: list[str]) -> None:
+        """Give parameters of their own to those that files hold apart."""
+        for name in names:
+            path, _, attribute = name.rpartition(".")
+            own = nn.Parameter(votive.empty_like(self.get_parameter(self.tied[name])))
+            setattr(self.get_submodule(path), attribute, own)
+        self._untied |= set(names)
+        if not self.ties():
+            self.config.tie_word_embeddings = False
+        warnings.warn(
+            f"{type(self).__name__}: the configuration says tie_word_embeddings=true, but the file "
+            f"holds {', '.join(names)} apart and with other values; they are kept and not tied. "
+            "Set tie_word_embeddings to false in config.json to say so.",
+            stacklevel=5,
+        )
 
     def tie_weights(self) -> None:
         """Let parameters be shared that the configuration ties."""
@@ -160,7 +187,8 @@ class PreTrainedModel(nn.Module):
     @classmethod
     def from_config(cls, config: Any) -> Self:
         """A model with start values."""
-        return cls(config)
+        with told_sizes(cls.__name__, config):
+            return cls(config)
 
     @classmethod
     def from_pretrained(
@@ -195,10 +223,7 @@ class PreTrainedModel(nn.Module):
         dtype = found.dtype if dtype is None or dtype == "auto" else as_dtype(dtype)
         if dtype is None:
             dtype = _stored_dtype(source)
-        if strict:
-            with nn.init.skipped():
-                model = cls(config)
-        else:
+        with told_sizes(cls.__name__, config), nn.init.skipped() if strict else nullcontext():
             model = cls(config)
         model.load_weights(source, dtype=dtype, device=device, strict=strict)
         model.name_or_path = str(found.name)
@@ -229,7 +254,14 @@ class PreTrainedModel(nn.Module):
                     return candidate
             return name
 
-        there = {known(name) for name in source.names()}
+        there = {known(name): name for name in source.names()}
+        apart = [
+            new for new, first in shared.items()
+            if new in there and first in there and differ(source, there[new], there[first])
+        ]  # fmt: skip
+        if apart:
+            self._untie(apart)
+            shared = self.ties()
 
         def rule(name: str) -> str | None:
             new = known(name)
@@ -245,20 +277,50 @@ class PreTrainedModel(nn.Module):
         return source
 
     def save_pretrained(self, folder: Any, *, max_shard_size: Any = "5GB") -> None:
-        """Write config.json and the weights as safetensors, in shards if they are large."""
+        """Write config.json and the weights as safetensors, in shards if they are large.
+
+        The file holds the model in its plain form: what `apply_lora` adapted is stored merged, as
+        one weight (`save_adapter` stores the adaptation alone). A model that its configuration no
+        longer describes is refused.
+        """
         from ..io.safetensors import save_sharded
+        from .saving import plain_weights
 
         path = Path(folder)
+        weights = plain_weights(self)
         self.config.architectures = [type(self).__name__]
         self.config.dtype = str(self.dtype).removeprefix("votive.")
         self.config.save_pretrained(path)
-        shared = self.ties()
-        weights = {k: v.detach() for k, v in self.state_dict().items() if k not in shared}
         save_sharded(weights, path, max_shard_size=max_shard_size, metadata={"format": "pt"})
         settings = self._generation_config
         settings = settings if isinstance(settings, dict) else settings.to_dict()
         if settings:
             write_json(path / "generation_config.json", settings)
+
+
+@contextmanager
+def told_sizes(name: str, config: Any) -> Iterator[None]:
+    """Say with what sizes a model does not fit into memory."""
+    try:
+        yield
+    except (MemoryError, OverflowError) as error:
+        told = ", ".join(
+            f"{key}={getattr(config, key):,}"
+            for key in ("vocab_size", "hidden_size", "intermediate_size", "num_hidden_layers")
+            if isinstance(getattr(config, key, None), int)
+        )
+        raise MemoryError(
+            f"{name}: a model of {told} does not fit into memory ({error})."
+        ) from error
+
+
+def differ(source: Any, a: str, b: str) -> bool:
+    """Whether two tensors of a file hold other values."""
+    if source.info(a).shape != source.info(b).shape:
+        return True
+    # Most that differ do so from the start.
+    parts = (slice(0, 8), slice(None)) if source.info(a).shape else (...,)
+    return any(not votive.equal(source.slice(a, part), source.slice(b, part)) for part in parts)
 
 
 def _stored_dtype(source: Any) -> Any:

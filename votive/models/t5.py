@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,7 +14,7 @@ from votive import nn
 
 from .config import Config
 from .output import BaseModelOutput, Seq2SeqLMOutput, Seq2SeqModelOutput
-from .pretrained import CausalLM, PreTrainedModel
+from .pretrained import CausalLM, PreTrainedModel, differ
 from .seq2seq import answer, encoded, predicted, prepared, shifted
 from .t5_stack import T5Attention, T5Dense, T5Stack
 
@@ -46,7 +47,7 @@ class T5Config(Config):
     pad_token_id: int | None = 0
     eos_token_id: int | list[int] | None = 1
     decoder_start_token_id: int | None = None
-    tie_word_embeddings: bool = True
+    tie_word_embeddings: bool | None = True
     scale_decoder_outputs: bool | None = None
 
     def __post_init__(self) -> None:
@@ -54,6 +55,8 @@ class T5Config(Config):
             self.num_decoder_layers = self.num_layers
         if self.decoder_start_token_id is None:
             self.decoder_start_token_id = self.pad_token_id
+        if self.tie_word_embeddings is None:  # only a plain no means one
+            self.tie_word_embeddings = True
         if self.scale_decoder_outputs is None:
             self.scale_decoder_outputs = self.tie_word_embeddings
         kind = self.feed_forward_proj.split("-")
@@ -110,6 +113,12 @@ class _T5(PreTrainedModel):
         table = "encoder.embed_tokens.weight"
         if "shared.weight" not in names and table in names:
             source = source.renamed({table: "shared.weight"})
+        for name in sorted(n for n in names if re.search(self.ignored[0], n)):
+            if "shared.weight" in source and name in source and _differs(source, name):
+                raise ValueError(
+                    f"{type(self).__name__}: {name} is another table than shared.weight; encoder "
+                    "and decoder with embeddings of their own are not supported."
+                )
         if hasattr(self, "lm_head") and not self.config.scale_decoder_outputs:
             # Since v1.1 the head may be the shared table or not; configurations do not tell.
             self.config.tie_word_embeddings = not _differs(source, "lm_head.weight")
@@ -151,10 +160,7 @@ def _differs(source: Any, name: str) -> bool:
     """Whether a file has such a tensor, and it is not the shared table again."""
     if name not in source or "shared.weight" not in source:
         return name in source
-    for part in (slice(0, 8), slice(None)):  # most that differ do so from the start
-        if not votive.equal(source.slice(name, part), source.slice("shared.weight", part)):
-            return True
-    return False
+    return differ(source, name, "shared.weight")
 
 
 class T5EncoderModel(_T5):

@@ -152,6 +152,9 @@ class VisionEncoderDecoderModel(CausalLM):
         found = {} if "decoder" not in self._modules else self.decoder.ties()
         return {f"decoder.{a}": f"decoder.{b}" for a, b in found.items()}
 
+    def _untie(self, names: list[str]) -> None:
+        self.decoder._untie([name.removeprefix("decoder.") for name in names])
+
     def load_weights(self, source: Any, **options: Any) -> Any:
         """Fill the parameters; the names of each part are what that part understands."""
         rules = {f"{n}.": _spelling(getattr(self, n)) for n in ("encoder", "decoder")}

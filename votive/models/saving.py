@@ -1,0 +1,78 @@
+"""What of a model goes into a file: the weights of its plain form. Knows no format.
+
+Adaptations are added into the weights they adapt, parametrized weights are stored as what they
+compute, and what no configuration could build again is refused rather than written.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from votive import nn
+from votive.nn.layers.lora import LoRALinear
+
+
+def plain_weights(model: Any) -> dict[str, Any]:
+    """The weights of a model by the names that its class has for them, tied ones once.
+
+    >>> config = votive.models.LlamaConfig(vocab_size=10, hidden_size=8, intermediate_size=16,
+    ...     num_hidden_layers=1, num_attention_heads=2)
+    >>> model = votive.models.LlamaForCausalLM(config)
+    >>> before = list(votive.models.saving.plain_weights(model))
+    >>> _ = votive.nn.apply_lora(model, "q_proj")
+    >>> list(votive.models.saving.plain_weights(model)) == before
+    True
+    """
+    found: dict[str, Any] = {}
+    _collect(model, "", found)
+    shared = model.ties()
+    found = {name: value.detach() for name, value in found.items() if name not in shared}
+    _check(model, found)
+    return found
+
+
+def _collect(module: nn.Module, prefix: str, found: dict[str, Any]) -> None:
+    """Tensors by name, as if nothing stood between a module and its parameters."""
+    if isinstance(module, LoRALinear):
+        found[f"{prefix}weight"] = module.weight
+        if module.bias is not None:
+            found[f"{prefix}bias"] = module.bias
+        return
+    computed = module._modules.get("parametrizations")
+    own = dict(module._own_state())
+    if isinstance(computed, nn.ModuleDict):
+        own.update((name, getattr(module, name)) for name in computed)
+    found.update((f"{prefix}{name}", value) for name, value in own.items())
+    for name, child in module._modules.items():
+        if child is not None and child is not computed:
+            _collect(child, f"{prefix}{name}.", found)
+
+
+def _check(model: Any, found: dict[str, Any]) -> None:
+    """Raise for what `from_pretrained` could not load: other modules, weights of other sizes."""
+    shapes = {name: tuple(value.shape) for name, value in found.items()}
+    if shapes == model.__dict__.get("_shapes"):  # as it was built, which is nearly always so
+        return
+    name = type(model).__name__
+    with nn.init.skipped():
+        fresh = type(model)(model.config)
+    shared = model.ties()
+    wanted = {
+        key: tuple(value.shape) for key, value in fresh.state_dict().items() if key not in shared
+    }
+    if shapes == wanted:
+        return
+    lines = [f"  {key} is no weight of it" for key in shapes if key not in wanted]
+    lines += [f"  {key} is missing" for key in wanted if key not in shapes]
+    lines += [
+        f"  {key} has the shape {shapes[key]}, not {wanted[key]}"
+        for key in shapes
+        if key in wanted and shapes[key] != wanted[key]
+    ]
+    raise ValueError(
+        f"save_pretrained: the model is no longer the {name} that its configuration describes, and "
+        "from_pretrained could not load it:\n" + "\n".join(lines[:8])
+        + (f"\n  and {len(lines) - 8} more" if len(lines) > 8 else "")
+        + "\nPut the replaced modules back, change model.config to fit, or keep the weights with "
+        "votive.save(model.state_dict(), path)."
+    )  # fmt: skip
