@@ -106,8 +106,10 @@ class _Drafts:
 def _round(task: Task, history: History, drafts: _Drafts, acceptance: Acceptance) -> Iterator[Step]:
     start = history.length
     drafts.make()
-    count = len(drafts.tokens)
-    seen = task.stepper.seen()
+    # A draft that makes the text outgrow its angles would change what is thought of those before.
+    count = task.stepper.together(start, len(drafts.tokens))
+    del drafts.tokens[count:]
+    seen = 0 if task.stepper.outgrown(start + count) else task.stepper.seen()
     fed = task.stepper.feed(history.up_to(start + count), keep=count + 1)
     accepted = 0
     for i in range(count + 1):

@@ -138,10 +138,11 @@ def search(task: Task) -> Iterator[Step]:
 
 def _next(task: Task, history: History, numbers: Any, followers: list[Any]) -> Step:
     newest = history.newest
-    if newest is None or task.stepper.cache is None:
-        fed = task.stepper.feed(history.ids)
+    stepper = task.stepper
+    if newest is None or stepper.cache is None or stepper.outgrown(history.length):
+        fed = stepper.feed(history.ids)
     else:
-        fed = task.stepper.advance(newest)
+        fed = stepper.advance(newest)
     logits = fed.logits[:, -1]
     for processor in followers:
         if newest is None:

@@ -6,6 +6,7 @@ now. It chooses no tokens.
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any
 
@@ -44,6 +45,11 @@ class DecoderStepper:
     ) -> None:  # fmt: skip
         self.model, self.cache, self.chunk = model, cache, chunk
         self.wanted = wanted or Wanted()
+        # Those whose angles depend on how long the text is.
+        self._ropes = [
+            m for m in model.modules()
+            if isinstance(m, nn.RotaryEmbedding) and m.rope_type in ("dynamic", "longrope")
+        ] if isinstance(model, nn.Module) else []  # fmt: skip
         self.mask: Any = None
         self.positions: Any = None
         if mask is not None:
@@ -56,8 +62,36 @@ class DecoderStepper:
         """How many positions need not be run again."""
         return 0 if self.cache is None else int(self.cache.get_seq_length())
 
+    def outgrown(self, length: int) -> bool:
+        """Whether what the cache holds of a text is of no use once it has `length` positions."""
+        if not self._ropes or not self.seen():
+            return False
+        told = self.cache.stretch
+        told = self._ropes[0].stretch(self.seen()) if told is None else told
+        return told != self._ropes[0].stretch(self._reach(length))
+
+    def together(self, length: int, count: int) -> int:
+        """How many of `count` positions behind `length` can be run as if each came alone."""
+        if self._ropes:
+            stretch = self._ropes[0].stretch
+            while count and stretch(self._reach(length + count)) != stretch(self._reach(length)):
+                count -= 1
+        return count
+
+    def _reach(self, length: int) -> int:
+        """How many positions the longest row has within the first `length` columns."""
+        return length if self.positions is None else int(self.positions[:, :length].max()) + 1
+
     def feed(self, ids: Any, keep: int = 1) -> Fed:
         """Run what is new in ids (batch, positions); gives the logits of the last `keep`."""
+        if self.outgrown(ids.shape[1]):
+            self.cache.reset()
+        with ExitStack() as stack:
+            for rope in self._ropes:
+                stack.enter_context(rope.for_length(self._reach(ids.shape[1])))
+            return self._feed(ids, keep)
+
+    def _feed(self, ids: Any, keep: int) -> Fed:
         start, length = self.seen(), ids.shape[1]
         if self.chunk is None or self.cache is None or length - start <= self.chunk:
             return self._run(ids[:, start:], start, keep)

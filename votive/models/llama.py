@@ -253,6 +253,8 @@ class LlamaModel(PreTrainedModel):
         T = x.shape[1]
         past = 0 if cache is None else cache.get_seq_length()
         rope = self.rotations(T, past, position_ids)
+        if cache is not None:
+            self.rotary_emb.check_cache(cache)
         sights: dict[int | None, Sight] = {}
         states: list[Any] = []
         weights: list[Any] | None = [] if output_attentions else None

@@ -12,6 +12,7 @@ from ..module import Module
 from .kv_cache import KVCache
 from .linear import Linear
 from .normalization import RMSNorm
+from .rope import RotaryEmbedding
 
 
 def visible(queries: int, keys: int, window: int | None = None, device: Any = None) -> Any:
@@ -90,6 +91,8 @@ class GroupedQueryAttention(Module):
         if self.rope is not None:
             offset = 0 if cache is None else cache.get_seq_length(layer_idx)
             q, k = (self.rope(x, offset=offset, position_ids=position_ids) for x in (q, k))
+            if cache is not None and layer_idx == 0 and isinstance(self.rope, RotaryEmbedding):
+                self.rope.check_cache(cache)
         if cache is not None:
             k, v = cache.update(k, v, layer_idx)
         mask, causal = self._mask(attn_mask, length, k.shape[2], input)

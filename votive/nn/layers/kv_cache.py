@@ -76,6 +76,9 @@ class KVCache:
     (True, 0)
     """
 
+    # Of the rotary embedding that turned the keys, where angles depend on a text's length.
+    stretch: int | None = None
+
     def __init__(self, *, overwrite: bool = False) -> None:
         self.overwrite = overwrite
         self._kept: list[Pair | None] = []

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -57,6 +58,8 @@ class RotaryEmbedding(Module):
         old = options.pop("type", "default")
         self.rope_type = options.pop("rope_type", old)
         self.scaling = _checked(self.rope_type, options)
+        self._least = 0  # of a text that is run in parts
+        self.newest = self.stretch(0)  # that of the positions asked for last
         # Long tables take long to make, and few texts need them whole.
         rows = min(max_position_embeddings, _FIRST_ROWS, self._original)
         self._build(rows, device, dtype or votive.float32)
@@ -82,8 +85,57 @@ class RotaryEmbedding(Module):
         told = self.scaling.get("original_max_position_embeddings")
         return told if self.rope_type == "longrope" and told else self.max_position_embeddings
 
+    def stretch(self, length: int) -> int:
+        """What the angles of a text of `length` positions depend on besides the positions.
+
+        Texts with different stretches turn the same position by different angles, so keys of one
+        are of no use to the other. It is 0 for all texts but with "dynamic" and "longrope".
+
+        >>> scaling = {"rope_type": "dynamic", "factor": 2.0}
+        >>> rope = votive.nn.RotaryEmbedding(4, 16, scaling=scaling)
+        >>> rope.stretch(3), rope.stretch(16), rope.stretch(17)
+        (16, 16, 17)
+        """
+        length = max(length, self._least)
+        if self.rope_type == "dynamic":
+            return max(length, self.max_position_embeddings)
+        return int(self.rope_type == "longrope" and length > self._original)
+
+    @contextmanager
+    def for_length(self, length: int) -> Iterator[None]:
+        """Inside, angles are those of a text of `length` positions, of which parts are run.
+
+        >>> scaling = {"rope_type": "dynamic", "factor": 2.0}
+        >>> rope = votive.nn.RotaryEmbedding(4, 16, scaling=scaling)
+        >>> whole = rope(votive.ones(20, 4))
+        >>> with rope.for_length(20):
+        ...     votive.equal(rope(votive.ones(8, 4)), whole[:8])
+        True
+        """
+        before, self._least = self._least, length
+        try:
+            yield
+        finally:
+            self._least = before
+
+    def check_cache(self, cache: Any) -> None:
+        """Raise if keys in a cache were turned by other angles than the newest positions."""
+        seen = cache.get_seq_length()
+        if seen:
+            told = getattr(cache, "stretch", None)
+            if (self.stretch(seen) if told is None else told) != self.newest:
+                raise ValueError(
+                    f"RotaryEmbedding: with rope_type {self.rope_type!r} the angles of all "
+                    f"positions change as a text grows beyond {self._original:,}, and the cache "
+                    f"holds {seen:,} that were turned by the old ones; run the whole text with an "
+                    "empty cache, as generate does."
+                )
+        cache.stretch = self.newest
+
     def _fit(self, length: int) -> None:
         """Tables for positions below `length`."""
+        self.newest = self.stretch(length)
+        length = max(length, self._least)
         rows, trained = len(self.cos), self.max_position_embeddings
         if self.rope_type == "dynamic":
             # Its angles depend on the longest text so far, and on no text that is short again.
