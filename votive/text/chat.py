@@ -6,11 +6,14 @@ A part of `Tokenizer`. Templates come with models and are not trusted: `sandbox.
 from __future__ import annotations
 
 import dataclasses
+import inspect
 import re
+import warnings
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from .sandbox import render
+from .encoding import BatchEncoding, as_arrays, check_tensors, pad_rows
+from .sandbox import render_marked
 
 _REASONING = ("reasoning_content", "thinking", "reasoning")
 _MARK = "CONTINUE_FINAL_MESSAGE_TAG "
@@ -21,6 +24,7 @@ class ChatTemplates:
 
     chat_templates: dict[str, str]
     special_tokens_map: dict[str, Any]
+    padding_side: str
     __call__: Callable[..., Any]
 
     def _init_chat(self, template: str | Mapping[str, str] | None) -> None:
@@ -75,6 +79,7 @@ class ChatTemplates:
         max_length: int | None = None,
         return_tensors: str | None = None,
         return_dict: bool = True,
+        return_assistant_tokens_mask: bool = False,
         tokenizer_kwargs: Mapping[str, Any] | None = None,
         **variables: Any,
     ) -> Any:
@@ -82,7 +87,9 @@ class ChatTemplates:
 
         Messages are dicts with "role" and "content". Returns the encoding, its ids with
         `return_dict=False`, or the text with `tokenize=False`. Other keyword arguments (such as
-        `enable_thinking`) are variables of the template.
+        `enable_thinking`) are variables of the template. With `return_assistant_tokens_mask` the
+        encoding has `assistant_masks`: 1 for tokens between the template's `{% generation %}` and
+        `{% endgeneration %}`, which is what a model learns to say.
 
         >>> tok = votive.text.train_bpe(["hi"], vocab_size=257, progress=False)
         >>> tok.chat_template = "{% for m in messages %}[{{ m.role }}] {{ m.content }}{% endfor %}"
@@ -95,6 +102,9 @@ class ChatTemplates:
                 "continue_final_message goes on with the last; pass one of them."
             )
         template = self.get_chat_template(chat_template, tools)
+        if return_assistant_tokens_mask:
+            _check_mask(template, tokenize and return_dict, continue_final_message)
+        _check_variables(template, variables)
         batched = _is_batch(conversation)
         given = {
             **{k: v for k, v in self.special_tokens_map.items() if isinstance(v, str)},
@@ -103,21 +113,29 @@ class ChatTemplates:
             "documents": documents,
             "add_generation_prompt": add_generation_prompt,
         }
-        texts = [
+        rendered = [
             _render_one(template, chat, given, continue_final_message)
             for chat in (conversation if batched else [conversation])
         ]
+        texts = [text for text, _ in rendered]
         if not tokenize:
             return texts if batched else texts[0]
-        encoded = self(
-            texts if batched else texts[0],
-            padding=padding,
-            truncation=truncation,
-            max_length=max_length,
-            add_special_tokens=False,
-            return_tensors=return_tensors,
-            **(tokenizer_kwargs or {}),
-        )
+        options = {
+            "padding": padding, "truncation": truncation, "max_length": max_length,
+            "add_special_tokens": False, **(tokenizer_kwargs or {}),
+        }  # fmt: skip
+        if return_assistant_tokens_mask:
+            check_tensors(return_tensors)
+            found = self(texts, **options)
+            side = options.get("padding_side") or self.padding_side
+            found["assistant_masks"] = _masks(found, [spans for _, spans in rendered], side)
+            columns = dict(found)
+            if return_tensors is not None:
+                columns = as_arrays(columns, return_tensors)
+            elif not batched:
+                columns = {name: rows[0] for name, rows in columns.items()}
+            return BatchEncoding(columns, found.encodings, not batched)
+        encoded = self(texts if batched else texts[0], return_tensors=return_tensors, **options)
         return encoded if return_dict else encoded["input_ids"]
 
 
@@ -142,13 +160,67 @@ def _tool(tool: Any) -> Any:
     )
 
 
-def _render_one(template: str, chat: Any, given: Mapping[str, Any], go_on: bool | str) -> str:
+def _check_mask(template: str, encoded: bool, go_on: bool | str) -> None:
+    if not encoded:
+        raise ValueError(
+            "apply_chat_template: return_assistant_tokens_mask=True marks tokens of an encoding; "
+            "it needs tokenize=True and return_dict=True."
+        )
+    if go_on:
+        raise ValueError(
+            "apply_chat_template: continue_final_message and return_assistant_tokens_mask=True "
+            "do not go together."
+        )
+    if not re.search(r"\{%-?\s*generation\s*-?%\}", template):
+        raise ValueError(
+            "apply_chat_template: return_assistant_tokens_mask=True, but the template has no "
+            "{% generation %}, so it does not say which words are the assistant's; pass a "
+            "chat_template= that puts {% generation %} and {% endgeneration %} around them."
+        )
+
+
+def _check_variables(template: str, variables: Mapping[str, Any]) -> None:
+    """Refuse what belongs to the tokenizer, and warn of what no template reads."""
+    from .tokenizer import Tokenizer
+
+    own = inspect.signature(Tokenizer.__call__).parameters
+    for name in variables:
+        if name in own or name == "sanitize_control_tokens":
+            raise TypeError(
+                f"apply_chat_template: {name!r} is no variable of a template; "
+                + (f"pass tokenizer_kwargs={{{name!r}: ...}}." if name in own else "leave it out.")
+            )
+        if not re.search(rf"\b{re.escape(name)}\b", template):
+            warnings.warn(
+                f"apply_chat_template: the template never reads {name!r}, so it changes nothing.",
+                stacklevel=3,
+            )
+
+
+def _masks(found: Any, spans: list[list[tuple[int, int]]], side: str) -> list[list[int]]:
+    """For each token whether it holds characters within one of its row's spans."""
+    masks = []
+    for row, ids, wanted in zip(found.encodings, found["input_ids"], spans, strict=True):
+        mask = [0] * len(row.ids)
+        for start, end in wanted:
+            inside = [i for i, (a, b) in enumerate(row.offsets) if a < b and a < end and b > start]
+            if inside:  # else it was cut off
+                # Tokens without characters of their own belong to what is around them.
+                first, last = inside[0], inside[-1]
+                mask[first : last + 1] = [1] * (last + 1 - first)
+        masks += pad_rows([mask], len(ids), side, 0)
+    return masks
+
+
+def _render_one(
+    template: str, chat: Any, given: Mapping[str, Any], go_on: bool | str
+) -> tuple[str, list[tuple[int, int]]]:
     messages = [_message(m) for m in chat]
     final = ""
     if go_on:
         final = _mark_final(messages, template, go_on if isinstance(go_on, str) else "content")
-    text = render(template, {**plain(given), "messages": messages})
-    return _cut_at_mark(text, final) if go_on else text
+    text, spans = render_marked(template, {**plain(given), "messages": messages})
+    return (_cut_at_mark(text, final), []) if go_on else (text, spans)
 
 
 def _message(message: Any) -> dict[str, Any]:
