@@ -201,8 +201,10 @@ def gradgradcheck(
             w = rng.uniform(-1, 1, tuple(o.shape))
             if o.dtype.is_complex:
                 w = w + 1j * rng.uniform(-1, 1, tuple(o.shape))
-            made = F.tensor(w.tolist(), dtype=o.dtype, device=o.device)
-            weights.append(made.reshape(o.shape).requires_grad_())
+            made = F.tensor(w.tolist(), dtype=o.dtype, device=o.device).reshape(o.shape)
+            if gen_non_contig_grad_outputs:
+                made = F.stack([made, made], -1)[..., 0]  # every other number in memory
+            weights.append(made.requires_grad_())
     else:
         weights = [grad_outputs] if isinstance(grad_outputs, state.tensor) else list(grad_outputs)
     n = len(inputs)

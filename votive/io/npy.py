@@ -140,7 +140,8 @@ class NpyFile(WeightSource):
         return TensorInfo(name, h.dtype, h.shape, h.stored, h.nbytes, self.file.path)
 
     def _read(self, name: str) -> Any:
-        return mapped(self.file, 0, self.header, self.info(name)).contiguous()
+        self.info(name)
+        return mapped(self.file, 0, self.header).contiguous()
 
     def _read_part(self, name: str, index: Any) -> Any:
         self.info(name)
@@ -150,7 +151,7 @@ class NpyFile(WeightSource):
         self.file.close()
 
 
-def mapped(file: MappedFile, at: int, h: Header, info: Any = None) -> Any:
+def mapped(file: MappedFile, at: int, h: Header) -> Any:
     """The tensor of an .npy file that begins at `at`, over the file's own bytes if they fit."""
     begin = at + h.start
     if h.nbytes == 0 or begin % h.dtype.itemsize:

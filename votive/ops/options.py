@@ -37,8 +37,7 @@ def options(
     place: Device | None = None,
 ) -> tuple[dt.dtype, Device]:
     """The dtype and device asked for, else `default` (the default float) and `place`."""
-    if layout is not None and str(layout).rpartition(".")[2] != "strided":
-        fail(UnsupportedError, op, f"layout must be strided, got {layout}.")
+    check_layout(op, layout)
     wanted = default or dt.get_default_dtype() if dtype is None else dtype_of(op, dtype)
     where = resolve(device) if device is not None or place is None else place
     if pin_memory:
@@ -46,6 +45,12 @@ def options(
             fail(RuntimeError, op, f"only dense CPU tensors can be pinned, got device {where}.")
         check_pinning(op)
     return wanted, where
+
+
+def check_layout(op: str, layout: Any) -> None:
+    """Raise for another layout than the one there is."""
+    if layout is not None and str(layout).rpartition(".")[2] != "strided":
+        fail(UnsupportedError, op, f"layout must be strided, got {layout}.")
 
 
 def check_pinning(op: str) -> None:

@@ -17,7 +17,7 @@ from ..core.device import resolve
 from ..core.errors import DtypeError, ShapeError, UnsupportedError, fail
 from ..core.layout import Layout, Spec, broadcast_shapes, contiguous_strides
 from .creation import sizes
-from .options import finish
+from .options import check_layout, finish
 from .registry import OPS, F, Op, composite, structured
 
 
@@ -208,9 +208,10 @@ def normal(
     >>> votive.normal(votive.tensor([1.0, 2.0]), votive.tensor([0.0, 0.0]))
     tensor([1., 2.])
     """
+    check_layout("normal", layout)
     given = [v for v in (mean, std) if hasattr(v, "_spec")]
-    if given and (size is not None or dtype is not None):
-        raise TypeError("normal: size and dtype go with numbers; tensors bring their own.")
+    if given and not (size is None and dtype is None and device is None):
+        raise TypeError("normal: size, dtype and device go with numbers; tensors bring their own.")
     if hasattr(std, "_spec") and std.dtype.is_complex:
         fail(DtypeError, "normal", "std must not be complex.")
     if given:

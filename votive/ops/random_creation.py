@@ -9,7 +9,7 @@ from ..core.device import resolve
 from ..core.memory_format import preserve_format
 from .copy import format_strides
 from .creation import sizes
-from .options import finish
+from .options import check_layout, finish
 from .random import draw, integer, make, target
 from .registry import F, composite
 
@@ -40,6 +40,7 @@ def rand(
     >>> votive.rand(2)
     tensor([0.3990, 0.8805])
     """
+    check_layout("rand", layout)
     shape = _shape("rand", args, size)
     if out is None:
         kind = dtype or dt.get_default_dtype()
@@ -71,6 +72,7 @@ def randn(
     >>> votive.randn(2)
     tensor([ 0.9911, -0.9247])
     """
+    check_layout("randn", layout)
     shape = _shape("randn", args, size)
     if out is None:
         kind = dtype or dt.get_default_dtype()
@@ -117,6 +119,7 @@ def randint(
     >>> votive.randint(10, (5,))
     tensor([8, 6, 3, 0, 3])
     """
+    check_layout("randint", layout)
     named = {"low": low, "high": high, "size": size}
     first, end, shape = _range("randint", args, named, ("size",))
     if not isinstance(shape, (tuple, list)):
@@ -151,6 +154,7 @@ def randperm(
     >>> votive.randperm(4)
     tensor([3, 2, 1, 0])
     """
+    check_layout("randperm", layout)
     length = integer("randperm", "n", n)
     shape = sizes("randperm", (length,))
     if out is None:
@@ -185,6 +189,7 @@ def rand_like(
     >>> votive.rand_like(votive.zeros(2))
     tensor([0.3990, 0.8805])
     """
+    check_layout("rand_like", layout)
     memory = _like("rand_like", input, dtype, device, memory_format)
     return finish(draw("uniform", memory, generator, 0, 1), requires_grad, pin_memory)
 
@@ -207,6 +212,7 @@ def randn_like(
     >>> votive.randn_like(votive.zeros(2))
     tensor([ 0.9911, -0.9247])
     """
+    check_layout("randn_like", layout)
     memory = _like("randn_like", input, dtype, device, memory_format)
     return finish(draw("normal", memory, generator, 0, 1), requires_grad, pin_memory)
 
@@ -231,6 +237,7 @@ def randint_like(
     >>> votive.randint_like(votive.zeros(3), 10)
     tensor([8., 6., 3.])
     """
+    check_layout("randint_like", layout)
     first, end, _ = _range("randint_like", args, {"low": low, "high": high}, ())
     memory = _like("randint_like", input, dtype, device, memory_format)
     return finish(draw("random", memory, generator, first, end), requires_grad, pin_memory)
