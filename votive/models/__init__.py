@@ -59,6 +59,7 @@ _LAZY = {
         "Gemma2Config", "Gemma2ForCausalLM", "Gemma2Model", "Gemma3ForCausalLM",
         "Gemma3TextConfig", "Gemma3TextModel", "GemmaConfig", "GemmaForCausalLM", "GemmaModel",
     ),
+    "adapters": ("load_adapter", "save_adapter"),
     "gpt2": ("GPT2Config", "GPT2LMHeadModel", "GPT2Model"),
     "image_processing": (
         "AutoImageProcessor", "BatchFeature", "BeitImageProcessor", "CLIPImageProcessor",

@@ -118,7 +118,7 @@ def _family(model_type: Any) -> tuple[Any, dict[str, Any]]:
     if model_type not in _FAMILIES:
         raise ValueError(
             f"unknown model_type {model_type!r}; known: {', '.join(families())}. "
-            "Add yours with votive.models.register."
+            "Add yours with votive.models.register; code that comes with a model is never run."
         )
     file, config, classes = _FAMILIES[model_type]
     module = import_module(f".{file}", __package__)
@@ -143,8 +143,19 @@ class AutoConfig:
         return _family(values.get("model_type"))[0].from_dict(values)
 
     @staticmethod
-    def from_pretrained(name: Any, **kwargs: Any) -> Any:
-        return AutoConfig.from_dict(Checkpoint.find(name, **kwargs).config)
+    def from_pretrained(name: Any, **options: Any) -> Any:
+        """The configuration of a folder, a file, a bundled name or a repository id.
+
+        Options are those of `AutoModel.from_pretrained`; fields that are given replace those of
+        the file.
+        """
+        from .arguments import asked, changed
+
+        ask = asked("AutoConfig.from_pretrained", options)
+        config = AutoConfig.from_dict(Checkpoint.find(name, **ask.places).config)
+        if ask.dtype is not None:
+            config.dtype = ask.dtype
+        return changed("AutoConfig.from_pretrained", config, ask.changes)
 
 
 class AutoModel:
@@ -157,6 +168,10 @@ class AutoModel:
     """
 
     use = "base"
+
+    @classmethod
+    def _config_for(cls, values: dict[str, Any]) -> Any:
+        return AutoConfig.from_dict(values)
 
     @classmethod
     def _class_for(cls, model_type: Any, architectures: Any = None) -> Any:
@@ -178,18 +193,19 @@ class AutoModel:
     def from_pretrained(
         cls, name: Any, *, dtype: Any = None, device: Any = None, config: Any = None,
         strict: bool = True, revision: str | None = None, local_files_only: bool = False,
+        **options: Any,
     ) -> Any:  # fmt: skip
         """A model from a folder, a file, a bundled name or a repository id.
 
         The arguments are those of PreTrainedModel.from_pretrained.
         """
-        found = Checkpoint.find(name, revision=revision, local_files_only=local_files_only)
-        if config is None:
-            config = AutoConfig.from_dict(found.config)
-        model = cls._class_for(config.model_type, config.architectures)
-        return model.from_checkpoint(
-            found, dtype=dtype, device=device, config=config, strict=strict
-        )
+        from .pretrained import load_asked
+
+        options |= {
+            "dtype": dtype, "device": device, "strict": strict, "revision": revision,
+            "local_files_only": local_files_only,
+        }  # fmt: skip
+        return load_asked(cls, cls.__name__, name, config, options)
 
 
 class AutoModelForCausalLM(AutoModel):

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -48,10 +48,19 @@ class Checkpoint:
 
     @classmethod
     def find(
-        cls, name: Any, *, revision: str | None = None, local_files_only: bool = False
-    ) -> Checkpoint:
-        """Look for a path first, then for a bundled model, then for a repository id."""
+        cls, name: Any, *, revision: str | None = None, local_files_only: bool = False,
+        subfolder: str | None = None, token: Any = None, cache_dir: Any = None,
+        force_download: bool = False,
+    ) -> Checkpoint:  # fmt: skip
+        """Look for a path first, then for a bundled model, then for a repository id.
+
+        `subfolder` is below the folder or the repository; the other arguments are for repositories.
+        """
         path = Path(name).expanduser()
+        if subfolder and path.is_dir():
+            path = path / subfolder
+            if not path.is_dir():
+                raise FileNotFoundError(f"{name} has no subfolder {subfolder!r}.")
         if path.is_dir():
             return _folder(str(name), path)
         if path.is_file():
@@ -63,7 +72,35 @@ class Checkpoint:
                 f"{name} is no folder or file here, no bundled model ({', '.join(bundled())}), "
                 "and no repository id such as 'Qwen/Qwen3-0.6B'."
             )
-        return _folder(str(name), download(str(name), revision, local_files_only))
+        hub = {"token": token, "cache_dir": cache_dir, "force_download": force_download}
+        folder = download(str(name), revision, local_files_only, subfolder, **hub)
+        return _folder(str(name), folder)
+
+    def chosen(self, variant: str | None = None, use_safetensors: bool | None = None) -> Checkpoint:
+        """The same with the weights of a variant (`model.fp16.safetensors`), or of one format."""
+        if variant is None and use_safetensors is None:
+            return self
+        from ..io import open_weights
+
+        kind = "torch" if use_safetensors is False else "safetensors"
+        if variant is None:
+            return replace(self, weights=lambda: open_weights(self.path, kind))
+        names = {
+            "safetensors": (f"model.safetensors.index.{variant}.json",
+                            f"model.{variant}.safetensors"),
+            "torch": (f"pytorch_model.bin.index.{variant}.json", f"pytorch_model.{variant}.bin"),
+        }  # fmt: skip
+        kinds = ["safetensors", "torch"] if use_safetensors is None else [kind]
+        tried = [name for kind in kinds for name in names[kind]]
+        file = next((self.path / n for n in tried if (self.path / n).is_file()), None)
+        if file is not None:
+            from ..io.folder import ShardedSource
+
+            opened = ShardedSource if file.suffix == ".json" else open_weights
+            return replace(self, weights=lambda: opened(file))
+        raise FileNotFoundError(
+            f"{self.name} has no variant {variant!r}: none of {', '.join(tried)} is there."
+        )
 
 
 def bundled() -> list[str]:
@@ -85,7 +122,10 @@ def is_repo_id(name: str) -> bool:
     return re.fullmatch(r"[A-Za-z0-9][\w.-]*/[\w.-]+", name) is not None and ".." not in name
 
 
-def download(name: str, revision: str | None = None, local_files_only: bool = False) -> Path:
+def download(
+    name: str, revision: str | None = None, local_files_only: bool = False,
+    subfolder: str | None = None, **more: Any,
+) -> Path:  # fmt: skip
     """The local folder of a repository, fetched if needed; a progress bar shows how far it is."""
     try:
         import huggingface_hub as hub
@@ -94,10 +134,13 @@ def download(name: str, revision: str | None = None, local_files_only: bool = Fa
             f"{name} is no local path; pip install huggingface_hub to download models."
         ) from None
     options: dict[str, Any] = {"revision": revision, "local_files_only": local_files_only}
+    options |= {key: value for key, value in more.items() if value}
+    below = f"{subfolder}/" if subfolder else ""
+    wanted, fallback = ([below + p for p in names] for names in (_WANTED, _FALLBACK))
     try:
-        folder = Path(hub.snapshot_download(name, allow_patterns=_WANTED, **options))
+        folder = Path(hub.snapshot_download(name, allow_patterns=wanted, **options)) / below
         if not _weight_files(folder):
-            hub.snapshot_download(name, allow_patterns=_FALLBACK, **options)
+            hub.snapshot_download(name, allow_patterns=fallback, **options)
     except Exception as e:
         cause = str(e).strip().splitlines()[0] if str(e).strip() else type(e).__name__
         raise OSError(
@@ -121,6 +164,12 @@ def _folder(name: str, folder: Path) -> Checkpoint:
         files = first_parts(sorted(folder.glob("*.gguf")))
         if len(files) == 1:
             return _file(name, files[0])
+        if (folder / "adapter_config.json").is_file():
+            base = read_json(folder / "adapter_config.json").get("base_model_name_or_path")
+            raise FileNotFoundError(
+                f"{folder} is a PEFT adapter of {base!r}, not a whole model. Load that model, then "
+                f"put the adapter into it: votive.models.load_adapter(model, {str(name)!r})."
+            )
         more = f"; it holds {len(files)} GGUF files, name one of them" if files else ""
         raise FileNotFoundError(f"{folder} has no {NAME}{more}.")
     config = read_json(folder / NAME)

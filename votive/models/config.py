@@ -88,9 +88,12 @@ class Config:
         return {"model_type": self.model_type, **copy.deepcopy(self.extra), **own}
 
     @classmethod
-    def from_pretrained(cls, folder: Any) -> Self:
-        """Read config.json from a folder, or the file itself."""
-        return cls.from_dict(read_json(_file(folder)))
+    def from_pretrained(cls, folder: Any, **changes: Any) -> Self:
+        """Read config.json from a folder, or the file itself; `changes` replace fields."""
+        from .arguments import changed
+
+        config = cls.from_dict(read_json(_file(folder)))
+        return changed(f"{cls.__name__}.from_pretrained", config, changes)
 
     def save_pretrained(self, folder: Any) -> None:
         """Write config.json into a folder."""

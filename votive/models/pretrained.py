@@ -194,20 +194,36 @@ class PreTrainedModel(nn.Module):
     def from_pretrained(
         cls, name: Any, *, dtype: Any = None, device: Any = None, config: Any = None,
         strict: bool = True, revision: str | None = None, local_files_only: bool = False,
-    ) -> Self:  # fmt: skip
+        **options: Any,
+    ) -> Any:  # fmt: skip
         """A model from a folder, a file, the name of a bundled model or a repository id.
 
         `dtype=None` keeps that of the file; quantized weights become float32. With
-        `strict=False`, weights that are missing keep their start values and a warning tells which.
-        The model comes in evaluation mode.
+        `strict=False`, weights that are missing keep their start values and a warning tells which;
+        with `ignore_mismatched_sizes=True`, those of another shape as well. Other options are
+        those of transformers that have a meaning here, and fields of the configuration.
+        The model comes in evaluation mode; with `output_loading_info=True` a dict that tells what
+        did not fit comes with it. A folder with a PEFT adapter gives its base, adapted, where the
+        base is found.
         """
-        found = Checkpoint.find(name, revision=revision, local_files_only=local_files_only)
-        return cls.from_checkpoint(found, dtype=dtype, device=device, config=config, strict=strict)
+        options |= {
+            "dtype": dtype, "device": device, "strict": strict, "revision": revision,
+            "local_files_only": local_files_only,
+        }  # fmt: skip
+        return load_asked(cls, cls.__name__, name, config, options)
+
+    @classmethod
+    def _class_for(cls, model_type: Any, architectures: Any = None) -> Any:
+        return cls
+
+    @classmethod
+    def _config_for(cls, values: dict[str, Any]) -> Any:
+        return cls.config_class.from_dict(values)
 
     @classmethod
     def from_checkpoint(
         cls, found: Checkpoint, *, dtype: Any = None, device: Any = None, config: Any = None,
-        strict: bool = True,
+        strict: bool = True, ignore_mismatched_sizes: bool = False,
     ) -> Self:  # fmt: skip
         """A model from what `Checkpoint.find` found."""
         packed = found.config.get("quantization_config")
@@ -223,16 +239,23 @@ class PreTrainedModel(nn.Module):
         dtype = found.dtype if dtype is None or dtype == "auto" else as_dtype(dtype)
         if dtype is None:
             dtype = _stored_dtype(source)
-        with told_sizes(cls.__name__, config), nn.init.skipped() if strict else nullcontext():
+        with (
+            told_sizes(cls.__name__, config),
+            nullcontext() if not strict or (ignore_mismatched_sizes) else nn.init.skipped(),
+        ):
             model = cls(config)
-        model.load_weights(source, dtype=dtype, device=device, strict=strict)
+        model.load_weights(
+            source, dtype=dtype, device=device, strict=strict,
+            ignore_mismatched_sizes=ignore_mismatched_sizes,
+        )  # fmt: skip
         model.name_or_path = str(found.name)
         model.generation_config = found.generation_config
         return model.eval()
 
     def load_weights(
-        self, source: Any, *, dtype: Any = None, device: Any = None, strict: bool = True
-    ) -> Any:
+        self, source: Any, *, dtype: Any = None, device: Any = None, strict: bool = True,
+        ignore_mismatched_sizes: bool = False,
+    ) -> Any:  # fmt: skip
         """Fill the parameters from a weight source; gives the report of what did not fit."""
         prefix = f"{self.base_model_prefix}."
         source = self.adapted(source)
@@ -270,7 +293,7 @@ class PreTrainedModel(nn.Module):
             # Of two names for one parameter, files may have either.
             return None if shared[new] in there else shared[new]
 
-        return _load(self, source.renamed(rule), dtype, device, strict)
+        return _load(self, source.renamed(rule), dtype, device, strict, ignore_mismatched_sizes)
 
     def adapted(self, source: Any) -> Any:
         """A source in the form the parameters have; families override where files differ."""
@@ -329,13 +352,55 @@ def _stored_dtype(source: Any) -> Any:
     return next((dtype for dtype in found if dtype.is_floating_point), None)
 
 
-def _load(model: Any, source: Any, dtype: Any, device: Any, strict: bool) -> Any:
+def load_asked(
+    kind: Any, op: str, name: Any, config: Any, options: dict[str, Any]
+) -> Any:  # `kind` is a model's class or an Auto class
+    """What `from_pretrained` does for all classes."""
+    from .adapters import base_of, is_adapter, load_adapter
+    from .arguments import asked, changed
+
+    op = f"{op}.from_pretrained"
+    ask = asked(op, options)
+    folder = Path(name).expanduser()
+    if is_adapter(folder):
+        base = base_of(folder)
+        if base is not None and Path(base).expanduser().exists():
+            rest = {**options, "output_loading_info": False}
+            model = load_asked(kind, op.partition(".")[0], base, config, rest)
+            load_adapter(model, folder)
+            return (model, _told(model)) if ask.output_loading_info else model
+    found = Checkpoint.find(name, **ask.places).chosen(ask.variant, ask.use_safetensors)
+    config = kind._config_for(found.config) if config is None else config
+    config = changed(op, config, ask.changes)
+    model = kind._class_for(config.model_type, config.architectures).from_checkpoint(
+        found, dtype=ask.dtype, device=ask.device, config=config, strict=ask.strict,
+        ignore_mismatched_sizes=ask.ignore_mismatched_sizes,
+    )  # fmt: skip
+    return (model, _told(model)) if ask.output_loading_info else model
+
+
+def _told(model: Any) -> dict[str, Any]:
+    """What did not fit while loading, in the words of transformers."""
+    report = model.__dict__["_report"]
+    return {
+        "missing_keys": set(report.missing), "unexpected_keys": set(report.unused),
+        "mismatched_keys": set(report.mismatched), "error_msgs": [],
+    }  # fmt: skip
+
+
+def _load(model: Any, source: Any, dtype: Any, device: Any, strict: bool, other_sizes: bool) -> Any:
     from ..io import load_into
 
     report = load_into(model, source, strict=False, dtype=dtype, device=device)
-    if report.mismatched or (strict and report.missing):
-        raise ValueError(f"{type(model).__name__}: the weights do not fit.\n{report}")
-    if report.missing or report.unused:
+    if (report.mismatched and not other_sizes) or (strict and report.missing):
+        hint = (
+            "\nWith ignore_mismatched_sizes=True those of another shape keep their start values."
+            if report.mismatched and not report.missing
+            else ""
+        )
+        raise ValueError(f"{type(model).__name__}: the weights do not fit.\n{report}{hint}")
+    model.__dict__["_report"] = report
+    if report.missing or report.unused or report.mismatched:
         warnings.warn(f"{type(model).__name__}: {report}", stacklevel=4)
     if dtype is not None or device is not None:
         model.to(device=device, dtype=dtype)

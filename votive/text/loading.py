@@ -25,7 +25,11 @@ _LIMIT = 10**20  # larger limits mean "none"
 
 def load(source: str | os.PathLike[str], **options: Any) -> Tokenizer:
     """See `Tokenizer.from_pretrained`."""
+    options, places = _asked(options)
     path = Path(source)
+    subfolder = places.pop("subfolder", None)
+    if subfolder and path.is_dir():
+        path = path / subfolder
     if path.is_file() and path.suffix == ".gguf":
         from .gguf import from_gguf_file
 
@@ -37,7 +41,7 @@ def load(source: str | os.PathLike[str], **options: Any) -> Tokenizer:
     if not path.is_dir():
         if not _is_repo_id(os.fspath(source)):
             raise FileNotFoundError(f"Tokenizer.from_pretrained: there is no file {path}.")
-        path = _download(os.fspath(source))
+        path = _download(os.fspath(source), subfolder, places)
     for name in _FILES:
         if (path / name).is_file():
             return _from_files(path, path / name, options)
@@ -47,7 +51,7 @@ def load(source: str | os.PathLike[str], **options: Any) -> Tokenizer:
 def _with(tok: Tokenizer, options: dict[str, Any]) -> Tokenizer:
     """A tokenizer with options of the constructor set afterwards."""
     for name, value in options.items():
-        if name == "special_tokens":
+        if name in ("special_tokens", "named_tokens"):
             tok.add_special_tokens(value)
         elif name == "extra_special_tokens":
             tok.add_special_tokens({name: value})
@@ -63,15 +67,45 @@ def _is_repo_id(name: str) -> bool:
     return len(parts) <= 2 and all(p and p[0] != "." for p in parts) and "\\" not in name
 
 
-def _download(repo: str) -> Path:
+_PLACES = ("revision", "local_files_only", "subfolder", "token", "cache_dir", "force_download")
+# Of no consequence here: there is no other code to trust, and nothing to resume.
+_TAKEN = ("trust_remote_code", "legacy", "resume_download", "use_auth_token", "from_slow")
+
+
+def _asked(options: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Options of the constructor, and where to look, from what transformers' users pass."""
+    rest = dict(options)
+    if rest.pop("use_fast", None) is False:
+        raise ValueError(
+            "Tokenizer.from_pretrained: use_fast=False asks for a tokenizer in Python, of which "
+            "there is none; leave it out."
+        )
+    rest.setdefault("token", rest.get("use_auth_token"))
+    for name in _TAKEN:
+        rest.pop(name, None)
+    places = {name: rest.pop(name) for name in _PLACES if rest.get(name) is not None}
+    for name in _PLACES:
+        rest.pop(name, None)
+    named = {name: rest.pop(name) for name in NAMED if name in rest}
+    if named:
+        rest["named_tokens"] = named
+    if "additional_special_tokens" in rest:
+        rest.setdefault("extra_special_tokens", rest.pop("additional_special_tokens"))
+    return rest, places
+
+
+def _download(repo: str, subfolder: str | None, places: dict[str, Any]) -> Path:
     """A repository's tokenizer files, from the cache or the network."""
     from huggingface_hub import snapshot_download
 
     wanted = ["tokenizer*", "vocab*", "merges.txt", "special_tokens_map.json", "*.model",
               "added_tokens.json", "chat_template*", "additional_chat_templates/*",
               "config.json", "generation_config.json"]  # fmt: skip
+    below = f"{subfolder}/" if subfolder else ""
     try:
-        return Path(snapshot_download(repo, allow_patterns=wanted))
+        return Path(
+            snapshot_download(repo, allow_patterns=[below + p for p in wanted], **places)
+        ) / below  # fmt: skip
     except Exception as e:
         raise OSError(
             f"Tokenizer.from_pretrained: there is no folder or file {repo!r}, and it could not be "
@@ -95,6 +129,8 @@ def read_json(path: Path) -> dict[str, Any]:
 
 def _from_files(folder: Path, file: Path, options: dict[str, Any]) -> Tokenizer:
     config = read_json(folder / "tokenizer_config.json")
+    config |= {k: options.pop(k) for k in ("add_bos_token", "add_eos_token") if k in options}
+    asked = options.pop("named_tokens", {})
     named, extra = _special(folder, config)
     backend, defaults = _backend(file, config)
     _add_tokens(backend, folder, config)
@@ -111,10 +147,15 @@ def _from_files(folder: Path, file: Path, options: dict[str, Any]) -> Tokenizer:
         "model_input_names": config.get("model_input_names") or _input_names(config),
         "config": config,
     }
-    unknown = set(options) - set(made)
+    unknown = sorted(set(options) - set(made))
     if unknown:
-        raise TypeError(f"Tokenizer.from_pretrained: there is no option {sorted(unknown)[0]!r}.")
+        raise TypeError(
+            f"Tokenizer.from_pretrained: there is no option {unknown[0]!r}; there are "
+            f"{', '.join(sorted({*made, *NAMED, *_PLACES} - {'config'}))}."
+        )
     tok = Tokenizer(backend, **{**made, **options})
+    if asked:
+        tok.add_special_tokens(asked)
     ends = read_json(folder / "generation_config.json").get("eos_token_id")
     tok.extra_end_ids = [ends] if isinstance(ends, int) else list(ends or ())
     return tok

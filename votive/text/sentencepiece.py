@@ -6,6 +6,7 @@ the pieces and the settings that change the result are read. Knows files and byt
 
 from __future__ import annotations
 
+import re
 import struct
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -36,8 +37,15 @@ class Model:
 
 def read(path: Path) -> tuple[Any, dict[str, str]]:
     """The tokenizer of a model file and its named special tokens."""
+    data = path.read_bytes()
+    if re.match(rb"[A-Za-z0-9+/]+={0,2} \d+\r?\n", data):
+        raise FileFormatError(
+            f"{path}: this is a tiktoken vocabulary (tokens in base64 and their ranks), which says "
+            "neither how text is split nor which tokens are special; use the tokenizer.json of the "
+            "same model."
+        )
     try:
-        model = parse(path.read_bytes())
+        model = parse(data)
     except (ValueError, IndexError, struct.error) as e:
         raise FileFormatError(f"{path}: this is no SentencePiece model ({e}).") from None
     if not model.tokens:

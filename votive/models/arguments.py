@@ -1,0 +1,142 @@
+"""What users of transformers pass to `from_pretrained`, in the words of this package.
+
+What has a meaning here is honoured, what asks for something that is so anyway is taken, and the
+rest is refused with what to do instead. Knows no files and no weights.
+"""
+
+from __future__ import annotations
+
+import difflib
+from dataclasses import dataclass, fields
+from typing import Any
+
+import votive
+
+# Passed on to where files are looked for.
+PLACES = ("revision", "local_files_only", "subfolder", "token", "cache_dir", "force_download")
+# Asked for in vain: the value with which nothing is asked, and what to do.
+_REFUSED: dict[str, tuple[tuple[Any, ...], str]] = {
+    "load_in_4bit": ((None, False), "load a quantized GGUF file instead (`votive convert`)"),
+    "load_in_8bit": ((None, False), "load a quantized GGUF file instead (`votive convert`)"),
+    "quantization_config": ((None,), "load a quantized GGUF file instead (`votive convert`)"),
+    "output_attentions": ((None, False), "pass output_attentions=True when you call the model"),
+    "output_hidden_states": ((None, False), "pass output_hidden_states=True to the model's call"),
+    "use_cache": ((None, True), "pass use_cache=False to generate or to the model's call"),
+    "return_dict": ((None, True), "results are records and tuples at once: out[0], out.logits"),
+    "max_memory": ((None,), "a model is on one device: pass device="),
+    "offload_folder": ((None,), "weights are mapped from the file and read when they are used"),
+    "offload_state_dict": ((None, False), "weights are mapped from the file already"),
+    "tp_plan": ((None,), "a model is on one device: pass device="),
+    "tp_size": ((None,), "a model is on one device: pass device="),
+    "device_mesh": ((None,), "a model is on one device: pass device="),
+    "proxies": ((None,), "set the environment variable HTTPS_PROXY"),
+    "state_dict": ((None,), "load the model and then call model.load_weights(source)"),
+    "from_tf": ((None, False), "only weights of PyTorch, GGUF, NumPy and safetensors are read"),
+    "from_flax": ((None, False), "only weights of PyTorch, GGUF, NumPy and safetensors are read"),
+    "gguf_file": ((None,), "give the path of the GGUF file itself as the name"),
+}  # fmt: skip
+# Of no consequence here whatever they say: it is so, or cannot be.
+_TAKEN = ("low_cpu_mem_usage", "trust_remote_code", "resume_download", "weights_only")
+_ATTENTIONS = (None, "sdpa", "eager")
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What a call of `from_pretrained` asks for."""
+
+    places: dict[str, Any]
+    changes: dict[str, Any]  # of the configuration
+    dtype: Any = None
+    device: Any = None
+    strict: bool = True
+    ignore_mismatched_sizes: bool = False
+    variant: str | None = None
+    use_safetensors: bool | None = None
+    output_loading_info: bool = False
+
+
+def asked(op: str, options: dict[str, Any]) -> Asked:
+    """Sort the keyword arguments of `from_pretrained`; what is left are fields of a configuration.
+
+    >>> from votive.models.arguments import asked
+    >>> asked("Model.from_pretrained", {"torch_dtype": "float16", "num_labels": 3}).changes
+    {'num_labels': 3}
+    """
+    rest = dict(options)
+    for name in _TAKEN:
+        rest.pop(name, None)
+    for name, (harmless, advice) in _REFUSED.items():
+        if name in rest:
+            value = rest.pop(name)
+            if not any(value is h for h in harmless):
+                raise ValueError(f"{op}: {name}={value!r} is not supported; {advice}.")
+    attention = rest.pop("attn_implementation", None)
+    if attention not in _ATTENTIONS:
+        raise ValueError(
+            f"{op}: attn_implementation={attention!r} is not known; leave it out: attention is "
+            "always one fused kernel, and gives weights when they are asked for."
+        )
+    rest.setdefault("token", rest.pop("use_auth_token", None))
+    places = {name: rest.pop(name) for name in PLACES if name in rest}
+    own = {f.name: rest.pop(f.name) for f in fields(Asked) if f.name in rest}
+    own["dtype"] = _dtype(op, own.get("dtype"), rest.pop("torch_dtype", None))
+    own["device"] = _device(op, own.get("device"), rest.pop("device_map", None))
+    return Asked(places=places, changes=rest, **own)
+
+
+def _dtype(op: str, dtype: Any, old: Any) -> Any:
+    if dtype is not None and old is not None and str(dtype) != str(old):
+        raise TypeError(f"{op}: dtype={dtype} and torch_dtype={old} differ; pass one of them.")
+    dtype = old if dtype is None else dtype
+    # torch's own types, for those who come from there.
+    return str(dtype).removeprefix("torch.") if type(dtype).__module__ == "torch" else dtype
+
+
+def _device(op: str, device: Any, told: Any) -> Any:
+    """The one device that a `device_map` means."""
+    if told is None:
+        return device
+    if device is not None:
+        raise TypeError(f"{op}: pass device or device_map, not both.")
+    if isinstance(told, dict):
+        places = {str(place) for place in told.values()}
+        if len(places) != 1:
+            raise ValueError(
+                f"{op}: device_map={told!r} spreads a model over several devices; it is on one "
+                "here: pass device=."
+            )
+        told = next(iter(told.values()))
+    if told in ("auto", "balanced", "balanced_low_0", "sequential"):
+        return "cuda" if votive.cuda.is_available() else "cpu"
+    return f"cuda:{told}" if isinstance(told, int) else told
+
+
+def changed(op: str, config: Any, changes: dict[str, Any]) -> Any:
+    """A configuration with some of its fields changed; unknown ones are refused by name.
+
+    >>> from votive.models.arguments import changed
+    >>> changed("from_pretrained", votive.models.BertConfig(), {"num_labels": 3}).num_labels
+    3
+    """
+    if not changes:
+        return config
+    values = config.to_dict()
+    known = {f.name for f in fields(config)} - {"extra"} | set(config.extra) | {"label2id"}
+    unknown = sorted(set(changes) - known)
+    if unknown:
+        near = difflib.get_close_matches(unknown[0], [*known, *_KNOWN], 1)
+        raise TypeError(
+            f"{op}: unexpected argument {unknown[0]!r}, which is no field of "
+            f"{type(config).__name__} either" + (f"; did you mean {near[0]!r}?" if near else ".")
+        )
+    if "id2label" in changes:  # names count more than a number that was there before
+        values.pop("num_labels", None)
+    elif "num_labels" in changes and changes["num_labels"] != values.get("num_labels"):
+        values.pop("id2label", None)
+    return type(config).from_dict({**values, **changes})
+
+
+_KNOWN = (
+    *PLACES, *_REFUSED, *_TAKEN, "attn_implementation", "torch_dtype", "device_map",
+    *(f.name for f in fields(Asked) if f.name not in ("places", "changes")),
+)  # fmt: skip
