@@ -88,8 +88,8 @@ def test_config_files_name_special_tokens_limits_and_sides(tmp_path: Path) -> No
     assert tok.chat_template == {"default": "D", "rag": "R"}
     again = Tokenizer.from_pretrained(tmp_path, padding_side="right", model_max_length=5)
     assert (again.padding_side, again.model_max_length) == ("right", 5)
-    with pytest.raises(TypeError, match="no option 'use_fast'"):
-        Tokenizer.from_pretrained(tmp_path, use_fast=True)
+    with pytest.raises(TypeError, match="no option 'use_fat'"):
+        Tokenizer.from_pretrained(tmp_path, use_fat=True)
 
 
 @pytest.mark.parametrize("name", ["chat_template.jinja", "chat_template.json"])
