@@ -335,5 +335,51 @@ def test_nothing_to_solve_for_and_nothing_to_reflect_stay_on_the_gpu(library: An
     np.testing.assert_array_equal(q.cpu().numpy(), np.eye(3))
 
 
+# Two rows are alike, and 1 / 49 * 49 is not 1: factors of the transpose have no zero pivot.
+SINGULAR = [[1.0, 0.0, 0.0], [5.0, 49.0, 1.0], [5.0, 49.0, 1.0]]
+
+
+@kinds
+@pytest.mark.parametrize("batch", [(), (1,), (2,), (2, 1)])
+def test_a_matrix_with_two_rows_alike_is_singular_as_on_the_cpu(
+    kind: str, batch: tuple[int, ...]
+) -> None:
+    a = np.broadcast_to(np.array(SINGULAR, kind), (*batch, 3, 3)).copy()
+    if batch and batch[0] > 1:
+        a[0] = np.eye(3)
+    codes = np.where(a[..., 0, 0] == a[..., 1, 1], 0, 3).tolist()
+    x = _on_gpu(a)
+    with trips() as left:
+        for columns in (0, 2):
+            b = votive.ones(*batch, 3, columns, device="cuda", dtype=x.dtype)
+            assert L.solve_ex(x, b).info.cpu().tolist() == codes
+        assert L.inv_ex(x).info.cpu().tolist() == codes
+        assert L.lu_factor_ex(x).info.cpu().tolist() == codes
+        found = L.det(x).cpu().numpy(), L.slogdet(x).logabsdet.cpu().numpy()
+    assert not left
+    zero = np.array(codes) == 3
+    assert (found[0][zero] == 0).all()
+    assert np.isneginf(found[1][zero]).all()
+    with pytest.raises(LinAlgError):
+        L.solve(x, votive.ones(*batch, 3, 1, device="cuda", dtype=x.dtype))
+
+
+@pytest.mark.parametrize("shape", [(0, 3, 3), (2, 0, 0), (0, 0)])
+def test_no_matrices_and_matrices_of_nothing_have_the_info_of_the_cpu(
+    shape: tuple[int, ...],
+) -> None:
+    a = np.zeros(shape)
+    b = votive.zeros(*shape[:-1], 2, dtype=votive.float64)
+    for fn in (
+        L.inv_ex, L.lu_factor_ex, L.cholesky_ex, L.ldl_factor_ex, lambda a: L.solve_ex(a, b.to(a)),
+        lambda a: L.solve_triangular(a, b.to(a), upper=True), lambda a: L.lstsq(a, b.to(a)),
+    ):  # fmt: skip
+        theirs, ours = fn(votive.from_numpy(a)), fn(_on_gpu(a))
+        pairs = [(ours, theirs)] if isinstance(theirs, votive.Tensor) else zip(ours, theirs)
+        for x, y in pairs:
+            assert (x.shape, x.dtype) == (y.shape, y.dtype)
+            assert x.cpu().tolist() == y.tolist()
+
+
 def _on_gpu(a: np.ndarray[Any, Any]) -> Any:
     return votive.from_numpy(np.array(a)).to("cuda")

@@ -115,6 +115,15 @@ def parted(keep: Any, spec: Spec) -> Any:
     return lambda v: run([v], v)
 
 
+def in_columns(a: View) -> View:
+    """The same matrices in columns, in memory of their own.
+
+    Row-major memory would be factored as it is, for the transpose: but rounding then hides that
+    two rows are alike, and a singular matrix has no zero pivot.
+    """
+    return copied(turned(a))
+
+
 def factored(a: View, pivots: View, info: View, shown: bool = False) -> None:
     """LU factors of matrices in columns (`a` holds their transposes, row-major), in place.
 
@@ -171,7 +180,7 @@ def lu_factor(a: Any) -> Any:
 
     def run(outs: list[View], a: View) -> None:
         lu, pivots, info = outs
-        columns = copied(turned(a))
+        columns = in_columns(a)
         factored(columns, pivots, info, shown=True)
         copy_view(lu, turned(columns))
 
@@ -180,17 +189,17 @@ def lu_factor(a: Any) -> Any:
 
 @cuda("_inv", accepts=takes)
 def inv(a: Any) -> Any:
-    """Row-major memory is the transpose, and so is that of the inverse: nothing is turned."""
+    """Row-major memory of the inverse is its transpose: that is what is solved for."""
     if not ready(a):
         return None
     *batch, n, _ = a.shape
 
     def run(outs: list[View], a: View) -> None:
         out, info = outs
-        lu, pivots = copied(a), ints(a.spec, math.prod(batch), n)
+        lu, pivots = in_columns(a), ints(a.spec, math.prod(batch), n)
         factored(lu, pivots, info)
         identity(out)
-        substituted(lu, pivots, out, PLAIN)
+        substituted(lu, pivots, out, TRANSPOSED)
 
     return run
 
@@ -203,13 +212,13 @@ def solve(a: Any, b: Any) -> Any:
 
     def run(outs: list[View], a: View, b: View) -> None:
         out, info = outs
-        lu, pivots = copied(a), ints(a.spec, math.prod(batch), n)
+        lu, pivots = in_columns(a), ints(a.spec, math.prod(batch), n)
         factored(lu, pivots, info)
         if not out.spec.numel:  # whether there would be a solution is still told
             return
-        x = copied(turned(stretched(b, out.spec)))
+        x = in_columns(stretched(b, out.spec))
         which = offsets(lu.spec, tuple(out.spec.shape[:-2])) // (n * n * lu.spec.dtype.itemsize)
-        substituted(lu, pivots, x, TRANSPOSED, which)
+        substituted(lu, pivots, x, PLAIN, which)
         copy_view(out, turned(x))
 
     return run
@@ -283,7 +292,7 @@ class _Diagonal:
 
     def factor(self, a: View) -> tuple[int, int, int, Any]:
         """Addresses of the diagonal, pivots and places, and what keeps them alive."""
-        lu, pivots = copied(a), empty(self.pivots)
+        lu, pivots = in_columns(a), empty(self.pivots)
         info = ints(a.spec, max(lu.spec.numel // self.n**2, 1))
         factored(lu, pivots, info)
         own = moved(np.arange(1, self.n + 1), self.own, dt.int32)
