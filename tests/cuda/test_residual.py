@@ -8,7 +8,8 @@ import pytest
 import votive
 from votive import nn
 from votive.models import GPT2Config, GPT2LMHeadModel, LlamaConfig, LlamaForCausalLM
-from votive.nn.residual import add_norm, unseen
+from votive.nn.plain import plain
+from votive.nn.residual import add_norm
 from votive.ops.registry import OPS, F
 
 
@@ -52,7 +53,7 @@ def test_joined_and_apart_agree(kind, width, dtype, tolerance):
     norm = kind(width, device="cuda", dtype=dtype)
     nn.init.normal_(norm.weight)
     x, change = (votive.randn(3, 5, width, device="cuda", dtype=dtype) for _ in range(2))
-    assert unseen(norm, kind)
+    assert plain(norm, kind)
     _agree(_both(norm, x, change), tolerance)
 
 
@@ -172,3 +173,19 @@ def test_halves_of_both_kinds_are_summed_in_float32_also_where_there_is_nothing(
     x = votive.randn(*shape, device="cuda").to(votive.float16)
     change = votive.randn(*shape, device="cuda").to(votive.bfloat16)
     _agree(_both(make(shape[1], device="cuda"), x, change), 1e-2)
+
+
+def test_the_joined_sum_reads_weights_as_the_norm_does():
+    votive.manual_seed(5)
+    x, change = (votive.randn(3, 8, device="cuda") for _ in range(2))
+    norm = nn.RMSNorm(8, device="cuda")
+    weight = votive.randn(8, device="cuda", requires_grad=True)
+    del norm.weight
+    norm.weight = weight  # a tensor that is no parameter
+    total, normed = add_norm(x, change, norm)
+    _close(normed, norm(x + change))
+    normed.sum().backward()
+    assert weight.grad is not None
+    norm = nn.LayerNorm(8, device="cuda")
+    nn.utils.parametrize.register_parametrization(norm, "weight", nn.Softplus())
+    _close(add_norm(x, change, norm)[1], norm(x + change))

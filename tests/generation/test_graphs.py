@@ -21,12 +21,14 @@ def test_nothing_is_recorded_on_the_cpu() -> None:
 class _Elsewhere(nn.Module):
     """A model that says it is on a GPU; nothing of it runs."""
 
+    __module__ = "votive"  # other code than votive's is not recorded
     device = votive.device("cuda", 0)
 
     def __init__(self, rope: Any = None, window: int | None = None) -> None:
         super().__init__()
         self.config = SimpleNamespace(sliding_window=window)
         self.rope = rope or nn.RotaryEmbedding(4, 16)
+        self.eval()
 
 
 def test_a_step_on_a_gpu_with_memory_that_stays_can_be_recorded() -> None:
@@ -51,3 +53,19 @@ def test_who_looks_inside_keeps_the_step_from_being_recorded() -> None:
     assert graphable(found, nn.StaticCache(8), None) is False
     handle.remove()
     assert graphable(found, nn.StaticCache(8), None) is True
+
+
+def test_code_that_is_not_votives_keeps_the_step_from_being_recorded() -> None:
+    found = _Elsewhere()
+    found.rope.forward = lambda x: x
+    assert graphable(found, nn.StaticCache(8), None) is False
+    del found.rope.forward
+    assert graphable(found, nn.StaticCache(8), None) is True
+    found.rope.train()  # dropout draws anew for each token
+    assert graphable(found, nn.StaticCache(8), None) is False
+
+    class Other(nn.RotaryEmbedding):
+        def forward(self, *args: Any) -> Any:
+            return super().forward(*args)
+
+    assert graphable(_Elsewhere(Other(4, 16)), nn.StaticCache(8), None) is False

@@ -91,7 +91,10 @@ class _Recorded:
 
 def _check_module(module: Any) -> None:
     for part in module.modules():
-        if part._forward_hooks or part._forward_pre_hooks or part._backward_hooks:
+        if (
+            part._forward_hooks or part._forward_pre_hooks or part._backward_hooks
+            or part._backward_pre_hooks
+        ):  # fmt: skip
             raise RuntimeError(
                 "make_graphed_callables: modules must have no hooks registered at the time they "
                 "are passed; register hooks on the graphed modules instead."

@@ -8,9 +8,11 @@ from typing import Any
 
 import votive
 from votive import nn
-from votive.dispatch.state import state
+from votive.core.mode import mode
+from votive.nn.plain import anybody, as_written
+from votive.nn.snapshot import Snapshot
 
-from ..models.joined import JoinedDecoder, steady, watched
+from ..models.joined import JoinedDecoder, steady
 from .stepping import DecoderStepper, Fed, Wanted
 
 # Recording takes as long as a few tokens; memory for a long text is not taken on suspicion.
@@ -18,16 +20,24 @@ WORTH, MOST = 16, 1 << 16
 
 
 def recordable(model: Any, wanted: Wanted | None) -> bool:
-    """Whether the step of a model can be recorded: on a GPU, and nobody looks inside."""
+    """Whether the step of a model can be recorded: on a GPU, nobody looks inside, and no other code
+    than votive's runs, which would miss the calls that are replayed.
+    """
     device = getattr(model, "device", None)
-    if device is None or device.type != "cuda" or state.observers:
+    if device is None or device.type != "cuda" or anybody():
         return False
     if wanted is not None and wanted != Wanted():
         return False
-    ropes = [m for m in model.modules() if isinstance(m, nn.RotaryEmbedding)]
-    if watched(model) or not all(steady(rope) for rope in ropes):
+    if not hasattr(model, "config") or getattr(model.config, "sliding_window", None):
         return False
-    return hasattr(model, "config") and not getattr(model.config, "sliding_window", None)
+    return all(map(_steady, model.modules())) and as_written(model)
+
+
+def _steady(part: Any) -> bool:
+    """Whether a module does the same for every token, wherever it stands in the text."""
+    if part.training or getattr(part, "window", None) is not None:
+        return False
+    return not isinstance(part, nn.RotaryEmbedding) or steady(part)
 
 
 def graphable(model: Any, cache: Any, wanted: Wanted | None) -> bool:
@@ -41,10 +51,16 @@ def pays(rows: int, length: int, new: int) -> bool:
 
 
 class GraphStepper(DecoderStepper):
-    """A decoder whose single steps are replayed from a graph; the prompt runs as always."""
+    """A decoder whose single steps are replayed from a graph; the prompt runs as always.
+
+    Whoever changes the model in the midst of a text, by a hook, a weight or whatever else, ends
+    the replaying: from then on it is called for each token.
+    """
 
     captured: Any = None
     joined: Any = None
+    recorded: Any = None  # what the model held when its step was captured
+    changed = False
 
     def advance(self, tokens: Any) -> Fed:
         if tokens.shape[1] != 1 or votive.is_grad_enabled():
@@ -53,6 +69,9 @@ class GraphStepper(DecoderStepper):
         if start >= self.cache.max_length:
             return super().advance(tokens)  # which says that the cache is full
         if self.captured is None:
+            if self.changed or not recordable(self.model, self.wanted):
+                self.changed = True
+                return super().advance(tokens)
             with votive.cuda.device(tokens.device):
                 self._capture(tokens, start)
         if self.expected != start:
@@ -61,9 +80,18 @@ class GraphStepper(DecoderStepper):
                 self.place.copy_(self.positions[:, start : start + 1])
         self.token.copy_(tokens)
         self.captured.replay()
+        # Looked for while the GPU works. What the replay wrote of this token is written again.
+        if not self._same():
+            self.captured, self.joined, self.changed = None, None, True
+            return super().advance(tokens)
         self.expected = start + 1
         self.cache._seen = [start + 1] * len(self.cache._seen)
         return Fed(self.logits)
+
+    def _same(self) -> bool:
+        """Whether a call of the model would still do what was captured."""
+        lower, taken = self.recorded
+        return not anybody() and mode.autocast == lower and taken.still()
 
     def _capture(self, tokens: Any, start: int) -> None:
         device, length = tokens.device, self.cache.max_length
@@ -91,6 +119,7 @@ class GraphStepper(DecoderStepper):
         with votive.cuda.graph(self.captured, stream=side):
             self.logits = self._step()
         self.expected = start
+        self.recorded = mode.autocast, Snapshot(self.model)
 
     def _step(self) -> Any:
         """One token at the place that `position` says; moves it on."""

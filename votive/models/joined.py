@@ -1,7 +1,7 @@
 """One token of a Llama-like decoder by joined operators: the same sums in a third of the launches.
 
 It reads the parameters of the model's own modules and takes over only what it knows to the last
-detail; any hook, bias, window or other class leaves the work to the modules.
+detail; any hook, bias, window, other class or method leaves the work to the modules.
 """
 
 from __future__ import annotations
@@ -10,7 +10,8 @@ from typing import Any
 
 import votive
 from votive import nn
-from votive.nn.global_hooks import GLOBAL
+from votive.core.mode import mode
+from votive.nn.plain import plain
 from votive.ops.registry import F as ops
 
 from .llama import (
@@ -22,17 +23,9 @@ from .llama import (
 )
 from .pretrained import activation
 
-
-def watched(model: Any) -> bool:
-    """Whether a hook waits for the calls of a module: work that makes no calls would miss it.
-
-    >>> from votive.models.joined import watched
-    >>> layer = votive.nn.Linear(2, 2)
-    >>> handle = layer.register_forward_hook(lambda module, args, output: None)
-    >>> watched(votive.nn.Sequential(layer))
-    True
-    """
-    return bool(GLOBAL) or any(m._forward_hooks or m._forward_pre_hooks for m in model.modules())
+# What the joined kernels take; they would leave the rest to the CPU.
+_KINDS = (votive.float32, votive.float16, votive.bfloat16)
+_WIDEST, _WIDEST_HEAD, _MOST_SHARING = 8192, 256, 16
 
 
 def steady(rope: Any) -> bool:
@@ -46,31 +39,102 @@ def steady(rope: Any) -> bool:
 
 
 def _product(module: Any) -> bool:
-    return type(module) is nn.Linear and module.bias is None
+    return plain(module, nn.Linear) and module.bias is None and module.weight.dim() == 2
 
 
-def _known(layer: Any) -> bool:
-    if (
-        not isinstance(layer, LlamaDecoderLayer)
-        or type(layer).forward is not LlamaDecoderLayer.forward
+def _norm(module: Any, width: int) -> bool:
+    """Whether it is the norm of rows of `width` numbers, with a weight and an eps of its own."""
+    if not plain(module, nn.RMSNorm) or module.eps is None or module.weight is None:
+        return False
+    return module.normalized_shape == (width,) == tuple(module.weight.shape)
+
+
+def _attention(at: Any, width: int) -> bool:
+    if not plain(at, LlamaAttention, "look", "project") or at.window is not None:
+        return False
+    if (at.training and at.dropout) or not hasattr(at, "q_proj"):
+        return False
+    if not all(_product(p) for p in (at.q_proj, at.k_proj, at.v_proj, at.o_proj)):
+        return False
+    if at.qk_norm and not (
+        _norm(at.q_norm, at.head_dim)
+        and _norm(at.k_norm, at.head_dim)
+        and at.q_norm.eps == at.k_norm.eps
     ):
         return False
-    at, net = layer.self_attn, getattr(layer, layer.net)
-    if type(at).forward is not LlamaAttention.forward or type(net) is not LlamaMLP:
+    heads, shared = at.q_proj.weight.shape[0], at.k_proj.weight.shape[0]
+    fit = at.q_proj.weight.shape[1] == at.k_proj.weight.shape[1] == width
+    fit = fit and at.v_proj.weight.shape == at.k_proj.weight.shape
+    fit = fit and not heads % shared and not shared % at.head_dim
+    fit = fit and at.head_dim <= _WIDEST_HEAD and heads // shared <= _MOST_SHARING
+    return fit and tuple(at.o_proj.weight.shape) == (width, heads)
+
+
+def _net(net: Any, width: int) -> bool:
+    if not plain(net, LlamaMLP) or net.act_fn is not activation("silu"):
         return False
-    norms = [layer.input_layernorm, layer.post_attention_layernorm]
-    norms += [at.q_norm, at.k_norm] if at.qk_norm else []
-    products = (
-        [at.q_proj, at.k_proj, at.v_proj, at.o_proj, net.gate_proj, net.up_proj, net.down_proj]
-        if hasattr(at, "q_proj")
-        else []
+    if not all(_product(p) for p in (net.gate_proj, net.up_proj, net.down_proj)):
+        return False
+    inner = net.gate_proj.weight.shape
+    return inner == net.up_proj.weight.shape and (
+        tuple(net.down_proj.weight.shape) == (width, inner[0]) and inner[1] == width
     )
-    silu = net.act_fn is activation("silu")
-    return bool(
-        products and silu and at.window is None and type(at).look is LlamaAttention.look
-        and type(at).project is LlamaAttention.project
-        and all(_product(p) for p in products) and all(type(n) is nn.RMSNorm for n in norms)
-    )  # fmt: skip
+
+
+def _layer(layer: Any, width: int) -> bool:
+    return (
+        plain(layer, LlamaDecoderLayer, "unfinished")
+        and _attention(layer.self_attn, width)
+        and _net(getattr(layer, layer.net), width)
+        and _norm(layer.input_layernorm, width)
+        and _norm(layer.post_attention_layernorm, width)
+    )
+
+
+def _weights(model: Any) -> list[Any]:
+    """All that the joined step multiplies with, read as the modules read it."""
+    d = model.model
+    found = [d.embed_tokens.weight, d.norm.weight, model.lm_head.weight]
+    for layer in d.layers:
+        at, net = layer.self_attn, getattr(layer, layer.net)
+        parts = [at.q_proj, at.k_proj, at.v_proj, at.o_proj]
+        parts += [at.q_norm, at.k_norm] if at.qk_norm else []
+        parts += [net.gate_proj, net.up_proj, net.down_proj]
+        parts += [layer.input_layernorm, layer.post_attention_layernorm]
+        found += [part.weight for part in parts]
+    return found
+
+
+def _rotation(rope: Any, layers: list[Any]) -> bool:
+    if not plain(rope, nn.RotaryEmbedding, "angles", "turn", "_fit"):
+        return False
+    if rope.interleaved or not steady(rope) or rope.cos.shape != rope.sin.shape:
+        return False
+    if rope.cos.stride(1) != 1 or rope.sin.stride(1) != 1:
+        return False
+    return all(2 * rope.cos.shape[1] == layer.self_attn.head_dim for layer in layers)
+
+
+def _known(model: Any) -> bool:
+    decoder = getattr(model, "model", None)
+    if not plain(model, LlamaForCausalLM, "scores") or mode.autocast:
+        return False
+    if not plain(decoder, LlamaModel, "rotations", "embedded", "get_input_embeddings"):
+        return False
+    if not plain(decoder.embed_tokens, nn.Embedding) or not _product(model.lm_head):
+        return False
+    layers, width = list(decoder.layers), decoder.embed_tokens.weight.shape[1]
+    if not _norm(decoder.norm, width) or not all(_layer(layer, width) for layer in layers):
+        return False
+    # Each layer has a place of its own in the cache.
+    places = {layer.self_attn.layer_idx for layer in layers}
+    if not layers or len(places) != len(layers) or not _rotation(decoder.rotary_emb, layers):
+        return False
+    weights = _weights(model)
+    if len({(w.dtype, w.device) for w in weights}) > 1 or weights[0].dtype not in _KINDS:
+        return False
+    dense = all(w.is_contiguous() for w in weights)
+    return dense and width <= _WIDEST and model.lm_head.weight.shape[1] == width
 
 
 class JoinedDecoder:
@@ -79,43 +143,30 @@ class JoinedDecoder:
     def __init__(self, model: Any) -> None:
         self.model, self.decoder = model, model.model
         self.head = model.lm_head.weight
-        self._counts: Any = None
+        self._counts: dict[int, Any] = {}
 
     @staticmethod
     def of(model: Any) -> JoinedDecoder | None:
         """The joined step of a model, or None when something in it is not known."""
-        decoder = getattr(model, "model", None)
-        if not isinstance(decoder, LlamaModel) or type(decoder).forward is not LlamaModel.forward:
-            return None
-        rope = decoder.rotary_emb
-        known = (
-            all(_known(layer) for layer in decoder.layers)
-            and type(decoder.norm) is nn.RMSNorm and type(decoder.embed_tokens) is nn.Embedding
-            and type(decoder).rotations is LlamaModel.rotations and type(rope) is nn.RotaryEmbedding
-            and not rope.interleaved and steady(rope) and _product(getattr(model, "lm_head", None))
-            and getattr(type(model), "scores", None) is LlamaForCausalLM.scores
-            and not model.training and not watched(model)
-            and 2 * rope.cos.shape[1] == model.config.head_dim
-        )  # fmt: skip
-        return JoinedDecoder(model) if known else None
+        return JoinedDecoder(model) if _known(model) else None
 
     def counts(self, x: Any, heads: int) -> Any:
         """A zero for each head of each row: how the programs of attention tell who is last."""
         n = x.shape[0] * heads
-        if self._counts is None or self._counts.numel() != n or self._counts.device != x.device:
-            self._counts = votive.zeros(n, dtype=votive.int32, device=x.device)
-        return self._counts
+        if n not in self._counts:
+            self._counts[n] = votive.zeros(n, dtype=votive.int32, device=x.device)
+        return self._counts[n]
 
     def step(self, token: Any, position: Any, cache: Any) -> Any:
         """Logits (batch, 1, vocabulary) of a token (batch, 1) at `position`, a tensor of one
         index."""
         d = self.decoder
         x = d.embed_tokens(token)
-        counts = self.counts(x, cache._kept[0][0].shape[1])
         cos, sin = d.rotary_emb.cos, d.rotary_emb.sin
-        for i, layer in enumerate(d.layers):
+        for layer in d.layers:
             at, net = layer.self_attn, getattr(layer, layer.net)
-            keys, values = cache._kept[i]
+            keys, values = cache._kept[at.layer_idx]
+            counts = self.counts(x, keys.shape[1])
             norm = layer.input_layernorm
             three = [at.q_proj.weight, at.k_proj.weight, at.v_proj.weight]
             qkv = ops._norm_linear(x, norm.weight, norm.eps, three, False)

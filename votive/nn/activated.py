@@ -12,11 +12,10 @@ from typing import Any
 
 from ..backends.base import has_own
 from ..core.mode import mode
-from ..dispatch.state import state
 from ..ops.registry import F as OPERATORS
 from . import functional as F
-from .global_hooks import GLOBAL
 from .layers.linear import Linear
+from .plain import plain
 
 
 def gelu_tanh(x: Any) -> Any:
@@ -36,40 +35,20 @@ _NAMES: dict[Any, str] = {
 PRODUCTS: dict[type, Callable[[Any], tuple[Any, Any]]] = {Linear: lambda m: (m.weight, m.bias)}
 
 
-def watched(module: Any) -> bool:
-    """Whether somebody waits for a module's call, or has replaced it.
-
-    >>> from votive.nn.activated import watched
-    >>> watched(votive.nn.Linear(2, 2))
-    False
-    """
-    own = module.__dict__
-    return bool(
-        own["_forward_hooks"]
-        or own["_forward_pre_hooks"]
-        or own["_backward_hooks"]
-        or own["_backward_pre_hooks"]
-        or "forward" in own
-        or GLOBAL
-        or state.observers
-    )
-
-
 def _unseen(layer: Any) -> bool:
     """Whether the layer is a plain product whose result nobody waits for."""
-    return layer.__class__ in PRODUCTS and not watched(layer)
+    cls = layer.__class__
+    return cls in PRODUCTS and plain(layer, cls)
 
 
 def _joins(x: Any, op: str) -> bool:
-    """Whether the device of x has the joined operator, and nothing unusual is recorded."""
-    if mode.special:
-        return False
+    """Whether the device of x has the joined operator."""
     return getattr(x, "_spec", None) is not None and has_own(op, x._spec.device.type)
 
 
-def _wants(layer: Any) -> list[bool]:
-    """Which of the layer's parameters ask for gradients."""
-    return [p.requires_grad for p in layer.__dict__["_parameters"].values() if p is not None]
+def _wants(*operands: Any) -> list[bool]:
+    """Which of the weights and biases ask for gradients."""
+    return [t.requires_grad for t in operands if t is not None]
 
 
 def activated(layer: Any, activation: Callable[[Any], Any], x: Any) -> Any:
@@ -85,12 +64,14 @@ def activated(layer: Any, activation: Callable[[Any], Any], x: Any) -> Any:
         name is not None
         and _unseen(layer)
         and _joins(x, "_linear_activated")
-        and not (mode.grad and (x.requires_grad or any(_wants(layer))))
+        and not (mode.grad and x.requires_grad)
     ):
-        try:
-            return OPERATORS._linear_activated(x, *PRODUCTS[layer.__class__](layer), name)
-        except Exception:  # the layer's own call says where it failed
-            pass
+        pair = PRODUCTS[layer.__class__](layer)
+        if not (mode.grad and any(_wants(*pair))):
+            try:
+                return OPERATORS._linear_activated(x, *pair, name)
+            except Exception:  # the layer's own call says where it failed
+                pass
     return activation(layer(x))
 
 
@@ -109,13 +90,12 @@ def feed_forward(first: Any, activation: Callable[[Any], Any], second: Any, x: A
         and _unseen(first)
         and _unseen(second)
         and _joins(x, "_feed_forward")
-        # What it keeps for backward serves all of them: with some frozen, parts keep less.
-        and all(_wants(first))
-        and all(_wants(second))
     ):
-        pair = *PRODUCTS[first.__class__](first), *PRODUCTS[second.__class__](second)
-        try:
-            return OPERATORS._feed_forward(x, *pair, name)[0]
-        except Exception:  # the layers' own calls say where they failed
-            pass
+        pairs = *PRODUCTS[first.__class__](first), *PRODUCTS[second.__class__](second)
+        # What it keeps for backward serves all of them: with some frozen, parts keep less.
+        if all(_wants(*pairs)):
+            try:
+                return OPERATORS._feed_forward(x, *pairs, name)[0]
+            except Exception:  # the layers' own calls say where they failed
+                pass
     return second(activated(first, activation, x))

@@ -16,6 +16,7 @@ from .convert import Convertible
 from .global_hooks import GLOBAL, registered
 from .hooks import Call, Hooked
 from .parameter import Buffer, Parameter
+from .plain import remember
 from .state import Stateful
 from .tree import Tree
 
@@ -70,6 +71,10 @@ class Module(Hooked, Stateful, Tree, Convertible):
     training: bool
     call_super_init: bool = False
     dump_patches: bool = False
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        remember(cls)
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         if not self.call_super_init:
@@ -378,6 +383,9 @@ class Module(Hooked, Stateful, Tree, Convertible):
             return f"{self._get_name()}({extra})"
         body = "".join(f"\n  {line}" for line in lines)
         return f"{self._get_name()}({body}\n)"
+
+
+remember(Module)
 
 
 def _fresh_tables() -> dict[str, Any]:

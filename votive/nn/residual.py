@@ -13,20 +13,8 @@ from ..core import dtype as dt
 from ..core.mode import mode
 from ..core.promotion import promote_types
 from ..ops.registry import F as OPERATORS
-from .activated import watched
 from .layers.normalization import LayerNorm, RMSNorm
-
-
-def unseen(module: Any, cls: type) -> bool:
-    """Whether a module computes what `cls` does, and nobody would notice if it were not called.
-
-    >>> from votive.nn.residual import unseen
-    >>> layer = votive.nn.LayerNorm(2)
-    >>> unseen(layer, votive.nn.LayerNorm)
-    True
-    """
-    same = module.__class__.forward is cls.forward  # type: ignore[attr-defined]
-    return same and not watched(module) and not mode.special
+from .plain import plain
 
 
 def joins(module: Any, cls: type, x: Any) -> bool:
@@ -37,22 +25,30 @@ def joins(module: Any, cls: type, x: Any) -> bool:
     >>> joins(layer, votive.nn.TransformerEncoderLayer, votive.ones(1))
     False
     """
-    return unseen(module, cls) and has_own("_add_norm", x.device.type)
+    return plain(module, cls) and has_own("_add_norm", x.device.type)
+
+
+def _affine(norm: Any) -> tuple[Any, Any]:
+    """The norm's weight and bias, read as its forward reads them: they need not be parameters."""
+    return norm.weight, norm.bias if isinstance(norm, LayerNorm) else None
 
 
 def _joined(norm: Any, x: Any, change: Any) -> bool:
     a, b = getattr(x, "_spec", None), getattr(change, "_spec", None)
     if a is None or b is None or a.shape != b.shape or a.device != b.device:
         return False
-    if not (unseen(norm, LayerNorm) or unseen(norm, RMSNorm)):
+    if not (plain(norm, LayerNorm) or plain(norm, RMSNorm)):
         return False
     total = promote_types(a.dtype, b.dtype)
-    if (
-        not total.is_floating_point
-        or a.shape[-len(norm.normalized_shape) :] != norm.normalized_shape
-    ):
+    shape = norm.normalized_shape
+    if not total.is_floating_point or shape.__class__ is not tuple:
         return False
-    kinds = {p.dtype for p in norm._parameters.values() if p is not None}
+    if not shape or a.shape[-len(shape) :] != shape:
+        return False
+    own = [p for p in _affine(norm) if p is not None]
+    if any(tuple(p.shape) != shape or p.device != a.device for p in own):
+        return False  # the norm's own call says what is wrong
+    kinds = {p.dtype for p in own}
     fits = kinds <= {total} or (total in dt.HALF and kinds <= {dt.float32})
     return fits and has_own("_add_norm", a.device.type)
 
@@ -77,9 +73,8 @@ def add_norm(x: Any, change: Any, norm: Any, exact: bool = False) -> tuple[Any, 
     eps = norm.eps
     if eps is None:
         eps = dt.finfo(dt.float64 if wide else dt.float32).eps
-    own = norm._parameters
     normed, total, *_ = OPERATORS._add_norm(
-        x, change, own.get("weight"), own.get("bias"), len(norm.normalized_shape), eps,
-        isinstance(norm, LayerNorm), kind,
+        x, change, *_affine(norm), len(norm.normalized_shape), eps, isinstance(norm, LayerNorm),
+        kind,
     )  # fmt: skip
     return total, normed

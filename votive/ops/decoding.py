@@ -34,9 +34,23 @@ structured(
     **HIDDEN,
 )
 
+
+def _infer_linear_add(x: Spec, w: Spec, residual: Spec) -> Spec:
+    if (
+        w.ndim != 2
+        or (*residual.shape[:-1], w.shape[1]) != x.shape
+        or (residual.shape[-1] != w.shape[0])
+    ):
+        fail(
+            ShapeError, "linear_add",
+            f"{x.shape} by a weight of {w.shape} cannot be added to {residual.shape}.",
+        )  # fmt: skip
+    return residual.like(residual.shape)
+
+
 structured(
     "_linear_add(Tensor input, Tensor weight, Tensor residual)",
-    infer=lambda x, w, residual: residual.like(residual.shape),
+    infer=_infer_linear_add,
     doc="`residual + x @ w.T`.",
     **HIDDEN,
 )

@@ -6,8 +6,9 @@ from collections.abc import Callable
 from typing import Any
 
 from .. import functional as F
-from ..activated import activated, feed_forward, watched
+from ..activated import activated, feed_forward
 from ..module import Module
+from ..plain import plain
 from .activation import GELU, ReLU
 from .attention import MultiheadAttention, additive_mask
 from .dropout import Dropout
@@ -65,9 +66,10 @@ class _Layer(Module):
         return self.dropout1(out)
 
     def _feed_forward(self, x: Any) -> Any:
-        if (self.dropout.p and self.dropout.training) or watched(self.dropout):
-            return self.linear2(self.dropout(activated(self.linear1, self.activation, x)))
-        return feed_forward(self.linear1, self.activation, self.linear2, x)
+        between = self.dropout
+        if plain(between, Dropout) and not (between.p and between.training):
+            return feed_forward(self.linear1, self.activation, self.linear2, x)
+        return self.linear2(between(activated(self.linear1, self.activation, x)))
 
 
 class TransformerEncoderLayer(_Layer):
