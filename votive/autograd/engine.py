@@ -128,10 +128,11 @@ class Task:
             return
         pre = node.pre_hooks
         if pre:
-            for fn in tuple(pre.values()):
-                replaced = fn(tuple(grads))
-                if replaced is not None:
-                    grads = list(replaced if isinstance(replaced, tuple) else (replaced,))
+            grads = list(_run_node_hooks(pre, tuple(grads)))
+            if all(g is None for g in grads):  # taken away: nothing comes from nothing
+                if not self.keep_graph:
+                    node.release()
+                return
         # The only one is there, or nobody would be here.
         if node.materialize and len(grads) > 1 and (grads[0] is None or not node.first_only):
             specs = node.grad_specs
@@ -139,10 +140,9 @@ class Task:
         results = node.apply(grads)
         post = node.post_hooks
         if post:
-            for fn in tuple(post.values()):
-                replaced = fn(tuple(results), tuple(grads))
-                if replaced is not None:
-                    results = replaced if isinstance(replaced, tuple) else (replaced,)
+            pairs = zip(node.edges, results, strict=True)
+            given = tuple([g if g is None or e is None else fit(g, _spec_at(e)) for e, g in pairs])
+            results = _run_node_hooks(post, given, tuple(grads))
         if mode.anomaly and mode.anomaly_nan:
             _check_nan(node, results)
         if not self.keep_graph:
@@ -178,6 +178,13 @@ class Task:
         accumulate(leaf, grad, self.create_graph)
 
 
+def _spec_at(edge: Any) -> Any:
+    """What a gradient must be that is sent along an edge."""
+    if edge.__class__ is Edge or isinstance(edge, BaseNode):
+        return edge.node.grad_specs[edge.nr]
+    return edge._spec
+
+
 def _zeros(spec: Any) -> Any:
     if spec is None or not spec.dtype.is_inexact:
         return None
@@ -198,10 +205,55 @@ def run_hooks(table: dict[int, Any], grad: Any) -> Any:
     for fn in tuple(table.values()):
         replaced = fn(grad)
         if replaced is not None:
-            if not isinstance(replaced, state.tensor):
-                raise TypeError(f"hook: expected a Tensor or None, got {type(replaced).__name__}.")
-            grad = replaced
+            grad = checked(fn, grad, replaced)
     return grad
+
+
+def _run_node_hooks(table: dict[int, Any], grads: tuple[Any, ...], *rest: Any) -> tuple[Any, ...]:
+    """Hooks of a node in order; each may replace all gradients, one by one or as a tuple."""
+    for fn in tuple(table.values()):
+        replaced = fn(grads, *rest)
+        if replaced is None:
+            continue
+        new = replaced if isinstance(replaced, tuple) else (replaced,)
+        if len(new) != len(grads):
+            raise RuntimeError(
+                f"hook '{_name(fn)}' has returned an incorrect number of values (got {len(new)}, "
+                f"but expected {len(grads)})."
+            )
+        grads = tuple(checked(fn, old, g) for old, g in zip(grads, new, strict=True))
+    return grads
+
+
+def _name(hook: Any) -> str:
+    return getattr(hook, "__name__", type(hook).__name__)
+
+
+def checked(hook: Any, old: Any, new: Any) -> Any:
+    """What a hook made of a gradient, or None for nothing: it must stay what it was."""
+    if new is None or new is old:
+        return new
+    if not isinstance(new, state.tensor):
+        raise TypeError(
+            f"hook '{_name(hook)}' must return a Tensor or None, got {type(new).__name__}."
+        )
+    if old is None:
+        raise RuntimeError(
+            f"hook '{_name(hook)}': can't replace a None gradient with a non-None value."
+        )
+    was, now = old._spec, new._spec
+    if was.shape != now.shape:
+        what, before, after = "size", was.shape, now.shape
+    elif was.dtype is not now.dtype:
+        what, before, after = "type", was.dtype, now.dtype
+    elif was.device != now.device:
+        what, before, after = "device", was.device, now.device
+    else:
+        return new
+    raise RuntimeError(
+        f"hook '{_name(hook)}' has changed the {what} of value (was {before}, got {after}); a "
+        "gradient has the shape, dtype and device of its tensor."
+    )
 
 
 def _alone(grad: Any) -> bool:
@@ -243,7 +295,12 @@ def accumulate(leaf: Any, grad: Any, create_graph: bool) -> None:
     else:
         old.add_(grad)
     for fn in tuple((leaf._post_hooks or {}).values()):
-        fn(leaf)
+        made = fn(leaf)
+        if made is not None and checked(fn, leaf, made) is not leaf:
+            raise RuntimeError(
+                f"hook '{_name(fn)}' returned a Tensor, which would have no effect; hooks after "
+                "accumulation should return None, and may change the tensor's .grad."
+            )
 
 
 def _mark(roots: list[Any], targets: set[int]) -> tuple[set[int], set[int]]:
@@ -278,6 +335,8 @@ def _start(name: str, tensors: Sequence[Any], grads: Any) -> list[tuple[Any, Any
         grads = [None] * len(tensors)
     elif isinstance(grads, state.tensor):
         grads = [grads]
+    elif not isinstance(grads, Sequence):
+        raise TypeError(f"{name}: gradients must be Tensors or None, got {type(grads).__name__}.")
     if len(grads) != len(tensors):
         raise AutogradError(f"{name}: got {len(tensors)} tensors and {len(grads)} gradients.")
     roots = []
@@ -307,6 +366,16 @@ def _start(name: str, tensors: Sequence[Any], grads: Any) -> list[tuple[Any, Any
             if tuple(g.shape) != tuple(t.shape):
                 raise ShapeError(
                     f"{name}: the gradient has shape {tuple(g.shape)}, its output {tuple(t.shape)}."
+                )
+            if g._spec.dtype.is_complex != t._spec.dtype.is_complex:
+                raise AutogradError(
+                    f"{name}: the gradient is {g.dtype}, its output {t.dtype}; either both are "
+                    "complex or none."
+                )
+            if g._spec.device != t._spec.device:
+                raise AutogradError(
+                    f"{name}: the gradient is on {g.device}, its output on {t.device}; move it "
+                    "there with .to()."
                 )
         roots.append((edge_of(t), g))
     return roots

@@ -7,7 +7,7 @@ from typing import Any
 from ..core.errors import AutogradError
 from ..core.mode import Ever, mode
 from ..dispatch import make, state
-from .graph import BaseNode, Edge, save, sequence
+from .graph import BaseNode, Edge, save, sequence, unpacked
 from .record import note_context
 from .views import edge_of, rebase
 
@@ -62,7 +62,7 @@ class FunctionCtx:
     def _unpack(self, s: Any) -> Any:
         if s is None:
             return None
-        t = s.hooks[1](s.tensor) if s.hooks else s.tensor
+        t = unpacked(s) if s.hooks else s.tensor
         if not s.hooks and t._storage.version != s.version:
             raise AutogradError(
                 "one of the variables needed for gradient computation has been modified by an "
@@ -108,22 +108,35 @@ class FunctionNode(BaseNode):
                         f"position {i + 1}, but the corresponding forward input was not a Variable."
                     )
                 continue
-            self._check_shape(i, r, self.edges[len(out)])
-            out.append(r)
+            out.append(self._checked(i, r, self.edges[len(out)]))
         return tuple(out)
 
-    def _check_shape(self, i: int, grad: Any, edge: Any) -> None:
+    def _checked(self, i: int, grad: Any, edge: Any) -> Any:
+        """A gradient that can be summed and cast to what its input is."""
+        who = f"function {self.cls.__name__} returned a gradient"
+        where = f"at position {i + 1}, but its input"
+        if grad is not None and not isinstance(grad, state.tensor):
+            raise RuntimeError(
+                f"{who} of type {type(grad).__name__} at position {i + 1}; expected a Tensor or "
+                "None."
+            )
         if grad is None or edge is None:
-            return
+            return grad
         inner = isinstance(edge, (BaseNode, Edge))
         spec: Any = edge.node.grad_specs[edge.nr] if inner else edge._spec
         wanted, got = spec.shape, grad._spec.shape
         over = len(got) - len(wanted)
         if over < 0 or any(w not in (1, n) for w, n in zip(wanted, got[over:], strict=True)):
+            raise RuntimeError(f"{who} of shape {got} {where} has shape {wanted}.")
+        if grad._spec.dtype.is_complex and not spec.dtype.is_complex:
             raise RuntimeError(
-                f"function {self.cls.__name__} returned a gradient of shape {got} at position "
-                f"{i + 1}, but its input has shape {wanted}."
+                f"{who} of {grad.dtype} {where} is {spec.dtype}; return its real part."
             )
+        if grad._spec.device != spec.device:
+            if grad._spec.ndim:
+                raise RuntimeError(f"{who} on {grad.device} {where} is on {spec.device}.")
+            return grad.to(spec.device)  # a number is at home anywhere
+        return grad
 
     def release(self) -> None:
         self.ctx._saved = None

@@ -37,6 +37,7 @@ class Saved:
 
     is_out = -1
     hooks: Any = None
+    inexact = False  # known where there are hooks
     tensor: Any
     version: int
 
@@ -52,10 +53,32 @@ def save(tensor: Any, is_out: int = -1) -> Saved:
         s.is_out = is_out
         tensor = make(tensor._storage, tensor._data, tensor._spec, tensor._offset)
     if mode.saved_hooks:
-        s.hooks = mode.saved_hooks[-1]
-        tensor = s.hooks[0](tensor)
+        s.hooks, s.inexact = mode.saved_hooks[-1], tensor._spec.dtype.is_inexact
+        packed = s.hooks[0](tensor)
+        if tensor._storage.version != s.version:
+            raise AutogradError(
+                "saved_tensors_hooks: the pack hook has changed its tensor in place, and with it "
+                "the value of the forward pass; let it return a changed copy instead."
+            )
+        tensor = packed
     s.tensor = tensor
     return s
+
+
+def unpacked(s: Saved) -> Any:
+    """What the unpack hook makes of a kept value."""
+    t = s.hooks[1](s.tensor)
+    if not hasattr(t, "_spec"):
+        raise TypeError(
+            "saved_tensors_hooks: the unpack hook must return the Tensor that was packed, got "
+            f"{type(t).__name__}."
+        )
+    if s.inexact and not t._spec.dtype.is_inexact:
+        raise AutogradError(
+            f"saved_tensors_hooks: the unpack hook returned {t.dtype} for a value that was packed "
+            "as floating point or complex."
+        )
+    return t
 
 
 def save_plainly(tensor: Any) -> Saved:
@@ -209,7 +232,7 @@ class Node(BaseNode):
                 "saved values have already been freed; pass retain_graph=True the first time."
             )
         s = self.kept[key]
-        t = s.hooks[1](s.tensor) if s.hooks else s.tensor
+        t = unpacked(s) if s.hooks else s.tensor
         if not s.hooks and t._storage.version != s.version:
             raise AutogradError(
                 f"{self.plan.op.name}: one of the variables needed for gradient computation has "

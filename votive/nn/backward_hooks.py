@@ -9,6 +9,7 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
+from ..autograd.engine import checked
 from ..autograd.function import Function
 from ..core.mode import mode
 from ..tensor import Tensor
@@ -68,7 +69,8 @@ class BackwardHook:
     def _at_outputs(self, grads: Grads) -> Any:
         given = _spread(self.outputs, grads, self.n_outputs)
         for hook in self.pre_hooks:
-            replaced = _replacement(hook(self.module, given), given, "Backward pre hook", "output")
+            answer = hook(self.module, given)
+            replaced = _replacement(hook, answer, given, "Backward pre hook", "output")
             given = given if replaced is None else replaced
         self.grad_output = given
         if self.inputs is None:
@@ -100,7 +102,7 @@ class BackwardHook:
         given = _spread(self.inputs, grads, self.n_inputs)
         for hook in self.hooks:
             answer = hook(self.module, given, self.grad_output)
-            replaced = _replacement(answer, given, "Backward hook", "input")
+            replaced = _replacement(hook, answer, given, "Backward hook", "input")
             given = given if replaced is None else replaced
         self.grad_output = None
         return tuple([given[i] for i in self.inputs])
@@ -130,7 +132,7 @@ def _spread(where: list[int], grads: Grads, n: int) -> Grads:
     return tuple(out)
 
 
-def _replacement(answer: Any, given: Grads, who: str, what: str) -> Any:
+def _replacement(hook: Hook, answer: Any, given: Grads, who: str, what: str) -> Any:
     if answer is None:
         return None
     if not isinstance(answer, (tuple, list)):
@@ -140,7 +142,7 @@ def _replacement(answer: Any, given: Grads, who: str, what: str) -> Any:
             f"{who} returned an invalid number of grad_{what}, got {len(answer)}, but expected "
             f"{len(given)}"
         )
-    return tuple(answer)
+    return tuple([checked(hook, old, new) for old, new in zip(given, answer, strict=True)])
 
 
 # --- the older hooks, which look at one node only -------------------------------------------------
