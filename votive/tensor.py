@@ -28,7 +28,7 @@ from .core.memory_format import (
     strided,
 )
 from .core.mode import mode
-from .core.storage import Storage
+from .core.storage import Apart, Storage
 from .ops.registry import F
 
 
@@ -198,7 +198,7 @@ class Tensor:
     def is_set_to(self, tensor: Tensor) -> bool:
         """Whether both are the same window on the same memory."""
         return (
-            self._storage is tensor._storage
+            self._storage.root is tensor._storage.root
             and self._offset == tensor._offset
             and self._spec.layout is tensor._spec.layout
         )
@@ -243,6 +243,11 @@ class Tensor:
     @property
     def _version(self) -> int:
         return self._storage.version
+
+    @property
+    def _writes(self) -> int:
+        """In-place writes to the memory, also those that `_version` leaves out."""
+        return self._storage.writes  # type: ignore[no-any-return]
 
     # --- autograd -----------------------------------------------------------------------------
 
@@ -364,7 +369,12 @@ class Tensor:
 
     @property
     def data(self) -> Tensor:
-        return self.detach()
+        """The same memory without history, and with a version of its own: unlike writes to
+        `detach()`, those to `data` are not noticed by backward, which then computes with the new
+        values.
+        """
+        storage = Apart(self._storage)
+        return dispatch.make(storage, self._data, self._spec, self._offset)  # type: ignore[no-any-return]
 
     @data.setter
     def data(self, value: Tensor) -> None:
@@ -372,7 +382,10 @@ class Tensor:
             raise TypeError(f"data must be a Tensor, got {type(value).__name__}.")
         if self._rg and not value.dtype.is_inexact:
             raise RuntimeError("data of a tensor that requires grad must be floating or complex.")
+        version = self._storage.version
         self._set(value)
+        # As in torch the tensor keeps its own version, and counts for itself from here on.
+        self._storage = Apart(value._storage, version)
 
     def set_(self, source: Tensor) -> Tensor:
         """Look at the memory of `source` from now on."""

@@ -260,6 +260,8 @@ def _alone(grad: Any) -> bool:
     """Whether nobody else sees the memory of a gradient, except the base that it is a view of."""
     held = 2  # the name below, and the one that `getrefcount` has
     storage = grad._storage
+    if storage.root is not storage:  # the memory is another's
+        return False
     base = grad._base
     if base is not None and (sys.getrefcount(base) > 3 or storage.nbytes != grad._spec.nbytes):
         return False

@@ -26,12 +26,23 @@ class Storage:
 
     # Plain attributes with class defaults: making a storage must set as little as possible.
     version = 0
+    elsewhere = 0  # writes that other versions of this memory counted
     owned = True
     device_type = "cpu"
     memory: Any
 
     def __init__(self, memory: Any) -> None:
         self.memory = memory
+
+    @property
+    def root(self) -> Storage:
+        """What holds the memory: equal where two storages are one block."""
+        return self
+
+    @property
+    def writes(self) -> int:
+        """All in-place writes to the memory, whoever counted them."""
+        return self.version + self.elsewhere
 
     @property
     def nbytes(self) -> int:
@@ -50,6 +61,49 @@ class Storage:
     def is_pinned(self, device: Any = None) -> bool:
         """Whether the pages are locked, so that a GPU copies them without the processor."""
         return self.device_type == "cpu" and memory.is_pinned(self.data_ptr())
+
+
+class Apart(Storage):
+    """The memory of another storage with a version of its own: what is written through it is not
+    noticed by backward. The rest is the other's.
+    """
+
+    def __init__(self, storage: Storage, version: int = 0) -> None:
+        self._root, self._version = storage.root, version
+        self.owned, self.device_type = self._root.owned, self._root.device_type
+
+    @property
+    def root(self) -> Storage:
+        return self._root
+
+    @property
+    def version(self) -> int:  # type: ignore[override]
+        return self._version
+
+    @version.setter
+    def version(self, value: int) -> None:
+        self._root.elsewhere += value - self._version
+        self._version = value
+
+    @property
+    def writes(self) -> int:
+        return self._root.writes
+
+    @property
+    def nbytes(self) -> int:
+        return self._root.nbytes
+
+    def bytes_view(self) -> np.ndarray[Any, Any]:
+        return self._root.bytes_view()
+
+    def data_ptr(self) -> int:
+        return self._root.data_ptr()
+
+    def __getattr__(self, name: str) -> Any:
+        # Only reached for what the class has not: memory, and what devices add.
+        if name[:1] == "_":
+            raise AttributeError(name)
+        return getattr(self._root, name)
 
 
 class _Memory:

@@ -104,7 +104,7 @@ def _cached(t: Any, target: dt.dtype) -> Any:
     # A cast made under no_grad has no history: it must not stand in where one is needed.
     key = (id(t), mode.grad)
     found = settings.cache.get(key)
-    version = t._storage.version
+    version = t._storage.writes
     if found is not None and found[0] is t and found[1] == version and found[2] is target:
         return found[3]
     made = F._to_dtype(t, target)

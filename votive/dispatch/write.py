@@ -125,7 +125,8 @@ def _leaves(values: Any) -> Any:
 
 def _collides(v: Any, x: Any) -> bool:
     """Whether reading v while x is written could see new values."""
-    if getattr(v, "_storage", None) is not x._storage:
+    other = getattr(v, "_storage", None)
+    if other is None or other.root is not x._storage.root:
         return False
     return not (v._spec is x._spec and v._offset == x._offset)
 

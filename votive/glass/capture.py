@@ -29,7 +29,7 @@ class Kept:
 
     def read(self) -> Any:
         for tensor, version in self.versions:
-            if tensor._version != version:
+            if tensor._writes != version:
                 raise RuntimeError(
                     f"capture: the value at {self.address} was changed in place after it was "
                     "captured; capture it with policy='copy'."
@@ -96,7 +96,7 @@ class Capture(Probe, Shown):
 
     def _kept(self, address: Address, value: Any) -> Kept:
         if self.policy == "keep":
-            versions = tuple((t, t._version) for _, t in values.tensors(value))
+            versions = tuple((t, t._writes) for _, t in values.tensors(value))
             return Kept(address, self.runs, value, values.nbytes(value), versions)
         if self.policy == "stats":
             value = values.mapped(value, statistics)

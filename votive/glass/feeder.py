@@ -190,7 +190,7 @@ class Feeder:
 def _weights(modules: Sequence[Any]) -> list[tuple[int, int, int]]:
     """Tells whether any parameter was changed or exchanged."""
     found = [p for m in modules for p in m._parameters.values() if p is not None]
-    return [(id(p), p._version, id(p._data)) for p in found]
+    return [(id(p), p._writes, id(p._data)) for p in found]
 
 
 def _hooks(modules: Sequence[Any]) -> list[int]:

@@ -174,9 +174,9 @@ class _Clock(Probe):
 
 def _new_bytes(frame: Frame) -> int:
     """Bytes of results that are not views of what came in."""
-    given = {id(t._storage) for _, t in values.tensors((frame.args, frame.kwargs))}
+    given = {id(t._storage.root) for _, t in values.tensors((frame.args, frame.kwargs))}
     made = {id(t): t for _, t in values.tensors(frame.output)}
-    fresh = [t for t in made.values() if id(t._storage) not in given]
+    fresh = [t for t in made.values() if id(t._storage.root) not in given]
     return sum(t.numel() * t.element_size() for t in fresh)
 
 

@@ -30,7 +30,7 @@ class Beginning:
                     if b is not None:
                         small = b.numel() <= _LARGEST
                         copy = b.detach().clone() if small else None
-                        self.buffers.append((module, name, b, b._version, copy))
+                        self.buffers.append((module, name, b, b._writes, copy))
             self.grads = [
                 (p, p.grad, None if p.grad is None else p.grad.detach().clone())
                 for p in model.parameters()
@@ -38,13 +38,13 @@ class Beginning:
         fixed = [(f"parameter {n}", p) for n, p in model.named_parameters()]
         given = (args, kwargs)
         fixed += [(f"input {'.'.join(map(str, p[1:]))}", t) for p, t in values.tensors(given)]
-        self.fixed = [(name, t, t._version) for name, t in fixed]
+        self.fixed = [(name, t, t._writes) for name, t in fixed]
         self.caches = [(c, c.mark()) for c in _caches(given)]
 
     def restore(self) -> None:
         """Put everything back."""
         for name, tensor, version in self.fixed:
-            if tensor._version != version:
+            if tensor._writes != version:
                 raise RuntimeError(
                     f"back: {name} was changed in place by the run, so the run cannot be repeated; "
                     "give it a copy."
@@ -53,7 +53,7 @@ class Beginning:
         with votive.no_grad():
             for module, name, buffer, version, copy in self.buffers:
                 module._buffers[name] = buffer
-                if buffer._version != version:
+                if buffer._writes != version:
                     if copy is None:
                         raise RuntimeError(f"back: the large buffer {name} was changed in place.")
                     buffer.copy_(copy)
@@ -61,7 +61,7 @@ class Beginning:
                 p.grad = grad
                 if grad is not None:
                     grad.copy_(copy)
-        self.buffers = [(m, n, b, b._version, c) for m, n, b, _, c in self.buffers]
+        self.buffers = [(m, n, b, b._writes, c) for m, n, b, _, c in self.buffers]
         for cache, mark in self.caches:
             cache.rewind(mark)
 

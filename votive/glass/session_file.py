@@ -50,7 +50,7 @@ def model_hash(model: Any) -> str:
     """
     state = {n: t for n, t in model.state_dict().items() if isinstance(t, votive.Tensor)}
     named = [*model.named_parameters(), *model.named_buffers()]
-    versions = tuple((n, id(t), t._version) for n, t in named)
+    versions = tuple((n, id(t), t._writes) for n, t in named)
     known = _hashes.get(model)
     if known is not None and known[0] == versions:
         return known[1]
