@@ -77,7 +77,7 @@ class Apart(Storage):
         return self._root
 
     @property
-    def version(self) -> int:  # type: ignore[override]
+    def version(self) -> int:
         return self._version
 
     @version.setter
