@@ -27,3 +27,24 @@ def test_streams_may_be_recorded_on_data():
     x = votive.ones(4, device="cuda")
     x.data.record_stream(votive.cuda.Stream())
     assert x.data.data_ptr() == x.data_ptr()
+
+
+def test_gradients_of_another_device_are_refused():
+    class Astray(votive.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x * 2
+
+        @staticmethod
+        def backward(ctx, g):
+            return g.cpu()
+
+    x = votive.ones(3, device="cuda", requires_grad=True)
+    y = x * 2
+    y.register_hook(lambda g: g.cpu())
+    with pytest.raises(RuntimeError, match="has changed the device of value"):
+        y.sum().backward()
+    with pytest.raises(RuntimeError, match=r"on cpu .* is on cuda"):
+        Astray.apply(x).sum().backward()
+    with pytest.raises(RuntimeError, match="its output on cuda"):
+        (x * 2).backward(votive.ones(3))

@@ -323,8 +323,8 @@ def test_a_graph_repeats_solutions() -> None:
             agree(ours, theirs, "graph", 1e-10, scale=1.0)
 
 
-# Two rows are alike, and 1 / 49 * 49 is not 1: factors of the transpose have no zero pivot. Those of
-# the matrix do, also where the library multiplies by 1 / pivot instead of dividing.
+# Two rows are alike, and 1 / 49 * 49 is not 1: factors of the transpose have no zero pivot. Those
+# of the matrix do, also where the library multiplies by 1 / pivot instead of dividing.
 SINGULAR = [[1.0, 0.0, 0.0], [5.0, 49.0, 1.0], [5.0, 49.0, 1.0]]
 
 

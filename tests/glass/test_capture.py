@@ -199,3 +199,13 @@ def test_a_prediction_computes_nothing_large() -> None:
     with Times():
         model(votive.ones(100, 64))
     assert ran["linear"] is True
+
+
+def test_a_kept_value_that_was_written_through_data_is_told() -> None:
+    model = net().eval()
+    with votive.no_grad(), glass.capture(model, "blocks.0.lin", policy="keep") as found:
+        model(x())
+        value = found["blocks.0.lin"]
+        value.data.add_(1)
+        with pytest.raises(RuntimeError, match="changed in place"):
+            found["blocks.0.lin"]
