@@ -10,6 +10,7 @@ from .backends.cpu import native
 from .backends.cpu.native.loader import codes
 from .backends.cpu.native.program import FLOAT, linearise
 from .core.dtype import float32
+from .core.similar import did_you_mean
 from .formula import Formula, NotDifferentiable, to_cpp, to_numpy, to_text, to_triton
 from .ops.registry import COMPOSITES, OPS, Composite, Op
 from .ops.schema import REQUIRED
@@ -43,10 +44,10 @@ def _find(what: Any) -> Op | Composite:
             return item
     if short.endswith("_") and not isinstance(what, Op):
         return _find(short[:-1])
-    close = [n for n in [*OPS, *COMPOSITES] if short[:4] in n and not n.startswith("_")]
-    raise KeyError(
-        f"explain: no operator is called {name!r}; similar: {', '.join(close[:6]) or 'none'}."
-    )
+    known = [n.rsplit(".", 1)[-1] for n in [*OPS, *COMPOSITES] if not n.startswith("_")]
+    hint = did_you_mean(short, [n for n in known if not n.startswith("_")])
+    hint = hint or " `votive explain --list` shows all names."
+    raise KeyError(f"explain: no operator is called {name!r}.{hint}")
 
 
 def _static(op: Op) -> tuple[Any, ...]:
