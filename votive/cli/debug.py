@@ -9,6 +9,8 @@ from typing import Any
 
 from . import UsageError, command
 from .model_options import add_model_options, load_model
+from .opening import checked_text
+from .terminal import is_terminal
 
 
 def add(commands: Any) -> None:
@@ -36,18 +38,19 @@ def run(args: Any) -> int:
     """Load, open the debugger, read commands."""
     import votive
     from votive import glass
-    from votive.glass.console import KEYS
+    from votive.glass.console import KEYS, until
 
     from .keys import lines
 
     model, inputs, kwargs = _case(args)
     given = iter([args.commands]) if args.commands else lines("(glass) ", KEYS)
+    terminal = args.commands is None and is_terminal(sys.stdin)
     with votive.no_grad(), votive.debug(model, *inputs, ops=not args.no_ops, **kwargs) as d:
         if args.until:
-            d.run(until=args.until)
-        if args.commands is None and sys.stdin.isatty():
+            until(d, args.until)
+        if terminal:
             print("h shows the commands; F11 steps in, F10 over, Shift-F11 out, F5 runs.")
-        glass.interact(d, given)
+        glass.interact(d, given, interruptible=terminal)
     return 0
 
 
@@ -62,15 +65,15 @@ def _case(args: Any) -> tuple[Any, tuple[Any, ...], dict[str, Any]]:
     if args.prompt is None:
         raise UsageError("give a PROMPT, or --script FILE")
     loaded = load_model(args, args.model, auto=None)
-    ids = loaded.tokenizer.encode(args.prompt)
+    ids = loaded.tokenizer.encode(checked_text(args.prompt, "the prompt"))
     if not ids:
-        raise UsageError("the prompt has no tokens")
+        raise UsageError("the prompt is empty; give a text, such as 'Once upon a time'")
     return loaded.model, (votive.tensor([ids], device=loaded.model.device),), {}
 
 
 def _scripted(path: Path) -> tuple[Any, tuple[Any, ...], dict[str, Any]]:
     if not path.is_file():
-        raise FileNotFoundError(f"{path} does not exist.")
+        raise FileNotFoundError(f"{path}: there is no such file.")
     spec = importlib.util.spec_from_file_location(path.stem, path)
     assert spec is not None
     assert spec.loader is not None

@@ -19,7 +19,17 @@ def coloured(stream: Any = None) -> bool:
     stream = sys.stdout if stream is None else stream
     if os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":
         return False
-    return stream.isatty()
+    return is_terminal(stream)
+
+
+def is_terminal(stream: Any) -> bool:
+    """Whether a stream is a terminal; one that was closed is None, and is none.
+
+    >>> from votive.cli.terminal import is_terminal
+    >>> is_terminal(None)
+    False
+    """
+    return stream is not None and not stream.closed and stream.isatty()
 
 
 def paint(text: str, style: str, stream: Any = None) -> str:
@@ -145,7 +155,7 @@ class _Bar:
 @contextmanager
 def progress(args: Any, title: str, total: float | None, *, nbytes: bool = False) -> Iterator[Any]:
     """A bar on stderr, if that is a terminal, with `advance(amount)` and `label(text)`."""
-    if args.quiet or not sys.stderr.isatty():
+    if args.quiet or not is_terminal(sys.stderr):
         yield _Silent()
         return
     from rich import progress as rich

@@ -6,16 +6,21 @@ It reads commands from whatever gives lines, so that it can be scripted and test
 from __future__ import annotations
 
 import shlex
+import signal
+import threading
 import traceback
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import votive
 
+from ..core.similar import did_you_mean
 from . import values
+from .address import Pattern
 from .debugger import Debugger
 from .statistics import statistics
-from .targets import NoMatch
+from .targets import NoMatch, modules_for
 
 HELP = """\
 moving                                            changing
@@ -44,6 +49,8 @@ class Console:
     def __init__(self, debugger: Debugger) -> None:
         self.d = debugger
         self.done = False
+        self.interruptible = False  # whether Ctrl-C ends the command instead of the program
+        self.stopped = False  # whether it has
         self.actions: dict[str, Callable[[str], str | None]] = {
             "step": self._step, "s": self._step, "over": self._over, "n": self._over,
             "next": self._over, "out": self._out, "o": self._out, "run": self._run,
@@ -63,12 +70,30 @@ class Console:
             return ""
         action = self.actions.get(name)
         if action is None:
-            return f"no command {name!r}; h shows them"
+            hint = did_you_mean(name, [n for n in self.actions if len(n) > 1])
+            return f"There is no command {name!r}.{hint} h shows all."
+        self.stopped = False
+        at = Standing(self.d)
         try:
             shown = action(rest.strip())
-            return self.place() if shown is None else shown
-        except (NoMatch, ValueError, LookupError, TypeError, RuntimeError) as e:
-            return f"{type(e).__name__}: {e}"
+            text = self.place() if shown is None else shown
+            return f"Stopped by Ctrl-C.\n{text}" if self.stopped else text
+        except KeyboardInterrupt:
+            if not self.interruptible:
+                raise
+            at.restore()
+            return f"Stopped by Ctrl-C.\n{self.place()}"
+        except Exception as e:  # whatever it is, the run is kept
+            return str(e.args[0]) if isinstance(e, KeyError) and e.args else f"{e}"
+
+    def interrupt(self) -> None:
+        """What Ctrl-C does: a run stops at its next event, anything else is given up.
+
+        Asked again before that event came, it gives up the run's move too.
+        """
+        self.stopped = self.d.pause()
+        if not self.stopped:
+            raise KeyboardInterrupt
 
     def place(self) -> str:
         """Where the debugger stands, in a few lines."""
@@ -90,8 +115,10 @@ class Console:
     # --- commands -----------------------------------------------------------------------------
 
     def _step(self, rest: str) -> None:
-        for _ in range(int(rest or 1)):
+        for _ in range(_count("s", rest)):
             self.d.step()
+            if self.d.ended or self.stopped:
+                break
 
     def _over(self, rest: str) -> None:
         self.d.over()
@@ -100,25 +127,29 @@ class Console:
         self.d.out()
 
     def _run(self, rest: str) -> None:
-        self.d.run(until=rest or None)
+        if rest:
+            until(self.d, rest)
+        else:
+            self.d.run()
 
     def _until(self, rest: str) -> None:
         if not rest:
             raise ValueError("until what? For example: u layers.3.mlp")
-        self.d.run(until=rest)
+        until(self.d, rest)
 
     def _nan(self, rest: str) -> None:
         self.d.run(when=lambda d: d.value is not None and d.value.is_floating_point()
                    and not bool(d.value.isfinite().all()))  # fmt: skip
 
     def _back(self, rest: str) -> None:
-        self.d.back(int(rest or 1))
+        self.d.back(_count("back", rest))
 
     def _jump(self, rest: str) -> None:
-        self.d.jump(int(rest))
+        self.d.jump(_count("jump", rest, least=0))
 
     def _break(self, rest: str) -> str:
         if rest:
+            modules_for(self.d.model, [Pattern(rest)])  # a name that nothing has is an error here
             self.d.break_at(rest)
         rows = [f"{i}  {b!r}" for i, b in enumerate(self.d.breakpoints)]
         return "\n".join(rows) or "no breakpoints"
@@ -186,8 +217,85 @@ class Console:
             raise ValueError(last) from e
 
 
-def interact(debugger: Debugger, lines: Iterator[str], show: Callable[[str], Any] = print) -> None:
+def until(debugger: Debugger, pattern: str) -> None:
+    """Run to the next call that matches; where there is none, stay and say what is similar.
+
+    >>> with votive.debug(votive.nn.Sequential(votive.nn.ReLU()), votive.ones(2)) as d:
+    ...     votive.glass.console.until(d, "O")
+    Traceback (most recent call last):
+    votive.glass.targets.NoMatch: 'O' matches no call. There are '0'.
+    """
+    goal = Pattern(pattern)
+    modules = modules_for(debugger.model, [goal])
+    at = Standing(debugger)
+    seen: dict[str, None] = {}
+
+    def see(d: Debugger) -> bool:
+        seen[str(d.address)] = None
+        return False
+
+    watching = [debugger.break_at(p, when=see, phase="enter") for p in ("**", "/**")]
+    try:
+        debugger.run(until=goal)
+    finally:
+        for one in watching:
+            debugger.clear(one)
+    if not debugger.ended or debugger.error is not None:
+        return
+    at.restore()
+    if modules is None:
+        said, ops = pattern.rpartition("/")[2], {a.partition("/")[2].split("#")[0] for a in seen}
+        near = did_you_mean(said, ops - {""})
+        more = f" Operators from here on: {', '.join(sorted(ops - {''})[:12])}." if ops else ""
+        raise NoMatch(f"{pattern!r} matches no call from here on.{near or more}")
+    raise NoMatch(f"no further call matches {pattern!r}; reset starts again, back N goes back.")
+
+
+class Standing:
+    """Where a debugger stands, to be found again after its run has gone on or was lost."""
+
+    def __init__(self, debugger: Debugger) -> None:
+        self._d, self._index, self._ended = debugger, debugger.index, debugger.ended
+        self._changes = [c for i, c in debugger._changes if i == self._index]
+
+    def restore(self) -> None:
+        """Repeat the run up to there, with the changes made before."""
+        if self._ended or not self._d.ended:
+            return
+        self._d.jump(self._index)
+        for change in self._changes:
+            self._d._change(change)
+
+
+def _count(name: str, text: str, least: int = 1) -> int:
+    """The number that a command takes; without one the least."""
+    if not text:
+        return least
+    if not text.isdecimal() or int(text) < least:
+        raise ValueError(f"{name} takes a whole number of at least {least}, not {text!r}.")
+    return int(text)
+
+
+@contextmanager
+def _interrupts(console: Console) -> Iterator[None]:
+    """Inside, Ctrl-C goes to the console, where that can be."""
+    if not console.interruptible or threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGINT, lambda number, frame: console.interrupt())
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def interact(
+    debugger: Debugger, lines: Iterator[str], show: Callable[[str], Any] = print, *,
+    interruptible: bool = False,
+) -> None:  # fmt: skip
     """Let lines of commands drive a debugger until they end or one of them is `quit`.
+
+    With `interruptible`, Ctrl-C ends the command that runs, and the run is kept.
 
     >>> with votive.debug(votive.nn.Identity(), votive.ones(2)) as d:
     ...     votive.glass.interact(d, iter(["p value", "q"]))
@@ -196,14 +304,18 @@ def interact(debugger: Debugger, lines: Iterator[str], show: Callable[[str], Any
     tensor([1., 1.])
     """
     console = Console(debugger)
+    console.interruptible = interruptible
     show(console.place())
     for line in lines:
         for part in _parts(line):
-            text = console.do(part)
+            with _interrupts(console):
+                text = console.do(part)
             if text:
                 show(text)
             if console.done:
                 return
+            if console.stopped:
+                break  # what stands behind it on the line is given up, too
 
 
 def _parts(line: str) -> list[str]:

@@ -66,6 +66,11 @@ class Debugger(Shown):
     # --- where it stands ----------------------------------------------------------------------
 
     @property
+    def model(self) -> Any:
+        """The model that runs."""
+        return self._what[0]
+
+    @property
     def ended(self) -> bool:
         """Whether the run is over."""
         return self._run is None or self._run.ended
@@ -204,6 +209,21 @@ class Debugger(Shown):
         self._run = Run(*self._what, kept)
         self._run.goal = index
         return self._go(lambda frame, p: False)
+
+    def pause(self) -> bool:
+        """Let a move that is under way end at the next event; for signal handlers and threads.
+
+        Gives False where nothing moves, or where it was asked for already.
+
+        >>> with votive.debug(votive.nn.Identity(), votive.ones(1)) as d:
+        ...     d.pause()
+        False
+        """
+        run = self._run
+        if run is None or run.stop is None or run.pause:
+            return False
+        run.pause = True
+        return True
 
     def break_at(
         self, at: Any, *, when: Condition | None = None, phase: str | None = None

@@ -68,7 +68,8 @@ class Run:
         self.result: Any = None
         self.error: Exception | None = None
         self.goal: int | None = None  # the event to stop at, whatever else is said
-        self.stop: Stop | None = None
+        self.stop: Stop | None = None  # what to stop at; None while it stands
+        self.pause = False  # whether to stop at the next event, whatever else is said
         self.eye = _Eye(model, self, ops)
         self.worker = greenlet(self._program)
         # It begins with the switches of whoever starts it, and keeps its own from then on.
@@ -93,7 +94,9 @@ class Run:
             if index == self.index:
                 change(frame)
         self.frame, self.phase = frame, phase
-        if self.goal is not None:
+        if self.pause:
+            self.pause, self.goal = False, None
+        elif self.goal is not None:
             if self.index < self.goal:
                 return
             self.goal = None
@@ -106,7 +109,7 @@ class Run:
 
     def resume(self, stop: Stop | None) -> None:
         """Run on to the next event where `stop(frame, phase)` holds, or to the end."""
-        self.stop = stop
+        self.stop, self.pause = stop, False
         outer = dict(mode.__dict__)
         self.worker.parent = getcurrent()
         _set_switches(self._switches)
