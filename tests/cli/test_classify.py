@@ -149,7 +149,7 @@ def test_clip_compares_with_texts(run: Run, run_json: RunJson, clip: Path, pictu
     (["--model", "{vit}", "--text", "a"], 2, "--text"),
     (["--model", "{vit}", "--labels", "{vit}/config.json"], 1, "numbers of classes"),
     (["--model", "{vit}", "--labels", "{vit}/two.txt"], 1, "names 2 classes"),
-    (["--model", "{vit}/no"], 1, "no such file"),
+    (["--model", "{vit}/no"], 1, "there is no file or folder"),
 ])  # fmt: skip
 def test_what_is_wrong_is_told(
     run: Run, vit: Path, pictures: list[Path], wrong: list[str], code: int, told: str

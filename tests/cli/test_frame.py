@@ -61,7 +61,7 @@ def test_wrong_usage_is_exit_code_2_and_points_to_help(run: Run, words: list[str
 
 
 def test_a_slip_in_the_name_of_a_command_is_answered_with_the_right_one(run: Run) -> None:
-    assert "did you mean 'inspect'?" in run("inspct", "x")[2]
+    assert "Did you mean 'inspect'?" in run("inspct", "x")[2]
 
 
 def test_no_arguments_show_the_help(run: Run) -> None:
@@ -106,7 +106,7 @@ def test_an_interrupted_command_is_exit_code_130(
     monkeypatch.setattr(env, "run", interrupted)
     code, _, err = run("env")
     assert code == 130
-    assert "interrupted" in err
+    assert err == "\nStopped by Ctrl-C.\n"
 
 
 def test_warnings_are_one_line_without_a_place(

@@ -8,11 +8,15 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import errno
 import os
+import re
 import sys
 import warnings
 from importlib import import_module
 from typing import Any, NoReturn
+
+from ..core.similar import did_you_mean, similar
 
 __all__ = ["main"]
 
@@ -56,11 +60,44 @@ class UsageError(Exception):
     """Arguments that do not go together; ends like a wrong option, with exit code 2."""
 
 
+# How argparse says it, and how a person would.
+_PLAIN = (
+    (r"^argument (\S+): expected one argument", r"\1 needs a value after it."),
+    (r"^argument (\S+): expected at least one argument", r"\1 needs at least one value."),
+    (r"^argument (\S+): ignored explicit argument (.*)", r"\1 takes no value, but got \2."),
+    (r"^argument (\S+): ", r"\1 "),
+    (r"^the following arguments are required: (.*)", r"\1 is missing."),
+)
+
+
 class Parser(argparse.ArgumentParser):
-    """A parser whose errors begin like all others of the program."""
+    """A parser whose errors begin like all others of the program, in plain words."""
 
     def error(self, message: str) -> NoReturn:
+        for told, meant in _PLAIN:
+            message = re.sub(told, meant, message)
         self.exit(USAGE, f"votive: {message}\nTry '{self.prog} --help'.\n")
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        """What argparse calls to see that a value is one of an argument's choices."""
+        if action.choices is not None and value not in action.choices:
+            known = [str(c) for c in action.choices]
+            listed = f"takes {', '.join(known)}; not {str(value)!r}."
+            raise argparse.ArgumentError(action, listed + did_you_mean(str(value), known))
+
+    def unknown(self, words: list[str]) -> NoReturn:
+        """End because of words that no argument takes; says what may have been meant."""
+        options = [w.split("=")[0] for w in words if w.startswith("-") and len(w) > 1]
+        name = self.prog.removeprefix("votive").strip() or "votive"
+        if options:
+            # Without their dashes, which all have in common.
+            known = {o.lstrip("-"): o for a in self._actions for o in a.option_strings}
+            near = [known[n] for n in similar(options[0].lstrip("-"), known, 3)]
+            hint = f" Did you mean {' or '.join(near)}?" if near else ""
+            self.error(f"{name} has no option {options[0]}.{hint}")
+        # Only one text is taken: more words mostly are a text without quotes.
+        many = " ".join(words)
+        self.error(f"{name} takes no more arguments, but got: {many}. Put a text in quotes.")
 
 
 class Help(argparse.RawDescriptionHelpFormatter):
@@ -95,7 +132,7 @@ def command(
     )
 
 
-def parser(only: str | None = None) -> argparse.ArgumentParser:
+def parser(only: str | None = None) -> Parser:
     """The whole parser, or one that knows the arguments of a single command."""
     from .._version import __version__
 
@@ -109,7 +146,7 @@ def parser(only: str | None = None) -> argparse.ArgumentParser:
     )
     top.add_argument("--version", action="version", version=f"votive {__version__}")
     commands = top.add_subparsers(
-        dest="command", metavar="COMMAND", title="commands", required=True, parser_class=Parser
+        dest="command", metavar="COMMAND", title="commands", parser_class=Parser
     )
     for name, told in COMMANDS.items():
         if only is None or name == only:
@@ -133,15 +170,16 @@ def main(argv: list[str] | None = None) -> int:
         parser("").print_help(sys.stderr)
         return USAGE
     if name and name not in COMMANDS:
-        print(f"votive: there is no command {name!r}{_meant(name)}", file=sys.stderr)
+        hint = did_you_mean(name, COMMANDS)
+        print(f"votive: there is no command {name!r}.{hint}", file=sys.stderr)
         print("Try 'votive --help'.", file=sys.stderr)
         return USAGE
     try:
-        args = parser(name).parse_args(argv)
+        args = parsed(name, argv)
     except SystemExit as e:  # --help and wrong usage: what is to say has been said
         return e.code if isinstance(e.code, int) else USAGE
-    for option in ("debug", "quiet"):
-        setattr(args, option, getattr(args, option, False))
+    except KeyboardInterrupt:
+        return _stopped()
     module = import_module(f".{args.command}", __package__)
     # As for `diff` and `cmp`: where 1 is an answer, trouble is 2.
     trouble = getattr(module, "TROUBLE", ERROR)
@@ -149,15 +187,13 @@ def main(argv: list[str] | None = None) -> int:
     warnings.showwarning = _warn
     try:
         code = module.run(args)
-        sys.stdout.flush()
+        if sys.stdout is not None:  # None where it was closed before the program began
+            sys.stdout.flush()
         return int(code or OK)
     except KeyboardInterrupt:
-        print("votive: interrupted", file=sys.stderr)
-        return INTERRUPTED
+        return _stopped()
     except BrokenPipeError:
-        # Whoever read has gone; the interpreter must not try to flush what is left.
-        with contextlib.suppress(OSError, ValueError):
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _write_no_more()
         return BROKEN_PIPE
     except UsageError as e:
         print(f"votive: {e}\nTry 'votive {args.command} --help'.", file=sys.stderr)
@@ -166,23 +202,56 @@ def main(argv: list[str] | None = None) -> int:
         if args.debug:
             raise
         print(f"votive: {told(e)}", file=sys.stderr)
+        if isinstance(e, OSError) and e.filename is None:
+            _write_no_more()  # it may have been stdout that failed
         return trouble
     finally:
         warnings.showwarning = shown
 
 
+def parsed(name: str, argv: list[str]) -> argparse.Namespace:
+    """The arguments of a command."""
+    top = parser(name)
+    args, left = top.parse_known_args(argv)
+    if left:
+        subs = next(a for a in top._actions if isinstance(a, argparse._SubParsersAction))
+        subs.choices.get(args.command, top).unknown(left)
+    if args.command is None:
+        top.error("name a command, such as: votive generate 'Once upon a time'")
+    for option in ("debug", "quiet"):
+        setattr(args, option, getattr(args, option, False))
+    return args
+
+
+def _stopped() -> int:
+    # A line that was begun stays as it is.
+    print("\nStopped by Ctrl-C.", file=sys.stderr)
+    return INTERRUPTED
+
+
+def _write_no_more() -> None:
+    """What is left for stdout is dropped, or the interpreter would fail to flush it at its end."""
+    with contextlib.suppress(OSError, ValueError, AttributeError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
 def _let_anything_be_printed() -> None:
     """Where the terminal lacks a character, another stands for it instead of an error."""
     for stream in (sys.stdout, sys.stderr):
+        if stream is None:
+            continue
         if (getattr(stream, "encoding", None) or "utf-8").lower() not in ("utf-8", "utf8"):
             stream.reconfigure(errors="replace")  # type: ignore[union-attr]
 
 
-def _meant(name: str) -> str:
-    import difflib
-
-    close = difflib.get_close_matches(name, COMMANDS, 1)
-    return f"; did you mean {close[0]!r}?" if close else "."
+# Errors of the library begin with the class or function that raises them: a programmer's word.
+_NAMED = re.compile(r"([A-Z][a-z]+\w*(?:\.\w+)?|[a-z]+(?:_[a-z0-9]+)+): (?=.)")
+# What to do about some errors of the system.
+_NEXT = {
+    errno.ENOSPC: "; free some space, or write elsewhere",
+    errno.EACCES: "; see who may read and write it, or choose another place",
+    errno.EROFS: "; choose another place to write to",
+}
 
 
 def told(error: BaseException) -> str:
@@ -191,13 +260,21 @@ def told(error: BaseException) -> str:
     >>> from votive.cli import told
     >>> told(KeyError("no tensor 'w'")), told(FileNotFoundError(2, "No such file", "x.txt"))
     ("no tensor 'w'", 'x.txt: No such file')
+    >>> told(ValueError("SentenceEncoder: unknown similarity 'near'."))
+    "unknown similarity 'near'."
     """
-    if isinstance(error, OSError) and error.filename is not None and error.strerror:
-        return f"{error.filename}: {error.strerror}"
+    if isinstance(error, OSError) and error.strerror:
+        where = "" if error.filename is None else f"{error.filename}: "
+        return f"{where}{error.strerror}{_NEXT.get(error.errno or 0, '')}"
+    if isinstance(error, MemoryError):
+        return f"there is not enough memory{f' ({error})' if str(error) else ''}."
     text = str(error.args[0]) if isinstance(error, KeyError) and error.args else str(error)
     if not text.strip():
         return f"{type(error).__name__} (--debug shows where)"
     first, *more = text.strip().splitlines()
+    named = _NAMED.match(first)
+    if named is not None and not os.path.exists(named.group(1)):
+        first = first[named.end() :]
     return "\n".join([first, *(f"  {line}" for line in more)])
 
 

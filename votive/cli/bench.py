@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from . import UsageError, command
+from .numbers import number, whole
 from .terminal import note, print_json
 
 
@@ -32,9 +33,12 @@ def add(commands: Any) -> None:
     p.add_argument("device", nargs="?", default="cpu", choices=["cpu"], help="what to measure")
     p.add_argument("--only", metavar="TEXT", help="measurements whose name contains TEXT")
     p.add_argument(
-        "--seconds", metavar="X", type=float, help="time for each measurement (default 0.5)"
+        "--seconds",
+        metavar="X",
+        type=number(above=0, high=3600),
+        help="time for each measurement (default 0.5)",
     )
-    p.add_argument("--threads", metavar="N", type=int, help="threads that operators use")
+    p.add_argument("--threads", metavar="N", type=whole(1, 4096), help="threads that operators use")
     p.add_argument("--model", metavar="MODEL", help="model to generate with (the bundled one)")
     p.add_argument("--compare", action="store_true",
                    help="compare with torch by the repository's benchmarks")  # fmt: skip
@@ -62,8 +66,6 @@ def run(args: Any) -> int:
     """Measure and print."""
     import votive
 
-    if args.seconds is not None and args.seconds <= 0:
-        raise UsageError("--seconds must be positive")
     if args.threads is not None:
         votive.set_num_threads(args.threads)
     if args.compare:
@@ -165,8 +167,9 @@ def _decoding(args: Any) -> list[Case]:
     if name is None:
         note(args, "no bundled model here: generation is not measured (pass --model)")
         return []
-    from .model_options import load_model
+    from .model_options import found_model, load_model
 
+    found_model(args, name)  # what is wrong with it is told before anything is measured
     prompt, new = 64, 32
     kept: list[Any] = []
 

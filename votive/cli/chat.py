@@ -9,11 +9,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from ..core.similar import did_you_mean
 from . import UsageError, command
 from .conversation import Conversation
-from .model_options import add_model_options, load_model
+from .model_options import add_model_options, load_model, one_model
+from .opening import checked_text
 from .sampling_options import add_sampling_options, settings
-from .terminal import json_line, note, paint
+from .terminal import is_terminal, json_line, note, paint
 
 _HELP = """\
 /help               this page
@@ -39,10 +41,11 @@ def add(commands: Any) -> None:
         description="Talk with a model in its own chat format; a model without one continues what\n"
         "you write. Piped input gets one answer per line. /help lists the commands.",
         examples="  votive chat\n"
-        "  votive chat --model model.gguf --system 'Answer in one sentence.'\n"
+        "  votive chat model.gguf --system 'Answer in one sentence.'\n"
         "  echo 'What is the capital of France?' | votive chat --model model.gguf --greedy\n"
         "  votive chat --model folder --json < questions.txt",
     )
+    p.add_argument("place", metavar="MODEL", nargs="?", help="the same as --model MODEL")
     p.add_argument("--system", metavar="TEXT", help="what the system says first")
     p.add_argument("--load", metavar="FILE", help="go on with a conversation that was saved")
     p.add_argument(
@@ -62,13 +65,13 @@ def run(args: Any) -> int:
     """Read, answer, until there is nothing more to read."""
     variables = dict(_assigned(text, "--template-var") for text in args.template_var)
     options = settings(args)
-    loaded = load_model(args, args.model, auto=None)
+    loaded = load_model(args, one_model(args.place, args.model), auto=None)
     talk = Conversation(loaded, options, args.system, variables)
     if args.load is not None:
         _load(talk, args.load)
     if not talk.templated:
         note(args, f"{loaded.name} has no chat template: it continues what you write.")
-    interactive = sys.stdin.isatty()
+    interactive = is_terminal(sys.stdin)
     if interactive:
         note(args, f"{loaded.name}, {loaded.model.num_parameters():,} parameters. /help for help.")
         with contextlib.suppress(ImportError):  # not on every system
@@ -103,6 +106,7 @@ class Session:
                 if text.startswith("/"):
                     self.obey(text)
                 else:
+                    checked_text(text, "what you wrote")
                     self.show(lambda text=text: self.talk.say(text))
             except (ValueError, OSError, KeyError, UsageError) as e:
                 if self.args.debug:
@@ -142,7 +146,7 @@ class Session:
                 return input(sign)
             except EOFError:
                 return None
-        line = sys.stdin.readline()
+        line = sys.stdin.readline() if sys.stdin is not None else ""
         return line.rstrip("\n").rstrip("\r") if line else None
 
     # --- out ----------------------------------------------------------------------------------
@@ -184,7 +188,8 @@ class Session:
         name, _, rest = text[1:].partition(" ")
         known = _COMMANDS.get(name)
         if known is None:
-            raise ValueError(f"there is no command /{name}; /help lists them.")
+            hint = did_you_mean(name, _COMMANDS)
+            raise ValueError(f"there is no command /{name}.{hint} /help lists all.")
         known(self, rest.strip())
 
     def help(self, _: str) -> None:

@@ -7,7 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from . import UsageError, command
-from .model_options import add_model_options, local_or_asked
+from .model_kinds import require_model
+from .model_options import add_model_options, found_model, place_of, use_threads
+from .numbers import whole
 from .opening import text_of
 from .terminal import note, print_json, progress
 
@@ -32,26 +34,20 @@ def add(commands: Any) -> None:
     p.add_argument(
         "--text", metavar="TEXT", action="append", help="for CLIP: a description, several times"
     )
-    p.add_argument("-k", "--top-k", metavar="N", type=int, default=5, help="best classes (5)")
-    p.add_argument("--batch-size", metavar="N", type=int, default=8, help="at a time (8)")
+    p.add_argument("-k", "--top-k", metavar="N", type=whole(1), default=5, help="best classes (5)")
+    p.add_argument("--batch-size", metavar="N", type=whole(1), default=8, help="at a time (8)")
     p.add_argument("--json", action="store_true", help="write JSON")
 
 
 def run(args: Any) -> int:
     """Classify and show."""
-    from .. import no_grad, set_num_threads
+    from .. import no_grad
 
-    if args.model is None:
-        raise UsageError("name a model with --model FOLDER or FILE")
-    for name in ("top_k", "batch_size"):
-        if getattr(args, name) < 1:
-            raise UsageError(f"--{name.replace('_', '-')} must be positive")
+    require_model("classify", args.model)
     missing = [p for p in args.images if not Path(p).is_file()]
     if missing:
         raise FileNotFoundError(f"{missing[0]}: there is no such file.")
-    if args.threads is not None:
-        set_num_threads(args.threads)
-    local_or_asked(args, args.model)
+    use_threads(args)
     classify, names = _classifier(args)
     rows: list[Any] = []
     with no_grad(), progress(args, "pictures", len(args.images)) as bar:
@@ -81,7 +77,7 @@ def run(args: Any) -> int:
 
 def _classifier(args: Any) -> tuple[Any, Any]:
     """From paths to scores, and from a class to its name."""
-    path = Path(args.model).expanduser()
+    path = place_of(args, args.model)
     if path.is_file() and not (path.parent / "config.json").is_file():
         if args.text:
             raise UsageError("--text is for CLIP, which is a folder")
@@ -90,27 +86,25 @@ def _classifier(args: Any) -> tuple[Any, Any]:
         raise UsageError("--net is for a file of weights; a folder tells its model itself")
     from ..models import AutoConfig
 
-    config = AutoConfig.from_pretrained(args.model, local_files_only=args.offline)
+    config = AutoConfig.from_dict(found_model(args, args.model).config)
     if config.model_type == "clip" and "CLIPForImageClassification" not in (
         config.architectures or []
     ):
-        return _from_texts(args)
+        return _from_texts(args, path)
     if args.text:
         raise UsageError(f"--text is for CLIP, not for a {config.model_type}")
-    return _from_folder(args)
+    return _from_folder(args, path)
 
 
-def _loaded(args: Any, auto: Any) -> Any:
-    return auto.from_pretrained(
-        args.model, dtype=args.dtype, device=args.device, local_files_only=args.offline
-    )
+def _loaded(args: Any, path: Path, auto: Any) -> Any:
+    return auto.from_pretrained(path, dtype=args.dtype, device=args.device)
 
 
-def _from_folder(args: Any) -> tuple[Any, Any]:
+def _from_folder(args: Any, path: Path) -> tuple[Any, Any]:
     from ..models import AutoImageProcessor, AutoModelForImageClassification
 
-    model = _loaded(args, AutoModelForImageClassification)
-    prepare = AutoImageProcessor.from_pretrained(args.model)
+    model = _loaded(args, path, AutoModelForImageClassification)
+    prepare = AutoImageProcessor.from_pretrained(path)
     told = _names(args, model.config.num_labels) or model.config.id2label or {}
     told = {str(k): v for k, v in told.items()}
 
@@ -121,7 +115,7 @@ def _from_folder(args: Any) -> tuple[Any, Any]:
     return classify, lambda i: told.get(str(i), f"class {i}")
 
 
-def _from_texts(args: Any) -> tuple[Any, Any]:
+def _from_texts(args: Any, path: Path) -> tuple[Any, Any]:
     from ..models import AutoModelForZeroShotImageClassification, CLIPProcessor
     from ..text import Tokenizer
 
@@ -129,8 +123,8 @@ def _from_texts(args: Any) -> tuple[Any, Any]:
         raise UsageError("CLIP compares pictures with texts: give --text several times")
     if args.labels:
         raise UsageError("--labels names classes; CLIP's are the texts of --text")
-    model = _loaded(args, AutoModelForZeroShotImageClassification)
-    processor = CLIPProcessor.from_pretrained(args.model)
+    model = _loaded(args, path, AutoModelForZeroShotImageClassification)
+    processor = CLIPProcessor.from_pretrained(path)
     if args.tokenizer is not None:
         processor.tokenizer = Tokenizer.from_pretrained(args.tokenizer)
     texts = processor(text=args.text, return_tensors="vt", padding=True)

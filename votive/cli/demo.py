@@ -11,6 +11,7 @@ from typing import Any
 import votive as vt
 
 from . import command
+from .numbers import whole
 
 
 def add(commands: Any) -> None:
@@ -20,8 +21,10 @@ def add(commands: Any) -> None:
         description="Train a small network written with tensors alone, then explain an operator.",
         examples="  votive demo --steps 200",
     )  # fmt: skip
-    p.add_argument("--steps", type=int, default=400, help="training steps (default 400)")
-    p.add_argument("--seed", type=int, default=0, help="random seed (default 0)")
+    p.add_argument(
+        "--steps", type=whole(1, 1_000_000), default=400, help="training steps (default 400)"
+    )
+    p.add_argument("--seed", type=whole(0, 2**64 - 1), default=0, help="random seed (default 0)")
 
 
 def run(args: Any) -> int:

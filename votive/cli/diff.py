@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from . import UsageError, command
+from . import command
+from .numbers import number as real
 from .terminal import number, paint, print_json, progress, table
 
 TROUBLE = 2  # 1 says that they differ
@@ -22,9 +23,9 @@ def add(commands: Any) -> None:
     )  # fmt: skip
     p.add_argument("a", metavar="A", help="a file, a folder or a bundled model's name")
     p.add_argument("b", metavar="B", help="another one")
-    p.add_argument("--tolerance", "--atol", metavar="X", type=float, default=0.0,
+    p.add_argument("--tolerance", "--atol", metavar="X", type=real(0), default=0.0,
                    help="absolute difference that counts as equal (default 0)")  # fmt: skip
-    p.add_argument("--rtol", metavar="X", type=float, default=0.0,
+    p.add_argument("--rtol", metavar="X", type=real(0), default=0.0,
                    help="difference relative to B that counts as equal (default 0)")  # fmt: skip
     p.add_argument("--tensor", metavar="GLOB", action="append",
                    help="only tensors that match; may be repeated")  # fmt: skip
@@ -40,8 +41,6 @@ def add(commands: Any) -> None:
 
 def run(args: Any) -> int:
     """Compare; 0 if nothing differs, else 1."""
-    if args.tolerance < 0 or args.rtol < 0:
-        raise UsageError("tolerances cannot be negative")
     with opened(args.a, args.model) as a, opened(args.b, args.model) as b:
         report = compared(args, a, b)
     if args.json:

@@ -7,9 +7,11 @@ from pathlib import Path
 from typing import Any
 
 from . import UsageError, command
-from .model_options import add_model_options, local_or_asked
-from .opening import text_of
-from .terminal import print_json, table, width
+from .model_kinds import check_kind, require_model
+from .model_options import add_model_options, place_of, use_threads
+from .numbers import whole
+from .opening import checked_text, standard_input, text_of
+from .terminal import is_terminal, print_json, table, width
 
 
 def add(commands: Any) -> None:
@@ -27,8 +29,10 @@ def add(commands: Any) -> None:
     p.add_argument("texts", metavar="TEXT", nargs="*", help="sentences")
     p.add_argument("--file", metavar="FILE", help="one sentence per line; - is stdin")
     add_model_options(p, default=None)
-    p.add_argument("--batch-size", metavar="N", type=int, default=32, help="at a time (32)")
-    p.add_argument("--max-length", metavar="N", type=int, help="cut after N tokens (the model's)")
+    p.add_argument("--batch-size", metavar="N", type=whole(1), default=32, help="at a time (32)")
+    p.add_argument(
+        "--max-length", metavar="N", type=whole(1), help="cut after N tokens (the model's)"
+    )
     p.add_argument("--prompt", metavar="TEXT", help="put before each sentence")
     for flag, told in (("--normalize", "scale to length one"), ("--no-normalize", "do not")):
         p.add_argument(
@@ -41,29 +45,28 @@ def add(commands: Any) -> None:
 
 def run(args: Any) -> int:
     """Encode and show."""
-    from .. import set_num_threads
     from ..models import SentenceEncoder
     from ..text import Tokenizer
 
-    if args.model is None:
-        raise UsageError("name a sentence encoder with --model FOLDER")
+    require_model("embed", args.model)
     if args.out is not None and Path(args.out).suffix != ".npy":
         raise UsageError(f"--out must end in .npy, got {args.out}")
+    if args.out is not None and not Path(args.out).absolute().parent.is_dir():
+        raise FileNotFoundError(f"{Path(args.out).parent}: there is no such folder to write to.")
     texts = texts_of(args)
-    if args.threads is not None:
-        set_num_threads(args.threads)
-    local_or_asked(args, args.model)
-    if Path(args.model).is_file():
-        encoder = _from_file(args)
+    use_threads(args)
+    place = place_of(args, args.model)
+    if place.is_file():
+        encoder = _from_file(args, place)
     else:
-        encoder = SentenceEncoder.from_pretrained(
-            args.model, dtype=args.dtype, device=args.device, local_files_only=args.offline
-        )
+        _check_folder(args, place)
+        encoder = SentenceEncoder.from_pretrained(place, dtype=args.dtype, device=args.device)
     if args.tokenizer is not None:
         encoder.tokenizer = Tokenizer.from_pretrained(args.tokenizer)
+    bar = not args.quiet and is_terminal(sys.stderr) and len(texts) > 256
     vectors = encoder.encode(
         texts, batch_size=args.batch_size, normalize=args.normalize, max_length=args.max_length,
-        prompt=args.prompt, progress=not args.quiet and sys.stderr.isatty() and len(texts) > 256,
+        prompt=args.prompt, progress=bar,
     ).cpu()  # fmt: skip
     near = encoder.similarity(vectors, vectors) if args.similarity else None
     if args.out is not None:
@@ -93,24 +96,33 @@ def run(args: Any) -> int:
 _POOLING = {1: "mean_tokens", 2: "cls_token", 3: "lasttoken"}
 
 
-def _from_file(args: Any) -> Any:
+def _check_folder(args: Any, folder: Path) -> None:
+    from ..models.config import NAME, read_json
+
+    if (folder / NAME).is_file():
+        check_kind("embed", args.model, read_json(folder / NAME), folder)
+
+
+def _from_file(args: Any, place: Path) -> Any:
     """A sentence encoder from a GGUF file."""
     from ..io import open_weights
     from ..models import AutoModelForTextEncoding, SentenceEncoder
+    from ..models.checkpoint import Checkpoint
     from ..text import Tokenizer
 
-    with open_weights(args.model) as source:
+    with open_weights(place) as source:
         told = dict(source.metadata)
     kind = told.get("general.architecture")
-    pooling = _POOLING.get(told.get(f"{kind}.pooling_type", 1))
+    pooled = told.get(f"{kind}.pooling_type")
+    pooling = _POOLING.get(1 if pooled is None else pooled)
     if kind is None or pooling is None:
         raise ValueError(f"{args.model} is no sentence encoder; give a folder or a GGUF file.")
-    model = AutoModelForTextEncoding.from_pretrained(
-        args.model, dtype=args.dtype, device=args.device
-    )
+    if pooled is None:  # else the file itself says how it makes vectors
+        check_kind("embed", args.model, Checkpoint.find(place).config)
+    model = AutoModelForTextEncoding.from_pretrained(place, dtype=args.dtype, device=args.device)
     limit = told.get(f"{kind}.context_length")
     return SentenceEncoder(
-        model, Tokenizer.from_pretrained(args.model), pooling=pooling, normalize=True,
+        model, Tokenizer.from_pretrained(place), pooling=pooling, normalize=True,
         max_length=limit,
     )  # fmt: skip
 
@@ -120,9 +132,10 @@ def texts_of(args: Any) -> list[str]:
     lines: list[str] = []
     if args.file is not None and args.file != "-":
         lines = text_of(args.file).splitlines()
-    elif args.file == "-" or (not args.texts and not sys.stdin.isatty()):
-        lines = sys.stdin.read().splitlines()
-    texts = [*args.texts, *(line for line in lines if line.strip())]
+    elif args.file == "-" or (not args.texts and not is_terminal(sys.stdin)):
+        lines = standard_input().splitlines()
+    given = [checked_text(text, "the sentence") for text in args.texts]
+    texts = [*given, *(line for line in lines if line.strip())]
     if not texts:
         raise UsageError("give sentences as arguments, as --file or through a pipe")
     return texts

@@ -8,9 +8,10 @@ from typing import Any
 
 from . import UsageError, command
 from .model_options import Loaded, add_model_options, load_model
-from .opening import text_of
+from .numbers import number, whole
+from .opening import checked_text, standard_input, text_of
 from .sampling_options import add_sampling_options, seeded, settings
-from .terminal import json_line, note, paint, print_json
+from .terminal import is_terminal, json_line, note, paint, print_json
 
 
 def add(commands: Any) -> None:
@@ -33,12 +34,18 @@ def add(commands: Any) -> None:
     p.add_argument("--no-echo", action="store_true", help="print only what is new")
     add_model_options(p)
     add_sampling_options(p, max_new_tokens=200)
-    p.add_argument("--num-beams", metavar="N", type=int, help="search with N beams")
-    p.add_argument("--length-penalty", metavar="X", type=float, help="beams: above 0 longer texts")
-    p.add_argument("-n", "--num-return-sequences", metavar="N", type=int, help="texts to write")
+    p.add_argument("--num-beams", metavar="N", type=whole(1, 1000), help="search with N beams")
+    p.add_argument(
+        "--length-penalty", metavar="X", type=number(), help="beams: above 0 longer texts"
+    )
+    p.add_argument(
+        "-n", "--num-return-sequences", metavar="N", type=whole(1, 1000), help="texts to write"
+    )
     p.add_argument("--draft-model", metavar="MODEL", help="a small model that writes ahead")
     p.add_argument("--cache", choices=("dynamic", "static", "sliding"), help="kind of KV cache")
-    p.add_argument("--prefill-chunk-size", metavar="N", type=int, help="read N tokens at a time")
+    p.add_argument(
+        "--prefill-chunk-size", metavar="N", type=whole(1), help="read N tokens at a time"
+    )
     for flag, told in (("--stream", "show tokens as they come"), ("--no-stream", "all at once")):
         p.add_argument(
             flag, dest="stream", action="store_const", const=flag == "--stream", help=told
@@ -88,10 +95,11 @@ def prompt_of(args: Any) -> str:
         raise UsageError("give the prompt as an argument or as --file, not both")
     if args.file is not None and args.file != "-":
         return text_of(args.file)
-    if args.file == "-" or args.prompt == "-" or (args.prompt is None and not sys.stdin.isatty()):
+    piped = args.prompt is None and not is_terminal(sys.stdin)
+    if args.file == "-" or args.prompt == "-" or piped:
         # The line's end is the shell's, not the text's.
-        return sys.stdin.read().removesuffix("\n")
-    return args.prompt or ""
+        return standard_input().removesuffix("\n")
+    return checked_text(args.prompt or "", "the prompt")
 
 
 def encoded(args: Any, loaded: Loaded, prompt: str) -> list[int]:

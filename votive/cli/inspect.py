@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from . import UsageError, command
+from .model_options import one_model
+from .numbers import whole
 from .terminal import number, paint, print_json, progress, size, table, width
 
 _BLOCKS = " ▁▂▃▄▅▆▇█"
@@ -24,7 +26,10 @@ def add(commands: Any) -> None:
                  "  votive inspect folder --stats --tensor 'model.layers.*.mlp.*'\n"
                  "  votive inspect folder --histogram --tensor lm_head.weight",
     )  # fmt: skip
-    p.add_argument("path", metavar="PATH", help="a file, a folder or a bundled model's name")
+    p.add_argument(
+        "path", metavar="PATH", nargs="?", help="a file, a folder or a bundled model's name"
+    )
+    p.add_argument("--model", metavar="PATH", help="the same as PATH")
     p.add_argument(
         "--tensor", metavar="GLOB", action="append",
         help="only tensors that match, such as 'layers.*.mlp*'; may be repeated",
@@ -35,8 +40,10 @@ def add(commands: Any) -> None:
         help="min, max, mean, std, norms, zeros, nan and inf of each tensor",
     )
     p.add_argument("--histogram", action="store_true", help="how the values are spread")
-    p.add_argument("--bins", metavar="N", type=int, help="parts of a histogram (default 40)")
-    p.add_argument("--tree", metavar="DEPTH", type=int, nargs="?", const=2,
+    p.add_argument(
+        "--bins", metavar="N", type=whole(1, 10_000), help="parts of a histogram (default 40)"
+    )
+    p.add_argument("--tree", metavar="DEPTH", type=whole(1), nargs="?", const=2,
                    help="parameters summed by prefix, DEPTH names deep (default 2)")  # fmt: skip
     p.add_argument("--metadata", action="store_true", help="all metadata, in full")
     p.add_argument("--sort", choices=("file", "name", "size"), default="file",
@@ -48,8 +55,11 @@ def run(args: Any) -> int:
     """Describe what is there."""
     from .opening import find
 
-    if args.bins is not None and (args.bins < 1 or not args.histogram):
-        raise UsageError("--bins takes a positive number and goes with --histogram")
+    if args.bins is not None and not args.histogram:
+        raise UsageError("--bins goes with --histogram")
+    args.path = one_model(args.path, args.model)
+    if args.path is None:
+        raise UsageError("PATH is missing: name a file, a folder or a bundled model")
     found = find(args.path)
     try:
         if found.source is None and (args.tensor or args.histogram or args.tree is not None):

@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from . import UsageError
+from .model_kinds import check_kind
+from .numbers import whole
 from .terminal import note
 
 DEFAULT = "tales"
@@ -24,8 +26,22 @@ def add_model_options(p: Any, *, default: str | None = DEFAULT) -> None:
     group.add_argument("--tokenizer", metavar="PATH", help="a tokenizer from elsewhere")
     group.add_argument("--dtype", metavar="NAME", help="compute in float32, bfloat16, … (file's)")
     group.add_argument("--device", help="where to compute (cpu)")
-    group.add_argument("--threads", metavar="N", type=int, help="threads that operators use")
+    group.add_argument(
+        "--threads", metavar="N", type=whole(1, 4096), help="threads that operators use"
+    )
     group.add_argument("--offline", action="store_true", help="never ask the network for a model")
+
+
+def one_model(placed: str | None, named: str | None) -> str | None:
+    """The model that was given by its place or as --model; both are one too many.
+
+    >>> from votive.cli.model_options import one_model
+    >>> one_model(None, "tales"), one_model("tales", None)
+    ('tales', 'tales')
+    """
+    if placed is not None and named is not None:
+        raise UsageError(f"give one model: {placed!r} or --model {named!r}, not both")
+    return named if placed is None else placed
 
 
 @dataclass
@@ -38,8 +54,20 @@ class Loaded:
     seq2seq: bool = False
 
 
-def resolved(args: Any, name: str | None) -> Any:
-    """Where the model lies; a repository is asked only for what cannot be meant as a path."""
+def place_of(args: Any, name: str) -> Path:
+    """Where a model lies; a repository is downloaded first, which is said."""
+    from ..models.checkpoint import bundled, is_repo_id
+    from ..models.missing import located
+
+    offline = getattr(args, "offline", False)
+    here = Path(name).expanduser().exists() or name in bundled()
+    if not here and is_repo_id(name) and not offline:
+        note(args, f"{name} is not here: looking for it on the Hugging Face hub")
+    return located(name, offline=offline)
+
+
+def found_model(args: Any, name: str | None) -> Any:
+    """A model that a command can use, with its configuration read and its weights not."""
     from ..models.checkpoint import Checkpoint, bundled
 
     if name is None:
@@ -49,22 +77,19 @@ def resolved(args: Any, name: str | None) -> Any:
                 "name a model with --model FOLDER."
             )
         name = DEFAULT
-    local_or_asked(args, name)
-    return Checkpoint.find(name, local_files_only=getattr(args, "offline", False))
+    found = Checkpoint.find(place_of(args, name))
+    found.name = name
+    folder = found.path if found.path.is_dir() else None
+    check_kind(getattr(args, "command", "generate"), name, found.config, folder)
+    return found
 
 
-def local_or_asked(args: Any, name: str) -> None:
-    """See that a name is here, or is meant as that of a repository, and say so then."""
-    from ..models.checkpoint import bundled, is_repo_id
+def use_threads(args: Any) -> None:
+    """Compute with as many threads as --threads says."""
+    from .. import set_num_threads
 
-    path = Path(name).expanduser()
-    if path.exists() or name in bundled():
-        return
-    # With its parent at hand, a missing path is more likely a slip than a repository.
-    if path.parent != Path() and path.parent.is_dir():
-        raise FileNotFoundError(f"{name}: there is no such file or folder.")
-    if is_repo_id(name) and not getattr(args, "offline", False):
-        note(args, f"{name} is not here: looking for it on the Hugging Face hub")
+    if getattr(args, "threads", None) is not None:
+        set_num_threads(args.threads)
 
 
 def load_model(
@@ -74,13 +99,10 @@ def load_model(
 
     Without `auto`, one that writes: a decoder, or an encoder and a decoder.
     """
-    from .. import models, set_num_threads
+    from .. import models
 
-    if getattr(args, "threads", None) is not None:
-        if args.threads < 1:
-            raise UsageError(f"--threads must be positive, got {args.threads}")
-        set_num_threads(args.threads)
-    found = resolved(args, name)
+    use_threads(args)
+    found = found_model(args, name)
     kind = found.config.get("model_type")
     if auto is None:
         uses = models.auto._family(kind)[1]

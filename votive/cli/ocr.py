@@ -5,8 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from . import UsageError, command
-from .model_options import add_model_options, local_or_asked
+from . import command
+from .model_kinds import require_model
+from .model_options import add_model_options, found_model, use_threads
+from .numbers import whole
 from .terminal import print_json, progress
 
 
@@ -24,33 +26,27 @@ def add(commands: Any) -> None:
     )
     p.add_argument("images", metavar="IMAGE", nargs="+", help="files that pillow can read")
     add_model_options(p, default=None)
-    p.add_argument("--beams", metavar="N", type=int, help="search N texts at once (the model's)")
-    p.add_argument("--max-new-tokens", metavar="N", type=int, help="write at most N tokens")
-    p.add_argument("--batch-size", metavar="N", type=int, default=4, help="at a time (4)")
+    p.add_argument(
+        "--beams", metavar="N", type=whole(1, 1000), help="search N texts at once (the model's)"
+    )
+    p.add_argument("--max-new-tokens", metavar="N", type=whole(1), help="write at most N tokens")
+    p.add_argument("--batch-size", metavar="N", type=whole(1), default=4, help="at a time (4)")
     p.add_argument("--json", action="store_true", help="write JSON")
 
 
 def run(args: Any) -> int:
     """Read and print."""
-    from .. import set_num_threads
     from ..models import AutoModelForVision2Seq, TrOCRProcessor
     from ..text import Tokenizer
 
-    if args.model is None:
-        raise UsageError("name a model with --model FOLDER")
-    for name in ("beams", "max_new_tokens", "batch_size"):
-        if getattr(args, name) is not None and getattr(args, name) < 1:
-            raise UsageError(f"--{name.replace('_', '-')} must be positive")
+    require_model("ocr", args.model)
     missing = [p for p in args.images if not Path(p).is_file()]
     if missing:
         raise FileNotFoundError(f"{missing[0]}: there is no such file.")
-    if args.threads is not None:
-        set_num_threads(args.threads)
-    local_or_asked(args, args.model)
-    model = AutoModelForVision2Seq.from_pretrained(
-        args.model, dtype=args.dtype, device=args.device, local_files_only=args.offline
-    )
-    processor = TrOCRProcessor.from_pretrained(args.model)
+    use_threads(args)
+    place = found_model(args, args.model).path
+    model = AutoModelForVision2Seq.from_pretrained(place, dtype=args.dtype, device=args.device)
+    processor = TrOCRProcessor.from_pretrained(place)
     if args.tokenizer is not None:
         processor.tokenizer = Tokenizer.from_pretrained(args.tokenizer)
     asked: dict[str, Any] = {"output_scores": True, "return_dict_in_generate": True}

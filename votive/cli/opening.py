@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import fnmatch
 import json
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from ..core.similar import did_you_mean
 from ..serialization.container import FileFormatError
 
 _TOKENS = b"VOTK"
@@ -47,6 +49,31 @@ def text_of(path: str) -> str:
         ) from error
 
 
+def standard_input() -> str:
+    """All that is piped in; nothing where the input was closed."""
+    if sys.stdin is None or sys.stdin.closed:
+        return ""
+    try:
+        return checked_text(sys.stdin.read(), "what is piped in")
+    except UnicodeDecodeError as error:
+        raise FileFormatError(
+            f"what is piped in is no UTF-8 text, at byte {error.start}; convert it first."
+        ) from error
+
+
+def checked_text(text: str, what: str) -> str:
+    """The text; bytes that were no text when they were read are an error here.
+
+    >>> from votive.cli.opening import checked_text
+    >>> checked_text("once", "the prompt")
+    'once'
+    """
+    for at, sign in enumerate(text):
+        if "\ud800" <= sign <= "\udfff":  # so Python keeps a byte that it cannot read
+            raise FileFormatError(f"{what} is no UTF-8 text, at character {at}; convert it first.")
+    return text
+
+
 def find(path: str) -> Found:
     """Look at a file or folder without reading more than its header.
 
@@ -60,7 +87,9 @@ def find(path: str) -> Found:
     if p.is_dir():
         return _folder(p)
     if not p.exists():
-        raise FileNotFoundError(f"{path}: there is no such file or folder.")
+        from ..models.missing import not_here
+
+        raise FileNotFoundError(f"{path}: {not_here(path)}")
     return _file(p)
 
 
@@ -171,6 +200,8 @@ def chosen(names: Sequence[str], patterns: Sequence[str] | None) -> list[str]:
         if not found and plain:
             found = [n for n in names if pattern in n]
         if not found:
-            raise ValueError(f"no tensor matches {pattern!r}; there are {len(names)}.")
+            raise ValueError(
+                f"no tensor matches {pattern!r} among {len(names)}.{did_you_mean(pattern, names)}"
+            )
         picked.update(found)
     return [n for n in names if n in picked]

@@ -9,22 +9,23 @@ import argparse
 from typing import Any
 
 from . import UsageError
+from .numbers import number, whole
 
-# Option, type, help. The setting bears the option's name.
-_NUMBERS: list[tuple[str, Any, str]] = [
-    ("--max-new-tokens", int, "tokens to write at most ({})"),
-    ("--min-new-tokens", int, "tokens to write at least"),
-    ("--max-time", float, "seconds to write at most"),
-    ("--temperature", float, "above 1 more varied, below 1 more certain; 0 is greedy"),
-    ("--top-k", int, "draw among the K likeliest tokens; 0 for all"),
-    ("--top-p", float, "draw among the likeliest tokens that sum to P"),
-    ("--min-p", float, "draw among tokens at least P times as likely as the likeliest"),
-    ("--typical-p", float, "draw among the most typical tokens that sum to P"),
-    ("--repetition-penalty", float, "above 1: what was there becomes less likely"),
-    ("--presence-penalty", float, "taken from the score of tokens that were written"),
-    ("--frequency-penalty", float, "taken from it for each time they were written"),
-    ("--no-repeat-ngram-size", int, "never write the same N tokens twice"),
-    ("--seed", int, "the same seed writes the same text (random)"),
+# Option, metavar, type, help. The setting bears the option's name; the bounds are generation's.
+_NUMBERS: list[tuple[str, str, Any, str]] = [
+    ("--max-new-tokens", "N", whole(1), "tokens to write at most ({})"),
+    ("--min-new-tokens", "N", whole(0), "tokens to write at least"),
+    ("--max-time", "X", number(above=0), "seconds to write at most"),
+    ("--temperature", "X", number(0), "above 1 more varied, below 1 more certain; 0 is greedy"),
+    ("--top-k", "N", whole(0), "draw among the K likeliest tokens; 0 for all"),
+    ("--top-p", "X", number(above=0, high=1), "draw among the likeliest tokens that sum to P"),
+    ("--min-p", "X", number(0, 1), "draw among tokens at least P times as likely as the likeliest"),
+    ("--typical-p", "X", number(above=0, high=1), "draw among the most typical that sum to P"),
+    ("--repetition-penalty", "X", number(above=0), "above 1: what was there becomes less likely"),
+    ("--presence-penalty", "X", number(), "taken from the score of tokens that were written"),
+    ("--frequency-penalty", "X", number(), "taken from it for each time they were written"),
+    ("--no-repeat-ngram-size", "N", whole(0), "never write the same N tokens twice"),
+    ("--seed", "N", whole(), "the same seed writes the same text (random)"),
 ]
 _DRAWS = ("temperature", "top_k", "top_p", "min_p", "typical_p")
 
@@ -32,10 +33,8 @@ _DRAWS = ("temperature", "top_k", "top_p", "min_p", "typical_p")
 def add_sampling_options(p: Any, *, max_new_tokens: int) -> None:
     """Declare how tokens are chosen and when to stop."""
     group = p.add_argument_group("how to write (what is not given is the model's own)")
-    for option, kind, told in _NUMBERS:
-        group.add_argument(
-            option, metavar="N" if kind is int else "X", type=kind, help=told.format(max_new_tokens)
-        )
+    for option, meta, kind, told in _NUMBERS:
+        group.add_argument(option, metavar=meta, type=kind, help=told.format(max_new_tokens))
     group.add_argument(
         "--sample", action=argparse.BooleanOptionalAction, help="draw tokens, or take the likeliest"
     )
@@ -49,7 +48,7 @@ def add_sampling_options(p: Any, *, max_new_tokens: int) -> None:
 def settings(args: Any) -> dict[str, Any]:
     """The settings that the options ask for."""
     out: dict[str, Any] = {}
-    for option, _, _ in _NUMBERS:
+    for option, *_ in _NUMBERS:
         name = option[2:].replace("-", "_")
         value = getattr(args, name)
         if value is not None:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import ipaddress
 from typing import Any
 
-from . import UsageError, command
+from . import command
+from .model_options import one_model
+from .numbers import whole
 from .terminal import note
 
 
@@ -24,9 +26,15 @@ def add(commands: Any) -> None:
         "  votive studio ./whisper-base            a Whisper shows what it hears",
     )
     p.add_argument(
-        "model", metavar="MODEL", nargs="?", help="a folder, a GGUF file or a bundled name"
+        "place",
+        metavar="MODEL",
+        nargs="?",
+        help="a folder, a GGUF file, a bundled name or a repository id (the bundled tales)",
     )
-    p.add_argument("--port", metavar="N", type=int, default=0, help="a port (one that is free)")
+    p.add_argument("--model", metavar="MODEL", help="the same as MODEL")
+    p.add_argument(
+        "--port", metavar="N", type=whole(0, 65535), default=0, help="a port (one that is free)"
+    )
     p.add_argument("--host", metavar="ADDRESS", default="127.0.0.1", help="(127.0.0.1)")
     p.add_argument("--no-browser", action="store_true", help="only print the address")
     p.add_argument("--folder", metavar="PATH", help="where sessions are kept (votive-sessions)")
@@ -34,8 +42,6 @@ def add(commands: Any) -> None:
 
 def run(args: Any) -> int:
     """Serve until Ctrl-C."""
-    if not 0 <= args.port < 1 << 16:
-        raise UsageError(f"--port must be from 0 to 65535, got {args.port}")
     if not _is_loopback(args.host):
         note(
             args, f"votive: others can reach {args.host}; whoever has the address below can use "
@@ -43,8 +49,9 @@ def run(args: Any) -> int:
         )  # fmt: skip
     from ..studio import serve
 
+    model = one_model(args.place, args.model)
     serve(
-        args.model, host=args.host, port=args.port, open_browser=not args.no_browser,
+        model, host=args.host, port=args.port, open_browser=not args.no_browser,
         folder=args.folder,
     )  # fmt: skip
     return 0

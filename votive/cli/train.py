@@ -9,29 +9,30 @@ from pathlib import Path
 from typing import Any
 
 from . import UsageError, command
+from .numbers import number, whole
 from .sampling_options import unescaped
-from .terminal import note, print_json, size
+from .terminal import is_terminal, note, print_json, size
 
-# Option, setting of the recipe, type, help.
-_SETTINGS: list[tuple[str, str, Any, str]] = [
-    ("--model-type", "model_type", str, "family: qwen3, llama, qwen2, mistral, gpt2 (qwen3)"),
-    ("--hidden-size", "hidden_size", int, "width of the model (128)"),
-    ("--layers", "num_hidden_layers", int, "number of layers (4)"),
-    ("--heads", "num_attention_heads", int, "attention heads (4)"),
-    ("--kv-heads", "num_key_value_heads", int, "key and value heads (2)"),
-    ("--context", "context", int, "tokens in a training window (128)"),
-    ("--vocab-size", "vocab_size", int, "tokens of the tokenizer that is trained first (1024)"),
-    ("--steps", "max_steps", int, "optimizer steps (300)"),
-    ("--batch-size", "batch_size", int, "windows in a step (8)"),
-    ("--lr", "lr", float, "highest learning rate (0.002)"),
-    ("--held-out", "held_out", float, "part of the text, at its end, to measure on (0.05)"),
-    ("--separator", "separator", str, "text between documents, such as '\\n\\n\\n' (none)"),
-    ("--amp", "amp", str, "mixed precision: bfloat16 or float16 (none)"),
-    ("--dtype", "save_dtype", str, "type of the weights that are written (float32)"),
-    ("--eval-every", "eval_every", int, "steps between measurements (100)"),
-    ("--checkpoint-every", "checkpoint_every", int, "steps between checkpoints (100)"),
-    ("--seed", "seed", int, "random seed (0)"),
-]
+# Option, setting of the recipe, metavar, type, help.
+_SETTINGS: list[tuple[str, str, str, Any, str]] = [
+    ("--model-type", "model_type", "NAME", str, "qwen3, llama, qwen2, mistral, gpt2 (qwen3)"),
+    ("--hidden-size", "hidden_size", "N", whole(1), "width of the model (128)"),
+    ("--layers", "num_hidden_layers", "N", whole(1), "number of layers (4)"),
+    ("--heads", "num_attention_heads", "N", whole(1), "attention heads (4)"),
+    ("--kv-heads", "num_key_value_heads", "N", whole(1), "key and value heads (2)"),
+    ("--context", "context", "N", whole(1), "tokens in a training window (128)"),
+    ("--vocab-size", "vocab_size", "N", whole(1), "tokens of the tokenizer trained first (1024)"),
+    ("--steps", "max_steps", "N", whole(1), "optimizer steps (300)"),
+    ("--batch-size", "batch_size", "N", whole(1), "windows in a step (8)"),
+    ("--lr", "lr", "X", number(above=0), "highest learning rate (0.002)"),
+    ("--held-out", "held_out", "X", number(0, 0.99), "part at the text's end to measure on (0.05)"),
+    ("--separator", "separator", "TEXT", str, "text between documents, such as '\\n\\n\\n' (none)"),
+    ("--amp", "amp", "NAME", str, "mixed precision: bfloat16 or float16 (none)"),
+    ("--dtype", "save_dtype", "NAME", str, "type of the weights that are written (float32)"),
+    ("--eval-every", "eval_every", "N", whole(1), "steps between measurements (100)"),
+    ("--checkpoint-every", "checkpoint_every", "N", whole(1), "steps between checkpoints (100)"),
+    ("--seed", "seed", "N", whole(), "random seed (0)"),
+]  # fmt: skip
 
 
 def add(commands: Any) -> None:
@@ -52,8 +53,7 @@ def add(commands: Any) -> None:
     p.add_argument("--config", metavar="FILE", help="settings as JSON or TOML")
     p.add_argument("--resume", action="store_true", help="go on from the last checkpoint")
     settings = p.add_argument_group("settings (defaults in brackets)")
-    for option, setting, kind, told in _SETTINGS:
-        meta = {int: "N", float: "X", str: "NAME"}[kind]
+    for option, setting, meta, kind, told in _SETTINGS:
         settings.add_argument(option, dest=setting, metavar=meta, type=kind, help=told)
     settings.add_argument(
         "--set",
@@ -63,7 +63,7 @@ def add(commands: Any) -> None:
         help="any other setting of votive.train.Recipe, or model.NAME of the configuration",
     )
     p.add_argument("--device", help="where to train (cpu)")
-    p.add_argument("--threads", metavar="N", type=int, help="threads that operators use")
+    p.add_argument("--threads", metavar="N", type=whole(1, 4096), help="threads that operators use")
     p.add_argument(
         "--prompt",
         metavar="TEXT",
@@ -117,7 +117,7 @@ def recipe_of(args: Any, out: Path) -> Any:
     elif args.config is not None:
         values = _read(Path(args.config))
     model = dict(values.get("model") or {})
-    for _, setting, _, _ in _SETTINGS:
+    for _, setting, *_ in _SETTINGS:
         given = getattr(args, setting)
         if given is not None:
             values[setting] = given
@@ -173,7 +173,7 @@ def _display(args: Any) -> Any:
 
     if args.quiet:
         return False
-    if sys.stderr.isatty():
+    if is_terminal(sys.stderr):
         from rich.console import Console
 
         return Live(Console(stderr=True))

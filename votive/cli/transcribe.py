@@ -7,7 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from . import UsageError, command
-from .model_options import add_model_options, local_or_asked
+from .model_kinds import require_model
+from .model_options import add_model_options, found_model, use_threads
+from .numbers import number, whole
 from .terminal import note, print_json, progress
 
 FORMATS = ("txt", "srt", "vtt", "tsv", "json")
@@ -39,12 +41,14 @@ def add(commands: Any) -> None:
     what.add_argument("--output-dir", metavar="DIR", help="write a file for each sound and format")
     what.add_argument("--json", action="store_true", help="print one JSON document of all files")
     how = p.add_argument_group("how it is heard")
-    how.add_argument("--beam-size", metavar="N", type=int, help="search with N beams (greedy)")
     how.add_argument(
-        "--best-of", metavar="N", type=int, help="draw N texts where drawing is needed"
+        "--beam-size", metavar="N", type=whole(1, 1000), help="search with N beams (greedy)"
     )
     how.add_argument(
-        "--temperature", metavar="X", type=float, nargs="+",
+        "--best-of", metavar="N", type=whole(1, 1000), help="draw N texts where drawing is needed"
+    )
+    how.add_argument(
+        "--temperature", metavar="X", type=number(0), nargs="+",
         help="tried one after the other while a text is bad (0 0.2 0.4 0.6 0.8 1)",
     )  # fmt: skip
     how.add_argument("--prompt", metavar="TEXT", help="names and words to expect")
@@ -53,21 +57,19 @@ def add(commands: Any) -> None:
         help="let each window begin anew",
     )  # fmt: skip
     how.add_argument(
-        "--clip", metavar="SECONDS", type=float, nargs="+", help="starts and ends to hear (all)"
+        "--clip", metavar="SECONDS", type=number(0), nargs="+", help="starts and ends to hear (all)"
     )
-    how.add_argument("--no-speech-threshold", metavar="P", type=float, help="(0.6)")
-    how.add_argument("--logprob-threshold", metavar="X", type=float, help="(-1)")
-    how.add_argument("--compression-ratio-threshold", metavar="X", type=float, help="(2.4)")
-    how.add_argument("--seed", metavar="N", type=int, help="the same seed draws the same text")
+    how.add_argument("--no-speech-threshold", metavar="P", type=number(0, 1), help="(0.6)")
+    how.add_argument("--logprob-threshold", metavar="X", type=number(), help="(-1)")
+    how.add_argument("--compression-ratio-threshold", metavar="X", type=number(0), help="(2.4)")
+    how.add_argument("--seed", metavar="N", type=whole(), help="the same seed draws the same text")
 
 
 def run(args: Any) -> int:
     """Hear each file and write what was said; files that cannot be read are told at the end."""
-    from .. import set_num_threads
     from ..speech import Transcriber, language_code
 
-    if args.model is None:
-        raise UsageError("name a Whisper with --model FOLDER")
+    require_model("transcribe", args.model)
     if args.json and (args.format or args.output_dir):
         raise UsageError("--json goes with neither --format nor --output-dir")
     formats = _formats(args)
@@ -80,14 +82,10 @@ def run(args: Any) -> int:
     if missing:
         raise FileNotFoundError(f"{missing[0]}: there is no such file.")
     targets = _targets(args, formats)
-    if args.threads is not None:
-        if args.threads < 1:
-            raise UsageError(f"--threads must be at least 1, got {args.threads}")
-        set_num_threads(args.threads)
-    local_or_asked(args, args.model)
+    use_threads(args)
     hearer = Transcriber.from_pretrained(
-        args.model, tokenizer=args.tokenizer, dtype=args.dtype, device=args.device,
-        local_files_only=args.offline,
+        found_model(args, args.model).path, tokenizer=args.tokenizer, dtype=args.dtype,
+        device=args.device,
     )  # fmt: skip
     options = _options(args)
     documents, failed = [], 0

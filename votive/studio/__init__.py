@@ -79,6 +79,11 @@ def serve(
             f"studio.serve: model must be a name, a path or a model, got {type(model).__name__}."
         )
     studio = Studio(model, host=host, port=port, folder=folder, token=token)
+    try:
+        studio.shelf.check()
+    except BaseException:
+        studio.close()
+        raise
     studio.shelf.want()  # it is loaded while the page opens
     print(f"votive studio: {studio.url}\nCtrl-C ends it.", file=sys.stderr, flush=True)
     if open_browser:

@@ -155,6 +155,11 @@ class Shelf:
             found.setdefault(path.name, "in the folder")
         return [{"name": n, "text": t} for n, t in found.items()]
 
+    def check(self) -> None:
+        """See that the first model is there and can be shown; raises before anything is served."""
+        if self.default in self._places:
+            check_model(self.default, self._places[self.default])
+
     def want(self, name: str | None = None) -> Loading:
         """A model that is loaded, or on its way from now on."""
         name = self.default if name is None else name
@@ -201,6 +206,32 @@ def _models_in(folder: Path) -> Iterator[Path]:
         for path in sorted(folder.iterdir()):
             if (path / "config.json").is_file() or path.suffix in (".gguf", ".pth"):
                 yield path
+
+
+def check_model(name: str, place: str) -> None:
+    """Raise for a model that is not here, or that no view can show; reads no weights.
+
+    >>> from votive.studio.models import check_model
+    >>> check_model("tales", "tales")
+    >>> check_model("tails", "tails")
+    Traceback (most recent call last):
+    FileNotFoundError: there is no model 'tails': ...
+    """
+    from ..models.checkpoint import Checkpoint
+    from ..models.missing import kind_of, located, uses_of
+    from .hearing import hears, whisper_file
+    from .sight import is_net_file, sees
+
+    path = str(located(place))
+    if whisper_file(path) is not None or is_net_file(path):
+        return
+    config = Checkpoint.find(path).config
+    uses = uses_of(config)
+    if uses and "causal" not in uses and not hears(config) and not sees(config):
+        raise ValueError(
+            f'"{name}" is {kind_of(config)}; the studio shows text generators, models that see '
+            "pictures, and Whisper."
+        )
 
 
 def _load(loading: Loading, place: str) -> Loaded:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import secrets
 import signal
 import socket
@@ -152,10 +153,16 @@ def _bound(host: str, port: int) -> socket.socket:
         made.listen(128)  # who comes before the server is up waits, and is not refused
     except OSError as e:
         made.close()
-        raise OSError(
-            f"studio: port {port} of {host} is not to be had ({e.strerror}); name another with "
-            "--port, or none to take one that is free."
-        ) from None
+        if isinstance(e, socket.gaierror):
+            text = f"this machine does not know the address {host!r}; leave out --host"
+        elif e.errno == errno.EADDRINUSE:
+            text = (
+                f"another program uses port {port}, perhaps another studio; choose another with "
+                "--port, or none to take one that is free"
+            )
+        else:
+            text = f"port {port} of {host} cannot be opened ({e.strerror}); leave out --port"
+        raise OSError(f"studio: {text}.") from None
     return made
 
 
