@@ -7,7 +7,7 @@ import json
 import os
 import socket
 import time
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -369,3 +369,108 @@ def test_a_large_header_is_refused(the_studio: Any) -> None:
 def test_the_server_listens_on_this_machine_only(the_studio: Any) -> None:
     assert the_studio._socket.getsockname()[0] == "127.0.0.1"
     assert len(the_studio.token) >= 43
+
+
+HALF = "\\ud800"
+STRANGE = [
+    *BAD, '{"token": 1}', '{"token": null}', '{"token": ["x"]}', f'{{"token": "{HALF}"}}',
+    f'{{"room": "{HALF}", "token": "x"}}', '{"token": "' + "t" * 5000 + '"}', '{"token": 1e999}',
+    '{"token": NaN}', '{"token": "x", "more": ' + "[" * 900 + "]" * 900 + "}", '{"cancel": 1}',
+    f'{{"{HALF}": 1, "token": "x"}}', '{"token": "\\u0000"}',
+]  # fmt: skip
+
+
+def test_whatever_a_stranger_says_first_is_answered_with_the_close_code(the_studio: Any) -> None:
+    options: dict[str, Any] = {"origin": f"http://127.0.0.1:{the_studio.port}", "proxy": None}
+    url = f"ws://127.0.0.1:{the_studio.port}/ws"
+    for first in STRANGE:
+        with connect(url, **options) as ws:
+            ws.send(first)
+            with pytest.raises(ConnectionClosed) as closed:
+                ws.recv(10)
+            assert closed.value.rcvd is not None, first[:80]
+            assert closed.value.rcvd.code == 4401, first[:80]
+    assert the_studio.app.state.strangers == {}
+
+
+@pytest.mark.parametrize(
+    ("frame", "says"),
+    [
+        (f'{{"id": 7, "do": "session.new", "args": {{"prompt": "{HALF}"}}}}', "half a character"),
+        (f'{{"id": 7, "do": "session.new", "args": {{"{HALF}": 1}}}}', "half a character"),
+        (f'{{"id": 7, "do": "session.step", "slot": "{HALF}"}}', "half a character"),
+        (f'{{"id": 7, "do": "{HALF}.x"}}', "half a character"),
+        (f'{{"room": "{HALF}"}}', "half a character"),
+        (f'{{"id": 7, "do": "edits.set", "args": {{"edits": [{{"at": "{HALF}"}}]}}}}', "half a"),
+        ('{"id": 7, "do": "debug.replace", "args": {"value": 1e999}}', "too large"),
+        ('{"id": 7, "do": "debug.replace", "args": {"value": -1e999}}', "too large"),
+        ('{"id": 7, "do": "edits.set", "args": {"edits": [{"value": 1e999}]}}', "too large"),
+        ('{"id": 7, "do": "edits.set", "args": {"edits": [' + "9" * 4000 + "]}}", "too large"),
+        ('{"id": 7, "do": "session.step", "args": {"n": ' + "9" * 5000 + "}}", "no JSON"),
+        ('{"id": 7, "do": "session.step", "args": {"n": NaN}}', "NaN is no number"),
+        ('{"id": 7, "do": "session.step", "args": ' + "[" * 40 + "]" * 40 + "}", "deeper than 32"),
+        ('{"cancel": 1e999}', "too large"),
+        ('{"cancel": -1}', "whole number"),
+    ],
+)
+def test_what_no_frame_may_hold_is_refused_wherever_it_stands(
+    page: Page, frame: str, says: str
+) -> None:
+    header = page.raw(frame)
+    assert header["ok"] is False
+    assert says in header["error"]["message"]
+    page._next = 100
+    assert page.ask("console.log") == {"lines": []}
+
+
+def upgrade(one: Any, cookie: str = "") -> bytes:
+    return (
+        f"GET /ws HTTP/1.1\r\nHost: 127.0.0.1:{one.port}\r\nUpgrade: websocket\r\n"
+        f"Connection: Upgrade\r\nOrigin: http://127.0.0.1:{one.port}\r\n"
+        f"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n"
+        f"{cookie}\r\n"
+    ).encode()
+
+
+def test_strangers_take_no_place_from_the_owner(tmp_path: Path) -> None:
+    from votive.studio.app import STRANGERS
+
+    with studio(tmp_path) as one, ExitStack() as open_:
+        silent = []
+        for _ in range(CONNECTIONS + 10):
+            s = open_.enter_context(socket.create_connection(("127.0.0.1", one.port), 20))
+            s.sendall(upgrade(one))
+            silent.append(s)
+        assert silent[-1].recv(12) == b"HTTP/1.1 101"
+        assert len(one.app.state.strangers) <= STRANGERS
+        with Page(one) as page:  # by its cookie
+            assert page.ask("model.info")["name"] == "demo"
+        url, origin = f"ws://127.0.0.1:{one.port}/ws", f"http://127.0.0.1:{one.port}"
+        with connect(url, origin=origin, proxy=None) as ws:  # by its token
+            ws.send(json.dumps({"token": one.token}))
+            assert b'"event":"hello"' in ws.recv(10)
+
+
+def test_a_stranger_that_says_nothing_is_ended_in_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("votive.studio.app.FIRST", 0.3)
+    with studio(tmp_path) as one:
+        url, origin = f"ws://127.0.0.1:{one.port}/ws", f"http://127.0.0.1:{one.port}"
+        with connect(url, origin=origin, proxy=None) as ws, pytest.raises(ConnectionClosed) as end:
+            ws.recv(10)
+        assert end.value.rcvd is not None
+        assert end.value.rcvd.code == 4401
+        assert one.app.state.strangers == {}
+
+
+def test_connections_that_ask_for_nothing_do_not_keep_the_owner_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(serving, "OPEN", 20)
+    with studio(tmp_path) as one, ExitStack() as open_:
+        for _ in range(60):
+            open_.enter_context(socket.create_connection(("127.0.0.1", one.port), 20))
+        assert get(one, f"/?token={one.token}").status == 200
+        with Page(one) as page:
+            assert page.ask("model.info")["name"] == "demo"

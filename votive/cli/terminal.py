@@ -29,7 +29,7 @@ def is_terminal(stream: Any) -> bool:
     >>> is_terminal(None)
     False
     """
-    return stream is not None and not stream.closed and stream.isatty()
+    return stream is not None and not getattr(stream, "closed", False) and stream.isatty()
 
 
 def paint(text: str, style: str, stream: Any = None) -> str:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import ipaddress
+import json
 import secrets
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -28,6 +29,8 @@ from .rooms import Rooms
 
 STATIC = Path(__file__).parent / "static"
 CONNECTIONS = 64
+# WebSockets that have not shown the token yet; of more, those that have waited longest are ended.
+STRANGERS = 16
 _KINDS = {
     ".html": "text/html", ".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml",
     ".png": "image/png", ".woff2": "font/woff2", ".json": "application/json",
@@ -76,7 +79,11 @@ class Gate:
         )
 
     def is_token(self, given: str | None) -> bool:
-        return given is not None and secrets.compare_digest(given.encode(), self.token.encode())
+        if given is None:
+            return False
+        # What is no text is no token either, and must not be an error.
+        said = given.encode("utf-8", "surrogatepass")
+        return secrets.compare_digest(said, self.token.encode())
 
     def has_cookie(self, request: HTTPConnection) -> bool:
         return self.is_token(request.cookies.get(self.cookie))
@@ -106,7 +113,7 @@ def build(gate: Gate, rooms: Rooms, *, static: Path = STATIC) -> Starlette:
     files = static_files(static)
     index = static / "index.html"
     connections: set[Connection] = set()
-    opening = 0
+    strangers: dict[WebSocket, asyncio.Task[Any]] = {}  # the one that came first is first
 
     def refused(request: Request) -> Response | None:
         if not gate.knows_host(request):
@@ -134,27 +141,53 @@ def build(gate: Gate, rooms: Rooms, *, static: Path = STATIC) -> Starlette:
         return FileResponse(path, headers=HEADERS, media_type=_KINDS[path.suffix])
 
     async def socket(ws: WebSocket) -> None:
-        nonlocal opening
-        status = _admitted(ws, gate, len(connections) + opening)
+        known = gate.has_cookie(ws)
+        # Who has not shown the token takes no place from those who have.
+        status = _admitted(ws, gate, len(connections) if known else 0)
         if status is not None:
             await ws.send_denial_response(PlainTextResponse(status[1], status[0], HEADERS))
             return
-        opening += 1
-        try:
-            await ws.accept()
-            first = None if gate.has_cookie(ws) else await _introduced(ws, gate)
-        except (WebSocketDisconnect, RuntimeError):
-            return
-        finally:
-            opening -= 1
-        if first is not None and first == "":
-            return
         one = Connection(ws, rooms)
-        connections.add(one)
+        first: str | None = None
         try:
+            if known:
+                connections.add(one)
+                await ws.accept()
+            else:
+                first = await introduced(ws)
+                if first is None:
+                    return
+                if len(connections) >= CONNECTIONS:
+                    await ws.close(1013, _FULL)
+                    return
+                connections.add(one)
             await one.serve(first)
+        except (WebSocketDisconnect, RuntimeError):
+            pass  # it has gone
         finally:
             connections.discard(one)
+
+    async def introduced(ws: WebSocket) -> str | None:
+        """The first frame, without the token that it must bring; None where it does not."""
+        await ws.accept()
+        waiting = asyncio.ensure_future(_introduction(ws))
+        strangers[ws] = waiting
+        while len(strangers) > STRANGERS:
+            # Not the new one is refused: it may be the owner's.
+            oldest = next(iter(strangers))
+            strangers.pop(oldest).cancel()
+        try:
+            said = await waiting
+        except asyncio.CancelledError:
+            if not waiting.cancelled():
+                raise  # the server ends
+            said = None
+        finally:
+            strangers.pop(ws, None)
+        if said is not None and gate.is_token(said.token):
+            return json.dumps({"room": said.room})
+        await ws.close(4401, "the token is missing or wrong")
+        return None
 
     @contextlib.asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
@@ -179,7 +212,7 @@ def build(gate: Gate, rooms: Rooms, *, static: Path = STATIC) -> Starlette:
         exception_handlers={404: _missing, 405: _missing},
         lifespan=lifespan,
     )
-    app.state.connections = connections
+    app.state.connections, app.state.strangers = connections, strangers
     app.state.rooms = rooms
     return app
 
@@ -195,19 +228,17 @@ def _admitted(ws: WebSocket, gate: Gate, count: int) -> tuple[int, str] | None:
     if not gate.knows_origin(ws):
         return 403, "Only the studio's own page may connect."
     if count >= CONNECTIONS:
-        return 503, f"There are {CONNECTIONS} connections already; close a tab."
+        return 503, _FULL
     return None
 
 
-async def _introduced(ws: WebSocket, gate: Gate) -> str:
-    """Without a cookie, the first frame must bring the token; gives it without that, or ""."""
-    try:
-        said: Any = protocol.read(await asyncio.wait_for(receive(ws), FIRST))
-    except (TimeoutError, protocol.BadFrame):
-        said = None
-    if isinstance(said, protocol.Enter) and gate.is_token(said.token):
-        import json
+_FULL = f"There are {CONNECTIONS} connections already; close a tab."
 
-        return json.dumps({"room": said.room})
-    await ws.close(4401, "the token is missing or wrong")
-    return ""
+
+async def _introduction(ws: WebSocket) -> protocol.Enter | None:
+    """What a page without a cookie says of itself in its first frame, in time."""
+    try:
+        said = protocol.read(await asyncio.wait_for(receive(ws), FIRST))
+    except (TimeoutError, protocol.BadFrame):
+        return None
+    return said if isinstance(said, protocol.Enter) else None

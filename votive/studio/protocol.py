@@ -19,6 +19,7 @@ import numpy as np
 # Bytes of one request; and of what is answered with an error instead of an end of the connection.
 LARGEST, READ = 1 << 20, 4 << 20
 _DEEPEST = 32
+_HALF = re.compile("[\ud800-\udfff]")
 _SAFE = 1 << 53  # above this, a number is not the same in JavaScript
 _TYPES = {
     "uint8": "u8", "int8": "i8", "int16": "i16", "int32": "i32", "int64": "i64", "uint16": "u16",
@@ -78,13 +79,14 @@ def read(text: str | bytes) -> Request | Cancel | Enter:
         raise BadFrame(f"the request is no JSON: {e}") from None
     if not isinstance(said, dict):
         raise BadFrame(f"a request is an object, got {_kind(said)}.")
+    wrong = _wrong(said)
+    if wrong is not None:
+        raise BadFrame(wrong, _id_of(said))
     if "cancel" in said:
         return Cancel(_id(said["cancel"], "cancel"))
     if "do" not in said and ("token" in said or "room" in said):
         return Enter(_text(said, "token", 200), _text(said, "room", 80))
     id = _id(said.get("id"), "id")
-    if _depth(said) > _DEEPEST:
-        raise BadFrame(f"the request is nested deeper than {_DEEPEST}.", id)
     do, args = said.get("do"), said.get("args", {})
     if not isinstance(do, str) or not re.fullmatch(r"[a-z_]{1,40}\.[a-z_]{1,40}", do):
         raise BadFrame(f"'do' must be the name of an action, got {_kind(do)}.", id)
@@ -121,16 +123,35 @@ def _kind(value: Any) -> str:
     return "nothing" if value is None else names.get(type(value), "a number")
 
 
-def _depth(value: Any) -> int:
-    deepest, left = 0, [(value, 1)]
+def _id_of(said: dict[str, Any]) -> int | None:
+    """The id of a request that is wrong elsewhere, so that its page knows which."""
+    try:
+        return _id(said.get("id"), "id")
+    except BadFrame:
+        return None
+
+
+def _wrong(value: Any) -> str | None:
+    """What no part of a frame may hold, wherever it stands: told, or None."""
+    left: list[tuple[Any, int]] = [(value, 1)]
     while left:
         one, depth = left.pop()
-        deepest = max(deepest, depth)
+        if depth > _DEEPEST:
+            return f"the request is nested deeper than {_DEEPEST}."
         if isinstance(one, dict):
             left += [(v, depth + 1) for v in one.values()]
+            left += [(k, depth) for k in one]
         elif isinstance(one, list):
             left += [(v, depth + 1) for v in one]
-    return deepest
+        elif isinstance(one, str):
+            if not one.isascii() and _HALF.search(one):
+                return "the request holds half a character (a lone surrogate)."
+        elif isinstance(one, float):
+            if not math.isfinite(one):
+                return "the request holds a number that is too large."
+        elif isinstance(one, int) and abs(one) >= 1 << 63:
+            return "the request holds a number that is too large."
+    return None
 
 
 def write(header: Mapping[str, Any], blobs: Mapping[str, Any] | None = None) -> bytes:

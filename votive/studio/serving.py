@@ -33,10 +33,27 @@ class _Patient(H11Protocol):
     def connection_made(self, transport: Any) -> None:
         super().connection_made(transport)
         self._late: asyncio.TimerHandle | None = None
-        if len(self.connections) > OPEN:
+        self._began = self.loop.time()
+        if len(self.connections) > OPEN and not self._made_room():
             transport.abort()
             return
         self._late = self.loop.call_later(PATIENCE, self._drop)
+
+    def _made_room(self) -> bool:
+        """Whether one that has asked for nothing yet could be dropped for this one.
+
+        Else whoever opens many and says nothing would keep the owner out.
+        """
+        silent = [
+            c for c in self.connections
+            if isinstance(c, _Patient) and c is not self and c.cycle is None
+        ]  # fmt: skip
+        if not silent:
+            return False
+        oldest = min(silent, key=lambda c: c._began)
+        oldest.transport.abort()
+        self.connections.discard(oldest)
+        return True
 
     def _drop(self) -> None:
         if not self.transport.is_closing() and self.cycle is None:
