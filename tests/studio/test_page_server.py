@@ -203,3 +203,64 @@ def test_a_model_call_that_fails_is_a_message(browser: Any, tmp_path: Any) -> No
         window.click("#step-token")
         window.grow(6)
         assert window.faults == []
+
+
+def test_what_was_not_saved_is_offered_and_recovered(
+    browser: Any, tmp_path: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("votive.studio.keeping.EVERY", 0.05)
+    with opened(browser, Studio(loaded(), folder=tmp_path).start()) as window:
+        assert window.page.locator("#recover").is_hidden()
+        written = branched(window)
+    with opened(browser, Studio(loaded(), folder=tmp_path).start()) as window:
+        offer = window.text("#recover-text")
+        assert "A session that you did not save is still here: “Once upon" in offer
+        assert "tokens, just now" in offer
+        window.click("#recover-later")
+        assert window.page.locator("#recover").is_hidden()
+        # Under Sessions it stays, and goes on from there.
+        window.click("#files-button")
+        window.click("#kept .file")
+        window.until("!document.querySelector('#sessions').open")
+        assert (window.tokens(), tree(window)) == written
+        assert "Recovered" in window.text("#notices")
+        assert window.faults == []
+    with opened(browser, Studio(loaded(), folder=tmp_path).start()) as window:
+        window.click("#recover-go")
+        window.until("document.querySelector('#recover').hidden")
+        assert (window.tokens(), tree(window)) == written
+        window.click("#files-button")
+        window.click("#save-session")
+        window.page.locator('.file[data-name="session"]').wait_for()
+        window.page.keyboard.press("Escape")
+    with opened(browser, Studio(loaded(), folder=tmp_path).start()) as window:
+        assert window.page.locator("#recover").is_hidden()  # it was saved
+
+
+def test_what_was_kept_can_be_discarded_on_the_page(
+    browser: Any, tmp_path: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("votive.studio.keeping.EVERY", 0.05)
+    with opened(browser, Studio(loaded(), folder=tmp_path).start()) as window:
+        branched(window)
+    with opened(browser, Studio(loaded(), folder=tmp_path).start()) as window:
+        window.click("#recover-discard")
+        window.until("document.querySelector('#recover').hidden")
+        window.until("!Number(document.body.dataset.busy)")
+        assert list((tmp_path / "autosave").glob("*")) == []
+
+
+def test_a_disk_that_is_full_is_a_message_on_the_page(
+    browser: Any, tmp_path: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from votive.glass.session import Session
+
+    def full(self: Any, path: Any) -> None:
+        raise OSError(28, "No space left on device", str(path))
+
+    monkeypatch.setattr("votive.studio.keeping.EVERY", 0.05)
+    monkeypatch.setattr(Session, "save", full)
+    with opened(browser, Studio(loaded(), folder=tmp_path).start()) as window:
+        window.click("#step-token")
+        window.page.locator(".notice.error").wait_for()
+        assert "not being kept automatically: No space left" in window.text(".notice.error")

@@ -38,6 +38,11 @@ def add(commands: Any) -> None:
     p.add_argument("--host", metavar="ADDRESS", default="127.0.0.1", help="(127.0.0.1)")
     p.add_argument("--no-browser", action="store_true", help="only print the address")
     p.add_argument("--folder", metavar="PATH", help="where sessions are kept (votive-sessions)")
+    p.add_argument(
+        "--no-autosave",
+        action="store_true",
+        help="keep no session that was not saved (they lie in PATH/autosave)",
+    )
 
 
 def run(args: Any) -> int:
@@ -52,7 +57,7 @@ def run(args: Any) -> int:
     model = one_model(args.place, args.model)
     serve(
         model, host=args.host, port=args.port, open_browser=not args.no_browser,
-        folder=args.folder,
+        folder=args.folder, autosave=not args.no_autosave,
     )  # fmt: skip
     return 0
 

@@ -55,12 +55,14 @@ def widget(thing: Any, view: str | None = None) -> Any:
 
 def serve(
     model: Any = None, *, host: str = "127.0.0.1", port: int = 0, open_browser: bool = True,
-    folder: Any = None, tokenizer: Any = None, token: str | None = None,
+    folder: Any = None, tokenizer: Any = None, token: str | None = None, autosave: bool = True,
 ) -> None:  # fmt: skip
     """Serve the studio's page until Ctrl-C; prints its address, which holds a secret token.
 
     `model` is a name, a path, or a model in memory, which needs its `tokenizer`. `folder` is where
-    sessions are kept. Other machines can connect only if `host` is said; they need the address.
+    sessions are kept; with `autosave` those that were not saved, too, so that they can be
+    recovered after a crash. Other machines can connect only if `host` is said, and need the
+    address.
 
     >>> from votive import studio
     >>> studio.serve(3)
@@ -78,7 +80,7 @@ def serve(
         raise TypeError(
             f"studio.serve: model must be a name, a path or a model, got {type(model).__name__}."
         )
-    studio = Studio(model, host=host, port=port, folder=folder, token=token)
+    studio = Studio(model, host=host, port=port, folder=folder, token=token, autosave=autosave)
     try:
         studio.shelf.check()
     except BaseException:

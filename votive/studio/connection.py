@@ -141,6 +141,7 @@ class Connection:
             "model": None if loaded is None else {
                 k: v for k, v in loaded.info().items() if k != "tree"},
             "loading": None if loading.finished else loading.told(),
+            "kept": [one.told() for one in self.rooms.shelter.list()],
             "limits": {"requests": REQUESTS_A_SECOND, "bytes": protocol.LARGEST},
         })  # fmt: skip
 
@@ -161,7 +162,7 @@ class Connection:
             if older is not None:
                 self._cancel(older)
             self._slots[said.slot] = said.id
-        job = Job(self.room, said.do, self._tell_from_thread, said.id)
+        job = Job(self.room, said.do, self.tell_from_thread, said.id)
         self._jobs[said.id] = job
 
         def answer(header: dict[str, Any], blobs: dict[str, Any] | None) -> None:
@@ -199,7 +200,8 @@ class Connection:
         self.tell("bye", {"text": text})
         self._out.put_nowait(None)
 
-    def _tell_from_thread(self, event: str, data: dict[str, Any], blobs: Any = None) -> None:
+    def tell_from_thread(self, event: str, data: dict[str, Any], blobs: Any = None) -> None:
+        """Send an event from a room's thread."""
         self._in_loop(lambda: self.tell(event, data, blobs))
 
     def _in_loop(self, call: Callable[[], None]) -> None:

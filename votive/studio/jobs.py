@@ -104,6 +104,7 @@ class Job:
     def breathe(self) -> None:
         """Between two steps: end if it was cancelled, and let others have a turn."""
         self.check()
+        self.room.step_made()
         if self._holds and COMPUTE.wanted:
             self._holds = False
             COMPUTE.release()

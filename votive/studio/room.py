@@ -21,10 +21,17 @@ from ..glass.debugger import Debugger
 from ..glass.session import Session
 from .actions import Action
 from .jobs import Cancelled, Job
+from .keeping import Keeper, Shelter
 from .models import Loaded, Loading, Shelf
 
 # Bytes of runs that are kept for the views, and lines of the console.
 KEPT_BYTES, KEPT_LINES = 256 << 20, 2000
+# Actions that change what a session's file holds.
+_CHANGING = {
+    *(f"session.{n}" for n in ("new", "prompt", "step", "auto", "undo", "redo", "choose", "jump",
+                               "branch", "settings", "again")),
+    *(f"edits.{n}" for n in ("set", "remove", "swap")),
+}  # fmt: skip
 Answer = Callable[[dict[str, Any], dict[str, Any] | None], None]
 
 
@@ -35,8 +42,12 @@ class Missing(RuntimeError):
 class Room:
     """One tab's state, and the thread that works on it."""
 
-    def __init__(self, id: str, shelf: Shelf, folder: Path) -> None:
+    def __init__(
+        self, id: str, shelf: Shelf, folder: Path, shelter: Shelter | None = None
+    ) -> None:  # fmt: skip
         self.id, self.shelf, self.folder = id, shelf, folder
+        self.shelter = Shelter(None) if shelter is None else shelter
+        self.keeper = Keeper(self.shelter, self._tell_trouble)
         self.loading: Loading | None = None
         self._session: Session | None = None
         self.debugger: Debugger | None = None
@@ -69,7 +80,29 @@ class Room:
     def session(self, session: Session | None) -> None:
         self.stop_debugging()
         self.runs.clear()
+        self.keep(last=True)
+        self.keeper.begin()
         self._session = session
+
+    def keep(self, *, last: bool = False) -> None:
+        """Write the session where it is kept without being asked, if it is time or the `last`."""
+        if self._session is None:
+            return
+        name = self.loading.name if self.loading is not None else ""
+        if last:
+            self.keeper.close(self._session, name)
+        else:
+            self.keeper.look(self._session, name)
+
+    def step_made(self) -> None:
+        """Between two steps of something long: what was made so far is kept."""
+        self.keeper.grown()
+        self.keep()
+
+    def _tell_trouble(self, text: str) -> None:
+        connection = self.connection
+        if connection is not None:
+            connection.tell_from_thread("autosave", {"text": text})
 
     @property
     def has_session(self) -> bool:
@@ -113,18 +146,31 @@ class Room:
 
     def _work(self, jobs: queue.SimpleQueue[Any]) -> None:
         with votive.no_grad():
-            while (item := jobs.get()) is not None:
+            while (item := self._next(jobs)) is not None:
                 job, action, args, answer = item
                 self.working = job
                 try:
                     header, blobs = self._done(job, action, args)
                 finally:
                     self.working = None
+                # Also where it was cancelled: what was made stays.
+                if action.name in _CHANGING and "error" not in header:
+                    self.keeper.changed()
                 answer(header, blobs)
                 del item, job, action, args, answer, header, blobs
+            self.keep(last=True)
             self.stop_debugging()
             self.runs.clear()
             self._session = self.loading = None
+
+    def _next(self, jobs: queue.SimpleQueue[Any]) -> Any:
+        """What is to be done next; what has changed is kept when there is a pause, or in time."""
+        while True:
+            self.keep()
+            try:
+                return jobs.get(timeout=self.keeper.due)
+            except queue.Empty:
+                continue
 
     def _done(self, job: Job, action: Action, args: dict[str, Any]) -> tuple[Any, Any]:
         """Header and blobs of the reply."""

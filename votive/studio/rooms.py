@@ -9,6 +9,7 @@ import secrets
 import time
 from pathlib import Path
 
+from .keeping import Shelter
 from .models import Shelf
 from .room import Room
 
@@ -21,8 +22,11 @@ WAITING = 64
 class Rooms:
     """Rooms by id. Ids are made here, so that no page can know another one's."""
 
-    def __init__(self, shelf: Shelf, folder: Path, grace: float = GRACE) -> None:
+    def __init__(
+        self, shelf: Shelf, folder: Path, grace: float = GRACE, *, autosave: bool = True
+    ) -> None:
         self.shelf, self.folder, self.grace = shelf, folder, grace
+        self.shelter = Shelter(folder if autosave else None)
         self._rooms: dict[str, Room] = {}
         self._closing: list[Room] = []
 
@@ -31,7 +35,7 @@ class Rooms:
         room = None if id is None else self._rooms.get(id)
         fresh = room is None
         if room is None:
-            room = Room(secrets.token_urlsafe(16), self.shelf, self.folder)
+            room = Room(secrets.token_urlsafe(16), self.shelf, self.folder, self.shelter)
             self._rooms[room.id] = room
         room.left_at = None
         return room, fresh

@@ -102,7 +102,7 @@ class Studio:
     def __init__(
         self, model: Any = None, *, host: str = "127.0.0.1", port: int = 0,
         folder: str | Path | None = None, token: str | None = None, grace: float = GRACE,
-        static: Path = STATIC,
+        static: Path = STATIC, autosave: bool = True,
     ) -> None:  # fmt: skip
         self.host = host
         self.token = secrets.token_urlsafe(32) if token is None else token
@@ -110,7 +110,7 @@ class Studio:
         self._socket = _bound(host, port)
         self.port = int(self._socket.getsockname()[1])
         self.shelf = Shelf(self.folder, model)
-        self.rooms = Rooms(self.shelf, self.folder, grace)
+        self.rooms = Rooms(self.shelf, self.folder, grace, autosave=autosave)
         self.app = build(Gate(self.token, self.port, host), self.rooms, static=static)
         config = uvicorn.Config(
             self.app, http=_Patient, ws="websockets-sansio", ws_max_size=READ, ws_max_queue=8,

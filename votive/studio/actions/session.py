@@ -330,6 +330,7 @@ def save(job: Job, name: Annotated[str, Within(1, 80)]) -> dict[str, Any]:
     path.parent.mkdir(parents=True, exist_ok=True)
     job.room.session.save(path)
     job.room.log(job, f"session.save({path.name!r})")
+    job.room.keeper.saved()
     return {"name": path.name.removesuffix(SUFFIX), "bytes": path.stat().st_size}
 
 
@@ -342,6 +343,7 @@ def opened(job: Job, name: Annotated[str, Within(1, 80)]) -> dict[str, Any]:
         raise FileNotFoundError(f"session: there is no {name!r} in the folder.")
     room.session = Session.load(path, room.loaded.model, room.loaded.tokenizer)
     room.log(job, f"session = glass.Session.load({path.name!r}, model, tokenizer)")
+    room.keeper.saved()
     return state(room)
 
 
@@ -358,6 +360,41 @@ def files(job: Job) -> dict[str, Any]:
             name = path.name.removesuffix(SUFFIX)
             rows.append({"name": name, "bytes": s.st_size, "modified": when.isoformat()})
     return {"files": sorted(rows, key=lambda r: r["modified"], reverse=True)}
+
+
+Name = Annotated[str, Within(1, 40)]
+
+
+@action("session.kept", needs_model=False, computes=False)
+def kept(job: Job) -> dict[str, Any]:
+    """The sessions that were kept automatically and belong to no tab, the newest first."""
+    shelter = job.room.shelter
+    return {"on": shelter.folder is not None, "kept": [one.told() for one in shelter.list()]}
+
+
+@action("session.recover", changes=True)
+def recover(job: Job, name: Name) -> dict[str, Any]:
+    """Go on with a session that was kept; from here on it is kept as this tab's own."""
+    room = job.room
+    path = room.shelter.path(name)
+    if name in room.shelter.live:
+        raise ValueError("session: this session is open in another tab.")
+    if not path.is_file():
+        raise FileNotFoundError("session: what was kept is no longer there.")
+    room.session = Session.load(path, room.loaded.model, room.loaded.tokenizer)
+    room.log(job, f"session = glass.Session.load({str(path)!r}, model, tokenizer)")
+    if room.keeper.write(room.session, room.loaded.name):
+        room.shelter.discard(name)  # only now is it kept a second time
+    return state(room)
+
+
+@action("session.discard", needs_model=False, computes=False)
+def discard(job: Job, name: Name) -> dict[str, Any]:
+    """Remove a session that was kept automatically."""
+    if name in job.room.shelter.live:
+        raise ValueError("session: this session is open in another tab.")
+    job.room.shelter.discard(name)
+    return kept(job)
 
 
 @action("session.script")

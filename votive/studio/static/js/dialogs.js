@@ -1,8 +1,9 @@
 /** Sessions on disk, and models to choose from: two dialogs. The server decides the folder. */
 
 import { act, ask, idle } from "./ask.js";
-import { bytes, h, put } from "./dom.js";
+import { ago, bytes, h, put } from "./dom.js";
 import { refresh } from "./host.js";
+import { keptList } from "./recover.js";
 import { notice } from "./state.js";
 
 /** A dialog that is opened with `show`. */
@@ -13,23 +14,15 @@ function dialog(id, title, ...children) {
   return box;
 }
 
-/** How long ago a time was. */
-function ago(when) {
-  const left = (Date.parse(when) - Date.now()) / 1000;
-  const units = [["day", 86400], ["hour", 3600], ["minute", 60]];
-  const [unit, size] = units.find(([, n]) => Math.abs(left) >= n) ?? ["second", 1];
-  if (unit === "second") return "just now";
-  return new Intl.RelativeTimeFormat("en", { numeric: "always" }).format(Math.round(left / size), unit);
-}
-
 /** Saving and opening sessions. */
 export function sessions(model) {
   const name = h("input", { type: "text", id: "save-name", value: "session", maxlength: 80, pattern: "[\\w.\\-]{1,80}", "aria-label": "Name", autocomplete: "off" });
   const list = h("ul", { class: "files" });
   const save = h("button", { type: "button", class: "primary", id: "save-session", onclick: () => keep() }, "Save");
+  const kept = keptList(model, { done: () => box.close() });
   const box = dialog("sessions", "Sessions",
     h("p", { class: "dim small" }, "A session is the whole tree with its settings and edits. It is kept in the studio’s folder."),
-    h("h3", {}, "Save as"), h("div", { class: "row" }, name, save), h("h3", {}, "Open"), list);
+    h("h3", {}, "Save as"), h("div", { class: "row" }, name, save), h("h3", {}, "Open"), list, ...kept.parts);
 
   async function keep() {
     try {
@@ -50,6 +43,7 @@ export function sessions(model) {
   }
 
   async function fill() {
+    await kept.fill();
     const { files = [] } = await ask(model, "session.files", {});
     put(list, files.length ? files.map((f) => h("li", {}, h("button", { type: "button", class: "file", "data-name": f.name ?? f, onclick: () => open(f.name ?? f) },
       h("span", { class: "grow left" }, f.name ?? f), h("span", { class: "dim num small" }, [f.modified ? ago(f.modified) : null, f.bytes === undefined ? null : bytes(f.bytes)].filter(Boolean).join(", "))))) : h("li", { class: "dim" }, "No session was saved yet."));

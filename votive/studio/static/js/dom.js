@@ -106,3 +106,12 @@ export function throttled(f) {
     last = args;
   };
 }
+
+/** How long ago a time was. */
+export function ago(when) {
+  const left = (Date.parse(when) - Date.now()) / 1000;
+  const units = [["day", 86400], ["hour", 3600], ["minute", 60]];
+  const [unit, size] = units.find(([, n]) => Math.abs(left) >= n) ?? ["second", 1];
+  if (unit === "second") return "just now";
+  return new Intl.RelativeTimeFormat("en", { numeric: "always" }).format(Math.round(left / size), unit);
+}

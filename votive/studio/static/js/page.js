@@ -7,6 +7,7 @@ import { bytes, h, put } from "./dom.js";
 import { Link, Page, mount, refresh, socketUrl } from "./host.js";
 import { help, listen } from "./keys.js";
 import { offline } from "./offline.js";
+import { offers } from "./recover.js";
 import { notice, positionOf, select, take, watch } from "./state.js";
 import { tabs } from "./tabs.js";
 import { firstVisit, tour } from "./tour.js";
@@ -90,6 +91,8 @@ $("help").addEventListener("click", () => keys.show());
 $("theme").addEventListener("click", () => theme());
 $("cancel").addEventListener("click", () => link.cancelAll());
 offline(model, link, $("offline"));
+const unsaved = offers(model, $("recover"));
+model.on("event:autosave", ({ text }) => notice(model, "error", text));
 $("widen").addEventListener("click", () => widen());
 
 /** The right column in the room of the centre, for large maps. */
@@ -224,8 +227,12 @@ async function opened(hello) {
   // A server that was started anew knows nothing of this session: write it again.
   const moved = session === null || session === undefined ? brought : null;
   brought = null;
-  if (before && back && room !== back && session === before) await restore(packed(before, had));
+  const again = before && back && room !== back && session === before;
+  if (again) await restore(packed(before, had));
   else if (moved) await restore(moved);
+  // What this page has written again needs no other offer.
+  if (again || moved) unsaved.hide();
+  else unsaved.offer(hello?.kept);
   if (!model.get("session") && model.get("info")) await begin();
 }
 
