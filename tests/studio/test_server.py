@@ -340,7 +340,9 @@ def test_the_command_serves_a_page_and_ends_on_ctrl_c(tmp_path: Path) -> None:
         assert until(up, 60)
         program.send_signal(signal.SIGINT)
         assert program.wait(30) == 0
-        assert "Traceback" not in program.stderr.read()
+        told = program.stderr.read()
+        assert told.endswith("\nStopped by Ctrl-C.\n")
+        assert "Traceback" not in told
     finally:
         program.kill()
         program.wait()

@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 from ..core.similar import did_you_mean
-from ..serialization.container import FileFormatError
 
 _TOKENS = b"VOTK"
 _LARGEST_JSON = 256 << 20
@@ -39,12 +38,19 @@ class Found:
         return sum(p.stat().st_size for p in self.files)
 
 
+def _wrong(text: str) -> Exception:
+    """The error of a file that is not what it should be; its class is a framework away."""
+    from ..serialization.container import FileFormatError
+
+    return FileFormatError(text)
+
+
 def text_of(path: str) -> str:
     """The text in a file, which must be UTF-8."""
     try:
         return Path(path).read_text(encoding="utf-8")
     except UnicodeDecodeError as error:
-        raise FileFormatError(
+        raise _wrong(
             f"{path}: this is no UTF-8 text, at byte {error.start}; convert it first."
         ) from error
 
@@ -56,7 +62,7 @@ def standard_input() -> str:
     try:
         return checked_text(sys.stdin.read(), "what is piped in")
     except UnicodeDecodeError as error:
-        raise FileFormatError(
+        raise _wrong(
             f"what is piped in is no UTF-8 text, at byte {error.start}; convert it first."
         ) from error
 
@@ -70,7 +76,7 @@ def checked_text(text: str, what: str) -> str:
     """
     for at, sign in enumerate(text):
         if "\ud800" <= sign <= "\udfff":  # so Python keeps a byte that it cannot read
-            raise FileFormatError(f"{what} is no UTF-8 text, at character {at}; convert it first.")
+            raise _wrong(f"{what} is no UTF-8 text, at character {at}; convert it first.")
     return text
 
 
@@ -155,13 +161,13 @@ def _json(path: Path) -> dict[str, Any] | None:
     if not path.is_file():
         return None
     if path.stat().st_size > _LARGEST_JSON:
-        raise FileFormatError(f"{path.name}: {path.stat().st_size:,} bytes of JSON are too many.")
+        raise _wrong(f"{path.name}: {path.stat().st_size:,} bytes of JSON are too many.")
     try:
         found = json.loads(path.read_bytes())
     except (ValueError, RecursionError) as e:
-        raise FileFormatError(f"{path.name} is not valid JSON: {e}") from None
+        raise _wrong(f"{path.name} is not valid JSON: {e}") from None
     if not isinstance(found, dict):
-        raise FileFormatError(f"{path.name} holds a {type(found).__name__}, not an object.")
+        raise _wrong(f"{path.name} holds a {type(found).__name__}, not an object.")
     return found
 
 

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import errno
 import secrets
-import signal
 import socket
+import sys
 import threading
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -131,8 +129,10 @@ class Studio:
 
     def run(self) -> None:
         """Serve until `stop`, or until the process is asked to end."""
-        with contextlib.suppress(KeyboardInterrupt):
+        try:
             self.server.run(sockets=[self._socket])
+        except KeyboardInterrupt:  # how it is meant to end
+            print("\nStopped by Ctrl-C.", file=sys.stderr)
         self.close()
 
     def start(self) -> Studio:
@@ -181,20 +181,3 @@ def _bound(host: str, port: int) -> socket.socket:
             text = f"port {port} of {host} cannot be opened ({e.strerror}); leave out --port"
         raise OSError(f"studio: {text}.") from None
     return made
-
-
-@contextlib.contextmanager
-def ending_on_signals(server: Any) -> Iterator[None]:
-    """Inside, Ctrl-C and the wish to end let the server end."""
-    old = {}
-
-    def end(number: int, frame: Any) -> None:
-        server.should_exit = True
-
-    for number in (signal.SIGINT, signal.SIGTERM):
-        old[number] = signal.signal(number, end)
-    try:
-        yield
-    finally:
-        for number, handler in old.items():
-            signal.signal(number, handler)
