@@ -303,6 +303,8 @@ def test_the_studio_tells_what_it_cannot_show(kinds: dict[str, Path]) -> None:
         (["convert", "tales", "{t}/no/x.gguf"], "there is no such folder"),
         (["train", "{t}/none"], "is no file; give a text file"),
         (["debug", "--script", "{t}/none.py"], "there is no such file"),
+        (["train", "{t}/some.txt", "--config", "{t}/some.txt"], "some.txt is not valid JSON"),
+        (["convert", "tales", "/proc/x.gguf"], "votive: /proc/x.gguf: "),
         (["transcribe", "{t}/none.wav", "--model", "x"], "there is no such file"),
         (["classify", "{t}/none.png", "--model", "x"], "there is no such file"),
         (["embed", "x", "--model", "x", "--out", "{t}/no/x.npy"], "there is no such folder"),
@@ -320,6 +322,32 @@ def test_a_file_that_is_not_right_is_one_line_and_exit_code_1(
     assert says in err
     assert err.count("\n") == 1
     assert not LEAKS.search(err)
+
+
+def test_a_text_longer_than_the_model_was_made_for_is_told(run: Run, model: Path) -> None:
+    words = ["generate", "x", "--model", model, "--max-time", "0.05", "--max-new-tokens"]
+    code, _, err = run(*words, "300")
+    assert code == 0
+    assert f"{model} was made for 256 tokens in all" in err
+    assert run(*words, "5")[2] == ""
+
+
+def test_a_script_that_is_no_python_is_told(run: Run, file: Path) -> None:
+    code, _, err = run("debug", "--script", file)
+    assert code == 2
+    assert "--script takes a Python file, whose name ends in .py" in err
+
+
+def test_an_option_before_the_command_is_told_where_to_stand(run: Run) -> None:
+    code, _, err = run("--json", "env")
+    assert code == 2
+    assert "put --json behind the command: votive env … --json …" in err
+
+
+def test_the_studio_tells_a_folder_that_cannot_be_made(run: Run, file: Path) -> None:
+    code, _, err = run("studio", "--no-browser", "--folder", file)
+    assert code == 1
+    assert f"{file}: File exists" in err
 
 
 def test_an_empty_prompt_is_told_where_one_is_needed(run: Run, model: Path) -> None:
@@ -375,8 +403,9 @@ def test_arguments_that_are_no_text_are_told(model: Path) -> None:
 
 def test_ctrl_c_while_it_writes_keeps_what_was_written() -> None:
     with subprocess.Popen(
-        [sys.executable, "-m", "votive", "generate", "Once upon a time", "--max-new-tokens",
-         "100000"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        [sys.executable, "-m", "votive", "-q", "generate", "Once upon a time",
+         "--min-new-tokens", "5000", "--max-new-tokens", "100000"],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
         # Shells let programs in the background ignore Ctrl-C.
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
     ) as program:  # fmt: skip

@@ -92,12 +92,15 @@ class Parser(argparse.ArgumentParser):
         if options:
             # Without their dashes, which all have in common.
             known = {o.lstrip("-"): o for a in self._actions for o in a.option_strings}
+            if options[0] in known.values():
+                self.error(f"put {options[0]} behind the command: {self.prog} … {options[0]} …")
             near = [known[n] for n in similar(options[0].lstrip("-"), known, 3)]
             hint = f" Did you mean {' or '.join(near)}?" if near else ""
             self.error(f"{name} has no option {options[0]}.{hint}")
         # Only one text is taken: more words mostly are a text without quotes.
         many = " ".join(words)
-        self.error(f"{name} takes no more arguments, but got: {many}. Put a text in quotes.")
+        hint = " Put a text in quotes." if self._get_positional_actions() else ""
+        self.error(f"{name} takes no more arguments, but got: {many}.{hint}")
 
 
 class Help(argparse.RawDescriptionHelpFormatter):
@@ -264,7 +267,9 @@ def told(error: BaseException) -> str:
     "unknown similarity 'near'."
     """
     if isinstance(error, OSError) and error.strerror:
-        where = "" if error.filename is None else f"{error.filename}: "
+        # A file that is being written has another name until it is whole.
+        name = re.sub(r"(^|/)\.([^/]+)\.[0-9a-f]{12}\.tmp$", r"\1\2", str(error.filename))
+        where = "" if error.filename is None else f"{name}: "
         return f"{where}{error.strerror}{_NEXT.get(error.errno or 0, '')}"
     if isinstance(error, MemoryError):
         return f"there is not enough memory{f' ({error})' if str(error) else ''}."

@@ -75,8 +75,8 @@ def _scripted(path: Path) -> tuple[Any, tuple[Any, ...], dict[str, Any]]:
     if not path.is_file():
         raise FileNotFoundError(f"{path}: there is no such file.")
     spec = importlib.util.spec_from_file_location(path.stem, path)
-    assert spec is not None
-    assert spec.loader is not None
+    if spec is None or spec.loader is None:
+        raise UsageError(f"--script takes a Python file, whose name ends in .py; got {path}")
     module = importlib.util.module_from_spec(spec)
     sys.path.insert(0, str(path.parent.resolve()))
     spec.loader.exec_module(module)

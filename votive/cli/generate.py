@@ -73,6 +73,7 @@ def run(args: Any) -> int:
     draft = None if args.draft_model is None else load_model(args, args.draft_model).model
     options = seeded(options)
     ids = encoded(args, loaded, prompt)
+    _warn_of_length(args, loaded, len(ids) + options["max_new_tokens"])
     facts: dict[str, Any] = {
         "model": loaded.name, "prompt": prompt, "prompt_tokens": ids, "seed": options["seed"],
         "settings": {k: v for k, v in options.items() if k != "seed"},
@@ -87,6 +88,14 @@ def run(args: Any) -> int:
     if args.stats:
         note(args, _stats(facts))
     return 0
+
+
+def _warn_of_length(args: Any, loaded: Loaded, length: int) -> None:
+    """Say that a text that was asked for is longer than the model was made for."""
+    context = getattr(loaded.model.config, "max_position_embeddings", None)
+    if args.max_new_tokens is not None and not loaded.seq2seq and context and length > context:
+        note(args, f"{loaded.name} was made for {context:,} tokens in all; what is written beyond "
+                   "them gets worse.")  # fmt: skip
 
 
 def prompt_of(args: Any) -> str:

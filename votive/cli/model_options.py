@@ -12,6 +12,7 @@ from .numbers import whole
 from .terminal import note
 
 DEFAULT = "tales"
+DTYPES = ("float32", "bfloat16", "float16", "float64")
 
 
 def add_model_options(p: Any, *, default: str | None = DEFAULT) -> None:
@@ -24,7 +25,9 @@ def add_model_options(p: Any, *, default: str | None = DEFAULT) -> None:
         help=f"a folder, a GGUF file, a bundled name or a repository id ({told})",
     )
     group.add_argument("--tokenizer", metavar="PATH", help="a tokenizer from elsewhere")
-    group.add_argument("--dtype", metavar="NAME", help="compute in float32, bfloat16, … (file's)")
+    group.add_argument(
+        "--dtype", metavar="NAME", choices=DTYPES, help=f"compute in {', '.join(DTYPES)} (file's)"
+    )
     group.add_argument("--device", help="where to compute (cpu)")
     group.add_argument(
         "--threads", metavar="N", type=whole(1, 4096), help="threads that operators use"
@@ -139,7 +142,11 @@ def read_tokenizer(place: Any, vocab_size: int | None = None) -> Any:
 
 
 def _tokenizer(args: Any, found: Any) -> Any:
+    from ..models.missing import not_here
+
     given = getattr(args, "tokenizer", None)
+    if given is not None and not Path(given).expanduser().exists():
+        raise FileNotFoundError(f"--tokenizer {given}: {not_here(given)}")
     try:
         return read_tokenizer(given or found.tokenizer, found.config.get("vocab_size"))
     except FileNotFoundError as e:

@@ -13,7 +13,7 @@ from .numbers import number, whole
 
 # Option, metavar, type, help. The setting bears the option's name; the bounds are generation's.
 _NUMBERS: list[tuple[str, str, Any, str]] = [
-    ("--max-new-tokens", "N", whole(1), "tokens to write at most ({})"),
+    ("--max-new-tokens", "N", whole(1, 1_000_000), "tokens to write at most ({})"),
     ("--min-new-tokens", "N", whole(0), "tokens to write at least"),
     ("--max-time", "X", number(above=0), "seconds to write at most"),
     ("--temperature", "X", number(0), "above 1 more varied, below 1 more certain; 0 is greedy"),
@@ -57,6 +57,8 @@ def settings(args: Any) -> dict[str, Any]:
     if args.greedy and args.sample:
         raise UsageError("--greedy and --sample exclude each other")
     if args.stop:
+        if "" in args.stop:
+            raise UsageError("--stop needs a text to end before; it got an empty one")
         # Shells pass what is typed: \n is a line break here.
         out["stop_strings"] = [unescaped(s) for s in args.stop]
     sample = False if args.greedy else args.sample

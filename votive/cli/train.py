@@ -143,7 +143,8 @@ def _read(path: Path) -> dict[str, Any]:
             return tomllib.loads(raw.decode())
         found = json.loads(raw)
     except ValueError as e:
-        raise ValueError(f"{path}: {e}") from None
+        kind = "TOML" if path.suffix.lower() == ".toml" else "JSON"
+        raise ValueError(f"{path} is not valid {kind}: {e}") from None
     if not isinstance(found, dict):
         raise ValueError(f"{path} holds a {type(found).__name__}, not settings.")
     return found

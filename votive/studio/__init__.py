@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 from typing import Any
 
 __all__ = ["save_html", "serve", "widget"]
@@ -80,6 +81,8 @@ def serve(
         raise TypeError(
             f"studio.serve: model must be a name, a path or a model, got {type(model).__name__}."
         )
+    if folder is not None:
+        Path(folder).mkdir(parents=True, exist_ok=True)  # an error now, not at the first save
     studio = Studio(model, host=host, port=port, folder=folder, token=token, autosave=autosave)
     try:
         studio.shelf.check()
