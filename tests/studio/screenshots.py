@@ -41,6 +41,8 @@ def column_is_page(window: Window) -> bool:
 def begin(window: Window) -> None:
     """A text with three branches, and a token that is locked."""
     window.begun()
+    if window.page.locator("#recover-later").is_visible():  # of a window before
+        window.click("#recover-later")
     go(window, "left")
     if window.page.locator("#auto-count").input_value() != "22":
         window.page.fill("#auto-count", "22")
@@ -212,7 +214,22 @@ def tour(window: Window) -> None:
     window.rest()
 
 
+def recover(window: Window) -> None:
+    """The offer of a session that was kept, as a page sees it that comes after a crash."""
+    if window.page.locator("#tour-skip").is_visible():
+        window.click("#tour-skip")
+    window.page.evaluate("""async () => (await import('/static/js/page.js'))
+      .model.trigger('event:hello', { room: sessionStorage.getItem('votive-room'), kept: [{
+        name: '20000101-000000-00000000', bytes: 21_400, tokens: 84, model: '',
+        modified: new Date(Date.now() - 300_000).toISOString(),
+        text: 'Once upon a time there was a king who had three sons, and the youngest' }] })""")
+    window.page.locator("#recover-go").wait_for()
+    window.rest()
+
+
 def away(window: Window) -> None:
+    if window.page.locator("#recover-later").is_visible():
+        window.click("#recover-later")
     if window.page.locator("#tour-skip").is_visible():
         window.click("#tour-skip")
     window.page.evaluate("""async () => (await import('/static/js/page.js'))
@@ -264,7 +281,7 @@ SCENES: dict[str, Callable[[Window], None]] = {
     "attention-matrix": attention("matrix"), "attention-heads": attention("heads"),
     "attention-large": wide_attention, "edits": edits, "explain": explain, "console": console,
     "sessions": saved, "keys": dialog("#help"),
-    "tour": tour, "away": away,
+    "tour": tour, "recover": recover, "away": away,
 }  # fmt: skip
 DARK = ("text", "debugger", "lens", "edits", "hearing")
 # The same at 1280 pixels, where these stand beside each other.
