@@ -26,7 +26,7 @@ def similar(name: str, known: Iterable[str], most: int = 4) -> list[str]:
         matcher = difflib.SequenceMatcher(None, told, said)
         if sorted(told) == letters:
             score = 2.0
-        elif long and (told.startswith(said) or (said.startswith(told) and len(told) > 2)):
+        elif long and told.startswith(said):
             score = 1.0
         elif 2 * len(told) <= len(said) or matcher.quick_ratio() < 0.6:
             continue  # few letters have much in common with any name
@@ -35,8 +35,8 @@ def similar(name: str, known: Iterable[str], most: int = 4) -> list[str]:
         if score >= 0.6:
             found.append((score, one))
     found.sort(key=lambda f: (-f[0], len(f[1]), f[1]))
-    best = found[0][0] if found else 0.0
-    least = 1.0 if best >= 1.0 else best - 0.15  # what is much farther was not meant
+    # What is much farther than the nearest was not meant.
+    least = min(found[0][0], 1.0) - 0.15 if found else 0.0
     return [one for score, one in found[:most] if score >= least]
 
 
@@ -45,7 +45,7 @@ def did_you_mean(name: str, known: Iterable[str], most: int = 3) -> str:
 
     >>> from votive.core.similar import did_you_mean
     >>> did_you_mean("gleu", ["gelu", "glu"]), did_you_mean("x", ["gelu"])
-    (" Did you mean 'gelu'?", '')
+    (" Did you mean 'gelu' or 'glu'?", '')
     """
     near = [repr(n) for n in similar(name, known, most)]
     if not near:
