@@ -17,6 +17,7 @@ from .heatmap import Heatmap
 from .layer_statistics import LayerStatistics, layer_statistics
 from .lens import Lens, logit_lens
 from .lockstep import Lockstep, lockstep
+from .means import means
 from .parts import Parts, find_parts
 from .patch import Patch, Receipt, ablate, patch, skip, swap
 from .patch_attention import PatchAttention, patch_attention
@@ -47,7 +48,7 @@ __all__ = [
     "SessionNode", "Span", "Statistics", "Sweep", "TunedLens", "Watch", "ablate", "alignment",
     "attention_maps", "capture", "debug", "feature_maps", "find_parts", "grad_cam",
     "gradient_times_activation", "interact", "layer_statistics", "lockstep",
-    "logit_attribution", "logit_lens", "mels", "model_hash", "patch", "patch_attention",
+    "logit_attribution", "logit_lens", "means", "mels", "model_hash", "patch", "patch_attention",
     "predict", "profile", "saliency", "skip", "statistics", "steps", "swap", "sweep",
     "train_tuned_lens", "tree", "watch",
 ]  # fmt: skip

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import votive
 
 from . import values
+from .applying import applied
+from .axes import Place
 from .capture import input_at, put_input
 from .edits import Edit, edits_of
+from .means import means
 from .probe import Frame, Probe
 from .shown import Shown
 from .stand_in import check_name, instead_of
@@ -61,6 +64,7 @@ class Patch(Probe, Shown):
         super().__init__(model, ops=any(p.wants_ops for p in found), only=only)
         self.measure = measure
         self.receipt = Receipt(edits=[{} for _ in self.edits])
+        self._met: dict[int, set[int]] = {}  # by edit: its positions that were found
 
     def __enter__(self) -> Any:
         super().__enter__()
@@ -69,9 +73,19 @@ class Patch(Probe, Shown):
     def __exit__(self, *exc: Any) -> None:
         super().__exit__(*exc)
         if exc[0] is None and self.runs:
-            for edit, fired in zip(self.edits, self.receipt.edits, strict=True):
-                if not fired and edit.runs is None and edit.positions is None:
+            for i, (edit, fired) in enumerate(zip(self.edits, self.receipt.edits, strict=True)):
+                if not fired and edit.runs is None and i not in self._met:
                     raise no_match(edit.pattern, [n for n, _ in self.model.named_modules()])
+                self._check_positions(i, edit)
+
+    def _check_positions(self, i: int, edit: Edit) -> None:
+        """Raise if an edit names positions that no run had."""
+        missing = [p for p in edit.positions or () if p not in self._met.get(i, edit.positions)]
+        if missing:
+            raise IndexError(
+                f"patch: the positions {missing} of the edit at {edit.at!r} were in no run; "
+                "positions count from 0, at the beginning of the text."
+            )
 
     def _due(self, frame: Frame) -> list[tuple[int, Edit]]:
         return [
@@ -95,7 +109,7 @@ class Patch(Probe, Shown):
             if path is None:
                 raise LookupError(f"{frame.address} gives no tensor that could be changed.")
             old = values.get(frame.output, path)
-            new = self._edited(edit, old)
+            new = self._edited(i, frame, old)
             frame.output = values.put(frame.output, path, new)
             self._note(i, frame, old, new)
 
@@ -115,13 +129,17 @@ class Patch(Probe, Shown):
         old = input_at(frame, edit.pattern.path)
         if not isinstance(old, votive.Tensor):
             raise LookupError(f"{frame.address} has no tensor at {edit.pattern.text!r}.")
-        new = self._edited(edit, old)
+        new = self._edited(i, frame, old)
         put_input(frame, edit.pattern.path, new)
         self._note(i, frame, old, new)
 
-    def _edited(self, edit: Edit, old: Any) -> Any:
+    def _edited(self, i: int, frame: Frame, old: Any) -> Any:
+        edit = self.edits[i]
+        place = Place(self.model, frame, edit.pattern, self.past)
         with self.muted():
-            return edit.applied(old, self.past)
+            new = applied(edit, old, place)
+        self._met.setdefault(i, set()).update(place.met)
+        return new
 
     def _note(self, i: int, frame: Frame, old: Any, new: Any) -> None:
         if new is old and old is not None:
@@ -170,16 +188,29 @@ def patch(model: Any, edits: Any, *, measure: bool = True) -> Patch:
 def ablate(
     model: Any, at: Any, kind: str = "zero", *, value: Any = None, positions: Any = None,
     features: Any = None, samples: Any = None, seed: int = 0, measure: bool = True,
+    data: Any = None, over: str = "samples",
 ) -> Patch:  # fmt: skip
     """Take away what a part says: zeros, its mean, or what it says about another sample.
 
+    The mean is over the samples of the batch, for each position on its own, so that no position
+    learns of later ones. With `data` it is over those batches, as `means` has them; `over` as
+    there. "resample" takes the values that another sample of the batch has at the same position.
+
     >>> net = votive.nn.Identity()
     >>> with votive.glass.ablate(net, "^", positions=[1]):
-    ...     net(votive.ones(1, 3))
-    tensor([[1., 0., 1.]])
+    ...     net(votive.ones(1, 3, 1)).flatten()
+    tensor([1., 0., 1.])
     """
     if kind not in ("zero", "mean", "resample"):
         raise ValueError(f"ablate: kind must be zero, mean or resample, got {kind!r}.")
+    if data is None and over != "samples":
+        raise ValueError(f"ablate: over={over!r} is about a data set; give data=.")
+    if data is not None:
+        if kind != "mean" or value is not None:
+            raise ValueError("ablate: data= is for kind 'mean', in place of value=.")
+        parts = {"positions": positions, "features": features, "samples": samples}
+        found = [replace(e, **parts) for e in means(model, at, data, over=over)]
+        return Patch(model, found, measure=measure)
     at = [at] if isinstance(at, str) else list(at)
     made = [
         Edit(a, kind, value, positions=positions, features=features, samples=samples, seed=seed)

@@ -14,6 +14,7 @@ import votive
 
 from . import values
 from .address import Pattern
+from .axes import Axes, Place
 from .probe import Frame, Probe
 
 
@@ -44,6 +45,7 @@ class Recording(Probe):
         self.beside = beside  # addresses whose results to keep; None keeps none
         self.sites: dict[str, Site] = {}
         self.values: dict[str, Any] = {}  # at sites
+        self.axes: dict[str, Axes] = {}  # of these values
         self.outputs: dict[str, Any] = {}
         self.began: dict[str, int] = {}  # address: the event at which its call began
         self.ended: dict[str, int] = {}
@@ -68,7 +70,7 @@ class Recording(Probe):
                     self.holders.add(str(holder.address))
                     holder = holder.parent
                 if pattern.side == "in":
-                    self.values[site.name] = value_at(frame, pattern)
+                    self._take(site, frame, pattern)
 
     def left(self, frame: Frame) -> None:
         self._event += 1
@@ -78,7 +80,11 @@ class Recording(Probe):
             self.outputs[text] = frame.output
         for pattern in self.wanted:
             if pattern.side == "out" and pattern.matches(frame.address, frame):
-                self.values[Site(text, pattern).name] = value_at(frame, pattern)
+                self._take(Site(text, pattern), frame, pattern)
+
+    def _take(self, site: Site, frame: Frame, pattern: Pattern) -> None:
+        value = self.values[site.name] = value_at(frame, pattern)
+        self.axes[site.name] = Place(self.model, frame, pattern, self.past).axes(value)
 
     def inside(self, address: str) -> list[str]:
         """Modules called inside a call: if it is skipped, later ones keep their numbers."""
