@@ -13,6 +13,7 @@ import votive
 
 from ..data.randomness import get_random_state
 from . import values
+from .head_sites import HeadSites
 from .prefix import Recording, Resumed, Site
 from .targets import no_match
 
@@ -35,6 +36,7 @@ class Plan:
     ) -> None:
         self.model, self.metric, self.inputs = model, metric, corrupt
         self.runs = 2
+        self._heads: HeadSites | None = None
         self.clean = Recording(model, wanted)
         with self.clean:
             goal = model(*clean[0], **clean[1])
@@ -95,8 +97,17 @@ class Plan:
                 f"sweep: {site.name} is {tuple(value.shape)}, whose features do not split into "
                 f"{heads} heads; such sites are 'layers.*.self_attn.o_proj:in'."
             )
+        self._head_sites().check(site.address, site.pattern.side, value.shape[-1], heads)
         size, chosen = value.shape[-1] // heads, every if positions is None else rows
         return [Column(h, (every, chosen, slice(h * size, h * size + size))) for h in range(heads)]
+
+    def _head_sites(self) -> HeadSites:
+        """Where heads are, seen in one more run."""
+        if self._heads is None:
+            with HeadSites(self.model) as self._heads:
+                self.model(*self.inputs[0], **self.inputs[1])
+            self.runs += 1
+        return self._heads
 
     def patched(self, site: Site, columns: Sequence[Column]) -> Any:
         """The metric (columns, samples) with a site patched at each column in its own copy."""

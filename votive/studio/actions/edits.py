@@ -17,7 +17,7 @@ Indices = Annotated[list[Index], Within(1, 10_000)]
 
 
 def _edit(
-    job: Job, at: Address, do: Literal["replace", "add", "scale", "zero", "mean", "skip", "swap"],
+    job: Job, at: Address, do: Literal["replace", "add", "scale", "zero", "skip", "swap"],
     value: float | None = None, positions: Indices | None = None, features: Indices | None = None,
     with_: Address | None = None,
 ) -> None:  # fmt: skip
