@@ -321,7 +321,7 @@ def test_a_session_with_swapped_and_skipped_modules_is_saved_and_opened(page: Pa
         {"at": "layers.77", "do": "zero"}, {"at": MLP, "do": "call", "value": 1},
         {"at": MLP, "do": "replace"}, {"at": MLP, "do": "replace", "value": "os.system"},
         {"at": MLP, "do": "zero", "positions": [-1]}, {"at": MLP, "do": "scale", "value": [1]},
-        {"do": "zero"}, {"at": MLP, "do": "zero", "code": "x"}, {},
+        {"do": "zero"}, {"at": MLP, "do": "zero", "code": "x"}, {}, {"at": MLP, "do": "mean"},
     ],
 )  # fmt: skip
 def test_an_edit_that_makes_no_sense_is_refused_and_changes_nothing(page: Page, edit: Any) -> None:

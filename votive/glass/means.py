@@ -26,6 +26,7 @@ class _Total:
         self.sum: Any = None
         self.count: Any = None
         self.dim: int | None = None  # of positions
+        self.dtype: Any = None
 
     def add(self, x: Any, count: Any, dim: int | None) -> None:
         """Sums (1, ...) of some samples, of which there were `count` at each position."""
@@ -54,7 +55,7 @@ class _Total:
                 f"means: at {self.address} there are positions that the attention_mask leaves out "
                 "of every text; use over='positions'."
             )
-        return total / count
+        return (total / count).to(self.dtype)
 
 
 def _longer(t: Any, dim: int, length: int) -> Any:
@@ -99,6 +100,8 @@ class _Means(Probe):
                 f"means: {frame.address} is {tuple(x.shape)}, in which no dimension is known to be "
                 "that of samples."
             )
+        # Of half types the mean has more digits than the values.
+        dtype = votive.promote_types(x.dtype, votive.float32)
         x = x.detach().reshape(axes.shape).double()
         shape = [1] * x.dim()
         shape[axes.samples] = x.shape[axes.samples]
@@ -111,6 +114,7 @@ class _Means(Probe):
         total = self.totals.setdefault(text, _Total(frame.address))
         # What is not counted may be anything, also no number.
         x = votive.where(weight != 0, x, 0.0).sum(axes.samples, keepdim=True)
+        total.dtype = dtype
         total.add(x, weight.sum(axes.samples, keepdim=True), axes.positions)
 
     def edits(self, over: str) -> list[Edit]:
@@ -120,7 +124,7 @@ class _Means(Probe):
             module = total.address.module
             if module in often and not total.address.call:
                 text = text.replace(f"^{module}", f"^{module}#0", 1)
-            out.append(Edit(text.removesuffix(":out"), "mean", total.mean(over).float()))
+            out.append(Edit(text.removesuffix(":out"), "mean", total.mean(over)))
         return out
 
 

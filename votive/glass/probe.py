@@ -146,7 +146,7 @@ class Probe:
         if outermost:
             self.runs += 1
             self._calls.clear()
-            self.past = _past(args, kwargs)
+            self.past = past_of(args, kwargs)
         frame = self._push(module)
         frame.args, frame.kwargs = args, kwargs
         try:
@@ -272,7 +272,7 @@ class _OpEye(Observer):
         self.probe._op_refused(op, args, error)
 
 
-def _past(args: tuple[Any, ...], kwargs: dict[str, Any]) -> int:
+def past_of(args: Iterable[Any], kwargs: dict[str, Any]) -> int:
     """How many positions a cache among the arguments holds."""
     for value in (*args, *kwargs.values()):
         if hasattr(value, "get_seq_length"):

@@ -14,7 +14,7 @@ import votive
 from . import values
 from .capture import input_at
 from .parts import Parts
-from .probe import Frame, Probe
+from .probe import Frame, Probe, past_of
 
 
 @dataclass
@@ -109,6 +109,21 @@ def ids_of(args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
         if isinstance(value, votive.Tensor) and value.dim() == 2 and not value.is_floating_point():
             return value
     return None
+
+
+def place_of(position: int, args: Sequence[Any], kwargs: dict[str, Any], what: str) -> int:
+    """The index in this run of a position, which counts from the beginning of the text.
+
+    >>> from votive.glass.stream import place_of
+    >>> place_of(3, (), {}, "saliency"), place_of(-1, (), {}, "saliency")
+    (3, -1)
+    """
+    past = past_of(args, kwargs)
+    if 0 <= position < past:
+        raise IndexError(
+            f"{what}: position {position} is in the cache, which holds {past}, and not in this run."
+        )
+    return position - past if position >= 0 else position
 
 
 class _Instead(Probe):
