@@ -138,3 +138,45 @@ def test_an_edit_means_the_same_with_a_cache(name: str, kind: str) -> None:
                     for a, b in ((0, 1), (1, 4), (4, 5), (5, 6))
                 ]  # fmt: skip
             assert votive.allclose(votive.cat(parts, 1), whole, atol=2e-5), at
+
+
+CALLS = {
+    "skip": lambda at, model: Edit(at, "skip"),
+    "identity": lambda at, model: Edit(at, "swap", "identity"),
+    "another": lambda at, model: Edit(at, "swap", at.removeprefix("^").replace(".0", ".1")),
+}
+
+
+@pytest.mark.parametrize("name", CAUSAL)
+@pytest.mark.parametrize("call", CALLS)
+def test_a_call_that_is_not_made_leaves_positions_where_they_are(name: str, call: str) -> None:
+    model, ids = known(name)
+    later = ids.clone()
+    later[:, 3:] = votive.tensor([[21, 22, 23], [24, 25, 26]])
+    found = [a for a in all_sites(name) if re.search(r"\.0(\.(self_attn|attn|mlp|.*moe))?$", a)]
+    assert len(found) == 3
+    further = Edit(found[0].replace(".0", ".1"), "scale", -2.0, positions=[1, 4])
+    for at in found:
+        edits = [CALLS[call](at, model), further]
+        with votive.no_grad(), glass.patch(model, edits):
+            whole = logits(model(ids))
+            assert votive.allclose(whole[:, :3], logits(model(later))[:, :3], atol=1e-5), at
+            kept = nn.DynamicCache()
+            parts = [
+                logits(model(ids[:, a:b], past_key_values=kept))
+                for a, b in ((0, 3), (3, 4), (4, 6))
+            ]  # fmt: skip
+        assert votive.allclose(votive.cat(parts, 1), whole, atol=2e-5), at
+
+
+def test_a_module_that_fills_no_cache_is_refused_where_the_cache_counts() -> None:
+    class Mute(nn.Module):
+        def forward(self, x: Any, *args: Any, **kwargs: Any) -> Any:
+            return x
+
+    model, ids = known("gpt2")
+    edit = Edit("h.0.attn", "swap", Mute())
+    with votive.no_grad(), glass.patch(model, edit):
+        logits(model(ids))
+        with pytest.raises(RuntimeError, match="has put nothing into the cache"):
+            model(ids, past_key_values=nn.DynamicCache())

@@ -76,9 +76,7 @@ class Place:
     @property
     def cached(self) -> bool:
         """Whether the run is one of several that feed a text in parts."""
-        root = self._chain()[-1]
-        given = (*root.args, *root.kwargs.values())
-        return any(hasattr(v, "get_seq_length") for v in given)
+        return bool(caches(self.frame))
 
     # --- by the kind of call ------------------------------------------------------------------
 
@@ -245,6 +243,13 @@ class Place:
         if self.past or isinstance(kept, votive.Tensor):
             return replace(found, positions=None)
         return found
+
+
+def caches(frame: Frame) -> list[Any]:
+    """The key-value caches that the outermost call around a call is given."""
+    while frame.parent is not None:
+        frame = frame.parent
+    return [v for v in (*frame.args, *frame.kwargs.values()) if hasattr(v, "get_seq_length")]
 
 
 def _of_maps(shape: tuple[int, ...]) -> Axes:

@@ -9,13 +9,13 @@ import votive
 
 from . import values
 from .applying import applied
-from .axes import Place
+from .axes import Place, caches
 from .capture import input_at, put_input
 from .edits import Edit, edits_of
 from .means import means
 from .probe import Frame, Probe
 from .shown import Shown
-from .stand_in import check_name, instead_of
+from .stand_in import IDENTITY, check_name, instead_of
 from .targets import modules_for, no_match
 
 
@@ -102,6 +102,8 @@ class Patch(Probe, Shown):
                 self._change_input(i, edit, frame)
 
     def left(self, frame: Frame) -> None:
+        if frame.parent is None:
+            self._check_cache(frame)
         for i, edit in self._due(frame):
             if edit.do in ("skip", "swap") or edit.pattern.side == "in":
                 continue
@@ -113,9 +115,21 @@ class Patch(Probe, Shown):
             frame.output = values.put(frame.output, path, new)
             self._note(i, frame, old, new)
 
+    def _check_cache(self, frame: Frame) -> None:
+        """Raise if a cache was not filled by what runs in the place of attention."""
+        swaps = [e for e in self.edits if e.do == "swap"]
+        if swaps and any(int(c.get_seq_length()) == self.past for c in caches(frame)):
+            raise RuntimeError(
+                f"swap: what runs at {swaps[0].at!r} has put nothing into the cache, from which "
+                "models know how much of the text they have read; swap in a module that takes "
+                "past_key_values, or 'identity', or run without a cache."
+            )
+
     def _change_call(self, edit: Edit, frame: Frame) -> None:
         with self.muted():
             instead = edit.value
+            if edit.do == "skip" and frame.is_module and caches(frame):
+                instead = IDENTITY  # its part of the cache is filled all the same
             if isinstance(instead, str):
                 if not frame.is_module:
                     raise ValueError(f"swap: {frame.address} is an operator, not a module.")
@@ -239,6 +253,8 @@ def swap(model: Any, at: str, module: Any) -> Patch:
 
 def skip(model: Any, at: Any) -> Patch:
     """Let modules give on their first input while the block runs.
+
+    Where a key-value cache is filled, attention runs unheard, so that the cache is filled too.
 
     >>> net = votive.nn.Sequential(votive.nn.Tanh())
     >>> with votive.glass.skip(net, "0"):
