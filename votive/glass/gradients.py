@@ -12,11 +12,14 @@ from .address import Pattern
 from .plots import Bars, Drawn
 from .prefix import Site, put_value, value_at
 from .probe import Frame, Probe
+from .stage import CHANGES
 from .targets import modules_for, no_match, patterns
 
 
 class _Leaves(Probe):
     """Keeps values with their graph, and starts one where there is none."""
+
+    order = CHANGES
 
     def __init__(self, model: Any, wanted: list[Pattern]) -> None:
         modules_for(model, wanted)  # a pattern that means nothing is told before the run
