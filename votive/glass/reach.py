@@ -21,7 +21,14 @@ _NONE: Marks = frozenset()
 
 
 class Unread(LookupError):
-    """An edit of a value from which nothing of the model's result is computed."""
+    """An edit of a value from which nothing of the model's result is computed.
+
+    >>> net = votive.nn.Sequential(votive.nn.Linear(2, 2))
+    >>> with votive.glass.patch(net, {"0/linear:in.bias": 1.0}) as receipt:
+    ...     _ = net(votive.ones(1, 2))
+    >>> receipt.sites["0/linear#0"].reached
+    True
+    """
 
 
 @dataclass
