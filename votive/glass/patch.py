@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-from dataclasses import dataclass, field
 from typing import Any
 
 import votive
@@ -13,72 +11,11 @@ from .capture import first_input, input_at, put_input
 from .edits import Edit, edits_of
 from .probe import Frame, Probe
 from .reach import Fate, Reach, Unread
+from .receipt import Fired, Receipt, size_of_change
 from .shown import Shown
 from .stage import EDITS, STAGE, storages
 from .stand_in import check_name, instead_of
 from .targets import modules_for, no_match
-
-
-@dataclass
-class Fired:
-    """What happened at one address."""
-
-    times: int = 0
-    largest: float = 0.0  # change of a single number
-    relative: float = 0.0  # norm of the change over the norm of the value, at its largest
-    measured: bool = False  # whether the two above are known: a skip or swap has no old value
-    # Whether anything of the result is computed from what was changed; None: not known.
-    reached: bool | None = None
-    why: str = ""  # what is to be said about that
-
-    def add(self, largest: float, relative: float) -> None:
-        """One more change of this size."""
-        self.measured = True
-        # A change to NaN is larger than any, and stays.
-        self.largest = max(self.largest, largest, key=_rank)
-        self.relative = max(self.relative, relative, key=_rank)
-
-    def __str__(self) -> str:
-        size = "change not measured"
-        if self.measured:
-            size = f"largest change {self.largest:.4g}  relative {self.relative:.4g}"
-        told = {True: "reaches the result", False: "does not reach the result"}
-        if self.why:
-            size += f"  {told.get(self.reached, 'may not reach the result')}: {self.why}"  # type: ignore[arg-type]
-        return f"fired {self.times}  {size}"
-
-
-def _rank(number: float) -> float:
-    return math.inf if math.isnan(number) else number
-
-
-def _size(old: Any, new: Any) -> tuple[float, float]:
-    """The largest change of a number, and the norm of the change over that of the old value."""
-    if not old.numel():
-        return 0.0, 0.0
-    same = (new == old) | ((new != new) & (old != old))
-    # Where a mask is minus infinity before and after, nothing has changed.
-    change = (new.double() - old.double()).masked_fill(same, 0.0)
-    norm = float(old.double().masked_fill(~old.isfinite(), 0.0).norm())
-    return float(change.abs().max()), float(change.norm()) / norm if norm else 0.0
-
-
-@dataclass
-class Receipt(Shown):
-    """What a patch did: by address, how often it fired, how much it changed, and for whom."""
-
-    sites: dict[str, Fired] = field(default_factory=dict)
-    edits: list[dict[str, int]] = field(default_factory=list)  # per edit: address -> times
-
-    @property
-    def fired(self) -> int:
-        """How often anything was changed."""
-        return sum(s.times for s in self.sites.values())
-
-    def __str__(self) -> str:
-        return "\n".join(f"{a or '(model)'}  {s}" for a, s in self.sites.items()) or (
-            "nothing was changed"
-        )
 
 
 class Patch(Probe, Shown):
@@ -229,7 +166,7 @@ class Patch(Probe, Shown):
         if not self.measure:
             return
         with self.muted(), votive.no_grad():
-            site.add(*_size(old.detach(), new.detach()))
+            site.add(*size_of_change(old.detach(), new.detach()))
 
     def _follow_value(self, i: int, frame: Frame, new: Any) -> None:
         if self.reach is None:

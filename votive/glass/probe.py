@@ -61,8 +61,10 @@ class Frame:
 
     @property
     def name(self) -> str:
-        """The class of the module, or the operator's name."""
-        return type(self.subject).__name__ if self.is_module else self.subject.name
+        """The class of the module that runs, or the operator's name."""
+        if not self.is_module:
+            return str(self.subject.name)
+        return type(self.subject if self.instead is None else self.instead).__name__
 
     def skip(self, value: Any) -> None:
         """Let the call not run and give `value`."""
