@@ -10,7 +10,7 @@ import votive
 from votive import glass, nn
 from votive.glass import Edit
 
-from .decoders import ALL
+from .decoders import ALL, CAUSAL
 from .test_causality import all_sites, known, logits
 from .test_models import made
 from .test_patch import tiny
@@ -29,6 +29,28 @@ def test_an_edit_at_a_position_changes_nothing_before_it(name: str) -> None:
             assert votive.allclose(changed[:, :3], plain[:, :3], atol=1e-5), at
             assert not votive.allclose(changed[:, 3], plain[:, 3], atol=1e-5), at
             assert votive.equal(changed, again), at
+
+
+@pytest.mark.parametrize("name", [n for n in CAUSAL if n != "gemma2"])  # which caps its scores
+@pytest.mark.parametrize("side", ["in.0", "in.1", "in.2", "in.query", "in.key", "in.value"])
+def test_what_goes_into_attention_has_positions_of_the_text(name: str, side: str) -> None:
+    model, ids = known(name)
+    layer = "h.0.attn" if name == "gpt2" else "layers.0.self_attn"
+    at = f"{layer}/attention:{side}"
+    for edit in (Edit(at, "scale", -2.0, positions=[3]), Edit(at, "mean", positions=[1, 3])):
+        with votive.no_grad():
+            plain = logits(model(ids))
+            with glass.patch(model, edit):
+                whole = logits(model(ids))
+            cache = nn.DynamicCache()
+            with glass.patch(model, edit):
+                parts = [
+                    logits(model(ids[:, a:b], past_key_values=cache)) for a, b in ((0, 4), (4, 6))
+                ]  # fmt: skip
+        first = edit.positions[0]  # type: ignore[index]
+        assert votive.allclose(whole[:, :first], plain[:, :first], atol=1e-5)
+        assert not votive.allclose(whole, plain, atol=1e-4)
+        assert votive.allclose(votive.cat(parts, 1), whole, atol=2e-5)
 
 
 @pytest.mark.parametrize("heads", [1, 2, 4])

@@ -14,7 +14,7 @@ import votive
 
 from . import values
 from .address import Pattern
-from .capture import input_at
+from .capture import by_number, input_at
 from .probe import Frame
 
 _CHANNELS_FIRST = tuple(
@@ -99,7 +99,8 @@ class Place:
 
     def _chosen(self, side: str, *numbers: str) -> bool:
         """Whether one of these inputs or results is meant."""
-        return self.pattern.side == side and self.pattern.path[:1] in [(n,) for n in numbers]
+        path = by_number(self.frame, self.pattern.path) if self.pattern.path else ()
+        return self.pattern.side == side and str(next(iter(path), "")) in numbers
 
     def _of_module(self, x: Any, shape: tuple[int, ...]) -> Axes | None:
         module, dims = self.frame.subject, len(shape)

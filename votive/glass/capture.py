@@ -170,28 +170,38 @@ def _halved(t: Any) -> Any:
     return half
 
 
+def first_input(frame: Frame) -> tuple[Any, ...] | None:
+    """The way to the first tensor among a call's inputs; None without one."""
+    way = values.first_path(frame.args)
+    return values.first_path(frame.kwargs) if way is None else way
+
+
 def input_at(frame: Frame, path: tuple[Any, ...]) -> Any:
     """An input of a call: the first one, or the one that a number or a name chooses."""
     if not path:
-        found = frame.args[0] if frame.args else values.first(frame.kwargs)
-        return found
-    if path[0] in frame.kwargs:
-        return values.get(frame.kwargs, path)
-    return values.get(frame.args, path)
+        holds = frame.args and (frame.is_module or values.first(frame.args[0]) is not None)
+        return frame.args[0] if holds else values.first((frame.args, frame.kwargs))
+    path = by_number(frame, path)
+    return values.get(frame.kwargs if path[0] in frame.kwargs else frame.args, path)
 
 
-def put_input(frame: Frame, path: tuple[Any, ...], new: Any) -> None:
-    """Give a call another input."""
-    if path and path[0] in frame.kwargs:
-        frame.kwargs = values.put(frame.kwargs, path, new)
-    elif frame.args:
-        way = path or (0,)
-        frame.args = values.put(frame.args, way, new)
-    else:
-        way = values.first_path(frame.kwargs)
-        if way is None:
-            raise LookupError(f"{frame.address} has no tensor among its inputs.")
+def put_input(frame: Frame, path: tuple[Any, ...] | None, new: Any) -> None:
+    """Give a call another input: the one at `path`, or the first tensor."""
+    way = path or first_input(frame)
+    if way is None:
+        raise LookupError(f"{frame.address} has no tensor among its inputs.")
+    way = by_number(frame, way)
+    if way[0] in frame.kwargs:
         frame.kwargs = values.put(frame.kwargs, way, new)
+    else:
+        frame.args = values.put(frame.args, way, new)
+
+
+def by_number(frame: Frame, path: tuple[Any, ...]) -> tuple[Any, ...]:
+    """A way that begins with the name of an operator's argument, with the argument's place."""
+    if frame.kind == "op" and path[0] in frame.subject.schema.names:
+        return (frame.subject.schema.names.index(path[0]), *path[1:])
+    return path
 
 
 def capture(

@@ -12,6 +12,7 @@ from .address import Pattern
 from .plots import Bars, Drawn
 from .prefix import Site, put_value, value_at
 from .probe import Frame, Probe
+from .stage import CHANGES
 from .targets import modules_for, no_match, patterns
 
 
@@ -22,6 +23,8 @@ class _Leaves(Probe):
     with the same tensor (a stream has many readers, and some modules give on what they are given)
     is not in its gradient.
     """
+
+    order = CHANGES
 
     def __init__(self, model: Any, wanted: list[Pattern]) -> None:
         for p in wanted:

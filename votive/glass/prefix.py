@@ -16,6 +16,7 @@ from . import values
 from .address import Pattern
 from .axes import Axes, Place
 from .probe import Frame, Probe
+from .stage import CHANGES
 
 
 @dataclass
@@ -138,23 +139,27 @@ def put_value(frame: Frame, pattern: Pattern, new: Any) -> None:
 class Resumed(Probe):
     """A run that skips what a recording knows, and changes the value at one site."""
 
+    order = CHANGES
+
     def __init__(
         self, model: Any, recorded: Recording, site: Site, change: Any, given: Any
     ) -> None:
         skipped = {a for a in recorded.outputs if recorded.ended[a] < site.starts}
-        # All modules are seen, as by the recording: so it stands outside of patches that know their
-        # modules. What they did is in the recorded values and is not done again.
+        # All modules are seen, as by the recording. What patches did is in the recorded values.
         super().__init__(model)
         self.recorded, self.site, self.change, self.given = recorded, site, change, given
         self.skipped = skipped
         self.fired = False
 
-    def entered(self, frame: Frame) -> None:
+    def answer(self, frame: Frame) -> None:
         text = str(frame.address)
         if text in self.skipped:
             self._calls.update(self.recorded.inside(text))
-            frame.skip(self.given(text, self.recorded.outputs[text]))
-        elif text == self.site.address and self.site.pattern.side == "in":
+            with self.muted():
+                frame.answer(self.given(text, self.recorded.outputs[text]))
+
+    def entered(self, frame: Frame) -> None:
+        if str(frame.address) == self.site.address and self.site.pattern.side == "in":
             self._change(frame)
 
     def left(self, frame: Frame) -> None:

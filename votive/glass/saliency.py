@@ -17,6 +17,7 @@ from .labels import token_labels
 from .parts import find_parts, parts_of
 from .plots import Drawn
 from .probe import Frame, Probe
+from .stage import CHANGES
 from .stream import ids_of, logits_of, place_of
 
 METHODS = ("gradient", "gradient_x_input", "integrated_gradients")
@@ -61,6 +62,8 @@ class Saliency(Drawn):
 
 class _Embedding(Probe):
     """Puts another tensor in place of what the embedding gives."""
+
+    order = CHANGES
 
     def __init__(self, model: Any, table: Any, change: Callable[[Any], Any]) -> None:
         super().__init__(model, only=[table])

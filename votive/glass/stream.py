@@ -30,7 +30,7 @@ class Stream:
 
 
 class _Watch(Probe):
-    """Sees all modules, and so stands outside of patches that know theirs: sees what they made."""
+    """Keeps what goes into the first layer and comes out of each."""
 
     def __init__(self, parts: Parts, stream: Stream) -> None:
         super().__init__(parts.model)
@@ -135,10 +135,10 @@ class _Instead(Probe):
         self.path, self.template = values.first_path(template), template
         self.state: Any = None
 
-    def entered(self, frame: Frame) -> None:
+    def answer(self, frame: Frame) -> None:
         if id(frame.subject) in self.ids:
             assert self.path is not None
-            frame.skip(values.put(self.template, self.path, self.state))
+            frame.answer(values.put(self.template, self.path, self.state))
 
 
 class Tail:
