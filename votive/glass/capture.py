@@ -182,7 +182,14 @@ def input_at(frame: Frame, path: tuple[Any, ...]) -> Any:
         holds = frame.args and (frame.is_module or values.first(frame.args[0]) is not None)
         return frame.args[0] if holds else values.first((frame.args, frame.kwargs))
     path = by_number(frame, path)
-    return values.get(frame.kwargs if path[0] in frame.kwargs else frame.args, path)
+    try:
+        return values.get(frame.kwargs if path[0] in frame.kwargs else frame.args, path)
+    except LookupError as e:
+        names = list(frame.subject.schema.names) if frame.kind == "op" else [*frame.kwargs]
+        if frame.is_module:
+            names = [*map(str, range(len(frame.args))), *names]
+        known = ", ".join(names) or "none"
+        raise LookupError(f"{e} {frame.address} has these inputs: {known}.") from None
 
 
 def put_input(frame: Frame, path: tuple[Any, ...] | None, new: Any) -> None:
