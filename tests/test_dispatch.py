@@ -41,6 +41,62 @@ def test_an_observer_may_replace_a_result() -> None:
         assert vt.ones(2).tanh().tolist() == [0.0, 0.0]
 
 
+class Double(Observer):
+    """Doubles the first argument of tanh, whatever its form."""
+
+    def before(self, call):
+        if call.op.name == "tanh":
+            call.args = (call.args[0] * 2, *call.args[1:])
+
+
+class Nines(Observer):
+    def after(self, call):
+        return vt.full((2,), 9.0) if call.op.name == "tanh" else None
+
+
+@pytest.mark.parametrize("form", ["function", "in place", "out"])
+def test_an_observer_may_replace_arguments_and_results_in_every_form(form: str) -> None:
+    def run(x):
+        if form == "function":
+            return x.tanh()
+        if form == "in place":
+            x.tanh_()  # its result is not used
+            return x
+        out = vt.empty(2)
+        vt.tanh(x, out=out)
+        return out
+
+    x = vt.tensor([0.5, 1.0])
+    doubled = (x * 2).tanh()
+    with Double():
+        assert vt.equal(run(x.clone()), doubled)
+    with Nines():
+        assert run(x.clone()).tolist() == [9.0, 9.0]
+    y = x.clone().requires_grad_()
+    if form != "out":
+        with Double():
+            run(y * 1).sum().backward()
+        assert vt.allclose(y.grad, 2 * (1 - doubled**2))
+
+
+def test_an_observer_is_told_when_numbers_go_to_python() -> None:
+    class Reads(Observer):
+        count = 0
+
+        def read(self, tensor):
+            self.count += 1
+
+    x = vt.ones(1)
+    ways = [
+        x.item, x.tolist, x.numpy, x.__array__, lambda: bool(x), lambda: float(x), x.__dlpack__,
+        lambda: int(x.long()), lambda: range(3)[vt.tensor(1)],
+    ]  # fmt: skip
+    with Reads() as seen:
+        for number, way in enumerate(ways, 1):
+            way()
+            assert seen.count == number
+
+
 def test_an_observer_leaves_also_after_an_error() -> None:
     with pytest.raises(ValueError, match="stop"), Watch():
         raise ValueError("stop")

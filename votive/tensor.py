@@ -435,10 +435,14 @@ class Tensor:
             raise RuntimeError(
                 f"a Tensor with {self._spec.numel} elements cannot be converted to Scalar."
             )
+        if dispatch.state.observers:
+            dispatch.was_read(self)
         return BACKENDS[self._spec.device.type].item(self._data)
 
     def tolist(self) -> Any:
         """Nested lists of Python numbers."""
+        if dispatch.state.observers:
+            dispatch.was_read(self)
         a = BACKENDS[self.device.type].to_numpy(self._data)
         if self.dtype in dt.HALF or self.dtype in dt.FLOAT8:
             a = a.astype(np.float32)
@@ -453,6 +457,8 @@ class Tensor:
                 )
             if not self.is_cpu:
                 raise TypeError(f"can't convert a {self.device} tensor to numpy; use .cpu() first.")
+        if dispatch.state.observers:
+            dispatch.was_read(self)
         a = BACKENDS[self.device.type].to_numpy(self._data)
         return a.view()  # type: ignore[no-any-return]
 
@@ -492,6 +498,8 @@ class Tensor:
             source, stream = self.cpu(), None  # type: ignore[attr-defined]
         elif copy:
             source = self.clone()  # type: ignore[attr-defined]
+        if dispatch.state.observers:
+            dispatch.was_read(self)
         backend = _sharing(source, "export")
         return backend.export(source._data, source._spec, stream, max_version)
 
@@ -506,6 +514,8 @@ class Tensor:
             raise AttributeError("__cuda_array_interface__: the tensor is not on a GPU.")
         if self._rg:
             raise RuntimeError("can't share a Tensor that requires grad; use tensor.detach().")
+        if dispatch.state.observers:
+            dispatch.was_read(self)
         return backend.array_interface(self._data, self._spec)  # type: ignore[no-any-return]
 
     def __repr__(self, *, tensor_contents: str | None = None) -> str:

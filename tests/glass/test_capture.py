@@ -76,12 +76,48 @@ def test_half_and_stats_keep_less() -> None:
     model, data = net().eval(), x()
     with glass.capture(model, "head", policy="half") as half:
         out = model(data)["out"]
-    assert half["head"].dtype == votive.float16
+    assert half["head"].dtype == votive.bfloat16
     with glass.capture(model, "head", policy="stats") as stats:
         model(data)
     assert stats["head"].mean == pytest.approx(out.mean().item(), abs=1e-6)
     assert sum(stats["head"].histogram) == out.numel()
     assert stats.bytes == 0
+
+
+HALVED = [
+    (votive.tensor([1e5, -3.0, 1e-9]), votive.bfloat16),
+    (votive.tensor([1e5, 1e30], dtype=votive.float64), votive.bfloat16),
+    (votive.tensor([float("inf"), float("-inf"), float("nan"), 1.0]), votive.bfloat16),
+    (votive.tensor([7e4, 3.0], dtype=votive.bfloat16), votive.bfloat16),
+    (votive.tensor([6e-8, 6e4], dtype=votive.float16), votive.float16),
+    (votive.tensor([1 << 40, -1]), votive.int64),
+    (votive.tensor([True, False]), votive.bool),
+    (votive.tensor([1e5 + 2e5j]), votive.complex64),
+]
+
+
+@pytest.mark.parametrize(("value", "dtype"), HALVED, ids=[str(v.dtype) for v, _ in HALVED])
+def test_half_keeps_the_size_of_every_number(value: votive.Tensor, dtype: votive.dtype) -> None:
+    model = nn.Identity()
+    with glass.capture(model, "^", policy="half") as seen:
+        model(value)
+    kept = seen[""]
+    assert kept.dtype == dtype
+    assert votive.equal(kept.isfinite(), value.isfinite())
+    good = value[value.isfinite()].to(votive.complex128)
+    got = kept[kept.isfinite()].to(votive.complex128)
+    assert bool(((got - good).abs() <= good.abs() / 256).all())
+    assert seen.bytes == glass.predict(model, "^", value, policy="half").bytes
+
+
+@pytest.mark.parametrize("value", [
+    votive.tensor([1.0, 1e300], dtype=votive.float64), votive.tensor([-3.4e38]),
+])  # fmt: skip
+def test_half_refuses_what_it_would_make_infinite(value: votive.Tensor) -> None:
+    model = nn.Identity()
+    with pytest.raises(OverflowError, match="policy='cpu'"):
+        with glass.capture(model, "^", policy="half"):
+            model(value)
 
 
 def test_a_kept_value_that_was_overwritten_is_an_error() -> None:

@@ -34,7 +34,7 @@ EDITS = [
     (Edit("0", "add", 1.5), lambda v: v + 1.5),
     (Edit("0", "call", lambda v: v.square()), lambda v: v.square()),
     (Edit("0", "replace", 2.0), lambda v: votive.full_like(v, 2.0)),
-    (Edit("0", "mean"), lambda v: v.mean((0, 1), keepdim=True).expand_as(v)),
+    (Edit("0", "mean"), lambda v: v.mean(0, keepdim=True).expand_as(v)),
     (Edit("0", "resample"), lambda v: v.flip(0)),
 ]
 
@@ -78,7 +78,7 @@ def test_several_parts_together_mean_all_their_combinations() -> None:
 def test_the_mean_of_a_part_is_that_of_the_whole_site() -> None:
     model, data = nn.Sequential(nn.Identity()), x()
     expected = data.clone()
-    expected[0, 1, 2] = data.mean((0, 1))[2]
+    expected[0, 1, 2] = data.mean(0)[1, 2]
     with glass.ablate(model, "0", "mean", positions=[1], features=[2], samples=[0]):
         assert votive.allclose(model(data), expected)
 
@@ -178,7 +178,11 @@ BAD = [
     (lambda: Edit("a", "zero", 1.0), "takes no value"),
     (lambda: Edit("a", "skip", positions=[0]), "about a whole call"),
     (lambda: Edit("a", "zero", positions=slice(1, None)), "needs an end"),
+    (lambda: Edit("a", "zero", positions=[]), "positions is empty"),
+    (lambda: Edit("a", "zero", features=range(0)), "features is empty"),
     (lambda: glass.patch(nn.Identity(), {}), "no edit"),
+    (lambda: glass.ablate(nn.Identity(), "^", data=[votive.ones(1)]), "for kind 'mean'"),
+    (lambda: glass.ablate(nn.Identity(), "^", "mean", over="positions"), "give data="),
     (lambda: glass.ablate(nn.Identity(), "^", "half"), "zero, mean or resample"),
 ]
 

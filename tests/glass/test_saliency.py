@@ -235,3 +235,30 @@ def test_statistics_at_addresses_of_any_model() -> None:
     assert found.to_dict()["rows"]["one"]["count"] == 4 * 64
     with pytest.raises(LookupError, match="layers="):
         glass.layer_statistics(Convs(), votive.randn(1, 1, 8, 8))
+
+
+def test_positions_count_from_the_beginning_of_the_text_with_a_cache_too() -> None:
+    model, ids = decoder("llama")
+
+    def cached() -> Any:
+        cache = votive.nn.DynamicCache()
+        with votive.no_grad():
+            model(ids[:, :2], past_key_values=cache)
+        return cache
+
+    for explained in (
+        lambda x, **given: glass.saliency(model, x, target=3, **given).output,
+        lambda x, **given: glass.logit_attribution(model, x, target=3, **given).logit,
+    ):
+        for position in (3, -2):
+            whole = explained(ids, position=position)
+            part = explained(ids[:, 2:], position=position, past_key_values=cached())
+            assert votive.allclose(whole, part, atol=1e-5)
+        with pytest.raises(IndexError, match="position 1 is in the cache, which holds 2"):
+            explained(ids[:, 2:], position=1, past_key_values=cached())
+        with pytest.raises(IndexError):
+            explained(ids, position=5)
+    with pytest.raises(ValueError, match="without a cache"):
+        glass.saliency(
+            model, ids[:, 2:], method="integrated_gradients", past_key_values=cached()
+        )  # fmt: skip

@@ -541,3 +541,23 @@ def test_logits_are_kept_of_few_prefixes_only() -> None:
     assert 0 < len(held) <= 16
     assert isinstance(session.feeder.store, Store)
     assert votive.equal(session.nodes[1].logits, session.fresh_logits(1))
+
+
+def test_means_come_from_a_data_set_since_a_session_writes_one_text() -> None:
+    session = start()
+    session.step(3)
+    for do in ("mean", "resample"):
+        with pytest.raises(ValueError, match="a session writes one text"):
+            session.set_edits([glass.Edit("layers.0.mlp", do)])
+    data = [votive.tensor([[1, 2, 3, 4], [4, 3, 2, 1]]), votive.tensor([[5, 6]])]
+    edits = glass.means(session.model, "layers.*.mlp", data, over="positions")
+    before = session.logits()
+    session.set_edits(edits, from_start=True)
+    assert not votive.allclose(session.logits(), before)
+    assert votive.equal(session.logits(), session.fresh_logits())
+    with votive.no_grad(), glass.patch(session.model, edits):
+        whole = session.model(votive.tensor([session.tokens])).logits[0, -1]
+    assert votive.allclose(session.logits(), whole, atol=1e-5)
+    short = glass.means(session.model, "layers.0.mlp", data)
+    with pytest.raises(ValueError, match="is for 4 positions, but position"):
+        session.set_edits(short, from_start=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import gc
 import weakref
 from pathlib import Path
@@ -13,7 +14,7 @@ from votive import glass
 from votive.glass import stand_in
 
 from .session_models import model
-from .test_session import start
+from .test_session import PROMPT, start
 
 MODEL = model("llama")
 
@@ -54,8 +55,6 @@ def test_a_session_with_a_swap_is_a_program() -> None:
 
 
 def test_swapping_by_address_is_running_with_the_weights_of_the_other() -> None:
-    import copy
-
     other = copy.deepcopy(MODEL)
     other.model.layers[1].load_state_dict(other.model.layers[0].state_dict())
     with votive.no_grad():
@@ -122,15 +121,27 @@ def test_stand_ins_are_made_once_anew_when_weights_are_exchanged_and_hold_no_mod
     assert gone() is None
 
 
-def test_an_edit_inside_of_what_is_swapped_does_nothing_and_is_no_error(tmp_path: Path) -> None:
+def test_an_edit_inside_of_what_is_swapped_in_is_made_there(tmp_path: Path) -> None:
     inside = glass.Edit("model.layers.1.mlp", "zero")
     session = start(edits=[inside, glass.Edit(LAYER, "swap", "model.layers.0")])
-    other = start(edits=[glass.Edit(LAYER, "swap", "model.layers.0")])
+    session.step(3)
+    other = copy.deepcopy(MODEL)
+    other.model.layers[1].load_state_dict(other.model.layers[0].state_dict())
+    alike = glass.Session(other, None, PROMPT, edits=[inside], do_sample=True, seed=1)
+    alike.step(3)
+    assert session.tokens == alike.tokens
+    assert votive.equal(session.logits(), alike.logits())
+    session.save(tmp_path / "x.votive")
+    assert glass.Session.load(tmp_path / "x.votive", MODEL).replay().exact
+
+
+def test_an_edit_inside_of_what_is_skipped_does_nothing_and_a_patch_says_so() -> None:
+    inside = glass.Edit("model.layers.1.mlp", "zero")
+    session = start(edits=[inside, glass.Edit(LAYER, "swap", "identity")])
+    other = start(edits=[glass.Edit(LAYER, "swap", "identity")])
     session.step(3)
     other.step(3)
     assert session.tokens == other.tokens
-    session.save(tmp_path / "x.votive")
-    assert glass.Session.load(tmp_path / "x.votive", MODEL).replay().exact
     with pytest.raises(glass.NoMatch, match="is there, but was not called"), glass.patch(
         MODEL, [inside, glass.Edit(LAYER, "skip")]
     ), votive.no_grad():  # fmt: skip

@@ -12,6 +12,7 @@ from votive.glass import values
 from votive.glass.stream import logits_of
 
 from .decoders import ALL, decoder
+from .test_models import made
 
 
 def metric(out: Any) -> Any:
@@ -310,6 +311,59 @@ def test_heads_are_patched_one_at_a_time(positions: Any) -> None:
     assert found.figure().x_name == "head"
     with pytest.raises(ValueError, match="3 heads"):
         glass.sweep(model, clean, corrupt, metric=metric, sites=site, heads=3)
+
+
+HEADS = [
+    ("qwen3", "layers.*.self_attn.o_proj:in", 2, None),
+    ("qwen3", "layers.*.self_attn.q_proj", 2, None),
+    ("qwen3", "layers.*.self_attn.v_proj", 1, None),
+    ("gpt2", "h.*.attn.c_proj:in", 2, None),
+    ("mine", "blocks.*.look.out:in", 3, None),
+    ("qwen3", "layers.*.self_attn.o_proj:in", 4, "attention there has 1 and 2"),
+    ("qwen3", "layers.*.self_attn.v_proj", 2, "which are not those of 2 heads"),
+    ("qwen3", "layers.*.self_attn.o_proj", 2, "are not those of heads"),
+    ("qwen3", "layers.*.self_attn", 2, "are not those of heads"),
+    ("qwen3", "layers.*.mlp", 2, "are not those of heads"),
+    ("qwen3", "layers.*.mlp.gate_proj:in", 2, "are not those of heads"),
+    ("gpt2", "h.*.attn.c_attn", 2, "which are not those of 2 heads"),
+]
+
+
+@pytest.mark.parametrize(("name", "site", "heads", "refused"), HEADS)
+def test_heads_are_told_only_where_they_are(
+    name: str, site: str, heads: int, refused: str | None
+) -> None:
+    model, ids = decoder(name)
+    clean, corrupt = texts(ids)
+    if refused is not None:
+        with pytest.raises(ValueError, match=refused):
+            glass.sweep(model, clean, corrupt, metric=metric, sites=site, heads=heads)
+        return
+    found = glass.sweep(model, clean, corrupt, metric=metric, sites=site, heads=heads)
+    assert found.values.shape == (2, heads)
+
+
+def test_the_heads_of_an_encoder_are_read_in_another_module() -> None:
+    model, given = made("bert")
+    ids = given["input_ids"]
+    corrupt = ids.flip(1)
+    found = glass.sweep(
+        model, ids, corrupt, metric=lambda out: out.logits[:, 0, 3], heads=2,
+        sites="attention.output.dense:in",
+    )  # fmt: skip
+    assert found.values.shape == (2, 2)
+    assert not votive.allclose(found.values, found.corrupt.mean().expand(2, 2))
+
+
+def test_sites_have_positions_in_the_dimension_that_is_theirs() -> None:
+    model, ids = decoder("qwen3_moe")
+    clean, corrupt = texts(ids)
+    site = "layers.0.self_attn.q_norm"
+    found = glass.sweep(model, clean, corrupt, metric=metric, sites=site)
+    assert found.positions == [0, 1, 2, 3, 4]
+    assert votive.allclose(found.per_sample, one_at_a_time(model, clean, corrupt, found), atol=1e-5)
+    with pytest.raises(ValueError, match="no dimensions are known"):
+        glass.sweep(model, clean, corrupt, metric=metric, sites="layers.0.mlp.gate")
 
 
 def test_other_patches_hold_during_a_sweep_and_are_made_once() -> None:

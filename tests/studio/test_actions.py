@@ -252,6 +252,39 @@ def test_an_edit_changes_the_text_with_a_receipt_and_can_be_taken_back(page: Pag
     assert page.ask("edits.list")["edits"] == [{"at": MLP, "do": "zero"}]
 
 
+def test_an_edit_of_an_operator_s_input_is_made_and_one_that_nothing_reads_is_refused(
+    page: Page,
+) -> None:
+    begun(page, settings={"temperature": 0})
+    at = "model.layers.1.mlp/silu:in"
+    reply = page.ask("edits.set", edits=[{"at": at, "do": "zero"}])
+    assert (reply["receipts"][0]["count"], reply["receipts"][0]["sites"][0]["reached"]) == (1, True)
+    logits = plain(ids(page), glass.Edit("model.layers.1.mlp", "zero"))[0, -1]
+    assert page.ask("session.top", k=1)["before"][0]["id"] == int(logits.argmax())
+    with pytest.raises(Refused, match="nothing of the result is computed from it"):
+        page.ask("edits.set", edits=[{"at": "/attention:out.1", "do": "zero"}])
+    assert [e["at"] for e in page.ask("edits.list")["edits"]] == [at]
+
+
+def test_an_edit_that_another_one_replaces_says_so(page: Page) -> None:
+    begun(page)
+    first = {"at": "model.layers.0", "do": "scale", "value": 2.0}
+    reply = page.ask("edits.set", edits=[first, {"at": "model.layers.1", "do": "zero"}])
+    said = [r["text"] for r in reply["receipts"]]
+    assert said[0].endswith("no effect: what was computed from it was replaced at model.layers.1")
+    assert "no effect" not in said[1]
+
+
+def test_a_skipped_layer_has_no_attention(page: Page) -> None:
+    begun(page)
+    page.ask("edits.set", edits=[{"at": "model.layers.1", "do": "skip"}])
+    found = page.ask("attention.heads")["entropy"]
+    assert np.isnan(found[1]).all()
+    assert np.isfinite(found[[0, 2]]).all()
+    with pytest.raises(Refused, match="a layer that is skipped runs none"):
+        page.ask("attention.layer", layer=1, mean=True)
+
+
 def test_edits_of_positions_and_features_and_of_later_tokens_are_replayed(page: Page) -> None:
     begun(page, settings={"temperature": 0})
     told = {"at": "model.layers.0", "do": "replace", "value": 4, "positions": [2], "features": [5]}
@@ -321,7 +354,7 @@ def test_a_session_with_swapped_and_skipped_modules_is_saved_and_opened(page: Pa
         {"at": "layers.77", "do": "zero"}, {"at": MLP, "do": "call", "value": 1},
         {"at": MLP, "do": "replace"}, {"at": MLP, "do": "replace", "value": "os.system"},
         {"at": MLP, "do": "zero", "positions": [-1]}, {"at": MLP, "do": "scale", "value": [1]},
-        {"do": "zero"}, {"at": MLP, "do": "zero", "code": "x"}, {},
+        {"do": "zero"}, {"at": MLP, "do": "zero", "code": "x"}, {}, {"at": MLP, "do": "mean"},
     ],
 )  # fmt: skip
 def test_an_edit_that_makes_no_sense_is_refused_and_changes_nothing(page: Page, edit: Any) -> None:

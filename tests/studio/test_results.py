@@ -29,7 +29,7 @@ from .results import EVIL, RESULTS, captured, ids, session
 # Exported classes that are no results: names, errors, parts of results, and what is done with them.
 NO_RESULTS = {
     "Address", "BadValue", "Breakpoint", "Console", "Cost", "Event", "Frame", "NoMatch", "Parts",
-    "Pattern", "Probe", "Reading", "SessionMismatch", "Span", "TunedLens",
+    "Pattern", "Probe", "Reading", "SessionMismatch", "Span", "TunedLens", "Unread",
 }  # fmt: skip
 VIEW = "application/vnd.jupyter.widget-view+json"
 

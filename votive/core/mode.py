@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
+from collections.abc import Iterator
 from typing import Any
 
 
@@ -25,6 +27,11 @@ class Mode(threading.local):
     # Device types under autocast, each with its dtype; replaced as a whole, never changed.
     autocast: dict[str, Any] = {}
 
+    # While something is computed only to be shown: the operator that computes with such values.
+    shown: str = ""
+    # While what looks at a run computes for itself: no probe sees it.
+    unheard: int = 0
+
     def renew(self) -> None:
         """Recompute `noted` after one of its causes changed."""
         self.special = self.anomaly or bool(self.saved_hooks)
@@ -40,3 +47,22 @@ class Ever:
 
 
 mode = Mode()
+
+
+@contextlib.contextmanager
+def only_shown(counts: str) -> Iterator[None]:
+    """Say that what is computed inside is only shown: nothing the model computes with reads it.
+
+    `counts` is the operator, called by the same module, that has the values which count. An edit
+    of what is only shown is then an error that names it.
+
+    >>> from votive.core.mode import only_shown
+    >>> scores = votive.tensor([0.0, 1.0])
+    >>> with only_shown("attention"):
+    ...     weights = scores.softmax(-1)
+    """
+    before, mode.shown = mode.shown, counts
+    try:
+        yield
+    finally:
+        mode.shown = before

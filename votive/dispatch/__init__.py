@@ -6,7 +6,7 @@ Knows neither formulas' content nor devices' internals; autograd and Tensor plug
 
 from .call import binary, call, execute, install, unary
 from .normalise import as_dtype
-from .observe import Call, Observer, attach, detach, refresh_hooks
+from .observe import Call, Observer, attach, detach, refresh_hooks, was_read
 from .plan import Plan, drop_plans, forgettable, prepare, remembering, shortened
 from .state import make, state
 from .write import call_inplace, call_out, check_writable, private_copy, refuse_grad, write_out
@@ -15,5 +15,5 @@ __all__ = [
     "Call", "Observer", "Plan", "as_dtype", "attach", "binary", "call", "call_inplace", "call_out",
     "check_writable", "detach", "drop_plans", "execute", "forgettable", "install", "make",
     "prepare", "private_copy", "refresh_hooks", "refuse_grad", "remembering", "shortened", "state",
-    "unary", "write_out",
+    "unary", "was_read", "write_out",
 ]  # fmt: skip

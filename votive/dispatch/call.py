@@ -59,7 +59,7 @@ def _hooked(op: Op, args: tuple[Any, ...]) -> Any:
                 o.refused(op, args, e)
             raise
     if state.observers:
-        return observed(plan, args, lambda: execute(plan, args))
+        return observed(plan, args, execute)
     return execute(plan, args)
 
 

@@ -10,17 +10,21 @@ from typing import Any
 
 from ..core.mode import mode
 from ..ops.registry import Op
-from .plan import Plan
+from .plan import Plan, prepare
 from .state import state
 
 
 class Call:
-    """What observers see of one call: operator, plan, arguments, result, seconds."""
+    """What observers see of one call: operator, plan, arguments, result, seconds.
 
-    __slots__ = ("args", "op", "plan", "result", "seconds")
+    Before the call an observer may set `args`, and the operator then runs on these. `into` is what
+    an in-place call or `out=` writes into, and None for all others.
+    """
 
-    def __init__(self, op: Op, plan: Plan, args: tuple[Any, ...]) -> None:
-        self.op, self.plan, self.args = op, plan, args
+    __slots__ = ("args", "into", "op", "plan", "result", "seconds")
+
+    def __init__(self, op: Op, plan: Plan, args: tuple[Any, ...], into: Any = None) -> None:
+        self.op, self.plan, self.args, self.into = op, plan, args, into
         self.result: Any = None
         self.seconds = math.nan
 
@@ -32,10 +36,13 @@ class Call:
         return f"<call {self.op.name} -> {getattr(self.result, 'shape', None)}>"
 
 
-def observed(plan: Plan, args: tuple[Any, ...], run: Callable[[], Any]) -> Any:
+Run = Callable[[Plan, tuple[Any, ...]], Any]
+
+
+def observed(plan: Plan, args: tuple[Any, ...], run: Run, into: Any = None) -> Any:
     if plan.backend.name == "trace":
-        return run()  # a function being turned into a formula: nothing is computed yet
-    event = Call(plan.op, plan, args)
+        return run(plan, args)  # a function being turned into a formula: nothing is computed yet
+    event = Call(plan.op, plan, args, into)
     watching = state.observers
     for o in watching:
         instead = o.before(event)
@@ -44,7 +51,9 @@ def observed(plan: Plan, args: tuple[Any, ...], run: Callable[[], Any]) -> Any:
     if event.result is None:
         start = time.perf_counter()
         try:
-            event.result = run()
+            if event.args is not args:
+                event.plan, event.args = prepare(plan.op, event.args)
+            event.result = run(event.plan, event.args)
         except Exception as e:
             for o in watching:
                 o.failed(event, e)
@@ -57,11 +66,18 @@ def observed(plan: Plan, args: tuple[Any, ...], run: Callable[[], Any]) -> Any:
     return event.result
 
 
+def was_read(tensor: Any) -> None:
+    """Tell observers that a tensor's numbers were handed to Python."""
+    for o in state.observers:
+        o.read(tensor)
+
+
 class Observer:
     """Base of everything that watches calls; use it as a context manager.
 
-    `before(call)` sees the arguments and may return a result, and then nothing is computed;
-    `after(call)` sees the result and may return another one; `failed(call, error)` sees an error.
+    `before(call)` sees the arguments, may set others, and may return a result: then nothing is
+    computed. `after(call)` sees the result and may return another one; `failed(call, error)` sees
+    an error. What is returned for an in-place call is written into its tensor.
     """
 
     def before(self, call: Call) -> Any: ...
@@ -72,6 +88,9 @@ class Observer:
 
     def refused(self, op: Op, args: tuple[Any, ...], error: Exception) -> None:
         """Arguments that an operator does not take, so that there was no call."""
+
+    def read(self, tensor: Any) -> None:
+        """A tensor's numbers are handed to Python: `item`, `tolist`, `numpy`, a condition."""
 
     def __enter__(self) -> Any:
         attach(self)

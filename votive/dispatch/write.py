@@ -12,7 +12,7 @@ from ..core.errors import DeviceError, DtypeError, ShapeError, fail
 from ..core.layout import Spec, extent
 from ..core.mode import mode
 from ..core.promotion import can_cast
-from ..ops.registry import Op
+from ..ops.registry import OPS, Op
 from .call import any_grad, data_of, execute
 from .observe import observed
 from .plan import Plan, prepare
@@ -27,7 +27,8 @@ def write_general(op: Op, args: tuple[Any, ...], any_cast: bool = False) -> Any:
     except (KeyError, TypeError, AttributeError):
         plan, args = prepare(op, args)
     if state.observers:
-        return observed(plan, args, lambda: _write(plan, args, x, any_cast))
+        result = observed(plan, args, lambda plan, args: _write(plan, args, x, any_cast), x)
+        return x if result is x else _overwrite(x, result)
     if plan.writes is None:
         plan.writes = _writes_directly(plan)
     if plan.writes and not x._rg and not x._inference and (x._base is None or not x._base._rg):
@@ -104,6 +105,12 @@ def _write(plan: Plan, args: tuple[Any, ...], x: Any, any_cast: bool) -> Any:
     if tracked:
         state.graph.record_inplace(plan, values, kept, x)
     return x
+
+
+def _overwrite(x: Any, new: Any) -> Any:
+    """Write into x what an observer gave for an in-place call: its callers go on with x."""
+    plan, args = prepare(OPS["copy"], (x, new))
+    return _write(plan, args, x, True)
 
 
 def private_copy(x: Any) -> Any:
@@ -206,11 +213,7 @@ def call_out(op: Op, args: tuple[Any, ...], out: Any) -> Any:
     refuse_grad(op.name, op.values(args), out)  # type: ignore[attr-defined]
     saved, mode.grad = mode.grad, False
     try:
-        result = (
-            observed(plan, args, lambda: execute(plan, args))
-            if state.observers
-            else execute(plan, args)
-        )
+        result = observed(plan, args, execute, out) if state.observers else execute(plan, args)
     finally:
         mode.grad = saved
     return write_out(op.name, result, out)

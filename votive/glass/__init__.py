@@ -1,5 +1,6 @@
 """The glass engine: see, pause, change and re-run every step of a model. Knows no model by name."""
 
+from ..core.mode import only_shown
 from .address import Address, Pattern
 from .attention_maps import AttentionMap, AttentionMaps, attention_maps
 from .attribution import Attribution, logit_attribution
@@ -17,6 +18,7 @@ from .heatmap import Heatmap
 from .layer_statistics import LayerStatistics, layer_statistics
 from .lens import Lens, logit_lens
 from .lockstep import Lockstep, lockstep
+from .means import means
 from .parts import Parts, find_parts
 from .patch import Patch, Receipt, ablate, patch, skip, swap
 from .patch_attention import PatchAttention, patch_attention
@@ -25,6 +27,7 @@ from .plots import Bars, Lines
 from .predict import Prediction, predict
 from .probe import Frame, Probe
 from .profile import Cost, Profile, Span, profile
+from .reach import Unread
 from .saliency import Saliency, saliency
 from .session import Session
 from .session_diff import SessionDiff
@@ -41,13 +44,13 @@ __all__ = [
     "Address", "Alignment", "AttentionMap", "AttentionMaps", "Attribution", "BadValue", "Bars",
     "Breakpoint", "Capture", "Console", "Cost", "Debugger", "Difference", "Edit", "Event",
     "FeatureMaps", "Finding", "Frame", "GradCam", "Gradients", "Health", "Heatmap",
-    "LayerStatistics", "Lens", "Lines", "Lockstep", "Mels", "NoMatch", "Node", "Outlook",
-    "Parts", "Patch", "PatchAttention", "Pattern", "Pixels", "Prediction", "Probe", "Profile",
-    "Reading", "Receipt", "Replay", "Saliency", "Session", "SessionDiff", "SessionMismatch",
-    "SessionNode", "Span", "Statistics", "Sweep", "TunedLens", "Watch", "ablate", "alignment",
+    "LayerStatistics", "Lens", "Lines", "Lockstep", "Mels", "NoMatch", "Node", "Outlook", "Parts",
+    "Patch", "PatchAttention", "Pattern", "Pixels", "Prediction", "Probe", "Profile", "Reading",
+    "Receipt", "Replay", "Saliency", "Session", "SessionDiff", "SessionMismatch", "SessionNode",
+    "Span", "Statistics", "Sweep", "TunedLens", "Unread", "Watch", "ablate", "alignment",
     "attention_maps", "capture", "debug", "feature_maps", "find_parts", "grad_cam",
-    "gradient_times_activation", "interact", "layer_statistics", "lockstep",
-    "logit_attribution", "logit_lens", "mels", "model_hash", "patch", "patch_attention",
+    "gradient_times_activation", "interact", "layer_statistics", "lockstep", "logit_attribution",
+    "logit_lens", "means", "mels", "model_hash", "only_shown", "patch", "patch_attention",
     "predict", "profile", "saliency", "skip", "statistics", "steps", "swap", "sweep",
     "train_tuned_lens", "tree", "watch",
 ]  # fmt: skip

@@ -7,7 +7,7 @@ al. 2021, "A mathematical framework for transformer circuits".
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import votive
@@ -16,7 +16,7 @@ from .frozen import freeze
 from .heatmap import Heatmap
 from .parts import Parts, parts_of
 from .plots import Bars, Drawn
-from .stream import logits_of
+from .stream import logits_of, place_of
 from .writes import Call, Layer, Recorder, Write, writes_of
 
 
@@ -88,8 +88,10 @@ def logit_attribution(
     """Split the logit of `target` at a position into what each part of the model adds to it.
 
     `target` is a token or one for each sample, by default the likeliest one; with `against` it is
-    the difference of two logits that is split. Components are "embedding" (all that enters the
-    first layer), for each layer its heads, their bias and its MLP, the biases of norm and head.
+    the difference of two logits that is split. `position` counts from the beginning of the text,
+    also when a cache holds its first part, or if negative from its end. Components are "embedding"
+    (all that enters the first layer), for each layer its heads, their bias and its MLP, the biases
+    of norm and head.
 
     >>> _ = votive.manual_seed(0)
     >>> config = votive.models.LlamaConfig(vocab_size=10, hidden_size=8, intermediate_size=16,
@@ -101,7 +103,9 @@ def logit_attribution(
     >>> votive.allclose(found.values.sum(0), found.logit, atol=1e-6)
     True
     """
-    return _attributed(parts_of(model, parts), args, kwargs, (position, target, against), heads)
+    here = place_of(position, args, kwargs, "logit_attribution")
+    found = _attributed(parts_of(model, parts), args, kwargs, (here, target, against), heads)
+    return replace(found, position=position)
 
 
 def _attributed(

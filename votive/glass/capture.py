@@ -41,7 +41,9 @@ class Capture(Probe, Shown):
     """Values at the addresses that match; read them by address or pattern when the run is over.
 
     `policy` says what is kept: "keep" the tensors themselves, with their graph; "copy", "cpu" and
-    "half" detached copies, the last two on the CPU and in half precision; "stats" only statistics.
+    "half" detached copies, the last two on the CPU; "stats" only statistics. "half" keeps float32
+    and float64 as bfloat16, which has their range: three digits of each number. Other types stay,
+    and numbers beyond that range (3.39e38) are refused; those below 1e-40 become 0.
 
     >>> model = votive.nn.Sequential(votive.nn.Linear(2, 3), votive.nn.ReLU())
     >>> with votive.glass.capture(model, "*") as seen:
@@ -106,8 +108,8 @@ class Capture(Probe, Shown):
 
     def _copied(self, t: Any) -> Any:
         t = t.detach()
-        if self.policy == "half" and t.is_floating_point():
-            return t.to(device="cpu", dtype=votive.float16, copy=True)
+        if self.policy == "half" and t.is_floating_point() and t.element_size() > 2:
+            return _halved(t)
         return t.clone() if self.policy == "copy" else t.to(device="cpu", copy=True)
 
     def __exit__(self, *exc: Any) -> None:
@@ -157,28 +159,56 @@ class Capture(Probe, Shown):
         return f"<capture of {len(self)} addresses, {self.runs} runs, {self.bytes:,} bytes>"
 
 
+def _halved(t: Any) -> Any:
+    """A copy in two bytes a number; float16 would lose what is beyond 65,504 or below 6e-8."""
+    half = t.to(device="cpu", dtype=votive.bfloat16, copy=True)
+    if bool((half.isinf() & t.isfinite().to("cpu")).any()):
+        raise OverflowError(
+            f"capture: a value of {float(t.abs().max()):.4g} has no place in bfloat16; use "
+            "policy='cpu' in place of 'half'."
+        )
+    return half
+
+
+def first_input(frame: Frame) -> tuple[Any, ...] | None:
+    """The way to the first tensor among a call's inputs; None without one."""
+    way = values.first_path(frame.args)
+    return values.first_path(frame.kwargs) if way is None else way
+
+
 def input_at(frame: Frame, path: tuple[Any, ...]) -> Any:
     """An input of a call: the first one, or the one that a number or a name chooses."""
     if not path:
-        found = frame.args[0] if frame.args else values.first(frame.kwargs)
-        return found
-    if path[0] in frame.kwargs:
-        return values.get(frame.kwargs, path)
-    return values.get(frame.args, path)
+        holds = frame.args and (frame.is_module or values.first(frame.args[0]) is not None)
+        return frame.args[0] if holds else values.first((frame.args, frame.kwargs))
+    path = by_number(frame, path)
+    try:
+        return values.get(frame.kwargs if path[0] in frame.kwargs else frame.args, path)
+    except LookupError as e:
+        names = list(frame.subject.schema.names) if frame.kind == "op" else [*frame.kwargs]
+        if frame.is_module:
+            names = [*map(str, range(len(frame.args))), *names]
+        known = ", ".join(names) or "none"
+        raise LookupError(f"{e} {frame.address} has these inputs: {known}.") from None
 
 
-def put_input(frame: Frame, path: tuple[Any, ...], new: Any) -> None:
-    """Give a call another input."""
-    if path and path[0] in frame.kwargs:
-        frame.kwargs = values.put(frame.kwargs, path, new)
-    elif frame.args:
-        way = path or (0,)
-        frame.args = values.put(frame.args, way, new)
-    else:
-        way = values.first_path(frame.kwargs)
-        if way is None:
-            raise LookupError(f"{frame.address} has no tensor among its inputs.")
+def put_input(frame: Frame, path: tuple[Any, ...] | None, new: Any) -> None:
+    """Give a call another input: the one at `path`, or the first tensor."""
+    way = path or first_input(frame)
+    if way is None:
+        raise LookupError(f"{frame.address} has no tensor among its inputs.")
+    way = by_number(frame, way)
+    if way[0] in frame.kwargs:
         frame.kwargs = values.put(frame.kwargs, way, new)
+    else:
+        frame.args = values.put(frame.args, way, new)
+
+
+def by_number(frame: Frame, path: tuple[Any, ...]) -> tuple[Any, ...]:
+    """A way that begins with the name of an operator's argument, with the argument's place."""
+    if frame.kind == "op" and path[0] in frame.subject.schema.names:
+        return (frame.subject.schema.names.index(path[0]), *path[1:])
+    return path
 
 
 def capture(

@@ -247,11 +247,6 @@ class Debugger(Shown):
             if phase == "leave":
                 way = path or values.first_path(frame.output)
                 frame.output = new if way is None else values.put(frame.output, way, new)
-            elif frame.kind == "op":
-                raise ValueError(
-                    f"replace: {frame.address} is an operator before it runs; skip(value) gives it "
-                    "a result."
-                )
             else:
                 put_input(frame, path, new)
 
@@ -267,15 +262,18 @@ class Debugger(Shown):
         self._change(change)
 
     def swap(self, module: Any) -> None:
-        """Before a module's call: let another module run in its place, this once.
+        """Before a call: let another module run in its place, this once.
 
-        A text is the address of another module of the model, or "identity".
+        A text is the address of another module of the model, or "identity". In an operator's place
+        runs a function, of the operator's arguments but for those at their defaults.
         """
         self._before("swap")
         frame = self._standing()
-        if not frame.is_module:
-            raise ValueError(f"swap: {self.address} is an operator, not a module.")
+        if frame.kind == "grad":
+            raise ValueError(f"swap: {self.address} is a step of the backward pass.")
         if isinstance(module, str):
+            if not frame.is_module:
+                raise ValueError(f"swap: {self.address} is an operator; give a function.")
             check_name(self._what[0], module)
             module = instead_of(self._what[0], frame.address.module, module)
             if module is None:

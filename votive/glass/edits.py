@@ -20,10 +20,13 @@ _VALUED = ("replace", "add", "scale", "call", "swap")
 class Edit(Shown):
     """One change: where, what, and to which part of the value.
 
-    `positions` are those of the sequence, dimension 1, counted from the beginning of the text even
-    if a cache holds its first part; `features` choose in the last dimension, `samples` in the
-    first. `runs` are the outermost calls it is made in, counted from 1; None means all. A swap's
-    value is a module, or as a text the address of another one of the model, or "identity".
+    `positions` are those of the text, counted from its beginning even if a cache holds its first
+    part: the second dimension of what modules give, the third of what attention gives. `features`
+    choose in the last dimension (for convolutions, channels), `samples` in the first. Where it is
+    not known what a dimension means, they are refused. `runs` are the outermost calls it is made
+    in, counted from 1; None means all. "mean" puts the mean over the samples of a batch in place
+    of a value, position by position; its `value` is the mean of a data set, as `means` gives it.
+    A swap's value is a module, or as a text the address of another one of the model, or "identity".
 
     >>> edit = votive.glass.Edit("layers.3.mlp", "zero", positions=[0])
     >>> votive.glass.Edit.from_dict(edit.to_dict()) == edit
@@ -80,85 +83,19 @@ class Edit(Shown):
         """What `to_dict` gave."""
         return cls(**told)
 
-    def applied(self, x: Any, past: int = 0) -> Any:
-        """The value after this edit; `past` positions of the text are not in it."""
-        window = self._window(x, past)
-        if window is None:
-            return x
-        if window == ():
-            return _fitted(self._new(x, x), x, self)
-        part = x[window]
-        # What looks at the whole value gives a whole one, of which the same part is taken.
-        whole = self._whole(x)
-        new = self._new(part, x) if whole is None else whole.expand(x.shape)[window]
-        out = x.clone()
-        out[window] = _fitted(new, part, self)
-        return out
-
-    def _new(self, part: Any, x: Any) -> Any:
-        if self.do == "zero":
-            return votive.zeros_like(part)
-        if self.do == "scale":
-            return part * self.value
-        if self.do == "add":
-            return part + self.value
-        if self.do == "call":
-            return self.value(part)
-        if self.value is not None:
-            return self.value
-        return self._whole(x)
-
-    def _whole(self, x: Any) -> Any:
-        """The mean over samples and positions, or the values of other samples."""
-        if self.value is not None or self.do not in ("mean", "resample"):
-            return None
-        if self.do == "mean":
-            dims = tuple(range(x.dim() - 1))
-            return x.mean(dims, keepdim=True) if dims else x
-        if x.shape[0] < 2:
-            raise ValueError(
-                f"Edit: 'resample' at {self.at!r} takes values of other samples, but the batch "
-                "has only one; give value=."
-            )
-        generator = votive.Generator().manual_seed(self.seed)
-        return x.roll(int(votive.randint(1, x.shape[0], (), generator=generator)), 0)
-
-    def _window(self, x: Any, past: int) -> Any:
-        """Index of the part that changes: () for all, None for nothing."""
-        if self.positions is None and self.features is None and self.samples is None:
-            return ()
-        index: list[Any] = [slice(None)] * x.dim()
-        if self.samples is not None:
-            index[0] = _tensor_index(self.samples, x.shape[0], "samples", self.at)
-        if self.positions is not None:
-            if x.dim() < 2:
-                raise ValueError(f"Edit: {self.at!r} has shape {tuple(x.shape)}, no positions.")
-            length = x.shape[1]
-            here = [p - past if p >= 0 else p + length for p in self.positions]
-            here = [p for p in here if 0 <= p < length]
-            if not here:
-                return None
-            index[1] = votive.tensor(here, device=x.device)
-        if self.features is not None:
-            index[-1] = _tensor_index(self.features, x.shape[-1], "features", self.at)
-        lists = [i for i in index if not isinstance(i, slice)]
-        if len(lists) > 1:
-            # A grid of all combinations, not pairs.
-            grid = iter(votive.meshgrid(*lists, indexing="ij"))
-            return tuple(i if isinstance(i, slice) else next(grid) for i in index)
-        return tuple(index)
-
-
-def _tensor_index(given: tuple[int, ...], size: int, what: str, at: str) -> Any:
-    bad = [i for i in given if not -size <= i < size]
-    if bad:
-        raise IndexError(f"Edit: {what} {bad} at {at!r} are outside of 0..{size - 1}.")
-    return votive.tensor([i % size for i in given])
-
 
 def _indices(name: str, given: Any) -> tuple[int, ...] | None:
     if given is None:
         return None
+    found = _listed(name, given)
+    if not found:
+        raise ValueError(
+            f"Edit: {name} is empty, so that nothing would be changed; use None for all."
+        )
+    return found
+
+
+def _listed(name: str, given: Any) -> tuple[int, ...]:
     if isinstance(given, range):
         return tuple(given)
     if isinstance(given, slice):
@@ -170,20 +107,6 @@ def _indices(name: str, given: Any) -> tuple[int, ...] | None:
     if isinstance(given, Sequence) or hasattr(given, "tolist"):
         return tuple(int(i) for i in (given.tolist() if hasattr(given, "tolist") else given))
     raise TypeError(f"Edit: {name} must be an int, a range or a list, got {type(given).__name__}.")
-
-
-def _fitted(new: Any, old: Any, edit: Edit) -> Any:
-    """A new value in the shape, type and place of the old one."""
-    if not isinstance(new, votive.Tensor):
-        new = votive.as_tensor(new)
-    new = new.to(device=old.device, dtype=old.dtype)
-    try:
-        return new if new.shape == old.shape else new.expand(old.shape)
-    except RuntimeError:
-        raise ValueError(
-            f"Edit: the value for {edit.at!r} has shape {tuple(new.shape)}, which does not fit "
-            f"into {tuple(old.shape)}."
-        ) from None
 
 
 def edits_of(given: Any) -> list[Edit]:

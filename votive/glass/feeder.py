@@ -16,8 +16,8 @@ import votive
 from ..nn.global_hooks import GLOBAL
 from .kv_store import PathCache, Prefix, Store, nbytes
 from .patch import Patch
-from .probe import Probe
 from .session_plan import Live
+from .stage import STAGE, conduct
 from .targets import no_match
 
 _CHANGING = ("around", "forward", "forward_pre")
@@ -78,13 +78,16 @@ class Feeder:
         if not live:
             yield
             return
-        patch = Patch(self.model, [one.edit for one in live], measure=False)
-        Probe.__enter__(patch)
+        # Operators are watched for edits of them: then following these costs no more.
+        new = any(one.edit.pattern.wants_ops and one.key not in self._fired for one in live)
+        patch = Patch(self.model, [one.edit for one in live], measure=False, follow=new)
+        patch.__enter__()
         try:
             yield
         finally:
-            Probe.__exit__(patch)
-        # Inside of what is skipped or swapped nothing is called, and edits there do nothing.
+            patch.close()
+        patch.check_read()
+        # Inside of what is skipped nothing is called, and edits there do nothing.
         around = any(one.edit.do in ("skip", "swap") for one in live)
         for one, fired in zip(live, patch.receipt.edits, strict=True):
             # Some calls are made for a prompt only, so having fired once is enough.
@@ -194,14 +197,12 @@ def _weights(modules: Sequence[Any]) -> list[tuple[int, int, int]]:
 
 
 def _hooks(modules: Sequence[Any]) -> list[int]:
-    """The hooks that may change what a model computes; probes that only look are none."""
+    """What is attached that may change what a model computes; probes that only look may not."""
     found = [(k, g.hook) for k, g in GLOBAL.items() if g.kind in _CHANGING]
     for module in modules:
         for hooks in (module._forward_hooks, module._forward_pre_hooks):
             found += hooks.items()
-    return [key for key, hook in found if not _only_looks(hook)]
-
-
-def _only_looks(hook: Any) -> bool:
-    owner = getattr(getattr(hook, "fn", hook), "__self__", None)
-    return isinstance(owner, Probe) and not isinstance(owner, Patch)
+    hooks = [key for key, hook in found if getattr(hook, "fn", hook) is not conduct]
+    mine = {id(m) for m in modules}
+    patches = [p for p in STAGE.probes if isinstance(p, Patch) and not p.blind]
+    return hooks + [id(p) for p in patches if any(id(m) in mine for m in p.model.modules())]

@@ -12,13 +12,27 @@ from .address import Pattern
 from .plots import Bars, Drawn
 from .prefix import Site, put_value, value_at
 from .probe import Frame, Probe
+from .stage import CHANGES
 from .targets import modules_for, no_match, patterns
 
 
 class _Leaves(Probe):
-    """Keeps values with their graph, and starts one where there is none."""
+    """Keeps values with their graph, and starts one where there is none.
+
+    Each value gets a node of its own, which only those read that the address means: what others do
+    with the same tensor (a stream has many readers, and some modules give on what they are given)
+    is not in its gradient.
+    """
+
+    order = CHANGES
 
     def __init__(self, model: Any, wanted: list[Pattern]) -> None:
+        for p in wanted:
+            if p.wants_ops and not p.wants_modules:
+                raise ValueError(
+                    f"gradients are taken at modules, but {p.text!r} is an operator; name the "
+                    "module that it runs in, or one beside it."
+                )
         modules_for(model, wanted)  # a pattern that means nothing is told before the run
         super().__init__(model)
         self.wanted = list({(p.text, p.side, p.path): p for p in wanted}.values())
@@ -38,10 +52,11 @@ class _Leaves(Probe):
             self.fired.add(i)
             name = Site(str(frame.address), pattern).name
             value = value_at(frame, pattern)
-            if not value.requires_grad:
-                value = value.detach().requires_grad_(True)
-                put_value(frame, pattern, value)
-            self.values[name] = value
+            with self.muted():
+                value = value.clone() if value.requires_grad else value.detach().clone()
+                self.values[name] = value.requires_grad_(True)
+                # A second copy: neither those before nor those behind write into what is kept.
+                put_value(frame, pattern, value.clone())
 
 
 @dataclass(frozen=True)
@@ -108,6 +123,9 @@ def gradient_times_activation(
     model: Any, *args: Any, at: Any, metric: Callable[[Any], Any], **kwargs: Any
 ) -> Gradients:
     """Run a model and give values and gradients at addresses; `metric` turns its output to numbers.
+
+    The gradient at a result is that of all who read it; at an input, as "norm:in", it is that of
+    this one reader, not of the whole stream.
 
     >>> net = votive.nn.Sequential(votive.nn.Identity(), votive.nn.Identity())
     >>> found = votive.glass.gradient_times_activation(net, votive.tensor([1.0, 2.0]), at="0",

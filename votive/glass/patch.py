@@ -2,81 +2,110 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import replace
 from typing import Any
 
 import votive
 
 from . import values
-from .capture import input_at, put_input
+from .applying import applied
+from .axes import Place, caches
+from .capture import first_input, input_at, put_input
 from .edits import Edit, edits_of
+from .means import means
 from .probe import Frame, Probe
+from .reach import Fate, Reach, Unread
+from .receipt import Fired, Receipt, size_of_change
 from .shown import Shown
-from .stand_in import check_name, instead_of
+from .stage import EDITS, STAGE, storages
+from .stand_in import IDENTITY, check_name, instead_of
 from .targets import modules_for, no_match
 
 
-@dataclass
-class Fired:
-    """What happened at one address."""
-
-    times: int = 0
-    largest: float = 0.0  # change of a single number
-    relative: float = 0.0  # norm of the change over the norm of the value, at its largest
-
-
-@dataclass
-class Receipt(Shown):
-    """What a patch did: by address, how often it fired and how much it changed."""
-
-    sites: dict[str, Fired] = field(default_factory=dict)
-    edits: list[dict[str, int]] = field(default_factory=list)  # per edit: address -> times
-
-    @property
-    def fired(self) -> int:
-        """How often anything was changed."""
-        return sum(s.times for s in self.sites.values())
-
-    def __str__(self) -> str:
-        rows = [
-            f"{a or '(model)'}  fired {s.times}  largest change {s.largest:.4g}  relative "
-            f"{s.relative:.4g}"
-            for a, s in self.sites.items()
-        ]
-        return "\n".join(rows) or "nothing was changed"
-
-
 class Patch(Probe, Shown):
-    """Edits that hold inside a `with` block; gives their receipt."""
+    """Edits that hold inside a `with` block; gives their receipt.
 
-    def __init__(self, model: Any, edits: Any, *, measure: bool = True) -> None:
+    At the end of the block an edit that met no call raises `NoMatch`, and one of whose values
+    nothing in the result was computed raises `Unread`. With `measure=False` neither the size of
+    changes nor what reads them is found out.
+    """
+
+    order = EDITS
+
+    def __init__(
+        self, model: Any, edits: Any, *, measure: bool = True, follow: bool | None = None
+    ) -> None:
         self.edits = edits_of(edits)
         if not self.edits:
             raise ValueError("patch: no edit was given.")
         found = [e.pattern for e in self.edits]
         only = modules_for(model, found)
         for e in self.edits:
-            if e.do == "swap" and isinstance(e.value, str):
-                check_name(model, e.value)
+            _check_swap(model, e)
         super().__init__(model, ops=any(p.wants_ops for p in found), only=only)
         self.measure = measure
         self.receipt = Receipt(edits=[{} for _ in self.edits])
+        self._met: dict[int, set[int]] = {}  # by edit: its positions that were found
+        self.reach = Reach(self) if (measure if follow is None else follow) else None
+
+    def swapped_in(self) -> list[tuple[Edit, Any]]:
+        """The modules that are swapped in, with the edits that say where."""
+        return [(e, e.value) for e in self.edits if e.do == "swap" and hasattr(e.value, "_modules")]
 
     def __enter__(self) -> Any:
         super().__enter__()
         return self.receipt
 
     def __exit__(self, *exc: Any) -> None:
-        super().__exit__(*exc)
+        self.close()
         if exc[0] is None and self.runs:
-            for edit, fired in zip(self.edits, self.receipt.edits, strict=True):
-                if not fired and edit.runs is None and edit.positions is None:
+            for i, (edit, fired) in enumerate(zip(self.edits, self.receipt.edits, strict=True)):
+                if not fired and edit.runs is None and i not in self._met:
                     raise no_match(edit.pattern, [n for n, _ in self.model.named_modules()])
+                self._check_positions(i, edit)
+            self.check_read()
+
+    def _check_positions(self, i: int, edit: Edit) -> None:
+        """Raise if an edit names positions that no run had."""
+        missing = [p for p in edit.positions or () if p not in self._met.get(i, edit.positions)]
+        if missing:
+            raise IndexError(
+                f"patch: the positions {missing} of the edit at {edit.at!r} were in no run; "
+                "positions count from 0, at the beginning of the text."
+            )
+
+    def close(self) -> None:
+        """Detach it; nothing is raised."""
+        super().__exit__(None, None, None)
+        if self.reach is not None:
+            self.reach.end()
+
+    def check_read(self) -> None:
+        """Raise for an edit that has changed only what the model has no use for."""
+        if self.reach is None:
+            return
+        for i, edit in enumerate(self.edits):
+            fates = {a: f for (n, a), f in self.reach.fates.items() if n == i}
+            if fates and all(f.wrong for f in fates.values()):
+                raise _unread(edit, *next(iter(fates.items())))
+
+    def finished(self, frame: Frame) -> None:
+        if self.reach is None:
+            return
+        if frame.error is None:
+            self.reach.ended(frame.output)
+        for address, site in self.receipt.sites.items():
+            fates = [f for (_, a), f in self.reach.fates.items() if a == address]
+            # Of several edits at one place, the one that got furthest speaks.
+            best = max(fates, key=lambda f: (bool(f.reached), f.reached is None), default=None)
+            if best is not None:
+                site.reached, site.why = best.reached, best.why
 
     def _due(self, frame: Frame) -> list[tuple[int, Edit]]:
         return [
             (i, e) for i, e in enumerate(self.edits)
             if (e.runs is None or self.runs in e.runs) and e.pattern.matches(frame.address, frame)
+            and not (e.do == "swap" and _inside_of(e, frame))
         ]  # fmt: skip
 
     def entered(self, frame: Frame) -> None:
@@ -88,20 +117,38 @@ class Patch(Probe, Shown):
                 self._change_input(i, edit, frame)
 
     def left(self, frame: Frame) -> None:
+        if frame.parent is None:
+            self._check_cache(frame)
         for i, edit in self._due(frame):
-            if edit.do in ("skip", "swap") or edit.pattern.side == "in":
-                continue
-            path = edit.pattern.path or values.first_path(frame.output)
-            if path is None:
-                raise LookupError(f"{frame.address} gives no tensor that could be changed.")
-            old = values.get(frame.output, path)
-            new = self._edited(edit, old)
-            frame.output = values.put(frame.output, path, new)
-            self._note(i, frame, old, new)
+            if edit.do in ("skip", "swap"):
+                self._follow_call(i, edit, frame)
+            elif edit.pattern.side == "out":
+                path = edit.pattern.path or values.first_path(frame.output)
+                if path is None:
+                    raise LookupError(f"{frame.address} gives no tensor that could be changed.")
+                old = values.get(frame.output, path)
+                if not isinstance(old, votive.Tensor):
+                    raise LookupError(f"{frame.address} gives no tensor at {edit.pattern.text!r}.")
+                new = self._edited(i, frame, old)
+                if new is not None:
+                    frame.output = values.put(frame.output, path, new)
+                    self._note(i, frame, old, new)
+
+    def _check_cache(self, frame: Frame) -> None:
+        """Raise if a cache was not filled by what runs in the place of attention."""
+        swaps = [e for e in self.edits if e.do == "swap"]
+        if swaps and any(int(c.get_seq_length()) == self.past for c in caches(frame)):
+            raise RuntimeError(
+                f"swap: what runs at {swaps[0].at!r} has put nothing into the cache, from which "
+                "models know how much of the text they have read; swap in a module that takes "
+                "past_key_values, or 'identity', or run without a cache."
+            )
 
     def _change_call(self, edit: Edit, frame: Frame) -> None:
         with self.muted():
             instead = edit.value
+            if edit.do == "skip" and frame.is_module and caches(frame):
+                instead = IDENTITY  # its part of the cache is filled all the same
             if isinstance(instead, str):
                 if not frame.is_module:
                     raise ValueError(f"swap: {frame.address} is an operator, not a module.")
@@ -112,32 +159,119 @@ class Patch(Probe, Shown):
                 frame.swap(instead)
 
     def _change_input(self, i: int, edit: Edit, frame: Frame) -> None:
-        old = input_at(frame, edit.pattern.path)
+        path = edit.pattern.path or first_input(frame)
+        old = None if path is None else input_at(frame, path)
         if not isinstance(old, votive.Tensor):
             raise LookupError(f"{frame.address} has no tensor at {edit.pattern.text!r}.")
-        new = self._edited(edit, old)
-        put_input(frame, edit.pattern.path, new)
-        self._note(i, frame, old, new)
+        new = self._edited(i, frame, old)
+        if new is not None:
+            put_input(frame, path, new)
+            self._note(i, frame, old, new)
 
-    def _edited(self, edit: Edit, old: Any) -> Any:
+    def _edited(self, i: int, frame: Frame, old: Any) -> Any:
+        """The new value, which shares no memory with others; None where nothing is to be done."""
+        edit = self.edits[i]
+        place = Place(self.model, frame, edit.pattern, self.past)
         with self.muted():
-            return edit.applied(old, self.past)
+            # A function may write into what it is given, and others may hold the same tensor.
+            given = old.clone() if edit.do == "call" else old
+            new = applied(edit, given, place)
+            self._met.setdefault(i, set()).update(place.met)
+            if new is given and edit.positions is not None:
+                return None  # they are not in this run
+            # What comes next may write into it: into a value that is expanded nobody can, and into
+            # the edit's own nobody should.
+            mine = isinstance(edit.value, votive.Tensor) and new._storage is edit.value._storage
+            return new.clone() if mine or new._spec.layout.overlaps else new
 
     def _note(self, i: int, frame: Frame, old: Any, new: Any) -> None:
-        if new is old and old is not None:
-            return  # its positions are not in this run
         text = str(frame.address)
         self.receipt.edits[i][text] = self.receipt.edits[i].get(text, 0) + 1
         site = self.receipt.sites.setdefault(text, Fired())
         site.times += 1
-        if old is None or not self.measure:
+        if old is None:
+            return
+        if _reads(self.edits[i]):
+            for reach in STAGE.following():
+                reach.spread(old, new)
+        self._follow_value(i, frame, new)
+        if not self.measure:
             return
         with self.muted(), votive.no_grad():
-            change = (new.detach().float() - old.detach().float()).reshape(-1)
-            if change.numel():
-                site.largest = max(site.largest, float(change.abs().max()))
-                norm = float(old.detach().float().norm())
-                site.relative = max(site.relative, float(change.norm()) / norm if norm else 0.0)
+            site.add(*size_of_change(old.detach(), new.detach()))
+
+    def _follow_value(self, i: int, frame: Frame, new: Any) -> None:
+        if self.reach is None:
+            return
+        key = i, str(frame.address)
+        if frame.shown:
+            counts = str(frame.address._replace(op=frame.shown, index=0))
+            why = f"it is computed only to be shown; the model computes with {counts}"
+            self.reach.settle(key, Fate(False, why, True, counts))
+        else:
+            self.reach.begin(key, new)
+
+    def _follow_call(self, i: int, edit: Edit, frame: Frame) -> None:
+        """Follow what a skip or swap gave, where that can be told from what went in."""
+        if self.reach is None:
+            return
+        key = i, str(frame.address)
+        given, got = storages((frame.args, frame.kwargs)), storages(frame.output)
+        if given & got or not got:
+            why = (
+                "what was given on is its input, which others may read too"
+                if got
+                else "it gives no tensor"
+            )
+            self.reach.settle(key, Fate(None, why))
+        else:
+            self._follow_value(i, frame, frame.output)
+
+
+def _inside_of(edit: Edit, frame: Frame) -> bool:
+    """Whether a call is made by what the swap has put in: '1' means '1.1' too."""
+    around = frame.parent
+    while around is not None:
+        if around.instead is not None and edit.pattern.matches(around.address, around):
+            return True
+        around = around.parent
+    return False
+
+
+def _reads(edit: Edit) -> bool:
+    """Whether an edit's new value is made of the old one."""
+    if any(part is not None for part in (edit.positions, edit.features, edit.samples)):
+        return True
+    if edit.do in ("mean", "resample"):
+        return edit.value is None
+    return edit.do not in ("replace", "zero")
+
+
+def _check_swap(model: Any, edit: Edit) -> None:
+    """Raise unless what a swap would put in can run there."""
+    if edit.do != "swap":
+        return
+    if isinstance(edit.value, str):
+        if not edit.pattern.wants_modules:
+            raise ValueError(
+                f"swap: {edit.at!r} is an operator, not a module; give a function of its arguments."
+            )
+        check_name(model, edit.value)
+    elif not callable(edit.value):
+        raise TypeError(
+            f"swap: {edit.at!r} needs a module, its address or a function, got "
+            f"{type(edit.value).__name__}."
+        )
+
+
+def _unread(edit: Edit, address: str, fate: Fate) -> Unread:
+    said = f"{edit.at!r} changed {address or '(model)'}, but {fate.why}."
+    if fate.instead:
+        return Unread(f"{said} Edit {fate.instead.removesuffix('#0')!r} instead.")
+    module = address.partition("/")[0]
+    if module != address and module:
+        said += f" What goes on from there is the result of {module!r}."
+    return Unread(said)
 
 
 def passed_on(frame: Frame) -> Any:
@@ -154,8 +288,10 @@ def patch(model: Any, edits: Any, *, measure: bool = True) -> Patch:
     """Change values at addresses while the block runs; `with ... as receipt` tells what happened.
 
     `edits` maps patterns to values, to functions of the value, to modules that run instead, or to
-    None to skip; or it is a list of `Edit`s. Gradients flow through. `measure=False` spares the
-    receipt the size of changes.
+    None to skip; or it is a list of `Edit`s. Gradients flow through. Several patches at one place
+    are made in the order in which their blocks were entered. At the end of the block, an edit that
+    met no call raises `NoMatch`, and one that changed only what nothing in the result is computed
+    from raises `Unread`. `measure=False` spares the receipt the size of changes and who reads them.
 
     >>> net = votive.nn.Sequential(votive.nn.Identity(), votive.nn.Identity())
     >>> with votive.glass.patch(net, {"0": lambda x: 2 * x}) as receipt:
@@ -170,16 +306,29 @@ def patch(model: Any, edits: Any, *, measure: bool = True) -> Patch:
 def ablate(
     model: Any, at: Any, kind: str = "zero", *, value: Any = None, positions: Any = None,
     features: Any = None, samples: Any = None, seed: int = 0, measure: bool = True,
+    data: Any = None, over: str = "samples",
 ) -> Patch:  # fmt: skip
     """Take away what a part says: zeros, its mean, or what it says about another sample.
 
+    The mean is over the samples of the batch, for each position on its own, so that no position
+    learns of later ones. With `data` it is over those batches, as `means` has them; `over` as
+    there. "resample" takes the values that another sample of the batch has at the same position.
+
     >>> net = votive.nn.Identity()
     >>> with votive.glass.ablate(net, "^", positions=[1]):
-    ...     net(votive.ones(1, 3))
-    tensor([[1., 0., 1.]])
+    ...     net(votive.ones(1, 3, 1)).flatten()
+    tensor([1., 0., 1.])
     """
     if kind not in ("zero", "mean", "resample"):
         raise ValueError(f"ablate: kind must be zero, mean or resample, got {kind!r}.")
+    if data is None and over != "samples":
+        raise ValueError(f"ablate: over={over!r} is about a data set; give data=.")
+    if data is not None:
+        if kind != "mean" or value is not None:
+            raise ValueError("ablate: data= is for kind 'mean', in place of value=.")
+        parts = {"positions": positions, "features": features, "samples": samples}
+        found = [replace(e, **parts) for e in means(model, at, data, over=over)]
+        return Patch(model, found, measure=measure)
     at = [at] if isinstance(at, str) else list(at)
     made = [
         Edit(a, kind, value, positions=positions, features=features, samples=samples, seed=seed)
@@ -208,6 +357,8 @@ def swap(model: Any, at: str, module: Any) -> Patch:
 
 def skip(model: Any, at: Any) -> Patch:
     """Let modules give on their first input while the block runs.
+
+    Where a key-value cache is filled, attention runs unheard, so that the cache is filled too.
 
     >>> net = votive.nn.Sequential(votive.nn.Tanh())
     >>> with votive.glass.skip(net, "0"):

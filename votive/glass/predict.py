@@ -84,7 +84,7 @@ class _Sizes(Probe):
     def _bytes(self, t: Any) -> int:
         if self.policy == "stats":
             return 0
-        half = self.policy == "half" and t.is_floating_point()
+        half = self.policy == "half" and t.is_floating_point() and t.element_size() > 2
         return int(t.numel() * (2 if half else t.element_size()))
 
 

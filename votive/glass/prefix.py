@@ -14,7 +14,9 @@ import votive
 
 from . import values
 from .address import Pattern
+from .axes import Axes, Place
 from .probe import Frame, Probe
+from .stage import CHANGES
 
 
 @dataclass
@@ -44,6 +46,7 @@ class Recording(Probe):
         self.beside = beside  # addresses whose results to keep; None keeps none
         self.sites: dict[str, Site] = {}
         self.values: dict[str, Any] = {}  # at sites
+        self.axes: dict[str, Axes] = {}  # of these values
         self.outputs: dict[str, Any] = {}
         self.began: dict[str, int] = {}  # address: the event at which its call began
         self.ended: dict[str, int] = {}
@@ -68,7 +71,7 @@ class Recording(Probe):
                     self.holders.add(str(holder.address))
                     holder = holder.parent
                 if pattern.side == "in":
-                    self.values[site.name] = value_at(frame, pattern)
+                    self._take(site, frame, pattern)
 
     def left(self, frame: Frame) -> None:
         self._event += 1
@@ -78,7 +81,11 @@ class Recording(Probe):
             self.outputs[text] = frame.output
         for pattern in self.wanted:
             if pattern.side == "out" and pattern.matches(frame.address, frame):
-                self.values[Site(text, pattern).name] = value_at(frame, pattern)
+                self._take(Site(text, pattern), frame, pattern)
+
+    def _take(self, site: Site, frame: Frame, pattern: Pattern) -> None:
+        value = self.values[site.name] = value_at(frame, pattern)
+        self.axes[site.name] = Place(self.model, frame, pattern, self.past).axes(value)
 
     def inside(self, address: str) -> list[str]:
         """Modules called inside a call: if it is skipped, later ones keep their numbers."""
@@ -132,23 +139,27 @@ def put_value(frame: Frame, pattern: Pattern, new: Any) -> None:
 class Resumed(Probe):
     """A run that skips what a recording knows, and changes the value at one site."""
 
+    order = CHANGES
+
     def __init__(
         self, model: Any, recorded: Recording, site: Site, change: Any, given: Any
     ) -> None:
         skipped = {a for a in recorded.outputs if recorded.ended[a] < site.starts}
-        # All modules are seen, as by the recording: so it stands outside of patches that know their
-        # modules. What they did is in the recorded values and is not done again.
+        # All modules are seen, as by the recording. What patches did is in the recorded values.
         super().__init__(model)
         self.recorded, self.site, self.change, self.given = recorded, site, change, given
         self.skipped = skipped
         self.fired = False
 
-    def entered(self, frame: Frame) -> None:
+    def answer(self, frame: Frame) -> None:
         text = str(frame.address)
         if text in self.skipped:
             self._calls.update(self.recorded.inside(text))
-            frame.skip(self.given(text, self.recorded.outputs[text]))
-        elif text == self.site.address and self.site.pattern.side == "in":
+            with self.muted():
+                frame.answer(self.given(text, self.recorded.outputs[text]))
+
+    def entered(self, frame: Frame) -> None:
+        if str(frame.address) == self.site.address and self.site.pattern.side == "in":
             self._change(frame)
 
     def left(self, frame: Frame) -> None:

@@ -8,39 +8,51 @@ from __future__ import annotations
 
 import contextlib
 import threading
-import time
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import Any, Self
 
 from ..core.mode import mode
-from ..dispatch.observe import Observer, attach, detach
 from ..nn.hooks import register_around
 from .address import Address
+from .stage import LOOKS, STAGE, UNSET, Turn, conduct
 
-_UNSET: Any = object()
+
+def _shared(name: str) -> Any:
+    """A part of a frame that all probes at the call share."""
+    return property(
+        lambda frame: getattr(frame.turn, name),
+        lambda frame, value: setattr(frame.turn, name, value),
+    )
 
 
 class Frame:
     """One running call: a module's, or an operator's.
 
     `args`, `kwargs` and, when it is over, `output` may be replaced by a probe. Before the call,
-    `skip(value)` lets nothing run, and `swap(module)` lets another module run instead.
+    `skip(value)` lets nothing run, and `swap(module)` lets another module run instead, or a
+    function in an operator's place. `shown` names the operator that counts where a call is made
+    only to show its result.
     """
 
-    __slots__ = ("address", "args", "depth", "error", "instead", "kind", "kwargs",
-                 "ops", "output", "parent", "seconds", "skipped", "subject")  # fmt: skip
+    __slots__ = ("address", "depth", "kind", "ops", "parent", "subject", "turn")
 
-    def __init__(self, address: Address, kind: str, subject: Any, parent: Frame | None) -> None:
+    args = _shared("args")
+    kwargs = _shared("kwargs")
+    output = _shared("output")
+    error = _shared("error")
+    seconds = _shared("seconds")
+    skipped = _shared("skipped")
+    instead = _shared("instead")
+    shown = _shared("shown")
+
+    def __init__(
+        self, address: Address, kind: str, subject: Any, parent: Frame | None,
+        turn: Turn | None = None,
+    ) -> None:  # fmt: skip
         self.address, self.kind, self.subject, self.parent = address, kind, subject, parent
         self.depth = 0 if parent is None else parent.depth + 1
-        self.args: tuple[Any, ...] = ()
-        self.kwargs: dict[str, Any] = {}
-        self.output: Any = None
-        self.error: Exception | None = None
-        self.seconds = 0.0
-        self.skipped: Any = _UNSET
-        self.instead: Any = None
+        self.turn = Turn() if turn is None else turn
         self.ops: Counter[str] = Counter()
 
     @property
@@ -49,16 +61,23 @@ class Frame:
 
     @property
     def name(self) -> str:
-        """The class of the module, or the operator's name."""
-        return type(self.subject).__name__ if self.is_module else self.subject.name
+        """The class of the module that runs, or the operator's name."""
+        if not self.is_module:
+            return str(self.subject.name)
+        return type(self.subject if self.instead is None else self.instead).__name__
 
     def skip(self, value: Any) -> None:
         """Let the call not run and give `value`."""
-        self.skipped = value
+        self.skipped, self.instead = value, None
 
     def swap(self, module: Any) -> None:
         """Let another module run in place of this one."""
-        self.instead = module
+        self.instead, self.skipped = module, UNSET
+
+    def answer(self, value: Any) -> None:
+        """Let the call not run, nor any edit of it, and give `value`."""
+        self.skip(value)
+        self.turn.answered = True
 
     def __repr__(self) -> str:
         return f"<{self.kind} {self.address} ({self.name})>"
@@ -68,8 +87,11 @@ class Probe:
     """Base of everything that looks into a model; use it as a context manager.
 
     Override `entered`, `left` and `failed`. With `ops`, operators are seen too. `only` is the
-    modules to look at, for probes that know them: all others then run as fast as ever.
+    modules to look at, for probes that know them: all others then run as fast as ever. `order` says
+    when it has its turn among the probes at one call: see `votive.glass.stage`.
     """
+
+    order = LOOKS
 
     def __init__(self, model: Any, *, ops: bool = False, only: Iterable[Any] | None = None) -> None:
         self.model = model
@@ -77,14 +99,18 @@ class Probe:
         self.past = 0  # positions that a cache held when the present run began
         self.stack: list[Frame] = []
         self._ops = ops
-        self._only = None if only is None else list(only)
+        self._only = None if only is None or ops else {id(m): m for m in (model, *only)}
         self._calls: Counter[str] = Counter()
         self._thread = 0
         self._strip: tuple[str, str] = ("", "")
         self._closing = contextlib.ExitStack()
-        self._muted = 0
+        self._guest: Any = None  # what was swapped in and is about to be called
+        self._hosting = 0  # how many of those run
 
     # --- what subclasses say ------------------------------------------------------------------
+
+    def answer(self, frame: Frame) -> None:
+        """A call is about to run: `frame.answer(value)` settles it before anyone edits it."""
 
     def entered(self, frame: Frame) -> None:
         """A call is about to run."""
@@ -95,8 +121,8 @@ class Probe:
     def failed(self, frame: Frame, error: Exception) -> None:
         """A call raised an error, which goes on."""
 
-    def finished(self) -> None:
-        """An outermost call is over."""
+    def finished(self, frame: Frame) -> None:
+        """An outermost call is over, with a result or with an error."""
 
     # --- attaching ----------------------------------------------------------------------------
 
@@ -105,16 +131,13 @@ class Probe:
             raise RuntimeError(f"{type(self).__name__}: it is in use already; make another one.")
         self._thread = threading.get_ident()
         with contextlib.ExitStack() as stack:
-            if self._only is None or self._ops:
-                stack.enter_context(register_around(None, self._around))
-            else:
-                targets = {id(m): m for m in (self.model, *self._only)}
-                for module in targets.values():
-                    stack.enter_context(register_around(module, self._around))
+            for module in [None] if self._only is None else self._only.values():
+                stack.enter_context(register_around(module, conduct))
+            STAGE.join(self)
+            stack.callback(STAGE.leave, self)
             if self._ops:
-                eye = _OpEye(self)
-                attach(eye)
-                stack.callback(detach, eye)
+                STAGE.hear()
+                stack.callback(STAGE.unhear)
             # Nothing stays attached if something above failed.
             self._closing = stack.pop_all()
         return self
@@ -126,52 +149,40 @@ class Probe:
 
     @contextlib.contextmanager
     def muted(self) -> Iterator[None]:
-        """Inside, nothing is seen: for what a probe computes itself."""
-        self._muted += 1
-        try:
+        """Inside, nothing is seen by any probe: for what one computes itself."""
+        with unheard():
             yield
-        finally:
-            self._muted -= 1
 
     @property
     def blind(self) -> bool:
-        return bool(self._muted) or threading.get_ident() != self._thread
+        return threading.get_ident() != self._thread
 
     # --- modules ------------------------------------------------------------------------------
 
-    def _around(self, module: Any, args: Any, kwargs: Any, proceed: Any) -> Any:
-        if self.blind or (not self.stack and not self._begins(module)):
-            return proceed(args, kwargs)
-        outermost = not self.stack
-        if outermost:
+    def takes(self, module: Any) -> bool:
+        """Whether it sees the call of a module that is about to be made."""
+        if self.blind:
+            return False
+        if self._guest is module:
+            self._guest = None  # its call is the one in whose place it runs
+            return False
+        if self._only is not None and id(module) not in self._only and not self._hosting:
+            return False
+        return bool(self.stack) or self._begins(module)
+
+    def _frame(self, module: Any, turn: Turn) -> Frame:
+        if not self.stack:
             self.runs += 1
             self._calls.clear()
-            self.past = _past(args, kwargs)
-        frame = self._push(module)
-        frame.args, frame.kwargs = args, kwargs
-        try:
-            self.entered(frame)
-            if frame.skipped is not _UNSET:
-                frame.output = frame.skipped
-            else:
-                start = time.perf_counter()
-                if frame.instead is not None:
-                    frame.output = frame.instead(*frame.args, **frame.kwargs)
-                else:
-                    frame.output = proceed(frame.args, frame.kwargs)
-                frame.seconds = time.perf_counter() - start
-            self.left(frame)
-            return frame.output
-        except Exception as e:
-            frame.error = e
-            self.failed(frame, e)
-            raise
-        finally:
-            # After an abandoned debugger the stack may be empty already.
-            while self.stack and self.stack.pop() is not frame:
-                pass
-            if outermost:
-                self.finished()
+            self.past = past_of(turn.args, turn.kwargs)
+        return self._push(module, turn)
+
+    def _close(self, frame: Frame) -> None:
+        # After an abandoned debugger the stack may be empty already.
+        while self.stack and self.stack.pop() is not frame:
+            pass
+        if frame.parent is None:
+            self.finished(frame)
 
     def _begins(self, module: Any) -> bool:
         """Whether an outermost call of this module belongs to the model, and its name in it."""
@@ -184,7 +195,7 @@ class Probe:
                 return True
         return False
 
-    def _push(self, module: Any) -> Frame:
+    def _push(self, module: Any, turn: Turn) -> Frame:
         parent = self.stack[-1] if self.stack else None
         path = self._path(str(mode.module_path))
         if parent is not None and path == parent.address.module and module is not parent.subject:
@@ -192,7 +203,7 @@ class Probe:
             path = f"{path}.{type(module).__name__}" if path else type(module).__name__
         call = self._calls[path]
         self._calls[path] += 1
-        frame = Frame(Address(path, call), "module", module, parent)
+        frame = Frame(Address(path, call), "module", module, parent, turn)
         self.stack.append(frame)
         return frame
 
@@ -202,77 +213,52 @@ class Probe:
         inner = path[len(outer) :].removeprefix(".") if path.startswith(outer) else path
         return f"{name}.{inner}" if name and inner else name or inner
 
+    def host(self, guest: Any) -> Any:
+        """What was swapped in is about to run: all modules that it calls are seen."""
+        was, self._guest = self._guest, guest
+        self._hosting += 1
+        return was
+
+    def unhost(self, was: Any) -> None:
+        """What was swapped in has run."""
+        self._guest = was
+        self._hosting -= 1
+
     # --- operators ----------------------------------------------------------------------------
 
-    def _op_frame(self, op: Any, args: tuple[Any, ...]) -> Frame:
+    @property
+    def hears_operators(self) -> bool:
+        return self._ops and bool(self.stack) and not self.blind
+
+    def _op_frame(self, op: Any, turn: Turn) -> Frame:
         parent = self.stack[-1]
         name = op.name.lstrip("_")
         address = parent.address._replace(op=name, index=parent.ops[name])
         parent.ops[name] += 1
-        frame = Frame(address, "op", op, parent)
-        frame.args = args
+        frame = Frame(address, "op", op, parent, turn)
         self.stack.append(frame)
         return frame
 
-    def _op_entered(self, call: Any) -> Any:
-        if self.blind or not self.stack:
-            return None
-        frame = self._op_frame(call.op, call.args)
-        self.entered(frame)
-        if frame.skipped is not _UNSET:
-            return frame.skipped
-        return None
 
-    def _op_left(self, call: Any) -> Any:
-        frame = self._op_pop()
-        if frame is None:
-            return None
-        frame.output, frame.seconds = call.result, call.seconds
-        before = frame.output
-        self.left(frame)
-        self.stack.pop()
-        return frame.output if frame.output is not before else None
+@contextlib.contextmanager
+def unheard() -> Iterator[None]:
+    """Inside, no probe sees anything.
 
-    def _op_failed(self, call: Any, error: Exception) -> None:
-        frame = self._op_pop()
-        if frame is not None:
-            frame.error = error
-            self.failed(frame, error)
-            self.stack.pop()
-
-    def _op_refused(self, op: Any, args: tuple[Any, ...], error: Exception) -> None:
-        if not self.blind and self.stack:
-            frame = self._op_frame(op, args)
-            frame.error = error
-            self.failed(frame, error)
-            self.stack.pop()
-
-    def _op_pop(self) -> Frame | None:
-        if self.blind or not self.stack or self.stack[-1].kind != "op":
-            return None
-        return self.stack[-1]
+    >>> from votive.glass.probe import unheard
+    >>> net = votive.nn.Sequential(votive.nn.Identity())
+    >>> with votive.glass.capture(net, "0") as seen, unheard():
+    ...     _ = net(votive.ones(1))
+    >>> len(seen)
+    0
+    """
+    mode.unheard += 1
+    try:
+        yield
+    finally:
+        mode.unheard -= 1
 
 
-class _OpEye(Observer):
-    """Tells a probe about operators."""
-
-    def __init__(self, probe: Probe) -> None:
-        self.probe = probe
-
-    def before(self, call: Any) -> Any:
-        return self.probe._op_entered(call)
-
-    def after(self, call: Any) -> Any:
-        return self.probe._op_left(call)
-
-    def failed(self, call: Any, error: Exception) -> None:
-        self.probe._op_failed(call, error)
-
-    def refused(self, op: Any, args: tuple[Any, ...], error: Exception) -> None:
-        self.probe._op_refused(op, args, error)
-
-
-def _past(args: tuple[Any, ...], kwargs: dict[str, Any]) -> int:
+def past_of(args: Iterable[Any], kwargs: dict[str, Any]) -> int:
     """How many positions a cache among the arguments holds."""
     for value in (*args, *kwargs.values()):
         if hasattr(value, "get_seq_length"):

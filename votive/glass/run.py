@@ -15,6 +15,7 @@ from ..core.mode import mode
 from . import values
 from .backward import BackwardEye
 from .probe import Frame, Probe
+from .stage import CHANGES
 
 Change = Callable[[Frame], None]
 Stop = Callable[[Frame, str], bool]
@@ -22,6 +23,8 @@ Stop = Callable[[Frame, str], bool]
 
 class _Eye(Probe):
     """Tells a run of each event, and sees only what the run's own greenlet does."""
+
+    order = CHANGES
 
     def __init__(self, model: Any, run: Run, ops: bool) -> None:
         super().__init__(model, ops=ops)

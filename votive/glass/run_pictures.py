@@ -78,13 +78,20 @@ def _debugger(d: Debugger) -> Pictures:
 
 @shows(Receipt)
 def _receipt(receipt: Receipt) -> Pictures:
+    said = {True: "yes", False: "no", None: "unknown"}
     rows = [
-        [a or "(model)", s.times, s.largest, f"{s.relative:.2%}"] for a, s in receipt.sites.items()
-    ]
-    most = max((s.relative for s in receipt.sites.values()), default=0.0) or 1.0
-    shares = [s.relative / most for s in receipt.sites.values()]
+        [
+            a or "(model)", s.times, s.largest if s.measured else "",
+            f"{s.relative:.2%}" if s.measured else "",
+            said[s.reached] + (f": {s.why}" if s.why else ""),
+        ]
+        for a, s in receipt.sites.items()
+    ]  # fmt: skip
+    sizes = [s.relative if math.isfinite(s.relative) else 0.0 for s in receipt.sites.values()]
+    most = max(sizes, default=0.0) or 1.0
+    shares = [size / most for size in sizes]
     title = f"changed {receipt.fired} times" if rows else "nothing was changed"
-    columns = ["address", ">times", ">largest change", ">of the norm"]
+    columns = ["address", ">times", ">largest change", ">of the norm", "reaches the result"]
     return {"receipt": lambda: [Table(columns, rows, title, shares=shares)]}
 
 

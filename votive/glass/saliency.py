@@ -17,7 +17,8 @@ from .labels import token_labels
 from .parts import find_parts, parts_of
 from .plots import Drawn
 from .probe import Frame, Probe
-from .stream import ids_of, logits_of
+from .stage import CHANGES
+from .stream import ids_of, logits_of, place_of
 
 METHODS = ("gradient", "gradient_x_input", "integrated_gradients")
 
@@ -62,6 +63,8 @@ class Saliency(Drawn):
 class _Embedding(Probe):
     """Puts another tensor in place of what the embedding gives."""
 
+    order = CHANGES
+
     def __init__(self, model: Any, table: Any, change: Callable[[Any], Any]) -> None:
         super().__init__(model, only=[table])
         self.table, self.change = table, change
@@ -88,8 +91,9 @@ def saliency(
     "gradient" is the norm of the gradient at a token's embedding (Simonyan et al. 2013,
     arXiv:1312.6034), "gradient_x_input" its product with the embedding, "integrated_gradients" the
     mean gradient on the way from `baseline` (zeros), times that way (Sundararajan et al. 2017,
-    arXiv:1703.01365). `target` defaults to the likeliest token. `metric` gives a number for each
-    sample of the model's output.
+    arXiv:1703.01365). `position` counts from the beginning of the text, also when a cache holds its
+    first part, or if negative from its end. `target` defaults to the likeliest token. `metric`
+    gives a number for each sample of the model's output.
 
     >>> _ = votive.manual_seed(0)
     >>> config = votive.models.LlamaConfig(vocab_size=10, hidden_size=8, intermediate_size=16,
@@ -104,9 +108,16 @@ def saliency(
         raise ValueError("saliency: give target or metric, not both.")
     if steps < 1:
         raise ValueError(f"saliency: steps must be positive, got {steps}.")
+    if method == "integrated_gradients" and any(
+        hasattr(v, "get_seq_length") for v in (*args, *kwargs.values())
+    ):
+        raise ValueError(
+            f"saliency: {method!r} runs the text many times, and each run would fill the cache; "
+            "give the whole text, without a cache."
+        )
     table = _table(model, embedding)
     if metric is None:
-        metric = _logit(target, position)
+        metric = _logit(target, place_of(position, args, kwargs, "saliency"))
     run = _Run(model, table, metric, args, kwargs)
     x, slope, output = run.at(lambda x: x)
     if method == "integrated_gradients":

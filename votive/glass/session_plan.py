@@ -98,6 +98,11 @@ def _live(edit: Edit, since: int) -> Live:
             "an end that moves; count from the beginning of the text."
         )
     value = edit.value
+    if edit.do in ("mean", "resample") and value is None:
+        raise ValueError(
+            f"Session: {edit.do!r} at {edit.at!r} is about several samples, but a session writes "
+            "one text; give the mean over a data set, as glass.means finds it."
+        )
     if isinstance(value, votive.Tensor):
         # A copy, so that writing to the caller's tensor cannot change what was computed.
         edit = replace(edit, value=value.detach().clone())

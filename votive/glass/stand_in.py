@@ -9,6 +9,7 @@ from typing import Any
 from .. import nn
 from . import values
 from .address import Pattern
+from .probe import unheard
 from .targets import no_match
 
 # In the place of an address: the module gives its input on.
@@ -92,7 +93,8 @@ class Passing(nn.Module):
         self.module = module
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
-        out = self.module(*args, **kwargs)
+        with unheard():
+            out = self.module(*args, **kwargs)
         given = args[0] if args else values.first(kwargs)
         path = values.first_path(out)
         if path is None or given is None:

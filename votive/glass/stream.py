@@ -14,7 +14,7 @@ import votive
 from . import values
 from .capture import input_at
 from .parts import Parts
-from .probe import Frame, Probe
+from .probe import Frame, Probe, past_of
 
 
 @dataclass
@@ -30,7 +30,7 @@ class Stream:
 
 
 class _Watch(Probe):
-    """Sees all modules, and so stands outside of patches that know theirs: sees what they made."""
+    """Keeps what goes into the first layer and comes out of each."""
 
     def __init__(self, parts: Parts, stream: Stream) -> None:
         super().__init__(parts.model)
@@ -111,6 +111,21 @@ def ids_of(args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
     return None
 
 
+def place_of(position: int, args: Sequence[Any], kwargs: dict[str, Any], what: str) -> int:
+    """The index in this run of a position, which counts from the beginning of the text.
+
+    >>> from votive.glass.stream import place_of
+    >>> place_of(3, (), {}, "saliency"), place_of(-1, (), {}, "saliency")
+    (3, -1)
+    """
+    past = past_of(args, kwargs)
+    if 0 <= position < past:
+        raise IndexError(
+            f"{what}: position {position} is in the cache, which holds {past}, and not in this run."
+        )
+    return position - past if position >= 0 else position
+
+
 class _Instead(Probe):
     """Lets no layer run, nor any patch of one; each gives the state on that is given."""
 
@@ -120,10 +135,10 @@ class _Instead(Probe):
         self.path, self.template = values.first_path(template), template
         self.state: Any = None
 
-    def entered(self, frame: Frame) -> None:
+    def answer(self, frame: Frame) -> None:
         if id(frame.subject) in self.ids:
             assert self.path is not None
-            frame.skip(values.put(self.template, self.path, self.state))
+            frame.answer(values.put(self.template, self.path, self.state))
 
 
 class Tail:

@@ -13,6 +13,7 @@ import votive
 
 from ..data.randomness import get_random_state
 from . import values
+from .head_sites import HeadSites
 from .prefix import Recording, Resumed, Site
 from .targets import no_match
 
@@ -35,6 +36,7 @@ class Plan:
     ) -> None:
         self.model, self.metric, self.inputs = model, metric, corrupt
         self.runs = 2
+        self._heads: HeadSites | None = None
         self.clean = Recording(model, wanted)
         with self.clean:
             goal = model(*clean[0], **clean[1])
@@ -69,27 +71,43 @@ class Plan:
 
     def columns(self, site: Site, positions: Any, heads: int | None) -> list[Column]:
         """What is patched at a site: each position, or with `heads` each head at the positions."""
-        value = self.recorded.values[site.name]
-        if value.dim() < 2 or value.shape[0] != self.samples:
+        value, axes = self.recorded.values[site.name], self.recorded.axes[site.name]
+        dim = axes.positions
+        if dim is None or axes.shape != tuple(value.shape) or value.shape[0] != self.samples:
             raise ValueError(
-                f"sweep: {site.name} is {tuple(value.shape)}, which has no (samples, positions)."
+                f"sweep: {site.name} is {tuple(value.shape)}, in which no dimensions are known to "
+                "be those of samples and positions."
             )
-        length = value.shape[1]
-        given = range(length) if positions is None else positions
+        given = range(axes.start, axes.stop) if positions is None else positions
         given = [given] if isinstance(given, int) else [int(p) for p in given]
-        bad = [p for p in given if not -length <= p < length]
+        bad = [
+            p for p in given if not (axes.start <= p < axes.stop or axes.start - axes.stop <= p < 0)
+        ]
         if bad:
-            raise IndexError(f"sweep: positions {bad} at {site.name} are not in 0..{length - 1}.")
-        where, every = [p % length for p in given], slice(None)
+            raise IndexError(
+                f"sweep: positions {bad} at {site.name} are not in {axes.start}..{axes.stop - 1}."
+            )
+        where, every = [p % axes.stop for p in given], slice(None)
+        rows = [p - axes.start for p in where]
         if heads is None:
-            return [Column(p, (every, p)) for p in where]
-        if value.dim() != 3 or heads < 1 or value.shape[-1] % heads:
+            before = (every,) * dim
+            return [Column(p, (*before, row)) for p, row in zip(where, rows, strict=True)]
+        if value.dim() != 3 or dim != 1 or heads < 1 or value.shape[-1] % heads:
             raise ValueError(
                 f"sweep: {site.name} is {tuple(value.shape)}, whose features do not split into "
                 f"{heads} heads; such sites are 'layers.*.self_attn.o_proj:in'."
             )
-        size, rows = value.shape[-1] // heads, every if positions is None else where
-        return [Column(h, (every, rows, slice(h * size, h * size + size))) for h in range(heads)]
+        self._head_sites().check(site.address, site.pattern.side, value.shape[-1], heads)
+        size, chosen = value.shape[-1] // heads, every if positions is None else rows
+        return [Column(h, (every, chosen, slice(h * size, h * size + size))) for h in range(heads)]
+
+    def _head_sites(self) -> HeadSites:
+        """Where heads are, seen in one more run."""
+        if self._heads is None:
+            with HeadSites(self.model) as self._heads:
+                self.model(*self.inputs[0], **self.inputs[1])
+            self.runs += 1
+        return self._heads
 
     def patched(self, site: Site, columns: Sequence[Column]) -> Any:
         """The metric (columns, samples) with a site patched at each column in its own copy."""

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from .address import Address, Pattern
+from .stage import STAGE
 
 _MOST_PATHS = 1_000_000
 
@@ -33,7 +34,7 @@ def modules_for(model: Any, wanted: Iterable[Pattern]) -> list[Any] | None:
 
     A text that means modules and matches none is an error here, before anything has run.
     """
-    names = _paths(model)
+    names = [*_paths(model), *_guests(model)]
     found: dict[int, Any] = {}
     open_ended = False
     for pattern in wanted:
@@ -60,6 +61,20 @@ def _paths(model: Any) -> list[tuple[str, Any]]:
         found += [(prefix + n, m) for n, m in module._modules.items() if m is not None]
         if len(found) > _MOST_PATHS:
             raise RecursionError("the model holds itself; modules must form a tree.")
+    return found
+
+
+def _guests(model: Any) -> list[tuple[str, Any]]:
+    """The paths inside of modules that attached patches swap in, each with the module in whose
+    place they run.
+    """
+    found: list[tuple[str, Any]] = []
+    for probe in STAGE.probes:
+        for edit, guest in getattr(probe, "swapped_in", list)():
+            for place, module in _paths(model) if probe.model is model else ():
+                if edit.pattern.regex is not None and _may_match(edit.pattern, place):
+                    inner = [path for path, _ in _paths(guest) if path]
+                    found += [(f"{place}.{path}" if place else path, module) for path in inner]
     return found
 
 

@@ -6,6 +6,7 @@ import math
 from typing import Any, NamedTuple
 
 import votive
+from votive.core.mode import only_shown
 from votive.nn import SlidingWindowCache
 from votive.nn import functional as F
 from votive.nn.layers.grouped_attention import visible
@@ -151,6 +152,17 @@ def attention_weights(
         blind = (scores == -math.inf).all(-1, keepdim=True)
         return F.softmax(scores.masked_fill(blind, 0.0), -1).masked_fill(blind, 0.0).to(q.dtype)
     return F.softmax(scores, -1).to(q.dtype)
+
+
+def shown_weights(q: Any, k: Any, sight: Sight, *, scale: float | None = None) -> Any:
+    """`attention_weights` for a report: the model itself computes with the fused operator.
+
+    >>> q = votive.ones(1, 1, 2, 4)
+    >>> votive.models.attention.shown_weights(q, q, votive.models.Sight())[0, 0, 0]
+    tensor([0.5000, 0.5000])
+    """
+    with only_shown("attention"):
+        return attention_weights(q, k, sight, scale=scale)
 
 
 def next_token_loss(logits: Any, labels: Any) -> Any:

@@ -14,7 +14,7 @@ from votive import nn
 from votive.nn import functional as F
 from votive.nn.activated import activated
 
-from .attention import Sight, attend, attention_weights, full_sight
+from .attention import Sight, attend, full_sight, shown_weights
 from .config import Config, name_labels
 from .output import EncoderOutput, PredictionOutput
 from .pretrained import PreTrainedModel, activation
@@ -103,7 +103,7 @@ class BertSelfAttention(nn.Module):
         )
         y = attend(q, k, v, sight, dropout=self.dropout if self.training else 0.0)
         if weights is not None:
-            weights.append(attention_weights(q, k, sight))
+            weights.append(shown_weights(q, k, sight))
         return y.transpose(1, 2).reshape(B, T, C)
 
 

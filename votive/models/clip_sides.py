@@ -11,7 +11,7 @@ import votive
 from votive import nn
 from votive.nn.activated import feed_forward
 
-from .attention import Sight, attend, attention_weights, causal_sight
+from .attention import Sight, attend, causal_sight, shown_weights
 from .clip_config import CLIPConfig, CLIPTextConfig, CLIPVisionConfig
 from .output import EncoderOutput
 from .pretrained import PreTrainedModel, activation
@@ -36,7 +36,7 @@ class CLIPAttention(nn.Module):
         )
         y = attend(q, k, v, sight, dropout=self.dropout if self.training else 0.0)
         if weights is not None:
-            weights.append(attention_weights(q, k, sight))
+            weights.append(shown_weights(q, k, sight))
         return self.out_proj(y.transpose(1, 2).reshape(B, T, C))
 
 

@@ -10,7 +10,7 @@ from votive import nn
 from votive.nn import functional as F
 from votive.nn.activated import feed_forward
 
-from .attention import Sight, attend, attention_weights, full_sight
+from .attention import Sight, attend, full_sight, shown_weights
 from .bert import class_output, masked_output
 from .config import Config, name_labels
 from .output import EncoderOutput
@@ -81,7 +81,7 @@ class DistilBertAttention(nn.Module):
         )
         y = attend(q, k, v, sight, dropout=self.dropout if self.training else 0.0)
         if weights is not None:
-            weights.append(attention_weights(q, k, sight))
+            weights.append(shown_weights(q, k, sight))
         return self.out_lin(y.transpose(1, 2).reshape(B, T, C))
 
 

@@ -14,7 +14,7 @@ from votive import nn
 from votive.nn.activated import PRODUCTS, feed_forward
 from votive.nn.residual import add_norm, joins
 
-from .attention import Sight, attend, attention_weights, causal_sight, next_token_loss
+from .attention import Sight, attend, causal_sight, next_token_loss, shown_weights
 from .config import Config
 from .output import BaseModelOutput, CausalLMOutput
 from .pretrained import CausalLM, PreTrainedModel, activation
@@ -123,7 +123,7 @@ class GPT2Attention(nn.Module):
         dropout = self.dropout if self.training else 0.0
         y = attend(q, k, v, sight, dropout=dropout, scale=self.scale)
         if weights is not None:
-            weights.append(attention_weights(q, k, sight, scale=self.scale))
+            weights.append(shown_weights(q, k, sight, scale=self.scale))
         return self.resid_dropout(self.c_proj(y.transpose(1, 2).reshape(B, T, C)))
 
 

@@ -14,7 +14,7 @@ from votive import nn
 from votive.nn.activated import activated
 from votive.nn.residual import add_norm, joins
 
-from .attention import Sight, attend, attention_weights, causal_sight, next_token_loss
+from .attention import Sight, attend, causal_sight, next_token_loss, shown_weights
 from .config import Config, rope_of
 from .output import BaseModelOutput, CausalLMOutput
 from .pretrained import CausalLM, PreTrainedModel, activation
@@ -152,7 +152,7 @@ class LlamaAttention(nn.Module):
         dropout = self.dropout if self.training else 0.0
         y = attend(q, k, v, sight, dropout=dropout, scale=self.scale)
         if weights is not None:
-            weights.append(attention_weights(q, k, sight, scale=self.scale))
+            weights.append(shown_weights(q, k, sight, scale=self.scale))
         return y
 
 

@@ -15,7 +15,7 @@ import votive
 from votive import nn
 from votive.nn.activated import activated
 
-from .attention import Sight, attend, attention_weights, causal_sight, full_sight
+from .attention import Sight, attend, causal_sight, full_sight, shown_weights
 from .output import BaseModelOutput
 from .pretrained import activation
 
@@ -92,7 +92,7 @@ class T5Attention(nn.Module):
         dropout = self.dropout if self.training else 0.0
         y = attend(q, k, v, sight, dropout=dropout, scale=1.0)
         if weights is not None:
-            weights.append(attention_weights(q, k, sight, scale=1.0))
+            weights.append(shown_weights(q, k, sight, scale=1.0))
         return self.o(y.transpose(1, 2).flatten(2))
 
 

@@ -16,7 +16,7 @@ import votive
 from votive import nn
 from votive.nn import functional as F
 
-from .attention import Sight, attend, attention_weights, causal_sight, full_sight
+from .attention import Sight, attend, causal_sight, full_sight, shown_weights
 from .config import Config
 from .cross_cache import EncoderDecoderCache
 from .output import CausalLMOutput
@@ -111,7 +111,7 @@ class TrOCRAttention(nn.Module):
             k, v = cache.cross(self.layer_idx, pair)
         y = attend(q, k, v, sight, dropout=self.dropout if self.training else 0.0)
         if weights is not None:
-            weights.append(attention_weights(q, k, sight))
+            weights.append(shown_weights(q, k, sight))
         return self.out_proj(y.transpose(1, 2).flatten(2))
 
 

@@ -13,7 +13,7 @@ from votive import nn
 from votive.nn import functional as F
 from votive.nn.activated import feed_forward
 
-from .attention import Sight, attend, attention_weights, causal_sight
+from .attention import Sight, attend, causal_sight, shown_weights
 from .output import BaseModelOutput
 from .pretrained import activation
 
@@ -81,10 +81,10 @@ class WhisperAttention(nn.Module):
         if isinstance(weights, Chosen):
             heads = weights.heads.get(self.layer_idx)
             if heads:
-                chosen = attention_weights(q[:, heads], k[:, heads], sight)
+                chosen = shown_weights(q[:, heads], k[:, heads], sight)
                 weights.append((self.layer_idx, _apart(chosen, shared)))
         elif weights is not None:
-            weights.append(_apart(attention_weights(q, k, sight), shared))
+            weights.append(_apart(shown_weights(q, k, sight), shared))
         return self.out_proj(_apart(y, shared).transpose(1, 2).flatten(2))
 
 

@@ -36,6 +36,8 @@ class Around:
 def register_around(module: Any, fn: Callable[..., Any]) -> RemovableHandle:
     """Let `fn` stand around the calls of one module; None means those of all modules.
 
+    The same function stands around a call once, however often it was registered.
+
     >>> from votive.nn.hooks import register_around
     >>> layer = votive.nn.Identity()
     >>> with register_around(layer, lambda m, args, kwargs, proceed: proceed(args, kwargs) + 1):
@@ -58,6 +60,8 @@ class Call:
     def run(self) -> Any:
         around = of_kind("around")
         around += [h.fn for h in self.module._forward_hooks.values() if h.__class__ is Around]
+        # A function that was registered several times stands around the call once.
+        around = list(dict.fromkeys(around))
         return self._run_inside(around) if around else self._run_plain()
 
     def _run_inside(self, around: list[Hook]) -> Any:

@@ -107,14 +107,21 @@ class Maps:
         """The maps of a layer, each with the position of its first query."""
         if not 0 <= index < len(self.names):
             raise IndexError(f"attention: there is no layer {index}; there are {len(self.names)}.")
+        found = self.seen(index)
+        if not found:
+            raise LookupError(
+                f"attention: {self.names[index]} ran no attention that could be seen; a layer that "
+                "is skipped runs none."
+            )
+        return found
+
+    def seen(self, index: int) -> list[tuple[int, Any]]:
+        """The maps of a layer, as `layer` gives them; none where it is skipped."""
         name = self.names[index]
-        found = [
+        return [
             (start, m) for start, maps in self.pieces for m in maps
             if m.address.startswith(f"{name}.") or m.address.startswith(f"{name}/")
         ]  # fmt: skip
-        if not found:
-            raise LookupError(f"attention: {name} ran no attention that could be seen.")
-        return found
 
     def heads(self, index: int) -> int:
         return int(self.layer(index)[0][1].shape[1])

@@ -114,6 +114,8 @@ def _scores(maps: replay.Maps, layer: int) -> dict[str, Any]:
     """Numbers of one layer: the mean over the stretches of the text, by how long they are."""
     totals: dict[str, Any] = dict.fromkeys(_SCORES, 0.0)
     weight: dict[str, Any] = dict.fromkeys(_SCORES, 0.0)
+    if not maps.seen(layer):  # it is skipped, and its row stays empty
+        return dict.fromkeys(_SCORES, ())
     for _, m in maps.layer(layer):
         one = AttentionMaps([m], m.tokens)
         for name in _SCORES:

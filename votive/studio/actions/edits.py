@@ -17,7 +17,7 @@ Indices = Annotated[list[Index], Within(1, 10_000)]
 
 
 def _edit(
-    job: Job, at: Address, do: Literal["replace", "add", "scale", "zero", "mean", "skip", "swap"],
+    job: Job, at: Address, do: Literal["replace", "add", "scale", "zero", "skip", "swap"],
     value: float | None = None, positions: Indices | None = None, features: Indices | None = None,
     with_: Address | None = None,
 ) -> None:  # fmt: skip
@@ -106,11 +106,14 @@ def _receipts(room: Any, node: Any) -> list[dict[str, Any]]:
                 row["count"] += sum(fired.values())
                 for address in fired:
                     site = receipt.sites[address]
-                    old = row["sites"].get(address, {"largest": 0.0, "relative": 0.0})
-                    row["sites"][address] = {
-                        "largest": max(old["largest"], site.largest),
-                        "relative": max(old["relative"], site.relative),
-                    }
+                    old = row["sites"].get(address)
+                    if old is None:
+                        old = {"largest": 0.0, "relative": 0.0, "reached": False, "why": site.why}
+                    if site.reached or old["reached"] is False:
+                        old["reached"], old["why"] = site.reached, site.why
+                    old["largest"] = max(old["largest"], site.largest)
+                    old["relative"] = max(old["relative"], site.relative)
+                    row["sites"][address] = old
     out = []
     for edit in room.session.edits:
         row = rows.get(id(edit), {"count": 0, "sites": {}})
@@ -120,6 +123,9 @@ def _receipts(room: Any, node: Any) -> list[dict[str, Any]]:
         text = f"made in {row['count']} call{'' if row['count'] == 1 else 's'}"
         if edit.do not in ("skip", "swap"):
             text += f", largest change {largest:.4g} ({relative:.1%} of the norm)"
+        unread = [s["why"] for s in sites.values() if s["reached"] is False]
+        if unread and len(unread) == len(sites):
+            text += f"; no effect: {unread[0]}"
         out.append({
             **edit_told(edit), "text": text, "count": row["count"], "largest": largest,
             "relative": relative, "sites": [{"address": a, **s} for a, s in sites.items()],

@@ -80,7 +80,6 @@ function lasting({ model, address, cell, byPosition, number, button, done }) {
       button("edit-scale", "Scale", "Multiply with the number", () => put("scale", Number(number.value)), off),
       button("edit-add", "Add", "Add the number", () => put("add", Number(number.value)), off),
       button("edit-zero", "Ablate", "Put zero in its place", () => put("zero"), off),
-      button("edit-mean", "Mean", "Put its mean over positions in its place", () => put("mean"), off),
       button("edit-skip", "Skip", "Let the module not run", () => put("skip"), off)),
   ];
 }
