@@ -73,6 +73,7 @@ template <class T> void box_rows(const Image& x, const Image& y, const Axis* axe
   const bool dense_out = y.dtype == dtype_of<T> && y.step[2] == item && y.step[1] == V * item &&
                          (y.size[0] == 1 || y.step[0] == y.size[1] * V * item);
   const auto covers = [](const Axis& a, int64_t n) { return a.start[0] == 0 && a.end[0] == n; };
+  const auto one_each = [](const Axis& a, int64_t n) { return Even(a, n).single; };
   if (lines * V == 1 && !copied && covers(axes[0], x.size[0]) && covers(axes[1], x.size[1]) && covers(axes[2], W)) {
     const T by = divisor != 0 ? T(divisor) : T(axes[0].out[0] * axes[1].out[0] * axes[2].out[0]);
     parallel_for(x.n * x.c, grain_for(plane / 8 + 16), [&](int64_t b, int64_t e) {
@@ -87,8 +88,8 @@ template <class T> void box_rows(const Image& x, const Image& y, const Axis* axe
     });
     return;
   }
-  if (plane == 1 && dense_out && even.single && axes[1].start[0] < axes[1].end[0] &&
-      axes[0].start[0] < axes[0].end[0]) {
+  // One element for all: only where no result is left without it.
+  if (plane == 1 && dense_out && even.single && one_each(axes[1], y.size[1]) && one_each(axes[0], y.size[0])) {
     const T by = divisor != 0 ? T(divisor) : T(axes[0].in[0] * axes[1].in[0] * axes[2].in[0]);
     parallel_for(x.n * x.c, grain_for(lines * V / 8 + 16), [&](int64_t b, int64_t e) {
       for (int64_t k = b; k < e; ++k) {
