@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 
 from ....core import dtype as dt
-from ..reference.pooling import covering
+from ..reference.pooling import covering, taps_within
 from .rows import OUT, OUT1, native
 
 _FLOATS = (dt.float32, dt.float64, *dt.HALF)
 _INTEGERS = (dt.int8, dt.int16, dt.int32, dt.int64, dt.uint8)
 _LARGEST = 2**31 - 1  # positions are counted in 32 bits
+_SMALL = 2**18
 
 
 def floats(*specs: Any) -> bool:
@@ -78,13 +80,17 @@ def avg_pool_transpose(
 @native("_max_pool", "max_pool", accepts=numbers)
 def max_pool(x: Any, size: Any, kernel: Any, stride: Any, padding: Any, dilation: Any) -> Any:
     sizes = x.shape[-len(size) :]
-    if np.prod(sizes) > _LARGEST:
+    if math.prod(sizes) > _LARGEST:
         return None
+    read = 1
     for i, o, k, s, p, d in zip(sizes, size, kernel, stride, padding, dilation, strict=True):
-        start = np.arange(o) * s - p
-        first, last = np.maximum(-(start // d), 0), np.minimum((i - 1 - start) // d, k - 1)
+        first, last = taps_within(np.arange(o) * s - p, i, k, d)
         if (first > last).any():  # dilation stepped over the whole input
             return None
+        read *= (o - 1) * s + d * (k - 1) + 1
+    # Windows are read from a copy with its padding, which must not outgrow what is pooled.
+    if read > _SMALL + 8 * math.prod(sizes):
+        return None
     return x, OUT, OUT1, *stride, *padding, *dilation, *kernel
 
 

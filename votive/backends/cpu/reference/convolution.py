@@ -1,44 +1,25 @@
-"""Convolution as products of matrices with columns of windows, a few samples at a time."""
+"""Convolution tap by tap: each is a product of matrices with what it reads of the input."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
 from ...base import kernel
-from .fold import add_windows, places_of, windows
-
-# Columns of as many samples as fit here are laid out at once: products stay large, memory bounded.
-_BLOCK_BYTES = 1 << 24
-
-
-def _blocks(samples: int, per_sample: int) -> Iterator[slice]:
-    step = max(1, _BLOCK_BYTES // max(per_sample, 1))
-    for start in range(0, samples, step):
-        yield slice(start, start + step)
-
-
-def _grouped_weight(weight: Any, groups: int) -> Any:
-    """(groups, out channels, in channels * kernel)."""
-    return weight.reshape(groups, weight.shape[0] // groups, math.prod(weight.shape[1:]))
-
-
-def _columns(
-    x: Any, kernel: Any, stride: Any, padding: Any, dilation: Any, places: Any, groups: int
-) -> Any:
-    """Windows of (N, C, ...) as (N, groups, channels * kernel, windows)."""
-    cols = windows(x, kernel, stride, padding, dilation, places)
-    rows = x.shape[1] // groups * math.prod(kernel)
-    return cols.reshape(len(x), groups, rows, math.prod(places))
+from .fold import places_of, taps
 
 
 def _by_group(x: Any, groups: int) -> Any:
-    """(N, C, ...) as (N, groups, channels, positions)."""
-    n, channels = x.shape[:2]
-    return np.ascontiguousarray(x).reshape(n, groups, channels // groups, math.prod(x.shape[2:]))
+    """(N, C, ...) as (N, groups, channels, ...)."""
+    return x.reshape(x.shape[0], groups, x.shape[1] // groups, *x.shape[2:])
+
+
+def _product(w: Any, x: Any) -> Any:
+    """(groups, out, in) times (N, groups, in, ...): a matrix at every position of every group."""
+    flat = x.reshape(*x.shape[:3], math.prod(x.shape[3:]))
+    return np.matmul(w, flat).reshape(x.shape[0], *w.shape[:2], *x.shape[3:])
 
 
 def _add_bias(y: Any, bias: Any) -> Any:
@@ -49,14 +30,13 @@ def _add_bias(y: Any, bias: Any) -> Any:
 def convolution(
     x: Any, weight: Any, bias: Any, stride: Any, padding: Any, dilation: Any, groups: int
 ) -> Any:
-    size = weight.shape[2:]
-    places = places_of(x.shape[2:], size, stride, padding, dilation)
-    w = _grouped_weight(weight, groups)
-    out = np.empty((len(x), len(weight), *places), x.dtype)
-    grouped = out.reshape(len(x), groups, len(weight) // groups, math.prod(places))
-    for part in _blocks(len(x), w[0, 0].nbytes * groups * math.prod(places)):
-        cols = _columns(x[part], size, stride, padding, dilation, places, groups)
-        np.matmul(w, cols, out=grouped[part])
+    size, kernel = x.shape[2:], weight.shape[2:]
+    places = places_of(size, kernel, stride, padding, dilation)
+    out = np.zeros((len(x), len(weight), *places), x.dtype)
+    to, given = _by_group(out, groups), _by_group(x, groups)
+    w = weight.reshape(groups, len(weight) // groups, *weight.shape[1:])
+    for tap, at, source in taps(size, kernel, stride, padding, dilation, places):
+        to[(..., *at)] += _product(w[(..., *tap)], given[(..., *source)])
     return _add_bias(out, bias)
 
 
@@ -65,12 +45,11 @@ def convolution_transpose(
     x: Any, weight: Any, bias: Any, size: Any, stride: Any, padding: Any, dilation: Any, groups: int
 ) -> Any:
     kernel, places = weight.shape[2:], x.shape[2:]
-    w = np.ascontiguousarray(np.swapaxes(_grouped_weight(weight, groups), 1, 2))
-    out = np.empty((len(x), weight.shape[1] * groups, *size), x.dtype)
-    for part in _blocks(len(x), w[0, :, :1].nbytes * groups * math.prod(places)):
-        cols = np.matmul(w, _by_group(x[part], groups))
-        cols = cols.reshape(len(cols), out.shape[1], *kernel, *places)
-        out[part] = add_windows(cols, size, stride, padding, dilation)
+    out = np.zeros((len(x), weight.shape[1] * groups, *size), x.dtype)
+    to, given = _by_group(out, groups), _by_group(x, groups)
+    w = weight.reshape(groups, len(weight) // groups, *weight.shape[1:]).swapaxes(1, 2)
+    for tap, at, source in taps(size, kernel, stride, padding, dilation, places):
+        to[(..., *source)] += _product(w[(..., *tap)], given[(..., *at)])
     return _add_bias(out, bias)
 
 
@@ -78,11 +57,14 @@ def convolution_transpose(
 def convolution_weight(
     x: Any, grad: Any, kernel: Any, stride: Any, padding: Any, dilation: Any, groups: int
 ) -> Any:
-    places = grad.shape[2:]
-    per_group = x.shape[1] // groups
-    rows = per_group * math.prod(kernel)
-    out = np.zeros((groups, grad.shape[1] // groups, rows), x.dtype)
-    for part in _blocks(len(x), rows * groups * math.prod(places) * x.itemsize):
-        cols = _columns(x[part], kernel, stride, padding, dilation, places, groups)
-        out += np.matmul(_by_group(grad[part], groups), np.swapaxes(cols, -2, -1)).sum(0)
-    return out.reshape(grad.shape[1], per_group, *kernel)
+    size, places = x.shape[2:], grad.shape[2:]
+    given, by = _by_group(x, groups), _by_group(grad, groups)
+    out = np.zeros((groups, by.shape[2], given.shape[2], *kernel), x.dtype)
+    for tap, at, source in taps(size, kernel, stride, padding, dilation, places):
+        # (groups, channels, samples and positions): one product adds up over both.
+        a, b = (
+            np.moveaxis(t, 0, 2).reshape(groups, t.shape[2], len(t) * math.prod(t.shape[3:]))
+            for t in (by[(..., *at)], given[(..., *source)])
+        )
+        out[(..., *tap)] = np.matmul(a, b.swapaxes(1, 2))
+    return out.reshape(grad.shape[1], given.shape[2], *kernel)

@@ -1,54 +1,44 @@
-"""Sliding windows over arrays: a strided view of them, and their sum back into place."""
+"""Sliding windows over arrays, tap by tap: which of them read within the array, and where.
+
+What lies in the padding is skipped, not read as zeros. So nothing is ever multiplied by it, and no
+copy grows with stride, padding or dilation.
+"""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-from numpy.lib.stride_tricks import as_strided
 
 from ...base import kernel
 
-
-def windows(x: Any, kernel: Any, stride: Any, padding: Any, dilation: Any, places: Any) -> Any:
-    """(..., *size) seen as (..., *kernel, *places); the padding is zeros."""
-    n = len(kernel)
-    lead = x.ndim - n
-    reach = [(o - 1) * s + d * (k - 1) + 1 for o, s, d, k in zip(places, stride, dilation, kernel)]
-    after = [max(0, r - p - i) for r, p, i in zip(reach, padding, x.shape[lead:])]
-    if any(padding) or any(after):
-        x = np.pad(x, [(0, 0)] * lead + list(zip(padding, after)))
-    steps = x.strides[lead:]
-    return as_strided(
-        x,
-        (*x.shape[:lead], *kernel, *places),
-        (
-            *x.strides[:lead],
-            *(st * d for st, d in zip(steps, dilation)),
-            *(st * s for st, s in zip(steps, stride)),
-        ),
-        writeable=False,
-    )
+Slices = tuple[slice, ...]
 
 
-def add_windows(cols: Any, size: Any, stride: Any, padding: Any, dilation: Any) -> Any:
-    """The transpose of `windows`: (..., *kernel, *places) added up to (..., *size)."""
-    n = len(size)
-    lead, places = cols.shape[: -2 * n], cols.shape[-n:]
-    kernel = cols.shape[-2 * n : -n]
-    if cols.size == 0:
-        return np.zeros((*lead, *size), cols.dtype)
-    reach = [(o - 1) * s + d * (k - 1) + 1 for o, s, d, k in zip(places, stride, dilation, kernel)]
-    whole = [max(r, p + i) for r, p, i in zip(reach, padding, size)]
-    out = np.zeros((*lead, *whole), cols.dtype)
-    for at in np.ndindex(*kernel):
-        hit = tuple(
-            slice(k * d, k * d + (o - 1) * s + 1, s)
-            for k, d, o, s in zip(at, dilation, places, stride)
-        )
-        out[(..., *hit)] += cols[(..., *at, *(slice(None),) * n)]
-    return out[(..., *(slice(p, p + i) for p, i in zip(padding, size)))]
+def _within(size: int, places: int, stride: int, offset: int) -> tuple[slice, slice]:
+    """The places o whose source o * stride + offset lies in 0..size-1, and these sources."""
+    first = min(max(0, -(offset // stride)), places)
+    last = min(max(first, -((offset - size) // stride)), places)
+    start = first * stride + offset
+    return slice(first, last), slice(start, start + (last - first - 1) * stride + 1, stride)
+
+
+def taps(
+    size: Any, kernel: Any, stride: Any, padding: Any, dilation: Any, places: Any
+) -> Iterator[tuple[tuple[int, ...], Slices, Slices]]:
+    """(position in the kernel, the windows whose tap lies within the array, the elements it is).
+
+    A tap that no window has within the array is left out.
+    """
+    per_dim = []
+    for i, k, s, p, d, o in zip(size, kernel, stride, padding, dilation, places, strict=True):
+        found = ((t, *_within(i, o, s, t * d - p)) for t in range(k))
+        per_dim.append([(t, at, src) for t, at, src in found if at.start < at.stop])
+    for which in np.ndindex(*map(len, per_dim)):
+        tap, at, source = zip(*(dim[n] for dim, n in zip(per_dim, which, strict=True)), strict=True)
+        yield tap, at, source
 
 
 def places_of(size: Any, kernel: Any, stride: Any, padding: Any, dilation: Any) -> list[int]:
@@ -61,13 +51,20 @@ def places_of(size: Any, kernel: Any, stride: Any, padding: Any, dilation: Any) 
 
 @kernel("_unfold", widen=False)
 def unfold(x: Any, kernel: Any, stride: Any, padding: Any, dilation: Any) -> Any:
-    places = places_of(x.shape[2:], kernel, stride, padding, dilation)
-    columns = windows(x, kernel, stride, padding, dilation, places)
-    return columns.reshape(x.shape[0], x.shape[1] * math.prod(kernel), math.prod(places))
+    size = x.shape[2:]
+    places = places_of(size, kernel, stride, padding, dilation)
+    out = np.zeros((*x.shape[:2], *kernel, *places), x.dtype)
+    for tap, at, source in taps(size, kernel, stride, padding, dilation, places):
+        out[(..., *tap, *at)] = x[(..., *source)]
+    return out.reshape(x.shape[0], x.shape[1] * math.prod(kernel), math.prod(places))
 
 
 @kernel("_fold")
 def fold(x: Any, size: Any, kernel: Any, stride: Any, padding: Any, dilation: Any) -> Any:
     places = places_of(size, kernel, stride, padding, dilation)
-    cols = x.reshape(x.shape[0], x.shape[1] // math.prod(kernel), *kernel, *places)
-    return add_windows(cols, size, stride, padding, dilation)
+    channels = x.shape[1] // math.prod(kernel)
+    cols = x.reshape(x.shape[0], channels, *kernel, *places)
+    out = np.zeros((x.shape[0], channels, *size), x.dtype)
+    for tap, at, source in taps(size, kernel, stride, padding, dilation, places):
+        out[(..., *source)] += cols[(..., *tap, *at)]
+    return out

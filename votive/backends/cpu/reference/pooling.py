@@ -46,14 +46,22 @@ def covering(starts: Any, ends: Any, size: int) -> tuple[Any, Any]:
     return np.searchsorted(ends, at, "right"), np.searchsorted(starts, at, "right")
 
 
+def taps_within(start: Any, size: int, kernel: int, dilation: int) -> tuple[Any, Any]:
+    """The first and last tap within 0..size-1 of windows that begin at `start`."""
+    return np.maximum(-(start // dilation), 0), np.minimum(
+        (size - 1 - start) // dilation, kernel - 1
+    )
+
+
 @kernel("_max_pool")
 def max_pool(x: Any, size: Any, kernel: Any, stride: Any, padding: Any, dilation: Any) -> Any:
     tables, missed = [], []
     for i, o, k, s, p, d in zip(x.shape[-len(size) :], size, kernel, stride, padding, dilation):
         start = np.arange(o)[:, None] * s - p
-        # Steps that lead into the padding are replaced by the nearest ones within the input.
-        first, last = -(start // d), (i - 1 - start) // d
-        tables.append((start + np.arange(k).clip(first, last) * d).clip(0))
+        first, last = taps_within(start, i, k, d)
+        # As many steps as the longest window has within the input; shorter ones repeat their last.
+        steps = np.arange(max(1, (last - first).max() + 1))
+        tables.append((start + np.minimum(first + steps, last) * d).clip(0, i - 1))
         missed.append(last[:, 0] < first[:, 0])  # dilation stepped over the whole input
     values, index = largest(x, tables)
     for axis, none in enumerate(missed, -len(size)):

@@ -1,6 +1,7 @@
 // Convolution, its transpose and its weight gradient as products of matrices whose columns are laid out
 // block by block, so that they stay in the cache.
 #include "conv_core.h"
+#include "conv_direct.h"
 #include "conv_winograd.h"
 
 #include "vt/gemm.h"
@@ -11,6 +12,7 @@ using namespace conv;
 constexpr int64_t DEPTH = 384;        // rows of a block of columns
 constexpr int64_t BLOCK_VECTORS = 9;  // columns of a block, in vectors
 constexpr int64_t BLOCK_BYTES = 128 << 10;
+constexpr int64_t MOST_PHASES = 1024;
 constexpr int64_t CHUNK_BYTES = 4 << 20;  // images are copied with their padding about so much at a time
 
 // Neighbouring columns whose sources are contiguous: `len` of them from `at` in their sliver.
@@ -473,6 +475,18 @@ template <class T> void points(const Image& x, const Image& y, Matrix<const T> w
 
 template <class T> const T* values(const View& v, T* space) { return v ? dense(v, space) : nullptr; }
 
+// Runs `sweep`, or `direct` where the zeros of the padding would meet a weight that is NaN or infinite. Weights are
+// looked through first, or, if there are more of them than of results, when a result turned out to be NaN.
+template <class T, class F, class G>
+void unless_poisoned(bool padded, const T* w, int64_t n, const View& out, F&& sweep, G&& direct) {
+  const int64_t results = out.numel();
+  if (padded && n <= results && !all_finite(w, n)) return direct();
+  sweep();
+  if (!padded || n <= results) return;
+  Scratch<T> space(dense_space<T>(out));
+  if (has_nan(dense(out, space.get()), results) && !all_finite(w, n)) direct();
+}
+
 template <class T>
 void forward(const View& x, const View& weight, const View& bias, const View& out, const Geometry& g, int64_t groups) {
   const Image from(x), to(out);
@@ -481,12 +495,16 @@ void forward(const View& x, const View& weight, const View& bias, const View& ou
   const T* b = values(bias, b_space.get());
   if (point_by_point(g, from, to, groups, dtype_of<T>)) return points<T>(from, to, Matrix<const T>{w, from.c, 1}, b);
   if constexpr (std::is_same_v<T, float>)
-    if (winograd_pays(g, from, to, groups, false)) return winograd(g, from, to, w, false, b);
+    if (winograd_pays(g, from, to, groups, false) && winograd(g, from, to, w, false, b)) return;
   const Sweep s = forward_sweep(g, to.size);
+  const auto by_definition = [&] { direct<T>(x, w, b, to, g, groups); };
+  if (oversized(s, from, to)) return by_definition();
   const int64_t K = from.c / groups * int64_t(s.phases[0].taps.size());
   std::vector<Weights<T>> weights;
   for (int64_t k = 0; k < groups; ++k) weights.push_back({w + k * (to.c / groups) * K, K, 1, K});
-  sweep_over<T>(s, from, to, groups, weights, b);
+  unless_poisoned(
+      reaches_out(s, from), w, weight.numel(), out, [&] { sweep_over<T>(s, from, to, groups, weights, b); },
+      by_definition);
 }
 
 template <class T> void transposed(const View& x, const View& weight, const View& bias, const View& out,
@@ -497,9 +515,12 @@ template <class T> void transposed(const View& x, const View& weight, const View
   const T* b = values(bias, b_space.get());
   if (point_by_point(g, from, to, groups, dtype_of<T>)) return points<T>(from, to, Matrix<const T>{w, 1, to.c}, b);
   if constexpr (std::is_same_v<T, float>)
-    if (winograd_pays(g, from, to, groups, true)) return winograd(g, from, to, w, true, b);
-  const Sweep s = transposed_sweep(g, to.size);
+    if (winograd_pays(g, from, to, groups, true) && winograd(g, from, to, w, true, b)) return;
   const int64_t O = from.c / groups, M = to.c / groups, taps = g.kernel[0] * g.kernel[1] * g.kernel[2];
+  const auto by_definition = [&] { direct_transposed<T>(x, w, b, to, g, groups); };
+  if (phases_of(g, to.size) > MOST_PHASES + 4 * taps) return by_definition();  // most of them without a tap
+  const Sweep s = transposed_sweep(g, to.size);
+  if (oversized(s, from, to)) return by_definition();
   const int64_t panels = up(M, MR);
   // Panels of MR rows for each phase and group: row m = channel of the result, column = (channel of x, tap).
   int64_t total = 0;
@@ -543,7 +564,9 @@ template <class T> void transposed(const View& x, const View& weight, const View
         weights[f * groups + k] = {rows, int64_t(hit.size()), 1, int64_t(hit.size())};
       }
   }
-  sweep_over<T>(s, from, to, groups, weights, b);
+  unless_poisoned(
+      reaches_out(s, from), w, weight.numel(), out, [&] { sweep_over<T>(s, from, to, groups, weights, b); },
+      by_definition);
 }
 
 // part[t] += products of a row of the gradient with what tap t reads; what does not fill a vector goes to tails.
@@ -638,13 +661,15 @@ template <class T> void by_weight(const View& x, const View& grad, const View& o
     if (winograd_weight_pays(g, from, gy, groups)) {
       Scratch<float> space(out.dtype == Dtype::f32 ? 0 : out.numel());
       float* to = out.dtype == Dtype::f32 ? out.as<float>() : space.get();
-      winograd_weight(g, from, gy, to);
-      const int64_t item = itemsize(out.dtype);
-      if (out.dtype != Dtype::f32)
-        cast_fn(Dtype::f32, out.dtype)(out.data, item, reinterpret_cast<const char*>(to), sizeof(float), out.numel());
-      return;
+      if (winograd_weight(g, from, gy, to)) {
+        const int64_t item = itemsize(out.dtype);
+        if (out.dtype != Dtype::f32)
+          cast_fn(Dtype::f32, out.dtype)(out.data, item, reinterpret_cast<const char*>(to), sizeof(float), out.numel());
+        return;
+      }
     }
   const Sweep s = forward_sweep(g, gy.size);
+  if (oversized(s, from, gy)) return direct_weight<T>(x, grad, out, g, groups);
   const Phase& phase = s.phases[0];
   const int64_t ci = from.c / groups, O = gy.c / groups, nt = int64_t(phase.taps.size()), R = ci * nt;
   if (ci == 1 && O == 1 && pixels<T>(from, gy)) return weight_by_pixel<T>(s, from, gy, out.as<T>());
@@ -751,6 +776,7 @@ template <class T> void by_weight(const View& x, const View& grad, const View& o
   // The result is (O, ci, taps): turned around, in the type of the result.
   const CastFn back = cast_fn(dtype_of<T>, out.dtype);
   const int64_t item = itemsize(out.dtype);
+  std::atomic<bool> nan{false};
   constexpr int64_t SIDE = 64;
   parallel_for(groups * up(O, L) * up(R, SIDE), grain_for(L * SIDE * 2), [&](int64_t b, int64_t e) {
     T block[L * SIDE];
@@ -758,11 +784,15 @@ template <class T> void by_weight(const View& x, const View& grad, const View& o
       const int64_t r0 = u % up(R, SIDE) * SIDE, o0 = u / up(R, SIDE) % up(O, L) * L, k = u / up(R, SIDE) / up(O, L);
       const int64_t rows = std::min(SIDE, R - r0), n = std::min(L, O - o0);
       transpose<T>(block, SIDE, sums + (k * R + r0) * wide + o0, wide, rows, L);
-      for (int64_t j = 0; j < n; ++j)
+      for (int64_t j = 0; j < n; ++j) {
+        if (has_nan(block + j * SIDE, rows)) nan = true;
         back(out.data + ((k * O + o0 + j) * R + r0) * item, item, reinterpret_cast<const char*>(block + j * SIDE),
              sizeof(T), rows);
+      }
     }
   });
+  // Zeros of the padding may have met a NaN or an infinity of the gradient.
+  if (nan && reaches_out(s, from)) direct_weight<T>(x, grad, out, g, groups);
 }
 
 template <class F> void computed(Dtype d, F&& f) {

@@ -230,7 +230,10 @@ struct Sweep {
 inline Sweep forward_sweep(const Geometry& g, const int64_t* places) {
   Sweep s;
   Phase p;
-  for (int d = 0; d < 3; ++d) s.step[d] = g.stride[d], s.ostep[d] = 1, p.places[d] = places[d], p.first[d] = 0;
+  for (int d = 0; d < 3; ++d) {
+    s.step[d] = places[d] == 1 ? 1 : g.stride[d];  // a single place takes no step
+    s.ostep[d] = 1, p.places[d] = places[d], p.first[d] = 0;
+  }
   int64_t at = 0;
   for (int64_t i = 0; i < g.kernel[0]; ++i)
     for (int64_t j = 0; j < g.kernel[1]; ++j)
@@ -242,6 +245,12 @@ inline Sweep forward_sweep(const Geometry& g, const int64_t* places) {
   s.phases.push_back(std::move(p));
   s.close();
   return s;
+}
+
+inline int64_t phases_of(const Geometry& g, const int64_t* size) {
+  int64_t n = 1;
+  for (int d = 0; d < 3; ++d) n *= std::min(g.stride[d], size[d]);
+  return n;
 }
 
 // Outputs of the transpose by their residue modulo the stride: each residue sees some of the taps, and
@@ -275,6 +284,53 @@ inline Sweep transposed_sweep(const Geometry& g, const int64_t* size) {
       }
   s.close();
   return s;
+}
+
+// Whether some tap of a sweep reads beyond x, in the padding.
+inline bool reaches_out(const Sweep& s, const Image& x) {
+  for (int d = 0; d < 3; ++d)
+    if (s.low[d] < 0 || s.low[d] + s.span[d] > x.size[d]) return true;
+  return false;
+}
+
+// Whether a padded copy would be out of proportion to what is read and written: strides, paddings and
+// dilations far larger than the tensors.
+inline bool oversized(const Sweep& s, const Image& x, const Image& y) {
+  constexpr double SMALL = 1 << 18;
+  double copy = double(x.c), given = double(x.c), made = double(y.c);
+  for (int d = 0; d < 3; ++d)
+    copy *= double(d == 2 ? up(s.span[d], s.step[d]) * s.step[d] : s.span[d]), given *= double(x.size[d]),
+        made *= double(y.size[d]);
+  return copy > SMALL + 8 * (given + made);
+}
+
+// Places o of a row whose source o * stride + offset lies in 0..size-1.
+struct Inside {
+  int64_t first, last;
+  Inside(int64_t places, int64_t stride, int64_t offset, int64_t size) {
+    first = std::clamp<int64_t>(offset >= 0 ? 0 : up(-offset, stride), 0, places);
+    last = std::clamp<int64_t>(offset >= size ? 0 : up(size - offset, stride), first, places);
+  }
+};
+
+template <class T> bool has_nan(const T* x, int64_t n) {
+  int64_t i = 0;
+  auto odd = Vec<T>{} != Vec<T>{};
+  for (; i + LANES<T> <= n; i += LANES<T>) odd |= load(x + i) != load(x + i);
+  bool found = false;
+  for (int j = 0; j < int(LANES<T>); ++j) found = found || odd[j] != 0;
+  for (; i < n; ++i) found = found || x[i] != x[i];
+  return found;
+}
+
+template <class T> bool all_finite(const T* x, int64_t n) {
+  int64_t i = 0;
+  Vec<T> none = {};  // x - x of every element: 0, or NaN
+  for (; i + LANES<T> <= n; i += LANES<T>) none += load(x + i) - load(x + i);
+  T each[LANES<T>], last = 0;
+  store(each, none);
+  for (; i < n; ++i) last += x[i] - x[i];
+  return last == 0 && !has_nan(each, LANES<T>);
 }
 
 // A dense copy of some images with zeros around, its rows split by the step: what a tap reads for

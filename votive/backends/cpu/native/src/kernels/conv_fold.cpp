@@ -4,15 +4,6 @@
 namespace vt { namespace {
 using namespace conv;
 
-// Places o of a row whose source o * stride + offset lies in 0..size-1.
-struct Inside {
-  int64_t first, last;
-  Inside(int64_t places, int64_t stride, int64_t offset, int64_t size) {
-    first = std::clamp<int64_t>(offset >= 0 ? 0 : up(-offset, stride), 0, places);
-    last = std::clamp<int64_t>(offset >= size ? 0 : up(size - offset, stride), first, places);
-  }
-};
-
 template <class S> void unfolded(const Image& x, const View& out, const Geometry& g, const int64_t* places) {
   const int64_t item = sizeof(S), taps = g.kernel[0] * g.kernel[1] * g.kernel[2];
   const int64_t rows = places[0] * places[1], V = places[2];

@@ -124,9 +124,10 @@ inline void interleave(float* to, V a, V b) {
   store(to + L, __builtin_shuffle(a, b, high));
 }
 
-// A^T m A for one channel, written where its tiles lie.
-void write_tiles(const Image& y, int64_t first, int64_t channel, const float* m, int64_t gap, int64_t width,
+// A^T m A for one channel, written where its tiles lie; whether all results are finite.
+bool write_tiles(const Image& y, int64_t first, int64_t channel, const float* m, int64_t gap, int64_t width,
                  const std::vector<Stretch>& runs, float bias, CastFn cast, float* lines) {
+  V odd = {};  // x - x of every result: 0, or NaN
   for (int64_t i = 0; i < width; i += L) {
     V s[2][4];
 #pragma GCC unroll 4
@@ -136,8 +137,11 @@ void write_tiles(const Image& y, int64_t first, int64_t channel, const float* m,
       s[0][j] = m0 + m1 + m2, s[1][j] = m1 - m2 - m3;
     }
 #pragma GCC unroll 2
-    for (int r = 0; r < 2; ++r)
-      interleave(lines + r * 2 * width + 2 * i, s[r][0] + s[r][1] + s[r][2] + bias, s[r][1] - s[r][2] - s[r][3] + bias);
+    for (int r = 0; r < 2; ++r) {
+      const V left = s[r][0] + s[r][1] + s[r][2] + bias, right = s[r][1] - s[r][2] - s[r][3] + bias;
+      odd += (left - left) + (right - right);
+      interleave(lines + r * 2 * width + 2 * i, left, right);
+    }
   }
   for (const Stretch& s : runs)
     for (int64_t r = 0; r < 2; ++r) {
@@ -147,6 +151,9 @@ void write_tiles(const Image& y, int64_t first, int64_t channel, const float* m,
            reinterpret_cast<const char*>(lines + r * 2 * width + 2 * s.at), sizeof(float),
            std::min(2 * s.len, y.size[2] - 2 * s.column));
     }
+  float each[L];
+  store(each, odd);
+  return !has_nan(each, L);
 }
 
 bool three_by_three(const Geometry& g, const Image& x, const Image& y, int64_t groups) {
@@ -165,7 +172,7 @@ bool winograd_pays(const Geometry& g, const Image& x, const Image& y, int64_t gr
   return fast < places * 9;
 }
 
-void winograd(const Geometry& g, const Image& x, const Image& y, const float* w, bool turned, const float* bias) {
+bool winograd(const Geometry& g, const Image& x, const Image& y, const float* w, bool turned, const float* bias) {
   const int64_t K = x.c, threads = num_threads();
   const Tiles tiles(y.size, turned ? 2 - g.padding[1] : g.padding[1], turned ? 2 - g.padding[2] : g.padding[2]);
   const Padded p = tiles.padded(K);
@@ -175,6 +182,8 @@ void winograd(const Geometry& g, const Image& x, const Image& y, const float* w,
   constexpr int64_t MOST = 256;
   const int64_t part = up(std::min(MOST, y.c), MR) * MR * K + APART;
   Scratch<float> u(16 * part), copy(chunk * p.image + 4 * L);
+  std::fill(copy + chunk * p.image, copy + chunk * p.image + 4 * L, 0.0f);  // vectors that stand out read it
+  std::atomic<bool> finite{true};
   for (int64_t base = 0; base < y.c; base += MOST) {
     const int64_t M = std::min(MOST, y.c - base), panels = up(M, MR);
     transform_weight(u, part, w + base * 9 * (turned ? 1 : K), M, y.c, K, turned);
@@ -199,12 +208,15 @@ void winograd(const Geometry& g, const Image& x, const Image& y, const float* w,
           for (int64_t q = 0; q < 16; ++q)
             product<float>(n, nv, K, u + q * part + r * K, 1, MR, K, v + q * gap, width, m + q * m_gap, width, false);
           for (int64_t i = 0; i < n; ++i)
-            write_tiles(y, first, base + r + i, m + i * width, m_gap, width, runs,
-                        bias == nullptr ? 0.0f : bias[base + r + i], cast, lines);
+            if (!write_tiles(y, first, base + r + i, m + i * width, m_gap, width, runs,
+                             bias == nullptr ? 0.0f : bias[base + r + i], cast, lines))
+              finite = false;
         }
       });
+      if (!finite) return false;
     }
   }
+  return true;
 }
 
 bool winograd_weight_pays(const Geometry& g, const Image& x, const Image& grad, int64_t groups) {
@@ -214,7 +226,7 @@ bool winograd_weight_pays(const Geometry& g, const Image& x, const Image& grad, 
 
 // Every tile gives A^T [(G g G^T) * (B^T d B)] A with G (4 x 2) and A^T (3 x 4): the sum over tiles is a
 // product of matrices for each of the 16 parts, transformed at the end.
-void winograd_weight(const Geometry& g, const Image& x, const Image& grad, float* out) {
+bool winograd_weight(const Geometry& g, const Image& x, const Image& grad, float* out) {
   const int64_t C = x.c, O = grad.c;
   const Tiles tiles(grad.size, g.padding[1], g.padding[2]);
   const Padded p = tiles.padded(C);
@@ -305,6 +317,7 @@ void winograd_weight(const Geometry& g, const Image& x, const Image& grad, float
       }
     });
   }
+  std::atomic<bool> finite{true};
   parallel_for(C * (wide / L), grain_for(L * 40), [&](int64_t b, int64_t e) {
     for (int64_t k = b; k < e; ++k) {
       const int64_t c = k / (wide / L), o = k % (wide / L) * L;
@@ -323,8 +336,10 @@ void winograd_weight(const Geometry& g, const Image& x, const Image& grad, float
       }
       for (int64_t j = 0; j < std::min(L, O - o); ++j)
         for (int t = 0; t < 9; ++t) out[((o + j) * C + c) * 9 + t] = done[t][j];
+      if (!all_finite(&done[0][0], 9 * L)) finite = false;
     }
   });
+  return finite;
 }
 
 }  // namespace vt::conv

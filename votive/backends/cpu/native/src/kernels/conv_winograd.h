@@ -8,12 +8,13 @@ namespace vt::conv {
 // Whether it saves time: y has M channels from K channels of x.
 bool winograd_pays(const Geometry& g, const Image& x, const Image& y, int64_t groups, bool turned);
 
-// y = x * w + bias. The weight is (M, K, 3, 3), or (K, M, 3, 3) read backwards when `turned`: the
-// transpose of a convolution is one with the kernel turned around.
-void winograd(const Geometry& g, const Image& x, const Image& y, const float* w, bool turned, const float* bias);
+// y = x * w + bias. The weight is (M, K, 3, 3), or (K, M, 3, 3) read backwards when `turned`: the transpose of a
+// convolution is one with the kernel turned around. False where a result is not finite: a tile mixes its elements,
+// so that one NaN or infinity spreads over all of it, and the convolution has to be made in another way.
+bool winograd(const Geometry& g, const Image& x, const Image& y, const float* w, bool turned, const float* bias);
 
-// The weight's gradient (O, C, 3, 3) from x and the gradient of the output.
+// The weight's gradient (O, C, 3, 3) from x and the gradient of the output; false likewise.
 bool winograd_weight_pays(const Geometry& g, const Image& x, const Image& grad, int64_t groups);
-void winograd_weight(const Geometry& g, const Image& x, const Image& grad, float* out);
+bool winograd_weight(const Geometry& g, const Image& x, const Image& grad, float* out);
 
 }  // namespace vt::conv
