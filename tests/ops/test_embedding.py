@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import warnings
+from contextlib import nullcontext
 
 import numpy as np
 import pytest
 
 import votive as vt
 import votive.nn.functional as nf
+from tests.native.compare import reference_only
 from votive.ops import embedding as declared
 
 AT = vt.tensor([[1, 1], [2, 4]])
@@ -79,6 +81,39 @@ def test_a_bag_learns_through_what_entered_it() -> None:
         assert not y[1].any()
         (g,) = vt.autograd.grad(y.sum(), w)
         np.testing.assert_array_equal(g[:, 0].numpy(), want)
+
+
+@pytest.mark.parametrize("mode", ["sum", "mean", "max"])
+@pytest.mark.parametrize("ends", [False, True])
+@pytest.mark.parametrize("backend", ["native", "reference"])
+@pytest.mark.parametrize(
+    ("offsets", "said"),
+    [
+        ([0, 3, 2], "offsets must not fall, but 2 follows 3"),
+        ([0, -1], "offsets must not fall, but -1 follows 0"),
+        ([0, 9, 4], "offsets must not fall, but 4 follows 9"),
+        ([0, -5, 2], "offsets must not fall, but -5 follows 0"),
+        ([-1, 2], "the first bag must begin at 0"),
+        ([1, 2], "the first bag must begin at 0"),
+        ([0, 5], "offset 5 lies behind all 4 indices"),
+    ],
+)
+def test_offsets_of_bags_rise_from_0_to_the_last_index(
+    offsets: list[int], said: str, backend: str, ends: bool, mode: str
+) -> None:
+    at, given = vt.tensor([0, 1, 2, 3]), vt.tensor(offsets)
+
+    where = reference_only() if backend == "reference" else nullcontext()
+    with where, pytest.raises(RuntimeError, match=f"embedding_bag: .*{said}"):
+        nf.embedding_bag(at, table(), given, mode=mode, include_last_offset=ends)
+
+
+@pytest.mark.parametrize("mode", ["sum", "mean", "max"])
+def test_bags_may_be_empty_where_offsets_repeat(mode: str) -> None:
+    at, w = vt.tensor([4, 1]), table()
+    y = nf.embedding_bag(at, w, vt.tensor([0, 0, 1, 1, 2]), mode=mode).detach()
+    np.testing.assert_array_equal(y[[1, 3]].numpy(), w.detach().numpy()[[4, 1]])
+    assert not y[[0, 2, 4]].any()
 
 
 def test_a_bag_ends_where_the_last_offset_says() -> None:

@@ -53,6 +53,10 @@ def _check_values(indices: Any, offsets: Any, rows: int) -> None:
             fail(RuntimeError, OP, f"the first bag must begin at 0, offsets begin with {first}.")
         if last > indices.numel():
             fail(RuntimeError, OP, f"offset {last} lies behind all {indices.numel()} indices.")
+        falls = (offsets[1:] < offsets[:-1]).nonzero()
+        if falls.numel():
+            a, b = offsets[int(falls[0]) :][:2].tolist()
+            fail(RuntimeError, OP, f"offsets must not fall, but {b} follows {a}.")
 
 
 def _bag_of_each(offsets: Any, count: int) -> Any:

@@ -29,7 +29,8 @@ def _bag(
     begin = tl.load(offsets + b).to(tl.int64)
     end = tl.load(offsets + b + 1, mask=b + 1 < given, other=0).to(tl.int64)
     end = tl.where(b + 1 < given, end, n)
-    tl.store(early, 1, mask=((b == 0) & (begin != 0)) | (begin > n) | (end > n))
+    wrong = ((b == 0) & (begin != 0)) | (begin > end) | (end > n)
+    tl.store(early, 1, mask=wrong)
     begin = tl.maximum(begin, 0)
     acc = tl.zeros((BLOCK,), WIDE)
     count = tl.zeros((), tl.int32)
@@ -67,7 +68,8 @@ def bag(
     )  # fmt: skip
     fault = faults.place(RuntimeError, f"embedding_bag: an index is out of range for {rows} rows.")
     early = faults.place(
-        RuntimeError, "embedding_bag: offsets must begin with 0 and lie inside the indices."
+        RuntimeError,
+        "embedding_bag: offsets must begin with 0, not fall and lie inside the indices.",
     )
     grid = (count, -(-columns // block))
 

@@ -25,6 +25,10 @@ def _check(indices: Any, offsets: Any, rows: int) -> None:
             fail(RuntimeError, _OP, f"the first bag must begin at 0, offsets begin with {first}.")
         if last > indices.size:
             fail(RuntimeError, _OP, f"offset {last} lies behind all {indices.size} indices.")
+        falls = np.flatnonzero(offsets[1:] < offsets[:-1])
+        if falls.size:
+            a, b = offsets[falls[0] : falls[0] + 2]
+            fail(RuntimeError, _OP, f"offsets must not fall, but {b} follows {a}.")
 
 
 @kernel("_bag")

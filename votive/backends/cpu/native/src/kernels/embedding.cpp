@@ -104,6 +104,10 @@ VT_KERNEL(bag) {
   if (offsets.n && offsets[offsets.n - 1] > index.n)
     throw std::runtime_error(op + "offset " + std::to_string(offsets[offsets.n - 1]) + " lies behind all " +
                              std::to_string(index.n) + " indices.");
+  for (int64_t k = 1; k < offsets.n; ++k)
+    if (offsets[k] < offsets[k - 1])
+      throw std::runtime_error(op + "offsets must not fall, but " + std::to_string(offsets[k]) + " follows " +
+                               std::to_string(offsets[k - 1]) + ".");
   for_floats("embedding_bag", w.dtype, [&](auto t) {
     using T = typename decltype(t)::type;
     using C = compute_t<T>;
@@ -115,8 +119,7 @@ VT_KERNEL(bag) {
       Scratch<C> total(width), part(width);
       C* sum = total;
       for (int64_t k = b; k < e; ++k) {
-        const int64_t i0 = std::clamp<int64_t>(offsets[k], 0, index.n);
-        const int64_t i1 = k + 1 < offsets.n ? std::clamp<int64_t>(offsets[k + 1], i0, index.n) : index.n;
+        const int64_t i0 = offsets[k], i1 = k + 1 < offsets.n ? offsets[k + 1] : index.n;
         std::fill(sum, sum + width, C(0));
         int64_t used = 0;
         for (int64_t i = i0; i < i1; ++i) {
