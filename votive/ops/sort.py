@@ -77,9 +77,15 @@ def _infer_topk(x: Spec, k: int, dim: int, largest: bool, ordered: bool) -> tupl
     return x.like(shape), x.like(shape, dtype=dt.int64)
 
 
+def _canon_topk(x: Spec, k: int, dim: int, *rest: Any) -> tuple[Any, ...]:
+    # A single value has no room for none of it: k=0 gives it as k=1 does, as in torch.
+    k = 1 if x.ndim == 0 and k == 0 else k
+    return x, k, wrap_dim("topk", dim, x.ndim, x.shape), *rest
+
+
 structured(
     "_topk(Tensor input, int k, int dim, bool largest, bool sorted)",
-    canon=lambda x, k, dim, *rest: (x, k, wrap_dim("topk", dim, x.ndim, x.shape), *rest),
+    canon=_canon_topk,
     infer=_infer_topk,
     grad={"input": lambda c, g, _: _put_back(g, c.shape("input"), c.dim, c.out1)},
     n_out=2, method=False, namespaces=(), out=False,

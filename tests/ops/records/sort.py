@@ -119,7 +119,11 @@ RECORDS = [
             (S(3, 5), 0),
             (S(4), 4),
             (S(), 1),
+            (S(), 0),
+            (S(), 0, -1, False),
+            (S(1), 0),
             (S(0, 3), 2),
+            (S(3, 0), 0),
         ],
         reference=topk,
         # Equal values may give other indices than torch's: integers are left out.
@@ -127,6 +131,8 @@ RECORDS = [
         errors=[
             ((S(3), 4), RuntimeError),
             ((S(3), -1), RuntimeError),
+            ((S(), 2), RuntimeError),
+            ((S(), -1), RuntimeError),
             ((S(3), 1, 1), IndexError),
             ((S(3, dtype="bool"), 1), RuntimeError),
         ],
@@ -139,6 +145,7 @@ RECORDS = [
         errors=[
             ((S(3), 4), RuntimeError),
             ((S(3), 0), RuntimeError),
+            ((S(), 0), RuntimeError),
             ((S(0), 1), IndexError),
             ((S(3, dtype="bool"), 1), NotImplementedError),
         ],
