@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from typing import Any
+from contextlib import nullcontext
 
 import numpy as np
 import pytest
@@ -36,18 +36,11 @@ def test_elements_that_no_window_covers_get_no_gradient(
     x = votive.ones(*shape, requires_grad=True)
     pool = F.avg_pool2d if len(shape) == 4 else F.avg_pool3d
 
-    def gradient() -> Any:
+    with reference_only() if backend == "reference" else nullcontext():
         pool(x, kernel).sum().backward()
-        return x.grad
-
-    if backend == "reference":
-        with reference_only():
-            grad = gradient()
-    else:
-        grad = gradient()
     covered = np.zeros(shape)
     covered[(..., *(slice(i // kernel * kernel) for i in shape[2:]))] = kernel ** -(len(shape) - 2)
-    np.testing.assert_allclose(grad.numpy(), covered, rtol=1e-6)
+    np.testing.assert_allclose(x.grad.numpy(), covered, rtol=1e-6)
 
 
 @pytest.mark.parity
