@@ -1,5 +1,5 @@
 """Convolution as products of matrices whose columns are never laid out: tiles gather the inputs
-they need. One kernel serves convolution and its transpose, one the gradient of weights.
+they need.
 
 Positions are counted in three dimensions, with sizes of 1 in front. float32 is multiplied in full
 precision unless `allow_tf32` of matrix products is set; half types are added up in float32.
@@ -10,13 +10,11 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import triton
-import triton.language as tl
-
 from ...core import dtype as dt
-from ...core.layout import Layout, Spec
+from ...core.layout import Layout, Spec, contiguous_strides
 from . import precision
 from .by_rows import dense, power
+from .convolution_kernels import convolve, weigh
 from .copy import copy_view
 from .data import View, empty
 from .keys import shared
@@ -29,150 +27,31 @@ from .softmax import floats, wide
 BM, BN, BK = 128, 64, 32  # positions, channels, terms of a tile
 
 
-@triton.jit
-def _product(a, b, acc, PRECISION: tl.constexpr, DOT: tl.constexpr):
-    if DOT:
-        return tl.dot(a, b, acc, input_precision=PRECISION)
-    # float64 has no tensor cores everywhere; tiles are small then.
-    return acc + tl.sum(a[:, :, None] * b[None, :, :], 1)
-
-
-@triton.jit
-def _there(i, size):
-    """0 <= i < size in one comparison."""
-    return i.to(tl.uint32, bitcast=True) < size.to(tl.uint32)
-
-
-@triton.jit
-def _back(t, step, size):
-    """(coordinate, whether it is there) of an input that windows `step` apart put at `t`."""
-    i = t // step
-    return i, (t >= 0) & (i * step == t) & (i < size)
-
-
-@triton.jit
-def _convolve(
-    o, x, w, bias, M, COL, K, C, OD, OH, OW, ID, IH, IW, KH, KW, td, th, tw, pd, ph, pw, dd, dh, dw,
-    xn, xc, xd, xh, xw, on, oc, od, oh, ow, DIMS: tl.constexpr, TRANSPOSED: tl.constexpr,
-    BIAS: tl.constexpr, PRECISION: tl.constexpr, DOT: tl.constexpr, WIDE: tl.constexpr,
-    BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr,
-):  # fmt: skip
-    # Grid: (blocks of positions, blocks of channels, groups).
-    g = tl.program_id(2)
-    m = tl.program_id(0) * BM + tl.arange(0, BM)
-    col = tl.program_id(1) * BN + tl.arange(0, BN)
-    there = m < M
-    # First coordinates of each position's window, and of the first tap in a transposed one.
-    w0 = m % OW * tw - pw if not TRANSPOSED else m % OW + pw
-    rest = m // OW
-    h0 = rest % OH * th - ph if not TRANSPOSED else rest % OH + ph
-    rest = rest // OH
-    d0 = rest % OD * td - pd if not TRANSPOSED else rest % OD + pd
-    n = (rest // OD).to(tl.int64)
-    base = x + n * xn + g.to(tl.int64) * C * xc
-    if not TRANSPOSED:
-        base += d0 * xd + h0 * xh + w0 * xw
-    acc = tl.zeros((BM, BN), WIDE)
-    for start in range(0, K, BK):
-        k = start + tl.arange(0, BK)
-        c = k % C
-        tap = k // C
-        kw = tap % KW * dw
-        kh = tap // KW % KH * dh
-        kd = tap // KW // KH * dd
-        good = there[:, None] & (k < K)[None, :]
-        if TRANSPOSED:
-            i, ok = _back(w0[:, None] - kw[None, :], tw, IW)
-            good = good & ok
-            at = (c * xc)[None, :] + i * xw
-            if DIMS > 1:
-                i, ok = _back(h0[:, None] - kh[None, :], th, IH)
-                good = good & ok
-                at += i * xh
-            if DIMS > 2:
-                i, ok = _back(d0[:, None] - kd[None, :], td, ID)
-                good = good & ok
-                at += i * xd
-            a = tl.load(base[:, None] + at, mask=good, other=0.0)
-        else:
-            good = good & _there(w0[:, None] + kw[None, :], IW)
-            if DIMS > 1:
-                good = good & _there(h0[:, None] + kh[None, :], IH)
-            if DIMS > 2:
-                good = good & _there(d0[:, None] + kd[None, :], ID)
-            at = c * xc + kd * xd + kh * xh + kw * xw
-            a = tl.load(base[:, None] + at[None, :], mask=good, other=0.0)
-        b = tl.load(
-            w + (g * COL + col).to(tl.int64)[None, :] * K + k[:, None],
-            mask=(k < K)[:, None] & (col < COL)[None, :], other=0.0,
-        )  # fmt: skip
-        acc = _product(a, b, acc, PRECISION, DOT)
-    if BIAS:
-        acc += tl.load(bias + g * COL + col, mask=col < COL, other=0.0).to(WIDE)[None, :]
-
-    place = n * on + m // OW // OH % OD * od + m // OW % OH * oh + m % OW * ow
-    place = place[:, None] + ((g * COL + col) * oc)[None, :]
-    tl.store(o + place, acc.to(o.dtype.element_ty), mask=there[:, None] & (col < COL)[None, :])
-
-
-@triton.jit
-def _weigh(
-    o, x, y, M, ROW, K, C, OD, OH, OW, ID, IH, IW, KH, KW, td, th, tw, pd, ph, pw, dd, dh, dw,
-    xn, xc, xd, xh, xw, yn, yc, yd, yh, yw, part, groups, DIMS: tl.constexpr,
-    PRECISION: tl.constexpr, DOT: tl.constexpr, WIDE: tl.constexpr, BM: tl.constexpr,
-    BN: tl.constexpr, BK: tl.constexpr,
-):  # fmt: skip
-    # Grid: (blocks of output channels, blocks of taps and channels, groups times parts). Positions
-    # are the terms; each part adds up its own.
-    g = tl.program_id(2) % groups
-    p = tl.program_id(2) // groups
-    row = tl.program_id(0) * BM + tl.arange(0, BM)
-    k = tl.program_id(1) * BN + tl.arange(0, BN)
-    tap = k // C
-    kw = tap % KW * dw
-    kh = tap // KW % KH * dh
-    kd = tap // KW // KH * dd
-    across = x + ((g * C + k % C) * xc + kd * xd + kh * xh + kw * xw)
-    lines = y + (g * ROW + row).to(tl.int64) * yc
-    end = tl.minimum((p + 1) * part, M)
-    acc = tl.zeros((BM, BN), WIDE)
-    for start in range(p * part, end, BK):
-        m = start + tl.arange(0, BK)
-        there = m < end
-        w_ = m % OW
-        h_ = m // OW % OH
-        d_ = m // OW // OH % OD
-        n = (m // OW // OH // OD).to(tl.int64)
-        a = tl.load(
-            lines[:, None] + (n * yn + d_ * yd + h_ * yh + w_ * yw)[None, :],
-            mask=(row < ROW)[:, None] & there[None, :], other=0.0,
-        )  # fmt: skip
-        w_ = w_ * tw - pw
-        h_ = h_ * th - ph
-        d_ = d_ * td - pd
-        good = there[:, None] & (k < K)[None, :] & _there(w_[:, None] + kw[None, :], IW)
-        if DIMS > 1:
-            good = good & _there(h_[:, None] + kh[None, :], IH)
-        if DIMS > 2:
-            good = good & _there(d_[:, None] + kd[None, :], ID)
-        down = n * xn + d_ * xd + h_ * xh + w_ * xw
-        b = tl.load(across[None, :] + down[:, None], mask=good, other=0.0)
-        acc = _product(a, b, acc, PRECISION, DOT)
-
-    place = ((p * groups + g) * ROW + row).to(tl.int64)[:, None] * K + k[None, :]
-    tl.store(o + place, acc, mask=(row < ROW)[:, None] & (k < K)[None, :])
-
-
 def _three(values: Any, fill: int) -> tuple[int, ...]:
     """Three dimensions, those that are not there in front."""
     return (fill,) * (3 - len(values)) + tuple(values)
 
 
-def _fits(positions: int, groups: int, *shapes: Any) -> bool:
+def _fits(positions: int, groups: int, far: int, *shapes: Any) -> bool:
     """Whether kernels can do it: only the distance between samples may need 64 bits, and the third
     dimension of a grid ends. What is larger goes to the CPU.
+
+    `far`: the largest number on the way to an element, such as a place in the padding.
     """
-    return positions < 2**30 and groups < 65536 and all(math.prod(s[1:]) < 2**31 for s in shapes)
+    small = positions < 2**30 and groups < 65536 and far < 2**31
+    return small and all(math.prod(s[1:]) < 2**31 for s in shapes)
+
+
+def _far(x: Any, stride: Any, padding: Any, dilation: Any) -> int:
+    """How far windows over `x` reach, in elements of its memory."""
+    strides = contiguous_strides(x.shape) if _near(x) is dense else x.strides
+    inside = zip(x.shape[2:], strides[2:], padding, strict=True)
+    return max(sum((n + 2 * p) * max(abs(step), 1) for n, step, p in inside), *stride, *dilation)
+
+
+def _steps_between(places: Any, stride: Any) -> tuple[int, ...]:
+    """The stride, or 1 where there is one place, which takes no step."""
+    return tuple(1 if o == 1 else s for o, s in zip(places, stride, strict=True))
 
 
 def _near(x: Any) -> Any:
@@ -225,12 +104,20 @@ def _forward(
     rows, terms = x.shape[0] * math.prod(size), channels * math.prod(kernel)
     fixed = _tile(x.dtype, rows, columns, terms)
     fixed |= {"DIMS": x.ndim - 2, "TRANSPOSED": transposed, "BIAS": bias is not None}
+    fixed["PADDED"] = transposed or any(padding)
     kind = pointer(x.dtype)
-    if not _fits(rows, groups, x.shape, (1, groups * columns, *size)):
+    places = x.shape[2:] if transposed else size
+    stride = _steps_between(places, stride)
+    if transposed:  # coordinates of the input come last, and only those that are there
+        taps = zip(size, weight.shape[2:], padding, dilation, strict=True)
+        far = max(*stride, *dilation, *(i + 2 * p + d * k for i, k, p, d in taps))
+    else:
+        far = _far(x, stride, padding, dilation)
+    if not _fits(rows, groups, far, x.shape, (1, groups * columns, *size)):
         return None
     steps = ["i64", *["i32"] * 4] * 2
     warps = 8 if fixed["BM"] * fixed["BN"] >= 8192 else 4
-    program = shared(_convolve, [kind] * 4 + ["i32"] * 21 + steps, fixed, warps=warps)
+    program = shared(convolve, [kind] * 4 + ["i32"] * 21 + steps, fixed, warps=warps)
     seen, laid = _laid(weight, groups, transposed)
     numbers = (
         rows, columns, terms, channels, *_three(size, 1), *_three(x.shape[2:], 1), *kernel[1:],
@@ -278,16 +165,19 @@ def convolution_weight(
     size, taps = _three(grad.shape[2:], 1), _three(kernel, 1)
     row, channels = grad.shape[1] // groups, x.shape[1] // groups
     positions, columns = x.shape[0] * math.prod(size), channels * math.prod(taps)
-    fixed = {"DIMS": x.ndim - 2, **_tile(x.dtype, row, columns, positions)}
+    fixed = {"DIMS": x.ndim - 2, "PADDED": any(padding)}
+    fixed |= _tile(x.dtype, row, columns, positions)
     blocks = -(-row // fixed["BM"]) * -(-columns // fixed["BN"])
     parts = max(1, min(4 * here_count() // (blocks * groups), positions // (8 * fixed["BK"]), 64))
     part = -(-positions // parts)
     parts = -(-positions // part)
-    if not _fits(positions, groups * parts, x.shape, grad.shape):
+    stride = _steps_between(grad.shape[2:], stride)
+    far = _far(x, stride, padding, dilation)
+    if not _fits(positions, groups * parts, far, x.shape, grad.shape):
         return None
     total = dt.float64 if x.dtype is dt.float64 else dt.float32
     program = shared(
-        _weigh, [pointer(total)] + [pointer(x.dtype)] * 2 + ["i32"] * 21
+        weigh, [pointer(total)] + [pointer(x.dtype)] * 2 + ["i32"] * 21
         + ["i64", *["i32"] * 4] * 2 + ["i32", "i32"], fixed,
         warps=8 if fixed["BM"] * fixed["BN"] >= 8192 else 4,
     )  # fmt: skip

@@ -12,6 +12,7 @@ from .by_rows import dense, written
 from .data import View
 from .index import reach
 from .places import Places, without, word
+from .pooling import span
 from .program import pointer
 from .rows import cuda
 from .softmax import floats
@@ -28,7 +29,9 @@ def unfold(x: Any, kernel: Any, stride: Any, padding: Any, dilation: Any) -> Any
     shape = (*x.shape[:2], *kernel, *places)
     steps = (*x.strides[:2], *(0,) * (2 * n))
     dims = tuple(range(2, 2 + 2 * n))
-    p = Places(shape, [contiguous_strides(shape), steps], apart=dims, reach=reach(x))
+    windows = zip(x.shape[2:], places, kernel, stride, padding, dilation, strict=True)
+    far = max(reach(x), *(span(*window) for window in windows))
+    p = Places(shape, [contiguous_strides(shape), steps], apart=dims, reach=far)
     good, offset = "inside", p.offsets[1] or "0"
     for k in range(n):
         s, q, g = (
@@ -60,7 +63,9 @@ def fold(x: Any, size: Any, kernel: Any, stride: Any, padding: Any, dilation: An
     columns = contiguous_strides((x.shape[0], channels, *kernel, *places))
     dims = tuple(range(2, 2 + n))
     steps = (*columns[:2], *(0,) * n)
-    p = Places(shape, [contiguous_strides(shape), without(steps, *dims)], apart=dims, reach=x.numel)
+    windows = zip(size, places, kernel, stride, padding, dilation, strict=True)
+    far = max(x.numel, *(span(*window) for window in windows))
+    p = Places(shape, [contiguous_strides(shape), without(steps, *dims)], apart=dims, reach=far)
     wide = "tl.float64" if x.dtype is dt.float64 else "tl.float32"
     lines = [f"acc = (r * 0 + n * 0).to({wide})"]
     pad, good, offset = "", "inside", p.offsets[1] or "0"

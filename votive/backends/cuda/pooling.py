@@ -12,6 +12,7 @@ import numpy as np
 
 from ...core import dtype as dt
 from ...core.layout import Spec
+from ..cpu.reference.pooling import taps_within
 from .copy import copy_view
 from .data import View, empty
 from .index import SUMS, reach, spot, summed
@@ -32,13 +33,15 @@ class Box:
 
     `low` and `high` give the text of the range of source coordinates for the text of a result's
     coordinate; `most` is how long a range can be; `count` the text of what a source element (seen
-    `from_source`) or the result is divided by along this dimension.
+    `from_source`) or the result is divided by along this dimension; `far` the largest number that
+    these make.
     """
 
     low: Callable[[Places, str, str], str]
     high: Callable[[Places, str, str], str]
     most: int
     count: Callable[[Places, str, str], str] | None = None
+    far: int = 0
 
 
 def boxed(
@@ -50,8 +53,10 @@ def boxed(
     first = x.ndim - n
     dims = tuple(range(first, x.ndim))
 
+    far = max(reach(x), *(box.far for box in boxes))
+
     def build(out: Spec) -> Any:
-        p = Places(out.shape, [out.strides, without(x.strides, *dims)], apart=dims, reach=reach(x))
+        p = Places(out.shape, [out.strides, without(x.strides, *dims)], apart=dims, reach=far)
         lines = [f"acc = (r * 0 + n * 0).to({wide})"]
         for k, (d, box) in enumerate(zip(dims, boxes, strict=True)):
             at, tag = p.at(d), f"d{k}"
@@ -90,8 +95,13 @@ def boxed(
     return by_spec(build)
 
 
-def _window(i: int, k: int, s: int, p_: int, include_pad: bool) -> tuple[Box, Box]:
-    """The boxes of an average over windows, and those of its gradient."""
+def span(i: int, o: int, k: int, s: int, p: int, d: int = 1) -> int:
+    """A bound for all coordinates of o windows, those in the padding included."""
+    return i + (o + 1) * s + 2 * p + d * k
+
+
+def _window(i: int, o: int, k: int, s: int, p_: int, include_pad: bool) -> Box:
+    """The boxes of an average over windows."""
 
     def start(p: Places, o: str, t: str) -> str:
         return f"({o} * {p.arg(f'{t}_s', s)} - {p.arg(f'{t}_p', p_)})"
@@ -111,7 +121,7 @@ def _window(i: int, k: int, s: int, p_: int, include_pad: bool) -> tuple[Box, Bo
             return f"({end(p, o, t)} - {start(p, o, t)})"
         return f"({high(p, o, t)} - {low(p, o, t)})"
 
-    return Box(low, high, k, count), Box(low, high, k, count)
+    return Box(low, high, min(k, i), count, span(i, o, k, s, p_))
 
 
 def _covering(i: int, places: int, k: int, s: int, p_: int, count: Any) -> Box:
@@ -133,7 +143,7 @@ def _covering(i: int, places: int, k: int, s: int, p_: int, count: Any) -> Box:
         last = f"({e} + {p.arg(f'{t}_p', p_)}) // {step} + 1"
         return f"tl.minimum({last}, {p.arg(f'{t}_o', places)})"
 
-    return Box(low, high, -(-k // s) + 1, count)
+    return Box(low, high, min(-(-k // s) + 1, places), count, span(i, places, k, s, p_))
 
 
 @cuda("_avg_pool", accepts=numbers)
@@ -142,8 +152,8 @@ def avg_pool(
 ) -> Any:
     n = len(size)
     boxes = [
-        _window(i, k, s, p, include_pad)[0]
-        for i, k, s, p in zip(x.shape[-n:], kernel, stride, padding, strict=True)
+        _window(i, o, k, s, p, include_pad)
+        for i, o, k, s, p in zip(x.shape[-n:], size, kernel, stride, padding, strict=True)
     ]
     find = boxed("avg_pool", x, n, boxes, divisor, False)
     return lambda outs, x: find(outs[0].spec)(outs[0].ptr, x.ptr)
@@ -156,7 +166,7 @@ def avg_pool_transpose(
     n = len(size)
     boxes = []
     for i, o, k, s, p in zip(size, x.shape[-n:], kernel, stride, padding, strict=True):
-        count = None if divisor else _window(i, k, s, p, include_pad)[1].count
+        count = None if divisor else _window(i, o, k, s, p, include_pad).count
         boxes.append(_covering(i, o, k, s, p, count))
     find = boxed("avg_pool_transpose", x, n, boxes, divisor, True)
     return lambda outs, x: find(outs[0].spec)(outs[0].ptr, x.ptr)
@@ -169,12 +179,12 @@ def _largest(
     n = len(size)
     sizes = x.shape[x.ndim - n :]
     for i, o, k, s, p, d in zip(sizes, size, kernel, stride, padding, dilation, strict=True):
-        # Dilation may step over the whole input: left to the CPU.
-        if any(
-            max(-((q * s - p) // d), 0) > min((i - 1 - (q * s - p)) // d, k - 1) for q in range(o)
-        ):
+        first, last = taps_within(np.arange(o) * s - p, i, k, d)
+        if (first > last).any():  # dilation stepped over the whole input: left to the CPU
             return None
     dims = tuple(range(x.ndim - n, x.ndim))
+    windows = list(zip(sizes, size, kernel, stride, padding, dilation, strict=True))
+    far = max(reach(x), *(span(*window) for window in windows))
     low = "float('-inf')" if x.dtype.is_floating_point else str(_lowest(x.dtype))
     kind = "tl.float64" if x.dtype is dt.float64 else (
         "tl.float32" if x.dtype.is_floating_point else "tl.int64"
@@ -182,17 +192,24 @@ def _largest(
 
     def build(out: Spec) -> Any:
         strides = [out.strides, without(x.strides, *dims)]
-        p = Places(out.shape, strides, apart=dims, reach=reach(x))
+        p = Places(out.shape, strides, apart=dims, reach=far)
         lines = [f"best = tl.full((BM, BN), {low}, {kind})", "at = r * 0 + n * 0 - 1"]
         pad, good, offset, flat = "", "inside", p.offsets[1] or "0", "0"
         for k, d in enumerate(dims):
             s, q, g = (
                 p.arg(f"{w}{k}", v[k]) for w, v in (("s", stride), ("p", padding), ("g", dilation))
             )
-            size_ = p.arg(f"i{k}_size", sizes[k])
-            lines.append(f"{pad}for t{k} in range({p.arg(f'kernel{k}', kernel[k])}):")
+            size_, many = p.arg(f"i{k}_size", sizes[k]), p.arg(f"kernel{k}", kernel[k])
+            # No more taps than the input has room for, from the first one within it.
+            most = (sizes[k] - 1) // dilation[k] + 1
+            tap = f"t{k}"
+            if most < kernel[k]:
+                lines.append(f"{pad}b{k} = tl.maximum(({q} - {p.at(d)} * {s} + {g} - 1) // {g}, 0)")
+                good += f" & (b{k} + t{k} < {many})"
+                tap, many = f"(b{k} + t{k})", p.arg(f"most{k}", most)
+            lines.append(f"{pad}for t{k} in range({many}):")
             pad += "    "
-            lines.append(f"{pad}c{k} = {p.at(d)} * {s} - {q} + t{k} * {g}")
+            lines.append(f"{pad}c{k} = {p.at(d)} * {s} - {q} + {tap} * {g}")
             good += f" & (c{k} >= 0) & (c{k} < {size_})"
             offset += f" + c{k} * {p.arg(f'xs{k}', x.strides[d])}"
             flat = f"({flat}) * {size_} + c{k}"
