@@ -158,7 +158,8 @@ def _own(array: np.ndarray[Any, Any], device: Any) -> Any:
 
 def _share(array: np.ndarray[Any, Any]) -> Any:
     """A tensor over somebody else's array; its memory cannot be resized."""
-    storage, data, spec, offset = BACKENDS["cpu"].wrap(array)
+    # An array object of our own: theirs may get another shape or other flags later.
+    storage, data, spec, offset = BACKENDS["cpu"].wrap(array.view(np.ndarray))
     storage.owned = False
     return dispatch.make(storage, data, spec, offset)
 
@@ -197,8 +198,8 @@ def from_numpy(ndarray: np.ndarray[Any, Any]) -> Any:
     _check_array("from_numpy", ndarray)
     if not ndarray.flags.writeable:
         warnings.warn(
-            "from_numpy: the array is not writable, so writing to the tensor will fail; "
-            "copy it first.",
+            "from_numpy: the array is not writable, so writing into the tensor will raise an "
+            "error; pass array.copy() to get one that can be written.",
             UserWarning,
             stacklevel=2,
         )
@@ -278,7 +279,8 @@ def frombuffer(
     array = np.frombuffer(view, wanted.np, count, offset)
     if not array.flags.writeable:
         warnings.warn(
-            "frombuffer: the buffer is not writable, so writing to the tensor will fail; copy it.",
+            "frombuffer: the buffer is not writable, so writing into the tensor will raise an "
+            "error; pass a bytearray, or clone() the tensor, to get one that can be written.",
             UserWarning,
             stacklevel=2,
         )

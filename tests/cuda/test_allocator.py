@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from votive.backends.cuda.allocator import ROUND, SMALL, SMALL_SEGMENT, Allocator, size_text
+from votive.backends.cuda.allocator import ROUND, SMALL, SMALL_SEGMENT, Allocator
 from votive.backends.cuda.host import Emulated
-from votive.core.errors import OutOfMemoryError
+from votive.core.errors import OutOfMemoryError, size_text
 
 from .device import anywhere
 

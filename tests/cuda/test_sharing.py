@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 import votive as vt
+from votive.core.errors import ReadOnlyError
 
 from .device import EMULATED
 from .late import emulated, late
@@ -66,6 +67,24 @@ def test_described_memory_is_shared() -> None:
         vt.as_tensor(Described(t, mask=t))
     with pytest.raises(RuntimeError, match="requires grad"):
         _ = t.requires_grad_().__cuda_array_interface__
+
+
+def test_memory_described_as_read_only_is_not_written() -> None:
+    t = vt.ones(6, device="cuda")
+    u = vt.as_tensor(Described(t, data=(t.data_ptr(), True)))
+    for write in (
+        lambda: u.fill_(9),
+        lambda: u.fill_(9),  # with a plan, on the short way
+        lambda: u[1:3].add_(1),
+        lambda: vt.add(u, 1, out=u),
+        lambda: u.data.zero_(),
+    ):
+        with pytest.raises(ReadOnlyError):
+            write()
+    with pytest.raises(BufferError, match="read-only"):
+        u.__dlpack__()
+    assert u.__cuda_array_interface__["data"][1] is True
+    assert t.tolist() == [1.0] * 6
 
 
 def test_memory_is_taken_for_that_of_the_device_it_lies_on() -> None:

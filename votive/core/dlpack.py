@@ -37,6 +37,18 @@ class _Managed(c.Structure):
 _DELETER = c.CFUNCTYPE(None, c.POINTER(_Managed))
 _Managed._fields_ = [("tensor", _Tensor), ("context", c.c_void_p), ("deleter", _DELETER)]
 
+
+class _Versioned(c.Structure):
+    pass
+
+
+_VERSIONED_DELETER = c.CFUNCTYPE(None, c.POINTER(_Versioned))
+_Versioned._fields_ = [
+    ("major", c.c_uint32), ("minor", c.c_uint32), ("context", c.c_void_p),
+    ("deleter", _VERSIONED_DELETER), ("flags", c.c_uint64), ("tensor", _Tensor),
+]  # fmt: skip
+_READ_ONLY = 1
+
 _api = c.pythonapi
 _api.PyCapsule_GetPointer.restype, _api.PyCapsule_GetPointer.argtypes = (
     c.c_void_p,
@@ -50,16 +62,39 @@ _DESTRUCTOR = c.CFUNCTYPE(None, c.c_void_p)
 _api.PyCapsule_New.restype = c.py_object
 _api.PyCapsule_New.argtypes = [c.c_void_p, c.c_char_p, _DESTRUCTOR]
 _FRESH, _USED = b"dltensor", b"used_dltensor"
+_FRESH_VERSIONED, _USED_VERSIONED = b"dltensor_versioned", b"used_dltensor_versioned"
 _exported: dict[int, Any] = {}
+
+
+def capsule_of(source: Any, **options: Any) -> Any:
+    """An object's capsule, of the version that says whether memory may be written if it can."""
+    if not hasattr(source, "__dlpack__"):
+        return source  # a capsule itself
+    try:
+        return source.__dlpack__(max_version=(1, 0), **options)
+    except TypeError:  # from before versions
+        return source.__dlpack__(**options)
 
 
 class Borrowed:
     """Somebody else's memory; tells them when it is no longer needed."""
 
+    managed: Any
+
     def __init__(self, capsule: Any) -> None:
-        address = _api.PyCapsule_GetPointer(capsule, _FRESH)
-        self.managed = c.cast(address, c.POINTER(_Managed))
-        _api.PyCapsule_SetName(capsule, _USED)
+        self.readonly = False
+        if _is_valid(id(capsule), _FRESH_VERSIONED):
+            address = _api.PyCapsule_GetPointer(capsule, _FRESH_VERSIONED)
+            self.managed = c.cast(address, c.POINTER(_Versioned))
+            if self.managed.contents.major != 1:
+                version, self.managed = self.managed.contents.major, None
+                raise BufferError(f"from_dlpack: version {version} of DLPack is not known.")
+            self.readonly = bool(self.managed.contents.flags & _READ_ONLY)
+            _api.PyCapsule_SetName(capsule, _USED_VERSIONED)
+        else:
+            address = _api.PyCapsule_GetPointer(capsule, _FRESH)
+            self.managed = c.cast(address, c.POINTER(_Managed))
+            _api.PyCapsule_SetName(capsule, _USED)
         t = self.managed.contents.tensor
         key = (t.code, t.bits)
         if t.lanes != 1 or key not in _DTYPES:

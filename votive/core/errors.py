@@ -6,11 +6,20 @@ for torch catches what it expects to catch.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NoReturn
 
 
 class ShapeError(RuntimeError):
     """Shapes do not fit together (torch raises RuntimeError)."""
+
+
+class SizeError(ShapeError):
+    """A shape has more bytes than 64 bits can address (torch raises RuntimeError)."""
+
+
+class ReadOnlyError(RuntimeError):
+    """A tensor looks at memory that must not be written, such as that of a `bytes` object."""
 
 
 class DtypeError(RuntimeError):
@@ -53,8 +62,10 @@ class CudaError(RuntimeError):
     """
 
 
-class OutOfMemoryError(RuntimeError):
+class OutOfMemoryError(RuntimeError, MemoryError):
     """A device has no memory left (torch raises a RuntimeError of this name).
+
+    It is a MemoryError too: what Python's own containers raise is caught by the same clause.
 
     >>> try:
     ...     x = votive.ones(2)
@@ -66,6 +77,33 @@ class OutOfMemoryError(RuntimeError):
 def fail(kind: type[Exception], op: str, text: str) -> NoReturn:
     """Raise `kind` with the message `op: text`."""
     raise kind(f"{op.lstrip('_')}: {text}")
+
+
+class _Caller:
+    """Who was called, for errors that arise far below; the dispatcher looks at the stack."""
+
+    name: Callable[[], str] = staticmethod(lambda: "tensor")
+
+
+caller = _Caller()
+
+
+def size_text(nbytes: float) -> str:
+    """Bytes as people write them."""
+    for unit, digits in (("B", 0), ("KiB", 1), ("MiB", 1), ("GiB", 2), ("TiB", 2), ("PiB", 2)):
+        if abs(nbytes) < 1024:
+            return f"{nbytes:.{digits}f} {unit}"
+        nbytes /= 1024
+    return f"{nbytes:.2f} EiB"
+
+
+def refuse_readonly(op: str) -> NoReturn:
+    """Raise the error for writing into memory that must not be written."""
+    fail(
+        ReadOnlyError, op,
+        "the tensor looks at read-only memory of another object (a read-only NumPy array, a bytes "
+        "object or a file mapped for reading), which cannot be written; write into a clone().",
+    )  # fmt: skip
 
 
 def devices_differ(op: str, a: object, b: object) -> NoReturn:

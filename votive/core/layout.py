@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NoReturn
 from weakref import WeakValueDictionary
 
 from .device import device as Device
 from .dtype import dtype as Dtype
-from .errors import ShapeError, dim_range
+from .errors import ShapeError, SizeError, caller, dim_range, size_text
 
 Shape = tuple[int, ...]
 
@@ -292,6 +292,20 @@ class Layout:
         return f"Layout(shape={self.shape}, strides={self.strides})"
 
 
+# Bytes, sizes and strides are signed 64-bit numbers to every kernel and to NumPy.
+_MOST = 2**63 - 1
+
+
+def _too_large(spec: Spec) -> NoReturn:
+    takes = f"{spec.dtype} takes {size_text(spec.nbytes)}"
+    if spec.nbytes <= _MOST:
+        takes = f"strides {spec.strides} reaches further"
+    raise SizeError(
+        f"{caller.name()}: a tensor of shape {spec.shape} and {takes}, more than 64 bits can "
+        "address; use smaller sizes."
+    )
+
+
 class Spec:
     """All that a plan needs to know of a tensor: layout, dtype, device. Interned."""
 
@@ -320,6 +334,8 @@ class Spec:
             found.numel, found.ndim = layout.numel, layout.ndim
             found.byte_strides = tuple(s * dtype.itemsize for s in layout.strides)
             found.nbytes = layout.numel * dtype.itemsize
+            if found.nbytes > _MOST or max((*found.shape, *found.byte_strides), default=0) > _MOST:
+                _too_large(found)
             cls._table[key] = found
         return found
 

@@ -11,9 +11,11 @@ import os
 import sys
 import threading
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
+
+from .errors import OutOfMemoryError, caller, size_text
 
 ALIGNMENT = 64
 # Below this size malloc is as fast as a free list and touches no fresh pages.
@@ -28,6 +30,7 @@ class Storage:
     version = 0
     elsewhere = 0  # writes that other versions of this memory counted
     owned = True
+    readonly = False  # memory of another object that must not be written
     device_type = "cpu"
     memory: Any
 
@@ -159,7 +162,10 @@ class Allocator:
     def block(self, nbytes: int) -> np.ndarray[Any, Any]:
         """An aligned block of at least `nbytes` bytes with arbitrary content."""
         if self.source is not None:
-            return self.source.block(nbytes)
+            try:
+                return self.source.block(nbytes)
+            except MemoryError:
+                self.fail(nbytes)
         size = size_class(nbytes)
         found = None
         with self.lock:
@@ -183,12 +189,17 @@ class Allocator:
             except MemoryError:
                 with self.lock:
                     self.allocated -= size
-                raise MemoryError(
-                    f"cpu: out of memory asking for {nbytes:,} bytes; votive holds "
-                    f"{self.allocated:,} bytes in tensors and nothing in its cache."
-                ) from None
+                self.fail(nbytes)
         start = -raw.__array_interface__["data"][0] % ALIGNMENT
         return raw[start : start + size]
+
+    def fail(self, nbytes: int, what: str = "it", op: str = "") -> NoReturn:
+        """Raise the error for memory that is not there."""
+        raise OutOfMemoryError(
+            f"{op or caller.name()}: out of memory on the CPU: {what} takes {size_text(nbytes)} "
+            f"({nbytes:,} bytes); votive holds {size_text(self.stats()['allocated_bytes'])} in "
+            "tensors. Free tensors, or use smaller sizes."
+        ) from None
 
     def release(self, block: np.ndarray[Any, Any]) -> None:
         """Take a block back; drop it when somebody still sees it or the cache is full."""
@@ -294,10 +305,13 @@ def wrap_array(array: np.ndarray[Any, Any]) -> tuple[Storage, int]:
     """A storage over the memory of a NumPy array, and the byte offset of its first element."""
     if array.size == 0:
         return Storage(np.empty(0, np.uint8)), 0
-    if array.flags.c_contiguous:
-        s = Storage(array)
-        return s, 0
-    low, high = np.lib.array_utils.byte_bounds(array)
-    first = array.__array_interface__["data"][0]
-    owner = Foreign(low, high - low, not array.flags.writeable, array)
-    return Storage(np.asarray(owner)), first - low
+    readonly = not array.flags.writeable
+    offset = 0
+    if not array.flags.c_contiguous:
+        low, high = np.lib.array_utils.byte_bounds(array)
+        offset = array.__array_interface__["data"][0] - low
+        array = np.asarray(Foreign(low, high - low, readonly, array))
+    s = Storage(array)
+    if readonly:
+        s.readonly = True
+    return s, offset

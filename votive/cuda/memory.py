@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..backends.cuda import runtime as rt
-from ..backends.cuda.allocator import size_text
+from ..core.errors import size_text
 from . import _here, _index, is_initialized
 
 

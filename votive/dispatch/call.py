@@ -10,10 +10,12 @@ import numpy as np
 from ..backends.cpu.native.loader import module as native
 from ..core import device
 from ..core.dtype import dtype
+from ..core.errors import refuse_readonly
 from ..core.layout import Spec
 from ..core.mode import mode
 from ..ops.registry import Op
 from .autocast import cast
+from .failure import FAILURES, failed
 from .observe import observed
 from .plan import PLAN_LIMIT, Plan, prepare
 from .state import make, state
@@ -86,11 +88,15 @@ def execute(plan: Plan, args: tuple[Any, ...]) -> Any:
     values = op.values(args)  # type: ignore[attr-defined]
     if op.kind == "view":
         return _execute_view(plan, values[0])
-    if op.kind == "pointwise":
-        storage, data = plan.compute(*[getattr(v, "_data", v) for v in values])
-        out = make(storage, data, plan.out)
-    else:
+    if op.mutates:
+        _refuse_readonly(op, args)
+    try:
         parts = plan.compute(*[data_of(v) for v in values])
+    except FAILURES as e:
+        failed(plan, e)
+    if op.kind == "pointwise":
+        out = make(*parts, plan.out)
+    else:
         if plan.out is not None or (plan.outs is None and op.n_out == 1):
             out = make(*parts[0])
         else:
@@ -100,6 +106,15 @@ def execute(plan: Plan, args: tuple[Any, ...]) -> Any:
     if mode.grad and op.differentiable and any_grad(values):
         state.graph.record(plan, values, out)
     return out
+
+
+def _refuse_readonly(op: Op, args: tuple[Any, ...]) -> None:
+    """Kernels write into some of their arguments without a word: look at these first."""
+    for name in op.mutates:
+        written = args[op.schema.names.index(name)]
+        for t in written if written.__class__ in (tuple, list) else (written,):
+            if t is not None and t._storage.readonly:
+                refuse_readonly(op.name)
 
 
 def _count_writes(op: Op, args: tuple[Any, ...]) -> None:
@@ -160,6 +175,8 @@ def unary(op: Op) -> Callable[[Any], Any]:
             if len(plans) < PLAN_LIMIT:
                 plans[args[0]._spec] = plan
             return call(op, args)
+        except FAILURES as e:
+            failed(plan, e)
         out = new(cls)
         out._data = data  # before _storage, see dispatch.state.make
         if st is not None:
@@ -194,7 +211,10 @@ def binary(op: Op, operator: bool = False) -> Callable[[Any, Any], Any]:
                 plans[getattr(a, "_spec", a.__class__), getattr(b, "_spec", b.__class__)] = plan
             return call(op, args)
         x, i = (a, 0) if hasattr(a, "_spec") else (b, 1)
-        st, data = plan.compute(x._data, b) if i == 0 else plan.compute(a, x._data)
+        try:
+            st, data = plan.compute(x._data, b) if i == 0 else plan.compute(a, x._data)
+        except FAILURES as e:
+            failed(plan, e)
         out = new(cls)
         out._data = data
         if st is not None:
@@ -219,6 +239,8 @@ def binary(op: Op, operator: bool = False) -> Callable[[Any, Any], Any]:
             if len(plans) < PLAN_LIMIT:
                 plans[a._spec, b._spec] = plan
             return call(op, args)
+        except FAILURES as e:
+            failed(plan, e)
         out = new(cls)
         out._data = data  # before _storage, see dispatch.state.make
         if st is not None:

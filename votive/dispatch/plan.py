@@ -14,6 +14,7 @@ from ..core.layout import Spec, broadcast_shapes, elementwise_strides
 from ..core.promotion import number_type, result_type_of
 from ..ops.registry import OPS, Op
 from ..ops.schema import Arg
+from .failure import FAILURES, raise_for
 from .normalise import normalise
 from .state import state
 
@@ -181,7 +182,10 @@ def prepare(op: Op, args: tuple[Any, ...]) -> tuple[Plan, tuple[Any, ...]]:
     if plan is None:
         if len(op.plans) > PLAN_LIMIT:
             op.forget()
-        plan = _BUILD[op.kind](op, args)
+        try:
+            plan = _BUILD[op.kind](op, args)
+        except FAILURES as e:
+            raise_for(op.name, None, e)
         op.plans[key] = plan
     if all(v is a or _is_plain(v) for v, a in zip(given, args, strict=True)):
         # As it was given it leads to the same plan: `dim=1` need not become `(1,)` again.

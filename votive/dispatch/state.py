@@ -21,6 +21,8 @@ class _State:
     watcher: Any = None
     tensor: Any = None
     graph: Any = None
+    # (plan, cause): raises the error that users see when memory or 64 bits did not suffice.
+    failed: Any = None
 
 
 state = _State()

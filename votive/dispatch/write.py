@@ -8,12 +8,13 @@ from typing import Any
 
 from ..backends.base import BACKENDS
 from ..backends.cpu.native.loader import module as native
-from ..core.errors import DeviceError, DtypeError, ShapeError, fail
+from ..core.errors import DeviceError, DtypeError, ShapeError, fail, refuse_readonly
 from ..core.layout import Spec, extent
 from ..core.mode import mode
 from ..core.promotion import can_cast
 from ..ops.registry import OPS, Op
 from .call import any_grad, data_of, execute
+from .failure import FAILURES, failed
 from .observe import observed
 from .plan import Plan, prepare
 from .state import make, state
@@ -31,10 +32,14 @@ def write_general(op: Op, args: tuple[Any, ...], any_cast: bool = False) -> Any:
         return x if result is x else _overwrite(x, result)
     if plan.writes is None:
         plan.writes = _writes_directly(plan)
-    if plan.writes and not x._rg and not x._inference and (x._base is None or not x._base._rg):
+    plain = plan.writes and not x._rg and not x._inference and not x._storage.readonly
+    if plain and (x._base is None or not x._base._rg):
         values = op.values(args)  # type: ignore[attr-defined]
         if not any_grad(values):
-            plan.into([getattr(v, "_data", v) for v in values], x._data)
+            try:
+                plan.into([getattr(v, "_data", v) for v in values], x._data)
+            except FAILURES as e:
+                failed(plan, e)
             x._storage.version += 1
             return x
     return _write(plan, args, x, any_cast)
@@ -93,14 +98,14 @@ def _write(plan: Plan, args: tuple[Any, ...], x: Any, any_cast: bool) -> Any:
         and out.dtype is x._spec.dtype
         and not any(_collides(v, x) for v in _leaves(values))
     )
-    if direct:
-        plan.into([data_of(v) for v in values], x._data)
-    elif op.kind == "pointwise":
-        _, data = plan.compute(*[getattr(v, "_data", v) for v in values])
-        plan.backend.copy(x._data, data)
-    else:
-        _, data, _ = plan.compute(*[data_of(v) for v in values])[0]
-        plan.backend.copy(x._data, data)
+    try:
+        if direct:
+            plan.into([data_of(v) for v in values], x._data)
+        else:
+            made = plan.compute(*[data_of(v) for v in values])
+            plan.backend.copy(x._data, made[1] if op.kind == "pointwise" else made[0][1])
+    except FAILURES as e:
+        failed(plan, e)
     x._storage.version += 1
     if tracked:
         state.graph.record_inplace(plan, values, kept, x)
@@ -176,7 +181,9 @@ def refuse_shared_elements(op: str, x: Any) -> None:
 
 
 def check_writable(op: str, x: Any, tracked: bool) -> None:
-    """Raise when torch would refuse to write into x."""
+    """Raise when x must not be written: it looks at read-only memory, or torch would refuse."""
+    if x._storage.readonly:
+        refuse_readonly(op)
     refuse_shared_elements(op, x)
     if x._inference and not mode.inference:
         fail(
@@ -224,6 +231,8 @@ def refuse_grad(op: str, values: Any, out: Any) -> None:
     outs = out if isinstance(out, (tuple, list)) else (out,)
     for o in outs:
         if isinstance(o, state.tensor):
+            if o._storage.readonly:
+                refuse_readonly(op)
             refuse_shared_elements(op, o)
             if op in _APART:
                 refuse_overlap(op, values, o)
@@ -255,6 +264,8 @@ def write_out(op: str, result: Any, out: Any) -> Any:
             DtypeError, op,
             f"result type {result._spec.dtype} can't be cast to the type of out {out._spec.dtype}.",
         )  # fmt: skip
+    if out._storage.readonly:
+        refuse_readonly(op)
     if out._spec.shape != result._spec.shape:
         if out._spec.numel:
             warnings.warn(

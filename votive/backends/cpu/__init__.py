@@ -164,10 +164,10 @@ class CpuBackend:
         """(storage, data, spec, offset) over memory of another library."""
         if isinstance(source, np.ndarray):
             return self.wrap(np.from_dlpack(source))
-        held = dlpack.Borrowed(source.__dlpack__())
+        held = dlpack.Borrowed(dlpack.capsule_of(source))
         strides = Layout(held.shape, held.strides).strides
         size = held.dtype.itemsize
-        raw = np.asarray(Foreign(held.ptr, extent(held.shape, strides) * size, False, held))
+        raw = np.asarray(Foreign(held.ptr, extent(held.shape, strides) * size, held.readonly, held))
         steps = tuple(s * size for s in strides)
         array = np.ndarray(held.shape, held.dtype.np, raw, 0, steps)
         return self.wrap(array)

@@ -97,6 +97,8 @@ class CudaBackend:
 
     def export(self, data: Any, spec: Spec, stream: Any, version: Any) -> Any:
         """A DLPack capsule over a view; the asking stream waits for what was given to ours."""
+        if data.storage.readonly:
+            raise BufferError("__dlpack__: the memory is read-only; export a clone() of it.")
         index = spec.device.index or 0
         if stream == 2:
             raise BufferError("__dlpack__: the per-thread default stream is not supported.")
@@ -116,14 +118,17 @@ class CudaBackend:
         """(storage, data, spec, offset) over memory of another library."""
         index = source.__dlpack_device__()[1]
         rt.runtime.check(index)
-        held = dlpack.Borrowed(source.__dlpack__(stream=rt.here.stream_of(index) or 1))
-        return self._over(held.ptr, held.shape, held.strides, held.dtype, index, held)
+        stream = rt.here.stream_of(index) or 1
+        held = dlpack.Borrowed(dlpack.capsule_of(source, stream=stream))
+        over = self._over(held.ptr, held.shape, held.strides, held.dtype, index, held)
+        over[0].readonly = held.readonly
+        return over
 
     def array_interface(self, data: Any, spec: Spec) -> dict[str, Any]:
         """What Numba and CuPy read of a view."""
         return {
             "version": 3, "shape": tuple(spec.shape), "typestr": spec.dtype.np.str,
-            "data": (data.ptr if spec.numel else 0, False),
+            "data": (data.ptr if spec.numel else 0, data.storage.readonly),
             "stream": rt.here.stream_of(spec.device.index or 0) or 1,
             "strides": None if spec.contiguous else spec.byte_strides,
         }  # fmt: skip
@@ -143,7 +148,9 @@ class CudaBackend:
         ours, stream = rt.here.stream_of(index), told.get("stream")
         if stream is not None and (0 if stream == 1 else stream) != ours:
             self._moves.follow(index, ours, index, 0 if stream == 1 else stream)
-        return self._over(told["data"][0], tuple(told["shape"]), strides, kind, index, owner)
+        over = self._over(told["data"][0], tuple(told["shape"]), strides, kind, index, owner)
+        over[0].readonly = bool(told["data"][1])
+        return over
 
     def _over(
         self, ptr: int, shape: Any, strides: Any, dtype: Any, index: int, owner: Any

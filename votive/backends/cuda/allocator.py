@@ -16,7 +16,7 @@ from bisect import bisect_left, insort
 from collections import Counter
 from typing import Any
 
-from ...core.errors import OutOfMemoryError
+from ...core.errors import OutOfMemoryError, size_text
 from .blocks import Block, Marks, Segment
 from .driver import OutOfDeviceMemory
 
@@ -362,12 +362,3 @@ class Allocator:
 
     def reset_counts(self) -> None:
         self.taken = self.grown = self.retries = self.failures = 0
-
-
-def size_text(nbytes: float) -> str:
-    """Bytes as people write them."""
-    for unit in ("B", "KiB", "MiB"):
-        if abs(nbytes) < 1024:
-            return f"{nbytes:.0f} {unit}" if unit == "B" else f"{nbytes:.1f} {unit}"
-        nbytes /= 1024
-    return f"{nbytes:.2f} GiB"

@@ -14,10 +14,10 @@ from typing import Any
 
 import numpy as np
 
-from ...core.errors import OutOfMemoryError
+from ...core.errors import OutOfMemoryError, size_text
 from ...core.storage import Storage
 from . import runtime as rt
-from .allocator import Marks, size_text
+from .allocator import Marks
 from .driver import OutOfDeviceMemory
 
 LEAST = 4096  # a page

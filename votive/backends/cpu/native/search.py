@@ -7,7 +7,9 @@ from typing import Any
 import numpy as np
 
 from ....core import dtype as dt
+from ....core.device import cpu
 from ....core.errors import fail
+from ....core.layout import Layout, Spec
 from ...base import kernel
 from .extremum import ordered
 from .loader import codes, module
@@ -42,7 +44,9 @@ def _bincount(x: Any, weights: Any, minlength: int) -> Any:
     low, high = extent.tolist()
     if low < 0:
         fail(RuntimeError, "bincount", f"values must not be negative, got {low}.")
-    counts = np.empty(max(high + 1, minlength), np.int64 if weights is None else weights.dtype)
+    size = max(high + 1, minlength)
+    Spec(Layout((size,)), dt.int64, cpu)  # raises where 64 bits cannot count the bytes
+    counts = np.empty(size, np.int64 if weights is None else weights.dtype)
     module.Kernel("bincount")(x, weights, counts)
     return counts
 

@@ -6,7 +6,10 @@ from typing import Any
 
 import numpy as np
 
+from ....core import dtype as dt
+from ....core.device import cpu
 from ....core.errors import fail
+from ....core.layout import Layout, Spec
 from ...base import kernel
 
 
@@ -41,7 +44,9 @@ def bincount(x: Any, weights: Any, minlength: int) -> Any:
         return np.zeros(minlength, np.int64)
     if x.min() < 0:
         fail(RuntimeError, "bincount", f"values must not be negative, got {x.min()}.")
-    counts = np.bincount(x.astype(np.int64), weights, minlength)
+    size = max(int(x.max()) + 1, minlength)
+    Spec(Layout((size,)), dt.int64, cpu)  # raises where 64 bits cannot count the bytes
+    counts = np.bincount(x.astype(np.int64), weights, size)
     return counts if weights is None else counts.astype(weights.dtype)
 
 

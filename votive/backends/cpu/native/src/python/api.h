@@ -80,7 +80,7 @@ template <class F> bool guarded(bool release, F&& f) {
   } catch (const ValueError& e) {
     type = PyExc_ValueError, message = e.what();
   } catch (const std::bad_alloc&) {
-    type = PyExc_MemoryError, message = "cpu: out of memory for a kernel's scratch space";
+    type = PyExc_MemoryError, message = "cpu: out of memory for a kernel's scratch space.";
   } catch (const std::exception& e) {
     type = PyExc_RuntimeError, message = e.what();
   }

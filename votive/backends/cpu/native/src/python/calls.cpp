@@ -15,7 +15,7 @@ PyObject* mode = nullptr;
 PyObject* general = nullptr;  // the long way
 
 PyObject *s_spec, *s_data, *s_storage, *s_rg, *s_hooks, *s_grad, *s_graph, *s_compute, *s_out, *s_outs, *s_record,
-    *s_access;
+    *s_access, *s_failed;
 
 }  // namespace
 
@@ -50,6 +50,23 @@ bool record(PyObject* plan, PyObject* const* values, Py_ssize_t n, PyObject* out
   Py_DECREF(graph);
   Py_XDECREF(r);
   return r != nullptr;
+}
+
+// A kernel that ran out of memory, or was given a number that does not fit, knows neither its operator nor
+// what the user called: dispatch/failure.py says it in their words. Gives nullptr, with an error set.
+PyObject* failed(PyObject* plan) {
+  if (!PyErr_ExceptionMatches(PyExc_MemoryError) && !PyErr_ExceptionMatches(PyExc_OverflowError) &&
+      !PyErr_ExceptionMatches(PyExc_ValueError))
+    return nullptr;
+  PyObject *type, *value, *trace;
+  PyErr_Fetch(&type, &value, &trace);
+  PyErr_NormalizeException(&type, &value, &trace);
+  PyObject* r = PyObject_CallMethodObjArgs(state, s_failed, plan, value, nullptr);  // raises
+  Py_XDECREF(r);
+  Py_XDECREF(type);
+  Py_XDECREF(value);
+  Py_XDECREF(trace);
+  return nullptr;
 }
 
 // --- Fast: elementwise operators of one tensor or of two operands -----------------------------------
@@ -110,7 +127,10 @@ PyObject* fast_call(PyObject* me, PyObject* const* args, size_t nargsf, PyObject
     if (data[k + 1] == nullptr) goto done;
   }
   result = PyObject_Vectorcall(compute, data + 1, size_t(n) | PY_VECTORCALL_ARGUMENTS_OFFSET, nullptr);
-  if (result == nullptr) goto done;
+  if (result == nullptr) {
+    failed(plan);
+    goto done;
+  }
   spec = PyObject_GetAttr(plan, s_out);
   if (spec == nullptr) goto done;
   out = wrap(PyTuple_GET_ITEM(result, 0), PyTuple_GET_ITEM(result, 1), spec);
@@ -308,7 +328,7 @@ PyObject* execute(const Access* self, PyObject* plan, PyObject* const* values) {
   if (made == n) result = PyObject_Vectorcall(compute, data + 1, size_t(n) | PY_VECTORCALL_ARGUMENTS_OFFSET, nullptr);
   for (Py_ssize_t k = 0; k < made; ++k) Py_DECREF(data[k + 1]);
   Py_DECREF(compute);
-  if (result == nullptr) return nullptr;
+  if (result == nullptr) return failed(plan);
   PyObject* spec = PyObject_GetAttr(plan, s_out);
   if (spec == nullptr) {
     Py_DECREF(result);
@@ -402,9 +422,25 @@ PyObject* call(PyObject*, PyObject* const* a, Py_ssize_t n) {
 // --- writing in place -------------------------------------------------------------------------------------
 
 PyObject* general_write = nullptr;  // the long way: dispatch/write.py
-PyObject *s_into, *s_writes, *s_base, *s_inference, *s_version;
+PyObject *s_into, *s_writes, *s_base, *s_inference, *s_version, *s_readonly;
 
-// Whether the kernel may write straight into x: no history on it, its base or the values.
+// Whether memory may be written. A view's array is writable when its base's is, so the array tells; a GPU's
+// view leaves that to the storage.
+bool writable(PyObject* x) {
+  PyObject* data = PyObject_GetAttr(x, s_data);
+  if (data == nullptr) return false;
+  const bool array = PyArray_Check(data);
+  const bool yes = array && PyArray_ISWRITEABLE(reinterpret_cast<PyArrayObject*>(data));
+  Py_DECREF(data);
+  if (array) return yes;
+  PyObject* storage = PyObject_GetAttr(x, s_storage);
+  const int readonly = storage == nullptr ? -1 : flag(storage, s_readonly);
+  Py_XDECREF(storage);
+  return readonly == 0;
+}
+
+// Whether the kernel may write straight into x: no history on it, its base or the values, memory that may
+// be written.
 bool plainly_writable(const Access* self, PyObject* plan, PyObject* args) {
   PyObject* x = PyTuple_GET_ITEM(args, 0);
   if (!is_tensor(x)) return false;
@@ -415,6 +451,7 @@ bool plainly_writable(const Access* self, PyObject* plan, PyObject* args) {
   const bool untracked = base != nullptr && (base == Py_None || flag(base, s_rg) == 0);
   Py_XDECREF(base);
   if (!untracked) return false;
+  if (!writable(x)) return false;
   for (size_t i = 0; i < self->kinds->size(); ++i)
     if ((*self->kinds)[i] != 's' && wants_grad(PyTuple_GET_ITEM(args, Py_ssize_t(i))) != 0) return false;
   return true;
@@ -442,7 +479,7 @@ PyObject* write_plainly(const Access* self, PyObject* plan, PyObject* args) {
   Py_XDECREF(into);
   Py_XDECREF(target);
   Py_DECREF(values);
-  if (!ok) return nullptr;
+  if (!ok) return failed(plan);
   PyObject* storage = PyObject_GetAttr(x, s_storage);
   PyObject* version = storage == nullptr ? nullptr : PyObject_GetAttr(storage, s_version);
   if (version != nullptr) {
@@ -605,7 +642,7 @@ bool install_calls(PyObject* tensor, PyObject* state_, PyObject* mode_, PyObject
   struct { PyObject** at; const char* text; } names[] = {
       {&s_spec, "_spec"}, {&s_data, "_data"}, {&s_storage, "_storage"}, {&s_rg, "_rg"}, {&s_hooks, "hooks"},
       {&s_grad, "grad"}, {&s_graph, "graph"}, {&s_compute, "compute"}, {&s_out, "out"}, {&s_outs, "outs"},
-      {&s_record, "record"}, {&s_access, "access"}};
+      {&s_record, "record"}, {&s_access, "access"}, {&s_failed, "failed"}};
   for (auto& n : names) *n.at = PyUnicode_InternFromString(n.text);
   install_views(state, mode);
   return true;
@@ -619,7 +656,8 @@ PyObject* call_operator(PyObject* op, PyObject* args) {
 void install_write(PyObject* general) {
   general_write = Py_NewRef(general);
   struct { PyObject** at; const char* text; } names[] = {
-      {&s_into, "into"}, {&s_writes, "writes"}, {&s_base, "_base"}, {&s_inference, "_inference"}, {&s_version, "version"}};
+      {&s_into, "into"}, {&s_writes, "writes"}, {&s_base, "_base"}, {&s_inference, "_inference"}, {&s_version, "version"},
+      {&s_readonly, "readonly"}};
   for (auto& n : names) *n.at = PyUnicode_InternFromString(n.text);
 }
 

@@ -766,7 +766,7 @@ PyObject* recall_call(PyObject* me, PyObject* const* args, size_t nargsf, PyObje
         found = kept;
       }
       if (found == nullptr || PyDict_SetItem(self->known, key, found) < 0) Py_CLEAR(found);
-    } else if (!PyErr_ExceptionMatches(PyExc_MemoryError)) {
+    } else {
       PyErr_Clear();  // wrong arguments: the function itself says what is wrong with them
       Py_DECREF(key);
       return slow();
@@ -788,6 +788,10 @@ PyObject* recall_call(PyObject* me, PyObject* const* args, size_t nargsf, PyObje
       for (Py_ssize_t i = 1; i < m; ++i) PyTuple_SET_ITEM(full, i, Py_NewRef(PyTuple_GET_ITEM(given, i)));
       out = call_operator(op, full);
       Py_DECREF(full);
+    }
+    if (out == nullptr && PyErr_ExceptionMatches(PyExc_Exception)) {
+      PyErr_Clear();  // with the function on the stack, the error names what was called
+      out = slow();
     }
   }
   Py_DECREF(found);
