@@ -11,6 +11,7 @@ import pytest
 
 import votive
 from votive.data import DataLoader, Subset, TokenFile, TokenWindows
+from votive.io import FileFormatError
 
 pytestmark = pytest.mark.filterwarnings("ignore:This DataLoader will create")
 
@@ -77,7 +78,7 @@ def test_a_damaged_file_is_an_error_that_says_so(tmp_path: Path, damage: str) ->
             "long": raw + b"\0",
         }[damage]
     )
-    with pytest.raises(ValueError, match=r"TokenFile: .*t"):
+    with pytest.raises(FileFormatError, match=r"TokenFile: .*t"):
         TokenFile(path)
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,6 +13,7 @@ import numpy as np
 import votive
 
 from ..core.errors import UnsupportedError, fail
+from ..serialization.container import FileFormatError
 from .encodings import bits_of, container_of, encoding_of, raw_type, subtype_for
 from .packages import soundfile
 
@@ -50,7 +53,9 @@ def opened(op: str, uri: Any, **how: Any) -> Any:
     try:
         return package.SoundFile(uri, **how)
     except (package.SoundFileError, ValueError) as error:
-        fail(RuntimeError, op, f"cannot open {uri!r}: {error}")
+        fail(
+            RuntimeError if "mode" in how else FileFormatError, op, f"cannot open {uri!r}: {error}"
+        )
 
 
 def reading(op: str, uri: Any, format: str | None) -> Any:
@@ -85,12 +90,23 @@ def info(
         )  # fmt: skip
 
 
-def read(file: Any, frames: int, dtype: Any) -> np.ndarray:
+@contextlib.contextmanager
+def damage(op: str, uri: Any) -> Iterator[None]:
+    """What the package says of a file it could open but not read becomes our error."""
+    package = soundfile(op)
+    try:
+        yield
+    except (package.SoundFileError, ValueError, MemoryError) as error:
+        fail(FileFormatError, op, f"{uri!r} is damaged: {error}")
+
+
+def read(op: str, file: Any, frames: int, dtype: Any) -> np.ndarray:
     """The next frames of a soundfile, all that are left if -1: (frame, channel)."""
-    if dtype == np.uint8:  # libsndfile gives no bytes; as int16 they are centered and shifted
-        wide = file.read(frames, dtype="int16", always_2d=True)
-        return ((wide >> 8) + 128).astype(np.uint8)
-    return file.read(frames, dtype=np.dtype(dtype).name, always_2d=True)
+    # libsndfile gives no bytes; as int16 they are centered and shifted.
+    name = "int16" if dtype == np.uint8 else np.dtype(dtype).name
+    with damage(op, file.name):
+        found = file.read(frames, dtype=name, always_2d=True)
+    return ((found >> 8) + 128).astype(np.uint8) if dtype == np.uint8 else found
 
 
 def load(
@@ -123,8 +139,9 @@ def load(
     with reading(op, uri, format) as file:
         kept = not normalize and file.format in ("WAV", "WAVEX")
         dtype = raw_type(op, file.subtype) if kept else np.float32
-        file.seek(min(frame_offset, file.frames))
-        samples = read(file, num_frames, dtype)
+        with damage(op, uri):
+            file.seek(min(frame_offset, file.frames))
+        samples = read(op, file, num_frames, dtype)
         rate = file.samplerate
     waveform = votive.from_numpy(np.ascontiguousarray(samples.T if channels_first else samples))
     return waveform, rate

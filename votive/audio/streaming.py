@@ -11,7 +11,7 @@ import votive
 
 from ..core.errors import fail
 from .encodings import container_of, subtype_for
-from .io import opened, reading, samples_of, write
+from .io import opened, read, reading, samples_of, write
 from .packages import soxr
 
 _PORTION = 65536  # frames read at once while resampling
@@ -54,7 +54,7 @@ class Blocks:
 def _portions(file: Any, frames: int, size: int) -> Iterator[np.ndarray]:
     """Pieces (frame, channel) of at most `size` frames, `frames` altogether."""
     while frames > 0 and not file.closed:
-        piece = file.read(min(size, frames), dtype="float32", always_2d=True)
+        piece = read("blocks", file, min(size, frames), np.float32)
         if not len(piece):
             return
         frames -= len(piece)

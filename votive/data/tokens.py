@@ -15,6 +15,7 @@ import numpy as np
 
 from ..interchange import from_numpy
 from ..serialization.atomic import replacing
+from ..serialization.container import FileFormatError
 from .dataset import Dataset
 
 # Header: magic, version, bytes per token, two reserved, number of tokens; all little-endian.
@@ -41,17 +42,17 @@ class TokenFile:
         with open(self.path, "rb") as f:
             head = f.read(_HEADER.size)
         if len(head) < _HEADER.size:
-            raise ValueError(f"TokenFile: {self.path} has {size} bytes and no header.")
+            raise FileFormatError(f"TokenFile: {self.path} has {size} bytes and no header.")
         magic, version, width, _, count = _HEADER.unpack(head)
         if magic != _MAGIC:
-            raise ValueError(f"TokenFile: {self.path} does not begin with {_MAGIC!r}.")
+            raise FileFormatError(f"TokenFile: {self.path} does not begin with {_MAGIC!r}.")
         if version != _VERSION or width not in _DTYPES:
-            raise ValueError(
+            raise FileFormatError(
                 f"TokenFile: {self.path} has version {version} and {width} bytes per token; "
                 f"known: version {_VERSION} with 2 or 4."
             )
         if size != _HEADER.size + count * width:
-            raise ValueError(
+            raise FileFormatError(
                 f"TokenFile: {self.path} should hold {count} tokens of {width} bytes, but has "
                 f"{size - _HEADER.size} bytes of them; it is cut off or damaged."
             )

@@ -110,12 +110,14 @@ def unpack(raw: Any, record: Record, limit: int | None = None) -> Any:
             got = engine.decompress(piece, min(step, size - done))
             out[done : done + len(got)] = np.frombuffer(got, np.uint8)
             done += len(got)
+        whole = done == record.size
+        more = engine.decompress(engine.unconsumed_tail + bytes(fed[at:]), 1) if whole else b""
     except zlib.error as e:
         raise FileFormatError(f"the member {record.name!r} is damaged ({e}).") from None
     if done < size:
         raise FileFormatError(f"the member {record.name!r} holds less than it claims.")
-    if limit is None or size == record.size:
-        if engine.decompress(engine.unconsumed_tail + bytes(fed[at:]), 1):
+    if whole:
+        if more:
             raise FileFormatError(f"the member {record.name!r} holds more than it claims.")
         if zlib.crc32(out) != record.crc:
             raise FileFormatError(f"the member {record.name!r} is damaged: its checksum differs.")

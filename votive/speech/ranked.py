@@ -69,6 +69,8 @@ def _ranks(path: Path) -> dict[bytes, int]:
             raise FileFormatError(
                 f"{path.name}: line {number} is not a token in base64 and its rank."
             ) from None
+    if not found:
+        raise FileFormatError(f"{path.name}: it holds no tokens.")
     return found
 
 

@@ -99,7 +99,10 @@ def _merges(path: Path) -> list[tuple[str, str]]:
 
 def wordpiece(file: Path, config: dict[str, Any]) -> tuple[Any, dict[str, str]]:
     """A BERT tokenizer from vocab.txt: one token on each line."""
-    lines = file.read_text("utf-8").split("\n")
+    try:
+        lines = file.read_text("utf-8").split("\n")
+    except UnicodeDecodeError as e:
+        raise FileFormatError(f"{file}: this is no WordPiece vocabulary ({e}).") from None
     if lines and not lines[-1]:
         lines.pop()
     tokens = [line.removesuffix("\r") for line in lines]

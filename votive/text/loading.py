@@ -127,10 +127,38 @@ def read_json(path: Path) -> dict[str, Any]:
     return value
 
 
+# What values of the wrong kind in a JSON file make the code that reads them raise.
+_MISREAD = (KeyError, TypeError, ValueError, AttributeError, OverflowError)
+
+
 def _from_files(folder: Path, file: Path, options: dict[str, Any]) -> Tokenizer:
-    config = read_json(folder / "tokenizer_config.json")
-    config |= {k: options.pop(k) for k in ("add_bos_token", "add_eos_token") if k in options}
+    forced = {k: options.pop(k) for k in ("add_bos_token", "add_eos_token") if k in options}
     asked = options.pop("named_tokens", {})
+    try:
+        backend, made = _described(folder, file, forced)
+        unknown = sorted(set(options) - set(made))
+        tok = None if options else Tokenizer(backend, **made)
+        ends = read_json(folder / "generation_config.json").get("eos_token_id")
+        extra_ends = [ends] if isinstance(ends, int) else list(ends or ())
+    except _MISREAD as e:
+        raise FileFormatError(
+            f"{folder}: its files do not describe a tokenizer ({type(e).__name__}: {e})."
+        ) from None
+    if unknown:
+        raise TypeError(
+            f"Tokenizer.from_pretrained: there is no option {unknown[0]!r}; there are "
+            f"{', '.join(sorted({*made, *NAMED, *_PLACES} - {'config'}))}."
+        )
+    tok = tok or Tokenizer(backend, **{**made, **options})
+    if asked:
+        tok.add_special_tokens(asked)
+    tok.extra_end_ids = extra_ends
+    return tok
+
+
+def _described(folder: Path, file: Path, forced: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
+    """What the files of a folder say, unless `forced`: a tokenizer, and arguments of Tokenizer."""
+    config = read_json(folder / "tokenizer_config.json") | forced
     named, extra = _special(folder, config)
     backend, defaults = _backend(file, config)
     _add_tokens(backend, folder, config)
@@ -147,18 +175,10 @@ def _from_files(folder: Path, file: Path, options: dict[str, Any]) -> Tokenizer:
         "model_input_names": config.get("model_input_names") or _input_names(config),
         "config": config,
     }
-    unknown = sorted(set(options) - set(made))
-    if unknown:
-        raise TypeError(
-            f"Tokenizer.from_pretrained: there is no option {unknown[0]!r}; there are "
-            f"{', '.join(sorted({*made, *NAMED, *_PLACES} - {'config'}))}."
-        )
-    tok = Tokenizer(backend, **{**made, **options})
-    if asked:
-        tok.add_special_tokens(asked)
-    ends = read_json(folder / "generation_config.json").get("eos_token_id")
-    tok.extra_end_ids = [ends] if isinstance(ends, int) else list(ends or ())
-    return tok
+    for side in ("padding_side", "truncation_side"):
+        if made[side] not in ("left", "right"):
+            raise ValueError(f"{side} is {made[side]!r}, not 'left' or 'right'")
+    return backend, made
 
 
 def _input_names(config: dict[str, Any]) -> list[str] | None:

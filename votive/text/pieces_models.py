@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from ..serialization.container import FileFormatError
 from .pieces import SPACE
 from .special import as_added
 
@@ -41,7 +42,12 @@ def _normalizer(charsmap: bytes | None, remove_extra: bool, add_space_prefix: bo
 
     steps: list[Any] = []
     if charsmap:
-        steps.append(normalizers.Precompiled(charsmap))
+        try:
+            steps.append(normalizers.Precompiled(charsmap))
+        except Exception as e:  # the library raises bare exceptions
+            raise FileFormatError(
+                f"the vocabulary's table of characters is damaged ({e})."
+            ) from None
     if remove_extra:
         steps += [normalizers.Strip(), normalizers.Replace(Regex(" {2,}"), " ")]
     if add_space_prefix:

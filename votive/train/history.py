@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from ..serialization.atomic import replacing
+from ..serialization.container import FileFormatError
 from . import png, svg
 from .chart import Curve, build, smooth, sparkline
 
@@ -114,7 +115,15 @@ class History:
     def load(cls, path: str | os.PathLike[str]) -> History:
         """Read what `save` wrote."""
         out = cls()
-        out.load_state_dict(_hear(json.loads(Path(path).read_text())))
+        try:
+            state = _hear(json.loads(Path(path).read_bytes()))
+            out.load_state_dict(state)
+            lengths = {len(column) for column in state["columns"].values()}
+            if len(lengths) != 1 or not set(_COLUMNS) <= set(out.columns):
+                raise ValueError("its columns are not those of a history")
+        # What may be wrong with JSON: its bytes, its syntax, its depth, what it holds.
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as e:
+            raise FileFormatError(f"{path}: this is no history of a run ({e}).") from None
         return out
 
     # --- shown --------------------------------------------------------------------------------

@@ -173,6 +173,8 @@ class GGUFFile(WeightSource):
 
     def _rows(self, e: Entry, index: Any) -> Array:
         """`array[index]` of a quantized tensor, decoding only the blocks it touches."""
+        if 0 in e.shape:  # the other sizes may be anything
+            return select(np.empty(e.shape, np.float32), index)
         parts = _split(index, len(e.shape))
         if parts is None:
             return select(self._decoded(e, dt.float32).numpy(), index)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from ...serialization.container import FileFormatError
 from ..io.raw import pillow
 from .base import VisionDataset
 
@@ -18,7 +19,12 @@ IMG_EXTENSIONS = (
 def pil_loader(path: str | Path) -> Any:
     """A file as an RGB image of Pillow."""
     with open(path, "rb") as file:
-        return pillow().open(file).convert("RGB")
+        try:
+            return pillow().open(file).convert("RGB")
+        except ImportError:
+            raise
+        except Exception as e:  # decoders let out whatever a damaged file makes them trip over
+            raise FileFormatError(f"{path}: it cannot be read as an image ({e}).") from None
 
 
 class DatasetFolder(VisionDataset):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import math
+import zlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,18 @@ from .download import download
 
 _KINDS = {8: ">u1", 9: ">i1", 11: ">i2", 12: ">i4", 13: ">f4", 14: ">f8"}
 _MAX_BYTES = 1 << 36
+
+
+_PORTION = 1 << 24
+
+
+def _read(file: Any, wanted: int) -> bytes:
+    """At most so many bytes, in portions: a header may announce more than memory holds."""
+    parts = []
+    while wanted > 0 and (part := file.read(min(wanted, _PORTION))):
+        parts.append(part)
+        wanted -= len(part)
+    return b"".join(parts)
 
 
 def read_idx(path: str | Path) -> Any:
@@ -41,15 +54,18 @@ def read_idx(path: str | Path) -> Any:
             start = file.read(4)
             if len(start) != 4 or start[:2] != b"\0\0" or start[2] not in _KINDS or not start[3]:
                 raise FileFormatError(f"{path}: it does not begin as an idx file does.")
-            sizes = np.frombuffer(file.read(4 * start[3]), ">i4").tolist()
-            if len(sizes) != start[3] or min(sizes) < 0:
-                raise FileFormatError(f"{path}: its sizes are wrong or cut off.")
+            told = file.read(4 * start[3])
+            if len(told) != 4 * start[3]:
+                raise FileFormatError(f"{path}: its sizes are cut off.")
+            sizes = np.frombuffer(told, ">i4").tolist()
+            if min(sizes) < 0:
+                raise FileFormatError(f"{path}: its sizes {tuple(sizes)} are wrong.")
             kind = np.dtype(_KINDS[start[2]])
             wanted = math.prod(sizes) * kind.itemsize
             if wanted > _MAX_BYTES:
                 raise FileFormatError(f"{path}: {wanted:,} bytes are announced; refused.")
-            data = file.read(wanted + 1)  # one more: what is packed may have no end
-    except (EOFError, gzip.BadGzipFile, OSError) as e:
+            data = _read(file, wanted + 1)  # one more: what is packed may have no end
+    except (EOFError, zlib.error, OSError) as e:
         if isinstance(e, FileFormatError):
             raise
         raise FileFormatError(f"{path}: damaged ({e}).") from None

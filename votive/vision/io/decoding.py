@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ...ops.registry import F
+from ...serialization.container import FileFormatError
 from ...tensor import Tensor
 from .raw import pillow, raw_bytes
 
@@ -48,9 +49,9 @@ def opened(op: str, data: bytes, formats: Sequence[str] | None = None) -> Any:
     Image = pillow()
     try:
         return Image.open(io.BytesIO(data), formats=formats)
-    except (Image.UnidentifiedImageError, OSError, SyntaxError, ValueError) as e:
+    except Exception as e:  # decoders let out whatever a damaged header makes them trip over
         kinds = "an image that Pillow knows" if formats is None else f"a {'/'.join(formats)} image"
-        raise RuntimeError(f"{op}: these {len(data):,} bytes are not {kinds} ({e}).") from None
+        raise FileFormatError(f"{op}: these {len(data):,} bytes are not {kinds} ({e}).") from None
 
 
 def _values(op: str, image: Any, mode: ImageReadMode, turn: bool) -> Tensor:
@@ -65,15 +66,15 @@ def _values(op: str, image: Any, mode: ImageReadMode, turn: bool) -> Tensor:
             from PIL import ImageOps
 
             image = ImageOps.exif_transpose(image)
-    except (OSError, SyntaxError, ValueError, IndexError) as e:
-        raise RuntimeError(f"{op}: the image is damaged ({e}).") from None
-    if mode is not ImageReadMode.UNCHANGED:
-        image = image.convert(PIL_MODES[mode.name])
-    elif image.mode in ("P", "PA"):
-        alpha = image.mode == "PA" or "transparency" in image.info
-        image = image.convert("RGBA" if alpha else "RGB")
-    elif image.mode == "1":
-        image = image.convert("L")
+        if mode is not ImageReadMode.UNCHANGED:
+            image = image.convert(PIL_MODES[mode.name])
+        elif image.mode in ("P", "PA"):
+            alpha = image.mode == "PA" or "transparency" in image.info
+            image = image.convert("RGBA" if alpha else "RGB")
+        elif image.mode == "1":
+            image = image.convert("L")
+    except Exception as e:  # as above
+        raise FileFormatError(f"{op}: the image is damaged ({e}).") from None
     return pil_to_tensor(image)  # type: ignore[no-any-return]
 
 
@@ -180,15 +181,21 @@ def frames_of(op: str, image: Any, mode: ImageReadMode) -> Iterator[tuple[Tensor
 
     from ..transforms.functional.conversion import pil_to_tensor
 
-    try:
-        for frame in ImageSequence.Iterator(image):
-            shown = frame.convert(PIL_MODES[mode.name])
-            yield pil_to_tensor(shown), frame.info.get("duration", 0) / 1000
-    except (OSError, SyntaxError, ValueError) as e:
-        raise RuntimeError(f"{op}: the file is damaged ({e}).") from None
+    frames = iter(ImageSequence.Iterator(image))
+    while True:
+        try:
+            frame = next(frames, None)
+            shown = None if frame is None else frame.convert(PIL_MODES[mode.name])
+        except Exception as e:  # as above
+            raise FileFormatError(f"{op}: the file is damaged ({e}).") from None
+        if frame is None:
+            return
+        yield pil_to_tensor(shown), frame.info.get("duration", 0) / 1000
 
 
 def all_frames(op: str, image: Any, mode: ImageReadMode) -> Tensor:
     """(T, C, H, W), or (C, H, W) of the only frame."""
     found = [frame for frame, _ in frames_of(op, image, mode)]
+    if len({tuple(frame.shape) for frame in found}) != 1:
+        raise FileFormatError(f"{op}: the file is damaged: its frames differ in size.")
     return found[0] if len(found) == 1 else F.stack(found)  # type: ignore[no-any-return]
