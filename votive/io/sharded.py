@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ..serialization.atomic import replacing
+from ..serialization.atomic import replacing, settle
 from ..serialization.container import write
 from ..tensor import Tensor
 from .writing import checked, text_only, without_twins
@@ -51,9 +51,12 @@ def write_shards(
             }
             f = stack.enter_context(replacing(folder / _INDEX))
             f.write(json.dumps(index, indent=2, ensure_ascii=False).encode() + b"\n")
+            settle(f)
         for file, names in zip(files, shards, strict=True):
             arrays = {n: checked("save_sharded", n, tensors[n]) for n in names}
-            write(stack.enter_context(replacing(folder / file)), arrays, text)
+            f = stack.enter_context(replacing(folder / file))
+            write(f, arrays, text)
+            settle(f)  # or a full disk would be noticed when other shards have their names already
     _clear(folder, {*files, _INDEX} if count > 1 else set(files))
     return folder / (_INDEX if count > 1 else files[0])
 

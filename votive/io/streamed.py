@@ -18,7 +18,7 @@ from typing import IO, Any
 import numpy as np
 
 from ..core import dtype as dt
-from ..serialization.atomic import replacing
+from ..serialization.atomic import replacing, settle
 from ..serialization.container import NAMES, raw_bytes
 from .sharded import _INDEX, _clear, parse_size, split
 from .source import TensorInfo, WeightSource, as_dtype
@@ -99,9 +99,11 @@ def write_safetensors(
             }
             f = stack.enter_context(replacing(path / _INDEX))
             f.write(json.dumps(index, indent=2, ensure_ascii=False).encode() + b"\n")
+            settle(f)
         for file, names in zip(files, shards, strict=True):
             f = stack.enter_context(replacing(path / file))
             _write(f, source, names, target, text, report)
+            settle(f)  # or a full disk would be noticed when other shards have their names already
     _clear(path, {*files, _INDEX} if count > 1 else set(files))
     return path / (_INDEX if count > 1 else files[0])
 

@@ -313,8 +313,9 @@ class PreTrainedModel(nn.Module):
         weights = plain_weights(self)
         self.config.architectures = [type(self).__name__]
         self.config.dtype = str(self.dtype).removeprefix("votive.")
-        self.config.save_pretrained(path)
         save_sharded(weights, path, max_shard_size=max_shard_size, metadata={"format": "pt"})
+        # After the weights, which are what a full disk refuses: a failed save changes nothing.
+        self.config.save_pretrained(path)
         settings = self._generation_config
         settings = settings if isinstance(settings, dict) else settings.to_dict()
         if settings:

@@ -7,6 +7,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ..serialization.atomic import replacing
 from .chat import check_name
 
 if TYPE_CHECKING:
@@ -67,6 +68,5 @@ def _json(value: Any) -> str:
 
 def _write(path: Path, text: str) -> None:
     # Whoever reads meanwhile sees the old file or the new one, never a part.
-    part = path.with_name(path.name + ".part")
-    part.write_text(text, encoding="utf-8", newline="")
-    part.replace(path)
+    with replacing(path) as f:
+        f.write(text.encode())

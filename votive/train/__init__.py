@@ -14,13 +14,13 @@ from . import progress as progress
 from . import svg as svg
 from .callbacks import Callback, EarlyStopping
 from .chart import sparkline
-from .checkpoints import Checkpoints
+from .checkpoints import CheckpointError, Checkpoints
 from .history import History
 from .language import Trained, train_language_model
 from .recipe import Recipe
 from .trainer import Trainer
 
 __all__ = [
-    "Callback", "Checkpoints", "EarlyStopping", "History", "Recipe", "Trained", "Trainer",
-    "sparkline", "train_language_model",
+    "Callback", "CheckpointError", "Checkpoints", "EarlyStopping", "History", "Recipe", "Trained",
+    "Trainer", "sparkline", "train_language_model",
 ]  # fmt: skip

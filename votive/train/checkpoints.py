@@ -18,6 +18,18 @@ from ..serialization.atomic import clear_unfinished
 _NAME = re.compile(r"step-(\d{8,})\.safetensors")
 
 
+class CheckpointError(OSError):
+    """A checkpoint could not be written; the message says which are there.
+
+    >>> error = votive.train.CheckpointError(28, "step 20 was not written.")
+    >>> isinstance(error, OSError), str(error)
+    (True, 'step 20 was not written.')
+    """
+
+    def __str__(self) -> str:
+        return str(self.strerror)
+
+
 class Checkpoints:
     """Checkpoints in a folder, one file each.
 
@@ -54,7 +66,7 @@ class Checkpoints:
     def write(self, step: int, state: Any) -> Path:
         """Write a checkpoint; only when it is safe on disk are older ones removed."""
         path = self.path(step)
-        save(state, path)
+        self._save(state, path)
         if self.keep_last is not None:
             for old in self.steps()[: -self.keep_last]:
                 if old != step:
@@ -64,8 +76,21 @@ class Checkpoints:
 
     def write_best(self, state: Any) -> Path:
         """Replace the best checkpoint."""
-        save(state, self.best_path)
+        self._save(state, self.best_path)
         return self.best_path
+
+    def _save(self, state: Any, path: Path) -> None:
+        try:
+            save(state, path)
+        except OSError as e:
+            there = self.steps()
+            last = f"The last one is {self.path(there[-1])}" if there else "There is none before it"
+            raise CheckpointError(
+                e.errno,
+                f"the checkpoint {path} could not be written: {e.strerror}. {last}. Make room and "
+                "call fit() again: it goes on where it stopped, and in a new process from the last "
+                "checkpoint.",
+            ) from None
 
     def latest(self) -> Any:
         """The newest checkpoint that can be read, or None; damaged ones are passed over."""

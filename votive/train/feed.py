@@ -61,7 +61,11 @@ class Feed:
             self.data.load_state_dict(state_dict["data"])
 
     def close(self) -> None:
-        """Let go of the iterator, and so of its workers."""
+        """Let go of the iterator, and so of its workers; the next batch is the one after the last
+        taken.
+        """
+        if self._batches is not None and self._stateful:
+            self.data.load_state_dict(self.data.state_dict())
         self._batches = None
 
 

@@ -349,8 +349,8 @@ class Trainer:
         if self.checkpoints is None:
             return None
         path = self.checkpoints.write(self.step, self.state_dict())
-        self.history.save(self.checkpoints.folder / "history.json")
         self._saved_at = self.step
+        self.history.save(self.checkpoints.folder / "history.json")
         self._tell("on_checkpoint", path)
         return path
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from ...core import dtype as dt
 from ...interchange import from_numpy
+from ...serialization.atomic import replacing
 from ...tensor import Tensor
 
 
@@ -44,7 +45,8 @@ def write_file(filename: str | Path, data: Tensor) -> None:
     >>> os.path.getsize(name)
     2
     """
-    Path(filename).write_bytes(raw_bytes("write_file", data))
+    with replacing(filename) as f:
+        f.write(raw_bytes("write_file", data))
 
 
 def raw_bytes(op: str, data: Any) -> bytes:
