@@ -342,7 +342,7 @@ def test_wrong_indexes_raise_what_torch_raises(text: str) -> None:
         ("x[:, lib.tensor([True, False])]", IndexError, r"mask \(2,\) at index 0 does not match"),
         ("x[[0, 1], [0, 1, 2]]", IndexError, "shape mismatch"),
         ("x[[0]] = lib.tensor([1.0, 2.0])", RuntimeError, "shape mismatch: values of shape"),
-        ("x[0] = [1, 2, 3]", TypeError, "can't assign a list"),
+        ("x[0] = [1, 2, 3]", TypeError, "can't assign to a tensor of .*got list"),
     ],
 )
 def test_errors_name_the_rule_and_what_came(text: str, kind: Any, message: str) -> None:

@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from .dispatch import binary, call_inplace
+from .core.promotion import promote_types
+from .dispatch import binary, call_inplace, with_foreign
 from .ops.registry import OPS, F
 
 _OPERANDS = (int, float, bool, complex, np.number, np.bool_)
@@ -32,7 +33,7 @@ def _function(name: str) -> Any:
 
     def general(a: Any, b: Any) -> Any:
         if not (_known(a) and _known(b)):
-            return NotImplemented
+            return with_foreign(name, general, a, b)
         return getattr(F, name)(a, b)
 
     return general
@@ -48,13 +49,15 @@ def _inplace(name: str) -> Any:
 
         def write(self: Any, other: Any) -> Any:
             if not _known(other):
-                return NotImplemented
+                return with_foreign(op.name, write, self, other)
             return call_inplace(op, (self, other, *op.defaults(2)))
 
         return write
 
     def method(self: Any, other: Any) -> Any:
-        return getattr(self, name + "_")(other) if _known(other) else NotImplemented
+        if not _known(other):
+            return with_foreign(name, method, self, other)
+        return getattr(self, name + "_")(other)
 
     return method
 
@@ -86,8 +89,18 @@ def _invert(self: Any) -> Any:
 
 
 def _matmul(self: Any, other: Any) -> Any:
-    return F.matmul(self, other) if hasattr(other, "_spec") else NotImplemented
+    if hasattr(other, "_spec"):
+        return F.matmul(self, other)
+    return with_foreign("matmul", _promoted_matmul, self, other)
 
 
 def _rmatmul(self: Any, other: Any) -> Any:
-    return F.matmul(other, self) if hasattr(other, "_spec") else NotImplemented
+    if hasattr(other, "_spec"):
+        return F.matmul(other, self)
+    return with_foreign("matmul", _promoted_matmul, other, self)
+
+
+def _promoted_matmul(a: Any, b: Any) -> Any:
+    """The product with an array of NumPy, whose type need not be that of the tensor."""
+    common = promote_types(a.dtype, b.dtype)
+    return F.matmul(a.to(common), b.to(common))

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import functools
 import sys
 import types
 from collections.abc import Callable, Iterator
 from typing import Any
 
 from . import dispatch, window  # noqa: F401 - window declares resize_ and kin
-from .core.errors import DtypeError, ShapeError
+from .core.errors import DtypeError, ShapeError, received
 from .core.mode import mode
 from .core.promotion import can_cast
 from .ops import shortcuts
-from .ops.registry import COMPOSITES, OPS, F
+from .ops.registry import COMPOSITES, OPS, Composite, F
 from .ops.shape import PROPERTIES
 
 # The in-place forms that torch also has as functions; all others are methods only.
@@ -75,8 +76,24 @@ def not_a_tensor(name: str, error: AttributeError) -> None:
     kind = dispatch.state.tensor
     known = hasattr(kind, error.name) or error.name in kind.__annotations__
     if known and not isinstance(error.obj, kind):
-        told = type(error.obj).__name__
-        raise TypeError(f"{name}: expected a Tensor where a {told} was given.") from None
+        raise TypeError(f"{name}: expected a Tensor, got {received(error.obj)}.") from None
+
+
+def _blaming(c: Composite) -> Callable[..., Any]:
+    """A composite that reads its arguments by itself, with the same care for what is no tensor."""
+    run = getattr(c, "public", None)
+    if run is None:
+
+        @functools.wraps(c.fn)
+        def run(*args: Any, **kwargs: Any) -> Any:
+            try:
+                return c.fn(*args, **kwargs)
+            except AttributeError as error:
+                not_a_tensor(c.name, error)
+                raise
+
+        c.public = run
+    return run
 
 
 def namespace(root: Any, path: str) -> Any:
@@ -104,7 +121,7 @@ def bindings(functions: Any) -> Iterator[tuple[str, str, Any]]:
         if item.name.startswith("_"):
             continue
         names = (item.name, *item.aliases)
-        fn = getattr(functions, safe(key), None) or item.fn  # type: ignore[union-attr]
+        fn = getattr(functions, safe(key), None) or _blaming(item)  # type: ignore[arg-type]
         fn.__doc__ = item.doc
         spaces = [*item.namespaces, *(["Tensor"] if item.method else [])]
         yield from ((space, n, fn) for space in spaces for n in names)

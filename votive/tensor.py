@@ -18,6 +18,7 @@ from .backends.base import BACKENDS
 from .backends.cpu.native.loader import module as native
 from .core import dtype as dt
 from .core.device import device
+from .core.errors import received
 from .core.layout import Layout, Size, Spec, is_channels_last
 from .core.memory_format import (
     channels_last,
@@ -296,7 +297,7 @@ class Tensor:
     def grad(self, value: Any) -> None:
         if value is not None:
             if not isinstance(value, Tensor):
-                raise TypeError(f"grad must be a Tensor or None, got {type(value).__name__}.")
+                raise TypeError(f"grad must be a Tensor or None, got {received(value)}.")
             if value.shape != self.shape:
                 raise RuntimeError(
                     f"grad: shape {tuple(value.shape)} does not match the tensor's "
@@ -379,7 +380,7 @@ class Tensor:
     @data.setter
     def data(self, value: Tensor) -> None:
         if not isinstance(value, Tensor):
-            raise TypeError(f"data must be a Tensor, got {type(value).__name__}.")
+            raise TypeError(f"data must be a Tensor, got {received(value)}.")
         if self._rg and not value.dtype.is_inexact:
             raise RuntimeError("data of a tensor that requires grad must be floating or complex.")
         version = self._storage.version
@@ -389,6 +390,8 @@ class Tensor:
 
     def set_(self, source: Tensor) -> Tensor:
         """Look at the memory of `source` from now on."""
+        if not isinstance(source, Tensor):
+            raise TypeError(f"set_: source must be a Tensor, got {received(source)}.")
         self._set(source)
         return self
 
@@ -587,7 +590,7 @@ class Tensor:
         if isinstance(element, (Tensor, int, float, bool, complex)):
             return bool((element == self).any().item())
         raise RuntimeError(
-            f"Tensor.__contains__ only supports Tensor or scalar, got {type(element).__name__}."
+            f"Tensor.__contains__ only supports Tensor or scalar, got {received(element)}."
         )
 
     # By identity; comparison is elementwise.

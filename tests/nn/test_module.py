@@ -58,8 +58,8 @@ DOCS = examples(
 )  # fmt: skip
 # Parts that users do not meet by themselves.
 INTERNAL = {
-    "Children", "Path", "children_of", "locate", "note", "position", "pairs", "Convertible",
-    "GlobalHook", "of_kind", "registered", "add", "BoundHook", "Call", "Hooked", "Loading",
+    "Children", "Path", "children_of", "locate", "note", "refuse_foreign", "position", "pairs",
+    "Convertible", "GlobalHook", "of_kind", "registered", "add", "BoundHook", "Call", "Hooked", "Loading",
     "prepare", "unknown", "snapshot", "indented", "Stateful", "Tree",
 }  # fmt: skip
 

@@ -11,7 +11,7 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-from ..core.errors import AutogradError, ShapeError
+from ..core.errors import AutogradError, ShapeError, received
 from ..core.mode import mode
 from ..dispatch import state
 from ..dispatch.state import make
@@ -362,9 +362,7 @@ def _start(name: str, tensors: Sequence[Any], grads: Any) -> list[tuple[Any, Any
             g = F._full(spec.shape, spec.layout.strides, 1, spec.dtype, spec.device)
         else:
             if not isinstance(g, state.tensor):
-                raise TypeError(
-                    f"{name}: gradients must be Tensors or None, got {type(g).__name__}."
-                )
+                raise TypeError(f"{name}: gradients must be Tensors or None, got {received(g)}.")
             if tuple(g.shape) != tuple(t.shape):
                 raise ShapeError(
                     f"{name}: the gradient has shape {tuple(g.shape)}, its output {tuple(t.shape)}."

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from ..core.errors import received
 from ..core.mode import mode
 from ..dispatch import state
 from ..ops.registry import F
@@ -17,7 +18,7 @@ def _tuple(x: Any, what: str) -> tuple[tuple[Any, ...], bool]:
     if isinstance(x, state.tensor):
         return (x,), False
     if not isinstance(x, (tuple, list)) or not all(isinstance(t, state.tensor) for t in x):
-        raise TypeError(f"{what} must be a Tensor or a tuple of Tensors, got {type(x).__name__}.")
+        raise TypeError(f"{what} must be a Tensor or a tuple of Tensors, got {received(x)}.")
     return tuple(x), True
 
 

@@ -10,7 +10,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from ..core.errors import DeviceError, MissingKernelError
+from ..core.device import present, unknown
+from ..core.errors import CudaError, MissingKernelError
 from ..core.layout import Spec
 from ..core.storage import Storage
 
@@ -101,7 +102,7 @@ def candidates(op: str, device: str, specs: list[Spec]) -> Iterator[Row]:
             yield row
     have = sorted({d for (name, d) in TABLE if name == op})
     why = f"its kernels refuse {specs}" if rows else f"kernels exist for: {have or 'no device'}"
-    raise MissingKernelError(f"{op}: no kernel for device '{device}'; {why}.")
+    raise MissingKernelError(f"{op.lstrip('_')}: no kernel for device '{device}'; {why}.")
 
 
 class Backend(Protocol):
@@ -165,7 +166,20 @@ class _Backends(dict[str, Any]):
 
             made = self[kind] = CudaBackend()
             return made
-        raise DeviceError(f"device: there is no backend for {kind!r}.")
+        unknown(kind)
 
 
 BACKENDS: dict[str, Any] = _Backends()
+
+
+def _present() -> list[str]:
+    """The devices of this machine by name, GPUs with their numbers."""
+    from .cuda.runtime import runtime
+
+    try:
+        return ["cpu", *(f"cuda:{i}" for i in range(runtime.start().count))]
+    except CudaError:
+        return ["cpu"]
+
+
+present.names = _present

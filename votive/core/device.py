@@ -2,11 +2,44 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NoReturn
+
+from .errors import DeviceError
 
 # "trace" is where functions are turned into formulas: its tensors hold expressions.
 KNOWN = ("cpu", "cuda", "meta", "remote", "trace")
+# What people call a GPU, and devices of torch that there are no kernels for.
+_GPUS = ("gpu", "nvidia", "hip", "rocm")
+_OTHERS = ("mps", "xpu", "xla", "tpu", "npu", "hpu", "vulkan", "ipu")
+
+
+class _Present:
+    """Which devices tensors can be placed on here; the backends answer."""
+
+    names: Callable[[], list[str]] = staticmethod(lambda: ["cpu"])
+
+
+present = _Present()
+
+
+def unknown(kind: str) -> NoReturn:
+    """Raise the error for a device that is not there, naming those that are."""
+    close = difflib.get_close_matches(kind.lower(), ("cpu", "cuda"), 1)
+    if kind.lower() in _GPUS:
+        hint = "; GPUs of NVIDIA are called 'cuda'"
+    elif kind.lower() in _OTHERS:
+        hint = "; votive computes on CPUs and on GPUs of NVIDIA"
+    elif kind == "meta":
+        hint = "; votive has no tensors without values"
+    else:
+        hint = f"; did you mean {close[0]!r}?" if close else ""
+    here = ", ".join(present.names())
+    text = f"there is no device {kind!r}{hint}"
+    raise DeviceError(
+        f"device: {text}{'' if text.endswith('?') else '.'} This machine has: {here}."
+    )
 
 
 class device:
@@ -33,7 +66,9 @@ class device:
         if isinstance(type, int) and not isinstance(type, bool):
             type, index = "cuda", type
         if not isinstance(type, str):
-            raise TypeError(f"device: expected a string or an index, got {type!r}.")
+            if not isinstance(getattr(type, "type", None), str) or not hasattr(type, "index"):
+                raise TypeError(f"device: expected a string or an index, got {type!r}.")
+            type = str(type)  # a device of torch writes itself as ours do
         kind, _, number = type.partition(":")
         if number or ":" in type:
             if index is not None:
@@ -42,7 +77,7 @@ class device:
                 raise RuntimeError(f"device: invalid device string {type!r}; write 'cuda:0'.")
             index = int(number)
         if kind not in KNOWN:
-            raise RuntimeError(f"device: unknown type {kind!r}; known: {', '.join(KNOWN)}.")
+            unknown(kind)
         if index is not None and index < 0:
             raise RuntimeError(f"device: the index must not be negative, got {index}.")
         key = (kind, index)

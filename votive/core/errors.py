@@ -97,6 +97,38 @@ def size_text(nbytes: float) -> str:
     return f"{nbytes:.2f} EiB"
 
 
+def foreign(value: object) -> bool:
+    """Whether a value is a tensor of another library, which shares memory through DLPack."""
+    kind = type(value)
+    return kind.__module__.partition(".")[0] != "votive" and hasattr(kind, "__dlpack__")
+
+
+def foreign_array(value: object) -> bool:
+    """The same for one that has dimensions; without any, it serves as a number."""
+    return foreign(value) and bool(getattr(value, "ndim", 0))
+
+
+def received(value: object) -> str:
+    """What came where a tensor was expected, and how to make one of it.
+
+    >>> from votive.core.errors import received
+    >>> received([1, 2])
+    'list; make it one with votive.tensor(x)'
+    """
+    kind = type(value)
+    name = kind.__name__
+    if isinstance(value, (list, tuple)):
+        return f"{name}; make it one with votive.tensor(x)"
+    if not foreign(value):
+        return name
+    home = kind.__module__.partition(".")[0]
+    if home == "numpy":
+        how = "from_numpy(x)" if name == "ndarray" else "tensor(x)"
+        return f"numpy.{name}; convert it with votive.{how}"
+    part = "x.detach()" if hasattr(kind, "detach") else "x"
+    return f"a {home}.{name}; convert it with votive.from_dlpack({part})"
+
+
 def refuse_readonly(op: str) -> NoReturn:
     """Raise the error for writing into memory that must not be written."""
     fail(

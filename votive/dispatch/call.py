@@ -10,10 +10,10 @@ import numpy as np
 from ..backends.cpu.native.loader import module as native
 from ..core import device
 from ..core.dtype import dtype
-from ..core.errors import refuse_readonly
+from ..core.errors import foreign, received, refuse_readonly
 from ..core.layout import Spec
 from ..core.mode import mode
-from ..ops.registry import Op
+from ..ops.registry import F, Op
 from .autocast import cast
 from .failure import FAILURES, failed
 from .observe import observed
@@ -153,6 +153,22 @@ def _is_operand(v: Any) -> bool:
     return hasattr(v, "_spec") or isinstance(v, (int, float, complex, np.number, np.bool_))
 
 
+def with_foreign(op: str, run: Callable[[Any, Any], Any], a: Any, b: Any) -> Any:
+    """What a Python operator makes of an operand that is neither tensor nor number.
+
+    NumPy's arrays become tensors, as in torch. Tensors of other libraries are refused here, because
+    Python would say "unsupported: Tensor and Tensor", or that the two are not equal. Anything else
+    may know itself what to do.
+    """
+    x, other = (a, b) if hasattr(a, "_spec") else (b, a)
+    if isinstance(other, np.ndarray):
+        made = F._from_data(other, None, x._spec.device)
+        return run(a, made) if other is b else run(made, b)
+    if foreign(other):
+        raise TypeError(f"{op}: expected a Tensor or a number, got {received(other)}.")
+    return NotImplemented
+
+
 def unary(op: Op) -> Callable[[Any], Any]:
     """A function (x) for an elementwise operator of one tensor, static arguments at their
     defaults.
@@ -203,7 +219,7 @@ def binary(op: Op, operator: bool = False) -> Callable[[Any, Any], Any]:
         plan = plans.get((getattr(a, "_spec", a.__class__), getattr(b, "_spec", b.__class__)))
         if plan is None or flags.hooks:
             if operator and not (_is_operand(a) and _is_operand(b)):
-                return NotImplemented
+                return with_foreign(op.name, fast, a, b)
             if flags.hooks:
                 return call(op, (a, b, *op.defaults(2)))
             plan, args = prepare(op, (a, b, *op.defaults(2)))

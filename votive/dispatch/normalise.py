@@ -7,20 +7,26 @@ from typing import Any
 import numpy as np
 
 from ..core import dtype as dt
+from ..core.errors import foreign_array, received
 from ..ops.registry import Op
 from ..ops.schema import Arg
+from .failure import called
 from .state import state
+
+
+def _wrong(op: str, a: Arg, wanted: str) -> TypeError:
+    return TypeError(f"{called(op)}: argument {a.name!r} must be {wanted}.")
 
 
 def _as_int(op: str, a: Arg, v: Any) -> int:
     if v.__class__ is int:
         return int(v)
-    if isinstance(v, (bool, float, complex, str)) or v is None:
-        raise TypeError(f"{op}: argument {a.name!r} must be int, got {type(v).__name__}.")
+    if isinstance(v, (bool, float, complex, str)) or v is None or foreign_array(v):
+        raise _wrong(op, a, f"int, got {type(v).__name__}")
     try:
         return int(v.__index__())
     except AttributeError:
-        raise TypeError(f"{op}: argument {a.name!r} must be int, got {type(v).__name__}.") from None
+        raise _wrong(op, a, f"int, got {type(v).__name__}") from None
 
 
 def _as_number(op: str, a: Arg, v: Any) -> Any:
@@ -30,9 +36,9 @@ def _as_number(op: str, a: Arg, v: Any) -> Any:
         return v.item()
     if isinstance(v, state.tensor):
         if v.ndim:
-            raise TypeError(f"{op}: argument {a.name!r} must be a number, got shape {v.shape}.")
+            raise _wrong(op, a, f"a number, got shape {v.shape}")
         return v.item()
-    raise TypeError(f"{op}: argument {a.name!r} must be a number, got {type(v).__name__}.")
+    raise _wrong(op, a, f"a number, got {type(v).__name__}")
 
 
 def _as_tensor(op: str, a: Arg, v: Any) -> Any:
@@ -40,17 +46,15 @@ def _as_tensor(op: str, a: Arg, v: Any) -> Any:
         return v
     if a.type == "Operand" and isinstance(v, (int, float, bool, complex, np.generic)):
         return v.item() if isinstance(v, np.generic) else v
-    raise TypeError(
-        f"{op}: argument {a.name!r} must be a Tensor{' or a number' * (a.type == 'Operand')}, "
-        f"got {type(v).__name__}."
-    )
+    wanted = "a Tensor or a number" if a.type == "Operand" else "a Tensor"
+    raise _wrong(op, a, f"{wanted}, got {received(v)}")
 
 
 def _normal(op: str, a: Arg, v: Any) -> Any:
     if v is None:
         if a.optional:
             return None
-        raise TypeError(f"{op}: argument {a.name!r} must not be None.")
+        raise TypeError(f"{called(op)}: argument {a.name!r} must not be None.")
     if a.is_list:
         if a.type == "int" and isinstance(v, int) and not isinstance(v, bool):
             return (int(v),)
@@ -58,11 +62,9 @@ def _normal(op: str, a: Arg, v: Any) -> Any:
             if a.type in ("int", "float"):
                 v = (v,)
             else:
-                raise TypeError(
-                    f"{op}: argument {a.name!r} must be a list, got {type(v).__name__}."
-                )
+                raise _wrong(op, a, f"a list, got {type(v).__name__}")
         if a.is_tensor and isinstance(v, state.tensor):
-            raise TypeError(f"{op}: argument {a.name!r} must be a tuple of Tensors, got a Tensor.")
+            raise _wrong(op, a, "a tuple of Tensors, got a Tensor")
         one = Arg(a.name, a.type, False, False, None, False)
         return tuple(_normal(op, one, x) for x in v)
     if a.is_tensor:
@@ -76,9 +78,9 @@ def _normal(op: str, a: Arg, v: Any) -> Any:
     if a.type == "bool":
         if isinstance(v, (bool, np.bool_)) or v in (0, 1):
             return bool(v)
-        raise TypeError(f"{op}: argument {a.name!r} must be bool, got {type(v).__name__}.")
+        raise _wrong(op, a, f"bool, got {type(v).__name__}")
     if a.type == "str" and not isinstance(v, str):
-        raise TypeError(f"{op}: argument {a.name!r} must be str, got {type(v).__name__}.")
+        raise _wrong(op, a, f"str, got {type(v).__name__}")
     if a.type == "dtype":
         return as_dtype(op, v)
     return v
@@ -94,7 +96,7 @@ def as_dtype(op: str, v: Any) -> dt.dtype:
         return v
     if v in _PY_DTYPES:
         return dt.by_name(_PY_DTYPES[v])
-    raise TypeError(f"{op}: dtype must be a votive.dtype, got {v!r}.")
+    raise TypeError(f"{called(op)}: dtype must be a votive.dtype, got {v!r}.")
 
 
 def normalise(op: Op, args: tuple[Any, ...]) -> tuple[Any, ...]:

@@ -8,7 +8,7 @@ from typing import Any
 
 from ..backends.base import BACKENDS
 from ..backends.cpu.native.loader import module as native
-from ..core.errors import DeviceError, DtypeError, ShapeError, fail, refuse_readonly
+from ..core.errors import DeviceError, DtypeError, ShapeError, fail, received, refuse_readonly
 from ..core.layout import Spec, extent
 from ..core.mode import mode
 from ..core.promotion import can_cast
@@ -251,7 +251,7 @@ def write_out(op: str, result: Any, out: Any) -> Any:
         written = tuple(write_out(op, r, o) for r, o in zip(result, out, strict=True))
         return type(result)(*written) if hasattr(result, "_fields") else written
     if not isinstance(out, state.tensor):
-        raise TypeError(f"{op}: out must be a Tensor, got {type(out).__name__}.")
+        raise TypeError(f"{op}: out must be a Tensor, got {received(out)}.")
     if out._spec.device is not result._spec.device:
         fail(
             DeviceError, op,

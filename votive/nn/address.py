@@ -11,6 +11,9 @@ import weakref
 from collections.abc import Callable
 from typing import Any
 
+from ..core.errors import received
+from ..tensor import Tensor
+
 
 class Path(str):
     """The path of a module's call, and the paths of calls made from it so far."""
@@ -166,7 +169,18 @@ def _as_guest(children: Children, text: str, root: weakref.ref[Children]) -> Pat
     return path
 
 
+def refuse_foreign(error: AttributeError, path: str, module: Any, args: tuple[Any, ...]) -> None:
+    """Raise TypeError when a tensor's attribute was asked of an argument that is none."""
+    given = any(error.obj is a for a in args)
+    if given and hasattr(Tensor, error.name) and not isinstance(error.obj, Tensor):
+        told = TypeError(f"{type(module).__name__}: expected a Tensor, got {received(error.obj)}.")
+        note(told, path, module)
+        raise told from None
+
+
 def note(error: Exception, path: str, module: Any) -> None:
     """Add to an error where it happened; the innermost module speaks, once."""
     if not any(n.startswith("in module ") for n in getattr(error, "__notes__", ())):
-        error.add_note(f"in module {str(path)!r} ({type(module).__name__})")
+        kind = type(module).__name__
+        # The outermost module has no path: its class is all there is to name it by.
+        error.add_note(f"in module {str(path)!r} ({kind})" if path else f"in module {kind}")

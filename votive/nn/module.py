@@ -11,7 +11,7 @@ from typing import Any, NoReturn, Self
 
 from ..core.mode import Ever, mode
 from ..tensor import Tensor
-from .address import Children, Path, locate, note
+from .address import Children, Path, locate, note, refuse_foreign
 from .convert import Convertible
 from .global_hooks import GLOBAL, registered
 from .hooks import Call, Hooked
@@ -119,6 +119,8 @@ class Module(Hooked, Stateful, Tree, Convertible):
             return self.forward(*args, **kwargs)
         except Exception as e:
             note(e, path, self)
+            if e.__class__ is AttributeError:
+                refuse_foreign(e, path, self, args)
             raise
         finally:
             mode.module_path = before

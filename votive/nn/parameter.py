@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar, NoReturn
 
+from ..core.errors import received
 from ..core.memory_format import preserve_format
 from ..ops.registry import F
 from ..tensor import Tensor
@@ -48,7 +49,7 @@ class Parameter(Tensor, metaclass=_ParameterMeta):
         if data is None:
             data = F.empty((0,))
         if not isinstance(data, Tensor):
-            raise TypeError(f"Parameter: data must be a Tensor, got {type(data).__name__}.")
+            raise TypeError(f"Parameter: data must be a Tensor, got {received(data)}.")
         if type(data) in (Tensor, Parameter) or isinstance(data, cls):
             return _adopt(cls, data, requires_grad)
         # A custom tensor keeps its class and is marked instead.

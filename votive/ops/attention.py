@@ -12,7 +12,7 @@ import math
 from typing import Any
 
 from ..core import dtype as dt
-from ..core.errors import DimError, DtypeError, ShapeError, UnsupportedError, fail
+from ..core.errors import DimError, DtypeError, ShapeError, UnsupportedError, fail, received
 from ..core.layout import Spec, broadcast_shapes
 from ..core.mode import mode
 from .dropout import drawn_for
@@ -284,7 +284,7 @@ def scaled_dot_product_attention(
     given = (query, key, value)
     for name, x in zip(("query", "key", "value"), given, strict=True):
         if not hasattr(x, "_spec"):
-            raise TypeError(f"{OP}: {name} must be a Tensor, got {type(x).__name__}.")
+            raise TypeError(f"{OP}: {name} must be a Tensor, got {received(x)}.")
     hides = None if attn_mask is None else attn_mask._spec
     _check_types(query._spec, key._spec, value._spec, hides)
     if min(x.ndim for x in given) < 2:

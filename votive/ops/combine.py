@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..core.errors import ShapeError, devices_differ, fail
+from ..core.errors import ShapeError, devices_differ, fail, received
 from ..core.layout import Spec, wrap_dim
 from ..core.promotion import result_type_of
 from .copy import agreed_strides
@@ -178,7 +178,7 @@ def block_diag(*tensors: Any) -> Any:
     """
     for i, t in enumerate(tensors):
         if not hasattr(t, "_spec"):
-            raise TypeError(f"block_diag: expected tensors, got {type(t).__name__}.")
+            raise TypeError(f"block_diag: expected tensors, got {received(t)}.")
         if t.ndim > 2:
             fail(ShapeError, "block_diag", f"tensor {i} has shape {t._spec.shape}; use 0..2 dims.")
     if not tensors:

@@ -8,7 +8,7 @@ from typing import Any
 from ..core import dtype as dt
 from ..core.device import cpu as cpu_device
 from ..core.device import resolve
-from ..core.errors import DeviceError, ShapeError, fail
+from ..core.errors import DeviceError, ShapeError, fail, foreign_array, received
 from ..core.layout import (
     Layout,
     Spec,
@@ -109,6 +109,8 @@ def copy_(input: Any, src: Any, non_blocking: bool = False) -> Any:
     tensor([1., 2.])
     """
     if not hasattr(src, "_spec"):
+        if foreign_array(src):
+            raise TypeError(f"copy_: src must be a Tensor or a number, got {received(src)}.")
         src = F.tensor(number("copy_", "src", src), device=input.device)
     elif src._spec.device is not input._spec.device:
         return _copy_across(input, src, non_blocking)

@@ -6,7 +6,7 @@ import warnings
 from typing import Any
 
 from ..core import dtype as dt
-from ..core.errors import DimError, DtypeError, ShapeError, fail
+from ..core.errors import DimError, DtypeError, ShapeError, fail, received
 from ..core.layout import Shape, Spec, broadcast_shapes
 from .index import blank
 from .registry import OPS, F, Op, composite, structured
@@ -118,12 +118,12 @@ structured(
 def _read_indices(op: str, input: Any, indices: Any) -> tuple[tuple[Any, ...], tuple[int, ...]]:
     """The argument of `index_put`: tensors for the first dimensions."""
     if not isinstance(indices, (tuple, list)):
-        raise TypeError(f"{op}: indices must be a tuple of Tensors, got {type(indices).__name__}.")
+        raise TypeError(f"{op}: indices must be a tuple of Tensors, got {received(indices)}.")
     tensors: list[tuple[int, Any]] = []
     d, shape = 0, input._spec.shape
     for part in indices:
         if not hasattr(part, "_spec"):
-            raise TypeError(f"{op}: indices must be Tensors, got {type(part).__name__}.")
+            raise TypeError(f"{op}: indices must be Tensors, got {received(part)}.")
         part = as_tensor_index(part)
         if d + (part.ndim if is_mask(part) else 1) > len(shape):
             fail(DimError, op, f"too many indices for tensor of dimension {len(shape)}.")

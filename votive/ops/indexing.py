@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from ..core import dtype as dt
-from ..core.errors import DeviceError, DimError, fail
+from ..core.errors import DeviceError, DimError, fail, foreign_array, received
 from ..core.layout import Shape, Spec
 from .index_put import as_tensor_index, check_mask, indexed_shape, is_mask, positions
 from .registry import OPS, F, Op, composite, view
@@ -101,10 +101,10 @@ def _as_index(input: Any, part: Any) -> Any:
             if array.dtype.kind != "b":
                 array = array.astype(np.int64)
             return F._from_data(array, None, input.device)
-        if hasattr(part, "__index__"):
+        if hasattr(part, "__index__") and not foreign_array(part):
             return int(part.__index__())
         kind = TypeError if isinstance(part, str) else IndexError
-        raise kind(f"{_GRAMMAR}, got {type(part).__name__}.")
+        raise kind(f"{_GRAMMAR}, got {received(part)}.")
     part = as_tensor_index(part)
     if part.ndim == 0:
         return part.item()
@@ -219,8 +219,8 @@ def _check_number(input: Any, value: Any) -> None:
     """What is not a tensor must be a number that the type of the tensor can hold."""
     if not isinstance(value, (int, float, complex, np.number, np.bool_)):
         raise TypeError(
-            f"can't assign a {type(value).__name__} to a tensor of {input.dtype}; "
-            "use a number or votive.tensor(value)."
+            f"can't assign to a tensor of {input.dtype}: expected a Tensor or a number, got "
+            f"{received(value)}."
         )
     if isinstance(value, complex) and not input.dtype.is_complex:
         fail(RuntimeError, "indexing", f"a complex value does not fit into {input.dtype}.")

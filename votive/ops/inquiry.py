@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..core import dtype as dt
+from ..core.errors import received
 from ..core.promotion import is_number, number_type, result_type_of
 from .registry import composite
 
@@ -13,7 +14,7 @@ def require_tensors(op: str, **given: Any) -> None:
     """Raise for an argument that a composite passes to operators which would take a number too."""
     for name, value in given.items():
         if not hasattr(value, "_spec"):
-            raise TypeError(f"{op}: {name} must be a Tensor, got {type(value).__name__}.")
+            raise TypeError(f"{op}: {name} must be a Tensor, got {received(value)}.")
 
 
 @composite(method=False)

@@ -8,7 +8,7 @@ import math
 from typing import Any
 
 from ..core import dtype as dt
-from ..core.errors import DtypeError, fail
+from ..core.errors import DtypeError, fail, received
 from ..core.layout import Spec
 from ..core.mode import mode
 from ..formula import Expr, apply, where
@@ -285,7 +285,7 @@ def _variance(op: str, input: Any, var: Any) -> Any:
             raise ValueError(f"{op}: var must not be negative, got {var}.")
         return F.full_like(input, var)
     if not hasattr(var, "_spec"):
-        raise TypeError(f"{op}: var must be a Tensor or a float, got {type(var).__name__}.")
+        raise TypeError(f"{op}: var must be a Tensor or a float, got {received(var)}.")
     if bool(F.any(var < 0)):
         raise ValueError(f"{op}: var must not be negative.")
     have, want = var._spec.shape, input._spec.shape

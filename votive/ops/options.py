@@ -10,7 +10,7 @@ from ..backends.base import BACKENDS
 from ..core import dtype as dt
 from ..core.device import device as Device
 from ..core.device import resolve
-from ..core.errors import UnsupportedError, fail
+from ..core.errors import UnsupportedError, fail, received
 from .registry import F
 
 _PYTHON_TYPES = {float: dt.float64, int: dt.int64, bool: dt.bool_, complex: dt.complex128}
@@ -101,10 +101,10 @@ def number(op: str, name: str, value: Any) -> Any:
         if value.ndim:
             raise TypeError(f"{op}: {name} must be a number, got a tensor of shape {value.shape}.")
         return value.item()
-    if hasattr(value, "dtype") and hasattr(value, "item"):
+    if hasattr(value, "dtype") and hasattr(value, "item") and not getattr(value, "ndim", 0):
         value = value.item()
     if not isinstance(value, (bool, int, float, complex)):
-        raise TypeError(f"{op}: {name} must be a number, got {type(value).__name__}.")
+        raise TypeError(f"{op}: {name} must be a number, got {received(value)}.")
     return value
 
 

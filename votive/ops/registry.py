@@ -189,6 +189,7 @@ class Composite:
         self.aliases: tuple[str, ...] = options.pop("aliases", ())
         self.also: tuple[str, ...] = options.pop("also", ())
         self.autocast: Policies | None = options.pop("autocast", None)
+        self.public: Callable[..., Any] | None = None  # what users get where that is not `fn`
         inner = inspect.unwrap(fn)
         self.defined_at = (inner.__code__.co_filename, inner.__code__.co_firstlineno)
         if options:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..core import dtype as dt
-from ..core.errors import ShapeError, UnsupportedError, fail
+from ..core.errors import ShapeError, UnsupportedError, fail, received
 from ..core.layout import Size, Spec, wrap_dim
 from ..core.layout import broadcast_shapes as common_shape
 from ..core.memory_format import contiguous_format
@@ -106,7 +106,7 @@ def broadcast_tensors(*tensors: Any) -> tuple[Any, ...]:
     """
     for t in tensors:
         if not hasattr(t, "_spec"):
-            raise TypeError(f"broadcast_tensors: expected tensors, got {type(t).__name__}.")
+            raise TypeError(f"broadcast_tensors: expected tensors, got {received(t)}.")
     if not tensors:
         return ()
     shape = common_shape("broadcast_tensors", *[t._spec.shape for t in tensors])
@@ -227,7 +227,7 @@ def _each(op: str, tensors: tuple[Any, ...], change: Any) -> Any:
         tensors = tuple(tensors[0])
     for t in tensors:
         if not hasattr(t, "_spec"):
-            raise TypeError(f"{op}: expected tensors, got {type(t).__name__}.")
+            raise TypeError(f"{op}: expected tensors, got {received(t)}.")
     return tuple([change(t) for t in tensors])
 
 

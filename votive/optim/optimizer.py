@@ -11,7 +11,7 @@ from typing import Any
 from ..autograd import enable_grad
 from ..autograd.graph import Handle
 from ..core import dtype as dt
-from ..core.errors import UnsupportedError, fail
+from ..core.errors import UnsupportedError, fail, foreign
 from ..ops.registry import F
 from ..tensor import Tensor
 from .step_hooks import add_hook, hooked, no_hooks
@@ -147,7 +147,9 @@ class Optimizer:
         for p in group["params"]:
             if not isinstance(p, Tensor):
                 raise TypeError(
-                    "optimizer can only optimize Tensors, but one of the params is " + _typename(p)
+                    "optimizer can only optimize Tensors, but one of the params is "
+                    + _typename(p)
+                    + ("; make it a parameter of a votive module" if foreign(p) else "")
                 )
             if not (p.is_leaf or p.retains_grad):
                 raise ValueError("can't optimize a non-leaf Tensor")

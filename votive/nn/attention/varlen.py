@@ -7,7 +7,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from ...core import dtype as dt
-from ...core.errors import fail
+from ...core.errors import fail, received
 from ...ops.registry import F
 
 __all__ = ["AuxRequest", "varlen_attn", "varlen_attn_out"]
@@ -51,7 +51,7 @@ def _run(
     given = {"query": query, "key": key, "value": value, "cu_seq_q": cu_seq_q}
     for name, x in given.items():
         if not hasattr(x, "_spec"):
-            raise TypeError(f"{OP}: {name} must be a Tensor, got {type(x).__name__}.")
+            raise TypeError(f"{OP}: {name} must be a Tensor, got {received(x)}.")
     if len(window_size) != 2:
         fail(ValueError, OP, f"window_size must be (left, right), got {tuple(window_size)}.")
     if num_splits is not None and num_splits < 1:
