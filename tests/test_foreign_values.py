@@ -144,6 +144,19 @@ def test_the_outermost_module_is_named_by_its_class() -> None:
         assert e.value.__notes__ == [f"in module {name}"]
 
 
+def test_python_does_not_speak_for_a_function() -> None:
+    cases = {
+        "dropout": lambda: F.dropout(v, "a"), "celu": lambda: F.celu(v, (1,)),
+        "dist": lambda: vt.dist(v, "a"), "histc": lambda: vt.histc(v, vt.bool),
+        "dstack": lambda: vt.dstack(0.5), "diff": lambda: vt.diff(v, (1,)),
+        "one_hot": lambda: F.one_hot(vt.arange(2), (1,)), "einsum": lambda: vt.einsum(v, 3),
+        "group_norm": lambda: F.group_norm(vt.ones(2, 2), "a"),
+    }  # fmt: skip
+    for name, call in cases.items():
+        with pytest.raises(TypeError, match=f"^{name}: "):
+            call()
+
+
 def test_unknown_devices_are_told_from_known_ones(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(devices.present, "names", lambda: ["cpu"])
     cases = {

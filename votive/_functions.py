@@ -7,7 +7,7 @@ from typing import Any
 
 from .dispatch import binary, call, call_inplace, call_out, unary
 from .ops.registry import COMPOSITES, OPS
-from .surface import composite_inplace, composite_out, not_a_tensor
+from .surface import composite_inplace, composite_out, wrong_argument
 
 _op_softplus = OPS["softplus"]
 _fast_softplus = unary(_op_softplus)
@@ -2262,8 +2262,8 @@ _c_nn__functional__silu = COMPOSITES["nn.functional.silu"].fn
 def nn__functional__silu(input, inplace=False) -> Any:
     try:
         return _c_nn__functional__silu(input, inplace)
-    except AttributeError as error:
-        not_a_tensor("silu", error)
+    except (AttributeError, TypeError) as error:
+        wrong_argument("silu", error)
         raise
 
 
@@ -2273,8 +2273,8 @@ _c_nn__functional__mish = COMPOSITES["nn.functional.mish"].fn
 def nn__functional__mish(input, inplace=False) -> Any:
     try:
         return _c_nn__functional__mish(input, inplace)
-    except AttributeError as error:
-        not_a_tensor("mish", error)
+    except (AttributeError, TypeError) as error:
+        wrong_argument("mish", error)
         raise
 
 
@@ -2286,8 +2286,8 @@ def nn__functional__glu(input, dim=-1, *, axis=None) -> Any:
         dim = axis
     try:
         return _c_nn__functional__glu(input, dim)
-    except AttributeError as error:
-        not_a_tensor("glu", error)
+    except (AttributeError, TypeError) as error:
+        wrong_argument("glu", error)
         raise
 
 
@@ -2297,8 +2297,8 @@ _c_nn__functional__hardsigmoid = COMPOSITES["nn.functional.hardsigmoid"].fn
 def nn__functional__hardsigmoid(input, inplace=False) -> Any:
     try:
         return _c_nn__functional__hardsigmoid(input, inplace)
-    except AttributeError as error:
-        not_a_tensor("hardsigmoid", error)
+    except (AttributeError, TypeError) as error:
+        wrong_argument("hardsigmoid", error)
         raise
 
 
@@ -2308,8 +2308,8 @@ _c_nn__functional__hardswish = COMPOSITES["nn.functional.hardswish"].fn
 def nn__functional__hardswish(input, inplace=False) -> Any:
     try:
         return _c_nn__functional__hardswish(input, inplace)
-    except AttributeError as error:
-        not_a_tensor("hardswish", error)
+    except (AttributeError, TypeError) as error:
+        wrong_argument("hardswish", error)
         raise
 
 
@@ -2319,8 +2319,8 @@ _c_nn__functional__unfold = COMPOSITES["nn.functional.unfold"].fn
 def nn__functional__unfold(input, kernel_size, dilation=1, padding=0, stride=1) -> Any:
     try:
         return _c_nn__functional__unfold(input, kernel_size, dilation, padding, stride)
-    except AttributeError as error:
-        not_a_tensor("unfold", error)
+    except (AttributeError, TypeError) as error:
+        wrong_argument("unfold", error)
         raise
 
 
@@ -2330,8 +2330,8 @@ _c_nn__functional__fold = COMPOSITES["nn.functional.fold"].fn
 def nn__functional__fold(input, output_size, kernel_size, dilation=1, padding=0, stride=1) -> Any:
     try:
         return _c_nn__functional__fold(input, output_size, kernel_size, dilation, padding, stride)
-    except AttributeError as error:
-        not_a_tensor("fold", error)
+    except (AttributeError, TypeError) as error:
+        wrong_argument("fold", error)
         raise
 
 
@@ -2341,8 +2341,8 @@ _c_nn__functional__max_pool1d = COMPOSITES["nn.functional.max_pool1d"].fn
 def nn__functional__max_pool1d(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False, return_indices=False) -> Any:
     try:
         return _c_nn__functional__max_pool1d(input, kernel_size, stride, padding, dilation, ceil_mode, return_indices)
-    except AttributeError as error:
-        not_a_tensor("max_pool1d", error)
+    except (AttributeError, TypeError) as error:
+        wrong_argument("max_pool1d", error)
         raise
 
 
@@ -2352,8 +2352,8 @@ _c_nn__functional__max_pool2d = COMPOSITES["nn.functional.max_pool2d"].fn
 def nn__functional__max_pool2d(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False, return_indices=False) -> Any:
     try:
         return _c_nn__functional__max_pool2d(input, kernel_size, stride, padding, dilation, ceil_mode, return_indices)
-    except AttributeError as error:
-        not_a_tensor("max_pool2d", error)
+    except (AttributeError, TypeError) as error:
+        wrong_argument("max_pool2d", error)
         raise
 
 
@@ -2363,8 +2363,8 @@ _c_nn__functional__max_pool3d = COMPOSITES["nn.functional.max_pool3d"].fn
 def nn__functional__max_pool3d(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False, return_indices=False) -> Any:
     try:
         return _c_nn__functional__max_pool3d(input, kernel_size, stride, padding, dilation, ceil_mode, return_indices)
-    except AttributeError as error:
-        not_a_tensor("max_pool3d", error)
+    except (AttributeError, TypeError) as error:
+        wrong_argument("max_pool3d", error)
         raise
 
 
@@ -2374,8 +2374,8 @@ _c_nn__functional__avg_pool1d = COMPOSITES["nn.functional.avg_pool1d"].fn
 def nn__functional__avg_pool1d(input, kernel_size, stride=None, padding=0, ceil_mode=False, count_include_pad=True) -> Any:
     try:
         return _c_nn__functional__avg_pool1d(input, kernel_size, stride, padding, ceil_mode, count_include_pad)
-    except AttributeError as error:
-        not_a_tensor("avg_pool1d", error)
+    except (AttributeError, TypeError) as error:
+        wrong_argument("avg_pool1d", error)
         raise
 
 
@@ -2386,8 +2386,8 @@ def nn__functional__avg_pool2d(input, kernel_size, stride=None, padding=0, ceil_
     if out is None:
         try:
             return _c_nn__functional__avg_pool2d(input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)
-        except AttributeError as error:
-            not_a_tensor("avg_pool2d", error)
+        except (AttributeError, TypeError) as error:
+            wrong_argument("avg_pool2d", error)
             raise
     return composite_out("avg_pool2d", lambda: _c_nn__functional__avg_pool2d(input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override), (input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override,), out)
 
@@ -2399,8 +2399,8 @@ def nn__functional__avg_pool3d(input, kernel_size, stride=None, padding=0, ceil_
     if out is None:
         try:
             return _c_nn__functional__avg_pool3d(input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)
-        except AttributeError as error:
-            not_a_tensor("avg_pool3d", error)
+        except (AttributeError, TypeError) as error:
+            wrong_argument("avg_pool3d", error)
             raise
     return composite_out("avg_pool3d", lambda: _c_nn__functional__avg_pool3d(input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override), (input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override,), out)
 
@@ -2411,8 +2411,8 @@ _c_nn__functional__lp_pool1d = COMPOSITES["nn.functional.lp_pool1d"].fn
 def nn__functional__lp_pool1d(input, norm_type, kernel_size, stride=None, ceil_mode=False) -> Any:
     try:
         return _c_nn__functional__lp_pool1d(input, norm_type, kernel_size, stride, ceil_mode)
-    except AttributeError as error:
-        not_a_tensor("lp_pool1d", error)
+    except (AttributeError, TypeError) as error:
+        wrong_argument("lp_pool1d", error)
         raise
 
 
@@ -2422,8 +2422,8 @@ _c_nn__functional__lp_pool2d = COMPOSITES["nn.functional.lp_pool2d"].fn
 def nn__functional__lp_pool2d(input, norm_type, kernel_size, stride=None, ceil_mode=False) -> Any:
     try:
         return _c_nn__functional__lp_pool2d(input, norm_type, kernel_size, stride, ceil_mode)
-    except AttributeError as error:
-        not_a_tensor("lp_pool2d", error)
+    except (AttributeError, TypeError) as error:
+        wrong_argument("lp_pool2d", error)
         raise
 
 
@@ -2433,8 +2433,8 @@ _c_nn__functional__lp_pool3d = COMPOSITES["nn.functional.lp_pool3d"].fn
 def nn__functional__lp_pool3d(input, norm_type, kernel_size, stride=None, ceil_mode=False) -> Any:
     try:
         return _c_nn__functional__lp_pool3d(input, norm_type, kernel_size, stride, ceil_mode)
-    except AttributeError as error:
-        not_a_tensor("lp_pool3d", error)
+    except (AttributeError, TypeError) as error:
+        wrong_argument("lp_pool3d", error)
         raise
 
 
@@ -2444,8 +2444,8 @@ _c_nn__functional__max_unpool1d = COMPOSITES["nn.functional.max_unpool1d"].fn
 def nn__functional__max_unpool1d(input, indices, kernel_size, stride=None, padding=0, output_size=None) -> Any:
     try:
         return _c_nn__functional__max_unpool1d(input, indices, kernel_size, stride, padding, output_size)
-    except AttributeError as error:
-        not_a_tensor("max_unpool1d", error)
+    except (AttributeError, TypeError) as error:
+        wrong_argument("max_unpool1d", error)
         raise
 
 
@@ -2455,8 +2455,8 @@ _c_nn__functional__max_unpool2d = COMPOSITES["nn.functional.max_unpool2d"].fn
 def nn__functional__max_unpool2d(input, indices, kernel_size, stride=None, padding=0, output_size=None) -> Any:
     try:
         return _c_nn__functional__max_unpool2d(input, indices, kernel_size, stride, padding, output_size)
-    except AttributeError as error:
-        not_a_tensor("max_unpool2d", error)
+    except (AttributeError, TypeError) as error:
+        wrong_argument("max_unpool2d", error)
         raise
 
 
@@ -2466,8 +2466,8 @@ _c_nn__functional__max_unpool3d = COMPOSITES["nn.functional.max_unpool3d"].fn
 def nn__functional__max_unpool3d(input, indices, kernel_size, stride=None, padding=0, output_size=None) -> Any:
     try:
         return _c_nn__functional__max_unpool3d(input, indices, kernel_size, stride, padding, output_size)
-    except AttributeError as error:
-        not_a_tensor("max_unpool3d", error)
+    except (AttributeError, TypeError) as error:
+        wrong_argument("max_unpool3d", error)
         raise
 
 
@@ -2477,8 +2477,8 @@ _c_nn__functional__adaptive_avg_pool1d = COMPOSITES["nn.functional.adaptive_avg_
 def nn__functional__adaptive_avg_pool1d(input, output_size) -> Any:
     try:
         return _c_nn__functional__adaptive_avg_pool1d(input, output_size)
-    except AttributeError as error:
-        not_a_tensor("adaptive_avg_pool1d", error)
+    except (AttributeError, TypeError) as error:
+        wrong_argument("adaptive_avg_pool1d", error)
         raise
 
 
@@ -2488,8 +2488,8 @@ _c_nn__functional__adaptive_avg_pool2d = COMPOSITES["nn.functional.adaptive_avg_
 def nn__functional__adaptive_avg_pool2d(input, output_size) -> Any:
     try:
         return _c_nn__functional__adaptive_avg_pool2d(input, output_size)
-    except AttributeError as error:
-        not_a_tensor("adaptive_avg_pool2d", error)
+    except (AttributeError, TypeError) as error:
+        wrong_argument("adaptive_avg_pool2d", error)
         raise
 
 
@@ -2499,8 +2499,8 @@ _c_nn__functional__adaptive_avg_pool3d = COMPOSITES["nn.functional.adaptive_avg_
 def nn__functional__adaptive_avg_pool3d(input, output_size) -> Any:
     try:
         return _c_nn__functional__adaptive_avg_pool3d(input, output_size)
-    except AttributeError as error:
-        not_a_tensor("adaptive_avg_pool3d", error)
+    except (AttributeError, TypeError) as error:
+        wrong_argument("adaptive_avg_pool3d", error)
         raise
 
 
@@ -2510,8 +2510,8 @@ _c_nn__functional__adaptive_max_pool1d = COMPOSITES["nn.functional.adaptive_max_
 def nn__functional__adaptive_max_pool1d(input, output_size, return_indices=False) -> Any:
     try:
         return _c_nn__functional__adaptive_max_pool1d(input, output_size, return_indices)
-    except AttributeError as error:
-        not_a_tensor("adaptive_max_pool1d", error)
+    except (AttributeError, TypeError) as error:
+        wrong_argument("adaptive_max_pool1d", error)
         raise
 
 
@@ -2521,8 +2521,8 @@ _c_adaptive_max_pool1d = COMPOSITES["adaptive_max_pool1d"].fn
 def adaptive_max_pool1d(input, output_size) -> Any:
     try:
         return _c_adaptive_max_pool1d(input, output_size)
-    except AttributeError as error:
-        not_a_tensor("adaptive_max_pool1d", error)
+    except (AttributeError, TypeError) as error:
+        wrong_argument("adaptive_max_pool1d", error)
         raise
 
 
@@ -2532,8 +2532,8 @@ _c_nn__functional__adaptive_max_pool2d = COMPOSITES["nn.functional.adaptive_max_
 def nn__functional__adaptive_max_pool2d(input, output_size, return_indices=False) -> Any:
     try:
         return _c_nn__functional__adaptive_max_pool2d(input, output_size, return_indices)
-    except AttributeError as error:
-        not_a_tensor("adaptive_max_pool2d", error)
+    except (AttributeError, TypeError) as error:
+        wrong_argument("adaptive_max_pool2d", error)
         raise
 
 
@@ -2543,8 +2543,8 @@ _c_nn__functional__adaptive_max_pool3d = COMPOSITES["nn.functional.adaptive_max_
 def nn__functional__adaptive_max_pool3d(input, output_size, return_indices=False) -> Any:
     try:
         return _c_nn__functional__adaptive_max_pool3d(input, output_size, return_indices)
-    except AttributeError as error:
-        not_a_tensor("adaptive_max_pool3d", error)
+    except (AttributeError, TypeError) as error:
+        wrong_argument("adaptive_max_pool3d", error)
         raise
 
 
@@ -2554,8 +2554,8 @@ _c_nn__functional__fractional_max_pool2d = COMPOSITES["nn.functional.fractional_
 def nn__functional__fractional_max_pool2d(input, kernel_size, output_size=None, output_ratio=None, return_indices=False, _random_samples=None) -> Any:
     try:
         return _c_nn__functional__fractional_max_pool2d(input, kernel_size, output_size, output_ratio, return_indices, _random_samples)
-    except AttributeError as error:
-        not_a_tensor("fractional_max_pool2d", error)
+    except (AttributeError, TypeError) as error:
+        wrong_argument("fractional_max_pool2d", error)
         raise
 
 
@@ -2565,8 +2565,8 @@ _c_nn__functional__fractional_max_pool3d = COMPOSITES["nn.functional.fractional_
 def nn__functional__fractional_max_pool3d(input, kernel_size, output_size=None, output_ratio=None, return_indices=False, _random_samples=None) -> Any:
     try:
         return _c_nn__functional__fractional_max_pool3d(input, kernel_size, output_size, output_ratio, return_indices, _random_samples)
-    except AttributeError as error:
-        not_a_tensor("fractional_max_pool3d", error)
+    except (AttributeError, TypeError) as error:
+        wrong_argument("fractional_max_pool3d", error)
         raise
 
 
@@ -2577,8 +2577,8 @@ def mm(input, mat2, *, out=None) -> Any:
     if out is None:
         try:
             return _c_mm(input, mat2)
-        except AttributeError as error:
-            not_a_tensor("mm", error)
+        except (AttributeError, TypeError) as error:
+            wrong_argument("mm", error)
             raise
     return composite_out("mm", lambda: _c_mm(input, mat2), (input, mat2,), out)
 
@@ -2590,8 +2590,8 @@ def bmm(input, mat2, *, out=None) -> Any:
     if out is None:
         try:
             return _c_bmm(input, mat2)
-        except AttributeError as error:
-            not_a_tensor("bmm", error)
+        except (AttributeError, TypeError) as error:
+            wrong_argument("bmm", error)
             raise
     return composite_out("bmm", lambda: _c_bmm(input, mat2), (input, mat2,), out)
 
@@ -2603,8 +2603,8 @@ def mv(input, vec, *, out=None) -> Any:
     if out is None:
         try:
             return _c_mv(input, vec)
-        except AttributeError as error:
-            not_a_tensor("mv", error)
+        except (AttributeError, TypeError) as error:
+            wrong_argument("mv", error)
             raise
     return composite_out("mv", lambda: _c_mv(input, vec), (input, vec,), out)
 
@@ -2616,8 +2616,8 @@ def dot(input, tensor, *, out=None) -> Any:
     if out is None:
         try:
             return _c_dot(input, tensor)
-        except AttributeError as error:
-            not_a_tensor("dot", error)
+        except (AttributeError, TypeError) as error:
+            wrong_argument("dot", error)
             raise
     return composite_out("dot", lambda: _c_dot(input, tensor), (input, tensor,), out)
 
@@ -2629,8 +2629,8 @@ def vdot(input, other, *, out=None) -> Any:
     if out is None:
         try:
             return _c_vdot(input, other)
-        except AttributeError as error:
-            not_a_tensor("vdot", error)
+        except (AttributeError, TypeError) as error:
+            wrong_argument("vdot", error)
             raise
     return composite_out("vdot", lambda: _c_vdot(input, other), (input, other,), out)
 
@@ -2642,8 +2642,8 @@ def inner(input, other, *, out=None) -> Any:
     if out is None:
         try:
             return _c_inner(input, other)
-        except AttributeError as error:
-            not_a_tensor("inner", error)
+        except (AttributeError, TypeError) as error:
+            wrong_argument("inner", error)
             raise
     return composite_out("inner", lambda: _c_inner(input, other), (input, other,), out)
 
@@ -2655,8 +2655,8 @@ def outer(input, vec2, *, out=None) -> Any:
     if out is None:
         try:
             return _c_outer(input, vec2)
-        except AttributeError as error:
-            not_a_tensor("outer", error)
+        except (AttributeError, TypeError) as error:
+            wrong_argument("outer", error)
             raise
     return composite_out("outer", lambda: _c_outer(input, vec2), (input, vec2,), out)
 
@@ -2668,8 +2668,8 @@ def kron(input, other, *, out=None) -> Any:
     if out is None:
         try:
             return _c_kron(input, other)
-        except AttributeError as error:
-            not_a_tensor("kron", error)
+        except (AttributeError, TypeError) as error:
+            wrong_argument("kron", error)
             raise
     return composite_out("kron", lambda: _c_kron(input, other), (input, other,), out)
 
@@ -2680,8 +2680,8 @@ _c_nn__functional__bilinear = COMPOSITES["nn.functional.bilinear"].fn
 def nn__functional__bilinear(input1, input2, weight, bias=None) -> Any:
     try:
         return _c_nn__functional__bilinear(input1, input2, weight, bias)
-    except AttributeError as error:
-        not_a_tensor("bilinear", error)
+    except (AttributeError, TypeError) as error:
+        wrong_argument("bilinear", error)
         raise
 
 
@@ -2692,8 +2692,8 @@ def addmm(input, mat1, mat2, *, beta=1, alpha=1, out=None) -> Any:
     if out is None:
         try:
             return _c_addmm(input, mat1, mat2, beta=beta, alpha=alpha)
-        except AttributeError as error:
-            not_a_tensor("addmm", error)
+        except (AttributeError, TypeError) as error:
+            wrong_argument("addmm", error)
             raise
     return composite_out("addmm", lambda: _c_addmm(input, mat1, mat2, beta=beta, alpha=alpha), (input, mat1, mat2, beta, alpha,), out)
 
@@ -2709,8 +2709,8 @@ def addmv(input, mat, vec, *, beta=1, alpha=1, out=None) -> Any:
     if out is None:
         try:
             return _c_addmv(input, mat, vec, beta=beta, alpha=alpha)
-        except AttributeError as error:
-            not_a_tensor("addmv", error)
+        except (AttributeError, TypeError) as error:
+            wrong_argument("addmv", error)
             raise
     return composite_out("addmv", lambda: _c_addmv(input, mat, vec, beta=beta, alpha=alpha), (input, mat, vec, beta, alpha,), out)
 
@@ -2726,8 +2726,8 @@ def baddbmm(input, batch1, batch2, *, beta=1, alpha=1, out=None) -> Any:
     if out is None:
         try:
             return _c_baddbmm(input, batch1, batch2, beta=beta, alpha=alpha)
-        except AttributeError as error:
-            not_a_tensor("baddbmm", error)
+        except (AttributeError, TypeError) as error:
+            wrong_argument("baddbmm", error)
             raise
     return composite_out("baddbmm", lambda: _c_baddbmm(input, batch1, batch2, beta=beta, alpha=alpha), (input, batch1, batch2, beta, alpha,), out)
 
@@ -2743,8 +2743,8 @@ def addbmm(input, batch1, batch2, *, beta=1, alpha=1, out=None) -> Any:
     if out is None:
         try:
             return _c_addbmm(input, batch1, batch2, beta=beta, alpha=alpha)
-        except AttributeError as error:
-            not_a_tensor("addbmm", error)
+        except (AttributeError, TypeError) as error:
+            wrong_argument("addbmm", error)
             raise
     return composite_out("addbmm", lambda: _c_addbmm(input, batch1, batch2, beta=beta, alpha=alpha), (input, batch1, batch2, beta, alpha,), out)
 
@@ -2760,8 +2760,8 @@ def addr(input, vec1, vec2, *, beta=1, alpha=1, out=None) -> Any:
     if out is None:
         try:
             return _c_addr(input, vec1, vec2, beta=beta, alpha=alpha)
-        except AttributeError as error:
-            not_a_tensor("addr", error)
+        except (AttributeError, TypeError) as error:
+            wrong_argument("addr", error)
             raise
     return composite_out("addr", lambda: _c_addr(input, vec1, vec2, beta=beta, alpha=alpha), (input, vec1, vec2, beta, alpha,), out)
 
@@ -2776,8 +2776,8 @@ _c_is_floating_point = COMPOSITES["is_floating_point"].fn
 def is_floating_point(input) -> Any:
     try:
         return _c_is_floating_point(input)
-    except AttributeError as error:
-        not_a_tensor("is_floating_point", error)
+    except (AttributeError, TypeError) as error:
+        wrong_argument("is_floating_point", error)
         raise
 
 
@@ -2787,8 +2787,8 @@ _c_is_complex = COMPOSITES["is_complex"].fn
 def is_complex(input) -> Any:
     try:
         return _c_is_complex(input)
-    except AttributeError as error:
-        not_a_tensor("is_complex", error)
+    except (AttributeError, TypeError) as error:
+        wrong_argument("is_complex", error)
         raise
 
 
@@ -2798,8 +2798,8 @@ _c_is_signed = COMPOSITES["is_signed"].fn
 def is_signed(input) -> Any:
     try:
         return _c_is_signed(input)
-    except AttributeError as error:
-        not_a_tensor("is_signed", error)
+    except (AttributeError, TypeError) as error:
+        wrong_argument("is_signed", error)
         raise
 
 
@@ -2809,8 +2809,8 @@ _c_is_conj = COMPOSITES["is_conj"].fn
 def is_conj(input) -> Any:
     try:
         return _c_is_conj(input)
-    except AttributeError as error:
-        not_a_tensor("is_conj", error)
+    except (AttributeError, TypeError) as error:
+        wrong_argument("is_conj", error)
         raise
 
 
@@ -2820,8 +2820,8 @@ _c_is_neg = COMPOSITES["is_neg"].fn
 def is_neg(input) -> Any:
     try:
         return _c_is_neg(input)
-    except AttributeError as error:
-        not_a_tensor("is_neg", error)
+    except (AttributeError, TypeError) as error:
+        wrong_argument("is_neg", error)
         raise
 
 
@@ -2831,8 +2831,8 @@ _c_is_inference = COMPOSITES["is_inference"].fn
 def is_inference(input) -> Any:
     try:
         return _c_is_inference(input)
-    except AttributeError as error:
-        not_a_tensor("is_inference", error)
+    except (AttributeError, TypeError) as error:
+        wrong_argument("is_inference", error)
         raise
 
 
@@ -2842,8 +2842,8 @@ _c_is_nonzero = COMPOSITES["is_nonzero"].fn
 def is_nonzero(input) -> Any:
     try:
         return _c_is_nonzero(input)
-    except AttributeError as error:
-        not_a_tensor("is_nonzero", error)
+    except (AttributeError, TypeError) as error:
+        wrong_argument("is_nonzero", error)
         raise
 
 
@@ -2853,8 +2853,8 @@ _c_is_same_size = COMPOSITES["is_same_size"].fn
 def is_same_size(input, other) -> Any:
     try:
         return _c_is_same_size(input, other)
-    except AttributeError as error:
-        not_a_tensor("is_same_size", error)
+    except (AttributeError, TypeError) as error:
+        wrong_argument("is_same_size", error)
         raise
 
 
@@ -2864,8 +2864,8 @@ _c_numel = COMPOSITES["numel"].fn
 def numel(input) -> Any:
     try:
         return _c_numel(input)
-    except AttributeError as error:
-        not_a_tensor("numel", error)
+    except (AttributeError, TypeError) as error:
+        wrong_argument("numel", error)
         raise
 
 
@@ -2875,8 +2875,8 @@ _c_result_type = COMPOSITES["result_type"].fn
 def result_type(tensor1, tensor2) -> Any:
     try:
         return _c_result_type(tensor1, tensor2)
-    except AttributeError as error:
-        not_a_tensor("result_type", error)
+    except (AttributeError, TypeError) as error:
+        wrong_argument("result_type", error)
         raise
 
 
@@ -2886,8 +2886,8 @@ _c_rsub = COMPOSITES["rsub"].fn
 def rsub(input, other, *, alpha=1) -> Any:
     try:
         return _c_rsub(input, other, alpha=alpha)
-    except AttributeError as error:
-        not_a_tensor("rsub", error)
+    except (AttributeError, TypeError) as error:
+        wrong_argument("rsub", error)
         raise
 
 
@@ -2897,8 +2897,8 @@ _c_positive = COMPOSITES["positive"].fn
 def positive(input) -> Any:
     try:
         return _c_positive(input)
-    except AttributeError as error:
-        not_a_tensor("positive", error)
+    except (AttributeError, TypeError) as error:
+        wrong_argument("positive", error)
         raise
 
 
@@ -2908,8 +2908,8 @@ _c_copy_ = COMPOSITES["copy_"].fn
 def copy_(input, src, non_blocking=False) -> Any:
     try:
         return _c_copy_(input, src, non_blocking)
-    except AttributeError as error:
-        not_a_tensor("copy_", error)
+    except (AttributeError, TypeError) as error:
+        wrong_argument("copy_", error)
         raise
 
 
@@ -2919,8 +2919,8 @@ _c_pin_memory = COMPOSITES["pin_memory"].fn
 def pin_memory(input, device=None) -> Any:
     try:
         return _c_pin_memory(input, device)
-    except AttributeError as error:
-        not_a_tensor("pin_memory", error)
+    except (AttributeError, TypeError) as error:
+        wrong_argument("pin_memory", error)
         raise
 
 
@@ -2930,8 +2930,8 @@ _c_type_as = COMPOSITES["type_as"].fn
 def type_as(input, other) -> Any:
     try:
         return _c_type_as(input, other)
-    except AttributeError as error:
-        not_a_tensor("type_as", error)
+    except (AttributeError, TypeError) as error:
+        wrong_argument("type_as", error)
         raise
 
 
@@ -2941,8 +2941,8 @@ _c_type = COMPOSITES["type"].fn
 def type(input, dtype=None, non_blocking=False) -> Any:
     try:
         return _c_type(input, dtype, non_blocking)
-    except AttributeError as error:
-        not_a_tensor("type", error)
+    except (AttributeError, TypeError) as error:
+        wrong_argument("type", error)
         raise
 
 
@@ -2952,8 +2952,8 @@ _c_scalar_tensor = COMPOSITES["scalar_tensor"].fn
 def scalar_tensor(s, *, dtype=None, layout=None, device=None, pin_memory=False, requires_grad=False) -> Any:
     try:
         return _c_scalar_tensor(s, dtype=dtype, layout=layout, device=device, pin_memory=pin_memory, requires_grad=requires_grad)
-    except AttributeError as error:
-        not_a_tensor("scalar_tensor", error)
+    except (AttributeError, TypeError) as error:
+        wrong_argument("scalar_tensor", error)
         raise
 
 
@@ -2963,8 +2963,8 @@ _c_bernoulli = COMPOSITES["bernoulli"].fn
 def bernoulli(input, p=None, *, generator=None, out=None) -> Any:
     try:
         return _c_bernoulli(input, p, generator=generator, out=out)
-    except AttributeError as error:
-        not_a_tensor("bernoulli", error)
+    except (AttributeError, TypeError) as error:
+        wrong_argument("bernoulli", error)
         raise
 
 
@@ -2974,8 +2974,8 @@ _c_multinomial = COMPOSITES["multinomial"].fn
 def multinomial(input, num_samples, replacement=False, *, generator=None, out=None) -> Any:
     try:
         return _c_multinomial(input, num_samples, replacement, generator=generator, out=out)
-    except AttributeError as error:
-        not_a_tensor("multinomial", error)
+    except (AttributeError, TypeError) as error:
+        wrong_argument("multinomial", error)
         raise
 
 
@@ -2985,8 +2985,8 @@ _c_normal = COMPOSITES["normal"].fn
 def normal(mean, std=1.0, size=None, *, generator=None, out=None, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False) -> Any:
     try:
         return _c_normal(mean, std, size, generator=generator, out=out, dtype=dtype, layout=layout, device=device, requires_grad=requires_grad, pin_memory=pin_memory)
-    except AttributeError as error:
-        not_a_tensor("normal", error)
+    except (AttributeError, TypeError) as error:
+        wrong_argument("normal", error)
         raise
 
 
@@ -2996,8 +2996,8 @@ _c_poisson = COMPOSITES["poisson"].fn
 def poisson(input, generator=None) -> Any:
     try:
         return _c_poisson(input, generator)
-    except AttributeError as error:
-        not_a_tensor("poisson", error)
+    except (AttributeError, TypeError) as error:
+        wrong_argument("poisson", error)
         raise
 
 
@@ -3007,8 +3007,8 @@ _c_nn__functional__relu = COMPOSITES["nn.functional.relu"].fn
 def nn__functional__relu(input, inplace=False) -> Any:
     try:
         return _c_nn__functional__relu(input, inplace)
-    except AttributeError as error:
-        not_a_tensor("relu", error)
+    except (AttributeError, TypeError) as error:
+        wrong_argument("relu", error)
         raise
 
 
@@ -3018,8 +3018,8 @@ _c_nn__functional__hardtanh = COMPOSITES["nn.functional.hardtanh"].fn
 def nn__functional__hardtanh(input, min_val=-1.0, max_val=1.0, inplace=False) -> Any:
     try:
         return _c_nn__functional__hardtanh(input, min_val, max_val, inplace)
-    except AttributeError as error:
-        not_a_tensor("hardtanh", error)
+    except (AttributeError, TypeError) as error:
+        wrong_argument("hardtanh", error)
         raise
 
 
@@ -3029,8 +3029,8 @@ _c_nn__functional__relu6 = COMPOSITES["nn.functional.relu6"].fn
 def nn__functional__relu6(input, inplace=False) -> Any:
     try:
         return _c_nn__functional__relu6(input, inplace)
-    except AttributeError as error:
-        not_a_tensor("relu6", error)
+    except (AttributeError, TypeError) as error:
+        wrong_argument("relu6", error)
         raise
 
 
@@ -3040,8 +3040,8 @@ _c_nn__functional__threshold = COMPOSITES["nn.functional.threshold"].fn
 def nn__functional__threshold(input, threshold, value, inplace=False) -> Any:
     try:
         return _c_nn__functional__threshold(input, threshold, value, inplace)
-    except AttributeError as error:
-        not_a_tensor("threshold", error)
+    except (AttributeError, TypeError) as error:
+        wrong_argument("threshold", error)
         raise
 
 
@@ -3051,8 +3051,8 @@ _c_nn__functional__leaky_relu = COMPOSITES["nn.functional.leaky_relu"].fn
 def nn__functional__leaky_relu(input, negative_slope=0.01, inplace=False) -> Any:
     try:
         return _c_nn__functional__leaky_relu(input, negative_slope, inplace)
-    except AttributeError as error:
-        not_a_tensor("leaky_relu", error)
+    except (AttributeError, TypeError) as error:
+        wrong_argument("leaky_relu", error)
         raise
 
 
@@ -3062,8 +3062,8 @@ _c_prelu = COMPOSITES["prelu"].fn
 def prelu(input, weight) -> Any:
     try:
         return _c_prelu(input, weight)
-    except AttributeError as error:
-        not_a_tensor("prelu", error)
+    except (AttributeError, TypeError) as error:
+        wrong_argument("prelu", error)
         raise
 
 
@@ -3073,8 +3073,8 @@ _c_nn__functional__rrelu = COMPOSITES["nn.functional.rrelu"].fn
 def nn__functional__rrelu(input, lower=0.125, upper=0.3333333333333333, training=False, inplace=False) -> Any:
     try:
         return _c_nn__functional__rrelu(input, lower, upper, training, inplace)
-    except AttributeError as error:
-        not_a_tensor("rrelu", error)
+    except (AttributeError, TypeError) as error:
+        wrong_argument("rrelu", error)
         raise
 
 
@@ -3084,8 +3084,8 @@ _c_rrelu = COMPOSITES["rrelu"].fn
 def rrelu(input, lower=0.125, upper=0.3333333333333333, training=False, generator=None) -> Any:
     try:
         return _c_rrelu(input, lower, upper, training, generator)
-    except AttributeError as error:
-        not_a_tensor("rrelu", error)
+    except (AttributeError, TypeError) as error:
+        wrong_argument("rrelu", error)
         raise
 
 
@@ -3095,8 +3095,8 @@ _c_rrelu_ = COMPOSITES["rrelu_"].fn
 def rrelu_(input, lower=0.125, upper=0.3333333333333333, training=False, generator=None) -> Any:
     try:
         return _c_rrelu_(input, lower, upper, training, generator)
-    except AttributeError as error:
-        not_a_tensor("rrelu_", error)
+    except (AttributeError, TypeError) as error:
+        wrong_argument("rrelu_", error)
         raise
 
 
@@ -3106,8 +3106,8 @@ _c_nn__functional__elu = COMPOSITES["nn.functional.elu"].fn
 def nn__functional__elu(input, alpha=1.0, inplace=False) -> Any:
     try:
         return _c_nn__functional__elu(input, alpha, inplace)
-    except AttributeError as error:
-        not_a_tensor("elu", error)
+    except (AttributeError, TypeError) as error:
+        wrong_argument("elu", error)
         raise
 
 
@@ -3117,8 +3117,8 @@ _c_nn__functional__selu = COMPOSITES["nn.functional.selu"].fn
 def nn__functional__selu(input, inplace=False) -> Any:
     try:
         return _c_nn__functional__selu(input, inplace)
-    except AttributeError as error:
-        not_a_tensor("selu", error)
+    except (AttributeError, TypeError) as error:
+        wrong_argument("selu", error)
         raise
 
 
@@ -3128,8 +3128,8 @@ _c_nn__functional__celu = COMPOSITES["nn.functional.celu"].fn
 def nn__functional__celu(input, alpha=1.0, inplace=False) -> Any:
     try:
         return _c_nn__functional__celu(input, alpha, inplace)
-    except AttributeError as error:
-        not_a_tensor("celu", error)
+    except (AttributeError, TypeError) as error:
+        wrong_argument("celu", error)
         raise
 
 
@@ -3139,8 +3139,8 @@ _c_nn__functional__dropout = COMPOSITES["nn.functional.dropout"].fn
 def nn__functional__dropout(input, p=0.5, training=True, inplace=False, *, generator=None) -> Any:
     try:
         return _c_nn__functional__dropout(input, p, training, inplace, generator=generator)
-    except AttributeError as error:
-        not_a_tensor("dropout", error)
+    except (AttributeError, TypeError) as error:
+        wrong_argument("dropout", error)
         raise
 
 
@@ -3150,8 +3150,8 @@ _c_nn__functional__alpha_dropout = COMPOSITES["nn.functional.alpha_dropout"].fn
 def nn__functional__alpha_dropout(input, p=0.5, training=False, inplace=False, *, generator=None) -> Any:
     try:
         return _c_nn__functional__alpha_dropout(input, p, training, inplace, generator=generator)
-    except AttributeError as error:
-        not_a_tensor("alpha_dropout", error)
+    except (AttributeError, TypeError) as error:
+        wrong_argument("alpha_dropout", error)
         raise
 
 
@@ -3161,8 +3161,8 @@ _c_nn__functional__feature_alpha_dropout = COMPOSITES["nn.functional.feature_alp
 def nn__functional__feature_alpha_dropout(input, p=0.5, training=False, inplace=False, *, generator=None) -> Any:
     try:
         return _c_nn__functional__feature_alpha_dropout(input, p, training, inplace, generator=generator)
-    except AttributeError as error:
-        not_a_tensor("feature_alpha_dropout", error)
+    except (AttributeError, TypeError) as error:
+        wrong_argument("feature_alpha_dropout", error)
         raise
 
 
@@ -3172,8 +3172,8 @@ _c_nn__functional__dropout1d = COMPOSITES["nn.functional.dropout1d"].fn
 def nn__functional__dropout1d(input, p=0.5, training=True, inplace=False, *, generator=None) -> Any:
     try:
         return _c_nn__functional__dropout1d(input, p, training, inplace, generator=generator)
-    except AttributeError as error:
-        not_a_tensor("dropout1d", error)
+    except (AttributeError, TypeError) as error:
+        wrong_argument("dropout1d", error)
         raise
 
 
@@ -3183,8 +3183,8 @@ _c_nn__functional__dropout2d = COMPOSITES["nn.functional.dropout2d"].fn
 def nn__functional__dropout2d(input, p=0.5, training=True, inplace=False, *, generator=None) -> Any:
     try:
         return _c_nn__functional__dropout2d(input, p, training, inplace, generator=generator)
-    except AttributeError as error:
-        not_a_tensor("dropout2d", error)
+    except (AttributeError, TypeError) as error:
+        wrong_argument("dropout2d", error)
         raise
 
 
@@ -3194,8 +3194,8 @@ _c_nn__functional__dropout3d = COMPOSITES["nn.functional.dropout3d"].fn
 def nn__functional__dropout3d(input, p=0.5, training=True, inplace=False, *, generator=None) -> Any:
     try:
         return _c_nn__functional__dropout3d(input, p, training, inplace, generator=generator)
-    except AttributeError as error:
-        not_a_tensor("dropout3d", error)
+    except (AttributeError, TypeError) as error:
+        wrong_argument("dropout3d", error)
         raise
 
 
@@ -3205,8 +3205,8 @@ _c_dropout = COMPOSITES["dropout"].fn
 def dropout(input, p, train) -> Any:
     try:
         return _c_dropout(input, p, train)
-    except AttributeError as error:
-        not_a_tensor("dropout", error)
+    except (AttributeError, TypeError) as error:
+        wrong_argument("dropout", error)
         raise
 
 
@@ -3216,8 +3216,8 @@ _c_dropout_ = COMPOSITES["dropout_"].fn
 def dropout_(input, p, train) -> Any:
     try:
         return _c_dropout_(input, p, train)
-    except AttributeError as error:
-        not_a_tensor("dropout_", error)
+    except (AttributeError, TypeError) as error:
+        wrong_argument("dropout_", error)
         raise
 
 
@@ -3227,8 +3227,8 @@ _c_alpha_dropout = COMPOSITES["alpha_dropout"].fn
 def alpha_dropout(input, p, train) -> Any:
     try:
         return _c_alpha_dropout(input, p, train)
-    except AttributeError as error:
-        not_a_tensor("alpha_dropout", error)
+    except (AttributeError, TypeError) as error:
+        wrong_argument("alpha_dropout", error)
         raise
 
 
@@ -3238,8 +3238,8 @@ _c_alpha_dropout_ = COMPOSITES["alpha_dropout_"].fn
 def alpha_dropout_(input, p, train) -> Any:
     try:
         return _c_alpha_dropout_(input, p, train)
-    except AttributeError as error:
-        not_a_tensor("alpha_dropout_", error)
+    except (AttributeError, TypeError) as error:
+        wrong_argument("alpha_dropout_", error)
         raise
 
 
@@ -3249,8 +3249,8 @@ _c_feature_dropout = COMPOSITES["feature_dropout"].fn
 def feature_dropout(input, p, train) -> Any:
     try:
         return _c_feature_dropout(input, p, train)
-    except AttributeError as error:
-        not_a_tensor("feature_dropout", error)
+    except (AttributeError, TypeError) as error:
+        wrong_argument("feature_dropout", error)
         raise
 
 
@@ -3260,8 +3260,8 @@ _c_feature_dropout_ = COMPOSITES["feature_dropout_"].fn
 def feature_dropout_(input, p, train) -> Any:
     try:
         return _c_feature_dropout_(input, p, train)
-    except AttributeError as error:
-        not_a_tensor("feature_dropout_", error)
+    except (AttributeError, TypeError) as error:
+        wrong_argument("feature_dropout_", error)
         raise
 
 
@@ -3271,8 +3271,8 @@ _c_feature_alpha_dropout = COMPOSITES["feature_alpha_dropout"].fn
 def feature_alpha_dropout(input, p, train) -> Any:
     try:
         return _c_feature_alpha_dropout(input, p, train)
-    except AttributeError as error:
-        not_a_tensor("feature_alpha_dropout", error)
+    except (AttributeError, TypeError) as error:
+        wrong_argument("feature_alpha_dropout", error)
         raise
 
 
@@ -3282,8 +3282,8 @@ _c_feature_alpha_dropout_ = COMPOSITES["feature_alpha_dropout_"].fn
 def feature_alpha_dropout_(input, p, train) -> Any:
     try:
         return _c_feature_alpha_dropout_(input, p, train)
-    except AttributeError as error:
-        not_a_tensor("feature_alpha_dropout_", error)
+    except (AttributeError, TypeError) as error:
+        wrong_argument("feature_alpha_dropout_", error)
         raise
 
 
@@ -3293,8 +3293,8 @@ _c_nn__functional__scaled_dot_product_attention = COMPOSITES["nn.functional.scal
 def nn__functional__scaled_dot_product_attention(query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False, *, scale=None, enable_gqa=False) -> Any:
     try:
         return _c_nn__functional__scaled_dot_product_attention(query, key, value, attn_mask, dropout_p, is_causal, scale=scale, enable_gqa=enable_gqa)
-    except AttributeError as error:
-        not_a_tensor("scaled_dot_product_attention", error)
+    except (AttributeError, TypeError) as error:
+        wrong_argument("scaled_dot_product_attention", error)
         raise
 
 
@@ -3304,8 +3304,8 @@ _c_nn__functional__batch_norm = COMPOSITES["nn.functional.batch_norm"].fn
 def nn__functional__batch_norm(input, running_mean, running_var, weight=None, bias=None, training=False, momentum=0.1, eps=1e-05) -> Any:
     try:
         return _c_nn__functional__batch_norm(input, running_mean, running_var, weight, bias, training, momentum, eps)
-    except AttributeError as error:
-        not_a_tensor("batch_norm", error)
+    except (AttributeError, TypeError) as error:
+        wrong_argument("batch_norm", error)
         raise
 
 
@@ -3315,8 +3315,8 @@ _c_batch_norm = COMPOSITES["batch_norm"].fn
 def batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps, cudnn_enabled) -> Any:
     try:
         return _c_batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps, cudnn_enabled)
-    except AttributeError as error:
-        not_a_tensor("batch_norm", error)
+    except (AttributeError, TypeError) as error:
+        wrong_argument("batch_norm", error)
         raise
 
 
@@ -3326,8 +3326,8 @@ _c_nn__functional__instance_norm = COMPOSITES["nn.functional.instance_norm"].fn
 def nn__functional__instance_norm(input, running_mean=None, running_var=None, weight=None, bias=None, use_input_stats=True, momentum=0.1, eps=1e-05) -> Any:
     try:
         return _c_nn__functional__instance_norm(input, running_mean, running_var, weight, bias, use_input_stats, momentum, eps)
-    except AttributeError as error:
-        not_a_tensor("instance_norm", error)
+    except (AttributeError, TypeError) as error:
+        wrong_argument("instance_norm", error)
         raise
 
 
@@ -3337,8 +3337,8 @@ _c_instance_norm = COMPOSITES["instance_norm"].fn
 def instance_norm(input, weight, bias, running_mean, running_var, use_input_stats, momentum, eps, cudnn_enabled) -> Any:
     try:
         return _c_instance_norm(input, weight, bias, running_mean, running_var, use_input_stats, momentum, eps, cudnn_enabled)
-    except AttributeError as error:
-        not_a_tensor("instance_norm", error)
+    except (AttributeError, TypeError) as error:
+        wrong_argument("instance_norm", error)
         raise
 
 
@@ -3348,8 +3348,8 @@ _c_nn__functional__mse_loss = COMPOSITES["nn.functional.mse_loss"].fn
 def nn__functional__mse_loss(input, target, size_average=None, reduce=None, reduction='mean', weight=None) -> Any:
     try:
         return _c_nn__functional__mse_loss(input, target, size_average, reduce, reduction, weight)
-    except AttributeError as error:
-        not_a_tensor("mse_loss", error)
+    except (AttributeError, TypeError) as error:
+        wrong_argument("mse_loss", error)
         raise
 
 
@@ -3359,8 +3359,8 @@ _c_nn__functional__l1_loss = COMPOSITES["nn.functional.l1_loss"].fn
 def nn__functional__l1_loss(input, target, size_average=None, reduce=None, reduction='mean', weight=None) -> Any:
     try:
         return _c_nn__functional__l1_loss(input, target, size_average, reduce, reduction, weight)
-    except AttributeError as error:
-        not_a_tensor("l1_loss", error)
+    except (AttributeError, TypeError) as error:
+        wrong_argument("l1_loss", error)
         raise
 
 
@@ -3370,8 +3370,8 @@ _c_nn__functional__smooth_l1_loss = COMPOSITES["nn.functional.smooth_l1_loss"].f
 def nn__functional__smooth_l1_loss(input, target, size_average=None, reduce=None, reduction='mean', beta=1.0) -> Any:
     try:
         return _c_nn__functional__smooth_l1_loss(input, target, size_average, reduce, reduction, beta)
-    except AttributeError as error:
-        not_a_tensor("smooth_l1_loss", error)
+    except (AttributeError, TypeError) as error:
+        wrong_argument("smooth_l1_loss", error)
         raise
 
 
@@ -3381,8 +3381,8 @@ _c_nn__functional__huber_loss = COMPOSITES["nn.functional.huber_loss"].fn
 def nn__functional__huber_loss(input, target, reduction='mean', delta=1.0, weight=None) -> Any:
     try:
         return _c_nn__functional__huber_loss(input, target, reduction, delta, weight)
-    except AttributeError as error:
-        not_a_tensor("huber_loss", error)
+    except (AttributeError, TypeError) as error:
+        wrong_argument("huber_loss", error)
         raise
 
 
@@ -3392,8 +3392,8 @@ _c_nn__functional__kl_div = COMPOSITES["nn.functional.kl_div"].fn
 def nn__functional__kl_div(input, target, size_average=None, reduce=None, reduction='mean', log_target=False) -> Any:
     try:
         return _c_nn__functional__kl_div(input, target, size_average, reduce, reduction, log_target)
-    except AttributeError as error:
-        not_a_tensor("kl_div", error)
+    except (AttributeError, TypeError) as error:
+        wrong_argument("kl_div", error)
         raise
 
 
@@ -3403,8 +3403,8 @@ _c_nn__functional__poisson_nll_loss = COMPOSITES["nn.functional.poisson_nll_loss
 def nn__functional__poisson_nll_loss(input, target, log_input=True, full=False, size_average=None, eps=1e-08, reduce=None, reduction='mean') -> Any:
     try:
         return _c_nn__functional__poisson_nll_loss(input, target, log_input, full, size_average, eps, reduce, reduction)
-    except AttributeError as error:
-        not_a_tensor("poisson_nll_loss", error)
+    except (AttributeError, TypeError) as error:
+        wrong_argument("poisson_nll_loss", error)
         raise
 
 
@@ -3414,8 +3414,8 @@ _c_nn__functional__gaussian_nll_loss = COMPOSITES["nn.functional.gaussian_nll_lo
 def nn__functional__gaussian_nll_loss(input, target, var, full=False, eps=1e-06, reduction='mean') -> Any:
     try:
         return _c_nn__functional__gaussian_nll_loss(input, target, var, full, eps, reduction)
-    except AttributeError as error:
-        not_a_tensor("gaussian_nll_loss", error)
+    except (AttributeError, TypeError) as error:
+        wrong_argument("gaussian_nll_loss", error)
         raise
 
 
@@ -3425,8 +3425,8 @@ _c_nn__functional__binary_cross_entropy = COMPOSITES["nn.functional.binary_cross
 def nn__functional__binary_cross_entropy(input, target, weight=None, size_average=None, reduce=None, reduction='mean') -> Any:
     try:
         return _c_nn__functional__binary_cross_entropy(input, target, weight, size_average, reduce, reduction)
-    except AttributeError as error:
-        not_a_tensor("binary_cross_entropy", error)
+    except (AttributeError, TypeError) as error:
+        wrong_argument("binary_cross_entropy", error)
         raise
 
 
@@ -3436,8 +3436,8 @@ _c_nn__functional__binary_cross_entropy_with_logits = COMPOSITES["nn.functional.
 def nn__functional__binary_cross_entropy_with_logits(input, target, weight=None, size_average=None, reduce=None, reduction='mean', pos_weight=None) -> Any:
     try:
         return _c_nn__functional__binary_cross_entropy_with_logits(input, target, weight, size_average, reduce, reduction, pos_weight)
-    except AttributeError as error:
-        not_a_tensor("binary_cross_entropy_with_logits", error)
+    except (AttributeError, TypeError) as error:
+        wrong_argument("binary_cross_entropy_with_logits", error)
         raise
 
 
@@ -3447,8 +3447,8 @@ _c_nn__functional__multilabel_soft_margin_loss = COMPOSITES["nn.functional.multi
 def nn__functional__multilabel_soft_margin_loss(input, target, weight=None, size_average=None, reduce=None, reduction='mean') -> Any:
     try:
         return _c_nn__functional__multilabel_soft_margin_loss(input, target, weight, size_average, reduce, reduction)
-    except AttributeError as error:
-        not_a_tensor("multilabel_soft_margin_loss", error)
+    except (AttributeError, TypeError) as error:
+        wrong_argument("multilabel_soft_margin_loss", error)
         raise
 
 
@@ -3458,8 +3458,8 @@ _c_nn__functional__soft_margin_loss = COMPOSITES["nn.functional.soft_margin_loss
 def nn__functional__soft_margin_loss(input, target, size_average=None, reduce=None, reduction='mean') -> Any:
     try:
         return _c_nn__functional__soft_margin_loss(input, target, size_average, reduce, reduction)
-    except AttributeError as error:
-        not_a_tensor("soft_margin_loss", error)
+    except (AttributeError, TypeError) as error:
+        wrong_argument("soft_margin_loss", error)
         raise
 
 
@@ -3470,8 +3470,8 @@ def clamp(input, min=None, max=None, *, out=None) -> Any:
     if out is None:
         try:
             return _c_clamp(input, min, max)
-        except AttributeError as error:
-            not_a_tensor("clamp", error)
+        except (AttributeError, TypeError) as error:
+            wrong_argument("clamp", error)
             raise
     return composite_out("clamp", lambda: _c_clamp(input, min, max), (input, min, max,), out)
 
@@ -3482,8 +3482,8 @@ _c_clamp_ = COMPOSITES["clamp_"].fn
 def clamp_(input, min=None, max=None) -> Any:
     try:
         return _c_clamp_(input, min, max)
-    except AttributeError as error:
-        not_a_tensor("clamp_", error)
+    except (AttributeError, TypeError) as error:
+        wrong_argument("clamp_", error)
         raise
 
 
@@ -3494,8 +3494,8 @@ def clamp_min(input, min, *, out=None) -> Any:
     if out is None:
         try:
             return _c_clamp_min(input, min)
-        except AttributeError as error:
-            not_a_tensor("clamp_min", error)
+        except (AttributeError, TypeError) as error:
+            wrong_argument("clamp_min", error)
             raise
     return composite_out("clamp_min", lambda: _c_clamp_min(input, min), (input, min,), out)
 
@@ -3506,8 +3506,8 @@ _c_clamp_min_ = COMPOSITES["clamp_min_"].fn
 def clamp_min_(input, min) -> Any:
     try:
         return _c_clamp_min_(input, min)
-    except AttributeError as error:
-        not_a_tensor("clamp_min_", error)
+    except (AttributeError, TypeError) as error:
+        wrong_argument("clamp_min_", error)
         raise
 
 
@@ -3518,8 +3518,8 @@ def clamp_max(input, max, *, out=None) -> Any:
     if out is None:
         try:
             return _c_clamp_max(input, max)
-        except AttributeError as error:
-            not_a_tensor("clamp_max", error)
+        except (AttributeError, TypeError) as error:
+            wrong_argument("clamp_max", error)
             raise
     return composite_out("clamp_max", lambda: _c_clamp_max(input, max), (input, max,), out)
 
@@ -3530,8 +3530,8 @@ _c_clamp_max_ = COMPOSITES["clamp_max_"].fn
 def clamp_max_(input, max) -> Any:
     try:
         return _c_clamp_max_(input, max)
-    except AttributeError as error:
-        not_a_tensor("clamp_max_", error)
+    except (AttributeError, TypeError) as error:
+        wrong_argument("clamp_max_", error)
         raise
 
 
@@ -3542,8 +3542,8 @@ def nan_to_num(input, nan=None, posinf=None, neginf=None, *, out=None) -> Any:
     if out is None:
         try:
             return _c_nan_to_num(input, nan, posinf, neginf)
-        except AttributeError as error:
-            not_a_tensor("nan_to_num", error)
+        except (AttributeError, TypeError) as error:
+            wrong_argument("nan_to_num", error)
             raise
     return composite_out("nan_to_num", lambda: _c_nan_to_num(input, nan, posinf, neginf), (input, nan, posinf, neginf,), out)
 
@@ -3554,8 +3554,8 @@ _c_nan_to_num_ = COMPOSITES["nan_to_num_"].fn
 def nan_to_num_(input, nan=None, posinf=None, neginf=None) -> Any:
     try:
         return _c_nan_to_num_(input, nan, posinf, neginf)
-    except AttributeError as error:
-        not_a_tensor("nan_to_num_", error)
+    except (AttributeError, TypeError) as error:
+        wrong_argument("nan_to_num_", error)
         raise
 
 
@@ -3566,8 +3566,8 @@ def linalg__multi_dot(tensors, *, out=None) -> Any:
     if out is None:
         try:
             return _c_linalg__multi_dot(tensors)
-        except AttributeError as error:
-            not_a_tensor("multi_dot", error)
+        except (AttributeError, TypeError) as error:
+            wrong_argument("multi_dot", error)
             raise
     return composite_out("multi_dot", lambda: _c_linalg__multi_dot(tensors), (tensors,), out)
 
@@ -3588,8 +3588,8 @@ def hstack(tensors, *, out=None) -> Any:
     if out is None:
         try:
             return _c_hstack(tensors)
-        except AttributeError as error:
-            not_a_tensor("hstack", error)
+        except (AttributeError, TypeError) as error:
+            wrong_argument("hstack", error)
             raise
     return composite_out("hstack", lambda: _c_hstack(tensors), (tensors,), out)
 
@@ -3601,8 +3601,8 @@ def vstack(tensors, *, out=None) -> Any:
     if out is None:
         try:
             return _c_vstack(tensors)
-        except AttributeError as error:
-            not_a_tensor("vstack", error)
+        except (AttributeError, TypeError) as error:
+            wrong_argument("vstack", error)
             raise
     return composite_out("vstack", lambda: _c_vstack(tensors), (tensors,), out)
 
@@ -3614,8 +3614,8 @@ def dstack(tensors, *, out=None) -> Any:
     if out is None:
         try:
             return _c_dstack(tensors)
-        except AttributeError as error:
-            not_a_tensor("dstack", error)
+        except (AttributeError, TypeError) as error:
+            wrong_argument("dstack", error)
             raise
     return composite_out("dstack", lambda: _c_dstack(tensors), (tensors,), out)
 
@@ -3627,8 +3627,8 @@ def column_stack(tensors, *, out=None) -> Any:
     if out is None:
         try:
             return _c_column_stack(tensors)
-        except AttributeError as error:
-            not_a_tensor("column_stack", error)
+        except (AttributeError, TypeError) as error:
+            wrong_argument("column_stack", error)
             raise
     return composite_out("column_stack", lambda: _c_column_stack(tensors), (tensors,), out)
 
@@ -3639,8 +3639,8 @@ _c_isreal = COMPOSITES["isreal"].fn
 def isreal(input) -> Any:
     try:
         return _c_isreal(input)
-    except AttributeError as error:
-        not_a_tensor("isreal", error)
+    except (AttributeError, TypeError) as error:
+        wrong_argument("isreal", error)
         raise
 
 
@@ -3650,8 +3650,8 @@ _c_isclose = COMPOSITES["isclose"].fn
 def isclose(input, other, rtol=1e-05, atol=1e-08, equal_nan=False) -> Any:
     try:
         return _c_isclose(input, other, rtol, atol, equal_nan)
-    except AttributeError as error:
-        not_a_tensor("isclose", error)
+    except (AttributeError, TypeError) as error:
+        wrong_argument("isclose", error)
         raise
 
 
@@ -3661,8 +3661,8 @@ _c_allclose = COMPOSITES["allclose"].fn
 def allclose(input, other, rtol=1e-05, atol=1e-08, equal_nan=False) -> Any:
     try:
         return _c_allclose(input, other, rtol, atol, equal_nan)
-    except AttributeError as error:
-        not_a_tensor("allclose", error)
+    except (AttributeError, TypeError) as error:
+        wrong_argument("allclose", error)
         raise
 
 
@@ -3672,8 +3672,8 @@ _c_equal = COMPOSITES["equal"].fn
 def equal(input, other) -> Any:
     try:
         return _c_equal(input, other)
-    except AttributeError as error:
-        not_a_tensor("equal", error)
+    except (AttributeError, TypeError) as error:
+        wrong_argument("equal", error)
         raise
 
 
@@ -3684,8 +3684,8 @@ def isin(elements, test_elements, *, assume_unique=False, invert=False, out=None
     if out is None:
         try:
             return _c_isin(elements, test_elements, assume_unique=assume_unique, invert=invert)
-        except AttributeError as error:
-            not_a_tensor("isin", error)
+        except (AttributeError, TypeError) as error:
+            wrong_argument("isin", error)
             raise
     return composite_out("isin", lambda: _c_isin(elements, test_elements, assume_unique=assume_unique, invert=invert), (elements, test_elements, assume_unique, invert,), out)
 
@@ -3696,8 +3696,8 @@ _c_view_as = COMPOSITES["view_as"].fn
 def view_as(input, other) -> Any:
     try:
         return _c_view_as(input, other)
-    except AttributeError as error:
-        not_a_tensor("view_as", error)
+    except (AttributeError, TypeError) as error:
+        wrong_argument("view_as", error)
         raise
 
 
@@ -3707,8 +3707,8 @@ _c_reshape_as = COMPOSITES["reshape_as"].fn
 def reshape_as(input, other) -> Any:
     try:
         return _c_reshape_as(input, other)
-    except AttributeError as error:
-        not_a_tensor("reshape_as", error)
+    except (AttributeError, TypeError) as error:
+        wrong_argument("reshape_as", error)
         raise
 
 
@@ -3718,8 +3718,8 @@ _c_swapaxes = COMPOSITES["swapaxes"].fn
 def swapaxes(input, axis0, axis1) -> Any:
     try:
         return _c_swapaxes(input, axis0, axis1)
-    except AttributeError as error:
-        not_a_tensor("swapaxes", error)
+    except (AttributeError, TypeError) as error:
+        wrong_argument("swapaxes", error)
         raise
 
 
@@ -3729,8 +3729,8 @@ _c_movedim = COMPOSITES["movedim"].fn
 def movedim(input, source, destination) -> Any:
     try:
         return _c_movedim(input, source, destination)
-    except AttributeError as error:
-        not_a_tensor("movedim", error)
+    except (AttributeError, TypeError) as error:
+        wrong_argument("movedim", error)
         raise
 
 
@@ -3740,8 +3740,8 @@ _c_flatten = COMPOSITES["flatten"].fn
 def flatten(input, start_dim=0, end_dim=-1) -> Any:
     try:
         return _c_flatten(input, start_dim, end_dim)
-    except AttributeError as error:
-        not_a_tensor("flatten", error)
+    except (AttributeError, TypeError) as error:
+        wrong_argument("flatten", error)
         raise
 
 
@@ -3751,8 +3751,8 @@ _c_unflatten = COMPOSITES["unflatten"].fn
 def unflatten(input, dim, sizes) -> Any:
     try:
         return _c_unflatten(input, dim, sizes)
-    except AttributeError as error:
-        not_a_tensor("unflatten", error)
+    except (AttributeError, TypeError) as error:
+        wrong_argument("unflatten", error)
         raise
 
 
@@ -3762,8 +3762,8 @@ _c_ravel = COMPOSITES["ravel"].fn
 def ravel(input) -> Any:
     try:
         return _c_ravel(input)
-    except AttributeError as error:
-        not_a_tensor("ravel", error)
+    except (AttributeError, TypeError) as error:
+        wrong_argument("ravel", error)
         raise
 
 
@@ -3773,8 +3773,8 @@ _c_adjoint = COMPOSITES["adjoint"].fn
 def adjoint(input) -> Any:
     try:
         return _c_adjoint(input)
-    except AttributeError as error:
-        not_a_tensor("adjoint", error)
+    except (AttributeError, TypeError) as error:
+        wrong_argument("adjoint", error)
         raise
 
 
@@ -3785,8 +3785,8 @@ def conj_physical(input, *, out=None) -> Any:
     if out is None:
         try:
             return _c_conj_physical(input)
-        except AttributeError as error:
-            not_a_tensor("conj_physical", error)
+        except (AttributeError, TypeError) as error:
+            wrong_argument("conj_physical", error)
             raise
     return composite_out("conj_physical", lambda: _c_conj_physical(input), (input,), out)
 
@@ -3797,8 +3797,8 @@ _c_conj_physical_ = COMPOSITES["conj_physical_"].fn
 def conj_physical_(input) -> Any:
     try:
         return _c_conj_physical_(input)
-    except AttributeError as error:
-        not_a_tensor("conj_physical_", error)
+    except (AttributeError, TypeError) as error:
+        wrong_argument("conj_physical_", error)
         raise
 
 
@@ -3808,8 +3808,8 @@ _c_conj = COMPOSITES["conj"].fn
 def conj(input) -> Any:
     try:
         return _c_conj(input)
-    except AttributeError as error:
-        not_a_tensor("conj", error)
+    except (AttributeError, TypeError) as error:
+        wrong_argument("conj", error)
         raise
 
 
@@ -3819,8 +3819,8 @@ _c_resolve_conj = COMPOSITES["resolve_conj"].fn
 def resolve_conj(input) -> Any:
     try:
         return _c_resolve_conj(input)
-    except AttributeError as error:
-        not_a_tensor("resolve_conj", error)
+    except (AttributeError, TypeError) as error:
+        wrong_argument("resolve_conj", error)
         raise
 
 
@@ -3830,8 +3830,8 @@ _c_resolve_neg = COMPOSITES["resolve_neg"].fn
 def resolve_neg(input) -> Any:
     try:
         return _c_resolve_neg(input)
-    except AttributeError as error:
-        not_a_tensor("resolve_neg", error)
+    except (AttributeError, TypeError) as error:
+        wrong_argument("resolve_neg", error)
         raise
 
 
@@ -3841,8 +3841,8 @@ _c_real = COMPOSITES["real"].fn
 def real(input) -> Any:
     try:
         return _c_real(input)
-    except AttributeError as error:
-        not_a_tensor("real", error)
+    except (AttributeError, TypeError) as error:
+        wrong_argument("real", error)
         raise
 
 
@@ -3852,8 +3852,8 @@ _c_imag = COMPOSITES["imag"].fn
 def imag(input) -> Any:
     try:
         return _c_imag(input)
-    except AttributeError as error:
-        not_a_tensor("imag", error)
+    except (AttributeError, TypeError) as error:
+        wrong_argument("imag", error)
         raise
 
 
@@ -3863,8 +3863,8 @@ _c_view_as_complex = COMPOSITES["view_as_complex"].fn
 def view_as_complex(input) -> Any:
     try:
         return _c_view_as_complex(input)
-    except AttributeError as error:
-        not_a_tensor("view_as_complex", error)
+    except (AttributeError, TypeError) as error:
+        wrong_argument("view_as_complex", error)
         raise
 
 
@@ -3874,8 +3874,8 @@ _c_nn__functional__conv1d = COMPOSITES["nn.functional.conv1d"].fn
 def nn__functional__conv1d(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1) -> Any:
     try:
         return _c_nn__functional__conv1d(input, weight, bias, stride, padding, dilation, groups)
-    except AttributeError as error:
-        not_a_tensor("conv1d", error)
+    except (AttributeError, TypeError) as error:
+        wrong_argument("conv1d", error)
         raise
 
 
@@ -3885,8 +3885,8 @@ _c_nn__functional__conv2d = COMPOSITES["nn.functional.conv2d"].fn
 def nn__functional__conv2d(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1) -> Any:
     try:
         return _c_nn__functional__conv2d(input, weight, bias, stride, padding, dilation, groups)
-    except AttributeError as error:
-        not_a_tensor("conv2d", error)
+    except (AttributeError, TypeError) as error:
+        wrong_argument("conv2d", error)
         raise
 
 
@@ -3896,8 +3896,8 @@ _c_nn__functional__conv3d = COMPOSITES["nn.functional.conv3d"].fn
 def nn__functional__conv3d(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1) -> Any:
     try:
         return _c_nn__functional__conv3d(input, weight, bias, stride, padding, dilation, groups)
-    except AttributeError as error:
-        not_a_tensor("conv3d", error)
+    except (AttributeError, TypeError) as error:
+        wrong_argument("conv3d", error)
         raise
 
 
@@ -3907,8 +3907,8 @@ _c_nn__functional__conv_transpose1d = COMPOSITES["nn.functional.conv_transpose1d
 def nn__functional__conv_transpose1d(input, weight, bias=None, stride=1, padding=0, output_padding=0, groups=1, dilation=1) -> Any:
     try:
         return _c_nn__functional__conv_transpose1d(input, weight, bias, stride, padding, output_padding, groups, dilation)
-    except AttributeError as error:
-        not_a_tensor("conv_transpose1d", error)
+    except (AttributeError, TypeError) as error:
+        wrong_argument("conv_transpose1d", error)
         raise
 
 
@@ -3918,8 +3918,8 @@ _c_nn__functional__conv_transpose2d = COMPOSITES["nn.functional.conv_transpose2d
 def nn__functional__conv_transpose2d(input, weight, bias=None, stride=1, padding=0, output_padding=0, groups=1, dilation=1) -> Any:
     try:
         return _c_nn__functional__conv_transpose2d(input, weight, bias, stride, padding, output_padding, groups, dilation)
-    except AttributeError as error:
-        not_a_tensor("conv_transpose2d", error)
+    except (AttributeError, TypeError) as error:
+        wrong_argument("conv_transpose2d", error)
         raise
 
 
@@ -3929,8 +3929,8 @@ _c_nn__functional__conv_transpose3d = COMPOSITES["nn.functional.conv_transpose3d
 def nn__functional__conv_transpose3d(input, weight, bias=None, stride=1, padding=0, output_padding=0, groups=1, dilation=1) -> Any:
     try:
         return _c_nn__functional__conv_transpose3d(input, weight, bias, stride, padding, output_padding, groups, dilation)
-    except AttributeError as error:
-        not_a_tensor("conv_transpose3d", error)
+    except (AttributeError, TypeError) as error:
+        wrong_argument("conv_transpose3d", error)
         raise
 
 
@@ -3940,8 +3940,8 @@ _c_nn__functional__conv_tbc = COMPOSITES["nn.functional.conv_tbc"].fn
 def nn__functional__conv_tbc(input, weight, bias, pad=0) -> Any:
     try:
         return _c_nn__functional__conv_tbc(input, weight, bias, pad)
-    except AttributeError as error:
-        not_a_tensor("conv_tbc", error)
+    except (AttributeError, TypeError) as error:
+        wrong_argument("conv_tbc", error)
         raise
 
 
@@ -3951,8 +3951,8 @@ _c_cov = COMPOSITES["cov"].fn
 def cov(input, *, correction=1, fweights=None, aweights=None) -> Any:
     try:
         return _c_cov(input, correction=correction, fweights=fweights, aweights=aweights)
-    except AttributeError as error:
-        not_a_tensor("cov", error)
+    except (AttributeError, TypeError) as error:
+        wrong_argument("cov", error)
         raise
 
 
@@ -3962,8 +3962,8 @@ _c_corrcoef = COMPOSITES["corrcoef"].fn
 def corrcoef(input) -> Any:
     try:
         return _c_corrcoef(input)
-    except AttributeError as error:
-        not_a_tensor("corrcoef", error)
+    except (AttributeError, TypeError) as error:
+        wrong_argument("corrcoef", error)
         raise
 
 
@@ -3973,8 +3973,8 @@ _c_nn__functional__nll_loss = COMPOSITES["nn.functional.nll_loss"].fn
 def nn__functional__nll_loss(input, target, weight=None, size_average=None, ignore_index=-100, reduce=None, reduction='mean') -> Any:
     try:
         return _c_nn__functional__nll_loss(input, target, weight, size_average, ignore_index, reduce, reduction)
-    except AttributeError as error:
-        not_a_tensor("nll_loss", error)
+    except (AttributeError, TypeError) as error:
+        wrong_argument("nll_loss", error)
         raise
 
 
@@ -3984,8 +3984,8 @@ _c_nn__functional__cross_entropy = COMPOSITES["nn.functional.cross_entropy"].fn
 def nn__functional__cross_entropy(input, target, weight=None, size_average=None, ignore_index=-100, reduce=None, reduction='mean', label_smoothing=0.0) -> Any:
     try:
         return _c_nn__functional__cross_entropy(input, target, weight, size_average, ignore_index, reduce, reduction, label_smoothing)
-    except AttributeError as error:
-        not_a_tensor("cross_entropy", error)
+    except (AttributeError, TypeError) as error:
+        wrong_argument("cross_entropy", error)
         raise
 
 
@@ -3995,8 +3995,8 @@ _c_nn__functional__linear_cross_entropy = COMPOSITES["nn.functional.linear_cross
 def nn__functional__linear_cross_entropy(input, linear_weight, target, *, linear_bias=None, weight=None, reduction='mean', ignore_index=None, label_smoothing=0.0, options=None) -> Any:
     try:
         return _c_nn__functional__linear_cross_entropy(input, linear_weight, target, linear_bias=linear_bias, weight=weight, reduction=reduction, ignore_index=ignore_index, label_smoothing=label_smoothing, options=options)
-    except AttributeError as error:
-        not_a_tensor("linear_cross_entropy", error)
+    except (AttributeError, TypeError) as error:
+        wrong_argument("linear_cross_entropy", error)
         raise
 
 
@@ -4006,8 +4006,8 @@ _c_nn__functional__ctc_loss = COMPOSITES["nn.functional.ctc_loss"].fn
 def nn__functional__ctc_loss(log_probs, targets, input_lengths, target_lengths, blank=0, reduction='mean', zero_infinity=False) -> Any:
     try:
         return _c_nn__functional__ctc_loss(log_probs, targets, input_lengths, target_lengths, blank, reduction, zero_infinity)
-    except AttributeError as error:
-        not_a_tensor("ctc_loss", error)
+    except (AttributeError, TypeError) as error:
+        wrong_argument("ctc_loss", error)
         raise
 
 
@@ -4017,8 +4017,8 @@ _c_narrow = COMPOSITES["narrow"].fn
 def narrow(input, dim, start, length) -> Any:
     try:
         return _c_narrow(input, dim, start, length)
-    except AttributeError as error:
-        not_a_tensor("narrow", error)
+    except (AttributeError, TypeError) as error:
+        wrong_argument("narrow", error)
         raise
 
 
@@ -4028,8 +4028,8 @@ _c_as_strided = COMPOSITES["as_strided"].fn
 def as_strided(input, size, stride, storage_offset=None) -> Any:
     try:
         return _c_as_strided(input, size, stride, storage_offset)
-    except AttributeError as error:
-        not_a_tensor("as_strided", error)
+    except (AttributeError, TypeError) as error:
+        wrong_argument("as_strided", error)
         raise
 
 
@@ -4039,8 +4039,8 @@ _c_diag_embed = COMPOSITES["diag_embed"].fn
 def diag_embed(input, offset=0, dim1=-2, dim2=-1) -> Any:
     try:
         return _c_diag_embed(input, offset, dim1, dim2)
-    except AttributeError as error:
-        not_a_tensor("diag_embed", error)
+    except (AttributeError, TypeError) as error:
+        wrong_argument("diag_embed", error)
         raise
 
 
@@ -4051,8 +4051,8 @@ def diag(input, diagonal=0, *, out=None) -> Any:
     if out is None:
         try:
             return _c_diag(input, diagonal)
-        except AttributeError as error:
-            not_a_tensor("diag", error)
+        except (AttributeError, TypeError) as error:
+            wrong_argument("diag", error)
             raise
     return composite_out("diag", lambda: _c_diag(input, diagonal), (input, diagonal,), out)
 
@@ -4063,8 +4063,8 @@ _c_diagflat = COMPOSITES["diagflat"].fn
 def diagflat(input, offset=0) -> Any:
     try:
         return _c_diagflat(input, offset)
-    except AttributeError as error:
-        not_a_tensor("diagflat", error)
+    except (AttributeError, TypeError) as error:
+        wrong_argument("diagflat", error)
         raise
 
 
@@ -4075,8 +4075,8 @@ def trace(input, *, out=None) -> Any:
     if out is None:
         try:
             return _c_trace(input)
-        except AttributeError as error:
-            not_a_tensor("trace", error)
+        except (AttributeError, TypeError) as error:
+            wrong_argument("trace", error)
             raise
     return composite_out("trace", lambda: _c_trace(input), (input,), out)
 
@@ -4087,8 +4087,8 @@ _c_fill_diagonal_ = COMPOSITES["fill_diagonal_"].fn
 def fill_diagonal_(input, fill_value, wrap=False) -> Any:
     try:
         return _c_fill_diagonal_(input, fill_value, wrap)
-    except AttributeError as error:
-        not_a_tensor("fill_diagonal_", error)
+    except (AttributeError, TypeError) as error:
+        wrong_argument("fill_diagonal_", error)
         raise
 
 
@@ -4101,8 +4101,8 @@ def nn__functional__normalize(input, p=2.0, dim=1, eps=1e-12, *, out=None, axis=
     if out is None:
         try:
             return _c_nn__functional__normalize(input, p, dim, eps)
-        except AttributeError as error:
-            not_a_tensor("normalize", error)
+        except (AttributeError, TypeError) as error:
+            wrong_argument("normalize", error)
             raise
     return composite_out("normalize", lambda: _c_nn__functional__normalize(input, p, dim, eps), (input, p, dim, eps,), out)
 
@@ -4115,8 +4115,8 @@ def cosine_similarity(x1, x2, dim=1, eps=1e-08, *, axis=None) -> Any:
         dim = axis
     try:
         return _c_cosine_similarity(x1, x2, dim, eps)
-    except AttributeError as error:
-        not_a_tensor("cosine_similarity", error)
+    except (AttributeError, TypeError) as error:
+        wrong_argument("cosine_similarity", error)
         raise
 
 
@@ -4128,8 +4128,8 @@ def pairwise_distance(x1, x2, p=2.0, eps=1e-06, keepdim=False, *, keepdims=None)
         keepdim = keepdims
     try:
         return _c_pairwise_distance(x1, x2, p, eps, keepdim)
-    except AttributeError as error:
-        not_a_tensor("pairwise_distance", error)
+    except (AttributeError, TypeError) as error:
+        wrong_argument("pairwise_distance", error)
         raise
 
 
@@ -4139,8 +4139,8 @@ _c_pdist = COMPOSITES["pdist"].fn
 def pdist(input, p=2.0) -> Any:
     try:
         return _c_pdist(input, p)
-    except AttributeError as error:
-        not_a_tensor("pdist", error)
+    except (AttributeError, TypeError) as error:
+        wrong_argument("pdist", error)
         raise
 
 
@@ -4151,8 +4151,8 @@ def tensordot(a, b, dims=2, *, out=None) -> Any:
     if out is None:
         try:
             return _c_tensordot(a, b, dims)
-        except AttributeError as error:
-            not_a_tensor("tensordot", error)
+        except (AttributeError, TypeError) as error:
+            wrong_argument("tensordot", error)
             raise
     return composite_out("tensordot", lambda: _c_tensordot(a, b, dims), (a, b, dims,), out)
 
@@ -4168,8 +4168,8 @@ def nanmean(input, dim=None, keepdim=False, *, dtype=None, out=None, axis=None, 
     if out is None:
         try:
             return _c_nanmean(input, dim, keepdim, dtype=dtype)
-        except AttributeError as error:
-            not_a_tensor("nanmean", error)
+        except (AttributeError, TypeError) as error:
+            wrong_argument("nanmean", error)
             raise
     return composite_out("nanmean", lambda: _c_nanmean(input, dim, keepdim, dtype=dtype), (input, dim, keepdim, dtype,), out)
 
@@ -4185,8 +4185,8 @@ def linalg__vector_norm(input, ord=2, dim=None, keepdim=False, *, dtype=None, ou
     if out is None:
         try:
             return _c_linalg__vector_norm(input, ord, dim, keepdim, dtype=dtype)
-        except AttributeError as error:
-            not_a_tensor("vector_norm", error)
+        except (AttributeError, TypeError) as error:
+            wrong_argument("vector_norm", error)
             raise
     return composite_out("vector_norm", lambda: _c_linalg__vector_norm(input, ord, dim, keepdim, dtype=dtype), (input, ord, dim, keepdim, dtype,), out)
 
@@ -4202,8 +4202,8 @@ def norm(input, p='fro', dim=None, keepdim=False, *, dtype=None, out=None, axis=
     if out is None:
         try:
             return _c_norm(input, p, dim, keepdim, dtype=dtype)
-        except AttributeError as error:
-            not_a_tensor("norm", error)
+        except (AttributeError, TypeError) as error:
+            wrong_argument("norm", error)
             raise
     return composite_out("norm", lambda: _c_norm(input, p, dim, keepdim, dtype=dtype), (input, p, dim, keepdim, dtype,), out)
 
@@ -4214,8 +4214,8 @@ _c_dist = COMPOSITES["dist"].fn
 def dist(input, other, p=2) -> Any:
     try:
         return _c_dist(input, other, p)
-    except AttributeError as error:
-        not_a_tensor("dist", error)
+    except (AttributeError, TypeError) as error:
+        wrong_argument("dist", error)
         raise
 
 
@@ -4226,8 +4226,8 @@ def renorm(input, p, dim, maxnorm, *, out=None) -> Any:
     if out is None:
         try:
             return _c_renorm(input, p, dim, maxnorm)
-        except AttributeError as error:
-            not_a_tensor("renorm", error)
+        except (AttributeError, TypeError) as error:
+            wrong_argument("renorm", error)
             raise
     return composite_out("renorm", lambda: _c_renorm(input, p, dim, maxnorm), (input, p, dim, maxnorm,), out)
 
@@ -4242,8 +4242,8 @@ _c_embedding = COMPOSITES["embedding"].fn
 def embedding(weight, indices, padding_idx=-1, scale_grad_by_freq=False, sparse=False) -> Any:
     try:
         return _c_embedding(weight, indices, padding_idx, scale_grad_by_freq, sparse)
-    except AttributeError as error:
-        not_a_tensor("embedding", error)
+    except (AttributeError, TypeError) as error:
+        wrong_argument("embedding", error)
         raise
 
 
@@ -4253,8 +4253,8 @@ _c_embedding_renorm_ = COMPOSITES["embedding_renorm_"].fn
 def embedding_renorm_(input, indices, max_norm, norm_type) -> Any:
     try:
         return _c_embedding_renorm_(input, indices, max_norm, norm_type)
-    except AttributeError as error:
-        not_a_tensor("embedding_renorm_", error)
+    except (AttributeError, TypeError) as error:
+        wrong_argument("embedding_renorm_", error)
         raise
 
 
@@ -4264,8 +4264,8 @@ _c_nn__functional__embedding = COMPOSITES["nn.functional.embedding"].fn
 def nn__functional__embedding(input, weight, padding_idx=None, max_norm=None, norm_type=2.0, scale_grad_by_freq=False, sparse=False) -> Any:
     try:
         return _c_nn__functional__embedding(input, weight, padding_idx, max_norm, norm_type, scale_grad_by_freq, sparse)
-    except AttributeError as error:
-        not_a_tensor("embedding", error)
+    except (AttributeError, TypeError) as error:
+        wrong_argument("embedding", error)
         raise
 
 
@@ -4275,8 +4275,8 @@ _c_nn__functional__embedding_bag = COMPOSITES["nn.functional.embedding_bag"].fn
 def nn__functional__embedding_bag(input, weight, offsets=None, max_norm=None, norm_type=2, scale_grad_by_freq=False, mode='mean', sparse=False, per_sample_weights=None, include_last_offset=False, padding_idx=None) -> Any:
     try:
         return _c_nn__functional__embedding_bag(input, weight, offsets, max_norm, norm_type, scale_grad_by_freq, mode, sparse, per_sample_weights, include_last_offset, padding_idx)
-    except AttributeError as error:
-        not_a_tensor("embedding_bag", error)
+    except (AttributeError, TypeError) as error:
+        wrong_argument("embedding_bag", error)
         raise
 
 
@@ -4291,8 +4291,8 @@ def aminmax(input, *, dim=None, keepdim=False, out=None, axis=None, keepdims=Non
     if out is None:
         try:
             return _c_aminmax(input, dim=dim, keepdim=keepdim)
-        except AttributeError as error:
-            not_a_tensor("aminmax", error)
+        except (AttributeError, TypeError) as error:
+            wrong_argument("aminmax", error)
             raise
     return composite_out("aminmax", lambda: _c_aminmax(input, dim=dim, keepdim=keepdim), (input, dim, keepdim,), out)
 
@@ -4308,8 +4308,8 @@ def max(input, dim=None, keepdim=False, *, other=None, out=None, axis=None, keep
     if out is None:
         try:
             return _c_max(input, dim, keepdim, other=other)
-        except AttributeError as error:
-            not_a_tensor("max", error)
+        except (AttributeError, TypeError) as error:
+            wrong_argument("max", error)
             raise
     return composite_out("max", lambda: _c_max(input, dim, keepdim, other=other), (input, dim, keepdim, other,), out)
 
@@ -4325,8 +4325,8 @@ def min(input, dim=None, keepdim=False, *, other=None, out=None, axis=None, keep
     if out is None:
         try:
             return _c_min(input, dim, keepdim, other=other)
-        except AttributeError as error:
-            not_a_tensor("min", error)
+        except (AttributeError, TypeError) as error:
+            wrong_argument("min", error)
             raise
     return composite_out("min", lambda: _c_min(input, dim, keepdim, other=other), (input, dim, keepdim, other,), out)
 
@@ -4340,8 +4340,8 @@ def fft__fft(input, n=None, dim=-1, norm=None, *, out=None, axis=None) -> Any:
     if out is None:
         try:
             return _c_fft__fft(input, n, dim, norm)
-        except AttributeError as error:
-            not_a_tensor("fft", error)
+        except (AttributeError, TypeError) as error:
+            wrong_argument("fft", error)
             raise
     return composite_out("fft", lambda: _c_fft__fft(input, n, dim, norm), (input, n, dim, norm,), out)
 
@@ -4355,8 +4355,8 @@ def fft__ifft(input, n=None, dim=-1, norm=None, *, out=None, axis=None) -> Any:
     if out is None:
         try:
             return _c_fft__ifft(input, n, dim, norm)
-        except AttributeError as error:
-            not_a_tensor("ifft", error)
+        except (AttributeError, TypeError) as error:
+            wrong_argument("ifft", error)
             raise
     return composite_out("ifft", lambda: _c_fft__ifft(input, n, dim, norm), (input, n, dim, norm,), out)
 
@@ -4370,8 +4370,8 @@ def fft__rfft(input, n=None, dim=-1, norm=None, *, out=None, axis=None) -> Any:
     if out is None:
         try:
             return _c_fft__rfft(input, n, dim, norm)
-        except AttributeError as error:
-            not_a_tensor("rfft", error)
+        except (AttributeError, TypeError) as error:
+            wrong_argument("rfft", error)
             raise
     return composite_out("rfft", lambda: _c_fft__rfft(input, n, dim, norm), (input, n, dim, norm,), out)
 
@@ -4385,8 +4385,8 @@ def fft__irfft(input, n=None, dim=-1, norm=None, *, out=None, axis=None) -> Any:
     if out is None:
         try:
             return _c_fft__irfft(input, n, dim, norm)
-        except AttributeError as error:
-            not_a_tensor("irfft", error)
+        except (AttributeError, TypeError) as error:
+            wrong_argument("irfft", error)
             raise
     return composite_out("irfft", lambda: _c_fft__irfft(input, n, dim, norm), (input, n, dim, norm,), out)
 
@@ -4400,8 +4400,8 @@ def fft__hfft(input, n=None, dim=-1, norm=None, *, out=None, axis=None) -> Any:
     if out is None:
         try:
             return _c_fft__hfft(input, n, dim, norm)
-        except AttributeError as error:
-            not_a_tensor("hfft", error)
+        except (AttributeError, TypeError) as error:
+            wrong_argument("hfft", error)
             raise
     return composite_out("hfft", lambda: _c_fft__hfft(input, n, dim, norm), (input, n, dim, norm,), out)
 
@@ -4415,8 +4415,8 @@ def fft__ihfft(input, n=None, dim=-1, norm=None, *, out=None, axis=None) -> Any:
     if out is None:
         try:
             return _c_fft__ihfft(input, n, dim, norm)
-        except AttributeError as error:
-            not_a_tensor("ihfft", error)
+        except (AttributeError, TypeError) as error:
+            wrong_argument("ihfft", error)
             raise
     return composite_out("ihfft", lambda: _c_fft__ihfft(input, n, dim, norm), (input, n, dim, norm,), out)
 
@@ -4430,8 +4430,8 @@ def fft__fftn(input, s=None, dim=None, norm=None, *, out=None, axis=None) -> Any
     if out is None:
         try:
             return _c_fft__fftn(input, s, dim, norm)
-        except AttributeError as error:
-            not_a_tensor("fftn", error)
+        except (AttributeError, TypeError) as error:
+            wrong_argument("fftn", error)
             raise
     return composite_out("fftn", lambda: _c_fft__fftn(input, s, dim, norm), (input, s, dim, norm,), out)
 
@@ -4445,8 +4445,8 @@ def fft__ifftn(input, s=None, dim=None, norm=None, *, out=None, axis=None) -> An
     if out is None:
         try:
             return _c_fft__ifftn(input, s, dim, norm)
-        except AttributeError as error:
-            not_a_tensor("ifftn", error)
+        except (AttributeError, TypeError) as error:
+            wrong_argument("ifftn", error)
             raise
     return composite_out("ifftn", lambda: _c_fft__ifftn(input, s, dim, norm), (input, s, dim, norm,), out)
 
@@ -4460,8 +4460,8 @@ def fft__rfftn(input, s=None, dim=None, norm=None, *, out=None, axis=None) -> An
     if out is None:
         try:
             return _c_fft__rfftn(input, s, dim, norm)
-        except AttributeError as error:
-            not_a_tensor("rfftn", error)
+        except (AttributeError, TypeError) as error:
+            wrong_argument("rfftn", error)
             raise
     return composite_out("rfftn", lambda: _c_fft__rfftn(input, s, dim, norm), (input, s, dim, norm,), out)
 
@@ -4475,8 +4475,8 @@ def fft__irfftn(input, s=None, dim=None, norm=None, *, out=None, axis=None) -> A
     if out is None:
         try:
             return _c_fft__irfftn(input, s, dim, norm)
-        except AttributeError as error:
-            not_a_tensor("irfftn", error)
+        except (AttributeError, TypeError) as error:
+            wrong_argument("irfftn", error)
             raise
     return composite_out("irfftn", lambda: _c_fft__irfftn(input, s, dim, norm), (input, s, dim, norm,), out)
 
@@ -4490,8 +4490,8 @@ def fft__hfftn(input, s=None, dim=None, norm=None, *, out=None, axis=None) -> An
     if out is None:
         try:
             return _c_fft__hfftn(input, s, dim, norm)
-        except AttributeError as error:
-            not_a_tensor("hfftn", error)
+        except (AttributeError, TypeError) as error:
+            wrong_argument("hfftn", error)
             raise
     return composite_out("hfftn", lambda: _c_fft__hfftn(input, s, dim, norm), (input, s, dim, norm,), out)
 
@@ -4505,8 +4505,8 @@ def fft__ihfftn(input, s=None, dim=None, norm=None, *, out=None, axis=None) -> A
     if out is None:
         try:
             return _c_fft__ihfftn(input, s, dim, norm)
-        except AttributeError as error:
-            not_a_tensor("ihfftn", error)
+        except (AttributeError, TypeError) as error:
+            wrong_argument("ihfftn", error)
             raise
     return composite_out("ihfftn", lambda: _c_fft__ihfftn(input, s, dim, norm), (input, s, dim, norm,), out)
 
@@ -4520,8 +4520,8 @@ def fft__fft2(input, s=None, dim=(-2, -1), norm=None, *, out=None, axis=None) ->
     if out is None:
         try:
             return _c_fft__fft2(input, s, dim, norm)
-        except AttributeError as error:
-            not_a_tensor("fft2", error)
+        except (AttributeError, TypeError) as error:
+            wrong_argument("fft2", error)
             raise
     return composite_out("fft2", lambda: _c_fft__fft2(input, s, dim, norm), (input, s, dim, norm,), out)
 
@@ -4535,8 +4535,8 @@ def fft__ifft2(input, s=None, dim=(-2, -1), norm=None, *, out=None, axis=None) -
     if out is None:
         try:
             return _c_fft__ifft2(input, s, dim, norm)
-        except AttributeError as error:
-            not_a_tensor("ifft2", error)
+        except (AttributeError, TypeError) as error:
+            wrong_argument("ifft2", error)
             raise
     return composite_out("ifft2", lambda: _c_fft__ifft2(input, s, dim, norm), (input, s, dim, norm,), out)
 
@@ -4550,8 +4550,8 @@ def fft__rfft2(input, s=None, dim=(-2, -1), norm=None, *, out=None, axis=None) -
     if out is None:
         try:
             return _c_fft__rfft2(input, s, dim, norm)
-        except AttributeError as error:
-            not_a_tensor("rfft2", error)
+        except (AttributeError, TypeError) as error:
+            wrong_argument("rfft2", error)
             raise
     return composite_out("rfft2", lambda: _c_fft__rfft2(input, s, dim, norm), (input, s, dim, norm,), out)
 
@@ -4565,8 +4565,8 @@ def fft__irfft2(input, s=None, dim=(-2, -1), norm=None, *, out=None, axis=None) 
     if out is None:
         try:
             return _c_fft__irfft2(input, s, dim, norm)
-        except AttributeError as error:
-            not_a_tensor("irfft2", error)
+        except (AttributeError, TypeError) as error:
+            wrong_argument("irfft2", error)
             raise
     return composite_out("irfft2", lambda: _c_fft__irfft2(input, s, dim, norm), (input, s, dim, norm,), out)
 
@@ -4580,8 +4580,8 @@ def fft__hfft2(input, s=None, dim=(-2, -1), norm=None, *, out=None, axis=None) -
     if out is None:
         try:
             return _c_fft__hfft2(input, s, dim, norm)
-        except AttributeError as error:
-            not_a_tensor("hfft2", error)
+        except (AttributeError, TypeError) as error:
+            wrong_argument("hfft2", error)
             raise
     return composite_out("hfft2", lambda: _c_fft__hfft2(input, s, dim, norm), (input, s, dim, norm,), out)
 
@@ -4595,8 +4595,8 @@ def fft__ihfft2(input, s=None, dim=(-2, -1), norm=None, *, out=None, axis=None) 
     if out is None:
         try:
             return _c_fft__ihfft2(input, s, dim, norm)
-        except AttributeError as error:
-            not_a_tensor("ihfft2", error)
+        except (AttributeError, TypeError) as error:
+            wrong_argument("ihfft2", error)
             raise
     return composite_out("ihfft2", lambda: _c_fft__ihfft2(input, s, dim, norm), (input, s, dim, norm,), out)
 
@@ -4609,8 +4609,8 @@ def fft__fftshift(input, dim=None, *, axis=None) -> Any:
         dim = axis
     try:
         return _c_fft__fftshift(input, dim)
-    except AttributeError as error:
-        not_a_tensor("fftshift", error)
+    except (AttributeError, TypeError) as error:
+        wrong_argument("fftshift", error)
         raise
 
 
@@ -4622,8 +4622,8 @@ def fft__ifftshift(input, dim=None, *, axis=None) -> Any:
         dim = axis
     try:
         return _c_fft__ifftshift(input, dim)
-    except AttributeError as error:
-        not_a_tensor("ifftshift", error)
+    except (AttributeError, TypeError) as error:
+        wrong_argument("ifftshift", error)
         raise
 
 
@@ -4633,8 +4633,8 @@ _c_fill = COMPOSITES["fill"].fn
 def fill(input, value) -> Any:
     try:
         return _c_fill(input, value)
-    except AttributeError as error:
-        not_a_tensor("fill", error)
+    except (AttributeError, TypeError) as error:
+        wrong_argument("fill", error)
         raise
 
 
@@ -4644,8 +4644,8 @@ _c_fill_ = COMPOSITES["fill_"].fn
 def fill_(input, value) -> Any:
     try:
         return _c_fill_(input, value)
-    except AttributeError as error:
-        not_a_tensor("fill_", error)
+    except (AttributeError, TypeError) as error:
+        wrong_argument("fill_", error)
         raise
 
 
@@ -4655,8 +4655,8 @@ _c_zero_ = COMPOSITES["zero_"].fn
 def zero_(input) -> Any:
     try:
         return _c_zero_(input)
-    except AttributeError as error:
-        not_a_tensor("zero_", error)
+    except (AttributeError, TypeError) as error:
+        wrong_argument("zero_", error)
         raise
 
 
@@ -4668,8 +4668,8 @@ def gradient(input, *, spacing=1, dim=None, edge_order=1, axis=None) -> Any:
         dim = axis
     try:
         return _c_gradient(input, spacing=spacing, dim=dim, edge_order=edge_order)
-    except AttributeError as error:
-        not_a_tensor("gradient", error)
+    except (AttributeError, TypeError) as error:
+        wrong_argument("gradient", error)
         raise
 
 
@@ -4680,8 +4680,8 @@ def frexp(input, *, out=None) -> Any:
     if out is None:
         try:
             return _c_frexp(input)
-        except AttributeError as error:
-            not_a_tensor("frexp", error)
+        except (AttributeError, TypeError) as error:
+            wrong_argument("frexp", error)
             raise
     return composite_out("frexp", lambda: _c_frexp(input), (input,), out)
 
@@ -4695,8 +4695,8 @@ def linalg__cross(input, other, *, dim=-1, out=None, axis=None) -> Any:
     if out is None:
         try:
             return _c_linalg__cross(input, other, dim=dim)
-        except AttributeError as error:
-            not_a_tensor("cross", error)
+        except (AttributeError, TypeError) as error:
+            wrong_argument("cross", error)
             raise
     return composite_out("cross", lambda: _c_linalg__cross(input, other, dim=dim), (input, other, dim,), out)
 
@@ -4710,8 +4710,8 @@ def cross(input, other, dim=None, *, out=None, axis=None) -> Any:
     if out is None:
         try:
             return _c_cross(input, other, dim)
-        except AttributeError as error:
-            not_a_tensor("cross", error)
+        except (AttributeError, TypeError) as error:
+            wrong_argument("cross", error)
             raise
     return composite_out("cross", lambda: _c_cross(input, other, dim), (input, other, dim,), out)
 
@@ -4722,8 +4722,8 @@ _c_cdist = COMPOSITES["cdist"].fn
 def cdist(x1, x2, p=2.0, compute_mode='use_mm_for_euclid_dist_if_necessary') -> Any:
     try:
         return _c_cdist(x1, x2, p, compute_mode)
-    except AttributeError as error:
-        not_a_tensor("cdist", error)
+    except (AttributeError, TypeError) as error:
+        wrong_argument("cdist", error)
         raise
 
 
@@ -4733,8 +4733,8 @@ _c_nn__functional__grid_sample = COMPOSITES["nn.functional.grid_sample"].fn
 def nn__functional__grid_sample(input, grid, mode='bilinear', padding_mode='zeros', align_corners=None) -> Any:
     try:
         return _c_nn__functional__grid_sample(input, grid, mode, padding_mode, align_corners)
-    except AttributeError as error:
-        not_a_tensor("grid_sample", error)
+    except (AttributeError, TypeError) as error:
+        wrong_argument("grid_sample", error)
         raise
 
 
@@ -4744,8 +4744,8 @@ _c_nn__functional__affine_grid = COMPOSITES["nn.functional.affine_grid"].fn
 def nn__functional__affine_grid(theta, size, align_corners=None) -> Any:
     try:
         return _c_nn__functional__affine_grid(theta, size, align_corners)
-    except AttributeError as error:
-        not_a_tensor("affine_grid", error)
+    except (AttributeError, TypeError) as error:
+        wrong_argument("affine_grid", error)
         raise
 
 
@@ -4755,8 +4755,8 @@ _c_nn__functional__group_norm = COMPOSITES["nn.functional.group_norm"].fn
 def nn__functional__group_norm(input, num_groups, weight=None, bias=None, eps=1e-05) -> Any:
     try:
         return _c_nn__functional__group_norm(input, num_groups, weight, bias, eps)
-    except AttributeError as error:
-        not_a_tensor("group_norm", error)
+    except (AttributeError, TypeError) as error:
+        wrong_argument("group_norm", error)
         raise
 
 
@@ -4766,8 +4766,8 @@ _c_group_norm = COMPOSITES["group_norm"].fn
 def group_norm(input, num_groups, weight=None, bias=None, eps=1e-05, cudnn_enabled=True) -> Any:
     try:
         return _c_group_norm(input, num_groups, weight, bias, eps, cudnn_enabled)
-    except AttributeError as error:
-        not_a_tensor("group_norm", error)
+    except (AttributeError, TypeError) as error:
+        wrong_argument("group_norm", error)
         raise
 
 
@@ -4780,8 +4780,8 @@ def take_along_dim(input, indices, dim=None, *, out=None, axis=None) -> Any:
     if out is None:
         try:
             return _c_take_along_dim(input, indices, dim)
-        except AttributeError as error:
-            not_a_tensor("take_along_dim", error)
+        except (AttributeError, TypeError) as error:
+            wrong_argument("take_along_dim", error)
             raise
     return composite_out("take_along_dim", lambda: _c_take_along_dim(input, indices, dim), (input, indices, dim,), out)
 
@@ -4793,8 +4793,8 @@ def index_reduce(input, dim, index, source, reduce, *, include_self=True, out=No
     if out is None:
         try:
             return _c_index_reduce(input, dim, index, source, reduce, include_self=include_self)
-        except AttributeError as error:
-            not_a_tensor("index_reduce", error)
+        except (AttributeError, TypeError) as error:
+            wrong_argument("index_reduce", error)
             raise
     return composite_out("index_reduce", lambda: _c_index_reduce(input, dim, index, source, reduce, include_self=include_self), (input, dim, index, source, reduce, include_self,), out)
 
@@ -4809,8 +4809,8 @@ _c_index_put = COMPOSITES["index_put"].fn
 def index_put(input, indices, values, accumulate=False) -> Any:
     try:
         return _c_index_put(input, indices, values, accumulate)
-    except AttributeError as error:
-        not_a_tensor("index_put", error)
+    except (AttributeError, TypeError) as error:
+        wrong_argument("index_put", error)
         raise
 
 
@@ -4820,8 +4820,8 @@ _c_index_put_ = COMPOSITES["index_put_"].fn
 def index_put_(input, indices, values, accumulate=False) -> Any:
     try:
         return _c_index_put_(input, indices, values, accumulate)
-    except AttributeError as error:
-        not_a_tensor("index_put_", error)
+    except (AttributeError, TypeError) as error:
+        wrong_argument("index_put_", error)
         raise
 
 
@@ -4831,8 +4831,8 @@ _c_unravel_index = COMPOSITES["unravel_index"].fn
 def unravel_index(indices, shape) -> Any:
     try:
         return _c_unravel_index(indices, shape)
-    except AttributeError as error:
-        not_a_tensor("unravel_index", error)
+    except (AttributeError, TypeError) as error:
+        wrong_argument("unravel_index", error)
         raise
 
 
@@ -4842,8 +4842,8 @@ _c_nn__functional__interpolate = COMPOSITES["nn.functional.interpolate"].fn
 def nn__functional__interpolate(input, size=None, scale_factor=None, mode='nearest', align_corners=None, recompute_scale_factor=None, antialias=False) -> Any:
     try:
         return _c_nn__functional__interpolate(input, size, scale_factor, mode, align_corners, recompute_scale_factor, antialias)
-    except AttributeError as error:
-        not_a_tensor("interpolate", error)
+    except (AttributeError, TypeError) as error:
+        wrong_argument("interpolate", error)
         raise
 
 
@@ -4853,8 +4853,8 @@ _c_nn__functional__upsample = COMPOSITES["nn.functional.upsample"].fn
 def nn__functional__upsample(input, size=None, scale_factor=None, mode='nearest', align_corners=None) -> Any:
     try:
         return _c_nn__functional__upsample(input, size, scale_factor, mode, align_corners)
-    except AttributeError as error:
-        not_a_tensor("upsample", error)
+    except (AttributeError, TypeError) as error:
+        wrong_argument("upsample", error)
         raise
 
 
@@ -4864,8 +4864,8 @@ _c_nn__functional__upsample_nearest = COMPOSITES["nn.functional.upsample_nearest
 def nn__functional__upsample_nearest(input, size=None, scale_factor=None) -> Any:
     try:
         return _c_nn__functional__upsample_nearest(input, size, scale_factor)
-    except AttributeError as error:
-        not_a_tensor("upsample_nearest", error)
+    except (AttributeError, TypeError) as error:
+        wrong_argument("upsample_nearest", error)
         raise
 
 
@@ -4875,8 +4875,8 @@ _c_nn__functional__upsample_bilinear = COMPOSITES["nn.functional.upsample_biline
 def nn__functional__upsample_bilinear(input, size=None, scale_factor=None) -> Any:
     try:
         return _c_nn__functional__upsample_bilinear(input, size, scale_factor)
-    except AttributeError as error:
-        not_a_tensor("upsample_bilinear", error)
+    except (AttributeError, TypeError) as error:
+        wrong_argument("upsample_bilinear", error)
         raise
 
 
@@ -4886,8 +4886,8 @@ _c_new_full = COMPOSITES["new_full"].fn
 def new_full(input, size, fill_value, *, dtype=None, layout=None, device=None, pin_memory=False, requires_grad=False) -> Any:
     try:
         return _c_new_full(input, size, fill_value, dtype=dtype, layout=layout, device=device, pin_memory=pin_memory, requires_grad=requires_grad)
-    except AttributeError as error:
-        not_a_tensor("new_full", error)
+    except (AttributeError, TypeError) as error:
+        wrong_argument("new_full", error)
         raise
 
 
@@ -4897,8 +4897,8 @@ _c_new_empty_strided = COMPOSITES["new_empty_strided"].fn
 def new_empty_strided(input, size, stride, *, dtype=None, layout=None, device=None, pin_memory=False, requires_grad=False) -> Any:
     try:
         return _c_new_empty_strided(input, size, stride, dtype=dtype, layout=layout, device=device, pin_memory=pin_memory, requires_grad=requires_grad)
-    except AttributeError as error:
-        not_a_tensor("new_empty_strided", error)
+    except (AttributeError, TypeError) as error:
+        wrong_argument("new_empty_strided", error)
         raise
 
 
@@ -4908,8 +4908,8 @@ _c_new_tensor = COMPOSITES["new_tensor"].fn
 def new_tensor(input, data, *, dtype=None, layout=None, device=None, pin_memory=False, requires_grad=False) -> Any:
     try:
         return _c_new_tensor(input, data, dtype=dtype, layout=layout, device=device, pin_memory=pin_memory, requires_grad=requires_grad)
-    except AttributeError as error:
-        not_a_tensor("new_tensor", error)
+    except (AttributeError, TypeError) as error:
+        wrong_argument("new_tensor", error)
         raise
 
 
@@ -4920,8 +4920,8 @@ def linalg__solve_triangular(input, B, *, upper, left=True, unitriangular=False,
     if out is None:
         try:
             return _c_linalg__solve_triangular(input, B, upper=upper, left=left, unitriangular=unitriangular)
-        except AttributeError as error:
-            not_a_tensor("solve_triangular", error)
+        except (AttributeError, TypeError) as error:
+            wrong_argument("solve_triangular", error)
             raise
     return composite_out("solve_triangular", lambda: _c_linalg__solve_triangular(input, B, upper=upper, left=left, unitriangular=unitriangular), (input, B, upper, left, unitriangular,), out)
 
@@ -4933,8 +4933,8 @@ def triangular_solve(input, A, upper=True, transpose=False, unitriangular=False,
     if out is None:
         try:
             return _c_triangular_solve(input, A, upper, transpose, unitriangular)
-        except AttributeError as error:
-            not_a_tensor("triangular_solve", error)
+        except (AttributeError, TypeError) as error:
+            wrong_argument("triangular_solve", error)
             raise
     return composite_out("triangular_solve", lambda: _c_triangular_solve(input, A, upper, transpose, unitriangular), (input, A, upper, transpose, unitriangular,), out)
 
@@ -4946,8 +4946,8 @@ def linalg__cholesky(input, *, upper=False, out=None) -> Any:
     if out is None:
         try:
             return _c_linalg__cholesky(input, upper=upper)
-        except AttributeError as error:
-            not_a_tensor("cholesky", error)
+        except (AttributeError, TypeError) as error:
+            wrong_argument("cholesky", error)
             raise
     return composite_out("cholesky", lambda: _c_linalg__cholesky(input, upper=upper), (input, upper,), out)
 
@@ -4959,8 +4959,8 @@ def linalg__cholesky_ex(input, *, upper=False, check_errors=False, out=None) -> 
     if out is None:
         try:
             return _c_linalg__cholesky_ex(input, upper=upper, check_errors=check_errors)
-        except AttributeError as error:
-            not_a_tensor("cholesky_ex", error)
+        except (AttributeError, TypeError) as error:
+            wrong_argument("cholesky_ex", error)
             raise
     return composite_out("cholesky_ex", lambda: _c_linalg__cholesky_ex(input, upper=upper, check_errors=check_errors), (input, upper, check_errors,), out)
 
@@ -4972,8 +4972,8 @@ def cholesky(input, upper=False, *, out=None) -> Any:
     if out is None:
         try:
             return _c_cholesky(input, upper)
-        except AttributeError as error:
-            not_a_tensor("cholesky", error)
+        except (AttributeError, TypeError) as error:
+            wrong_argument("cholesky", error)
             raise
     return composite_out("cholesky", lambda: _c_cholesky(input, upper), (input, upper,), out)
 
@@ -4985,8 +4985,8 @@ def cholesky_inverse(input, upper=False, *, out=None) -> Any:
     if out is None:
         try:
             return _c_cholesky_inverse(input, upper)
-        except AttributeError as error:
-            not_a_tensor("cholesky_inverse", error)
+        except (AttributeError, TypeError) as error:
+            wrong_argument("cholesky_inverse", error)
             raise
     return composite_out("cholesky_inverse", lambda: _c_cholesky_inverse(input, upper), (input, upper,), out)
 
@@ -4998,8 +4998,8 @@ def cholesky_solve(input, input2, upper=False, *, out=None) -> Any:
     if out is None:
         try:
             return _c_cholesky_solve(input, input2, upper)
-        except AttributeError as error:
-            not_a_tensor("cholesky_solve", error)
+        except (AttributeError, TypeError) as error:
+            wrong_argument("cholesky_solve", error)
             raise
     return composite_out("cholesky_solve", lambda: _c_cholesky_solve(input, input2, upper), (input, input2, upper,), out)
 
@@ -5011,8 +5011,8 @@ def linalg__det(A, *, out=None) -> Any:
     if out is None:
         try:
             return _c_linalg__det(A)
-        except AttributeError as error:
-            not_a_tensor("det", error)
+        except (AttributeError, TypeError) as error:
+            wrong_argument("det", error)
             raise
     return composite_out("det", lambda: _c_linalg__det(A), (A,), out)
 
@@ -5023,8 +5023,8 @@ _c_det = COMPOSITES["det"].fn
 def det(input) -> Any:
     try:
         return _c_det(input)
-    except AttributeError as error:
-        not_a_tensor("det", error)
+    except (AttributeError, TypeError) as error:
+        wrong_argument("det", error)
         raise
 
 
@@ -5035,8 +5035,8 @@ def linalg__slogdet(A, *, out=None) -> Any:
     if out is None:
         try:
             return _c_linalg__slogdet(A)
-        except AttributeError as error:
-            not_a_tensor("slogdet", error)
+        except (AttributeError, TypeError) as error:
+            wrong_argument("slogdet", error)
             raise
     return composite_out("slogdet", lambda: _c_linalg__slogdet(A), (A,), out)
 
@@ -5048,8 +5048,8 @@ def slogdet(input, *, out=None) -> Any:
     if out is None:
         try:
             return _c_slogdet(input)
-        except AttributeError as error:
-            not_a_tensor("slogdet", error)
+        except (AttributeError, TypeError) as error:
+            wrong_argument("slogdet", error)
             raise
     return composite_out("slogdet", lambda: _c_slogdet(input), (input,), out)
 
@@ -5060,8 +5060,8 @@ _c_logdet = COMPOSITES["logdet"].fn
 def logdet(input) -> Any:
     try:
         return _c_logdet(input)
-    except AttributeError as error:
-        not_a_tensor("logdet", error)
+    except (AttributeError, TypeError) as error:
+        wrong_argument("logdet", error)
         raise
 
 
@@ -5072,8 +5072,8 @@ def linalg__svd(A, full_matrices=True, *, driver=None, out=None) -> Any:
     if out is None:
         try:
             return _c_linalg__svd(A, full_matrices, driver=driver)
-        except AttributeError as error:
-            not_a_tensor("svd", error)
+        except (AttributeError, TypeError) as error:
+            wrong_argument("svd", error)
             raise
     return composite_out("svd", lambda: _c_linalg__svd(A, full_matrices, driver=driver), (A, full_matrices, driver,), out)
 
@@ -5085,8 +5085,8 @@ def linalg__svdvals(A, *, driver=None, out=None) -> Any:
     if out is None:
         try:
             return _c_linalg__svdvals(A, driver=driver)
-        except AttributeError as error:
-            not_a_tensor("svdvals", error)
+        except (AttributeError, TypeError) as error:
+            wrong_argument("svdvals", error)
             raise
     return composite_out("svdvals", lambda: _c_linalg__svdvals(A, driver=driver), (A, driver,), out)
 
@@ -5098,8 +5098,8 @@ def svd(input, some=True, compute_uv=True, *, out=None) -> Any:
     if out is None:
         try:
             return _c_svd(input, some, compute_uv)
-        except AttributeError as error:
-            not_a_tensor("svd", error)
+        except (AttributeError, TypeError) as error:
+            wrong_argument("svd", error)
             raise
     return composite_out("svd", lambda: _c_svd(input, some, compute_uv), (input, some, compute_uv,), out)
 
@@ -5111,8 +5111,8 @@ def linalg__eig(input, *, out=None) -> Any:
     if out is None:
         try:
             return _c_linalg__eig(input)
-        except AttributeError as error:
-            not_a_tensor("eig", error)
+        except (AttributeError, TypeError) as error:
+            wrong_argument("eig", error)
             raise
     return composite_out("eig", lambda: _c_linalg__eig(input), (input,), out)
 
@@ -5124,8 +5124,8 @@ def linalg__eigvals(input, *, out=None) -> Any:
     if out is None:
         try:
             return _c_linalg__eigvals(input)
-        except AttributeError as error:
-            not_a_tensor("eigvals", error)
+        except (AttributeError, TypeError) as error:
+            wrong_argument("eigvals", error)
             raise
     return composite_out("eigvals", lambda: _c_linalg__eigvals(input), (input,), out)
 
@@ -5137,8 +5137,8 @@ def linalg__eigh(input, UPLO='L', *, out=None) -> Any:
     if out is None:
         try:
             return _c_linalg__eigh(input, UPLO)
-        except AttributeError as error:
-            not_a_tensor("eigh", error)
+        except (AttributeError, TypeError) as error:
+            wrong_argument("eigh", error)
             raise
     return composite_out("eigh", lambda: _c_linalg__eigh(input, UPLO), (input, UPLO,), out)
 
@@ -5150,8 +5150,8 @@ def linalg__eigvalsh(input, UPLO='L', *, out=None) -> Any:
     if out is None:
         try:
             return _c_linalg__eigvalsh(input, UPLO)
-        except AttributeError as error:
-            not_a_tensor("eigvalsh", error)
+        except (AttributeError, TypeError) as error:
+            wrong_argument("eigvalsh", error)
             raise
     return composite_out("eigvalsh", lambda: _c_linalg__eigvalsh(input, UPLO), (input, UPLO,), out)
 
@@ -5163,8 +5163,8 @@ def linalg__ldl_factor(input, *, hermitian=False, out=None) -> Any:
     if out is None:
         try:
             return _c_linalg__ldl_factor(input, hermitian=hermitian)
-        except AttributeError as error:
-            not_a_tensor("ldl_factor", error)
+        except (AttributeError, TypeError) as error:
+            wrong_argument("ldl_factor", error)
             raise
     return composite_out("ldl_factor", lambda: _c_linalg__ldl_factor(input, hermitian=hermitian), (input, hermitian,), out)
 
@@ -5176,8 +5176,8 @@ def linalg__ldl_factor_ex(input, *, hermitian=False, check_errors=False, out=Non
     if out is None:
         try:
             return _c_linalg__ldl_factor_ex(input, hermitian=hermitian, check_errors=check_errors)
-        except AttributeError as error:
-            not_a_tensor("ldl_factor_ex", error)
+        except (AttributeError, TypeError) as error:
+            wrong_argument("ldl_factor_ex", error)
             raise
     return composite_out("ldl_factor_ex", lambda: _c_linalg__ldl_factor_ex(input, hermitian=hermitian, check_errors=check_errors), (input, hermitian, check_errors,), out)
 
@@ -5189,8 +5189,8 @@ def linalg__ldl_solve(LD, pivots, B, *, hermitian=False, out=None) -> Any:
     if out is None:
         try:
             return _c_linalg__ldl_solve(LD, pivots, B, hermitian=hermitian)
-        except AttributeError as error:
-            not_a_tensor("ldl_solve", error)
+        except (AttributeError, TypeError) as error:
+            wrong_argument("ldl_solve", error)
             raise
     return composite_out("ldl_solve", lambda: _c_linalg__ldl_solve(LD, pivots, B, hermitian=hermitian), (LD, pivots, B, hermitian,), out)
 
@@ -5202,8 +5202,8 @@ def linalg__qr(A, mode='reduced', *, out=None) -> Any:
     if out is None:
         try:
             return _c_linalg__qr(A, mode)
-        except AttributeError as error:
-            not_a_tensor("qr", error)
+        except (AttributeError, TypeError) as error:
+            wrong_argument("qr", error)
             raise
     return composite_out("qr", lambda: _c_linalg__qr(A, mode), (A, mode,), out)
 
@@ -5215,8 +5215,8 @@ def qr(input, some=True, *, out=None) -> Any:
     if out is None:
         try:
             return _c_qr(input, some)
-        except AttributeError as error:
-            not_a_tensor("qr", error)
+        except (AttributeError, TypeError) as error:
+            wrong_argument("qr", error)
             raise
     return composite_out("qr", lambda: _c_qr(input, some), (input, some,), out)
 
@@ -5228,8 +5228,8 @@ def geqrf(input, *, out=None) -> Any:
     if out is None:
         try:
             return _c_geqrf(input)
-        except AttributeError as error:
-            not_a_tensor("geqrf", error)
+        except (AttributeError, TypeError) as error:
+            wrong_argument("geqrf", error)
             raise
     return composite_out("geqrf", lambda: _c_geqrf(input), (input,), out)
 
@@ -5241,8 +5241,8 @@ def linalg__householder_product(input, tau, *, out=None) -> Any:
     if out is None:
         try:
             return _c_linalg__householder_product(input, tau)
-        except AttributeError as error:
-            not_a_tensor("householder_product", error)
+        except (AttributeError, TypeError) as error:
+            wrong_argument("householder_product", error)
             raise
     return composite_out("householder_product", lambda: _c_linalg__householder_product(input, tau), (input, tau,), out)
 
@@ -5254,8 +5254,8 @@ def orgqr(input, input2, *, out=None) -> Any:
     if out is None:
         try:
             return _c_orgqr(input, input2)
-        except AttributeError as error:
-            not_a_tensor("orgqr", error)
+        except (AttributeError, TypeError) as error:
+            wrong_argument("orgqr", error)
             raise
     return composite_out("orgqr", lambda: _c_orgqr(input, input2), (input, input2,), out)
 
@@ -5267,8 +5267,8 @@ def ormqr(input, input2, input3, left=True, transpose=False, *, out=None) -> Any
     if out is None:
         try:
             return _c_ormqr(input, input2, input3, left, transpose)
-        except AttributeError as error:
-            not_a_tensor("ormqr", error)
+        except (AttributeError, TypeError) as error:
+            wrong_argument("ormqr", error)
             raise
     return composite_out("ormqr", lambda: _c_ormqr(input, input2, input3, left, transpose), (input, input2, input3, left, transpose,), out)
 
@@ -5279,8 +5279,8 @@ _c_svd_lowrank = COMPOSITES["svd_lowrank"].fn
 def svd_lowrank(A, q=6, niter=2, M=None) -> Any:
     try:
         return _c_svd_lowrank(A, q, niter, M)
-    except AttributeError as error:
-        not_a_tensor("svd_lowrank", error)
+    except (AttributeError, TypeError) as error:
+        wrong_argument("svd_lowrank", error)
         raise
 
 
@@ -5290,8 +5290,8 @@ _c_pca_lowrank = COMPOSITES["pca_lowrank"].fn
 def pca_lowrank(A, q=None, center=True, niter=2) -> Any:
     try:
         return _c_pca_lowrank(A, q, center, niter)
-    except AttributeError as error:
-        not_a_tensor("pca_lowrank", error)
+    except (AttributeError, TypeError) as error:
+        wrong_argument("pca_lowrank", error)
         raise
 
 
@@ -5302,8 +5302,8 @@ def linalg__lu_factor(A, *, pivot=True, out=None) -> Any:
     if out is None:
         try:
             return _c_linalg__lu_factor(A, pivot=pivot)
-        except AttributeError as error:
-            not_a_tensor("lu_factor", error)
+        except (AttributeError, TypeError) as error:
+            wrong_argument("lu_factor", error)
             raise
     return composite_out("lu_factor", lambda: _c_linalg__lu_factor(A, pivot=pivot), (A, pivot,), out)
 
@@ -5315,8 +5315,8 @@ def linalg__lu_factor_ex(A, *, pivot=True, check_errors=False, out=None) -> Any:
     if out is None:
         try:
             return _c_linalg__lu_factor_ex(A, pivot=pivot, check_errors=check_errors)
-        except AttributeError as error:
-            not_a_tensor("lu_factor_ex", error)
+        except (AttributeError, TypeError) as error:
+            wrong_argument("lu_factor_ex", error)
             raise
     return composite_out("lu_factor_ex", lambda: _c_linalg__lu_factor_ex(A, pivot=pivot, check_errors=check_errors), (A, pivot, check_errors,), out)
 
@@ -5328,8 +5328,8 @@ def linalg__lu(A, *, pivot=True, out=None) -> Any:
     if out is None:
         try:
             return _c_linalg__lu(A, pivot=pivot)
-        except AttributeError as error:
-            not_a_tensor("lu", error)
+        except (AttributeError, TypeError) as error:
+            wrong_argument("lu", error)
             raise
     return composite_out("lu", lambda: _c_linalg__lu(A, pivot=pivot), (A, pivot,), out)
 
@@ -5341,8 +5341,8 @@ def lu(A, pivot=True, get_infos=False, *, out=None) -> Any:
     if out is None:
         try:
             return _c_lu(A, pivot, get_infos)
-        except AttributeError as error:
-            not_a_tensor("lu", error)
+        except (AttributeError, TypeError) as error:
+            wrong_argument("lu", error)
             raise
     return composite_out("lu", lambda: _c_lu(A, pivot, get_infos), (A, pivot, get_infos,), out)
 
@@ -5354,8 +5354,8 @@ def lu_unpack(LU_data, LU_pivots, unpack_data=True, unpack_pivots=True, *, out=N
     if out is None:
         try:
             return _c_lu_unpack(LU_data, LU_pivots, unpack_data, unpack_pivots)
-        except AttributeError as error:
-            not_a_tensor("lu_unpack", error)
+        except (AttributeError, TypeError) as error:
+            wrong_argument("lu_unpack", error)
             raise
     return composite_out("lu_unpack", lambda: _c_lu_unpack(LU_data, LU_pivots, unpack_data, unpack_pivots), (LU_data, LU_pivots, unpack_data, unpack_pivots,), out)
 
@@ -5367,8 +5367,8 @@ def linalg__lu_solve(LU, pivots, B, *, left=True, adjoint=False, out=None) -> An
     if out is None:
         try:
             return _c_linalg__lu_solve(LU, pivots, B, left=left, adjoint=adjoint)
-        except AttributeError as error:
-            not_a_tensor("lu_solve", error)
+        except (AttributeError, TypeError) as error:
+            wrong_argument("lu_solve", error)
             raise
     return composite_out("lu_solve", lambda: _c_linalg__lu_solve(LU, pivots, B, left=left, adjoint=adjoint), (LU, pivots, B, left, adjoint,), out)
 
@@ -5380,8 +5380,8 @@ def lu_solve(input, LU_data, LU_pivots, *, out=None) -> Any:
     if out is None:
         try:
             return _c_lu_solve(input, LU_data, LU_pivots)
-        except AttributeError as error:
-            not_a_tensor("lu_solve", error)
+        except (AttributeError, TypeError) as error:
+            wrong_argument("lu_solve", error)
             raise
     return composite_out("lu_solve", lambda: _c_lu_solve(input, LU_data, LU_pivots), (input, LU_data, LU_pivots,), out)
 
@@ -5397,8 +5397,8 @@ def linalg__matrix_norm(input, ord='fro', dim=(-2, -1), keepdim=False, *, dtype=
     if out is None:
         try:
             return _c_linalg__matrix_norm(input, ord, dim, keepdim, dtype=dtype)
-        except AttributeError as error:
-            not_a_tensor("matrix_norm", error)
+        except (AttributeError, TypeError) as error:
+            wrong_argument("matrix_norm", error)
             raise
     return composite_out("matrix_norm", lambda: _c_linalg__matrix_norm(input, ord, dim, keepdim, dtype=dtype), (input, ord, dim, keepdim, dtype,), out)
 
@@ -5414,8 +5414,8 @@ def linalg__norm(input, ord=None, dim=None, keepdim=False, *, dtype=None, out=No
     if out is None:
         try:
             return _c_linalg__norm(input, ord, dim, keepdim, dtype=dtype)
-        except AttributeError as error:
-            not_a_tensor("norm", error)
+        except (AttributeError, TypeError) as error:
+            wrong_argument("norm", error)
             raise
     return composite_out("norm", lambda: _c_linalg__norm(input, ord, dim, keepdim, dtype=dtype), (input, ord, dim, keepdim, dtype,), out)
 
@@ -5427,8 +5427,8 @@ def linalg__cond(input, p=None, *, out=None) -> Any:
     if out is None:
         try:
             return _c_linalg__cond(input, p)
-        except AttributeError as error:
-            not_a_tensor("cond", error)
+        except (AttributeError, TypeError) as error:
+            wrong_argument("cond", error)
             raise
     return composite_out("cond", lambda: _c_linalg__cond(input, p), (input, p,), out)
 
@@ -5440,8 +5440,8 @@ def linalg__matrix_rank(input, tol=None, hermitian=False, *, atol=None, rtol=Non
     if out is None:
         try:
             return _c_linalg__matrix_rank(input, tol, hermitian, atol=atol, rtol=rtol)
-        except AttributeError as error:
-            not_a_tensor("matrix_rank", error)
+        except (AttributeError, TypeError) as error:
+            wrong_argument("matrix_rank", error)
             raise
     return composite_out("matrix_rank", lambda: _c_linalg__matrix_rank(input, tol, hermitian, atol=atol, rtol=rtol), (input, tol, hermitian, atol, rtol,), out)
 
@@ -5453,8 +5453,8 @@ def linalg__pinv(input, rcond=None, hermitian=False, *, atol=None, rtol=None, ou
     if out is None:
         try:
             return _c_linalg__pinv(input, rcond, hermitian, atol=atol, rtol=rtol)
-        except AttributeError as error:
-            not_a_tensor("pinv", error)
+        except (AttributeError, TypeError) as error:
+            wrong_argument("pinv", error)
             raise
     return composite_out("pinv", lambda: _c_linalg__pinv(input, rcond, hermitian, atol=atol, rtol=rtol), (input, rcond, hermitian, atol, rtol,), out)
 
@@ -5465,8 +5465,8 @@ _c_pinverse = COMPOSITES["pinverse"].fn
 def pinverse(input, rcond=1e-15) -> Any:
     try:
         return _c_pinverse(input, rcond)
-    except AttributeError as error:
-        not_a_tensor("pinverse", error)
+    except (AttributeError, TypeError) as error:
+        wrong_argument("pinverse", error)
         raise
 
 
@@ -5477,8 +5477,8 @@ def linalg__lstsq(input, b, rcond=None, *, driver=None, out=None) -> Any:
     if out is None:
         try:
             return _c_linalg__lstsq(input, b, rcond, driver=driver)
-        except AttributeError as error:
-            not_a_tensor("lstsq", error)
+        except (AttributeError, TypeError) as error:
+            wrong_argument("lstsq", error)
             raise
     return composite_out("lstsq", lambda: _c_linalg__lstsq(input, b, rcond, driver=driver), (input, b, rcond, driver,), out)
 
@@ -5490,8 +5490,8 @@ def linalg__solve(A, B, *, left=True, out=None) -> Any:
     if out is None:
         try:
             return _c_linalg__solve(A, B, left=left)
-        except AttributeError as error:
-            not_a_tensor("solve", error)
+        except (AttributeError, TypeError) as error:
+            wrong_argument("solve", error)
             raise
     return composite_out("solve", lambda: _c_linalg__solve(A, B, left=left), (A, B, left,), out)
 
@@ -5503,8 +5503,8 @@ def linalg__solve_ex(A, B, *, left=True, check_errors=False, out=None) -> Any:
     if out is None:
         try:
             return _c_linalg__solve_ex(A, B, left=left, check_errors=check_errors)
-        except AttributeError as error:
-            not_a_tensor("solve_ex", error)
+        except (AttributeError, TypeError) as error:
+            wrong_argument("solve_ex", error)
             raise
     return composite_out("solve_ex", lambda: _c_linalg__solve_ex(A, B, left=left, check_errors=check_errors), (A, B, left, check_errors,), out)
 
@@ -5516,8 +5516,8 @@ def linalg__inv(A, *, out=None) -> Any:
     if out is None:
         try:
             return _c_linalg__inv(A)
-        except AttributeError as error:
-            not_a_tensor("inv", error)
+        except (AttributeError, TypeError) as error:
+            wrong_argument("inv", error)
             raise
     return composite_out("inv", lambda: _c_linalg__inv(A), (A,), out)
 
@@ -5529,8 +5529,8 @@ def linalg__inv_ex(A, *, check_errors=False, out=None) -> Any:
     if out is None:
         try:
             return _c_linalg__inv_ex(A, check_errors=check_errors)
-        except AttributeError as error:
-            not_a_tensor("inv_ex", error)
+        except (AttributeError, TypeError) as error:
+            wrong_argument("inv_ex", error)
             raise
     return composite_out("inv_ex", lambda: _c_linalg__inv_ex(A, check_errors=check_errors), (A, check_errors,), out)
 
@@ -5542,8 +5542,8 @@ def inverse(input, *, out=None) -> Any:
     if out is None:
         try:
             return _c_inverse(input)
-        except AttributeError as error:
-            not_a_tensor("inverse", error)
+        except (AttributeError, TypeError) as error:
+            wrong_argument("inverse", error)
             raise
     return composite_out("inverse", lambda: _c_inverse(input), (input,), out)
 
@@ -5555,8 +5555,8 @@ def linalg__tensorsolve(input, other, dims=None, *, out=None) -> Any:
     if out is None:
         try:
             return _c_linalg__tensorsolve(input, other, dims)
-        except AttributeError as error:
-            not_a_tensor("tensorsolve", error)
+        except (AttributeError, TypeError) as error:
+            wrong_argument("tensorsolve", error)
             raise
     return composite_out("tensorsolve", lambda: _c_linalg__tensorsolve(input, other, dims), (input, other, dims,), out)
 
@@ -5568,8 +5568,8 @@ def linalg__tensorinv(input, ind=2, *, out=None) -> Any:
     if out is None:
         try:
             return _c_linalg__tensorinv(input, ind)
-        except AttributeError as error:
-            not_a_tensor("tensorinv", error)
+        except (AttributeError, TypeError) as error:
+            wrong_argument("tensorinv", error)
             raise
     return composite_out("tensorinv", lambda: _c_linalg__tensorinv(input, ind), (input, ind,), out)
 
@@ -5581,8 +5581,8 @@ def matrix_power(input, n, *, out=None) -> Any:
     if out is None:
         try:
             return _c_matrix_power(input, n)
-        except AttributeError as error:
-            not_a_tensor("matrix_power", error)
+        except (AttributeError, TypeError) as error:
+            wrong_argument("matrix_power", error)
             raise
     return composite_out("matrix_power", lambda: _c_matrix_power(input, n), (input, n,), out)
 
@@ -5593,8 +5593,8 @@ _c_matrix_exp = COMPOSITES["matrix_exp"].fn
 def matrix_exp(input) -> Any:
     try:
         return _c_matrix_exp(input)
-    except AttributeError as error:
-        not_a_tensor("matrix_exp", error)
+    except (AttributeError, TypeError) as error:
+        wrong_argument("matrix_exp", error)
         raise
 
 
@@ -5604,8 +5604,8 @@ _c_linalg__vander = COMPOSITES["linalg.vander"].fn
 def linalg__vander(x, *, N=None) -> Any:
     try:
         return _c_linalg__vander(x, N=N)
-    except AttributeError as error:
-        not_a_tensor("vander", error)
+    except (AttributeError, TypeError) as error:
+        wrong_argument("vander", error)
         raise
 
 
@@ -5618,8 +5618,8 @@ def linalg__vecdot(x, y, *, dim=-1, out=None, axis=None) -> Any:
     if out is None:
         try:
             return _c_linalg__vecdot(x, y, dim=dim)
-        except AttributeError as error:
-            not_a_tensor("vecdot", error)
+        except (AttributeError, TypeError) as error:
+            wrong_argument("vecdot", error)
             raise
     return composite_out("vecdot", lambda: _c_linalg__vecdot(x, y, dim=dim), (x, y, dim,), out)
 
@@ -5630,8 +5630,8 @@ _c_linalg__diagonal = COMPOSITES["linalg.diagonal"].fn
 def linalg__diagonal(A, *, offset=0, dim1=-2, dim2=-1) -> Any:
     try:
         return _c_linalg__diagonal(A, offset=offset, dim1=dim1, dim2=dim2)
-    except AttributeError as error:
-        not_a_tensor("diagonal", error)
+    except (AttributeError, TypeError) as error:
+        wrong_argument("diagonal", error)
         raise
 
 
@@ -5641,8 +5641,8 @@ _c_nn__functional__hinge_embedding_loss = COMPOSITES["nn.functional.hinge_embedd
 def nn__functional__hinge_embedding_loss(input, target, margin=1.0, size_average=None, reduce=None, reduction='mean') -> Any:
     try:
         return _c_nn__functional__hinge_embedding_loss(input, target, margin, size_average, reduce, reduction)
-    except AttributeError as error:
-        not_a_tensor("hinge_embedding_loss", error)
+    except (AttributeError, TypeError) as error:
+        wrong_argument("hinge_embedding_loss", error)
         raise
 
 
@@ -5652,8 +5652,8 @@ _c_nn__functional__margin_ranking_loss = COMPOSITES["nn.functional.margin_rankin
 def nn__functional__margin_ranking_loss(input1, input2, target, margin=0, size_average=None, reduce=None, reduction='mean') -> Any:
     try:
         return _c_nn__functional__margin_ranking_loss(input1, input2, target, margin, size_average, reduce, reduction)
-    except AttributeError as error:
-        not_a_tensor("margin_ranking_loss", error)
+    except (AttributeError, TypeError) as error:
+        wrong_argument("margin_ranking_loss", error)
         raise
 
 
@@ -5663,8 +5663,8 @@ _c_nn__functional__triplet_margin_loss = COMPOSITES["nn.functional.triplet_margi
 def nn__functional__triplet_margin_loss(anchor, positive, negative, margin=1.0, p=2, eps=1e-06, swap=False, size_average=None, reduce=None, reduction='mean') -> Any:
     try:
         return _c_nn__functional__triplet_margin_loss(anchor, positive, negative, margin, p, eps, swap, size_average, reduce, reduction)
-    except AttributeError as error:
-        not_a_tensor("triplet_margin_loss", error)
+    except (AttributeError, TypeError) as error:
+        wrong_argument("triplet_margin_loss", error)
         raise
 
 
@@ -5674,8 +5674,8 @@ _c_nn__functional__triplet_margin_with_distance_loss = COMPOSITES["nn.functional
 def nn__functional__triplet_margin_with_distance_loss(anchor, positive, negative, *, distance_function=None, margin=1.0, swap=False, reduction='mean') -> Any:
     try:
         return _c_nn__functional__triplet_margin_with_distance_loss(anchor, positive, negative, distance_function=distance_function, margin=margin, swap=swap, reduction=reduction)
-    except AttributeError as error:
-        not_a_tensor("triplet_margin_with_distance_loss", error)
+    except (AttributeError, TypeError) as error:
+        wrong_argument("triplet_margin_with_distance_loss", error)
         raise
 
 
@@ -5685,8 +5685,8 @@ _c_nn__functional__cosine_embedding_loss = COMPOSITES["nn.functional.cosine_embe
 def nn__functional__cosine_embedding_loss(input1, input2, target, margin=0, size_average=None, reduce=None, reduction='mean') -> Any:
     try:
         return _c_nn__functional__cosine_embedding_loss(input1, input2, target, margin, size_average, reduce, reduction)
-    except AttributeError as error:
-        not_a_tensor("cosine_embedding_loss", error)
+    except (AttributeError, TypeError) as error:
+        wrong_argument("cosine_embedding_loss", error)
         raise
 
 
@@ -5696,8 +5696,8 @@ _c_nn__functional__multi_margin_loss = COMPOSITES["nn.functional.multi_margin_lo
 def nn__functional__multi_margin_loss(input, target, p=1, margin=1.0, weight=None, size_average=None, reduce=None, reduction='mean') -> Any:
     try:
         return _c_nn__functional__multi_margin_loss(input, target, p, margin, weight, size_average, reduce, reduction)
-    except AttributeError as error:
-        not_a_tensor("multi_margin_loss", error)
+    except (AttributeError, TypeError) as error:
+        wrong_argument("multi_margin_loss", error)
         raise
 
 
@@ -5707,8 +5707,8 @@ _c_nn__functional__multilabel_margin_loss = COMPOSITES["nn.functional.multilabel
 def nn__functional__multilabel_margin_loss(input, target, size_average=None, reduce=None, reduction='mean') -> Any:
     try:
         return _c_nn__functional__multilabel_margin_loss(input, target, size_average, reduce, reduction)
-    except AttributeError as error:
-        not_a_tensor("multilabel_margin_loss", error)
+    except (AttributeError, TypeError) as error:
+        wrong_argument("multilabel_margin_loss", error)
         raise
 
 
@@ -5719,8 +5719,8 @@ def masked_select(input, mask, *, out=None) -> Any:
     if out is None:
         try:
             return _c_masked_select(input, mask)
-        except AttributeError as error:
-            not_a_tensor("masked_select", error)
+        except (AttributeError, TypeError) as error:
+            wrong_argument("masked_select", error)
             raise
     return composite_out("masked_select", lambda: _c_masked_select(input, mask), (input, mask,), out)
 
@@ -5731,8 +5731,8 @@ _c_masked_scatter = COMPOSITES["masked_scatter"].fn
 def masked_scatter(input, mask, source) -> Any:
     try:
         return _c_masked_scatter(input, mask, source)
-    except AttributeError as error:
-        not_a_tensor("masked_scatter", error)
+    except (AttributeError, TypeError) as error:
+        wrong_argument("masked_scatter", error)
         raise
 
 
@@ -5742,8 +5742,8 @@ _c_masked_scatter_ = COMPOSITES["masked_scatter_"].fn
 def masked_scatter_(input, mask, source) -> Any:
     try:
         return _c_masked_scatter_(input, mask, source)
-    except AttributeError as error:
-        not_a_tensor("masked_scatter_", error)
+    except (AttributeError, TypeError) as error:
+        wrong_argument("masked_scatter_", error)
         raise
 
 
@@ -5754,8 +5754,8 @@ def nonzero(input, *, as_tuple=False, out=None) -> Any:
     if out is None:
         try:
             return _c_nonzero(input, as_tuple=as_tuple)
-        except AttributeError as error:
-            not_a_tensor("nonzero", error)
+        except (AttributeError, TypeError) as error:
+            wrong_argument("nonzero", error)
             raise
     return composite_out("nonzero", lambda: _c_nonzero(input, as_tuple=as_tuple), (input, as_tuple,), out)
 
@@ -5766,8 +5766,8 @@ _c_argwhere = COMPOSITES["argwhere"].fn
 def argwhere(input) -> Any:
     try:
         return _c_argwhere(input)
-    except AttributeError as error:
-        not_a_tensor("argwhere", error)
+    except (AttributeError, TypeError) as error:
+        wrong_argument("argwhere", error)
         raise
 
 
@@ -5777,8 +5777,8 @@ _c_nn__functional__one_hot = COMPOSITES["nn.functional.one_hot"].fn
 def nn__functional__one_hot(input, num_classes=-1) -> Any:
     try:
         return _c_nn__functional__one_hot(input, num_classes)
-    except AttributeError as error:
-        not_a_tensor("one_hot", error)
+    except (AttributeError, TypeError) as error:
+        wrong_argument("one_hot", error)
         raise
 
 
@@ -5789,8 +5789,8 @@ def addmm_activation(input, mat1, mat2, *, beta=1, alpha=1, use_gelu=False, out=
     if out is None:
         try:
             return _c_addmm_activation(input, mat1, mat2, beta=beta, alpha=alpha, use_gelu=use_gelu)
-        except AttributeError as error:
-            not_a_tensor("addmm_activation", error)
+        except (AttributeError, TypeError) as error:
+            wrong_argument("addmm_activation", error)
             raise
     return composite_out("addmm_activation", lambda: _c_addmm_activation(input, mat1, mat2, beta=beta, alpha=alpha, use_gelu=use_gelu), (input, mat1, mat2, beta, alpha, use_gelu,), out)
 
@@ -5802,8 +5802,8 @@ def scaled_mm(input, mat2, scale_a, scale_b, bias=None, scale_result=None, out_d
     if out is None:
         try:
             return _c_scaled_mm(input, mat2, scale_a, scale_b, bias, scale_result, out_dtype, use_fast_accum)
-        except AttributeError as error:
-            not_a_tensor("scaled_mm", error)
+        except (AttributeError, TypeError) as error:
+            wrong_argument("scaled_mm", error)
             raise
     return composite_out("scaled_mm", lambda: _c_scaled_mm(input, mat2, scale_a, scale_b, bias, scale_result, out_dtype, use_fast_accum), (input, mat2, scale_a, scale_b, bias, scale_result, out_dtype, use_fast_accum,), out)
 
@@ -5815,8 +5815,8 @@ def int_mm(input, mat2, *, out=None) -> Any:
     if out is None:
         try:
             return _c_int_mm(input, mat2)
-        except AttributeError as error:
-            not_a_tensor("int_mm", error)
+        except (AttributeError, TypeError) as error:
+            wrong_argument("int_mm", error)
             raise
     return composite_out("int_mm", lambda: _c_int_mm(input, mat2), (input, mat2,), out)
 
@@ -5827,8 +5827,8 @@ _c_nn__functional__multi_head_attention_forward = COMPOSITES["nn.functional.mult
 def nn__functional__multi_head_attention_forward(query, key, value, embed_dim_to_check, num_heads, in_proj_weight, in_proj_bias, bias_k, bias_v, add_zero_attn, dropout_p, out_proj_weight, out_proj_bias, training=True, key_padding_mask=None, need_weights=True, attn_mask=None, use_separate_proj_weight=False, q_proj_weight=None, k_proj_weight=None, v_proj_weight=None, static_k=None, static_v=None, average_attn_weights=True, is_causal=False) -> Any:
     try:
         return _c_nn__functional__multi_head_attention_forward(query, key, value, embed_dim_to_check, num_heads, in_proj_weight, in_proj_bias, bias_k, bias_v, add_zero_attn, dropout_p, out_proj_weight, out_proj_bias, training, key_padding_mask, need_weights, attn_mask, use_separate_proj_weight, q_proj_weight, k_proj_weight, v_proj_weight, static_k, static_v, average_attn_weights, is_causal)
-    except AttributeError as error:
-        not_a_tensor("multi_head_attention_forward", error)
+    except (AttributeError, TypeError) as error:
+        wrong_argument("multi_head_attention_forward", error)
         raise
 
 
@@ -5838,8 +5838,8 @@ _c_nn__functional__layer_norm = COMPOSITES["nn.functional.layer_norm"].fn
 def nn__functional__layer_norm(input, normalized_shape, weight=None, bias=None, eps=1e-05) -> Any:
     try:
         return _c_nn__functional__layer_norm(input, normalized_shape, weight, bias, eps)
-    except AttributeError as error:
-        not_a_tensor("layer_norm", error)
+    except (AttributeError, TypeError) as error:
+        wrong_argument("layer_norm", error)
         raise
 
 
@@ -5849,8 +5849,8 @@ _c_layer_norm = COMPOSITES["layer_norm"].fn
 def layer_norm(input, normalized_shape, weight=None, bias=None, eps=1e-05, cudnn_enable=True) -> Any:
     try:
         return _c_layer_norm(input, normalized_shape, weight, bias, eps, cudnn_enable)
-    except AttributeError as error:
-        not_a_tensor("layer_norm", error)
+    except (AttributeError, TypeError) as error:
+        wrong_argument("layer_norm", error)
         raise
 
 
@@ -5860,8 +5860,8 @@ _c_nn__functional__rms_norm = COMPOSITES["nn.functional.rms_norm"].fn
 def nn__functional__rms_norm(input, normalized_shape, weight=None, eps=None) -> Any:
     try:
         return _c_nn__functional__rms_norm(input, normalized_shape, weight, eps)
-    except AttributeError as error:
-        not_a_tensor("rms_norm", error)
+    except (AttributeError, TypeError) as error:
+        wrong_argument("rms_norm", error)
         raise
 
 
@@ -5871,8 +5871,8 @@ _c_nn__functional__local_response_norm = COMPOSITES["nn.functional.local_respons
 def nn__functional__local_response_norm(input, size, alpha=0.0001, beta=0.75, k=1.0) -> Any:
     try:
         return _c_nn__functional__local_response_norm(input, size, alpha, beta, k)
-    except AttributeError as error:
-        not_a_tensor("local_response_norm", error)
+    except (AttributeError, TypeError) as error:
+        wrong_argument("local_response_norm", error)
         raise
 
 
@@ -5882,8 +5882,8 @@ _c_nn__functional__pad = COMPOSITES["nn.functional.pad"].fn
 def nn__functional__pad(input, pad, mode='constant', value=None) -> Any:
     try:
         return _c_nn__functional__pad(input, pad, mode, value)
-    except AttributeError as error:
-        not_a_tensor("pad", error)
+    except (AttributeError, TypeError) as error:
+        wrong_argument("pad", error)
         raise
 
 
@@ -5893,8 +5893,8 @@ _c_nn__functional__pixel_shuffle = COMPOSITES["nn.functional.pixel_shuffle"].fn
 def nn__functional__pixel_shuffle(input, upscale_factor) -> Any:
     try:
         return _c_nn__functional__pixel_shuffle(input, upscale_factor)
-    except AttributeError as error:
-        not_a_tensor("pixel_shuffle", error)
+    except (AttributeError, TypeError) as error:
+        wrong_argument("pixel_shuffle", error)
         raise
 
 
@@ -5904,8 +5904,8 @@ _c_nn__functional__pixel_unshuffle = COMPOSITES["nn.functional.pixel_unshuffle"]
 def nn__functional__pixel_unshuffle(input, downscale_factor) -> Any:
     try:
         return _c_nn__functional__pixel_unshuffle(input, downscale_factor)
-    except AttributeError as error:
-        not_a_tensor("pixel_unshuffle", error)
+    except (AttributeError, TypeError) as error:
+        wrong_argument("pixel_unshuffle", error)
         raise
 
 
@@ -5915,8 +5915,8 @@ _c_nn__functional__channel_shuffle = COMPOSITES["nn.functional.channel_shuffle"]
 def nn__functional__channel_shuffle(input, groups) -> Any:
     try:
         return _c_nn__functional__channel_shuffle(input, groups)
-    except AttributeError as error:
-        not_a_tensor("channel_shuffle", error)
+    except (AttributeError, TypeError) as error:
+        wrong_argument("channel_shuffle", error)
         raise
 
 
@@ -5927,8 +5927,8 @@ def pow(input, exponent, *, out=None) -> Any:
     if out is None:
         try:
             return _c_pow(input, exponent)
-        except AttributeError as error:
-            not_a_tensor("pow", error)
+        except (AttributeError, TypeError) as error:
+            wrong_argument("pow", error)
             raise
     return composite_out("pow", lambda: _c_pow(input, exponent), (input, exponent,), out)
 
@@ -5939,8 +5939,8 @@ _c_pow_ = COMPOSITES["pow_"].fn
 def pow_(input, exponent) -> Any:
     try:
         return _c_pow_(input, exponent)
-    except AttributeError as error:
-        not_a_tensor("pow_", error)
+    except (AttributeError, TypeError) as error:
+        wrong_argument("pow_", error)
         raise
 
 
@@ -5951,8 +5951,8 @@ def float_power(input, exponent, *, out=None) -> Any:
     if out is None:
         try:
             return _c_float_power(input, exponent)
-        except AttributeError as error:
-            not_a_tensor("float_power", error)
+        except (AttributeError, TypeError) as error:
+            wrong_argument("float_power", error)
             raise
     return composite_out("float_power", lambda: _c_float_power(input, exponent), (input, exponent,), out)
 
@@ -5963,8 +5963,8 @@ _c_float_power_ = COMPOSITES["float_power_"].fn
 def float_power_(input, exponent) -> Any:
     try:
         return _c_float_power_(input, exponent)
-    except AttributeError as error:
-        not_a_tensor("float_power_", error)
+    except (AttributeError, TypeError) as error:
+        wrong_argument("float_power_", error)
         raise
 
 
@@ -5974,8 +5974,8 @@ _c_uniform_ = COMPOSITES["uniform_"].fn
 def uniform_(input, low=0.0, to=1.0, *, generator=None, **named) -> Any:
     try:
         return _c_uniform_(input, low, to, generator=generator, **named)
-    except AttributeError as error:
-        not_a_tensor("uniform_", error)
+    except (AttributeError, TypeError) as error:
+        wrong_argument("uniform_", error)
         raise
 
 
@@ -5985,8 +5985,8 @@ _c_normal_ = COMPOSITES["normal_"].fn
 def normal_(input, mean=0.0, std=1.0, *, generator=None) -> Any:
     try:
         return _c_normal_(input, mean, std, generator=generator)
-    except AttributeError as error:
-        not_a_tensor("normal_", error)
+    except (AttributeError, TypeError) as error:
+        wrong_argument("normal_", error)
         raise
 
 
@@ -5996,8 +5996,8 @@ _c_log_normal_ = COMPOSITES["log_normal_"].fn
 def log_normal_(input, mean=1.0, std=2.0, *, generator=None) -> Any:
     try:
         return _c_log_normal_(input, mean, std, generator=generator)
-    except AttributeError as error:
-        not_a_tensor("log_normal_", error)
+    except (AttributeError, TypeError) as error:
+        wrong_argument("log_normal_", error)
         raise
 
 
@@ -6007,8 +6007,8 @@ _c_exponential_ = COMPOSITES["exponential_"].fn
 def exponential_(input, lambd=1.0, *, generator=None) -> Any:
     try:
         return _c_exponential_(input, lambd, generator=generator)
-    except AttributeError as error:
-        not_a_tensor("exponential_", error)
+    except (AttributeError, TypeError) as error:
+        wrong_argument("exponential_", error)
         raise
 
 
@@ -6018,8 +6018,8 @@ _c_cauchy_ = COMPOSITES["cauchy_"].fn
 def cauchy_(input, median=0.0, sigma=1.0, *, generator=None) -> Any:
     try:
         return _c_cauchy_(input, median, sigma, generator=generator)
-    except AttributeError as error:
-        not_a_tensor("cauchy_", error)
+    except (AttributeError, TypeError) as error:
+        wrong_argument("cauchy_", error)
         raise
 
 
@@ -6029,8 +6029,8 @@ _c_geometric_ = COMPOSITES["geometric_"].fn
 def geometric_(input, p, *, generator=None) -> Any:
     try:
         return _c_geometric_(input, p, generator=generator)
-    except AttributeError as error:
-        not_a_tensor("geometric_", error)
+    except (AttributeError, TypeError) as error:
+        wrong_argument("geometric_", error)
         raise
 
 
@@ -6040,8 +6040,8 @@ _c_bernoulli_ = COMPOSITES["bernoulli_"].fn
 def bernoulli_(input, p=0.5, *, generator=None) -> Any:
     try:
         return _c_bernoulli_(input, p, generator=generator)
-    except AttributeError as error:
-        not_a_tensor("bernoulli_", error)
+    except (AttributeError, TypeError) as error:
+        wrong_argument("bernoulli_", error)
         raise
 
 
@@ -6051,8 +6051,8 @@ _c_combinations = COMPOSITES["combinations"].fn
 def combinations(input, r=2, with_replacement=False) -> Any:
     try:
         return _c_combinations(input, r, with_replacement)
-    except AttributeError as error:
-        not_a_tensor("combinations", error)
+    except (AttributeError, TypeError) as error:
+        wrong_argument("combinations", error)
         raise
 
 
@@ -6062,8 +6062,8 @@ _c_vander = COMPOSITES["vander"].fn
 def vander(x, N=None, increasing=False) -> Any:
     try:
         return _c_vander(x, N, increasing)
-    except AttributeError as error:
-        not_a_tensor("vander", error)
+    except (AttributeError, TypeError) as error:
+        wrong_argument("vander", error)
         raise
 
 
@@ -6073,8 +6073,8 @@ _c_fliplr = COMPOSITES["fliplr"].fn
 def fliplr(input) -> Any:
     try:
         return _c_fliplr(input)
-    except AttributeError as error:
-        not_a_tensor("fliplr", error)
+    except (AttributeError, TypeError) as error:
+        wrong_argument("fliplr", error)
         raise
 
 
@@ -6084,8 +6084,8 @@ _c_flipud = COMPOSITES["flipud"].fn
 def flipud(input) -> Any:
     try:
         return _c_flipud(input)
-    except AttributeError as error:
-        not_a_tensor("flipud", error)
+    except (AttributeError, TypeError) as error:
+        wrong_argument("flipud", error)
         raise
 
 
@@ -6095,8 +6095,8 @@ _c_rot90 = COMPOSITES["rot90"].fn
 def rot90(input, k=1, dims=(0, 1)) -> Any:
     try:
         return _c_rot90(input, k, dims)
-    except AttributeError as error:
-        not_a_tensor("rot90", error)
+    except (AttributeError, TypeError) as error:
+        wrong_argument("rot90", error)
         raise
 
 
@@ -6106,8 +6106,8 @@ _c_expand_as = COMPOSITES["expand_as"].fn
 def expand_as(input, other) -> Any:
     try:
         return _c_expand_as(input, other)
-    except AttributeError as error:
-        not_a_tensor("expand_as", error)
+    except (AttributeError, TypeError) as error:
+        wrong_argument("expand_as", error)
         raise
 
 
@@ -6117,8 +6117,8 @@ _c_broadcast_to = COMPOSITES["broadcast_to"].fn
 def broadcast_to(input, size) -> Any:
     try:
         return _c_broadcast_to(input, size)
-    except AttributeError as error:
-        not_a_tensor("broadcast_to", error)
+    except (AttributeError, TypeError) as error:
+        wrong_argument("broadcast_to", error)
         raise
 
 
@@ -6130,8 +6130,8 @@ def repeat_interleave(input, repeats=None, dim=None, *, output_size=None, axis=N
         dim = axis
     try:
         return _c_repeat_interleave(input, repeats, dim, output_size=output_size)
-    except AttributeError as error:
-        not_a_tensor("repeat_interleave", error)
+    except (AttributeError, TypeError) as error:
+        wrong_argument("repeat_interleave", error)
         raise
 
 
@@ -6141,8 +6141,8 @@ _c_nn__functional__rope = COMPOSITES["nn.functional.rope"].fn
 def nn__functional__rope(input, cos, sin, *, interleaved=False, offset=0) -> Any:
     try:
         return _c_nn__functional__rope(input, cos, sin, interleaved=interleaved, offset=offset)
-    except AttributeError as error:
-        not_a_tensor("rope", error)
+    except (AttributeError, TypeError) as error:
+        wrong_argument("rope", error)
         raise
 
 
@@ -6152,8 +6152,8 @@ _c_abs_ = COMPOSITES["abs_"].fn
 def abs_(input) -> Any:
     try:
         return _c_abs_(input)
-    except AttributeError as error:
-        not_a_tensor("abs_", error)
+    except (AttributeError, TypeError) as error:
+        wrong_argument("abs_", error)
         raise
 
 
@@ -6166,8 +6166,8 @@ def cummax(input, dim=None, *, out=None, axis=None) -> Any:
     if out is None:
         try:
             return _c_cummax(input, dim)
-        except AttributeError as error:
-            not_a_tensor("cummax", error)
+        except (AttributeError, TypeError) as error:
+            wrong_argument("cummax", error)
             raise
     return composite_out("cummax", lambda: _c_cummax(input, dim), (input, dim,), out)
 
@@ -6181,8 +6181,8 @@ def cummin(input, dim=None, *, out=None, axis=None) -> Any:
     if out is None:
         try:
             return _c_cummin(input, dim)
-        except AttributeError as error:
-            not_a_tensor("cummin", error)
+        except (AttributeError, TypeError) as error:
+            wrong_argument("cummin", error)
             raise
     return composite_out("cummin", lambda: _c_cummin(input, dim), (input, dim,), out)
 
@@ -6196,8 +6196,8 @@ def diff(input, n=1, dim=-1, prepend=None, append=None, *, out=None, axis=None) 
     if out is None:
         try:
             return _c_diff(input, n, dim, prepend, append)
-        except AttributeError as error:
-            not_a_tensor("diff", error)
+        except (AttributeError, TypeError) as error:
+            wrong_argument("diff", error)
             raise
     return composite_out("diff", lambda: _c_diff(input, n, dim, prepend, append), (input, n, dim, prepend, append,), out)
 
@@ -6210,8 +6210,8 @@ def trapezoid(y, x=None, *, dx=None, dim=-1, axis=None) -> Any:
         dim = axis
     try:
         return _c_trapezoid(y, x, dx=dx, dim=dim)
-    except AttributeError as error:
-        not_a_tensor("trapezoid", error)
+    except (AttributeError, TypeError) as error:
+        wrong_argument("trapezoid", error)
         raise
 
 
@@ -6223,8 +6223,8 @@ def cumulative_trapezoid(y, x=None, *, dx=None, dim=-1, axis=None) -> Any:
         dim = axis
     try:
         return _c_cumulative_trapezoid(y, x, dx=dx, dim=dim)
-    except AttributeError as error:
-        not_a_tensor("cumulative_trapezoid", error)
+    except (AttributeError, TypeError) as error:
+        wrong_argument("cumulative_trapezoid", error)
         raise
 
 
@@ -6235,8 +6235,8 @@ def scatter(input, dim, index, src=None, *, value=None, reduce=None, out=None) -
     if out is None:
         try:
             return _c_scatter(input, dim, index, src, value=value, reduce=reduce)
-        except AttributeError as error:
-            not_a_tensor("scatter", error)
+        except (AttributeError, TypeError) as error:
+            wrong_argument("scatter", error)
             raise
     return composite_out("scatter", lambda: _c_scatter(input, dim, index, src, value=value, reduce=reduce), (input, dim, index, src, value, reduce,), out)
 
@@ -6247,8 +6247,8 @@ _c_scatter_ = COMPOSITES["scatter_"].fn
 def scatter_(input, dim, index, src=None, *, value=None, reduce=None) -> Any:
     try:
         return _c_scatter_(input, dim, index, src, value=value, reduce=reduce)
-    except AttributeError as error:
-        not_a_tensor("scatter_", error)
+    except (AttributeError, TypeError) as error:
+        wrong_argument("scatter_", error)
         raise
 
 
@@ -6259,8 +6259,8 @@ def scatter_reduce(input, dim, index, src, reduce, *, include_self=True, out=Non
     if out is None:
         try:
             return _c_scatter_reduce(input, dim, index, src, reduce, include_self=include_self)
-        except AttributeError as error:
-            not_a_tensor("scatter_reduce", error)
+        except (AttributeError, TypeError) as error:
+            wrong_argument("scatter_reduce", error)
             raise
     return composite_out("scatter_reduce", lambda: _c_scatter_reduce(input, dim, index, src, reduce, include_self=include_self), (input, dim, index, src, reduce, include_self,), out)
 
@@ -6275,8 +6275,8 @@ _c_as_strided_scatter = COMPOSITES["as_strided_scatter"].fn
 def as_strided_scatter(input, src, size, stride, storage_offset=None) -> Any:
     try:
         return _c_as_strided_scatter(input, src, size, stride, storage_offset)
-    except AttributeError as error:
-        not_a_tensor("as_strided_scatter", error)
+    except (AttributeError, TypeError) as error:
+        wrong_argument("as_strided_scatter", error)
         raise
 
 
@@ -6287,8 +6287,8 @@ def searchsorted(sorted_sequence, input, *, out_int32=False, right=False, side=N
     if out is None:
         try:
             return _c_searchsorted(sorted_sequence, input, out_int32=out_int32, right=right, side=side, sorter=sorter)
-        except AttributeError as error:
-            not_a_tensor("searchsorted", error)
+        except (AttributeError, TypeError) as error:
+            wrong_argument("searchsorted", error)
             raise
     return composite_out("searchsorted", lambda: _c_searchsorted(sorted_sequence, input, out_int32=out_int32, right=right, side=side, sorter=sorter), (sorted_sequence, input, out_int32, right, side, sorter,), out)
 
@@ -6300,8 +6300,8 @@ def bucketize(input, boundaries, *, out_int32=False, right=False, out=None) -> A
     if out is None:
         try:
             return _c_bucketize(input, boundaries, out_int32=out_int32, right=right)
-        except AttributeError as error:
-            not_a_tensor("bucketize", error)
+        except (AttributeError, TypeError) as error:
+            wrong_argument("bucketize", error)
             raise
     return composite_out("bucketize", lambda: _c_bucketize(input, boundaries, out_int32=out_int32, right=right), (input, boundaries, out_int32, right,), out)
 
@@ -6312,8 +6312,8 @@ _c_bincount = COMPOSITES["bincount"].fn
 def bincount(input, weights=None, minlength=0) -> Any:
     try:
         return _c_bincount(input, weights, minlength)
-    except AttributeError as error:
-        not_a_tensor("bincount", error)
+    except (AttributeError, TypeError) as error:
+        wrong_argument("bincount", error)
         raise
 
 
@@ -6324,8 +6324,8 @@ def histc(input, bins=100, min=0, max=0, *, out=None) -> Any:
     if out is None:
         try:
             return _c_histc(input, bins, min, max)
-        except AttributeError as error:
-            not_a_tensor("histc", error)
+        except (AttributeError, TypeError) as error:
+            wrong_argument("histc", error)
             raise
     return composite_out("histc", lambda: _c_histc(input, bins, min, max), (input, bins, min, max,), out)
 
@@ -6337,8 +6337,8 @@ def histogram(input, bins, *, range=None, weight=None, density=False, out=None) 
     if out is None:
         try:
             return _c_histogram(input, bins, range=range, weight=weight, density=density)
-        except AttributeError as error:
-            not_a_tensor("histogram", error)
+        except (AttributeError, TypeError) as error:
+            wrong_argument("histogram", error)
             raise
     return composite_out("histogram", lambda: _c_histogram(input, bins, range=range, weight=weight, density=density), (input, bins, range, weight, density,), out)
 
@@ -6349,8 +6349,8 @@ _c_histogramdd = COMPOSITES["histogramdd"].fn
 def histogramdd(input, bins, range=None, weight=None, density=False) -> Any:
     try:
         return _c_histogramdd(input, bins, range, weight, density)
-    except AttributeError as error:
-        not_a_tensor("histogramdd", error)
+    except (AttributeError, TypeError) as error:
+        wrong_argument("histogramdd", error)
         raise
 
 
@@ -6361,8 +6361,8 @@ def where(condition, input=None, other=None, *, out=None) -> Any:
     if out is None:
         try:
             return _c_where(condition, input, other)
-        except AttributeError as error:
-            not_a_tensor("where", error)
+        except (AttributeError, TypeError) as error:
+            wrong_argument("where", error)
             raise
     return composite_out("where", lambda: _c_where(condition, input, other), (condition, input, other,), out)
 
@@ -6373,8 +6373,8 @@ _c_Tensor__where = COMPOSITES["Tensor.where"].fn
 def Tensor__where(input, condition, other) -> Any:
     try:
         return _c_Tensor__where(input, condition, other)
-    except AttributeError as error:
-        not_a_tensor("where", error)
+    except (AttributeError, TypeError) as error:
+        wrong_argument("where", error)
         raise
 
 
@@ -6384,8 +6384,8 @@ _c_masked_fill = COMPOSITES["masked_fill"].fn
 def masked_fill(input, mask, value) -> Any:
     try:
         return _c_masked_fill(input, mask, value)
-    except AttributeError as error:
-        not_a_tensor("masked_fill", error)
+    except (AttributeError, TypeError) as error:
+        wrong_argument("masked_fill", error)
         raise
 
 
@@ -6395,8 +6395,8 @@ _c_masked_fill_ = COMPOSITES["masked_fill_"].fn
 def masked_fill_(input, mask, value) -> Any:
     try:
         return _c_masked_fill_(input, mask, value)
-    except AttributeError as error:
-        not_a_tensor("masked_fill_", error)
+    except (AttributeError, TypeError) as error:
+        wrong_argument("masked_fill_", error)
         raise
 
 
@@ -6406,8 +6406,8 @@ _c_signal__windows__bartlett = COMPOSITES["signal.windows.bartlett"].fn
 def signal__windows__bartlett(M, *, sym=True, dtype=None, layout=None, device=None, requires_grad=False) -> Any:
     try:
         return _c_signal__windows__bartlett(M, sym=sym, dtype=dtype, layout=layout, device=device, requires_grad=requires_grad)
-    except AttributeError as error:
-        not_a_tensor("bartlett", error)
+    except (AttributeError, TypeError) as error:
+        wrong_argument("bartlett", error)
         raise
 
 
@@ -6417,8 +6417,8 @@ _c_signal__windows__general_cosine = COMPOSITES["signal.windows.general_cosine"]
 def signal__windows__general_cosine(M, *, a, sym=True, dtype=None, layout=None, device=None, requires_grad=False) -> Any:
     try:
         return _c_signal__windows__general_cosine(M, a=a, sym=sym, dtype=dtype, layout=layout, device=device, requires_grad=requires_grad)
-    except AttributeError as error:
-        not_a_tensor("general_cosine", error)
+    except (AttributeError, TypeError) as error:
+        wrong_argument("general_cosine", error)
         raise
 
 
@@ -6428,8 +6428,8 @@ _c_signal__windows__general_hamming = COMPOSITES["signal.windows.general_hamming
 def signal__windows__general_hamming(M, *, alpha=0.54, sym=True, dtype=None, layout=None, device=None, requires_grad=False) -> Any:
     try:
         return _c_signal__windows__general_hamming(M, alpha=alpha, sym=sym, dtype=dtype, layout=layout, device=device, requires_grad=requires_grad)
-    except AttributeError as error:
-        not_a_tensor("general_hamming", error)
+    except (AttributeError, TypeError) as error:
+        wrong_argument("general_hamming", error)
         raise
 
 
@@ -6439,8 +6439,8 @@ _c_signal__windows__hamming = COMPOSITES["signal.windows.hamming"].fn
 def signal__windows__hamming(M, *, sym=True, dtype=None, layout=None, device=None, requires_grad=False) -> Any:
     try:
         return _c_signal__windows__hamming(M, sym=sym, dtype=dtype, layout=layout, device=device, requires_grad=requires_grad)
-    except AttributeError as error:
-        not_a_tensor("hamming", error)
+    except (AttributeError, TypeError) as error:
+        wrong_argument("hamming", error)
         raise
 
 
@@ -6450,8 +6450,8 @@ _c_signal__windows__hann = COMPOSITES["signal.windows.hann"].fn
 def signal__windows__hann(M, *, sym=True, dtype=None, layout=None, device=None, requires_grad=False) -> Any:
     try:
         return _c_signal__windows__hann(M, sym=sym, dtype=dtype, layout=layout, device=device, requires_grad=requires_grad)
-    except AttributeError as error:
-        not_a_tensor("hann", error)
+    except (AttributeError, TypeError) as error:
+        wrong_argument("hann", error)
         raise
 
 
@@ -6461,8 +6461,8 @@ _c_signal__windows__blackman = COMPOSITES["signal.windows.blackman"].fn
 def signal__windows__blackman(M, *, sym=True, dtype=None, layout=None, device=None, requires_grad=False) -> Any:
     try:
         return _c_signal__windows__blackman(M, sym=sym, dtype=dtype, layout=layout, device=device, requires_grad=requires_grad)
-    except AttributeError as error:
-        not_a_tensor("blackman", error)
+    except (AttributeError, TypeError) as error:
+        wrong_argument("blackman", error)
         raise
 
 
@@ -6472,8 +6472,8 @@ _c_signal__windows__nuttall = COMPOSITES["signal.windows.nuttall"].fn
 def signal__windows__nuttall(M, *, sym=True, dtype=None, layout=None, device=None, requires_grad=False) -> Any:
     try:
         return _c_signal__windows__nuttall(M, sym=sym, dtype=dtype, layout=layout, device=device, requires_grad=requires_grad)
-    except AttributeError as error:
-        not_a_tensor("nuttall", error)
+    except (AttributeError, TypeError) as error:
+        wrong_argument("nuttall", error)
         raise
 
 
@@ -6483,8 +6483,8 @@ _c_signal__windows__cosine = COMPOSITES["signal.windows.cosine"].fn
 def signal__windows__cosine(M, *, sym=True, dtype=None, layout=None, device=None, requires_grad=False) -> Any:
     try:
         return _c_signal__windows__cosine(M, sym=sym, dtype=dtype, layout=layout, device=device, requires_grad=requires_grad)
-    except AttributeError as error:
-        not_a_tensor("cosine", error)
+    except (AttributeError, TypeError) as error:
+        wrong_argument("cosine", error)
         raise
 
 
@@ -6494,8 +6494,8 @@ _c_signal__windows__exponential = COMPOSITES["signal.windows.exponential"].fn
 def signal__windows__exponential(M, *, center=None, tau=1.0, sym=True, dtype=None, layout=None, device=None, requires_grad=False) -> Any:
     try:
         return _c_signal__windows__exponential(M, center=center, tau=tau, sym=sym, dtype=dtype, layout=layout, device=device, requires_grad=requires_grad)
-    except AttributeError as error:
-        not_a_tensor("exponential", error)
+    except (AttributeError, TypeError) as error:
+        wrong_argument("exponential", error)
         raise
 
 
@@ -6505,8 +6505,8 @@ _c_signal__windows__gaussian = COMPOSITES["signal.windows.gaussian"].fn
 def signal__windows__gaussian(M, *, std=1.0, sym=True, dtype=None, layout=None, device=None, requires_grad=False) -> Any:
     try:
         return _c_signal__windows__gaussian(M, std=std, sym=sym, dtype=dtype, layout=layout, device=device, requires_grad=requires_grad)
-    except AttributeError as error:
-        not_a_tensor("gaussian", error)
+    except (AttributeError, TypeError) as error:
+        wrong_argument("gaussian", error)
         raise
 
 
@@ -6516,8 +6516,8 @@ _c_signal__windows__kaiser = COMPOSITES["signal.windows.kaiser"].fn
 def signal__windows__kaiser(M, *, beta=12.0, sym=True, dtype=None, layout=None, device=None, requires_grad=False) -> Any:
     try:
         return _c_signal__windows__kaiser(M, beta=beta, sym=sym, dtype=dtype, layout=layout, device=device, requires_grad=requires_grad)
-    except AttributeError as error:
-        not_a_tensor("kaiser", error)
+    except (AttributeError, TypeError) as error:
+        wrong_argument("kaiser", error)
         raise
 
 
@@ -6548,8 +6548,8 @@ def softmax(input, dim=None, dtype=None, *, out=None, axis=None) -> Any:
     if out is None:
         try:
             return _c_softmax(input, dim, dtype)
-        except AttributeError as error:
-            not_a_tensor("softmax", error)
+        except (AttributeError, TypeError) as error:
+            wrong_argument("softmax", error)
             raise
     return composite_out("softmax", lambda: _c_softmax(input, dim, dtype), (input, dim, dtype,), out)
 
@@ -6563,8 +6563,8 @@ def log_softmax(input, dim=None, dtype=None, *, out=None, axis=None) -> Any:
     if out is None:
         try:
             return _c_log_softmax(input, dim, dtype)
-        except AttributeError as error:
-            not_a_tensor("log_softmax", error)
+        except (AttributeError, TypeError) as error:
+            wrong_argument("log_softmax", error)
             raise
     return composite_out("log_softmax", lambda: _c_log_softmax(input, dim, dtype), (input, dim, dtype,), out)
 
@@ -6577,8 +6577,8 @@ def nn__functional__softmax(input, dim=None, _stacklevel=3, dtype=None, *, axis=
         dim = axis
     try:
         return _c_nn__functional__softmax(input, dim, _stacklevel, dtype)
-    except AttributeError as error:
-        not_a_tensor("softmax", error)
+    except (AttributeError, TypeError) as error:
+        wrong_argument("softmax", error)
         raise
 
 
@@ -6590,8 +6590,8 @@ def nn__functional__log_softmax(input, dim=None, _stacklevel=3, dtype=None, *, a
         dim = axis
     try:
         return _c_nn__functional__log_softmax(input, dim, _stacklevel, dtype)
-    except AttributeError as error:
-        not_a_tensor("log_softmax", error)
+    except (AttributeError, TypeError) as error:
+        wrong_argument("log_softmax", error)
         raise
 
 
@@ -6603,8 +6603,8 @@ def nn__functional__gumbel_softmax(logits, tau=1, hard=False, eps=1e-10, dim=-1,
         dim = axis
     try:
         return _c_nn__functional__gumbel_softmax(logits, tau, hard, eps, dim)
-    except AttributeError as error:
-        not_a_tensor("gumbel_softmax", error)
+    except (AttributeError, TypeError) as error:
+        wrong_argument("gumbel_softmax", error)
         raise
 
 
@@ -6616,8 +6616,8 @@ def nn__functional__softmin(input, dim=None, _stacklevel=3, dtype=None, *, axis=
         dim = axis
     try:
         return _c_nn__functional__softmin(input, dim, _stacklevel, dtype)
-    except AttributeError as error:
-        not_a_tensor("softmin", error)
+    except (AttributeError, TypeError) as error:
+        wrong_argument("softmin", error)
         raise
 
 
@@ -6630,8 +6630,8 @@ def sort(input, dim=-1, descending=False, stable=False, *, out=None, axis=None) 
     if out is None:
         try:
             return _c_sort(input, dim, descending, stable)
-        except AttributeError as error:
-            not_a_tensor("sort", error)
+        except (AttributeError, TypeError) as error:
+            wrong_argument("sort", error)
             raise
     return composite_out("sort", lambda: _c_sort(input, dim, descending, stable), (input, dim, descending, stable,), out)
 
@@ -6645,8 +6645,8 @@ def argsort(input, dim=-1, descending=False, stable=False, *, out=None, axis=Non
     if out is None:
         try:
             return _c_argsort(input, dim, descending, stable)
-        except AttributeError as error:
-            not_a_tensor("argsort", error)
+        except (AttributeError, TypeError) as error:
+            wrong_argument("argsort", error)
             raise
     return composite_out("argsort", lambda: _c_argsort(input, dim, descending, stable), (input, dim, descending, stable,), out)
 
@@ -6658,8 +6658,8 @@ def msort(input, *, out=None) -> Any:
     if out is None:
         try:
             return _c_msort(input)
-        except AttributeError as error:
-            not_a_tensor("msort", error)
+        except (AttributeError, TypeError) as error:
+            wrong_argument("msort", error)
             raise
     return composite_out("msort", lambda: _c_msort(input), (input,), out)
 
@@ -6673,8 +6673,8 @@ def topk(input, k, dim=-1, largest=True, sorted=True, *, out=None, axis=None) ->
     if out is None:
         try:
             return _c_topk(input, k, dim, largest, sorted)
-        except AttributeError as error:
-            not_a_tensor("topk", error)
+        except (AttributeError, TypeError) as error:
+            wrong_argument("topk", error)
             raise
     return composite_out("topk", lambda: _c_topk(input, k, dim, largest, sorted), (input, k, dim, largest, sorted,), out)
 
@@ -6690,8 +6690,8 @@ def kthvalue(input, k, dim=-1, keepdim=False, *, out=None, axis=None, keepdims=N
     if out is None:
         try:
             return _c_kthvalue(input, k, dim, keepdim)
-        except AttributeError as error:
-            not_a_tensor("kthvalue", error)
+        except (AttributeError, TypeError) as error:
+            wrong_argument("kthvalue", error)
             raise
     return composite_out("kthvalue", lambda: _c_kthvalue(input, k, dim, keepdim), (input, k, dim, keepdim,), out)
 
@@ -6704,8 +6704,8 @@ def unique(input, sorted=True, return_inverse=False, return_counts=False, dim=No
         dim = axis
     try:
         return _c_unique(input, sorted, return_inverse, return_counts, dim)
-    except AttributeError as error:
-        not_a_tensor("unique", error)
+    except (AttributeError, TypeError) as error:
+        wrong_argument("unique", error)
         raise
 
 
@@ -6717,8 +6717,8 @@ def unique_consecutive(input, return_inverse=False, return_counts=False, dim=Non
         dim = axis
     try:
         return _c_unique_consecutive(input, return_inverse, return_counts, dim)
-    except AttributeError as error:
-        not_a_tensor("unique_consecutive", error)
+    except (AttributeError, TypeError) as error:
+        wrong_argument("unique_consecutive", error)
         raise
 
 
@@ -6728,8 +6728,8 @@ _c_Tensor__polygamma = COMPOSITES["Tensor.polygamma"].fn
 def Tensor__polygamma(input, n) -> Any:
     try:
         return _c_Tensor__polygamma(input, n)
-    except AttributeError as error:
-        not_a_tensor("polygamma", error)
+    except (AttributeError, TypeError) as error:
+        wrong_argument("polygamma", error)
         raise
 
 
@@ -6743,8 +6743,8 @@ _c_stft = COMPOSITES["stft"].fn
 def stft(input, n_fft, hop_length=None, win_length=None, window=None, center=True, pad_mode='reflect', normalized=False, onesided=None, return_complex=None, align_to_window=None) -> Any:
     try:
         return _c_stft(input, n_fft, hop_length, win_length, window, center, pad_mode, normalized, onesided, return_complex, align_to_window)
-    except AttributeError as error:
-        not_a_tensor("stft", error)
+    except (AttributeError, TypeError) as error:
+        wrong_argument("stft", error)
         raise
 
 
@@ -6754,8 +6754,8 @@ _c_istft = COMPOSITES["istft"].fn
 def istft(input, n_fft, hop_length=None, win_length=None, window=None, center=True, normalized=False, onesided=None, length=None, return_complex=False) -> Any:
     try:
         return _c_istft(input, n_fft, hop_length, win_length, window, center, normalized, onesided, length, return_complex)
-    except AttributeError as error:
-        not_a_tensor("istft", error)
+    except (AttributeError, TypeError) as error:
+        wrong_argument("istft", error)
         raise
 
 
@@ -6767,8 +6767,8 @@ def split_with_sizes(input, split_sizes, dim=0, *, axis=None) -> Any:
         dim = axis
     try:
         return _c_split_with_sizes(input, split_sizes, dim)
-    except AttributeError as error:
-        not_a_tensor("split_with_sizes", error)
+    except (AttributeError, TypeError) as error:
+        wrong_argument("split_with_sizes", error)
         raise
 
 
@@ -6780,8 +6780,8 @@ def split(tensor, split_size_or_sections, dim=0, *, axis=None) -> Any:
         dim = axis
     try:
         return _c_split(tensor, split_size_or_sections, dim)
-    except AttributeError as error:
-        not_a_tensor("split", error)
+    except (AttributeError, TypeError) as error:
+        wrong_argument("split", error)
         raise
 
 
@@ -6793,8 +6793,8 @@ def Tensor__split(input, split_size, dim=0, *, axis=None) -> Any:
         dim = axis
     try:
         return _c_Tensor__split(input, split_size, dim)
-    except AttributeError as error:
-        not_a_tensor("split", error)
+    except (AttributeError, TypeError) as error:
+        wrong_argument("split", error)
         raise
 
 
@@ -6806,8 +6806,8 @@ def chunk(input, chunks, dim=0, *, axis=None) -> Any:
         dim = axis
     try:
         return _c_chunk(input, chunks, dim)
-    except AttributeError as error:
-        not_a_tensor("chunk", error)
+    except (AttributeError, TypeError) as error:
+        wrong_argument("chunk", error)
         raise
 
 
@@ -6819,8 +6819,8 @@ def unsafe_split(input, split_size, dim=0, *, axis=None) -> Any:
         dim = axis
     try:
         return _c_unsafe_split(input, split_size, dim)
-    except AttributeError as error:
-        not_a_tensor("unsafe_split", error)
+    except (AttributeError, TypeError) as error:
+        wrong_argument("unsafe_split", error)
         raise
 
 
@@ -6832,8 +6832,8 @@ def unsafe_split_with_sizes(input, split_sizes, dim=0, *, axis=None) -> Any:
         dim = axis
     try:
         return _c_unsafe_split_with_sizes(input, split_sizes, dim)
-    except AttributeError as error:
-        not_a_tensor("unsafe_split_with_sizes", error)
+    except (AttributeError, TypeError) as error:
+        wrong_argument("unsafe_split_with_sizes", error)
         raise
 
 
@@ -6845,8 +6845,8 @@ def unsafe_chunk(input, chunks, dim=0, *, axis=None) -> Any:
         dim = axis
     try:
         return _c_unsafe_chunk(input, chunks, dim)
-    except AttributeError as error:
-        not_a_tensor("unsafe_chunk", error)
+    except (AttributeError, TypeError) as error:
+        wrong_argument("unsafe_chunk", error)
         raise
 
 
@@ -6858,8 +6858,8 @@ def unbind(input, dim=0, *, axis=None) -> Any:
         dim = axis
     try:
         return _c_unbind(input, dim)
-    except AttributeError as error:
-        not_a_tensor("unbind", error)
+    except (AttributeError, TypeError) as error:
+        wrong_argument("unbind", error)
         raise
 
 
@@ -6871,8 +6871,8 @@ def tensor_split(input, indices_or_sections=None, dim=0, *, sections=None, indic
         dim = axis
     try:
         return _c_tensor_split(input, indices_or_sections, dim, sections=sections, indices=indices, tensor_indices_or_sections=tensor_indices_or_sections)
-    except AttributeError as error:
-        not_a_tensor("tensor_split", error)
+    except (AttributeError, TypeError) as error:
+        wrong_argument("tensor_split", error)
         raise
 
 
@@ -6882,8 +6882,8 @@ _c_hsplit = COMPOSITES["hsplit"].fn
 def hsplit(input, indices_or_sections=None, *, sections=None, indices=None) -> Any:
     try:
         return _c_hsplit(input, indices_or_sections, sections=sections, indices=indices)
-    except AttributeError as error:
-        not_a_tensor("hsplit", error)
+    except (AttributeError, TypeError) as error:
+        wrong_argument("hsplit", error)
         raise
 
 
@@ -6893,8 +6893,8 @@ _c_vsplit = COMPOSITES["vsplit"].fn
 def vsplit(input, indices_or_sections=None, *, sections=None, indices=None) -> Any:
     try:
         return _c_vsplit(input, indices_or_sections, sections=sections, indices=indices)
-    except AttributeError as error:
-        not_a_tensor("vsplit", error)
+    except (AttributeError, TypeError) as error:
+        wrong_argument("vsplit", error)
         raise
 
 
@@ -6904,8 +6904,8 @@ _c_dsplit = COMPOSITES["dsplit"].fn
 def dsplit(input, indices_or_sections=None, *, sections=None, indices=None) -> Any:
     try:
         return _c_dsplit(input, indices_or_sections, sections=sections, indices=indices)
-    except AttributeError as error:
-        not_a_tensor("dsplit", error)
+    except (AttributeError, TypeError) as error:
+        wrong_argument("dsplit", error)
         raise
 
 
@@ -6920,8 +6920,8 @@ def var(input, dim=None, unbiased=None, keepdim=False, *, correction=None, out=N
     if out is None:
         try:
             return _c_var(input, dim, unbiased, keepdim, correction=correction)
-        except AttributeError as error:
-            not_a_tensor("var", error)
+        except (AttributeError, TypeError) as error:
+            wrong_argument("var", error)
             raise
     return composite_out("var", lambda: _c_var(input, dim, unbiased, keepdim, correction=correction), (input, dim, unbiased, keepdim, correction,), out)
 
@@ -6937,8 +6937,8 @@ def std(input, dim=None, unbiased=None, keepdim=False, *, correction=None, out=N
     if out is None:
         try:
             return _c_std(input, dim, unbiased, keepdim, correction=correction)
-        except AttributeError as error:
-            not_a_tensor("std", error)
+        except (AttributeError, TypeError) as error:
+            wrong_argument("std", error)
             raise
     return composite_out("std", lambda: _c_std(input, dim, unbiased, keepdim, correction=correction), (input, dim, unbiased, keepdim, correction,), out)
 
@@ -6953,8 +6953,8 @@ def var_mean(input, dim=None, unbiased=None, keepdim=False, *, correction=None, 
         keepdim = keepdims
     try:
         return _c_var_mean(input, dim, unbiased, keepdim, correction=correction)
-    except AttributeError as error:
-        not_a_tensor("var_mean", error)
+    except (AttributeError, TypeError) as error:
+        wrong_argument("var_mean", error)
         raise
 
 
@@ -6968,8 +6968,8 @@ def std_mean(input, dim=None, unbiased=None, keepdim=False, *, correction=None, 
         keepdim = keepdims
     try:
         return _c_std_mean(input, dim, unbiased, keepdim, correction=correction)
-    except AttributeError as error:
-        not_a_tensor("std_mean", error)
+    except (AttributeError, TypeError) as error:
+        wrong_argument("std_mean", error)
         raise
 
 
@@ -6984,8 +6984,8 @@ def median(input, dim=None, keepdim=False, *, out=None, axis=None, keepdims=None
     if out is None:
         try:
             return _c_median(input, dim, keepdim)
-        except AttributeError as error:
-            not_a_tensor("median", error)
+        except (AttributeError, TypeError) as error:
+            wrong_argument("median", error)
             raise
     return composite_out("median", lambda: _c_median(input, dim, keepdim), (input, dim, keepdim,), out)
 
@@ -7001,8 +7001,8 @@ def nanmedian(input, dim=None, keepdim=False, *, out=None, axis=None, keepdims=N
     if out is None:
         try:
             return _c_nanmedian(input, dim, keepdim)
-        except AttributeError as error:
-            not_a_tensor("nanmedian", error)
+        except (AttributeError, TypeError) as error:
+            wrong_argument("nanmedian", error)
             raise
     return composite_out("nanmedian", lambda: _c_nanmedian(input, dim, keepdim), (input, dim, keepdim,), out)
 
@@ -7018,8 +7018,8 @@ def mode(input, dim=-1, keepdim=False, *, out=None, axis=None, keepdims=None) ->
     if out is None:
         try:
             return _c_mode(input, dim, keepdim)
-        except AttributeError as error:
-            not_a_tensor("mode", error)
+        except (AttributeError, TypeError) as error:
+            wrong_argument("mode", error)
             raise
     return composite_out("mode", lambda: _c_mode(input, dim, keepdim), (input, dim, keepdim,), out)
 
@@ -7035,8 +7035,8 @@ def quantile(input, q, dim=None, keepdim=False, *, interpolation='linear', out=N
     if out is None:
         try:
             return _c_quantile(input, q, dim, keepdim, interpolation=interpolation)
-        except AttributeError as error:
-            not_a_tensor("quantile", error)
+        except (AttributeError, TypeError) as error:
+            wrong_argument("quantile", error)
             raise
     return composite_out("quantile", lambda: _c_quantile(input, q, dim, keepdim, interpolation=interpolation), (input, q, dim, keepdim, interpolation,), out)
 
@@ -7052,8 +7052,8 @@ def nanquantile(input, q, dim=None, keepdim=False, *, interpolation='linear', ou
     if out is None:
         try:
             return _c_nanquantile(input, q, dim, keepdim, interpolation=interpolation)
-        except AttributeError as error:
-            not_a_tensor("nanquantile", error)
+        except (AttributeError, TypeError) as error:
+            wrong_argument("nanquantile", error)
             raise
     return composite_out("nanquantile", lambda: _c_nanquantile(input, q, dim, keepdim, interpolation=interpolation), (input, q, dim, keepdim, interpolation,), out)
 
@@ -7065,8 +7065,8 @@ def narrow_copy(input, dim, start, length, *, out=None) -> Any:
     if out is None:
         try:
             return _c_narrow_copy(input, dim, start, length)
-        except AttributeError as error:
-            not_a_tensor("narrow_copy", error)
+        except (AttributeError, TypeError) as error:
+            wrong_argument("narrow_copy", error)
             raise
     return composite_out("narrow_copy", lambda: _c_narrow_copy(input, dim, start, length), (input, dim, start, length,), out)
 
@@ -7078,8 +7078,8 @@ def view_copy(input, size=None, dtype=None, *, out=None) -> Any:
     if out is None:
         try:
             return _c_view_copy(input, size, dtype)
-        except AttributeError as error:
-            not_a_tensor("view_copy", error)
+        except (AttributeError, TypeError) as error:
+            wrong_argument("view_copy", error)
             raise
     return composite_out("view_copy", lambda: _c_view_copy(input, size, dtype), (input, size, dtype,), out)
 
@@ -7091,8 +7091,8 @@ def expand_copy(input, size, *, implicit=False, out=None) -> Any:
     if out is None:
         try:
             return _c_expand_copy(input, size, implicit=implicit)
-        except AttributeError as error:
-            not_a_tensor("expand_copy", error)
+        except (AttributeError, TypeError) as error:
+            wrong_argument("expand_copy", error)
             raise
     return composite_out("expand_copy", lambda: _c_expand_copy(input, size, implicit=implicit), (input, size, implicit,), out)
 
@@ -7104,8 +7104,8 @@ def permute_copy(input, dims, *, out=None) -> Any:
     if out is None:
         try:
             return _c_permute_copy(input, dims)
-        except AttributeError as error:
-            not_a_tensor("permute_copy", error)
+        except (AttributeError, TypeError) as error:
+            wrong_argument("permute_copy", error)
             raise
     return composite_out("permute_copy", lambda: _c_permute_copy(input, dims), (input, dims,), out)
 
@@ -7117,8 +7117,8 @@ def transpose_copy(input, dim0, dim1, *, out=None) -> Any:
     if out is None:
         try:
             return _c_transpose_copy(input, dim0, dim1)
-        except AttributeError as error:
-            not_a_tensor("transpose_copy", error)
+        except (AttributeError, TypeError) as error:
+            wrong_argument("transpose_copy", error)
             raise
     return composite_out("transpose_copy", lambda: _c_transpose_copy(input, dim0, dim1), (input, dim0, dim1,), out)
 
@@ -7130,8 +7130,8 @@ def t_copy(input, *, out=None) -> Any:
     if out is None:
         try:
             return _c_t_copy(input)
-        except AttributeError as error:
-            not_a_tensor("t_copy", error)
+        except (AttributeError, TypeError) as error:
+            wrong_argument("t_copy", error)
             raise
     return composite_out("t_copy", lambda: _c_t_copy(input), (input,), out)
 
@@ -7145,8 +7145,8 @@ def squeeze_copy(input, dim=None, *, out=None, axis=None) -> Any:
     if out is None:
         try:
             return _c_squeeze_copy(input, dim)
-        except AttributeError as error:
-            not_a_tensor("squeeze_copy", error)
+        except (AttributeError, TypeError) as error:
+            wrong_argument("squeeze_copy", error)
             raise
     return composite_out("squeeze_copy", lambda: _c_squeeze_copy(input, dim), (input, dim,), out)
 
@@ -7160,8 +7160,8 @@ def unsqueeze_copy(input, dim=None, *, out=None, axis=None) -> Any:
     if out is None:
         try:
             return _c_unsqueeze_copy(input, dim)
-        except AttributeError as error:
-            not_a_tensor("unsqueeze_copy", error)
+        except (AttributeError, TypeError) as error:
+            wrong_argument("unsqueeze_copy", error)
             raise
     return composite_out("unsqueeze_copy", lambda: _c_unsqueeze_copy(input, dim), (input, dim,), out)
 
@@ -7173,8 +7173,8 @@ def select_copy(input, dim, index, *, out=None) -> Any:
     if out is None:
         try:
             return _c_select_copy(input, dim, index)
-        except AttributeError as error:
-            not_a_tensor("select_copy", error)
+        except (AttributeError, TypeError) as error:
+            wrong_argument("select_copy", error)
             raise
     return composite_out("select_copy", lambda: _c_select_copy(input, dim, index), (input, dim, index,), out)
 
@@ -7188,8 +7188,8 @@ def slice_copy(input, dim=0, start=None, end=None, step=1, *, out=None, axis=Non
     if out is None:
         try:
             return _c_slice_copy(input, dim, start, end, step)
-        except AttributeError as error:
-            not_a_tensor("slice_copy", error)
+        except (AttributeError, TypeError) as error:
+            wrong_argument("slice_copy", error)
             raise
     return composite_out("slice_copy", lambda: _c_slice_copy(input, dim, start, end, step), (input, dim, start, end, step,), out)
 
@@ -7201,8 +7201,8 @@ def diagonal_copy(input, offset=0, dim1=0, dim2=1, *, out=None) -> Any:
     if out is None:
         try:
             return _c_diagonal_copy(input, offset, dim1, dim2)
-        except AttributeError as error:
-            not_a_tensor("diagonal_copy", error)
+        except (AttributeError, TypeError) as error:
+            wrong_argument("diagonal_copy", error)
             raise
     return composite_out("diagonal_copy", lambda: _c_diagonal_copy(input, offset, dim1, dim2), (input, offset, dim1, dim2,), out)
 
@@ -7214,8 +7214,8 @@ def as_strided_copy(input, size, stride, storage_offset=None, *, out=None) -> An
     if out is None:
         try:
             return _c_as_strided_copy(input, size, stride, storage_offset)
-        except AttributeError as error:
-            not_a_tensor("as_strided_copy", error)
+        except (AttributeError, TypeError) as error:
+            wrong_argument("as_strided_copy", error)
             raise
     return composite_out("as_strided_copy", lambda: _c_as_strided_copy(input, size, stride, storage_offset), (input, size, stride, storage_offset,), out)
 
@@ -7227,8 +7227,8 @@ def unfold_copy(input, dimension, size, step, *, out=None) -> Any:
     if out is None:
         try:
             return _c_unfold_copy(input, dimension, size, step)
-        except AttributeError as error:
-            not_a_tensor("unfold_copy", error)
+        except (AttributeError, TypeError) as error:
+            wrong_argument("unfold_copy", error)
             raise
     return composite_out("unfold_copy", lambda: _c_unfold_copy(input, dimension, size, step), (input, dimension, size, step,), out)
 
@@ -7240,8 +7240,8 @@ def alias_copy(input, *, out=None) -> Any:
     if out is None:
         try:
             return _c_alias_copy(input)
-        except AttributeError as error:
-            not_a_tensor("alias_copy", error)
+        except (AttributeError, TypeError) as error:
+            wrong_argument("alias_copy", error)
             raise
     return composite_out("alias_copy", lambda: _c_alias_copy(input), (input,), out)
 
@@ -7253,8 +7253,8 @@ def detach_copy(input, *, out=None) -> Any:
     if out is None:
         try:
             return _c_detach_copy(input)
-        except AttributeError as error:
-            not_a_tensor("detach_copy", error)
+        except (AttributeError, TypeError) as error:
+            wrong_argument("detach_copy", error)
             raise
     return composite_out("detach_copy", lambda: _c_detach_copy(input), (input,), out)
 
@@ -7268,8 +7268,8 @@ def split_copy(input, split_size, dim=0, *, out=None, axis=None) -> Any:
     if out is None:
         try:
             return _c_split_copy(input, split_size, dim)
-        except AttributeError as error:
-            not_a_tensor("split_copy", error)
+        except (AttributeError, TypeError) as error:
+            wrong_argument("split_copy", error)
             raise
     return composite_out("split_copy", lambda: _c_split_copy(input, split_size, dim), (input, split_size, dim,), out)
 
@@ -7283,8 +7283,8 @@ def split_with_sizes_copy(input, split_sizes, dim=0, *, out=None, axis=None) -> 
     if out is None:
         try:
             return _c_split_with_sizes_copy(input, split_sizes, dim)
-        except AttributeError as error:
-            not_a_tensor("split_with_sizes_copy", error)
+        except (AttributeError, TypeError) as error:
+            wrong_argument("split_with_sizes_copy", error)
             raise
     return composite_out("split_with_sizes_copy", lambda: _c_split_with_sizes_copy(input, split_sizes, dim), (input, split_sizes, dim,), out)
 
@@ -7298,8 +7298,8 @@ def unbind_copy(input, dim=0, *, out=None, axis=None) -> Any:
     if out is None:
         try:
             return _c_unbind_copy(input, dim)
-        except AttributeError as error:
-            not_a_tensor("unbind_copy", error)
+        except (AttributeError, TypeError) as error:
+            wrong_argument("unbind_copy", error)
             raise
     return composite_out("unbind_copy", lambda: _c_unbind_copy(input, dim), (input, dim,), out)
 
@@ -7310,8 +7310,8 @@ _c_transpose_ = COMPOSITES["transpose_"].fn
 def transpose_(input, dim0, dim1) -> Any:
     try:
         return _c_transpose_(input, dim0, dim1)
-    except AttributeError as error:
-        not_a_tensor("transpose_", error)
+    except (AttributeError, TypeError) as error:
+        wrong_argument("transpose_", error)
         raise
 
 
@@ -7321,8 +7321,8 @@ _c_swapaxes_ = COMPOSITES["swapaxes_"].fn
 def swapaxes_(input, axis0, axis1) -> Any:
     try:
         return _c_swapaxes_(input, axis0, axis1)
-    except AttributeError as error:
-        not_a_tensor("swapaxes_", error)
+    except (AttributeError, TypeError) as error:
+        wrong_argument("swapaxes_", error)
         raise
 
 
@@ -7332,8 +7332,8 @@ _c_swapdims_ = COMPOSITES["swapdims_"].fn
 def swapdims_(input, dim0, dim1) -> Any:
     try:
         return _c_swapdims_(input, dim0, dim1)
-    except AttributeError as error:
-        not_a_tensor("swapdims_", error)
+    except (AttributeError, TypeError) as error:
+        wrong_argument("swapdims_", error)
         raise
 
 
@@ -7343,8 +7343,8 @@ _c_t_ = COMPOSITES["t_"].fn
 def t_(input) -> Any:
     try:
         return _c_t_(input)
-    except AttributeError as error:
-        not_a_tensor("t_", error)
+    except (AttributeError, TypeError) as error:
+        wrong_argument("t_", error)
         raise
 
 
@@ -7356,8 +7356,8 @@ def squeeze_(input, dim=None, *, axis=None) -> Any:
         dim = axis
     try:
         return _c_squeeze_(input, dim)
-    except AttributeError as error:
-        not_a_tensor("squeeze_", error)
+    except (AttributeError, TypeError) as error:
+        wrong_argument("squeeze_", error)
         raise
 
 
@@ -7369,8 +7369,8 @@ def unsqueeze_(input, dim=None, *, axis=None) -> Any:
         dim = axis
     try:
         return _c_unsqueeze_(input, dim)
-    except AttributeError as error:
-        not_a_tensor("unsqueeze_", error)
+    except (AttributeError, TypeError) as error:
+        wrong_argument("unsqueeze_", error)
         raise
 
 
@@ -7380,8 +7380,8 @@ _c_as_strided_ = COMPOSITES["as_strided_"].fn
 def as_strided_(input, size, stride, storage_offset=None) -> Any:
     try:
         return _c_as_strided_(input, size, stride, storage_offset)
-    except AttributeError as error:
-        not_a_tensor("as_strided_", error)
+    except (AttributeError, TypeError) as error:
+        wrong_argument("as_strided_", error)
         raise
 
 
@@ -7391,6 +7391,6 @@ _c_resize_as_ = COMPOSITES["resize_as_"].fn
 def resize_as_(input, the_template, *, memory_format=None) -> Any:
     try:
         return _c_resize_as_(input, the_template, memory_format=memory_format)
-    except AttributeError as error:
-        not_a_tensor("resize_as_", error)
+    except (AttributeError, TypeError) as error:
+        wrong_argument("resize_as_", error)
         raise

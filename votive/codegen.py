@@ -27,7 +27,7 @@ from typing import Any
 
 from .dispatch import binary, call, call_inplace, call_out, unary
 from .ops.registry import COMPOSITES, OPS
-from .surface import composite_inplace, composite_out, not_a_tensor
+from .surface import composite_inplace, composite_out, wrong_argument
 
 '''
 
@@ -159,8 +159,8 @@ def _blaming(name: str, call: str, indent: str) -> list[str]:
     return [
         f"{indent}try:",
         f"{indent}    {call}",
-        f"{indent}except AttributeError as error:",
-        f'{indent}    not_a_tensor("{name}", error)',
+        f"{indent}except (AttributeError, TypeError) as error:",
+        f'{indent}    wrong_argument("{name}", error)',
         f"{indent}    raise",
     ]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import re
 import sys
 import types
 from collections.abc import Callable, Iterator
@@ -68,11 +69,24 @@ def composite_inplace(name: str, x: Any, run: Callable[[Any], Any]) -> Any:
     return F.copy_(x, result)
 
 
-def not_a_tensor(name: str, error: AttributeError) -> None:
-    """Raise TypeError when a tensor's attribute was asked of something else.
+# How Python begins to say that an operator or function of its own does not take a value.
+_PYTHONS = re.compile(
+    r"unsupported operand|bad operand|'.{1,3}' not supported between|'[\w.]+' object is not|object of "
+    r"type|argument of type|cannot unpack|ufunc "
+)
 
-    Asking only after the failure keeps calls with tensors as short as they were.
+
+def wrong_argument(name: str, error: AttributeError | TypeError) -> None:
+    """Raise a TypeError that names the function when one of its arguments is of a wrong type: a
+    tensor's attribute was asked of something else, or Python cannot compute with it.
+
+    Asking only after the failure keeps calls with right arguments as short as they were.
     """
+    if isinstance(error, TypeError):
+        if _PYTHONS.match(str(error)):
+            text = str(error).rstrip(".")
+            raise TypeError(f"{name}: an argument has the wrong type ({text}).") from error
+        return
     kind = dispatch.state.tensor
     known = hasattr(kind, error.name) or error.name in kind.__annotations__
     if known and not isinstance(error.obj, kind):
@@ -88,8 +102,8 @@ def _blaming(c: Composite) -> Callable[..., Any]:
         def run(*args: Any, **kwargs: Any) -> Any:
             try:
                 return c.fn(*args, **kwargs)
-            except AttributeError as error:
-                not_a_tensor(c.name, error)
+            except (AttributeError, TypeError) as error:
+                wrong_argument(c.name, error)
                 raise
 
         c.public = run

@@ -59,8 +59,8 @@ DOCS = examples(
 # Parts that users do not meet by themselves.
 INTERNAL = {
     "Children", "Path", "children_of", "locate", "note", "refuse_foreign", "position", "pairs",
-    "Convertible", "GlobalHook", "of_kind", "registered", "add", "BoundHook", "Call", "Hooked", "Loading",
-    "prepare", "unknown", "snapshot", "indented", "Stateful", "Tree",
+    "Convertible", "GlobalHook", "of_kind", "registered", "add", "BoundHook", "Call", "Hooked",
+    "Loading", "prepare", "unknown", "snapshot", "indented", "Stateful", "Tree",
 }  # fmt: skip
 
 
