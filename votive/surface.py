@@ -71,8 +71,8 @@ def composite_inplace(name: str, x: Any, run: Callable[[Any], Any]) -> Any:
 
 # How Python begins to say that an operator or function of its own does not take a value.
 _PYTHONS = re.compile(
-    r"unsupported operand|bad operand|'.{1,3}' not supported between|'[\w.]+' object is not|object of "
-    r"type|argument of type|cannot unpack|ufunc "
+    r"unsupported operand|bad operand|'.{1,3}' not supported between|'[\w.]+' object is not|"
+    r"object of type|argument of type|cannot unpack|ufunc "
 )
 
 

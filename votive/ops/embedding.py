@@ -113,6 +113,8 @@ def padding_row(op: str, padding_idx: int | None, weight: Any, kind: type[Except
     """The padding index counted from the front."""
     if padding_idx is None:
         return NO_ROW
+    if weight.ndim != 2:
+        fail(RuntimeError, op, f"weight must be (rows, features), got {tuple(weight.shape)}.")
     rows = weight.shape[0]
     if not -rows <= padding_idx < rows:
         fail(kind, op, f"padding_idx={padding_idx} is out of range for {rows} rows.")
