@@ -235,7 +235,7 @@ def checked(hook: Any, old: Any, new: Any) -> Any:
         return new
     if not isinstance(new, state.tensor):
         raise TypeError(
-            f"hook '{_name(hook)}' must return a Tensor or None, got {type(new).__name__}."
+            f"hook '{_name(hook)}' must return a Tensor or None, got {received(new)}."
         )
     if old is None:
         raise RuntimeError(
