@@ -10,7 +10,9 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from typing import Any
 
-from votive import glass, nn
+import pytest
+
+from votive import nn
 from votive.dispatch import Observer
 from votive.nn import functional as F
 from votive.nn.utils import parametrizations, parametrize
@@ -28,6 +30,13 @@ def _set(stack: ExitStack, thing: Any, name: str, value: Any) -> None:
 
 def _louder(forward: Any) -> Any:
     return lambda *args, **kwargs: 1.5 * forward(*args, **kwargs)
+
+
+def _captured(block: Any, stack: ExitStack) -> None:
+    pytest.importorskip("greenlet", reason="the glass engine needs greenlet")
+    from votive import glass
+
+    stack.enter_context(glass.capture(block, "mlp"))
 
 
 class _LouderLinear(nn.Linear):
@@ -199,7 +208,7 @@ LOOKS: dict[str, Way] = {
         nn.modules.module.register_module_full_backward_hook(lambda m, gi, go: None)
     ),
     "an observer": lambda b, stack: stack.enter_context(_Names()),
-    "glass.capture": lambda b, stack: stack.enter_context(glass.capture(b, "mlp")),
+    "glass.capture": _captured,
     "frozen parameters": lambda b, stack: b.mlp.gate_proj.requires_grad_(False),
     "training": lambda b, stack: b.train(),
     "a subclass that inherits all": lambda b, stack: _as(
