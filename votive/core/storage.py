@@ -74,6 +74,7 @@ class Apart(Storage):
     def __init__(self, storage: Storage, version: int = 0) -> None:
         self._root, self._version = storage.root, version
         self.owned, self.device_type = self._root.owned, self._root.device_type
+        self.readonly = self._root.readonly
 
     @property
     def root(self) -> Storage:
