@@ -205,7 +205,7 @@ def tiny() -> LlamaForCausalLM:
     votive.manual_seed(0)
     config = LlamaConfig(
         vocab_size=31, hidden_size=16, intermediate_size=24, num_hidden_layers=2,
-        num_attention_heads=2, initializer_range=0.3,
+        num_attention_heads=2, initializer_range=0.3, eos_token_id=None,
     )  # fmt: skip
     return LlamaForCausalLM(config).eval()
 
