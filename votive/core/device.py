@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable
 from typing import Any, NoReturn
 
 from .errors import DeviceError
+from .similar import similar
 
 # "trace" is where functions are turned into formulas: its tensors hold expressions.
 KNOWN = ("cpu", "cuda", "meta", "remote", "trace")
@@ -26,7 +26,7 @@ present = _Present()
 
 def unknown(kind: str) -> NoReturn:
     """Raise the error for a device that is not there, naming those that are."""
-    close = difflib.get_close_matches(kind.lower(), ("cpu", "cuda"), 1)
+    close = similar(kind, ("cpu", "cuda"), 1)
     if kind.lower() in _GPUS:
         hint = "; GPUs of NVIDIA are called 'cuda'"
     elif kind.lower() in _OTHERS:

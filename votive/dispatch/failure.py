@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
+import os
 import sys
-from pathlib import Path
 from typing import Any, NoReturn
 
 from ..core.errors import OutOfMemoryError, SizeError, caller, fail
@@ -12,7 +12,7 @@ from ..core.storage import cpu_allocator
 from ..ops.registry import COMPOSITES, OPS
 from .state import state
 
-_PACKAGE = str(Path(__file__).parents[1]) + "/"
+_PACKAGE = os.path.dirname(os.path.dirname(__file__)) + "/"
 # Where functions are written with other operators, and what lies between them and kernels.
 _COMPOSED = tuple(_PACKAGE + name for name in ("ops/", "window.py", "interchange.py", "surface.py"))
 _BETWEEN = tuple(_PACKAGE + name for name in ("dispatch/", "backends/", "core/", "_functions.py"))

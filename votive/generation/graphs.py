@@ -104,8 +104,8 @@ class GraphStepper(DecoderStepper):
         for part in self.model.modules():  # tables must not grow later: the graph keeps the old
             if isinstance(part, nn.RotaryEmbedding):
                 part.angles(length)
-        few = tokens.shape[0] <= 8 and self.mask is None
-        self.joined = JoinedDecoder.of(self.model) if few else None
+        joined = JoinedDecoder.of(self.model) if self.mask is None else None
+        self.joined = joined if joined is not None and joined.pays(tokens.shape[0]) else None
         side = votive.cuda.Stream()
         side.wait_stream(votive.cuda.current_stream())
         with votive.cuda.stream(side):

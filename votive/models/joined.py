@@ -26,6 +26,9 @@ from .pretrained import activation
 # What the joined kernels take; they would leave the rest to the CPU.
 _KINDS = (votive.float32, votive.float16, votive.bfloat16)
 _WIDEST, _WIDEST_HEAD, _MOST_SHARING = 8192, 256, 16
+# Their sums are not on tensor cores: with more rows, or more to multiply than this in the widest
+# product, the modules' products are ahead.
+_ROWS, _WORK = 8, 1 << 25
 
 
 def steady(rope: Any) -> bool:
@@ -117,7 +120,7 @@ def _rotation(rope: Any, layers: list[Any]) -> bool:
 
 def _known(model: Any) -> bool:
     decoder = getattr(model, "model", None)
-    if not plain(model, LlamaForCausalLM, "scores") or mode.autocast:
+    if not plain(model, LlamaForCausalLM, "scores") or mode.autocast or model.training:
         return False
     if not plain(decoder, LlamaModel, "rotations", "embedded", "get_input_embeddings"):
         return False
@@ -149,6 +152,12 @@ class JoinedDecoder:
     def of(model: Any) -> JoinedDecoder | None:
         """The joined step of a model, or None when something in it is not known."""
         return JoinedDecoder(model) if _known(model) else None
+
+    def pays(self, rows: int) -> bool:
+        """Whether fewer launches save more than the library's faster sums of many rows would."""
+        layer = self.decoder.layers[0]
+        net = getattr(layer, layer.net)
+        return rows == 1 or (rows <= _ROWS and rows * net.gate_proj.weight.numel() <= _WORK)
 
     def counts(self, x: Any, heads: int) -> Any:
         """A zero for each head of each row: how the programs of attention tell who is last."""

@@ -17,7 +17,11 @@ from .matmul_kernels import FewRows, Plain, Side, Whole
 from .matmul_tiles import Tiles, tiles
 from .matmul_ways import Ways
 
-FEW = 8  # rows that count as few
+# The own kernel reads weights at the speed of memory for so many rows of this many bytes a number;
+# beyond, its sums take longer than reading, and the library's tensor cores do not.
+FEW = {2: 1, 4: 3}
+FEW_AT_ALL = 8  # rows that it takes where the library is missing, or the work is next to none
+NEXT_TO_NONE = 1 << 24  # products of numbers: below, starting the library costs more
 OUTER = 32  # calls that one product may take before operands are copied together
 _WITH_BIAS = {"": blas.BIAS, "relu": blas.RELU_BIAS, "gelu_tanh": blas.GELU_BIAS}
 _WITHOUT = {"": blas.PLAIN, "relu": blas.RELU, "gelu_tanh": blas.GELU}
@@ -73,6 +77,16 @@ def _nothing(*args: Any, **how: Any) -> None:
     """An empty product."""
 
 
+def _few(a: Side, b: Side) -> bool:
+    """Whether the own kernel for a few rows serves, and faster than the library."""
+    if a.rows > FEW_AT_ALL or not a.cols or b.cols < 256 or a.dtype is not b.dtype:
+        return False
+    if a.dtype not in (dt.float32, *dt.HALF) or a.col != 1 or b.row != 1 or b.col < b.rows:
+        return False
+    small = a.rows * b.rows * b.cols <= NEXT_TO_NONE
+    return small or a.rows <= FEW[a.dtype.itemsize] or not blas.library.load()
+
+
 def engine(
     a: Side, b: Side, out: Side, count: int, bias: dt.dtype | None, add: bool, activation: str
 ) -> Any:
@@ -83,11 +97,7 @@ def engine(
         return Four(a, b, out, count)
     if not a.dtype.is_inexact:
         return Whole(a, b, out, count, bias is not None, add, activation)
-    few = (
-        count == 1 and not add and a.rows <= FEW and a.cols and a.dtype in (dt.float32, *dt.HALF)
-        and a.col == 1 and b.row == 1 and b.col >= b.rows and b.cols >= 256 and a.dtype is b.dtype
-    )  # fmt: skip
-    if few:
+    if count == 1 and not add and _few(a, b):
         w = Side(b.dtype, b.cols, b.rows, b.col, 1, 0)
         return FewRows(a, w, out, bias, activation)
     if a.cols and blas.library.load():
