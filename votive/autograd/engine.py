@@ -234,9 +234,7 @@ def checked(hook: Any, old: Any, new: Any) -> Any:
     if new is None or new is old:
         return new
     if not isinstance(new, state.tensor):
-        raise TypeError(
-            f"hook '{_name(hook)}' must return a Tensor or None, got {received(new)}."
-        )
+        raise TypeError(f"hook '{_name(hook)}' must return a Tensor or None, got {received(new)}.")
     if old is None:
         raise RuntimeError(
             f"hook '{_name(hook)}': can't replace a None gradient with a non-None value."
