@@ -32,7 +32,7 @@ def generate(
     end early are filled with `pad_token_id`. With nothing else said, 20 tokens are added greedily.
 
     >>> config = votive.models.LlamaConfig(vocab_size=10, hidden_size=8, intermediate_size=16,
-    ...     num_hidden_layers=1, num_attention_heads=2)
+    ...     num_hidden_layers=1, num_attention_heads=2, eos_token_id=None)
     >>> model = votive.models.LlamaForCausalLM(config)
     >>> votive.generation.generate(model, [[1, 2, 3]], max_new_tokens=4).shape
     votive.Size([1, 7])

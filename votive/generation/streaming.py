@@ -60,7 +60,7 @@ def stream(
 
     >>> tok = votive.text.train_bpe(["one two two"], vocab_size=260, progress=False)
     >>> config = votive.models.LlamaConfig(vocab_size=260, hidden_size=8, intermediate_size=16,
-    ...     num_hidden_layers=1, num_attention_heads=2)
+    ...     num_hidden_layers=1, num_attention_heads=2, eos_token_id=None)
     >>> model = votive.models.LlamaForCausalLM(config)
     >>> events = list(votive.generation.stream(model, tok, "one", max_new_tokens=3))
     >>> [e.finish_reason for e in events]
@@ -112,7 +112,7 @@ class BaseStreamer:
     ...     def put(self, value): self.seen += value.numel()
     ...     def end(self): pass
     >>> config = votive.models.LlamaConfig(vocab_size=10, hidden_size=8, intermediate_size=16,
-    ...     num_hidden_layers=1, num_attention_heads=2)
+    ...     num_hidden_layers=1, num_attention_heads=2, eos_token_id=None)
     >>> count = Count()
     >>> _ = votive.generation.generate(votive.models.LlamaForCausalLM(config), [[1, 2]],
     ...     max_new_tokens=3, streamer=count)

@@ -40,7 +40,7 @@ class Session(SessionBase, Shown):
     keeps its `top` best tokens.
 
     >>> config = votive.models.LlamaConfig(vocab_size=300, hidden_size=16, intermediate_size=16,
-    ...     num_hidden_layers=1, num_attention_heads=2)
+    ...     num_hidden_layers=1, num_attention_heads=2, eos_token_id=None)
     >>> model = votive.models.LlamaForCausalLM(config).eval()
     >>> session = votive.glass.Session(model, None, [1, 2, 3], do_sample=True, seed=7)
     >>> a = session.step(2)

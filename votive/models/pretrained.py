@@ -75,7 +75,7 @@ class PreTrainedModel(nn.Module):
         """Settings of `generate` that come with the model, a `votive.generation.GenerationConfig`.
 
         >>> config = votive.models.LlamaConfig(vocab_size=10, hidden_size=8, intermediate_size=16,
-        ...     num_hidden_layers=1, num_attention_heads=2)
+        ...     num_hidden_layers=1, num_attention_heads=2, eos_token_id=None)
         >>> model = votive.models.LlamaForCausalLM(config)
         >>> model.generation_config.max_new_tokens = 3
         >>> model.generate([[1, 2]]).shape
