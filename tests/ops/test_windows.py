@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import math
 import random
 from contextlib import nullcontext
 
@@ -24,6 +26,32 @@ def test_values_and_gradients_at_awkward_sizes(kind: str, seed: int, backend: st
     for turn in range(12):
         call, dtype = draw(rng, kind), DTYPES[turn % 3]
         agree(on(backend, call, dtype), defined(call), dtype, call)
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("kind", KINDS)
+def test_values_and_gradients_of_planes_of_one_element_or_two(kind: str, backend: str) -> None:
+    rng = random.Random(f"small {kind}")
+    for turn in range(20):
+        call, dtype = draw(rng, kind, (1, 1, 1, 2)), DTYPES[turn % 3]
+        agree(on(backend, call, dtype), defined(call), dtype, call)
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("spatial", [2, 3])
+def test_windows_over_one_element_count_their_padding(spatial: int, backend: str) -> None:
+    """Every result reads the same element, and divides by the size of its own window."""
+    pool = F.avg_pool2d if spatial == 2 else F.avg_pool3d
+    for kernel in itertools.product((1, 2, 3), repeat=spatial):
+        padding = tuple(k // 2 for k in kernel)
+        for include in (True, False):
+            x = votive.full((2, 3, *(1,) * spatial), 8.0, requires_grad=True)
+            with reference_only() if backend == "reference" else nullcontext():
+                y = pool(x, kernel, 1, padding, count_include_pad=include)
+                y.sum().backward()
+            wanted = 8.0 / math.prod(kernel) if include else 8.0
+            assert (y.detach().numpy() == np.float32(wanted)).all(), (kernel, include)
+            np.testing.assert_allclose(x.grad.numpy(), wanted * math.prod(y.shape[2:]) / 8, 1e-6)
 
 
 @pytest.mark.parametrize("backend", BACKENDS)

@@ -190,11 +190,13 @@ def arguments(call: Call) -> dict[str, Any]:
     return k
 
 
-def draw(rng: random.Random, kind: str) -> Call:
-    """A random call whose sizes do not divide each other, with windows that leave remainders."""
+def draw(rng: random.Random, kind: str, sizes: tuple[int, ...] = ()) -> Call:
+    """A random call whose sizes do not divide each other, with windows that leave remainders; with
+    `sizes`, of planes that have only these.
+    """
     while True:
         n = rng.choice([1, 2, 2, 3]) if kind not in ("unfold", "fold") else 2
-        call = _draw(rng, kind, n)
+        call = _draw(rng, kind, n, sizes or ((1, 2, 3, 4, 5, 7, 8, 9) if n < 3 else (1, 2, 3, 5)))
         if call is not None:
             layouts = ("dense", "channels_last", "every_second", "transposed", "expanded")
             call.layouts = [rng.choice(layouts) if t.ndim > 2 else "dense" for t in call.tensors]
@@ -213,8 +215,8 @@ def _eighths(rng: random.Random, *shape: int) -> Any:
     return np.array([rng.randint(-16, 16) / 8 for _ in range(math.prod(shape))]).reshape(shape)
 
 
-def _draw(rng: random.Random, kind: str, n: int) -> Call | None:
-    size = tuple(rng.choice([1, 2, 3, 4, 5, 7, 8, 9] if n < 3 else [1, 2, 3, 5]) for _ in range(n))
+def _draw(rng: random.Random, kind: str, n: int, sizes: tuple[int, ...]) -> Call | None:
+    size = tuple(rng.choice(sizes) for _ in range(n))
     batch, channels = rng.choice([1, 1, 2, 3]), rng.choice([1, 1, 2, 3, 17])
     if kind in POOLS:
         return _draw_pool(rng, kind, n, (batch, channels, *size))

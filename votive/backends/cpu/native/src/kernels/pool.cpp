@@ -88,8 +88,9 @@ template <class T> void box_rows(const Image& x, const Image& y, const Axis* axe
     });
     return;
   }
-  // One element for all: only where no result is left without it.
-  if (plane == 1 && dense_out && even.single && one_each(axes[1], y.size[1]) && one_each(axes[0], y.size[0])) {
+  // One element for all: only where no result is left without it, or divides by a number of its own.
+  const bool alike = divisor != 0 || axes[0].out.data == nullptr;
+  if (plane == 1 && dense_out && alike && even.single && one_each(axes[1], y.size[1]) && one_each(axes[0], y.size[0])) {
     const T by = divisor != 0 ? T(divisor) : T(axes[0].in[0] * axes[1].in[0] * axes[2].in[0]);
     parallel_for(x.n * x.c, grain_for(lines * V / 8 + 16), [&](int64_t b, int64_t e) {
       for (int64_t k = b; k < e; ++k) {
