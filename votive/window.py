@@ -9,6 +9,7 @@ from typing import Any
 
 from . import dispatch
 from .autograd import record
+from .autograd.graph import Node
 from .backends.base import BACKENDS
 from .backends.cpu.native.loader import module as native
 from .core.errors import AutogradError, fail
@@ -33,7 +34,9 @@ def views(input: Any, joint: str, given: Any, dim: int, bounds: Any) -> tuple[An
         made = native.cut(input, dim, bounds, plan)
         if made is not None:
             return made  # type: ignore[no-any-return]
-    saved, mode.grad = mode.grad, mode.grad and not tracked
+    # An observer may put another tensor in a piece's place, and that needs a history of its own.
+    alone = bool(dispatch.state.observers)
+    saved, mode.grad = mode.grad, mode.grad and (alone or not tracked)
     try:
         if bounds.__class__ is int:
             parts = tuple([Op.call(OPS["select"], (input, dim, i)) for i in range(bounds)])
@@ -41,11 +44,30 @@ def views(input: Any, joint: str, given: Any, dim: int, bounds: Any) -> tuple[An
             parts = tuple([Op.call(OPS["_slice"], (input, dim, a, b, 1)) for a, b in bounds])
     finally:
         mode.grad = saved
-    if plan is not None and parts:
+    if plan is not None and parts and not (alone and _any_replaced(input, dim, bounds, parts)):
         for part in parts:
             part._no_grad_view = False
         record.record(plan, (input,), parts)
     return parts
+
+
+def _any_replaced(input: Any, dim: int, bounds: Any, parts: tuple[Any, ...]) -> bool:
+    """Whether any piece is not just the view that was asked for, or somebody waits at its node."""
+    base = input if input._base is None else input._base
+    edge, stride = record.edge_of(input), input._spec.strides[dim]
+    starts = range(bounds) if bounds.__class__ is int else [a for a, _ in bounds]
+    for part, start in zip(parts, starts, strict=True):
+        node = part._edge
+        if (
+            part._base is not base
+            or part._offset != input._offset + start * stride
+            or node.__class__ is not Node
+            or node.recipe.plan is not part._chain[-1]
+            or node.edges != (edge,)
+            or node.tensor_hooks or node.pre_hooks or node.post_hooks or node.retained
+        ):  # fmt: skip
+            return True
+    return False
 
 
 def _joint_plan(op: Op, args: tuple[Any, ...]) -> dispatch.Plan:

@@ -88,6 +88,10 @@ def _write(plan: Plan, args: tuple[Any, ...], x: Any, any_cast: bool) -> Any:
             ShapeError, op.name + "_",
             f"the tensor's shape {x._spec.shape} doesn't match the broadcast shape {out.shape}.",
         )  # fmt: skip
+    if tracked and x._base is not None and args[0] is not x:
+        # An observer gave another value to read. The base's history takes the first argument to
+        # be the part of it that is overwritten, so compute apart and write the result there.
+        return _overwrite(x, execute(plan, args))
     # Backward may need the old value of x, which is about to go.
     kept = values
     if tracked and state.graph.needs_self(plan, values):

@@ -9,7 +9,7 @@ from ..core.errors import DtypeError, ShapeError, fail
 from ..core.layout import broadcast_shapes
 from ..core.promotion import result_type_of
 from .registry import F, composite
-from .untracked import untracked
+from .untracked import passed_by
 
 NN = ("nn.functional",)
 
@@ -31,7 +31,7 @@ def _clamped_norm(x: Any, dim: int, eps: float) -> Any:
     Only the value is clamped: as in torch, the derivative is that of the length itself.
     """
     norm = F._vector_norm(x, 2, dim, True).clone()
-    with untracked():
+    with passed_by():
         return norm.clamp_min_(eps)
 
 

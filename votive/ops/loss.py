@@ -10,9 +10,9 @@ from typing import Any
 from ..core import dtype as dt
 from ..core.errors import DtypeError, fail, received
 from ..core.layout import Spec
-from ..core.mode import mode
 from ..formula import Expr, apply, where
 from .registry import F, composite, pointwise
+from .untracked import passed_by
 from .warning import warn
 
 NN = ("nn.functional",)
@@ -318,10 +318,7 @@ def gaussian_nll_loss(
     op = "gaussian_nll_loss"
     v = _variance(op, input, var).clone()
     kind = reduction_of(op, reduction)
-    recording, mode.grad = mode.grad, False
-    try:
+    with passed_by():
         v.clamp_(min=eps)
-    finally:
-        mode.grad = recording
     loss = 0.5 * (F.log(v) + F.square(input - target) / v)
     return reduced(loss + 0.5 * math.log(2 * math.pi) if full else loss, kind)

@@ -16,3 +16,17 @@ def untracked() -> Iterator[None]:
         yield
     finally:
         mode.grad = saved
+
+
+@contextmanager
+def passed_by() -> Iterator[None]:
+    """Record nothing, and let no probe see it: for a change that gradients are to know nothing of.
+
+    An edit of it could not reach them either.
+    """
+    mode.unheard += 1
+    try:
+        with untracked():
+            yield
+    finally:
+        mode.unheard -= 1
