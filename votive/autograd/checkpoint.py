@@ -4,7 +4,8 @@ backward.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import contextlib
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from ..core.mode import mode
@@ -13,6 +14,28 @@ from ..dispatch import state
 from ..dispatch.autocast import resumed
 from .engine import backward as run_backward
 from .function import Function
+
+# Asked before a checkpointed function runs what holds around it: each gives an object that is told
+# when the function has `ended()`, and in whose block `again()` it runs once more.
+regions: list[Callable[[], Any]] = []
+
+
+class _First:
+    """The first run of a function; `again()` is the block for the second."""
+
+    def __init__(self) -> None:
+        self.regions = [begin() for begin in regions]
+
+    def ended(self) -> None:
+        for region in self.regions:
+            region.ended()
+
+    @contextlib.contextmanager
+    def again(self) -> Iterator[None]:
+        with contextlib.ExitStack() as stack:
+            for region in self.regions:
+                stack.enter_context(region.again())
+            yield
 
 
 def _detached(x: Any) -> Any:
@@ -30,7 +53,10 @@ class _Checkpoint(Function):
         ctx.plain = [None if isinstance(a, state.tensor) else a for a in args]
         ctx.slots = [i for i, a in enumerate(args) if isinstance(a, state.tensor)]
         ctx.save_for_backward(*(args[i] for i in ctx.slots))
-        return fn(*args, **kwargs)
+        ctx.first = _First()
+        out = fn(*args, **kwargs)
+        ctx.first.ended()
+        return out
 
     @staticmethod
     def backward(ctx: Any, *grads: Any) -> Any:
@@ -43,7 +69,7 @@ class _Checkpoint(Function):
         try:
             if ctx.rng is not None:
                 generator.set_state(ctx.rng)
-            with resumed(ctx.autocast):
+            with resumed(ctx.autocast), ctx.first.again():
                 outs = ctx.fn(*args, **ctx.kwargs)
         finally:
             mode.grad = saved
@@ -93,7 +119,7 @@ class _Frame:
 
     def __init__(self, fn: Any, args: Any, kwargs: Any, rng: Any) -> None:
         self.fn, self.args, self.kwargs, self.rng = fn, args, kwargs, rng
-        self.autocast = mode.autocast
+        self.autocast, self.first = mode.autocast, _First()
         self.count = 0
         self.values: dict[int, Any] = {}
 
@@ -130,7 +156,7 @@ class _Frame:
         try:
             if self.rng is not None:
                 generator.set_state(self.rng)
-            with resumed(self.autocast):
+            with resumed(self.autocast), self.first.again():
                 self.fn(*self.args, **self.kwargs)
         finally:
             mode.saved_hooks, mode.grad = hooks, grad
@@ -150,7 +176,9 @@ def _recomputed(fn: Any, preserve: bool, args: Any, kwargs: Any) -> Any:
     mode.saved_hooks = (*hooks, (frame.pack, frame.unpack))
     mode.renew()
     try:
-        return fn(*args, **kwargs)
+        out = fn(*args, **kwargs)
+        frame.first.ended()
+        return out
     finally:
         mode.saved_hooks = hooks
         mode.renew()

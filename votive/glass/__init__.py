@@ -1,6 +1,7 @@
 """The glass engine: see, pause, change and re-run every step of a model. Knows no model by name."""
 
 from ..core.mode import only_shown
+from . import repeat as repeat
 from .address import Address, Pattern
 from .attention_maps import AttentionMap, AttentionMaps, attention_maps
 from .attribution import Attribution, logit_attribution

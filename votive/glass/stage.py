@@ -90,14 +90,16 @@ class Stage(Observer):
 
     def following(self) -> list[Any]:
         """Those that follow values in what runs now."""
-        return [r for r in self.reaches if not r.blind] if self.reaches else []
+        if not self.reaches or mode.repeating is not None:
+            return []
+        return [r for r in self.reaches if not r.blind]
 
     # --- operators ----------------------------------------------------------------------------
 
     def before(self, call: Any) -> Any:
         if mode.unheard:
             return None
-        seeing = [p for p in self.probes if p.hears_operators]
+        seeing = [p for p in taking_part() if p.hears_operators]
         if not seeing:
             return None
         turn = Turn(call.args, None, call)
@@ -138,7 +140,7 @@ class Stage(Observer):
             return
         turn = Turn(args)
         turn.error = error
-        for probe in self.probes:
+        for probe in taking_part():
             if probe.hears_operators:
                 probe.failed(probe._op_frame(op, turn), error)
                 probe.stack.pop()
@@ -157,6 +159,14 @@ class Stage(Observer):
 STAGE = Stage()
 
 
+def taking_part() -> tuple[Any, ...]:
+    """The probes that may see a call now: of those that edit, in a repetition only some."""
+    chosen = mode.repeating
+    if chosen is None:
+        return STAGE.probes
+    return tuple(p for p in STAGE.probes if p.order != EDITS or any(p is c for c in chosen))
+
+
 def conduct(
     module: Any, args: tuple[Any, ...], kwargs: dict[str, Any], proceed: Callable[..., Any]
 ) -> Any:
@@ -164,7 +174,7 @@ def conduct(
     frames: Frames = []
     turn = Turn(args, kwargs)
     if not mode.unheard:
-        frames = [(p, p._frame(module, turn)) for p in STAGE.probes if p.takes(module)]
+        frames = [(p, p._frame(module, turn)) for p in taking_part() if p.takes(module)]
     if not frames:
         return proceed(args, kwargs)
     entered: Frames = []
