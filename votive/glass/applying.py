@@ -24,7 +24,7 @@ def applied(edit: Edit, x: Any, place: Place) -> Any:
     window = _window(whole, index)
     part = whole if window is None else whole[window]
     if edit.do == "mean" and edit.value is not None:
-        new = _given_mean(edit, axes, index, x)
+        new = _given_mean(edit, axes, index, x, place)
     elif edit.do in ("mean", "resample") and edit.value is None:
         new = _of_samples(edit, whole, axes)
         new = new if window is None else new.expand(whole.shape)[window]
@@ -100,6 +100,7 @@ def _index(edit: Edit, axes: Axes, place: Place) -> Index:
 def _positions(edit: Edit, axes: Axes, place: Place) -> list[int | None]:
     """An edit's positions, counted from the beginning of the text; None for those elsewhere."""
     out: list[int | None] = []
+    place.check_padding()
     for given in edit.positions or ():
         if given < 0 and place.past:
             raise ValueError(
@@ -156,17 +157,19 @@ def _rows(edit: Edit, axes: Axes, place: Place) -> Any:
             return value
         here = [i for i, p in enumerate(_positions(edit, axes, place)) if p is not None]
         return value.index_select(dim, votive.tensor(here, device=value.device))
+    place.check_padding()
     if not place.cached:
         return value
     _check_rows(edit, value.shape[dim], axes.stop)
     return value.narrow(dim, axes.start, axes.stop - axes.start)
 
 
-def _given_mean(edit: Edit, axes: Axes, index: Index, x: Any) -> Any:
+def _given_mean(edit: Edit, axes: Axes, index: Index, x: Any, place: Place) -> Any:
     """The part of a given mean that belongs to the part of the value which changes."""
     mean = votive.as_tensor(edit.value).to(x.device)
     dim, shape = _by_position(mean, axes), list(axes.shape)
     if dim is not None:
+        place.check_padding()
         here = index[dim]
         wanted = [i + axes.start for i in (range(shape[dim]) if here is None else here)]
         _check_rows(edit, mean.shape[dim], max(wanted) + 1)

@@ -7,6 +7,7 @@ channels, positions). Where sizes would have to be guessed from, nothing is know
 
 from __future__ import annotations
 
+import inspect
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -16,6 +17,7 @@ from . import values
 from .address import Pattern
 from .capture import by_number, input_at
 from .probe import Frame
+from .sequences import Layout, layout_of
 
 _CHANNELS_FIRST = tuple(
     getattr(votive.nn, kind + size)
@@ -68,6 +70,11 @@ class Place:
         shape = tuple(x.shape)
         if any(name in self.frame.address.module for name in _OTHERS):
             return Axes(shape, None, None, len(shape) - 1 if shape else None)
+        layout = layout_of(self._chain(), self.model)
+        if layout is not None:
+            told = self._of_sequences(layout, shape)
+            if told is not None:
+                return told
         found = self._of_op(shape) if self.frame.address.op else self._of_module(x, shape)
         if found is None:
             found = self._by_sizes(x, shape)
@@ -77,6 +84,40 @@ class Place:
     def cached(self) -> bool:
         """Whether the run is one of several that feed a text in parts."""
         return bool(caches(self.frame))
+
+    def check_padding(self) -> None:
+        """Raise where texts begin with padding, so that positions are not those of the text."""
+        names = ["attention_mask"]
+        inside = "encoder" in self.frame.address.module.split(".")
+        for frame in self._chain():
+            given = named_inputs(frame)
+            if not inside and any(given.get(n) is not None for n in _TEXTS[:2]):
+                names = ["decoder_attention_mask"]
+            mask = next((given[n] for n in names if given.get(n) is not None), None)
+            if not isinstance(mask, votive.Tensor) or mask.dim() != 2 or not mask.numel():
+                continue
+            hidden = [i for i, on in enumerate(mask[:, 0].tolist()) if not on]
+            # A mask that is added has nothing above 0, and says nothing about padding.
+            padded = [i for i in hidden if max(mask[i].tolist()) > 0]
+            if padded:
+                raise ValueError(
+                    f"Edit: in the samples {padded} of {frame.address or '(model)'}, whose "
+                    f"{names[0]} is {tuple(mask.shape)}, padding comes before the text, so that "
+                    "positions would not count from the beginning of each text; pad on the right, "
+                    "or run texts of different lengths one by one."
+                )
+
+    def _of_sequences(self, layout: Layout, shape: tuple[int, ...]) -> Axes | None:
+        """Axes at recurrent layers and transformers; None where samples come first as usual."""
+        if self.frame.address.op == "attention":
+            return None
+        path = by_number(self.frame, self.pattern.path) if self.pattern.path else ()
+        dims = layout.dims(self.frame, self.pattern.side, tuple(map(str, path)), shape)
+        if dims is None:
+            return None
+        whole, samples, positions, features = dims
+        # Nobody knows where in a text that a cache holds such a value would stand.
+        return Axes(whole, samples, None if self.past else positions, features)
 
     # --- by the kind of call ------------------------------------------------------------------
 
@@ -207,13 +248,19 @@ class Place:
         return self._run()
 
     def _run(self) -> Text | None:
-        """Samples and positions that the outermost call is given."""
-        root = self._chain()[-1]
+        """Samples and positions that the call which feeds a text is given."""
+        root = self._feeding()
         for name in _TEXTS:
             found = self._text_in(root, root.kwargs.get(name))
             if found is not None:
                 return found
         return self._text_in(root, self._first(root))
+
+    def _feeding(self) -> Frame:
+        """The outermost call; or, of those given the cache of the nearest one, the outermost."""
+        chain = self._chain()
+        given = [f for f in chain if f.cache is not None and f.cache is chain[0].cache]
+        return (given or chain)[-1]
 
     def _text_in(self, frame: Frame, x: Any) -> Text | None:
         """Samples and positions of ids, or of features, that a call is given."""
@@ -238,7 +285,7 @@ class Place:
             return found if whole else replace(found, positions=None)
         if run is None or length == run[1]:
             return replace(found, start=self.past)
-        kept = self._chain()[-1].kwargs.get("logits_to_keep")
+        kept = self._feeding().kwargs.get("logits_to_keep")
         if type(kept) is int and kept == length:
             return replace(found, start=self.past + run[1] - kept)
         if self.past or isinstance(kept, votive.Tensor):
@@ -247,10 +294,17 @@ class Place:
 
 
 def caches(frame: Frame) -> list[Any]:
-    """The key-value caches that the outermost call around a call is given."""
-    while frame.parent is not None:
-        frame = frame.parent
-    return [v for v in (*frame.args, *frame.kwargs.values()) if hasattr(v, "get_seq_length")]
+    """The key-value cache that the nearest call around a call is given, if one is."""
+    return [] if frame.cache is None else [frame.cache]
+
+
+def named_inputs(frame: Frame) -> dict[str, Any]:
+    """What a module's call is given, by the names of its forward."""
+    try:
+        names = list(inspect.signature(frame.subject.forward).parameters)
+    except (TypeError, ValueError):
+        names = []
+    return {**dict(zip(names, frame.args, strict=False)), **frame.kwargs}
 
 
 def _of_maps(shape: tuple[int, ...]) -> Axes:

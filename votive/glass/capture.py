@@ -119,6 +119,16 @@ class Capture(Probe, Shown):
                 if not fired:
                     raise no_match(pattern, [n for n, _ in self.model.named_modules()])
 
+    def mark(self) -> Any:
+        kept = {address: list(found) for address, found in self.kept.items()}
+        return super().mark(), kept, self.bytes, list(self._fired)
+
+    def rewind(self, mark: Any) -> None:
+        runs, kept, self.bytes, fired = mark
+        super().rewind(runs)
+        self.kept = {address: list(found) for address, found in kept.items()}
+        self._fired = list(fired)
+
     # --- reading ------------------------------------------------------------------------------
 
     def __iter__(self) -> Any:

@@ -67,10 +67,10 @@ def _longer(t: Any, dim: int, length: int) -> Any:
 
 
 class _Means(Probe):
-    def __init__(self, model: Any, wanted: list[Pattern]) -> None:
+    def __init__(self, model: Any, wanted: list[Pattern], over: str) -> None:
         only = modules_for(model, wanted)
         super().__init__(model, ops=any(p.wants_ops for p in wanted), only=only)
-        self.wanted = wanted
+        self.wanted, self.over = wanted, over
         self.totals: dict[str, _Total] = {}
         self.fired: set[int] = set()  # which patterns
         self.mask: Any = None  # (samples, positions): which count
@@ -94,7 +94,8 @@ class _Means(Probe):
 
     def _add(self, text: str, frame: Frame, pattern: Pattern) -> None:
         x = value_at(frame, pattern)
-        axes = Place(self.model, frame, pattern, self.past).axes(x)
+        place = Place(self.model, frame, pattern, self.past)
+        axes = place.axes(x)
         if axes.samples is None or not x.is_floating_point():
             raise ValueError(
                 f"means: {frame.address} is {tuple(x.shape)}, in which no dimension is known to be "
@@ -109,22 +110,25 @@ class _Means(Probe):
         if axes.positions is not None:
             shape[axes.positions] = x.shape[axes.positions]
             weight = weight.expand(shape)
+            if self.over == "samples":
+                place.check_padding()
             if self.mask is not None and self.mask.numel() == weight.numel():
-                weight = self.mask.to(device=x.device, dtype=x.dtype).reshape(shape)
+                mask = self.mask if axes.samples < axes.positions else self.mask.t()
+                weight = mask.to(device=x.device, dtype=x.dtype).reshape(shape)
         total = self.totals.setdefault(text, _Total(frame.address))
         # What is not counted may be anything, also no number.
         x = votive.where(weight != 0, x, 0.0).sum(axes.samples, keepdim=True)
         total.dtype = dtype
         total.add(x, weight.sum(axes.samples, keepdim=True), axes.positions)
 
-    def edits(self, over: str) -> list[Edit]:
+    def edits(self) -> list[Edit]:
         often = {t.address.module for t in self.totals.values() if t.address.call}
         out = []
         for text, total in self.totals.items():
             module = total.address.module
             if module in often and not total.address.call:
                 text = text.replace(f"^{module}", f"^{module}#0", 1)
-            out.append(Edit(text.removesuffix(":out"), "mean", total.mean(over)))
+            out.append(Edit(text.removesuffix(":out"), "mean", total.mean(self.over)))
         return out
 
 
@@ -148,7 +152,7 @@ def means(model: Any, at: Any, batches: Iterable[Any], *, over: str = "samples")
     if over not in OVER:
         raise ValueError(f"means: over must be one of {', '.join(OVER)}, got {over!r}.")
     wanted = patterns(at)
-    probe = _Means(model, wanted)
+    probe = _Means(model, wanted, over)
     with votive.no_grad(), probe:
         for batch in batches:
             args, kwargs = inputs_of(batch)
@@ -159,7 +163,7 @@ def means(model: Any, at: Any, batches: Iterable[Any], *, over: str = "samples")
     for i, pattern in enumerate(wanted):
         if i not in probe.fired:
             raise no_match(pattern, [n for n, _ in model.named_modules()])
-    return probe.edits(over)
+    return probe.edits()
 
 
 def _mask(kwargs: dict[str, Any]) -> Any:

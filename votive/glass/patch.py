@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
 from dataclasses import replace
 from typing import Any
 
@@ -73,6 +74,15 @@ class Patch(Probe, Shown):
                 f"patch: the positions {missing} of the edit at {edit.at!r} were in no run; "
                 "positions count from 0, at the beginning of the text."
             )
+
+    def mark(self) -> Any:
+        return super().mark(), deepcopy(self.receipt), deepcopy(self._met)
+
+    def rewind(self, mark: Any) -> None:
+        runs, receipt, self._met = deepcopy(mark)
+        super().rewind(runs)
+        # The one that was given out goes on.
+        self.receipt.sites, self.receipt.edits = receipt.sites, receipt.edits
 
     def close(self) -> None:
         """Detach it; nothing is raised."""

@@ -14,6 +14,7 @@ from typing import Any, Self
 
 from ..core.mode import mode
 from ..nn.hooks import register_around
+from . import values
 from .address import Address
 from .stage import LOOKS, STAGE, UNSET, Turn, conduct
 
@@ -35,7 +36,7 @@ class Frame:
     only to show its result.
     """
 
-    __slots__ = ("address", "depth", "kind", "ops", "parent", "subject", "turn")
+    __slots__ = ("address", "cache", "depth", "kind", "ops", "parent", "past", "subject", "turn")
 
     args = _shared("args")
     kwargs = _shared("kwargs")
@@ -54,6 +55,20 @@ class Frame:
         self.depth = 0 if parent is None else parent.depth + 1
         self.turn = Turn() if turn is None else turn
         self.ops: Counter[str] = Counter()
+        self.cache, self.past = (None, 0) if parent is None else (parent.cache, parent.past)
+        if kind == "module":
+            self._meet_cache()
+
+    def _meet_cache(self) -> None:
+        """Note a cache that no call around this one was given, and how much of a text it holds."""
+        cache = cache_of(self.args, self.kwargs)
+        if cache is None or cache is self.cache:
+            return
+        self.cache = cache
+        # Where the call around has made the cache, parts before this one may have filled it.
+        layer = None if _given_ids(self) else _layer_of(self)
+        if self.parent is None or layer is not None or _given_ids(self):
+            self.past = int(cache.get_seq_length(layer) if layer else cache.get_seq_length())
 
     @property
     def is_module(self) -> bool:
@@ -96,16 +111,21 @@ class Probe:
     def __init__(self, model: Any, *, ops: bool = False, only: Iterable[Any] | None = None) -> None:
         self.model = model
         self.runs = 0  # outermost calls so far
-        self.past = 0  # positions that a cache held when the present run began
         self.stack: list[Frame] = []
         self._ops = ops
-        self._only = None if only is None or ops else {id(m): m for m in (model, *only)}
+        # Calls of what is around them too, or each of them would be an outermost call.
+        self._only = None if only is None or ops else _with_holders(model, only)
         self._calls: Counter[str] = Counter()
         self._thread = 0
         self._strip: tuple[str, str] = ("", "")
         self._closing = contextlib.ExitStack()
         self._guest: Any = None  # what was swapped in and is about to be called
         self._hosting = 0  # how many of those run
+
+    @property
+    def past(self) -> int:
+        """Positions that the cache of the nearest call with one held when that call began."""
+        return self.stack[-1].past if self.stack else 0
 
     # --- what subclasses say ------------------------------------------------------------------
 
@@ -147,6 +167,14 @@ class Probe:
         self.stack.clear()
         self._closing.close()
 
+    def mark(self) -> Any:
+        """What counts runs, for `rewind`."""
+        return self.runs
+
+    def rewind(self, mark: Any) -> None:
+        """Take back the runs since a mark: they are made again, and are the same ones."""
+        self.runs = mark
+
     @contextlib.contextmanager
     def muted(self) -> Iterator[None]:
         """Inside, nothing is seen by any probe: for what one computes itself."""
@@ -174,7 +202,6 @@ class Probe:
         if not self.stack:
             self.runs += 1
             self._calls.clear()
-            self.past = past_of(turn.args, turn.kwargs)
         return self._push(module, turn)
 
     def _close(self, frame: Frame) -> None:
@@ -258,9 +285,46 @@ def unheard() -> Iterator[None]:
         mode.unheard -= 1
 
 
-def past_of(args: Iterable[Any], kwargs: dict[str, Any]) -> int:
-    """How many positions a cache among the arguments holds."""
+def cache_of(args: Iterable[Any], kwargs: dict[str, Any]) -> Any:
+    """The key-value cache among the arguments of a call; None without one."""
     for value in (*args, *kwargs.values()):
         if hasattr(value, "get_seq_length"):
-            return int(value.get_seq_length())
-    return 0
+            return value
+    return None
+
+
+def past_of(args: Iterable[Any], kwargs: dict[str, Any]) -> int:
+    """How many positions a cache among the arguments holds."""
+    cache = cache_of(args, kwargs)
+    return 0 if cache is None else int(cache.get_seq_length())
+
+
+def _layer_of(frame: Frame) -> int | None:
+    """The first layer of a cache that a module fills; None where it does not say."""
+    found = [m.__dict__.get("layer_idx") for m in frame.subject.modules()]
+    return min((i for i in found if type(i) is int), default=None)
+
+
+def _given_ids(frame: Frame) -> bool:
+    """Whether a call is given tokens, as whole models are."""
+    first = values.first((frame.args, frame.kwargs))
+    return first is not None and first.dim() == 2 and not first.is_floating_point()
+
+
+def _with_holders(model: Any, wanted: Iterable[Any]) -> dict[int, Any]:
+    """Modules, and all those of a model that hold one of them, by id."""
+    found = {id(m): m for m in wanted}
+    known: dict[int, bool] = {}
+
+    def holds(module: Any) -> bool:
+        if id(module) not in known:
+            known[id(module)] = id(module) in found
+            inside = [holds(m) for m in module._modules.values() if m is not None]
+            known[id(module)] = known[id(module)] or any(inside)
+            if known[id(module)]:
+                found[id(module)] = module
+        return known[id(module)]
+
+    holds(model)
+    found[id(model)] = model
+    return found

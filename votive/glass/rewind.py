@@ -13,6 +13,7 @@ import votive
 
 from ..data.randomness import get_random_state, set_random_state
 from . import values
+from .stage import STAGE
 
 # A buffer larger than this is not copied; running statistics are small, tables never change.
 _LARGEST = 1 << 20
@@ -40,6 +41,8 @@ class Beginning:
         fixed += [(f"input {'.'.join(map(str, p[1:]))}", t) for p, t in values.tensors(given)]
         self.fixed = [(name, t, t._writes) for name, t in fixed]
         self.caches = [(c, c.mark()) for c in _caches(given)]
+        # Whoever counts runs counts this one once, however often it is repeated.
+        self.probes = [(p, p.mark()) for p in STAGE.probes if not p.blind]
 
     def restore(self) -> None:
         """Put everything back."""
@@ -64,6 +67,8 @@ class Beginning:
         self.buffers = [(m, n, b, b._writes, c) for m, n, b, _, c in self.buffers]
         for cache, mark in self.caches:
             cache.rewind(mark)
+        for probe, mark in self.probes:
+            probe.rewind(mark)
 
 
 def _caches(value: Any) -> list[Any]:

@@ -28,8 +28,10 @@ class Live:
         """Whether it does something while positions `start` to `stop` are fed."""
         if start < self.since or (self.until is not None and start >= self.until):
             return False
-        positions = self.edit.positions
-        return positions is None or any(start <= p < stop for p in positions)
+        positions, pattern = self.edit.positions, self.edit.pattern
+        # Operators may be given the whole text again, as attention is its keys and values.
+        first = 0 if pattern.wants_ops else start
+        return positions is None or any(first <= p < stop for p in positions)
 
     @property
     def in_force(self) -> bool:

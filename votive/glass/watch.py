@@ -110,6 +110,14 @@ class Watch(Probe, Shown):
             self._eye.__exit__(*exc)
         super().__exit__(*exc)
 
+    def mark(self) -> Any:
+        return super().mark(), list(self.findings), self.checked
+
+    def rewind(self, mark: Any) -> None:
+        runs, findings, self.checked = mark
+        super().rewind(runs)
+        self.findings[:] = findings
+
     @property
     def first(self) -> Finding | None:
         """The first bad value."""
