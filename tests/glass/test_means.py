@@ -59,7 +59,10 @@ def test_what_a_mask_leaves_out_does_not_count() -> None:
     (apart,) = glass.means(model, "layers.0.mlp", [ids[:1], ids[1:, :2]])
     assert votive.allclose(edit.value, apart.value, atol=1e-5)
     padded["attention_mask"] = votive.tensor([[0, 1, 1, 1], [0, 1, 1, 1]])
-    with pytest.raises(ValueError, match="over='positions'"):
+    with pytest.raises(ValueError, match=r"padding comes before the text.*over='positions'"):
+        glass.means(model, "layers.0.mlp", [padded])
+    padded["attention_mask"] = votive.tensor([[1, 0, 1, 1], [1, 0, 1, 1]])
+    with pytest.raises(ValueError, match="leaves out of every text; use over='positions'"):
         glass.means(model, "layers.0.mlp", [padded])
 
 

@@ -101,10 +101,11 @@ class Place:
             padded = [i for i in hidden if max(mask[i].tolist()) > 0]
             if padded:
                 raise ValueError(
-                    f"Edit: in the samples {padded} of {frame.address or '(model)'}, whose "
-                    f"{names[0]} is {tuple(mask.shape)}, padding comes before the text, so that "
-                    "positions would not count from the beginning of each text; pad on the right, "
-                    "or run texts of different lengths one by one."
+                    f"positions: padding comes before the text in the samples {padded} of "
+                    f"{str(frame.address) or '(model)'}, whose {names[0]} is {tuple(mask.shape)}, "
+                    "so that they would not count from the beginning of each text. Pad on the "
+                    "right, or run texts of different lengths one by one; means with "
+                    "over='positions' hold for such texts too."
                 )
 
     def _of_sequences(self, layout: Layout, shape: tuple[int, ...]) -> Axes | None:
