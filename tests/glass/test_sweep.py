@@ -182,7 +182,7 @@ def test_tables_as_long_as_the_batch_do_not_grow_with_it() -> None:
 def test_named_inputs_masks_and_chosen_positions() -> None:
     model, ids = decoder("qwen3")
     clean, corrupt = texts(ids)
-    mask = votive.tensor([[0, 1, 1, 1, 1], [1, 1, 1, 1, 1]])
+    mask = votive.tensor([[1, 0, 1, 1, 1], [1, 1, 1, 1, 1]])
     named = [{"input_ids": i, "attention_mask": mask} for i in (clean, corrupt)]
     found = glass.sweep(model, *named, metric=metric, positions=[-1, 1])
     assert found.positions == [4, 1]
