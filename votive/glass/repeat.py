@@ -16,7 +16,7 @@ from ..autograd import checkpoint
 from ..core.mode import mode
 from .stage import EDITS, STAGE, taking_part
 
-_COUNTS = ("runs", "past", "_strip", "_guest", "_hosting")
+_COUNTS = ("runs", "_strip", "_guest", "_hosting")
 
 
 class _Place:
