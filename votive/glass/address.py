@@ -45,6 +45,8 @@ class Address(NamedTuple):
 Predicate = Callable[[Any], Any]
 PatternLike = "str | re.Pattern[str] | Predicate | Pattern"
 _REMEMBERED = 4096
+# The number of a call in a glob, which may have braces and classes.
+_NUMBERED = re.compile(r"#(?:\{[^{}]*\}|\[[^\]]*\]|[^{}\[\],/])*")
 _SELECTOR = re.compile(r":(in|out)((?:\.[A-Za-z_0-9]+)*)$")
 
 
@@ -70,11 +72,12 @@ class Pattern:
             self.__dict__.update(given.__dict__)
             return
         self.side, self.path = "out", ()
+        self.compiled = isinstance(given, re.Pattern)
         self._known: dict[Address, bool] = {}
         self.predicate: Predicate | None = None
         self.regex: re.Pattern[str] | None = None
         self.text = str(given)
-        if isinstance(given, re.Pattern):
+        if self.compiled:
             self.regex, self.text = given, given.pattern
             # Whether operators are meant cannot be seen; both are asked.
             self.wants_ops = self.wants_modules = True
@@ -116,6 +119,18 @@ def _full(address: Address) -> str:
     """An address with every number spelled out, which is what globs are made for."""
     text = f"{address.module}#{address.call}"
     return text if address.op is None else f"{text}/{address.op}#{address.index}"
+
+
+def any_call(pattern: Pattern) -> re.Pattern[str] | None:
+    """What a text means whichever calls it numbers; None for what is no text.
+
+    >>> from votive.glass.address import Pattern, any_call
+    >>> bool(any_call(Pattern("layers.*#65")).fullmatch("layers.3#0"))
+    True
+    """
+    if pattern.compiled or pattern.predicate is not None:
+        return None
+    return _compile(_NUMBERED.sub("#*", _split_selector(pattern.text)[0]))
 
 
 def _split_selector(text: str) -> tuple[str, tuple[str, tuple[str, ...]] | None]:

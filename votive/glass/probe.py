@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import threading
+import warnings
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import Any, Self
@@ -117,6 +118,7 @@ class Probe:
         self._only = None if only is None or ops else _with_holders(model, only)
         self._calls: Counter[str] = Counter()
         self._thread = 0
+        self._elsewhere = False  # whether the model ran in another thread
         self._strip: tuple[str, str] = ("", "")
         self._closing = contextlib.ExitStack()
         self._guest: Any = None  # what was swapped in and is about to be called
@@ -166,6 +168,15 @@ class Probe:
         self._thread = 0
         self.stack.clear()
         self._closing.close()
+        if self._elsewhere and not self.runs:
+            warnings.warn(
+                f"{type(self).__name__.lower()}: the model ran in another thread only, and a block "
+                "is for the thread that enters it: nothing was seen or changed. Enter the block in "
+                "the thread that runs the model.",
+                RuntimeWarning,
+                stacklevel=2,
+            )
+        self._elsewhere = False
 
     def mark(self) -> Any:
         """What counts runs, for `rewind`."""
@@ -190,6 +201,7 @@ class Probe:
     def takes(self, module: Any) -> bool:
         """Whether it sees the call of a module that is about to be made."""
         if self.blind:
+            self._elsewhere = self._elsewhere or module is self.model
             return False
         if self._guest is module:
             self._guest = None  # its call is the one in whose place it runs

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-import copy
-import weakref
+from collections import OrderedDict
+from types import MethodType
 from typing import Any
 
 from .. import nn
+from ..nn.address import Children
+from ..nn.plain import HOOKS
 from . import values
 from .address import Pattern
 from .probe import unheard
@@ -14,7 +16,6 @@ from .targets import no_match
 
 # In the place of an address: the module gives its input on.
 IDENTITY = "identity"
-_made: weakref.WeakKeyDictionary[Any, dict[Any, tuple[Any, Any]]] = weakref.WeakKeyDictionary()
 
 
 def check_name(model: Any, name: str) -> None:
@@ -27,29 +28,23 @@ def check_name(model: Any, name: str) -> None:
 def instead_of(model: Any, at: str, name: str) -> Any:
     """The module that stands in the place `at` for the one called `name`, or for "identity".
 
-    None says that nothing need run: the input is given on. It is made once for each place.
+    None says that nothing need run: the input is given on. It is made anew each time, as what it
+    is made of may have changed.
 
     >>> from votive.glass.stand_in import instead_of
     >>> net = votive.nn.Sequential(votive.nn.Linear(1, 1), votive.nn.Linear(1, 1))
-    >>> instead_of(net, "0", "1") is instead_of(net, "0", "1"), instead_of(net, "0", "identity")
-    (True, None)
+    >>> instead_of(net, "0", "1"), instead_of(net, "0", "identity")
+    (Linear(in_features=1, out_features=1, bias=True), None)
     """
-    source = model.get_submodule(at if name == IDENTITY else name)
-    # What it was made of must still be there.
-    now = tuple(id(x) for m in source.modules() for x in (m, *m._parameters.values()))
-    kept = _made.setdefault(model, {})
-    known = kept.get((at, name))
-    if known is None or known[0] != now:
-        made = passing(model, at) if name == IDENTITY else stand_in(model, at, name)
-        kept[at, name] = known = (now, made)
-    return known[1]
+    return passing(model, at) if name == IDENTITY else stand_in(model, at, name)
 
 
 def stand_in(model: Any, at: str, other: str) -> Any:
-    """A module that computes as `other` does, with its weights, in the place `at`.
+    """A module that computes as `other` does, with all that it holds, in the place `at`.
 
-    It is a copy that shares all parameters, so that what looks at `other` does not take it for
-    that; and it uses the place's part of a key-value cache.
+    It has modules of its own, so that what looks at `other` does not take it for that; and it uses
+    the place's part of a key-value cache. Parameters, buffers and hooks are those of `other`, and
+    so are the attributes of modules without parts; others have theirs as they are now.
 
     >>> from votive.glass.stand_in import stand_in
     >>> net = votive.nn.Sequential(votive.nn.Linear(1, 1), votive.nn.Linear(1, 1))
@@ -58,24 +53,35 @@ def stand_in(model: Any, at: str, other: str) -> Any:
     (True, False)
     """
     place, source = model.get_submodule(at), model.get_submodule(other)
-    shared: dict[int, Any] = {}
-    for module in source.modules():
-        for t in (*module._parameters.values(), *module._buffers.values()):
-            if t is not None:
-                shared[id(t)] = t
-        config = module.__dict__.get("config")
-        if config is not None:
-            shared[id(config)] = config
-        # What looks at the original does not look at the copy.
-        for name, hooks in module.__dict__.items():
-            if name.endswith("_hooks") and isinstance(hooks, dict):
-                shared[id(hooks)] = type(hooks)()
-    made = copy.deepcopy(source, shared)
     index = next((m.layer_idx for m in place.modules() if hasattr(m, "layer_idx")), None)
-    for module in made.modules():
+    twins = {id(m): object.__new__(type(m)) for m in source.modules()}
+    for module in source.modules():
+        twin = twins[id(module)]
+        if not module._modules and not hasattr(module, "layer_idx"):
+            object.__setattr__(twin, "__dict__", module.__dict__)
+            continue
+        held = {k: _moved(v, twins) for k, v in module.__dict__.items() if k != "_modules"}
+        parts = {k: None if m is None else twins[id(m)] for k, m in module._modules.items()}
+        twin.__dict__.update(held, _modules=Children(parts))
         if hasattr(module, "layer_idx") and index is not None:
-            module.layer_idx = index
-    return made
+            twin.layer_idx = index
+    return twins[id(source)]
+
+
+def _moved(value: Any, twins: dict[int, Any]) -> Any:
+    """What an attribute is for a twin: modules, their methods and lists of them are its own."""
+    if isinstance(value, nn.Module):
+        return twins.get(id(value), value)
+    if isinstance(value, MethodType):
+        return MethodType(value.__func__, _moved(value.__self__, twins))
+    if value.__class__ in (list, tuple):
+        moved = [_moved(v, twins) for v in value]
+        same = all(a is b for a, b in zip(moved, value, strict=True))
+        return value if same else value.__class__(moved)
+    if value.__class__ is dict:
+        held = {k: _moved(v, twins) for k, v in value.items()}
+        return value if all(held[k] is value[k] for k in value) else held
+    return value
 
 
 class Passing(nn.Module):
@@ -107,4 +113,7 @@ def passing(model: Any, at: str) -> Passing | None:
     place = dict(model.named_modules()).get(at)
     if place is None or not any(hasattr(m, "layer_idx") for m in place.modules()):
         return None
-    return Passing(stand_in(model, at, at))
+    made = stand_in(model, at, at)
+    # What runs before the module has run already, and what runs behind it is skipped as it is.
+    made.__dict__.update((name, OrderedDict()) for name in HOOKS)
+    return Passing(made)

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
-from .address import Address, Pattern
+from .address import Address, Pattern, any_call
 from .stage import STAGE
 
 _MOST_PATHS = 1_000_000
@@ -94,7 +94,11 @@ def _may_match(pattern: Pattern, name: str) -> bool:
     # Globs are made for addresses with their numbers, regular expressions for those without.
     if pattern.regex.fullmatch(f"{name}#0") or pattern.regex.fullmatch(name):
         return True
-    return "#" in pattern.text and any(pattern.matches(Address(name, i)) for i in range(1, 64))
+    if "#" not in pattern.text:
+        return False
+    # How often a module will be called nobody knows before the run.
+    whichever = any_call(pattern)
+    return whichever is not None and whichever.fullmatch(f"{name}#0") is not None
 
 
 def no_match(pattern: Pattern, known: Iterable[str]) -> NoMatch:

@@ -18,10 +18,12 @@ from .handle import Hook, RemovableHandle, add
 
 
 class Around:
-    """A hook that stands around a whole call: `fn(module, args, kwargs, proceed)` gives its result.
+    """A hook that stands around a call: `fn(module, args, kwargs, proceed)` gives its result.
 
-    `proceed(args, kwargs)` runs the call with all other hooks; whoever does not call it skips the
-    module. It lies among the forward hooks, so that calls without hooks ask nothing more.
+    The forward pre-hooks have run by then, so it is given what forward will get; and what
+    `proceed(args, kwargs)` gives has passed all forward hooks, so its result is what the caller
+    gets. Whoever does not call `proceed` skips the module and its forward hooks. It lies among the
+    forward hooks, so that calls without hooks ask nothing more.
 
     >>> from votive.nn.hooks import Around
     >>> Around(lambda module, args, kwargs, proceed: None).fn(None, (), {}, None)
@@ -62,7 +64,13 @@ class Call:
         around += [h.fn for h in self.module._forward_hooks.values() if h.__class__ is Around]
         # A function that was registered several times stands around the call once.
         around = list(dict.fromkeys(around))
-        return self._run_inside(around) if around else self._run_plain()
+        try:
+            # First, so that who stands around the call sees and changes what forward gets.
+            self._run_pre_hooks()
+            return self._run_inside(around) if around else self._run()
+        except Exception:
+            self._run_missed()
+            raise
 
     def _run_inside(self, around: list[Hook]) -> Any:
         """The call within what stands around it, the first outermost."""
@@ -70,20 +78,12 @@ class Call:
 
         def proceed(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
             self.args, self.kwargs = args, kwargs
-            return self._run_inside(inner) if inner else self._run_plain()
+            return self._run_inside(inner) if inner else self._run()
 
         return fn(self.module, self.args, self.kwargs, proceed)
 
-    def _run_plain(self) -> Any:
-        try:
-            return self._run()
-        except Exception:
-            self._run_missed()
-            raise
-
     def _run(self) -> Any:
         module = self.module
-        self._run_pre_hooks()
         full = of_kind("backward")
         partial = of_kind("partial_backward")
         (full if module._is_full_backward_hook else partial).extend(module._backward_hooks.values())

@@ -15,6 +15,8 @@ from ..core.mode import mode
 from ..dispatch.state import state
 from .global_hooks import GLOBAL
 
+# The tables of hooks that a call looks at.
+HOOKS = "_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks"
 _METHODS = (FunctionType, classmethod, staticmethod)
 
 
