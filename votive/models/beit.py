@@ -19,6 +19,7 @@ from votive.nn import functional as F
 
 from .attention import Sight, full_sight
 from .bert import class_output
+from .encoder import Encoder
 from .output import EncoderOutput, PredictionOutput
 from .vit import (
     Pair,
@@ -227,11 +228,10 @@ class BeitModel(_Beit):
         super().__init__(config)
         self.embeddings = BeitEmbeddings(config)
         last = max(config.num_hidden_layers - 1, 1)
-        layers = nn.ModuleList(
+        self.encoder = Encoder(
             BeitLayer(config, config.drop_path_rate * i / last)
             for i in range(config.num_hidden_layers)
         )
-        self.encoder = nn.ModuleDict({"layer": layers})
         if config.use_shared_relative_position_bias:
             self.encoder["relative_position_bias"] = BeitRelativePositionBias(config)
         self.layernorm: Any = nn.Identity()
@@ -261,16 +261,11 @@ class BeitModel(_Beit):
         sight = full_sight(attention_mask)
         if "relative_position_bias" in self.encoder:
             sight = biased(sight, self.encoder["relative_position_bias"](window))
-        states = [x]
-        weights: list[Any] | None = [] if output_attentions else None
-        for layer in self.encoder["layer"]:
-            x = layer(x, sight, weights, window)
-            states.append(x)
-        x = self.layernorm(x)
+        found = self.encoder(x, sight, output_attentions, output_hidden_states, window)
+        x = self.layernorm(found.last_hidden_state)
         return EncoderOutput(
             last_hidden_state=x, pooler_output=None if self.pooler is None else self.pooler(x),
-            hidden_states=tuple(states) if output_hidden_states else None,
-            attentions=None if weights is None else tuple(weights),
+            hidden_states=found.hidden_states, attentions=found.attentions,
         )  # fmt: skip
 
 

@@ -12,10 +12,10 @@ from typing import Any
 import votive
 from votive import nn
 from votive.nn import functional as F
-from votive.nn.activated import activated
 
 from .attention import Sight, attend, full_sight, shown_weights
 from .config import Config, name_labels
+from .encoder import Encoder, Widened
 from .output import EncoderOutput, PredictionOutput
 from .pretrained import PreTrainedModel, activation
 
@@ -120,22 +120,40 @@ class BertOutput(nn.Module):
         return self.LayerNorm(self.dropout(self.dense(y)) + x)
 
 
+class BertAttention(nn.ModuleDict):
+    """Attention, and what it says added to what came in."""
+
+    def __init__(self, config: Any) -> None:
+        output = BertOutput(config, config.hidden_size)
+        super().__init__({"self": BertSelfAttention(config), "output": output})
+
+    def forward(self, x: Any, sight: Sight, weights: list[Any] | None = None) -> Any:
+        return self["output"](self["self"](x, sight, weights), x)
+
+
 class BertLayer(nn.Module):
     """Attention, then the MLP."""
 
     def __init__(self, config: Any) -> None:
         super().__init__()
         width, hidden = config.hidden_size, config.intermediate_size
-        self.attention = nn.ModuleDict(
-            {"self": BertSelfAttention(config), "output": BertOutput(config, width)}
-        )
-        self.intermediate = nn.ModuleDict({"dense": nn.Linear(width, hidden)})
+        self.attention = BertAttention(config)
+        self.intermediate = Widened(width, hidden, config.hidden_act)
         self.output = BertOutput(config, hidden)
-        self.act_fn = activation(config.hidden_act)
 
     def forward(self, x: Any, sight: Sight, weights: list[Any] | None = None) -> Any:
-        x = self.attention["output"](self.attention["self"](x, sight, weights), x)
-        return self.output(activated(self.intermediate["dense"], self.act_fn, x), x)
+        x = self.attention(x, sight, weights)
+        return self.output(self.intermediate(x), x)
+
+
+class BertPooler(nn.ModuleDict):
+    """One vector for the text, from its first position."""
+
+    def __init__(self, config: Any) -> None:
+        super().__init__({"dense": nn.Linear(config.hidden_size, config.hidden_size)})
+
+    def forward(self, x: Any) -> Any:
+        return votive.tanh(self["dense"](x[:, 0]))
 
 
 class _Bert(PreTrainedModel):
@@ -167,13 +185,8 @@ class BertModel(_Bert):
     def __init__(self, config: Any, add_pooling_layer: bool = True) -> None:
         super().__init__(config)
         self.embeddings = BertEmbeddings(config)
-        layers = (BertLayer(config) for _ in range(config.num_hidden_layers))
-        self.encoder = nn.ModuleDict({"layer": nn.ModuleList(layers)})
-        self.pooler = None
-        if add_pooling_layer:
-            self.pooler = nn.ModuleDict(
-                {"dense": nn.Linear(config.hidden_size, config.hidden_size)}
-            )
+        self.encoder = Encoder(BertLayer(config) for _ in range(config.num_hidden_layers))
+        self.pooler = BertPooler(config) if add_pooling_layer else None
         self.post_init()
 
     def adapted(self, source: Any) -> Any:
@@ -204,17 +217,25 @@ class BertModel(_Bert):
             token_type_ids = votive.zeros(x.shape[:2], dtype=votive.int64, device=x.device)
         sight = full_sight(attention_mask)
         x = self.embeddings(x, position_ids, token_type_ids)
-        states = [x]
-        weights: list[Any] | None = [] if output_attentions else None
-        for layer in self.encoder["layer"]:
-            x = layer(x, sight, weights)
-            states.append(x)
-        pooled = None if self.pooler is None else votive.tanh(self.pooler["dense"](x[:, 0]))
+        found = self.encoder(x, sight, output_attentions, output_hidden_states)
+        x = found.last_hidden_state
         return EncoderOutput(
-            last_hidden_state=x, pooler_output=pooled,
-            hidden_states=tuple(states) if output_hidden_states else None,
-            attentions=None if weights is None else tuple(weights),
+            last_hidden_state=x, pooler_output=None if self.pooler is None else self.pooler(x),
+            hidden_states=found.hidden_states, attentions=found.attentions,
         )  # fmt: skip
+
+
+class BertTransform(nn.ModuleDict):
+    """What stands before the scores of words."""
+
+    def __init__(self, config: Any) -> None:
+        width = config.hidden_size
+        norm = nn.LayerNorm(width, eps=config.layer_norm_eps)
+        super().__init__({"dense": nn.Linear(width, width), "LayerNorm": norm})
+        self.act_fn = activation(config.hidden_act)
+
+    def forward(self, x: Any) -> Any:
+        return self["LayerNorm"](self.act_fn(self["dense"](x)))
 
 
 class BertLMHead(nn.Module):
@@ -222,19 +243,22 @@ class BertLMHead(nn.Module):
 
     def __init__(self, config: Any) -> None:
         super().__init__()
-        width = config.hidden_size
-        self.transform = nn.ModuleDict(
-            {
-                "dense": nn.Linear(width, width),
-                "LayerNorm": nn.LayerNorm(width, eps=config.layer_norm_eps),
-            }
-        )
-        self.decoder = nn.Linear(width, config.vocab_size)
+        self.transform = BertTransform(config)
+        self.decoder = nn.Linear(config.hidden_size, config.vocab_size)
         self.bias = nn.Parameter(votive.zeros(config.vocab_size))
-        self.act_fn = activation(config.hidden_act)
 
     def forward(self, x: Any) -> Any:
-        return self.decoder(self.transform["LayerNorm"](self.act_fn(self.transform["dense"](x))))
+        return self.decoder(self.transform(x))
+
+
+class BertHeads(nn.ModuleDict):
+    """The head that fills gaps, under the name that files have for it."""
+
+    def __init__(self, config: Any) -> None:
+        super().__init__({"predictions": BertLMHead(config)})
+
+    def forward(self, x: Any) -> Any:
+        return self["predictions"](x)
 
 
 class BertForMaskedLM(_Bert):
@@ -256,13 +280,13 @@ class BertForMaskedLM(_Bert):
     def __init__(self, config: Any) -> None:
         super().__init__(config)
         self.bert = BertModel(config, add_pooling_layer=False)
-        self.cls = nn.ModuleDict({"predictions": BertLMHead(config)})
+        self.cls = BertHeads(config)
         self.post_init()
 
     def forward(self, input_ids: Any = None, *args: Any, labels: Any = None, **kwargs: Any) -> Any:
         """As the encoder, and `labels` with -100 where nothing is to be predicted."""
         found = self.bert(input_ids, *args, **kwargs)
-        return masked_output(self.cls["predictions"](found.last_hidden_state), labels, found)
+        return masked_output(self.cls(found.last_hidden_state), labels, found)
 
 
 class BertForSequenceClassification(_Bert):

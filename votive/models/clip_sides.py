@@ -40,22 +40,32 @@ class CLIPAttention(nn.Module):
         return self.out_proj(y.transpose(1, 2).reshape(B, T, C))
 
 
+class CLIPMLP(nn.ModuleDict):
+    """`fc2(act(fc1(x)))`."""
+
+    def __init__(self, config: Any) -> None:
+        width, hidden = config.hidden_size, config.intermediate_size
+        super().__init__({"fc1": nn.Linear(width, hidden), "fc2": nn.Linear(hidden, width)})
+        self.act_fn = activation(config.hidden_act)
+
+    def forward(self, x: Any) -> Any:
+        return feed_forward(self["fc1"], self.act_fn, self["fc2"], x)
+
+
 class CLIPEncoderLayer(nn.Module):
     """Norm and attention, norm and MLP, each added to what came in."""
 
     def __init__(self, config: Any) -> None:
         super().__init__()
-        width, hidden = config.hidden_size, config.intermediate_size
+        width = config.hidden_size
         self.self_attn = CLIPAttention(config)
         self.layer_norm1 = nn.LayerNorm(width, eps=config.layer_norm_eps)
-        self.mlp = nn.ModuleDict({"fc1": nn.Linear(width, hidden), "fc2": nn.Linear(hidden, width)})
+        self.mlp = CLIPMLP(config)
         self.layer_norm2 = nn.LayerNorm(width, eps=config.layer_norm_eps)
-        self.act_fn = activation(config.hidden_act)
 
     def forward(self, x: Any, sight: Sight, weights: list[Any] | None = None) -> Any:
         x = x + self.self_attn(self.layer_norm1(x), sight, weights)
-        y = self.layer_norm2(x)
-        return x + feed_forward(self.mlp["fc1"], self.act_fn, self.mlp["fc2"], y)
+        return x + self.mlp(self.layer_norm2(x))
 
 
 class _CLIP(PreTrainedModel):

@@ -13,6 +13,7 @@ from votive.nn.activated import feed_forward
 from .attention import Sight, attend, full_sight, shown_weights
 from .bert import class_output, masked_output
 from .config import Config, name_labels
+from .encoder import Encoder
 from .output import EncoderOutput
 from .pretrained import PreTrainedModel, activation
 
@@ -85,6 +86,19 @@ class DistilBertAttention(nn.Module):
         return self.out_lin(y.transpose(1, 2).reshape(B, T, C))
 
 
+class DistilBertMLP(nn.ModuleDict):
+    """`lin2(act(lin1(x)))`, of which dropout leaves a part."""
+
+    def __init__(self, config: Any) -> None:
+        up, down = (config.dim, config.hidden_dim), (config.hidden_dim, config.dim)
+        super().__init__({"lin1": nn.Linear(*up), "lin2": nn.Linear(*down)})
+        self.act_fn, self.dropout = activation(config.activation), config.dropout
+
+    def forward(self, x: Any) -> Any:
+        y = feed_forward(self["lin1"], self.act_fn, self["lin2"], x)
+        return F.dropout(y, self.dropout, self.training)
+
+
 class DistilBertLayer(nn.Module):
     """Attention, then the MLP; what each adds is normed."""
 
@@ -92,19 +106,12 @@ class DistilBertLayer(nn.Module):
         super().__init__()
         self.attention = DistilBertAttention(config)
         self.sa_layer_norm = nn.LayerNorm(config.dim, eps=1e-12)
-        self.ffn = nn.ModuleDict(
-            {
-                "lin1": nn.Linear(config.dim, config.hidden_dim),
-                "lin2": nn.Linear(config.hidden_dim, config.dim),
-            }
-        )
+        self.ffn = DistilBertMLP(config)
         self.output_layer_norm = nn.LayerNorm(config.dim, eps=1e-12)
-        self.act_fn, self.dropout = activation(config.activation), config.dropout
 
     def forward(self, x: Any, sight: Sight, weights: list[Any] | None = None) -> Any:
         x = self.sa_layer_norm(self.attention(x, sight, weights) + x)
-        y = feed_forward(self.ffn["lin1"], self.act_fn, self.ffn["lin2"], x)
-        return self.output_layer_norm(F.dropout(y, self.dropout, self.training) + x)
+        return self.output_layer_norm(self.ffn(x) + x)
 
 
 class DistilBertEmbeddings(nn.Module):
@@ -147,8 +154,7 @@ class DistilBertModel(_DistilBert):
     def __init__(self, config: Any) -> None:
         super().__init__(config)
         self.embeddings = DistilBertEmbeddings(config)
-        layers = (DistilBertLayer(config) for _ in range(config.n_layers))
-        self.transformer = nn.ModuleDict({"layer": nn.ModuleList(layers)})
+        self.transformer = Encoder(DistilBertLayer(config) for _ in range(config.n_layers))
         self.post_init()
 
     def forward(
@@ -167,15 +173,8 @@ class DistilBertModel(_DistilBert):
             position_ids = votive.arange(x.shape[1], device=x.device)
         sight = full_sight(attention_mask)
         x = self.embeddings(x, position_ids)
-        states = [x]
-        weights: list[Any] | None = [] if output_attentions else None
-        for layer in self.transformer["layer"]:
-            x = layer(x, sight, weights)
-            states.append(x)
-        return EncoderOutput(
-            last_hidden_state=x, hidden_states=tuple(states) if output_hidden_states else None,
-            attentions=None if weights is None else tuple(weights),
-        )  # fmt: skip
+        found: EncoderOutput = self.transformer(x, sight, output_attentions, output_hidden_states)
+        return found
 
 
 class DistilBertForMaskedLM(_DistilBert):

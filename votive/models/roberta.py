@@ -114,6 +114,24 @@ class RobertaLMHead(nn.Module):
         return self.decoder(self.layer_norm(F.gelu(self.dense(x))))
 
 
+class RobertaClassifier(nn.ModuleDict):
+    """Scores of classes, from the first position."""
+
+    def __init__(self, config: Any) -> None:
+        width, p = config.hidden_size, config.classifier_dropout
+        super().__init__(
+            {
+                "dense": nn.Linear(width, width),
+                "dropout": nn.Dropout(config.hidden_dropout_prob if p is None else p),
+                "out_proj": nn.Linear(width, config.num_labels),
+            }
+        )
+
+    def forward(self, x: Any) -> Any:
+        x = votive.tanh(self["dense"](self["dropout"](x[:, 0])))
+        return self["out_proj"](self["dropout"](x))
+
+
 class RobertaForSequenceClassification(_Roberta):
     """RoBERTa that gives a text one of `num_labels` classes, several, or a number.
 
@@ -129,19 +147,14 @@ class RobertaForSequenceClassification(_Roberta):
     def __init__(self, config: Any) -> None:
         super().__init__(config)
         self.roberta = RobertaModel(config, add_pooling_layer=False)
-        width, p = config.hidden_size, config.classifier_dropout
-        self.classifier = nn.ModuleDict(
-            {"dense": nn.Linear(width, width), "out_proj": nn.Linear(width, config.num_labels)}
-        )
-        self.dropout = nn.Dropout(config.hidden_dropout_prob if p is None else p)
+        self.classifier = RobertaClassifier(config)
         self.post_init()
 
     def forward(self, input_ids: Any = None, *args: Any, labels: Any = None, **kwargs: Any) -> Any:
         """As the encoder, and `labels`: classes (batch,), or values per class."""
         found = self.roberta(input_ids, *args, **kwargs)
-        x = self.dropout(found.last_hidden_state[:, 0])
-        x = self.dropout(votive.tanh(self.classifier["dense"](x)))
-        return class_output(self.classifier["out_proj"](x), labels, self.config, found)
+        logits = self.classifier(found.last_hidden_state)
+        return class_output(logits, labels, self.config, found)
 
 
 class XLMRobertaModel(RobertaModel):

@@ -147,6 +147,15 @@ class T5Block(nn.Module):
             self.layer.append(T5Part(config, "EncDecAttention", other))
         self.layer.append(T5Part(config, "DenseReluDense", T5Dense(config)))
 
+    def forward(
+        self, x: Any, sight: Sight, across: Sight, other: Any = None, cache: Any = None,
+        weights: list[Any] | None = None, crossed: list[Any] | None = None,
+    ) -> Any:  # fmt: skip
+        x = self.layer[0](x, sight, None, cache, weights)
+        if other is not None:
+            x = self.layer[1](x, across, other, cache, crossed)
+        return self.layer[-1](x)
+
 
 class T5Stack(nn.Module):
     """Blocks, and a norm; an encoder, or a decoder that looks at what an encoder gave."""
@@ -178,10 +187,7 @@ class T5Stack(nn.Module):
         for block in self.block:
             if output_hidden_states:
                 states.append(x)
-            x = block.layer[0](x, sight, None, cache, weights)
-            if other is not None:
-                x = block.layer[1](x, across, other, cache, crossed)
-            x = block.layer[-1](x)
+            x = block(x, sight, across, other, cache, weights, crossed)
         x = self.dropout(self.final_layer_norm(x))
         if output_hidden_states:
             states.append(x)

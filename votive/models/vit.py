@@ -13,11 +13,11 @@ from typing import Any
 import votive
 from votive import nn
 from votive.nn import functional as F
-from votive.nn.activated import feed_forward
 
 from .attention import Sight, attend, full_sight, shown_weights
 from .bert import class_output
 from .config import Config, name_labels
+from .encoder import Encoder, Narrowed, Widened, widened_and_narrowed
 from .output import EncoderOutput, PredictionOutput
 from .pretrained import PreTrainedModel, activation
 
@@ -202,34 +202,37 @@ class ViTSelfAttention(nn.Module):
         return y.transpose(1, 2).reshape(B, T, C)
 
 
+class ViTAttention(nn.ModuleDict):
+    """Attention, and the product that it ends with."""
+
+    def __init__(self, config: Any) -> None:
+        width = config.hidden_size
+        output = Narrowed(width, width, config.hidden_dropout_prob)
+        super().__init__({"attention": ViTSelfAttention(config), "output": output})
+
+    def forward(self, x: Any, sight: Sight, weights: list[Any] | None = None) -> Any:
+        return self["output"](self["attention"](x, sight, weights))
+
+
 class ViTLayer(nn.Module):
     """Norm and attention, norm and MLP, each added to what came in."""
 
     def __init__(self, config: Any) -> None:
         super().__init__()
         width, hidden = config.hidden_size, config.intermediate_size
-        self.attention = nn.ModuleDict(
-            {
-                "attention": ViTSelfAttention(config),
-                "output": nn.ModuleDict({"dense": nn.Linear(width, width)}),
-            }
-        )
-        self.intermediate = nn.ModuleDict({"dense": nn.Linear(width, hidden)})
-        self.output = nn.ModuleDict({"dense": nn.Linear(hidden, width)})
+        self.attention = ViTAttention(config)
+        self.intermediate = Widened(width, hidden, config.hidden_act)
+        self.output = Narrowed(hidden, width, config.hidden_dropout_prob)
         self.layernorm_before = nn.LayerNorm(width, eps=config.layer_norm_eps)
         self.layernorm_after = nn.LayerNorm(width, eps=config.layer_norm_eps)
-        self.dropout = nn.Dropout(config.hidden_dropout_prob)
-        self.act_fn = activation(config.hidden_act)
 
     def attended(self, x: Any, sight: Sight, weights: list[Any] | None) -> Any:
         """What attention adds."""
-        y = self.attention["attention"](self.layernorm_before(x), sight, weights)
-        return self.dropout(self.attention["output"]["dense"](y))
+        return self.attention(self.layernorm_before(x), sight, weights)
 
     def thought(self, x: Any) -> Any:
         """What the MLP adds."""
-        up, down = self.intermediate["dense"], self.output["dense"]
-        return self.dropout(feed_forward(up, self.act_fn, down, self.layernorm_after(x)))
+        return widened_and_narrowed(self.intermediate, self.output, self.layernorm_after(x))
 
     def forward(self, x: Any, sight: Sight, weights: list[Any] | None = None) -> Any:
         x = x + self.attended(x, sight, weights)
@@ -311,8 +314,7 @@ class ViTModel(_ViT):
     ) -> None:
         super().__init__(config)
         self.embeddings = self.embeddings_class(config, use_mask_token)
-        layers = (self.layer_class(config) for _ in range(config.num_hidden_layers))
-        self.encoder = nn.ModuleDict({"layer": nn.ModuleList(layers)})
+        self.encoder = Encoder(self.layer_class(config) for _ in range(config.num_hidden_layers))
         self.layernorm = nn.LayerNorm(config.hidden_size, eps=config.layer_norm_eps)
         self.pooler = ViTPooler(config) if add_pooling_layer else None
         self.post_init()
@@ -327,16 +329,11 @@ class ViTModel(_ViT):
         x = pixel_values.to(self.dtype)
         x = self.embeddings(x, bool_masked_pos, bool(interpolate_pos_encoding))
         sight = full_sight(attention_mask)
-        states = [x]
-        weights: list[Any] | None = [] if output_attentions else None
-        for layer in self.encoder["layer"]:
-            x = layer(x, sight, weights)
-            states.append(x)
-        x = self.layernorm(x)
+        found = self.encoder(x, sight, output_attentions, output_hidden_states)
+        x = self.layernorm(found.last_hidden_state)
         return EncoderOutput(
             last_hidden_state=x, pooler_output=None if self.pooler is None else self.pooler(x),
-            hidden_states=tuple(states) if output_hidden_states else None,
-            attentions=None if weights is None else tuple(weights),
+            hidden_states=found.hidden_states, attentions=found.attentions,
         )  # fmt: skip
 
 

@@ -1,0 +1,91 @@
+"""Parts of encoders that hold others: they are called like any module, so that whoever hooks one or
+gives it another forward is heard. Knows layers by how they are called only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from votive import nn
+from votive.nn.activated import activated, feed_forward
+from votive.nn.plain import plain
+
+from .attention import Sight
+from .output import EncoderOutput
+from .pretrained import activation
+
+
+class Encoder(nn.ModuleDict):
+    """Layers, one after the other; what else it holds is for the model.
+
+    >>> from votive.models.attention import Sight
+    >>> from votive.models.encoder import Encoder
+    >>> class Layer(votive.nn.Module):
+    ...     def forward(self, x, sight, weights):
+    ...         return x + 1
+    >>> Encoder([Layer(), Layer()])(votive.zeros(1), Sight()).last_hidden_state
+    tensor([2.])
+    """
+
+    def __init__(self, layers: Iterable[nn.Module]) -> None:
+        super().__init__({"layer": nn.ModuleList(layers)})
+
+    def forward(
+        self, x: Any, sight: Sight, output_attentions: bool = False,
+        output_hidden_states: bool = False, *more: Any,
+    ) -> EncoderOutput:  # fmt: skip
+        """`more` is given to each layer."""
+        states = [x]
+        weights: list[Any] | None = [] if output_attentions else None
+        for layer in self["layer"]:
+            x = layer(x, sight, weights, *more)
+            if output_hidden_states:
+                states.append(x)
+        return EncoderOutput(
+            last_hidden_state=x, hidden_states=tuple(states) if output_hidden_states else None,
+            attentions=None if weights is None else tuple(weights),
+        )  # fmt: skip
+
+
+class Widened(nn.ModuleDict):
+    """The first half of an MLP: `act(dense(x))`.
+
+    >>> from votive.models.encoder import Widened
+    >>> Widened(2, 8, "relu")(votive.ones(1, 2)).shape
+    votive.Size([1, 8])
+    """
+
+    def __init__(self, width: int, hidden: int, act: str) -> None:
+        super().__init__({"dense": nn.Linear(width, hidden)})
+        self.act_fn = activation(act)
+
+    def forward(self, x: Any) -> Any:
+        return activated(self["dense"], self.act_fn, x)
+
+
+class Narrowed(nn.ModuleDict):
+    """What attention or an MLP ends with: a product, of which dropout leaves a part.
+
+    >>> from votive.models.encoder import Narrowed
+    >>> Narrowed(8, 2, 0.0)(votive.ones(1, 8)).shape
+    votive.Size([1, 2])
+    """
+
+    def __init__(self, hidden: int, width: int, dropout: float) -> None:
+        super().__init__({"dense": nn.Linear(hidden, width), "dropout": nn.Dropout(dropout)})
+
+    def forward(self, x: Any) -> Any:
+        return self["dropout"](self["dense"](x))
+
+
+def widened_and_narrowed(up: Any, down: Any, x: Any) -> Any:
+    """`down(up(x))`, as one step of training where nobody looks at the two.
+
+    >>> from votive.models.encoder import Narrowed, Widened, widened_and_narrowed
+    >>> widened_and_narrowed(Widened(2, 8, "relu"), Narrowed(8, 2, 0.0), votive.ones(1, 2)).shape
+    votive.Size([1, 2])
+    """
+    if plain(up, Widened) and plain(down, Narrowed):
+        return down["dropout"](feed_forward(up["dense"], up.act_fn, down["dense"], x))
+    return down(up(x))
