@@ -198,9 +198,31 @@ def test_a_wrong_norm_is_noticed() -> None:
     assert len(told["names"]) == len(told["values"])
 
 
+class Held(nn.Module):
+    """A model whose layers only hold others, and are never called."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.table, self.norm, self.head = nn.Embedding(9, 4), nn.LayerNorm(4), nn.Linear(4, 9)
+        self.blocks = nn.ModuleList(
+            nn.ModuleDict({"step": nn.Sequential(nn.Linear(4, 4))}) for _ in range(2)
+        )
+
+    def forward(self, ids: Any) -> Any:
+        x = self.table(ids)
+        for block in self.blocks:
+            x = block["step"](x)
+        return self.head(self.norm(x))
+
+
+def test_layers_that_only_hold_others_give_way_to_them() -> None:
+    lens = glass.logit_lens(Held(), votive.tensor([[1, 2]]), target=3, parts={"layers": "blocks.*"})
+    assert list(lens.names[1:]) == ["blocks.0.step", "blocks.1.step"]
+
+
 @pytest.mark.parametrize("family", ["t5", "mt5"])
-def test_layers_that_only_hold_others_give_way_to_them(family: str) -> None:
-    """T5's blocks are never called, and what its decoder says is scaled before the head."""
+def test_the_steps_of_blocks_are_the_layers_of_t5(family: str) -> None:
+    """And what its decoder says is scaled before the head."""
     model, given = made(family)
     found = glass.logit_attribution(model, **given, target=3)
     with votive.no_grad():

@@ -104,6 +104,12 @@ class _T5(PreTrainedModel):
         r"EncDecAttention\.relative_attention_bias",  # in the first files, never used
     )
 
+    def glass_parts(self) -> dict[str, Any]:
+        """The steps of the blocks are the layers: each adds what its net says to the stream."""
+        stack = getattr(self, "decoder", self.encoder)
+        steps = [step for block in stack.block for step in block.layer]
+        return {"layers": steps, "norm": stack.final_layer_norm}
+
     def get_input_embeddings(self) -> Any:
         """The table of token embeddings, shared by encoder and decoder."""
         return self.shared
