@@ -143,3 +143,13 @@ def test_an_edit_inside_of_what_is_skipped_does_nothing_and_a_patch_says_so() ->
         MODEL, [inside, glass.Edit(LAYER, "skip")]
     ), votive.no_grad():  # fmt: skip
         MODEL(ids(), use_cache=False)
+
+
+def test_hooks_of_a_skipped_layer_with_a_cache_are_called_as_of_any_that_is_skipped() -> None:
+    other, seen = copy.deepcopy(MODEL), []
+    layer = other.model.layers[1]
+    layer.register_forward_pre_hook(lambda m, args: seen.append("before"))
+    layer.register_forward_hook(lambda m, args, out: seen.append("behind"))
+    with glass.skip(other, LAYER), votive.no_grad():
+        other(ids(), use_cache=True)
+    assert seen == ["before"]
