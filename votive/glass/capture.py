@@ -52,6 +52,8 @@ class Capture(Probe, Shown):
     (['0', '1'], True)
     """
 
+    for_runs = True
+
     def __init__(
         self, model: Any, at: Any = "**", *, policy: str = "keep", limit: int | None = None
     ) -> None:

@@ -32,6 +32,7 @@ class Patch(Probe, Shown):
     """
 
     order = EDITS
+    for_runs = True
 
     def __init__(
         self, model: Any, edits: Any, *, measure: bool = True, follow: bool | None = None

@@ -108,6 +108,8 @@ class Probe:
     """
 
     order = LOOKS
+    # Whether it is for runs of the block's own: it then says that all were in another thread.
+    for_runs = False
 
     def __init__(self, model: Any, *, ops: bool = False, only: Iterable[Any] | None = None) -> None:
         self.model = model
@@ -168,7 +170,7 @@ class Probe:
         self._thread = 0
         self.stack.clear()
         self._closing.close()
-        if self._elsewhere and not self.runs:
+        if self.for_runs and self._elsewhere and not self.runs:
             warnings.warn(
                 f"{type(self).__name__.lower()}: the model ran in another thread only, and a block "
                 "is for the thread that enters it: nothing was seen or changed. Enter the block in "
