@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from votive import nn
 from votive.models import AutoModelForCausalLM, LlamaConfig
 from votive.nn.utils import parametrize
 
-from .golden import IDS, model_of
+from .golden import IDS, inputs, model_of, scores
 from .test_loading import edit, rewrite
 
 ROWS = ["llama", "qwen3", "gpt2", "phi3", "gemma2", "mixtral"]
@@ -213,3 +214,90 @@ def test_no_parameter_is_left_at_chance_by_loading(tmp_path: Path) -> None:
     with pytest.warns(UserWarning, match=r"unused(.|\n)*layers\.1"):
         AutoModelForCausalLM.from_pretrained(tmp_path)
     assert LlamaConfig.from_pretrained(tmp_path).num_hidden_layers == 1
+
+
+_TIED = ["qwen3", "gpt2", "gemma2", "bert", "roberta", "distilbert", "t5", "trocr", "whisper"]
+
+
+def again_of(model: Any, folder: Path) -> Any:
+    """What a folder gives that the model was saved to."""
+    model.save_pretrained(folder)
+    return type(model).from_pretrained(folder)
+
+
+def answers(row: str, model: Any) -> Any:
+    with votive.no_grad():
+        return scores(model.eval()(**inputs(row, votive.tensor)))
+
+
+def pair_of(model: Any) -> tuple[str, str]:
+    return next((a, b) for a, b in model.ties().items() if a.endswith("weight"))
+
+
+@pytest.mark.filterwarnings("ignore:.*apart and with other values")  # T5 has no word for it
+@pytest.mark.parametrize("row", _TIED)
+def test_a_head_that_is_no_longer_tied_is_saved(row: str, tmp_path: Path) -> None:
+    model = model_of(row)
+    name, table = pair_of(model)
+    before = answers(row, model)
+    path, _, attribute = name.rpartition(".")
+    own = nn.Parameter(-2 * model.get_parameter(table).detach())
+    setattr(model.get_submodule(path), attribute, own)
+    again = again_of(model, tmp_path)
+    assert not votive.equal(answers(row, model), before)
+    assert votive.equal(answers(row, again), answers(row, model))
+    assert votive.equal(again.get_parameter(name), own)
+    assert votive.equal(again.get_parameter(table), model.get_parameter(table))
+    if row != "t5":
+        told = json.loads((tmp_path / "config.json").read_text())
+        assert told.get("decoder", told)["tie_word_embeddings"] is False
+    once_more = again_of(again, tmp_path / "again")
+    assert votive.equal(answers(row, once_more), answers(row, model))
+
+
+@pytest.mark.parametrize("row", _TIED)
+def test_what_is_tied_is_written_once(row: str, tmp_path: Path) -> None:
+    model = model_of(row).to(votive.float64).to(votive.float32)
+    again = again_of(model, tmp_path)
+    assert not set(model.ties()) & set(votive.io.open_weights(tmp_path).names())
+    name, table = pair_of(model)
+    assert again.get_parameter(name) is again.get_parameter(table)
+
+
+def test_weights_assigned_to_a_tied_head_are_saved(tmp_path: Path) -> None:
+    model = model_of("qwen3")
+    state = {k: v.clone() for k, v in model.state_dict().items()}
+    state["lm_head.weight"] = state["lm_head.weight"] * 3
+    model.load_state_dict(state, assign=True)
+    again = again_of(model, tmp_path)
+    assert votive.equal(logits(again), logits(model))
+
+
+def test_an_adapted_tied_head_is_saved_merged(tmp_path: Path) -> None:
+    model = adapted("qwen3", ["lm_head"])
+    again = again_of(model, tmp_path)
+    assert votive.allclose(logits(again), logits(model), atol=1e-5)
+    assert not votive.allclose(logits(again), logits(model_of("qwen3")), atol=1e-3)
+    assert model.config.tie_word_embeddings is True  # its base still is
+
+
+@pytest.mark.parametrize("row", ["llama", "mixtral", "t5_v1_1"])
+def test_a_head_that_is_shared_without_the_configuration_saying_so_loads(
+    row: str, tmp_path: Path
+) -> None:
+    model = model_of(row)
+    model.lm_head.weight = model.get_input_embeddings().weight
+    assert votive.equal(answers(row, again_of(model, tmp_path)), answers(row, model))
+
+
+def test_layers_that_share_weights_load_as_two(tmp_path: Path) -> None:
+    model = model_of("llama")
+    model.model.layers[1].mlp = model.model.layers[0].mlp
+    assert votive.equal(logits(again_of(model, tmp_path)), logits(model))
+
+
+def test_a_tied_head_of_another_size_is_refused(tmp_path: Path) -> None:
+    model = model_of("qwen3")
+    model.lm_head = nn.Linear(16, 7, bias=False)
+    with pytest.raises(ValueError, match=r"lm_head\.weight has the shape \(7, 16\)"):
+        model.save_pretrained(tmp_path)

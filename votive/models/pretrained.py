@@ -104,12 +104,9 @@ class PreTrainedModel(nn.Module):
                 module.__dict__["_started"] = True
                 self.init_weights(module)
         self.tie_weights()
-        shared = self.ties()
         # What saving compares with, to notice modules that were put in the place of others.
         self.__dict__["_shapes"] = {
-            name: tuple(value.shape)
-            for name, value in self.state_dict().items()
-            if name not in shared
+            name: tuple(value.shape) for name, value in self.state_dict().items()
         }
 
     def init_weights(self, module: nn.Module) -> None:
@@ -127,6 +124,10 @@ class PreTrainedModel(nn.Module):
         if not self.config.tie_word_embeddings:
             return {}
         return {name: source for name, source in self.tied.items() if name not in self._untied}
+
+    def _tying(self) -> tuple[str, Any]:
+        """Which part of the model ties parameters, by the start of its names."""
+        return "", self
 
     def _untie(self, names: list[str]) -> None:
         """Give parameters of their own to those that files hold apart."""
@@ -304,18 +305,20 @@ class PreTrainedModel(nn.Module):
 
         The file holds the model in its plain form: what `apply_lora` adapted is stored merged, as
         one weight (`save_adapter` stores the adaptation alone). A model that its configuration no
-        longer describes is refused.
+        longer describes is refused. Whether a head is tied is read from the weights: one that is
+        its own now is written, and config.json says so.
         """
         from ..io.safetensors import save_sharded
-        from .saving import plain_weights
+        from .saving import plain_form
 
         path = Path(folder)
-        weights = plain_weights(self)
-        self.config.architectures = [type(self).__name__]
-        self.config.dtype = str(self.dtype).removeprefix("votive.")
+        weights, config = plain_form(self)
+        for told in (self.config, config):
+            told.architectures = [type(self).__name__]
+            told.dtype = str(self.dtype).removeprefix("votive.")
         save_sharded(weights, path, max_shard_size=max_shard_size, metadata={"format": "pt"})
         # After the weights, which are what a full disk refuses: a failed save changes nothing.
-        self.config.save_pretrained(path)
+        config.save_pretrained(path)
         settings = self._generation_config
         settings = settings if isinstance(settings, dict) else settings.to_dict()
         if settings:

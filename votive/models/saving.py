@@ -6,6 +6,7 @@ compute, and what no configuration could build again is refused rather than writ
 
 from __future__ import annotations
 
+import copy
 from typing import Any
 
 from votive import nn
@@ -23,12 +24,57 @@ def plain_weights(model: Any) -> dict[str, Any]:
     >>> list(votive.models.saving.plain_weights(model)) == before
     True
     """
+    return plain_form(model)[0]
+
+
+def plain_form(model: Any) -> tuple[dict[str, Any], Any]:
+    """The weights of a model and the configuration with which they load as they are.
+
+    >>> config = votive.models.LlamaConfig(vocab_size=10, hidden_size=8, intermediate_size=16,
+    ...     num_hidden_layers=1, num_attention_heads=2, tie_word_embeddings=True)
+    >>> model = votive.models.LlamaForCausalLM(config)
+    >>> model.lm_head.weight = votive.nn.Parameter(votive.ones(10, 8))
+    >>> weights, config = votive.models.saving.plain_form(model)
+    >>> "lm_head.weight" in weights, config.tie_word_embeddings
+    (True, False)
+    """
     found: dict[str, Any] = {}
     _collect(model, "", found)
-    shared = model.ties()
-    found = {name: value.detach() for name, value in found.items() if name not in shared}
+    found = {name: value.detach() for name, value in found.items()}
     _check(model, found)
-    return found
+    config = model.config
+    prefix, part = model._tying()
+    tied = part.tied if part.config.tie_word_embeddings else {}
+    pairs = [(prefix + name, prefix + source) for name, source in tied.items()]
+    # The configuration says what was tied once; only the memory says what still is.
+    if all(_memory(found[name]) == _memory(found[source]) for name, source in pairs):
+        for name, _ in pairs:
+            del found[name]
+    else:
+        config = copy.copy(config)
+        if prefix:
+            inner = prefix.rstrip(".")
+            setattr(config, inner, copy.copy(getattr(config, inner)))
+            getattr(config, inner).tie_word_embeddings = False
+        else:
+            config.tie_word_embeddings = False
+    return _apart(found), config
+
+
+def _memory(value: Any) -> tuple[Any, ...]:
+    """What two tensors have in common that are one."""
+    return str(value.device), value.data_ptr(), tuple(value.shape), tuple(value.stride())
+
+
+def _apart(found: dict[str, Any]) -> dict[str, Any]:
+    """A copy for each name but the first of one tensor: the model that loads it wants them all."""
+    seen: set[tuple[Any, ...]] = set()
+    out = {}
+    for name, value in found.items():
+        place = _memory(value)
+        out[name] = value.clone() if place in seen else value
+        seen.add(place)
+    return out
 
 
 def _collect(module: nn.Module, prefix: str, found: dict[str, Any]) -> None:
@@ -56,10 +102,7 @@ def _check(model: Any, found: dict[str, Any]) -> None:
     name = type(model).__name__
     with nn.init.skipped():
         fresh = type(model)(model.config)
-    shared = model.ties()
-    wanted = {
-        key: tuple(value.shape) for key, value in fresh.state_dict().items() if key not in shared
-    }
+    wanted = {key: tuple(value.shape) for key, value in fresh.state_dict().items()}
     if shapes == wanted:
         return
     lines = [f"  {key} is no weight of it" for key in shapes if key not in wanted]

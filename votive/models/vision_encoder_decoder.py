@@ -152,6 +152,9 @@ class VisionEncoderDecoderModel(CausalLM):
         found = {} if "decoder" not in self._modules else self.decoder.ties()
         return {f"decoder.{a}": f"decoder.{b}" for a, b in found.items()}
 
+    def _tying(self) -> tuple[str, Any]:
+        return "decoder.", self.decoder
+
     def _untie(self, names: list[str]) -> None:
         self.decoder._untie([name.removeprefix("decoder.") for name in names])
 
