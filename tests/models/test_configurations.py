@@ -74,7 +74,9 @@ def test_a_configuration_comes_back_from_a_file_as_it_was(family: str, tmp_path:
             config = kind.from_dict(content(family, key, state))
             config.save_pretrained(tmp_path)
             stored = json.loads((tmp_path / "config.json").read_text())
-            assert set(stored) == {"model_type", *keys(family), *(set(stored) - set(keys(family)))}
+            unset = {n for n in ("layer_types",) if getattr(config, n, None) is None}
+            assert set(stored) >= {"model_type", *keys(family)} - unset
+            assert not set(stored) & unset
             assert AutoConfig.from_pretrained(tmp_path) == config, (key, state)
             checked += 1
     assert checked > 2 * len(keys(family))
@@ -238,3 +240,85 @@ def test_classes_have_names_and_a_number() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert BertConfig.from_dict(config.to_dict()) == config
+
+
+@pytest.mark.parametrize("family", ["llama", "mistral", "mixtral", "phi3", "qwen3_moe", "gemma2"])
+def test_the_types_of_layers_are_honoured(family: str) -> None:
+    types = ["full_attention"] + ["sliding_attention"] * 3
+    told = {**SMALL, "num_hidden_layers": 4, "sliding_window": 4, "layer_types": types}
+    config = config_class(family).from_dict({**told, "use_sliding_window": True})
+    assert [config.window_of(i) for i in range(4)] == [None, 4, 4, 4]
+    assert config.to_dict()["layer_types"] == types
+
+
+@pytest.mark.parametrize("family", ["llama", "mistral", "qwen2", "gemma3_text", "phi3"])
+def test_a_type_of_layer_that_is_none_is_refused(family: str) -> None:
+    for word in ("chunked_attention", "slidng_attention"):
+        told = {**SMALL, "layer_types": ["full_attention", word]}
+        with pytest.raises(ValueError, match=f"'{word}'.*'full_attention' or 'sliding_attention'"):
+            config_class(family).from_dict(told)
+    config = config_class(family).from_dict(SMALL)
+    with pytest.raises(ValueError, match="layer_types"):
+        config.layer_types = ["full_attention", "hybrid"]
+
+
+def test_the_types_of_layers_are_written_where_there_are_some() -> None:
+    assert "layer_types" not in MistralConfig(**SMALL).to_dict()
+    assert Gemma2Config(**SMALL).to_dict()["layer_types"] is not None
+
+
+@pytest.mark.parametrize("value", [0, -2.0, None, float("nan"), float("inf"), "2", True])
+@pytest.mark.parametrize("kind", ["linear", "dynamic", "yarn", "llama3"])
+def test_a_factor_that_stretches_nothing_is_told_with_its_name(kind: str, value: Any) -> None:
+    scaling = {"rope_type": kind, "factor": value}
+    for told in ("rope_scaling", "rope_parameters"):
+        with pytest.raises(ValueError, match=r"rope_scaling.*factor must be a finite number above"):
+            LlamaConfig.from_dict({**SMALL, told: scaling})
+    with pytest.raises(ValueError, match="factor must be a finite number above 0"):
+        LlamaConfig(**SMALL, rope_scaling=scaling)
+    with pytest.raises(ValueError, match="factor must be a finite number above 0"):
+        votive.nn.RotaryEmbedding(8, scaling=scaling)
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("low_freq_factor", float("nan")), ("high_freq_factor", "4"), ("beta_fast", -1.0),
+        ("original_max_position_embeddings", 0), ("short_factor", [1.0, 0.0]),
+        ("long_factor", 2.0), ("attention_factor", float("inf")), ("mscale", -1.0),
+    ],
+)  # fmt: skip
+def test_other_numbers_of_stretching_are_checked_too(key: str, value: Any) -> None:
+    with pytest.raises(ValueError, match=f"rope_scaling.*{key} must be a"):
+        LlamaConfig(**SMALL, rope_scaling={"rope_type": "yarn", "factor": 2.0, key: value})
+
+
+@pytest.mark.parametrize("value", [0.0, -1.0, float("nan"), float("inf")])
+def test_a_base_of_rotations_is_above_zero(value: float) -> None:
+    with pytest.raises(ValueError, match="rope_theta must be a finite number above 0"):
+        LlamaConfig(**SMALL, rope_theta=value)
+    with pytest.raises(ValueError, match="rope_theta must be a finite number above 0"):
+        LlamaConfig.from_dict({"rope_parameters": {"rope_theta": value}})
+    with pytest.raises(ValueError, match="base must be a finite number above 0"):
+        votive.nn.RotaryEmbedding(8, base=value)
+
+
+@pytest.mark.parametrize(
+    ("family", "key"), [("llama", "rms_norm_eps"), ("gpt2", "layer_norm_epsilon"),
+                        ("bert", "layer_norm_eps"), ("t5", "layer_norm_epsilon")]
+)  # fmt: skip
+def test_a_norm_does_not_take_less_than_nothing(family: str, key: str) -> None:
+    for value in (-1e-6, float("nan")):
+        with pytest.raises(ValueError, match=f"{key} must be a finite number of 0 or more"):
+            config_class(family).from_dict({key: value})
+    assert getattr(config_class(family).from_dict({key: 0.0}), key) == 0
+
+
+def test_a_factor_without_a_rule_is_warned_of() -> None:
+    with pytest.warns(UserWarning, match=r"factor=2\.0 and no rope_type"):
+        assert LlamaConfig.from_dict({"rope_scaling": {"factor": 2.0}}).rope_scaling is None
+
+
+def test_phi3_is_stretched_by_one_rule() -> None:
+    with pytest.raises(ValueError, match=r"rope_type 'linear'.*'longrope'"):
+        votive.models.Phi3Config.from_dict({"rope_scaling": {"type": "linear", "factor": 2.0}})

@@ -113,3 +113,30 @@ def test_stacked_experts_load_as_single_ones_do() -> None:
     _, v = ids((1, 6))
     with votive.no_grad():
         assert votive.equal(again.eval()(v).logits, model(v).logits)
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_transformers_finds_the_class_of_a_folder_by_itself(name: str, tmp_path: Path) -> None:
+    _, model = models_of(name)
+    model.save_pretrained(tmp_path)
+    there = theirs(tmp_path, "AutoModelForCausalLM")
+    assert type(there).__name__ == type(model).__name__
+    t, v = ids((2, 7))
+    with torch.no_grad(), votive.no_grad():
+        agree(model(v).logits, there(t).logits)
+
+
+def test_a_mistral_with_types_of_layers_is_the_ministral_of_transformers(tmp_path: Path) -> None:
+    types = ["full_attention", "sliding_attention"]
+    votive.manual_seed(0)
+    model = models.MistralForCausalLM(
+        models.MistralConfig(
+            vocab_size=64, hidden_size=32, intermediate_size=48, num_hidden_layers=2,
+            num_attention_heads=4, num_key_value_heads=2, sliding_window=3, layer_types=types,
+            initializer_range=0.3,
+        )
+    ).eval()  # fmt: skip
+    model.save_pretrained(tmp_path)
+    t, v = ids((2, 9))
+    with torch.no_grad(), votive.no_grad():
+        agree(model(v).logits, theirs(tmp_path, "AutoModelForCausalLM")(t).logits)

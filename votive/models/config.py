@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+import math
 import re
 import warnings
 from collections.abc import Mapping
@@ -14,6 +15,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Self
 
 from ..core.dtype import dtype as DType
+from ..nn.layers.rope_scaling import check_options
 from ..serialization.atomic import replacing
 
 NAME = "config.json"
@@ -121,6 +123,8 @@ _MOST = (
                 r"|dim|n_embd|n_inner|.*patch_size|.*image_size"), 1 << 24),
     (re.compile(r"(num|n)_.*|.*_(size|dim|length|positions|window|embeddings)"), (1 << 31) - 1),
 )  # fmt: skip
+# What a layer of a decoder may be called.
+LAYER_TYPES = ("full_attention", "sliding_attention")
 # Of these a model may have none.
 _MAYBE_NONE = re.compile(r".*layers?|.*experts.*|num_labels|type_vocab_size")
 
@@ -145,6 +149,7 @@ def _checked(what: str, value: Any, told: str) -> Any:
         raise ValueError(f"{what} must be {told}, got {value!r}.")
     if "int" in kinds:
         _check_size(what, value)
+    _check_meaning(what, value)
     return value
 
 
@@ -159,6 +164,24 @@ def _check_size(what: str, value: Any) -> None:
         raise ValueError(f"{what} must be {least} or more, got {value}.")
     if value > most:
         raise ValueError(f"{what}={value:,} is more than any model has; {most:,} is the most.")
+
+
+def _check_meaning(what: str, value: Any) -> None:
+    """Raise for values that have the right type and that no model can be run with."""
+    name = what.rpartition(" ")[2]
+    if name == "layer_types":
+        unknown = [kind for kind in value if kind not in LAYER_TYPES]
+        if unknown:
+            raise ValueError(
+                f"{what} has {unknown[0]!r}; layers here are {' or '.join(map(repr, LAYER_TYPES))}."
+            )
+    elif name == "rope_scaling":
+        check_options(what, value)
+    elif name in ("rope_theta", "rope_local_base_freq"):
+        if not (value > 0 and math.isfinite(value)):
+            raise ValueError(f"{what} must be a finite number above 0, got {value}.")
+    elif name.endswith(("_eps", "_epsilon")) and not (value >= 0 and math.isfinite(value)):
+        raise ValueError(f"{what} must be a finite number of 0 or more, got {value}.")
 
 
 def name_labels(config: Any) -> None:
@@ -228,5 +251,11 @@ def rope_of(values: dict[str, Any], theta: float) -> tuple[float, dict[str, Any]
     scaling.pop("type", None)
     scaling.pop("partial_rotary_factor", None)  # says how many features turn, not how
     if kind in ("default", "mrope"):
+        if kind == "default" and "factor" in scaling:
+            warnings.warn(
+                f"rope_scaling has factor={scaling['factor']!r} and no rope_type, so nothing is "
+                "stretched; say 'rope_type': 'linear' or another.",
+                stacklevel=4,
+            )
         return float(base), None
     return float(base), {"rope_type": kind, **scaling}

@@ -76,8 +76,16 @@ class LlamaConfig(Config):
             values["partial_rotary_factor"] = told["partial_rotary_factor"]
         return values
 
+    def to_dict(self) -> dict[str, Any]:
+        told = super().to_dict()
+        if self.layer_types is None:
+            # transformers takes a Mistral that has the key at all for a Ministral.
+            del told["layer_types"]
+        return told
+
     # What sets families apart, as the layers ask for it.
     qk_norm = False
+    all_slide = False  # whether `sliding_window` holds where no `layer_types` are told
     attention_scale: ClassVar[float | None] = None  # 1 / sqrt(head_dim)
 
     @property
@@ -93,7 +101,7 @@ class LlamaConfig(Config):
         if self.layer_types is not None:
             sliding = self.layer_types[layer] == "sliding_attention"
             return self.sliding_window if sliding else None
-        return None
+        return self.sliding_window if self.all_slide else None
 
 
 def rotary(config: Any, theta: float | None = None, scaling: Any = "told") -> Any:
@@ -327,6 +335,8 @@ class LlamaForCausalLM(CausalLM):
 class MistralConfig(LlamaConfig):
     """A Llama whose layers may all see only the last `sliding_window` positions.
 
+    With `layer_types`, only those that are "sliding_attention" do.
+
     >>> votive.models.MistralConfig(sliding_window=8).window_of(0)
     8
     """
@@ -338,8 +348,7 @@ class MistralConfig(LlamaConfig):
     max_position_embeddings: int = 4096 * 32
     sliding_window: int | None = 4096
 
-    def window_of(self, layer: int) -> int | None:
-        return self.sliding_window
+    all_slide = True
 
 
 class MistralModel(LlamaModel):

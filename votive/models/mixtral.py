@@ -55,8 +55,7 @@ class MixtralConfig(LlamaConfig):
     def num_experts(self) -> int:
         return self.num_local_experts
 
-    def window_of(self, layer: int) -> int | None:
-        return self.sliding_window
+    all_slide = True
 
 
 class MixtralExpert(nn.Module):
@@ -274,8 +273,7 @@ class Qwen3MoeConfig(Qwen3Config):
         every = (layer + 1) % self.decoder_sparse_step == 0
         return every and self.num_experts > 0 and layer not in self.mlp_only_layers
 
-    def window_of(self, layer: int) -> int | None:
-        return self.sliding_window
+    all_slide = True
 
 
 class Qwen3MoeSparseMoeBlock(MixtralSparseMoeBlock):

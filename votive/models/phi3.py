@@ -36,15 +36,23 @@ class Phi3Config(LlamaConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        told = self.rope_scaling
+        kind = told and (told.get("rope_type") or told.get("type"))
+        if kind == "default":
+            self.rope_scaling = None
         if self.rope_scaling is not None:
             # The first files call it "su", some "yarn", and all mean the same.
+            if kind not in ("longrope", "su", "yarn"):
+                raise ValueError(
+                    f"Phi3Config: rope_scaling has rope_type {kind!r}; a Phi-3 is stretched by "
+                    "'longrope' alone, which older files call 'su' or 'yarn'."
+                )
             self.rope_scaling = {
                 "original_max_position_embeddings": self.original_max_position_embeddings,
                 **self.rope_scaling, "rope_type": "longrope",
             }  # fmt: skip
 
-    def window_of(self, layer: int) -> int | None:
-        return self.sliding_window
+    all_slide = True
 
 
 class Phi3Attention(LlamaAttention):

@@ -36,7 +36,7 @@ class Qwen2Config(LlamaConfig):
         super().__post_init__()
         if not self.use_sliding_window:
             self.sliding_window = None
-        if self.layer_types is None:
+        if self.layer_types is None and not self.all_slide:
             near = self.num_hidden_layers if self.sliding_window is None else self.max_window_layers
             self.layer_types = [
                 "sliding_attention" if i >= near else "full_attention"

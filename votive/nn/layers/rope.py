@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple, Self
@@ -13,7 +14,7 @@ import votive
 
 from .. import functional as F
 from ..module import Module
-from .rope_scaling import RULES
+from .rope_scaling import RULES, check_options
 
 _FIRST_ROWS = 4096
 
@@ -49,6 +50,8 @@ class RotaryEmbedding(Module):
         super().__init__()
         if dim < 2 or dim % 2:
             raise ValueError(f"RotaryEmbedding: dim must be even and positive, got {dim}.")
+        if not 0 < base < math.inf:
+            raise ValueError(f"RotaryEmbedding: base must be a finite number above 0, got {base}.")
         self.dim = dim
         self.max_position_embeddings = max_position_embeddings
         self.base = base
@@ -210,4 +213,5 @@ def _checked(rope_type: str, options: dict[str, Any]) -> dict[str, Any]:
             f"RotaryEmbedding: rope_type {rope_type!r} takes {sorted(takes)}; "
             f"unknown {unknown}, missing {missing}."
         )
+    check_options("RotaryEmbedding", {"rope_type": rope_type, **options})
     return options

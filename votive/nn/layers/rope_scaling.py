@@ -7,7 +7,8 @@ of features and a factor for the attention. The keys of a rule are those of mode
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -104,6 +105,35 @@ def longrope(
         warm = math.sqrt(1 + math.log(stretch) / math.log(original)) if stretch > 1 else 1.0
         attention_factor = warm
     return (plain(dim, base, kind) / divisors).astype(kind), attention_factor
+
+
+# Options that may be absent and are then said to be None.
+_MAYBE = ("original_max_position_embeddings", "attention_factor", "mscale", "mscale_all_dim")
+
+
+def check_options(op: str, options: Mapping[str, Any]) -> None:
+    """Raise ValueError for an option that is no number to stretch by, with its name.
+
+    >>> from votive.nn.layers.rope_scaling import check_options
+    >>> check_options("RotaryEmbedding", {"factor": -1.0})
+    Traceback (most recent call last):
+    ValueError: RotaryEmbedding: factor must be a finite number above 0, got -1.0.
+    """
+    kind = options.get("rope_type", options.get("type"))
+    for name, value in options.items():
+        if name in ("rope_type", "type", "truncate", "finetuned"):
+            continue
+        if value is None and (name in _MAYBE or (name == "factor" and kind == "longrope")):
+            continue
+        several = name in ("short_factor", "long_factor")
+        if several and not isinstance(value, list | tuple | np.ndarray):
+            raise ValueError(f"{op}: {name} must be a list of numbers, got {value!r}.")
+        for number in value if several else [value]:
+            real = isinstance(number, Real) and not isinstance(number, bool)
+            least = 0 if name.startswith("mscale") else np.nextafter(0, 1)
+            if not real or not least <= number < math.inf:
+                above = "of 0 or more" if name.startswith("mscale") else "above 0"
+                raise ValueError(f"{op}: {name} must be a finite number {above}, got {number!r}.")
 
 
 def _warmth(factor: float, weight: float) -> float:
