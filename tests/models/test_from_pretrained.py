@@ -223,3 +223,42 @@ def test_a_vocabulary_of_tiktoken_is_told(tmp_path: Path) -> None:
     (tmp_path / "tokenizer.model").write_bytes(b"IQ== 0\nIg== 1\nIw== 2\n")
     with pytest.raises(votive.io.FileFormatError, match=r"tiktoken .*use the tokenizer\.json"):
         Tokenizer.from_pretrained(tmp_path)
+
+
+@pytest.mark.parametrize("start", ["pissa", "pissa_niter_4", "olora", "corda", "loftq", "lora_ga"])
+def test_an_adapter_that_changed_its_base_is_refused(start: str, tmp_path: Path) -> None:
+    model = model_of("llama")
+    votive.nn.apply_lora(model, "q_proj")
+    models.save_adapter(model, tmp_path)
+    file = tmp_path / "adapter_config.json"
+    told = json.loads(file.read_text())
+    plain = model_of("llama")
+    before = {k: v.clone() for k, v in plain.state_dict().items()}
+    file.write_text(json.dumps({**told, "init_lora_weights": start}))
+    with pytest.raises(ValueError, match=f"init_lora_weights='{start}'.*weight_conversion"):
+        models.load_adapter(plain, tmp_path)
+    assert all(votive.equal(v, before[k]) for k, v in plain.state_dict().items())
+    for harmless in (True, False, "gaussian", "eva"):
+        file.write_text(json.dumps({**told, "init_lora_weights": harmless}))
+        assert models.load_adapter(model_of("llama"), tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("row", "use"),
+    [("gemma", "LlamaForCausalLM"), ("mistral", "LlamaForCausalLM"), ("llama", "Qwen2ForCausalLM"),
+     ("vit", "DeiTForImageClassification"), ("t5", "MT5ForConditionalGeneration")],
+)  # fmt: skip
+def test_a_folder_of_another_family_is_refused(row: str, use: str, tmp_path: Path) -> None:
+    model = model_of(row)
+    model.save_pretrained(tmp_path)
+    kind = getattr(models, use)
+    told = f"'{model.config.model_type}', not of a '{kind.config_class.model_type}'.*AutoModel"
+    with pytest.raises(ValueError, match=told):
+        kind.from_pretrained(tmp_path)
+    with pytest.raises(ValueError, match=told):
+        kind.config_class.from_pretrained(tmp_path)
+
+
+def test_families_of_one_network_read_each_other(tmp_path: Path) -> None:
+    model_of("roberta").save_pretrained(tmp_path)
+    assert models.XLMRobertaForMaskedLM.from_pretrained(tmp_path).config.vocab_size == 24

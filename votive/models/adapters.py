@@ -28,6 +28,9 @@ _UNKNOWN = {
     "trainable_token_indices": (None,),
 }  # fmt: skip
 
+# How an adapter may start and leave the weights below it as they are; other ways change them too.
+_STARTS = (None, True, False, "gaussian", "eva", "orthogonal")
+
 
 def is_adapter(folder: Path) -> bool:
     """Whether a folder holds an adapter and no model of its own."""
@@ -97,6 +100,14 @@ def load_adapter(model: Any, folder: Any) -> list[str]:
     for name, off in _UNKNOWN.items():
         if told.get(name) not in off:
             raise ValueError(f"load_adapter: {name}={told[name]!r} in {path / NAME} is not known.")
+    start = told.get("init_lora_weights")
+    if start not in _STARTS:
+        raise ValueError(
+            f"load_adapter: init_lora_weights={start!r} in {path / NAME} also changed the weights "
+            "that are adapted, which the adapter does not hold. Save it with PEFT's "
+            "save_pretrained(..., path_initial_model_for_weight_conversion=...), which makes it an "
+            "adapter of the weights as they were, or merge it there and load the model."
+        )
     file = next((path / name for name in _WEIGHTS if (path / name).is_file()), None)
     if file is None:
         raise FileNotFoundError(f"load_adapter: {path} has none of {', '.join(_WEIGHTS)}.")

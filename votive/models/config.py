@@ -33,6 +33,8 @@ class Config:
     """
 
     model_type: ClassVar[str] = ""
+    # Families whose files mean the same by every key.
+    same_network: ClassVar[tuple[str, ...]] = ()
 
     architectures: list[str] | None = None
     dtype: str | None = None
@@ -70,7 +72,12 @@ class Config:
         known = _annotations(cls)
         given = cls.adapt(dict(values))
         kept = {name: given.pop(name) for name in list(given) if name in known}
-        given.pop("model_type", None)
+        told = given.pop("model_type", None)
+        if told and cls.model_type and told not in (cls.model_type, *cls.same_network):
+            raise ValueError(
+                f"{cls.__name__}: this is the configuration of a {told!r}, not of a "
+                f"{cls.model_type!r}; AutoModel and AutoConfig choose the class that fits."
+            )
         try:
             return cls(**kept, extra=given)
         except TypeError as e:

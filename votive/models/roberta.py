@@ -24,6 +24,7 @@ class RobertaConfig(BertConfig):
     """
 
     model_type = "roberta"
+    same_network = ("roberta", "xlm-roberta")
 
     vocab_size: int = 50265
     pad_token_id: int | None = 1

@@ -17,6 +17,7 @@ from ..module import Module
 from .rope_scaling import RULES, check_options
 
 _FIRST_ROWS = 4096
+_WHOLE = (votive.int64, votive.int32, votive.int16, votive.int8, votive.uint8)
 
 
 class Angles(NamedTuple):
@@ -175,13 +176,27 @@ class RotaryEmbedding(Module):
         if position_ids is None:
             self._fit(offset + length)
             return Angles(self.cos, self.sin, offset)
+        if not isinstance(position_ids, votive.Tensor) or position_ids.dtype not in _WHOLE:
+            told = getattr(position_ids, "dtype", type(position_ids).__name__)
+            raise TypeError(
+                f"RotaryEmbedding: position_ids must be a tensor of whole numbers, got {told}."
+            )
         # While a graph is recorded nothing can be read; it was run before, with these positions.
         if position_ids.numel() and not (
             position_ids.is_cuda and votive.cuda.is_current_stream_capturing()
         ):
-            self._fit(int(position_ids.max()) + 1)
+            least, most = votive.stack([position_ids.min(), position_ids.max()]).tolist()
+            self._fit(max(most + 1, 0))
+            if least < 0:
+                return self._before_first(position_ids)
         # (N, positions, dim / 2)
         return Angles(self.cos[position_ids], self.sin[position_ids], 0)
+
+    def _before_first(self, position_ids: Any) -> Angles:
+        """Angles of positions of which some lie before the first, which no table has."""
+        angles = position_ids.unsqueeze(-1).to(self.cos.dtype) * self.inv_freq
+        scale = self.attention_scaling
+        return Angles(angles.cos() * scale, angles.sin() * scale, 0)
 
     def turn(self, input: Any, angles: Angles) -> Any:
         """Turn (..., positions, features) by angles from `angles`."""
