@@ -11,7 +11,7 @@ import votive
 from votive.generation import generate
 from votive.generation.drawing import drawn, picked, streams
 
-from .tiny import PROMPT, model
+from .tiny import PROMPT, VOCABULARY, model
 
 ASK: dict[str, Any] = {"do_sample": True, "max_new_tokens": 12, "temperature": 3.0, "top_k": 0}
 
@@ -140,3 +140,21 @@ def test_no_token_left_is_an_error() -> None:
 
     with pytest.raises(ValueError, match="every one is forbidden"):
         generate(flat(), [PROMPT], logits_processor=[forbid], **ASK)
+
+
+@pytest.mark.parametrize("how", [{}, {"num_beams": 3}, {"num_beams": 2, "do_sample": True}])
+def test_no_token_left_is_an_error_however_they_are_chosen(how: dict[str, Any]) -> None:
+    net = model()
+    asked = {"max_new_tokens": 3, **how}
+    with pytest.raises(ValueError, match="every one is forbidden"):
+        generate(net, [PROMPT], suppress_tokens=list(range(VOCABULARY)), **asked)
+    left = generate(net, [PROMPT], suppress_tokens=list(range(1, VOCABULARY)), **asked)
+    assert left[0, len(PROMPT) :].tolist() == [0, 0, 0]
+
+
+@pytest.mark.parametrize(
+    "name", ["suppress_tokens", "begin_suppress_tokens", "eos_token_id", "forced_eos_token_id"]
+)
+def test_a_token_that_the_vocabulary_lacks_is_refused(name: str) -> None:
+    with pytest.raises(ValueError, match=rf"{name} has \[{VOCABULARY}\].*{VOCABULARY} tokens"):
+        generate(model(), [PROMPT], max_new_tokens=2, **{name: [3, VOCABULARY]})

@@ -322,3 +322,48 @@ def test_a_factor_without_a_rule_is_warned_of() -> None:
 def test_phi3_is_stretched_by_one_rule() -> None:
     with pytest.raises(ValueError, match=r"rope_type 'linear'.*'longrope'"):
         votive.models.Phi3Config.from_dict({"rope_scaling": {"type": "linear", "factor": 2.0}})
+
+
+@pytest.mark.parametrize("family", ["gemma2", "gemma3_text"])
+def test_an_activation_under_a_name_that_is_not_read_is_refused(family: str) -> None:
+    kind = config_class(family)
+    with pytest.raises(ValueError, match="hidden_act='relu' is not read; pass hidden_activation"):
+        kind(**SMALL, hidden_act="relu")
+    assert kind(**SMALL, hidden_activation="relu").hidden_act == "relu"
+    again = kind.from_dict(kind(**SMALL, hidden_activation="relu").to_dict())
+    assert again.hidden_act == "relu"
+    assert kind(**SMALL, hidden_act="gelu").hidden_act == "gelu_pytorch_tanh"
+
+
+def test_the_sides_of_a_clip_may_have_older_names() -> None:
+    told = {
+        "text_config": {"hidden_size": 64, "num_hidden_layers": 3},
+        "text_config_dict": {"hidden_size": 128}, "vision_config_dict": {"patch_size": 16},
+    }  # fmt: skip
+    config = votive.models.CLIPConfig.from_dict(told)
+    assert config.text_config.hidden_size == 128
+    assert config.text_config.num_hidden_layers == 12
+    assert config.vision_config.patch_size == 16
+    assert not {"text_config_dict", "vision_config_dict"} & set(config.to_dict())
+
+
+@pytest.mark.parity
+def test_the_older_names_of_a_clip_mean_what_they_mean_to_transformers() -> None:
+    transformers = pytest.importorskip("transformers")
+    told = {"text_config": {"hidden_size": 64, "vocab_size": 9},
+            "text_config_dict": {"hidden_size": 128}}  # fmt: skip
+    theirs = transformers.CLIPConfig.from_dict(json.loads(json.dumps(told))).text_config
+    ours = votive.models.CLIPConfig.from_dict(told).text_config
+    assert (ours.hidden_size, ours.vocab_size) == (theirs.hidden_size, theirs.vocab_size)
+
+
+@pytest.mark.parametrize("family", ["bert", "distilbert", "vit", "clip"])
+def test_a_new_number_of_classes_renews_their_names(family: str) -> None:
+    config = config_class(family)(id2label={0: "no", 1: "yes"})
+    config.num_labels = 2
+    assert config.id2label == {0: "no", 1: "yes"}
+    config.num_labels = 5
+    assert config.id2label == {i: f"LABEL_{i}" for i in range(5)}
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert config_class(family).from_dict(config.to_dict()).num_labels == 5

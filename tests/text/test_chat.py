@@ -5,11 +5,12 @@ from __future__ import annotations
 import pickle
 import time
 import tracemalloc
+import warnings
 from typing import Any, Literal
 
 import pytest
 
-from votive.text import TemplateError, Tokenizer, sandbox
+from votive.text import TemplateError, Tokenizer, sandbox, train_bpe
 from votive.text.tools import schema
 
 from .templates import CHATML, STYLES
@@ -340,3 +341,28 @@ def test_a_function_without_hints_or_description_is_no_tool() -> None:
     for fn, message in ((silent, "docstring"), (untyped, "type hint"), (undescribed, "'a'")):
         with pytest.raises(ValueError, match=message):
             schema(fn)
+
+
+@pytest.mark.parametrize("name", ["tools", "documents"])
+def test_what_a_template_never_reads_is_warned_of(name: str) -> None:
+    tok = train_bpe(["hi"], vocab_size=257, progress=False)
+    tok.chat_template = "{% for m in messages %}{{ m.content }}{% endfor %}"
+    chat = [{"role": "user", "content": "Hi"}]
+    with pytest.warns(UserWarning, match=f"never reads '{name}'"):
+        assert tok.apply_chat_template(chat, tokenize=False, **{name: [{"a": 1}]}) == "Hi"
+    tok.chat_template = "{{ " + name + " | length }}"
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert tok.apply_chat_template(chat, tokenize=False, **{name: [{"a": 1}]}) == "1"
+
+
+@pytest.mark.parametrize(
+    "option",
+    [{"padding": True}, {"truncation": True}, {"max_length": 3}, {"return_tensors": "np"},
+     {"tokenizer_kwargs": {"padding": True}}],
+)  # fmt: skip
+def test_what_is_about_tokens_is_refused_for_a_text(option: dict[str, Any]) -> None:
+    tok = train_bpe(["hi"], vocab_size=257, progress=False)
+    tok.chat_template = "x"
+    with pytest.raises(ValueError, match=f"{next(iter(option))}=.*tokenize=False"):
+        tok.apply_chat_template([{"role": "user", "content": "Hi"}], tokenize=False, **option)

@@ -13,7 +13,7 @@ from typing import Any
 import votive
 from votive.nn import functional as F
 
-from .drawing import Stream, drawn, picked
+from .drawing import Stream, best, drawn, picked
 from .loop import History, Step
 from .output import Acceptance
 from .preparing import Task
@@ -86,7 +86,7 @@ class _Drafts:
             scores = self.task.processors(ids, self.stepper.feed(ids).logits[:, -1])
             q = F.softmax(scores, -1)
             if self.numbers is None:
-                token = int(scores.argmax(-1).item())
+                token = int(best(scores).item())
             else:
                 token = int(drawn(scores, [self.numbers.next()]).item())
                 self.odds.append(q)
@@ -133,7 +133,7 @@ def _checked(scores: Any, drafts: _Drafts, i: int) -> tuple[int, bool]:
     """The token of a position, and whether it is the draft."""
     draft = drafts.tokens[i] if i < len(drafts.tokens) else None
     if drafts.numbers is None:
-        token = int(scores.argmax(-1).item())
+        token = int(best(scores).item())
         return token, token == draft
     if draft is None:
         return int(drawn(scores, [drafts.numbers.next()]).item()), False

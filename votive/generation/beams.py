@@ -15,7 +15,7 @@ import numpy as np
 import votive
 from votive.nn import functional as F
 
-from .drawing import Stream, several
+from .drawing import NONE_LEFT, Stream, several
 from .loop import History, Step
 from .preparing import Task
 
@@ -156,6 +156,8 @@ class Beams:
             ])  # fmt: skip
             best = total.gather(1, places)
         values = best.numpy(force=True)
+        if not (values[:, 0] > -np.inf).all():
+            raise ValueError(NONE_LEFT)
         found = places.numpy(force=True)
         beams, tokens = found // size, found % size
         reasons = self._reasons(beams, tokens, scores)

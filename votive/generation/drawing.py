@@ -76,6 +76,20 @@ def drawn(scores: Any, numbers: list[float]) -> Any:
     return picked(F.softmax(scores, -1), numbers)
 
 
+def best(scores: Any) -> Any:
+    """The best token of each row; all of them may be forbidden, and then none is.
+
+    >>> from votive.generation.drawing import best
+    >>> best(votive.tensor([[0.25, 0.5, 0.25]]))
+    tensor([1])
+    """
+    tokens = scores.argmax(-1)
+    found = scores.gather(-1, tokens.unsqueeze(-1)).flatten().tolist()
+    if not all(score > -float("inf") for score in found):  # nor is what is no number
+        raise ValueError(NONE_LEFT)
+    return tokens
+
+
 def several(scores: Any, count: int, stream: Stream) -> Any:
     """Different places of scores, drawn by their probabilities; too few are filled up by score.
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import votive
 
-from .drawing import drawn
+from .drawing import best, drawn
 from .preparing import Task
 from .stepping import Fed
 
@@ -151,7 +151,8 @@ def _next(task: Task, history: History, numbers: Any, followers: list[Any]) -> S
             processor.add(history.last)
     scores = task.processors(history.ids if task.processors.read else None, logits)
     if numbers is None:
-        tokens = scores.argmax(-1)
+        # Only processors forbid; without them the scores need not be looked at.
+        tokens = best(scores) if len(task.processors) else scores.argmax(-1)
     else:
         tokens = drawn(scores, [n.next() for n in numbers])
     chosen, texts = history.add(tokens, scores)

@@ -61,6 +61,7 @@ def settings_of(model: Any, given: GenerationConfig | None, settings: dict[str, 
         stored = GenerationConfig.from_dict(stored)
     found = asked.over(stored)
     config = getattr(model, "config", None)
+    _check_tokens(asked, getattr(config, "vocab_size", None))
     names = ("eos_token_id", "pad_token_id", "bos_token_id", "decoder_start_token_id")
     inherited = {n: getattr(config, n, None) for n in names}
     found = found.over(GenerationConfig(**inherited)).resolved()
@@ -76,6 +77,24 @@ def settings_of(model: Any, given: GenerationConfig | None, settings: dict[str, 
             f"generate: {', '.join(idle)} has no effect without do_sample=True.", stacklevel=4
         )
     return found
+
+
+def _check_tokens(asked: GenerationConfig, size: Any) -> None:
+    """Raise for tokens that were asked for and that the vocabulary does not have."""
+    for name in (
+        "suppress_tokens", "begin_suppress_tokens", "eos_token_id", "forced_bos_token_id",
+        "forced_eos_token_id",
+    ):  # fmt: skip
+        told = getattr(asked, name)
+        ids = told if isinstance(told, list | tuple) else [told]
+        outside = sorted(
+            {t for t in ids if isinstance(t, int) and isinstance(size, int) and t >= size}
+        )
+        if outside:
+            raise ValueError(
+                f"generate: {name} has {outside}, but the vocabulary has {size} tokens, which are "
+                f"numbered from 0 to {size - 1}."
+            )
 
 
 def off_value(name: str) -> Any:

@@ -97,6 +97,15 @@ class CLIPConfig(Config):
     num_labels: int | None = None
     problem_type: str | None = None
 
+    @classmethod
+    def adapt(cls, values: dict[str, Any]) -> dict[str, Any]:
+        # The first files say it twice, and what is under the longer name counts, as a whole.
+        for name, kind in (("text_config", CLIPTextConfig), ("vision_config", CLIPVisionConfig)):
+            told = values.pop(f"{name}_dict", None)
+            if told is not None:
+                values[name] = {**(values.get(name) or {}), **kind.from_dict(told).to_dict()}
+        return super().adapt(values)
+
     def __post_init__(self) -> None:
         name_labels(self)
         for name, kind in (("text_config", CLIPTextConfig), ("vision_config", CLIPVisionConfig)):

@@ -59,7 +59,11 @@ class Config:
         elif "extra" in self.__dict__ and not hasattr(type(self), name):
             self.extra[name] = value
             return
+        # Not in the constructor, which compares the two itself.
+        renamed = name == "num_labels" and self.__dict__.get(name) is not None
         object.__setattr__(self, name, value)
+        if renamed and value is not None and len(self.id2label or ()) != value:
+            self.id2label = {i: f"LABEL_{i}" for i in range(value)}
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Self:

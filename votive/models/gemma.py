@@ -92,6 +92,11 @@ class Gemma2Config(GemmaConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        if self.hidden_act not in ("gelu_pytorch_tanh", self.hidden_activation):
+            raise ValueError(
+                f"{type(self).__name__}: hidden_act={self.hidden_act!r} is not read; pass "
+                f"hidden_activation={self.hidden_act!r}, which is {self.hidden_activation!r} now."
+            )
         self.hidden_act = self.hidden_activation
         if self.layer_types is None:
             every = self.extra.get("sliding_window_pattern") or self.pattern

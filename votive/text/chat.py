@@ -104,7 +104,13 @@ class ChatTemplates:
         template = self.get_chat_template(chat_template, tools)
         if return_assistant_tokens_mask:
             _check_mask(template, tokenize and return_dict, continue_final_message)
-        _check_variables(template, variables)
+        if not tokenize:
+            _check_untokenized(padding, truncation, max_length, return_tensors, tokenizer_kwargs)
+        told = {"tools": tools, "documents": documents}
+        read = {name: value for name, value in told.items() if value}
+        if template == self.chat_templates.get("tool_use"):
+            read.pop("tools", None)  # they chose it
+        _check_variables(template, {**variables, **read})
         batched = _is_batch(conversation)
         given = {
             **{k: v for k, v in self.special_tokens_map.items() if isinstance(v, str)},
@@ -177,6 +183,21 @@ def _check_mask(template: str, encoded: bool, go_on: bool | str) -> None:
             "{% generation %}, so it does not say which words are the assistant's; pass a "
             "chat_template= that puts {% generation %} and {% endgeneration %} around them."
         )
+
+
+def _check_untokenized(
+    padding: Any, truncation: Any, max_length: Any, return_tensors: Any, tokenizer_kwargs: Any
+) -> None:
+    given = {
+        "padding": padding, "truncation": truncation, "max_length": max_length,
+        "return_tensors": return_tensors, "tokenizer_kwargs": tokenizer_kwargs,
+    }  # fmt: skip
+    for name, value in given.items():
+        if value not in (None, False, {}, "do_not_pad", "do_not_truncate"):
+            raise ValueError(
+                f"apply_chat_template: {name}={value!r} is about tokens, and tokenize=False gives "
+                "the text; leave out one of them."
+            )
 
 
 def _check_variables(template: str, variables: Mapping[str, Any]) -> None:
