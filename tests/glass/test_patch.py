@@ -122,10 +122,12 @@ def test_an_operator_can_be_edited() -> None:
     assert votive.equal(got, found["blocks.0"])
 
 
-def test_a_skipped_module_gives_its_input_and_does_not_run() -> None:
+def test_a_skipped_module_gives_its_input_and_runs_only_to_tell_the_form() -> None:
     model, data = net().eval(), x()
-    model.blocks[1].forward = None  # type: ignore[assignment]
-    with glass.skip(model, "blocks.1"), glass.capture(model, "blocks.0") as found:
+    with glass.skip(model, "blocks.1"), glass.capture(model, "**") as found:
+        assert model(data)["hidden"] is found["blocks.0"]
+        assert "blocks.1.lin" not in found  # nobody hears it
+        model.blocks[1].forward = None  # type: ignore[assignment]
         assert model(data)["hidden"] is found["blocks.0"]
 
 

@@ -12,15 +12,18 @@ from .edits import Edit
 Index = list[list[int] | None]  # by dimension; None means all
 
 
-def applied(edit: Edit, x: Any, place: Place) -> Any:
-    """The value at a place after an edit; the value itself where the edit is not made."""
+def applied(edit: Edit, x: Any, place: Place) -> tuple[Any, Any]:
+    """The value at a place after an edit; the value itself where the edit is not made.
+
+    With it comes an array that says which elements were edited, or None for all.
+    """
     if not _looks(edit, x, place):
-        return _fitted(edit, _new(edit, x, edit.value), x)
+        return _fitted(edit, _new(edit, x, edit.value), x), None
     axes = place.axes(x)
     whole = x.reshape(axes.shape)
     index = _index(edit, axes, place)
     if any(i is not None and not i for i in index):
-        return x  # its positions are not in this run
+        return x, None  # its positions are not in this run
     window = _window(whole, index)
     part = whole if window is None else whole[window]
     if edit.do == "mean" and edit.value is not None:
@@ -34,8 +37,10 @@ def applied(edit: Edit, x: Any, place: Place) -> Any:
     if window is not None:
         changed = whole.clone()
         changed[window] = new
-        new = changed
-    return new.reshape(x.shape)
+        here = votive.zeros(whole.shape, dtype=votive.bool, device=x.device)
+        here[window] = True
+        return changed.reshape(x.shape), here.reshape(x.shape).cpu().numpy()
+    return new.reshape(x.shape), None
 
 
 def _looks(edit: Edit, x: Any, place: Place) -> bool:
@@ -51,10 +56,12 @@ def _looks(edit: Edit, x: Any, place: Place) -> bool:
 def _new(edit: Edit, part: Any, value: Any) -> Any:
     if edit.do == "zero":
         return votive.zeros_like(part)
-    if edit.do == "scale":
-        return part * value
-    if edit.do == "add":
-        return part + value
+    if edit.do in ("scale", "add"):
+        # Small whole numbers would wrap around, and truth values would stay such.
+        counted = not (part.is_floating_point() or part.is_complex())
+        if counted:
+            part = part.to(votive.float64 if isinstance(value, float) else votive.int64)
+        return part * value if edit.do == "scale" else part + value
     return value(part) if edit.do == "call" else value
 
 
@@ -195,12 +202,44 @@ def _check_rows(edit: Edit, rows: int, needed: int) -> None:
 def _fitted(edit: Edit, new: Any, old: Any) -> Any:
     """A new value in the shape, type and place of the old one."""
     if not isinstance(new, votive.Tensor):
-        new = votive.as_tensor(new)
-    new = new.to(device=old.device, dtype=old.dtype)
+        # A Python number has all its digits.
+        wide = {float: votive.float64, complex: votive.complex128}.get(type(new))
+        new = votive.as_tensor(new) if wide is None else votive.tensor(new, dtype=wide)
+    if new.dtype != old.dtype:
+        new = _cast(edit, new, old.dtype)
+    new = new.to(device=old.device)
     try:
         return new if new.shape == old.shape else new.expand(old.shape)
     except RuntimeError:
         raise ValueError(_misfit(edit, new, old)) from None
+
+
+def _cast(edit: Edit, new: Any, dtype: Any) -> Any:
+    """A new value in the type of the old one, which may round it but not lose it."""
+    real = new
+    if new.is_complex() and not dtype.is_complex:
+        if bool((new.detach().imag != 0).any()):
+            raise TypeError(_lossy(edit, new, new.detach().imag != 0, dtype))
+        real = new.real
+    cast = real.to(dtype=dtype)
+    before, after = real.detach(), cast.detach()
+    if dtype.is_floating_point or dtype.is_complex:
+        lost = before.isfinite() & ~after.isfinite()
+    else:
+        lost = after.to(before.dtype) != before
+        if not real.is_floating_point() and dtype != votive.bool:
+            # A whole number that wraps around may come back as it was.
+            lost = lost | ((after < 0) != (before < 0))
+    if bool(lost.any()):
+        raise ValueError(_lossy(edit, before, lost, dtype))
+    return cast
+
+
+def _lossy(edit: Edit, new: Any, lost: Any, dtype: Any) -> str:
+    return (
+        f"Edit: the value {new[lost].flatten()[0].item()} for {edit.at!r} has no place there: the "
+        f"tensor is {dtype}. Give a value of that type, or edit where the type holds it."
+    )
 
 
 def _misfit(edit: Edit, new: Any, old: Any) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from dataclasses import dataclass
 from typing import Any
 
@@ -183,16 +184,36 @@ def _halved(t: Any) -> Any:
 
 
 def first_input(frame: Frame) -> tuple[Any, ...] | None:
-    """The way to the first tensor among a call's inputs; None without one."""
+    """The way to the first tensor among a call's inputs; None without one.
+
+    Inputs by name come in the order of the module's signature, not in that of the call.
+    """
     way = values.first_path(frame.args)
-    return values.first_path(frame.kwargs) if way is None else way
+    return values.first_path(_in_order(frame)) if way is None else way
+
+
+def _in_order(frame: Frame) -> dict[str, Any]:
+    """The inputs by name, as a module's `forward` has them."""
+    given = frame.kwargs
+    if not frame.is_module or len(given) < 2:
+        return given
+    try:
+        names = list(inspect.signature(frame.subject.forward).parameters)
+    except (TypeError, ValueError):  # it is no Python function
+        return given
+    known = [n for n in names if n in given]
+    return {n: given[n] for n in (*known, *(n for n in given if n not in known))}
 
 
 def input_at(frame: Frame, path: tuple[Any, ...]) -> Any:
-    """An input of a call: the first one, or the one that a number or a name chooses."""
+    """An input of a call: the first one with a tensor, or what a number or a name chooses."""
     if not path:
-        holds = frame.args and (frame.is_module or values.first(frame.args[0]) is not None)
-        return frame.args[0] if holds else values.first((frame.args, frame.kwargs))
+        if frame.args and values.first(frame.args[0]) is not None:
+            return frame.args[0]
+        way = first_input(frame)
+        if way is None:
+            return frame.args[0] if frame.args and frame.is_module else None
+        path = way
     path = by_number(frame, path)
     try:
         return values.get(frame.kwargs if path[0] in frame.kwargs else frame.args, path)

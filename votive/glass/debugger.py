@@ -13,11 +13,11 @@ from typing import Any, Self
 from . import values
 from .address import Address, Pattern
 from .capture import put_input
-from .patch import passed_on
 from .probe import Frame
 from .rewind import Beginning
 from .run import Change, Run, Stop
 from .shown import Shown
+from .skipping import passed_on
 from .stand_in import check_name, instead_of
 
 Condition = Callable[["Debugger"], Any]

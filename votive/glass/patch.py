@@ -6,6 +6,8 @@ from copy import deepcopy
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
+
 import votive
 
 from . import values
@@ -18,6 +20,7 @@ from .probe import Frame, Probe
 from .reach import Fate, Reach, Unread
 from .receipt import Fired, Receipt, size_of_change
 from .shown import Shown
+from .skipping import passed_on
 from .stage import EDITS, STAGE, storages
 from .stand_in import IDENTITY, check_name, instead_of
 from .targets import modules_for, no_match
@@ -140,10 +143,10 @@ class Patch(Probe, Shown):
                 old = values.get(frame.output, path)
                 if not isinstance(old, votive.Tensor):
                     raise LookupError(f"{frame.address} gives no tensor at {edit.pattern.text!r}.")
-                new = self._edited(i, frame, old)
+                new, where = self._edited(i, frame, old)
                 if new is not None:
                     frame.output = values.put(frame.output, path, new)
-                    self._note(i, frame, old, new)
+                    self._note(i, frame, old, new, where)
 
     def _check_cache(self, frame: Frame) -> None:
         """Raise if a cache was not filled by what runs in the place of attention."""
@@ -174,44 +177,56 @@ class Patch(Probe, Shown):
         old = None if path is None else input_at(frame, path)
         if not isinstance(old, votive.Tensor):
             raise LookupError(f"{frame.address} has no tensor at {edit.pattern.text!r}.")
-        new = self._edited(i, frame, old)
+        new, where = self._edited(i, frame, old)
         if new is not None:
             put_input(frame, path, new)
-            self._note(i, frame, old, new)
+            self._note(i, frame, old, new, where)
 
-    def _edited(self, i: int, frame: Frame, old: Any) -> Any:
-        """The new value, which shares no memory with others; None where nothing is to be done."""
+    def _edited(self, i: int, frame: Frame, old: Any) -> tuple[Any, Any]:
+        """The new value, which shares no memory with others; None where nothing is to be done.
+
+        With it comes which elements were edited; None for all.
+        """
         edit = self.edits[i]
         place = Place(self.model, frame, edit.pattern, self.past)
         with self.muted():
             # A function may write into what it is given, and others may hold the same tensor.
             given = old.clone() if edit.do == "call" else old
-            new = applied(edit, given, place)
+            new, where = applied(edit, given, place)
             self._met.setdefault(i, set()).update(place.met)
             if new is given and edit.positions is not None:
-                return None  # they are not in this run
+                return None, None  # they are not in this run
             # What comes next may write into it: into a value that is expanded nobody can, and into
             # the edit's own nobody should.
-            mine = isinstance(edit.value, votive.Tensor) and new._storage is edit.value._storage
-            return new.clone() if mine or new._spec.layout.overlaps else new
+            # What a function gives may be its own.
+            mine = edit.do == "call" or (
+                isinstance(edit.value, votive.Tensor)
+                and new._storage.root is edit.value._storage.root
+            )
+            return new.clone() if mine or new._spec.layout.overlaps else new, where
 
-    def _note(self, i: int, frame: Frame, old: Any, new: Any) -> None:
+    def _note(self, i: int, frame: Frame, old: Any, new: Any, where: Any = None) -> None:
         text = str(frame.address)
         self.receipt.edits[i][text] = self.receipt.edits[i].get(text, 0) + 1
         site = self.receipt.sites.setdefault(text, Fired())
         site.times += 1
         if old is None:
             return
-        if _reads(self.edits[i]):
-            for reach in STAGE.following():
+        reads = _reads(self.edits[i])
+        for reach in STAGE.following():
+            if self.edits[i].do in ("add", "scale"):
+                reach.spread(old, new, np.ones(tuple(old.shape), bool))
+            elif reads:
                 reach.spread(old, new)
-        self._follow_value(i, frame, new)
+            elif where is not None:
+                reach.spread(old, new, ~where)  # the rest is as it was
+        self._follow_value(i, frame, new, where)
         if not self.measure:
             return
         with self.muted(), votive.no_grad():
             site.add(*size_of_change(old.detach(), new.detach()))
 
-    def _follow_value(self, i: int, frame: Frame, new: Any) -> None:
+    def _follow_value(self, i: int, frame: Frame, new: Any, where: Any = None) -> None:
         if self.reach is None:
             return
         key = i, str(frame.address)
@@ -220,7 +235,7 @@ class Patch(Probe, Shown):
             why = f"it is computed only to be shown; the model computes with {counts}"
             self.reach.settle(key, Fate(False, why, True, counts))
         else:
-            self.reach.begin(key, new)
+            self.reach.begin(key, new, where)
 
     def _follow_call(self, i: int, edit: Edit, frame: Frame) -> None:
         """Follow what a skip or swap gave, where that can be told from what went in."""
@@ -250,9 +265,7 @@ def _inside_of(edit: Edit, frame: Frame) -> bool:
 
 
 def _reads(edit: Edit) -> bool:
-    """Whether an edit's new value is made of the old one."""
-    if any(part is not None for part in (edit.positions, edit.features, edit.samples)):
-        return True
+    """Whether an edit makes new values of the old ones."""
     if edit.do in ("mean", "resample"):
         return edit.value is None
     return edit.do not in ("replace", "zero")
@@ -283,16 +296,6 @@ def _unread(edit: Edit, address: str, fate: Fate) -> Unread:
     if module != address and module:
         said += f" What goes on from there is the result of {module!r}."
     return Unread(said)
-
-
-def passed_on(frame: Frame) -> Any:
-    """What a module that is skipped gives: its first input."""
-    if not frame.is_module:
-        raise ValueError(f"skip: {frame.address} is an operator; replace its value instead.")
-    given = input_at(frame, ())
-    if given is None:
-        raise LookupError(f"skip: {frame.address} has no input to pass on.")
-    return given
 
 
 def patch(model: Any, edits: Any, *, measure: bool = True) -> Patch:
@@ -367,8 +370,11 @@ def swap(model: Any, at: str, module: Any) -> Patch:
 
 
 def skip(model: Any, at: Any) -> Patch:
-    """Let modules give on their first input while the block runs.
+    """Let modules give on their first input while the block runs, in the form of their result.
 
+    To find out that form, a module is run unheard, with nothing left of it: once, or each time if
+    it gives more than one tensor. An input that does not fit into the place of the first tensor of
+    the result is refused; swap in a function then.
     Where a key-value cache is filled, attention runs unheard, so that the cache is filled too.
 
     >>> net = votive.nn.Sequential(votive.nn.Tanh())

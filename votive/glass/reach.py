@@ -1,8 +1,11 @@
 """Whether anything of a result is computed from an edited value. Knows memory and operators.
 
 The memory of an edited value is marked, and each operator that reads marked memory marks what it
-writes. What bears the mark when the outermost call ends has been reached. Whole numbers and truth
-values weaken a mark: an index or a comparison may come out the same although its input changed.
+writes; what is overwritten loses its mark. What bears the mark when the outermost call ends has
+been reached. Whole numbers and truth values weaken a mark: an index or a comparison may come out
+the same although its input changed. Element by element, marks go through operators that compute so
+and through copies; of all others that read marked elements among others, it is known only that
+something in their result depends on these.
 """
 
 from __future__ import annotations
@@ -12,12 +15,26 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from . import values
-from .stage import STAGE
+from .marked_memory import ALL, MAYBE, NONE, SOME, Marked
+from .stage import STAGE, mutated
 
 Key = tuple[int, str]  # the number of an edit, and the address where it was made
-Marks = frozenset[tuple[Key, bool]]  # with whether all on the way were real or complex numbers
-_NONE: Marks = frozenset()
+Mark = tuple[Key, bool]  # with whether all on the way were real or complex numbers
+_KEPT = "it is kept outside of the result"
+# Operators that do not read their first argument but for its shape and type.
+_UNREAD_FIRST = ("copy", "_fill", "_transfer_")
+# Operators that leave out elements of what they read: nobody knows whether those that count.
+_LEAVING_OUT = (
+    "_where", "_masked_fill", "_index_put", "index_copy", "_index", "index_select", "gather",
+    "take", "scatter", "_pad", "_embedding", "topk",
+)  # fmt: skip
+# Those of them whose results hold only elements of what they read first.
+_CHOOSING = ("_index", "index_select", "gather", "take", "_embedding")
+# Operators whose results hold all of each of their arguments.
+_JOINING = ("cat", "stack")
 
 
 class Unread(LookupError):
@@ -50,7 +67,9 @@ class Reach:
     def __init__(self, owner: Any) -> None:
         self.owner = owner
         self.fates: dict[Key, Fate] = {}
-        self._marks: weakref.WeakKeyDictionary[Any, Marks] = weakref.WeakKeyDictionary()
+        self._marks: weakref.WeakKeyDictionary[Any, dict[Mark, Marked]] = (
+            weakref.WeakKeyDictionary()
+        )
         self._open: set[Key] = set()  # those not yet seen in a result
         self._cut: dict[Key, str] = {}
         self._numbers: set[Key] = set()
@@ -62,27 +81,100 @@ class Reach:
 
     # --- what the stage tells -----------------------------------------------------------------
 
-    def marks_of(self, value: Any) -> Marks:
-        """The edits that a value is computed from."""
-        found = _NONE
+    def marks_of(self, value: Any) -> dict[Mark, int]:
+        """The edits that a value is computed from, with how surely."""
+        found: dict[Mark, int] = {}
         if self._marks:
             for _, t in values.tensors(value):
-                found |= _weakened(self._marks.get(t._storage, _NONE), t)
+                for mark, marked in self._marks.get(t._storage.root, {}).items():
+                    state = marked.state(t)
+                    if state:
+                        mark = _weakened(mark, t)
+                        found[mark] = max(found.get(mark, NONE), state)
         return found
 
     def keys_of(self, value: Any) -> frozenset[Key]:
         """The edits that a value is computed from, by whatever way."""
         return frozenset(key for key, _ in self.marks_of(value))
 
-    def spread(self, sources: Any, results: Any) -> None:
-        """Something was computed."""
-        marks = self.marks_of(sources)
-        if marks:
-            self._mark(results, marks)
+    def computed(self, call: Any) -> None:
+        """An operator has run."""
+        op, args = call.op, call.args
+        if not self._marks or op.kind == "view":
+            return  # a view is the same memory
+        sources = args[1:] if op.name in _UNREAD_FIRST else args
+        written = [t for _, t in values.tensors(call.into)]
+        if op.name == "_transfer_":
+            written = [args[0]]
+        results = [t for _, t in values.tensors(call.result)]
+        held = {t._storage.root for _, t in values.tensors(args)}
+        into = {t._storage.root for t in written}
+        # A result in the memory of an argument is that argument, or a view of it.
+        fresh = [t for t in results if t._storage.root not in held | into]
+        by_element = op.kind == "pointwise" or op.name in ("copy", "_copy_as", "_transfer_")
+        self._pass_on(op.name, sources, [*fresh, *written], by_element, written)
+        self._add(mutated(call) if op.name != "_transfer_" else (), self._some(sources))
 
-    def _mark(self, value: Any, marks: Marks) -> None:
-        for _, t in values.tensors(value):
-            self._marks[t._storage] = self._marks.get(t._storage, _NONE) | _weakened(marks, t)
+    def moved(self, source: Any, target: Any) -> None:
+        """A value will be written into other memory."""
+        to = [t for _, t in values.tensors(target)]
+        here = storage_roots(source)
+        if to and not any(t._storage.root in here for t in to):
+            self._pass_on("copy", source, to, True, to)
+
+    def spread(self, sources: Any, results: Any, keep: Any = None) -> None:
+        """Something was computed, in a way that is not known; of `keep`, element by element."""
+        to = [t for _, t in values.tensors(results)]
+        if keep is None:
+            self._pass_on("", sources, to, False, [])
+            return
+        for mark, marked, t in self._found(sources):
+            self._mark(to[0], mark, ALL, marked.elements(t) & keep)
+            self._mark(to[0], mark, min(marked.vague(t), MAYBE))
+
+    def _found(self, value: Any) -> list[tuple[Mark, Marked, Any]]:
+        return [
+            (mark, marked, t) for _, t in values.tensors(value)
+            for mark, marked in list(self._marks.get(t._storage.root, {}).items())
+            if marked.state(t)
+        ]  # fmt: skip
+
+    def _some(self, sources: Any) -> dict[Mark, int]:
+        return {mark: min(state, SOME) for mark, state in self.marks_of(sources).items()}
+
+    def _pass_on(
+        self, name: str, sources: Any, to: list[Any], by_element: bool, written: list[Any]
+    ) -> None:  # fmt: skip
+        """Mark what was computed from sources, after what was there before is gone."""
+        new: list[tuple[Any, Mark, int, Any]] = []
+        for mark, marked, source in self._found(sources):
+            state = marked.state(source)
+            for i, t in enumerate(to):
+                now, bears = state, _weakened(mark, source)
+                if name in _JOINING or (name in _LEAVING_OUT and name not in _CHOOSING):
+                    now = min(state, SOME)
+                if name in _LEAVING_OUT and state == SOME:
+                    now = MAYBE
+                elif state == SOME and by_element:
+                    new.append((t, bears, ALL, _shaped(marked.elements(source), t.shape)))
+                    now = marked.vague(source)
+                elif state == SOME and i:
+                    now = MAYBE  # of several results, any one may lack it
+                new.append((t, bears, now, None))
+        for t in written:
+            for marked in self._marks.get(t._storage.root, {}).values():
+                marked.overwrite(t)
+        for t, mark, state, where in new:
+            self._mark(t, mark, state, where)
+
+    def _add(self, to: Any, marks: dict[Mark, int]) -> None:
+        for _, t in values.tensors(list(to)):
+            for mark, state in marks.items():
+                self._mark(t, mark, state)
+
+    def _mark(self, t: Any, mark: Mark, state: int, where: Any = None) -> None:
+        here = self._marks.setdefault(t._storage.root, {})
+        here.setdefault(_weakened(mark, t), Marked()).add(t, state, where)
 
     def cut(self, marks: Iterable[Key], at: str) -> None:
         """A value was replaced by one that is not computed from it."""
@@ -95,8 +187,8 @@ class Reach:
 
     # --- what the patch tells -----------------------------------------------------------------
 
-    def begin(self, key: Key, new: Any) -> None:
-        """Follow a value that was just edited."""
+    def begin(self, key: Key, new: Any, where: Any = None) -> None:
+        """Follow a value that was just edited, all of it or elements of it."""
         if self.is_known(key):
             return
         self.fates.setdefault(key, Fate())
@@ -104,7 +196,8 @@ class Reach:
         if not self._following:
             self._following = True
             STAGE.follow(self)
-        self._mark(new, frozenset([(key, True)]))
+        for _, t in values.tensors(new):
+            self._mark(t, (key, True), ALL, where)
 
     def is_known(self, key: Key) -> bool:
         """Whether it need not be followed any more."""
@@ -121,26 +214,32 @@ class Reach:
         if not self._open:
             return
         there = self.marks_of(result)
-        held = {key for marks in self._marks.values() for key, _ in marks}
+        given = storage_roots(result)
+        held: dict[Key, str] = {}
+        for root, marks in self._marks.items():
+            why = "it lies beside the result, in the same memory" if root in given else _KEPT
+            held |= {key: why for (key, _), m in marks.items() if m and held.get(key) != _KEPT}
         for key in list(self._open):
-            self.fates[key] = self._fate(key, there, key in held)
+            self.fates[key] = self._fate(key, there, held.get(key, ""))
             if self.fates[key].reached:
                 self._open.discard(key)
         if not self._open:
             self.end()
 
-    def _fate(self, key: Key, there: Marks, held: bool) -> Fate:
-        if (key, True) in there:
+    def _fate(self, key: Key, there: dict[Mark, int], held: str) -> Fate:
+        if there.get((key, True), NONE) >= SOME:
             return Fate(True, "")
-        if (key, False) in there:
+        if there.get((key, False), NONE) >= SOME:
             return Fate(True, "only through whole numbers or truth values, which may hide a change")
         if key in self._numbers:
             return Fate(None, "it was read as Python numbers, which cannot be followed")
+        if (key, True) in there or (key, False) in there:
+            return Fate(None, "only a part of what was computed from it is read")
         if key in self._cut:
             at = self._cut[key] or "(model)"
             return Fate(False, f"what was computed from it was replaced at {at}")
         if held:
-            return Fate(None, "it is kept outside of the result")
+            return Fate(None, held)
         return Fate(False, "nothing of the result is computed from it", True)
 
     def end(self) -> None:
@@ -152,8 +251,16 @@ class Reach:
             STAGE.unfollow(self)
 
 
-def _weakened(marks: Marks, t: Any) -> Marks:
-    """Marks as they are on a tensor."""
-    if not marks or t.is_floating_point() or t.is_complex():
-        return marks
-    return frozenset((key, False) for key, _ in marks)
+def _weakened(mark: Mark, t: Any) -> Mark:
+    """A mark as it is on a tensor."""
+    return mark if t.is_floating_point() or t.is_complex() else (mark[0], False)
+
+
+def _shaped(where: Any, shape: Any) -> Any:
+    """An array stretched to a shape, as operators do with their arguments."""
+    return np.broadcast_to(where, tuple(shape))
+
+
+def storage_roots(value: Any) -> set[Any]:
+    """The memory of all tensors in a value, whoever counts its versions."""
+    return {t._storage.root for _, t in values.tensors(value)}

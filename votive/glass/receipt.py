@@ -9,6 +9,8 @@ import math
 from dataclasses import dataclass, field
 from typing import Any
 
+import votive
+
 from .shown import Shown
 
 
@@ -18,7 +20,8 @@ class Fired:
 
     times: int = 0
     largest: float = 0.0  # change of a single number
-    relative: float = 0.0  # norm of the change over the norm of the value, at its largest
+    # Norm of the change over the norm of the value, at its largest; inf where that was 0.
+    relative: float = 0.0
     measured: bool = False  # whether the two above are known: a skip or swap has no old value
     # Whether anything of the result is computed from what was changed; None: not known.
     reached: bool | None = None
@@ -55,10 +58,14 @@ def size_of_change(old: Any, new: Any) -> tuple[float, float]:
     if not old.numel():
         return 0.0, 0.0
     same = (new == old) | ((new != new) & (old != old))
+    wide = votive.complex128 if old.is_complex() else votive.float64
     # Where a mask is minus infinity before and after, nothing has changed.
-    change = (new.double() - old.double()).masked_fill(same, 0.0)
-    norm = float(old.double().masked_fill(~old.isfinite(), 0.0).norm())
-    return float(change.abs().max()), float(change.norm()) / norm if norm else 0.0
+    change = (new.to(wide) - old.to(wide)).masked_fill(same, 0.0)
+    norm = float(old.to(wide).masked_fill(~old.isfinite(), 0.0).abs().norm())
+    size = float(change.abs().norm())
+    if not norm:
+        return float(change.abs().max()), math.inf if size else 0.0
+    return float(change.abs().max()), size / norm
 
 
 @dataclass

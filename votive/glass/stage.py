@@ -116,7 +116,7 @@ class Stage(Observer):
         ran = call.seconds == call.seconds
         for reach in self.following():
             if ran and not mode.shown:
-                reach.spread(call.args, (call.result, call.into, _mutated(call)))
+                reach.computed(call)
         frames = self._frames(call)
         if not frames:
             return None
@@ -126,7 +126,7 @@ class Stage(Observer):
         for probe, _ in frames:
             probe.stack.pop()
         for reach in self.following():
-            reach.spread(turn.output, call.into)  # it will be written there
+            reach.moved(turn.output, call.into)  # it will be written there
         return None if turn.output is before else turn.output
 
     def failed(self, call: Any, error: Exception) -> None:
@@ -289,7 +289,8 @@ def _is(value: Any, default: Any) -> bool:
     )
 
 
-def _mutated(call: Any) -> list[Any]:
+def mutated(call: Any) -> list[Any]:
+    """The arguments that an operator's kernel writes into."""
     names = call.op.schema.names
     return [call.args[names.index(n)] for n in call.op.mutates]
 
