@@ -57,6 +57,11 @@ UNREAD: dict[str, Callable[[Any, Any], Any]] = {
     "overwritten": overwritten,
     "filled": lambda a, x: buffer(a, x).zero_(),
     "the other half": lambda a, x: halves(a, x)[1] * 2,
+    "the other part of what was joined": lambda a, x: votive.cat([x, a(x)], -1)[:, :3] * 2,
+    "not chosen": lambda a, x: votive.where(x[:, :1] > 9, a(x), 1.0) * 2,
+    "masked": lambda a, x: a(x).masked_fill(x[:, :1] < 9, 1.0) * 2,
+    "another index": lambda a, x: buffer(a, x)[votive.tensor([1, 1])] * 2,
+    "put over": lambda a, x: a(x).index_copy_(0, votive.tensor([0, 1]), votive.ones(2, 4)) * 2,
     "the other column": lambda a, x: columns(a, x)[:, 0] * 2,
 }
 READ: dict[str, Callable[[Any, Any], Any]] = {
@@ -68,13 +73,17 @@ READ: dict[str, Callable[[Any, Any], Any]] = {
     "the column": lambda a, x: columns(a, x)[:, 1] * 2,
     "a product of matrices": lambda a, x: buffer(a, x) @ votive.ones(4, 2),
     "joined": lambda a, x: votive.cat([x, a(x)], -1) * 2,
+    "chosen": lambda a, x: votive.where(x[:, :1] > 0.7, a(x), 1.0) * 2,
+    "masked twice": lambda a, x: (
+        a(x).masked_fill(x[:, :1] > 0.7, 1.0).masked_fill(x[:, :1] > 9, 2.0) * 2
+    ),
+    "an index": lambda a, x: buffer(a, x)[votive.tensor([1, 0])][1] * 2,
     "in place": lambda a, x: a(x).mul_(2).add_(1),
     "detached": lambda a, x: a(x).detach() * 2,
 }
 UNKNOWN: dict[str, Callable[[Any, Any], Any]] = {
     "a row of a product of matrices": lambda a, x: (buffer(a, x) @ votive.ones(4, 2))[1],
     "a part of the result's memory": lambda a, x: buffer(a, x)[1],
-    "a part of what was joined": lambda a, x: votive.cat([x, a(x)], -1)[:, :3] * 2,
 }
 
 
@@ -137,3 +146,10 @@ def test_an_edit_that_a_later_one_covers_is_told() -> None:
     with glass.patch(net, first) as outer, glass.patch(net, second):
         net(x)
     assert outer.sites["0"].reached is True
+
+
+def test_an_edit_that_the_same_patch_replaces_is_told_and_no_error() -> None:
+    net = nn.Sequential(nn.Identity())
+    with glass.patch(net, [Edit("0", "add", 1.0), Edit("0", "zero", positions=[0])]) as receipt:
+        net(votive.randn(1, 1, 3))
+    assert receipt.sites["0"].reached is True  # the one that got furthest speaks

@@ -214,12 +214,17 @@ class Patch(Probe, Shown):
             return
         reads = _reads(self.edits[i])
         for reach in STAGE.following():
+            had = reach.keys_of(old)
+            if not had:
+                continue
             if self.edits[i].do in ("add", "scale"):
                 reach.spread(old, new, np.ones(tuple(old.shape), bool))
             elif reads:
                 reach.spread(old, new)
             elif where is not None:
                 reach.spread(old, new, ~where)  # the rest is as it was
+            # Another edit of the same patch may have been made here before.
+            reach.cut(had - reach.keys_of(new), text)
         self._follow_value(i, frame, new, where)
         if not self.measure:
             return

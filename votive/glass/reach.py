@@ -17,8 +17,12 @@ from typing import Any
 
 import numpy as np
 
+import votive
+
+from ..ops.registry import Op
 from . import values
 from .marked_memory import ALL, MAYBE, NONE, SOME, Marked
+from .probe import unheard
 from .stage import STAGE, mutated
 
 Key = tuple[int, str]  # the number of an edit, and the address where it was made
@@ -26,15 +30,16 @@ Mark = tuple[Key, bool]  # with whether all on the way were real or complex numb
 _KEPT = "it is kept outside of the result"
 # Operators that do not read their first argument but for its shape and type.
 _UNREAD_FIRST = ("copy", "_fill", "_transfer_")
-# Operators that leave out elements of what they read: nobody knows whether those that count.
-_LEAVING_OUT = (
-    "_where", "_masked_fill", "_index_put", "index_copy", "_index", "index_select", "gather",
-    "take", "scatter", "_pad", "_embedding", "topk",
-)  # fmt: skip
-# Those of them whose results hold only elements of what they read first.
-_CHOOSING = ("_index", "index_select", "gather", "take", "_embedding")
-# Operators whose results hold all of each of their arguments.
-_JOINING = ("cat", "stack")
+# Operators that only move elements, with the arguments whose elements they move.
+_MOVING = {
+    "cat": (0,), "stack": (0,), "_index": (0,), "index_select": (0,), "gather": (0,), "take": (0,),
+    "roll": (0,), "flip": (0,), "_where": (1, 2), "_masked_fill": (0, 2), "_index_put": (0, 3),
+    "index_copy": (0, 3),
+}  # fmt: skip
+# Operators that compute row by row, along the dimension that is their second argument.
+_ROWS = ("_softmax", "_log_softmax")
+# Others that leave out elements of what they read: nobody knows whether those that count.
+_LEAVING_OUT = ("scatter", "_pad", "_embedding", "topk", *_MOVING)
 
 
 class Unread(LookupError):
@@ -112,7 +117,14 @@ class Reach:
         # A result in the memory of an argument is that argument, or a view of it.
         fresh = [t for t in results if t._storage.root not in held | into]
         by_element = op.kind == "pointwise" or op.name in ("copy", "_copy_as", "_transfer_")
-        self._pass_on(op.name, sources, [*fresh, *written], by_element, written)
+        exact = self._exact(op, args) if op.name in _MOVING else {}
+        if op.name in _ROWS:
+            # What is beside an element in its row counts for it.
+            exact = {
+                mark: np.broadcast_to(m.elements(t).any(args[1], keepdims=True), tuple(t.shape))
+                for mark, m, t in self._found(args[0]) if not m.vague(t)
+            }  # fmt: skip
+        self._pass_on(op.name, sources, [*fresh, *written], by_element, written, exact)
         self._add(mutated(call) if op.name != "_transfer_" else (), self._some(sources))
 
     def moved(self, source: Any, target: Any) -> None:
@@ -142,8 +154,30 @@ class Reach:
     def _some(self, sources: Any) -> dict[Mark, int]:
         return {mark: min(state, SOME) for mark, state in self.marks_of(sources).items()}
 
+    def _exact(self, op: Any, args: Any) -> dict[Mark, Any]:
+        """By mark, which elements of a result bear it, found by moving the marks themselves."""
+        data = _MOVING[op.name]
+        moving = [args[i] for i in data]
+        rest = self.marks_of([a for i, a in enumerate(args) if i not in data])
+        vague = {mark for mark, marked, t in self._found(moving) if marked.vague(t)}
+        found = {}
+        for mark in {mark for mark, _, _ in self._found(moving)} - vague - set(rest):
+
+            def shown(t: Any, mark: Mark = mark) -> Any:
+                marked = self._marks.get(t._storage.root, {}).get(mark, Marked())
+                return votive.tensor(marked.elements(t), dtype=votive.float32, device=t.device)
+
+            given = list(args)
+            for i in data:  # numbers bear no mark
+                tensors = values.first(args[i]) is not None
+                given[i] = values.mapped(args[i], shown) if tensors else 0.0
+            with unheard(), votive.no_grad():
+                found[mark] = (Op.call(op, tuple(given)) != 0).cpu().numpy()
+        return found
+
     def _pass_on(
-        self, name: str, sources: Any, to: list[Any], by_element: bool, written: list[Any]
+        self, name: str, sources: Any, to: list[Any], by_element: bool, written: list[Any],
+        exact: dict[Mark, Any] | None = None,
     ) -> None:  # fmt: skip
         """Mark what was computed from sources, after what was there before is gone."""
         new: list[tuple[Any, Mark, int, Any]] = []
@@ -151,7 +185,10 @@ class Reach:
             state = marked.state(source)
             for i, t in enumerate(to):
                 now, bears = state, _weakened(mark, source)
-                if name in _JOINING or (name in _LEAVING_OUT and name not in _CHOOSING):
+                if exact and mark in exact:
+                    new.append((t, bears, ALL, exact[mark]))
+                    continue
+                if name in _MOVING:
                     now = min(state, SOME)
                 if name in _LEAVING_OUT and state == SOME:
                     now = MAYBE
