@@ -122,7 +122,7 @@ LOSSY: list[tuple[Any, Any]] = [
 ]
 
 
-@pytest.mark.parametrize(("dtype", "edit"), LOSSY, ids=str)
+@pytest.mark.parametrize(("dtype", "edit"), LOSSY)
 def test_a_value_that_the_type_cannot_hold_is_refused(dtype: Any, edit: Any) -> None:
     net = nn.Sequential(nn.Identity())
     with pytest.raises((TypeError, ValueError), match=rf"'0'.*{dtype!s}"):
@@ -146,7 +146,7 @@ KEPT: list[tuple[Any, Any]] = [
 ]
 
 
-@pytest.mark.parametrize(("dtype", "edit"), KEPT, ids=str)
+@pytest.mark.parametrize(("dtype", "edit"), KEPT)
 def test_a_value_that_the_type_holds_is_taken(dtype: Any, edit: Any) -> None:
     net = nn.Sequential(nn.Identity())
     with glass.patch(net, {"0": edit}):
