@@ -33,16 +33,19 @@ def passed_on(frame: Frame) -> Any:
     known = _plain.setdefault(module, set())
     if kind is not None and kind in known:
         return given
-    out = _run(frame)
+    with votive.no_grad():  # only the form counts: nothing is recorded, nor kept for backward
+        out = _run(frame)
     way = values.first_path(out)
     there = None if way is None else values.get(out, way)
     if there is None or there.shape != given.shape or not votive.can_cast(given.dtype, there.dtype):
         raise ValueError(_misfit(frame, given, there))
     if given.dtype.is_floating_point != there.dtype.is_floating_point:
         raise ValueError(_misfit(frame, given, there))
-    if way == () and kind is not None:
-        known.add(kind)
-    return values.put(out, way, given)
+    if way == ():
+        if kind is not None:
+            known.add(kind)
+        return given
+    return values.put(_run(frame) if votive.is_grad_enabled() else out, way, given)
 
 
 def _run(frame: Frame) -> Any:
