@@ -6,11 +6,12 @@ rest is refused with what to do instead. Knows no files and no weights.
 
 from __future__ import annotations
 
-import difflib
 from dataclasses import dataclass, fields
 from typing import Any
 
 import votive
+
+from ..core.similar import similar
 
 # Passed on to where files are looked for.
 PLACES = ("revision", "local_files_only", "subfolder", "token", "cache_dir", "force_download")
@@ -124,7 +125,7 @@ def changed(op: str, config: Any, changes: dict[str, Any]) -> Any:
     known = {f.name for f in fields(config)} - {"extra"} | set(config.extra) | {"label2id"}
     unknown = sorted(set(changes) - known)
     if unknown:
-        near = difflib.get_close_matches(unknown[0], [*known, *_KNOWN], 1)
+        near = similar(unknown[0], [*known, *_KNOWN], 1)
         raise TypeError(
             f"{op}: unexpected argument {unknown[0]!r}, which is no field of "
             f"{type(config).__name__} either" + (f"; did you mean {near[0]!r}?" if near else ".")

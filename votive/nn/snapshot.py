@@ -17,10 +17,6 @@ _FRESH = frozenset(_fresh_tables())
 _OF_CALLS = [n for n, t in _fresh_tables().items() if isinstance(t, dict) and "state_dict" not in n]
 
 
-def _reader(own: dict[str, Any]) -> Any:
-    return itemgetter("training", "_modules", *(name for name in own if name not in _FRESH))
-
-
 class Snapshot:
     """What a module and all below it hold now; `still` says whether they hold the same things.
 
