@@ -149,9 +149,7 @@ def main() -> None:
     parser.add_argument("--budget", type=float, default=1.0, help="seconds for each row")
     parser.add_argument("--only", default="", help="rows whose name holds this")
     parser.add_argument("--json", type=Path)
-    parser.add_argument(
-        "--cpu-time", action="store_true", help="one thread each, by the time that it computed"
-    )
+    parser.add_argument("--cpu-time", action="store_true", help="one thread each, by the time that it computed")
     given = parser.parse_args()
     warnings.simplefilter("ignore")
     import torch

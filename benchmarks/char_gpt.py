@@ -50,12 +50,8 @@ class Run:
     def __init__(self, framework: str, text: str, args: argparse.Namespace) -> None:
         self.program = program(framework)
         letters = {c: i for i, c in enumerate(sorted(set(text)))}
-        self.data, self.held = np.split(
-            np.array([letters[c] for c in text]), [int(0.9 * len(text))]
-        )
-        self.model = self.program.GPT(
-            len(letters), args.context, args.width, args.heads, args.layers
-        )
+        self.data, self.held = np.split(np.array([letters[c] for c in text]), [int(0.9 * len(text))])
+        self.model = self.program.GPT(len(letters), args.context, args.width, args.heads, args.layers)
         if args.double:
             self.model.double()
         self.optimizer = self.program.optimizer_of(self.model, args.lr)
@@ -113,13 +109,8 @@ def compare(args: argparse.Namespace) -> dict[str, Any]:
         "final_loss": {name: run.losses[-1] for name, run in zip(NAMES, (ours, theirs))},
         "held_out_loss": {name: run.held_out() for name, run in zip(NAMES, (ours, theirs))},
         "largest_difference": float(apart.max()),
-        "ms_per_step": {
-            name: statistics.median(run.seconds[skip:]) * 1e3
-            for name, run in zip(NAMES, (ours, theirs))
-        },
-        "best_ms_per_step": {
-            name: min(run.seconds[skip:]) * 1e3 for name, run in zip(NAMES, (ours, theirs))
-        },
+        "ms_per_step": {name: statistics.median(run.seconds[skip:]) * 1e3 for name, run in zip(NAMES, (ours, theirs))},
+        "best_ms_per_step": {name: min(run.seconds[skip:]) * 1e3 for name, run in zip(NAMES, (ours, theirs))},
         "ratio": statistics.median(ratios),
         "ratio_10_90": [ratios[len(ratios) // 10], ratios[-1 - len(ratios) // 10]],
         "losses": {"votive": ours.losses, "torch": theirs.losses},
@@ -135,9 +126,16 @@ def main() -> None:
     parser.add_argument("--svg", type=Path, help="draw both curves into this file")
     parser.add_argument("--lr", type=float, default=2e-3)
     whole = {
-        "steps": 300, "seed": 0, "context": 64, "batch": 16, "width": 96, "heads": 4, "layers": 3,
-        "every": 25, "warm": 10,
-    }  # fmt: skip
+        "steps": 300,
+        "seed": 0,
+        "context": 64,
+        "batch": 16,
+        "width": 96,
+        "heads": 4,
+        "layers": 3,
+        "every": 25,
+        "warm": 10,
+    }
     for name, value in whole.items():
         parser.add_argument(f"--{name}", type=int, default=value)
     args = parser.parse_args()
@@ -157,9 +155,7 @@ def main() -> None:
     if args.json:
         args.json.write_text(json.dumps(result) + "\n")
     if args.svg:
-        args.svg.write_text(
-            overlay(result["losses"], "char-GPT: training loss, nats per character")
-        )
+        args.svg.write_text(overlay(result["losses"], "char-GPT: training loss, nats per character"))
 
 
 if __name__ == "__main__":

@@ -85,11 +85,23 @@ def memory(name: str, scale: str, threads: int) -> dict[str, int]:
     found = {}
     for framework in ("votive", "torch"):
         done = subprocess.run(
-            [sys.executable, "-m", "benchmarks.compare", "cpu", "--peak", framework,
-             "--filter", name, "--scale", scale],
-            env={**os.environ, "OMP_NUM_THREADS": str(threads)}, cwd=ROOT, text=True,
+            [
+                sys.executable,
+                "-m",
+                "benchmarks.compare",
+                "cpu",
+                "--peak",
+                framework,
+                "--filter",
+                name,
+                "--scale",
+                scale,
+            ],
+            env={**os.environ, "OMP_NUM_THREADS": str(threads)},
+            cwd=ROOT,
+            text=True,
             capture_output=True,
-        )  # fmt: skip
+        )
         found[framework] = int(done.stdout) if done.returncode == 0 else -1
     return found
 
@@ -128,9 +140,8 @@ def about(threads: int) -> dict[str, Any]:
 
 def parse(argv: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
-        prog="python -m benchmarks.compare", description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )  # fmt: skip
+        prog="python -m benchmarks.compare", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("device", choices=["cpu"])
     parser.add_argument("--suite", default="a,b,c,d,e")
     parser.add_argument("--filter", default="")
@@ -180,9 +191,7 @@ def main(argv: list[str] | None = None) -> list[Any]:
     took = time.perf_counter() - began
     print(f"\n{summary(rows)}\n{len(rows)} rows in {took:.0f} s")
     if args.json:
-        found = {
-            **machine, "seconds": took, "rows": [asdict(r) for r in rows], "peak_bytes": peaks,
-        }  # fmt: skip
+        found = {**machine, "seconds": took, "rows": [asdict(r) for r in rows], "peak_bytes": peaks}
         args.json.write_text(json.dumps(found, indent=1) + "\n")
     return rows
 

@@ -49,9 +49,7 @@ def overlay(curves: dict[str, list[float]], title: str) -> str:
             f'<text x="{LEFT - 8}" y="{y(value) + 4:.1f}" text-anchor="end">{value:.3g}</text>'
         )
     for step in _ticks(0, last):
-        out.append(
-            f'<text x="{x(step):.1f}" y="{HEIGHT - 24}" text-anchor="middle">{step:.6g}</text>'
-        )
+        out.append(f'<text x="{x(step):.1f}" y="{HEIGHT - 24}" text-anchor="middle">{step:.6g}</text>')
     out.append(f'<text x="{WIDTH / 2}" y="{HEIGHT - 6}" text-anchor="middle">step</text>')
     named = list(zip(curves.items(), LINES))
     for (_, curve), (colour, width) in reversed(named):

@@ -25,11 +25,7 @@ def rows(seconds: float = 0.7) -> Iterator[Row]:
 
     for dtype in ("float32", "bfloat16"):
         for m, k, n in SHAPES:
-            arrays = (
-                randn(m, k, dtype=dtype),
-                randn(n, k, dtype=dtype, seed=1),
-                randn(n, dtype=dtype),
-            )
+            arrays = (randn(m, k, dtype=dtype), randn(n, k, dtype=dtype, seed=1), randn(n, dtype=dtype))
             x, w, b = (tensor(votive, a) for a in arrays)
             theirs: Any = [tensor(torch, a) for a in arrays]
             for f in ("gelu", "silu"):

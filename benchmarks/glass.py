@@ -63,9 +63,14 @@ def model_named(name: str | None) -> Any:
     if bundled():
         return AutoModelForCausalLM.from_pretrained(bundled()[0], dtype=votive.float32)
     config = Qwen3Config(
-        vocab_size=4096, hidden_size=256, intermediate_size=512, num_hidden_layers=8,
-        num_attention_heads=8, num_key_value_heads=4, head_dim=32,
-    )  # fmt: skip
+        vocab_size=4096,
+        hidden_size=256,
+        intermediate_size=512,
+        num_hidden_layers=8,
+        num_attention_heads=8,
+        num_key_value_heads=4,
+        head_dim=32,
+    )
     return Qwen3ForCausalLM(config).eval()
 
 
@@ -97,16 +102,12 @@ def main() -> None:
             return d.finish()
 
     rows = {
-        "nothing attached / without the engine": pair(
-            "off", plain, without_engine(plain), args.rounds
-        ),
+        "nothing attached / without the engine": pair("off", plain, without_engine(plain), args.rounds),
         f"outputs of {len(layers)} layers kept": pair(
             "layers", captured(f"^{layers[0].rpartition('.')[0]}.*", "keep"), plain, args.rounds
         ),
         "every module's output kept": pair("all", captured("**", "keep"), plain, args.rounds),
-        "every operator's result seen": pair(
-            "ops", captured(["**", "/**"], "keep"), plain, args.rounds
-        ),
+        "every operator's result seen": pair("ops", captured(["**", "/**"], "keep"), plain, args.rounds),
         "a whole run under the debugger": pair("debug", stepped, plain, args.rounds),
     }
     print(f"{args.tokens} tokens, {votive.get_num_threads()} threads")

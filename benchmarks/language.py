@@ -26,10 +26,17 @@ from votive import nn
 from votive.models import AutoModelForCausalLM, Qwen3Config, Qwen3ForCausalLM
 
 SHAPE = {
-    "vocab_size": 151936, "hidden_size": 1024, "intermediate_size": 3072,
-    "num_hidden_layers": 28, "num_attention_heads": 16, "num_key_value_heads": 8, "head_dim": 128,
-    "tie_word_embeddings": True, "max_position_embeddings": 4096, "rope_theta": 1e6,
-}  # fmt: skip
+    "vocab_size": 151936,
+    "hidden_size": 1024,
+    "intermediate_size": 3072,
+    "num_hidden_layers": 28,
+    "num_attention_heads": 16,
+    "num_key_value_heads": 8,
+    "head_dim": 128,
+    "tie_word_embeddings": True,
+    "max_position_embeddings": 4096,
+    "rope_theta": 1e6,
+}
 
 _LOAD = {
     "votive": "from votive.models import AutoModelForCausalLM as A, Qwen3ForCausalLM\n"
@@ -60,9 +67,7 @@ def load_seconds(kind: str, folder: Path) -> tuple[float, float]:
     """Seconds to load, and to load and give a first token, in a fresh process."""
     code = f"import time, sys\n{_LOAD[kind]}a = time.perf_counter()\n{_FIRST[kind]}"
     code += "b = time.perf_counter(); print(a - t, b - t)"
-    done = subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", code, str(folder)], capture_output=True, text=True
-    )
+    done = subprocess.run([sys.executable, "-W", "ignore", "-c", code, str(folder)], capture_output=True, text=True)
     if done.returncode:
         raise RuntimeError(done.stderr)
     load, first = map(float, done.stdout.split()[-2:])
@@ -74,15 +79,16 @@ def ratios(ours: list[float], theirs: list[float]) -> dict[str, float]:
     paired = sorted(a / b for a, b in zip(ours, theirs, strict=True))
     low, high = paired[len(paired) // 10], paired[-1 - len(paired) // 10]
     return {
-        "votive": statistics.median(ours), "torch": statistics.median(theirs),
-        "ratio": statistics.median(paired), "low": low, "high": high,
+        "votive": statistics.median(ours),
+        "torch": statistics.median(theirs),
+        "ratio": statistics.median(paired),
+        "low": low,
+        "high": high,
         "best": min(ours) / min(theirs),
-    }  # fmt: skip
+    }
 
 
-def decode(
-    folder: Path, prompt: int, tokens: int
-) -> tuple[dict[str, float], dict[str, float], int]:
+def decode(folder: Path, prompt: int, tokens: int) -> tuple[dict[str, float], dict[str, float], int]:
     """Time per token and of the prompt, and how many tokens were the same in both."""
     import torch
     import transformers
@@ -134,16 +140,14 @@ def main() -> None:
     for name in args.dtypes.split(","):
         with tempfile.TemporaryDirectory() as where:
             folder = written(Path(where) / "model", getattr(votive, name), args.layers)
-            loads = [
-                (load_seconds("votive", folder), load_seconds("torch", folder))
-                for _ in range(args.loads)
-            ]  # fmt: skip
+            loads = [(load_seconds("votive", folder), load_seconds("torch", folder)) for _ in range(args.loads)]
             step, prefill, same = decode(folder, args.prompt, args.tokens)
         found = {
-            "one token": step, f"prompt of {args.prompt}": prefill,
+            "one token": step,
+            f"prompt of {args.prompt}": prefill,
             "load": ratios([a[0] for a, _ in loads], [b[0] for _, b in loads]),
             "load and first token": ratios([a[1] for a, _ in loads], [b[1] for _, b in loads]),
-        }  # fmt: skip
+        }
         rows[name] = {**found, "same tokens": f"{same} of {args.tokens + 3}"}
         for what, r in found.items():
             print(

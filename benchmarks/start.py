@@ -28,9 +28,7 @@ def imported(cache: str) -> float:
     """Seconds of `import votive` beyond NumPy, with bytecode below the folder `cache`."""
     env = {**os.environ, "PYTHONPYCACHEPREFIX": cache, "PYTHONDONTWRITEBYTECODE": ""}
     env["PYTHONPATH"] = str(ROOT)
-    done = subprocess.run(
-        [sys.executable, "-c", IMPORT], env=env, capture_output=True, text=True, check=True
-    )
+    done = subprocess.run([sys.executable, "-c", IMPORT], env=env, capture_output=True, text=True, check=True)
     return float(done.stdout)
 
 
@@ -38,9 +36,7 @@ def command(cache: str, *words: str) -> float:
     """Seconds of a whole command."""
     env = {**os.environ, "PYTHONPYCACHEPREFIX": cache, "PYTHONPATH": str(ROOT)}
     began = time.perf_counter()
-    subprocess.run(
-        [sys.executable, *words], env=env, stdout=subprocess.DEVNULL, check=True, cwd=cache
-    )
+    subprocess.run([sys.executable, *words], env=env, stdout=subprocess.DEVNULL, check=True, cwd=cache)
     return time.perf_counter() - began
 
 

@@ -86,9 +86,7 @@ def started(browser: Any) -> Iterator[tuple[Any, float]]:
     with tempfile.TemporaryDirectory() as folder:
         begun = time.time()
         command = [sys.executable, "-m", "votive", "studio", "--no-browser", "--folder", folder]
-        process = subprocess.Popen(
-            command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
-        )
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         try:
             assert process.stdout is not None
             url = next(w for line in process.stdout for w in line.split() if "token=" in w)
@@ -114,10 +112,7 @@ def wait(page: Any, script: str, seconds: float = 120.0) -> Any:
 def rest(page: Any) -> None:
     """Wait until no view loads."""
     page.wait_for_timeout(150)
-    wait(
-        page,
-        "() => !Number(document.body.dataset.busy) && !document.querySelector('[aria-busy=true]')",
-    )
+    wait(page, "() => !Number(document.body.dataset.busy) && !document.querySelector('[aria-busy=true]')")
 
 
 def write(page: Any, tokens: int) -> None:
@@ -217,8 +212,10 @@ def main(argv: list[str] | None = None) -> None:
                 smooth = fluidity(page)
                 for name, values in smooth.items():
                     print(f"500 tokens, {name}: frames {summary(values)}")
-    print(f"wanted: first token <= 5 s (worst {max(starts):.2f} s), step <= 300 ms "
-          f"(median {statistics.median(steps):.0f} ms)")  # fmt: skip
+    print(
+        f"wanted: first token <= 5 s (worst {max(starts):.2f} s), step <= 300 ms "
+        f"(median {statistics.median(steps):.0f} ms)"
+    )
     if given.json:
         given.json.write_text(json.dumps({"starts": starts, "steps": steps, "frames": smooth}))
 

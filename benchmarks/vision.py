@@ -37,8 +37,7 @@ def reference(name: str) -> Any:
         import torchvision
     except RuntimeError:
         declared = torch.library.Library("torchvision", "FRAGMENT")
-        for schema in ("nms(Tensor a, Tensor b, float c) -> Tensor",
-                       "qnms(Tensor a, Tensor b, float c) -> Tensor"):  # fmt: skip
+        for schema in ("nms(Tensor a, Tensor b, float c) -> Tensor", "qnms(Tensor a, Tensor b, float c) -> Tensor"):
             with contextlib.suppress(RuntimeError):
                 declared.define(schema)
         import torchvision
@@ -67,8 +66,7 @@ def pictures(batch: int, size: int, channels_last: bool) -> tuple[Any, Any]:
     x = np.random.default_rng(0).standard_normal((batch, 3, size, size)).astype(np.float32)
     v, t = votive.tensor(x), torch.tensor(x)
     if channels_last:
-        return (v.contiguous(memory_format=votive.channels_last),
-                t.contiguous(memory_format=torch.channels_last))  # fmt: skip
+        return (v.contiguous(memory_format=votive.channels_last), t.contiguous(memory_format=torch.channels_last))
     return v, t
 
 
@@ -95,9 +93,7 @@ def training(library: Any, net: Any, x: Any) -> Callable[[], Any]:
     return step
 
 
-def measured(
-    name: str, size: int, seconds: float, channels_last: bool, cpu_time: bool
-) -> list[Row]:
+def measured(name: str, size: int, seconds: float, channels_last: bool, cpu_time: bool) -> list[Row]:
     import torch
 
     given: dict[str, Any] = {"seconds": seconds}
@@ -116,10 +112,7 @@ def measured(
         rows.append(pair(f"{name} forward, batch {batch}", a, b, **given))
     ours.train(), theirs.train()
     v, t = pictures(8, size, channels_last)
-    rows.append(
-        pair(f"{name} training step, batch 8", training(votive, ours, v),
-             training(torch, theirs, t), **given)
-    )  # fmt: skip
+    rows.append(pair(f"{name} training step, batch 8", training(votive, ours, v), training(torch, theirs, t), **given))
     return rows
 
 

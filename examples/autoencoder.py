@@ -24,14 +24,9 @@ class Autoencoder(nn.Module):
     def __init__(self, code: int, hidden: int = 256) -> None:
         super().__init__()
         pixels = SIDE * SIDE
-        self.encoder = nn.Sequential(
-            nn.Flatten(), nn.Linear(pixels, hidden), nn.GELU(), nn.Linear(hidden, code)
-        )
+        self.encoder = nn.Sequential(nn.Flatten(), nn.Linear(pixels, hidden), nn.GELU(), nn.Linear(hidden, code))
         self.decoder = nn.Sequential(
-            nn.Linear(code, hidden),
-            nn.GELU(),
-            nn.Linear(hidden, pixels),
-            nn.Unflatten(1, (1, SIDE, SIDE)),
+            nn.Linear(code, hidden), nn.GELU(), nn.Linear(hidden, pixels), nn.Unflatten(1, (1, SIDE, SIDE))
         )
 
     def forward(self, images: votive.Tensor) -> votive.Tensor:

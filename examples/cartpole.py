@@ -38,9 +38,7 @@ class CartPole:
         force = np.where(push_right, self.FORCE, -self.FORCE)
         sin, cos, total = np.sin(tilt), np.cos(tilt), self.CART + self.POLE
         pull = (force + self.POLE * self.HALF_LENGTH * turning**2 * sin) / total
-        turn = (self.GRAVITY * sin - cos * pull) / (
-            self.HALF_LENGTH * (4 / 3 - self.POLE * cos**2 / total)
-        )
+        turn = (self.GRAVITY * sin - cos * pull) / (self.HALF_LENGTH * (4 / 3 - self.POLE * cos**2 / total))
         push = pull - self.POLE * self.HALF_LENGTH * turn * cos / total
         self.state = self.state + self.SECONDS * np.stack([speed, push, turning, turn], axis=1)
         place, _, tilt, _ = np.abs(self.state).T

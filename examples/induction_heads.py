@@ -99,10 +99,7 @@ def where_heads_look(model: Model, ids: votive.Tensor) -> dict[tuple[int, int], 
 def ablated(model: Model, ids: votive.Tensor, heads: list[tuple[int, int]]) -> float:
     """Loss on repeats when some heads say nothing."""
     size = model.embed.embedding_dim // model.layers[0].heads
-    edits = [
-        glass.Edit(f"layers.{i}.out:in", "zero", features=range(h * size, (h + 1) * size))
-        for i, h in heads
-    ]
+    edits = [glass.Edit(f"layers.{i}.out:in", "zero", features=range(h * size, (h + 1) * size)) for i, h in heads]
     with votive.no_grad(), glass.patch(model, edits):
         return losses(model, ids)[1].item()
 

@@ -50,9 +50,8 @@ def main() -> None:
 
     votive.manual_seed(args.seed)
     model = nn.Sequential(
-        nn.Flatten(), nn.Linear(SIDE * SIDE, 256), nn.GELU(), nn.Linear(256, 256), nn.GELU(),
-        nn.Linear(256, 10),
-    )  # fmt: skip
+        nn.Flatten(), nn.Linear(SIDE * SIDE, 256), nn.GELU(), nn.Linear(256, 256), nn.GELU(), nn.Linear(256, 10)
+    )
     old, new = (task(2000, args.seed + 1, changed) for changed in (False, True))
     began = time.perf_counter()
 

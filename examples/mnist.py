@@ -28,17 +28,22 @@ from votive.vision import transforms as T
 
 # The strokes of each digit through points "xy" on a grid of ten, from the upper left.
 STROKES = (
-    "51 22 26 38 69 86 72 51", "32 51 59", "23 41 61 73 56 29 89", "22 51 73 45 76 69 28",
-    "69 61 26 86", "71 31 35 64 76 59 28", "61 33 27 49 77 65 36", "21 81 49, 35 75",
-    "55 33 51 73 55 27 59 77 55", "73 55 33 51 72 76 59",
-)  # fmt: skip
+    "51 22 26 38 69 86 72 51",
+    "32 51 59",
+    "23 41 61 73 56 29 89",
+    "22 51 73 45 76 69 28",
+    "69 61 26 86",
+    "71 31 35 64 76 59 28",
+    "61 33 27 49 77 65 36",
+    "21 81 49, 35 75",
+    "55 33 51 73 55 27 59 77 55",
+    "73 55 33 51 72 76 59",
+)
 
 
 def segments(digit: int) -> np.ndarray:
     """The straight parts of a digit: (parts, 2 ends, 2 coordinates)."""
-    strokes = [
-        [(int(x) / 10, int(y) / 10) for x, y in s.split()] for s in STROKES[digit].split(",")
-    ]
+    strokes = [[(int(x) / 10, int(y) / 10) for x, y in s.split()] for s in STROKES[digit].split(",")]
     return np.array([part for stroke in strokes for part in pairwise(stroke)])
 
 
@@ -65,21 +70,16 @@ def draw(digit: int, count: int, rng: np.random.Generator) -> np.ndarray:
 
 def idx(array: np.ndarray) -> bytes:
     """An array of bytes as an idx file."""
-    return (
-        bytes([0, 0, 8, array.ndim])
-        + struct.pack(f">{array.ndim}I", *array.shape)
-        + array.tobytes()
-    )
+    return bytes([0, 0, 8, array.ndim]) + struct.pack(f">{array.ndim}I", *array.shape) + array.tobytes()
 
 
 def write_drawn(folder: Path, seed: int, sizes: dict[str, int]) -> None:
     """Files with the names and the format of MNIST's, full of drawn digits."""
     rng = np.random.default_rng(seed)
     for part, size in sizes.items():
-        images = np.concatenate([
-            draw(digit, min(250, size // 10 - k), rng)
-            for digit in range(10) for k in range(0, size // 10, 250)
-        ])  # fmt: skip
+        images = np.concatenate(
+            [draw(digit, min(250, size // 10 - k), rng) for digit in range(10) for k in range(0, size // 10, 250)]
+        )
         labels = np.repeat(np.arange(10, dtype=np.uint8), size // 10)
         order = rng.permutation(len(labels))
         for name, array in (("images-idx3", images), ("labels-idx1", labels)):
@@ -95,13 +95,15 @@ def network() -> nn.Module:
         return [conv, nn.BatchNorm2d(after), nn.ReLU()]
 
     return nn.Sequential(
-        *block(1, 16), nn.MaxPool2d(2),  # (B, 16, 14, 14)
-        *block(16, 32), nn.MaxPool2d(2),  # (B, 32, 7, 7)
+        *block(1, 16),
+        nn.MaxPool2d(2),  # (B, 16, 14, 14)
+        *block(16, 32),
+        nn.MaxPool2d(2),  # (B, 32, 7, 7)
         *block(32, 64),
         nn.Flatten(),
         nn.Dropout(0.25),
         nn.Linear(64 * 7 * 7, 10),
-    )  # fmt: skip
+    )
 
 
 prepare = T.Compose([T.ToDtype(votive.float32, scale=True), T.Normalize([0.1307], [0.3081])])
@@ -162,8 +164,7 @@ def main() -> None:
     held = accuracy(model, test.data.unsqueeze(1), test.targets)
     what = "MNIST" if args.data else "drawn digits"
     print(
-        f"{what}: held-out accuracy {held:.4f} of {len(test):,}  seconds {seconds:.1f}  "
-        f"of the processor {worked:.1f}"
+        f"{what}: held-out accuracy {held:.4f} of {len(test):,}  seconds {seconds:.1f}  of the processor {worked:.1f}"
     )
 
 

@@ -55,9 +55,7 @@ def main() -> None:
             said = tokenizer.decode([int(out.logits[0, -1].argmax())])
             print(f"{text!r} goes on with {said!r}; Paris over Rome {metric(out).item():+.2f}")
     start = time.perf_counter()
-    swept = glass.sweep(
-        model, clean, corrupt, metric=metric, sites="layers.*", tokenizer=tokenizer, estimate=True
-    )
+    swept = glass.sweep(model, clean, corrupt, metric=metric, sites="layers.*", tokenizer=tokenizer, estimate=True)
     print(f"{swept.recovered.numel()} patches in {time.perf_counter() - start:.1f} s")
     tokens = [tokenizer.decode([int(i)]) for i in corrupt[0]]
     print("\nhow much of the answer each value brings back (1: all of it)")

@@ -40,9 +40,8 @@ def works() -> str:
         "print(native.available, native.reason)"
     )
     done = subprocess.run(
-        [sys.executable, "-c", code], cwd=ROOT, env=environment(), text=True, capture_output=True,
-        check=False,
-    )  # fmt: skip
+        [sys.executable, "-c", code], cwd=ROOT, env=environment(), text=True, capture_output=True, check=False
+    )
     return done.stdout.strip() or done.stderr.strip().splitlines()[-1]
 
 
@@ -58,13 +57,18 @@ def build(left: float) -> tuple[str, str]:
     folder = ROOT / "build" / "gpu_check"
     folder.mkdir(parents=True, exist_ok=True)
     configure = [
-        "cmake", "-G", "Ninja", "-S", str(ROOT), "-B", str(folder),
-        f"-DPython_EXECUTABLE={sys.executable}", f"-DVOTIVE_LEVELS={level}",
-    ]  # fmt: skip
+        "cmake",
+        "-G",
+        "Ninja",
+        "-S",
+        str(ROOT),
+        "-B",
+        str(folder),
+        f"-DPython_EXECUTABLE={sys.executable}",
+        f"-DVOTIVE_LEVELS={level}",
+    ]
     for command in (configure, ["ninja", "-C", str(folder)]):
-        done = subprocess.run(
-            command, text=True, capture_output=True, timeout=max(left, 1), check=False
-        )
+        done = subprocess.run(command, text=True, capture_output=True, timeout=max(left, 1), check=False)
         if done.returncode:
             print(done.stdout[-3000:], done.stderr[-3000:], sep="\n")
             return "FAILED", f"{command[0]} ended with {done.returncode}"
@@ -127,9 +131,7 @@ def benchmark(left: float) -> tuple[str, str]:
         return "skipped", "there is no benchmarks.gpu"
     command = [sys.executable, "-m", "benchmarks.gpu"]
     try:
-        done = subprocess.run(
-            command, cwd=ROOT, env=environment(), timeout=max(left, 1), check=False
-        )
+        done = subprocess.run(command, cwd=ROOT, env=environment(), timeout=max(left, 1), check=False)
     except subprocess.TimeoutExpired:
         return "FAILED", f"ran out of time after {left:.0f} s"
     return ("ok" if not done.returncode else "FAILED"), f"ended with {done.returncode}"
@@ -137,9 +139,7 @@ def benchmark(left: float) -> tuple[str, str]:
 
 def main() -> int:
     """Run the steps that were asked for and print what came of them."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", default="build,tests,benchmark")
     parser.add_argument("-n", "--processes", type=int, default=min(16, os.cpu_count() or 1))
     parser.add_argument("-k", "--pattern", default="")
@@ -148,11 +148,7 @@ def main() -> int:
     begin = time.monotonic()
     # The benchmark needs the GPU for itself, so tests leave it time.
     share = {"build": 0.35, "tests": 0.75 if "benchmark" in given.only else 1.0, "benchmark": 1.0}
-    steps = {
-        "build": build,
-        "tests": lambda left: tests(left, given.processes, given.pattern),
-        "benchmark": benchmark,
-    }
+    steps = {"build": build, "tests": lambda left: tests(left, given.processes, given.pattern), "benchmark": benchmark}
     rows = []
     for name in given.only.split(","):
         start = time.monotonic()

@@ -59,20 +59,27 @@ def prepare(text: Path, work: Path) -> tuple[Tokenizer, TokenFile, TokenFile]:
     tokenizer = train_bpe(learn, VOCABULARY, special_tokens=[END], model_max_length=CONTEXT)
     tokenizer.save_pretrained(work)
     for file, parts in zip(files, (learn, measure), strict=True):
-        TokenFile.write(
-            file, (tokenizer.encode(END + tales(part).removeprefix(END)) for part in parts)
-        )
+        TokenFile.write(file, (tokenizer.encode(END + tales(part).removeprefix(END)) for part in parts))
     return tokenizer, TokenFile(files[0]), TokenFile(files[1])
 
 
 def model() -> Qwen3ForCausalLM:
     """A Qwen3 of 5.8 million parameters."""
     config = Qwen3Config(
-        vocab_size=VOCABULARY, hidden_size=256, intermediate_size=512, num_hidden_layers=8,
-        num_attention_heads=8, num_key_value_heads=4, head_dim=32, max_position_embeddings=CONTEXT,
-        tie_word_embeddings=True, bos_token_id=0, eos_token_id=0, pad_token_id=0,
+        vocab_size=VOCABULARY,
+        hidden_size=256,
+        intermediate_size=512,
+        num_hidden_layers=8,
+        num_attention_heads=8,
+        num_key_value_heads=4,
+        head_dim=32,
+        max_position_embeddings=CONTEXT,
+        tie_word_embeddings=True,
+        bos_token_id=0,
+        eos_token_id=0,
+        pad_token_id=0,
         rope_theta=10000.0,
-    )  # fmt: skip
+    )
     made = Qwen3ForCausalLM(config)
     for name, p in made.named_parameters():
         # GPT-2's rule: what writes into the residual stream shrinks with its depth.
@@ -116,8 +123,9 @@ def main() -> None:
     rest = [p for p in net.parameters() if p.dim() < 2]
     optimizer = votive.optim.AdamW(
         [{"params": matrices, "weight_decay": 0.1}, {"params": rest, "weight_decay": 0.0}],
-        lr=args.lr, betas=(0.9, 0.95),
-    )  # fmt: skip
+        lr=args.lr,
+        betas=(0.9, 0.95),
+    )
     # Windows overlap, so that a token is seen at different places in its window.
     data = DataLoader(TokenWindows(learn, CONTEXT, stride=128), args.batch, shuffle=True)
     held = DataLoader(TokenWindows(measure, CONTEXT), args.batch)
@@ -125,26 +133,39 @@ def main() -> None:
 
     def log(trainer: Any) -> None:
         if trainer.step % 50 == 0:
-            print(
-                f"step {trainer.step:5d}  loss {trainer.loss:.4f}  "
-                f"{time.perf_counter() - start:6.0f} s",
-                flush=True,
-            )
+            print(f"step {trainer.step:5d}  loss {trainer.loss:.4f}  {time.perf_counter() - start:6.0f} s", flush=True)
 
     trainer = Trainer(
-        net, optimizer, train_data=data, eval_data=held, step=step, max_steps=args.steps, seed=1,
+        net,
+        optimizer,
+        train_data=data,
+        eval_data=held,
+        step=step,
+        max_steps=args.steps,
+        seed=1,
         scheduler=votive.optim.lr_scheduler.LambdaLR(optimizer, rate(args.steps, args.decay)),
-        clip_grad_norm=1.0, eval_every=250, checkpoint_every=50, keep_last=2,
-        folder=args.work / "run", unit="tokens", callbacks=[log], progress=False,
-    )  # fmt: skip
+        clip_grad_norm=1.0,
+        eval_every=250,
+        checkpoint_every=50,
+        keep_last=2,
+        folder=args.work / "run",
+        unit="tokens",
+        callbacks=[log],
+        progress=False,
+    )
     trainer.fit()
     for row in trainer.history.evals:
         print(json.dumps(row))
     if args.export is not None:
         net.generation_config = {
-            "do_sample": True, "temperature": 0.8, "top_p": 0.95, "max_new_tokens": 200,
-            "bos_token_id": 0, "eos_token_id": 0, "pad_token_id": 0,
-        }  # fmt: skip
+            "do_sample": True,
+            "temperature": 0.8,
+            "top_p": 0.95,
+            "max_new_tokens": 200,
+            "bos_token_id": 0,
+            "eos_token_id": 0,
+            "pad_token_id": 0,
+        }
         net.to(votive.bfloat16).save_pretrained(args.export)
         tokenizer.save_pretrained(args.export)
 

@@ -79,8 +79,7 @@ def test_float32_arguments_give_the_dtype_of_the_policy(name: str, dtype: Any) -
 
 
 @pytest.mark.parametrize(
-    ("name", "shapes"),
-    [("nn.functional.mse_loss", [(3,), (3,)]), ("prod", [(3,)]), ("linalg.inv", [(2, 2)])],
+    ("name", "shapes"), [("nn.functional.mse_loss", [(3,), (3,)]), ("prod", [(3,)]), ("linalg.inv", [(2, 2)])]
 )
 def test_narrow_arguments_are_widened_where_the_policy_says(name: str, shapes: Any) -> None:
     fn = votive
@@ -131,8 +130,7 @@ def test_every_name_in_the_table_is_an_operator_with_that_policy() -> None:
     for device, lists in TABLE.items():
         for policy, names in lists.items():
             for name in names.split():
-                found = [t[k] for t in (OPS, COMPOSITES) for k in (name, f"nn.functional.{name}")
-                         if k in t]  # fmt: skip
+                found = [t[k] for t in (OPS, COMPOSITES) for k in (name, f"nn.functional.{name}") if k in t]
                 assert found, f"{name} is no operator"
                 assert all(item.autocast[device] == policy for item in found), name
 

@@ -86,10 +86,15 @@ def test_the_lists_are_those_of_torch() -> None:
         listed = {n: p for p, ns in TABLE[device].items() for n in ns.split()}
         torch_names = {
             "cross_entropy": "cross_entropy_loss" if device == "cpu" else "nll_loss",
-            "grid_sample": "grid_sampler", "interpolate": "upsample_bilinear2d",
-            "max_unpool1d": "max_unpool2d", "ldexp": "pow", "square": "pow", "mvlgamma": "log",
-            "normalize": "linalg_vector_norm", "pairwise_distance": "norm",
-        }  # fmt: skip
+            "grid_sample": "grid_sampler",
+            "interpolate": "upsample_bilinear2d",
+            "max_unpool1d": "max_unpool2d",
+            "ldexp": "pow",
+            "square": "pow",
+            "mvlgamma": "log",
+            "normalize": "linalg_vector_norm",
+            "pairwise_distance": "norm",
+        }
         for name, policy in listed.items():
             registered = torch_names.get(name, name.replace(".", "_")) in theirs
             assert registered == (policy != "off"), f"{name} on {device}"

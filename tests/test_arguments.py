@@ -28,10 +28,7 @@ def _parameters(function: Function) -> list[str]:
 
 def _abstract(function: Function) -> bool:
     """Whether a body only says what others do: nothing, `...`, or raising."""
-    body = [
-        s for s in function.body
-        if not (isinstance(s, ast.Expr) and isinstance(s.value, ast.Constant))
-    ]  # fmt: skip
+    body = [s for s in function.body if not (isinstance(s, ast.Expr) and isinstance(s.value, ast.Constant))]
     return all(isinstance(s, ast.Raise) for s in body) and len(body) <= 1
 
 
@@ -190,7 +187,8 @@ def test_an_argument_that_is_not_read_is_seen(source: str, unread: list[str]) ->
 @pytest.mark.parametrize(
     "make",
     [
-        lambda: votive.rand(2, layout="sparse"), lambda: votive.randn(2, layout="sparse"),
+        lambda: votive.rand(2, layout="sparse"),
+        lambda: votive.randn(2, layout="sparse"),
         lambda: votive.randint(3, (2,), layout="sparse"),
         lambda: votive.randperm(2, layout="sparse"),
         lambda: votive.rand_like(votive.ones(2), layout="sparse"),
@@ -198,7 +196,7 @@ def test_an_argument_that_is_not_read_is_seen(source: str, unread: list[str]) ->
         lambda: votive.randint_like(votive.ones(2), 3, layout="sparse"),
         lambda: votive.normal(0.0, 1.0, (2,), layout="sparse"),
     ],
-)  # fmt: skip
+)
 def test_random_tensors_refuse_a_layout_that_is_not_theirs(make: Any) -> None:
     with pytest.raises(RuntimeError, match="layout must be strided"):
         make()

@@ -47,9 +47,7 @@ def test_both_frameworks_compute_the_same(suite: str) -> None:
             continue
         ours, theirs = numbers(case.setup(votive)()), numbers(case.setup(torch)())
         tolerance = 3e-2 if "bf16" in case.name or "bfloat16" in case.name else 2e-4
-        np.testing.assert_allclose(
-            ours, theirs, rtol=tolerance, atol=tolerance, err_msg=f"{suite} {case.name}"
-        )
+        np.testing.assert_allclose(ours, theirs, rtol=tolerance, atol=tolerance, err_msg=f"{suite} {case.name}")
 
 
 @pytest.mark.parametrize("scale", ["full", "quick"])

@@ -88,9 +88,16 @@ def test_an_observer_is_told_when_numbers_go_to_python() -> None:
 
     x = vt.ones(1)
     ways = [
-        x.item, x.tolist, x.numpy, x.__array__, lambda: bool(x), lambda: float(x), x.__dlpack__,
-        lambda: int(x.long()), lambda: range(3)[vt.tensor(1)],
-    ]  # fmt: skip
+        x.item,
+        x.tolist,
+        x.numpy,
+        x.__array__,
+        lambda: bool(x),
+        lambda: float(x),
+        x.__dlpack__,
+        lambda: int(x.long()),
+        lambda: range(3)[vt.tensor(1)],
+    ]
     with Reads() as seen:
         for number, way in enumerate(ways, 1):
             way()
@@ -265,9 +272,7 @@ def test_fuse_returns_several_results() -> None:
     assert (a.item(), b.item()) == (4.0, 6.0)
 
 
-@pytest.mark.parametrize(
-    "name", ["gelu", "sum", "reshape", "nn.functional.softmax", "transpose", "add_"]
-)
+@pytest.mark.parametrize("name", ["gelu", "sum", "reshape", "nn.functional.softmax", "transpose", "add_"])
 def test_explain_describes_operators_of_every_kind(name: str) -> None:
     text = vt.explanation(name)
     assert "defined in votive/ops/" in text

@@ -25,14 +25,22 @@ def t(*values: float, grad: bool = False) -> vt.Tensor:
 
 
 CONTINUOUS: list[Any] = [
-    D.Normal(t(1.0), t(2.0)), D.Laplace(t(-1.0), t(0.5)), D.Cauchy(t(0.0), t(2.0)),
-    D.Gumbel(t(0.5), t(1.5)), D.Uniform(t(-1.0), t(3.0)), D.Exponential(t(2.5)),
-    D.Gamma(t(0.3), t(2.0)), D.Gamma(t(7.0), t(0.5)), D.Chi2(t(3.0)), D.LogNormal(t(0.2), t(0.7)),
-    D.HalfNormal(t(1.3)), D.HalfCauchy(t(0.8)),
+    D.Normal(t(1.0), t(2.0)),
+    D.Laplace(t(-1.0), t(0.5)),
+    D.Cauchy(t(0.0), t(2.0)),
+    D.Gumbel(t(0.5), t(1.5)),
+    D.Uniform(t(-1.0), t(3.0)),
+    D.Exponential(t(2.5)),
+    D.Gamma(t(0.3), t(2.0)),
+    D.Gamma(t(7.0), t(0.5)),
+    D.Chi2(t(3.0)),
+    D.LogNormal(t(0.2), t(0.7)),
+    D.HalfNormal(t(1.3)),
+    D.HalfCauchy(t(0.8)),
     D.TransformedDistribution(D.Normal(t(0.0), t(1.0)), [D.AffineTransform(1.0, -2.0)]),
     D.TransformedDistribution(D.Normal(t(0.3), t(1.0)), [D.SigmoidTransform()]),
     D.MixtureSameFamily(D.Categorical(t(1.0, 3.0)), D.Normal(t(-2.0, 1.0), t(0.5, 1.0))),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize("d", CONTINUOUS, ids=lambda d: type(d).__name__)
@@ -46,18 +54,27 @@ def test_samples_follow_the_distribution_function(d: Any) -> None:
 
 
 MOMENTS: list[Any] = [
-    *[d for d in CONTINUOUS if not isinstance(d, (D.Cauchy, D.HalfCauchy))
-      and type(d) is not D.TransformedDistribution],
-    D.Beta(t(0.5), t(2.0)), D.Dirichlet(t(0.4, 1.0, 3.0)), D.StudentT(t(5.0), t(1.0), t(2.0)),
-    D.Bernoulli(t(0.3)), D.Binomial(t(12.0), t(0.4)), D.Geometric(t(0.3)), D.Poisson(t(3.5)),
-    D.OneHotCategorical(t(1.0, 2.0, 5.0)), D.Multinomial(9, t(1.0, 2.0, 5.0)),
+    *[
+        d
+        for d in CONTINUOUS
+        if not isinstance(d, (D.Cauchy, D.HalfCauchy)) and type(d) is not D.TransformedDistribution
+    ],
+    D.Beta(t(0.5), t(2.0)),
+    D.Dirichlet(t(0.4, 1.0, 3.0)),
+    D.StudentT(t(5.0), t(1.0), t(2.0)),
+    D.Bernoulli(t(0.3)),
+    D.Binomial(t(12.0), t(0.4)),
+    D.Geometric(t(0.3)),
+    D.Poisson(t(3.5)),
+    D.OneHotCategorical(t(1.0, 2.0, 5.0)),
+    D.Multinomial(9, t(1.0, 2.0, 5.0)),
     D.Independent(D.Normal(t(1.0, 2.0), t(1.0)), 1),
     D.MultivariateNormal(t(1.0, -1.0), vt.tensor([[2.0, 0.6], [0.6, 1.0]], dtype=vt.float64)),
     D.MixtureSameFamily(
         D.Categorical(t(1.0, 3.0)),
         D.Independent(D.Normal(vt.tensor([[0.0, 1.0], [2.0, 5.0]], dtype=vt.float64), 1.0), 1),
     ),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize("d", MOMENTS, ids=lambda d: type(d).__name__)
@@ -75,11 +92,15 @@ def test_samples_have_the_mean_and_variance_that_are_stated(d: Any) -> None:
 @pytest.mark.parametrize(
     "d",
     [
-        D.Bernoulli(t(0.3)), D.Binomial(t(6.0), t(0.35)), D.Categorical(t(1.0, 2.0, 5.0)),
-        D.Geometric(t(0.4)), D.Poisson(t(2.0)), D.Poisson(t(30.0)),
+        D.Bernoulli(t(0.3)),
+        D.Binomial(t(6.0), t(0.35)),
+        D.Categorical(t(1.0, 2.0, 5.0)),
+        D.Geometric(t(0.4)),
+        D.Poisson(t(2.0)),
+        D.Poisson(t(30.0)),
     ],
     ids=lambda d: type(d).__name__,
-)  # fmt: skip
+)
 def test_samples_come_as_often_as_their_chance(d: Any) -> None:
     vt.manual_seed(7)
     n = 40_000
@@ -105,9 +126,11 @@ def test_small_concentrations_end_in_one_corner_as_often_as_they_should() -> Non
 
 def test_chances_of_all_values_add_up_to_one() -> None:
     for d in (
-        D.Bernoulli(logits=t(0.7)), D.Binomial(t(6.0), t(0.35)), D.Categorical(t(1.0, 2.0, 5.0)),
+        D.Bernoulli(logits=t(0.7)),
+        D.Binomial(t(6.0), t(0.35)),
+        D.Categorical(t(1.0, 2.0, 5.0)),
         D.OneHotCategorical(logits=t(1.0, 2.0, 5.0)),
-    ):  # fmt: skip
+    ):
         assert float(d.log_prob(d.enumerate_support()).exp().sum()) == pytest.approx(1)
 
 
@@ -120,9 +143,7 @@ def test_densities_are_the_slope_of_the_distribution_function(d: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    "d",
-    [d for d in CONTINUOUS if not isinstance(d, (D.Gamma, D.MixtureSameFamily))],
-    ids=lambda d: type(d).__name__,
+    "d", [d for d in CONTINUOUS if not isinstance(d, (D.Gamma, D.MixtureSameFamily))], ids=lambda d: type(d).__name__
 )
 def test_icdf_inverts_cdf(d: Any) -> None:
     q = vt.linspace(0.02, 0.98, 13, dtype=vt.float64)
@@ -130,13 +151,23 @@ def test_icdf_inverts_cdf(d: Any) -> None:
 
 
 ENTROPY: list[Any] = [
-    D.Normal(t(1.0), t(2.0)), D.Laplace(t(-1.0), t(0.5)), D.Gumbel(t(0.5), t(1.5)),
-    D.Exponential(t(2.5)), D.Gamma(t(2.0), t(0.5)), D.Beta(t(2.0), t(3.0)), D.Chi2(t(5.0)),
-    D.Dirichlet(t(2.0, 1.5, 3.0)), D.LogNormal(t(0.2), t(0.7)), D.HalfNormal(t(1.3)),
-    D.StudentT(t(5.0)), D.Bernoulli(t(0.3)), D.Geometric(t(0.3)), D.Binomial(t(5.0), t(0.2)),
+    D.Normal(t(1.0), t(2.0)),
+    D.Laplace(t(-1.0), t(0.5)),
+    D.Gumbel(t(0.5), t(1.5)),
+    D.Exponential(t(2.5)),
+    D.Gamma(t(2.0), t(0.5)),
+    D.Beta(t(2.0), t(3.0)),
+    D.Chi2(t(5.0)),
+    D.Dirichlet(t(2.0, 1.5, 3.0)),
+    D.LogNormal(t(0.2), t(0.7)),
+    D.HalfNormal(t(1.3)),
+    D.StudentT(t(5.0)),
+    D.Bernoulli(t(0.3)),
+    D.Geometric(t(0.3)),
+    D.Binomial(t(5.0), t(0.2)),
     D.Multinomial(4, t(1.0, 2.0)),
     D.MultivariateNormal(t(1.0, -1.0), vt.tensor([[2.0, 0.6], [0.6, 1.0]], dtype=vt.float64)),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize("d", ENTROPY, ids=lambda d: type(d).__name__)
@@ -149,10 +180,7 @@ def test_entropy_is_the_mean_of_minus_log_prob(d: Any) -> None:
 
 
 def test_entropy_by_the_log_normaliser_agrees_with_the_closed_form() -> None:
-    for d in (
-        D.Normal(t(1.0), t(2.0)), D.Exponential(t(2.5)), D.Gamma(t(2.0), t(0.5)),
-        D.Bernoulli(t(0.3)),
-    ):  # fmt: skip
+    for d in (D.Normal(t(1.0), t(2.0)), D.Exponential(t(2.5)), D.Gamma(t(2.0), t(0.5)), D.Bernoulli(t(0.3))):
         general = D.ExponentialFamily.entropy(d).detach().numpy()
         np.testing.assert_allclose(general, d.entropy().numpy(), rtol=1e-12)
 
@@ -241,19 +269,23 @@ def test_gamma_and_dirichlet_samples_of_odd_inputs() -> None:
 
 
 REPARAMETERISED: dict[str, tuple[Any, tuple[float, ...]]] = {
-    "Normal": (D.Normal, (0.5, 1.5)), "Laplace": (D.Laplace, (0.5, 1.5)),
-    "Gumbel": (D.Gumbel, (0.5, 1.5)), "Uniform": (D.Uniform, (-1.0, 2.0)),
-    "Exponential": (D.Exponential, (1.5,)), "Gamma": (D.Gamma, (0.7, 2.0)),
-    "Beta": (D.Beta, (0.6, 1.7)), "Chi2": (D.Chi2, (3.0,)), "LogNormal": (D.LogNormal, (0.1, 0.4)),
-    "HalfNormal": (D.HalfNormal, (1.3,)), "StudentT": (D.StudentT, (6.0, 0.3, 1.2)),
+    "Normal": (D.Normal, (0.5, 1.5)),
+    "Laplace": (D.Laplace, (0.5, 1.5)),
+    "Gumbel": (D.Gumbel, (0.5, 1.5)),
+    "Uniform": (D.Uniform, (-1.0, 2.0)),
+    "Exponential": (D.Exponential, (1.5,)),
+    "Gamma": (D.Gamma, (0.7, 2.0)),
+    "Beta": (D.Beta, (0.6, 1.7)),
+    "Chi2": (D.Chi2, (3.0,)),
+    "LogNormal": (D.LogNormal, (0.1, 0.4)),
+    "HalfNormal": (D.HalfNormal, (1.3,)),
+    "StudentT": (D.StudentT, (6.0, 0.3, 1.2)),
     "Dirichlet": (lambda *a: D.Dirichlet(vt.stack(a)), (0.5, 1.2, 3.0)),
     "MultivariateNormal": (
-        lambda a, b, c: D.MultivariateNormal(
-            vt.stack([a, b]), vt.eye(2, dtype=vt.float64) * (c * c)
-        ),
+        lambda a, b, c: D.MultivariateNormal(vt.stack([a, b]), vt.eye(2, dtype=vt.float64) * (c * c)),
         (0.5, -0.5, 1.3),
     ),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", REPARAMETERISED)
@@ -341,7 +373,7 @@ PAIRS: list[tuple[Any, Any]] = [
     (D.Cauchy(t(0.3), t(0.7)), D.Cauchy(t(-0.5), t(1.8))),
     (D.HalfNormal(t(0.7)), D.HalfNormal(t(1.8))),
     (D.LogNormal(t(0.3), t(0.7)), D.LogNormal(t(-0.5), t(1.8))),
-]  # fmt: skip
+]
 
 
 def between(d: Any) -> tuple[float, float]:
@@ -358,9 +390,7 @@ def between(d: Any) -> tuple[float, float]:
     return low, 40.0
 
 
-@pytest.mark.parametrize(
-    ("p", "q"), PAIRS, ids=[f"{type(p).__name__}-{type(q).__name__}" for p, q in PAIRS]
-)
+@pytest.mark.parametrize(("p", "q"), PAIRS, ids=[f"{type(p).__name__}-{type(q).__name__}" for p, q in PAIRS])
 def test_divergence_is_the_integral_of_p_log_of_p_over_q(p: Any, q: Any) -> None:
     low, high = between(p)
     kinks = [float(d.loc) for d in (p, q) if isinstance(d, D.Laplace)]
@@ -397,12 +427,16 @@ def test_divergence_of_discrete_distributions_is_the_sum_over_their_values() -> 
 
 def test_divergence_is_infinite_where_q_has_no_room() -> None:
     for p, q in (
-        (D.Normal(0.0, 1.0), D.Exponential(1.0)), (D.Exponential(1.0), D.Uniform(0.0, 9.0)),
-        (D.Uniform(0.0, 2.0), D.Uniform(0.0, 1.0)), (D.Uniform(-1.0, 1.0), D.Exponential(1.0)),
-        (D.Uniform(0.5, 1.5), D.Beta(1.0, 2.0)), (D.Beta(1.0, 1.0), D.Uniform(0.0, 0.5)),
-        (D.Bernoulli(0.5), D.Bernoulli(0.0)), (D.Poisson(1.0), D.Bernoulli(0.5)),
+        (D.Normal(0.0, 1.0), D.Exponential(1.0)),
+        (D.Exponential(1.0), D.Uniform(0.0, 9.0)),
+        (D.Uniform(0.0, 2.0), D.Uniform(0.0, 1.0)),
+        (D.Uniform(-1.0, 1.0), D.Exponential(1.0)),
+        (D.Uniform(0.5, 1.5), D.Beta(1.0, 2.0)),
+        (D.Beta(1.0, 1.0), D.Uniform(0.0, 0.5)),
+        (D.Bernoulli(0.5), D.Bernoulli(0.0)),
+        (D.Poisson(1.0), D.Bernoulli(0.5)),
         (D.Categorical(t(1.0, 1.0)), D.Categorical(t(1.0, 0.0))),
-    ):  # fmt: skip
+    ):
         assert float(D.kl_divergence(p, q)) == math.inf
     assert float(D.kl_divergence(D.Bernoulli(0.0), D.Bernoulli(0.0))) == 0
     same = D.kl_divergence(D.Categorical(t(0.0, 1.0)), D.Categorical(t(0.0, 1.0)))
@@ -520,13 +554,17 @@ def test_a_cached_transform_returns_the_very_tensors() -> None:
 @pytest.mark.parametrize(
     "transform",
     [
-        D.ExpTransform(), D.PowerTransform(t(2.0)), D.SigmoidTransform(), D.SoftplusTransform(),
-        D.TanhTransform(), D.AffineTransform(t(1.0), t(-3.0)),
+        D.ExpTransform(),
+        D.PowerTransform(t(2.0)),
+        D.SigmoidTransform(),
+        D.SoftplusTransform(),
+        D.TanhTransform(),
+        D.AffineTransform(t(1.0), t(-3.0)),
         D.CumulativeDistributionTransform(D.Normal(t(0.3), t(1.4))),
         D.ComposeTransform([D.AffineTransform(0.5, 2.0), D.TanhTransform()]),
     ],
     ids=lambda v: type(v).__name__,
-)  # fmt: skip
+)
 def test_a_transform_stretches_by_its_slope_and_is_undone_by_its_inverse(transform: Any) -> None:
     x = vt.linspace(0.1, 1.3, 7, dtype=vt.float64).requires_grad_()
     y = transform(x)

@@ -108,11 +108,7 @@ def outcome(fn: Any) -> Any:
 
 def same_gradients(got: Any, g_in: Any, want: Any, w_in: Any, what: str) -> None:
     kw: Any = {"allow_unused": True, "retain_graph": True}
-    for a, b in zip(
-        vt.autograd.grad(got.sum(), g_in, **kw),
-        torch.autograd.grad(want.sum(), w_in, **kw),
-        strict=True,
-    ):
+    for a, b in zip(vt.autograd.grad(got.sum(), g_in, **kw), torch.autograd.grad(want.sum(), w_in, **kw), strict=True):
         if a is None or b is None:
             left = b if a is None else a
             assert left is None or not left.numpy().any(), what
@@ -123,9 +119,7 @@ def same_gradients(got: Any, g_in: Any, want: Any, w_in: Any, what: str) -> None
 @pytest.mark.parametrize("case", CASES, ids=IDS)
 def test_shapes_forms_and_moments_agree(case: Any) -> None:
     (d, _), (w, _) = pair(case)
-    assert (tuple(d.batch_shape), tuple(d.event_shape)) == (
-        tuple(w.batch_shape), tuple(w.event_shape)
-    )  # fmt: skip
+    assert (tuple(d.batch_shape), tuple(d.event_shape)) == (tuple(w.batch_shape), tuple(w.event_shape))
     assert repr(d) == repr(w).replace("torch.", "votive.")
     assert (d.has_rsample, d.has_enumerate_support) == (w.has_rsample, w.has_enumerate_support)
     for name in ("mean", "mode", "variance", "stddev"):
@@ -180,17 +174,25 @@ def families() -> dict[str, tuple[np.ndarray, ...]]:
     found |= {
         n: (positive(2, 3),)
         for n in (
-            "Exponential", "HalfNormal", "HalfCauchy", "Chi2", "Poisson", "StudentT", "Dirichlet",
-            "Categorical", "OneHotCategorical",
+            "Exponential",
+            "HalfNormal",
+            "HalfCauchy",
+            "Chi2",
+            "Poisson",
+            "StudentT",
+            "Dirichlet",
+            "Categorical",
+            "OneHotCategorical",
         )
-    }  # fmt: skip
+    }
     found |= {n: (chance(2, 3),) for n in ("Bernoulli", "Geometric")}
     return found | {
         "Uniform": (0.4 * chance(2, 3), 0.5 + 0.4 * chance(2, 3)),
-        "Gamma": (positive(2, 3), positive(3)), "Beta": (positive(2, 3), positive(3)),
+        "Gamma": (positive(2, 3), positive(3)),
+        "Beta": (positive(2, 3), positive(3)),
         "Binomial": (np.full((2, 3), 5.0), chance(3)),
         "MultivariateNormal": (real(2, 3), definite(2)),
-    }  # fmt: skip
+    }
 
 
 FAMILIES = families()

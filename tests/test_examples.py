@@ -22,9 +22,14 @@ def _public() -> dict[str, str]:
         if not i.name.startswith("_") and (i.namespaces or i.method or i.also)
     }
     spaces: list[Any] = [
-        votive, votive.autograd, votive.autograd.functional, votive.cpu, votive.cuda,
-        votive.cuda.nvtx, votive.cuda.profiler,
-    ]  # fmt: skip
+        votive,
+        votive.autograd,
+        votive.autograd.functional,
+        votive.cpu,
+        votive.cuda,
+        votive.cuda.nvtx,
+        votive.cuda.profiler,
+    ]
     for space in spaces:
         for name in dir(space):
             value = getattr(space, name)

@@ -31,11 +31,7 @@ RUNS = {
         r"loss on repeats ([\d.]+)[\s\S]*without the \d induction heads: ([\d.]+)",
         lambda whole, without: whole < 0.5 and without > 3,
     ),
-    "mnist": (
-        ["--steps", "40", "--drawn", "2000"],
-        r"held-out accuracy ([\d.]+)",
-        lambda v: v > 0.8,
-    ),
+    "mnist": (["--steps", "40", "--drawn", "2000"], r"held-out accuracy ([\d.]+)", lambda v: v > 0.8),
     "cartpole": (["--steps", "10", "--episodes", "16"], r"after (\d+) of", lambda v: v > 40),
 }
 
@@ -64,9 +60,19 @@ def test_char_gpt_has_the_losses_torch_has_from_the_same_weights_and_batches() -
     from benchmarks.char_gpt import compare
 
     args = Namespace(
-        context=16, batch=4, width=32, heads=2, layers=2, text=EXAMPLES / "data" / "tiny.txt",
-        steps=12, seed=0, lr=2e-3, every=12, warm=2, double=True,
-    )  # fmt: skip
+        context=16,
+        batch=4,
+        width=32,
+        heads=2,
+        layers=2,
+        text=EXAMPLES / "data" / "tiny.txt",
+        steps=12,
+        seed=0,
+        lr=2e-3,
+        every=12,
+        warm=2,
+        double=True,
+    )
     result = compare(args)
     assert result["largest_difference"] < 1e-12
     losses = result["losses"]["votive"]

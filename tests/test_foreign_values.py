@@ -42,20 +42,33 @@ class Tensor:
 
 
 CALLS: dict[str, Callable[[Any], Any]] = {
-    "exp": lambda x: vt.exp(x), "sum": lambda x: vt.sum(x), "add": lambda x: vt.add(v, x),
-    "cat": lambda x: vt.cat([v, x]), "stack": lambda x: vt.stack([x]),
-    "where": lambda x: vt.where(v > 0, x, v), "matmul": lambda x: vt.matmul(v, x),
-    "einsum": lambda x: vt.einsum("i,i", v, x), "reshape": lambda x: vt.reshape(x, (2,)),
-    "zeros_like": lambda x: vt.zeros_like(x), "topk": lambda x: vt.topk(x, 1),
-    "layer_norm": lambda x: vt.nn.LayerNorm(2)(x), "linear": lambda x: vt.nn.Linear(2, 2)(x),
-    "embedding": lambda x: vt.nn.Embedding(3, 2)(x), "relu": lambda x: vt.nn.ReLU()(x),
-    "mse_loss": lambda x: F.mse_loss(v, x), "allclose|isclose": lambda x: vt.allclose(v, x),
-    "add: out": lambda x: vt.add(v, v, out=x), "copy_": lambda x: v.clone().copy_(x),
-    "fill_": lambda x: v.clone().fill_(x), "set_": lambda x: vt.ones(2).set_(x),
-    "grad": lambda x: setattr(vt.ones(2), "grad", x), "Parameter": lambda x: vt.nn.Parameter(x),
-    "can't assign": lambda x: v.clone().__setitem__(0, x), "split": lambda x: vt.split(x, 1),
+    "exp": lambda x: vt.exp(x),
+    "sum": lambda x: vt.sum(x),
+    "add": lambda x: vt.add(v, x),
+    "cat": lambda x: vt.cat([v, x]),
+    "stack": lambda x: vt.stack([x]),
+    "where": lambda x: vt.where(v > 0, x, v),
+    "matmul": lambda x: vt.matmul(v, x),
+    "einsum": lambda x: vt.einsum("i,i", v, x),
+    "reshape": lambda x: vt.reshape(x, (2,)),
+    "zeros_like": lambda x: vt.zeros_like(x),
+    "topk": lambda x: vt.topk(x, 1),
+    "layer_norm": lambda x: vt.nn.LayerNorm(2)(x),
+    "linear": lambda x: vt.nn.Linear(2, 2)(x),
+    "embedding": lambda x: vt.nn.Embedding(3, 2)(x),
+    "relu": lambda x: vt.nn.ReLU()(x),
+    "mse_loss": lambda x: F.mse_loss(v, x),
+    "allclose|isclose": lambda x: vt.allclose(v, x),
+    "add: out": lambda x: vt.add(v, v, out=x),
+    "copy_": lambda x: v.clone().copy_(x),
+    "fill_": lambda x: v.clone().fill_(x),
+    "set_": lambda x: vt.ones(2).set_(x),
+    "grad": lambda x: setattr(vt.ones(2), "grad", x),
+    "Parameter": lambda x: vt.nn.Parameter(x),
+    "can't assign": lambda x: v.clone().__setitem__(0, x),
+    "split": lambda x: vt.split(x, 1),
     "scaled_dot_product_attention": lambda x: F.scaled_dot_product_attention(x, x, x),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", CALLS)
@@ -79,10 +92,16 @@ def test_what_the_error_advises_works() -> None:
 
 
 OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
-    "add": lambda a, b: a + b, "sub": lambda a, b: a - b, "mul": lambda a, b: a * b,
-    "div": lambda a, b: a / b, "pow": lambda a, b: a**b, "eq": lambda a, b: a == b,
-    "ne": lambda a, b: a != b, "lt": lambda a, b: a < b, "matmul": lambda a, b: a @ b,
-}  # fmt: skip
+    "add": lambda a, b: a + b,
+    "sub": lambda a, b: a - b,
+    "mul": lambda a, b: a * b,
+    "div": lambda a, b: a / b,
+    "pow": lambda a, b: a**b,
+    "eq": lambda a, b: a == b,
+    "ne": lambda a, b: a != b,
+    "lt": lambda a, b: a < b,
+    "matmul": lambda a, b: a @ b,
+}
 
 
 @pytest.mark.parametrize("name", OPERATORS)
@@ -146,12 +165,16 @@ def test_the_outermost_module_is_named_by_its_class() -> None:
 
 def test_python_does_not_speak_for_a_function() -> None:
     cases = {
-        "dropout": lambda: F.dropout(v, "a"), "celu": lambda: F.celu(v, (1,)),
-        "dist": lambda: vt.dist(v, "a"), "histc": lambda: vt.histc(v, vt.bool),
-        "dstack": lambda: vt.dstack(0.5), "diff": lambda: vt.diff(v, (1,)),
-        "one_hot": lambda: F.one_hot(vt.arange(2), (1,)), "einsum": lambda: vt.einsum(v, 3),
+        "dropout": lambda: F.dropout(v, "a"),
+        "celu": lambda: F.celu(v, (1,)),
+        "dist": lambda: vt.dist(v, "a"),
+        "histc": lambda: vt.histc(v, vt.bool),
+        "dstack": lambda: vt.dstack(0.5),
+        "diff": lambda: vt.diff(v, (1,)),
+        "one_hot": lambda: F.one_hot(vt.arange(2), (1,)),
+        "einsum": lambda: vt.einsum(v, 3),
         "group_norm": lambda: F.group_norm(vt.ones(2, 2), "a"),
-    }  # fmt: skip
+    }
     for name, call in cases.items():
         with pytest.raises(TypeError, match=f"^{name}: "):
             call()

@@ -15,21 +15,15 @@ PACKAGE = Path(votive.__file__).parent
 
 
 def test_the_public_functions_are_in_step_with_the_schemas() -> None:
-    assert (PACKAGE / "_functions.py").read_text() == codegen.functions_source(), (
-        "run scripts/generate.py"
-    )
+    assert (PACKAGE / "_functions.py").read_text() == codegen.functions_source(), "run scripts/generate.py"
 
 
 def test_the_type_stubs_are_in_step_with_the_schemas() -> None:
-    assert (PACKAGE / "_operators.pyi").read_text() == codegen.stubs_source(), (
-        "run scripts/generate.py"
-    )
+    assert (PACKAGE / "_operators.pyi").read_text() == codegen.stubs_source(), "run scripts/generate.py"
 
 
 def test_the_types_of_the_package_are_in_step_with_its_init() -> None:
-    assert (PACKAGE / "__init__.pyi").read_text() == codegen.init_stub_source(), (
-        "run scripts/generate.py"
-    )
+    assert (PACKAGE / "__init__.pyi").read_text() == codegen.init_stub_source(), "run scripts/generate.py"
 
 
 def test_the_operator_reference_is_in_step_with_the_declarations() -> None:
@@ -56,16 +50,14 @@ def test_the_type_stubs_are_valid_python() -> None:
 def test_a_type_checker_finds_wrong_arguments_through_the_stubs(tmp_path: Path) -> None:
     pytest.importorskip("mypy")
     program = tmp_path / "program.py"
-    program.write_text(
-        "import votive\n"
-        "x: votive.Tensor = votive.zeros(2)\n"
-        "y = votive.tanh(x)\n"
-        "z = votive.tanh('no')\n"
-    )
+    program.write_text("import votive\nx: votive.Tensor = votive.zeros(2)\ny = votive.tanh(x)\nz = votive.tanh('no')\n")
     result = subprocess.run(
         [sys.executable, "-m", "mypy", "--no-incremental", "--no-error-summary", str(program)],
-        capture_output=True, text=True, cwd=tmp_path, env=_environment(),
-    )  # fmt: skip
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        env=_environment(),
+    )
     lines = [line for line in result.stdout.splitlines() if "program.py" in line]
     assert any(":4:" in line and "error" in line for line in lines), result.stdout
     assert not any(":3:" in line and "error" in line for line in lines), result.stdout

@@ -185,8 +185,7 @@ def test_the_older_names_fix_the_device() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "options"),
-    [("AdamW", {}), ("SGD", {"momentum": 0.9, "dampening": 0.3}), ("SGD", {}), ("Adagrad", {})],
+    ("name", "options"), [("AdamW", {}), ("SGD", {"momentum": 0.9, "dampening": 0.3}), ("SGD", {}), ("Adagrad", {})]
 )
 def test_fused_steps_are_left_out_and_scaled_as_plain_ones(name: str, options: Any) -> None:
     def trained(**more: Any) -> tuple[list[Any], Any]:

@@ -105,13 +105,7 @@ def test_nested_lists_decide_their_dtype_from_all_their_numbers() -> None:
 def test_the_default_dtype_decides_what_new_floats_are() -> None:
     vt.set_default_dtype(vt.float64)
     try:
-        made = [
-            vt.tensor(1.5),
-            vt.zeros(2),
-            vt.arange(2.0),
-            vt.linspace(0, 1, 2),
-            vt.full((1,), 0.5),
-        ]
+        made = [vt.tensor(1.5), vt.zeros(2), vt.arange(2.0), vt.linspace(0, 1, 2), vt.full((1,), 0.5)]
         assert {t.dtype for t in made} == {vt.float64}
         assert vt.full((1,), 1j).dtype is vt.complex128
         assert vt.arange(3).dtype is vt.int64
@@ -138,9 +132,25 @@ def test_integers_that_do_not_fit_are_refused() -> None:
     assert vt.tensor(2**64 - 1, dtype=vt.uint64).item() == 2**64 - 1
 
 
-CASTS = ["bool", "uint8", "int8", "int16", "int32", "int64", "uint16", "uint32", "uint64",
-         "float16", "bfloat16", "float32", "float64", "complex64", "complex128", "float8_e4m3fn",
-         "float8_e5m2"]  # fmt: skip
+CASTS = [
+    "bool",
+    "uint8",
+    "int8",
+    "int16",
+    "int32",
+    "int64",
+    "uint16",
+    "uint32",
+    "uint64",
+    "float16",
+    "bfloat16",
+    "float32",
+    "float64",
+    "complex64",
+    "complex128",
+    "float8_e4m3fn",
+    "float8_e5m2",
+]
 
 
 @pytest.mark.parity
@@ -162,9 +172,7 @@ def test_casts_between_all_dtypes_agree_with_torch(source: str) -> None:
             limits = np.iinfo(target)
             real = ours.to(vt.complex128).numpy().real
             keep = (real >= limits.min) & (real <= limits.max)
-        np.testing.assert_array_equal(
-            got.numpy()[keep], want.numpy()[keep], err_msg=f"{source} to {target}"
-        )
+        np.testing.assert_array_equal(got.numpy()[keep], want.numpy()[keep], err_msg=f"{source} to {target}")
 
 
 def test_functions_of_numpy_give_tensors_back() -> None:

@@ -23,15 +23,34 @@ LAYERS = [
     {"ops"},
     {"dispatch"},
     {"autograd"},
-    {"tensor", "surface", "operators", "interchange", "_functions", "codegen", "fuse", "custom",
-     "explain", "reference_page", "config", "cpu", "cuda", "printing", "random", "fft", "linalg",
-     "special", "signal", "window", "native_page"},
-    {"nn", "optim", "amp", "data", "io", "quant", "distributed", "utils", "distributions",
-     "serialization"},
+    {
+        "tensor",
+        "surface",
+        "operators",
+        "interchange",
+        "_functions",
+        "codegen",
+        "fuse",
+        "custom",
+        "explain",
+        "reference_page",
+        "config",
+        "cpu",
+        "cuda",
+        "printing",
+        "random",
+        "fft",
+        "linalg",
+        "special",
+        "signal",
+        "window",
+        "native_page",
+    },
+    {"nn", "optim", "amp", "data", "io", "quant", "distributed", "utils", "distributions", "serialization"},
     {"models", "text", "generation", "audio", "vision", "speech", "train"},
     {"glass"},
     {"cli", "studio", "__init__", "__main__"},
-]  # fmt: skip
+]
 RANK = {name: i for i, names in enumerate(LAYERS) for name in names}
 # The formula layer is below backends in what it knows; backends may use it to write source.
 
@@ -141,7 +160,6 @@ NO_GRADIENT = {"_ctc_loss_backward", "_first_order", "_scaled_product", "_unique
 
 def test_differentiable_operators_declare_a_gradient() -> None:
     missing = {
-        n for n, o in OPS.items()
-        if o.differentiable and o.builder is None and o.grad is None and o.schema.tensor_names
-    }  # fmt: skip
+        n for n, o in OPS.items() if o.differentiable and o.builder is None and o.grad is None and o.schema.tensor_names
+    }
     assert missing <= NO_GRADIENT

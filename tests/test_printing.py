@@ -76,24 +76,20 @@ def test_suffixes_follow_torchs_order_and_rules() -> None:
     assert tensor_suffixes(dtype="int64", shape=(0,)) == ["dtype=votive.int64"]
     assert tensor_suffixes(dtype="float32", shape=(0, 3)) == ["size=(0, 3)"]
     assert tensor_suffixes(dtype="complex64", shape=(1,)) == []
-    assert tensor_suffixes(dtype="complex64", shape=(1,), default_dtype="float64") == [
-        "dtype=votive.complex64"
-    ]
+    assert tensor_suffixes(dtype="complex64", shape=(1,), default_dtype="float64") == ["dtype=votive.complex64"]
     assert tensor_suffixes(dtype="float64", shape=(2,), device="cuda:0", requires_grad=True) == [
         "device='cuda:0'",
         "dtype=votive.float64",
         "requires_grad=True",
     ]
-    assert tensor_suffixes(
-        dtype="float32", shape=(2,), requires_grad=True, grad_fn="AddBackward0"
-    ) == ["grad_fn=<AddBackward0>"]
+    assert tensor_suffixes(dtype="float32", shape=(2,), requires_grad=True, grad_fn="AddBackward0") == [
+        "grad_fn=<AddBackward0>"
+    ]
 
 
 def test_long_suffixes_go_to_a_line_of_their_own() -> None:
     printed = format_tensor(
-        np.arange(1, 9, dtype=F64) / 8,
-        prefix="Weight(",
-        suffixes=["dtype=votive.float64", "grad_fn=<MulBackward0>"],
+        np.arange(1, 9, dtype=F64) / 8, prefix="Weight(", suffixes=["dtype=votive.float64", "grad_fn=<MulBackward0>"]
     )
     assert printed == (
         "Weight([0.1250, 0.2500, 0.3750, 0.5000, 0.6250, 0.7500, 0.8750, 1.0000],\n"
@@ -103,13 +99,7 @@ def test_long_suffixes_go_to_a_line_of_their_own() -> None:
 
 def test_options_are_set_kept_and_restored() -> None:
     defaults = printing.get_printoptions()
-    assert defaults == {
-        "precision": 4,
-        "threshold": 1000,
-        "edgeitems": 3,
-        "linewidth": 80,
-        "sci_mode": None,
-    }
+    assert defaults == {"precision": 4, "threshold": 1000, "edgeitems": 3, "linewidth": 80, "sci_mode": None}
     with printing.printoptions(precision=1, sci_mode=True):
         assert format_tensor(np.array([2.5])) == "tensor([2.5e+00])"
         printing.set_printoptions(linewidth=40)
@@ -228,9 +218,7 @@ def test_text_equals_torchs(name: str) -> None:
         grad_fn = type(tensor.grad_fn).__name__ if tensor.grad_fn is not None else None
         with torch._tensor_str.printoptions(**options), printing.printoptions(**options):
             expected = repr(tensor).replace("torch.", "votive.")
-            suffixes = tensor_suffixes(
-                dtype=name, shape=shape, requires_grad=tensor.requires_grad, grad_fn=grad_fn
-            )
+            suffixes = tensor_suffixes(dtype=name, shape=shape, requires_grad=tensor.requires_grad, grad_fn=grad_fn)
             printed = format_tensor(array, suffixes=suffixes)
         assert printed == expected, (trial, shape, options)
 

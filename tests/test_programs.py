@@ -28,9 +28,7 @@ def steps(draw: st.DrawFn) -> tuple[tuple[int, ...], Program]:
         n = len(shape_k)
         kind = draw(st.sampled_from(["view", "view", "write", "new"]))
         if kind == "view":
-            op = draw(
-                st.sampled_from(["transpose", "slice", "select", "unsqueeze", "flatten", "expand"])
-            )
+            op = draw(st.sampled_from(["transpose", "slice", "select", "unsqueeze", "flatten", "expand"]))
             if op == "transpose" and n >= 2:
                 i, j = draw(st.integers(0, n - 1)), draw(st.integers(0, n - 1))
                 new = list(shape_k)
@@ -136,9 +134,7 @@ common = settings(max_examples=1500, deadline=None, suppress_health_check=list(H
 
 @common
 @given(steps(), st.integers(0, 10))
-def test_programs_of_views_and_writes_agree_with_numpy(
-    case: tuple[tuple[int, ...], Program], seed: int
-) -> None:
+def test_programs_of_views_and_writes_agree_with_numpy(case: tuple[tuple[int, ...], Program], seed: int) -> None:
     shape, program = case
     start = np.random.default_rng(seed).uniform(-1, 1, shape)
     want = run_numpy(start.copy(), program)

@@ -27,9 +27,15 @@ FILLS: dict[str, Callable[[Any, Any], Any]] = {
     "random": lambda x, g: x.random_(2, 50, generator=g),
 }
 PARAMETERS = {
-    "uniform": (-1, 2), "normal": (1, 2), "log_normal": (0, 0.5), "exponential": (2,),
-    "cauchy": (1, 2), "geometric": (0.3,), "bernoulli": (0.4,), "random": (2, 50),
-}  # fmt: skip
+    "uniform": (-1, 2),
+    "normal": (1, 2),
+    "log_normal": (0, 0.5),
+    "exponential": (2,),
+    "cauchy": (1, 2),
+    "geometric": (0.3,),
+    "bernoulli": (0.4,),
+    "random": (2, 50),
+}
 MAKES: dict[str, Callable[..., Any]] = {
     "rand": lambda g: vt.rand(5, 3, generator=g),
     "randn": lambda g: vt.randn(5, 3, generator=g),

@@ -61,7 +61,7 @@ WAYS_IN: dict[str, Any] = {
     "asarray(bytes)": lambda tmp: vt.asarray(TEXT, dtype=vt.uint8),
     "from_dlpack(frozen)": lambda tmp: vt.from_dlpack(np.frombuffer(TEXT, np.uint8)),
     "from_dlpack(tensor)": lambda tmp: vt.from_dlpack(vt.frombuffer(TEXT, dtype=vt.uint8)),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("way", WAYS_IN)
@@ -212,9 +212,20 @@ def _methods() -> list[str]:
 
 # These change how a tensor looks at memory, or what it records, not the memory.
 NO_WRITES = {
-    "as_strided_", "detach_", "requires_grad_", "resize_", "resize_as_", "set_", "squeeze_",
-    "swapaxes_", "swapdims_", "t_", "transpose_", "unsqueeze_", "share_memory_",
-}  # fmt: skip
+    "as_strided_",
+    "detach_",
+    "requires_grad_",
+    "resize_",
+    "resize_as_",
+    "set_",
+    "squeeze_",
+    "swapaxes_",
+    "swapdims_",
+    "t_",
+    "transpose_",
+    "unsqueeze_",
+    "share_memory_",
+}
 
 
 @pytest.mark.parametrize("name", _methods())
@@ -222,13 +233,29 @@ def test_no_method_writes_into_read_only_memory(name: str) -> None:
     """Whatever arguments make the call valid: the memory is as before, and somebody refused."""
     index = vt.tensor([[0, 1, 2], [2, 1, 0], [0, 0, 0]])
     given: list[tuple[Any, ...]] = [
-        (), (2,), (vt.ones(3, 3),), (0.5, 2.0), (0, index, 1.0), (0, index[0], 1.0),
-        (0, index[0], vt.ones(3, 3)), (0, index, vt.ones(3, 3)), (index > 0, 1.0),
-        (index > 0, vt.ones(9)), (0,), (vt.ones(3, 3), vt.ones(3, 3)), (0, 0, 1.0), (1, 0),
-        (vt.ones(3), vt.ones(3)), ((index[0], index[1]), vt.ones(3)), (index, vt.ones(3, 3)),
-        (vt.ones(3, 3), vt.ones(3, 3), vt.ones(3, 3)), (vt.ones(3, 3) > 0,),
-        (0, index, vt.ones(3, 3), "sum"), (0, index[0], vt.ones(3, 3), "prod"), (2, 0, 1.0),
-    ]  # fmt: skip
+        (),
+        (2,),
+        (vt.ones(3, 3),),
+        (0.5, 2.0),
+        (0, index, 1.0),
+        (0, index[0], 1.0),
+        (0, index[0], vt.ones(3, 3)),
+        (0, index, vt.ones(3, 3)),
+        (index > 0, 1.0),
+        (index > 0, vt.ones(9)),
+        (0,),
+        (vt.ones(3, 3), vt.ones(3, 3)),
+        (0, 0, 1.0),
+        (1, 0),
+        (vt.ones(3), vt.ones(3)),
+        ((index[0], index[1]), vt.ones(3)),
+        (index, vt.ones(3, 3)),
+        (vt.ones(3, 3), vt.ones(3, 3), vt.ones(3, 3)),
+        (vt.ones(3, 3) > 0,),
+        (0, index, vt.ones(3, 3), "sum"),
+        (0, index[0], vt.ones(3, 3), "prod"),
+        (2, 0, 1.0),
+    ]
     refused = False
     for kind in (np.float32, np.int64, np.bool_, np.float64, np.complex64):
         for args in given:
@@ -249,9 +276,7 @@ def test_no_method_writes_into_read_only_memory(name: str) -> None:
     assert refused or name in NO_WRITES, f"no call of {name} was refused"
 
 
-@pytest.mark.parametrize(
-    "name", sorted(o.name for o in OPS.values() if o.mutates and not o.name.startswith("__"))
-)
+@pytest.mark.parametrize("name", sorted(o.name for o in OPS.values() if o.mutates and not o.name.startswith("__")))
 def test_kernels_that_write_into_arguments_are_known_to_refuse(name: str) -> None:
     """All of them run through one function, which looks before the kernel runs."""
     from votive.dispatch.call import _refuse_readonly

@@ -69,10 +69,24 @@ def test_the_import_brings_numpy_and_little_else() -> None:
     )
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     light = {
-        "votive", "numpy", "ml_dtypes", "__future__", "_heapq", "_string", "atexit", "cmath",
-        "copy", "dataclasses", "errno", "heapq", "importlib", "pkgutil", "string", "threading",
+        "votive",
+        "numpy",
+        "ml_dtypes",
+        "__future__",
+        "_heapq",
+        "_string",
+        "atexit",
+        "cmath",
+        "copy",
+        "dataclasses",
+        "errno",
+        "heapq",
+        "importlib",
+        "pkgutil",
+        "string",
+        "threading",
         "traceback",
-    }  # fmt: skip
+    }
     assert set(out.stdout.split()) <= light
 
 

@@ -20,37 +20,58 @@ one = vt.ones
 EXBIBYTE = 2**58
 
 TOO_MUCH: dict[str, Any] = {
-    "zeros": lambda n: vt.zeros(n), "ones": lambda n: vt.ones(n), "empty": lambda n: vt.empty(n),
-    "full": lambda n: vt.full((n,), 1.5), "rand": lambda n: vt.rand(n),
-    "randn": lambda n: vt.randn(n), "randint": lambda n: vt.randint(5, (n,)),
-    "randperm": lambda n: vt.randperm(n), "arange": lambda n: vt.arange(n),
-    "linspace": lambda n: vt.linspace(0, 1, n), "logspace": lambda n: vt.logspace(0, 1, n),
-    "eye": lambda n: vt.eye(n, 1), "normal": lambda n: vt.normal(0.0, 1.0, (n,)),
-    "new_zeros": lambda n: one(3).new_zeros(n), "new_full": lambda n: one(3).new_full((n,), 1),
-    "new_empty": lambda n: one(3).new_empty(n), "new_ones": lambda n: one(3).new_ones(n),
-    "repeat": lambda n: one(3).repeat(n), "tile": lambda n: one(3).tile(n),
+    "zeros": lambda n: vt.zeros(n),
+    "ones": lambda n: vt.ones(n),
+    "empty": lambda n: vt.empty(n),
+    "full": lambda n: vt.full((n,), 1.5),
+    "rand": lambda n: vt.rand(n),
+    "randn": lambda n: vt.randn(n),
+    "randint": lambda n: vt.randint(5, (n,)),
+    "randperm": lambda n: vt.randperm(n),
+    "arange": lambda n: vt.arange(n),
+    "linspace": lambda n: vt.linspace(0, 1, n),
+    "logspace": lambda n: vt.logspace(0, 1, n),
+    "eye": lambda n: vt.eye(n, 1),
+    "normal": lambda n: vt.normal(0.0, 1.0, (n,)),
+    "new_zeros": lambda n: one(3).new_zeros(n),
+    "new_full": lambda n: one(3).new_full((n,), 1),
+    "new_empty": lambda n: one(3).new_empty(n),
+    "new_ones": lambda n: one(3).new_ones(n),
+    "repeat": lambda n: one(3).repeat(n),
+    "tile": lambda n: one(3).tile(n),
     "repeat_interleave": lambda n: one(3).repeat_interleave(n),
-    "one_hot": lambda n: F.one_hot(vt.tensor([1]), n), "resize_": lambda n: one(3).resize_(n),
-    "histc": lambda n: vt.histc(one(3), bins=n), "pad": lambda n: F.pad(one(1, 3), (n, 0)),
+    "one_hot": lambda n: F.one_hot(vt.tensor([1]), n),
+    "resize_": lambda n: one(3).resize_(n),
+    "histc": lambda n: vt.histc(one(3), bins=n),
+    "pad": lambda n: F.pad(one(1, 3), (n, 0)),
     "bincount": lambda n: vt.bincount(vt.tensor([n])),
     "interpolate": lambda n: F.interpolate(one(1, 1, 3), size=n),
     "conv1d": lambda n: F.conv1d(one(1, 1, 3), one(1, 1, 3), padding=n),
     "conv_transpose1d": lambda n: F.conv_transpose1d(one(1, 1, 3), one(1, 1, 3), stride=n),
-    "hann_window": lambda n: vt.hann_window(n), "diag": lambda n: vt.diag(one(3), n // 2**28),
+    "hann_window": lambda n: vt.hann_window(n),
+    "diag": lambda n: vt.diag(one(3), n // 2**28),
     "fft": lambda n: vt.fft.fft(one(3), n=n),
     "multinomial": lambda n: vt.multinomial(one(3), n, replacement=True),
     "tril_indices": lambda n: vt.tril_indices(n // 16, 3),
-}  # fmt: skip
+}
 
 EXPANDED: dict[str, Any] = {
-    "zeros_like": lambda x: vt.zeros_like(x), "clone": lambda x: x.clone(),
-    "contiguous": lambda x: x.contiguous(), "stack": lambda x: vt.stack([x, x]),
-    "bernoulli": lambda x: vt.bernoulli(x), "add": lambda x: x + 1, "exp": lambda x: x.exp(),
-    "mul": lambda x: x * x, "outer": lambda x: vt.outer(x, one(4)),
-    "kron": lambda x: vt.kron(x, one(4)), "cat": lambda x: vt.cat([x, x]),
-    "matmul": lambda x: x[:, None] @ one(1, 4), "cdist": lambda x: vt.cdist(x[:, None], one(4, 1)),
-    "to": lambda x: x.to(vt.float64), "where": lambda x: vt.where(x > 0, x, 0.0),
-}  # fmt: skip
+    "zeros_like": lambda x: vt.zeros_like(x),
+    "clone": lambda x: x.clone(),
+    "contiguous": lambda x: x.contiguous(),
+    "stack": lambda x: vt.stack([x, x]),
+    "bernoulli": lambda x: vt.bernoulli(x),
+    "add": lambda x: x + 1,
+    "exp": lambda x: x.exp(),
+    "mul": lambda x: x * x,
+    "outer": lambda x: vt.outer(x, one(4)),
+    "kron": lambda x: vt.kron(x, one(4)),
+    "cat": lambda x: vt.cat([x, x]),
+    "matmul": lambda x: x[:, None] @ one(1, 4),
+    "cdist": lambda x: vt.cdist(x[:, None], one(4, 1)),
+    "to": lambda x: x.to(vt.float64),
+    "where": lambda x: vt.where(x > 0, x, 0.0),
+}
 
 
 @pytest.mark.parametrize("name", TOO_MUCH)
@@ -102,9 +123,11 @@ def test_shapes_beyond_64_bits_are_named_with_the_function() -> None:
 def test_numbers_beyond_64_bits_name_the_function() -> None:
     x = vt.arange(3)
     cases = {
-        "add": lambda: x + 2**64, "mul": lambda: x.mul_(2**70), "lt": lambda: x < 2**64,
+        "add": lambda: x + 2**64,
+        "mul": lambda: x.mul_(2**70),
+        "lt": lambda: x < 2**64,
         "triu": lambda: one(3, 3).triu(2**64),
-    }  # fmt: skip
+    }
     for name, call in cases.items():
         with pytest.raises(OverflowError, match=f"^{name}: .*64 bits"):
             call()

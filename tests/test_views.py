@@ -124,13 +124,24 @@ def test_layouts_hold_the_same_values_and_geometry(layout: str) -> None:
 
 
 WRITES = [
-    "x.view(-1)[3:5].mul_(2)", "x.transpose(0, 1)[1].fill_(7)", "x.select(-1, 0).zero_()",
-    "x.unbind()[1].add_(1)", "x.split(1)[0].copy_(lib.tensor(5.0))", "x.diagonal().fill_(9)",
-    "x.unsqueeze(0)[0, 1].neg_()", "x.narrow(0, 1, 1).copy_(x.narrow(0, 0, 1).clone())",
-    "x.permute(1, 0)[0].mul_(3)", "x.fill_diagonal_(4)", "x.as_strided((2,), (2,), 1).zero_()",
-    "x.expand(1, *x.shape)[0].add_(1)", "x.chunk(2, 1)[1].fill_(2)", "x.unfold(0, 1, 2).mul_(5)",
-    "x.t().tril_()", "x.squeeze().triu_(1)", "x.swapaxes(0, 1).unflatten(1, (1, -1)).zero_()",
-]  # fmt: skip
+    "x.view(-1)[3:5].mul_(2)",
+    "x.transpose(0, 1)[1].fill_(7)",
+    "x.select(-1, 0).zero_()",
+    "x.unbind()[1].add_(1)",
+    "x.split(1)[0].copy_(lib.tensor(5.0))",
+    "x.diagonal().fill_(9)",
+    "x.unsqueeze(0)[0, 1].neg_()",
+    "x.narrow(0, 1, 1).copy_(x.narrow(0, 0, 1).clone())",
+    "x.permute(1, 0)[0].mul_(3)",
+    "x.fill_diagonal_(4)",
+    "x.as_strided((2,), (2,), 1).zero_()",
+    "x.expand(1, *x.shape)[0].add_(1)",
+    "x.chunk(2, 1)[1].fill_(2)",
+    "x.unfold(0, 1, 2).mul_(5)",
+    "x.t().tril_()",
+    "x.squeeze().triu_(1)",
+    "x.swapaxes(0, 1).unflatten(1, (1, -1)).zero_()",
+]
 
 
 @pytest.mark.parametrize("program", WRITES)
@@ -141,8 +152,7 @@ def test_writing_through_a_view_changes_its_base_as_in_torch(program: str) -> No
     np.testing.assert_array_equal(x.numpy(), t.numpy())
 
 
-@pytest.mark.parametrize("program", [p for p in WRITES if "unbind" not in p and "split" not in p
-                                     and "chunk" not in p])  # fmt: skip
+@pytest.mark.parametrize("program", [p for p in WRITES if "unbind" not in p and "split" not in p and "chunk" not in p])
 def test_gradients_flow_through_writes_into_views_as_in_torch(program: str) -> None:
     got = []
     for lib in (vt, torch):
@@ -156,9 +166,15 @@ def test_gradients_flow_through_writes_into_views_as_in_torch(program: str) -> N
 
 
 OWN_WINDOW = [
-    "x.t_()", "x.transpose_(0, 1)", "x.swapaxes_(0, 1)", "x.swapdims_(0, 1)", "x.unsqueeze_(1)",
-    "x.unsqueeze_(0).squeeze_(0)", "x.unsqueeze_(0).squeeze_()", "x.as_strided_((2, 3), (1, 2), 1)",
-]  # fmt: skip
+    "x.t_()",
+    "x.transpose_(0, 1)",
+    "x.swapaxes_(0, 1)",
+    "x.swapdims_(0, 1)",
+    "x.unsqueeze_(1)",
+    "x.unsqueeze_(0).squeeze_(0)",
+    "x.unsqueeze_(0).squeeze_()",
+    "x.as_strided_((2, 3), (1, 2), 1)",
+]
 
 
 @pytest.mark.parametrize("program", OWN_WINDOW)
@@ -262,8 +278,9 @@ def test_detaching_shares_memory_without_history() -> None:
     assert not d._is_view()
 
 
-@pytest.mark.parametrize("cut", ["x.unbind()", "x.split(1)", "x.chunk(3)", "x.tensor_split(3)",
-                                 "x.split([1, 0, 2])", "tuple(x)"])  # fmt: skip
+@pytest.mark.parametrize(
+    "cut", ["x.unbind()", "x.split(1)", "x.chunk(3)", "x.tensor_split(3)", "x.split([1, 0, 2])", "tuple(x)"]
+)
 def test_pieces_of_a_tensor_share_one_node(cut: str) -> None:
     x = vt.arange(12.0).view(3, 4).requires_grad_()
     pieces = eval(cut, {"x": x * 1})
@@ -298,11 +315,7 @@ def steps(shape: tuple[int, ...]) -> list[str]:
         found += [f"transpose({d}, -1)", f"movedim({d}, 0)"]
         if size:
             found += [f"select({d}, {size - 1})", f"narrow({d}, {size // 2}, {size - size // 2})"]
-            found += [
-                f"unfold({d}, {size - size // 2}, 1)",
-                f"split(1, {d})[0]",
-                f"unbind({d})[-1]",
-            ]
+            found += [f"unfold({d}, {size - size // 2}, 1)", f"split(1, {d})[0]", f"unbind({d})[-1]"]
         if size == 1:
             found.append(f"expand({', '.join('3' if i == d else '-1' for i in range(n))})")
         if size == 4:

@@ -106,9 +106,22 @@ _operators.install(Tensor)
 
 # Parts that a program which only computes does not need, imported when first asked for.
 _LAZY_MODULES = (
-    "amp", "audio", "data", "distributions", "generation", "glass", "io", "models", "nn", "optim",
-    "speech", "studio", "text", "train", "vision",
-)  # fmt: skip
+    "amp",
+    "audio",
+    "data",
+    "distributions",
+    "generation",
+    "glass",
+    "io",
+    "models",
+    "nn",
+    "optim",
+    "speech",
+    "studio",
+    "text",
+    "train",
+    "vision",
+)
 _LAZY_NAMES = {
     "debug": "glass",
     "steps": "glass",

@@ -139,9 +139,7 @@ def _arguments(sig: inspect.Signature, respelt: object = ()) -> tuple[str, str]:
 
 
 # First arguments of what makes tensors out of sizes, numbers and other libraries' data.
-_NO_TENSOR = {
-    "size", "window_length", "n", "start", "obj", "data", "count", "row", "shapes", "buffer",
-}  # fmt: skip
+_NO_TENSOR = {"size", "window_length", "n", "start", "obj", "data", "count", "row", "shapes", "buffer"}
 
 
 def _takes_tensor(sig: inspect.Signature) -> bool:
@@ -190,16 +188,13 @@ def composite_source(key: str, c: Composite) -> list[str]:
         lines += [*_respell(spellings), "    if out is None:"]
         lines += _blaming(c.name, plain, "        ") if guarded else [f"        {plain}"]
         names = ", ".join(p.name for p in sig.parameters.values() if p.kind is not p.VAR_KEYWORD)
-        lines.append(
-            f'    return composite_out("{c.name}", lambda: _c_{name}({passed}), ({names},), out)'
-        )
+        lines.append(f'    return composite_out("{c.name}", lambda: _c_{name}({passed}), ({names},), out)')
     if c.has_inplace:
         first, _, rest = passed.partition(",")
         kept = _arguments(sig)[0].removesuffix(", *")
         lines += ["", "", f"def {name}_({kept}) -> Any:"]
         lines.append(
-            f'    return composite_inplace("{c.name}", {first}, '
-            f"lambda x: _c_{name}(x{',' if rest else ''}{rest}))"
+            f'    return composite_inplace("{c.name}", {first}, lambda x: _c_{name}(x{"," if rest else ""}{rest}))'
         )
     return [*lines, "", ""] if lines else []
 
@@ -216,11 +211,20 @@ def functions_source() -> str:
 
 
 _PY_TYPES = {
-    "Tensor": "Tensor", "Mask": "Tensor", "Operand": "Tensor | Number", "Scalar": "Number",
-    "number": "Number", "int": "builtins.int", "float": "builtins.float",
-    "bool": "builtins.bool", "str": "str",
-    "dtype": "dtype", "device": "device", "Generator": "Any", "any": "Any",
-}  # fmt: skip
+    "Tensor": "Tensor",
+    "Mask": "Tensor",
+    "Operand": "Tensor | Number",
+    "Scalar": "Number",
+    "number": "Number",
+    "int": "builtins.int",
+    "float": "builtins.float",
+    "bool": "builtins.bool",
+    "str": "str",
+    "dtype": "dtype",
+    "device": "device",
+    "Generator": "Any",
+    "any": "Any",
+}
 
 
 def _stub_type(kind: str, is_list: bool, optional: bool) -> str:
@@ -273,9 +277,7 @@ def _composite_stub(c: Composite, name: str, method: bool) -> str:
     return _finish_stub(name, parts, star, c.out, spellings, "Any")
 
 
-def _finish_stub(
-    name: str, parts: list[str], star: bool, out: bool, spellings: dict[str, str], result: str
-) -> str:
+def _finish_stub(name: str, parts: list[str], star: bool, out: bool, spellings: dict[str, str], result: str) -> str:
     """Add `out=` and NumPy's spellings; a `**kwargs` must stay last."""
     extra = (["out: Any = None"] if out else []) + [f"{other}: Any = None" for other in spellings]
     tail = [parts.pop()] if parts and parts[-1].startswith("**") else []

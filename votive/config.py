@@ -69,8 +69,7 @@ def set_float32_matmul_precision(precision: str) -> None:
 
     if precision not in gpu.PRECISIONS:
         raise RuntimeError(
-            f"set_float32_matmul_precision: expected one of {', '.join(gpu.PRECISIONS)}, got "
-            f"{precision!r}."
+            f"set_float32_matmul_precision: expected one of {', '.join(gpu.PRECISIONS)}, got {precision!r}."
         )
     gpu.matmul.choose(precision)
 

@@ -51,9 +51,7 @@ def register_kernel(
     if op not in OPS:
         raise KeyError(f"register_kernel: no operator is called {op!r}.")
     if OPS[op].kind != "structured":
-        raise TypeError(
-            f"register_kernel: {op} is a {OPS[op].kind} operator and needs no kernel row."
-        )
+        raise TypeError(f"register_kernel: {op} is a {OPS[op].kind} operator and needs no kernel row.")
     row = Row(op, device, fn, priority, accepts, widen, label=getattr(fn, "__name__", "custom"))
     add_row(row)
     return KernelHandle(row)
@@ -87,9 +85,14 @@ def custom_op(
         for device, fn in kernels.items():
             add_row(Row(op.name, device, fn, label=getattr(fn, "__name__", "custom")))
     scope: dict[str, Any] = {
-        "OPS": OPS, "Any": Any, "binary": binary, "unary": unary, "call": call,
-        "call_inplace": call_inplace, "call_out": call_out,
-    }  # fmt: skip
+        "OPS": OPS,
+        "Any": Any,
+        "binary": binary,
+        "unary": unary,
+        "call": call,
+        "call_inplace": call_inplace,
+        "call_out": call_out,
+    }
     exec("\n".join(op_source(op)), scope)
     made = scope[op.name]
     made.__doc__ = op.doc

@@ -54,9 +54,7 @@ def _static(op: Op) -> tuple[Any, ...]:
     """Static arguments at their defaults, or a plausible value where there is none."""
     stand_in = {"int": 1, "float": 1.0, "number": 2, "bool": False, "str": "", "dtype": None}
     return tuple(
-        stand_in.get(a.type) if a.default is REQUIRED else a.default
-        for a in op.schema.args
-        if not a.is_runtime
+        stand_in.get(a.type) if a.default is REQUIRED else a.default for a in op.schema.args if not a.is_runtime
     )
 
 
@@ -67,10 +65,7 @@ def _formula_part(op: Op) -> list[str]:
     at = ", ".join(f"{n}={v!r}" for n, v in zip(named, static, strict=True))
     lines = [f"Formula{' with ' + at if at else ''}", f"    y = {to_text(formula.body)}", ""]
     if op.differentiable:
-        lines += [
-            "Gradient, derived from the formula"
-            + (" (hand-given parts marked *)" if formula.grads else "")
-        ]
+        lines += ["Gradient, derived from the formula" + (" (hand-given parts marked *)" if formula.grads else "")]
         for p in formula.params:
             lines.append("    " + _gradient_line(formula, p))
         lines.append("")
@@ -78,17 +73,9 @@ def _formula_part(op: Op) -> list[str]:
         lines += ["Gradient", "    none: the result is not differentiable", ""]
     names = list(formula.params)
     lines += [_native_line(formula), ""] if native.available else []
-    lines += [
-        "Kernel on cpu (NumPy, generated)",
-        _indent(to_numpy(formula.body, op.name, names)),
-        "",
-    ]
+    lines += ["Kernel on cpu (NumPy, generated)", _indent(to_numpy(formula.body, op.name, names)), ""]
     lines += ["The same as C++ (generated)", _indent(to_cpp(formula.body, op.name, names)), ""]
-    lines += [
-        "The same as Triton (generated)",
-        _indent(to_triton(formula.body, op.name, names)),
-        "",
-    ]
+    lines += ["The same as Triton (generated)", _indent(to_triton(formula.body, op.name, names)), ""]
     return lines
 
 
@@ -161,9 +148,7 @@ def explanation(op: Any) -> str:
     """
     item = _find(op)
     if isinstance(item, Composite):
-        head = f"{item.name}{inspect.signature(item.fn)}".replace(": Any", "").replace(
-            " -> Any", ""
-        )
+        head = f"{item.name}{inspect.signature(item.fn)}".replace(": Any", "").replace(" -> Any", "")
         body = ["Written with other operators", _indent(_source(item.fn)), ""]
     else:
         head = str(item.schema)

@@ -73,16 +73,12 @@ class _Reduction:
         if not isinstance(dim, tuple):
             dim = tuple(range(values.ndim)) if dim is None or not values.ndim else (dim,)
         names = [a.name for a in self.op.schema.args]
-        kernel = bind(
-            plan.formula, names, plan.roles, list(plan.specs), values, self.over.name, dim, out
-        )
+        kernel = bind(plan.formula, names, plan.roles, list(plan.specs), values, self.over.name, dim, out)
         return () if kernel is None else (kernel, out)
 
     def text(self) -> str:
         dim, keepdim = self.static[:2]
-        return (
-            f"{self.over.name}({to_text(self.op.formula(()).body)}, dim={dim}, keepdim={keepdim})"
-        )
+        return f"{self.over.name}({to_text(self.op.formula(()).body)}, dim={dim}, keepdim={keepdim})"
 
 
 class Fused:
@@ -102,9 +98,7 @@ class Fused:
     def _ops(self, args: tuple[Any, ...]) -> tuple[list[Any], bool]:
         """The operators for these kinds of arguments; numbers are baked in as constants."""
         # Tracing promotes numbers to the default dtype, so a change of it must trace anew.
-        key = (get_default_dtype(), *(
-            (a.dtype, a.ndim) if isinstance(a, state.tensor) else (type(a), a) for a in args
-        ))  # fmt: skip
+        key = (get_default_dtype(), *((a.dtype, a.ndim) if isinstance(a, state.tensor) else (type(a), a) for a in args))
         found = self.plans.get(key)
         if found is None:
             found = self.plans[key] = self._trace(args)
@@ -141,18 +135,14 @@ class Fused:
     def _op(self, result: Any, i: int, names: list[str]) -> Any:
         if not isinstance(result, state.tensor) or result.device is not _TRACE:
             raise TypeError(
-                f"fuse: the function must return a Tensor made from its arguments, "
-                f"got {type(result).__name__}."
+                f"fuse: the function must return a Tensor made from its arguments, got {type(result).__name__}."
             )
         name = getattr(self.fn, "__name__", "fused").replace("<lambda>", "fused")
         data = result._data
         reduced = isinstance(data, Reduced)
         body, want = (data.body, data.of) if reduced else (data, result.dtype)
         op = formula_op(Formula(name if i == 0 else f"{name}_{i}", tuple(names), body))
-        op.dtype_rule = lambda promoted, *_: (
-            compute_type(want) if want.is_inexact else promoted,
-            want,
-        )
+        op.dtype_rule = lambda promoted, *_: (compute_type(want) if want.is_inexact else promoted, want)
         return _Reduction(op, data) if reduced else _Plain(op)
 
     def formula(self, *args: Any) -> str:

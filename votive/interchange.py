@@ -33,9 +33,7 @@ def _plain(data: Any) -> Any:
     """Nested lists of numbers: other sequences copied, tensors of one element read."""
     if hasattr(data, "_spec"):
         if data._spec.numel != 1:
-            raise ValueError(
-                "tensor: only one-element tensors can stand among numbers; use stack() or cat()."
-            )
+            raise ValueError("tensor: only one-element tensors can stand among numbers; use stack() or cat().")
         return data.item()
     if isinstance(data, np.ndarray):
         return data
@@ -168,11 +166,7 @@ def _share(array: np.ndarray[Any, Any]) -> Any:
 def from_data(data: Any, dtype: Any, device: Any) -> Any:
     """What `tensor(data)` makes."""
     if hasattr(data, "_spec"):
-        warnings.warn(
-            "tensor(t) copies a tensor; write t.detach().clone() instead.",
-            UserWarning,
-            stacklevel=4,
-        )
+        warnings.warn("tensor(t) copies a tensor; write t.detach().clone() instead.", UserWarning, stacklevel=4)
         return data.detach().to(dtype=dtype, device=device, copy=True)
     if isinstance(data, (str, bytes)):
         raise TypeError(f"tensor: numbers are needed, got {type(data).__name__}.")
@@ -248,9 +242,7 @@ def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Any:
 
 
 @composite(method=False)
-def frombuffer(
-    buffer: Any, *, dtype: Any, count: int = -1, offset: int = 0, requires_grad: bool = False
-) -> Any:
+def frombuffer(buffer: Any, *, dtype: Any, count: int = -1, offset: int = 0, requires_grad: bool = False) -> Any:
     """A 1-d tensor over the memory of an object with the buffer protocol.
 
     >>> votive.frombuffer(bytearray([1, 2, 3]), dtype=votive.uint8)
@@ -260,22 +252,16 @@ def frombuffer(
     try:
         view = memoryview(buffer)
     except TypeError:
-        raise ValueError(
-            f"frombuffer: {type(buffer).__name__} does not have the buffer protocol."
-        ) from None
+        raise ValueError(f"frombuffer: {type(buffer).__name__} does not have the buffer protocol.") from None
     have, size = view.nbytes, wanted.itemsize
     if have == 0 or count == 0:
         raise ValueError(f"frombuffer: the buffer has {have} bytes, count is {count}; use others.")
     if not 0 <= offset < have:
         raise ValueError(f"frombuffer: offset {offset} is outside of a buffer of {have} bytes.")
     if count < 0 and (have - offset) % size:
-        raise ValueError(
-            f"frombuffer: {have - offset} bytes are not a whole number of {wanted} elements."
-        )
+        raise ValueError(f"frombuffer: {have - offset} bytes are not a whole number of {wanted} elements.")
     if count > 0 and offset + count * size > have:
-        raise ValueError(
-            f"frombuffer: {count} elements of {wanted} from byte {offset} on exceed {have} bytes."
-        )
+        raise ValueError(f"frombuffer: {count} elements of {wanted} from byte {offset} on exceed {have} bytes.")
     array = np.frombuffer(view, wanted.np, count, offset)
     if not array.flags.writeable:
         warnings.warn(
@@ -289,12 +275,7 @@ def frombuffer(
 
 @composite(method=False)
 def asarray(
-    obj: Any,
-    *,
-    dtype: Any = None,
-    device: Any = None,
-    copy: bool | None = None,
-    requires_grad: bool = False,
+    obj: Any, *, dtype: Any = None, device: Any = None, copy: bool | None = None, requires_grad: bool = False
 ) -> Any:
     """A tensor that shares memory with `obj` if it can; `copy` demands or forbids a copy.
 

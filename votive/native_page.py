@@ -58,13 +58,7 @@ def native_page() -> str:
         mine = [r for r in found if r.label == "native"]
         if device == "cpu" and mine:
             rows[op] = mine
-    lines = [
-        HEAD,
-        "## Structured operators",
-        "",
-        "| operator | kernels | source |",
-        "|---|---|---|",
-    ]
+    lines = [HEAD, "## Structured operators", "", "| operator | kernels | source |", "|---|---|---|"]
     for op in sorted(rows, key=lambda n: (n.lstrip("_"), n)):
         kernels = list(dict.fromkeys(r.kernel or r.fn.__name__ for r in rows[op]))
         sources = sorted({files[k] for k in kernels if k in files})
@@ -73,12 +67,16 @@ def native_page() -> str:
     engine = {n: _elementwise(o) for n, o in OPS.items() if o.kind == "pointwise"}
     served = {n: how for n, how in engine.items() if how != "no"}
     lines += [
-        "", "## Elementwise operators", "",
+        "",
+        "## Elementwise operators",
+        "",
         f"The tile engine (`elementwise.cpp`) runs {len(served)} of {len(engine)} formulas, and",
         "derivatives made of the same steps. Common formulas of several steps are compiled whole.",
-        "", "| operator | on the engine |", "|---|---|",
+        "",
+        "| operator | on the engine |",
+        "|---|---|",
         *(f"| `{n}` | {served[n]} |" for n in sorted(served, key=lambda n: (n.lstrip("_"), n))),
-    ]  # fmt: skip
+    ]
     left = [n for n in engine if n not in served and not n.startswith("_")]
     lines += ["", f"With NumPy: {', '.join(f'`{n}`' for n in sorted(left))}."]
     structured = [n for n, o in OPS.items() if o.kind == "structured" and not n.startswith("_")]

@@ -11,14 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = [
-    "PrintOptions",
-    "format_tensor",
-    "get_printoptions",
-    "printoptions",
-    "set_printoptions",
-    "tensor_suffixes",
-]
+__all__ = ["PrintOptions", "format_tensor", "get_printoptions", "printoptions", "set_printoptions", "tensor_suffixes"]
 
 
 @dataclass(frozen=True)
@@ -61,12 +54,7 @@ def set_printoptions(
         known = ", ".join(map(repr, _PROFILES))
         raise ValueError(f"set_printoptions: unknown profile {profile!r}; use one of {known}.")
     base = _current if profile is None else _PROFILES[profile]
-    given = {
-        "precision": precision,
-        "threshold": threshold,
-        "edgeitems": edgeitems,
-        "linewidth": linewidth,
-    }
+    given = {"precision": precision, "threshold": threshold, "edgeitems": edgeitems, "linewidth": linewidth}
     changes: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
     _current = replace(base, sci_mode=sci_mode, **changes)
 
@@ -98,11 +86,7 @@ def printoptions(**options: Any) -> Iterator[None]:
 
 
 def format_tensor(
-    array: NDArray[Any],
-    *,
-    prefix: str = "tensor(",
-    suffixes: Sequence[str] = (),
-    options: PrintOptions | None = None,
+    array: NDArray[Any], *, prefix: str = "tensor(", suffixes: Sequence[str] = (), options: PrintOptions | None = None
 ) -> str:
     """The full text of a tensor: prefix, values, suffixes, closing bracket.
 
@@ -188,19 +172,12 @@ def _values_text(array: NDArray[Any], indent: int, options: PrintOptions) -> str
 def _corners(array: NDArray[Any], cut: Sequence[bool], edge: int) -> NDArray[Any]:
     """The elements that survive summarisation: both ends of every dimension that is cut."""
     ends = np.concatenate([np.arange(edge), np.arange(-edge, 0)])
-    kept = [
-        ends if shorten else np.arange(size) for shorten, size in zip(cut, array.shape, strict=True)
-    ]
+    kept = [ends if shorten else np.arange(size) for shorten, size in zip(cut, array.shape, strict=True)]
     return array[np.ix_(*kept)] if kept else array
 
 
 def _nested(
-    texts: Iterator[str],
-    shape: Sequence[int],
-    cut: Sequence[bool],
-    indent: int,
-    width: int,
-    options: PrintOptions,
+    texts: Iterator[str], shape: Sequence[int], cut: Sequence[bool], indent: int, width: int, options: PrintOptions
 ) -> str:
     """Bracketed text of an array whose element texts come in row-major order."""
     margin = "\n" + " " * (indent + 1)
@@ -213,9 +190,7 @@ def _nested(
         per_line = max(1, (options.linewidth - indent) // (width + len(", ")))
         lines = [", ".join(row[i : i + per_line]) for i in range(0, len(row), per_line)]
         return "[" + ("," + margin).join(lines) + "]"
-    parts = [
-        _nested(texts, shape[1:], cut[1:], indent + 1, width, options) for _ in range(shape[0])
-    ]
+    parts = [_nested(texts, shape[1:], cut[1:], indent + 1, width, options) for _ in range(shape[0])]
     if cut[0]:
         parts.insert(edge, "...")
     blank_lines = "\n" * (len(shape) - 2)

@@ -100,9 +100,12 @@ def operators_page() -> str:
             names = "".join(f", `{a}`" for a in item.aliases)
             mark = " (and in place)" if item.has_inplace else ""
             cells = (
-                f"`{path}({_signature(item)})`{names}{mark}", _sentence(item) + _formula(item),
-                _gradient(item), _devices(item), _source(item),
-            )  # fmt: skip
+                f"`{path}({_signature(item)})`{names}{mark}",
+                _sentence(item) + _formula(item),
+                _gradient(item),
+                _devices(item),
+                _source(item),
+            )
             lines.append(f"| {' | '.join(cells)} |")
         lines.append("")
     return "\n".join(lines)

@@ -58,13 +58,10 @@ def composite_inplace(name: str, x: Any, run: Callable[[Any], Any]) -> Any:
     finally:
         mode.autocast = cast
     if not can_cast(result._spec.dtype, x._spec.dtype):
-        raise DtypeError(
-            f"{name}_: result type {result._spec.dtype} can't be cast to {x._spec.dtype}."
-        )
+        raise DtypeError(f"{name}_: result type {result._spec.dtype} can't be cast to {x._spec.dtype}.")
     if result._spec.shape != x._spec.shape:
         raise ShapeError(
-            f"{name}_: the tensor's shape {x._spec.shape} doesn't match the result's "
-            f"{result._spec.shape}."
+            f"{name}_: the tensor's shape {x._spec.shape} doesn't match the result's {result._spec.shape}."
         )
     return F.copy_(x, result)
 
@@ -162,10 +159,27 @@ def fill(space: str, scope: dict[str, Any]) -> None:
 
 # Functions whose result is, or may be, a view: which plan the same arguments led to is remembered.
 VIEWS = {
-    "view", "reshape", "transpose", "t", "permute", "unsqueeze", "squeeze", "expand", "flatten",
-    "unflatten", "narrow", "select", "swapaxes", "movedim", "diagonal", "broadcast_to", "ravel",
-    "unfold", "adjoint", "expand_as",
-}  # fmt: skip
+    "view",
+    "reshape",
+    "transpose",
+    "t",
+    "permute",
+    "unsqueeze",
+    "squeeze",
+    "expand",
+    "flatten",
+    "unflatten",
+    "narrow",
+    "select",
+    "swapaxes",
+    "movedim",
+    "diagonal",
+    "broadcast_to",
+    "ravel",
+    "unfold",
+    "adjoint",
+    "expand_as",
+}
 
 
 def install(root: Any, functions: Any, tensor: Any) -> None:

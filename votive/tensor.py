@@ -20,14 +20,7 @@ from .core import dtype as dt
 from .core.device import device
 from .core.errors import received
 from .core.layout import Layout, Size, Spec, is_channels_last
-from .core.memory_format import (
-    channels_last,
-    channels_last_3d,
-    contiguous_format,
-    layout,
-    memory_format,
-    strided,
-)
+from .core.memory_format import channels_last, channels_last_3d, contiguous_format, layout, memory_format, strided
 from .core.mode import mode
 from .core.storage import Apart, Storage
 from .ops.registry import F
@@ -173,9 +166,7 @@ class Tensor:
         """
         backend = BACKENDS[self._spec.device.type]
         if not hasattr(backend, "record_stream"):
-            raise NotImplementedError(
-                f"record_stream: takes tensors of a GPU, got one on {self._spec.device}."
-            )
+            raise NotImplementedError(f"record_stream: takes tensors of a GPU, got one on {self._spec.device}.")
         backend.record_stream(self._storage, stream)
 
     def is_contiguous(self, memory_format: memory_format = contiguous_format) -> bool:
@@ -262,13 +253,10 @@ class Tensor:
 
     def requires_grad_(self, requires_grad: bool = True) -> Tensor:
         if self._edge is not None and not requires_grad:
-            raise RuntimeError(
-                "you can only change requires_grad flags of leaf variables; use .detach()."
-            )
+            raise RuntimeError("you can only change requires_grad flags of leaf variables; use .detach().")
         if requires_grad and not self._spec.dtype.is_inexact:
             raise RuntimeError(
-                "only Tensors of floating point and complex dtype can require gradients, "
-                f"got {self._spec.dtype}."
+                f"only Tensors of floating point and complex dtype can require gradients, got {self._spec.dtype}."
             )
         if requires_grad and self._inference and not mode.inference:
             raise RuntimeError("setting requires_grad=True on an inference tensor; clone() it.")
@@ -299,10 +287,7 @@ class Tensor:
             if not isinstance(value, Tensor):
                 raise TypeError(f"grad must be a Tensor or None, got {received(value)}.")
             if value.shape != self.shape:
-                raise RuntimeError(
-                    f"grad: shape {tuple(value.shape)} does not match the tensor's "
-                    f"{tuple(self.shape)}."
-                )
+                raise RuntimeError(f"grad: shape {tuple(value.shape)} does not match the tensor's {tuple(self.shape)}.")
             if value.dtype is not self.dtype:
                 raise RuntimeError(f"grad: dtype {value.dtype} does not match {self.dtype}.")
             if value.device is not self.device:
@@ -310,11 +295,7 @@ class Tensor:
         self._grad = value
 
     def backward(
-        self,
-        gradient: Any = None,
-        retain_graph: bool | None = None,
-        create_graph: bool = False,
-        inputs: Any = None,
+        self, gradient: Any = None, retain_graph: bool | None = None, create_graph: bool = False, inputs: Any = None
     ) -> None:
         """Accumulate the gradients of this tensor into the leaves it came from."""
         engine.backward(self, gradient, retain_graph, create_graph, inputs)
@@ -435,9 +416,7 @@ class Tensor:
     def item(self) -> Any:
         """The single value as a Python number."""
         if self._spec.numel != 1:
-            raise RuntimeError(
-                f"a Tensor with {self._spec.numel} elements cannot be converted to Scalar."
-            )
+            raise RuntimeError(f"a Tensor with {self._spec.numel} elements cannot be converted to Scalar.")
         if dispatch.state.observers:
             dispatch.was_read(self)
         return BACKENDS[self._spec.device.type].item(self._data)
@@ -455,9 +434,7 @@ class Tensor:
         """The same memory as a NumPy array; `force` also detaches and moves to the CPU."""
         if not force:
             if self._rg:
-                raise RuntimeError(
-                    "can't call numpy() on Tensor that requires grad; use tensor.detach().numpy()."
-                )
+                raise RuntimeError("can't call numpy() on Tensor that requires grad; use tensor.detach().numpy().")
             if not self.is_cpu:
                 raise TypeError(f"can't convert a {self.device} tensor to numpy; use .cpu() first.")
         if dispatch.state.observers:
@@ -473,9 +450,7 @@ class Tensor:
             return a.astype(dtype)
         return a.copy() if copy else a
 
-    def __array_wrap__(
-        self, array: Any, context: Any = None, return_scalar: bool = False
-    ) -> Tensor:
+    def __array_wrap__(self, array: Any, context: Any = None, return_scalar: bool = False) -> Tensor:
         """NumPy's functions of a tensor give a tensor; their truth values come as bytes, as in
         torch.
         """
@@ -485,9 +460,8 @@ class Tensor:
         return from_numpy(a.astype(np.uint8) if a.dtype == bool else a)  # type: ignore[no-any-return]
 
     def __dlpack__(
-        self, *, stream: Any = None, max_version: Any = None, dl_device: Any = None,
-        copy: bool | None = None,
-    ) -> Any:  # fmt: skip
+        self, *, stream: Any = None, max_version: Any = None, dl_device: Any = None, copy: bool | None = None
+    ) -> Any:
         """A capsule over this tensor's memory, or over a copy where one is asked for."""
         if self._rg:
             raise BufferError("can't export tensors that require gradient; use tensor.detach().")
@@ -589,9 +563,7 @@ class Tensor:
     def __contains__(self, element: Any) -> bool:
         if isinstance(element, (Tensor, int, float, bool, complex)):
             return bool((element == self).any().item())
-        raise RuntimeError(
-            f"Tensor.__contains__ only supports Tensor or scalar, got {received(element)}."
-        )
+        raise RuntimeError(f"Tensor.__contains__ only supports Tensor or scalar, got {received(element)}.")
 
     # By identity; comparison is elementwise.
     __hash__ = object.__hash__
@@ -609,8 +581,7 @@ class Tensor:
             return memo[id(self)]  # type: ignore[no-any-return]
         if self.grad_fn is not None:
             raise RuntimeError(
-                "only Tensors created explicitly by the user support the deepcopy protocol; "
-                "detach() it first."
+                "only Tensors created explicitly by the user support the deepcopy protocol; detach() it first."
             )
         # Tensors that share storage share it in the copy too.
         key = id(self._storage)
@@ -619,9 +590,7 @@ class Tensor:
             storage = BACKENDS[self.device.type].clone_storage(self._storage)
             memo[key] = storage
         out = object.__new__(type(self))
-        out.__dict__.update(
-            {k: v for k, v in self.__dict__.items() if not k.startswith("_") or k == "_offset"}
-        )
+        out.__dict__.update({k: v for k, v in self.__dict__.items() if not k.startswith("_") or k == "_offset"})
         out._storage, out._spec = storage, self._spec
         out._data = BACKENDS[self.device.type].view(storage, self._spec, self._offset)
         out._rg = self._rg
@@ -644,10 +613,16 @@ class Tensor:
         return (
             _rebuild,
             (
-                type(self), array.tobytes(), tuple(self.shape), self._spec.strides, self.dtype,
-                str(self.device), self._rg, extra,
+                type(self),
+                array.tobytes(),
+                tuple(self.shape),
+                self._spec.strides,
+                self.dtype,
+                str(self.device),
+                self._rg,
+                extra,
             ),
-        )  # fmt: skip
+        )
 
 
 def _sharing(tensor: Tensor, what: str) -> Any:

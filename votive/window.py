@@ -64,8 +64,11 @@ def _any_replaced(input: Any, dim: int, bounds: Any, parts: tuple[Any, ...]) -> 
             or node.__class__ is not Node
             or node.recipe.plan is not part._chain[-1]
             or node.edges != (edge,)
-            or node.tensor_hooks or node.pre_hooks or node.post_hooks or node.retained
-        ):  # fmt: skip
+            or node.tensor_hooks
+            or node.pre_hooks
+            or node.post_hooks
+            or node.retained
+        ):
             return True
     return False
 
@@ -100,10 +103,10 @@ def _become(name: str, x: Any, op: str, *args: Any) -> Any:
     """Let `x` be what the view operator `op` makes of it."""
     if mode.grad and x._rg and x.grad_fn is None:
         fail(
-            AutogradError, name,
-            "a leaf Variable that requires grad is being used in an in-place operation; "
-            "use no_grad() or a copy.",
-        )  # fmt: skip
+            AutogradError,
+            name,
+            "a leaf Variable that requires grad is being used in an in-place operation; use no_grad() or a copy.",
+        )
     before = x._spec, x._offset
     made = Op.call(OPS[op], (x, *args))
     x._spec, x._data, x._offset = made._spec, made._data, made._offset

@@ -82,9 +82,7 @@ def _recorded(make: Any) -> Callable[[Any], Callable[[], object]]:
 def network(m: Any) -> Any:
     """4-16-16-2 with ReLU."""
     nn = m.nn
-    return nn.Sequential(
-        nn.Linear(4, 16), nn.ReLU(), nn.Linear(16, 16), nn.ReLU(), nn.Linear(16, 2)
-    )
+    return nn.Sequential(nn.Linear(4, 16), nn.ReLU(), nn.Linear(16, 16), nn.ReLU(), nn.Linear(16, 2))
 
 
 def _forward(m: Any) -> Callable[[], object]:

@@ -39,9 +39,7 @@ def randn(*shape: int, dtype: str = "float32", seed: int = 0) -> np.ndarray[Any,
 def uniform(*shape: int, dtype: str = "float32", seed: int = 0) -> np.ndarray[Any, Any]:
     """Positive numbers between 0.1 and 1.1, for functions such as log."""
     values = randn(*shape, seed=seed)
-    return (np.abs(values) % 1 + 0.1).astype(
-        ml_dtypes.bfloat16 if dtype == "bfloat16" else np.dtype(dtype)
-    )
+    return (np.abs(values) % 1 + 0.1).astype(ml_dtypes.bfloat16 if dtype == "bfloat16" else np.dtype(dtype))
 
 
 def ints(*shape: int, high: int, seed: int = 0) -> np.ndarray[Any, Any]:

@@ -60,8 +60,7 @@ def _resnet(n: int, less: int, seconds: float) -> Iterator[Case]:
         def conv(m: Any, x: Any, w: Any, s: int = stride, p: int = padding) -> Any:
             return m.nn.functional.conv2d(x, w, None, s, p)
 
-        yield from _case(f"{name} batch {n}", conv, [randn(n, c, side, side), randn(o, c, k, k)],
-                         seconds, 2)  # fmt: skip
+        yield from _case(f"{name} batch {n}", conv, [randn(n, c, side, side), randn(o, c, k, k)], seconds, 2)
     c, side = max(1, 64 // less), 112 // less
 
     def pool(m: Any, x: Any) -> Any:
@@ -109,19 +108,16 @@ def _whisper(less: int, seconds: float) -> Iterator[Case]:
         return m.nn.functional.linear(x, w, b)
 
     bias = randn(width)
-    yield from _case("whisper conv1d k3", conv,
-                     [randn(1, 80, frames), randn(width, 80, 3), bias], seconds, 3)  # fmt: skip
-    yield from _case("whisper conv1d k3/2", conv_half,
-                     [randn(1, width, frames), randn(width, width, 3), bias],
-                     seconds, 3)  # fmt: skip
+    yield from _case("whisper conv1d k3", conv, [randn(1, 80, frames), randn(width, 80, 3), bias], seconds, 3)
+    yield from _case(
+        "whisper conv1d k3/2", conv_half, [randn(1, width, frames), randn(width, width, 3), bias], seconds, 3
+    )
     x = randn(1, half, width)
     yield from _case("whisper layer_norm", norm, [x, uniform(width), bias], seconds, 3)
     heads_of = [randn(1, heads, half, width // heads, seed=i) for i in range(3)]
     yield from _case("whisper attention", attend, heads_of, seconds, 3)
     yield from _case("whisper attention causal", causal, heads_of, seconds, 3)
-    yield from _case("whisper attention, one query", attend,
-                     [heads_of[0][:, :, :1].copy(), *heads_of[1:]], seconds)  # fmt: skip
+    yield from _case("whisper attention, one query", attend, [heads_of[0][:, :, :1].copy(), *heads_of[1:]], seconds)
     wide = randn(4 * width, width)
     yield from _case("whisper linear", linear, [x, wide, randn(4 * width)], seconds, 3)
-    yield from _case("whisper gelu", lambda m, x: m.nn.functional.gelu(x),
-                     [randn(1, half, 4 * width)], seconds, 1)  # fmt: skip
+    yield from _case("whisper gelu", lambda m, x: m.nn.functional.gelu(x), [randn(1, half, 4 * width)], seconds, 1)

@@ -76,8 +76,7 @@ def cases(scale: str) -> Iterator[Case]:
                     k, n_out = 8, 6
                 if name == "vocabulary" and m_rows > 1:
                     continue  # only the last token's logits are computed
-                yield _case(f"{name} {m_rows}x{k}x{n_out}", _linear, [(m_rows, k), (n_out, k)],
-                            dtype, seconds)  # fmt: skip
+                yield _case(f"{name} {m_rows}x{k}x{n_out}", _linear, [(m_rows, k), (n_out, k)], dtype, seconds)
     t, d = (8, 4) if scale == "tiny" else (512, HEAD)
     for dtype in ("float32", "bfloat16"):
         for q in (1, t):

@@ -22,20 +22,26 @@ def fill(m: Any, model: Any) -> Any:
 def mlp(m: Any, width: int = 512) -> Any:
     """784-512-512-10."""
     nn = m.nn
-    return nn.Sequential(
-        nn.Linear(784, width), nn.ReLU(), nn.Linear(width, width), nn.ReLU(), nn.Linear(width, 10)
-    )
+    return nn.Sequential(nn.Linear(784, width), nn.ReLU(), nn.Linear(width, width), nn.ReLU(), nn.Linear(width, 10))
 
 
 def cnn(m: Any, width: int = 16) -> Any:
     """Two convolutions and two linear layers on 28×28 images."""
     nn = m.nn
     return nn.Sequential(
-        nn.Conv2d(1, width, 3, padding=1), nn.BatchNorm2d(width), nn.ReLU(), nn.MaxPool2d(2),
-        nn.Conv2d(width, 2 * width, 3, padding=1), nn.BatchNorm2d(2 * width), nn.ReLU(),
-        nn.MaxPool2d(2), nn.Flatten(), nn.Linear(2 * width * 49, 128), nn.ReLU(),
+        nn.Conv2d(1, width, 3, padding=1),
+        nn.BatchNorm2d(width),
+        nn.ReLU(),
+        nn.MaxPool2d(2),
+        nn.Conv2d(width, 2 * width, 3, padding=1),
+        nn.BatchNorm2d(2 * width),
+        nn.ReLU(),
+        nn.MaxPool2d(2),
+        nn.Flatten(),
+        nn.Linear(2 * width * 49, 128),
+        nn.ReLU(),
         nn.Linear(128, 10),
-    )  # fmt: skip
+    )
 
 
 def gpt(m: Any, vocabulary: int, context: int, width: int, heads: int, layers: int) -> Any:
@@ -83,10 +89,18 @@ class Decoder:
     """
 
     def __init__(
-        self, m: Any, dtype: str, layers: int = 28, hidden: int = 1024, heads: int = 16,
-        kv_heads: int = 8, head: int = 128, inner: int = 3072, vocabulary: int = 151_936,
+        self,
+        m: Any,
+        dtype: str,
+        layers: int = 28,
+        hidden: int = 1024,
+        heads: int = 16,
+        kv_heads: int = 8,
+        head: int = 128,
+        inner: int = 3072,
+        vocabulary: int = 151_936,
         room: int = 640,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.m, self.head, self.heads, self.kv_heads = m, head, heads, kv_heads
         self.hidden = hidden
 
@@ -101,16 +115,20 @@ class Decoder:
         self.norm = ones(hidden)
         self.layers = [
             {
-                "norm1": ones(hidden), "norm2": ones(hidden), "norm_q": ones(head),
-                "norm_k": ones(head), "q": weight(heads * head, hidden, seed=2),
+                "norm1": ones(hidden),
+                "norm2": ones(hidden),
+                "norm_q": ones(head),
+                "norm_k": ones(head),
+                "q": weight(heads * head, hidden, seed=2),
                 "k": weight(kv_heads * head, hidden, seed=3),
                 "v": weight(kv_heads * head, hidden, seed=4),
                 "o": weight(hidden, heads * head, seed=5),
-                "gate": weight(inner, hidden, seed=6), "up": weight(inner, hidden, seed=7),
+                "gate": weight(inner, hidden, seed=6),
+                "up": weight(inner, hidden, seed=7),
                 "down": weight(hidden, inner, seed=8),
             }
             for _ in range(layers)
-        ]  # fmt: skip
+        ]
         keys = randn(1, kv_heads, room, head, dtype=dtype)
         self.cache = [(tensor(m, keys.copy()), tensor(m, keys.copy())) for _ in range(layers)]
         angles = np.outer(np.arange(room), 1e6 ** (-np.arange(0, head, 2) / head))
@@ -140,9 +158,8 @@ class Decoder:
             keys[:, :, start:end] = self.rotate(k, cos, sin)
             values[:, :, start:end] = v
             y = f.scaled_dot_product_attention(
-                self.rotate(q, cos, sin), keys[:, :, :end], values[:, :, :end],
-                is_causal=start == 0, enable_gqa=True,
-            )  # fmt: skip
+                self.rotate(q, cos, sin), keys[:, :, :end], values[:, :, :end], is_causal=start == 0, enable_gqa=True
+            )
             x = x + f.linear(y.transpose(1, 2).reshape(1, t, -1), w["o"])
             h = f.rms_norm(x, (self.hidden,), w["norm2"], 1e-6)
             x = x + f.linear(f.silu(f.linear(h, w["gate"])) * f.linear(h, w["up"]), w["down"])

@@ -182,17 +182,13 @@ def _of_size(size: str, n: int, scale: str) -> Iterator[Case]:
         own = (lambda v: v.copy()) if name.endswith("_") else (lambda v: v)
         yield case(name, "", fn, lambda m, own=own: (tensor(m, own(x)), tensor(m, y)))
         if strided:
-            yield case(
-                name, "broadcast", fn, lambda m, own=own: (tensor(m, own(x)), tensor(m, row))
-            )
+            yield case(name, "broadcast", fn, lambda m, own=own: (tensor(m, own(x)), tensor(m, row)))
             yield case(name, "mixed", fn, lambda m, own=own: (tensor(m, own(x)), tensor(m, y).t()))
     i, j = ints(n, high=n), ints(n, n, high=n)
     for name, fn in MOVE.items():
         yield case(name, "", fn, lambda m: (tensor(m, x), tensor(m, i), tensor(m, j)))
         if strided and "int" not in name:
-            yield case(
-                name, "transposed", fn, lambda m: (*_transposed(m, x), tensor(m, i), tensor(m, j))
-            )
+            yield case(name, "transposed", fn, lambda m: (*_transposed(m, x), tensor(m, i), tensor(m, j)))
     for name, fn in CREATE.items():
         yield case(name, "", fn, lambda m: (n,))
     half = randn(n, n, dtype="bfloat16")

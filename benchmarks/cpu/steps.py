@@ -44,10 +44,7 @@ def _decoding(dtype: str, tokens: int, start: int, sizes: dict[str, int]) -> Set
     return setup
 
 
-TINY = {
-    "layers": 2, "hidden": 16, "heads": 4, "kv_heads": 2, "head": 8, "inner": 32,
-    "vocabulary": 50, "room": 24,
-}  # fmt: skip
+TINY = {"layers": 2, "hidden": 16, "heads": 4, "kv_heads": 2, "head": 8, "inner": 32, "vocabulary": 50, "room": 24}
 
 
 def cases(scale: str) -> Iterator[Case]:
@@ -60,19 +57,24 @@ def cases(scale: str) -> Iterator[Case]:
         return Case(name, setup, seconds, least=2, memory=scale == "full")
 
     labels = ints(batch, high=10)
-    yield case(f"MLP training, batch {batch}",
-               _training(lambda m: mlp(m, 16 if tiny else 512), "SGD", randn(batch, 784),
-                         labels))  # fmt: skip
-    yield case(f"CNN training, batch {batch}",
-               _training(lambda m: cnn(m, 2 if tiny else 16), "Adam", randn(batch, 1, 28, 28),
-                         labels))  # fmt: skip
+    yield case(
+        f"MLP training, batch {batch}",
+        _training(lambda m: mlp(m, 16 if tiny else 512), "SGD", randn(batch, 784), labels),
+    )
+    yield case(
+        f"CNN training, batch {batch}",
+        _training(lambda m: cnn(m, 2 if tiny else 16), "Adam", randn(batch, 1, 28, 28), labels),
+    )
     width, layers, context, n = (12, 1, 8, 2) if tiny else (384, 6, 256, 16)
     if scale == "quick":
         n = 2
     text = ints(n, context + 1, high=65)
-    yield case(f"GPT training, {layers} layers of {width}, batch {n}",
-               _training(lambda m: gpt(m, 65, context, width, 6, layers), "AdamW",
-                         text[:, :-1].copy(), text[:, 1:].reshape(-1)))  # fmt: skip
+    yield case(
+        f"GPT training, {layers} layers of {width}, batch {n}",
+        _training(
+            lambda m: gpt(m, 65, context, width, 6, layers), "AdamW", text[:, :-1].copy(), text[:, 1:].reshape(-1)
+        ),
+    )
     # A few of the layers stand for all where time is short.
     less = {"full": 1, "quick": 7, "tiny": 14}[scale]
     sizes = TINY if tiny else {"layers": 28 // less}

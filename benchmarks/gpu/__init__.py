@@ -73,11 +73,7 @@ def measure(case: Case, rounds: int = 7, budget_ms: float = 60.0) -> dict[str, A
             row[side] = statistics.median(found)
         if case.torch:
             ratios = [a / b for a, b in zip(times["votive"], times["torch"], strict=True)]
-            row["ratio"], row["low"], row["high"] = (
-                statistics.median(ratios),
-                min(ratios),
-                max(ratios),
-            )
+            row["ratio"], row["low"], row["high"] = (statistics.median(ratios), min(ratios), max(ratios))
     except Exception as e:  # one row that fails must not hide the others
         row |= failure(case.name, e)
     for side in ("votive", "torch"):

@@ -18,8 +18,7 @@ def main(argv: list[str] | None = None) -> list[dict[str, Any]]:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--only", default="", help="cases whose name matches")
     parser.add_argument(
-        "--suites",
-        default="memory_bound,moving,losses,products,epilogues,bytes_products,attentions,calls",
+        "--suites", default="memory_bound,moving,losses,products,epilogues,bytes_products,attentions,calls"
     )
     parser.add_argument("--models", action=argparse.BooleanOptionalAction, default=True)
     parser.add_argument("--json", type=Path)

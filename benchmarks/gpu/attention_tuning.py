@@ -106,9 +106,7 @@ def compile_share(mine: int, of: int) -> None:
 
     rt.runtime.driver = host.Emulated()
     rt.begin()
-    rt.runtime.properties[0] = dataclasses.replace(
-        rt.runtime.property(0), multi_processor_count=132
-    )
+    rt.runtime.properties[0] = dataclasses.replace(rt.runtime.property(0), multi_processor_count=132)
     families.load()
     made: list[Any] = []
     start = programs.Program.__init__

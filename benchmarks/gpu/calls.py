@@ -28,10 +28,7 @@ def calls() -> Iterator[Case]:
         "gelu": (lambda: F.gelu(x), lambda: TF.gelu(tx)),
         "sum": (lambda: x.sum(), lambda: tx.sum()),
         "softmax": (lambda: F.softmax(x, -1), lambda: TF.softmax(tx, -1)),
-        "layer_norm": (
-            lambda: F.layer_norm(x, (64,), w, w),
-            lambda: TF.layer_norm(tx, (64,), tw, tw),
-        ),
+        "layer_norm": (lambda: F.layer_norm(x, (64,), w, w), lambda: TF.layer_norm(tx, (64,), tw, tw)),
         "x @ y": (lambda: x @ m, lambda: tx @ tm),
         "linear with bias": (lambda: F.linear(x, m, w), lambda: TF.linear(tx, tm, tw)),
         "attention": (
@@ -41,14 +38,8 @@ def calls() -> Iterator[Case]:
         "x.view": (lambda: x.view(32, 128), lambda: tx.view(32, 128)),
         "x[1:3]": (lambda: x[1:3], lambda: tx[1:3]),
         "stack of 64": (lambda: votive.stack(many), lambda: torch.stack(tmany)),
-        "empty": (
-            lambda: votive.empty(64, 64, device="cuda"),
-            lambda: torch.empty(64, 64, device="cuda"),
-        ),
-        "zeros": (
-            lambda: votive.zeros(64, 64, device="cuda"),
-            lambda: torch.zeros(64, 64, device="cuda"),
-        ),
+        "empty": (lambda: votive.empty(64, 64, device="cuda"), lambda: torch.empty(64, 64, device="cuda")),
+        "zeros": (lambda: votive.zeros(64, 64, device="cuda"), lambda: torch.zeros(64, 64, device="cuda")),
         "x.to(bfloat16)": (lambda: x.to(votive.bfloat16), lambda: tx.to(torch.bfloat16)),
     }
     for name, (ours, theirs) in sides.items():

@@ -53,9 +53,7 @@ def training(rounds: int = 5, each: int = 10) -> list[dict[str, Any]]:
     rows = []
     first = step().item()
     speed, spread = _rate(step, votive.cuda.synchronize, BATCH * LENGTH, rounds, each)
-    rows.append(
-        {"name": "GPT-2 124M training, eager", "votive": speed, "spread": spread, "loss": first}
-    )
+    rows.append({"name": "GPT-2 124M training, eager", "votive": speed, "spread": spread, "loss": first})
     rows[-1]["memory"] = votive.cuda.max_memory_allocated()
     try:
         graphed = votive.cuda.make_graphed(step)
@@ -104,10 +102,16 @@ def decoding(context: int = 256, tokens: int = 200) -> list[dict[str, Any]]:
 
     votive.manual_seed(0)
     config = Qwen3Config(
-        vocab_size=151936, hidden_size=1024, intermediate_size=3072, num_hidden_layers=28,
-        num_attention_heads=16, num_key_value_heads=8, head_dim=128, max_position_embeddings=4096,
+        vocab_size=151936,
+        hidden_size=1024,
+        intermediate_size=3072,
+        num_hidden_layers=28,
+        num_attention_heads=16,
+        num_key_value_heads=8,
+        head_dim=128,
+        max_position_embeddings=4096,
         tie_word_embeddings=True,
-    )  # fmt: skip
+    )
     with votive.device("cuda"):
         model = Qwen3ForCausalLM(config).to(votive.bfloat16).eval()
     ids = votive.randint(0, 150000, (1, context), device="cuda")

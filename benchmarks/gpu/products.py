@@ -38,11 +38,10 @@ def epilogues() -> Iterator[Case]:
         work, label = 2.0 * rows * width * inner, f"{rows}x{width}x{inner}"
         for name, gelu in (("gelu_tanh", True), ("relu", False)):
             mine = lambda x=x, w=w1, b=b1, n=name: ops._linear_activated(x, w, b, n)
-            theirs = lambda x=tx, w=tw1, b=tb1, g=gelu: torch._addmm_activation(
-                b, x, w.t(), use_gelu=g
+            theirs = lambda x=tx, w=tw1, b=tb1, g=gelu: torch._addmm_activation(b, x, w.t(), use_gelu=g)
+            yield Case(
+                f"linear, {name} {label}", mine, theirs, flops=work, check=lambda a=mine, b=theirs: error(a(), b())
             )
-            yield Case(f"linear, {name} {label}", mine, theirs, flops=work,
-                       check=lambda a=mine, b=theirs: error(a(), b()))  # fmt: skip
         params = [t.clone().requires_grad_() for t in (x, w1, b1, w2, b2)]
         tparams = [t.clone().requires_grad_() for t in (tx, tw1, tb1, tw2, tb2)]
 
@@ -59,19 +58,22 @@ def epilogues() -> Iterator[Case]:
             y = TF.linear(TF.gelu(TF.linear(x, w1, b1), approximate="tanh"), w2, b2)
             return torch.autograd.grad(y, p, g)
 
-        yield Case(f"feed-forward step, joined {label}", mine, theirs, flops=6 * work,
-                   check=_worst(mine, theirs))  # fmt: skip
+        yield Case(f"feed-forward step, joined {label}", mine, theirs, flops=6 * work, check=_worst(mine, theirs))
         columns = [*(p.t().contiguous().detach() for p in (w1, w2))]
         turned = [x, columns[0].t(), b1, columns[1].t(), b2]
         turned = [t.detach().requires_grad_() for t in turned]
-        yield Case(f"feed-forward step, by columns {label}", lambda p=turned, f=mine: f(p), theirs,
-                   flops=6 * work, check=_worst(lambda p=turned, f=mine: f(p), theirs))  # fmt: skip
+        yield Case(
+            f"feed-forward step, by columns {label}",
+            lambda p=turned, f=mine: f(p),
+            theirs,
+            flops=6 * work,
+            check=_worst(lambda p=turned, f=mine: f(p), theirs),
+        )
         yield Case(f"feed-forward step, apart {label}", apart, theirs, flops=6 * work)
         h, th = pair(rows, inner)
         both = lambda h=h, x=x: ops._linear_gradients(h, x, False)
         tboth = lambda h=th, x=tx: (h.t() @ x, h.sum(0))
-        yield Case(f"gradients of weight and bias {label}", both, tboth, flops=work,
-                   check=_worst(both, tboth))  # fmt: skip
+        yield Case(f"gradients of weight and bias {label}", both, tboth, flops=work, check=_worst(both, tboth))
 
 
 def _narrow(rows: int, cols: int) -> tuple[Any, Any]:
@@ -108,17 +110,28 @@ def bytes_products() -> Iterator[Case]:
             theirs = lambda a=ta, b=tb, s=tscales, f=fast: torch._scaled_mm(
                 a, b.t(), *s, out_dtype=torch.bfloat16, use_fast_accum=f
             )
-            yield Case(f"{name} {label}", mine, theirs, flops=work, target="0.98 of torch",
-                       check=lambda p=mine, q=theirs: error(p(), q()))  # fmt: skip
+            yield Case(
+                f"{name} {label}",
+                mine,
+                theirs,
+                flops=work,
+                target="0.98 of torch",
+                check=lambda p=mine, q=theirs: error(p(), q()),
+            )
         if m <= 16:
             continue  # torch wants more rows
-        ti, tj = (torch.randint(-128, 128, s, device="cuda", dtype=torch.int8)
-                  for s in ((m, k), (n, k)))  # fmt: skip
+        ti, tj = (torch.randint(-128, 128, s, device="cuda", dtype=torch.int8) for s in ((m, k), (n, k)))
         i, j = votive.from_dlpack(ti), votive.from_dlpack(tj)
         whole = lambda i=i, j=j: votive._int_mm(i, j.t())
         twhole = lambda i=ti, j=tj: torch._int_mm(i, j.t())
-        yield Case(f"int8 {label}", whole, twhole, flops=work, target="0.98 of torch",
-                   check=lambda p=whole, q=twhole: error(p(), q()))  # fmt: skip
+        yield Case(
+            f"int8 {label}",
+            whole,
+            twhole,
+            flops=work,
+            target="0.98 of torch",
+            check=lambda p=whole, q=twhole: error(p(), q()),
+        )
 
 
 def _told() -> None:

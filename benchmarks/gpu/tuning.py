@@ -39,9 +39,8 @@ def few_rows() -> None:
                     p.divisible = (4, 5, 6, 7, 8)
 
                     def run(
-                        p: Any = p, bn: int = bn, weights: Any = weights, x: Any = x, y: Any = y,
-                        n: int = n, k: int = k,
-                    ) -> None:  # fmt: skip
+                        p: Any = p, bn: int = bn, weights: Any = weights, x: Any = x, y: Any = y, n: int = n, k: int = k
+                    ) -> None:
                         to, row = y._data.ptr, x._data.ptr
                         for w in weights:
                             p((-(-n // bn),), to, row, w._data.ptr, row, n, k, k, k, n)

@@ -134,13 +134,8 @@ def storage(key: Any = "0", numel: Any = 4, kind: Any = FLOATS, location: Any = 
     return Outside(("storage", kind, key, location, numel))
 
 
-def tensor(
-    shape: Any = (4,), stride: Any = (1,), offset: Any = 0, source: Any = None
-) -> Call:  # fmt: skip
-    return Call(
-        REBUILD, storage() if source is None else source, offset, shape, stride, False,
-        Call(ORDERED),
-    )  # fmt: skip
+def tensor(shape: Any = (4,), stride: Any = (1,), offset: Any = 0, source: Any = None) -> Call:
+    return Call(REBUILD, storage() if source is None else source, offset, shape, stride, False, Call(ORDERED))
 
 
 FOUR = struct.pack("<4f", 1, 2, 3, 4)
@@ -220,8 +215,7 @@ def valid() -> dict[str, bytes]:
     plain = npy(described(), two.tobytes())
     return {
         "safetensors": safetensors(
-            {"__metadata__": {"k": "v"}, "a": entry(), "b": entry("I8", (3,), (8, 11))},
-            two.tobytes() + b"abc",
+            {"__metadata__": {"k": "v"}, "a": entry(), "b": entry("I8", (3,), (8, 11))}, two.tobytes() + b"abc"
         ),
         "torch zip": torch_zip(nested()),
         "torch legacy": torch_legacy(nested()),

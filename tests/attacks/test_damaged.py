@@ -138,10 +138,14 @@ IDX = bytes([0, 0, 8, 3, 0, 0, 0, 4, 0, 0, 0, 5, 0, 0, 0, 5]) + bytes(range(100)
 WORDS = "\n".join(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "hel", "##lo", "there"]).encode()
 RANKS = b"\n".join(base64.b64encode(bytes([i])) + b" %d" % i for i in range(256))
 CONFIG = {
-    "bos_token": "[CLS]", "eos_token": {"content": "[SEP]", "lstrip": False},
-    "added_tokens_decoder": {"0": {"content": "[PAD]", "special": True}}, "padding_side": "left",
-    "model_max_length": 512, "chat_template": "{{ messages }}", "tokenizer_class": "BertTokenizer",
-}  # fmt: skip
+    "bos_token": "[CLS]",
+    "eos_token": {"content": "[SEP]", "lstrip": False},
+    "added_tokens_decoder": {"0": {"content": "[PAD]", "special": True}},
+    "padding_side": "left",
+    "model_max_length": 512,
+    "chat_template": "{{ messages }}",
+    "tokenizer_class": "BertTokenizer",
+}
 INDEX = {"metadata": {"total_size": 11}, "weight_map": dict.fromkeys("ab", "one.safetensors")}
 CIFAR = {b"data": np.zeros((2, 8), np.uint8), b"labels": [1, 2]}
 
@@ -170,20 +174,15 @@ KINDS: dict[str, tuple[Content, str, Callable[[Path], Any], str]] = {
     "token file": (_saved(lambda p: vt.data.TokenFile.write(p, [5, 6, 7])), "", _tokens, ""),
     "history": (_saved(_history), ".json", vt.train.History.load, ""),
     "vocab.txt": (WORDS, "", _tokenizer("vocab.txt"), "tokenizers"),
-    "tokenizer_config": (
-        json.dumps(CONFIG).encode(), "", _tokenizer("tokenizer_config.json"), "tokenizers"
-    ),
+    "tokenizer_config": (json.dumps(CONFIG).encode(), "", _tokenizer("tokenizer_config.json"), "tokenizers"),
     "sentencepiece": (lambda _: _sentencepiece(), "", _tokenizer("tokenizer.model"), "tokenizers"),
     "tiktoken": (RANKS, "", vt.speech.from_tiktoken, "tokenizers"),
     **{
         kind: (lambda _, kind=kind: _picture(kind), "", vt.vision.io.read_image, "PIL")
         for kind in ("PNG", "JPEG", "GIF", "BMP", "WEBP")
     },
-    **{
-        kind: (lambda _, kind=kind: _sound(kind), f".{kind}", vt.audio.load, "soundfile")
-        for kind in ("wav", "flac")
-    },
-}  # fmt: skip
+    **{kind: (lambda _, kind=kind: _sound(kind), f".{kind}", vt.audio.load, "soundfile") for kind in ("wav", "flac")},
+}
 
 
 @pytest.mark.parametrize("kind", KINDS)

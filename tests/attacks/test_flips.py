@@ -21,9 +21,8 @@ from .forge import read_all, valid
 FILES = valid()
 SUFFIX = {"npz": ".npz", "npz, compressed": ".npz", "npy": ".npy"}
 QUIET = settings(
-    max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture],
-    derandomize=True,
-)  # fmt: skip
+    max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture], derandomize=True
+)
 
 
 def placed(tmp_path: Path, kind: str, content: bytes) -> Path:
@@ -66,9 +65,7 @@ def test_every_single_byte_may_be_changed(kind: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("kind", FILES)
 @given(data=some.data())
 @QUIET
-def test_many_bytes_may_be_changed_cut_out_or_put_in(
-    kind: str, data: some.DataObject, tmp_path: Path
-) -> None:
+def test_many_bytes_may_be_changed_cut_out_or_put_in(kind: str, data: some.DataObject, tmp_path: Path) -> None:
     content = bytearray(FILES[kind])
     for _ in range(data.draw(some.integers(1, 6))):
         at = data.draw(some.integers(0, len(content)))

@@ -228,16 +228,12 @@ def mutated(change: Callable[[bytearray], None], path: Path) -> None:
         everything(path)
 
 
-FUZZ = settings(
-    max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+FUZZ = settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
 @FUZZ
 @given(st.lists(st.tuples(st.integers(0, 2815), st.integers(0, 255)), min_size=1, max_size=4))
-def test_changed_bytes_give_values_or_a_format_error(
-    path: Path, changes: list[tuple[int, int]]
-) -> None:
+def test_changed_bytes_give_values_or_a_format_error(path: Path, changes: list[tuple[int, int]]) -> None:
     def change(raw: bytearray) -> None:
         for at, byte in changes:
             raw[at] = byte
@@ -253,9 +249,7 @@ def test_changed_numbers_give_values_or_a_format_error(path: Path, at: int, numb
 
 @FUZZ
 @given(st.binary(max_size=200))
-def test_arbitrary_bytes_behind_the_magic_give_a_format_error_or_nothing(
-    path: Path, rest: bytes
-) -> None:
+def test_arbitrary_bytes_behind_the_magic_give_a_format_error_or_nothing(path: Path, rest: bytes) -> None:
     for head in (b"GGUF\x03\x00\x00\x00", b"GGUF\x00\x00\x00\x03"):
         path.write_bytes(head + rest)
         with contextlib.suppress(FileFormatError):

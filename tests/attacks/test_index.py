@@ -14,11 +14,21 @@ from votive.io import safetensors as st
 from .forge import refusal
 
 PATHS = [
-    "../secret.safetensors", "sub/../../secret.safetensors", "/etc/passwd", "C:\\secret",
+    "../secret.safetensors",
+    "sub/../../secret.safetensors",
+    "/etc/passwd",
+    "C:\\secret",
     "c:secret",
-    "\\\\server\\share\\file", "..\\secret.safetensors", "sub\\..\\..\\secret", "", "a\0b", "..",
-    "/", "//server/file", "\\secret",
-]  # fmt: skip
+    "\\\\server\\share\\file",
+    "..\\secret.safetensors",
+    "sub\\..\\..\\secret",
+    "",
+    "a\0b",
+    "..",
+    "/",
+    "//server/file",
+    "\\secret",
+]
 
 
 def index(weight_map: Any, **other: Any) -> str:
@@ -39,11 +49,10 @@ ATTACKS: dict[str, tuple[Any, str]] = {
     "not UTF-8": (b'{"weight_map": {"\xff": "part"}}', "not valid JSON"),
     "a file that is missing": (index({"w": "gone.safetensors"}), "'gone.safetensors' that is not"),
     "a folder": (index({"w": "folder"}), "that is not beside it"),
-    "a tensor that is not in its file": (
-        index({"x": "part.safetensors"}), "part.safetensors does not hold 'x'"),
+    "a tensor that is not in its file": (index({"x": "part.safetensors"}), "part.safetensors does not hold 'x'"),
     "itself": (index({"w": "model.safetensors.index.json"}), "is an index, not a part"),
     **{f"the path {p!r}": (index({"w": p}), "") for p in PATHS},
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", ATTACKS)

@@ -23,7 +23,9 @@ ATTACKS: dict[str, tuple[bytes, str]] = {
     "a header that is deep": (npy(b"(" * 4000 + b")" * 4000), "header is damaged"),
     "a header that is a chain of signs": (npy(b"-" * 9000 + b"1"), "header is damaged"),
     "a header that multiplies": (
-        npy(b"{'descr': '<f4', 'fortran_order': False, 'shape': (9**9**9,)}"), "header is damaged"),
+        npy(b"{'descr': '<f4', 'fortran_order': False, 'shape': (9**9**9,)}"),
+        "header is damaged",
+    ),
     "a number with too many digits": (npy(b"1" * 9000), "header is damaged"),
     "a header with another key": (npy({**described(), "x": 1}, bytes(8)), "header is damaged"),
     "a header that is no dict": (npy([1]), "header is damaged"),
@@ -41,7 +43,7 @@ ATTACKS: dict[str, tuple[bytes, str]] = {
     "an unknown type": (npy(described("<f3"), bytes(8)), "numbers of the type"),
     "an empty type": (npy(described(""), bytes(8)), "structured"),
     "a type over two lines": (npy(described("<f4\n"), bytes(8)), "structured"),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", ATTACKS)
@@ -64,8 +66,14 @@ def test_it_is_refused(name: str, kind: str, tmp_path: Path) -> None:
 def patched(content: bytes, **fields: int) -> bytes:
     """An archive of one member whose directory claims other sizes or places."""
     at = content.rindex(b"PK\x01\x02")
-    offsets = {"method": (10, "<H"), "crc": (16, "<I"), "packed": (20, "<I"), "size": (24, "<I"),
-               "flags": (8, "<H"), "offset": (42, "<I")}  # fmt: skip
+    offsets = {
+        "method": (10, "<H"),
+        "crc": (16, "<I"),
+        "packed": (20, "<I"),
+        "size": (24, "<I"),
+        "flags": (8, "<H"),
+        "offset": (42, "<I"),
+    }
     out = bytearray(content)
     for name, value in fields.items():
         where, form = offsets[name]
@@ -76,21 +84,17 @@ def patched(content: bytes, **fields: int) -> bytes:
 STORED, DEFLATED = npz({"w.npy": GOOD}), npz({"w.npy": GOOD}, zipfile.ZIP_DEFLATED)
 ARCHIVES: dict[str, tuple[bytes, str]] = {
     "a stored member of two sizes": (patched(STORED, size=4 << 20), "two different sizes"),
-    "a stored member beyond the end": (
-        patched(STORED, size=2**31, packed=2**31), "beyond the end"),
-    "a compressed member that claims too much": (
-        patched(DEFLATED, size=2**31), "cannot hold"),
-    "a compressed member that holds less": (
-        patched(DEFLATED, size=len(GOOD) + 1), "holds less than it claims"),
-    "a compressed member that holds more": (
-        patched(DEFLATED, size=len(GOOD) - 1), "holds more than it claims"),
+    "a stored member beyond the end": (patched(STORED, size=2**31, packed=2**31), "beyond the end"),
+    "a compressed member that claims too much": (patched(DEFLATED, size=2**31), "cannot hold"),
+    "a compressed member that holds less": (patched(DEFLATED, size=len(GOOD) + 1), "holds less than it claims"),
+    "a compressed member that holds more": (patched(DEFLATED, size=len(GOOD) - 1), "holds more than it claims"),
     "another checksum": (patched(DEFLATED, crc=1), "checksum differs"),
     "an unknown method": (patched(DEFLATED, method=99), "method 99"),
     "an encrypted member": (patched(STORED, flags=1), "encrypted"),
     "a member before the beginning": (patched(STORED, offset=2**31), "has no header"),
     "no directory": (STORED[: STORED.index(b"PK\x01\x02")], "cut off or damaged"),
     "a directory alone": (STORED[STORED.index(b"PK\x01\x02") :], "none of the known"),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", ARCHIVES)

@@ -53,9 +53,7 @@ CODE = {
     "torch.hub.load": call("torch.hub.load", "{}"),
     "torch._utils.os.system": call("torch._utils.os.system", "touch {}"),
     "numpy.fromfile": call("numpy.fromfile", "{}"),
-    "numpy.testing._private.utils.runstring": call(
-        "numpy.testing._private.utils.runstring", "open('{}', 'w')", {}
-    ),
+    "numpy.testing._private.utils.runstring": call("numpy.testing._private.utils.runstring", "open('{}', 'w')", {}),
     "votive.save": call("votive.save", 1, "{}"),
     "pathlib.Path.touch": call("pathlib.Path.touch", "{}"),
     "collections.OrderedDict.__init__": call("collections.OrderedDict.__init__"),
@@ -70,8 +68,7 @@ CODE = {
 def test_code_is_named_and_not_run(name: str, make: Any, where: str, tmp_path: Path) -> None:
     victim = tmp_path / "victim"
     attack = Call(
-        CODE[name].function,
-        *(a.replace("{}", str(victim)) if isinstance(a, str) else a for a in CODE[name].args),
+        CODE[name].function, *(a.replace("{}", str(victim)) if isinstance(a, str) else a for a in CODE[name].args)
     )
     content = {
         "root": attack,
@@ -159,8 +156,7 @@ PARTS: dict[str, tuple[Any, str]] = {
     "a call of text": (opcodes("x") + b")R", "is no function"),
     "a call with a list": (opcodes(ORDERED) + b"]R", "without arguments"),
     "a state for a list": (b"]}b", "cannot be set"),
-    "a function as a value": (
-        {"a": Global("collections", "OrderedDict"), "t": tensor()}, "as a value"),
+    "a function as a value": ({"a": Global("collections", "OrderedDict"), "t": tensor()}, "as a value"),
     "named arguments": (opcodes(ORDERED) + b")" + opcodes({"a": 1}) + b"\x92", "named arguments"),
     "a name that is not text": (b"NN\x93", "must be text"),
     "a name that is not UTF-8": (b"c\xff\n\xff\n", "damaged"),
@@ -191,26 +187,43 @@ PARTS: dict[str, tuple[Any, str]] = {
     "a parameter of nothing": (call("torch._utils._rebuild_parameter", 1), "no tensor in it"),
     "a tensor made by code": (
         call("torch._tensor._rebuild_from_type_v2", Global("os", "system"), None, ("true",), None),
-        "os.system"),
-    "a tensor of a class": (
-        call("torch._tensor._rebuild_from_type_v2", REBUILD, FLOATS, (), {}), "only plain tensors"),
+        "os.system",
+    ),
+    "a tensor of a class": (call("torch._tensor._rebuild_from_type_v2", REBUILD, FLOATS, (), {}), "only plain tensors"),
     "an array of objects": (call("numpy.dtype", "O8", False, True), "only numbers"),
     "an array of structures": (call("numpy.dtype", [("a", "f4")]), "only numbers"),
     "an array without content": (
         {"a": call("numpy.core.multiarray._reconstruct", None, (0,), b"b"), "t": tensor()},
-        "without content"),
+        "without content",
+    ),
     "an array larger than its bytes": (
-        call("numpy.core.multiarray._reconstruct", None, (0,), b"b",
-             state=(1, (HUGE,), call("numpy.dtype", "f4"), False, b"1234")), "too large"),
+        call(
+            "numpy.core.multiarray._reconstruct",
+            None,
+            (0,),
+            b"b",
+            state=(1, (HUGE,), call("numpy.dtype", "f4"), False, b"1234"),
+        ),
+        "too large",
+    ),
     "an array of the wrong size": (
-        call("numpy.core.multiarray._reconstruct", None, (0,), b"b",
-             state=(1, (2,), call("numpy.dtype", "f4"), False, b"1234")), "do not fill"),
+        call(
+            "numpy.core.multiarray._reconstruct",
+            None,
+            (0,),
+            b"b",
+            state=(1, (2,), call("numpy.dtype", "f4"), False, b"1234"),
+        ),
+        "do not fill",
+    ),
     "an encoding that runs code": (call("_codecs.encode", "x", "zlib"), "not supported"),
-    "quantized tensors": (tensor(source=storage(kind=Global("torch", "QInt8Storage"))),
-                          "quantized tensors (torch.QInt8Storage)"),
+    "quantized tensors": (
+        tensor(source=storage(kind=Global("torch", "QInt8Storage"))),
+        "quantized tensors (torch.QInt8Storage)",
+    ),
     "sparse tensors": (bad("torch._utils._rebuild_sparse_tensor"), "sparse tensors"),
     "types that votive lacks": (Global("torch", "complex32"), "torch.complex32"),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", PARTS)
@@ -238,19 +251,24 @@ LEGACY: dict[str, tuple[bytes, str]] = {
     "another protocol": (torch_legacy({}, (), b"", protocol=1002), "protocol 1002"),
     "a system that is text": (torch_legacy({}, (), b"", system="x"), "damaged"),
     "storages that are no list": (
-        torch_legacy({"a": tensor()})[: -24] [:0] + b"".join(
-            map(pickled, (0x1950A86A20F9469CFC6C, 1001, {}, {"a": tensor()}, "0"))), "damaged"),
+        torch_legacy({"a": tensor()})[:-24][:0]
+        + b"".join(map(pickled, (0x1950A86A20F9469CFC6C, 1001, {}, {"a": tensor()}, "0"))),
+        "damaged",
+    ),
     "a storage twice": (torch_legacy({"a": tensor()}, ("0", "0")), "listed twice"),
     "a storage nobody uses": (torch_legacy({}), "never used"),
     "a storage that is not listed": (torch_legacy({"a": tensor()}, (), b""), "not in the file"),
     "a storage of another size": (
-        torch_legacy({"a": tensor()}, data=struct.pack("<q", 2**62) + FOUR), "different sizes"),
+        torch_legacy({"a": tensor()}, data=struct.pack("<q", 2**62) + FOUR),
+        "different sizes",
+    ),
     "a storage cut off": (torch_legacy({"a": tensor()}, data=struct.pack("<q", 4)), "cut off"),
     "a part beyond its storage": (
-        torch_legacy({"a": tensor(source=Outside(
-            ("storage", FLOATS, "0", "cpu", 4, ("v", 2, 3))))}), "reaches beyond it"),
+        torch_legacy({"a": tensor(source=Outside(("storage", FLOATS, "0", "cpu", 4, ("v", 2, 3))))}),
+        "reaches beyond it",
+    ),
     "a plain pickle": (pickled({"a": 1}), "not one of torch"),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", LEGACY)
@@ -263,16 +281,12 @@ def test_an_old_file_is_refused(name: str, tmp_path: Path) -> None:
 
 ZIPS: dict[str, tuple[bytes, str]] = {
     "compressed": (torch_zip({"a": tensor()}, compression=zipfile.ZIP_DEFLATED), "is compressed"),
-    "a bomb": (
-        torch_zip({"a": tensor()}, {"0": bytes(1 << 26)}, compression=zipfile.ZIP_DEFLATED),
-        "is compressed"),
-    "no data.pkl": (torch_zip({})[:0] + torch_zip({}).replace(b"data.pkl", b"beta.pkl"),
-                    "without data.pkl"),
+    "a bomb": (torch_zip({"a": tensor()}, {"0": bytes(1 << 26)}, compression=zipfile.ZIP_DEFLATED), "is compressed"),
+    "no data.pkl": (torch_zip({})[:0] + torch_zip({}).replace(b"data.pkl", b"beta.pkl"), "without data.pkl"),
     "two of data.pkl": (torch_zip({}, extra={"other/data.pkl": pickled({})}), "without data.pkl"),
     "a name twice": (torch_zip({}, extra={"archive/data.pkl": pickled({})}), "occurs twice"),
-    "an unknown byte order": (
-        torch_zip({}).replace(b"little", b"middle"), "byte order b'middle'"),
-}  # fmt: skip
+    "an unknown byte order": (torch_zip({}).replace(b"little", b"middle"), "byte order b'middle'"),
+}
 
 
 @pytest.mark.parametrize("name", ZIPS)
@@ -283,9 +297,7 @@ def test_an_archive_is_refused(name: str, tmp_path: Path) -> None:
     assert expected in both(path)
 
 
-def test_a_source_does_not_name_more_tensors_than_there_can_be(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_source_does_not_name_more_tensors_than_there_can_be(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("votive.io.torch_file._MAX_NAMES", 10_000)
     path = tmp_path / "m.pt"
     path.write_bytes(torch_zip(laughs(30)))

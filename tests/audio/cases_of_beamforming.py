@@ -32,25 +32,11 @@ case("psd", lambda m: m.F.psd(m.spectra(*SPECTRA)))
 case("psd", lambda m: m.F.psd(m.spectra(*SPECTRA), mask(m, 2, 5, 20)), "mask")
 case("psd", lambda m: m.F.psd(m.spectra(*SPECTRA), mask(m, 2, 5, 20), False), "plain")
 case("mvdr_weights_souden", lambda m: m.F.mvdr_weights_souden(density(m, 0), density(m, 1), 1))
-case(
-    "mvdr_weights_souden",
-    lambda m: m.F.mvdr_weights_souden(density(m, 0), density(m, 1), vector(m), False),
-    "vector",
-)
+case("mvdr_weights_souden", lambda m: m.F.mvdr_weights_souden(density(m, 0), density(m, 1), vector(m), False), "vector")
 case("mvdr_weights_rtf", lambda m: m.F.mvdr_weights_rtf(m.spectra(2, 5, 3), density(m, 1)))
-case(
-    "mvdr_weights_rtf", lambda m: m.F.mvdr_weights_rtf(m.spectra(2, 5, 3), density(m, 1), 2), "one"
-)
-case(
-    "mvdr_weights_rtf",
-    lambda m: m.F.mvdr_weights_rtf(m.spectra(2, 5, 3), density(m, 1), vector(m)),
-    "vector",
-)
-case(
-    "rtf_evd",
-    lambda m: (lambda v: v[..., :, None] * v[..., None, :].conj())(m.F.rtf_evd(density(m, 0))),
-    **HERMITE,
-)
+case("mvdr_weights_rtf", lambda m: m.F.mvdr_weights_rtf(m.spectra(2, 5, 3), density(m, 1), 2), "one")
+case("mvdr_weights_rtf", lambda m: m.F.mvdr_weights_rtf(m.spectra(2, 5, 3), density(m, 1), vector(m)), "vector")
+case("rtf_evd", lambda m: (lambda v: v[..., :, None] * v[..., None, :].conj())(m.F.rtf_evd(density(m, 0))), **HERMITE)
 for _n in (1, 2, 4):
     case(
         "rtf_power",
@@ -64,19 +50,14 @@ case("apply_beamforming", lambda m: m.F.apply_beamforming(m.spectra(2, 5, 3), m.
 case("PSD", lambda m: m.T.PSD()(m.spectra(*SPECTRA), mask(m, 2, 5, 20)))
 case("PSD", lambda m: m.T.PSD(True)(m.spectra(*SPECTRA), mask(m, *SPECTRA)), "multi")
 case("SoudenMVDR", lambda m: m.T.SoudenMVDR()(m.spectra(*SPECTRA), density(m, 0), density(m, 1), 0))
-case(
-    "RTFMVDR",
-    lambda m: m.T.RTFMVDR()(m.spectra(*SPECTRA), m.spectra(2, 5, 3), density(m, 1), 0),
-)
+case("RTFMVDR", lambda m: m.T.RTFMVDR()(m.spectra(*SPECTRA), m.spectra(2, 5, 3), density(m, 1), 0))
 
 
 def _mvdr(m: Side, calls: int = 1, **how: Any) -> Any:
     made = m.T.MVDR(**how)
     shape = SPECTRA if how.get("multi_mask") else (2, 5, 20)
     for k in range(calls):
-        out = made(
-            m.spectra(*SPECTRA, seed=k), mask(m, *shape, seed=k), mask(m, *shape, seed=k + 9)
-        )
+        out = made(m.spectra(*SPECTRA, seed=k), mask(m, *shape, seed=k), mask(m, *shape, seed=k + 9))
     return out
 
 

@@ -36,62 +36,52 @@ def power(m: Side) -> Any:
 module("Spectrogram", signal, **BUFFER)
 module("Spectrogram", signal, 64, 50, 20, 3, power=None, normalized=True, label="complex", **BUFFER)
 module(
-    "Spectrogram", signal, 64, label="window", center=False,
-    wkwargs={"periodic": False}, normalized="frame_length", **BUFFER,
-)  # fmt: skip
-module("InverseSpectrogram", lambda m: (m.spectra(2, 201, 9), 1400), **BUFFER)
-module(
-    "InverseSpectrogram", lambda m: m.spectra(33, 20), 64, label="small", normalized=True, **BUFFER
-)
-module(
-    "GriffinLim", lambda m: m.x(2, 33, 20).detach() ** 2, 64, 8, label="zeros", rand_init=False,
-    grad=False, **BUFFER,
-)  # fmt: skip
-module("SpectralCentroid", signal, 8000, **BUFFER)
-module("TimeStretch", lambda m: m.spectra(2, 201, 20), None, 201, 1.2, against64=True, **BUFFER)
-module(
-    "TimeStretch",
-    lambda m: (m.spectra(2, 33, 20), 0.8),
-    16,
-    33,
-    label="overriding",
-    against64=True,
+    "Spectrogram",
+    signal,
+    64,
+    label="window",
+    center=False,
+    wkwargs={"periodic": False},
+    normalized="frame_length",
     **BUFFER,
 )
+module("InverseSpectrogram", lambda m: (m.spectra(2, 201, 9), 1400), **BUFFER)
+module("InverseSpectrogram", lambda m: m.spectra(33, 20), 64, label="small", normalized=True, **BUFFER)
+module(
+    "GriffinLim", lambda m: m.x(2, 33, 20).detach() ** 2, 64, 8, label="zeros", rand_init=False, grad=False, **BUFFER
+)
+module("SpectralCentroid", signal, 8000, **BUFFER)
+module("TimeStretch", lambda m: m.spectra(2, 201, 20), None, 201, 1.2, against64=True, **BUFFER)
+module("TimeStretch", lambda m: (m.spectra(2, 33, 20), 0.8), 16, 33, label="overriding", against64=True, **BUFFER)
 module("PitchShift", lambda m: m.tone(2, 3000), 8000, 12, against64=True, grad=False, **BUFFER)
 module("AmplitudeToDB", power)
 module("AmplitudeToDB", power, "magnitude", 30.0, label="top")
 module("MelScale", power, 40, **BUFFER)
-module(
-    "MelScale", power, 40, 22050, 20.0, 8000.0, 201, "slaney", "slaney", label="slaney", **BUFFER
-)
+module("MelScale", power, 40, 22050, 20.0, 8000.0, 201, "slaney", "slaney", label="slaney", **BUFFER)
 module("InverseMelScale", lambda m: m.x(2, 40, 5) ** 2, 201, 40, **BUFFER)
-module(
-    "InverseMelScale",
-    lambda m: m.x(40, 5) ** 2,
-    201,
-    40,
-    label="gelsd",
-    driver="gelsd",
-    grad=False,
-    **BUFFER,
-)
+module("InverseMelScale", lambda m: m.x(40, 5) ** 2, 201, 40, label="gelsd", driver="gelsd", grad=False, **BUFFER)
 module("MelSpectrogram", signal, n_mels=40, **BUFFER)
 module(
-    "MelSpectrogram", signal, 8000, 256, 200, 80, 20.0, 3800.0, 4, 30, label="options", power=1.0,
-    norm="slaney", mel_scale="slaney", normalized=True, **BUFFER,
-)  # fmt: skip
-module("MFCC", signal, melkwargs={"n_mels": 40}, **BUFFER)
-module(
-    "MFCC",
+    "MelSpectrogram",
     signal,
     8000,
-    13,
-    norm=None,
-    log_mels=True,
-    label="log",
-    melkwargs={"n_mels": 23, "n_fft": 256},
+    256,
+    200,
+    80,
+    20.0,
+    3800.0,
+    4,
+    30,
+    label="options",
+    power=1.0,
+    norm="slaney",
+    mel_scale="slaney",
+    normalized=True,
     **BUFFER,
+)
+module("MFCC", signal, melkwargs={"n_mels": 40}, **BUFFER)
+module(
+    "MFCC", signal, 8000, 13, norm=None, log_mels=True, label="log", melkwargs={"n_mels": 23, "n_fft": 256}, **BUFFER
 )
 module("LFCC", signal, **BUFFER)
 module(

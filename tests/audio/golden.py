@@ -40,9 +40,7 @@ def write() -> None:
 
     from .test_parity import CASES, flat, theirs
 
-    out: dict[str, Any] = {
-        "origin": np.array(f"torchaudio {torchaudio.__version__}, torch {torch.__version__}")
-    }
+    out: dict[str, Any] = {"origin": np.array(f"torchaudio {torchaudio.__version__}, torch {torch.__version__}")}
     for case in CASES:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")

@@ -32,18 +32,13 @@ def best_by_search(log_probs: Any, targets: list[int], blank: int) -> tuple[tupl
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("blank", [0, 2])
 @pytest.mark.parametrize(
-    ("time", "targets"),
-    [(1, [1]), (4, [1]), (5, [1, 3]), (6, [1, 1]), (6, [3, 1, 3]), (7, [1, 1, 3]), (3, [1, 1])],
+    ("time", "targets"), [(1, [1]), (4, [1]), (5, [1, 3]), (6, [1, 1]), (6, [3, 1, 3]), (7, [1, 1, 3]), (3, [1, 1])]
 )
 @pytest.mark.parametrize("seed", [0, 1])
-def test_the_path_is_the_best_of_all(
-    time: int, targets: list[int], blank: int, dtype: str, seed: int
-) -> None:
+def test_the_path_is_the_best_of_all(time: int, targets: list[int], blank: int, dtype: str, seed: int) -> None:
     logits = np.random.default_rng(seed).standard_normal((time, 4)) * 2
     probs = votive.from_numpy(logits.astype(dtype)).log_softmax(-1)
-    path, scores = forced_align(
-        probs.unsqueeze(0), votive.tensor([targets], dtype=votive.int32), blank=blank
-    )
+    path, scores = forced_align(probs.unsqueeze(0), votive.tensor([targets], dtype=votive.int32), blank=blank)
     want, score = best_by_search(probs.numpy().astype(np.float64), targets, blank)
     assert path.dtype is votive.int32
     assert path.tolist() == [list(want)]
@@ -72,8 +67,10 @@ def test_tokens_are_merged_into_spans() -> None:
     assert merge_tokens(path, scores) == spans
     assert [len(span) for span in spans] == [2, 1, 3]
     assert merge_tokens(path, scores, blank=2) == [
-        TokenSpan(0, 0, 1, 0.0), TokenSpan(0, 3, 4, 3.0), TokenSpan(3, 5, 8, 6.0),
-    ]  # fmt: skip
+        TokenSpan(0, 0, 1, 0.0),
+        TokenSpan(0, 3, 4, 3.0),
+        TokenSpan(3, 5, 8, 6.0),
+    ]
     assert merge_tokens(votive.tensor([], dtype=votive.int64), votive.tensor([])) == []
 
 

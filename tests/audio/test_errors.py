@@ -19,9 +19,7 @@ Call = Callable[[Side], Any]
 
 def spectrogram(m: Side, **how: Any) -> Any:
     args = {"power": 2.0, "normalized": False} | how
-    return m.F.spectrogram(
-        m.x(100), 0, m.array(np.ones(16)), 16, 8, 16, args["power"], args["normalized"]
-    )
+    return m.F.spectrogram(m.x(100), 0, m.array(np.ones(16)), 16, 8, 16, args["power"], args["normalized"])
 
 
 WRONG: dict[str, tuple[Call, str]] = {
@@ -32,16 +30,12 @@ WRONG: dict[str, tuple[Call, str]] = {
     "normalized name": (lambda m: spectrogram(m, normalized="energy"), "energy"),
     "normalized type": (lambda m: spectrogram(m, normalized=3), "bool or a str"),
     "inverse of real": (
-        lambda m: m.F.inverse_spectrogram(
-            m.x(9, 5), None, 0, m.array(np.ones(16)), 16, 8, 16, False
-        ),
+        lambda m: m.F.inverse_spectrogram(m.x(9, 5), None, 0, m.array(np.ones(16)), 16, 8, 16, False),
         "complex",
     ),
     "griffinlim momentum": (lambda m: m.T.GriffinLim(momentum=1.0), "momentum"),
     "griffinlim function": (
-        lambda m: m.F.griffinlim(
-            m.x(9, 5), m.array(np.ones(16)), 16, 8, 16, 1.0, 1, -0.1, None, False
-        ),
+        lambda m: m.F.griffinlim(m.x(9, 5), m.array(np.ones(16)), 16, 8, 16, 1.0, 1, -0.1, None, False),
         "momentum",
     ),
     "fbanks norm": (lambda m: m.F.melscale_fbanks(9, 0.0, 4e3, 4, 8000, norm="area"), "area"),
@@ -71,21 +65,12 @@ WRONG: dict[str, tuple[Call, str]] = {
     "deemph rate": (lambda m: m.F.deemph_biquad(m.x(9), 16000), "44100"),
     "riaa rate": (lambda m: m.F.riaa_biquad(m.x(9), 16000), "44100"),
     "flanger modulation": (lambda m: m.F.flanger(m.x(2, 9), 8000, modulation="saw"), "saw"),
-    "flanger interpolation": (
-        lambda m: m.F.flanger(m.x(2, 9), 8000, interpolation="cubic"),
-        "cubic",
-    ),
+    "flanger interpolation": (lambda m: m.F.flanger(m.x(2, 9), 8000, interpolation="cubic"), "cubic"),
     "flanger channels": (lambda m: m.F.flanger(m.x(5, 9), 8000), "4 channels"),
     "merge dims": (lambda m: m.F.merge_tokens(m.x(2, 3), m.x(2, 3)), "one dimension"),
     "merge lengths": (lambda m: m.F.merge_tokens(m.x(3), m.x(2)), "length"),
-    "frechet mean": (
-        lambda m: m.F.frechet_distance(m.x(2, 2), m.x(2, 2), m.x(2), m.x(2, 2)),
-        "mean",
-    ),
-    "frechet sizes": (
-        lambda m: m.F.frechet_distance(m.x(2), m.x(2, 2), m.x(3), m.x(3, 3)),
-        "differ",
-    ),
+    "frechet mean": (lambda m: m.F.frechet_distance(m.x(2, 2), m.x(2, 2), m.x(2), m.x(2, 2)), "mean"),
+    "frechet sizes": (lambda m: m.F.frechet_distance(m.x(2), m.x(2, 2), m.x(3), m.x(3, 3)), "differ"),
     "top_db": (lambda m: m.T.AmplitudeToDB(top_db=-1.0), "top_db"),
     "mel range": (lambda m: m.T.MelScale(f_min=9e3, sample_rate=16000), "f_min"),
     "inverse mel bins": (lambda m: m.T.InverseMelScale(201, 20)(m.x(19, 4)), "20 mel bins"),
@@ -149,9 +134,7 @@ EMPTY: dict[str, Call] = {
     "vad": lambda m: m.F.vad(m.x(1, 0), 16000),
     "add_noise": lambda m: m.F.add_noise(m.x(0, 5), m.x(0, 5), m.x(0)),
     "dither": lambda m: m.F.dither(m.x(0, 20).detach()),
-    "phase_vocoder": lambda m: m.F.phase_vocoder(
-        m.spectra(0, 3, 9), 2.0, m.array(np.zeros((3, 1)))
-    ),
+    "phase_vocoder": lambda m: m.F.phase_vocoder(m.spectra(0, 3, 9), 2.0, m.array(np.zeros((3, 1)))),
 }
 
 

@@ -23,12 +23,15 @@ def tone(channels: int = 2, frames: int = 1000) -> Any:
 
 @pytest.mark.parametrize(
     ("dtype", "encoding", "bits"),
-    [("uint8", "PCM_U", 8), ("int16", "PCM_S", 16), ("int32", "PCM_S", 32),
-     ("float32", "PCM_F", 32), ("float64", "PCM_F", 64)],
-)  # fmt: skip
-def test_a_wav_file_keeps_the_type_of_the_samples(
-    tmp_path: Path, dtype: str, encoding: str, bits: int
-) -> None:
+    [
+        ("uint8", "PCM_U", 8),
+        ("int16", "PCM_S", 16),
+        ("int32", "PCM_S", 32),
+        ("float32", "PCM_F", 32),
+        ("float64", "PCM_F", 64),
+    ],
+)
+def test_a_wav_file_keeps_the_type_of_the_samples(tmp_path: Path, dtype: str, encoding: str, bits: int) -> None:
     x = np.random.RandomState(0).uniform(-1, 1, (2, 300))
     if "int" in dtype:
         limits = np.iinfo(dtype)
@@ -166,11 +169,7 @@ def test_objects_work_as_files() -> None:
         (lambda f: audio.save(f / "b.wav", votive.zeros(3), 8000), ValueError, "channel, time"),
         (lambda f: audio.save(f / "b.xyz", tone(), 8000), ValueError, "format 'xyz'"),
         (lambda f: audio.save(f / "b.wav", tone().half(), 8000), ValueError, "float16"),
-        (
-            lambda f: audio.save(f / "b.flac", tone(), 8000, bits_per_sample=32),
-            ValueError,
-            "cannot hold",
-        ),
+        (lambda f: audio.save(f / "b.flac", tone(), 8000, bits_per_sample=32), ValueError, "cannot hold"),
         (
             lambda f: audio.save(f / "b.wav", tone(), 8000, encoding="PCM_S", bits_per_sample=8),
             ValueError,
@@ -181,9 +180,7 @@ def test_objects_work_as_files() -> None:
         (lambda f: audio.blocks(f / "a.wav", 4, overlap=4), ValueError, "overlap"),
     ],
 )
-def test_errors_say_what_is_wrong(
-    tmp_path: Path, call: Any, kind: type[Exception], message: str
-) -> None:
+def test_errors_say_what_is_wrong(tmp_path: Path, call: Any, kind: type[Exception], message: str) -> None:
     audio.save(tmp_path / "a.wav", tone(), 8000)
     (tmp_path / "text.wav").write_text("no sound")
     with pytest.raises(kind, match=message):

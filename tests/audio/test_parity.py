@@ -10,12 +10,7 @@ import pytest
 
 import votive
 
-from . import (  # noqa: F401
-    cases_of_beamforming,
-    cases_of_signals,
-    cases_of_spectra,
-    cases_of_transforms,
-)
+from . import cases_of_beamforming, cases_of_signals, cases_of_spectra, cases_of_transforms  # noqa: F401
 from .cases import CASES, Case, Side
 from .golden import GOLDEN, read, sampled
 

@@ -21,9 +21,7 @@ def noise(*shape: int, scale: float = 0.3, seed: int = 0) -> Any:
 
 @pytest.mark.parametrize("normalized", [False, True, "frame_length"])
 @pytest.mark.parametrize(("n_fft", "hop"), [(64, 16), (50, 20), (64, 32)])
-def test_an_inverse_spectrogram_gives_the_signal_back(
-    n_fft: int, hop: int, normalized: Any
-) -> None:
+def test_an_inverse_spectrogram_gives_the_signal_back(n_fft: int, hop: int, normalized: Any) -> None:
     x = noise(2, 3, 500)
     there = T.Spectrogram(n_fft, hop_length=hop, power=None, normalized=normalized, pad=7).double()
     back = T.InverseSpectrogram(n_fft, hop_length=hop, normalized=normalized, pad=7).double()
@@ -165,18 +163,12 @@ def test_filters_have_gradients_of_second_order() -> None:
 
 
 BATCHED = {
-    "lfilter": lambda x: F.lfilter(
-        x, votive.tensor([1.0, 0.2]).double(), votive.tensor([0.3, 0.1]).double()
-    ),
+    "lfilter": lambda x: F.lfilter(x, votive.tensor([1.0, 0.2]).double(), votive.tensor([0.3, 0.1]).double()),
     "resample": lambda x: F.resample(x, 3, 2),
     "spectrogram": lambda x: T.Spectrogram(16).double()(x),
-    "griffinlim": lambda x: T.GriffinLim(16, 3, rand_init=False).double()(
-        T.Spectrogram(16).double()(x)
-    ),
+    "griffinlim": lambda x: T.GriffinLim(16, 3, rand_init=False).double()(T.Spectrogram(16).double()(x)),
     "pitch_shift": lambda x: F.pitch_shift(x, 8000, 3, n_fft=32),
-    "mfcc": lambda x: T.MFCC(8000, 3, log_mels=True, melkwargs={"n_fft": 64, "n_mels": 4}).double()(
-        x
-    ),
+    "mfcc": lambda x: T.MFCC(8000, 3, log_mels=True, melkwargs={"n_fft": 64, "n_mels": 4}).double()(x),
     "phaser": lambda x: F.phaser(x, 8000),
     "pitch": lambda x: F.detect_pitch_frequency(x, 800, win_length=3, freq_high=200),
     "convolve": lambda x: F.convolve(x, x),
@@ -199,16 +191,21 @@ def test_a_batch_is_its_signals_one_by_one(name: str) -> None:
 
 def test_modules_keep_their_buffers_in_the_state() -> None:
     keys = {
-        "Spectrogram": {"window"}, "MelScale": {"fb"}, "TimeStretch": {"phase_advance"},
+        "Spectrogram": {"window"},
+        "MelScale": {"fb"},
+        "TimeStretch": {"phase_advance"},
         "MelSpectrogram": {"spectrogram.window", "mel_scale.fb"},
         "MFCC": {"dct_mat", "MelSpectrogram.spectrogram.window", "MelSpectrogram.mel_scale.fb"},
         "LFCC": {"filter_mat", "dct_mat", "Spectrogram.window"},
-    }  # fmt: skip
+    }
     made = {
-        "Spectrogram": T.Spectrogram(), "MelScale": T.MelScale(n_mels=20),
-        "TimeStretch": T.TimeStretch(), "MelSpectrogram": T.MelSpectrogram(n_mels=20),
-        "MFCC": T.MFCC(n_mfcc=5, melkwargs={"n_mels": 20}), "LFCC": T.LFCC(),
-    }  # fmt: skip
+        "Spectrogram": T.Spectrogram(),
+        "MelScale": T.MelScale(n_mels=20),
+        "TimeStretch": T.TimeStretch(),
+        "MelSpectrogram": T.MelSpectrogram(n_mels=20),
+        "MFCC": T.MFCC(n_mfcc=5, melkwargs={"n_mels": 20}),
+        "LFCC": T.LFCC(),
+    }
     assert {name: set(module.state_dict()) for name, module in made.items()} == keys
 
 

@@ -40,7 +40,7 @@ WRITES: dict[str, Callable[[Any, Any, Any], Any]] = {
     "a view of detach": lambda T, x, h: h.detach()[1:].mul_(3),
     "the value itself": lambda T, x, h: h.mul_(3),
     "detach after other data": lambda T, x, h: _given(h, T.ones(4)) is None or h.detach().mul_(3),
-}  # fmt: skip
+}
 
 
 def _given(h: Any, value: Any) -> Any:

@@ -65,11 +65,9 @@ def test_broadcast_matmul_gradients_are_reduced_to_the_operands_shapes() -> None
 @pytest.mark.parametrize("how", ["index", "gather", "index_select"])
 def test_duplicate_indices_accumulate_their_gradients(how: str) -> None:
     w, i = param(1.0, 2.0, 3.0), vt.tensor([0, 2, 2, 2])
-    picked = {
-        "index": lambda: w[i],
-        "gather": lambda: w.gather(0, i),
-        "index_select": lambda: w.index_select(0, i),
-    }[how]()
+    picked = {"index": lambda: w[i], "gather": lambda: w.gather(0, i), "index_select": lambda: w.index_select(0, i)}[
+        how
+    ]()
     picked.sum().backward()
     assert w.grad.tolist() == [1.0, 0.0, 3.0]
 
@@ -343,9 +341,7 @@ def test_anomaly_mode_names_the_line_that_made_the_nan() -> None:
 
 
 def test_a_missing_gradient_is_an_error() -> None:
-    mystery = vt.custom_op(
-        "test_mystery(Tensor input)", infer=lambda x: x, kernels={"cpu": lambda x: x + 1}
-    )
+    mystery = vt.custom_op("test_mystery(Tensor input)", infer=lambda x: x, kernels={"cpu": lambda x: x + 1})
     y = mystery(param(1.0))
     assert y.item() == 2.0
     with pytest.raises(NotImplementedError, match=r"test_mystery.*'input'"):

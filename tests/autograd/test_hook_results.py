@@ -110,20 +110,35 @@ def _unpacked(T: Any, f: Any) -> Any:
 
 
 PLACES: dict[str, Callable[[Any, Any], Any]] = {
-    "tensor hook": _hook, "inner tensor hook": _inner, "grad": _asked, "retain_grad": _retained,
-    "node prehook": _before_node, "node hook": _behind_node, "module hook": _module,
-    "module pre-hook": _before_module, "post-accumulate hook": _after_accumulation,
-    "function": _function, "given": _given, "unpack hook": _unpacked,
-}  # fmt: skip
+    "tensor hook": _hook,
+    "inner tensor hook": _inner,
+    "grad": _asked,
+    "retain_grad": _retained,
+    "node prehook": _before_node,
+    "node hook": _behind_node,
+    "module hook": _module,
+    "module pre-hook": _before_module,
+    "post-accumulate hook": _after_accumulation,
+    "function": _function,
+    "given": _given,
+    "unpack hook": _unpacked,
+}
 RESULTS: dict[str, Callable[[Any, Any], Any]] = {
-    "the same": lambda T, g: g, "another": lambda T, g: 5 * g.detach(),
-    "too long": lambda T, g: T.ones(7), "one": lambda T, g: T.ones(1),
-    "a scalar": lambda T, g: T.tensor(2.0), "more dimensions": lambda T, g: T.ones(2, 3),
-    "float64": lambda T, g: g.detach().double(), "integers": lambda T, g: g.detach().int(),
-    "complex": lambda T, g: g.detach().to(T.complex64), "half": lambda T, g: g.detach().half(),
-    "a number": lambda T, g: 2.0, "a list": lambda T, g: [g], "a tuple": lambda T, g: (g,),
+    "the same": lambda T, g: g,
+    "another": lambda T, g: 5 * g.detach(),
+    "too long": lambda T, g: T.ones(7),
+    "one": lambda T, g: T.ones(1),
+    "a scalar": lambda T, g: T.tensor(2.0),
+    "more dimensions": lambda T, g: T.ones(2, 3),
+    "float64": lambda T, g: g.detach().double(),
+    "integers": lambda T, g: g.detach().int(),
+    "complex": lambda T, g: g.detach().to(T.complex64),
+    "half": lambda T, g: g.detach().half(),
+    "a number": lambda T, g: 2.0,
+    "a list": lambda T, g: [g],
+    "a tuple": lambda T, g: (g,),
     "an array": lambda T, g: g.detach().numpy(),
-}  # fmt: skip
+}
 # Of those that may replace a gradient.
 HOOKS = [p for p in PLACES if p not in ("function", "given", "unpack hook")]
 
@@ -175,9 +190,7 @@ def test_hooks_of_a_node_see_gradients_in_the_shape_of_its_inputs() -> None:
     seen = []
     a = votive.ones(3, requires_grad=True)
     b = a * votive.ones(4, 3)
-    b.grad_fn.register_hook(
-        lambda gi, go: seen.append([None if g is None else g.shape for g in gi])
-    )
+    b.grad_fn.register_hook(lambda gi, go: seen.append([None if g is None else g.shape for g in gi]))
     b.sum().backward()
     assert seen == [[(3,), None]]
 

@@ -26,10 +26,18 @@ def make_model(folder: Path, *, chat: bool = False, seed: int = 0) -> Path:
         [TEXT], 320, special_tokens=special, progress=False, chat_template=CHAT if chat else None
     )
     config = votive.models.Qwen3Config(
-        vocab_size=len(tokenizer), hidden_size=32, intermediate_size=64, num_hidden_layers=2,
-        num_attention_heads=4, num_key_value_heads=2, head_dim=8, tie_word_embeddings=True,
-        eos_token_id=tokenizer.eos_token_id, max_position_embeddings=256, initializer_range=0.3,
-    )  # fmt: skip
+        vocab_size=len(tokenizer),
+        hidden_size=32,
+        intermediate_size=64,
+        num_hidden_layers=2,
+        num_attention_heads=4,
+        num_key_value_heads=2,
+        head_dim=8,
+        tie_word_embeddings=True,
+        eos_token_id=tokenizer.eos_token_id,
+        max_position_embeddings=256,
+        initializer_range=0.3,
+    )
     votive.manual_seed(seed)
     model = votive.models.Qwen3ForCausalLM(config)
     model.generation_config = {"eos_token_id": tokenizer.eos_token_id}
@@ -41,21 +49,27 @@ def make_model(folder: Path, *, chat: bool = False, seed: int = 0) -> Path:
 def make_pictures(folder: Path, tokenizer: Any) -> None:
     """Pictures, if pillow is here, and small models that see and read."""
     sees: dict[str, Any] = {
-        "hidden_size": 16, "intermediate_size": 20, "num_hidden_layers": 1,
-        "num_attention_heads": 2, "image_size": 32, "patch_size": 8,
-    }  # fmt: skip
+        "hidden_size": 16,
+        "intermediate_size": 20,
+        "num_hidden_layers": 1,
+        "num_attention_heads": 2,
+        "image_size": 32,
+        "patch_size": 8,
+    }
     models = votive.models
     models.ViTForImageClassification(models.ViTConfig(**sees)).save_pretrained(folder / "seeing")
     models.ViTImageProcessor(size=32).save_pretrained(folder / "seeing")
     writes = models.TrOCRConfig(
-        vocab_size=len(tokenizer), d_model=16, decoder_layers=1, decoder_attention_heads=2,
-        decoder_ffn_dim=20, max_position_embeddings=16,
-    )  # fmt: skip
+        vocab_size=len(tokenizer),
+        d_model=16,
+        decoder_layers=1,
+        decoder_attention_heads=2,
+        decoder_ffn_dim=20,
+        max_position_embeddings=16,
+    )
     config = models.VisionEncoderDecoderConfig(encoder=models.ViTConfig(**sees), decoder=writes)
     models.VisionEncoderDecoderModel(config).save_pretrained(folder / "reading")
-    models.TrOCRProcessor(models.ViTImageProcessor(size=32), tokenizer).save_pretrained(
-        folder / "reading"
-    )
+    models.TrOCRProcessor(models.ViTImageProcessor(size=32), tokenizer).save_pretrained(folder / "reading")
     net = votive.vision.models.mobilenet_v2()
     votive.io.safetensors.save_file(net.state_dict(), folder / "mobilenet_v2.safetensors")
     try:

@@ -50,9 +50,7 @@ def test_reusing_the_cache_does_not_change_the_answer(say: Say, chat_model: Path
     assert again["reused_tokens"] == second["prompt_tokens"] - 1
 
 
-def test_the_template_and_the_system_message_are_used(
-    chat_model: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_template_and_the_system_message_are_used(chat_model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from types import SimpleNamespace
 
     from votive.cli.conversation import Conversation
@@ -61,9 +59,7 @@ def test_the_template_and_the_system_message_are_used(
     loaded = load_model(SimpleNamespace(quiet=True), str(chat_model))
     talk = Conversation(loaded, {"max_new_tokens": 3, "do_sample": False}, system="Be kind.")
     answer = "".join(talk.say("Hello"))
-    assert talk.messages == [
-        {"role": "user", "content": "Hello"}, {"role": "assistant", "content": answer},
-    ]  # fmt: skip
+    assert talk.messages == [{"role": "user", "content": "Hello"}, {"role": "assistant", "content": answer}]
     talk.messages.append({"role": "user", "content": "More"})
     text = loaded.tokenizer.decode(talk.prompt_ids())
     assert text == (
@@ -90,10 +86,7 @@ def test_a_model_without_a_template_continues_and_says_so(say: Say, run: Run, mo
     code, out, err = say(model, ["Once upon a time"])
     assert code == 0
     assert "no chat template" in err
-    expected = run(
-        "generate", "Once upon a time", "--model", model, "--greedy", "--max-new-tokens", 6,
-        "--no-echo",
-    )[1]  # fmt: skip
+    expected = run("generate", "Once upon a time", "--model", model, "--greedy", "--max-new-tokens", 6, "--no-echo")[1]
     assert out == expected
     assert say(model, ["x"], "--system", "y")[0] == 1
 
@@ -115,8 +108,12 @@ def test_commands_change_the_conversation(say: Say, chat_model: Path, tmp_path: 
     assert kept("a", "/reset")["messages"] == []
     assert kept("/system Be brief.")["system"] == "Be brief."
     assert kept("/set temperature=0.5 top_k=3")["settings"] | {"seed": 0} == {
-        "max_new_tokens": 6, "do_sample": True, "temperature": 0.5, "top_k": 3, "seed": 0,
-    }  # fmt: skip
+        "max_new_tokens": 6,
+        "do_sample": True,
+        "temperature": 0.5,
+        "top_k": 3,
+        "seed": 0,
+    }
     assert "top_k" not in kept("/set top_k=3", "/set top_k=")["settings"]
     assert kept("/set temperature=0")["settings"]["do_sample"] is False
 
@@ -150,9 +147,7 @@ def test_a_saved_conversation_goes_on(say: Say, chat_model: Path, tmp_path: Path
         ("/retry", "no question"),
     ],
 )
-def test_a_wrong_command_is_told_and_the_chat_goes_on(
-    say: Say, chat_model: Path, line: str, says: str
-) -> None:
+def test_a_wrong_command_is_told_and_the_chat_goes_on(say: Say, chat_model: Path, line: str, says: str) -> None:
     code, out, err = say(chat_model, [line, "Hello"], "--json")
     assert code == 1  # a script should notice
     assert says in err
@@ -170,9 +165,7 @@ class Terminal(io.StringIO):
         return True
 
 
-def at_terminal(
-    run: Run, monkeypatch: pytest.MonkeyPatch, model: Path, lines: list[Any]
-) -> tuple[int, str, str]:
+def at_terminal(run: Run, monkeypatch: pytest.MonkeyPatch, model: Path, lines: list[Any]) -> tuple[int, str, str]:
     """A chat with somebody who types these lines; an exception among them is raised."""
     waiting = iter(lines)
 
@@ -190,9 +183,7 @@ def at_terminal(
 def test_ctrl_c_at_the_prompt_stays_and_ctrl_d_leaves(
     run: Run, monkeypatch: pytest.MonkeyPatch, chat_model: Path
 ) -> None:
-    code, out, err = at_terminal(
-        run, monkeypatch, chat_model, [KeyboardInterrupt(), "Hello", "/nonsense"]
-    )
+    code, out, err = at_terminal(run, monkeypatch, chat_model, [KeyboardInterrupt(), "Hello", "/nonsense"])
     assert code == 0
     assert "Ctrl-D or /quit" in err
     assert out.strip()

@@ -18,9 +18,13 @@ Image = pytest.importorskip("PIL.Image", reason="reads pictures with pillow")
 Run = Callable[..., tuple[int, str, str]]
 RunJson = Callable[..., Any]
 SEES: dict[str, Any] = {
-    "hidden_size": 16, "intermediate_size": 20, "num_hidden_layers": 1, "num_attention_heads": 2,
-    "image_size": 32, "patch_size": 8,
-}  # fmt: skip
+    "hidden_size": 16,
+    "intermediate_size": 20,
+    "num_hidden_layers": 1,
+    "num_attention_heads": 2,
+    "image_size": 32,
+    "patch_size": 8,
+}
 NAMES = {0: "cat", 1: "dog", 2: "candle"}
 
 
@@ -49,23 +53,20 @@ def vit(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def clip(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("clip")
     texts = ["a photo of a cat and a dog"]
-    tokenizer = votive.text.train_bpe(
-        texts, 280, special_tokens=("<|endoftext|>",), progress=False
-    )  # fmt: skip
+    tokenizer = votive.text.train_bpe(texts, 280, special_tokens=("<|endoftext|>",), progress=False)
     tokenizer.save_pretrained(folder)
     votive.manual_seed(0)
-    text = {**{k: v for k, v in SEES.items() if "size" not in k or k.startswith(("hid", "int"))},
-            "vocab_size": len(tokenizer), "eos_token_id": tokenizer.eos_token_id}  # fmt: skip
-    models.CLIPModel(
-        models.CLIPConfig(text_config=text, vision_config=SEES, projection_dim=8)
-    ).save_pretrained(folder)
+    text = {
+        **{k: v for k, v in SEES.items() if "size" not in k or k.startswith(("hid", "int"))},
+        "vocab_size": len(tokenizer),
+        "eos_token_id": tokenizer.eos_token_id,
+    }
+    models.CLIPModel(models.CLIPConfig(text_config=text, vision_config=SEES, projection_dim=8)).save_pretrained(folder)
     models.CLIPImageProcessor(size=32, crop_size=32).save_pretrained(folder)
     return folder
 
 
-def test_classes_of_a_folder_are_those_of_the_library(
-    run_json: RunJson, vit: Path, pictures: list[Path]
-) -> None:
+def test_classes_of_a_folder_are_those_of_the_library(run_json: RunJson, vit: Path, pictures: list[Path]) -> None:
     found = run_json("classify", *pictures, "--model", vit, "-k", 2, "--batch-size", 2)
     model = models.AutoModelForImageClassification.from_pretrained(vit)
     x = models.AutoImageProcessor.from_pretrained(vit)(pictures, return_tensors="vt").pixel_values
@@ -107,17 +108,16 @@ def test_a_file_of_weights_is_known_by_its_name(
     assert "--net NAME" in err
     labels = tmp_path / "names.json"
     labels.write_text(json.dumps({str(i): ["n0", name] for i, name in NAMES.items()}))
-    named = run_json("classify", pictures[0], "--model", other, "--net", "resnet18", "--labels",
-                     labels)["images"][0]["classes"]  # fmt: skip
+    named = run_json("classify", pictures[0], "--model", other, "--net", "resnet18", "--labels", labels)["images"][0][
+        "classes"
+    ]
     assert {c["label"] for c in named} == set(NAMES.values())
     code, _, err = run("classify", pictures[0], "--model", other, "--net", "resnet17")
     assert code == 2
     assert "resnet18" in err
 
 
-def test_a_thousand_classes_are_imagenets(
-    run_json: RunJson, pictures: list[Path], tmp_path: Path
-) -> None:
+def test_a_thousand_classes_are_imagenets(run_json: RunJson, pictures: list[Path], tmp_path: Path) -> None:
     file = tmp_path / "mobilenet_v2.safetensors"
     votive.io.safetensors.save_file(nets.mobilenet_v2().state_dict(), file)
     found = run_json("classify", pictures[0], "--model", file)["images"][0]["classes"]
@@ -142,15 +142,18 @@ def test_clip_compares_with_texts(run: Run, run_json: RunJson, clip: Path, pictu
     assert "--text" in err
 
 
-@pytest.mark.parametrize("wrong,code,told", [
-    ([], 2, "--model"),
-    (["--model", "{vit}", "-k", "0"], 2, "--top-k"),
-    (["--model", "{vit}", "--net", "resnet18"], 2, "--net"),
-    (["--model", "{vit}", "--text", "a"], 2, "--text"),
-    (["--model", "{vit}", "--labels", "{vit}/config.json"], 1, "numbers of classes"),
-    (["--model", "{vit}", "--labels", "{vit}/two.txt"], 1, "names 2 classes"),
-    (["--model", "{vit}/no"], 1, "there is no file or folder"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "wrong,code,told",
+    [
+        ([], 2, "--model"),
+        (["--model", "{vit}", "-k", "0"], 2, "--top-k"),
+        (["--model", "{vit}", "--net", "resnet18"], 2, "--net"),
+        (["--model", "{vit}", "--text", "a"], 2, "--text"),
+        (["--model", "{vit}", "--labels", "{vit}/config.json"], 1, "numbers of classes"),
+        (["--model", "{vit}", "--labels", "{vit}/two.txt"], 1, "names 2 classes"),
+        (["--model", "{vit}/no"], 1, "there is no file or folder"),
+    ],
+)
 def test_what_is_wrong_is_told(
     run: Run, vit: Path, pictures: list[Path], wrong: list[str], code: int, told: str
 ) -> None:

@@ -25,9 +25,7 @@ def completed(tmp_path: Path, *words: str) -> list[str]:
         f"source '{script}'; COMP_WORDS=(votive {quoted}); COMP_CWORD={len(words)}; "
         'COMPREPLY=(); _votive; printf "%s\\n" "${COMPREPLY[@]}"'
     )
-    found = subprocess.run(
-        ["bash", "--norc", "-euc", lines], capture_output=True, text=True, cwd=tmp_path, timeout=60
-    )
+    found = subprocess.run(["bash", "--norc", "-euc", lines], capture_output=True, text=True, cwd=tmp_path, timeout=60)
     assert found.returncode == 0, found.stderr
     return [line for line in found.stdout.split("\n") if line]
 

@@ -24,12 +24,8 @@ def logits(path: Path) -> Any:
         return AutoModelForCausalLM.from_pretrained(path)(votive.tensor(IDS)).logits
 
 
-@pytest.mark.parametrize(
-    ("there", "back"), [("m.gguf", "again"), ("shards", "m.safetensors"), ("copy", "copy2")]
-)
-def test_a_model_survives_the_way_there_and_back(
-    run: Run, model: Path, tmp_path: Path, there: str, back: str
-) -> None:
+@pytest.mark.parametrize(("there", "back"), [("m.gguf", "again"), ("shards", "m.safetensors"), ("copy", "copy2")])
+def test_a_model_survives_the_way_there_and_back(run: Run, model: Path, tmp_path: Path, there: str, back: str) -> None:
     extra = ["--max-shard-size", "20KB"] if there == "shards" else []
     assert run("convert", model, tmp_path / there, *extra)[0] == 0
     assert run("convert", tmp_path / there, tmp_path / back)[0] == 0
@@ -39,9 +35,7 @@ def test_a_model_survives_the_way_there_and_back(
 
 
 @pytest.mark.parametrize("name", ["m.gguf", "folder"])
-def test_a_converted_model_runs_with_its_tokenizer(
-    run: Run, chat_model: Path, tmp_path: Path, name: str
-) -> None:
+def test_a_converted_model_runs_with_its_tokenizer(run: Run, chat_model: Path, tmp_path: Path, name: str) -> None:
     out = tmp_path / name
     assert run("convert", chat_model, out)[0] == 0
     assert votive.equal(logits(out), logits(chat_model))
@@ -92,9 +86,7 @@ def test_gguf_is_quantized_anew_and_keeps_its_metadata(
 
 
 @pytest.mark.parametrize("options", [[], ["--keep-names"]])
-def test_copying_gguf_copies_blocks(
-    run: Run, model: Path, tmp_path: Path, options: list[str]
-) -> None:
+def test_copying_gguf_copies_blocks(run: Run, model: Path, tmp_path: Path, options: list[str]) -> None:
     a, b = tmp_path / "a.gguf", tmp_path / "b.gguf"
     run("convert", model, a, "--quantize", "q4_0")
     assert run("convert", a, b, *options)[0] == 0
@@ -105,9 +97,8 @@ def test_parts_of_a_sentence_encoder_go_along(run: Run, tmp_path: Path) -> None:
     folder, out = tmp_path / "encoder", tmp_path / "copy"
     votive.text.train_bpe(["a cat"], 260, progress=False).save_pretrained(folder)
     config = votive.models.BertConfig(
-        vocab_size=260, hidden_size=16, intermediate_size=32, num_hidden_layers=1,
-        num_attention_heads=2,
-    )  # fmt: skip
+        vocab_size=260, hidden_size=16, intermediate_size=32, num_hidden_layers=1, num_attention_heads=2
+    )
     votive.models.BertModel(config).save_pretrained(folder)
     kinds = [("", "Transformer"), ("1_Pooling", "Pooling"), ("2_Normalize", "Normalize")]
     rows = [{"path": path, "type": f"sentence_transformers.models.{kind}"} for path, kind in kinds]
@@ -120,27 +111,30 @@ def test_parts_of_a_sentence_encoder_go_along(run: Run, tmp_path: Path) -> None:
     assert votive.equal(after.encode("a cat"), before.encode("a cat"))
 
 
-def test_tensors_are_converted_picked_and_renamed(
-    run: Run, run_json: RunJson, weights: Path, tmp_path: Path
-) -> None:
+def test_tensors_are_converted_picked_and_renamed(run: Run, run_json: RunJson, weights: Path, tmp_path: Path) -> None:
     out = tmp_path / "out.npz"
     code, _, err = run(
-        "convert", weights, out, "--drop", "bias", "--rename", r"^model\.=", "--rename",
-        "layers=blocks", "--dtype", "float16",
-    )  # fmt: skip
+        "convert",
+        weights,
+        out,
+        "--drop",
+        "bias",
+        "--rename",
+        r"^model\.=",
+        "--rename",
+        "layers=blocks",
+        "--dtype",
+        "float16",
+    )
     assert code == 0, err
     with np.load(out) as found:
-        assert sorted(found) == [
-            "blocks.0.mlp.up.weight", "blocks.1.mlp.up.weight", "embed.weight", "steps",
-        ]  # fmt: skip
+        assert sorted(found) == ["blocks.0.mlp.up.weight", "blocks.1.mlp.up.weight", "embed.weight", "steps"]
         assert found["embed.weight"].dtype == np.float16
         assert found["steps"] == 3
         assert found["steps"].dtype == np.int64
 
 
-def test_bfloat16_becomes_float32_for_numpy_and_is_told(
-    run: Run, weights: Path, tmp_path: Path
-) -> None:  # fmt: skip
+def test_bfloat16_becomes_float32_for_numpy_and_is_told(run: Run, weights: Path, tmp_path: Path) -> None:
     _, _, err = run("convert", weights, tmp_path / "w.npz")
     assert "become float32" in err
     with np.load(tmp_path / "w.npz") as found:
@@ -154,9 +148,7 @@ def test_one_tensor_as_npy(run: Run, weights: Path, tmp_path: Path) -> None:
     assert np.array_equal(np.load(out), [0, np.nan, np.inf, 1], equal_nan=True)
 
 
-def test_names_may_stay_as_they_are(
-    run: Run, run_json: RunJson, model: Path, tmp_path: Path
-) -> None:  # fmt: skip
+def test_names_may_stay_as_they_are(run: Run, run_json: RunJson, model: Path, tmp_path: Path) -> None:
     run("convert", model, tmp_path / "m.gguf")
     run("convert", tmp_path / "m.gguf", tmp_path / "k.safetensors", "--keep-names")
     names = [r["name"] for r in run_json("inspect", tmp_path / "k.safetensors")["tensors"]]
@@ -165,10 +157,15 @@ def test_names_may_stay_as_they_are(
 
 def test_a_llama_as_llama2c(run: Run, tmp_path: Path) -> None:
     config = votive.models.LlamaConfig(
-        vocab_size=64, hidden_size=16, intermediate_size=32, num_hidden_layers=2,
-        num_attention_heads=2, max_position_embeddings=32, rms_norm_eps=1e-5,
+        vocab_size=64,
+        hidden_size=16,
+        intermediate_size=32,
+        num_hidden_layers=2,
+        num_attention_heads=2,
+        max_position_embeddings=32,
+        rms_norm_eps=1e-5,
         tie_word_embeddings=True,
-    )  # fmt: skip
+    )
     made = votive.models.LlamaForCausalLM(config)
     made.save_pretrained(tmp_path / "llama")
     assert run("convert", tmp_path / "llama", tmp_path / "m.bin")[0] == 0
@@ -176,9 +173,7 @@ def test_a_llama_as_llama2c(run: Run, tmp_path: Path) -> None:
     assert run("diff", tmp_path / "llama", tmp_path / "back")[0] == 0
 
 
-def test_torch_files_are_not_written_and_the_reason_is_told(
-    run: Run, weights: Path, tmp_path: Path
-) -> None:
+def test_torch_files_are_not_written_and_the_reason_is_told(run: Run, weights: Path, tmp_path: Path) -> None:
     code, _, err = run("convert", weights, tmp_path / "w.pt")
     assert code == 2
     assert "can run code" in err
@@ -194,9 +189,7 @@ def test_torch_files_are_read(run: Run, tmp_path: Path) -> None:
         assert source.info("b").stored == "BF16"
 
 
-def test_what_is_there_is_replaced_only_when_asked(
-    run: Run, weights: Path, model: Path, tmp_path: Path
-) -> None:
+def test_what_is_there_is_replaced_only_when_asked(run: Run, weights: Path, model: Path, tmp_path: Path) -> None:
     out, folder = tmp_path / "w.npz", tmp_path / "copy"
     for target, source in ((out, weights), (folder, model)):
         assert run("convert", source, target)[0] == 0
@@ -255,9 +248,7 @@ def test_converting_holds_a_part_of_the_file_in_memory(tmp_path: Path) -> None:
         "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before, file=sys.stderr)"
     )
     paths = [str(tmp_path / "large.safetensors"), str(tmp_path / "out.safetensors")]
-    found = subprocess.run(
-        [sys.executable, "-c", code, *paths], capture_output=True, text=True, timeout=300
-    )
+    found = subprocess.run([sys.executable, "-c", code, *paths], capture_output=True, text=True, timeout=300)
     assert found.returncode == 0, found.stderr
     assert (tmp_path / "out.safetensors").stat().st_size > 128 << 20
     assert int(found.stderr) * 1024 < 150e6

@@ -51,11 +51,15 @@ class Terminal:
 
         self.own, other = pty.openpty()
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "votive", *words], stdin=other, stdout=other, stderr=other,
+            [sys.executable, "-m", "votive", *words],
+            stdin=other,
+            stdout=other,
+            stderr=other,
             # Only a terminal that is the program's own sends it Ctrl-C.
-            start_new_session=True, preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
+            start_new_session=True,
+            preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
             env={**os.environ, "TERM": "xterm"},
-        )  # fmt: skip
+        )
         os.close(other)
         self.seen = ""
 
@@ -95,9 +99,7 @@ def terminal(slow: Path) -> Iterator[Terminal]:
         made.close()
 
 
-def test_every_line_that_is_pasted_is_run_and_the_last_one_can_be_ended(
-    terminal: Terminal,
-) -> None:
+def test_every_line_that_is_pasted_is_run_and_the_last_one_can_be_ended(terminal: Terminal) -> None:
     terminal.type("step\nover\np value.sum().item()\np 40 +")
     assert "→ 0" in terminal.until("(glass) over")
     assert "← 0" in terminal.until("(glass) p value")
@@ -212,9 +214,7 @@ def test_ctrl_c_ends_a_program_that_has_no_terminal() -> None:
         ("\x00\x01", [], "", False),
     ],
 )
-def test_what_is_typed_is_taken_apart(
-    text: str, commands: list[str], begun: str, ended: bool
-) -> None:
+def test_what_is_typed_is_taken_apart(text: str, commands: list[str], begun: str, ended: bool) -> None:
     assert parted(text, KEYS) == (commands, begun, ended)
 
 

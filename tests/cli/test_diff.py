@@ -23,10 +23,17 @@ def pair(tmp_path: Path) -> tuple[Path, Path]:
     votive.manual_seed(0)
     w = votive.randn(100, 50)
     common = {"same": votive.ones(3), "n": votive.tensor([1, 2])}
-    a = save(tmp_path / "a.safetensors", w=w, gone=votive.ones(1), shape=votive.ones(2, 3),
-             half=votive.ones(2), **common)  # fmt: skip
-    b = save(tmp_path / "b.safetensors", w=w + 0.25, new=votive.ones(1), shape=votive.ones(3, 2),
-             half=votive.ones(2).half(), **common)  # fmt: skip
+    a = save(
+        tmp_path / "a.safetensors", w=w, gone=votive.ones(1), shape=votive.ones(2, 3), half=votive.ones(2), **common
+    )
+    b = save(
+        tmp_path / "b.safetensors",
+        w=w + 0.25,
+        new=votive.ones(1),
+        shape=votive.ones(3, 2),
+        half=votive.ones(2).half(),
+        **common,
+    )
     return a, b
 
 
@@ -45,8 +52,10 @@ def test_every_kind_of_difference_is_told(run: Run, pair: tuple[Path, Path]) -> 
     assert (found["only_a"], found["only_b"]) == (["gone"], ["new"])
     rows = {r["name"]: r for r in found["tensors"]}
     assert {n: r.get("why") for n, r in rows.items() if not r["equal"]} == {
-        "w": "values", "shape": "shape", "half": "dtype",
-    }  # fmt: skip
+        "w": "values",
+        "shape": "shape",
+        "half": "dtype",
+    }
     assert rows["w"]["max_abs"] == pytest.approx(0.25, rel=1e-6)
     with votive.io.open_weights(pair[0]) as a, votive.io.open_weights(pair[1]) as b:
         x, y = a.tensor("w").double(), b.tensor("w").double()
@@ -64,17 +73,9 @@ def test_every_kind_of_difference_is_told(run: Run, pair: tuple[Path, Path]) -> 
 
 
 @pytest.mark.parametrize(
-    ("options", "code"),
-    [
-        ([], 1),
-        (["--tolerance", "0.26"], 0),
-        (["--tolerance", "0.24"], 1),
-        (["--rtol", "1e9"], 0),
-    ],
+    ("options", "code"), [([], 1), (["--tolerance", "0.26"], 0), (["--tolerance", "0.24"], 1), (["--rtol", "1e9"], 0)]
 )
-def test_tolerances_decide(
-    run: Run, pair: tuple[Path, Path], options: list[str], code: int
-) -> None:  # fmt: skip
+def test_tolerances_decide(run: Run, pair: tuple[Path, Path], options: list[str], code: int) -> None:
     assert run("diff", *pair, "--tensor", "w", *options)[0] == code
 
 
@@ -111,7 +112,7 @@ def test_trouble_is_exit_code_2(run: Run, weights: Path, model: Path) -> None:
         (votive.tensor([0.0]), votive.tensor([5e-324], dtype=votive.float64)),
     ],
     ids=["conjugates", "large integers", "truth values", "eight bits", "the smallest number"],
-)  # fmt: skip
+)
 def test_nothing_that_differs_passes_as_equal(run: Run, tmp_path: Path, a: Any, b: Any) -> None:
     first, second = save(tmp_path / "a.safetensors", x=a), save(tmp_path / "b.safetensors", x=b)
     assert run("diff", first, second, "--ignore-dtype")[0] == 1

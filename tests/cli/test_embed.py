@@ -24,9 +24,13 @@ def encoder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     votive.text.train_bpe(TEXTS, 280, progress=False).save_pretrained(folder)
     votive.manual_seed(0)
     config = votive.models.BertConfig(
-        vocab_size=280, hidden_size=16, intermediate_size=32, num_hidden_layers=1,
-        num_attention_heads=2, max_position_embeddings=32,
-    )  # fmt: skip
+        vocab_size=280,
+        hidden_size=16,
+        intermediate_size=32,
+        num_hidden_layers=1,
+        num_attention_heads=2,
+        max_position_embeddings=32,
+    )
     votive.models.BertModel(config).save_pretrained(folder)
     return folder
 
@@ -71,9 +75,7 @@ def test_plain_output_names_each_text(run: Run, encoder: Path) -> None:
     assert "16 numbers" in out
 
 
-def test_a_gguf_file_gives_the_same_vectors(
-    run: Run, run_json: RunJson, encoder: Path, tmp_path: Path
-) -> None:  # fmt: skip
+def test_a_gguf_file_gives_the_same_vectors(run: Run, run_json: RunJson, encoder: Path, tmp_path: Path) -> None:
     out = tmp_path / "encoder.gguf"
     assert run("convert", encoder, out)[0] == 0
     ours = run_json("embed", *TEXTS, "--model", out)["embeddings"]

@@ -19,9 +19,7 @@ Run = Callable[..., tuple[int, str, str]]
 
 
 def python(*words: str, **options: Any) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, *words], capture_output=True, text=True, timeout=120, **options
-    )
+    return subprocess.run([sys.executable, *words], capture_output=True, text=True, timeout=120, **options)
 
 
 def test_help_lists_every_command(run: Run) -> None:
@@ -49,9 +47,7 @@ def test_a_command_is_a_file_with_add_and_run(name: str) -> None:
     assert f"`votive {name}`" in module["__doc__"]
 
 
-@pytest.mark.parametrize(
-    "words", [["no-such-command"], ["--oops"], ["inspect"], ["inspect", "x", "--no-such-option"]]
-)
+@pytest.mark.parametrize("words", [["no-such-command"], ["--oops"], ["inspect"], ["inspect", "x", "--no-such-option"]])
 def test_wrong_usage_is_exit_code_2_and_points_to_help(run: Run, words: list[str]) -> None:
     code, out, err = run(*words)
     assert code == 2
@@ -71,9 +67,7 @@ def test_no_arguments_show_the_help(run: Run) -> None:
 
 
 def test_a_terminal_that_lacks_characters_gets_others() -> None:
-    found = python(
-        "-m", "votive", "explain", "gelu", env={**os.environ, "PYTHONIOENCODING": "ascii"}
-    )
+    found = python("-m", "votive", "explain", "gelu", env={**os.environ, "PYTHONIOENCODING": "ascii"})
     assert found.returncode == 0, found.stderr
 
 
@@ -95,9 +89,7 @@ def test_debug_shows_the_error_before_and_after_the_command(words: list[str]) ->
         main(words)
 
 
-def test_an_interrupted_command_is_exit_code_130(
-    run: Run, monkeypatch: pytest.MonkeyPatch
-) -> None:  # fmt: skip
+def test_an_interrupted_command_is_exit_code_130(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     from votive.cli import env
 
     def interrupted(args: Any) -> int:
@@ -109,9 +101,7 @@ def test_an_interrupted_command_is_exit_code_130(
     assert err == "\nStopped by Ctrl-C.\n"
 
 
-def test_warnings_are_one_line_without_a_place(
-    run: Run, monkeypatch: pytest.MonkeyPatch
-) -> None:  # fmt: skip
+def test_warnings_are_one_line_without_a_place(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     import warnings
 
     from votive.cli import env
@@ -136,9 +126,23 @@ def test_python_m_votive_is_the_same_program() -> None:
     assert (found.returncode, found.stdout) == (0, f"votive {votive.__version__}\n")
 
 
-HEAVY = ["rich", "tokenizers", "jinja2", "difflib", "asyncio", "greenlet", "votive.models",
-         "votive.io", "votive.nn", "votive.train", "votive.serialization", "votive.generation",
-         "votive.glass", "votive.studio", "votive.text"]  # fmt: skip
+HEAVY = [
+    "rich",
+    "tokenizers",
+    "jinja2",
+    "difflib",
+    "asyncio",
+    "greenlet",
+    "votive.models",
+    "votive.io",
+    "votive.nn",
+    "votive.train",
+    "votive.serialization",
+    "votive.generation",
+    "votive.glass",
+    "votive.studio",
+    "votive.text",
+]
 
 
 @pytest.mark.parametrize("words", [["--help"], ["--version"]])
@@ -177,9 +181,8 @@ def test_help_costs_little_more_than_the_import() -> None:
 def test_a_closed_pipe_ends_a_command_without_noise() -> None:
     shell = f"'{sys.executable}' -m votive explain --list | head -1; echo ${{PIPESTATUS[0]}}"
     found = subprocess.run(
-        ["bash", "-c", shell], capture_output=True, text=True, timeout=120,
-        env={**os.environ, "PYTHONUNBUFFERED": "1"},
-    )  # fmt: skip
+        ["bash", "-c", shell], capture_output=True, text=True, timeout=120, env={**os.environ, "PYTHONUNBUFFERED": "1"}
+    )
     assert found.stderr == ""
     assert found.stdout.splitlines()[-1] in ("141", "0")
 

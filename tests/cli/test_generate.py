@@ -79,15 +79,18 @@ def test_a_seed_gives_the_same_text_again(run_json: RunJson, model: Path) -> Non
 @pytest.mark.parametrize(
     "options",
     [
-        ["--top-k", 3], ["--top-p", 0.5], ["--min-p", 0.2], ["--typical-p", 0.5],
-        ["--repetition-penalty", 1.4, "--sample"], ["--presence-penalty", 1.0, "--sample"],
-        ["--frequency-penalty", 1.0, "--sample"], ["--no-repeat-ngram-size", 2, "--greedy"],
+        ["--top-k", 3],
+        ["--top-p", 0.5],
+        ["--min-p", 0.2],
+        ["--typical-p", 0.5],
+        ["--repetition-penalty", 1.4, "--sample"],
+        ["--presence-penalty", 1.0, "--sample"],
+        ["--frequency-penalty", 1.0, "--sample"],
+        ["--no-repeat-ngram-size", 2, "--greedy"],
     ],
-)  # fmt: skip
+)
 def test_settings_reach_the_library(run_json: RunJson, model: Path, options: list[Any]) -> None:
-    found = run_json(
-        "generate", "Once", "--model", model, *options, "--seed", 5, "--max-new-tokens", 8
-    )
+    found = run_json("generate", "Once", "--model", model, *options, "--seed", 5, "--max-new-tokens", 8)
     assert ids_of(found) == direct(model, "Once", seed=5, **found["settings"])
     name = options[0][2:].replace("-", "_")
     assert found["settings"][name] == options[1]
@@ -151,9 +154,7 @@ def test_stats_are_told_on_stderr(run: Run, model: Path) -> None:
 
 
 def test_events_as_json_lines(run: Run, model: Path) -> None:
-    _, out, _ = run(
-        "generate", "a", "--model", model, "--json", "--stream", "--greedy", "--max-new-tokens", 3
-    )
+    _, out, _ = run("generate", "a", "--model", model, "--json", "--stream", "--greedy", "--max-new-tokens", 3)
     *events, last = map(json.loads, out.splitlines())
     assert [e["id"] for e in events] == ids_of(last)
 
@@ -167,9 +168,7 @@ def test_a_chat_template_is_used_on_request(run: Run, run_json: RunJson, chat_mo
     assert run("generate", "Hello", "--model", chat_model, "--system", "x")[0] == 2
 
 
-def test_a_gguf_file_and_another_dtype_run(
-    run: Run, run_json: RunJson, model: Path, tmp_path: Path
-) -> None:  # fmt: skip
+def test_a_gguf_file_and_another_dtype_run(run: Run, run_json: RunJson, model: Path, tmp_path: Path) -> None:
     run("convert", model, tmp_path / "m.gguf")
     words = ("generate", "Once", "--greedy", "--max-new-tokens", 5)
     expected = ids_of(run_json(*words, "--model", model))
@@ -190,40 +189,39 @@ def test_the_default_model_is_the_bundled_one_or_a_clear_error(
     assert run("generate", "Once", "--max-new-tokens", 3)[0] == 0
 
 
-def test_a_draft_model_does_not_change_the_text(
-    run_json: RunJson, model: Path, chat_model: Path
-) -> None:  # fmt: skip
+def test_a_draft_model_does_not_change_the_text(run_json: RunJson, model: Path, chat_model: Path) -> None:
     words = ("generate", "Once", "--model", model, "--greedy", "--max-new-tokens", 10)
     drafted = run_json(*words, "--draft-model", chat_model)
     assert ids_of(drafted) == ids_of(run_json(*words))
 
 
 @pytest.mark.parametrize("cache", ["dynamic", "static"])
-def test_the_kind_of_cache_does_not_change_the_text(
-    run_json: RunJson, model: Path, cache: str
-) -> None:  # fmt: skip
+def test_the_kind_of_cache_does_not_change_the_text(run_json: RunJson, model: Path, cache: str) -> None:
     words = ("generate", "The king had", "--model", model, "--greedy", "--max-new-tokens", 10)
     other = run_json(*words, "--cache", cache, "--prefill-chunk-size", 2)
     assert ids_of(other) == ids_of(run_json(*words))
 
 
 def test_beams_tell_their_scores(run_json: RunJson, model: Path) -> None:
-    found = run_json(
-        "generate", "Once", "--model", model, "--num-beams", 3, "-n", 2, "--max-new-tokens", 6
-    )
+    found = run_json("generate", "Once", "--model", model, "--num-beams", 3, "-n", 2, "--max-new-tokens", 6)
     first, second = found["results"]
     assert first["score"] >= second["score"]
     assert first["text"] != second["text"]
 
 
-def test_an_encoder_with_a_decoder_writes(
-    run: Run, run_json: RunJson, model: Path, tmp_path: Path
-) -> None:  # fmt: skip
+def test_an_encoder_with_a_decoder_writes(run: Run, run_json: RunJson, model: Path, tmp_path: Path) -> None:
     tokenizer = Tokenizer.from_pretrained(model)
     config = votive.models.T5Config(
-        vocab_size=len(tokenizer), d_model=16, d_kv=8, d_ff=32, num_layers=1, num_heads=2,
-        decoder_start_token_id=0, eos_token_id=0, pad_token_id=0,
-    )  # fmt: skip
+        vocab_size=len(tokenizer),
+        d_model=16,
+        d_kv=8,
+        d_ff=32,
+        num_layers=1,
+        num_heads=2,
+        decoder_start_token_id=0,
+        eos_token_id=0,
+        pad_token_id=0,
+    )
     votive.manual_seed(0)
     votive.models.T5ForConditionalGeneration(config).save_pretrained(tmp_path / "t5")
     tokenizer.save_pretrained(tmp_path / "t5")
@@ -250,9 +248,7 @@ def test_an_encoder_with_a_decoder_writes(
         (["--threads", "0"], 2, "--threads"),
     ],
 )
-def test_wrong_settings_are_told(
-    run: Run, model: Path, options: list[str], code: int, says: str
-) -> None:
+def test_wrong_settings_are_told(run: Run, model: Path, options: list[str], code: int, says: str) -> None:
     found, out, err = run("generate", "x", "--model", model, *options)
     assert (found, out) == (code, "")
     assert says in err

@@ -74,9 +74,7 @@ def test_sums_beyond_the_largest_number_are_infinite() -> None:
     assert (s.min, s.max, s.inf, s.l2) == (-1e308, 1e308, 0, math.inf)
 
 
-def test_a_histogram_counts_every_finite_number(
-    run: Run, run_json: RunJson, weights: Path
-) -> None:  # fmt: skip
+def test_a_histogram_counts_every_finite_number(run: Run, run_json: RunJson, weights: Path) -> None:
     found = run_json("inspect", weights, "--histogram", "--bins", 7, "--tensor", "*layers.0*")
     (row,) = found["tensors"]
     h = row["histogram"]
@@ -115,9 +113,7 @@ def test_a_tree_sums_parameters_by_prefix(run: Run, run_json: RunJson, weights: 
     assert "  layers " in out
 
 
-def test_a_model_folder_tells_configuration_and_tokenizer(
-    run: Run, run_json: RunJson, model: Path
-) -> None:  # fmt: skip
+def test_a_model_folder_tells_configuration_and_tokenizer(run: Run, run_json: RunJson, model: Path) -> None:
     found = run_json("inspect", model)
     assert found["config"]["model_type"] == "qwen3"
     assert found["tokenizer"]["type"] == "BPE"
@@ -127,9 +123,7 @@ def test_a_model_folder_tells_configuration_and_tokenizer(
     assert "model_type: qwen3" in run("inspect", model)[1]
 
 
-@pytest.mark.parametrize(
-    ("name", "kind"), [("config.json", "config"), ("tokenizer.json", "tokenizer")]
-)
+@pytest.mark.parametrize(("name", "kind"), [("config.json", "config"), ("tokenizer.json", "tokenizer")])
 def test_single_files_of_a_model(run_json: RunJson, model: Path, name: str, kind: str) -> None:
     assert run_json("inspect", model / name)["format"] == kind
 
@@ -153,9 +147,7 @@ def test_token_files(run_json: RunJson, run: Run, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("suffix", ["npz", "gguf", "safetensors"])
-def test_other_formats(
-    run: Run, run_json: RunJson, model: Path, tmp_path: Path, suffix: str
-) -> None:
+def test_other_formats(run: Run, run_json: RunJson, model: Path, tmp_path: Path, suffix: str) -> None:
     out = tmp_path / f"m.{suffix}"
     assert run("convert", model, out)[0] == 0
     found = run_json("inspect", out, "--stats")
@@ -181,8 +173,11 @@ def sparse(path: Path, gigabytes: int) -> None:
     end, each = 0, 256 << 20
     for i in range(4 * gigabytes):
         dtype, size = ("F32", 4) if i % 2 else ("BF16", 2)
-        header[f"layers.{i}.weight"] = {"dtype": dtype, "shape": [each // size // 4096, 4096],
-                                        "data_offsets": [end, end + each]}  # fmt: skip
+        header[f"layers.{i}.weight"] = {
+            "dtype": dtype,
+            "shape": [each // size // 4096, 4096],
+            "data_offsets": [end, end + each],
+        }
         end += each
     text = json.dumps(header).encode()
     text += b" " * (-len(text) % 8)
@@ -204,9 +199,7 @@ def test_four_gigabytes_are_inspected_in_less_than_300_megabytes(tmp_path: Path)
         "told = open('/proc/self/status').read()\n"
         "print(re.search('VmHWM:[^0-9]+([0-9]+)', told)[1], file=sys.stderr)"
     )
-    found = subprocess.run(
-        [sys.executable, "-c", code, str(path)], capture_output=True, text=True, timeout=300
-    )
+    found = subprocess.run([sys.executable, "-c", code, str(path)], capture_output=True, text=True, timeout=300)
     assert found.returncode == 0, found.stderr
     assert int(found.stderr) * 1024 < 300e6
     assert '"zero_fraction": 1.0' in found.stdout

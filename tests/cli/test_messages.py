@@ -32,18 +32,14 @@ LEAKS = re.compile(
 
 def votive_(*words: Any, **options: Any) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-m", "votive", *map(str, words)], capture_output=True, text=True,
-        timeout=120, **options,
-    )  # fmt: skip
+        [sys.executable, "-m", "votive", *map(str, words)], capture_output=True, text=True, timeout=120, **options
+    )
 
 
 @pytest.mark.parametrize(
     ("words", "meant"),
     [
-        (
-            ["generate", "x", "--temp", "1"],
-            "generate has no option --temp. Did you mean --temperat",
-        ),
+        (["generate", "x", "--temp", "1"], "generate has no option --temp. Did you mean --temperat"),
         (["generate", "x", "--temprature=1"], "Did you mean --temperature?"),
         (["generate", "x", "--max-tokens", "1"], "--max-new-tokens"),
         (["chat", "--sytem", "x"], "Did you mean --system?"),
@@ -76,9 +72,7 @@ def test_a_slip_on_the_command_line_is_exit_code_2_and_tells_what_was_meant(
 
 
 @pytest.mark.parametrize("name", list(COMMANDS))
-def test_every_option_of_every_command_is_found_again_without_its_last_letter(
-    run: Run, name: str
-) -> None:
+def test_every_option_of_every_command_is_found_again_without_its_last_letter(run: Run, name: str) -> None:
     top = cli.parser(name)
     subs = next(a for a in top._actions if hasattr(a, "choices") and a.choices)
     options = [o for a in subs.choices[name]._actions for o in a.option_strings]
@@ -106,9 +100,7 @@ def test_every_option_of_every_command_is_found_again_without_its_last_letter(
         ("--seed", ("x", "1.5")),
     ],
 )
-def test_a_wrong_number_is_told_with_what_is_taken(
-    run: Run, option: str, values: tuple[str, ...]
-) -> None:
+def test_a_wrong_number_is_told_with_what_is_taken(run: Run, option: str, values: tuple[str, ...]) -> None:
     for value in values:
         code, out, err = run("generate", "x", f"{option}={value}")
         assert (code, out) == (2, "")
@@ -121,23 +113,31 @@ def test_a_wrong_number_is_told_with_what_is_taken(
 @pytest.mark.parametrize(
     "words",
     [
-        ["bench", "--threads", "0"], ["bench", "--seconds", "-1"], ["demo", "--steps", "0"],
-        ["demo", "--steps", "-1"], ["demo", "--seed", "-1"], ["studio", "--port", "99999"],
-        ["studio", "--port", "-1"], ["inspect", "tales", "--histogram", "--bins", "0"],
-        ["inspect", "tales", "--tree", "0"], ["diff", "tales", "tales", "--rtol", "-1"],
-        ["embed", "x", "--batch-size", "0"], ["embed", "x", "--max-length", "0"],
-        ["train", "x", "--steps", "0"], ["train", "x", "--lr", "0"],
+        ["bench", "--threads", "0"],
+        ["bench", "--seconds", "-1"],
+        ["demo", "--steps", "0"],
+        ["demo", "--steps", "-1"],
+        ["demo", "--seed", "-1"],
+        ["studio", "--port", "99999"],
+        ["studio", "--port", "-1"],
+        ["inspect", "tales", "--histogram", "--bins", "0"],
+        ["inspect", "tales", "--tree", "0"],
+        ["diff", "tales", "tales", "--rtol", "-1"],
+        ["embed", "x", "--batch-size", "0"],
+        ["embed", "x", "--max-length", "0"],
+        ["train", "x", "--steps", "0"],
+        ["train", "x", "--lr", "0"],
         ["train", "x", "--held-out", "1"],
-        ["ocr", "x", "--beams", "0"], ["classify", "x", "--top-k", "0"],
-        ["transcribe", "x", "--beam-size", "0"], ["transcribe", "x", "--no-speech-threshold", "2"],
+        ["ocr", "x", "--beams", "0"],
+        ["classify", "x", "--top-k", "0"],
+        ["transcribe", "x", "--beam-size", "0"],
+        ["transcribe", "x", "--no-speech-threshold", "2"],
     ],
-)  # fmt: skip
+)
 def test_every_command_tells_the_bounds_of_its_numbers(run: Run, words: list[str]) -> None:
     code, out, err = run(*words)
     assert (code, out) == (2, "")
-    assert re.search(
-        r"votive: (-k/)?--[a-z-]+ takes a (whole )?number (from|above|of at least)", err
-    )
+    assert re.search(r"votive: (-k/)?--[a-z-]+ takes a (whole )?number (from|above|of at least)", err)
 
 
 def test_numbers_know_their_bounds() -> None:
@@ -170,13 +170,12 @@ def test_a_model_that_is_not_here_is_told_with_near_names(
     monkeypatch.chdir(tmp_path)
     (tmp_path / "my-model").mkdir()
     for given, says in (
-        ("tails", "there is no model 'tails': no file or folder here has this name. Did you mean "
-                  "'tales'?"),
+        ("tails", "there is no model 'tails': no file or folder here has this name. Did you mean 'tales'?"),
         ("my-modle", "Did you mean 'my-model'?"),
         (str(tmp_path / "my-modle"), "Did you mean 'my-model'?"),
         ("nothing/like/this", "the folder 'nothing/like' does not exist."),
         ("nosuch", "Repositories are named OWNER/NAME, such as Qwen/Qwen3-0.6B."),
-    ):  # fmt: skip
+    ):
         code, out, err = run(*wanting(name, file), "--model", given)
         assert (code, out) == (1, ""), err
         assert says in err
@@ -184,9 +183,7 @@ def test_a_model_that_is_not_here_is_told_with_near_names(
 
 
 @pytest.mark.parametrize("name", ["embed", "classify", "ocr", "transcribe"])
-def test_a_command_without_its_model_says_which_to_get_and_how(
-    run: Run, name: str, file: Path
-) -> None:
+def test_a_command_without_its_model_says_which_to_get_and_how(run: Run, name: str, file: Path) -> None:
     code, out, err = run(name, file)
     assert (code, out) == (2, "")
     assert f"--model {NEEDS[name].repository} " in err
@@ -199,9 +196,11 @@ def kinds(tmp_path_factory: pytest.TempPathFactory, model: Path) -> dict[str, Pa
     """A folder for each kind of model; only the configuration tells it."""
     found = {"text": model}
     for kind, config in {
-        "encoder": {"model_type": "bert"}, "image": {"model_type": "vit"},
-        "speech": {"model_type": "whisper"}, "lines": {"model_type": "vision-encoder-decoder"},
-    }.items():  # fmt: skip
+        "encoder": {"model_type": "bert"},
+        "image": {"model_type": "vit"},
+        "speech": {"model_type": "whisper"},
+        "lines": {"model_type": "vision-encoder-decoder"},
+    }.items():
         found[kind] = tmp_path_factory.mktemp("kinds") / kind
         found[kind].mkdir()
         (found[kind] / "config.json").write_text(json.dumps(config))
@@ -211,10 +210,15 @@ def kinds(tmp_path_factory: pytest.TempPathFactory, model: Path) -> dict[str, Pa
 @pytest.mark.parametrize(
     ("name", "fits"),
     [
-        ("generate", "text"), ("chat", "text"), ("debug", "text"), ("embed", "encoder"),
-        ("classify", "image"), ("ocr", "lines"), ("transcribe", "speech"),
+        ("generate", "text"),
+        ("chat", "text"),
+        ("debug", "text"),
+        ("embed", "encoder"),
+        ("classify", "image"),
+        ("ocr", "lines"),
+        ("transcribe", "speech"),
     ],
-)  # fmt: skip
+)
 def test_a_model_of_another_kind_is_told_in_words(
     run: Run, name: str, fits: str, file: Path, kinds: dict[str, Path]
 ) -> None:
@@ -277,9 +281,7 @@ def test_a_model_may_be_given_by_its_place_or_as_an_option(run: Run, model: Path
 
 @pytest.mark.parametrize("words", [["nosuch"], ["--model", "nosuch"], ["./nosuch"], ["{empty}"]])
 def test_the_studio_fails_before_it_serves(tmp_path: Path, words: list[str]) -> None:
-    found = votive_(
-        "studio", *[w.format(empty=tmp_path) for w in words], "--no-browser", cwd=os.getcwd()
-    )
+    found = votive_("studio", *[w.format(empty=tmp_path) for w in words], "--no-browser", cwd=os.getcwd())
     assert found.returncode == 1
     assert "http://" not in found.stderr
     assert "nosuch" in found.stderr or "config.json" in found.stderr
@@ -374,9 +376,8 @@ def test_an_output_that_is_closed_or_full_is_told_without_noise() -> None:
         pytest.skip("this system has no /dev/full")
     with open("/dev/full", "w") as full:
         found = subprocess.run(
-            [sys.executable, "-m", "votive", "env"], stdout=full, stderr=subprocess.PIPE,
-            text=True, timeout=120,
-        )  # fmt: skip
+            [sys.executable, "-m", "votive", "env"], stdout=full, stderr=subprocess.PIPE, text=True, timeout=120
+        )
     assert found.returncode == 1
     assert found.stderr.count("\n") == 1
     assert "No space left on device; free some space" in found.stderr
@@ -384,9 +385,12 @@ def test_an_output_that_is_closed_or_full_is_told_without_noise() -> None:
 
 def test_input_that_is_no_text_is_told(model: Path) -> None:
     found = subprocess.run(
-        [sys.executable, "-m", "votive", "generate", "--model", str(model)], input=b"once\xff",
-        capture_output=True, timeout=120, env={**os.environ, "PYTHONUTF8": "1"},
-    )  # fmt: skip
+        [sys.executable, "-m", "votive", "generate", "--model", str(model)],
+        input=b"once\xff",
+        capture_output=True,
+        timeout=120,
+        env={**os.environ, "PYTHONUTF8": "1"},
+    )
     assert found.returncode == 1
     assert b"what is piped in is no UTF-8 text" in found.stderr
 
@@ -395,20 +399,33 @@ def test_arguments_that_are_no_text_are_told(model: Path) -> None:
     for words in (["generate"], ["debug", "--commands", "q"]):
         found = subprocess.run(
             [sys.executable, "-m", "votive", *words, b"once\xff", "--model", str(model)],
-            capture_output=True, timeout=120,
-        )  # fmt: skip
+            capture_output=True,
+            timeout=120,
+        )
         assert found.returncode == 1
         assert b"the prompt is no UTF-8 text, at character 4" in found.stderr
 
 
 def test_ctrl_c_while_it_writes_keeps_what_was_written() -> None:
     with subprocess.Popen(
-        [sys.executable, "-m", "votive", "-q", "generate", "Once upon a time",
-         "--min-new-tokens", "5000", "--max-new-tokens", "100000"],
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        [
+            sys.executable,
+            "-m",
+            "votive",
+            "-q",
+            "generate",
+            "Once upon a time",
+            "--min-new-tokens",
+            "5000",
+            "--max-new-tokens",
+            "100000",
+        ],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
         # Shells let programs in the background ignore Ctrl-C.
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
-    ) as program:  # fmt: skip
+    ) as program:
         assert program.stdout is not None
         assert program.stderr is not None
         begun = program.stdout.read(40)

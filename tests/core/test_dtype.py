@@ -54,16 +54,7 @@ def test_limits_are_those_of_torch(name: str) -> None:
     ours, theirs = getattr(vt, name), getattr(torch, name)
     if ours.is_inexact:
         a, b = vt.finfo(ours), torch.finfo(theirs)
-        for field in (
-            "eps",
-            "max",
-            "min",
-            "tiny",
-            "smallest_normal",
-            "resolution",
-            "bits",
-            "dtype",
-        ):
+        for field in ("eps", "max", "min", "tiny", "smallest_normal", "resolution", "bits", "dtype"):
             assert getattr(a, field) == getattr(b, field), field
         assert repr(a) == repr(b)
     elif name != "bool":

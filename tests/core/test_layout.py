@@ -49,9 +49,7 @@ def strided(draw: st.DrawFn) -> np.ndarray:
 
 @settings(max_examples=400)
 @given(strided(), st.data())
-def test_a_view_exists_exactly_when_numpy_can_reshape_without_copying(
-    a: np.ndarray, data: st.DataObject
-) -> None:
+def test_a_view_exists_exactly_when_numpy_can_reshape_without_copying(a: np.ndarray, data: st.DataObject) -> None:
     sizes = [a.size]
     for _ in range(data.draw(st.integers(0, 3))):
         n = sizes.pop()

@@ -48,13 +48,10 @@ def longs(n: int, key: int = KEY, first: int = FIRST) -> list[int]:
 
 # Lines "philox4x32 10" of kat_vectors in Random123: counter, key, result; word 0 first.
 KNOWN_ANSWERS = [
-    ("00000000 00000000 00000000 00000000", "00000000 00000000",
-     "6627e8d5 e169c58d bc57ac4c 9b00dbd8"),
-    ("ffffffff ffffffff ffffffff ffffffff", "ffffffff ffffffff",
-     "408f276d 41c83b0e a20bc7c6 6d5451fd"),
-    ("243f6a88 85a308d3 13198a2e 03707344", "a4093822 299f31d0",
-     "d16cfe09 94fdcceb 5001e420 24126ea1"),
-]  # fmt: skip
+    ("00000000 00000000 00000000 00000000", "00000000 00000000", "6627e8d5 e169c58d bc57ac4c 9b00dbd8"),
+    ("ffffffff ffffffff ffffffff ffffffff", "ffffffff ffffffff", "408f276d 41c83b0e a20bc7c6 6d5451fd"),
+    ("243f6a88 85a308d3 13198a2e 03707344", "a4093822 299f31d0", "d16cfe09 94fdcceb 5001e420 24126ea1"),
+]
 
 
 @pytest.mark.parametrize("counter, key, result", KNOWN_ANSWERS)
@@ -104,8 +101,7 @@ def _unchanged_defaults():
 
 
 @pytest.mark.parametrize(
-    "seed, stored",
-    [(0, 0), (-1, 2**64 - 1), (-(2**63), 2**63), (2**64 - 1, 2**64 - 1), (np.int32(5), 5)],
+    "seed, stored", [(0, 0), (-1, 2**64 - 1), (-(2**63), 2**63), (2**64 - 1, 2**64 - 1), (np.int32(5), 5)]
 )
 def test_seeds_are_taken_modulo_2_to_the_64(seed, stored):
     g = rng.Generator()
@@ -186,8 +182,7 @@ def test_a_state_brings_back_seed_and_position():
 
 
 @pytest.mark.parametrize(
-    "state, error",
-    [(3, TypeError), (bytes(15), RuntimeError), (np.zeros(2, np.float64), TypeError)],
+    "state, error", [(3, TypeError), (bytes(15), RuntimeError), (np.zeros(2, np.float64), TypeError)]
 )
 def test_what_is_no_state_is_refused(state, error):
     with pytest.raises(error, match="set_state"):
@@ -195,8 +190,7 @@ def test_what_is_no_state_is_refused(state, error):
 
 
 @pytest.mark.parametrize(
-    "twin_of",
-    [copy.deepcopy, copy.copy, lambda g: pickle.loads(pickle.dumps(g)), lambda g: g.clone_state()],
+    "twin_of", [copy.deepcopy, copy.copy, lambda g: pickle.loads(pickle.dumps(g)), lambda g: g.clone_state()]
 )
 def test_copies_start_at_the_same_place_and_part_ways(twin_of):
     g = rng.Generator("cuda:1").manual_seed(4)
@@ -276,9 +270,7 @@ def test_uniform_is_the_top_bits(dtype):
     bits = {"float16": 11, "bfloat16": 8, "float32": 24, "float64": 53}[dtype.name]
     source, size = (longs(9), 64) if bits == 53 else (words(9), 32)
     assert got.dtype == dtype
-    assert got.ravel().astype(np.float64).tolist() == [
-        (s >> (size - bits)) / 2**bits for s in source
-    ]
+    assert got.ravel().astype(np.float64).tolist() == [(s >> (size - bits)) / 2**bits for s in source]
 
 
 @pytest.mark.parametrize("dtype", FLOATS, ids=str)
@@ -323,9 +315,17 @@ def test_bernoulli_compares_words_with_a_threshold(dtype):
 
 @pytest.mark.parametrize(
     "low, high",
-    [(0, 1), (0, 10), (-7, 3), (0, 2**32 - 1), (5, 2**32 + 5), (-(2**40), 3**39),
-     (-(2**63), 2**63 - 1), (-(2**63), 2**63)],
-)  # fmt: skip
+    [
+        (0, 1),
+        (0, 10),
+        (-7, 3),
+        (0, 2**32 - 1),
+        (5, 2**32 + 5),
+        (-(2**40), 3**39),
+        (-(2**63), 2**63 - 1),
+        (-(2**63), 2**63),
+    ],
+)
 def test_randint_is_the_high_half_of_a_128_bit_product(low, high):
     got = sampling.randint(KEY, FIRST, (20,), low, high)
     assert got.tolist() == [low + (q * (high - low) >> 64) for q in longs(20)]
@@ -356,8 +356,7 @@ def test_multinomial_without_replacement_is_an_exponential_race():
     got = sampling.multinomial(KEY, FIRST, weights, 3)
     q = longs(8)
     for r, row in enumerate(weights):
-        times = [-math.log((q[4 * r + j] + 0.5) / 2**64) / w if w else math.inf
-                 for j, w in enumerate(row)]  # fmt: skip
+        times = [-math.log((q[4 * r + j] + 0.5) / 2**64) / w if w else math.inf for j, w in enumerate(row)]
         assert got[r].tolist() == sorted(range(4), key=times.__getitem__)[:3]
 
 
@@ -418,12 +417,23 @@ def test_a_generator_draws_n_then_m_from_adjacent_counters():
 
 @pytest.mark.parametrize(
     "name, n, dtype, want",
-    [("uniform", 5, np.float32, 2), ("uniform", 5, np.float64, 3), ("uniform", 5, BF16, 2),
-     ("normal", 5, np.float64, 3), ("geometric", 5, np.int8, 3), ("bernoulli", 5, np.float64, 2),
-     ("randint", 5, np.uint8, 3), ("randperm", 5, np.int64, 3), ("poisson", 5, np.float32, 5),
-     ("binomial", 5, np.float32, 5), ("gamma", 5, np.float64, 10), ("uniform", 0, np.float32, 0),
-     ("uniform", 5, np.complex64, 3), ("uniform", 5, np.complex128, 5)],
-)  # fmt: skip
+    [
+        ("uniform", 5, np.float32, 2),
+        ("uniform", 5, np.float64, 3),
+        ("uniform", 5, BF16, 2),
+        ("normal", 5, np.float64, 3),
+        ("geometric", 5, np.int8, 3),
+        ("bernoulli", 5, np.float64, 2),
+        ("randint", 5, np.uint8, 3),
+        ("randperm", 5, np.int64, 3),
+        ("poisson", 5, np.float32, 5),
+        ("binomial", 5, np.float32, 5),
+        ("gamma", 5, np.float64, 10),
+        ("uniform", 0, np.float32, 0),
+        ("uniform", 5, np.complex64, 3),
+        ("uniform", 5, np.complex128, 5),
+    ],
+)
 def test_counters_needed(name, n, dtype, want):
     assert sampling.counters(name, n, dtype) == want
 
@@ -492,9 +502,8 @@ def test_uniform_of_an_empty_range_is_its_bound():
 def test_all_ones_and_all_zeros_words_stay_inside(dtype, monkeypatch):
     for word in (0, MASK32):
         monkeypatch.setattr(
-            philox, "philox4x32",
-            lambda key, low, high=0, word=word: np.full((len(low), 4), word, np.uint32),
-        )  # fmt: skip
+            philox, "philox4x32", lambda key, low, high=0, word=word: np.full((len(low), 4), word, np.uint32)
+        )
         u = sampling.uniform(0, 0, (4,), 1.0, 3.0, dtype).astype(np.float64)
         assert ((u >= 1) & (u < 3)).all()
         e = sampling.exponential(0, 0, (4,), 1.0, dtype).astype(np.float64)
@@ -570,9 +579,7 @@ def test_gamma_and_counts_at_the_edges(dtype):
     np.testing.assert_array_equal(got.astype(np.float64), [tiny, tiny, np.inf, np.nan, np.nan])
     p = sampling.poisson(KEY, FIRST, (2,), [0.0, np.inf], dtype).astype(np.float64)
     assert p.tolist() == [0, math.inf]
-    b = sampling.binomial(
-        KEY, FIRST, (7,), [5, 5, 0, -3, 5, np.inf, 7.9], [0, 1, 0.5, 0.5, np.nan, 0.7, 2], dtype
-    )
+    b = sampling.binomial(KEY, FIRST, (7,), [5, 5, 0, -3, 5, np.inf, 7.9], [0, 1, 0.5, 0.5, np.nan, 0.7, 2], dtype)
     np.testing.assert_array_equal(b.astype(np.float64), [0, 5, 0, 0, np.nan, np.inf, 7])
 
 
@@ -631,16 +638,28 @@ MOMENTS = {
     "geometric": (lambda: sampling.geometric(8, 0, (N,), 0.25), 4, 12, 9.0834),
     "log_normal": (
         lambda: sampling.log_normal(9, 0, (N,), 0, 0.25, np.float64),
-        math.exp(0.03125), (math.exp(0.0625) - 1) * math.exp(0.0625), 4.2),
-    **{f"poisson{m}": (lambda m=m: sampling.poisson(10, 0, (N // 4,), m, np.float64),
-                       m, m, 3 + 1 / m) for m in (0.3, 9.9, 10.0, 45.0, 1e6, 1e16)},
-    **{f"binomial{n}-{p}": (
-        lambda n=n, p=p: sampling.binomial(11, 0, (N // 4,), n, p, np.float64),
-        n * p, n * p * (1 - p), 3 + (1 - 6 * p * (1 - p)) / (n * p * (1 - p)))
-       for n, p in ((5, 0.3), (40, 0.25), (40, 0.8), (1000, 0.5), (10**9, 0.01))},
-    **{f"gamma{a}": (lambda a=a: sampling.gamma(12, 0, (N // 4,), a, np.float64),
-                     a, a, 3 + 6 / a) for a in (0.1, 0.9, 1.0, 3.5, 1e4, 1e14)},
-}  # fmt: skip
+        math.exp(0.03125),
+        (math.exp(0.0625) - 1) * math.exp(0.0625),
+        4.2,
+    ),
+    **{
+        f"poisson{m}": (lambda m=m: sampling.poisson(10, 0, (N // 4,), m, np.float64), m, m, 3 + 1 / m)
+        for m in (0.3, 9.9, 10.0, 45.0, 1e6, 1e16)
+    },
+    **{
+        f"binomial{n}-{p}": (
+            lambda n=n, p=p: sampling.binomial(11, 0, (N // 4,), n, p, np.float64),
+            n * p,
+            n * p * (1 - p),
+            3 + (1 - 6 * p * (1 - p)) / (n * p * (1 - p)),
+        )
+        for n, p in ((5, 0.3), (40, 0.25), (40, 0.8), (1000, 0.5), (10**9, 0.01))
+    },
+    **{
+        f"gamma{a}": (lambda a=a: sampling.gamma(12, 0, (N // 4,), a, np.float64), a, a, 3 + 6 / a)
+        for a in (0.1, 0.9, 1.0, 3.5, 1e4, 1e14)
+    },
+}
 
 
 @pytest.mark.parametrize("name", MOMENTS)

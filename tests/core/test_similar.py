@@ -15,10 +15,15 @@ NAMES = sorted({n.rsplit(".", 1)[-1] for n in [*OPS, *COMPOSITES] if not n.start
 @pytest.mark.parametrize(
     ("said", "meant"),
     [
-        ("gleu", "gelu"), ("sofmax", "softmax"), ("RELU", "relu"), ("matmull", "matmul"),
-        ("layernorm", "layer_norm"), ("conv", "conv1d"), ("log_sofmtax", "log_softmax"),
+        ("gleu", "gelu"),
+        ("sofmax", "softmax"),
+        ("RELU", "relu"),
+        ("matmull", "matmul"),
+        ("layernorm", "layer_norm"),
+        ("conv", "conv1d"),
+        ("log_sofmtax", "log_softmax"),
     ],
-)  # fmt: skip
+)
 def test_a_slip_finds_the_name(said: str, meant: str) -> None:
     assert meant in similar(said, NAMES)
 

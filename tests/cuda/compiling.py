@@ -65,9 +65,7 @@ def used(binary: bytes) -> dict[str, int]:
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder, "kernel.cubin")
         file.write_bytes(binary)
-        text = subprocess.run(
-            [str(tool), "-res-usage", str(file)], capture_output=True, text=True, check=True
-        ).stdout
+        text = subprocess.run([str(tool), "-res-usage", str(file)], capture_output=True, text=True, check=True).stdout
     found = {k: int(v) for k, v in re.findall(r"(REG|STACK|SHARED|LOCAL):(\d+)", text)}
     assert "REG" in found, text
     return found

@@ -9,10 +9,22 @@ from typing import Any
 
 import numpy as np
 
-_INPUT = {0x29: np.complex64, 0x2A: np.float32, 0x2C: np.complex64,
-          0x69: np.complex128, 0x6A: np.float64, 0x6C: np.complex128}  # fmt: skip
-_OUTPUT = {0x29: np.complex64, 0x2A: np.complex64, 0x2C: np.float32,
-           0x69: np.complex128, 0x6A: np.complex128, 0x6C: np.float64}  # fmt: skip
+_INPUT = {
+    0x29: np.complex64,
+    0x2A: np.float32,
+    0x2C: np.complex64,
+    0x69: np.complex128,
+    0x6A: np.float64,
+    0x6C: np.complex128,
+}
+_OUTPUT = {
+    0x29: np.complex64,
+    0x2A: np.complex64,
+    0x2C: np.float32,
+    0x69: np.complex128,
+    0x6A: np.complex128,
+    0x6C: np.float64,
+}
 WORK = 4096
 
 
@@ -45,16 +57,30 @@ class FakeCufft:
         return 0
 
     def cufftMakePlanMany64(
-        self, handle: int, rank: int, n: Any, inembed: Any, istride: int, idist: int, onembed: Any,
-        ostride: int, odist: int, kind: int, batch: int, work: Any,
-    ) -> int:  # fmt: skip
+        self,
+        handle: int,
+        rank: int,
+        n: Any,
+        inembed: Any,
+        istride: int,
+        idist: int,
+        onembed: Any,
+        ostride: int,
+        odist: int,
+        kind: int,
+        batch: int,
+        work: Any,
+    ) -> int:
         assert self.plans[handle]["own"], "the plan would allocate by itself"
         assert 1 <= rank <= 3
         assert batch >= 1
         self.plans[handle].update(
-            n=list(n), given=(list(inembed), istride, idist), kind=kind, batch=batch,
+            n=list(n),
+            given=(list(inembed), istride, idist),
+            kind=kind,
+            batch=batch,
             made=(list(onembed), ostride, odist),
-        )  # fmt: skip
+        )
         work._obj.value = WORK
         return 0
 

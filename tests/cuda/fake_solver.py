@@ -139,39 +139,31 @@ class FakeSolver(_Functions):
         m[...] = np.where(keep.T, low.T.conj(), m) if side else np.where(keep, low, m)
         info[...] = code
 
-    def do_potrf(
-        self, letter: str, side: int, n: int, a: Any, lead: int, work: Any, size: int, info: Any
-    ) -> None:
+    def do_potrf(self, letter: str, side: int, n: int, a: Any, lead: int, work: Any, size: int, info: Any) -> None:
         _work(letter, work, size)
         self._cholesky(letter, side, n, a, lead, array(_at(info), np.int32, (1,), (1,)))
 
-    def do_potrfBatched(
-        self, letter: str, side: int, n: int, a: Any, lead: int, info: Any, count: int
-    ) -> None:
+    def do_potrfBatched(self, letter: str, side: int, n: int, a: Any, lead: int, info: Any, count: int) -> None:
         codes = array(_at(info), np.int32, (count,), (1,))
         for i, p in enumerate(_list(a, count)):
             self._cholesky(letter, side, n, p, lead, codes[i : i + 1])
 
-    def do_getrf(
-        self, letter: str, m: int, n: int, a: Any, lead: int, work: Any, pivots: Any, info: Any
-    ) -> None:
+    def do_getrf(self, letter: str, m: int, n: int, a: Any, lead: int, work: Any, pivots: Any, info: Any) -> None:
         _work(letter, work, WORK)
         where = array(_at(pivots), np.int32, (min(m, n),), (1,))
         _factored(_matrix(letter, a, m, n, lead), where, array(_at(info), np.int32, (), ()))
 
     def do_getrs(
-        self, letter: str, op: int, n: int, k: int, a: Any, lead: int, pivots: Any, b: Any,
-        lead_b: int, info: Any,
-    ) -> None:  # fmt: skip
+        self, letter: str, op: int, n: int, k: int, a: Any, lead: int, pivots: Any, b: Any, lead_b: int, info: Any
+    ) -> None:
         array(_at(info), np.int32, (1,), (1,))[...] = 0
         where = array(_at(pivots), np.int32, (n,), (1,))
         x = _matrix(letter, b, n, k, lead_b)
         _substituted(_matrix(letter, a, n, n, lead), where, x, op)
 
     def do_geqrf(
-        self, letter: str, m: int, n: int, a: Any, lead: int, tau: Any, work: Any, size: int,
-        info: Any,
-    ) -> None:  # fmt: skip
+        self, letter: str, m: int, n: int, a: Any, lead: int, tau: Any, work: Any, size: int, info: Any
+    ) -> None:
         _work(letter, work, size)
         x = _matrix(letter, a, m, n, lead)
         packed, t = np.linalg.qr(np.array(x), mode="raw")
@@ -187,18 +179,30 @@ class FakeSolver(_Functions):
         return q
 
     def do_qgqr(
-        self, letter: str, m: int, n: int, k: int, a: Any, lead: int, tau: Any, work: Any,
-        size: int, info: Any,
-    ) -> None:  # fmt: skip
+        self, letter: str, m: int, n: int, k: int, a: Any, lead: int, tau: Any, work: Any, size: int, info: Any
+    ) -> None:
         assert m >= n >= k
         _work(letter, work, size)
         x = _matrix(letter, a, m, n, lead)
         x[...] = self._product(letter, np.array(x), tau, m, k)[:, :n]
 
     def do_qmqr(
-        self, letter: str, side: int, op: int, m: int, n: int, k: int, a: Any, lead: int, tau: Any,
-        c: Any, lead_c: int, work: Any, size: int, info: Any,
-    ) -> None:  # fmt: skip
+        self,
+        letter: str,
+        side: int,
+        op: int,
+        m: int,
+        n: int,
+        k: int,
+        a: Any,
+        lead: int,
+        tau: Any,
+        c: Any,
+        lead_c: int,
+        work: Any,
+        size: int,
+        info: Any,
+    ) -> None:
         assert side == 0
         _work(letter, work, size)
         q = self._product(letter, _matrix(letter, a, m, k, lead), tau, m, k)
@@ -206,9 +210,20 @@ class FakeSolver(_Functions):
         x[...] = _turned(q, op) @ x
 
     def _singular(
-        self, letter: str, vectors: int, full: bool, m: int, n: int, a: Any, lead: int, s: int,
-        u: int, lead_u: int, v: int, lead_v: int,
-    ) -> int:  # fmt: skip
+        self,
+        letter: str,
+        vectors: int,
+        full: bool,
+        m: int,
+        n: int,
+        a: Any,
+        lead: int,
+        s: int,
+        u: int,
+        lead_u: int,
+        v: int,
+        lead_v: int,
+    ) -> int:
         x = _matrix(letter, a, m, n, lead)
         k = min(m, n)
         if not np.isfinite(x).all():
@@ -223,9 +238,24 @@ class FakeSolver(_Functions):
         return 0
 
     def do_gesvdj(
-        self, letter: str, vectors: int, econ: int, m: int, n: int, a: Any, lead: int, s: Any,
-        u: Any, lead_u: int, v: Any, lead_v: int, work: Any, size: int, info: Any, params: Any,
-    ) -> None:  # fmt: skip
+        self,
+        letter: str,
+        vectors: int,
+        econ: int,
+        m: int,
+        n: int,
+        a: Any,
+        lead: int,
+        s: Any,
+        u: Any,
+        lead_u: int,
+        v: Any,
+        lead_v: int,
+        work: Any,
+        size: int,
+        info: Any,
+        params: Any,
+    ) -> None:
         _work(letter, work, size)
         assert params.value
         array(_at(info), np.int32, (1,), (1,))[...] = self._singular(
@@ -233,47 +263,77 @@ class FakeSolver(_Functions):
         )
 
     def do_gesvdjBatched(
-        self, letter: str, vectors: int, m: int, n: int, a: Any, lead: int, s: Any, u: Any,
-        lead_u: int, v: Any, lead_v: int, work: Any, size: int, info: Any, params: Any, count: int,
-    ) -> None:  # fmt: skip
+        self,
+        letter: str,
+        vectors: int,
+        m: int,
+        n: int,
+        a: Any,
+        lead: int,
+        s: Any,
+        u: Any,
+        lead_u: int,
+        v: Any,
+        lead_v: int,
+        work: Any,
+        size: int,
+        info: Any,
+        params: Any,
+        count: int,
+    ) -> None:
         _work(letter, work, size)
         assert max(m, n) <= 32
         z, r = np.dtype(_DTYPE[letter]).itemsize, np.dtype(_REAL[letter]).itemsize
         codes = array(_at(info), np.int32, (count,), (1,))
         for i in range(count):
             codes[i] = self._singular(
-                letter, vectors, True, m, n, _at(a) + i * lead * n * z, lead,
-                _at(s) + i * min(m, n) * r, _at(u) + i * lead_u * m * z, lead_u,
-                _at(v) + i * lead_v * n * z, lead_v,
-            )  # fmt: skip
+                letter,
+                vectors,
+                True,
+                m,
+                n,
+                _at(a) + i * lead * n * z,
+                lead,
+                _at(s) + i * min(m, n) * r,
+                _at(u) + i * lead_u * m * z,
+                lead_u,
+                _at(v) + i * lead_v * n * z,
+                lead_v,
+            )
 
-    def _eigen(
-        self, letter: str, vectors: int, side: int, n: int, a: int, lead: int, w: int
-    ) -> None:
+    def _eigen(self, letter: str, vectors: int, side: int, n: int, a: int, lead: int, w: int) -> None:
         x = _matrix(letter, a, n, n, lead)
         values, found = np.linalg.eigh(np.array(x), UPLO="U" if side else "L")
         array(w, _REAL[letter], (n,), (1,))[...] = values
         x[...] = found if vectors else np.nan
 
     def do_evd(
-        self, letter: str, vectors: int, side: int, n: int, a: Any, lead: int, w: Any, work: Any,
-        size: int, info: Any,
-    ) -> None:  # fmt: skip
+        self, letter: str, vectors: int, side: int, n: int, a: Any, lead: int, w: Any, work: Any, size: int, info: Any
+    ) -> None:
         _work(letter, work, size)
         self._eigen(letter, vectors, side, n, _at(a), lead, _at(w))
         array(_at(info), np.int32, (1,), (1,))[...] = 0
 
     def do_evjBatched(
-        self, letter: str, vectors: int, side: int, n: int, a: Any, lead: int, w: Any, work: Any,
-        size: int, info: Any, params: Any, count: int,
-    ) -> None:  # fmt: skip
+        self,
+        letter: str,
+        vectors: int,
+        side: int,
+        n: int,
+        a: Any,
+        lead: int,
+        w: Any,
+        work: Any,
+        size: int,
+        info: Any,
+        params: Any,
+        count: int,
+    ) -> None:
         _work(letter, work, size)
         z, r = np.dtype(_DTYPE[letter]).itemsize, np.dtype(_REAL[letter]).itemsize
         array(_at(info), np.int32, (count,), (1,))[...] = 0
         for i in range(count):
-            self._eigen(
-                letter, vectors, side, n, _at(a) + i * lead * n * z, lead, _at(w) + i * n * r
-            )
+            self._eigen(letter, vectors, side, n, _at(a) + i * lead * n * z, lead, _at(w) + i * n * r)
 
 
 class FakeBlas(_Functions):
@@ -288,9 +348,20 @@ class FakeBlas(_Functions):
         return 0
 
     def do_trsm(
-        self, letter: str, side: int, triangle: int, op: int, unit: int, m: int, n: int,
-        alpha: Any, a: Any, lead: int, b: Any, lead_b: int,
-    ) -> None:  # fmt: skip
+        self,
+        letter: str,
+        side: int,
+        triangle: int,
+        op: int,
+        unit: int,
+        m: int,
+        n: int,
+        alpha: Any,
+        a: Any,
+        lead: int,
+        b: Any,
+        lead_b: int,
+    ) -> None:
         assert side == 1
         assert list(alpha._obj) == [1, 0]
         x, t = _matrix(letter, b, m, n, lead_b), np.array(_matrix(letter, a, n, n, lead))
@@ -304,15 +375,25 @@ class FakeBlas(_Functions):
             x[...] = substitute(turned, np.array(x).T, upper, bool(unit)).T
 
     def do_trsmBatched(
-        self, letter: str, side: int, triangle: int, op: int, unit: int, m: int, n: int,
-        alpha: Any, a: Any, lead: int, b: Any, lead_b: int, count: int,
-    ) -> None:  # fmt: skip
+        self,
+        letter: str,
+        side: int,
+        triangle: int,
+        op: int,
+        unit: int,
+        m: int,
+        n: int,
+        alpha: Any,
+        a: Any,
+        lead: int,
+        b: Any,
+        lead_b: int,
+        count: int,
+    ) -> None:
         for p, q in zip(_list(a, count), _list(b, count), strict=True):
             self.do_trsm(letter, side, triangle, op, unit, m, n, alpha, p, lead, q, lead_b)
 
-    def do_getrfBatched(
-        self, letter: str, n: int, a: Any, lead: int, pivots: Any, info: Any, count: int
-    ) -> None:
+    def do_getrfBatched(self, letter: str, n: int, a: Any, lead: int, pivots: Any, info: Any, count: int) -> None:
         where = array(_at(pivots), np.int32, (count, n), (n, 1))
         codes = array(_at(info), np.int32, (count,), (1,))
         for i, p in enumerate(_list(a, count)):
@@ -323,9 +404,19 @@ class FakeBlas(_Functions):
                 _factored(a, where[i], codes[i : i + 1])
 
     def do_getrsBatched(
-        self, letter: str, op: int, n: int, k: int, a: Any, lead: int, pivots: Any, b: Any,
-        lead_b: int, info: Any, count: int,
-    ) -> None:  # fmt: skip
+        self,
+        letter: str,
+        op: int,
+        n: int,
+        k: int,
+        a: Any,
+        lead: int,
+        pivots: Any,
+        b: Any,
+        lead_b: int,
+        info: Any,
+        count: int,
+    ) -> None:
         where = array(_at(pivots), np.int32, (count, n), (n, 1))
         info._obj.value = 0
         for i, (p, q) in enumerate(zip(_list(a, count), _list(b, count), strict=True)):

@@ -82,9 +82,7 @@ def indexing(vt: Any) -> None:
     y.scatter_(1, vt.zeros(512, 8, dtype=vt.int64, device="cuda"), y)
     vt.nn.functional.embedding(i, x)
     w = _of(vt, 512, 1024, dtype="float32").requires_grad_()
-    vt.nn.functional.embedding(i, w, padding_idx=1, scale_grad_by_freq=True).backward(
-        w[:64].detach()
-    )
+    vt.nn.functional.embedding(i, w, padding_idx=1, scale_grad_by_freq=True).backward(w[:64].detach())
 
 
 @family
@@ -128,10 +126,7 @@ def convolutions(vt: Any) -> None:
     F = vt.nn.functional
     for dtype in ("bfloat16", "float32", "float64"):
         x = _of(vt, 8, 64, 32, 32, dtype=dtype)
-        for w, groups in (
-            (_of(vt, 64, 64, 3, 3, dtype=dtype), 1),
-            (_of(vt, 64, 1, 3, 3, dtype=dtype), 64),
-        ):
+        for w, groups in ((_of(vt, 64, 64, 3, 3, dtype=dtype), 1), (_of(vt, 64, 1, 3, 3, dtype=dtype), 64)):
             w.requires_grad_()
             F.conv2d(x.detach().requires_grad_(), w, padding=1, groups=groups).sum().backward()
         F.conv2d(x.to(memory_format=vt.channels_last), w, stride=2, groups=64)
@@ -254,9 +249,7 @@ def attentions(vt: Any) -> None:
         attend(q, q, q, is_causal=True).sum().backward()
     x = _of(vt, 512, 4, 64).requires_grad_()
     for window in ((-1, 0), (64, 0)):
-        vt.nn.attention.varlen.varlen_attn(
-            x, x, x, ends, ends, 256, 256, window_size=window
-        ).sum().backward()
+        vt.nn.attention.varlen.varlen_attn(x, x, x, ends, ends, 256, 256, window_size=window).sum().backward()
 
 
 @family
@@ -288,9 +281,7 @@ def one_token(vt: Any) -> None:
         ops._linear_add(x, w, ops._norm_linear(x, norm, 1e-6, [w], False))
         qkv = _of(vt, 1, 1, 16 * 64, dtype=dtype)
         counts = vt.zeros(4, dtype=vt.int32, device="cuda")
-        ops._turn_and_attend(
-            qkv, norm[:64], norm[:64], 1e-6, table, table, keys, keys.clone(), at, counts, 8, 0.125
-        )
+        ops._turn_and_attend(qkv, norm[:64], norm[:64], 1e-6, table, table, keys, keys.clone(), at, counts, 8, 0.125)
         vt.nn.functional.linear(x, w)
 
 

@@ -14,11 +14,28 @@ from votive.ops.registry import OPS
 from .device import EMULATED
 
 TRANSFORMS = frozenset(["_fft_c2c", "_fft_c2r", "_fft_r2c"])
-SOLVERS = frozenset([
-    "_cholesky", "_cholesky_inverse", "_cholesky_solve", "_det", "_eigh", "_geqrf", "_inv",
-    "_lu_factor", "_qr", "_reflect", "_slogdet", "_solve", "_solve_triangular", "_svd", "_pinv",
-    "_lstsq", "_matrix_exp", "_cofactor",
-])  # fmt: skip
+SOLVERS = frozenset(
+    [
+        "_cholesky",
+        "_cholesky_inverse",
+        "_cholesky_solve",
+        "_det",
+        "_eigh",
+        "_geqrf",
+        "_inv",
+        "_lu_factor",
+        "_qr",
+        "_reflect",
+        "_slogdet",
+        "_solve",
+        "_solve_triangular",
+        "_svd",
+        "_pinv",
+        "_lstsq",
+        "_matrix_exp",
+        "_cofactor",
+    ]
+)
 
 
 def forget(names: frozenset[str]) -> None:
@@ -29,12 +46,7 @@ def forget(names: frozenset[str]) -> None:
 @contextmanager
 def solvers() -> Iterator[Any]:
     """cuSOLVER and cuBLAS: the stand-in, or None for the real ones."""
-    from votive.backends.cuda import (
-        linalg_factor,
-        linalg_orthogonal,
-        linalg_steps,
-        linalg_triangular,
-    )
+    from votive.backends.cuda import linalg_factor, linalg_orthogonal, linalg_steps, linalg_triangular
     from votive.backends.cuda import solver_library as sl
 
     if not EMULATED:

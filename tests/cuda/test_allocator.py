@@ -251,10 +251,7 @@ def test_blocks_never_overlap_when_garbage_is_collected_in_the_middle_of_taking_
             pool = Allocator(Emulated(1 << 40), 0).pool(0)
             pool.allocator.driver.alloc = _addresses()
             held: list[Any] = []
-            sizes = [
-                dice.choice([100, 5000, 900_000, 3 << 20, dice.randrange(50 << 20)])
-                for _ in range(12)
-            ]
+            sizes = [dice.choice([100, 5000, 900_000, 3 << 20, dice.randrange(50 << 20)]) for _ in range(12)]
             for _ in range(600):
                 if held and dice.random() < 0.5:
                     held.pop(dice.randrange(len(held)))

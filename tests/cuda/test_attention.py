@@ -16,9 +16,7 @@ from votive.ops.registry import F
 from .device import EMULATED, trips
 
 # Sums of products in half types: each side rounds its weights in its own way.
-ROOM: dict[Any, float] = {
-    dt.float64: 1e-9, dt.float32: 1e-4, dt.float16: 1e-2, dt.bfloat16: 6e-2,
-}  # fmt: skip
+ROOM: dict[Any, float] = {dt.float64: 1e-9, dt.float32: 1e-4, dt.float16: 1e-2, dt.bfloat16: 6e-2}
 # (batch, query heads, key heads, queries, keys, features, features of values)
 SMALL = (2, 2, 1, 17, 21, 16, 16)
 SHAPES = [
@@ -54,21 +52,34 @@ def _run(device: str, given: list[Any], how: dict[str, Any], by_mask: bool, plac
 
 
 def check(
-    shape: tuple[int, ...], dtype: dt.dtype = dt.float32, mask: Any = None, causal: bool = False,
-    offset: int = 0, p: float = 0.0, by_mask: bool = False, place: Any = None, scale: float = 0.3,
-) -> None:  # fmt: skip
+    shape: tuple[int, ...],
+    dtype: dt.dtype = dt.float32,
+    mask: Any = None,
+    causal: bool = False,
+    offset: int = 0,
+    p: float = 0.0,
+    by_mask: bool = False,
+    place: Any = None,
+    scale: float = 0.3,
+) -> None:
     """Values, log-sum-exp and all gradients are the CPU's, and nothing is computed there."""
     b, h, shared, rows, columns, d, e = shape
     given = [
-        _normal(0, b, h, rows, d, dtype=dtype), _normal(1, b, shared, columns, d, dtype=dtype),
-        _normal(2, b, shared, columns, e, dtype=dtype), mask,
+        _normal(0, b, h, rows, d, dtype=dtype),
+        _normal(1, b, shared, columns, d, dtype=dtype),
+        _normal(2, b, shared, columns, e, dtype=dtype),
+        mask,
         _normal(3, b, h, rows, e, dtype=dtype),
         _normal(4, b, h, rows, dtype=dt.compute_type(dtype)),
-    ]  # fmt: skip
+    ]
     how = {
-        "seed": 2**40 + 3, "counter": 2**33 + 5, "offset": offset, "dropout_p": p,
-        "is_causal": causal, "scale": scale,
-    }  # fmt: skip
+        "seed": 2**40 + 3,
+        "counter": 2**33 + 5,
+        "offset": offset,
+        "dropout_p": p,
+        "is_causal": causal,
+        "scale": scale,
+    }
     with trips() as left:
         ours = _run("cuda", given, how, by_mask, place)
     theirs = _run("cpu", given, how, by_mask, place)

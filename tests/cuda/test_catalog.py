@@ -23,17 +23,7 @@ from tests.ops.test_catalog import dtypes_of, outputs
 
 from .device import EMULATED, LAYOUTS, REASON, agree, placed, trips
 from .libraries import solvers, transforms
-from .trips import (
-    DECOMPOSED,
-    ON_CPU,
-    RENAMED,
-    SIGNS_OPEN,
-    UNDEFINED,
-    UNNOTICED,
-    empty,
-    may_leave,
-    rounded,
-)
+from .trips import DECOMPOSED, ON_CPU, RENAMED, SIGNS_OPEN, UNDEFINED, UNNOTICED, empty, may_leave, rounded
 
 THOROUGH = os.environ.get("VOTIVE_CUDA_THOROUGH", "") not in ("", "0")
 # What is empty holds anything.
@@ -99,23 +89,17 @@ def gradients(record: Record, case: Case, device: str) -> list[Any]:
     leaves: list[Any] = []
     transform((args, kwargs), leaves.append, votive.Tensor)
     leaves = [t for t in leaves if t.requires_grad]
-    results = [
-        r for r in called(record, args, kwargs, device) if r.dtype.is_inexact and r.requires_grad
-    ]
+    results = [r for r in called(record, args, kwargs, device) if r.dtype.is_inexact and r.requires_grad]
     if not leaves or not results:
         return []
     rng = np.random.default_rng(3)
     weights = [
-        votive.from_numpy(np.asarray(rng.uniform(-1, 1, tuple(r.shape)))).to(r.dtype).to(device)
-        for r in results
+        votive.from_numpy(np.asarray(rng.uniform(-1, 1, tuple(r.shape)))).to(r.dtype).to(device) for r in results
     ]
     return list(votive.autograd.grad(results, leaves, weights, allow_unused=True))
 
 
-def hold(
-    record: Record, run: Callable[[Record, Case, str], list[Any]], cases: list[Case],
-    scale: float = 0.0,
-) -> None:  # fmt: skip
+def hold(record: Record, run: Callable[[Record, Case, str], list[Any]], cases: list[Case], scale: float = 0.0) -> None:
     """Every case gives the same on both devices, and only operators that may leave the GPU do."""
     for case in cases:
         usual = max([*(t[0] for t in record.tol.values()), rounded(record.name, case[0])])

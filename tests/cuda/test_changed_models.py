@@ -26,10 +26,19 @@ WAYS = {**CHANGES, **LOOKS}
 PROMPT, TOKENS = [[1, 2, 3]], [4, 5]  # few: emulated launches take long
 # Seen by neither a class nor a hook: what recorded steps once passed over.
 SOME = [
-    "nothing", "an own forward of the net", "an own forward of a product that is added",
-    "a forward hook on a norm", "another parameter", "other data", "another eps for keys only",
-    "a window", "an observer", "LoRA", "forward of Linear replaced", "an own activation",
-]  # fmt: skip
+    "nothing",
+    "an own forward of the net",
+    "an own forward of a product that is added",
+    "a forward hook on a norm",
+    "another parameter",
+    "other data",
+    "another eps for keys only",
+    "a window",
+    "an observer",
+    "LoRA",
+    "forward of Linear replaced",
+    "an own activation",
+]
 
 
 def _steps(model: Any, kind: Any, way: str = "", after: int = 0) -> list[Any]:

@@ -75,13 +75,33 @@ def test_a_token_sees_those_before_it(dtype, tolerance, normed, heads, width, le
     for at in (0, 1, 5, length // 2, length - 1):
         qkv, cqkv = _pair(batch, 1, (heads + 2 * shared) * width, dtype=dtype)
         want = ops._turn_and_attend(
-            qkv, norms[0][0], norms[1][0], 1e-6, rope.cos, rope.sin, keys, values,
-            votive.tensor([at]), counts, heads, width**-0.5,
-        )  # fmt: skip
+            qkv,
+            norms[0][0],
+            norms[1][0],
+            1e-6,
+            rope.cos,
+            rope.sin,
+            keys,
+            values,
+            votive.tensor([at]),
+            counts,
+            heads,
+            width**-0.5,
+        )
         got = ops._turn_and_attend(
-            cqkv, norms[0][1], norms[1][1], 1e-6, rope.cos.to("cuda"), rope.sin.to("cuda"), ckeys,
-            cvalues, votive.tensor([at], device="cuda"), ccounts, heads, width**-0.5,
-        )  # fmt: skip
+            cqkv,
+            norms[0][1],
+            norms[1][1],
+            1e-6,
+            rope.cos.to("cuda"),
+            rope.sin.to("cuda"),
+            ckeys,
+            cvalues,
+            votive.tensor([at], device="cuda"),
+            ccounts,
+            heads,
+            width**-0.5,
+        )
         _close(got, want, tolerance)
         _close(ckeys, keys, tolerance)
         assert votive.equal(cvalues.cpu(), values)
@@ -91,9 +111,15 @@ def test_a_token_sees_those_before_it(dtype, tolerance, normed, heads, width, le
 def test_a_joined_decoder_says_what_the_model_says():
     votive.manual_seed(3)
     config = Qwen3Config(
-        vocab_size=9, hidden_size=16, intermediate_size=24, num_hidden_layers=2,
-        num_attention_heads=2, num_key_value_heads=1, head_dim=16, max_position_embeddings=128,
-    )  # fmt: skip
+        vocab_size=9,
+        hidden_size=16,
+        intermediate_size=24,
+        num_hidden_layers=2,
+        num_attention_heads=2,
+        num_key_value_heads=1,
+        head_dim=16,
+        max_position_embeddings=128,
+    )
     with votive.device("cuda"), votive.no_grad():
         model = Qwen3ForCausalLM(config).eval()
         ids = votive.randint(0, 9, (1, 9))
@@ -108,9 +134,15 @@ def test_a_joined_decoder_says_what_the_model_says():
 
 def _tiny():
     config = Qwen3Config(
-        vocab_size=9, hidden_size=16, intermediate_size=24, num_hidden_layers=1,
-        num_attention_heads=2, num_key_value_heads=1, head_dim=16, max_position_embeddings=128,
-    )  # fmt: skip
+        vocab_size=9,
+        hidden_size=16,
+        intermediate_size=24,
+        num_hidden_layers=1,
+        num_attention_heads=2,
+        num_key_value_heads=1,
+        head_dim=16,
+        max_position_embeddings=128,
+    )
     with votive.device("cuda"):
         return Qwen3ForCausalLM(config).eval(), votive.tensor([[1, 2, 3]])
 

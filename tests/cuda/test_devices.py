@@ -71,10 +71,7 @@ def test_tensors_move_between_devices_in_any_layout(current: int) -> None:
 
 @two
 def test_tensors_of_two_devices_do_not_meet() -> None:
-    text = (
-        "Expected all tensors to be on the same device, but found at least two devices, "
-        "cuda:0 and cuda:1!"
-    )
+    text = "Expected all tensors to be on the same device, but found at least two devices, cuda:0 and cuda:1!"
     for meet in (lambda a, b: a + b, lambda a, b: a @ b.t(), lambda a, b: vt.cat([a, b])):
         with pytest.raises(DeviceError, match=text):
             meet(on(0, 2, 3), on(1, 2, 3))
@@ -283,9 +280,14 @@ def test_texts_are_generated_on_a_device_that_is_not_the_current_one() -> None:
 
     vt.manual_seed(0)
     config = LlamaConfig(
-        vocab_size=20, hidden_size=8, intermediate_size=8, num_hidden_layers=1,
-        num_attention_heads=2, num_key_value_heads=1, max_position_embeddings=32,
-    )  # fmt: skip
+        vocab_size=20,
+        hidden_size=8,
+        intermediate_size=8,
+        num_hidden_layers=1,
+        num_attention_heads=2,
+        num_key_value_heads=1,
+        max_position_embeddings=32,
+    )
     model, ids = LlamaForCausalLM(config).eval(), vt.tensor([[1, 2, 3]])
     wanted = model.generate(ids, max_new_tokens=17, do_sample=False)
     model.to("cuda:1")

@@ -62,9 +62,15 @@ def test_memory_stays_flat_over_two_thousand_training_steps() -> None:
 def test_memory_stays_flat_over_a_thousand_tokens_from_a_graph() -> None:
     vt.manual_seed(0)
     config = Qwen3Config(
-        vocab_size=128, hidden_size=64, intermediate_size=96, num_hidden_layers=2,
-        num_attention_heads=4, num_key_value_heads=2, head_dim=16, max_position_embeddings=2048,
-    )  # fmt: skip
+        vocab_size=128,
+        hidden_size=64,
+        intermediate_size=96,
+        num_hidden_layers=2,
+        num_attention_heads=4,
+        num_key_value_heads=2,
+        head_dim=16,
+        max_position_embeddings=2048,
+    )
     model = Qwen3ForCausalLM(config).to("cuda").eval()
     ids = vt.randint(0, 128, (1, 8), device="cuda")
     how: dict[str, Any] = {"do_sample": False, "cache_implementation": "static"}
@@ -104,10 +110,14 @@ def test_choices_and_counts_in_a_graph_are_those_of_single_launches() -> None:
 
     def draw() -> Any:
         parts = [
-            vt.multinomial(weights, 4).flatten(), vt.multinomial(weights, 2, replacement=True)[0],
-            vt.randperm(9, device="cuda"), vt.poisson(rates), F._standard_gamma(rates),
-            vt.bernoulli(weights[0]), vt.empty(5, device="cuda").random_(0, 99),
-        ]  # fmt: skip
+            vt.multinomial(weights, 4).flatten(),
+            vt.multinomial(weights, 2, replacement=True)[0],
+            vt.randperm(9, device="cuda"),
+            vt.poisson(rates),
+            F._standard_gamma(rates),
+            vt.bernoulli(weights[0]),
+            vt.empty(5, device="cuda").random_(0, 99),
+        ]
         return vt.cat([p.to(vt.float64) for p in parts])
 
     vt.manual_seed(5)

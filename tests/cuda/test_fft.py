@@ -164,9 +164,7 @@ def test_a_graph_repeats_transforms() -> None:
 
 
 @anywhere
-def test_libraries_are_looked_for_among_nvidias_packages(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Any
-) -> None:
+def test_libraries_are_looked_for_among_nvidias_packages(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
     from votive.backends.cuda import blas
 
     folder = tmp_path / "cufft" / "lib"

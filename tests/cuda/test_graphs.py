@@ -251,10 +251,7 @@ def test_a_graphed_module_trains_as_the_plain_one() -> None:
             loss.backward()
             optimizer.step()
         model.eval()
-        assert model(vt.ones(5, 3, device="cuda")).shape == (
-            5,
-            2,
-        )
+        assert model(vt.ones(5, 3, device="cuda")).shape == (5, 2)
         return [p.tolist() for p in model.parameters()]
 
     for a, b in zip(trained(True), trained(False), strict=True):
@@ -313,9 +310,7 @@ def test_gradients_of_a_graphed_function_accumulate_and_outlive_the_next_call() 
 
 def test_what_is_no_tensor_must_stay_what_it_was() -> None:
     x = vt.ones(3, device="cuda")
-    graphed = vt.cuda.make_graphed(
-        lambda t, by, how: t * by + how["add"], (x, 2, {"add": 1}), warmup=1
-    )
+    graphed = vt.cuda.make_graphed(lambda t, by, how: t * by + how["add"], (x, 2, {"add": 1}), warmup=1)
     assert graphed(x * 2, 2, {"add": 1}).tolist() == [5.0] * 3
     called = vt.cuda.make_graphed_callables(lambda t, by: t * by, (x, 2.0), num_warmup_iters=1)
     for call in (

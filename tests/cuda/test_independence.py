@@ -38,9 +38,13 @@ print("ok")
 
 def _run(program: str, **environment: str) -> str:
     done = subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", program], capture_output=True, text=True,
-        env={**os.environ, **environment}, timeout=300, check=False,
-    )  # fmt: skip
+        [sys.executable, "-W", "ignore", "-c", program],
+        capture_output=True,
+        text=True,
+        env={**os.environ, **environment},
+        timeout=300,
+        check=False,
+    )
     assert done.returncode == 0, done.stderr[-4000:]
     return done.stdout.strip()
 
@@ -62,9 +66,5 @@ def test_importing_the_package_imports_neither_triton_nor_the_driver() -> None:
 
 @anywhere
 def test_a_gpu_that_is_switched_off_says_so() -> None:
-    program = (
-        "import votive\n"
-        "try:\n    votive.ones(2, device='cuda')\n"
-        "except RuntimeError as e:\n    print(e)"
-    )
+    program = "import votive\ntry:\n    votive.ones(2, device='cuda')\nexcept RuntimeError as e:\n    print(e)"
     assert "VOTIVE_CUDA=0" in _run(program, VOTIVE_CUDA="0")

@@ -90,9 +90,12 @@ class _Far:
         self.raw = (ctypes.c_char * nbytes).from_buffer(self.memory)
         np.ndarray(a.shape, a.dtype, self.raw, 0, strides)[...] = a
         self.__cuda_array_interface__ = {
-            "version": 3, "shape": a.shape, "typestr": a.dtype.str, "strides": strides,
+            "version": 3,
+            "shape": a.shape,
+            "typestr": a.dtype.str,
+            "strides": strides,
             "data": (ctypes.addressof(self.raw), False),
-        }  # fmt: skip
+        }
 
 
 _I = vt.tensor([[0, 1, 2, 0], [1, 1, 0, 2]])
@@ -106,18 +109,12 @@ CALLS: dict[str, tuple[tuple[int, ...], Callable[[Any], Any]]] = {
     "largest": ((3, 4), lambda x: x.max(0).values),
     "product": ((3, 4), lambda x: x @ x.mT),
     "gather": ((3, 4), lambda x: x.gather(0, _I.to(x.device))),
-    "scatter_reduce": (
-        (3, 4),
-        lambda x: x.scatter_reduce(0, _I.to(x.device), x[:2] * 2, "amax"),
-    ),
+    "scatter_reduce": ((3, 4), lambda x: x.scatter_reduce(0, _I.to(x.device), x[:2] * 2, "amax")),
     "histogram": ((9,), lambda x: vt.histogram(x, 3, range=(-2.0, 2.0)).hist),
     "affine_grid": ((2, 2, 3), lambda x: F.affine_grid(x, [2, 1, 3, 4], align_corners=False)),
     "conv1d": ((2, 3, 5), lambda x: F.conv1d(x, x.detach()[:1, :, :2] * 2)),
     "conv1d of one far sample": ((3, 5), lambda x: F.conv1d(x, x.detach()[None, :, :2] * 2)),
-    "interpolate": (
-        (4, 2, 3),
-        lambda x: F.interpolate(x.permute(1, 2, 0)[:, :, None], **_TWICE),
-    ),
+    "interpolate": ((4, 2, 3), lambda x: F.interpolate(x.permute(1, 2, 0)[:, :, None], **_TWICE)),
     "attention": ((2, 4, 8), lambda x: F.scaled_dot_product_attention(x, x, x, is_causal=True)),
 }
 
@@ -134,7 +131,5 @@ def test_offsets_beyond_32_bits_lead_to_the_right_element(name: str) -> None:
         y = fn(x)
         results.append([y, *(vt.autograd.grad(y.sum(), x) if y.requires_grad else ())])
     for ours, theirs in zip(*results, strict=True):
-        np.testing.assert_allclose(
-            ours.detach().cpu().numpy(), theirs.detach().numpy(), rtol=2e-6, atol=2e-6
-        )
+        np.testing.assert_allclose(ours.detach().cpu().numpy(), theirs.detach().numpy(), rtol=2e-6, atol=2e-6)
     rt.runtime.driver.synchronize()  # before the memory goes

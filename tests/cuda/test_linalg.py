@@ -94,9 +94,7 @@ def test_triangles_are_solved_from_either_side(kind: str) -> None:
             for how in ("", "permuted", "sliced"):
                 held(lambda a, b, u=upper: L.solve_triangular(a, b, upper=u), a, left, how=how)
             held(lambda a, b, u=upper: L.solve_triangular(a, b, upper=u, left=False), a, right)
-            held(
-                lambda a, b, u=upper: L.solve_triangular(a, b, upper=u, unitriangular=True), a, left
-            )
+            held(lambda a, b, u=upper: L.solve_triangular(a, b, upper=u, unitriangular=True), a, left)
     # One triangle for a batch of sides, and a batch of triangles for one.
     one = _matrix(3, 3, kind=kind) + 3 * np.eye(3, dtype=kind)
     held(lambda a, b: L.solve_triangular(a, b, upper=True), one, _matrix(4, 3, 2, kind=kind))
@@ -210,9 +208,7 @@ def test_eigenvalues_of_hermitian_matrices(kind: str, uplo: str) -> None:
         theirs = L.eigvalsh(votive.from_numpy(half), uplo)
         agree(values, theirs, "values", _tolerance(a), scale=1.0)
         agree(alone, theirs, "values alone", _tolerance(a), scale=1.0)
-        agree(
-            (v * values.unsqueeze(-2)) @ v.mH, votive.from_numpy(a), "v", _tolerance(a), scale=1.0
-        )
+        agree((v * values.unsqueeze(-2)) @ v.mH, votive.from_numpy(a), "v", _tolerance(a), scale=1.0)
 
 
 @kinds
@@ -341,9 +337,7 @@ def test_nothing_to_solve_for_and_nothing_to_reflect_stay_on_the_gpu(library: An
 
 @kinds
 @pytest.mark.parametrize("batch", [(), (1,), (2,), (2, 1)])
-def test_a_matrix_with_two_rows_alike_is_singular_as_on_the_cpu(
-    kind: str, batch: tuple[int, ...]
-) -> None:
+def test_a_matrix_with_two_rows_alike_is_singular_as_on_the_cpu(kind: str, batch: tuple[int, ...]) -> None:
     a = np.broadcast_to(np.array(SINGULAR, kind), (*batch, 3, 3)).copy()
     if batch and batch[0] > 1:
         a[0] = np.eye(3)
@@ -365,15 +359,18 @@ def test_a_matrix_with_two_rows_alike_is_singular_as_on_the_cpu(
 
 
 @pytest.mark.parametrize("shape", [(0, 3, 3), (2, 0, 0), (0, 0)])
-def test_no_matrices_and_matrices_of_nothing_have_the_info_of_the_cpu(
-    shape: tuple[int, ...],
-) -> None:
+def test_no_matrices_and_matrices_of_nothing_have_the_info_of_the_cpu(shape: tuple[int, ...]) -> None:
     a = np.zeros(shape)
     b = votive.zeros(*shape[:-1], 2, dtype=votive.float64)
     for fn in (
-        L.inv_ex, L.lu_factor_ex, L.cholesky_ex, L.ldl_factor_ex, lambda a: L.solve_ex(a, b.to(a)),
-        lambda a: L.solve_triangular(a, b.to(a), upper=True), lambda a: L.lstsq(a, b.to(a)),
-    ):  # fmt: skip
+        L.inv_ex,
+        L.lu_factor_ex,
+        L.cholesky_ex,
+        L.ldl_factor_ex,
+        lambda a: L.solve_ex(a, b.to(a)),
+        lambda a: L.solve_triangular(a, b.to(a), upper=True),
+        lambda a: L.lstsq(a, b.to(a)),
+    ):
         theirs, ours = fn(votive.from_numpy(a)), fn(_on_gpu(a))
         pairs = [(ours, theirs)] if isinstance(theirs, votive.Tensor) else zip(ours, theirs)
         for x, y in pairs:

@@ -91,9 +91,7 @@ def test_an_error_while_pinning_reaches_the_caller(workers: int) -> None:
 
 
 def test_an_epoch_that_is_left_early_ends_its_thread_and_the_next_one_begins_anew() -> None:
-    loader = DataLoader(
-        Samples(), 4, num_workers=2, pin_memory=True, persistent_workers=True, shuffle=False
-    )
+    loader = DataLoader(Samples(), 4, num_workers=2, pin_memory=True, persistent_workers=True, shuffle=False)
     for _ in range(2):
         for batch in loader:
             assert batch["tuple"][0].tolist() == [0, 1, 2, 3]
@@ -161,10 +159,9 @@ def test_two_hundred_batches_leave_pinned_and_device_memory_flat(workers: int) -
         if step in (60, 199):
             vt.cuda.synchronize()
             gc.collect()
-            marks.append((
-                vt.cuda.memory_allocated(), vt.cuda.memory_reserved(),
-                hosts().stats()["reserved_bytes.current"],
-            ))  # fmt: skip
+            marks.append(
+                (vt.cuda.memory_allocated(), vt.cuda.memory_reserved(), hosts().stats()["reserved_bytes.current"])
+            )
     begin, end = marks
     assert begin[:2] == end[:2]
     # How far workers and device are ahead differs a little; a leak would be 400 blocks.

@@ -24,9 +24,10 @@ def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
         from votive.backends.cuda import extremum, scan, scan_once
 
         for module, sizes in (
-            (scan, {"PART": 60, "BLOCK": 32}), (extremum, {"PART": 60}),
+            (scan, {"PART": 60, "BLOCK": 32}),
+            (extremum, {"PART": 60}),
             (scan_once, {"TILE": 32, "LOOK": 2}),
-        ):  # fmt: skip
+        ):
             for name, value in sizes.items():
                 monkeypatch.setattr(module, name, value)
 
@@ -50,9 +51,7 @@ def same(ours: Any, theirs: Any, rtol: float = 0.0, atol: float = 0.0) -> None:
 
 @each_shape
 @pytest.mark.parametrize("dtype", DTYPES[:3])
-def test_running_sums_and_extremes_agree_with_the_cpu(
-    shape: tuple[int, ...], dim: int, dtype: str
-) -> None:
+def test_running_sums_and_extremes_agree_with_the_cpu(shape: tuple[int, ...], dim: int, dtype: str) -> None:
     x, y = pair(shape, dtype)
     with trips() as left:
         # Sums in another order: the error grows with the size of what was added.

@@ -41,16 +41,11 @@ OPTIMIZERS: list[tuple[str, dict[str, Any]]] = [
 NAMES = ["-".join([name, *options]) for name, options in OPTIMIZERS]
 DTYPES = ("float32", "float64", "bfloat16")
 # The emulated GPU is slow: there each case meets one dtype.
-CASES = [
-    (name, options, (DTYPES[k % 3],) if EMULATED else DTYPES)
-    for k, (name, options) in enumerate(OPTIMIZERS)
-]
+CASES = [(name, options, (DTYPES[k % 3],) if EMULATED else DTYPES) for k, (name, options) in enumerate(OPTIMIZERS)]
 SHAPES = [(3, 5), (), (4, 2), (0,), (37,) if EMULATED else (20_000,)]
 
 
-def trained(
-    name: str, options: dict[str, Any], device: str, dtype: Any, steps: int = 7
-) -> tuple[list[Any], list[Any]]:
+def trained(name: str, options: dict[str, Any], device: str, dtype: Any, steps: int = 7) -> tuple[list[Any], list[Any]]:
     """Parameters and their states after some steps; one parameter skips the second step."""
     rng = np.random.default_rng(0)
     params = []
@@ -68,9 +63,7 @@ def trained(
 
 
 @pytest.mark.parametrize(("name", "options", "dtypes"), CASES, ids=NAMES)
-def test_a_rule_steps_as_on_the_cpu(
-    name: str, options: dict[str, Any], dtypes: tuple[str, ...]
-) -> None:
+def test_a_rule_steps_as_on_the_cpu(name: str, options: dict[str, Any], dtypes: tuple[str, ...]) -> None:
     for dtype in dtypes:
         hold(name, options, dtype)
 
@@ -97,9 +90,7 @@ def test_step_counts_that_came_with_a_state_may_lie_on_the_gpu() -> None:
             optimizer.step()
             if move:
                 state = optimizer.state[w]
-                state["step"], state["mu_product"] = (
-                    state[k].to("cuda") for k in ("step", "mu_product")
-                )
+                state["step"], state["mu_product"] = (state[k].to("cuda") for k in ("step", "mu_product"))
         assert optimizer.state[w]["step"].item() == 3
         results.append(w.detach().cpu().numpy())
     np.testing.assert_array_equal(results[0], results[1])

@@ -32,18 +32,30 @@ def test_a_pinned_copy_has_the_values_and_the_order_of_the_tensor() -> None:
 
 
 MAKERS: list[Any] = [
-    lambda **k: vt.zeros(3, **k), lambda **k: vt.ones(3, **k), lambda **k: vt.full((2,), 4, **k),
-    lambda **k: vt.empty(2, 2, **k), lambda **k: vt.empty_strided((2, 2), (1, 4), **k),
-    lambda **k: vt.eye(2, **k), lambda **k: vt.tensor([1, 2], **k), lambda **k: vt.arange(3, **k),
-    lambda **k: vt.linspace(0, 1, 3, **k), lambda **k: vt.rand(3, **k),
-    lambda **k: vt.randn(3, **k), lambda **k: vt.randint(5, (3,), **k),
-    lambda **k: vt.randperm(3, **k), lambda **k: vt.ones(2).new_zeros(3, **k),
-    lambda **k: vt.ones(2).new_empty(3, **k), lambda **k: vt.zeros_like(vt.ones(2), **k),
-    lambda **k: vt.empty_like(vt.ones(2), **k), lambda **k: vt.rand_like(vt.ones(2), **k),
-    lambda **k: vt.hann_window(4, **k), lambda **k: vt.fft.fftfreq(4, **k),
-    lambda **k: vt.tril_indices(2, 2, **k), lambda **k: vt.scalar_tensor(3, **k),
+    lambda **k: vt.zeros(3, **k),
+    lambda **k: vt.ones(3, **k),
+    lambda **k: vt.full((2,), 4, **k),
+    lambda **k: vt.empty(2, 2, **k),
+    lambda **k: vt.empty_strided((2, 2), (1, 4), **k),
+    lambda **k: vt.eye(2, **k),
+    lambda **k: vt.tensor([1, 2], **k),
+    lambda **k: vt.arange(3, **k),
+    lambda **k: vt.linspace(0, 1, 3, **k),
+    lambda **k: vt.rand(3, **k),
+    lambda **k: vt.randn(3, **k),
+    lambda **k: vt.randint(5, (3,), **k),
+    lambda **k: vt.randperm(3, **k),
+    lambda **k: vt.ones(2).new_zeros(3, **k),
+    lambda **k: vt.ones(2).new_empty(3, **k),
+    lambda **k: vt.zeros_like(vt.ones(2), **k),
+    lambda **k: vt.empty_like(vt.ones(2), **k),
+    lambda **k: vt.rand_like(vt.ones(2), **k),
+    lambda **k: vt.hann_window(4, **k),
+    lambda **k: vt.fft.fftfreq(4, **k),
+    lambda **k: vt.tril_indices(2, 2, **k),
+    lambda **k: vt.scalar_tensor(3, **k),
     lambda **k: vt.normal(0.0, 1.0, (2,), **k),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize("number", range(len(MAKERS)))
@@ -131,9 +143,7 @@ def test_copy_between_devices_casts_broadcasts_and_takes_any_strides(pin: bool, 
         for kind in (wanted.dtype, dtype):
             there = vt.zeros((*shape[:-1], 2 * shape[-1]), dtype=kind, device="cuda")[..., ::2]
             there.copy_(source)
-            np.testing.assert_array_equal(
-                there.cpu().numpy(), np.broadcast_to(source.numpy(), shape).astype(kind.np)
-            )
+            np.testing.assert_array_equal(there.cpu().numpy(), np.broadcast_to(source.numpy(), shape).astype(kind.np))
             for back in (
                 vt.zeros(shape, dtype=kind),
                 vt.zeros(shape[::-1], dtype=kind).permute(2, 1, 0),

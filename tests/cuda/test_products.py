@@ -20,8 +20,15 @@ from .device import EMULATED, LAYOUTS, agree, placed, trips
 
 NAMES = ("relu", "gelu", "gelu_tanh", "silu")
 FUNCTIONS = {"relu": F.relu, "gelu": F.gelu, "gelu_tanh": gelu_tanh, "silu": F.silu}
-JOINED = ("_linear_activated", "_addmm_activated", "_linear_gradients", "_linear_slope",
-          "_feed_forward", "_scaled_product", "_whole_product")  # fmt: skip
+JOINED = (
+    "_linear_activated",
+    "_addmm_activated",
+    "_linear_gradients",
+    "_linear_slope",
+    "_feed_forward",
+    "_scaled_product",
+    "_whole_product",
+)
 # The emulated GPU is slow, a real one compiles each kernel, and the half types are alike.
 KINDS = [vt.float64, vt.bfloat16] if EMULATED else [vt.float64, vt.float32, vt.bfloat16]
 TOLERANCE = {vt.float64: 1e-11, vt.float32: 2e-5, vt.bfloat16: 2e-2, vt.float16: 3e-3}
@@ -122,16 +129,10 @@ def test_whole_numbers_stay_on_the_gpu(dtype: Any, how: str) -> None:
 
 @pytest.mark.parametrize("dtype", KINDS, ids=str)
 @pytest.mark.parametrize("turned", [False, True], ids=["rows", "columns"])
-def test_the_gradient_of_a_bias_comes_with_that_of_the_weight(
-    dtype: Any, turned: bool, way: int
-) -> None:
-    for shape, how in (((33, 48), ""), ((2, 3, 5, 48), ""), ((48,), ""), ((33, 48), "sliced"),
-                       ((0, 48), "")):  # fmt: skip
+def test_the_gradient_of_a_bias_comes_with_that_of_the_weight(dtype: Any, turned: bool, way: int) -> None:
+    for shape, how in (((33, 48), ""), ((2, 3, 5, 48), ""), ((48,), ""), ((33, 48), "sliced"), ((0, 48), "")):
         x = made(*shape, dtype=dtype, how=how, grad=True)
-        w, b = (
-            made(*((48, 64) if turned else (64, 48)), dtype=dtype, grad=True),
-            made(64, dtype=dtype, grad=True),
-        )
+        w, b = (made(*((48, 64) if turned else (64, 48)), dtype=dtype, grad=True), made(64, dtype=dtype, grad=True))
         g = made(*shape[:-1], 64, dtype=dtype)
         y = F.linear(x, w.t() if turned else w, b)
         with trips() as left:
@@ -150,9 +151,7 @@ def test_the_gradient_of_a_bias_comes_with_that_of_the_weight(
 
 @pytest.mark.parametrize("dtype", KINDS, ids=str)
 @pytest.mark.parametrize("name", NAMES)
-def test_a_pair_of_layers_and_its_gradients_agree_with_the_parts(
-    name: str, dtype: Any, way: int
-) -> None:
+def test_a_pair_of_layers_and_its_gradients_agree_with_the_parts(name: str, dtype: Any, way: int) -> None:
     for shape, biased in (((2, 5, 48), True), ((33, 48), False), ((48,), True)):
         x = made(*shape, dtype=dtype, grad=True)
         w1, w2 = made(48, 64, dtype=dtype, grad=True), made(48, 64, dtype=dtype, grad=True)
@@ -221,9 +220,8 @@ def test_training_joins_two_layers_unless_somebody_looks(cast: bool) -> None:
 
 def test_gpt2_trains_the_same_joined_and_apart() -> None:
     config = vt.models.GPT2Config(
-        vocab_size=64, n_positions=16, n_embd=32, n_layer=1, n_head=2, resid_pdrop=0.0,
-        embd_pdrop=0.0, attn_pdrop=0.0,
-    )  # fmt: skip
+        vocab_size=64, n_positions=16, n_embd=32, n_layer=1, n_head=2, resid_pdrop=0.0, embd_pdrop=0.0, attn_pdrop=0.0
+    )
     vt.manual_seed(0)
     model = vt.models.GPT2LMHeadModel(config).to("cuda")
     ids = vt.arange(16, device="cuda").view(1, 16)
@@ -231,9 +229,7 @@ def test_gpt2_trains_the_same_joined_and_apart() -> None:
     for watched in (False, True):
         model.zero_grad()
         OPS["_feed_forward"].forget()
-        handle = model.transformer.h[0].mlp.c_fc.register_forward_hook(
-            lambda m, args, y: None
-        ) if watched else None  # fmt: skip
+        handle = model.transformer.h[0].mlp.c_fc.register_forward_hook(lambda m, args, y: None) if watched else None
         with vt.autocast("cuda", dtype=vt.bfloat16):
             loss = model(ids, labels=ids).loss
         loss.backward()
@@ -261,9 +257,7 @@ def test_large_products_choose_among_ways_and_stay_right(monkeypatch: Any) -> No
     monkeypatch.setattr(matmul_ways.Ways, "_choose", noted)
     for name in JOINED:
         OPS[name].forget()
-    x, w1, b1 = (
-        made(*s, dtype=vt.bfloat16, grad=True) for s in ((4096, 128), (2048, 128), (2048,))
-    )
+    x, w1, b1 = (made(*s, dtype=vt.bfloat16, grad=True) for s in ((4096, 128), (2048, 128), (2048,)))
     w2, b2 = (made(*s, dtype=vt.bfloat16, grad=True) for s in ((128, 2048), (128,)))
     g, inputs = made(4096, 128, dtype=vt.bfloat16), (x, w1, b1, w2, b2)
     for name in NAMES:
@@ -287,9 +281,11 @@ def test_float8_products_agree_with_the_cpu(kinds: str, rows: bool, way: int) ->
         a, b = rng.uniform(-2, 2, (m, k)), rng.uniform(-2, 2, (n, k))
         scales = [rng.uniform(0.5, 1.5, s) for s in (((m, 1), (1, n)) if rows else ((), ()))]
         for out, bias, fast, turned in (
-            (vt.bfloat16, vt.bfloat16, True, True), (vt.float32, None, False, False),
-            (vt.float16, vt.float32, False, True), (None, vt.bfloat16, False, True),
-        ):  # fmt: skip
+            (vt.bfloat16, vt.bfloat16, True, True),
+            (vt.float32, None, False, False),
+            (vt.float16, vt.float32, False, True),
+            (None, vt.bfloat16, False, True),
+        ):
             got = []
             for device in ("cpu", "cuda"):
                 x, w = vt.tensor(a).to(first).to(device), vt.tensor(b).to(second).to(device)
@@ -337,9 +333,7 @@ def test_large_products_of_bytes_agree_with_exact_ones() -> None:
     rows = vt.linspace(1, 2, 513, device="cuda")[1:]  # at an odd address
     y = vt._scaled_mm(x, w, rows[:, None], rows[None], out_dtype=vt.bfloat16)
     want = exact * rows.cpu().numpy()[:, None] * rows.cpu().numpy()
-    np.testing.assert_allclose(
-        y.float().cpu().numpy(), want, rtol=8e-3, atol=4e-3 * np.abs(want).max()
-    )
+    np.testing.assert_allclose(y.float().cpu().numpy(), want, rtol=8e-3, atol=4e-3 * np.abs(want).max())
 
 
 @pytest.mark.parametrize("turned", [False, True], ids=["rows", "columns"])

@@ -42,9 +42,7 @@ def numbers(shape: tuple[int, ...], dtype: str, seed: int = 0) -> Any:
         a[..., :2] = span.min, span.max
         return votive.from_numpy(a.astype(dtype))
     if dtype not in FLOATS:
-        return votive.from_numpy(np.abs(a * 10) % 120 - 50 * (dtype[0] == "i")).to(
-            getattr(votive, dtype)
-        )
+        return votive.from_numpy(np.abs(a * 10) % 120 - 50 * (dtype[0] == "i")).to(getattr(votive, dtype))
     x = votive.from_numpy(a).to(getattr(votive, dtype))
     for k, value in enumerate([0.0, -0.0, float("nan"), float("inf"), float("-inf"), 0.0, -0.0]):
         x[..., k :: 29 + k] = value
@@ -133,10 +131,7 @@ def test_keys_with_equal_first_bits_are_settled_by_the_rest() -> None:
     keys[50:60] = keys[50]
     first = np.argsort(keys >> above, kind="stable")
     words = votive.from_numpy((keys[first] >> 32) << 32 | first).to("cuda")
-    there, o = (
-        votive.from_numpy(keys).to("cuda"),
-        votive.empty(n, dtype=votive.int64, device="cuda"),
-    )
+    there, o = (votive.from_numpy(keys).to("cuda"), votive.empty(n, dtype=votive.int64, device="cuda"))
     types, constants = ["*i64", "*i64", "*i64", "i64"], {"SHIFT": above, "BLOCK": 64}
     settle = Program(random_choice._settled, types, constants)
     settle((-(-n // 64),), *(t.data_ptr() for t in (o, words, there)), n)

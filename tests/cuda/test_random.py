@@ -105,8 +105,7 @@ def test_choices_are_the_same(dtype: str, shape: tuple[int, ...]) -> None:
 
 
 def test_weights_near_the_largest_number_are_not_added_to_infinity() -> None:
-    same(lambda d: votive.multinomial(votive.full((2, 9), 1e308, device=d, dtype=votive.float64), 4,
-                                      replacement=True))  # fmt: skip
+    same(lambda d: votive.multinomial(votive.full((2, 9), 1e308, device=d, dtype=votive.float64), 4, replacement=True))
 
 
 @pytest.mark.parametrize("weights", [[1.0, -1.0], [0.0, 0.0], [1.0, float("nan")]])
@@ -133,8 +132,11 @@ def test_counts_are_the_same(dtype: str) -> None:
     edges = [0.0, float("inf"), float("nan"), 5.0, 3.7]
     chances = [0.5, 0.25, 0.5, 2.0, -1.0]
     kind = getattr(votive, dtype)
-    nearly_all(lambda d: votive.binomial(votive.tensor(edges, dtype=kind, device=d),
-                                         votive.tensor(chances, dtype=kind, device=d)))  # fmt: skip
+    nearly_all(
+        lambda d: votive.binomial(
+            votive.tensor(edges, dtype=kind, device=d), votive.tensor(chances, dtype=kind, device=d)
+        )
+    )
     with pytest.raises(RuntimeError, match="Poisson"):
         votive.poisson(votive.tensor([1.0, -1.0], device="cuda")).cpu()
 
@@ -161,8 +163,6 @@ def test_gamma_numbers_and_shares_move_with_their_shapes(dtype: str) -> None:
     share, total = rng.uniform(1e-6, 1 - 1e-6, n), alpha + np.exp(rng.uniform(-5, 5, n))
     x[0], share[0], alpha[1] = 0.0, 0.0, -1.0
     total[2] = alpha[2]
-    there = lambda d, *arrays: [
-        votive.from_numpy(a).to(getattr(votive, dtype)).to(d) for a in arrays
-    ]
+    there = lambda d, *arrays: [votive.from_numpy(a).to(getattr(votive, dtype)).to(d) for a in arrays]
     nearly_all(lambda d: F._standard_gamma_grad(*there(d, alpha, x)), rtol)
     nearly_all(lambda d: F._dirichlet_grad(*there(d, share, alpha, total)), rtol)

@@ -44,9 +44,7 @@ def _agree(found, tolerance):
 
 @pytest.mark.parametrize("kind", [nn.LayerNorm, nn.RMSNorm])
 @pytest.mark.parametrize("width", [1, 12, 300])
-@pytest.mark.parametrize(
-    ("dtype", "tolerance"), [("float32", 2e-5), ("float64", 1e-12), ("bfloat16", 4e-2)]
-)
+@pytest.mark.parametrize(("dtype", "tolerance"), [("float32", 2e-5), ("float64", 1e-12), ("bfloat16", 4e-2)])
 def test_joined_and_apart_agree(kind, width, dtype, tolerance):
     votive.manual_seed(0)
     dtype = getattr(votive, dtype)
@@ -118,10 +116,7 @@ def test_second_derivatives():
 
 def test_shapes_that_do_not_fit_are_refused():
     with pytest.raises(RuntimeError, match="must have shape"):
-        F._add_norm(
-            votive.ones(2, 3, device="cuda"), votive.ones(3, device="cuda"), None, None, 1, 1e-5,
-            True, None,
-        )  # fmt: skip
+        F._add_norm(votive.ones(2, 3, device="cuda"), votive.ones(3, device="cuda"), None, None, 1, 1e-5, True, None)
 
 
 def _gpt2():
@@ -133,9 +128,13 @@ def _gpt2():
 
 def _llama():
     config = LlamaConfig(
-        vocab_size=11, hidden_size=16, intermediate_size=16, num_hidden_layers=2,
-        num_attention_heads=2, num_key_value_heads=1,
-    )  # fmt: skip
+        vocab_size=11,
+        hidden_size=16,
+        intermediate_size=16,
+        num_hidden_layers=2,
+        num_attention_heads=2,
+        num_key_value_heads=1,
+    )
     model = LlamaForCausalLM(config)
     return model, model.model.layers[1]
 

@@ -16,9 +16,12 @@ from .device import trips
 from .late import emulated, late, no_waits
 
 FUSED: list[tuple[str, dict[str, Any]]] = [
-    ("Adam", {"amsgrad": True, "weight_decay": 0.1}), ("AdamW", {}), ("SGD", {}),
-    ("SGD", {"momentum": 0.9, "nesterov": True}), ("Adagrad", {"lr_decay": 0.1}),
-]  # fmt: skip
+    ("Adam", {"amsgrad": True, "weight_decay": 0.1}),
+    ("AdamW", {}),
+    ("SGD", {}),
+    ("SGD", {"momentum": 0.9, "nesterov": True}),
+    ("Adagrad", {"lr_decay": 0.1}),
+]
 BAD = {0: math.inf, 3: math.nan, 4: -math.inf}  # the steps that must be left out
 
 
@@ -46,18 +49,12 @@ def _train(
 
 def _same(ours: Any, theirs: Any) -> None:
     for a, b in zip(ours[0], theirs[0], strict=True):
-        np.testing.assert_allclose(
-            a.detach().cpu().numpy(), b.detach().numpy(), rtol=3e-5, atol=1e-6
-        )
+        np.testing.assert_allclose(a.detach().cpu().numpy(), b.detach().numpy(), rtol=3e-5, atol=1e-6)
     assert ours[1] == theirs[1]
 
 
-@pytest.mark.parametrize(
-    ("name", "options", "clip"), [(*f, False) for f in FUSED] + [("AdamW", {}, True)]
-)
-def test_a_fused_optimizer_steps_as_a_plain_one_on_the_cpu(
-    name: str, options: dict[str, Any], clip: bool
-) -> None:
+@pytest.mark.parametrize(("name", "options", "clip"), [(*f, False) for f in FUSED] + [("AdamW", {}, True)])
+def test_a_fused_optimizer_steps_as_a_plain_one_on_the_cpu(name: str, options: dict[str, Any], clip: bool) -> None:
     with trips() as left:
         ours = _train("cuda", name, {**options, "fused": True}, clip=clip)
     assert not left
@@ -143,9 +140,8 @@ def test_a_step_with_its_scaler_can_be_a_graph() -> None:
 def test_a_scaler_resumes_on_the_gpu() -> None:
     scaler = vt.amp.GradScaler("cuda", init_scale=8.0, growth_interval=5)
     scaler.load_state_dict(
-        {"scale": 16.0, "growth_factor": 2.0, "backoff_factor": 0.5, "growth_interval": 2,
-         "_growth_tracker": 1}
-    )  # fmt: skip
+        {"scale": 16.0, "growth_factor": 2.0, "backoff_factor": 0.5, "growth_interval": 2, "_growth_tracker": 1}
+    )
     w = vt.ones(2, device="cuda", requires_grad=True)
     optimizer = vt.optim.SGD([w], lr=0.1)
     scaler.scale(w.sum()).backward()

@@ -55,13 +55,11 @@ def test_distinct_rows(dim: int, consecutive: bool) -> None:
 
 def test_nothing_has_nothing_distinct() -> None:
     for dim in (None, 0):
-        hold(lambda t, dim=dim: votive.unique(t, return_inverse=True, return_counts=True, dim=dim),
-             np.zeros((0, 3)))  # fmt: skip
+        hold(lambda t, dim=dim: votive.unique(t, return_inverse=True, return_counts=True, dim=dim), np.zeros((0, 3)))
 
 
 def test_distinct_rows_of_many() -> None:
-    hold(lambda t: votive.unique(t, return_inverse=True, return_counts=True, dim=0),
-         numbers(N, 2, high=20))  # fmt: skip
+    hold(lambda t: votive.unique(t, return_inverse=True, return_counts=True, dim=0), numbers(N, 2, high=20))
 
 
 @pytest.mark.parametrize("shape", [(3, N), (N, 3), (5,), (1,)])
@@ -78,9 +76,7 @@ def test_modes_of_long_lines(shape: tuple[int, ...]) -> None:
 @pytest.mark.parametrize("own", [True, False])
 def test_products_of_what_falls_on_one_place(dtype: str, own: bool) -> None:
     rng, kind = np.random.default_rng(2), getattr(votive, dtype)
-    signs = 1.0 + (
-        rng.integers(0, 2, (4, 60 if EMULATED else 300)) * (2.0**-7 if dtype == "float64" else 0)
-    )
+    signs = 1.0 + (rng.integers(0, 2, (4, 60 if EMULATED else 300)) * (2.0**-7 if dtype == "float64" else 0))
     signs *= rng.choice([-1.0, 1.0], signs.shape) if kind.is_floating_point else 1
     index = rng.integers(0, 3, (4, 60 if EMULATED else 300))
 
@@ -138,8 +134,7 @@ def test_alignments_of_all_lengths(padded: bool, longest: int) -> None:
 
     def loss(x: Any, targets: Any, frames: Any, lengths: Any) -> Any:
         x = x.detach().requires_grad_()
-        y = F.ctc_loss(x.log_softmax(2), targets, frames, lengths, reduction="none",
-                       zero_infinity=True)  # fmt: skip
+        y = F.ctc_loss(x.log_softmax(2), targets, frames, lengths, reduction="none", zero_infinity=True)
         (g,) = votive.autograd.grad([y.sum()], [x])
         return y, g
 

@@ -31,8 +31,9 @@ def launches() -> Iterator[tuple[Seen, Callable[[int], None]]]:
     answer = 0
     kinds: list[str] = []
 
-    def launch(f: int, x: int, y: int, z: int, bx: int, by: int, bz: int, shared: int,
-               stream: int, params: Any, extra: Any) -> int:  # fmt: skip
+    def launch(
+        f: int, x: int, y: int, z: int, bx: int, by: int, bz: int, shared: int, stream: int, params: Any, extra: Any
+    ) -> int:
         words = [c.cast(params[i], c.POINTER(c.c_uint64))[0] for i in range(len(kinds) + 2)]
         seen.append((f, (x, y, z), (bx, by, bz), shared, stream, tuple(words)))
         return answer
@@ -111,10 +112,20 @@ def test_addresses_decide_about_the_kernel(launches: Any) -> None:
 
 @native
 @anywhere
-@pytest.mark.parametrize("args", [
-    ((1,), 64), ((1,), 64, 1, 2), ((1,), 64, "1"), ((1,), 64, 1 << 70), ((), 64, 1),
-    ((1, 1, 1, 1), 64, 1), ((1 << 40,), 64, 1), ([1], 64, 1), ((-1,), 64, 1),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "args",
+    [
+        ((1,), 64),
+        ((1,), 64, 1, 2),
+        ((1,), 64, "1"),
+        ((1,), 64, 1 << 70),
+        ((), 64, 1),
+        ((1, 1, 1, 1), 64, 1),
+        ((1 << 40,), 64, 1),
+        ([1], 64, 1),
+        ((-1,), 64, 1),
+    ],
+)
 def test_what_is_unusual_goes_the_long_way(launches: Any, args: Any) -> None:
     seen, expect = launches
     program = Plain("pi")

@@ -43,10 +43,7 @@ def agree(fn: Callable[..., Any], *given: Any, tolerance: float = 1e-10) -> None
     found = []
     for device in ("cpu", "cuda"):
         args = [v.detach().to(device) if isinstance(v, votive.Tensor) else v for v in given]
-        floats = [
-            v.requires_grad_() for v in args
-            if isinstance(v, votive.Tensor) and v.dtype.is_floating_point
-        ]  # fmt: skip
+        floats = [v.requires_grad_() for v in args if isinstance(v, votive.Tensor) and v.dtype.is_floating_point]
         y = fn(*args)
         assert y.device.type == device
         values = [y.detach()]
@@ -90,9 +87,7 @@ def test_echoes_that_come_back() -> None:
         agree(F._delay_feedback, real(2, 3, 15), gain, lag, transposed)
         half = (real(2, 3, 15, dtype="bfloat16"), gain.bfloat16(), lag, transposed)
         agree(F._delay_feedback, *half, tolerance=2e-2)
-    late = F._delay_feedback(
-        real(1, 3, 15).cuda(), gain.cuda(), votive.zeros_like(lag).cuda(), False
-    )
+    late = F._delay_feedback(real(1, 3, 15).cuda(), gain.cuda(), votive.zeros_like(lag).cuda(), False)
     with pytest.raises(ValueError, match="at least 1"):
         late.cpu()
 
@@ -135,14 +130,14 @@ def test_maxima_and_sums_of_regions(monkeypatch: pytest.MonkeyPatch) -> None:
     by_column = real(5, 2, 8) * (real(5, 2, 8) > 0.5)
     by_row[0, 0] = 0
     for turn in (lambda t: t, lambda t: t.contiguous(memory_format=votive.channels_last)):
-        agree(
-            lambda x, i, r, c: F._region_sums(x, i, r.detach(), c.detach()),
-            turn(x), image, by_row, by_column,
-        )  # fmt: skip
+        agree(lambda x, i, r, c: F._region_sums(x, i, r.detach(), c.detach()), turn(x), image, by_row, by_column)
     agree(
         lambda g, i, r, c: F._region_sums_transpose(g, i, r.detach(), c.detach(), 2),
-        real(5, 3, 3, 2), image, by_row, by_column,
-    )  # fmt: skip
+        real(5, 3, 3, 2),
+        image,
+        by_row,
+        by_column,
+    )
 
 
 @pytest.mark.parametrize("mode", ["bilinear", "bicubic"])
@@ -183,8 +178,9 @@ SOUND = real(2, 120, dtype="float32") * 0.1
 SOUNDS: dict[str, Callable[[Any], Any]] = {
     "lowpass_biquad": lambda x: A.lowpass_biquad(x, 16000, 1000.0),
     "bass_biquad": lambda x: A.bass_biquad(x, 16000, 6.0),
-    "filtfilt": lambda x: A.filtfilt(x, *(votive.tensor(v, device=x.device) for v in
-                                     ([1.0, -0.3, 0.1], [0.5, 0.2, 0.1]))),
+    "filtfilt": lambda x: A.filtfilt(
+        x, *(votive.tensor(v, device=x.device) for v in ([1.0, -0.3, 0.1], [0.5, 0.2, 0.1]))
+    ),
     "deemphasis": A.deemphasis,
     "preemphasis": A.preemphasis,
     "resample": lambda x: A.resample(x, 16000, 11025),
@@ -199,10 +195,8 @@ SOUNDS: dict[str, Callable[[Any], Any]] = {
     "contrast": A.contrast,
     "gain": A.gain,
     "dcshift": lambda x: A.dcshift(x, 0.1, 0.05),
-    "spectrogram": lambda x: A.spectrogram(
-        x, 0, votive.hann_window(32, device=x.device), 32, 16, 32, 2.0, False
-    ),
-}  # fmt: skip
+    "spectrogram": lambda x: A.spectrogram(x, 0, votive.hann_window(32, device=x.device), 32, 16, 32, 2.0, False),
+}
 
 
 @pytest.mark.parametrize("name", SOUNDS)

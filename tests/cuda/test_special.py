@@ -12,38 +12,31 @@ import votive
 from .device import EMULATED, trips
 
 _RNG = np.random.default_rng(0)
-_EDGES = [
-    0.0,
-    -0.0,
-    1,
-    2,
-    -1,
-    -2,
-    -3.5,
-    np.inf,
-    -np.inf,
-    np.nan,
-    0.5,
-    -0.5,
-    2.5,
-    8,
-    10,
-    1e-300,
-    1e5,
-]
-X = np.concatenate([
-    _RNG.uniform(-30, 30, 60), _RNG.uniform(0, 3, 60), np.exp(_RNG.uniform(-20, 10, 60)), _EDGES,
-])  # fmt: skip
+_EDGES = [0.0, -0.0, 1, 2, -1, -2, -3.5, np.inf, -np.inf, np.nan, 0.5, -0.5, 2.5, 8, 10, 1e-300, 1e5]
+X = np.concatenate([_RNG.uniform(-30, 30, 60), _RNG.uniform(0, 3, 60), np.exp(_RNG.uniform(-20, 10, 60)), _EDGES])
 ONE = [
-    "digamma", "i0e", "i1e", "bessel_j0", "bessel_j1", "bessel_y0", "bessel_y1",
-    "modified_bessel_k0", "modified_bessel_k1", "scaled_modified_bessel_k0",
-    "scaled_modified_bessel_k1", "spherical_bessel_j0", "airy_ai", "log_ndtr",
-]  # fmt: skip
+    "digamma",
+    "i0e",
+    "i1e",
+    "bessel_j0",
+    "bessel_j1",
+    "bessel_y0",
+    "bessel_y1",
+    "modified_bessel_k0",
+    "modified_bessel_k1",
+    "scaled_modified_bessel_k0",
+    "scaled_modified_bessel_k1",
+    "spherical_bessel_j0",
+    "airy_ai",
+    "log_ndtr",
+]
 POLYNOMIALS = [
     *(f"{s}chebyshev_polynomial_{k}" for s in ("", "shifted_") for k in "tuvw"),
-    "hermite_polynomial_h", "hermite_polynomial_he", "laguerre_polynomial_l",
+    "hermite_polynomial_h",
+    "hermite_polynomial_he",
+    "laguerre_polynomial_l",
     "legendre_polynomial_p",
-]  # fmt: skip
+]
 each_type = pytest.mark.parametrize("dtype", ["float64", "float32"])
 
 
@@ -78,8 +71,7 @@ def test_derivatives_of_digamma(n: int, dtype: str) -> None:
 @each_type
 def test_the_hurwitz_zeta_function(dtype: str) -> None:
     s = np.concatenate([np.arange(1.0, 21), _RNG.uniform(1.01, 20, 60), [1, 2, 3, 4, 0.5, 2, 3]])
-    q = np.concatenate([_RNG.uniform(-5, 30, 20), np.exp(_RNG.uniform(-5, 9, 60)),
-                        [1, 0, -1, -2.5, 2, np.inf, -0.5]])  # fmt: skip
+    q = np.concatenate([_RNG.uniform(-5, 30, 20), np.exp(_RNG.uniform(-5, 9, 60)), [1, 0, -1, -2.5, 2, np.inf, -0.5]])
     hold(votive.special.zeta, dtype, s, q)
     hold(votive.special.zeta, dtype, s[:, None], q[:3])
 
@@ -90,19 +82,36 @@ def test_incomplete_gamma_functions(name: str, dtype: str) -> None:
     a = np.exp(_RNG.uniform(-8, 8, 300))
     x = a * np.exp(_RNG.normal(0, 1, 300))
     near = _RNG.uniform(20, 500, 60)
-    edges = [(0, 1), (1, 0), (np.inf, 1), (1, np.inf), (np.inf, np.inf), (-1, 1), (0, 0),
-             (np.nan, 1), (1e-10, 0.3), (1e-3, 1), (5, 700), (3, 1e-30)]  # fmt: skip
+    edges = [
+        (0, 1),
+        (1, 0),
+        (np.inf, 1),
+        (1, np.inf),
+        (np.inf, np.inf),
+        (-1, 1),
+        (0, 0),
+        (np.nan, 1),
+        (1e-10, 0.3),
+        (1e-3, 1),
+        (5, 700),
+        (3, 1e-30),
+    ]
     first, second = np.array(edges, float).T
-    hold(getattr(votive, name), dtype, np.concatenate([a, near, first]),
-         np.concatenate([x, near * _RNG.uniform(0.6, 1.4, 60), second]))  # fmt: skip
+    hold(
+        getattr(votive, name),
+        dtype,
+        np.concatenate([a, near, first]),
+        np.concatenate([x, near * _RNG.uniform(0.6, 1.4, 60), second]),
+    )
 
 
 @each_type
 @pytest.mark.parametrize("name", POLYNOMIALS)
 def test_orthogonal_polynomials(name: str, dtype: str) -> None:
     n = np.concatenate([np.arange(15.0), np.arange(15.0), [0, 1, 5, 20, 30, -1, 9, 9, 9, 9]])
-    x = np.concatenate([_RNG.uniform(-1, 1, 15), _RNG.uniform(-3, 3, 15),
-                        [0.5, 0.5, 2, 0.1, 1.5, 0.3, 1, -1, 0, np.nan]])  # fmt: skip
+    x = np.concatenate(
+        [_RNG.uniform(-1, 1, 15), _RNG.uniform(-3, 3, 15), [0.5, 0.5, 2, 0.1, 1.5, 0.3, 1, -1, 0, np.nan]]
+    )
     hold(getattr(votive.special, name), dtype, x, n, wave=True)
 
 

@@ -15,17 +15,14 @@ from .trips import SOMETIMES, WITHOUT_KERNEL
 def test_the_list_of_operators_without_kernels_is_exact() -> None:
     assert BACKENDS["cuda"]
     without = {
-        op for (op, device), rows in TABLE.items()
-        if device == "cuda" and all(row.label == "trip" for row in rows)
-    }  # fmt: skip
+        op for (op, device), rows in TABLE.items() if device == "cuda" and all(row.label == "trip" for row in rows)
+    }
     assert without - WITHOUT_KERNEL == set(), "without a kernel, and not in tests/cuda/trips.py"
     assert WITHOUT_KERNEL - without == set(), "has a kernel: take it out of tests/cuda/trips.py"
     assert not WITHOUT_KERNEL & set(SOMETIMES)
 
 
-def test_leaving_the_gpu_is_told_once_and_names_the_operator(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_leaving_the_gpu_is_told_once_and_names_the_operator(monkeypatch: pytest.MonkeyPatch) -> None:
     from votive.backends.cuda import trip
 
     monkeypatch.setattr(trip, "_told", set())
@@ -66,9 +63,7 @@ def test_errors_of_kernels_that_are_too_many_to_tell_apart_keep_their_kind() -> 
         some.check()  # told once
 
 
-def test_errors_of_kernels_are_told_at_once_where_that_is_asked_for(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_errors_of_kernels_are_told_at_once_where_that_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
     from votive.backends.cuda import runtime as rt
 
     x, where = votive.arange(7.0, device="cuda"), votive.tensor([1, 9], device="cuda")

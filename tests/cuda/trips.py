@@ -10,11 +10,7 @@ from typing import Any
 from .device import EMULATED
 
 # Operators without a kernel of their own.
-WITHOUT_KERNEL = frozenset([
-    "_eig",
-    "_ldl_factor",
-    "_ldl_solve",
-])  # fmt: skip
+WITHOUT_KERNEL = frozenset(["_eig", "_ldl_factor", "_ldl_solve"])
 # Operators whose kernels refuse some arguments.
 SOMETIMES: dict[str, str] = {
     "_lstsq": "less than full rank, by the driver 'gelsy'",
@@ -31,10 +27,9 @@ RENAMED = frozenset(["index_reduce"])
 # Where a decomposition fails, only its last result, that it did, is defined.
 UNDEFINED = ("linalg.cholesky_ex", "linalg.inv_ex", "linalg.solve_ex")
 # Matrix operators outside of linalg. Of a singular matrix rounding decides the pivots and vectors.
-DECOMPOSED = frozenset([
-    "cholesky", "det", "geqrf", "inverse", "logdet", "lu", "lu_solve", "pinverse", "qr", "slogdet",
-    "svd",
-])  # fmt: skip
+DECOMPOSED = frozenset(
+    ["cholesky", "det", "geqrf", "inverse", "logdet", "lu", "lu_solve", "pinverse", "qr", "slogdet", "svd"]
+)
 # Records that compare vectors whose signs are left open.
 SIGNS_OPEN = ("pca_lowrank",)
 # Operators whose kernels refuse complex numbers.

@@ -218,9 +218,7 @@ def shares_of_replicas(t: Any, d: Any) -> Any:
 
     def mixed(n: int, replicas: int, **options: Any) -> Any:
         lengths, lists = shares(n, replicas, shuffle=True, **options)
-        return lengths, sorted(i for part in lists for i in part) == sorted(
-            (list(range(n)) * 2)[: sum(lengths)]
-        )
+        return lengths, sorted(i for part in lists for i in part) == sorted((list(range(n)) * 2)[: sum(lengths)])
 
     return each(
         lambda: shares(10, 3, shuffle=False),

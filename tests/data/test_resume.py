@@ -10,13 +10,7 @@ import pytest
 
 import votive
 from votive.data import seed_everything
-from votive.utils.data import (
-    BatchSampler,
-    DataLoader,
-    DistributedSampler,
-    RandomSampler,
-    WeightedRandomSampler,
-)
+from votive.utils.data import BatchSampler, DataLoader, DistributedSampler, RandomSampler, WeightedRandomSampler
 
 from .test_workers import plain
 from .worker_datasets import Drawing, Stream
@@ -31,24 +25,18 @@ def seeded() -> Any:
 LOADERS: dict[str, Callable[[int], DataLoader]] = {
     "in order": lambda w: DataLoader(Drawing(), 3, num_workers=w),
     "shuffled": lambda w: DataLoader(Drawing(), 3, shuffle=True, num_workers=w),
-    "own generator": lambda w: DataLoader(
-        Drawing(), 3, shuffle=True, generator=seeded(), num_workers=w
-    ),
+    "own generator": lambda w: DataLoader(Drawing(), 3, shuffle=True, generator=seeded(), num_workers=w),
     "with replacement": lambda w: DataLoader(
         Drawing(), 3, sampler=RandomSampler(range(24), True, 40, seeded()), num_workers=w
     ),
-    "weighted": lambda w: DataLoader(
-        Drawing(), 3, sampler=WeightedRandomSampler([1.0] * 24, 24), num_workers=w
-    ),
+    "weighted": lambda w: DataLoader(Drawing(), 3, sampler=WeightedRandomSampler([1.0] * 24, 24), num_workers=w),
     "batch sampler": lambda w: DataLoader(
         Drawing(), batch_sampler=BatchSampler(RandomSampler(range(24)), 5, True), num_workers=w
     ),
     "samples": lambda w: DataLoader(Drawing(), None, shuffle=True, num_workers=w),
     # In this process training draws from the same generators, so a stream should not.
     "stream": lambda w: DataLoader(Stream(23, draws=w > 0), 3, num_workers=w),
-    "persistent": lambda w: DataLoader(
-        Drawing(), 3, shuffle=True, num_workers=w, persistent_workers=w > 0
-    ),
+    "persistent": lambda w: DataLoader(Drawing(), 3, shuffle=True, num_workers=w, persistent_workers=w > 0),
 }
 
 
@@ -64,9 +52,7 @@ def stored(state: Any) -> Any:
 
 @pytest.mark.parametrize("workers", [0, 2])
 @pytest.mark.parametrize("kind", LOADERS)
-def test_a_resumed_epoch_and_the_next_are_those_of_an_uninterrupted_run(
-    kind: str, workers: int
-) -> None:
+def test_a_resumed_epoch_and_the_next_are_those_of_an_uninterrupted_run(kind: str, workers: int) -> None:
     seed_everything(1)
     loader = LOADERS[kind](workers)
     whole = [plain(list(loader)), plain(list(loader))]

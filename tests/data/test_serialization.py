@@ -65,9 +65,7 @@ def test_tensors_and_arrays_of_every_dtype_come_back_bit_by_bit(dtype: Any, shap
     t, a, s = again([votive.from_numpy(array.copy()), array, array.reshape(-1)[:1].sum()])
     assert (t.dtype, tuple(t.shape)) == (dtype, shape)
     assert t.numpy().tobytes() == array.tobytes()
-    assert (type(a), a.dtype, a.shape, a.tobytes()) == (
-        np.ndarray, array.dtype, shape, array.tobytes(),
-    )  # fmt: skip
+    assert (type(a), a.dtype, a.shape, a.tobytes()) == (np.ndarray, array.dtype, shape, array.tobytes())
     assert isinstance(s, np.generic)
 
 
@@ -147,9 +145,7 @@ def test_a_module_and_its_optimizer_resume_from_a_file(tmp_path: Path) -> None:
 
 
 @pytest.mark.parity
-def test_a_state_dict_is_a_file_that_other_readers_of_safetensors_understand(
-    tmp_path: Path,
-) -> None:
+def test_a_state_dict_is_a_file_that_other_readers_of_safetensors_understand(tmp_path: Path) -> None:
     reader = pytest.importorskip("safetensors.numpy")
     state = {"w": votive.randn(3, 2), "n": votive.arange(3), "h": votive.ones(2).half()}
     save(state, tmp_path / "s.safetensors")
@@ -188,8 +184,13 @@ def test_mapped_tensors_are_read_on_touch_and_written_to_in_memory_only(tmp_path
 
 def test_map_location_says_where_tensors_go() -> None:
     t = votive.ones(2)
-    for where in ("cpu", votive.device("cpu"), {"cpu": "cpu"}, lambda tensor, place: tensor,
-                  lambda tensor, place: None):  # fmt: skip
+    for where in (
+        "cpu",
+        votive.device("cpu"),
+        {"cpu": "cpu"},
+        lambda tensor, place: tensor,
+        lambda tensor, place: None,
+    ):
         assert again(t, map_location=where).tolist() == [1, 1]
     assert again(t, map_location=lambda tensor, place: tensor * 3).tolist() == [3, 3]
     with pytest.raises(RuntimeError, match="not available"):
@@ -205,10 +206,19 @@ class Weird(int):
 
 @pytest.mark.parametrize(
     "value",
-    [votive.nn.Linear(1, 1), print, object(), Named(1), Weird(3), Path("x"), np.array(["text"]),
-     np.array([None]), range(3)],
+    [
+        votive.nn.Linear(1, 1),
+        print,
+        object(),
+        Named(1),
+        Weird(3),
+        Path("x"),
+        np.array(["text"]),
+        np.array([None]),
+        range(3),
+    ],
     ids=lambda v: type(v).__name__,
-)  # fmt: skip
+)
 def test_what_would_need_code_to_load_is_refused_with_its_place(tmp_path: Path, value: Any) -> None:
     with pytest.raises(TypeError, match=r"save: model\.0 is a"):
         save({"model": [value]}, tmp_path / "s")
@@ -336,9 +346,7 @@ def test_every_cut_of_a_good_file_is_refused(tmp_path: Path) -> None:
 # --- files appear whole or not at all ---------------------------------------------------------
 
 
-def test_a_failed_save_leaves_the_old_file_and_nothing_else(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_failed_save_leaves_the_old_file_and_nothing_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "s"
     save([1], path)
 
@@ -368,9 +376,7 @@ def test_a_link_stays_a_link_and_permissions_follow_the_umask(tmp_path: Path) ->
 
 @pytest.mark.skipif(not hasattr(os, "kill"), reason="needs signals")
 @pytest.mark.parametrize("moment", ["write", "fsync", "replace"])
-def test_a_process_killed_while_saving_never_leaves_a_broken_file(
-    tmp_path: Path, moment: str
-) -> None:
+def test_a_process_killed_while_saving_never_leaves_a_broken_file(tmp_path: Path, moment: str) -> None:
     script = f"""
         import os, signal, sys
         import votive

@@ -31,9 +31,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:This DataLoader will create")
         ([np.array([1, 2]), 3, votive.tensor([4, 5])], None, np.uint16),
     ],
 )
-def test_a_file_holds_the_ids_that_were_written(
-    tmp_path: Path, tokens: Any, dtype: Any, want: Any
-) -> None:
+def test_a_file_holds_the_ids_that_were_written(tmp_path: Path, tokens: Any, dtype: Any, want: Any) -> None:
     flat = {0: [0, 1, 2], 1: [0, 0, 1, 1, 2, 2]}
     if isinstance(tokens, (list, np.ndarray)) or hasattr(tokens, "tolist"):
         expected = [i for t in tokens for i in np.asarray(t).reshape(-1).tolist()]

@@ -227,9 +227,7 @@ def test_worker_init_fn_runs_once_per_worker_before_the_first_sample() -> None:
     def init(worker: int) -> None:
         Counted.calls.append(worker)
 
-    loader = DataLoader(
-        Counted(), None, num_workers=2, worker_init_fn=init, persistent_workers=True
-    )
+    loader = DataLoader(Counted(), None, num_workers=2, worker_init_fn=init, persistent_workers=True)
     for _ in range(2):
         assert list(loader) == ["[0]", "[1]", "[0]", "[1]"]
     assert Counted.calls == []
@@ -252,9 +250,7 @@ def test_worker_init_fn_runs_once_per_worker_before_the_first_sample() -> None:
         ("own", RuntimeError, r"Own: \(1, 2\)"),
     ],
 )
-def test_an_error_in_a_worker_reaches_the_user_with_its_traceback(
-    kind: str, error: type[Exception], text: str
-) -> None:
+def test_an_error_in_a_worker_reaches_the_user_with_its_traceback(kind: str, error: type[Exception], text: str) -> None:
     it = iter(DataLoader(Trouble(kind), 2, num_workers=2))
     assert plain([next(it), next(it)]) == [[0, 1], [2, 3]]
     with pytest.raises(error, match=text) as seen:
@@ -273,8 +269,7 @@ def test_a_batch_that_cannot_be_sent_is_an_error_not_a_hang() -> None:
 
 
 @pytest.mark.parametrize(
-    ("kind", "text"),
-    [("kill", r"worker 0 \(pid \d+\) was killed by signal SIGKILL"), ("exit", "with code 3")],
+    ("kind", "text"), [("kill", r"worker 0 \(pid \d+\) was killed by signal SIGKILL"), ("exit", "with code 3")]
 )
 @pytest.mark.parametrize("persistent", [False, True])
 def test_a_dead_worker_is_an_error_that_names_it(kind: str, text: str, persistent: bool) -> None:
@@ -306,9 +301,13 @@ def test_a_batch_that_takes_too_long_is_an_error(monkeypatch: pytest.MonkeyPatch
 
 def run_script(text: str, **options: Any) -> subprocess.Popen[str]:
     return subprocess.Popen(
-        [sys.executable, "-u", "-c", textwrap.dedent(text)], stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE, text=True, start_new_session=True, **options,
-    )  # fmt: skip
+        [sys.executable, "-u", "-c", textwrap.dedent(text)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+        **options,
+    )
 
 
 SLOW = """

@@ -15,18 +15,7 @@ import pytest
 import votive
 from votive.backends.cpu.reference.pointwise import function_of
 from votive.backends.cpu.reference.primitives import FUNCTIONS
-from votive.formula import (
-    Expr,
-    Formula,
-    apply,
-    const,
-    derivative,
-    to_cpp,
-    to_text,
-    to_triton,
-    var,
-    where,
-)
+from votive.formula import Expr, Formula, apply, const, derivative, to_cpp, to_text, to_triton, var, where
 from votive.formula.derivative import PAIR_RULES, RULES
 from votive.formula.expr import substitute, walk
 
@@ -40,12 +29,29 @@ def evaluate(e: Expr, **values: Any) -> Any:
 
 
 DOMAIN = {
-    "log": (0.2, 3), "log2": (0.2, 3), "log10": (0.2, 3), "log1p": (-0.8, 3), "sqrt": (0.2, 3),
-    "rsqrt": (0.2, 3), "asin": (-0.9, 0.9), "acos": (-0.9, 0.9), "atanh": (-0.9, 0.9),
-    "acosh": (1.2, 3), "erfinv": (-0.9, 0.9), "ndtri": (0.1, 0.9), "lgamma": (0.3, 4),
-    "digamma": (0.3, 4), "pow": (0.3, 2), "xlogy": (0.3, 3), "zeta": (1.5, 4),
-    "copysign": (0.3, 2), "i1": (0.3, 2), "i1e": (0.3, 2), "hypot": (0.3, 2), "polygamma": (0.5, 3),
-}  # fmt: skip
+    "log": (0.2, 3),
+    "log2": (0.2, 3),
+    "log10": (0.2, 3),
+    "log1p": (-0.8, 3),
+    "sqrt": (0.2, 3),
+    "rsqrt": (0.2, 3),
+    "asin": (-0.9, 0.9),
+    "acos": (-0.9, 0.9),
+    "atanh": (-0.9, 0.9),
+    "acosh": (1.2, 3),
+    "erfinv": (-0.9, 0.9),
+    "ndtri": (0.1, 0.9),
+    "lgamma": (0.3, 4),
+    "digamma": (0.3, 4),
+    "pow": (0.3, 2),
+    "xlogy": (0.3, 3),
+    "zeta": (1.5, 4),
+    "copysign": (0.3, 2),
+    "i1": (0.3, 2),
+    "i1e": (0.3, 2),
+    "hypot": (0.3, 2),
+    "polygamma": (0.5, 3),
+}
 STEPS = {"floor", "ceil", "trunc", "round", "floor_divide", "sign", "sgn", "nextafter"}
 UNARY = [n for n, r in RULES.items() if r.__code__.co_argcount == 2 and n not in STEPS]
 BINARY = [n for n, r in RULES.items() if r.__code__.co_argcount == 3 and n not in STEPS]
@@ -105,10 +111,24 @@ def test_equal_expressions_are_one_object() -> None:
 
 @pytest.mark.parametrize(
     ("built", "simple"),
-    [(X + 0, X), (X * 1, X), (1 * X, X), (X - 0, X), (0 - X, -X), (-(X * -1), X), (X / 1, X),
-     (X**1, X), (X**2, X * X), (X + -Y, X - Y), (2 * (3 * X), 6 * X), (-X * Y, -(X * Y)),
-     (where(True, X, Y), X), (where(X > 0, Y, Y), Y), (const(2) + const(3), const(5))],
-)  # fmt: skip
+    [
+        (X + 0, X),
+        (X * 1, X),
+        (1 * X, X),
+        (X - 0, X),
+        (0 - X, -X),
+        (-(X * -1), X),
+        (X / 1, X),
+        (X**1, X),
+        (X**2, X * X),
+        (X + -Y, X - Y),
+        (2 * (3 * X), 6 * X),
+        (-X * Y, -(X * Y)),
+        (where(True, X, Y), X),
+        (where(X > 0, Y, Y), Y),
+        (const(2) + const(3), const(5)),
+    ],
+)
 def test_building_simplifies(built: Expr, simple: Expr) -> None:
     assert built is simple
 
@@ -132,9 +152,7 @@ def test_a_select_hides_the_infinite_slope_of_the_side_not_taken() -> None:
     f = Formula("f", ("x",), where(X > 0, apply("sqrt", X), 0.0))
     grad = f.gradient("x")
     assert grad is not None
-    got = evaluate(
-        grad.body, g=np.ones(3), x=np.array([-1.0, 0.0, 4.0]), y=np.array([0.0, 0.0, 2.0])
-    )
+    got = evaluate(grad.body, g=np.ones(3), x=np.array([-1.0, 0.0, 4.0]), y=np.array([0.0, 0.0, 2.0]))
     assert got.tolist() == [0.0, 0.0, 0.25]
 
 
@@ -182,14 +200,20 @@ def test_shared_parts_are_computed_once() -> None:
 def test_readable_text_means_the_same_in_python(name: str) -> None:
     text = to_text(SAMPLES[name]).replace("^", "**")
     names: dict[str, Any] = {
-        "sqrt": math.sqrt, "exp": math.exp, "expm1": math.expm1, "erf": math.erf, "tanh": math.tanh,
-        "sigmoid": lambda v: 1 / (1 + math.exp(-v)), "rsqrt": lambda v: v**-0.5, "maximum": max,
-        "where": lambda c, a, b: a if c else b, "logical_not": lambda c: not c, "pi": math.pi,
-    }  # fmt: skip
+        "sqrt": math.sqrt,
+        "exp": math.exp,
+        "expm1": math.expm1,
+        "erf": math.erf,
+        "tanh": math.tanh,
+        "sigmoid": lambda v: 1 / (1 + math.exp(-v)),
+        "rsqrt": lambda v: v**-0.5,
+        "maximum": max,
+        "where": lambda c, a, b: a if c else b,
+        "logical_not": lambda c: not c,
+        "pi": math.pi,
+    }
     for x in (-1.7, -0.3, 0.4, 1.3):
-        assert eval(text, {**names, "x": x}) == pytest.approx(
-            float(evaluate(SAMPLES[name], x=np.array(x)))
-        )
+        assert eval(text, {**names, "x": x}) == pytest.approx(float(evaluate(SAMPLES[name], x=np.array(x))))
 
 
 @pytest.mark.parametrize("name", SAMPLES)
@@ -222,8 +246,6 @@ def test_cpp_text_compiles_and_computes_the_same(tmp_path: Path) -> None:
     subprocess.run(command, check=True)
     out = subprocess.run([str(tmp_path / "f")], check=True, capture_output=True, text=True).stdout
     got = np.array(out.split(), float).reshape(41, len(SAMPLES))
-    want = np.stack(
-        [evaluate(e, x=np.array([-2 + 0.1 * i for i in range(41)])) for e in SAMPLES.values()], 1
-    )
+    want = np.stack([evaluate(e, x=np.array([-2 + 0.1 * i for i in range(41)])) for e in SAMPLES.values()], 1)
     np.testing.assert_allclose(got, want, rtol=1e-12, atol=1e-14)
     del x

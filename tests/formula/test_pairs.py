@@ -18,32 +18,35 @@ UNARY = [
     "reciprocal", "sgn", "sinc", "square", "conj", "abs", "angle", "real", "imag", "isnan", "isinf",
     "isfinite", "isposinf", "isneginf",
 ]  # fmt: skip
-BINARY = [
-    "add",
-    "sub",
-    "mul",
-    "div",
-    "pow",
-    "logaddexp",
-    "eq",
-    "ne",
-    "lt",
-    "le",
-    "gt",
-    "ge",
-    "ldexp",
-]
+BINARY = ["add", "sub", "mul", "div", "pow", "logaddexp", "eq", "ne", "lt", "le", "gt", "ge", "ldexp"]
 # Those whose values at infinity have a direction.
 CALM = (
-    "log", "log2", "log10", "sqrt", "asin", "acos", "atan", "asinh", "acosh", "atanh", "neg",
-    "square", "conj", "abs", "angle", "real", "imag", "isnan", "isinf", "isfinite", "isposinf",
+    "log",
+    "log2",
+    "log10",
+    "sqrt",
+    "asin",
+    "acos",
+    "atan",
+    "asinh",
+    "acosh",
+    "atanh",
+    "neg",
+    "square",
+    "conj",
+    "abs",
+    "angle",
+    "real",
+    "imag",
+    "isnan",
+    "isinf",
+    "isfinite",
+    "isposinf",
     "isneginf",
-)  # fmt: skip
+)
 _SPECIAL = (0.0, -0.0, 1.0, -1.0, 0.5, -2.0, 20.5, 1e-3)
 GRID = np.array([complex(x, y) for x in _SPECIAL for y in _SPECIAL])
-FAR = np.array(
-    [complex(x, y) for x in (math.inf, -math.inf, 1.0) for y in (math.inf, -math.inf, 1)]
-)
+FAR = np.array([complex(x, y) for x in (math.inf, -math.inf, 1.0) for y in (math.inf, -math.inf, 1)])
 
 
 def value(e: Expr, **given: Any) -> Any:

@@ -42,10 +42,7 @@ def test_greedy_tokens_are_those_of_the_model_alone(way: str, noise: float) -> N
     draft = near(net, noise)
     plain = {k: v for k, v in WAYS[way].items() if "assistant" not in k}
     expected = generate(net, [PROMPT], max_new_tokens=40, **plain)
-    out = generate(
-        net, [PROMPT], max_new_tokens=40, assistant_model=draft, return_dict_in_generate=True,
-        **WAYS[way],
-    )  # fmt: skip
+    out = generate(net, [PROMPT], max_new_tokens=40, assistant_model=draft, return_dict_in_generate=True, **WAYS[way])
     assert out.sequences.tolist() == expected.tolist()
     assert out.acceptance.drafted > 0
     if noise == 0.0:
@@ -61,9 +58,14 @@ def test_a_text_ends_where_it_does_without_drafts() -> None:
     eos = free[len(PROMPT) + 9]
     expected = generate(net, [PROMPT], max_new_tokens=20, eos_token_id=eos)
     out = generate(
-        net, [PROMPT], max_new_tokens=20, eos_token_id=eos, assistant_model=near(net, 0.02),
-        return_dict_in_generate=True, output_scores=True,
-    )  # fmt: skip
+        net,
+        [PROMPT],
+        max_new_tokens=20,
+        eos_token_id=eos,
+        assistant_model=near(net, 0.02),
+        return_dict_in_generate=True,
+        output_scores=True,
+    )
     assert out.sequences.tolist() == expected.tolist()
     assert out.finish_reasons == ["eos"]
     assert len(out.scores) == expected.shape[1] - len(PROMPT)
@@ -73,9 +75,12 @@ def test_a_text_ends_where_it_does_without_drafts() -> None:
 def test_weights_and_states_are_those_of_the_model_alone() -> None:
     net = model("grouped")
     ask: dict[str, Any] = {
-        "max_new_tokens": 12, "return_dict_in_generate": True, "output_logits": True,
-        "output_attentions": True, "output_hidden_states": True,
-    }  # fmt: skip
+        "max_new_tokens": 12,
+        "return_dict_in_generate": True,
+        "output_logits": True,
+        "output_attentions": True,
+        "output_hidden_states": True,
+    }
     alone = generate(net, [PROMPT], **ask)
     helped = generate(net, [PROMPT], assistant_model=net, assistant_confidence_threshold=0.0, **ask)
     pairs = zip(
@@ -105,22 +110,33 @@ def test_sampled_texts_keep_the_distribution_of_the_model(settings: dict[str, An
     draft = model(vocab_size=size, initializer_range=0.2, seed=5, num_hidden_layers=1)
     ask = {"do_sample": True, "top_k": 0, **settings}
     drafts = {k: v for k, v in ask.items() if "assistant" not in k}
-    first = generate(
-        net, [[1, 2]], max_new_tokens=1, seed=0, return_dict_in_generate=True, output_scores=True,
-        **drafts,
-    ).scores[0].softmax(-1)[0].numpy()  # fmt: skip
-    second = generate(
-        net, [[1, 2, t] for t in range(size)], max_new_tokens=1, seed=0, output_scores=True,
-        return_dict_in_generate=True, **drafts,
-    ).scores[0].softmax(-1).numpy()  # fmt: skip
+    first = (
+        generate(net, [[1, 2]], max_new_tokens=1, seed=0, return_dict_in_generate=True, output_scores=True, **drafts)
+        .scores[0]
+        .softmax(-1)[0]
+        .numpy()
+    )
+    second = (
+        generate(
+            net,
+            [[1, 2, t] for t in range(size)],
+            max_new_tokens=1,
+            seed=0,
+            output_scores=True,
+            return_dict_in_generate=True,
+            **drafts,
+        )
+        .scores[0]
+        .softmax(-1)
+        .numpy()
+    )
     expected = (first[:, None] * second).flatten() * count
     counts = np.zeros(size * size)
     accepted = drafted = 0
     for seed in range(count):
         out = generate(
-            net, [[1, 2]], max_new_tokens=3, seed=seed, assistant_model=draft,
-            return_dict_in_generate=True, **ask,
-        )  # fmt: skip
+            net, [[1, 2]], max_new_tokens=3, seed=seed, assistant_model=draft, return_dict_in_generate=True, **ask
+        )
         a, b = out.sequences[0, 2:4].tolist()
         counts[a * size + b] += 1
         accepted += out.acceptance.accepted
@@ -137,9 +153,7 @@ def test_sampled_texts_keep_the_distribution_of_the_model(settings: dict[str, An
 
 def test_the_same_seed_gives_the_same_text() -> None:
     net = model(initializer_range=0.2)
-    ask: dict[str, Any] = {
-        "do_sample": True, "max_new_tokens": 20, "assistant_model": near(net, 0.05)
-    }  # fmt: skip
+    ask: dict[str, Any] = {"do_sample": True, "max_new_tokens": 20, "assistant_model": near(net, 0.05)}
     one, two, other = (generate(net, [PROMPT], seed=s, **ask)[0].tolist() for s in (1, 1, 2))
     assert one == two != other
 
@@ -150,21 +164,14 @@ def test_a_stream_can_be_helped() -> None:
     net = model(vocab_size=260)
     plain = list(stream(net, tok, "one", max_new_tokens=12))
     helped = list(stream(net, tok, "one", max_new_tokens=12, assistant_model=net))
-    assert [(e.token, e.text, e.finish_reason) for e in helped] == [
-        (e.token, e.text, e.finish_reason) for e in plain
-    ]
+    assert [(e.token, e.text, e.finish_reason) for e in helped] == [(e.token, e.text, e.finish_reason) for e in plain]
 
 
 @pytest.mark.parametrize(
     ("prompts", "settings", "message"),
-    [
-        ([PROMPT, PROMPT], {}, "one text"),
-        ([PROMPT], {"num_return_sequences": 2, "do_sample": True}, "one text"),
-    ],
+    [([PROMPT, PROMPT], {}, "one text"), ([PROMPT], {"num_return_sequences": 2, "do_sample": True}, "one text")],
 )
-def test_drafts_for_several_texts_are_refused(
-    prompts: Any, settings: dict[str, Any], message: str
-) -> None:
+def test_drafts_for_several_texts_are_refused(prompts: Any, settings: dict[str, Any], message: str) -> None:
     net = model()
     with pytest.raises(ValueError, match=message):
         generate(net, prompts, assistant_model=net, **settings)

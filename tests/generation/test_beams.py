@@ -27,9 +27,14 @@ def test_enough_beams_find_the_likeliest_text_of_all() -> None:
     texts = [list(t) for t in itertools.product(range(5), repeat=3)]
     best = sorted(texts, key=lambda t: -total(net, [1, 2], t))
     out = generate(
-        net, [[1, 2]], max_new_tokens=3, num_beams=25, num_return_sequences=5,
-        return_dict_in_generate=True, output_scores=True,
-    )  # fmt: skip
+        net,
+        [[1, 2]],
+        max_new_tokens=3,
+        num_beams=25,
+        num_return_sequences=5,
+        return_dict_in_generate=True,
+        output_scores=True,
+    )
     assert out.sequences[:, 2:].tolist() == best[:5]
     for text, score in zip(best, out.sequences_scores.tolist(), strict=False):
         assert score == pytest.approx(total(net, [1, 2], text) / 3, abs=1e-4)
@@ -44,9 +49,7 @@ def test_beams_find_what_greedy_search_misses() -> None:
 
 
 @pytest.mark.parametrize(
-    "way",
-    [{"use_cache": False}, {"cache_implementation": "static"}, {"prefill_chunk_size": 3}],
-    ids=str,
+    "way", [{"use_cache": False}, {"cache_implementation": "static"}, {"prefill_chunk_size": 3}], ids=str
 )
 @pytest.mark.parametrize("kind", ["grouped", "mistral"])
 def test_every_cache_gives_the_same_beams(kind: str, way: dict[str, Any]) -> None:
@@ -72,13 +75,18 @@ def test_a_sliding_cache_gives_the_same_beams() -> None:
 def test_scores_add_up_along_the_beams() -> None:
     net = model(initializer_range=0.2)
     out = generate(
-        net, [PROMPT], max_new_tokens=7, num_beams=5, num_return_sequences=5, length_penalty=0.0,
-        return_dict_in_generate=True, output_scores=True, output_logits=True,
-    )  # fmt: skip
+        net,
+        [PROMPT],
+        max_new_tokens=7,
+        num_beams=5,
+        num_return_sequences=5,
+        length_penalty=0.0,
+        return_dict_in_generate=True,
+        output_scores=True,
+        output_logits=True,
+    )
     assert len(out.scores) == len(out.logits) == 7
-    for text, rows, score in zip(
-        out.sequences.tolist(), out.beam_indices.tolist(), out.sequences_scores, strict=True
-    ):
+    for text, rows, score in zip(out.sequences.tolist(), out.beam_indices.tolist(), out.sequences_scores, strict=True):
         steps = zip(out.scores, rows, text[len(PROMPT) :], strict=True)
         assert sum(s[r, t].item() for s, r, t in steps) == pytest.approx(score.item(), abs=1e-4)
     assert out.finish_reasons == ["length"] * 5
@@ -98,9 +106,8 @@ def test_beams_can_be_sampled_and_repeat_with_a_seed() -> None:
 def test_sampled_beams_get_along_with_fewer_tokens_than_they_want(settings: Any) -> None:
     ask: dict[str, Any] = {"max_new_tokens": 5, "num_beams": 4, "do_sample": True, "seed": 0}
     out = generate(
-        model(), [PROMPT], num_return_sequences=2, return_dict_in_generate=True,
-        output_scores=True, **ask, **settings,
-    )  # fmt: skip
+        model(), [PROMPT], num_return_sequences=2, return_dict_in_generate=True, output_scores=True, **ask, **settings
+    )
     # Beams keep two tokens at least: no text may hold one that the settings forbid.
     for text, rows in zip(out.sequences.tolist(), out.beam_indices.tolist(), strict=True):
         steps = zip(out.scores, rows, text[len(PROMPT) :], strict=True)
@@ -136,18 +143,20 @@ def test_transformers_finds_the_same_beams(early: Any, penalty: float, ends: int
         free = generate(ours, ids, max_new_tokens=14)[:, 5:].tolist()
         eos = [free[1][4], free[0][7], free[0][2]][:ends] or None
         ask: dict[str, Any] = {
-            "max_new_tokens": 14, "num_beams": beams, "num_return_sequences": 2,
-            "length_penalty": penalty, "early_stopping": early, "eos_token_id": eos,
-            "pad_token_id": 30, "return_dict_in_generate": True, "output_scores": True,
-        }  # fmt: skip
-        theirs = reference.generate(
-            torch.tensor(ids), attention_mask=torch.tensor(mask), use_cache=True, **ask
-        )
+            "max_new_tokens": 14,
+            "num_beams": beams,
+            "num_return_sequences": 2,
+            "length_penalty": penalty,
+            "early_stopping": early,
+            "eos_token_id": eos,
+            "pad_token_id": 30,
+            "return_dict_in_generate": True,
+            "output_scores": True,
+        }
+        theirs = reference.generate(torch.tensor(ids), attention_mask=torch.tensor(mask), use_cache=True, **ask)
         found = generate(ours, votive.tensor(ids), attention_mask=votive.tensor(mask), **ask)
         assert found.sequences.tolist() == theirs.sequences.tolist()
-        for a, b in zip(
-            found.sequences_scores.tolist(), theirs.sequences_scores.tolist(), strict=True
-        ):
+        for a, b in zip(found.sequences_scores.tolist(), theirs.sequences_scores.tolist(), strict=True):
             assert math.isclose(a, b, rel_tol=1e-4, abs_tol=1e-4)
         assert found.beam_indices.tolist() == theirs.beam_indices.tolist()
         for a, b in zip(found.scores, theirs.scores, strict=True):

@@ -54,26 +54,30 @@ def test_a_sliding_cache_gives_the_same_tokens(chunk: int | None, prompt: int) -
     net = model("mistral")
     ids = [(7 * i + 3) % 61 for i in range(prompt)]
     expected = generate(net, [ids], max_new_tokens=20, use_cache=False)
-    found = generate(
-        net, [ids], max_new_tokens=20, cache_implementation="sliding", prefill_chunk_size=chunk
-    )
+    found = generate(net, [ids], max_new_tokens=20, cache_implementation="sliding", prefill_chunk_size=chunk)
     assert found.tolist() == expected.tolist()
 
 
 @pytest.mark.parametrize("chunk", [None, 3])
 @pytest.mark.parametrize("prompts", [[PROMPT], [PROMPT, [3], [1, 2, 3, 4, 5, 6, 7, 8, 9, 10]]])
-def test_layers_with_and_without_a_window_share_a_sliding_cache(
-    prompts: list[list[int]], chunk: int | None
-) -> None:
+def test_layers_with_and_without_a_window_share_a_sliding_cache(prompts: list[list[int]], chunk: int | None) -> None:
     net = model(
-        "qwen3", num_hidden_layers=3, use_sliding_window=True, sliding_window=4,
-        max_window_layers=0, layer_types=["full_attention", "sliding_attention", "full_attention"],
-    )  # fmt: skip
+        "qwen3",
+        num_hidden_layers=3,
+        use_sliding_window=True,
+        sliding_window=4,
+        max_window_layers=0,
+        layer_types=["full_attention", "sliding_attention", "full_attention"],
+    )
     expected = generate(net, prompts, max_new_tokens=20, use_cache=False)
     out = generate(
-        net, prompts, max_new_tokens=20, cache_implementation="sliding", prefill_chunk_size=chunk,
+        net,
+        prompts,
+        max_new_tokens=20,
+        cache_implementation="sliding",
+        prefill_chunk_size=chunk,
         return_dict_in_generate=True,
-    )  # fmt: skip
+    )
     assert out.sequences.tolist() == expected.tolist()
     length = expected.shape[1] - 1
     assert [k[0].shape[2] for k in out.past_key_values._kept] == [length, 3, length]
@@ -81,9 +85,8 @@ def test_layers_with_and_without_a_window_share_a_sliding_cache(
 
 def test_a_sliding_cache_keeps_only_the_window() -> None:
     out = generate(
-        model("mistral"), [PROMPT], max_new_tokens=20, cache_implementation="sliding",
-        return_dict_in_generate=True,
-    )  # fmt: skip
+        model("mistral"), [PROMPT], max_new_tokens=20, cache_implementation="sliding", return_dict_in_generate=True
+    )
     kept = out.past_key_values._kept
     assert [k[0].shape[2] for k in kept] == [5, 5]
     assert out.past_key_values.get_seq_length() == len(PROMPT) + 19
@@ -125,9 +128,13 @@ def test_rows_that_end_are_filled_with_padding() -> None:
     assert eos not in free[0, len(PROMPT) : len(PROMPT) + 2].tolist()
     assert eos not in free[1, len(PROMPT) :].tolist()
     out = generate(
-        net, [PROMPT, [9, 1, 2, 3, 4, 5, 5]], max_new_tokens=12, eos_token_id=[60, eos],
-        pad_token_id=59, return_dict_in_generate=True,
-    )  # fmt: skip
+        net,
+        [PROMPT, [9, 1, 2, 3, 4, 5, 5]],
+        max_new_tokens=12,
+        eos_token_id=[60, eos],
+        pad_token_id=59,
+        return_dict_in_generate=True,
+    )
     assert out.sequences[0, len(PROMPT) + 2 :].tolist() == [eos] + [59] * 9
     assert out.sequences[1].tolist() == free[1].tolist()
     assert out.finish_reasons == ["eos", "length"]
@@ -147,9 +154,7 @@ def test_what_is_given_as_past_is_not_run_again() -> None:
     with votive.no_grad():
         net(votive.tensor([PROMPT[:4]]), past_key_values=cache, use_cache=True)
     rows: list[int] = []
-    handle = net.model.embed_tokens.register_forward_hook(
-        lambda module, given, out: rows.append(given[0].shape[1])
-    )
+    handle = net.model.embed_tokens.register_forward_hook(lambda module, given, out: rows.append(given[0].shape[1]))
     found = generate(net, [PROMPT], max_new_tokens=12, past_key_values=cache)
     handle.remove()
     assert found.tolist() == expected.tolist()
@@ -162,9 +167,7 @@ def test_prompts_that_begin_alike_share_the_work() -> None:
     net = model("qwen3")
     prefix = PrefixCache()
     rows: list[int] = []
-    net.model.embed_tokens.register_forward_hook(
-        lambda module, given, out: rows.append(given[0].shape[1])
-    )
+    net.model.embed_tokens.register_forward_hook(lambda module, given, out: rows.append(given[0].shape[1]))
     first = generate(net, [PROMPT], max_new_tokens=6, past_key_values=prefix)
     assert rows == [7, 1, 1, 1, 1, 1]
     assert len(prefix) == 12
@@ -195,9 +198,8 @@ def test_weights_and_states_on_request_leave_tokens_and_logits_as_they_are() -> 
     for way in ({}, {"prefill_chunk_size": 3}, {"use_cache": False}):
         plain = generate(net, [PROMPT, [1, 2]], **ask, **way)
         full = generate(
-            net, [PROMPT, [1, 2]], output_attentions=True, output_hidden_states=True,
-            output_scores=True, **ask, **way,
-        )  # fmt: skip
+            net, [PROMPT, [1, 2]], output_attentions=True, output_hidden_states=True, output_scores=True, **ask, **way
+        )
         assert full.sequences.tolist() == plain.sequences.tolist()
         for a, b in zip(full.logits, plain.logits, strict=True):
             assert bool((a == b).all())
@@ -217,9 +219,11 @@ def test_weights_and_states_on_request_leave_tokens_and_logits_as_they_are() -> 
 def test_chunks_give_the_weights_and_states_of_one_run() -> None:
     net = model("grouped")
     ask: dict[str, Any] = {
-        "max_new_tokens": 1, "return_dict_in_generate": True, "output_attentions": True,
+        "max_new_tokens": 1,
+        "return_dict_in_generate": True,
+        "output_attentions": True,
         "output_hidden_states": True,
-    }  # fmt: skip
+    }
     whole = generate(net, [PROMPT], **ask)
     parts = generate(net, [PROMPT], prefill_chunk_size=3, **ask)
     for a, b in zip(whole.attentions[0], parts.attentions[0], strict=True):
@@ -234,8 +238,6 @@ def votive_close(a: Any, b: Any) -> None:
 
 
 def test_no_graph_is_kept() -> None:
-    out = generate(
-        model(), [PROMPT], max_new_tokens=2, return_dict_in_generate=True, output_logits=True
-    )
+    out = generate(model(), [PROMPT], max_new_tokens=2, return_dict_in_generate=True, output_logits=True)
     assert not out.logits[0].requires_grad
     assert votive.is_grad_enabled()

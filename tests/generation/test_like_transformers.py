@@ -36,12 +36,17 @@ def test_greedy_searches_agree_in_tokens_scores_and_logits(case: str) -> None:
 
     reference, ours = llamas(4)
     ask: dict[str, Any] = {
-        "max_new_tokens": 12, "pad_token_id": 30, "return_dict_in_generate": True,
-        "output_scores": True, "output_logits": True, "output_hidden_states": True,
+        "max_new_tokens": 12,
+        "pad_token_id": 30,
+        "return_dict_in_generate": True,
+        "output_scores": True,
+        "output_logits": True,
+        "output_hidden_states": True,
         "output_attentions": True,
         # There, padding in a prompt counts as a repeated token; here it does not.
-        "suppress_tokens": [30], **CASES[case],
-    }  # fmt: skip
+        "suppress_tokens": [30],
+        **CASES[case],
+    }
     ids = [[30, 30, 5, 9, 2], [1, 2, 3, 4, 6], [30, 8, 8, 8, 1]]
     mask = [[0, 0, 1, 1, 1], [1, 1, 1, 1, 1], [0, 1, 1, 1, 1]]
     theirs = reference.generate(torch.tensor(ids), attention_mask=torch.tensor(mask), **ask)
@@ -55,7 +60,6 @@ def test_greedy_searches_agree_in_tokens_scores_and_logits(case: str) -> None:
                 assert abs(a[row].numpy() - b[row].numpy()).max() < 1e-3
                 x, y = found.scores[step][row].numpy(), theirs.scores[step][row].numpy()
                 np.testing.assert_allclose(x, y, rtol=0, atol=1e-3)
-    for ours_, theirs_ in ((found.attentions, theirs.attentions),
-                           (found.hidden_states, theirs.hidden_states)):  # fmt: skip
+    for ours_, theirs_ in ((found.attentions, theirs.attentions), (found.hidden_states, theirs.hidden_states)):
         shapes = [[tuple(x.shape) for x in step] for step in ours_]
         assert shapes == [[tuple(x.shape) for x in step] for step in theirs_]

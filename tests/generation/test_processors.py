@@ -21,111 +21,98 @@ GOLDEN: dict[str, tuple[Callable[[], Any], Any, Any, Any]] = {
     "top-k of more than there are": (lambda: g.TopKLogitsWarper(9), [[0]], [[1, 3]], [[1, 3]]),
     # Probabilities 0.5, 0.25, 0.125, 0.125.
     "top-p": (lambda: g.TopPLogitsWarper(0.7), [[0]], [[3, 2, 1, 1]], "log2", [[1, 1, 0, 0]]),
-    "top-p of the best alone": (
-        lambda: g.TopPLogitsWarper(0.4), [[0]], [[3, 2, 1, 1]], "log2", [[1, 0, 0, 0]]
-    ),
+    "top-p of the best alone": (lambda: g.TopPLogitsWarper(0.4), [[0]], [[3, 2, 1, 1]], "log2", [[1, 0, 0, 0]]),
     "top-p keeping two": (
-        lambda: g.TopPLogitsWarper(0.4, min_tokens_to_keep=2), [[0]], [[3, 2, 1, 1]], "log2",
+        lambda: g.TopPLogitsWarper(0.4, min_tokens_to_keep=2),
+        [[0]],
+        [[3, 2, 1, 1]],
+        "log2",
         [[1, 1, 0, 0]],
     ),
     "min-p": (lambda: g.MinPLogitsWarper(0.3), [[0]], [[3, 2, 1, 1]], "log2", [[1, 1, 0, 0]]),
     "min-p keeping three": (
-        lambda: g.MinPLogitsWarper(0.9, min_tokens_to_keep=2), [[0]], [[3, 2, 1, 0]], "log2",
+        lambda: g.MinPLogitsWarper(0.9, min_tokens_to_keep=2),
+        [[0]],
+        [[3, 2, 1, 0]],
+        "log2",
         [[1, 1, 0, 0]],
     ),
     # The entropy is 1.75 bits: 2 bits of surprise are nearest to it.
-    "typical": (
-        lambda: g.TypicalLogitsWarper(0.2), [[0]], [[3, 2, 1, 1]], "log2", [[0, 1, 0, 0]]
-    ),
-    "epsilon": (
-        lambda: g.EpsilonLogitsWarper(0.2), [[0]], [[3, 2, 1, 1]], "log2", [[1, 1, 0, 0]]
-    ),
-    "epsilon above all": (
-        lambda: g.EpsilonLogitsWarper(0.9), [[0]], [[3, 2, 1, 1]], "log2", [[1, 0, 0, 0]]
-    ),
+    "typical": (lambda: g.TypicalLogitsWarper(0.2), [[0]], [[3, 2, 1, 1]], "log2", [[0, 1, 0, 0]]),
+    "epsilon": (lambda: g.EpsilonLogitsWarper(0.2), [[0]], [[3, 2, 1, 1]], "log2", [[1, 1, 0, 0]]),
+    "epsilon above all": (lambda: g.EpsilonLogitsWarper(0.9), [[0]], [[3, 2, 1, 1]], "log2", [[1, 0, 0, 0]]),
     # min(0.2, sqrt(0.2) * exp(-1.75 log 2)) = 0.133
     "eta": (lambda: g.EtaLogitsWarper(0.2), [[0]], [[3, 2, 1, 1]], "log2", [[1, 1, 0, 0]]),
-    "repetition": (
-        lambda: g.RepetitionPenaltyLogitsProcessor(2.0), [[0, 1, 1]], [[1, -1, 1, -1]],
-        [[0.5, -2, 1, -1]],
-    ),
+    "repetition": (lambda: g.RepetitionPenaltyLogitsProcessor(2.0), [[0, 1, 1]], [[1, -1, 1, -1]], [[0.5, -2, 1, -1]]),
     "repetition without padding": (
-        lambda: g.RepetitionPenaltyLogitsProcessor(
-            2.0, prompt_mask=votive.tensor([[0, 1], [1, 1]])
-        ),
-        [[3, 0, 1], [3, 0, 1]], [[1, 1, 1, 1], [1, 1, 1, 1]],
+        lambda: g.RepetitionPenaltyLogitsProcessor(2.0, prompt_mask=votive.tensor([[0, 1], [1, 1]])),
+        [[3, 0, 1], [3, 0, 1]],
+        [[1, 1, 1, 1], [1, 1, 1, 1]],
         [[0.5, 0.5, 1, 1], [0.5, 0.5, 1, 0.5]],
     ),
-    "repetition of ids outside": (
-        lambda: g.RepetitionPenaltyLogitsProcessor(2.0), [[0, 9]], [[1, 1]], [[0.5, 1]]
-    ),
-    "presence": (
-        lambda: g.PresencePenaltyLogitsProcessor(0.5, 1), [[0, 1, 1]], [[1, 1, 1]], [[1, 0.5, 1]]
-    ),
-    "frequency": (
-        lambda: g.FrequencyPenaltyLogitsProcessor(0.5, 1), [[0, 1, 1]], [[1, 1, 1]], [[1, 0, 1]]
-    ),
+    "repetition of ids outside": (lambda: g.RepetitionPenaltyLogitsProcessor(2.0), [[0, 9]], [[1, 1]], [[0.5, 1]]),
+    "presence": (lambda: g.PresencePenaltyLogitsProcessor(0.5, 1), [[0, 1, 1]], [[1, 1, 1]], [[1, 0.5, 1]]),
+    "frequency": (lambda: g.FrequencyPenaltyLogitsProcessor(0.5, 1), [[0, 1, 1]], [[1, 1, 1]], [[1, 0, 1]]),
     "frequency before the first token": (
-        lambda: g.FrequencyPenaltyLogitsProcessor(0.5, 3), [[0, 1, 1]], [[1, 1]], [[1, 1]]
+        lambda: g.FrequencyPenaltyLogitsProcessor(0.5, 3),
+        [[0, 1, 1]],
+        [[1, 1]],
+        [[1, 1]],
     ),
     "no pair twice": (
-        lambda: g.NoRepeatNGramLogitsProcessor(2), [[0, 1, 0, 2, 0], [1, 1, 2, 0, 1]],
-        [[1, 1, 1], [1, 1, 1]], [[1, -INF, -INF], [1, -INF, -INF]],
+        lambda: g.NoRepeatNGramLogitsProcessor(2),
+        [[0, 1, 0, 2, 0], [1, 1, 2, 0, 1]],
+        [[1, 1, 1], [1, 1, 1]],
+        [[1, -INF, -INF], [1, -INF, -INF]],
     ),
-    "no token twice": (
-        lambda: g.NoRepeatNGramLogitsProcessor(1), [[0, 2]], [[1, 1, 1]], [[-INF, 1, -INF]]
-    ),
+    "no token twice": (lambda: g.NoRepeatNGramLogitsProcessor(1), [[0, 2]], [[1, 1, 1]], [[-INF, 1, -INF]]),
     "no pair twice, padding aside": (
-        lambda: g.NoRepeatNGramLogitsProcessor(2, votive.tensor([[0, 0, 1]])), [[0, 0, 0]],
-        [[1, 1]], [[1, 1]],
+        lambda: g.NoRepeatNGramLogitsProcessor(2, votive.tensor([[0, 0, 1]])),
+        [[0, 0, 0]],
+        [[1, 1]],
+        [[1, 1]],
     ),
-    "too short for a triple": (
-        lambda: g.NoRepeatNGramLogitsProcessor(3), [[0, 0]], [[1, 1]], [[1, 1]]
-    ),
+    "too short for a triple": (lambda: g.NoRepeatNGramLogitsProcessor(3), [[0, 0]], [[1, 1]], [[1, 1]]),
     "bad words": (
-        lambda: g.NoBadWordsLogitsProcessor([[2], [0, 1], [1, 0, 0]], 2), [[1, 0], [0, 1]],
-        [[1, 1, 1], [1, 1, 1]], [[-INF, -INF, 1], [1, 1, 1]],
+        lambda: g.NoBadWordsLogitsProcessor([[2], [0, 1], [1, 0, 0]], 2),
+        [[1, 0], [0, 1]],
+        [[1, 1, 1], [1, 1, 1]],
+        [[-INF, -INF, 1], [1, 1, 1]],
     ),
-    "only an end is bad": (
-        lambda: g.NoBadWordsLogitsProcessor([[1]], [1]), [[0]], [[1, 1]], [[1, 1]]
-    ),
+    "only an end is bad": (lambda: g.NoBadWordsLogitsProcessor([[1]], [1]), [[0]], [[1, 1]], [[1, 1]]),
     "bias": (
-        lambda: g.SequenceBiasLogitsProcessor([[[0, 1], 2.0], [[2], -1.0]]), [[0], [1]],
-        [[1, 1, 1], [1, 1, 1]], [[1, 3, 0], [1, 1, 0]],
+        lambda: g.SequenceBiasLogitsProcessor([[[0, 1], 2.0], [[2], -1.0]]),
+        [[0], [1]],
+        [[1, 1, 1], [1, 1, 1]],
+        [[1, 3, 0], [1, 1, 0]],
     ),
-    "minimum length": (
-        lambda: g.MinLengthLogitsProcessor(2, [0, 2]), [[1]], [[1, 1, 1]], [[-INF, 1, -INF]]
-    ),
-    "minimum length reached": (
-        lambda: g.MinLengthLogitsProcessor(2, 0), [[1, 1]], [[1, 1]], [[1, 1]]
-    ),
-    "minimum of new tokens": (
-        lambda: g.MinNewTokensLengthLogitsProcessor(2, 1, 0), [[1, 1]], [[1, 1]], [[-INF, 1]]
-    ),
-    "suppressed": (
-        lambda: g.SuppressTokensLogitsProcessor([0, 9]), [[1]], [[1, 1]], [[-INF, 1]]
-    ),
+    "minimum length": (lambda: g.MinLengthLogitsProcessor(2, [0, 2]), [[1]], [[1, 1, 1]], [[-INF, 1, -INF]]),
+    "minimum length reached": (lambda: g.MinLengthLogitsProcessor(2, 0), [[1, 1]], [[1, 1]], [[1, 1]]),
+    "minimum of new tokens": (lambda: g.MinNewTokensLengthLogitsProcessor(2, 1, 0), [[1, 1]], [[1, 1]], [[-INF, 1]]),
+    "suppressed": (lambda: g.SuppressTokensLogitsProcessor([0, 9]), [[1]], [[1, 1]], [[-INF, 1]]),
     "suppressed at the beginning": (
-        lambda: g.SuppressTokensAtBeginLogitsProcessor([0], 1), [[1]], [[1, 1]], [[-INF, 1]]
+        lambda: g.SuppressTokensAtBeginLogitsProcessor([0], 1),
+        [[1]],
+        [[1, 1]],
+        [[-INF, 1]],
     ),
     "no longer at the beginning": (
-        lambda: g.SuppressTokensAtBeginLogitsProcessor([0], 1), [[1, 1]], [[1, 1]], [[1, 1]]
+        lambda: g.SuppressTokensAtBeginLogitsProcessor([0], 1),
+        [[1, 1]],
+        [[1, 1]],
+        [[1, 1]],
     ),
-    "forced first": (
-        lambda: g.ForcedBOSTokenLogitsProcessor(1), [[0]], [[5, 1]], [[-INF, 0]]
-    ),
-    "forced last": (
-        lambda: g.ForcedEOSTokenLogitsProcessor(3, [1]), [[0, 0]], [[5, 1]], [[-INF, 0]]
-    ),
+    "forced first": (lambda: g.ForcedBOSTokenLogitsProcessor(1), [[0]], [[5, 1]], [[-INF, 0]]),
+    "forced last": (lambda: g.ForcedEOSTokenLogitsProcessor(3, [1]), [[0, 0]], [[5, 1]], [[-INF, 0]]),
     "not last": (lambda: g.ForcedEOSTokenLogitsProcessor(3, 1), [[0]], [[5, 1]], [[5, 1]]),
     "sooner end": (
-        lambda: g.ExponentialDecayLengthPenalty((1, 2.0), [0], 1), [[1, 1, 1, 1]], [[-2, 1]],
+        lambda: g.ExponentialDecayLengthPenalty((1, 2.0), [0], 1),
+        [[1, 1, 1, 1]],
+        [[-2, 1]],
         [[-2 + 2 * 3, 1]],
     ),
-    "not numbers": (
-        lambda: g.InfNanRemoveLogitsProcessor(), [[0]], [[math.nan, 1]], [[0, 1]]
-    ),
-}  # fmt: skip
+    "not numbers": (lambda: g.InfNanRemoveLogitsProcessor(), [[0]], [[math.nan, 1]], [[0, 1]]),
+}
 
 
 @pytest.mark.parametrize("name", GOLDEN)
@@ -201,9 +188,21 @@ SAME: dict[str, list[tuple[Any, ...]]] = {
 }
 # What is only compared or moved is equal to the bit.
 EXACT = (
-    "TopK", "TopP", "MinP", "Typical", "Epsilon", "Eta", "NoRepeat", "NoBadWords", "MinLength",
-    "MinNew", "Suppress", "Forced", "Temperature", "Repetition",
-)  # fmt: skip
+    "TopK",
+    "TopP",
+    "MinP",
+    "Typical",
+    "Epsilon",
+    "Eta",
+    "NoRepeat",
+    "NoBadWords",
+    "MinLength",
+    "MinNew",
+    "Suppress",
+    "Forced",
+    "Temperature",
+    "Repetition",
+)
 
 
 @pytest.mark.parity
@@ -219,9 +218,7 @@ def test_transformers_processors_give_the_same(name: str, some_forbidden: bool) 
             scores = (rng.standard_normal((4, 37)) * 3).astype(np.float32)
             if some_forbidden:
                 scores[:, ::5] = -np.inf
-            expected = getattr(theirs, name)(*arguments)(
-                torch.tensor(ids), torch.tensor(scores)
-            ).numpy()
+            expected = getattr(theirs, name)(*arguments)(torch.tensor(ids), torch.tensor(scores)).numpy()
             found = getattr(g, name)(*arguments)(votive.tensor(ids), votive.tensor(scores)).numpy()
             if name.startswith(EXACT):
                 assert np.array_equal(found, expected), arguments

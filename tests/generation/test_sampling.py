@@ -40,10 +40,7 @@ def test_without_a_seed_the_default_generator_decides() -> None:
 
 def test_a_generator_can_be_given() -> None:
     net = flat()
-    made = [
-        generate(net, [PROMPT], generator=votive.Generator().manual_seed(3), **ASK)[0].tolist()
-        for _ in range(2)
-    ]
+    made = [generate(net, [PROMPT], generator=votive.Generator().manual_seed(3), **ASK)[0].tolist() for _ in range(2)]
     assert made[0] == made[1]
     state = votive.get_rng_state().tolist()
     generate(net, [PROMPT], generator=votive.Generator(), **ASK)
@@ -66,9 +63,7 @@ def test_a_row_is_drawn_alike_alone_and_in_any_batch() -> None:
 def test_every_cache_draws_the_same() -> None:
     net = flat()
     expected = generate(net, [PROMPT, [4]], seed=11, **ASK).tolist()
-    for way in (
-        {"use_cache": False}, {"cache_implementation": "static"}, {"prefill_chunk_size": 2}
-    ):  # fmt: skip
+    for way in ({"use_cache": False}, {"cache_implementation": "static"}, {"prefill_chunk_size": 2}):
         assert generate(net, [PROMPT, [4]], seed=11, **ASK, **way).tolist() == expected
 
 
@@ -94,9 +89,17 @@ def test_a_top_k_of_one_is_greedy() -> None:
 def test_settings_reach_the_scores() -> None:
     net = flat()
     out = generate(
-        net, [PROMPT], do_sample=True, seed=0, max_new_tokens=3, temperature=0.5, top_k=7,
-        return_dict_in_generate=True, output_scores=True, output_logits=True,
-    )  # fmt: skip
+        net,
+        [PROMPT],
+        do_sample=True,
+        seed=0,
+        max_new_tokens=3,
+        temperature=0.5,
+        top_k=7,
+        return_dict_in_generate=True,
+        output_scores=True,
+        output_logits=True,
+    )
     for scores, logits in zip(out.scores, out.logits, strict=True):
         assert scores.isfinite().sum().item() == 7
         kept = scores.isfinite()
@@ -120,9 +123,15 @@ def test_the_first_token_of_sampled_texts_follows_the_model() -> None:
     with votive.no_grad():
         p = (net(votive.tensor([PROMPT[:1] + [2, 3]])).logits[0, -1] / 2.0).softmax(-1).numpy()
     found = generate(
-        net, [PROMPT[:1] + [2, 3]], do_sample=True, top_k=0, temperature=2.0, seed=5,
-        max_new_tokens=1, num_return_sequences=4000,
-    )[:, -1]  # fmt: skip
+        net,
+        [PROMPT[:1] + [2, 3]],
+        do_sample=True,
+        top_k=0,
+        temperature=2.0,
+        seed=5,
+        max_new_tokens=1,
+        num_return_sequences=4000,
+    )[:, -1]
     counts = np.bincount(found.numpy(), minlength=8)
     assert ((counts - 4000 * p) ** 2 / (4000 * p)).sum() < 24.3  # 7 degrees, once in a thousand
 
@@ -152,9 +161,7 @@ def test_no_token_left_is_an_error_however_they_are_chosen(how: dict[str, Any]) 
     assert left[0, len(PROMPT) :].tolist() == [0, 0, 0]
 
 
-@pytest.mark.parametrize(
-    "name", ["suppress_tokens", "begin_suppress_tokens", "eos_token_id", "forced_eos_token_id"]
-)
+@pytest.mark.parametrize("name", ["suppress_tokens", "begin_suppress_tokens", "eos_token_id", "forced_eos_token_id"])
 def test_a_token_that_the_vocabulary_lacks_is_refused(name: str) -> None:
     with pytest.raises(ValueError, match=rf"{name} has \[{VOCABULARY}\].*{VOCABULARY} tokens"):
         generate(model(), [PROMPT], max_new_tokens=2, **{name: [3, VOCABULARY]})

@@ -11,9 +11,16 @@ from votive.generation import generate
 from votive.models import T5Config, T5ForConditionalGeneration
 
 SIZES: dict[str, Any] = {
-    "vocab_size": 41, "d_model": 16, "d_kv": 4, "d_ff": 24, "num_layers": 2, "num_heads": 4,
-    "decoder_start_token_id": 0, "pad_token_id": 0, "eos_token_id": 1,
-}  # fmt: skip
+    "vocab_size": 41,
+    "d_model": 16,
+    "d_kv": 4,
+    "d_ff": 24,
+    "num_layers": 2,
+    "num_heads": 4,
+    "decoder_start_token_id": 0,
+    "pad_token_id": 0,
+    "eos_token_id": 1,
+}
 SOURCES = [[5, 9, 13, 2, 7], [8, 3]]
 
 
@@ -31,9 +38,7 @@ def by_hand(net: Any, source: list[int], count: int) -> list[int]:
     return ids
 
 
-@pytest.mark.parametrize(
-    "way", [{}, {"use_cache": False}, {"cache_implementation": "static"}], ids=str
-)
+@pytest.mark.parametrize("way", [{}, {"use_cache": False}, {"cache_implementation": "static"}], ids=str)
 def test_greedy_search_takes_the_best_token_each_time(way: dict[str, Any]) -> None:
     net = model()
     expected = [by_hand(net, source, 12) for source in SOURCES]
@@ -58,9 +63,14 @@ def test_what_the_encoder_gave_can_be_given() -> None:
 
 def test_weights_and_states_are_there_on_request() -> None:
     out = generate(
-        model(), [SOURCES[0]], max_new_tokens=3, return_dict_in_generate=True,
-        output_attentions=True, output_hidden_states=True, eos_token_id=40,
-    )  # fmt: skip
+        model(),
+        [SOURCES[0]],
+        max_new_tokens=3,
+        return_dict_in_generate=True,
+        output_attentions=True,
+        output_hidden_states=True,
+        eos_token_id=40,
+    )
     assert out.encoder_attentions[0].shape == (1, 4, 5, 5)
     assert len(out.encoder_hidden_states) == 3
     assert [a[0].shape[-1] for a in out.decoder_attentions] == [1, 2, 3]
@@ -96,15 +106,11 @@ def test_transformers_writes_the_same(beams: int) -> None:
     from tests.models.compare import pair
 
     config = transformers.T5Config(**{**SIZES, "pad_token_id": 2}, initializer_factor=1.0)
-    reference, ours = pair(
-        (transformers.T5ForConditionalGeneration, config), T5ForConditionalGeneration
-    )
+    reference, ours = pair((transformers.T5ForConditionalGeneration, config), T5ForConditionalGeneration)
     reference.generation_config = transformers.GenerationConfig(
         decoder_start_token_id=0, pad_token_id=2, eos_token_id=1
     )
     ids = [[5, 9, 13, 3, 7], [8, 3, 2, 2, 2]]
     ask: dict[str, Any] = {"max_new_tokens": 12, "num_beams": beams, "num_return_sequences": beams}
-    theirs = reference.generate(
-        torch.tensor(ids), attention_mask=(torch.tensor(ids) != 2).long(), **ask
-    )
+    theirs = reference.generate(torch.tensor(ids), attention_mask=(torch.tensor(ids) != 2).long(), **ask)
     assert generate(ours, votive.tensor(ids), **ask).tolist() == theirs.tolist()

@@ -130,9 +130,7 @@ def test_the_models_settings_are_changed_in_place_and_saved(tmp_path: Path) -> N
     net.generation_config.eos_token_id = [60, 61]
     net.save_pretrained(tmp_path)
     again = type(net).from_pretrained(tmp_path).generation_config
-    assert again == GenerationConfig(
-        max_new_tokens=4, eos_token_id=[60, 61], extra={"made_by": "me"}
-    )
+    assert again == GenerationConfig(max_new_tokens=4, eos_token_id=[60, 61], extra={"made_by": "me"})
     with pytest.raises(TypeError, match="GenerationConfig or a dict, got int"):
         net.generation_config = 5
 
@@ -181,9 +179,15 @@ def test_own_processors_run_before_those_of_sampling() -> None:
             return scores
 
     found = generate(
-        model(), [PROMPT], max_new_tokens=2, do_sample=True, top_k=3, seed=0,
-        suppress_tokens=[0, 1], logits_processor=[Look()],
-    )  # fmt: skip
+        model(),
+        [PROMPT],
+        max_new_tokens=2,
+        do_sample=True,
+        top_k=3,
+        seed=0,
+        suppress_tokens=[0, 1],
+        logits_processor=[Look()],
+    )
     assert [ids for ids, _ in seen] == [[PROMPT], [found[0, :-1].tolist()]]
     assert [count for _, count in seen] == [59, 59]
 
@@ -191,16 +195,22 @@ def test_own_processors_run_before_those_of_sampling() -> None:
 def test_own_criteria_end_a_text() -> None:
     net = model()
     out = generate(
-        net, [PROMPT], max_new_tokens=9, stopping_criteria=lambda ids, scores: ids.shape[1] >= 10,
+        net,
+        [PROMPT],
+        max_new_tokens=9,
+        stopping_criteria=lambda ids, scores: ids.shape[1] >= 10,
         return_dict_in_generate=True,
-    )  # fmt: skip
+    )
     assert out.sequences.shape == (1, 10)
     assert out.finish_reasons == ["criteria"]
     free = generate(net, [PROMPT, [3] * 7], max_new_tokens=9)
     rows = generate(
-        net, [PROMPT, [3] * 7], max_new_tokens=9, pad_token_id=60,
+        net,
+        [PROMPT, [3] * 7],
+        max_new_tokens=9,
+        pad_token_id=60,
         stopping_criteria=[lambda ids, scores: votive.tensor([ids.shape[1] == 9, False])],
-    )  # fmt: skip
+    )
     assert rows[0].tolist() == free[0, :9].tolist() + [60] * 7
     assert rows[1].tolist() == free[1].tolist()
     with pytest.raises(ValueError, match="set pad_token_id"):
@@ -208,9 +218,7 @@ def test_own_criteria_end_a_text() -> None:
 
 
 def test_time_ends_a_text() -> None:
-    out = generate(
-        model(), [PROMPT], max_new_tokens=400, max_time=1e-6, return_dict_in_generate=True
-    )
+    out = generate(model(), [PROMPT], max_new_tokens=400, max_time=1e-6, return_dict_in_generate=True)
     assert out.sequences.shape == (1, 8)
     assert out.finish_reasons == ["time"]
 
@@ -237,9 +245,7 @@ def test_penalties_that_follow_the_text_are_those_that_count_it_anew() -> None:
     net = model(initializer_range=0.2)
     prompts = [PROMPT, [4, 4, 9]]
     ask: dict[str, Any] = {"max_new_tokens": 40, "pad_token_id": 0}
-    followed = generate(
-        net, prompts, repetition_penalty=1.3, presence_penalty=0.2, frequency_penalty=0.1, **ask
-    )
+    followed = generate(net, prompts, repetition_penalty=1.3, presence_penalty=0.2, frequency_penalty=0.1, **ask)
     mask = votive.tensor([[1] * 7, [0] * 4 + [1] * 3])
     own = [
         RepetitionPenaltyLogitsProcessor(1.3, prompt_mask=mask),
@@ -255,11 +261,7 @@ def test_penalties_that_follow_the_text_are_those_that_count_it_anew() -> None:
 
 def test_penalties_leave_padding_aside() -> None:
     net = model()
-    ask: dict[str, Any] = {
-        "max_new_tokens": 10,
-        "repetition_penalty": 3.0,
-        "no_repeat_ngram_size": 2,
-    }
+    ask: dict[str, Any] = {"max_new_tokens": 10, "repetition_penalty": 3.0, "no_repeat_ngram_size": 2}
     batch = generate(net, [PROMPT, [0, 4]], pad_token_id=0, eos_token_id=0, **ask)
     alone = generate(net, [[0, 4]], pad_token_id=0, eos_token_id=0, **ask)
     assert batch[1, 5 : 5 + alone.shape[1]].tolist() == alone[0].tolist()

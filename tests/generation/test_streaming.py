@@ -9,13 +9,7 @@ from typing import Any
 import pytest
 
 import votive
-from votive.generation import (
-    PrefixCache,
-    TextIteratorStreamer,
-    TextStreamer,
-    generate,
-    stream,
-)
+from votive.generation import PrefixCache, TextIteratorStreamer, TextStreamer, generate, stream
 
 from .tiny import model
 
@@ -61,19 +55,14 @@ def test_events_are_the_tokens_of_generate_and_their_text() -> None:
 def test_a_prompt_is_a_text_or_ids(prompt: str) -> None:
     net, tok = both()
     ids = tok.encode("hello")
-    given = {
-        "text": "hello", "ids": ids, "tensor": votive.tensor(ids),
-        "batch of one": votive.tensor([ids]),
-    }[prompt]  # fmt: skip
+    given = {"text": "hello", "ids": ids, "tensor": votive.tensor(ids), "batch of one": votive.tensor([ids])}[prompt]
     found = [e.token for e in stream(net, tok, given, max_new_tokens=5)]
     assert found == generate(net, [ids], max_new_tokens=5)[0, len(ids) :].tolist()
 
 
 def test_probabilities_are_those_the_model_gave() -> None:
     net, tok = both()
-    events = list(
-        stream(net, tok, "one", max_new_tokens=5, do_sample=True, temperature=9.0, seed=0)
-    )
+    events = list(stream(net, tok, "one", max_new_tokens=5, do_sample=True, temperature=9.0, seed=0))
     ids = tok.encode("one") + [e.token for e in events]
     with votive.no_grad():
         logits = net(votive.tensor([ids])).logits[0].float()
@@ -97,9 +86,7 @@ def test_characters_come_whole() -> None:
 def test_nothing_of_a_stop_string_is_shown(stops: Any) -> None:
     net, tok = both()
     forced, _ = scripted("one two three four")
-    events = list(
-        stream(net, tok, "x", max_new_tokens=60, logits_processor=forced, stop_strings=stops)
-    )
+    events = list(stream(net, tok, "x", max_new_tokens=60, logits_processor=forced, stop_strings=stops))
     first = " thr" if " thr" in stops else "three"
     assert "".join(e.text for e in events) == "one two three four"[: "one two three".index(first)]
     assert events[-1].finish_reason == "stop"
@@ -114,17 +101,13 @@ def test_a_stop_string_may_be_or_touch_a_special_token(stop: str) -> None:
     ask: Any = {"max_new_tokens": count, "logits_processor": forced, "stop_strings": stop}
     events = list(stream(net, tok, "x", **ask))
     assert "".join(e.text for e in events) == "one two three".removesuffix(stop.split("<")[0])
-    assert (events[-1].token, events[-1].finish_reason, events[-1].stop) == (
-        tok.eos_token_id, "stop", stop,
-    )  # fmt: skip
+    assert (events[-1].token, events[-1].finish_reason, events[-1].stop) == (tok.eos_token_id, "stop", stop)
 
 
 def test_what_only_looked_like_a_stop_string_is_shown_in_the_end() -> None:
     net, tok = both()
     forced, count = scripted("one two th")
-    events = list(
-        stream(net, tok, "x", max_new_tokens=count, logits_processor=forced, stop_strings="three")
-    )
+    events = list(stream(net, tok, "x", max_new_tokens=count, logits_processor=forced, stop_strings="three"))
     assert "".join(e.text for e in events) == "one two th"
     assert events[-1].finish_reason == "length"
 
@@ -133,9 +116,14 @@ def test_generate_ends_at_a_stop_string_and_keeps_its_tokens() -> None:
     net, tok = both()
     forced, _ = scripted("one two three four")
     out = generate(
-        net, [tok.encode("x")], max_new_tokens=60, logits_processor=forced, stop_strings=["three"],
-        tokenizer=tok, return_dict_in_generate=True,
-    )  # fmt: skip
+        net,
+        [tok.encode("x")],
+        max_new_tokens=60,
+        logits_processor=forced,
+        stop_strings=["three"],
+        tokenizer=tok,
+        return_dict_in_generate=True,
+    )
     assert tok.decode(out.sequences[0]).startswith("xone two three")
     assert "four" not in tok.decode(out.sequences[0])
     assert out.finish_reasons == ["stop"]
@@ -195,9 +183,14 @@ def test_a_text_streamer_prints_what_decode_gives(capsys: pytest.CaptureFixture[
     net, tok = both()
     for skip in (False, True):
         ids = generate(
-            net, [tok.encode("one two")], max_new_tokens=20, streamer=TextStreamer(tok, skip),
-            do_sample=True, temperature=3.0, seed=4,
-        )[0].tolist()  # fmt: skip
+            net,
+            [tok.encode("one two")],
+            max_new_tokens=20,
+            streamer=TextStreamer(tok, skip),
+            do_sample=True,
+            temperature=3.0,
+            seed=4,
+        )[0].tolist()
         shown = capsys.readouterr().out
         assert shown == tok.decode(ids[len(tok.encode("one two")) :] if skip else ids) + "\n"
 
@@ -207,9 +200,7 @@ def test_a_text_iterator_streamer_serves_another_thread() -> None:
     streamer = TextIteratorStreamer(tok, skip_prompt=True, timeout=60)
     found: list[Any] = []
     thread = threading.Thread(
-        target=lambda: found.append(
-            generate(net, [tok.encode("one")], max_new_tokens=20, streamer=streamer)
-        )
+        target=lambda: found.append(generate(net, [tok.encode("one")], max_new_tokens=20, streamer=streamer))
     )
     thread.start()
     text = "".join(streamer)

@@ -19,17 +19,20 @@ SCALINGS: dict[str, Any] = {
     "linear": {"rope_type": "linear", "factor": 2.0},
     "dynamic": {"rope_type": "dynamic", "factor": 2.0},
     "llama3": {
-        "rope_type": "llama3", "factor": 4.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
+        "rope_type": "llama3",
+        "factor": 4.0,
+        "low_freq_factor": 1.0,
+        "high_freq_factor": 4.0,
         "original_max_position_embeddings": TRAINED,
     },
-    "yarn": {
-        "rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": TRAINED,
-    },
+    "yarn": {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": TRAINED},
     "longrope": {
-        "rope_type": "longrope", "short_factor": SHORT, "long_factor": LONG,
+        "rope_type": "longrope",
+        "short_factor": SHORT,
+        "long_factor": LONG,
         "original_max_position_embeddings": TRAINED,
     },
-}  # fmt: skip
+}
 WAYS: dict[str, dict[str, Any]] = {
     "dynamic": {"cache_implementation": "dynamic"},
     "static": {"cache_implementation": "static"},
@@ -49,8 +52,9 @@ def model(kind: str, seed: int = 0) -> Any:
     if kind == "phi3":
         config: Any = Phi3Config(
             **{**sizes, "max_position_embeddings": 64, "pad_token_id": 0},
-            original_max_position_embeddings=TRAINED, rope_scaling=SCALINGS["longrope"],
-        )  # fmt: skip
+            original_max_position_embeddings=TRAINED,
+            rope_scaling=SCALINGS["longrope"],
+        )
         return Phi3ForCausalLM(config).eval()
     most = TRAINED if kind == "dynamic" else 64
     config = LlamaConfig(**{**sizes, "max_position_embeddings": most}, rope_scaling=SCALINGS[kind])

@@ -21,10 +21,15 @@ from votive.models import (
 VOCABULARY = 61
 # Large start values: the best token is then far ahead of the second, so rounding cannot swap them.
 SIZES: dict[str, Any] = {
-    "vocab_size": VOCABULARY, "hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 2,
-    "num_attention_heads": 4, "initializer_range": 0.5, "max_position_embeddings": 512,
+    "vocab_size": VOCABULARY,
+    "hidden_size": 32,
+    "intermediate_size": 48,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "initializer_range": 0.5,
+    "max_position_embeddings": 512,
     "eos_token_id": None,
-}  # fmt: skip
+}
 
 
 def model(kind: str = "llama", *, seed: int = 0, **changes: Any) -> Any:
@@ -33,9 +38,14 @@ def model(kind: str = "llama", *, seed: int = 0, **changes: Any) -> Any:
     sizes = {**SIZES, **changes}
     if kind == "gpt2":
         config = GPT2Config(
-            vocab_size=sizes["vocab_size"], n_embd=32, n_layer=2, n_head=4, n_positions=512,
-            initializer_range=sizes["initializer_range"], eos_token_id=None,
-        )  # fmt: skip
+            vocab_size=sizes["vocab_size"],
+            n_embd=32,
+            n_layer=2,
+            n_head=4,
+            n_positions=512,
+            initializer_range=sizes["initializer_range"],
+            eos_token_id=None,
+        )
         return GPT2LMHeadModel(config).eval()
     if kind == "mixtral":
         sizes.update(num_key_value_heads=2, num_local_experts=4, num_experts_per_tok=2)

@@ -23,10 +23,7 @@ def model(kind: str) -> Any:
     if kind != "gpt2":
         return tiny_model(kind)
     votive.manual_seed(0)
-    config = GPT2Config(
-        vocab_size=VOCABULARY, n_positions=256, n_embd=32, n_layer=2, n_head=4,
-        initializer_range=0.5,
-    )  # fmt: skip
+    config = GPT2Config(vocab_size=VOCABULARY, n_positions=256, n_embd=32, n_layer=2, n_head=4, initializer_range=0.5)
     return GPT2LMHeadModel(config).eval()
 
 

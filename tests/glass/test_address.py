@@ -10,8 +10,7 @@ from votive.glass import Address, Pattern
 
 
 @pytest.mark.parametrize(
-    "address",
-    [Address(""), Address("a.b"), Address("a", 2), Address("a", 0, "add", 3), Address("", 1, "x")],
+    "address", [Address(""), Address("a.b"), Address("a", 2), Address("a", 0, "add", 3), Address("", 1, "x")]
 )
 def test_an_address_is_read_back_from_its_text(address: Address) -> None:
     assert Address.parse(str(address)) == address

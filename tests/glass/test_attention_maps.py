@@ -64,9 +64,15 @@ def test_a_cache_holds_keys_that_have_no_queries(name: str, new: int) -> None:
 
 def test_a_window_forgets_keys() -> None:
     config = votive.models.MistralConfig(
-        vocab_size=61, hidden_size=16, intermediate_size=24, num_hidden_layers=2,
-        num_attention_heads=2, num_key_value_heads=1, sliding_window=3, initializer_range=0.3,
-    )  # fmt: skip
+        vocab_size=61,
+        hidden_size=16,
+        intermediate_size=24,
+        num_hidden_layers=2,
+        num_attention_heads=2,
+        num_key_value_heads=1,
+        sliding_window=3,
+        initializer_range=0.3,
+    )
     votive.manual_seed(0)
     model = votive.models.MistralForCausalLM(config).eval()
     ids = votive.tensor([[5, 6, 7, 8, 9, 5, 6]])

@@ -30,9 +30,7 @@ def test_components_sum_to_the_logit(name: str, heads: bool) -> None:
     model, ids = decoder(name)
     with votive.no_grad():
         logits = head_logits(name, model, ids)[:, 2]
-    found = glass.logit_attribution(
-        model, ids, target=votive.tensor([3, 4]), position=2, heads=heads
-    )
+    found = glass.logit_attribution(model, ids, target=votive.tensor([3, 4]), position=2, heads=heads)
     wanted = votive.stack([logits[0, 3], logits[1, 4]])
     assert votive.allclose(found.logit, wanted, atol=1e-6)
     assert votive.allclose(found.values.sum(0), wanted, rtol=1e-4, atol=1e-5)
@@ -89,8 +87,7 @@ def test_zeroing_a_head_changes_its_component_to_zero() -> None:
 
 
 @pytest.mark.parametrize(
-    "norm",
-    [nn.RMSNorm(7), nn.LayerNorm(7), nn.LayerNorm(8), nn.LayerNorm(7, bias=False), nn.RMSNorm(8)],
+    "norm", [nn.RMSNorm(7), nn.LayerNorm(7), nn.LayerNorm(8), nn.LayerNorm(7, bias=False), nn.RMSNorm(8)]
 )
 def test_a_frozen_norm_is_linear_and_sums_to_the_norm(norm: Any) -> None:
     votive.manual_seed(0)
@@ -204,9 +201,7 @@ class Held(nn.Module):
     def __init__(self) -> None:
         super().__init__()
         self.table, self.norm, self.head = nn.Embedding(9, 4), nn.LayerNorm(4), nn.Linear(4, 9)
-        self.blocks = nn.ModuleList(
-            nn.ModuleDict({"step": nn.Sequential(nn.Linear(4, 4))}) for _ in range(2)
-        )
+        self.blocks = nn.ModuleList(nn.ModuleDict({"step": nn.Sequential(nn.Linear(4, 4))}) for _ in range(2))
 
     def forward(self, ids: Any) -> Any:
         x = self.table(ids)

@@ -25,8 +25,9 @@ def test_values_are_those_that_a_hook_would_see() -> None:
     seen: dict[str, votive.Tensor] = {}
     handles = [
         m.register_forward_hook(lambda m, args, out, n=n: seen.setdefault(n, out))
-        for n, m in model.named_modules() if n.endswith("lin")
-    ]  # fmt: skip
+        for n, m in model.named_modules()
+        if n.endswith("lin")
+    ]
     with glass.capture(model, "blocks.*.lin") as found:
         model(data)
     for h in handles:
@@ -39,9 +40,7 @@ def test_calls_of_a_shared_module_have_their_own_addresses() -> None:
     model = net().eval()
     with glass.capture(model, "**.shared") as found:
         model(x())
-    assert list(found) == [
-        "blocks.0.shared", "blocks.0.shared#1", "blocks.1.shared", "blocks.1.shared#1",
-    ]  # fmt: skip
+    assert list(found) == ["blocks.0.shared", "blocks.0.shared#1", "blocks.1.shared", "blocks.1.shared#1"]
 
 
 def test_a_module_that_calls_itself_is_numbered() -> None:
@@ -110,9 +109,7 @@ def test_half_keeps_the_size_of_every_number(value: votive.Tensor, dtype: votive
     assert seen.bytes == glass.predict(model, "^", value, policy="half").bytes
 
 
-@pytest.mark.parametrize("value", [
-    votive.tensor([1.0, 1e300], dtype=votive.float64), votive.tensor([-3.4e38]),
-])  # fmt: skip
+@pytest.mark.parametrize("value", [votive.tensor([1.0, 1e300], dtype=votive.float64), votive.tensor([-3.4e38])])
 def test_half_refuses_what_it_would_make_infinite(value: votive.Tensor) -> None:
     model = nn.Identity()
     with pytest.raises(OverflowError, match="policy='cpu'"):

@@ -34,9 +34,7 @@ KINDS: dict[str, Make] = {
     "zero at positions": lambda at, shape, m, ids: [Edit(at, "zero", positions=[1, 4])],
     "zero of features": lambda at, shape, m, ids: [Edit(at, "zero", features=[0, 2])],
     "zero of samples": lambda at, shape, m, ids: [Edit(at, "zero", samples=[1])],
-    "zero of parts": lambda at, shape, m, ids: [
-        Edit(at, "zero", positions=[0, 3], features=[1], samples=[0])
-    ],
+    "zero of parts": lambda at, shape, m, ids: [Edit(at, "zero", positions=[0, 3], features=[1], samples=[0])],
     "scale": lambda at, shape, m, ids: [Edit(at, "scale", 3.0, positions=[2])],
     "add": lambda at, shape, m, ids: [Edit(at, "add", noise(shape[-1]))],
     "add by position": lambda at, shape, m, ids: [Edit(at, "add", by_text(shape))],
@@ -46,22 +44,23 @@ KINDS: dict[str, Make] = {
     "mean": lambda at, shape, m, ids: [Edit(at, "mean")],
     "mean at positions": lambda at, shape, m, ids: [Edit(at, "mean", positions=[1, 3])],
     "mean of data": lambda at, shape, m, ids: glass.means(m, at, [ids[:, [3, 1, 4, 0, 5, 2]]]),
-    "mean of data, one for all": lambda at, shape, m, ids: glass.means(
-        m, at, [ids, ids[:, :3]], over="positions"
-    ),
+    "mean of data, one for all": lambda at, shape, m, ids: glass.means(m, at, [ids, ids[:, :3]], over="positions"),
     "resample": lambda at, shape, m, ids: [Edit(at, "resample")],
     "resample at positions": lambda at, shape, m, ids: [Edit(at, "resample", positions=[0, 4])],
 }
 # What stands in models of all families, if by several names; the first hit of each is edited.
 SITES = [
-    r"(.*\.)?(embed_tokens|wte|tokens)", r"(.*\.)?(layers|h|blocks)\.0",
+    r"(.*\.)?(embed_tokens|wte|tokens)",
+    r"(.*\.)?(layers|h|blocks)\.0",
     r"(.*\.)?(layers|h|blocks)\.0\.(self_attn|attn|look)",
     r"(.*\.)?(layers|h|blocks)\.0\.(mlp|block_sparse_moe|down)",
     r"(.*\.)?(layers|h|blocks)\.1\.(input_layernorm|ln_1|one)",
-    r"(.*\.)?(layers|h)\.0\..*(q_norm)", r"(.*\.)?(layers|h)\.0\..*(mlp|moe)\.gate",
-    r"lm_head", r".*(layers|h|blocks)\.0\..*/(attention|softmax)#0",
+    r"(.*\.)?(layers|h)\.0\..*(q_norm)",
+    r"(.*\.)?(layers|h)\.0\..*(mlp|moe)\.gate",
+    r"lm_head",
+    r".*(layers|h|blocks)\.0\..*/(attention|softmax)#0",
     r"(?!.*expert).*\.0(\..*)?/(silu|gelu|relu)#0",
-]  # fmt: skip
+]
 
 
 @cache
@@ -72,8 +71,9 @@ def known(name: str) -> tuple[Any, Any]:
 
 # What these put into the weights of attention is also put where a later position stands.
 NOT_OF_WEIGHTS = {k for k in KINDS if k.startswith(("add", "replace")) or "data" in k} | {
-    "zero of features", "zero of parts",
-}  # fmt: skip
+    "zero of features",
+    "zero of parts",
+}
 
 
 def sites(name: str, kind: str) -> dict[str, tuple[int, ...]]:
@@ -133,10 +133,7 @@ def test_an_edit_means_the_same_with_a_cache(name: str, kind: str) -> None:
             with glass.patch(model, edits):
                 whole = logits(model(ids))
                 kept = nn.DynamicCache()
-                parts = [
-                    logits(model(ids[:, a:b], past_key_values=kept))
-                    for a, b in ((0, 1), (1, 4), (4, 5), (5, 6))
-                ]  # fmt: skip
+                parts = [logits(model(ids[:, a:b], past_key_values=kept)) for a, b in ((0, 1), (1, 4), (4, 5), (5, 6))]
             assert votive.allclose(votive.cat(parts, 1), whole, atol=2e-5), at
 
 
@@ -162,10 +159,7 @@ def test_a_call_that_is_not_made_leaves_positions_where_they_are(name: str, call
             whole = logits(model(ids))
             assert votive.allclose(whole[:, :3], logits(model(later))[:, :3], atol=1e-5), at
             kept = nn.DynamicCache()
-            parts = [
-                logits(model(ids[:, a:b], past_key_values=kept))
-                for a, b in ((0, 3), (3, 4), (4, 6))
-            ]  # fmt: skip
+            parts = [logits(model(ids[:, a:b], past_key_values=kept)) for a, b in ((0, 3), (3, 4), (4, 6))]
         assert votive.allclose(votive.cat(parts, 1), whole, atol=2e-5), at
 
 

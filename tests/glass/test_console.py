@@ -47,15 +47,22 @@ def session(*commands: str) -> tuple[Console, list[str]]:
 def test_commands_move_as_their_names_say() -> None:
     console, shown = session("s", "n", "n", "o", "back 2", "jump 1", "u 1", "c")
     assert [text.splitlines()[0].split("  ")[0] for text in shown[:-1]] == [
-        "→ 0", "← 0", "→ 1", "← (model)", "← 1/relu#0", "→ 0", "→ 1",
-    ]  # fmt: skip
+        "→ 0",
+        "← 0",
+        "→ 1",
+        "← (model)",
+        "← 1/relu#0",
+        "→ 0",
+        "→ 1",
+    ]
     assert shown[-1] == "the run has ended: float32 (1, 3)"
     console.d.close()
 
 
 def test_values_are_shown_and_set() -> None:
-    console, shown = session("u 0", "n", "p", "p value.sum()", "set value * 2", "p", "set 7", "p",
-                             "zero", "p", "x", "i", "w")  # fmt: skip
+    console, shown = session(
+        "u 0", "n", "p", "p value.sum()", "set value * 2", "p", "set 7", "p", "zero", "p", "x", "i", "w"
+    )
     assert shown[2] == "tensor([[2., 2., 2.]], grad_fn=<LinearBackward0>)"
     assert "6." in shown[3]
     assert "4., 4., 4." in shown[5]
@@ -80,21 +87,14 @@ def test_mistakes_are_told_and_the_session_goes_on() -> None:
     console, shown = session("dance", "p 1/0", "set", "u", "back 0", "del 9", "skip", "n", "skip")
     assert shown[0].startswith("There is no command 'dance'")
     assert "division by zero" in shown[1]
-    told = (
-        "an expression is missing",
-        "until what?",
-        "of at least 1, not '0'",
-        "no breakpoint '9'",
-    )
+    told = ("an expression is missing", "until what?", "of at least 1, not '0'", "no breakpoint '9'")
     assert all(mark in text for mark, text in zip(told, shown[2:6], strict=True))
     assert shown[7].startswith("the run has ended") or shown[7].startswith("← ")
     assert "has run already" in shown[8] or "has ended" in shown[8]
     console.d.close()
 
 
-def test_a_script_is_debugged_from_the_command_line(
-    script: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_script_is_debugged_from_the_command_line(script: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["debug", "--script", str(script), "--until", "1", "--commands", "n; p; q"]) == 0
     assert "tensor([[2., 2., 2.]])" in capsys.readouterr().out
 
@@ -112,9 +112,12 @@ def test_the_keys_of_an_editor_drive_it_in_a_terminal(script: Path) -> None:
     own, other = pty.openpty()
     process = subprocess.Popen(
         [sys.executable, "-m", "votive", "debug", "--script", str(script)],
-        stdin=other, stdout=other, stderr=other, close_fds=True,
+        stdin=other,
+        stdout=other,
+        stderr=other,
+        close_fds=True,
         env={**os.environ, "TERM": "xterm", "VOTIVE_NATIVE": "0"},
-    )  # fmt: skip
+    )
     os.close(other)
     text = b""
 

@@ -28,9 +28,17 @@ def test_step_visits_the_beginning_and_the_end_of_every_call() -> None:
     model = nn.Sequential(nn.Linear(2, 2), nn.ReLU())
     with votive.debug(model, votive.ones(1, 2)) as d:
         assert trace(d) == [
-            "enter ", "enter 0", "enter 0/linear#0", "leave 0/linear#0", "leave 0",
-            "enter 1", "enter 1/relu#0", "leave 1/relu#0", "leave 1", "leave ",
-        ]  # fmt: skip
+            "enter ",
+            "enter 0",
+            "enter 0/linear#0",
+            "leave 0/linear#0",
+            "leave 0",
+            "enter 1",
+            "enter 1/relu#0",
+            "leave 1/relu#0",
+            "leave 1",
+            "leave ",
+        ]
         assert d.ended
     with votive.debug(model, votive.ones(1, 2), ops=False) as d:
         assert trace(d) == ["enter ", "enter 0", "leave 0", "enter 1", "leave 1", "leave "]

@@ -68,14 +68,16 @@ CUTS: list[tuple[str, Callable[[Any], Any], str]] = [
     ("tensor_split by indices", lambda x: weighed(x.tensor_split([1, 2])), "/slice#1"),
     ("hsplit", lambda x: weighed(votive.hsplit(x, 2)), "/slice#1"),
     ("vsplit", lambda x: weighed(votive.vsplit(x, 2)), "/slice#1"),
-    ("pieces of pieces", lambda x: weighed(p for c in x.chunk(2) for p in c.unbind(1)),
-     "/select#1"),
-]  # fmt: skip
+    ("pieces of pieces", lambda x: weighed(p for c in x.chunk(2) for p in c.unbind(1)), "/select#1"),
+]
 DO = {
-    "zero": ("zero", None), "scale": ("scale", 3.0), "replace": ("replace", 2.0),
-    "call": ("call", lambda v: v * v), "own": ("call", lambda v: v.mul_(2)),
+    "zero": ("zero", None),
+    "scale": ("scale", 3.0),
+    "replace": ("replace", 2.0),
+    "call": ("call", lambda v: v * v),
+    "own": ("call", lambda v: v.mul_(2)),
     "detach": ("call", lambda v: v.detach()),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("do", [k for k in DO if k != "detach"])
@@ -167,12 +169,11 @@ IN_PLACE: list[tuple[str, Callable[[Any], Any], str]] = [
     ("its result", on_view, "/mul#1"),
     ("its other input", lambda x: in_place(x, lambda y: y[0].mul_(x[1])), "/mul#1:in.1"),
     ("exp_ on a view", lambda x: in_place(x, lambda y: y[:, 1].exp_()), "/exp:in"),
-    ("add_ on a view of a view", lambda x: in_place(x, lambda y: y[1:].T[2].add_(y[0, 0])),
-     "/add#0:in"),
+    ("add_ on a view of a view", lambda x: in_place(x, lambda y: y[1:].T[2].add_(y[0, 0])), "/add#0:in"),
     ("mul_ on itself", lambda x: in_place(x, lambda y: y[0].mul_(y[0].clone())), "/mul#1:in"),
     ("on the whole", lambda x: in_place(x, lambda y: y.mul_(x[0])), "/mul#1:in"),
     ("assignment", assigned, "/mul#1"),
-]  # fmt: skip
+]
 
 
 def in_place(x: Any, write: Callable[[Any], Any]) -> Any:
@@ -197,10 +198,7 @@ def test_the_input_of_an_in_place_operator_on_a_view_by_hand() -> None:
 
 @pytest.mark.parametrize(
     "fn",
-    [
-        lambda x: F.cosine_similarity(x[0], x[1], 0),
-        lambda x: F.gaussian_nll_loss(x[0], x[1], x[2]),
-    ],
+    [lambda x: F.cosine_similarity(x[0], x[1], 0), lambda x: F.gaussian_nll_loss(x[0], x[1], x[2])],
     ids=["cosine_similarity", "gaussian_nll_loss"],
 )
 def test_a_bound_that_gradients_do_not_see_is_no_site(fn: Any) -> None:

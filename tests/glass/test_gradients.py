@@ -36,16 +36,12 @@ def stream() -> tuple[Stream, Any]:
 def test_the_gradient_at_an_input_is_that_of_its_reader() -> None:
     net, x = stream()
     found = glass.gradient_times_activation(
-        net, x, at=["start", "norm:in", "norm", "one:in", "two:in", "head:in"],
-        metric=lambda y: y.sum((1, 2)),
-    )  # fmt: skip
+        net, x, at=["start", "norm:in", "norm", "one:in", "two:in", "head:in"], metric=lambda y: y.sum((1, 2))
+    )
     head = net.head.weight.sum(0)
     two = head @ net.two.weight
     one = (head + two) @ net.one.weight
-    expected = {
-        "head:in": head, "two:in": two, "one:in": one, "norm:in": one, "norm": one,
-        "start": head + two + one,
-    }  # fmt: skip
+    expected = {"head:in": head, "two:in": two, "one:in": one, "norm:in": one, "norm": one, "start": head + two + one}
     for name, row in expected.items():
         assert votive.allclose(found.grads[name], row.expand(2, 5, 4), atol=1e-5), name
 
@@ -69,9 +65,10 @@ def test_the_gradient_at_a_norms_input_is_what_patching_that_input_does(name: st
     model, ids = decoder(name)
     model = model.double()
     norms = [
-        n for n, m in model.named_modules()
+        n
+        for n, m in model.named_modules()
         if "norm" in type(m).__name__.lower() and any(p.ndim == 1 for p in m.parameters())
-    ]  # fmt: skip
+    ]
     seen = {str(n.address) for n in glass.tree(model, ids).walk()}
     at = next(f"^{n}:in" for n in norms if n in seen)
 
@@ -89,9 +86,8 @@ def test_attribution_patching_is_exact_where_the_readers_are_linear() -> None:
     net, x = stream()
     corrupt = votive.randn(2, 5, 3)
     found = glass.sweep(
-        net, x, corrupt, metric=lambda y: y.sum((1, 2)), estimate=True,
-        sites=["norm:in", "one:in", "two:in", "start"],
-    )  # fmt: skip
+        net, x, corrupt, metric=lambda y: y.sum((1, 2)), estimate=True, sites=["norm:in", "one:in", "two:in", "start"]
+    )
     assert votive.allclose(found.estimate, found.values, atol=1e-4)
 
 

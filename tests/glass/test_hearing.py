@@ -19,16 +19,26 @@ END, START, ENGLISH, TASK, NO_TIMES = range(50, 55)
 def model() -> Any:
     votive.manual_seed(0)
     config = votive.models.WhisperConfig(
-        vocab_size=60, d_model=16, encoder_layers=1, decoder_layers=2, encoder_attention_heads=2,
-        decoder_attention_heads=2, max_source_positions=30, init_std=0.5, pad_token_id=END,
-        eos_token_id=END, decoder_start_token_id=START,
-    )  # fmt: skip
+        vocab_size=60,
+        d_model=16,
+        encoder_layers=1,
+        decoder_layers=2,
+        encoder_attention_heads=2,
+        decoder_attention_heads=2,
+        max_source_positions=30,
+        init_std=0.5,
+        pad_token_id=END,
+        eos_token_id=END,
+        decoder_start_token_id=START,
+    )
     found = votive.models.WhisperForConditionalGeneration(config).eval()
     found.generation_config = {
-        "decoder_start_token_id": START, "lang_to_id": {"<|en|>": ENGLISH},
-        "task_to_id": {"transcribe": TASK}, "no_timestamps_token_id": NO_TIMES,
+        "decoder_start_token_id": START,
+        "lang_to_id": {"<|en|>": ENGLISH},
+        "task_to_id": {"transcribe": TASK},
+        "no_timestamps_token_id": NO_TIMES,
         "alignment_heads": [[0, 1], [1, 0]],
-    }  # fmt: skip
+    }
     return found
 
 
@@ -69,16 +79,12 @@ def test_times_are_those_of_the_words(model: Any) -> None:
     times = found.times()
     assert len(times) == 4
     assert times == sorted(times)
-    words = align(
-        Window(model, x), Tokens(), Vocabulary.of(model), IDS[:3], [3, 4, 5], found.heads, 60, "en"
-    )
+    words = align(Window(model, x), Tokens(), Vocabulary.of(model), IDS[:3], [3, 4, 5], found.heads, 60, "en")
     assert [w.word for w in words] == [" w3", " w4", " w5"]
     assert [w.start for w in words] == times[:-1]
     assert [w.end for w in words] == times[1:]
     cut = glass.alignment(model, x, IDS, duration=0.4)
-    words = align(
-        Window(model, x), Tokens(), Vocabulary.of(model), IDS[:3], [3, 4, 5], found.heads, 40, "en"
-    )
+    words = align(Window(model, x), Tokens(), Vocabulary.of(model), IDS[:3], [3, 4, 5], found.heads, 40, "en")
     assert [w.start for w in words] == cut.times()[:-1]
 
 
@@ -139,9 +145,7 @@ def test_a_model_that_tells_no_special_tokens_speaks_from_its_second_on(model: A
     bare.__dict__["config"] = object()
     found = glass.alignment(bare, features(), IDS)
     assert found.start == 1
-    assert votive.allclose(
-        found.weights(1, 0), glass.alignment(model, features(), IDS).weights(1, 0), atol=1e-6
-    )
+    assert votive.allclose(found.weights(1, 0), glass.alignment(model, features(), IDS).weights(1, 0), atol=1e-6)
 
 
 def test_wrong_texts_are_told(model: Any) -> None:

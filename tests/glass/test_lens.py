@@ -80,9 +80,7 @@ def _end(name: str, model: Any) -> Any:
     return lambda h: model.lm_head(model.model.norm(h))
 
 
-def test_scores_of_the_whole_vocabulary_exist_for_a_few_rows_only(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_scores_of_the_whole_vocabulary_exist_for_a_few_rows_only(monkeypatch: pytest.MonkeyPatch) -> None:
     model, ids = decoder("qwen3")
     whole = glass.logit_lens(model, ids, target=3)
     monkeypatch.setattr(lens_file, "CHUNK", 61 * 3)
@@ -119,9 +117,7 @@ def test_the_last_row_is_not_computed_a_second_time(monkeypatch: pytest.MonkeyPa
 def test_layers_and_positions_choose_rows_and_columns() -> None:
     model, ids = decoder("llama")
     whole = glass.logit_lens(model, ids, target=votive.tensor([3, 4]))
-    part = glass.logit_lens(
-        model, ids, target=votive.tensor([3, 4]), layers=["embedding", -1], positions=[-1, 0]
-    )
+    part = glass.logit_lens(model, ids, target=votive.tensor([3, 4]), layers=["embedding", -1], positions=[-1, 0])
     assert part.names == ["embedding", "model.layers.1"]
     assert part.positions == [4, 0]
     assert votive.allclose(part.probability, whole.probability[[0, 2]][:, :, [4, 0]])
@@ -265,9 +261,13 @@ def test_other_precisions_have_lenses(dtype: Any) -> None:
 def trained() -> tuple[Any, Any]:
     """A small model that has learned to count, and texts of counting."""
     config = votive.models.LlamaConfig(
-        vocab_size=16, hidden_size=16, intermediate_size=32, num_hidden_layers=3,
-        num_attention_heads=2, initializer_range=0.2,
-    )  # fmt: skip
+        vocab_size=16,
+        hidden_size=16,
+        intermediate_size=32,
+        num_hidden_layers=3,
+        num_attention_heads=2,
+        initializer_range=0.2,
+    )
     votive.manual_seed(0)
     model = votive.models.LlamaForCausalLM(config)
     g = votive.Generator().manual_seed(2)

@@ -117,8 +117,11 @@ def test_other_names_are_mapped() -> None:
     x = votive.ones(1, 2)
     with glass.lockstep(made, other, x, map_b={"0": "front", "1": "back"}) as found:
         assert [(r.address, r.other) for r in found.rows] == [
-            ("0.0", "front.0"), ("0.1", "front.1"), ("0", "front"), ("1", "back"),
-        ]  # fmt: skip
+            ("0.0", "front.0"),
+            ("0.1", "front.1"),
+            ("0", "front"),
+            ("1", "back"),
+        ]
     rename = {"0": "front", "1": "back"}
     with glass.lockstep(made, other, x, at="^*", map_b=rename.__getitem__) as found:
         assert [r.other for r in found.rows] == ["front", "back"]
@@ -152,8 +155,7 @@ def test_shapes_and_nan_count_as_differences() -> None:
 
 def test_an_error_in_one_model_is_raised() -> None:
     with pytest.raises(RuntimeError):
-        glass.lockstep(nn.Sequential(nn.Linear(3, 3)), nn.Sequential(nn.Linear(2, 2)),
-                       votive.ones(1, 3))  # fmt: skip
+        glass.lockstep(nn.Sequential(nn.Linear(3, 3)), nn.Sequential(nn.Linear(2, 2)), votive.ones(1, 3))
 
 
 def test_a_cache_for_both_is_refused() -> None:

@@ -103,9 +103,7 @@ def test_ablate_takes_a_data_set() -> None:
     with votive.no_grad():
         with glass.patch(model, part):
             expected = model(IDS[1]).logits
-        with glass.ablate(
-            model, "layers.0.mlp", "mean", data=iter(IDS), positions=[1, 3], features=[2]
-        ) as receipt:
+        with glass.ablate(model, "layers.0.mlp", "mean", data=iter(IDS), positions=[1, 3], features=[2]) as receipt:
             got = model(IDS[1]).logits
         with glass.capture(model, "layers.0.mlp") as seen:
             model(IDS[1])

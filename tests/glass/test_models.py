@@ -15,44 +15,85 @@ from votive.glass import values
 from votive.models import auto
 
 SMALL: dict[str, Any] = {
-    "vocab_size": 61, "hidden_size": 16, "intermediate_size": 24, "num_hidden_layers": 2,
-    "num_attention_heads": 2, "num_key_value_heads": 1, "head_dim": 8,
-    "max_position_embeddings": 32, "pad_token_id": 0, "initializer_range": 0.2,
-}  # fmt: skip
+    "vocab_size": 61,
+    "hidden_size": 16,
+    "intermediate_size": 24,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 2,
+    "num_key_value_heads": 1,
+    "head_dim": 8,
+    "max_position_embeddings": 32,
+    "pad_token_id": 0,
+    "initializer_range": 0.2,
+}
 BY_FAMILY: dict[str, dict[str, Any]] = {
-    "gpt2": {"vocab_size": 61, "n_embd": 16, "n_layer": 2, "n_head": 2, "n_positions": 32,
-             "initializer_range": 0.2},
-    "t5": {"vocab_size": 61, "d_model": 16, "d_kv": 8, "d_ff": 24, "num_layers": 2,
-           "num_heads": 2, "decoder_start_token_id": 0, "pad_token_id": 0},
+    "gpt2": {"vocab_size": 61, "n_embd": 16, "n_layer": 2, "n_head": 2, "n_positions": 32, "initializer_range": 0.2},
+    "t5": {
+        "vocab_size": 61,
+        "d_model": 16,
+        "d_kv": 8,
+        "d_ff": 24,
+        "num_layers": 2,
+        "num_heads": 2,
+        "decoder_start_token_id": 0,
+        "pad_token_id": 0,
+    },
     "mixtral": {**SMALL, "num_local_experts": 3, "num_experts_per_tok": 2},
-    "qwen3_moe": {**SMALL, "num_experts": 3, "num_experts_per_tok": 2,
-                  "moe_intermediate_size": 12},
-    "distilbert": {"vocab_size": 61, "dim": 16, "n_layers": 2, "n_heads": 2, "hidden_dim": 24,
-                   "max_position_embeddings": 32},
-}  # fmt: skip
+    "qwen3_moe": {**SMALL, "num_experts": 3, "num_experts_per_tok": 2, "moe_intermediate_size": 12},
+    "distilbert": {
+        "vocab_size": 61,
+        "dim": 16,
+        "n_layers": 2,
+        "n_heads": 2,
+        "hidden_dim": 24,
+        "max_position_embeddings": 32,
+    },
+}
 SEES: dict[str, Any] = {
-    "hidden_size": 16, "intermediate_size": 24, "num_hidden_layers": 2, "num_attention_heads": 2,
-    "image_size": 16, "patch_size": 8, "initializer_range": 0.2,
-}  # fmt: skip
+    "hidden_size": 16,
+    "intermediate_size": 24,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 2,
+    "image_size": 16,
+    "patch_size": 8,
+    "initializer_range": 0.2,
+}
 WRITES: dict[str, Any] = {
-    "vocab_size": 61, "d_model": 16, "decoder_layers": 2, "decoder_attention_heads": 2,
-    "decoder_ffn_dim": 24, "max_position_embeddings": 32, "init_std": 0.2,
-}  # fmt: skip
+    "vocab_size": 61,
+    "d_model": 16,
+    "decoder_layers": 2,
+    "decoder_attention_heads": 2,
+    "decoder_ffn_dim": 24,
+    "max_position_embeddings": 32,
+    "init_std": 0.2,
+}
 BY_FAMILY |= {
-    "vit": SEES, "deit": SEES, "beit": {**SEES, "use_relative_position_bias": True},
-    "clip": {"text_config": SMALL, "vision_config": SEES}, "clip_vision_model": SEES,
+    "vit": SEES,
+    "deit": SEES,
+    "beit": {**SEES, "use_relative_position_bias": True},
+    "clip": {"text_config": SMALL, "vision_config": SEES},
+    "clip_vision_model": SEES,
     "trocr": WRITES,
     "whisper": {
-        "vocab_size": 61, "num_mel_bins": 8, "encoder_layers": 2, "decoder_layers": 2,
-        "encoder_attention_heads": 2, "decoder_attention_heads": 2, "encoder_ffn_dim": 24,
-        "decoder_ffn_dim": 24, "d_model": 16, "max_source_positions": 12,
-        "max_target_positions": 32, "init_std": 0.2, "pad_token_id": 0,
-        "decoder_start_token_id": 1, "bos_token_id": 1, "eos_token_id": 2,
+        "vocab_size": 61,
+        "num_mel_bins": 8,
+        "encoder_layers": 2,
+        "decoder_layers": 2,
+        "encoder_attention_heads": 2,
+        "decoder_attention_heads": 2,
+        "encoder_ffn_dim": 24,
+        "decoder_ffn_dim": 24,
+        "d_model": 16,
+        "max_source_positions": 12,
+        "max_target_positions": 32,
+        "init_std": 0.2,
+        "pad_token_id": 0,
+        "decoder_start_token_id": 1,
+        "bos_token_id": 1,
+        "eos_token_id": 2,
     },
-    "vision-encoder-decoder": {
-        "encoder": {**SEES, "model_type": "vit"}, "decoder": {**WRITES, "model_type": "trocr"}
-    },
-}  # fmt: skip
+    "vision-encoder-decoder": {"encoder": {**SEES, "model_type": "vit"}, "decoder": {**WRITES, "model_type": "trocr"}},
+}
 FAMILIES = sorted(auto._FAMILIES)
 
 
@@ -61,9 +102,7 @@ def made(family: str) -> tuple[Any, dict[str, Any]]:
     config = auto.AutoConfig.from_dict({"model_type": family, **BY_FAMILY.get(family, SMALL)})
     classes = auto._family(family)[1]
     votive.manual_seed(0)
-    model = next(classes[u] for u in ("causal", "seq2seq", "masked", "base") if u in classes)(
-        config
-    )
+    model = next(classes[u] for u in ("causal", "seq2seq", "masked", "base") if u in classes)(config)
     ids = votive.tensor([[5, 6, 7, 8, 9], [9, 8, 7, 6, 5]])
     pictures = {"pixel_values": votive.rand(2, 3, 16, 16)}
     if "vision2seq" in classes:

@@ -17,9 +17,17 @@ from .nets import net, x
 from .session_models import model as decoder
 
 SITES = [
-    "blocks.0.lin", "blocks.0.lin:in", "blocks.1", "blocks.1:in", "blocks.0.shared#1", "^:in",
-    "^:out.hidden", "blocks.1/tanh", "blocks.1/tanh:in", "blocks.0.lin/linear:in.weight",
-]  # fmt: skip
+    "blocks.0.lin",
+    "blocks.0.lin:in",
+    "blocks.1",
+    "blocks.1:in",
+    "blocks.0.shared#1",
+    "^:in",
+    "^:out.hidden",
+    "blocks.1/tanh",
+    "blocks.1/tanh:in",
+    "blocks.0.lin/linear:in.weight",
+]
 
 
 def both(first: Any, second: Any, run: Callable[[], Any]) -> tuple[Any, Any, Any]:
@@ -78,11 +86,7 @@ def test_skip_and_swap_are_seen_in_both_orders() -> None:
     other = nn.Sequential(nn.Linear(4, 4), nn.Tanh())
 
     def change(kind: str) -> Any:
-        return (
-            glass.skip(model, "blocks.1")
-            if kind == "skip"
-            else glass.swap(model, "^blocks.1", other)
-        )
+        return glass.skip(model, "blocks.1") if kind == "skip" else glass.swap(model, "^blocks.1", other)
 
     for kind, turned in itertools.product(("skip", "swap"), (False, True)):
         look = glass.capture(model, ["^blocks.1", "^blocks.1:in", "^blocks.0"])
@@ -101,9 +105,7 @@ def test_all_of_what_is_swapped_in_has_addresses(turned: bool) -> None:
     look, change = glass.capture(model, ["**", "/tanh"]), glass.swap(model, "^blocks.1", other)
     both(*((look, change) if turned else (change, look)), lambda: model(data))
     inside = [a for a in look if a.startswith("blocks.1")]
-    assert inside == [
-        "blocks.1.0", "blocks.1.1.0/tanh#0", "blocks.1.1.0", "blocks.1.1", "blocks.1"
-    ]  # fmt: skip
+    assert inside == ["blocks.1.0", "blocks.1.1.0/tanh#0", "blocks.1.1.0", "blocks.1.1", "blocks.1"]
     assert votive.equal(look["blocks.1.0"], other[0](look["blocks.0"]))
     # And so they can be edited.
     with glass.swap(model, "^blocks.1", other), glass.patch(model, {"blocks.1.1": 5.0}) as receipt:
@@ -148,9 +150,11 @@ def test_the_last_of_skip_and_swap_is_what_happens() -> None:
 def test_a_debugger_stops_at_edited_values_and_has_the_last_word() -> None:
     model, data = net().eval(), x()
     look = glass.capture(model, ["blocks.0.lin", "blocks.0.lin:in", "/tanh"])
-    with votive.debug(model, data) as d, glass.patch(
-        model, {"blocks.0.lin": 5.0, "blocks.0.lin:in": 4.0, "blocks.0/tanh:in": 3.0}
-    ), look:  # fmt: skip
+    with (
+        votive.debug(model, data) as d,
+        glass.patch(model, {"blocks.0.lin": 5.0, "blocks.0.lin:in": 4.0, "blocks.0/tanh:in": 3.0}),
+        look,
+    ):
         d.run(until="blocks.0.lin")
         assert (d.value == 4).all()
         d.value = d.value * 2
@@ -182,8 +186,9 @@ def test_lenses_and_sweeps_see_an_edited_model_in_both_orders() -> None:
         found = glass.sweep(model, ids, other, metric=metric)
         with votive.no_grad():
             logits, base = model(ids).logits, metric(model(other))
-    assert votive.allclose(lens.probabilities[-1, 0], logits[0].softmax(-1).topk(
-        lens.probabilities.shape[-1]).values, atol=1e-5)  # fmt: skip
+    assert votive.allclose(
+        lens.probabilities[-1, 0], logits[0].softmax(-1).topk(lens.probabilities.shape[-1]).values, atol=1e-5
+    )
     assert votive.allclose(found.corrupt, base)
     # Behind the last layer, the last position says all and another one nothing: what was recorded
     # under the edit is not edited again.

@@ -55,34 +55,41 @@ ROWS: list[tuple[str, Callable[[Any], Any], Edit, Callable[[Any], Any]]] = [
     ("input", votive.relu, Edit("/relu:in", value=5.0), lambda x: FIVE),
     ("second input", lambda x: x - x.exp(), Edit("/sub:in.1", value=5.0), lambda x: x - 5.0),
     ("number first", lambda x: 1 - x, Edit("/sub:in", value=5.0), lambda x: 1 - FIVE),
-    ("named input", lambda x: F.linear(x, weight=W), Edit("/linear:in.weight", "zero"),
-     lambda x: F.linear(x, W * 0)),
-    ("one of a list", lambda x: votive.cat([x, x + 1]), Edit("/cat:in.0.1", "zero"),
-     lambda x: votive.cat([x, x * 0])),
-    ("part of an input", votive.relu, Edit("/relu:in", "add", 9.0, features=[1]),
-     lambda x: (x + votive.tensor([0.0, 9.0, 0.0])).relu()),
+    ("named input", lambda x: F.linear(x, weight=W), Edit("/linear:in.weight", "zero"), lambda x: F.linear(x, W * 0)),
+    ("one of a list", lambda x: votive.cat([x, x + 1]), Edit("/cat:in.0.1", "zero"), lambda x: votive.cat([x, x * 0])),
+    (
+        "part of an input",
+        votive.relu,
+        Edit("/relu:in", "add", 9.0, features=[1]),
+        lambda x: (x + votive.tensor([0.0, 9.0, 0.0])).relu(),
+    ),
     ("in-place input", in_place, Edit("/relu:in", "scale", -1.0), lambda x: (-x).relu()),
     ("in-place result", in_place, Edit("/relu", "add", 2.0), lambda x: x.relu() + 2),
     ("in-place swap", in_place, Edit("/relu", "swap", votive.tanh), votive.tanh),
     ("out= input", into, Edit("/add:in", "scale", 2.0), lambda x: x * 2 + 1),
     ("out= result", into, Edit("/add", "scale", 2.0), lambda x: (x + 1) * 2),
     ("out= swap", into, Edit("/add", "swap", votive.mul), lambda x: x),
-    ("written at an index", by_index, Edit("/mul", "add", 1.0),
-     lambda x: by_index(x + 1)),
-    ("one of two results", lambda x: x.max(1).values + 0.0, Edit("/max_dim", value=5.0),
-     lambda x: votive.tensor([5.0])),
+    ("written at an index", by_index, Edit("/mul", "add", 1.0), lambda x: by_index(x + 1)),
+    (
+        "one of two results",
+        lambda x: x.max(1).values + 0.0,
+        Edit("/max_dim", value=5.0),
+        lambda x: votive.tensor([5.0]),
+    ),
     ("swap by a function", votive.relu, Edit("/relu", "swap", votive.exp), votive.exp),
     ("swap by a module", votive.relu, Edit("/relu", "swap", nn.Sigmoid()), votive.sigmoid),
-    ("swap with its arguments", lambda x: x.softmax(-1),
-     Edit("/softmax", "swap", votive.log_softmax), lambda x: x.log_softmax(-1)),
+    (
+        "swap with its arguments",
+        lambda x: x.softmax(-1),
+        Edit("/softmax", "swap", votive.log_softmax),
+        lambda x: x.log_softmax(-1),
+    ),
     ("swap without defaults", F.gelu, Edit("/gelu", "swap", votive.relu), votive.relu),
     ("result", votive.relu, Edit("/relu", "zero"), lambda x: x * 0),
-]  # fmt: skip
+]
 
 
-@pytest.mark.parametrize(
-    ("fn", "edit", "expected"), [r[1:] for r in ROWS], ids=[r[0] for r in ROWS]
-)
+@pytest.mark.parametrize(("fn", "edit", "expected"), [r[1:] for r in ROWS], ids=[r[0] for r in ROWS])
 def test_an_edit_of_an_operator_does_what_it_says(fn: Any, edit: Edit, expected: Any) -> None:
     model = Fn(fn)
     with glass.patch(model, edit) as receipt:
@@ -96,9 +103,7 @@ def test_an_edit_of_an_operator_does_what_it_says(fn: Any, edit: Edit, expected:
 RECORDED = [r for r in ROWS if "out=" not in r[0] and r[0] != "in-place result"]
 
 
-@pytest.mark.parametrize(
-    ("fn", "edit", "expected"), [r[1:] for r in RECORDED], ids=[r[0] for r in RECORDED]
-)
+@pytest.mark.parametrize(("fn", "edit", "expected"), [r[1:] for r in RECORDED], ids=[r[0] for r in RECORDED])
 def test_gradients_flow_through_an_edit_of_an_operator(fn: Any, edit: Edit, expected: Any) -> None:
     model = Fn(fn)
     x, y = data().requires_grad_(), data().requires_grad_()
@@ -167,9 +172,7 @@ REFUSED: list[tuple[Edit, type[Exception], str]] = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("edit", "kind", "text"), REFUSED, ids=[str(e.at) + e.do for e, *_ in REFUSED]
-)
+@pytest.mark.parametrize(("edit", "kind", "text"), REFUSED, ids=[str(e.at) + e.do for e, *_ in REFUSED])
 def test_what_an_operator_cannot_be_told_is_an_error(edit: Edit, kind: Any, text: str) -> None:
     model = Fn(lambda x: votive.relu(x) + votive.zeros(3))
     with pytest.raises(kind, match=text), glass.patch(model, edit):
@@ -178,9 +181,7 @@ def test_what_an_operator_cannot_be_told_is_an_error(edit: Edit, kind: Any, text
 
 def test_a_function_with_other_arguments_than_the_operator_s_is_told_these() -> None:
     model = Fn(lambda x: x.softmax(-1))
-    with pytest.raises(TypeError) as caught, glass.patch(
-        model, Edit("/softmax", "swap", nn.Identity())
-    ):  # fmt: skip
+    with pytest.raises(TypeError) as caught, glass.patch(model, Edit("/softmax", "swap", nn.Identity())):
         model(data())
     assert "swapped in for the operator _softmax" in "".join(caught.value.__notes__)
 

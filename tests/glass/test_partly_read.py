@@ -74,9 +74,7 @@ READ: dict[str, Callable[[Any, Any], Any]] = {
     "a product of matrices": lambda a, x: buffer(a, x) @ votive.ones(4, 2),
     "joined": lambda a, x: votive.cat([x, a(x)], -1) * 2,
     "chosen": lambda a, x: votive.where(x[:, :1] > 0.7, a(x), 1.0) * 2,
-    "masked twice": lambda a, x: (
-        a(x).masked_fill(x[:, :1] > 0.7, 1.0).masked_fill(x[:, :1] > 9, 2.0) * 2
-    ),
+    "masked twice": lambda a, x: a(x).masked_fill(x[:, :1] > 0.7, 1.0).masked_fill(x[:, :1] > 9, 2.0) * 2,
     "an index": lambda a, x: buffer(a, x)[votive.tensor([1, 0])][1] * 2,
     "in place": lambda a, x: a(x).mul_(2).add_(1),
     "detached": lambda a, x: a(x).detach() * 2,

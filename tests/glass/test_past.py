@@ -134,10 +134,11 @@ def test_what_a_watch_finds_in_a_repeated_run_is_found_once() -> None:
 
 PADDED = votive.tensor([[0, 0, 1, 1, 1, 1], [1, 1, 1, 1, 1, 1]])
 REFUSED = [
-    Edit("layers.0.mlp", "zero", positions=[2]), Edit(ATTENTION, "zero", positions=[2]),
+    Edit("layers.0.mlp", "zero", positions=[2]),
+    Edit(ATTENTION, "zero", positions=[2]),
     Edit("layers.0.mlp", "mean", votive.ones(1, 12, 16)),
     Edit("layers.0.mlp", "add", votive.ones(2, 2, 16), positions=[1, 2]),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize("edit", REFUSED)
@@ -145,9 +146,10 @@ def test_positions_of_texts_that_begin_with_padding_are_refused(edit: Edit) -> N
     m, ids = tiny(), IDS.expand(2, 6).clone()
     settings = {"max_new_tokens": 2, "do_sample": False, "pad_token_id": 0}
     for run in (
-        lambda: m(ids, attention_mask=PADDED), lambda: m(ids, PADDED),
+        lambda: m(ids, attention_mask=PADDED),
+        lambda: m(ids, PADDED),
         lambda: m.generate(ids, attention_mask=PADDED, **settings),
-    ):  # fmt: skip
+    ):
         with pytest.raises(ValueError, match=r"padding comes before the text in the samples \[0\]"):
             with votive.no_grad(), glass.patch(m, edit):
                 run()

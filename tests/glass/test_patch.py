@@ -160,9 +160,10 @@ def test_runs_limit_when_an_edit_is_made() -> None:
 
 def test_edits_are_data_that_a_file_keeps() -> None:
     edits = [
-        Edit("a", "replace", votive.ones(2), positions=range(3)), Edit("b", "skip"),
+        Edit("a", "replace", votive.ones(2), positions=range(3)),
+        Edit("b", "skip"),
         Edit("c", "scale", 0.5, runs=[1], features=[2]),
-    ]  # fmt: skip
+    ]
     file = io.BytesIO()
     votive.save([e.to_dict() for e in edits], file)
     file.seek(0)
@@ -206,9 +207,14 @@ def test_a_value_that_does_not_fit_names_both_shapes() -> None:
 def tiny() -> LlamaForCausalLM:
     votive.manual_seed(0)
     config = LlamaConfig(
-        vocab_size=31, hidden_size=16, intermediate_size=24, num_hidden_layers=2,
-        num_attention_heads=2, initializer_range=0.3, eos_token_id=None,
-    )  # fmt: skip
+        vocab_size=31,
+        hidden_size=16,
+        intermediate_size=24,
+        num_hidden_layers=2,
+        num_attention_heads=2,
+        initializer_range=0.3,
+        eos_token_id=None,
+    )
     return LlamaForCausalLM(config).eval()
 
 
@@ -218,9 +224,7 @@ def test_positions_count_from_the_beginning_of_the_text_with_a_cache_too() -> No
     with votive.no_grad(), glass.patch(model, edit) as receipt:
         whole = model(ids).logits
         cache = nn.DynamicCache()
-        parts = [
-            model(ids[:, i : i + 2], past_key_values=cache).logits for i in range(0, 6, 2)
-        ]  # fmt: skip
+        parts = [model(ids[:, i : i + 2], past_key_values=cache).logits for i in range(0, 6, 2)]
     assert votive.allclose(votive.cat(parts, 1), whole, atol=1e-5)
     # Once in the whole text, and in the two parts that hold positions 1 and 4.
     assert receipt.sites["model.layers.0.mlp"].times == 3
@@ -235,9 +239,7 @@ EDITED = [
 
 @pytest.mark.parametrize("edit", EDITED, ids=[e.do for e in EDITED])
 @pytest.mark.parametrize("cache", ["dynamic", "static"])
-def test_generation_under_an_edit_is_the_same_with_and_without_a_cache(
-    edit: Edit, cache: str
-) -> None:
+def test_generation_under_an_edit_is_the_same_with_and_without_a_cache(edit: Edit, cache: str) -> None:
     model, ids = tiny(), votive.tensor([[1, 2, 3, 4, 5]])
     settings = {"max_new_tokens": 12, "do_sample": False, "pad_token_id": 0}
     plain = model.generate(ids, use_cache=True, **settings)

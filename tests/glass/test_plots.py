@@ -44,17 +44,17 @@ def texts_in(svg: str) -> list[str]:
 
 def test_a_heat_map_has_a_cell_for_each_number_and_names_beside_them() -> None:
     picture = glass.Heatmap(
-        [[0.0, 1.0], [math.nan, 0.5]], ["a", "b"], ["<x>", 'y & "z"'], title="t & t", x_name="col",
-        y_name="row", legend="share",
-    )  # fmt: skip
+        [[0.0, 1.0], [math.nan, 0.5]],
+        ["a", "b"],
+        ["<x>", 'y & "z"'],
+        title="t & t",
+        x_name="col",
+        y_name="row",
+        legend="share",
+    )
     root = ElementTree.fromstring(picture.svg())
     cells = [r for r in root.iter(f"{SVG}rect") if r.find(f"{SVG}title") is not None]
-    assert [c.get("fill") for c in cells] == [
-        RISING[0],
-        RISING[-1],
-        "#9a9a9a",
-        colour_of(0.5, RISING),
-    ]
+    assert [c.get("fill") for c in cells] == [RISING[0], RISING[-1], "#9a9a9a", colour_of(0.5, RISING)]
     assert cells[0].find(f"{SVG}title").text == "a, <x>: 0"  # type: ignore[union-attr]
     found = texts_in(picture.svg())
     for name in ("a", "b", "<x>", 'y & "z"', "t & t", "col", "row", "share"):
@@ -136,10 +136,7 @@ def results() -> dict[str, tuple[Any, list[Any]]]:
     votive.manual_seed(0)
     given = {"tokenizer": words}
     return {
-        "lens": (
-            glass.logit_lens(model, ids, target=3, **given),
-            ["probability", "entropy", "kl", "rank"],
-        ),
+        "lens": (glass.logit_lens(model, ids, target=3, **given), ["probability", "entropy", "kl", "rank"]),
         "attribution": (glass.logit_attribution(model, ids, target=3), ["top", "heads"]),
         "maps": (
             glass.attention_maps(model, ids, **given),
@@ -151,14 +148,9 @@ def results() -> dict[str, tuple[Any, list[Any]]]:
             ["values", "recovered", "estimate"],
         ),
         "saliency": (glass.saliency(model, ids, target=3, **given), []),
-        "statistics": (
-            glass.layer_statistics(model, ids),
-            ["histogram", "growth", "mean", "std", "norm"],
-        ),
+        "statistics": (glass.layer_statistics(model, ids), ["histogram", "growth", "mean", "std", "norm"]),
         "gradients": (
-            glass.gradient_times_activation(
-                model, ids, at="layers.*", metric=lambda out: out.logits[:, -1, 3]
-            ),
+            glass.gradient_times_activation(model, ids, at="layers.*", metric=lambda out: out.logits[:, -1, 3]),
             ["totals", "norms", "gradient_norms"],
         ),
         "cam": (glass.grad_cam(Convs(), x), [0]),
@@ -195,9 +187,8 @@ def test_every_result_has_its_data_as_plain_values(name: str) -> None:
 
 @pytest.mark.parametrize(
     ("name", "what"),
-    [("lens", "x"), ("attribution", "x"), ("maps", "x"), ("sweep", "x"), ("statistics", "x"),
-     ("gradients", "x")],
-)  # fmt: skip
+    [("lens", "x"), ("attribution", "x"), ("maps", "x"), ("sweep", "x"), ("statistics", "x"), ("gradients", "x")],
+)
 def test_a_figure_that_does_not_exist_is_refused(name: str, what: str) -> None:
     with pytest.raises(ValueError, match="'x'"):
         RESULTS[name][0].svg(what)
@@ -220,9 +211,8 @@ def test_marks_stand_in_place_of_names_wherever_there_is_room() -> None:
     names = [f"{i} ms" for i in range(100)]
     marks = ["" if i % 9 else str(i) for i in range(100)]
     picture = Heatmap(
-        [[float(i) for i in range(100)]] * 2, ["low", "high"], names, column_marks=marks,
-        row_marks=["", "8 kHz"],
-    )  # fmt: skip
+        [[float(i) for i in range(100)]] * 2, ["low", "high"], names, column_marks=marks, row_marks=["", "8 kHz"]
+    )
     drawn = picture.svg()
     texts = list(ElementTree.fromstring(drawn).iter(f"{SVG}text"))
     written = [t.text for t in texts]
@@ -232,8 +222,6 @@ def test_marks_stand_in_place_of_names_wherever_there_is_room() -> None:
     assert "low" not in written
     assert "low, 7 ms: 7" in drawn  # what is pointed at has its name
     small = picture.within(2, 50)
-    assert (small.columns[0], small.column_marks[:6]) == (
-        "0 ms … 1 ms", ["0", "", "", "", "9", ""]
-    )  # fmt: skip
+    assert (small.columns[0], small.column_marks[:6]) == ("0 ms … 1 ms", ["0", "", "", "", "9", ""])
     with pytest.raises(ValueError, match="100 names have 2 marks"):
         dataclasses.replace(picture, column_marks=["a", "b"])

@@ -44,9 +44,7 @@ def test_what_goes_into_attention_has_positions_of_the_text(name: str, side: str
                 whole = logits(model(ids))
             cache = nn.DynamicCache()
             with glass.patch(model, edit):
-                parts = [
-                    logits(model(ids[:, a:b], past_key_values=cache)) for a, b in ((0, 4), (4, 6))
-                ]  # fmt: skip
+                parts = [logits(model(ids[:, a:b], past_key_values=cache)) for a, b in ((0, 4), (4, 6))]
         first = edit.positions[0]  # type: ignore[index]
         assert votive.allclose(whole[:, :first], plain[:, :first], atol=1e-5)
         assert not votive.allclose(whole, plain, atol=1e-4)
@@ -178,9 +176,7 @@ UNKNOWN = [
 
 
 @pytest.mark.parametrize(("model", "x", "edit", "text"), UNKNOWN)
-def test_what_is_not_known_is_refused_with_its_shape(
-    model: Any, x: Any, edit: Edit, text: str
-) -> None:
+def test_what_is_not_known_is_refused_with_its_shape(model: Any, x: Any, edit: Edit, text: str) -> None:
     with pytest.raises(ValueError, match=text):
         with glass.patch(model, edit):
             model(x)
@@ -227,10 +223,11 @@ GENERATED = [
     Edit("lm_head", "add", votive.arange(31.0), positions=[6, 9]),
     Edit("lm_head:in", "zero", positions=[5]),
     Edit("layers.0.self_attn/attention", "scale", -20.0, positions=[4, 7]),
-    Edit("layers.0.mlp", "mean", positions=[3, 6]), Edit("layers.0.mlp", "resample"),
+    Edit("layers.0.mlp", "mean", positions=[3, 6]),
+    Edit("layers.0.mlp", "resample"),
     Edit("layers.0.self_attn", "mean", votive.linspace(-1, 1, 16)),
     Edit("layers.0.mlp", "add", votive.ones(2, 3, 16) * 2, positions=[1, 6, 8]),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize("edit", GENERATED, ids=[f"{e.at} {e.do}" for e in GENERATED])
@@ -258,8 +255,9 @@ def test_the_encoders_text_is_not_in_the_decoders_cache() -> None:
             whole = model(input_ids=heard, decoder_input_ids=ids).logits
             cache = nn.DynamicCache()
             parts = [
-                model(input_ids=heard, decoder_input_ids=ids[:, i : i + 1],
-                      past_key_values=cache, use_cache=True).logits
+                model(
+                    input_ids=heard, decoder_input_ids=ids[:, i : i + 1], past_key_values=cache, use_cache=True
+                ).logits
                 for i in range(3)
-            ]  # fmt: skip
+            ]
         assert votive.allclose(votive.cat(parts, 1), whole, atol=1e-5), at

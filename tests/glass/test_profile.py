@@ -167,9 +167,7 @@ def test_the_trace_has_the_form_that_viewers_read(tmp_path: Path) -> None:
     # On a track, calls lie inside one another or apart; viewers refuse what overlaps in part.
     for track in (1, 2):
         ends: list[float] = []
-        for e in sorted(
-            (e for e in timed if e["tid"] == track), key=lambda e: (e["ts"], -e["dur"])
-        ):
+        for e in sorted((e for e in timed if e["tid"] == track), key=lambda e: (e["ts"], -e["dur"])):
             while ends and ends[-1] <= e["ts"]:
                 ends.pop()
             assert not ends or e["ts"] + e["dur"] <= ends[-1] + 1.0, e

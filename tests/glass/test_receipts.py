@@ -28,8 +28,7 @@ def tensors(output: Any) -> list[Any]:
 def same(a: list[Any], b: list[Any]) -> bool:
     """Equal bit by bit; the same NaN is equal."""
     return len(a) == len(b) and all(
-        x.shape == y.shape and bool(((x == y) | ((x != x) & (y != y))).all())
-        for x, y in zip(a, b, strict=True)
+        x.shape == y.shape and bool(((x == y) | ((x != x) & (y != y))).all()) for x, y in zip(a, b, strict=True)
     )
 
 

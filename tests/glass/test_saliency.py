@@ -45,9 +45,7 @@ def test_integrated_gradients_sum_to_the_difference_from_the_baseline(name: str)
     model, ids = decoder(name)
     # A baseline near the text: norms turn sharply at zero, where few steps would not do.
     table = glass.find_parts(model).embedding.weight.detach()
-    found = glass.saliency(
-        model, ids, target=3, method="integrated_gradients", steps=48, baseline=table.mean(0)
-    )
+    found = glass.saliency(model, ids, target=3, method="integrated_gradients", steps=48, baseline=table.mean(0))
     size = float(found.scores.abs().sum(-1).max())
     assert size > 1e-3
     assert float(found.gap.max()) <= 0.02 * size
@@ -136,9 +134,7 @@ def test_a_frozen_model_has_gradients_at_its_addresses() -> None:
     with pytest.raises(glass.NoMatch):
         glass.gradient_times_activation(model, ids, at="nowhere", metric=lambda out: out.logits)
     with pytest.raises(ValueError, match="depends on"):
-        glass.gradient_times_activation(
-            model, ids, at="layers.*", metric=lambda out: out.logits.detach()
-        )
+        glass.gradient_times_activation(model, ids, at="layers.*", metric=lambda out: out.logits.detach())
 
 
 # --- Grad-CAM -------------------------------------------------------------------------------------
@@ -259,6 +255,4 @@ def test_positions_count_from_the_beginning_of_the_text_with_a_cache_too() -> No
         with pytest.raises(IndexError):
             explained(ids, position=5)
     with pytest.raises(ValueError, match="without a cache"):
-        glass.saliency(
-            model, ids[:, 2:], method="integrated_gradients", past_key_values=cached()
-        )  # fmt: skip
+        glass.saliency(model, ids[:, 2:], method="integrated_gradients", past_key_values=cached())

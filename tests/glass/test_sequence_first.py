@@ -50,11 +50,18 @@ def text(first: bool = False) -> Any:
 
 
 SITES = [
-    ("RNN", "a"), ("GRU", "a"), ("LSTM", "a"), ("attention", "a.look"), ("encoder", "a"),
-    ("encoder", "a.layers.1"), ("encoder", "a.layers.1.linear2"), ("encoder", "a.layers.1.norm2"),
-    ("encoder", "a.layers.1/add#1"), ("encoder", "a.layers.1.linear2/linear"),
+    ("RNN", "a"),
+    ("GRU", "a"),
+    ("LSTM", "a"),
+    ("attention", "a.look"),
+    ("encoder", "a"),
+    ("encoder", "a.layers.1"),
+    ("encoder", "a.layers.1.linear2"),
+    ("encoder", "a.layers.1.norm2"),
+    ("encoder", "a.layers.1/add#1"),
+    ("encoder", "a.layers.1.linear2/linear"),
     ("attention", "a.look/linear#3"),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("name", "at"), SITES)
@@ -138,9 +145,12 @@ def test_a_single_text_has_positions() -> None:
 
 
 UNKNOWN = [
-    ("LSTM", "end"), ("LSTM", "^"), ("LSTM", "a/stack#0"), ("attention", "a.look/transpose#0"),
+    ("LSTM", "end"),
+    ("LSTM", "^"),
+    ("LSTM", "a/stack#0"),
+    ("attention", "a.look/transpose#0"),
     ("encoder", "end"),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("name", "at"), UNKNOWN)

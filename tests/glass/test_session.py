@@ -112,9 +112,7 @@ def test_choosing_by_token_rank_and_text() -> None:
 def test_auto_ends_at_its_limit_at_an_end_token_at_a_string_and_where_told() -> None:
     words = [tokenizer().decode([i]) for i in range(258)]
     odd = [i for i, w in enumerate(words) if not (w.isascii() and w.isalpha())]
-    session = glass.Session(
-        text_model(), tokenizer(), "a cat", do_sample=True, seed=5, suppress_tokens=odd
-    )
+    session = glass.Session(text_model(), tokenizer(), "a cat", do_sample=True, seed=5, suppress_tokens=odd)
     assert len(list(session.auto(6))) == 6
     tokens = session.tokens[-6:]
     session.jump(0)
@@ -374,10 +372,7 @@ def test_changes_from_outside_are_noticed_and_looking_is_allowed() -> None:
     with glass.patch(session.model, {"layers.0.mlp": lambda x: x * 0}):
         with pytest.raises(RuntimeError, match="hooks have changed"):
             session.step()
-    with (
-        pytest.raises(RuntimeError, match="hooks have changed"),
-        glass.ablate(session.model, "layers.0.mlp/linear"),
-    ):
+    with pytest.raises(RuntimeError, match="hooks have changed"), glass.ablate(session.model, "layers.0.mlp/linear"):
         session.step()
     handle = session.model.lm_head.register_forward_hook(lambda m, args, out: out * 2)
     with pytest.raises(RuntimeError, match="hooks have changed"):
@@ -481,9 +476,14 @@ model, tokenizer = text_model(), make_tokenizer()
 
 def test_the_script_of_a_session_makes_it_again(tmp_path: Path) -> None:
     session = glass.Session(
-        text_model(), tokenizer(), "a cat", do_sample=True, seed=9, temperature=0.9,
+        text_model(),
+        tokenizer(),
+        "a cat",
+        do_sample=True,
+        seed=9,
+        temperature=0.9,
         edits=[glass.Edit("layers.0.mlp", "scale", 0.5, positions=[1])],
-    )  # fmt: skip
+    )
     session.step(3)
     session.undo()
     session.choose(" dog")
@@ -498,13 +498,15 @@ def test_the_script_of_a_session_makes_it_again(tmp_path: Path) -> None:
     session.step(2)
     session.jump(len(session) - 4)
     program = tmp_path / "again.py"
-    program.write_text(
-        session.to_script(SETUP) + f"session.save({str(tmp_path / 'again.votive')!r})\n"
-    )
+    program.write_text(session.to_script(SETUP) + f"session.save({str(tmp_path / 'again.votive')!r})\n")
     ran = subprocess.run(
-        [sys.executable, str(program)], capture_output=True, text=True, check=False,
-        cwd=Path(__file__).parents[2], env={**os.environ, "PYTHONPATH": "."},
-    )  # fmt: skip
+        [sys.executable, str(program)],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=Path(__file__).parents[2],
+        env={**os.environ, "PYTHONPATH": "."},
+    )
     assert ran.returncode == 0, ran.stderr
     assert ran.stdout.strip() == session.text.strip()
     again = glass.Session.load(tmp_path / "again.votive", text_model(), tokenizer())
@@ -522,9 +524,13 @@ def test_the_script_of_a_loaded_model_loads_it(tmp_path: Path) -> None:
     session.step(3)
     (tmp_path / "again.py").write_text(session.to_script())
     ran = subprocess.run(
-        [sys.executable, str(tmp_path / "again.py")], capture_output=True, text=True, check=False,
-        cwd=Path(__file__).parents[2], env={**os.environ, "PYTHONPATH": "."},
-    )  # fmt: skip
+        [sys.executable, str(tmp_path / "again.py")],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=Path(__file__).parents[2],
+        env={**os.environ, "PYTHONPATH": "."},
+    )
     assert ran.returncode == 0, ran.stderr
     assert ran.stdout.strip() == session.text.strip()
 

@@ -11,15 +11,47 @@ import votive
 
 OPTIONS = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
 STEMS = (
-    "difference", "feeder", "flame", "health", "kv_store", "lockstep", "profile", "rendering",
-    "session", "session_base", "session_diff", "session_file", "session_plan", "session_sampling",
-    "session_script", "session_tree", "trace_export", "watch",
-)  # fmt: skip
+    "difference",
+    "feeder",
+    "flame",
+    "health",
+    "kv_store",
+    "lockstep",
+    "profile",
+    "rendering",
+    "session",
+    "session_base",
+    "session_diff",
+    "session_file",
+    "session_plan",
+    "session_sampling",
+    "session_script",
+    "session_tree",
+    "trace_export",
+    "watch",
+)
 NAMES = (
-    "BadValue", "Cost", "Difference", "Finding", "Health", "Lockstep", "Outlook", "Profile",
-    "Reading", "Replay", "Session", "SessionDiff", "SessionMismatch", "SessionNode", "Span",
-    "Watch", "lockstep", "model_hash", "profile", "watch",
-)  # fmt: skip
+    "BadValue",
+    "Cost",
+    "Difference",
+    "Finding",
+    "Health",
+    "Lockstep",
+    "Outlook",
+    "Profile",
+    "Reading",
+    "Replay",
+    "Session",
+    "SessionDiff",
+    "SessionMismatch",
+    "SessionNode",
+    "Span",
+    "Watch",
+    "lockstep",
+    "model_hash",
+    "profile",
+    "watch",
+)
 
 
 @pytest.mark.parametrize("stem", STEMS)

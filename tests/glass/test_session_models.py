@@ -20,9 +20,7 @@ OTHER = [f for f in FAMILIES if f not in CAUSAL]
 
 def layer(model: Any) -> str:
     """The first MLP of a model."""
-    names = [
-        n for n, _ in model.named_modules() if n.endswith(("mlp", "moe", "feed_forward", "fc2"))
-    ]
+    names = [n for n, _ in model.named_modules() if n.endswith(("mlp", "moe", "feed_forward", "fc2"))]
     return f"^{names[0]}"
 
 
@@ -58,10 +56,7 @@ class Counting(nn.Module):
         self.table = nn.Embedding(13, 8)
         self.mixed = nn.Linear(8, 24)
 
-    def forward(
-        self, ids: Any, past_key_values: Any = None, use_cache: bool = False,
-        logits_to_keep: int = 0,
-    ) -> Any:  # fmt: skip
+    def forward(self, ids: Any, past_key_values: Any = None, use_cache: bool = False, logits_to_keep: int = 0) -> Any:
         q, k, v = self.mixed(self.table(ids)).unsqueeze(1).chunk(3, -1)
         if past_key_values is not None:
             k, v = past_key_values.update(k, v)

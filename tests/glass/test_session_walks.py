@@ -26,9 +26,14 @@ class Walk:
         # Some sessions must compute again what they have dropped.
         limit = self.random.choice([None, None, 4000, 0])
         self.session = glass.Session(
-            model(self.kind), None, self.prompt(), seed=seed, block=self.block,
-            do_sample=self.random.random() < 0.7, memory_limit=limit,
-        )  # fmt: skip
+            model(self.kind),
+            None,
+            self.prompt(),
+            seed=seed,
+            block=self.block,
+            do_sample=self.random.random() < 0.7,
+            memory_limit=limit,
+        )
         self.checked: set[int] = set()
 
     def prompt(self) -> list[int]:
@@ -50,9 +55,10 @@ class Walk:
     def move(self) -> None:
         s, r = self.session, self.random
         name = r.choice(
-            ["step"] * 4 + ["undo", "redo", "choose", "branch", "jump"] * 2
+            ["step"] * 4
+            + ["undo", "redo", "choose", "branch", "jump"] * 2
             + ["set_sampler", "set_edits", "set_edits", "set_prompt"]
-        )  # fmt: skip
+        )
         if name == "step":
             s.step(r.randint(1, 3))
         elif name == "undo" and s._at:

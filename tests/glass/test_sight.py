@@ -17,9 +17,14 @@ from votive.glass.pixels import Pixels, as_picture, over, tiled
 from votive.vision import models as nets
 
 SEES: dict[str, Any] = {
-    "hidden_size": 16, "intermediate_size": 20, "num_hidden_layers": 3, "num_attention_heads": 2,
-    "image_size": 32, "patch_size": 8, "initializer_range": 0.4,
-}  # fmt: skip
+    "hidden_size": 16,
+    "intermediate_size": 20,
+    "num_hidden_layers": 3,
+    "num_attention_heads": 2,
+    "image_size": 32,
+    "patch_size": 8,
+    "initializer_range": 0.4,
+}
 KINDS = {"vit": ("ViT", 1), "deit": ("DeiT", 2), "beit": ("Beit", 1)}
 every = pytest.mark.parametrize("kind", KINDS)
 
@@ -96,10 +101,15 @@ def test_a_decoder_that_looks_at_patches_is_seen() -> None:
     config = models.VisionEncoderDecoderConfig(
         encoder=models.ViTConfig(**SEES),
         decoder=models.TrOCRConfig(
-            vocab_size=20, d_model=16, decoder_layers=2, decoder_attention_heads=2,
-            decoder_ffn_dim=20, max_position_embeddings=16, init_std=0.4,
+            vocab_size=20,
+            d_model=16,
+            decoder_layers=2,
+            decoder_attention_heads=2,
+            decoder_ffn_dim=20,
+            max_position_embeddings=16,
+            init_std=0.4,
         ),
-    )  # fmt: skip
+    )
     model = models.VisionEncoderDecoderModel(config).eval()
     x, ids = picture(), votive.tensor([[2, 5, 6], [2, 7, 8]])
     found = glass.patch_attention(model, x, decoder_input_ids=ids)
@@ -115,9 +125,10 @@ def test_clips_texts_are_not_taken_for_patches() -> None:
     votive.manual_seed(0)
     text = {k: v for k, v in SEES.items() if not k.startswith(("image", "patch"))}
     model = models.CLIPModel(
-        models.CLIPConfig(text_config={**text, "vocab_size": 9, "eos_token_id": 8},
-                          vision_config=SEES, projection_dim=8)
-    ).eval()  # fmt: skip
+        models.CLIPConfig(
+            text_config={**text, "vocab_size": 9, "eos_token_id": 8}, vision_config=SEES, projection_dim=8
+        )
+    ).eval()
     ids = votive.tensor([[1, 2, 3, 8]])
     found = glass.patch_attention(model, input_ids=ids, pixel_values=picture(1))
     assert len(found) == 3
@@ -165,9 +176,7 @@ def test_grad_cam_takes_tokens_where_it_is_told_and_refuses_what_are_none() -> N
         glass.grad_cam(model, picture(), at="classifier")
 
 
-@pytest.mark.parametrize(
-    "name,at", [("resnet18", "layer4.1.conv2"), ("mobilenet_v2", "features.18.0")]
-)
+@pytest.mark.parametrize("name,at", [("resnet18", "layer4.1.conv2"), ("mobilenet_v2", "features.18.0")])
 def test_grad_cam_of_a_network_takes_its_last_convolution(name: str, at: str) -> None:
     votive.manual_seed(0)
     net = nets.get_model(name, num_classes=4).eval()
@@ -301,16 +310,18 @@ def test_tiles_have_gaps_that_are_no_numbers() -> None:
 def test_a_decoder_that_norms_after_it_adds_has_a_lens_and_no_shares_of_heads() -> None:
     votive.manual_seed(0)
     config = models.TrOCRConfig(
-        vocab_size=20, d_model=16, decoder_layers=2, decoder_attention_heads=2, decoder_ffn_dim=20,
-        max_position_embeddings=16, init_std=0.4,
-    )  # fmt: skip
+        vocab_size=20,
+        d_model=16,
+        decoder_layers=2,
+        decoder_attention_heads=2,
+        decoder_ffn_dim=20,
+        max_position_embeddings=16,
+        init_std=0.4,
+    )
     model, ids = models.TrOCRForCausalLM(config).eval(), votive.tensor([[2, 5, 6, 7]])
     parts = glass.find_parts(model).named()
     assert parts["layers"] == ("model.decoder.layers.0", "model.decoder.layers.1")
-    assert (parts["head"], parts["embedding"]) == (
-        "output_projection",
-        "model.decoder.embed_tokens",
-    )
+    assert (parts["head"], parts["embedding"]) == ("output_projection", "model.decoder.embed_tokens")
     lens = glass.logit_lens(model, ids)
     with votive.no_grad():
         best = model(ids).logits.argmax(-1)

@@ -139,9 +139,11 @@ def test_an_edit_inside_of_what_is_skipped_does_nothing_and_a_patch_says_so() ->
     session.step(3)
     other.step(3)
     assert session.tokens == other.tokens
-    with pytest.raises(glass.NoMatch, match="is there, but was not called"), glass.patch(
-        MODEL, [inside, glass.Edit(LAYER, "skip")]
-    ), votive.no_grad():  # fmt: skip
+    with (
+        pytest.raises(glass.NoMatch, match="is there, but was not called"),
+        glass.patch(MODEL, [inside, glass.Edit(LAYER, "skip")]),
+        votive.no_grad(),
+    ):
         MODEL(ids(), use_cache=False)
 
 

@@ -56,17 +56,13 @@ def sites_of(name: str) -> list[str]:
     return ["h.*" if name == "gpt2" else "layers.*", inner]
 
 
-@pytest.mark.parametrize(
-    ("name", "batch"), [*((n, b) for n in ALL for b in (1, 32)), ("llama", 7), ("mine", 3)]
-)
+@pytest.mark.parametrize(("name", "batch"), [*((n, b) for n in ALL for b in (1, 32)), ("llama", 7), ("mine", 3)])
 def test_a_sweep_is_what_one_patch_at_a_time_gives(name: str, batch: int) -> None:
     model, ids = decoder(name)
     for samples in (1, 2):
         clean, corrupt = texts(ids[:samples])
         for sites in sites_of(name):
-            found = glass.sweep(
-                model, clean, corrupt, metric=metric, sites=sites, batch=batch, positions=None
-            )
+            found = glass.sweep(model, clean, corrupt, metric=metric, sites=sites, batch=batch, positions=None)
             wanted = one_at_a_time(model, clean, corrupt, found)
             if batch == 1:
                 assert votive.equal(found.per_sample, wanted)
@@ -245,15 +241,11 @@ def test_the_estimate_is_exact_where_the_metric_is_linear() -> None:
     for p in model.parameters():
         p.requires_grad_(False)  # a frozen model has gradients at its sites too
     clean, corrupt = votive.tensor([[1, 2, 3]]), votive.tensor([[4, 5, 6]])
-    found = glass.sweep(
-        model, clean, corrupt, metric=lambda y: y[:, -1, 0], sites="layers.*", estimate=True
-    )
+    found = glass.sweep(model, clean, corrupt, metric=lambda y: y[:, -1, 0], sites="layers.*", estimate=True)
     assert votive.allclose(found.estimate, found.values, atol=1e-5)
     assert found.correlation == pytest.approx(1.0)
     with pytest.raises(ValueError, match="estimate=True"):
-        _ = glass.sweep(
-            model, clean, corrupt, metric=lambda y: y[:, -1, 0], sites="layers.*"
-        ).correlation
+        _ = glass.sweep(model, clean, corrupt, metric=lambda y: y[:, -1, 0], sites="layers.*").correlation
 
 
 def test_what_cannot_be_compared_is_refused() -> None:
@@ -291,10 +283,7 @@ def test_heads_are_patched_one_at_a_time(positions: Any) -> None:
     model, ids = decoder("qwen3")
     clean, corrupt = texts(ids)
     site = "layers.*.self_attn.o_proj:in"
-    found = glass.sweep(
-        model, clean, corrupt, metric=metric, sites=site, heads=2, positions=positions,
-        estimate=True,
-    )  # fmt: skip
+    found = glass.sweep(model, clean, corrupt, metric=metric, sites=site, heads=2, positions=positions, estimate=True)
     assert found.values.shape == found.estimate.shape == (2, 2)
     with votive.no_grad(), glass.capture(model, site) as seen:
         model(clean)
@@ -302,9 +291,7 @@ def test_heads_are_patched_one_at_a_time(positions: Any) -> None:
         for head in range(2):
             features = range(8 * head, 8 * head + 8)
             value = seen[name] if positions is None else seen[name][:, positions]
-            edit = glass.Edit(
-                name, value=value[..., list(features)], features=features, positions=positions
-            )
+            edit = glass.Edit(name, value=value[..., list(features)], features=features, positions=positions)
             with votive.no_grad(), glass.patch(model, [edit]):
                 wanted = metric(model(corrupt))
             assert votive.allclose(found.per_sample[i, head], wanted, atol=1e-5)
@@ -330,9 +317,7 @@ HEADS = [
 
 
 @pytest.mark.parametrize(("name", "site", "heads", "refused"), HEADS)
-def test_heads_are_told_only_where_they_are(
-    name: str, site: str, heads: int, refused: str | None
-) -> None:
+def test_heads_are_told_only_where_they_are(name: str, site: str, heads: int, refused: str | None) -> None:
     model, ids = decoder(name)
     clean, corrupt = texts(ids)
     if refused is not None:
@@ -348,9 +333,8 @@ def test_the_heads_of_an_encoder_are_read_in_another_module() -> None:
     ids = given["input_ids"]
     corrupt = ids.flip(1)
     found = glass.sweep(
-        model, ids, corrupt, metric=lambda out: out.logits[:, 0, 3], heads=2,
-        sites="attention.output.dense:in",
-    )  # fmt: skip
+        model, ids, corrupt, metric=lambda out: out.logits[:, 0, 3], heads=2, sites="attention.output.dense:in"
+    )
     assert found.values.shape == (2, 2)
     assert not votive.allclose(found.values, found.corrupt.mean().expand(2, 2))
 

@@ -249,9 +249,8 @@ def trainer(made: Any, health: glass.Health, folder: Path, steps: int) -> Any:
     data = [(votive.rand(8, 2), votive.rand(8, 1)) for _ in range(4)]
     optimizer = votive.optim.SGD(made.parameters(), lr=0.01)
     return votive.train.Trainer(
-        made, optimizer, F.mse_loss, data, max_steps=steps, callbacks=[health], folder=folder,
-        progress=False,
-    )  # fmt: skip
+        made, optimizer, F.mse_loss, data, max_steps=steps, callbacks=[health], folder=folder, progress=False
+    )
 
 
 def test_health_runs_along_with_a_trainer_and_goes_on_with_it(tmp_path: Path) -> None:

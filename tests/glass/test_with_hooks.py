@@ -42,9 +42,7 @@ def ran(n: Any, x: Any, block: Any, order: str) -> tuple[Any, Any]:
 
 @pytest.mark.parametrize("order", ORDERS)
 @pytest.mark.parametrize("also", [[], ["0/add:in"]])
-def test_a_capture_sees_what_forward_gets_and_what_the_caller_gets(
-    order: str, also: list[str]
-) -> None:
+def test_a_capture_sees_what_forward_gets_and_what_the_caller_gets(order: str, also: list[str]) -> None:
     n = net()
     for wanted, value in (("0:in", 10.0), ("0", 22.0), ("1:in", 22.0)):
         found, out = ran(n := net(), votive.ones(1), glass.capture(n, [wanted, *also]), order)
@@ -76,9 +74,7 @@ def test_an_edited_result_is_what_the_caller_gets(order: str) -> None:
 def test_global_hooks_are_as_those_of_the_module() -> None:
     n = net()
     with (
-        nn.modules.module.register_module_forward_pre_hook(
-            lambda m, args: (args[0] * 10,) if m is n[0] else None
-        ),
+        nn.modules.module.register_module_forward_pre_hook(lambda m, args: (args[0] * 10,) if m is n[0] else None),
         glass.capture(n, ["0:in", "0/add:in"]) as seen,
     ):
         n(votive.ones(1))
@@ -222,8 +218,7 @@ def elsewhere(n: Any) -> None:
     thread.join()
 
 
-@pytest.mark.parametrize("block", [lambda n: glass.patch(n, {"0": 5.0}),
-                                   lambda n: glass.capture(n, "0")])  # fmt: skip
+@pytest.mark.parametrize("block", [lambda n: glass.patch(n, {"0": 5.0}), lambda n: glass.capture(n, "0")])
 def test_runs_in_another_thread_only_are_told(block: Any) -> None:
     n = net()
     with pytest.warns(RuntimeWarning, match="another thread"), block(n):

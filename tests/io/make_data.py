@@ -34,9 +34,22 @@ def main() -> None:
         "types": {
             str(d).removeprefix("torch."): torch.tensor([0, 1, 1], dtype=torch.float32).to(d)
             for d in (
-                torch.float64, torch.float32, torch.float16, torch.bfloat16, torch.float8_e4m3fn,
-                torch.float8_e5m2, torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8,
-                torch.uint16, torch.uint32, torch.uint64, torch.bool, torch.complex64,
+                torch.float64,
+                torch.float32,
+                torch.float16,
+                torch.bfloat16,
+                torch.float8_e4m3fn,
+                torch.float8_e5m2,
+                torch.int64,
+                torch.int32,
+                torch.int16,
+                torch.int8,
+                torch.uint8,
+                torch.uint16,
+                torch.uint32,
+                torch.uint64,
+                torch.bool,
+                torch.complex64,
                 torch.complex128,
             )
         },
@@ -55,7 +68,7 @@ def main() -> None:
         "nested": [1, (2.5, None, True, {"deep": torch.zeros(1)})],
         "large": 2**70,
         "text": "Größe",
-    }  # fmt: skip
+    }
     torch.save(content, DATA / "zip.pt")
     torch.save(content, DATA / "legacy.pt", _use_new_zipfile_serialization=False)
     torch.save(torch.nn.Linear(2, 1), DATA / "module.pt")

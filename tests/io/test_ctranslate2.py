@@ -37,17 +37,16 @@ def test_quantized_weights_are_divided_by_their_scales(tmp_path: Path) -> None:
     q = np.rint(w * scale.reshape(4, 1, 1)).astype(np.int8)
     whole = np.float32(2**10 / np.abs(w).max())
     tensors = {
-        "a/weight": votive.tensor(q), "a/weight_scale": votive.tensor(scale.astype(np.float32)),
+        "a/weight": votive.tensor(q),
+        "a/weight_scale": votive.tensor(scale.astype(np.float32)),
         "b/weight": votive.tensor(np.rint(w * whole).astype(np.int16)),
         "b/weight_scale": votive.tensor(whole),
-    }  # fmt: skip
+    }
     path = tmp_path / "model.bin"
     ctranslate2.write(path, "XSpec", tensors)
     with open_weights(path, "ctranslate2") as file:
         assert file.names() == ["a/weight", "b/weight"]
-        assert (file.info("a/weight").stored, file.info("a/weight").dtype) == (
-            "int8", votive.float32,
-        )  # fmt: skip
+        assert (file.info("a/weight").stored, file.info("a/weight").dtype) == ("int8", votive.float32)
         assert np.abs(file.tensor("a/weight").numpy() - w).max() <= 0.5 / scale.min() + 1e-6
         assert np.abs(file.tensor("b/weight").numpy() - w).max() <= 0.5 / whole + 1e-6
         part = file.slice("a/weight", slice(1, 3))
@@ -80,14 +79,17 @@ def test_a_file_that_ends_too_early_is_an_error_wherever_it_ends(tmp_path: Path)
             ctranslate2.open(path)
 
 
-@pytest.mark.parametrize(("at", "raw", "told"), [
-    (0, struct.pack("<I", 9), "version 9"),
-    (15, struct.pack("<I", 1 << 30), "too many"),
-    (21, b"\xff", "not UTF-8|does not end"),
-    (23, b"\x63", "dimensions"),
-    (28, b"\x09", "unknown type"),
-    (29, struct.pack("<I", 1 << 20), "bytes instead of"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("at", "raw", "told"),
+    [
+        (0, struct.pack("<I", 9), "version 9"),
+        (15, struct.pack("<I", 1 << 30), "too many"),
+        (21, b"\xff", "not UTF-8|does not end"),
+        (23, b"\x63", "dimensions"),
+        (28, b"\x09", "unknown type"),
+        (29, struct.pack("<I", 1 << 20), "bytes instead of"),
+    ],
+)
 def test_damaged_files_are_told(tmp_path: Path, at: int, raw: bytes, told: str) -> None:
     path = tmp_path / "model.bin"
     ctranslate2.write(path, "Spec", {"a": votive.ones(3)})

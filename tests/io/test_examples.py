@@ -35,8 +35,7 @@ def found() -> dict[str, Any]:
 
 
 FOUND = found()
-PUBLIC = [(m, n) for m in MODULES for n in getattr(importlib.import_module(f"votive.io.{m}"),
-                                                   "__all__", [])]  # fmt: skip
+PUBLIC = [(m, n) for m in MODULES for n in getattr(importlib.import_module(f"votive.io.{m}"), "__all__", [])]
 PUBLIC += [("", n) for n in votive.io.__all__]
 
 

@@ -89,9 +89,7 @@ def test_quantized_tensors_of_a_stored_file_are_read() -> None:
 
 
 def test_written_metadata_comes_back_with_its_types(path: Path) -> None:
-    nested = Value(
-        [Value([1, 2], "array", "u8"), Value(["x"], "array", "string")], "array", "array"
-    )
+    nested = Value([Value([1, 2], "array", "u8"), Value(["x"], "array", "string")], "array", "array")
     metadata = {
         **METADATA,
         "nested": nested,
@@ -137,16 +135,7 @@ def test_tensors_of_every_dtype_come_back(path: Path, byteorder: str, alignment:
     rng = np.random.default_rng(0)
     tensors: dict[str, Any] = {
         dtype: votive.tensor(rng.integers(-90, 90, (3, 5)), dtype=getattr(votive, dtype))
-        for dtype in (
-            "float32",
-            "float16",
-            "bfloat16",
-            "float64",
-            "int8",
-            "int16",
-            "int32",
-            "int64",
-        )
+        for dtype in ("float32", "float16", "bfloat16", "float64", "int8", "int16", "int32", "int64")
     }
     tensors |= {
         "scalar": votive.tensor(2.5),
@@ -182,14 +171,27 @@ def test_blocks_in_the_other_byte_order_mean_the_same(path: Path, name: str) -> 
 
 
 INDICES: list[Any] = [
-    3, -1, slice(1, 4), (slice(None, None, 2), slice(10, 40)), (2, slice(None)), (0, 1),
+    3,
+    -1,
+    slice(1, 4),
+    (slice(None, None, 2), slice(10, 40)),
+    (2, slice(None)),
+    (0, 1),
     (1, 1, 300),
-    (Ellipsis, slice(250, 260)), (slice(None), 1, 7), (np.array([2, 0, 2]),),
-    (np.array([2, 0]), slice(0, 2), slice(5)), (np.array([1, 2]), 0), (np.array([1, 2]), 0, 9),
-    (None, 0), Ellipsis, (slice(0, 0),), (0, slice(None), np.array([1, 300])),
-    ([0, 2], [1, 0]), (np.array([True, False, True, False]),),
+    (Ellipsis, slice(250, 260)),
+    (slice(None), 1, 7),
+    (np.array([2, 0, 2]),),
+    (np.array([2, 0]), slice(0, 2), slice(5)),
+    (np.array([1, 2]), 0),
+    (np.array([1, 2]), 0, 9),
+    (None, 0),
+    Ellipsis,
+    (slice(0, 0),),
+    (0, slice(None), np.array([1, 300])),
+    ([0, 2], [1, 0]),
+    (np.array([True, False, True, False]),),
     (slice(1, 2), slice(None), slice(3, 3)),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize("index", INDICES, ids=str)
@@ -203,18 +205,14 @@ def test_a_slice_is_what_indexing_the_tensor_gives(path: Path, index: Any, kind:
     np.testing.assert_array_equal(got.numpy(), want)
 
 
-def test_a_slice_decodes_only_the_blocks_it_needs(
-    path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_slice_decodes_only_the_blocks_it_needs(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write(path, {"w": weights(16, 1024)}, {}, types="Q4_K")
     file = GGUFFile(path)
     sizes: list[int] = []
     from votive.io.gguf import file as module
 
     real = module.decode_into
-    monkeypatch.setattr(
-        module, "decode_into", lambda out, *a, **k: (sizes.append(out.size), real(out, *a, **k))
-    )
+    monkeypatch.setattr(module, "decode_into", lambda out, *a, **k: (sizes.append(out.size), real(out, *a, **k)))
     file.slice("w", (slice(3, 5), slice(260, 500)))
     assert sizes == [2 * 256]
 
@@ -250,14 +248,15 @@ def test_plain_tensors_are_mapped_and_writing_to_them_leaves_the_file_alone(path
 
 def test_a_named_type_spares_vectors_and_rows_that_do_not_fit(path: Path) -> None:
     tensors = {
-        "wide": votive.ones(2, 256), "narrow": votive.ones(2, 96), "odd": votive.ones(2, 7),
-        "vector": votive.ones(256, dtype=votive.float16), "ids": votive.arange(4).reshape(2, 2),
-    }  # fmt: skip
+        "wide": votive.ones(2, 256),
+        "narrow": votive.ones(2, 96),
+        "odd": votive.ones(2, 7),
+        "vector": votive.ones(256, dtype=votive.float16),
+        "ids": votive.arange(4).reshape(2, 2),
+    }
     write(path, tensors, {}, types="q4_k")
     stored = {i.name: i.stored for i in GGUFFile(path).tensors}
-    assert stored == {
-        "wide": "Q4_K", "narrow": "Q5_0", "odd": "F16", "vector": "F32", "ids": "I64",
-    }  # fmt: skip
+    assert stored == {"wide": "Q4_K", "narrow": "Q5_0", "odd": "F16", "vector": "F32", "ids": "I64"}
 
 
 def test_a_function_chooses_types_and_is_taken_at_its_word(path: Path) -> None:
@@ -319,9 +318,7 @@ def test_a_failed_write_leaves_the_old_file(path: Path) -> None:
         ({}, {3: 1}, "keys of metadata are text"),
     ],
 )
-def test_what_the_format_cannot_hold_is_refused(
-    path: Path, tensors: Any, metadata: Any, match: str
-) -> None:
+def test_what_the_format_cannot_hold_is_refused(path: Path, tensors: Any, metadata: Any, match: str) -> None:
     with pytest.raises((TypeError, ValueError), match=match):
         write(path, tensors, metadata)
     assert not path.exists()
@@ -385,9 +382,11 @@ def test_the_gguf_package_reads_what_is_written(path: Path) -> None:
     quantized = [n for n in QUANTIZABLE if n not in ("TQ1_0", "TQ2_0", "MXFP4")]
     x = weights(4, 512)
     tensors = dict.fromkeys(quantized, x) | {
-        "f16": x.astype(np.float16), "bf16": x.astype(ml_dtypes.bfloat16), "f64": x.astype("f8"),
+        "f16": x.astype(np.float16),
+        "bf16": x.astype(ml_dtypes.bfloat16),
+        "f64": x.astype("f8"),
         "i32": np.arange(6, dtype=np.int32).reshape(1, 2, 3),
-    }  # fmt: skip
+    }
     types = lambda name, shape, dtype: name if name in TYPES else None
     write(path, tensors, METADATA, types=types)
     reader = gguf.GGUFReader(path)

@@ -14,11 +14,21 @@ import votive.io
 
 OPTIONS = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
 MODULES = [
-    "io.gguf.bits", "io.gguf.file", "io.gguf.quants", "io.gguf.split",
-    "io.gguf.types", "io.gguf.values",
-    "io.gguf.writer", "io.llama2c", "io.rotary", "models.gguf_config", "models.gguf_families",
-    "models.gguf_names", "models.gguf_types", "models.refitted",
-]  # fmt: skip
+    "io.gguf.bits",
+    "io.gguf.file",
+    "io.gguf.quants",
+    "io.gguf.split",
+    "io.gguf.types",
+    "io.gguf.values",
+    "io.gguf.writer",
+    "io.llama2c",
+    "io.rotary",
+    "models.gguf_config",
+    "models.gguf_families",
+    "models.gguf_names",
+    "models.gguf_types",
+    "models.refitted",
+]
 
 
 @pytest.mark.parametrize("name", MODULES)

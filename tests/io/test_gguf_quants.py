@@ -11,14 +11,7 @@ from hypothesis import strategies as st
 
 import votive
 from votive.io.gguf import QUANTIZABLE, READABLE, TYPES, dequantize, quantize
-from votive.io.gguf.bits import (
-    pack,
-    pack_k_scales,
-    pack_q3_scales,
-    unpack,
-    unpack_k_scales,
-    unpack_q3_scales,
-)
+from votive.io.gguf.bits import pack, pack_k_scales, pack_q3_scales, unpack, unpack_k_scales, unpack_q3_scales
 
 DATA = Path(__file__).parent / "data"
 BLOCKS = [name for name in READABLE if not TYPES[name].plain]
@@ -68,9 +61,7 @@ def test_stored_numbers_encode_to_the_stored_blocks() -> None:
 @pytest.mark.parametrize("name", BLOCKS)
 def test_any_block_decodes_bit_for_bit_as_in_the_gguf_package(name: str) -> None:
     gguf = pytest.importorskip("gguf")
-    raw = np.random.default_rng(1).integers(
-        0, 256, (5, 300 * TYPES[name].record.itemsize), dtype=np.uint8
-    )
+    raw = np.random.default_rng(1).integers(0, 256, (5, 300 * TYPES[name].record.itemsize), dtype=np.uint8)
     with np.errstate(all="ignore"):
         want = gguf.quants.dequantize(raw, gguf.GGMLQuantizationType[name])
     got = dequantize(raw, name)
@@ -177,9 +168,7 @@ def test_decoding_to_half_types_rounds_the_float32_result() -> None:
         np.testing.assert_array_equal(got, dequantize(raw, "Q4_K").astype(dtype.np))
 
 
-def test_results_do_not_depend_on_the_pieces_they_are_made_in(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_results_do_not_depend_on_the_pieces_they_are_made_in(monkeypatch: pytest.MonkeyPatch) -> None:
     x = weights(3, 2048)
     whole = {name: quantize(x, name) for name in QUANTIZABLE}
     monkeypatch.setattr("votive.io.gguf.quants._ENCODE", 512)

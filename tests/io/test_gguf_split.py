@@ -20,8 +20,11 @@ def split(folder: Path, tensors: Any, metadata: dict[str, Any], **change: Any) -
     paths = []
     for i in range(3):
         path = folder / f"model-{i + 1:05d}-of-00003.gguf"
-        told = {"split.no": Value(i, "u16"), "split.count": Value(3, "u16"),
-                "split.tensors.count": Value(len(names), "i32")} | change  # fmt: skip
+        told = {
+            "split.no": Value(i, "u16"),
+            "split.count": Value(3, "u16"),
+            "split.tensors.count": Value(len(names), "i32"),
+        } | change
         part = {n: tensors[n] for n in names[i::3]}
         write(path, part, {**(metadata if i == 0 else {}), **told}, types="Q8_0")
         paths.append(path)
@@ -52,9 +55,7 @@ def test_any_part_opens_all(tmp_path: Path, tensors: dict[str, Any], which: int)
             source.tensor("w9")
 
 
-def test_parts_are_written_as_one_file_without_a_change(
-    tmp_path: Path, tensors: dict[str, Any]
-) -> None:
+def test_parts_are_written_as_one_file_without_a_change(tmp_path: Path, tensors: dict[str, Any]) -> None:
     parts = gguf.open(split(tmp_path, tensors, {"general.name": "x"})[0])
     one = tmp_path / "one.gguf"
     write(one, parts, parts.typed_metadata())
@@ -68,9 +69,8 @@ def test_parts_are_written_as_one_file_without_a_change(
 
 def test_a_folder_of_parts_is_one_model(tmp_path: Path) -> None:
     config = votive.models.LlamaConfig(
-        vocab_size=32, hidden_size=32, intermediate_size=32, num_hidden_layers=1,
-        num_attention_heads=2,
-    )  # fmt: skip
+        vocab_size=32, hidden_size=32, intermediate_size=32, num_hidden_layers=1, num_attention_heads=2
+    )
     model = votive.models.LlamaForCausalLM(config)
     metadata, made = to_gguf(config, model.state_dict())
     split(tmp_path, dict(made.items()), metadata)

@@ -20,10 +20,19 @@ STORIES = DATA / "stories260K.bin"
 TOKENS = DATA / "tok512.bin"
 SIZES = (8, 16, 2, 2, 1, 5, 6)  # dim, hidden, layers, heads, kv_heads, vocab, length
 SHAPES = {
-    "rms_att": (2, 8), "rms_ffn": (2, 8), "rms": (8,), "tokens": (5, 8), "wq": (2, 8, 8),
-    "wk": (2, 4, 8), "wv": (2, 4, 8), "wo": (2, 8, 8), "w1": (2, 16, 8), "w2": (2, 8, 16),
-    "w3": (2, 16, 8), "classifier": (5, 8),
-}  # fmt: skip
+    "rms_att": (2, 8),
+    "rms_ffn": (2, 8),
+    "rms": (8,),
+    "tokens": (5, 8),
+    "wq": (2, 8, 8),
+    "wk": (2, 4, 8),
+    "wv": (2, 4, 8),
+    "wo": (2, 8, 8),
+    "w1": (2, 16, 8),
+    "w2": (2, 8, 16),
+    "w3": (2, 16, 8),
+    "classifier": (5, 8),
+}
 
 
 def parts() -> dict[str, np.ndarray]:
@@ -65,9 +74,7 @@ def test_the_stored_model_has_the_names_shapes_and_numbers_of_a_llama() -> None:
     assert config["vocab_size"] == 512
     first = np.fromfile(STORIES, np.float32, 512 * 64, offset=28).reshape(512, 64)
     np.testing.assert_array_equal(file.tensor("model.embed_tokens.weight").numpy(), first)
-    np.testing.assert_array_equal(
-        file.slice("model.embed_tokens.weight", (3, slice(4))).numpy(), first[3, :4]
-    )
+    np.testing.assert_array_equal(file.slice("model.embed_tokens.weight", (3, slice(4))).numpy(), first[3, :4])
 
 
 def test_open_weights_recognises_the_format() -> None:
@@ -121,9 +128,10 @@ def test_later_versions_are_read(tmp_path: Path, version: int, shared: bool) -> 
     assert file.config["tie_word_embeddings"] == shared
     p = parts()
     want = {
-        "model.embed_tokens.weight": p["tokens"], "model.layers.1.mlp.down_proj.weight": p["w2"][1],
+        "model.embed_tokens.weight": p["tokens"],
+        "model.layers.1.mlp.down_proj.weight": p["w2"][1],
         "model.layers.0.self_attn.v_proj.weight": p["wv"][0],
-    }  # fmt: skip
+    }
     if not shared:
         want["lm_head.weight"] = p["classifier"]
     for name, values in want.items():
@@ -180,9 +188,7 @@ def test_an_untied_classifier_is_written_and_read(tmp_path: Path) -> None:
         ({"tie_word_embeddings": False}, r"missing: \['lm_head.weight'\]"),
     ],
 )
-def test_models_that_the_format_cannot_hold_are_refused(
-    tmp_path: Path, change: dict[str, Any], match: str
-) -> None:
+def test_models_that_the_format_cannot_hold_are_refused(tmp_path: Path, change: dict[str, Any], match: str) -> None:
     file = llama2c.open(STORIES)
     with pytest.raises(ValueError, match=match):
         llama2c.write(tmp_path / "m.bin", file, file.config | change)

@@ -42,9 +42,7 @@ def mapped(tensor: Any, path: Path) -> bool:
 @pytest.mark.parametrize("first", ["embed__weight", "head__weight"])
 def test_a_tied_parameter_is_loaded_once_from_either_name(first: str, tmp_path: Path) -> None:
     net = Tied()
-    report = load_into(
-        net, saved(tmp_path, **{first: votive.full((4, 3), 5.0)}, scale=votive.zeros(2))
-    )
+    report = load_into(net, saved(tmp_path, **{first: votive.full((4, 3), 5.0)}, scale=votive.zeros(2)))
     assert report.ok
     assert len(report.loaded) == 2
     assert net.head.weight is net.embed.weight
@@ -86,8 +84,7 @@ def test_parameters_become_the_pages_of_the_file(tmp_path: Path) -> None:
 def test_without_assign_values_are_copied_into_the_same_tensors(tmp_path: Path) -> None:
     net = nn.Linear(2, 1)
     weight, alias = net.weight, net.weight.detach()
-    load_into(net, saved(tmp_path, weight=votive.ones(1, 2).double(), bias=votive.zeros(1)),
-              assign=False)  # fmt: skip
+    load_into(net, saved(tmp_path, weight=votive.ones(1, 2).double(), bias=votive.zeros(1)), assign=False)
     assert net.weight is weight
     assert alias.tolist() == [[1, 1]]
     assert weight.dtype is votive.float32
@@ -126,10 +123,7 @@ def test_frozen_parameters_stay_frozen(tmp_path: Path) -> None:
 def test_strict_says_all_that_is_wrong_and_changes_nothing(tmp_path: Path) -> None:
     net = nn.Sequential(nn.Linear(2, 3), nn.Linear(3, 1))
     before = {k: v.clone() for k, v in net.state_dict().items()}
-    source = saved(
-        tmp_path,
-        **{"0__weight": votive.ones(3, 2), "0__bias": votive.ones(4), "extra": votive.ones(1)},
-    )
+    source = saved(tmp_path, **{"0__weight": votive.ones(3, 2), "0__bias": votive.ones(4), "extra": votive.ones(1)})
     for assign in (True, False):
         with pytest.raises(LoadError) as error:
             load_into(net, source, assign=assign)
@@ -194,9 +188,7 @@ def test_modules_that_load_in_their_own_way_are_asked(tmp_path: Path) -> None:
 def test_lazy_parameters_take_the_shape_of_the_file() -> None:
     for assign in (True, False):
         net = nn.LazyLinear(3)
-        report = load_into(
-            net, {"weight": votive.ones(3, 2), "bias": votive.zeros(3)}, assign=assign
-        )
+        report = load_into(net, {"weight": votive.ones(3, 2), "bias": votive.zeros(3)}, assign=assign)
         assert report.ok
         assert net.weight.shape == (3, 2)
         assert type(net.weight) is nn.Parameter

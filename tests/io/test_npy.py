@@ -30,18 +30,20 @@ def same(tensor: Any, array: Any) -> bool:
 @pytest.mark.parametrize("d", dt.ALL, ids=lambda d: d.name)
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 @pytest.mark.parametrize("order", ["C", "F"])
-def test_what_numpy_saves_is_read_bit_by_bit(
-    d: Any, shape: Any, order: str, tmp_path: Path
-) -> None:
+def test_what_numpy_saves_is_read_bit_by_bit(d: Any, shape: Any, order: str, tmp_path: Path) -> None:
     array = np.asarray(sample(d, shape), order=order)
     path = tmp_path / "w.npy"
     np.save(path, array)
     with open(path, "rb") as f:
         readings = [
-            npy.load(path), npy.load(path, mmap_mode="c"), npy.load(f), votive.load(path),
-            votive.load(path, mmap=True), open_weights(path).tensor("w"),
+            npy.load(path),
+            npy.load(path, mmap_mode="c"),
+            npy.load(f),
+            votive.load(path),
+            votive.load(path, mmap=True),
+            open_weights(path).tensor("w"),
             open_weights(path).slice("w", ...),
-        ]  # fmt: skip
+        ]
     for t in readings:
         assert t.dtype is d
         assert same(t, array)
@@ -49,8 +51,7 @@ def test_what_numpy_saves_is_read_bit_by_bit(
     assert (info.shape, info.dtype, info.nbytes) == (shape, d, array.nbytes)
 
 
-@pytest.mark.parametrize("d", [d for d in dt.ALL if d.np.isbuiltin == 1 and d.itemsize > 1],
-                         ids=lambda d: d.name)  # fmt: skip
+@pytest.mark.parametrize("d", [d for d in dt.ALL if d.np.isbuiltin == 1 and d.itemsize > 1], ids=lambda d: d.name)
 def test_big_endian_files_are_read(d: Any, tmp_path: Path) -> None:
     array = np.arange(6).reshape(2, 3).astype(d.np.newbyteorder(">"))
     np.save(tmp_path / "w.npy", array)

@@ -71,8 +71,7 @@ def test_votive_reads_what_the_safetensors_package_writes(d: Any, tmp_path: Path
     package = pytest.importorskip("safetensors.torch")
     t = sample(d)
     theirs = torch.frombuffer(bytearray(raw(t)), dtype=getattr(torch, d.name)).reshape(3, 4)
-    package.save_file({"t": theirs, "odd": torch.ones(3, dtype=torch.uint8)}, tmp_path / "f",
-                      {"who": "they"})  # fmt: skip
+    package.save_file({"t": theirs, "odd": torch.ones(3, dtype=torch.uint8)}, tmp_path / "f", {"who": "they"})
     with st.safe_open(tmp_path / "f", framework="pt") as f:
         assert f.metadata() == {"who": "they"}
         assert f.keys() == ["odd", "t"]
@@ -97,11 +96,20 @@ def test_files_of_both_are_the_same_bytes(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "index",
     [
-        0, -1, slice(1, 2), slice(None, None, 2), (slice(0, 2), 3), (..., 1), (1, slice(1, 3)),
-        (slice(None), slice(-2, None)), None, ([0, 2],), (slice(2, 1),),
+        0,
+        -1,
+        slice(1, 2),
+        slice(None, None, 2),
+        (slice(0, 2), 3),
+        (..., 1),
+        (1, slice(1, 3)),
+        (slice(None), slice(-2, None)),
+        None,
+        ([0, 2],),
+        (slice(2, 1),),
     ],
     ids=str,
-)  # fmt: skip
+)
 def test_a_slice_is_what_indexing_the_tensor_gives(index: Any, tmp_path: Path) -> None:
     t = votive.arange(12, dtype=votive.float32).reshape(3, 4)
     st.save_file({"t": t}, tmp_path / "f")
@@ -141,9 +149,7 @@ def resident(label: str = "RssFile") -> int:
 @pytest.fixture
 def large(tmp_path: Path) -> Path:
     """A file of 256 MB whose data are a hole."""
-    header = json.dumps(
-        {"w": {"dtype": "F32", "shape": [1 << 14, 1 << 12], "data_offsets": [0, 1 << 28]}}
-    ).encode()
+    header = json.dumps({"w": {"dtype": "F32", "shape": [1 << 14, 1 << 12], "data_offsets": [0, 1 << 28]}}).encode()
     header += b" " * (-len(header) % 8)
     path = tmp_path / "large.safetensors"
     with open(path, "wb") as f:
@@ -174,9 +180,7 @@ def test_reading_slices_one_by_one_keeps_memory_flat(large: Path) -> None:
 
 def test_a_file_larger_than_memory_can_be_opened(tmp_path: Path) -> None:
     size = 1 << 40
-    header = json.dumps(
-        {"w": {"dtype": "F32", "shape": [size // 4], "data_offsets": [0, size]}}
-    ).encode()
+    header = json.dumps({"w": {"dtype": "F32", "shape": [size // 4], "data_offsets": [0, size]}}).encode()
     path = tmp_path / "huge.safetensors"
     header += b" " * (-len(header) % 8)
     with open(path, "wb") as f:
@@ -272,8 +276,7 @@ def test_a_module_with_tied_parameters_is_saved_and_loaded(tmp_path: Path) -> No
     assert votive.equal(other.embed.weight, net.embed.weight)
     assert other.head.weight is other.embed.weight
     wrong = votive.nn.Linear(3, 4)
-    assert st.load_model(wrong, path, strict=False) == (
-        {"weight", "bias"}, ["embed.weight", "head.bias"])  # fmt: skip
+    assert st.load_model(wrong, path, strict=False) == ({"weight", "bias"}, ["embed.weight", "head.bias"])
     with pytest.raises(votive.io.LoadError):
         st.load_model(wrong, path)
     net.head.bias = votive.nn.Parameter(votive.ones(4, 2)[:, 0])
@@ -321,9 +324,7 @@ def test_shared_memory_is_refused_and_named(tmp_path: Path) -> None:
         ({"a": np.ones(1)}, {"k": 1}, TypeError, "metadata must map text to text"),
     ],
 )
-def test_what_cannot_be_saved_is_refused(
-    tensors: Any, metadata: Any, error: Any, match: str
-) -> None:
+def test_what_cannot_be_saved_is_refused(tensors: Any, metadata: Any, error: Any, match: str) -> None:
     with pytest.raises(error, match=match):
         st.save(tensors, metadata)
 

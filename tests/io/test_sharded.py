@@ -69,9 +69,7 @@ def test_tied_tensors_are_written_once_and_named(tmp_path: Path) -> None:
         st.save_sharded({"a": w, "b": w[1:]}, tmp_path)
 
 
-@pytest.mark.parametrize(
-    ("size", "want"), [(7, 7), ("5GB", 5 * 10**9), ("1.5 MiB", 3 << 19), ("10kb", 10**4)]
-)
+@pytest.mark.parametrize(("size", "want"), [(7, 7), ("5GB", 5 * 10**9), ("1.5 MiB", 3 << 19), ("10kb", 10**4)])
 def test_sizes_may_be_text(size: Any, want: int) -> None:
     assert parse_size(size) == want
 

@@ -147,9 +147,7 @@ def test_a_scripted_module_gives_its_values() -> None:
     assert source.tensor("norm.running_var").tolist() == [1, 1, 1]
     assert source.metadata["sizes"] == [3, 5]
     assert source.metadata["training"] is False
-    net = votive.nn.Sequential(
-        OrderedDict(first=votive.nn.Linear(2, 3), norm=votive.nn.BatchNorm1d(3))
-    )
+    net = votive.nn.Sequential(OrderedDict(first=votive.nn.Linear(2, 3), norm=votive.nn.BatchNorm1d(3)))
     assert votive.io.load_into(net, source).ok
     assert torch_file.load(DATA / "scripted.pt")["first"]["bias"].shape == (3,)
 
@@ -177,8 +175,7 @@ def test_files_of_a_big_endian_machine_are_read(tmp_path: Path) -> None:
 def test_a_sharded_checkpoint_of_torch_is_read(tmp_path: Path) -> None:
     (tmp_path / "pytorch_model-00001-of-00001.bin").write_bytes((DATA / "zip.pt").read_bytes())
     (tmp_path / "pytorch_model.bin.index.json").write_text(
-        '{"metadata": {"total_size": 1}, "weight_map": '
-        '{"base": "pytorch_model-00001-of-00001.bin"}}'
+        '{"metadata": {"total_size": 1}, "weight_map": {"base": "pytorch_model-00001-of-00001.bin"}}'
     )
     source = open_weights(tmp_path)
     assert source.names() == ["base"]
@@ -260,9 +257,7 @@ def test_versions_of_modules_come_along(tmp_path: Path) -> None:
 @pytest.mark.parity
 @pytest.mark.parametrize("protocol", [2, 3, 4, 5])
 @pytest.mark.parametrize("new", [True, False], ids=["zip", "legacy"])
-def test_plain_values_come_back_from_every_protocol(
-    tmp_path: Path, new: bool, protocol: int
-) -> None:
+def test_plain_values_come_back_from_every_protocol(tmp_path: Path, new: bool, protocol: int) -> None:
     torch = pytest.importorskip("torch")
     content = {
         "array": np.arange(6.0).reshape(2, 3),

@@ -29,9 +29,8 @@ BF16 = 4e-2
 
 
 def pair(
-    theirs: Any, ours: type, *, dtype: Any = None, seed: int = 0, train: bool = False,
-    gain: float = 3.0,
-) -> tuple[Any, Any]:  # fmt: skip
+    theirs: Any, ours: type, *, dtype: Any = None, seed: int = 0, train: bool = False, gain: float = 3.0
+) -> tuple[Any, Any]:
     """The model of a transformers class and configuration, and `ours` with its weights.
 
     `gain` makes matrices larger than they start, so that layers do more than pass on what came.

@@ -41,7 +41,7 @@ DIFFERENT: dict[tuple[str, str], tuple[set[str], str]] = {
     ("mt5", "decoder_start_token_id"): ({"null"}, "the padding token, with which T5 begins"),
     ("t5", "tie_word_embeddings"): ({"value"}, "kept as told; the weights tell whether it is so"),
     ("t5", "scale_decoder_outputs"): ({"null"}, "as absent: tie_word_embeddings tells"),
-}  # fmt: skip
+}
 # T5's files say by tie_word_embeddings whether scores are scaled, and nothing of the head.
 LOSSY = {("t5", "scale_decoder_outputs"), ("mt5", "tie_word_embeddings")}
 
@@ -58,15 +58,29 @@ def keys(family: str) -> list[str]:
 def sample(family: str, key: str) -> Any:
     """Another value than the default that a file may hold."""
     fixed: dict[str, Any] = {
-        "architectures": ["Mine"], "dtype": "float16", "problem_type": "regression",
-        "feed_forward_proj": "gated-relu", "position_embedding_type": "absolute",
-        "id2label": {"0": "a", "1": "b", "2": "c"}, "num_labels": 3, "mlp_only_layers": [1],
-        "suppress_tokens": [3], "begin_suppress_tokens": [4], "layer_norm_eps": 0.25,
-        "num_key_value_heads": 2, "head_dim": 64, "sliding_window": 77, "n_inner": 99,
-        "cross_attention_hidden_size": 7, "num_decoder_layers": 3, "pooler_output_size": 9,
-        "classifier_dropout": 0.25, "scale_decoder_outputs": False,
-        "use_bidirectional_attention": True, "decoder_start_token_id": 5,
-    }  # fmt: skip
+        "architectures": ["Mine"],
+        "dtype": "float16",
+        "problem_type": "regression",
+        "feed_forward_proj": "gated-relu",
+        "position_embedding_type": "absolute",
+        "id2label": {"0": "a", "1": "b", "2": "c"},
+        "num_labels": 3,
+        "mlp_only_layers": [1],
+        "suppress_tokens": [3],
+        "begin_suppress_tokens": [4],
+        "layer_norm_eps": 0.25,
+        "num_key_value_heads": 2,
+        "head_dim": 64,
+        "sliding_window": 77,
+        "n_inner": 99,
+        "cross_attention_hidden_size": 7,
+        "num_decoder_layers": 3,
+        "pooler_output_size": 9,
+        "classifier_dropout": 0.25,
+        "scale_decoder_outputs": False,
+        "use_bidirectional_attention": True,
+        "decoder_start_token_id": 5,
+    }
     if key in fixed:
         return fixed[key]
     if key.endswith("token_id"):

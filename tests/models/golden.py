@@ -17,39 +17,71 @@ IDS = [[3, 17, 5, 20, 9, 4, 11], [8, 2, 14, 6, 22, 7, 19]]
 LABELS = [[5, 12, 1], [21, 3, 1]]
 
 _SMALL: dict[str, Any] = {
-    "vocab_size": 24, "hidden_size": 16, "intermediate_size": 20, "num_hidden_layers": 2,
-    "num_attention_heads": 4, "num_key_value_heads": 2, "max_position_embeddings": 32,
-    "bos_token_id": 1, "eos_token_id": 2,
-}  # fmt: skip
+    "vocab_size": 24,
+    "hidden_size": 16,
+    "intermediate_size": 20,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 2,
+    "max_position_embeddings": 32,
+    "bos_token_id": 1,
+    "eos_token_id": 2,
+}
 _GEMMA: dict[str, Any] = {**_SMALL, "head_dim": 8, "sliding_window": 3, "query_pre_attn_scalar": 12}
 _BERT = {k: v for k, v in _SMALL.items() if k != "num_key_value_heads"}
 _T5: dict[str, Any] = {
-    "vocab_size": 24, "d_model": 16, "d_kv": 4, "d_ff": 20, "num_layers": 2, "num_heads": 4,
-    "relative_attention_num_buckets": 8, "relative_attention_max_distance": 6,
-}  # fmt: skip
+    "vocab_size": 24,
+    "d_model": 16,
+    "d_kv": 4,
+    "d_ff": 20,
+    "num_layers": 2,
+    "num_heads": 4,
+    "relative_attention_num_buckets": 8,
+    "relative_attention_max_distance": 6,
+}
 _LLAMA3 = {
-    "rope_type": "llama3", "factor": 4.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
+    "rope_type": "llama3",
+    "factor": 4.0,
+    "low_freq_factor": 1.0,
+    "high_freq_factor": 4.0,
     "original_max_position_embeddings": 16,
-}  # fmt: skip
+}
 
 _SEES: dict[str, Any] = {
-    "hidden_size": 16, "intermediate_size": 20, "num_hidden_layers": 2, "num_attention_heads": 4,
-    "image_size": 16, "patch_size": 8,
-}  # fmt: skip
-_CLIP: dict[str, Any] = {
-    "text_config": {**_BERT, "eos_token_id": 23}, "vision_config": _SEES, "projection_dim": 8,
-}  # fmt: skip
+    "hidden_size": 16,
+    "intermediate_size": 20,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "image_size": 16,
+    "patch_size": 8,
+}
+_CLIP: dict[str, Any] = {"text_config": {**_BERT, "eos_token_id": 23}, "vision_config": _SEES, "projection_dim": 8}
 _TROCR: dict[str, Any] = {
-    "vocab_size": 24, "d_model": 16, "decoder_layers": 2, "decoder_attention_heads": 4,
-    "decoder_ffn_dim": 20, "max_position_embeddings": 16,
-}  # fmt: skip
+    "vocab_size": 24,
+    "d_model": 16,
+    "decoder_layers": 2,
+    "decoder_attention_heads": 4,
+    "decoder_ffn_dim": 20,
+    "max_position_embeddings": 16,
+}
 
 _WHISPER: dict[str, Any] = {
-    "vocab_size": 24, "d_model": 16, "encoder_layers": 2, "decoder_layers": 2, "num_mel_bins": 8,
-    "encoder_attention_heads": 4, "decoder_attention_heads": 4, "encoder_ffn_dim": 20,
-    "decoder_ffn_dim": 20, "max_source_positions": 6, "max_target_positions": 8,
-    "decoder_start_token_id": 2, "pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 1,
-}  # fmt: skip
+    "vocab_size": 24,
+    "d_model": 16,
+    "encoder_layers": 2,
+    "decoder_layers": 2,
+    "num_mel_bins": 8,
+    "encoder_attention_heads": 4,
+    "decoder_attention_heads": 4,
+    "encoder_ffn_dim": 20,
+    "decoder_ffn_dim": 20,
+    "max_source_positions": 6,
+    "max_target_positions": 8,
+    "decoder_start_token_id": 2,
+    "pad_token_id": 0,
+    "bos_token_id": 1,
+    "eos_token_id": 1,
+}
 
 # Name: (class of votive, which transformers has too, and its configuration).
 ROWS: dict[str, tuple[str, dict[str, Any]]] = {
@@ -60,16 +92,26 @@ ROWS: dict[str, tuple[str, dict[str, Any]]] = {
     "gpt2": (
         "GPT2LMHeadModel",
         {
-            "vocab_size": 24, "n_embd": 16, "n_layer": 2, "n_head": 4, "n_positions": 32,
-            "bos_token_id": 1, "eos_token_id": 2,
+            "vocab_size": 24,
+            "n_embd": 16,
+            "n_layer": 2,
+            "n_head": 4,
+            "n_positions": 32,
+            "bos_token_id": 1,
+            "eos_token_id": 2,
         },
     ),
     "mixtral": ("MixtralForCausalLM", {**_SMALL, "num_local_experts": 4}),
     "qwen3_moe": (
         "Qwen3MoeForCausalLM",
         {
-            **_SMALL, "num_experts": 4, "num_experts_per_tok": 2, "moe_intermediate_size": 12,
-            "norm_topk_prob": True, "mlp_only_layers": [0], "head_dim": 8,
+            **_SMALL,
+            "num_experts": 4,
+            "num_experts_per_tok": 2,
+            "moe_intermediate_size": 12,
+            "norm_topk_prob": True,
+            "mlp_only_layers": [0],
+            "head_dim": 8,
         },
     ),
     "gemma": ("GemmaForCausalLM", {**_SMALL, "head_dim": 8}),
@@ -84,22 +126,17 @@ ROWS: dict[str, tuple[str, dict[str, Any]]] = {
         {"vocab_size": 24, "dim": 16, "hidden_dim": 20, "n_layers": 2, "n_heads": 4},
     ),
     "t5": ("T5ForConditionalGeneration", _T5),
-    "t5_v1_1": (
-        "T5ForConditionalGeneration",
-        {**_T5, "feed_forward_proj": "gated-gelu", "tie_word_embeddings": False},
-    ),
+    "t5_v1_1": ("T5ForConditionalGeneration", {**_T5, "feed_forward_proj": "gated-gelu", "tie_word_embeddings": False}),
     "vit": ("ViTForImageClassification", {**_SEES, "num_labels": 3}),
     "deit": ("DeiTForImageClassificationWithTeacher", {**_SEES, "num_labels": 3}),
-    "beit": (
-        "BeitForImageClassification", {**_SEES, "use_relative_position_bias": True, "num_labels": 3}
-    ),
+    "beit": ("BeitForImageClassification", {**_SEES, "use_relative_position_bias": True, "num_labels": 3}),
     "clip": ("CLIPModel", _CLIP),
     "trocr": (
         "VisionEncoderDecoderModel",
         {"encoder": {**_SEES, "model_type": "deit"}, "decoder": {**_TROCR, "model_type": "trocr"}},
     ),
     "whisper": ("WhisperForConditionalGeneration", _WHISPER),
-}  # fmt: skip
+}
 
 
 def model_of(row: str) -> Any:

@@ -14,16 +14,16 @@ import votive.models as models
 from .compare import BF16, agree, both, gradients_agree, pair, torch, transformers
 
 pytestmark = pytest.mark.parity
-LAYERS = {
-    "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 40,
-}  # fmt: skip
+LAYERS = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 40}
 TEXT: dict[str, Any] = {
-    **LAYERS, "vocab_size": 50, "max_position_embeddings": 12, "eos_token_id": 49,
-    "projection_dim": 16, "bos_token_id": 48,
-}  # fmt: skip
-VISION: dict[str, Any] = {
-    **LAYERS, "hidden_size": 24, "image_size": 32, "patch_size": 8, "projection_dim": 16,
-}  # fmt: skip
+    **LAYERS,
+    "vocab_size": 50,
+    "max_position_embeddings": 12,
+    "eos_token_id": 49,
+    "projection_dim": 16,
+    "bos_token_id": 48,
+}
+VISION: dict[str, Any] = {**LAYERS, "hidden_size": 24, "image_size": 32, "patch_size": 8, "projection_dim": 16}
 IDS = [[48, 3, 7, 49, 1, 1], [48, 9, 12, 33, 20, 49], [48, 5, 49, 1, 1, 1]]
 
 
@@ -33,9 +33,7 @@ def fresh(use: str, dtype: Any = None, train: bool = False, **other: Any) -> Any
     elif use.startswith("Vision"):
         config = transformers.CLIPVisionConfig(**{**VISION, **other})
     else:
-        config = transformers.CLIPConfig(
-            text_config={**TEXT, **other}, vision_config=VISION, projection_dim=16
-        )
+        config = transformers.CLIPConfig(text_config={**TEXT, **other}, vision_config=VISION, projection_dim=16)
     theirs = getattr(transformers, f"CLIP{use}")
     return pair((theirs, config), getattr(models, f"CLIP{use}"), dtype=dtype, train=train)
 
@@ -96,8 +94,7 @@ def test_the_contrastive_loss_and_its_gradients_agree() -> None:
     gradients_agree(reference, model, 2e-4)
 
 
-@pytest.mark.parametrize("use", ["TextModel", "VisionModel", "TextModelWithProjection",
-                                 "VisionModelWithProjection"])  # fmt: skip
+@pytest.mark.parametrize("use", ["TextModel", "VisionModel", "TextModelWithProjection", "VisionModelWithProjection"])
 def test_one_side_alone_agrees(use: str) -> None:
     reference, model = models_of(use)
     (ti, vi), (tp, vp) = given()

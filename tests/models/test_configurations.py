@@ -38,9 +38,14 @@ from .configurations import (
 
 KNOWN = json.loads(FILE.read_text())
 SMALL = {
-    "vocab_size": 20, "hidden_size": 16, "intermediate_size": 16, "num_hidden_layers": 2,
-    "num_attention_heads": 2, "num_key_value_heads": 1, "head_dim": 8,
-}  # fmt: skip
+    "vocab_size": 20,
+    "hidden_size": 16,
+    "intermediate_size": 16,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 2,
+    "num_key_value_heads": 1,
+    "head_dim": 8,
+}
 
 
 def test_the_stored_table_covers_every_family() -> None:
@@ -131,9 +136,7 @@ def test_a_cap_of_null_caps_nothing(key: str) -> None:
     votive.manual_seed(0)
     ids = votive.randint(0, 20, (1, 6))
     capped = Gemma2ForCausalLM(Gemma2Config(**SMALL, initializer_range=5.0)).eval()
-    free = Gemma2ForCausalLM(
-        Gemma2Config.from_dict({**SMALL, "initializer_range": 5.0, key: None})
-    ).eval()
+    free = Gemma2ForCausalLM(Gemma2Config.from_dict({**SMALL, "initializer_range": 5.0, key: None})).eval()
     free.load_state_dict(capped.state_dict())
     huge = Gemma2Config(**SMALL, initializer_range=5.0, **{key: 1e9})
     wide = Gemma2ForCausalLM(huge).eval()
@@ -230,9 +233,7 @@ def test_what_is_set_later_is_saved_too() -> None:
 
 
 def test_classes_have_names_and_a_number() -> None:
-    assert BertConfig.from_dict({"id2label": {"0": "no", "1": "yes"}}).id2label == {
-        0: "no", 1: "yes",
-    }  # fmt: skip
+    assert BertConfig.from_dict({"id2label": {"0": "no", "1": "yes"}}).id2label == {0: "no", 1: "yes"}
     assert BertConfig(num_labels=1).id2label == {0: "LABEL_0"}
     with pytest.warns(UserWarning, match="num_labels=3 replaces the 2 classes"):
         config = BertConfig(num_labels=3, id2label={0: "no", 1: "yes"})
@@ -283,11 +284,16 @@ def test_a_factor_that_stretches_nothing_is_told_with_its_name(kind: str, value:
 @pytest.mark.parametrize(
     ("key", "value"),
     [
-        ("low_freq_factor", float("nan")), ("high_freq_factor", "4"), ("beta_fast", -1.0),
-        ("original_max_position_embeddings", 0), ("short_factor", [1.0, 0.0]),
-        ("long_factor", 2.0), ("attention_factor", float("inf")), ("mscale", -1.0),
+        ("low_freq_factor", float("nan")),
+        ("high_freq_factor", "4"),
+        ("beta_fast", -1.0),
+        ("original_max_position_embeddings", 0),
+        ("short_factor", [1.0, 0.0]),
+        ("long_factor", 2.0),
+        ("attention_factor", float("inf")),
+        ("mscale", -1.0),
     ],
-)  # fmt: skip
+)
 def test_other_numbers_of_stretching_are_checked_too(key: str, value: Any) -> None:
     with pytest.raises(ValueError, match=f"rope_scaling.*{key} must be a"):
         LlamaConfig(**SMALL, rope_scaling={"rope_type": "yarn", "factor": 2.0, key: value})
@@ -304,9 +310,14 @@ def test_a_base_of_rotations_is_above_zero(value: float) -> None:
 
 
 @pytest.mark.parametrize(
-    ("family", "key"), [("llama", "rms_norm_eps"), ("gpt2", "layer_norm_epsilon"),
-                        ("bert", "layer_norm_eps"), ("t5", "layer_norm_epsilon")]
-)  # fmt: skip
+    ("family", "key"),
+    [
+        ("llama", "rms_norm_eps"),
+        ("gpt2", "layer_norm_epsilon"),
+        ("bert", "layer_norm_eps"),
+        ("t5", "layer_norm_epsilon"),
+    ],
+)
 def test_a_norm_does_not_take_less_than_nothing(family: str, key: str) -> None:
     for value in (-1e-6, float("nan")):
         with pytest.raises(ValueError, match=f"{key} must be a finite number of 0 or more"):
@@ -338,8 +349,9 @@ def test_an_activation_under_a_name_that_is_not_read_is_refused(family: str) -> 
 def test_the_sides_of_a_clip_may_have_older_names() -> None:
     told = {
         "text_config": {"hidden_size": 64, "num_hidden_layers": 3},
-        "text_config_dict": {"hidden_size": 128}, "vision_config_dict": {"patch_size": 16},
-    }  # fmt: skip
+        "text_config_dict": {"hidden_size": 128},
+        "vision_config_dict": {"patch_size": 16},
+    }
     config = votive.models.CLIPConfig.from_dict(told)
     assert config.text_config.hidden_size == 128
     assert config.text_config.num_hidden_layers == 12
@@ -350,8 +362,7 @@ def test_the_sides_of_a_clip_may_have_older_names() -> None:
 @pytest.mark.parity
 def test_the_older_names_of_a_clip_mean_what_they_mean_to_transformers() -> None:
     transformers = pytest.importorskip("transformers")
-    told = {"text_config": {"hidden_size": 64, "vocab_size": 9},
-            "text_config_dict": {"hidden_size": 128}}  # fmt: skip
+    told = {"text_config": {"hidden_size": 64, "vocab_size": 9}, "text_config_dict": {"hidden_size": 128}}
     theirs = transformers.CLIPConfig.from_dict(json.loads(json.dumps(told))).text_config
     ours = votive.models.CLIPConfig.from_dict(told).text_config
     assert (ours.hidden_size, ours.vocab_size) == (theirs.hidden_size, theirs.vocab_size)

@@ -9,23 +9,40 @@ import pytest
 import votive
 from votive import models, nn
 
-TEXT = {"vocab_size": 11, "hidden_size": 8, "intermediate_size": 16, "num_hidden_layers": 2,
-        "num_attention_heads": 2}  # fmt: skip
-PICTURE = {"image_size": 16, "patch_size": 8, "hidden_size": 8, "intermediate_size": 16,
-           "num_hidden_layers": 2, "num_attention_heads": 2}  # fmt: skip
+TEXT = {"vocab_size": 11, "hidden_size": 8, "intermediate_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2}
+PICTURE = {
+    "image_size": 16,
+    "patch_size": 8,
+    "hidden_size": 8,
+    "intermediate_size": 16,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 2,
+}
 IDS = {"input_ids": votive.tensor([[1, 2, 3]])}
 PIXELS = {"pixel_values": votive.arange(768.0).reshape(1, 3, 16, 16) / 768}
-LAYER = ("encoder", "encoder.layer.1", "encoder.layer.1.attention", "encoder.layer.1.intermediate",
-         "encoder.layer.1.output", "encoder.layer.1.attention.output")  # fmt: skip
+LAYER = (
+    "encoder",
+    "encoder.layer.1",
+    "encoder.layer.1.attention",
+    "encoder.layer.1.intermediate",
+    "encoder.layer.1.output",
+    "encoder.layer.1.attention.output",
+)
 
 
 def t5() -> Any:
     return models.T5ForConditionalGeneration(
         models.T5Config(
-            vocab_size=11, d_model=8, d_ff=16, d_kv=4, num_heads=2, num_layers=2,
-            num_decoder_layers=2, decoder_start_token_id=0,
+            vocab_size=11,
+            d_model=8,
+            d_ff=16,
+            d_kv=4,
+            num_heads=2,
+            num_layers=2,
+            num_decoder_layers=2,
+            decoder_start_token_id=0,
         )
-    )  # fmt: skip
+    )
 
 
 MODELS: dict[str, Any] = {
@@ -38,9 +55,7 @@ MODELS: dict[str, Any] = {
     ),
     "vit": lambda: models.ViTModel(models.ViTConfig(**PICTURE)),
     "deit": lambda: models.DeiTModel(models.DeiTConfig(**PICTURE)),
-    "beit": lambda: models.BeitModel(
-        models.BeitConfig(**PICTURE, use_shared_relative_position_bias=True)
-    ),
+    "beit": lambda: models.BeitModel(models.BeitConfig(**PICTURE, use_shared_relative_position_bias=True)),
     "clip": lambda: models.CLIPVisionModel(models.CLIPVisionConfig(**PICTURE)),
     "t5": t5,
 }

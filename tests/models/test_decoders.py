@@ -86,9 +86,7 @@ def test_a_cache_and_left_padding_agree(name: str) -> None:
     cache, parts = votive.nn.DynamicCache(), []
     with votive.no_grad():
         for a, b in [(0, 6), (6, 7), (7, 10)]:
-            out = model(
-                v[:, a:b], attention_mask=vm[:, :b], position_ids=vp[:, a:b], past_key_values=cache
-            )
+            out = model(v[:, a:b], attention_mask=vm[:, :b], position_ids=vp[:, a:b], past_key_values=cache)
             parts.append(out.logits)
     agree(votive.cat(parts, 1), expected, where=mask)
 
@@ -98,9 +96,7 @@ def test_far_positions_agree(name: str) -> None:
     t, v = ids((2, 6))
     # Beyond what the configuration was trained on, where positions are not learned one by one.
     tp, vp = both([[100 + i for i in range(6)]] * 2)
-    got, expected = run(
-        name, {"input_ids": t, "position_ids": tp}, {"input_ids": v, "position_ids": vp}
-    )
+    got, expected = run(name, {"input_ids": t, "position_ids": tp}, {"input_ids": v, "position_ids": vp})
     agree(got.logits, expected.logits)
 
 

@@ -14,14 +14,15 @@ from .compare import BF16, agree, both, gradients_agree, ids, pair, torch, trans
 
 pytestmark = pytest.mark.parity
 SMALL = {
-    "vocab_size": 64, "hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 2,
-    "num_attention_heads": 4, "max_position_embeddings": 40,
-}  # fmt: skip
+    "vocab_size": 64,
+    "hidden_size": 32,
+    "intermediate_size": 48,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "max_position_embeddings": 40,
+}
 DISTIL = {"vocab_size": 64, "dim": 32, "hidden_dim": 48, "n_layers": 2, "n_heads": 4}
-FAMILIES = {
-    "Bert": SMALL, "Roberta": SMALL, "XLMRoberta": {**SMALL, "pad_token_id": 1},
-    "DistilBert": DISTIL,
-}  # fmt: skip
+FAMILIES = {"Bert": SMALL, "Roberta": SMALL, "XLMRoberta": {**SMALL, "pad_token_id": 1}, "DistilBert": DISTIL}
 USES = ["Model", "ForMaskedLM", "ForSequenceClassification"]
 every = pytest.mark.parametrize("family", FAMILIES)
 each = pytest.mark.parametrize("use", USES)
@@ -92,10 +93,7 @@ def test_kinds_of_text_and_positions_can_be_given(family: str) -> None:
     (tp, vp) = both([[5, 4, 3, 2, 1, 0]] * 2)
     with torch.no_grad(), votive.no_grad():
         expected = reference(t, token_type_ids=tk, position_ids=tp)
-        agree(
-            model(v, token_type_ids=vk, position_ids=vp).last_hidden_state,
-            expected.last_hidden_state,
-        )
+        agree(model(v, token_type_ids=vk, position_ids=vp).last_hidden_state, expected.last_hidden_state)
 
 
 @every
@@ -103,9 +101,7 @@ def test_embeddings_can_be_given_instead_of_ids(family: str) -> None:
     reference, model = models_of(family, "Model")
     t, v = both(torch.randn(2, 5, 32, generator=torch.manual_seed(0)).numpy())
     with torch.no_grad(), votive.no_grad():
-        agree(
-            model(inputs_embeds=v).last_hidden_state, reference(inputs_embeds=t).last_hidden_state
-        )
+        agree(model(inputs_embeds=v).last_hidden_state, reference(inputs_embeds=t).last_hidden_state)
 
 
 @every
@@ -121,9 +117,10 @@ def test_the_loss_of_filled_gaps_and_its_gradients_agree(family: str) -> None:
 
 
 KINDS = {
-    "single_label_classification": [2, 0], "regression": [[0.5, 1.0, -1.0], [2.0, 0.0, 0.25]],
+    "single_label_classification": [2, 0],
+    "regression": [[0.5, 1.0, -1.0], [2.0, 0.0, 0.25]],
     "multi_label_classification": [[1.0, 0.0, 1.0], [0.0, 0.0, 1.0]],
-}  # fmt: skip
+}
 
 
 @every
@@ -150,10 +147,11 @@ def test_losses_of_classes_agree(family: str, kind: str, told: bool) -> None:
 def test_names_of_the_first_bert_files_load() -> None:
     reference, model = models_of("Bert", "ForMaskedLM")
     weights = {
-        k.replace("LayerNorm.weight", "LayerNorm.gamma").replace("LayerNorm.bias", "LayerNorm.beta")
-        : votive.tensor(p.numpy())
+        k.replace("LayerNorm.weight", "LayerNorm.gamma").replace("LayerNorm.bias", "LayerNorm.beta"): votive.tensor(
+            p.numpy()
+        )
         for k, p in reference.state_dict().items()
-    }  # fmt: skip
+    }
     assert any("gamma" in k for k in weights)
     again = models.BertForMaskedLM(model.config)
     again.load_weights(votive.io.MemorySource(weights))

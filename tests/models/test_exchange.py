@@ -15,9 +15,21 @@ from .compare import agree, ids, torch, transformers
 from .decoders import ROWS, models_of
 
 pytestmark = pytest.mark.parity
-DECODERS = ["llama tied", "llama rope yarn", "llama rope llama3", "mistral", "qwen2 with windows",
-            "qwen3", "gpt2", "mixtral", "qwen3 moe with dense layers", "gemma", "gemma2", "gemma3",
-            "phi3 turning a part"]  # fmt: skip
+DECODERS = [
+    "llama tied",
+    "llama rope yarn",
+    "llama rope llama3",
+    "mistral",
+    "qwen2 with windows",
+    "qwen3",
+    "gpt2",
+    "mixtral",
+    "qwen3 moe with dense layers",
+    "gemma",
+    "gemma2",
+    "gemma3",
+    "phi3 turning a part",
+]
 
 
 @pytest.fixture(autouse=True)
@@ -53,9 +65,7 @@ def test_decoders_go_both_ways(name: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("family", test_encoders.FAMILIES)
-@pytest.mark.parametrize(
-    "use", ["AutoModelForMaskedLM", "AutoModelForSequenceClassification", "AutoModel"]
-)
+@pytest.mark.parametrize("use", ["AutoModelForMaskedLM", "AutoModelForSequenceClassification", "AutoModel"])
 def test_encoders_go_both_ways(family: str, use: str, tmp_path: Path) -> None:
     kind = use.removeprefix("AutoModel") or "Model"
     reference, _ = test_encoders.models_of(family, kind)
@@ -131,11 +141,17 @@ def test_a_mistral_with_types_of_layers_is_the_ministral_of_transformers(tmp_pat
     votive.manual_seed(0)
     model = models.MistralForCausalLM(
         models.MistralConfig(
-            vocab_size=64, hidden_size=32, intermediate_size=48, num_hidden_layers=2,
-            num_attention_heads=4, num_key_value_heads=2, sliding_window=3, layer_types=types,
+            vocab_size=64,
+            hidden_size=32,
+            intermediate_size=48,
+            num_hidden_layers=2,
+            num_attention_heads=4,
+            num_key_value_heads=2,
+            sliding_window=3,
+            layer_types=types,
             initializer_range=0.3,
         )
-    ).eval()  # fmt: skip
+    ).eval()
     model.save_pretrained(tmp_path)
     t, v = ids((2, 9))
     with torch.no_grad(), votive.no_grad():

@@ -29,18 +29,29 @@ def folder(tmp_path_factory: Any) -> Path:
 @pytest.mark.parametrize(
     "options",
     [
-        {"low_cpu_mem_usage": True}, {"trust_remote_code": True}, {"token": "secret"},
-        {"attn_implementation": "sdpa"}, {"attn_implementation": "eager"}, {"device_map": "cpu"},
-        {"device_map": {"": "cpu"}}, {"cache_dir": "somewhere"}, {"use_safetensors": True},
-        {"load_in_8bit": False}, {"quantization_config": None}, {"use_cache": True},
-        {"output_attentions": False}, {"return_dict": True}, {"ignore_mismatched_sizes": True},
-        {"force_download": False}, {"subfolder": ""}, {"variant": None}, {"max_memory": None},
+        {"low_cpu_mem_usage": True},
+        {"trust_remote_code": True},
+        {"token": "secret"},
+        {"attn_implementation": "sdpa"},
+        {"attn_implementation": "eager"},
+        {"device_map": "cpu"},
+        {"device_map": {"": "cpu"}},
+        {"cache_dir": "somewhere"},
+        {"use_safetensors": True},
+        {"load_in_8bit": False},
+        {"quantization_config": None},
+        {"use_cache": True},
+        {"output_attentions": False},
+        {"return_dict": True},
+        {"ignore_mismatched_sizes": True},
+        {"force_download": False},
+        {"subfolder": ""},
+        {"variant": None},
+        {"max_memory": None},
     ],
     ids=str,
-)  # fmt: skip
-def test_what_asks_for_what_is_so_changes_nothing(
-    kind: Any, options: dict[str, Any], folder: Path
-) -> None:
+)
+def test_what_asks_for_what_is_so_changes_nothing(kind: Any, options: dict[str, Any], folder: Path) -> None:
     model = kind.from_pretrained(folder, **options)
     assert votive.equal(logits(model), logits(model_of("llama")))
 
@@ -107,14 +118,10 @@ def test_a_new_number_of_classes_makes_a_new_head(tmp_path: Path) -> None:
             tmp_path, num_labels=7, ignore_mismatched_sizes=True, output_loading_info=True
         )
     assert model.config.num_labels == len(model.config.id2label) == 7
-    assert {name for name, *_ in told["mismatched_keys"]} == {
-        "classifier.weight", "classifier.bias",
-    }  # fmt: skip
+    assert {name for name, *_ in told["mismatched_keys"]} == {"classifier.weight", "classifier.bias"}
     assert model(votive.tensor(IDS)).logits.shape[-1] == 7
     assert bool(model.classifier.weight.isfinite().all())
-    assert votive.equal(
-        model.bert.embeddings.word_embeddings.weight, old.bert.embeddings.word_embeddings.weight
-    )
+    assert votive.equal(model.bert.embeddings.word_embeddings.weight, old.bert.embeddings.word_embeddings.weight)
     named = dict(enumerate("abc"))
     other = AutoConfig.from_pretrained(tmp_path, id2label=named)
     assert other.num_labels == 3
@@ -156,13 +163,13 @@ def test_an_adapter_whose_base_is_elsewhere_is_told(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("changes", "told"),
     [
-        ({"peft_type": "IA3"}, "is a IA3 adapter"), ({"use_dora": True}, "use_dora=True"),
-        ({"modules_to_save": ["lm_head"]}, "modules_to_save"), ({"r": 5}, "has the shape"),
+        ({"peft_type": "IA3"}, "is a IA3 adapter"),
+        ({"use_dora": True}, "use_dora=True"),
+        ({"modules_to_save": ["lm_head"]}, "modules_to_save"),
+        ({"r": 5}, "has the shape"),
     ],
-)  # fmt: skip
-def test_an_adapter_of_another_kind_is_told(
-    changes: dict[str, Any], told: str, tmp_path: Path
-) -> None:
+)
+def test_an_adapter_of_another_kind_is_told(changes: dict[str, Any], told: str, tmp_path: Path) -> None:
     models.save_adapter(adapted(), tmp_path)
     file = tmp_path / "adapter_config.json"
     file.write_text(json.dumps({**json.loads(file.read_text()), **changes}))
@@ -207,9 +214,16 @@ def words(tmp_path_factory: Any) -> Path:
 
 def test_a_tokenizer_takes_what_transformers_users_pass(words: Path) -> None:
     tok = Tokenizer.from_pretrained(
-        words, use_fast=True, trust_remote_code=True, token=None, revision="main",
-        padding_side="left", model_max_length=7, pad_token="<pad>", legacy=False,
-    )  # fmt: skip
+        words,
+        use_fast=True,
+        trust_remote_code=True,
+        token=None,
+        revision="main",
+        padding_side="left",
+        model_max_length=7,
+        pad_token="<pad>",
+        legacy=False,
+    )
     assert (tok.padding_side, tok.model_max_length, tok.pad_token) == ("left", 7, "<pad>")
     inner = Tokenizer.from_pretrained(words.parent, subfolder=words.name)
     assert inner.encode("words") == tok.encode("words")
@@ -245,9 +259,14 @@ def test_an_adapter_that_changed_its_base_is_refused(start: str, tmp_path: Path)
 
 @pytest.mark.parametrize(
     ("row", "use"),
-    [("gemma", "LlamaForCausalLM"), ("mistral", "LlamaForCausalLM"), ("llama", "Qwen2ForCausalLM"),
-     ("vit", "DeiTForImageClassification"), ("t5", "MT5ForConditionalGeneration")],
-)  # fmt: skip
+    [
+        ("gemma", "LlamaForCausalLM"),
+        ("mistral", "LlamaForCausalLM"),
+        ("llama", "Qwen2ForCausalLM"),
+        ("vit", "DeiTForImageClassification"),
+        ("t5", "MT5ForConditionalGeneration"),
+    ],
+)
 def test_a_folder_of_another_family_is_refused(row: str, use: str, tmp_path: Path) -> None:
     model = model_of(row)
     model.save_pretrained(tmp_path)

@@ -24,10 +24,18 @@ from votive.models.gguf_types import mixture
 from votive.models.refitted import Part, Refitted
 
 SMALL = {
-    "vocab_size": 64, "hidden_size": 64, "intermediate_size": 96, "num_hidden_layers": 3,
-    "num_attention_heads": 4, "num_key_value_heads": 2, "max_position_embeddings": 128,
-    "rms_norm_eps": 1e-6, "tie_word_embeddings": False, "bos_token_id": 1, "eos_token_id": 2,
-}  # fmt: skip
+    "vocab_size": 64,
+    "hidden_size": 64,
+    "intermediate_size": 96,
+    "num_hidden_layers": 3,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 2,
+    "max_position_embeddings": 128,
+    "rms_norm_eps": 1e-6,
+    "tie_word_embeddings": False,
+    "bos_token_id": 1,
+    "eos_token_id": 2,
+}
 MOE = {"num_experts_per_tok": 2, "moe_intermediate_size": 32}
 CONFIGS: dict[str, dict[str, Any]] = {
     "llama": SMALL | {"attention_bias": True},
@@ -38,26 +46,45 @@ CONFIGS: dict[str, dict[str, Any]] = {
     "qwen3": SMALL | {"head_dim": 128},
     "qwen2_moe": SMALL | MOE | {"num_experts": 4, "shared_expert_intermediate_size": 64},
     "qwen3_moe": SMALL | MOE | {"head_dim": 16, "num_experts": 4, "norm_topk_prob": True},
-    "gemma3_text": SMALL | {
-        "head_dim": 256, "sliding_window": 8, "query_pre_attn_scalar": 256, "num_hidden_layers": 7,
+    "gemma3_text": SMALL
+    | {
+        "head_dim": 256,
+        "sliding_window": 8,
+        "query_pre_attn_scalar": 256,
+        "num_hidden_layers": 7,
         "tie_word_embeddings": True,
     },
     "gemma": SMALL | {"head_dim": 32, "tie_word_embeddings": True},
-    "gemma2": SMALL | {
-        "head_dim": 256, "sliding_window": 8, "query_pre_attn_scalar": 256,
-        "tie_word_embeddings": True, "attn_logit_softcapping": 40.0,
+    "gemma2": SMALL
+    | {
+        "head_dim": 256,
+        "sliding_window": 8,
+        "query_pre_attn_scalar": 256,
+        "tie_word_embeddings": True,
+        "attn_logit_softcapping": 40.0,
         "final_logit_softcapping": 20.0,
     },
-    "phi3": SMALL | {"sliding_window": 64, "original_max_position_embeddings": 128,
-                     "pad_token_id": 3},
-    "gpt2": {"vocab_size": 64, "n_positions": 32, "n_embd": 32, "n_layer": 2, "n_head": 4,
-             "layer_norm_epsilon": 1e-5, "tie_word_embeddings": True},
+    "phi3": SMALL | {"sliding_window": 64, "original_max_position_embeddings": 128, "pad_token_id": 3},
+    "gpt2": {
+        "vocab_size": 64,
+        "n_positions": 32,
+        "n_embd": 32,
+        "n_layer": 2,
+        "n_head": 4,
+        "layer_norm_epsilon": 1e-5,
+        "tie_word_embeddings": True,
+    },
     "bert": {
-        "vocab_size": 64, "hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 2,
-        "num_attention_heads": 4, "max_position_embeddings": 32, "layer_norm_eps": 1e-12,
+        "vocab_size": 64,
+        "hidden_size": 32,
+        "intermediate_size": 64,
+        "num_hidden_layers": 2,
+        "num_attention_heads": 4,
+        "max_position_embeddings": 32,
+        "layer_norm_eps": 1e-12,
         "type_vocab_size": 2,
     },
-}  # fmt: skip
+}
 
 
 def shapes_of(kind: str, config: dict[str, Any]) -> dict[str, tuple[int, ...]]:
@@ -69,19 +96,19 @@ def shapes_of(kind: str, config: dict[str, Any]) -> dict[str, tuple[int, ...]]:
     C, hidden = config["hidden_size"], config["intermediate_size"]
     D = config.get("head_dim") or C // config["num_attention_heads"]
     q, kv = config["num_attention_heads"] * D, config["num_key_value_heads"] * D
-    out: dict[str, tuple[int, ...]] = {
-        "model.embed_tokens.weight": (64, C), "model.norm.weight": (C,)
-    }  # fmt: skip
+    out: dict[str, tuple[int, ...]] = {"model.embed_tokens.weight": (64, C), "model.norm.weight": (C,)}
     if not config["tie_word_embeddings"]:
         out["lm_head.weight"] = (64, C)
     for i in range(config["num_hidden_layers"]):
         p = f"model.layers.{i}."
         out |= {p + "input_layernorm.weight": (C,), p + "post_attention_layernorm.weight": (C,)}
         if kind == "phi3":
-            out |= {p + "self_attn.qkv_proj.weight": (q + 2 * kv, C),
-                    p + "self_attn.o_proj.weight": (C, q),
-                    p + "mlp.gate_up_proj.weight": (2 * hidden, C),
-                    p + "mlp.down_proj.weight": (C, hidden)}  # fmt: skip
+            out |= {
+                p + "self_attn.qkv_proj.weight": (q + 2 * kv, C),
+                p + "self_attn.o_proj.weight": (C, q),
+                p + "mlp.gate_up_proj.weight": (2 * hidden, C),
+                p + "mlp.down_proj.weight": (C, hidden),
+            }
             continue
         for name, shape in {"q": (q, C), "k": (kv, C), "v": (kv, C), "o": (C, q)}.items():
             out[f"{p}self_attn.{name}_proj.weight"] = shape
@@ -98,9 +125,10 @@ def shapes_of(kind: str, config: dict[str, Any]) -> dict[str, tuple[int, ...]]:
 
 def _net(kind: str, p: str, C: int, hidden: int, config: dict[str, Any]) -> dict[str, Any]:
     gated = lambda at, n: {
-        f"{at}.gate_proj.weight": (n, C), f"{at}.up_proj.weight": (n, C),
+        f"{at}.gate_proj.weight": (n, C),
+        f"{at}.up_proj.weight": (n, C),
         f"{at}.down_proj.weight": (C, n),
-    }  # fmt: skip
+    }
     if kind == "mixtral":
         out: dict[str, Any] = {p + "block_sparse_moe.gate.weight": (4, C)}
         for e in range(4):
@@ -126,9 +154,13 @@ def _gpt2(config: dict[str, Any]) -> dict[str, tuple[int, ...]]:
     for i in range(2):
         p = f"{t}h.{i}."
         for name, shape in {
-            "ln_1": (32,), "ln_2": (32,), "attn.c_attn": (32, 96), "attn.c_proj": (32, 32),
-            "mlp.c_fc": (32, 128), "mlp.c_proj": (128, 32),
-        }.items():  # fmt: skip
+            "ln_1": (32,),
+            "ln_2": (32,),
+            "attn.c_attn": (32, 96),
+            "attn.c_proj": (32, 32),
+            "mlp.c_fc": (32, 128),
+            "mlp.c_proj": (128, 32),
+        }.items():
             out |= {p + name + ".weight": shape, p + name + ".bias": shape[-1:]}
     return out
 
@@ -136,18 +168,24 @@ def _gpt2(config: dict[str, Any]) -> dict[str, tuple[int, ...]]:
 def _bert(config: dict[str, Any]) -> dict[str, tuple[int, ...]]:
     e = "embeddings."
     out: dict[str, tuple[int, ...]] = {
-        e + "word_embeddings.weight": (64, 32), e + "position_embeddings.weight": (32, 32),
-        e + "token_type_embeddings.weight": (2, 32), e + "LayerNorm.weight": (32,),
+        e + "word_embeddings.weight": (64, 32),
+        e + "position_embeddings.weight": (32, 32),
+        e + "token_type_embeddings.weight": (2, 32),
+        e + "LayerNorm.weight": (32,),
         e + "LayerNorm.bias": (32,),
-    }  # fmt: skip
+    }
     for i in range(2):
         p = f"encoder.layer.{i}."
         for name, shape in {
-            "attention.self.query": (32, 32), "attention.self.key": (32, 32),
-            "attention.self.value": (32, 32), "attention.output.dense": (32, 32),
-            "attention.output.LayerNorm": (32,), "intermediate.dense": (64, 32),
-            "output.dense": (32, 64), "output.LayerNorm": (32,),
-        }.items():  # fmt: skip
+            "attention.self.query": (32, 32),
+            "attention.self.key": (32, 32),
+            "attention.self.value": (32, 32),
+            "attention.output.dense": (32, 32),
+            "attention.output.LayerNorm": (32,),
+            "intermediate.dense": (64, 32),
+            "output.dense": (32, 64),
+            "output.LayerNorm": (32,),
+        }.items():
             out |= {p + name + ".weight": shape, p + name + ".bias": shape[:1]}
     return out
 
@@ -264,18 +302,20 @@ def test_other_spellings_of_checkpoints_are_understood(path: Path) -> None:
 
 
 def test_old_files_with_a_tensor_per_expert_are_read() -> None:
-    assert (
-        hf_name(MIXTRAL, "blk.3.ffn_down.7.weight")
-        == "model.layers.3.block_sparse_moe.experts.7.w2.weight"
-    )
+    assert hf_name(MIXTRAL, "blk.3.ffn_down.7.weight") == "model.layers.3.block_sparse_moe.experts.7.w2.weight"
     assert hf_name(LLAMA, "blk.3.ffn_down.weight") == "model.layers.3.mlp.down_proj.weight"
     assert hf_name(LLAMA, "blk.3.surprise.weight") == "blk.3.surprise.weight"
 
 
 @pytest.mark.parametrize("factor", [8.0, 32.0])
 def test_llama3_frequencies_become_a_tensor_and_come_back(path: Path, factor: float) -> None:
-    scaling = {"rope_type": "llama3", "factor": factor, "low_freq_factor": 1.0,
-               "high_freq_factor": 4.0, "original_max_position_embeddings": 8192}  # fmt: skip
+    scaling = {
+        "rope_type": "llama3",
+        "factor": factor,
+        "low_freq_factor": 1.0,
+        "high_freq_factor": 4.0,
+        "original_max_position_embeddings": 8192,
+    }
     config, tensors = checkpoint("llama")
     config |= {"rope_theta": 500000.0, "rope_scaling": scaling, "head_dim": 16}
     file = written(path, config, tensors)
@@ -313,9 +353,14 @@ def test_yarn_and_linear_stretching_come_back(path: Path) -> None:
     config, tensors = checkpoint("qwen3")
     for scaling in (
         {"rope_type": "linear", "factor": 4.0},
-        {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 32768,
-         "beta_fast": 16.0, "attention_factor": 1.5},
-    ):  # fmt: skip
+        {
+            "rope_type": "yarn",
+            "factor": 4.0,
+            "original_max_position_embeddings": 32768,
+            "beta_fast": 16.0,
+            "attention_factor": 1.5,
+        },
+    ):
         again, _ = from_gguf(written(path, config | {"rope_scaling": scaling}, tensors))
         assert again["rope_scaling"] == scaling
     with pytest.raises(ValueError, match="type 'dynamic' cannot be written"):
@@ -351,9 +396,7 @@ def test_tokenizer_and_name_are_added(path: Path) -> None:
         ("qwen3_moe", {"num_experts": 5}, r"missing: \['model.layers.0.mlp.experts.4"),
     ],
 )
-def test_models_that_gguf_cannot_hold_are_refused(
-    kind: str, change: dict[str, Any], match: str
-) -> None:
+def test_models_that_gguf_cannot_hold_are_refused(kind: str, change: dict[str, Any], match: str) -> None:
     config, tensors = checkpoint(kind)
     with pytest.raises(ValueError, match=match):
         to_gguf(config | change, tensors)
@@ -375,9 +418,7 @@ def test_models_that_gguf_cannot_hold_are_refused(
         ({"llama.rope.scaling.type": "longrope", "llama.rope.scaling.factor": 2.0}, "longrope"),
     ],
 )
-def test_files_that_contradict_themselves_are_refused(
-    path: Path, change: dict[str, Any], match: str
-) -> None:
+def test_files_that_contradict_themselves_are_refused(path: Path, change: dict[str, Any], match: str) -> None:
     config, tensors = checkpoint("llama")
     metadata, made = to_gguf(config, tensors)
     told = {k: v for k, v in (metadata | change).items() if v is not None}
@@ -387,21 +428,22 @@ def test_files_that_contradict_themselves_are_refused(
 
 
 VALUES = st.one_of(
-    st.none(), st.booleans(), st.integers(-(2**63), 2**63 - 1), st.floats(), st.text(max_size=5),
+    st.none(),
+    st.booleans(),
+    st.integers(-(2**63), 2**63 - 1),
+    st.floats(),
+    st.text(max_size=5),
     st.lists(st.integers(-9, 9), max_size=3),
-)  # fmt: skip
-
-
-@settings(
-    max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
+
+
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.sampled_from(["llama", "gemma3_text", "phi3", "qwen3_moe", "gpt2"]), st.data())
 def test_any_metadata_gives_a_configuration_or_a_clear_error(kind: str, data: Any) -> None:
     config, tensors = checkpoint(kind)
     metadata, made = to_gguf(config, tensors)
     arch = metadata["general.architecture"]
-    keys = [*metadata, f"{arch}.rope.scaling.type", f"{arch}.rope.scaling.factor",
-            "tokenizer.ggml.eot_token_id"]  # fmt: skip
+    keys = [*metadata, f"{arch}.rope.scaling.type", f"{arch}.rope.scaling.factor", "tokenizer.ggml.eot_token_id"]
     key = data.draw(st.sampled_from(keys))
     value = data.draw(VALUES)
     if key.endswith("scaling.factor"):
@@ -427,9 +469,15 @@ def test_a_family_is_found_from_either_side() -> None:
 
 def test_a_model_made_here_is_written_quantized_and_loaded(path: Path) -> None:
     config = votive.models.Qwen3Config(
-        vocab_size=96, hidden_size=256, intermediate_size=512, num_hidden_layers=2,
-        num_attention_heads=4, num_key_value_heads=2, head_dim=64, tie_word_embeddings=True,
-    )  # fmt: skip
+        vocab_size=96,
+        hidden_size=256,
+        intermediate_size=512,
+        num_hidden_layers=2,
+        num_attention_heads=4,
+        num_key_value_heads=2,
+        head_dim=64,
+        tie_word_embeddings=True,
+    )
     model = votive.models.Qwen3ForCausalLM(config).eval()
     ids = votive.tensor([[1, 2, 3, 4]])
     want = model(ids).logits
@@ -452,9 +500,7 @@ def test_a_mixture_gives_more_bits_where_they_matter(path: Path) -> None:
     wide = lambda name, dtype=votive.bfloat16: choose(name, (64, 256), dtype)
     assert told["general.file_type"] == 15
     assert wide("token_embd.weight") == "Q6_K"  # tied: it is the head as well
-    assert [wide(f"blk.{i}.ffn_down.weight") for i in range(6)] == [
-        "Q6_K", "Q6_K", "Q4_K", "Q4_K", "Q6_K", "Q4_K",
-    ]  # fmt: skip
+    assert [wide(f"blk.{i}.ffn_down.weight") for i in range(6)] == ["Q6_K", "Q6_K", "Q4_K", "Q4_K", "Q6_K", "Q4_K"]
     assert wide("blk.0.attn_q.weight") == "Q4_K"
     assert wide("blk.0.ffn_gate_inp.weight") == "F32"
     assert choose("blk.0.attn_norm.weight", (64,), votive.bfloat16) == "F32"
@@ -473,12 +519,16 @@ def test_refitted_tensors_know_their_shape_and_slices() -> None:
     made = Refitted(
         source,
         {
-            "one": Part(("a",), "taken", 1), "both": Part(("b", "b"), "stacked"),
-            "more": Part(("b",), "plus", 1), "row": Part(("b",), "row"),
-            "flat": Part(("a",), "flat"), "same": Part(("a",)), "h": Part(("b",), "halves", 1),
+            "one": Part(("a",), "taken", 1),
+            "both": Part(("b", "b"), "stacked"),
+            "more": Part(("b",), "plus", 1),
+            "row": Part(("b",), "row"),
+            "flat": Part(("a",), "flat"),
+            "same": Part(("a",)),
+            "h": Part(("b",), "halves", 1),
         },
         {"added": votive.ones(2)},
-    )  # fmt: skip
+    )
     assert len(made) == 8
     for name in made:
         got = made.tensor(name)
@@ -511,9 +561,7 @@ def test_transformers_reads_what_is_written_and_computes_the_same(path: Path, ki
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         theirs = transformers.AutoModelForCausalLM.from_pretrained(path.parent, gguf_file=path.name)
-        model = transformers.AutoModelForCausalLM.from_config(
-            transformers.AutoConfig.for_model(**given)
-        )
+        model = transformers.AutoModelForCausalLM.from_config(transformers.AutoConfig.for_model(**given))
         again, source = from_gguf(GGUFFile(path))
         folder = path.with_name("folder")
         folder.mkdir()
@@ -559,8 +607,18 @@ def test_a_real_file_is_read_as_transformers_reads_it() -> None:
     for name, t in want.items():
         np.testing.assert_array_equal(source.tensor(name).numpy(), t.float().numpy())
     told = model.config.to_dict()
-    for key in ("hidden_size", "intermediate_size", "num_hidden_layers", "head_dim", "vocab_size",
-                "num_attention_heads", "num_key_value_heads", "max_position_embeddings",
-                "bos_token_id", "eos_token_id", "tie_word_embeddings"):  # fmt: skip
+    for key in (
+        "hidden_size",
+        "intermediate_size",
+        "num_hidden_layers",
+        "head_dim",
+        "vocab_size",
+        "num_attention_heads",
+        "num_key_value_heads",
+        "max_position_embeddings",
+        "bos_token_id",
+        "eos_token_id",
+        "tie_word_embeddings",
+    ):
         assert config[key] == told[key], key
     assert config["rms_norm_eps"] == pytest.approx(told["rms_norm_eps"])

@@ -54,7 +54,7 @@ KINDS: dict[str, tuple[str, dict[str, Any]]] = {
     "clip both": ("CLIP", {"size": {"shortest_edge": 40, "longest_edge": 50}, "crop_size": 32}),
     "clip most": ("CLIP", {"size": {"max_height": 40, "max_width": 30}, "do_center_crop": False}),
     "clip nearest": ("CLIP", {"resample": 0, "image_mean": [0.1, 0.2, 0.3]}),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parity
@@ -128,9 +128,8 @@ def written(folder: Path, **fields: Any) -> Path:
 
 def test_files_of_old_releases_are_read(tmp_path: Path) -> None:
     folder = written(
-        tmp_path, feature_extractor_type="CLIPFeatureExtractor", size=48, crop_size=40,
-        do_resize=True, resample=3,
-    )  # fmt: skip
+        tmp_path, feature_extractor_type="CLIPFeatureExtractor", size=48, crop_size=40, do_resize=True, resample=3
+    )
     found = models.AutoImageProcessor.from_pretrained(folder)
     assert isinstance(found, models.CLIPImageProcessor)
     assert found.size == {"shortest_edge": 48}
@@ -141,9 +140,7 @@ def test_files_of_old_releases_are_read(tmp_path: Path) -> None:
 
 def test_unknown_processors_are_named(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="SwinImageProcessor"):
-        models.AutoImageProcessor.from_pretrained(
-            written(tmp_path, image_processor_type="SwinImageProcessor")
-        )
+        models.AutoImageProcessor.from_pretrained(written(tmp_path, image_processor_type="SwinImageProcessor"))
 
 
 def test_a_file_a_path_and_a_picture_give_the_same(tmp_path: Path) -> None:

@@ -33,10 +33,15 @@ from votive.models.joined import JoinedDecoder
 from votive.nn.hooks import register_around
 
 SMALL: dict[str, Any] = {
-    "vocab_size": 61, "hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 2,
-    "num_attention_heads": 4, "num_key_value_heads": 2, "initializer_range": 0.5,
+    "vocab_size": 61,
+    "hidden_size": 32,
+    "intermediate_size": 48,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 2,
+    "initializer_range": 0.5,
     "max_position_embeddings": 64,
-}  # fmt: skip
+}
 KNOWN: dict[str, Callable[[], Any]] = {
     "llama": lambda: llama(),
     "llama without shared heads": lambda: llama(num_key_value_heads=4),
@@ -117,8 +122,15 @@ def surrounded() -> Any:
 UNKNOWN: dict[str, Callable[[], Any]] = {
     **{
         f"a {kind} on {path or 'the model'}": lambda path=path, kind=kind: hooked(path, kind)
-        for path in ("", "model", "model.layers.1", "model.layers.0.self_attn",
-                     "model.layers.0.mlp.up_proj", "model.rotary_emb", "lm_head")
+        for path in (
+            "",
+            "model",
+            "model.layers.1",
+            "model.layers.0.self_attn",
+            "model.layers.0.mlp.up_proj",
+            "model.rotary_emb",
+            "lm_head",
+        )
         for kind in ("hook", "pre_hook")
     },
     "something around a layer": surrounded,
@@ -127,17 +139,13 @@ UNKNOWN: dict[str, Callable[[], Any]] = {
     "qwen2, which has biases": lambda: Qwen2ForCausalLM(Qwen2Config(**SMALL)),
     "another activation": lambda: llama(hidden_act="gelu"),
     "a window": lambda: MistralForCausalLM(MistralConfig(**SMALL, sliding_window=4)),
-    "angles that depend on the length": lambda: llama(
-        rope_scaling={"rope_type": "dynamic", "factor": 2.0}
-    ),
-    "one product for queries, keys and values": lambda: Phi3ForCausalLM(
-        Phi3Config(**SMALL, pad_token_id=0)
-    ),
+    "angles that depend on the length": lambda: llama(rope_scaling={"rope_type": "dynamic", "factor": 2.0}),
+    "one product for queries, keys and values": lambda: Phi3ForCausalLM(Phi3Config(**SMALL, pad_token_id=0)),
     "experts": lambda: MixtralForCausalLM(MixtralConfig(**SMALL, num_local_experts=3)),
     "gemma": lambda: GemmaForCausalLM(GemmaConfig(**SMALL, head_dim=8)),
     "gemma2": lambda: Gemma2ForCausalLM(Gemma2Config(**SMALL, head_dim=8)),
     "gpt2": lambda: GPT2LMHeadModel(GPT2Config(vocab_size=61, n_embd=32, n_layer=1, n_head=4)),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", UNKNOWN)

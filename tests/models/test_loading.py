@@ -16,12 +16,15 @@ from .golden import IDS, ROWS, inputs, model_of, scores
 
 USES = {
     "Whisper": "AutoModelForSpeechSeq2Seq",
-    "CausalLM": "AutoModelForCausalLM", "LMHead": "AutoModelForCausalLM",
-    "MaskedLM": "AutoModelForMaskedLM", "Sequence": "AutoModelForSequenceClassification",
-    "Conditional": "AutoModelForSeq2SeqLM", "Image": "AutoModelForImageClassification",
+    "CausalLM": "AutoModelForCausalLM",
+    "LMHead": "AutoModelForCausalLM",
+    "MaskedLM": "AutoModelForMaskedLM",
+    "Sequence": "AutoModelForSequenceClassification",
+    "Conditional": "AutoModelForSeq2SeqLM",
+    "Image": "AutoModelForImageClassification",
     "CLIPModel": "AutoModelForZeroShotImageClassification",
     "VisionEncoder": "AutoModelForVision2Seq",
-}  # fmt: skip
+}
 
 
 @pytest.fixture
@@ -165,10 +168,7 @@ def test_the_first_files_of_bert_load_without_a_word(tmp_path: Path) -> None:
 
     def old(weights: dict[str, Any]) -> None:
         for part, shape in {"bert.pooler.dense": (16, 16), "cls.seq_relationship": (2, 16)}.items():
-            weights[f"{part}.weight"], weights[f"{part}.bias"] = (
-                votive.ones(shape),
-                votive.ones(shape[0]),
-            )
+            weights[f"{part}.weight"], weights[f"{part}.bias"] = (votive.ones(shape), votive.ones(shape[0]))
         weights["bert.embeddings.position_ids"] = votive.arange(32).unsqueeze(0)
 
     rewrite(tmp_path, old)
@@ -215,12 +215,7 @@ def test_a_configuration_without_a_family_is_told(folder: Path) -> None:
 
 @pytest.mark.parametrize(
     "text,told",
-    [
-        ("{", "not valid JSON"),
-        ("[1, 2]", "holds a list"),
-        ('"llama"', "holds a str"),
-        ("[" * 100000, "not valid JSON"),
-    ],
+    [("{", "not valid JSON"), ("[1, 2]", "holds a list"), ('"llama"', "holds a str"), ("[" * 100000, "not valid JSON")],
 )
 def test_nonsense_for_a_configuration_is_told(folder: Path, text: str, told: str) -> None:
     (folder / "config.json").write_text(text)
@@ -232,13 +227,18 @@ def test_nonsense_for_a_configuration_is_told(folder: Path, text: str, told: str
 @pytest.mark.parametrize(
     "changes",
     [
-        {"hidden_size": "wide"}, {"num_hidden_layers": -1}, {"hidden_act": "bump"},
-        {"num_attention_heads": 0}, {"rms_norm_eps": "small"}, {"num_key_value_heads": 3},
+        {"hidden_size": "wide"},
+        {"num_hidden_layers": -1},
+        {"hidden_act": "bump"},
+        {"num_attention_heads": 0},
+        {"rms_norm_eps": "small"},
+        {"num_key_value_heads": 3},
         {"rope_scaling": "linear"},
-        {"layer_types": "full"}, {"vocab_size": 1.5},
+        {"layer_types": "full"},
+        {"vocab_size": 1.5},
     ],
     ids=str,
-)  # fmt: skip
+)
 def test_nonsense_in_a_configuration_is_told(folder: Path, changes: dict[str, Any]) -> None:
     edit(folder, **changes)
     with pytest.raises((ValueError, TypeError)) as e:
@@ -318,9 +318,7 @@ def test_outputs_are_records_and_tuples() -> None:
         _ = out["loss"]
 
 
-def test_a_file_that_is_no_model_is_told_apart_from_weights_without_a_configuration(
-    tmp_path: Path,
-) -> None:
+def test_a_file_that_is_no_model_is_told_apart_from_weights_without_a_configuration(tmp_path: Path) -> None:
     (tmp_path / "note.txt").write_text("hello, this is no model at all\n" * 20)
     with pytest.raises(votive.io.FileFormatError, match="in no format that is known"):
         models.AutoModelForCausalLM.from_pretrained(tmp_path / "note.txt")

@@ -102,16 +102,20 @@ def dequantized(file: Path, config: dict[str, Any]) -> Any:
     fields = {k: f.contents() for k, f in reader.fields.items() if k.startswith("llama.")}
     assert config["hidden_size"] == fields["llama.embedding_length"]
     assert config["rope_theta"] == fields["llama.rope.freq_base"]
-    heads = {
-        "q": fields["llama.attention.head_count"], "k": fields["llama.attention.head_count_kv"]
-    }  # fmt: skip
+    heads = {"q": fields["llama.attention.head_count"], "k": fields["llama.attention.head_count_kv"]}
     names = {
-        "token_embd": "model.embed_tokens", "output_norm": "model.norm",
-        "attn_norm": "input_layernorm", "ffn_norm": "post_attention_layernorm",
-        "attn_q": "self_attn.q_proj", "attn_k": "self_attn.k_proj", "attn_v": "self_attn.v_proj",
-        "attn_output": "self_attn.o_proj", "ffn_gate": "mlp.gate_proj", "ffn_up": "mlp.up_proj",
+        "token_embd": "model.embed_tokens",
+        "output_norm": "model.norm",
+        "attn_norm": "input_layernorm",
+        "ffn_norm": "post_attention_layernorm",
+        "attn_q": "self_attn.q_proj",
+        "attn_k": "self_attn.k_proj",
+        "attn_v": "self_attn.v_proj",
+        "attn_output": "self_attn.o_proj",
+        "ffn_gate": "mlp.gate_proj",
+        "ffn_up": "mlp.up_proj",
         "ffn_down": "mlp.down_proj",
-    }  # fmt: skip
+    }
     state = {}
     for t in reader.tensors:
         w = gguf.quants.dequantize(t.data, t.tensor_type).astype(np.float32)

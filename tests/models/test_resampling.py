@@ -70,13 +70,7 @@ GOLDEN = {
 @pytest.mark.parametrize("resample", sorted(NAMES), ids=NAMES.get)
 def test_the_bytes_are_those_written_down(resample: int) -> None:
     found = hashlib.sha256()
-    for channels, size in [
-        (3, (40, 90)),
-        (3, (200, 11)),
-        (1, (1, 1)),
-        (4, (90, 30)),
-        (3, (30, 70)),
-    ]:
+    for channels, size in [(3, (40, 90)), (3, (200, 11)), (1, (1, 1)), (4, (90, 30)), (3, (30, 70))]:
         found.update(resampled(picture(7, channels, 57, 70), size, resample).tobytes())
     assert found.hexdigest()[:16] == GOLDEN[resample]
 

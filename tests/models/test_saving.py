@@ -67,9 +67,7 @@ def test_parametrized_weights_are_saved_as_what_they_compute(row: str, tmp_path:
             return 2 * x
 
     model = model_of(row)
-    name, layer = next(
-        (n, m) for n, m in model.named_modules() if n.endswith(("o_proj", "attn.c_proj"))
-    )
+    name, layer = next((n, m) for n, m in model.named_modules() if n.endswith(("o_proj", "attn.c_proj")))
     parametrize.register_parametrization(layer, "weight", Doubled())
     model.save_pretrained(tmp_path)
     again = AutoModelForCausalLM.from_pretrained(tmp_path)
@@ -158,10 +156,7 @@ def test_a_head_that_is_not_the_table_it_is_tied_to_is_kept(row: str, tmp_path: 
 def test_a_head_of_another_size_than_the_table_it_is_tied_to_is_told(tmp_path: Path) -> None:
     model_of("qwen3").save_pretrained(tmp_path)
     rewrite(tmp_path, lambda weights: weights.update({"lm_head.weight": votive.ones(5, 16)}))
-    with (
-        pytest.warns(UserWarning, match="tie_word_embeddings"),
-        pytest.raises(ValueError, match=r"lm_head\.weight"),
-    ):
+    with pytest.warns(UserWarning, match="tie_word_embeddings"), pytest.raises(ValueError, match=r"lm_head\.weight"):
         AutoModelForCausalLM.from_pretrained(tmp_path)
 
 
@@ -282,9 +277,7 @@ def test_an_adapted_tied_head_is_saved_merged(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("row", ["llama", "mixtral", "t5_v1_1"])
-def test_a_head_that_is_shared_without_the_configuration_saying_so_loads(
-    row: str, tmp_path: Path
-) -> None:
+def test_a_head_that_is_shared_without_the_configuration_saying_so_loads(row: str, tmp_path: Path) -> None:
     model = model_of(row)
     model.lm_head.weight = model.get_input_embeddings().weight
     assert votive.equal(answers(row, again_of(model, tmp_path)), answers(row, model))

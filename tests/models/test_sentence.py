@@ -132,16 +132,20 @@ def put(folder: Path, *parts: tuple[str, dict[str, Any]]) -> None:
 def test_a_folder_says_what_follows_the_model(folder: Path, bert: Any) -> None:
     linear = votive.nn.Linear(16, 3)
     told = {
-        "in_features": 16, "out_features": 3, "bias": True,
+        "in_features": 16,
+        "out_features": 3,
+        "bias": True,
         "activation_function": "torch.nn.modules.activation.Tanh",
-    }  # fmt: skip
-    put(folder, ("Pooling", {"pooling_mode_cls_token": True, "pooling_mode_mean_tokens": False}),
-        ("Dense", told), ("Normalize", {}))  # fmt: skip
+    }
+    put(
+        folder,
+        ("Pooling", {"pooling_mode_cls_token": True, "pooling_mode_mean_tokens": False}),
+        ("Dense", told),
+        ("Normalize", {}),
+    )
     weights = {f"linear.{k}": v for k, v in linear.state_dict().items()}
     votive.io.safetensors.save_file(weights, folder / "2_Dense" / "model.safetensors")
-    (folder / "sentence_bert_config.json").write_text(
-        '{"max_seq_length": 6, "do_lower_case": true}'
-    )
+    (folder / "sentence_bert_config.json").write_text('{"max_seq_length": 6, "do_lower_case": true}')
     (folder / "config_sentence_transformers.json").write_text(
         '{"prompts": {"query": "q"}, "default_prompt_name": "query", "similarity_fn_name": "dot"}'
     )

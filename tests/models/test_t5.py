@@ -16,10 +16,17 @@ from .compare import BF16, agree, both, gradients_agree, ids, pair, torch, trans
 
 pytestmark = pytest.mark.parity
 SMALL = {
-    "vocab_size": 64, "d_model": 32, "d_kv": 8, "d_ff": 48, "num_layers": 2,
-    "num_decoder_layers": 3, "num_heads": 4, "relative_attention_num_buckets": 8,
-    "relative_attention_max_distance": 12, "decoder_start_token_id": 0,
-}  # fmt: skip
+    "vocab_size": 64,
+    "d_model": 32,
+    "d_kv": 8,
+    "d_ff": 48,
+    "num_layers": 2,
+    "num_decoder_layers": 3,
+    "num_heads": 4,
+    "relative_attention_num_buckets": 8,
+    "relative_attention_max_distance": 12,
+    "decoder_start_token_id": 0,
+}
 KINDS = {
     "t5": ("T5", {}),
     "t5 v1.1": ("T5", {"feed_forward_proj": "gated-gelu", "tie_word_embeddings": False}),
@@ -80,9 +87,12 @@ def test_decoding_step_by_step_gives_what_a_whole_pass_gives(kind: str) -> None:
         cache, parts = None, []
         for chunk in vd.split([1, 1, 4, 1, 3], 1):
             out = model(
-                attention_mask=vm, decoder_input_ids=chunk, encoder_outputs=encoded,
-                past_key_values=cache, use_cache=True,
-            )  # fmt: skip
+                attention_mask=vm,
+                decoder_input_ids=chunk,
+                encoder_outputs=encoded,
+                past_key_values=cache,
+                use_cache=True,
+            )
             cache = out.past_key_values
             parts.append(out.logits)
     agree(votive.cat(parts, 1), expected)
@@ -115,9 +125,12 @@ def test_hidden_states_and_attentions_agree_and_change_no_logit(kind: str) -> No
         got = model(v, decoder_input_ids=vd, **wanted)
         plain = model(v, decoder_input_ids=vd)
     for name in (
-        "encoder_hidden_states", "encoder_attentions", "decoder_hidden_states",
-        "decoder_attentions", "cross_attentions",
-    ):  # fmt: skip
+        "encoder_hidden_states",
+        "encoder_attentions",
+        "decoder_hidden_states",
+        "decoder_attentions",
+        "cross_attentions",
+    ):
         for a, b in zip(got[name], expected[name], strict=True):
             agree(a, b)
     assert votive.equal(plain.logits, got.logits)
@@ -141,18 +154,14 @@ def test_the_loss_and_all_its_gradients_agree(kind: str) -> None:
 def test_models_without_a_head_agree(kind: str, use: str) -> None:
     reference, model = models_of(kind, use)
     t, v = ids((2, 9))
-    more = (
-        ({}, {}) if use == "EncoderModel" else ({"decoder_input_ids": t}, {"decoder_input_ids": v})
-    )
+    more = ({}, {}) if use == "EncoderModel" else ({"decoder_input_ids": t}, {"decoder_input_ids": v})
     with torch.no_grad(), votive.no_grad():
         agree(model(v, **more[1]).last_hidden_state, reference(t, **more[0]).last_hidden_state)
 
 
 @pytest.mark.parametrize("buckets,furthest", [(32, 128), (8, 12), (32, 256), (16, 100)])
 @pytest.mark.parametrize("both_ways", [True, False])
-def test_every_distance_falls_into_the_same_bucket(
-    buckets: int, furthest: int, both_ways: bool
-) -> None:
+def test_every_distance_falls_into_the_same_bucket(buckets: int, furthest: int, both_ways: bool) -> None:
     from transformers.models.t5.modeling_t5 import T5Attention
 
     distance = torch.arange(furthest + 50)

@@ -15,23 +15,37 @@ from .compare import BF16, agree, arrays, both, gradients_agree, ids, pair, torc
 
 pytestmark = pytest.mark.parity
 SEES: dict[str, Any] = {
-    "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 40,
-    "image_size": 32, "patch_size": 8,
-}  # fmt: skip
+    "hidden_size": 32,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "intermediate_size": 40,
+    "image_size": 32,
+    "patch_size": 8,
+}
 WRITES: dict[str, Any] = {
-    "vocab_size": 64, "d_model": 32, "decoder_layers": 2, "decoder_attention_heads": 4,
-    "decoder_ffn_dim": 40, "max_position_embeddings": 24,
-}  # fmt: skip
+    "vocab_size": 64,
+    "d_model": 32,
+    "decoder_layers": 2,
+    "decoder_attention_heads": 4,
+    "decoder_ffn_dim": 40,
+    "max_position_embeddings": 24,
+}
 # Name: (encoder, its settings, settings of the decoder).
 KINDS: dict[str, tuple[str, dict[str, Any], dict[str, Any]]] = {
     "vit": ("ViT", {"qkv_bias": False}, {"tie_word_embeddings": False}),
-    "deit, computed positions": ("DeiT", {}, {
-        "use_learned_position_embeddings": False, "scale_embedding": True,
-        "layernorm_embedding": False, "activation_function": "relu",
-    }),
+    "deit, computed positions": (
+        "DeiT",
+        {},
+        {
+            "use_learned_position_embeddings": False,
+            "scale_embedding": True,
+            "layernorm_embedding": False,
+            "activation_function": "relu",
+        },
+    ),
     "beit, another width": ("Beit", {"hidden_size": 24}, {"cross_attention_hidden_size": 24}),
     "vit, projected": ("ViT", {"hidden_size": 24}, {}),
-}  # fmt: skip
+}
 every = pytest.mark.parametrize("kind", KINDS)
 
 
@@ -67,8 +81,13 @@ def test_all_that_is_given_agrees(kind: str) -> None:
         got = model(vp, decoder_input_ids=vd, **asked)
     agree(got.logits, expected.logits)
     agree(got.encoder_last_hidden_state, expected.encoder_last_hidden_state)
-    for name in ("decoder_hidden_states", "decoder_attentions", "cross_attentions",
-                 "encoder_hidden_states", "encoder_attentions"):  # fmt: skip
+    for name in (
+        "decoder_hidden_states",
+        "decoder_attentions",
+        "cross_attentions",
+        "encoder_hidden_states",
+        "encoder_attentions",
+    ):
         assert len(got[name]) == len(expected[name])
         for a, b in zip(got[name], expected[name]):
             agree(a, b)
@@ -110,9 +129,7 @@ def test_decoding_step_by_step_gives_what_a_whole_pass_gives(kind: str) -> None:
     with votive.no_grad():
         seen, kept, parts = model.get_encoder()(vp), None, []
         for chunk in vd.split([1, 1, 4, 1, 3], 1):
-            out = model(
-                encoder_outputs=seen, decoder_input_ids=chunk, past_key_values=kept, use_cache=True
-            )
+            out = model(encoder_outputs=seen, decoder_input_ids=chunk, past_key_values=kept, use_cache=True)
             kept = out.past_key_values
             parts.append(out.logits)
     agree(votive.cat(parts, 1), expected)
@@ -126,9 +143,12 @@ def test_it_writes_what_transformers_writes(kind: str, beams: int) -> None:
     tp, vp = picture(3)
     # A head that is the table of words likes to repeat itself.
     asked = {
-        "max_new_tokens": 12, "min_new_tokens": 6, "num_beams": beams, "do_sample": False,
+        "max_new_tokens": 12,
+        "min_new_tokens": 6,
+        "num_beams": beams,
+        "do_sample": False,
         "no_repeat_ngram_size": 1,
-    }  # fmt: skip
+    }
     with torch.no_grad():
         expected = reference.generate(tp, **asked)
     got = model.generate(vp, **asked)
@@ -151,9 +171,8 @@ def told(reference: Any, model: Any) -> None:
 def test_what_a_decoder_looks_at_comes_out_of_generating() -> None:
     _, model = models_of("vit")
     found = model.generate(
-        picture()[1], max_new_tokens=4, min_new_tokens=4, output_attentions=True,
-        return_dict_in_generate=True,
-    )  # fmt: skip
+        picture()[1], max_new_tokens=4, min_new_tokens=4, output_attentions=True, return_dict_in_generate=True
+    )
     assert [len(step) for step in found.cross_attentions] == [2] * 4
     assert found.cross_attentions[1][0].shape == (2, 4, 1, 17)
     assert len(found.encoder_attentions) == 2

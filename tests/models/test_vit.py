@@ -15,22 +15,33 @@ from .compare import BF16, agree, arrays, both, gradients_agree, pair, torch, tr
 
 pytestmark = pytest.mark.parity
 SMALL: dict[str, Any] = {
-    "hidden_size": 32, "num_hidden_layers": 3, "num_attention_heads": 4, "intermediate_size": 40,
-    "image_size": 32, "patch_size": 8,
-}  # fmt: skip
+    "hidden_size": 32,
+    "num_hidden_layers": 3,
+    "num_attention_heads": 4,
+    "intermediate_size": 40,
+    "image_size": 32,
+    "patch_size": 8,
+}
 KINDS: dict[str, tuple[str, dict[str, Any]]] = {
     "vit": ("ViT", {}),
-    "vit of other shapes": ("ViT", {
-        "qkv_bias": False, "image_size": [24, 40], "num_channels": 2, "hidden_act": "gelu_new",
-    }),
+    "vit of other shapes": (
+        "ViT",
+        {"qkv_bias": False, "image_size": [24, 40], "num_channels": 2, "hidden_act": "gelu_new"},
+    ),
     "deit": ("DeiT", {}),
     "beit": ("Beit", {"layer_scale_init_value": 0.7}),
     "beit with distances": ("Beit", {"use_relative_position_bias": True}),
-    "beit with shared distances": ("Beit", {
-        "use_shared_relative_position_bias": True, "use_absolute_position_embeddings": True,
-        "use_mean_pooling": False, "layer_scale_init_value": 0.0, "use_mask_token": True,
-    }),
-}  # fmt: skip
+    "beit with shared distances": (
+        "Beit",
+        {
+            "use_shared_relative_position_bias": True,
+            "use_absolute_position_embeddings": True,
+            "use_mean_pooling": False,
+            "layer_scale_init_value": 0.0,
+            "use_mask_token": True,
+        },
+    ),
+}
 every = pytest.mark.parametrize("kind", KINDS)
 
 
@@ -77,8 +88,7 @@ def test_all_states_and_weights_agree(kind: str) -> None:
     agree(got.pooler_output, expected.pooler_output)
     assert len(got.hidden_states) == len(expected.hidden_states) == 4
     assert len(got.attentions) == len(expected.attentions) == 3
-    for a, b in zip([*got.hidden_states, *got.attentions],
-                    [*expected.hidden_states, *expected.attentions]):  # fmt: skip
+    for a, b in zip([*got.hidden_states, *got.attentions], [*expected.hidden_states, *expected.attentions]):
         agree(a, b)
 
 
@@ -111,8 +121,7 @@ def test_bfloat16_agrees_as_far_as_it_can_tell(kind: str) -> None:
     reference, model = models_of(kind, dtype="bfloat16")
     t, v = pictures(kind)
     with torch.no_grad(), votive.no_grad():
-        agree(model(v.to(votive.bfloat16)).last_hidden_state,
-              reference(t.to(torch.bfloat16)).last_hidden_state, BF16)  # fmt: skip
+        agree(model(v.to(votive.bfloat16)).last_hidden_state, reference(t.to(torch.bfloat16)).last_hidden_state, BF16)
 
 
 @every

@@ -11,13 +11,21 @@ import votive
 import votive.models as models
 
 SEES: dict[str, Any] = {
-    "hidden_size": 16, "intermediate_size": 20, "num_hidden_layers": 2, "num_attention_heads": 4,
-    "image_size": 16, "patch_size": 8,
-}  # fmt: skip
+    "hidden_size": 16,
+    "intermediate_size": 20,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "image_size": 16,
+    "patch_size": 8,
+}
 WRITES: dict[str, Any] = {
-    "vocab_size": 24, "d_model": 16, "decoder_layers": 2, "decoder_attention_heads": 4,
-    "decoder_ffn_dim": 20, "max_position_embeddings": 16,
-}  # fmt: skip
+    "vocab_size": 24,
+    "d_model": 16,
+    "decoder_layers": 2,
+    "decoder_attention_heads": 4,
+    "decoder_ffn_dim": 20,
+    "max_position_embeddings": 16,
+}
 
 
 def reader(**more: Any) -> Any:
@@ -48,9 +56,7 @@ def test_patches_are_hidden_only_with_a_token_for_them() -> None:
         reader()(votive.ones(1, 3, 16, 16), bool_masked_pos=votive.ones(1, 4))
 
 
-@pytest.mark.parametrize(
-    "wrong", [{"hidden_size": 15}, {"patch_size": 32}, {"image_size": [16, 4]}]
-)
+@pytest.mark.parametrize("wrong", [{"hidden_size": 15}, {"patch_size": 32}, {"image_size": [16, 4]}])
 def test_numbers_that_do_not_go_together_are_refused(wrong: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match="ViTConfig"):
         models.ViTConfig(**{**SEES, **wrong})
@@ -74,9 +80,13 @@ def test_stochastic_depth_only_acts_in_training() -> None:
 
 def test_a_text_that_is_too_long_for_clip_is_refused() -> None:
     config = models.CLIPTextConfig(
-        vocab_size=9, hidden_size=8, intermediate_size=8, num_hidden_layers=1,
-        num_attention_heads=2, max_position_embeddings=4,
-    )  # fmt: skip
+        vocab_size=9,
+        hidden_size=8,
+        intermediate_size=8,
+        num_hidden_layers=1,
+        num_attention_heads=2,
+        max_position_embeddings=4,
+    )
     with pytest.raises(ValueError, match="5 tokens"):
         models.CLIPTextModel(config)(votive.ones(1, 5, dtype=votive.int64))
 
@@ -135,9 +145,7 @@ def test_a_model_is_made_of_the_folders_of_its_parts(tmp_path: Path) -> None:
     reader().save_pretrained(tmp_path / "sees")
     models.TrOCRForCausalLM(models.TrOCRConfig(**WRITES)).save_pretrained(tmp_path / "writes")
     with pytest.warns(UserWarning, match="encoder_attn"):
-        model = models.VisionEncoderDecoderModel.from_encoder_decoder_pretrained(
-            tmp_path / "sees", tmp_path / "writes"
-        )
+        model = models.VisionEncoderDecoderModel.from_encoder_decoder_pretrained(tmp_path / "sees", tmp_path / "writes")
     assert model(votive.rand(1, 3, 16, 16), votive.tensor([[2]])).logits.shape == (1, 1, 24)
 
 

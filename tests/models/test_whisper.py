@@ -17,25 +17,47 @@ from .compare import BF16, agree, arrays, both, gradients_agree, pair, torch, tr
 
 pytestmark = pytest.mark.parity
 SPECIAL = {
-    "decoder_start_token_id": 51, "pad_token_id": 50, "eos_token_id": 50, "bos_token_id": 50,
+    "decoder_start_token_id": 51,
+    "pad_token_id": 50,
+    "eos_token_id": 50,
+    "bos_token_id": 50,
     "begin_suppress_tokens": [4, 50],
-}  # fmt: skip
+}
 SMALL = {
-    "vocab_size": 90, "d_model": 32, "encoder_layers": 2, "decoder_layers": 2,
-    "encoder_attention_heads": 4, "decoder_attention_heads": 4, "encoder_ffn_dim": 48,
-    "decoder_ffn_dim": 48, "max_source_positions": 20, "max_target_positions": 32, **SPECIAL,
-}  # fmt: skip
+    "vocab_size": 90,
+    "d_model": 32,
+    "encoder_layers": 2,
+    "decoder_layers": 2,
+    "encoder_attention_heads": 4,
+    "decoder_attention_heads": 4,
+    "encoder_ffn_dim": 48,
+    "decoder_ffn_dim": 48,
+    "max_source_positions": 20,
+    "max_target_positions": 32,
+    **SPECIAL,
+}
 TINY = {"d_model": 384, "encoder_layers": 4, "decoder_layers": 4}
 BASE = {
-    "d_model": 512, "encoder_layers": 6, "decoder_layers": 6, "encoder_attention_heads": 8,
-    "decoder_attention_heads": 8, "encoder_ffn_dim": 2048, "decoder_ffn_dim": 2048,
-}  # fmt: skip
+    "d_model": 512,
+    "encoder_layers": 6,
+    "decoder_layers": 6,
+    "encoder_attention_heads": 8,
+    "decoder_attention_heads": 8,
+    "encoder_ffn_dim": 2048,
+    "decoder_ffn_dim": 2048,
+}
 # As large-v3-turbo in all but its width and the number of its encoder's layers.
 TURBO = {
-    "d_model": 160, "encoder_layers": 8, "decoder_layers": 4, "encoder_attention_heads": 20,
-    "decoder_attention_heads": 20, "encoder_ffn_dim": 640, "decoder_ffn_dim": 640,
-    "num_mel_bins": 128, "vocab_size": 51866,
-}  # fmt: skip
+    "d_model": 160,
+    "encoder_layers": 8,
+    "decoder_layers": 4,
+    "encoder_attention_heads": 20,
+    "decoder_attention_heads": 20,
+    "encoder_ffn_dim": 640,
+    "decoder_ffn_dim": 640,
+    "num_mel_bins": 128,
+    "vocab_size": 51866,
+}
 
 
 @cache
@@ -43,8 +65,7 @@ def small(dtype: Any = None) -> Any:
     return fresh(dtype=dtype)
 
 
-def fresh(dtype: Any = None, train: bool = False, use: str = "ForConditionalGeneration",
-          **other: Any) -> Any:  # fmt: skip
+def fresh(dtype: Any = None, train: bool = False, use: str = "ForConditionalGeneration", **other: Any) -> Any:
     config = transformers.WhisperConfig(**{**SMALL, **other})
     theirs = (getattr(transformers, f"Whisper{use}"), config)
     return pair(theirs, getattr(models, f"Whisper{use}"), dtype=dtype, train=train)
@@ -87,9 +108,7 @@ def test_a_batch_with_padded_texts_agrees() -> None:
     with torch.no_grad(), votive.no_grad():
         told = {"decoder_attention_mask": tm, "decoder_position_ids": tp}
         expected = reference(t, decoder_input_ids=td, **told).logits
-        got = model(
-            v, decoder_input_ids=vd, decoder_attention_mask=vm, decoder_position_ids=vp
-        ).logits
+        got = model(v, decoder_input_ids=vd, decoder_attention_mask=vm, decoder_position_ids=vp).logits
     agree(got, expected, where=mask)
 
 
@@ -122,13 +141,12 @@ def test_beams_that_share_the_encoders_keys_give_what_copies_of_them_give() -> N
     with votive.no_grad():
         encoded = model.get_encoder()(v)
         repeated = (encoded.last_hidden_state.repeat_interleave(3, 0),)
-        expected = model(
-            encoder_outputs=repeated, decoder_input_ids=vd, output_attentions=True
-        )  # fmt: skip
+        expected = model(encoder_outputs=repeated, decoder_input_ids=vd, output_attentions=True)
         kept = models.EncoderDecoderCache()
         model.model.decoder.look(encoded.last_hidden_state, kept)
-        got = model(encoder_outputs=repeated, decoder_input_ids=vd,
-                    past_key_values=kept.another(), output_attentions=True)  # fmt: skip
+        got = model(
+            encoder_outputs=repeated, decoder_input_ids=vd, past_key_values=kept.another(), output_attentions=True
+        )
     agree(got.logits, expected.logits, 1e-6)
     for a, b in zip(got.cross_attentions, expected.cross_attentions, strict=True):
         agree(a, b, 1e-6)
@@ -150,8 +168,13 @@ def test_attention_weights_and_hidden_states_agree() -> None:
     with torch.no_grad(), votive.no_grad():
         expected = reference(t, decoder_input_ids=td, **wanted)
         got = model(v, decoder_input_ids=vd, **wanted)
-    for name in ("cross_attentions", "decoder_attentions", "encoder_attentions",
-                 "decoder_hidden_states", "encoder_hidden_states"):  # fmt: skip
+    for name in (
+        "cross_attentions",
+        "decoder_attentions",
+        "encoder_attentions",
+        "decoder_hidden_states",
+        "encoder_hidden_states",
+    ):
         assert len(got[name]) == len(expected[name]), name
         for a, b in zip(got[name], expected[name], strict=True):
             agree(a, b)
@@ -193,9 +216,12 @@ def test_published_sizes_have_the_parameters_that_were_published(name: str) -> N
     mlp = 2 * d * ours.encoder_ffn_dim + ours.encoder_ffn_dim + d
     convolutions = 3 * d * ours.num_mel_bins + d + 3 * d * d + d
     total = (
-        e * (attention + mlp + 4 * d) + n * (2 * attention + mlp + 6 * d) + 4 * d + convolutions
+        e * (attention + mlp + 4 * d)
+        + n * (2 * attention + mlp + 6 * d)
+        + 4 * d
+        + convolutions
         + (1500 + 448 + ours.vocab_size) * d
-    )  # fmt: skip
+    )
     published = {"tiny": 39, "base": 74, "small": 244, "medium": 769, "large": 1550, "turbo": 809}
     kind = "turbo" if "turbo" in name else name.partition(".")[0].partition("-")[0]
     assert total / 1e6 == pytest.approx(published[kind], rel=0.05)

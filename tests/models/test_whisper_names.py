@@ -23,14 +23,19 @@ def logits(model: Any) -> np.ndarray:
         return model(mels, decoder_input_ids=votive.tensor([[50258, 7, 9]])).logits.numpy()
 
 
-@pytest.mark.parametrize(("quantization", "tolerance"), [
-    ("float32", 1e-6), ("float16", 2e-3), ("int16", 1e-2), ("int8", 4e-2), ("int8_float16", 4e-2),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("quantization", "tolerance"),
+    [("float32", 1e-6), ("float16", 2e-3), ("int16", 1e-2), ("int8", 4e-2), ("int8_float16", 4e-2)],
+)
 def test_files_of_ctranslate2_load(tmp_path: Path, quantization: str, tolerance: float) -> None:
     model = small()
     ctranslate2_file(model, tmp_path / "model.bin", quantization)
-    told = {"alignment_heads": [[1, 0], [2, 1]], "suppress_ids": [1, 2], "lang_ids": [50259],
-            "suppress_ids_begin": [220, 50257]}  # fmt: skip
+    told = {
+        "alignment_heads": [[1, 0], [2, 1]],
+        "suppress_ids": [1, 2],
+        "lang_ids": [50259],
+        "suppress_ids_begin": [220, 50257],
+    }
     (tmp_path / "config.json").write_text(json.dumps(told))
     for place in (tmp_path, tmp_path / "model.bin"):
         found = AutoModelForSpeechSeq2Seq.from_pretrained(place)
@@ -67,10 +72,17 @@ def test_openais_files_load(tmp_path: Path) -> None:
     model = small()
     state = {k: torch.tensor(v.numpy()).half() for k, v in openai_names(model).items()}
     dims = {
-        "n_mels": 80, "n_vocab": 51865, "n_audio_ctx": 10, "n_audio_state": 16, "n_audio_head": 2,
-        "n_audio_layer": 2, "n_text_ctx": 448, "n_text_state": 16, "n_text_head": 2,
+        "n_mels": 80,
+        "n_vocab": 51865,
+        "n_audio_ctx": 10,
+        "n_audio_state": 16,
+        "n_audio_head": 2,
+        "n_audio_layer": 2,
+        "n_text_ctx": 448,
+        "n_text_state": 16,
+        "n_text_head": 2,
         "n_text_layer": 3,
-    }  # fmt: skip
+    }
     # Not by the sizes of the small one, whose inner width is no multiple of four.
     wide = small(encoder_ffn_dim=64, decoder_ffn_dim=64)
     state = {k: torch.tensor(v.numpy()).half() for k, v in openai_names(wide).items()}

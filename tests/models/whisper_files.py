@@ -16,11 +16,21 @@ def small(**other: Any) -> Any:
     """A Whisper with random weights."""
     votive.manual_seed(0)
     numbers = {
-        "vocab_size": 51865, "d_model": 16, "encoder_layers": 2, "decoder_layers": 3,
-        "encoder_attention_heads": 2, "decoder_attention_heads": 2, "encoder_ffn_dim": 24,
-        "decoder_ffn_dim": 24, "max_source_positions": 10, "decoder_start_token_id": 50258,
-        "pad_token_id": 50257, "bos_token_id": 50257, "eos_token_id": 50257, "init_std": 0.3,
-    }  # fmt: skip
+        "vocab_size": 51865,
+        "d_model": 16,
+        "encoder_layers": 2,
+        "decoder_layers": 3,
+        "encoder_attention_heads": 2,
+        "decoder_attention_heads": 2,
+        "encoder_ffn_dim": 24,
+        "decoder_ffn_dim": 24,
+        "max_source_positions": 10,
+        "decoder_start_token_id": 50258,
+        "pad_token_id": 50257,
+        "bos_token_id": 50257,
+        "eos_token_id": 50257,
+        "init_std": 0.3,
+    }
     config = votive.models.WhisperConfig(**{**numbers, **other})
     return votive.models.WhisperForConditionalGeneration(config).eval()
 
@@ -31,12 +41,19 @@ def openai_names(model: Any) -> dict[str, Any]:
     for name, t in model.model.state_dict().items():
         name = name.replace(".layers.", ".blocks.").replace("embed_tokens", "token_embedding")
         name = name.replace("embed_positions.weight", "positional_embedding")
-        name = re.sub(r"(self|encoder)_attn_layer_norm",
-                      lambda m: "attn_ln" if m[1] == "self" else "cross_attn_ln", name)  # fmt: skip
+        name = re.sub(
+            r"(self|encoder)_attn_layer_norm", lambda m: "attn_ln" if m[1] == "self" else "cross_attn_ln", name
+        )
         name = name.replace("self_attn.", "attn.").replace("encoder_attn.", "cross_attn.")
-        for new, old in (("query", "q_proj"), ("key", "k_proj"), ("value", "v_proj"),
-                         ("out", "out_proj"), ("mlp_ln", "final_layer_norm"), ("mlp.0", "fc1"),
-                         ("mlp.2", "fc2")):  # fmt: skip
+        for new, old in (
+            ("query", "q_proj"),
+            ("key", "k_proj"),
+            ("value", "v_proj"),
+            ("out", "out_proj"),
+            ("mlp_ln", "final_layer_norm"),
+            ("mlp.0", "fc1"),
+            ("mlp.2", "fc2"),
+        ):
             name = name.replace(old, new)
         name = name.replace("encoder.layer_norm", "encoder.ln_post")
         out[name.replace("decoder.layer_norm", "decoder.ln")] = t.detach()
@@ -99,8 +116,7 @@ def stored(name: str, w: Any, quantization: str, quantized: bool) -> dict[str, A
     a = w.numpy()
     if kind == "int16":
         scale = np.float32(2**10 / np.abs(a).max())
-        return {name: votive.tensor(np.rint(a * scale).astype(np.int16)),
-                f"{name}_scale": votive.tensor(scale)}  # fmt: skip
+        return {name: votive.tensor(np.rint(a * scale).astype(np.int16)), f"{name}_scale": votive.tensor(scale)}
     flat = a.reshape(len(a), -1)
     most = np.abs(flat).max(1)
     most[most == 0] = 127.0

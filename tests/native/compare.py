@@ -15,15 +15,17 @@ from votive.backends.cpu import native
 from votive.core import dtype as dt
 from votive.ops.registry import OPS
 
-needs_native = pytest.mark.skipif(
-    not native.available, reason=f"no native kernels: {native.reason}"
-)
+needs_native = pytest.mark.skipif(not native.available, reason=f"no native kernels: {native.reason}")
 
 # Relative tolerances: the two add up in different orders and round once.
 TOLERANCE = {
-    dt.float64: 1e-10, dt.float32: 2e-5, dt.float16: 2e-3, dt.bfloat16: 2e-2,
-    dt.complex64: 2e-5, dt.complex128: 1e-10,
-}  # fmt: skip
+    dt.float64: 1e-10,
+    dt.float32: 2e-5,
+    dt.float16: 2e-3,
+    dt.bfloat16: 2e-2,
+    dt.complex64: 2e-5,
+    dt.complex128: 1e-10,
+}
 
 
 @contextmanager
@@ -67,9 +69,7 @@ def same(ours: Any, theirs: Any, rtol: float | None = None, atol: float | None =
         np.testing.assert_allclose(p, q, rtol=tolerance, atol=atol_now, equal_nan=True)
 
 
-def agree(
-    fn: Callable[..., Any], *args: Any, rtol: float | None = None, atol: float | None = None
-) -> Any:
+def agree(fn: Callable[..., Any], *args: Any, rtol: float | None = None, atol: float | None = None) -> Any:
     """`fn(*args)` on native kernels agrees with the reference; gives the native result."""
     ours = fn(*args)
     with reference_only():

@@ -38,9 +38,11 @@ SHAPES = [
 ]
 # Sums of products in half types: the reference rounds its weights, the kernel only results.
 ROOM: dict[Any, dict[str, float]] = {
-    dt.float32: {"rtol": 1e-4, "atol": 2e-5}, dt.float64: {"rtol": 1e-9, "atol": 1e-11},
-    dt.float16: {"rtol": 6e-3, "atol": 6e-3}, dt.bfloat16: {"rtol": 4e-2, "atol": 4e-2},
-}  # fmt: skip
+    dt.float32: {"rtol": 1e-4, "atol": 2e-5},
+    dt.float64: {"rtol": 1e-9, "atol": 1e-11},
+    dt.float16: {"rtol": 6e-3, "atol": 6e-3},
+    dt.bfloat16: {"rtol": 4e-2, "atol": 4e-2},
+}
 
 
 def _normal(seed: int, *shape: int, dtype: dt.dtype) -> Any:
@@ -80,9 +82,7 @@ def _check(q: Any, k: Any, v: Any, mask: Any, causal: bool, offset: int = 0) -> 
     with reference_only():
         out, lse = F._attention(q, k, v, mask, **how)
     agree(
-        lambda: F._attention_backward(
-            g, g_lse, q, k, v, mask, out, lse, 0, 0, offset, 0.0, causal, scale, False
-        ),
+        lambda: F._attention_backward(g, g_lse, q, k, v, mask, out, lse, 0, 0, offset, 0.0, causal, scale, False),
         **room,
     )
 
@@ -171,10 +171,7 @@ def test_dropout_draws_what_the_reference_draws(p: float, dtype: dt.dtype) -> No
         g, g_lse = _normal(5, *out.shape, dtype=dtype), _normal(6, *lse.shape, dtype=lse.dtype)
         given = (g, g_lse, q, k, v, None, out, lse, how["seed"], how["counter"], 0, p, True)
         scale = shape[-2] ** -0.5
-        agree(
-            lambda given=given, scale=scale: F._attention_backward(*given, scale, False),
-            **ROOM[dtype],
-        )
+        agree(lambda given=given, scale=scale: F._attention_backward(*given, scale, False), **ROOM[dtype])
 
 
 def test_gradients_of_masks_agree() -> None:

@@ -14,9 +14,7 @@ from votive.ops.registry import F
 from .compare import agree, layouts, needs_native, served_by_native
 
 pytestmark = needs_native
-FLOATS = pytest.mark.parametrize(
-    "dtype", [dt.float64, dt.float32, dt.float16, dt.bfloat16], ids=str
-)
+FLOATS = pytest.mark.parametrize("dtype", [dt.float64, dt.float32, dt.float16, dt.bfloat16], ids=str)
 
 
 def values(shape: tuple[int, ...], dtype: Any, seed: int = 0, scale: float = 1.0) -> Any:
@@ -28,11 +26,19 @@ def values(shape: tuple[int, ...], dtype: Any, seed: int = 0, scale: float = 1.0
 @pytest.mark.parametrize(
     ("shape", "order"),
     [
-        ((1, 1, 7), 1), ((2, 3, 50), 2), ((5, 2, 700), 3), ((1, 2, 1300), 4), ((2, 1, 600), 600),
-        ((2, 2, 3), 9), ((0, 2, 5), 3), ((2, 2, 1), 4), ((1, 1, 512), 3), ((1, 1, 513), 3),
+        ((1, 1, 7), 1),
+        ((2, 3, 50), 2),
+        ((5, 2, 700), 3),
+        ((1, 2, 1300), 4),
+        ((2, 1, 600), 600),
+        ((2, 2, 3), 9),
+        ((0, 2, 5), 3),
+        ((2, 2, 1), 4),
+        ((1, 1, 512), 3),
+        ((1, 1, 513), 3),
     ],
     ids=str,
-)  # fmt: skip
+)
 def test_filters_agree_in_every_layout(shape: Any, order: int, reverse: bool, dtype: Any) -> None:
     x = values(shape, dtype)
     a, b = (values((shape[1], order), dtype, seed, 0.4 / order) for seed in (1, 2))
@@ -47,11 +53,15 @@ def test_filters_agree_in_every_layout(shape: Any, order: int, reverse: bool, dt
 @pytest.mark.parametrize(
     ("rows", "size", "orig", "new", "taps", "offset", "length"),
     [
-        (2, 100, 3, 5, 8, 3, 160), (1, 9000, 441, 160, 40, 17, 3266), (3, 50, 5, 2, 20, 9, 20),
-        (2, 3000, 1, 2, 16, 6, 6000), (1, 3, 2, 3, 30, 10, 5), (0, 5, 3, 2, 4, 2, 4),
+        (2, 100, 3, 5, 8, 3, 160),
+        (1, 9000, 441, 160, 40, 17, 3266),
+        (3, 50, 5, 2, 20, 9, 20),
+        (2, 3000, 1, 2, 16, 6, 6000),
+        (1, 3, 2, 3, 30, 10, 5),
+        (0, 5, 3, 2, 4, 2, 4),
         (2, 0, 3, 2, 4, 2, 4),
     ],
-)  # fmt: skip
+)
 def test_resampling_agrees_in_every_layout(
     rows: int, size: int, orig: int, new: int, taps: int, offset: int, length: int, dtype: Any
 ) -> None:
@@ -80,13 +90,16 @@ def test_echoes_agree_in_every_layout(shape: Any, transposed: bool, dtype: Any) 
 @pytest.mark.parametrize(
     ("shape", "size", "step"),
     [
-        ((30,), 8, 3), ((2, 3, 30), 8, 8), ((2, 30), 8, 1), ((3, 9000), 400, 160), ((2, 30), 4, 7),
-        ((1, 40), 40, 1), ((2, 5), 1, 1),
+        ((30,), 8, 3),
+        ((2, 3, 30), 8, 8),
+        ((2, 30), 8, 1),
+        ((3, 9000), 400, 160),
+        ((2, 30), 4, 7),
+        ((1, 40), 40, 1),
+        ((2, 5), 1, 1),
     ],
-)  # fmt: skip
-def test_frames_are_added_up_where_they_overlap(
-    shape: Any, size: int, step: int, dtype: Any
-) -> None:
+)
+def test_frames_are_added_up_where_they_overlap(shape: Any, size: int, step: int, dtype: Any) -> None:
     frames = values(shape, dt.float64).unfold(-1, size, step)
     g = values(tuple(frames.shape), dt.float64, 1).to(dtype)
     stride = frames.stride()
@@ -111,6 +124,4 @@ def test_the_kernels_are_used() -> None:
     frames = votive.zeros(2, 14, 4)
     assert served_by_native("_into_window", lambda: F._into_window(frames, (2, 30), (30, 2, 1), 0))
     lag = votive.ones(1, 2, 30, dtype=votive.int64)
-    assert served_by_native(
-        "_delay_feedback", lambda: F._delay_feedback(x[None], x[None], lag, False)
-    )
+    assert served_by_native("_delay_feedback", lambda: F._delay_feedback(x[None], x[None], lag, False))

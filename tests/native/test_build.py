@@ -41,16 +41,17 @@ sys.meta_path.insert(0, Hidden())
 """
 
 
-def run(
-    before: str = "", env: dict[str, str] | None = None, check: bool = True
-) -> subprocess.CompletedProcess[str]:
+def run(before: str = "", env: dict[str, str] | None = None, check: bool = True) -> subprocess.CompletedProcess[str]:
     given = {k: v for k, v in os.environ.items() if k != "VOTIVE_NATIVE"}
     paths = [str(ROOT), given.get("PYTHONPATH", "")]
     given["PYTHONPATH"] = os.pathsep.join(p for p in paths if p)
     done = subprocess.run(
         [sys.executable, "-c", PROBE.format(before=before)],
-        env={**given, **(env or {})}, text=True, capture_output=True, cwd=ROOT,
-    )  # fmt: skip
+        env={**given, **(env or {})},
+        text=True,
+        capture_output=True,
+        cwd=ROOT,
+    )
     assert not check or done.returncode == 0, done.stderr
     return done
 
@@ -114,10 +115,23 @@ installs = pytest.mark.skipif(
 def wheel(tmp_path: Path, **env: str) -> tuple[list[str], str]:
     """Names inside a wheel that pip makes of this tree, and what pip printed."""
     done = subprocess.run(
-        [sys.executable, "-m", "pip", "wheel", "-v", "--no-deps", "-w", str(tmp_path),
-         "-C", f"build-dir={tmp_path}/build", str(ROOT)],
-        env={**os.environ, **env}, text=True, capture_output=True,
-    )  # fmt: skip
+        [
+            sys.executable,
+            "-m",
+            "pip",
+            "wheel",
+            "-v",
+            "--no-deps",
+            "-w",
+            str(tmp_path),
+            "-C",
+            f"build-dir={tmp_path}/build",
+            str(ROOT),
+        ],
+        env={**os.environ, **env},
+        text=True,
+        capture_output=True,
+    )
     assert done.returncode == 0, done.stdout + done.stderr
     (path,) = tmp_path.glob("*.whl")
     return zipfile.ZipFile(path).namelist(), done.stdout + done.stderr

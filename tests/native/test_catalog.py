@@ -93,16 +93,12 @@ def gradients(record: Record, sample: Any, dtype: str, how: str) -> Callable[[],
         transform((args, kwargs), leaves.append, votive.Tensor)
         leaves = [t for t in leaves if t.requires_grad]
         results = [
-            r for r in outputs(record.resolve(votive)(*args, **kwargs))
-            if r.dtype.is_inexact and r.requires_grad
-        ]  # fmt: skip
+            r for r in outputs(record.resolve(votive)(*args, **kwargs)) if r.dtype.is_inexact and r.requires_grad
+        ]
         if not leaves or not results:
             return []
         rng = np.random.default_rng(3)
-        weights = [
-            votive.from_numpy(np.asarray(rng.uniform(-1, 1, tuple(r.shape)))).to(r.dtype)
-            for r in results
-        ]
+        weights = [votive.from_numpy(np.asarray(rng.uniform(-1, 1, tuple(r.shape)))).to(r.dtype) for r in results]
         return list(votive.autograd.grad(results, leaves, weights, allow_unused=True))
 
     return run
@@ -110,10 +106,14 @@ def gradients(record: Record, sample: Any, dtype: str, how: str) -> Callable[[],
 
 @each
 def test_values_agree_with_the_reference(record: Record) -> None:
-    hold(record, [
-        (f"{record.name}{sample} {dtype}", values(record, sample, dtype, ""))
-        for sample in record.samples for dtype in dtypes_of(record)
-    ])  # fmt: skip
+    hold(
+        record,
+        [
+            (f"{record.name}{sample} {dtype}", values(record, sample, dtype, ""))
+            for sample in record.samples
+            for dtype in dtypes_of(record)
+        ],
+    )
 
 
 @each
@@ -122,10 +122,14 @@ def test_layouts_agree_with_the_reference(record: Record) -> None:
         pytest.skip("defined by the layout")
     known = dtypes_of(record)
     dtype = "float32" if "float32" in known else known[0]
-    hold(record, [
-        (f"{record.name}{sample} {how}", values(record, sample, dtype, how))
-        for sample in record.samples for how in ("permuted", "sliced", "shifted")
-    ])  # fmt: skip
+    hold(
+        record,
+        [
+            (f"{record.name}{sample} {how}", values(record, sample, dtype, how))
+            for sample in record.samples
+            for how in ("permuted", "sliced", "shifted")
+        ],
+    )
 
 
 @each
@@ -136,13 +140,15 @@ def test_gradients_agree_with_the_reference(record: Record) -> None:
     kinds = [d for d in ("float64", "float32", "bfloat16", "complex128") if d in known]
     runs = [
         (f"{record.name}{sample} {dtype}", gradients(record, sample, dtype, ""))
-        for sample in record.samples for dtype in kinds
-    ]  # fmt: skip
+        for sample in record.samples
+        for dtype in kinds
+    ]
     if record.layouts and kinds:
         runs += [
             (f"{record.name}{sample} {how}", gradients(record, sample, kinds[0], how))
-            for sample in record.samples for how in ("permuted", "sliced")
-        ]  # fmt: skip
+            for sample in record.samples
+            for how in ("permuted", "sliced")
+        ]
     hold(record, runs, scale=1.0)
 
 
@@ -151,10 +157,7 @@ def test_errors_agree_with_the_reference(record: Record) -> None:
     if not record.errors:
         pytest.skip("no error cases")
     dtype = dtypes_of(record)[0]
-    hold(record, [
-        (f"{record.name}{sample}", values(record, sample, dtype, ""))
-        for sample, _ in record.errors
-    ])  # fmt: skip
+    hold(record, [(f"{record.name}{sample}", values(record, sample, dtype, "")) for sample, _ in record.errors])
 
 
 def elementwise() -> Iterator[Record]:
@@ -172,9 +175,7 @@ def test_large_elementwise_work_agrees_with_the_reference(record: Record) -> Non
     def large(sample: Any, dtype: str) -> Callable[[], list[Any]]:
         def run() -> list[Any]:
             given = arrays(record, sample, dtype)
-            args, kwargs = place(
-                transform(given, lambda a: np.resize(a, n) if a.ndim else a, np.ndarray), ""
-            )
+            args, kwargs = place(transform(given, lambda a: np.resize(a, n) if a.ndim else a, np.ndarray), "")
             return outputs(record.resolve(votive)(*args, **kwargs))
 
         return run
@@ -182,6 +183,7 @@ def test_large_elementwise_work_agrees_with_the_reference(record: Record) -> Non
     known = dtypes_of(record)
     runs = [
         (f"{record.name} {dtype}", large(record.samples[0], dtype))
-        for dtype in ("float32", "float64", "bfloat16", "int64", "uint8", "bool") if dtype in known
-    ]  # fmt: skip
+        for dtype in ("float32", "float64", "bfloat16", "int64", "uint8", "bool")
+        if dtype in known
+    ]
     hold(record, runs)

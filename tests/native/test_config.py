@@ -28,9 +28,8 @@ def the_number_of_threads_is_put_back() -> Iterator[None]:
 
 def python(code: str, **env: str) -> str:
     done = subprocess.run(
-        [sys.executable, "-c", code], env={**os.environ, **env}, capture_output=True, text=True,
-        cwd=ROOT,
-    )  # fmt: skip
+        [sys.executable, "-c", code], env={**os.environ, **env}, capture_output=True, text=True, cwd=ROOT
+    )
     assert done.returncode == 0, done.stderr
     return done.stdout.strip()
 
@@ -97,11 +96,6 @@ def test_interop_threads_are_kept_and_set_once() -> None:
 
 @pytest.mark.parametrize("kernels", ["", "0"])
 @pytest.mark.parametrize(("given", "threads"), [("1", 1), ("3", 3), ("", None), ("no", None)])
-def test_the_environment_gives_the_number_of_threads(
-    kernels: str, given: str, threads: int | None
-) -> None:
-    got = python(
-        "import votive; print(votive.get_num_threads())",
-        VOTIVE_NATIVE=kernels, OMP_NUM_THREADS=given,
-    )  # fmt: skip
+def test_the_environment_gives_the_number_of_threads(kernels: str, given: str, threads: int | None) -> None:
+    got = python("import votive; print(votive.get_num_threads())", VOTIVE_NATIVE=kernels, OMP_NUM_THREADS=given)
     assert int(got) == (threads or len(os.sched_getaffinity(0)))

@@ -55,7 +55,7 @@ CASES = [
     ((2, 3, 6, 7, 8), 4, (3, 2, 3), (1, 2, 1), (1, 0, 2), (1, 1, 2), 1),
     ((1, 4, 5, 6, 9), 4, (3, 3, 3), (2, 2, 2), (1, 1, 1), (1, 1, 1), 4),
     ((64, 1, 28, 28), 16, (3, 3), (1, 1), (0, 0), (1, 1), 1),
-]  # fmt: skip
+]
 
 
 def _made(case: Any, dtype: Any) -> tuple[Any, ...]:
@@ -119,10 +119,7 @@ def test_fast_products_of_three_by_three_kernels_are_exact_enough(size: Any, pad
             run._convolution_transpose(g, weight, None, size, *geometry),
             run._convolution_transpose(back, wide[1], None, size, *geometry),
         ),
-        (
-            run._convolution_weight(x, g, (3, 3), *geometry),
-            run._convolution_weight(wide[0], back, (3, 3), *geometry),
-        ),
+        (run._convolution_weight(x, g, (3, 3), *geometry), run._convolution_weight(wide[0], back, (3, 3), *geometry)),
     ]
     for ours, exact in pairs:
         error = (ours.to(dt.float64) - exact).abs().max().item()

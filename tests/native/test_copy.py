@@ -16,9 +16,19 @@ from .compare import agree, layouts, needs_native, served_by_native
 pytestmark = needs_native
 
 TYPES = [
-    dt.bool_, dt.uint8, dt.int8, dt.int16, dt.int32, dt.int64, dt.float16, dt.bfloat16, dt.float32,
-    dt.float64, dt.complex64, dt.complex128,
-]  # fmt: skip
+    dt.bool_,
+    dt.uint8,
+    dt.int8,
+    dt.int16,
+    dt.int32,
+    dt.int64,
+    dt.float16,
+    dt.bfloat16,
+    dt.float32,
+    dt.float64,
+    dt.complex64,
+    dt.complex128,
+]
 SIZES = [1, 2, 4, 8, 16]
 BY_SIZE = {1: dt.uint8, 2: dt.int16, 4: dt.float32, 8: dt.float64, 16: dt.complex128}
 
@@ -39,10 +49,24 @@ def test_every_type_becomes_every_other(have: Any, want: Any) -> None:
 @pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize(
     "shape",
-    [(1, 1), (3, 5), (2, 100), (100, 2), (3, 1000), (1000, 3), (4, 64), (16, 16), (17, 15),
-     (33, 65), (7, 500), (500, 7), (200, 300), (257, 255)],
+    [
+        (1, 1),
+        (3, 5),
+        (2, 100),
+        (100, 2),
+        (3, 1000),
+        (1000, 3),
+        (4, 64),
+        (16, 16),
+        (17, 15),
+        (33, 65),
+        (7, 500),
+        (500, 7),
+        (200, 300),
+        (257, 255),
+    ],
     ids=str,
-)  # fmt: skip
+)
 def test_transposed_copies(size: int, shape: tuple[int, int]) -> None:
     for x in layouts(values(*shape, dtype=BY_SIZE[size])):
         agree(lambda x: x.t().contiguous(), x)
@@ -121,9 +145,7 @@ def test_fills(dtype: Any) -> None:
     agree(lambda: votive.full((), True))
 
 
-@pytest.mark.parametrize(
-    "dtype", [t for t in TYPES if not t.is_complex and t is not dt.bool_], ids=str
-)
+@pytest.mark.parametrize("dtype", [t for t in TYPES if not t.is_complex and t is not dt.bool_], ids=str)
 def test_ranges(dtype: Any) -> None:
     agree(lambda: votive.arange(100, dtype=dtype))
     agree(lambda: votive.arange(3, 90, 7, dtype=dtype))
@@ -136,9 +158,7 @@ def test_ranges(dtype: Any) -> None:
 
 
 @pytest.mark.parametrize("dtype", TYPES, ids=str)
-@pytest.mark.parametrize(
-    "shape", [(1, 1), (5, 9), (9, 5), (2, 3, 17, 33), (300, 250), (0, 3)], ids=str
-)
+@pytest.mark.parametrize("shape", [(1, 1), (5, 9), (9, 5), (2, 3, 17, 33), (300, 250), (0, 3)], ids=str)
 def test_triangles(dtype: Any, shape: Any) -> None:
     for x in layouts(values(*shape, dtype=dtype)):
         for k in (-20, -2, 0, 3, 50):
@@ -159,14 +179,7 @@ def test_rearrangements(size: int) -> None:
             agree(lambda x, dims=dims: x.flip(dims), x)
         for k in range(4):
             agree(lambda x, k=k: votive.rot90(x, k), x)
-        for shifts, dims in [
-            (3, 0),
-            (-2, 1),
-            ((2, 45), (0, 1)),
-            ((1, 2), (1, 1)),
-            (0, 0),
-            (11, ()),
-        ]:
+        for shifts, dims in [(3, 0), (-2, 1), ((2, 45), (0, 1)), ((1, 2), (1, 1)), (0, 0), (11, ())]:
             agree(lambda x, s=shifts, d=dims: votive.roll(x, s, d), x)
         agree(lambda x: votive.diag_embed(x), x)
         agree(lambda x: votive.diag_embed(x, -2, 0, 1), x)
@@ -198,10 +211,17 @@ def test_gradients_of_views_go_through_windows() -> None:
     def grads(x: Any) -> Any:
         out = []
         for view in (
-            lambda x: x[3:9], lambda x: x[:, 2], lambda x: x[4], lambda x: x[1::3, ::2],
-            lambda x: x.diagonal(1), lambda x: x.unfold(0, 4, 2), lambda x: x[2:2],
-            lambda x: x.split([3, 17], 0)[1], lambda x: x.unbind(1)[3], lambda x: x.t()[None, 5],
-        ):  # fmt: skip
+            lambda x: x[3:9],
+            lambda x: x[:, 2],
+            lambda x: x[4],
+            lambda x: x[1::3, ::2],
+            lambda x: x.diagonal(1),
+            lambda x: x.unfold(0, 4, 2),
+            lambda x: x[2:2],
+            lambda x: x.split([3, 17], 0)[1],
+            lambda x: x.unbind(1)[3],
+            lambda x: x.t()[None, 5],
+        ):
             leaf = x.detach().clone().requires_grad_()
             y = view(leaf)
             (y * votive.arange(y.numel()).reshape(y.shape)).sum().backward()

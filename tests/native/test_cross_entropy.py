@@ -53,20 +53,13 @@ def test_cross_entropy_agrees_in_every_layout(
             _, total, kept = agree(lambda a, f=fn, m=mean: f(a, t, w, -1, smoothing, m), form)
             back = OPS["_cross_entropy_reduced_backward"]
             one = votive.tensor(1.5).to(dtype)
-            agree(
-                lambda a, f=back, n=total, k=kept, m=mean, g=one: f(
-                    g, a, t, w, n, k, -1, smoothing, m
-                ),
-                form, **near,
-            )  # fmt: skip
+            agree(lambda a, f=back, n=total, k=kept, m=mean, g=one: f(g, a, t, w, n, k, -1, smoothing, m), form, **near)
 
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 @pytest.mark.parametrize("reduction", ["none", "mean", "sum"])
-def test_likelihoods_agree_in_every_layout(
-    dtype: Any, shape: tuple[int, ...], reduction: str
-) -> None:
+def test_likelihoods_agree_in_every_layout(dtype: Any, shape: tuple[int, ...], reduction: str) -> None:
     x, t, w = made(shape, dtype)
 
     def both(a: Any, weight: Any) -> Any:

@@ -88,9 +88,7 @@ def test_bytes_are_resized_to_the_same_bytes(mode: str, smooth: bool, size: Any)
     x[0] = (x[0] > 127).to(votive.uint8) * 255  # what overshoots
     last = x.permute(0, 2, 3, 1).contiguous().permute(0, 3, 1, 2)
     for y in (x, last, x[:, :, ::2, 1::2], x[:0]):
-        resize = lambda y=y: NF.interpolate(
-            y, size=size, mode=mode, align_corners=False, antialias=smooth
-        )
+        resize = lambda y=y: NF.interpolate(y, size=size, mode=mode, align_corners=False, antialias=smooth)
         ours, expected = both(resize)
         assert ours.stride() == expected.stride()
         assert votive.equal(ours, expected)

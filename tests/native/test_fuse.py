@@ -35,9 +35,7 @@ def fused_agrees(fn: Any, *args: Any) -> Any:
 
 
 @pytest.mark.parametrize("op", REDUCTIONS)
-@pytest.mark.parametrize(
-    "shape", [(), (1,), (7,), (5, 7), (40, 300), (300, 3), (3, 4, 5), (70_000,)], ids=str
-)
+@pytest.mark.parametrize("shape", [(), (1,), (7,), (5, 7), (40, 300), (300, 3), (3, 4, 5), (70_000,)], ids=str)
 def test_reductions_of_products_over_every_dim(op: str, shape: tuple[int, ...]) -> None:
     y = values(shape, seed=1)
     for x in layouts(values(shape)):
@@ -45,9 +43,7 @@ def test_reductions_of_products_over_every_dim(op: str, shape: tuple[int, ...]) 
             if dim is None:
                 fused_agrees(lambda a, b: getattr(a * b * 0.01 + 1, op)(), x, y)
             else:
-                fused_agrees(
-                    lambda a, b, d=dim, k=keepdim: getattr(a * b * 0.01 + 1, op)(d, k), x, y
-                )
+                fused_agrees(lambda a, b, d=dim, k=keepdim: getattr(a * b * 0.01 + 1, op)(d, k), x, y)
 
 
 def test_sums_over_several_dims_broadcast_operands_and_numbers() -> None:
@@ -60,9 +56,7 @@ def test_sums_over_several_dims_broadcast_operands_and_numbers() -> None:
 
 
 @pytest.mark.parametrize(
-    "dtype",
-    [vt.float32, vt.float64, vt.float16, vt.bfloat16, vt.int64, vt.int32, vt.uint8],
-    ids=str,
+    "dtype", [vt.float32, vt.float64, vt.float16, vt.bfloat16, vt.int64, vt.int32, vt.uint8], ids=str
 )
 def test_types(dtype: Any) -> None:
     x, y = values((30, 50), dtype), values((30, 50), dtype, 1)

@@ -15,8 +15,19 @@ from .compare import agree, layouts, needs_native, reference_only, served_by_nat
 pytestmark = needs_native
 
 MOVED = [dt.bool_, dt.int16, dt.float32, dt.int64, dt.bfloat16, dt.complex128]
-SUMMED = [dt.bool_, dt.uint8, dt.int8, dt.int16, dt.int32, dt.int64, dt.float16, dt.bfloat16,
-          dt.float32, dt.float64, dt.complex64]  # fmt: skip
+SUMMED = [
+    dt.bool_,
+    dt.uint8,
+    dt.int8,
+    dt.int16,
+    dt.int32,
+    dt.int64,
+    dt.float16,
+    dt.bfloat16,
+    dt.float32,
+    dt.float64,
+    dt.complex64,
+]
 F = votive.nn.functional
 
 
@@ -88,10 +99,7 @@ def test_scatter_reductions(dtype: Any) -> None:
             hows = hows[:2]
         for how in hows:
             for own in (True, False):
-                agree(
-                    lambda x, i, s, h=how, o=own: x.scatter_reduce(1, i, s, h, include_self=o),
-                    x, i, src,
-                )  # fmt: skip
+                agree(lambda x, i, s, h=how, o=own: x.scatter_reduce(1, i, s, h, include_self=o), x, i, src)
 
 
 def test_long_lists_into_one_line() -> None:
@@ -208,9 +216,7 @@ def test_out_of_range() -> None:
 
 
 @pytest.mark.parametrize("dtype", MOVED, ids=str)
-@pytest.mark.parametrize(
-    "shape", [(1,), (7, 11), (5, 3, 70), (0, 4), (70001,), (300, 301)], ids=str
-)
+@pytest.mark.parametrize("shape", [(1,), (7, 11), (5, 3, 70), (0, 4), (70001,), (300, 301)], ids=str)
 def test_masks(dtype: Any, shape: Any) -> None:
     for x in layouts(values(*shape, dtype=dtype)):
         for m in layouts(values(*shape, seed=8) > 4):

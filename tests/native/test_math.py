@@ -108,17 +108,28 @@ def _arguments(dtype: Any, low: float, high: float, count: int) -> Any:
     info = np.finfo(dtype)
     any_size = 2.0 ** rng.uniform(info.minexp - info.nmant, info.maxexp - 0.01, count)
     moderate = 2.0 ** rng.uniform(-30, 10, count)
-    return np.concatenate([
-        rng.uniform(low, high, 2 * count), any_size, -any_size, moderate, -moderate,
-        1 + rng.uniform(-0.01, 0.01, count), rng.uniform(-3, 3, count), _special(dtype),
-    ]).astype(dtype)  # fmt: skip
+    return np.concatenate(
+        [
+            rng.uniform(low, high, 2 * count),
+            any_size,
+            -any_size,
+            moderate,
+            -moderate,
+            1 + rng.uniform(-0.01, 0.01, count),
+            rng.uniform(-3, 3, count),
+            _special(dtype),
+        ]
+    ).astype(dtype)
 
 
 # The baseline level has no fused multiply-add, which costs these a little.
 WITHOUT_FMA = {
-    ("exp2", "float32"): 1.1, ("exp2", "float64"): 1.1, ("log2", "float32"): 2.0,
-    ("log10", "float32"): 1.7, ("pow", "float64"): 1.1,
-}  # fmt: skip
+    ("exp2", "float32"): 1.1,
+    ("exp2", "float64"): 1.1,
+    ("log2", "float32"): 2.0,
+    ("log10", "float32"): 1.7,
+    ("pow", "float64"): 1.1,
+}
 
 
 def _hold(name: str, limit: float, got: Any, want: Any, *args: Any) -> None:

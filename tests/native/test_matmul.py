@@ -19,10 +19,26 @@ FLOATS = [votive.float32, votive.float64, votive.float16, votive.bfloat16]
 INTS = [votive.int8, votive.uint8, votive.int16, votive.int32, votive.int64]
 # Around vectors, tiles, blocks and the sizes that are handed to threads.
 SIZES = [
-    (1, 1, 1), (1, 7, 3), (2, 33, 70), (3, 1, 40), (4, 40, 4), (5, 17, 31), (12, 32, 16),
-    (13, 33, 17), (24, 64, 15), (25, 65, 129), (64, 64, 64), (100, 3, 200), (97, 200, 130),
-    (1, 300, 257), (300, 1, 257), (2, 2, 40000), (40, 20, 1100), (130, 500, 520), (8, 600, 96),
-]  # fmt: skip
+    (1, 1, 1),
+    (1, 7, 3),
+    (2, 33, 70),
+    (3, 1, 40),
+    (4, 40, 4),
+    (5, 17, 31),
+    (12, 32, 16),
+    (13, 33, 17),
+    (24, 64, 15),
+    (25, 65, 129),
+    (64, 64, 64),
+    (100, 3, 200),
+    (97, 200, 130),
+    (1, 300, 257),
+    (300, 1, 257),
+    (2, 2, 40000),
+    (40, 20, 1100),
+    (130, 500, 520),
+    (8, 600, 96),
+]
 
 
 def draw(*shape: int, dtype: Any) -> Any:
@@ -68,11 +84,22 @@ def test_overflow_of_wide_integers_wraps(dtype: Any) -> None:
 
 
 BATCHES = [
-    ((7,), (7,)), ((7,), (7, 5)), ((5, 7), (7,)), ((2, 5, 7), (7,)), ((7,), (2, 7, 5)),
-    ((3, 5, 7), (7, 6)), ((3, 5, 7), (3, 7, 6)), ((3, 1, 5, 7), (4, 7, 6)), ((5, 7), (3, 7, 6)),
-    ((2, 3, 4, 5), (2, 1, 5, 6)), ((64, 16, 8), (64, 8, 16)), ((1, 5, 7), (4, 7, 6)),
-    ((2, 3, 1, 1, 9), (9, 20)), ((40, 1, 64), (40, 64, 50)), ((3, 130, 200), (3, 200, 90)),
-]  # fmt: skip
+    ((7,), (7,)),
+    ((7,), (7, 5)),
+    ((5, 7), (7,)),
+    ((2, 5, 7), (7,)),
+    ((7,), (2, 7, 5)),
+    ((3, 5, 7), (7, 6)),
+    ((3, 5, 7), (3, 7, 6)),
+    ((3, 1, 5, 7), (4, 7, 6)),
+    ((5, 7), (3, 7, 6)),
+    ((2, 3, 4, 5), (2, 1, 5, 6)),
+    ((64, 16, 8), (64, 8, 16)),
+    ((1, 5, 7), (4, 7, 6)),
+    ((2, 3, 1, 1, 9), (9, 20)),
+    ((40, 1, 64), (40, 64, 50)),
+    ((3, 130, 200), (3, 200, 90)),
+]
 
 
 @pytest.mark.parametrize("dtype", [votive.float32, votive.bfloat16, votive.int64], ids=str)
@@ -94,9 +121,16 @@ def test_expanded_factors_are_read_in_place() -> None:
 @pytest.mark.parametrize("dtype", [*FLOATS, votive.int32], ids=str)
 @pytest.mark.parametrize(
     "a, b",
-    [((0, 3), (3, 4)), ((3, 0), (0, 4)), ((4, 3), (3, 0)), ((0,), (0,)), ((2, 0, 3), (2, 3, 5)),
-     ((0, 4, 3), (3, 5)), ((2, 3, 0), (0,))],
-)  # fmt: skip
+    [
+        ((0, 3), (3, 4)),
+        ((3, 0), (0, 4)),
+        ((4, 3), (3, 0)),
+        ((0,), (0,)),
+        ((2, 0, 3), (2, 3, 5)),
+        ((0, 4, 3), (3, 5)),
+        ((2, 3, 0), (0,)),
+    ],
+)
 def test_empty_products_are_zeros(a: Any, b: Any, dtype: Any) -> None:
     agree(votive.matmul, votive.zeros(*a, dtype=dtype), votive.zeros(*b, dtype=dtype))
 
@@ -128,11 +162,7 @@ def test_linear_adds_the_bias_once(shape: Any, features: int, dtype: Any) -> Non
 
 @pytest.mark.parametrize("dtype", FLOATS, ids=str)
 def test_the_bias_of_deep_products_is_added_once(dtype: Any) -> None:
-    x, weight, bias = (
-        draw(30, 2300, dtype=dtype),
-        draw(70, 2300, dtype=dtype),
-        draw(70, dtype=dtype),
-    )
+    x, weight, bias = (draw(30, 2300, dtype=dtype), draw(70, 2300, dtype=dtype), draw(70, dtype=dtype))
     y = F.linear(x, weight, 50 * bias)
     exact = x.double() @ weight.double().T + 50 * bias.double()
     same(y.double(), exact, rtol=TOLERANCE[dtype], atol=60 * TOLERANCE[dtype])
@@ -150,10 +180,7 @@ def test_addmm_scales_and_broadcasts(beta: Any, alpha: Any, dtype: Any) -> None:
             agree(lambda *t: votive.addmm(*t, beta=beta, alpha=alpha), x, a, y)
     batch = draw(3, 9, 40, dtype=dtype)
     x = draw(9, 50, dtype=dtype)
-    agree(
-        lambda *t: votive.baddbmm(*t, beta=beta, alpha=alpha),
-        x, batch, b.expand(3, 40, 50),
-    )  # fmt: skip
+    agree(lambda *t: votive.baddbmm(*t, beta=beta, alpha=alpha), x, batch, b.expand(3, 40, 50))
     agree(lambda *t: votive.addmv(*t, beta=beta, alpha=alpha), draw(9, dtype=dtype), a, b[:, 0])
 
 

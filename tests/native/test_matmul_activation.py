@@ -17,9 +17,18 @@ pytestmark = needs_native
 FLOATS = [votive.float32, votive.float64, votive.float16, votive.bfloat16]
 # One row, few rows, tiles that are not whole, results written across, several blocks of k, no sum.
 SIZES = [
-    (1, 40, 64), (3, 500, 70), (12, 32, 16), (13, 33, 17), (64, 300, 40), (100, 130, 700),
-    (33, 70, 1500), (13, 33, 5000), (200, 257, 300), (5, 4, 0), (0, 4, 3),
-]  # fmt: skip
+    (1, 40, 64),
+    (3, 500, 70),
+    (12, 32, 16),
+    (13, 33, 17),
+    (64, 300, 40),
+    (100, 130, 700),
+    (33, 70, 1500),
+    (13, 33, 5000),
+    (200, 257, 300),
+    (5, 4, 0),
+    (0, 4, 3),
+]
 
 
 def draw(*shape: int, dtype: Any) -> Any:
@@ -64,9 +73,7 @@ def test_floats_are_served_by_native_rows_and_others_by_the_reference() -> None:
     for dtype in FLOATS:
         a = draw(4, 4, dtype=dtype)
         assert served_by_native("_addmm_activated", lambda a=a: votive._addmm_activation(a, a, a))
-        assert served_by_native(
-            "_linear_activated", lambda a=a: F._linear_activated(a, a, None, "silu")
-        )
+        assert served_by_native("_linear_activated", lambda a=a: F._linear_activated(a, a, None, "silu"))
     i = votive.tensor([[1, -2], [3, 4]])
     assert votive._addmm_activation(i, i, i).tolist() == [[0, 0], [18, 14]]
 

@@ -35,9 +35,7 @@ def forms(x: Any) -> list[Any]:
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 @pytest.mark.parametrize("affine", [True, False])
-def test_layer_norm_agrees_in_every_layout(
-    dtype: Any, shape: tuple[int, ...], affine: bool
-) -> None:
+def test_layer_norm_agrees_in_every_layout(dtype: Any, shape: tuple[int, ...], affine: bool) -> None:
     x, g = values(shape, dtype), values(shape, dtype, 1)
     forward, backward = OPS["_layer_norm"], OPS["_layer_norm_backward"]
     for dims in range(1, len(shape) + 1):
@@ -48,11 +46,11 @@ def test_layer_norm_agrees_in_every_layout(
             for by in forms(g):
                 for wants in ((True, True), (True, False), (False, True)):
                     agree(
-                        lambda h, t, w=w, d=dims, m=mean, r=rstd, k=wants: backward(
-                            h, t, m, r, w, d, *k
-                        ),
-                        by, form, **near(dtype),
-                    )  # fmt: skip
+                        lambda h, t, w=w, d=dims, m=mean, r=rstd, k=wants: backward(h, t, m, r, w, d, *k),
+                        by,
+                        form,
+                        **near(dtype),
+                    )
 
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
@@ -68,9 +66,8 @@ def test_rms_norm_agrees_in_every_layout(dtype: Any, shape: tuple[int, ...], aff
             for by in forms(g):
                 for wants in ((True, True), (True, False), (False, True)):
                     agree(
-                        lambda h, t, w=w, d=dims, r=rstd, k=wants: backward(h, t, r, w, d, *k),
-                        by, form, **near(dtype),
-                    )  # fmt: skip
+                        lambda h, t, w=w, d=dims, r=rstd, k=wants: backward(h, t, r, w, d, *k), by, form, **near(dtype)
+                    )
 
 
 GROUPED = [(2, 6), (3, 4, 5), (1, 6, 17), (2, 4, 3, 16), (4, 8, 20, 30), (2, 3, 2, 2, 2)]
@@ -79,9 +76,7 @@ GROUPED = [(2, 6), (3, 4, 5), (1, 6, 17), (2, 4, 3, 16), (4, 8, 20, 30), (2, 3, 
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 @pytest.mark.parametrize("shape", GROUPED, ids=str)
 @pytest.mark.parametrize("affine", [True, False])
-def test_group_norm_agrees_in_every_layout(
-    dtype: Any, shape: tuple[int, ...], affine: bool
-) -> None:
+def test_group_norm_agrees_in_every_layout(dtype: Any, shape: tuple[int, ...], affine: bool) -> None:
     x, g = values(shape, dtype), values(shape, dtype, 1)
     w, b = (values(shape[1:2], dtype, s) if affine else None for s in (2, 3))
     forward, backward = OPS["_group_norm"], OPS["_group_norm_backward"]
@@ -93,11 +88,11 @@ def test_group_norm_agrees_in_every_layout(
             for by in forms(g):
                 for wants in ((True, True), (True, False), (False, True)):
                     agree(
-                        lambda h, t, n=groups, m=mean, r=rstd, k=wants: backward(
-                            h, t, m, r, w, n, *k
-                        ),
-                        by, form, **near(dtype),
-                    )  # fmt: skip
+                        lambda h, t, n=groups, m=mean, r=rstd, k=wants: backward(h, t, m, r, w, n, *k),
+                        by,
+                        form,
+                        **near(dtype),
+                    )
 
 
 BATCHES = [(5, 3), (33, 17), (1, 4, 9), (3, 5, 16), (4, 16, 3, 7), (8, 32, 14, 14), (2, 3, 2, 5, 4)]
@@ -106,9 +101,7 @@ BATCHES = [(5, 3), (33, 17), (1, 4, 9), (3, 5, 16), (4, 16, 3, 7), (8, 32, 14, 1
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 @pytest.mark.parametrize("shape", BATCHES, ids=str)
 @pytest.mark.parametrize("affine", [True, False])
-def test_batch_norm_agrees_in_every_layout(
-    dtype: Any, shape: tuple[int, ...], affine: bool
-) -> None:
+def test_batch_norm_agrees_in_every_layout(dtype: Any, shape: tuple[int, ...], affine: bool) -> None:
     x, g = values(shape, dtype), values(shape, dtype, 1)
     kind = dt.float32 if dtype is dt.float16 else dtype
     w, b = (values(shape[1:2], kind, s) if affine else None for s in (2, 3))
@@ -122,9 +115,8 @@ def test_batch_norm_agrees_in_every_layout(
             for wants in ((True, True), (True, False), (False, True)):
                 for fn in (backward, OPS["_batch_norm_by_backward"]):
                     agree(
-                        lambda h, t, f=fn, m=mean, v=var, k=wants: f(h, t, m, v, w, 1e-5, *k),
-                        by, form, **near(dtype),
-                    )  # fmt: skip
+                        lambda h, t, f=fn, m=mean, v=var, k=wants: f(h, t, m, v, w, 1e-5, *k), by, form, **near(dtype)
+                    )
 
 
 @pytest.mark.parametrize("shape", [(4, 3, 50), (30, 20)], ids=str)

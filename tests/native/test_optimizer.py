@@ -57,14 +57,9 @@ def _laid_out(x: Any, how: int) -> Any:
     return x
 
 
-def _trained(
-    cls: Any, options: dict[str, Any], dtype: dt.dtype, layouts: tuple[int, int]
-) -> list[Any]:
+def _trained(cls: Any, options: dict[str, Any], dtype: dt.dtype, layouts: tuple[int, int]) -> list[Any]:
     """Parameters and states after some steps."""
-    params = [
-        votive.nn.Parameter(_laid_out(_values(s, dtype, i), layouts[0]))
-        for i, s in enumerate(SHAPES)
-    ]
+    params = [votive.nn.Parameter(_laid_out(_values(s, dtype, i), layouts[0])) for i, s in enumerate(SHAPES)]
     opt = cls(params, **options)
     for step in range(8):
         for i, p in enumerate(params):

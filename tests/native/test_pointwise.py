@@ -27,9 +27,18 @@ UNARY = [
     "angle", "relu",
 ]  # fmt: skip
 SPECIAL = [
-    "lgamma", "digamma", "erfinv", "special.erfcx", "special.log_ndtr", "special.ndtri",
-    "special.entr", "i0", "special.i0e", "special.i1", "special.i1e",
-]  # fmt: skip
+    "lgamma",
+    "digamma",
+    "erfinv",
+    "special.erfcx",
+    "special.log_ndtr",
+    "special.ndtri",
+    "special.entr",
+    "i0",
+    "special.i0e",
+    "special.i1",
+    "special.i1e",
+]
 BINARY = [
     "add", "sub", "mul", "div", "maximum", "minimum", "fmax", "fmin", "lt", "le", "gt", "ge", "eq",
     "ne", "logical_and", "logical_or", "logical_xor", "pow", "atan2", "hypot", "copysign",
@@ -37,19 +46,61 @@ BINARY = [
     "floor_divide", "ldexp",
 ]  # fmt: skip
 INT_UNARY = [
-    "abs", "neg", "square", "sign", "signbit", "isnan", "isinf", "isfinite", "logical_not",
-    "bitwise_not", "floor",
-]  # fmt: skip
+    "abs",
+    "neg",
+    "square",
+    "sign",
+    "signbit",
+    "isnan",
+    "isinf",
+    "isfinite",
+    "logical_not",
+    "bitwise_not",
+    "floor",
+]
 INT_BINARY = [
-    "add", "sub", "mul", "maximum", "minimum", "lt", "le", "gt", "ge", "eq", "ne", "bitwise_and",
-    "bitwise_or", "bitwise_xor", "bitwise_left_shift", "bitwise_right_shift", "gcd", "lcm",
-    "floor_divide", "remainder", "fmod",
-]  # fmt: skip
+    "add",
+    "sub",
+    "mul",
+    "maximum",
+    "minimum",
+    "lt",
+    "le",
+    "gt",
+    "ge",
+    "eq",
+    "ne",
+    "bitwise_and",
+    "bitwise_or",
+    "bitwise_xor",
+    "bitwise_left_shift",
+    "bitwise_right_shift",
+    "gcd",
+    "lcm",
+    "floor_divide",
+    "remainder",
+    "fmod",
+]
 ACTIVATIONS = [
-    "relu", "gelu", "silu", "softplus", "elu", "leaky_relu", "mish", "hardswish", "hardtanh",
-    "hardsigmoid", "relu6", "selu", "celu", "logsigmoid", "softsign", "tanhshrink", "softshrink",
+    "relu",
+    "gelu",
+    "silu",
+    "softplus",
+    "elu",
+    "leaky_relu",
+    "mish",
+    "hardswish",
+    "hardtanh",
+    "hardsigmoid",
+    "relu6",
+    "selu",
+    "celu",
+    "logsigmoid",
+    "softsign",
+    "tanhshrink",
+    "softshrink",
     "hardshrink",
-]  # fmt: skip
+]
 # Around the width of vectors, of tiles and where threads begin.
 SIZES = [0, 1, 15, 16, 17, 1023, 1025, 70_001]
 
@@ -89,10 +140,7 @@ def test_the_python_side_knows_what_the_engine_offers() -> None:
     from votive.backends.cpu.native.loader import codes
 
     has = native.module.has_tile
-    for kinds, names in (
-        ((dt.float32, dt.float64), program.FLOAT),
-        ((dt.int32, dt.int64), program.INT),
-    ):
+    for kinds, names in (((dt.float32, dt.float64), program.FLOAT), ((dt.int32, dt.int64), program.INT)):
         every = program.FLOAT | program.INT
         for kind in kinds:
             assert {n for n in every if has(n, codes[kind])} == names
@@ -270,9 +318,14 @@ def test_in_place_with_any_strides(dtype: Any) -> None:
         return base
 
     views = [
-        lambda b: b, lambda b: b[:, ::2], lambda b: b[..., 1::3], lambda b: b.transpose(0, 2),
-        lambda b: b[:, 3], lambda b: b.permute(1, 2, 0)[1:, 2:], lambda b: b[2, 3, 4:5],
-    ]  # fmt: skip
+        lambda b: b,
+        lambda b: b[:, ::2],
+        lambda b: b[..., 1::3],
+        lambda b: b.transpose(0, 2),
+        lambda b: b[:, 3],
+        lambda b: b.permute(1, 2, 0)[1:, 2:],
+        lambda b: b[2, 3, 4:5],
+    ]
     for view in views:
         agree(run, view)
 

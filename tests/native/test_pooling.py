@@ -103,10 +103,15 @@ def test_mean_pools_agree(case: Any, dtype: Any) -> None:
 @pytest.mark.parametrize(
     ("shape", "size"),
     [
-        ((2, 3, 10), 4), ((3, 20), 1), ((2, 5, 7, 7), 1), ((2, 17, 10, 11), (3, 5)),
-        ((2, 5, 4, 4), (7, 3)), ((1, 2, 5, 6, 7), (2, 3, 4)), ((3, 100, 30, 30), 1),
+        ((2, 3, 10), 4),
+        ((3, 20), 1),
+        ((2, 5, 7, 7), 1),
+        ((2, 17, 10, 11), (3, 5)),
+        ((2, 5, 4, 4), (7, 3)),
+        ((1, 2, 5, 6, 7), (2, 3, 4)),
+        ((3, 100, 30, 30), 1),
     ],
-)  # fmt: skip
+)
 def test_adaptive_pools_agree(shape: Any, size: Any, dtype: Any) -> None:
     votive.manual_seed(3)
     n = max(len(shape) - 2, 1)
@@ -174,9 +179,7 @@ def test_values_without_positions_are_those_with_them(dtype: Any, geometry: Any)
             alone = MAX[n](form, *geometry)
             values, _ = MAX[n](form, *geometry, return_indices=True)
             assert alone.stride() == values.stride()
-            np.testing.assert_array_equal(
-                alone.to(votive.float64).numpy(), values.to(votive.float64).numpy()
-            )
+            np.testing.assert_array_equal(alone.to(votive.float64).numpy(), values.to(votive.float64).numpy())
 
 
 def test_the_gradient_finds_positions_that_were_not_kept() -> None:

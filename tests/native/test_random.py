@@ -33,28 +33,35 @@ def filled(op: str, shape: Any, dtype: Any, key: int, counter: int, *parameters:
 @pytest.mark.parametrize(
     ("op", "parameters"),
     [
-        ("uniform", (0, 1)), ("uniform", (0.0, 1.0)), ("uniform", (-3, 0.5)), ("uniform", (2, 2)),
-        ("uniform", (-1.0, 0)), ("normal", (0, 1)), ("normal", (1.5, 2)), ("log_normal", (0, 0.5)),
-        ("exponential", (1,)), ("exponential", (0.3,)), ("cauchy", (1, 2)), ("geometric", (0.3,)),
-        ("bernoulli", (0.3,)), ("bernoulli", (1,)), ("bernoulli", (0,)), ("random", (0, None)),
+        ("uniform", (0, 1)),
+        ("uniform", (0.0, 1.0)),
+        ("uniform", (-3, 0.5)),
+        ("uniform", (2, 2)),
+        ("uniform", (-1.0, 0)),
+        ("normal", (0, 1)),
+        ("normal", (1.5, 2)),
+        ("log_normal", (0, 0.5)),
+        ("exponential", (1,)),
+        ("exponential", (0.3,)),
+        ("cauchy", (1, 2)),
+        ("geometric", (0.3,)),
+        ("bernoulli", (0.3,)),
+        ("bernoulli", (1,)),
+        ("bernoulli", (0,)),
+        ("random", (0, None)),
         ("random", (-5, 100)),
     ],
     ids=str,
-)  # fmt: skip
+)
 def test_draws_agree(op: str, parameters: Any, key: int, dtype: Any) -> None:
     rtol = ROUNDING.get(op, 0.0)
     if dtype in dt.HALF and rtol:
         rtol = 1e-2 if dtype is dt.bfloat16 else 1e-3
     for shape in SIZES:
-        agree(
-            lambda s=shape: filled(op, s, dtype, key, 2**63 + 7, *parameters),
-            rtol=rtol, atol=rtol and 1e-6,
-        )  # fmt: skip
+        agree(lambda s=shape: filled(op, s, dtype, key, 2**63 + 7, *parameters), rtol=rtol, atol=rtol and 1e-6)
 
 
-@pytest.mark.parametrize(
-    "dtype", [dt.bool_, dt.uint8, dt.int8, dt.int16, dt.int32, dt.int64], ids=str
-)
+@pytest.mark.parametrize("dtype", [dt.bool_, dt.uint8, dt.int8, dt.int16, dt.int32, dt.int64], ids=str)
 def test_integers_agree(dtype: Any) -> None:
     for shape in SIZES:
         agree(lambda s=shape: filled("random", s, dtype, 3, 1, 0, None))
@@ -80,10 +87,7 @@ def test_new_memory_gets_the_numbers_that_fills_give(dtype: Any) -> None:
             if op == "randperm" and n > 200 and dtype not in (dt.float32, dt.float64, dt.int64):
                 continue
             want = filled(op, (n,), dtype, 2**64 - 5, 3, *parameters)
-            agree(
-                lambda o=op, p=parameters, n=n: new(o, n, *p),
-                rtol=1e-2 if dtype in dt.HALF else 1e-5,
-            )
+            agree(lambda o=op, p=parameters, n=n: new(o, n, *p), rtol=1e-2 if dtype in dt.HALF else 1e-5)
             assert (new(op, n, *parameters) == want).all()
 
 
@@ -114,13 +118,21 @@ def test_dropout_agrees_in_every_layout(dtype: Any, p: float) -> None:
 @pytest.mark.parametrize(
     ("op", "parameters"),
     [
-        ("uniform", (1.5, 0.25)), ("uniform", (float("nan"), 1.0)), ("uniform", (0, 1e39)),
-        ("uniform", (-3e38, 3e38)), ("normal", (0.0, -1.0)), ("log_normal", (0.0, 0)),
-        ("exponential", (-0.5,)), ("cauchy", (0, 0.0)), ("geometric", (1.25,)),
-        ("bernoulli", (1.5,)), ("random", (5, 5)), ("random", (0, 2**40)),
+        ("uniform", (1.5, 0.25)),
+        ("uniform", (float("nan"), 1.0)),
+        ("uniform", (0, 1e39)),
+        ("uniform", (-3e38, 3e38)),
+        ("normal", (0.0, -1.0)),
+        ("log_normal", (0.0, 0)),
+        ("exponential", (-0.5,)),
+        ("cauchy", (0, 0.0)),
+        ("geometric", (1.25,)),
+        ("bernoulli", (1.5,)),
+        ("random", (5, 5)),
+        ("random", (0, 2**40)),
     ],
     ids=str,
-)  # fmt: skip
+)
 def test_wrong_parameters_read_the_same(op: str, parameters: Any) -> None:
     told = []
     dtype = dt.int32 if op == "random" else dt.float32

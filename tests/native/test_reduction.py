@@ -17,9 +17,23 @@ from .compare import agree, layouts, needs_native, served_by_native
 pytestmark = needs_native
 
 SHAPES = [
-    (), (1,), (5,), (7, 5), (3, 4, 5), (2, 3, 1, 5), (1000,), (33, 1000), (1000, 3), (300, 200),
-    (5000, 4), (40000, 3), (70000,), (3, 70000), (17, 1, 33, 9), (130, 65),
-]  # fmt: skip
+    (),
+    (1,),
+    (5,),
+    (7, 5),
+    (3, 4, 5),
+    (2, 3, 1, 5),
+    (1000,),
+    (33, 1000),
+    (1000, 3),
+    (300, 200),
+    (5000, 4),
+    (40000, 3),
+    (70000,),
+    (3, 70000),
+    (17, 1, 33, 9),
+    (130, 65),
+]
 EMPTY = [(0,), (3, 0), (0, 3), (2, 0, 4)]
 FLOATS = [vt.float32, vt.float64, vt.float16, vt.bfloat16]
 INTS = [vt.int8, vt.int16, vt.int32, vt.int64, vt.uint8]
@@ -152,9 +166,7 @@ def test_variance_far_from_zero_keeps_its_digits() -> None:
         x = vt.tensor((near + shift).astype(np.float32))
         exact = x.double().numpy()
         for dim in (0, 1, None):
-            np.testing.assert_allclose(
-                x.var(dim).numpy(), np.var(exact, axis=dim, ddof=1), rtol=1e-4
-            )
+            np.testing.assert_allclose(x.var(dim).numpy(), np.var(exact, axis=dim, ddof=1), rtol=1e-4)
 
 
 @pytest.mark.parametrize("op", ["sum", "mean", "amax", "argmax", "any", "prod", "logsumexp"])

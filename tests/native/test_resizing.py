@@ -69,9 +69,7 @@ def test_padding_agrees(case: Any, mode: str, dtype: Any) -> None:
     check(lambda x: F.pad(x, amounts, mode), votive.randn(*shape).to(dtype))
 
 
-@pytest.mark.parametrize(
-    "dtype", [dt.bool_, dt.int8, dt.int32, dt.int64, dt.uint8, dt.complex64], ids=str
-)
+@pytest.mark.parametrize("dtype", [dt.bool_, dt.int8, dt.int32, dt.int64, dt.uint8, dt.complex64], ids=str)
 def test_padding_of_other_types(dtype: Any) -> None:
     x = votive.randint(0, 2, (2, 3, 7)).to(dtype)
     for a in orders(x):

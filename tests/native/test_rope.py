@@ -25,14 +25,16 @@ def values(shape: tuple[int, ...], dtype: Any, seed: int = 0) -> Any:
 @pytest.mark.parametrize(
     ("shape", "table", "offset"),
     [
-        ((3, 4), (3, 2), 0), ((2, 5, 9, 32), (20, 16), 7), ((2, 3, 4, 71), (2, 1, 4, 33), 0),
-        ((2, 1, 6, 40), (1, 1, 8, 20), 2), ((0, 3, 4), (3, 2), 0), ((4, 8, 128, 64), (128, 32), 0),
+        ((3, 4), (3, 2), 0),
+        ((2, 5, 9, 32), (20, 16), 7),
+        ((2, 3, 4, 71), (2, 1, 4, 33), 0),
+        ((2, 1, 6, 40), (1, 1, 8, 20), 2),
+        ((0, 3, 4), (3, 2), 0),
+        ((4, 8, 128, 64), (128, 32), 0),
     ],
     ids=str,
-)  # fmt: skip
-def test_rope_agrees_in_every_layout(
-    dtype: Any, interleaved: bool, shape: Any, table: Any, offset: int
-) -> None:
+)
+def test_rope_agrees_in_every_layout(dtype: Any, interleaved: bool, shape: Any, table: Any, offset: int) -> None:
     x = values(shape, dtype)
     tables = [dt.float32, dtype] if dtype in dt.HALF else [dtype]
     for kind in tables:
@@ -41,8 +43,9 @@ def test_rope_agrees_in_every_layout(
             for c, s in zip(layouts(cos), layouts(sin), strict=True):
                 agree(
                     lambda t, c=c, s=s: OPS["_rope"](t, c, s, offset, interleaved),
-                    form, atol=1e-6 if dtype is dt.float32 else None,
-                )  # fmt: skip
+                    form,
+                    atol=1e-6 if dtype is dt.float32 else None,
+                )
 
 
 def test_the_row_is_native() -> None:

@@ -16,13 +16,25 @@ from .compare import agree, layouts, needs_native, served_by_native
 pytestmark = needs_native
 
 SHAPES = [
-    (), (1,), (15,), (16,), (17,), (100,), (0,), (3, 0), (0, 3), (5, 7), (40, 300), (300, 40),
-    (3, 4, 5), (3, 1, 50), (2, 66_000), (200_003,), (20_000, 3),
-]  # fmt: skip
-TYPES = [
-    vt.float32, vt.float64, vt.float16, vt.bfloat16, vt.int8, vt.int16, vt.int32, vt.int64,
-    vt.uint8, vt.bool,
-]  # fmt: skip
+    (),
+    (1,),
+    (15,),
+    (16,),
+    (17,),
+    (100,),
+    (0,),
+    (3, 0),
+    (0, 3),
+    (5, 7),
+    (40, 300),
+    (300, 40),
+    (3, 4, 5),
+    (3, 1, 50),
+    (2, 66_000),
+    (200_003,),
+    (20_000, 3),
+]
+TYPES = [vt.float32, vt.float64, vt.float16, vt.bfloat16, vt.int8, vt.int16, vt.int32, vt.int64, vt.uint8, vt.bool]
 
 
 def values(shape: tuple[int, ...], dtype: Any = vt.float32) -> Any:

@@ -44,11 +44,7 @@ def test_searches_in_rows_and_types() -> None:
         for rows, x in itertools.product(layouts(bounds), layouts(values((4, 3, 9), b, 1))):
             agree(lambda s, v: vt.searchsorted(s, v), rows, x)
     order = values((50,)).sort()
-    agree(
-        lambda s, v: vt.searchsorted(s, v, sorter=order.indices),
-        values((50,)),
-        values((9,), seed=1),
-    )
+    agree(lambda s, v: vt.searchsorted(s, v, sorter=order.indices), values((50,)), values((9,), seed=1))
 
 
 def test_counts() -> None:

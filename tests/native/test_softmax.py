@@ -18,9 +18,26 @@ pytestmark = needs_native
 DTYPES = [dt.float32, dt.float64, dt.float16, dt.bfloat16]
 CANCELLED = {dt.float32: 2e-4, dt.float64: 1e-13, dt.float16: 2e-3, dt.bfloat16: 2e-2}
 SHAPES = [
-    (), (1,), (5,), (16,), (17,), (64,), (3, 31), (7, 65), (2, 3, 33), (40, 9), (1, 4), (4, 1),
-    (3, 20, 17), (2, 3, 4, 5), (33, 1000), (300, 400), (0, 3), (3, 0), (2, 5, 8, 8),
-]  # fmt: skip
+    (),
+    (1,),
+    (5,),
+    (16,),
+    (17,),
+    (64,),
+    (3, 31),
+    (7, 65),
+    (2, 3, 33),
+    (40, 9),
+    (1, 4),
+    (4, 1),
+    (3, 20, 17),
+    (2, 3, 4, 5),
+    (33, 1000),
+    (300, 400),
+    (0, 3),
+    (3, 0),
+    (2, 5, 8, 8),
+]
 
 
 def values(shape: tuple[int, ...], dtype: Any, seed: int = 0) -> Any:
@@ -59,8 +76,15 @@ def test_backward_agrees_in_every_layout(op: str, dtype: Any, shape: tuple[int, 
 @pytest.mark.parametrize("dim", [0, 1])
 def test_what_is_not_finite_comes_out_as_in_the_reference(op: str, dim: int) -> None:
     inf, nan = float("inf"), float("nan")
-    rows = [[-inf] * 20, [inf] + [0.0] * 19, [nan] + [1.0] * 19, [-inf] * 19 + [3.0],
-            [0.0] * 19 + [nan], [1e38, -1e38] * 10, [-90.0, -104.0, 0.0, -87.5] * 5]  # fmt: skip
+    rows = [
+        [-inf] * 20,
+        [inf] + [0.0] * 19,
+        [nan] + [1.0] * 19,
+        [-inf] * 19 + [3.0],
+        [0.0] * 19 + [nan],
+        [1e38, -1e38] * 10,
+        [-90.0, -104.0, 0.0, -87.5] * 5,
+    ]
     x = votive.tensor(rows)
     agree(lambda t: OPS[op](t, dim), x if dim else x.t())
     agree(lambda t: OPS[op](t, dim), x.t().contiguous().t() if dim else x.t().contiguous())

@@ -16,13 +16,22 @@ from .compare import agree, layouts, needs_native, reference_only, served_by_nat
 pytestmark = needs_native
 
 SHAPES = [
-    (), (1,), (2,), (24,), (25,), (256,), (257,), (1000,), (5, 7), (40, 300), (300, 40), (3, 1, 50),
-    (70_001,), (2, 66_000),
-]  # fmt: skip
-REALS = [
-    vt.float32, vt.float64, vt.float16, vt.bfloat16, vt.int8, vt.int16, vt.int32, vt.int64,
-    vt.uint8,
-]  # fmt: skip
+    (),
+    (1,),
+    (2,),
+    (24,),
+    (25,),
+    (256,),
+    (257,),
+    (1000,),
+    (5, 7),
+    (40, 300),
+    (300, 40),
+    (3, 1, 50),
+    (70_001,),
+    (2, 66_000),
+]
+REALS = [vt.float32, vt.float64, vt.float16, vt.bfloat16, vt.int8, vt.int16, vt.int32, vt.int64, vt.uint8]
 
 
 def values(shape: tuple[int, ...], dtype: Any = vt.float32, few: bool = False) -> Any:
@@ -114,9 +123,7 @@ def test_topk_every_type(dtype: Any) -> None:
 
 @pytest.mark.parametrize("shape", [(1,), (7,), (40, 300), (300, 40), (3, 4, 5), (5000,)], ids=str)
 def test_ranks_along_every_dim(shape: tuple[int, ...]) -> None:
-    for x, dim, keepdim in itertools.product(
-        layouts(values(shape)), range(len(shape)), (False, True)
-    ):
+    for x, dim, keepdim in itertools.product(layouts(values(shape)), range(len(shape)), (False, True)):
         check(vt.median, x, dim, keepdim)
         check(vt.nanmedian, x, dim, keepdim)
         check(vt.mode, x, dim, keepdim)
@@ -145,8 +152,11 @@ def test_empty_sorts() -> None:
 def test_native_rows_serve(op: str) -> None:
     x = values((4, 50))
     run = {
-        "_sort": lambda: vt.sort(x), "_topk": lambda: vt.topk(x, 3), "_unique": lambda: x.unique(),
-        "_kthvalue": lambda: vt.kthvalue(x, 3), "_sample": lambda: vt.mode(x),
+        "_sort": lambda: vt.sort(x),
+        "_topk": lambda: vt.topk(x, 3),
+        "_unique": lambda: x.unique(),
+        "_kthvalue": lambda: vt.kthvalue(x, 3),
+        "_sample": lambda: vt.mode(x),
         "_median": lambda: x.median(),
-    }  # fmt: skip
+    }
     assert served_by_native(op, run[op])

@@ -208,9 +208,7 @@ def test_random_sizes_and_thread_counts_agree_with_numpy() -> None:
         m = x[: n // rows * rows].reshape(rows, -1)
         v = votive.from_numpy(m)
         np.testing.assert_allclose((v.t() + 1).numpy(), m.T + 1, rtol=1e-12)
-        np.testing.assert_allclose(
-            v.sum(0).numpy(), m.sum(0), rtol=1e-9, atol=1e-9 * max(1, rows) ** 0.5
-        )
+        np.testing.assert_allclose(v.sum(0).numpy(), m.sum(0), rtol=1e-9, atol=1e-9 * max(1, rows) ** 0.5)
 
 
 def test_a_process_ends_although_its_pool_is_in_use() -> None:

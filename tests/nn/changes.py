@@ -86,9 +86,7 @@ def _on_class(cls: type, name: str = "forward") -> Way:
 
 
 def _hook(pick: Callable[[Any], Any]) -> Way:
-    return lambda b, stack: stack.enter_context(
-        pick(b).register_forward_hook(lambda m, args, y: 1.5 * y)
-    )
+    return lambda b, stack: stack.enter_context(pick(b).register_forward_hook(lambda m, args, y: 1.5 * y))
 
 
 def _lora(block: Any, stack: ExitStack) -> None:
@@ -98,9 +96,7 @@ def _lora(block: Any, stack: ExitStack) -> None:
 
 def _global(block: Any, stack: ExitStack) -> None:
     stack.enter_context(
-        nn.modules.module.register_module_forward_hook(
-            lambda m, args, y: 1.5 * y if m is block.mlp.up_proj else None
-        )
+        nn.modules.module.register_module_forward_hook(lambda m, args, y: 1.5 * y if m is block.mlp.up_proj else None)
     )
 
 
@@ -122,25 +118,19 @@ CHANGES: dict[str, Way] = {
     "an own forward of the net": _own(lambda b: b.mlp),
     "an own forward of attention": _own(lambda b: b.self_attn),
     "an own forward of the layer": _own(lambda b: b),
-    "an own helper of attention": lambda b, stack: setattr(
-        b.self_attn, "look", _louder(b.self_attn.look)
-    ),
+    "an own helper of attention": lambda b, stack: setattr(b.self_attn, "look", _louder(b.self_attn.look)),
     # A method of the class.
     "forward of Linear replaced": _on_class(nn.Linear),
     "forward of RMSNorm replaced": _on_class(nn.RMSNorm),
     "forward of the layer's class replaced": lambda b, s: _on_class(type(b))(b, s),
     "forward of the net's class replaced": lambda b, s: _on_class(type(b.mlp))(b, s),
-    "a helper of attention's class replaced": lambda b, s: _on_class(type(b.self_attn), "look")(
-        b, s
-    ),
+    "a helper of attention's class replaced": lambda b, s: _on_class(type(b.self_attn), "look")(b, s),
     "__call__ of Linear replaced": _on_class(nn.Linear, "__call__"),
     # Another class.
     "a subclass of Linear": lambda b, stack: _as(b.mlp.up_proj, _LouderLinear),
     "a subclass with a __call__": lambda b, stack: _as(b.mlp.up_proj, _LouderCall),
     "a subclass of RMSNorm": lambda b, stack: _as(b.input_layernorm, _LouderNorm),
-    "a replaced child": lambda b, stack: setattr(
-        b.mlp, "gate_proj", nn.Sequential(b.mlp.gate_proj, _Twice())
-    ),
+    "a replaced child": lambda b, stack: setattr(b.mlp, "gate_proj", nn.Sequential(b.mlp.gate_proj, _Twice())),
     "a replaced norm": lambda b, stack: setattr(
         b, "input_layernorm", nn.LayerNorm(16, device=b.mlp.up_proj.weight.device)
     ),
@@ -157,14 +147,10 @@ CHANGES: dict[str, Way] = {
         parametrizations.weight_norm(b.mlp.up_proj).parametrizations.weight.original0
     ),
     # Other weights.
-    "another parameter": lambda b, stack: setattr(
-        b.mlp.up_proj, "weight", nn.Parameter(_weight(b.mlp.up_proj))
-    ),
+    "another parameter": lambda b, stack: setattr(b.mlp.up_proj, "weight", nn.Parameter(_weight(b.mlp.up_proj))),
     "other data": lambda b, stack: setattr(b.mlp.up_proj.weight, "data", _weight(b.mlp.up_proj)),
     "weights written in place": lambda b, stack: b.mlp.up_proj.weight.data.mul_(1.5),
-    "a plain tensor as a weight": lambda b, stack: _parameter_gone(
-        b.mlp.up_proj, _weight(b.mlp.up_proj)
-    ),
+    "a plain tensor as a weight": lambda b, stack: _parameter_gone(b.mlp.up_proj, _weight(b.mlp.up_proj)),
     "a plain tensor as a norm's weight": lambda b, stack: _parameter_gone(
         b.post_attention_layernorm, _weight(b.post_attention_layernorm)
     ),
@@ -172,9 +158,7 @@ CHANGES: dict[str, Way] = {
     "weights of another layout": lambda b, stack: setattr(
         b.mlp.up_proj, "weight", nn.Parameter(_weight(b.mlp.up_proj).t().contiguous().t())
     ),
-    "a bias": lambda b, stack: setattr(
-        b.mlp.gate_proj, "bias", nn.Parameter(_weight(b.mlp.gate_proj)[:, 0])
-    ),
+    "a bias": lambda b, stack: setattr(b.mlp.gate_proj, "bias", nn.Parameter(_weight(b.mlp.gate_proj)[:, 0])),
     "a norm without weight": lambda b, stack: setattr(b.post_attention_layernorm, "weight", None),
     # Other numbers.
     "another eps": lambda b, stack: setattr(b.input_layernorm, "eps", 0.5),
@@ -185,7 +169,7 @@ CHANGES: dict[str, Way] = {
     "a window": lambda b, stack: setattr(b.self_attn, "window", 2),
     "another activation": lambda b, stack: setattr(b.mlp, "act_fn", F.relu),
     "an own activation": lambda b, stack: setattr(b.mlp, "act_fn", lambda x: x.sin()),
-}  # fmt: skip
+}
 
 
 class _Names(Observer):
@@ -211,7 +195,5 @@ LOOKS: dict[str, Way] = {
     "glass.capture": _captured,
     "frozen parameters": lambda b, stack: b.mlp.gate_proj.requires_grad_(False),
     "training": lambda b, stack: b.train(),
-    "a subclass that inherits all": lambda b, stack: _as(
-        b.mlp.up_proj, type("Same", (nn.Linear,), {})
-    ),
-}  # fmt: skip
+    "a subclass that inherits all": lambda b, stack: _as(b.mlp.up_proj, type("Same", (nn.Linear,), {})),
+}

@@ -189,11 +189,17 @@ def parameter_dict(lib: Any, say: Said) -> None:
     del p["b"]
     say(list(p))
     for what, fn in {
-        "get": lambda: p["zz"], "delete": lambda: p.__delitem__("zz"), "pop": lambda: p.pop("zz"),
-        "key": lambda: nn.ParameterDict().__setitem__(3, 1), "update": lambda: p.update(3),
-        "short": lambda: p.update([("a",)]), "plain": lambda: p.update([3]), "call": lambda: p(1),
-        "popitem": lambda: nn.ParameterDict().popitem(), "read key": lambda: p[3],
-    }.items():  # fmt: skip
+        "get": lambda: p["zz"],
+        "delete": lambda: p.__delitem__("zz"),
+        "pop": lambda: p.pop("zz"),
+        "key": lambda: nn.ParameterDict().__setitem__(3, 1),
+        "update": lambda: p.update(3),
+        "short": lambda: p.update([("a",)]),
+        "plain": lambda: p.update([3]),
+        "call": lambda: p(1),
+        "popitem": lambda: nn.ParameterDict().popitem(),
+        "read key": lambda: p[3],
+    }.items():
         say.attempt(what, fn)
     p.clear()
     say(p, len(p))

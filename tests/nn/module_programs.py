@@ -184,9 +184,12 @@ def attributes_change_kind(lib: Any, say: Said) -> None:
 
     def tables() -> Any:
         return (
-            sorted(m._parameters), sorted(m._buffers), sorted(m._modules),
-            sorted(m._non_persistent_buffers_set), "x" in m.__dict__,
-        )  # fmt: skip
+            sorted(m._parameters),
+            sorted(m._buffers),
+            sorted(m._modules),
+            sorted(m._non_persistent_buffers_set),
+            "x" in m.__dict__,
+        )
 
     m.x = 3
     say(tables())
@@ -232,9 +235,12 @@ def finding_by_path(lib: Any, say: Said) -> None:
     net.set_submodule("blocks.3", names.Norm(2))
     say(net)
     for target, module, strict in (
-        ("head.new", names.Norm(1), True), ("scale", names.Norm(1), False),
-        ("", names.Norm(1), False), ("a.b", names.Norm(1), False), ("head.fc", 3, False),
-    ):  # fmt: skip
+        ("head.new", names.Norm(1), True),
+        ("scale", names.Norm(1), False),
+        ("", names.Norm(1), False),
+        ("a.b", names.Norm(1), False),
+        ("head.fc", 3, False),
+    ):
         say.attempt(target, lambda a=(target, module, strict): net.set_submodule(*a), text=True)
 
 
@@ -246,12 +252,21 @@ def conversions(lib: Any, say: Said) -> None:
     m(lib.ones(1, 2)).sum().backward()
     before = m.weight
     for step in (
-        lambda: m.double(), lambda: m.half(), lambda: m.bfloat16(), lambda: m.float(),
-        lambda: m.to(lib.float64), lambda: m.to("cpu"), lambda: m.to("cpu", lib.float16),
-        lambda: m.to(dtype=lib.float32), lambda: m.to(lib.ones(1, dtype=lib.float64)),
-        lambda: m.to(lib.float32, non_blocking=True), lambda: m.cpu(), lambda: m.type(lib.float64),
-        lambda: m.to(device="cpu", dtype=lib.float32), lambda: m.to(None, lib.float64),
-    ):  # fmt: skip
+        lambda: m.double(),
+        lambda: m.half(),
+        lambda: m.bfloat16(),
+        lambda: m.float(),
+        lambda: m.to(lib.float64),
+        lambda: m.to("cpu"),
+        lambda: m.to("cpu", lib.float16),
+        lambda: m.to(dtype=lib.float32),
+        lambda: m.to(lib.ones(1, dtype=lib.float64)),
+        lambda: m.to(lib.float32, non_blocking=True),
+        lambda: m.cpu(),
+        lambda: m.type(lib.float64),
+        lambda: m.to(device="cpu", dtype=lib.float32),
+        lambda: m.to(None, lib.float64),
+    ):
         say(step() is m, m.weight.dtype, m.weight.grad.dtype, m.steps.dtype, m.mean.dtype)
     say(m.weight is before, m.weight.is_leaf, m.weight.requires_grad, type(m.weight).__name__)
     say.attempt("unknown argument", lambda: m.to(copy=True))

@@ -161,11 +161,13 @@ def parametrizations_refused(lib: Any, say: Said) -> None:
 
     same = lambda x: x
     for what, p in {
-        "shape": giving(lambda x: x[0]), "dtype": giving(lambda x: x.float()),
-        "type": giving(lambda x: 3), "inverse type": giving(same, lambda x: 3),
+        "shape": giving(lambda x: x[0]),
+        "dtype": giving(lambda x: x.float()),
+        "type": giving(lambda x: 3),
+        "inverse type": giving(same, lambda x: 3),
         "inverse dtype": giving(same, lambda x: x.float()),
         "inverse parts": giving(same, lambda x: (x, 3)),
-    }.items():  # fmt: skip
+    }.items():
         m = make(lib).Lin(3, 3).double()
         say.attempt(what, lambda m=m, p=p: P.register_parametrization(m, "weight", p))
         say(type(m).__name__, list(m._parameters))

@@ -179,7 +179,6 @@ def lazy_modules(lib: Any, say: Said) -> None:
     fresh = lib.nn.Sequential(LazyScale())
     say(fresh.load_state_dict(m.state_dict()), fresh[0].w, type(fresh[0]).__name__)
     say(fresh(lib.ones(3)), type(fresh[0]).__name__)
-    say.attempt("lazy into full", lambda: m.load_state_dict(
-        lib.nn.Sequential(LazyScale()).state_dict()))  # fmt: skip
+    say.attempt("lazy into full", lambda: m.load_state_dict(lib.nn.Sequential(LazyScale()).state_dict()))
     both = lib.nn.Sequential(LazyScale())
     say(both.load_state_dict(lib.nn.Sequential(LazyScale()).state_dict()), both[0].w)

@@ -46,9 +46,7 @@ SCALED = [
 
 
 @pytest.mark.parametrize(("name", "kwargs", "std", "bound"), SCALED)
-def test_the_spread_is_the_formula_s(
-    name: str, kwargs: dict[str, Any], std: float, bound: float | None
-) -> None:
+def test_the_spread_is_the_formula_s(name: str, kwargs: dict[str, Any], std: float, bound: float | None) -> None:
     votive.manual_seed(1)
     w = nn.Parameter(votive.empty(200, 100))
     assert getattr(init, name)(w, **kwargs) is w
@@ -64,14 +62,7 @@ def test_the_spread_is_the_formula_s(
 
 @pytest.mark.parametrize(
     ("mean", "std", "a", "b"),
-    [
-        (0, 1, -2, 2),
-        (1, 2, -1, 1.5),
-        (0, 1, 3, 4),
-        (5, 0.1, -1, 1),
-        (0, 1, -9, -8),
-        (0, 0.02, -2, 2),
-    ],
+    [(0, 1, -2, 2), (1, 2, -1, 1.5), (0, 1, 3, 4), (5, 0.1, -1, 1), (0, 1, -9, -8), (0, 0.02, -2, 2)],
 )
 def test_truncated_normal_values_have_the_moments_of_the_conditioned_distribution(
     mean: float, std: float, a: float, b: float
@@ -117,10 +108,16 @@ def test_sparse_values_have_zeros_in_each_column() -> None:
 
 
 DRAWING = [
-    ("uniform_", {}), ("normal_", {}), ("trunc_normal_", {}), ("xavier_uniform_", {}),
-    ("xavier_normal_", {}), ("kaiming_uniform_", {}), ("kaiming_normal_", {}),
-    ("orthogonal_", {}), ("sparse_", {"sparsity": 0.5}),
-]  # fmt: skip
+    ("uniform_", {}),
+    ("normal_", {}),
+    ("trunc_normal_", {}),
+    ("xavier_uniform_", {}),
+    ("xavier_normal_", {}),
+    ("kaiming_uniform_", {}),
+    ("kaiming_normal_", {}),
+    ("orthogonal_", {}),
+    ("sparse_", {"sparsity": 0.5}),
+]
 
 
 @pytest.mark.parametrize(("name", "kwargs"), DRAWING)

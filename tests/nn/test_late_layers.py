@@ -17,9 +17,9 @@ def close(got: Any, want: Any) -> None:
 
 
 @pytest.mark.parity
-@pytest.mark.parametrize("options", [
-    {}, {"affine": False}, {"track_running_stats": False}, {"bias": False}, {"momentum": 0.3},
-], ids=str)  # fmt: skip
+@pytest.mark.parametrize(
+    "options", [{}, {"affine": False}, {"track_running_stats": False}, {"bias": False}, {"momentum": 0.3}], ids=str
+)
 @pytest.mark.parametrize("dims", [1, 2, 3])
 def test_a_lazy_instance_norm_becomes_torchs(dims: int, options: dict[str, Any]) -> None:
     torch = pytest.importorskip("torch")
@@ -45,11 +45,15 @@ def test_a_lazy_instance_norm_becomes_torchs(dims: int, options: dict[str, Any])
 
 
 LOSSES: list[tuple[dict[str, Any], tuple[int, ...] | str]] = [
-    ({}, (6,)), ({"bias": True}, (6,)), ({"reduction": "sum", "label_smoothing": 0.1}, (6,)),
-    ({"ignore_index": 1, "reduction": "none"}, (6,)), ({"out_features": (2, 3)}, (6, 2, 3)),
-    ({"out_features": (2,), "bias": True}, (6, 2)), ({"weight": True}, (6,)),
+    ({}, (6,)),
+    ({"bias": True}, (6,)),
+    ({"reduction": "sum", "label_smoothing": 0.1}, (6,)),
+    ({"ignore_index": 1, "reduction": "none"}, (6,)),
+    ({"out_features": (2, 3)}, (6, 2, 3)),
+    ({"out_features": (2,), "bias": True}, (6, 2)),
+    ({"weight": True}, (6,)),
     ({"label_smoothing": 0.2}, "probabilities"),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parity
@@ -85,10 +89,13 @@ def test_a_loss_with_its_projection_agrees_with_torch(options: dict[str, Any], t
 
 
 @pytest.mark.parity
-@pytest.mark.parametrize("run", [
-    lambda t, nn: nn.LinearCrossEntropyLoss(4, 5, weight=t.ones(4)),
-    lambda t, nn: nn.LinearCrossEntropyLoss(4, 5, label_smoothing=1.5),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "run",
+    [
+        lambda t, nn: nn.LinearCrossEntropyLoss(4, 5, weight=t.ones(4)),
+        lambda t, nn: nn.LinearCrossEntropyLoss(4, 5, label_smoothing=1.5),
+    ],
+)
 def test_the_loss_refuses_in_torchs_words(run: Any) -> None:
     torch = pytest.importorskip("torch")
     with pytest.raises(RuntimeError) as theirs:

@@ -22,10 +22,29 @@ def case(name: str, *args: Any, inputs: tuple[Any, ...], **kwargs: Any) -> Case:
 
 I = "int"  # an input of class indices
 ACTIVATIONS = [
-    "ReLU", "RReLU", "Hardtanh", "ReLU6", "Sigmoid", "Hardsigmoid", "Tanh", "SiLU", "Mish",
-    "Hardswish", "ELU", "CELU", "SELU", "GELU", "Hardshrink", "LeakyReLU", "LogSigmoid",
-    "Softplus", "Softshrink", "Softsign", "Tanhshrink", "PReLU",
-]  # fmt: skip
+    "ReLU",
+    "RReLU",
+    "Hardtanh",
+    "ReLU6",
+    "Sigmoid",
+    "Hardsigmoid",
+    "Tanh",
+    "SiLU",
+    "Mish",
+    "Hardswish",
+    "ELU",
+    "CELU",
+    "SELU",
+    "GELU",
+    "Hardshrink",
+    "LeakyReLU",
+    "LogSigmoid",
+    "Softplus",
+    "Softshrink",
+    "Softsign",
+    "Tanhshrink",
+    "PReLU",
+]
 CASES: list[Case] = [
     *(case(n, inputs=((2, 3, 4),)) for n in ACTIVATIONS),
     case("Threshold", 0.1, 20.0, inputs=((2, 3),)),
@@ -66,8 +85,11 @@ CASES: list[Case] = [
     case("AdaptiveMaxPool1d", 3, inputs=((2, 3, 7),)),
     case("AdaptiveMaxPool2d", 2, inputs=((2, 3, 5, 4),)),
     case("AdaptiveMaxPool3d", 2, inputs=((1, 2, 3, 4, 5),)),
-    *(case(f"{k}Pad{n}d", 1, inputs=((2, 3, *(4,) * n),))
-      for k in ("Reflection", "Replication", "Circular", "Zero") for n in (1, 2, 3)),
+    *(
+        case(f"{k}Pad{n}d", 1, inputs=((2, 3, *(4,) * n),))
+        for k in ("Reflection", "Replication", "Circular", "Zero")
+        for n in (1, 2, 3)
+    ),
     *(case(f"ConstantPad{n}d", 1, 3.5, inputs=((2, 3, *(4,) * n),)) for n in (1, 2, 3)),
     case("BatchNorm1d", 3, inputs=((4, 3),)),
     case("BatchNorm1d", 3, momentum=None, inputs=((4, 3, 5),)),
@@ -86,9 +108,17 @@ CASES: list[Case] = [
     case("RMSNorm", (3, 4), eps=1e-3, elementwise_affine=False, inputs=((2, 3, 4),)),
     case("GroupNorm", 2, 4, inputs=((2, 4, 3),)),
     case("LocalResponseNorm", 2, inputs=((2, 4, 3),)),
-    *(case(n, 0.0, inputs=((2, 3, *(2,) * k),))
-      for n, k in (("Dropout", 0), ("Dropout1d", 1), ("Dropout2d", 2), ("Dropout3d", 3),
-                   ("AlphaDropout", 0), ("FeatureAlphaDropout", 1))),
+    *(
+        case(n, 0.0, inputs=((2, 3, *(2,) * k),))
+        for n, k in (
+            ("Dropout", 0),
+            ("Dropout1d", 1),
+            ("Dropout2d", 2),
+            ("Dropout3d", 3),
+            ("AlphaDropout", 0),
+            ("FeatureAlphaDropout", 1),
+        )
+    ),
     case("Embedding", 7, 3, inputs=((I, (2, 4), 7),)),
     case("Embedding", 7, 3, padding_idx=-1, inputs=((I, (2, 4), 7),)),
     case("EmbeddingBag", 7, 3, mode="sum", inputs=((I, (2, 4), 7),)),
@@ -104,14 +134,12 @@ CASES: list[Case] = [
     case("UpsamplingNearest2d", scale_factor=2, inputs=((1, 2, 3, 3),)),
     case("CosineSimilarity", inputs=((3, 4), (3, 4))),
     case("PairwiseDistance", 1.0, keepdim=True, inputs=((3, 4), (3, 4))),
-    *(case(n, inputs=((3, 4), (3, 4)))
-      for n in ("L1Loss", "MSELoss", "SmoothL1Loss", "HuberLoss", "PoissonNLLLoss")),
+    *(case(n, inputs=((3, 4), (3, 4))) for n in ("L1Loss", "MSELoss", "SmoothL1Loss", "HuberLoss", "PoissonNLLLoss")),
     case("MSELoss", reduction="none", inputs=((3, 4), (3, 4))),
     case("SmoothL1Loss", beta=0.5, reduction="sum", inputs=((3, 4), (3, 4))),
     case("NLLLoss", inputs=((3, 5), (I, (3,), 5))),
     case("CrossEntropyLoss", inputs=((3, 5), (I, (3,), 5))),
-    case("CrossEntropyLoss", ignore_index=1, label_smoothing=0.1,
-         inputs=((3, 5, 2), (I, (3, 2), 5))),
+    case("CrossEntropyLoss", ignore_index=1, label_smoothing=0.1, inputs=((3, 5, 2), (I, (3, 2), 5))),
     case("BCEWithLogitsLoss", inputs=((3, 4), ("unit", (3, 4)))),
     case("BCELoss", inputs=(("unit", (3, 4)), ("unit", (3, 4)))),
     case("KLDivLoss", reduction="batchmean", inputs=((3, 4), ("unit", (3, 4)))),
@@ -124,7 +152,7 @@ CASES: list[Case] = [
     case("MultiLabelSoftMarginLoss", inputs=((3, 5), ("unit", (3, 5)))),
     case("TripletMarginLoss", swap=True, inputs=((3, 4), (3, 4), (3, 4))),
     case("TripletMarginWithDistanceLoss", inputs=((3, 4), (3, 4), (3, 4))),
-]  # fmt: skip
+]
 
 
 def values(spec: Any, rng: np.random.Generator) -> np.ndarray:
@@ -161,9 +189,7 @@ def test_a_layer_agrees_with_torch_given_the_same_state(c: Case, training: bool)
     a = [votive.from_numpy(d.copy()) for d in data]
     b = [torch.from_numpy(d.copy()) for d in data]
     # The second and later inputs of losses are targets; torch does not always differentiate them.
-    floats = [
-        i for i, d in enumerate(data) if d.dtype.kind == "f" and ("Loss" not in name or i == 0)
-    ]
+    floats = [i for i, d in enumerate(data) if d.dtype.kind == "f" and ("Loss" not in name or i == 0)]
     inplace = kwargs.get("inplace", False)
     for i in floats:
         a[i].requires_grad_()
@@ -191,10 +217,7 @@ def test_a_layer_agrees_with_torch_given_the_same_state(c: Case, training: bool)
 
 
 def layers() -> list[str]:
-    return [
-        n for n in dir(nn)
-        if inspect.isclass(getattr(nn, n)) and getattr(nn, n).__module__.startswith("votive.nn")
-    ]  # fmt: skip
+    return [n for n in dir(nn) if inspect.isclass(getattr(nn, n)) and getattr(nn, n).__module__.startswith("votive.nn")]
 
 
 @pytest.mark.parametrize("name", layers())
@@ -214,8 +237,10 @@ def test_the_example_of_a_layer_runs_as_printed(name: str) -> None:
 def test_every_layer_of_torch_is_there() -> None:
     torch = pytest.importorskip("torch")
     missing = [
-        n for n in dir(torch.nn)
+        n
+        for n in dir(torch.nn)
         if inspect.isclass(getattr(torch.nn, n))
-        and issubclass(getattr(torch.nn, n), torch.nn.Module) and not hasattr(nn, n)
-    ]  # fmt: skip
+        and issubclass(getattr(torch.nn, n), torch.nn.Module)
+        and not hasattr(nn, n)
+    ]
     assert missing == ["DataParallel"]

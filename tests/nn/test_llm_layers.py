@@ -26,10 +26,14 @@ def close(got: Any, want: Any, rtol: float = 1e-10) -> None:
 
 
 EXAMPLES = [
-    nn.apply_lora, nn.merge_lora, nn.lora_state_dict, nn.LoRALinear.to_linear,
-    nn.AdaptiveLogSoftmaxWithLoss.log_prob, nn.AdaptiveLogSoftmaxWithLoss.predict,
+    nn.apply_lora,
+    nn.merge_lora,
+    nn.lora_state_dict,
+    nn.LoRALinear.to_linear,
+    nn.AdaptiveLogSoftmaxWithLoss.log_prob,
+    nn.AdaptiveLogSoftmaxWithLoss.predict,
     nn.Transformer.generate_square_subsequent_mask,
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize("function", EXAMPLES, ids=lambda f: f.__name__)
@@ -129,9 +133,12 @@ def test_dynamic_scaling_follows_the_longest_text_and_returns() -> None:
 
 def test_llama3_scaling_keeps_fast_turns_and_divides_slow_ones() -> None:
     scaling = {
-        "rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
+        "rope_type": "llama3",
+        "factor": 8.0,
+        "low_freq_factor": 1.0,
+        "high_freq_factor": 4.0,
         "original_max_position_embeddings": 64,
-    }  # fmt: skip
+    }
     got = frequencies(scaling)
     want = []
     for f in PLAIN:
@@ -167,12 +174,15 @@ def test_yarn_ramps_between_pairs_and_warms_the_attention() -> None:
     assert given.attention_scaling == 1.5
 
 
-@pytest.mark.parametrize("scaling, text", [
-    ({"rope_type": "su"}, "unknown rope_type 'su'"),
-    ({"rope_type": "linear"}, r"missing \['factor'\]"),
-    ({"rope_type": "linear", "factor": 2.0, "beta": 1}, r"unknown \['beta'\]"),
-    ({"rope_type": "llama3", "factor": 2.0, "low_freq_factor": 4.0}, "must be below"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "scaling, text",
+    [
+        ({"rope_type": "su"}, "unknown rope_type 'su'"),
+        ({"rope_type": "linear"}, r"missing \['factor'\]"),
+        ({"rope_type": "linear", "factor": 2.0, "beta": 1}, r"unknown \['beta'\]"),
+        ({"rope_type": "llama3", "factor": 2.0, "low_freq_factor": 4.0}, "must be below"),
+    ],
+)
 def test_a_wrong_scaling_is_named(scaling: dict[str, Any], text: str) -> None:
     with pytest.raises(ValueError, match=text):
         nn.RotaryEmbedding(4, 16, scaling=scaling)
@@ -186,13 +196,16 @@ def test_an_odd_width_is_refused() -> None:
 # --- gated nets -------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("made, function", [
-    (lambda: nn.SwiGLU(4, 6), F.silu),
-    (lambda: nn.GeGLU(4, 6), F.gelu),
-    (lambda: nn.GeGLU(4, 6, approximate="tanh"), lambda x: F.gelu(x, approximate="tanh")),
-    (lambda: nn.GatedMLP(4, 6, "relu", bias=True), F.relu),
-    (lambda: nn.GatedMLP(4, 6, nn.Tanh()), votive.tanh),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "made, function",
+    [
+        (lambda: nn.SwiGLU(4, 6), F.silu),
+        (lambda: nn.GeGLU(4, 6), F.gelu),
+        (lambda: nn.GeGLU(4, 6, approximate="tanh"), lambda x: F.gelu(x, approximate="tanh")),
+        (lambda: nn.GatedMLP(4, 6, "relu", bias=True), F.relu),
+        (lambda: nn.GatedMLP(4, 6, nn.Tanh()), votive.tanh),
+    ],
+)
 def test_a_gated_net_multiplies_the_gate_with_the_values(made: Any, function: Any) -> None:
     net = made().double()
     x = normal(3, 4)
@@ -242,11 +255,17 @@ FUTURE = np.triu(np.ones((6, 6), bool), 1)
 OLD = np.tril(np.ones((6, 6), bool), -3)
 
 
-@pytest.mark.parametrize("options, hidden", [
-    ({}, FUTURE), ({"is_causal": False}, FUTURE & False), ({"window": 3}, FUTURE | OLD),
-    ({"num_kv_heads": 4, "rope": None}, FUTURE), ({"num_kv_heads": 1, "qk_norm": False}, FUTURE),
-    ({"head_dim": 6, "bias": True, "out_bias": False}, FUTURE),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "options, hidden",
+    [
+        ({}, FUTURE),
+        ({"is_causal": False}, FUTURE & False),
+        ({"window": 3}, FUTURE | OLD),
+        ({"num_kv_heads": 4, "rope": None}, FUTURE),
+        ({"num_kv_heads": 1, "qk_norm": False}, FUTURE),
+        ({"head_dim": 6, "bias": True, "out_bias": False}, FUTURE),
+    ],
+)
 def test_grouped_attention_is_what_it_says(options: dict[str, Any], hidden: np.ndarray) -> None:
     layer = attention(**options)
     x = normal(2, 6, 16)
@@ -267,15 +286,10 @@ def test_a_given_mask_hides_besides_the_future() -> None:
     close(layer(x, votive.from_numpy(padding))[0], layer(x)[0])
     full = np.broadcast_to(padding, (2, 1, 6, 6)).copy()
     close(layer(x, votive.from_numpy(padding)), layer(x, votive.from_numpy(full)))
-    assert not np.allclose(
-        layer(x, votive.from_numpy(padding))[1].detach().numpy(), layer(x)[1].detach().numpy()
-    )
+    assert not np.allclose(layer(x, votive.from_numpy(padding))[1].detach().numpy(), layer(x)[1].detach().numpy())
 
 
-CACHES = {
-    "dynamic": nn.DynamicCache, "static": lambda: nn.StaticCache(6),
-    "sliding": lambda: nn.SlidingWindowCache(3),
-}  # fmt: skip
+CACHES = {"dynamic": nn.DynamicCache, "static": lambda: nn.StaticCache(6), "sliding": lambda: nn.SlidingWindowCache(3)}
 
 
 @pytest.mark.parametrize("pieces", [[1] * 6, [3, 1, 2], [4, 2], [6]], ids=str)
@@ -296,9 +310,7 @@ def test_gradients_flow_through_a_growing_cache() -> None:
     layer = attention()
     x, y = normal(2, 6, 16).requires_grad_(), normal(2, 6, 16).requires_grad_()
     cache = nn.DynamicCache()
-    votive.cat(
-        [layer(part, cache=cache) for part in x.split([2, 4], 1)], 1
-    ).square().sum().backward()
+    votive.cat([layer(part, cache=cache) for part in x.split([2, 4], 1)], 1).square().sum().backward()
     first = {k: p.grad.clone() for k, p in layer.named_parameters()}
     layer.zero_grad()
     layer(y).square().sum().backward()
@@ -501,9 +513,7 @@ def test_lora_goes_where_the_patterns_say_and_trains_alone() -> None:
     x = normal(2, 3, 8)
     want = net(x)
     names = nn.apply_lora(net, ["layers.*.q_proj", "v_proj", "head"], r=2)
-    assert names == [
-        "layers.0.q_proj", "layers.0.v_proj", "layers.1.q_proj", "layers.1.v_proj", "head"
-    ]  # fmt: skip
+    assert names == ["layers.0.q_proj", "layers.0.v_proj", "layers.1.q_proj", "layers.1.v_proj", "head"]
     assert net.head is net.tied
     assert isinstance(net.layers[0].k_proj, nn.Linear)
     close(net(x), want)
@@ -517,8 +527,7 @@ def test_lora_goes_where_the_patterns_say_and_trains_alone() -> None:
     adapted, alone = net(x), nn.lora_state_dict(net)
     assert set(alone) >= trained
     fresh = Net().double()
-    fresh.load_state_dict({k.replace(".base", ""): v for k, v in net.state_dict().items()
-                           if "lora" not in k})  # fmt: skip
+    fresh.load_state_dict({k.replace(".base", ""): v for k, v in net.state_dict().items() if "lora" not in k})
     nn.apply_lora(fresh, ["q_proj", "v_proj", "head"], r=2)
     assert not fresh.load_state_dict(alone, strict=False).unexpected_keys
     close(fresh(x), adapted)
@@ -550,9 +559,7 @@ def test_a_second_adaptation_leaves_the_first_alone() -> None:
 
 @pytest.mark.parity
 @pytest.mark.parametrize("bias", [False, True])
-@pytest.mark.parametrize(
-    "target", [[0, 4, 5, 9, 19, 2], [1, 2, 3, 0, 4, 1], [15, 16, 17, 19, 18, 18]]
-)
+@pytest.mark.parametrize("target", [[0, 4, 5, 9, 19, 2], [1, 2, 3, 0, 4, 1], [15, 16, 17, 19, 18, 18]])
 def test_adaptive_softmax_agrees_with_torch(target: list[int], bias: bool) -> None:
     torch = pytest.importorskip("torch")
     made = (8, 20, [5, 10]), {"div_value": 2.0, "head_bias": bias}
@@ -581,17 +588,20 @@ def test_adaptive_softmax_agrees_with_torch(target: list[int], bias: bool) -> No
 
 
 @pytest.mark.parity
-@pytest.mark.parametrize("run", [
-    lambda t, nn: nn.AdaptiveLogSoftmaxWithLoss(4, 9, []),
-    lambda t, nn: nn.AdaptiveLogSoftmaxWithLoss(4, 9, [5, 3]),
-    lambda t, nn: nn.AdaptiveLogSoftmaxWithLoss(4, 9, [3, 3]),
-    lambda t, nn: nn.AdaptiveLogSoftmaxWithLoss(4, 9, [9]),
-    lambda t, nn: nn.AdaptiveLogSoftmaxWithLoss(4, 9, [0.5, 3]),
-    lambda t, nn: nn.AdaptiveLogSoftmaxWithLoss(4, 9, [3])(t.ones(2, 4), t.tensor([1, 9])),
-    lambda t, nn: nn.AdaptiveLogSoftmaxWithLoss(4, 9, [3])(t.ones(2, 4), t.tensor([1])),
-    lambda t, nn: nn.AdaptiveLogSoftmaxWithLoss(4, 9, [3])(t.ones(2, 4), t.tensor([[1]])),
-    lambda t, nn: nn.AdaptiveLogSoftmaxWithLoss(4, 9, [3])(t.ones(2, 4), t.tensor(1)),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "run",
+    [
+        lambda t, nn: nn.AdaptiveLogSoftmaxWithLoss(4, 9, []),
+        lambda t, nn: nn.AdaptiveLogSoftmaxWithLoss(4, 9, [5, 3]),
+        lambda t, nn: nn.AdaptiveLogSoftmaxWithLoss(4, 9, [3, 3]),
+        lambda t, nn: nn.AdaptiveLogSoftmaxWithLoss(4, 9, [9]),
+        lambda t, nn: nn.AdaptiveLogSoftmaxWithLoss(4, 9, [0.5, 3]),
+        lambda t, nn: nn.AdaptiveLogSoftmaxWithLoss(4, 9, [3])(t.ones(2, 4), t.tensor([1, 9])),
+        lambda t, nn: nn.AdaptiveLogSoftmaxWithLoss(4, 9, [3])(t.ones(2, 4), t.tensor([1])),
+        lambda t, nn: nn.AdaptiveLogSoftmaxWithLoss(4, 9, [3])(t.ones(2, 4), t.tensor([[1]])),
+        lambda t, nn: nn.AdaptiveLogSoftmaxWithLoss(4, 9, [3])(t.ones(2, 4), t.tensor(1)),
+    ],
+)
 def test_adaptive_softmax_refuses_in_torchs_words(run: Any) -> None:
     torch = pytest.importorskip("torch")
     with pytest.raises((ValueError, RuntimeError)) as theirs:

@@ -38,9 +38,7 @@ def spoiled(m: Any, **changes: Any) -> dict[str, Any]:
         ({"head__fc__weight": np.array(["a"])}, "head.fc.weight"),
     ],
 )
-def test_a_load_that_fails_changes_nothing(
-    changes: dict[str, Any], told: str, assign: bool
-) -> None:
+def test_a_load_that_fails_changes_nothing(changes: dict[str, Any], told: str, assign: bool) -> None:
     m = Net()
     before, tensors = values(m), [id(p) for p in m.parameters()]
     with pytest.raises(RuntimeError, match="loading state_dict for Net") as caught:
@@ -52,10 +50,7 @@ def test_a_load_that_fails_changes_nothing(
 
 def test_a_load_tells_all_that_is_wrong_at_once() -> None:
     m = Net()
-    given = spoiled(
-        m, scale=None, first__weight=votive.ones(1, 1), elsewhere=votive.ones(1),
-        norm__mean=votive.ones(9),
-    )  # fmt: skip
+    given = spoiled(m, scale=None, first__weight=votive.ones(1, 1), elsewhere=votive.ones(1), norm__mean=votive.ones(9))
     with pytest.raises(RuntimeError) as caught:
         m.load_state_dict(given)
     lines = str(caught.value).split("\n\t")
@@ -79,9 +74,7 @@ class Eager(Lin):  # type: ignore[misc, valid-type]
 
 
 @pytest.mark.parametrize("assign", [False, True])
-def test_values_that_an_override_needed_early_are_put_back_when_the_load_fails(
-    assign: bool,
-) -> None:
+def test_values_that_an_override_needed_early_are_put_back_when_the_load_fails(assign: bool) -> None:
     m = nn.Sequential(Eager(2, 2), Lin(2, 2))
     before, weight = values(m), m[0].weight
     given = spoiled(m)

@@ -53,15 +53,47 @@ def test_a_program_leaves_no_path_and_no_global_hook_behind(program: Any) -> Non
 
 
 DOCS = examples(
-    address, containers, convert, factory, global_hooks, handle, hooks, lazy, loading, module,
-    parameter, parameter_containers, state, tree,
-)  # fmt: skip
+    address,
+    containers,
+    convert,
+    factory,
+    global_hooks,
+    handle,
+    hooks,
+    lazy,
+    loading,
+    module,
+    parameter,
+    parameter_containers,
+    state,
+    tree,
+)
 # Parts that users do not meet by themselves.
 INTERNAL = {
-    "Children", "Path", "children_of", "locate", "note", "refuse_foreign", "position", "pairs",
-    "Convertible", "GlobalHook", "of_kind", "registered", "add", "BoundHook", "Call", "Hooked",
-    "Loading", "prepare", "unknown", "snapshot", "indented", "Stateful", "Tree",
-}  # fmt: skip
+    "Children",
+    "Path",
+    "children_of",
+    "locate",
+    "note",
+    "refuse_foreign",
+    "position",
+    "pairs",
+    "Convertible",
+    "GlobalHook",
+    "of_kind",
+    "registered",
+    "add",
+    "BoundHook",
+    "Call",
+    "Hooked",
+    "Loading",
+    "prepare",
+    "unknown",
+    "snapshot",
+    "indented",
+    "Stateful",
+    "Tree",
+}
 
 
 @pytest.mark.parametrize("name", sorted(DOCS))

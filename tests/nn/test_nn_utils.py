@@ -40,9 +40,18 @@ def _by_path(name: str) -> Any:
 
 
 DOCS = examples(
-    clip_grad, convert_parameters, fusion, memory_format, parametrizations, parametrize, rnn,
-    stateless, skipping, _by_path("spectral_norm"), _by_path("weight_norm"),
-)  # fmt: skip
+    clip_grad,
+    convert_parameters,
+    fusion,
+    memory_format,
+    parametrizations,
+    parametrize,
+    rnn,
+    stateless,
+    skipping,
+    _by_path("spectral_norm"),
+    _by_path("weight_norm"),
+)
 
 
 @pytest.mark.parametrize("name", sorted(DOCS))
@@ -170,10 +179,7 @@ def test_the_path_of_a_parametrization_is_known() -> None:
 
 
 def test_two_forwards_through_spectral_norm_have_one_backward() -> None:
-    for m in (
-        nn.utils.spectral_norm(Lin(2, 2)),
-        parametrizations.spectral_norm(Lin(2, 2)),
-    ):
+    for m in (nn.utils.spectral_norm(Lin(2, 2)), parametrizations.spectral_norm(Lin(2, 2))):
         (m(votive.ones(1, 2)) - m(votive.zeros(1, 2))).sum().backward()
 
 

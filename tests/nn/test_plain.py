@@ -22,10 +22,17 @@ IDS = votive.tensor([[1, 2, 3, 4, 5]])
 def llama() -> Any:
     votive.manual_seed(0)
     config = Qwen3Config(
-        vocab_size=9, hidden_size=16, intermediate_size=24, num_hidden_layers=2,
-        num_attention_heads=2, num_key_value_heads=1, head_dim=16, max_position_embeddings=64,
-        initializer_range=0.3, rms_norm_eps=0.01,
-    )  # fmt: skip
+        vocab_size=9,
+        hidden_size=16,
+        intermediate_size=24,
+        num_hidden_layers=2,
+        num_attention_heads=2,
+        num_key_value_heads=1,
+        head_dim=16,
+        max_position_embeddings=64,
+        initializer_range=0.3,
+        rms_norm_eps=0.01,
+    )
     model = Qwen3ForCausalLM(config).eval()
     for part in model.modules():
         if isinstance(part, nn.RMSNorm):
@@ -80,8 +87,7 @@ def test_whoever_looks_is_called(way: str) -> None:
         elsewhere = ("nothing", "frozen parameters", "training", "a subclass that inherits all")
         assert plain(layer.mlp.gate_proj, nn.Linear) == (way in (*elsewhere, "glass.capture"))
         assert plain(layer.mlp, type(layer.mlp)) == (
-            way in elsewhere
-            or way in ("a hook that looks", "a full backward hook", "a backward pre-hook")
+            way in elsewhere or way in ("a hook that looks", "a full backward hook", "a backward pre-hook")
         )
 
 
@@ -124,9 +130,7 @@ def gpt2() -> Any:
 
 @pytest.mark.parametrize("name", ["mlp.c_fc", "mlp.c_proj", "ln_1", "ln_2", "mlp", "attn", ""])
 @pytest.mark.parametrize("how", ["instance", "class", "hook"])
-def test_gpt2_sees_a_change_of_each_part(
-    name: str, how: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_gpt2_sees_a_change_of_each_part(name: str, how: str, monkeypatch: pytest.MonkeyPatch) -> None:
     before = outcome(gpt2(), called=True)
     model = gpt2()
     part = model.transformer.h[0].get_submodule(name)

@@ -53,12 +53,13 @@ def test_a_program_trains_to_the_losses_of_torch(name: str) -> None:
     before = [p.detach().clone() for m in ours for p in m.parameters()]
     got, want = ported.train(*ours), original.train(*theirs)
     np.testing.assert_allclose(got, want, rtol=1e-6)
-    pairs = [pair for a, b in zip(ours, theirs, strict=True)
-             for pair in zip(a.named_parameters(), b.parameters(), strict=True)]  # fmt: skip
+    pairs = [
+        pair
+        for a, b in zip(ours, theirs, strict=True)
+        for pair in zip(a.named_parameters(), b.parameters(), strict=True)
+    ]
     for (key, p), q in pairs:
-        np.testing.assert_allclose(
-            p.detach().numpy(), q.detach().numpy(), rtol=1e-5, atol=1e-7, err_msg=key
-        )
+        np.testing.assert_allclose(p.detach().numpy(), q.detach().numpy(), rtol=1e-5, atol=1e-7, err_msg=key)
     moved = [not votive.equal(p, old) for ((_, p), _), old in zip(pairs, before, strict=True)]
     assert all(moved)
 

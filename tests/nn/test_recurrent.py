@@ -25,9 +25,13 @@ NETS: list[tuple[str, dict[str, Any]]] = [
     ("GRU", {"bias": False, "batch_first": True}),
 ]
 CELLS: list[tuple[str, dict[str, Any]]] = [
-    ("RNNCell", {}), ("RNNCell", {"nonlinearity": "relu", "bias": False}), ("LSTMCell", {}),
-    ("LSTMCell", {"bias": False}), ("GRUCell", {}), ("GRUCell", {"bias": False}),
-]  # fmt: skip
+    ("RNNCell", {}),
+    ("RNNCell", {"nonlinearity": "relu", "bias": False}),
+    ("LSTMCell", {}),
+    ("LSTMCell", {"bias": False}),
+    ("GRUCell", {}),
+    ("GRUCell", {"bias": False}),
+]
 
 
 def label(net: tuple[str, dict[str, Any]]) -> str:
@@ -73,10 +77,7 @@ def compare_gradients(ours: Any, theirs: Any, results: Any, inputs: Any) -> None
 def twins(rng: np.random.Generator, *shape: int) -> tuple[Any, Any]:
     torch = pytest.importorskip("torch")
     data = rng.normal(size=shape)
-    return (
-        votive.from_numpy(data.copy()).requires_grad_(),
-        torch.from_numpy(data.copy()).requires_grad_(),
-    )
+    return (votive.from_numpy(data.copy()).requires_grad_(), torch.from_numpy(data.copy()).requires_grad_())
 
 
 def states(rng: np.random.Generator, net: Any, *samples: int) -> list[tuple[Any, Any]]:
@@ -169,15 +170,14 @@ REFUSALS: list[tuple[str, Any]] = [
     ("state unbatched", lambda t, nn: nn.GRU(3, 4)(t.ones(5, 2, 3), t.ones(1, 4))),
     ("state batched", lambda t, nn: nn.LSTM(3, 4)(t.ones(5, 3), (t.ones(1, 1, 4),) * 2)),
     ("state of other shape", lambda t, nn: nn.GRU(3, 4)(t.ones(5, 2, 3), t.ones(1, 3, 4))),
-    ("cell of other shape",
-     lambda t, nn: nn.LSTM(3, 4)(t.ones(5, 2, 3), (t.ones(1, 2, 4), t.ones(1, 2, 3)))),
+    ("cell of other shape", lambda t, nn: nn.LSTM(3, 4)(t.ones(5, 2, 3), (t.ones(1, 2, 4), t.ones(1, 2, 3)))),
     ("cell input of rank 3", lambda t, nn: nn.GRUCell(3, 4)(t.ones(1, 1, 3))),
     ("cell state of rank 3", lambda t, nn: nn.LSTMCell(3, 4)(t.ones(1, 3), (t.ones(1, 1, 4),) * 2)),
     ("cell features", lambda t, nn: nn.RNNCell(3, 4)(t.ones(1, 2))),
     ("cell samples", lambda t, nn: nn.RNNCell(3, 4)(t.ones(2, 3), t.ones(3, 4))),
     ("cell units", lambda t, nn: nn.LSTMCell(3, 4)(t.ones(2, 3), (t.ones(2, 4), t.ones(2, 5)))),
     ("cell nonlinearity", lambda t, nn: nn.RNNCell(3, 4, nonlinearity="gelu")(t.ones(1, 3))),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parity

@@ -12,9 +12,13 @@ from votive import nn
 
 @pytest.mark.parametrize(
     "scaling",
-    [None, {"rope_type": "linear", "factor": 2.0}, {"rope_type": "yarn", "factor": 4.0},
-     {"rope_type": "dynamic", "factor": 2.0}],
-)  # fmt: skip
+    [
+        None,
+        {"rope_type": "linear", "factor": 2.0},
+        {"rope_type": "yarn", "factor": 4.0},
+        {"rope_type": "dynamic", "factor": 2.0},
+    ],
+)
 def test_a_position_before_the_first_turns_the_other_way(scaling: Any) -> None:
     rope = nn.RotaryEmbedding(8, 16, scaling=scaling)
     votive.manual_seed(0)
@@ -30,9 +34,7 @@ def test_a_position_before_the_first_turns_the_other_way(scaling: Any) -> None:
     assert votive.allclose(sin[0, 0], -rope.sin[5], atol=1e-6)
 
 
-@pytest.mark.parametrize(
-    "ids", [votive.tensor([[0.0, 1.0]]), votive.tensor([[True, False]]), [[0]]]
-)
+@pytest.mark.parametrize("ids", [votive.tensor([[0.0, 1.0]]), votive.tensor([[True, False]]), [[0]]])
 def test_what_is_no_position_is_told_by_name(ids: Any) -> None:
     with pytest.raises(TypeError, match="position_ids must be a tensor of whole numbers"):
         nn.RotaryEmbedding(8)(votive.ones(1, 1, 2, 8), position_ids=ids)
@@ -40,9 +42,15 @@ def test_what_is_no_position_is_told_by_name(ids: Any) -> None:
 
 def test_a_model_takes_positions_before_the_first() -> None:
     config = votive.models.LlamaConfig(
-        vocab_size=50, hidden_size=32, intermediate_size=48, num_hidden_layers=2,
-        num_attention_heads=4, num_key_value_heads=2, head_dim=8, initializer_range=0.3,
-    )  # fmt: skip
+        vocab_size=50,
+        hidden_size=32,
+        intermediate_size=48,
+        num_hidden_layers=2,
+        num_attention_heads=4,
+        num_key_value_heads=2,
+        head_dim=8,
+        initializer_range=0.3,
+    )
     model = votive.models.LlamaForCausalLM(config).eval()
     ids = votive.tensor([[3, 4, 5]])
     with votive.no_grad():

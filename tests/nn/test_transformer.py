@@ -47,9 +47,7 @@ def close(got: Any, want: Any) -> None:
     np.testing.assert_allclose(got.detach().numpy(), want.detach().numpy(), rtol=1e-8, atol=1e-10)
 
 
-def compare(
-    ours: Any, theirs: Any, data: list[Any], options: dict[str, Any], training: bool
-) -> None:
+def compare(ours: Any, theirs: Any, data: list[Any], options: dict[str, Any], training: bool) -> None:
     """Results and gradients of inputs and parameters; all float inputs are differentiated."""
     torch = pytest.importorskip("torch")
     ours.train(training)
@@ -124,10 +122,16 @@ def test_attention_agrees_with_torch(name: str, batch_first: bool, training: boo
 
 
 @pytest.mark.parity
-@pytest.mark.parametrize("options", [
-    {}, {"key_padding_mask": PADDING[1]}, {"attn_mask": HIDDEN, "average_attn_weights": False},
-    {"need_weights": False, "attn_mask": normal(H, L, S)},
-], ids=str)  # fmt: skip
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"key_padding_mask": PADDING[1]},
+        {"attn_mask": HIDDEN, "average_attn_weights": False},
+        {"need_weights": False, "attn_mask": normal(H, L, S)},
+    ],
+    ids=str,
+)
 def test_attention_of_a_single_sequence_agrees_with_torch(options: dict[str, Any]) -> None:
     build = lambda nn: nn.MultiheadAttention(E, H, batch_first=True)
     compare(*pair(build), [normal(L, E), normal(S, E), normal(S, E)], options, True)
@@ -143,19 +147,25 @@ def test_the_causal_hint_agrees_with_torch(need_weights: bool) -> None:
 
 LAYER = {"dim_feedforward": 16, "dropout": 0.0}
 KINDS: dict[str, dict[str, Any]] = {
-    "plain": {}, "norm first": {"norm_first": True}, "gelu": {"activation": "gelu"},
-    "no bias": {"bias": False}, "eps": {"layer_norm_eps": 1e-2},
+    "plain": {},
+    "norm first": {"norm_first": True},
+    "gelu": {"activation": "gelu"},
+    "no bias": {"bias": False},
+    "eps": {"layer_norm_eps": 1e-2},
     "batch first": {"batch_first": True},
-}  # fmt: skip
+}
 ENCODINGS: dict[str, dict[str, Any]] = {
-    "no mask": {}, "mask": {"src_mask": causal(S)}, "padding": {"src_key_padding_mask": PADDING},
+    "no mask": {},
+    "mask": {"src_mask": causal(S)},
+    "padding": {"src_key_padding_mask": PADDING},
     "causal": {"src_mask": causal(S), "is_causal": True},
-}  # fmt: skip
+}
 DECODINGS: dict[str, dict[str, Any]] = {
-    "no mask": {}, "mask": {"tgt_mask": causal(L), "memory_mask": HIDDEN},
+    "no mask": {},
+    "mask": {"tgt_mask": causal(L), "memory_mask": HIDDEN},
     "padding": {"memory_key_padding_mask": PADDING},
     "causal": {"tgt_mask": causal(L), "tgt_is_causal": True},
-}  # fmt: skip
+}
 
 
 def sequence(length: int, kind: str) -> np.ndarray:
@@ -195,10 +205,17 @@ def stack(nn: Any, norm: bool, **options: Any) -> Any:
 
 @pytest.mark.parity
 @pytest.mark.parametrize("training", [True, False], ids=["train", "eval"])
-@pytest.mark.parametrize("options", [
-    {}, {"mask": causal(S)}, {"src_key_padding_mask": PADDING},
-    {"mask": causal(S), "is_causal": True}, {"mask": causal(S) < 0},
-], ids=list)  # fmt: skip
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"mask": causal(S)},
+        {"src_key_padding_mask": PADDING},
+        {"mask": causal(S), "is_causal": True},
+        {"mask": causal(S) < 0},
+    ],
+    ids=list,
+)
 @pytest.mark.parametrize("norm", [True, False], ids=["norm", "no norm"])
 def test_an_encoder_agrees_with_torch(norm: bool, options: Any, training: bool) -> None:
     build = lambda nn: stack(nn, norm, batch_first=True)
@@ -206,11 +223,14 @@ def test_an_encoder_agrees_with_torch(norm: bool, options: Any, training: bool) 
 
 
 @pytest.mark.parity
-@pytest.mark.parametrize("kind, side", [
-    # Unchecked padding on the left is left out: torch then takes it to be on the right.
-    *((kind, side) for kind in ("plain", "batch first", "nested off") for side in (1, -1)),
-    ("unchecked", 1),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "kind, side",
+    [
+        # Unchecked padding on the left is left out: torch then takes it to be on the right.
+        *((kind, side) for kind in ("plain", "batch first", "nested off") for side in (1, -1)),
+        ("unchecked", 1),
+    ],
+)
 def test_evaluation_without_gradients_leaves_padding_as_torch_does(kind: str, side: int) -> None:
     torch = pytest.importorskip("torch")
     padding = PADDING[:, ::side].copy()
@@ -223,9 +243,7 @@ def test_evaluation_without_gradients_leaves_padding_as_torch_does(kind: str, si
     ours, theirs = (m.eval() for m in pair(build))
     x = normal(S, N, E) if kind == "plain" else normal(N, S, E)
     with votive.no_grad():
-        got = ours(
-            votive.from_numpy(x.copy()), src_key_padding_mask=votive.from_numpy(padding.copy())
-        )
+        got = ours(votive.from_numpy(x.copy()), src_key_padding_mask=votive.from_numpy(padding.copy()))
     with torch.no_grad(), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         want = theirs(torch.from_numpy(x), src_key_padding_mask=torch.from_numpy(padding))
@@ -233,10 +251,13 @@ def test_evaluation_without_gradients_leaves_padding_as_torch_does(kind: str, si
 
 
 WARNED: list[dict[str, Any]] = [
-    {}, {"norm_first": True, "batch_first": True}, {"bias": False, "batch_first": True},
-    {"activation": "gelu", "batch_first": True}, {"nhead": 1, "batch_first": True},
+    {},
+    {"norm_first": True, "batch_first": True},
+    {"bias": False, "batch_first": True},
+    {"activation": "gelu", "batch_first": True},
+    {"nhead": 1, "batch_first": True},
     {"activation": abs, "batch_first": True},
-]  # fmt: skip
+]
 
 
 @pytest.mark.parity
@@ -245,9 +266,7 @@ def test_an_encoder_warns_of_nesting_as_torch_does(options: dict[str, Any]) -> N
     torch = pytest.importorskip("torch")
     seen = []
     for library in (torch.nn, nn):
-        layer = library.TransformerEncoderLayer(
-            **{"d_model": E, "nhead": H, **options}, dim_feedforward=4
-        )
+        layer = library.TransformerEncoderLayer(**{"d_model": E, "nhead": H, **options}, dim_feedforward=4)
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             encoder = library.TransformerEncoder(layer, 1)
@@ -257,11 +276,17 @@ def test_an_encoder_warns_of_nesting_as_torch_does(options: dict[str, Any]) -> N
 
 @pytest.mark.parity
 @pytest.mark.parametrize("training", [True, False], ids=["train", "eval"])
-@pytest.mark.parametrize("options", [
-    {}, {"tgt_mask": causal(L)}, {"memory_mask": HIDDEN, "tgt_mask": causal(L) < 0},
-    {"src_mask": causal(S), "tgt_mask": causal(L), "tgt_is_causal": True},
-    {"src_key_padding_mask": PADDING, "memory_key_padding_mask": PADDING},
-], ids=list)  # fmt: skip
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"tgt_mask": causal(L)},
+        {"memory_mask": HIDDEN, "tgt_mask": causal(L) < 0},
+        {"src_mask": causal(S), "tgt_mask": causal(L), "tgt_is_causal": True},
+        {"src_key_padding_mask": PADDING, "memory_key_padding_mask": PADDING},
+    ],
+    ids=list,
+)
 @pytest.mark.parametrize("kind", ["plain", "norm first", "batch first"])
 def test_a_transformer_agrees_with_torch(kind: str, options: Any, training: bool) -> None:
     build = lambda nn: nn.Transformer(E, H, 2, 2, **LAYER, **KINDS[kind])
@@ -278,11 +303,9 @@ REFUSALS: dict[str, Any] = {
     "no features": lambda t, nn: nn.MultiheadAttention(0, 1),
     "heads do not divide": lambda t, nn: nn.MultiheadAttention(5, 2),
     "unknown activation": lambda t, nn: nn.TransformerEncoderLayer(4, 2, activation="silu"),
-    "batches differ": lambda t, nn: nn.Transformer(4, 2, 1, 1, 4, batch_first=True)(
-        t.ones(2, 3, 4), t.ones(3, 3, 4)),
-    "features differ": lambda t, nn: nn.Transformer(4, 2, 1, 1, 4, batch_first=True)(
-        t.ones(2, 3, 4), t.ones(2, 3, 5)),
-}  # fmt: skip
+    "batches differ": lambda t, nn: nn.Transformer(4, 2, 1, 1, 4, batch_first=True)(t.ones(2, 3, 4), t.ones(3, 3, 4)),
+    "features differ": lambda t, nn: nn.Transformer(4, 2, 1, 1, 4, batch_first=True)(t.ones(2, 3, 4), t.ones(2, 3, 5)),
+}
 
 
 @pytest.mark.parity

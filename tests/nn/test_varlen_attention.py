@@ -21,9 +21,7 @@ from .varlen import CASES, WINDOWS, close, ends, given, normal, one_by_one
 def _run(case: Any, tensors: list[Any], **options: Any) -> list[Any]:
     q, k, v = (x.detach().requires_grad_() for x in tensors[:3])
     longest = max(case[0], default=0), max(case[1], default=0)
-    out = varlen_attn(
-        q, k, v, ends(case[0], "cpu"), ends(case[1], "cpu"), *longest, enable_gqa=True, **options
-    )
+    out = varlen_attn(q, k, v, ends(case[0], "cpu"), ends(case[1], "cpu"), *longest, enable_gqa=True, **options)
     return [out, *votive.autograd.grad(out, (q, k, v), tensors[3])]
 
 
@@ -56,9 +54,7 @@ def test_gradients_of_gradients_agree_with_finite_differences() -> None:
 
     def fn(*given: Any) -> Any:
         aux = AuxRequest(lse=True)
-        out, lse = varlen_attn(
-            *given, where, where, 3, 3, return_aux=aux, window_size=(-1, 0), enable_gqa=True
-        )
+        out, lse = varlen_attn(*given, where, where, 3, 3, return_aux=aux, window_size=(-1, 0), enable_gqa=True)
         return out.sum() + (out * out).sum() + (lse * lse).sum()
 
     inputs = [x.detach().requires_grad_() for x in tensors]
@@ -88,9 +84,7 @@ def test_keys_in_use_and_pages_say_what_is_seen() -> None:
     table = votive.tensor([[4, 0], [5, 2]], dtype=dt.int32)
     used = votive.tensor([4, 2], dtype=dt.int32)
     where = ends([2, 3], "cpu")
-    paged = varlen_attn(
-        q, *pool, where, None, 3, 6, window_size=(-1, 0), seqused_k=used, block_table=table
-    )
+    paged = varlen_attn(q, *pool, where, None, 3, 6, window_size=(-1, 0), seqused_k=used, block_table=table)
     k, v = (votive.cat([x[4], x[0], x[5], x[2]]) for x in pool)
     slots = ends([6, 6], "cpu")
     kept = varlen_attn(q, k, v, where, slots, 3, 6, window_size=(-1, 0), seqused_k=used)

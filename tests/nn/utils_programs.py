@@ -91,9 +91,7 @@ def fusing(lib: Any, say: Said) -> None:
         for gamma, beta in ((b + 1, b), (None, None)):
             got = U.fuse_conv_bn_weights(w, bias, mean, var, 1e-3, gamma, beta)
             say(close(got), got[0].requires_grad, type(got[0]).__name__)
-    got = U.fuse_conv_bn_weights(
-        lib.nn.Parameter(numbers(lib, 2, 3, 2)), b, mean, var, 1e-3, b, b, transpose=True
-    )
+    got = U.fuse_conv_bn_weights(lib.nn.Parameter(numbers(lib, 2, 3, 2)), b, mean, var, 1e-3, b, b, transpose=True)
     say(close(got), got[0].requires_grad, got[1].requires_grad)
     say(close(U.fuse_linear_bn_weights(w[:, :, 0], None, mean, var, 1e-3, b, b)))
     say(close(U.fuse_linear_bn_weights(w[:, :, 0], b, mean, var, 1e-3, b, b)))
@@ -126,9 +124,11 @@ def packing(lib: Any, say: Said) -> None:
     R = lib.nn.utils.rnn
     x = numbers(lib, 4, 3, 2).requires_grad_()  # (T, B, *)
     for given, kind in (
-        ([4, 2, 1], {}), (lib.tensor([4, 2, 1]), {}), ([3, 3, 2], {}),
+        ([4, 2, 1], {}),
+        (lib.tensor([4, 2, 1]), {}),
+        ([3, 3, 2], {}),
         ([2, 4, 1], {"enforce_sorted": False}),
-    ):  # fmt: skip
+    ):
         p = R.pack_padded_sequence(x, given, **kind)
         say(close(p.data), p.batch_sizes, p.sorted_indices, p.unsorted_indices)
         for extra in ({}, {"batch_first": True}, {"padding_value": -1.0}, {"total_length": 6}):
@@ -144,10 +144,9 @@ def packing(lib: Any, say: Said) -> None:
         "order": lambda: R.pack_padded_sequence(b, [1, 3], True),
         "zero": lambda: R.pack_padded_sequence(b, [3, 0], True),
         "number": lambda: R.pack_padded_sequence(b, [3], True),
-        "total": lambda: R.pad_packed_sequence(
-            R.pack_padded_sequence(b, [3, 1], True), total_length=2),
+        "total": lambda: R.pad_packed_sequence(R.pack_padded_sequence(b, [3, 1], True), total_length=2),
         "manual": lambda: R.PackedSequence(3),
-    }.items():  # fmt: skip
+    }.items():
         say.attempt(what, fn)
 
 
@@ -171,9 +170,12 @@ def padding(lib: Any, say: Said) -> None:
     R = lib.nn.utils.rnn
     xs = [numbers(lib, n, 2).requires_grad_() for n in (2, 3, 1)]
     for kind in (
-        {}, {"batch_first": True}, {"padding_value": 7.0}, {"padding_side": "left"},
+        {},
+        {"batch_first": True},
+        {"padding_value": 7.0},
+        {"padding_side": "left"},
         {"batch_first": True, "padding_side": "left"},
-    ):  # fmt: skip
+    ):
         y = R.pad_sequence(xs, **kind)
         say(close(y), y.shape, y.dtype)
         y.cos().sum().backward()
@@ -234,23 +236,35 @@ def exact_start_values(lib: Any, say: Said) -> None:
     for shape, groups in (((3, 3, 3), 1), ((4, 2, 3, 3), 2), ((2, 3, 2, 3, 3), 1), ((4, 2, 1), 4)):
         say(I.dirac_(e(*shape), groups))
     for name, value in (
-        ("linear", None), ("conv2d", None), ("sigmoid", None), ("tanh", None), ("relu", None),
-        ("leaky_relu", None), ("leaky_relu", 0.2), ("leaky_relu", 1), ("selu", None),
-    ):  # fmt: skip
+        ("linear", None),
+        ("conv2d", None),
+        ("sigmoid", None),
+        ("tanh", None),
+        ("relu", None),
+        ("leaky_relu", None),
+        ("leaky_relu", 0.2),
+        ("leaky_relu", 1),
+        ("selu", None),
+    ):
         say(I.calculate_gain(name, value))
     p = lib.nn.Parameter(e(2, 2))
     say(I.ones_(p) is p, p.requires_grad, p.grad_fn)
     say(I._calculate_fan_in_and_fan_out(e(2, 3, 4, 5)), I._calculate_fan_in_and_fan_out(e(2, 3)))
     for what, fn in {
-        "gain": lambda: I.calculate_gain("x"), "slope": lambda: I.calculate_gain("leaky_relu", "x"),
-        "bool": lambda: I.calculate_gain("leaky_relu", True), "eye": lambda: I.eye_(e(2)),
-        "dirac": lambda: I.dirac_(e(2, 2)), "groups": lambda: I.dirac_(e(3, 2, 1), 2),
+        "gain": lambda: I.calculate_gain("x"),
+        "slope": lambda: I.calculate_gain("leaky_relu", "x"),
+        "bool": lambda: I.calculate_gain("leaky_relu", True),
+        "eye": lambda: I.eye_(e(2)),
+        "dirac": lambda: I.dirac_(e(2, 2)),
+        "groups": lambda: I.dirac_(e(3, 2, 1), 2),
         "fan": lambda: I.xavier_uniform_(e(3)),
         "fan mode": lambda: I.kaiming_normal_(e(2, 2), mode="x"),
-        "kaiming": lambda: I.kaiming_uniform_(e(2)), "orthogonal": lambda: I.orthogonal_(e(2)),
-        "sparse": lambda: I.sparse_(e(2), 0.1), "uniform": lambda: I.uniform_(e(2), 3, 1),
+        "kaiming": lambda: I.kaiming_uniform_(e(2)),
+        "orthogonal": lambda: I.orthogonal_(e(2)),
+        "sparse": lambda: I.sparse_(e(2), 0.1),
+        "uniform": lambda: I.uniform_(e(2), 3, 1),
         "normal": lambda: I.normal_(e(2), 0, -1),
-    }.items():  # fmt: skip
+    }.items():
         say.attempt(what, fn)
     say(I.kaiming_uniform_(e(0, 3)).shape, I.normal_(e(2), 5.0, 0.0), I.orthogonal_(e(0, 2)).shape)
     say(I.constant(e(1), 2.0), I.eye(e(2, 2)))

@@ -11,9 +11,7 @@ import votive
 from votive.core import dtype as dt
 from votive.nn.functional import scaled_dot_product_attention
 
-ROOM: dict[Any, float] = {
-    dt.float64: 1e-9, dt.float32: 1e-4, dt.float16: 1e-2, dt.bfloat16: 6e-2,
-}  # fmt: skip
+ROOM: dict[Any, float] = {dt.float64: 1e-9, dt.float32: 1e-4, dt.float16: 1e-2, dt.bfloat16: 6e-2}
 # Lengths of queries and keys, heads of both, features of keys and of values.
 CASES = [
     ([3, 1, 7], [3, 1, 7], 4, 2, 8, 8),
@@ -38,9 +36,11 @@ def given(case: Any, dtype: dt.dtype, over: int = 0) -> list[Any]:
     lengths_q, lengths_k, heads, shared, d, e = case
     q, k = sum(lengths_q) + over, sum(lengths_k) + over
     return [
-        normal(0, q, heads, d, dtype=dtype), normal(1, k, shared, d, dtype=dtype),
-        normal(2, k, shared, e, dtype=dtype), normal(3, q, heads, e, dtype=dtype),
-    ]  # fmt: skip
+        normal(0, q, heads, d, dtype=dtype),
+        normal(1, k, shared, d, dtype=dtype),
+        normal(2, k, shared, e, dtype=dtype),
+        normal(3, q, heads, e, dtype=dtype),
+    ]
 
 
 def shown(rows: int, columns: int, left: int, right: int) -> Any:

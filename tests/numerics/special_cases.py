@@ -253,7 +253,7 @@ REGIONS: list[tuple[str, tuple[Array, ...], float]] = [
     ("polygamma", (np.asarray(7), lin(0.02, 30, 60)), 0),
     ("gammainc", (np.tile(geo(0.01, 60, 12), 12), np.repeat(geo(0.01, 90, 12), 12)), 0),
     ("gammaincc", (np.tile(geo(0.01, 60, 12), 12), np.repeat(geo(0.01, 90, 12), 12)), 0),
-]  # fmt: skip
+]
 
 
 def rounded(args: tuple[Array, ...]) -> tuple[Array, ...]:

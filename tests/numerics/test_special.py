@@ -35,16 +35,12 @@ GOLDEN_RTOL = {"airy_ai": 5e-15, "gammainc": 6e-15, "gammaincc": 6e-15}
 
 
 @pytest.mark.parametrize("name, args, want", GOLDEN_ROWS)
-def test_float64_is_within_a_few_ulp_of_the_exact_value(
-    name: str, args: tuple[float, ...], want: float
-) -> None:
+def test_float64_is_within_a_few_ulp_of_the_exact_value(name: str, args: tuple[float, ...], want: float) -> None:
     assert_within(run(name, *args), want, GOLDEN_RTOL.get(name, 1.4e-15))
 
 
 @pytest.mark.parametrize("name, args, want", GOLDEN_ROWS)
-def test_float32_is_within_one_ulp_of_the_exact_value(
-    name: str, args: tuple[float, ...], want: float
-) -> None:
+def test_float32_is_within_one_ulp_of_the_exact_value(name: str, args: tuple[float, ...], want: float) -> None:
     got = run(name, *args, dtype=np.float32)
     assert got.dtype == np.float32
     with np.errstate(over="ignore", under="ignore"):
@@ -165,24 +161,29 @@ def exact_functions(mp: Any) -> dict[str, Callable[..., Any]]:
 
     bessel = {"i": mp.besseli, "k": mp.besselk, "j": mp.besselj, "y": mp.bessely}
     table = {
-        "erf": mp.erf, "erfc": mp.erfc, "erfinv": mp.erfinv, "airy_ai": mp.airyai,
+        "erf": mp.erf,
+        "erfc": mp.erfc,
+        "erfinv": mp.erfinv,
+        "airy_ai": mp.airyai,
         "erfcx": lambda x: mp.exp(x * x) * mp.erfc(x),
         "entr": lambda x: -x * mp.log(x),
-        "ndtr": normal, "ndtri": quantile,
+        "ndtr": normal,
+        "ndtri": quantile,
         "log_ndtr": lambda x: mp.log(normal(x)) if x < 0 else mp.log1p(-normal(-x)),
         "lgamma": lambda x: mp.log(abs(mp.gamma(x))) if x < 1e3 else mp.loggamma(x),
-        "digamma": mp.digamma, "trigamma": lambda x: mp.psi(1, x),
-        "polygamma": lambda n, x: mp.psi(int(n), x), "zeta": mp.zeta,
+        "digamma": mp.digamma,
+        "trigamma": lambda x: mp.psi(1, x),
+        "polygamma": lambda n, x: mp.psi(int(n), x),
+        "zeta": mp.zeta,
         "gammainc": lambda a, x: mp.gammainc(a, 0, x, regularized=True),
         "gammaincc": lambda a, x: mp.gammainc(a, x, mp.inf, regularized=True),
         "spherical_bessel_j0": mp.sinc,
         **{f"i{n}e": lambda x, n=n: mp.besseli(n, x) * mp.exp(-abs(x)) for n in (0, 1)},
         **{f"i{n}": lambda x, n=n: mp.besseli(n, x) for n in (0, 1)},
-        **{f"scaled_modified_bessel_k{n}": lambda x, n=n: mp.besselk(n, x) * mp.exp(x)
-           for n in (0, 1)},
+        **{f"scaled_modified_bessel_k{n}": lambda x, n=n: mp.besselk(n, x) * mp.exp(x) for n in (0, 1)},
         **{f"modified_bessel_k{n}": lambda x, n=n: mp.besselk(n, x) for n in (0, 1)},
         **{f"bessel_{k}{n}": lambda x, k=k, n=n: bessel[k](n, x) for k in "jy" for n in (0, 1)},
-    }  # fmt: skip
+    }
     return table
 
 

@@ -21,12 +21,21 @@ import numpy as np
 from . import records as _records
 
 NP = {
-    "float64": np.float64, "float32": np.float32, "float16": np.float16,
-    "bfloat16": ml_dtypes.bfloat16, "int64": np.int64, "int32": np.int32, "int16": np.int16,
-    "int8": np.int8, "uint8": np.uint8, "bool": np.bool_, "complex128": np.complex128,
-    "complex64": np.complex64, "float8_e4m3fn": ml_dtypes.float8_e4m3fn,
+    "float64": np.float64,
+    "float32": np.float32,
+    "float16": np.float16,
+    "bfloat16": ml_dtypes.bfloat16,
+    "int64": np.int64,
+    "int32": np.int32,
+    "int16": np.int16,
+    "int8": np.int8,
+    "uint8": np.uint8,
+    "bool": np.bool_,
+    "complex128": np.complex128,
+    "complex64": np.complex64,
+    "float8_e4m3fn": ml_dtypes.float8_e4m3fn,
     "float8_e5m2": ml_dtypes.float8_e5m2,
-}  # fmt: skip
+}
 KINDS = {
     "b": ("bool",),
     "i": ("int64", "int32", "uint8"),
@@ -36,9 +45,13 @@ KINDS = {
 }
 # Relative and absolute tolerance against a float64 reference.
 TOLERANCE = {
-    "float64": (1e-10, 1e-11), "float32": (1e-5, 1e-6), "float16": (2e-3, 2e-3),
-    "bfloat16": (1.6e-2, 1e-2), "complex128": (1e-10, 1e-11), "complex64": (1e-5, 1e-5),
-}  # fmt: skip
+    "float64": (1e-10, 1e-11),
+    "float32": (1e-5, 1e-6),
+    "float16": (2e-3, 2e-3),
+    "bfloat16": (1.6e-2, 1e-2),
+    "complex128": (1e-10, 1e-11),
+    "complex64": (1e-5, 1e-5),
+}
 
 
 @dataclass(frozen=True)
@@ -55,13 +68,22 @@ class S:
     values: Any
 
     def __init__(
-        self, *shape: int, low: float | None = None, high: float | None = None,
-        dtype: str | None = None, grad: bool = True, values: Any = None,
-    ) -> None:  # fmt: skip
+        self,
+        *shape: int,
+        low: float | None = None,
+        high: float | None = None,
+        dtype: str | None = None,
+        grad: bool = True,
+        values: Any = None,
+    ) -> None:
         for name, value in (
-            ("shape", shape), ("low", low), ("high", high), ("dtype", dtype), ("grad", grad),
+            ("shape", shape),
+            ("low", low),
+            ("high", high),
+            ("dtype", dtype),
+            ("grad", grad),
             ("values", values),
-        ):  # fmt: skip
+        ):
             object.__setattr__(self, name, value)
 
     def make(self, rng: np.random.Generator, dtype: str, domain: Any, kinks: Any = ()) -> Any:

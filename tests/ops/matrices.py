@@ -76,6 +76,4 @@ def through(
     wrapped = None
     if reference is not None:
         wrapped = lambda *args, **kwargs: finish(reference(*prepare(np, *args), **kwargs))
-    return Matrices(
-        name, samples, reference=wrapped, prepare=prepare, finish=finish, **options
-    )  # fmt: skip
+    return Matrices(name, samples, reference=wrapped, prepare=prepare, finish=finish, **options)

@@ -25,24 +25,38 @@ def slopes(fn: Any, x: float, dtype: Any) -> tuple[float, float, float]:
 
 # Function, argument, then value, slope and second derivative in the limit.
 LIMITS = [
-    (nn.softplus, 1e4, 1e4, 1, 0), (nn.softplus, -1e4, 0, 0, 0),
-    (nn.softplus, INF, INF, 1, 0), (nn.softplus, -INF, 0, 0, 0),
-    (nn.logsigmoid, -1e4, -1e4, 1, 0), (nn.logsigmoid, 1e4, 0, 0, 0),
+    (nn.softplus, 1e4, 1e4, 1, 0),
+    (nn.softplus, -1e4, 0, 0, 0),
+    (nn.softplus, INF, INF, 1, 0),
+    (nn.softplus, -INF, 0, 0, 0),
+    (nn.logsigmoid, -1e4, -1e4, 1, 0),
+    (nn.logsigmoid, 1e4, 0, 0, 0),
     (nn.logsigmoid, -INF, -INF, 1, 0),
-    (vt.sigmoid, 1e4, 1, 0, 0), (vt.sigmoid, -1e4, 0, 0, 0), (vt.sigmoid, -INF, 0, 0, 0),
-    (nn.gelu, 1e4, 1e4, 1, 0), (nn.gelu, -1e4, 0, 0, 0),
+    (vt.sigmoid, 1e4, 1, 0, 0),
+    (vt.sigmoid, -1e4, 0, 0, 0),
+    (vt.sigmoid, -INF, 0, 0, 0),
+    (nn.gelu, 1e4, 1e4, 1, 0),
+    (nn.gelu, -1e4, 0, 0, 0),
     (lambda x: nn.gelu(x, approximate="tanh"), 1e4, 1e4, 1, 0),
     (lambda x: nn.gelu(x, approximate="tanh"), -1e4, 0, 0, 0),
-    (nn.silu, 1e4, 1e4, 1, 0), (nn.silu, -1e4, 0, 0, 0),
-    (nn.mish, 1e4, 1e4, 1, 0), (nn.mish, -1e4, 0, 0, 0), (nn.mish, 25.0, 25, 1, 0),
-    (nn.elu, -1e4, -1, 0, 0), (nn.elu, 1e4, 1e4, 1, 0), (nn.elu, 0.0, 0, 1, 0),
-    (vt.tanh, 1e4, 1, 0, 0), (vt.tanh, -INF, -1, 0, 0),
-    (vt.sinc, 0.0, 1, 0, -math.pi**2 / 3),
+    (nn.silu, 1e4, 1e4, 1, 0),
+    (nn.silu, -1e4, 0, 0, 0),
+    (nn.mish, 1e4, 1e4, 1, 0),
+    (nn.mish, -1e4, 0, 0, 0),
+    (nn.mish, 25.0, 25, 1, 0),
+    (nn.elu, -1e4, -1, 0, 0),
+    (nn.elu, 1e4, 1e4, 1, 0),
+    (nn.elu, 0.0, 0, 1, 0),
+    (vt.tanh, 1e4, 1, 0, 0),
+    (vt.tanh, -INF, -1, 0, 0),
+    (vt.sinc, 0.0, 1, 0, -(math.pi**2) / 3),
     (special.spherical_bessel_j0, 0.0, 1, 0, -1 / 3),
-    (special.i1, 0.0, 0, 0.5, 0), (special.bessel_j1, 0.0, 0, 0.5, 0),
+    (special.i1, 0.0, 0, 0.5, 0),
+    (special.bessel_j1, 0.0, 0, 0.5, 0),
     (special.log_ndtr, 100.0, 0, 0, 0),
-    (special.ndtr, -1e4, 0, 0, 0), (vt.erf, 1e4, 1, 0, 0),
-]  # fmt: skip
+    (special.ndtr, -1e4, 0, 0, 0),
+    (vt.erf, 1e4, 1, 0, 0),
+]
 
 
 @pytest.mark.parametrize("dtype", [vt.float64, vt.float32])
@@ -54,8 +68,13 @@ def test_limits_are_reached_without_overflow(row: int, dtype: Any) -> None:
 
 def test_the_series_near_zero_meets_the_closed_form() -> None:
     # Just below and just above the change of form, both must have the digits of the type.
-    for fn, at in ((vt.sinc, 0.75 / math.pi), (special.spherical_bessel_j0, 0.75),
-                   (special.i1, 0.75), (special.i1e, 0.75), (special.bessel_j1, 0.75)):  # fmt: skip
+    for fn, at in (
+        (vt.sinc, 0.75 / math.pi),
+        (special.spherical_bessel_j0, 0.75),
+        (special.i1, 0.75),
+        (special.i1e, 0.75),
+        (special.bessel_j1, 0.75),
+    ):
         below = slopes(fn, at * (1 - 1e-13), vt.float64)
         above = slopes(fn, at * (1 + 1e-13), vt.float64)
         np.testing.assert_allclose(below, above, rtol=1e-11)

@@ -86,9 +86,7 @@ def to_torch(x: Any, torch: Any, requires_grad: bool = False) -> Any:
             t = torch.from_numpy(a.astype(np.float32)).to(getattr(torch, a.dtype.name))
         else:
             t = torch.from_numpy(np.array(a))
-        return (
-            t.requires_grad_() if requires_grad and (t.is_floating_point() or t.is_complex()) else t
-        )
+        return t.requires_grad_() if requires_grad and (t.is_floating_point() or t.is_complex()) else t
 
     def swap(v: Any) -> Any:
         return getattr(torch, v.name)
@@ -140,9 +138,7 @@ def test_values_dtypes_and_gradients_agree_with_torch(record: Record) -> None:
                 if not record.random:
                     close(record, dtype, g.detach().numpy(), torch_numpy(w, torch), what)
             if differentiate and not record.random:
-                same_gradients(
-                    record, dtype, what, (v_args, v_kwargs), got, (t_args, t_kwargs), want, torch
-                )
+                same_gradients(record, dtype, what, (v_args, v_kwargs), got, (t_args, t_kwargs), want, torch)
 
 
 def leaves(x: Any, kind: type) -> list[Any]:
@@ -170,10 +166,7 @@ def same_gradients(
         [g for g, _ in pairs], xs, [vt.from_numpy(np.array(w)) for w in weights], allow_unused=True
     )
     g_want = torch.autograd.grad(
-        [w for _, w in pairs],
-        ts,
-        [torch.from_numpy(np.array(w)) for w in weights],
-        allow_unused=True,
+        [w for _, w in pairs], ts, [torch.from_numpy(np.array(w)) for w in weights], allow_unused=True
     )
     for i, (a, b) in enumerate(zip(g_got, g_want, strict=True)):
         if a is None or b is None:
@@ -196,10 +189,7 @@ def grad_inputs(record: Record, sample: Any) -> tuple[Any, Any, list[vt.Tensor]]
             found.append(t.requires_grad_())
         return t
 
-    made = tuple(
-        transform(a, lambda s, i=i: make(s, wanted is None or i in wanted))
-        for i, a in enumerate(args)
-    )
+    made = tuple(transform(a, lambda s, i=i: make(s, wanted is None or i in wanted)) for i, a in enumerate(args))
     made_kw = transform(kwargs, lambda s: make(s, wanted is None))
     return made, made_kw, found
 
@@ -219,13 +209,9 @@ def test_gradients_agree_with_central_differences_to_order_two(record: Record) -
         rng = np.random.default_rng(record.seed("dir"))
         weights: list[Any] = []
 
-        def scalar(
-            args: Any = args, kwargs: Any = kwargs, weights: Any = weights, rng: Any = rng
-        ) -> Any:
+        def scalar(args: Any = args, kwargs: Any = kwargs, weights: Any = weights, rng: Any = rng) -> Any:
             total: Any = 0.0
-            outs = [
-                o for o in outputs(fn(*args, **kwargs)) if o.dtype.is_inexact and o.requires_grad
-            ]
+            outs = [o for o in outputs(fn(*args, **kwargs)) if o.dtype.is_inexact and o.requires_grad]
             for i, o in enumerate(outs):
                 if o.dtype.is_complex:
                     o = vt.view_as_real(o)
@@ -255,19 +241,13 @@ def test_gradients_agree_with_central_differences_to_order_two(record: Record) -
         s = slope()
         if isinstance(s, vt.Tensor) and s.requires_grad:
             along(slope, xs, directions, 1e-6, 2e-5, f"{record.name}{sample} order 2")
-    assert checked, (
-        f"{record.name}: no sample could be differentiated; set grad=False if that is right"
-    )
+    assert checked, f"{record.name}: no sample could be differentiated; set grad=False if that is right"
 
 
 def along(f: Any, xs: Any, directions: Any, eps: float, tol: float, what: str) -> None:
     """Compare the derivative of f along one direction with a central difference."""
     grads = vt.autograd.grad(f(), xs, allow_unused=True)
-    got = sum(
-        float((g.detach().numpy() * d).sum())
-        for g, d in zip(grads, directions, strict=True)
-        if g is not None
-    )
+    got = sum(float((g.detach().numpy() * d).sum()) for g, d in zip(grads, directions, strict=True) if g is not None)
     kept = [x.detach().numpy().copy() for x in xs]
 
     def at(step: float) -> float:
@@ -278,9 +258,7 @@ def along(f: Any, xs: Any, directions: Any, eps: float, tol: float, what: str) -
     want = (at(eps) - at(-eps)) / (2 * eps)
     at(0.0)
     scale = max(
-        1.0,
-        abs(want),
-        max((float(np.abs(g.detach().numpy()).max()) for g in grads if g is not None), default=0.0),
+        1.0, abs(want), max((float(np.abs(g.detach().numpy()).max()) for g in grads if g is not None), default=0.0)
     )
     assert abs(got - want) <= tol * scale * 10, f"{what}: derived {got}, central difference {want}"
 
@@ -329,22 +307,13 @@ def test_expanded_inputs_give_the_same_as_copies(record: Record) -> None:
     dtype = dtypes_of(record)[0]
     for sample in record.samples:
         args, kwargs = arrays(record, sample, dtype)
-        if (
-            not args
-            or not isinstance(args[0], np.ndarray)
-            or args[0].ndim == 0
-            or args[0].size == 0
-        ):
+        if not args or not isinstance(args[0], np.ndarray) or args[0].ndim == 0 or args[0].size == 0:
             continue
         row = vt.from_numpy(np.array(args[0][:1]))
         stretched = row.expand(args[0].shape)
         try:
             want = outputs(
-                fn(
-                    stretched.clone(memory_format=vt.contiguous_format),
-                    *tensors(args[1:]),
-                    **tensors(kwargs),
-                )
+                fn(stretched.clone(memory_format=vt.contiguous_format), *tensors(args[1:]), **tensors(kwargs))
             )
         except RuntimeError:
             continue  # a stretched input may be outside the operator's domain (singular, say)
@@ -377,11 +346,7 @@ def test_in_place_form_agrees_with_the_plain_one(record: Record) -> None:
             continue
         v_args, v_kwargs = tensors((args, kwargs))
         want = fn(*v_args, **v_kwargs)
-        if (
-            not isinstance(want, vt.Tensor)
-            or want.shape != v_args[0].shape
-            or want.dtype != v_args[0].dtype
-        ):
+        if not isinstance(want, vt.Tensor) or want.shape != v_args[0].shape or want.dtype != v_args[0].dtype:
             continue
         x = tensors((args,))[0][0]
         before = x._version

@@ -70,9 +70,7 @@ def test_linear_add_is_a_product_added_to_the_stream(dtype: Any) -> None:
 @pytest.mark.parametrize("normed", [False, True], ids=["plain", "normed"])
 @pytest.mark.parametrize("heads", [2, 6])
 @pytest.mark.parametrize("at", [0, 3, LENGTH - 1])
-def test_a_token_is_turned_kept_and_sees_all_up_to_itself(
-    dtype: Any, normed: bool, heads: int, at: int
-) -> None:
+def test_a_token_is_turned_kept_and_sees_all_up_to_itself(dtype: Any, normed: bool, heads: int, at: int) -> None:
     rope = votive.nn.RotaryEmbedding(WIDTH)
     if dtype == votive.float64:
         rope = rope.double()
@@ -105,6 +103,5 @@ def test_heads_that_do_not_make_up_the_row_are_refused() -> None:
     counts = votive.zeros(SHARED, dtype=votive.int32)
     with pytest.raises(ShapeError, match="3 query and 2 key heads of 8"):
         ops._turn_and_attend(
-            votive.ones(1, 1, 8 * WIDTH), None, None, EPS, table, table, kept, kept,
-            votive.tensor([0]), counts, 3, 1.0,
-        )  # fmt: skip
+            votive.ones(1, 1, 8 * WIDTH), None, None, EPS, table, table, kept, kept, votive.tensor([0]), counts, 3, 1.0
+        )

@@ -95,10 +95,7 @@ def test_no_mask_is_kept_for_backward() -> None:
 
 def test_memory_layout_does_not_change_what_is_dropped() -> None:
     x = vt.arange(12.0).reshape(3, 4)
-    plain, turned = (
-        nf.dropout(t, 0.5, generator=vt.Generator().manual_seed(8))
-        for t in (x, x.t().contiguous().t())
-    )
+    plain, turned = (nf.dropout(t, 0.5, generator=vt.Generator().manual_seed(8)) for t in (x, x.t().contiguous().t()))
     assert (plain == turned).all()
 
 

@@ -71,11 +71,7 @@ def test_sparse_gradients_are_dense_and_the_user_is_told_once() -> None:
 
 def test_a_bag_learns_through_what_entered_it() -> None:
     at, offsets = vt.tensor([1, 2, 4, 0, 1]), vt.tensor([0, 3, 3])
-    for mode, want in (
-        ("sum", [1, 2, 1, 0, 0]),
-        ("mean", [0.5, 1, 0.5, 0, 0]),
-        ("max", [0, 1, 1, 0, 0]),
-    ):
+    for mode, want in (("sum", [1, 2, 1, 0, 0]), ("mean", [0.5, 1, 0.5, 0, 0]), ("max", [0, 1, 1, 0, 0])):
         w = table()
         y = nf.embedding_bag(at, w, offsets, mode=mode, padding_idx=4)
         assert not y[1].any()

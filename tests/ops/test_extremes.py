@@ -100,38 +100,49 @@ def test_the_smallest_integer_over_minus_one_wraps_and_never_traps() -> None:
 # --- gradients where values are not finite --------------------------------------------------------
 
 ROWS = [
-    [1e4, -1e4, 0.0], [1e4, 1e4, 1e4], [-INF, 0.0, 1.0], [-INF, -INF, 2.0], [-INF, -INF, -INF],
-    [INF, 0.0, 1.0], [NAN, 0.0, 1.0],
-]  # fmt: skip
+    [1e4, -1e4, 0.0],
+    [1e4, 1e4, 1e4],
+    [-INF, 0.0, 1.0],
+    [-INF, -INF, 2.0],
+    [-INF, -INF, -INF],
+    [INF, 0.0, 1.0],
+    [NAN, 0.0, 1.0],
+]
 ALONG: dict[str, Any] = {
     "softmax": lambda lib, x: lib.softmax(x, 1),
     "log_softmax": lambda lib, x: lib.log_softmax(x, 1),
     "logsumexp": lambda lib, x: lib.logsumexp(x, 1),
-    "sum": lambda lib, x: x.sum(1), "mean": lambda lib, x: x.mean(1),
-    "var": lambda lib, x: x.var(1), "norm": lambda lib, x: lib.linalg.vector_norm(x, dim=1),
+    "sum": lambda lib, x: x.sum(1),
+    "mean": lambda lib, x: x.mean(1),
+    "var": lambda lib, x: x.var(1),
+    "norm": lambda lib, x: lib.linalg.vector_norm(x, dim=1),
     "layer_norm": lambda lib, x: lib.nn.functional.layer_norm(x + lib.arange(3), (3,)),
     "rms_norm": lambda lib, x: lib.nn.functional.rms_norm(x, (3,), None, 1e-5),
     "cross_entropy": lambda lib, x: lib.nn.functional.cross_entropy(
         x, lib.tensor([0, 1, 2, 2, 0, 1, 0]), reduction="none"
     ),
-    "sigmoid": lambda lib, x: lib.sigmoid(x), "tanh": lambda lib, x: lib.tanh(x),
+    "sigmoid": lambda lib, x: lib.sigmoid(x),
+    "tanh": lambda lib, x: lib.tanh(x),
     "softplus": lambda lib, x: lib.nn.functional.softplus(x),
     "logsigmoid": lambda lib, x: lib.nn.functional.logsigmoid(x),
     "silu": lambda lib, x: lib.nn.functional.silu(x),
     "mish": lambda lib, x: lib.nn.functional.mish(x),
     "gelu": lambda lib, x: lib.nn.functional.gelu(x),
-    "exp": lambda lib, x: lib.exp(x), "log": lambda lib, x: lib.log(x),
-    "expm1": lambda lib, x: lib.expm1(x), "log1p": lambda lib, x: lib.log1p(x),
-    "erf": lambda lib, x: lib.erf(x), "erfc": lambda lib, x: lib.erfc(x),
-    "sqrt": lambda lib, x: lib.sqrt(x), "reciprocal": lambda lib, x: lib.reciprocal(x),
-    "square": lambda lib, x: x.square(), "abs": lambda lib, x: x.abs(),
+    "exp": lambda lib, x: lib.exp(x),
+    "log": lambda lib, x: lib.log(x),
+    "expm1": lambda lib, x: lib.expm1(x),
+    "log1p": lambda lib, x: lib.log1p(x),
+    "erf": lambda lib, x: lib.erf(x),
+    "erfc": lambda lib, x: lib.erfc(x),
+    "sqrt": lambda lib, x: lib.sqrt(x),
+    "reciprocal": lambda lib, x: lib.reciprocal(x),
+    "square": lambda lib, x: x.square(),
+    "abs": lambda lib, x: x.abs(),
     "divide": lambda lib, x: x / lib.tensor([0.0, INF, 2.0], dtype=x.dtype),
     "power": lambda lib, x: x ** lib.tensor([0.0, 2.0, 0.5], dtype=x.dtype),
     "huber": lambda lib, x: lib.nn.functional.huber_loss(x, lib.zeros_like(x), reduction="none"),
-    "smooth_l1": lambda lib, x: lib.nn.functional.smooth_l1_loss(
-        x, lib.zeros_like(x), reduction="none"
-    ),
-}  # fmt: skip
+    "smooth_l1": lambda lib, x: lib.nn.functional.smooth_l1_loss(x, lib.zeros_like(x), reduction="none"),
+}
 
 
 @pytest.mark.parity

@@ -35,9 +35,7 @@ def test_tensors_are_told_from_other_things() -> None:
         assert vt.is_inference(vt.zeros(1)) is True
 
 
-@pytest.mark.parametrize(
-    ("value", "answer"), [(0.0, False), (-0.0, False), (NAN, True), (2, True), (0j, False)]
-)
+@pytest.mark.parametrize(("value", "answer"), [(0.0, False), (-0.0, False), (NAN, True), (2, True), (0j, False)])
 def test_one_element_is_zero_or_not(value: Any, answer: bool) -> None:
     assert vt.is_nonzero(vt.tensor([value])) is answer
 
@@ -76,8 +74,7 @@ def test_the_type_of_two_operands_is_that_of_torch() -> None:
         for shapes in itertools.product(((), (2,)), repeat=2):
             ours = vt.result_type(vt.ones(shapes[0], dtype=a), vt.ones(shapes[1], dtype=b))
             theirs = torch.result_type(
-                torch.ones(shapes[0], dtype=getattr(torch, a.name)),
-                torch.ones(shapes[1], dtype=getattr(torch, b.name)),
+                torch.ones(shapes[0], dtype=getattr(torch, a.name)), torch.ones(shapes[1], dtype=getattr(torch, b.name))
             )
             assert ours.name == str(theirs).removeprefix("torch."), (a, b, shapes)
     for a, n in itertools.product(DTYPES, numbers):

@@ -86,15 +86,11 @@ def cofactors(a: np.ndarray) -> np.ndarray:
 
 @pytest.mark.parametrize("rank", [0, 1, 2, 3, 4])
 @pytest.mark.parametrize("create_graph", [False, True])
-def test_the_gradient_of_det_is_the_matrix_of_cofactors_at_any_rank(
-    rank: int, create_graph: bool
-) -> None:
+def test_the_gradient_of_det_is_the_matrix_of_cofactors_at_any_rank(rank: int, create_graph: bool) -> None:
     for dtype in ("float64", "complex128"):
         a = random(4, rank, dtype=dtype) @ random(rank, 4, dtype=dtype)
         x = leaf(a)
-        (g,) = vt.autograd.grad(
-            vt.linalg.det(x), x, vt.ones((), dtype=x.dtype), create_graph=create_graph
-        )
+        (g,) = vt.autograd.grad(vt.linalg.det(x), x, vt.ones((), dtype=x.dtype), create_graph=create_graph)
         want = cofactors(a).conj()
         np.testing.assert_allclose(g.detach().numpy(), want, rtol=1e-9, atol=1e-12)
 

@@ -87,9 +87,7 @@ def test_cross_entropy_keeps_its_digits_far_from_zero() -> None:
     near = vt.tensor([[0.0, 1.0, 2.0]])
     far = near + 1e4
     t = vt.tensor([0])
-    assert float(F.cross_entropy(far, t)) == pytest.approx(
-        float(F.cross_entropy(near, t)), rel=1e-6
-    )
+    assert float(F.cross_entropy(far, t)) == pytest.approx(float(F.cross_entropy(near, t)), rel=1e-6)
     far.requires_grad_()
     near.requires_grad_()
     F.cross_entropy(far, t).backward()
@@ -160,11 +158,13 @@ PAIR = (vt.tensor([1.0, 2.0]), vt.tensor([0.0, 4.0]))
 @pytest.mark.parametrize(
     ("options", "kind"),
     [
-        ({"size_average": True}, "mean"), ({"size_average": False}, "sum"),
-        ({"reduce": False}, "none"), ({"size_average": False, "reduce": True}, "sum"),
+        ({"size_average": True}, "mean"),
+        ({"size_average": False}, "sum"),
+        ({"reduce": False}, "none"),
+        ({"size_average": False, "reduce": True}, "sum"),
         ({"size_average": True, "reduce": False}, "none"),
     ],
-)  # fmt: skip
+)
 def test_the_old_reduction_switches_work_and_warn(options: dict[str, bool], kind: str) -> None:
     for name in ("mse_loss", "l1_loss", "smooth_l1_loss", "poisson_nll_loss"):
         with pytest.warns(UserWarning, match=f"reduction='{kind}'"):

@@ -16,9 +16,7 @@ def draws(*shape: int, seed: int = 0) -> np.ndarray:
 
 @pytest.mark.parametrize("dim", [0, 1, None])
 @pytest.mark.parametrize("transposed", [False, True])
-def test_long_float32_sums_keep_their_digits_along_any_dimension(
-    dim: int | None, transposed: bool
-) -> None:
+def test_long_float32_sums_keep_their_digits_along_any_dimension(dim: int | None, transposed: bool) -> None:
     a = draws(100_000, 3)
     if transposed:
         a = a.T
@@ -79,9 +77,7 @@ def test_an_unknown_element_takes_no_gradient_from_the_nanmedian() -> None:
 
 @pytest.mark.parametrize("n", [1, 2, 3, 7, 64, 100])
 @pytest.mark.parametrize("reverse", [False, True])
-def test_the_recurrence_joined_in_rounds_equals_the_one_walked_through(
-    n: int, reverse: bool
-) -> None:
+def test_the_recurrence_joined_in_rounds_equals_the_one_walked_through(n: int, reverse: bool) -> None:
     rng = np.random.default_rng(n)
     gain, x = rng.uniform(-1, 1, (2, n, 3)), rng.uniform(-1, 1, (2, n, 3))
     want = np.zeros_like(x)
@@ -127,9 +123,7 @@ def test_results_can_be_read_by_name_unpacked_printed_and_pickled() -> None:
     values, indices = found
     assert found.values is values is found[0]
     assert found.indices is indices
-    assert repr(found) == (
-        "votive.return_types.max(\nvalues=tensor([5, 7]),\nindices=tensor([1, 0]))"
-    )
+    assert repr(found) == ("votive.return_types.max(\nvalues=tensor([5, 7]),\nindices=tensor([1, 0]))")
     again = pickle.loads(pickle.dumps(found))
     assert type(again) is type(found)
     assert again.values.tolist() == [5, 7]

@@ -61,11 +61,8 @@ def test_half_types_sum_long_rows_in_float32(dtype: Any) -> None:
 
 
 @pytest.mark.parametrize("name", ["softmax", "log_softmax", "softmin"])
-@pytest.mark.parametrize(("shape", "dim"), [((), 0), ((4,), 0), ((3, 4), 1), ((2, 3, 4), 0),
-                                            ((2, 3, 2, 2), 1)])  # fmt: skip
-def test_a_missing_dim_is_chosen_by_the_old_rule_with_a_warning(
-    name: str, shape: tuple[int, ...], dim: int
-) -> None:
+@pytest.mark.parametrize(("shape", "dim"), [((), 0), ((4,), 0), ((3, 4), 1), ((2, 3, 4), 0), ((2, 3, 2, 2), 1)])
+def test_a_missing_dim_is_chosen_by_the_old_rule_with_a_warning(name: str, shape: tuple[int, ...], dim: int) -> None:
     fn = getattr(vt.nn.functional, name)
     x = vt.from_numpy(np.array(np.random.default_rng(2).normal(size=shape)))
     with pytest.warns(UserWarning, match="implicit"):

@@ -67,9 +67,7 @@ def test_istft_undoes_stft() -> None:
     w = vt.hann_window(16, dtype=vt.float64)
     for normalized in (False, True):
         for onesided in (False, True):
-            s = vt.stft(
-                x, 16, 4, window=w, normalized=normalized, onesided=onesided, return_complex=True
-            )
+            s = vt.stft(x, 16, 4, window=w, normalized=normalized, onesided=onesided, return_complex=True)
             y = vt.istft(s, 16, 4, None, w, True, normalized, onesided, 50)
             np.testing.assert_allclose(y.numpy(), x.numpy(), atol=1e-12)
 

@@ -70,9 +70,7 @@ PAIRS = [
     Pair("_softmax", "last", ((2, 3, 4),), (2,)),
     Pair("_softmax", "first of one", ((5,),), (0,)),
     Pair("_log_softmax", "middle", ((2, 3, 4),), (1,)),
-    Pair(
-        "_cross_entropy", "smoothed", ((2, 4, 3),), (None, -100, 0.25, vt.float64), {}, (CLASSES,)
-    ),
+    Pair("_cross_entropy", "smoothed", ((2, 4, 3),), (None, -100, 0.25, vt.float64), {}, (CLASSES,)),
     Pair("_cross_entropy_reduced", "mean", ((2, 4, 3),), (None, -100, 0.25, True), {}, (CLASSES,)),
     Pair("_cross_entropy_reduced", "sum", ((2, 4, 3),), (None, -100, 0.0, False), {}, (CLASSES,)),
     Pair("_batch_norm_by", "affine", ((2, 3, 4), *[(3,)] * 4), (4.0,)),
@@ -129,12 +127,7 @@ PAIRS = [
     Pair("_addmm_activated", "of batches", ((2,), (5, 3, 4), (5, 4, 2)), (1, 1, "relu")),
     Pair("_attention", "a learned mask", (Q, K, V, (4, 1, 5))),
     *(
-        Pair(
-            "_varlen_attention",
-            f"{label} {left} {right}",
-            shapes,
-            (*ENDS, None, 3, 4, 0.5, left, right),
-        )
+        Pair("_varlen_attention", f"{label} {left} {right}", shapes, (*ENDS, None, 3, 4, 0.5, left, right))
         for left, right in ((-1, -1), (-1, 0), (1, 1), (0, -1))
         for label, shapes in {
             "alike": ((5, 2, 4), (6, 2, 4), (6, 2, 4)),
@@ -142,9 +135,7 @@ PAIRS = [
         }.items()
     ),
 ]
-each = pytest.mark.parametrize(
-    "pair", PAIRS, ids=[f"{p.name} {p.label} {len(p.shapes[0] or ())}-d" for p in PAIRS]
-)
+each = pytest.mark.parametrize("pair", PAIRS, ids=[f"{p.name} {p.label} {len(p.shapes[0] or ())}-d" for p in PAIRS])
 
 
 def test_every_twin_is_among_the_pairs() -> None:
@@ -186,9 +177,7 @@ def gradients(pair: Pair, fn: Any, inputs: list[Any], graph: bool) -> list[Any]:
 
 @each
 @pytest.mark.parametrize(
-    "dtype, tol",
-    [(vt.float64, 1e-12), (vt.float32, 1e-5), (vt.float16, 3e-3), (vt.bfloat16, 2e-2)],
-    ids=str,
+    "dtype, tol", [(vt.float64, 1e-12), (vt.float32, 1e-5), (vt.float16, 3e-3), (vt.bfloat16, 2e-2)], ids=str
 )
 def test_values_agree(pair: Pair, dtype: Any, tol: float) -> None:
     if pair.mask is not None and pair.mask.dtype is vt.float64:
@@ -285,9 +274,7 @@ def test_decoding_step_by_step_gives_the_rows_of_the_whole() -> None:
     q, k, v = (vt.randn(1, 2, 6, 4, dtype=vt.float64) for _ in range(3))
     whole, _ = F._attention(q, k, v, is_causal=True)
     for t in range(6):
-        step, _ = F._attention(
-            q[:, :, t : t + 1], k[:, :, : t + 1], v[:, :, : t + 1], is_causal=True, offset=t
-        )
+        step, _ = F._attention(q[:, :, t : t + 1], k[:, :, : t + 1], v[:, :, : t + 1], is_causal=True, offset=t)
         close(step, whole[:, :, t : t + 1], 1e-12, f"step {t}")
     later, _ = F._attention(q[:, :, 4:], k, v, is_causal=True, offset=4)
     close(later, whole[:, :, 4:], 1e-12, "two steps at once")

@@ -17,9 +17,7 @@ from .windows import CONVOLUTIONS, defined, draw, poisoned
 @pytest.mark.parametrize("backend", BACKENDS)
 @pytest.mark.parametrize("kind", [*CONVOLUTIONS, "unfold", "fold"])
 @pytest.mark.parametrize("seed", range(4))
-def test_nan_and_infinity_reach_only_what_they_are_multiplied_into(
-    kind: str, seed: int, backend: str
-) -> None:
+def test_nan_and_infinity_reach_only_what_they_are_multiplied_into(kind: str, seed: int, backend: str) -> None:
     rng = random.Random(f"nan {kind} {seed}")
     for turn in range(12):
         call, dtype = draw(rng, kind), DTYPES[turn % 3]
@@ -89,9 +87,7 @@ for call in calls:
 
 @pytest.mark.skipif(sys.platform != "linux", reason="ru_maxrss is in KiB on Linux")
 @pytest.mark.parametrize("backend", BACKENDS)
-def test_memory_does_not_grow_with_stride_padding_or_dilation(
-    backend: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_memory_does_not_grow_with_stride_padding_or_dilation(backend: str, monkeypatch: pytest.MonkeyPatch) -> None:
     if backend == "reference":
         monkeypatch.setenv("VOTIVE_NATIVE", "0")
     done = subprocess.run([sys.executable, "-c", FAR], capture_output=True, text=True, timeout=120)

@@ -55,12 +55,8 @@ def test_windows_over_one_element_count_their_padding(spatial: int, backend: str
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
-@pytest.mark.parametrize(
-    ("shape", "kernel"), [((1, 1, 3, 2), 2), ((4, 8, 8, 7), 7), ((1, 2, 3, 2, 2), 2)]
-)
-def test_elements_that_no_window_covers_get_no_gradient(
-    shape: tuple[int, ...], kernel: int, backend: str
-) -> None:
+@pytest.mark.parametrize(("shape", "kernel"), [((1, 1, 3, 2), 2), ((4, 8, 8, 7), 7), ((1, 2, 3, 2, 2), 2)])
+def test_elements_that_no_window_covers_get_no_gradient(shape: tuple[int, ...], kernel: int, backend: str) -> None:
     x = votive.ones(*shape, requires_grad=True)
     pool = F.avg_pool2d if len(shape) == 4 else F.avg_pool3d
 

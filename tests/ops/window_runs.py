@@ -67,7 +67,10 @@ def agree(got: list[Any], wanted: list[Any], dtype: str, call: Call) -> None:
         finite = np.abs(b[np.isfinite(b)])
         largest = max(1.0, finite.max() if finite.size else 1.0)
         np.testing.assert_allclose(
-            a, b, rtol=TOLERANCE[dtype], atol=TOLERANCE[dtype] * largest,
+            a,
+            b,
+            rtol=TOLERANCE[dtype],
+            atol=TOLERANCE[dtype] * largest,
             err_msg=f"result {which} of {call.function}({dtype}, {call.layouts}, "
             f"{[t.shape for t in call.tensors]}, {arguments(call)})",
-        )  # fmt: skip
+        )

@@ -113,24 +113,15 @@ def convolve(call: Call) -> list[Any]:
     geometry = (w.shape[2:], k["stride"], k["padding"], k["dilation"], outer.shape[2:])
     for tap, place, element in pairs(inner.shape[2:], *geometry):
         for group in range(groups):
-            rows, cols = (
-                slice(group * out, (group + 1) * out),
-                slice(group * per, (group + 1) * per),
-            )
-            by, to, at = (
-                (rows, slice(None), *tap),
-                (slice(None), rows, *place),
-                (slice(None), cols, *element),
-            )
+            rows, cols = (slice(group * out, (group + 1) * out), slice(group * per, (group + 1) * per))
+            by, to, at = ((rows, slice(None), *tap), (slice(None), rows, *place), (slice(None), cols, *element))
             if turned:
                 inner[at] += _times(outer[to], w[by])
                 g_outer[to] += _times(g_inner[at], w[by].T)
             else:
                 outer[to] += _times(inner[at], w[by].T)
                 g_inner[at] += _times(g_outer[to], w[by])
-            gw[by] += _times(
-                (outer if turned else g_outer)[to].T, (g_inner if turned else inner)[at]
-            )
+            gw[by] += _times((outer if turned else g_outer)[to].T, (g_inner if turned else inner)[at])
     gx = g_outer if turned else g_inner
     if len(call.tensors) == 2:
         return [result, gx, gw]
@@ -276,9 +267,13 @@ def _draw_pool(rng: random.Random, kind: str, n: int, shape: tuple[int, ...]) ->
     if min(count) < 1:
         return None
     kwargs: dict[str, Any] = {
-        "kernel": kernel, "stride": stride, "padding": padding, "dilation": dilation,
-        "ceil_mode": ceil, "places": tuple(count),
-    }  # fmt: skip
+        "kernel": kernel,
+        "stride": stride,
+        "padding": padding,
+        "dilation": dilation,
+        "ceil_mode": ceil,
+        "places": tuple(count),
+    }
     if kind == "avg_pool":
         kwargs["count_include_pad"] = rng.random() < 0.5
         if n > 1 and rng.random() < 0.3:

@@ -15,54 +15,66 @@ _DECOUPLED = {"weight_decay": 0.1, "decoupled_weight_decay": True}
 
 OPTIONS: dict[str, list[dict[str, Any]]] = {
     "SGD": [
-        {"lr": 0.1}, {}, {"lr": 0.1, "momentum": 0.9}, {"lr": 0.1, "weight_decay": 0.05},
+        {"lr": 0.1},
+        {},
+        {"lr": 0.1, "momentum": 0.9},
+        {"lr": 0.1, "weight_decay": 0.05},
         {"lr": 0.05, "momentum": 0.9, "dampening": 0.3},
         {"lr": 0.05, "momentum": 0.8, "nesterov": True},
         {"lr": 0.05, "momentum": 0.8, "nesterov": True, "weight_decay": 0.1, "maximize": True},
-        {"lr": 0.1, "momentum": 0.9, "fused": True}, {"lr": 0.1, "fused": True, "maximize": True},
+        {"lr": 0.1, "momentum": 0.9, "fused": True},
+        {"lr": 0.1, "fused": True, "maximize": True},
         *_EACH,
     ],
     "Adam": [
         {"lr": 0.05, **o}
-        for o in [
-            *_BETAS, {"amsgrad": True}, _DECOUPLED, {"fused": True},
-            {"amsgrad": True, "fused": True}, *_EACH,
-        ]
+        for o in [*_BETAS, {"amsgrad": True}, _DECOUPLED, {"fused": True}, {"amsgrad": True, "fused": True}, *_EACH]
     ],
     "AdamW": [
         {"lr": 0.05, **o}
         for o in [
-            *_BETAS, {"amsgrad": True}, {"weight_decay": 0}, {"fused": True},
-            {"amsgrad": True, "maximize": True, "weight_decay": 0.3}, *_EACH,
+            *_BETAS,
+            {"amsgrad": True},
+            {"weight_decay": 0},
+            {"fused": True},
+            {"amsgrad": True, "maximize": True, "weight_decay": 0.3},
+            *_EACH,
         ]
     ],
     "RMSprop": [
-        {}, {"centered": True}, {"momentum": 0.9, "lr": 0.003}, {"alpha": 0.4}, {"eps": 1e-3},
-        {"centered": True, "momentum": 0.9, "weight_decay": 0.1, "lr": 0.003}, *_EACH,
+        {},
+        {"centered": True},
+        {"momentum": 0.9, "lr": 0.003},
+        {"alpha": 0.4},
+        {"eps": 1e-3},
+        {"centered": True, "momentum": 0.9, "weight_decay": 0.1, "lr": 0.003},
+        *_EACH,
     ],
     "Adagrad": [
-        {"lr": 0.1}, {"lr": 0.1, "lr_decay": 0.1}, {"weight_decay": 0.1},
-        {"initial_accumulator_value": 0.5, "eps": 1e-3}, {"fused": True}, *_EACH,
+        {"lr": 0.1},
+        {"lr": 0.1, "lr_decay": 0.1},
+        {"weight_decay": 0.1},
+        {"initial_accumulator_value": 0.5, "eps": 1e-3},
+        {"fused": True},
+        *_EACH,
     ],
     "Adadelta": [{}, {"rho": 0.5, "lr": 0.5}, {"eps": 1e-2}, {"weight_decay": 0.1}, *_EACH],
     "Adamax": [*({"lr": 0.05, **o} for o in _BETAS), *_EACH],
-    "NAdam": [
-        *({"lr": 0.05, **o} for o in _BETAS), _DECOUPLED, {"momentum_decay": 0.1}, *_EACH,
-    ],
-    "RAdam": [
-        *({"lr": 0.05, **o} for o in _BETAS), _DECOUPLED, {"betas": (0.9, 0.9)}, *_EACH,
-    ],
+    "NAdam": [*({"lr": 0.05, **o} for o in _BETAS), _DECOUPLED, {"momentum_decay": 0.1}, *_EACH],
+    "RAdam": [*({"lr": 0.05, **o} for o in _BETAS), _DECOUPLED, {"betas": (0.9, 0.9)}, *_EACH],
     "Rprop": [{}, {"etas": (0.3, 1.5)}, {"step_sizes": (1e-3, 0.02)}, *_EACH],
     "ASGD": [
-        {"lr": 0.05}, {"lambd": 0.01}, {"alpha": 0.5, "weight_decay": 0.1}, {"t0": 10, "lr": 0.05},
+        {"lr": 0.05},
+        {"lambd": 0.01},
+        {"alpha": 0.5, "weight_decay": 0.1},
+        {"t0": 10, "lr": 0.05},
         # Not foreach=True: there torch itself rounds the rates of float64 steps to float32.
-        {"maximize": True}, {"foreach": False},
+        {"maximize": True},
+        {"foreach": False},
     ],
-}  # fmt: skip
+}
 CASES = [(name, options) for name, many in OPTIONS.items() for options in many]
-LION: list[dict[str, Any]] = [
-    {"lr": 0.01}, {"lr": 0.01, "betas": (0.4, 0.6)}, {"weight_decay": 0.3}, *_EACH,
-]  # fmt: skip
+LION: list[dict[str, Any]] = [{"lr": 0.01}, {"lr": 0.01, "betas": (0.4, 0.6)}, {"weight_decay": 0.3}, *_EACH]
 
 
 def case_id(value: Any) -> str:

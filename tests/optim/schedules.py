@@ -29,9 +29,7 @@ def _sequence(lr: Any, opt: Any) -> Any:
 
 
 def _nested(lr: Any, opt: Any) -> Any:
-    inner = lr.SequentialLR(
-        opt, [lr.ConstantLR(opt, 0.5, 3), lr.ExponentialLR(opt, 0.9)], milestones=[4]
-    )
+    inner = lr.SequentialLR(opt, [lr.ConstantLR(opt, 0.5, 3), lr.ExponentialLR(opt, 0.9)], milestones=[4])
     with warnings.catch_warnings():
         # A sequence steps its first part once more when it is made; both libraries warn of order.
         warnings.simplefilter("ignore")
@@ -60,19 +58,22 @@ SCHEDULES: dict[str, Make] = {
     "cyclic lists": lambda lr, o: lr.CyclicLR(
         o, [0.01, 0.02], [0.5, 0.3], 5, 9, "triangular2", base_momentum=0.7, max_momentum=[0.9, 0.8]
     ),
-    "cyclic exp": lambda lr, o: lr.CyclicLR(
-        o, 0.01, 0.5, 4, mode="exp_range", gamma=0.97, cycle_momentum=False
-    ),
-    "cyclic function": lambda lr, o: lr.CyclicLR(
-        o, 0.01, 0.5, 4, scale_fn=lambda x: 0.8**x, scale_mode="iterations"
-    ),
+    "cyclic exp": lambda lr, o: lr.CyclicLR(o, 0.01, 0.5, 4, mode="exp_range", gamma=0.97, cycle_momentum=False),
+    "cyclic function": lambda lr, o: lr.CyclicLR(o, 0.01, 0.5, 4, scale_fn=lambda x: 0.8**x, scale_mode="iterations"),
     "onecycle": lambda lr, o: lr.OneCycleLR(o, 0.7, total_steps=60),
     "onecycle three": lambda lr, o: lr.OneCycleLR(
-        o, [0.7, 0.2], epochs=6, steps_per_epoch=10, three_phase=True, anneal_strategy="linear",
-        pct_start=0.4, div_factor=10.0, final_div_factor=50.0,
+        o,
+        [0.7, 0.2],
+        epochs=6,
+        steps_per_epoch=10,
+        three_phase=True,
+        anneal_strategy="linear",
+        pct_start=0.4,
+        div_factor=10.0,
+        final_div_factor=50.0,
     ),
     "onecycle still": lambda lr, o: lr.OneCycleLR(o, 0.7, total_steps=60, cycle_momentum=False),
     "sequential": _sequence,
     "nested": _nested,
     "chained": _chain,
-}  # fmt: skip
+}

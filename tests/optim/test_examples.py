@@ -10,9 +10,7 @@ import pytest
 
 import votive
 
-SPACES: list[Any] = [
-    votive.optim, votive.optim.lr_scheduler, votive.optim.swa_utils, votive.amp,
-]  # fmt: skip
+SPACES: list[Any] = [votive.optim, votive.optim.lr_scheduler, votive.optim.swa_utils, votive.amp]
 DOCS = {
     f"{space.__name__}.{name}": inspect.cleandoc(getattr(space, name).__doc__ or "")
     for space in SPACES

@@ -84,8 +84,7 @@ def test_a_schedule_goes_on_exactly_after_loading(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "name",
-    ["step", "multistep", "linear", "exponential", "polynomial", "cosine", "lambda", "constant"],
+    "name", ["step", "multistep", "linear", "exponential", "polynomial", "cosine", "lambda", "constant"]
 )
 def test_jumping_to_an_epoch_gives_the_rate_that_steps_lead_to(name: str) -> None:
     opt, jumping = optimizer(votive), optimizer(votive)
@@ -115,10 +114,13 @@ def test_the_values_of_a_few_schedules_are_known() -> None:
 
 
 PLATEAU: list[dict[str, Any]] = [
-    {}, {"patience": 2}, {"patience": 1, "factor": 0.5, "cooldown": 3}, {"mode": "max"},
+    {},
+    {"patience": 2},
+    {"patience": 1, "factor": 0.5, "cooldown": 3},
+    {"mode": "max"},
     {"patience": 0, "threshold_mode": "abs", "threshold": 0.05, "min_lr": [0.01, 0.1]},
     {"patience": 0, "min_lr": 0.05, "mode": "max", "threshold_mode": "abs"},
-]  # fmt: skip
+]
 
 
 @pytest.mark.parity
@@ -184,9 +186,7 @@ def test_warmup_is_a_line_and_then_a_cosine(min_lr: float) -> None:
 
 def test_the_function_for_warmup_takes_the_arguments_of_transformers() -> None:
     a, b = optimizer(votive), optimizer(votive)
-    first = schedulers.get_cosine_schedule_with_warmup(
-        a, num_warmup_steps=3, num_training_steps=20, num_cycles=1.5
-    )
+    first = schedulers.get_cosine_schedule_with_warmup(a, num_warmup_steps=3, num_training_steps=20, num_cycles=1.5)
     second = schedulers.CosineWithWarmup(b, 3, 20, cycles=1.5)
     assert walk(a, first, 25) == walk(b, second, 25)
 
@@ -286,21 +286,15 @@ ERRORS: dict[str, Any] = {
     "plateau factor": (ValueError, lambda o: schedulers.ReduceLROnPlateau(o, factor=1.0)),
     "plateau min": (ValueError, lambda o: schedulers.ReduceLROnPlateau(o, min_lr=[0.1])),
     "nothing": (ValueError, lambda o: schedulers.SequentialLR(o, [], [])),
-    "milestones": (
-        ValueError, lambda o: schedulers.SequentialLR(o, [schedulers.StepLR(o, 1)], [3]),
-    ),
+    "milestones": (ValueError, lambda o: schedulers.SequentialLR(o, [schedulers.StepLR(o, 1)], [3])),
     "another": (
         ValueError,
-        lambda o: schedulers.ChainedScheduler(
-            [schedulers.StepLR(o, 1), schedulers.StepLR(optimizer(votive), 1)]
-        ),
+        lambda o: schedulers.ChainedScheduler([schedulers.StepLR(o, 1), schedulers.StepLR(optimizer(votive), 1)]),
     ),
-    "plateau inside": (
-        ValueError, lambda o: schedulers.ChainedScheduler([schedulers.ReduceLROnPlateau(o)]),
-    ),
+    "plateau inside": (ValueError, lambda o: schedulers.ChainedScheduler([schedulers.ReduceLROnPlateau(o)])),
     "resuming": (KeyError, lambda o: schedulers.StepLR(o, 1, last_epoch=3)),
     "warmup": (ValueError, lambda o: schedulers.CosineWithWarmup(o, 5, 3)),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", ERRORS)
@@ -312,10 +306,7 @@ def test_bad_arguments_raise_what_torch_raises(name: str) -> None:
 
 def test_momentum_cannot_cycle_where_there_is_none() -> None:
     opt = votive.optim.Adagrad([votive.zeros(1)])
-    for make in (
-        lambda: schedulers.CyclicLR(opt, 0.1, 0.2),
-        lambda: schedulers.OneCycleLR(opt, 0.1, 10),
-    ):
+    for make in (lambda: schedulers.CyclicLR(opt, 0.1, 0.2), lambda: schedulers.OneCycleLR(opt, 0.1, 10)):
         with pytest.raises(ValueError, match="must support momentum"):
             make()
 

@@ -68,7 +68,8 @@ BAD: dict[str, tuple[type[Exception], str, Any]] = {
     "twice": (ValueError, "more than one parameter group", lambda: _add_shared(SGD([leaf(1)]))),
     "some names": (ValueError, "names are missing", lambda: SGD([("a", leaf(1)), leaf(1)])),
     "names later": (
-        ValueError, "cannot add param group with names",
+        ValueError,
+        "cannot add param group with names",
         lambda: SGD([leaf(1)]).add_param_group({"params": [("a", leaf(1))]}),
     ),
     "lr": (ValueError, "Invalid learning rate: -1", lambda: SGD([leaf(1)], lr=-1)),
@@ -84,21 +85,19 @@ BAD: dict[str, tuple[type[Exception], str, Any]] = {
     "both": (RuntimeError, "cannot be `True`", lambda: SGD([leaf(1)], foreach=True, fused=True)),
     "rho": (ValueError, "rho", lambda: votive.optim.Adadelta([leaf(1)], rho=1.5)),
     "etas": (ValueError, "eta", lambda: votive.optim.Rprop([leaf(1)], etas=(1.5, 1.2))),
-    "lr foreach": (
-        ValueError, "lr as a Tensor", lambda: Adam([leaf(1)], lr=votive.tensor(0.1), foreach=True),
-    ),
+    "lr foreach": (ValueError, "lr as a Tensor", lambda: Adam([leaf(1)], lr=votive.tensor(0.1), foreach=True)),
     "required": (
-        ValueError, "required optimization parameter lr",
+        ValueError,
+        "required optimization parameter lr",
         lambda: Descent([leaf(1)], lr=votive.optim.optimizer.required),
     ),
-    "differentiable": (
-        NotImplementedError, "differentiable=True", lambda: SGD([leaf(1)], differentiable=True),
-    ),
+    "differentiable": (NotImplementedError, "differentiable=True", lambda: SGD([leaf(1)], differentiable=True)),
     "capturable": (
-        NotImplementedError, "capturable=True",
+        NotImplementedError,
+        "capturable=True",
         lambda: Adam([leaf(1)]).add_param_group({"params": [leaf(1)], "capturable": True}),
     ),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", BAD)
@@ -301,9 +300,7 @@ def test_an_optimizer_can_be_copied_with_its_parameters(copied: Any) -> None:
 
 def test_an_optimizer_shows_its_groups() -> None:
     opt = SGD([{"params": [leaf(1)]}, {"params": [leaf(1)], "lr": 2}], lr=0.1)
-    assert repr(opt).splitlines()[:4] == [
-        "SGD (", "Parameter Group 0", "    dampening: 0", "    differentiable: False",
-    ]  # fmt: skip
+    assert repr(opt).splitlines()[:4] == ["SGD (", "Parameter Group 0", "    dampening: 0", "    differentiable: False"]
     assert "Parameter Group 1" in repr(opt)
     assert repr(opt).endswith("weight_decay: 0\n)")
 

@@ -67,9 +67,19 @@ def test_a_loaded_state_shares_no_memory_with_what_it_came_from(name: str) -> No
 
 
 RATES = {
-    "SGD": 0.1, "Adam": 0.1, "AdamW": 0.1, "RMSprop": 0.02, "Adagrad": 0.8, "Adadelta": 5.0,
-    "Adamax": 0.2, "NAdam": 0.1, "RAdam": 0.2, "Lion": 0.05, "Rprop": 0.1, "ASGD": 0.1,
-}  # fmt: skip
+    "SGD": 0.1,
+    "Adam": 0.1,
+    "AdamW": 0.1,
+    "RMSprop": 0.02,
+    "Adagrad": 0.8,
+    "Adadelta": 5.0,
+    "Adamax": 0.2,
+    "NAdam": 0.1,
+    "RAdam": 0.2,
+    "Lion": 0.05,
+    "Rprop": 0.1,
+    "ASGD": 0.1,
+}
 
 
 @pytest.mark.parametrize("maximize", [False, True])
@@ -167,27 +177,26 @@ def test_lbfgs_refuses_groups_and_unknown_searches() -> None:
 
 # The sum of all parameters after 10 and 50 steps, from torch 2.13 in float64.
 KNOWN: list[tuple[str, dict[str, Any], tuple[float, float]]] = [
-    ("SGD", {"lr": 0.05, "momentum": 0.8, "nesterov": True},
-     (-9.658178002374871, -8.979511846870771)),
+    ("SGD", {"lr": 0.05, "momentum": 0.8, "nesterov": True}, (-9.658178002374871, -8.979511846870771)),
     ("Adam", {"lr": 0.05, "amsgrad": True}, (-6.271953724745648, -9.003321885871998)),
     ("AdamW", {"lr": 0.05}, (-6.265631518939466, -8.984193573330181)),
-    ("RMSprop", {"centered": True, "momentum": 0.9, "weight_decay": 0.1, "lr": 0.003},
-     (-7.293541037322676, -8.12010307925499)),
+    (
+        "RMSprop",
+        {"centered": True, "momentum": 0.9, "weight_decay": 0.1, "lr": 0.003},
+        (-7.293541037322676, -8.12010307925499),
+    ),
     ("Adagrad", {"lr": 0.1, "lr_decay": 0.1}, (-5.627981489297031, -6.904762547228488)),
     ("Adadelta", {}, (-3.037278286222507, -4.10614238294186)),
     ("Adamax", {"lr": 0.05}, (-6.009006143377996, -9.5680182415113)),
     ("NAdam", {"lr": 0.05}, (-5.695466248803304, -9.217286905810674)),
-    ("RAdam", {"weight_decay": 0.1, "decoupled_weight_decay": True},
-     (-2.771247806289737, -2.803247816989001)),
+    ("RAdam", {"weight_decay": 0.1, "decoupled_weight_decay": True}, (-2.771247806289737, -2.803247816989001)),
     ("Rprop", {}, (-4.63983889444248, -9.323045024308598)),
     ("ASGD", {"t0": 10, "lr": 0.05}, (-5.5024851179341665, -9.007061706005647)),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("name", "options", "known"), KNOWN, ids=[k[0] for k in KNOWN])
-def test_sums_along_the_way_are_known(
-    name: str, options: dict[str, Any], known: tuple[float, float]
-) -> None:
+def test_sums_along_the_way_are_known(name: str, options: dict[str, Any], known: tuple[float, float]) -> None:
     steps = path(*made(name, options))
     got = [sum(float(p.sum()) for p in steps[i]) for i in (9, 49)]
     assert got == pytest.approx(known, rel=1e-11, abs=1e-11)

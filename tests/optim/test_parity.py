@@ -71,8 +71,7 @@ def test_the_state_of_torch_can_be_loaded_and_continued(name: str) -> None:
     their_path(others, other, steps=7)
     saved = other.state_dict()
     saved["state"] = {
-        key: {k: votive.from_numpy(v.numpy().copy()) for k, v in state.items()}
-        for key, state in saved["state"].items()
+        key: {k: votive.from_numpy(v.numpy().copy()) for k, v in state.items()} for key, state in saved["state"].items()
     }
     mine.load_state_dict(saved)
     with votive.no_grad():
@@ -86,10 +85,17 @@ def test_the_state_of_torch_can_be_loaded_and_continued(name: str) -> None:
 
 COMPLEX = [
     ("SGD", {"lr": 0.1, "momentum": 0.9, "weight_decay": 0.1}),
-    ("Adam", {"amsgrad": True, "weight_decay": 0.1}), ("AdamW", {}),
-    ("RMSprop", {"centered": True, "momentum": 0.5}), ("Adagrad", {}), ("Adadelta", {}),
-    ("Adamax", {}), ("NAdam", {}), ("RAdam", {"lr": 0.1}), ("Rprop", {}), ("ASGD", {}),
-]  # fmt: skip
+    ("Adam", {"amsgrad": True, "weight_decay": 0.1}),
+    ("AdamW", {}),
+    ("RMSprop", {"centered": True, "momentum": 0.5}),
+    ("Adagrad", {}),
+    ("Adadelta", {}),
+    ("Adamax", {}),
+    ("NAdam", {}),
+    ("RAdam", {"lr": 0.1}),
+    ("Rprop", {}),
+    ("ASGD", {}),
+]
 
 
 @pytest.mark.parametrize(("name", "options"), COMPLEX, ids=case_id)
@@ -151,11 +157,14 @@ def rosenbrock(x: Any) -> Any:
 
 WOLFE = "strong_wolfe"
 LBFGS = [
-    (bowl, {"lr": 0.1}), (bowl, {"lr": 0.1, "history_size": 3}), (bowl, {"max_iter": 4, "lr": 0.3}),
-    (bowl, {"line_search_fn": WOLFE}), (rosenbrock, {"line_search_fn": WOLFE}),
+    (bowl, {"lr": 0.1}),
+    (bowl, {"lr": 0.1, "history_size": 3}),
+    (bowl, {"max_iter": 4, "lr": 0.3}),
+    (bowl, {"line_search_fn": WOLFE}),
+    (rosenbrock, {"line_search_fn": WOLFE}),
     (rosenbrock, {"line_search_fn": WOLFE, "history_size": 2, "max_iter": 5}),
     (rosenbrock, {"line_search_fn": WOLFE, "max_eval": 7, "lr": 0.5}),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("loss_of", "options"), LBFGS, ids=case_id)
@@ -197,9 +206,8 @@ def test_float32_steps_agree_to_rounding(name: str) -> None:
         params = [lib.tensor(a.astype(np.float32), requires_grad=True) for a in start()]
         opt = getattr(lib.optim, name)(params, lr=0.01)
         path = trajectory(
-            params, opt, lambda p: p.detach().numpy(),
-            lambda g, lib=lib: lib.tensor(g.astype(np.float32)), steps=20,
-        )  # fmt: skip
+            params, opt, lambda p: p.detach().numpy(), lambda g, lib=lib: lib.tensor(g.astype(np.float32)), steps=20
+        )
         results.append(path[-1])
     for x, y in zip(*results, strict=True):
         assert x.dtype == np.float32

@@ -56,9 +56,7 @@ def test_buffers_are_copied_or_averaged() -> None:
 @pytest.mark.parametrize("multi", [False, True])
 def test_a_moving_average_forgets(multi: bool) -> None:
     options = (
-        {"multi_avg_fn": swa_utils.get_ema_multi_avg_fn(0.75)}
-        if multi
-        else {"avg_fn": swa_utils.get_ema_avg_fn(0.75)}
+        {"multi_avg_fn": swa_utils.get_ema_multi_avg_fn(0.75)} if multi else {"avg_fn": swa_utils.get_ema_avg_fn(0.75)}
     )
     average = averaged([0.0, 1.0, 1.0], **options)
     assert average.module.weight.unique().item() == pytest.approx(1 - 0.75**2)
@@ -67,9 +65,7 @@ def test_a_moving_average_forgets(multi: bool) -> None:
 def test_one_function_at_a_time() -> None:
     with pytest.raises(AssertionError, match="Only one of"):
         swa_utils.AveragedModel(
-            Model(),
-            avg_fn=swa_utils.get_swa_avg_fn(),
-            multi_avg_fn=swa_utils.get_swa_multi_avg_fn(),
+            Model(), avg_fn=swa_utils.get_swa_avg_fn(), multi_avg_fn=swa_utils.get_swa_multi_avg_fn()
         )
     for make in (swa_utils.get_ema_avg_fn, swa_utils.get_ema_multi_avg_fn):
         with pytest.raises(ValueError, match="Invalid decay"):
@@ -82,9 +78,7 @@ def test_the_average_is_a_model_of_its_own() -> None:
     model.fill(5.0)
     assert average(votive.ones(2)).tolist() == [4.0, 4.0, 4.0]
     state = average.state_dict()
-    assert set(state) == {
-        "n_averaged", "module.weight", "module.narrow", "module.count", "module.mean",
-    }  # fmt: skip
+    assert set(state) == {"n_averaged", "module.weight", "module.narrow", "module.count", "module.mean"}
     other = swa_utils.AveragedModel(Model())
     other.load_state_dict(state)
     assert other.module.weight.unique().item() == 2.0
@@ -114,9 +108,11 @@ def test_a_model_without_batch_norm_is_not_run() -> None:
 
 
 OPTIONS: list[dict[str, Any]] = [
-    {}, {"anneal_epochs": 4}, {"anneal_epochs": 0},
+    {},
+    {"anneal_epochs": 4},
+    {"anneal_epochs": 0},
     {"anneal_epochs": 7, "anneal_strategy": "linear"},
-]  # fmt: skip
+]
 
 
 @pytest.mark.parity

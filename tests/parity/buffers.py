@@ -8,15 +8,7 @@ from typing import Any
 
 import torch
 
-from .cases import (
-    TORCH,
-    Case,
-    Skip,
-    compare_outputs,
-    counterpart_of,
-    tensors,
-    wide_answer,
-)
+from .cases import TORCH, Case, Skip, compare_outputs, counterpart_of, tensors, wide_answer
 from .compare import Mismatch, Rules, same
 from .convert import Twin
 from .resolve import translate

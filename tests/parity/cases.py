@@ -65,9 +65,7 @@ def agree_on_error(expected: Exception, ours: Callable[[], Any]) -> None:
         ours()
     except Exception as error:
         if not isinstance(error, accepted(type(expected))):
-            raise Mismatch(
-                f"raised {type(error).__name__}: {_first_line(error)}; torch raises {said}"
-            ) from error
+            raise Mismatch(f"raised {type(error).__name__}: {_first_line(error)}; torch raises {said}") from error
         raise Agreed from error
     raise Mismatch(f"returned a result; torch raises {said}")
 

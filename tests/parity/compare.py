@@ -29,14 +29,7 @@ EXACT = Rules()
 SHAPE_ONLY = Rules(values=False)
 
 
-def same(
-    subject: Subject,
-    want: Any,
-    got: Any,
-    rules: Rules = EXACT,
-    also: Any = None,
-    at: str = "output",
-) -> None:
+def same(subject: Subject, want: Any, got: Any, rules: Rules = EXACT, also: Any = None, at: str = "output") -> None:
     """Raise `Mismatch` unless `got` equals `want`, element by element, or equals `also` there."""
     if isinstance(want, torch.Tensor):
         return _same_tensor(subject, want, got, rules, also, at)
@@ -69,9 +62,7 @@ def _same_sequence(subject: Subject, want: Any, got: Any, rules: Rules, also: An
         same(subject, item, other, rules, also[index] if also is not None else None, name)
 
 
-def _same_tensor(
-    subject: Subject, want: torch.Tensor, got: Any, rules: Rules, also: Any, at: str
-) -> None:
+def _same_tensor(subject: Subject, want: torch.Tensor, got: Any, rules: Rules, also: Any, at: str) -> None:
     if not subject.is_tensor(got):
         raise Mismatch(f"{at} is {_kind(got)}, torch's a tensor")
     if _name(got.dtype) != _name(want.dtype):

@@ -82,9 +82,7 @@ def _compare(case: Case, twin: Twin, want: Any, got: Any, state: Any, second: bo
         raise Mismatch(f"{len(got)} tensors come out, {len(want)} of torch")
     for index, (t, v) in enumerate(zip(want, got, strict=True)):
         if t.requires_grad != v.requires_grad:
-            raise Mismatch(
-                f"output[{index}].requires_grad is {v.requires_grad}, torch's {t.requires_grad}"
-            )
+            raise Mismatch(f"output[{index}].requires_grad is {v.requires_grad}, torch's {t.requires_grad}")
     pairs = [(t, v) for t, v in zip(want, got, strict=True) if t.requires_grad]
     if not pairs:
         raise Skip("no output has a gradient")
@@ -104,9 +102,7 @@ def _compare(case: Case, twin: Twin, want: Any, got: Any, state: Any, second: bo
         _compare_second(case, first, ours, [*leaves, *cotangents], rng)
 
 
-def _compare_second(
-    case: Case, first: list, ours: list, leaves: list[tuple[torch.Tensor, Any]], rng: Any
-) -> None:
+def _compare_second(case: Case, first: list, ours: list, leaves: list[tuple[torch.Tensor, Any]], rng: Any) -> None:
     subject = case.subject
     pairs = [(t, v) for t, v in zip(first, ours, strict=True) if t is not None and t.requires_grad]
     if not pairs:
@@ -126,9 +122,7 @@ def _compare_second(
     _same_gradients(case, want, got, leaves, "second gradient")
 
 
-def _backward(
-    engine: Callable, pairs: list, leaves: list, cotangents: list, side: int, create_graph: bool
-) -> list:
+def _backward(engine: Callable, pairs: list, leaves: list, cotangents: list, side: int, create_graph: bool) -> list:
     outputs, inputs, seeds = ([both[side] for both in part] for part in (pairs, leaves, cotangents))
     return list(engine(outputs, inputs, seeds, create_graph=create_graph, allow_unused=True))
 

@@ -30,9 +30,7 @@ def _signatures(name: str, fn: Any) -> tuple[tuple[str, ...], ...]:
     schemas = torch._C._jit_get_schemas_for_operator("aten::" + _aten(name))
     overloads = (tuple(a.name for a in s.arguments if not a.is_out) for s in schemas)
     # torch's argument parser calls `self` of the schemas `input`.
-    return tuple(
-        dict.fromkeys(tuple("input" if n == "self" else n for n in names) for names in overloads)
-    )
+    return tuple(dict.fromkeys(tuple("input" if n == "self" else n for n in names) for names in overloads))
 
 
 def _aten(name: str) -> str:

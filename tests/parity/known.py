@@ -26,10 +26,18 @@ ROUNDING: dict[str, tuple[float, float]] = {
 }
 
 # Memory with undefined content: only dtype, shape and strides mean something.
-UNINITIALISED = frozenset({
-    "empty", "empty_like", "empty_strided", "empty_permuted", "new_empty", "new_empty_strided",
-    "resize_", "resize_as_",
-})  # fmt: skip
+UNINITIALISED = frozenset(
+    {
+        "empty",
+        "empty_like",
+        "empty_strided",
+        "empty_permuted",
+        "new_empty",
+        "new_empty_strided",
+        "resize_",
+        "resize_as_",
+    }
+)
 
 # Factorisations unique up to signs or phases: compared after the sample's output_process_fn_grad,
 # which removes that freedom (absolute values, U @ Vh).

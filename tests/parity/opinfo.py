@@ -17,15 +17,7 @@ import torch
 
 from . import known
 from .compare import Rules
-from .harness import (
-    DTYPES,
-    MODES,
-    OPS,
-    OpReport,
-    Settings,
-    check,
-    crashed,
-)
+from .harness import DTYPES, MODES, OPS, OpReport, Settings, check, crashed
 from .resolve import counterpart
 from .subject import Subject, torch_subject, votive_subject
 from .workers import forked
@@ -48,9 +40,7 @@ def main(argv: list[str] | None = None) -> int:
     subject = torch_subject() if options.self_check else votive_subject()
     names = [name for name in OPS if _wanted(name, options.patterns)]
     if not names:
-        sys.exit(
-            f"no OpInfo matches {' '.join(options.patterns)}; names look like nn.functional.gelu"
-        )
+        sys.exit(f"no OpInfo matches {' '.join(options.patterns)}; names look like nn.functional.gelu")
     if options.missing:
         return _print_missing(names, subject, options.verbose)
     settings = _settings(options)
@@ -65,9 +55,7 @@ def _parse(argv: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.parity.opinfo", description=__doc__)
     add = parser.add_argument
     add("patterns", nargs="*", help="names or globs: add, gelu, 'linalg.*', 'div:*'; all if none")
-    add(
-        "--dtype", action="append", default=[], help=f"repeat or comma-separate; {','.join(DTYPES)}"
-    )
+    add("--dtype", action="append", default=[], help=f"repeat or comma-separate; {','.join(DTYPES)}")
     for mode in ("keywords", "method", "alias", "inplace", "out", "errors", "grad", "gradgrad"):
         add(f"--{mode}", action="append_const", dest="modes", const=mode, help=MODES[mode].__doc__)
     add("--all", action="store_true", help="every mode")
@@ -109,9 +97,7 @@ def _wanted(name: str, patterns: list[str]) -> bool:
     return not patterns or any(fnmatchcase(form, p) for p in patterns for form in forms)
 
 
-def _reports(
-    names: list[str], settings: Settings, subject: Subject, jobs: int
-) -> Iterator[OpReport]:
+def _reports(names: list[str], settings: Settings, subject: Subject, jobs: int) -> Iterator[OpReport]:
     if jobs < 1:
         yield from (check(OPS[name], settings, subject) for name in names)
         return
@@ -125,9 +111,7 @@ def _print_report(report: OpReport, options: argparse.Namespace) -> None:
     if report.missing or (options.failing and not report.failures):
         return
     counts = "  ".join(
-        f"{_SHORT.get(mode, mode)} {tally.ok}/{tally.total}"
-        for mode, tally in report.tallies.items()
-        if tally.total
+        f"{_SHORT.get(mode, mode)} {tally.ok}/{tally.total}" for mode, tally in report.tallies.items() if tally.total
     )
     mark = "FAIL" if report.failures else "ok"
     slow = f"  {report.seconds:.1f}s" if report.seconds > 2 else ""

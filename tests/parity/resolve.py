@@ -24,9 +24,7 @@ def _slice(s: Subject) -> Callable | None:
 def _upsample_bilinear2d_aa(s: Subject) -> Callable | None:
     interpolate = s.find("nn.functional.interpolate")
 
-    def upsample(
-        x: Any, output_size: Any, align_corners: bool, scale_factors: Any = None, **scales: Any
-    ) -> Any:
+    def upsample(x: Any, output_size: Any, align_corners: bool, scale_factors: Any = None, **scales: Any) -> Any:
         if any(scale is not None for scale in scales.values()):
             raise Unsupported("interpolate takes no size together with scales")
         return interpolate(x, output_size, scale_factors, "bilinear", align_corners, antialias=True)
@@ -54,9 +52,7 @@ def counterpart(subject: Subject, op: Any) -> Callable | None:
 def exists(subject: Subject, name: str) -> bool:
     """Whether the subject has the operator as a function, a method or an in-place method."""
     name = name.removeprefix("torch.")
-    return any(
-        subject.find(path) is not None for path in (name, f"Tensor.{name}", f"Tensor.{name}_")
-    )
+    return any(subject.find(path) is not None for path in (name, f"Tensor.{name}", f"Tensor.{name}_"))
 
 
 def translate(subject: Subject, fn: Any, name: str = "") -> Callable | None:

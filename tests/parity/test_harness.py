@@ -221,9 +221,7 @@ def test_crashed_and_silent_processes_cost_one_job_each() -> None:
             time.sleep(60)
         return job.upper()
 
-    results = dict(
-        forked(["a", "crash", "b", "raise", "hang", "c"], work, processes=1, seconds=0.5)
-    )
+    results = dict(forked(["a", "crash", "b", "raise", "hang", "c"], work, processes=1, seconds=0.5))
     assert [results[job] for job in "abc"] == ["A", "B", "C"]
     assert "status 3" in str(results["crash"])
     assert "KeyError" in str(results["raise"])

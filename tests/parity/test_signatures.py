@@ -17,10 +17,20 @@ pytestmark = pytest.mark.parity
 
 # What is not there, each named in docs/audio.md and docs/vision.md.
 MISSING = {
-    "RNNTLoss", "rnnt_loss", "get_num_frames", "deform_conv2d", "DeformConv2d", "ps_roi_align",
-    "PSRoIAlign", "ps_roi_pool", "PSRoIPool", "flow_to_image", "decode_avif", "decode_heic",
+    "RNNTLoss",
+    "rnnt_loss",
+    "get_num_frames",
+    "deform_conv2d",
+    "DeformConv2d",
+    "ps_roi_align",
+    "PSRoIAlign",
+    "ps_roi_pool",
+    "PSRoIPool",
+    "flow_to_image",
+    "decode_avif",
+    "decode_heic",
     "_Image_fromarray",
-}  # fmt: skip
+}
 # Further parameters that are votive's own.
 MORE = {"melscale_fbanks": {"dtype"}}
 
@@ -81,9 +91,10 @@ def test_torchvision() -> None:
     # Kernels of single types stand beside each function there.
     parts = ("_image", "_video", "_mask", "_pil", "bounding_boxes", "_keypoints")
     functions = [
-        n for n in public(v2.functional, inspect.isfunction)
+        n
+        for n in public(v2.functional, inspect.isfunction)
         if not any(part in n for part in parts) or n in ("to_image", "to_pil_image")
-    ]  # fmt: skip
+    ]
     assert len(functions) > 40
     assert differences(v2.functional, picture_functional, functions) == []
     assert differences(theirs.ops, vision.ops, theirs.ops.__all__) == []
@@ -93,6 +104,5 @@ def test_torchvision() -> None:
     assert differences(theirs.io, vision.io, theirs.io.__all__) == []
     nets = [n for n in vision.models.list_models() if hasattr(theirs.models, n)]
     assert len(nets) > 8
-    known = ["get_model", "get_model_builder", "list_models", "ResNet", "MobileNetV2",
-             "VisionTransformer"]  # fmt: skip
+    known = ["get_model", "get_model_builder", "list_models", "ResNet", "MobileNetV2", "VisionTransformer"]
     assert differences(theirs.models, vision.models, [*nets, *known]) == []

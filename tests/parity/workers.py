@@ -44,9 +44,7 @@ def forked(
     jobs: Sequence[str], work: Callable[[str], Any], processes: int, seconds: float
 ) -> Iterator[tuple[str, Any]]:
     """(job, result) as they finish; an exception for one that raised, died or fell silent."""
-    workers = [
-        _Worker.start(list(jobs[i::processes]), work) for i in range(min(processes, len(jobs)))
-    ]
+    workers = [_Worker.start(list(jobs[i::processes]), work) for i in range(min(processes, len(jobs)))]
     try:
         while workers:
             wait([worker.results for worker in workers], timeout=1.0)

@@ -23,20 +23,34 @@ def written(folder: Path, seed: int = 0) -> Path:
     votive.text.train_bpe(text, WORDS, progress=False).save_pretrained(folder)
     votive.manual_seed(seed)
     config = votive.models.WhisperConfig(
-        vocab_size=FIRST_TIME + TIMES, d_model=32, encoder_layers=1, decoder_layers=2,
-        encoder_attention_heads=2, decoder_attention_heads=2, encoder_ffn_dim=32,
-        decoder_ffn_dim=32, max_source_positions=25, max_target_positions=48, init_std=0.3,
-        decoder_start_token_id=START, pad_token_id=END, eos_token_id=END, bos_token_id=END,
+        vocab_size=FIRST_TIME + TIMES,
+        d_model=32,
+        encoder_layers=1,
+        decoder_layers=2,
+        encoder_attention_heads=2,
+        decoder_attention_heads=2,
+        encoder_ffn_dim=32,
+        decoder_ffn_dim=32,
+        max_source_positions=25,
+        max_target_positions=48,
+        init_std=0.3,
+        decoder_start_token_id=START,
+        pad_token_id=END,
+        eos_token_id=END,
+        bos_token_id=END,
         tie_word_embeddings=False,
-    )  # fmt: skip
+    )
     model = votive.models.WhisperForConditionalGeneration(config)
     model.generation_config = {
-        "lang_to_id": {"<|en|>": ENGLISH, "<|de|>": GERMAN}, "is_multilingual": True,
+        "lang_to_id": {"<|en|>": ENGLISH, "<|de|>": GERMAN},
+        "is_multilingual": True,
         "task_to_id": {"translate": TRANSLATE, "transcribe": TRANSCRIBE},
-        "no_timestamps_token_id": NO_TIMES, "prev_sot_token_id": PREVIOUS,
-        "alignment_heads": [[0, 1], [1, 0]], "begin_suppress_tokens": [END],
+        "no_timestamps_token_id": NO_TIMES,
+        "prev_sot_token_id": PREVIOUS,
+        "alignment_heads": [[0, 1], [1, 0]],
+        "begin_suppress_tokens": [END],
         "suppress_tokens": [START, ENGLISH, GERMAN, PREVIOUS],
-    }  # fmt: skip
+    }
     model.save_pretrained(folder)
     return folder
 

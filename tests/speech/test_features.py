@@ -43,9 +43,7 @@ def test_mels_are_those_of_their_definition(kind: str, mels: int) -> None:
 @pytest.mark.parametrize("mels", [80, 128])
 def test_features_are_those_of_transformers(mels: int) -> None:
     module = pytest.importorskip("transformers.models.whisper.feature_extraction_whisper")
-    theirs, ours = (
-        module.WhisperFeatureExtractor(feature_size=mels), WhisperFeatureExtractor(mels)
-    )  # fmt: skip
+    theirs, ours = (module.WhisperFeatureExtractor(feature_size=mels), WhisperFeatureExtractor(mels))
     assert np.abs(theirs.mel_filters - features._bank(mels, 400, 16000).numpy()).max() < 1e-12
     long = np.random.default_rng(1).standard_normal(16000 * 31).astype(np.float32)
     rows = [*sounds().values(), long]
@@ -61,11 +59,16 @@ def test_features_are_those_of_transformers(mels: int) -> None:
 
 
 @pytest.mark.parity
-@pytest.mark.parametrize("how", [
-    {"padding": "longest"}, {"padding": "longest", "pad_to_multiple_of": 1000},
-    {"padding": "max_length", "max_length": 20000}, {"padding": "longest", "truncation": False},
-    {"do_normalize": True},
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "how",
+    [
+        {"padding": "longest"},
+        {"padding": "longest", "pad_to_multiple_of": 1000},
+        {"padding": "max_length", "max_length": 20000},
+        {"padding": "longest", "truncation": False},
+        {"do_normalize": True},
+    ],
+)
 def test_padding_is_that_of_transformers(how: dict[str, Any]) -> None:
     module = pytest.importorskip("transformers.models.whisper.feature_extraction_whisper")
     rows = list(sounds().values())

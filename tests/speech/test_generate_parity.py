@@ -17,25 +17,38 @@ from ..models.compare import arrays, both, pair, torch, transformers
 pytestmark = pytest.mark.parity
 # Words 0..49, the end, the start, two languages, tasks, signs, and 22 points in time.
 CONFIG = {
-    "vocab_size": 82, "d_model": 32, "encoder_layers": 2, "decoder_layers": 2,
-    "encoder_attention_heads": 4, "decoder_attention_heads": 4, "encoder_ffn_dim": 64,
-    "decoder_ffn_dim": 64, "max_source_positions": 20, "max_target_positions": 40,
-    "decoder_start_token_id": 51, "pad_token_id": 50, "eos_token_id": 50, "bos_token_id": 50,
-    "median_filter_width": 3, "tie_word_embeddings": False,
-}  # fmt: skip
+    "vocab_size": 82,
+    "d_model": 32,
+    "encoder_layers": 2,
+    "decoder_layers": 2,
+    "encoder_attention_heads": 4,
+    "decoder_attention_heads": 4,
+    "encoder_ffn_dim": 64,
+    "decoder_ffn_dim": 64,
+    "max_source_positions": 20,
+    "max_target_positions": 40,
+    "decoder_start_token_id": 51,
+    "pad_token_id": 50,
+    "eos_token_id": 50,
+    "bos_token_id": 50,
+    "median_filter_width": 3,
+    "tie_word_embeddings": False,
+}
 TOLD = {
-    "lang_to_id": {"<|en|>": 52, "<|de|>": 53}, "task_to_id": {"translate": 54, "transcribe": 55},
-    "is_multilingual": True, "no_timestamps_token_id": 60, "prev_sot_token_id": 57,
-    "alignment_heads": [[0, 1], [1, 0], [1, 3]], "suppress_tokens": [3, 51, 57, 58],
+    "lang_to_id": {"<|en|>": 52, "<|de|>": 53},
+    "task_to_id": {"translate": 54, "transcribe": 55},
+    "is_multilingual": True,
+    "no_timestamps_token_id": 60,
+    "prev_sot_token_id": 57,
+    "alignment_heads": [[0, 1], [1, 0], [1, 3]],
+    "suppress_tokens": [3, 51, 57, 58],
     "begin_suppress_tokens": [4, 50],
-}  # fmt: skip
+}
 
 
 @cache
 def pair_of(seed: int = 0) -> tuple[Any, Any]:
-    theirs = (
-        transformers.WhisperForConditionalGeneration, transformers.WhisperConfig(**CONFIG)
-    )  # fmt: skip
+    theirs = (transformers.WhisperForConditionalGeneration, transformers.WhisperConfig(**CONFIG))
     ours: Any = models.WhisperForConditionalGeneration
     reference, model = pair(theirs, ours, seed=seed, gain=4.0)
     with torch.no_grad():
@@ -89,9 +102,8 @@ def equal(got: Any, expected: Any) -> None:
 @pytest.mark.parametrize("timestamps", [False, True])
 def test_one_window_is_written_alike(seed: int, beams: int, timestamps: bool) -> None:
     expected, got = same(
-        seed, language="de", task="translate", return_timestamps=timestamps, num_beams=beams,
-        max_new_tokens=20,
-    )  # fmt: skip
+        seed, language="de", task="translate", return_timestamps=timestamps, num_beams=beams, max_new_tokens=20
+    )
     equal(got, expected)
 
 
@@ -113,9 +125,16 @@ def test_a_language_for_each_recording() -> None:
 def test_a_long_recording_is_written_alike(beams: int, carry: bool) -> None:
     for seed in range(3):
         expected, got = same(
-            seed, rows=1, frames=150, language="en", return_timestamps=True, num_beams=beams,
-            condition_on_prev_tokens=carry, return_segments=True, max_new_tokens=12,
-        )  # fmt: skip
+            seed,
+            rows=1,
+            frames=150,
+            language="en",
+            return_timestamps=True,
+            num_beams=beams,
+            condition_on_prev_tokens=carry,
+            return_segments=True,
+            max_new_tokens=12,
+        )
         equal(got, expected)
         theirs, ours = expected["segments"][0], got["segments"][0]
         assert len(ours) == len(theirs) > 3
@@ -130,9 +149,13 @@ def test_long_recordings_of_several_lengths_are_written_alike() -> None:
     mask = np.arange(130) < np.array([[130], [60], [95]])
     for carry in (False, True):
         expected, got = same(
-            frames=130, language="en", return_timestamps=True, attention_mask=mask.astype(int),
-            condition_on_prev_tokens=carry, max_new_tokens=10,
-        )  # fmt: skip
+            frames=130,
+            language="en",
+            return_timestamps=True,
+            attention_mask=mask.astype(int),
+            condition_on_prev_tokens=carry,
+            max_new_tokens=10,
+        )
         equal(got, expected)
 
 
@@ -140,21 +163,32 @@ def test_long_recordings_of_several_lengths_are_written_alike() -> None:
 def test_windows_in_which_nothing_is_said_are_skipped_alike(logprob: float) -> None:
     for seed in range(3):
         expected, got = same(
-            seed, rows=1, frames=120, language="en", return_timestamps=True,
-            logprob_threshold=logprob, no_speech_threshold=1e-3, temperature=(0.0,),
-            compression_ratio_threshold=1.1, max_new_tokens=10,
-        )  # fmt: skip
+            seed,
+            rows=1,
+            frames=120,
+            language="en",
+            return_timestamps=True,
+            logprob_threshold=logprob,
+            no_speech_threshold=1e-3,
+            temperature=(0.0,),
+            compression_ratio_threshold=1.1,
+            max_new_tokens=10,
+        )
         equal(got, expected)
 
 
 def test_a_prompt_is_told_alike() -> None:
     for always in (False, True):
         expected, got = same(
-            rows=1, frames=100, language="en", return_timestamps=True,
-            prompt_ids=np.array([57, 9, 8, 7]), condition_on_prev_tokens=always,
+            rows=1,
+            frames=100,
+            language="en",
+            return_timestamps=True,
+            prompt_ids=np.array([57, 9, 8, 7]),
+            condition_on_prev_tokens=always,
             prompt_condition_type="all-segments" if always else "first-segment",
             max_new_tokens=8,
-        )  # fmt: skip
+        )
         equal(got, expected)
 
 
@@ -164,9 +198,14 @@ def test_times_of_tokens_agree() -> None:
     different = set()
     for seed, told in ((1, {}), (1, long), (2, long)):
         expected, got = same(
-            seed, language="en", return_timestamps=True, return_token_timestamps=True,
-            return_segments=True, max_new_tokens=12, **told,
-        )  # fmt: skip
+            seed,
+            language="en",
+            return_timestamps=True,
+            return_token_timestamps=True,
+            return_segments=True,
+            max_new_tokens=12,
+            **told,
+        )
         equal(got, expected)
         for ours, theirs in zip(got["segments"], expected["segments"], strict=True):
             # Its tensor of all times counts from the window; ours is that of its segments.
@@ -178,9 +217,7 @@ def test_times_of_tokens_agree() -> None:
 
 
 def test_the_whole_record_of_one_window_agrees() -> None:
-    expected, got = same(
-        language="en", max_new_tokens=6, return_dict_in_generate=True, num_beams=2
-    )  # fmt: skip
+    expected, got = same(language="en", max_new_tokens=6, return_dict_in_generate=True, num_beams=2)
     equal(got, expected)
 
 

@@ -12,10 +12,7 @@ import votive
 from votive.speech import Transcriber, load_audio
 
 JFK = Path(__file__).parent / "data" / "jfk.flac"
-SAID = (
-    "And so my fellow Americans, ask not what your country can do for you, ask what you can do for "
-    "your country."
-)
+SAID = "And so my fellow Americans, ask not what your country can do for you, ask what you can do for your country."
 
 
 def data(name: str) -> Path:
@@ -74,9 +71,7 @@ def test_two_speeches_with_a_pause_are_longer_than_a_window(hearer: Transcriber)
     assert found.segments[-1].end == pytest.approx(32.0, abs=1.0)
 
 
-def test_the_studio_tells_the_same_words_and_heads_that_look_at_them(
-    folder: Path, tmp_path: Path
-) -> None:
+def test_the_studio_tells_the_same_words_and_heads_that_look_at_them(folder: Path, tmp_path: Path) -> None:
     pytest.importorskip("uvicorn")
     pytest.importorskip("starlette")
     pytest.importorskip("websockets")

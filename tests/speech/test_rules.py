@@ -35,13 +35,16 @@ def allowed(ids: list[int], scores: list[float] | None = None, **more: Any) -> l
     return [i for i, v in enumerate(found.tolist()) if v > -1e30]
 
 
-@pytest.mark.parametrize(("ids", "expected"), [
-    ([], [7, 8, 9, 10, 11]),                    # a text begins with a time
-    ([8], [0, 1, 2, 3, 4, 5]),                  # then something is said
-    ([8, 1], [0, 1, 2, 3, 4, 5, 9, 10, 11]),    # which takes time
-    ([8, 1, 10], [5, 10, 11]),                  # one that ends a part begins the next, or it ends
-    ([8, 1, 10, 10], [0, 1, 2, 3, 4, 5]),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("ids", "expected"),
+    [
+        ([], [7, 8, 9, 10, 11]),  # a text begins with a time
+        ([8], [0, 1, 2, 3, 4, 5]),  # then something is said
+        ([8, 1], [0, 1, 2, 3, 4, 5, 9, 10, 11]),  # which takes time
+        ([8, 1, 10], [5, 10, 11]),  # one that ends a part begins the next, or it ends
+        ([8, 1, 10, 10], [0, 1, 2, 3, 4, 5]),
+    ],
+)
 def test_times_come_in_pairs_and_never_fall(ids: list[int], expected: list[int]) -> None:
     assert allowed(ids) == expected
 
@@ -132,9 +135,8 @@ def test_texts_begin_with_language_and_task() -> None:
     told = beginnings(tokens, 2, language=["en", "de"], task="translate", timestamps=False)
     assert told == [[50258, 50259, 50358, 50363], [50258, 50261, 50358, 50363]]
     forced = beginnings(
-        tokens, 1, language=None, task=None, timestamps=True, forced=[[1, None], [2, 50359]],
-        detected=lambda: [50260],
-    )  # fmt: skip
+        tokens, 1, language=None, task=None, timestamps=True, forced=[[1, None], [2, 50359]], detected=lambda: [50260]
+    )
     assert forced == [[50258, 50260, 50359]]
     english = Vocabulary.of_size(51864)
     assert beginnings(english, 1, language=None, task=None, timestamps=True) == [[50257]]
@@ -157,15 +159,12 @@ def test_formats_of_files() -> None:
     found = transcript()
     assert found.format("txt") == "Hello, --> you.\nBye.\n"
     assert found.format("srt") == (
-        "1\n00:00:00,000 --> 00:00:01,250\nHello, -> you.\n\n"
-        "2\n01:00:00,000 --> 01:01:01,500\nBye.\n\n"
+        "1\n00:00:00,000 --> 00:00:01,250\nHello, -> you.\n\n2\n01:00:00,000 --> 01:01:01,500\nBye.\n\n"
     )
     assert found.format("vtt") == (
         "WEBVTT\n\n00:00.000 --> 00:01.250\nHello, -> you.\n\n01:00:00.000 --> 01:01:01.500\nBye.\n"
     )
-    assert (
-        found.format("tsv") == "start\tend\ttext\n0\t1250\tHello, -> you.\n3600000\t3661500\tBye.\n"
-    )
+    assert found.format("tsv") == "start\tend\ttext\n0\t1250\tHello, -> you.\n3600000\t3661500\tBye.\n"
     told = json.loads(found.format("json"))
     assert told["segments"][0]["words"][0]["probability"] == 0.9
     assert "words" not in told["segments"][2]

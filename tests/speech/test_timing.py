@@ -49,9 +49,7 @@ def test_the_way_found_is_that_of_transformers() -> None:
     for shape in ((5, 40), (30, 31), (12, 5)):
         # Whole numbers, so that many ways cost the same and the choice among them shows.
         cost = rng.integers(0, 3, shape).astype(float)
-        for got, expected in zip(
-            dynamic_time_warping(cost), module._dynamic_time_warping(cost), strict=True
-        ):
+        for got, expected in zip(dynamic_time_warping(cost), module._dynamic_time_warping(cost), strict=True):
             assert got.tolist() == expected.tolist()
 
 

@@ -18,9 +18,12 @@ from . import small
 
 # Nothing that random weights say is likely, so what is unlikely counts only where it is tested.
 PLAIN: dict[str, Any] = {
-    "temperature": 0.0, "logprob_threshold": None, "no_speech_threshold": None,
-    "compression_ratio_threshold": None, "sample_len": 8,
-}  # fmt: skip
+    "temperature": 0.0,
+    "logprob_threshold": None,
+    "no_speech_threshold": None,
+    "compression_ratio_threshold": None,
+    "sample_len": 8,
+}
 
 
 @pytest.fixture(scope="module")
@@ -31,10 +34,7 @@ def hearer(tmp_path_factory: pytest.TempPathFactory) -> Transcriber:
 def test_a_recording_is_heard_from_its_beginning_to_its_end(hearer: Transcriber) -> None:
     told: list[tuple[float, float]] = []
     seen: list[Segment] = []
-    found = hearer(
-        small.sound(2.3), language="en", progress=lambda *a: told.append(a),
-        on_segment=seen.append, **PLAIN,
-    )  # fmt: skip
+    found = hearer(small.sound(2.3), language="en", progress=lambda *a: told.append(a), on_segment=seen.append, **PLAIN)
     assert found.duration == pytest.approx(2.3)
     assert (told[0][0], told[-1]) == (0.0, (2.3, 2.3))
     assert len(told) >= 6
@@ -47,9 +47,7 @@ def test_a_recording_is_heard_from_its_beginning_to_its_end(hearer: Transcriber)
     assert found.language_probability is None
 
 
-def test_windows_are_told_what_was_said_before(
-    hearer: Transcriber, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_windows_are_told_what_was_said_before(hearer: Transcriber, monkeypatch: pytest.MonkeyPatch) -> None:
     prompts: list[list[int]] = []
     search = Window.search
 
@@ -69,8 +67,7 @@ def test_windows_are_told_what_was_said_before(
     hearer(small.sound(1.5), language="en", condition_on_previous_text=False, **PLAIN)
     assert {tuple(p) for p in prompts} == {tuple(begun)}
     prompts.clear()
-    hearer(small.sound(1.5), language="en", initial_prompt="the cat", carry_initial_prompt=True,
-           **PLAIN)  # fmt: skip
+    hearer(small.sound(1.5), language="en", initial_prompt="the cat", carry_initial_prompt=True, **PLAIN)
     assert all(p[: 1 + len(first)] == [small.PREVIOUS, *first] for p in prompts)
     # No prompt leaves less than half of the positions for what is written.
     assert max(map(len, prompts)) <= 24 + 3
@@ -234,9 +231,7 @@ def test_tokens_are_told_as_they_are_chosen(hearer: Transcriber) -> None:
         # The end counts where it was chosen, and a mean is over one more token than the text has.
         first = next(s for s in found.segments if s.seek == round(start * 100))
         ended = tokens[-1].id == small.END
-        assert mean * len(tokens) / (len(tokens) + (not ended)) == pytest.approx(
-            first.avg_logprob, abs=1e-4
-        )
+        assert mean * len(tokens) / (len(tokens) + (not ended)) == pytest.approx(first.avg_logprob, abs=1e-4)
 
 
 def test_a_text_that_is_tried_again_is_told_again(hearer: Transcriber) -> None:
@@ -267,15 +262,19 @@ def test_without_heads_that_are_told_words_come_from_the_later_half(
 def test_a_text_is_put_together_as_words_are_timed(hearer: Transcriber) -> None:
     spoken = [small.FIRST_TIME, 5, 7, small.FIRST_TIME + 3]
     assert hearer.text_ids(spoken, "de", "translate") == [
-        small.START, small.GERMAN, small.TRANSLATE, small.NO_TIMES, 5, 7, small.END
-    ]  # fmt: skip
+        small.START,
+        small.GERMAN,
+        small.TRANSLATE,
+        small.NO_TIMES,
+        5,
+        7,
+        small.END,
+    ]
     with pytest.raises(ValueError, match="name the language"):
         hearer.text_ids(spoken)
     sound = small.sound(0.4)
     found = hearer(sound, language="en", word_timestamps=True, **PLAIN)
     ids = hearer.text_ids(found.segments[0].tokens, found.language)
-    aligned = votive.glass.alignment(
-        hearer.model, hearer.mels(sound)[:, :, : hearer.frames], ids, duration=0.4
-    )
+    aligned = votive.glass.alignment(hearer.model, hearer.mels(sound)[:, :, : hearer.frames], ids, duration=0.4)
     assert aligned.start == 4  # it is known which of them are spoken
     assert len(aligned.times()) == len(ids) - 4

@@ -37,9 +37,8 @@ class Window:
     """A tab on a studio's page; what the browser complains about is kept in `faults`."""
 
     def __init__(
-        self, browser: Any, url: str, *, size: dict[str, int] = WIDE, tour: bool = False,
-        **options: Any,
-    ) -> None:  # fmt: skip
+        self, browser: Any, url: str, *, size: dict[str, int] = WIDE, tour: bool = False, **options: Any
+    ) -> None:
         self.context = browser.new_context(viewport=size, reduced_motion="reduce", **options)
         if not tour:
             self.context.add_init_script(TOUR)
@@ -79,9 +78,7 @@ class Window:
         while not self.page.evaluate(f"() => Boolean({expression})"):
             if time.monotonic() > end:
                 told = self.page.evaluate("document.body.innerText.slice(0, 1500)")
-                raise AssertionError(
-                    f"after {seconds} s still not: {expression}; {self.faults}; it says\n{told}"
-                )
+                raise AssertionError(f"after {seconds} s still not: {expression}; {self.faults}; it says\n{told}")
             self.page.wait_for_timeout(30)
 
     def click(self, selector: str) -> None:
@@ -92,9 +89,7 @@ class Window:
 
     def tokens(self) -> list[str]:
         """The tokens of the timeline."""
-        found: list[str] = self.page.eval_on_selector_all(
-            ".token", "all => all.map(t => t.textContent)"
-        )
+        found: list[str] = self.page.eval_on_selector_all(".token", "all => all.map(t => t.textContent)")
         assert len(found) == self.count(), "a long text is in the page only where it is seen"
         return found
 
@@ -114,9 +109,7 @@ class Window:
         for _ in range(2):
             # In the page's own thread: a slow machine makes all of it slow, and keeps the order.
             self.page.evaluate(frames)
-            self.until(
-                "!document.querySelector('[aria-busy=true]') && !Number(document.body.dataset.busy)"
-            )
+            self.until("!document.querySelector('[aria-busy=true]') && !Number(document.body.dataset.busy)")
 
     def finished(self) -> None:
         """Wait until it has generated what it was asked for."""

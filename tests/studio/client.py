@@ -66,9 +66,14 @@ class Page:
         options.setdefault("additional_headers", {"cookie": cookie})
         self._closing = ExitStack()
         opened = connect(
-            f"ws://127.0.0.1:{studio.port}/ws", origin=origin, max_size=None, proxy=None,
-            compression=None, close_timeout=2, **options,
-        )  # fmt: skip
+            f"ws://127.0.0.1:{studio.port}/ws",
+            origin=origin,
+            max_size=None,
+            proxy=None,
+            compression=None,
+            close_timeout=2,
+            **options,
+        )
         self.socket = self._closing.enter_context(opened)
         self.events: list[tuple[str, dict[str, Any]]] = []
         self.replies: dict[Any, tuple[dict[str, Any], dict[str, Any]]] = {}

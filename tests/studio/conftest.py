@@ -79,7 +79,6 @@ def offline(browser: Any) -> Iterator[Any]:
     page.trouble = []
     page.on("pageerror", lambda e: page.trouble.append(str(e)))
     page.on("console", lambda m: m.type == "error" and page.trouble.append(m.text))
-    page.on("request", lambda r: r.url.startswith(("file:", "data:", "blob:"))
-            or page.trouble.append(r.url))  # fmt: skip
+    page.on("request", lambda r: r.url.startswith(("file:", "data:", "blob:")) or page.trouble.append(r.url))
     yield page
     context.close()

@@ -17,9 +17,7 @@ from votive.glass.plots import Bars, Lines
 from votive.glass.table import Table
 from votive.studio import demo
 
-EVIL = (
-    '</script><script>document.title="evil"</script><img src=x onerror=\'document.title="evil"\'>'
-)
+EVIL = '</script><script>document.title="evil"</script><img src=x onerror=\'document.title="evil"\'>'
 
 
 @cache
@@ -115,19 +113,22 @@ def watched() -> glass.Watch:
 
 def picture_model() -> Any:
     votive.manual_seed(0)
-    return nn.Sequential(
-        nn.Conv2d(1, 3, 3), nn.ReLU(), nn.Flatten(), nn.Linear(3 * 14 * 14, 2)
-    ).eval()
+    return nn.Sequential(nn.Conv2d(1, 3, 3), nn.ReLU(), nn.Flatten(), nn.Linear(3 * 14 * 14, 2)).eval()
 
 
 def patch_model() -> Any:
     votive.manual_seed(0)
     return votive.models.ViTModel(
         votive.models.ViTConfig(
-            hidden_size=8, intermediate_size=8, num_hidden_layers=2, num_attention_heads=2,
-            image_size=16, patch_size=4, initializer_range=0.5,
+            hidden_size=8,
+            intermediate_size=8,
+            num_hidden_layers=2,
+            num_attention_heads=2,
+            image_size=16,
+            patch_size=4,
+            initializer_range=0.5,
         )
-    ).eval()  # fmt: skip
+    ).eval()
 
 
 def last(out: Any) -> Any:
@@ -141,9 +142,7 @@ def lens() -> Any:
 def sweep() -> Any:
     other = ids().clone()
     other[0, 1] = 7
-    return glass.sweep(
-        model(), ids(), other, metric=last, estimate=True, tokenizer=demo.tokenizer()
-    )
+    return glass.sweep(model(), ids(), other, metric=last, estimate=True, tokenizer=demo.tokenizer())
 
 
 def lockstep() -> glass.Lockstep:
@@ -162,10 +161,17 @@ def alignment() -> Any:
     """What a small model that hears looks at."""
     votive.manual_seed(0)
     config = votive.models.WhisperConfig(
-        vocab_size=60, d_model=16, encoder_layers=1, decoder_layers=2, encoder_attention_heads=2,
-        decoder_attention_heads=2, max_source_positions=30, pad_token_id=50, eos_token_id=50,
+        vocab_size=60,
+        d_model=16,
+        encoder_layers=1,
+        decoder_layers=2,
+        encoder_attention_heads=2,
+        decoder_attention_heads=2,
+        max_source_positions=30,
+        pad_token_id=50,
+        eos_token_id=50,
         decoder_start_token_id=51,
-    )  # fmt: skip
+    )
     hears = votive.models.WhisperForConditionalGeneration(config).eval()
     tokens = [51, 52, 53, 54, 3, 4, 5, 50]
     return glass.alignment(hears, votive.randn(1, 80, 60), tokens, heads=[(0, 1)], start=4)
@@ -187,11 +193,9 @@ RESULTS: dict[str, Callable[[], Any]] = {
     "FeatureMaps": lambda: glass.feature_maps(picture_model(), votive.rand(2, 1, 16, 16)),
     "Finding": lambda: watched().findings[0],
     "GradCam": lambda: glass.grad_cam(picture_model(), votive.rand(2, 1, 16, 16)),
-    "Gradients": lambda: glass.gradient_times_activation(
-        model(), ids(), at="layers.*.mlp", metric=last),
+    "Gradients": lambda: glass.gradient_times_activation(model(), ids(), at="layers.*.mlp", metric=last),
     "Health": health,
-    "Heatmap": lambda: Heatmap(
-        [[0.0, float("nan")], [1.0, -1.0]], ["a", EVIL], ["b", "\x00\ud800"]),
+    "Heatmap": lambda: Heatmap([[0.0, float("nan")], [1.0, -1.0]], ["a", EVIL], ["b", "\x00\ud800"]),
     "Heatmap of nothing": lambda: Heatmap([], [], []),
     "LayerStatistics": lambda: glass.layer_statistics(model(), ids()),
     "Lens": lens,
@@ -216,4 +220,4 @@ RESULTS: dict[str, Callable[[], Any]] = {
     "Sweep": sweep,
     "Table": lambda: Table(["a", ">b"], [[EVIL, i] for i in range(300)], depths=[0, *[1] * 299]),
     "Watch": watched,
-}  # fmt: skip
+}

@@ -275,14 +275,29 @@ HEARING: dict[str, Callable[[Window], None]] = {"hearing": hearing, "hearing-hea
 
 # In the order in which they are made; a dialog is closed after its picture.
 SCENES: dict[str, Callable[[Window], None]] = {
-    "text": text, "next": next_token, "branches": branches, "debugger": debugger,
-    "changed": stopped, "value": value, "lens": lens, "lens-target": lens_target,
-    "statistics": statistics, "profile": profile, "attention-links": attention("links"),
-    "attention-matrix": attention("matrix"), "attention-heads": attention("heads"),
-    "attention-large": wide_attention, "edits": edits, "explain": explain, "console": console,
-    "sessions": saved, "keys": dialog("#help"),
-    "tour": tour, "recover": recover, "away": away,
-}  # fmt: skip
+    "text": text,
+    "next": next_token,
+    "branches": branches,
+    "debugger": debugger,
+    "changed": stopped,
+    "value": value,
+    "lens": lens,
+    "lens-target": lens_target,
+    "statistics": statistics,
+    "profile": profile,
+    "attention-links": attention("links"),
+    "attention-matrix": attention("matrix"),
+    "attention-heads": attention("heads"),
+    "attention-large": wide_attention,
+    "edits": edits,
+    "explain": explain,
+    "console": console,
+    "sessions": saved,
+    "keys": dialog("#help"),
+    "tour": tour,
+    "recover": recover,
+    "away": away,
+}
 DARK = ("text", "debugger", "lens", "edits", "hearing")
 # The same at 1280 pixels, where these stand beside each other.
 ONLY_NARROW, ONLY_WIDE = ("next",), ("attention-large",)
@@ -299,9 +314,17 @@ def compressed(png: bytes) -> bytes:
 
 
 def shoot(
-    browser: Any, url: str, folder: Path, *, width: str, dark: bool, only: list[str], png: bool,
-    first: Callable[[Window], None] = begin, scenes: dict[str, Callable[[Window], None]] = SCENES,
-) -> None:  # fmt: skip
+    browser: Any,
+    url: str,
+    folder: Path,
+    *,
+    width: str,
+    dark: bool,
+    only: list[str],
+    png: bool,
+    first: Callable[[Window], None] = begin,
+    scenes: dict[str, Callable[[Window], None]] = SCENES,
+) -> None:
     window = Window(browser, url, size=WIDTHS[width], color_scheme="dark" if dark else "light")
     try:
         first(window)
@@ -346,9 +369,15 @@ def main(argv: list[str] | None = None) -> None:
         for theme in given.theme:
             for width in given.width:
                 shoot(
-                    browser, studio.url, given.folder, width=width, dark=theme == "dark",
-                    only=given.only, png=given.png, **what,
-                )  # fmt: skip
+                    browser,
+                    studio.url,
+                    given.folder,
+                    width=width,
+                    dark=theme == "dark",
+                    only=given.only,
+                    png=given.png,
+                    **what,
+                )
 
 
 if __name__ == "__main__":

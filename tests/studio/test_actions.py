@@ -81,10 +81,7 @@ def test_a_session_steps_as_the_glass_session_does(page: Page) -> None:
     assert page.ask("session.redo")["text"] == mine.redo().text
     assert page.ask("session.choose", token=5)["text"] == mine.choose(5).text
     assert page.ask("session.choose", text=" the bear")["text"] == mine.choose(" the bear").text
-    assert (
-        page.ask("session.choose", node=1, token=9)["current"]
-        == page.ask("session.state")["current"]
-    )
+    assert page.ask("session.choose", node=1, token=9)["current"] == page.ask("session.state")["current"]
     mine.jump(1)
     mine.choose(9)
     mine.jump(2)
@@ -147,9 +144,13 @@ def test_every_console_line_runs_and_leads_to_the_same_session(page: Page) -> No
     page.ask("debug.stop")
     state, lines = page.ask("session.state"), page.ask("console.log")["lines"]
     scope: dict[str, Any] = {
-        "votive": votive, "glass": glass, "studio": studio, "model": MODEL,
-        "print": lambda *a: None, "tokenizer": TOKENIZER,
-    }  # fmt: skip
+        "votive": votive,
+        "glass": glass,
+        "studio": studio,
+        "model": MODEL,
+        "print": lambda *a: None,
+        "tokenizer": TOKENIZER,
+    }
     with votive.no_grad():
         for line in lines:
             exec(line.replace("votive.explain", "votive.explanation"), scope)
@@ -222,8 +223,7 @@ def test_values_are_sent_exactly_in_windows_and_as_bytes_in_overviews(page: Page
 def test_layers_are_measured_by_part(page: Page) -> None:
     begun(page)
     rows = page.ask("layers.statistics")["rows"]
-    assert [(r["layer"], r["part"]) for r in rows][:3] == [
-        (0, "attention"), (0, "mlp"), (0, "residual")]  # fmt: skip
+    assert [(r["layer"], r["part"]) for r in rows][:3] == [(0, "attention"), (0, "mlp"), (0, "residual")]
     with glass.capture(MODEL, MLP) as seen:
         plain(ids(page))
     row = next(r for r in rows if r["address"] == MLP)
@@ -252,9 +252,7 @@ def test_an_edit_changes_the_text_with_a_receipt_and_can_be_taken_back(page: Pag
     assert page.ask("edits.list")["edits"] == [{"at": MLP, "do": "zero"}]
 
 
-def test_an_edit_of_an_operator_s_input_is_made_and_one_that_nothing_reads_is_refused(
-    page: Page,
-) -> None:
+def test_an_edit_of_an_operator_s_input_is_made_and_one_that_nothing_reads_is_refused(page: Page) -> None:
     begun(page, settings={"temperature": 0})
     at = "model.layers.1.mlp/silu:in"
     reply = page.ask("edits.set", edits=[{"at": at, "do": "zero"}])
@@ -318,8 +316,7 @@ def test_a_layer_is_swapped_for_another_and_skipped(page: Page) -> None:
     found = page.ask("session.top", k=1)["before"][0]
     assert found["p"] == pytest.approx(float(wanted.max()), rel=1e-3)
     page.ask("session.step", n=3)
-    assert page.ask("edits.list")["edits"] == [
-        {"at": "model.layers.2", "do": "swap", "with": "model.layers.0"}]  # fmt: skip
+    assert page.ask("edits.list")["edits"] == [{"at": "model.layers.2", "do": "swap", "with": "model.layers.0"}]
     # What a page was told, it may send back.
     page.ask("edits.set", edits=page.ask("edits.list")["edits"])
     begun(page, settings={"temperature": 0})
@@ -351,12 +348,18 @@ def test_a_session_with_swapped_and_skipped_modules_is_saved_and_opened(page: Pa
 @pytest.mark.parametrize(
     "edit",
     [
-        {"at": "layers.77", "do": "zero"}, {"at": MLP, "do": "call", "value": 1},
-        {"at": MLP, "do": "replace"}, {"at": MLP, "do": "replace", "value": "os.system"},
-        {"at": MLP, "do": "zero", "positions": [-1]}, {"at": MLP, "do": "scale", "value": [1]},
-        {"do": "zero"}, {"at": MLP, "do": "zero", "code": "x"}, {}, {"at": MLP, "do": "mean"},
+        {"at": "layers.77", "do": "zero"},
+        {"at": MLP, "do": "call", "value": 1},
+        {"at": MLP, "do": "replace"},
+        {"at": MLP, "do": "replace", "value": "os.system"},
+        {"at": MLP, "do": "zero", "positions": [-1]},
+        {"at": MLP, "do": "scale", "value": [1]},
+        {"do": "zero"},
+        {"at": MLP, "do": "zero", "code": "x"},
+        {},
+        {"at": MLP, "do": "mean"},
     ],
-)  # fmt: skip
+)
 def test_an_edit_that_makes_no_sense_is_refused_and_changes_nothing(page: Page, edit: Any) -> None:
     begun(page)
     with pytest.raises(Refused):
@@ -399,8 +402,7 @@ def test_the_debugger_stops_steps_changes_and_goes_back(page: Page) -> None:
     page.ask("debug.run", until="model.layers.3")
     page.ask("debug.skip")
     end = page.ask("debug.run")
-    with votive.no_grad(), glass.patch(MODEL, [glass.Edit(
-            "model.layers.3", "swap", "identity")]):  # fmt: skip
+    with votive.no_grad(), glass.patch(MODEL, [glass.Edit("model.layers.3", "swap", "identity")]):
         skipped = MODEL(tokens).logits[0, -1].softmax(-1).max()
     assert end["top"][0]["p"] == pytest.approx(float(skipped), rel=1e-3)
     page.ask("debug.break", at=MLP, on=False)
@@ -463,7 +465,8 @@ def test_a_session_is_saved_opened_and_told_as_a_program(page: Page) -> None:
     begun(page)
     again = page.ask("session.open", name="tale-1")
     assert {k: again[k] for k in ("nodes", "text", "current", "seed")} == {
-        k: state[k] for k in ("nodes", "text", "current", "seed")}  # fmt: skip
+        k: state[k] for k in ("nodes", "text", "current", "seed")
+    }
     assert page.ask("session.step")["text"].startswith(state["text"])
     with pytest.raises(Refused, match="FileNotFoundError"):
         page.ask("session.open", name="tale-2")

@@ -173,9 +173,7 @@ def test_damaged_files_are_told_and_stay(tmp_path: Path) -> None:
     assert path.is_file()
 
 
-def test_a_full_disk_is_told_once_and_the_work_goes_on(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_full_disk_is_told_once_and_the_work_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     save, full = Session.save, [True]
 
     def failing(self: Any, path: Any) -> None:
@@ -244,9 +242,7 @@ def test_one_that_is_too_large_does_not_replace_the_last_good_one(
     assert not files(tmp_path, ".new")
 
 
-def test_a_slow_disk_is_written_to_less_often(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_slow_disk_is_written_to_less_often(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(keeping, "SHARE", 20.0)
     monkeypatch.setattr(keeping, "EVERY", 2.0)
     keeper = Keeper(Shelter(tmp_path))
@@ -294,14 +290,10 @@ def program(folder: Path) -> Iterator[Any]:
         started.stderr.close()
 
 
-def test_a_studio_that_was_killed_loses_nothing_that_is_older_than_a_few_seconds(
-    tmp_path: Path,
-) -> None:
+def test_a_studio_that_was_killed_loses_nothing_that_is_older_than_a_few_seconds(tmp_path: Path) -> None:
     with program(tmp_path) as one, Page(one) as page:
         text = written(page, 12)
-        edited = page.ask(
-            "edits.set", edits=[{"at": "model.layers.1", "do": "scale", "value": 0.5}]
-        )
+        edited = page.ask("edits.set", edits=[{"at": "model.layers.1", "do": "scale", "value": 0.5}])
         assert edited
         last = time.time_ns()  # what is written after this holds all of it
         assert until(lambda: any(f.stat().st_mtime_ns > last for f in files(tmp_path)), 60)

@@ -13,9 +13,7 @@ from votive import studio
 
 OPTIONS = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
 MODULES = sorted(
-    m.name
-    for m in pkgutil.walk_packages(studio.__path__, "votive.studio.")
-    if not m.name.endswith("__main__")
+    m.name for m in pkgutil.walk_packages(studio.__path__, "votive.studio.") if not m.name.endswith("__main__")
 )
 
 

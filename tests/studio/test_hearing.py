@@ -51,9 +51,7 @@ def test_the_picture_is_that_of_the_mels_the_model_gets(hears: Any, whisper: Pat
         assert np.abs(scaled - mels).max() <= (told["high"] - told["low"]) / 255
         assert np.abs(found["samples"] / 32767 - SOUND[:8000].numpy()).max() < 1e-4
         later = page.ask("hearing.window", start=1.0)
-        assert (later["start"], later["mels"].shape, later["samples"].shape) == (
-            1.0, (80, 20), (3200,)
-        )  # fmt: skip
+        assert (later["start"], later["mels"].shape, later["samples"].shape) == (1.0, (80, 20), (3200,))
         assert page.ask("hearing.window", start=99.0)["mels"].shape == (80, 1)
         # The bands that are named lie where a tone of that height is loudest.
         for at, name in info["hearing"]["ticks"]:
@@ -72,9 +70,7 @@ def test_tokens_are_told_one_by_one_and_words_have_their_seconds(hears: Any, whi
         assert found["language"] == "en"
         assert found["done"]
         words = [w for k in found["windows"] for w in k["words"]]
-        assert [(w["text"], w["start"], w["end"]) for w in words] == [
-            (w.word, w.start, w.end) for w in expected.words
-        ]
+        assert [(w["text"], w["start"], w["end"]) for w in words] == [(w.word, w.start, w.end) for w in expected.words]
         assert words
         last: dict[float, list[Any]] = {}
         for token in told:
@@ -104,13 +100,15 @@ def test_the_map_is_what_the_glass_says(hears: Any, whisper: Path) -> None:
         window = windows[k]
         first = round(100 * window["start"])
         ids = [
-            words.start, words.language("en"), words.task("transcribe"), words.no_timestamps,
-            *(t["id"] for t in window["tokens"]), words.end,
-        ]  # fmt: skip
+            words.start,
+            words.language("en"),
+            words.task("transcribe"),
+            words.no_timestamps,
+            *(t["id"] for t in window["tokens"]),
+            words.end,
+        ]
         mels = hear.mels(speech.load_audio(io.BytesIO(FILE)))[:, :, first : first + 50]
-        aligned = glass.alignment(
-            hear.model, mels, ids, duration=window["end"] - window["start"], start=4
-        )
+        aligned = glass.alignment(hear.model, mels, ids, duration=window["end"] - window["start"], start=4)
         found = page.ask("hearing.alignment", window=k)
         values = found["low"] + found["map"] / 255 * (found["high"] - found["low"])
         step = (found["high"] - found["low"]) / 255
@@ -143,13 +141,16 @@ def test_files_of_many_kinds_are_heard(hears: Any) -> None:
             assert page.ask("hearing.listen", example=name)["sound"]["seconds"] == 4.0
 
 
-@pytest.mark.parametrize("data,told", [
-    (lambda: b"this is no sound at all", "talk.wav is no sound that soundfile can read"),
-    (lambda: FILE[:30], "no sound that soundfile can read"),
-    (lambda: written(votive.zeros(1, 0), format="wav"), "holds no sound"),
-    (lambda: written(votive.full((1, 9), float("nan")), format="wav"), "not numbers"),
-    (lambda: written(votive.zeros(1, LONGEST * 1000 + 1000), 1000), "up to 30 are heard here"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "data,told",
+    [
+        (lambda: b"this is no sound at all", "talk.wav is no sound that soundfile can read"),
+        (lambda: FILE[:30], "no sound that soundfile can read"),
+        (lambda: written(votive.zeros(1, 0), format="wav"), "holds no sound"),
+        (lambda: written(votive.full((1, 9), float("nan")), format="wav"), "not numbers"),
+        (lambda: written(votive.zeros(1, LONGEST * 1000 + 1000), 1000), "up to 30 are heard here"),
+    ],
+)
 def test_a_file_that_cannot_be_heard_is_told_and_nothing_is_lost(
     hears: Any, data: Callable[[], bytes], told: str
 ) -> None:
@@ -160,25 +161,26 @@ def test_a_file_that_cannot_be_heard_is_told_and_nothing_is_lost(
         assert page.ask("hearing.state") == before
 
 
-@pytest.mark.parametrize("asked,told", [
-    (("hearing.begin", {"name": "a.wav", "size": 0}), "a.wav is empty"),
-    (("hearing.begin", {"name": "a.wav", "size": LARGEST + 1}), "up to 67 MB"),
-    (("hearing.part", {"data": "AAAA"}), "no file was announced"),
-    (("hearing.listen", {}), "no file has come"),
-    (("hearing.listen", {"example": "song"}), "no example 'song'"),
-    (("hearing.alignment", {}), "nothing was transcribed yet"),
-    (("hearing.alignment", {"layer": 2}), "no layer 2"),
-    (("hearing.alignment", {"layer": 0, "head": 2}), "no head 2"),
-    (("hearing.alignment", {"head": 0}), "needs its layer"),
-    (("hearing.heads", {"first": 0, "last": 1, "start": 0, "end": 1}), "nothing was transcribed"),
-    (("hearing.transcribe", {"language": "klingon"}), "klingon"),
-    (("hearing.transcribe", {"language": "fr"}), "not one of this model's"),
-    (("hearing.transcribe", {"task": "sing"}), "task must be one of"),
-    (("session.new", {"prompt": "a"}), "hears, and is no language model"),
-])  # fmt: skip
-def test_what_cannot_be_done_is_told(
-    hears: Any, asked: tuple[str, dict[str, Any]], told: str
-) -> None:
+@pytest.mark.parametrize(
+    "asked,told",
+    [
+        (("hearing.begin", {"name": "a.wav", "size": 0}), "a.wav is empty"),
+        (("hearing.begin", {"name": "a.wav", "size": LARGEST + 1}), "up to 67 MB"),
+        (("hearing.part", {"data": "AAAA"}), "no file was announced"),
+        (("hearing.listen", {}), "no file has come"),
+        (("hearing.listen", {"example": "song"}), "no example 'song'"),
+        (("hearing.alignment", {}), "nothing was transcribed yet"),
+        (("hearing.alignment", {"layer": 2}), "no layer 2"),
+        (("hearing.alignment", {"layer": 0, "head": 2}), "no head 2"),
+        (("hearing.alignment", {"head": 0}), "needs its layer"),
+        (("hearing.heads", {"first": 0, "last": 1, "start": 0, "end": 1}), "nothing was transcribed"),
+        (("hearing.transcribe", {"language": "klingon"}), "klingon"),
+        (("hearing.transcribe", {"language": "fr"}), "not one of this model's"),
+        (("hearing.transcribe", {"task": "sing"}), "task must be one of"),
+        (("session.new", {"prompt": "a"}), "hears, and is no language model"),
+    ],
+)
+def test_what_cannot_be_done_is_told(hears: Any, asked: tuple[str, dict[str, Any]], told: str) -> None:
     with Page(hears) as page:
         page.ask("hearing.listen", example="glide")
         with pytest.raises(Refused, match=told):
@@ -200,9 +202,7 @@ def test_parts_that_are_wrong_are_refused(hears: Any) -> None:
             page.ask("hearing.listen")
 
 
-def test_without_soundfile_it_is_told_what_to_install(
-    hears: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_soundfile_it_is_told_what_to_install(hears: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     with Page(hears) as page:
         monkeypatch.setitem(sys.modules, "soundfile", None)
         with pytest.raises(Refused, match=r"needs the package soundfile.*votive\[audio\]"):
@@ -221,9 +221,7 @@ def test_a_transcription_is_stopped_and_whole_windows_stay(hears: Any) -> None:
         found = page.wait(asked)
         assert found["stopped"]
         assert 1 <= len(found["windows"]) < 30
-        assert page.ask("hearing.alignment", window=0)["map"].shape[0] == len(
-            found["windows"][0]["tokens"]
-        )
+        assert page.ask("hearing.alignment", window=0)["map"].shape[0] == len(found["windows"][0]["tokens"])
         # It is done from the beginning when it is asked for again.
         sent(page, FILE)
         assert not transcribed(page)["stopped"]
@@ -268,19 +266,24 @@ def test_a_whisper_in_memory_is_opened(whisper: Path, tmp_path: Path) -> None:
         assert page.ask("hearing.listen", example="tones")["sound"]["frames"] == 400
 
 
-def test_openais_files_are_opened_with_a_tokenizer_beside_them(
-    whisper: Path, tmp_path: Path
-) -> None:
+def test_openais_files_are_opened_with_a_tokenizer_beside_them(whisper: Path, tmp_path: Path) -> None:
     torch = pytest.importorskip("torch", reason="writes a file as OpenAI does")
     from tests.models.whisper_files import openai_names
     from tests.models.whisper_files import small as openai
 
     model = openai(encoder_ffn_dim=64, decoder_ffn_dim=64)
     dims = {
-        "n_mels": 80, "n_vocab": 51865, "n_audio_ctx": 10, "n_audio_state": 16, "n_audio_head": 2,
-        "n_audio_layer": 2, "n_text_ctx": 448, "n_text_state": 16, "n_text_head": 2,
+        "n_mels": 80,
+        "n_vocab": 51865,
+        "n_audio_ctx": 10,
+        "n_audio_state": 16,
+        "n_audio_head": 2,
+        "n_audio_layer": 2,
+        "n_text_ctx": 448,
+        "n_text_state": 16,
+        "n_text_head": 2,
         "n_text_layer": 3,
-    }  # fmt: skip
+    }
     state = {k: torch.tensor(v.numpy()) for k, v in openai_names(model).items()}
     torch.save({"dims": dims, "model_state_dict": state}, tmp_path / "mine.pt")
     with studio(tmp_path, model=str(tmp_path / "mine.pt")) as other, Page(other) as page:

@@ -57,12 +57,16 @@ def held(slow: Slow, tmp_path: Path) -> Iterator[Any]:
 
 
 LONG: list[tuple[str, dict[str, Any]]] = [
-    ("session.step", {"n": 500}), ("session.auto", {"max_new_tokens": 500}), ("lens.grid", {}),
-    ("attention.layer", {"layer": 1}), ("layers.statistics", {}), ("profile.run", {"repeat": 20}),
+    ("session.step", {"n": 500}),
+    ("session.auto", {"max_new_tokens": 500}),
+    ("lens.grid", {}),
+    ("attention.layer", {"layer": 1}),
+    ("layers.statistics", {}),
+    ("profile.run", {"repeat": 20}),
     ("value.window", {"address": "model.layers.3.mlp"}),
     ("edits.set", {"edits": [{"at": "model.layers.1.mlp", "do": "zero"}]}),
     ("session.new", {"prompt": "Another text"}),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("do", "args"), LONG, ids=[do for do, _ in LONG])
@@ -97,9 +101,7 @@ def test_a_run_of_the_debugger_that_is_cancelled_stops_where_it_is(held: Page, s
     assert held.ask("debug.run")["ended"]
 
 
-def test_a_long_run_tells_in_which_layer_it_is(
-    held: Page, slow: Slow, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_long_run_tells_in_which_layer_it_is(held: Page, slow: Slow, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(jobs, "TELLING", 0.05)
     slow.hold()
     held.events.clear()
@@ -112,9 +114,11 @@ def test_a_long_run_tells_in_which_layer_it_is(
     assert "running the logit lens: layer 4 of 4" in told
 
 
-@pytest.mark.parametrize("error", [SystemExit(3), KeyboardInterrupt(), MemoryError("no more"),
-                                   RecursionError("too deep"), GeneratorExit()],
-                         ids=lambda e: type(e).__name__)  # fmt: skip
+@pytest.mark.parametrize(
+    "error",
+    [SystemExit(3), KeyboardInterrupt(), MemoryError("no more"), RecursionError("too deep"), GeneratorExit()],
+    ids=lambda e: type(e).__name__,
+)
 def test_whatever_a_model_call_raises_is_a_message(error: BaseException, tmp_path: Path) -> None:
     one = loaded()
     layer = one.model.model.layers[1]
@@ -196,9 +200,11 @@ def test_a_page_that_is_slow_to_say_who_it_is_keeps_its_session(the_studio: Any)
         text = page.ask("session.new", prompt=PROMPT)["text"]
     cookie = {"cookie": f"votive_studio_{the_studio.port}={the_studio.token}"}
     with connect(
-        f"ws://127.0.0.1:{the_studio.port}/ws", origin=f"http://127.0.0.1:{the_studio.port}",
-        additional_headers=cookie, proxy=None,
-    ) as ws:  # fmt: skip
+        f"ws://127.0.0.1:{the_studio.port}/ws",
+        origin=f"http://127.0.0.1:{the_studio.port}",
+        additional_headers=cookie,
+        proxy=None,
+    ) as ws:
         time.sleep(0.8)
         ws.send(f'{{"room": "{page.room}"}}')
         assert b'"fresh":false' in ws.recv(20)
@@ -206,15 +212,15 @@ def test_a_page_that_is_slow_to_say_who_it_is_keeps_its_session(the_studio: Any)
         assert again.ask("session.state")["text"] == text
 
 
-def test_a_page_that_never_says_who_it_is_gets_a_new_room(
-    the_studio: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_page_that_never_says_who_it_is_gets_a_new_room(the_studio: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     from websockets.sync.client import connect
 
     monkeypatch.setattr(connection, "FIRST", 0.1)
     cookie = {"cookie": f"votive_studio_{the_studio.port}={the_studio.token}"}
     with connect(
-        f"ws://127.0.0.1:{the_studio.port}/ws", origin=f"http://127.0.0.1:{the_studio.port}",
-        additional_headers=cookie, proxy=None,
-    ) as ws:  # fmt: skip
+        f"ws://127.0.0.1:{the_studio.port}/ws",
+        origin=f"http://127.0.0.1:{the_studio.port}",
+        additional_headers=cookie,
+        proxy=None,
+    ) as ws:
         assert b'"fresh":true' in ws.recv(20)

@@ -73,10 +73,18 @@ def test_the_tree_of_names_tells_the_regions_and_their_controls(window: Window) 
     window.rest()
     told = window.page.locator("body").aria_snapshot()
     for part in (
-        'region "Text"', 'region "Model"', 'region "Views"', 'textbox "Prompt"', 'listbox "Tokens"',
-        'slider "Temperature"', 'tree "Branches"', 'tree "Modules"', 'toolbar "Debugger"',
-        'tab "Logit lens"', 'group "Most probable next tokens"',
-    ):  # fmt: skip
+        'region "Text"',
+        'region "Model"',
+        'region "Views"',
+        'textbox "Prompt"',
+        'listbox "Tokens"',
+        'slider "Temperature"',
+        'tree "Branches"',
+        'tree "Modules"',
+        'toolbar "Debugger"',
+        'tab "Logit lens"',
+        'group "Most probable next tokens"',
+    ):
         assert part in told, part
 
 

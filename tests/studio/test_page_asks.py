@@ -75,14 +75,10 @@ def test_a_tree_is_written_again_with_all_its_branches(page: Page) -> None:
     was = page.ask("session.step", n=2)
     numbers = {n["id"]: i for i, n in enumerate(was["nodes"])}
     nodes = [
-        {"text": n["text"]} if n["parent"] is None
-        else {"parent": numbers[n["parent"]], "token": n["token"]}
+        {"text": n["text"]} if n["parent"] is None else {"parent": numbers[n["parent"]], "token": n["token"]}
         for n in was["nodes"]
-    ]  # fmt: skip
-    now = page.ask(
-        "session.again", nodes=nodes, current=numbers[was["current"]], seed=4,
-        settings={"temperature": 0.5},
-    )  # fmt: skip
+    ]
+    now = page.ask("session.again", nodes=nodes, current=numbers[was["current"]], seed=4, settings={"temperature": 0.5})
     assert [(n["parent"], n["token"], n["text"]) for n in now["nodes"]] == [
         (n["parent"], n["token"], n["text"]) for n in was["nodes"]
     ]
@@ -97,9 +93,7 @@ def test_a_tree_that_is_none_is_refused_and_the_session_stays(page: Page, bad: A
     with pytest.raises(Refused, match=r"session\.again: node 1"):
         page.ask("session.again", nodes=[{"text": "The"}, bad], current=0)
     with pytest.raises(Refused, match="there is no token 9999"):
-        page.ask(
-            "session.again", nodes=[{"text": "The"}, {"parent": 0, "token": 9999}], current=0
-        )  # fmt: skip
+        page.ask("session.again", nodes=[{"text": "The"}, {"parent": 0, "token": 9999}], current=0)
     assert page.ask("session.state")["text"] == PROMPT
 
 
@@ -146,9 +140,11 @@ def test_writing_ends_where_the_context_of_the_model_does(short: Any) -> None:
         assert told["ended"] == "context"
         assert len(begun["prompt"]) + len(told["nodes"]) - 1 == 16
         for do, args in (
-            ("session.step", {}), ("session.auto", {}), ("session.choose", {"token": 1}),
+            ("session.step", {}),
+            ("session.auto", {}),
+            ("session.choose", {"token": 1}),
             ("session.choose", {"text": " fox"}),
-        ):  # fmt: skip
+        ):
             with pytest.raises(Refused, match=r"16 in all \(its context length\); take tokens"):
                 page.ask(do, **args)
         page.ask("session.undo")

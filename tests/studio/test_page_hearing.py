@@ -42,9 +42,7 @@ def named(tab: Any, name: str) -> None:
 
 
 def opened(tab: Any, data: bytes = FILE, name: str = "talk.wav") -> None:
-    tab.page.set_input_files(
-        "#hearing-file", {"name": name, "mimeType": "audio/wav", "buffer": data}
-    )
+    tab.page.set_input_files("#hearing-file", {"name": name, "mimeType": "audio/wav", "buffer": data})
 
 
 def words_of(tab: Any) -> list[str]:
@@ -268,14 +266,18 @@ def test_everything_has_a_name_and_can_be_read(hearing: Any, theme: str) -> None
         assert hearing.page.evaluate(NAMELESS) == []
         assert hearing.page.evaluate(PALE) == []
     told = hearing.page.locator("#hearing").aria_snapshot()
-    for part in ('region "Text"', 'listbox "Words"', 'combobox "Layer"', 'button "Transcribe"',
-                 'region "What the model hears"', 'grid "Heads'):  # fmt: skip
+    for part in (
+        'region "Text"',
+        'listbox "Words"',
+        'combobox "Layer"',
+        'button "Transcribe"',
+        'region "What the model hears"',
+        'grid "Heads',
+    ):
         assert part in told, part
 
 
-def test_models_that_write_and_that_hear_take_turns_in_one_page(
-    whisper: Path, browser: Any, tmp_path: Path
-) -> None:
+def test_models_that_write_and_that_hear_take_turns_in_one_page(whisper: Path, browser: Any, tmp_path: Path) -> None:
     from .browser import Window
 
     (tmp_path / "ear").symlink_to(whisper)

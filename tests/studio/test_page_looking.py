@@ -77,9 +77,7 @@ def test_one_cell_of_a_value_can_be_replaced(window: Window) -> None:
     assert "·upon" in window.text("#value-readout")
 
 
-def test_an_ablation_changes_the_output_and_has_a_receipt_and_can_be_removed(
-    window: Window,
-) -> None:
+def test_an_ablation_changes_the_output_and_has_a_receipt_and_can_be_removed(window: Window) -> None:
     before = window.top()
     window.click(f'.stack-row[data-address="{LAYER}"]')
     window.rest()

@@ -77,9 +77,7 @@ def test_a_page_comes_back_after_the_server_was_started_again(browser: Any, tmp_
             window.close()
 
 
-def test_a_server_with_another_token_is_told_and_joined_with_its_address(
-    browser: Any, tmp_path: Any
-) -> None:
+def test_a_server_with_another_token_is_told_and_joined_with_its_address(browser: Any, tmp_path: Any) -> None:
     model = loaded()
     first = Studio(model, folder=tmp_path, token=TOKEN).start()
     with opened(browser, first) as window:
@@ -153,9 +151,7 @@ class Slow:
         return self.forward(*args, **kwargs)
 
 
-def test_the_page_says_what_the_server_is_doing_and_lets_it_be_cancelled(
-    browser: Any, tmp_path: Any
-) -> None:
+def test_the_page_says_what_the_server_is_doing_and_lets_it_be_cancelled(browser: Any, tmp_path: Any) -> None:
     model = demo.model()
     slow = [Slow(layer) for layer in model.model.layers]
     studio = Studio(Loaded("slow", model, demo.tokenizer()), folder=tmp_path).start()

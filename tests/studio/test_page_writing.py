@@ -117,9 +117,7 @@ def test_settings_of_the_sampler_hold_at_once(window: Window) -> None:
     for _ in range(12):
         window.page.keyboard.press("ArrowLeft")
     window.until("document.querySelector('output[for=set-temperature]').textContent === '0.4'")
-    window.until(
-        f"document.querySelector('.bar-number.after').textContent !== {before!r}"
-    )  # fmt: skip
+    window.until(f"document.querySelector('.bar-number.after').textContent !== {before!r}")
     window.page.locator("#do-sample").uncheck()
     window.until("document.querySelector('.bar-number.after').textContent === '100%'")
     assert slider.is_disabled()
@@ -218,9 +216,7 @@ def test_a_page_that_is_loaded_again_finds_its_session(window: Window) -> None:
     assert not window.page.locator("#undo").is_disabled()
 
 
-def test_two_tabs_have_sessions_of_their_own(
-    window: Window, browser: Any, the_studio: Any
-) -> None:  # fmt: skip
+def test_two_tabs_have_sessions_of_their_own(window: Window, browser: Any, the_studio: Any) -> None:
     other = Window(browser, the_studio.url, size=NARROW)
     try:
         other.begun()

@@ -55,20 +55,29 @@ def test_a_request_is_read_with_its_arguments_and_slot() -> None:
         ('{"id": 1, "do": "a.b", "slot": "' + "\u00e9" * (LARGEST * 6 // 10) + '"}', "larger"),
         (b"\x00\x01", "binary"),
     ],
-)  # fmt: skip
+)
 def test_a_frame_that_is_no_request_is_refused_with_the_reason(frame: Any, told: str) -> None:
     with pytest.raises(BadFrame, match=told):
         read(frame)
 
 
 @settings(deadline=None)  # of a machine that is busy
-@given(st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False)
-    | st.text(max_size=8),
-    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.sampled_from(
-        ["id", "do", "args", "slot", "cancel", "room", "token", "x"]), inner, max_size=5),
-    max_leaves=12,
-))  # fmt: skip
+@given(
+    st.recursive(
+        st.none()
+        | st.booleans()
+        | st.integers()
+        | st.floats(allow_nan=False, allow_infinity=False)
+        | st.text(max_size=8),
+        lambda inner: (
+            st.lists(inner, max_size=4)
+            | st.dictionaries(
+                st.sampled_from(["id", "do", "args", "slot", "cancel", "room", "token", "x"]), inner, max_size=5
+            )
+        ),
+        max_leaves=12,
+    )
+)
 def test_any_json_is_read_or_refused(said: Any) -> None:
     try:
         found = read(json.dumps(said))
@@ -86,9 +95,11 @@ def test_any_text_is_read_or_refused(text: str) -> None:
 
 def test_blobs_lie_at_multiples_of_eight_and_come_back_as_they_were() -> None:
     arrays = {
-        "a": np.arange(3, dtype=np.uint8), "b": np.arange(6, dtype=np.float32).reshape(2, 3).T,
-        "c": np.zeros((0, 4), np.int32), "d": np.array([1.5]),
-    }  # fmt: skip
+        "a": np.arange(3, dtype=np.uint8),
+        "b": np.arange(6, dtype=np.float32).reshape(2, 3).T,
+        "c": np.zeros((0, 4), np.int32),
+        "d": np.array([1.5]),
+    }
     for text in ("", "x", "xy", "é", "xyzuvw"):
         frame = write({"id": 1, "ok": True, "data": {"text": text}}, arrays)
         (length,) = struct.unpack_from("<I", frame)
@@ -107,26 +118,41 @@ def test_numbers_that_json_lacks_become_null_and_text_of_models_stays_data() -> 
 
 
 def example(
-    job: Any, n: Annotated[int, Within(1, 9)], x: float = 0.0, kind: Literal["a", "b"] = "a",
-    some: Annotated[list[int], Within(0, 2)] | None = None, on: bool = False, with_: str = "",
-) -> None:  # fmt: skip
+    job: Any,
+    n: Annotated[int, Within(1, 9)],
+    x: float = 0.0,
+    kind: Literal["a", "b"] = "a",
+    some: Annotated[list[int], Within(0, 2)] | None = None,
+    on: bool = False,
+    with_: str = "",
+) -> None:
     """What the next tests call."""
 
 
 @pytest.mark.parametrize(
     ("given", "told"),
     [
-        ({}, "'n' is missing"), ({"n": 0}, "1 to 9"), ({"n": "3"}, "a whole number"),
-        ({"n": True}, "a whole number"), ({"n": 2.5}, "a whole number"), ({"n": None}, "a whole"),
-        ({"n": 10**30}, "too large|1 to 9"), ({"n": 1, "x": 10**400}, "too large"),
-        ({"n": 1, "x": "0"}, "a number"), ({"n": 1, "kind": "c"}, "one of"),
-        ({"n": 1, "kind": ["a"]}, "one of"), ({"n": 1, "some": [1, 2, 3]}, "elements"),
-        ({"n": 1, "some": 5}, "array"), ({"n": 1, "some": [[]]}, "a whole number"),
-        ({"n": 1, "on": 1}, "true or false"), ({"n": 1, "with": 5}, "a text"),
-        ({"n": 1, "y": 5}, "unknown argument 'y'"), ({"n": 1, "job": 5}, "unknown"),
+        ({}, "'n' is missing"),
+        ({"n": 0}, "1 to 9"),
+        ({"n": "3"}, "a whole number"),
+        ({"n": True}, "a whole number"),
+        ({"n": 2.5}, "a whole number"),
+        ({"n": None}, "a whole"),
+        ({"n": 10**30}, "too large|1 to 9"),
+        ({"n": 1, "x": 10**400}, "too large"),
+        ({"n": 1, "x": "0"}, "a number"),
+        ({"n": 1, "kind": "c"}, "one of"),
+        ({"n": 1, "kind": ["a"]}, "one of"),
+        ({"n": 1, "some": [1, 2, 3]}, "elements"),
+        ({"n": 1, "some": 5}, "array"),
+        ({"n": 1, "some": [[]]}, "a whole number"),
+        ({"n": 1, "on": 1}, "true or false"),
+        ({"n": 1, "with": 5}, "a text"),
+        ({"n": 1, "y": 5}, "unknown argument 'y'"),
+        ({"n": 1, "job": 5}, "unknown"),
         ({"n": 1, "with": "\ud800"}, "surrogate"),
     ],
-)  # fmt: skip
+)
 def test_arguments_of_a_wrong_kind_are_refused(given: dict[str, Any], told: str) -> None:
     with pytest.raises(BadArgument, match=told):
         signature_of("test.example", example).check(given)

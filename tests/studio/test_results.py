@@ -28,9 +28,23 @@ from .results import EVIL, RESULTS, captured, ids, session
 
 # Exported classes that are no results: names, errors, parts of results, and what is done with them.
 NO_RESULTS = {
-    "Address", "BadValue", "Breakpoint", "Console", "Cost", "Event", "Frame", "NoMatch", "Parts",
-    "Pattern", "Probe", "Reading", "SessionMismatch", "Span", "TunedLens", "Unread",
-}  # fmt: skip
+    "Address",
+    "BadValue",
+    "Breakpoint",
+    "Console",
+    "Cost",
+    "Event",
+    "Frame",
+    "NoMatch",
+    "Parts",
+    "Pattern",
+    "Probe",
+    "Reading",
+    "SessionMismatch",
+    "Span",
+    "TunedLens",
+    "Unread",
+}
 VIEW = "application/vnd.jupyter.widget-view+json"
 
 
@@ -93,8 +107,7 @@ def test_what_a_notebook_keeps_runs_nothing_and_needs_nothing(name: str) -> None
     found = _Tags()
     found.feed(bundle["text/html"])
     found.close()
-    assert found.tags <= {"div", "p", "b", "small", "img", "table", "thead", "tbody", "tr", "th",
-                          "td"}  # fmt: skip
+    assert found.tags <= {"div", "p", "b", "small", "img", "table", "thead", "tbody", "tr", "th", "td"}
     assert found.attributes <= {"style", "alt", "src"}
     assert all(s.startswith(("data:image/svg+xml;", "data:image/png;")) for s in found.sources)
     assert len(bundle["text/html"]) < 1_500_000
@@ -128,9 +141,7 @@ DRAWN = """() => {
 
 
 @pytest.mark.parametrize("name", RESULTS)
-def test_a_saved_page_draws_from_a_file_without_network(
-    name: str, offline: Any, tmp_path: Path
-) -> None:
+def test_a_saved_page_draws_from_a_file_without_network(name: str, offline: Any, tmp_path: Path) -> None:
     path = tmp_path / "page.html"
     thing = result(name)
     thing.save_html(path)
@@ -185,14 +196,11 @@ def test_a_large_capture_is_told_without_reading_all_of_it(monkeypatch: pytest.M
     assert re.fullmatch(r"statistics of [\d.]+ KiB are made when a value is chosen", table.note)
 
 
-def test_a_long_list_of_pictures_fits_a_page_and_the_rest_is_counted(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_long_list_of_pictures_fits_a_page_and_the_rest_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(told, "PAGE", 20_000)
     said = told.told(result("Capture"), whole=True)
     assert 1 <= len(said["names"]) < len(result("Capture").pictures())
-    assert re.fullmatch(r"\d+ of \d+ pictures are not in this page: it would be too large",
-                        said["missing"])  # fmt: skip
+    assert re.fullmatch(r"\d+ of \d+ pictures are not in this page: it would be too large", said["missing"])
 
 
 def test_a_heat_map_of_one_row_and_of_none_is_drawn() -> None:
@@ -218,8 +226,7 @@ def notebook(monkeypatch: pytest.MonkeyPatch) -> Any:
     shell = SimpleNamespace(
         kernel=object(),
         events=SimpleNamespace(
-            register=lambda name, fn: events[name].append(fn),
-            unregister=lambda name, fn: events[name].remove(fn),
+            register=lambda name, fn: events[name].append(fn), unregister=lambda name, fn: events[name].remove(fn)
         ),
     )
     monkeypatch.setattr(ipython, "get_ipython", lambda: shell)
@@ -233,9 +240,7 @@ def test_in_a_notebook_a_result_is_a_widget(name: str, notebook: Any) -> None:
     assert bundle[VIEW]["model_id"]
 
 
-def test_where_no_widget_can_be_made_the_rest_is_shown_and_why(
-    notebook: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_where_no_widget_can_be_made_the_rest_is_shown_and_why(notebook: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     def fails(*_: Any) -> Any:
         raise LookupError("no <layers>")
 
@@ -256,9 +261,7 @@ def test_widgets_can_be_declined(notebook: Any, monkeypatch: pytest.MonkeyPatch)
     assert VIEW not in result("Lens")._repr_mimebundle_()
 
 
-def test_without_anywidget_there_is_the_static_form(
-    notebook: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_anywidget_there_is_the_static_form(notebook: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "anywidget", None)
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     assert VIEW not in result("Lens")._repr_mimebundle_()
@@ -282,9 +285,7 @@ def test_the_widget_of_a_result_gives_pictures_that_are_asked_for(notebook: Any)
 
 
 def test_the_widget_of_a_debugger_moves_it_and_follows_what_cells_do(notebook: Any) -> None:
-    with votive.debug(
-        votive.nn.Sequential(votive.nn.Tanh(), votive.nn.ReLU()), votive.ones(2)
-    ) as d:
+    with votive.debug(votive.nn.Sequential(votive.nn.Tanh(), votive.nn.ReLU()), votive.ones(2)) as d:
         widget = d.widget()
         sent: list[Any] = []
         widget.send = lambda content, buffers=None: sent.append(content)

@@ -44,9 +44,11 @@ def get(one: Any, path: str, **headers: str) -> Answer:
 def attempt(one: Any, **options: Any) -> int:
     """The status that a WebSocket is refused with; 101 if it is not."""
     options = {
-        "origin": f"http://127.0.0.1:{one.port}", "proxy": None,
-        "additional_headers": {"cookie": f"votive_studio_{one.port}={one.token}"}, **options,
-    }  # fmt: skip
+        "origin": f"http://127.0.0.1:{one.port}",
+        "proxy": None,
+        "additional_headers": {"cookie": f"votive_studio_{one.port}={one.token}"},
+        **options,
+    }
     try:
         with connect(f"ws://127.0.0.1:{one.port}/ws", **options):
             return 101
@@ -55,13 +57,7 @@ def attempt(one: Any, **options: Any) -> int:
 
 
 def test_the_page_needs_the_token_and_then_a_cookie(the_studio: Any) -> None:
-    for path in (
-        "/",
-        "/?token=",
-        "/?token=wrong",
-        f"/?token={the_studio.token[:-1]}",
-        "/?token=%C3%A9",
-    ):
+    for path in ("/", "/?token=", "/?token=wrong", f"/?token={the_studio.token[:-1]}", "/?token=%C3%A9"):
         assert get(the_studio, path).status == 403
     reply = get(the_studio, f"/?token={the_studio.token}")
     assert reply.status == 200
@@ -112,17 +108,14 @@ def test_names_of_this_machine_are_known_and_others_are_not() -> None:
 
 
 @pytest.mark.parametrize(
-    "origin",
-    ["http://evil.example", "null", "https://127.0.0.1", "http://127.0.0.1", "file://", None],
+    "origin", ["http://evil.example", "null", "https://127.0.0.1", "http://127.0.0.1", "file://", None]
 )
 def test_a_socket_from_another_origin_is_refused(the_studio: Any, origin: Any) -> None:
     assert attempt(the_studio, origin=origin) == 403
     assert attempt(the_studio) == 101
 
 
-def test_a_socket_without_a_cookie_must_bring_the_token_first(
-    the_studio: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_socket_without_a_cookie_must_bring_the_token_first(the_studio: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("votive.studio.app.FIRST", 0.3)
     options: dict[str, Any] = {"origin": f"http://127.0.0.1:{the_studio.port}", "proxy": None}
     url = f"ws://127.0.0.1:{the_studio.port}/ws"
@@ -142,12 +135,24 @@ def test_a_socket_without_a_cookie_must_bring_the_token_first(
 @pytest.mark.parametrize(
     "path",
     [
-        "/static/../app.py", "/static/%2e%2e/app.py", "/static/..%2fapp.py", "/../../etc/passwd",
-        "/static//etc/passwd", "/static/%00", "/static/js/../../serving.py", "/etc/passwd",
-        "/static/..\\app.py", "/static/", "/static", "/app.py", "/__init__.py", "/%2e%2e%2f",
-        "/static/js", "/static/index.html%00.js",
+        "/static/../app.py",
+        "/static/%2e%2e/app.py",
+        "/static/..%2fapp.py",
+        "/../../etc/passwd",
+        "/static//etc/passwd",
+        "/static/%00",
+        "/static/js/../../serving.py",
+        "/etc/passwd",
+        "/static/..\\app.py",
+        "/static/",
+        "/static",
+        "/app.py",
+        "/__init__.py",
+        "/%2e%2e%2f",
+        "/static/js",
+        "/static/index.html%00.js",
     ],
-)  # fmt: skip
+)
 def test_no_path_leads_out_of_the_table_of_files(the_studio: Any, path: str) -> None:
     raw = (
         f"GET {path} HTTP/1.1\r\nHost: 127.0.0.1:{the_studio.port}\r\nConnection: close\r\n"
@@ -164,21 +169,7 @@ def test_no_path_leads_out_of_the_table_of_files(the_studio: Any, path: str) -> 
 
 
 @pytest.mark.parametrize(
-    "name",
-    [
-        "../x",
-        "..",
-        ".hidden",
-        "a/b",
-        "/etc/passwd",
-        "a\\b",
-        "x\x00y",
-        "é",
-        "a" * 81,
-        "",
-        "x y",
-        "x\n",
-    ],
+    "name", ["../x", "..", ".hidden", "a/b", "/etc/passwd", "a\\b", "x\x00y", "é", "a" * 81, "", "x y", "x\n"]
 )
 def test_no_name_of_a_session_leads_out_of_the_folder(page: Page, name: str) -> None:
     page.ask("session.new", prompt="Once")
@@ -203,9 +194,7 @@ def test_a_link_in_the_folder_leads_nowhere(tmp_path: Path) -> None:
 
 def test_a_hostile_session_file_is_an_error(the_studio: Any, page: Page) -> None:
     page.ask("session.new", prompt="Once")
-    for i, content in enumerate(
-        [b"", b"\x80\x04cos\nsystem\n(S'true'\ntR.", b"{}", os.urandom(500)]
-    ):
+    for i, content in enumerate([b"", b"\x80\x04cos\nsystem\n(S'true'\ntR.", b"{}", os.urandom(500)]):
         (the_studio.folder / f"bad{i}.session").write_bytes(content)
         with pytest.raises(Refused):
             page.ask("session.open", name=f"bad{i}")
@@ -213,7 +202,14 @@ def test_a_hostile_session_file_is_an_error(the_studio: Any, page: Page) -> None
 
 
 BAD = [
-    "", "{", "[]", "null", '"text"', "[" * 50_000, '{"id": 1}', '{"id": 1, "do": "no.such"}',
+    "",
+    "{",
+    "[]",
+    "null",
+    '"text"',
+    "[" * 50_000,
+    '{"id": 1}',
+    '{"id": 1, "do": "no.such"}',
     '{"id": 1, "do": "session.step", "args": {"n": -1}}',
     '{"id": 1, "do": "session.step", "args": {"n": 1e308}}',
     '{"id": 1, "do": "session.step", "args": {"n": ' + "9" * 400 + "}}",
@@ -232,8 +228,10 @@ BAD = [
     '{"id": 1, "do": "session.new", "args": {"prompt": "\\ud800"}}',
     '{"id": 1, "do": "explain.op", "args": {"name": "__import__(\'os\')"}}',
     '{"id": 1, "do": "session.step", "args": {"n": ' + '{"a":' * 60 + "1" + "}" * 62,
-    "x" * ((1 << 20) + 1), b"\x00\xff\xfe", b"",
-]  # fmt: skip
+    "x" * ((1 << 20) + 1),
+    b"\x00\xff\xfe",
+    b"",
+]
 
 
 def test_malformed_frames_are_answered_and_nothing_is_lost(page: Page) -> None:
@@ -314,9 +312,7 @@ def test_of_a_thousand_connections_those_beyond_the_limit_are_refused(the_studio
         assert page.ask("model.info")["name"] == "demo"
 
 
-def test_a_client_that_never_asks_is_dropped(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_client_that_never_asks_is_dropped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(serving, "PATIENCE", 0.5)
     with studio(tmp_path) as one:
         silent = socket.create_connection(("127.0.0.1", one.port), 20)
@@ -340,9 +336,7 @@ def test_a_client_that_never_asks_is_dropped(
             assert page.ask("console.log") == {"lines": []}
 
 
-def test_a_page_that_reads_nothing_is_dropped(
-    the_studio: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_page_that_reads_nothing_is_dropped(the_studio: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(connection, "BACKLOG", 20_000)
     with Page(the_studio) as page:
         page.ask("session.new", prompt="Once upon a time " * 20)
@@ -373,11 +367,20 @@ def test_the_server_listens_on_this_machine_only(the_studio: Any) -> None:
 
 HALF = "\\ud800"
 STRANGE = [
-    *BAD, '{"token": 1}', '{"token": null}', '{"token": ["x"]}', f'{{"token": "{HALF}"}}',
-    f'{{"room": "{HALF}", "token": "x"}}', '{"token": "' + "t" * 5000 + '"}', '{"token": 1e999}',
-    '{"token": NaN}', '{"token": "x", "more": ' + "[" * 900 + "]" * 900 + "}", '{"cancel": 1}',
-    f'{{"{HALF}": 1, "token": "x"}}', '{"token": "\\u0000"}',
-]  # fmt: skip
+    *BAD,
+    '{"token": 1}',
+    '{"token": null}',
+    '{"token": ["x"]}',
+    f'{{"token": "{HALF}"}}',
+    f'{{"room": "{HALF}", "token": "x"}}',
+    '{"token": "' + "t" * 5000 + '"}',
+    '{"token": 1e999}',
+    '{"token": NaN}',
+    '{"token": "x", "more": ' + "[" * 900 + "]" * 900 + "}",
+    '{"cancel": 1}',
+    f'{{"{HALF}": 1, "token": "x"}}',
+    '{"token": "\\u0000"}',
+]
 
 
 def test_whatever_a_stranger_says_first_is_answered_with_the_close_code(the_studio: Any) -> None:
@@ -413,9 +416,7 @@ def test_whatever_a_stranger_says_first_is_answered_with_the_close_code(the_stud
         ('{"cancel": -1}', "whole number"),
     ],
 )
-def test_what_no_frame_may_hold_is_refused_wherever_it_stands(
-    page: Page, frame: str, says: str
-) -> None:
+def test_what_no_frame_may_hold_is_refused_wherever_it_stands(page: Page, frame: str, says: str) -> None:
     header = page.raw(frame)
     assert header["ok"] is False
     assert says in header["error"]["message"]
@@ -451,9 +452,7 @@ def test_strangers_take_no_place_from_the_owner(tmp_path: Path) -> None:
             assert b'"event":"hello"' in ws.recv(10)
 
 
-def test_a_stranger_that_says_nothing_is_ended_in_time(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_stranger_that_says_nothing_is_ended_in_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("votive.studio.app.FIRST", 0.3)
     with studio(tmp_path) as one:
         url, origin = f"ws://127.0.0.1:{one.port}/ws", f"http://127.0.0.1:{one.port}"

@@ -296,9 +296,7 @@ def test_without_a_model_the_bundled_one_is_taken_or_its_absence_told(
             loading.wait()
 
 
-def test_a_token_of_ones_own_and_a_fixed_port_let_a_restarted_server_be_found(
-    tmp_path: Path,
-) -> None:
+def test_a_token_of_ones_own_and_a_fixed_port_let_a_restarted_server_be_found(tmp_path: Path) -> None:
     with studio(tmp_path, token="t" * 32) as one:
         port = one.port
         with Page(one) as page:
@@ -319,10 +317,12 @@ def test_the_command_serves_a_page_and_ends_on_ctrl_c(tmp_path: Path) -> None:
     env = {**os.environ, "VOTIVE_STUDIO_DEMO": "1"}
     program = subprocess.Popen(
         [sys.executable, "-m", "votive", "studio", "--no-browser", "--folder", str(tmp_path)],
-        stderr=subprocess.PIPE, text=True, env=env,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=env,
         # Shells let programs in the background ignore Ctrl-C.
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
-    )  # fmt: skip
+    )
     try:
         assert program.stderr is not None
         line = program.stderr.readline()

@@ -20,9 +20,14 @@ from .client import Page, Refused, studio
 
 Image = pytest.importorskip("PIL.Image", reason="reads pictures with pillow")
 SEES: dict[str, Any] = {
-    "hidden_size": 16, "intermediate_size": 20, "num_hidden_layers": 2, "num_attention_heads": 2,
-    "image_size": 32, "patch_size": 8, "initializer_range": 0.5,
-}  # fmt: skip
+    "hidden_size": 16,
+    "intermediate_size": 20,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 2,
+    "image_size": 32,
+    "patch_size": 8,
+    "initializer_range": 0.5,
+}
 NAMES = {0: "cat", 1: "<b>dog</b>", 2: "candle"}
 
 
@@ -38,16 +43,18 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     config = models.VisionEncoderDecoderConfig(
         encoder=models.ViTConfig(**SEES),
         decoder=models.TrOCRConfig(
-            vocab_size=len(tokenizer), d_model=16, decoder_layers=1, decoder_attention_heads=2,
-            decoder_ffn_dim=20, max_position_embeddings=8, init_std=0.5,
+            vocab_size=len(tokenizer),
+            d_model=16,
+            decoder_layers=1,
+            decoder_attention_heads=2,
+            decoder_ffn_dim=20,
+            max_position_embeddings=8,
+            init_std=0.5,
         ),
-    )  # fmt: skip
-    models.VisionEncoderDecoderModel(config).save_pretrained(path / "trocr")
-    models.TrOCRProcessor(models.ViTImageProcessor(size=32), tokenizer).save_pretrained(
-        path / "trocr"
     )
-    text = {"hidden_size": 8, "intermediate_size": 8, "num_hidden_layers": 1,
-            "num_attention_heads": 1, "vocab_size": 9}  # fmt: skip
+    models.VisionEncoderDecoderModel(config).save_pretrained(path / "trocr")
+    models.TrOCRProcessor(models.ViTImageProcessor(size=32), tokenizer).save_pretrained(path / "trocr")
+    text = {"hidden_size": 8, "intermediate_size": 8, "num_hidden_layers": 1, "num_attention_heads": 1, "vocab_size": 9}
     clip = models.CLIPConfig(text_config=text, vision_config=SEES, projection_dim=8)
     models.CLIPModel(clip).save_pretrained(path / "clip")
     models.CLIPImageProcessor(size=32, crop_size=32).save_pretrained(path / "clip")
@@ -109,18 +116,21 @@ def test_without_a_picture_there_is_a_drawing(one: Any) -> None:
         assert page.ask("sight.look")["classes"]
 
 
-@pytest.mark.parametrize("asked,told", [
-    (("sight.look", {"image": "!!"}), "base64"),
-    (("sight.look", {"image": base64.b64encode(b"no picture").decode()}), "pillow"),
-    (("sight.attention", {"what": "map", "layer": 9}), "no layer 9"),
-    (("sight.attention", {"what": "map", "layer": 0, "head": 5}), "head 5"),
-    (("sight.attention", {"what": "map", "layer": 0, "query": 99}), "no token 99"),
-    (("sight.attention", {"what": "cross"}), "no layer 0"),
-    (("sight.attention", {"what": "all"}), "what"),
-    (("sight.maps", {"at": "nowhere"}), "no convolution"),
-    (("sight.cam", {"target": 7}), "7"),
-    (("session.new", {"prompt": "a"}), "is no language model"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "asked,told",
+    [
+        (("sight.look", {"image": "!!"}), "base64"),
+        (("sight.look", {"image": base64.b64encode(b"no picture").decode()}), "pillow"),
+        (("sight.attention", {"what": "map", "layer": 9}), "no layer 9"),
+        (("sight.attention", {"what": "map", "layer": 0, "head": 5}), "head 5"),
+        (("sight.attention", {"what": "map", "layer": 0, "query": 99}), "no token 99"),
+        (("sight.attention", {"what": "cross"}), "no layer 0"),
+        (("sight.attention", {"what": "all"}), "what"),
+        (("sight.maps", {"at": "nowhere"}), "no convolution"),
+        (("sight.cam", {"target": 7}), "7"),
+        (("session.new", {"prompt": "a"}), "is no language model"),
+    ],
+)
 def test_what_cannot_be_done_is_told_and_nothing_is_lost(
     one: Any, asked: tuple[str, dict[str, Any]], told: str
 ) -> None:
@@ -138,9 +148,7 @@ def test_a_picture_with_too_many_pixels_is_refused(one: Any) -> None:
         page.ask("sight.look", image=base64.b64encode(file.getvalue()).decode())
 
 
-def test_a_model_that_reads_tells_its_text_and_where_it_looked(
-    folder: Path, tmp_path: Path
-) -> None:
+def test_a_model_that_reads_tells_its_text_and_where_it_looked(folder: Path, tmp_path: Path) -> None:
     with studio(tmp_path, model=str(folder / "trocr")) as other, Page(other) as page:
         seen = page.ask("sight.look", image=packed(PICTURE))
         model = models.VisionEncoderDecoderModel.from_pretrained(folder / "trocr")
@@ -177,9 +185,7 @@ def test_a_model_of_texts_shows_no_pictures(tmp_path: Path) -> None:
             page.ask("sight.look")
 
 
-def test_the_page_shows_a_picture_its_classes_and_where_they_are_seen(
-    one: Any, browser: Any, tmp_path: Path
-) -> None:
+def test_the_page_shows_a_picture_its_classes_and_where_they_are_seen(one: Any, browser: Any, tmp_path: Path) -> None:
     from .browser import Window
 
     tab = Window(browser, one.url)

@@ -122,33 +122,45 @@ class Client(threading.Thread):
         at = self.where
         standing = at["active"] and not at["ended"]
         rules = [
-            (do in RUN and not at["active"], "Missing",
-             r"nothing is being debugged; begin with debug\.start\."),
-            (do in ("debug.value", "debug.replace") and at["active"], "LookupError",
-             r"debug: there is no (input|result) '' here; there are \[\]\."),
-            (do == "debug.skip" and standing and at.get("phase") == "leave", "ValueError",
-             r"skip: the call at \S+ has run already; go back first\."),
-            (do == "debug.replace" and standing and (at.get("kind"), at.get("phase"))
-             == ("op", "enter"), "ValueError",
-             r"replace: \S+ is an operator before it runs; skip\(value\) gives it a result\."),
-            (do == "debug.skip" and standing and at.get("kind") == "op", "ValueError",
-             r"skip: \S+ is an operator; replace its value instead\."),
-            (do == "debug.skip" and at["active"] and at["ended"], "RuntimeError",
-             r"the run has ended; go back to look at it\."),
+            (do in RUN and not at["active"], "Missing", r"nothing is being debugged; begin with debug\.start\."),
+            (
+                do in ("debug.value", "debug.replace") and at["active"],
+                "LookupError",
+                r"debug: there is no (input|result) '' here; there are \[\]\.",
+            ),
+            (
+                do == "debug.skip" and standing and at.get("phase") == "leave",
+                "ValueError",
+                r"skip: the call at \S+ has run already; go back first\.",
+            ),
+            (
+                do == "debug.replace" and standing and (at.get("kind"), at.get("phase")) == ("op", "enter"),
+                "ValueError",
+                r"replace: \S+ is an operator before it runs; skip\(value\) gives it a result\.",
+            ),
+            (
+                do == "debug.skip" and standing and at.get("kind") == "op",
+                "ValueError",
+                r"skip: \S+ is an operator; replace its value instead\.",
+            ),
+            (
+                do == "debug.skip" and at["active"] and at["ended"],
+                "RuntimeError",
+                r"the run has ended; go back to look at it\.",
+            ),
             # What was skipped gives on its input, which may have another shape than its result.
             (do in RUN and self.skipped, "ShapeError", r"\w+: .*(differ|do not broadcast).*"),
-            (do == "session.undo", "IndexError",
-             r"undo: there are 0 moves to take back, not 1\."),
-            (do == "session.redo", "IndexError",
-             r"redo: there are 0 moves to make again, not 1\."),
-            (do == "edits.remove", "IndexError",
-             r"edits\.remove: there is no edit 0; there are 0\."),
-            (do in ("value.window", "value.statistics") and self.swapped, "NoMatch",
-             r"'model\.layers\.1\.mlp' is not called: a module around it is skipped or swapped "
-             r"for another\."),
-            (do == "session.open", "FileNotFoundError",
-             r"session: there is no 'soak\d-\d+' in the folder\."),
-        ]  # fmt: skip
+            (do == "session.undo", "IndexError", r"undo: there are 0 moves to take back, not 1\."),
+            (do == "session.redo", "IndexError", r"redo: there are 0 moves to make again, not 1\."),
+            (do == "edits.remove", "IndexError", r"edits\.remove: there is no edit 0; there are 0\."),
+            (
+                do in ("value.window", "value.statistics") and self.swapped,
+                "NoMatch",
+                r"'model\.layers\.1\.mlp' is not called: a module around it is skipped or swapped "
+                r"for another\.",
+            ),
+            (do == "session.open", "FileNotFoundError", r"session: there is no 'soak\d-\d+' in the folder\."),
+        ]
         for holds, wanted, text in rules:
             if holds and kind == wanted and re.fullmatch(text, said):
                 return text
@@ -158,31 +170,50 @@ class Client(threading.Thread):
         r = self.random
         name = f"soak{r.randrange(3)}-{self.name.split()[-1]}"
         table: list[tuple[str, dict[str, Any]]] = [
-            ("session.step", {"n": r.randint(1, 3)}), ("session.auto", {"max_new_tokens": 4}),
-            ("session.undo", {}), ("session.redo", {}), ("session.branch", {}),
-            ("session.choose", {"token": r.randrange(300)}), ("session.jump", {"node": 0}),
+            ("session.step", {"n": r.randint(1, 3)}),
+            ("session.auto", {"max_new_tokens": 4}),
+            ("session.undo", {}),
+            ("session.redo", {}),
+            ("session.branch", {}),
+            ("session.choose", {"token": r.randrange(300)}),
+            ("session.jump", {"node": 0}),
             ("session.settings", {"temperature": r.uniform(0.1, 2), "top_k": r.randint(0, 50)}),
-            ("session.top", {"k": r.randint(1, 50)}), ("session.state", {}),
-            ("session.save", {"name": name}), ("session.open", {"name": name}),
-            ("session.script", {}), ("session.prompt", {"text": "A bear " * r.randint(1, 5)}),
+            ("session.top", {"k": r.randint(1, 50)}),
+            ("session.state", {}),
+            ("session.save", {"name": name}),
+            ("session.open", {"name": name}),
+            ("session.script", {}),
+            ("session.prompt", {"text": "A bear " * r.randint(1, 5)}),
             ("edits.set", {"edits": [{"at": r.choice(MLPS), "do": "zero"}]}),
             ("edits.set", {"edits": [], "from_start": r.random() < 0.5}),
-            ("edits.set", {"edits": [{"at": r.choice(MLPS), "do": "scale", "value": 2}],
-                           "from_start": False}),
-            ("edits.swap", {"at": "model.layers.1", "with": r.choice(["model.layers.2",
-                                                                      "identity"])}),
-            ("edits.remove", {"index": 0}), ("lens.grid", {}), ("lens.cell", {"layer": 1,
-                                                                              "position": 0}),
-            ("attention.layer", {"layer": r.randrange(4)}), ("attention.heads", {}),
-            ("attention.row", {"layer": 0, "head": 1, "query": 0}), ("layers.statistics", {}),
-            ("value.window", {"address": r.choice(MLPS)}), ("profile.run", {"repeat": 1}),
-            ("value.statistics", {"address": r.choice(MLPS)}), ("explain.op", {"name": "silu"}),
-            ("debug.start", {}), ("debug.step", {}), ("debug.over", {}), ("debug.out", {}),
-            ("debug.run", {"until": r.choice(MLPS)}), ("debug.back", {"n": r.randint(1, 9)}),
-            ("debug.value", {}), ("debug.replace", {"zero": True}), ("debug.skip", {}),
-            ("debug.break", {"at": r.choice(MLPS), "on": r.random() < 0.5}), ("debug.stop", {}),
-            ("console.log", {}), ("session.files", {}), ("session.diff", {"a": 0, "b": 0}),
-        ]  # fmt: skip
+            ("edits.set", {"edits": [{"at": r.choice(MLPS), "do": "scale", "value": 2}], "from_start": False}),
+            ("edits.swap", {"at": "model.layers.1", "with": r.choice(["model.layers.2", "identity"])}),
+            ("edits.remove", {"index": 0}),
+            ("lens.grid", {}),
+            ("lens.cell", {"layer": 1, "position": 0}),
+            ("attention.layer", {"layer": r.randrange(4)}),
+            ("attention.heads", {}),
+            ("attention.row", {"layer": 0, "head": 1, "query": 0}),
+            ("layers.statistics", {}),
+            ("value.window", {"address": r.choice(MLPS)}),
+            ("profile.run", {"repeat": 1}),
+            ("value.statistics", {"address": r.choice(MLPS)}),
+            ("explain.op", {"name": "silu"}),
+            ("debug.start", {}),
+            ("debug.step", {}),
+            ("debug.over", {}),
+            ("debug.out", {}),
+            ("debug.run", {"until": r.choice(MLPS)}),
+            ("debug.back", {"n": r.randint(1, 9)}),
+            ("debug.value", {}),
+            ("debug.replace", {"zero": True}),
+            ("debug.skip", {}),
+            ("debug.break", {"at": r.choice(MLPS), "on": r.random() < 0.5}),
+            ("debug.stop", {}),
+            ("console.log", {}),
+            ("session.files", {}),
+            ("session.diff", {"a": 0, "b": 0}),
+        ]
         return r.choice(table)
 
 
@@ -221,9 +252,7 @@ def alive(*kinds: type) -> int:
     return sum(issubclass(type(o), kinds) for o in gc.get_objects())
 
 
-def test_four_pages_that_do_anything_leave_neither_errors_nor_memory_behind(
-    tmp_path: Path,
-) -> None:
+def test_four_pages_that_do_anything_leave_neither_errors_nor_memory_behind(tmp_path: Path) -> None:
     from votive.nn.global_hooks import GLOBAL
 
     hooks, objects, open_files = len(GLOBAL), alive(Room, Session), files()

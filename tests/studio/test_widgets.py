@@ -57,9 +57,7 @@ def test_a_widget_answers_its_view() -> None:
 
 
 @pytest.mark.parametrize("view", VIEWS)
-def test_a_saved_view_draws_without_a_kernel_and_without_network(
-    view: str, offline: Any, tmp_path: Path
-) -> None:
+def test_a_saved_view_draws_without_a_kernel_and_without_network(view: str, offline: Any, tmp_path: Path) -> None:
     path = tmp_path / f"{view}.html"
     made = session()
     made.choose(" </script><script>document.title='evil'</script>")

@@ -5,10 +5,7 @@ from __future__ import annotations
 import random
 from pathlib import Path
 
-_SIGNS = (
-    "abc XYZ 0123456789 \n\t\r .,;'!?\"()[]{}<>/\\éüß你好世界日本語한국어Приветमनु🎉👩‍👧e\u0301½Ⅷ"
-    "\u00a0\u2028\u3000"
-)
+_SIGNS = "abc XYZ 0123456789 \n\t\r .,;'!?\"()[]{}<>/\\éüß你好世界日本語한국어Приветमनु🎉👩‍👧e\u0301½Ⅷ\u00a0\u2028\u3000"
 _RANGES = [(32, 127), (0xA0, 0x3000), (0x3000, 0xD000), (0x1F300, 0x1FA00)]
 
 

@@ -73,7 +73,7 @@ LLAMA3 = """\
 {%- if add_generation_prompt %}
     {{- '<|start_header_id|>assistant<|end_header_id|>\\n\\n' }}
 {%- endif %}
-"""  # noqa: E501
+"""
 
 QWEN3 = """\
 {%- if tools %}
@@ -220,7 +220,4 @@ ZEPHYR = """\
 {% endfor %}
 """
 
-STYLES = {
-    "chatml": CHATML, "llama2": LLAMA2, "llama3": LLAMA3, "qwen3": QWEN3, "mistral": MISTRAL,
-    "zephyr": ZEPHYR,
-}  # fmt: skip
+STYLES = {"chatml": CHATML, "llama2": LLAMA2, "llama3": LLAMA3, "qwen3": QWEN3, "mistral": MISTRAL, "zephyr": ZEPHYR}

@@ -21,9 +21,11 @@ LONG = [*SHORT, {"role": "user", "content": "More"}, {"role": "assistant", "cont
 @pytest.fixture(scope="module")
 def tok() -> Any:
     made = votive.text.train_bpe(
-        ["Once upon a time there was a king, and no cake."] * 4, vocab_size=300,
-        special_tokens=["<|endoftext|>", "<|im_start|>", "<|im_end|>"], progress=False,
-    )  # fmt: skip
+        ["Once upon a time there was a king, and no cake."] * 4,
+        vocab_size=300,
+        special_tokens=["<|endoftext|>", "<|im_start|>", "<|im_end|>"],
+        progress=False,
+    )
     made.chat_template = TEMPLATE
     return made
 
@@ -43,9 +45,12 @@ def test_the_mask_is_on_what_the_assistant_says(tok: Any) -> None:
 @pytest.mark.parametrize("kind", [None, "np", "vt"])
 def test_the_mask_of_a_batch_is_padded_as_its_ids_are(tok: Any, side: str, kind: Any) -> None:
     enc = tok.apply_chat_template(
-        [SHORT, LONG], padding=True, return_tensors=kind, return_assistant_tokens_mask=True,
+        [SHORT, LONG],
+        padding=True,
+        return_tensors=kind,
+        return_assistant_tokens_mask=True,
         tokenizer_kwargs={"padding_side": side},
-    )  # fmt: skip
+    )
     ids, mask = (np.asarray(enc[name]) for name in ("input_ids", "assistant_masks"))
     assert ids.shape == mask.shape
     assert said(tok, ids[0].tolist(), mask[0].tolist()) == "Käse 🎂!<|im_end|>"
@@ -58,9 +63,7 @@ def test_what_is_cut_off_is_not_marked(tok: Any) -> None:
     enc = tok.apply_chat_template(SHORT, return_assistant_tokens_mask=True, **cut)
     assert enc["assistant_masks"] == whole["assistant_masks"][: first + 2]
     cut["max_length"] = first
-    assert not any(
-        tok.apply_chat_template(SHORT, return_assistant_tokens_mask=True, **cut)["assistant_masks"]
-    )
+    assert not any(tok.apply_chat_template(SHORT, return_assistant_tokens_mask=True, **cut)["assistant_masks"])
 
 
 def test_a_block_is_found_wherever_a_template_puts_it(tok: Any) -> None:
@@ -101,9 +104,7 @@ def test_the_mask_is_that_of_transformers(tok: Any, tmp_path: Any) -> None:
     theirs = transformers.PreTrainedTokenizerFast.from_pretrained(tmp_path)
     for chat in (SHORT, LONG):
         a, b = (
-            t.apply_chat_template(
-                chat, chat_template=TEMPLATE, return_dict=True, return_assistant_tokens_mask=True
-            )
+            t.apply_chat_template(chat, chat_template=TEMPLATE, return_dict=True, return_assistant_tokens_mask=True)
             for t in (tok, theirs)
         )
         assert a["input_ids"] == b["input_ids"]

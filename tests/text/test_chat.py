@@ -83,9 +83,7 @@ CHATS: dict[str, list[dict[str, Any]]] = {
     ],
     ids=["plain", "prompt", "no-thinking", "function", "schemas", "continue"],
 )
-def test_templates_render_as_in_transformers(
-    style: str, chat: str, options: dict[str, Any], tmp_path: Any
-) -> None:
+def test_templates_render_as_in_transformers(style: str, chat: str, options: dict[str, Any], tmp_path: Any) -> None:
     transformers = pytest.importorskip("transformers")
     tok = chatting(STYLES[style])
     other = transformers.PreTrainedTokenizerFast(
@@ -117,9 +115,7 @@ def test_a_conversation_becomes_text_and_ids() -> None:
 def test_several_conversations_are_a_batch() -> None:
     tok = chatting(CHATML)
     chats = [[{"role": "user", "content": c}] for c in ("a", "bcd")]
-    assert tok.apply_chat_template(chats, tokenize=False)[1] == (
-        "<|im_start|>user\nbcd<|im_end|>\n"
-    )
+    assert tok.apply_chat_template(chats, tokenize=False)[1] == ("<|im_start|>user\nbcd<|im_end|>\n")
     batch = tok.apply_chat_template(chats, padding=True, return_tensors="vt")
     assert batch.input_ids.shape[0] == 2
 
@@ -173,16 +169,12 @@ def test_the_template_sees_no_methods_of_other_objects() -> None:
 
 
 def test_time_and_json_are_there() -> None:
-    tok = chatting(
-        "{{ strftime_now('%Y')|length }}{{ {'a': '<é>'}|tojson }}{{ [1]|tojson(indent=2) }}"
-    )
+    tok = chatting("{{ strftime_now('%Y')|length }}{{ {'a': '<é>'}|tojson }}{{ [1]|tojson(indent=2) }}")
     assert tok.apply_chat_template([], tokenize=False) == '4{"a": "<é>"}[\n  1\n]'
 
 
 def test_loops_can_be_left() -> None:
-    tok = chatting(
-        "{% for i in range(9) %}{% if i == 3 %}{% break %}{% endif %}{{ i }}{% endfor %}"
-    )
+    tok = chatting("{% for i in range(9) %}{% if i == 3 %}{% break %}{% endif %}{{ i }}{% endfor %}")
     assert tok.apply_chat_template([], tokenize=False) == "012"
 
 
@@ -220,12 +212,17 @@ HUGE = [
     "{{ [0] * 10**9 }}",
     "{{ 10**(10**10) }}",
     *(
-        f"{{% set n = namespace(x={x}) %}}{{% for i in range(99) %}}{{% set n.x = {more} %}}"
-        "{% endfor %}{{ n.x }}"
+        f"{{% set n = namespace(x={x}) %}}{{% for i in range(99) %}}{{% set n.x = {more} %}}{{% endfor %}}{{{{ n.x }}}}"
         for x, more in [
-            ("3", "n.x * n.x"), ("'ab'", "n.x ~ n.x"), ("'ab'", "n.x + n.x"), ("[1]", "n.x + n.x"),
-            ("[]", "[n.x, n.x]"), ("[]", "(n.x, n.x)"), ("[]", "{1: n.x, 2: n.x}"),
-            ("[]", "dict(a=n.x, b=n.x)"), ("[]", "[n.x]|list + [n.x]"),
+            ("3", "n.x * n.x"),
+            ("'ab'", "n.x ~ n.x"),
+            ("'ab'", "n.x + n.x"),
+            ("[1]", "n.x + n.x"),
+            ("[]", "[n.x, n.x]"),
+            ("[]", "(n.x, n.x)"),
+            ("[]", "{1: n.x, 2: n.x}"),
+            ("[]", "dict(a=n.x, b=n.x)"),
+            ("[]", "[n.x]|list + [n.x]"),
         ]
     ),
     "{% set n = namespace() %}{% set n.x = n %}{{ n }}" + "{{ 'x' * 10**10 }}",
@@ -261,7 +258,7 @@ HUGE = [
     "{{ " + "(" * 5000 + "1" + ")" * 5000 + " }}",
     "{% if 1 %}" * 3000 + "{% endif %}" * 3000,
     "x" * 2_000_000,
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize("template", ESCAPES)
@@ -278,9 +275,7 @@ def test_a_template_cannot_reach_out(template: str) -> None:
 
 
 @pytest.mark.parametrize("template", HUGE, ids=range(len(HUGE)))
-def test_a_template_cannot_take_much_time_or_memory(
-    template: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_template_cannot_take_much_time_or_memory(template: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sandbox, "MAX_SECONDS", 1.0)
     tok = chatting(template)
     tracemalloc.start()
@@ -358,9 +353,14 @@ def test_what_a_template_never_reads_is_warned_of(name: str) -> None:
 
 @pytest.mark.parametrize(
     "option",
-    [{"padding": True}, {"truncation": True}, {"max_length": 3}, {"return_tensors": "np"},
-     {"tokenizer_kwargs": {"padding": True}}],
-)  # fmt: skip
+    [
+        {"padding": True},
+        {"truncation": True},
+        {"max_length": 3},
+        {"return_tensors": "np"},
+        {"tokenizer_kwargs": {"padding": True}},
+    ],
+)
 def test_what_is_about_tokens_is_refused_for_a_text(option: dict[str, Any]) -> None:
     tok = train_bpe(["hi"], vocab_size=257, progress=False)
     tok.chat_template = "x"

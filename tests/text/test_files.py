@@ -44,9 +44,7 @@ def test_an_older_roberta_folder_puts_ends_around_texts(tmp_path: Path) -> None:
     tok.backend.model.save(str(tmp_path))
     write(tmp_path / "tokenizer_config.json", {"tokenizer_class": "RobertaTokenizer"})
     old = Tokenizer.from_pretrained(tmp_path)
-    assert old.convert_ids_to_tokens(old.encode("a", "b")) == (
-        ["<s>", "a", "</s>", "</s>", "b", "</s>"]
-    )
+    assert old.convert_ids_to_tokens(old.encode("a", "b")) == (["<s>", "a", "</s>", "</s>", "b", "</s>"])
     assert "token_type_ids" not in old("a")
 
 
@@ -68,18 +66,18 @@ def test_config_files_name_special_tokens_limits_and_sides(tmp_path: Path) -> No
         tmp_path / "tokenizer_config.json",
         {
             "bos_token": {"content": "<bos>", "special": True, "lstrip": False},
-            "eos_token": "<|im_end|>", "pad_token": None, "model_max_length": 77,
-            "padding_side": "left", "add_bos_token": True, "additional_special_tokens": ["<x>"],
-            "chat_template": [
-                {"name": "default", "template": "D"}, {"name": "rag", "template": "R"},
-            ],
+            "eos_token": "<|im_end|>",
+            "pad_token": None,
+            "model_max_length": 77,
+            "padding_side": "left",
+            "add_bos_token": True,
+            "additional_special_tokens": ["<x>"],
+            "chat_template": [{"name": "default", "template": "D"}, {"name": "rag", "template": "R"}],
         },
-    )  # fmt: skip
+    )
     write(tmp_path / "generation_config.json", {"eos_token_id": [2, 0]})
     tok = Tokenizer.from_pretrained(tmp_path)
-    assert (tok.bos_token, tok.eos_token, tok.pad_token, tok.mask_token) == (
-        "<bos>", "<|im_end|>", None, "<mask>",
-    )  # fmt: skip
+    assert (tok.bos_token, tok.eos_token, tok.pad_token, tok.mask_token) == ("<bos>", "<|im_end|>", None, "<mask>")
     assert tok.eos_token_ids == [2, 0]
     assert tok.encode("a")[0] == tok.bos_token_id
     assert tok.encode("a<x>")[-1] == tok.convert_tokens_to_ids("<x>")
@@ -214,14 +212,24 @@ def test_a_cut_off_sentencepiece_file_is_an_error_or_shorter(tmp_path: Path, cut
 
 
 KINDS = {
-    "llama": {"model_type": "bpe", "byte_fallback": True, "normalization_rule_name": "identity",
-              "remove_extra_whitespaces": False},
+    "llama": {
+        "model_type": "bpe",
+        "byte_fallback": True,
+        "normalization_rule_name": "identity",
+        "remove_extra_whitespaces": False,
+    },
     "bpe": {"model_type": "bpe"},
     "unigram": {"model_type": "unigram"},
     "no prefix": {"model_type": "unigram", "byte_fallback": True, "add_dummy_prefix": False},
-    "t5": {"model_type": "unigram", "pad_id": 0, "unk_id": 2, "bos_id": -1, "eos_id": 1,
-           "user_defined_symbols": ["<extra>"]},
-}  # fmt: skip
+    "t5": {
+        "model_type": "unigram",
+        "pad_id": 0,
+        "unk_id": 2,
+        "bos_id": -1,
+        "eos_id": 1,
+        "user_defined_symbols": ["<extra>"],
+    },
+}
 
 
 @pytest.mark.parity
@@ -231,9 +239,14 @@ def test_sentencepiece_models_give_the_ids_of_their_library(tmp_path: Path, kind
     code = Path(__file__).read_text() + (Path(__file__).parent / "test_chat.py").read_text()
     lines = [*code.split("\n"), *TEXTS]
     library.SentencePieceTrainer.train(
-        sentence_iterator=iter(lines), model_prefix=str(tmp_path / "m"), vocab_size=600,
-        hard_vocab_limit=False, character_coverage=0.999, minloglevel=2, **KINDS[kind],
-    )  # fmt: skip
+        sentence_iterator=iter(lines),
+        model_prefix=str(tmp_path / "m"),
+        vocab_size=600,
+        hard_vocab_limit=False,
+        character_coverage=0.999,
+        minloglevel=2,
+        **KINDS[kind],
+    )
     want = library.SentencePieceProcessor(model_file=str(tmp_path / "m.model"))
     tok = Tokenizer.from_pretrained(tmp_path / "m.model")
     for text in varied_texts(300) + ["", " ", "  two  spaces  ", "ﬁ ½ Ａ"]:

@@ -124,8 +124,7 @@ def test_the_probe_tells_all_rules_apart() -> None:
 
 
 def _spm(**more: Any) -> dict[str, Any]:
-    tokens = ["<unk>", "<s>", "</s>", *(f"<0x{b:02X}>" for b in range(256)),
-              "▁", "a", "b", "ab", "▁ab", "<tool>"]  # fmt: skip
+    tokens = ["<unk>", "<s>", "</s>", *(f"<0x{b:02X}>" for b in range(256)), "▁", "a", "b", "ab", "▁ab", "<tool>"]
     types = [2, 3, 3, *[6] * 256, *[1] * 5, 4]
     scores = [0.0] * 262 + [-1.0, -2.0, 0.0]
     meta = {"model": "llama", "tokens": tokens, "token_type": types, "scores": scores, **more}
@@ -149,9 +148,10 @@ def test_settings_in_the_metadata_are_followed() -> None:
 
 def test_templates_are_found_by_name() -> None:
     meta = _spm() | {
-        "tokenizer.chat_template": "A", "tokenizer.chat_templates": ["tool_use"],
+        "tokenizer.chat_template": "A",
+        "tokenizer.chat_templates": ["tool_use"],
         "tokenizer.chat_template.tool_use": "B",
-    }  # fmt: skip
+    }
     tok = from_gguf(meta)
     assert tok.chat_template == {"default": "A", "tool_use": "B"}
     assert tok.apply_chat_template([], tools=[{}], tokenize=False) == "B"
@@ -167,16 +167,11 @@ BROKEN = [
     ({"tokenizer.ggml.eos_token_id": 10**6}, "has id 1000000 of 265"),
     ({"tokenizer.ggml.model": "gpt2", "tokenizer.ggml.pre": "gpt-2"}, "needs .*merges"),
     (
-        {"tokenizer.ggml.model": "gpt2", "tokenizer.ggml.pre": "gpt-2",
-         "tokenizer.ggml.merges": ["ab"]},
+        {"tokenizer.ggml.model": "gpt2", "tokenizer.ggml.pre": "gpt-2", "tokenizer.ggml.merges": ["ab"]},
         "no merge of two tokens",
     ),
-    (
-        {"tokenizer.ggml.model": "gpt2", "tokenizer.ggml.pre": "gpt-2",
-         "tokenizer.ggml.merges": ["x y"]},
-        "inconsistent",
-    ),
-]  # fmt: skip
+    ({"tokenizer.ggml.model": "gpt2", "tokenizer.ggml.pre": "gpt-2", "tokenizer.ggml.merges": ["x y"]}, "inconsistent"),
+]
 
 
 @pytest.mark.parametrize(("change", "message"), BROKEN)

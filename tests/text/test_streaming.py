@@ -28,9 +28,7 @@ def streamed(tok: Tokenizer, ids: list[int], **options: bool) -> list[str]:
 @pytest.mark.parametrize("skip", [True, False])
 @settings(max_examples=150, deadline=None)
 @given(text=TEXT)
-def test_the_streamed_text_of_a_string_is_its_decoded_text(
-    kind: str, skip: bool, text: str
-) -> None:
+def test_the_streamed_text_of_a_string_is_its_decoded_text(kind: str, skip: bool, text: str) -> None:
     tok = KINDS[kind]()
     ids = tok.encode(text)
     want = tok.decode(ids, skip_special_tokens=skip)
@@ -105,9 +103,7 @@ def test_a_decoder_without_a_streaming_form_speaks_at_the_end() -> None:
     tok = sentencepiece_bpe()
     ids = tok.encode("the and the", add_special_tokens=False)
     backend = type(tok.backend).from_str(tok.backend.to_str())
-    backend.decoder = decoders.Sequence(
-        [decoders.Fuse(), decoders.Replace("▁the", " a"), decoders.Replace("▁", " ")]
-    )
+    backend.decoder = decoders.Sequence([decoders.Fuse(), decoders.Replace("▁the", " a"), decoders.Replace("▁", " ")])
     odd = Tokenizer(backend)
     parts = streamed(odd, ids)
     assert parts[-1] == odd.decode(ids) == " a and a"
@@ -147,9 +143,7 @@ STOPS = st.lists(st.text("ab<", min_size=1, max_size=4), min_size=1, max_size=3)
 
 @settings(max_examples=500, deadline=None)
 @given(stops=STOPS, parts=st.lists(st.text("ab<c", max_size=5), max_size=10))
-def test_a_stop_string_cuts_the_text_where_it_first_is_complete(
-    stops: list[str], parts: list[str]
-) -> None:
+def test_a_stop_string_cuts_the_text_where_it_first_is_complete(stops: list[str], parts: list[str]) -> None:
     text = "".join(parts)
     ends = [text.find(s) + len(s) for s in stops if s in text]
     matcher, shown, hit = StopMatcher(stops), "", None

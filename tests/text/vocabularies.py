@@ -32,19 +32,25 @@ def sentencepiece_bpe() -> Tokenizer:
     pieces = ["<unk>", "<s>", "</s>", *(f"<0x{b:02X}>" for b in range(256))]
     letters = list("▁abcdefghijklmnopqrstuvwxyzT.,'!?")
     words = ["th", "▁th", "▁the", "in", "er", "an", "▁a", "▁an", "and", "▁▁"]
-    merges = [("t", "h"), ("▁", "th"), ("▁th", "e"), ("i", "n"), ("e", "r"), ("a", "n"),
-              ("▁", "a"), ("▁", "an"), ("▁a", "n"), ("an", "d"), ("▁", "▁")]  # fmt: skip
+    merges = [
+        ("t", "h"),
+        ("▁", "th"),
+        ("▁th", "e"),
+        ("i", "n"),
+        ("e", "r"),
+        ("a", "n"),
+        ("▁", "a"),
+        ("▁", "an"),
+        ("▁a", "n"),
+        ("an", "d"),
+        ("▁", "▁"),
+    ]
     vocab = {p: i for i, p in enumerate([*pieces, *letters, *words])}
-    backend: Any = Backend(
-        models.BPE(vocab, merges, unk_token="<unk>", byte_fallback=True, fuse_unk=True)
-    )
-    backend.normalizer = normalizers.Sequence(
-        [normalizers.Prepend("▁"), normalizers.Replace(" ", "▁")]
-    )
+    backend: Any = Backend(models.BPE(vocab, merges, unk_token="<unk>", byte_fallback=True, fuse_unk=True))
+    backend.normalizer = normalizers.Sequence([normalizers.Prepend("▁"), normalizers.Replace(" ", "▁")])
     backend.decoder = decoders.Sequence(
-        [decoders.Replace("▁", " "), decoders.ByteFallback(), decoders.Fuse(),
-         decoders.Strip(" ", 1, 0)]
-    )  # fmt: skip
+        [decoders.Replace("▁", " "), decoders.ByteFallback(), decoders.Fuse(), decoders.Strip(" ", 1, 0)]
+    )
     backend.post_processor = processors.TemplateProcessing(
         single="<s> $A", pair="<s> $A <s>:1 $B:1", special_tokens=[("<s>", 1)]
     )
@@ -58,9 +64,7 @@ def unigram() -> Tokenizer:
     scored = [("<pad>", 0.0), ("</s>", 0.0), ("<unk>", 0.0), ("▁", -2.0)]
     scored += [(c, -5.0) for c in letters] + [("▁the", -3.0), ("ing", -4.0), ("▁a", -3.5)]
     backend: Any = Backend(models.Unigram(scored, unk_id=2))
-    backend.normalizer = normalizers.Sequence(
-        [normalizers.Strip(), normalizers.Replace(Regex(" {2,}"), " ")]
-    )
+    backend.normalizer = normalizers.Sequence([normalizers.Strip(), normalizers.Replace(Regex(" {2,}"), " ")])
     backend.pre_tokenizer = pre_tokenizers.Metaspace()
     backend.decoder = decoders.Metaspace()
     special = {"unk_token": "<unk>", "pad_token": "<pad>", "eos_token": "</s>"}
@@ -70,22 +74,34 @@ def unigram() -> Tokenizer:
 @cache
 def wordpiece() -> Tokenizer:
     letters = list("abcdefghijklmnopqrstuvwxyz.,'!?")
-    words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *letters, *("##" + c for c in letters),
-             "the", "do", "not", "##ing", "##er", "n", "t", "don"]  # fmt: skip
+    words = [
+        "[PAD]",
+        "[UNK]",
+        "[CLS]",
+        "[SEP]",
+        "[MASK]",
+        *letters,
+        *("##" + c for c in letters),
+        "the",
+        "do",
+        "not",
+        "##ing",
+        "##er",
+        "n",
+        "t",
+        "don",
+    ]
     vocab = {w: i for i, w in enumerate(dict.fromkeys(words))}
     backend: Any = Backend(models.WordPiece(vocab, unk_token="[UNK]"))
     backend.normalizer = normalizers.BertNormalizer()
     backend.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
     backend.decoder = decoders.WordPiece()
     backend.post_processor = processors.TemplateProcessing(
-        single="[CLS] $A [SEP]", pair="[CLS] $A [SEP] $B:1 [SEP]:1",
-        special_tokens=[("[CLS]", 2), ("[SEP]", 3)],
-    )  # fmt: skip
+        single="[CLS] $A [SEP]", pair="[CLS] $A [SEP] $B:1 [SEP]:1", special_tokens=[("[CLS]", 2), ("[SEP]", 3)]
+    )
     names = {"pad": "[PAD]", "unk": "[UNK]", "cls": "[CLS]", "sep": "[SEP]", "mask": "[MASK]"}
     return Tokenizer(
-        backend,
-        special_tokens={f"{k}_token": v for k, v in names.items()},
-        clean_up_tokenization_spaces=True,
+        backend, special_tokens={f"{k}_token": v for k, v in names.items()}, clean_up_tokenization_spaces=True
     )
 
 
@@ -99,9 +115,7 @@ def plain_words() -> Tokenizer:
 def suffix_bpe() -> Tokenizer:
     """As the first GPT: words end in </w>."""
     vocab = {w: i for i, w in enumerate(["<unk>", "a", "b", "a</w>", "b</w>", "ab</w>"])}
-    backend: Any = Backend(
-        models.BPE(vocab, [("a", "b</w>")], unk_token="<unk>", end_of_word_suffix="</w>")
-    )
+    backend: Any = Backend(models.BPE(vocab, [("a", "b</w>")], unk_token="<unk>", end_of_word_suffix="</w>"))
     backend.decoder = decoders.BPEDecoder("</w>")
     return Tokenizer(backend)
 
@@ -115,7 +129,11 @@ def speech_letters() -> Tokenizer:
 
 
 KINDS = {
-    "byte_level": byte_level, "sentencepiece_bpe": sentencepiece_bpe, "unigram": unigram,
-    "wordpiece": wordpiece, "plain_words": plain_words, "suffix_bpe": suffix_bpe,
+    "byte_level": byte_level,
+    "sentencepiece_bpe": sentencepiece_bpe,
+    "unigram": unigram,
+    "wordpiece": wordpiece,
+    "plain_words": plain_words,
+    "suffix_bpe": suffix_bpe,
     "speech_letters": speech_letters,
-}  # fmt: skip
+}

@@ -37,9 +37,12 @@ def make(folder: Any, kind: str, steps: int = STEPS, **options: Any) -> Trainer:
     """The trainer, built as a new process would build it."""
     votive.manual_seed(3)
     model = votive.nn.Sequential(
-        votive.nn.Linear(3, 8), votive.nn.BatchNorm1d(8), votive.nn.Tanh(),
-        votive.nn.Dropout(0.2), votive.nn.Linear(8, 1),
-    )  # fmt: skip
+        votive.nn.Linear(3, 8),
+        votive.nn.BatchNorm1d(8),
+        votive.nn.Tanh(),
+        votive.nn.Dropout(0.2),
+        votive.nn.Linear(8, 1),
+    )
     optimizer = votive.optim.AdamW(model.parameters(), lr=0.02)
     data = DataLoader(Noisy(), 4, shuffle=True, num_workers=2 if kind == "workers" else 0)
     x = votive.arange(12.0).view(4, 3)

@@ -38,9 +38,7 @@ def found() -> dict[str, Any]:
 
 FOUND = found()
 EXAMPLES = sorted(n for n, v in FOUND.items() if ">>>" in (v.__doc__ or ""))
-PUBLIC = sorted(
-    f"{package}.{name}" for package in PACKAGES for name in importlib.import_module(package).__all__
-)
+PUBLIC = sorted(f"{package}.{name}" for package in PACKAGES for name in importlib.import_module(package).__all__)
 
 
 @pytest.mark.parametrize("name", PUBLIC)

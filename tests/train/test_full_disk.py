@@ -50,9 +50,7 @@ SAVES: dict[str, Callable[[Path], Any]] = {
 
 @pytest.mark.parametrize("name", SAVES)
 @pytest.mark.parametrize("before", [b"what was there", None])
-def test_a_save_that_fails_leaves_what_was_there(
-    name: str, before: bytes | None, tmp_path: Path
-) -> None:
+def test_a_save_that_fails_leaves_what_was_there(name: str, before: bytes | None, tmp_path: Path) -> None:
     path = tmp_path / name
     if before is not None:
         path.write_bytes(before)
@@ -95,9 +93,13 @@ def test_of_several_shards_none_is_replaced_when_one_does_not_fit(tmp_path: Path
 def test_a_model_that_cannot_be_saved_leaves_the_one_in_the_folder(tmp_path: Path) -> None:
     def model(width: int) -> Any:
         config = vt.models.LlamaConfig(
-            vocab_size=64, hidden_size=width, intermediate_size=width, num_hidden_layers=1,
-            num_attention_heads=2, num_key_value_heads=2,
-        )  # fmt: skip
+            vocab_size=64,
+            hidden_size=width,
+            intermediate_size=width,
+            num_hidden_layers=1,
+            num_attention_heads=2,
+            num_key_value_heads=2,
+        )
         return vt.models.LlamaForCausalLM(config)
 
     model(16).save_pretrained(tmp_path)
@@ -119,9 +121,16 @@ def trainer(folder: Path | None, width: int = 2000) -> Trainer:
     x = vt.linspace(0, 1, 16).unsqueeze(1)
     data = vt.data.DataLoader(vt.data.TensorDataset(x, 3 * x + 1), 4, shuffle=True)
     return Trainer(
-        model, vt.optim.Adam(model.parameters(), lr=0.01), vt.nn.functional.mse_loss, data,
-        epochs=3, progress=False, folder=folder, checkpoint_every=2, seed=0,
-    )  # fmt: skip
+        model,
+        vt.optim.Adam(model.parameters(), lr=0.01),
+        vt.nn.functional.mse_loss,
+        data,
+        epochs=3,
+        progress=False,
+        folder=folder,
+        checkpoint_every=2,
+        seed=0,
+    )
 
 
 def test_training_on_a_full_disk_says_which_checkpoint_is_the_last(tmp_path: Path) -> None:

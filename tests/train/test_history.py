@@ -63,12 +63,9 @@ def test_a_history_survives_its_file_with_every_kind_of_number(tmp_path: Path) -
 
 @pytest.mark.parametrize(
     "losses",
-    [
-        [], [1.0], [2.0, 2.0], [0.0], [math.nan, 1.0], [1e-9, 1e9], [-5.0, 3.0],
-        [float(i % 7) for i in range(5000)],
-    ],
+    [[], [1.0], [2.0, 2.0], [0.0], [math.nan, 1.0], [1e-9, 1e9], [-5.0, 3.0], [float(i % 7) for i in range(5000)]],
     ids=["none", "one", "flat", "zero", "nan", "wide", "signs", "long"],
-)  # fmt: skip
+)
 @pytest.mark.parametrize("log", [False, True])
 def test_any_curve_can_be_drawn(losses: list[float], log: bool, tmp_path: Path) -> None:
     history = recorded(losses)
@@ -115,9 +112,7 @@ def test_thinning_keeps_spikes_and_order() -> None:
     assert (max(ys), min(ys)) == (9.0, -9.0)
 
 
-@pytest.mark.parametrize(
-    ("low", "high"), [(0.13, 0.97), (-4e5, 7e6), (1e-12, 3e-12), (5, 5), (-2, -1)]
-)
+@pytest.mark.parametrize(("low", "high"), [(0.13, 0.97), (-4e5, 7e6), (1e-12, 3e-12), (5, 5), (-2, -1)])
 def test_axes_cover_their_values_with_few_round_ticks(low: float, high: float) -> None:
     axis = chart.axis([low, high], 0, 100)
     assert axis.low <= low <= high <= axis.high

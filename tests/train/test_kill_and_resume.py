@@ -29,9 +29,13 @@ def killed(folder: Path, kind: str, kill: str) -> None:
     path = os.pathsep.join([str(Path(votive.__file__).parent.parent), str(ROOT)])
     run = subprocess.run(
         [sys.executable, "-m", "tests.train.run", str(folder), kind, kill],
-        cwd=ROOT, env={**os.environ, "PYTHONPATH": path}, capture_output=True, text=True,
-        timeout=60, check=False,
-    )  # fmt: skip
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": path},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
     assert run.returncode == -signal.SIGKILL, run.stderr
 
 
@@ -62,9 +66,7 @@ def test_a_killed_run_ends_as_if_it_had_not_been(kind: str, tmp_path: Path) -> N
     assert got["loss"] == want["loss"], f"killed at step {first}, {second}"
     assert got == want
     assert got_weights == want_weights
-    assert (folder / "history.json").read_bytes() == (
-        tmp_path / "whole" / "history.json"
-    ).read_bytes()
+    assert (folder / "history.json").read_bytes() == (tmp_path / "whole" / "history.json").read_bytes()
 
 
 def test_a_run_killed_while_it_saves_leaves_only_whole_checkpoints(tmp_path: Path) -> None:

@@ -11,12 +11,25 @@ import votive
 from votive.train import Callback, Recipe, train_language_model
 from votive.train.corpus import prepare
 
-LINES = [f"{a} {b} went to the {c}.\n" for a in ("A", "The") for b in ("cat", "dog", "king")
-         for c in ("wood", "sea", "hill", "town")]  # fmt: skip
+LINES = [
+    f"{a} {b} went to the {c}.\n"
+    for a in ("A", "The")
+    for b in ("cat", "dog", "king")
+    for c in ("wood", "sea", "hill", "town")
+]
 SMALL = Recipe(
-    hidden_size=16, num_hidden_layers=1, num_attention_heads=2, num_key_value_heads=1, context=8,
-    vocab_size=290, batch_size=4, max_steps=8, checkpoint_every=2, eval_every=4, held_out=0.1,
-)  # fmt: skip
+    hidden_size=16,
+    num_hidden_layers=1,
+    num_attention_heads=2,
+    num_key_value_heads=1,
+    context=8,
+    vocab_size=290,
+    batch_size=4,
+    max_steps=8,
+    checkpoint_every=2,
+    eval_every=4,
+    held_out=0.1,
+)
 
 
 @pytest.fixture

@@ -29,9 +29,7 @@ def line(n: int = 16) -> TensorDataset:
     return TensorDataset(x, 3 * x + 1)
 
 
-def small(
-    lr: float = 0.1, optimizer: Callable[..., Any] = votive.optim.SGD, **options: Any
-) -> Trainer:
+def small(lr: float = 0.1, optimizer: Callable[..., Any] = votive.optim.SGD, **options: Any) -> Trainer:
     votive.manual_seed(0)
     model = options.pop("model", None) or votive.nn.Linear(1, 1)
     data = options.pop("data", None)
@@ -51,9 +49,14 @@ def small(
 def test_it_computes_what_a_loop_written_by_hand_computes() -> None:
     data = DataLoader(line(), 2)
     trainer = small(
-        data=data, max_steps=None, epochs=3, accumulate=3, clip_grad_norm=0.5,
-        scheduler=lambda o: lr_scheduler.StepLR(o, 2), optimizer=votive.optim.Adam,
-    )  # fmt: skip
+        data=data,
+        max_steps=None,
+        epochs=3,
+        accumulate=3,
+        clip_grad_norm=0.5,
+        scheduler=lambda o: lr_scheduler.StepLR(o, 2),
+        optimizer=votive.optim.Adam,
+    )
     history = trainer.fit()
 
     votive.manual_seed(0)
@@ -130,9 +133,7 @@ def test_mixed_precision_covers_forward_and_evaluation_only(amp: Any, want: str 
         assert not votive.is_autocast_enabled("cpu")
 
     chosen = votive.float16 if amp == "half" else amp
-    trainer = small(
-        step=step, amp=chosen, eval_data=DataLoader(line(), 4), max_steps=2, callbacks=[at_step]
-    )
+    trainer = small(step=step, amp=chosen, eval_data=DataLoader(line(), 4), max_steps=2, callbacks=[at_step])
     trainer.fit()
     assert seen == {want or "float32"}
 
@@ -140,9 +141,7 @@ def test_mixed_precision_covers_forward_and_evaluation_only(amp: Any, want: str 
 def test_a_gradient_scaler_is_used_saved_and_resumed(tmp_path: Path) -> None:
     def run(steps: int, folder: Path | None) -> Trainer:
         scaler = votive.amp.GradScaler("cpu", init_scale=1024.0, growth_interval=3)
-        trainer = small(
-            scaler=scaler, clip_grad_norm=1.0, max_steps=steps, folder=folder, checkpoint_every=2
-        )
+        trainer = small(scaler=scaler, clip_grad_norm=1.0, max_steps=steps, folder=folder, checkpoint_every=2)
         trainer.fit()
         return trainer
 
@@ -189,9 +188,12 @@ def test_without_a_number_evaluation_follows_each_epoch_and_the_end() -> None:
 
 def test_a_plateau_scheduler_steps_on_the_metric() -> None:
     trainer = small(
-        lr=0.0, scheduler=lambda o: lr_scheduler.ReduceLROnPlateau(o, patience=0, min_lr=0),
-        eval_data=DataLoader(line(), 16), eval_every=1, max_steps=3,
-    )  # fmt: skip
+        lr=0.0,
+        scheduler=lambda o: lr_scheduler.ReduceLROnPlateau(o, patience=0, min_lr=0),
+        eval_data=DataLoader(line(), 16),
+        eval_every=1,
+        max_steps=3,
+    )
     trainer.optimizer.param_groups[0]["lr"] = 1e-12
     history = trainer.fit()
     assert history["lr"] == pytest.approx([1e-12, 1e-12, 1e-13], rel=1e-6)
@@ -204,9 +206,16 @@ def test_the_last_few_and_the_best_checkpoints_are_kept(tmp_path: Path) -> None:
     data = DataLoader(line(), 16)
     values = iter([3.0, 5.0, 4.0, 1.0])
     trainer = small(
-        folder=tmp_path, checkpoint_every=1, keep_last=2, max_steps=4, eval_data=data,
-        eval_every=1, metrics={"score": lambda o, t: next(values)}, best="score", best_mode="max",
-    )  # fmt: skip
+        folder=tmp_path,
+        checkpoint_every=1,
+        keep_last=2,
+        max_steps=4,
+        eval_data=data,
+        eval_every=1,
+        metrics={"score": lambda o, t: next(values)},
+        best="score",
+        best_mode="max",
+    )
     trainer.fit()
     assert trainer.checkpoints is not None
     assert trainer.checkpoints.steps() == [3, 4]
@@ -230,9 +239,7 @@ def test_a_damaged_checkpoint_is_passed_over_with_a_warning(tmp_path: Path) -> N
     assert got["loss"] == want["loss"]
 
 
-def test_a_folder_in_use_is_resumed_or_refused_and_a_finished_run_stays_finished(
-    tmp_path: Path,
-) -> None:
+def test_a_folder_in_use_is_resumed_or_refused_and_a_finished_run_stays_finished(tmp_path: Path) -> None:
     first = small(folder=tmp_path).fit()
     with pytest.raises(FileExistsError, match="step 12"):
         small(folder=tmp_path).fit(resume=False)
@@ -242,9 +249,7 @@ def test_a_folder_in_use_is_resumed_or_refused_and_a_finished_run_stays_finished
     assert steps == []
 
 
-OPTIMIZERS = [
-    "SGD", "Adam", "AdamW", "RMSprop", "Adagrad", "Adadelta", "Adamax", "NAdam", "RAdam", "Lion",
-]  # fmt: skip
+OPTIMIZERS = ["SGD", "Adam", "AdamW", "RMSprop", "Adagrad", "Adadelta", "Adamax", "NAdam", "RAdam", "Lion"]
 SCHEDULERS: dict[str, Callable[[Any], Any]] = {
     "step": lambda o: lr_scheduler.StepLR(o, 2),
     "milestones": lambda o: lr_scheduler.MultiStepLR(o, [2, 5]),
@@ -267,19 +272,23 @@ SCHEDULERS: dict[str, Callable[[Any], Any]] = {
 
 
 @pytest.mark.parametrize(
-    ("optimizer", "scheduler"),
-    [*((o, "cosine") for o in OPTIMIZERS), *(("SGD", s) for s in SCHEDULERS)],
+    ("optimizer", "scheduler"), [*((o, "cosine") for o in OPTIMIZERS), *(("SGD", s) for s in SCHEDULERS)]
 )
-def test_every_optimizer_and_scheduler_resumes_exactly(
-    optimizer: str, scheduler: str, tmp_path: Path
-) -> None:
+def test_every_optimizer_and_scheduler_resumes_exactly(optimizer: str, scheduler: str, tmp_path: Path) -> None:
     def run(folder: Path | None, callbacks: Any = ()) -> Any:
         return small(
-            lr=0.05, optimizer=getattr(votive.optim, optimizer), max_steps=9, folder=folder,
-            scheduler=SCHEDULERS[scheduler], eval_data=DataLoader(line(), 8), eval_every=2,
-            data=DataLoader(line(), 4, shuffle=True), seed=5, checkpoint_every=5,
+            lr=0.05,
+            optimizer=getattr(votive.optim, optimizer),
+            max_steps=9,
+            folder=folder,
+            scheduler=SCHEDULERS[scheduler],
+            eval_data=DataLoader(line(), 8),
+            eval_every=2,
+            data=DataLoader(line(), 4, shuffle=True),
+            seed=5,
+            checkpoint_every=5,
             callbacks=callbacks,
-        ).fit()  # fmt: skip
+        ).fit()
 
     def crash(trainer: Trainer) -> None:
         if trainer.step == 6:
@@ -360,20 +369,27 @@ def test_callbacks_hear_of_everything_in_order(tmp_path: Path) -> None:
 
     log = Log()
     small(
-        data=DataLoader(line(), 8), eval_data=DataLoader(line(), 16), callbacks=[log],
-        max_steps=None, epochs=1, folder=tmp_path,
-    ).fit()  # fmt: skip
-    assert log.seen == [
-        "start", "step 1", "step 2", "eval ['loss']", "epoch 1", "step-00000002.safetensors", "end",
-    ]  # fmt: skip
+        data=DataLoader(line(), 8),
+        eval_data=DataLoader(line(), 16),
+        callbacks=[log],
+        max_steps=None,
+        epochs=1,
+        folder=tmp_path,
+    ).fit()
+    assert log.seen == ["start", "step 1", "step 2", "eval ['loss']", "epoch 1", "step-00000002.safetensors", "end"]
 
 
 def test_early_stopping_remembers_over_a_resume(tmp_path: Path) -> None:
     def run(steps: int) -> Trainer:
         trainer = small(
-            lr=0.0, max_steps=steps, eval_data=DataLoader(line(), 16), eval_every=1,
-            callbacks=[EarlyStopping(patience=4)], folder=tmp_path, checkpoint_every=1,
-        )  # fmt: skip
+            lr=0.0,
+            max_steps=steps,
+            eval_data=DataLoader(line(), 16),
+            eval_every=1,
+            callbacks=[EarlyStopping(patience=4)],
+            folder=tmp_path,
+            checkpoint_every=1,
+        )
         trainer.fit()
         return trainer
 
@@ -390,9 +406,7 @@ def test_a_loss_that_is_not_finite_stops_before_it_is_saved(tmp_path: Path) -> N
     assert len(small(lr=1e30, allow_nonfinite=True).fit()) == 12
 
 
-def test_lines_tell_loss_rate_and_time_when_there_is_no_terminal(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_lines_tell_loss_rate_and_time_when_there_is_no_terminal(capsys: pytest.CaptureFixture[str]) -> None:
     small(progress=None, log_every=4, eval_data=DataLoader(line(), 16), unit="tokens").fit()
     lines = capsys.readouterr().out.splitlines()
     shown = [x for x in lines if "/12" in x]
@@ -490,9 +504,13 @@ def test_two_thousand_steps_leave_memory_flat() -> None:
 
     model = votive.nn.Sequential(votive.nn.Linear(1, 64), votive.nn.Tanh(), votive.nn.Linear(64, 1))
     small(
-        model=model, optimizer=votive.optim.AdamW, data=DataLoader(line(64), 16, shuffle=True),
-        max_steps=2500, callbacks=[look], clip_grad_norm=1.0,
-    ).fit()  # fmt: skip
+        model=model,
+        optimizer=votive.optim.AdamW,
+        data=DataLoader(line(64), 16, shuffle=True),
+        max_steps=2500,
+        callbacks=[look],
+        clip_grad_norm=1.0,
+    ).fit()
     (held, before), (held_after, after) = marks
     assert held_after <= held + 4096
     assert after - before < 4 << 20

@@ -14,9 +14,14 @@ torch = pytest.importorskip("torch", reason="compares with torch")
 nn, F = torch.nn, torch.nn.functional
 
 LITE = [  # kernel, repeats, channels, expansion, stride
-    (3, 1, 16, 1, 1), (3, 2, 24, 6, 2), (5, 2, 40, 6, 2), (3, 3, 80, 6, 2), (5, 3, 112, 6, 1),
-    (5, 4, 192, 6, 2), (3, 1, 320, 6, 1),
-]  # fmt: skip
+    (3, 1, 16, 1, 1),
+    (3, 2, 24, 6, 2),
+    (5, 2, 40, 6, 2),
+    (3, 3, 80, 6, 2),
+    (5, 3, 112, 6, 1),
+    (5, 4, 192, 6, 2),
+    (3, 1, 320, 6, 1),
+]
 
 
 def same(x: Any, conv: Any) -> Any:
@@ -34,9 +39,7 @@ def lite_forward(net: dict[str, Any], x: Any) -> Any:
     x = F.relu6(net["bn1"](same(x, net["conv_stem"])))
     for stage, (_, repeats, _, expansion, _) in enumerate(LITE):
         for i in range(repeats):
-            part = {
-                k.split(".")[3]: m for k, m in net.items() if k.startswith(f"blocks.{stage}.{i}.")
-            }
+            part = {k.split(".")[3]: m for k, m in net.items() if k.startswith(f"blocks.{stage}.{i}.")}
             if expansion == 1:
                 y = F.relu6(part["bn1"](same(x, part["conv_dw"])))
                 y = part["bn2"](part["conv_pw"](y))
@@ -56,9 +59,7 @@ def lite_modules(classes: int) -> dict[str, Any]:
     for stage, (kernel, repeats, channels, expansion, stride) in enumerate(LITE):
         for i in range(repeats):
             at, wide = f"blocks.{stage}.{i}.", width * expansion
-            deep = nn.Conv2d(
-                wide, wide, kernel, stride if i == 0 else 1, groups=wide, bias=False
-            )  # fmt: skip
+            deep = nn.Conv2d(wide, wide, kernel, stride if i == 0 else 1, groups=wide, bias=False)
             if expansion == 1:
                 found |= {at + "conv_dw": deep, at + "bn1": _norm(wide)}
                 found |= {at + "conv_pw": nn.Conv2d(wide, channels, 1, bias=False)}
@@ -119,10 +120,13 @@ class UNet(nn.Module):
     @staticmethod
     def twice(inputs: int, middle: int, outputs: int) -> Any:
         return nn.Sequential(
-            nn.Conv2d(inputs, middle, 3, padding=1, bias=False), nn.BatchNorm2d(middle), nn.ReLU(),
-            nn.Conv2d(middle, outputs, 3, padding=1, bias=False), nn.BatchNorm2d(outputs),
+            nn.Conv2d(inputs, middle, 3, padding=1, bias=False),
+            nn.BatchNorm2d(middle),
             nn.ReLU(),
-        )  # fmt: skip
+            nn.Conv2d(middle, outputs, 3, padding=1, bias=False),
+            nn.BatchNorm2d(outputs),
+            nn.ReLU(),
+        )
 
     def forward(self, x: Any) -> Any:
         kept = []

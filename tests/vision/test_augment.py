@@ -93,9 +93,7 @@ def test_automatic_augmentations_have_torchvisions_operations_and_strengths(whic
         for strength in (float(mine[2]), -float(mine[-1]) if signed else float(mine[-1])):
             for a, b in images:
                 got = ours.apply(a, [(op, strength)])
-                want = theirs._apply_image_or_video_transform(
-                    b, op, strength, theirs.interpolation, theirs._fill
-                )
+                want = theirs._apply_image_or_video_transform(b, op, strength, theirs.interpolation, theirs._fill)
                 if got.dtype is votive.uint8 and which == "augmix":
                     # Bilinear samples that fall between two bytes: sums are in another order.
                     apart = np.abs(got.numpy().astype(int) - want.numpy())
@@ -139,8 +137,6 @@ def test_augmix_of_equal_parts_is_the_mean() -> None:
     image = votive.from_numpy(cases.image("float32"))
     mix = T.AugMix(mixture_width=2)
     parts = votive.full((1, 2), 0.25)
-    out = mix.mixed(
-        image, [[("AutoContrast", 0.0)], [("Equalize", 0.0)]], votive.tensor([0.5]), parts
-    )
+    out = mix.mixed(image, [[("AutoContrast", 0.0)], [("Equalize", 0.0)]], votive.tensor([0.5]), parts)
     expected = image / 2 + F.autocontrast(image) / 4 + F.equalize(image) / 4
     assert votive.allclose(out, expected, atol=1e-6)

@@ -40,12 +40,8 @@ def test_blocks_agree_with_torchvisions_in_names_and_values(case: str) -> None:
     shape = {"mlp": (3, 5), "video": (2, 4, 3, 6, 7)}.get(case, (2, 4, 10, 11))
     x = votive.from_numpy(rng.normal(size=shape).astype(np.float32))
     got, expected = ours.eval()(x), theirs.eval()(to_torch(x))
-    np.testing.assert_allclose(
-        got.detach().numpy(), expected.detach().numpy(), rtol=1e-4, atol=1e-5
-    )
-    assert [type(m).__name__ for m in ours.modules()] == [
-        type(m).__name__ for m in theirs.modules()
-    ]
+    np.testing.assert_allclose(got.detach().numpy(), expected.detach().numpy(), rtol=1e-4, atol=1e-5)
+    assert [type(m).__name__ for m in ours.modules()] == [type(m).__name__ for m in theirs.modules()]
 
 
 def test_a_frozen_norm_takes_the_state_of_an_ordinary_one() -> None:

@@ -52,9 +52,7 @@ def write_mnist(folder: Path, packed: bool) -> dict[str, tuple[Any, Any]]:
 
 @pytest.mark.parametrize("packed", [False, True])
 @pytest.mark.parametrize("place", ["", "MNIST/raw"])
-def test_mnist_is_read_packed_or_not_from_either_folder(
-    packed: bool, place: str, tmp_path: Path
-) -> None:
+def test_mnist_is_read_packed_or_not_from_either_folder(packed: bool, place: str, tmp_path: Path) -> None:
     sets = write_mnist(tmp_path / place, packed)
     for train, part in ((True, "train"), (False, "t10k")):
         data = datasets.MNIST(tmp_path, train=train)
@@ -102,15 +100,7 @@ def test_a_torch_user_finds_the_same_in_torchvision(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("dtype", "code"),
-    [
-        (np.uint8, 8),
-        (np.int8, 9),
-        (np.int16, 11),
-        (np.int32, 12),
-        (np.float32, 13),
-        (np.float64, 14),
-    ],
+    ("dtype", "code"), [(np.uint8, 8), (np.int8, 9), (np.int16, 11), (np.int32, 12), (np.float32, 13), (np.float64, 14)]
 )
 def test_every_type_of_idx_is_read(dtype: Any, code: int, tmp_path: Path) -> None:
     array = np.arange(-6, 6).astype(dtype).reshape(2, 3, 2)
@@ -157,10 +147,7 @@ def python2_pickle(array: Any, rest: dict[str, Any]) -> bytes:
     """A batch as Python 2 wrote it: protocol 2, NumPy's old module, text and bytes alike."""
     short = lambda b: b"U" + bytes([len(b)]) + b
     out = b"\x80\x02}("
-    out += (
-        short(b"data")
-        + b"cnumpy.core.multiarray\n_reconstruct\n(cnumpy\nndarray\nK\x00\x85U\x01btR"
-    )
+    out += short(b"data") + b"cnumpy.core.multiarray\n_reconstruct\n(cnumpy\nndarray\nK\x00\x85U\x01btR"
     out += b"(K\x01J" + struct.pack("<i", array.shape[0]) + b"M" + struct.pack("<H", array.shape[1])
     out += b"\x86cnumpy\ndtype\n(U\x02u1K\x00K\x01tR(K\x03U\x01|NNN"
     out += b"J\xff\xff\xff\xffJ\xff\xff\xff\xffK\x00tb"
@@ -353,9 +340,7 @@ def md5(path: Path) -> str:
     return hashlib.md5(path.read_bytes()).hexdigest()
 
 
-def test_mnist_is_downloaded_once_from_the_first_mirror_that_has_it(
-    server: Any, tmp_path: Path
-) -> None:
+def test_mnist_is_downloaded_once_from_the_first_mirror_that_has_it(server: Any, tmp_path: Path) -> None:
     folder, address, asked = server
     sets = write_mnist(folder, True)
 
@@ -368,9 +353,7 @@ def test_mnist_is_downloaded_once_from_the_first_mirror_that_has_it(
     assert len(asked) == 8  # each file is asked for at both
     Local(tmp_path / "new", train=False, download=True)
     assert len(asked) == 8
-    assert sorted(p.name for p in (tmp_path / "new/Local/raw").iterdir()) == sorted(
-        name for name, _ in Local.resources
-    )
+    assert sorted(p.name for p in (tmp_path / "new/Local/raw").iterdir()) == sorted(name for name, _ in Local.resources)
 
 
 def test_a_download_with_a_wrong_checksum_leaves_nothing(server: Any, tmp_path: Path) -> None:
@@ -392,9 +375,7 @@ def test_a_download_with_a_wrong_checksum_leaves_nothing(server: Any, tmp_path: 
         Nowhere(tmp_path / "new", download=True)
 
 
-def test_cifar_is_downloaded_and_unpacked_and_stays_in_its_folder(
-    server: Any, tmp_path: Path
-) -> None:
+def test_cifar_is_downloaded_and_unpacked_and_stays_in_its_folder(server: Any, tmp_path: Path) -> None:
     folder, address, asked = server
 
     def archive(entries: dict[str, bytes]) -> None:
@@ -406,10 +387,14 @@ def test_cifar_is_downloaded_and_unpacked_and_stays_in_its_folder(
 
     base = "cifar-10-batches-py"
     batch = pickle.dumps({"data": pixels(2, 1), "labels": [0, 1]}, 2)
-    archive({
-        f"{base}/data_batch_1": batch, f"{base}/data_batch_2": batch, f"{base}/test_batch": batch,
-        f"{base}/batches.meta": pickle.dumps({"label_names": ["a", "b"]}, 2),
-    })  # fmt: skip
+    archive(
+        {
+            f"{base}/data_batch_1": batch,
+            f"{base}/data_batch_2": batch,
+            f"{base}/test_batch": batch,
+            f"{base}/batches.meta": pickle.dumps({"label_names": ["a", "b"]}, 2),
+        }
+    )
 
     class Local(SmallCIFAR10):
         url, filename, tgz_md5 = f"{address}small.tar.gz", "small.tar.gz", None

@@ -136,9 +136,7 @@ def test_boxes_of_every_format_follow(case: str, format: str, dtype: Any, clampi
     options = {"format": format, "canvas_size": (24, 31), "clamping_mode": clamping}
     name, args, more = cases.GEOMETRY[case]
     array = cases.boxes().astype(dtype)
-    expected = getattr(reference, name)(
-        reference_tensors.BoundingBoxes(array, **options), *args, **more
-    )
+    expected = getattr(reference, name)(reference_tensors.BoundingBoxes(array, **options), *args, **more)
     out = getattr(F, name)(tv_tensors.BoundingBoxes(array, **options), *args, **more)
     assert out.canvas_size == tuple(expected.canvas_size)
     assert (out.format.name, out.clamping_mode) == (format, clamping)
@@ -173,9 +171,7 @@ def test_types_convert_with_scale_as_in_torchvision(old: str, new: str) -> None:
     assert ours.dtype == expected.numpy().dtype
     # Half products may round the last bit otherwise.
     bits = 1e-3 if "float16" in (old, new) else 1e-6
-    np.testing.assert_allclose(
-        ours.astype(np.float64), expected.numpy().astype(np.float64), rtol=bits
-    )
+    np.testing.assert_allclose(ours.astype(np.float64), expected.numpy().astype(np.float64), rtol=bits)
 
 
 def test_images_keep_their_class_and_what_is_unknown_is_refused() -> None:
@@ -296,10 +292,7 @@ def test_tensors_become_pil_images_as_in_torchvision(channels: int, kind: str) -
 
     array = cases.image(kind, (channels, 5, 7))
     expected = reference.to_pil_image(torch.from_numpy(array))
-    for ours in (
-        F.to_pil_image(votive.from_numpy(array)),
-        F.to_pil_image(np.moveaxis(array, 0, -1)),
-    ):
+    for ours in (F.to_pil_image(votive.from_numpy(array)), F.to_pil_image(np.moveaxis(array, 0, -1))):
         assert ours.mode == expected.mode
         np.testing.assert_array_equal(np.asarray(ours), np.asarray(expected))
     if kind == "uint8":

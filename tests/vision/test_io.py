@@ -206,10 +206,15 @@ def test_wrong_arguments_are_told(call: Any, error: Any, words: str) -> None:
 @pytest.mark.parametrize(
     "options",
     [
-        {}, {"nrow": 3}, {"padding": 0}, {"normalize": True}, {"pad_value": 0.7},
-        {"normalize": True, "scale_each": True}, {"normalize": True, "value_range": (0.2, 0.6)},
+        {},
+        {"nrow": 3},
+        {"padding": 0},
+        {"normalize": True},
+        {"pad_value": 0.7},
+        {"normalize": True, "scale_each": True},
+        {"normalize": True, "value_range": (0.2, 0.6)},
     ],
-)  # fmt: skip
+)
 def test_grids_agree_with_torchvision(options: dict[str, Any], tmp_path: Path) -> None:
     from tests.vision.reference import to_torch, torchvision
 
@@ -230,9 +235,12 @@ def test_a_grid_lays_images_out_row_by_row() -> None:
     images = votive.arange(5.0).reshape(5, 1, 1, 1)
     grid = utils.make_grid(images, nrow=3, padding=1, pad_value=9.0)
     assert grid[0].tolist() == [
-        [9, 9, 9, 9, 9, 9, 9], [9, 0, 9, 1, 9, 2, 9], [9, 9, 9, 9, 9, 9, 9],
-        [9, 3, 9, 4, 9, 9, 9], [9, 9, 9, 9, 9, 9, 9],
-    ]  # fmt: skip
+        [9, 9, 9, 9, 9, 9, 9],
+        [9, 0, 9, 1, 9, 2, 9],
+        [9, 9, 9, 9, 9, 9, 9],
+        [9, 3, 9, 4, 9, 9, 9],
+        [9, 9, 9, 9, 9, 9, 9],
+    ]
     with pytest.raises(TypeError, match="list of tensors"):
         utils.make_grid([1, 2])
     with pytest.raises(TypeError, match="needs a tensor"):
@@ -242,11 +250,14 @@ def test_a_grid_lays_images_out_row_by_row() -> None:
 
 
 BOX_OPTIONS: list[dict[str, Any]] = [
-    {}, {"colors": "red"}, {"colors": ["red", "#00FF00", (0, 0, 255)], "width": 2},
-    {"fill": True, "colors": "blue"}, {"labels": ["a", "b", "c"]},
+    {},
+    {"colors": "red"},
+    {"colors": ["red", "#00FF00", (0, 0, 255)], "width": 2},
+    {"fill": True, "colors": "blue"},
+    {"labels": ["a", "b", "c"]},
     {"labels": ["a", "b", "c"], "fill_labels": True, "label_colors": "white"},
     {"labels": ["a", "b", "c"], "fill_labels": True, "label_background_colors": "yellow"},
-]  # fmt: skip
+]
 
 
 @pytest.mark.parity
@@ -295,9 +306,12 @@ def test_points_are_drawn_as_torchvision_draws_them() -> None:
     for options in ({}, {"connectivity": [(0, 1), (1, 2)]}, {"radius": 4, "width": 1}):
         for visible in (None, seen):
             expected = tv.utils.draw_keypoints(
-                to_torch(image), to_torch(points), colors="red",
-                visibility=None if visible is None else to_torch(visible), **options,
-            )  # fmt: skip
+                to_torch(image),
+                to_torch(points),
+                colors="red",
+                visibility=None if visible is None else to_torch(visible),
+                **options,
+            )
             ours = utils.draw_keypoints(image, points, colors="red", visibility=visible, **options)
             np.testing.assert_array_equal(ours.numpy(), expected.numpy())
 

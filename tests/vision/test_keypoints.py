@@ -59,10 +59,7 @@ def test_points_are_bent_clamped_and_cleaned_as_in_torchvision(dtype: Any) -> No
     np.testing.assert_array_equal(clamped.numpy(), v2.ClampKeyPoints()(theirs).numpy())
     for group in (array, array.reshape(6, 2, 2)):
         sample = {"points": points(group), "labels": votive.arange(len(group))}
-        other = {
-            "points": reference_tensors.KeyPoints(group, canvas_size=(24, 31)),
-            "labels": torch.arange(len(group)),
-        }
+        other = {"points": reference_tensors.KeyPoints(group, canvas_size=(24, 31)), "labels": torch.arange(len(group))}
         got = T.SanitizeKeyPoints("default")(sample)
         want = v2.SanitizeKeyPoints("default")(other)
         assert got["labels"].tolist() == want["labels"].tolist()
@@ -72,11 +69,16 @@ def test_points_are_bent_clamped_and_cleaned_as_in_torchvision(dtype: Any) -> No
 @pytest.mark.parametrize(
     "transform",
     [
-        T.RandomHorizontalFlip(1.0), T.RandomVerticalFlip(1.0), T.RandomCrop(20), T.Pad([1, 2]),
-        T.RandomRotation((90, 90)), T.CenterCrop(22), T.RandomAffine(0, (0.2, 0.2)),
+        T.RandomHorizontalFlip(1.0),
+        T.RandomVerticalFlip(1.0),
+        T.RandomCrop(20),
+        T.Pad([1, 2]),
+        T.RandomRotation((90, 90)),
+        T.CenterCrop(22),
+        T.RandomAffine(0, (0.2, 0.2)),
     ],
     ids=lambda t: type(t).__name__,
-)  # fmt: skip
+)
 def test_a_point_stays_on_its_pixel(transform: Any) -> None:
     """Mark a pixel, move image and point together, and find the mark under the point."""
     image = votive.zeros(1, 24, 24, dtype=votive.uint8)

@@ -16,22 +16,37 @@ from votive.vision import models
 STORED = Path(__file__).parent / "data" / "models.npz"
 # Torchvision's documentation, and for EfficientNet-Lite the table of TensorFlow's repository.
 PARAMETERS = {
-    "resnet18": 11_689_512, "resnet34": 21_797_672, "resnet50": 25_557_032,
-    "resnet101": 44_549_160, "resnet152": 60_192_808, "resnext50_32x4d": 25_028_904,
-    "resnext101_32x8d": 88_791_336, "resnext101_64x4d": 83_455_272,
-    "wide_resnet50_2": 68_883_240, "wide_resnet101_2": 126_886_696, "mobilenet_v2": 3_504_872,
-    "efficientnet_lite0": 4_652_008, "efficientnet_lite1": 5_416_680,
-    "efficientnet_lite2": 6_092_072, "efficientnet_lite3": 8_197_096,
-    "efficientnet_lite4": 13_006_568, "unet": 31_037_698,
-    "vit_b_16": 86_567_656, "vit_b_32": 88_224_232, "vit_l_16": 304_326_632,
-    "vit_l_32": 306_535_400, "vit_h_14": 632_045_800,
-}  # fmt: skip
+    "resnet18": 11_689_512,
+    "resnet34": 21_797_672,
+    "resnet50": 25_557_032,
+    "resnet101": 44_549_160,
+    "resnet152": 60_192_808,
+    "resnext50_32x4d": 25_028_904,
+    "resnext101_32x8d": 88_791_336,
+    "resnext101_64x4d": 83_455_272,
+    "wide_resnet50_2": 68_883_240,
+    "wide_resnet101_2": 126_886_696,
+    "mobilenet_v2": 3_504_872,
+    "efficientnet_lite0": 4_652_008,
+    "efficientnet_lite1": 5_416_680,
+    "efficientnet_lite2": 6_092_072,
+    "efficientnet_lite3": 8_197_096,
+    "efficientnet_lite4": 13_006_568,
+    "unet": 31_037_698,
+    "vit_b_16": 86_567_656,
+    "vit_b_32": 88_224_232,
+    "vit_l_16": 304_326_632,
+    "vit_l_32": 306_535_400,
+    "vit_h_14": 632_045_800,
+}
 # Small nets whose weights come from a formula; make_models.py stores what the references give.
 GOLDEN: dict[str, dict[str, Any]] = {
-    "resnet18": {"num_classes": 6}, "resnet50": {"num_classes": 6},
-    "mobilenet_v2": {"num_classes": 6}, "efficientnet_lite0": {"num_classes": 6},
+    "resnet18": {"num_classes": 6},
+    "resnet50": {"num_classes": 6},
+    "mobilenet_v2": {"num_classes": 6},
+    "efficientnet_lite0": {"num_classes": 6},
     "unet": {"width": 4},
-}  # fmt: skip
+}
 
 
 def numbers(name: str, shape: tuple[int, ...]) -> np.ndarray:
@@ -46,11 +61,7 @@ def numbers(name: str, shape: tuple[int, ...]) -> np.ndarray:
 
 def state(net: Any) -> dict[str, np.ndarray]:
     """Weights by the formula for all that a net keeps."""
-    return {
-        k: numbers(k, tuple(v.shape))
-        for k, v in net.state_dict().items()
-        if not k.endswith("num_batches_tracked")
-    }
+    return {k: numbers(k, tuple(v.shape)) for k, v in net.state_dict().items() if not k.endswith("num_batches_tracked")}
 
 
 def picture() -> np.ndarray:

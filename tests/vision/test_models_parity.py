@@ -21,10 +21,14 @@ F32 = 1e-4
 
 # Name: (arguments of both, size of the picture).
 NETS: dict[str, tuple[dict[str, Any], int]] = {
-    "resnet18": ({}, 64), "resnet34": ({"num_classes": 7}, 40), "resnet50": ({}, 64),
-    "resnet101": ({"num_classes": 7}, 33), "resnet152": ({"num_classes": 7}, 33),
-    "resnext50_32x4d": ({"num_classes": 7}, 40), "mobilenet_v2": ({}, 64),
-}  # fmt: skip
+    "resnet18": ({}, 64),
+    "resnet34": ({"num_classes": 7}, 40),
+    "resnet50": ({}, 64),
+    "resnet101": ({"num_classes": 7}, 33),
+    "resnet152": ({"num_classes": 7}, 33),
+    "resnext50_32x4d": ({"num_classes": 7}, 40),
+    "mobilenet_v2": ({}, 64),
+}
 MORE: dict[str, tuple[str, dict[str, Any]]] = {
     "dilated": ("resnet50", {"replace_stride_with_dilation": [False, True, True]}),
     "narrow": ("mobilenet_v2", {"width_mult": 0.35, "num_classes": 5}),
@@ -66,9 +70,7 @@ def picture(batch: int, size: Any, channels: int = 3, seed: int = 0) -> tuple[An
     return torch.tensor(values), votive.tensor(values)
 
 
-@pytest.mark.parametrize(
-    "name", [n for n in models.list_models() if n.startswith(("res", "wide", "mobile", "vit"))]
-)
+@pytest.mark.parametrize("name", [n for n in models.list_models() if n.startswith(("res", "wide", "mobile", "vit"))])
 def test_every_net_has_torchvisions_names_and_shapes(name: str) -> None:
     with torch.device("meta"):
         theirs = getattr(torchvision().models, name)()
@@ -116,9 +118,7 @@ def small(space: Any, name: str) -> Any:
         return space.MobileNetV2(num_classes=5, width_mult=0.35, dropout=0.0)
     if name == "basic blocks":
         return space.ResNet(space.resnet.BasicBlock, [2, 1, 1, 1], num_classes=5)
-    return space.ResNet(
-        space.resnet.Bottleneck, [1, 2, 1, 1], num_classes=5, groups=4, width_per_group=16
-    )
+    return space.ResNet(space.resnet.Bottleneck, [1, 2, 1, 1], num_classes=5, groups=4, width_per_group=16)
 
 
 @pytest.mark.parametrize("name", ["basic blocks", "bottlenecks in groups", "mobilenet_v2"])
@@ -132,9 +132,7 @@ def test_a_step_of_training_agrees(name: str) -> None:
     expected, grads = trained(
         theirs, torch, t.double(), torch.tensor(goal), torch.optim.SGD(theirs.parameters(), **rate)
     )
-    got, found = trained(
-        ours, votive, v.double(), votive.tensor(goal), votive.optim.SGD(ours.parameters(), **rate)
-    )
+    got, found = trained(ours, votive, v.double(), votive.tensor(goal), votive.optim.SGD(ours.parameters(), **rate))
     agree(got, expected, 1e-9)
     # A shift before a norm has no effect: its gradient is zero but for rounding.
     largest = max(float(g.abs().max()) for g in grads.values())
@@ -205,26 +203,29 @@ def test_checkpoints_that_torch_wrote_are_read(kind: str, tmp_path: Any) -> None
     state = net.state_dict()
     optimizer = torch.optim.SGD(net.parameters(), lr=0.1, momentum=0.9)
     saved = {
-        "plain": state, "wrapped": {"state_dict": state, "epoch": 3, "best": 0.5},
-        "parallel": {
-            "model": {f"module.{k}": v for k, v in state.items()},
-            "optimizer": optimizer.state_dict(),
-        },
-    }[kind]  # fmt: skip
+        "plain": state,
+        "wrapped": {"state_dict": state, "epoch": 3, "best": 0.5},
+        "parallel": {"model": {f"module.{k}": v for k, v in state.items()}, "optimizer": optimizer.state_dict()},
+    }[kind]
     torch.save(saved, tmp_path / "net.pth")
     found = models.resnet18(weights=tmp_path / "net.pth", num_classes=3)
     for name, value in found.state_dict().items():
         assert np.array_equal(value.numpy(), state[name].numpy()), name
 
 
-VIT = {"image_size": 16, "patch_size": 4, "num_layers": 2, "num_heads": 2, "hidden_dim": 12,
-       "mlp_dim": 20, "num_classes": 5}  # fmt: skip
+VIT = {
+    "image_size": 16,
+    "patch_size": 4,
+    "num_layers": 2,
+    "num_heads": 2,
+    "hidden_dim": 12,
+    "mlp_dim": 20,
+    "num_classes": 5,
+}
 
 
 @pytest.mark.parametrize("options", [{}, {"representation_size": 7}, {"stem": True}], ids=str)
-def test_vision_transformers_give_torchvisions_scores_and_gradients(
-    options: dict[str, Any],
-) -> None:
+def test_vision_transformers_give_torchvisions_scores_and_gradients(options: dict[str, Any]) -> None:
     theirs = torchvision().models.vision_transformer
     both: list[dict[str, Any]] = [dict(VIT, **options), dict(VIT, **options)]
     for given_, module in zip(both, (theirs, models.vision_transformer), strict=True):
@@ -254,9 +255,14 @@ def test_vision_transformers_give_torchvisions_scores_and_gradients(
 
 @pytest.mark.parametrize(
     ("name", "weights"),
-    [("vit_b_16", "IMAGENET1K_V1"), ("vit_b_32", "IMAGENET1K_V1"), ("vit_l_16", "IMAGENET1K_V1"),
-     ("vit_l_32", "IMAGENET1K_V1"), ("vit_h_14", "IMAGENET1K_SWAG_LINEAR_V1")],
-)  # fmt: skip
+    [
+        ("vit_b_16", "IMAGENET1K_V1"),
+        ("vit_b_32", "IMAGENET1K_V1"),
+        ("vit_l_16", "IMAGENET1K_V1"),
+        ("vit_l_32", "IMAGENET1K_V1"),
+        ("vit_h_14", "IMAGENET1K_SWAG_LINEAR_V1"),
+    ],
+)
 def test_pictures_for_vision_transformers_are_torchvisions_size(name: str, weights: str) -> None:
     theirs = torchvision().models.get_model_weights(name)[weights].transforms()
     ours = models.preset(name)

@@ -79,9 +79,15 @@ def features(dtype: Any = np.float64) -> tuple[Any, Any]:
     rng = np.random.default_rng(0)
     x = rng.normal(size=(2, 3, 9, 12)).astype(dtype)
     rois = [
-        [0, 1.2, 2.1, 15.7, 10.4], [1, 0, 0, 23, 17], [1, -6, -5, 4, 3], [0, 20, 14, 40, 33],
-        [0, 5.5, 5.5, 5.9, 5.8], [1, 60, 60, 70, 70], [0, 8, 8, 6, 6.5], [1, 2, 3, 9, 4],
-    ]  # fmt: skip
+        [0, 1.2, 2.1, 15.7, 10.4],
+        [1, 0, 0, 23, 17],
+        [1, -6, -5, 4, 3],
+        [0, 20, 14, 40, 33],
+        [0, 5.5, 5.5, 5.9, 5.8],
+        [1, 60, 60, 70, 70],
+        [0, 8, 8, 6, 6.5],
+        [1, 2, 3, 9, 4],
+    ]
     return votive.from_numpy(x), votive.tensor(np.array(rois, dtype))
 
 
@@ -165,9 +171,7 @@ def test_a_feature_pyramid_agrees_with_torchvisions(extra: str | None) -> None:
     from torchvision.ops import feature_pyramid_network as reference
 
     args = (6, 6) if extra == "LastLevelP6P7" else ()
-    theirs = reference.FeaturePyramidNetwork(
-        [4, 6, 8], 6, extra and getattr(reference, extra)(*args)
-    )
+    theirs = reference.FeaturePyramidNetwork([4, 6, 8], 6, extra and getattr(reference, extra)(*args))
     ours = ops.FeaturePyramidNetwork([4, 6, 8], 6, extra and getattr(ops, extra)(*args))
     _copy_weights(ours, theirs)
     rng = np.random.default_rng(3)
@@ -179,16 +183,15 @@ def test_a_feature_pyramid_agrees_with_torchvisions(extra: str | None) -> None:
     got = ours(maps)
     assert list(got) == list(expected)
     for k in got:
-        np.testing.assert_allclose(
-            got[k].detach().numpy(), expected[k].detach().numpy(), rtol=1e-4, atol=1e-5
-        )
+        np.testing.assert_allclose(got[k].detach().numpy(), expected[k].detach().numpy(), rtol=1e-4, atol=1e-5)
 
 
 def test_a_pyramid_reads_weights_of_the_first_version_and_counts_its_maps() -> None:
     pyramid = ops.FeaturePyramidNetwork([2, 3], 4)
-    old = {k.replace(".0.", ".", 1) if k.count(".0.") == 1 else
-           k[: k.rindex(".0.")] + k[k.rindex(".0.") + 2 :]: v
-           for k, v in pyramid.state_dict().items()}  # fmt: skip
+    old = {
+        k.replace(".0.", ".", 1) if k.count(".0.") == 1 else k[: k.rindex(".0.")] + k[k.rindex(".0.") + 2 :]: v
+        for k, v in pyramid.state_dict().items()
+    }
     assert "inner_blocks.1.weight" in old
     ops.FeaturePyramidNetwork([2, 3], 4).load_state_dict(old)
     with pytest.raises(ValueError, match="2 feature maps are expected, got 1"):
@@ -205,8 +208,7 @@ def test_regions_of_a_pyramid_come_from_the_level_torchvision_takes() -> None:
     rng = np.random.default_rng(5)
     sizes = [4, 30, 56, 111, 112, 224, 300, 448, 500]
     b = [[10.0, 10.0, 10.0 + s, 10.0 + s] for s in sizes]
-    maps = {str(i): votive.from_numpy(rng.normal(size=(1, 2, s, s))) for i, s in
-            enumerate((128, 64, 32, 16))}  # fmt: skip
+    maps = {str(i): votive.from_numpy(rng.normal(size=(1, 2, s, s))) for i, s in enumerate((128, 64, 32, 16))}
     ours = ops.MultiScaleRoIAlign(list(maps), 2, 2)
     box = votive.tensor(b, dtype=votive.float64)
     got = ours(maps, [box], [(512, 500)])

@@ -94,10 +94,7 @@ def test_what_a_transform_drew_gives_in_torchvision_the_same(case: str) -> None:
     if case not in NO_BOXES and options.get("padding_mode", "constant") == "constant":
         canvas = {"format": "XYWH", "canvas_size": (24, 31)}
         boxes = cases.boxes() * np.float32([1, 1, 0.4, 0.4])
-        kinds.append((
-            tv_tensors.BoundingBoxes(boxes, **canvas),
-            reference_tensors.BoundingBoxes(boxes, **canvas),
-        ))  # fmt: skip
+        kinds.append((tv_tensors.BoundingBoxes(boxes, **canvas), reference_tensors.BoundingBoxes(boxes, **canvas)))
     votive.manual_seed(3)
     for _ in range(3):
         params = ours.make_params([kinds[0][0]])
@@ -129,8 +126,20 @@ def test_a_seed_makes_a_transform_repeat_itself(case: str) -> None:
     assert type(transform).__name__ in repr(transform)
 
 
-VARIED = ["crop", "resized_crop", "rotation", "affine", "perspective", "elastic", "jitter",
-          "distort", "erasing", "blur", "zoom_out", "random_resize"]  # fmt: skip
+VARIED = [
+    "crop",
+    "resized_crop",
+    "rotation",
+    "affine",
+    "perspective",
+    "elastic",
+    "jitter",
+    "distort",
+    "erasing",
+    "blur",
+    "zoom_out",
+    "random_resize",
+]
 
 
 @pytest.mark.parametrize("case", VARIED)
@@ -185,9 +194,7 @@ def sample() -> dict[str, Any]:
 def test_all_parts_of_a_sample_move_together_and_the_rest_stays() -> None:
     votive.manual_seed(1)
     before = sample()
-    after = T.Compose([T.RandomRotation(30, expand=True), T.RandomCrop(16), T.Resize((8, 9))])(
-        before
-    )
+    after = T.Compose([T.RandomRotation(30, expand=True), T.RandomCrop(16), T.Resize((8, 9))])(before)
     assert list(after) == list(before)
     assert isinstance(after["target"], OrderedDict)
     assert after["image"].shape == (3, 8, 9)
@@ -217,9 +224,11 @@ def test_a_mask_and_an_image_of_it_move_alike() -> None:
     votive.manual_seed(2)
     labels = cases.mask()
     for transform in (
-        T.RandomAffine(30, (0.2, 0.2), (0.8, 1.2), 10), T.RandomPerspective(p=1, interpolation=0),
-        T.RandomResizedCrop(9, interpolation=0), T.ElasticTransform(40.0, 2.0, interpolation=0),
-    ):  # fmt: skip
+        T.RandomAffine(30, (0.2, 0.2), (0.8, 1.2), 10),
+        T.RandomPerspective(p=1, interpolation=0),
+        T.RandomResizedCrop(9, interpolation=0),
+        T.ElasticTransform(40.0, 2.0, interpolation=0),
+    ):
         image, mask = transform(tv_tensors.Image(labels), tv_tensors.Mask(labels))
         assert votive.equal(image[0], mask.as_tensor())
 
@@ -250,13 +259,9 @@ def test_compositions_of_several_inputs_agree_with_torchvision() -> None:
     assert label == 7
     np.testing.assert_array_equal(got.numpy(), expected.numpy())
     normal = T.Compose([T.ToDtype(votive.float32, scale=True), T.Normalize([0.5] * 3, [0.2] * 3)])
-    reference = v2.Compose(
-        [v2.ToDtype(torch.float32, scale=True), v2.Normalize([0.5] * 3, [0.2] * 3)]
-    )
+    reference = v2.Compose([v2.ToDtype(torch.float32, scale=True), v2.Normalize([0.5] * 3, [0.2] * 3)])
     np.testing.assert_allclose(
-        normal(votive.from_numpy(array)).numpy(),
-        reference(torch.from_numpy(array)).numpy(),
-        atol=1e-6,
+        normal(votive.from_numpy(array)).numpy(), reference(torch.from_numpy(array)).numpy(), atol=1e-6
     )
 
 
@@ -266,10 +271,7 @@ def test_containers_apply_choose_and_order() -> None:
     one = votive.ones(1)
     assert T.Compose([add, double])(one).item() == 4
     assert {T.RandomOrder([add, double])(one).item() for _ in range(20)} == {3.0, 4.0}
-    assert {T.RandomChoice([add, double, T.Identity()])(one).item() for _ in range(30)} == {
-        1.0,
-        2.0,
-    }
+    assert {T.RandomChoice([add, double, T.Identity()])(one).item() for _ in range(30)} == {1.0, 2.0}
     assert T.RandomChoice([add, double], p=[0, 3])(votive.tensor([5.0])).item() == 10
     assert {T.RandomApply([add, double], p=0.5)(one).item() for _ in range(20)} == {1.0, 4.0}
     assert T.RandomApply([add], p=0.0)(1, 2) == (1, 2)
@@ -283,10 +285,7 @@ def test_containers_apply_choose_and_order() -> None:
 
 def test_boxes_are_cropped_chosen_and_cleaned() -> None:
     votive.manual_seed(4)
-    crop, clean = (
-        T.RandomIoUCrop(),
-        T.SanitizeBoundingBoxes(labels_getter=lambda s: s["target"]["labels"]),
-    )
+    crop, clean = (T.RandomIoUCrop(), T.SanitizeBoundingBoxes(labels_getter=lambda s: s["target"]["labels"]))
     kept = set()
     for _ in range(20):
         out = crop(sample())
@@ -314,13 +313,12 @@ def test_cleaning_boxes_agrees_with_torchvision() -> None:
         array = rng.uniform(-3, 20, (40, 4)).astype(np.float32)
         options = {"format": format, "canvas_size": (24, 31)}
         for more in ({}, {"min_size": 3.0, "min_area": 20.0}):
-            got = T.SanitizeBoundingBoxes(**more)({
-                "boxes": tv_tensors.BoundingBoxes(array, **options), "labels": votive.arange(40)
-            })  # fmt: skip
-            expected = v2.SanitizeBoundingBoxes(**more)({
-                "boxes": reference_tensors.BoundingBoxes(array, **options),
-                "labels": torch.arange(40),
-            })  # fmt: skip
+            got = T.SanitizeBoundingBoxes(**more)(
+                {"boxes": tv_tensors.BoundingBoxes(array, **options), "labels": votive.arange(40)}
+            )
+            expected = v2.SanitizeBoundingBoxes(**more)(
+                {"boxes": reference_tensors.BoundingBoxes(array, **options), "labels": torch.arange(40)}
+            )
             assert got["labels"].tolist() == expected["labels"].tolist()
             np.testing.assert_array_equal(got["boxes"].numpy(), expected["boxes"].numpy())
 
@@ -328,9 +326,14 @@ def test_cleaning_boxes_agrees_with_torchvision() -> None:
 def test_kinds_of_tensors_survive_what_should_keep_them_and_nothing_else() -> None:
     boxes = tv_tensors.BoundingBoxes([[1.0, 2, 3, 4]], format="xywh", canvas_size=(8, 9))
     for same in (
-        boxes.clone(), boxes.detach(), boxes.to(votive.float64), copy.deepcopy(boxes),
-        copy.copy(boxes), pickle.loads(pickle.dumps(boxes)), boxes.requires_grad_(False),
-    ):  # fmt: skip
+        boxes.clone(),
+        boxes.detach(),
+        boxes.to(votive.float64),
+        copy.deepcopy(boxes),
+        copy.copy(boxes),
+        pickle.loads(pickle.dumps(boxes)),
+        boxes.requires_grad_(False),
+    ):
         assert type(same) is tv_tensors.BoundingBoxes
         assert (same.format.name, same.canvas_size) == ("XYWH", (8, 9))
     for plain in (boxes + 1, boxes[0], boxes.sum(), boxes * boxes, boxes.reshape(4)):
@@ -352,8 +355,9 @@ def test_kinds_of_tensors_survive_what_should_keep_them_and_nothing_else() -> No
 
 
 def test_types_are_converted_by_kind() -> None:
-    out = T.ToDtype({tv_tensors.Image: votive.float32, tv_tensors.Mask: votive.int64,
-                     "others": None}, scale=True)(sample())  # fmt: skip
+    out = T.ToDtype({tv_tensors.Image: votive.float32, tv_tensors.Mask: votive.int64, "others": None}, scale=True)(
+        sample()
+    )
     assert out["image"].dtype is votive.float32
     assert out["image"].max() <= 1
     assert out["target"]["masks"].dtype is votive.int64
@@ -370,12 +374,22 @@ def test_pil_images_pass_through_pipelines() -> None:
     PIL = pytest.importorskip("PIL.Image")
     votive.manual_seed(0)
     image = PIL.fromarray(np.moveaxis(cases.image(), 0, -1))
-    pipeline = T.Compose([
-        T.RandomResizedCrop(16), T.RandomHorizontalFlip(), T.ColorJitter(0.3, 0.3, 0.3, 0.1),
-        T.TrivialAugmentWide(), T.GaussianBlur(3), T.RandomErasing(1.0), T.AugMix(),
-        T.ElasticTransform(sigma=1.0), T.ToImage(), T.ToDtype(votive.float32, scale=True),
-        T.Normalize([0.5] * 3, [0.5] * 3), T.ToPureTensor(),
-    ])  # fmt: skip
+    pipeline = T.Compose(
+        [
+            T.RandomResizedCrop(16),
+            T.RandomHorizontalFlip(),
+            T.ColorJitter(0.3, 0.3, 0.3, 0.1),
+            T.TrivialAugmentWide(),
+            T.GaussianBlur(3),
+            T.RandomErasing(1.0),
+            T.AugMix(),
+            T.ElasticTransform(sigma=1.0),
+            T.ToImage(),
+            T.ToDtype(votive.float32, scale=True),
+            T.Normalize([0.5] * 3, [0.5] * 3),
+            T.ToPureTensor(),
+        ]
+    )
     out = pipeline(image)
     assert type(out) is votive.Tensor
     assert out.shape == (3, 16, 16)
@@ -437,10 +451,13 @@ def test_transforms_work_in_the_workers_of_a_loader() -> None:
         (lambda: T.RandomChoice([T.Identity()], p=[1, 2]), ValueError, "2 weights for 1"),
         (lambda: T.LinearTransformation(votive.zeros(2, 3), votive.zeros(2)), ValueError, "square"),
         (lambda: T.RandomCrop(2)("no image"), TypeError, "nothing with"),
-        (lambda: T.RandomCrop(2)(tv_tensors.Image(votive.zeros(1, 4, 4)),
-                                 tv_tensors.Mask(votive.zeros(5, 5))), ValueError, "differ"),
+        (
+            lambda: T.RandomCrop(2)(tv_tensors.Image(votive.zeros(1, 4, 4)), tv_tensors.Mask(votive.zeros(5, 5))),
+            ValueError,
+            "differ",
+        ),
     ],
-)  # fmt: skip
+)
 def test_wrong_arguments_are_told(make: Any, error: Any, words: str) -> None:
     with pytest.raises(error, match=words):
         make()
@@ -464,9 +481,7 @@ def test_parameters_can_be_drawn_without_a_transform() -> None:
     assert 0 <= top <= 24 - height
     assert 0 <= left <= 31 - width
     assert -10 <= T.RandomRotation.get_params([-10, 10]) <= 10
-    angle, moved, scale, shear = T.RandomAffine.get_params(
-        [5, 6], (0.1, 0.2), (0.5, 0.6), [1, 2], [31, 24]
-    )
+    angle, moved, scale, shear = T.RandomAffine.get_params([5, 6], (0.1, 0.2), (0.5, 0.6), [1, 2], [31, 24])
     assert 5 <= angle <= 6
     assert abs(moved[0]) <= 3
     assert abs(moved[1]) <= 5

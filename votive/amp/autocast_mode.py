@@ -124,11 +124,7 @@ class autocast:
     """
 
     def __init__(
-        self,
-        device_type: str,
-        dtype: dt.dtype | None = None,
-        enabled: bool = True,
-        cache_enabled: bool | None = None,
+        self, device_type: str, dtype: dt.dtype | None = None, enabled: bool = True, cache_enabled: bool | None = None
     ) -> None:
         self.device = _check_device(device_type)
         self.fast_dtype = settings.dtypes[self.device] if dtype is None else dtype
@@ -151,9 +147,7 @@ class autocast:
         return False
 
     def __enter__(self) -> autocast:
-        self._before.append(
-            (is_autocast_enabled(self.device), settings.dtypes[self.device], settings.caching)
-        )
+        self._before.append((is_autocast_enabled(self.device), settings.dtypes[self.device], settings.caching))
         enter()
         set_autocast_dtype(self.device, self.fast_dtype)
         set_autocast_enabled(self.device, self._enabled)
@@ -195,10 +189,7 @@ def _cast(value: Any, device_type: str, dtype: dt.dtype) -> Any:
 
 
 def custom_fwd(
-    fwd: Callable[..., Any] | None = None,
-    *,
-    device_type: str,
-    cast_inputs: dt.dtype | None = None,
+    fwd: Callable[..., Any] | None = None, *, device_type: str, cast_inputs: dt.dtype | None = None
 ) -> Callable[..., Any]:
     """Decorates `forward` of a `votive.autograd.Function` that shall work under autocast.
 

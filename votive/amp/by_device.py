@@ -19,9 +19,7 @@ def _module(home: Any, dtype: dt.dtype) -> types.ModuleType:
     device = home.__name__.rpartition(".")[2]
 
     class autocast_here(autocast):
-        def __init__(
-            self, enabled: bool = True, dtype: dt.dtype = dtype, cache_enabled: bool = True
-        ) -> None:
+        def __init__(self, enabled: bool = True, dtype: dt.dtype = dtype, cache_enabled: bool = True) -> None:
             super().__init__(device, dtype, enabled, cache_enabled)
 
     class GradScalerHere(GradScaler):
@@ -33,9 +31,7 @@ def _module(home: Any, dtype: dt.dtype) -> types.ModuleType:
             growth_interval: int = 2000,
             enabled: bool = True,
         ) -> None:
-            super().__init__(
-                device, init_scale, growth_factor, backoff_factor, growth_interval, enabled
-            )
+            super().__init__(device, init_scale, growth_factor, backoff_factor, growth_interval, enabled)
 
     made = types.ModuleType(f"{home.__name__}.amp", f"`votive.amp` for {device}.")
     for name, kind in (("autocast", autocast_here), ("GradScaler", GradScalerHere)):

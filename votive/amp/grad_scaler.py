@@ -64,9 +64,7 @@ class GradScaler:
     ) -> None:
         self._device = device
         if enabled and device == "cuda" and not is_available():
-            warnings.warn(
-                "GradScaler is enabled, but CUDA is not available. Disabling.", stacklevel=2
-            )
+            warnings.warn("GradScaler is enabled, but CUDA is not available. Disabling.", stacklevel=2)
             enabled = False
         self._enabled = enabled
         if not enabled:
@@ -117,9 +115,7 @@ class GradScaler:
         scale, _ = self._known_scale("unscale_")
         progress = self._progress[id(optimizer)]
         if progress.stage is OptState.UNSCALED:
-            raise RuntimeError(
-                "unscale_() has already been called on this optimizer since the last update()."
-            )
+            raise RuntimeError("unscale_() has already been called on this optimizer since the last update().")
         if progress.stage is OptState.STEPPED:
             raise RuntimeError("unscale_() is being called after step().")
         # The reciprocal of a float32 scale that is no power of two is rounded once, from float64.
@@ -148,9 +144,7 @@ class GradScaler:
             return None
         return optimizer.step(*args, **kwargs)
 
-    def _leave(
-        self, optimizer: Any, scale: Tensor, progress: _Progress, *args: Any, **kwargs: Any
-    ) -> Any:
+    def _leave(self, optimizer: Any, scale: Tensor, progress: _Progress, *args: Any, **kwargs: Any) -> Any:
         """Step with an optimizer that takes the scale and what was found on the device."""
         before = getattr(optimizer, "grad_scale", None)  # of a user who scales as well
         if progress.stage is OptState.READY:
@@ -180,9 +174,13 @@ class GradScaler:
             if not checks:
                 raise AssertionError("No inf checks were recorded prior to update.")
             F._amp_update_scale_(
-                scale, tracker, _together(checks, scale.device), self._growth_factor,
-                self._backoff_factor, self._growth_interval,
-            )  # fmt: skip
+                scale,
+                tracker,
+                _together(checks, scale.device),
+                self._growth_factor,
+                self._backoff_factor,
+                self._growth_interval,
+            )
         self._progress = defaultdict(_Progress)
 
     def _set_scale(self, scale: Tensor, value: Any) -> None:
@@ -253,8 +251,7 @@ class GradScaler:
             return
         if not state_dict:
             raise RuntimeError(
-                "The source state dict is empty, possibly because it was saved from a disabled "
-                "instance of GradScaler."
+                "The source state dict is empty, possibly because it was saved from a disabled instance of GradScaler."
             )
         self._init_scale = state_dict["scale"]
         self._growth_factor = state_dict["growth_factor"]

@@ -10,38 +10,77 @@ import numpy as np
 from ..core.errors import fail
 
 _BITS = {
-    "PCM_S8": 8, "PCM_U8": 8, "PCM_16": 16, "PCM_24": 24, "PCM_32": 32, "FLOAT": 32, "DOUBLE": 64,
-    "ULAW": 8, "ALAW": 8,
-}  # fmt: skip
+    "PCM_S8": 8,
+    "PCM_U8": 8,
+    "PCM_16": 16,
+    "PCM_24": 24,
+    "PCM_32": 32,
+    "FLOAT": 32,
+    "DOUBLE": 64,
+    "ULAW": 8,
+    "ALAW": 8,
+}
 _ENCODINGS = {
-    "PCM_S8": "PCM_S", "PCM_16": "PCM_S", "PCM_24": "PCM_S", "PCM_32": "PCM_S", "PCM_U8": "PCM_U",
-    "FLOAT": "PCM_F", "DOUBLE": "PCM_F", "ULAW": "ULAW", "ALAW": "ALAW", "VORBIS": "VORBIS",
-    "OPUS": "OPUS", "MPEG_LAYER_III": "MP3",
-}  # fmt: skip
+    "PCM_S8": "PCM_S",
+    "PCM_16": "PCM_S",
+    "PCM_24": "PCM_S",
+    "PCM_32": "PCM_S",
+    "PCM_U8": "PCM_U",
+    "FLOAT": "PCM_F",
+    "DOUBLE": "PCM_F",
+    "ULAW": "ULAW",
+    "ALAW": "ALAW",
+    "VORBIS": "VORBIS",
+    "OPUS": "OPUS",
+    "MPEG_LAYER_III": "MP3",
+}
 # What samples become when they are not scaled to -1..1. 24 bits fill the upper part of 32.
 _RAW = {
-    "PCM_U8": np.uint8, "PCM_S8": np.int16, "PCM_16": np.int16, "PCM_24": np.int32,
-    "PCM_32": np.int32, "FLOAT": np.float32, "DOUBLE": np.float64,
-}  # fmt: skip
-_WAV_BY_DTYPE = {
-    "uint8": "PCM_U8", "int16": "PCM_16", "int32": "PCM_32", "float32": "FLOAT",
-    "float64": "DOUBLE",
-}  # fmt: skip
+    "PCM_U8": np.uint8,
+    "PCM_S8": np.int16,
+    "PCM_16": np.int16,
+    "PCM_24": np.int32,
+    "PCM_32": np.int32,
+    "FLOAT": np.float32,
+    "DOUBLE": np.float64,
+}
+_WAV_BY_DTYPE = {"uint8": "PCM_U8", "int16": "PCM_16", "int32": "PCM_32", "float32": "FLOAT", "float64": "DOUBLE"}
 _WAV_BY_BITS = {
-    (None, 8): "PCM_U8", (None, 16): "PCM_16", (None, 24): "PCM_24", (None, 32): "PCM_32",
+    (None, 8): "PCM_U8",
+    (None, 16): "PCM_16",
+    (None, 24): "PCM_24",
+    (None, 32): "PCM_32",
     (None, 64): "DOUBLE",
-    ("PCM_S", None): "PCM_32", ("PCM_S", 16): "PCM_16", ("PCM_S", 24): "PCM_24",
+    ("PCM_S", None): "PCM_32",
+    ("PCM_S", 16): "PCM_16",
+    ("PCM_S", 24): "PCM_24",
     ("PCM_S", 32): "PCM_32",
-    ("PCM_U", None): "PCM_U8", ("PCM_U", 8): "PCM_U8",
-    ("PCM_F", None): "FLOAT", ("PCM_F", 32): "FLOAT", ("PCM_F", 64): "DOUBLE",
-    ("ULAW", None): "ULAW", ("ULAW", 8): "ULAW", ("ALAW", None): "ALAW", ("ALAW", 8): "ALAW",
-}  # fmt: skip
+    ("PCM_U", None): "PCM_U8",
+    ("PCM_U", 8): "PCM_U8",
+    ("PCM_F", None): "FLOAT",
+    ("PCM_F", 32): "FLOAT",
+    ("PCM_F", 64): "DOUBLE",
+    ("ULAW", None): "ULAW",
+    ("ULAW", 8): "ULAW",
+    ("ALAW", None): "ALAW",
+    ("ALAW", 8): "ALAW",
+}
 _SIGNED_BY_BITS = {None: "PCM_16", 8: "PCM_S8", 16: "PCM_16", 24: "PCM_24", 32: "PCM_32"}
 _CONTAINERS = {
-    "wav": "WAV", "flac": "FLAC", "ogg": "OGG", "vorbis": "OGG", "opus": "OGG", "mp3": "MP3",
-    "sph": "NIST", "nist": "NIST", "aiff": "AIFF", "aif": "AIFF", "au": "AU", "caf": "CAF",
+    "wav": "WAV",
+    "flac": "FLAC",
+    "ogg": "OGG",
+    "vorbis": "OGG",
+    "opus": "OGG",
+    "mp3": "MP3",
+    "sph": "NIST",
+    "nist": "NIST",
+    "aiff": "AIFF",
+    "aif": "AIFF",
+    "au": "AU",
+    "caf": "CAF",
     "w64": "W64",
-}  # fmt: skip
+}
 
 
 def bits_of(subtype: str) -> int:
@@ -57,10 +96,7 @@ def encoding_of(container: str, subtype: str) -> str:
 def raw_type(op: str, subtype: str) -> Any:
     """The NumPy type of samples as they lie in a WAV file."""
     if subtype not in _RAW:
-        fail(
-            ValueError, op,
-            f"samples of type {subtype} have no plain number type; use normalize=True.",
-        )  # fmt: skip
+        fail(ValueError, op, f"samples of type {subtype} have no plain number type; use normalize=True.")
     return _RAW[subtype]
 
 
@@ -97,10 +133,7 @@ def subtype_for(op: str, name: str, dtype: str, encoding: str | None, bits: int 
         if name == "flac" and bits == 32:
             found = None
     if found is None:
-        fail(
-            ValueError, op,
-            f"a {name} file cannot hold encoding={encoding!r} with bits_per_sample={bits}.",
-        )  # fmt: skip
+        fail(ValueError, op, f"a {name} file cannot hold encoding={encoding!r} with bits_per_sample={bits}.")
     return found
 
 

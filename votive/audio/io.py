@@ -53,9 +53,7 @@ def opened(op: str, uri: Any, **how: Any) -> Any:
     try:
         return package.SoundFile(uri, **how)
     except (package.SoundFileError, ValueError) as error:
-        fail(
-            RuntimeError if "mode" in how else FileFormatError, op, f"cannot open {uri!r}: {error}"
-        )
+        fail(RuntimeError if "mode" in how else FileFormatError, op, f"cannot open {uri!r}: {error}")
 
 
 def reading(op: str, uri: Any, format: str | None) -> Any:
@@ -69,9 +67,7 @@ def reading(op: str, uri: Any, format: str | None) -> Any:
     return file
 
 
-def info(
-    uri: Any, format: str | None = None, buffer_size: int = _BUFFER, backend: str | None = None
-) -> AudioMetaData:
+def info(uri: Any, format: str | None = None, buffer_size: int = _BUFFER, backend: str | None = None) -> AudioMetaData:
     """Sample rate, length, channels and encoding of a sound file.
 
     >>> import io
@@ -85,9 +81,8 @@ def info(
     _check_options("info", backend, buffer_size)
     with reading("info", uri, format) as file:
         return AudioMetaData(
-            file.samplerate, file.frames, file.channels,
-            bits_of(file.subtype), encoding_of(file.format, file.subtype),
-        )  # fmt: skip
+            file.samplerate, file.frames, file.channels, bits_of(file.subtype), encoding_of(file.format, file.subtype)
+        )
 
 
 @contextlib.contextmanager
@@ -157,16 +152,10 @@ def write(file: Any, samples: np.ndarray) -> None:
 def samples_of(op: str, src: Any, channels_first: bool) -> np.ndarray:
     """A tensor as the array (frame, channel) that soundfile writes."""
     if src.ndim != 2:
-        fail(
-            ValueError, op,
-            f"takes a tensor (channel, time), got shape {tuple(src.shape)}; use unsqueeze(0).",
-        )  # fmt: skip
+        fail(ValueError, op, f"takes a tensor (channel, time), got shape {tuple(src.shape)}; use unsqueeze(0).")
     array = src.detach().cpu().numpy()
     if array.dtype.name not in ("uint8", "int16", "int32", "float32", "float64"):
-        fail(
-            ValueError, op,
-            f"takes uint8, int16, int32, float32 and float64, got {src.dtype}.",
-        )  # fmt: skip
+        fail(ValueError, op, f"takes uint8, int16, int32, float32 and float64, got {src.dtype}.")
     if array.dtype == np.uint8:  # libsndfile takes no bytes
         array = (array.astype(np.int16) - 128) << 8
     return np.ascontiguousarray(array.T if channels_first else array)
@@ -203,7 +192,13 @@ def save(
     subtype = subtype_for(op, name, src.dtype.name, encoding, bits_per_sample)
     how = {} if compression is None else {"compression_level": compression}
     with opened(
-        op, uri, mode="w", samplerate=int(sample_rate), channels=samples.shape[1],
-        format=container, subtype=subtype, **how,
-    ) as file:  # fmt: skip
+        op,
+        uri,
+        mode="w",
+        samplerate=int(sample_rate),
+        channels=samples.shape[1],
+        format=container,
+        subtype=subtype,
+        **how,
+    ) as file:
         write(file, samples)

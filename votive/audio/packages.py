@@ -10,9 +10,7 @@ def _package(name: str, op: str) -> Any:
     try:
         return import_module(name)
     except ImportError as error:
-        raise ImportError(
-            f"{op}: needs the package {name}; install it with `pip install 'votive[audio]'`."
-        ) from error
+        raise ImportError(f"{op}: needs the package {name}; install it with `pip install 'votive[audio]'`.") from error
 
 
 def soundfile(op: str) -> Any:

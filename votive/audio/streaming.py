@@ -68,9 +68,7 @@ def _resampled(pieces: Iterator[np.ndarray], new: int, file: Any) -> Iterator[np
     yield stream.resample_chunk(np.zeros((0, file.channels), np.float32), last=True)
 
 
-def _cut(
-    pieces: Iterator[np.ndarray], size: int, overlap: int, fill: float | None
-) -> Iterator[np.ndarray]:
+def _cut(pieces: Iterator[np.ndarray], size: int, overlap: int, fill: float | None) -> Iterator[np.ndarray]:
     """The pieces as blocks of `size` frames that begin `size - overlap` frames apart."""
     rest: np.ndarray | None = None
     fresh = 0  # frames in `rest` that no block has shown
@@ -174,18 +172,20 @@ class Writer:
         subtype = subtype_for("Writer", name, kind, encoding, bits_per_sample)
         self.channels_first = channels_first
         self._file = opened(
-            "Writer", uri, mode="w", samplerate=int(sample_rate), channels=num_channels,
-            format=container, subtype=subtype,
-        )  # fmt: skip
+            "Writer",
+            uri,
+            mode="w",
+            samplerate=int(sample_rate),
+            channels=num_channels,
+            format=container,
+            subtype=subtype,
+        )
 
     def write(self, block: Any) -> None:
         """Append samples (channel, time)."""
         samples = samples_of("Writer", block, self.channels_first)
         if samples.shape[1] != self._file.channels:
-            fail(
-                ValueError, "Writer",
-                f"the file has {self._file.channels} channels, the block {samples.shape[1]}.",
-            )  # fmt: skip
+            fail(ValueError, "Writer", f"the file has {self._file.channels} channels, the block {samples.shape[1]}.")
         write(self._file, samples)
 
     def close(self) -> None:

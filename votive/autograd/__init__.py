@@ -22,9 +22,25 @@ graph.saved_tensors_hooks = saved_tensors_hooks  # type: ignore[attr-defined]
 graph.save_on_cpu = save_on_cpu  # type: ignore[attr-defined]
 
 __all__ = [
-    "Function", "FunctionCtx", "GradcheckError", "backward", "detect_anomaly", "enable_grad",
-    "functional", "grad", "gradcheck", "gradgradcheck", "graph", "inference_mode",
-    "is_anomaly_check_nan_enabled", "is_anomaly_enabled", "is_grad_enabled",
-    "is_inference_mode_enabled", "no_grad", "save_on_cpu", "saved_tensors_hooks",
-    "set_detect_anomaly", "set_grad_enabled",
-]  # fmt: skip
+    "Function",
+    "FunctionCtx",
+    "GradcheckError",
+    "backward",
+    "detect_anomaly",
+    "enable_grad",
+    "functional",
+    "grad",
+    "gradcheck",
+    "gradgradcheck",
+    "graph",
+    "inference_mode",
+    "is_anomaly_check_nan_enabled",
+    "is_anomaly_enabled",
+    "is_grad_enabled",
+    "is_inference_mode_enabled",
+    "no_grad",
+    "save_on_cpu",
+    "saved_tensors_hooks",
+    "set_detect_anomaly",
+    "set_grad_enabled",
+]

@@ -77,9 +77,7 @@ class _Checkpoint(Function):
                 generator.set_state(current)
         outs = outs if isinstance(outs, (tuple, list)) else (outs,)
         pairs = [
-            (o, g)
-            for o, g in zip(outs, grads, strict=True)
-            if isinstance(o, state.tensor) and o._rg and g is not None
+            (o, g) for o, g in zip(outs, grads, strict=True) if isinstance(o, state.tensor) and o._rg and g is not None
         ]
         run_backward([o for o, _ in pairs], [g for _, g in pairs])
         return (None, None, None, *(a._grad if isinstance(a, state.tensor) else None for a in args))
@@ -185,11 +183,7 @@ def _recomputed(fn: Any, preserve: bool, args: Any, kwargs: Any) -> Any:
 
 
 def checkpoint_sequential(
-    functions: Sequence[Any],
-    segments: int,
-    input: Any,
-    use_reentrant: bool | None = None,
-    **kwargs: Any,
+    functions: Sequence[Any], segments: int, input: Any, use_reentrant: bool | None = None, **kwargs: Any
 ) -> Any:
     """Checkpoint a chain of functions in `segments` parts.
 

@@ -195,8 +195,7 @@ def _check_nan(node: BaseNode, results: tuple[Any, ...]) -> None:
     for i, g in enumerate(results):
         if g is not None and g._spec.dtype.is_inexact and bool(F.isnan(g).any()):
             raise RuntimeError(
-                f"Function '{node.name()}' returned nan values in its {i}th output."
-                f"{where_recorded(node)}"
+                f"Function '{node.name()}' returned nan values in its {i}th output.{where_recorded(node)}"
             )
 
 
@@ -236,9 +235,7 @@ def checked(hook: Any, old: Any, new: Any) -> Any:
     if not isinstance(new, state.tensor):
         raise TypeError(f"hook '{_name(hook)}' must return a Tensor or None, got {received(new)}.")
     if old is None:
-        raise RuntimeError(
-            f"hook '{_name(hook)}': can't replace a None gradient with a non-None value."
-        )
+        raise RuntimeError(f"hook '{_name(hook)}': can't replace a None gradient with a non-None value.")
     was, now = old._spec, new._spec
     if was.shape != now.shape:
         what, before, after = "size", was.shape, now.shape
@@ -279,11 +276,7 @@ def accumulate(leaf: Any, grad: Any, create_graph: bool) -> None:
     if old is None:
         if create_graph:
             leaf._grad = grad.clone()
-        elif (
-            sys.getrefcount(grad) <= _SOLE
-            and _alone(grad)
-            and (grad._spec.contiguous or grad._spec is leaf._spec)
-        ):
+        elif sys.getrefcount(grad) <= _SOLE and _alone(grad) and (grad._spec.contiguous or grad._spec is leaf._spec):
             if grad._base is not None:
                 grad = make(grad._storage, grad._data, grad._spec, grad._offset)
             grad._rg = False
@@ -342,9 +335,7 @@ def _start(name: str, tensors: Sequence[Any], grads: Any) -> list[tuple[Any, Any
     roots = []
     for t, g in zip(tensors, grads, strict=True):
         if not t._rg:
-            raise AutogradError(
-                f"{name}: element of tensors does not require grad and does not have a grad_fn."
-            )
+            raise AutogradError(f"{name}: element of tensors does not require grad and does not have a grad_fn.")
         if g is None:
             if t._spec.numel != 1:
                 raise AutogradError(
@@ -353,8 +344,7 @@ def _start(name: str, tensors: Sequence[Any], grads: Any) -> list[tuple[Any, Any
                 )
             if t._spec.dtype.is_complex:
                 raise AutogradError(
-                    f"{name}: grad can be implicitly created only for real scalar outputs, got "
-                    f"{t._spec.dtype}."
+                    f"{name}: grad can be implicitly created only for real scalar outputs, got {t._spec.dtype}."
                 )
             spec = t._spec
             g = F._full(spec.shape, spec.layout.strides, 1, spec.dtype, spec.device)
@@ -362,18 +352,14 @@ def _start(name: str, tensors: Sequence[Any], grads: Any) -> list[tuple[Any, Any
             if not isinstance(g, state.tensor):
                 raise TypeError(f"{name}: gradients must be Tensors or None, got {received(g)}.")
             if tuple(g.shape) != tuple(t.shape):
-                raise ShapeError(
-                    f"{name}: the gradient has shape {tuple(g.shape)}, its output {tuple(t.shape)}."
-                )
+                raise ShapeError(f"{name}: the gradient has shape {tuple(g.shape)}, its output {tuple(t.shape)}.")
             if g._spec.dtype.is_complex != t._spec.dtype.is_complex:
                 raise AutogradError(
-                    f"{name}: the gradient is {g.dtype}, its output {t.dtype}; either both are "
-                    "complex or none."
+                    f"{name}: the gradient is {g.dtype}, its output {t.dtype}; either both are complex or none."
                 )
             if g._spec.device != t._spec.device:
                 raise AutogradError(
-                    f"{name}: the gradient is on {g.device}, its output on {t.device}; move it "
-                    "there with .to()."
+                    f"{name}: the gradient is on {g.device}, its output on {t.device}; move it there with .to()."
                 )
         roots.append((edge_of(t), g))
     return roots
@@ -461,12 +447,9 @@ def grad(
     if is_grads_batched:
         given = (grad_outputs,) if isinstance(grad_outputs, state.tensor) else tuple(grad_outputs)
         rows = [
-            grad(
-                outputs, inputs, [g[i] for g in given], True, create_graph, allow_unused, False,
-                materialize_grads,
-            )
+            grad(outputs, inputs, [g[i] for g in given], True, create_graph, allow_unused, False, materialize_grads)
             for i in range(len(given[0]))
-        ]  # fmt: skip
+        ]
         return tuple(None if r[0] is None else F.stack(r) for r in zip(*rows, strict=True))
     keep = create_graph if retain_graph is None else retain_graph
     roots = _start("grad", outputs, grad_outputs)

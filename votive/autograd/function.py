@@ -116,10 +116,7 @@ class FunctionNode(BaseNode):
         who = f"function {self.cls.__name__} returned a gradient"
         where = f"at position {i + 1}, but its input"
         if grad is not None and not isinstance(grad, state.tensor):
-            raise RuntimeError(
-                f"{who} of type {type(grad).__name__} at position {i + 1}; expected a Tensor or "
-                "None."
-            )
+            raise RuntimeError(f"{who} of type {type(grad).__name__} at position {i + 1}; expected a Tensor or None.")
         if grad is None or edge is None:
             return grad
         inner = isinstance(edge, (BaseNode, Edge))
@@ -129,9 +126,7 @@ class FunctionNode(BaseNode):
         if over < 0 or any(w not in (1, n) for w, n in zip(wanted, got[over:], strict=True)):
             raise RuntimeError(f"{who} of shape {got} {where} has shape {wanted}.")
         if grad._spec.dtype.is_complex and not spec.dtype.is_complex:
-            raise RuntimeError(
-                f"{who} of {grad.dtype} {where} is {spec.dtype}; return its real part."
-            )
+            raise RuntimeError(f"{who} of {grad.dtype} {where} is {spec.dtype}; return its real part.")
         if grad._spec.device != spec.device:
             if grad._spec.ndim:
                 raise RuntimeError(f"{who} on {grad.device} {where} is on {spec.device}.")
@@ -144,9 +139,7 @@ class FunctionNode(BaseNode):
 
 class _FunctionMeta(type):
     def __call__(cls, *args: Any, **kwargs: Any) -> Any:
-        raise RuntimeError(
-            f"{cls.__name__} should not be instantiated; call {cls.__name__}.apply()."
-        )
+        raise RuntimeError(f"{cls.__name__} should not be instantiated; call {cls.__name__}.apply().")
 
 
 class Function(metaclass=_FunctionMeta):

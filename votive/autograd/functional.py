@@ -41,9 +41,7 @@ def _zero_like(inputs: tuple[Any, ...], grads: tuple[Any, ...], strict: bool) ->
     for i, (x, g) in enumerate(zip(inputs, grads, strict=True)):
         if g is None:
             if strict:
-                raise RuntimeError(
-                    f"the output is independent of input {i}; strict=True forbids it."
-                )
+                raise RuntimeError(f"the output is independent of input {i}; strict=True forbids it.")
             g = F.zeros_like(x)
         out.append(g)
     return out
@@ -83,9 +81,7 @@ def _with_grad(fn: Fn) -> Fn:
 
 
 @_with_grad
-def vjp(
-    func: Fn, inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False
-) -> tuple[Any, Any]:
+def vjp(func: Fn, inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False) -> tuple[Any, Any]:
     """(outputs, v^T J): the gradient of the outputs weighted by v.
 
     >>> votive.autograd.functional.vjp(lambda x: x * x, votive.tensor(3.0))
@@ -98,20 +94,12 @@ def vjp(
     used = [(y, w) for y, w in zip(ys, vs, strict=True) if y._rg]
     grads: Any = (None,) * len(xs)
     if used:
-        grads = grad(
-            [y for y, _ in used], xs, [w for _, w in used], create_graph=create_graph,
-            allow_unused=True,
-        )  # fmt: skip
-    return (
-        _done(ys, ys_many, create_graph),
-        _done(_zero_like(xs, grads, strict), many, create_graph),
-    )
+        grads = grad([y for y, _ in used], xs, [w for _, w in used], create_graph=create_graph, allow_unused=True)
+    return (_done(ys, ys_many, create_graph), _done(_zero_like(xs, grads, strict), many, create_graph))
 
 
 @_with_grad
-def jvp(
-    func: Fn, inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False
-) -> tuple[Any, Any]:
+def jvp(func: Fn, inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False) -> tuple[Any, Any]:
     """(outputs, J v): the change of the outputs along v, by differentiating vjp in its vector.
 
     >>> votive.autograd.functional.jvp(lambda x: x * x, votive.tensor(3.0), votive.tensor(2.0))
@@ -125,19 +113,12 @@ def jvp(
     used = [(y, w) for y, w in zip(ys, dummies, strict=True) if y._rg]
     back: Any = (None,) * len(xs)
     if used:
-        back = grad(
-            [y for y, _ in used], xs, [w for _, w in used], create_graph=True, allow_unused=True
-        )
+        back = grad([y for y, _ in used], xs, [w for _, w in used], create_graph=True, allow_unused=True)
     pairs = [(b, w) for b, w in zip(back, vs, strict=True) if b is not None and b._rg]
     out: Any = (None,) * len(ys)
     if pairs:
-        out = grad(
-            [b for b, _ in pairs], dummies, [w for _, w in pairs], create_graph=create_graph,
-            allow_unused=True,
-        )  # fmt: skip
-    return _done(ys, ys_many, create_graph), _done(
-        _zero_like(ys, out, strict), ys_many, create_graph
-    )
+        out = grad([b for b, _ in pairs], dummies, [w for _, w in pairs], create_graph=create_graph, allow_unused=True)
+    return _done(ys, ys_many, create_graph), _done(_zero_like(ys, out, strict), ys_many, create_graph)
 
 
 @_with_grad
@@ -167,9 +148,7 @@ def jacobian(
         for j in range(flat.numel()):
             got: Any = (None,) * len(xs)
             if y._rg:
-                got = grad(
-                    flat[j], xs, retain_graph=True, create_graph=create_graph, allow_unused=True
-                )
+                got = grad(flat[j], xs, retain_graph=True, create_graph=create_graph, allow_unused=True)
             for k, g in enumerate(_zero_like(xs, got, strict)):
                 parts[k].append(g)
         row = []
@@ -221,9 +200,7 @@ def hessian(
 
 
 @_with_grad
-def vhp(
-    func: Fn, inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False
-) -> tuple[Any, Any]:
+def vhp(func: Fn, inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False) -> tuple[Any, Any]:
     """(output, v^T H) for a scalar function.
 
     >>> votive.autograd.functional.vhp(lambda x: x * x * x, votive.tensor(2.0), votive.tensor(1.0))
@@ -239,17 +216,12 @@ def vhp(
     pairs = [(g, w) for g, w in zip(first, vs, strict=True) if g is not None and g._rg]
     out: Any = (None,) * len(xs)
     if pairs:
-        out = grad(
-            [g for g, _ in pairs], xs, [w for _, w in pairs], create_graph=create_graph,
-            allow_unused=True,
-        )  # fmt: skip
+        out = grad([g for g, _ in pairs], xs, [w for _, w in pairs], create_graph=create_graph, allow_unused=True)
     return _done((y,), False, create_graph), _done(_zero_like(xs, out, strict), many, create_graph)
 
 
 @_with_grad
-def hvp(
-    func: Fn, inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False
-) -> tuple[Any, Any]:
+def hvp(func: Fn, inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False) -> tuple[Any, Any]:
     """(output, H v) for a scalar function.
 
     >>> votive.autograd.functional.hvp(lambda x: x * x * x, votive.tensor(2.0), votive.tensor(1.0))

@@ -56,9 +56,7 @@ def _numeric(fn: Any, inputs: Any, x: Any, eps: float) -> list[np.ndarray[Any, A
                     into.extend(_values(o).ravel().copy() for o in _outputs(fn, inputs))
                 finally:
                     write(index, kept)
-            columns.append(
-                [(p - m) / (2 * eps) for p, m in zip(with_plus, with_minus, strict=True)]
-            )
+            columns.append([(p - m) / (2 * eps) for p, m in zip(with_plus, with_minus, strict=True)])
         tables.append(columns)
     n_out = len(tables[0][0]) if tables[0] else len(_outputs(fn, inputs))
     result = []
@@ -79,9 +77,7 @@ def _analytic(out: Any, x: Any, create_graph: bool) -> np.ndarray[Any, Any]:
             weight = np.zeros(flat.numel(), out.dtype.np)
             weight[j] = d
             towards = F.tensor(weight.tolist(), dtype=out.dtype, device=out.device)
-            g = grad(
-                flat, x, towards, retain_graph=True, create_graph=create_graph, allow_unused=True
-            )[0]
+            g = grad(flat, x, towards, retain_graph=True, create_graph=create_graph, allow_unused=True)[0]
             row.append(np.zeros(x.numel(), x.dtype.np) if g is None else _values(g).ravel())
         rows.append(row)
     return np.array(rows)
@@ -115,9 +111,7 @@ def gradcheck(
     if check_forward_ad or check_batched_grad:
         raise NotImplementedError("gradcheck: forward and batched gradients are not supported.")
     if check_grad_dtypes or masked or not check_backward_ad:
-        raise NotImplementedError(
-            "gradcheck: check_grad_dtypes, masked and check_backward_ad=False are not supported."
-        )
+        raise NotImplementedError("gradcheck: check_grad_dtypes, masked and check_backward_ad=False are not supported.")
     inputs = (inputs,) if isinstance(inputs, state.tensor) else tuple(inputs)
     checked = [x for x in inputs if isinstance(x, state.tensor) and x._rg]
     if not checked:
@@ -143,14 +137,11 @@ def gradcheck(
 def _same_again(k: int, first: Any, second: Any, tol: float) -> None:
     if not np.allclose(first, second, rtol=0, atol=tol, equal_nan=True):
         raise GradcheckError(
-            f"gradcheck: backward of output {k} gave two results in two runs that differ by more "
-            f"than nondet_tol={tol}."
+            f"gradcheck: backward of output {k} gave two results in two runs that differ by more than nondet_tol={tol}."
         )
 
 
-def _compare(
-    k: int, out: Any, x: Any, analytic: Any, numeric: Any, atol: float, rtol: float
-) -> None:
+def _compare(k: int, out: Any, x: Any, analytic: Any, numeric: Any, atol: float, rtol: float) -> None:
     """Both tables as real Jacobians: (re, im) of the output against (re, im) of the input."""
     if out.numel() == 0 or x.numel() == 0:
         return
@@ -214,13 +205,9 @@ def gradgradcheck(
         ys = _outputs(func, xs)
         pairs = [(y, w) for y, w in zip(ys, ws, strict=True) if y._rg]
         wanted = [x for x in xs if isinstance(x, state.tensor) and x._rg]
-        got = grad(
-            [y for y, _ in pairs], wanted, [w for _, w in pairs], create_graph=True,
-            allow_unused=True,
-        )  # fmt: skip
+        got = grad([y for y, _ in pairs], wanted, [w for _, w in pairs], create_graph=True, allow_unused=True)
         return tuple(g for g in got if g is not None and g._rg)
 
     return gradcheck(
-        gradient, (*inputs, *weights), eps=eps, atol=atol, rtol=rtol,
-        raise_exception=raise_exception, **options,
-    )  # fmt: skip
+        gradient, (*inputs, *weights), eps=eps, atol=atol, rtol=rtol, raise_exception=raise_exception, **options
+    )

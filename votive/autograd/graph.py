@@ -70,8 +70,7 @@ def unpacked(s: Saved) -> Any:
     t = s.hooks[1](s.tensor)
     if not hasattr(t, "_spec"):
         raise TypeError(
-            "saved_tensors_hooks: the unpack hook must return the Tensor that was packed, got "
-            f"{type(t).__name__}."
+            f"saved_tensors_hooks: the unpack hook must return the Tensor that was packed, got {type(t).__name__}."
         )
     if s.inexact and not t._spec.dtype.is_inexact:
         raise AutogradError(
@@ -92,9 +91,7 @@ def save_plainly(tensor: Any) -> Saved:
 
 
 def _refuse_inference() -> NoReturn:
-    raise AutogradError(
-        "an inference tensor cannot be saved for backward; clone() it to make a normal tensor."
-    )
+    raise AutogradError("an inference tensor cannot be saved for backward; clone() it to make a normal tensor.")
 
 
 class BaseNode:

@@ -52,9 +52,7 @@ class FormulaRecipe(Recipe):
                     if source != formula.incoming and key not in keep:
                         keep.append(key)
         specs = dict(zip(formula.params, plan.specs, strict=True))
-        self.numbers = {
-            n: i for i, n in enumerate(formula.params) if not isinstance(specs[n], Spec)
-        }
+        self.numbers = {n: i for i, n in enumerate(formula.params) if not isinstance(specs[n], Spec)}
         self.keep = [k for k in keep if k not in self.numbers]
         self.incoming = formula.incoming
         self.result = formula.result
@@ -138,9 +136,7 @@ class RuleRecipe(Recipe):
         self.names = flat_names(plan)
         self.mask = mask
         self.wanted = [
-            n
-            for n in dict.fromkeys(self.names)
-            if any(m for k, m in zip(self.names, mask, strict=True) if k == n)
+            n for n in dict.fromkeys(self.names) if any(m for k, m in zip(self.names, mask, strict=True) if k == n)
         ]
         rules = op.grad
         self.missing: str | None = None
@@ -163,9 +159,7 @@ class RuleRecipe(Recipe):
         self.direct: list[tuple[str, Any, bool]] | None = None
         lists = any(a.is_list and a.is_tensor for a in op.schema.args)
         if isinstance(rules, dict) and self.missing is None and not lists:
-            self.direct = [
-                (n, rules[n] if m else None, m) for n, m in zip(self.names, mask, strict=True)
-            ]
+            self.direct = [(n, rules[n] if m else None, m) for n, m in zip(self.names, mask, strict=True)]
         self.keep: list[Any] = []
         for a, v in zip(op.schema.args, plan.static, strict=True):
             if a.is_tensor and a.name in read and v is not None:
@@ -181,14 +175,14 @@ class RuleRecipe(Recipe):
 
     def run(self, node: Node, grads: list[Any]) -> tuple[Any, ...]:
         if self.missing is not None:
-            raise MissingGradientError(
-                f"{node.plan.op.name}: the derivative by {self.missing!r} is not implemented."
-            )
+            raise MissingGradientError(f"{node.plan.op.name}: the derivative by {self.missing!r} is not implemented.")
         if self.direct is not None:
-            return tuple([
-                None if not wanted else zeros(node.spec(n)) if rule is None else rule(node, *grads)
-                for n, rule, wanted in self.direct
-            ])  # fmt: skip
+            return tuple(
+                [
+                    None if not wanted else zeros(node.spec(n)) if rule is None else rule(node, *grads)
+                    for n, rule, wanted in self.direct
+                ]
+            )
         given: dict[str, Any] = {}
         rules = self.rules
         if isinstance(rules, dict):

@@ -12,8 +12,7 @@ from .graph import BaseNode, Edge, Node, Saved, save, save_plainly, sequence
 from .recipes import recipe_for
 from .views import edge_of, rebase
 
-__all__ = ["edge_of", "needs_self", "note_context", "rebase", "record", "record_inplace",
-           "record_one", "record_pair"]  # fmt: skip
+__all__ = ["edge_of", "needs_self", "note_context", "rebase", "record", "record_inplace", "record_one", "record_pair"]
 _new = object.__new__
 
 
@@ -53,9 +52,7 @@ def _node(plan: Plan, values: tuple[Any, ...], kept: tuple[Any, ...]) -> Node:
             else:
                 node.kept[key] = save(kept[names.index(key)])
     if not all(hasattr(v, "_spec") for v in values):
-        node.numbers = tuple(
-            [None if hasattr(v, "_spec") or v.__class__ in (tuple, list) else v for v in values]
-        )
+        node.numbers = tuple([None if hasattr(v, "_spec") or v.__class__ in (tuple, list) else v for v in values])
     if Ever.noted and mode.noted:
         note_context(node)
     return node

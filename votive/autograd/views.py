@@ -35,10 +35,7 @@ class CopySlices(BaseNode):
     def apply(self, grads: list[Any]) -> tuple[Any, ...]:
         (g,) = grads
         base = F.empty_strided(
-            self.base_spec.shape,
-            self.base_spec.dense_like().strides,
-            dtype=g.dtype,
-            device=g.device,
+            self.base_spec.shape, self.base_spec.dense_like().strides, dtype=g.dtype, device=g.device
         )
         base = F.copy_(base, g)
         part = replay(self.chain, base)

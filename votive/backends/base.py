@@ -89,9 +89,7 @@ def has_own(op: str, device: str) -> bool:
     """Whether a device has a kernel made for an operator, not just a way to compute it: joining
     several operators into this one pays.
     """
-    return any(
-        row.label in OWN and row.label not in switched_off for row in TABLE.get((op, device), ())
-    )
+    return any(row.label in OWN and row.label not in switched_off for row in TABLE.get((op, device), ()))
 
 
 def candidates(op: str, device: str, specs: list[Spec]) -> Iterator[Row]:
@@ -118,13 +116,7 @@ class Backend(Protocol):
         """(storage, data, spec) for what a kernel returned."""
 
     def pointwise(
-        self,
-        formula: Any,
-        names: list[str],
-        roles: list[Any],
-        inputs: list[Any],
-        out: Spec,
-        empty: Any,
+        self, formula: Any, names: list[str], roles: list[Any], inputs: list[Any], out: Spec, empty: Any
     ) -> tuple[Any, Any]:
         """Two functions: compute(*values) -> (storage, data), and into(values, out data).
 
@@ -132,9 +124,16 @@ class Backend(Protocol):
         """
 
     def bind(
-        self, backend: Any, row: Row, template: list[Any], slots: list[int],
-        values: tuple[Any, ...], specs: list[Spec], outs: tuple[Spec, ...] | None, single: bool,
-    ) -> tuple[Any, Any] | None:  # fmt: skip
+        self,
+        backend: Any,
+        row: Row,
+        template: list[Any],
+        slots: list[int],
+        values: tuple[Any, ...],
+        specs: list[Spec],
+        outs: tuple[Spec, ...] | None,
+        single: bool,
+    ) -> tuple[Any, Any] | None:
         """The same for a structured kernel: compute gives ((storage, data, spec), ...).
 
         `values` are the specs of the runtime arguments in order, `specs` those of their tensors.

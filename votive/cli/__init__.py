@@ -119,9 +119,7 @@ def common() -> argparse.ArgumentParser:
     return shared
 
 
-def command(
-    commands: Any, name: str, *, description: str, examples: str = ""
-) -> argparse.ArgumentParser:  # fmt: skip
+def command(commands: Any, name: str, *, description: str, examples: str = "") -> argparse.ArgumentParser:
     """The parser of one command, for its `add`."""
     return commands.add_parser(
         name,
@@ -148,9 +146,7 @@ def parser(only: str | None = None) -> Parser:
         allow_abbrev=False,
     )
     top.add_argument("--version", action="version", version=f"votive {__version__}")
-    commands = top.add_subparsers(
-        dest="command", metavar="COMMAND", title="commands", parser_class=Parser
-    )
+    commands = top.add_subparsers(dest="command", metavar="COMMAND", title="commands", parser_class=Parser)
     for name, told in COMMANDS.items():
         if only is None or name == only:
             import_module(f".{name}", __package__).add(commands)

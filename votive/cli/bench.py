@@ -33,15 +33,11 @@ def add(commands: Any) -> None:
     p.add_argument("device", nargs="?", default="cpu", choices=["cpu"], help="what to measure")
     p.add_argument("--only", metavar="TEXT", help="measurements whose name contains TEXT")
     p.add_argument(
-        "--seconds",
-        metavar="X",
-        type=number(above=0, high=3600),
-        help="time for each measurement (default 0.5)",
+        "--seconds", metavar="X", type=number(above=0, high=3600), help="time for each measurement (default 0.5)"
     )
     p.add_argument("--threads", metavar="N", type=whole(1, 4096), help="threads that operators use")
     p.add_argument("--model", metavar="MODEL", help="model to generate with (the bundled one)")
-    p.add_argument("--compare", action="store_true",
-                   help="compare with torch by the repository's benchmarks")  # fmt: skip
+    p.add_argument("--compare", action="store_true", help="compare with torch by the repository's benchmarks")
     p.add_argument("--json", action="store_true", help="write JSON")
 
 
@@ -88,8 +84,7 @@ def run(args: Any) -> int:
             median, best = _short(row["median"]), _short(row["best"])
             print(f"{case.name:<{room}}  {median:>9}  (best {best:>9}) {case.unit}", flush=True)
     if args.json:
-        print_json({"votive": votive.__version__, "threads": threads, "load": load,
-                    "results": rows})  # fmt: skip
+        print_json({"votive": votive.__version__, "threads": threads, "load": load, "results": rows})
     return 0
 
 
@@ -113,9 +108,12 @@ def measured(case: Case, seconds: float) -> dict[str, Any]:
             fn()
         blocks.append((time.perf_counter() - began) / loops)
     return {
-        "name": case.name, "unit": case.unit, "median": case.figure(statistics.median(blocks)),
-        "best": case.figure(min(blocks)), "blocks": len(blocks),
-    }  # fmt: skip
+        "name": case.name,
+        "unit": case.unit,
+        "median": case.figure(statistics.median(blocks)),
+        "best": case.figure(min(blocks)),
+        "blocks": len(blocks),
+    }
 
 
 def _cases() -> list[Case]:
@@ -146,17 +144,17 @@ def _cases() -> list[Case]:
 
     size = 4 * (1 << 24)
     return [
-        product(256, vt.float32), product(1024, vt.float32), product(2048, vt.float32),
+        product(256, vt.float32),
+        product(1024, vt.float32),
+        product(2048, vt.float32),
         product(1024, vt.bfloat16),
         Case("linear, one row of 2048×2048", vector_product, 4.0 * 2048**2, "GB/s", 1e-9),
         Case("copy 64 MiB", lambda: large(lambda a, b: b.copy_(a)), 2 * size, "GB/s", 1e-9),
         Case("add 64 MiB", lambda: large(lambda a, b: a + b), 3 * size, "GB/s", 1e-9),
-        Case("gelu 64 MiB", lambda: large(lambda a, _: vt.nn.functional.gelu(a)), 2 * size,
-             "GB/s", 1e-9),
+        Case("gelu 64 MiB", lambda: large(lambda a, _: vt.nn.functional.gelu(a)), 2 * size, "GB/s", 1e-9),
         Case("call: 16 floats, a + a", lambda: small(lambda a: a + a), 1, "µs", 1e6),
-        Case("call: 16 floats, (a * a).sum().backward()", lambda: small(backward, True), 1, "µs",
-             1e6),
-    ]  # fmt: skip
+        Case("call: 16 floats, (a * a).sum().backward()", lambda: small(backward, True), 1, "µs", 1e6),
+    ]
 
 
 def _decoding(args: Any) -> list[Case]:

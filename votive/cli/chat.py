@@ -244,10 +244,17 @@ class Session:
 
 
 _COMMANDS: dict[str, Callable[[Session, str], Any]] = {
-    "help": Session.help, "reset": Session.reset, "undo": Session.undo, "retry": Session.retry,
-    "system": Session.system, "set": Session.set, "settings": Session.settings,
-    "history": Session.history, "save": Session.save, "load": Session.load,
-}  # fmt: skip
+    "help": Session.help,
+    "reset": Session.reset,
+    "undo": Session.undo,
+    "retry": Session.retry,
+    "system": Session.system,
+    "set": Session.set,
+    "settings": Session.settings,
+    "history": Session.history,
+    "save": Session.save,
+    "load": Session.load,
+}
 
 
 def _load(talk: Conversation, name: str) -> None:

@@ -31,9 +31,7 @@ def add(commands: Any) -> None:
     add_model_options(p, default=None)
     p.add_argument("--net", metavar="NAME", help="which network a file of weights is for")
     p.add_argument("--labels", metavar="FILE", help="names of the classes, one per line or JSON")
-    p.add_argument(
-        "--text", metavar="TEXT", action="append", help="for CLIP: a description, several times"
-    )
+    p.add_argument("--text", metavar="TEXT", action="append", help="for CLIP: a description, several times")
     p.add_argument("-k", "--top-k", metavar="N", type=whole(1), default=5, help="best classes (5)")
     p.add_argument("--batch-size", metavar="N", type=whole(1), default=8, help="at a time (8)")
     p.add_argument("--json", action="store_true", help="write JSON")
@@ -59,13 +57,15 @@ def run(args: Any) -> int:
                 rows.append((path, [(i, names(i), p) for i, p in zip(ids, values)]))
             bar.advance(len(paths))
     if args.json:
-        print_json({
-            "model": args.model,
-            "images": [
-                {"image": path, "classes": [{"id": i, "label": n, "score": p} for i, n, p in found]}
-                for path, found in rows
-            ],
-        })  # fmt: skip
+        print_json(
+            {
+                "model": args.model,
+                "images": [
+                    {"image": path, "classes": [{"id": i, "label": n, "score": p} for i, n, p in found]}
+                    for path, found in rows
+                ],
+            }
+        )
         return 0
     for path, found in rows:
         if len(rows) > 1:
@@ -87,9 +87,7 @@ def _classifier(args: Any) -> tuple[Any, Any]:
     from ..models import AutoConfig
 
     config = AutoConfig.from_dict(found_model(args, args.model).config)
-    if config.model_type == "clip" and "CLIPForImageClassification" not in (
-        config.architectures or []
-    ):
+    if config.model_type == "clip" and "CLIPForImageClassification" not in (config.architectures or []):
         return _from_texts(args, path)
     if args.text:
         raise UsageError(f"--text is for CLIP, not for a {config.model_type}")
@@ -132,9 +130,10 @@ def _from_texts(args: Any, path: Path) -> tuple[Any, Any]:
     def classify(paths: list[str]) -> Any:
         x = processor(images=paths, return_tensors="vt").pixel_values
         return model(
-            texts["input_ids"].to(model.device), x.to(model.device, model.dtype),
+            texts["input_ids"].to(model.device),
+            x.to(model.device, model.dtype),
             attention_mask=texts["attention_mask"].to(model.device),
-        ).logits_per_image  # fmt: skip
+        ).logits_per_image
 
     return classify, lambda i: args.text[i]
 

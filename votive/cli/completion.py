@@ -19,12 +19,13 @@ _PATHS = {"FILE", "FOLDER", "PATH", "MODEL", "IN", "OUT", "A", "B"}
 def add(commands: Any) -> None:
     """Declare the arguments."""
     p = command(
-        commands, "completion",
+        commands,
+        "completion",
         description="Print a script that lets your shell complete commands, options and files.",
         examples='  bash:  eval "$(votive completion bash)"      in ~/.bashrc\n'
-                 '  zsh:   eval "$(votive completion zsh)"       in ~/.zshrc, after compinit\n'
-                 "  fish:  votive completion fish > ~/.config/fish/completions/votive.fish",
-    )  # fmt: skip
+        '  zsh:   eval "$(votive completion zsh)"       in ~/.zshrc, after compinit\n'
+        "  fish:  votive completion fish > ~/.config/fish/completions/votive.fish",
+    )
     p.add_argument("shell", choices=sorted(_SHELLS), help="the shell you use")
 
 
@@ -138,9 +139,8 @@ def bash(commands: list[Command]) -> str:
         positionals.append(f'        "{c.name}") {_bash_positional(c)} ;;')
     names = "|".join(c.name for c in commands if c.name)
     return _BASH.format(
-        names=names, values="\n".join(values), options="\n".join(options),
-        positionals="\n".join(positionals),
-    )  # fmt: skip
+        names=names, values="\n".join(values), options="\n".join(options), positionals="\n".join(positionals)
+    )
 
 
 def _bash_positional(c: Command) -> str:
@@ -206,13 +206,9 @@ def _zsh_specs(c: Command) -> Iterator[str]:
 def zsh(commands: list[Command]) -> str:
     """A completion function of zsh."""
     top, *rest = commands
-    cases = [
-        f"                {c.name}) _arguments {' '.join(_zsh_specs(c))} ;;" for c in rest
-    ]  # fmt: skip
+    cases = [f"                {c.name}) _arguments {' '.join(_zsh_specs(c))} ;;" for c in rest]
     names = [f"        '{c.name}:{_zsh_text(c.help)}'" for c in rest]
-    return _ZSH.format(
-        names="\n".join(names), top=" ".join(_zsh_specs(top)), cases="\n".join(cases)
-    )
+    return _ZSH.format(names="\n".join(names), top=" ".join(_zsh_specs(top)), cases="\n".join(cases))
 
 
 # --- fish -------------------------------------------------------------------------------------
@@ -228,9 +224,7 @@ def fish(commands: list[Command]) -> str:
     for c in commands:
         when = f"__fish_seen_subcommand_from {c.name}" if c.name else "__fish_use_subcommand"
         if c.name:
-            lines.append(
-                f"complete -c votive -n __fish_use_subcommand -a {c.name} -d {_fish_text(c.help)}"
-            )
+            lines.append(f"complete -c votive -n __fish_use_subcommand -a {c.name} -d {_fish_text(c.help)}")
         for a in c.arguments:
             parts = [f"complete -c votive -n {_fish_text(when)}"]
             for flag in a.flags:

@@ -105,10 +105,9 @@ class Conversation:
         if self.templated:
             return list(
                 tokenizer.apply_chat_template(
-                    self.all_messages(), add_generation_prompt=True, return_dict=False,
-                    **self.variables,
+                    self.all_messages(), add_generation_prompt=True, return_dict=False, **self.variables
                 )
-            )  # fmt: skip
+            )
         ids = list(tokenizer.encode("".join(m["content"] for m in self.messages)))
         if not ids:
             raise ValueError("there is no text to continue yet.")
@@ -177,19 +176,15 @@ class Conversation:
 
     def to_dict(self) -> dict[str, Any]:
         """What a file keeps of it."""
-        return {
-            "model": self.loaded.name, "system": self.system, "settings": self.settings,
-            "messages": self.messages,
-        }  # fmt: skip
+        return {"model": self.loaded.name, "system": self.system, "settings": self.settings, "messages": self.messages}
 
     def restore(self, kept: Any) -> None:
         """Become what a file kept; the model stays."""
         good = isinstance(kept, dict) and isinstance(kept.get("messages"), list)
         if not good or not all(
-            isinstance(m, dict) and isinstance(m.get("role"), str)
-            and isinstance(m.get("content"), str)
+            isinstance(m, dict) and isinstance(m.get("role"), str) and isinstance(m.get("content"), str)
             for m in kept["messages"]
-        ):  # fmt: skip
+        ):
             raise ValueError("the file holds no conversation.")
         self.messages = [{"role": m["role"], "content": m["content"]} for m in kept["messages"]]
         if self.templated and isinstance(kept.get("system"), str | None):

@@ -33,15 +33,9 @@ def add(commands: Any) -> None:
     p.add_argument("out", metavar="OUT", help="a file, or a folder")
     p.add_argument("--to", choices=FORMATS, help="the format, whatever OUT is called")
     p.add_argument("--dtype", choices=_DTYPES, help="type of floating-point tensors (as they are)")
-    p.add_argument(
-        "--quantize",
-        metavar="TYPE",
-        help="for GGUF: q8_0, q4_0, q4_k_m, q5_k_m, q6_k, … (as they are)",
-    )
+    p.add_argument("--quantize", metavar="TYPE", help="for GGUF: q8_0, q4_0, q4_k_m, q5_k_m, q6_k, … (as they are)")
     p.add_argument("--tensor", metavar="GLOB", action="append", help="only tensors that match")
-    p.add_argument(
-        "--drop", metavar="GLOB", action="append", default=[], help="without tensors that match"
-    )
+    p.add_argument("--drop", metavar="GLOB", action="append", default=[], help="without tensors that match")
     p.add_argument(
         "--rename",
         metavar="REGEX=NEW",
@@ -49,11 +43,7 @@ def add(commands: Any) -> None:
         default=[],
         help="replace what matches in names; may be repeated",
     )
-    p.add_argument(
-        "--keep-names",
-        action="store_true",
-        help="take tensors as they are, without making a model of them",
-    )
+    p.add_argument("--keep-names", action="store_true", help="take tensors as they are, without making a model of them")
     p.add_argument("--tokenizer", metavar="PATH", help="a tokenizer from elsewhere")
     p.add_argument("--max-shard-size", metavar="SIZE", help="for folders (5GB)")
     p.add_argument("-f", "--force", action="store_true", help="replace what is there")
@@ -86,14 +76,19 @@ def run(args: Any) -> int:
                 bar.advance(nbytes)
 
             write(
-                made, out,
-                Request(kind, args.dtype, args.quantize, args.max_shard_size, report,
-                        lambda text: note(args, text)),
-            )  # fmt: skip
+                made,
+                out,
+                Request(kind, args.dtype, args.quantize, args.max_shard_size, report, lambda text: note(args, text)),
+            )
     facts = {
-        "in": args.source, "out": args.out, "format": kind, "tensors": count,
-        "parameters": parameters, "nbytes": _size(out), "seconds": time.perf_counter() - began,
-    }  # fmt: skip
+        "in": args.source,
+        "out": args.out,
+        "format": kind,
+        "tensors": count,
+        "parameters": parameters,
+        "nbytes": _size(out),
+        "seconds": time.perf_counter() - began,
+    }
     if args.json:
         print_json(facts)
     else:

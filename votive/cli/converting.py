@@ -18,12 +18,29 @@ from . import UsageError
 Report = Callable[[str, int], None]
 Note = Callable[[str], None]
 
-SUFFIXES = {".safetensors": "safetensors", ".npz": "npz", ".npy": "npy", ".gguf": "gguf",
-            ".bin": "llama2c", ".pt": "torch", ".pth": "torch"}  # fmt: skip
+SUFFIXES = {
+    ".safetensors": "safetensors",
+    ".npz": "npz",
+    ".npy": "npy",
+    ".gguf": "gguf",
+    ".bin": "llama2c",
+    ".pt": "torch",
+    ".pth": "torch",
+}
 # What a model's folder holds beside its weights and is the same in any format.
-_COMPANIONS = ("generation_config.json", "tokenizer*", "vocab.*", "merges.txt", "*.model",
-               "special_tokens_map.json", "added_tokens.json", "chat_template*",
-               "preprocessor_config.json", "modules.json", "*sentence*.json")  # fmt: skip
+_COMPANIONS = (
+    "generation_config.json",
+    "tokenizer*",
+    "vocab.*",
+    "merges.txt",
+    "*.model",
+    "special_tokens_map.json",
+    "added_tokens.json",
+    "chat_template*",
+    "preprocessor_config.json",
+    "modules.json",
+    "*sentence*.json",
+)
 _PLAIN = {"float32": "F32", "float16": "F16", "bfloat16": "BF16", "float64": "F64"}
 
 
@@ -141,9 +158,7 @@ def _torch(made: Input, out: Path, request: Request) -> None:
 def _safetensors(made: Input, out: Path, request: Request) -> None:
     from ..io.streamed import write_safetensors
 
-    write_safetensors(
-        made.weights, out, dtype=request.dtype, metadata=_text(made), report=request.report
-    )
+    write_safetensors(made.weights, out, dtype=request.dtype, metadata=_text(made), report=request.report)
 
 
 def _npz(made: Input, out: Path, request: Request) -> None:
@@ -183,9 +198,13 @@ def _folder(made: Input, out: Path, request: Request) -> None:
     tokenizer = None if copied or made.config is None else _tokenizer(made, request.note)
     out.mkdir(parents=True, exist_ok=True)
     write_safetensors(
-        made.weights, out, dtype=request.dtype, metadata=_text(made),
-        max_shard_size=request.max_shard_size or "5GB", report=request.report,
-    )  # fmt: skip
+        made.weights,
+        out,
+        dtype=request.dtype,
+        metadata=_text(made),
+        max_shard_size=request.max_shard_size or "5GB",
+        report=request.report,
+    )
     if made.config is None:
         request.note("the model is not known: the folder holds weights only, no config.json")
         return
@@ -284,6 +303,11 @@ def _text(made: Input) -> dict[str, str]:
 
 
 _WRITERS: dict[str, Callable[[Input, Path, Request], None]] = {
-    "safetensors": _safetensors, "npz": _npz, "npy": _npy, "folder": _folder, "gguf": _gguf,
-    "llama2c": _llama2c, "torch": _torch,
-}  # fmt: skip
+    "safetensors": _safetensors,
+    "npz": _npz,
+    "npy": _npy,
+    "folder": _folder,
+    "gguf": _gguf,
+    "llama2c": _llama2c,
+    "torch": _torch,
+}

@@ -17,13 +17,12 @@ from .numbers import whole
 def add(commands: Any) -> None:
     """Declare the arguments."""
     p = command(
-        commands, "demo",
+        commands,
+        "demo",
         description="Train a small network written with tensors alone, then explain an operator.",
         examples="  votive demo --steps 200",
-    )  # fmt: skip
-    p.add_argument(
-        "--steps", type=whole(1, 1_000_000), default=400, help="training steps (default 400)"
     )
+    p.add_argument("--steps", type=whole(1, 1_000_000), default=400, help="training steps (default 400)")
     p.add_argument("--seed", type=whole(0, 2**64 - 1), default=0, help="random seed (default 0)")
 
 
@@ -69,8 +68,7 @@ def tour(steps: int, seed: int) -> None:
         return (h @ weights[-1] + biases[-1]).squeeze(1)  # (N,)
 
     console.print(
-        f"[bold]votive {vt.__version__}[/] - two spirals, a {'-'.join(map(str, sizes))} network, "
-        "Adam by hand"
+        f"[bold]votive {vt.__version__}[/] - two spirals, a {'-'.join(map(str, sizes))} network, Adam by hand"
     )
     loss = vt.tensor(math.nan)
     columns = (

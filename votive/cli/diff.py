@@ -14,26 +14,35 @@ TROUBLE = 2  # 1 says that they differ
 def add(commands: Any) -> None:
     """Declare the arguments."""
     p = command(
-        commands, "diff",
+        commands,
+        "diff",
         description="Compare the weights of two files or folders, of any formats, tensor by\n"
-                    "tensor and part by part. Exit code: 0 equal, 1 different, 2 trouble.",
+        "tensor and part by part. Exit code: 0 equal, 1 different, 2 trouble.",
         examples="  votive diff before.safetensors after.safetensors\n"
-                 "  votive diff folder model.gguf --model --tolerance 1e-2\n"
-                 "  votive diff a.pt b.npz --ignore-dtype --all",
-    )  # fmt: skip
+        "  votive diff folder model.gguf --model --tolerance 1e-2\n"
+        "  votive diff a.pt b.npz --ignore-dtype --all",
+    )
     p.add_argument("a", metavar="A", help="a file, a folder or a bundled model's name")
     p.add_argument("b", metavar="B", help="another one")
-    p.add_argument("--tolerance", "--atol", metavar="X", type=real(0), default=0.0,
-                   help="absolute difference that counts as equal (default 0)")  # fmt: skip
-    p.add_argument("--rtol", metavar="X", type=real(0), default=0.0,
-                   help="difference relative to B that counts as equal (default 0)")  # fmt: skip
-    p.add_argument("--tensor", metavar="GLOB", action="append",
-                   help="only tensors that match; may be repeated")  # fmt: skip
+    p.add_argument(
+        "--tolerance",
+        "--atol",
+        metavar="X",
+        type=real(0),
+        default=0.0,
+        help="absolute difference that counts as equal (default 0)",
+    )
+    p.add_argument(
+        "--rtol",
+        metavar="X",
+        type=real(0),
+        default=0.0,
+        help="difference relative to B that counts as equal (default 0)",
+    )
+    p.add_argument("--tensor", metavar="GLOB", action="append", help="only tensors that match; may be repeated")
     p.add_argument("--ignore-dtype", action="store_true", help="compare values, not types")
     p.add_argument(
-        "--model",
-        action="store_true",
-        help="compare as models: a GGUF's tensors under their Hugging Face names",
+        "--model", action="store_true", help="compare as models: a GGUF's tensors under their Hugging Face names"
     )
     p.add_argument("--all", action="store_true", help="list equal tensors too")
     p.add_argument("--json", action="store_true", help="write JSON")
@@ -83,26 +92,37 @@ def compared(args: Any, a: Any, b: Any) -> dict[str, Any]:
             bar.advance(a.info(name).nbytes)
     equal = not only_a and not only_b and all(r["equal"] for r in rows)
     return {
-        "a": args.a, "b": args.b, "equal": equal, "only_a": only_a, "only_b": only_b,
-        "compared": len(rows), "different": sum(not r["equal"] for r in rows), "tensors": rows,
-    }  # fmt: skip
+        "a": args.a,
+        "b": args.b,
+        "equal": equal,
+        "only_a": only_a,
+        "only_b": only_b,
+        "compared": len(rows),
+        "different": sum(not r["equal"] for r in rows),
+        "tensors": rows,
+    }
 
 
 def _row(args: Any, name: str, a: Any, b: Any, difference: Any) -> dict[str, Any]:
     x, y = a.info(name), b.info(name)
     types = [str(i.dtype).removeprefix("votive.") for i in (x, y)]
     row: dict[str, Any] = {
-        "name": name, "shape": [list(x.shape), list(y.shape)], "dtype": types,
-        "stored": [x.stored, y.stored], "equal": False,
-    }  # fmt: skip
+        "name": name,
+        "shape": [list(x.shape), list(y.shape)],
+        "dtype": types,
+        "stored": [x.stored, y.stored],
+        "equal": False,
+    }
     if tuple(x.shape) != tuple(y.shape):
         row["why"] = "shape"
         return row
     d = difference(a, b, name, atol=args.tolerance, rtol=args.rtol)
     row.update(
-        max_abs=d.max_abs, max_rel=d.max_rel, cosine=d.cosine,
+        max_abs=d.max_abs,
+        max_rel=d.max_rel,
+        cosine=d.cosine,
         different_fraction=d.different / d.count if d.count else 0.0,
-    )  # fmt: skip
+    )
     if not d.close:
         row["why"] = "values"
     elif types[0] != types[1] and not args.ignore_dtype:
@@ -122,24 +142,27 @@ def _page(args: Any, report: dict[str, Any]) -> list[str]:
     shown = [r for r in report["tensors"] if args.all or not r["equal"]]
     if shown:
         cells = [
-            (r["name"], "=" if r["equal"] else r["why"], _pair(r["stored"]),
-             _pair(["×".join(map(str, s)) or "scalar" for s in r["shape"]]),
-             number(r.get("max_abs")), number(r.get("max_rel")), number(r.get("cosine"), 7),
-             f"{r['different_fraction']:.1%}" if "different_fraction" in r else "-")
+            (
+                r["name"],
+                "=" if r["equal"] else r["why"],
+                _pair(r["stored"]),
+                _pair(["×".join(map(str, s)) or "scalar" for s in r["shape"]]),
+                number(r.get("max_abs")),
+                number(r.get("max_rel")),
+                number(r.get("cosine"), 7),
+                f"{r['different_fraction']:.1%}" if "different_fraction" in r else "-",
+            )
             for r in shown
-        ]  # fmt: skip
+        ]
         headers = ["name", "differs in", "stored", "shape", "max abs", "max rel", "cosine", "share"]
         lines += [*table(cells, headers, right="llllrrrr"), ""]
     if report["equal"]:
         within = args.tolerance or args.rtol
-        lines.append(
-            f"{report['compared']} tensors are equal{' within the tolerance' if within else ''}."
-        )
+        lines.append(f"{report['compared']} tensors are equal{' within the tolerance' if within else ''}.")
     else:
         missing = len(report["only_a"]) + len(report["only_b"])
         lines.append(
-            f"{report['different']} of {report['compared']} common tensors differ, "
-            f"{missing} are on one side only."
+            f"{report['different']} of {report['compared']} common tensors differ, {missing} are on one side only."
         )
     return lines
 

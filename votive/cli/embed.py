@@ -30,14 +30,10 @@ def add(commands: Any) -> None:
     p.add_argument("--file", metavar="FILE", help="one sentence per line; - is stdin")
     add_model_options(p, default=None)
     p.add_argument("--batch-size", metavar="N", type=whole(1), default=32, help="at a time (32)")
-    p.add_argument(
-        "--max-length", metavar="N", type=whole(1), help="cut after N tokens (the model's)"
-    )
+    p.add_argument("--max-length", metavar="N", type=whole(1), help="cut after N tokens (the model's)")
     p.add_argument("--prompt", metavar="TEXT", help="put before each sentence")
     for flag, told in (("--normalize", "scale to length one"), ("--no-normalize", "do not")):
-        p.add_argument(
-            flag, dest="normalize", action="store_const", const=flag == "--normalize", help=told
-        )
+        p.add_argument(flag, dest="normalize", action="store_const", const=flag == "--normalize", help=told)
     p.add_argument("--similarity", action="store_true", help="compare all with all")
     p.add_argument("--out", metavar="FILE", help="write the vectors as .npy")
     p.add_argument("--json", action="store_true", help="write JSON")
@@ -65,9 +61,13 @@ def run(args: Any) -> int:
         encoder.tokenizer = Tokenizer.from_pretrained(args.tokenizer)
     bar = not args.quiet and is_terminal(sys.stderr) and len(texts) > 256
     vectors = encoder.encode(
-        texts, batch_size=args.batch_size, normalize=args.normalize, max_length=args.max_length,
-        prompt=args.prompt, progress=bar,
-    ).cpu()  # fmt: skip
+        texts,
+        batch_size=args.batch_size,
+        normalize=args.normalize,
+        max_length=args.max_length,
+        prompt=args.prompt,
+        progress=bar,
+    ).cpu()
     near = encoder.similarity(vectors, vectors) if args.similarity else None
     if args.out is not None:
         from ..io import npy
@@ -76,8 +76,7 @@ def run(args: Any) -> int:
         if not args.json:
             print(f"{args.out}: {vectors.shape[0]} vectors of {vectors.shape[1]} numbers")
     if args.json:
-        report: dict[str, Any] = {"model": args.model, "dimensions": vectors.shape[1],
-                                  "texts": texts}  # fmt: skip
+        report: dict[str, Any] = {"model": args.model, "dimensions": vectors.shape[1], "texts": texts}
         if args.out is None:
             report["embeddings"] = vectors.tolist()
         if near is not None:
@@ -121,10 +120,7 @@ def _from_file(args: Any, place: Path) -> Any:
         check_kind("embed", args.model, Checkpoint.find(place).config)
     model = AutoModelForTextEncoding.from_pretrained(place, dtype=args.dtype, device=args.device)
     limit = told.get(f"{kind}.context_length")
-    return SentenceEncoder(
-        model, Tokenizer.from_pretrained(place), pooling=pooling, normalize=True,
-        max_length=limit,
-    )  # fmt: skip
+    return SentenceEncoder(model, Tokenizer.from_pretrained(place), pooling=pooling, normalize=True, max_length=limit)
 
 
 def texts_of(args: Any) -> list[str]:
@@ -148,7 +144,6 @@ def _cut(text: str, limit: int) -> str:
 
 def _matrix(texts: list[str], rows: list[list[float]]) -> list[str]:
     room = max(12, min(40, width() - 8 * len(texts)))
-    cells = [[i + 1, _cut(t, room), *(f"{v:.3f}" for v in row)]
-             for i, (t, row) in enumerate(zip(texts, rows))]  # fmt: skip
+    cells = [[i + 1, _cut(t, room), *(f"{v:.3f}" for v in row)] for i, (t, row) in enumerate(zip(texts, rows))]
     headers = ["", "text", *(str(i + 1) for i in range(len(texts)))]
     return list(table(cells, headers, right="rl" + "r" * len(texts)))

@@ -11,10 +11,11 @@ from .terminal import print_json
 def add(commands: Any) -> None:
     """Declare the arguments."""
     p = command(
-        commands, "env",
+        commands,
+        "env",
         description="Show versions, kernels, threads, devices, operators and bundled models.",
         examples="  votive env\n  votive env --json",
-    )  # fmt: skip
+    )
     p.add_argument("--json", action="store_true", help="write JSON")
 
 

@@ -11,11 +11,11 @@ from .terminal import print_json
 def add(commands: Any) -> None:
     """Declare the arguments."""
     p = command(
-        commands, "explain",
+        commands,
+        "explain",
         description="Show an operator's schema, formula, derived gradient and kernels.",
-        examples="  votive explain gelu\n  votive explain nn.functional.softmax\n"
-                 "  votive explain --list | grep norm",
-    )  # fmt: skip
+        examples="  votive explain gelu\n  votive explain nn.functional.softmax\n  votive explain --list | grep norm",
+    )
     p.add_argument("op", metavar="OP", nargs="?", help="a name, such as gelu or linalg.svd")
     p.add_argument("--list", action="store_true", help="list the names of all operators")
     p.add_argument("--json", action="store_true", help="write JSON")

@@ -35,21 +35,13 @@ def add(commands: Any) -> None:
     add_model_options(p)
     add_sampling_options(p, max_new_tokens=200)
     p.add_argument("--num-beams", metavar="N", type=whole(1, 1000), help="search with N beams")
-    p.add_argument(
-        "--length-penalty", metavar="X", type=number(), help="beams: above 0 longer texts"
-    )
-    p.add_argument(
-        "-n", "--num-return-sequences", metavar="N", type=whole(1, 1000), help="texts to write"
-    )
+    p.add_argument("--length-penalty", metavar="X", type=number(), help="beams: above 0 longer texts")
+    p.add_argument("-n", "--num-return-sequences", metavar="N", type=whole(1, 1000), help="texts to write")
     p.add_argument("--draft-model", metavar="MODEL", help="a small model that writes ahead")
     p.add_argument("--cache", choices=("dynamic", "static", "sliding"), help="kind of KV cache")
-    p.add_argument(
-        "--prefill-chunk-size", metavar="N", type=whole(1), help="read N tokens at a time"
-    )
+    p.add_argument("--prefill-chunk-size", metavar="N", type=whole(1), help="read N tokens at a time")
     for flag, told in (("--stream", "show tokens as they come"), ("--no-stream", "all at once")):
-        p.add_argument(
-            flag, dest="stream", action="store_const", const=flag == "--stream", help=told
-        )
+        p.add_argument(flag, dest="stream", action="store_const", const=flag == "--stream", help=told)
     p.add_argument("--stats", action="store_true", help="tokens per second, on stderr")
     p.add_argument("--json", action="store_true", help="write tokens, log probabilities and times")
 
@@ -75,10 +67,13 @@ def run(args: Any) -> int:
     ids = encoded(args, loaded, prompt)
     _warn_of_length(args, loaded, len(ids) + options["max_new_tokens"])
     facts: dict[str, Any] = {
-        "model": loaded.name, "prompt": prompt, "prompt_tokens": ids, "seed": options["seed"],
+        "model": loaded.name,
+        "prompt": prompt,
+        "prompt_tokens": ids,
+        "seed": options["seed"],
         "settings": {k: v for k, v in options.items() if k != "seed"},
         "timing": {"load_seconds": time.perf_counter() - began},
-    }  # fmt: skip
+    }
     if many:
         _together(args, loaded, ids, options, draft, facts)
     else:
@@ -94,8 +89,7 @@ def _warn_of_length(args: Any, loaded: Loaded, length: int) -> None:
     """Say that a text that was asked for is longer than the model was made for."""
     context = getattr(loaded.model.config, "max_position_embeddings", None)
     if args.max_new_tokens is not None and not loaded.seq2seq and context and length > context:
-        note(args, f"{loaded.name} was made for {context:,} tokens in all; what is written beyond "
-                   "them gets worse.")  # fmt: skip
+        note(args, f"{loaded.name} was made for {context:,} tokens in all; what is written beyond them gets worse.")
 
 
 def prompt_of(args: Any) -> str:
@@ -120,9 +114,7 @@ def encoded(args: Any, loaded: Loaded, prompt: str) -> list[int]:
         messages = [{"role": "user", "content": prompt}]
         if args.system is not None:
             messages.insert(0, {"role": "system", "content": args.system})
-        return list(
-            tokenizer.apply_chat_template(messages, add_generation_prompt=True, return_dict=False)
-        )
+        return list(tokenizer.apply_chat_template(messages, add_generation_prompt=True, return_dict=False))
     ids = list(tokenizer.encode(prompt))
     if not ids:
         # A text begins where another has ended.
@@ -134,9 +126,7 @@ def encoded(args: Any, loaded: Loaded, prompt: str) -> list[int]:
     return ids
 
 
-def _streamed(
-    args: Any, loaded: Loaded, ids: list[int], options: dict[str, Any], draft: Any, facts: Any
-) -> None:
+def _streamed(args: Any, loaded: Loaded, ids: list[int], options: dict[str, Any], draft: Any, facts: Any) -> None:
     from ..generation import stream
 
     shown = not args.json
@@ -166,19 +156,21 @@ def _streamed(
     facts["timing"].update(_times(len(tokens), first, seconds))
 
 
-def _together(
-    args: Any, loaded: Loaded, ids: list[int], options: dict[str, Any], draft: Any, facts: Any
-) -> None:
+def _together(args: Any, loaded: Loaded, ids: list[int], options: dict[str, Any], draft: Any, facts: Any) -> None:
     from .. import tensor
     from ..generation import generate
 
     extra = {} if draft is None else {"assistant_model": draft}
     began = time.perf_counter()
     found = generate(
-        loaded.model, tensor([ids], device=loaded.model.device), tokenizer=loaded.tokenizer,
-        return_dict_in_generate=True, output_scores=args.json and options.get("num_beams", 1) > 1,
-        **extra, **options,
-    )  # fmt: skip
+        loaded.model,
+        tensor([ids], device=loaded.model.device),
+        tokenizer=loaded.tokenizer,
+        return_dict_in_generate=True,
+        output_scores=args.json and options.get("num_beams", 1) > 1,
+        **extra,
+        **options,
+    )
     seconds = time.perf_counter() - began
     named = loaded.model.generation_config.eos_token_id  # a number, or a list of them
     ends = {loaded.tokenizer.eos_token_id, *(named if isinstance(named, list) else [named])}
@@ -210,18 +202,18 @@ def _times(count: int, first: float | None, seconds: float) -> dict[str, Any]:
     after = seconds - first if first is not None else seconds
     written = count - 1 if first is not None else count
     return {
-        "new_tokens": count, "first_token_seconds": first, "seconds": seconds,
+        "new_tokens": count,
+        "first_token_seconds": first,
+        "seconds": seconds,
         "tokens_per_second": written / after if written > 0 and after > 0 else None,
-    }  # fmt: skip
+    }
 
 
 def _stats(facts: dict[str, Any]) -> str:
     t = facts["timing"]
     parts = [f"loaded in {t['load_seconds']:.2f} s"]
     if t["first_token_seconds"]:
-        parts.append(
-            f"{len(facts['prompt_tokens'])} tokens read in {t['first_token_seconds']:.2f} s"
-        )
+        parts.append(f"{len(facts['prompt_tokens'])} tokens read in {t['first_token_seconds']:.2f} s")
     parts.append(f"{t['new_tokens']} written in {t['seconds']:.2f} s")
     if t["tokens_per_second"]:
         parts.append(f"{t['tokens_per_second']:.1f} tokens/s")

@@ -15,39 +15,44 @@ _BLOCKS = " ▁▂▃▄▅▆▇█"
 def add(commands: Any) -> None:
     """Declare the arguments."""
     p = command(
-        commands, "inspect",
+        commands,
+        "inspect",
         description="List tensors, shapes, types, sizes and metadata of weights in any format\n"
-                    "(safetensors, sharded, GGUF, .pt, .npz, .npy, llama2.c), of a model folder,\n"
-                    "a token file, a configuration or a tokenizer. Only headers are read, unless\n"
-                    "statistics are asked for; those are made part by part in little memory.",
+        "(safetensors, sharded, GGUF, .pt, .npz, .npy, llama2.c), of a model folder,\n"
+        "a token file, a configuration or a tokenizer. Only headers are read, unless\n"
+        "statistics are asked for; those are made part by part in little memory.",
         examples="  votive inspect model.safetensors\n"
-                 "  votive inspect folder --tree 2\n"
-                 "  votive inspect model.gguf --metadata\n"
-                 "  votive inspect folder --stats --tensor 'model.layers.*.mlp.*'\n"
-                 "  votive inspect folder --histogram --tensor lm_head.weight",
-    )  # fmt: skip
-    p.add_argument(
-        "path", metavar="PATH", nargs="?", help="a file, a folder or a bundled model's name"
+        "  votive inspect folder --tree 2\n"
+        "  votive inspect model.gguf --metadata\n"
+        "  votive inspect folder --stats --tensor 'model.layers.*.mlp.*'\n"
+        "  votive inspect folder --histogram --tensor lm_head.weight",
     )
+    p.add_argument("path", metavar="PATH", nargs="?", help="a file, a folder or a bundled model's name")
     p.add_argument("--model", metavar="PATH", help="the same as PATH")
     p.add_argument(
-        "--tensor", metavar="GLOB", action="append",
+        "--tensor",
+        metavar="GLOB",
+        action="append",
         help="only tensors that match, such as 'layers.*.mlp*'; may be repeated",
-    )  # fmt: skip
-    p.add_argument(
-        "--stats",
-        action="store_true",
-        help="min, max, mean, std, norms, zeros, nan and inf of each tensor",
     )
+    p.add_argument("--stats", action="store_true", help="min, max, mean, std, norms, zeros, nan and inf of each tensor")
     p.add_argument("--histogram", action="store_true", help="how the values are spread")
+    p.add_argument("--bins", metavar="N", type=whole(1, 10_000), help="parts of a histogram (default 40)")
     p.add_argument(
-        "--bins", metavar="N", type=whole(1, 10_000), help="parts of a histogram (default 40)"
+        "--tree",
+        metavar="DEPTH",
+        type=whole(1),
+        nargs="?",
+        const=2,
+        help="parameters summed by prefix, DEPTH names deep (default 2)",
     )
-    p.add_argument("--tree", metavar="DEPTH", type=whole(1), nargs="?", const=2,
-                   help="parameters summed by prefix, DEPTH names deep (default 2)")  # fmt: skip
     p.add_argument("--metadata", action="store_true", help="all metadata, in full")
-    p.add_argument("--sort", choices=("file", "name", "size"), default="file",
-                   help="order of the tensors (default: as in the file)")  # fmt: skip
+    p.add_argument(
+        "--sort",
+        choices=("file", "name", "size"),
+        default="file",
+        help="order of the tensors (default: as in the file)",
+    )
     p.add_argument("--json", action="store_true", help="write JSON")
 
 
@@ -80,9 +85,11 @@ def run(args: Any) -> int:
 def gathered(args: Any, found: Any) -> dict[str, Any]:
     """All facts, as JSON has them."""
     report: dict[str, Any] = {
-        "path": str(found.path), "format": found.kind, "files": [p.name for p in found.files],
+        "path": str(found.path),
+        "format": found.kind,
+        "files": [p.name for p in found.files],
         "nbytes": found.nbytes,
-    }  # fmt: skip
+    }
     for name in ("config", "tokenizer", "content"):
         value = getattr(found, name)
         if value is not None and not (name == "content" and found.config is not None):
@@ -105,19 +112,19 @@ def _weights(args: Any, source: Any) -> dict[str, Any]:
         infos.sort(key=lambda i: -i.nbytes)
     rows = [
         {
-            "name": i.name, "shape": list(i.shape), "stored": i.stored,
-            "dtype": str(i.dtype).removeprefix("votive."), "numel": i.numel, "nbytes": i.nbytes,
+            "name": i.name,
+            "shape": list(i.shape),
+            "stored": i.stored,
+            "dtype": str(i.dtype).removeprefix("votive."),
+            "numel": i.numel,
+            "nbytes": i.nbytes,
             "file": i.file.name if i.file is not None else None,
         }
         for i in infos
-    ]  # fmt: skip
+    ]
     if args.stats or args.histogram:
         _measure(args, source, rows)
-    out = {
-        "parameters": sum(r["numel"] for r in rows),
-        "tensors": rows,
-        "metadata": dict(source.metadata),
-    }
+    out = {"parameters": sum(r["numel"] for r in rows), "tensors": rows, "metadata": dict(source.metadata)}
     if args.tree is not None:
         out["tree"] = tree(rows, args.tree)
     return out
@@ -158,10 +165,9 @@ def tree(rows: list[dict[str, Any]], depth: int) -> list[dict[str, Any]]:
     first: dict[tuple[str, ...], int] = {path: i for i, path in enumerate(sums)}
     order = sorted(sums, key=lambda p: [first[p[: n + 1]] for n in range(len(p))])
     return [
-        {"prefix": ".".join(p), "level": len(p), "tensors": sums[p][0], "parameters": sums[p][1],
-         "nbytes": sums[p][2]}
+        {"prefix": ".".join(p), "level": len(p), "tensors": sums[p][0], "parameters": sums[p][1], "nbytes": sums[p][2]}
         for p in order
-    ]  # fmt: skip
+    ]
 
 
 def _tokens(tokens: Any, stats: bool) -> dict[str, Any]:
@@ -178,10 +184,12 @@ def _tokens(tokens: Any, stats: bool) -> dict[str, Any]:
         shares = counts[seen] / len(tokens)
         top = seen[np.argsort(-counts[seen], kind="stable")[:10]]
         out["stats"] = {
-            "min": int(seen[0]), "max": int(seen[-1]), "distinct": int(seen.size),
+            "min": int(seen[0]),
+            "max": int(seen[-1]),
+            "distinct": int(seen.size),
             "entropy_bits": float(-(shares * np.log2(shares)).sum()),
             "most_common": [[int(i), int(counts[i])] for i in top],
-        }  # fmt: skip
+        }
     return out
 
 
@@ -247,19 +255,20 @@ def _types(rows: list[dict[str, Any]]) -> list[str]:
 
 def _tree_lines(rows: list[dict[str, Any]]) -> list[str]:
     cells = [
-        ("  " * (r["level"] - 1) + r["prefix"].rsplit(".", 1)[-1], r["tensors"],
-         f"{r['parameters']:,}", size(r["nbytes"]))
+        (
+            "  " * (r["level"] - 1) + r["prefix"].rsplit(".", 1)[-1],
+            r["tensors"],
+            f"{r['parameters']:,}",
+            size(r["nbytes"]),
+        )
         for r in rows
-    ]  # fmt: skip
+    ]
     return list(table(cells, ["prefix", "tensors", "parameters", "size"], right="lrrr"))
 
 
 def _tensor_lines(args: Any, rows: list[dict[str, Any]]) -> list[str]:
     headers, right = ["name", "stored", "shape", "size"], "lllr"
-    cells = [
-        [r["name"], r["stored"], "×".join(map(str, r["shape"])) or "scalar", size(r["nbytes"])]
-        for r in rows
-    ]
+    cells = [[r["name"], r["stored"], "×".join(map(str, r["shape"])) or "scalar", size(r["nbytes"])] for r in rows]
     if args.stats:
         headers += ["min", "max", "mean", "std", "norm", "zeros", "nan", "inf"]
         right += "rrrrrrrr"
@@ -284,8 +293,7 @@ def _histogram_lines(row: dict[str, Any], height: int = 8) -> list[str]:
     for level in range(height - 1, -1, -1):
         # Eighths of a line above `level` full ones; what is there at all shows at least one.
         cells = [
-            min(8, max(0, round(c / top * height * 8) - level * 8, int(c > 0 and level == 0)))
-            for c in h["counts"]
+            min(8, max(0, round(c / top * height * 8) - level * 8, int(c > 0 and level == 0))) for c in h["counts"]
         ]
         label = f"{top:,}" if level == height - 1 else ""
         lines.append(f"{label:>12} │" + "".join(_BLOCKS[c] for c in cells))

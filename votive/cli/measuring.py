@@ -182,8 +182,7 @@ class Difference:
                 self._dot, self._aa, self._bb = self._dot + aa, self._aa + aa, self._bb + aa
                 return
             scale = np.maximum(np.abs(a), np.abs(b))
-            relative = float(np.nan_to_num(d / scale, nan=0.0 if largest == largest else math.nan)
-                             .max())  # fmt: skip
+            relative = float(np.nan_to_num(d / scale, nan=0.0 if largest == largest else math.nan).max())
             within = d <= self.atol + self.rtol * np.abs(b)
             self._dot += _dot(a, b)
             self._aa += _dot(a, a)

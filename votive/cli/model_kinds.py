@@ -20,9 +20,7 @@ class Need:
     files: str = "config.json, model.safetensors and tokenizer.json"
 
 
-_TEXT = Need(
-    "a text generator", frozenset({"causal", "seq2seq"}), "Qwen/Qwen3-0.6B", "1.5 GB"
-)  # fmt: skip
+_TEXT = Need("a text generator", frozenset({"causal", "seq2seq"}), "Qwen/Qwen3-0.6B", "1.5 GB")
 _PICTURE = "config.json, model.safetensors and preprocessor_config.json"
 NEEDS = {
     "generate": _TEXT,
@@ -30,23 +28,34 @@ NEEDS = {
     "debug": _TEXT,
     "bench": _TEXT,
     "embed": Need(
-        "an encoder", frozenset({"encoder", "masked", "classify"}),
-        "sentence-transformers/all-MiniLM-L6-v2", "90 MB",
+        "an encoder",
+        frozenset({"encoder", "masked", "classify"}),
+        "sentence-transformers/all-MiniLM-L6-v2",
+        "90 MB",
         "config.json, model.safetensors, tokenizer.json, modules.json and 1_Pooling/config.json",
     ),
     "classify": Need(
-        "an image classifier", frozenset({"image", "zero_shot_image"}),
-        "google/vit-base-patch16-224", "350 MB", _PICTURE,
+        "an image classifier",
+        frozenset({"image", "zero_shot_image"}),
+        "google/vit-base-patch16-224",
+        "350 MB",
+        _PICTURE,
     ),
     "ocr": Need(
-        "a reader of lines of text in pictures", frozenset({"vision2seq"}),
-        "microsoft/trocr-small-printed", "250 MB", f"{_PICTURE}, and its tokenizer's files",
+        "a reader of lines of text in pictures",
+        frozenset({"vision2seq"}),
+        "microsoft/trocr-small-printed",
+        "250 MB",
+        f"{_PICTURE}, and its tokenizer's files",
     ),
     "transcribe": Need(
-        "a speech recogniser", frozenset({"speech"}), "openai/whisper-base", "290 MB",
+        "a speech recogniser",
+        frozenset({"speech"}),
+        "openai/whisper-base",
+        "290 MB",
         "config.json, generation_config.json, model.safetensors and tokenizer.json",
     ),
-}  # fmt: skip
+}
 
 
 def require_model(command: str, given: str | None) -> str:

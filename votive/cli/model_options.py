@@ -20,18 +20,12 @@ def add_model_options(p: Any, *, default: str | None = DEFAULT) -> None:
     told = f"the bundled {default}" if default else "required"
     group = p.add_argument_group("model")
     group.add_argument(
-        "--model",
-        metavar="MODEL",
-        help=f"a folder, a GGUF file, a bundled name or a repository id ({told})",
+        "--model", metavar="MODEL", help=f"a folder, a GGUF file, a bundled name or a repository id ({told})"
     )
     group.add_argument("--tokenizer", metavar="PATH", help="a tokenizer from elsewhere")
-    group.add_argument(
-        "--dtype", metavar="NAME", choices=DTYPES, help=f"compute in {', '.join(DTYPES)} (file's)"
-    )
+    group.add_argument("--dtype", metavar="NAME", choices=DTYPES, help=f"compute in {', '.join(DTYPES)} (file's)")
     group.add_argument("--device", help="where to compute (cpu)")
-    group.add_argument(
-        "--threads", metavar="N", type=whole(1, 4096), help="threads that operators use"
-    )
+    group.add_argument("--threads", metavar="N", type=whole(1, 4096), help="threads that operators use")
     group.add_argument("--offline", action="store_true", help="never ask the network for a model")
 
 
@@ -76,8 +70,7 @@ def found_model(args: Any, name: str | None) -> Any:
     if name is None:
         if DEFAULT not in bundled():
             raise FileNotFoundError(
-                f"the bundled model {DEFAULT!r} is not part of this installation; "
-                "name a model with --model FOLDER."
+                f"the bundled model {DEFAULT!r} is not part of this installation; name a model with --model FOLDER."
             )
         name = DEFAULT
     found = Checkpoint.find(place_of(args, name))
@@ -95,9 +88,7 @@ def use_threads(args: Any) -> None:
         set_num_threads(args.threads)
 
 
-def load_model(
-    args: Any, name: str | None, *, auto: str | None = "AutoModelForCausalLM"
-) -> Loaded:  # fmt: skip
+def load_model(args: Any, name: str | None, *, auto: str | None = "AutoModelForCausalLM") -> Loaded:
     """The model of a name, ready to run, and its tokenizer.
 
     Without `auto`, one that writes: a decoder, or an encoder and a decoder.
@@ -113,9 +104,7 @@ def load_model(
     model = (
         getattr(models, auto)
         ._class_for(kind)
-        .from_checkpoint(
-            found, dtype=getattr(args, "dtype", None), device=getattr(args, "device", None)
-        )
+        .from_checkpoint(found, dtype=getattr(args, "dtype", None), device=getattr(args, "device", None))
     )
     return Loaded(found.name, model, _tokenizer(args, found), auto == "AutoModelForSeq2SeqLM")
 

@@ -32,7 +32,7 @@ def whole(low: int | None = None, high: int | None = None) -> Callable[[str], in
 
 def number(
     low: float | None = None, high: float | None = None, *, above: float | None = None
-) -> Callable[[str], float]:  # fmt: skip
+) -> Callable[[str], float]:
     """A finite number from `low` to `high`, or one above `above`, for an option's `type`.
 
     >>> from votive.cli.numbers import number
@@ -60,9 +60,7 @@ def _within(value: float, low: float | None, high: float | None) -> bool:
     return (low is None or value >= low) and (high is None or value <= high)
 
 
-def _asked(
-    kind: str, text: str, low: float | None, high: float | None, above: float | None = None
-) -> str:  # fmt: skip
+def _asked(kind: str, text: str, low: float | None, high: float | None, above: float | None = None) -> str:
     if above is not None:
         bounds = f" above {above:,}" + (f" and up to {high:,}" if high is not None else "")
     elif low is not None and high is not None:

@@ -26,9 +26,7 @@ def add(commands: Any) -> None:
     )
     p.add_argument("images", metavar="IMAGE", nargs="+", help="files that pillow can read")
     add_model_options(p, default=None)
-    p.add_argument(
-        "--beams", metavar="N", type=whole(1, 1000), help="search N texts at once (the model's)"
-    )
+    p.add_argument("--beams", metavar="N", type=whole(1, 1000), help="search N texts at once (the model's)")
     p.add_argument("--max-new-tokens", metavar="N", type=whole(1), help="write at most N tokens")
     p.add_argument("--batch-size", metavar="N", type=whole(1), default=4, help="at a time (4)")
     p.add_argument("--json", action="store_true", help="write JSON")

@@ -50,9 +50,7 @@ def text_of(path: str) -> str:
     try:
         return Path(path).read_text(encoding="utf-8")
     except UnicodeDecodeError as error:
-        raise _wrong(
-            f"{path}: this is no UTF-8 text, at byte {error.start}; convert it first."
-        ) from error
+        raise _wrong(f"{path}: this is no UTF-8 text, at byte {error.start}; convert it first.") from error
 
 
 def standard_input() -> str:
@@ -62,9 +60,7 @@ def standard_input() -> str:
     try:
         return checked_text(sys.stdin.read(), "what is piped in")
     except UnicodeDecodeError as error:
-        raise _wrong(
-            f"what is piped in is no UTF-8 text, at byte {error.start}; convert it first."
-        ) from error
+        raise _wrong(f"what is piped in is no UTF-8 text, at byte {error.start}; convert it first.") from error
 
 
 def checked_text(text: str, what: str) -> str:
@@ -132,8 +128,7 @@ def _file(path: Path) -> Found:
         if "model" in content and "added_tokens" in content:
             return Found(path, "tokenizer", tokenizer=_tokenizer(path), files=[path])
         config = content if "model_type" in content else None
-        return Found(path, "config" if config else "json", config=config, content=content,
-                     files=[path])  # fmt: skip
+        return Found(path, "config" if config else "json", config=config, content=content, files=[path])
     source = open_weights(path)
     return Found(path, _kind(source), source, files=_files(source) or [path])
 
@@ -206,8 +201,6 @@ def chosen(names: Sequence[str], patterns: Sequence[str] | None) -> list[str]:
         if not found and plain:
             found = [n for n in names if pattern in n]
         if not found:
-            raise ValueError(
-                f"no tensor matches {pattern!r} among {len(names)}.{did_you_mean(pattern, names)}"
-            )
+            raise ValueError(f"no tensor matches {pattern!r} among {len(names)}.{did_you_mean(pattern, names)}")
         picked.update(found)
     return [n for n in names if n in picked]

@@ -35,13 +35,9 @@ def add_sampling_options(p: Any, *, max_new_tokens: int) -> None:
     group = p.add_argument_group("how to write (what is not given is the model's own)")
     for option, meta, kind, told in _NUMBERS:
         group.add_argument(option, metavar=meta, type=kind, help=told.format(max_new_tokens))
-    group.add_argument(
-        "--sample", action=argparse.BooleanOptionalAction, help="draw tokens, or take the likeliest"
-    )
+    group.add_argument("--sample", action=argparse.BooleanOptionalAction, help="draw tokens, or take the likeliest")
     group.add_argument("--greedy", action="store_true", help="the same as --no-sample")
-    group.add_argument(
-        "--stop", metavar="TEXT", action="append", help="end before TEXT; may be repeated"
-    )
+    group.add_argument("--stop", metavar="TEXT", action="append", help="end before TEXT; may be repeated")
     p.set_defaults(_max_new_tokens=max_new_tokens)
 
 

@@ -32,16 +32,12 @@ def add(commands: Any) -> None:
         help="a folder, a GGUF file, a bundled name or a repository id (the bundled tales)",
     )
     p.add_argument("--model", metavar="MODEL", help="the same as MODEL")
-    p.add_argument(
-        "--port", metavar="N", type=whole(0, 65535), default=0, help="a port (one that is free)"
-    )
+    p.add_argument("--port", metavar="N", type=whole(0, 65535), default=0, help="a port (one that is free)")
     p.add_argument("--host", metavar="ADDRESS", default="127.0.0.1", help="(127.0.0.1)")
     p.add_argument("--no-browser", action="store_true", help="only print the address")
     p.add_argument("--folder", metavar="PATH", help="where sessions are kept (votive-sessions)")
     p.add_argument(
-        "--no-autosave",
-        action="store_true",
-        help="keep no session that was not saved (they lie in PATH/autosave)",
+        "--no-autosave", action="store_true", help="keep no session that was not saved (they lie in PATH/autosave)"
     )
 
 
@@ -49,16 +45,21 @@ def run(args: Any) -> int:
     """Serve until Ctrl-C."""
     if not _is_loopback(args.host):
         note(
-            args, f"votive: others can reach {args.host}; whoever has the address below can use "
+            args,
+            f"votive: others can reach {args.host}; whoever has the address below can use "
             "this session, and what is sent is not encrypted",
-        )  # fmt: skip
+        )
     from ..studio import serve
 
     model = one_model(args.place, args.model)
     serve(
-        model, host=args.host, port=args.port, open_browser=not args.no_browser,
-        folder=args.folder, autosave=not args.no_autosave,
-    )  # fmt: skip
+        model,
+        host=args.host,
+        port=args.port,
+        open_browser=not args.no_browser,
+        folder=args.folder,
+        autosave=not args.no_autosave,
+    )
     return 0
 
 

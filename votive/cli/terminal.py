@@ -73,9 +73,7 @@ def number(value: float | None, digits: int = 4) -> str:
     return "-" if value is None else f"{value:.{digits}g}"
 
 
-def table(
-    rows: Iterable[Sequence[Any]], headers: Sequence[str], *, right: str = "", indent: str = ""
-) -> Iterator[str]:
+def table(rows: Iterable[Sequence[Any]], headers: Sequence[str], *, right: str = "", indent: str = "") -> Iterator[str]:
     """Lines of aligned columns; `right` has an "r" where a column is one of numbers.
 
     >>> from votive.cli.terminal import table

@@ -32,7 +32,7 @@ _SETTINGS: list[tuple[str, str, str, Any, str]] = [
     ("--eval-every", "eval_every", "N", whole(1), "steps between measurements (100)"),
     ("--checkpoint-every", "checkpoint_every", "N", whole(1), "steps between checkpoints (100)"),
     ("--seed", "seed", "N", whole(), "random seed (0)"),
-]  # fmt: skip
+]
 
 
 def add(commands: Any) -> None:
@@ -93,9 +93,8 @@ def run(args: Any) -> int:
     began = time.perf_counter()
     try:
         made = train_language_model(
-            text, recipe, out, resume=args.resume, device=args.device, progress=_display(args),
-            prompts=prompts,
-        )  # fmt: skip
+            text, recipe, out, resume=args.resume, device=args.device, progress=_display(args), prompts=prompts
+        )
     except KeyboardInterrupt:
         if any((out / "training").glob("step-*.safetensors")):
             note(args, f"stopped; go on with: votive train {text} --out {out} --resume")
@@ -193,11 +192,17 @@ def report(args: Any, made: Any, recipe: Any, seconds: float) -> None:
     curve = made.folder / "training" / "curve.svg"
     weights = sum(p.stat().st_size for p in made.folder.glob("*.safetensors"))
     facts = {
-        "folder": str(made.folder), "parameters": made.model.num_parameters(),
-        "steps": len(made.history), "seconds": seconds, "loss": made.history["loss"][-1],
-        "held_out_loss": made.held_out_loss, "evals": made.history.evals,
-        "recipe": recipe.to_dict(), "curve": str(args.curve or curve), "samples": made.samples,
-    }  # fmt: skip
+        "folder": str(made.folder),
+        "parameters": made.model.num_parameters(),
+        "steps": len(made.history),
+        "seconds": seconds,
+        "loss": made.history["loss"][-1],
+        "held_out_loss": made.held_out_loss,
+        "evals": made.history.evals,
+        "recipe": recipe.to_dict(),
+        "curve": str(args.curve or curve),
+        "samples": made.samples,
+    }
     if args.json:
         print_json(facts)
         return

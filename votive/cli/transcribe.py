@@ -35,30 +35,29 @@ def add(commands: Any) -> None:
     what.add_argument("--translate", action="store_true", help="write English, whatever is spoken")
     what.add_argument("--word-timestamps", action="store_true", help="also when each word was said")
     what.add_argument(
-        "--format", metavar="FORMAT", action="append", choices=[*FORMATS, "all"],
+        "--format",
+        metavar="FORMAT",
+        action="append",
+        choices=[*FORMATS, "all"],
         help=f"{', '.join(FORMATS)} or all; may be repeated (txt)",
-    )  # fmt: skip
+    )
     what.add_argument("--output-dir", metavar="DIR", help="write a file for each sound and format")
     what.add_argument("--json", action="store_true", help="print one JSON document of all files")
     how = p.add_argument_group("how it is heard")
+    how.add_argument("--beam-size", metavar="N", type=whole(1, 1000), help="search with N beams (greedy)")
+    how.add_argument("--best-of", metavar="N", type=whole(1, 1000), help="draw N texts where drawing is needed")
     how.add_argument(
-        "--beam-size", metavar="N", type=whole(1, 1000), help="search with N beams (greedy)"
-    )
-    how.add_argument(
-        "--best-of", metavar="N", type=whole(1, 1000), help="draw N texts where drawing is needed"
-    )
-    how.add_argument(
-        "--temperature", metavar="X", type=number(0), nargs="+",
+        "--temperature",
+        metavar="X",
+        type=number(0),
+        nargs="+",
         help="tried one after the other while a text is bad (0 0.2 0.4 0.6 0.8 1)",
-    )  # fmt: skip
+    )
     how.add_argument("--prompt", metavar="TEXT", help="names and words to expect")
     how.add_argument(
-        "--no-condition-on-previous-text", dest="condition", action="store_false",
-        help="let each window begin anew",
-    )  # fmt: skip
-    how.add_argument(
-        "--clip", metavar="SECONDS", type=number(0), nargs="+", help="starts and ends to hear (all)"
+        "--no-condition-on-previous-text", dest="condition", action="store_false", help="let each window begin anew"
     )
+    how.add_argument("--clip", metavar="SECONDS", type=number(0), nargs="+", help="starts and ends to hear (all)")
     how.add_argument("--no-speech-threshold", metavar="P", type=number(0, 1), help="(0.6)")
     how.add_argument("--logprob-threshold", metavar="X", type=number(), help="(-1)")
     how.add_argument("--compression-ratio-threshold", metavar="X", type=number(0), help="(2.4)")
@@ -84,9 +83,8 @@ def run(args: Any) -> int:
     targets = _targets(args, formats)
     use_threads(args)
     hearer = Transcriber.from_pretrained(
-        found_model(args, args.model).path, tokenizer=args.tokenizer, dtype=args.dtype,
-        device=args.device,
-    )  # fmt: skip
+        found_model(args, args.model).path, tokenizer=args.tokenizer, dtype=args.dtype, device=args.device
+    )
     options = _options(args)
     documents, failed = [], 0
     for name in args.files:
@@ -137,18 +135,23 @@ def _targets(args: Any, formats: list[str]) -> dict[tuple[str, str], Path]:
 def _options(args: Any) -> dict[str, Any]:
     """The arguments of `transcribe` that were given."""
     given = {
-        "language": args.language, "beam_size": args.beam_size, "best_of": args.best_of,
-        "initial_prompt": args.prompt, "clip_timestamps": args.clip, "seed": args.seed,
+        "language": args.language,
+        "beam_size": args.beam_size,
+        "best_of": args.best_of,
+        "initial_prompt": args.prompt,
+        "clip_timestamps": args.clip,
+        "seed": args.seed,
         "temperature": None if args.temperature is None else tuple(args.temperature),
         "no_speech_threshold": args.no_speech_threshold,
         "logprob_threshold": args.logprob_threshold,
         "compression_ratio_threshold": args.compression_ratio_threshold,
-    }  # fmt: skip
+    }
     return {
         "task": "translate" if args.translate else "transcribe",
-        "word_timestamps": args.word_timestamps, "condition_on_previous_text": args.condition,
+        "word_timestamps": args.word_timestamps,
+        "condition_on_previous_text": args.condition,
         **{k: v for k, v in given.items() if v is not None},
-    }  # fmt: skip
+    }
 
 
 def _heard(args: Any, hearer: Any, name: str, options: dict[str, Any]) -> Any:

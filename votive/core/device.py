@@ -37,9 +37,7 @@ def unknown(kind: str) -> NoReturn:
         hint = f"; did you mean {close[0]!r}?" if close else ""
     here = ", ".join(present.names())
     text = f"there is no device {kind!r}{hint}"
-    raise DeviceError(
-        f"device: {text}{'' if text.endswith('?') else '.'} This machine has: {here}."
-    )
+    raise DeviceError(f"device: {text}{'' if text.endswith('?') else '.'} This machine has: {here}.")
 
 
 class device:

@@ -13,21 +13,40 @@ CPU, CUDA, PINNED = 1, 2, 3
 # Which of our devices memory of DLPack's kinds belongs to.
 DEVICES = {CPU: "cpu", CUDA: "cuda", PINNED: "cpu"}
 _CODES = {
-    dt.int8: (0, 8), dt.int16: (0, 16), dt.int32: (0, 32), dt.int64: (0, 64), dt.uint8: (1, 8),
-    dt.uint16: (1, 16), dt.uint32: (1, 32), dt.uint64: (1, 64), dt.float16: (2, 16),
-    dt.float32: (2, 32), dt.float64: (2, 64), dt.bfloat16: (4, 16), dt.complex64: (5, 64),
-    dt.complex128: (5, 128), dt.bool_: (6, 8), dt.float8_e4m3fn: (10, 8), dt.float8_e5m2: (12, 8),
-}  # fmt: skip
+    dt.int8: (0, 8),
+    dt.int16: (0, 16),
+    dt.int32: (0, 32),
+    dt.int64: (0, 64),
+    dt.uint8: (1, 8),
+    dt.uint16: (1, 16),
+    dt.uint32: (1, 32),
+    dt.uint64: (1, 64),
+    dt.float16: (2, 16),
+    dt.float32: (2, 32),
+    dt.float64: (2, 64),
+    dt.bfloat16: (4, 16),
+    dt.complex64: (5, 64),
+    dt.complex128: (5, 128),
+    dt.bool_: (6, 8),
+    dt.float8_e4m3fn: (10, 8),
+    dt.float8_e5m2: (12, 8),
+}
 _DTYPES = {code: d for d, code in _CODES.items()}
 
 
 class _Tensor(c.Structure):
     _fields_ = [
-        ("data", c.c_void_p), ("device_type", c.c_int32), ("device_id", c.c_int32),
-        ("ndim", c.c_int32), ("code", c.c_uint8), ("bits", c.c_uint8), ("lanes", c.c_uint16),
-        ("shape", c.POINTER(c.c_int64)), ("strides", c.POINTER(c.c_int64)),
+        ("data", c.c_void_p),
+        ("device_type", c.c_int32),
+        ("device_id", c.c_int32),
+        ("ndim", c.c_int32),
+        ("code", c.c_uint8),
+        ("bits", c.c_uint8),
+        ("lanes", c.c_uint16),
+        ("shape", c.POINTER(c.c_int64)),
+        ("strides", c.POINTER(c.c_int64)),
         ("byte_offset", c.c_uint64),
-    ]  # fmt: skip
+    ]
 
 
 class _Managed(c.Structure):
@@ -44,16 +63,17 @@ class _Versioned(c.Structure):
 
 _VERSIONED_DELETER = c.CFUNCTYPE(None, c.POINTER(_Versioned))
 _Versioned._fields_ = [
-    ("major", c.c_uint32), ("minor", c.c_uint32), ("context", c.c_void_p),
-    ("deleter", _VERSIONED_DELETER), ("flags", c.c_uint64), ("tensor", _Tensor),
-]  # fmt: skip
+    ("major", c.c_uint32),
+    ("minor", c.c_uint32),
+    ("context", c.c_void_p),
+    ("deleter", _VERSIONED_DELETER),
+    ("flags", c.c_uint64),
+    ("tensor", _Tensor),
+]
 _READ_ONLY = 1
 
 _api = c.pythonapi
-_api.PyCapsule_GetPointer.restype, _api.PyCapsule_GetPointer.argtypes = (
-    c.c_void_p,
-    [c.py_object, c.c_char_p],
-)
+_api.PyCapsule_GetPointer.restype, _api.PyCapsule_GetPointer.argtypes = (c.c_void_p, [c.py_object, c.c_char_p])
 _api.PyCapsule_SetName.restype, _api.PyCapsule_SetName.argtypes = c.c_int, [c.py_object, c.c_char_p]
 # For a capsule that is being destroyed: it must not become a Python object again.
 _is_valid = c.PYFUNCTYPE(c.c_int, c.c_void_p, c.c_char_p)(("PyCapsule_IsValid", _api))
@@ -136,9 +156,17 @@ def export(address: int, spec: Any, kind: int, index: int, owner: Any) -> Any:
     code, bits = _CODES[spec.dtype]
     managed = _Managed()
     managed.tensor = _Tensor(
-        address, kind, index, spec.ndim, code, bits, 1,
-        c.cast(shape, c.POINTER(c.c_int64)), c.cast(strides, c.POINTER(c.c_int64)), 0,
-    )  # fmt: skip
+        address,
+        kind,
+        index,
+        spec.ndim,
+        code,
+        bits,
+        1,
+        c.cast(shape, c.POINTER(c.c_int64)),
+        c.cast(strides, c.POINTER(c.c_int64)),
+        0,
+    )
     managed.deleter = _release
     place = c.addressof(managed)
     _exported[place] = (managed, shape, strides, owner)

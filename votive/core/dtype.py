@@ -76,17 +76,38 @@ complex64 = dtype("complex64", np.complex64, COMPLEX)
 complex128 = dtype("complex128", np.complex128, COMPLEX)
 
 ALL: tuple[dtype, ...] = (
-    bool_, uint8, int8, uint16, int16, uint32, int32, uint64, int64,
-    float8_e4m3fn, float8_e5m2, float16, bfloat16, float32, float64, complex64, complex128,
-)  # fmt: skip
+    bool_,
+    uint8,
+    int8,
+    uint16,
+    int16,
+    uint32,
+    int32,
+    uint64,
+    int64,
+    float8_e4m3fn,
+    float8_e5m2,
+    float16,
+    bfloat16,
+    float32,
+    float64,
+    complex64,
+    complex128,
+)
 FLOAT8 = (float8_e4m3fn, float8_e5m2)
 HALF = (float16, bfloat16)
 BAREBONES = (uint16, uint32, uint64)
 
 ALIASES = {
-    "float": float32, "double": float64, "half": float16, "short": int16, "int": int32,
-    "long": int64, "cfloat": complex64, "cdouble": complex128,
-}  # fmt: skip
+    "float": float32,
+    "double": float64,
+    "half": float16,
+    "short": int16,
+    "int": int32,
+    "long": int64,
+    "cfloat": complex64,
+    "cdouble": complex128,
+}
 
 _REAL = {complex64: float32, complex128: float64}
 _BY_NAME = {d.name: d for d in ALL} | ALIASES
@@ -107,8 +128,7 @@ def from_numpy(np_type: Any) -> dtype:
     d = _BY_NP.get(np.dtype(np_type).newbyteorder("="))
     if d is None:
         raise TypeError(
-            f"can't convert an array of NumPy type {np.dtype(np_type)}; "
-            f"supported: {', '.join(str(k) for k in _BY_NP)}."
+            f"can't convert an array of NumPy type {np.dtype(np_type)}; supported: {', '.join(str(k) for k in _BY_NP)}."
         )
     return d
 

@@ -132,10 +132,11 @@ def received(value: object) -> str:
 def refuse_readonly(op: str) -> NoReturn:
     """Raise the error for writing into memory that must not be written."""
     fail(
-        ReadOnlyError, op,
+        ReadOnlyError,
+        op,
         "the tensor looks at read-only memory of another object (a read-only NumPy array, a bytes "
         "object or a file mapped for reading), which cannot be written; write into a clone().",
-    )  # fmt: skip
+    )
 
 
 def devices_differ(op: str, a: object, b: object) -> NoReturn:

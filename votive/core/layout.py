@@ -127,8 +127,7 @@ def broadcast_strides(shape: Shape, strides: Shape, to: Shape) -> Shape:
     """Strides that read `shape` as `to`; stretched dimensions get stride 0."""
     lead = len(to) - len(shape)
     return (0,) * lead + tuple(
-        0 if size == 1 and want != 1 else stride
-        for size, stride, want in zip(shape, strides, to[lead:], strict=True)
+        0 if size == 1 and want != 1 else stride for size, stride, want in zip(shape, strides, to[lead:], strict=True)
     )
 
 
@@ -174,9 +173,7 @@ def infer_size(op: str, shape: Sequence[int], numel: int) -> Shape:
     known = math.prod(s for s in out if s != -1)
     if holes:
         if known == 0:
-            raise ShapeError(
-                f"{op}: cannot infer -1 in {tuple(out)} because the other sizes hold 0 elements."
-            )
+            raise ShapeError(f"{op}: cannot infer -1 in {tuple(out)} because the other sizes hold 0 elements.")
         if numel % known == 0:
             out[holes[0]] = numel // known
             return tuple(out)
@@ -253,9 +250,7 @@ class Size(tuple[int, ...]):
 class Layout:
     """A shape with strides, interned: equal layouts are one object."""
 
-    __slots__ = (
-        "__weakref__", "_overlaps", "contiguous", "ndim", "numel", "shape", "size", "strides",
-    )  # fmt: skip
+    __slots__ = ("__weakref__", "_overlaps", "contiguous", "ndim", "numel", "shape", "size", "strides")
     # Weak: forgotten with the last tensor or plan that has it, so new shapes never pile up.
     _table: WeakValueDictionary[tuple[Shape, Shape], Layout] = WeakValueDictionary()
     shape: Shape
@@ -310,9 +305,17 @@ class Spec:
     """All that a plan needs to know of a tensor: layout, dtype, device. Interned."""
 
     __slots__ = (
-        "__weakref__", "byte_strides", "device", "dtype", "layout", "nbytes", "ndim", "numel",
-        "shape", "strides",
-    )  # fmt: skip
+        "__weakref__",
+        "byte_strides",
+        "device",
+        "dtype",
+        "layout",
+        "nbytes",
+        "ndim",
+        "numel",
+        "shape",
+        "strides",
+    )
     _table: WeakValueDictionary[tuple[Layout, Dtype, Device], Spec] = WeakValueDictionary()
     layout: Layout
     dtype: Dtype

@@ -51,9 +51,7 @@ def promote_types(type1: dtype, type2: dtype) -> dtype:
 
 
 def _unsigned(a: dtype, b: dtype) -> DtypeError:
-    return DtypeError(
-        f"promote: uint16, uint32 and uint64 do not promote, got {a} and {b}; cast with .to()."
-    )
+    return DtypeError(f"promote: uint16, uint32 and uint64 do not promote, got {a} and {b}; cast with .to().")
 
 
 def _combine(higher: dtype | None, lower: dtype | None) -> dtype | None:

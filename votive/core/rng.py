@@ -107,13 +107,10 @@ class Generator:
             kind = type(state).__name__
             raise TypeError(f"set_state: expected what get_state returned, got {kind}.") from None
         if view.itemsize != 1:
-            raise TypeError(
-                f"set_state: expected single bytes, got items of {view.itemsize} bytes."
-            )
+            raise TypeError(f"set_state: expected single bytes, got items of {view.itemsize} bytes.")
         if view.nbytes != STATE_BYTES:
             raise RuntimeError(
-                f"set_state: a state has {STATE_BYTES} bytes, got {view.nbytes}; "
-                "pass what get_state returned."
+                f"set_state: a state has {STATE_BYTES} bytes, got {view.nbytes}; pass what get_state returned."
             )
         raw = view.tobytes()
         with self._lock:
@@ -276,9 +273,7 @@ def set_rng_state(new_state: Any, device: Any = "cpu") -> None:
 
 
 @contextmanager
-def fork_rng(
-    devices: Iterable[Any] | None = None, enabled: bool = True, device_type: str = "cuda"
-) -> Iterator[None]:
+def fork_rng(devices: Iterable[Any] | None = None, enabled: bool = True, device_type: str = "cuda") -> Iterator[None]:
     """Undo, on leaving, whatever the block did to the default generators.
 
     Without `devices` all devices are covered, also those first used inside the block; with it, the

@@ -297,9 +297,7 @@ class Foreign:
 
     def __init__(self, address: int, nbytes: int, readonly: bool, owner: Any) -> None:
         self.owner = owner
-        self.__array_interface__ = {
-            "version": 3, "data": (address, readonly), "shape": (nbytes,), "typestr": "|u1",
-        }  # fmt: skip
+        self.__array_interface__ = {"version": 3, "data": (address, readonly), "shape": (nbytes,), "typestr": "|u1"}
 
 
 def wrap_array(array: np.ndarray[Any, Any]) -> tuple[Storage, int]:

@@ -46,8 +46,14 @@ _HOME = {
     ),
 }  # fmt: skip
 # Modules that are there under torch's names.
-_MODULES = {"graphs": "graphs", "memory": "memory", "nvtx": "nvtx", "profiler": "profiler",
-            "random": "generators", "streams": "streams"}  # fmt: skip
+_MODULES = {
+    "graphs": "graphs",
+    "memory": "memory",
+    "nvtx": "nvtx",
+    "profiler": "profiler",
+    "random": "generators",
+    "streams": "streams",
+}
 _WHERE = {name: home for home, names in _HOME.items() for name in names}
 
 
@@ -152,12 +158,4 @@ def __dir__() -> list[str]:
     return sorted({*globals(), *_WHERE, *_MODULES, "amp"})
 
 
-__all__ = [
-    "CudaError",
-    "OutOfMemoryError",
-    "device_count",
-    "init",
-    "is_available",
-    "is_initialized",
-    "why_not",
-]
+__all__ = ["CudaError", "OutOfMemoryError", "device_count", "init", "is_available", "is_initialized", "why_not"]

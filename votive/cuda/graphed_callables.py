@@ -46,9 +46,7 @@ class _Recorded:
 
         outs = [o for o in self.outputs if o.requires_grad]
         wanted = [x for x in self.inputs if x.requires_grad]
-        self.incoming = [
-            F.empty_like(o.detach()) if o.requires_grad else None for o in self.outputs
-        ]
+        self.incoming = [F.empty_like(o.detach()) if o.requires_grad else None for o in self.outputs]
         found: list[Any] = []
         self.backward_graph._repeats = self.forward_graph
         if outs and wanted:
@@ -91,10 +89,7 @@ class _Recorded:
 
 def _check_module(module: Any) -> None:
     for part in module.modules():
-        if (
-            part._forward_hooks or part._forward_pre_hooks or part._backward_hooks
-            or part._backward_pre_hooks
-        ):  # fmt: skip
+        if part._forward_hooks or part._forward_pre_hooks or part._backward_hooks or part._backward_pre_hooks:
             raise RuntimeError(
                 "make_graphed_callables: modules must have no hooks registered at the time they "
                 "are passed; register hooks on the graphed modules instead."
@@ -104,9 +99,8 @@ def _check_module(module: Any) -> None:
 
 
 def make_graphed_callables(
-    callables: Any, sample_args: Any, num_warmup_iters: int = 3, allow_unused_input: bool = False,
-    pool: Any = None,
-) -> Any:  # fmt: skip
+    callables: Any, sample_args: Any, num_warmup_iters: int = 3, allow_unused_input: bool = False, pool: Any = None
+) -> Any:
     """Functions or modules (one, or a tuple with a tuple of arguments for each) that replay graphs
     of their forward and backward passes.
 
@@ -125,12 +119,9 @@ def make_graphed_callables(
     fns = (callables,) if single else callables
     samples = (sample_args,) if single else sample_args
     if len(fns) != len(samples):
-        raise ValueError(
-            f"make_graphed_callables: {len(fns)} callables, but {len(samples)} tuples of arguments."
-        )
+        raise ValueError(f"make_graphed_callables: {len(fns)} callables, but {len(samples)} tuples of arguments.")
     recorded = [
-        _Recorded(f, a if isinstance(a, tuple) else (a,), allow_unused_input)
-        for f, a in zip(fns, samples, strict=True)
+        _Recorded(f, a if isinstance(a, tuple) else (a,), allow_unused_input) for f, a in zip(fns, samples, strict=True)
     ]
     with device_of(next((t for part in recorded for t in part.inputs if t.is_cuda), None)):
         _record(recorded, num_warmup_iters, pool)

@@ -132,9 +132,7 @@ class CUDAGraph:
     def raw_cuda_graph(self) -> int:
         """The driver's handle of the graph; of one that was made with `keep_graph`."""
         if not (self._keeps and self._graph):
-            raise RuntimeError(
-                "raw_cuda_graph: captured with CUDAGraph(keep_graph=True) only, and not reset."
-            )
+            raise RuntimeError("raw_cuda_graph: captured with CUDAGraph(keep_graph=True) only, and not reset.")
         return int(self._graph)
 
     def raw_cuda_graph_exec(self) -> int:
@@ -210,8 +208,7 @@ def _joined(pool: Any, here: Any) -> Any:
         pool = allocator.private_pool(here.stream)
     if not isinstance(pool, Pool):
         raise TypeError(
-            "capture_begin: pool must come from graph_pool_handle() or CUDAGraph.pool(), got "
-            f"{type(pool).__name__}."
+            f"capture_begin: pool must come from graph_pool_handle() or CUDAGraph.pool(), got {type(pool).__name__}."
         )
     if pool.allocator is not allocator:
         raise RuntimeError(
@@ -256,11 +253,7 @@ class graph:
     _sides: dict[int, Stream] = {}  # device -> the stream that is recorded when none is given
 
     def __init__(
-        self,
-        cuda_graph: CUDAGraph,
-        pool: Any = None,
-        stream: Stream | None = None,
-        capture_error_mode: str = "relaxed",
+        self, cuda_graph: CUDAGraph, pool: Any = None, stream: Stream | None = None, capture_error_mode: str = "relaxed"
     ) -> None:
         if stream is None:
             index = _here().device

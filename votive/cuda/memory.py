@@ -100,14 +100,19 @@ def memory_stats(device: Any = None) -> dict[str, int]:
         blocks = sum(not b.free for p in allocator.every() for b in p.blocks())
     held, most = s["allocated_bytes.current"], s["allocated_bytes.peak"]
     return {
-        "allocated_bytes.all.current": held, "allocated_bytes.all.peak": most,
-        "active_bytes.all.current": held, "active_bytes.all.peak": most,
+        "allocated_bytes.all.current": held,
+        "allocated_bytes.all.peak": most,
+        "active_bytes.all.current": held,
+        "active_bytes.all.peak": most,
         "reserved_bytes.all.current": s["reserved_bytes.current"],
         "reserved_bytes.all.peak": s["reserved_bytes.peak"],
-        "allocation.all.current": blocks, "allocation.all.allocated": s["allocation.count"],
-        "segment.all.current": s["segment.count"], "num_device_alloc": s["num_device_alloc"],
-        "num_alloc_retries": s["num_alloc_retries"], "num_ooms": s["num_ooms"],
-    }  # fmt: skip
+        "allocation.all.current": blocks,
+        "allocation.all.allocated": s["allocation.count"],
+        "segment.all.current": s["segment.count"],
+        "num_device_alloc": s["num_device_alloc"],
+        "num_alloc_retries": s["num_alloc_retries"],
+        "num_ooms": s["num_ooms"],
+    }
 
 
 def _nested(flat: dict[str, int]) -> dict[str, Any]:
@@ -144,9 +149,8 @@ def memory_snapshot(mempool_id: Any = None) -> list[dict[str, Any]]:
     for allocator in list(rt.runtime.allocators.values()):
         with allocator.lock:  # other threads take and give meanwhile
             out += [
-                _described(allocator.device, pool, segment)
-                for pool in allocator.every() for segment in pool.segments
-            ]  # fmt: skip
+                _described(allocator.device, pool, segment) for pool in allocator.every() for segment in pool.segments
+            ]
     return out
 
 
@@ -154,18 +158,27 @@ def _described(device: int, pool: Any, segment: Any) -> dict[str, Any]:
     blocks, block = [], segment.first
     while block is not None:
         state = "inactive" if block.free else "active_allocated"
-        blocks.append({
-            "address": block.ptr, "size": block.nbytes, "state": state,
-            "requested_size": 0 if block.free else block.wanted,
-        })  # fmt: skip
+        blocks.append(
+            {
+                "address": block.ptr,
+                "size": block.nbytes,
+                "state": state,
+                "requested_size": 0 if block.free else block.wanted,
+            }
+        )
         block = block.after
     used = sum(b["size"] for b in blocks if b["state"] != "inactive")
     return {
-        "device": device, "address": blocks[0]["address"], "total_size": segment.nbytes,
-        "allocated_size": used, "active_size": used, "stream": pool.stream,
-        "segment_type": "small" if segment.small else "large", "is_private": pool.private,
+        "device": device,
+        "address": blocks[0]["address"],
+        "total_size": segment.nbytes,
+        "allocated_size": used,
+        "active_size": used,
+        "stream": pool.stream,
+        "segment_type": "small" if segment.small else "large",
+        "is_private": pool.private,
         "blocks": blocks,
-    }  # fmt: skip
+    }
 
 
 def host_memory_stats() -> dict[str, int]:
@@ -282,18 +295,14 @@ def memory_summary(device: Any = None, abbreviated: bool = False) -> str:
         f"  in tensors     {size_text(held):>12}   at most {size_text(most)}",
         f"  from driver    {size_text(asked):>12}   at most {size_text(asked_most)}",
         f"  segments       {s['segment.count']:>12}   graphs' own pools {len(allocator.private)}",
-        f"  handed out     {s['allocation.count']:>12}   "
-        f"asked of the driver {s['num_device_alloc']}",
+        f"  handed out     {s['allocation.count']:>12}   asked of the driver {s['num_device_alloc']}",
         f"  retries        {s['num_alloc_retries']:>12}   out of memory {s['num_ooms']}",
-    ]  # fmt: skip
+    ]
     if not abbreviated:
         blocks = [b for p in allocator.every() for b in p.blocks() if not b.free]
         blocks.sort(key=lambda b: -b.wanted)
         lines.append("  largest in use:")
-        lines += [
-            f"    {size_text(b.wanted):>12} at {b.ptr:#x}, stream {b.pool.stream}"
-            for b in blocks[:10]
-        ]
+        lines += [f"    {size_text(b.wanted):>12} at {b.ptr:#x}, stream {b.pool.stream}" for b in blocks[:10]]
     return "\n".join(lines)
 
 

@@ -9,9 +9,7 @@ from . import memory
 
 
 def _renamed(name: str, newer: str) -> None:
-    warnings.warn(
-        f"votive.cuda.{name} has been renamed to votive.cuda.{newer}.", FutureWarning, stacklevel=3
-    )
+    warnings.warn(f"votive.cuda.{name} has been renamed to votive.cuda.{newer}.", FutureWarning, stacklevel=3)
 
 
 def memory_cached(device: Any = None) -> int:

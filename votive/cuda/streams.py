@@ -24,9 +24,7 @@ class Event:
     ...     assert begin.elapsed_time(end) >= 0
     """
 
-    def __init__(
-        self, enable_timing: bool = False, blocking: bool = False, interprocess: bool = False
-    ) -> None:
+    def __init__(self, enable_timing: bool = False, blocking: bool = False, interprocess: bool = False) -> None:
         if interprocess:
             raise NotImplementedError("Event: interprocess events are not supported.")
         _here()
@@ -54,10 +52,7 @@ class Event:
         handle = here.stream if stream is None else stream.cuda_stream
         with self._driver.on(index):
             if not self._handle:
-                self._index, self._handle = (
-                    index,
-                    self._driver.new_event(self._timed, self._blocking),
-                )
+                self._index, self._handle = (index, self._driver.new_event(self._timed, self._blocking))
             if index != self._index:
                 raise RuntimeError(
                     f"Event.record: the event belongs to cuda:{self._index}, the stream to "
@@ -89,13 +84,9 @@ class Event:
     def elapsed_time(self, end_event: Event) -> float:
         """Milliseconds from this mark to another."""
         if not (self._timed and end_event._timed):
-            raise ValueError(
-                "elapsed_time: both events must be created with argument 'enable_timing=True'."
-            )
+            raise ValueError("elapsed_time: both events must be created with argument 'enable_timing=True'.")
         if not (self._handle and end_event._handle):
-            raise ValueError(
-                "elapsed_time: both events must be recorded before calculating elapsed time."
-            )
+            raise ValueError("elapsed_time: both events must be recorded before calculating elapsed time.")
         if self._index != end_event._index:
             raise ValueError(
                 f"elapsed_time: the events are of cuda:{self._index} and cuda:{end_event._index}; "
@@ -146,9 +137,7 @@ class Stream:
     ...     y.record_stream(votive.cuda.current_stream())
     """
 
-    def __init__(
-        self, device: Any = None, priority: int = 0, *, _existing: int | None = None
-    ) -> None:
+    def __init__(self, device: Any = None, priority: int = 0, *, _existing: int | None = None) -> None:
         self._index = _index(device)
         rt.runtime.check(self._index)
         self.cuda_stream = _taken(self._index, priority) if _existing is None else _existing
@@ -214,10 +203,7 @@ class Stream:
         _entered.stack.pop().__exit__(*exc)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Stream) and (self._index, self.cuda_stream) == (
-            other._index,
-            other.cuda_stream,
-        )
+        return isinstance(other, Stream) and (self._index, self.cuda_stream) == (other._index, other.cuda_stream)
 
     def __hash__(self) -> int:
         return hash((self._index, self.cuda_stream))
@@ -345,9 +331,7 @@ def set_sync_debug_mode(debug_mode: int | str) -> None:
     _here()
     mode = _MODES.get(debug_mode, -1) if isinstance(debug_mode, str) else debug_mode
     if mode not in (0, 1, 2):
-        raise RuntimeError(
-            f"set_sync_debug_mode: expected one of `default`, `warn`, `error`, got {debug_mode!r}."
-        )
+        raise RuntimeError(f"set_sync_debug_mode: expected one of `default`, `warn`, `error`, got {debug_mode!r}.")
     rt.runtime.sync_mode = mode
 
 

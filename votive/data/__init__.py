@@ -17,14 +17,7 @@ from .dataset import (
 )
 from .distributed import DistributedSampler
 from .randomness import get_random_state, kept_random_state, seed_everything, set_random_state
-from .sampler import (
-    BatchSampler,
-    RandomSampler,
-    Sampler,
-    SequentialSampler,
-    SubsetRandomSampler,
-    WeightedRandomSampler,
-)
+from .sampler import BatchSampler, RandomSampler, Sampler, SequentialSampler, SubsetRandomSampler, WeightedRandomSampler
 from .tokens import TokenFile, TokenWindows
 from .worker import WorkerInfo, get_worker_info
 

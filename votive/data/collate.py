@@ -109,10 +109,7 @@ def collate(batch: Any, *, collate_fn_map: CollateMap | None = None) -> Any:
 
 
 def _refusal(found: Any) -> str:
-    return (
-        "default_collate: batch must contain tensors, numpy arrays, numbers, dicts or lists; "
-        f"found {found}"
-    )
+    return f"default_collate: batch must contain tensors, numpy arrays, numbers, dicts or lists; found {found}"
 
 
 def collate_tensor_fn(batch: Any, *, collate_fn_map: CollateMap | None = None) -> Any:

@@ -105,14 +105,9 @@ class DataLoader:
     # --- arguments ----------------------------------------------------------------------------
 
     @staticmethod
-    def _check_workers(
-        num_workers: int, timeout: float, prefetch_factor: int | None, persistent: bool
-    ) -> None:
+    def _check_workers(num_workers: int, timeout: float, prefetch_factor: int | None, persistent: bool) -> None:
         if num_workers < 0:
-            raise ValueError(
-                "num_workers option should be non-negative; "
-                "use num_workers=0 to disable multiprocessing."
-            )
+            raise ValueError("num_workers option should be non-negative; use num_workers=0 to disable multiprocessing.")
         if timeout < 0:
             raise ValueError("timeout option should be non-negative")
         if num_workers == 0 and timeout:
@@ -127,30 +122,23 @@ class DataLoader:
         if persistent and num_workers == 0:
             raise ValueError("persistent_workers option needs num_workers > 0")
 
-    def _check_sampling(
-        self, batch_size: Any, shuffle: Any, sampler: Any, batch_sampler: Any, drop_last: bool
-    ) -> None:
+    def _check_sampling(self, batch_size: Any, shuffle: Any, sampler: Any, batch_sampler: Any, drop_last: bool) -> None:
         if self._iterable:
             given = {"shuffle": shuffle or None, "sampler": sampler, "batch_sampler": batch_sampler}
             for name, value in given.items():
                 if value is not None:
                     raise ValueError(
-                        f"DataLoader with IterableDataset: expected unspecified {name} option, "
-                        f"but got {name}={value}"
+                        f"DataLoader with IterableDataset: expected unspecified {name} option, but got {name}={value}"
                     )
         if sampler is not None and shuffle:
             raise ValueError("sampler option is mutually exclusive with shuffle")
         if batch_sampler is not None:
             if batch_size != 1 or shuffle or sampler is not None or drop_last:
                 raise ValueError(
-                    "batch_sampler option is mutually exclusive with batch_size, shuffle, "
-                    "sampler, and drop_last"
+                    "batch_sampler option is mutually exclusive with batch_size, shuffle, sampler, and drop_last"
                 )
         elif batch_size is None and drop_last:
-            raise ValueError(
-                "batch_size=None option disables auto-batching and is mutually exclusive "
-                "with drop_last"
-            )
+            raise ValueError("batch_size=None option disables auto-batching and is mutually exclusive with drop_last")
 
     def _default_sampler(self, shuffle: bool) -> Sampler[Any]:
         if self._iterable:
@@ -211,9 +199,7 @@ class DataLoader:
 
     def __setattr__(self, name: str, value: Any) -> None:
         if self._initialized and name in _FIXED:
-            raise ValueError(
-                f"{name} attribute should not be set after {type(self).__name__} is initialized"
-            )
+            raise ValueError(f"{name} attribute should not be set after {type(self).__name__} is initialized")
         super().__setattr__(name, value)
 
     # --- iterating ----------------------------------------------------------------------------
@@ -255,9 +241,15 @@ class DataLoader:
 
     def _begin(self, position: Position) -> Iteration:
         job = Job(
-            self.dataset, self._iterable, self.batch_sampler is not None, self.batch_size,
-            self.collate_fn, self.drop_last, self.num_workers, self.worker_init_fn,
-        )  # fmt: skip
+            self.dataset,
+            self._iterable,
+            self.batch_sampler is not None,
+            self.batch_size,
+            self.collate_fn,
+            self.drop_last,
+            self.num_workers,
+            self.worker_init_fn,
+        )
         if self.num_workers == 0:
             return InProcess(self, job, position)
         pool = self._pool
@@ -337,8 +329,7 @@ class DataLoader:
             "delivered": position.delivered,
             "cursor": position.cursor,
             "workers": [
-                {"delivered": s.delivered, "ended": s.ended, "random": dict(s.random)}
-                for s in position.shares
+                {"delivered": s.delivered, "ended": s.ended, "random": dict(s.random)} for s in position.shares
             ],
         }
 

@@ -118,10 +118,7 @@ class StackDataset(Dataset[Any]):
         for dataset in self._members():
             column = samples(dataset, indices)
             if len(column) != len(indices):
-                raise ValueError(
-                    "Nested dataset's output size mismatch. "
-                    f"Expected {len(indices)}, got {len(column)}"
-                )
+                raise ValueError(f"Nested dataset's output size mismatch. Expected {len(indices)}, got {len(column)}")
             columns.append(column)
         return [self._assemble(row) for row in zip(*columns, strict=True)]
 
@@ -227,9 +224,7 @@ class Subset(Dataset[T_co]):
         return len(self.indices)
 
 
-def random_split(
-    dataset: Any, lengths: Sequence[int | float], generator: Any = default_generator
-) -> list[Subset[Any]]:
+def random_split(dataset: Any, lengths: Sequence[int | float], generator: Any = default_generator) -> list[Subset[Any]]:
     """Split into random, disjoint parts of the given lengths, or fractions that sum up to 1.
 
     What rounding down leaves of fractions goes to the first parts, one sample each.
@@ -259,10 +254,7 @@ def _lengths_of(fractions: Sequence[float], n: int) -> list[int]:
         lengths[i % len(lengths)] += 1
     for i, length in enumerate(lengths):
         if length == 0:
-            warnings.warn(
-                f"Length of split at index {i} is 0. This might result in an empty dataset.",
-                stacklevel=3,
-            )
+            warnings.warn(f"Length of split at index {i} is 0. This might result in an empty dataset.", stacklevel=3)
     return lengths
 
 

@@ -89,9 +89,7 @@ class Iteration(Iterator[Any]):
         warnings.warn(text, stacklevel=3)
 
     def __getstate__(self) -> Any:
-        raise NotImplementedError(
-            f"{type(self).__name__} cannot be pickled; keep the loader's state_dict()."
-        )
+        raise NotImplementedError(f"{type(self).__name__} cannot be pickled; keep the loader's state_dict().")
 
 
 class InProcess(Iteration):
@@ -124,9 +122,7 @@ class WithWorkers(Iteration):
     Streams go round among the workers whose stream has not ended.
     """
 
-    def __init__(
-        self, loader: Any, job: Job, position: Position, pool: Pool, *, in_order: bool, keep: bool
-    ) -> None:
+    def __init__(self, loader: Any, job: Job, position: Position, pool: Pool, *, in_order: bool, keep: bool) -> None:
         super().__init__(loader, job, position)
         self.pool = pool
         self._in_order = in_order
@@ -183,9 +179,7 @@ class WithWorkers(Iteration):
 
     def _next(self) -> Any:
         if self._epoch != self.pool.epoch:
-            raise RuntimeError(
-                "DataLoader: a newer iteration uses the persistent workers; this one is over."
-            )
+            raise RuntimeError("DataLoader: a newer iteration uses the persistent workers; this one is over.")
         position = self.position
         while candidates := self._whose_turn():
             i, (kind, _, *rest) = self._source.receive(candidates)

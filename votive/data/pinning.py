@@ -24,9 +24,7 @@ class PinningPool:
         self.pool = pool
         self._shared = _Shared(pool)
         # The thread holds what it shares, never this object: an iteration that is dropped ends it.
-        self._thread = threading.Thread(
-            target=_work, args=(self._shared,), daemon=True, name=f"{_PINS}-{pool.epoch}"
-        )
+        self._thread = threading.Thread(target=_work, args=(self._shared,), daemon=True, name=f"{_PINS}-{pool.epoch}")
         pool.pinner = self
         self._thread.start()
 

@@ -53,9 +53,8 @@ class Pool:
         # A forked worker gets a copy of every connection there is, also of other loaders' pools.
         inherited = [c for pool in _POOLS for c in pool.connections] if forks else []
         process = self.context.Process(
-            target=worker.main, args=(theirs, inherited, i, job), daemon=True,
-            name=f"votive-worker-{i}",
-        )  # fmt: skip
+            target=worker.main, args=(theirs, inherited, i, job), daemon=True, name=f"votive-worker-{i}"
+        )
         with warnings.catch_warnings():
             pinning = sum(t.name.startswith(_PINS) for t in threading.enumerate())
             if forks and threading.active_count() - pinning == 1:
@@ -85,13 +84,10 @@ class Pool:
     def timed_out(self, candidates: list[int]) -> RuntimeError:
         """What to raise when these workers took too long."""
         return RuntimeError(
-            f"DataLoader timed out after {self.timeout} seconds waiting for "
-            f"worker {', '.join(map(str, candidates))}."
+            f"DataLoader timed out after {self.timeout} seconds waiting for worker {', '.join(map(str, candidates))}."
         )
 
-    def receive(
-        self, candidates: list[int], wake: int | None = None
-    ) -> tuple[int, tuple[Any, ...]]:
+    def receive(self, candidates: list[int], wake: int | None = None) -> tuple[int, tuple[Any, ...]]:
         """The next answer of one of these workers in this epoch, and who gave it.
 
         With `wake`, a descriptor, it waits without limit until that can be read: nobody (-1) gave

@@ -114,9 +114,7 @@ class Watch:
         python = random.getstate()
         if python != self._python:
             version, words, gauss = python
-            out["python"] = {
-                "version": version, "words": np.array(words, np.uint32), "gauss": gauss,
-            }  # fmt: skip
+            out["python"] = {"version": version, "words": np.array(words, np.uint32), "gauss": gauss}
             self._python = python
         numpy = np.random.get_state(legacy=False)
         if not _same(numpy, self._numpy):

@@ -86,9 +86,7 @@ class TokenFile:
         return f"TokenFile({str(self.path)!r}, tokens={self._count}, dtype={self.dtype})"
 
     @classmethod
-    def write(
-        cls, path: str | os.PathLike[str], tokens: Iterable[Any], dtype: Any = None
-    ) -> TokenFile:
+    def write(cls, path: str | os.PathLike[str], tokens: Iterable[Any], dtype: Any = None) -> TokenFile:
         """Write ids, or a stream of lists or arrays of ids, and open the result.
 
         Ids are 16 bits wide unless `dtype` says 32; an array or list that needs 32 gets them. The
@@ -156,8 +154,7 @@ def _checked(part: np.ndarray[Any, Any], disk: np.dtype[Any]) -> np.ndarray[Any,
     low, high = int(part.min()), int(part.max())
     if low < 0 or high > np.iinfo(disk).max:
         raise ValueError(
-            f"TokenFile.write: id {low if low < 0 else high} does not fit into {disk}; "
-            "use dtype=np.uint32."
+            f"TokenFile.write: id {low if low < 0 else high} does not fit into {disk}; use dtype=np.uint32."
         )
     return part.astype(disk)
 
@@ -177,9 +174,7 @@ class TokenWindows(Dataset[tuple[Any, Any]]):
         self.length = length
         self.stride = length if stride is None else stride
         if length < 1 or self.stride < 1:
-            raise ValueError(
-                f"TokenWindows: length and stride must be positive, got {length} and {self.stride}."
-            )
+            raise ValueError(f"TokenWindows: length and stride must be positive, got {length} and {self.stride}.")
 
     def __len__(self) -> int:
         # The last target lies one behind the window.

@@ -50,9 +50,7 @@ class _Pickler(pickle.Pickler):
         return _tensor, (raw, obj.dtype.name, laid.shape, order, obj.requires_grad, extra)
 
 
-def _tensor(
-    raw: Any, dtype: str, shape: Any, order: Any, requires_grad: bool, extra: dict[str, Any]
-) -> Any:
+def _tensor(raw: Any, dtype: str, shape: Any, order: Any, requires_grad: bool, extra: dict[str, Any]) -> Any:
     """A tensor over the bytes that came."""
     array = np.frombuffer(raw, np.uint8)
     if not array.flags.writeable:

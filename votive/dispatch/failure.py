@@ -62,9 +62,7 @@ def raise_for(op: str, outs: Any, cause: Exception) -> NoReturn:
     if isinstance(cause, ValueError):
         if not str(cause).startswith(_NUMPY_TOO_LARGE):
             raise cause
-        fail(
-            SizeError, name, "an array on the way to the result is larger than 64 bits can address."
-        )
+        fail(SizeError, name, "an array on the way to the result is larger than 64 bits can address.")
     if isinstance(cause, OutOfMemoryError) and not (outs and outs[0].device.type == "cpu"):
         text = str(cause)
         raise OutOfMemoryError(text if text.startswith(f"{name}:") else f"{name}: {text}") from None

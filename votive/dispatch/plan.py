@@ -112,9 +112,21 @@ class Plan:
     """How to run one operator on given specs: static arguments, result specs, bound kernel."""
 
     __slots__ = (
-        "backend", "compute", "formula", "into", "is_complex", "op", "out", "outs", "recipes",
-        "roles", "row", "specs", "static", "writes",
-    )  # fmt: skip
+        "backend",
+        "compute",
+        "formula",
+        "into",
+        "is_complex",
+        "op",
+        "out",
+        "outs",
+        "recipes",
+        "roles",
+        "row",
+        "specs",
+        "static",
+        "writes",
+    )
     op: Op
     static: tuple[Any, ...]  # canonical arguments in schema order; runtime ones are Specs or types
     out: Spec | None
@@ -219,10 +231,7 @@ def pointwise_types(op: Op, args: tuple[Any, ...]) -> tuple[dt.dtype, dt.dtype, 
     if kind not in op.allow or promoted in dt.FLOAT8 or promoted in dt.BAREBONES:
         if not (promoted in dt.BAREBONES + dt.FLOAT8 and op.dtype_rule == "any"):
             allowed = ", ".join(_KIND_NAME[k] for k in op.allow)
-            fail(
-                UnsupportedError, op.name,
-                f"not implemented for {promoted}; it takes {allowed} tensors.",
-            )  # fmt: skip
+            fail(UnsupportedError, op.name, f"not implemented for {promoted}; it takes {allowed} tensors.")
     rule = op.dtype_rule
     if callable(rule):
         compute, result = rule(promoted, *args)
@@ -272,10 +281,7 @@ def _build_pointwise(op: Op, args: tuple[Any, ...]) -> Plan:
             names.append(a.name)
             if a.type == "Mask":
                 if v.dtype is not dt.bool_:
-                    fail(
-                        DtypeError, op.name,
-                        f"{a.name} must be a bool tensor, got {v.dtype}; use .bool().",
-                    )  # fmt: skip
+                    fail(DtypeError, op.name, f"{a.name} must be a bool tensor, got {v.dtype}; use .bool().")
                 roles.append((v.dtype, v.dtype, None))
             else:
                 have = v.dtype if isinstance(v, Spec) else None
@@ -317,9 +323,7 @@ def _build_structured(op: Op, args: tuple[Any, ...]) -> Plan:
     slots = [i for i, a in enumerate(op.schema.args) if a.is_runtime]
     single = plan.out is not None or (plan.outs is None and op.n_out == 1)
     for row in candidates(op.name, dev.type, specs):
-        bound = plan.backend.bind(
-            plan.backend, row, template, slots, plan.specs, specs, plan.outs, single
-        )
+        bound = plan.backend.bind(plan.backend, row, template, slots, plan.specs, specs, plan.outs, single)
         if bound is not None:
             plan.row = row
             plan.compute, plan.into = bound

@@ -79,15 +79,13 @@ def _write(plan: Plan, args: tuple[Any, ...], x: Any, any_cast: bool) -> Any:
     check_writable(op.name + "_", x, tracked)
     assert out is not None
     if not any_cast and not can_cast(out.dtype, x._spec.dtype):
-        fail(
-            DtypeError, op.name + "_",
-            f"result type {out.dtype} can't be cast to the tensor's type {x._spec.dtype}.",
-        )  # fmt: skip
+        fail(DtypeError, op.name + "_", f"result type {out.dtype} can't be cast to the tensor's type {x._spec.dtype}.")
     if out.shape != x._spec.shape:
         fail(
-            ShapeError, op.name + "_",
+            ShapeError,
+            op.name + "_",
             f"the tensor's shape {x._spec.shape} doesn't match the broadcast shape {out.shape}.",
-        )  # fmt: skip
+        )
     if tracked and x._base is not None and args[0] is not x:
         # An observer gave another value to read. The base's history takes the first argument to
         # be the part of it that is overwritten, so compute apart and write the result there.
@@ -97,11 +95,7 @@ def _write(plan: Plan, args: tuple[Any, ...], x: Any, any_cast: bool) -> Any:
     if tracked and state.graph.needs_self(plan, values):
         with_copy = private_copy(x)
         kept = tuple(with_copy if v is x else v for v in values)
-    direct = (
-        plan.into is not None
-        and out.dtype is x._spec.dtype
-        and not any(_collides(v, x) for v in _leaves(values))
-    )
+    direct = plan.into is not None and out.dtype is x._spec.dtype and not any(_collides(v, x) for v in _leaves(values))
     try:
         if direct:
             plan.into([data_of(v) for v in values], x._data)
@@ -153,9 +147,21 @@ _APART = frozenset(["gather", "take", "index_select", "masked_select", "kthvalue
 
 # Operators whose `out` torch wants in exactly the result's dtype.
 _EXACT = frozenset(
-    ["gather", "complex", "aminmax", "amax", "amin", "argmax", "argmin", "median", "nanmedian",
-     "mode", "cummax", "cummin"]
-)  # fmt: skip
+    [
+        "gather",
+        "complex",
+        "aminmax",
+        "amax",
+        "amin",
+        "argmax",
+        "argmin",
+        "median",
+        "nanmedian",
+        "mode",
+        "cummax",
+        "cummin",
+    ]
+)
 
 
 def _span(t: Any) -> range:
@@ -178,10 +184,11 @@ def refuse_shared_elements(op: str, x: Any) -> None:
     """Raise when several elements of the tensor to be written are one place in memory."""
     if x._spec.layout.overlaps:
         fail(
-            RuntimeError, op,
+            RuntimeError,
+            op,
             "more than one element of the written-to tensor refers to a single memory location; "
             "clone() the tensor first.",
-        )  # fmt: skip
+        )
 
 
 def check_writable(op: str, x: Any, tracked: bool) -> None:
@@ -190,32 +197,31 @@ def check_writable(op: str, x: Any, tracked: bool) -> None:
         refuse_readonly(op)
     refuse_shared_elements(op, x)
     if x._inference and not mode.inference:
-        fail(
-            RuntimeError, op,
-            "an inference tensor cannot be changed in place outside inference_mode; clone() it.",
-        )  # fmt: skip
+        fail(RuntimeError, op, "an inference tensor cannot be changed in place outside inference_mode; clone() it.")
     if not mode.grad:
         return
     base = x._base
     if base is not None and x._no_grad_view and (base._rg or tracked):
         fail(
-            RuntimeError, op,
+            RuntimeError,
+            op,
             "a view made under no_grad() cannot be changed in place with grad enabled; "
             "make the view with grad enabled, or clone() it.",
-        )  # fmt: skip
+        )
     if x._rg and x._edge is None and base is None:
         fail(
-            RuntimeError, op,
-            "a leaf Variable that requires grad is being used in an in-place operation; "
-            "use no_grad() or a copy.",
-        )  # fmt: skip
+            RuntimeError,
+            op,
+            "a leaf Variable that requires grad is being used in an in-place operation; use no_grad() or a copy.",
+        )
     # A view that requires grad while its base does not was made a leaf, or comes from one.
     if base is not None and (base._edge is None if base._rg else x._rg):
         fail(
-            RuntimeError, op,
+            RuntimeError,
+            op,
             "a view of a leaf Variable that requires grad is being used in an in-place "
             "operation; use no_grad() or a copy.",
-        )  # fmt: skip
+        )
 
 
 def call_out(op: Op, args: tuple[Any, ...], out: Any) -> Any:
@@ -241,10 +247,7 @@ def refuse_grad(op: str, values: Any, out: Any) -> None:
             if op in _APART:
                 refuse_overlap(op, values, o)
     if mode.grad and (any_grad(values) or any(getattr(o, "_rg", False) for o in outs)):
-        fail(
-            RuntimeError, op,
-            "out= does not support automatic differentiation, but an argument requires grad.",
-        )  # fmt: skip
+        fail(RuntimeError, op, "out= does not support automatic differentiation, but an argument requires grad.")
 
 
 def write_out(op: str, result: Any, out: Any) -> Any:
@@ -257,17 +260,11 @@ def write_out(op: str, result: Any, out: Any) -> Any:
     if not isinstance(out, state.tensor):
         raise TypeError(f"{op}: out must be a Tensor, got {received(out)}.")
     if out._spec.device is not result._spec.device:
-        fail(
-            DeviceError, op,
-            f"out is on {out._spec.device}, the result on {result._spec.device}.",
-        )  # fmt: skip
+        fail(DeviceError, op, f"out is on {out._spec.device}, the result on {result._spec.device}.")
     if op in _EXACT and result._spec.dtype is not out._spec.dtype:
         fail(DtypeError, op, f"out must be {result._spec.dtype}, got {out._spec.dtype}.")
     if not can_cast(result._spec.dtype, out._spec.dtype):
-        fail(
-            DtypeError, op,
-            f"result type {result._spec.dtype} can't be cast to the type of out {out._spec.dtype}.",
-        )  # fmt: skip
+        fail(DtypeError, op, f"result type {result._spec.dtype} can't be cast to the type of out {out._spec.dtype}.")
     if out._storage.readonly:
         refuse_readonly(op)
     if out._spec.shape != result._spec.shape:

@@ -2,12 +2,7 @@
 
 from . import constraints, transforms
 from . import kl_between as kl_between  # fills the table of divergences
-from .categorical import (
-    Categorical,
-    Multinomial,
-    OneHotCategorical,
-    OneHotCategoricalStraightThrough,
-)
+from .categorical import Categorical, Multinomial, OneHotCategorical, OneHotCategoricalStraightThrough
 from .combined import Independent, MixtureSameFamily
 from .continuous import Cauchy, Exponential, Gumbel, Laplace, Normal, Uniform
 from .discrete import Bernoulli, Binomial, Geometric, Poisson

@@ -32,10 +32,7 @@ class Categorical(Odds, Distribution):
     _is_binary = False
 
     def __init__(
-        self,
-        probs: Tensor | None = None,
-        logits: Tensor | None = None,
-        validate_args: bool | None = None,
+        self, probs: Tensor | None = None, logits: Tensor | None = None, validate_args: bool | None = None
     ) -> None:
         name, value = only_one(probs, logits)
         if value.ndim < 1:
@@ -124,10 +121,7 @@ class OneHotCategorical(_OverClasses):
     has_enumerate_support = True
 
     def __init__(
-        self,
-        probs: Tensor | None = None,
-        logits: Tensor | None = None,
-        validate_args: bool | None = None,
+        self, probs: Tensor | None = None, logits: Tensor | None = None, validate_args: bool | None = None
     ) -> None:
         self._rest_on(probs, logits, validate_args)
 

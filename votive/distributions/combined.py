@@ -26,10 +26,7 @@ class Independent(Distribution):
     arg_constraints: Any = {}
 
     def __init__(
-        self,
-        base_distribution: Distribution,
-        reinterpreted_batch_ndims: int,
-        validate_args: bool | None = None,
+        self, base_distribution: Distribution, reinterpreted_batch_ndims: int, validate_args: bool | None = None
     ) -> None:
         batch = base_distribution.batch_shape
         if reinterpreted_batch_ndims > len(batch):
@@ -108,10 +105,7 @@ class MixtureSameFamily(Distribution):
     has_rsample = False
 
     def __init__(
-        self,
-        mixture_distribution: Categorical,
-        component_distribution: Distribution,
-        validate_args: bool | None = None,
+        self, mixture_distribution: Categorical, component_distribution: Distribution, validate_args: bool | None = None
     ) -> None:
         if not isinstance(mixture_distribution, Categorical):
             raise ValueError("The mixture distribution needs to be a Categorical.")

@@ -48,9 +48,7 @@ class Constraint:
 class _Dependent(Constraint):
     """Stands where the region depends on other values."""
 
-    def __init__(
-        self, *, is_discrete: Any = NotImplemented, event_dim: Any = NotImplemented
-    ) -> None:
+    def __init__(self, *, is_discrete: Any = NotImplemented, event_dim: Any = NotImplemented) -> None:
         self._is_discrete, self._event_dim = is_discrete, event_dim
 
     def _static(self, name: str) -> Any:
@@ -67,9 +65,7 @@ class _Dependent(Constraint):
     def event_dim(self) -> int:
         return int(self._static("event_dim"))
 
-    def __call__(
-        self, *, is_discrete: Any = NotImplemented, event_dim: Any = NotImplemented
-    ) -> _Dependent:
+    def __call__(self, *, is_discrete: Any = NotImplemented, event_dim: Any = NotImplemented) -> _Dependent:
         return _Dependent(
             is_discrete=self._is_discrete if is_discrete is NotImplemented else is_discrete,
             event_dim=self._event_dim if event_dim is NotImplemented else event_dim,
@@ -83,9 +79,12 @@ class _DependentProperty(property, _Dependent):
     """A property of instances whose class attribute is a dependent constraint."""
 
     def __init__(
-        self, fn: Callable[[Any], Any] | None = None, *,
-        is_discrete: Any = NotImplemented, event_dim: Any = NotImplemented,
-    ) -> None:  # fmt: skip
+        self,
+        fn: Callable[[Any], Any] | None = None,
+        *,
+        is_discrete: Any = NotImplemented,
+        event_dim: Any = NotImplemented,
+    ) -> None:
         super().__init__(fn)
         self._is_discrete, self._event_dim = is_discrete, event_dim
 
@@ -151,9 +150,7 @@ class _Joined(Constraint):
 class _Cat(_Joined):
     """Parts of `lengths` elements, as `votive.cat` joins them."""
 
-    def __init__(
-        self, cseq: Sequence[Constraint], dim: int = 0, lengths: Sequence[int] | None = None
-    ) -> None:
+    def __init__(self, cseq: Sequence[Constraint], dim: int = 0, lengths: Sequence[int] | None = None) -> None:
         super().__init__(cseq, dim)
         self.lengths = [1] * len(self.cseq) if lengths is None else list(lengths)
 

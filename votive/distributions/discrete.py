@@ -36,9 +36,7 @@ class Bernoulli(Odds, ExponentialFamily):
     _mean_carrier_measure = 0
     _is_binary = True
 
-    def __init__(
-        self, probs: Any = None, logits: Any = None, validate_args: bool | None = None
-    ) -> None:
+    def __init__(self, probs: Any = None, logits: Any = None, validate_args: bool | None = None) -> None:
         name, value = only_one(probs, logits)
         vars(self)[name] = broadcast_all(value)[0]
         super().__init__(self._given.shape, validate_args=validate_args)
@@ -92,11 +90,7 @@ class Binomial(Odds, Distribution):
     _is_binary = True
 
     def __init__(
-        self,
-        total_count: Any = 1,
-        probs: Any = None,
-        logits: Any = None,
-        validate_args: bool | None = None,
+        self, total_count: Any = 1, probs: Any = None, logits: Any = None, validate_args: bool | None = None
     ) -> None:
         name, value = only_one(probs, logits)
         count, vars(self)[name] = broadcast_all(total_count, value)
@@ -159,9 +153,7 @@ class Geometric(Odds, Distribution):
     support = constraints.nonnegative_integer
     _is_binary = True
 
-    def __init__(
-        self, probs: Any = None, logits: Any = None, validate_args: bool | None = None
-    ) -> None:
+    def __init__(self, probs: Any = None, logits: Any = None, validate_args: bool | None = None) -> None:
         name, value = only_one(probs, logits)
         vars(self)[name] = broadcast_all(value)[0]
         super().__init__(self._given.shape, validate_args=validate_args)

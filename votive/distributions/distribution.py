@@ -37,10 +37,7 @@ class Distribution:
         Distribution._validate_args = value
 
     def __init__(
-        self,
-        batch_shape: Sequence[int] = (),
-        event_shape: Sequence[int] = (),
-        validate_args: bool | None = None,
+        self, batch_shape: Sequence[int] = (), event_shape: Sequence[int] = (), validate_args: bool | None = None
     ) -> None:
         self._batch_shape, self._event_shape = Size(batch_shape), Size(event_shape)
         if validate_args is not None:
@@ -179,9 +176,7 @@ class Distribution:
             )
             return
         for name, region in regions.items():
-            derived = name not in vars(self) and isinstance(
-                getattr(type(self), name, None), lazy_property
-            )
+            derived = name not in vars(self) and isinstance(getattr(type(self), name, None), lazy_property)
             if constraints.is_dependent(region) or derived:
                 continue
             value = getattr(self, name)
@@ -198,14 +193,11 @@ class Distribution:
             raise ValueError("The value argument to log_prob must be a Tensor")
         event, expected = self._event_shape, self._batch_shape + self._event_shape
         if tuple(value.shape[max(value.ndim - len(event), 0) :]) != tuple(event):
-            raise ValueError(
-                f"The right-most size of value must match event_shape: {value.shape} vs {event}."
-            )
+            raise ValueError(f"The right-most size of value must match event_shape: {value.shape} vs {event}.")
         for i, j in zip(reversed(value.shape), reversed(expected), strict=False):
             if i != j and 1 not in (i, j):
                 raise ValueError(
-                    "Value is not broadcastable with batch_shape+event_shape: "
-                    f"{value.shape} vs {expected}."
+                    f"Value is not broadcastable with batch_shape+event_shape: {value.shape} vs {expected}."
                 )
         try:
             support = self.support

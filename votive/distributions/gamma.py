@@ -163,15 +163,11 @@ class Beta(ExponentialFamily):
     tensor(0.2500)
     """
 
-    arg_constraints = {
-        "concentration1": constraints.positive, "concentration0": constraints.positive
-    }  # fmt: skip
+    arg_constraints = {"concentration1": constraints.positive, "concentration0": constraints.positive}
     support = constraints.unit_interval
     has_rsample = True
 
-    def __init__(
-        self, concentration1: Any, concentration0: Any, validate_args: bool | None = None
-    ) -> None:
+    def __init__(self, concentration1: Any, concentration0: Any, validate_args: bool | None = None) -> None:
         both = F.stack(broadcast_all(concentration1, concentration0), -1)
         self._dirichlet = Dirichlet(both, validate_args=validate_args)
         super().__init__(self._dirichlet.batch_shape, validate_args=validate_args)
@@ -227,15 +223,11 @@ class StudentT(Distribution):
     tensor(2.)
     """
 
-    arg_constraints = {
-        "df": constraints.positive, "loc": constraints.real, "scale": constraints.positive
-    }  # fmt: skip
+    arg_constraints = {"df": constraints.positive, "loc": constraints.real, "scale": constraints.positive}
     support = constraints.real
     has_rsample = True
 
-    def __init__(
-        self, df: Any, loc: Any = 0.0, scale: Any = 1.0, validate_args: bool | None = None
-    ) -> None:
+    def __init__(self, df: Any, loc: Any = 0.0, scale: Any = 1.0, validate_args: bool | None = None) -> None:
         self.df, self.loc, self.scale = broadcast_all(df, loc, scale)
         super().__init__(self.df.shape, validate_args=validate_args)
 

@@ -79,8 +79,7 @@ def kl_divergence(p: Distribution, q: Distribution) -> Tensor:
     formula = _FOUND[types]
     if formula is None:
         raise NotImplementedError(
-            f"No KL(p || q) is implemented for p type {types[0].__name__} "
-            f"and q type {types[1].__name__}"
+            f"No KL(p || q) is implemented for p type {types[0].__name__} and q type {types[1].__name__}"
         )
     return formula(p, q)
 
@@ -199,9 +198,7 @@ def _one_hot_categorical(p: Any, q: Any) -> Tensor:
 @register_kl(Binomial, Binomial)
 def _binomial(p: Any, q: Any) -> Tensor:
     if bool((p.total_count < q.total_count).any()):
-        raise NotImplementedError(
-            "KL between Binomials where q.total_count > p.total_count is not implemented"
-        )
+        raise NotImplementedError("KL between Binomials where q.total_count > p.total_count is not implemented")
     each = p.probs * (p.logits - q.logits) + F.log1p(-p.probs) - F.log1p(-q.probs)
     return F.where(p.total_count > q.total_count, math.inf, p.total_count * each)
 
@@ -242,7 +239,6 @@ def _transformed(p: Any, q: Any) -> Tensor:
     """A bijection changes no divergence."""
     if p.transforms != q.transforms or p.event_shape != q.event_shape:
         raise NotImplementedError(
-            "kl_divergence: two TransformedDistributions must have the same transforms and event "
-            "shape."
+            "kl_divergence: two TransformedDistributions must have the same transforms and event shape."
         )
     return kl_divergence(p.base_dist, q.base_dist)

@@ -70,15 +70,10 @@ class MultivariateNormal(Distribution):
         matrices = (covariance_matrix, precision_matrix, scale_tril)
         given = [(n, m) for n, m in zip(_FORMS, matrices, strict=True) if m is not None]
         if len(given) != 1:
-            raise ValueError(
-                "Exactly one of covariance_matrix or precision_matrix or scale_tril may be "
-                "specified."
-            )
+            raise ValueError("Exactly one of covariance_matrix or precision_matrix or scale_tril may be specified.")
         ((name, matrix),) = given
         if matrix.ndim < 2:
-            raise ValueError(
-                f"{name} must be at least two-dimensional, with optional leading batch dimensions"
-            )
+            raise ValueError(f"{name} must be at least two-dimensional, with optional leading batch dimensions")
         batch = F.broadcast_shapes(matrix.shape[:-2], loc.shape[:-1])
         self.loc = loc.expand(*batch, -1)
         vars(self)[name] = matrix.expand(*batch, -1, -1)
@@ -133,6 +128,5 @@ class MultivariateNormal(Distribution):
     def _like(self, other: Any) -> None:
         if self._event_shape != other._event_shape:
             raise ValueError(
-                "KL-divergence between two Multivariate Normals with different event shapes "
-                "cannot be computed"
+                "KL-divergence between two Multivariate Normals with different event shapes cannot be computed"
             )

@@ -25,9 +25,7 @@ def broadcast_all(*values: Any) -> tuple[Tensor, ...]:
     like = next((v for v in values if isinstance(v, Tensor)), None)
     dtype = dt.get_default_dtype() if like is None else like.dtype
     device = None if like is None else like.device
-    tensors = [
-        v if isinstance(v, Tensor) else F.tensor(v, dtype=dtype, device=device) for v in values
-    ]
+    tensors = [v if isinstance(v, Tensor) else F.tensor(v, dtype=dtype, device=device) for v in values]
     return tuple(F.broadcast_tensors(*tensors))
 
 

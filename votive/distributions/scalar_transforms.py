@@ -208,11 +208,7 @@ class AffineTransform(Transform):
         return AffineTransform(self.loc, self.scale, self._event_dim, cache_size)
 
     def __eq__(self, other: object) -> bool:
-        return (
-            isinstance(other, AffineTransform)
-            and _equal(self.loc, other.loc)
-            and _equal(self.scale, other.scale)
-        )
+        return isinstance(other, AffineTransform) and _equal(self.loc, other.loc) and _equal(self.scale, other.scale)
 
     __hash__ = object.__hash__
 

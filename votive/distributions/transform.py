@@ -268,9 +268,7 @@ class IndependentTransform(Transform):
     tensor([3., 3.])
     """
 
-    def __init__(
-        self, base_transform: Transform, reinterpreted_batch_ndims: int, cache_size: int = 0
-    ) -> None:
+    def __init__(self, base_transform: Transform, reinterpreted_batch_ndims: int, cache_size: int = 0) -> None:
         super().__init__(cache_size=cache_size)
         self.base_transform = base_transform.with_cache(cache_size)
         self.reinterpreted_batch_ndims = reinterpreted_batch_ndims
@@ -330,9 +328,7 @@ class ReshapeTransform(Transform):
 
     bijective = True
 
-    def __init__(
-        self, in_shape: Sequence[int], out_shape: Sequence[int], cache_size: int = 0
-    ) -> None:
+    def __init__(self, in_shape: Sequence[int], out_shape: Sequence[int], cache_size: int = 0) -> None:
         super().__init__(cache_size=cache_size)
         self.in_shape, self.out_shape = Size(in_shape), Size(out_shape)
         if self.in_shape.numel() != self.out_shape.numel():

@@ -47,10 +47,7 @@ class TransformedDistribution(Distribution):
         whole = ComposeTransform(self.transforms)
         coupled = whole.domain.event_dim
         if len(shape) < coupled:
-            raise ValueError(
-                f"base_distribution needs to have shape with size at least {coupled}, "
-                f"but got {shape}."
-            )
+            raise ValueError(f"base_distribution needs to have shape with size at least {coupled}, but got {shape}.")
         result = whole.forward_shape(shape)
         wanted = whole.inverse_shape(result)
         if shape != wanted:

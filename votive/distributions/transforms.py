@@ -10,13 +10,7 @@ from .scalar_transforms import (
     SoftplusTransform,
     TanhTransform,
 )
-from .transform import (
-    ComposeTransform,
-    IndependentTransform,
-    ReshapeTransform,
-    Transform,
-    identity_transform,
-)
+from .transform import ComposeTransform, IndependentTransform, ReshapeTransform, Transform, identity_transform
 from .vector_transforms import (
     LowerCholeskyTransform,
     PositiveDefiniteTransform,
@@ -25,9 +19,21 @@ from .vector_transforms import (
 )
 
 __all__ = [
-    "AbsTransform", "AffineTransform", "ComposeTransform", "CumulativeDistributionTransform",
-    "ExpTransform", "IndependentTransform", "LowerCholeskyTransform", "PositiveDefiniteTransform",
-    "PowerTransform", "ReshapeTransform", "SigmoidTransform", "SoftmaxTransform",
-    "SoftplusTransform", "StickBreakingTransform", "TanhTransform", "Transform",
+    "AbsTransform",
+    "AffineTransform",
+    "ComposeTransform",
+    "CumulativeDistributionTransform",
+    "ExpTransform",
+    "IndependentTransform",
+    "LowerCholeskyTransform",
+    "PositiveDefiniteTransform",
+    "PowerTransform",
+    "ReshapeTransform",
+    "SigmoidTransform",
+    "SoftmaxTransform",
+    "SoftplusTransform",
+    "StickBreakingTransform",
+    "TanhTransform",
+    "Transform",
     "identity_transform",
-]  # fmt: skip
+]

@@ -6,6 +6,20 @@ from .formula import Formula, NotDifferentiable
 from .printers import to_cpp, to_numpy, to_text, to_triton
 
 __all__ = [
-    "Expr", "Formula", "NotDifferentiable", "annotate", "apply", "conj", "const", "derivative",
-    "lift", "substitute", "to_cpp", "to_numpy", "to_text", "to_triton", "var", "where",
-]  # fmt: skip
+    "Expr",
+    "Formula",
+    "NotDifferentiable",
+    "annotate",
+    "apply",
+    "conj",
+    "const",
+    "derivative",
+    "lift",
+    "substitute",
+    "to_cpp",
+    "to_numpy",
+    "to_text",
+    "to_triton",
+    "var",
+    "where",
+]

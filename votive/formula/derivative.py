@@ -10,21 +10,7 @@ import math
 from collections.abc import Callable
 
 from . import special
-from .expr import (
-    Expr,
-    Operand,
-    add,
-    apply,
-    conj,
-    const,
-    is_const,
-    lift,
-    mul,
-    substitute,
-    var,
-    walk,
-    where,
-)
+from .expr import Expr, Operand, add, apply, conj, const, is_const, lift, mul, substitute, var, walk, where
 
 Rule = Callable[..., tuple[Operand | None, ...]]
 
@@ -104,12 +90,8 @@ RULES: dict[str, Rule] = {
     "sigmoid": lambda y, a: (y * (1 - y),),
     "atan2": lambda y, a, b: _atan2(a, b),
     "hypot": lambda y, a, b: (a / y, b / y),
-    "xlogy": lambda y, a, b: (
-        where(a.eq(0) & (b <= 0), 0, log(b)), a / b,
-    ),
-    "xlog1py": lambda y, a, b: (
-        where(a.eq(0) & (b <= -1), 0, apply("log1p", b)), a / (b + 1),
-    ),
+    "xlogy": lambda y, a, b: (where(a.eq(0) & (b <= 0), 0, log(b)), a / b),
+    "xlog1py": lambda y, a, b: (where(a.eq(0) & (b <= -1), 0, apply("log1p", b)), a / (b + 1)),
     # Not exp(a - y): that is NaN where a is infinite.
     "logaddexp": lambda y, a, b: (sigmoid(a - b), sigmoid(b - a)),
     "logaddexp2": lambda y, a, b: (sigmoid((a - b) * LN2), sigmoid((b - a) * LN2)),
@@ -118,12 +100,8 @@ RULES: dict[str, Rule] = {
     "fmod": lambda y, a, b: (1, -trunc(a / b)),
     "maximum": lambda y, a, b: _tie(a, b, lower=False),
     "minimum": lambda y, a, b: _tie(a, b, lower=True),
-    "fmax": lambda y, a, b: (
-        _gate((a >= b) | apply("isnan", b)), _gate(~((a >= b) | apply("isnan", b))),
-    ),
-    "fmin": lambda y, a, b: (
-        _gate((a <= b) | apply("isnan", b)), _gate(~((a <= b) | apply("isnan", b))),
-    ),
+    "fmax": lambda y, a, b: (_gate((a >= b) | apply("isnan", b)), _gate(~((a >= b) | apply("isnan", b)))),
+    "fmin": lambda y, a, b: (_gate((a <= b) | apply("isnan", b)), _gate(~((a <= b) | apply("isnan", b)))),
     "floor": lambda y, a: (0,),
     "ceil": lambda y, a: (0,),
     "trunc": lambda y, a: (0,),
@@ -133,7 +111,7 @@ RULES: dict[str, Rule] = {
     "ldexp": lambda y, a, b: (apply("exp2", b), y * LN2),
     "nextafter": lambda y, a, b: (None, None),
     "sign": lambda y, a: (0,),
-}  # fmt: skip
+}
 
 # Primitives that are not holomorphic: derivative by x and by its conjugate.
 PAIR_RULES: dict[str, Callable[[Expr, Expr, bool], tuple[Operand, Operand]]] = {
@@ -143,14 +121,11 @@ PAIR_RULES: dict[str, Callable[[Expr, Expr, bool], tuple[Operand, Operand]]] = {
     "acosh": lambda y, a, c: (rsqrt(a - 1) * rsqrt(a - -1) if c else rsqrt(a * a - 1), 0),
     "real": lambda y, a, c: (0.5, 0.5) if c else (1, 0),
     "imag": lambda y, a, c: (-0.5j, 0.5j) if c else (0, 0),
-    "angle": lambda y, a, c: (
-        (where(a.eq(0), 0, -0.5j / a), where(a.eq(0), 0, 0.5j / conj(a))) if c else (0, 0)
-    ),
+    "angle": lambda y, a, c: (where(a.eq(0), 0, -0.5j / a), where(a.eq(0), 0, 0.5j / conj(a))) if c else (0, 0),
     "sgn": lambda y, a, c: (
-        (where(a.eq(0), 0, 0.5 / apply("abs", a)),
-         where(a.eq(0), 0, -0.5 * (y * y) / apply("abs", a))) if c else (0, 0)
+        (where(a.eq(0), 0, 0.5 / apply("abs", a)), where(a.eq(0), 0, -0.5 * (y * y) / apply("abs", a))) if c else (0, 0)
     ),
-}  # fmt: skip
+}
 
 
 def times(a: Expr, b: Expr) -> Expr:
@@ -192,10 +167,7 @@ def derivative(root: Expr, by: Expr, is_complex: bool = False) -> tuple[Expr, Ex
             p, q = (lift(x) for x in PAIR_RULES[e.op](e, a, is_complex))
             da, abar = d[a.id]
             if is_complex:
-                d[e.id] = (
-                    add(times(p, da), times(q, conj(abar))),
-                    add(times(p, abar), times(q, conj(da))),
-                )
+                d[e.id] = (add(times(p, da), times(q, conj(abar))), add(times(p, abar), times(q, conj(da))))
             else:
                 d[e.id] = (times(p, da), zero)
         else:

@@ -14,9 +14,25 @@ Number = bool | int | float | complex
 Operand = Union["Expr", bool, int, float, complex]
 
 COMPARISONS = frozenset(
-    ["lt", "le", "gt", "ge", "eq", "ne", "isnan", "isinf", "isfinite", "isposinf", "isneginf",
-     "logical_and", "logical_or", "logical_xor", "logical_not", "signbit"]
-)  # fmt: skip
+    [
+        "lt",
+        "le",
+        "gt",
+        "ge",
+        "eq",
+        "ne",
+        "isnan",
+        "isinf",
+        "isfinite",
+        "isposinf",
+        "isneginf",
+        "logical_and",
+        "logical_or",
+        "logical_xor",
+        "logical_not",
+        "signbit",
+    ]
+)
 
 
 class Expr:
@@ -55,9 +71,7 @@ class Expr:
         return to_text(self)
 
     def __bool__(self) -> bool:
-        raise TypeError(
-            "a formula cannot branch on a value: write where(condition, a, b) instead of `if`."
-        )
+        raise TypeError("a formula cannot branch on a value: write where(condition, a, b) instead of `if`.")
 
     def __add__(self, o: Operand) -> Expr:
         return add(self, o)

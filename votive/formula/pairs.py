@@ -30,7 +30,7 @@ def _f(op: str) -> Callable[..., Expr]:
 
 exp, log, log1p, sin, cos, sinh, cosh, tan, asinh, absolute = (
     _f(n) for n in ("exp", "log", "log1p", "sin", "cos", "sinh", "cosh", "tan", "asinh", "abs")
-)  # fmt: skip
+)
 hypot, atan2, copysign, isinf = (_f(n) for n in ("hypot", "atan2", "copysign", "isinf"))
 
 
@@ -63,9 +63,7 @@ def _div(a: Expr, b: Expr, c: Expr, d: Expr) -> tuple[Expr, Expr]:
     re = where(wide, a + b * ratio, a * ratio + b) / under
     im = where(wide, b - a * ratio, b * ratio - a) / under
     none = c.eq(0.0) & d.eq(0.0)
-    return where(none, _raw("div", a, absolute(c)), re), where(
-        none, _raw("div", b, absolute(c)), im
-    )
+    return where(none, _raw("div", a, absolute(c)), re), where(none, _raw("div", b, absolute(c)), im)
 
 
 def _exp(x: Expr, y: Expr) -> tuple[Expr, Expr]:
@@ -231,13 +229,16 @@ ONE_ARGUMENT: dict[str, Rule] = {
 }  # fmt: skip
 # Complex in, real out.
 _PARTS: dict[str, Callable[[Expr, Expr], Expr]] = {
-    "abs": hypot, "angle": lambda x, y: atan2(y, x), "real": lambda x, y: x,
-    "imag": lambda x, y: y, "isnan": lambda x, y: apply("isnan", x) | apply("isnan", y),
+    "abs": hypot,
+    "angle": lambda x, y: atan2(y, x),
+    "real": lambda x, y: x,
+    "imag": lambda x, y: y,
+    "isnan": lambda x, y: apply("isnan", x) | apply("isnan", y),
     "isinf": lambda x, y: isinf(x) | isinf(y),
     "isfinite": lambda x, y: apply("isfinite", x) & apply("isfinite", y),
     "isposinf": lambda x, y: x.eq(math.inf) & y.eq(0.0),
     "isneginf": lambda x, y: x.eq(-math.inf) & y.eq(0.0),
-}  # fmt: skip
+}
 
 
 def _powers(x: Expr, y: Expr, n: int) -> tuple[Expr, Expr]:
@@ -281,9 +282,14 @@ def _logaddexp(a: Expr, b: Expr, c: Expr, d: Expr) -> tuple[Expr, Expr]:
 
 
 _TWO_ARGUMENTS: dict[str, Callable[..., tuple[Expr, Expr]]] = {
-    "add": _add, "sub": _sub, "mul": _mul, "div": _div, "pow": _pow, "ldexp": _ldexp,
+    "add": _add,
+    "sub": _sub,
+    "mul": _mul,
+    "div": _div,
+    "pow": _pow,
+    "ldexp": _ldexp,
     "logaddexp": _logaddexp,
-}  # fmt: skip
+}
 
 
 def _truth(p: Pair) -> Expr:

@@ -9,19 +9,35 @@ from typing import Any
 from .expr import Expr, walk
 
 _INFIX = {
-    "add": (" + ", 4), "sub": (" - ", 4), "mul": (" * ", 5), "div": (" / ", 5),
-    "remainder": (" % ", 5), "floor_divide": (" // ", 5),
-    "lt": (" < ", 2), "le": (" <= ", 2), "gt": (" > ", 2), "ge": (" >= ", 2),
-    "eq": (" == ", 2), "ne": (" != ", 2),
-    "logical_and": (" and ", 1), "logical_or": (" or ", 0),
-    "bitwise_and": (" & ", 3), "bitwise_or": (" | ", 3), "bitwise_xor": (" ^ ", 3),
-}  # fmt: skip
+    "add": (" + ", 4),
+    "sub": (" - ", 4),
+    "mul": (" * ", 5),
+    "div": (" / ", 5),
+    "remainder": (" % ", 5),
+    "floor_divide": (" // ", 5),
+    "lt": (" < ", 2),
+    "le": (" <= ", 2),
+    "gt": (" > ", 2),
+    "ge": (" >= ", 2),
+    "eq": (" == ", 2),
+    "ne": (" != ", 2),
+    "logical_and": (" and ", 1),
+    "logical_or": (" or ", 0),
+    "bitwise_and": (" & ", 3),
+    "bitwise_or": (" | ", 3),
+    "bitwise_xor": (" ^ ", 3),
+}
 
 _NAMED = {
-    math.sqrt(0.5): "sqrt(1/2)", math.sqrt(2 / math.pi): "sqrt(2/pi)", math.pi: "pi",
-    2 / math.sqrt(math.pi): "2/sqrt(pi)", math.sqrt(math.pi): "sqrt(pi)", math.log(2): "ln(2)",
-    math.log(10): "ln(10)", math.sqrt(math.pi) / 2: "sqrt(pi)/2",
-}  # fmt: skip
+    math.sqrt(0.5): "sqrt(1/2)",
+    math.sqrt(2 / math.pi): "sqrt(2/pi)",
+    math.pi: "pi",
+    2 / math.sqrt(math.pi): "2/sqrt(pi)",
+    math.sqrt(math.pi): "sqrt(pi)",
+    math.log(2): "ln(2)",
+    math.log(10): "ln(10)",
+    math.sqrt(math.pi) / 2: "sqrt(pi)/2",
+}
 
 
 def _number(v: Any) -> str:
@@ -110,11 +126,25 @@ def to_numpy(root: Expr, name: str, params: list[str]) -> str:
 
 
 _C_INFIX = {
-    "add": "+", "sub": "-", "mul": "*", "div": "/", "lt": "<", "le": "<=", "gt": ">", "ge": ">=",
-    "eq": "==", "ne": "!=", "logical_and": "&&", "logical_or": "||", "bitwise_and": "&",
-    "bitwise_or": "|", "bitwise_xor": "^", "bitwise_left_shift": "<<", "bitwise_right_shift": ">>",
+    "add": "+",
+    "sub": "-",
+    "mul": "*",
+    "div": "/",
+    "lt": "<",
+    "le": "<=",
+    "gt": ">",
+    "ge": ">=",
+    "eq": "==",
+    "ne": "!=",
+    "logical_and": "&&",
+    "logical_or": "||",
+    "bitwise_and": "&",
+    "bitwise_or": "|",
+    "bitwise_xor": "^",
+    "bitwise_left_shift": "<<",
+    "bitwise_right_shift": ">>",
     "logical_xor": "!=",
-}  # fmt: skip
+}
 
 
 def to_cpp(root: Expr, name: str, params: list[str]) -> str:
@@ -158,24 +188,38 @@ def to_cpp(root: Expr, name: str, params: list[str]) -> str:
 
 # Of integers, what rounding and tests of floats come down to.
 _TL_INTEGER = {
-    "floor": "same", "ceil": "same", "trunc": "same", "round": "same", "sgn": "sign",
-    "isnan": "never", "isinf": "never", "isposinf": "never", "isneginf": "never",
-    "isfinite": "always", "fmax": "maximum", "fmin": "minimum",
-}  # fmt: skip
+    "floor": "same",
+    "ceil": "same",
+    "trunc": "same",
+    "round": "same",
+    "sgn": "sign",
+    "isnan": "never",
+    "isinf": "never",
+    "isposinf": "never",
+    "isneginf": "never",
+    "isfinite": "always",
+    "fmax": "maximum",
+    "fmin": "minimum",
+}
 _TL_COMPARE = {"lt": "<", "le": "<=", "gt": ">", "ge": ">=", "eq": "==", "ne": "!="}
 _TL_LOGIC = {"logical_and": "&", "logical_or": "|", "logical_xor": "^"}
 _TL_ARITHMETIC = {"add": "+", "sub": "-", "mul": "*"}
 _TL_BITS = {"bitwise_and": "&", "bitwise_or": "|", "bitwise_xor": "^"}
 # Approximations of the hardware, good enough where the result is rounded to a half type.
 _TL_FAST = {
-    "exp": "tl.exp", "exp2": "tl.exp2", "log": "tl.log", "log2": "tl.log2", "sqrt": "tl.sqrt",
-    "rsqrt": "tl.rsqrt", "sigmoid": "tl.sigmoid", "erf": "m.fast_erf", "tanh": "m.fast_tanh",
-}  # fmt: skip
+    "exp": "tl.exp",
+    "exp2": "tl.exp2",
+    "log": "tl.log",
+    "log2": "tl.log2",
+    "sqrt": "tl.sqrt",
+    "rsqrt": "tl.rsqrt",
+    "sigmoid": "tl.sigmoid",
+    "erf": "m.fast_erf",
+    "tanh": "m.fast_tanh",
+}
 
 
-def to_triton(
-    root: Expr | tuple[Expr, ...], name: str, params: list[str], kind: str = "f", fast: bool = False
-) -> str:
+def to_triton(root: Expr | tuple[Expr, ...], name: str, params: list[str], kind: str = "f", fast: bool = False) -> str:
     """Source of a Triton device function on blocks of the compute type `T`; of several expressions
     it returns a tuple.
 

@@ -34,20 +34,14 @@ def _polynomial(coefficients: Sequence[float], x: Expr) -> Operand:
 
 def _sine_ratio(y: Expr, a: Expr, scale: float) -> Expr:
     """The slope of `sin(z) / z`, z = scale a: `(cos(z) - y) / a`, whose parts cancel near 0."""
-    series = [
-        (-1) ** k * 2 * k * scale ** (2 * k) / math.factorial(2 * k + 1)
-        for k in range(1, TERMS + 1)
-    ]
+    series = [(-1) ** k * 2 * k * scale ** (2 * k) / math.factorial(2 * k + 1) for k in range(1, TERMS + 1)]
     near = a * _polynomial(series, a * a)
     return where(abs(a) < SMALL / scale, near, (cos(scale * a) - y) / a)
 
 
 def _order_one(a: Expr, sign: int) -> Operand:
     """The slope of I1 (sign 1) or J1 (sign -1) near 0: DLMF 10.25.2 and 10.2.2, differentiated."""
-    series = [
-        sign**k * (2 * k + 1) / (2 * 4**k * math.factorial(k) * math.factorial(k + 1))
-        for k in range(TERMS)
-    ]
+    series = [sign**k * (2 * k + 1) / (2 * 4**k * math.factorial(k) * math.factorial(k + 1)) for k in range(TERMS)]
     return _polynomial(series, a * a)
 
 

@@ -31,9 +31,7 @@ def _check(task: Task, assistant: Any) -> None:
     if task.encoder is not None or getattr(assistant.config, "is_encoder_decoder", False):
         raise ValueError("generate: assistant_model goes with decoders only.")
     if task.ids.shape[0] != 1 or config.num_beams > 1:
-        raise ValueError(
-            f"generate: assistant_model takes one text without beams, got {task.ids.shape[0]} rows."
-        )
+        raise ValueError(f"generate: assistant_model takes one text without beams, got {task.ids.shape[0]} rows.")
     if config.use_cache and config.cache_implementation == "sliding":
         raise ValueError(
             "generate: assistant_model takes drafts back, which a sliding cache cannot; use "
@@ -41,10 +39,7 @@ def _check(task: Task, assistant: Any) -> None:
         )
     ours, theirs = model.config.vocab_size, assistant.config.vocab_size
     if ours != theirs:
-        raise ValueError(
-            f"generate: assistant_model must have the model's vocabulary of {ours} tokens, got "
-            f"{theirs}."
-        )
+        raise ValueError(f"generate: assistant_model must have the model's vocabulary of {ours} tokens, got {theirs}.")
 
 
 def _rounds(task: Task, assistant: Any, acceptance: Acceptance) -> Iterator[Step]:
@@ -67,9 +62,8 @@ class _Drafts:
         config = task.config
         cache = cache_for(assistant, "dynamic", task.max_length) if config.use_cache else None
         self.stepper = DecoderStepper(
-            assistant, cache=cache, mask=task.mask, max_length=task.max_length,
-            chunk=config.prefill_chunk_size,
-        )  # fmt: skip
+            assistant, cache=cache, mask=task.mask, max_length=task.max_length, chunk=config.prefill_chunk_size
+        )
         self.numbers: Stream | None = task.streams()[0] if config.do_sample else None
         self.count: int = config.num_assistant_tokens or 1
         self.tokens: list[int] = []

@@ -79,9 +79,7 @@ class Prompt:
 
     def go_on(self, candidates: list[Candidate]) -> list[Candidate]:
         """The best candidates that have not ended: the beams from now on."""
-        rated = [
-            c._replace(score=c.score if c.reason is None else c.score + WORST) for c in candidates
-        ]
+        rated = [c._replace(score=c.score if c.reason is None else c.score + WORST) for c in candidates]
         rated.sort(key=lambda c: -c.score)
         chosen = rated[: self.width]
         self.scores = np.array([c.score for c in chosen], np.float32)
@@ -150,10 +148,9 @@ class Beams:
         if self.streams is None:
             best, places = votive.topk(total, self.candidates)
         else:
-            places = votive.stack([
-                several(row, self.candidates, stream)
-                for row, stream in zip(total, self.streams, strict=True)
-            ])  # fmt: skip
+            places = votive.stack(
+                [several(row, self.candidates, stream) for row, stream in zip(total, self.streams, strict=True)]
+            )
             best = total.gather(1, places)
         values = best.numpy(force=True)
         if not (values[:, 0] > -np.inf).all():

@@ -10,29 +10,50 @@ from typing import Any, Self
 
 # What holds where neither the caller nor the model says anything; transformers' values.
 DEFAULTS: dict[str, Any] = {
-    "min_length": 0, "early_stopping": False, "do_sample": False, "num_beams": 1,
-    "use_cache": True, "cache_implementation": "auto", "temperature": 1.0, "top_k": 50,
-    "top_p": 1.0, "typical_p": 1.0, "epsilon_cutoff": 0.0, "eta_cutoff": 0.0,
-    "repetition_penalty": 1.0, "presence_penalty": 0.0, "frequency_penalty": 0.0,
-    "length_penalty": 1.0, "no_repeat_ngram_size": 0, "num_return_sequences": 1,
-    "remove_invalid_values": False, "renormalize_logits": False, "num_assistant_tokens": 20,
-    "num_assistant_tokens_schedule": "constant", "assistant_confidence_threshold": 0.4,
-}  # fmt: skip
+    "min_length": 0,
+    "early_stopping": False,
+    "do_sample": False,
+    "num_beams": 1,
+    "use_cache": True,
+    "cache_implementation": "auto",
+    "temperature": 1.0,
+    "top_k": 50,
+    "top_p": 1.0,
+    "typical_p": 1.0,
+    "epsilon_cutoff": 0.0,
+    "eta_cutoff": 0.0,
+    "repetition_penalty": 1.0,
+    "presence_penalty": 0.0,
+    "frequency_penalty": 0.0,
+    "length_penalty": 1.0,
+    "no_repeat_ngram_size": 0,
+    "num_return_sequences": 1,
+    "remove_invalid_values": False,
+    "renormalize_logits": False,
+    "num_assistant_tokens": 20,
+    "num_assistant_tokens_schedule": "constant",
+    "assistant_confidence_threshold": 0.4,
+}
 # How many tokens are added when nothing limits them.
 NEW_TOKENS = 20
 CACHES = ("auto", "dynamic", "static", "sliding")
 # Settings of transformers that would change the text and that are not honoured: value for "off".
 UNSUPPORTED: dict[str, tuple[Any, ...]] = {
-    "guidance_scale": (None, 1, 1.0), "penalty_alpha": (None, 0, 0.0), "dola_layers": (None,),
-    "num_beam_groups": (None, 1), "diversity_penalty": (None, 0, 0.0), "constraints": (None,),
-    "force_words_ids": (None,), "token_healing": (None, False), "watermarking_config": (None,),
-    "encoder_repetition_penalty": (None, 1, 1.0), "encoder_no_repeat_ngram_size": (None, 0),
+    "guidance_scale": (None, 1, 1.0),
+    "penalty_alpha": (None, 0, 0.0),
+    "dola_layers": (None,),
+    "num_beam_groups": (None, 1),
+    "diversity_penalty": (None, 0, 0.0),
+    "constraints": (None,),
+    "force_words_ids": (None,),
+    "token_healing": (None, False),
+    "watermarking_config": (None,),
+    "encoder_repetition_penalty": (None, 1, 1.0),
+    "encoder_no_repeat_ngram_size": (None, 0),
     "top_h": (None,),
-}  # fmt: skip
+}
 # Only sampling reads these.
-SAMPLING = (
-    "temperature", "top_k", "top_p", "min_p", "typical_p", "epsilon_cutoff", "eta_cutoff",
-)  # fmt: skip
+SAMPLING = ("temperature", "top_k", "top_p", "min_p", "typical_p", "epsilon_cutoff", "eta_cutoff")
 
 
 @dataclass(kw_only=True)
@@ -132,8 +153,7 @@ class GenerationConfig:
 
     def over(self, other: GenerationConfig) -> Self:
         """A copy in which what is not set here is as in `other`."""
-        filled = {n: v for n in names() if (v := getattr(self, n)) is None and
-                  (v := getattr(other, n)) is not None}  # fmt: skip
+        filled = {n: v for n in names() if (v := getattr(self, n)) is None and (v := getattr(other, n)) is not None}
         return replace(self, **filled, extra={**other.extra, **self.extra})
 
     def resolved(self) -> Self:
@@ -156,9 +176,7 @@ class GenerationConfig:
                 f"many num_beams, got {beams}: greedy search has one result."
             )
         if beams > 1 and sequences > beams:
-            raise ValueError(
-                f"generate: num_return_sequences={sequences} is more than num_beams={beams}."
-            )
+            raise ValueError(f"generate: num_return_sequences={sequences} is more than num_beams={beams}.")
 
     def eos_ids(self) -> list[int]:
         """The tokens that end a text."""
@@ -199,20 +217,14 @@ def _number(value: Any) -> bool:
 
 
 def _count(least: int) -> tuple[str, Any]:
-    return (
-        f"an integer of at least {least}",
-        lambda v: isinstance(v, int) and not isinstance(v, bool) and v >= least,
-    )
+    return (f"an integer of at least {least}", lambda v: isinstance(v, int) and not isinstance(v, bool) and v >= least)
 
 
 def _within(low: float, high: float, *, open_low: bool = False, open_high: bool = False) -> Any:
     rule = f"in {'(' if open_low else '['}{low:g}, {high:g}{')' if open_high else ']'}"
 
     def holds(v: Any) -> bool:
-        return (
-            _number(v) and (low < v if open_low else low <= v)
-            and (v < high if open_high else v <= high)
-        )  # fmt: skip
+        return _number(v) and (low < v if open_low else low <= v) and (v < high if open_high else v <= high)
 
     return rule, holds
 
@@ -225,30 +237,47 @@ _TOKENS = (
     lambda v: all(isinstance(i, int) and i >= 0 for i in ([v] if isinstance(v, int) else v)),
 )
 _RULES: dict[str, tuple[str, Any]] = {
-    "max_length": _count(1), "max_new_tokens": _count(1), "min_length": _count(0),
-    "min_new_tokens": _count(0), "max_time": _POSITIVE, "do_sample": _TRUTH,
-    "num_beams": _count(1), "num_return_sequences": _count(1), "length_penalty": _FINITE,
-    "early_stopping": (
-        "True, False or 'never'", lambda v: isinstance(v, bool) or v == "never"
-    ),
-    "temperature": _POSITIVE, "top_k": _count(0), "top_p": _within(0, 1, open_low=True),
-    "min_p": _within(0, 1), "typical_p": _within(0, 1, open_low=True),
-    "epsilon_cutoff": _within(0, 1, open_high=True), "eta_cutoff": _within(0, 1, open_high=True),
-    "repetition_penalty": _POSITIVE, "presence_penalty": _FINITE, "frequency_penalty": _FINITE,
-    "no_repeat_ngram_size": _count(0), "suppress_tokens": _TOKENS,
-    "begin_suppress_tokens": _TOKENS, "forced_bos_token_id": _count(0),
-    "forced_eos_token_id": _TOKENS, "eos_token_id": _TOKENS, "pad_token_id": _count(0),
-    "bos_token_id": _count(0), "decoder_start_token_id": _count(0), "use_cache": _TRUTH,
+    "max_length": _count(1),
+    "max_new_tokens": _count(1),
+    "min_length": _count(0),
+    "min_new_tokens": _count(0),
+    "max_time": _POSITIVE,
+    "do_sample": _TRUTH,
+    "num_beams": _count(1),
+    "num_return_sequences": _count(1),
+    "length_penalty": _FINITE,
+    "early_stopping": ("True, False or 'never'", lambda v: isinstance(v, bool) or v == "never"),
+    "temperature": _POSITIVE,
+    "top_k": _count(0),
+    "top_p": _within(0, 1, open_low=True),
+    "min_p": _within(0, 1),
+    "typical_p": _within(0, 1, open_low=True),
+    "epsilon_cutoff": _within(0, 1, open_high=True),
+    "eta_cutoff": _within(0, 1, open_high=True),
+    "repetition_penalty": _POSITIVE,
+    "presence_penalty": _FINITE,
+    "frequency_penalty": _FINITE,
+    "no_repeat_ngram_size": _count(0),
+    "suppress_tokens": _TOKENS,
+    "begin_suppress_tokens": _TOKENS,
+    "forced_bos_token_id": _count(0),
+    "forced_eos_token_id": _TOKENS,
+    "eos_token_id": _TOKENS,
+    "pad_token_id": _count(0),
+    "bos_token_id": _count(0),
+    "decoder_start_token_id": _count(0),
+    "use_cache": _TRUTH,
     "cache_implementation": (f"one of {', '.join(CACHES)}", lambda v: v in CACHES),
-    "prefill_chunk_size": _count(1), "num_assistant_tokens": _count(1),
-    "num_assistant_tokens_schedule": (
-        "'constant' or 'heuristic'", lambda v: v in ("constant", "heuristic")
-    ),
+    "prefill_chunk_size": _count(1),
+    "num_assistant_tokens": _count(1),
+    "num_assistant_tokens_schedule": ("'constant' or 'heuristic'", lambda v: v in ("constant", "heuristic")),
     "assistant_confidence_threshold": _within(0, 1),
     "stop_strings": (
         "a string or a list of strings, none empty",
-        lambda v: isinstance(v, (str, list, tuple))
-        and all(isinstance(s, str) and s for s in ([v] if isinstance(v, str) else v)),
+        lambda v: (
+            isinstance(v, (str, list, tuple))
+            and all(isinstance(s, str) and s for s in ([v] if isinstance(v, str) else v))
+        ),
     ),
     "seed": ("an integer", lambda v: isinstance(v, int) and not isinstance(v, bool)),
-}  # fmt: skip
+}

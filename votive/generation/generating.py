@@ -16,15 +16,27 @@ from .stepping import Wanted
 
 
 def generate(
-    model: Any, input_ids: Any = None, *, attention_mask: Any = None,
-    generation_config: GenerationConfig | None = None, logits_processor: Any = None,
-    stopping_criteria: Any = None, streamer: Any = None, tokenizer: Any = None,
-    assistant_model: Any = None, past_key_values: Any = None, generator: Any = None,
-    return_dict_in_generate: bool = False, output_scores: bool = False,
-    output_logits: bool = False, output_attentions: bool = False,
-    output_hidden_states: bool = False, decoder_input_ids: Any = None,
-    encoder_outputs: Any = None, **settings: Any,
-) -> Any:  # fmt: skip
+    model: Any,
+    input_ids: Any = None,
+    *,
+    attention_mask: Any = None,
+    generation_config: GenerationConfig | None = None,
+    logits_processor: Any = None,
+    stopping_criteria: Any = None,
+    streamer: Any = None,
+    tokenizer: Any = None,
+    assistant_model: Any = None,
+    past_key_values: Any = None,
+    generator: Any = None,
+    return_dict_in_generate: bool = False,
+    output_scores: bool = False,
+    output_logits: bool = False,
+    output_attentions: bool = False,
+    output_hidden_states: bool = False,
+    decoder_input_ids: Any = None,
+    encoder_outputs: Any = None,
+    **settings: Any,
+) -> Any:
     """Continue texts: ids (batch, positions), the prompts included, or a `GenerateOutput`.
 
     `settings` are those of `GenerationConfig`. Prompts of a batch are padded on the left, as
@@ -40,17 +52,23 @@ def generate(
     if streamer is not None and not (hasattr(streamer, "put") and hasattr(streamer, "end")):
         raise TypeError(f"generate: streamer needs put and end, got {type(streamer).__name__}.")
     if assistant_model is not None and not hasattr(assistant_model, "config"):
-        raise TypeError(
-            f"generate: assistant_model must be a model, got {type(assistant_model).__name__}."
-        )
+        raise TypeError(f"generate: assistant_model must be a model, got {type(assistant_model).__name__}.")
     config = settings_of(model, generation_config, settings)
     wanted = Wanted(output_attentions, output_hidden_states)
     task = prepare(
-        model, input_ids, attention_mask=attention_mask, config=config,
-        logits_processor=logits_processor, stopping_criteria=stopping_criteria,
-        tokenizer=tokenizer, past_key_values=past_key_values, generator=generator, wanted=wanted,
-        decoder_input_ids=decoder_input_ids, encoder_outputs=encoder_outputs,
-    )  # fmt: skip
+        model,
+        input_ids,
+        attention_mask=attention_mask,
+        config=config,
+        logits_processor=logits_processor,
+        stopping_criteria=stopping_criteria,
+        tokenizer=tokenizer,
+        past_key_values=past_key_values,
+        generator=generator,
+        wanted=wanted,
+        decoder_input_ids=decoder_input_ids,
+        encoder_outputs=encoder_outputs,
+    )
     kept = Kept(output_scores, output_logits, wanted)
     acceptance = None if assistant_model is None else Acceptance()
     if config.num_beams > 1:

@@ -132,9 +132,13 @@ class GraphStepper(DecoderStepper):
             mask = mask & self.mask[:, : self.keys.shape[0]].bool()
         with self.cache.at(self.position.view(-1)):
             out = self.model(
-                self.token, attention_mask=mask[:, None, None, :], position_ids=self.place,
-                past_key_values=self.cache, use_cache=True, logits_to_keep=1,
-            )  # fmt: skip
+                self.token,
+                attention_mask=mask[:, None, None, :],
+                position_ids=self.place,
+                past_key_values=self.cache,
+                use_cache=True,
+                logits_to_keep=1,
+            )
         self.position.add_(1)
         if self.positions is not None:
             self.place.add_(1)

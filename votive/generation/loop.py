@@ -97,8 +97,9 @@ class History:
         if task.limit is not None and self.length == task.limit + 1:
             warnings.warn(
                 f"generate: the text has become longer than the {task.limit} positions that the "
-                "model was made for; it may lose its thread.", stacklevel=5,
-            )  # fmt: skip
+                "model was made for; it may lose its thread.",
+                stacklevel=5,
+            )
         texts = self._read(chosen, running)
         found = task.ending.reasons(self, scores, chosen, running)
         for row, on in enumerate(running):

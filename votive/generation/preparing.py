@@ -69,27 +69,27 @@ def settings_of(model: Any, given: GenerationConfig | None, settings: dict[str, 
         if found.extra.get(name) not in off:
             warnings.warn(
                 f"generate: {name}={found.extra[name]!r} of the generation configuration is not "
-                "supported and has no effect.", stacklevel=4,
-            )  # fmt: skip
+                "supported and has no effect.",
+                stacklevel=4,
+            )
     idle = [n for n in SAMPLING if settings.get(n) not in (None, off_value(n))]
     if idle and not found.do_sample:
-        warnings.warn(
-            f"generate: {', '.join(idle)} has no effect without do_sample=True.", stacklevel=4
-        )
+        warnings.warn(f"generate: {', '.join(idle)} has no effect without do_sample=True.", stacklevel=4)
     return found
 
 
 def _check_tokens(asked: GenerationConfig, size: Any) -> None:
     """Raise for tokens that were asked for and that the vocabulary does not have."""
     for name in (
-        "suppress_tokens", "begin_suppress_tokens", "eos_token_id", "forced_bos_token_id",
+        "suppress_tokens",
+        "begin_suppress_tokens",
+        "eos_token_id",
+        "forced_bos_token_id",
         "forced_eos_token_id",
-    ):  # fmt: skip
+    ):
         told = getattr(asked, name)
         ids = told if isinstance(told, list | tuple) else [told]
-        outside = sorted(
-            {t for t in ids if isinstance(t, int) and isinstance(size, int) and t >= size}
-        )
+        outside = sorted({t for t in ids if isinstance(t, int) and isinstance(size, int) and t >= size})
         if outside:
             raise ValueError(
                 f"generate: {name} has {outside}, but the vocabulary has {size} tokens, which are "
@@ -103,12 +103,21 @@ def off_value(name: str) -> Any:
 
 
 def prepare(
-    model: Any, input_ids: Any = None, *, attention_mask: Any = None,
-    config: GenerationConfig, logits_processor: Any = None, stopping_criteria: Any = None,
-    tokenizer: Any = None, past_key_values: Any = None, generator: Any = None,
-    wanted: Wanted | None = None, read: bool = False, decoder_input_ids: Any = None,
+    model: Any,
+    input_ids: Any = None,
+    *,
+    attention_mask: Any = None,
+    config: GenerationConfig,
+    logits_processor: Any = None,
+    stopping_criteria: Any = None,
+    tokenizer: Any = None,
+    past_key_values: Any = None,
+    generator: Any = None,
+    wanted: Wanted | None = None,
+    read: bool = False,
+    decoder_input_ids: Any = None,
     encoder_outputs: Any = None,
-) -> Task:  # fmt: skip
+) -> Task:
     """The task that the arguments describe; `read` asks for the rows' text."""
     device = getattr(model, "device", None)
     seq2seq = bool(getattr(model.config, "is_encoder_decoder", False))
@@ -132,19 +141,16 @@ def prepare(
     if limit is not None and ids.shape[1] > limit:
         warnings.warn(
             f"generate: the prompt has {ids.shape[1]} tokens and the model was made for {limit} "
-            "positions; what follows may make no sense.", stacklevel=3,
-        )  # fmt: skip
+            "positions; what follows may make no sense.",
+            stacklevel=3,
+        )
     pad = _padding(config, ids.shape[0], stopping_criteria)
     prefix = None
     if isinstance(past_key_values, PrefixCache):
         prefix, past_key_values = past_key_values, _begun(past_key_values, rows, mask)
     kind = config.cache_implementation
     if kind == "auto":
-        alone = (
-            not seq2seq
-            and config.num_beams == 1
-            and pays(ids.shape[0], length, length - ids.shape[1])
-        )
+        alone = not seq2seq and config.num_beams == 1 and pays(ids.shape[0], length, length - ids.shape[1])
         kind = "static" if alone and recordable(model, wanted) else "dynamic"
     cache = _cache(model, past_key_values, config, kind, length, ids)
     if seq2seq:
@@ -152,26 +158,29 @@ def prepare(
     else:
         made_by = GraphStepper if graphable(model, cache, wanted) else DecoderStepper
         stepper = made_by(
-            model, cache=cache, mask=mask, max_length=length, chunk=config.prefill_chunk_size,
-            wanted=wanted,
-        )  # fmt: skip
+            model, cache=cache, mask=mask, max_length=length, chunk=config.prefill_chunk_size, wanted=wanted
+        )
     readers = _readers(tokenizer, config, len(rows), read)
     own = listed(logits_processor, "logits_processor")
     return Task(
-        own=own, config=config, stepper=stepper, ids=ids, mask=mask, max_length=length, pad=pad,
-        processors=processors_for(
-            config, prompt_length=ids.shape[1], max_length=length, prompt_mask=mask,
-            own=own,
-        ),
+        own=own,
+        config=config,
+        stepper=stepper,
+        ids=ids,
+        mask=mask,
+        max_length=length,
+        pad=pad,
+        processors=processors_for(config, prompt_length=ids.shape[1], max_length=length, prompt_mask=mask, own=own),
         ending=Ending(
-            eos=config.eos_ids(), max_length=length, max_time=config.max_time,
-            own=stopping_criteria, readers=readers,
+            eos=config.eos_ids(), max_length=length, max_time=config.max_time, own=stopping_criteria, readers=readers
         ),
         seed=seed_from(config.seed, generator) if config.do_sample else None,
         # Beams of a prompt draw together.
-        prompts=prompts if config.num_beams > 1 else rows, prefix=prefix, limit=limit,
+        prompts=prompts if config.num_beams > 1 else rows,
+        prefix=prefix,
+        limit=limit,
         encoder=source.encoded if seq2seq else None,
-    )  # fmt: skip
+    )
 
 
 def prompt_of(given: Any, mask: Any, config: GenerationConfig, device: Any) -> tuple[Any, Any]:
@@ -199,8 +208,7 @@ def prompt_of(given: Any, mask: Any, config: GenerationConfig, device: Any) -> t
         mask = None if pad is None or pad in eos else (ids != pad).long()
     elif tuple((mask := _mask(mask)).shape) != tuple(ids.shape):
         raise ValueError(
-            f"generate: attention_mask must have the shape of input_ids, {tuple(ids.shape)}, got "
-            f"{tuple(mask.shape)}."
+            f"generate: attention_mask must have the shape of input_ids, {tuple(ids.shape)}, got {tuple(mask.shape)}."
         )
     if mask is None or bool(mask.bool().all()):
         return ids, None
@@ -274,9 +282,7 @@ def _padding(config: GenerationConfig, rows: int, criteria: Any) -> int | None:
     if eos:
         return eos[0]
     if rows > 1 and (config.stop_strings or criteria):
-        raise ValueError(
-            "generate: rows may end at different lengths; set pad_token_id to fill them with."
-        )
+        raise ValueError("generate: rows may end at different lengths; set pad_token_id to fill them with.")
     return None
 
 
@@ -288,9 +294,7 @@ def _begun(prefix: PrefixCache, rows: list[list[int]], mask: Any) -> Any:
     return prefix.begin(rows[0])
 
 
-def _cache(
-    model: Any, given: Any, config: GenerationConfig, kind: str, length: int, ids: Any
-) -> Any:
+def _cache(model: Any, given: Any, config: GenerationConfig, kind: str, length: int, ids: Any) -> Any:
     if not config.use_cache:
         if given is not None:
             raise ValueError("generate: past_key_values were given, but use_cache is False.")
@@ -326,9 +330,8 @@ class _Source:
     """What an encoder reads, and where its decoder begins."""
 
     def __init__(
-        self, model: Any, input_ids: Any, mask: Any, encoded: Any, config: GenerationConfig,
-        wanted: Wanted | None,
-    ) -> None:  # fmt: skip
+        self, model: Any, input_ids: Any, mask: Any, encoded: Any, config: GenerationConfig, wanted: Wanted | None
+    ) -> None:
         self.model, self.config = model, config
         if encoded is None:
             if input_ids is None:
@@ -340,9 +343,11 @@ class _Source:
             asked = wanted or Wanted()
             with votive.no_grad():
                 encoded = model.get_encoder()(
-                    input_ids, attention_mask=mask, output_attentions=asked.attentions,
+                    input_ids,
+                    attention_mask=mask,
+                    output_attentions=asked.attentions,
                     output_hidden_states=asked.hidden_states,
-                )  # fmt: skip
+                )
         self.encoded, self.mask = encoded, mask
 
     def start(self, given: Any, device: Any) -> Any:
@@ -353,19 +358,13 @@ class _Source:
         first = self.config.decoder_start_token_id
         first = self.config.bos_token_id if first is None else first
         if first is None:
-            raise ValueError(
-                "generate: the decoder needs a token to begin with; set decoder_start_token_id."
-            )
+            raise ValueError("generate: the decoder needs a token to begin with; set decoder_start_token_id.")
         return votive.full((rows, 1), first, dtype=votive.int64, device=device)
 
     def stepper(self, copies: int, cache: Any, wanted: Wanted | None) -> Seq2SeqStepper:
         """A stepper over as many rows as are searched."""
         encoded, mask = self.encoded, self.mask
         if copies > 1:
-            encoded = type(encoded)(
-                last_hidden_state=encoded.last_hidden_state.repeat_interleave(copies, 0)
-            )
+            encoded = type(encoded)(last_hidden_state=encoded.last_hidden_state.repeat_interleave(copies, 0))
             mask = None if mask is None else mask.repeat_interleave(copies, 0)
-        return Seq2SeqStepper(
-            self.model, encoder_outputs=encoded, encoder_mask=mask, cache=cache, wanted=wanted
-        )
+        return Seq2SeqStepper(self.model, encoder_outputs=encoded, encoder_mask=mask, cache=cache, wanted=wanted)

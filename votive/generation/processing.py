@@ -10,9 +10,8 @@ from .config import GenerationConfig
 
 
 def processors_for(
-    config: GenerationConfig, *, prompt_length: int, max_length: int, prompt_mask: Any = None,
-    own: Any = None,
-) -> w.LogitsProcessorList:  # fmt: skip
+    config: GenerationConfig, *, prompt_length: int, max_length: int, prompt_mask: Any = None, own: Any = None
+) -> w.LogitsProcessorList:
     """All that changes scores: penalties and bans, then the caller's own, then sampling's."""
     found = w.LogitsProcessorList()
     eos = config.eos_ids()

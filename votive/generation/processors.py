@@ -89,9 +89,7 @@ class RepetitionPenaltyLogitsProcessor(_Counted):
     tensor([[ 0.5000, -2.0000,  1.0000]])
     """
 
-    def __init__(
-        self, penalty: float, prompt_ignore_length: int | None = None, prompt_mask: Any = None
-    ) -> None:
+    def __init__(self, penalty: float, prompt_ignore_length: int | None = None, prompt_mask: Any = None) -> None:
         if not penalty > 0:
             raise ValueError(f"repetition_penalty must be above 0, got {penalty}.")
         self.penalty, self.ignored = float(penalty), prompt_ignore_length or 0
@@ -181,9 +179,7 @@ class SequenceBiasLogitsProcessor(LogitsProcessor):
         pairs = sequence_bias.items() if isinstance(sequence_bias, dict) else sequence_bias
         self.bias = {tuple(map(int, ids)): float(value) for ids, value in pairs}
         if not self.bias or any(not ids or min(ids) < 0 for ids in self.bias):
-            raise ValueError(
-                f"sequence_bias must map sequences of token ids to numbers, got {sequence_bias!r}."
-            )
+            raise ValueError(f"sequence_bias must map sequences of token ids to numbers, got {sequence_bias!r}.")
         self._single: Any = None
 
     def __call__(self, input_ids: Any, scores: Any) -> Any:
@@ -225,9 +221,7 @@ class NoBadWordsLogitsProcessor(SequenceBiasLogitsProcessor):
     def __init__(self, bad_words_ids: list[list[int]], eos_token_id: Any = None) -> None:
         wrong = not isinstance(bad_words_ids, list) or not bad_words_ids
         if wrong or any(not isinstance(ids, list) or not ids for ids in bad_words_ids):
-            raise ValueError(
-                f"bad_words_ids must be a list of lists of token ids, got {bad_words_ids!r}."
-            )
+            raise ValueError(f"bad_words_ids must be a list of lists of token ids, got {bad_words_ids!r}.")
         eos = [] if eos_token_id is None else _Tokens(eos_token_id).ids
         kept = [ids for ids in bad_words_ids if not (len(ids) == 1 and ids[0] in eos)]
         self.bias = {}
@@ -356,9 +350,7 @@ class ExponentialDecayLengthPenalty(LogitsProcessor):
     tensor([[0., 1.]])
     """
 
-    def __init__(
-        self, exponential_decay_length_penalty: Any, eos_token_id: Any, input_ids_seq_length: int
-    ) -> None:
+    def __init__(self, exponential_decay_length_penalty: Any, eos_token_id: Any, input_ids_seq_length: int) -> None:
         start, self.factor = exponential_decay_length_penalty
         self.start, self.eos = start + input_ids_seq_length, _Tokens(eos_token_id)
 

@@ -40,16 +40,23 @@ class DecoderStepper:
     """
 
     def __init__(
-        self, model: Any, *, cache: Any = None, mask: Any = None, max_length: int,
-        chunk: int | None = None, wanted: Wanted | None = None,
-    ) -> None:  # fmt: skip
+        self,
+        model: Any,
+        *,
+        cache: Any = None,
+        mask: Any = None,
+        max_length: int,
+        chunk: int | None = None,
+        wanted: Wanted | None = None,
+    ) -> None:
         self.model, self.cache, self.chunk = model, cache, chunk
         self.wanted = wanted or Wanted()
         # Those whose angles depend on how long the text is.
-        self._ropes = [
-            m for m in model.modules()
-            if isinstance(m, nn.RotaryEmbedding) and m.rope_type in ("dynamic", "longrope")
-        ] if isinstance(model, nn.Module) else []  # fmt: skip
+        self._ropes = (
+            [m for m in model.modules() if isinstance(m, nn.RotaryEmbedding) and m.rope_type in ("dynamic", "longrope")]
+            if isinstance(model, nn.Module)
+            else []
+        )
         self.mask: Any = None
         self.positions: Any = None
         if mask is not None:
@@ -97,10 +104,7 @@ class DecoderStepper:
             return self._run(ids[:, start:], start, keep)
         # What is asked for lies in the last chunk, whatever its length.
         last = max(start, length - max((length - start - 1) % self.chunk + 1, keep))
-        parts = [
-            self._run(ids[:, at : min(at + self.chunk, last)], at, 1)
-            for at in range(start, last, self.chunk)
-        ]
+        parts = [self._run(ids[:, at : min(at + self.chunk, last)], at, 1) for at in range(start, last, self.chunk)]
         return _joined([*parts, self._run(ids[:, last:], last, keep)])
 
     def advance(self, tokens: Any) -> Fed:
@@ -119,9 +123,8 @@ class DecoderStepper:
         if self.wanted.hidden_states:
             given["output_hidden_states"] = True
         out = self.model(
-            ids, past_key_values=self.cache, use_cache=self.cache is not None,
-            logits_to_keep=keep, **given,
-        )  # fmt: skip
+            ids, past_key_values=self.cache, use_cache=self.cache is not None, logits_to_keep=keep, **given
+        )
         return Fed(
             out.logits[:, -keep:].float(),
             out.attentions if self.wanted.attentions else None,
@@ -144,9 +147,14 @@ class Seq2SeqStepper(DecoderStepper):
     """An encoder that runs once, and a decoder that looks at what it gave."""
 
     def __init__(
-        self, model: Any, *, encoder_outputs: Any, encoder_mask: Any = None, cache: Any = None,
+        self,
+        model: Any,
+        *,
+        encoder_outputs: Any,
+        encoder_mask: Any = None,
+        cache: Any = None,
         wanted: Wanted | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         super().__init__(model, cache=cache, max_length=0, wanted=wanted)
         self.encoder_outputs, self.encoder_mask = encoder_outputs, encoder_mask
 
@@ -159,10 +167,13 @@ class Seq2SeqStepper(DecoderStepper):
         if getattr(self.model, "takes_logits_to_keep", False):
             given["logits_to_keep"] = keep
         out = self.model(
-            attention_mask=self.encoder_mask, encoder_outputs=self.encoder_outputs,
-            decoder_input_ids=ids, past_key_values=self.cache,
-            use_cache=self.cache is not None, **given,
-        )  # fmt: skip
+            attention_mask=self.encoder_mask,
+            encoder_outputs=self.encoder_outputs,
+            decoder_input_ids=ids,
+            past_key_values=self.cache,
+            use_cache=self.cache is not None,
+            **given,
+        )
         # The model adds to an empty cache what the decoder looks up in the encoder.
         self.cache = out.past_key_values if self.cache is not None else None
         return Fed(
@@ -186,9 +197,7 @@ def _joined(parts: list[Fed]) -> Fed:
         keys = last.attentions[0].shape[-1]
         layers = zip(*(p.attentions for p in parts), strict=True)
         # Positions that came later are not seen: their weights are zero.
-        attentions = tuple(
-            votive.cat([F.pad(a, (0, keys - a.shape[-1])) for a in layer], 2) for layer in layers
-        )
+        attentions = tuple(votive.cat([F.pad(a, (0, keys - a.shape[-1])) for a in layer], 2) for layer in layers)
     return Fed(last.logits, attentions, states)
 
 

@@ -63,9 +63,14 @@ class Ending:
     """
 
     def __init__(
-        self, *, eos: Iterable[int], max_length: int, max_time: float | None = None,
-        own: Any = None, readers: list[Reader] | None = None,
-    ) -> None:  # fmt: skip
+        self,
+        *,
+        eos: Iterable[int],
+        max_length: int,
+        max_time: float | None = None,
+        own: Any = None,
+        readers: list[Reader] | None = None,
+    ) -> None:
         self.eos, self.max_length = set(eos), max_length
         self.own, self.readers = listed(own), readers
         self.deadline = None if max_time is None else time.monotonic() + max_time

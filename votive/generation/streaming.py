@@ -48,11 +48,19 @@ class Event:
 
 
 def stream(
-    model: Any, tokenizer: Any, prompt: Any, *, generation_config: GenerationConfig | None = None,
-    attention_mask: Any = None, logits_processor: Any = None, stopping_criteria: Any = None,
-    assistant_model: Any = None, past_key_values: Any = None, generator: Any = None,
+    model: Any,
+    tokenizer: Any,
+    prompt: Any,
+    *,
+    generation_config: GenerationConfig | None = None,
+    attention_mask: Any = None,
+    logits_processor: Any = None,
+    stopping_criteria: Any = None,
+    assistant_model: Any = None,
+    past_key_values: Any = None,
+    generator: Any = None,
     **settings: Any,
-) -> Iterator[Event]:  # fmt: skip
+) -> Iterator[Event]:
     """Continue a prompt, a text or ids, and give an event for each token as it comes.
 
     Arguments are those of `generate`; mistakes in them are raised at once. Closing the iterator, or
@@ -79,10 +87,17 @@ def stream(
     elif isinstance(prompt, votive.Tensor) and prompt.dim() == 1:
         ids = prompt.unsqueeze(0)
     task = prepare(
-        model, ids, attention_mask=attention_mask, config=config, tokenizer=tokenizer, read=True,
-        logits_processor=logits_processor, stopping_criteria=stopping_criteria,
-        past_key_values=past_key_values, generator=generator,
-    )  # fmt: skip
+        model,
+        ids,
+        attention_mask=attention_mask,
+        config=config,
+        tokenizer=tokenizer,
+        read=True,
+        logits_processor=logits_processor,
+        stopping_criteria=stopping_criteria,
+        past_key_values=past_key_values,
+        generator=generator,
+    )
     if task.ids.shape[0] != 1:
         raise ValueError(f"stream: one text at a time, got {task.ids.shape[0]}.")
     if assistant_model is None:
@@ -140,9 +155,7 @@ class TextStreamer(BaseStreamer):
     <BLANKLINE>
     """
 
-    def __init__(
-        self, tokenizer: Any, skip_prompt: bool = False, skip_special_tokens: bool = False
-    ) -> None:
+    def __init__(self, tokenizer: Any, skip_prompt: bool = False, skip_special_tokens: bool = False) -> None:
         self.tokenizer, self.skip_prompt = tokenizer, skip_prompt
         self.skip_special_tokens = skip_special_tokens
         self._begin()
@@ -186,9 +199,8 @@ class TextIteratorStreamer(TextStreamer):
     """
 
     def __init__(
-        self, tokenizer: Any, skip_prompt: bool = False, timeout: float | None = None,
-        skip_special_tokens: bool = False,
-    ) -> None:  # fmt: skip
+        self, tokenizer: Any, skip_prompt: bool = False, timeout: float | None = None, skip_special_tokens: bool = False
+    ) -> None:
         super().__init__(tokenizer, skip_prompt, skip_special_tokens)
         self.timeout = timeout
         self._pieces: queue.Queue[str | None] = queue.Queue()

@@ -83,10 +83,7 @@ class TemperatureLogitsWarper(_Warper):
 
     def __init__(self, temperature: float) -> None:
         if not temperature > 0:
-            raise ValueError(
-                f"temperature must be above 0, got {temperature}; for greedy search, "
-                "set do_sample=False."
-            )
+            raise ValueError(f"temperature must be above 0, got {temperature}; for greedy search, set do_sample=False.")
         self.temperature = float(temperature)
 
     def __call__(self, input_ids: Any, scores: Any) -> Any:
@@ -100,9 +97,7 @@ class TopKLogitsWarper(_Warper):
     tensor([[-inf, 2.]])
     """
 
-    def __init__(
-        self, top_k: int, filter_value: float = -math.inf, min_tokens_to_keep: int = 1
-    ) -> None:
+    def __init__(self, top_k: int, filter_value: float = -math.inf, min_tokens_to_keep: int = 1) -> None:
         if not isinstance(top_k, int) or top_k <= 0:
             raise ValueError(f"top_k must be a positive integer, got {top_k!r}.")
         self.top_k = max(top_k, _at_least(min_tokens_to_keep))
@@ -122,9 +117,7 @@ class TopPLogitsWarper(_Warper):
     tensor([[-inf, 1.]])
     """
 
-    def __init__(
-        self, top_p: float, filter_value: float = -math.inf, min_tokens_to_keep: int = 1
-    ) -> None:
+    def __init__(self, top_p: float, filter_value: float = -math.inf, min_tokens_to_keep: int = 1) -> None:
         self.top_p = _share("top_p", top_p)
         self.filter_value, self.min_tokens_to_keep = filter_value, _at_least(min_tokens_to_keep)
 
@@ -144,9 +137,7 @@ class MinPLogitsWarper(_Warper):
     tensor([[-inf, 1.]])
     """
 
-    def __init__(
-        self, min_p: float, filter_value: float = -math.inf, min_tokens_to_keep: int = 1
-    ) -> None:
+    def __init__(self, min_p: float, filter_value: float = -math.inf, min_tokens_to_keep: int = 1) -> None:
         self.min_p = _share("min_p", min_p)
         self.filter_value, self.min_tokens_to_keep = filter_value, _at_least(min_tokens_to_keep)
 
@@ -169,9 +160,7 @@ class TypicalLogitsWarper(_Warper):
     tensor([[False, False,  True]])
     """
 
-    def __init__(
-        self, mass: float = 0.9, filter_value: float = -math.inf, min_tokens_to_keep: int = 1
-    ) -> None:
+    def __init__(self, mass: float = 0.9, filter_value: float = -math.inf, min_tokens_to_keep: int = 1) -> None:
         self.mass = _share("typical_p", mass, open_high=True)
         self.filter_value, self.min_tokens_to_keep = filter_value, _at_least(min_tokens_to_keep)
 
@@ -198,9 +187,7 @@ class EpsilonLogitsWarper(_Warper):
     tensor([[-inf, 1.]])
     """
 
-    def __init__(
-        self, epsilon: float, filter_value: float = -math.inf, min_tokens_to_keep: int = 1
-    ) -> None:
+    def __init__(self, epsilon: float, filter_value: float = -math.inf, min_tokens_to_keep: int = 1) -> None:
         self.epsilon = _share("epsilon_cutoff", epsilon, open_high=True)
         self.filter_value, self.min_tokens_to_keep = filter_value, _at_least(min_tokens_to_keep)
 
@@ -216,9 +203,7 @@ class EtaLogitsWarper(_Warper):
     tensor([[-inf, 3.]])
     """
 
-    def __init__(
-        self, epsilon: float, filter_value: float = -math.inf, min_tokens_to_keep: int = 1
-    ) -> None:
+    def __init__(self, epsilon: float, filter_value: float = -math.inf, min_tokens_to_keep: int = 1) -> None:
         self.epsilon = _share("eta_cutoff", epsilon, open_high=True)
         self.filter_value, self.min_tokens_to_keep = filter_value, _at_least(min_tokens_to_keep)
 

@@ -103,9 +103,7 @@ class Pattern:
         found = self._known.get(address)
         if found is None:
             assert self.regex is not None
-            found = self.regex.fullmatch(_full(address)) is not None or (
-                self.regex.fullmatch(str(address)) is not None
-            )
+            found = self.regex.fullmatch(_full(address)) is not None or (self.regex.fullmatch(str(address)) is not None)
             # A run has few addresses, and they come again in the next.
             if len(self._known) < _REMEMBERED:
                 self._known[address] = found

@@ -138,8 +138,7 @@ def _window(x: Any, index: Index) -> Any:
     # All dimensions by lists, or those with lists would come first in what is taken.
     whole = [range(n) if i is None else i for i, n in zip(index, x.shape, strict=True)]
     return tuple(
-        votive.tensor(list(w), device=x.device).reshape((-1,) + (1,) * (x.dim() - d - 1))
-        for d, w in enumerate(whole)
+        votive.tensor(list(w), device=x.device).reshape((-1,) + (1,) * (x.dim() - d - 1)) for d, w in enumerate(whole)
     )
 
 
@@ -243,10 +242,7 @@ def _lossy(edit: Edit, new: Any, lost: Any, dtype: Any) -> str:
 
 
 def _misfit(edit: Edit, new: Any, old: Any) -> str:
-    return (
-        f"Edit: the value for {edit.at!r} has shape {tuple(new.shape)}, which does not fit into "
-        f"{tuple(old.shape)}."
-    )
+    return f"Edit: the value for {edit.at!r} has shape {tuple(new.shape)}, which does not fit into {tuple(old.shape)}."
 
 
 def _unknown(what: str, axes: Axes) -> str:

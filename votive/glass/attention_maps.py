@@ -100,9 +100,7 @@ class AttentionMap(Drawn):
                     rows = list(range(start, min(start + size, T)))
                     yield b, h, rows, self.weights(h, rows, b)[0, 0]
 
-    def figure(
-        self, head: int = 0, sample: int = 0, tokenizer: Any = None, tokens: Any = None
-    ) -> Heatmap:
+    def figure(self, head: int = 0, sample: int = 0, tokenizer: Any = None, tokens: Any = None) -> Heatmap:
         """The matrix of one head, queries down and keys across."""
         found = self.weights(head, None, sample)[0, 0]
         tokens = self.tokens if tokens is None else tokens
@@ -115,9 +113,16 @@ class AttentionMap(Drawn):
             columns = named[self.first_key : self.first_key + S]
             rows = named[self.first_query : self.first_query + T]
         return Heatmap(
-            found.tolist(), rows, columns, title=f"{self.address} head {head}", x_name="key",
-            y_name="query", legend="weight", low=0.0, high=1.0,
-        )  # fmt: skip
+            found.tolist(),
+            rows,
+            columns,
+            title=f"{self.address} head {head}",
+            x_name="key",
+            y_name="query",
+            legend="weight",
+            low=0.0,
+            high=1.0,
+        )
 
     def __repr__(self) -> str:
         return f"<attention at {self.address}: (batch, heads, queries, keys) = {self.shape}>"
@@ -152,14 +157,14 @@ class AttentionMaps(Scores, Drawn):
             return self.maps[at]
         (wanted,) = patterns(at)
         hits = [
-            m for m in self.maps
-            if m.address == str(at) or wanted.matches(Address.parse(m.address))
+            m
+            for m in self.maps
+            if m.address == str(at)
+            or wanted.matches(Address.parse(m.address))
             or wanted.matches(Address.parse(m.address.partition("/")[0]))
-        ]  # fmt: skip
+        ]
         if len(hits) != 1:
-            raise KeyError(
-                f"{at!r} means {len(hits)} of the maps at {[m.address for m in self.maps][:8]}."
-            )
+            raise KeyError(f"{at!r} means {len(hits)} of the maps at {[m.address for m in self.maps][:8]}.")
         return hits[0]
 
     def to_dict(self) -> dict[str, Any]:
@@ -184,8 +189,7 @@ class _Seen(Probe):
         if op not in ("attention", "softmax"):
             return
         if self.wanted is not None and not any(
-            p.matches(frame.address, frame)
-            or p.matches(frame.address._replace(op=None, index=0), frame)
+            p.matches(frame.address, frame) or p.matches(frame.address._replace(op=None, index=0), frame)
             for p in self.wanted
         ):
             return
@@ -195,9 +199,8 @@ class _Seen(Probe):
             shape, kept = frame.output.shape, frame.output.detach()
             first = self.past + shape[2] - shape[3]
             self.plain.append(
-                AttentionMap(str(frame.address), None, None, None, None, 1.0, False, 0,
-                             self.past, max(first, 0), kept)
-            )  # fmt: skip
+                AttentionMap(str(frame.address), None, None, None, None, 1.0, False, 0, self.past, max(first, 0), kept)
+            )
 
     def _fused(self, frame: Frame) -> AttentionMap:
         q, k, _, mask, _, _, offset, _, causal, scale = frame.args
@@ -208,9 +211,8 @@ class _Seen(Probe):
         # A cache with a window has forgotten the first keys.
         first = max(self.past + q.shape[2] - k.shape[2], 0)
         return AttentionMap(
-            str(frame.address), q.detach(), k.detach(), mask, lse.detach(), scale, causal,
-            int(offset), self.past, first,
-        )  # fmt: skip
+            str(frame.address), q.detach(), k.detach(), mask, lse.detach(), scale, causal, int(offset), self.past, first
+        )
 
     def found(self) -> list[AttentionMap]:
         # Weights that a model makes only to show them stand beside the fused ones.
@@ -220,9 +222,8 @@ class _Seen(Probe):
 
 
 def attention_maps(
-    model: Any, *args: Any, at: Any = None, tokens: Any = None, tokenizer: Any = None,
-    **kwargs: Any,
-) -> AttentionMaps:  # fmt: skip
+    model: Any, *args: Any, at: Any = None, tokens: Any = None, tokenizer: Any = None, **kwargs: Any
+) -> AttentionMaps:
     """Run a model and give its attention, of which weights are rebuilt when they are asked for.
 
     `at` are patterns of calls, such as "layers.3.self_attn" or "layers.{3,5}.**/attention"; the
@@ -253,8 +254,5 @@ def attention_maps(
 
 
 def _with_tokens(found: AttentionMap, tokens: Any, tokenizer: Any) -> AttentionMap:
-    fits = tokens is not None and tokens.shape == (
-        found.shape[0],
-        found.first_key + found.shape[3],
-    )
+    fits = tokens is not None and tokens.shape == (found.shape[0], found.first_key + found.shape[3])
     return replace(found, tokens=tokens if fits else None, tokenizer=tokenizer)

@@ -125,7 +125,11 @@ class Scores:
             raise ValueError(f"attention: {what!r} is none of entropy, distance, {PATTERNS}.")
         found = self.score(what) if what in PATTERNS else getattr(self, what)()
         return Heatmap(
-            found.tolist(), [m.address.partition("/")[0] for m in self.maps],
-            [str(h) for h in range(found.shape[1])], title=f"attention: {what}", x_name="head",
-            y_name="layer", legend=what,
-        )  # fmt: skip
+            found.tolist(),
+            [m.address.partition("/")[0] for m in self.maps],
+            [str(h) for h in range(found.shape[1])],
+            title=f"attention: {what}",
+            x_name="head",
+            y_name="layer",
+            legend=what,
+        )

@@ -46,11 +46,13 @@ class Attribution(Drawn):
     def to_dict(self) -> dict[str, Any]:
         """Plain lists."""
         return {
-            "names": list(self.names), "values": self.values.tolist(),
-            "logit": self.logit.tolist(), "target": self.target.tolist(),
+            "names": list(self.names),
+            "values": self.values.tolist(),
+            "logit": self.logit.tolist(),
+            "target": self.target.tolist(),
             "against": None if self.against is None else self.against.tolist(),
             "position": self.position,
-        }  # fmt: skip
+        }
 
     def top(self, k: int = 10, sample: int = 0) -> list[tuple[str, float]]:
         """The components that matter most, largest first."""
@@ -71,20 +73,31 @@ class Attribution(Drawn):
         most = max(len(h) for h in self.heads.values())
         at = {n: i for i, n in enumerate(self.names)}
         rows = [
-            [float(self.values[at[h], sample]) for h in names]
-            + [float("nan")] * (most - len(names))
+            [float(self.values[at[h], sample]) for h in names] + [float("nan")] * (most - len(names))
             for names in self.heads.values()
         ]
         return Heatmap(
-            rows, list(self.heads), [str(i) for i in range(most)], signed=True, legend="logit",
-            title="direct logit attribution of heads", x_name="head", y_name="layer",
-        )  # fmt: skip
+            rows,
+            list(self.heads),
+            [str(i) for i in range(most)],
+            signed=True,
+            legend="logit",
+            title="direct logit attribution of heads",
+            x_name="head",
+            y_name="layer",
+        )
 
 
 def logit_attribution(
-    model: Any, *args: Any, target: Any = None, against: Any = None, position: int = -1,
-    heads: bool = True, parts: Any = None, **kwargs: Any,
-) -> Attribution:  # fmt: skip
+    model: Any,
+    *args: Any,
+    target: Any = None,
+    against: Any = None,
+    position: int = -1,
+    heads: bool = True,
+    parts: Any = None,
+    **kwargs: Any,
+) -> Attribution:
     """Split the logit of `target` at a position into what each part of the model adds to it.
 
     `target` is a token or one for each sample, by default the likeliest one; with `against` it is
@@ -108,9 +121,7 @@ def logit_attribution(
     return replace(found, position=position)
 
 
-def _attributed(
-    found: Parts, args: Any, kwargs: Any, asked: tuple[int, Any, Any], heads: bool
-) -> Attribution:
+def _attributed(found: Parts, args: Any, kwargs: Any, asked: tuple[int, Any, Any], heads: bool) -> Attribution:
     model, position = found.model, asked[0]
     with votive.no_grad():
         written = _Written(position, heads)
@@ -129,10 +140,7 @@ def _attributed(
 class _Reader:
     """The linear function that the last norm and the head are, at one position."""
 
-    def __init__(
-        self, parts: Parts, recorder: Recorder, result: Any, position: int, target: Any,
-        against: Any,
-    ) -> None:  # fmt: skip
+    def __init__(self, parts: Parts, recorder: Recorder, result: Any, position: int, target: Any, against: Any) -> None:
         self.position = position
         assert recorder.last is not None
         if recorder.between:
@@ -194,9 +202,8 @@ class _Reader:
                 "parts={'norm': ..., 'head': ...}."
             )
         return Attribution(
-            known, table.float(), self.logit.float(), self.target, self.against, self.position,
-            written.groups,
-        )  # fmt: skip
+            known, table.float(), self.logit.float(), self.target, self.against, self.position, written.groups
+        )
 
 
 def _factor(before: Any, after: Any, position: int) -> Any:
@@ -214,9 +221,7 @@ def _tokens(what: str, given: Any, batch: int, scores: Any) -> Any:
         raise ValueError(f"logit_attribution: {what} must be 1 or {batch} tokens, got {given!r}.")
     found = found.expand(batch)
     if not bool(((found >= 0) & (found < scores.shape[-1])).all()):
-        raise IndexError(
-            f"logit_attribution: {what} {found.tolist()} is outside of 0..{scores.shape[-1] - 1}."
-        )
+        raise IndexError(f"logit_attribution: {what} {found.tolist()} is outside of 0..{scores.shape[-1] - 1}.")
     return found
 
 

@@ -17,9 +17,13 @@ from .prefix import Site
 
 
 def estimated(
-    model: Any, sites: Sequence[Site], corrupt: Any, clean: dict[str, Any],
-    metric: Callable[[Any], Any], columns: Sequence[Sequence[Any]],
-) -> Any:  # fmt: skip
+    model: Any,
+    sites: Sequence[Site],
+    corrupt: Any,
+    clean: dict[str, Any],
+    metric: Callable[[Any], Any],
+    columns: Sequence[Sequence[Any]],
+) -> Any:
     """The metric (sites, columns) that patching would give, averaged over samples."""
     found = gradients(model, [s.pattern for s in sites], corrupt, metric)
     rows = []

@@ -38,9 +38,7 @@ class BackwardEye:
         self.tell(frame, "enter")
         return frame.args if frame.args is not grads else None
 
-    def after(
-        self, node: Any, results: tuple[Any, ...], grads: tuple[Any, ...]
-    ) -> tuple[Any, ...] | None:
+    def after(self, node: Any, results: tuple[Any, ...], grads: tuple[Any, ...]) -> tuple[Any, ...] | None:
         frame = self.frames.pop(id(node), None)
         if frame is None or not self.here():
             return None

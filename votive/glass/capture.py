@@ -55,9 +55,7 @@ class Capture(Probe, Shown):
 
     for_runs = True
 
-    def __init__(
-        self, model: Any, at: Any = "**", *, policy: str = "keep", limit: int | None = None
-    ) -> None:
+    def __init__(self, model: Any, at: Any = "**", *, policy: str = "keep", limit: int | None = None) -> None:
         if policy not in POLICIES:
             raise ValueError(f"capture: policy must be one of {POLICIES}, got {policy!r}.")
         self.patterns = patterns(at)
@@ -244,9 +242,7 @@ def by_number(frame: Frame, path: tuple[Any, ...]) -> tuple[Any, ...]:
     return path
 
 
-def capture(
-    model: Any, at: Any = "**", *, policy: str = "keep", limit: int | None = None
-) -> Capture:
+def capture(model: Any, at: Any = "**", *, policy: str = "keep", limit: int | None = None) -> Capture:
     """See `Capture`; to be used in a `with` block.
 
     >>> net = votive.nn.Linear(2, 2)

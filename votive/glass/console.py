@@ -37,9 +37,14 @@ moving                                            changing
 
 # What terminals send for the keys of an editor's debugger.
 KEYS = {
-    "\x1b[23~": "step", "\x1b[23;2~": "out", "\x1b[24~": "out", "\x1b[21~": "over",
-    "\x1b[21;2~": "back", "\x1b[15~": "run", "\x1b[34~": "back",
-}  # fmt: skip
+    "\x1b[23~": "step",
+    "\x1b[23;2~": "out",
+    "\x1b[24~": "out",
+    "\x1b[21~": "over",
+    "\x1b[21;2~": "back",
+    "\x1b[15~": "run",
+    "\x1b[34~": "back",
+}
 _BARS = " ▁▂▃▄▅▆▇█"
 
 
@@ -138,8 +143,9 @@ class Console:
         until(self.d, rest)
 
     def _nan(self, rest: str) -> None:
-        self.d.run(when=lambda d: d.value is not None and d.value.is_floating_point()
-                   and not bool(d.value.isfinite().all()))  # fmt: skip
+        self.d.run(
+            when=lambda d: d.value is not None and d.value.is_floating_point() and not bool(d.value.isfinite().all())
+        )
 
     def _back(self, rest: str) -> None:
         self.d.back(_count("back", rest))
@@ -207,9 +213,13 @@ class Console:
         if not text:
             raise ValueError("an expression is missing, such as: value * 2")
         names = {
-            "votive": votive, "d": self.d, "value": self.d.value, "inputs": self.d.inputs,
-            "output": self.d.output, "result": self.d.result,
-        }  # fmt: skip
+            "votive": votive,
+            "d": self.d,
+            "value": self.d.value,
+            "inputs": self.d.inputs,
+            "output": self.d.output,
+            "result": self.d.result,
+        }
         try:
             return eval(text, names)
         except Exception as e:
@@ -290,9 +300,8 @@ def _interrupts(console: Console) -> Iterator[None]:
 
 
 def interact(
-    debugger: Debugger, lines: Iterator[str], show: Callable[[str], Any] = print, *,
-    interruptible: bool = False,
-) -> None:  # fmt: skip
+    debugger: Debugger, lines: Iterator[str], show: Callable[[str], Any] = print, *, interruptible: bool = False
+) -> None:
     """Let lines of commands drive a debugger until they end or one of them is `quit`.
 
     With `interruptible`, Ctrl-C ends the command that runs, and the run is kept.

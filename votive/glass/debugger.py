@@ -53,9 +53,8 @@ class Debugger(Shown):
     """
 
     def __init__(
-        self, model: Any, *args: Any, ops: bool = True, loss: Callable[[Any], Any] | None = None,
-        **kwargs: Any,
-    ) -> None:  # fmt: skip
+        self, model: Any, *args: Any, ops: bool = True, loss: Callable[[Any], Any] | None = None, **kwargs: Any
+    ) -> None:
         self.breakpoints: list[Breakpoint] = []
         self._what = (model, args, kwargs, loss, ops)
         self._beginning = Beginning(model, args, kwargs)
@@ -164,9 +163,7 @@ class Debugger(Shown):
             return self._go(lambda frame, p: False)
         return self._go(lambda frame, p: frame is parent and p != "enter")
 
-    def run(
-        self, until: Any = None, *, when: Condition | None = None, phase: str | None = None
-    ) -> Address | None:
+    def run(self, until: Any = None, *, when: Condition | None = None, phase: str | None = None) -> Address | None:
         """To the next event that matches, or to a breakpoint, or to the end.
 
         `until` is an address or pattern; `when(debugger)` is asked at each match. Without `phase`,
@@ -176,8 +173,7 @@ class Debugger(Shown):
             return self._go(lambda frame, p: False)
         goal = Breakpoint("**" if until is None else until, phase, when)
         also = None if until is not None else Breakpoint("/**", phase, when)
-        return self._go(lambda frame, p: self._hit(goal, frame, p) or (
-            also is not None and self._hit(also, frame, p)))  # fmt: skip
+        return self._go(lambda frame, p: self._hit(goal, frame, p) or (also is not None and self._hit(also, frame, p)))
 
     def finish(self) -> Any:
         """To the end, past all breakpoints; gives the model's output."""
@@ -225,9 +221,7 @@ class Debugger(Shown):
         run.pause = True
         return True
 
-    def break_at(
-        self, at: Any, *, when: Condition | None = None, phase: str | None = None
-    ) -> Breakpoint:
+    def break_at(self, at: Any, *, when: Condition | None = None, phase: str | None = None) -> Breakpoint:
         """Let `run` stop at a pattern, now and after `back`."""
         self.breakpoints.append(Breakpoint(at, phase, when))
         return self.breakpoints[-1]
@@ -287,10 +281,7 @@ class Debugger(Shown):
     def _before(self, name: str) -> None:
         at = self._standing().address
         if self.phase != "enter":
-            raise ValueError(
-                f"{name}: the call at {at if str(at) else '(model)'} has run already; go back "
-                "first."
-            )
+            raise ValueError(f"{name}: the call at {at if str(at) else '(model)'} has run already; go back first.")
 
     def _standing(self) -> Frame:
         if self.frame is None:
@@ -346,9 +337,8 @@ class Debugger(Shown):
 
 
 def debug(
-    model: Any, *args: Any, ops: bool = True, loss: Callable[[Any], Any] | None = None,
-    **kwargs: Any,
-) -> Debugger:  # fmt: skip
+    model: Any, *args: Any, ops: bool = True, loss: Callable[[Any], Any] | None = None, **kwargs: Any
+) -> Debugger:
     """Run `model(*args, **kwargs)` under a debugger; see `votive.glass.Debugger`.
 
     >>> with votive.debug(votive.nn.Identity(), votive.ones(1)) as d:
@@ -393,9 +383,8 @@ class Event:
 
 
 def steps(
-    model: Any, *args: Any, at: Any = None, ops: bool = False,
-    loss: Callable[[Any], Any] | None = None, **kwargs: Any,
-) -> Iterator[Event]:  # fmt: skip
+    model: Any, *args: Any, at: Any = None, ops: bool = False, loss: Callable[[Any], Any] | None = None, **kwargs: Any
+) -> Iterator[Event]:
     """The events of a run, one by one; the run waits while the loop's body looks at one.
 
     `at` limits them to addresses that match. The generator's result is the model's output.

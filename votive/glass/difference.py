@@ -55,9 +55,7 @@ class Judge:
         return Difference(address, other, *worst[:4], all(f[4] for f in found))
 
     def _one(self, a: Any, b: Any) -> tuple[float, float, float, float, bool]:
-        numbers = {
-            "relative": _relative(a, b), "max": _largest(a, b), "cosine": _cosine(a, b),
-        }  # fmt: skip
+        numbers = {"relative": _relative(a, b), "max": _largest(a, b), "cosine": _cosine(a, b)}
         error = numbers[self.measure] if isinstance(self.measure, str) else self.measure(a, b)
         if self.limit is not None:
             within = error <= self.limit

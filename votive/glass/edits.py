@@ -61,10 +61,15 @@ class Edit(Shown):
         if callable(self.value) and not isinstance(self.value, votive.Tensor):
             raise TypeError(self._unsaved())
         told = {
-            "at": self.at, "do": self.do, "value": self.value, "positions": self.positions,
-            "features": self.features, "samples": self.samples, "runs": self.runs,
+            "at": self.at,
+            "do": self.do,
+            "value": self.value,
+            "positions": self.positions,
+            "features": self.features,
+            "samples": self.samples,
+            "runs": self.runs,
             "seed": self.seed,
-        }  # fmt: skip
+        }
         plain = {k: list(v) if isinstance(v, tuple) else v for k, v in told.items()}
         return {k: v for k, v in plain.items() if v is not None and (k != "seed" or v)}
 
@@ -89,9 +94,7 @@ def _indices(name: str, given: Any) -> tuple[int, ...] | None:
         return None
     found = _listed(name, given)
     if not found:
-        raise ValueError(
-            f"Edit: {name} is empty, so that nothing would be changed; use None for all."
-        )
+        raise ValueError(f"Edit: {name} is empty, so that nothing would be changed; use None for all.")
     return found
 
 
@@ -123,8 +126,7 @@ def edits_of(given: Any) -> list[Edit]:
     if isinstance(given, Sequence) and not isinstance(given, str):
         return [e for one in given for e in edits_of(one)]
     raise TypeError(
-        "give an Edit, a list of them, or a dict such as {'layers.3.mlp': value}; got "
-        f"{type(given).__name__}."
+        f"give an Edit, a list of them, or a dict such as {{'layers.3.mlp': value}}; got {type(given).__name__}."
     )
 
 

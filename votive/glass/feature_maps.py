@@ -55,9 +55,7 @@ class FeatureMaps(Drawn):
         """All maps as lists: for small nets."""
         return {name: x.tolist() for name, x in self.maps.items()}
 
-    def figure(
-        self, at: Any = 0, sample: int = 0, channels: Any = None, each: bool = True
-    ) -> Pixels:
+    def figure(self, at: Any = 0, sample: int = 0, channels: Any = None, each: bool = True) -> Pixels:
         """A grid of channels, by default the first ones; `each` scales them one by one.
 
         `channels` are numbers, or "strongest".
@@ -66,9 +64,7 @@ class FeatureMaps(Drawn):
         x = self.maps[name][sample].float().cpu().numpy()
         if isinstance(channels, str):
             if channels != "strongest":
-                raise ValueError(
-                    f"FeatureMaps: channels={channels!r}; take numbers or 'strongest'."
-                )
+                raise ValueError(f"FeatureMaps: channels={channels!r}; take numbers or 'strongest'.")
             chosen = self.strongest(name, sample)
         else:
             chosen = list(range(min(SHOWN, len(x)))) if channels is None else list(channels)
@@ -85,9 +81,9 @@ class FeatureMaps(Drawn):
         colours = grown(coloured(shares), shares.shape[0] * scale, shares.shape[1] * scale)
         size = f"{self.maps[name].shape[2]} x {self.maps[name].shape[3]}"
         note = f"channels {_listed(chosen)} of {self.maps[name].shape[1]}, {size}"
-        told = "each from its least to its most" if each else (
-            f"from {float(low.min()):.3g} to {float(high.max()):.3g}"
-        )  # fmt: skip
+        told = (
+            "each from its least to its most" if each else (f"from {float(low.min()):.3g} to {float(high.max()):.3g}")
+        )
         return Pixels(colours, name, note=note, legend=told)
 
     def __repr__(self) -> str:

@@ -173,9 +173,7 @@ class Feeder:
         device = getattr(getattr(self.model, "device", None), "type", "cpu")
         autocast = votive.is_autocast_enabled(device) and str(votive.get_autocast_dtype(device))
         modules = self._modules
-        return {
-            "parameters": _weights(modules), "hooks": _hooks(modules), "autocast types": autocast,
-        }  # fmt: skip
+        return {"parameters": _weights(modules), "hooks": _hooks(modules), "autocast types": autocast}
 
     def memory(self) -> dict[str, int]:
         """Bytes of keys and values by prefix, of kept logits, and of the cache in use."""
@@ -184,10 +182,14 @@ class Feeder:
         live = self.cache.nbytes()
         logits = self.store.logit_bytes()
         return {
-            "kv": self.store.bytes, "logits": logits, "live": live,
-            "total": self.store.bytes + logits + live, "blocks": len(blocks),
-            "evicted": self.store.evicted, "runs": self.runs,
-        }  # fmt: skip
+            "kv": self.store.bytes,
+            "logits": logits,
+            "live": live,
+            "total": self.store.bytes + logits + live,
+            "blocks": len(blocks),
+            "evicted": self.store.evicted,
+            "runs": self.runs,
+        }
 
 
 def _weights(modules: Sequence[Any]) -> list[tuple[int, int, int]]:

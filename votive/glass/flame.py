@@ -35,14 +35,18 @@ def flame(root: Any, *, width: int = 1200, title: str = "") -> str:
     depth = _place(root, 0.0, float(width), 0, whole, boxes)
     height = _TOP + depth * _ROW + 8
     head = title or f"{whole * 1e3:.3f} ms"
-    return "\n".join([
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" '
-        f'height="{height}" font-family="monospace" font-size="11">',
-        "<style>rect:hover{stroke:#000;stroke-width:1}text{pointer-events:none}</style>",
-        '<rect width="100%" height="100%" fill="#fff"/>',
-        f'<text x="8" y="20" font-size="13">{escape(head)}</text>',
-        *boxes, "</svg>", "",
-    ])  # fmt: skip
+    return "\n".join(
+        [
+            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" '
+            f'height="{height}" font-family="monospace" font-size="11">',
+            "<style>rect:hover{stroke:#000;stroke-width:1}text{pointer-events:none}</style>",
+            '<rect width="100%" height="100%" fill="#fff"/>',
+            f'<text x="8" y="20" font-size="13">{escape(head)}</text>',
+            *boxes,
+            "</svg>",
+            "",
+        ]
+    )
 
 
 @dataclass(frozen=True)
@@ -89,10 +93,7 @@ class Flame(Figure):
             top = _TOP + row * _ROW
             page.rectangle(left * width, top, max(share * width - 0.5, 0.3), _ROW - 1, colour, tip)
             # A letter of the page is wider than one of the plain graph.
-            page.text(
-                left * width + 3, top + _ROW / 2, _short(name, share * width * 0.9),
-                colour="#222222",
-            )  # fmt: skip
+            page.text(left * width + 3, top + _ROW / 2, _short(name, share * width * 0.9), colour="#222222")
         page.text(8, page.height - 12, self.note)
         return page
 

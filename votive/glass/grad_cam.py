@@ -37,9 +37,12 @@ class GradCam(Drawn):
     def to_dict(self) -> dict[str, Any]:
         """Plain lists."""
         return {
-            "address": self.address, "maps": self.maps.tolist(), "raw": self.raw.tolist(),
-            "target": self.target.tolist(), "score": self.score.tolist(),
-        }  # fmt: skip
+            "address": self.address,
+            "maps": self.maps.tolist(),
+            "raw": self.raw.tolist(),
+            "target": self.target.tolist(),
+            "score": self.score.tolist(),
+        }
 
     def figure(self, sample: int = 0) -> Heatmap:
         """The map of one sample."""
@@ -47,9 +50,15 @@ class GradCam(Drawn):
         # Names at every eighth pixel are enough.
         names = [[str(i) if i % 8 == 0 else "" for i in range(n)] for n in (rows, columns)]
         return Heatmap(
-            self.maps[sample].tolist(), *names, title=f"Grad-CAM at {self.address}", x_name="x",
-            y_name="y", legend="weight", low=0.0, high=1.0,
-        )  # fmt: skip
+            self.maps[sample].tolist(),
+            *names,
+            title=f"Grad-CAM at {self.address}",
+            x_name="x",
+            y_name="y",
+            legend="weight",
+            low=0.0,
+            high=1.0,
+        )
 
     def over_picture(self, sample: int = 0) -> Pixels:
         """The picture of one sample, coloured where the class is seen."""
@@ -84,9 +93,14 @@ def _maps(name: str, x: Any, grid: PatchGrid | None) -> Any:
 
 
 def grad_cam(
-    model: Any, *args: Any, at: str | None = None, target: Any = None,
-    metric: Callable[[Any], Any] | None = None, size: Any = None, **kwargs: Any,
-) -> GradCam:  # fmt: skip
+    model: Any,
+    *args: Any,
+    at: str | None = None,
+    target: Any = None,
+    metric: Callable[[Any], Any] | None = None,
+    size: Any = None,
+    **kwargs: Any,
+) -> GradCam:
     """Where a model that reads pictures (samples, channels, height, width) sees a class.
 
     `at` is the value whose maps are weighted: a module that gives maps, or tokens of patches. By
@@ -131,6 +145,4 @@ def grad_cam(
         large = large / votive.where(top > 0, top, votive.ones_like(top))
     target = chosen[0] if chosen else votive.full((y.shape[0],), -1, dtype=votive.int64)
     fits = picture is not None and tuple(picture.shape[-2:]) == tuple(large.shape[-2:])
-    return GradCam(
-        name, large, raw, target, found.metric, picture.detach() if fits else None
-    )  # fmt: skip
+    return GradCam(name, large, raw, target, found.metric, picture.detach() if fits else None)

@@ -86,14 +86,10 @@ class Gradients(Drawn):
         told = self.to_dict()
         if what not in told:
             raise ValueError(f"Gradients: {what!r} is none of {', '.join(told)}.")
-        return Bars(
-            list(told[what].values()), list(told[what]), title="gradient × activation", x_name=what
-        )
+        return Bars(list(told[what].values()), list(told[what]), title="gradient × activation", x_name=what)
 
 
-def gradients(
-    model: Any, wanted: list[Pattern], given: Any, metric: Callable[[Any], Any]
-) -> Gradients:
+def gradients(model: Any, wanted: list[Pattern], given: Any, metric: Callable[[Any], Any]) -> Gradients:
     """Values at the calls that patterns mean, and the gradients of the summed metric by them."""
     leaves = _Leaves(model, wanted)
     with votive.enable_grad():
@@ -109,13 +105,8 @@ def gradients(
                 f"{', '.join(list(leaves.values)[:4])}."
             )
         names = list(leaves.values)
-        grads = votive.autograd.grad(
-            found.sum(), [leaves.values[n] for n in names], allow_unused=True
-        )
-    known = {
-        n: votive.zeros_like(leaves.values[n]) if g is None else g
-        for n, g in zip(names, grads, strict=True)
-    }
+        grads = votive.autograd.grad(found.sum(), [leaves.values[n] for n in names], allow_unused=True)
+    known = {n: votive.zeros_like(leaves.values[n]) if g is None else g for n, g in zip(names, grads, strict=True)}
     return Gradients({n: leaves.values[n].detach() for n in names}, known, found.detach())
 
 

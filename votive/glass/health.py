@@ -136,15 +136,11 @@ class Health(Callback, Shown):
                 row[3] += math.nan if p.grad is None else _square(p.grad)
         made = [
             Reading(
-                self.count, address, math.sqrt(now), math.sqrt(grad),
-                math.sqrt(change / before) if before else math.nan,
+                self.count, address, math.sqrt(now), math.sqrt(grad), math.sqrt(change / before) if before else math.nan
             )
             for address, (now, before, change, grad) in sums.items()
-        ]  # fmt: skip
-        made += [
-            Reading(self.count, address, dead=1 - float(on.float().mean()))
-            for address, on in self._alive.items()
         ]
+        made += [Reading(self.count, address, dead=1 - float(on.float().mean())) for address, on in self._alive.items()]
         self.readings += made
         return made
 
@@ -203,22 +199,14 @@ class Health(Callback, Shown):
 
     def __str__(self) -> str:
         latest = {r.address: r for r in self.readings}
-        rows = [
-            (a or "(model)", r.step, *(_shown(getattr(r, m)) for m in METRICS))
-            for a, r in latest.items()
-        ]
+        rows = [(a or "(model)", r.step, *(_shown(getattr(r, m)) for m in METRICS)) for a, r in latest.items()]
         return table("", ["address", ">step", *(f">{m}" for m in METRICS)], rows)
 
-    def svg(
-        self, metric: str = "update_ratio", path: Any = None, *, at: Any = None, log: bool = True
-    ) -> str:
+    def svg(self, metric: str = "update_ratio", path: Any = None, *, at: Any = None, log: bool = True) -> str:
         """A line for each address, or for those that match `at`; also written to `path`."""
         _check(metric)
         wanted = None if at is None else patterns(at)
-        shown = [
-            a for a in self.addresses
-            if wanted is None or any(p.matches(Address.parse(a)) for p in wanted)
-        ]  # fmt: skip
+        shown = [a for a in self.addresses if wanted is None or any(p.matches(Address.parse(a)) for p in wanted)]
         if not shown and wanted is not None:
             raise no_match(wanted[0], self.addresses)
         curves = []

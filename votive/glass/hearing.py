@@ -45,11 +45,17 @@ class Mels(Drawn):
         first = [i * high for i in reversed(range(bands))]
         step = long * self.seconds
         return Heatmap(
-            found.T.flip(0).tolist(), [f"band {i}" for i in first], moments(found.shape[0], step),
-            title="log-mel energies", x_name="seconds", y_name="band", legend="energy",
-            note=told(step, high), row_marks=["" if i % 8 else str(i) for i in first],
+            found.T.flip(0).tolist(),
+            [f"band {i}" for i in first],
+            moments(found.shape[0], step),
+            title="log-mel energies",
+            x_name="seconds",
+            y_name="band",
+            legend="energy",
+            note=told(step, high),
+            row_marks=["" if i % 8 else str(i) for i in first],
             column_marks=time_labels(found.shape[0], step),
-        )  # fmt: skip
+        )
 
 
 def mels(sound: Any, *, n_mels: int = 80, seconds: float = 0.01) -> Mels:
@@ -165,10 +171,14 @@ class Alignment(Drawn):
     def to_dict(self) -> dict[str, Any]:
         """Plain lists."""
         return {
-            "tokens": self.tokens, "labels": self.labels(), "start": self.start,
-            "times": self.times(), "matrix": self.matrix().tolist(), "seconds": self.seconds,
+            "tokens": self.tokens,
+            "labels": self.labels(),
+            "start": self.start,
+            "times": self.times(),
+            "matrix": self.matrix().tolist(),
+            "seconds": self.seconds,
             "heads": [list(h) for h in self.heads],
-        }  # fmt: skip
+        }
 
     def figure(self, layer: int | None = None, head: int | None = None) -> Heatmap:
         """Tokens down and seconds across: one head, a layer's mean, or the alignment heads."""
@@ -181,30 +191,49 @@ class Alignment(Drawn):
             which = "mean of heads" if head is None else f"head {head}"
             address = self.maps[layer].address.partition("/")[0]
             return Heatmap(
-                values.tolist(), self.labels(), columns, note=note,
-                title=f"{address} {which}", x_name="seconds", y_name="token", legend="weight",
-                low=0.0, column_marks=marks,
-            )  # fmt: skip
+                values.tolist(),
+                self.labels(),
+                columns,
+                note=note,
+                title=f"{address} {which}",
+                x_name="seconds",
+                y_name="token",
+                legend="weight",
+                low=0.0,
+                column_marks=marks,
+            )
         times = self.times()
-        rows = [
-            f"{label} {t:.2f} s"
-            for label, t in zip(self.labels()[self.start :], times, strict=True)
-        ]
+        rows = [f"{label} {t:.2f} s" for label, t in zip(self.labels()[self.start :], times, strict=True)]
         return Heatmap(
-            values.tolist(), rows, columns, title="alignment of tokens and sound",
-            x_name="seconds", y_name="token", legend="fit", low=0.0, column_marks=marks,
+            values.tolist(),
+            rows,
+            columns,
+            title="alignment of tokens and sound",
+            x_name="seconds",
+            y_name="token",
+            legend="fit",
+            low=0.0,
+            column_marks=marks,
             note=f"mean of {len(self.heads)} heads, standardised over tokens; {note}",
-        )  # fmt: skip
+        )
 
     def __repr__(self) -> str:
         return f"<alignment of {len(self.tokens)} tokens with {self.keys * self.seconds:g} s>"
 
 
 def alignment(
-    model: Any, input_features: Any, tokens: Any, *, heads: Any = None, tokenizer: Any = None,
-    at: str = "**.encoder_attn", start: int | None = None, duration: float | None = None,
-    seconds: float = 0.02, sample: int = 0,
-) -> Alignment:  # fmt: skip
+    model: Any,
+    input_features: Any,
+    tokens: Any,
+    *,
+    heads: Any = None,
+    tokenizer: Any = None,
+    at: str = "**.encoder_attn",
+    start: int | None = None,
+    duration: float | None = None,
+    seconds: float = 0.02,
+    sample: int = 0,
+) -> Alignment:
     """Run a text through a model that hears, and give its attention to the sound.
 
     `tokens` (positions,) or (batch, positions) are the whole text with its beginning. `heads` are
@@ -225,9 +254,7 @@ def alignment(
     ids = votive.as_tensor(tokens)
     ids = ids.unsqueeze(0) if ids.dim() == 1 else ids
     if ids.shape[0] != input_features.shape[0]:
-        raise ValueError(
-            f"alignment: {input_features.shape[0]} sounds need as many texts, got {ids.shape[0]}."
-        )
+        raise ValueError(f"alignment: {input_features.shape[0]} sounds need as many texts, got {ids.shape[0]}.")
     found = attention_maps(model, input_features, decoder_input_ids=ids, at=at, tokenizer=tokenizer)
     maps = list(found)
     count, keys = maps[0].shape[1], maps[0].shape[3]
@@ -244,10 +271,7 @@ def alignment(
     if not 1 <= start < len(row):
         raise ValueError(f"alignment: start must be from 1 to {len(row) - 1}, got {start}.")
     width = int(getattr(model.config, "median_filter_width", 7))
-    return Alignment(
-        maps, row, [(int(a), int(b)) for a, b in heads], seconds, keys, start, tokenizer, sample,
-        width,
-    )  # fmt: skip
+    return Alignment(maps, row, [(int(a), int(b)) for a, b in heads], seconds, keys, start, tokenizer, sample, width)
 
 
 def _spoken(ids: list[int], model: Any) -> int:
@@ -258,9 +282,6 @@ def _spoken(ids: list[int], model: Any) -> int:
         known = Vocabulary.of(model)
     except (AttributeError, IndexError):  # a model that tells neither a start nor an end
         return 1
-    special = {
-        known.start, known.previous, known.no_timestamps, *known.languages.values(),
-        *known.tasks.values(),
-    }  # fmt: skip
+    special = {known.start, known.previous, known.no_timestamps, *known.languages.values(), *known.tasks.values()}
     last = len(ids) - 1
     return min(max(next((i for i, t in enumerate(ids) if t not in special), last), 1), last)

@@ -32,9 +32,7 @@ def colour_of(share: float, scale: Sequence[str]) -> str:
     at = min(max(share, 0.0), 1.0) * (len(scale) - 1)
     low = min(int(at), len(scale) - 2)
     mix = at - low
-    pairs = [
-        (int(scale[low][i : i + 2], 16), int(scale[low + 1][i : i + 2], 16)) for i in (1, 3, 5)
-    ]
+    pairs = [(int(scale[low][i : i + 2], 16), int(scale[low + 1][i : i + 2], 16)) for i in (1, 3, 5)]
     return "#" + "".join(f"{round(a + (b - a) * mix):02x}" for a, b in pairs)
 
 
@@ -108,12 +106,16 @@ class Heatmap(Figure):
         size = " x ".join(str(math.ceil(n / len(c))) for n, c in zip(shape, cuts, strict=True))
         told = f"{shape[0]:,} x {shape[1]:,} numbers; each cell: the largest in size of {size}"
         return replace(
-            self, values=found.tolist(), rows=_ranges(self.rows, cuts[0]),
-            columns=_ranges(self.columns, cuts[1]), cells=None, tips=None,
+            self,
+            values=found.tolist(),
+            rows=_ranges(self.rows, cuts[0]),
+            columns=_ranges(self.columns, cuts[1]),
+            cells=None,
+            tips=None,
             row_marks=_first(self.row_marks, cuts[0]),
             column_marks=_first(self.column_marks, cuts[1]),
             note="; ".join(filter(None, (self.note, told))),
-        )  # fmt: skip
+        )
 
     def page(self) -> Page:
         rows, columns = len(self.rows), len(self.columns)
@@ -191,10 +193,7 @@ def _largest(x: Any, starts: list[int], axis: int) -> Any:
 
 def _ranges(names: Sequence[str], starts: list[int]) -> list[str]:
     ends = [*starts[1:], len(names)]
-    return [
-        names[a] if b - a == 1 else f"{names[a]} … {names[b - 1]}"
-        for a, b in zip(starts, ends, strict=True)
-    ]
+    return [names[a] if b - a == 1 else f"{names[a]} … {names[b - 1]}" for a, b in zip(starts, ends, strict=True)]
 
 
 def _first(marks: Sequence[str] | None, starts: list[int]) -> list[str] | None:
@@ -206,9 +205,8 @@ def _first(marks: Sequence[str] | None, starts: list[int]) -> list[str] | None:
 
 
 def _scale(
-    page: Page, x: float, top: float, height: float, low: float, high: float,
-    colours: Sequence[str], name: str,
-) -> None:  # fmt: skip
+    page: Page, x: float, top: float, height: float, low: float, high: float, colours: Sequence[str], name: str
+) -> None:
     steps = 40
     for i in range(steps):
         y = top + height * (1 - (i + 1) / steps)

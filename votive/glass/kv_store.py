@@ -21,12 +21,9 @@ from .session_plan import Live
 class Prefix:
     """A part of a text behind all parts before it."""
 
-    __slots__ = ("__weakref__", "live", "logits", "packed", "parent", "serial", "start", "stop",
-                 "tokens", "used")  # fmt: skip
+    __slots__ = ("__weakref__", "live", "logits", "packed", "parent", "serial", "start", "stop", "tokens", "used")
 
-    def __init__(
-        self, serial: int, parent: Prefix | None, tokens: tuple[int, ...], live: tuple[Live, ...]
-    ) -> None:
+    def __init__(self, serial: int, parent: Prefix | None, tokens: tuple[int, ...], live: tuple[Live, ...]) -> None:
         self.serial, self.parent, self.tokens, self.live = serial, parent, tokens, live
         self.start = 0 if parent is None else parent.stop
         self.stop = self.start + len(tokens)
@@ -108,9 +105,7 @@ class Store:
         self._with_logits: list[Prefix] = []
         self._most_logits = logits
 
-    def prefix(
-        self, parent: Prefix | None, tokens: tuple[int, ...], live: tuple[Live, ...]
-    ) -> Prefix:
+    def prefix(self, parent: Prefix | None, tokens: tuple[int, ...], live: tuple[Live, ...]) -> Prefix:
         """The prefix with these tokens and edits behind another one; always the same object."""
         at = 0 if parent is None else parent.serial
         key = (at, tokens, tuple(one.key for one in live))

@@ -43,8 +43,7 @@ class LayerStatistics(Drawn):
         for address, s in self.rows.items():
             zeros = s.zeros / s.count if s.count else 0.0
             lines.append(
-                f"{address:<{left}}  {s.mean:>10.4g} {s.std:>10.4g} {s.norm:>10.4g} "
-                f"{zeros:>7.1%} {s.nan + s.inf:>5}"
+                f"{address:<{left}}  {s.mean:>10.4g} {s.std:>10.4g} {s.norm:>10.4g} {zeros:>7.1%} {s.nan + s.inf:>5}"
             )
         return "\n".join(lines)
 
@@ -52,22 +51,28 @@ class LayerStatistics(Drawn):
         """Histograms as a heat map ("histogram"), or lines of "growth", "mean", "std", "norm"."""
         if what == "histogram":
             bins = max((len(s.histogram) for s in self.rows.values()), default=0)
-            table = [
-                [c / max(s.count, 1) for c in s.histogram or [float("nan")] * bins]
-                for s in self.rows.values()
-            ]  # fmt: skip
+            table = [[c / max(s.count, 1) for c in s.histogram or [float("nan")] * bins] for s in self.rows.values()]
             names = ["min" if i == 0 else "max" if i == bins - 1 else "" for i in range(bins)]
             return Heatmap(
-                table, list(self.rows), names, title="histograms", x_name="from min to max",
-                y_name="address", legend="share", low=0.0,
-            )  # fmt: skip
+                table,
+                list(self.rows),
+                names,
+                title="histograms",
+                x_name="from min to max",
+                y_name="address",
+                legend="share",
+                low=0.0,
+            )
         if what == "growth":
             if not self.growth:
                 raise ValueError("LayerStatistics: this model has no stream whose growth is known.")
             return Lines(
-                {"norm": list(self.growth.values())}, list(self.growth), x_name="layer",
-                title="norm of the stream", y_name="norm",
-            )  # fmt: skip
+                {"norm": list(self.growth.values())},
+                list(self.growth),
+                x_name="layer",
+                title="norm of the stream",
+                y_name="norm",
+            )
         if what not in ("mean", "std", "norm"):
             raise ValueError(f"LayerStatistics: {what!r} cannot be drawn.")
         found = [getattr(s, what) for s in self.rows.values()]

@@ -49,9 +49,8 @@ class Lens(Drawn):
         """Plain lists and numbers."""
         told = {
             k: getattr(self, k)
-            for k in ("tokens", "ids", "probabilities", "entropy", "kl", "target", "rank",
-                      "probability")
-        }  # fmt: skip
+            for k in ("tokens", "ids", "probabilities", "entropy", "kl", "target", "rank", "probability")
+        }
         plain = {k: v.tolist() for k, v in told.items() if v is not None}
         return {"names": list(self.names), "positions": list(self.positions), **plain}
 
@@ -64,8 +63,7 @@ class Lens(Drawn):
             rows.append([name, *token_labels(row, self.tokenizer)])
         left = max(len(r[0]) for r in rows)
         return "\n".join(
-            f"{r[0]:<{left}}  " + " ".join(f"{_cut(c, width):<{width}}" for c in r[1:]).rstrip()
-            for r in rows
+            f"{r[0]:<{left}}  " + " ".join(f"{_cut(c, width):<{width}}" for c in r[1:]).rstrip() for r in rows
         )
 
     def __str__(self) -> str:
@@ -77,20 +75,23 @@ class Lens(Drawn):
         "probability" is that of the target, or without one that of the likeliest token.
         """
         shown = {
-            "probability": self.probability if self.probability is not None
-            else self.probabilities[..., 0],
-            "entropy": self.entropy, "kl": self.kl, "rank": self.rank,
-        }.get(what)  # fmt: skip
+            "probability": self.probability if self.probability is not None else self.probabilities[..., 0],
+            "entropy": self.entropy,
+            "kl": self.kl,
+            "rank": self.rank,
+        }.get(what)
         if shown is None:
-            raise ValueError(
-                f"Lens: {what!r} cannot be drawn; choose probability, entropy, kl, or with a "
-                "target rank."
-            )
+            raise ValueError(f"Lens: {what!r} cannot be drawn; choose probability, entropy, kl, or with a target rank.")
         return Heatmap(
-            shown[:, sample].tolist(), rows=list(self.names), columns=self._labels(sample),
+            shown[:, sample].tolist(),
+            rows=list(self.names),
+            columns=self._labels(sample),
             cells=[token_labels(r, self.tokenizer) for r in self.ids[:, sample, :, 0].tolist()],
-            title=f"logit lens: {what}", x_name="position", y_name="layer", legend=what,
-        )  # fmt: skip
+            title=f"logit lens: {what}",
+            x_name="position",
+            y_name="layer",
+            legend=what,
+        )
 
     def _labels(self, sample: int) -> list[str]:
         if self.tokens is None:
@@ -103,10 +104,17 @@ def _cut(text: str, width: int) -> str:
 
 
 def logit_lens(
-    model: Any, *args: Any, top_k: int = 5, target: Any = None, layers: Any = None,
-    positions: Any = None, translator: Any = None, tokenizer: Any = None, parts: Any = None,
+    model: Any,
+    *args: Any,
+    top_k: int = 5,
+    target: Any = None,
+    layers: Any = None,
+    positions: Any = None,
+    translator: Any = None,
+    tokenizer: Any = None,
+    parts: Any = None,
     **kwargs: Any,
-) -> Lens:  # fmt: skip
+) -> Lens:
     """Read the stream behind each layer with the model's own last norm and head.
 
     `args` and `kwargs` are the model's. `layers` are numbers, -1 the last one and "embedding" what
@@ -136,10 +144,7 @@ def logit_lens(
         where = _positions(positions, final.shape[1], stream.past)
         final = final[:, where]
         goal = _goal(target, final.shape[:2], final.device)
-        got = [
-            _read(final, row, top_k, goal)
-            for row in lens_rows(stream, tail, chosen, where, final, translator)
-        ]
+        got = [_read(final, row, top_k, goal) for row in lens_rows(stream, tail, chosen, where, final, translator)]
         stacked = {k: votive.stack([g[k] for g in got]) for k in got[0]}
     tokens = ids_of(args, kwargs)
     if tokens is not None and tokens.shape[:2] == (final.shape[0], stream.states[0].shape[1]):
@@ -147,15 +152,18 @@ def logit_lens(
     else:
         tokens = None
     return Lens(
-        [stream.names[i] for i in chosen], [p + stream.past for p in where], tokens,
-        target=goal, tokenizer=tokenizer, **stacked,
-    )  # fmt: skip
+        [stream.names[i] for i in chosen],
+        [p + stream.past for p in where],
+        tokens,
+        target=goal,
+        tokenizer=tokenizer,
+        **stacked,
+    )
 
 
 def lens_rows(
-    stream: Stream, tail: Tail, chosen: Sequence[int], where: Sequence[int], final: Any,
-    translator: Any = None,
-) -> Iterator[Iterator[tuple[slice, Any]]]:  # fmt: skip
+    stream: Stream, tail: Tail, chosen: Sequence[int], where: Sequence[int], final: Any, translator: Any = None
+) -> Iterator[Iterator[tuple[slice, Any]]]:
     """For each row, pieces of (samples * positions) and their logits; the last row's are `final`.
 
     The last row is what the model said, not a second computation of it.
@@ -191,9 +199,11 @@ def _read(final: Any, row: Iterator[tuple[slice, Any]], k: int, goal: Any) -> di
         last = F.log_softmax(flat[piece].float(), -1)
         top, ids = chances.topk(min(k, scores.shape[-1]), -1)
         told = {
-            "ids": ids, "probabilities": top, "entropy": _sum_plogp(chances, logs),
+            "ids": ids,
+            "probabilities": top,
+            "entropy": _sum_plogp(chances, logs),
             "kl": (last.exp() * (last - logs)).nan_to_num(0.0).sum(-1),
-        }  # fmt: skip
+        }
         if wanted is not None:
             own = scores.gather(-1, wanted[piece].unsqueeze(-1))
             told["rank"] = (scores > own).sum(-1)
@@ -210,10 +220,7 @@ def _sum_plogp(chances: Any, logs: Any) -> Any:
 
 def _check_three(final: Any) -> None:
     if final.dim() != 3:
-        raise ValueError(
-            "logit_lens: the logits must be (samples, positions, tokens), got "
-            f"{tuple(final.shape)}."
-        )
+        raise ValueError(f"logit_lens: the logits must be (samples, positions, tokens), got {tuple(final.shape)}.")
 
 
 def _rows(layers: Any, count: int) -> list[int]:
@@ -237,10 +244,7 @@ def _positions(given: Any, length: int, past: int) -> list[int]:
     given = [given] if isinstance(given, int) else [int(p) for p in given]
     bad = [p for p in given if not (past <= p < past + length or -length <= p < 0)]
     if bad:
-        raise IndexError(
-            f"logit_lens: positions {bad} are not among {past}..{past + length - 1}, those of this "
-            "run."
-        )
+        raise IndexError(f"logit_lens: positions {bad} are not among {past}..{past + length - 1}, those of this run.")
     return [p - past if p >= 0 else p + length for p in given]
 
 
@@ -254,6 +258,5 @@ def _goal(target: Any, shape: Any, device: Any) -> Any:
         return goal.expand(shape)
     except RuntimeError:
         raise ValueError(
-            f"logit_lens: target of shape {tuple(goal.shape)} fits no (samples, positions) "
-            f"{tuple(shape)}."
+            f"logit_lens: target of shape {tuple(goal.shape)} fits no (samples, positions) {tuple(shape)}."
         ) from None

@@ -51,11 +51,15 @@ class Lockstep(Shown):
     def __str__(self) -> str:
         shown = [
             (
-                r.address or "(model)", f"{r.error:.3g}", f"{r.relative:.3g}", f"{r.max:.3g}",
-                f"{r.cosine:.3g}", "" if r.within else f"<- {r.note or 'diverges'}",
+                r.address or "(model)",
+                f"{r.error:.3g}",
+                f"{r.relative:.3g}",
+                f"{r.max:.3g}",
+                f"{r.cosine:.3g}",
+                "" if r.within else f"<- {r.note or 'diverges'}",
             )
             for r in self.rows
-        ]  # fmt: skip
+        ]
         text = table("", ["address", ">error", ">relative", ">max", ">cosine", ""], shown)
         if self.unmatched:
             text += f"\nonly one of them has: {', '.join(self.unmatched[:8])}"
@@ -97,12 +101,20 @@ class _Side:
 
 
 def lockstep(
-    model_a: Any, model_b: Any, *inputs: Any, inputs_b: tuple[Any, ...] | None = None,
-    map_b: Mapping[str, str] | Callable[[str], str] | None = None, at: Any = None,
-    ops: bool = False, rtol: float = 1e-3, atol: float = 1e-5,
-    metric: str | Callable[[Any, Any], float] = "relative", limit: float | None = None,
-    stop: bool = True, **kwargs: Any,
-) -> Lockstep:  # fmt: skip
+    model_a: Any,
+    model_b: Any,
+    *inputs: Any,
+    inputs_b: tuple[Any, ...] | None = None,
+    map_b: Mapping[str, str] | Callable[[str], str] | None = None,
+    at: Any = None,
+    ops: bool = False,
+    rtol: float = 1e-3,
+    atol: float = 1e-5,
+    metric: str | Callable[[Any, Any], float] = "relative",
+    limit: float | None = None,
+    stop: bool = True,
+    **kwargs: Any,
+) -> Lockstep:
     """Run two models side by side and stop after the first call whose results differ too much.
 
     `model_b` may also be a capture, or a mapping from addresses to values, of an earlier run.
@@ -131,9 +143,7 @@ def lockstep(
             if inputs_b is None:
                 _refuse_caches(inputs, kwargs)
                 inputs_b = tuple(values.mapped(x, lambda t: _fitting(t, model_b)) for x in inputs)
-                kwargs = {
-                    k: values.mapped(v, lambda t: _fitting(t, model_b)) for k, v in kwargs.items()
-                }
+                kwargs = {k: values.mapped(v, lambda t: _fitting(t, model_b)) for k, v in kwargs.items()}
             right = opened.enter_context(Debugger(model_b, *inputs_b, ops=ops, **kwargs))
             # By other names, a pattern of the first says nothing about the second.
             others = places if map_b is None else lambda frame: True
@@ -167,9 +177,8 @@ def _together(a: _Side, b: _Side, mapped: Any, judge: Judge, stop: bool) -> Lock
 
 
 def _against(
-    left: Debugger, places: Any, stored: Callable[[str], Any], mapped: Any, judge: Judge,
-    stop: bool,
-) -> Lockstep:  # fmt: skip
+    left: Debugger, places: Any, stored: Callable[[str], Any], mapped: Any, judge: Judge, stop: bool
+) -> Lockstep:
     a = _Side(left, places)
     rows: list[Difference] = []
     skipped: list[str] = []
@@ -251,7 +260,4 @@ def _fitting(t: Any, model: Any) -> Any:
 def _refuse_caches(inputs: Any, kwargs: Any) -> None:
     for value in (*inputs, *kwargs.values()):
         if hasattr(value, "get_seq_length"):
-            raise ValueError(
-                "lockstep: both models would write into the same cache; give a second one with "
-                "inputs_b."
-            )
+            raise ValueError("lockstep: both models would write into the same cache; give a second one with inputs_b.")

@@ -33,9 +33,7 @@ class _Total:
         if self.sum is not None and dim is not None:
             # Texts of several lengths: what is behind the end of one counts nothing there.
             length = max(x.shape[dim], self.sum.shape[dim])
-            self.sum, self.count, x, count = (
-                _longer(t, dim, length) for t in (self.sum, self.count, x, count)
-            )
+            self.sum, self.count, x, count = (_longer(t, dim, length) for t in (self.sum, self.count, x, count))
         if self.sum is not None and x.shape != self.sum.shape:
             raise ValueError(
                 f"means: {self.address} is {tuple(x.shape)} for one sample of a batch, and "
@@ -98,8 +96,7 @@ class _Means(Probe):
         axes = place.axes(x)
         if axes.samples is None or not x.is_floating_point():
             raise ValueError(
-                f"means: {frame.address} is {tuple(x.shape)}, in which no dimension is known to be "
-                "that of samples."
+                f"means: {frame.address} is {tuple(x.shape)}, in which no dimension is known to be that of samples."
             )
         # Of half types the mean has more digits than the values.
         dtype = votive.promote_types(x.dtype, votive.float32)

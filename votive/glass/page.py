@@ -38,21 +38,16 @@ class Page:
     height: float
     shapes: list[tuple[Any, ...]] = field(default_factory=list)
 
-    def rectangle(
-        self, x: float, y: float, width: float, height: float, colour: str, tip: str = ""
-    ) -> None:
+    def rectangle(self, x: float, y: float, width: float, height: float, colour: str, tip: str = "") -> None:
         """A filled rectangle; `tip` is shown by browsers when one points at it."""
         self.shapes.append(("rectangle", x, y, width, height, colour, tip))
 
-    def line(
-        self, x0: float, y0: float, x1: float, y1: float, colour: str = INK, width: float = 1
-    ) -> None:
+    def line(self, x0: float, y0: float, x1: float, y1: float, colour: str = INK, width: float = 1) -> None:
         self.shapes.append(("line", x0, y0, x1, y1, colour, width))
 
     def text(
-        self, x: float, y: float, text: str, anchor: str = "start", *, colour: str = INK,
-        upright: bool = False,
-    ) -> None:  # fmt: skip
+        self, x: float, y: float, text: str, anchor: str = "start", *, colour: str = INK, upright: bool = False
+    ) -> None:
         """A text with its middle height at y; `upright` turns it to be read from below."""
         if text:
             self.shapes.append(("text", x, y, text, anchor, colour, upright))
@@ -109,17 +104,11 @@ def xml(text: str) -> str:
 
 def _svg_rectangle(x: float, y: float, w: float, h: float, colour: str, tip: str) -> str:
     inside = f"><title>{xml(tip)}</title></rect>" if tip else "/>"
-    return (
-        f'<rect x="{x:.1f}" y="{y:.1f}" width="{w:.1f}" height="{h:.1f}" '
-        f"fill={quoteattr(colour)}{inside}"
-    )
+    return f'<rect x="{x:.1f}" y="{y:.1f}" width="{w:.1f}" height="{h:.1f}" fill={quoteattr(colour)}{inside}'
 
 
 def _svg_line(x0: float, y0: float, x1: float, y1: float, colour: str, width: float) -> str:
-    return (
-        f'<path d="M{x0:.1f} {y0:.1f}L{x1:.1f} {y1:.1f}" stroke={quoteattr(colour)} '
-        f'stroke-width="{width:g}"/>'
-    )
+    return f'<path d="M{x0:.1f} {y0:.1f}L{x1:.1f} {y1:.1f}" stroke={quoteattr(colour)} stroke-width="{width:g}"/>'
 
 
 def _svg_text(x: float, y: float, text: str, anchor: str, colour: str, upright: bool) -> str:
@@ -127,8 +116,7 @@ def _svg_text(x: float, y: float, text: str, anchor: str, colour: str, upright: 
     # A third of the letter size below the line brings the middle of letters onto it.
     drop = f' dx="0" dy="{12 / 3:g}"'
     return (
-        f'<text x="{x:.1f}" y="{y:.1f}"{drop} text-anchor="{anchor}" fill={quoteattr(colour)}'
-        f"{turn}>{xml(text)}</text>"
+        f'<text x="{x:.1f}" y="{y:.1f}"{drop} text-anchor="{anchor}" fill={quoteattr(colour)}{turn}>{xml(text)}</text>'
     )
 
 
@@ -140,23 +128,17 @@ def _svg_image(x: float, y: float, w: float, h: float, pixels: Any) -> str:
     )
 
 
-_SVG: dict[str, Any] = {
-    "rectangle": _svg_rectangle, "line": _svg_line, "text": _svg_text, "image": _svg_image
-}  # fmt: skip
+_SVG: dict[str, Any] = {"rectangle": _svg_rectangle, "line": _svg_line, "text": _svg_text, "image": _svg_image}
 
 
 # --- PNG ------------------------------------------------------------------------------------------
 
 
-def _png_rectangle(
-    pixels: Any, x: float, y: float, w: float, h: float, colour: str, tip: str
-) -> None:
+def _png_rectangle(pixels: Any, x: float, y: float, w: float, h: float, colour: str, tip: str) -> None:
     pixels[max(0, round(y)) : round(y + h), max(0, round(x)) : round(x + w)] = rgb(colour)
 
 
-def _png_line(
-    pixels: Any, x0: float, y0: float, x1: float, y1: float, colour: str, width: float
-) -> None:
+def _png_line(pixels: Any, x0: float, y0: float, x1: float, y1: float, colour: str, width: float) -> None:
     n = int(max(abs(x1 - x0), abs(y1 - y0))) * 2 + 1
     pen = np.arange(max(1, round(width))) - max(1, round(width)) // 2
     xs = np.rint(np.linspace(x0, x1, n)).astype(int)[:, None, None] + pen[:, None]
@@ -165,9 +147,7 @@ def _png_line(
     pixels[np.clip(ys, 0, height - 1), np.clip(xs, 0, wide - 1)] = rgb(colour)
 
 
-def _png_text(
-    pixels: Any, x: float, y: float, text: str, anchor: str, colour: str, upright: bool
-) -> None:
+def _png_text(pixels: Any, x: float, y: float, text: str, anchor: str, colour: str, upright: bool) -> None:
     # White paper lets texts be darker than the grey that must serve on black too.
     ink = "#333333" if colour == INK else colour
     shift = _ANCHORS[anchor] * (LETTER * len(text) - 2)
@@ -186,6 +166,4 @@ def _png_image(pixels: Any, x: float, y: float, w: float, h: float, picture: Any
     pixels[top : top + height, left : left + width] = picture[rows][:, columns]
 
 
-_PNG: dict[str, Any] = {
-    "rectangle": _png_rectangle, "line": _png_line, "text": _png_text, "image": _png_image
-}  # fmt: skip
+_PNG: dict[str, Any] = {"rectangle": _png_rectangle, "line": _png_line, "text": _png_text, "image": _png_image}

@@ -52,9 +52,7 @@ class Parts:
         return {"layers": self.names, **rest}
 
 
-def find_parts(
-    model: Any, *, layers: Any = None, norm: Any = None, head: Any = None, embedding: Any = None
-) -> Parts:
+def find_parts(model: Any, *, layers: Any = None, norm: Any = None, head: Any = None, embedding: Any = None) -> Parts:
     """Find the parts of a decoder; each may be named, layers by a pattern such as "blocks.*".
 
     >>> config = votive.models.GPT2Config(vocab_size=9, n_positions=4, n_embd=4, n_layer=2,
@@ -66,9 +64,7 @@ def find_parts(
     told = model.glass_parts() if hasattr(model, "glass_parts") else {}
     unknown = sorted(set(told) - set(_NAMES))
     if unknown:
-        raise ValueError(
-            f"{type(model).__name__}.glass_parts: unknown parts {unknown}; known: {_NAMES}."
-        )
+        raise ValueError(f"{type(model).__name__}.glass_parts: unknown parts {unknown}; known: {_NAMES}.")
     given = {k: told.get(k) if v is None else v for k, v in given.items()}
     found, names = _layers(model, given["layers"])
     inside = {id(m) for layer in found for m in layer.modules()}
@@ -156,10 +152,10 @@ def _head(model: Any, outside: list[tuple[str, Any]], table: Any) -> Any:
     """What turns features into scores: the last matrix with a row for each token."""
     tokens = table.weight.shape[0] if table is not None else None
     fits = [
-        m for _, m in outside
-        if not _is_table(m) and _weight(m, 2) is not None
-        and (tokens is None or tokens in m.weight.shape)
-    ]  # fmt: skip
+        m
+        for _, m in outside
+        if not _is_table(m) and _weight(m, 2) is not None and (tokens is None or tokens in m.weight.shape)
+    ]
     return fits[-1] if fits else None
 
 
@@ -167,9 +163,8 @@ def _norm(outside: list[tuple[str, Any]], layers: tuple[Any, ...], names: Any) -
     """The last module with a vector of weights, beside the layers and after them."""
     holder = names[-1].rpartition(".")[0].rpartition(".")[0] if names else ""
     fits = [
-        (n, m) for n, m in outside
-        if hasattr(m, "eps") or hasattr(m, "variance_epsilon") or _weight(m, 1) is not None
-    ]  # fmt: skip
+        (n, m) for n, m in outside if hasattr(m, "eps") or hasattr(m, "variance_epsilon") or _weight(m, 1) is not None
+    ]
     beside = [m for n, m in fits if n.rpartition(".")[0] == holder]
     chosen = beside or [m for _, m in fits]
     return chosen[-1] if chosen else None

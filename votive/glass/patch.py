@@ -37,9 +37,7 @@ class Patch(Probe, Shown):
     order = EDITS
     for_runs = True
 
-    def __init__(
-        self, model: Any, edits: Any, *, measure: bool = True, follow: bool | None = None
-    ) -> None:
+    def __init__(self, model: Any, edits: Any, *, measure: bool = True, follow: bool | None = None) -> None:
         self.edits = edits_of(edits)
         if not self.edits:
             raise ValueError("patch: no edit was given.")
@@ -117,10 +115,12 @@ class Patch(Probe, Shown):
 
     def _due(self, frame: Frame) -> list[tuple[int, Edit]]:
         return [
-            (i, e) for i, e in enumerate(self.edits)
-            if (e.runs is None or self.runs in e.runs) and e.pattern.matches(frame.address, frame)
+            (i, e)
+            for i, e in enumerate(self.edits)
+            if (e.runs is None or self.runs in e.runs)
+            and e.pattern.matches(frame.address, frame)
             and not (e.do == "swap" and _inside_of(e, frame))
-        ]  # fmt: skip
+        ]
 
     def entered(self, frame: Frame) -> None:
         for i, edit in self._due(frame):
@@ -200,8 +200,7 @@ class Patch(Probe, Shown):
             # the edit's own nobody should.
             # What a function gives may be its own.
             mine = edit.do == "call" or (
-                isinstance(edit.value, votive.Tensor)
-                and new._storage.root is edit.value._storage.root
+                isinstance(edit.value, votive.Tensor) and new._storage.root is edit.value._storage.root
             )
             return new.clone() if mine or new._spec.layout.overlaps else new, where
 
@@ -249,11 +248,7 @@ class Patch(Probe, Shown):
         key = i, str(frame.address)
         given, got = storages((frame.args, frame.kwargs)), storages(frame.output)
         if given & got or not got:
-            why = (
-                "what was given on is its input, which others may read too"
-                if got
-                else "it gives no tensor"
-            )
+            why = "what was given on is its input, which others may read too" if got else "it gives no tensor"
             self.reach.settle(key, Fate(None, why))
         else:
             self._follow_value(i, frame, frame.output)
@@ -282,14 +277,11 @@ def _check_swap(model: Any, edit: Edit) -> None:
         return
     if isinstance(edit.value, str):
         if not edit.pattern.wants_modules:
-            raise ValueError(
-                f"swap: {edit.at!r} is an operator, not a module; give a function of its arguments."
-            )
+            raise ValueError(f"swap: {edit.at!r} is an operator, not a module; give a function of its arguments.")
         check_name(model, edit.value)
     elif not callable(edit.value):
         raise TypeError(
-            f"swap: {edit.at!r} needs a module, its address or a function, got "
-            f"{type(edit.value).__name__}."
+            f"swap: {edit.at!r} needs a module, its address or a function, got {type(edit.value).__name__}."
         )
 
 
@@ -323,10 +315,19 @@ def patch(model: Any, edits: Any, *, measure: bool = True) -> Patch:
 
 
 def ablate(
-    model: Any, at: Any, kind: str = "zero", *, value: Any = None, positions: Any = None,
-    features: Any = None, samples: Any = None, seed: int = 0, measure: bool = True,
-    data: Any = None, over: str = "samples",
-) -> Patch:  # fmt: skip
+    model: Any,
+    at: Any,
+    kind: str = "zero",
+    *,
+    value: Any = None,
+    positions: Any = None,
+    features: Any = None,
+    samples: Any = None,
+    seed: int = 0,
+    measure: bool = True,
+    data: Any = None,
+    over: str = "samples",
+) -> Patch:
     """Take away what a part says: zeros, its mean, or what it says about another sample.
 
     The mean is over the samples of the batch, for each position on its own, so that no position
@@ -349,10 +350,7 @@ def ablate(
         found = [replace(e, **parts) for e in means(model, at, data, over=over)]
         return Patch(model, found, measure=measure)
     at = [at] if isinstance(at, str) else list(at)
-    made = [
-        Edit(a, kind, value, positions=positions, features=features, samples=samples, seed=seed)
-        for a in at
-    ]  # fmt: skip
+    made = [Edit(a, kind, value, positions=positions, features=features, samples=samples, seed=seed) for a in at]
     return Patch(model, made, measure=measure)
 
 

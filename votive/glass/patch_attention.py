@@ -37,9 +37,8 @@ class PatchAttention(Drawn):
         return len(self.layers)
 
     def map(
-        self, layer: int = -1, head: int | None = None, query: int = 0, sample: int = 0,
-        cross: bool = False,
-    ) -> Any:  # fmt: skip
+        self, layer: int = -1, head: int | None = None, query: int = 0, sample: int = 0, cross: bool = False
+    ) -> Any:
         """How much a token looks at each patch, (height, width); all heads' mean without a head.
 
         Token 0 is the class token where there is one; `cross` means a token of the decoder.
@@ -47,9 +46,7 @@ class PatchAttention(Drawn):
         found = self.cross if cross else self.layers
         what = "cross attention" if cross else "attention"
         if not found or not -len(found) <= layer < len(found):
-            raise IndexError(
-                f"PatchAttention: there is no layer {layer} of {len(found)} of {what}."
-            )
+            raise IndexError(f"PatchAttention: there is no layer {layer} of {len(found)} of {what}.")
         weights = found[layer].weights(head, query, sample)[0, :, 0].mean(0)
         return self.grid.maps(weights)
 
@@ -85,16 +82,17 @@ class PatchAttention(Drawn):
         """Rollout of each sample, and the mean map of each layer."""
         samples = range(self.picture.shape[0])
         return {
-            "grid": [self.grid.height, self.grid.width], "tokens_before": self.grid.first,
-            "layers": [m.address for m in self.layers], "cross": [m.address for m in self.cross],
+            "grid": [self.grid.height, self.grid.width],
+            "tokens_before": self.grid.first,
+            "layers": [m.address for m in self.layers],
+            "cross": [m.address for m in self.cross],
             "rollout": [self.rollout(s).tolist() for s in samples],
             "maps": [[self.map(i, sample=s).tolist() for i in range(len(self))] for s in samples],
-        }  # fmt: skip
+        }
 
     def figure(
-        self, what: str = "rollout", layer: int = -1, head: int | None = None, query: int = 0,
-        sample: int = 0,
-    ) -> Pixels:  # fmt: skip
+        self, what: str = "rollout", layer: int = -1, head: int | None = None, query: int = 0, sample: int = 0
+    ) -> Pixels:
         """The picture under one of the maps: "rollout", "map" or "cross"."""
         if what not in ("rollout", "map", "cross"):
             raise ValueError(f"PatchAttention: {what!r} is none of rollout, map, cross.")
@@ -138,14 +136,11 @@ def patch_attention(model: Any, *args: Any, at: Any = None, **kwargs: Any) -> Pa
     """
     picture = next((t for _, t in values.tensors((args, kwargs)) if t.dim() == 4), None)
     if picture is None:
-        raise ValueError(
-            "patch_attention: give the model pictures (batch, channels, height, width)."
-        )
+        raise ValueError("patch_attention: give the model pictures (batch, channels, height, width).")
     grid = patches_of(model, args, kwargs).grid()
     if grid is None:
         raise LookupError(
-            f"patch_attention: {type(model).__name__} ran no attention over patches that a "
-            "convolution made."
+            f"patch_attention: {type(model).__name__} ran no attention over patches that a convolution made."
         )
     found = attention_maps(model, *args, at=at, **kwargs).maps
     square = [m for m in found if m.shape[2] == m.shape[3] == grid.tokens]

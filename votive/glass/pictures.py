@@ -80,8 +80,10 @@ def histogram_of(found: Statistics) -> Lines | None:
     return Lines(
         {"count": list(map(float, found.histogram))},
         [f"{found.min + step * (i + 0.5):.3g}" for i in range(count)],
-        title="histogram", x_name="value", y_name="count",
-    )  # fmt: skip
+        title="histogram",
+        x_name="value",
+        y_name="count",
+    )
 
 
 def figures_of(value: Any, title: str = "") -> list[Any]:
@@ -108,9 +110,14 @@ def matrix_of(value: Any, title: str = "") -> Heatmap:
     x = x.cpu().float()
     names = [_place(i, tuple(value.shape[:-1])) for i in range(x.shape[0])]
     made = Heatmap(
-        x.tolist(), names, [str(i) for i in range(columns)], title=title, signed=True, note=note,
+        x.tolist(),
+        names,
+        [str(i) for i in range(columns)],
+        title=title,
+        signed=True,
+        note=note,
         legend="size" if value.is_complex() else "value",
-    )  # fmt: skip
+    )
     return made.within(4096, MOST_NUMBERS // max(1, min(x.shape[0], 4096)))
 
 

@@ -39,9 +39,7 @@ class Pixels(Figure):
     def __post_init__(self) -> None:
         x = np.asarray(self.colours)
         if x.ndim != 3 or x.shape[2] != 3 or x.dtype != np.uint8 or 0 in x.shape:
-            raise ValueError(
-                f"Pixels: takes an array (height, width, 3) of bytes, got {x.shape} of {x.dtype}."
-            )
+            raise ValueError(f"Pixels: takes an array (height, width, 3) of bytes, got {x.shape} of {x.dtype}.")
 
     def small(self) -> Any:
         """The pixels, fewer where they are many."""
@@ -54,9 +52,12 @@ class Pixels(Figure):
         x = self.small()
         return {
             "png": base64.b64encode(encode(np.ascontiguousarray(x))).decode(),
-            "height": x.shape[0], "width": x.shape[1], "title": self.title, "note": self.note,
+            "height": x.shape[0],
+            "width": x.shape[1],
+            "title": self.title,
+            "note": self.note,
             "legend": self.legend,
-        }  # fmt: skip
+        }
 
     def page(self) -> Page:
         x = self.small()

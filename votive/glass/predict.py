@@ -53,9 +53,7 @@ class _Dry(Observer):
 
 def _untouched(spec: Any) -> Any:
     with votive.no_grad():
-        found = votive.empty_strided(
-            spec.shape, spec.layout.strides, dtype=spec.dtype, device=spec.device
-        )  # fmt: skip
+        found = votive.empty_strided(spec.shape, spec.layout.strides, dtype=spec.dtype, device=spec.device)
     return make(found._storage, found._data, spec)
 
 
@@ -77,9 +75,7 @@ class _Sizes(Probe):
             if pattern.side == side and pattern.matches(frame.address, frame):
                 value = (frame.args, frame.kwargs) if side == "in" else frame.output
                 suffix = ":in" if side == "in" else ""
-                self.found.sites[f"{frame.address}{suffix}"] = sum(
-                    self._bytes(t) for _, t in values.tensors(value)
-                )
+                self.found.sites[f"{frame.address}{suffix}"] = sum(self._bytes(t) for _, t in values.tensors(value))
 
     def _bytes(self, t: Any) -> int:
         if self.policy == "stats":

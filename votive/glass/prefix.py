@@ -38,9 +38,7 @@ class Site:
 class Recording(Probe):
     """One run: the order of its calls, and the values at sites and beside them."""
 
-    def __init__(
-        self, model: Any, wanted: list[Pattern], *, beside: set[str] | None = None
-    ) -> None:
+    def __init__(self, model: Any, wanted: list[Pattern], *, beside: set[str] | None = None) -> None:
         super().__init__(model)
         self.wanted = wanted
         self.beside = beside  # addresses whose results to keep; None keeps none
@@ -141,9 +139,7 @@ class Resumed(Probe):
 
     order = CHANGES
 
-    def __init__(
-        self, model: Any, recorded: Recording, site: Site, change: Any, given: Any
-    ) -> None:
+    def __init__(self, model: Any, recorded: Recording, site: Site, change: Any, given: Any) -> None:
         skipped = {a for a in recorded.outputs if recorded.ended[a] < site.starts}
         # All modules are seen, as by the recording. What patches did is in the recorded values.
         super().__init__(model)

@@ -22,10 +22,7 @@ from .stage import LOOKS, STAGE, UNSET, Turn, conduct
 
 def _shared(name: str) -> Any:
     """A part of a frame that all probes at the call share."""
-    return property(
-        lambda frame: getattr(frame.turn, name),
-        lambda frame, value: setattr(frame.turn, name, value),
-    )
+    return property(lambda frame: getattr(frame.turn, name), lambda frame, value: setattr(frame.turn, name, value))
 
 
 class Frame:
@@ -49,9 +46,8 @@ class Frame:
     shown = _shared("shown")
 
     def __init__(
-        self, address: Address, kind: str, subject: Any, parent: Frame | None,
-        turn: Turn | None = None,
-    ) -> None:  # fmt: skip
+        self, address: Address, kind: str, subject: Any, parent: Frame | None, turn: Turn | None = None
+    ) -> None:
         self.address, self.kind, self.subject, self.parent = address, kind, subject, parent
         self.depth = 0 if parent is None else parent.depth + 1
         self.turn = Turn() if turn is None else turn

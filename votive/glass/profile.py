@@ -218,9 +218,7 @@ class Profile(Shown):
     def rows(self, sort: str = "own") -> list[Cost]:
         """Costs, the largest first."""
         if sort not in ("own", "seconds", "calls", "allocated", "peak"):
-            raise ValueError(
-                f"profile: sort must be own, seconds, calls, allocated or peak, got {sort!r}."
-            )
+            raise ValueError(f"profile: sort must be own, seconds, calls, allocated or peak, got {sort!r}.")
         return sorted(self.costs, key=lambda c: -getattr(c, sort))
 
     def table(self, limit: int | None = 30, sort: str = "own") -> str:
@@ -228,14 +226,19 @@ class Profile(Shown):
         whole = self.seconds or 1.0
         rows = [
             (
-                c.address or "(model)", c.name, c.kind, c.calls, f"{c.own * 1e3:.3f}",
-                f"{c.seconds * 1e3:.3f}", f"{100 * c.own / whole:.1f}", size(c.allocated),
+                c.address or "(model)",
+                c.name,
+                c.kind,
+                c.calls,
+                f"{c.own * 1e3:.3f}",
+                f"{c.seconds * 1e3:.3f}",
+                f"{100 * c.own / whole:.1f}",
+                size(c.allocated),
                 size(c.peak),
             )
             for c in self.rows(sort)[:limit]
-        ]  # fmt: skip
-        columns = ["address", "name", "kind", ">calls", ">own ms", ">total ms", ">own %",
-                   ">allocated", ">peak"]  # fmt: skip
+        ]
+        columns = ["address", "name", "kind", ">calls", ">own ms", ">total ms", ">own %", ">allocated", ">peak"]
         return table("", columns, rows)
 
     def __str__(self) -> str:
@@ -294,9 +297,15 @@ def _copy_bytes(source: Span, target: Span) -> None:
 
 
 def profile(
-    model: Any, *inputs: Any, ops: bool = True, repeat: int = 3, warmup: int = 1,
-    memory: bool = True, loss: Callable[[Any], Any] | None = None, **kwargs: Any,
-) -> Profile:  # fmt: skip
+    model: Any,
+    *inputs: Any,
+    ops: bool = True,
+    repeat: int = 3,
+    warmup: int = 1,
+    memory: bool = True,
+    loss: Callable[[Any], Any] | None = None,
+    **kwargs: Any,
+) -> Profile:
     """Run `model(*inputs, **kwargs)` and tell what each address costs in time and memory.
 
     With `loss`, a function of the output, the backward pass is measured too. Without a graph being
@@ -309,9 +318,7 @@ def profile(
     (1, 2048, True)
     """
     if repeat < 1 or warmup < 0:
-        raise ValueError(
-            f"profile: repeat must be positive and warmup not negative, got {repeat} and {warmup}."
-        )
+        raise ValueError(f"profile: repeat must be positive and warmup not negative, got {repeat} and {warmup}.")
     beginning = Beginning(model, inputs, kwargs)
 
     def once(clock: _Clock | None) -> Span | None:

@@ -32,10 +32,19 @@ _KEPT = "it is kept outside of the result"
 _UNREAD_FIRST = ("copy", "_fill", "_transfer_")
 # Operators that only move elements, with the arguments whose elements they move.
 _MOVING = {
-    "cat": (0,), "stack": (0,), "_index": (0,), "index_select": (0,), "gather": (0,), "take": (0,),
-    "roll": (0,), "flip": (0,), "_where": (1, 2), "_masked_fill": (0, 2), "_index_put": (0, 3),
+    "cat": (0,),
+    "stack": (0,),
+    "_index": (0,),
+    "index_select": (0,),
+    "gather": (0,),
+    "take": (0,),
+    "roll": (0,),
+    "flip": (0,),
+    "_where": (1, 2),
+    "_masked_fill": (0, 2),
+    "_index_put": (0, 3),
     "index_copy": (0, 3),
-}  # fmt: skip
+}
 # Operators that compute row by row, along the dimension that is their second argument.
 _ROWS = ("_softmax", "_log_softmax")
 # Others that leave out elements of what they read: nobody knows whether those that count.
@@ -72,9 +81,7 @@ class Reach:
     def __init__(self, owner: Any) -> None:
         self.owner = owner
         self.fates: dict[Key, Fate] = {}
-        self._marks: weakref.WeakKeyDictionary[Any, dict[Mark, Marked]] = (
-            weakref.WeakKeyDictionary()
-        )
+        self._marks: weakref.WeakKeyDictionary[Any, dict[Mark, Marked]] = weakref.WeakKeyDictionary()
         self._open: set[Key] = set()  # those not yet seen in a result
         self._cut: dict[Key, str] = {}
         self._numbers: set[Key] = set()
@@ -122,8 +129,9 @@ class Reach:
             # What is beside an element in its row counts for it.
             exact = {
                 mark: np.broadcast_to(m.elements(t).any(args[1], keepdims=True), tuple(t.shape))
-                for mark, m, t in self._found(args[0]) if not m.vague(t)
-            }  # fmt: skip
+                for mark, m, t in self._found(args[0])
+                if not m.vague(t)
+            }
         self._pass_on(op.name, sources, [*fresh, *written], by_element, written, exact)
         self._add(mutated(call) if op.name != "_transfer_" else (), self._some(sources))
 
@@ -146,10 +154,11 @@ class Reach:
 
     def _found(self, value: Any) -> list[tuple[Mark, Marked, Any]]:
         return [
-            (mark, marked, t) for _, t in values.tensors(value)
+            (mark, marked, t)
+            for _, t in values.tensors(value)
             for mark, marked in list(self._marks.get(t._storage.root, {}).items())
             if marked.state(t)
-        ]  # fmt: skip
+        ]
 
     def _some(self, sources: Any) -> dict[Mark, int]:
         return {mark: min(state, SOME) for mark, state in self.marks_of(sources).items()}
@@ -176,9 +185,14 @@ class Reach:
         return found
 
     def _pass_on(
-        self, name: str, sources: Any, to: list[Any], by_element: bool, written: list[Any],
+        self,
+        name: str,
+        sources: Any,
+        to: list[Any],
+        by_element: bool,
+        written: list[Any],
         exact: dict[Mark, Any] | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         """Mark what was computed from sources, after what was there before is gone."""
         new: list[tuple[Any, Mark, int, Any]] = []
         for mark, marked, source in self._found(sources):

@@ -81,6 +81,4 @@ class Receipt(Shown):
         return sum(s.times for s in self.sites.values())
 
     def __str__(self) -> str:
-        return "\n".join(f"{a or '(model)'}  {s}" for a, s in self.sites.items()) or (
-            "nothing was changed"
-        )
+        return "\n".join(f"{a or '(model)'}  {s}" for a, s in self.sites.items()) or ("nothing was changed")

@@ -32,10 +32,7 @@ class Beginning:
                         small = b.numel() <= _LARGEST
                         copy = b.detach().clone() if small else None
                         self.buffers.append((module, name, b, b._writes, copy))
-            self.grads = [
-                (p, p.grad, None if p.grad is None else p.grad.detach().clone())
-                for p in model.parameters()
-            ]
+            self.grads = [(p, p.grad, None if p.grad is None else p.grad.detach().clone()) for p in model.parameters()]
         fixed = [(f"parameter {n}", p) for n, p in model.named_parameters()]
         given = (args, kwargs)
         fixed += [(f"input {'.'.join(map(str, p[1:]))}", t) for p, t in values.tensors(given)]
@@ -49,8 +46,7 @@ class Beginning:
         for name, tensor, version in self.fixed:
             if tensor._writes != version:
                 raise RuntimeError(
-                    f"back: {name} was changed in place by the run, so the run cannot be repeated; "
-                    "give it a copy."
+                    f"back: {name} was changed in place by the run, so the run cannot be repeated; give it a copy."
                 )
         set_random_state(self.random)
         with votive.no_grad():

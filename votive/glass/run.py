@@ -60,9 +60,14 @@ class Run:
     """One run of `model(*args, **kwargs)`, and of the backward pass of `loss` of its result."""
 
     def __init__(
-        self, model: Any, args: tuple[Any, ...], kwargs: dict[str, Any], loss: Any, ops: bool,
+        self,
+        model: Any,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        loss: Any,
+        ops: bool,
         changes: list[tuple[int, Change]],
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.model, self.args, self.kwargs, self.loss = model, args, kwargs, loss
         self.changes = changes
         self.index = -1

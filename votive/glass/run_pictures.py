@@ -48,17 +48,26 @@ def _profile(found: Profile) -> Pictures:
         rows = [c for c in found.rows("seconds") if (c.kind == "op") == (kind == "operators")]
         most = max((c.seconds for c in rows), default=0.0) or 1.0
         cells = [
-            [c.address or "(model)", c.name, c.calls, f"{c.seconds * 1e3:.3f} ms",
-             f"{c.own * 1e3:.3f} ms", size(c.allocated), size(c.peak)] for c in rows
-        ]  # fmt: skip
+            [
+                c.address or "(model)",
+                c.name,
+                c.calls,
+                f"{c.seconds * 1e3:.3f} ms",
+                f"{c.own * 1e3:.3f} ms",
+                size(c.allocated),
+                size(c.peak),
+            ]
+            for c in rows
+        ]
         columns = ["address", "class", ">calls", ">time", ">own", ">allocated", ">peak"]
         return [Table(columns, cells, kind, shares=[c.seconds / most for c in rows])]
 
     run: Span = found.run
     return {
-        "flame": lambda: [Flame.of(run)], "modules": lambda: table("modules"),
+        "flame": lambda: [Flame.of(run)],
+        "modules": lambda: table("modules"),
         "operators": lambda: table("operators"),
-    }  # fmt: skip
+    }
 
 
 @shows(Debugger)
@@ -81,12 +90,14 @@ def _receipt(receipt: Receipt) -> Pictures:
     said = {True: "yes", False: "no", None: "unknown"}
     rows = [
         [
-            a or "(model)", s.times, s.largest if s.measured else "",
+            a or "(model)",
+            s.times,
+            s.largest if s.measured else "",
             f"{s.relative:.2%}" if s.measured else "",
             said[s.reached] + (f": {s.why}" if s.why else ""),
         ]
         for a, s in receipt.sites.items()
-    ]  # fmt: skip
+    ]
     sizes = [s.relative if math.isfinite(s.relative) else 0.0 for s in receipt.sites.values()]
     most = max(sizes, default=0.0) or 1.0
     shares = [size / most for size in sizes]
@@ -98,8 +109,10 @@ def _receipt(receipt: Receipt) -> Pictures:
 @shows(Patch)
 def _patch(patch: Patch) -> Pictures:
     def edits() -> list[Any]:
-        rows = [[e.at, e.do, _told(e), sum(fired.values())]
-                for e, fired in zip(patch.edits, patch.receipt.edits, strict=True)]  # fmt: skip
+        rows = [
+            [e.at, e.do, _told(e), sum(fired.values())]
+            for e, fired in zip(patch.edits, patch.receipt.edits, strict=True)
+        ]
         return [Table(["at", "do", "value", ">times"], rows, "edits"), *patch.receipt.figures()]
 
     return {"edits": edits}
@@ -108,8 +121,11 @@ def _patch(patch: Patch) -> Pictures:
 @shows(Edit)
 def _edit(edit: Edit) -> Pictures:
     rows = [["at", edit.at], ["do", edit.do], ["value", _told(edit)]]
-    rows += [[n, str(list(getattr(edit, n)))] for n in ("positions", "features", "samples", "runs")
-             if getattr(edit, n) is not None]  # fmt: skip
+    rows += [
+        [n, str(list(getattr(edit, n)))]
+        for n in ("positions", "features", "samples", "runs")
+        if getattr(edit, n) is not None
+    ]
     return {"edit": lambda: [Table(["", ""], rows)]}
 
 
@@ -122,17 +138,16 @@ def _told(edit: Edit) -> str:
 
 @shows(Difference)
 def _difference(found: Difference) -> Pictures:
-    rows = [[k, cell if isinstance(cell, (int, float, str)) else str(cell)]
-            for k, cell in asdict(found).items()]  # fmt: skip
+    rows = [[k, cell if isinstance(cell, (int, float, str)) else str(cell)] for k, cell in asdict(found).items()]
     return {"difference": lambda: [Table(["", ">value"], rows)]}
 
 
 @shows(Lockstep)
 def _lockstep(found: Lockstep) -> Pictures:
     rows = [
-        [r.address or "(model)", r.error, r.relative, r.max, r.cosine,
-         "" if r.within else r.note or "diverges"] for r in found.rows
-    ]  # fmt: skip
+        [r.address or "(model)", r.error, r.relative, r.max, r.cosine, "" if r.within else r.note or "diverges"]
+        for r in found.rows
+    ]
     columns = ["address", ">error", ">relative", ">max", ">cosine", ""]
     errors = [e if math.isfinite(e) else math.nan for _, e in found.growth]
     names = [a or "(model)" for a, _ in found.growth]

@@ -40,8 +40,7 @@ class Saliency(Drawn):
 
     def to_dict(self) -> dict[str, Any]:
         """Plain lists."""
-        told = {"scores": self.scores, "output": self.output, "tokens": self.tokens,
-                "gap": self.gap}  # fmt: skip
+        told = {"scores": self.scores, "output": self.output, "tokens": self.tokens, "gap": self.gap}
         plain = {k: v.tolist() for k, v in told.items() if v is not None}
         return {"method": self.method, **plain}
 
@@ -54,10 +53,16 @@ class Saliency(Drawn):
             cells = [token_labels(row, self.tokenizer) for row in self.tokens.tolist()]
             labels = cells[0] if count == 1 else labels
         return Heatmap(
-            self.scores.tolist(), [str(i) for i in range(count)], labels,
-            cells=cells if count > 1 else None, title=f"saliency: {self.method}",
-            x_name="position", y_name="sample", legend="score", signed=self.method != "gradient",
-        )  # fmt: skip
+            self.scores.tolist(),
+            [str(i) for i in range(count)],
+            labels,
+            cells=cells if count > 1 else None,
+            title=f"saliency: {self.method}",
+            x_name="position",
+            y_name="sample",
+            legend="score",
+            signed=self.method != "gradient",
+        )
 
 
 class _Embedding(Probe):
@@ -81,11 +86,18 @@ class _Embedding(Probe):
 
 
 def saliency(
-    model: Any, *args: Any, target: Any = None, position: int = -1,
-    method: str = "gradient_x_input", metric: Callable[[Any], Any] | None = None,
-    steps: int = 32, baseline: Any = None, embedding: Any = None, tokenizer: Any = None,
+    model: Any,
+    *args: Any,
+    target: Any = None,
+    position: int = -1,
+    method: str = "gradient_x_input",
+    metric: Callable[[Any], Any] | None = None,
+    steps: int = 32,
+    baseline: Any = None,
+    embedding: Any = None,
+    tokenizer: Any = None,
     **kwargs: Any,
-) -> Saliency:  # fmt: skip
+) -> Saliency:
     """How much each token matters for the logit of `target` at a position, or for a `metric`.
 
     "gradient" is the norm of the gradient at a token's embedding (Simonyan et al. 2013,
@@ -108,9 +120,7 @@ def saliency(
         raise ValueError("saliency: give target or metric, not both.")
     if steps < 1:
         raise ValueError(f"saliency: steps must be positive, got {steps}.")
-    if method == "integrated_gradients" and any(
-        hasattr(v, "get_seq_length") for v in (*args, *kwargs.values())
-    ):
+    if method == "integrated_gradients" and any(hasattr(v, "get_seq_length") for v in (*args, *kwargs.values())):
         raise ValueError(
             f"saliency: {method!r} runs the text many times, and each run would fill the cache; "
             "give the whole text, without a cache."
@@ -193,9 +203,7 @@ def _table(model: Any, given: Any) -> Any:
     except LookupError:
         found = next((m for m in model.modules() if hasattr(m, "num_embeddings")), None)
     if found is None:
-        raise LookupError(
-            f"{type(model).__name__} has no embedding that could be found; name it with embedding=."
-        )
+        raise LookupError(f"{type(model).__name__} has no embedding that could be found; name it with embedding=.")
     return found
 
 
@@ -204,6 +212,4 @@ def _baseline(given: Any, x: Any) -> Any:
     try:
         return found.expand(x.shape)
     except RuntimeError:
-        raise ValueError(
-            f"saliency: baseline of shape {tuple(found.shape)} does not fit {tuple(x.shape)}."
-        ) from None
+        raise ValueError(f"saliency: baseline of shape {tuple(found.shape)} does not fit {tuple(x.shape)}.") from None

@@ -16,9 +16,14 @@ from . import values
 from .probe import Frame
 
 _KNOWN = (
-    nn.RNNBase, nn.MultiheadAttention, nn.TransformerEncoderLayer, nn.TransformerDecoderLayer,
-    nn.TransformerEncoder, nn.TransformerDecoder, nn.Transformer,
-)  # fmt: skip
+    nn.RNNBase,
+    nn.MultiheadAttention,
+    nn.TransformerEncoderLayer,
+    nn.TransformerDecoderLayer,
+    nn.TransformerEncoder,
+    nn.TransformerDecoder,
+    nn.Transformer,
+)
 _TURNS = (nn.RNNBase, nn.MultiheadAttention)  # inside, positions come first in any case
 # The inputs that are texts, by number or by name; others are states and masks.
 _TEXTS = {
@@ -35,9 +40,7 @@ class Layout:
 
     call: Frame | None
 
-    def dims(
-        self, frame: Frame, side: str, path: tuple[str, ...], shape: tuple[int, ...]
-    ) -> Dims | None:
+    def dims(self, frame: Frame, side: str, path: tuple[str, ...], shape: tuple[int, ...]) -> Dims | None:
         """Shape, and dimensions of samples, positions, features; None: samples come first."""
         size, last = len(shape), len(shape) - 1 if shape else None
         plain: Dims = (shape, None, None, last)

@@ -51,10 +51,18 @@ class Session(SessionBase, Shown):
     """
 
     def __init__(
-        self, model: Any, tokenizer: Any, prompt: str | Sequence[int], *, edits: Any = (),
-        seed: int = 0, block: int | None = 32, memory_limit: int | None = 1 << 31, top: int = 10,
+        self,
+        model: Any,
+        tokenizer: Any,
+        prompt: str | Sequence[int],
+        *,
+        edits: Any = (),
+        seed: int = 0,
+        block: int | None = 32,
+        memory_limit: int | None = 1 << 31,
+        top: int = 10,
         **settings: Any,
-    ) -> None:  # fmt: skip
+    ) -> None:
         check_model(model)
         if (block is not None and block < 1) or top < 1:
             raise ValueError(f"Session: block and top must be positive, got {block} and {top}.")
@@ -71,9 +79,14 @@ class Session(SessionBase, Shown):
         self._history = [Cursor(root.id, config, 0)]
         self._at = 0
         self._begun: dict[str, Any] = {
-            "prompt": list(root.tokens), "edits": begin(edits), "seed": seed, "block": block,
-            "top": top, "memory_limit": memory_limit, "settings": config,
-        }  # fmt: skip
+            "prompt": list(root.tokens),
+            "edits": begin(edits),
+            "seed": seed,
+            "block": block,
+            "top": top,
+            "memory_limit": memory_limit,
+            "settings": config,
+        }
 
     # --- where it stands ----------------------------------------------------------------------
 
@@ -164,9 +177,7 @@ class Session(SessionBase, Shown):
             raise ValueError("auto: nothing says how long the text may be; give max_new_tokens.")
         return max(int(length) - self.node.stop, 0)
 
-    def _auto(
-        self, limit: int, own: Callable[[Any], Any] | None, reader: Any, eos: set[int]
-    ) -> Iterator[SessionNode]:
+    def _auto(self, limit: int, own: Callable[[Any], Any] | None, reader: Any, eos: set[int]) -> Iterator[SessionNode]:
         self._stop = False
         made = 0
         while not self._stop and made < limit:
@@ -232,10 +243,18 @@ class Session(SessionBase, Shown):
         logits = self.logits(node)
         self.outlook(node)  # while the logits are at hand
         logprob = float(logits.double().log_softmax(-1)[token])
-        self._go(self._add(
-            parent=node, tokens=(token,), plan=node.plan, settings=cursor.settings,
-            salt=cursor.salt, how=how, rng=rng, logprob=logprob,
-        ))  # fmt: skip
+        self._go(
+            self._add(
+                parent=node,
+                tokens=(token,),
+                plan=node.plan,
+                settings=cursor.settings,
+                salt=cursor.salt,
+                how=how,
+                rng=rng,
+                logprob=logprob,
+            )
+        )
 
     def _picker(self, node: SessionNode, settings: Any) -> Picker:
         return Picker(settings, self.tokens_of(node), len(self.root_of(node).tokens))
@@ -322,9 +341,16 @@ class Session(SessionBase, Shown):
         if node.parent_id is None:
             return self._root(node.tokens, plan, cursor.settings, cursor.salt, variant_of=node.id)
         return self._add(
-            parent=node.parent, tokens=node.tokens, plan=plan, settings=cursor.settings,
-            salt=cursor.salt, how="edited", rng=node.rng, logprob=node.logprob, variant_of=node.id,
-        )  # fmt: skip
+            parent=node.parent,
+            tokens=node.tokens,
+            plan=plan,
+            settings=cursor.settings,
+            salt=cursor.salt,
+            how="edited",
+            rng=node.rng,
+            logprob=node.logprob,
+            variant_of=node.id,
+        )
 
     def set_prompt(self, prompt: str | Sequence[int]) -> SessionNode:
         """Begin again with another prompt; blocks that it shares with earlier ones are kept.

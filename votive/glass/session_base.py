@@ -87,9 +87,8 @@ class SessionBase:
         return other.logits(prefix_in(other, found))
 
     def hidden(
-        self, at: Any = "**", node: SessionNode | int | None = None, *, policy: str = "copy",
-        whole: bool = False,
-    ) -> Any:  # fmt: skip
+        self, at: Any = "**", node: SessionNode | int | None = None, *, policy: str = "copy", whole: bool = False
+    ) -> Any:
         """Run a node again under `glass.capture`, with its edits, and give the capture.
 
         With `whole`, all parts of the path are run, each a run of the capture (`all` gives them).
@@ -137,23 +136,24 @@ class SessionBase:
         return node._prefix
 
     def _root(
-        self, tokens: Sequence[int], plan: Plan, settings: Any, salt: int,
-        variant_of: int | None = None,
-    ) -> SessionNode:  # fmt: skip
+        self, tokens: Sequence[int], plan: Plan, settings: Any, salt: int, variant_of: int | None = None
+    ) -> SessionNode:
         if not tokens:
             raise ValueError("Session: the prompt is empty; give at least one token.")
         how = "prompt" if variant_of is None else "edited"
         return self._add(
-            parent=None, tokens=tuple(tokens), plan=plan, settings=settings, salt=salt, how=how,
-            variant_of=variant_of,
-        )  # fmt: skip
+            parent=None, tokens=tuple(tokens), plan=plan, settings=settings, salt=salt, how=how, variant_of=variant_of
+        )
 
     def _add(self, *, parent: SessionNode | None, **given: Any) -> SessionNode:
         """The node with these properties behind a parent: the one that is there, or a new one."""
         made = SessionNode(
-            self, id=len(self.nodes), parent_id=None if parent is None else parent.id,
-            start=0 if parent is None else parent.stop, **given,
-        )  # fmt: skip
+            self,
+            id=len(self.nodes),
+            parent_id=None if parent is None else parent.id,
+            start=0 if parent is None else parent.stop,
+            **given,
+        )
         key = made.key()
         for other in self.roots if parent is None else parent.children:
             if other.key() == key:
@@ -209,6 +209,5 @@ def check_model(model: Any) -> None:
         )
     if model.training:
         raise ValueError(
-            "Session: the model is in training mode, where dropout makes every run another one; "
-            "call model.eval()."
+            "Session: the model is in training mode, where dropout makes every run another one; call model.eval()."
         )

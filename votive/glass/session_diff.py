@@ -50,14 +50,14 @@ class SessionDiff(Shown):
         def shown(text: str | None, tokens: list[int]) -> str:
             return repr(text) if text is not None else str(tokens)
 
-        return "\n".join([
-            f"common  {shown(self.common_text, self.common)}",
-            f"a       {shown(self.a_text, self.a_tokens)}  p {self.a_in_a:.4g}, in b "
-            f"{self.a_in_b:.4g}",
-            f"b       {shown(self.b_text, self.b_tokens)}  p {self.b_in_b:.4g}, in a "
-            f"{self.b_in_a:.4g}",
-            f"KL(a|b) {self.kl_ab:.4g}  KL(b|a) {self.kl_ba:.4g}",
-        ])  # fmt: skip
+        return "\n".join(
+            [
+                f"common  {shown(self.common_text, self.common)}",
+                f"a       {shown(self.a_text, self.a_tokens)}  p {self.a_in_a:.4g}, in b {self.a_in_b:.4g}",
+                f"b       {shown(self.b_text, self.b_tokens)}  p {self.b_in_b:.4g}, in a {self.b_in_a:.4g}",
+                f"KL(a|b) {self.kl_ab:.4g}  KL(b|a) {self.kl_ba:.4g}",
+            ]
+        )
 
 
 def compare(session: Any, a: SessionNode, b: SessionNode) -> SessionDiff:
@@ -76,11 +76,20 @@ def compare(session: Any, a: SessionNode, b: SessionNode) -> SessionDiff:
     logs = [session.logits(n).double().log_softmax(-1) for n in (a, b)]
     text = session.decode if session.tokenizer is not None else lambda tokens: None
     return SessionDiff(
-        fork, ours[:same], ours[same:], theirs[same:],
-        _of(at_a, first[0]), _of(at_a, first[1]), _of(at_b, first[0]), _of(at_b, first[1]),
-        _divergence(*logs), _divergence(*logs[::-1]),
-        text(ours[:same]), text(ours[same:]), text(theirs[same:]),
-    )  # fmt: skip
+        fork,
+        ours[:same],
+        ours[same:],
+        theirs[same:],
+        _of(at_a, first[0]),
+        _of(at_a, first[1]),
+        _of(at_b, first[0]),
+        _of(at_b, first[1]),
+        _divergence(*logs),
+        _divergence(*logs[::-1]),
+        text(ours[:same]),
+        text(ours[same:]),
+        text(theirs[same:]),
+    )
 
 
 def _probabilities(node: SessionNode, length: int) -> Any:

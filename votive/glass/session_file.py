@@ -112,33 +112,49 @@ def save(session: Any, path: Any) -> None:
 
     nodes = [
         {
-            "parent": n.parent_id, "tokens": list(n.tokens), "plan": planned(n.plan),
-            "settings": setting(n.settings), "salt": n.salt, "how": n.how, "rng": n.rng,
-            "logprob": n.logprob, "variant_of": n.variant_of,
-            "outlook": None if n._outlook is None else [
-                list(n._outlook.ids), list(n._outlook.probabilities), n._outlook.entropy,
-                n._outlook.digest,
-            ],
+            "parent": n.parent_id,
+            "tokens": list(n.tokens),
+            "plan": planned(n.plan),
+            "settings": setting(n.settings),
+            "salt": n.salt,
+            "how": n.how,
+            "rng": n.rng,
+            "logprob": n.logprob,
+            "variant_of": n.variant_of,
+            "outlook": None
+            if n._outlook is None
+            else [list(n._outlook.ids), list(n._outlook.probabilities), n._outlook.entropy, n._outlook.digest],
         }
         for n in session.nodes
-    ]  # fmt: skip
+    ]
     begun = dict(session._begun)
     begun["edits"], begun["settings"] = planned(begun["edits"]), setting(begun["settings"])
     actions = [
         [name, {**given, "plan": planned(given["plan"])} if "plan" in given else given]
         for name, given in session.actions
     ]
-    votive.save({
-        "format": _FORMAT, "version": _VERSION,
-        "model": {
-            "hash": model_hash(session.model), "class": type(session.model).__name__,
-            "name": str(getattr(session.model, "name_or_path", "")),
+    votive.save(
+        {
+            "format": _FORMAT,
+            "version": _VERSION,
+            "model": {
+                "hash": model_hash(session.model),
+                "class": type(session.model).__name__,
+                "name": str(getattr(session.model, "name_or_path", "")),
+            },
+            "tokenizer": tokenizer_hash(session.tokenizer),
+            "begun": begun,
+            "nodes": nodes,
+            "settings": settings.rows,
+            "plans": plans.rows,
+            "history": [[c.node, setting(c.settings), c.salt] for c in session._history],
+            "at": session._at,
+            "salts": session._salts,
+            "actions": actions,
+            "seed": session.seed,
         },
-        "tokenizer": tokenizer_hash(session.tokenizer),
-        "begun": begun, "nodes": nodes, "settings": settings.rows, "plans": plans.rows,
-        "history": [[c.node, setting(c.settings), c.salt] for c in session._history],
-        "at": session._at, "salts": session._salts, "actions": actions, "seed": session.seed,
-    }, path)  # fmt: skip
+        path,
+    )
 
 
 def load(kind: Any, path: Any, model: Any, tokenizer: Any, *, force: bool) -> Any:
@@ -147,9 +163,7 @@ def load(kind: Any, path: Any, model: Any, tokenizer: Any, *, force: bool) -> An
     if not isinstance(told, dict) or told.get("format") != _FORMAT:
         raise FileFormatError(f"Session.load: {path} holds no session.")
     if told["version"] > _VERSION:
-        raise FileFormatError(
-            f"Session.load: {path} has version {told['version']}; this votive reads {_VERSION}."
-        )
+        raise FileFormatError(f"Session.load: {path} has version {told['version']}; this votive reads {_VERSION}.")
     if not force:
         _check(told, path, model, tokenizer)
     try:
@@ -168,9 +182,7 @@ def _check(told: dict[str, Any], path: Any, model: Any, tokenizer: Any) -> None:
             "or with force=True, and then its nodes will differ."
         )
     if tokenizer is not None and told["tokenizer"] not in (None, tokenizer_hash(tokenizer)):
-        raise SessionMismatch(
-            f"Session.load: {path} was made with another tokenizer; give that one, or force=True."
-        )
+        raise SessionMismatch(f"Session.load: {path} was made with another tokenizer; give that one, or force=True.")
 
 
 def _built(kind: Any, told: dict[str, Any], model: Any, tokenizer: Any) -> Any:
@@ -180,21 +192,32 @@ def _built(kind: Any, told: dict[str, Any], model: Any, tokenizer: Any) -> Any:
     plans = [plan_from_data(p) for p in told["plans"]]
     begun = told["begun"]
     session = kind(
-        model, tokenizer, begun["prompt"], seed=begun["seed"], block=begun["block"],
-        top=begun["top"], memory_limit=begun["memory_limit"],
-    )  # fmt: skip
-    session._begun = {
-        **begun, "edits": plans[begun["edits"]], "settings": configs[begun["settings"]],
-    }  # fmt: skip
+        model,
+        tokenizer,
+        begun["prompt"],
+        seed=begun["seed"],
+        block=begun["block"],
+        top=begun["top"],
+        memory_limit=begun["memory_limit"],
+    )
+    session._begun = {**begun, "edits": plans[begun["edits"]], "settings": configs[begun["settings"]]}
     session.nodes.clear()
     for i, n in enumerate(told["nodes"]):
         parent = None if n["parent"] is None else session.nodes[n["parent"]]
         node = SessionNode(
-            session, id=i, parent_id=n["parent"], tokens=tuple(n["tokens"]),
-            start=0 if parent is None else parent.stop, plan=plans[n["plan"]],
-            settings=configs[n["settings"]], salt=n["salt"], how=n["how"], rng=n["rng"],
-            logprob=n["logprob"], variant_of=n["variant_of"],
-        )  # fmt: skip
+            session,
+            id=i,
+            parent_id=n["parent"],
+            tokens=tuple(n["tokens"]),
+            start=0 if parent is None else parent.stop,
+            plan=plans[n["plan"]],
+            settings=configs[n["settings"]],
+            salt=n["salt"],
+            how=n["how"],
+            rng=n["rng"],
+            logprob=n["logprob"],
+            variant_of=n["variant_of"],
+        )
         if n["outlook"] is not None:
             ids, probabilities, entropy, digest = n["outlook"]
             node._outlook = Outlook(tuple(ids), tuple(probabilities), entropy, digest)
@@ -205,8 +228,7 @@ def _built(kind: Any, told: dict[str, Any], model: Any, tokenizer: Any) -> Any:
     session._at, session._salts = told["at"], told["salts"]
     session.seed = told.get("seed", begun["seed"])
     session.actions = [
-        (name, {**given, "plan": plans[given["plan"]]} if "plan" in given else given)
-        for name, given in told["actions"]
+        (name, {**given, "plan": plans[given["plan"]]} if "plan" in given else given) for name, given in told["actions"]
     ]
     session.node  # noqa: B018 - a history that leads nowhere is told now
     return session
@@ -237,9 +259,7 @@ class Replay(Shown):
 
 def replay(session: Any, *, strict: bool) -> Replay:
     """Feed and draw everything anew."""
-    feeder = Feeder(
-        session.model, block=session.feeder.block, limit=session.feeder.store.limit
-    )  # fmt: skip
+    feeder = Feeder(session.model, block=session.feeder.block, limit=session.feeder.store.limit)
     found = Replay(nodes=len(session.nodes))
     for node in session.nodes:
         if node._outlook is not None:

@@ -67,8 +67,7 @@ def change(plan: Plan, edits: Any, since: int) -> Plan:
     # What was made until some position, and is given again, must not be made twice before it.
     ended = {one.key: one.until for one in out if one.until is not None}
     return tuple(
-        replace(n, since=max(n.since, ended[n.key])) if n.in_force and n.key in ended else n
-        for n in (*out, *given)
+        replace(n, since=max(n.since, ended[n.key])) if n.in_force and n.key in ended else n for n in (*out, *given)
     )
 
 

@@ -19,10 +19,19 @@ from .session_tree import Outlook
 
 # One text, one cache of its own, no search over several: these have no meaning here.
 _REFUSED = (
-    "num_beams", "num_return_sequences", "early_stopping", "length_penalty", "use_cache",
-    "cache_implementation", "prefill_chunk_size", "num_assistant_tokens", "max_time", "seed",
-    "num_assistant_tokens_schedule", "assistant_confidence_threshold",
-)  # fmt: skip
+    "num_beams",
+    "num_return_sequences",
+    "early_stopping",
+    "length_penalty",
+    "use_cache",
+    "cache_implementation",
+    "prefill_chunk_size",
+    "num_assistant_tokens",
+    "max_time",
+    "seed",
+    "num_assistant_tokens_schedule",
+    "assistant_confidence_threshold",
+)
 
 
 def config_for(model: Any, settings: Mapping[str, Any]) -> GenerationConfig:
@@ -39,9 +48,7 @@ def updated(config: GenerationConfig, settings: Mapping[str, Any]) -> Generation
     new = config.updated(**settings).resolved()
     idle = [n for n in SAMPLING if settings.get(n) not in (None, off_value(n))]
     if idle and not new.do_sample:
-        warnings.warn(
-            f"Session: {', '.join(idle)} has no effect without do_sample=True.", stacklevel=3
-        )
+        warnings.warn(f"Session: {', '.join(idle)} has no effect without do_sample=True.", stacklevel=3)
     return new
 
 

@@ -38,24 +38,11 @@ def to_script(session: Any, setup: str | None) -> str:
     ]
     if session.tokenizer is not None:
         ending.append("print(session.text)")
-    head = [
-        '"""A session with votive, step by step."""',
-        "",
-        "import votive",
-        "from votive import glass",
-    ]
+    head = ['"""A session with votive, step by step."""', "", "import votive", "from votive import glass"]
     if body.needs_bytes:
         head[2:2] = ["import base64", ""]
         head += ["", "", *_READER]
-    parts = [
-        *head,
-        "",
-        _setup(session) if setup is None else setup.strip(),
-        "",
-        *calls,
-        "",
-        *ending,
-    ]
+    parts = [*head, "", _setup(session) if setup is None else setup.strip(), "", *calls, "", *ending]
     return "\n".join(parts) + "\n"
 
 
@@ -67,10 +54,7 @@ def _setup(session: Any) -> str:
             "setup='...', lines that define model and tokenizer."
         )
     dtype = str(session.model.dtype)
-    lines = [
-        f"model = votive.models.AutoModelForCausalLM.from_pretrained({name!r}, dtype={dtype})",
-        "model.eval()",
-    ]
+    lines = [f"model = votive.models.AutoModelForCausalLM.from_pretrained({name!r}, dtype={dtype})", "model.eval()"]
     if str(session.model.device) != "cpu":
         lines.append(f"model.to({str(session.model.device)!r})")
     source = f"votive.text.Tokenizer.from_pretrained({name!r})"

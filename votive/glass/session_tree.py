@@ -47,10 +47,21 @@ class SessionNode(Shown):
     """
 
     def __init__(
-        self, session: Any, *, id: int, parent_id: int | None, tokens: tuple[int, ...], start: int,
-        plan: Plan, settings: Any, salt: int, how: str, rng: bytes | None = None,
-        logprob: float | None = None, variant_of: int | None = None,
-    ) -> None:  # fmt: skip
+        self,
+        session: Any,
+        *,
+        id: int,
+        parent_id: int | None,
+        tokens: tuple[int, ...],
+        start: int,
+        plan: Plan,
+        settings: Any,
+        salt: int,
+        how: str,
+        rng: bytes | None = None,
+        logprob: float | None = None,
+        variant_of: int | None = None,
+    ) -> None:
         # A node is part of a session and must not keep it alive.
         self._session = weakref.ref(session)
         self.id, self.parent_id, self.tokens, self.start = id, parent_id, tokens, start

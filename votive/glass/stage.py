@@ -25,8 +25,7 @@ EDITS, CHANGES, LOOKS = range(3)
 class Turn:
     """What all probes share of one running call."""
 
-    __slots__ = ("answered", "args", "call", "error", "instead", "kwargs", "output", "seconds",
-                 "shown", "skipped")  # fmt: skip
+    __slots__ = ("answered", "args", "call", "error", "instead", "kwargs", "output", "seconds", "shown", "skipped")
 
     def __init__(self, args: tuple[Any, ...] = (), kwargs: Any = None, call: Any = None) -> None:
         self.args, self.call = args, call
@@ -151,9 +150,7 @@ class Stage(Observer):
                 reach.read(tensor)
 
     def _frames(self, call: Any) -> Frames:
-        return [
-            (p, p.stack[-1]) for p in self.probes if p.stack and p.stack[-1].turn.call is call
-        ]  # fmt: skip
+        return [(p, p.stack[-1]) for p in self.probes if p.stack and p.stack[-1].turn.call is call]
 
 
 STAGE = Stage()
@@ -167,9 +164,7 @@ def taking_part() -> tuple[Any, ...]:
     return tuple(p for p in STAGE.probes if p.order != EDITS or any(p is c for c in chosen))
 
 
-def conduct(
-    module: Any, args: tuple[Any, ...], kwargs: dict[str, Any], proceed: Callable[..., Any]
-) -> Any:
+def conduct(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any], proceed: Callable[..., Any]) -> Any:
     """Stand around a module's call, for all probes that see it."""
     frames: Frames = []
     turn = Turn(args, kwargs)
@@ -283,9 +278,7 @@ def _operator_instead(turn: Turn, call: Any) -> Any:
 def _is(value: Any, default: Any) -> bool:
     """Whether an argument is the default; values of tensors are not asked for."""
     return value is default or (
-        value.__class__ is default.__class__
-        and isinstance(value, (bool, int, float, str, tuple))
-        and value == default
+        value.__class__ is default.__class__ and isinstance(value, (bool, int, float, str, tuple)) and value == default
     )
 
 

@@ -63,7 +63,16 @@ def statistics(tensor: Any, bins: int = BINS) -> Statistics:
     wide = finite.double() if n > 1 << 20 else finite
     counts = finite.float().histc(bins, low, high) if bins else ()
     return Statistics(
-        shape, dtype, x.numel(), nan, inf, int((finite == 0).sum()), float(wide.mean()),
-        float(wide.std(correction=0)), low, high, float(wide.norm()),
+        shape,
+        dtype,
+        x.numel(),
+        nan,
+        inf,
+        int((finite == 0).sum()),
+        float(wide.mean()),
+        float(wide.std(correction=0)),
+        low,
+        high,
+        float(wide.norm()),
         tuple(int(c) for c in counts.tolist()) if bins else (),
-    )  # fmt: skip
+    )

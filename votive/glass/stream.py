@@ -76,8 +76,7 @@ def run_stream(parts: Parts, args: tuple[Any, ...], kwargs: dict[str, Any]) -> S
         return run_stream(inner, args, kwargs)
     if not stream.outputs:
         raise LookupError(
-            f"{type(parts.model).__name__} did not call its layers {parts.names[0]}, …; name "
-            "others with layers=."
+            f"{type(parts.model).__name__} did not call its layers {parts.names[0]}, …; name others with layers=."
         )
     return stream
 
@@ -120,9 +119,7 @@ def place_of(position: int, args: Sequence[Any], kwargs: dict[str, Any], what: s
     """
     past = past_of(args, kwargs)
     if 0 <= position < past:
-        raise IndexError(
-            f"{what}: position {position} is in the cache, which holds {past}, and not in this run."
-        )
+        raise IndexError(f"{what}: position {position} is in the cache, which holds {past}, and not in this run.")
     return position - past if position >= 0 else position
 
 

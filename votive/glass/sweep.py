@@ -76,17 +76,30 @@ class Sweep(Drawn):
             row = self.tokens[sample].tolist()
             labels = token_labels([row[p] for p in self.positions], self.tokenizer)
         return Heatmap(
-            shown.tolist(), list(self.sites), labels, title=f"activation patching: {what}",
-            x_name=self.columns, y_name="site", signed=True,
+            shown.tolist(),
+            list(self.sites),
+            labels,
+            title=f"activation patching: {what}",
+            x_name=self.columns,
+            y_name="site",
+            signed=True,
             legend="share" if what == "recovered" else "change",
-        )  # fmt: skip
+        )
 
 
 def sweep(
-    model: Any, clean: Any, corrupt: Any, *, metric: Callable[[Any], Any], sites: Any = "layers.*",
-    positions: Any = None, heads: int | None = None, batch: int = 32, estimate: bool = False,
+    model: Any,
+    clean: Any,
+    corrupt: Any,
+    *,
+    metric: Callable[[Any], Any],
+    sites: Any = "layers.*",
+    positions: Any = None,
+    heads: int | None = None,
+    batch: int = 32,
+    estimate: bool = False,
     tokenizer: Any = None,
-) -> Sweep:  # fmt: skip
+) -> Sweep:
     """Patch clean values into the corrupted run, one site and position at a time.
 
     `clean` and `corrupt` are inputs of the model: a tensor, a tuple of arguments, or a dict of
@@ -119,14 +132,20 @@ def sweep(
         columns = [plan.columns(site, positions, heads) for site in plan.sites]
         if len({len(c) for c in columns}) != 1:
             raise ValueError("sweep: the sites have different lengths; choose positions.")
-        per_sample = votive.stack(
-            [fill(plan, site, c, batch) for site, c in zip(plan.sites, columns, strict=True)]
-        )
+        per_sample = votive.stack([fill(plan, site, c, batch) for site, c in zip(plan.sites, columns, strict=True)])
     guess = None
     if estimate:
         guess = estimated(model, plan.sites, given[1], plan.clean.values, metric, columns)
     return Sweep(
-        [s.name for s in plan.sites], [c.number for c in columns[0]], per_sample.mean(-1),
-        per_sample, plan.goal, plan.base, ids_of(*given[1]) if heads is None else None, tokenizer,
-        guess, plan.runs, "position" if heads is None else "head",
-    )  # fmt: skip
+        [s.name for s in plan.sites],
+        [c.number for c in columns[0]],
+        per_sample.mean(-1),
+        per_sample,
+        plan.goal,
+        plan.base,
+        ids_of(*given[1]) if heads is None else None,
+        tokenizer,
+        guess,
+        plan.runs,
+        "position" if heads is None else "head",
+    )

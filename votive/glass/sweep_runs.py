@@ -31,9 +31,7 @@ class Column:
 class Plan:
     """Both runs, their sites, and how to run on from one of them."""
 
-    def __init__(
-        self, model: Any, wanted: Any, clean: Inputs, corrupt: Inputs, metric: Any
-    ) -> None:
+    def __init__(self, model: Any, wanted: Any, clean: Inputs, corrupt: Inputs, metric: Any) -> None:
         self.model, self.metric, self.inputs = model, metric, corrupt
         self.runs = 2
         self._heads: HeadSites | None = None
@@ -48,8 +46,7 @@ class Plan:
             base = model(*corrupt[0], **corrupt[1])
         if _states(before) != _states(get_random_state()):
             raise RuntimeError(
-                "sweep: the model draws random numbers, so that its runs cannot be compared; call "
-                "model.eval()."
+                "sweep: the model draws random numbers, so that its runs cannot be compared; call model.eval()."
             )
         if list(self.recorded.sites) != list(self.clean.sites):
             raise ValueError("sweep: the clean and the corrupted run make different calls.")
@@ -64,8 +61,7 @@ class Plan:
         count = copies * self.samples
         if found.numel() != count or found.dim() > 1:
             raise ValueError(
-                f"sweep: metric must give one number for each of {count} samples, got shape "
-                f"{tuple(found.shape)}."
+                f"sweep: metric must give one number for each of {count} samples, got shape {tuple(found.shape)}."
             )
         return found.reshape(count)
 
@@ -80,13 +76,9 @@ class Plan:
             )
         given = range(axes.start, axes.stop) if positions is None else positions
         given = [given] if isinstance(given, int) else [int(p) for p in given]
-        bad = [
-            p for p in given if not (axes.start <= p < axes.stop or axes.start - axes.stop <= p < 0)
-        ]
+        bad = [p for p in given if not (axes.start <= p < axes.stop or axes.start - axes.stop <= p < 0)]
         if bad:
-            raise IndexError(
-                f"sweep: positions {bad} at {site.name} are not in {axes.start}..{axes.stop - 1}."
-            )
+            raise IndexError(f"sweep: positions {bad} at {site.name} are not in {axes.start}..{axes.stop - 1}.")
         where, every = [p % axes.stop for p in given], slice(None)
         rows = [p - axes.start for p in where]
         if heads is None:
@@ -116,9 +108,7 @@ class Plan:
 
         def change(old: Any) -> Any:
             if old.shape[0] != n * B:
-                raise ValueError(
-                    f"sweep: {site.name} is {tuple(old.shape)} for {n * B} samples; use batch=1."
-                )
+                raise ValueError(f"sweep: {site.name} is {tuple(old.shape)} for {n * B} samples; use batch=1.")
             out = old.clone()
             for i, column in enumerate(columns):
                 out[i * B : (i + 1) * B][column.index] = new[column.index].to(old.dtype)
@@ -154,9 +144,8 @@ class _Resumed(Resumed):
 
     def __init__(self, plan: Plan, site: Site, change: Any, n: int, skips: bool) -> None:
         super().__init__(
-            plan.model, plan.recorded, site, change,
-            lambda address, output: plan.repeated_output(address, output, n),
-        )  # fmt: skip
+            plan.model, plan.recorded, site, change, lambda address, output: plan.repeated_output(address, output, n)
+        )
         self.grown: dict[str, list[bool]] = {}
         self.looks = not skips
         if self.looks:

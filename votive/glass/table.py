@@ -52,9 +52,7 @@ class Table(Figure):
     def page(self) -> Page:
         names = [c.removeprefix(">") for c in self.columns]
         rows = [[short(c, 100) for c in row] for row in self.cells()]
-        widths = [
-            LETTER * max([len(n), *(len(r[i]) for r in rows)]) + 18 for i, n in enumerate(names)
-        ]
+        widths = [LETTER * max([len(n), *(len(r[i]) for r in rows)]) + 18 for i, n in enumerate(names)]
         note, top = self.told(), 30 if self.title else 8
         height = top + _ROW * (len(rows) + 1) + (26 if note else 8)
         wide = LETTER * max(len(self.title), len(note)) + 16

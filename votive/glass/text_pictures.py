@@ -46,8 +46,7 @@ def _lens(lens: Lens) -> Pictures:
         ids = lens.ids[:, sample].tolist()
         chances = lens.probabilities[:, sample].tolist()
         tips = [
-            [_best(i, p, lens.tokenizer) for i, p in zip(*row, strict=True)]
-            for row in zip(ids, chances, strict=True)
+            [_best(i, p, lens.tokenizer) for i, p in zip(*row, strict=True)] for row in zip(ids, chances, strict=True)
         ]
         return replace(lens.figure(name, sample), tips=tips)
 
@@ -113,10 +112,7 @@ def _sweep(found: Sweep) -> Pictures:
 
 def _next(ids: Sequence[int], chances: Sequence[float], session: Any, entropy: float) -> Bars:
     labels = token_labels(ids[:12], None if session is None else session.tokenizer)
-    return Bars(
-        list(chances[:12]), labels, "the next token", "probability",
-        note=f"entropy {entropy:.3f} nats",
-    )  # fmt: skip
+    return Bars(list(chances[:12]), labels, "the next token", "probability", note=f"entropy {entropy:.3f} nats")
 
 
 @shows(Outlook)

@@ -39,10 +39,18 @@ def _meta(what: str, thread: int, name: str) -> dict[str, Any]:
 
 def _event(span: Any) -> dict[str, Any]:
     return {
-        "ph": "X", "name": span.address or "(model)", "cat": span.kind, "pid": 1,
-        "tid": _THREADS.get(span.kind, 1), "ts": span.start * 1e6, "dur": span.wall * 1e6,
+        "ph": "X",
+        "name": span.address or "(model)",
+        "cat": span.kind,
+        "pid": 1,
+        "tid": _THREADS.get(span.kind, 1),
+        "ts": span.start * 1e6,
+        "dur": span.wall * 1e6,
         "args": {
-            "class": span.name, "seconds": span.seconds, "own_seconds": span.own,
-            "allocated": span.allocated, "peak": span.peak,
+            "class": span.name,
+            "seconds": span.seconds,
+            "own_seconds": span.own,
+            "allocated": span.allocated,
+            "peak": span.peak,
         },
-    }  # fmt: skip
+    }

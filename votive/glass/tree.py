@@ -37,10 +37,14 @@ class Node(Shown):
 
     def to_dict(self) -> dict[str, Any]:
         return {
-            "address": str(self.address), "name": self.name, "kind": self.kind,
-            "output": self.output, "seconds": self.seconds, "bytes": self.bytes,
+            "address": str(self.address),
+            "name": self.name,
+            "kind": self.kind,
+            "output": self.output,
+            "seconds": self.seconds,
+            "bytes": self.bytes,
             "children": [c.to_dict() for c in self.children],
-        }  # fmt: skip
+        }
 
     def __str__(self) -> str:
         return "\n".join(_lines(self, "", ""))

@@ -68,9 +68,17 @@ class TunedLens(nn.Module):
 
 
 def train_tuned_lens(
-    model: Any, batches: Iterable[Any], *, tokenizer: Any = None, epochs: int = 1, lr: float = 1e-3,
-    lens: TunedLens | None = None, parts: Any = None, max_grad_norm: float = 1.0, **kwargs: Any,
-) -> TunedLens:  # fmt: skip
+    model: Any,
+    batches: Iterable[Any],
+    *,
+    tokenizer: Any = None,
+    epochs: int = 1,
+    lr: float = 1e-3,
+    lens: TunedLens | None = None,
+    parts: Any = None,
+    max_grad_norm: float = 1.0,
+    **kwargs: Any,
+) -> TunedLens:
     """Learn translators for a model, which itself stays as it is.
 
     `batches` are tensors of ids (samples, positions), dicts of the model's arguments, or with a

@@ -77,11 +77,7 @@ def put(value: Any, path: Path, new: Any) -> Any:
     inner = put(old, rest, new)
     if isinstance(value, dict):
         match = next(k for k in value if k == key or str(k) == str(key))
-        return (
-            type(value)({**value, match: inner})
-            if type(value) is dict
-            else _copied(value, match, inner)
-        )
+        return type(value)({**value, match: inner}) if type(value) is dict else _copied(value, match, inner)
     if isinstance(value, (tuple, list)):
         parts = [inner if str(i) == str(key) else v for i, v in enumerate(value)]
         if hasattr(value, "_fields"):

@@ -36,9 +36,7 @@ def _patch_attention(found: PatchAttention) -> Pictures:
 
         def add(name: str, *args: Any, sample: int = sample, told: str = told) -> None:
             if len(out) < MAPS:
-                out[name + told] = partial(
-                    lambda a, s: [found.figure(*a, sample=s)], args, sample
-                )  # fmt: skip
+                out[name + told] = partial(lambda a, s: [found.figure(*a, sample=s)], args, sample)
 
         if found.layers:
             add("rollout", "rollout")
@@ -59,7 +57,5 @@ def _feature_maps(found: FeatureMaps) -> Pictures:
         for sample in range(min(count, SAMPLES)):
             told = "" if count == 1 else f", sample {sample}"
             if len(out) < MAPS:
-                out[f"{name}{told}"] = partial(
-                    lambda n, s: [found.figure(n, s)], name, sample
-                )  # fmt: skip
+                out[f"{name}{told}"] = partial(lambda n, s: [found.figure(n, s)], name, sample)
     return out

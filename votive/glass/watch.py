@@ -80,15 +80,22 @@ class Watch(Probe, Shown):
     """
 
     def __init__(
-        self, model: Any, *, nan: bool = True, inf: bool = True, overflow: float | None = None,
-        every: int = 1, action: str = "raise", backward: bool = True, limit: int = 100,
-    ) -> None:  # fmt: skip
+        self,
+        model: Any,
+        *,
+        nan: bool = True,
+        inf: bool = True,
+        overflow: float | None = None,
+        every: int = 1,
+        action: str = "raise",
+        backward: bool = True,
+        limit: int = 100,
+    ) -> None:
         if action not in ACTIONS:
             raise ValueError(f"watch: action must be one of {ACTIONS}, got {action!r}.")
         if overflow is not None and not 0 < overflow <= 1:
             raise ValueError(
-                "watch: overflow is a share of the largest number of a value's type, in (0, 1], "
-                f"got {overflow}."
+                f"watch: overflow is a share of the largest number of a value's type, in (0, 1], got {overflow}."
             )
         if every < 1:
             raise ValueError(f"watch: every must be positive, got {every}.")
@@ -184,12 +191,15 @@ class Watch(Probe, Shown):
             own = [] if module is None else list(module.named_parameters(recurse=False))
             made = values.first(result)
             finding = Finding(
-                kind, frame.address, phase, self.runs,
+                kind,
+                frame.address,
+                phase,
+                self.runs,
                 frame.name if module is None else type(module).__name__,
                 [statistics(t, 0) for _, t in values.tensors(given)],
                 None if made is None else statistics(made, 0),
                 {name: statistics(p, 0) for name, p in own},
-            )  # fmt: skip
+            )
         if len(self.findings) < self.limit:
             self.findings.append(finding)
         if self.action == "raise":
@@ -206,16 +216,22 @@ def _meant(kind: str, given: Any) -> bool:
     if kind != "inf":
         return False
     return any(
-        (isinstance(a, float) and math.isinf(a))
-        or (isinstance(a, votive.Tensor) and a.dim() == 0 and bool(a.isinf()))
+        (isinstance(a, float) and math.isinf(a)) or (isinstance(a, votive.Tensor) and a.dim() == 0 and bool(a.isinf()))
         for a in given
-    )  # fmt: skip
+    )
 
 
 def watch(
-    model: Any, *, nan: bool = True, inf: bool = True, overflow: float | None = None,
-    every: int = 1, action: str = "raise", backward: bool = True, limit: int = 100,
-) -> Watch:  # fmt: skip
+    model: Any,
+    *,
+    nan: bool = True,
+    inf: bool = True,
+    overflow: float | None = None,
+    every: int = 1,
+    action: str = "raise",
+    backward: bool = True,
+    limit: int = 100,
+) -> Watch:
     """Stop at the first value that is NaN, infinite or close to overflow, while the block runs.
 
     `overflow` is the share of a type's largest number from which a value counts as too large.
@@ -230,7 +246,4 @@ def watch(
     >>> seen.first.kind, str(seen.first.address)
     ('inf', '0/linear#0')
     """
-    return Watch(
-        model, nan=nan, inf=inf, overflow=overflow, every=every, action=action, backward=backward,
-        limit=limit,
-    )  # fmt: skip
+    return Watch(model, nan=nan, inf=inf, overflow=overflow, every=every, action=action, backward=backward, limit=limit)

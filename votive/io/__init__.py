@@ -16,10 +16,15 @@ from .report import LoadError, LoadReport
 from .source import MemorySource, TensorInfo, WeightSource
 
 __all__ = [
-    "open_weights", "load_into",
-    "WeightSource", "MemorySource", "TensorInfo", "LoadReport",
-    "FileFormatError", "LoadError",
-]  # fmt: skip
+    "open_weights",
+    "load_into",
+    "WeightSource",
+    "MemorySource",
+    "TensorInfo",
+    "LoadReport",
+    "FileFormatError",
+    "LoadError",
+]
 
 _FORMATS = ("ctranslate2", "gguf", "llama2c", "npy", "safetensors", "torch_file")
 

@@ -103,9 +103,8 @@ class CTranslate2File(WeightSource):
                 "not supported; convert the model with int8, float16 or float32."
             )
         self._entries = {
-            n: e for n, e in self._all.items()
-            if not (n.endswith(_SCALE) and n.removesuffix(_SCALE) in self._all)
-        }  # fmt: skip
+            n: e for n, e in self._all.items() if not (n.endswith(_SCALE) and n.removesuffix(_SCALE) in self._all)
+        }
 
     def _variables(self, reader: _Reader) -> dict[str, _Entry]:
         count, label = reader.number("I"), self.path.name
@@ -221,9 +220,8 @@ def open(path: str | os.PathLike[str]) -> CTranslate2File:
 
 
 def write(
-    path: str | os.PathLike[str], spec: str, tensors: Any, *, revision: int = 1,
-    aliases: dict[str, str] | None = None,
-) -> None:  # fmt: skip
+    path: str | os.PathLike[str], spec: str, tensors: Any, *, revision: int = 1, aliases: dict[str, str] | None = None
+) -> None:
     """Write variables as a model.bin of binary version 6, as they are: nothing is quantized.
 
     >>> import tempfile

@@ -15,16 +15,14 @@ from .source import TensorInfo, WeightSource
 
 # In the order of preference; `{}` stands for names that differ between libraries.
 _PATTERNS = {
-    "safetensors": ("model.safetensors.index.json", "model.safetensors", "*.safetensors.index.json",
-                    "*.safetensors"),
+    "safetensors": ("model.safetensors.index.json", "model.safetensors", "*.safetensors.index.json", "*.safetensors"),
     "gguf": ("*.gguf",),
-    "torch": ("pytorch_model.bin.index.json", "pytorch_model.bin", "*.bin.index.json",
-              "*.pt", "*.pth"),
+    "torch": ("pytorch_model.bin.index.json", "pytorch_model.bin", "*.bin.index.json", "*.pt", "*.pth"),
     "npz": ("*.npz",),
     "npy": ("*.npy",),
     "ctranslate2": ("model.bin",),
     "llama2c": ("*.bin",),
-}  # fmt: skip
+}
 # An index of 10,000 tensors has about a megabyte.
 _MAX_INDEX = 100_000_000
 
@@ -49,8 +47,7 @@ def find(folder: Path, format: str | None) -> Path:
             )
     what = f"{format} weights" if format else "weights in a known format"
     raise FileNotFoundError(
-        f"open_weights: the folder {str(folder)!r} holds no {what}; looked for "
-        f"{', '.join(dict.fromkeys(patterns))}."
+        f"open_weights: the folder {str(folder)!r} holds no {what}; looked for {', '.join(dict.fromkeys(patterns))}."
     )
 
 
@@ -125,7 +122,5 @@ def _checked(name: Any) -> str:
         raise FileFormatError(f"load: index: {name!r} is no name of a file.")
     for path in (PurePosixPath(name), PureWindowsPath(name)):
         if path.is_absolute() or path.drive or path.root or ".." in path.parts:
-            raise FileFormatError(
-                f"load: index: the part {name!r} lies outside the folder of the index; refused."
-            )
+            raise FileFormatError(f"load: index: the part {name!r} lies outside the folder of the index; refused.")
     return name

@@ -31,19 +31,22 @@ _MAGIC = 0x616B3432  # "ak42"
 _HEADER = 256
 _EPS, _THETA = 1e-5, 10000.0  # what the format's own program has built in
 _LAYER = {
-    "rms_att": "input_layernorm", "wq": "self_attn.q_proj", "wk": "self_attn.k_proj",
-    "wv": "self_attn.v_proj", "wo": "self_attn.o_proj", "rms_ffn": "post_attention_layernorm",
-    "w1": "mlp.gate_proj", "w2": "mlp.down_proj", "w3": "mlp.up_proj",
-}  # fmt: skip
-_WHOLE = {"tokens": "model.embed_tokens.weight", "rms": "model.norm.weight",
-          "classifier": "lm_head.weight"}  # fmt: skip
+    "rms_att": "input_layernorm",
+    "wq": "self_attn.q_proj",
+    "wk": "self_attn.k_proj",
+    "wv": "self_attn.v_proj",
+    "wo": "self_attn.o_proj",
+    "rms_ffn": "post_attention_layernorm",
+    "w1": "mlp.gate_proj",
+    "w2": "mlp.down_proj",
+    "w3": "mlp.up_proj",
+}
+_WHOLE = {"tokens": "model.embed_tokens.weight", "rms": "model.norm.weight", "classifier": "lm_head.weight"}
 # The order of the parts in each version; the tables of version 0 are never read.
 _ORDER = {
-    0: ["tokens", "rms_att", "wq", "wk", "wv", "wo", "rms_ffn", "w1", "w2", "w3", "rms", "cos",
-        "sin", "classifier"],
-    1: ["rms_att", "rms_ffn", "rms", "tokens", "wq", "wk", "wv", "wo", "w1", "w2", "w3",
-        "classifier"],
-}  # fmt: skip
+    0: ["tokens", "rms_att", "wq", "wk", "wv", "wo", "rms_ffn", "w1", "w2", "w3", "rms", "cos", "sin", "classifier"],
+    1: ["rms_att", "rms_ffn", "rms", "tokens", "wq", "wk", "wv", "wo", "w1", "w2", "w3", "classifier"],
+}
 _ORDER[2] = _ORDER[1]
 
 
@@ -66,11 +69,21 @@ class _Sizes:
     def shape(self, part: str) -> tuple[int, ...]:
         d, kv = self.dim, self.kv_heads * self.head_dim
         return {
-            "tokens": (self.vocab, d), "classifier": (self.vocab, d), "rms": (d,),
-            "rms_att": (d,), "rms_ffn": (d,), "wq": (d, d), "wk": (kv, d), "wv": (kv, d),
-            "wo": (d, d), "w1": (self.hidden, d), "w2": (d, self.hidden), "w3": (self.hidden, d),
-            "cos": (self.length, self.head_dim // 2), "sin": (self.length, self.head_dim // 2),
-        }[part]  # fmt: skip
+            "tokens": (self.vocab, d),
+            "classifier": (self.vocab, d),
+            "rms": (d,),
+            "rms_att": (d,),
+            "rms_ffn": (d,),
+            "wq": (d, d),
+            "wk": (kv, d),
+            "wv": (kv, d),
+            "wo": (d, d),
+            "w1": (self.hidden, d),
+            "w2": (d, self.hidden),
+            "w3": (self.hidden, d),
+            "cos": (self.length, self.head_dim // 2),
+            "sin": (self.length, self.head_dim // 2),
+        }[part]
 
     def nbytes(self, part: str) -> int:
         """Of one layer's part."""
@@ -134,14 +147,24 @@ class Llama2cFile(WeightSource):
         """The content of a Hugging Face config.json for this model."""
         s = self.sizes
         return {
-            "model_type": "llama", "architectures": ["LlamaForCausalLM"], "vocab_size": s.vocab,
-            "hidden_size": s.dim, "intermediate_size": s.hidden, "num_hidden_layers": s.layers,
-            "num_attention_heads": s.heads, "num_key_value_heads": s.kv_heads,
-            "head_dim": s.head_dim, "max_position_embeddings": s.length, "hidden_act": "silu",
-            "rms_norm_eps": _EPS, "rope_theta": _THETA, "tie_word_embeddings": s.shared,
+            "model_type": "llama",
+            "architectures": ["LlamaForCausalLM"],
+            "vocab_size": s.vocab,
+            "hidden_size": s.dim,
+            "intermediate_size": s.hidden,
+            "num_hidden_layers": s.layers,
+            "num_attention_heads": s.heads,
+            "num_key_value_heads": s.kv_heads,
+            "head_dim": s.head_dim,
+            "max_position_embeddings": s.length,
+            "hidden_act": "silu",
+            "rms_norm_eps": _EPS,
+            "rope_theta": _THETA,
+            "tie_word_embeddings": s.shared,
             # The texts it was trained on are divided by the first one; its program stops there.
-            "bos_token_id": 1, "eos_token_id": [1, 2],
-        }  # fmt: skip
+            "bos_token_id": 1,
+            "eos_token_id": [1, 2],
+        }
 
     def names(self) -> list[str]:
         return list(self._entries)
@@ -215,9 +238,7 @@ def _header(head: bytes, name: str) -> tuple[int, _Sizes, int]:
     if marked:
         (version,) = struct.unpack_from("<i", head, 4)
         if version not in (1, 2):
-            raise FileFormatError(
-                f"{name}: llama2.c has no version {version}; 0, 1 and 2 are read."
-            )
+            raise FileFormatError(f"{name}: llama2.c has no version {version}; 0, 1 and 2 are read.")
         numbers = struct.unpack_from("<7i", head, 8)
         shared = head[36] != 0
         group = struct.unpack_from("<i", head, 37)[0] if version == 2 else 0
@@ -235,9 +256,7 @@ def _header(head: bytes, name: str) -> tuple[int, _Sizes, int]:
     return version, _Sizes(*numbers, shared, group), _HEADER if marked else 28
 
 
-def write(
-    path: str | os.PathLike[str], source: WeightSource | Mapping[str, Any], config: Any
-) -> None:
+def write(path: str | os.PathLike[str], source: WeightSource | Mapping[str, Any], config: Any) -> None:
     """Write a Llama with Hugging Face names as a llama2.c file of version 0.
 
     The format has no room for biases, stretched or other rotary frequencies, or another epsilon
@@ -276,9 +295,15 @@ def _part(source: WeightSource, sizes: _Sizes, part: str, layer: int) -> Any:
 def _sizes(config: Mapping[str, Any]) -> _Sizes:
     heads = config.get("num_attention_heads")
     needed = {
-        "model_type": "llama", "hidden_act": "silu", "rope_theta": _THETA, "rms_norm_eps": _EPS,
-        "rope_scaling": None, "attention_bias": False, "mlp_bias": False, "sliding_window": None,
-    }  # fmt: skip
+        "model_type": "llama",
+        "hidden_act": "silu",
+        "rope_theta": _THETA,
+        "rms_norm_eps": _EPS,
+        "rope_scaling": None,
+        "attention_bias": False,
+        "mlp_bias": False,
+        "sliding_window": None,
+    }
     if heads:
         needed["head_dim"] = config.get("hidden_size", 0) // heads
     told = {**config, **{k: v for k, v in _rope(config).items() if v is not None}}
@@ -286,8 +311,14 @@ def _sizes(config: Mapping[str, Any]) -> _Sizes:
         got = told.get(key)
         if got is not None and got != value and not _close(got, value):
             raise ValueError(f"llama2c.write: {key} is {got!r}; the format needs {value!r}.")
-    names = ("hidden_size", "intermediate_size", "num_hidden_layers", "num_attention_heads",
-             "vocab_size", "max_position_embeddings")  # fmt: skip
+    names = (
+        "hidden_size",
+        "intermediate_size",
+        "num_hidden_layers",
+        "num_attention_heads",
+        "vocab_size",
+        "max_position_embeddings",
+    )
     missing = [n for n in names if not isinstance(config.get(n), int)]
     if missing:
         raise ValueError(f"llama2c.write: the configuration lacks {', '.join(missing)}.")
@@ -325,8 +356,7 @@ def _check(source: WeightSource, sizes: _Sizes, order: list[str]) -> None:
     for name, shape in wanted.items():
         if tuple(source.info(name).shape) != shape:
             raise ValueError(
-                f"llama2c.write: {name} has shape {tuple(source.info(name).shape)}; the "
-                f"configuration asks for {shape}."
+                f"llama2c.write: {name} has shape {tuple(source.info(name).shape)}; the configuration asks for {shape}."
             )
     # A tied classifier may be listed under both of its names.
     spare = sorted(known - set(wanted) - {"lm_head.weight"})

@@ -81,9 +81,7 @@ def _places(module: Any) -> list[_Place]:
     return list(found.values())
 
 
-def _match(
-    places: list[_Place], source: WeightSource
-) -> tuple[LoadReport, list[tuple[_Place, TensorInfo]]]:
+def _match(places: list[_Place], source: WeightSource) -> tuple[LoadReport, list[tuple[_Place, TensorInfo]]]:
     report = LoadReport()
     pairs: list[tuple[_Place, TensorInfo]] = []
     unused = dict.fromkeys(source.names())
@@ -107,9 +105,7 @@ def _match(
     return report, pairs
 
 
-def _fetch(
-    source: WeightSource, info: TensorInfo, place: _Place, dtype: Any, device: Any, assign: bool
-) -> Any:
+def _fetch(source: WeightSource, info: TensorInfo, place: _Place, dtype: Any, device: Any, assign: bool) -> Any:
     """The value for one place, of the type and on the device it shall have."""
     have = place.value
     target = have.dtype if assign else info.dtype

@@ -78,9 +78,7 @@ class MappedFile:
                 return mmap.mmap(f.fileno(), self.size, access=mmap.ACCESS_COPY)
             # Without room set aside for copies of all pages: a file may be larger than memory.
             flags = mmap.MAP_PRIVATE | _NO_RESERVE
-            return mmap.mmap(
-                f.fileno(), self.size, flags=flags, prot=mmap.PROT_READ | mmap.PROT_WRITE
-            )
+            return mmap.mmap(f.fileno(), self.size, flags=flags, prot=mmap.PROT_READ | mmap.PROT_WRITE)
 
     def forget(self, begin: int, nbytes: int) -> None:
         """Give the memory back that reading through `peek` took; the bytes stay readable."""

@@ -105,8 +105,7 @@ def _type(stored: Any, label: str) -> tuple[dt.dtype, bool]:
         return dt.from_numpy(np.dtype(found[2])), found[1] == ">"
     what = "structured arrays"
     if found:
-        kinds = {"O": "Python objects, which could run code", "U": "text", "S": "text",
-                 "M": "dates", "m": "durations"}  # fmt: skip
+        kinds = {"O": "Python objects, which could run code", "U": "text", "S": "text", "M": "dates", "m": "durations"}
         what = kinds.get(found[2][0], f"numbers of the type {stored}")
     raise FileFormatError(f"{label}: it holds {what}; only numbers are read.")
 

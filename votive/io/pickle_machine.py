@@ -31,8 +31,7 @@ class Machine(Stack):
             out = self._run()
         except FileFormatError:
             raise
-        except (LookupError, ValueError, TypeError, ArithmeticError, AttributeError,
-                RecursionError, struct.error) as e:  # fmt: skip
+        except (LookupError, ValueError, TypeError, ArithmeticError, AttributeError, RecursionError, struct.error) as e:
             raise FileFormatError(f"pickle: damaged before byte {self.at:,} ({e}).") from None
         check_depth(out)
         return out

@@ -40,11 +40,7 @@ class Stack:
     """What a pickle being read has: bytes from `at` on, a stack with marks, and a memory."""
 
     def __init__(
-        self,
-        data: Any,
-        at: int,
-        find: Callable[[str, str], Any],
-        persistent: Callable[[Any], Any] | None = None,
+        self, data: Any, at: int, find: Callable[[str, str], Any], persistent: Callable[[Any], Any] | None = None
     ) -> None:
         self.data, self.at = data, at
         self.find, self.persistent = find, persistent

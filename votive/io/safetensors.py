@@ -23,13 +23,9 @@ from .report import LoadError
 from .source import TensorInfo, WeightSource
 from .writing import checked, shared, text_only, without_twins
 
-__all__ = [
-    "load", "load_file", "load_model", "safe_open", "save", "save_file", "save_model",
-    "save_sharded",
-]  # fmt: skip
+__all__ = ["load", "load_file", "load_model", "safe_open", "save", "save_file", "save_model", "save_sharded"]
 
-_FRAMEWORKS = {"pt": "pt", "torch": "pt", "pytorch": "pt", "votive": "pt", "np": "np",
-               "numpy": "np"}  # fmt: skip
+_FRAMEWORKS = {"pt": "pt", "torch": "pt", "pytorch": "pt", "votive": "pt", "np": "np", "numpy": "np"}
 
 
 class SafetensorsFile(WeightSource):
@@ -121,17 +117,10 @@ class safe_open:
     """
 
     def __init__(
-        self,
-        filename: str | os.PathLike[str],
-        framework: str = "pt",
-        device: Any = "cpu",
-        *,
-        backend: str = "mmap",
+        self, filename: str | os.PathLike[str], framework: str = "pt", device: Any = "cpu", *, backend: str = "mmap"
     ) -> None:
         if framework not in _FRAMEWORKS:
-            raise ValueError(
-                f"safe_open: framework {framework!r} is unknown; use 'pt' (votive) or 'np'."
-            )
+            raise ValueError(f"safe_open: framework {framework!r} is unknown; use 'pt' (votive) or 'np'.")
         self._np = _FRAMEWORKS[framework] == "np"
         if self._np and str(device) != "cpu":
             raise ValueError(f"safe_open: NumPy arrays live on the CPU, not on {device}.")
@@ -197,9 +186,7 @@ class SafeSlice:
         return self._opened._out(self._opened._file.slice(self._name, index))
 
 
-def load_file(
-    filename: str | os.PathLike[str], device: Any = "cpu", *, backend: str = "mmap"
-) -> dict[str, Any]:
+def load_file(filename: str | os.PathLike[str], device: Any = "cpu", *, backend: str = "mmap") -> dict[str, Any]:
     """All tensors of a file, memory-mapped where they stay on the CPU.
 
     >>> import tempfile
@@ -234,9 +221,7 @@ def load(data: bytes) -> dict[str, Any]:
 
 
 def save_file(
-    tensors: Mapping[str, Any],
-    filename: str | os.PathLike[str],
-    metadata: Mapping[str, str] | None = None,
+    tensors: Mapping[str, Any], filename: str | os.PathLike[str], metadata: Mapping[str, str] | None = None
 ) -> None:
     """Write tensors (or NumPy arrays) under their names; the file appears when it is complete.
 

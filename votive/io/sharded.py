@@ -18,15 +18,22 @@ from ..tensor import Tensor
 from .writing import checked, text_only, without_twins
 
 _INDEX = "model.safetensors.index.json"
-_UNITS = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12,
-          "KIB": 2**10, "MIB": 2**20, "GIB": 2**30, "TIB": 2**40}  # fmt: skip
+_UNITS = {
+    "": 1,
+    "B": 1,
+    "KB": 10**3,
+    "MB": 10**6,
+    "GB": 10**9,
+    "TB": 10**12,
+    "KIB": 2**10,
+    "MIB": 2**20,
+    "GIB": 2**30,
+    "TIB": 2**40,
+}
 
 
 def write_shards(
-    tensors: Mapping[str, Any],
-    folder: Path,
-    max_shard_size: int | str,
-    metadata: Mapping[str, str] | None,
+    tensors: Mapping[str, Any], folder: Path, max_shard_size: int | str, metadata: Mapping[str, str] | None
 ) -> Path:
     """What `votive.io.safetensors.save_sharded` does."""
     limit = parse_size(max_shard_size)

@@ -61,10 +61,14 @@ def parts(source: WeightSource, name: str, limit: int = PART) -> Iterator[Any]:
 
 
 def write_safetensors(
-    source: WeightSource, path: str | os.PathLike[str], *, dtype: Any = None,
-    metadata: Mapping[str, str] | None = None, max_shard_size: int | str | None = None,
+    source: WeightSource,
+    path: str | os.PathLike[str],
+    *,
+    dtype: Any = None,
+    metadata: Mapping[str, str] | None = None,
+    max_shard_size: int | str | None = None,
     report: Report | None = None,
-) -> Path:  # fmt: skip
+) -> Path:
     """Write a source as a safetensors file, or with `max_shard_size` as a folder of them.
 
     Floating-point tensors become `dtype`. `report(name, nbytes)` is told what has been written.
@@ -109,9 +113,8 @@ def write_safetensors(
 
 
 def write_npz(
-    source: WeightSource, path: str | os.PathLike[str], *, dtype: Any = None,
-    report: Report | None = None,
-) -> Path:  # fmt: skip
+    source: WeightSource, path: str | os.PathLike[str], *, dtype: Any = None, report: Report | None = None
+) -> Path:
     """Write a source as an .npz archive; types that NumPy has no name for become float32.
 
     >>> import tempfile
@@ -128,8 +131,11 @@ def write_npz(
             to = _target(info, dtype)
             to = dt.float32 if to.np.kind == "V" or to in _NAMELESS else to
             with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
-                head = {"descr": np.lib.format.dtype_to_descr(to.np), "fortran_order": False,
-                        "shape": tuple(info.shape)}  # fmt: skip
+                head = {
+                    "descr": np.lib.format.dtype_to_descr(to.np),
+                    "fortran_order": False,
+                    "shape": tuple(info.shape),
+                }
                 np.lib.format.write_array_header_1_0(member, head)
                 for part in parts(source, name):
                     member.write(raw_bytes(part.to(to).numpy()))
@@ -148,22 +154,23 @@ def _target(info: TensorInfo, dtype: Any) -> dt.dtype:
 
 
 def _write(
-    f: IO[bytes], source: WeightSource, names: list[str], target: Mapping[str, dt.dtype],
-    metadata: Mapping[str, str], report: Report | None,
-) -> None:  # fmt: skip
+    f: IO[bytes],
+    source: WeightSource,
+    names: list[str],
+    target: Mapping[str, dt.dtype],
+    metadata: Mapping[str, str],
+    report: Report | None,
+) -> None:
     # Widest first keeps every tensor aligned to its element size without any padding.
     order = sorted(names, key=lambda n: (-target[n].itemsize, n))
     header: dict[str, Any] = {"__metadata__": dict(metadata)} if metadata else {}
     end = 0
     for name in order:
         if target[name] not in NAMES:
-            raise TypeError(
-                f"write_safetensors: {name!r} is {target[name]}, which the format cannot hold."
-            )
+            raise TypeError(f"write_safetensors: {name!r} is {target[name]}, which the format cannot hold.")
         info = source.info(name)
         begin, end = end, end + info.numel * target[name].itemsize
-        header[name] = {"dtype": NAMES[target[name]], "shape": list(info.shape),
-                        "data_offsets": [begin, end]}  # fmt: skip
+        header[name] = {"dtype": NAMES[target[name]], "shape": list(info.shape), "data_offsets": [begin, end]}
     text = json.dumps(header, ensure_ascii=False, separators=(",", ":")).encode()
     text += b" " * (-len(text) % 8)
     f.write(len(text).to_bytes(8, "little") + text)

@@ -40,9 +40,7 @@ class Checkpoint:
             if head[:4] == b"PK\x03\x04":
                 self.root = self._zip(file if path is not None else io.BytesIO(self.whole))
             elif head[257:262] == b"ustar" or head[:10] == b"sys_info\0\0":
-                raise FileFormatError(
-                    "a tar archive of torch before 0.1.10; load it with torch and save it again."
-                )
+                raise FileFormatError("a tar archive of torch before 0.1.10; load it with torch and save it again.")
             else:
                 self.root = self._legacy()
         except UnsafeFileError as e:
@@ -70,8 +68,7 @@ class Checkpoint:
         for name, r in found.items():
             if not r.plain and (name == tops[0] or name.startswith(f"{top}data/")):
                 raise FileFormatError(
-                    f"{name!r} is compressed, which torch never does; unpack it and pack it "
-                    "without compression."
+                    f"{name!r} is compressed, which torch never does; unpack it and pack it without compression."
                 )
             if name.startswith(f"{top}data/"):
                 self.where[name[len(top) + 5 :]] = (r.begin, r.size)

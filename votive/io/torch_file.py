@@ -88,9 +88,7 @@ class _Builder:
 
     def build(self, value: Any) -> Any:
         """The object with all references replaced. It is not deep: the machine has checked."""
-        if not isinstance(
-            value, (dict, list, tuple, parts.Part, parts.TensorRef, parts.StorageRef)
-        ):
+        if not isinstance(value, (dict, list, tuple, parts.Part, parts.TensorRef, parts.StorageRef)):
             return _opened(value)
         if id(value) not in self.done:
             self.done[id(value)] = self._build(value)
@@ -134,11 +132,7 @@ def _opened(value: Any) -> Any:
 
 
 def load(
-    f: str | os.PathLike[str] | IO[bytes],
-    map_location: Any = None,
-    *,
-    mmap: bool = False,
-    weights_only: bool = True,
+    f: str | os.PathLike[str] | IO[bytes], map_location: Any = None, *, mmap: bool = False, weights_only: bool = True
 ) -> Any:
     """What `torch.save` wrote, with votive's tensors; nothing in the file is run.
 
@@ -275,9 +269,7 @@ def _holds_tensors() -> Callable[[Any], bool]:
     return holds
 
 
-def _leaves(
-    value: Any, path: str, holds: Callable[[Any], bool], budget: list[int]
-) -> Iterator[tuple[str, Any]]:
+def _leaves(value: Any, path: str, holds: Callable[[Any], bool], budget: list[int]) -> Iterator[tuple[str, Any]]:
     """Tensors, and values without any below them, by dotted names."""
     if isinstance(value, parts.JitObject):
         value = value.attributes

@@ -143,18 +143,22 @@ def _check_sizes(what: str, sizes: tuple[Any, ...], itemsize: int) -> None:
 
 
 def _tensor(
-    storage: Any, offset: Any, size: Any, stride: Any, requires_grad: Any = False,
-    hooks: Any = None, metadata: Any = None,
-) -> TensorRef:  # fmt: skip
+    storage: Any,
+    offset: Any,
+    size: Any,
+    stride: Any,
+    requires_grad: Any = False,
+    hooks: Any = None,
+    metadata: Any = None,
+) -> TensorRef:
     if not isinstance(storage, StorageRef) or storage.dtype is None:
         raise FileFormatError("tensor: there is no typed storage under it.")
     return _window(storage, storage.dtype, offset, size, stride, requires_grad, metadata)
 
 
 def _tensor_v3(
-    storage: Any, offset: Any, size: Any, stride: Any, requires_grad: Any, hooks: Any,
-    dtype: Any, metadata: Any = None,
-) -> TensorRef:  # fmt: skip
+    storage: Any, offset: Any, size: Any, stride: Any, requires_grad: Any, hooks: Any, dtype: Any, metadata: Any = None
+) -> TensorRef:
     if not isinstance(storage, StorageRef) or not isinstance(dtype, dt.dtype):
         raise FileFormatError("tensor: there is no storage under it, or no type.")
     return _window(storage, dtype, offset, size, stride, requires_grad, metadata)
@@ -176,9 +180,15 @@ def _window(
         )
     meta = meta if isinstance(meta, dict) else {}
     return TensorRef(
-        storage, dtype, offset, tuple(size), tuple(stride), bool(grad),
-        conj=bool(meta.get("conj")), neg=bool(meta.get("neg")),
-    )  # fmt: skip
+        storage,
+        dtype,
+        offset,
+        tuple(size),
+        tuple(stride),
+        bool(grad),
+        conj=bool(meta.get("conj")),
+        neg=bool(meta.get("neg")),
+    )
 
 
 def _parameter(data: Any, requires_grad: Any = True, *rest: Any) -> TensorRef:
@@ -271,12 +281,21 @@ def _refuser(name: str, why: str) -> Callable[..., NoReturn]:
 
 _PARAMETER = "torch.nn.parameter.Parameter"
 _STORAGES: dict[str, dt.dtype | None] = {
-    "DoubleStorage": dt.float64, "FloatStorage": dt.float32, "HalfStorage": dt.float16,
-    "BFloat16Storage": dt.bfloat16, "LongStorage": dt.int64, "IntStorage": dt.int32,
-    "ShortStorage": dt.int16, "CharStorage": dt.int8, "ByteStorage": dt.uint8,
-    "BoolStorage": dt.bool_, "ComplexFloatStorage": dt.complex64,
-    "ComplexDoubleStorage": dt.complex128, "UntypedStorage": None, "_UntypedStorage": None,
-}  # fmt: skip
+    "DoubleStorage": dt.float64,
+    "FloatStorage": dt.float32,
+    "HalfStorage": dt.float16,
+    "BFloat16Storage": dt.bfloat16,
+    "LongStorage": dt.int64,
+    "IntStorage": dt.int32,
+    "ShortStorage": dt.int16,
+    "CharStorage": dt.int8,
+    "ByteStorage": dt.uint8,
+    "BoolStorage": dt.bool_,
+    "ComplexFloatStorage": dt.complex64,
+    "ComplexDoubleStorage": dt.complex128,
+    "UntypedStorage": None,
+    "_UntypedStorage": None,
+}
 _MAKERS: dict[str, Callable[..., Any]] = {
     "collections.OrderedDict": _mapping(OrderedDict),
     "collections.Counter": _mapping(lambda pairs: Counter(dict(pairs))),
@@ -305,12 +324,8 @@ _MAKERS: dict[str, Callable[..., Any]] = {
     "torch.serialization._get_layout": _same,
     "torch.torch_version.TorchVersion": _version,
     "torch._utils._rebuild_qtensor": _refuser("torch._utils._rebuild_qtensor", "quantized tensors"),
-    "torch._utils._rebuild_sparse_tensor": _refuser(
-        "torch._utils._rebuild_sparse_tensor", "sparse tensors"
-    ),
-    "torch._utils._rebuild_nested_tensor": _refuser(
-        "torch._utils._rebuild_nested_tensor", "nested tensors"
-    ),
+    "torch._utils._rebuild_sparse_tensor": _refuser("torch._utils._rebuild_sparse_tensor", "sparse tensors"),
+    "torch._utils._rebuild_nested_tensor": _refuser("torch._utils._rebuild_nested_tensor", "nested tensors"),
     "numpy.dtype": ArrayType,
     "numpy.ndarray": _refuser("numpy.ndarray", "an array made by hand"),
 }
@@ -320,8 +335,7 @@ for _core in ("numpy.core", "numpy._core"):
         f"{_core}.multiarray.scalar": _scalar,
         f"{_core}.numeric._frombuffer": _frombuffer,
     }
-_JIT = ("build_intlist", "build_tensorlist", "build_doublelist", "build_boollist",
-        "restore_type_tag")  # fmt: skip
+_JIT = ("build_intlist", "build_tensorlist", "build_doublelist", "build_boollist", "restore_type_tag")
 
 
 def find(module: str, name: str, jit: bool = False) -> Any:
@@ -350,8 +364,16 @@ def find(module: str, name: str, jit: bool = False) -> Any:
     )
 
 
-_OTHER_TYPES = {"float8_e4m3fnuz", "float8_e5m2fnuz", "float8_e8m0fnu", "float4_e2m1fn_x2",
-                "complex32", "ComplexHalfStorage", "bits8", "bits16"}  # fmt: skip
+_OTHER_TYPES = {
+    "float8_e4m3fnuz",
+    "float8_e5m2fnuz",
+    "float8_e8m0fnu",
+    "float4_e2m1fn_x2",
+    "complex32",
+    "ComplexHalfStorage",
+    "bits8",
+    "bits16",
+}
 
 
 def storage(identity: Any) -> StorageRef:

@@ -29,9 +29,7 @@ def checked(op: str, name: str, value: Any) -> Any:
     if isinstance(value, Tensor):
         value = value.detach().cpu().numpy()
     elif not isinstance(value, np.ndarray):
-        raise ValueError(
-            f"{op}: {name!r} must be a Tensor or a NumPy array, got {type(value).__name__}."
-        )
+        raise ValueError(f"{op}: {name!r} must be a Tensor or a NumPy array, got {type(value).__name__}.")
     try:
         known = dt.from_numpy(value.dtype)
     except TypeError:
@@ -68,9 +66,7 @@ def shared(tensors: Mapping[str, Any]) -> list[list[str]]:
     return groups
 
 
-def without_twins(
-    op: str, tensors: Mapping[str, Any]
-) -> tuple[dict[str, Any], dict[str, list[str]]]:
+def without_twins(op: str, tensors: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, list[str]]]:
     """Tied tensors only once: kept under the name that comes first."""
     order = {name: i for i, name in enumerate(tensors)}
     dropped: dict[str, list[str]] = {}
@@ -80,8 +76,7 @@ def without_twins(
         first, *rest = sorted(group, key=order.__getitem__)
         if any(_window(tensors[n]) != _window(tensors[first]) for n in rest):
             raise RuntimeError(
-                f"{op}: {sorted(group)} overlap in memory without being the same tensor; "
-                "clone() them first."
+                f"{op}: {sorted(group)} overlap in memory without being the same tensor; clone() them first."
             )
         dropped[first] = rest
     gone = {n for names in dropped.values() for n in names}

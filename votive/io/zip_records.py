@@ -47,8 +47,16 @@ def records(file: Any, label: str) -> dict[str, Record]:
             out = [_record(file, info, min(directory, size)) for info in infos]
     except FileFormatError as e:
         raise FileFormatError(f"{label}: {e}") from None
-    except (zipfile.BadZipFile, NotImplementedError, ValueError, ArithmeticError, LookupError,
-            struct.error, RuntimeError, EOFError) as e:  # fmt: skip
+    except (
+        zipfile.BadZipFile,
+        NotImplementedError,
+        ValueError,
+        ArithmeticError,
+        LookupError,
+        struct.error,
+        RuntimeError,
+        EOFError,
+    ) as e:
         raise FileFormatError(f"{label}: the zip archive is cut off or damaged ({e}).") from None
     end, before = 0, ""
     for r, start in sorted(out, key=lambda item: item[1]):
@@ -84,10 +92,9 @@ def _record(file: Any, info: zipfile.ZipInfo, limit: int) -> tuple[Record, int]:
     if info.file_size > _RATIO * info.compress_size + 64:
         raise bad(f"claims {info.file_size:,} bytes, which {info.compress_size:,} cannot hold")
     return (
-        Record(info.filename, begin, info.compress_size, info.file_size, info.compress_type,
-               info.CRC),
+        Record(info.filename, begin, info.compress_size, info.file_size, info.compress_type, info.CRC),
         info.header_offset,
-    )  # fmt: skip
+    )
 
 
 def unpack(raw: Any, record: Record, limit: int | None = None) -> Any:

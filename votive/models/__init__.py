@@ -18,24 +18,10 @@ from .auto import (
 )
 from .checkpoint import Checkpoint, bundled
 from .config import Config
-from .llama import (
-    LlamaConfig,
-    LlamaForCausalLM,
-    LlamaModel,
-    MistralConfig,
-    MistralForCausalLM,
-    MistralModel,
-)
+from .llama import LlamaConfig, LlamaForCausalLM, LlamaModel, MistralConfig, MistralForCausalLM, MistralModel
 from .output import BaseModelOutput, CausalLMOutput, ModelOutput
 from .pretrained import CausalLM, PreTrainedModel
-from .qwen import (
-    Qwen2Config,
-    Qwen2ForCausalLM,
-    Qwen2Model,
-    Qwen3Config,
-    Qwen3ForCausalLM,
-    Qwen3Model,
-)
+from .qwen import Qwen2Config, Qwen2ForCausalLM, Qwen2Model, Qwen3Config, Qwen3ForCausalLM, Qwen3Model
 
 # The other families are read when one of them is asked for.
 _LAZY = {

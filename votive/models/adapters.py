@@ -22,11 +22,17 @@ _WEIGHTS = ("adapter_model.safetensors", "adapter_model.bin")
 _PREFIX = "base_model.model."
 # What changes the computation and is not known here: its name, and the value with which it is off.
 _UNKNOWN = {
-    "use_dora": (None, False), "modules_to_save": (None, []), "bias": (None, "none"),
-    "lora_bias": (None, False), "fan_in_fan_out": (None, False), "target_parameters": (None, []),
-    "layer_replication": (None,), "alora_invocation_tokens": (None,), "use_qalora": (None, False),
+    "use_dora": (None, False),
+    "modules_to_save": (None, []),
+    "bias": (None, "none"),
+    "lora_bias": (None, False),
+    "fan_in_fan_out": (None, False),
+    "target_parameters": (None, []),
+    "layer_replication": (None,),
+    "alora_invocation_tokens": (None,),
+    "use_qalora": (None, False),
     "trainable_token_indices": (None,),
-}  # fmt: skip
+}
 
 # How an adapter may start and leave the weights below it as they are; other ways change them too.
 _STARTS = (None, True, False, "gaussian", "eva", "orthogonal")
@@ -62,15 +68,24 @@ def save_adapter(model: Any, folder: Any) -> list[str]:
     if len(set(roots.values())) > 1:
         raise ValueError("save_adapter: PEFT has rslora for all layers or for none.")
     first = next(iter(layers.values()))
-    write_json(path / NAME, {
-        "peft_type": "LORA", "task_type": "CAUSAL_LM" if hasattr(model, "lm_head") else None,
-        "base_model_name_or_path": getattr(model, "name_or_path", "") or None,
-        "target_modules": sorted(layers), "r": first.r, "lora_alpha": first.alpha,
-        "lora_dropout": first.dropout.p, "use_rslora": next(iter(roots.values())),
-        "rank_pattern": {n: m.r for n, m in layers.items() if m.r != first.r},
-        "alpha_pattern": {n: m.alpha for n, m in layers.items() if m.alpha != first.alpha},
-        "bias": "none", "fan_in_fan_out": False, "inference_mode": True,
-    })  # fmt: skip
+    write_json(
+        path / NAME,
+        {
+            "peft_type": "LORA",
+            "task_type": "CAUSAL_LM" if hasattr(model, "lm_head") else None,
+            "base_model_name_or_path": getattr(model, "name_or_path", "") or None,
+            "target_modules": sorted(layers),
+            "r": first.r,
+            "lora_alpha": first.alpha,
+            "lora_dropout": first.dropout.p,
+            "use_rslora": next(iter(roots.values())),
+            "rank_pattern": {n: m.r for n, m in layers.items() if m.r != first.r},
+            "alpha_pattern": {n: m.alpha for n, m in layers.items() if m.alpha != first.alpha},
+            "bias": "none",
+            "fan_in_fan_out": False,
+            "inference_mode": True,
+        },
+    )
     weights = {
         f"{_PREFIX}{name}.lora_{side}.weight": getattr(m, f"lora_{side}").detach()
         for name, m in layers.items()
@@ -133,10 +148,12 @@ def load_adapter(model: Any, folder: Any) -> list[str]:
                     )
         for name, (a, b) in pairs.items():
             layer = LoRALinear(
-                modules[name], ranks[name],
+                modules[name],
+                ranks[name],
                 _by_pattern(told, "alpha_pattern", name, told.get("lora_alpha", 8)),
-                told.get("lora_dropout") or 0.0, bool(told.get("use_rslora")),
-            )  # fmt: skip
+                told.get("lora_dropout") or 0.0,
+                bool(told.get("use_rslora")),
+            )
             with votive.no_grad():
                 for p, key in ((layer.lora_A, a), (layer.lora_B, b)):
                     p.copy_(source.tensor(key, dtype=p.dtype, device=p.device))

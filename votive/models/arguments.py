@@ -35,7 +35,7 @@ _REFUSED: dict[str, tuple[tuple[Any, ...], str]] = {
     "from_tf": ((None, False), "only weights of PyTorch, GGUF, NumPy and safetensors are read"),
     "from_flax": ((None, False), "only weights of PyTorch, GGUF, NumPy and safetensors are read"),
     "gguf_file": ((None,), "give the path of the GGUF file itself as the name"),
-}  # fmt: skip
+}
 # Of no consequence here whatever they say: it is so, or cannot be.
 _TAKEN = ("low_cpu_mem_usage", "trust_remote_code", "resume_download", "weights_only")
 _ATTENTIONS = (None, "sdpa", "eager")
@@ -103,8 +103,7 @@ def _device(op: str, device: Any, told: Any) -> Any:
         places = {str(place) for place in told.values()}
         if len(places) != 1:
             raise ValueError(
-                f"{op}: device_map={told!r} spreads a model over several devices; it is on one "
-                "here: pass device=."
+                f"{op}: device_map={told!r} spreads a model over several devices; it is on one here: pass device=."
             )
         told = next(iter(told.values()))
     if told in ("auto", "balanced", "balanced_low_0", "sequential"):
@@ -138,6 +137,11 @@ def changed(op: str, config: Any, changes: dict[str, Any]) -> Any:
 
 
 _KNOWN = (
-    *PLACES, *_REFUSED, *_TAKEN, "attn_implementation", "torch_dtype", "device_map",
+    *PLACES,
+    *_REFUSED,
+    *_TAKEN,
+    "attn_implementation",
+    "torch_dtype",
+    "device_map",
     *(f.name for f in fields(Asked) if f.name not in ("places", "changes")),
-)  # fmt: skip
+)

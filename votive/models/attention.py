@@ -28,9 +28,8 @@ class Sight(NamedTuple):
 
 
 def causal_sight(
-    attention_mask: Any, queries: int, keys: int, *, window: int | None = None, cache: Any = None,
-    like: Any,
-) -> Sight:  # fmt: skip
+    attention_mask: Any, queries: int, keys: int, *, window: int | None = None, cache: Any = None, like: Any
+) -> Sight:
     """Sight of the last `queries` of `keys` positions, each on itself and those before.
 
     `attention_mask` is (batch, keys) with 0 at padding, or (batch, 1, queries, keys) and then says
@@ -63,9 +62,7 @@ def causal_sight(
         if bool(attention_mask.all()):
             attention_mask = None
     if queries == 1:  # the newest sees all that are left
-        return Sight(
-            None if attention_mask is None else attention_mask[:, None, None, :], last=last
-        )
+        return Sight(None if attention_mask is None else attention_mask[:, None, None, :], last=last)
     window = None if window is None or keys <= window else window
     if attention_mask is None and window is None and queries == keys:
         return Sight(None, True)
@@ -100,9 +97,7 @@ def _unseen(sight: Sight, k: Any) -> int:
     return 0 if sight.last is None else max(k.shape[2] - sight.last, 0)
 
 
-def attend(
-    q: Any, k: Any, v: Any, sight: Sight, *, dropout: float = 0.0, scale: float | None = None
-) -> Any:
+def attend(q: Any, k: Any, v: Any, sight: Sight, *, dropout: float = 0.0, scale: float | None = None) -> Any:
     """Attention of (batch, heads, positions, features); key heads may be fewer than query heads.
 
     >>> q, k = votive.ones(1, 4, 2, 8), votive.ones(1, 2, 3, 8)
@@ -112,14 +107,11 @@ def attend(
     if _unseen(sight, k):
         k, v = k[:, :, -sight.last :], v[:, :, -sight.last :]  # type: ignore[operator]
     return F.scaled_dot_product_attention(
-        q, k, v, _of_last(sight.mask, k), dropout, sight.is_causal, scale=scale,
-        enable_gqa=k.shape[1] != q.shape[1],
-    )  # fmt: skip
+        q, k, v, _of_last(sight.mask, k), dropout, sight.is_causal, scale=scale, enable_gqa=k.shape[1] != q.shape[1]
+    )
 
 
-def attention_weights(
-    q: Any, k: Any, sight: Sight, *, scale: float | None = None, cap: float | None = None
-) -> Any:
+def attention_weights(q: Any, k: Any, sight: Sight, *, scale: float | None = None, cap: float | None = None) -> Any:
     """The weights (batch, heads, queries, keys) that `attend` uses, made beside it.
 
     The fused kernel never holds them, so asking for them leaves its result as it is. `cap` bends

@@ -17,72 +17,85 @@ from .config import Config
 # Of several classes for one use, a configuration's `architectures` chooses, by default the first.
 _FAMILIES: dict[str, tuple[str, str, dict[str, str | tuple[str, ...]]]] = {
     "beit": ("beit", "BeitConfig", {"base": "BeitModel", "image": "BeitForImageClassification"}),
-    "bert": ("bert", "BertConfig", {
-        "base": "BertModel", "masked": "BertForMaskedLM",
-        "classify": "BertForSequenceClassification",
-    }),
-    "clip": ("clip", "CLIPConfig", {
-        "base": "CLIPModel", "image": "CLIPForImageClassification", "zero_shot_image": "CLIPModel",
-    }),
+    "bert": (
+        "bert",
+        "BertConfig",
+        {"base": "BertModel", "masked": "BertForMaskedLM", "classify": "BertForSequenceClassification"},
+    ),
+    "clip": (
+        "clip",
+        "CLIPConfig",
+        {"base": "CLIPModel", "image": "CLIPForImageClassification", "zero_shot_image": "CLIPModel"},
+    ),
     "clip_text_model": ("clip", "CLIPTextConfig", {"base": "CLIPTextModel"}),
     "clip_vision_model": ("clip", "CLIPVisionConfig", {"base": "CLIPVisionModel"}),
-    "deit": ("deit", "DeiTConfig", {
-        "base": "DeiTModel",
-        "image": ("DeiTForImageClassification", "DeiTForImageClassificationWithTeacher"),
-    }),
-    "distilbert": ("distilbert", "DistilBertConfig", {
-        "base": "DistilBertModel", "masked": "DistilBertForMaskedLM",
-        "classify": "DistilBertForSequenceClassification",
-    }),
+    "deit": (
+        "deit",
+        "DeiTConfig",
+        {"base": "DeiTModel", "image": ("DeiTForImageClassification", "DeiTForImageClassificationWithTeacher")},
+    ),
+    "distilbert": (
+        "distilbert",
+        "DistilBertConfig",
+        {
+            "base": "DistilBertModel",
+            "masked": "DistilBertForMaskedLM",
+            "classify": "DistilBertForSequenceClassification",
+        },
+    ),
     "gemma": ("gemma", "GemmaConfig", {"base": "GemmaModel", "causal": "GemmaForCausalLM"}),
     "gemma2": ("gemma", "Gemma2Config", {"base": "Gemma2Model", "causal": "Gemma2ForCausalLM"}),
-    "gemma3_text": ("gemma", "Gemma3TextConfig", {
-        "base": "Gemma3TextModel", "causal": "Gemma3ForCausalLM",
-    }),
+    "gemma3_text": ("gemma", "Gemma3TextConfig", {"base": "Gemma3TextModel", "causal": "Gemma3ForCausalLM"}),
     "gpt2": ("gpt2", "GPT2Config", {"base": "GPT2Model", "causal": "GPT2LMHeadModel"}),
     "llama": ("llama", "LlamaConfig", {"base": "LlamaModel", "causal": "LlamaForCausalLM"}),
     "mistral": ("llama", "MistralConfig", {"base": "MistralModel", "causal": "MistralForCausalLM"}),
-    "mixtral": ("mixtral", "MixtralConfig", {
-        "base": "MixtralModel", "causal": "MixtralForCausalLM",
-    }),
-    "mt5": ("mt5", "MT5Config", {
-        "base": "MT5Model", "seq2seq": "MT5ForConditionalGeneration", "encoder": "MT5EncoderModel",
-    }),
+    "mixtral": ("mixtral", "MixtralConfig", {"base": "MixtralModel", "causal": "MixtralForCausalLM"}),
+    "mt5": (
+        "mt5",
+        "MT5Config",
+        {"base": "MT5Model", "seq2seq": "MT5ForConditionalGeneration", "encoder": "MT5EncoderModel"},
+    ),
     "phi3": ("phi3", "Phi3Config", {"base": "Phi3Model", "causal": "Phi3ForCausalLM"}),
     "qwen2": ("qwen", "Qwen2Config", {"base": "Qwen2Model", "causal": "Qwen2ForCausalLM"}),
     "qwen3": ("qwen", "Qwen3Config", {"base": "Qwen3Model", "causal": "Qwen3ForCausalLM"}),
-    "qwen3_moe": ("mixtral", "Qwen3MoeConfig", {
-        "base": "Qwen3MoeModel", "causal": "Qwen3MoeForCausalLM",
-    }),
-    "roberta": ("roberta", "RobertaConfig", {
-        "base": "RobertaModel", "masked": "RobertaForMaskedLM",
-        "classify": "RobertaForSequenceClassification",
-    }),
-    "t5": ("t5", "T5Config", {
-        "base": "T5Model", "seq2seq": "T5ForConditionalGeneration", "encoder": "T5EncoderModel",
-    }),
+    "qwen3_moe": ("mixtral", "Qwen3MoeConfig", {"base": "Qwen3MoeModel", "causal": "Qwen3MoeForCausalLM"}),
+    "roberta": (
+        "roberta",
+        "RobertaConfig",
+        {"base": "RobertaModel", "masked": "RobertaForMaskedLM", "classify": "RobertaForSequenceClassification"},
+    ),
+    "t5": ("t5", "T5Config", {"base": "T5Model", "seq2seq": "T5ForConditionalGeneration", "encoder": "T5EncoderModel"}),
     "trocr": ("trocr", "TrOCRConfig", {"causal": "TrOCRForCausalLM"}),
-    "vision-encoder-decoder": ("vision_encoder_decoder", "VisionEncoderDecoderConfig", {
-        "base": "VisionEncoderDecoderModel", "vision2seq": "VisionEncoderDecoderModel",
-    }),
+    "vision-encoder-decoder": (
+        "vision_encoder_decoder",
+        "VisionEncoderDecoderConfig",
+        {"base": "VisionEncoderDecoderModel", "vision2seq": "VisionEncoderDecoderModel"},
+    ),
     "vit": ("vit", "ViTConfig", {"base": "ViTModel", "image": "ViTForImageClassification"}),
-    "whisper": ("whisper", "WhisperConfig", {
-        "base": "WhisperModel", "speech": "WhisperForConditionalGeneration",
-    }),
-    "xlm-roberta": ("roberta", "XLMRobertaConfig", {
-        "base": "XLMRobertaModel", "masked": "XLMRobertaForMaskedLM",
-        "classify": "XLMRobertaForSequenceClassification",
-    }),
-}  # fmt: skip
+    "whisper": ("whisper", "WhisperConfig", {"base": "WhisperModel", "speech": "WhisperForConditionalGeneration"}),
+    "xlm-roberta": (
+        "roberta",
+        "XLMRobertaConfig",
+        {
+            "base": "XLMRobertaModel",
+            "masked": "XLMRobertaForMaskedLM",
+            "classify": "XLMRobertaForSequenceClassification",
+        },
+    ),
+}
 _ADDED: dict[str, tuple[Any, dict[str, Any]]] = {}
 USES = {
-    "base": "AutoModel", "causal": "AutoModelForCausalLM", "seq2seq": "AutoModelForSeq2SeqLM",
-    "masked": "AutoModelForMaskedLM", "classify": "AutoModelForSequenceClassification",
-    "encoder": "AutoModelForTextEncoding", "image": "AutoModelForImageClassification",
+    "base": "AutoModel",
+    "causal": "AutoModelForCausalLM",
+    "seq2seq": "AutoModelForSeq2SeqLM",
+    "masked": "AutoModelForMaskedLM",
+    "classify": "AutoModelForSequenceClassification",
+    "encoder": "AutoModelForTextEncoding",
+    "image": "AutoModelForImageClassification",
     "zero_shot_image": "AutoModelForZeroShotImageClassification",
     "vision2seq": "AutoModelForVision2Seq",
     "speech": "AutoModelForSpeechSeq2Seq",
-}  # fmt: skip
+}
 
 
 def register(model_type: str, config_class: Any, *, exist_ok: bool = False, **classes: Any) -> None:
@@ -123,11 +136,9 @@ def _family(model_type: Any) -> tuple[Any, dict[str, Any]]:
     file, config, classes = _FAMILIES[model_type]
     module = import_module(f".{file}", __package__)
     found = {
-        use: getattr(module, name) if isinstance(name, str) else tuple(
-            getattr(module, n) for n in name
-        )
+        use: getattr(module, name) if isinstance(name, str) else tuple(getattr(module, n) for n in name)
         for use, name in classes.items()
-    }  # fmt: skip
+    }
     return getattr(module, config), found
 
 
@@ -193,10 +204,17 @@ class AutoModel:
 
     @classmethod
     def from_pretrained(
-        cls, name: Any, *, dtype: Any = None, device: Any = None, config: Any = None,
-        strict: bool = True, revision: str | None = None, local_files_only: bool = False,
+        cls,
+        name: Any,
+        *,
+        dtype: Any = None,
+        device: Any = None,
+        config: Any = None,
+        strict: bool = True,
+        revision: str | None = None,
+        local_files_only: bool = False,
         **options: Any,
-    ) -> Any:  # fmt: skip
+    ) -> Any:
         """A model from a folder, a file, a bundled name or a repository id.
 
         The arguments are those of PreTrainedModel.from_pretrained.
@@ -204,9 +222,12 @@ class AutoModel:
         from .pretrained import load_asked
 
         options |= {
-            "dtype": dtype, "device": device, "strict": strict, "revision": revision,
+            "dtype": dtype,
+            "device": device,
+            "strict": strict,
+            "revision": revision,
             "local_files_only": local_files_only,
-        }  # fmt: skip
+        }
         return load_asked(cls, cls.__name__, name, config, options)
 
 

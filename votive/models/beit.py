@@ -85,10 +85,7 @@ class BeitEmbeddings(nn.Module):
 
 def grid_of(config: Any, pixel_values: Any) -> Pair:
     """How many patches of these pictures stand above and beside each other."""
-    return (
-        pixel_values.shape[2] // config.patches[0],
-        pixel_values.shape[3] // config.patches[1],
-    )
+    return (pixel_values.shape[2] // config.patches[0], pixel_values.shape[3] // config.patches[1])
 
 
 @lru_cache(maxsize=8)
@@ -117,9 +114,7 @@ class BeitRelativePositionBias(nn.Module):
         super().__init__()
         self.window = config.grid
         rows = (2 * self.window[0] - 1) * (2 * self.window[1] - 1) + 3
-        self.relative_position_bias_table = nn.Parameter(
-            votive.zeros(rows, config.num_attention_heads)
-        )
+        self.relative_position_bias_table = nn.Parameter(votive.zeros(rows, config.num_attention_heads))
 
     def forward(self, window: Pair) -> Any:
         """The bias (1, heads, tokens, tokens) for a grid of patches of any size."""
@@ -229,8 +224,7 @@ class BeitModel(_Beit):
         self.embeddings = BeitEmbeddings(config)
         last = max(config.num_hidden_layers - 1, 1)
         self.encoder = Encoder(
-            BeitLayer(config, config.drop_path_rate * i / last)
-            for i in range(config.num_hidden_layers)
+            BeitLayer(config, config.drop_path_rate * i / last) for i in range(config.num_hidden_layers)
         )
         if config.use_shared_relative_position_bias:
             self.encoder["relative_position_bias"] = BeitRelativePositionBias(config)
@@ -249,10 +243,14 @@ class BeitModel(_Beit):
         return source
 
     def forward(
-        self, pixel_values: Any = None, bool_masked_pos: Any = None,
-        interpolate_pos_encoding: bool = False, attention_mask: Any = None,
-        output_attentions: bool = False, output_hidden_states: bool = False,
-    ) -> EncoderOutput:  # fmt: skip
+        self,
+        pixel_values: Any = None,
+        bool_masked_pos: Any = None,
+        interpolate_pos_encoding: bool = False,
+        attention_mask: Any = None,
+        output_attentions: bool = False,
+        output_hidden_states: bool = False,
+    ) -> EncoderOutput:
         """As ViTModel; places follow the size of the pictures whatever is asked for."""
         config = self.config
         check_pictures(type(self).__name__, pixel_values, config.num_channels)
@@ -264,9 +262,11 @@ class BeitModel(_Beit):
         found = self.encoder(x, sight, output_attentions, output_hidden_states, window)
         x = self.layernorm(found.last_hidden_state)
         return EncoderOutput(
-            last_hidden_state=x, pooler_output=None if self.pooler is None else self.pooler(x),
-            hidden_states=found.hidden_states, attentions=found.attentions,
-        )  # fmt: skip
+            last_hidden_state=x,
+            pooler_output=None if self.pooler is None else self.pooler(x),
+            hidden_states=found.hidden_states,
+            attentions=found.attentions,
+        )
 
 
 class BeitForImageClassification(_Beit):
@@ -290,9 +290,7 @@ class BeitForImageClassification(_Beit):
         self.beit.pooler = pooler  # the classes are read from it
         return source
 
-    def forward(
-        self, pixel_values: Any = None, labels: Any = None, **kwargs: Any
-    ) -> PredictionOutput:
+    def forward(self, pixel_values: Any = None, labels: Any = None, **kwargs: Any) -> PredictionOutput:
         """As the encoder, and `labels`: classes (batch,), or values per class."""
         found = self.beit(pixel_values, **kwargs)
         return class_output(self.classifier(found.pooler_output), labels, self.config, found)

@@ -72,9 +72,7 @@ class BertEmbeddings(nn.Module):
     def __init__(self, config: Any) -> None:
         super().__init__()
         width = config.hidden_size
-        self.word_embeddings = nn.Embedding(
-            config.vocab_size, width, padding_idx=config.pad_token_id
-        )
+        self.word_embeddings = nn.Embedding(config.vocab_size, width, padding_idx=config.pad_token_id)
         self.position_embeddings = nn.Embedding(config.max_position_embeddings, width)
         self.token_type_embeddings = nn.Embedding(config.type_vocab_size, width)
         self.LayerNorm = nn.LayerNorm(width, eps=config.layer_norm_eps)
@@ -206,10 +204,15 @@ class BertModel(_Bert):
         return votive.arange(x.shape[1], device=x.device)
 
     def forward(
-        self, input_ids: Any = None, attention_mask: Any = None, token_type_ids: Any = None,
-        position_ids: Any = None, inputs_embeds: Any = None, output_attentions: bool = False,
+        self,
+        input_ids: Any = None,
+        attention_mask: Any = None,
+        token_type_ids: Any = None,
+        position_ids: Any = None,
+        inputs_embeds: Any = None,
+        output_attentions: bool = False,
         output_hidden_states: bool = False,
-    ) -> EncoderOutput:  # fmt: skip
+    ) -> EncoderOutput:
         x = self.embedded(input_ids, inputs_embeds)
         if position_ids is None:
             position_ids = self.positions(x, input_ids)
@@ -220,9 +223,11 @@ class BertModel(_Bert):
         found = self.encoder(x, sight, output_attentions, output_hidden_states)
         x = found.last_hidden_state
         return EncoderOutput(
-            last_hidden_state=x, pooler_output=None if self.pooler is None else self.pooler(x),
-            hidden_states=found.hidden_states, attentions=found.attentions,
-        )  # fmt: skip
+            last_hidden_state=x,
+            pooler_output=None if self.pooler is None else self.pooler(x),
+            hidden_states=found.hidden_states,
+            attentions=found.attentions,
+        )
 
 
 class BertTransform(nn.ModuleDict):
@@ -319,9 +324,7 @@ def masked_output(logits: Any, labels: Any, found: Any) -> PredictionOutput:
     loss = None
     if labels is not None:
         loss = F.cross_entropy(logits.flatten(0, 1).float(), labels.flatten(), ignore_index=-100)
-    return PredictionOutput(
-        loss=loss, logits=logits, hidden_states=found.hidden_states, attentions=found.attentions
-    )
+    return PredictionOutput(loss=loss, logits=logits, hidden_states=found.hidden_states, attentions=found.attentions)
 
 
 def class_output(logits: Any, labels: Any, config: Any, found: Any) -> PredictionOutput:
@@ -344,6 +347,4 @@ def class_output(logits: Any, labels: Any, config: Any, found: Any) -> Predictio
                 f"problem_type must be 'regression', 'single_label_classification' or "
                 f"'multi_label_classification', got {kind!r}."
             )
-    return PredictionOutput(
-        loss=loss, logits=logits, hidden_states=found.hidden_states, attentions=found.attentions
-    )
+    return PredictionOutput(loss=loss, logits=logits, hidden_states=found.hidden_states, attentions=found.attentions)

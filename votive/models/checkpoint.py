@@ -48,10 +48,16 @@ class Checkpoint:
 
     @classmethod
     def find(
-        cls, name: Any, *, revision: str | None = None, local_files_only: bool = False,
-        subfolder: str | None = None, token: Any = None, cache_dir: Any = None,
+        cls,
+        name: Any,
+        *,
+        revision: str | None = None,
+        local_files_only: bool = False,
+        subfolder: str | None = None,
+        token: Any = None,
+        cache_dir: Any = None,
         force_download: bool = False,
-    ) -> Checkpoint:  # fmt: skip
+    ) -> Checkpoint:
         """Look for a path first, then for a bundled model, then for a repository id.
 
         `subfolder` is below the folder or the repository; the other arguments are for repositories.
@@ -86,10 +92,9 @@ class Checkpoint:
         if variant is None:
             return replace(self, weights=lambda: open_weights(self.path, kind))
         names = {
-            "safetensors": (f"model.safetensors.index.{variant}.json",
-                            f"model.{variant}.safetensors"),
+            "safetensors": (f"model.safetensors.index.{variant}.json", f"model.{variant}.safetensors"),
             "torch": (f"pytorch_model.bin.index.{variant}.json", f"pytorch_model.{variant}.bin"),
-        }  # fmt: skip
+        }
         kinds = ["safetensors", "torch"] if use_safetensors is None else [kind]
         tried = [name for kind in kinds for name in names[kind]]
         file = next((self.path / n for n in tried if (self.path / n).is_file()), None)
@@ -98,9 +103,7 @@ class Checkpoint:
 
             opened = ShardedSource if file.suffix == ".json" else open_weights
             return replace(self, weights=lambda: opened(file))
-        raise FileNotFoundError(
-            f"{self.name} has no variant {variant!r}: none of {', '.join(tried)} is there."
-        )
+        raise FileNotFoundError(f"{self.name} has no variant {variant!r}: none of {', '.join(tried)} is there.")
 
 
 def bundled() -> list[str]:
@@ -123,16 +126,13 @@ def is_repo_id(name: str) -> bool:
 
 
 def download(
-    name: str, revision: str | None = None, local_files_only: bool = False,
-    subfolder: str | None = None, **more: Any,
-) -> Path:  # fmt: skip
+    name: str, revision: str | None = None, local_files_only: bool = False, subfolder: str | None = None, **more: Any
+) -> Path:
     """The local folder of a repository, fetched if needed; a progress bar shows how far it is."""
     try:
         import huggingface_hub as hub
     except ImportError:
-        raise ImportError(
-            f"{name} is no local path; pip install huggingface_hub to download models."
-        ) from None
+        raise ImportError(f"{name} is no local path; pip install huggingface_hub to download models.") from None
     options: dict[str, Any] = {"revision": revision, "local_files_only": local_files_only}
     options |= {key: value for key, value in more.items() if value}
     below = f"{subfolder}/" if subfolder else ""
@@ -151,9 +151,7 @@ def download(
 
 
 def _weight_files(folder: Path) -> list[Path]:
-    names = (
-        "*.safetensors", "*.safetensors.index.json", "*.gguf", "pytorch_model*.bin", CTRANSLATE2
-    )  # fmt: skip
+    names = ("*.safetensors", "*.safetensors.index.json", "*.gguf", "pytorch_model*.bin", CTRANSLATE2)
     return [p for pattern in names for p in sorted(folder.glob(pattern))]
 
 
@@ -183,9 +181,8 @@ def _folder(name: str, folder: Path) -> Checkpoint:
 
     settings = folder / "generation_config.json"
     return Checkpoint(
-        name, folder, config, weights, folder, _told_dtype(config),
-        read_json(settings) if settings.is_file() else {},
-    )  # fmt: skip
+        name, folder, config, weights, folder, _told_dtype(config), read_json(settings) if settings.is_file() else {}
+    )
 
 
 def _file(name: str, path: Path) -> Checkpoint:
@@ -213,9 +210,7 @@ def _file(name: str, path: Path) -> Checkpoint:
 
         if path.suffix == ".bin":
             stories = llama2c.open(path)
-            return Checkpoint(
-                name, path, stories.config, lambda: stories, path.parent, votive.float32
-            )
+            return Checkpoint(name, path, stories.config, lambda: stories, path.parent, votive.float32)
         if kind is None:
             raise FileFormatError(
                 f"{path} is in no format that is known here: a GGUF or llama2.c file, or weights "
@@ -239,9 +234,7 @@ def _ctranslate2(name: str, path: Path, told: dict[str, Any]) -> Checkpoint:
 
     config, settings, source = ctranslate2_checkpoint(ctranslate2.open(path), told)
     # Half precision is how they are stored; int8 and float16 both compute as float32.
-    return Checkpoint(
-        name, path, config, lambda: source, path.parent, votive.float32, settings
-    )  # fmt: skip
+    return Checkpoint(name, path, config, lambda: source, path.parent, votive.float32, settings)
 
 
 def _openai(name: str, path: Path) -> Checkpoint | None:
@@ -254,9 +247,7 @@ def _openai(name: str, path: Path) -> Checkpoint | None:
     if found is None:
         source.close()
         return None
-    return Checkpoint(
-        name, path, found[0], lambda: source, path.parent, votive.float32, found[1]
-    )  # fmt: skip
+    return Checkpoint(name, path, found[0], lambda: source, path.parent, votive.float32, found[1])
 
 
 def _told_dtype(config: dict[str, Any]) -> Any:

@@ -19,10 +19,17 @@ from .clip_sides import _CLIP, CLIPTextModel, CLIPVisionModel
 from .output import ModelOutput, PredictionOutput
 
 __all__ = [
-    "CLIPConfig", "CLIPForImageClassification", "CLIPModel", "CLIPOutput", "CLIPTextConfig",
-    "CLIPTextModel", "CLIPTextModelWithProjection", "CLIPVisionConfig", "CLIPVisionModel",
+    "CLIPConfig",
+    "CLIPForImageClassification",
+    "CLIPModel",
+    "CLIPOutput",
+    "CLIPTextConfig",
+    "CLIPTextModel",
+    "CLIPTextModelWithProjection",
+    "CLIPVisionConfig",
+    "CLIPVisionModel",
     "CLIPVisionModelWithProjection",
-]  # fmt: skip
+]
 
 
 @dataclass
@@ -98,9 +105,7 @@ class CLIPModel(_CLIP):
         """The table of token embeddings."""
         return self.text_model.get_input_embeddings()
 
-    def get_text_features(
-        self, input_ids: Any = None, attention_mask: Any = None, position_ids: Any = None
-    ) -> Any:
+    def get_text_features(self, input_ids: Any = None, attention_mask: Any = None, position_ids: Any = None) -> Any:
         """Texts (batch, projection_dim) in the shared space, not scaled to length one.
 
         >>> hasattr(votive.models.CLIPModel, "get_text_features")
@@ -109,9 +114,7 @@ class CLIPModel(_CLIP):
         found = self.text_model(input_ids, attention_mask, position_ids)
         return self.text_projection(found.pooler_output)
 
-    def get_image_features(
-        self, pixel_values: Any = None, interpolate_pos_encoding: bool = False
-    ) -> Any:
+    def get_image_features(self, pixel_values: Any = None, interpolate_pos_encoding: bool = False) -> Any:
         """Pictures (batch, projection_dim) in the shared space, not scaled to length one.
 
         >>> hasattr(votive.models.CLIPModel, "get_image_features")
@@ -121,15 +124,18 @@ class CLIPModel(_CLIP):
         return self.visual_projection(found.pooler_output)
 
     def forward(
-        self, input_ids: Any = None, pixel_values: Any = None, attention_mask: Any = None,
-        position_ids: Any = None, return_loss: bool = False,
-        interpolate_pos_encoding: bool = False, output_attentions: bool = False,
+        self,
+        input_ids: Any = None,
+        pixel_values: Any = None,
+        attention_mask: Any = None,
+        position_ids: Any = None,
+        return_loss: bool = False,
+        interpolate_pos_encoding: bool = False,
+        output_attentions: bool = False,
         output_hidden_states: bool = False,
-    ) -> CLIPOutput:  # fmt: skip
+    ) -> CLIPOutput:
         """`return_loss` asks for the contrastive loss of pairs that stand at the same place."""
-        wanted = {
-            "output_attentions": output_attentions, "output_hidden_states": output_hidden_states
-        }  # fmt: skip
+        wanted = {"output_attentions": output_attentions, "output_hidden_states": output_hidden_states}
         seen = self.vision_model(pixel_values, interpolate_pos_encoding, **wanted)
         read = self.text_model(input_ids, attention_mask, position_ids, **wanted)
         pictures = _unit(self.visual_projection(seen.pooler_output))
@@ -140,9 +146,14 @@ class CLIPModel(_CLIP):
             at = votive.arange(near.shape[0], device=near.device)
             loss = (F.cross_entropy(near, at) + F.cross_entropy(near.t(), at)) / 2
         return CLIPOutput(
-            loss=loss, logits_per_image=near.t(), logits_per_text=near, text_embeds=texts,
-            image_embeds=pictures, text_model_output=read, vision_model_output=seen,
-        )  # fmt: skip
+            loss=loss,
+            logits_per_image=near.t(),
+            logits_per_text=near,
+            text_embeds=texts,
+            image_embeds=pictures,
+            text_model_output=read,
+            vision_model_output=seen,
+        )
 
 
 def _unit(x: Any) -> Any:
@@ -178,9 +189,10 @@ class CLIPTextModelWithProjection(_CLIP):
         found = self.text_model(input_ids, *args, **kwargs)
         return CLIPTextModelOutput(
             text_embeds=self.text_projection(found.pooler_output),
-            last_hidden_state=found.last_hidden_state, hidden_states=found.hidden_states,
+            last_hidden_state=found.last_hidden_state,
+            hidden_states=found.hidden_states,
             attentions=found.attentions,
-        )  # fmt: skip
+        )
 
 
 class CLIPVisionModelWithProjection(_CLIP):
@@ -212,9 +224,10 @@ class CLIPVisionModelWithProjection(_CLIP):
         found = self.vision_model(pixel_values, *args, **kwargs)
         return CLIPVisionModelOutput(
             image_embeds=self.visual_projection(found.pooler_output),
-            last_hidden_state=found.last_hidden_state, hidden_states=found.hidden_states,
+            last_hidden_state=found.last_hidden_state,
+            hidden_states=found.hidden_states,
             attentions=found.attentions,
-        )  # fmt: skip
+        )
 
 
 class CLIPForImageClassification(_CLIP):
@@ -240,9 +253,7 @@ class CLIPForImageClassification(_CLIP):
         """What makes vectors of patches."""
         return self.vision_model.get_input_embeddings()
 
-    def forward(
-        self, pixel_values: Any = None, labels: Any = None, **kwargs: Any
-    ) -> PredictionOutput:
+    def forward(self, pixel_values: Any = None, labels: Any = None, **kwargs: Any) -> PredictionOutput:
         """As CLIPVisionModel, and `labels`: classes (batch,), or values per class."""
         found = self.vision_model(pixel_values, **kwargs)
         logits = self.classifier(found.last_hidden_state[:, 1:].mean(1))

@@ -113,10 +113,7 @@ class CLIPConfig(Config):
             if given is None or isinstance(given, dict):
                 setattr(self, name, kind.from_dict(given or {}))
             elif not isinstance(given, kind):
-                raise TypeError(
-                    f"CLIPConfig: {name} must be a {kind.__name__} or a dict, got "
-                    f"{type(given).__name__}."
-                )
+                raise TypeError(f"CLIPConfig: {name} must be a {kind.__name__} or a dict, got {type(given).__name__}.")
 
     @property
     def hidden_size(self) -> int:

@@ -86,9 +86,7 @@ class _CLIP(PreTrainedModel):
         elif isinstance(module, CLIPEncoderLayer):
             width, depth = module.mlp["fc1"].in_features, module.__dict__.get("depth", 1)
             nn.init.normal_(module.mlp["fc1"].weight, std=(2 * width) ** -0.5 * factor)
-            nn.init.normal_(
-                module.mlp["fc2"].weight, std=width**-0.5 * (2 * depth) ** -0.5 * factor
-            )
+            nn.init.normal_(module.mlp["fc2"].weight, std=width**-0.5 * (2 * depth) ** -0.5 * factor)
         elif isinstance(module, nn.Embedding):
             nn.init.normal_(module.weight, std=0.02 * factor)
         elif isinstance(module, CLIPVisionEmbeddings):
@@ -103,9 +101,7 @@ class CLIPEncoder(nn.Module):
 
     def __init__(self, config: Any) -> None:
         super().__init__()
-        self.layers = nn.ModuleList(
-            CLIPEncoderLayer(config) for _ in range(config.num_hidden_layers)
-        )
+        self.layers = nn.ModuleList(CLIPEncoderLayer(config) for _ in range(config.num_hidden_layers))
         for layer in self.layers:  # start values of a layer ask how many there are
             layer.__dict__["depth"] = layer.self_attn.__dict__["depth"] = config.num_hidden_layers
 
@@ -116,9 +112,10 @@ class CLIPEncoder(nn.Module):
             x = layer(x, sight, weights)
             states.append(x)
         return EncoderOutput(
-            last_hidden_state=x, hidden_states=tuple(states) if hidden else None,
+            last_hidden_state=x,
+            hidden_states=tuple(states) if hidden else None,
             attentions=None if weights is None else tuple(weights),
-        )  # fmt: skip
+        )
 
 
 class CLIPTextModel(_CLIP):
@@ -138,9 +135,7 @@ class CLIPTextModel(_CLIP):
         self.embeddings = nn.ModuleDict(
             {
                 "token_embedding": nn.Embedding(config.vocab_size, config.hidden_size),
-                "position_embedding": nn.Embedding(
-                    config.max_position_embeddings, config.hidden_size
-                ),
+                "position_embedding": nn.Embedding(config.max_position_embeddings, config.hidden_size),
             }
         )
         self.encoder = CLIPEncoder(config)
@@ -152,9 +147,13 @@ class CLIPTextModel(_CLIP):
         return self.embeddings["token_embedding"]
 
     def forward(
-        self, input_ids: Any = None, attention_mask: Any = None, position_ids: Any = None,
-        output_attentions: bool = False, output_hidden_states: bool = False,
-    ) -> EncoderOutput:  # fmt: skip
+        self,
+        input_ids: Any = None,
+        attention_mask: Any = None,
+        position_ids: Any = None,
+        output_attentions: bool = False,
+        output_hidden_states: bool = False,
+    ) -> EncoderOutput:
         x = self.embedded(input_ids, None)
         T = x.shape[1]
         if self.config.max_position_embeddings < T:
@@ -236,9 +235,12 @@ class CLIPVisionModel(_CLIP):
         return self.embeddings.patch_embedding
 
     def forward(
-        self, pixel_values: Any = None, interpolate_pos_encoding: bool = False,
-        output_attentions: bool = False, output_hidden_states: bool = False,
-    ) -> EncoderOutput:  # fmt: skip
+        self,
+        pixel_values: Any = None,
+        interpolate_pos_encoding: bool = False,
+        output_attentions: bool = False,
+        output_hidden_states: bool = False,
+    ) -> EncoderOutput:
         check_pictures("CLIPVisionModel", pixel_values, self.config.num_channels)
         x = self.embeddings(pixel_values.to(self.dtype), bool(interpolate_pos_encoding))
         x = self.pre_layrnorm(x)

@@ -130,10 +130,15 @@ def _annotations(cls: type) -> dict[str, str]:
 # matrices, and of whatever else is counted. Far beyond any model, and below what overflows.
 _MOST = (
     (re.compile(r".*(layers|layer|heads|head|experts|experts_per_tok|experts_per_token)"), 1 << 16),
-    (re.compile(r".*(hidden|intermediate|head|embedding|projection)_(size|dim)|d_.*|.*ffn_dim"
-                r"|dim|n_embd|n_inner|.*patch_size|.*image_size"), 1 << 24),
+    (
+        re.compile(
+            r".*(hidden|intermediate|head|embedding|projection)_(size|dim)|d_.*|.*ffn_dim"
+            r"|dim|n_embd|n_inner|.*patch_size|.*image_size"
+        ),
+        1 << 24,
+    ),
     (re.compile(r"(num|n)_.*|.*_(size|dim|length|positions|window|embeddings)"), (1 << 31) - 1),
-)  # fmt: skip
+)
 # What a layer of a decoder may be called.
 LAYER_TYPES = ("full_attention", "sliding_attention")
 # Of these a model may have none.
@@ -183,9 +188,7 @@ def _check_meaning(what: str, value: Any) -> None:
     if name == "layer_types":
         unknown = [kind for kind in value if kind not in LAYER_TYPES]
         if unknown:
-            raise ValueError(
-                f"{what} has {unknown[0]!r}; layers here are {' or '.join(map(repr, LAYER_TYPES))}."
-            )
+            raise ValueError(f"{what} has {unknown[0]!r}; layers here are {' or '.join(map(repr, LAYER_TYPES))}.")
     elif name == "rope_scaling":
         check_options(what, value)
     elif name in ("rope_theta", "rope_local_base_freq"):
@@ -209,8 +212,7 @@ def name_labels(config: Any) -> None:
         count = len(named) or 2
     if named and count != len(named):
         warnings.warn(
-            f"{type(config).__name__}: num_labels={count} replaces the {len(named)} classes that "
-            "id2label names.",
+            f"{type(config).__name__}: num_labels={count} replaces the {len(named)} classes that id2label names.",
             stacklevel=3,
         )
     if count != len(named):
@@ -251,9 +253,7 @@ def rope_of(values: dict[str, Any], theta: float) -> tuple[float, dict[str, Any]
     """
     told = values.get("rope_parameters") or values.get("rope_scaling") or {}
     if not isinstance(told, Mapping):
-        raise ValueError(
-            f"rope_scaling must be an object such as {{'rope_type': ...}}, got {told!r}."
-        )
+        raise ValueError(f"rope_scaling must be an object such as {{'rope_type': ...}}, got {told!r}.")
     scaling = dict(told)
     base = scaling.pop("rope_theta", values.get("rope_theta", theta))
     if not isinstance(base, int | float):

@@ -39,10 +39,7 @@ class EncoderDecoderCache:
         if rows is None:
             made._cross = self._cross  # what is looked up later serves both
         else:
-            made._cross = {
-                i: (k.index_select(0, rows), v.index_select(0, rows))
-                for i, (k, v) in self._cross.items()
-            }
+            made._cross = {i: (k.index_select(0, rows), v.index_select(0, rows)) for i, (k, v) in self._cross.items()}
         return made
 
     @classmethod

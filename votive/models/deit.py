@@ -99,14 +99,15 @@ class DeiTForImageClassificationWithTeacher(_DeiT):
         self.distillation_classifier = nn.Linear(config.hidden_size, config.num_labels)
         self.post_init()
 
-    def forward(
-        self, pixel_values: Any = None, **kwargs: Any
-    ) -> DeiTForImageClassificationWithTeacherOutput:
+    def forward(self, pixel_values: Any = None, **kwargs: Any) -> DeiTForImageClassificationWithTeacherOutput:
         """As the encoder."""
         found = self.deit(pixel_values, **kwargs)
         x = found.last_hidden_state
         own, told = self.cls_classifier(x[:, 0]), self.distillation_classifier(x[:, 1])
         return DeiTForImageClassificationWithTeacherOutput(
-            logits=(own + told) / 2, cls_logits=own, distillation_logits=told,
-            hidden_states=found.hidden_states, attentions=found.attentions,
-        )  # fmt: skip
+            logits=(own + told) / 2,
+            cls_logits=own,
+            distillation_logits=told,
+            hidden_states=found.hidden_states,
+            attentions=found.attentions,
+        )

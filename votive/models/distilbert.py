@@ -48,9 +48,7 @@ class DistilBertConfig(Config):
     def __post_init__(self) -> None:
         name_labels(self)
         if self.dim % self.n_heads:
-            raise ValueError(
-                f"DistilBertConfig: dim={self.dim} does not split into n_heads={self.n_heads}."
-            )
+            raise ValueError(f"DistilBertConfig: dim={self.dim} does not split into n_heads={self.n_heads}.")
 
     @property
     def hidden_size(self) -> int:
@@ -119,9 +117,7 @@ class DistilBertEmbeddings(nn.Module):
 
     def __init__(self, config: Any) -> None:
         super().__init__()
-        self.word_embeddings = nn.Embedding(
-            config.vocab_size, config.dim, padding_idx=config.pad_token_id
-        )
+        self.word_embeddings = nn.Embedding(config.vocab_size, config.dim, padding_idx=config.pad_token_id)
         self.position_embeddings = nn.Embedding(config.max_position_embeddings, config.dim)
         self.LayerNorm = nn.LayerNorm(config.dim, eps=1e-12)
         self.dropout = nn.Dropout(config.dropout)
@@ -158,10 +154,14 @@ class DistilBertModel(_DistilBert):
         self.post_init()
 
     def forward(
-        self, input_ids: Any = None, attention_mask: Any = None, inputs_embeds: Any = None,
-        position_ids: Any = None, output_attentions: bool = False,
+        self,
+        input_ids: Any = None,
+        attention_mask: Any = None,
+        inputs_embeds: Any = None,
+        position_ids: Any = None,
+        output_attentions: bool = False,
         output_hidden_states: bool = False,
-    ) -> EncoderOutput:  # fmt: skip
+    ) -> EncoderOutput:
         x = self.embedded(input_ids, inputs_embeds)
         most = self.config.max_position_embeddings
         if position_ids is None:

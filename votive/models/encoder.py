@@ -32,9 +32,8 @@ class Encoder(nn.ModuleDict):
         super().__init__({"layer": nn.ModuleList(layers)})
 
     def forward(
-        self, x: Any, sight: Sight, output_attentions: bool = False,
-        output_hidden_states: bool = False, *more: Any,
-    ) -> EncoderOutput:  # fmt: skip
+        self, x: Any, sight: Sight, output_attentions: bool = False, output_hidden_states: bool = False, *more: Any
+    ) -> EncoderOutput:
         """`more` is given to each layer."""
         states = [x]
         weights: list[Any] | None = [] if output_attentions else None
@@ -43,9 +42,10 @@ class Encoder(nn.ModuleDict):
             if output_hidden_states:
                 states.append(x)
         return EncoderOutput(
-            last_hidden_state=x, hidden_states=tuple(states) if output_hidden_states else None,
+            last_hidden_state=x,
+            hidden_states=tuple(states) if output_hidden_states else None,
             attentions=None if weights is None else tuple(weights),
-        )  # fmt: skip
+        )
 
 
 class Widened(nn.ModuleDict):

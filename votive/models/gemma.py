@@ -17,14 +17,7 @@ from votive.nn import functional as F
 
 from .attention import Sight, attention_weights
 from .config import rope_of
-from .llama import (
-    LlamaAttention,
-    LlamaConfig,
-    LlamaDecoderLayer,
-    LlamaForCausalLM,
-    LlamaModel,
-    rotary,
-)
+from .llama import LlamaAttention, LlamaConfig, LlamaDecoderLayer, LlamaForCausalLM, LlamaModel, rotary
 
 
 @dataclass(kw_only=True)
@@ -59,9 +52,7 @@ class GemmaConfig(LlamaConfig):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.use_bidirectional_attention:
-            raise ValueError(
-                f"{type(self).__name__}: use_bidirectional_attention=True is not supported."
-            )
+            raise ValueError(f"{type(self).__name__}: use_bidirectional_attention=True is not supported.")
         if self.hidden_act == "gelu":
             # The first files say so, and mean the form that the model was trained with.
             self.hidden_act = "gelu_pytorch_tanh"
@@ -101,8 +92,7 @@ class Gemma2Config(GemmaConfig):
         if self.layer_types is None:
             every = self.extra.get("sliding_window_pattern") or self.pattern
             self.layer_types = [
-                "sliding_attention" if (i + 1) % every else "full_attention"
-                for i in range(self.num_hidden_layers)
+                "sliding_attention" if (i + 1) % every else "full_attention" for i in range(self.num_hidden_layers)
             ]
 
     @property
@@ -136,9 +126,7 @@ class Gemma3TextConfig(Gemma2Config):
         told = values.pop("rope_parameters", None) or {}
         if "full_attention" in told or "sliding_attention" in told:
             near, far = told.get("sliding_attention") or {}, told.get("full_attention") or {}
-            values["rope_local_base_freq"], stretched = rope_of(
-                {"rope_parameters": near}, cls.rope_local_base_freq
-            )
+            values["rope_local_base_freq"], stretched = rope_of({"rope_parameters": near}, cls.rope_local_base_freq)
             if stretched:
                 raise ValueError("Gemma3TextConfig: windowed layers cannot have rope scaling.")
             values["rope_parameters"] = far
@@ -194,9 +182,7 @@ class Gemma2DecoderLayer(GemmaDecoderLayer):
         self.pre_feedforward_layernorm = GemmaRMSNorm(width, eps=eps)
         self.post_feedforward_layernorm = GemmaRMSNorm(width, eps=eps)
 
-    def forward(
-        self, x: Any, rope: Any, sight: Sight, cache: Any = None, weights: list[Any] | None = None
-    ) -> Any:
+    def forward(self, x: Any, rope: Any, sight: Sight, cache: Any = None, weights: list[Any] | None = None) -> Any:
         y = self.self_attn(self.input_layernorm(x), rope, sight, cache, weights)
         x = x + self.post_attention_layernorm(y)
         y = self.mlp(self.pre_feedforward_layernorm(x))

@@ -15,12 +15,14 @@ from .gguf_families import BERT, GEMMA2, GEMMA3, GPT2, LLAMA, MISTRAL, MIXTRAL, 
 
 Shapes = Callable[[str], tuple[int, ...] | None]
 
-_TOKENS = {"bos_token_id": "bos_token_id", "eos_token_id": "eos_token_id",
-           "pad_token_id": "padding_token_id"}  # fmt: skip
+_TOKENS = {"bos_token_id": "bos_token_id", "eos_token_id": "eos_token_id", "pad_token_id": "padding_token_id"}
 # Beside the end of text, these end a turn; generation stops at any of them.
 _ENDS = ("eot_token_id", "eom_token_id")
-_YARN = {"rope.scaling.yarn_beta_fast": "beta_fast", "rope.scaling.yarn_beta_slow": "beta_slow",
-         "rope.scaling.attn_factor": "attention_factor"}  # fmt: skip
+_YARN = {
+    "rope.scaling.yarn_beta_fast": "beta_fast",
+    "rope.scaling.yarn_beta_slow": "beta_slow",
+    "rope.scaling.attn_factor": "attention_factor",
+}
 # Keys with one of these words hold fractions, the others integers.
 _FRACTIONS = ("epsilon", "freq_base", "softcapping", "factor", "beta")
 _LARGEST = 1 << 40
@@ -36,9 +38,7 @@ _ROTATED = (LLAMA, MISTRAL, MIXTRAL)
 def config_of(family: Family, metadata: Mapping[str, Any], shapes: Shapes) -> dict[str, Any]:
     """The content of a config.json for a GGUF file, but for what its rope_freqs tensor says."""
     arch = family.architecture
-    config: dict[str, Any] = {
-        "model_type": family.model_type, "architectures": [family.model_class], **family.fixed,
-    }  # fmt: skip
+    config: dict[str, Any] = {"model_type": family.model_type, "architectures": [family.model_class], **family.fixed}
     for key, name in family.keys.items():
         value = metadata.get(f"{arch}.{key}")
         if value is not None:
@@ -48,9 +48,7 @@ def config_of(family: Family, metadata: Mapping[str, Any], shapes: Shapes) -> di
         config["vocab_size"] = embedding[0]
     missing = [name for name in _needed(family) if name not in config]
     if missing:
-        raise ValueError(
-            f"the GGUF file lacks {', '.join(missing)} (keys {arch}.*); it holds no whole model."
-        )
+        raise ValueError(f"the GGUF file lacks {', '.join(missing)} (keys {arch}.*); it holds no whole model.")
     if family is not BERT:
         config["tie_word_embeddings"] = shapes("output.weight") is None
     _add_tokens(config, metadata)
@@ -82,11 +80,19 @@ def config_of(family: Family, metadata: Mapping[str, Any], shapes: Shapes) -> di
 
 
 def _needed(family: Family) -> list[str]:
-    optional = ("context_length", "attention.head_count_kv", "attention.key_length",
-                "rope.freq_base", "attention.sliding_window", "rope.freq_base_swa",
-                "attn_logit_softcapping", "final_logit_softcapping",
-                "feed_forward_length", "expert_shared_feed_forward_length",
-                "expert_feed_forward_length")  # fmt: skip
+    optional = (
+        "context_length",
+        "attention.head_count_kv",
+        "attention.key_length",
+        "rope.freq_base",
+        "attention.sliding_window",
+        "rope.freq_base_swa",
+        "attn_logit_softcapping",
+        "final_logit_softcapping",
+        "feed_forward_length",
+        "expert_shared_feed_forward_length",
+        "expert_feed_forward_length",
+    )
     return [name for key, name in family.keys.items() if key not in optional]
 
 
@@ -123,9 +129,7 @@ def _small(family: Family, config: dict[str, Any], shapes: Shapes) -> dict[str, 
     return config
 
 
-def _scaling(
-    arch: str, metadata: Mapping[str, Any], config: dict[str, Any]
-) -> dict[str, Any] | None:
+def _scaling(arch: str, metadata: Mapping[str, Any], config: dict[str, Any]) -> dict[str, Any] | None:
     kind = metadata.get(f"{arch}.rope.scaling.type")
     factor = metadata.get(f"{arch}.rope.scaling.factor", metadata.get(f"{arch}.rope.scale_linear"))
     if kind is None and factor is not None:
@@ -152,9 +156,7 @@ def _add_gemma(config: dict[str, Any]) -> None:
     if config["model_type"] == "gemma3_text":
         config.setdefault("rope_local_base_freq", 10000.0)
         config["sliding_window_pattern"] = every
-    config["layer_types"] = [
-        "sliding_attention" if (i + 1) % every else "full_attention" for i in range(layers)
-    ]
+    config["layer_types"] = ["sliding_attention" if (i + 1) % every else "full_attention" for i in range(layers)]
     own = config["hidden_size"] // config["num_attention_heads"]
     config["query_pre_attn_scalar"] = own if layers == deepest else config["head_dim"]
 
@@ -172,21 +174,17 @@ def llama3_scaling(factors: Any, config: Mapping[str, Any]) -> dict[str, Any] | 
     got = np.asarray(factors, np.float32).reshape(-1)
     if got.size == 0 or 2 * got.size != config["head_dim"]:
         raise ValueError(
-            f"the tensor rope_freqs of the GGUF file has {got.size} numbers; half of "
-            f"{config['head_dim']} are needed."
+            f"the tensor rope_freqs of the GGUF file has {got.size} numbers; half of {config['head_dim']} are needed."
         )
     factor = float(str(got.max()))
     if factor == 1.0 and got.min() == 1.0:
         return None
     for original in (8192, *(1 << n for n in range(9, 21))):
-        told = {"rope_type": "llama3", "factor": factor, **_LLAMA3,
-                "original_max_position_embeddings": original}  # fmt: skip
+        told = {"rope_type": "llama3", "factor": factor, **_LLAMA3, "original_max_position_embeddings": original}
         want = llama3_factors(told, config)
         if np.allclose(got, want, rtol=1e-3):
             return told
-    raise ValueError(
-        "the tensor rope_freqs of the GGUF file follows no rule that is known (that of Llama 3.1)."
-    )
+    raise ValueError("the tensor rope_freqs of the GGUF file follows no rule that is known (that of Llama 3.1).")
 
 
 def llama3_factors(scaling: Mapping[str, Any], config: Mapping[str, Any]) -> Any:
@@ -230,9 +228,7 @@ def metadata_of(family: Family, config: Mapping[str, Any]) -> dict[str, Any]:
         out[f"{arch}.attention.key_length"] = out[f"{arch}.attention.value_length"] = size
         out[f"{arch}.rope.dimension_count"] = int(size * (told.get("partial_rotary_factor") or 1))
         if family is PHI3:
-            original = (
-                told.get("original_max_position_embeddings") or told["max_position_embeddings"]
-            )
+            original = told.get("original_max_position_embeddings") or told["max_position_embeddings"]
             out[f"{arch}.rope.scaling.original_context_length"] = int(original)
         out |= _written_scaling(arch, told["rope_scaling"])
     out |= _written_tokens(told)
@@ -259,14 +255,10 @@ def _check_fixed(family: Family, config: Mapping[str, Any]) -> None:
     if family.model_type in _GEMMA:
         own = {**config, "head_dim": config.get("head_dim") or 256}
         _add_gemma(own)
-        fixed |= {"query_pre_attn_scalar": own["query_pre_attn_scalar"],
-                  "layer_types": own["layer_types"]}  # fmt: skip
+        fixed |= {"query_pre_attn_scalar": own["query_pre_attn_scalar"], "layer_types": own["layer_types"]}
     for name, value in fixed.items():
         if config.get(name, value) != value and config[name] is not None:
-            raise ValueError(
-                f"{name} is {config[name]!r}; GGUF files of {family.architecture} always mean "
-                f"{value!r}."
-            )
+            raise ValueError(f"{name} is {config[name]!r}; GGUF files of {family.architecture} always mean {value!r}.")
 
 
 def _written(value: Any, key: str) -> Any:
@@ -279,8 +271,7 @@ def _written_scaling(arch: str, scaling: Mapping[str, Any] | None) -> dict[str, 
     kind = scaling["rope_type"]
     if kind not in ("linear", "yarn"):
         raise ValueError(f"rope_scaling of the type {kind!r} cannot be written to GGUF.")
-    out = {f"{arch}.rope.scaling.type": kind,
-           f"{arch}.rope.scaling.factor": float(scaling["factor"])}  # fmt: skip
+    out = {f"{arch}.rope.scaling.type": kind, f"{arch}.rope.scaling.factor": float(scaling["factor"])}
     original = scaling.get("original_max_position_embeddings")
     if kind == "yarn" and original:
         out[f"{arch}.rope.scaling.original_context_length"] = int(original)

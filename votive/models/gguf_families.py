@@ -50,147 +50,234 @@ _KEYS = {
     "rope.freq_base": "rope_theta",
     "vocab_size": "vocab_size",
 }
-_WHOLE = {
-    "token_embd": "model.embed_tokens", "output_norm": "model.norm", "output": "lm_head",
-}  # fmt: skip
+_WHOLE = {"token_embd": "model.embed_tokens", "output_norm": "model.norm", "output": "lm_head"}
 _ATTENTION = {
-    "attn_norm": "input_layernorm", "attn_q": "self_attn.q_proj", "attn_k": "self_attn.k_proj",
-    "attn_v": "self_attn.v_proj", "attn_output": "self_attn.o_proj",
-}  # fmt: skip
+    "attn_norm": "input_layernorm",
+    "attn_q": "self_attn.q_proj",
+    "attn_k": "self_attn.k_proj",
+    "attn_v": "self_attn.v_proj",
+    "attn_output": "self_attn.o_proj",
+}
 _MLP = {
-    "ffn_norm": "post_attention_layernorm", "ffn_gate": "mlp.gate_proj", "ffn_up": "mlp.up_proj",
+    "ffn_norm": "post_attention_layernorm",
+    "ffn_gate": "mlp.gate_proj",
+    "ffn_up": "mlp.up_proj",
     "ffn_down": "mlp.down_proj",
-}  # fmt: skip
+}
 _HEAD_NORMS = {"attn_q_norm": "self_attn.q_norm", "attn_k_norm": "self_attn.k_norm"}
 _ROTARY = {"attn_q": QUERY, "attn_k": KEY}
-_EXPERT_KEYS = {"expert_count": "num_experts", "expert_used_count": "num_experts_per_tok",
-                "expert_feed_forward_length": "moe_intermediate_size"}  # fmt: skip
+_EXPERT_KEYS = {
+    "expert_count": "num_experts",
+    "expert_used_count": "num_experts_per_tok",
+    "expert_feed_forward_length": "moe_intermediate_size",
+}
 _EXPERTS = {
-    "ffn_gate_inp": "mlp.gate", "ffn_gate_exps": "mlp.experts.{e}.gate_proj",
-    "ffn_up_exps": "mlp.experts.{e}.up_proj", "ffn_down_exps": "mlp.experts.{e}.down_proj",
-}  # fmt: skip
+    "ffn_gate_inp": "mlp.gate",
+    "ffn_gate_exps": "mlp.experts.{e}.gate_proj",
+    "ffn_up_exps": "mlp.experts.{e}.up_proj",
+    "ffn_down_exps": "mlp.experts.{e}.down_proj",
+}
 _STACKED = {"ffn_gate_exps": EXPERTS, "ffn_up_exps": EXPERTS, "ffn_down_exps": EXPERTS}
 _SILU = {"hidden_act": "silu"}
 
-LLAMA = Family(
-    "llama", "llama", "LlamaForCausalLM", _KEYS, _WHOLE, _ATTENTION | _MLP, fixes=_ROTARY,
-    fixed=_SILU,
-)  # fmt: skip
+LLAMA = Family("llama", "llama", "LlamaForCausalLM", _KEYS, _WHOLE, _ATTENTION | _MLP, fixes=_ROTARY, fixed=_SILU)
 # The window is a key of our own; programs that do not know it let all positions be seen.
 MISTRAL = Family(
-    "llama", "mistral", "MistralForCausalLM",
-    _KEYS | {"attention.sliding_window": "sliding_window"}, _WHOLE, _ATTENTION | _MLP,
-    fixes=_ROTARY, fixed=_SILU,
-)  # fmt: skip
+    "llama",
+    "mistral",
+    "MistralForCausalLM",
+    _KEYS | {"attention.sliding_window": "sliding_window"},
+    _WHOLE,
+    _ATTENTION | _MLP,
+    fixes=_ROTARY,
+    fixed=_SILU,
+)
 MIXTRAL = Family(
-    "llama", "mixtral", "MixtralForCausalLM",
+    "llama",
+    "mixtral",
+    "MixtralForCausalLM",
     _KEYS | {"expert_count": "num_local_experts", "expert_used_count": "num_experts_per_tok"},
     _WHOLE,
-    _ATTENTION | {
-        "ffn_norm": "post_attention_layernorm", "ffn_gate_inp": "block_sparse_moe.gate",
+    _ATTENTION
+    | {
+        "ffn_norm": "post_attention_layernorm",
+        "ffn_gate_inp": "block_sparse_moe.gate",
         "ffn_gate_exps": "block_sparse_moe.experts.{e}.w1",
         "ffn_down_exps": "block_sparse_moe.experts.{e}.w2",
         "ffn_up_exps": "block_sparse_moe.experts.{e}.w3",
     },
-    fixes=_ROTARY | _STACKED, fixed=_SILU, theta=1e6,
-)  # fmt: skip
+    fixes=_ROTARY | _STACKED,
+    fixed=_SILU,
+    theta=1e6,
+)
 QWEN2 = Family(
-    "qwen2", "qwen2", "Qwen2ForCausalLM", _KEYS, _WHOLE, _ATTENTION | _MLP,
-    fixed=_SILU | {"use_sliding_window": False},
-)  # fmt: skip
+    "qwen2", "qwen2", "Qwen2ForCausalLM", _KEYS, _WHOLE, _ATTENTION | _MLP, fixed=_SILU | {"use_sliding_window": False}
+)
 QWEN3 = Family(
-    "qwen3", "qwen3", "Qwen3ForCausalLM", _KEYS, _WHOLE, _ATTENTION | _HEAD_NORMS | _MLP,
-    fixed=_SILU | {"use_sliding_window": False, "attention_bias": False},
-)  # fmt: skip
-QWEN2_MOE = Family(
-    "qwen2moe", "qwen2_moe", "Qwen2MoeForCausalLM",
-    _KEYS | _EXPERT_KEYS
-    | {"expert_shared_feed_forward_length": "shared_expert_intermediate_size"},
+    "qwen3",
+    "qwen3",
+    "Qwen3ForCausalLM",
+    _KEYS,
     _WHOLE,
-    _ATTENTION | _EXPERTS | {
-        "ffn_norm": "post_attention_layernorm", "ffn_gate_inp_shexp": "mlp.shared_expert_gate",
+    _ATTENTION | _HEAD_NORMS | _MLP,
+    fixed=_SILU | {"use_sliding_window": False, "attention_bias": False},
+)
+QWEN2_MOE = Family(
+    "qwen2moe",
+    "qwen2_moe",
+    "Qwen2MoeForCausalLM",
+    _KEYS | _EXPERT_KEYS | {"expert_shared_feed_forward_length": "shared_expert_intermediate_size"},
+    _WHOLE,
+    _ATTENTION
+    | _EXPERTS
+    | {
+        "ffn_norm": "post_attention_layernorm",
+        "ffn_gate_inp_shexp": "mlp.shared_expert_gate",
         "ffn_gate_shexp": "mlp.shared_expert.gate_proj",
         "ffn_up_shexp": "mlp.shared_expert.up_proj",
         "ffn_down_shexp": "mlp.shared_expert.down_proj",
     },
     fixes=_STACKED | {"ffn_gate_inp_shexp": ROW},
-    fixed=_SILU | {"use_sliding_window": False, "decoder_sparse_step": 1, "mlp_only_layers": [],
-                   "norm_topk_prob": False},
-)  # fmt: skip
+    fixed=_SILU
+    | {"use_sliding_window": False, "decoder_sparse_step": 1, "mlp_only_layers": [], "norm_topk_prob": False},
+)
 QWEN3_MOE = Family(
-    "qwen3moe", "qwen3_moe", "Qwen3MoeForCausalLM", _KEYS | _EXPERT_KEYS, _WHOLE,
+    "qwen3moe",
+    "qwen3_moe",
+    "Qwen3MoeForCausalLM",
+    _KEYS | _EXPERT_KEYS,
+    _WHOLE,
     _ATTENTION | _HEAD_NORMS | _EXPERTS | {"ffn_norm": "post_attention_layernorm"},
     fixes=_STACKED,
-    fixed=_SILU | {"use_sliding_window": False, "attention_bias": False, "decoder_sparse_step": 1,
-                   "mlp_only_layers": [], "norm_topk_prob": True},
-)  # fmt: skip
+    fixed=_SILU
+    | {
+        "use_sliding_window": False,
+        "attention_bias": False,
+        "decoder_sparse_step": 1,
+        "mlp_only_layers": [],
+        "norm_topk_prob": True,
+    },
+)
 _SHIFTED = dict.fromkeys(
-    ("output_norm", "attn_norm", "attn_q_norm", "attn_k_norm", "post_attention_norm", "ffn_norm",
-     "post_ffw_norm"), ONE,
-)  # fmt: skip
+    ("output_norm", "attn_norm", "attn_q_norm", "attn_k_norm", "post_attention_norm", "ffn_norm", "post_ffw_norm"), ONE
+)
 _MORE_NORMS = {
-    "post_attention_norm": "post_attention_layernorm", "ffn_norm": "pre_feedforward_layernorm",
+    "post_attention_norm": "post_attention_layernorm",
+    "ffn_norm": "pre_feedforward_layernorm",
     "post_ffw_norm": "post_feedforward_layernorm",
-}  # fmt: skip
+}
 _WINDOW = {"attention.sliding_window": "sliding_window"}
 _GELU = {"hidden_activation": "gelu_pytorch_tanh", "attention_bias": False}
-GEMMA = Family(
-    "gemma", "gemma", "GemmaForCausalLM", _KEYS, _WHOLE, _ATTENTION | _MLP, fixes=_SHIFTED,
-    fixed=_GELU,
-)  # fmt: skip
+GEMMA = Family("gemma", "gemma", "GemmaForCausalLM", _KEYS, _WHOLE, _ATTENTION | _MLP, fixes=_SHIFTED, fixed=_GELU)
 GEMMA2 = Family(
-    "gemma2", "gemma2", "Gemma2ForCausalLM",
-    _KEYS | _WINDOW | {"attn_logit_softcapping": "attn_logit_softcapping",
-                       "final_logit_softcapping": "final_logit_softcapping"},
-    _WHOLE, _ATTENTION | _MLP | _MORE_NORMS, fixes=_SHIFTED, fixed=_GELU,
-)  # fmt: skip
+    "gemma2",
+    "gemma2",
+    "Gemma2ForCausalLM",
+    _KEYS
+    | _WINDOW
+    | {"attn_logit_softcapping": "attn_logit_softcapping", "final_logit_softcapping": "final_logit_softcapping"},
+    _WHOLE,
+    _ATTENTION | _MLP | _MORE_NORMS,
+    fixes=_SHIFTED,
+    fixed=_GELU,
+)
 GEMMA3 = Family(
-    "gemma3", "gemma3_text", "Gemma3ForCausalLM",
+    "gemma3",
+    "gemma3_text",
+    "Gemma3ForCausalLM",
     _KEYS | _WINDOW | {"rope.freq_base_swa": "rope_local_base_freq"},
-    _WHOLE, _ATTENTION | _HEAD_NORMS | _MLP | _MORE_NORMS, fixes=_SHIFTED, fixed=_GELU, theta=1e6,
-)  # fmt: skip
+    _WHOLE,
+    _ATTENTION | _HEAD_NORMS | _MLP | _MORE_NORMS,
+    fixes=_SHIFTED,
+    fixed=_GELU,
+    theta=1e6,
+)
 # Products are fused in both worlds, in the same order.
 PHI3 = Family(
-    "phi3", "phi3", "Phi3ForCausalLM", _KEYS | _WINDOW, _WHOLE,
-    {"attn_norm": "input_layernorm", "attn_qkv": "self_attn.qkv_proj",
-     "attn_output": "self_attn.o_proj", "ffn_norm": "post_attention_layernorm",
-     "ffn_up": "mlp.gate_up_proj", "ffn_down": "mlp.down_proj"},
+    "phi3",
+    "phi3",
+    "Phi3ForCausalLM",
+    _KEYS | _WINDOW,
+    _WHOLE,
+    {
+        "attn_norm": "input_layernorm",
+        "attn_qkv": "self_attn.qkv_proj",
+        "attn_output": "self_attn.o_proj",
+        "ffn_norm": "post_attention_layernorm",
+        "ffn_up": "mlp.gate_up_proj",
+        "ffn_down": "mlp.down_proj",
+    },
     fixed=_SILU | {"attention_bias": False},
-)  # fmt: skip
+)
 GPT2 = Family(
-    "gpt2", "gpt2", "GPT2LMHeadModel",
-    {"context_length": "n_positions", "embedding_length": "n_embd", "block_count": "n_layer",
-     "feed_forward_length": "n_inner", "attention.head_count": "n_head",
-     "attention.layer_norm_epsilon": "layer_norm_epsilon", "vocab_size": "vocab_size"},
-    {"token_embd": "transformer.wte", "position_embd": "transformer.wpe",
-     "output_norm": "transformer.ln_f", "output": "lm_head"},
-    {"attn_norm": "ln_1", "attn_qkv": "attn.c_attn", "attn_output": "attn.c_proj",
-     "ffn_norm": "ln_2", "ffn_up": "mlp.c_fc", "ffn_down": "mlp.c_proj"},
-    layers="transformer.h", prefix="transformer.",
+    "gpt2",
+    "gpt2",
+    "GPT2LMHeadModel",
+    {
+        "context_length": "n_positions",
+        "embedding_length": "n_embd",
+        "block_count": "n_layer",
+        "feed_forward_length": "n_inner",
+        "attention.head_count": "n_head",
+        "attention.layer_norm_epsilon": "layer_norm_epsilon",
+        "vocab_size": "vocab_size",
+    },
+    {
+        "token_embd": "transformer.wte",
+        "position_embd": "transformer.wpe",
+        "output_norm": "transformer.ln_f",
+        "output": "lm_head",
+    },
+    {
+        "attn_norm": "ln_1",
+        "attn_qkv": "attn.c_attn",
+        "attn_output": "attn.c_proj",
+        "ffn_norm": "ln_2",
+        "ffn_up": "mlp.c_fc",
+        "ffn_down": "mlp.c_proj",
+    },
+    layers="transformer.h",
+    prefix="transformer.",
     fixes=dict.fromkeys(("attn_qkv", "attn_output", "ffn_up", "ffn_down"), TRANSPOSED),
     fixed={"activation_function": "gelu_new"},
     dropped=(r"\.attn\.(masked_)?bias$",),
-)  # fmt: skip
+)
 BERT = Family(
-    "bert", "bert", "BertModel",
-    {"context_length": "max_position_embeddings", "embedding_length": "hidden_size",
-     "block_count": "num_hidden_layers", "feed_forward_length": "intermediate_size",
-     "attention.head_count": "num_attention_heads", "vocab_size": "vocab_size",
-     "attention.layer_norm_epsilon": "layer_norm_eps"},
-    {"token_embd": "embeddings.word_embeddings", "position_embd": "embeddings.position_embeddings",
-     "token_types": "embeddings.token_type_embeddings", "token_embd_norm": "embeddings.LayerNorm"},
-    {"attn_q": "attention.self.query", "attn_k": "attention.self.key",
-     "attn_v": "attention.self.value", "attn_output": "attention.output.dense",
-     "attn_output_norm": "attention.output.LayerNorm", "ffn_up": "intermediate.dense",
-     "ffn_down": "output.dense", "layer_output_norm": "output.LayerNorm"},
-    layers="encoder.layer", prefix="", fixed={"hidden_act": "gelu"},
+    "bert",
+    "bert",
+    "BertModel",
+    {
+        "context_length": "max_position_embeddings",
+        "embedding_length": "hidden_size",
+        "block_count": "num_hidden_layers",
+        "feed_forward_length": "intermediate_size",
+        "attention.head_count": "num_attention_heads",
+        "vocab_size": "vocab_size",
+        "attention.layer_norm_epsilon": "layer_norm_eps",
+    },
+    {
+        "token_embd": "embeddings.word_embeddings",
+        "position_embd": "embeddings.position_embeddings",
+        "token_types": "embeddings.token_type_embeddings",
+        "token_embd_norm": "embeddings.LayerNorm",
+    },
+    {
+        "attn_q": "attention.self.query",
+        "attn_k": "attention.self.key",
+        "attn_v": "attention.self.value",
+        "attn_output": "attention.output.dense",
+        "attn_output_norm": "attention.output.LayerNorm",
+        "ffn_up": "intermediate.dense",
+        "ffn_down": "output.dense",
+        "layer_output_norm": "output.LayerNorm",
+    },
+    layers="encoder.layer",
+    prefix="",
+    fixed={"hidden_act": "gelu"},
     dropped=(r"^pooler\.", r"^cls\.", r"position_ids$"),
-)  # fmt: skip
+)
 
-FAMILIES = [
-    LLAMA, MISTRAL, MIXTRAL, QWEN2, QWEN3, QWEN2_MOE, QWEN3_MOE, GEMMA, GEMMA2, GEMMA3, PHI3, GPT2,
-    BERT,
-]  # fmt: skip
+FAMILIES = [LLAMA, MISTRAL, MIXTRAL, QWEN2, QWEN3, QWEN2_MOE, QWEN3_MOE, GEMMA, GEMMA2, GEMMA3, PHI3, GPT2, BERT]
 
 
 def by_metadata(metadata: Any) -> Family:
@@ -221,7 +308,5 @@ def by_model_type(model_type: Any) -> Family:
     """
     found = {f.model_type: f for f in FAMILIES}
     if model_type not in found:
-        raise ValueError(
-            f"models of the type {model_type!r} cannot become GGUF; {', '.join(sorted(found))} can."
-        )
+        raise ValueError(f"models of the type {model_type!r} cannot become GGUF; {', '.join(sorted(found))} can.")
     return found[model_type]

@@ -14,18 +14,7 @@ import votive
 
 from ..io import FileFormatError, WeightSource
 from .gguf_config import config_of, llama3_factors, llama3_scaling, metadata_of, rope_told
-from .gguf_families import (
-    EXPERTS,
-    KEY,
-    MIXTRAL,
-    ONE,
-    QUERY,
-    ROW,
-    TRANSPOSED,
-    Family,
-    by_metadata,
-    by_model_type,
-)  # fmt: skip
+from .gguf_families import EXPERTS, KEY, MIXTRAL, ONE, QUERY, ROW, TRANSPOSED, Family, by_metadata, by_model_type
 from .refitted import STACKED, TAKEN, Part, Refitted
 
 _BLOCK = re.compile(r"blk\.(\d+)\.(.+?)\.(weight|bias)")
@@ -74,16 +63,13 @@ def _check(family: Family, file: WeightSource) -> None:
     found = {int(m[1]) for m in map(_BLOCK.fullmatch, file.names()) if m is not None}
     layers = told["block_count"]
     if layers != len(found) or found != set(range(len(found))):
-        raise FileFormatError(
-            f"the GGUF file should have {layers} layers; there are tensors of {len(found)}."
-        )
+        raise FileFormatError(f"the GGUF file should have {layers} layers; there are tensors of {len(found)}.")
     if "token_embd.weight" not in file:
         raise FileFormatError("the GGUF file has no token_embd.weight; it holds no whole model.")
     shape = tuple(file.info("token_embd.weight").shape)
     if len(shape) != 2 or shape[1] != told["embedding_length"]:
         raise FileFormatError(
-            f"the GGUF file says {told['embedding_length']} numbers per token; token_embd.weight "
-            f"has the shape {shape}."
+            f"the GGUF file says {told['embedding_length']} numbers per token; token_embd.weight has the shape {shape}."
         )
 
 
@@ -233,9 +219,7 @@ def _outgoing(source: WeightSource, family: Family, config: Mapping[str, Any]) -
             else:
                 out[f"{stem}.{kind}"] = Part(names, fixes.get(fix, ""), heads.get(fix, 0))
     if known:
-        raise ValueError(
-            f"to_gguf: GGUF files of {family.architecture} have no place for {list(known)[:5]}."
-        )
+        raise ValueError(f"to_gguf: GGUF files of {family.architecture} have no place for {list(known)[:5]}.")
     return out
 
 
@@ -243,11 +227,7 @@ def _wanted(family: Family, config: Mapping[str, Any]) -> list[tuple[str, str]]:
     """All tensors a model may have, GGUF stems and Hugging Face names, in the order of the file."""
     count = config.get("num_hidden_layers", config.get("n_layer", 0))
     first = [(g, h) for g, h in family.whole.items() if g not in ("output_norm", "output")]
-    blocks = [
-        (f"blk.{i}.{g}", f"{family.layers}.{i}.{h}")
-        for i in range(count)
-        for g, h in family.block.items()
-    ]
+    blocks = [(f"blk.{i}.{g}", f"{family.layers}.{i}.{h}") for i in range(count) for g, h in family.block.items()]
     last = [(g, h) for g, h in family.whole.items() if g in ("output_norm", "output")]
     return first + blocks + last
 

@@ -16,15 +16,35 @@ Choice = Callable[[str, tuple[int, ...], Any], str | None]
 
 # llama.cpp's numbers for how a file is quantized (general.file_type).
 FILE_TYPES = {
-    "F32": 0, "F16": 1, "Q4_0": 2, "Q4_1": 3, "Q8_0": 7, "Q5_0": 8, "Q5_1": 9, "Q2_K": 10,
-    "Q3_K_S": 11, "Q3_K_M": 12, "Q4_K_S": 14, "Q4_K_M": 15, "Q5_K_S": 16, "Q5_K_M": 17,
-    "Q6_K": 18, "BF16": 32, "MXFP4": 38, "TQ1_0": 36, "TQ2_0": 37,
-}  # fmt: skip
+    "F32": 0,
+    "F16": 1,
+    "Q4_0": 2,
+    "Q4_1": 3,
+    "Q8_0": 7,
+    "Q5_0": 8,
+    "Q5_1": 9,
+    "Q2_K": 10,
+    "Q3_K_S": 11,
+    "Q3_K_M": 12,
+    "Q4_K_S": 14,
+    "Q4_K_M": 15,
+    "Q5_K_S": 16,
+    "Q5_K_M": 17,
+    "Q6_K": 18,
+    "BF16": 32,
+    "MXFP4": 38,
+    "TQ1_0": 36,
+    "TQ2_0": 37,
+}
 # Base type, and what the values and the last matrix of the MLP have in every, or in some, layers.
 _MIXTURES = {
-    "Q3_K_S": ("Q3_K", "", ""), "Q3_K_M": ("Q3_K", "Q5_K", "Q4_K"), "Q4_K_S": ("Q4_K", "", ""),
-    "Q4_K_M": ("Q4_K", "", "Q6_K"), "Q5_K_S": ("Q5_K", "", ""), "Q5_K_M": ("Q5_K", "", "Q6_K"),
-}  # fmt: skip
+    "Q3_K_S": ("Q3_K", "", ""),
+    "Q3_K_M": ("Q3_K", "Q5_K", "Q4_K"),
+    "Q4_K_S": ("Q4_K", "", ""),
+    "Q4_K_M": ("Q4_K", "", "Q6_K"),
+    "Q5_K_S": ("Q5_K", "", ""),
+    "Q5_K_M": ("Q5_K", "", "Q6_K"),
+}
 _SMALLER = {"Q2_K": "Q4_0", "Q3_K": "Q4_0", "Q4_K": "Q5_0", "Q5_K": "Q5_1", "Q6_K": "Q8_0"}
 _PRECISE = re.compile(
     r"(ffn_gate_inp|ffn_gate_inp_shexp|rope_freqs|rope_factors_long|rope_factors_short|token_types|position_embd)\b"
@@ -32,9 +52,7 @@ _PRECISE = re.compile(
 _WIDENED = re.compile(r"blk\.(\d+)\.(attn_v|ffn_down|ffn_down_exps)\.weight")
 
 
-def mixture(
-    kind: str | None, metadata: Mapping[str, Any], names: Any
-) -> tuple[Choice, dict[str, Any]]:
+def mixture(kind: str | None, metadata: Mapping[str, Any], names: Any) -> tuple[Choice, dict[str, Any]]:
     """A function for `write(types=...)`, and the metadata that tells how a file is quantized.
 
     `kind` is a type of tensor, a mixture (Q3_K_S, Q3_K_M, Q4_K_S, Q4_K_M, Q5_K_S, Q5_K_M), or None

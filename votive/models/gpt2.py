@@ -52,9 +52,7 @@ class GPT2Config(Config):
 
     def __post_init__(self) -> None:
         if self.n_embd % self.n_head:
-            raise ValueError(
-                f"GPT2Config: n_embd={self.n_embd} does not split into n_head={self.n_head} heads."
-            )
+            raise ValueError(f"GPT2Config: n_embd={self.n_embd} does not split into n_head={self.n_head} heads.")
         if self.add_cross_attention:
             raise ValueError("GPT2Config: add_cross_attention is not supported.")
 
@@ -111,9 +109,7 @@ class GPT2Attention(nn.Module):
         self.c_proj = Conv1D(width, width, (2 * config.n_layer) ** -0.5)
         self.resid_dropout = nn.Dropout(config.resid_pdrop)
 
-    def forward(
-        self, x: Any, sight: Sight, cache: Any = None, weights: list[Any] | None = None
-    ) -> Any:
+    def forward(self, x: Any, sight: Sight, cache: Any = None, weights: list[Any] | None = None) -> Any:
         B, T, C = x.shape
         parts = self.c_attn(x).view(B, T, 3, self.heads, -1)
         # Taken apart before they are turned: so their gradients are put together in one pass.
@@ -152,15 +148,11 @@ class GPT2Block(nn.Module):
         self.ln_2 = nn.LayerNorm(config.n_embd, eps=config.layer_norm_epsilon)
         self.mlp = GPT2MLP(config)
 
-    def forward(
-        self, x: Any, sight: Sight, cache: Any = None, weights: list[Any] | None = None
-    ) -> Any:
+    def forward(self, x: Any, sight: Sight, cache: Any = None, weights: list[Any] | None = None) -> Any:
         x, change = self.unfinished(x, None, sight, cache, weights)
         return x + change
 
-    def unfinished(
-        self, x: Any, change: Any, sight: Sight, cache: Any, weights: list[Any] | None
-    ) -> tuple[Any, Any]:
+    def unfinished(self, x: Any, change: Any, sight: Sight, cache: Any, weights: list[Any] | None) -> tuple[Any, Any]:
         """The stream and what is still to be added to it: the next norm adds it on its way."""
         x, y = add_norm(x, change, self.ln_1)
         x, y = add_norm(x, self.attn(y, sight, cache, weights), self.ln_2)
@@ -205,11 +197,17 @@ class GPT2Model(_GPT2):
         self.post_init()
 
     def forward(
-        self, input_ids: Any = None, attention_mask: Any = None, position_ids: Any = None,
-        past_key_values: Any = None, inputs_embeds: Any = None, use_cache: bool | None = None,
-        output_attentions: bool = False, output_hidden_states: bool = False,
+        self,
+        input_ids: Any = None,
+        attention_mask: Any = None,
+        position_ids: Any = None,
+        past_key_values: Any = None,
+        inputs_embeds: Any = None,
+        use_cache: bool | None = None,
+        output_attentions: bool = False,
+        output_hidden_states: bool = False,
         token_type_ids: Any = None,
-    ) -> BaseModelOutput:  # fmt: skip
+    ) -> BaseModelOutput:
         x = self.embedded(input_ids, inputs_embeds)
         cache = past_key_values
         if cache is None and use_cache:
@@ -242,10 +240,11 @@ class GPT2Model(_GPT2):
         if output_hidden_states:
             states.append(x)
         return BaseModelOutput(
-            last_hidden_state=x, past_key_values=cache,
+            last_hidden_state=x,
+            past_key_values=cache,
             hidden_states=tuple(states) if output_hidden_states else None,
             attentions=None if weights is None else tuple(weights),
-        )  # fmt: skip
+        )
 
 
 class GPT2LMHeadModel(_GPT2, CausalLM):
@@ -266,18 +265,35 @@ class GPT2LMHeadModel(_GPT2, CausalLM):
         self.post_init()
 
     def forward(
-        self, input_ids: Any = None, attention_mask: Any = None, position_ids: Any = None,
-        past_key_values: Any = None, inputs_embeds: Any = None, labels: Any = None,
-        use_cache: bool | None = None, output_attentions: bool = False,
-        output_hidden_states: bool = False, logits_to_keep: int = 0, token_type_ids: Any = None,
-    ) -> CausalLMOutput:  # fmt: skip
+        self,
+        input_ids: Any = None,
+        attention_mask: Any = None,
+        position_ids: Any = None,
+        past_key_values: Any = None,
+        inputs_embeds: Any = None,
+        labels: Any = None,
+        use_cache: bool | None = None,
+        output_attentions: bool = False,
+        output_hidden_states: bool = False,
+        logits_to_keep: int = 0,
+        token_type_ids: Any = None,
+    ) -> CausalLMOutput:
         found = self.transformer(
-            input_ids, attention_mask, position_ids, past_key_values, inputs_embeds, use_cache,
-            output_attentions, output_hidden_states, token_type_ids,
-        )  # fmt: skip
+            input_ids,
+            attention_mask,
+            position_ids,
+            past_key_values,
+            inputs_embeds,
+            use_cache,
+            output_attentions,
+            output_hidden_states,
+            token_type_ids,
+        )
         logits = self.lm_head(found.last_hidden_state[:, -logits_to_keep:])
         return CausalLMOutput(
-            loss=None if labels is None else next_token_loss(logits, labels), logits=logits,
-            past_key_values=found.past_key_values, hidden_states=found.hidden_states,
+            loss=None if labels is None else next_token_loss(logits, labels),
+            logits=logits,
+            past_key_values=found.past_key_values,
+            hidden_states=found.hidden_states,
             attentions=found.attentions,
-        )  # fmt: skip
+        )

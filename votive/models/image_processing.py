@@ -16,15 +16,7 @@ import votive
 
 from .checkpoint import download, is_repo_id, write_json
 from .config import read_json
-from .pixels import (
-    center_cropped,
-    channels_first,
-    per_channel,
-    pictures_of,
-    resized,
-    size_of,
-    target_size,
-)
+from .pixels import center_cropped, channels_first, per_channel, pictures_of, resized, size_of, target_size
 
 NAME = "preprocessor_config.json"
 _STANDARD, _CLIP_MEAN = [0.5, 0.5, 0.5], [0.48145466, 0.4578275, 0.40821073]
@@ -49,9 +41,7 @@ class BatchFeature(dict[str, Any]):
         for name, value in self.items():
             if isinstance(value, votive.Tensor):
                 whole = not value.is_floating_point()
-                value = value.to(value.to(*args, **kwargs).device) if whole else value.to(
-                    *args, **kwargs
-                )  # fmt: skip
+                value = value.to(value.to(*args, **kwargs).device) if whole else value.to(*args, **kwargs)
             moved[name] = value
         return BatchFeature(moved)
 
@@ -66,11 +56,18 @@ class ImageProcessor:
 
     # Resampling filters by pillow's numbers: 0 nearest, 1 lanczos, 2 bilinear, 3 bicubic, …
     defaults: ClassVar[dict[str, Any]] = {
-        "do_resize": True, "size": {"height": 224, "width": 224}, "resample": 2,
-        "do_center_crop": False, "crop_size": {"height": 224, "width": 224}, "do_rescale": True,
-        "rescale_factor": 1 / 255, "do_normalize": True, "image_mean": _STANDARD,
-        "image_std": _STANDARD, "do_convert_rgb": None,
-    }  # fmt: skip
+        "do_resize": True,
+        "size": {"height": 224, "width": 224},
+        "resample": 2,
+        "do_center_crop": False,
+        "crop_size": {"height": 224, "width": 224},
+        "do_rescale": True,
+        "rescale_factor": 1 / 255,
+        "do_normalize": True,
+        "image_mean": _STANDARD,
+        "image_std": _STANDARD,
+        "do_convert_rgb": None,
+    }
     # Whether a single number for the size means a square, or the shorter side.
     square: ClassVar[bool] = True
 
@@ -111,9 +108,7 @@ class ImageProcessor:
     def __call__(self, images: Any, return_tensors: str | None = None, **changes: Any) -> Any:
         return self.preprocess(images, return_tensors=return_tensors, **changes)
 
-    def preprocess(
-        self, images: Any, return_tensors: str | None = None, **changes: Any
-    ) -> BatchFeature:
+    def preprocess(self, images: Any, return_tensors: str | None = None, **changes: Any) -> BatchFeature:
         """`pixel_values` (batch, channels, height, width) of a picture or a list of them.
 
         A picture is a path, a pillow image, or an array or tensor with channels first or last.
@@ -128,8 +123,7 @@ class ImageProcessor:
         unknown = sorted(set(changes) - set(self.defaults))
         if unknown:
             raise TypeError(
-                f"{type(self).__name__}: there is no option {unknown[0]!r}; known: "
-                f"{', '.join(self.defaults)}."
+                f"{type(self).__name__}: there is no option {unknown[0]!r}; known: {', '.join(self.defaults)}."
             )
         asked = self if not changes else type(self)(**{**self.to_dict(), **changes})
         made = [asked.one(picture) for picture in pictures_of(images)]
@@ -150,8 +144,9 @@ class ImageProcessor:
         if self.do_rescale and x.dtype.kind == "f" and x.size and 0 <= x.min() <= x.max() <= 1:
             warnings.warn(
                 f"{type(self).__name__}: the pixels lie between 0 and 1 already; pass "
-                "do_rescale=False if they are not to be scaled again.", stacklevel=4,
-            )  # fmt: skip
+                "do_rescale=False if they are not to be scaled again.",
+                stacklevel=4,
+            )
         if self.do_resize:
             x = resized(x, target_size(x.shape[1:], self.size), self.resample)
         if self.do_center_crop:
@@ -180,10 +175,7 @@ class DeiTImageProcessor(ImageProcessor):
     True
     """
 
-    defaults = {
-        **ImageProcessor.defaults, "size": {"height": 256, "width": 256}, "resample": 3,
-        "do_center_crop": True,
-    }  # fmt: skip
+    defaults = {**ImageProcessor.defaults, "size": {"height": 256, "width": 256}, "resample": 3, "do_center_crop": True}
 
 
 class BeitImageProcessor(ImageProcessor):
@@ -204,17 +196,24 @@ class CLIPImageProcessor(ImageProcessor):
     """
 
     defaults = {
-        **ImageProcessor.defaults, "size": {"shortest_edge": 224}, "resample": 3,
-        "do_center_crop": True, "image_mean": _CLIP_MEAN, "image_std": _CLIP_STD,
+        **ImageProcessor.defaults,
+        "size": {"shortest_edge": 224},
+        "resample": 3,
+        "do_center_crop": True,
+        "image_mean": _CLIP_MEAN,
+        "image_std": _CLIP_STD,
         "do_convert_rgb": True,
-    }  # fmt: skip
+    }
     square = False
 
 
 _KINDS = {
-    "vit": ViTImageProcessor, "deit": DeiTImageProcessor, "beit": BeitImageProcessor,
-    "clip": CLIPImageProcessor, "trocr": ViTImageProcessor,
-}  # fmt: skip
+    "vit": ViTImageProcessor,
+    "deit": DeiTImageProcessor,
+    "beit": BeitImageProcessor,
+    "clip": CLIPImageProcessor,
+    "trocr": ViTImageProcessor,
+}
 
 
 class AutoImageProcessor:

@@ -14,13 +14,7 @@ from votive.core.mode import mode
 from votive.nn.plain import plain
 from votive.ops.registry import F as ops
 
-from .llama import (
-    LlamaAttention,
-    LlamaDecoderLayer,
-    LlamaForCausalLM,
-    LlamaMLP,
-    LlamaModel,
-)
+from .llama import LlamaAttention, LlamaDecoderLayer, LlamaForCausalLM, LlamaMLP, LlamaModel
 from .pretrained import activation
 
 # What the joined kernels take; they would leave the rest to the CPU.
@@ -60,9 +54,7 @@ def _attention(at: Any, width: int) -> bool:
     if not all(_product(p) for p in (at.q_proj, at.k_proj, at.v_proj, at.o_proj)):
         return False
     if at.qk_norm and not (
-        _norm(at.q_norm, at.head_dim)
-        and _norm(at.k_norm, at.head_dim)
-        and at.q_norm.eps == at.k_norm.eps
+        _norm(at.q_norm, at.head_dim) and _norm(at.k_norm, at.head_dim) and at.q_norm.eps == at.k_norm.eps
     ):
         return False
     heads, shared = at.q_proj.weight.shape[0], at.k_proj.weight.shape[0]
@@ -183,13 +175,9 @@ class JoinedDecoder:
             q_norm, k_norm = (at.q_norm.weight, at.k_norm.weight) if at.qk_norm else (None, None)
             eps = at.q_norm.eps if at.qk_norm else 0.0
             heads = at.q_proj.weight.shape[0] // at.head_dim
-            y = ops._turn_and_attend(
-                qkv, q_norm, k_norm, eps, cos, sin, keys, values, position, counts, heads, scale
-            )
+            y = ops._turn_and_attend(qkv, q_norm, k_norm, eps, cos, sin, keys, values, position, counts, heads, scale)
             x = ops._linear_add(y, at.o_proj.weight, x)
             norm = layer.post_attention_layernorm
-            h = ops._norm_linear(
-                x, norm.weight, norm.eps, [net.gate_proj.weight, net.up_proj.weight], True
-            )
+            h = ops._norm_linear(x, norm.weight, norm.eps, [net.gate_proj.weight, net.up_proj.weight], True)
             x = ops._linear_add(h, net.down_proj.weight, x)
         return ops._norm_linear(x, d.norm.weight, d.norm.eps, [self.head], False)

@@ -56,8 +56,7 @@ class LlamaConfig(Config):
         heads, shared = self.num_attention_heads, self.num_key_value_heads
         if heads < 1 or shared < 1 or heads % shared:
             raise ValueError(
-                f"{type(self).__name__}: num_attention_heads={heads} do not share "
-                f"num_key_value_heads={shared} evenly."
+                f"{type(self).__name__}: num_attention_heads={heads} do not share num_key_value_heads={shared} evenly."
             )
         if self.layer_types is not None and len(self.layer_types) < self.num_hidden_layers:
             raise ValueError(
@@ -108,9 +107,11 @@ def rotary(config: Any, theta: float | None = None, scaling: Any = "told") -> An
     """The rotary embedding that a configuration describes, or one with another base."""
     part = config.extra.get("partial_rotary_factor") or 1.0
     return nn.RotaryEmbedding(
-        int(config.head_dim * part), config.max_position_embeddings, theta or config.rope_theta,
+        int(config.head_dim * part),
+        config.max_position_embeddings,
+        theta or config.rope_theta,
         scaling=config.rope_scaling if scaling == "told" else scaling,
-    )  # fmt: skip
+    )
 
 
 class LlamaAttention(nn.Module):
@@ -141,9 +142,7 @@ class LlamaAttention(nn.Module):
     def project(self, x: Any) -> tuple[Any, Any, Any]:
         return self.q_proj(x), self.k_proj(x), self.v_proj(x)
 
-    def forward(
-        self, x: Any, rope: Any, sight: Sight, cache: Any = None, weights: list[Any] | None = None
-    ) -> Any:
+    def forward(self, x: Any, rope: Any, sight: Sight, cache: Any = None, weights: list[Any] | None = None) -> Any:
         B, T, _ = x.shape
         q, k, v = (part.view(B, T, -1, self.head_dim) for part in self.project(x))
         if self.qk_norm:
@@ -199,9 +198,7 @@ class LlamaDecoderLayer(nn.Module):
         """The net behind attention; mixtures of experts have another."""
         return LlamaMLP(config)
 
-    def forward(
-        self, x: Any, rope: Any, sight: Sight, cache: Any = None, weights: list[Any] | None = None
-    ) -> Any:
+    def forward(self, x: Any, rope: Any, sight: Sight, cache: Any = None, weights: list[Any] | None = None) -> Any:
         x, change = self.unfinished(x, None, rope, sight, cache, weights)
         return x + change
 
@@ -233,9 +230,7 @@ class LlamaModel(PreTrainedModel):
     def __init__(self, config: Any) -> None:
         super().__init__(config)
         self.embed_tokens = nn.Embedding(config.vocab_size, config.hidden_size)
-        self.layers = nn.ModuleList(
-            self.layer_class(config, i) for i in range(config.num_hidden_layers)
-        )
+        self.layers = nn.ModuleList(self.layer_class(config, i) for i in range(config.num_hidden_layers))
         self.norm = self.norm_class(config.hidden_size, eps=config.rms_norm_eps)
         self.rotary_emb = rotary(config)
         self.post_init()
@@ -250,10 +245,16 @@ class LlamaModel(PreTrainedModel):
         return lambda layer: turn
 
     def forward(
-        self, input_ids: Any = None, attention_mask: Any = None, position_ids: Any = None,
-        past_key_values: Any = None, inputs_embeds: Any = None, use_cache: bool | None = None,
-        output_attentions: bool = False, output_hidden_states: bool = False,
-    ) -> BaseModelOutput:  # fmt: skip
+        self,
+        input_ids: Any = None,
+        attention_mask: Any = None,
+        position_ids: Any = None,
+        past_key_values: Any = None,
+        inputs_embeds: Any = None,
+        use_cache: bool | None = None,
+        output_attentions: bool = False,
+        output_hidden_states: bool = False,
+    ) -> BaseModelOutput:
         x = self.embedded(input_ids, inputs_embeds)
         cache = past_key_values
         if cache is None and use_cache:
@@ -272,9 +273,7 @@ class LlamaModel(PreTrainedModel):
                 states.append(x)
             window = layer.self_attn.window
             if window not in sights:
-                sights[window] = causal_sight(
-                    attention_mask, T, past + T, window=window, cache=cache, like=x
-                )
+                sights[window] = causal_sight(attention_mask, T, past + T, window=window, cache=cache, like=x)
             rest = rope(i), sights[window], cache, weights
             if not output_hidden_states and joins(layer, LlamaDecoderLayer, x):
                 x, change = layer.unfinished(x, change, *rest)
@@ -284,10 +283,11 @@ class LlamaModel(PreTrainedModel):
         if output_hidden_states:
             states.append(x)
         return BaseModelOutput(
-            last_hidden_state=x, past_key_values=cache,
+            last_hidden_state=x,
+            past_key_values=cache,
             hidden_states=tuple(states) if output_hidden_states else None,
             attentions=None if weights is None else tuple(weights),
-        )  # fmt: skip
+        )
 
 
 class LlamaForCausalLM(CausalLM):
@@ -314,21 +314,36 @@ class LlamaForCausalLM(CausalLM):
         return self.lm_head(x)
 
     def forward(
-        self, input_ids: Any = None, attention_mask: Any = None, position_ids: Any = None,
-        past_key_values: Any = None, inputs_embeds: Any = None, labels: Any = None,
-        use_cache: bool | None = None, output_attentions: bool = False,
-        output_hidden_states: bool = False, logits_to_keep: int = 0,
-    ) -> CausalLMOutput:  # fmt: skip
+        self,
+        input_ids: Any = None,
+        attention_mask: Any = None,
+        position_ids: Any = None,
+        past_key_values: Any = None,
+        inputs_embeds: Any = None,
+        labels: Any = None,
+        use_cache: bool | None = None,
+        output_attentions: bool = False,
+        output_hidden_states: bool = False,
+        logits_to_keep: int = 0,
+    ) -> CausalLMOutput:
         found = self.model(
-            input_ids, attention_mask, position_ids, past_key_values, inputs_embeds, use_cache,
-            output_attentions, output_hidden_states,
-        )  # fmt: skip
+            input_ids,
+            attention_mask,
+            position_ids,
+            past_key_values,
+            inputs_embeds,
+            use_cache,
+            output_attentions,
+            output_hidden_states,
+        )
         logits = self.scores(found.last_hidden_state[:, -logits_to_keep:])
         return CausalLMOutput(
-            loss=None if labels is None else next_token_loss(logits, labels), logits=logits,
-            past_key_values=found.past_key_values, hidden_states=found.hidden_states,
+            loss=None if labels is None else next_token_loss(logits, labels),
+            logits=logits,
+            past_key_values=found.past_key_values,
+            hidden_states=found.hidden_states,
             attentions=found.attentions,
-        )  # fmt: skip
+        )
 
 
 @dataclass(kw_only=True)

@@ -15,11 +15,16 @@ from .checkpoint import bundled, download, is_repo_id
 
 # What a family is for, by the first of its uses that is listed here.
 _KINDS = {
-    "speech": "a speech recogniser", "vision2seq": "a reader of lines of text in pictures",
-    "image": "an image classifier", "zero_shot_image": "a comparer of pictures with texts",
-    "causal": "a text generator", "seq2seq": "a text-to-text model",
-    "encoder": "an encoder", "masked": "an encoder", "classify": "an encoder",
-}  # fmt: skip
+    "speech": "a speech recogniser",
+    "vision2seq": "a reader of lines of text in pictures",
+    "image": "an image classifier",
+    "zero_shot_image": "a comparer of pictures with texts",
+    "causal": "a text generator",
+    "seq2seq": "a text-to-text model",
+    "encoder": "an encoder",
+    "masked": "an encoder",
+    "classify": "an encoder",
+}
 
 
 def kind_of(config: dict[str, Any]) -> str:
@@ -69,8 +74,7 @@ def located(name: Any, *, offline: bool = False) -> Path:
         raise FileNotFoundError(not_here(text))
     if not is_repo_id(text):
         raise FileNotFoundError(
-            f"there is no model {text!r}: {not_here(text)} Repositories are named OWNER/NAME, "
-            "such as Qwen/Qwen3-0.6B."
+            f"there is no model {text!r}: {not_here(text)} Repositories are named OWNER/NAME, such as Qwen/Qwen3-0.6B."
         )
     return _from_hub(text, offline)
 

@@ -128,24 +128,21 @@ class MixtralModel(LlamaModel):
     layer_class = MixtralDecoderLayer
     renames = {
         r"\.mlp\.(gate|experts)\.": r".block_sparse_moe.\1.",
-        r"(\.experts\.\d+\.)gate_proj\.": r"\1w1.", r"(\.experts\.\d+\.)down_proj\.": r"\1w2.",
+        r"(\.experts\.\d+\.)gate_proj\.": r"\1w1.",
+        r"(\.experts\.\d+\.)down_proj\.": r"\1w2.",
         r"(\.experts\.\d+\.)up_proj\.": r"\1w3.",
-    }  # fmt: skip
+    }
 
     def adapted(self, source: Any) -> Any:
         return unstacked(source)
 
-    def forward(
-        self, *args: Any, output_router_logits: bool | None = None, **kwargs: Any
-    ) -> MoeModelOutput:
+    def forward(self, *args: Any, output_router_logits: bool | None = None, **kwargs: Any) -> MoeModelOutput:
         if output_router_logits is None:
             output_router_logits = self.config.output_router_logits
         gates = [m.gate for m in self.modules() if isinstance(m, MixtralSparseMoeBlock)]
         with _heard(gates if output_router_logits else []) as logits:
             found = super().forward(*args, **kwargs)
-        return MoeModelOutput(
-            **dict(found.items()), router_logits=tuple(logits) if output_router_logits else None
-        )
+        return MoeModelOutput(**dict(found.items()), router_logits=tuple(logits) if output_router_logits else None)
 
 
 class MixtralForCausalLM(LlamaForCausalLM):
@@ -166,30 +163,46 @@ class MixtralForCausalLM(LlamaForCausalLM):
         return unstacked(source)
 
     def forward(  # type: ignore[override]
-        self, input_ids: Any = None, attention_mask: Any = None, position_ids: Any = None,
-        past_key_values: Any = None, inputs_embeds: Any = None, labels: Any = None,
-        use_cache: bool | None = None, output_attentions: bool = False,
-        output_hidden_states: bool = False, logits_to_keep: int = 0,
+        self,
+        input_ids: Any = None,
+        attention_mask: Any = None,
+        position_ids: Any = None,
+        past_key_values: Any = None,
+        inputs_embeds: Any = None,
+        labels: Any = None,
+        use_cache: bool | None = None,
+        output_attentions: bool = False,
+        output_hidden_states: bool = False,
+        logits_to_keep: int = 0,
         output_router_logits: bool | None = None,
-    ) -> MoeCausalLMOutput:  # fmt: skip
+    ) -> MoeCausalLMOutput:
         found = self.model(
-            input_ids, attention_mask, position_ids, past_key_values, inputs_embeds, use_cache,
-            output_attentions, output_hidden_states, output_router_logits=output_router_logits,
-        )  # fmt: skip
+            input_ids,
+            attention_mask,
+            position_ids,
+            past_key_values,
+            inputs_embeds,
+            use_cache,
+            output_attentions,
+            output_hidden_states,
+            output_router_logits=output_router_logits,
+        )
         logits = self.scores(found.last_hidden_state[:, -logits_to_keep:])
         loss = None if labels is None else next_token_loss(logits, labels)
         even = None
         if found.router_logits:
-            even = load_balancing_loss(
-                found.router_logits, self.config.num_experts_per_tok, attention_mask
-            )
+            even = load_balancing_loss(found.router_logits, self.config.num_experts_per_tok, attention_mask)
             if loss is not None:
                 loss = loss + self.config.router_aux_loss_coef * even
         return MoeCausalLMOutput(
-            loss=loss, aux_loss=even, logits=logits, past_key_values=found.past_key_values,
-            hidden_states=found.hidden_states, attentions=found.attentions,
+            loss=loss,
+            aux_loss=even,
+            logits=logits,
+            past_key_values=found.past_key_values,
+            hidden_states=found.hidden_states,
+            attentions=found.attentions,
             router_logits=found.router_logits,
-        )  # fmt: skip
+        )
 
 
 def load_balancing_loss(logits: Any, top_k: int, attention_mask: Any = None) -> Any:

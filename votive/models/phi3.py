@@ -49,8 +49,9 @@ class Phi3Config(LlamaConfig):
                 )
             self.rope_scaling = {
                 "original_max_position_embeddings": self.original_max_position_embeddings,
-                **self.rope_scaling, "rope_type": "longrope",
-            }  # fmt: skip
+                **self.rope_scaling,
+                "rope_type": "longrope",
+            }
 
     all_slide = True
 
@@ -94,9 +95,7 @@ class Phi3DecoderLayer(LlamaDecoderLayer):
     def feed_forward(self, config: Any, layer_idx: int) -> nn.Module:
         return Phi3MLP(config)
 
-    def forward(
-        self, x: Any, rope: Any, sight: Sight, cache: Any = None, weights: list[Any] | None = None
-    ) -> Any:
+    def forward(self, x: Any, rope: Any, sight: Sight, cache: Any = None, weights: list[Any] | None = None) -> Any:
         y = self.self_attn(self.input_layernorm(x), rope, sight, cache, weights)
         x = x + F.dropout(y, self.dropout, self.training)
         y = self.mlp(self.post_attention_layernorm(x))

@@ -25,8 +25,13 @@ def size_of(size: Any, square: bool) -> dict[str, int]:
         return {"height": size, "width": size} if square else {"shortest_edge": size}
     if isinstance(size, (list, tuple)) and len(size) == 2:
         return {"height": int(size[0]), "width": int(size[1])}
-    kinds = ({"height", "width"}, {"shortest_edge"}, {"shortest_edge", "longest_edge"},
-             {"longest_edge"}, {"max_height", "max_width"})  # fmt: skip
+    kinds = (
+        {"height", "width"},
+        {"shortest_edge"},
+        {"shortest_edge", "longest_edge"},
+        {"longest_edge"},
+        {"max_height", "max_width"},
+    )
     if isinstance(size, dict) and {k for k, v in size.items() if v is not None} in kinds:
         return {k: int(v) for k, v in size.items() if v is not None}
     raise ValueError(
@@ -86,9 +91,7 @@ def opened(path: Any) -> Any:
     try:
         from PIL import Image, ImageOps
     except ImportError:
-        raise ImportError(
-            "reading pictures from files needs pillow: pip install pillow, or pass an array."
-        ) from None
+        raise ImportError("reading pictures from files needs pillow: pip install pillow, or pass an array.") from None
     try:
         with Image.open(path) as file:
             return ImageOps.exif_transpose(file)
@@ -108,8 +111,7 @@ def channels_first(picture: Any, rgb: bool | None) -> np.ndarray:
         picture = picture.detach().cpu().numpy()
     if not isinstance(picture, np.ndarray):
         raise TypeError(
-            "a picture must be a path, a pillow image, or an array or tensor, got "
-            f"{type(picture).__name__}."
+            f"a picture must be a path, a pillow image, or an array or tensor, got {type(picture).__name__}."
         )
     x = picture[None] if picture.ndim == 2 else picture
     if x.ndim != 3 or not ({1, 3, 4} & {x.shape[0], x.shape[-1]}):
@@ -142,17 +144,12 @@ def _bytes(x: np.ndarray) -> tuple[np.ndarray, bool]:
         scaled = False
     elif x.dtype.kind in "iu" or np.allclose(x, x.astype(np.int64)):
         if x.min() < 0 or x.max() > 255:
-            raise ValueError(
-                f"pictures must have pixels from 0 to 255, or from 0 to 1, got {x.min()} to "
-                f"{x.max()}."
-            )
+            raise ValueError(f"pictures must have pixels from 0 to 255, or from 0 to 1, got {x.min()} to {x.max()}.")
         scaled = False
     elif x.min() >= 0 and x.max() <= 1:
         x, scaled = (x.astype(np.float64) * 255).astype(x.dtype), True
     else:
-        raise ValueError(
-            f"pictures must have pixels from 0 to 255, or from 0 to 1, got {x.min()} to {x.max()}."
-        )
+        raise ValueError(f"pictures must have pixels from 0 to 255, or from 0 to 1, got {x.min()} to {x.max()}.")
     return np.ascontiguousarray(x.astype(np.uint8)), scaled
 
 

@@ -19,11 +19,20 @@ from .checkpoint import Checkpoint, write_json
 from .config import Config
 
 _ACTIVATIONS: dict[str, Callable[[Any], Any]] = {
-    "silu": F.silu, "swish": F.silu, "relu": F.relu, "tanh": votive.tanh, "mish": F.mish,
-    "gelu": F.gelu, "gelu_new": gelu_tanh, "gelu_pytorch_tanh": gelu_tanh, "gelu_fast": gelu_tanh,
+    "silu": F.silu,
+    "swish": F.silu,
+    "relu": F.relu,
+    "tanh": votive.tanh,
+    "mish": F.mish,
+    "gelu": F.gelu,
+    "gelu_new": gelu_tanh,
+    "gelu_pytorch_tanh": gelu_tanh,
+    "gelu_fast": gelu_tanh,
     "quick_gelu": lambda x: x * votive.sigmoid(1.702 * x),
-    "relu2": lambda x: F.relu(x).square(), "sigmoid": votive.sigmoid, "linear": lambda x: x,
-}  # fmt: skip
+    "relu2": lambda x: F.relu(x).square(),
+    "sigmoid": votive.sigmoid,
+    "linear": lambda x: x,
+}
 
 
 def activation(name: str) -> Callable[[Any], Any]:
@@ -105,9 +114,7 @@ class PreTrainedModel(nn.Module):
                 self.init_weights(module)
         self.tie_weights()
         # What saving compares with, to notice modules that were put in the place of others.
-        self.__dict__["_shapes"] = {
-            name: tuple(value.shape) for name, value in self.state_dict().items()
-        }
+        self.__dict__["_shapes"] = {name: tuple(value.shape) for name, value in self.state_dict().items()}
 
     def init_weights(self, module: nn.Module) -> None:
         """Start values of one module: normal weights, zero biases, norms of one."""
@@ -159,9 +166,7 @@ class PreTrainedModel(nn.Module):
     def embedded(self, input_ids: Any, inputs_embeds: Any) -> Any:
         """Embeddings of the ids, or those that were given instead."""
         if (input_ids is None) == (inputs_embeds is None):
-            raise ValueError(
-                f"{type(self).__name__}: give either input_ids or inputs_embeds, not both."
-            )
+            raise ValueError(f"{type(self).__name__}: give either input_ids or inputs_embeds, not both.")
         if inputs_embeds is not None:
             return inputs_embeds
         if input_ids.dim() != 2:
@@ -193,10 +198,17 @@ class PreTrainedModel(nn.Module):
 
     @classmethod
     def from_pretrained(
-        cls, name: Any, *, dtype: Any = None, device: Any = None, config: Any = None,
-        strict: bool = True, revision: str | None = None, local_files_only: bool = False,
+        cls,
+        name: Any,
+        *,
+        dtype: Any = None,
+        device: Any = None,
+        config: Any = None,
+        strict: bool = True,
+        revision: str | None = None,
+        local_files_only: bool = False,
         **options: Any,
-    ) -> Any:  # fmt: skip
+    ) -> Any:
         """A model from a folder, a file, the name of a bundled model or a repository id.
 
         `dtype=None` keeps that of the file; quantized weights become float32. With
@@ -208,9 +220,12 @@ class PreTrainedModel(nn.Module):
         base is found.
         """
         options |= {
-            "dtype": dtype, "device": device, "strict": strict, "revision": revision,
+            "dtype": dtype,
+            "device": device,
+            "strict": strict,
+            "revision": revision,
             "local_files_only": local_files_only,
-        }  # fmt: skip
+        }
         return load_asked(cls, cls.__name__, name, config, options)
 
     @classmethod
@@ -223,9 +238,15 @@ class PreTrainedModel(nn.Module):
 
     @classmethod
     def from_checkpoint(
-        cls, found: Checkpoint, *, dtype: Any = None, device: Any = None, config: Any = None,
-        strict: bool = True, ignore_mismatched_sizes: bool = False,
-    ) -> Self:  # fmt: skip
+        cls,
+        found: Checkpoint,
+        *,
+        dtype: Any = None,
+        device: Any = None,
+        config: Any = None,
+        strict: bool = True,
+        ignore_mismatched_sizes: bool = False,
+    ) -> Self:
         """A model from what `Checkpoint.find` found."""
         packed = found.config.get("quantization_config")
         if packed:
@@ -246,17 +267,21 @@ class PreTrainedModel(nn.Module):
         ):
             model = cls(config)
         model.load_weights(
-            source, dtype=dtype, device=device, strict=strict,
-            ignore_mismatched_sizes=ignore_mismatched_sizes,
-        )  # fmt: skip
+            source, dtype=dtype, device=device, strict=strict, ignore_mismatched_sizes=ignore_mismatched_sizes
+        )
         model.name_or_path = str(found.name)
         model.generation_config = found.generation_config
         return model.eval()
 
     def load_weights(
-        self, source: Any, *, dtype: Any = None, device: Any = None, strict: bool = True,
+        self,
+        source: Any,
+        *,
+        dtype: Any = None,
+        device: Any = None,
+        strict: bool = True,
         ignore_mismatched_sizes: bool = False,
-    ) -> Any:  # fmt: skip
+    ) -> Any:
         """Fill the parameters from a weight source; gives the report of what did not fit."""
         prefix = f"{self.base_model_prefix}."
         source = self.adapted(source)
@@ -280,9 +305,10 @@ class PreTrainedModel(nn.Module):
 
         there = {known(name): name for name in source.names()}
         apart = [
-            new for new, first in shared.items()
+            new
+            for new, first in shared.items()
             if new in there and first in there and differ(source, there[new], there[first])
-        ]  # fmt: skip
+        ]
         if apart:
             self._untie(apart)
             shared = self.ties()
@@ -336,9 +362,7 @@ def told_sizes(name: str, config: Any) -> Iterator[None]:
             for key in ("vocab_size", "hidden_size", "intermediate_size", "num_hidden_layers")
             if isinstance(getattr(config, key, None), int)
         )
-        raise MemoryError(
-            f"{name}: a model of {told} does not fit into memory ({error})."
-        ) from error
+        raise MemoryError(f"{name}: a model of {told} does not fit into memory ({error}).") from error
 
 
 def differ(source: Any, a: str, b: str) -> bool:
@@ -377,9 +401,13 @@ def load_asked(
     config = kind._config_for(found.config) if config is None else config
     config = changed(op, config, ask.changes)
     model = kind._class_for(config.model_type, config.architectures).from_checkpoint(
-        found, dtype=ask.dtype, device=ask.device, config=config, strict=ask.strict,
+        found,
+        dtype=ask.dtype,
+        device=ask.device,
+        config=config,
+        strict=ask.strict,
         ignore_mismatched_sizes=ask.ignore_mismatched_sizes,
-    )  # fmt: skip
+    )
     return (model, _told(model)) if ask.output_loading_info else model
 
 
@@ -387,9 +415,11 @@ def _told(model: Any) -> dict[str, Any]:
     """What did not fit while loading, in the words of transformers."""
     report = model.__dict__["_report"]
     return {
-        "missing_keys": set(report.missing), "unexpected_keys": set(report.unused),
-        "mismatched_keys": set(report.mismatched), "error_msgs": [],
-    }  # fmt: skip
+        "missing_keys": set(report.missing),
+        "unexpected_keys": set(report.unused),
+        "mismatched_keys": set(report.mismatched),
+        "error_msgs": [],
+    }
 
 
 def _load(model: Any, source: Any, dtype: Any, device: Any, strict: bool, other_sizes: bool) -> Any:

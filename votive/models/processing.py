@@ -24,9 +24,7 @@ class Processor:
         """From a folder or a repository id; `changes` replace fields of the image processor."""
         from ..text import Tokenizer
 
-        return cls(
-            AutoImageProcessor.from_pretrained(name, **changes), Tokenizer.from_pretrained(name)
-        )
+        return cls(AutoImageProcessor.from_pretrained(name, **changes), Tokenizer.from_pretrained(name))
 
     def save_pretrained(self, folder: Any) -> None:
         """Write both into a folder."""
@@ -61,10 +59,7 @@ class TrOCRProcessor(Processor):
     votive.Size([1, 3, 32, 32])
     """
 
-    def __call__(
-        self, images: Any = None, text: Any = None, return_tensors: str | None = None,
-        **options: Any,
-    ) -> Any:  # fmt: skip
+    def __call__(self, images: Any = None, text: Any = None, return_tensors: str | None = None, **options: Any) -> Any:
         """`options` are the tokenizer's, such as padding."""
         if images is None and text is None:
             raise ValueError("TrOCRProcessor: give images, text, or both.")
@@ -90,9 +85,8 @@ class CLIPProcessor(Processor):
     """
 
     def __call__(
-        self, text: Any = None, images: Any = None, return_tensors: str | None = None,
-        **options: Any,
-    ) -> BatchFeature:  # fmt: skip
+        self, text: Any = None, images: Any = None, return_tensors: str | None = None, **options: Any
+    ) -> BatchFeature:
         """`options` are the tokenizer's, such as padding."""
         if images is None and text is None:
             raise ValueError("CLIPProcessor: give text, images, or both.")
@@ -116,13 +110,9 @@ class AutoProcessor:
     'ViTImageProcessor'
     """
 
-    kinds: ClassVar[dict[str, Any]] = {
-        "TrOCRProcessor": TrOCRProcessor, "CLIPProcessor": CLIPProcessor
-    }  # fmt: skip
+    kinds: ClassVar[dict[str, Any]] = {"TrOCRProcessor": TrOCRProcessor, "CLIPProcessor": CLIPProcessor}
     # Where files do not say which, the family of the model does.
-    families: ClassVar[dict[str, str]] = {
-        "vision-encoder-decoder": "TrOCRProcessor", "clip": "CLIPProcessor"
-    }  # fmt: skip
+    families: ClassVar[dict[str, str]] = {"vision-encoder-decoder": "TrOCRProcessor", "clip": "CLIPProcessor"}
 
     @classmethod
     def from_pretrained(cls, name: Any, **changes: Any) -> Any:

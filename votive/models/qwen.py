@@ -39,8 +39,7 @@ class Qwen2Config(LlamaConfig):
         if self.layer_types is None and not self.all_slide:
             near = self.num_hidden_layers if self.sliding_window is None else self.max_window_layers
             self.layer_types = [
-                "sliding_attention" if i >= near else "full_attention"
-                for i in range(self.num_hidden_layers)
+                "sliding_attention" if i >= near else "full_attention" for i in range(self.num_hidden_layers)
             ]
 
 

@@ -52,9 +52,13 @@ def _flat(t: Any, _: int) -> Any:
 
 
 _FIXES = {
-    "halves": _halves, "neighbours": _neighbours, "plus": _plus, "transposed": _transposed,
-    "row": _row, "flat": _flat,
-}  # fmt: skip
+    "halves": _halves,
+    "neighbours": _neighbours,
+    "plus": _plus,
+    "transposed": _transposed,
+    "row": _row,
+    "flat": _flat,
+}
 # Those that make many tensors of one or one of many.
 TAKEN, STACKED = "taken", "stacked"
 FIXES = ["", *_FIXES, TAKEN, STACKED]
@@ -70,12 +74,7 @@ class Refitted(WeightSource):
     ((3, 2), votive.Size([3, 2]))
     """
 
-    def __init__(
-        self,
-        source: WeightSource,
-        parts: Mapping[str, Part],
-        added: Mapping[str, Any] | None = None,
-    ) -> None:
+    def __init__(self, source: WeightSource, parts: Mapping[str, Part], added: Mapping[str, Any] | None = None) -> None:
         self.source, self.metadata = source, source.metadata
         self.parts, self.added = dict(parts), dict(added or {})
 

@@ -120,9 +120,7 @@ def resampled(x: np.ndarray, size: tuple[int, int], resample: int) -> np.ndarray
             f"5 (Hamming), got {resample!r}."
         )
     if min(size) < 1 or min(x.shape[1:]) < 1:
-        raise ValueError(
-            f"a picture and its new size must have height and width, got {x.shape[1:]} and {size}."
-        )
+        raise ValueError(f"a picture and its new size must have height and width, got {x.shape[1:]} and {size}.")
     if x.shape[1:] == tuple(size):
         return x.copy()
     if resample == 0:

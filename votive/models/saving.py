@@ -114,8 +114,9 @@ def _check(model: Any, found: dict[str, Any]) -> None:
     ]
     raise ValueError(
         f"save_pretrained: the model is no longer the {name} that its configuration describes, and "
-        "from_pretrained could not load it:\n" + "\n".join(lines[:8])
+        "from_pretrained could not load it:\n"
+        + "\n".join(lines[:8])
         + (f"\n  and {len(lines) - 8} more" if len(lines) > 8 else "")
         + "\nPut the replaced modules back, change model.config to fit, or keep the weights with "
         "votive.save(model.state_dict(), path)."
-    )  # fmt: skip
+    )

@@ -82,11 +82,19 @@ class SentenceEncoder(nn.Module):
     """
 
     def __init__(
-        self, model: Any, tokenizer: Any, *, pooling: str | Sequence[str] = "mean_tokens",
-        dense: Sequence[nn.Module] = (), normalize: bool = False, max_length: int | None = None,
-        prompts: dict[str, str] | None = None, default_prompt: str | None = None,
-        similarity: str = "cosine", lower_case: bool = False,
-    ) -> None:  # fmt: skip
+        self,
+        model: Any,
+        tokenizer: Any,
+        *,
+        pooling: str | Sequence[str] = "mean_tokens",
+        dense: Sequence[nn.Module] = (),
+        normalize: bool = False,
+        max_length: int | None = None,
+        prompts: dict[str, str] | None = None,
+        default_prompt: str | None = None,
+        similarity: str = "cosine",
+        lower_case: bool = False,
+    ) -> None:
         super().__init__()
         self.model, self.tokenizer = model, tokenizer
         self.pooling = [pooling] if isinstance(pooling, str) else list(pooling)
@@ -105,9 +113,14 @@ class SentenceEncoder(nn.Module):
 
     @classmethod
     def from_pretrained(
-        cls, name: Any, *, dtype: Any = None, device: Any = None, revision: str | None = None,
+        cls,
+        name: Any,
+        *,
+        dtype: Any = None,
+        device: Any = None,
+        revision: str | None = None,
         local_files_only: bool = False,
-    ) -> Self:  # fmt: skip
+    ) -> Self:
         """From a folder or a repository id; without a modules.json, positions are averaged."""
         from ..text import Tokenizer
 
@@ -124,19 +137,21 @@ class SentenceEncoder(nn.Module):
             elif kind == "Dense":
                 options["dense"].append(_dense(path, device))
             else:
-                raise ValueError(
-                    f"SentenceEncoder: {found.name} has a part of unknown kind {kind}."
-                )
+                raise ValueError(f"SentenceEncoder: {found.name} has a part of unknown kind {kind}.")
         told = _optional(model_at / "sentence_bert_config.json")
         more = _optional(found / "config_sentence_transformers.json")
         tokenizer = Tokenizer.from_pretrained(model_at)
         model = AutoModelForTextEncoding.from_pretrained(model_at, dtype=dtype, device=device)
         return cls(
-            model, tokenizer, max_length=told.get("max_seq_length"),
-            prompts=more.get("prompts"), default_prompt=more.get("default_prompt_name"),
+            model,
+            tokenizer,
+            max_length=told.get("max_seq_length"),
+            prompts=more.get("prompts"),
+            default_prompt=more.get("default_prompt_name"),
             similarity=more.get("similarity_fn_name") or "cosine",
-            lower_case=bool(told.get("do_lower_case")), **options,
-        )  # fmt: skip
+            lower_case=bool(told.get("do_lower_case")),
+            **options,
+        )
 
     def forward(self, input_ids: Any, attention_mask: Any = None) -> Any:
         """The vectors (batch, features) of texts given as ids; not scaled to length one."""
@@ -150,10 +165,16 @@ class SentenceEncoder(nn.Module):
         return y
 
     def encode(
-        self, texts: str | Sequence[str], *, batch_size: int = 32, normalize: bool | None = None,
-        progress: bool = False, max_length: int | None = None, prompt: str | None = None,
+        self,
+        texts: str | Sequence[str],
+        *,
+        batch_size: int = 32,
+        normalize: bool | None = None,
+        progress: bool = False,
+        max_length: int | None = None,
+        prompt: str | None = None,
         prompt_name: str | None = None,
-    ) -> Any:  # fmt: skip
+    ) -> Any:
         """The vectors of texts, (texts, features); of a single text, (features,).
 
         Texts of similar length are computed together and come back in the order given. `normalize`
@@ -161,9 +182,8 @@ class SentenceEncoder(nn.Module):
         """
         if isinstance(texts, str):
             return self.encode(
-                [texts], normalize=normalize, max_length=max_length, prompt=prompt,
-                prompt_name=prompt_name,
-            )[0]  # fmt: skip
+                [texts], normalize=normalize, max_length=max_length, prompt=prompt, prompt_name=prompt_name
+            )[0]
         if batch_size < 1:
             raise ValueError(f"encode: batch_size must be positive, got {batch_size}.")
         before = self._prompt(prompt, prompt_name)

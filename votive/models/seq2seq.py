@@ -14,9 +14,7 @@ from .cross_cache import EncoderDecoderCache
 from .output import BaseModelOutput, Seq2SeqLMOutput, Seq2SeqModelOutput
 
 
-def prepared(
-    model: Any, cache: Any, use_cache: bool | None, ids: Any, embeds: Any
-) -> EncoderDecoderCache | None:
+def prepared(model: Any, cache: Any, use_cache: bool | None, ids: Any, embeds: Any) -> EncoderDecoderCache | None:
     """The decoder's cache, if it has one; it must be given ids or embeddings."""
     if ids is None and embeds is None:
         raise ValueError(
@@ -41,11 +39,15 @@ def encoded(given: Any) -> Any:
 def answer(found: Any, crossed: Any, cache: Any, encoder: Any) -> Seq2SeqModelOutput:
     """What the decoder gave beside what the encoder did; one with a head gives no last state."""
     return Seq2SeqModelOutput(
-        last_hidden_state=getattr(found, "last_hidden_state", None), past_key_values=cache,
-        decoder_hidden_states=found.hidden_states, decoder_attentions=found.attentions,
-        cross_attentions=crossed, encoder_last_hidden_state=encoder.last_hidden_state,
-        encoder_hidden_states=encoder.hidden_states, encoder_attentions=encoder.attentions,
-    )  # fmt: skip
+        last_hidden_state=getattr(found, "last_hidden_state", None),
+        past_key_values=cache,
+        decoder_hidden_states=found.hidden_states,
+        decoder_attentions=found.attentions,
+        cross_attentions=crossed,
+        encoder_last_hidden_state=encoder.last_hidden_state,
+        encoder_hidden_states=encoder.hidden_states,
+        encoder_attentions=encoder.attentions,
+    )
 
 
 def predicted(found: Seq2SeqModelOutput, logits: Any, labels: Any) -> Seq2SeqLMOutput:

@@ -50,8 +50,7 @@ class Unstacked(WeightSource):
         if expert is None:
             return info
         shape = info.shape[1:] if rows is None else (rows.stop - rows.start, *info.shape[2:])
-        return replace(info, name=name, shape=shape, nbytes=info.nbytes * shape[0]
-            // (info.shape[0] * info.shape[1]))  # fmt: skip
+        return replace(info, name=name, shape=shape, nbytes=info.nbytes * shape[0] // (info.shape[0] * info.shape[1]))
 
     def _read(self, name: str) -> Any:
         old, expert, rows = self._part(name)

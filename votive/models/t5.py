@@ -151,14 +151,20 @@ class _T5(PreTrainedModel):
             nn.init.normal_(self.shared.weight, std=factor)
 
     def encode(
-        self, input_ids: Any = None, attention_mask: Any = None, inputs_embeds: Any = None,
-        output_attentions: bool = False, output_hidden_states: bool = False,
-    ) -> BaseModelOutput:  # fmt: skip
+        self,
+        input_ids: Any = None,
+        attention_mask: Any = None,
+        inputs_embeds: Any = None,
+        output_attentions: bool = False,
+        output_hidden_states: bool = False,
+    ) -> BaseModelOutput:
         """What the encoder makes of a text; `encoder_outputs` of a decoder that writes on."""
         found, _ = self.encoder(
-            self.embedded(input_ids, inputs_embeds), attention_mask,
-            output_attentions=output_attentions, output_hidden_states=output_hidden_states,
-        )  # fmt: skip
+            self.embedded(input_ids, inputs_embeds),
+            attention_mask,
+            output_attentions=output_attentions,
+            output_hidden_states=output_hidden_states,
+        )
         return found
 
 
@@ -220,25 +226,32 @@ class T5Model(_T5):
         return self.encode
 
     def forward(
-        self, input_ids: Any = None, attention_mask: Any = None, decoder_input_ids: Any = None,
-        decoder_attention_mask: Any = None, encoder_outputs: Any = None,
-        past_key_values: Any = None, inputs_embeds: Any = None, decoder_inputs_embeds: Any = None,
-        use_cache: bool | None = None, output_attentions: bool = False,
+        self,
+        input_ids: Any = None,
+        attention_mask: Any = None,
+        decoder_input_ids: Any = None,
+        decoder_attention_mask: Any = None,
+        encoder_outputs: Any = None,
+        past_key_values: Any = None,
+        inputs_embeds: Any = None,
+        decoder_inputs_embeds: Any = None,
+        use_cache: bool | None = None,
+        output_attentions: bool = False,
         output_hidden_states: bool = False,
-    ) -> Seq2SeqModelOutput:  # fmt: skip
-        wanted: dict[str, Any] = {
-            "output_attentions": output_attentions, "output_hidden_states": output_hidden_states
-        }  # fmt: skip
+    ) -> Seq2SeqModelOutput:
+        wanted: dict[str, Any] = {"output_attentions": output_attentions, "output_hidden_states": output_hidden_states}
         if encoder_outputs is None:
             encoder_outputs = self.encode(input_ids, attention_mask, inputs_embeds, **wanted)
         encoder = encoded(encoder_outputs)
-        cache = prepared(
-            self, past_key_values, use_cache, decoder_input_ids, decoder_inputs_embeds
-        )  # fmt: skip
+        cache = prepared(self, past_key_values, use_cache, decoder_input_ids, decoder_inputs_embeds)
         found, crossed = self.decoder(
-            self.embedded(decoder_input_ids, decoder_inputs_embeds), decoder_attention_mask,
-            encoder.last_hidden_state, attention_mask, cache, **wanted,
-        )  # fmt: skip
+            self.embedded(decoder_input_ids, decoder_inputs_embeds),
+            decoder_attention_mask,
+            encoder.last_hidden_state,
+            attention_mask,
+            cache,
+            **wanted,
+        )
         return answer(found, crossed, cache, encoder)
 
 

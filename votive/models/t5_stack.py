@@ -50,9 +50,7 @@ class T5Attention(nn.Module):
         self.v = nn.Linear(config.d_model, inner, bias=False)
         self.o = nn.Linear(inner, config.d_model, bias=False)
         if bias:
-            count, self.furthest = (
-                config.relative_attention_num_buckets, config.relative_attention_max_distance
-            )  # fmt: skip
+            count, self.furthest = (config.relative_attention_num_buckets, config.relative_attention_max_distance)
             self.relative_attention_bias = nn.Embedding(count, config.num_heads)
             table = distance_buckets(count, self.furthest, both_ways=not causal)
             self.register_buffer("buckets", votive.from_numpy(table), persistent=False)
@@ -74,9 +72,8 @@ class T5Attention(nn.Module):
         return x.view(*x.shape[:2], self.heads, -1).transpose(1, 2)  # (B, H, T, D)
 
     def forward(
-        self, x: Any, sight: Sight, other: Any = None, cache: Any = None,
-        weights: list[Any] | None = None,
-    ) -> Any:  # fmt: skip
+        self, x: Any, sight: Sight, other: Any = None, cache: Any = None, weights: list[Any] | None = None
+    ) -> Any:
         text = x if other is None else other
         q = self.split(self.q(x))
 
@@ -148,9 +145,15 @@ class T5Block(nn.Module):
         self.layer.append(T5Part(config, "DenseReluDense", T5Dense(config)))
 
     def forward(
-        self, x: Any, sight: Sight, across: Sight, other: Any = None, cache: Any = None,
-        weights: list[Any] | None = None, crossed: list[Any] | None = None,
-    ) -> Any:  # fmt: skip
+        self,
+        x: Any,
+        sight: Sight,
+        across: Sight,
+        other: Any = None,
+        cache: Any = None,
+        weights: list[Any] | None = None,
+        crossed: list[Any] | None = None,
+    ) -> Any:
         x = self.layer[0](x, sight, None, cache, weights)
         if other is not None:
             x = self.layer[1](x, across, other, cache, crossed)
@@ -169,9 +172,15 @@ class T5Stack(nn.Module):
         self.dropout = nn.Dropout(config.dropout_rate)
 
     def forward(
-        self, x: Any, attention_mask: Any = None, other: Any = None, other_mask: Any = None,
-        cache: Any = None, output_attentions: bool = False, output_hidden_states: bool = False,
-    ) -> tuple[BaseModelOutput, Any]:  # fmt: skip
+        self,
+        x: Any,
+        attention_mask: Any = None,
+        other: Any = None,
+        other_mask: Any = None,
+        cache: Any = None,
+        output_attentions: bool = False,
+        output_hidden_states: bool = False,
+    ) -> tuple[BaseModelOutput, Any]:
         T = x.shape[1]
         keys = T + (0 if cache is None else cache.get_seq_length())
         if self.decoder:
@@ -192,10 +201,11 @@ class T5Stack(nn.Module):
         if output_hidden_states:
             states.append(x)
         found = BaseModelOutput(
-            last_hidden_state=x, past_key_values=cache,
+            last_hidden_state=x,
+            past_key_values=cache,
             hidden_states=tuple(states) if output_hidden_states else None,
             attentions=None if weights is None else tuple(weights),
-        )  # fmt: skip
+        )
         return found, tuple(crossed) if crossed else None
 
 

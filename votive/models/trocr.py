@@ -59,8 +59,7 @@ class TrOCRConfig(Config):
     def __post_init__(self) -> None:
         if self.d_model % self.decoder_attention_heads:
             raise ValueError(
-                f"TrOCRConfig: d_model={self.d_model} does not split into "
-                f"{self.decoder_attention_heads} heads."
+                f"TrOCRConfig: d_model={self.d_model} does not split into {self.decoder_attention_heads} heads."
             )
         if not self.use_learned_position_embeddings and self.pad_token_id is None:
             raise ValueError("TrOCRConfig: computed positions need a pad_token_id to begin after.")
@@ -94,9 +93,8 @@ class TrOCRAttention(nn.Module):
         return x.view(*x.shape[:2], self.heads, -1).transpose(1, 2)  # (B, H, T, D)
 
     def forward(
-        self, x: Any, sight: Sight, other: Any = None, cache: Any = None,
-        weights: list[Any] | None = None,
-    ) -> Any:  # fmt: skip
+        self, x: Any, sight: Sight, other: Any = None, cache: Any = None, weights: list[Any] | None = None
+    ) -> Any:
         seen = x if other is None else other
         q = self.split(self.q_proj(x))
 
@@ -135,9 +133,15 @@ class TrOCRDecoderLayer(nn.Module):
         self.act_fn = activation(config.activation_function)
 
     def forward(
-        self, x: Any, sight: Sight, other: Any = None, across: Sight | None = None,
-        cache: Any = None, weights: list[Any] | None = None, crossed: list[Any] | None = None,
-    ) -> Any:  # fmt: skip
+        self,
+        x: Any,
+        sight: Sight,
+        other: Any = None,
+        across: Sight | None = None,
+        cache: Any = None,
+        weights: list[Any] | None = None,
+        crossed: list[Any] | None = None,
+    ) -> Any:
         y = self.dropout(self.self_attn(x, sight, None, cache, weights))
         x = self.self_attn_layer_norm(x + y)
         if other is not None:
@@ -205,8 +209,7 @@ class TrOCRSinusoids(nn.Module):
             at = position_ids + self.padding + 1
         elif input_ids is None:
             raise ValueError(
-                "TrOCRForCausalLM: computed positions are counted in input_ids; with inputs_embeds "
-                "give position_ids."
+                "TrOCRForCausalLM: computed positions are counted in input_ids; with inputs_embeds give position_ids."
             )
         else:
             real = (input_ids != self.padding).long()
@@ -223,23 +226,25 @@ class TrOCRDecoder(nn.Module):
         super().__init__()
         self.config = config
         self.scale = math.sqrt(config.d_model) if config.scale_embedding else 1.0
-        self.embed_tokens = nn.Embedding(
-            config.vocab_size, config.d_model, padding_idx=config.pad_token_id
-        )
+        self.embed_tokens = nn.Embedding(config.vocab_size, config.d_model, padding_idx=config.pad_token_id)
         learned = config.use_learned_position_embeddings
         self.embed_positions: Any = TrOCRPositions(config) if learned else TrOCRSinusoids(config)
-        self.layernorm_embedding = (
-            nn.LayerNorm(config.d_model) if config.layernorm_embedding else None
-        )
-        self.layers = nn.ModuleList(
-            TrOCRDecoderLayer(config, i) for i in range(config.decoder_layers)
-        )
+        self.layernorm_embedding = nn.LayerNorm(config.d_model) if config.layernorm_embedding else None
+        self.layers = nn.ModuleList(TrOCRDecoderLayer(config, i) for i in range(config.decoder_layers))
         self.dropout = nn.Dropout(config.dropout)
 
     def forward(
-        self, x: Any, input_ids: Any, position_ids: Any, attention_mask: Any, other: Any,
-        other_mask: Any, cache: Any, attentions: bool, hidden: bool,
-    ) -> tuple[Any, Any, Any, Any]:  # fmt: skip
+        self,
+        x: Any,
+        input_ids: Any,
+        position_ids: Any,
+        attention_mask: Any,
+        other: Any,
+        other_mask: Any,
+        cache: Any,
+        attentions: bool,
+        hidden: bool,
+    ) -> tuple[Any, Any, Any, Any]:
         """The last state, and on request all states, weights and weights across."""
         past, T = 0 if cache is None else int(cache.get_seq_length()), x.shape[1]
         x = x + self.embed_positions(x, input_ids, position_ids, past)
@@ -305,17 +310,23 @@ class TrOCRForCausalLM(CausalLM):
         return self.model["decoder"].embed_tokens
 
     def forward(
-        self, input_ids: Any = None, attention_mask: Any = None, encoder_hidden_states: Any = None,
-        encoder_attention_mask: Any = None, past_key_values: Any = None, inputs_embeds: Any = None,
-        labels: Any = None, use_cache: bool | None = None, position_ids: Any = None,
-        output_attentions: bool = False, output_hidden_states: bool = False,
+        self,
+        input_ids: Any = None,
+        attention_mask: Any = None,
+        encoder_hidden_states: Any = None,
+        encoder_attention_mask: Any = None,
+        past_key_values: Any = None,
+        inputs_embeds: Any = None,
+        labels: Any = None,
+        use_cache: bool | None = None,
+        position_ids: Any = None,
+        output_attentions: bool = False,
+        output_hidden_states: bool = False,
         logits_to_keep: int = 0,
-    ) -> CausalLMOutputWithCrossAttentions:  # fmt: skip
+    ) -> CausalLMOutputWithCrossAttentions:
         """`labels` are the tokens that each position is to give, -100 where none; not shifted."""
         if encoder_hidden_states is not None and not self.config.is_decoder:
-            raise ValueError(
-                "TrOCRForCausalLM: it looks at no encoder; build it with is_decoder=True."
-            )
+            raise ValueError("TrOCRForCausalLM: it looks at no encoder; build it with is_decoder=True.")
         cache = past_key_values
         if cache is None and use_cache:
             cache = nn.DynamicCache()
@@ -326,15 +337,25 @@ class TrOCRForCausalLM(CausalLM):
         if inputs_embeds is None and decoder.scale != 1.0:
             x = x * decoder.scale
         x, states, weights, crossed = decoder(
-            x, input_ids, position_ids, attention_mask, encoder_hidden_states,
-            encoder_attention_mask, cache, output_attentions, output_hidden_states,
-        )  # fmt: skip
+            x,
+            input_ids,
+            position_ids,
+            attention_mask,
+            encoder_hidden_states,
+            encoder_attention_mask,
+            cache,
+            output_attentions,
+            output_hidden_states,
+        )
         logits = self.output_projection(x[:, -logits_to_keep:] if logits_to_keep else x)
         loss = None
         if labels is not None:
             loss = F.cross_entropy(logits.flatten(0, 1).float(), labels.flatten())
         return CausalLMOutputWithCrossAttentions(
-            loss=loss, logits=logits, past_key_values=cache, hidden_states=states,
+            loss=loss,
+            logits=logits,
+            past_key_values=cache,
+            hidden_states=states,
             attentions=None if weights is None else tuple(weights),
             cross_attentions=None if crossed is None else tuple(crossed),
-        )  # fmt: skip
+        )

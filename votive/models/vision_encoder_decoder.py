@@ -105,9 +105,7 @@ class VisionEncoderDecoderModel(CausalLM):
     def __init__(self, config: Any = None, encoder: Any = None, decoder: Any = None) -> None:
         if config is None:
             if encoder is None or decoder is None:
-                raise ValueError(
-                    "VisionEncoderDecoderModel: give a configuration, or an encoder and a decoder."
-                )
+                raise ValueError("VisionEncoderDecoderModel: give a configuration, or an encoder and a decoder.")
             config = VisionEncoderDecoderConfig(encoder=encoder.config, decoder=decoder.config)
         if not isinstance(config, VisionEncoderDecoderConfig):
             raise TypeError(
@@ -127,9 +125,7 @@ class VisionEncoderDecoderModel(CausalLM):
             )
         super().__init__(config)
         self.encoder = AutoModel.from_config(config.encoder) if encoder is None else encoder
-        self.decoder = (
-            AutoModelForCausalLM.from_config(config.decoder) if decoder is None else decoder
-        )
+        self.decoder = AutoModelForCausalLM.from_config(config.decoder) if decoder is None else decoder
         if inner is None and config.encoder.hidden_size != config.decoder.hidden_size:
             self.enc_to_dec_proj = nn.Linear(config.encoder.hidden_size, config.decoder.hidden_size)
         self.post_init()
@@ -193,47 +189,50 @@ class VisionEncoderDecoderModel(CausalLM):
         if pixel_values is None and kwargs.get("encoder_outputs") is None:
             raise ValueError("generate: give pixel_values, or encoder_outputs made from them.")
         if kwargs.get("encoder_outputs") is None:
-            wanted = {
-                name: kwargs.get(name, False)
-                for name in ("output_attentions", "output_hidden_states")
-            }
+            wanted = {name: kwargs.get(name, False) for name in ("output_attentions", "output_hidden_states")}
             with votive.no_grad():
                 kwargs["encoder_outputs"] = self.encoder(pixel_values.to(self.device), **wanted)
         return generate(self, **kwargs)
 
     def forward(
-        self, pixel_values: Any = None, decoder_input_ids: Any = None,
-        decoder_attention_mask: Any = None, encoder_outputs: Any = None,
-        past_key_values: Any = None, decoder_inputs_embeds: Any = None, labels: Any = None,
-        use_cache: bool | None = None, output_attentions: bool = False,
-        output_hidden_states: bool = False, attention_mask: Any = None,
+        self,
+        pixel_values: Any = None,
+        decoder_input_ids: Any = None,
+        decoder_attention_mask: Any = None,
+        encoder_outputs: Any = None,
+        past_key_values: Any = None,
+        decoder_inputs_embeds: Any = None,
+        labels: Any = None,
+        use_cache: bool | None = None,
+        output_attentions: bool = False,
+        output_hidden_states: bool = False,
+        attention_mask: Any = None,
         interpolate_pos_encoding: bool = False,
-    ) -> Seq2SeqLMOutput:  # fmt: skip
+    ) -> Seq2SeqLMOutput:
         """From `labels` (-100 is left out) come the decoder's ids and the loss.
 
         `attention_mask` (batch, tokens of the picture) is 0 where the decoder is not to look.
         """
-        wanted: dict[str, Any] = {
-            "output_attentions": output_attentions, "output_hidden_states": output_hidden_states
-        }  # fmt: skip
+        wanted: dict[str, Any] = {"output_attentions": output_attentions, "output_hidden_states": output_hidden_states}
         if encoder_outputs is None:
-            encoder_outputs = self.encoder(
-                pixel_values, interpolate_pos_encoding=interpolate_pos_encoding, **wanted
-            )
+            encoder_outputs = self.encoder(pixel_values, interpolate_pos_encoding=interpolate_pos_encoding, **wanted)
         encoder = encoded(encoder_outputs)
         x = encoder.last_hidden_state
         if hasattr(self, "enc_to_dec_proj"):
             x = self.enc_to_dec_proj(x)
         if labels is not None and decoder_input_ids is None and decoder_inputs_embeds is None:
             decoder_input_ids = self.shifted(labels)
-        cache = prepared(
-            self, past_key_values, use_cache, decoder_input_ids, decoder_inputs_embeds
-        )  # fmt: skip
+        cache = prepared(self, past_key_values, use_cache, decoder_input_ids, decoder_inputs_embeds)
         found = self.decoder(
-            decoder_input_ids, attention_mask=decoder_attention_mask, encoder_hidden_states=x,
-            encoder_attention_mask=attention_mask, past_key_values=cache,
-            inputs_embeds=decoder_inputs_embeds, use_cache=use_cache, **wanted,
-        )  # fmt: skip
+            decoder_input_ids,
+            attention_mask=decoder_attention_mask,
+            encoder_hidden_states=x,
+            encoder_attention_mask=attention_mask,
+            past_key_values=cache,
+            inputs_embeds=decoder_inputs_embeds,
+            use_cache=use_cache,
+            **wanted,
+        )
         made = answer(found, found.cross_attentions, found.past_key_values, encoder)
         return predicted(made, found.logits, labels)
 
@@ -242,8 +241,7 @@ class VisionEncoderDecoderModel(CausalLM):
         start, pad = self.config.decoder_start_token_id, self.config.pad_token_id
         if start is None or pad is None:
             raise ValueError(
-                "VisionEncoderDecoderModel: labels need decoder_start_token_id and pad_token_id in "
-                "the configuration."
+                "VisionEncoderDecoderModel: labels need decoder_start_token_id and pad_token_id in the configuration."
             )
         return shifted(labels, start, pad)
 

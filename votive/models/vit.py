@@ -64,13 +64,10 @@ class ViTConfig(Config):
             self.pooler_output_size = self.hidden_size
         if self.hidden_size % self.num_attention_heads:
             raise ValueError(
-                f"{name}: hidden_size={self.hidden_size} does not split into "
-                f"{self.num_attention_heads} heads."
+                f"{name}: hidden_size={self.hidden_size} does not split into {self.num_attention_heads} heads."
             )
         if min(self.patches) < 1 or min(self.grid) < 1:
-            raise ValueError(
-                f"{name}: pictures of {self.image_size} pixels hold no patch of {self.patch_size}."
-            )
+            raise ValueError(f"{name}: pictures of {self.image_size} pixels hold no patch of {self.patch_size}.")
 
     @property
     def pixels(self) -> Pair:
@@ -99,9 +96,7 @@ class ViTPatchEmbeddings(nn.Module):
     def __init__(self, config: Any) -> None:
         super().__init__()
         self.config = config
-        self.projection = nn.Conv2d(
-            config.num_channels, config.hidden_size, config.patches, stride=config.patches
-        )
+        self.projection = nn.Conv2d(config.num_channels, config.hidden_size, config.patches, stride=config.patches)
 
     def forward(self, pixel_values: Any) -> Any:
         check_pictures(type(self).__name__, pixel_values, self.config.num_channels)
@@ -112,9 +107,7 @@ def check_pictures(name: str, pixel_values: Any, channels: int) -> None:
     """Raise unless there are pictures of so many channels."""
     if pixel_values is None or pixel_values.dim() != 4 or pixel_values.shape[1] != channels:
         came = None if pixel_values is None else tuple(pixel_values.shape)
-        raise ValueError(
-            f"{name}: pixel_values must be pictures (batch, {channels}, height, width), got {came}."
-        )
+        raise ValueError(f"{name}: pixel_values must be pictures (batch, {channels}, height, width), got {came}.")
 
 
 def stretched(positions: Any, first: int, old: Pair, new: Pair) -> Any:
@@ -157,9 +150,7 @@ class ViTEmbeddings(nn.Module):
             return self.position_embeddings
         return stretched(self.position_embeddings, len(self.tokens), config.grid, new)
 
-    def forward(
-        self, pixel_values: Any, bool_masked_pos: Any = None, interpolate_pos_encoding: bool = False
-    ) -> Any:
+    def forward(self, pixel_values: Any, bool_masked_pos: Any = None, interpolate_pos_encoding: bool = False) -> Any:
         x = self.patch_embeddings(pixel_values)
         if bool_masked_pos is not None:
             x = masked(self, x, bool_masked_pos)
@@ -309,9 +300,7 @@ class ViTModel(_ViT):
     embeddings_class: Any = ViTEmbeddings
     layer_class: Any = ViTLayer
 
-    def __init__(
-        self, config: Any, add_pooling_layer: bool = True, use_mask_token: bool = False
-    ) -> None:
+    def __init__(self, config: Any, add_pooling_layer: bool = True, use_mask_token: bool = False) -> None:
         super().__init__(config)
         self.embeddings = self.embeddings_class(config, use_mask_token)
         self.encoder = Encoder(self.layer_class(config) for _ in range(config.num_hidden_layers))
@@ -320,10 +309,14 @@ class ViTModel(_ViT):
         self.post_init()
 
     def forward(
-        self, pixel_values: Any = None, bool_masked_pos: Any = None,
-        interpolate_pos_encoding: bool = False, attention_mask: Any = None,
-        output_attentions: bool = False, output_hidden_states: bool = False,
-    ) -> EncoderOutput:  # fmt: skip
+        self,
+        pixel_values: Any = None,
+        bool_masked_pos: Any = None,
+        interpolate_pos_encoding: bool = False,
+        attention_mask: Any = None,
+        output_attentions: bool = False,
+        output_hidden_states: bool = False,
+    ) -> EncoderOutput:
         """`attention_mask` (batch, tokens) is 0 at patches that nobody is to see."""
         check_pictures(type(self).__name__, pixel_values, self.config.num_channels)
         x = pixel_values.to(self.dtype)
@@ -332,9 +325,11 @@ class ViTModel(_ViT):
         found = self.encoder(x, sight, output_attentions, output_hidden_states)
         x = self.layernorm(found.last_hidden_state)
         return EncoderOutput(
-            last_hidden_state=x, pooler_output=None if self.pooler is None else self.pooler(x),
-            hidden_states=found.hidden_states, attentions=found.attentions,
-        )  # fmt: skip
+            last_hidden_state=x,
+            pooler_output=None if self.pooler is None else self.pooler(x),
+            hidden_states=found.hidden_states,
+            attentions=found.attentions,
+        )
 
 
 class ViTForImageClassification(_ViT):
@@ -354,9 +349,7 @@ class ViTForImageClassification(_ViT):
         self.classifier = nn.Linear(config.hidden_size, config.num_labels)
         self.post_init()
 
-    def forward(
-        self, pixel_values: Any = None, labels: Any = None, **kwargs: Any
-    ) -> PredictionOutput:
+    def forward(self, pixel_values: Any = None, labels: Any = None, **kwargs: Any) -> PredictionOutput:
         """As the encoder, and `labels`: classes (batch,), or values per class."""
         found = getattr(self, self.base_model_prefix)(pixel_values, **kwargs)
         logits = self.classifier(found.last_hidden_state[:, 0])

@@ -20,13 +20,28 @@ from .whisper_layers import WhisperDecoder, WhisperEncoder, sinusoids
 
 # Width, layers and heads; the decoder of turbo alone has fewer layers.
 _SIZES = {
-    "tiny": (384, 4, 6), "base": (512, 6, 8), "small": (768, 12, 12), "medium": (1024, 24, 16),
+    "tiny": (384, 4, 6),
+    "base": (512, 6, 8),
+    "small": (768, 12, 12),
+    "medium": (1024, 24, 16),
     "large": (1280, 32, 20),
-}  # fmt: skip
+}
 SIZES = (
-    "tiny.en", "tiny", "base.en", "base", "small.en", "small", "medium.en", "medium", "large-v1",
-    "large-v2", "large-v3", "large-v3-turbo", "large", "turbo",
-)  # fmt: skip
+    "tiny.en",
+    "tiny",
+    "base.en",
+    "base",
+    "small.en",
+    "small",
+    "medium.en",
+    "medium",
+    "large-v1",
+    "large-v2",
+    "large-v3",
+    "large-v3-turbo",
+    "large",
+    "turbo",
+)
 
 
 @dataclass(kw_only=True)
@@ -86,14 +101,21 @@ class WhisperConfig(Config):
         # The vocabulary of English alone has one token less, and so all that follow.
         end = 50256 if english else 50257
         return cls(
-            d_model=width, encoder_layers=layers, encoder_attention_heads=heads,
-            decoder_layers=4 if name.endswith("turbo") else layers, decoder_attention_heads=heads,
-            encoder_ffn_dim=4 * width, decoder_ffn_dim=4 * width,
+            d_model=width,
+            encoder_layers=layers,
+            encoder_attention_heads=heads,
+            decoder_layers=4 if name.endswith("turbo") else layers,
+            decoder_attention_heads=heads,
+            encoder_ffn_dim=4 * width,
+            decoder_ffn_dim=4 * width,
             num_mel_bins=128 if third else 80,
             vocab_size=51864 if english else 51866 if third else 51865,
-            decoder_start_token_id=end + 1, pad_token_id=end, bos_token_id=end, eos_token_id=end,
+            decoder_start_token_id=end + 1,
+            pad_token_id=end,
+            bos_token_id=end,
+            eos_token_id=end,
             begin_suppress_tokens=[220, end],
-        )  # fmt: skip
+        )
 
     @property
     def hidden_size(self) -> int:
@@ -170,16 +192,20 @@ class WhisperModel(_Whisper):
         self.encoder.requires_grad_(False)
 
     def forward(
-        self, input_features: Any = None, attention_mask: Any = None,
-        decoder_input_ids: Any = None, decoder_attention_mask: Any = None,
-        encoder_outputs: Any = None, past_key_values: Any = None,
-        decoder_inputs_embeds: Any = None, decoder_position_ids: Any = None,
-        use_cache: bool | None = None, output_attentions: bool = False,
+        self,
+        input_features: Any = None,
+        attention_mask: Any = None,
+        decoder_input_ids: Any = None,
+        decoder_attention_mask: Any = None,
+        encoder_outputs: Any = None,
+        past_key_values: Any = None,
+        decoder_inputs_embeds: Any = None,
+        decoder_position_ids: Any = None,
+        use_cache: bool | None = None,
+        output_attentions: bool = False,
         output_hidden_states: bool = False,
-    ) -> Seq2SeqModelOutput:  # fmt: skip
-        wanted: dict[str, Any] = {
-            "output_attentions": output_attentions, "output_hidden_states": output_hidden_states
-        }  # fmt: skip
+    ) -> Seq2SeqModelOutput:
+        wanted: dict[str, Any] = {"output_attentions": output_attentions, "output_hidden_states": output_hidden_states}
         if encoder_outputs is None:
             if input_features is None:
                 raise ValueError(f"{type(self).__name__}: give input_features or encoder_outputs.")
@@ -190,13 +216,15 @@ class WhisperModel(_Whisper):
                 )
             encoder_outputs = self.encoder(input_features, attention_mask, **wanted)
         encoder = encoded(encoder_outputs)
-        cache = prepared(
-            self, past_key_values, use_cache, decoder_input_ids, decoder_inputs_embeds
-        )  # fmt: skip
+        cache = prepared(self, past_key_values, use_cache, decoder_input_ids, decoder_inputs_embeds)
         found, crossed = self.decoder(
-            self.embedded(decoder_input_ids, decoder_inputs_embeds), decoder_attention_mask,
-            encoder.last_hidden_state, cache, decoder_position_ids, **wanted,
-        )  # fmt: skip
+            self.embedded(decoder_input_ids, decoder_inputs_embeds),
+            decoder_attention_mask,
+            encoder.last_hidden_state,
+            cache,
+            decoder_position_ids,
+            **wanted,
+        )
         return answer(found, crossed, cache, encoder)
 
 
@@ -235,13 +263,21 @@ class WhisperForConditionalGeneration(_Whisper):
         self.model.freeze_encoder()
 
     def forward(
-        self, input_features: Any = None, attention_mask: Any = None,
-        decoder_input_ids: Any = None, decoder_attention_mask: Any = None,
-        encoder_outputs: Any = None, past_key_values: Any = None,
-        decoder_inputs_embeds: Any = None, decoder_position_ids: Any = None, labels: Any = None,
-        use_cache: bool | None = None, output_attentions: bool = False,
-        output_hidden_states: bool = False, logits_to_keep: int = 0,
-    ) -> Seq2SeqLMOutput:  # fmt: skip
+        self,
+        input_features: Any = None,
+        attention_mask: Any = None,
+        decoder_input_ids: Any = None,
+        decoder_attention_mask: Any = None,
+        encoder_outputs: Any = None,
+        past_key_values: Any = None,
+        decoder_inputs_embeds: Any = None,
+        decoder_position_ids: Any = None,
+        labels: Any = None,
+        use_cache: bool | None = None,
+        output_attentions: bool = False,
+        output_hidden_states: bool = False,
+        logits_to_keep: int = 0,
+    ) -> Seq2SeqLMOutput:
         """As WhisperModel; from `labels` (-100 is left out) come the decoder's ids and the loss.
 
         With `logits_to_keep`, only so many last positions get logits.
@@ -249,10 +285,18 @@ class WhisperForConditionalGeneration(_Whisper):
         if labels is not None and decoder_input_ids is None and decoder_inputs_embeds is None:
             decoder_input_ids = self.shifted(labels)
         found = self.model(
-            input_features, attention_mask, decoder_input_ids, decoder_attention_mask,
-            encoder_outputs, past_key_values, decoder_inputs_embeds, decoder_position_ids,
-            use_cache, output_attentions, output_hidden_states,
-        )  # fmt: skip
+            input_features,
+            attention_mask,
+            decoder_input_ids,
+            decoder_attention_mask,
+            encoder_outputs,
+            past_key_values,
+            decoder_inputs_embeds,
+            decoder_position_ids,
+            use_cache,
+            output_attentions,
+            output_hidden_states,
+        )
         x = found.last_hidden_state
         logits = self.proj_out(x[:, -logits_to_keep:] if logits_to_keep else x)
         return predicted(found, logits, labels)

@@ -62,9 +62,8 @@ class WhisperAttention(nn.Module):
         return self.split(self.k_proj(x)), self.split(self.v_proj(x))
 
     def forward(
-        self, x: Any, sight: Sight, other: Any = None, cache: Any = None,
-        weights: list[Any] | None = None,
-    ) -> Any:  # fmt: skip
+        self, x: Any, sight: Sight, other: Any = None, cache: Any = None, weights: list[Any] | None = None
+    ) -> Any:
         q = self.split(self.q_proj(x))
         if cache is None:
             k, v = self.pair(x if other is None else other)
@@ -146,9 +145,14 @@ class WhisperDecoderLayer(_Layer):
         self.encoder_attn_layer_norm = nn.LayerNorm(config.d_model)
 
     def forward(
-        self, x: Any, sight: Sight, other: Any = None, cache: Any = None,
-        weights: list[Any] | None = None, crossed: list[Any] | None = None,
-    ) -> Any:  # fmt: skip
+        self,
+        x: Any,
+        sight: Sight,
+        other: Any = None,
+        cache: Any = None,
+        weights: list[Any] | None = None,
+        crossed: list[Any] | None = None,
+    ) -> Any:
         y = self.self_attn(self.self_attn_layer_norm(x), sight, None, cache, weights)
         x = x + self.dropped(y)
         if other is not None:
@@ -180,15 +184,16 @@ class WhisperEncoder(_Stack):
         self.conv2 = nn.Conv1d(width, width, 3, stride=2, padding=1)
         self.embed_positions = nn.Embedding(config.max_source_positions, width)
         self.embed_positions.requires_grad_(False)
-        self.layers = nn.ModuleList(
-            WhisperEncoderLayer(config) for _ in range(config.encoder_layers)
-        )
+        self.layers = nn.ModuleList(WhisperEncoderLayer(config) for _ in range(config.encoder_layers))
         self.layer_norm = nn.LayerNorm(width)
 
     def forward(
-        self, input_features: Any, attention_mask: Any = None, output_attentions: bool = False,
+        self,
+        input_features: Any,
+        attention_mask: Any = None,
+        output_attentions: bool = False,
         output_hidden_states: bool = False,
-    ) -> BaseModelOutput:  # fmt: skip
+    ) -> BaseModelOutput:
         """States (batch, positions, features) of mels (batch, mels, frames).
 
         The mask is taken and not used: Whisper was trained on silence as it is.
@@ -215,9 +220,10 @@ class WhisperEncoder(_Stack):
         if output_hidden_states:
             states.append(x)
         return BaseModelOutput(
-            last_hidden_state=x, hidden_states=tuple(states) if output_hidden_states else None,
+            last_hidden_state=x,
+            hidden_states=tuple(states) if output_hidden_states else None,
             attentions=None if weights is None else tuple(weights),
-        )  # fmt: skip
+        )
 
 
 class WhisperDecoder(_Stack):
@@ -231,9 +237,7 @@ class WhisperDecoder(_Stack):
         self.scale = math.sqrt(width) if config.scale_embedding else 1.0
         self.embed_tokens = nn.Embedding(config.vocab_size, width, config.pad_token_id)
         self.embed_positions = nn.Embedding(config.max_target_positions, width)
-        self.layers = nn.ModuleList(
-            WhisperDecoderLayer(config, i) for i in range(config.decoder_layers)
-        )
+        self.layers = nn.ModuleList(WhisperDecoderLayer(config, i) for i in range(config.decoder_layers))
         self.layer_norm = nn.LayerNorm(width)
 
     def look(self, states: Any, cache: Any) -> None:
@@ -254,10 +258,16 @@ class WhisperDecoder(_Stack):
         return self.embed_positions(votive.arange(past, past + count, device=table.device))
 
     def forward(
-        self, x: Any, attention_mask: Any = None, other: Any = None, cache: Any = None,
-        position_ids: Any = None, output_attentions: bool = False,
-        output_hidden_states: bool = False, crossed: list[Any] | None = None,
-    ) -> tuple[BaseModelOutput, Any]:  # fmt: skip
+        self,
+        x: Any,
+        attention_mask: Any = None,
+        other: Any = None,
+        cache: Any = None,
+        position_ids: Any = None,
+        output_attentions: bool = False,
+        output_hidden_states: bool = False,
+        crossed: list[Any] | None = None,
+    ) -> tuple[BaseModelOutput, Any]:
         """States of embeddings `x`, and attention weights to `other`, the encoder's states."""
         T = x.shape[1]
         past = 0 if cache is None else cache.get_seq_length()
@@ -276,8 +286,9 @@ class WhisperDecoder(_Stack):
         if output_hidden_states:
             states.append(x)
         found = BaseModelOutput(
-            last_hidden_state=x, past_key_values=cache,
+            last_hidden_state=x,
+            past_key_values=cache,
             hidden_states=tuple(states) if output_hidden_states else None,
             attentions=None if weights is None else tuple(weights),
-        )  # fmt: skip
+        )
         return found, tuple(crossed) if crossed else None

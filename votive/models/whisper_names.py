@@ -25,9 +25,12 @@ _OPENAI = (
     (r"\.attn_ln\.", ".self_attn_layer_norm."),
     (r"_attn\.(query|key|value)\.", lambda m: f"_attn.{m[1][0]}_proj."),
     (r"_attn\.out\.", "_attn.out_proj."),
-    (r"\.mlp\.0\.", ".fc1."), (r"\.mlp\.2\.", ".fc2."), (r"\.mlp_ln\.", ".final_layer_norm."),
-    (r"^encoder\.ln_post\.", "encoder.layer_norm."), (r"^decoder\.ln\.", "decoder.layer_norm."),
-)  # fmt: skip
+    (r"\.mlp\.0\.", ".fc1."),
+    (r"\.mlp\.2\.", ".fc2."),
+    (r"\.mlp_ln\.", ".final_layer_norm."),
+    (r"^encoder\.ln_post\.", "encoder.layer_norm."),
+    (r"^decoder\.ln\.", "decoder.layer_norm."),
+)
 # Heads whose attention follows what is being said, as published with each model.
 ALIGNMENT: dict[str, list[list[int]]] = {
     "tiny.en": [[1, 0], [2, 0], [2, 5], [3, 0], [3, 1], [3, 2], [3, 3], [3, 4]],
@@ -81,13 +84,19 @@ def openai_checkpoint(source: Any, name: str) -> tuple[dict[str, Any], dict[str,
     if not isinstance(dims, dict) or "n_audio_state" not in dims:
         return None
     config = {
-        "model_type": "whisper", "num_mel_bins": dims["n_mels"], "vocab_size": dims["n_vocab"],
-        "max_source_positions": dims["n_audio_ctx"], "d_model": dims["n_audio_state"],
-        "encoder_attention_heads": dims["n_audio_head"], "encoder_layers": dims["n_audio_layer"],
-        "encoder_ffn_dim": 4 * dims["n_audio_state"], "max_target_positions": dims["n_text_ctx"],
-        "decoder_attention_heads": dims["n_text_head"], "decoder_layers": dims["n_text_layer"],
+        "model_type": "whisper",
+        "num_mel_bins": dims["n_mels"],
+        "vocab_size": dims["n_vocab"],
+        "max_source_positions": dims["n_audio_ctx"],
+        "d_model": dims["n_audio_state"],
+        "encoder_attention_heads": dims["n_audio_head"],
+        "encoder_layers": dims["n_audio_layer"],
+        "encoder_ffn_dim": 4 * dims["n_audio_state"],
+        "max_target_positions": dims["n_text_ctx"],
+        "decoder_attention_heads": dims["n_text_head"],
+        "decoder_layers": dims["n_text_layer"],
         "decoder_ffn_dim": 4 * dims["n_text_state"],
-    }  # fmt: skip
+    }
     return _completed(config, name)
 
 
@@ -108,8 +117,7 @@ def _completed(
         # What OpenAI's program takes where nothing is told: the heads of the later half.
         heads = later_half(layers, config["decoder_attention_heads"])
     settings["alignment_heads"] = heads
-    for ours, theirs in (("suppress_tokens", "suppress_ids"),
-                         ("begin_suppress_tokens", "suppress_ids_begin")):  # fmt: skip
+    for ours, theirs in (("suppress_tokens", "suppress_ids"), ("begin_suppress_tokens", "suppress_ids_begin")):
         if theirs in told:
             settings[ours] = told[theirs]
     return config, settings
@@ -121,16 +129,16 @@ _IDS = ("decoder_start_token_id", "eos_token_id", "bos_token_id", "pad_token_id"
 def ctranslate2_checkpoint(file: Any, told: dict[str, Any]) -> tuple[Any, Any, WeightSource]:
     """Configuration, generation settings and weights of a model.bin; `told` is its config.json."""
     if file.spec != "WhisperSpec":
-        raise FileFormatError(
-            f"{file.path.name} holds a {file.spec} of CTranslate2; only Whisper is read from there."
-        )
+        raise FileFormatError(f"{file.path.name} holds a {file.spec} of CTranslate2; only Whisper is read from there.")
     width, mels, _ = file.info("encoder/conv1/weight").shape
     config: dict[str, Any] = {
-        "model_type": "whisper", "num_mel_bins": mels, "d_model": width,
+        "model_type": "whisper",
+        "num_mel_bins": mels,
+        "d_model": width,
         "vocab_size": file.info("decoder/embeddings/weight").shape[0],
         "max_source_positions": file.info("encoder/position_encodings/encodings").shape[0],
         "max_target_positions": file.info("decoder/position_encodings/encodings").shape[0],
-    }  # fmt: skip
+    }
     for side in ("encoder", "decoder"):
         layers = [int(m[1]) for n in file.names() if (m := re.match(rf"{side}/layer_(\d+)/", n))]
         config[f"{side}_layers"] = max(layers, default=-1) + 1
@@ -147,15 +155,17 @@ _CT2_WHOLE = {
     "decoder/embeddings/weight": "decoder.embed_tokens.weight",
 }
 _CT2_PARTS = {
-    "ffn/linear_0": "fc1", "ffn/linear_1": "fc2", "ffn/layer_norm": "final_layer_norm",
-    "self_attention/layer_norm": "self_attn_layer_norm", "self_attention/linear_1":
-    "self_attn.out_proj", "attention/layer_norm": "encoder_attn_layer_norm",
-    "attention/linear_0": "encoder_attn.q_proj", "attention/linear_2": "encoder_attn.out_proj",
-}  # fmt: skip
+    "ffn/linear_0": "fc1",
+    "ffn/linear_1": "fc2",
+    "ffn/layer_norm": "final_layer_norm",
+    "self_attention/layer_norm": "self_attn_layer_norm",
+    "self_attention/linear_1": "self_attn.out_proj",
+    "attention/layer_norm": "encoder_attn_layer_norm",
+    "attention/linear_0": "encoder_attn.q_proj",
+    "attention/linear_2": "encoder_attn.out_proj",
+}
 # Several matrices that CTranslate2 multiplies at once lie in one.
-_CT2_JOINED = {
-    "self_attention/linear_0": ("self_attn", "qkv"), "attention/linear_1": ("encoder_attn", "kv"),
-}  # fmt: skip
+_CT2_JOINED = {"self_attention/linear_0": ("self_attn", "qkv"), "attention/linear_1": ("encoder_attn", "kv")}
 _ENDS = {"gamma": "weight", "beta": "bias"}
 
 

@@ -54,23 +54,12 @@ from .layers.convolution import (
     LazyConvTranspose2d,
     LazyConvTranspose3d,
 )
-from .layers.dropout import (
-    AlphaDropout,
-    Dropout,
-    Dropout1d,
-    Dropout2d,
-    Dropout3d,
-    FeatureAlphaDropout,
-)
+from .layers.dropout import AlphaDropout, Dropout, Dropout1d, Dropout2d, Dropout3d, FeatureAlphaDropout
 from .layers.embedding import Embedding, EmbeddingBag
 from .layers.gated import GatedMLP, GeGLU, SwiGLU
 from .layers.grouped_attention import GroupedQueryAttention
 from .layers.kv_cache import DynamicCache, KVCache, SlidingWindowCache, StaticCache
-from .layers.lazy_instance_norm import (
-    LazyInstanceNorm1d,
-    LazyInstanceNorm2d,
-    LazyInstanceNorm3d,
-)
+from .layers.lazy_instance_norm import LazyInstanceNorm1d, LazyInstanceNorm2d, LazyInstanceNorm3d
 from .layers.linear import Bilinear, Identity, LazyLinear, Linear, NonDynamicallyQuantizableLinear
 from .layers.linear_loss import LinearCrossEntropyLoss
 from .layers.lora import LoRALinear, apply_lora, lora_state_dict, merge_lora

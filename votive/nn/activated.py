@@ -28,9 +28,7 @@ def gelu_tanh(x: Any) -> Any:
     return F.gelu(x, approximate="tanh")
 
 
-_NAMES: dict[Any, str] = {
-    F.relu: "relu", F.gelu: "gelu", F.silu: "silu", gelu_tanh: "gelu_tanh",
-}  # fmt: skip
+_NAMES: dict[Any, str] = {F.relu: "relu", F.gelu: "gelu", F.silu: "silu", gelu_tanh: "gelu_tanh"}
 # Classes whose call is a product, and its (weight, bias) with weight as `linear` takes it.
 PRODUCTS: dict[type, Callable[[Any], tuple[Any, Any]]] = {Linear: lambda m: (m.weight, m.bias)}
 
@@ -60,12 +58,7 @@ def activated(layer: Any, activation: Callable[[Any], Any], x: Any) -> Any:
     votive.Size([1, 2])
     """
     name = _NAMES.get(activation)
-    if (
-        name is not None
-        and _unseen(layer)
-        and _joins(x, "_linear_activated")
-        and not (mode.grad and x.requires_grad)
-    ):
+    if name is not None and _unseen(layer) and _joins(x, "_linear_activated") and not (mode.grad and x.requires_grad):
         pair = PRODUCTS[layer.__class__](layer)
         if not (mode.grad and any(_wants(*pair))):
             try:
@@ -84,13 +77,7 @@ def feed_forward(first: Any, activation: Callable[[Any], Any], second: Any, x: A
     votive.Size([1, 3])
     """
     name = _NAMES.get(activation)
-    if (
-        name is not None
-        and mode.grad
-        and _unseen(first)
-        and _unseen(second)
-        and _joins(x, "_feed_forward")
-    ):
+    if name is not None and mode.grad and _unseen(first) and _unseen(second) and _joins(x, "_feed_forward"):
         pairs = *PRODUCTS[first.__class__](first), *PRODUCTS[second.__class__](second)
         # What it keeps for backward serves all of them: with some frozen, parts keep less.
         if all(_wants(*pairs)):

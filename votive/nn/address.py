@@ -54,8 +54,7 @@ def _watch(change: Callable[..., Any]) -> Callable[..., Any]:
     return changed
 
 
-for _name in ("__setitem__", "__delitem__", "__ior__", "clear", "pop", "popitem", "setdefault",
-              "update"):  # fmt: skip
+for _name in ("__setitem__", "__delitem__", "__ior__", "clear", "pop", "popitem", "setdefault", "update"):
     setattr(Children, _name, _watch(getattr(dict, _name)))
 
 
@@ -101,9 +100,7 @@ def children_of(module: Any) -> Children:
     if children.__class__ is Children:
         return children  # type: ignore[no-any-return]
     if children is None:
-        raise AttributeError(
-            f"'{type(module).__name__}' object: cannot be called before Module.__init__() call"
-        )
+        raise AttributeError(f"'{type(module).__name__}' object: cannot be called before Module.__init__() call")
     # Somebody replaced the dictionary by a plain one.
     watchable = module.__dict__["_modules"] = Children(children)
     return watchable

@@ -139,8 +139,7 @@ def _replacement(hook: Hook, answer: Any, given: Grads, who: str, what: str) -> 
         answer = (answer,)
     if len(answer) != len(given):
         raise RuntimeError(
-            f"{who} returned an invalid number of grad_{what}, got {len(answer)}, but expected "
-            f"{len(given)}"
+            f"{who} returned an invalid number of grad_{what}, got {len(answer)}, but expected {len(given)}"
         )
     return tuple([checked(hook, old, new) for old, new in zip(given, answer, strict=True)])
 

@@ -24,19 +24,14 @@ def pairs(owner: str, items: Any) -> Iterator[tuple[Any, Any]]:
     """Key-value pairs from an iterable of them, checked one by one."""
     if not isinstance(items, Iterable):
         raise TypeError(
-            f"{owner}.update should be called with an iterable of key/value pairs, but got "
-            f"{type(items).__name__}"
+            f"{owner}.update should be called with an iterable of key/value pairs, but got {type(items).__name__}"
         )
     for i, pair in enumerate(items):
         if not isinstance(pair, Iterable):
-            raise TypeError(
-                f"{owner} update sequence element #{i} should be Iterable; is{type(pair).__name__}"
-            )
+            raise TypeError(f"{owner} update sequence element #{i} should be Iterable; is{type(pair).__name__}")
         pair = tuple(pair)
         if len(pair) != 2:
-            raise ValueError(
-                f"{owner} update sequence element #{i} has length {len(pair)}; 2 is required"
-            )
+            raise ValueError(f"{owner} update sequence element #{i} has length {len(pair)}; 2 is required")
         yield pair
 
 
@@ -178,9 +173,7 @@ class Sequential(_Listed):
 
 def _sequential(other: Any) -> Sequential:
     if not isinstance(other, Sequential):
-        raise ValueError(
-            f"add operator supports only objects of Sequential class, but {type(other)} is given."
-        )
+        raise ValueError(f"add operator supports only objects of Sequential class, but {type(other)} is given.")
     return other
 
 
@@ -236,10 +229,7 @@ class ModuleList(_Listed):
         1
         """
         if not isinstance(modules, Iterable):
-            raise TypeError(
-                "ModuleList.extend should be called with an iterable, but got "
-                f"{type(modules).__name__}"
-            )
+            raise TypeError(f"ModuleList.extend should be called with an iterable, but got {type(modules).__name__}")
         for module in list(modules):
             self.append(module)
         return self

@@ -53,8 +53,7 @@ class Convertible:
         device, dtype, non_blocking, memory_format = parse_to(*args, **kwargs)
         if dtype is not None and not dtype.is_inexact:
             raise TypeError(
-                "nn.Module.to only accepts floating point or complex dtypes, but got desired "
-                f"dtype={dtype}"
+                f"nn.Module.to only accepts floating point or complex dtypes, but got desired dtype={dtype}"
             )
 
         def convert(t: Any) -> Any:
@@ -164,9 +163,7 @@ def parse_to(*args: Any, **kwargs: Any) -> tuple[Any, Any, bool, Any]:
             if rest and (rest[0] is None or isinstance(rest[0], dt.dtype)):
                 dtype = rest.pop(0)
         else:
-            raise TypeError(
-                f"to() takes a device, a dtype or a tensor, got {type(first).__name__}."
-            )
+            raise TypeError(f"to() takes a device, a dtype or a tensor, got {type(first).__name__}.")
     if rest:
         non_blocking = rest.pop(0)
     if rest or not isinstance(non_blocking, bool):

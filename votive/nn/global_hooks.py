@@ -18,14 +18,10 @@ class GlobalHook:
 
 # One table for all kinds, so that a call without hooks asks one question.
 GLOBAL: OrderedDict[int, GlobalHook] = OrderedDict()
-REGISTRATION: dict[str, OrderedDict[int, Hook]] = {
-    kind: OrderedDict() for kind in ("buffer", "module", "parameter")
-}
+REGISTRATION: dict[str, OrderedDict[int, Hook]] = {kind: OrderedDict() for kind in ("buffer", "module", "parameter")}
 
 
-def add_global(
-    kind: str, hook: Hook, with_kwargs: bool = False, always: bool = False
-) -> RemovableHandle:
+def add_global(kind: str, hook: Hook, with_kwargs: bool = False, always: bool = False) -> RemovableHandle:
     """Add a hook of one kind to the table of all.
 
     >>> from votive.nn.global_hooks import add_global

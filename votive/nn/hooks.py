@@ -104,10 +104,7 @@ class Call:
     def _run_pre_hooks(self) -> None:
         module = self.module
         hooks = [(h, False) for h in of_kind("forward_pre")]
-        hooks += [
-            (h, key in module._forward_pre_hooks_with_kwargs)
-            for key, h in module._forward_pre_hooks.items()
-        ]
+        hooks += [(h, key in module._forward_pre_hooks_with_kwargs) for key, h in module._forward_pre_hooks.items()]
         for hook, with_kwargs in hooks:
             if not with_kwargs:
                 replaced = hook(module, self.args)
@@ -119,18 +116,13 @@ class Call:
                 continue
             if not (isinstance(replaced, tuple) and len(replaced) == 2):
                 raise RuntimeError(
-                    "forward pre-hook must return None or a tuple of (new_args, new_kwargs), "
-                    f"but got {replaced}."
+                    f"forward pre-hook must return None or a tuple of (new_args, new_kwargs), but got {replaced}."
                 )
             self.args, self.kwargs = replaced
 
     def _forward_hooks(self) -> list[tuple[int, Hook, bool, bool]]:
         """(key, hook, with kwargs, always called), the global ones first."""
-        hooks = [
-            (key, g.hook, g.with_kwargs, g.always)
-            for key, g in GLOBAL.items()
-            if g.kind == "forward"
-        ]
+        hooks = [(key, g.hook, g.with_kwargs, g.always) for key, g in GLOBAL.items() if g.kind == "forward"]
         module = self.module
         for key, hook in module._forward_hooks.items():
             if hook.__class__ is Around:
@@ -191,12 +183,7 @@ class Hooked:
         return handle
 
     def register_forward_hook(
-        self,
-        hook: Hook,
-        *,
-        prepend: bool = False,
-        with_kwargs: bool = False,
-        always_call: bool = False,
+        self, hook: Hook, *, prepend: bool = False, with_kwargs: bool = False, always_call: bool = False
     ) -> RemovableHandle:
         """`hook(module, args, result)` runs after forward; what it returns replaces the result.
 

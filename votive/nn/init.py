@@ -22,10 +22,18 @@ from ..ops.registry import F
 _SQRT2 = math.sqrt(2.0)
 # Gains from He et al. 2015 (rectifiers) and torch's choices for tanh and selu.
 _GAINS = {
-    "linear": 1, "conv1d": 1, "conv2d": 1, "conv3d": 1, "conv_transpose1d": 1,
-    "conv_transpose2d": 1, "conv_transpose3d": 1, "sigmoid": 1, "tanh": 5.0 / 3, "relu": _SQRT2,
+    "linear": 1,
+    "conv1d": 1,
+    "conv2d": 1,
+    "conv3d": 1,
+    "conv_transpose1d": 1,
+    "conv_transpose2d": 1,
+    "conv_transpose3d": 1,
+    "sigmoid": 1,
+    "tanh": 5.0 / 3,
+    "relu": _SQRT2,
     "selu": 3.0 / 4,
-}  # fmt: skip
+}
 
 
 class _Switch(threading.local):
@@ -106,12 +114,7 @@ def normal_(tensor: Any, mean: float = 0.0, std: float = 1.0, generator: Any = N
 
 @_filling
 def trunc_normal_(
-    tensor: Any,
-    mean: float = 0.0,
-    std: float = 1.0,
-    a: float = -2.0,
-    b: float = 2.0,
-    generator: Any = None,
+    tensor: Any, mean: float = 0.0, std: float = 1.0, a: float = -2.0, b: float = 2.0, generator: Any = None
 ) -> Any:
     """Normal values, conditioned to lie in [a, b].
 
@@ -213,9 +216,7 @@ def dirac_(tensor: Any, groups: int = 1) -> Any:
 
 def _calculate_fan_in_and_fan_out(tensor: Any) -> tuple[int, int]:
     if tensor.ndim < 2:
-        raise ValueError(
-            "Fan in and fan out can not be computed for tensor with fewer than 2 dimensions"
-        )
+        raise ValueError("Fan in and fan out can not be computed for tensor with fewer than 2 dimensions")
     field = math.prod(tensor.shape[2:])
     return tensor.shape[1] * field, tensor.shape[0] * field
 
@@ -263,11 +264,7 @@ def _kaiming_std(tensor: Any, a: float, mode: str, nonlinearity: str) -> float |
 
 @_filling
 def kaiming_uniform_(
-    tensor: Any,
-    a: float = 0,
-    mode: str = "fan_in",
-    nonlinearity: str = "leaky_relu",
-    generator: Any = None,
+    tensor: Any, a: float = 0, mode: str = "fan_in", nonlinearity: str = "leaky_relu", generator: Any = None
 ) -> Any:
     """Uniform in ±gain·√(3 / fan), for layers followed by a rectifier.
 
@@ -284,11 +281,7 @@ def kaiming_uniform_(
 
 @_filling
 def kaiming_normal_(
-    tensor: Any,
-    a: float = 0,
-    mode: str = "fan_in",
-    nonlinearity: str = "leaky_relu",
-    generator: Any = None,
+    tensor: Any, a: float = 0, mode: str = "fan_in", nonlinearity: str = "leaky_relu", generator: Any = None
 ) -> Any:
     """Normal with standard deviation gain / √fan, for layers followed by a rectifier.
 
@@ -345,9 +338,7 @@ def _deprecated(new: Callable[..., Any]) -> Callable[..., Any]:
 
     def run(*args: Any, **kwargs: Any) -> Any:
         warnings.warn(
-            f"`nn.init.{old}` is now deprecated in favor of `nn.init.{new.__name__}`.",
-            FutureWarning,
-            stacklevel=2,
+            f"`nn.init.{old}` is now deprecated in favor of `nn.init.{new.__name__}`.", FutureWarning, stacklevel=2
         )
         return new(*args, **kwargs)
 

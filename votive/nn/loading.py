@@ -32,10 +32,7 @@ class IncompatibleKeys(NamedTuple):
     def __repr__(self) -> str:
         if not self.missing_keys and not self.unexpected_keys:
             return "<All keys matched successfully>"
-        return (
-            f"_IncompatibleKeys(missing_keys={self.missing_keys!r}, "
-            f"unexpected_keys={self.unexpected_keys!r})"
-        )
+        return f"_IncompatibleKeys(missing_keys={self.missing_keys!r}, unexpected_keys={self.unexpected_keys!r})"
 
 
 class Loading:
@@ -65,9 +62,7 @@ class Loading:
     def finish(self, top: Any, strict: bool) -> None:
         """Write, run the post hooks, and raise if something does not fit."""
         keys = self.keys
-        hooked = [
-            (m, h) for m in self.visited for h in tuple(m._load_state_dict_post_hooks.values())
-        ]
+        hooked = [(m, h) for m in self.visited for h in tuple(m._load_state_dict_post_hooks.values())]
         mismatch = strict and bool(keys.missing_keys or keys.unexpected_keys)
         if not self.errors and (hooked or not mismatch):
             if mismatch:
@@ -83,18 +78,13 @@ class Loading:
                     )
         messages = list(self.errors)
         if strict:
-            for kind, names in (
-                ("Unexpected", keys.unexpected_keys),
-                ("Missing", keys.missing_keys),
-            ):
+            for kind, names in (("Unexpected", keys.unexpected_keys), ("Missing", keys.missing_keys)):
                 if names:
                     quoted = ", ".join(f'"{k}"' for k in names)
                     messages.insert(0, f"{kind} key(s) in state_dict: {quoted}. ")
         if messages:
             text = "\n\t".join(messages)
-            raise RuntimeError(
-                f"Error(s) in loading state_dict for {type(top).__name__}:\n\t{text}"
-            )
+            raise RuntimeError(f"Error(s) in loading state_dict for {type(top).__name__}:\n\t{text}")
 
     def roll_back(self) -> None:
         for restore in reversed(self.undo):
@@ -169,9 +159,7 @@ def _current(module: Any, name: str) -> Any:
     return module._buffers[name] if found is None else found
 
 
-def unknown(
-    module: Any, own: dict[str, Any], given: dict[str, Any], prefix: str, extra: str
-) -> list[str]:
+def unknown(module: Any, own: dict[str, Any], given: dict[str, Any], prefix: str, extra: str) -> list[str]:
     """Keys below `prefix` that belong to nothing in the module."""
     unknown = []
     for key in given:

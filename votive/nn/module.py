@@ -21,11 +21,18 @@ from .state import Stateful
 from .tree import Tree
 
 _HOOK_TABLES = (
-    "_forward_hooks", "_forward_hooks_with_kwargs", "_forward_hooks_always_called",
-    "_forward_pre_hooks", "_forward_pre_hooks_with_kwargs", "_backward_hooks",
-    "_backward_pre_hooks", "_state_dict_hooks", "_state_dict_pre_hooks",
-    "_load_state_dict_pre_hooks", "_load_state_dict_post_hooks",
-)  # fmt: skip
+    "_forward_hooks",
+    "_forward_hooks_with_kwargs",
+    "_forward_hooks_always_called",
+    "_forward_pre_hooks",
+    "_forward_pre_hooks_with_kwargs",
+    "_backward_hooks",
+    "_backward_pre_hooks",
+    "_state_dict_hooks",
+    "_state_dict_pre_hooks",
+    "_load_state_dict_pre_hooks",
+    "_load_state_dict_post_hooks",
+)
 
 
 def typename(value: Any) -> str:
@@ -50,9 +57,7 @@ def indented(text: str) -> str:
 
 def _missing_forward(self: Any, *input: Any) -> NoReturn:
     """Defined by every module that is called."""
-    raise NotImplementedError(
-        f'Module [{type(self).__name__}] is missing the required "forward" function'
-    )
+    raise NotImplementedError(f'Module [{type(self).__name__}] is missing the required "forward" function')
 
 
 class Module(Hooked, Stateful, Tree, Convertible):
@@ -80,13 +85,11 @@ class Module(Hooked, Stateful, Tree, Convertible):
         if not self.call_super_init:
             if kwargs:
                 raise TypeError(
-                    f"{type(self).__name__}.__init__() got an unexpected keyword argument "
-                    f"'{next(iter(kwargs))}'"
+                    f"{type(self).__name__}.__init__() got an unexpected keyword argument '{next(iter(kwargs))}'"
                 )
             if args:
                 raise TypeError(
-                    f"{type(self).__name__}.__init__() takes 1 positional argument but "
-                    f"{len(args) + 1} were given"
+                    f"{type(self).__name__}.__init__() takes 1 positional argument but {len(args) + 1} were given"
                 )
         self.__dict__.update(_fresh_tables())
         if self.call_super_init:
@@ -142,8 +145,7 @@ class Module(Hooked, Stateful, Tree, Convertible):
         self._check_name("parameter", name, "_parameters")
         if param is not None and not isinstance(param, Parameter):
             raise TypeError(
-                f"cannot assign '{typename(param)}' object to parameter '{name}' "
-                "(votive.nn.Parameter or None required)"
+                f"cannot assign '{typename(param)}' object to parameter '{name}' (votive.nn.Parameter or None required)"
             )
         if param is not None and param.grad_fn is not None:
             raise ValueError(
@@ -166,8 +168,7 @@ class Module(Hooked, Stateful, Tree, Convertible):
         self._check_name("buffer", name, "_buffers")
         if tensor is not None and not isinstance(tensor, Tensor):
             raise TypeError(
-                f"cannot assign '{typename(tensor)}' object to buffer '{name}' "
-                "(votive Tensor or None required)"
+                f"cannot assign '{typename(tensor)}' object to buffer '{name}' (votive Tensor or None required)"
             )
         self._buffers[name] = registered("buffer", self, name, tensor)
         if persistent:
@@ -234,8 +235,7 @@ class Module(Hooked, Stateful, Tree, Convertible):
         elif params is not None and name in params:
             if value is not None:
                 raise TypeError(
-                    f"cannot assign '{typename(value)}' as parameter '{name}' "
-                    "(votive.nn.Parameter or None expected)"
+                    f"cannot assign '{typename(value)}' as parameter '{name}' (votive.nn.Parameter or None expected)"
                 )
             self.register_parameter(name, value)
         elif isinstance(value, Module):
@@ -248,8 +248,7 @@ class Module(Hooked, Stateful, Tree, Convertible):
         elif name in own["_modules"]:
             if value is not None:
                 raise TypeError(
-                    f"cannot assign '{typename(value)}' as child module '{name}' "
-                    "(votive.nn.Module or None expected)"
+                    f"cannot assign '{typename(value)}' as child module '{name}' (votive.nn.Module or None expected)"
                 )
             own["_modules"][name] = registered("module", self, name, value)
         elif name in own["_buffers"] or isinstance(value, Buffer):
@@ -363,9 +362,7 @@ class Module(Hooked, Stateful, Tree, Convertible):
 
     def compile(self, *args: Any, **kwargs: Any) -> NoReturn:
         """Refused: votive runs modules as they are written."""
-        raise NotImplementedError(
-            "compile: votive runs modules eagerly; votive.fuse compiles elementwise functions."
-        )
+        raise NotImplementedError("compile: votive runs modules eagerly; votive.fuse compiles elementwise functions.")
 
     # --- text ---------------------------------------------------------------------------------
 

@@ -170,9 +170,7 @@ class UninitializedTensorMixin:
         return self
 
     def share_memory_(self) -> NoReturn:
-        raise RuntimeError(
-            "Can't share memory of an uninitialized parameter or buffer; call forward first."
-        )
+        raise RuntimeError("Can't share memory of an uninitialized parameter or buffer; call forward first.")
 
     def materialize(self, shape: Any, device: Any = None, dtype: Any = None) -> None:
         """Become an ordinary tensor of this shape, with undefined values."""
@@ -204,8 +202,7 @@ def _conversion(name: str) -> Any:
 
 
 # What stays allowed, because Module.to and kin must work before the first forward.
-for _name in ("to", "cpu", "cuda", "half", "bfloat16", "float", "double", "char", "short", "int",
-              "long", "type"):  # fmt: skip
+for _name in ("to", "cpu", "cuda", "half", "bfloat16", "float", "double", "char", "short", "int", "long", "type"):
     setattr(UninitializedTensorMixin, _name, _conversion(_name))
 
 
@@ -239,11 +236,7 @@ class UninitializedBuffer(UninitializedTensorMixin, Tensor):
     cls_to_become = Tensor
 
     def __new__(
-        cls,
-        requires_grad: bool = False,
-        device: Any = None,
-        dtype: Any = None,
-        persistent: bool = True,
+        cls, requires_grad: bool = False, device: Any = None, dtype: Any = None, persistent: bool = True
     ) -> Any:
         out = _adopt(cls, F.empty((0,), device=device, dtype=dtype), requires_grad)
         out.persistent, out._is_buffer = persistent, True

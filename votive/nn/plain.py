@@ -45,10 +45,7 @@ def hooked(module: Any) -> bool:
     """
     own = module.__dict__
     return bool(
-        own["_forward_hooks"]
-        or own["_forward_pre_hooks"]
-        or own["_backward_hooks"]
-        or own["_backward_pre_hooks"]
+        own["_forward_hooks"] or own["_forward_pre_hooks"] or own["_backward_hooks"] or own["_backward_pre_hooks"]
     )
 
 

@@ -74,7 +74,6 @@ def add_norm(x: Any, change: Any, norm: Any, exact: bool = False) -> tuple[Any, 
     if eps is None:
         eps = dt.finfo(dt.float64 if wide else dt.float32).eps
     normed, total, *_ = OPERATORS._add_norm(
-        x, change, *_affine(norm), len(norm.normalized_shape), eps, isinstance(norm, LayerNorm),
-        kind,
-    )  # fmt: skip
+        x, change, *_affine(norm), len(norm.normalized_shape), eps, isinstance(norm, LayerNorm), kind
+    )
     return total, normed

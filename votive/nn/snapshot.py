@@ -40,9 +40,7 @@ class Snapshot:
         self.own = [m.__dict__ for m in modules]
         # What a fresh module has is found in its tables; the rest is read by name.
         rest = [[name for name in own if name not in _FRESH] for own in self.own]
-        self.read = [
-            (itemgetter("training", *names), own) for names, own in zip(rest, self.own, strict=True)
-        ]
+        self.read = [(itemgetter("training", *names), own) for names, own in zip(rest, self.own, strict=True)]
         tables = [own[name] for own in self.own for name in _OF_CALLS]
         self.empty = [t for t in tables if not t]
         kinds = {c for m in modules for c in m.__class__.__mro__ if c is not object}

@@ -38,20 +38,14 @@ class Stateful:
 
     # --- saving -------------------------------------------------------------------------------
 
-    def state_dict(
-        self, *args: Any, destination: Any = None, prefix: str = "", keep_vars: bool = False
-    ) -> Any:
+    def state_dict(self, *args: Any, destination: Any = None, prefix: str = "", keep_vars: bool = False) -> Any:
         """All parameters and persistent buffers by path; the tensors share the module's memory.
 
         >>> list(votive.nn.ParameterList([votive.ones(2)]).state_dict(prefix="list."))
         ['list.0']
         """
         if args:
-            warnings.warn(
-                "Positional args are being deprecated, use kwargs instead.",
-                FutureWarning,
-                stacklevel=2,
-            )
+            warnings.warn("Positional args are being deprecated, use kwargs instead.", FutureWarning, stacklevel=2)
             given = dict(zip(("destination", "prefix", "keep_vars"), args))
             destination = given["destination"] if destination is None else destination
             prefix = prefix or given.get("prefix", "")
@@ -67,9 +61,7 @@ class Stateful:
         self._save_to_state_dict(destination, prefix, keep_vars)
         for name, module in self._modules.items():
             if module is not None:
-                module.state_dict(
-                    destination=destination, prefix=f"{prefix}{name}.", keep_vars=keep_vars
-                )
+                module.state_dict(destination=destination, prefix=f"{prefix}{name}.", keep_vars=keep_vars)
         for hook in tuple(self._state_dict_hooks.values()):
             replaced = hook(self, destination, prefix, local_metadata)
             if replaced is None:
@@ -146,8 +138,7 @@ class Stateful:
     ) -> None:
         """Load this module's own values, not those below it; problems go into the lists."""
         for hook in tuple(self._load_state_dict_pre_hooks.values()):
-            hook(state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys,
-                 error_msgs)  # fmt: skip
+            hook(state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs)
         assign = bool(local_metadata.get("assign_to_params_buffers", False))
         writes: list[Callable[[], None]] = []
         own = self._own_state()
@@ -224,9 +215,7 @@ class Stateful:
         """
         return self._register_load_state_dict_pre_hook(hook, with_module=True)
 
-    def _register_load_state_dict_pre_hook(
-        self, hook: Hook, with_module: bool = False
-    ) -> RemovableHandle:
+    def _register_load_state_dict_pre_hook(self, hook: Hook, with_module: bool = False) -> RemovableHandle:
         bound = BoundHook(hook, self) if with_module else hook
         return add(self._load_state_dict_pre_hooks, bound)
 

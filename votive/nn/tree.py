@@ -97,9 +97,7 @@ class Tree:
         >>> [(name, p.shape) for name, p in m.named_parameters("list")]
         [('list.0', votive.Size([2]))]
         """
-        return self._named_members(
-            lambda m: m._parameters.items(), prefix, recurse, remove_duplicate
-        )
+        return self._named_members(lambda m: m._parameters.items(), prefix, recurse, remove_duplicate)
 
     def parameters(self, recurse: bool = True) -> Iterator[Parameter]:
         """Parameters, each once.

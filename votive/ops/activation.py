@@ -37,31 +37,33 @@ def _softplus_grad(g: Expr, x: Expr, beta: float, threshold: float, y: Expr) -> 
 
 pointwise(
     "softplus(Tensor input, number beta=1, number threshold=20)",
-    lambda x, beta, threshold: where(
-        x * beta > threshold, x, apply("log1p", exp(x * beta)) / beta
-    ),
+    lambda x, beta, threshold: where(x * beta > threshold, x, apply("log1p", exp(x * beta)) / beta),
     allow="f",
     grad={"input": _softplus_grad},
-    namespaces=NN, method=False, inplace=False,
+    namespaces=NN,
+    method=False,
+    inplace=False,
     doc="""`log(1 + e^(beta x)) / beta`, and x itself where `beta x` exceeds the threshold.
 
     >>> votive.nn.functional.softplus(votive.tensor([-1.0, 2.0]))
     tensor([0.3133, 2.1269])
     """,
-)  # fmt: skip
+)
 
 pointwise(
     "logsigmoid(Tensor input)",
     lambda x: apply("minimum", x, 0) - apply("log1p", exp(-abs(x))),
     allow="f",
     grad={"input": lambda g, x, y: g * sigmoid(-x)},
-    namespaces=NN, method=False, inplace=False,
+    namespaces=NN,
+    method=False,
+    inplace=False,
     doc="""`log(sigmoid(input))` without overflow.
 
     >>> votive.nn.functional.logsigmoid(votive.tensor([-100.0, 0.0]))
     tensor([-100.0000,   -0.6931])
     """,
-)  # fmt: skip
+)
 
 
 # --- gated units ----------------------------------------------------------------------------------
@@ -80,21 +82,17 @@ pointwise(
     "gelu(Tensor input, *, str approximate='none')",
     _gelu,
     allow="f",
-    namespaces=NN, method=False, inplace=False,
+    namespaces=NN,
+    method=False,
+    inplace=False,
     doc="""`x * Phi(x)`, Phi the normal distribution function; or its approximation by tanh.
 
     >>> votive.nn.functional.gelu(votive.tensor([-1.0, 2.0]))
     tensor([-0.1587,  1.9545])
     """,
-)  # fmt: skip
-
-pointwise(
-    "silu(Tensor input)",
-    lambda x: x * sigmoid(x),
-    allow="fc",
-    doc="Input times its own sigmoid.",
-    **HIDDEN,
 )
+
+pointwise("silu(Tensor input)", lambda x: x * sigmoid(x), allow="fc", doc="Input times its own sigmoid.", **HIDDEN)
 
 
 @composite(namespaces=NN, method=False)
@@ -165,13 +163,15 @@ pointwise(
     "swiglu(Tensor gate, Tensor up)",
     lambda gate, up: gate * sigmoid(gate) * up,
     allow="f",
-    namespaces=NN, method=False, inplace=False,
+    namespaces=NN,
+    method=False,
+    inplace=False,
     doc="""`silu(gate) * up`, elementwise: the gated unit of Shazeer 2020 in one formula.
 
     >>> votive.nn.functional.swiglu(votive.tensor([-1.0, 2.0]), votive.tensor([1.0, 10.0]))
     tensor([-0.2689, 17.6159])
     """,
-)  # fmt: skip
+)
 
 
 # --- piecewise linear and rational ----------------------------------------------------------------
@@ -247,13 +247,15 @@ pointwise(
     _softshrink,
     allow="f",
     grad={"input": _outside},
-    namespaces=NN, method=False, inplace=False,
+    namespaces=NN,
+    method=False,
+    inplace=False,
     doc="""Input moved toward 0 by `lambd`, and 0 where it would cross.
 
     >>> votive.nn.functional.softshrink(votive.tensor([-1.0, 0.25, 2.0]))
     tensor([-0.5000,  0.0000,  1.5000])
     """,
-)  # fmt: skip
+)
 
 pointwise(
     "tanhshrink(Tensor input)",
@@ -262,23 +264,29 @@ pointwise(
     allow="ifc",
     # The derived 1 - (1 - tanh^2) rounds small gradients away.
     grad={"input": lambda g, x, y: g * (apply("tanh", x) * apply("tanh", x))},
-    namespaces=NN, method=False, inplace=False, out=False,
+    namespaces=NN,
+    method=False,
+    inplace=False,
+    out=False,
     doc="""`input - tanh(input)`, elementwise.
 
     >>> votive.nn.functional.tanhshrink(votive.tensor([0.0, 2.0]))
     tensor([0.0000, 1.0360])
     """,
-)  # fmt: skip
+)
 
 pointwise(
     "softsign(Tensor input)",
     lambda x: x / (1 + abs(x)),
     dtypes="float",
     allow="ifc",
-    namespaces=NN, method=False, inplace=False, out=False,
+    namespaces=NN,
+    method=False,
+    inplace=False,
+    out=False,
     doc="""`input / (1 + |input|)`, elementwise.
 
     >>> votive.nn.functional.softsign(votive.tensor([-1.0, 3.0]))
     tensor([-0.5000,  0.7500])
     """,
-)  # fmt: skip
+)

@@ -23,20 +23,22 @@ def _pooled(x: Spec, size: Shape) -> Spec:
 structured(
     "_adaptive_avg_pool(Tensor input, int[] size)",
     infer=_pooled,
-    grad={
-        "input": lambda c, g: F._adaptive_avg_pool_transpose(g, c.shape("input")[-len(c.size) :])
-    },
-    method=False, namespaces=(), out=False,
+    grad={"input": lambda c, g: F._adaptive_avg_pool_transpose(g, c.shape("input")[-len(c.size) :])},
+    method=False,
+    namespaces=(),
+    out=False,
     doc="The mean of each of `size` windows that together cover the last dimensions.",
-)  # fmt: skip
+)
 
 structured(
     "_adaptive_avg_pool_transpose(Tensor input, int[] size)",
     infer=_pooled,
     grad={"input": lambda c, g: F._adaptive_avg_pool(g, c.shape("input")[-len(c.size) :])},
-    method=False, namespaces=(), out=False,
+    method=False,
+    namespaces=(),
+    out=False,
     doc="Each value's share of the mean given back to every element of its window.",
-)  # fmt: skip
+)
 
 
 def _with_indices(x: Spec, size: Shape, *rest: Any) -> tuple[Spec, Spec]:
@@ -48,20 +50,23 @@ structured(
     "_adaptive_max_pool(Tensor input, int[] size)",
     infer=_with_indices,
     grad={"input": lambda c, g, _: put_back(g, c.out1, c.shape("input"), len(c.size))},
-    n_out=2, method=False, namespaces=(), out=False,
+    n_out=2,
+    method=False,
+    namespaces=(),
+    out=False,
     doc="The largest value of each of `size` windows and its flat position.",
-)  # fmt: skip
+)
 
 structured(
     "_fractional_max_pool(Tensor input, int[] size, int[] kernel, Tensor samples)",
     infer=_with_indices,
-    grad={
-        "input": lambda c, g, _: put_back(g, c.out1, c.shape("input"), len(c.size)),
-        "samples": None,
-    },
-    n_out=2, method=False, namespaces=(), out=False,
+    grad={"input": lambda c, g, _: put_back(g, c.out1, c.shape("input"), len(c.size)), "samples": None},
+    n_out=2,
+    method=False,
+    namespaces=(),
+    out=False,
     doc="The largest value of windows whose places follow from `samples` (N, C, dimensions).",
-)  # fmt: skip
+)
 
 
 def _output_size(op: str, n: int, x: Any, given: Any) -> Shape:
@@ -85,10 +90,10 @@ def _check(op: str, n: int, x: Any) -> None:
         fail(UnsupportedError, op, f"not implemented for {x.dtype}; it takes floats.")
     if x.ndim not in (n + 1, n + 2) or 0 in tuple(x.shape)[-n:]:
         fail(
-            RuntimeError, op,
-            f"input must have {n + 1} or {n + 2} dimensions, the last {n} not empty, got shape "
-            f"{tuple(x.shape)}.",
-        )  # fmt: skip
+            RuntimeError,
+            op,
+            f"input must have {n + 1} or {n + 2} dimensions, the last {n} not empty, got shape {tuple(x.shape)}.",
+        )
 
 
 def _avg(op: str, n: int, input: Any, output_size: Any) -> Any:
@@ -190,9 +195,8 @@ def _fractional_size(op: str, n: int, x: Any, size: Any, ratio: Any) -> Shape:
 
 
 def _fractional(
-    op: str, n: int, input: Any, kernel: Any, size: Any, ratio: Any, return_indices: bool,
-    samples: Any,
-) -> Any:  # fmt: skip
+    op: str, n: int, input: Any, kernel: Any, size: Any, ratio: Any, return_indices: bool, samples: Any
+) -> Any:
     size = _fractional_size(op, n, input, size, ratio)
     kernel = per_dim(op, "kernel_size", kernel, n)
     check_positive(op, "kernel_size", kernel)
@@ -203,10 +207,7 @@ def _fractional(
     for i, k, o in zip(shape[-n:], kernel, size, strict=True):
         most = i - k + (n == 2)  # torch asks for one element more in three dimensions
         if o > most:
-            fail(
-                RuntimeError, op,
-                f"{o} windows of size {k} do not fit into size {i}; use at most {most}.",
-            )  # fmt: skip
+            fail(RuntimeError, op, f"{o} windows of size {k} do not fit into size {i}; use at most {most}.")
     batch = shape[0] if input.ndim == n + 2 else 1
     wanted = (batch, shape[-n - 1], n)
     if samples is None:
@@ -237,9 +238,8 @@ def fractional_max_pool2d(
     tensor([[[8.]]])
     """
     return _fractional(
-        "fractional_max_pool2d", 2, input, kernel_size, output_size, output_ratio,
-        return_indices, _random_samples,
-    )  # fmt: skip
+        "fractional_max_pool2d", 2, input, kernel_size, output_size, output_ratio, return_indices, _random_samples
+    )
 
 
 @composite(namespaces=NN, method=False)
@@ -258,6 +258,5 @@ def fractional_max_pool3d(
     tensor([[[[7.]]]])
     """
     return _fractional(
-        "fractional_max_pool3d", 3, input, kernel_size, output_size, output_ratio,
-        return_indices, _random_samples,
-    )  # fmt: skip
+        "fractional_max_pool3d", 3, input, kernel_size, output_size, output_ratio, return_indices, _random_samples
+    )

@@ -8,14 +8,7 @@ from ..core import dtype as dt
 from ..core.errors import ShapeError, fail
 from ..core.layout import Spec, broadcast_shapes
 from ..formula import apply, where
-from .matmul import (
-    check_batches,
-    check_dtypes,
-    check_rank,
-    left_gradient,
-    product_shape,
-    right_gradient,
-)
+from .matmul import check_batches, check_dtypes, check_rank, left_gradient, product_shape, right_gradient
 from .registry import F, composite, pointwise, structured
 
 
@@ -52,25 +45,25 @@ structured(
         "mat1": lambda c, g: _scaled(left_gradient(g, c.mat2, c.spec("mat1")), c.alpha),
         "mat2": lambda c, g: _scaled(right_gradient(g, c.mat1, c.spec("mat2")), c.alpha),
     },
-    method=False, namespaces=(), out=False,
+    method=False,
+    namespaces=(),
+    out=False,
     doc="`beta * input + alpha * mat1 @ mat2` for every rank, rounded once.",
-)  # fmt: skip
+)
 
 structured(
     "_addbmm(Tensor input, Tensor batch1, Tensor batch2, Scalar beta, Scalar alpha)",
     infer=_infer_addbmm,
     grad={
         "input": lambda c, g: _scaled(g, c.beta),
-        "batch1": lambda c, g: _scaled(
-            left_gradient(g.unsqueeze(0), c.batch2, c.spec("batch1")), c.alpha
-        ),
-        "batch2": lambda c, g: _scaled(
-            right_gradient(g.unsqueeze(0), c.batch1, c.spec("batch2")), c.alpha
-        ),
+        "batch1": lambda c, g: _scaled(left_gradient(g.unsqueeze(0), c.batch2, c.spec("batch1")), c.alpha),
+        "batch2": lambda c, g: _scaled(right_gradient(g.unsqueeze(0), c.batch1, c.spec("batch2")), c.alpha),
     },
-    method=False, namespaces=(), out=False,
+    method=False,
+    namespaces=(),
+    out=False,
     doc="`beta * input + alpha * sum(batch1 @ batch2)`, holding one product at a time.",
-)  # fmt: skip
+)
 
 
 @composite(inplace=True, out=True)
@@ -121,9 +114,7 @@ def addbmm(input: Any, batch1: Any, batch2: Any, *, beta: Any = 1, alpha: Any = 
     return F._addbmm(input, batch1, batch2, beta, alpha)
 
 
-def _addr_types(
-    promoted: dt.dtype, x: Any, a: Any, b: Any, beta: Any, alpha: Any
-) -> tuple[dt.dtype, dt.dtype]:
+def _addr_types(promoted: dt.dtype, x: Any, a: Any, b: Any, beta: Any, alpha: Any) -> tuple[dt.dtype, dt.dtype]:
     _check_factors("addr", promoted, beta, alpha)
     if promoted.category < dt.FLOAT and (isinstance(beta, float) or isinstance(alpha, float)):
         fail(RuntimeError, "addr", f"beta and alpha must be integers for {promoted} tensors.")
@@ -140,9 +131,12 @@ pointwise(
     "_addr(Tensor input, Tensor vec1, Tensor vec2, Scalar beta, Scalar alpha)",
     _addr_formula,
     dtypes=_addr_types,
-    method=False, namespaces=(), out=False, inplace=False,
+    method=False,
+    namespaces=(),
+    out=False,
+    inplace=False,
     doc="`beta * input + alpha * vec1 * vec2`, elementwise.",
-)  # fmt: skip
+)
 
 
 @composite(inplace=True, out=True)

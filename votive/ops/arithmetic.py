@@ -192,14 +192,9 @@ def positive(input: Any) -> Any:
 
 
 def _addc_types(op: str) -> Any:
-    def rule(
-        promoted: dt.dtype, x: Spec, a: Spec, b: Spec, value: Any
-    ) -> tuple[dt.dtype, dt.dtype]:
+    def rule(promoted: dt.dtype, x: Spec, a: Spec, b: Spec, value: Any) -> tuple[dt.dtype, dt.dtype]:
         if op == "addcdiv" and not (a.dtype.is_inexact or b.dtype.is_inexact):
-            fail(
-                DtypeError, op,
-                f"does not divide integers, got {a.dtype} and {b.dtype}; cast one with .to().",
-            )  # fmt: skip
+            fail(DtypeError, op, f"does not divide integers, got {a.dtype} and {b.dtype}; cast one with .to().")
         if isinstance(value, complex) and not promoted.is_complex:
             fail(DtypeError, op, f"for real inputs value must be real, got {value}.")
         return promoted, promoted

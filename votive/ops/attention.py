@@ -36,18 +36,23 @@ def _check_types(q: Spec, k: Spec, v: Spec, mask: Any) -> None:
 
 
 def _canon(
-    q: Spec, k: Spec, v: Spec, mask: Any, seed: Any, counter: Any, offset: Any, dropout_p: float,
-    is_causal: bool, scale: float | None,
-) -> tuple[Any, ...]:  # fmt: skip
+    q: Spec,
+    k: Spec,
+    v: Spec,
+    mask: Any,
+    seed: Any,
+    counter: Any,
+    offset: Any,
+    dropout_p: float,
+    is_causal: bool,
+    scale: float | None,
+) -> tuple[Any, ...]:
     _check_types(q, k, v, mask)
     for name, x in (("query", q), ("key", k), ("value", v)):
         if x.ndim != 4:
             fail(ShapeError, OP, f"{name} must be (batch, heads, length, features), got {x.shape}.")
     if k.shape[:3] != v.shape[:3] or q.shape[0] != k.shape[0] or q.shape[3] != k.shape[3]:
-        fail(
-            ShapeError, OP,
-            f"query {q.shape}, key {k.shape} and value {v.shape} do not fit together.",
-        )  # fmt: skip
+        fail(ShapeError, OP, f"query {q.shape}, key {k.shape} and value {v.shape} do not fit together.")
     if q.shape[1] != k.shape[1] and (k.shape[1] == 0 or q.shape[1] % k.shape[1]):
         fail(ShapeError, OP, f"{k.shape[1]} key heads do not divide {q.shape[1]} query heads.")
     rows = (*q.shape[:3], k.shape[2])
@@ -70,9 +75,7 @@ def _grad(c: Any, g: Any, g_lse: Any) -> tuple[Any, ...]:
     if mode.grad:
         return F._attention_backward_composite(g, g_lse, c.query, c.key, c.value, c.attn_mask, *how)
     wants = c.needs("attn_mask")
-    return F._attention_backward(
-        g, g_lse, c.query, c.key, c.value, c.attn_mask, c.out0, c.out1, *how, wants
-    )
+    return F._attention_backward(g, g_lse, c.query, c.key, c.value, c.attn_mask, c.out0, c.out1, *how, wants)
 
 
 structured(
@@ -149,9 +152,18 @@ def _noise(weights: Any, seed: int, counter: int, p: float) -> Any:
 
 @composite(method=False, namespaces=(), name="_attention_composite")
 def attention_composite(
-    query: Any, key: Any, value: Any, attn_mask: Any = None, *, seed: int = 0, counter: int = 0,
-    offset: int = 0, dropout_p: float = 0.0, is_causal: bool = False, scale: float | None = None,
-) -> tuple[Any, Any]:  # fmt: skip
+    query: Any,
+    key: Any,
+    value: Any,
+    attn_mask: Any = None,
+    *,
+    seed: int = 0,
+    counter: int = 0,
+    offset: int = 0,
+    dropout_p: float = 0.0,
+    is_causal: bool = False,
+    scale: float | None = None,
+) -> tuple[Any, Any]:
     """Attention from single operators: what the fused kernel must agree with."""
     if scale is None:
         scale = 1 / math.sqrt(query.shape[-1]) if query.shape[-1] else 1.0
@@ -170,9 +182,19 @@ def _merge(g: Any, heads: int) -> Any:
 
 @composite(method=False, namespaces=(), name="_attention_backward_composite")
 def attention_backward_composite(
-    grad: Any, grad_lse: Any, query: Any, key: Any, value: Any, attn_mask: Any, seed: int,
-    counter: int, offset: int, dropout_p: float, is_causal: bool, scale: float,
-) -> tuple[Any, Any, Any, Any]:  # fmt: skip
+    grad: Any,
+    grad_lse: Any,
+    query: Any,
+    key: Any,
+    value: Any,
+    attn_mask: Any,
+    seed: int,
+    counter: int,
+    offset: int,
+    dropout_p: float,
+    is_causal: bool,
+    scale: float,
+) -> tuple[Any, Any, Any, Any]:
     """The gradients of attention from single operators, so that they have gradients too.
 
     Dao et al. 2022, "FlashAttention", appendix B.2, with the derivative of the log-sum-exp, which
@@ -205,10 +227,7 @@ def _grouped(q: Any, k: Any, v: Any) -> tuple[Any, Any]:
         fail(DimError, OP, "enable_gqa needs a dimension of heads before length and features.")
     heads, ours, theirs = q.shape[-3], k.shape[-3], v.shape[-3]
     if not ours or not theirs or heads % ours or heads % theirs:
-        fail(
-            ShapeError, OP,
-            f"{ours} key heads and {theirs} value heads do not divide {heads} query heads.",
-        )  # fmt: skip
+        fail(ShapeError, OP, f"{ours} key heads and {theirs} value heads do not divide {heads} query heads.")
     if ours == theirs:
         return k, v
     return k.repeat_interleave(heads // ours, -3), v.repeat_interleave(heads // theirs, -3)

@@ -57,8 +57,7 @@ TABLE: dict[str, dict[str, str]] = {
             cosine_similarity cross_entropy dist cdist pdist renorm interpolate
             ldexp mvlgamma normalize pairwise_distance square
         """,
-        "widest": "addcdiv addcmul atan2 bilinear cross dot vdot grid_sample index_put tensordot "
-        "scatter_add",
+        "widest": "addcdiv addcmul atan2 bilinear cross dot vdot grid_sample index_put tensordot scatter_add",
         "off": "trace scatter scatter_reduce",
         "refused": "binary_cross_entropy",
     },

@@ -51,9 +51,7 @@ def _grad_batch(c: Any, g: Any, *_: Any) -> tuple[Any, ...]:
     if mode.grad:
         return F._batch_norm_backward_composite(g, c.input, c.weight, c.eps)
     wants = c.needs("weight") or c.needs("bias")
-    return F._batch_norm_backward(
-        g, c.input, c.out1, c.out2, c.weight, c.eps, c.needs("input"), wants
-    )
+    return F._batch_norm_backward(g, c.input, c.out1, c.out2, c.weight, c.eps, c.needs("input"), wants)
 
 
 structured(
@@ -88,9 +86,7 @@ def batch_norm_composite(input: Any, weight: Any, bias: Any, eps: float) -> Any:
 
 
 @composite(method=False, namespaces=(), name="_batch_norm_backward_composite")
-def batch_norm_backward_composite(
-    grad: Any, input: Any, weight: Any, eps: float
-) -> tuple[Any, Any, Any]:
+def batch_norm_backward_composite(grad: Any, input: Any, weight: Any, eps: float) -> tuple[Any, Any, Any]:
     """The gradients of batch_norm from single operators, so that they have gradients too."""
     over = _others(input)
     x, rstd = standardise(widened(input), over, eps)
@@ -101,9 +97,7 @@ def batch_norm_backward_composite(
 
 pointwise(
     "_normalise_by(Tensor input, Tensor mean, Tensor var, Operand weight, Operand bias, float eps)",
-    lambda x, mean, var, weight, bias, eps: (
-        (x - mean) * (apply("rsqrt", var + eps) * weight) + bias
-    ),
+    lambda x, mean, var, weight, bias, eps: (x - mean) * (apply("rsqrt", var + eps) * weight) + bias,
     dtypes=lambda promoted, x, *rest: (promoted, x.dtype),
     allow="f",
     inplace=False,
@@ -133,8 +127,7 @@ def _grad_by(c: Any, g: Any) -> tuple[Any, ...]:
 
 
 structured(
-    "_batch_norm_by(Tensor input, Tensor mean, Tensor var, Tensor? weight, Tensor? bias, "
-    "float eps)",
+    "_batch_norm_by(Tensor input, Tensor mean, Tensor var, Tensor? weight, Tensor? bias, float eps)",
     infer=_infer_by,
     grad=_grad_by,
     doc="Each channel normalised by given statistics.",
@@ -156,14 +149,10 @@ structured(
 
 
 @composite(method=False, namespaces=(), name="_batch_norm_by_composite")
-def batch_norm_by_composite(
-    input: Any, mean: Any, var: Any, weight: Any, bias: Any, eps: float
-) -> Any:
+def batch_norm_by_composite(input: Any, mean: Any, var: Any, weight: Any, bias: Any, eps: float) -> Any:
     """batch_norm by given statistics as one formula: what the fused kernel must agree with."""
     mean, var, weight, bias = (per_channel(p, input.ndim) for p in (mean, var, weight, bias))
-    return F._normalise_by(
-        input, mean, var, 1.0 if weight is None else weight, 0.0 if bias is None else bias, eps
-    )
+    return F._normalise_by(input, mean, var, 1.0 if weight is None else weight, 0.0 if bias is None else bias, eps)
 
 
 @composite(method=False, namespaces=(), name="_batch_norm_by_backward_composite")
@@ -183,27 +172,21 @@ def batch_norm_by_backward_composite(
     return g * scale, by_mean, by_var, along, across
 
 
-def _checked(
-    op: str, input: Any, channels: int, running: dict[str, Any], parameters: dict[str, Any]
-) -> None:
+def _checked(op: str, input: Any, channels: int, running: dict[str, Any], parameters: dict[str, Any]) -> None:
     for name, value in {**running, **parameters}.items():
         if value is not None and tuple(value.shape) != (channels,):
             fail(
-                ShapeError, op,
-                f"{name} must have one value for each of {channels} channels, "
-                f"got shape {tuple(value.shape)}.",
-            )  # fmt: skip
+                ShapeError,
+                op,
+                f"{name} must have one value for each of {channels} channels, got shape {tuple(value.shape)}.",
+            )
     for name, value in running.items():
         if value is not None and value.requires_grad and mode.grad:
-            fail(
-                RuntimeError, op,
-                f"{name} is written, not differentiated: it must not require grad.",
-            )  # fmt: skip
+            fail(RuntimeError, op, f"{name} is written, not differentiated: it must not require grad.")
 
 
 structured(
-    "_move_statistics(Tensor running_mean, Tensor running_var, Tensor mean, Tensor var, int count, "
-    "Scalar momentum)",
+    "_move_statistics(Tensor running_mean, Tensor running_var, Tensor mean, Tensor var, int count, Scalar momentum)",
     infer=lambda *args: (),
     differentiable=False,
     n_out=0,
@@ -230,9 +213,7 @@ def _number(op: str, name: str, value: Any) -> float:
     return float(value)
 
 
-def _by_running(
-    op: str, input: Any, mean: Any, var: Any, weight: Any, bias: Any, eps: float
-) -> Any:
+def _by_running(op: str, input: Any, mean: Any, var: Any, weight: Any, bias: Any, eps: float) -> Any:
     for name, value in (("running_mean", mean), ("running_var", var)):
         if value is None:
             fail(RuntimeError, op, f"{name} is needed when the input's statistics are not used.")
@@ -247,9 +228,8 @@ def _of_nothing(input: Any, weight: Any, bias: Any) -> Any:
 
 
 def _batch_norm(
-    input: Any, running: tuple[Any, Any], weight: Any, bias: Any, training: bool, momentum: Any,
-    eps: float,
-) -> Any:  # fmt: skip
+    input: Any, running: tuple[Any, Any], weight: Any, bias: Any, training: bool, momentum: Any, eps: float
+) -> Any:
     op, (mean, var) = "batch_norm", running
     momentum = _number(op, "momentum", momentum)
     if input.numel() == 0:
@@ -293,9 +273,7 @@ def batch_norm(
             [ 1.0000]])
     """
     if training and input.ndim > 1 and input.numel() == input.shape[1] != 0:
-        raise ValueError(
-            f"batch_norm: training needs more than 1 value per channel, got {tuple(input.shape)}."
-        )
+        raise ValueError(f"batch_norm: training needs more than 1 value per channel, got {tuple(input.shape)}.")
     running = (running_mean, running_var)
     return _batch_norm(input, running, weight, bias, training, momentum, eps)
 
@@ -327,9 +305,8 @@ def torch_batch_norm(
 
 
 def _instance_norm(
-    input: Any, running: tuple[Any, Any], weight: Any, bias: Any, use_input_stats: bool,
-    momentum: Any, eps: float,
-) -> Any:  # fmt: skip
+    input: Any, running: tuple[Any, Any], weight: Any, bias: Any, use_input_stats: bool, momentum: Any, eps: float
+) -> Any:
     op, (mean, var) = "instance_norm", running
     momentum = _number(op, "momentum", momentum)
     if input.ndim < 2:
@@ -373,8 +350,7 @@ def instance_norm(
     """
     if use_input_stats and math.prod(input.shape[2:]) == 1:
         raise ValueError(
-            "instance_norm: more than 1 value per channel of a sample is needed, got "
-            f"{tuple(input.shape)}."
+            f"instance_norm: more than 1 value per channel of a sample is needed, got {tuple(input.shape)}."
         )
     running = (running_mean, running_var)
     return _instance_norm(input, running, weight, bias, use_input_stats, momentum, eps)

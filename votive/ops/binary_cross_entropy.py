@@ -43,14 +43,16 @@ pointwise(
 def _logit_types(promoted: dt.dtype, x: Spec, t: Spec, *rest: Any) -> tuple[dt.dtype, dt.dtype]:
     if x.dtype.category != dt.FLOAT:
         fail(
-            UnsupportedError, "binary_cross_entropy_with_logits",
+            UnsupportedError,
+            "binary_cross_entropy_with_logits",
             f"not implemented for an input of {x.dtype}; it takes floating-point.",
-        )  # fmt: skip
+        )
     if t.dtype.category != dt.FLOAT:
         fail(
-            DtypeError, "binary_cross_entropy_with_logits",
+            DtypeError,
+            "binary_cross_entropy_with_logits",
             f"target must be floating-point, got {t.dtype}; cast it with .to(input.dtype).",
-        )  # fmt: skip
+        )
     return promoted, t.dtype
 
 
@@ -95,10 +97,11 @@ def _weighted(op: str, loss: Any, weight: Any, like: Any) -> Any:
         loss = loss * weight
     if loss._spec.shape != like._spec.shape:
         fail(
-            ShapeError, op,
+            ShapeError,
+            op,
             f"weights and targets must broadcast to the input's shape {tuple(like.shape)}, they "
             f"make it {tuple(loss.shape)}.",
-        )  # fmt: skip
+        )
     return loss
 
 
@@ -111,12 +114,7 @@ def _check_probabilities(op: str, name: str, x: Any) -> None:
 
 @composite(namespaces=NN, method=False)
 def binary_cross_entropy(
-    input: Any,
-    target: Any,
-    weight: Any = None,
-    size_average: Any = None,
-    reduce: Any = None,
-    reduction: str = "mean",
+    input: Any, target: Any, weight: Any = None, size_average: Any = None, reduce: Any = None, reduction: str = "mean"
 ) -> Any:
     """The mean of `-target log(input) - (1 - target) log(1 - input)` of probabilities.
 
@@ -127,8 +125,7 @@ def binary_cross_entropy(
     kind = reduction_of(op, reduction, size_average, reduce)
     if target._spec.shape != input._spec.shape:
         raise ValueError(
-            f"{op}: target and input must have the same shape, got {tuple(target.shape)} and "
-            f"{tuple(input.shape)}."
+            f"{op}: target and input must have the same shape, got {tuple(target.shape)} and {tuple(input.shape)}."
         )
     if target.dtype is not input.dtype:
         fail(DtypeError, op, f"target must be {input.dtype} as the input, got {target.dtype}.")
@@ -160,8 +157,7 @@ def binary_cross_entropy_with_logits(
     kind = reduction_of(op, reduction, size_average, reduce)
     if target._spec.shape != input._spec.shape:
         raise ValueError(
-            f"{op}: target and input must have the same shape, got {tuple(target.shape)} and "
-            f"{tuple(input.shape)}."
+            f"{op}: target and input must have the same shape, got {tuple(target.shape)} and {tuple(input.shape)}."
         )
     if pos_weight is None:
         loss = F._bce_logits(input, target)
@@ -172,12 +168,7 @@ def binary_cross_entropy_with_logits(
 
 @composite(namespaces=NN, method=False)
 def multilabel_soft_margin_loss(
-    input: Any,
-    target: Any,
-    weight: Any = None,
-    size_average: Any = None,
-    reduce: Any = None,
-    reduction: str = "mean",
+    input: Any, target: Any, weight: Any = None, size_average: Any = None, reduce: Any = None, reduction: str = "mean"
 ) -> Any:
     """Binary cross entropy of logits, averaged over the classes in the last dimension.
 
@@ -195,11 +186,7 @@ def multilabel_soft_margin_loss(
 
 @composite(namespaces=NN, method=False)
 def soft_margin_loss(
-    input: Any,
-    target: Any,
-    size_average: Any = None,
-    reduce: Any = None,
-    reduction: str = "mean",
+    input: Any, target: Any, size_average: Any = None, reduce: Any = None, reduction: str = "mean"
 ) -> Any:
     """The mean of `log(1 + e^(-target input))` for targets of 1 and -1.
 

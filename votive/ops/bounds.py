@@ -52,33 +52,36 @@ _CLAMP = pointwise(
         "min": lambda g, x, low, high, y: _gate((low < high) & (x < low), g),
         "max": lambda g, x, low, high, y: _gate((x > high) | (high < low), g),
     },
-    method=False, namespaces=(), inplace=False, out=False,
+    method=False,
+    namespaces=(),
+    inplace=False,
+    out=False,
     doc="Bounds on both sides.",
-)  # fmt: skip
+)
 
 _CLAMP_MIN = pointwise(
     "_clamp_min(Tensor input, Operand min)",
     lambda x, low: apply("maximum", x, low),
     allow="bif",
-    grad={
-        "input": lambda g, x, low, y: _gate(x >= low, g),
-        "min": lambda g, x, low, y: _gate(x < low, g),
-    },
-    method=False, namespaces=(), inplace=False, out=False,
+    grad={"input": lambda g, x, low, y: _gate(x >= low, g), "min": lambda g, x, low, y: _gate(x < low, g)},
+    method=False,
+    namespaces=(),
+    inplace=False,
+    out=False,
     doc="A lower bound.",
-)  # fmt: skip
+)
 
 _CLAMP_MAX = pointwise(
     "_clamp_max(Tensor input, Operand max)",
     lambda x, high: apply("minimum", x, high),
     allow="bif",
-    grad={
-        "input": lambda g, x, high, y: _gate(x <= high, g),
-        "max": lambda g, x, high, y: _gate(x > high, g),
-    },
-    method=False, namespaces=(), inplace=False, out=False,
+    grad={"input": lambda g, x, high, y: _gate(x <= high, g), "max": lambda g, x, high, y: _gate(x > high, g)},
+    method=False,
+    namespaces=(),
+    inplace=False,
+    out=False,
     doc="An upper bound.",
-)  # fmt: skip
+)
 
 
 def _bounded(run: Any, op: str, input: Any, low: Any, high: Any) -> Any:
@@ -214,9 +217,12 @@ _NAN_TO_NUM = pointwise(
     _tidy,
     grad={"input": lambda g, x, nan, high, low, y: _gate(apply("isfinite", x), g)},
     allow="f",
-    method=False, namespaces=(), inplace=False, out=False,
+    method=False,
+    namespaces=(),
+    inplace=False,
+    out=False,
     doc="nan_to_num of real numbers.",
-)  # fmt: skip
+)
 
 _NAN_TO_NUM_COMPLEX = pointwise(
     "_nan_to_num_complex(Tensor input, Scalar nan, Scalar posinf, Scalar neginf)",
@@ -227,9 +233,12 @@ _NAN_TO_NUM_COMPLEX = pointwise(
     ),
     grad={"input": lambda g, x, nan, high, low, y: _gate(apply("isfinite", x), g)},
     allow="c",
-    method=False, namespaces=(), inplace=False, out=False,
+    method=False,
+    namespaces=(),
+    inplace=False,
+    out=False,
     doc="nan_to_num of both parts of complex numbers.",
-)  # fmt: skip
+)
 
 
 def _tidied(run: Any, op: str, input: Any, nan: Any, posinf: Any, neginf: Any) -> Any:

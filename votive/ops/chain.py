@@ -22,8 +22,7 @@ def _split_points(sizes: list[int]) -> dict[tuple[int, int], int]:
         for i in range(n - length):
             j = i + length
             cost[i, j], split[i, j] = min(
-                (cost[i, k] + cost[k + 1, j] + sizes[i] * sizes[k + 1] * sizes[j + 1], k)
-                for k in range(i, j)
+                (cost[i, k] + cost[k + 1, j] + sizes[i] * sizes[k + 1] * sizes[j + 1], k) for k in range(i, j)
             )
     return split
 
@@ -62,10 +61,11 @@ def multi_dot(tensors: Any) -> Any:
         check_rank("multi_dot", f"tensor {i}", m, 2)
         if i and matrices[i - 1].shape[1] != m.shape[0]:
             fail(
-                ShapeError, "multi_dot",
+                ShapeError,
+                "multi_dot",
                 f"tensors {i - 1} and {i} with shapes {tuple(matrices[i - 1].shape)} and "
                 f"{tuple(m.shape)} cannot be multiplied.",
-            )  # fmt: skip
+            )
     out = _chain(matrices)
     shape = tuple(out.shape)[1 if row else 0 : 1 if column else 2]
     return F.reshape(out, shape)

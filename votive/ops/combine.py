@@ -12,9 +12,7 @@ from .registry import F, composite, structured
 
 
 def _promoted(tensors: tuple[Spec, ...]) -> Any:
-    return result_type_of(
-        [t.dtype for t in tensors if t.ndim], [t.dtype for t in tensors if not t.ndim], []
-    )
+    return result_type_of([t.dtype for t in tensors if t.ndim], [t.dtype for t in tensors if not t.ndim], [])
 
 
 def _is_skipped(x: Spec) -> bool:
@@ -39,10 +37,7 @@ def _infer_cat(tensors: tuple[Spec, ...], dim: int) -> Spec:
         if t.ndim != first.ndim or any(
             a != b for i, (a, b) in enumerate(zip(t.shape, first.shape, strict=True)) if i != dim
         ):
-            fail(
-                ShapeError, "cat",
-                f"sizes must match except in dimension {dim}, got {first.shape} and {t.shape}.",
-            )  # fmt: skip
+            fail(ShapeError, "cat", f"sizes must match except in dimension {dim}, got {first.shape} and {t.shape}.")
     shape = list(first.shape)
     shape[dim] = sum(t.shape[dim] for t in used)
     strides = agreed_strides(tuple(shape), used)
@@ -161,10 +156,7 @@ def column_stack(tensors: Any) -> Any:
     tensor([[1, 3],
             [2, 4]])
     """
-    parts = [
-        F.reshape(t, (t._spec.numel, 1)) if t.ndim <= 1 else t
-        for t in _listed("column_stack", tensors)
-    ]
+    parts = [F.reshape(t, (t._spec.numel, 1)) if t.ndim <= 1 else t for t in _listed("column_stack", tensors)]
     return F.cat(parts, 1)
 
 

@@ -55,8 +55,7 @@ def _test(name: str, allow: str, text: str, values: str, example: str) -> None:
 _INFS = '[1.0, float("inf"), float("-inf")]'
 _test("isnan", "bifc", "Whether each element is NaN.", '[1.0, float("nan")]', "[False,  True]")
 _test("isinf", "bifc", "Whether each element is infinite.", _INFS, "[False,  True,  True]")
-_test("isfinite", "bifc", "Whether each element is neither infinite nor NaN.", _INFS,
-      "[ True, False, False]")  # fmt: skip
+_test("isfinite", "bifc", "Whether each element is neither infinite nor NaN.", _INFS, "[ True, False, False]")
 _test("isposinf", "bif", "Whether each element is +inf.", _INFS, "[False,  True, False]")
 _test("isneginf", "bif", "Whether each element is -inf.", _INFS, "[False, False,  True]")
 
@@ -103,9 +102,7 @@ pointwise(
 
 
 @composite
-def isclose(
-    input: Any, other: Any, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False
-) -> Any:
+def isclose(input: Any, other: Any, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False) -> Any:
     """Whether `|input - other| <= atol + rtol * |other|`, elementwise.
 
     >>> votive.isclose(votive.tensor([1.0, 2.0]), votive.tensor([1.0 + 1e-9, 2.1]))
@@ -133,9 +130,7 @@ def isclose(
 
 
 @composite
-def allclose(
-    input: Any, other: Any, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False
-) -> bool:
+def allclose(input: Any, other: Any, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False) -> bool:
     """Whether all elements are close in the sense of `isclose`.
 
     >>> votive.allclose(votive.tensor([1.0, 2.0]), votive.tensor([1.0, 2.0 + 1e-7]))
@@ -167,15 +162,16 @@ def _infer_isin(elements: Spec, tests: Spec, assume_unique: bool, invert: bool) 
 structured(
     "_isin(Tensor elements, Tensor test_elements, bool assume_unique, bool invert)",
     infer=_infer_isin,
-    method=False, namespaces=(), out=False, differentiable=False,
+    method=False,
+    namespaces=(),
+    out=False,
+    differentiable=False,
     doc="Membership of each element.",
-)  # fmt: skip
+)
 
 
 @composite(method=False, out=True)
-def isin(
-    elements: Any, test_elements: Any, *, assume_unique: bool = False, invert: bool = False
-) -> Any:
+def isin(elements: Any, test_elements: Any, *, assume_unique: bool = False, invert: bool = False) -> Any:
     """Whether each of `elements` is among `test_elements`; either may be a number.
 
     >>> votive.isin(votive.tensor([1, 2, 3]), votive.tensor([3, 1]))

@@ -87,9 +87,12 @@ _CONJ = pointwise(
     "_conj(Tensor input)",
     conjugate,
     allow="c",
-    method=False, namespaces=(), inplace=False, out=False,
+    method=False,
+    namespaces=(),
+    inplace=False,
+    out=False,
     doc="The conjugate of complex numbers.",
-)  # fmt: skip
+)
 
 
 @composite(out=True)
@@ -151,17 +154,19 @@ view(
     "_real(Tensor input)",
     infer=lambda x: (_part(x), 0),
     grad={"input": lambda c, g: g},
-    method=False, namespaces=(),
+    method=False,
+    namespaces=(),
     doc="The real parts of a complex tensor, in its own memory.",
-)  # fmt: skip
+)
 
 view(
     "_imag(Tensor input)",
     infer=lambda x: (_part(x), 1),
     grad={"input": lambda c, g: g * 1j},
-    method=False, namespaces=(),
+    method=False,
+    namespaces=(),
     doc="The imaginary parts of a complex tensor, in its own memory.",
-)  # fmt: skip
+)
 
 
 @composite(method=False)
@@ -218,10 +223,7 @@ def _infer_as_complex(x: Spec) -> tuple[Spec, int]:
     if x.ndim == 0 or x.shape[-1] != 2:
         fail(ShapeError, name, f"the last dimension must have size 2, got shape {x.shape}.")
     if x.strides[-1] != 1 or any(s % 2 for s in x.strides[:-1]):
-        fail(
-            RuntimeError, name,
-            f"the last stride must be 1 and the others even, got {x.strides}; use .contiguous().",
-        )  # fmt: skip
+        fail(RuntimeError, name, f"the last stride must be 1 and the others even, got {x.strides}; use .contiguous().")
     return x.like(x.shape[:-1], x.dtype.to_complex(), tuple(s // 2 for s in x.strides[:-1])), 0
 
 
@@ -229,9 +231,10 @@ view(
     "_view_as_complex(Tensor input)",
     infer=_infer_as_complex,
     grad={"input": lambda c, g: F.view_as_real(g)},
-    method=False, namespaces=(),
+    method=False,
+    namespaces=(),
     doc="Pairs of reals as complex numbers.",
-)  # fmt: skip
+)
 
 
 @composite(method=False)
@@ -243,7 +246,8 @@ def view_as_complex(input: Any) -> Any:
     """
     if input.storage_offset() % 2:
         fail(
-            RuntimeError, "view_as_complex",
+            RuntimeError,
+            "view_as_complex",
             f"the storage offset must be even, got {input.storage_offset()}; use .clone().",
-        )  # fmt: skip
+        )
     return F._view_as_complex(input)

@@ -11,16 +11,7 @@ from typing import Any
 from ..core import dtype as dt
 from ..core.errors import ShapeError, UnsupportedError, fail
 from ..core.layout import Shape, Spec
-from .fold import (
-    NN,
-    batched,
-    check_not_negative,
-    check_one_dtype,
-    check_positive,
-    counts,
-    like_input,
-    per_dim,
-)
+from .fold import NN, batched, check_not_negative, check_one_dtype, check_positive, counts, like_input, per_dim
 from .matmul import conjugate
 from .registry import F, composite, structured
 from .sizes import int_of
@@ -48,22 +39,22 @@ def _cropped(x: Any, shape: Shape) -> Any:
 
 
 structured(
-    "_convolution(Tensor input, Tensor weight, Tensor? bias, int[] stride, int[] padding, "
-    "int[] dilation, int groups)",
+    "_convolution(Tensor input, Tensor weight, Tensor? bias, int[] stride, int[] padding, int[] dilation, int groups)",
     infer=_infer,
     grad={
         "input": lambda c, g: F._convolution_transpose(
-            g, conjugate(c.weight), None, c.shape("input")[2:],
-            c.stride, c.padding, c.dilation, c.groups,
+            g, conjugate(c.weight), None, c.shape("input")[2:], c.stride, c.padding, c.dilation, c.groups
         ),
         "weight": lambda c, g: F._convolution_weight(
             conjugate(c.input), g, c.shape("weight")[2:], c.stride, c.padding, c.dilation, c.groups
         ),
         "bias": lambda c, g: _over_positions(g),
     },
-    method=False, namespaces=(), out=False,
+    method=False,
+    namespaces=(),
+    out=False,
     doc="`y[n, o, p] = b[o] + sum(w[o, i, k] * x[n, i, p * stride + k * dilation - padding])`.",
-)  # fmt: skip
+)
 
 structured(
     "_convolution_transpose(Tensor input, Tensor weight, Tensor? bias, int[] size, int[] stride, "
@@ -73,20 +64,18 @@ structured(
     ),
     grad={
         "input": lambda c, g: _cropped(
-            F._convolution(
-                g, conjugate(c.weight), None, c.stride, c.padding, c.dilation, c.groups
-            ),
-            c.shape("input"),
+            F._convolution(g, conjugate(c.weight), None, c.stride, c.padding, c.dilation, c.groups), c.shape("input")
         ),
         "weight": lambda c, g: F._convolution_weight(
-            g, conjugate(c.input), c.shape("weight")[2:],
-            c.stride, c.padding, c.dilation, c.groups,
+            g, conjugate(c.input), c.shape("weight")[2:], c.stride, c.padding, c.dilation, c.groups
         ),
         "bias": lambda c, g: _over_positions(g),
     },
-    method=False, namespaces=(), out=False,
+    method=False,
+    namespaces=(),
+    out=False,
     doc="The transpose of `_convolution` as a map of its input, to tensors of spatial size `size`.",
-)  # fmt: skip
+)
 
 structured(
     "_convolution_weight(Tensor input, Tensor grad, int[] kernel, int[] stride, int[] padding, "
@@ -96,52 +85,45 @@ structured(
     ),
     grad={
         "input": lambda c, g: F._convolution_transpose(
-            conjugate(c.grad), g, None, c.shape("input")[2:],
-            c.stride, c.padding, c.dilation, c.groups,
+            conjugate(c.grad), g, None, c.shape("input")[2:], c.stride, c.padding, c.dilation, c.groups
         ),
         "grad": lambda c, g: _cropped(
-            F._convolution(
-                conjugate(c.input), g, None, c.stride, c.padding, c.dilation, c.groups
-            ),
-            c.shape("grad"),
+            F._convolution(conjugate(c.input), g, None, c.stride, c.padding, c.dilation, c.groups), c.shape("grad")
         ),
     },
-    method=False, namespaces=(), out=False,
+    method=False,
+    namespaces=(),
+    out=False,
     doc="The transpose of `_convolution` as a map of its weight: the weight's gradient.",
-)  # fmt: skip
+)
 
 
 def _check(op: str, x: Any, weight: Any, bias: Any, features: int) -> None:
     """What both directions ask of the tensors: ranks, dtypes, a fitting bias."""
     if weight.ndim != x.ndim:
-        fail(
-            ShapeError, op,
-            f"weight must have {x.ndim} dimensions, got shape {tuple(weight.shape)}.",
-        )  # fmt: skip
+        fail(ShapeError, op, f"weight must have {x.ndim} dimensions, got shape {tuple(weight.shape)}.")
     if x.dtype in (dt.bool_, *dt.FLOAT8, *dt.BAREBONES):
         fail(UnsupportedError, op, f"not implemented for {x.dtype}.")
     check_one_dtype(op, x, weight=weight, bias=bias)
     if bias is not None and tuple(bias.shape) != (features,):
         fail(
-            ShapeError, op,
+            ShapeError,
+            op,
             f"bias must have shape ({features},) to fit the weight of shape "
             f"{tuple(weight.shape)}, got {tuple(bias.shape)}.",
-        )  # fmt: skip
+        )
     if 0 in tuple(x.shape)[2:] or 0 in tuple(weight.shape)[2:]:
         fail(
-            ShapeError, op,
-            f"only batch and channels may be empty, got shapes {tuple(x.shape)} and "
-            f"{tuple(weight.shape)}.",
-        )  # fmt: skip
+            ShapeError,
+            op,
+            f"only batch and channels may be empty, got shapes {tuple(x.shape)} and {tuple(weight.shape)}.",
+        )
 
 
 def _check_groups(op: str, weight: Any, groups: int) -> None:
     n = weight.shape[0]
     if n < groups or n % groups:
-        fail(
-            ShapeError, op,
-            f"the first size of weight {tuple(weight.shape)} is not a multiple of groups={groups}.",
-        )  # fmt: skip
+        fail(ShapeError, op, f"the first size of weight {tuple(weight.shape)} is not a multiple of groups={groups}.")
 
 
 def _geometry(op: str, n: int, stride: Any, padding: Any, dilation: Any, groups: Any) -> Geometry:
@@ -168,9 +150,8 @@ def _padded_same(op: str, x: Any, weight: Any, stride: Any, dilation: Any) -> tu
 
 
 def _forward(
-    op: str, n: int, input: Any, weight: Any, bias: Any,
-    stride: Any, padding: Any, dilation: Any, groups: Any,
-) -> Any:  # fmt: skip
+    op: str, n: int, input: Any, weight: Any, bias: Any, stride: Any, padding: Any, dilation: Any, groups: Any
+) -> Any:
     x, alone = batched(op, input, n)
     if weight.ndim != n + 2:
         _check(op, x, weight, None, 0)
@@ -185,19 +166,21 @@ def _forward(
     _check_groups(op, weight, groups)
     if x.shape[1] != weight.shape[1] * groups:
         fail(
-            ShapeError, op,
+            ShapeError,
+            op,
             f"a weight of shape {tuple(weight.shape)} with groups={groups} needs "
             f"{weight.shape[1] * groups} input channels, got shape {tuple(x.shape)}.",
-        )  # fmt: skip
+        )
     _check(op, x, weight, bias, weight.shape[0])
     size, kernel = tuple(x.shape)[2:], tuple(weight.shape)[2:]
     places = counts(size, kernel, stride, padding, dilation)
     if min(places) < 1:
         fail(
-            ShapeError, op,
+            ShapeError,
+            op,
             f"a kernel of size {kernel} (dilation {dilation}) is larger than the input of size "
             f"{size} with padding {padding}.",
-        )  # fmt: skip
+        )
     y = F._convolution(x, weight, bias, stride, padding, dilation, groups)
     if x.shape[1] == 0:  # as in torch: no channels in, none out
         y = F._slice(y, 1, 0, 0, 1)
@@ -206,13 +189,7 @@ def _forward(
 
 @composite(namespaces=NN, method=False, also=("conv1d",))
 def conv1d(
-    input: Any,
-    weight: Any,
-    bias: Any = None,
-    stride: Any = 1,
-    padding: Any = 0,
-    dilation: Any = 1,
-    groups: int = 1,
+    input: Any, weight: Any, bias: Any = None, stride: Any = 1, padding: Any = 0, dilation: Any = 1, groups: int = 1
 ) -> Any:
     """Slide a kernel over signals: (N, C, L) and weight (O, C / groups, K) give (N, O, L').
 
@@ -225,13 +202,7 @@ def conv1d(
 
 @composite(namespaces=NN, method=False, also=("conv2d",))
 def conv2d(
-    input: Any,
-    weight: Any,
-    bias: Any = None,
-    stride: Any = 1,
-    padding: Any = 0,
-    dilation: Any = 1,
-    groups: int = 1,
+    input: Any, weight: Any, bias: Any = None, stride: Any = 1, padding: Any = 0, dilation: Any = 1, groups: int = 1
 ) -> Any:
     """Slide a kernel over images: (N, C, H, W) and weight (O, C / groups, KH, KW).
 
@@ -246,13 +217,7 @@ def conv2d(
 
 @composite(namespaces=NN, method=False, also=("conv3d",))
 def conv3d(
-    input: Any,
-    weight: Any,
-    bias: Any = None,
-    stride: Any = 1,
-    padding: Any = 0,
-    dilation: Any = 1,
-    groups: int = 1,
+    input: Any, weight: Any, bias: Any = None, stride: Any = 1, padding: Any = 0, dilation: Any = 1, groups: int = 1
 ) -> Any:
     """Slide a kernel over volumes: (N, C, D, H, W) and weight (O, C / groups, KD, KH, KW).
 
@@ -263,9 +228,17 @@ def conv3d(
 
 
 def _backward(
-    op: str, n: int, input: Any, weight: Any, bias: Any,
-    stride: Any, padding: Any, output_padding: Any, groups: Any, dilation: Any,
-) -> Any:  # fmt: skip
+    op: str,
+    n: int,
+    input: Any,
+    weight: Any,
+    bias: Any,
+    stride: Any,
+    padding: Any,
+    output_padding: Any,
+    groups: Any,
+    dilation: Any,
+) -> Any:
     x, alone = batched(op, input, n)
     if weight.ndim != n + 2:
         _check(op, x, weight, None, 0)
@@ -274,26 +247,25 @@ def _backward(
     check_not_negative(op, "output_padding", extra)
     if any(e >= s and e >= d for e, s, d in zip(extra, stride, dilation, strict=True)):
         fail(
-            RuntimeError, op,
-            f"output_padding must be smaller than stride or dilation, got {extra}, {stride} and "
-            f"{dilation}.",
-        )  # fmt: skip
+            RuntimeError,
+            op,
+            f"output_padding must be smaller than stride or dilation, got {extra}, {stride} and {dilation}.",
+        )
     _check_groups(op, weight, groups)
     if x.shape[1] != weight.shape[0]:
         fail(
-            ShapeError, op,
+            ShapeError,
+            op,
             f"a weight of shape {tuple(weight.shape)} needs {weight.shape[0]} input channels, got "
             f"shape {tuple(x.shape)}.",
-        )  # fmt: skip
+        )
     if weight.shape[1] == 0:
         fail(ShapeError, op, f"weight must not be empty, got shape {tuple(weight.shape)}.")
     _check(op, x, weight, bias, weight.shape[1] * groups)
     kernel = tuple(weight.shape)[2:]
     size = tuple(
         (i - 1) * s - 2 * p + d * (k - 1) + e + 1
-        for i, s, p, d, k, e in zip(
-            tuple(x.shape)[2:], stride, padding, dilation, kernel, extra, strict=True
-        )
+        for i, s, p, d, k, e in zip(tuple(x.shape)[2:], stride, padding, dilation, kernel, extra, strict=True)
     )
     if min(size) < 1:
         fail(ShapeError, op, f"padding {padding} leaves an output of size {size}; use less.")
@@ -318,18 +290,7 @@ def conv_transpose1d(
     >>> votive.nn.functional.conv_transpose1d(x, weight)
     tensor([[[ 1., 12., 20.]]])
     """
-    return _backward(
-        "conv_transpose1d",
-        1,
-        input,
-        weight,
-        bias,
-        stride,
-        padding,
-        output_padding,
-        groups,
-        dilation,
-    )
+    return _backward("conv_transpose1d", 1, input, weight, bias, stride, padding, output_padding, groups, dilation)
 
 
 @composite(namespaces=NN, method=False, also=("conv_transpose2d",))
@@ -349,18 +310,7 @@ def conv_transpose2d(
     tensor([[[[1., 2., 1.],
               [1., 2., 1.]]]])
     """
-    return _backward(
-        "conv_transpose2d",
-        2,
-        input,
-        weight,
-        bias,
-        stride,
-        padding,
-        output_padding,
-        groups,
-        dilation,
-    )
+    return _backward("conv_transpose2d", 2, input, weight, bias, stride, padding, output_padding, groups, dilation)
 
 
 @composite(namespaces=NN, method=False, also=("conv_transpose3d",))
@@ -380,18 +330,7 @@ def conv_transpose3d(
     >>> votive.nn.functional.conv_transpose3d(ones, ones)
     tensor([[[[[1., 2., 1.]]]]])
     """
-    return _backward(
-        "conv_transpose3d",
-        3,
-        input,
-        weight,
-        bias,
-        stride,
-        padding,
-        output_padding,
-        groups,
-        dilation,
-    )
+    return _backward("conv_transpose3d", 3, input, weight, bias, stride, padding, output_padding, groups, dilation)
 
 
 @composite(namespaces=NN, method=False, also=("conv_tbc",))

@@ -9,21 +9,8 @@ from ..core import dtype as dt
 from ..core.device import cpu as cpu_device
 from ..core.device import resolve
 from ..core.errors import DeviceError, ShapeError, fail, foreign_array, received
-from ..core.layout import (
-    Layout,
-    Spec,
-    broadcast_shapes,
-    channels_last_strides,
-    contiguous_strides,
-    is_channels_last,
-)
-from ..core.memory_format import (
-    channels_last,
-    channels_last_3d,
-    contiguous_format,
-    memory_format,
-    preserve_format,
-)
+from ..core.layout import Layout, Spec, broadcast_shapes, channels_last_strides, contiguous_strides, is_channels_last
+from ..core.memory_format import channels_last, channels_last_3d, contiguous_format, memory_format, preserve_format
 from ..core.mode import mode
 from .options import check_pinning, dtype_of, number
 from .registry import OPS, F, Op, composite, structured
@@ -38,11 +25,7 @@ def format_strides(op: str, x: Spec, order: memory_format | None) -> tuple[int, 
     if order in (channels_last, channels_last_3d):
         want = 4 if order is channels_last else 5
         if x.ndim != want:
-            fail(
-                RuntimeError,
-                op,
-                f"required rank {want} tensor to use {order} format, got {x.ndim}.",
-            )
+            fail(RuntimeError, op, f"required rank {want} tensor to use {order} format, got {x.ndim}.")
         return channels_last_strides(x.shape)
     raise TypeError(f"{op}: unknown memory_format {order!r}.")
 
@@ -51,9 +34,11 @@ structured(
     "_copy_as(Tensor input, dtype dtype, int[] stride)",
     infer=lambda x, dtype, stride: Spec(Layout(x.shape, stride), dtype, x.device),
     grad={"input": lambda c, g: g},
-    method=False, namespaces=(), out=False,
+    method=False,
+    namespaces=(),
+    out=False,
     doc="A copy with another dtype or another order of dimensions in memory.",
-)  # fmt: skip
+)
 
 
 @composite(name="_to_dtype", method=False, namespaces=())
@@ -96,9 +81,11 @@ structured(
     "copy(Tensor input, Tensor src)",
     infer=_infer_copy,
     grad={"input": None, "src": lambda c, g: g},
-    method=False, namespaces=(), out=False,
+    method=False,
+    namespaces=(),
+    out=False,
     doc="The value of src in the shape and dtype of input; `copy_` writes it there.",
-)  # fmt: skip
+)
 
 
 @composite(namespaces=())
@@ -132,19 +119,26 @@ def _infer_transfer(x: Spec, src: Spec, non_blocking: bool) -> tuple[Spec, ...]:
     _infer_copy(x, src)
     if x.layout.overlaps:
         fail(
-            RuntimeError, "copy_",
+            RuntimeError,
+            "copy_",
             "more than one element of the written-to tensor refers to a single memory location; "
             "clone() the tensor first.",
-        )  # fmt: skip
+        )
     return ()
 
 
 structured(
     "_transfer_(Tensor input, Tensor src, bool non_blocking)",
-    infer=_infer_transfer, differentiable=False, n_out=0, mutates=("input",), across=True,
-    method=False, namespaces=(), out=False,
+    infer=_infer_transfer,
+    differentiable=False,
+    n_out=0,
+    mutates=("input",),
+    across=True,
+    method=False,
+    namespaces=(),
+    out=False,
     doc="Overwrite a tensor with one of another device.",
-)  # fmt: skip
+)
 
 
 def suggested(x: Spec) -> memory_format:
@@ -218,25 +212,32 @@ structured(
     "_to_device(Tensor input, any device, bool non_blocking=False)",
     infer=lambda x, device, non_blocking: Spec(x.dense_like().layout, x.dtype, device),
     grad={"input": lambda c, g: F._to_device(g, c.spec("input").device)},
-    method=False, namespaces=(), out=False,
+    method=False,
+    namespaces=(),
+    out=False,
     doc="A copy on another device.",
-)  # fmt: skip
+)
 
 
 structured(
     "_pin_memory(Tensor input)",
     infer=lambda x: x.dense_like(),
     grad={"input": lambda c, g: g},
-    method=False, namespaces=(), out=False,
+    method=False,
+    namespaces=(),
+    out=False,
     doc="A copy in page-locked memory.",
-)  # fmt: skip
+)
 
 structured(
     "_empty_pinned(int[] size, int[] stride, dtype dtype)",
     infer=lambda size, stride, dtype: Spec(Layout(size, stride), dtype, cpu_device),
-    method=False, namespaces=(), out=False, differentiable=False,
+    method=False,
+    namespaces=(),
+    out=False,
+    differentiable=False,
     doc="New page-locked memory with arbitrary content.",
-)  # fmt: skip
+)
 
 
 @composite(namespaces=())
@@ -251,10 +252,10 @@ def pin_memory(input: Any, device: Any = None) -> Any:
     if input._spec.device.type != "cpu":
         kind = _TYPE_NAMES[input._spec.dtype]
         fail(
-            RuntimeError, "pin_memory",
-            f"cannot pin 'votive.{input._spec.device.type}.{kind}Tensor'; "
-            "only dense CPU tensors can be pinned.",
-        )  # fmt: skip
+            RuntimeError,
+            "pin_memory",
+            f"cannot pin 'votive.{input._spec.device.type}.{kind}Tensor'; only dense CPU tensors can be pinned.",
+        )
     check_pinning("pin_memory")
     return F._pin_memory(input)
 
@@ -275,10 +276,19 @@ def _caster(name: str, target: Any) -> None:
 
 
 for _name, _target in {
-    "double": dt.float64, "float": dt.float32, "half": dt.float16, "bfloat16": dt.bfloat16,
-    "long": dt.int64, "int": dt.int32, "short": dt.int16, "char": dt.int8, "byte": dt.uint8,
-    "bool": dt.bool_, "cfloat": dt.complex64, "cdouble": dt.complex128,
-}.items():  # fmt: skip
+    "double": dt.float64,
+    "float": dt.float32,
+    "half": dt.float16,
+    "bfloat16": dt.bfloat16,
+    "long": dt.int64,
+    "int": dt.int32,
+    "short": dt.int16,
+    "char": dt.int8,
+    "byte": dt.uint8,
+    "bool": dt.bool_,
+    "cfloat": dt.complex64,
+    "cdouble": dt.complex128,
+}.items():
     _caster(_name, _target)
 
 
@@ -303,9 +313,7 @@ def cpu(input: Any, memory_format: Any = preserve_format) -> Any:
 
 
 @composite(namespaces=())
-def cuda(
-    input: Any, device: Any = None, non_blocking: bool = False, memory_format: Any = preserve_format
-) -> Any:
+def cuda(input: Any, device: Any = None, non_blocking: bool = False, memory_format: Any = preserve_format) -> Any:
     """This tensor on a GPU, the current one unless told otherwise.
 
     >>> votive.tensor([1]).cuda().device.type if votive.cuda.is_available() else "cuda"
@@ -318,12 +326,24 @@ def cuda(
 
 
 _TYPE_NAMES = {
-    dt.float64: "Double", dt.float32: "Float", dt.float16: "Half", dt.bfloat16: "BFloat16",
-    dt.int64: "Long", dt.int32: "Int", dt.int16: "Short", dt.int8: "Char", dt.uint8: "Byte",
-    dt.bool_: "Bool", dt.complex64: "ComplexFloat", dt.complex128: "ComplexDouble",
-    dt.uint16: "UInt16", dt.uint32: "UInt32", dt.uint64: "UInt64",
-    dt.float8_e4m3fn: "Float8_e4m3fn", dt.float8_e5m2: "Float8_e5m2",
-}  # fmt: skip
+    dt.float64: "Double",
+    dt.float32: "Float",
+    dt.float16: "Half",
+    dt.bfloat16: "BFloat16",
+    dt.int64: "Long",
+    dt.int32: "Int",
+    dt.int16: "Short",
+    dt.int8: "Char",
+    dt.uint8: "Byte",
+    dt.bool_: "Bool",
+    dt.complex64: "ComplexFloat",
+    dt.complex128: "ComplexDouble",
+    dt.uint16: "UInt16",
+    dt.uint32: "UInt32",
+    dt.uint64: "UInt64",
+    dt.float8_e4m3fn: "Float8_e4m3fn",
+    dt.float8_e5m2: "Float8_e5m2",
+}
 _BY_TYPE_NAME = {f"{name}Tensor": d for d, name in _TYPE_NAMES.items()}
 
 

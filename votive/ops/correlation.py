@@ -20,10 +20,7 @@ def _weights(name: str, weights: Any, count: int, integral: bool) -> Any:
         kind = "integral" if integral else "floating point"
         fail(RuntimeError, "cov", f"{name} must be {kind}, got {weights.dtype}.")
     if weights.numel() != count:
-        fail(
-            RuntimeError, "cov",
-            f"{name} has {weights.numel()} values for {count} observations.",
-        )  # fmt: skip
+        fail(RuntimeError, "cov", f"{name} has {weights.numel()} values for {count} observations.")
     if count and bool((weights < 0).any()):
         fail(RuntimeError, "cov", f"{name} must not be negative.")
     return weights.reshape((count,))

@@ -12,14 +12,7 @@ from ..core.device import device as Device
 from ..core.dtype import dtype as Dtype
 from ..core.dtype import of_scalar
 from ..core.errors import ShapeError, fail
-from ..core.layout import (
-    Layout,
-    Spec,
-    contiguous_strides,
-    extent,
-    is_dense,
-    permuted_strides,
-)
+from ..core.layout import Layout, Spec, contiguous_strides, extent, is_dense, permuted_strides
 from ..core.memory_format import contiguous_format
 from .copy import format_strides
 from .options import deliver, dtype_of, finish, fitting, new_memory, number, options, out_dtype
@@ -29,32 +22,39 @@ from .sizes import also_named, int_of, ints, new_shape
 structured(
     "_empty(int[] size, int[] stride, dtype dtype, any device)",
     infer=lambda size, stride, dtype, device: Spec(Layout(size, stride), dtype, device),
-    method=False, namespaces=(), out=False, differentiable=False,
+    method=False,
+    namespaces=(),
+    out=False,
+    differentiable=False,
     doc="New memory with arbitrary content.",
-)  # fmt: skip
+)
 
 structured(
     "_full(int[] size, int[] stride, Scalar value, dtype dtype, any device)",
     infer=lambda size, stride, value, dtype, device: Spec(Layout(size, stride), dtype, device),
-    method=False, namespaces=(), out=False, differentiable=False,
+    method=False,
+    namespaces=(),
+    out=False,
+    differentiable=False,
     doc="New memory filled with one value.",
-)  # fmt: skip
+)
 
 structured(
     "_eye(int n, int m, dtype dtype, any device)",
     infer=lambda n, m, dtype, device: Spec(Layout((n, m)), dtype, device),
-    method=False, namespaces=(), out=False, differentiable=False,
+    method=False,
+    namespaces=(),
+    out=False,
+    differentiable=False,
     doc="Ones on the diagonal, zeros elsewhere.",
-)  # fmt: skip
+)
 
 
 # Programs make tensors of a few shapes again and again.
 _dense = lru_cache(1024)(contiguous_strides)
 
 
-def _full(
-    shape: Any, strides: Any, value: Any, dtype: Dtype, device: Device, pin_memory: bool
-) -> Any:
+def _full(shape: Any, strides: Any, value: Any, dtype: Dtype, device: Device, pin_memory: bool) -> Any:
     if pin_memory and device.type == "cpu":
         return new_memory(shape, strides, dtype, device, True).fill_(value)
     return F._full(shape, strides, value, dtype, device)
@@ -184,9 +184,7 @@ def empty_strided(
     return finish(strided("empty_strided", size, stride, wanted, place, pin_memory), requires_grad)
 
 
-def strided(
-    op: str, size: Any, stride: Any, dtype: Dtype, device: Device, pin_memory: bool = False
-) -> Any:
+def strided(op: str, size: Any, stride: Any, dtype: Dtype, device: Device, pin_memory: bool = False) -> Any:
     """New memory with checked sizes and strides."""
     shape, strides = new_shape(op, (size,)), ints(op, "stride", stride)
     if len(shape) != len(strides):
@@ -219,10 +217,7 @@ def empty_permuted(
     op = "empty_permuted"
     shape, order = new_shape(op, (size,)), ints(op, "physical_layout", physical_layout)
     if sorted(order) != list(range(len(shape))):
-        fail(
-            RuntimeError, op,
-            f"physical_layout must hold each of the {len(shape)} dimensions once, got {order}.",
-        )  # fmt: skip
+        fail(RuntimeError, op, f"physical_layout must hold each of the {len(shape)} dimensions once, got {order}.")
     wanted, place = options(op, dtype, layout, device, pin_memory)
     strides = permuted_strides(shape, order)
     return finish(new_memory(shape, strides, wanted, place, pin_memory), requires_grad)
@@ -277,12 +272,7 @@ def scalar_tensor(
 
 @composite(method=False)
 def tensor(
-    data: Any,
-    *,
-    dtype: Any = None,
-    device: Any = None,
-    requires_grad: bool = False,
-    pin_memory: bool = False,
+    data: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False, pin_memory: bool = False
 ) -> Any:
     """A new tensor with a copy of `data`.
 

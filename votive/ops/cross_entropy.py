@@ -36,9 +36,10 @@ def _check(op: str, x: Spec, t: Spec, weight: Spec | None) -> None:
         # torch raises ValueError where batch sizes differ, RuntimeError for the rest.
         differ = t.shape[:1] != want[:1]
         fail(
-            ValueError if differ else ShapeError, op,
+            ValueError if differ else ShapeError,
+            op,
             f"an input of shape {x.shape} needs a target of shape {want}, got {t.shape}.",
-        )  # fmt: skip
+        )
     if weight is None:
         return
     n = x.shape[class_dim(x.ndim)]
@@ -49,9 +50,7 @@ def _check(op: str, x: Spec, t: Spec, weight: Spec | None) -> None:
 
 
 def _infer(op: str) -> Any:
-    def infer(
-        x: Spec, t: Spec, weight: Spec | None, ignore: int, smoothing: float, dtype: dt.dtype
-    ) -> Spec:
+    def infer(x: Spec, t: Spec, weight: Spec | None, ignore: int, smoothing: float, dtype: dt.dtype) -> Spec:
         _check(op, x, t, weight)
         return x.like(t.shape, dtype=dtype)
 
@@ -63,22 +62,17 @@ structured(
     infer=_infer("nll_loss"),
     grad={
         "input": lambda c, g: F._nll_backward(
-            g, c.target, c.weight, c.ignore_index, c.smoothing, c.shape("input"),
-            c.spec("input").dtype,
+            g, c.target, c.weight, c.ignore_index, c.smoothing, c.shape("input"), c.spec("input").dtype
         )
     },
     doc="`-sum_c q_c input_c` for each target.",
     **HIDDEN,
-)  # fmt: skip
+)
 
 structured(
     f"_nll_backward(Tensor grad, {CLASSES}, int[] size, dtype dtype)",
     infer=lambda g, t, weight, ignore, smoothing, size, dtype: g.like(size, dtype=dtype),
-    grad={
-        "grad": lambda c, h: F._nll(
-            h, c.target, c.weight, c.ignore_index, c.smoothing, c.spec("grad").dtype
-        )
-    },
+    grad={"grad": lambda c, h: F._nll(h, c.target, c.weight, c.ignore_index, c.smoothing, c.spec("grad").dtype)},
     doc="`-g q`: the adjoint of `_nll`.",
     **HIDDEN,
 )
@@ -86,11 +80,7 @@ structured(
 structured(
     f"_cross_entropy(Tensor input, {CLASSES}, dtype dtype)",
     infer=_infer("cross_entropy"),
-    grad={
-        "input": lambda c, g: F._cross_entropy_backward(
-            g, c.input, c.target, c.weight, c.ignore_index, c.smoothing
-        )
-    },
+    grad={"input": lambda c, g: F._cross_entropy_backward(g, c.input, c.target, c.weight, c.ignore_index, c.smoothing)},
     doc="`-sum_c q_c log_softmax(input)_c` for each target.",
     **HIDDEN,
 )
@@ -138,12 +128,8 @@ def _per_target(c: Any, g: Any) -> Any:
 def _grad_nll(c: Any, g: Any, *_: Any) -> Any:
     size, kind = c.shape("input"), c.spec("input").dtype
     if mode.grad:
-        return F._nll_backward(
-            _per_target(c, g), c.target, c.weight, c.ignore_index, 0.0, size, kind
-        )
-    return F._nll_reduced_backward(
-        g, c.out1, c.target, c.weight, c.ignore_index, c.mean, size, kind
-    )
+        return F._nll_backward(_per_target(c, g), c.target, c.weight, c.ignore_index, 0.0, size, kind)
+    return F._nll_reduced_backward(g, c.out1, c.target, c.weight, c.ignore_index, c.mean, size, kind)
 
 
 structured(
@@ -167,9 +153,7 @@ structured(
 
 def _grad_reduced(c: Any, g: Any, *_: Any) -> Any:
     if mode.grad:
-        return F._cross_entropy_backward(
-            _per_target(c, g), c.input, c.target, c.weight, c.ignore_index, c.smoothing
-        )
+        return F._cross_entropy_backward(_per_target(c, g), c.input, c.target, c.weight, c.ignore_index, c.smoothing)
     return F._cross_entropy_reduced_backward(
         g, c.input, c.target, c.weight, c.out1, c.out2, c.ignore_index, c.smoothing, c.mean
     )
@@ -355,15 +339,9 @@ def linear_cross_entropy(
         fail(ShapeError, op, f"takes one sample or a batch, got shape {tuple(input.shape)}.")
     shape = tuple(linear_weight.shape)
     if len(shape) < 2 or shape[-1] != input.shape[-1]:
-        fail(
-            ShapeError, op,
-            f"linear_weight must have shape (classes, ..., {input.shape[-1]}), got {shape}.",
-        )  # fmt: skip
+        fail(ShapeError, op, f"linear_weight must have shape (classes, ..., {input.shape[-1]}), got {shape}.")
     if linear_bias is not None and tuple(linear_bias.shape) != shape[:-1]:
-        fail(
-            ShapeError, op,
-            f"linear_bias must have shape {shape[:-1]}, got {tuple(linear_bias.shape)}.",
-        )  # fmt: skip
+        fail(ShapeError, op, f"linear_bias must have shape {shape[:-1]}, got {tuple(linear_bias.shape)}.")
     if len(shape) > 2 and input.ndim == 1:
         fail(ShapeError, op, f"a linear_weight of shape {shape} takes a batch of samples.")
     wanted = (*tuple(input.shape)[:-1], *shape[:-1])
@@ -373,6 +351,10 @@ def linear_cross_entropy(
     flat = linear_weight.reshape(-1, shape[-1])
     logits = F.linear(input, flat, bias).reshape(wanted)
     return cross_entropy(
-        logits, target, weight, reduction=reduction, label_smoothing=label_smoothing,
+        logits,
+        target,
+        weight,
+        reduction=reduction,
+        label_smoothing=label_smoothing,
         ignore_index=-100 if ignore_index is None else ignore_index,
-    )  # fmt: skip
+    )

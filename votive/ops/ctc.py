@@ -36,9 +36,7 @@ structured(
 )
 
 
-def _lengths(
-    op: str, name: str, given: Any, count: int, highest: int
-) -> tuple[tuple[int, ...], Any]:
+def _lengths(op: str, name: str, given: Any, count: int, highest: int) -> tuple[tuple[int, ...], Any]:
     """Lengths of the samples as integers and as a tensor."""
     if hasattr(given, "_spec"):
         if given.dtype.category not in (dt.INT, dt.BOOL):
@@ -93,10 +91,11 @@ def ctc_loss(
     time, count, _ = x.shape
     if targets.ndim not in (1, 2) or (targets.ndim == 2 and targets.shape[0] != count):
         fail(
-            ShapeError, op,
+            ShapeError,
+            op,
             f"targets must be (batch, length) for {count} samples or one vector of them all, got "
             f"shape {tuple(targets.shape)}.",
-        )  # fmt: skip
+        )
     _, frames = _lengths(op, "input_lengths", input_lengths, count, time)
     sizes, labels = _lengths(op, "target_lengths", target_lengths, count, targets.shape[-1])
     if targets.ndim == 1 and sum(sizes) != targets.shape[0]:

@@ -10,9 +10,7 @@ from ..core.errors import ShapeError, fail
 from ..core.layout import Spec
 from .registry import structured
 
-HIDDEN: dict[str, Any] = {
-    "method": False, "namespaces": (), "out": False, "differentiable": False,
-}  # fmt: skip
+HIDDEN: dict[str, Any] = {"method": False, "namespaces": (), "out": False, "differentiable": False}
 
 
 def _infer_norm_linear(x: Spec, norm: Spec, eps: float, weights: Any, gated: bool) -> Spec:
@@ -36,15 +34,8 @@ structured(
 
 
 def _infer_linear_add(x: Spec, w: Spec, residual: Spec) -> Spec:
-    if (
-        w.ndim != 2
-        or (*residual.shape[:-1], w.shape[1]) != x.shape
-        or (residual.shape[-1] != w.shape[0])
-    ):
-        fail(
-            ShapeError, "linear_add",
-            f"{x.shape} by a weight of {w.shape} cannot be added to {residual.shape}.",
-        )  # fmt: skip
+    if w.ndim != 2 or (*residual.shape[:-1], w.shape[1]) != x.shape or (residual.shape[-1] != w.shape[0]):
+        fail(ShapeError, "linear_add", f"{x.shape} by a weight of {w.shape} cannot be added to {residual.shape}.")
     return residual.like(residual.shape)
 
 
@@ -57,16 +48,23 @@ structured(
 
 
 def _infer_turn(
-    qkv: Spec, q_norm: Any, k_norm: Any, eps: float, cos: Spec, sin: Spec, keys: Spec,
-    values: Spec, position: Spec, counts: Spec, heads: int, scale: float,
-) -> Spec:  # fmt: skip
+    qkv: Spec,
+    q_norm: Any,
+    k_norm: Any,
+    eps: float,
+    cos: Spec,
+    sin: Spec,
+    keys: Spec,
+    values: Spec,
+    position: Spec,
+    counts: Spec,
+    heads: int,
+    scale: float,
+) -> Spec:
     op = "turn_and_attend"
     batch, shared, _, width = keys.shape
     if qkv.shape != (batch, 1, (heads + 2 * shared) * width):
-        fail(
-            ShapeError, op,
-            f"{heads} query and {shared} key heads of {width} do not make up {qkv.shape}.",
-        )  # fmt: skip
+        fail(ShapeError, op, f"{heads} query and {shared} key heads of {width} do not make up {qkv.shape}.")
     if values.shape != keys.shape or counts.numel < batch * shared:
         fail(ShapeError, op, f"keys {keys.shape} need values alike and a count for each head.")
     return qkv.like((batch, 1, heads * width))
@@ -76,10 +74,11 @@ structured(
     "_turn_and_attend(Tensor qkv, Tensor? q_norm, Tensor? k_norm, float eps, Tensor cos, "
     "Tensor sin, Tensor keys, Tensor values, Tensor position, Tensor counts, int heads, "
     "float scale)",
-    infer=_infer_turn, mutates=("keys", "values", "counts"),
+    infer=_infer_turn,
+    mutates=("keys", "values", "counts"),
     doc="Norms and turns the heads of one token, keeps its keys and values at `position`, and "
     "attends to all that are kept up to there; heads come back side by side. `counts`: zeros, "
     "which the kernel uses and leaves as zeros. `position` and what is kept must not have been "
     "written by a joined operator just before.",
     **HIDDEN,
-)  # fmt: skip
+)

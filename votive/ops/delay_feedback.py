@@ -18,17 +18,19 @@ HIDDEN: dict[str, Any] = {"method": False, "namespaces": (), "out": False}
 def _infer(x: Spec, gain: Spec, lag: Spec, transposed: bool) -> Spec:
     if not x.dtype.is_floating_point or x.dtype in dt.FLOAT8 or gain.dtype is not x.dtype:
         fail(
-            UnsupportedError, "delay_feedback",
+            UnsupportedError,
+            "delay_feedback",
             f"takes signals and gains of one floating-point type, got {x.dtype} and {gain.dtype}.",
-        )  # fmt: skip
+        )
     if lag.dtype is not dt.int64:
         fail(UnsupportedError, "delay_feedback", f"lags are int64, got {lag.dtype}.")
     if x.ndim != 3 or gain.ndim != 3 or gain.shape != lag.shape or gain.shape[1:] != x.shape[1:]:
         fail(
-            ShapeError, "delay_feedback",
+            ShapeError,
+            "delay_feedback",
             "needs (batch, channel, time), and gains and lags (echo, channel, time), got "
             f"{x.shape}, {gain.shape} and {lag.shape}.",
-        )  # fmt: skip
+        )
     return x.like(x.shape)
 
 
@@ -47,11 +49,7 @@ def _by_gain(c: Any, g: Any) -> Any:
 structured(
     "_delay_feedback(Tensor input, Tensor gain, Tensor lag, bool transposed)",
     infer=_infer,
-    grad={
-        "input": lambda c, g: F._delay_feedback(g, c.gain, c.lag, not c.transposed),
-        "gain": _by_gain,
-        "lag": None,
-    },
+    grad={"input": lambda c, g: F._delay_feedback(g, c.gain, c.lag, not c.transposed), "gain": _by_gain, "lag": None},
     doc="""`y[n] = x[n] + sum_j gain[j, n] y[n - lag[j, n]]`, where lags are at least 1.
 
     `transposed` solves with the transpose of that matrix, which is what gradients need.

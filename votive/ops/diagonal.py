@@ -36,9 +36,7 @@ view(
     "diagonal(Tensor input, int offset=0, int dim1=0, int dim2=1)",
     canon=lambda x, offset, dim1, dim2: (x, offset, *_planes("diagonal", dim1, dim2, x.ndim)),
     infer=_infer_diagonal,
-    grad={
-        "input": lambda c, g: from_window(g, c.shape("input"), "diagonal", c.offset, c.dim1, c.dim2)
-    },
+    grad={"input": lambda c, g: from_window(g, c.shape("input"), "diagonal", c.offset, c.dim1, c.dim2)},
     doc="""The diagonal of two dimensions as the last one, without copying.
 
     >>> votive.diagonal(votive.tensor([[1, 2], [3, 4]]))

@@ -50,21 +50,18 @@ def cosine_similarity(x1: Any, x2: Any, dim: int = 1, eps: float = 1e-8) -> Any:
     common = result_type_of(*ranks, [])
     if not common.is_floating_point:
         fail(
-            DtypeError, "cosine_similarity",
+            DtypeError,
+            "cosine_similarity",
             f"takes floating-point tensors, got {x1.dtype} and {x2.dtype}; use .float().",
-        )  # fmt: skip
+        )
     shape = broadcast_shapes("cosine_similarity", tuple(x1.shape), tuple(x2.shape))
-    a, b = (
-        (x if x.dtype.is_floating_point else x.to(common)).expand(shape) for x in (x1, x2)
-    )  # fmt: skip
+    a, b = ((x if x.dtype.is_floating_point else x.to(common)).expand(shape) for x in (x1, x2))
     # Each is divided by its own length first: the result then stays within -1..1.
     return ((a / _clamped_norm(a, dim, eps)) * (b / _clamped_norm(b, dim, eps))).sum(dim)
 
 
 @composite(also=("nn.functional.pairwise_distance",), method=False)
-def pairwise_distance(
-    x1: Any, x2: Any, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False
-) -> Any:
+def pairwise_distance(x1: Any, x2: Any, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False) -> Any:
     """The norm of order p of `x1 - x2 + eps` along the last dimension.
 
     >>> votive.pairwise_distance(votive.tensor([[3.0, 4.0]]), votive.tensor([[0.0, 0.0]]))

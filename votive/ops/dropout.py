@@ -34,9 +34,11 @@ structured(
     "_dropout(Tensor input, Scalar key, Scalar counter, float p)",
     infer=_infer,
     grad={"input": lambda c, g: F._dropout(g, c.key, c.counter, c.p)},
-    method=False, namespaces=(), out=False,
+    method=False,
+    namespaces=(),
+    out=False,
     doc="Each element times 0 with chance p, else times `1 / (1 - p)`, drawn in row-major order.",
-)  # fmt: skip
+)
 
 
 def drawn_for(op: str, input: Any, shape: Any, generator: Any) -> tuple[int, int]:
@@ -108,14 +110,7 @@ def _probability(op: str, p: Any) -> None:
 
 
 @composite(namespaces=NN, method=False)
-def dropout(
-    input: Any,
-    p: float = 0.5,
-    training: bool = True,
-    inplace: bool = False,
-    *,
-    generator: Any = None,
-) -> Any:
+def dropout(input: Any, p: float = 0.5, training: bool = True, inplace: bool = False, *, generator: Any = None) -> Any:
     """In training, elements set to zero with chance p, and the others divided by `1 - p`.
 
     >>> _ = votive.manual_seed(0)
@@ -128,12 +123,7 @@ def dropout(
 
 @composite(namespaces=NN, method=False)
 def alpha_dropout(
-    input: Any,
-    p: float = 0.5,
-    training: bool = False,
-    inplace: bool = False,
-    *,
-    generator: Any = None,
+    input: Any, p: float = 0.5, training: bool = False, inplace: bool = False, *, generator: Any = None
 ) -> Any:
     """Dropout to the lower limit of selu instead of zero: mean 0 and variance 1 stay as they are.
 
@@ -147,12 +137,7 @@ def alpha_dropout(
 
 @composite(namespaces=NN, method=False)
 def feature_alpha_dropout(
-    input: Any,
-    p: float = 0.5,
-    training: bool = False,
-    inplace: bool = False,
-    *,
-    generator: Any = None,
+    input: Any, p: float = 0.5, training: bool = False, inplace: bool = False, *, generator: Any = None
 ) -> Any:
     """alpha_dropout of whole channels (dimension 1).
 
@@ -166,9 +151,7 @@ def feature_alpha_dropout(
     return _apply(op, input, p, training, inplace, generator, feature=True, alpha=True)
 
 
-def _channels(
-    op: str, input: Any, p: float, training: bool, inplace: bool, generator: Any, unbatched: int
-) -> Any:
+def _channels(op: str, input: Any, p: float, training: bool, inplace: bool, generator: Any, unbatched: int) -> Any:
     """Feature dropout, of one sample if the input has `unbatched` dimensions."""
     if input.ndim != unbatched:
         return _apply(op, input, p, training, inplace, generator, feature=True)
@@ -178,12 +161,7 @@ def _channels(
 
 @composite(namespaces=NN, method=False)
 def dropout1d(
-    input: Any,
-    p: float = 0.5,
-    training: bool = True,
-    inplace: bool = False,
-    *,
-    generator: Any = None,
+    input: Any, p: float = 0.5, training: bool = True, inplace: bool = False, *, generator: Any = None
 ) -> Any:
     """Dropout of whole channels of (N, C, L) or (C, L).
 
@@ -200,12 +178,7 @@ def dropout1d(
 
 @composite(namespaces=NN, method=False)
 def dropout2d(
-    input: Any,
-    p: float = 0.5,
-    training: bool = True,
-    inplace: bool = False,
-    *,
-    generator: Any = None,
+    input: Any, p: float = 0.5, training: bool = True, inplace: bool = False, *, generator: Any = None
 ) -> Any:
     """Dropout of whole channels of (N, C, H, W); three dimensions are read as (N, C, L).
 
@@ -218,21 +191,13 @@ def dropout2d(
     _probability("dropout2d", p)
     if input.ndim != 4:
         instead = "dropout1d" if input.ndim == 3 else "dropout"
-        warnings.warn(
-            f"dropout2d: expected (N, C, H, W), got {tuple(input.shape)}; use {instead}.",
-            stacklevel=2,
-        )
+        warnings.warn(f"dropout2d: expected (N, C, H, W), got {tuple(input.shape)}; use {instead}.", stacklevel=2)
     return _channels("dropout2d", input, p, training, inplace, generator, unbatched=-1)
 
 
 @composite(namespaces=NN, method=False)
 def dropout3d(
-    input: Any,
-    p: float = 0.5,
-    training: bool = True,
-    inplace: bool = False,
-    *,
-    generator: Any = None,
+    input: Any, p: float = 0.5, training: bool = True, inplace: bool = False, *, generator: Any = None
 ) -> Any:
     """Dropout of whole channels of (N, C, D, H, W) or (C, D, H, W).
 
@@ -246,9 +211,7 @@ def dropout3d(
     _probability("dropout3d", p)
     if input.ndim not in (4, 5):
         warnings.warn(
-            f"dropout3d: expected (N, C, D, H, W) or (C, D, H, W), got {tuple(input.shape)}; "
-            "use dropout.",
-            stacklevel=2,
+            f"dropout3d: expected (N, C, D, H, W) or (C, D, H, W), got {tuple(input.shape)}; use dropout.", stacklevel=2
         )
     return _channels("dropout3d", input, p, training, inplace, generator, unbatched=4)
 
@@ -275,7 +238,4 @@ def _top_level(name: str, what: str, **kind: bool) -> None:
 _top_level("dropout", "In training, elements set to zero with chance p, others over `1 - p`.")
 _top_level("alpha_dropout", "Dropout to the lower limit of selu, for selu networks.", alpha=True)
 _top_level("feature_dropout", "Dropout of whole channels (dimension 1).", feature=True)
-_top_level(
-    "feature_alpha_dropout", "alpha_dropout of whole channels (dimension 1).",
-    feature=True, alpha=True,
-)  # fmt: skip
+_top_level("feature_alpha_dropout", "alpha_dropout of whole channels (dimension 1).", feature=True, alpha=True)

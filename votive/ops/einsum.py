@@ -40,10 +40,7 @@ def _terms(text: str, term: str) -> list[str]:
             found.append(rest[0])
             rest = rest[1:]
         else:
-            fail(
-                RuntimeError, "einsum",
-                f"invalid subscript {rest[0]!r} in {text!r}; use letters and '...'.",
-            )  # fmt: skip
+            fail(RuntimeError, "einsum", f"invalid subscript {rest[0]!r} in {text!r}; use letters and '...'.")
     return found
 
 
@@ -53,20 +50,18 @@ def _parse(equation: str, ranks: tuple[int, ...]) -> tuple[tuple[Labels, ...], L
     left, arrow, right = equation.partition("->")
     inputs = [_terms(equation, t) for t in left.split(",")]
     if len(inputs) != len(ranks):
-        fail(
-            RuntimeError, "einsum",
-            f"{equation!r} names {len(inputs)} operands, got {len(ranks)}.",
-        )  # fmt: skip
+        fail(RuntimeError, "einsum", f"{equation!r} names {len(inputs)} operands, got {len(ranks)}.")
     longest = 0
     operands: list[Labels] = []
     for i, (term, rank) in enumerate(zip(inputs, ranks, strict=True)):
         free = rank - sum(t != "..." for t in term)
         if free < 0 or (free and "..." not in term):
             fail(
-                RuntimeError, "einsum",
+                RuntimeError,
+                "einsum",
                 f"operand {i} has {rank} dimensions, {equation!r} names {rank - free}"
                 f"{' and no ellipsis' if free > 0 else ''}.",
-            )  # fmt: skip
+            )
         longest = max(longest, free)
         operands.append(_fill(term, free))
     if arrow:
@@ -156,10 +151,11 @@ def _diagonals(index: int, value: Any, labels: Labels) -> _Term:
             shape = term.value._spec.shape
             if shape[first] != shape[second]:
                 fail(
-                    ShapeError, "einsum",
+                    ShapeError,
+                    "einsum",
                     f"subscript {label!r} is repeated for operand {index}, but the sizes differ, "
                     f"{shape[first]} != {shape[second]}.",
-                )  # fmt: skip
+                )
             rest = tuple(x for i, x in enumerate(term.labels) if i not in (first, second))
             term = _Term(F.diagonal(term.value, 0, first, second), (*rest, label))
     return term
@@ -173,9 +169,10 @@ def _sizes(terms: Sequence[_Term]) -> dict[Label, int]:
             if 1 not in (size, seen) and size != seen:
                 what = f"subscript {label!r}" if isinstance(label, str) else "an ellipsis dimension"
                 fail(
-                    ShapeError, "einsum",
+                    ShapeError,
+                    "einsum",
                     f"{what} has size {size} for operand {i} and {seen} before; only 1 broadcasts.",
-                )  # fmt: skip
+                )
             sizes[label] = size if seen == 1 else seen
     return sizes
 
@@ -209,9 +206,7 @@ def _contract(a: _Term, b: _Term, needed: set[Label]) -> _Term:
 
 
 @lru_cache(maxsize=1024)
-def _next_pair(
-    terms: tuple[Labels, ...], output: Labels, sizes: tuple[tuple[Label, int], ...]
-) -> tuple[int, int]:
+def _next_pair(terms: tuple[Labels, ...], output: Labels, sizes: tuple[tuple[Label, int], ...]) -> tuple[int, int]:
     """The two operands whose contraction leaves least behind, then costs least."""
     size = dict(sizes)
 
@@ -273,10 +268,10 @@ def _dim_lists(dims: Any, a: Any, b: Any) -> tuple[list[int], list[int]]:
         first, second = range(-dims, 0), range(dims)
     else:
         fail(
-            RuntimeError, "tensordot",
-            f"dims must be two lists, or an int that is not negative and at most the number of "
-            f"dimensions, got {dims}.",
-        )  # fmt: skip
+            RuntimeError,
+            "tensordot",
+            f"dims must be two lists, or an int that is not negative and at most the number of dimensions, got {dims}.",
+        )
     if len(first) != len(second):
         fail(RuntimeError, "tensordot", f"both lists must have the same length, got {dims}.")
     found = [[wrap_dim("tensordot", d, x.ndim) for d in f] for x, f in ((a, first), (b, second))]
@@ -297,10 +292,7 @@ def tensordot(a: Any, b: Any, dims: Any = 2) -> Any:
     for i, j in zip(first, second, strict=True):
         n, m = a.shape[i], b.shape[j]
         if n != m and 1 not in (n, m):
-            fail(
-                ShapeError, "tensordot",
-                f"summed sizes must match, got {n} in dim {i} and {m} in dim {j}.",
-            )  # fmt: skip
+            fail(ShapeError, "tensordot", f"summed sizes must match, got {n} in dim {i} and {m} in dim {j}.")
         if n == 1 != m:
             b = F.sum(b, [j], True, dtype=b.dtype)
         elif m == 1 != n:

@@ -51,8 +51,7 @@ structured(
 )
 
 structured(
-    "_embedding_backward(Tensor grad, Tensor indices, int rows, int padding_idx, "
-    "bool scale_grad_by_freq)",
+    "_embedding_backward(Tensor grad, Tensor indices, int rows, int padding_idx, bool scale_grad_by_freq)",
     infer=lambda g, indices, rows, padding_idx, by_frequency: g.like((rows, g.shape[-1])),
     grad={"grad": _again},
     doc="For each row the sum, or mean, of what its copies receive; nothing for the padding row.",
@@ -66,18 +65,12 @@ def warn_sparse(op: str) -> None:
     """Say once that a sparse gradient was asked for and a dense one is made."""
     if op not in _told:
         _told.add(op)
-        warnings.warn(
-            f"{op}: sparse gradients are not supported; dense is used.", UserWarning, stacklevel=3
-        )
+        warnings.warn(f"{op}: sparse gradients are not supported; dense is used.", UserWarning, stacklevel=3)
 
 
 @composite(name="embedding", method=False)
 def torch_embedding(
-    weight: Any,
-    indices: Any,
-    padding_idx: int = -1,
-    scale_grad_by_freq: bool = False,
-    sparse: bool = False,
+    weight: Any, indices: Any, padding_idx: int = -1, scale_grad_by_freq: bool = False, sparse: bool = False
 ) -> Any:
     """The rows of `weight` that `indices` name; a negative `padding_idx` means that there is none.
 

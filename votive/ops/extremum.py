@@ -35,9 +35,7 @@ def place(g: Any, shape: tuple[int, ...], dim: int, keepdim: bool, index: Any) -
     """A gradient put back where an index along `dim` says that its value came from."""
     if not shape:
         return g
-    index = (
-        index.detach()
-    )  # a saved result counts as part of the graph, but an index has no gradient
+    index = index.detach()  # a saved result counts as part of the graph, but an index has no gradient
     if not keepdim:
         g, index = g.unsqueeze(dim), index.unsqueeze(dim)
     zeros = F.zeros(shape, dtype=g.dtype, device=g.device)
@@ -121,9 +119,11 @@ structured(
     infer=infer_pick,
     n_out=2,
     grad={"input": lambda c, g, _: place(g, c.shape("input"), c.dim, c.keepdim, c.out1)},
-    method=False, namespaces=(), out=False,
+    method=False,
+    namespaces=(),
+    out=False,
     doc="The largest value along one dimension and the index of its first occurrence.",
-)  # fmt: skip
+)
 
 structured(
     "_min_dim(Tensor input, int dim, bool keepdim)",
@@ -131,9 +131,11 @@ structured(
     infer=infer_pick,
     n_out=2,
     grad={"input": lambda c, g, _: place(g, c.shape("input"), c.dim, c.keepdim, c.out1)},
-    method=False, namespaces=(), out=False,
+    method=False,
+    namespaces=(),
+    out=False,
     doc="The smallest value along one dimension and the index of its first occurrence.",
-)  # fmt: skip
+)
 
 
 _FOUND = {name: results(name, "values", "indices") for name in ("max", "min")}

@@ -35,15 +35,10 @@ structured(
 # twice there, as a conjugate pair. The adjoints weigh those by 2 and 1/2.
 structured(
     "_fft_r2c(Tensor input, int[] dim, float power)",
-    infer=lambda x, dim, power: x.like(
-        _with(x.shape, dim[-1], x.shape[dim[-1]] // 2 + 1), dtype=x.dtype.to_complex()
-    ),
+    infer=lambda x, dim, power: x.like(_with(x.shape, dim[-1], x.shape[dim[-1]] // 2 + 1), dtype=x.dtype.to_complex()),
     grad={
         "input": lambda c, g: F._fft_c2r(
-            F._fft_pairs(g, c.dim[-1], c.shape("input")[c.dim[-1]], 0.5),
-            c.dim,
-            c.power,
-            c.shape("input")[c.dim[-1]],
+            F._fft_pairs(g, c.dim[-1], c.shape("input")[c.dim[-1]], 0.5), c.dim, c.power, c.shape("input")[c.dim[-1]]
         )
     },
     doc="The first half, along the last of `dim`, of the forward transform of real numbers.",
@@ -52,12 +47,8 @@ structured(
 
 structured(
     "_fft_c2r(Tensor input, int[] dim, float power, int size)",
-    infer=lambda x, dim, power, size: x.like(
-        _with(x.shape, dim[-1], size), dtype=x.dtype.to_real()
-    ),
-    grad={
-        "input": lambda c, g: F._fft_pairs(F._fft_r2c(g, c.dim, c.power), c.dim[-1], c.size, 2.0)
-    },
+    infer=lambda x, dim, power, size: x.like(_with(x.shape, dim[-1], size), dtype=x.dtype.to_real()),
+    grad={"input": lambda c, g: F._fft_pairs(F._fft_r2c(g, c.dim, c.power), c.dim[-1], c.size, 2.0)},
     doc="The inverse transform, real, of the first half of a Hermitian spectrum.",
     **HIDDEN,
 )

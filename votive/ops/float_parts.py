@@ -27,10 +27,7 @@ pointwise(
 
 def _heaviside_types(promoted: dt.dtype, x: Spec, values: Spec) -> tuple[dt.dtype, dt.dtype]:
     if x.dtype is not values.dtype:
-        fail(
-            DtypeError, "heaviside",
-            f"input and values must have one dtype, got {x.dtype} and {values.dtype}.",
-        )  # fmt: skip
+        fail(DtypeError, "heaviside", f"input and values must have one dtype, got {x.dtype} and {values.dtype}.")
     return promoted, promoted
 
 
@@ -69,9 +66,12 @@ structured(
     "_frexp(Tensor input)",
     infer=_infer_frexp,
     grad={"input": lambda c, g, _: g / F.exp2(c.out1)},
-    n_out=2, method=False, namespaces=(), out=False,
+    n_out=2,
+    method=False,
+    namespaces=(),
+    out=False,
     doc="Mantissa and exponent.",
-)  # fmt: skip
+)
 
 
 @composite(out=True)

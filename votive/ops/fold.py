@@ -61,10 +61,10 @@ def batched(op: str, x: Any, n: int) -> tuple[Any, bool]:
     """`x` with a batch dimension before the channels, and whether one had to be added."""
     if x.ndim not in (n + 1, n + 2):
         fail(
-            RuntimeError, op,
-            f"input must have {n + 2} dimensions, or {n + 1} without a batch, got shape "
-            f"{tuple(x.shape)}.",
-        )  # fmt: skip
+            RuntimeError,
+            op,
+            f"input must have {n + 2} dimensions, or {n + 1} without a batch, got shape {tuple(x.shape)}.",
+        )
     return (x, False) if x.ndim == n + 2 else (x.unsqueeze(0), True)
 
 
@@ -72,34 +72,32 @@ def _infer_unfold(x: Spec, kernel: Shape, stride: Shape, padding: Shape, dilatio
     places = counts(x.shape[2:], kernel, stride, padding, dilation)
     if min(places) < 1:
         fail(
-            ShapeError, "unfold",
-            f"no window of size {kernel} (dilation {dilation}) fits into {x.shape[2:]} with "
-            f"padding {padding}.",
-        )  # fmt: skip
+            ShapeError,
+            "unfold",
+            f"no window of size {kernel} (dilation {dilation}) fits into {x.shape[2:]} with padding {padding}.",
+        )
     return x.like((x.shape[0], x.shape[1] * math.prod(kernel), math.prod(places)))
 
 
 structured(
     "_unfold(Tensor input, int[] kernel, int[] stride, int[] padding, int[] dilation)",
     infer=_infer_unfold,
-    grad={
-        "input": lambda c, g: F._fold(
-            g, c.shape("input")[2:], c.kernel, c.stride, c.padding, c.dilation
-        )
-    },
-    method=False, namespaces=(), out=False,
+    grad={"input": lambda c, g: F._fold(g, c.shape("input")[2:], c.kernel, c.stride, c.padding, c.dilation)},
+    method=False,
+    namespaces=(),
+    out=False,
     doc="Windows of (N, C, ...) as columns: (N, C * kernel, windows).",
-)  # fmt: skip
+)
 
 structured(
     "_fold(Tensor input, int[] size, int[] kernel, int[] stride, int[] padding, int[] dilation)",
-    infer=lambda x, size, kernel, *rest: x.like(
-        (x.shape[0], x.shape[1] // math.prod(kernel), *size)
-    ),
+    infer=lambda x, size, kernel, *rest: x.like((x.shape[0], x.shape[1] // math.prod(kernel), *size)),
     grad={"input": lambda c, g: F._unfold(g, c.kernel, c.stride, c.padding, c.dilation)},
-    method=False, namespaces=(), out=False,
+    method=False,
+    namespaces=(),
+    out=False,
     doc="Columns (N, C * kernel, windows) added up where their windows lie: (N, C, *size).",
-)  # fmt: skip
+)
 
 
 def _pairs(op: str, **given: Any) -> tuple[Shape, ...]:
@@ -113,9 +111,7 @@ def _pairs(op: str, **given: Any) -> tuple[Shape, ...]:
 
 
 @composite(namespaces=NN, method=False)
-def unfold(
-    input: Any, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1
-) -> Any:
+def unfold(input: Any, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1) -> Any:
     """Windows of a batch of images as columns: (N, C, H, W) becomes (N, C * kernel, windows).
 
     >>> votive.nn.functional.unfold(votive.arange(4.0).view(1, 1, 2, 2), (1, 2))
@@ -134,14 +130,7 @@ def unfold(
 
 
 @composite(namespaces=NN, method=False)
-def fold(
-    input: Any,
-    output_size: Any,
-    kernel_size: Any,
-    dilation: Any = 1,
-    padding: Any = 0,
-    stride: Any = 1,
-) -> Any:
+def fold(input: Any, output_size: Any, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1) -> Any:
     """Columns of windows added up to images: (N, C * kernel, windows) becomes (N, C, *output_size).
 
     >>> votive.nn.functional.fold(votive.ones(1, 2, 2), (1, 3), (1, 2))
@@ -149,9 +138,8 @@ def fold(
     """
     op = "fold"
     size, kernel, dilation, padding, stride = _pairs(
-        op, output_size=output_size, kernel_size=kernel_size, dilation=dilation, padding=padding,
-        stride=stride,
-    )  # fmt: skip
+        op, output_size=output_size, kernel_size=kernel_size, dilation=dilation, padding=padding, stride=stride
+    )
     x, alone = batched(op, input, 1)
     shape = tuple(x.shape)
     if 0 in shape[1:]:
@@ -159,15 +147,12 @@ def fold(
     places = counts(size, kernel, stride, padding, dilation)
     if shape[1] % math.prod(kernel):
         fail(
-            RuntimeError, op,
-            f"the {shape[1]} rows of input must be a multiple of {math.prod(kernel)}, the size of "
-            f"the kernel {kernel}.",
-        )  # fmt: skip
+            RuntimeError,
+            op,
+            f"the {shape[1]} rows of input must be a multiple of {math.prod(kernel)}, the size of the kernel {kernel}.",
+        )
     if min(places) < 1 or math.prod(places) != shape[2]:
-        fail(
-            RuntimeError, op,
-            f"an output of size {size} has {places} windows, but input has {shape[2]} columns.",
-        )  # fmt: skip
+        fail(RuntimeError, op, f"an output of size {size} has {places} windows, but input has {shape[2]} columns.")
     y = F._fold(x, size, kernel, stride, padding, dilation)
     return y.squeeze(0) if alone else y
 

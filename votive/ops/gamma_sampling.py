@@ -29,14 +29,17 @@ structured(
     "_gamma(Tensor alpha, Scalar key, Scalar counter)",
     infer=lambda alpha, key, counter: _infer("_standard_gamma", alpha),
     grad={"alpha": lambda c, g: g * F._standard_gamma_grad(c.alpha, c.out)},
-    doc="Gamma numbers of shape alpha and rate 1.", **_HIDDEN,
-)  # fmt: skip
+    doc="Gamma numbers of shape alpha and rate 1.",
+    **_HIDDEN,
+)
 
 structured(
     "_standard_gamma_grad(Tensor alpha, Tensor sample)",
     infer=lambda alpha, sample: sample.dense_like(),
-    grad={}, doc="How a gamma number moves with its shape: -(dF/dalpha) / density.", **_HIDDEN,
-)  # fmt: skip
+    grad={},
+    doc="How a gamma number moves with its shape: -(dF/dalpha) / density.",
+    **_HIDDEN,
+)
 
 
 def _grad_dirichlet(c: Any, g: Any) -> Any:
@@ -50,8 +53,9 @@ structured(
     "_dirichlet(Tensor alpha, Scalar key, Scalar counter)",
     infer=lambda alpha, key, counter: _infer("_sample_dirichlet", alpha),
     grad={"alpha": _grad_dirichlet},
-    doc="Points of the simplex, along the last dimension.", **_HIDDEN,
-)  # fmt: skip
+    doc="Points of the simplex, along the last dimension.",
+    **_HIDDEN,
+)
 
 structured(
     "_dirichlet_grad(Tensor sample, Tensor alpha, Tensor total)",
@@ -59,7 +63,7 @@ structured(
     grad={},
     doc="How a beta number of shapes (alpha, total - alpha) moves with alpha, over 1 - sample.",
     **_HIDDEN,
-)  # fmt: skip
+)
 
 
 @composite(method=False, namespaces=())

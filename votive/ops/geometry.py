@@ -14,14 +14,10 @@ from .registry import F, composite, structured
 def _infer_cross(a: Spec, b: Spec, dim: int) -> Spec:
     if a.ndim != b.ndim:
         fail(
-            ShapeError, "cross",
-            f"both arguments must have the same number of dimensions, got {a.shape} and {b.shape}.",
-        )  # fmt: skip
+            ShapeError, "cross", f"both arguments must have the same number of dimensions, got {a.shape} and {b.shape}."
+        )
     if a.shape[dim] != 3 or b.shape[dim] != 3:
-        fail(
-            ShapeError, "cross",
-            f"dim {dim} must have size 3, got shapes {a.shape} and {b.shape}.",
-        )  # fmt: skip
+        fail(ShapeError, "cross", f"dim {dim} must have size 3, got shapes {a.shape} and {b.shape}.")
     check_dtypes("cross", a, b)
     return a.like(broadcast_shapes("cross", a.shape, b.shape))
 
@@ -34,9 +30,11 @@ structured(
         "input": lambda c, g: F._cross(conjugate(c.other), g, c.dim),
         "other": lambda c, g: F._cross(g, conjugate(c.input), c.dim),
     },
-    method=False, namespaces=(), out=False,
+    method=False,
+    namespaces=(),
+    out=False,
     doc="Cross products of the vectors along one dimension.",
-)  # fmt: skip
+)
 
 
 @composite(name="cross", namespaces=("linalg",), method=False, out=True)
@@ -113,13 +111,13 @@ structured(
     infer=_infer_cdist,
     grad={
         "x1": lambda c, g: _cdist_gradient(g, c.x1, c.x2, c.out, c.p, c.product),
-        "x2": lambda c, g: _cdist_gradient(
-            _swap(g), c.x2, c.x1, _swap(c.out), c.p, c.product
-        ),
+        "x2": lambda c, g: _cdist_gradient(_swap(g), c.x2, c.x1, _swap(c.out), c.p, c.product),
     },
-    method=False, namespaces=(), out=False,
+    method=False,
+    namespaces=(),
+    out=False,
     doc="Distances of two sets of points; `product` computes Euclidean ones by a matrix product.",
-)  # fmt: skip
+)
 
 _MODES = {
     "use_mm_for_euclid_dist_if_necessary": None,
@@ -131,12 +129,7 @@ _MANY = 25
 
 
 @composite(method=False)
-def cdist(
-    x1: Any,
-    x2: Any,
-    p: float = 2.0,
-    compute_mode: str = "use_mm_for_euclid_dist_if_necessary",
-) -> Any:
+def cdist(x1: Any, x2: Any, p: float = 2.0, compute_mode: str = "use_mm_for_euclid_dist_if_necessary") -> Any:
     """The p-norm distance of every row of x1 to every row of x2, `(sum |x1 - x2|**p)**(1/p)`.
 
     >>> votive.cdist(votive.tensor([[0.0, 0.0]]), votive.tensor([[3.0, 4.0], [0.0, 1.0]]))

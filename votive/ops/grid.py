@@ -21,14 +21,7 @@ def _grad_sample(c: Any, g: Any) -> tuple[Any, Any]:
     if modes.grad:
         return F._grid_sample_backward_composite(g, c.input, c.grid, c.mode, c.padding, c.align)
     return F._grid_sample_backward(
-        F.contiguous(g),
-        c.input,
-        c.grid,
-        c.mode,
-        c.padding,
-        c.align,
-        c.needs("input"),
-        c.needs("grid"),
+        F.contiguous(g), c.input, c.grid, c.mode, c.padding, c.align, c.needs("input"), c.needs("grid")
     )
 
 
@@ -64,10 +57,10 @@ def _check(op: str, x: Any, grid: Any, mode: str) -> None:
         fail(RuntimeError, op, f"input and grid must both be 4-d or 5-d, got {shape}, {wanted}.")
     if shape[0] != wanted[0] or wanted[-1] != x.ndim - 2:
         fail(
-            RuntimeError, op,
-            f"an input of shape {shape} needs a grid of shape ({shape[0]}, ..., {x.ndim - 2}), got "
-            f"{wanted}.",
-        )  # fmt: skip
+            RuntimeError,
+            op,
+            f"an input of shape {shape} needs a grid of shape ({shape[0]}, ..., {x.ndim - 2}), got {wanted}.",
+        )
     if 0 in shape[2:]:
         fail(RuntimeError, op, f"only batch and channels may be empty, got shape {shape}.")
     if mode == "bicubic" and x.ndim == 5:
@@ -76,11 +69,7 @@ def _check(op: str, x: Any, grid: Any, mode: str) -> None:
 
 @composite(namespaces=NN, method=False)
 def grid_sample(
-    input: Any,
-    grid: Any,
-    mode: str = "bilinear",
-    padding_mode: str = "zeros",
-    align_corners: bool | None = None,
+    input: Any, grid: Any, mode: str = "bilinear", padding_mode: str = "zeros", align_corners: bool | None = None
 ) -> Any:
     """Values of `input` (N, C, H, W) at the positions of `grid` (N, H', W', 2); or in 3-d.
 
@@ -95,10 +84,7 @@ def grid_sample(
     if mode not in ("bilinear", "nearest", "bicubic"):
         fail(ValueError, op, f"mode must be bilinear, nearest or bicubic, got {mode!r}.")
     if padding_mode not in ("zeros", "border", "reflection"):
-        fail(
-            ValueError, op,
-            f"padding_mode must be zeros, border or reflection, got {padding_mode!r}.",
-        )  # fmt: skip
+        fail(ValueError, op, f"padding_mode must be zeros, border or reflection, got {padding_mode!r}.")
     _check(op, input, grid, mode)
     return F._grid_sample(input, grid, mode, padding_mode, bool(align_corners))
 
@@ -145,10 +131,7 @@ def affine_grid(theta: Any, size: Any, align_corners: bool | None = None) -> Any
         fail(UnsupportedError, op, f"size must have 4 or 5 elements, got {size}.")
     n = len(size) - 2
     if theta.ndim != 3 or tuple(theta.shape)[1:] != (n, n + 1):
-        fail(
-            ValueError, op,
-            f"theta must have shape (N, {n}, {n + 1}) for size {size}, got {tuple(theta.shape)}.",
-        )  # fmt: skip
+        fail(ValueError, op, f"theta must have shape (N, {n}, {n + 1}) for size {size}, got {tuple(theta.shape)}.")
     if min(size) <= 0:
         fail(ValueError, op, f"sizes must be positive, got {size}.")
     if theta.shape[0] != size[0]:

@@ -41,17 +41,23 @@ pointwise(
     "_grid_element(Tensor input, int size, str padding, bool align)",
     _padded,
     allow="f",
-    inplace=False, method=False, namespaces=(), out=False,
+    inplace=False,
+    method=False,
+    namespaces=(),
+    out=False,
     doc="A position among elements, brought back into `size` of them as the padding says.",
-)  # fmt: skip
+)
 
 pointwise(
     "_grid_slope(Tensor input, int size, str padding, bool align)",
     lambda x, size, padding, align: derivative(_padded(x, size, padding, align), x)[0],
     allow="f",
-    inplace=False, method=False, namespaces=(), out=False,
+    inplace=False,
+    method=False,
+    namespaces=(),
+    out=False,
     doc="How much `_grid_element` moves with its input: 1, -1, or 0.",
-)  # fmt: skip
+)
 
 
 def _cubic(distance: Any, near: bool) -> Any:
@@ -94,9 +100,7 @@ def _taps(position: Any, mode: str) -> list[tuple[Any, Any, Any]]:
     ]
 
 
-def _along(
-    coordinate: Any, size: int, mode: str, padding: str, align: bool
-) -> list[tuple[Any, Any, Any, Any]]:
+def _along(coordinate: Any, size: int, mode: str, padding: str, align: bool) -> list[tuple[Any, Any, Any, Any]]:
     """(element, whether it exists, weight, its derivative by the coordinate) of each tap along one
     dimension.
     """

@@ -34,9 +34,7 @@ def _grad_group(c: Any, g: Any, *_: Any) -> tuple[Any, ...]:
     if mode.grad:
         return F._group_norm_backward_composite(g, c.input, c.weight, c.groups, c.eps)
     wants = c.needs("weight") or c.needs("bias")
-    return F._group_norm_backward(
-        g, c.input, c.out1, c.out2, c.weight, c.groups, c.needs("input"), wants
-    )
+    return F._group_norm_backward(g, c.input, c.out1, c.out2, c.weight, c.groups, c.needs("input"), wants)
 
 
 structured(
@@ -77,9 +75,7 @@ def group_norm_composite(input: Any, weight: Any, bias: Any, groups: int, eps: f
 
 
 @composite(method=False, namespaces=(), name="_group_norm_backward_composite")
-def group_norm_backward_composite(
-    grad: Any, input: Any, weight: Any, groups: int, eps: float
-) -> tuple[Any, Any, Any]:
+def group_norm_backward_composite(grad: Any, input: Any, weight: Any, groups: int, eps: float) -> tuple[Any, Any, Any]:
     """The gradients of group_norm from single operators, so that they have gradients too."""
     x, rstd = standardise(_grouped(widened(input), groups), (2,), eps)
     g = widened(grad)
@@ -94,10 +90,7 @@ def _group_norm(input: Any, num_groups: int, weight: Any, bias: Any, eps: float)
     if num_groups < 1:
         fail(RuntimeError, op, f"num_groups must be positive, got {num_groups}.")
     if shape[1] % num_groups:
-        fail(
-            ShapeError, op,
-            f"num_groups must divide the channels, {shape[1]} % {num_groups} != 0.",
-        )  # fmt: skip
+        fail(ShapeError, op, f"num_groups must divide the channels, {shape[1]} % {num_groups} != 0.")
     check_shapes(op, shape[1:2], weight=weight, bias=bias)
     return F._group_norm(input, weight, bias, num_groups, eps)[0]
 
@@ -108,9 +101,7 @@ def _check_rank(input: Any, kind: type[Exception]) -> None:
 
 
 @composite(namespaces=NN, method=False)
-def group_norm(
-    input: Any, num_groups: int, weight: Any = None, bias: Any = None, eps: float = 1e-5
-) -> Any:
+def group_norm(input: Any, num_groups: int, weight: Any = None, bias: Any = None, eps: float = 1e-5) -> Any:
     """Each sample's channels (dimension 1) normalised in `num_groups` groups.
 
     >>> x = votive.tensor([[1.0, 3.0, 10.0, 30.0]])
@@ -123,20 +114,14 @@ def group_norm(
     n, channels, *rest = input.shape
     if n * (channels // num_groups) * math.prod(rest) == 1:
         fail(
-            ValueError, "group_norm",
-            f"more than 1 value per group is needed, got input of shape {tuple(input.shape)}.",
-        )  # fmt: skip
+            ValueError, "group_norm", f"more than 1 value per group is needed, got input of shape {tuple(input.shape)}."
+        )
     return _group_norm(input, num_groups, weight, bias, eps)
 
 
 @composite(name="group_norm", method=False)
 def torch_group_norm(
-    input: Any,
-    num_groups: int,
-    weight: Any = None,
-    bias: Any = None,
-    eps: float = 1e-5,
-    cudnn_enabled: bool = True,
+    input: Any, num_groups: int, weight: Any = None, bias: Any = None, eps: float = 1e-5, cudnn_enabled: bool = True
 ) -> Any:
     """Each sample's channels (dimension 1) normalised in `num_groups` groups.
 

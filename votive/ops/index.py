@@ -25,10 +25,7 @@ def check_long(op: str, index: Spec, kind: type[Exception] = DtypeError) -> None
 def check_same(op: str, x: Spec, source: Spec) -> None:
     """What is written has the type of what it is written into."""
     if source.dtype is not x.dtype:
-        fail(
-            DtypeError, op,
-            f"input and source must have the same dtype, got {x.dtype} and {source.dtype}.",
-        )  # fmt: skip
+        fail(DtypeError, op, f"input and source must have the same dtype, got {x.dtype} and {source.dtype}.")
 
 
 def filled(shape: Shape) -> Shape:
@@ -50,17 +47,15 @@ def _infer_gather(x: Spec, dim: int, index: Spec, sparse_grad: bool) -> Spec:
     if index.numel:
         have, want = filled(x.shape), filled(index.shape)
         if len(have) != len(want):
-            fail(
-                ShapeError, "gather",
-                f"index must have as many dimensions as input, got {index.ndim} and {x.ndim}.",
-            )  # fmt: skip
+            fail(ShapeError, "gather", f"index must have as many dimensions as input, got {index.ndim} and {x.ndim}.")
         for d, (n, m) in enumerate(zip(have, want, strict=True)):
             if d != dim and m > n:
                 fail(
-                    ShapeError, "gather",
+                    ShapeError,
+                    "gather",
                     f"index {index.shape} must be no larger than input {x.shape} apart from "
                     f"dimension {dim}; it is at dimension {d}.",
-                )  # fmt: skip
+                )
     return x.like(index.shape)
 
 
@@ -68,16 +63,14 @@ structured(
     "gather(Tensor input, int dim, Tensor index, *, bool sparse_grad=False)",
     canon=_canon_gather,
     infer=_infer_gather,
-    grad={
-        "input": lambda c, g: blank(c.shape("input"), g).scatter_add_(c.dim, c.index, g)
-    },
+    grad={"input": lambda c, g: blank(c.shape("input"), g).scatter_add_(c.dim, c.index, g)},
     doc="""Values picked along `dim`: `out[i][j] = input[index[i][j]][j]` for dim=0.
 
     >>> votive.gather(votive.tensor([[1, 2], [3, 4]]), 1, votive.tensor([[0, 0], [1, 0]]))
     tensor([[1, 1],
             [4, 3]])
     """,
-)  # fmt: skip
+)
 
 
 @composite(out=True)
@@ -94,10 +87,10 @@ def take_along_dim(input: Any, indices: Any, dim: int | None = None) -> Any:
         input, indices, dim = F.reshape(input, -1), F.reshape(indices, -1), 0
     if input.ndim != indices.ndim:
         fail(
-            ShapeError, op,
-            f"input and indices must have the same number of dimensions, got {input.ndim} and "
-            f"{indices.ndim}.",
-        )  # fmt: skip
+            ShapeError,
+            op,
+            f"input and indices must have the same number of dimensions, got {input.ndim} and {indices.ndim}.",
+        )
     dim = wrap_dim(op, dim, input.ndim, input._spec.shape)
     sizes, wanted = list(input._spec.shape), list(indices._spec.shape)
     if sizes:
@@ -148,16 +141,16 @@ def _check_slices(op: str, x: Spec, dim: int, index: Spec, source: Spec) -> None
         fail(IndexError, op, f"a 0-d source needs one index, got {index.numel}.")
     if filled(source.shape)[min(dim, max(source.ndim, 1) - 1)] != index.numel:
         fail(
-            ShapeError, op,
-            f"the number of indices ({index.numel}) must equal the size of source {source.shape} "
-            f"at dimension {dim}.",
-        )  # fmt: skip
+            ShapeError,
+            op,
+            f"the number of indices ({index.numel}) must equal the size of source {source.shape} at dimension {dim}.",
+        )
     if x.ndim != source.ndim or _without(x.shape, dim) != _without(source.shape, dim):
         fail(
-            ShapeError, op,
-            f"the shape of source must match input apart from dimension {dim}, got {x.shape} and "
-            f"{source.shape}.",
-        )  # fmt: skip
+            ShapeError,
+            op,
+            f"the shape of source must match input apart from dimension {dim}, got {x.shape} and {source.shape}.",
+        )
 
 
 def _without(shape: Shape, dim: int) -> Shape:
@@ -177,10 +170,7 @@ structured(
     "index_add(Tensor input, int dim, Tensor index, Tensor source, *, Scalar alpha=1)",
     canon=lambda x, dim, *rest: (x, wrap_dim("index_add", dim, x.ndim, x.shape), *rest),
     infer=_infer_index_add,
-    grad={
-        "input": lambda c, g: g,
-        "source": lambda c, g: _scaled(F.index_select(g, c.dim, c.index), c.alpha),
-    },
+    grad={"input": lambda c, g: g, "source": lambda c, g: _scaled(F.index_select(g, c.dim, c.index), c.alpha)},
     inplace=True,
     doc="""Add `alpha * source` to the slices along `dim` that `index` names; repeated ones add up.
 
@@ -197,24 +187,21 @@ def _infer_index_copy(x: Spec, dim: int, index: Spec, source: Spec) -> Spec:
     if source.ndim == 0 and index.numel != 1:
         fail(IndexError, op, f"a 0-d source needs one index, got {index.numel}.")
     if x.ndim != source.ndim and x.ndim and source.ndim:
-        fail(
-            IndexError, op,
-            f"source must have as many dimensions as input, got {source.ndim} and {x.ndim}.",
-        )  # fmt: skip
+        fail(IndexError, op, f"source must have as many dimensions as input, got {source.ndim} and {x.ndim}.")
     check_long(op, index)
     check_same(op, x, source)
     if _without(x.shape, dim) != _without(source.shape, dim):
         fail(
-            ShapeError, op,
-            f"the shape of source must match input apart from dimension {dim}, got {x.shape} and "
-            f"{source.shape}.",
-        )  # fmt: skip
+            ShapeError,
+            op,
+            f"the shape of source must match input apart from dimension {dim}, got {x.shape} and {source.shape}.",
+        )
     if source.ndim and index.numel != source.shape[dim]:
         fail(
-            IndexError, op,
-            f"the number of indices ({index.numel}) must equal the size of source {source.shape} "
-            f"at dimension {dim}.",
-        )  # fmt: skip
+            IndexError,
+            op,
+            f"the number of indices ({index.numel}) must equal the size of source {source.shape} at dimension {dim}.",
+        )
     return x.like(x.shape)
 
 
@@ -249,9 +236,7 @@ def _infer_index_fill(x: Spec, dim: int, index: Spec, value: Any) -> Spec:
         fail(ShapeError, op, f"index must be a vector or 0-d, got shape {index.shape}.")
     if isinstance(value, Spec) and value.ndim:
         fail(ShapeError, op, f"a value tensor must be 0-d, got shape {value.shape}.")
-    if not x.dtype.is_complex and (
-        value.dtype.is_complex if isinstance(value, Spec) else isinstance(value, complex)
-    ):
+    if not x.dtype.is_complex and (value.dtype.is_complex if isinstance(value, Spec) else isinstance(value, complex)):
         fail(DtypeError, op, f"a complex value does not fit into {x.dtype}.")
     return x.like(x.shape)
 
@@ -281,9 +266,7 @@ structured(
 
 
 @composite(inplace=True, out=True)
-def index_reduce(
-    input: Any, dim: int, index: Any, source: Any, reduce: str, *, include_self: bool = True
-) -> Any:
+def index_reduce(input: Any, dim: int, index: Any, source: Any, reduce: str, *, include_self: bool = True) -> Any:
     """Combine slices of `source` into those along `dim` that `index` names.
 
     `reduce` is "prod", "mean", "amax" or "amin"; without `include_self` old values do not count.
@@ -335,10 +318,10 @@ def _infer_put(x: Spec, index: Spec, source: Spec, accumulate: bool) -> Spec:
     check_same("put", x, source)
     if source.numel != index.numel:
         fail(
-            IndexError, "put",
-            f"source and index must have the same number of elements, got {source.numel} and "
-            f"{index.numel}.",
-        )  # fmt: skip
+            IndexError,
+            "put",
+            f"source and index must have the same number of elements, got {source.numel} and {index.numel}.",
+        )
     if x.numel == 0 and index.numel:
         fail(IndexError, "put", "tried to put elements into an empty tensor.")
     return x.like(x.shape)
@@ -351,11 +334,12 @@ structured(
         "input": lambda c, g: g if c.accumulate else F.put(g, c.index, blank(c.shape("source"), g)),
         "source": lambda c, g: F.reshape(F.take(g, c.index), c.shape("source")),
     },
-    inplace=True, out=False,
+    inplace=True,
+    out=False,
     doc="""Write values at positions of the flattened tensor, or add them.
 
     >>> votive.put(votive.zeros(2, 2), votive.tensor([0, 3]), votive.tensor([1.0, 2.0]))
     tensor([[1., 0.],
             [0., 2.]])
     """,
-)  # fmt: skip
+)

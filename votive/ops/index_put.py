@@ -17,10 +17,7 @@ _INDEX_TYPES = (dt.int64, dt.int32, dt.bool_, dt.uint8)
 def as_tensor_index(part: Any) -> Any:
     """A tensor that may stand in an index; uint8 is an old name for a mask."""
     if part.dtype.category > dt.INT or (part.ndim and part.dtype not in _INDEX_TYPES):
-        fail(
-            IndexError, "indexing",
-            f"tensors used as indices must be int64, int32 or bool tensors, got {part.dtype}.",
-        )  # fmt: skip
+        fail(IndexError, "indexing", f"tensors used as indices must be int64, int32 or bool tensors, got {part.dtype}.")
     if part.dtype is dt.uint8:
         warnings.warn("indexing with uint8 masks is deprecated; use a bool tensor.", stacklevel=5)
         part = part.bool()
@@ -35,10 +32,11 @@ def check_mask(mask: Any, shape: Shape, d: int) -> None:
     for k, n in enumerate(mask.shape):
         if n != shape[d + k]:
             fail(
-                IndexError, "indexing",
+                IndexError,
+                "indexing",
                 f"the shape of the mask {tuple(mask.shape)} at index {k} does not match the shape "
                 f"of the indexed tensor {shape} at index {d + k}.",
-            )  # fmt: skip
+            )
 
 
 def positions(tensors: list[tuple[int, Any]]) -> tuple[tuple[Any, ...], tuple[int, ...]]:
@@ -74,30 +72,26 @@ structured(
             OPS["_index_put"], (blank(c.shape("input"), g), tuple(c.indices), c.dims, g, True)
         )
     },
-    method=False, namespaces=(), out=False,
+    method=False,
+    namespaces=(),
+    out=False,
     doc="The values at positions that tensors give for some dimensions.",
-)  # fmt: skip
+)
 
 
-def _infer_index_put(
-    x: Spec, indices: tuple[Spec, ...], dims: tuple[int, ...], values: Spec, accumulate: bool
-) -> Spec:
+def _infer_index_put(x: Spec, indices: tuple[Spec, ...], dims: tuple[int, ...], values: Spec, accumulate: bool) -> Spec:
     op = "index_put"
     shape = indexed_shape(op, x.shape, indices, dims)
     if values.dtype is not x.dtype:
-        fail(
-            DtypeError, op,
-            f"the dtypes of input and values must match, got {x.dtype} and {values.dtype}.",
-        )  # fmt: skip
+        fail(DtypeError, op, f"the dtypes of input and values must match, got {x.dtype} and {values.dtype}.")
     lead = len(shape) - values.ndim
-    if lead < 0 or any(
-        n not in (1, m) for n, m in zip(values.shape, shape[max(lead, 0) :], strict=False)
-    ):
+    if lead < 0 or any(n not in (1, m) for n, m in zip(values.shape, shape[max(lead, 0) :], strict=False)):
         fail(
-            ShapeError, op,
+            ShapeError,
+            op,
             f"shape mismatch: values of shape {values.shape} cannot be broadcast to the indexing "
             f"result of shape {shape}.",
-        )  # fmt: skip
+        )
     return x.like(x.shape)
 
 
@@ -105,14 +99,14 @@ structured(
     "_index_put(Tensor input, Tensor[] indices, int[] dims, Tensor values, bool accumulate)",
     infer=_infer_index_put,
     grad={
-        "input": lambda c, g: g
-        if c.accumulate
-        else F._index_put(g, tuple(c.indices), c.dims, blank((), g), False),
+        "input": lambda c, g: g if c.accumulate else F._index_put(g, tuple(c.indices), c.dims, blank((), g), False),
         "values": lambda c, g: F._index(g, tuple(c.indices), c.dims),
     },
-    method=False, namespaces=(), out=False,
+    method=False,
+    namespaces=(),
+    out=False,
     doc="Write, or add, values at positions that tensors give for some dimensions.",
-)  # fmt: skip
+)
 
 
 def _read_indices(op: str, input: Any, indices: Any) -> tuple[tuple[Any, ...], tuple[int, ...]]:

@@ -18,10 +18,7 @@ from .index_put import as_tensor_index, check_mask, indexed_shape, is_mask, posi
 from .registry import OPS, F, Op, composite, view
 from .strided import from_window
 
-_GRAMMAR = (
-    "only integers, slices (`:`), ellipsis (`...`), None and int64, int32 or bool tensors are "
-    "valid indices"
-)
+_GRAMMAR = "only integers, slices (`:`), ellipsis (`...`), None and int64, int32 or bool tensors are valid indices"
 
 # --- basic indexes: one view, whatever their number -----------------------------------------------
 
@@ -49,9 +46,10 @@ view(
     "_window(Tensor input, any index)",
     infer=_infer_window,
     grad={"input": lambda c, g: from_window(g, c.shape("input"), "_window", c.index)},
-    method=False, namespaces=(),
+    method=False,
+    namespaces=(),
     doc="Several integers, slices and new dimensions at once.",
-)  # fmt: skip
+)
 
 
 def _slice_of(entry: slice, size: int) -> tuple[int, int, int]:
@@ -72,10 +70,9 @@ def _entries(index: Any) -> tuple[Any, ...]:
     if isinstance(index, tuple):
         return index
     if isinstance(index, list) and any(
-        part is None or part is ... or isinstance(part, (slice, list, tuple, np.ndarray))
-        or hasattr(part, "_spec")
+        part is None or part is ... or isinstance(part, (slice, list, tuple, np.ndarray)) or hasattr(part, "_spec")
         for part in index
-    ):  # fmt: skip
+    ):
         warnings.warn(
             "a list is taken for a tuple of indices because it holds more than numbers; "
             "write x[tuple(index)], or x[votive.tensor(index)] for positions.",
@@ -123,10 +120,11 @@ def _brought(input: Any, index: Any) -> Any:
         return index
     if there.type != "cpu":
         fail(
-            DeviceError, "indexing",
+            DeviceError,
+            "indexing",
             "indices should be either on cpu or on the same device as the indexed tensor "
             f"({here}), got one on {there}.",
-        )  # fmt: skip
+        )
     return index.to(here)
 
 
@@ -156,10 +154,7 @@ def _parse(input: Any, index: Any) -> tuple[tuple[Any, ...], list[tuple[int, Any
         elif part.__class__ is int:
             size = shape[d]
             if not -size <= part < size:
-                fail(
-                    DimError, "indexing",
-                    f"index {part} is out of bounds for dimension {d} with size {size}.",
-                )  # fmt: skip
+                fail(DimError, "indexing", f"index {part} is out of bounds for dimension {d} with size {size}.")
             window.append(part % size)
             d += 1
         elif part.__class__ is slice:
@@ -182,9 +177,7 @@ def _parse(input: Any, index: Any) -> tuple[tuple[Any, ...], list[tuple[int, Any
 
 
 def _is_whole(window: tuple[Any, ...], shape: Shape) -> bool:
-    return len(window) == len(shape) and all(
-        e == (0, n, 1) for e, n in zip(window, shape, strict=True)
-    )
+    return len(window) == len(shape) and all(e == (0, n, 1) for e, n in zip(window, shape, strict=True))
 
 
 # --- what Tensor calls ----------------------------------------------------------------------------
@@ -219,8 +212,7 @@ def _check_number(input: Any, value: Any) -> None:
     """What is not a tensor must be a number that the type of the tensor can hold."""
     if not isinstance(value, (int, float, complex, np.number, np.bool_)):
         raise TypeError(
-            f"can't assign to a tensor of {input.dtype}: expected a Tensor or a number, got "
-            f"{received(value)}."
+            f"can't assign to a tensor of {input.dtype}: expected a Tensor or a number, got {received(value)}."
         )
     if isinstance(value, complex) and not input.dtype.is_complex:
         fail(RuntimeError, "indexing", f"a complex value does not fit into {input.dtype}.")

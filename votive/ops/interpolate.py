@@ -19,27 +19,22 @@ from .sizes import ints
 structured(
     "_resample(Tensor input, int[] size, str mode, bool align, bool smooth, float[] scales)",
     infer=lambda x, size, *rest: like_input(x, (*x.shape[:2], *size)),
-    grad={
-        "input": lambda c, g: F._resample_transpose(
-            g, c.shape("input")[2:], c.mode, c.align, c.smooth, c.scales
-        )
-    },
-    method=False, namespaces=(), out=False,
+    grad={"input": lambda c, g: F._resample_transpose(g, c.shape("input")[2:], c.mode, c.align, c.smooth, c.scales)},
+    method=False,
+    namespaces=(),
+    out=False,
     doc="Each output a weighted sum of few inputs per dimension; a scale of 0 means out / in.",
-)  # fmt: skip
+)
 
 structured(
-    "_resample_transpose(Tensor input, int[] size, str mode, bool align, bool smooth, "
-    "float[] scales)",
+    "_resample_transpose(Tensor input, int[] size, str mode, bool align, bool smooth, float[] scales)",
     infer=lambda x, size, *rest: like_input(x, (*x.shape[:2], *size)),
-    grad={
-        "input": lambda c, g: F._resample(
-            g, c.shape("input")[2:], c.mode, c.align, c.smooth, c.scales
-        )
-    },
-    method=False, namespaces=(), out=False,
+    grad={"input": lambda c, g: F._resample(g, c.shape("input")[2:], c.mode, c.align, c.smooth, c.scales)},
+    method=False,
+    namespaces=(),
+    out=False,
     doc="The transpose of `_resample`: every value given back to the inputs it was made of.",
-)  # fmt: skip
+)
 
 # How the samples of each mode are weighted, and the rank of the tensors it takes.
 _MODES = {
@@ -63,10 +58,7 @@ def _wanted(op: str, x: Any, size: Any, factor: Any, recompute: bool) -> tuple[S
     given = size if factor is None else factor
     listed = tuple(given) if isinstance(given, (list, tuple)) else (given,) * len(sizes)
     if len(listed) != len(sizes):
-        fail(
-            ValueError, op,
-            f"an input with spatial dimensions {sizes} needs as many sizes or scales, got {given}.",
-        )  # fmt: skip
+        fail(ValueError, op, f"an input with spatial dimensions {sizes} needs as many sizes or scales, got {given}.")
     if factor is None:
         if recompute:
             fail(ValueError, op, "recompute_scale_factor is not meaningful with an explicit size.")
@@ -83,10 +75,11 @@ def _check_mode(op: str, x: Any, mode: str, align_corners: Any, antialias: bool)
     kind, ranks = _MODES.get(mode, ("", ()))
     if x.ndim not in ranks:
         fail(
-            UnsupportedError, op,
+            UnsupportedError,
+            op,
             f"mode {mode!r} does not take a {x.ndim}-d input; modes and their ranks are "
             f"{ {m: r for m, (_, r) in _MODES.items()} }.",
-        )  # fmt: skip
+        )
     if mode == "lanczos" and (align_corners or not antialias):
         fail(ValueError, op, "mode 'lanczos' needs antialias=True and align_corners=False.")
     byte = x.dtype is dt.uint8 and (kind.startswith("nearest") or x.ndim == 4)
@@ -125,20 +118,16 @@ def interpolate(
     shape = tuple(input.shape)
     if min(*out, *shape[2:]) < 1 or shape[1] == 0:
         fail(
-            RuntimeError, op,
-            f"sizes must be positive and only the batch may be empty, got shape {shape} and "
-            f"output size {out}.",
-        )  # fmt: skip
+            RuntimeError,
+            op,
+            f"sizes must be positive and only the batch may be empty, got shape {shape} and output size {out}.",
+        )
     return F._resample(input, out, kind, bool(align_corners), antialias, scales)
 
 
 @composite(namespaces=NN, method=False)
 def upsample(
-    input: Any,
-    size: Any = None,
-    scale_factor: Any = None,
-    mode: str = "nearest",
-    align_corners: bool | None = None,
+    input: Any, size: Any = None, scale_factor: Any = None, mode: str = "nearest", align_corners: bool | None = None
 ) -> Any:
     """`interpolate` under its old name.
 

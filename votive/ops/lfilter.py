@@ -21,16 +21,17 @@ def _infer_filter(x: Spec, a: Spec, b: Spec, reverse: bool) -> Spec:
         fail(UnsupportedError, "lfilter", f"takes floating-point signals, got {x.dtype}.")
     if a.dtype is not x.dtype or b.dtype is not x.dtype:
         fail(
-            DtypeError, "lfilter",
-            f"the signal is {x.dtype}, the coefficients are {a.dtype} and {b.dtype}; they must "
-            "have one type.",
-        )  # fmt: skip
+            DtypeError,
+            "lfilter",
+            f"the signal is {x.dtype}, the coefficients are {a.dtype} and {b.dtype}; they must have one type.",
+        )
     if x.ndim != 3 or a.ndim != 2 or a.shape != b.shape or a.shape[0] != x.shape[1]:
         fail(
-            ShapeError, "lfilter",
+            ShapeError,
+            "lfilter",
             f"needs signals (batch, channel, time) and coefficients (channel, order), got {x.shape}"
             f", {a.shape} and {b.shape}.",
-        )  # fmt: skip
+        )
     return x.like(x.shape)
 
 
@@ -53,9 +54,7 @@ structured(
     grad={
         "input": lambda c, g: F._lfilter(g, c.a, c.b, not c.reverse),
         "a": lambda c, g: _by_feedback(g, c.a, c.out, c.reverse),
-        "b": lambda c, g: F._lag_products(
-            _back(g, c.a, c.reverse), c.input, c.b.shape[1], c.reverse
-        ),
+        "b": lambda c, g: F._lag_products(_back(g, c.a, c.reverse), c.input, c.b.shape[1], c.reverse),
     },
     doc="""`y[n] = sum_k b[k] x[n - k] - sum_(k > 0) a[k] y[n - k]`; from the end, `n + k`.
 
@@ -72,10 +71,7 @@ def _infer_products(g: Spec, x: Spec, taps: int, reverse: bool) -> Spec:
 structured(
     "_lag_products(Tensor grad, Tensor input, int taps, bool reverse)",
     infer=_infer_products,
-    grad={
-        "grad": lambda c, g: _fir(c.input, g, c.reverse),
-        "input": lambda c, g: _fir(c.grad, g, not c.reverse),
-    },
+    grad={"grad": lambda c, g: _fir(c.input, g, c.reverse), "input": lambda c, g: _fir(c.grad, g, not c.reverse)},
     doc="`p[k] = sum_n grad[n] input[n - k]` for each channel; from the end, `input[n + k]`.",
     **HIDDEN,
 )

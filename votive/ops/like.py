@@ -13,9 +13,7 @@ from .registry import F, composite
 from .sizes import also_named, new_shape
 
 
-def _like(
-    op: str, input: Any, value: Any, memory_format: Any, requires_grad: bool, *given: Any
-) -> Any:
+def _like(op: str, input: Any, value: Any, memory_format: Any, requires_grad: bool, *given: Any) -> Any:
     """A tensor shaped and placed like `input`; `value` None leaves the memory as it is."""
     spec = input._spec
     dtype, device = options(op, *given, default=spec.dtype, place=spec.device)
@@ -196,9 +194,7 @@ def new_empty(
     """
     shape = new_shape("new_empty", size)
     given = (dtype, layout, device, pin_memory)
-    wanted, place = options(
-        "new_empty", *given, default=input._spec.dtype, place=input._spec.device
-    )
+    wanted, place = options("new_empty", *given, default=input._spec.dtype, place=input._spec.device)
     strides = contiguous_strides(shape)
     return finish(new_memory(shape, strides, wanted, place, pin_memory), requires_grad)
 
@@ -242,7 +238,5 @@ def new_tensor(
     tensor([1., 2.])
     """
     given = (dtype, layout, device, pin_memory)
-    wanted, place = options(
-        "new_tensor", *given, default=input._spec.dtype, place=input._spec.device
-    )
+    wanted, place = options("new_tensor", *given, default=input._spec.dtype, place=input._spec.device)
     return finish(F._from_data(data, wanted, place), requires_grad, pin_memory)

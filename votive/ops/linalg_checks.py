@@ -21,10 +21,11 @@ def check_float(op: str, x: Spec, *, half: bool = False, lacks: str = "half") ->
         return
     missing = lacks == "all" or (lacks == "half" and narrow)
     fail(
-        UnsupportedError if missing else DtypeError, op,
+        UnsupportedError if missing else DtypeError,
+        op,
         f"takes {'floating-point' if half else 'float32, float64'} and complex tensors, "
         f"got {x.dtype}; cast it with .to().",
-    )  # fmt: skip
+    )
 
 
 def check_matrix(op: str, x: Spec, name: str = "input") -> None:
@@ -43,10 +44,7 @@ def check_square(op: str, x: Spec, name: str = "input") -> None:
 def check_pair(op: str, a: Spec, b: Spec) -> None:
     """Raise unless both have one dtype."""
     if a.dtype is not b.dtype:
-        fail(
-            DtypeError, op,
-            f"both arguments must have the same dtype, got {a.dtype} and {b.dtype}; use .to().",
-        )  # fmt: skip
+        fail(DtypeError, op, f"both arguments must have the same dtype, got {a.dtype} and {b.dtype}; use .to().")
 
 
 def check_system(op: str, a: Spec, b: Spec, *, left: bool = True) -> tuple[Shape, Shape]:
@@ -55,10 +53,7 @@ def check_system(op: str, a: Spec, b: Spec, *, left: bool = True) -> tuple[Shape
     check_matrix(op, b, "B")
     check_pair(op, a, b)
     if a.shape[-1] != b.shape[-2 if left else -1]:
-        fail(
-            ShapeError, op,
-            f"A and B do not fit: {a.shape} and {b.shape} with left={left}.",
-        )  # fmt: skip
+        fail(ShapeError, op, f"A and B do not fit: {a.shape} and {b.shape} with left={left}.")
     batch = broadcast_shapes(op, a.shape[:-2], b.shape[:-2])
     return (*batch, *a.shape[-2:]), (*batch, *b.shape[-2:])
 

@@ -6,12 +6,7 @@ from typing import Any
 
 from ..core import dtype as dt
 from ..core.layout import Spec
-from .linalg_checks import (
-    check_float,
-    check_square,
-    check_system,
-    require,
-)
+from .linalg_checks import check_float, check_square, check_system, require
 from .linalg_triangular import solve_triangular
 from .matmul import adjoint
 from .registry import F, composite, structured
@@ -44,9 +39,12 @@ structured(
     "_cholesky(Tensor input, bool upper)",
     infer=_infer_cholesky,
     grad={"input": _grad_cholesky},
-    n_out=2, method=False, namespaces=(), out=False,
+    n_out=2,
+    method=False,
+    namespaces=(),
+    out=False,
     doc="L with `A = L L^H`, and the order of the first minor that is not positive, or 0.",
-)  # fmt: skip
+)
 
 
 def _not_positive(code: int) -> str:
@@ -107,9 +105,11 @@ structured(
     "_cholesky_inverse(Tensor input, bool upper)",
     infer=lambda x, upper: x.like(x.shape),
     grad={"input": _grad_inverse},
-    method=False, namespaces=(), out=False,
+    method=False,
+    namespaces=(),
+    out=False,
     doc="The inverse of `L L^H`.",
-)  # fmt: skip
+)
 
 
 @composite(out=True)
@@ -126,9 +126,10 @@ def cholesky_inverse(input: Any, upper: bool = False) -> Any:
     if bool(zero.any()):
         first = F.where(zero.any(-1), zero.int().argmax(-1) + 1, 0)
         require(
-            "cholesky_inverse", first,
+            "cholesky_inverse",
+            first,
             lambda code: f"the matrix is singular: diagonal element {code} of its factor is zero.",
-        )  # fmt: skip
+        )
     return F._cholesky_inverse(input, upper)
 
 
@@ -150,9 +151,11 @@ structured(
     "_cholesky_solve(Tensor B, Tensor L, bool upper)",
     infer=_infer_solve,
     grad=_grad_solve,
-    method=False, namespaces=(), out=False,
+    method=False,
+    namespaces=(),
+    out=False,
     doc="X with `L L^H X = B`.",
-)  # fmt: skip
+)
 
 
 @composite(out=True)

@@ -26,9 +26,11 @@ structured(
     infer=_infer_det,
     # By the matrix of cofactors, which exists for singular matrices too.
     grad={"A": lambda c, g: g.unsqueeze(-1).unsqueeze(-1) * conjugate(F._cofactor(c.A))},
-    method=False, namespaces=(), out=False,
+    method=False,
+    namespaces=(),
+    out=False,
     doc="The determinant of square matrices.",
-)  # fmt: skip
+)
 
 
 def _grad_cofactor(c: Any, g: Any) -> Any:
@@ -79,9 +81,11 @@ structured(
     "_cofactor(Tensor A)",
     infer=lambda a: a.like(a.shape),
     grad={"A": _grad_cofactor},
-    method=False, namespaces=(), out=False,
+    method=False,
+    namespaces=(),
+    out=False,
     doc="The derivative of the determinant by each element, also of singular matrices.",
-)  # fmt: skip
+)
 
 
 def _infer_slogdet(a: Spec) -> tuple[Spec, Spec]:
@@ -102,9 +106,12 @@ structured(
     "_slogdet(Tensor A)",
     infer=_infer_slogdet,
     grad={"A": _grad_slogdet},
-    n_out=2, method=False, namespaces=(), out=False,
+    n_out=2,
+    method=False,
+    namespaces=(),
+    out=False,
     doc="Sign and logarithm of the modulus of the determinant.",
-)  # fmt: skip
+)
 
 
 @composite(namespaces=("linalg",), name="det", method=False, out=True)

@@ -53,9 +53,12 @@ structured(
     "_eigh(Tensor input, str uplo, bool vectors)",
     infer=_infer_eigh,
     grad={"input": _grad_eigh},
-    n_out=2, method=False, namespaces=(), out=False,
+    n_out=2,
+    method=False,
+    namespaces=(),
+    out=False,
     doc="Real eigenvalues, rising, and orthonormal eigenvectors of Hermitian matrices.",
-)  # fmt: skip
+)
 
 
 def _grad_eig(c: Any, g_values: Any, g_vectors: Any) -> Any:
@@ -83,9 +86,12 @@ structured(
     "_eig(Tensor input, bool vectors)",
     infer=_infer_eig,
     grad={"input": _grad_eig},
-    n_out=2, method=False, namespaces=(), out=False,
+    n_out=2,
+    method=False,
+    namespaces=(),
+    out=False,
     doc="Complex eigenvalues and eigenvectors of length 1 of square matrices.",
-)  # fmt: skip
+)
 
 
 def _recorded(x: Any) -> bool:

@@ -73,17 +73,22 @@ structured(
     "_lu_factor(Tensor A)",
     infer=_infer_factor,
     grad={"A": _grad_factor},
-    n_out=3, method=False, namespaces=(), out=False,
+    n_out=3,
+    method=False,
+    namespaces=(),
+    out=False,
     doc="L and U in one matrix, row swaps counted from 1, and the first zero pivot, or 0.",
-)  # fmt: skip
+)
 
 structured(
     "_row_order(Tensor pivots, int rows)",
     infer=lambda pivots, rows: pivots.like((*pivots.shape[:-1], rows), dtype=dt.int64),
     differentiable=False,
-    method=False, namespaces=(), out=False,
+    method=False,
+    namespaces=(),
+    out=False,
     doc="Where each row of `P^T A` comes from, given row swaps counted from 1.",
-)  # fmt: skip
+)
 
 
 def _permuted(x: Any, order: Any, back: bool = False) -> Any:
@@ -170,9 +175,7 @@ def _check_pivots(op: str, lu: Spec, pivots: Spec) -> None:
 
 
 @composite(method=False, out=True)
-def lu_unpack(
-    LU_data: Any, LU_pivots: Any, unpack_data: bool = True, unpack_pivots: bool = True
-) -> Any:
+def lu_unpack(LU_data: Any, LU_pivots: Any, unpack_data: bool = True, unpack_pivots: bool = True) -> Any:
     """P, L and U out of the packed factors and row swaps of `linalg.lu_factor`.
 
     >>> lu, pivots = votive.linalg.lu_factor(votive.tensor([[1.0, 2.0], [2.0, 2.0]]))
@@ -196,9 +199,7 @@ def lu_unpack(
 
 
 @composite(namespaces=("linalg",), name="lu_solve", method=False, out=True)
-def linalg_lu_solve(
-    LU: Any, pivots: Any, B: Any, *, left: bool = True, adjoint: bool = False
-) -> Any:
+def linalg_lu_solve(LU: Any, pivots: Any, B: Any, *, left: bool = True, adjoint: bool = False) -> Any:
     """X with `A @ X = B`, or `X @ A = B` if not `left`, for the A that `linalg.lu_factor` factored.
 
     >>> lu, pivots = votive.linalg.lu_factor(votive.tensor([[0.0, 2.0], [4.0, 0.0]]))

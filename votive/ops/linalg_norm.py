@@ -45,9 +45,7 @@ def _extreme(x: Any, dim: int, largest: bool, keepdim: bool) -> Any:
 
 
 @composite(namespaces=("linalg",), method=False, out=True)
-def matrix_norm(
-    input: Any, ord: Any = "fro", dim: Any = (-2, -1), keepdim: bool = False, *, dtype: Any = None
-) -> Any:
+def matrix_norm(input: Any, ord: Any = "fro", dim: Any = (-2, -1), keepdim: bool = False, *, dtype: Any = None) -> Any:
     """The norm of matrices: 'fro', 'nuc' (sum of singular values), 2 and -2 (largest and smallest),
     1 and -1 (largest and smallest sum of a column's moduli), inf and -inf (of a row's).
 
@@ -81,9 +79,7 @@ def matrix_norm(
 
 
 @composite(namespaces=("linalg",), name="norm", method=False, out=True)
-def linalg_norm(
-    input: Any, ord: Any = None, dim: Any = None, keepdim: bool = False, *, dtype: Any = None
-) -> Any:
+def linalg_norm(input: Any, ord: Any = None, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
     """The norm of a vector (see linalg.vector_norm) or a matrix (see linalg.matrix_norm).
 
     One dimension makes a vector, two a matrix. Without `ord`, the root of the sum of squares.
@@ -159,9 +155,7 @@ def cut(values: Any, atol: Any, rtol: Any) -> Any:
 
 
 @composite(namespaces=("linalg",), method=False, out=True)
-def matrix_rank(
-    input: Any, tol: Any = None, hermitian: bool = False, *, atol: Any = None, rtol: Any = None
-) -> Any:
+def matrix_rank(input: Any, tol: Any = None, hermitian: bool = False, *, atol: Any = None, rtol: Any = None) -> Any:
     """How many singular values are above `max(atol, rtol * largest)`; `tol` is another `atol`.
 
     >>> votive.linalg.matrix_rank(votive.tensor([[1.0, 2.0], [2.0, 4.0]]))

@@ -27,19 +27,11 @@ def _through_pinv(g: Any, p: Any, a: Any) -> Any:
         k = F.matmul(gh, p)
         kp = F.matmul(k, ph)
         return (
-            kp
-            - adjoint(F.matmul(p, k))
-            - F.matmul(F.matmul(a, p), kp)
-            + F.matmul(F.matmul(ph, p), gh - F.matmul(k, a))
+            kp - adjoint(F.matmul(p, k)) - F.matmul(F.matmul(a, p), kp) + F.matmul(F.matmul(ph, p), gh - F.matmul(k, a))
         )
     k = F.matmul(p, gh)
     pk = F.matmul(ph, k)
-    return (
-        pk
-        - adjoint(F.matmul(k, p))
-        - F.matmul(F.matmul(pk, p), a)
-        + F.matmul(F.matmul(gh - F.matmul(a, k), p), ph)
-    )
+    return pk - adjoint(F.matmul(k, p)) - F.matmul(F.matmul(pk, p), a) + F.matmul(F.matmul(gh - F.matmul(a, k), p), ph)
 
 
 def _infer_pinv(a: Spec, atol: Spec, rtol: Spec, hermitian: bool) -> Spec:
@@ -57,9 +49,11 @@ structured(
         "atol": None,
         "rtol": None,
     },
-    method=False, namespaces=(), out=False,
+    method=False,
+    namespaces=(),
+    out=False,
     doc="The pseudo-inverse, singular values up to `max(atol, rtol * largest)` taken as zero.",
-)  # fmt: skip
+)
 
 
 def _pseudo_inverse(op: str, a: Any, hermitian: bool, atol: Any, rtol: Any) -> Any:
@@ -67,16 +61,13 @@ def _pseudo_inverse(op: str, a: Any, hermitian: bool, atol: Any, rtol: Any) -> A
     check_float(op, a._spec, lacks="none")
     real = a.dtype.to_real()
     tols = (
-        t if hasattr(t, "_spec") else F.full((), t, dtype=real, device=a.device)
-        for t in tolerances(op, a, atol, rtol)
+        t if hasattr(t, "_spec") else F.full((), t, dtype=real, device=a.device) for t in tolerances(op, a, atol, rtol)
     )
     return F._pinv(a, *tols, hermitian)
 
 
 @composite(namespaces=("linalg",), method=False, out=True)
-def pinv(
-    input: Any, rcond: Any = None, hermitian: bool = False, *, atol: Any = None, rtol: Any = None
-) -> Any:
+def pinv(input: Any, rcond: Any = None, hermitian: bool = False, *, atol: Any = None, rtol: Any = None) -> Any:
     """The pseudo-inverse; singular values up to `max(atol, rtol * largest)` count as zero.
 
     `rcond` is an old name of `rtol`.
@@ -120,9 +111,12 @@ structured(
     "_lstsq(Tensor A, Tensor B, float rcond, str driver)",
     infer=_infer_lstsq,
     grad=_grad_lstsq,
-    n_out=4, method=False, namespaces=(), out=False,
+    n_out=4,
+    method=False,
+    namespaces=(),
+    out=False,
     doc="The shortest X that minimises `|A X - B|`, ranks, singular values, failures.",
-)  # fmt: skip
+)
 
 
 def _check_lstsq(a: Spec, b: Spec) -> bool:
@@ -160,10 +154,7 @@ def lstsq(input: Any, b: Any, rcond: float | None = None, *, driver: str | None 
     if rcond is None:
         rcond = dt.finfo(input.dtype).eps * max(m, n)
     x, rank, values, info = F._lstsq(input, right, rcond, driver)
-    require(
-        "linalg.lstsq", info,
-        lambda code: "the matrix has no full rank, which driver='gels' takes for granted.",
-    )  # fmt: skip
+    require("linalg.lstsq", info, lambda code: "the matrix has no full rank, which driver='gels' takes for granted.")
     full = driver == "gels" or bool((rank == n).all())
     if m > n and driver != "gelsy" and full:
         left_over = F.matmul(input, x) - right

@@ -6,13 +6,7 @@ from typing import Any
 
 from ..core.errors import AutogradError, MissingGradientError, ShapeError, fail
 from ..core.layout import Spec
-from .linalg_checks import (
-    absent,
-    check_float,
-    check_matrix,
-    check_pair,
-    halve_diagonal,
-)
+from .linalg_checks import absent, check_float, check_matrix, check_pair, halve_diagonal
 from .linalg_triangular import solve_triangular
 from .matmul import adjoint, conjugate
 from .registry import F, composite, structured
@@ -41,10 +35,10 @@ def _grad_qr(c: Any, g_q: Any, g_r: Any) -> Any:
         fail(AutogradError, "linalg.qr", "the gradient takes Q, which mode='r' does not make.")
     if c.mode == "complete" and m > n:
         fail(
-            AutogradError, "linalg.qr",
-            f"mode='complete' has no gradient with more rows than columns, got {m} x {n}; "
-            "use mode='reduced'.",
-        )  # fmt: skip
+            AutogradError,
+            "linalg.qr",
+            f"mode='complete' has no gradient with more rows than columns, got {m} x {n}; use mode='reduced'.",
+        )
     q, r = c.out0, c.out1
     used = not absent(g_q)
     inner = F.matmul(g_r, adjoint(r))
@@ -65,9 +59,12 @@ structured(
     "_qr(Tensor A, str mode)",
     infer=_infer_qr,
     grad={"A": _grad_qr},
-    n_out=2, method=False, namespaces=(), out=False,
+    n_out=2,
+    method=False,
+    namespaces=(),
+    out=False,
     doc="Q with orthonormal columns and R, upper triangular, with `A = Q R`.",
-)  # fmt: skip
+)
 
 
 @composite(namespaces=("linalg",), name="qr", method=False, out=True)
@@ -81,10 +78,7 @@ def linalg_qr(A: Any, mode: str = "reduced") -> Any:
             [ 0.,  3.]])
     """
     if mode not in ("reduced", "complete", "r"):
-        fail(
-            RuntimeError, "linalg.qr",
-            f"mode must be 'reduced', 'complete' or 'r', got {mode!r}.",
-        )  # fmt: skip
+        fail(RuntimeError, "linalg.qr", f"mode must be 'reduced', 'complete' or 'r', got {mode!r}.")
     return _LINALG_QR(*F._qr(A, mode))
 
 
@@ -113,9 +107,12 @@ structured(
     "_geqrf(Tensor input)",
     infer=_infer_geqrf,
     grad={"input": _grad_geqrf},
-    n_out=2, method=False, namespaces=(), out=False,
+    n_out=2,
+    method=False,
+    namespaces=(),
+    out=False,
     doc="R on and above the diagonal, reflectors below it, and their factors.",
-)  # fmt: skip
+)
 
 
 @composite(out=True)
@@ -168,9 +165,11 @@ structured(
     "_reflect(Tensor v, Tensor tau, Tensor x, bool back)",
     infer=lambda v, tau, x, back: x.like(x.shape),
     grad=_grad_reflect,
-    method=False, namespaces=(), out=False,
+    method=False,
+    namespaces=(),
+    out=False,
     doc="`Q x`, or `Q^H x` for `back`, Q the product of the reflectors `1 - tau v v^H`.",
-)  # fmt: skip
+)
 
 
 def _check_reflectors(op: str, v: Spec, tau: Spec) -> None:
@@ -226,15 +225,9 @@ def ormqr(input: Any, input2: Any, input3: Any, left: bool = True, transpose: bo
     check_float("ormqr", v._spec, lacks="all")
     *batch, m, n = v.shape
     if tuple(x.shape[:-2]) != tuple(batch) or x.shape[-2 if left else -1] != m:
-        fail(
-            ShapeError, "ormqr",
-            f"reflectors {v._spec.shape} do not fit {x._spec.shape} with left={left}.",
-        )  # fmt: skip
+        fail(ShapeError, "ormqr", f"reflectors {v._spec.shape} do not fit {x._spec.shape} with left={left}.")
     if tau._spec.shape != (*batch, min(m, n)):
-        fail(
-            ShapeError, "ormqr",
-            f"tau must have shape {(*batch, min(m, n))}, got {tau._spec.shape}.",
-        )  # fmt: skip
+        fail(ShapeError, "ormqr", f"tau must have shape {(*batch, min(m, n))}, got {tau._spec.shape}.")
     if left:
         return F._reflect(v, tau, x, transpose)
     return adjoint(F._reflect(v, tau, adjoint(x), not transpose))

@@ -33,9 +33,12 @@ structured(
     "_solve(Tensor A, Tensor B)",
     infer=_infer_solve,
     grad=_grad_solve,
-    n_out=2, method=False, namespaces=(), out=False,
+    n_out=2,
+    method=False,
+    namespaces=(),
+    out=False,
     doc="X with `A X = B`, and for each A the number of its first zero pivot, or 0.",
-)  # fmt: skip
+)
 
 
 def _is_vector(a: Spec, b: Spec) -> bool:
@@ -47,10 +50,10 @@ def _solution(A: Any, B: Any, left: bool) -> tuple[Any, Any]:
     vector = _is_vector(A._spec, B._spec)
     if vector and not left:
         fail(
-            ShapeError, "linalg.solve",
-            f"left=False takes B as matrices, got shapes {A._spec.shape} and {B._spec.shape}; "
-            "use B.unsqueeze(-2).",
-        )  # fmt: skip
+            ShapeError,
+            "linalg.solve",
+            f"left=False takes B as matrices, got shapes {A._spec.shape} and {B._spec.shape}; use B.unsqueeze(-2).",
+        )
     if not left:
         check_system("linalg.solve", A._spec, B._spec, left=False)
         x, info = F._solve(F.transpose(A, -2, -1), F.transpose(B, -2, -1))
@@ -100,9 +103,12 @@ structured(
     "_inv(Tensor A)",
     infer=_infer_inv,
     grad={"A": _grad_inv},
-    n_out=2, method=False, namespaces=(), out=False,
+    n_out=2,
+    method=False,
+    namespaces=(),
+    out=False,
     doc="The inverse, and for each matrix the number of its first zero pivot, or 0.",
-)  # fmt: skip
+)
 
 
 @composite(namespaces=("linalg",), method=False, out=True)
@@ -115,9 +121,8 @@ def inv(A: Any) -> Any:
     """
     x, info = F._inv(A)
     require(
-        "linalg.inv", info,
-        lambda code: f"the matrix is singular: diagonal element {code} of its factor U is zero.",
-    )  # fmt: skip
+        "linalg.inv", info, lambda code: f"the matrix is singular: diagonal element {code} of its factor U is zero."
+    )
     return x
 
 
@@ -158,10 +163,10 @@ def tensorsolve(input: Any, other: Any, dims: Any = None) -> Any:
     shape = tuple(input.shape)[other.ndim :]
     if math.prod(shape) != other.numel():
         fail(
-            ShapeError, "linalg.tensorsolve",
-            f"the leading {other.ndim} sizes and the others must have equal products, got shape "
-            f"{tuple(input.shape)}.",
-        )  # fmt: skip
+            ShapeError,
+            "linalg.tensorsolve",
+            f"the leading {other.ndim} sizes and the others must have equal products, got shape {tuple(input.shape)}.",
+        )
     n = other.numel()
     return F.reshape(solve(F.reshape(input, (n, n)), F.reshape(other, (n,))), shape)
 
@@ -180,7 +185,8 @@ def tensorinv(input: Any, ind: int = 2) -> Any:
     n = math.prod(first)
     if math.prod(last) != n:
         fail(
-            ShapeError, "linalg.tensorinv",
+            ShapeError,
+            "linalg.tensorinv",
             f"the first {ind} sizes and the others must have equal products, got shape {shape}.",
-        )  # fmt: skip
+        )
     return F.reshape(inv(F.reshape(input, (n, n))), (*last, *first))

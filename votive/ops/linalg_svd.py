@@ -36,10 +36,11 @@ def check_phase(op: str, first: Any, second: Any) -> None:
     """Raise when a loss depends on the phase of complex vectors, which is arbitrary."""
     if not F.allclose(first, second, rtol=1e-2, atol=1e-2):
         fail(
-            AutogradError, op,
+            AutogradError,
+            op,
             "complex vectors are unique only up to a phase e^(i phi), and the loss depends on it: "
             "its gradient has no meaning; use a loss that does not, such as one of U @ Vh.",
-        )  # fmt: skip
+        )
 
 
 def _inner(g_u: Any, g_vh: Any, u: Any, s: Any, vh: Any) -> Any:
@@ -48,9 +49,7 @@ def _inner(g_u: Any, g_vh: Any, u: Any, s: Any, vh: Any) -> Any:
     turn_v = None if g_vh is None else _skew(F.matmul(vh, adjoint(g_vh)))
     if u.dtype.is_complex:
         zero = F.zeros_like(s)
-        first, second = (
-            zero if x is None else F.imag(F.diagonal(x, 0, -2, -1)) for x in (turn_u, turn_v)
-        )
+        first, second = (zero if x is None else F.imag(F.diagonal(x, 0, -2, -1)) for x in (turn_u, turn_v))
         check_phase("linalg.svd", first, -second)
     square = s * s
     gap = square.unsqueeze(-2) - square.unsqueeze(-1)
@@ -98,9 +97,12 @@ structured(
     "_svd(Tensor A, bool full, bool vectors)",
     infer=_infer,
     grad={"A": _grad},
-    n_out=3, method=False, namespaces=(), out=False,
+    n_out=3,
+    method=False,
+    namespaces=(),
+    out=False,
     doc="U, S and V^H with `A = U diag(S) V^H`; without `vectors` only S.",
-)  # fmt: skip
+)
 
 
 def _check_driver(driver: str | None) -> None:

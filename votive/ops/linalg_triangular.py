@@ -33,15 +33,15 @@ structured(
     "_solve_triangular(Tensor A, Tensor B, bool upper, bool unit)",
     infer=_infer,
     grad=_grad,
-    method=False, namespaces=(), out=False,
+    method=False,
+    namespaces=(),
+    out=False,
     doc="X with `A X = B`, where only one triangle of A is read.",
-)  # fmt: skip
+)
 
 
 @composite(namespaces=("linalg",), method=False, out=True)
-def solve_triangular(
-    input: Any, B: Any, *, upper: bool, left: bool = True, unitriangular: bool = False
-) -> Any:
+def solve_triangular(input: Any, B: Any, *, upper: bool, left: bool = True, unitriangular: bool = False) -> Any:
     """X with `input @ X = B`, or `X @ input = B` if not `left`; reads one triangle of `input`.
 
     >>> a = votive.tensor([[1.0, 0.0], [2.0, 4.0]])
@@ -52,9 +52,7 @@ def solve_triangular(
     if left:
         return F._solve_triangular(input, B, upper, unitriangular)
     check_system("linalg.solve_triangular", input._spec, B._spec, left=False)
-    across = F._solve_triangular(
-        F.transpose(input, -2, -1), F.transpose(B, -2, -1), not upper, unitriangular
-    )
+    across = F._solve_triangular(F.transpose(input, -2, -1), F.transpose(B, -2, -1), not upper, unitriangular)
     return F.transpose(across, -2, -1)
 
 

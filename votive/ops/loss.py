@@ -46,8 +46,7 @@ def warn_broadcast(op: str, input: Any, target: Any) -> None:
 def _weighted(op: str, loss: Any, weight: Any, input: Any) -> Any:
     if weight._spec.shape != input._spec.shape:
         raise ValueError(
-            f"{op}: weight and input must have the same shape, got {tuple(weight.shape)} and "
-            f"{tuple(input.shape)}."
+            f"{op}: weight and input must have the same shape, got {tuple(weight.shape)} and {tuple(input.shape)}."
         )
     return loss * weight
 
@@ -101,12 +100,7 @@ pointwise(
 
 @composite(namespaces=NN, method=False)
 def mse_loss(
-    input: Any,
-    target: Any,
-    size_average: Any = None,
-    reduce: Any = None,
-    reduction: str = "mean",
-    weight: Any = None,
+    input: Any, target: Any, size_average: Any = None, reduce: Any = None, reduction: str = "mean", weight: Any = None
 ) -> Any:
     """The mean of `(input - target)^2`; with weights, divided by their sum.
 
@@ -125,12 +119,7 @@ def mse_loss(
 
 @composite(namespaces=NN, method=False)
 def l1_loss(
-    input: Any,
-    target: Any,
-    size_average: Any = None,
-    reduce: Any = None,
-    reduction: str = "mean",
-    weight: Any = None,
+    input: Any, target: Any, size_average: Any = None, reduce: Any = None, reduction: str = "mean", weight: Any = None
 ) -> Any:
     """The mean of `|input - target|`; with weights, divided by their sum.
 
@@ -149,12 +138,7 @@ def l1_loss(
 
 @composite(namespaces=NN, method=False)
 def smooth_l1_loss(
-    input: Any,
-    target: Any,
-    size_average: Any = None,
-    reduce: Any = None,
-    reduction: str = "mean",
-    beta: float = 1.0,
+    input: Any, target: Any, size_average: Any = None, reduce: Any = None, reduction: str = "mean", beta: float = 1.0
 ) -> Any:
     """The mean of `u^2 / (2 beta)` where `|u| < beta`, else of `|u| - beta / 2`; u is the error.
 
@@ -171,9 +155,7 @@ def smooth_l1_loss(
 
 
 @composite(namespaces=NN, method=False)
-def huber_loss(
-    input: Any, target: Any, reduction: str = "mean", delta: float = 1.0, weight: Any = None
-) -> Any:
+def huber_loss(input: Any, target: Any, reduction: str = "mean", delta: float = 1.0, weight: Any = None) -> Any:
     """The mean of `u^2 / 2` where `|u| <= delta`, else of `delta (|u| - delta / 2)`.
 
     >>> votive.nn.functional.huber_loss(votive.tensor([0.5, 2.0]), votive.tensor([0.0, 0.0]))
@@ -192,9 +174,7 @@ def huber_loss(
 
 pointwise(
     "_kl_div(Tensor input, Tensor target, bool log_target)",
-    lambda x, t, log_target: (
-        apply("exp", t) * (t - x) if log_target else apply("xlogy", t, t) - t * x
-    ),
+    lambda x, t, log_target: apply("exp", t) * (t - x) if log_target else apply("xlogy", t, t) - t * x,
     allow="f",
     doc="`p (log p - input)` for p the target, or e to the target.",
     **HIDDEN,
@@ -224,10 +204,7 @@ def kl_div(
         kind = reduction_of(op, reduction, size_average, reduce)
     else:
         if reduction == "mean":
-            warn(
-                "kl_div: reduction='mean' divides by every size; 'batchmean' gives the "
-                "divergence of its definition."
-            )
+            warn("kl_div: reduction='mean' divides by every size; 'batchmean' gives the divergence of its definition.")
         kind = reduction_of(op, "sum" if reduction == "batchmean" else reduction)
     for name, t in (("input", input), ("target", target)):
         if t.dtype.category != dt.FLOAT:
@@ -300,12 +277,7 @@ def _variance(op: str, input: Any, var: Any) -> Any:
 
 @composite(namespaces=NN, method=False)
 def gaussian_nll_loss(
-    input: Any,
-    target: Any,
-    var: Any,
-    full: bool = False,
-    eps: float = 1e-6,
-    reduction: str = "mean",
+    input: Any, target: Any, var: Any, full: bool = False, eps: float = 1e-6, reduction: str = "mean"
 ) -> Any:
     """The mean of `(log v + (input - target)^2 / v) / 2`, v the variance but no less than eps.
 

@@ -19,12 +19,7 @@ _COSINE_EPS = 1e-12
 
 @composite(namespaces=NN, method=False)
 def hinge_embedding_loss(
-    input: Any,
-    target: Any,
-    margin: float = 1.0,
-    size_average: Any = None,
-    reduce: Any = None,
-    reduction: str = "mean",
+    input: Any, target: Any, margin: float = 1.0, size_average: Any = None, reduce: Any = None, reduction: str = "mean"
 ) -> Any:
     """The mean of input where the target is 1, and of `max(0, margin - input)` where it is -1.
 
@@ -58,25 +53,33 @@ def margin_ranking_loss(
     kind = reduction_of(op, reduction, size_average, reduce)
     if not input1.ndim == input2.ndim == target.ndim:
         fail(
-            ShapeError, op,
+            ShapeError,
+            op,
             "inputs and target must have the same number of dimensions, got shapes "
             f"{tuple(input1.shape)}, {tuple(input2.shape)} and {tuple(target.shape)}.",
-        )  # fmt: skip
+        )
     return reduced(F.clamp_min(-target * (input1 - input2) + float(margin), 0), kind)
 
 
 def _triplet(
-    op: str, distance: Callable[[Any, Any], Any], anchor: Any, positive: Any, negative: Any,
-    margin: float, swap: bool, kind: str,
-) -> Any:  # fmt: skip
+    op: str,
+    distance: Callable[[Any, Any], Any],
+    anchor: Any,
+    positive: Any,
+    negative: Any,
+    margin: float,
+    swap: bool,
+    kind: str,
+) -> Any:
     if margin <= 0:
         raise ValueError(f"{op}: margin must be positive, got {margin}.")
     if not anchor.ndim == positive.ndim == negative.ndim:
         fail(
-            ShapeError, op,
+            ShapeError,
+            op,
             "anchor, positive and negative must have the same number of dimensions, got "
             f"{anchor.ndim}, {positive.ndim} and {negative.ndim}.",
-        )  # fmt: skip
+        )
     near, far = distance(anchor, positive), distance(anchor, negative)
     if swap:
         far = F.minimum(far, distance(positive, negative))
@@ -161,10 +164,11 @@ def cosine_embedding_loss(
         fail(ShapeError, op, f"target must be 0-d or a vector, got shape {tuple(target.shape)}.")
     if input1.ndim != dim + 1 or input2.ndim != dim + 1:
         fail(
-            ShapeError, op,
+            ShapeError,
+            op,
             f"a target of {dim} dimensions needs inputs of {dim + 1}, got shapes "
             f"{tuple(input1.shape)} and {tuple(input2.shape)}.",
-        )  # fmt: skip
+        )
     lengths = [F.square(x).sum(dim) + _COSINE_EPS for x in (input1, input2)]
     cos = (input1 * input2).sum(dim) / F.sqrt(lengths[0] * lengths[1])
     zero = F.zeros_like(cos)
@@ -231,11 +235,7 @@ def multi_margin_loss(
 
 @composite(namespaces=NN, method=False)
 def multilabel_margin_loss(
-    input: Any,
-    target: Any,
-    size_average: Any = None,
-    reduce: Any = None,
-    reduction: str = "mean",
+    input: Any, target: Any, size_average: Any = None, reduce: Any = None, reduction: str = "mean"
 ) -> Any:
     """The mean of `sum_(y, i) max(0, 1 - x_y + x_i) / C` over target classes y and all others i.
 
@@ -250,10 +250,7 @@ def multilabel_margin_loss(
     x = _rows(op, input, target)
     classes = x.shape[1]
     if tuple(target.shape) != tuple(input.shape):
-        fail(
-            ShapeError, op,
-            f"target must have the input's shape {tuple(input.shape)}, got {tuple(target.shape)}.",
-        )  # fmt: skip
+        fail(ShapeError, op, f"target must have the input's shape {tuple(input.shape)}, got {tuple(target.shape)}.")
     t = target.reshape(tuple(x.shape))
     if t.numel() and bool(((t < -1) | (t >= classes)).any()):
         fail(RuntimeError, op, f"targets must lie in -1..{classes - 1}.")

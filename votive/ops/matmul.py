@@ -21,10 +21,10 @@ def check_dtypes(op: str, first: Spec, *others: Spec) -> None:
     for other in others:
         if other.dtype is not first.dtype:
             fail(
-                DtypeError, op,
-                f"all arguments must have the same dtype, got {first.dtype} and {other.dtype}; "
-                "cast one with .to().",
-            )  # fmt: skip
+                DtypeError,
+                op,
+                f"all arguments must have the same dtype, got {first.dtype} and {other.dtype}; cast one with .to().",
+            )
     if first.dtype in (dt.bool_, *dt.FLOAT8, *dt.BAREBONES):
         fail(UnsupportedError, op, f"not implemented for {first.dtype}.")
 
@@ -138,10 +138,7 @@ def check_batches(op: str, a: Any, b: Any) -> None:
     check_rank(op, "the first batch", a, 3)
     check_rank(op, "the second batch", b, 3)
     if a.shape[0] != b.shape[0]:
-        fail(
-            ShapeError, op,
-            f"batches must have the same length, got shapes {tuple(a.shape)} and {tuple(b.shape)}.",
-        )  # fmt: skip
+        fail(ShapeError, op, f"batches must have the same length, got shapes {tuple(a.shape)} and {tuple(b.shape)}.")
 
 
 @composite(out=True)
@@ -192,9 +189,8 @@ def inner(input: Any, other: Any) -> Any:
         return input * other
     if input.shape[-1] != other.shape[-1]:
         fail(
-            ShapeError, "inner",
-            f"the last sizes must match, got shapes {tuple(input.shape)} and {tuple(other.shape)}.",
-        )  # fmt: skip
+            ShapeError, "inner", f"the last sizes must match, got shapes {tuple(input.shape)} and {tuple(other.shape)}."
+        )
     return F.tensordot(input, other, ([-1], [-1]))
 
 
@@ -261,22 +257,21 @@ structured(
     infer=_infer_linear,
     grad={
         "input": lambda c, g: (
-            left_gradient(g, c.weight, c.spec("input"))
-            if c.weight.ndim == 1
-            else F.matmul(g, conjugate(c.weight))
+            left_gradient(g, c.weight, c.spec("input")) if c.weight.ndim == 1 else F.matmul(g, conjugate(c.weight))
         ),
         "weight": _linear_by_weight,
         # The product that made the weight's gradient may have summed its rows already.
         "bias": lambda c, g: c.__dict__.pop("sums", g),
     },
-    namespaces=("nn.functional",), method=False,
+    namespaces=("nn.functional",),
+    method=False,
     doc="""`input @ weight.T + bias`: each row of `weight` makes one output feature.
 
     >>> weight, bias = votive.tensor([[1.0, 1.0]]), votive.tensor([0.5])
     >>> votive.nn.functional.linear(votive.tensor([1.0, 2.0]), weight, bias)
     tensor([3.5000])
     """,
-)  # fmt: skip
+)
 
 
 @composite(namespaces=("nn.functional",), method=False)
@@ -290,20 +285,14 @@ def bilinear(input1: Any, input2: Any, weight: Any, bias: Any = None) -> Any:
     check_rank("bilinear", "weight", weight, 3)
     first, second = tuple(input1.shape), tuple(input2.shape)
     if first[:-1] != second[:-1]:
-        fail(
-            ShapeError, "bilinear",
-            f"inputs must agree in all but the last size, got {first} and {second}.",
-        )  # fmt: skip
+        fail(ShapeError, "bilinear", f"inputs must agree in all but the last size, got {first} and {second}.")
     features = tuple(weight.shape)
     if not first or (first[-1], second[-1]) != features[1:]:
         fail(ShapeError, "bilinear", f"inputs {first} and {second} do not fit weight {features}.")
     given = [input1, input2, weight] if bias is None else [input1, input2, weight, bias]
     check_dtypes("bilinear", *(t._spec for t in given))
     if bias is not None and tuple(bias.shape) != features[:1]:
-        fail(
-            ShapeError, "bilinear",
-            f"bias must have shape {features[:1]}, got {tuple(bias.shape)}.",
-        )  # fmt: skip
+        fail(ShapeError, "bilinear", f"bias must have shape {features[:1]}, got {tuple(bias.shape)}.")
     dtype = weight.dtype
     if dtype in dt.HALF:  # two products and a sum are rounded once
         return F._to_dtype(bilinear(*(F._to_dtype(t, dt.float32) for t in given)), dtype)

@@ -13,13 +13,7 @@ from ..core import dtype as dt
 from ..core.errors import UnsupportedError, fail
 from ..core.layout import Spec
 from .addmm import _infer_addmm, _scaled
-from .matmul import (
-    _infer_linear,
-    _linear_weight_gradient,
-    check_rank,
-    left_gradient,
-    right_gradient,
-)
+from .matmul import _infer_linear, _linear_weight_gradient, check_rank, left_gradient, right_gradient
 from .registry import OPS, F, Op, composite, formula_op, structured
 
 # Each activation: its operator and what that is given besides the input.
@@ -58,8 +52,7 @@ def _before(name: str, g: Any, z: Any) -> Any:
 
 def _check(op: str, x: Spec, activation: str) -> None:
     if activation not in ACTIVATIONS:
-        fail(ValueError, op, f"activation must be one of {', '.join(ACTIVATIONS)}, "
-             f"got {activation!r}.")  # fmt: skip
+        fail(ValueError, op, f"activation must be one of {', '.join(ACTIVATIONS)}, got {activation!r}.")
     if x.dtype.is_complex or (activation != "relu" and x.dtype.category < dt.FLOAT):
         fail(UnsupportedError, op, f"{activation} is not implemented for {x.dtype}.")
 
@@ -76,11 +69,7 @@ def _linear_gradients(c: Any, g: Any) -> Any:
     # The sums were not kept: whoever records gradients all the time uses the twin.
     z = F.linear(c.input, c.weight, c.bias)
     gz = _before(c.activation, g, z)
-    by_input = (
-        left_gradient(gz, c.weight, c.spec("input"))
-        if c.weight.ndim == 1
-        else F.matmul(gz, c.weight)
-    )
+    by_input = left_gradient(gz, c.weight, c.spec("input")) if c.weight.ndim == 1 else F.matmul(gz, c.weight)
     by_weight = _linear_weight_gradient(gz, c.input, c.spec("weight"))
     return by_input, by_weight, None if c.bias is None else gz
 
@@ -121,8 +110,7 @@ def _addmm_gradients(c: Any, g: Any) -> Any:
 
 
 structured(
-    "_addmm_activated(Tensor input, Tensor mat1, Tensor mat2, Scalar beta, Scalar alpha, "
-    "str activation)",
+    "_addmm_activated(Tensor input, Tensor mat1, Tensor mat2, Scalar beta, Scalar alpha, str activation)",
     infer=_infer_activated,
     grad=_addmm_gradients,
     doc="`activation(beta * input + alpha * mat1 @ mat2)`, stored once.",
@@ -131,21 +119,14 @@ structured(
 
 
 @composite(name="_addmm_activated_composite", method=False, namespaces=())
-def addmm_activated_composite(
-    input: Any, mat1: Any, mat2: Any, beta: Any, alpha: Any, activation: str
-) -> Any:
+def addmm_activated_composite(input: Any, mat1: Any, mat2: Any, beta: Any, alpha: Any, activation: str) -> Any:
     """The same from single operators: what the fused kernel must agree with."""
     return activate(activation, F._addmm(input, mat1, mat2, beta, alpha))
 
 
 # torch's name has an underscore, which elsewhere marks what is not public.
-@composite(
-    out=True, method=False, namespaces=(),
-    also=("_addmm_activation", "Tensor._addmm_activation"),
-)  # fmt: skip
-def addmm_activation(
-    input: Any, mat1: Any, mat2: Any, *, beta: Any = 1, alpha: Any = 1, use_gelu: bool = False
-) -> Any:
+@composite(out=True, method=False, namespaces=(), also=("_addmm_activation", "Tensor._addmm_activation"))
+def addmm_activation(input: Any, mat1: Any, mat2: Any, *, beta: Any = 1, alpha: Any = 1, use_gelu: bool = False) -> Any:
     """`relu(beta * input + alpha * mat1 @ mat2)`, or gelu of it, without a second pass.
 
     >>> a = votive.tensor([[1.0, -1.0], [0.0, 2.0]])

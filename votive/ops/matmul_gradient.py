@@ -12,18 +12,16 @@ from ..core.errors import ShapeError, fail
 from ..core.layout import Spec
 from .registry import F, structured
 
-HIDDEN: dict[str, Any] = {
-    "method": False, "namespaces": (), "out": False, "differentiable": False, "n_out": 2,
-}  # fmt: skip
+HIDDEN: dict[str, Any] = {"method": False, "namespaces": (), "out": False, "differentiable": False, "n_out": 2}
 
 
 def _infer_gradients(grad: Spec, x: Spec, turned: bool) -> tuple[Spec, Spec]:
     if grad.ndim != 2 or x.ndim != 2 or grad.shape[0] != x.shape[0]:
         fail(
-            ShapeError, "linear",
-            f"the gradient and the input must be rows of the same number, got {grad.shape} and "
-            f"{x.shape}.",
-        )  # fmt: skip
+            ShapeError,
+            "linear",
+            f"the gradient and the input must be rows of the same number, got {grad.shape} and {x.shape}.",
+        )
     rows, cols = grad.shape[1], x.shape[1]
     by_weight = x.like((rows, cols), strides=(1, rows) if turned else None)
     return by_weight, grad.like((rows,))
@@ -41,10 +39,7 @@ structured(
 def _infer_slope(grad: Spec, weight: Spec, kept: Spec, activation: str) -> tuple[Spec, Spec]:
     shape = (grad.shape[0], weight.shape[1])
     if grad.shape[1] != weight.shape[0] or kept.shape != shape:
-        fail(
-            ShapeError, "linear",
-            f"a product of {grad.shape} and {weight.shape} does not fit {kept.shape}.",
-        )  # fmt: skip
+        fail(ShapeError, "linear", f"a product of {grad.shape} and {weight.shape} does not fit {kept.shape}.")
     return grad.like(shape), grad.like((shape[1],))
 
 

@@ -20,17 +20,16 @@ from .registry import F, composite, structured
 HIDDEN: dict[str, Any] = {"method": False, "namespaces": (), "out": False}
 
 
-def _infer(
-    x: Spec, w1: Spec, b1: Spec | None, w2: Spec, b2: Spec | None, activation: str
-) -> tuple[Spec, Spec, Spec]:
+def _infer(x: Spec, w1: Spec, b1: Spec | None, w2: Spec, b2: Spec | None, activation: str) -> tuple[Spec, Spec, Spec]:
     _check("feed_forward", x, activation)
     for weight, bias in ((w1, b1), (w2, b2)):
         if weight.ndim != 2 or (bias is not None and bias.shape != weight.shape[:1]):
             fail(
-                ShapeError, "feed_forward",
+                ShapeError,
+                "feed_forward",
                 "a weight must be a matrix and a bias have one number for each of its rows, got "
                 f"shapes {weight.shape} and {None if bias is None else bias.shape}.",
-            )  # fmt: skip
+            )
     hidden = _infer_linear(x, w1, b1)
     out = _infer_linear(hidden, w2, b2)
     # The sign of what a relu got is that of what it gave.
@@ -50,9 +49,7 @@ def _gradients(c: Any, g: Any, *_: Any) -> tuple[Any, ...]:
     return by_x, by_w1, None if b1 is None else by_b1, by_w2, None if b2 is None else by_b2
 
 
-def _gradients_apart(
-    g: Any, x: Any, w1: Any, b1: Any, w2: Any, b2: Any, activation: str
-) -> tuple[Any, ...]:
+def _gradients_apart(g: Any, x: Any, w1: Any, b1: Any, w2: Any, b2: Any, activation: str) -> tuple[Any, ...]:
     """The gradients from single operators, so that they have gradients too."""
     z = F.linear(x, w1, b1)
     gz = _before(activation, F.matmul(g, w2), z)
@@ -63,8 +60,7 @@ def _gradients_apart(
 
 
 structured(
-    "_feed_forward(Tensor input, Tensor weight1, Tensor? bias1, Tensor weight2, Tensor? bias2, "
-    "str activation)",
+    "_feed_forward(Tensor input, Tensor weight1, Tensor? bias1, Tensor weight2, Tensor? bias2, str activation)",
     infer=_infer,
     grad=_gradients,
     n_out=3,
@@ -76,8 +72,6 @@ structured(
 
 
 @composite(name="_feed_forward_composite", method=False, namespaces=())
-def feed_forward_composite(
-    input: Any, weight1: Any, bias1: Any, weight2: Any, bias2: Any, activation: str
-) -> Any:
+def feed_forward_composite(input: Any, weight1: Any, bias1: Any, weight2: Any, bias2: Any, activation: str) -> Any:
     """The same from single operators: what the fused kernels must agree with."""
     return F.linear(activate(activation, F.linear(input, weight1, bias1)), weight2, bias2)

@@ -20,17 +20,20 @@ def _matrices(op: str, a: Spec, b: Spec) -> tuple[int, int]:
         if x.ndim != 2:
             fail(ShapeError, op, f"{name} must be a matrix, got shape {x.shape}.")
     if a.shape[1] != b.shape[0]:
-        fail(
-            ShapeError, op,
-            f"inner sizes differ, {a.shape} @ {b.shape}: {a.shape[1]} != {b.shape[0]}.",
-        )  # fmt: skip
+        fail(ShapeError, op, f"inner sizes differ, {a.shape} @ {b.shape}: {a.shape[1]} != {b.shape[0]}.")
     return a.shape[0], b.shape[1]
 
 
 def _infer_scaled(
-    a: Spec, b: Spec, scale_a: Spec, scale_b: Spec, bias: Spec | None, scale_result: Spec | None,
-    out_dtype: dt.dtype, fast: bool,
-) -> Spec:  # fmt: skip
+    a: Spec,
+    b: Spec,
+    scale_a: Spec,
+    scale_b: Spec,
+    bias: Spec | None,
+    scale_result: Spec | None,
+    out_dtype: dt.dtype,
+    fast: bool,
+) -> Spec:
     op = "_scaled_mm"
     rows, cols = _matrices(op, a, b)
     known = a.dtype in dt.FLOAT8 and b.dtype in dt.FLOAT8
@@ -40,28 +43,26 @@ def _infer_scaled(
     by_rows = by_rows and scale_a.contiguous and scale_b.contiguous
     if not (known and (single or by_rows)):
         fail(
-            ValueError, op,
+            ValueError,
+            op,
             "invalid scaling: the matrices must be float8 and the scales float32, both with one "
             f"number, or contiguous with shapes ({rows}, 1) and (1, {cols}); got {a.dtype} and "
             f"{b.dtype}, scales of {scale_a.dtype} {scale_a.shape} and {scale_b.dtype} "
             f"{scale_b.shape}.",
-        )  # fmt: skip
+        )
     if bias is not None and bias.numel != cols:
         fail(ShapeError, op, f"bias must have size {cols}, got shape {bias.shape}.")
     if bias is not None and (not bias.dtype.is_floating_point or bias.dtype in dt.FLOAT8):
         fail(DtypeError, op, f"bias must be a floating-point tensor, got {bias.dtype}.")
     if out_dtype not in (*dt.FLOAT8, *dt.HALF, dt.float32):
-        fail(
-            DtypeError, op,
-            f"out_dtype must be a float8, float16, bfloat16 or float32, got {out_dtype}.",
-        )  # fmt: skip
+        fail(DtypeError, op, f"out_dtype must be a float8, float16, bfloat16 or float32, got {out_dtype}.")
     if scale_result is not None:
         if scale_result.numel != 1 or scale_result.dtype is not dt.float32:
             fail(
-                ShapeError, op,
-                "scale_result must be one float32 number, got "
-                f"{scale_result.dtype} {scale_result.shape}.",
-            )  # fmt: skip
+                ShapeError,
+                op,
+                f"scale_result must be one float32 number, got {scale_result.dtype} {scale_result.shape}.",
+            )
         if out_dtype not in dt.FLOAT8:
             fail(DtypeError, op, f"scale_result is for float8 results, out_dtype is {out_dtype}.")
     return a.like((rows, cols), dtype=out_dtype)
@@ -79,9 +80,15 @@ structured(
 # torch's names have an underscore, which elsewhere marks what is not public.
 @composite(out=True, method=False, namespaces=(), also=("_scaled_mm",))
 def scaled_mm(
-    input: Any, mat2: Any, scale_a: Any, scale_b: Any, bias: Any = None, scale_result: Any = None,
-    out_dtype: Any = None, use_fast_accum: bool = False,
-) -> Any:  # fmt: skip
+    input: Any,
+    mat2: Any,
+    scale_a: Any,
+    scale_b: Any,
+    bias: Any = None,
+    scale_result: Any = None,
+    out_dtype: Any = None,
+    use_fast_accum: bool = False,
+) -> Any:
     """Product of float8 matrices, each brought to size by its scale: one number, or one for each
     row of `input` and each column of `mat2`. `scale_result` multiplies a float8 result.
 
@@ -92,18 +99,13 @@ def scaled_mm(
             [  7.5000, 110.0000]])
     """
     kind = input.dtype if out_dtype is None else out_dtype
-    return F._scaled_product(
-        input, mat2, scale_a, scale_b, bias, scale_result, kind, bool(use_fast_accum)
-    )
+    return F._scaled_product(input, mat2, scale_a, scale_b, bias, scale_result, kind, bool(use_fast_accum))
 
 
 def _infer_whole(a: Spec, b: Spec) -> Spec:
     shape = _matrices("_int_mm", a, b)
     if a.dtype not in (dt.int8, dt.uint8) or b.dtype is not dt.int8:
-        fail(
-            DtypeError, "_int_mm",
-            f"input must be int8 or uint8 and mat2 int8, got {a.dtype} and {b.dtype}.",
-        )  # fmt: skip
+        fail(DtypeError, "_int_mm", f"input must be int8 or uint8 and mat2 int8, got {a.dtype} and {b.dtype}.")
     return a.like(shape, dtype=dt.int32)
 
 

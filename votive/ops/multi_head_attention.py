@@ -26,15 +26,11 @@ def _check_ranks(query: Any, key: Any, value: Any, padding: Any, mask: Any) -> b
         _require(False, f"query must be (L, N, E) or (L, E), got {tuple(query.shape)}.")
     batched = query.ndim == 3
     for name, x in (("key", key), ("value", value)):
-        _require(
-            x.ndim == query.ndim,
-            f"{name} must have as many dimensions as query, got {x.ndim} and {query.ndim}.",
-        )
+        _require(x.ndim == query.ndim, f"{name} must have as many dimensions as query, got {x.ndim} and {query.ndim}.")
     if padding is not None:
         want = 2 if batched else 1
         _require(
-            padding.ndim == want,
-            f"key_padding_mask needs {want} dimensions beside this query, got {padding.ndim}.",
+            padding.ndim == want, f"key_padding_mask needs {want} dimensions beside this query, got {padding.ndim}."
         )
     if mask is not None:
         _require(mask.ndim in (2, 3), f"attn_mask needs 2 or 3 dimensions, got {mask.ndim}.")
@@ -80,14 +76,11 @@ def _projections(query: Any, key: Any, value: Any, weights: Any, bias: Any) -> t
     return tuple(F.linear(x, w, b) for x, w, b in given)
 
 
-def _in_weights(
-    query: Any, key: Any, value: Any, packed: Any, separate: tuple[Any, Any, Any] | None
-) -> Any:
+def _in_weights(query: Any, key: Any, value: Any, packed: Any, separate: tuple[Any, Any, Any] | None) -> Any:
     """The three projection matrices, from one that holds them all or as they are given."""
     if separate is None:
         _require(
-            key.shape == value.shape,
-            f"key and value differ in shape, {tuple(key.shape)} and {tuple(value.shape)}.",
+            key.shape == value.shape, f"key and value differ in shape, {tuple(key.shape)} and {tuple(value.shape)}."
         )
         _require(packed is not None, "in_proj_weight is missing.")
         return packed.chunk(3)
@@ -166,9 +159,7 @@ def multi_head_attention_forward(
     batched = _check_ranks(query, key, value, key_padding_mask, attn_mask)
     if attn_mask is not None and key_padding_mask is not None:
         if attn_mask.dtype is not key_padding_mask.dtype:
-            warnings.warn(
-                f"{OP}: attn_mask and key_padding_mask differ in dtype; use one.", stacklevel=2
-            )
+            warnings.warn(f"{OP}: attn_mask and key_padding_mask differ in dtype; use one.", stacklevel=2)
     if not batched:
         query, key, value = (x.unsqueeze(1) for x in (query, key, value))
         if key_padding_mask is not None:

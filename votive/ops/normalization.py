@@ -46,9 +46,7 @@ def _grad_layer(c: Any, g: Any, *_: Any) -> tuple[Any, ...]:
     if mode.grad:
         return F._layer_norm_backward_composite(g, c.input, c.weight, c.dims, c.eps)
     wants = c.needs("weight") or c.needs("bias")
-    return F._layer_norm_backward(
-        g, c.input, c.out1, c.out2, c.weight, c.dims, c.needs("input"), wants
-    )
+    return F._layer_norm_backward(g, c.input, c.out1, c.out2, c.weight, c.dims, c.needs("input"), wants)
 
 
 structured(
@@ -82,9 +80,7 @@ def layer_norm_composite(input: Any, weight: Any, bias: Any, dims: int, eps: flo
 
 
 @composite(method=False, namespaces=(), name="_layer_norm_backward_composite")
-def layer_norm_backward_composite(
-    grad: Any, input: Any, weight: Any, dims: int, eps: float
-) -> tuple[Any, Any, Any]:
+def layer_norm_backward_composite(grad: Any, input: Any, weight: Any, dims: int, eps: float) -> tuple[Any, Any, Any]:
     """The gradients of layer_norm from single operators, so that they have gradients too."""
     over = _trailing(input, dims)
     x, rstd = standardise(widened(input), over, eps)
@@ -103,18 +99,12 @@ def _normalized(op: str, input: Any, normalized_shape: Any) -> tuple[int, ...]:
     have = tuple(input.shape)
     if len(shape) > len(have) or have[len(have) - len(shape) :] != shape:
         short = op == "rms_norm" and len(shape) > len(have)
-        fail(
-            ValueError if short else ShapeError,
-            op,
-            f"the input must end in sizes {shape}, got shape {have}.",
-        )
+        fail(ValueError if short else ShapeError, op, f"the input must end in sizes {shape}, got shape {have}.")
     return shape
 
 
 @composite(namespaces=NN, method=False)
-def layer_norm(
-    input: Any, normalized_shape: Any, weight: Any = None, bias: Any = None, eps: float = 1e-5
-) -> Any:
+def layer_norm(input: Any, normalized_shape: Any, weight: Any = None, bias: Any = None, eps: float = 1e-5) -> Any:
     """`(x - mean) / sqrt(var + eps) * weight + bias` over the last dimensions.
 
     >>> votive.nn.functional.layer_norm(votive.tensor([[1.0, 2.0, 3.0]]), (3,))
@@ -148,9 +138,7 @@ def torch_layer_norm(
 def _grad_rms(c: Any, g: Any, *_: Any) -> tuple[Any, ...]:
     if mode.grad:
         return F._rms_norm_backward_composite(g, c.input, c.weight, c.dims, c.eps)
-    return F._rms_norm_backward(
-        g, c.input, c.out1, c.weight, c.dims, c.needs("input"), c.needs("weight")
-    )
+    return F._rms_norm_backward(g, c.input, c.out1, c.weight, c.dims, c.needs("input"), c.needs("weight"))
 
 
 structured(
@@ -190,9 +178,7 @@ def rms_norm_composite(input: Any, weight: Any, dims: int, eps: float) -> Any:
 
 
 @composite(method=False, namespaces=(), name="_rms_norm_backward_composite")
-def rms_norm_backward_composite(
-    grad: Any, input: Any, weight: Any, dims: int, eps: float
-) -> tuple[Any, Any]:
+def rms_norm_backward_composite(grad: Any, input: Any, weight: Any, dims: int, eps: float) -> tuple[Any, Any]:
     """The gradients of rms_norm from single operators, so that they have gradients too."""
     over = _trailing(input, dims)
     x, rstd = _rms(widened(input), over, eps)
@@ -202,9 +188,7 @@ def rms_norm_backward_composite(
 
 
 @composite(namespaces=NN, method=False, also=("rms_norm",))
-def rms_norm(
-    input: Any, normalized_shape: Any, weight: Any = None, eps: float | None = None
-) -> Any:
+def rms_norm(input: Any, normalized_shape: Any, weight: Any = None, eps: float | None = None) -> Any:
     """`x / sqrt(mean(x^2) + eps) * weight` over the last dimensions.
 
     >>> votive.nn.functional.rms_norm(votive.tensor([[3.0, 4.0]]), (2,))
@@ -226,9 +210,7 @@ def rms_norm(
 
 
 @composite(namespaces=NN, method=False)
-def local_response_norm(
-    input: Any, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0
-) -> Any:
+def local_response_norm(input: Any, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0) -> Any:
     """`x / (k + alpha * mean of x^2 over `size` neighbouring channels) ** beta`.
 
     Krizhevsky et al. 2012, "ImageNet Classification with Deep Convolutional Neural Networks",
@@ -250,8 +232,7 @@ def local_response_norm(
     squares = input * input
     n, _, *rest = input.shape
     before, after = (
-        F.zeros((n, m, *rest), dtype=squares.dtype, device=squares.device)
-        for m in (size // 2, (size - 1) // 2)
+        F.zeros((n, m, *rest), dtype=squares.dtype, device=squares.device) for m in (size // 2, (size - 1) // 2)
     )
     windows = F.cat([before, squares, after], 1).unfold(1, size, 1)
     if input.dtype.is_floating_point:

@@ -19,11 +19,7 @@ from .registry import structured
 def _writes(schema: str, doc: str) -> None:
     """Declare a step that gives nothing back and writes every list except the gradients."""
     name = schema[: schema.index("(")]
-    lists = [
-        part.split()[1]
-        for part in schema[len(name) + 1 :].split(", ")
-        if part.startswith("Tensor[]")
-    ]
+    lists = [part.split()[1] for part in schema[len(name) + 1 :].split(", ") if part.startswith("Tensor[]")]
 
     def infer(*args: Any) -> tuple[Spec, ...]:
         params, grads = args[0], args[1]
@@ -35,19 +31,22 @@ def _writes(schema: str, doc: str) -> None:
             fail(ShapeError, name, f"{len(params)} parameters, but {len(grads)} gradients.")
         for p, g in zip(params, grads, strict=True):
             if p.shape != g.shape:
-                fail(
-                    ShapeError, name,
-                    f"a parameter of shape {p.shape} got a gradient of shape {g.shape}.",
-                )  # fmt: skip
+                fail(ShapeError, name, f"a parameter of shape {p.shape} got a gradient of shape {g.shape}.")
             if not p.dtype.is_inexact:
                 fail(DtypeError, name, f"parameters must be floating-point, got {p.dtype}.")
         return ()
 
     structured(
-        schema, infer=infer, doc=doc, differentiable=False, n_out=0,
+        schema,
+        infer=infer,
+        doc=doc,
+        differentiable=False,
+        n_out=0,
         mutates=tuple(n for n in lists if n != "grads"),
-        method=False, namespaces=(), out=False,
-    )  # fmt: skip
+        method=False,
+        namespaces=(),
+        out=False,
+    )
 
 
 # What a GradScaler leaves to the step: gradients are divided by `grad_scale`, in place too, and
@@ -128,10 +127,15 @@ def _infer_average(averages: Any, values: Any, weight: Any) -> tuple[Spec, ...]:
 
 structured(
     "_average_step(Tensor[] averages, Tensor[] values, Scalar weight)",
-    infer=_infer_average, differentiable=False, n_out=0, mutates=("averages",),
-    method=False, namespaces=(), out=False,
+    infer=_infer_average,
+    differentiable=False,
+    n_out=0,
+    mutates=("averages",),
+    method=False,
+    namespaces=(),
+    out=False,
     doc="Move running averages towards values: average + weight * (value - average).",
-)  # fmt: skip
+)
 
 
 _CHECK = "_amp_foreach_non_finite_check_and_unscale_"
@@ -140,10 +144,7 @@ _CHECK = "_amp_foreach_non_finite_check_and_unscale_"
 def _infer_check(grads: Any, found_inf: Spec, inv_scale: Spec) -> tuple[Spec, ...]:
     for name, x in (("found_inf", found_inf), ("inv_scale", inv_scale)):
         if x.numel != 1 or x.dtype is not dt.float32:
-            fail(
-                RuntimeError, _CHECK,
-                f"{name} must be a float32 tensor of one element, got {x.dtype} of {x.shape}.",
-            )  # fmt: skip
+            fail(RuntimeError, _CHECK, f"{name} must be a float32 tensor of one element, got {x.dtype} of {x.shape}.")
     for g in grads:
         if not g.dtype.is_floating_point:
             fail(DtypeError, _CHECK, f"gradients must be floating-point, got {g.dtype}.")
@@ -152,10 +153,15 @@ def _infer_check(grads: Any, found_inf: Spec, inv_scale: Spec) -> tuple[Spec, ..
 
 structured(
     f"{_CHECK}(Tensor[] grads, Tensor found_inf, Tensor inv_scale)",
-    infer=_infer_check, differentiable=False, n_out=0, mutates=("grads", "found_inf"),
-    method=False, namespaces=(), out=False,
+    infer=_infer_check,
+    differentiable=False,
+    n_out=0,
+    mutates=("grads", "found_inf"),
+    method=False,
+    namespaces=(),
+    out=False,
     doc="Multiply gradients by a number in place; sets found_inf to 1 if one was inf or NaN.",
-)  # fmt: skip
+)
 
 
 def _infer_update(scale: Spec, tracker: Spec, found_inf: Spec, *numbers: Any) -> tuple[Spec, ...]:
@@ -163,19 +169,25 @@ def _infer_update(scale: Spec, tracker: Spec, found_inf: Spec, *numbers: Any) ->
     for name, (x, dtype) in zip(("scale", "growth_tracker", "found_inf"), wanted, strict=True):
         if x.numel != 1 or x.dtype is not dtype:
             fail(
-                RuntimeError, "_amp_update_scale_",
+                RuntimeError,
+                "_amp_update_scale_",
                 f"{name} must be a {dtype} tensor of one element, got {x.dtype} of {x.shape}.",
-            )  # fmt: skip
+            )
     return ()
 
 
 structured(
     "_amp_update_scale_(Tensor scale, Tensor growth_tracker, Tensor found_inf, "
     "Scalar growth_factor, Scalar backoff_factor, Scalar growth_interval)",
-    infer=_infer_update, differentiable=False, n_out=0, mutates=("scale", "growth_tracker"),
-    method=False, namespaces=(), out=False,
+    infer=_infer_update,
+    differentiable=False,
+    n_out=0,
+    mutates=("scale", "growth_tracker"),
+    method=False,
+    namespaces=(),
+    out=False,
     doc="Shrink a scale where found_inf is not zero; else count, and let it grow at an interval.",
-)  # fmt: skip
+)
 
 
 def _infer_scale(tensors: Any, factor: Spec) -> tuple[Spec, ...]:
@@ -184,19 +196,25 @@ def _infer_scale(tensors: Any, factor: Spec) -> tuple[Spec, ...]:
             fail(DtypeError, "scale_", f"tensors must be floating-point, got {t.dtype}.")
         if has_overlap(t.shape, t.strides):
             fail(
-                RuntimeError, "scale_",
+                RuntimeError,
+                "scale_",
                 "more than one element of a written-to tensor refers to a single memory location; "
                 "clone() the tensor first.",
-            )  # fmt: skip
+            )
     return ()
 
 
 structured(
     "_scale_(Tensor[] tensors, Tensor factor)",
-    infer=_infer_scale, differentiable=False, n_out=0, mutates=("tensors",),
-    method=False, namespaces=(), out=False,
+    infer=_infer_scale,
+    differentiable=False,
+    n_out=0,
+    mutates=("tensors",),
+    method=False,
+    namespaces=(),
+    out=False,
     doc="Multiply tensors by a 0-d tensor in place.",
-)  # fmt: skip
+)
 
 
 def _infer_total_norm(tensors: Any, ord: float) -> Spec:
@@ -204,21 +222,26 @@ def _infer_total_norm(tensors: Any, ord: float) -> Spec:
     for t in tensors:
         if not t.dtype.is_inexact or t.dtype in dt.FLOAT8:
             fail(
-                DtypeError, "linalg.vector_norm",
+                DtypeError,
+                "linalg.vector_norm",
                 f"takes floating-point and complex tensors, got {t.dtype}; cast it with .to().",
-            )  # fmt: skip
+            )
         if (ord < 0 or ord == math.inf) and t.numel == 0:
             fail(
-                ShapeError, "linalg.vector_norm",
+                ShapeError,
+                "linalg.vector_norm",
                 f"the norm of order {ord} has no value for no elements, got shape {t.shape}.",
-            )  # fmt: skip
+            )
         kind = promote_types(kind, t.dtype.to_real())
     return Spec(Layout(()), kind, tensors[0].device)
 
 
 structured(
     "_total_norm(Tensor[] tensors, float ord)",
-    infer=_infer_total_norm, differentiable=False,
-    method=False, namespaces=(), out=False,
+    infer=_infer_total_norm,
+    differentiable=False,
+    method=False,
+    namespaces=(),
+    out=False,
     doc="The norm of the norms of tensors, each of which is rounded to its tensor's type.",
-)  # fmt: skip
+)

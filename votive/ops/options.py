@@ -59,10 +59,11 @@ def check_pinning(op: str) -> None:
         _ = BACKENDS["cuda"]
     except RuntimeError as e:
         fail(
-            RuntimeError, op,
+            RuntimeError,
+            op,
             "pin_memory requires a CUDA or other accelerator backend; no pinned memory allocator "
             f"is available on this system ({str(e).rstrip('.')}).",
-        )  # fmt: skip
+        )
 
 
 def finish(t: Any, requires_grad: bool, pin_memory: Any = False) -> Any:

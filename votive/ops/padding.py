@@ -33,17 +33,21 @@ structured(
     "_pad(Tensor input, int[] pad, str mode)",
     infer=_infer,
     grad={"input": lambda c, g: F._pad_transpose(g, c.shape("input"), c.pad, c.mode)},
-    method=False, namespaces=(), out=False,
+    method=False,
+    namespaces=(),
+    out=False,
     doc="Every padded position filled from the position that `mode` names.",
-)  # fmt: skip
+)
 
 structured(
     "_pad_transpose(Tensor input, int[] size, int[] pad, str mode)",
     infer=lambda x, size, pad, mode: like_input(x, size),
     grad={"input": lambda c, g: F._pad(g, c.pad, c.mode)},
-    method=False, namespaces=(), out=False,
+    method=False,
+    namespaces=(),
+    out=False,
     doc="Every position collects the sum of those that `_pad` fills from it.",
-)  # fmt: skip
+)
 
 
 def _check(shape: Shape, pad: Shape, mode: str) -> None:
@@ -56,24 +60,21 @@ def _check(shape: Shape, pad: Shape, mode: str) -> None:
         if mode == "circular":
             if max(before, after) > size:
                 fail(
-                    RuntimeError, "pad",
-                    f"circular padding ({before}, {after}) wraps around dimension {d} of size "
-                    f"{size} more than once.",
-                )  # fmt: skip
+                    RuntimeError,
+                    "pad",
+                    f"circular padding ({before}, {after}) wraps around dimension {d} of size {size} more than once.",
+                )
             least = 0
         else:
             if mode == "reflect" and max(before, after) >= size:
                 fail(
-                    RuntimeError, "pad",
-                    f"reflect padding ({before}, {after}) must be smaller than the size {size} of "
-                    f"dimension {d}.",
-                )  # fmt: skip
+                    RuntimeError,
+                    "pad",
+                    f"reflect padding ({before}, {after}) must be smaller than the size {size} of dimension {d}.",
+                )
             least = 1
         if new < least:
-            fail(
-                RuntimeError, "pad",
-                f"padding ({before}, {after}) leaves {new} of {size} elements of dimension {d}.",
-            )  # fmt: skip
+            fail(RuntimeError, "pad", f"padding ({before}, {after}) leaves {new} of {size} elements of dimension {d}.")
 
 
 @composite(namespaces=NN, method=False)
@@ -90,10 +91,7 @@ def pad(input: Any, pad: Any, mode: str = "constant", value: Any = None) -> Any:
         raise TypeError(f"pad: pad must be a tuple of integers, got {type(pad).__name__}.")
     amounts = ints("pad", "pad", pad)
     if len(amounts) % 2 or len(amounts) > 2 * input.ndim:
-        fail(
-            RuntimeError, "pad",
-            f"pad needs a pair for each of at most {input.ndim} dimensions, got {amounts}.",
-        )  # fmt: skip
+        fail(RuntimeError, "pad", f"pad needs a pair for each of at most {input.ndim} dimensions, got {amounts}.")
     if mode == "constant":
         return F.constant_pad_nd(input, amounts, 0 if value is None else value)
     if value is not None and value != 0:
@@ -101,10 +99,10 @@ def pad(input: Any, pad: Any, mode: str = "constant", value: Any = None) -> Any:
     padded = len(amounts) // 2
     if padded not in (1, 2, 3) or input.ndim not in (padded + 1, padded + 2):
         fail(
-            UnsupportedError, "pad",
-            f"mode {mode!r} pads the last 1 of 2-3, 2 of 3-4 or 3 of 4-5 dimensions, got {padded} "
-            f"of {input.ndim}.",
-        )  # fmt: skip
+            UnsupportedError,
+            "pad",
+            f"mode {mode!r} pads the last 1 of 2-3, 2 of 3-4 or 3 of 4-5 dimensions, got {padded} of {input.ndim}.",
+        )
     if mode not in MODES:
         fail(UnsupportedError, "pad", f"mode must be constant or one of {MODES}, got {mode!r}.")
     shape = tuple(input.shape)

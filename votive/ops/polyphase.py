@@ -21,16 +21,13 @@ def _check(x: Spec, kernel: Spec) -> None:
     if not x.dtype.is_floating_point or x.dtype in dt.FLOAT8:
         fail(UnsupportedError, "polyphase", f"takes floating-point signals, got {x.dtype}.")
     if kernel.dtype is not x.dtype:
-        fail(
-            DtypeError, "resample",
-            f"the signal is {x.dtype}, the kernel {kernel.dtype}; give both one type.",
-        )  # fmt: skip
+        fail(DtypeError, "resample", f"the signal is {x.dtype}, the kernel {kernel.dtype}; give both one type.")
     if x.ndim != 2 or kernel.ndim != 2:
         fail(
-            ShapeError, "polyphase",
-            f"needs signals (signal, time) and a kernel (phase, tap), got {x.shape} and "
-            f"{kernel.shape}.",
-        )  # fmt: skip
+            ShapeError,
+            "polyphase",
+            f"needs signals (signal, time) and a kernel (phase, tap), got {x.shape} and {kernel.shape}.",
+        )
 
 
 def _infer(x: Spec, kernel: Spec, orig: int, offset: int, length: int) -> Spec:
@@ -42,9 +39,7 @@ structured(
     "_polyphase(Tensor input, Tensor kernel, int orig, int offset, int length)",
     infer=_infer,
     grad={
-        "input": lambda c, g: F._polyphase_transposed(
-            g, c.kernel, c.orig, c.offset, c.input.shape[1]
-        ),
+        "input": lambda c, g: F._polyphase_transposed(g, c.kernel, c.orig, c.offset, c.input.shape[1]),
         "kernel": lambda c, g: F._polyphase_products(
             g, c.input, c.orig, c.offset, c.kernel.shape[0], c.kernel.shape[1]
         ),
@@ -76,9 +71,7 @@ structured(
     infer=_infer_products,
     grad={
         "grad": lambda c, g: F._polyphase(c.input, g, c.orig, c.offset, c.grad.shape[1]),
-        "input": lambda c, g: F._polyphase_transposed(
-            c.grad, g, c.orig, c.offset, c.input.shape[1]
-        ),
+        "input": lambda c, g: F._polyphase_transposed(c.grad, g, c.orig, c.offset, c.input.shape[1]),
     },
     doc="What each tap of the kernel of `_polyphase` receives.",
     **HIDDEN,

@@ -33,51 +33,56 @@ def _infer_max(x: Spec, size: Shape, *geometry: Any) -> tuple[Spec, Spec]:
 
 
 structured(
-    "_max_pool(Tensor input, int[] size, int[] kernel, int[] stride, int[] padding, "
-    "int[] dilation)",
+    "_max_pool(Tensor input, int[] size, int[] kernel, int[] stride, int[] padding, int[] dilation)",
     infer=_infer_max,
-    grad={
-        "input": lambda c, g, _: put_back(g, c.out1, c.shape("input"), len(c.kernel))
-    },
-    n_out=2, method=False, namespaces=(), out=False,
+    grad={"input": lambda c, g, _: put_back(g, c.out1, c.shape("input"), len(c.kernel))},
+    n_out=2,
+    method=False,
+    namespaces=(),
+    out=False,
     doc="The largest value of each of `size` windows and its flat position; NaN is the largest.",
-)  # fmt: skip
+)
 
 structured(
-    "_max_pool_values(Tensor input, int[] size, int[] kernel, int[] stride, int[] padding, "
-    "int[] dilation)",
+    "_max_pool_values(Tensor input, int[] size, int[] kernel, int[] stride, int[] padding, int[] dilation)",
     infer=lambda x, *geometry: _infer_max(x, *geometry)[0],
     grad={
         "input": lambda c, g: put_back(
-            g, F._max_pool(c.input, c.size, c.kernel, c.stride, c.padding, c.dilation)[1],
-            c.shape("input"), len(c.kernel),
+            g,
+            F._max_pool(c.input, c.size, c.kernel, c.stride, c.padding, c.dilation)[1],
+            c.shape("input"),
+            len(c.kernel),
         )
     },
-    method=False, namespaces=(), out=False,
+    method=False,
+    namespaces=(),
+    out=False,
     doc="The largest value of each of `size` windows; NaN is the largest.",
-)  # fmt: skip
+)
 
 structured(
     "_max_pool_transpose(Tensor input, Tensor index, int[] size)",
     infer=lambda x, index, size: like_input(x, (*x.shape[: -len(size)], *size)),
     grad={"input": lambda c, g: _taken(g, c.index, len(c.size)), "index": None},
-    method=False, namespaces=(), out=False,
+    method=False,
+    namespaces=(),
+    out=False,
     doc="Values added to zeros where `index` says, counted within the last dimensions.",
-)  # fmt: skip
+)
 
 structured(
-    "_avg_pool(Tensor input, int[] size, int[] kernel, int[] stride, int[] padding, "
-    "bool include_pad, int? divisor)",
+    "_avg_pool(Tensor input, int[] size, int[] kernel, int[] stride, int[] padding, bool include_pad, int? divisor)",
     infer=lambda x, size, *geometry: like_input(x, (*x.shape[: -len(size)], *size)),
     grad={
         "input": lambda c, g: F._avg_pool_transpose(
-            g, c.shape("input")[-len(c.kernel) :], c.kernel, c.stride, c.padding, c.include_pad,
-            c.divisor,
+            g, c.shape("input")[-len(c.kernel) :], c.kernel, c.stride, c.padding, c.include_pad, c.divisor
         )
     },
-    method=False, namespaces=(), out=False,
+    method=False,
+    namespaces=(),
+    out=False,
     doc="The mean of each of `size` windows, or their sum divided by `divisor`.",
-)  # fmt: skip
+)
 
 structured(
     "_avg_pool_transpose(Tensor input, int[] size, int[] kernel, int[] stride, int[] padding, "
@@ -85,23 +90,24 @@ structured(
     infer=lambda x, size, *geometry: like_input(x, (*x.shape[: -len(size)], *size)),
     grad={
         "input": lambda c, g: F._avg_pool(
-            g, c.shape("input")[-len(c.kernel) :], c.kernel, c.stride, c.padding, c.include_pad,
-            c.divisor,
+            g, c.shape("input")[-len(c.kernel) :], c.kernel, c.stride, c.padding, c.include_pad, c.divisor
         )
     },
-    method=False, namespaces=(), out=False,
+    method=False,
+    namespaces=(),
+    out=False,
     doc="Each value's share of the mean given back to every element of its window.",
-)  # fmt: skip
+)
 
 
 def check_input(op: str, x: Any, n: int) -> None:
     """Raise unless `x` is (N, C, *n sizes) or (C, *n sizes), empty at most in its batch."""
     if x.ndim not in (n + 1, n + 2) or 0 in tuple(x.shape)[-n - 1 :]:
         fail(
-            RuntimeError, op,
-            f"input must have {n + 1} or {n + 2} dimensions, empty only in the batch, got shape "
-            f"{tuple(x.shape)}.",
-        )  # fmt: skip
+            RuntimeError,
+            op,
+            f"input must have {n + 1} or {n + 2} dimensions, empty only in the batch, got shape {tuple(x.shape)}.",
+        )
 
 
 def _geometry(
@@ -128,18 +134,22 @@ def _geometry(
         if ceil_mode and (places - 1) * s >= i + p:
             places -= 1
         if places < 1:
-            fail(
-                RuntimeError, op,
-                f"a window of size {reach} does not fit into size {i} with padding {p}.",
-            )  # fmt: skip
+            fail(RuntimeError, op, f"a window of size {reach} does not fit into size {i} with padding {p}.")
         size.append(places)
     return tuple(size), kernel, stride, padding, dilation
 
 
 def _max_pool(
-    op: str, n: int, input: Any, kernel: Any, stride: Any, padding: Any, dilation: Any,
-    ceil_mode: bool, return_indices: bool,
-) -> Any:  # fmt: skip
+    op: str,
+    n: int,
+    input: Any,
+    kernel: Any,
+    stride: Any,
+    padding: Any,
+    dilation: Any,
+    ceil_mode: bool,
+    return_indices: bool,
+) -> Any:
     if input.dtype.is_complex or input.dtype in (dt.bool_, *dt.FLOAT8, *dt.BAREBONES):
         fail(UnsupportedError, op, f"not implemented for {input.dtype}.")
     geometry = _geometry(op, n, input, kernel, stride, padding, dilation, ceil_mode)
@@ -166,9 +176,7 @@ def max_pool1d(
     >>> votive.nn.functional.max_pool1d(votive.tensor([[[3.0, 1.0, 2.0, 5.0]]]), 2)
     tensor([[[3., 5.]]])
     """
-    return _max_pool(
-        "max_pool1d", 1, input, kernel_size, stride, padding, dilation, ceil_mode, return_indices
-    )
+    return _max_pool("max_pool1d", 1, input, kernel_size, stride, padding, dilation, ceil_mode, return_indices)
 
 
 @composite(namespaces=NN, method=False, also=("max_pool2d",))
@@ -186,9 +194,7 @@ def max_pool2d(
     >>> votive.nn.functional.max_pool2d(votive.tensor([[[3.0, 1.0], [2.0, 5.0]]]), (2, 1))
     tensor([[[3., 5.]]])
     """
-    return _max_pool(
-        "max_pool2d", 2, input, kernel_size, stride, padding, dilation, ceil_mode, return_indices
-    )
+    return _max_pool("max_pool2d", 2, input, kernel_size, stride, padding, dilation, ceil_mode, return_indices)
 
 
 @composite(namespaces=NN, method=False, also=("max_pool3d",))
@@ -206,22 +212,25 @@ def max_pool3d(
     >>> votive.nn.functional.max_pool3d(votive.arange(8.0).view(1, 2, 2, 2), 2)
     tensor([[[[7.]]]])
     """
-    return _max_pool(
-        "max_pool3d", 3, input, kernel_size, stride, padding, dilation, ceil_mode, return_indices
-    )
+    return _max_pool("max_pool3d", 3, input, kernel_size, stride, padding, dilation, ceil_mode, return_indices)
 
 
 def _avg_pool(
-    op: str, n: int, input: Any, kernel: Any, stride: Any, padding: Any,
-    ceil_mode: bool, count_include_pad: bool, divisor: Any = None,
-) -> Any:  # fmt: skip
+    op: str,
+    n: int,
+    input: Any,
+    kernel: Any,
+    stride: Any,
+    padding: Any,
+    ceil_mode: bool,
+    count_include_pad: bool,
+    divisor: Any = None,
+) -> Any:
     if not (input.dtype is dt.int64 or input.dtype.is_floating_point) or input.dtype in dt.FLOAT8:
         fail(UnsupportedError, op, f"not implemented for {input.dtype}.")
     if divisor == 0:
         fail(RuntimeError, op, "divisor_override must not be zero.")
-    size, kernel, stride, padding, _ = _geometry(
-        op, n, input, kernel, stride, padding, 1, ceil_mode
-    )
+    size, kernel, stride, padding, _ = _geometry(op, n, input, kernel, stride, padding, 1, ceil_mode)
     return F._avg_pool(input, size, kernel, stride, padding, count_include_pad, divisor)
 
 
@@ -239,9 +248,7 @@ def avg_pool1d(
     >>> votive.nn.functional.avg_pool1d(votive.tensor([[[3.0, 1.0, 2.0, 5.0]]]), 2)
     tensor([[[2.0000, 3.5000]]])
     """
-    return _avg_pool(
-        "avg_pool1d", 1, input, kernel_size, stride, padding, ceil_mode, count_include_pad
-    )
+    return _avg_pool("avg_pool1d", 1, input, kernel_size, stride, padding, ceil_mode, count_include_pad)
 
 
 @composite(namespaces=NN, method=False, out=True)
@@ -260,9 +267,8 @@ def avg_pool2d(
     tensor([[[2.7500]]])
     """
     return _avg_pool(
-        "avg_pool2d", 2, input, kernel_size, stride, padding, ceil_mode, count_include_pad,
-        divisor_override,
-    )  # fmt: skip
+        "avg_pool2d", 2, input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override
+    )
 
 
 @composite(namespaces=NN, method=False, out=True)
@@ -281,14 +287,11 @@ def avg_pool3d(
     tensor([[[[3.5000]]]])
     """
     return _avg_pool(
-        "avg_pool3d", 3, input, kernel_size, stride, padding, ceil_mode, count_include_pad,
-        divisor_override,
-    )  # fmt: skip
+        "avg_pool3d", 3, input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override
+    )
 
 
-def _lp_pool(
-    op: str, n: int, input: Any, norm_type: float, kernel: Any, stride: Any, ceil_mode: bool
-) -> Any:
+def _lp_pool(op: str, n: int, input: Any, norm_type: float, kernel: Any, stride: Any, ceil_mode: bool) -> Any:
     kernel = per_dim(op, "kernel_size", kernel, n)
     if abs(norm_type) == math.inf:
         sign = 1 if norm_type > 0 else -1
@@ -298,9 +301,7 @@ def _lp_pool(
 
 
 @composite(namespaces=NN, method=False)
-def lp_pool1d(
-    input: Any, norm_type: float, kernel_size: Any, stride: Any = None, ceil_mode: bool = False
-) -> Any:
+def lp_pool1d(input: Any, norm_type: float, kernel_size: Any, stride: Any = None, ceil_mode: bool = False) -> Any:
     """`(sum of x^p)^(1/p)` of each window over the last dimension.
 
     >>> votive.nn.functional.lp_pool1d(votive.tensor([[[3.0, 4.0]]]), 2, 2)
@@ -310,9 +311,7 @@ def lp_pool1d(
 
 
 @composite(namespaces=NN, method=False)
-def lp_pool2d(
-    input: Any, norm_type: float, kernel_size: Any, stride: Any = None, ceil_mode: bool = False
-) -> Any:
+def lp_pool2d(input: Any, norm_type: float, kernel_size: Any, stride: Any = None, ceil_mode: bool = False) -> Any:
     """`(sum of x^p)^(1/p)` of each window over the last two dimensions.
 
     >>> votive.nn.functional.lp_pool2d(votive.ones(1, 2, 2), 2, 2)
@@ -322,9 +321,7 @@ def lp_pool2d(
 
 
 @composite(namespaces=NN, method=False)
-def lp_pool3d(
-    input: Any, norm_type: float, kernel_size: Any, stride: Any = None, ceil_mode: bool = False
-) -> Any:
+def lp_pool3d(input: Any, norm_type: float, kernel_size: Any, stride: Any = None, ceil_mode: bool = False) -> Any:
     """`(sum of x^p)^(1/p)` of each window over the last three dimensions.
 
     >>> votive.nn.functional.lp_pool3d(votive.ones(1, 2, 2, 2), 3, 2)
@@ -333,14 +330,9 @@ def lp_pool3d(
     return _lp_pool("lp_pool3d", 3, input, norm_type, kernel_size, stride, ceil_mode)
 
 
-def _unpooled_size(
-    op: str, shape: Shape, kernel: Shape, stride: Shape, padding: Shape, given: Any
-) -> Shape:
+def _unpooled_size(op: str, shape: Shape, kernel: Shape, stride: Shape, padding: Shape, given: Any) -> Shape:
     n = len(kernel)
-    natural = tuple(
-        (i - 1) * s + k - 2 * p
-        for i, k, s, p in zip(shape[-n:], kernel, stride, padding, strict=True)
-    )
+    natural = tuple((i - 1) * s + k - 2 * p for i, k, s, p in zip(shape[-n:], kernel, stride, padding, strict=True))
     if given is None:
         return natural
     size = tuple(given)[2:] if len(given) == n + 2 else tuple(given)
@@ -348,16 +340,11 @@ def _unpooled_size(
         fail(ValueError, op, f"output_size must have {n} or {n + 2} elements, got {size}.")
     for want, usual, s in zip(size, natural, stride, strict=True):
         if not usual - s < want < usual + s:
-            fail(
-                ValueError, op,
-                f"output_size {size} must be within stride {stride} of {natural}.",
-            )  # fmt: skip
+            fail(ValueError, op, f"output_size {size} must be within stride {stride} of {natural}.")
     return size
 
 
-def _max_unpool(
-    op: str, n: int, input: Any, indices: Any, kernel: Any, stride: Any, padding: Any, size: Any
-) -> Any:
+def _max_unpool(op: str, n: int, input: Any, indices: Any, kernel: Any, stride: Any, padding: Any, size: Any) -> Any:
     kernel = per_dim(op, "kernel_size", kernel, n)
     stride = kernel if stride is None else per_dim(op, "stride", stride, n)
     padding, shape = per_dim(op, "padding", padding, n), tuple(input.shape)
@@ -367,10 +354,7 @@ def _max_unpool(
     if input.ndim not in (n + 1, n + 2) or 0 in shape[1:]:
         check_input(op, input, n)
     if shape != tuple(indices.shape):
-        fail(
-            RuntimeError, op,
-            f"indices must have the shape of input {shape}, got {tuple(indices.shape)}.",
-        )  # fmt: skip
+        fail(RuntimeError, op, f"indices must have the shape of input {shape}, got {tuple(indices.shape)}.")
     lead, places = shape[:-n], math.prod(shape[-n:])
     zeros = F.zeros((*lead, math.prod(size)), dtype=input.dtype, device=input.device)
     index, values = F.reshape(indices, (*lead, places)), F.reshape(input, (*lead, places))
@@ -379,12 +363,7 @@ def _max_unpool(
 
 @composite(namespaces=NN, method=False)
 def max_unpool1d(
-    input: Any,
-    indices: Any,
-    kernel_size: Any,
-    stride: Any = None,
-    padding: Any = 0,
-    output_size: Any = None,
+    input: Any, indices: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, output_size: Any = None
 ) -> Any:
     """Values put where max_pool1d found them, with zeros elsewhere.
 
@@ -397,12 +376,7 @@ def max_unpool1d(
 
 @composite(namespaces=NN, method=False)
 def max_unpool2d(
-    input: Any,
-    indices: Any,
-    kernel_size: Any,
-    stride: Any = None,
-    padding: Any = 0,
-    output_size: Any = None,
+    input: Any, indices: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, output_size: Any = None
 ) -> Any:
     """Values put where max_pool2d found them, with zeros elsewhere.
 
@@ -415,12 +389,7 @@ def max_unpool2d(
 
 @composite(namespaces=NN, method=False)
 def max_unpool3d(
-    input: Any,
-    indices: Any,
-    kernel_size: Any,
-    stride: Any = None,
-    padding: Any = 0,
-    output_size: Any = None,
+    input: Any, indices: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, output_size: Any = None
 ) -> Any:
     """Values put where max_pool3d found them, with zeros elsewhere.
 

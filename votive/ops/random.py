@@ -50,13 +50,15 @@ _distribution("geometric", "Scalar p", "Trials up to the first success.")
 _distribution("random", "Scalar low, Scalar? high", "Integers of [low, high).")
 _distribution("randperm", "", "A random order of 0 .. n-1.")
 _distribution(
-    "normal", "Operand mean, Operand std", "Normal numbers.",
-    grad={"input": _zero, "mean": _zero, "std": _zero},
-)  # fmt: skip
+    "normal", "Operand mean, Operand std", "Normal numbers.", grad={"input": _zero, "mean": _zero, "std": _zero}
+)
 _distribution(
-    "bernoulli", "Operand p", "One with probability p, else zero.",
-    infer=_infer_bernoulli, grad={"input": _zero, "p": _zero},
-)  # fmt: skip
+    "bernoulli",
+    "Operand p",
+    "One with probability p, else zero.",
+    infer=_infer_bernoulli,
+    grad={"input": _zero, "p": _zero},
+)
 _distribution("poisson", "Tensor rate", "Poisson numbers.", grad={"input": _zero, "rate": _zero})
 # torch defines no derivative by a binomial's parameters, so there is none here either.
 _distribution("binomial", "Tensor count, Tensor prob", "Successes in count trials.")
@@ -68,8 +70,12 @@ def _fresh(name: str, parameters: str, doc: str) -> None:
     structured(
         f"_new_{name}({schema}{parameters and ', '}{parameters})",
         infer=lambda size, dtype, device, *rest: Spec(Layout(size), dtype, device),
-        method=False, namespaces=(), out=False, differentiable=False, doc=doc,
-    )  # fmt: skip
+        method=False,
+        namespaces=(),
+        out=False,
+        differentiable=False,
+        doc=doc,
+    )
 
 
 _fresh("uniform", "Scalar low, Scalar high", "Uniform on [low, high).")
@@ -79,12 +85,13 @@ _fresh("randperm", "", "A random order of 0 .. n-1.")
 
 structured(
     "_multinomial(Tensor input, Scalar key, Scalar counter, int num_samples, bool replacement)",
-    infer=lambda x, key, counter, num_samples, replacement: x.like(
-        (*x.shape[:-1], num_samples), dtype=dt.int64
-    ),
-    differentiable=False, method=False, namespaces=(), out=False,
+    infer=lambda x, key, counter, num_samples, replacement: x.like((*x.shape[:-1], num_samples), dtype=dt.int64),
+    differentiable=False,
+    method=False,
+    namespaces=(),
+    out=False,
     doc="Positions drawn with chances proportional to weights.",
-)  # fmt: skip
+)
 
 
 def _reserve(op: str, generator: Any, device: Any, n: int) -> tuple[int, int]:
@@ -95,10 +102,7 @@ def _reserve(op: str, generator: Any, device: Any, n: int) -> tuple[int, int]:
         kind = type(generator).__name__
         raise TypeError(f"{op}: generator must be a votive.Generator, got {kind}.")
     if generator.device.type != device.type:
-        fail(
-            RuntimeError, op,
-            f"expected a generator on {device.type!r}, got one on {generator.device.type!r}.",
-        )  # fmt: skip
+        fail(RuntimeError, op, f"expected a generator on {device.type!r}, got one on {generator.device.type!r}.")
     return generator.reserve(n)
 
 
@@ -113,9 +117,7 @@ def draw(op: str, x: Any, generator: Any, *parameters: Any) -> Any:
 _counters: dict[Any, int] = {}  # what creating functions found, by distribution, size and type
 
 
-def make(
-    op: str, shape: tuple[int, ...], dtype: Any, device: Any, generator: Any, *rest: Any
-) -> Any:
+def make(op: str, shape: tuple[int, ...], dtype: Any, device: Any, generator: Any, *rest: Any) -> Any:
     """New memory with samples of the distribution `op`."""
     place = resolve(device)
     n = _counters.get((op, shape, dtype))
@@ -156,12 +158,7 @@ def bernoulli(input: Any, p: Any = None, *, generator: Any = None, out: Any = No
 
 @composite
 def multinomial(
-    input: Any,
-    num_samples: int,
-    replacement: bool = False,
-    *,
-    generator: Any = None,
-    out: Any = None,
+    input: Any, num_samples: int, replacement: bool = False, *, generator: Any = None, out: Any = None
 ) -> Any:
     """Positions of `input` drawn with chances proportional to its values, for each row.
 
@@ -179,10 +176,7 @@ def multinomial(
     if number <= 0:
         fail(RuntimeError, "multinomial", f"num_samples must be positive, got {number}.")
     if not replacement and number > spec.shape[-1]:
-        fail(
-            RuntimeError, "multinomial",
-            f"cannot draw {number} of {spec.shape[-1]} positions without replacement.",
-        )  # fmt: skip
+        fail(RuntimeError, "multinomial", f"cannot draw {number} of {spec.shape[-1]} positions without replacement.")
     n = counters("multinomial", multinomial_draws(spec.shape, number, replacement))
     key, counter = _reserve("multinomial", generator, spec.device, n)
     drawn = F._multinomial(input, key, counter, number, bool(replacement))

@@ -44,13 +44,9 @@ def rand(
     shape = _shape("rand", args, size)
     if out is None:
         kind = dtype or dt.get_default_dtype()
-        return finish(
-            make("uniform", shape, kind, device, generator, 0, 1), requires_grad, pin_memory
-        )
+        return finish(make("uniform", shape, kind, device, generator, 0, 1), requires_grad, pin_memory)
     return finish(
-        draw("uniform", target("rand", shape, out, dtype, device), generator, 0, 1),
-        requires_grad,
-        pin_memory,
+        draw("uniform", target("rand", shape, out, dtype, device), generator, 0, 1), requires_grad, pin_memory
     )
 
 
@@ -76,13 +72,9 @@ def randn(
     shape = _shape("randn", args, size)
     if out is None:
         kind = dtype or dt.get_default_dtype()
-        return finish(
-            make("normal", shape, kind, device, generator, 0, 1), requires_grad, pin_memory
-        )
+        return finish(make("normal", shape, kind, device, generator, 0, 1), requires_grad, pin_memory)
     return finish(
-        draw("normal", target("randn", shape, out, dtype, device), generator, 0, 1),
-        requires_grad,
-        pin_memory,
+        draw("normal", target("randn", shape, out, dtype, device), generator, 0, 1), requires_grad, pin_memory
     )
 
 
@@ -127,9 +119,7 @@ def randint(
     wanted = sizes("randint", (shape,))
     if out is None and -(1 << 63) <= first <= end <= 1 << 63:
         kind = dtype or dt.int64
-        return finish(
-            make("random", wanted, kind, device, generator, first, end), requires_grad, pin_memory
-        )
+        return finish(make("random", wanted, kind, device, generator, first, end), requires_grad, pin_memory)
     if out is None and dtype is None:
         dtype = dt.int64
     memory = target("randint", wanted, out, dtype, device)
@@ -158,9 +148,7 @@ def randperm(
     length = integer("randperm", "n", n)
     shape = sizes("randperm", (length,))
     if out is None:
-        return finish(
-            make("randperm", shape, dtype or dt.int64, device, generator), requires_grad, pin_memory
-        )
+        return finish(make("randperm", shape, dtype or dt.int64, device, generator), requires_grad, pin_memory)
     memory = target("randperm", shape, out, dtype, device)
     return finish(draw("randperm", memory, generator), requires_grad, pin_memory)
 

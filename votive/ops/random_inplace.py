@@ -17,9 +17,7 @@ def _start(op: str, given: Any, named: dict[str, Any]) -> Any:
 
 
 @composite(namespaces=())
-def uniform_(
-    input: Any, low: float = 0.0, to: float = 1.0, *, generator: Any = None, **named: Any
-) -> Any:
+def uniform_(input: Any, low: float = 0.0, to: float = 1.0, *, generator: Any = None, **named: Any) -> Any:
     """Overwrite this tensor with uniform random numbers of [low, to).
 
     >>> _ = votive.manual_seed(0)

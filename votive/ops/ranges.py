@@ -16,23 +16,32 @@ from .sizes import int_of
 structured(
     "_arange(Scalar start, Scalar step, int size, dtype dtype, any device)",
     infer=lambda start, step, size, dtype, device: Spec(Layout((size,)), dtype, device),
-    method=False, namespaces=(), out=False, differentiable=False,
+    method=False,
+    namespaces=(),
+    out=False,
+    differentiable=False,
     doc="start + i·step for i < size.",
-)  # fmt: skip
+)
 
 structured(
     "_linspace(Scalar start, Scalar end, int steps, dtype dtype, any device)",
     infer=lambda start, end, steps, dtype, device: Spec(Layout((steps,)), dtype, device),
-    method=False, namespaces=(), out=False, differentiable=False,
+    method=False,
+    namespaces=(),
+    out=False,
+    differentiable=False,
     doc="`steps` numbers at equal distances, from both ends towards the middle.",
-)  # fmt: skip
+)
 
 structured(
     "_logspace(Scalar start, Scalar end, int steps, float base, dtype dtype, any device)",
     infer=lambda start, end, steps, base, dtype, device: Spec(Layout((steps,)), dtype, device),
-    method=False, namespaces=(), out=False, differentiable=False,
+    method=False,
+    namespaces=(),
+    out=False,
+    differentiable=False,
     doc="`base` to the power of `_linspace`.",
-)  # fmt: skip
+)
 
 
 def _bound(op: str, name: str, value: Any) -> Any:
@@ -86,9 +95,7 @@ def arange(
             raise TypeError("arange: missing argument 'end'.")
         start, end = 0, start
     given = (0 if start is None else start, end, step)
-    first, last, by = (
-        number("arange", n, v) for n, v in zip(("start", "end", "step"), given, strict=True)
-    )
+    first, last, by = (number("arange", n, v) for n, v in zip(("start", "end", "step"), given, strict=True))
     dtype = out_dtype("arange", out, dtype)
     if dtype is None:
         whole = all(isinstance(v, int) for v in (first, last, by))
@@ -183,9 +190,7 @@ def triangle_count(row: int, col: int, offset: int) -> int:
     return (grow - top) * (first + last) // 2 + (row - grow) * col
 
 
-def _infer_triangle(
-    row: int, col: int, offset: int, lower: bool, dtype: dt.dtype, device: Any
-) -> Spec:
+def _infer_triangle(row: int, col: int, offset: int, lower: bool, dtype: dt.dtype, device: Any) -> Spec:
     below = triangle_count(row, col, offset if lower else offset - 1)
     return Spec(Layout((2, below if lower else row * col - below)), dtype, device)
 
@@ -193,15 +198,16 @@ def _infer_triangle(
 structured(
     "_triangle(int row, int col, int offset, bool lower, dtype dtype, any device)",
     infer=_infer_triangle,
-    method=False, namespaces=(), out=False, differentiable=False,
+    method=False,
+    namespaces=(),
+    out=False,
+    differentiable=False,
     doc="Row and column indices of a triangle.",
-)  # fmt: skip
+)
 
 
 def _triangle(op: str, lower: bool, row: Any, col: Any, offset: Any, *given: Any) -> Any:
-    row, col, offset = (
-        int_of(op, n, v) for n, v in zip(("row", "col", "offset"), (row, col, offset), strict=True)
-    )
+    row, col, offset = (int_of(op, n, v) for n, v in zip(("row", "col", "offset"), (row, col, offset), strict=True))
     if row < 0 or col < 0:
         fail(RuntimeError, op, f"row and col must not be negative, got {row} and {col}.")
     wanted, place = options(op, *given)
@@ -314,9 +320,12 @@ def _infer_choose(n: int, r: int, with_replacement: bool, device: Any) -> Spec:
 structured(
     "_choose(int n, int r, bool with_replacement, any device)",
     infer=_infer_choose,
-    method=False, namespaces=(), out=False, differentiable=False,
+    method=False,
+    namespaces=(),
+    out=False,
+    differentiable=False,
     doc="Indices of all combinations of r out of n, in lexicographic order.",
-)  # fmt: skip
+)
 
 
 @composite

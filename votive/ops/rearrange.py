@@ -16,9 +16,11 @@ structured(
     canon=lambda x, dims: (x, wrap_dims("flip", dims, x.ndim or 1, empty_is_all=False)),
     infer=lambda x, dims: x.dense_like(),
     grad={"input": lambda c, g: F._flip(g, c.dims)},
-    method=False, namespaces=(), out=False,
+    method=False,
+    namespaces=(),
+    out=False,
     doc="A copy in which some dimensions run backwards.",
-)  # fmt: skip
+)
 
 
 @composite
@@ -95,9 +97,7 @@ def _canon_roll(x: Spec, shifts: tuple[int, ...], dims: tuple[int, ...]) -> tupl
 structured(
     "roll(Tensor input, int[] shifts, int[] dims=())",
     canon=_canon_roll,
-    infer=lambda x, shifts, dims: x.like(
-        strides=agreed_strides(x.shape, [x]) if dims else contiguous_strides(x.shape)
-    ),
+    infer=lambda x, shifts, dims: x.like(strides=agreed_strides(x.shape, [x]) if dims else contiguous_strides(x.shape)),
     grad={"input": lambda c, g: g.roll(tuple(-s for s in c.shifts), c.dims)},
     out=False,
     doc="""Shift elements along dimensions (or the flattened tensor); what leaves enters again.
@@ -111,18 +111,16 @@ structured(
 def _infer_pad(x: Spec, pad: tuple[int, ...], value: Any) -> Spec:
     if len(pad) % 2 or len(pad) > 2 * x.ndim:
         fail(
-            RuntimeError, "constant_pad_nd",
+            RuntimeError,
+            "constant_pad_nd",
             f"pad needs a pair for each of at most {x.ndim} dimensions, last first, got {pad}.",
-        )  # fmt: skip
+        )
     shape = list(x.shape)
     for i in range(len(pad) // 2):
         d = x.ndim - 1 - i
         shape[d] += pad[2 * i] + pad[2 * i + 1]
         if shape[d] < 0 or x.shape[d] + min(pad[2 * i], 0) + min(pad[2 * i + 1], 0) < 0:
-            fail(
-                ShapeError, "constant_pad_nd",
-                f"pad {pad} cuts more than the size {x.shape[d]} from dimension {d}.",
-            )  # fmt: skip
+            fail(ShapeError, "constant_pad_nd", f"pad {pad} cuts more than the size {x.shape[d]} from dimension {d}.")
     return x.like(tuple(shape))
 
 

@@ -162,19 +162,17 @@ def prelu(input: Any, weight: Any) -> Any:
     channels = input.shape[1] if input.ndim > 1 else 1
     if weight.numel() != 1 and (input.ndim == 0 or channels != weight.numel()):
         fail(
-            ShapeError, "prelu",
-            f"weight has {weight.numel()} values for input of shape {tuple(input.shape)}; "
-            f"give 1 or {channels}.",
-        )  # fmt: skip
+            ShapeError,
+            "prelu",
+            f"weight has {weight.numel()} values for input of shape {tuple(input.shape)}; give 1 or {channels}.",
+        )
     shape = [1] * input.ndim
     if input.ndim > 1:
         shape[1] = weight.numel()
     return F._prelu(input, weight.reshape(shape))
 
 
-def _rrelu(
-    input: Any, lower: float, upper: float, training: bool, generator: Any, inplace: bool
-) -> Any:
+def _rrelu(input: Any, lower: float, upper: float, training: bool, generator: Any, inplace: bool) -> Any:
     if lower > upper:
         fail(RuntimeError, "rrelu", f"lower {lower} is greater than upper {upper}.")
     if not training:
@@ -184,13 +182,7 @@ def _rrelu(
 
 
 @composite(namespaces=NN, method=False)
-def rrelu(
-    input: Any,
-    lower: float = 1 / 8,
-    upper: float = 1 / 3,
-    training: bool = False,
-    inplace: bool = False,
-) -> Any:
+def rrelu(input: Any, lower: float = 1 / 8, upper: float = 1 / 3, training: bool = False, inplace: bool = False) -> Any:
     """`leaky_relu` with slopes drawn from `lower..upper` in training, their mean otherwise.
 
     >>> votive.nn.functional.rrelu(votive.tensor([-1.0, 2.0]), 0.25, 0.75)
@@ -201,11 +193,7 @@ def rrelu(
 
 @composite(name="rrelu", method=False)
 def torch_rrelu(
-    input: Any,
-    lower: float = 1 / 8,
-    upper: float = 1 / 3,
-    training: bool = False,
-    generator: Any = None,
+    input: Any, lower: float = 1 / 8, upper: float = 1 / 3, training: bool = False, generator: Any = None
 ) -> Any:
     """`leaky_relu` with slopes drawn from `lower..upper` in training, their mean otherwise.
 
@@ -217,11 +205,7 @@ def torch_rrelu(
 
 @composite(name="rrelu_", method=False, also=("nn.functional.rrelu_",))
 def torch_rrelu_(
-    input: Any,
-    lower: float = 1 / 8,
-    upper: float = 1 / 3,
-    training: bool = False,
-    generator: Any = None,
+    input: Any, lower: float = 1 / 8, upper: float = 1 / 3, training: bool = False, generator: Any = None
 ) -> Any:
     """In-place form of `rrelu`.
 
@@ -244,9 +228,7 @@ def _elu_grad(g: Expr, x: Expr, alpha: float, scale: float, input_scale: float, 
 
 pointwise(
     "elu(Tensor input, number alpha, number scale, number input_scale)",
-    lambda x, alpha, scale, input_scale: where(
-        x > 0, scale * x, (alpha * scale) * apply("expm1", x * input_scale)
-    ),
+    lambda x, alpha, scale, input_scale: where(x > 0, scale * x, (alpha * scale) * apply("expm1", x * input_scale)),
     allow="f",
     grad={"input": _elu_grad},
     doc="`scale * x` where positive, else `alpha * scale * (e^(input_scale x) - 1)`.",

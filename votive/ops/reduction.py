@@ -65,11 +65,7 @@ structured(
     "nansum(Tensor input, int[]? dim=None, bool keepdim=False, *, dtype? dtype=None)",
     canon=_canon_total("nansum"),
     infer=_infer_total,
-    grad={
-        "input": lambda c, g: F.where(
-            F.isnan(c.input), 0, unreduce(g, c.shape("input"), c.dim, c.keepdim)
-        )
-    },
+    grad={"input": lambda c, g: F.where(F.isnan(c.input), 0, unreduce(g, c.shape("input"), c.dim, c.keepdim))},
     doc="""Sum over all or some dimensions, counting NaN as zero.
 
     >>> votive.nansum(votive.tensor([1.0, float("nan"), 2.0]))
@@ -82,10 +78,7 @@ def _canon_mean(x: Spec, dim: Any, keepdim: bool, dtype: Any) -> tuple[Any, ...]
     refuse("mean", x)
     want = dtype or x.dtype
     if not want.is_inexact:
-        fail(
-            DtypeError, "mean",
-            f"a mean is floating point or complex, got {want}; pass dtype= or cast first.",
-        )  # fmt: skip
+        fail(DtypeError, "mean", f"a mean is floating point or complex, got {want}; pass dtype= or cast first.")
     return x, wrap_dims("mean", dim, x.ndim), keepdim, want
 
 
@@ -99,9 +92,7 @@ structured(
     canon=_canon_mean,
     infer=_infer_total,
     grad={
-        "input": lambda c, g: unreduce(
-            g / max(count(c.shape("input"), c.dim), 1), c.shape("input"), c.dim, c.keepdim
-        )
+        "input": lambda c, g: unreduce(g / max(count(c.shape("input"), c.dim), 1), c.shape("input"), c.dim, c.keepdim)
     },
     doc="""Average over all or some dimensions.
 
@@ -184,8 +175,7 @@ structured(
     infer=_infer_logsumexp,
     grad={
         "input": lambda c, g: (
-            keep_dims(g, c.dim, c.keepdim)
-            * F.conj(F.exp(c.input - keep_dims(c.out, c.dim, c.keepdim)))
+            keep_dims(g, c.dim, c.keepdim) * F.conj(F.exp(c.input - keep_dims(c.out, c.dim, c.keepdim)))
         )
     },
     also=("special.logsumexp",),

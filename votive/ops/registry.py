@@ -127,9 +127,7 @@ class Op:
 
         values = list(args)
         if len(values) > len(self.schema.args):
-            raise TypeError(
-                f"{self.name}: takes {len(self.schema.args)} arguments, got {len(values)}."
-            )
+            raise TypeError(f"{self.name}: takes {len(self.schema.args)} arguments, got {len(values)}.")
         for a in self.schema.args[len(values) :]:
             value = kwargs.pop(a.name, a.default)
             if value is REQUIRED:
@@ -274,11 +272,7 @@ def composite(
 
 
 def composite(
-    fn: Callable[..., Any] | None = None,
-    *,
-    name: str | None = None,
-    key: str | None = None,
-    **options: Any,
+    fn: Callable[..., Any] | None = None, *, name: str | None = None, key: str | None = None, **options: Any
 ) -> Any:
     """Declare a public function written with other operators.
 

@@ -16,10 +16,7 @@ from .sizes import also_named, gathered, int_of, ints
 def _infer_expand(x: Spec, size: tuple[int, ...]) -> tuple[Spec, int]:
     lead = len(size) - x.ndim
     if lead < 0:
-        fail(
-            RuntimeError, "expand",
-            f"the number of sizes {size} must be at least the number of dimensions {x.ndim}.",
-        )  # fmt: skip
+        fail(RuntimeError, "expand", f"the number of sizes {size} must be at least the number of dimensions {x.ndim}.")
     shape, strides = list(size), [0] * len(size)
     for i in range(len(size) - 1, -1, -1):
         if i >= lead:
@@ -32,10 +29,11 @@ def _infer_expand(x: Spec, size: tuple[int, ...]) -> tuple[Spec, int]:
         elif size[i] != have:
             if have != 1 or size[i] < 0:
                 fail(
-                    ShapeError, "expand",
+                    ShapeError,
+                    "expand",
                     f"size {size[i]} must match the existing size {have} at dimension {i}; "
                     f"asked {size}, shape {x.shape}.",
-                )  # fmt: skip
+                )
             strides[i] = 0
     return x.like(tuple(shape), strides=tuple(strides)), 0
 
@@ -44,9 +42,10 @@ view(
     "_expand(Tensor input, int[] size)",
     infer=_infer_expand,
     grad={"input": lambda c, g: F._reduce_to(g, c.shape("input"))},
-    method=False, namespaces=(),
+    method=False,
+    namespaces=(),
     doc="Dimensions of size 1 stretched without copying.",
-)  # fmt: skip
+)
 
 
 @composite(namespaces=())
@@ -160,9 +159,12 @@ def _infer_interleave(repeats: Spec, output_size: int | None) -> Spec | None:
 structured(
     "_interleave_indices(Tensor repeats, int? output_size=None)",
     infer=_infer_interleave,
-    method=False, namespaces=(), out=False, differentiable=False,
+    method=False,
+    namespaces=(),
+    out=False,
+    differentiable=False,
     doc="The index of each element, as often as it is repeated.",
-)  # fmt: skip
+)
 
 
 def _indices(repeats: Any, output_size: int | None) -> Any:
@@ -198,10 +200,7 @@ def repeat_interleave(
     if repeats.ndim > 1:
         fail(RuntimeError, op, f"repeats must be 0-d or 1-d, got shape {repeats._spec.shape}.")
     if repeats._spec.numel != input.size(dim):
-        fail(
-            ShapeError, op,
-            f"repeats has {repeats._spec.numel} numbers for {input.size(dim)} elements of {dim}.",
-        )  # fmt: skip
+        fail(ShapeError, op, f"repeats has {repeats._spec.numel} numbers for {input.size(dim)} elements of {dim}.")
     return F.index_select(input, dim, _indices(repeats, output_size))
 
 

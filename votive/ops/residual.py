@@ -47,9 +47,16 @@ def _grad(c: Any, by_normed: Any, by_sum: Any, *_: Any) -> tuple[Any, ...]:
         g = g if by_sum is None else g + by_sum
         return *[F._to_dtype(g, kind) for kind in kinds], *(*rest, None)[:2]
     g, narrow, by_weight, by_bias = F._add_norm_backward(
-        by_normed, by_sum, c.out1, c.out2 if c.centre else None, c.out3, c.weight, c.dims,
-        kinds[1], c.needs("weight") or c.needs("bias"),
-    )  # fmt: skip
+        by_normed,
+        by_sum,
+        c.out1,
+        c.out2 if c.centre else None,
+        c.out3,
+        c.weight,
+        c.dims,
+        kinds[1],
+        c.needs("weight") or c.needs("bias"),
+    )
     return F._to_dtype(g, kinds[0]), g if g.dtype is kinds[1] else narrow, by_weight, by_bias
 
 
@@ -67,9 +74,8 @@ structured(
 
 
 def _infer_backward(
-    g: Spec, by_sum: Any, total: Spec, mean: Any, rstd: Spec, weight: Any, dims: int, delta: Any,
-    by_affine: bool,
-) -> tuple[Spec, ...]:  # fmt: skip
+    g: Spec, by_sum: Any, total: Spec, mean: Any, rstd: Spec, weight: Any, dims: int, delta: Any, by_affine: bool
+) -> tuple[Spec, ...]:
     narrow = total.like((0,) if delta is total.dtype else total.shape, dtype=delta)
     shape = total.shape[total.ndim - dims :]
     by_weight, _ = affine_gradients(total, shape, by_affine)

@@ -18,8 +18,7 @@ class Results(tuple[Any, ...]):
     def __new__(cls, *values: Any) -> Results:
         if len(values) != len(cls._fields):
             raise TypeError(
-                f"{cls.__name__}: takes {len(cls._fields)} values "
-                f"({', '.join(cls._fields)}), got {len(values)}."
+                f"{cls.__name__}: takes {len(cls._fields)} values ({', '.join(cls._fields)}), got {len(values)}."
             )
         return tuple.__new__(cls, values)
 

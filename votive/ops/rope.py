@@ -28,10 +28,11 @@ def _infer(x: Spec, cos: Spec, sin: Spec, offset: Any, interleaved: bool) -> Spe
         fail(ShapeError, "rope", f"cos and sin differ in shape, {cos.shape} and {sin.shape}.")
     if 2 * cos.shape[-1] > x.shape[-1]:
         fail(
-            ShapeError, "rope",
+            ShapeError,
+            "rope",
             f"cos has {cos.shape[-1]} angles, one per pair of features, but the input of shape "
             f"{x.shape} has {x.shape[-1] // 2} pairs.",
-        )  # fmt: skip
+        )
     if broadcast_shapes("rope", x.shape[:-2], cos.shape[:-2]) != x.shape[:-2]:
         fail(ShapeError, "rope", f"cos of shape {cos.shape} does not fit into {x.shape}.")
     return x.dense_like()
@@ -106,8 +107,8 @@ def rope(input: Any, cos: Any, sin: Any, *, interleaved: bool = False, offset: i
     start = int(offset)
     if cos.ndim > 1 < input.ndim and not 0 <= start <= cos.shape[-2] - input.shape[-2]:
         fail(
-            IndexError, "rope",
-            f"positions {start}..{start + input.shape[-2] - 1} are outside of the "
-            f"{cos.shape[-2]} rows of cos.",
-        )  # fmt: skip
+            IndexError,
+            "rope",
+            f"positions {start}..{start + input.shape[-2] - 1} are outside of the {cos.shape[-2]} rows of cos.",
+        )
     return F._rope(input, cos, sin, start, interleaved)

@@ -23,17 +23,19 @@ def _check(op: str, x: Spec, dim: int, index: Spec, src: Any) -> Spec:
         given = filled(src.shape) if has_src else want
         if len(have) != len(want) or len(given) != len(want):
             fail(
-                ShapeError, op,
+                ShapeError,
+                op,
                 f"index must have as many dimensions as input and src, got {index.ndim} for input "
                 f"{x.shape}" + (f" and src {src.shape}." if has_src else "."),
-            )  # fmt: skip
+            )
         fits = all(d == dim or n <= m for d, (n, m) in enumerate(zip(want, have, strict=True)))
         if not fits or any(n > m for n, m in zip(want, given, strict=True)):
             fail(
-                ShapeError, op,
+                ShapeError,
+                op,
                 f"index {index.shape} must be no larger than input {x.shape} apart from dimension "
                 f"{dim}" + (f", and no larger than src {src.shape}." if has_src else "."),
-            )  # fmt: skip
+            )
     return x.like(x.shape)
 
 
@@ -63,18 +65,17 @@ structured(
         "input": lambda c, g: F._scatter(g, c.dim, c.index, 0),
         "src": lambda c, g: _read_back(g, c.dim, c.index, c.shape("src")),
     },
-    method=False, namespaces=(), out=False,
+    method=False,
+    namespaces=(),
+    out=False,
     doc="Write a tensor's values, or one number, at the positions that `index` names.",
-)  # fmt: skip
+)
 
 structured(
     "scatter_add(Tensor input, int dim, Tensor index, Tensor src)",
     canon=_canon("scatter_add"),
     infer=lambda x, dim, index, src: _check("scatter_add", x, dim, index, src),
-    grad={
-        "input": lambda c, g: g,
-        "src": lambda c, g: _read_back(g, c.dim, c.index, c.shape("src")),
-    },
+    grad={"input": lambda c, g: g, "src": lambda c, g: _read_back(g, c.dim, c.index, c.shape("src"))},
     inplace=True,
     doc="""Add values at positions along `dim`: `out[index[i][j]][j] += src[i][j]` for dim=0.
 
@@ -97,18 +98,14 @@ def _reducible(op: str, input: Any, index: Any, src: Any, reduce: str) -> tuple[
     if reduce not in ("add", "multiply"):
         fail(RuntimeError, op, f"reduce must be either add or multiply, got {reduce!r}.")
     if hasattr(src, "_spec"):
-        warnings.warn(
-            f"{op}: reduce= with a tensor src is deprecated; use scatter_reduce.", stacklevel=4
-        )
+        warnings.warn(f"{op}: reduce= with a tensor src is deprecated; use scatter_reduce.", stacklevel=4)
         return src, reduce
     one = F.empty((), dtype=input.dtype, device=input.device).fill_(src)
     return F.expand(one, index.shape), reduce
 
 
 @composite(out=True)
-def scatter(
-    input: Any, dim: int, index: Any, src: Any = None, *, value: Any = None, reduce: Any = None
-) -> Any:
+def scatter(input: Any, dim: int, index: Any, src: Any = None, *, value: Any = None, reduce: Any = None) -> Any:
     """Write values at positions along `dim`: `out[index[i][j]][j] = src[i][j]` for dim=0.
 
     `src` is a tensor or a number; with `reduce` "add" or "multiply" it is combined instead.
@@ -127,9 +124,7 @@ def scatter(
 
 
 @composite(name="scatter_", namespaces=())
-def scatter_(
-    input: Any, dim: int, index: Any, src: Any = None, *, value: Any = None, reduce: Any = None
-) -> Any:
+def scatter_(input: Any, dim: int, index: Any, src: Any = None, *, value: Any = None, reduce: Any = None) -> Any:
     """In-place form of `scatter`.
 
     >>> votive.zeros(3).scatter_(0, votive.tensor([1]), 5.0)
@@ -147,9 +142,11 @@ def scatter_(
 structured(
     "_first_order(Tensor input)",
     infer=lambda x: x.like(x.shape),
-    method=False, namespaces=(), out=False,
+    method=False,
+    namespaces=(),
+    out=False,
     doc="A copy whose own derivative is refused: what follows it is right to first order only.",
-)  # fmt: skip
+)
 
 
 def _grad_prod(c: Any, g: Any) -> tuple[Any, None, Any]:
@@ -168,9 +165,7 @@ def _grad_prod(c: Any, g: Any) -> tuple[Any, None, Any]:
         many = F.gather(zeros, dim, index) > 1
         alone = zero & ~many
         others = F._scatter_prod(x, dim, index, safe, own)
-        by_src = F.where(
-            alone, F.gather(g * others, dim, index), F.gather(g * y, dim, index) / safe
-        )
+        by_src = F.where(alone, F.gather(g * others, dim, index), F.gather(g * y, dim, index) / safe)
         # Two zeros in one product: the gradient is zero there, its derivative is not.
         if mode.grad and bool(many.any()):
             by_src = F._first_order(by_src)
@@ -193,19 +188,22 @@ structured(
     canon=_canon("scatter_reduce"),
     infer=lambda x, dim, index, src, own: _check("scatter_reduce", x, dim, index, src),
     grad=_grad_prod,
-    method=False, namespaces=(), out=False,
+    method=False,
+    namespaces=(),
+    out=False,
     doc="Multiply values into the positions that `index` names.",
-)  # fmt: skip
+)
 
 structured(
-    "_scatter_extremum(Tensor input, int dim, Tensor index, Tensor src, str reduce, "
-    "bool include_self)",
+    "_scatter_extremum(Tensor input, int dim, Tensor index, Tensor src, str reduce, bool include_self)",
     canon=_canon("scatter_reduce"),
     infer=lambda x, dim, index, src, reduce, own: _check("scatter_reduce", x, dim, index, src),
     grad=_grad_extremum,
-    method=False, namespaces=(), out=False,
+    method=False,
+    namespaces=(),
+    out=False,
     doc="Keep the largest or smallest value at the positions that `index` names.",
-)  # fmt: skip
+)
 
 
 def _mean(input: Any, dim: int, index: Any, src: Any, include_self: bool) -> Any:
@@ -222,9 +220,7 @@ def _mean(input: Any, dim: int, index: Any, src: Any, include_self: bool) -> Any
 
 
 @composite(inplace=True, out=True)
-def scatter_reduce(
-    input: Any, dim: int, index: Any, src: Any, reduce: str, *, include_self: bool = True
-) -> Any:
+def scatter_reduce(input: Any, dim: int, index: Any, src: Any, reduce: str, *, include_self: bool = True) -> Any:
     """Combine values into positions along `dim`; without `include_self` the old ones do not count.
 
     `reduce` is "sum", "prod", "mean", "amax" or "amin".

@@ -21,9 +21,10 @@ def _canon(view_op: str) -> Any:
         window, _ = op.infer(x, *args)
         if src.shape != window.shape:
             fail(
-                ShapeError, f"{view_op.strip('_')}_scatter",
+                ShapeError,
+                f"{view_op.strip('_')}_scatter",
                 f"src must have the shape of the view, {window.shape}, got {src.shape}.",
-            )  # fmt: skip
+            )
         return (x, src, *args)
 
     return canon
@@ -48,17 +49,14 @@ structured(
     tensor([[0., 0.],
             [1., 2.]])
     """,
-)  # fmt: skip
+)
 
 structured(
-    "slice_scatter(Tensor input, Tensor src, int dim=0, int? start=None, int? end=None, "
-    "int step=1)",
+    "slice_scatter(Tensor input, Tensor src, int dim=0, int? start=None, int? end=None, int step=1)",
     canon=_canon("_slice"),
     infer=lambda x, src, dim, start, end, step: x.dense_like(),
     grad={
-        "input": lambda c, g: F.slice_scatter(
-            g, _hole(g, c.shape("src")), c.dim, c.start, c.end, c.step
-        ),
+        "input": lambda c, g: F.slice_scatter(g, _hole(g, c.shape("src")), c.dim, c.start, c.end, c.step),
         "src": lambda c, g: F._slice(g, c.dim, c.start, c.end, c.step),
     },
     doc="""A copy of `input` with `src` in place of a range along a dimension.
@@ -66,16 +64,14 @@ structured(
     >>> votive.slice_scatter(votive.zeros(4), votive.tensor([1.0, 2.0]), 0, 1, 3)
     tensor([0., 1., 2., 0.])
     """,
-)  # fmt: skip
+)
 
 structured(
     "diagonal_scatter(Tensor input, Tensor src, int offset=0, int dim1=0, int dim2=1)",
     canon=_canon("diagonal"),
     infer=lambda x, src, offset, dim1, dim2: x.dense_like(),
     grad={
-        "input": lambda c, g: F.diagonal_scatter(
-            g, _hole(g, c.shape("src")), c.offset, c.dim1, c.dim2
-        ),
+        "input": lambda c, g: F.diagonal_scatter(g, _hole(g, c.shape("src")), c.offset, c.dim1, c.dim2),
         "src": lambda c, g: g.diagonal(c.offset, c.dim1, c.dim2),
     },
     doc="""A copy of `input` with `src` in place of a diagonal.
@@ -84,26 +80,24 @@ structured(
     tensor([[1., 0.],
             [0., 2.]])
     """,
-)  # fmt: skip
+)
 
 structured(
     "_write_window(Tensor input, Tensor src, int[] stride, int offset)",
     infer=lambda x, src, stride, offset: x.like(x.shape),
     grad={
-        "input": lambda c, g: F._write_window(
-            g, _hole(g, c.shape("src")), c.stride, c.offset
-        ),
+        "input": lambda c, g: F._write_window(g, _hole(g, c.shape("src")), c.stride, c.offset),
         "src": lambda c, g: F._as_strided(g.contiguous(), c.shape("src"), c.stride, c.offset),
     },
-    method=False, namespaces=(), out=False,
+    method=False,
+    namespaces=(),
+    out=False,
     doc="A row-major copy of `input` with `src` written through a window on it.",
-)  # fmt: skip
+)
 
 
 @composite
-def as_strided_scatter(
-    input: Any, src: Any, size: Any, stride: Any, storage_offset: int | None = None
-) -> Any:
+def as_strided_scatter(input: Any, src: Any, size: Any, stride: Any, storage_offset: int | None = None) -> Any:
     """A copy of `input`, with its strides, in which `src` was written through a window.
 
     >>> votive.as_strided_scatter(votive.zeros(2, 2), votive.tensor([1.0, 2.0]), (2,), (3,))

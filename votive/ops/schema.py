@@ -42,9 +42,7 @@ class Arg:
         return self.is_tensor or self.type == "Scalar"
 
     def __str__(self) -> str:
-        text = (
-            f"{self.type}{'[]' if self.is_list else ''}{'?' if self.optional else ''} {self.name}"
-        )
+        text = f"{self.type}{'[]' if self.is_list else ''}{'?' if self.optional else ''} {self.name}"
         return text if self.default is REQUIRED else f"{text}={self.default!r}"
 
 
@@ -76,9 +74,7 @@ class Schema:
             parts.append(str(a))
         return f"{self.name}({', '.join(parts)})"
 
-    def python_signature(
-        self, *, out: bool = False, spellings: dict[str, str] | None = None
-    ) -> str:
+    def python_signature(self, *, out: bool = False, spellings: dict[str, str] | None = None) -> str:
         """The parameter list of the Python function; `spellings` adds other names for arguments."""
         parts, star = [], False
         respelt = (spellings or {}).values()

@@ -21,10 +21,11 @@ def _infer_searchsorted(bounds: Spec, x: Spec, sorter: Any, right: bool, dtype: 
         fail(ShapeError, op, "the sorted sequence must have at least 1 dimension, got 0.")
     if bounds.ndim != 1 and bounds.shape[:-1] != x.shape[:-1]:
         fail(
-            ShapeError, op,
+            ShapeError,
+            op,
             f"a sorted sequence with several rows needs values with the same leading sizes, got "
             f"{bounds.shape} and {x.shape}.",
-        )  # fmt: skip
+        )
     if bounds.ndim != 1 and x.ndim == 0:
         fail(ShapeError, op, "a 0-d value needs a sorted sequence with 1 dimension.")
     for s in (bounds, x):
@@ -33,10 +34,10 @@ def _infer_searchsorted(bounds: Spec, x: Spec, sorter: Any, right: bool, dtype: 
     if sorter is not None:
         if sorter.shape != bounds.shape:
             fail(
-                ShapeError, op,
-                f"sorter and the sequence must have the same shape, got {sorter.shape} and "
-                f"{bounds.shape}.",
-            )  # fmt: skip
+                ShapeError,
+                op,
+                f"sorter and the sequence must have the same shape, got {sorter.shape} and {bounds.shape}.",
+            )
         if sorter.dtype is not dt.int64:
             fail(DtypeError, op, f"sorter must be int64, got {sorter.dtype}.")
     return x.like(x.shape, dtype=dtype)
@@ -45,9 +46,12 @@ def _infer_searchsorted(bounds: Spec, x: Spec, sorter: Any, right: bool, dtype: 
 structured(
     "_searchsorted(Tensor sorted_sequence, Tensor input, Tensor? sorter, bool right, dtype dtype)",
     infer=_infer_searchsorted,
-    method=False, namespaces=(), out=False, differentiable=False,
+    method=False,
+    namespaces=(),
+    out=False,
+    differentiable=False,
     doc="Where each value would be inserted into a sorted sequence.",
-)  # fmt: skip
+)
 
 
 @composite(method=False, out=True)
@@ -92,9 +96,12 @@ def bucketize(input: Any, boundaries: Any, *, out_int32: bool = False, right: bo
 structured(
     "_bincount(Tensor input, Tensor? weights, int minlength)",
     infer=lambda x, weights, minlength: None,
-    method=False, namespaces=(), out=False, differentiable=False,
+    method=False,
+    namespaces=(),
+    out=False,
+    differentiable=False,
     doc="How often, or with what total weight, each value occurs.",
-)  # fmt: skip
+)
 
 
 @composite
@@ -113,10 +120,10 @@ def bincount(input: Any, weights: Any = None, minlength: int = 0) -> Any:
         fail(ShapeError, op, f"takes a vector, got shape {tuple(input.shape)}.")
     if weights is not None and weights._spec.shape != input._spec.shape:
         fail(
-            ShapeError, op,
-            f"weights must have the shape of input, got {tuple(weights.shape)} and "
-            f"{tuple(input.shape)}.",
-        )  # fmt: skip
+            ShapeError,
+            op,
+            f"weights must have the shape of input, got {tuple(weights.shape)} and {tuple(input.shape)}.",
+        )
     if weights is not None and weights.dtype is not dt.float32:
         weights = weights.to(dt.float64)
     return F._bincount(input, weights, minlength)
@@ -142,9 +149,12 @@ def _range_of(op: str, input: Any, low: float, high: float, margin: float) -> tu
 structured(
     "_histc(Tensor input, int bins, float min, float max)",
     infer=lambda x, bins, low, high: x.like((bins,)),
-    method=False, namespaces=(), out=False, differentiable=False,
+    method=False,
+    namespaces=(),
+    out=False,
+    differentiable=False,
     doc="Counts in bins of equal width.",
-)  # fmt: skip
+)
 
 
 @composite(out=True)
@@ -166,9 +176,12 @@ def histc(input: Any, bins: int = 100, min: float = 0, max: float = 0) -> Any:
 structured(
     "_histogram(Tensor input, Tensor[] edges, Tensor? weight)",
     infer=lambda x, edges, weight: x.like(tuple(e.numel - 1 for e in edges)),
-    method=False, namespaces=(), out=False, differentiable=False,
+    method=False,
+    namespaces=(),
+    out=False,
+    differentiable=False,
     doc="Counts, or weights, of points (rows) in a grid of bins.",
-)  # fmt: skip
+)
 
 
 def _edges(op: str, column: Any, bins: Any, limits: Any) -> Any:
@@ -176,10 +189,7 @@ def _edges(op: str, column: Any, bins: Any, limits: Any) -> Any:
         if bins.dtype is not column.dtype:
             fail(DtypeError, op, f"bins must be {column.dtype} like input, got {bins.dtype}.")
         if bins.ndim != 1 or bins._spec.numel < 2:
-            fail(
-                RuntimeError, op,
-                f"bin edges must be a vector of at least 2 values, got {tuple(bins.shape)}.",
-            )  # fmt: skip
+            fail(RuntimeError, op, f"bin edges must be a vector of at least 2 values, got {tuple(bins.shape)}.")
         return bins
     if bins <= 0:
         fail(RuntimeError, op, f"bins must be positive, got {bins}.")
@@ -213,14 +223,7 @@ def _counted(op: str, points: Any, edges: list[Any], weight: Any, density: bool)
 
 
 @composite(out=True)
-def histogram(
-    input: Any,
-    bins: Any,
-    *,
-    range: Any = None,
-    weight: Any = None,
-    density: bool = False,
-) -> Any:
+def histogram(input: Any, bins: Any, *, range: Any = None, weight: Any = None, density: bool = False) -> Any:
     """Counts in bins, given by their number or their edges, with the edges.
 
     >>> votive.histogram(votive.tensor([1.0, 2.0, 1.0]), bins=2, range=(0.0, 3.0)).hist
@@ -235,13 +238,7 @@ def histogram(
 
 
 @composite(method=False)
-def histogramdd(
-    input: Any,
-    bins: Any,
-    range: Any = None,
-    weight: Any = None,
-    density: bool = False,
-) -> Any:
+def histogramdd(input: Any, bins: Any, range: Any = None, weight: Any = None, density: bool = False) -> Any:
     """Counts of points, the rows of `input`, in a grid of bins with one axis per column.
 
     >>> points = votive.tensor([[0.0, 1.0], [1.0, 0.0], [1.0, 1.0]])
@@ -260,8 +257,7 @@ def histogramdd(
     points = F.reshape(input, math.prod(input._spec.shape[:-1]), columns)
     pairs = [None] * columns if range is None else [range[i : i + 2] for i in _steps(columns)]
     edges = [
-        _edges(op, F.select(points, 1, d), b, limits)
-        for d, (b, limits) in enumerate(zip(given, pairs, strict=True))
+        _edges(op, F.select(points, 1, d), b, limits) for d, (b, limits) in enumerate(zip(given, pairs, strict=True))
     ]
     return _HISTOGRAMDD(_counted(op, points, edges, weight, density), tuple(edges))
 

@@ -17,17 +17,18 @@ pointwise(
     "_where(Mask condition, Operand input, Operand other)",
     choose,
     dtypes="any",
-    method=False, namespaces=(), inplace=False, out=False,
+    method=False,
+    namespaces=(),
+    inplace=False,
+    out=False,
     doc="Elements of input where the condition holds, of other elsewhere.",
-)  # fmt: skip
+)
 
 
 def _mask(condition: Any) -> Any:
     require_tensors("where", condition=condition)
     if condition.dtype is dt.uint8:
-        warnings.warn(
-            "where: a uint8 condition is deprecated; use a bool tensor.", UserWarning, stacklevel=3
-        )
+        warnings.warn("where: a uint8 condition is deprecated; use a bool tensor.", UserWarning, stacklevel=3)
         return F._to_dtype(condition, dt.bool_)
     if condition.dtype is not dt.bool_:
         fail(DtypeError, "where", f"condition must be a bool tensor, got {condition.dtype}.")
@@ -73,9 +74,12 @@ pointwise(
     "_masked_fill(Tensor input, Mask mask, Operand value)",
     lambda x, mask, value: choose(mask, value, x),
     dtypes=_fill_types,
-    method=False, namespaces=(), inplace=False, out=False,
+    method=False,
+    namespaces=(),
+    inplace=False,
+    out=False,
     doc="Elements replaced where a mask is set.",
-)  # fmt: skip
+)
 
 
 def _filling(op: str, input: Any, mask: Any, value: Any) -> Any:
@@ -87,10 +91,7 @@ def _filling(op: str, input: Any, mask: Any, value: Any) -> Any:
         refuse_overflow(op, value, input.dtype)
         return value
     if value.ndim:
-        fail(
-            ShapeError, op,
-            f"value must be a number or a 0-d tensor, got shape {tuple(value.shape)}.",
-        )  # fmt: skip
+        fail(ShapeError, op, f"value must be a number or a 0-d tensor, got shape {tuple(value.shape)}.")
     refuse_overflow(op, value.item(), input.dtype)
     return F._to_dtype(value, input.dtype)
 

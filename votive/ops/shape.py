@@ -21,10 +21,10 @@ def _infer_view(x: Spec, size: tuple[int, ...]) -> tuple[Spec, int]:
     strides = view_strides(x.shape, x.strides, shape)
     if strides is None:
         fail(
-            RuntimeError, "view",
-            f"size {shape} does not fit an input of shape {x.shape} and strides {x.strides}; "
-            "use .reshape() instead.",
-        )  # fmt: skip
+            RuntimeError,
+            "view",
+            f"size {shape} does not fit an input of shape {x.shape} and strides {x.strides}; use .reshape() instead.",
+        )
     return x.like(shape, strides=strides), 0
 
 
@@ -32,9 +32,10 @@ view(
     "_view(Tensor input, int[] size)",
     infer=_infer_view,
     grad={"input": lambda c, g: F.reshape(g, c.shape("input"))},
-    method=False, namespaces=(),
+    method=False,
+    namespaces=(),
     doc="The same memory in another shape.",
-)  # fmt: skip
+)
 
 
 def _infer_view_dtype(x: Spec, dtype: dt.dtype) -> tuple[Spec, int]:
@@ -44,10 +45,7 @@ def _infer_view_dtype(x: Spec, dtype: dt.dtype) -> tuple[Spec, int]:
     if x.ndim == 0:
         fail(RuntimeError, "view", f"a 0-d {x.dtype} cannot be viewed as {dtype} of another size.")
     if x.strides[-1] != 1:
-        fail(
-            RuntimeError, "view",
-            f"the last stride must be 1 to view {x.dtype} as {dtype}, got strides {x.strides}.",
-        )  # fmt: skip
+        fail(RuntimeError, "view", f"the last stride must be 1 to view {x.dtype} as {dtype}, got strides {x.strides}.")
     if old > new:
         times = old // new
         shape = (*x.shape[:-1], x.shape[-1] * times)
@@ -56,10 +54,11 @@ def _infer_view_dtype(x: Spec, dtype: dt.dtype) -> tuple[Spec, int]:
     times = new // old
     if x.shape[-1] % times or any(s % times for s in x.strides[:-1]):
         fail(
-            RuntimeError, "view",
+            RuntimeError,
+            "view",
             f"last size and other strides must be divisible by {times} to view {x.dtype} as "
             f"{dtype}, got shape {x.shape} and strides {x.strides}.",
-        )  # fmt: skip
+        )
     shape = (*x.shape[:-1], x.shape[-1] // times)
     strides = (*[s // times for s in x.strides[:-1]], 1)
     return x.like(shape, dtype=dtype, strides=strides), 0
@@ -68,9 +67,11 @@ def _infer_view_dtype(x: Spec, dtype: dt.dtype) -> tuple[Spec, int]:
 view(
     "_view_dtype(Tensor input, dtype dtype)",
     infer=_infer_view_dtype,
-    differentiable=False, method=False, namespaces=(),
+    differentiable=False,
+    method=False,
+    namespaces=(),
     doc="The same bytes read as another type.",
-)  # fmt: skip
+)
 
 
 @composite(name="view", namespaces=())
@@ -193,11 +194,7 @@ view(
 
 def _canon_permute(x: Spec, dims: tuple[int, ...]) -> tuple[Spec, tuple[int, ...]]:
     if len(dims) != x.ndim:
-        fail(
-            RuntimeError,
-            "permute",
-            f"needs all {x.ndim} dimensions in their new order, got {dims}.",
-        )
+        fail(RuntimeError, "permute", f"needs all {x.ndim} dimensions in their new order, got {dims}.")
     wrapped = tuple(wrap_dim("permute", d, x.ndim, x.shape) for d in dims)
     if len(set(wrapped)) != len(wrapped):
         fail(RuntimeError, "permute", f"a dimension appears twice in dims={dims}.")
@@ -212,14 +209,12 @@ def inverse(dims: tuple[int, ...]) -> tuple[int, ...]:
 view(
     "_permute(Tensor input, int[] dims)",
     canon=_canon_permute,
-    infer=lambda x, dims: (
-        x.like(tuple(x.shape[d] for d in dims), strides=tuple(x.strides[d] for d in dims)),
-        0,
-    ),
+    infer=lambda x, dims: (x.like(tuple(x.shape[d] for d in dims), strides=tuple(x.strides[d] for d in dims)), 0),
     grad={"input": lambda c, g: F._permute(g, inverse(c.dims))},
-    method=False, namespaces=(),
+    method=False,
+    namespaces=(),
     doc="Dimensions in another order.",
-)  # fmt: skip
+)
 
 
 @composite
@@ -279,10 +274,7 @@ view(
 
 def _infer_unsqueeze(x: Spec, dim: int) -> tuple[Spec, int]:
     stride = x.shape[dim] * x.strides[dim] if dim < x.ndim else 1
-    return x.like(
-        (*x.shape[:dim], 1, *x.shape[dim:]),
-        strides=(*x.strides[:dim], stride, *x.strides[dim:]),
-    ), 0
+    return x.like((*x.shape[:dim], 1, *x.shape[dim:]), strides=(*x.strides[:dim], stride, *x.strides[dim:])), 0
 
 
 view(
@@ -329,9 +321,7 @@ def unflatten(input: Any, dim: int, sizes: Any) -> Any:
     sizes = ints("unflatten", "sizes", sizes)
     dim = wrap_dim("unflatten", dim, len(shape), shape)
     if not sizes or not shape:
-        fail(
-            RuntimeError, "unflatten", f"needs a dimension and its sizes, got {shape} and {sizes}."
-        )
+        fail(RuntimeError, "unflatten", f"needs a dimension and its sizes, got {shape} and {sizes}.")
     parts = infer_size("unflatten", sizes, shape[dim])
     return F._view(input, (*shape[:dim], *parts, *shape[dim + 1 :]))
 
@@ -380,9 +370,7 @@ def _reversed(input: Any) -> Any:
 
 def _matrix_transpose(input: Any) -> Any:
     if input.ndim == 1:
-        raise ShapeError(
-            f"mT: only supported on matrices or batches of matrices, got shape {input._spec.shape}."
-        )
+        raise ShapeError(f"mT: only supported on matrices or batches of matrices, got shape {input._spec.shape}.")
     return F.transpose(input, -2, -1) if input.ndim else input
 
 

@@ -37,9 +37,7 @@ def _full(op: str, value: Any) -> Callable[..., Shortcut]:
 def _like(op: str, value: Any) -> Callable[..., Shortcut]:
     def made(input: Any, dtype: Any = None) -> Shortcut:
         spec = input._spec
-        kind, place = options(
-            op, dtype, None, None, False, default=spec.dtype, place=spec.device
-        )  # fmt: skip
+        kind, place = options(op, dtype, None, None, False, default=spec.dtype, place=spec.device)
         strides = format_strides(op, spec, preserve_format)
         if value is None:
             return OPS["_empty"], (spec.shape, strides, kind, place)
@@ -84,13 +82,25 @@ def _caster(dtype: dt.dtype) -> Callable[[Any], Shortcut]:
 
 
 FUNCTIONS: dict[str, Callable[..., Shortcut]] = {
-    "zeros": _full("zeros", 0), "ones": _full("ones", 1), "empty": _empty, "arange": _arange,
-    "zeros_like": _like("zeros_like", 0), "ones_like": _like("ones_like", 1),
-    "empty_like": _like("empty_like", None), "clone": _clone,
-}  # fmt: skip
+    "zeros": _full("zeros", 0),
+    "ones": _full("ones", 1),
+    "empty": _empty,
+    "arange": _arange,
+    "zeros_like": _like("zeros_like", 0),
+    "ones_like": _like("ones_like", 1),
+    "empty_like": _like("empty_like", None),
+    "clone": _clone,
+}
 METHODS: dict[str, Callable[..., Shortcut]] = {
-    "clone": _clone, "to": _to, "double": _caster(dt.float64), "float": _caster(dt.float32),
-    "half": _caster(dt.float16), "bfloat16": _caster(dt.bfloat16), "long": _caster(dt.int64),
-    "int": _caster(dt.int32), "short": _caster(dt.int16), "bool": _caster(dt.bool_),
+    "clone": _clone,
+    "to": _to,
+    "double": _caster(dt.float64),
+    "float": _caster(dt.float32),
+    "half": _caster(dt.float16),
+    "bfloat16": _caster(dt.bfloat16),
+    "long": _caster(dt.int64),
+    "int": _caster(dt.int32),
+    "short": _caster(dt.int16),
+    "bool": _caster(dt.bool_),
     "byte": _caster(dt.uint8),
-}  # fmt: skip
+}

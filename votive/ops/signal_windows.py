@@ -48,9 +48,7 @@ def kaiser_curve(size: int, period: int, beta: float) -> Any:
     return F.i0e(root) * F.exp(root - abs(beta)) / top
 
 
-def _window(
-    op: str, M: Any, given: tuple[Any, ...], make: Callable[[int], Any], one: bool = True
-) -> Any:
+def _window(op: str, M: Any, given: tuple[Any, ...], make: Callable[[int], Any], one: bool = True) -> Any:
     """Check what all windows share, then make the window; one point is 1 (unless not `one`)."""
     dtype, layout, device, requires_grad = given
     M = int_of(op, "M", M)
@@ -69,9 +67,8 @@ def _window(
 
 @composite(namespaces=SPACE, method=False)
 def bartlett(
-    M: int, *, sym: bool = True, dtype: Any = None, layout: Any = None, device: Any = None,
-    requires_grad: bool = False,
-) -> Any:  # fmt: skip
+    M: int, *, sym: bool = True, dtype: Any = None, layout: Any = None, device: Any = None, requires_grad: bool = False
+) -> Any:
     """The Bartlett window, a triangle with zeros at its ends: `1 - |2 k / (M - 1) - 1|`.
 
     >>> votive.signal.windows.bartlett(5)
@@ -83,9 +80,15 @@ def bartlett(
 
 @composite(namespaces=SPACE, method=False)
 def general_cosine(
-    M: int, *, a: Any, sym: bool = True, dtype: Any = None, layout: Any = None, device: Any = None,
+    M: int,
+    *,
+    a: Any,
+    sym: bool = True,
+    dtype: Any = None,
+    layout: Any = None,
+    device: Any = None,
     requires_grad: bool = False,
-) -> Any:  # fmt: skip
+) -> Any:
     """A sum of cosines, `sum_i (-1)^i a_i cos(2 pi i k / (M - 1))`.
 
     >>> votive.signal.windows.general_cosine(4, a=[0.5, 0.5])
@@ -106,88 +109,81 @@ def general_cosine(
 
 @composite(namespaces=SPACE, method=False)
 def general_hamming(
-    M: int, *, alpha: float = 0.54, sym: bool = True, dtype: Any = None, layout: Any = None,
-    device: Any = None, requires_grad: bool = False,
-) -> Any:  # fmt: skip
+    M: int,
+    *,
+    alpha: float = 0.54,
+    sym: bool = True,
+    dtype: Any = None,
+    layout: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+) -> Any:
     """A raised cosine, `alpha - (1 - alpha) cos(2 pi k / (M - 1))`.
 
     >>> votive.signal.windows.general_hamming(4, alpha=0.5)
     tensor([0.0000, 0.7500, 0.7500, 0.0000])
     """
     return general_cosine(
-        M, a=(alpha, 1.0 - alpha), sym=sym, dtype=dtype, layout=layout, device=device,
-        requires_grad=requires_grad,
-    )  # fmt: skip
+        M, a=(alpha, 1.0 - alpha), sym=sym, dtype=dtype, layout=layout, device=device, requires_grad=requires_grad
+    )
 
 
 @composite(namespaces=SPACE, method=False)
 def hamming(
-    M: int, *, sym: bool = True, dtype: Any = None, layout: Any = None, device: Any = None,
-    requires_grad: bool = False,
-) -> Any:  # fmt: skip
+    M: int, *, sym: bool = True, dtype: Any = None, layout: Any = None, device: Any = None, requires_grad: bool = False
+) -> Any:
     """The Hamming window, `0.54 - 0.46 cos(2 pi k / (M - 1))`.
 
     >>> votive.signal.windows.hamming(4)
     tensor([0.0800, 0.7700, 0.7700, 0.0800])
     """
-    return general_hamming(
-        M, sym=sym, dtype=dtype, layout=layout, device=device, requires_grad=requires_grad
-    )
+    return general_hamming(M, sym=sym, dtype=dtype, layout=layout, device=device, requires_grad=requires_grad)
 
 
 @composite(namespaces=SPACE, method=False)
 def hann(
-    M: int, *, sym: bool = True, dtype: Any = None, layout: Any = None, device: Any = None,
-    requires_grad: bool = False,
-) -> Any:  # fmt: skip
+    M: int, *, sym: bool = True, dtype: Any = None, layout: Any = None, device: Any = None, requires_grad: bool = False
+) -> Any:
     """The Hann window, `0.5 - 0.5 cos(2 pi k / (M - 1))`.
 
     >>> votive.signal.windows.hann(4)
     tensor([0.0000, 0.7500, 0.7500, 0.0000])
     """
     return general_hamming(
-        M, alpha=0.5, sym=sym, dtype=dtype, layout=layout, device=device,
-        requires_grad=requires_grad,
-    )  # fmt: skip
+        M, alpha=0.5, sym=sym, dtype=dtype, layout=layout, device=device, requires_grad=requires_grad
+    )
 
 
 @composite(namespaces=SPACE, method=False)
 def blackman(
-    M: int, *, sym: bool = True, dtype: Any = None, layout: Any = None, device: Any = None,
-    requires_grad: bool = False,
-) -> Any:  # fmt: skip
+    M: int, *, sym: bool = True, dtype: Any = None, layout: Any = None, device: Any = None, requires_grad: bool = False
+) -> Any:
     """The Blackman window, `0.42 - 0.5 cos(2 pi k / (M - 1)) + 0.08 cos(4 pi k / (M - 1))`.
 
     >>> votive.signal.windows.blackman(6)[1:5]
     tensor([0.2008, 0.8492, 0.8492, 0.2008])
     """
     return general_cosine(
-        M, a=BLACKMAN, sym=sym, dtype=dtype, layout=layout, device=device,
-        requires_grad=requires_grad,
-    )  # fmt: skip
+        M, a=BLACKMAN, sym=sym, dtype=dtype, layout=layout, device=device, requires_grad=requires_grad
+    )
 
 
 @composite(namespaces=SPACE, method=False)
 def nuttall(
-    M: int, *, sym: bool = True, dtype: Any = None, layout: Any = None, device: Any = None,
-    requires_grad: bool = False,
-) -> Any:  # fmt: skip
+    M: int, *, sym: bool = True, dtype: Any = None, layout: Any = None, device: Any = None, requires_grad: bool = False
+) -> Any:
     """The Nuttall window with the lowest side lobes: a sum of four cosines.
 
     >>> votive.signal.windows.nuttall(5)
     tensor([3.6280e-04, 2.2698e-01, 1.0000e+00, 2.2698e-01, 3.6280e-04])
     """
-    return general_cosine(
-        M, a=NUTTALL, sym=sym, dtype=dtype, layout=layout, device=device,
-        requires_grad=requires_grad,
-    )  # fmt: skip
+    return general_cosine(M, a=NUTTALL, sym=sym, dtype=dtype, layout=layout, device=device, requires_grad=requires_grad)
 
 
 @composite(namespaces=SPACE, method=False)
 def cosine(
-    M: int, *, sym: bool = True, dtype: Any = None, layout: Any = None, device: Any = None,
-    requires_grad: bool = False,
-) -> Any:  # fmt: skip
+    M: int, *, sym: bool = True, dtype: Any = None, layout: Any = None, device: Any = None, requires_grad: bool = False
+) -> Any:
     """Half a wave, `sin(pi (k + 1/2) / M)`.
 
     >>> votive.signal.windows.cosine(3)
@@ -207,9 +203,16 @@ def _middle(m: int, sym: bool) -> float:
 
 @composite(namespaces=SPACE, method=False)
 def exponential(
-    M: int, *, center: float | None = None, tau: float = 1.0, sym: bool = True, dtype: Any = None,
-    layout: Any = None, device: Any = None, requires_grad: bool = False,
-) -> Any:  # fmt: skip
+    M: int,
+    *,
+    center: float | None = None,
+    tau: float = 1.0,
+    sym: bool = True,
+    dtype: Any = None,
+    layout: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+) -> Any:
     """Decay from `center` to both sides, `e^(-|k - center| / tau)`.
 
     >>> votive.signal.windows.exponential(3)
@@ -229,9 +232,15 @@ def exponential(
 
 @composite(namespaces=SPACE, method=False)
 def gaussian(
-    M: int, *, std: float = 1.0, sym: bool = True, dtype: Any = None, layout: Any = None,
-    device: Any = None, requires_grad: bool = False,
-) -> Any:  # fmt: skip
+    M: int,
+    *,
+    std: float = 1.0,
+    sym: bool = True,
+    dtype: Any = None,
+    layout: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+) -> Any:
     """The bell curve `e^(-u^2 / (2 std^2))`, u the distance from the middle.
 
     >>> votive.signal.windows.gaussian(3)
@@ -249,9 +258,15 @@ def gaussian(
 
 @composite(namespaces=SPACE, method=False)
 def kaiser(
-    M: int, *, beta: float = 12.0, sym: bool = True, dtype: Any = None, layout: Any = None,
-    device: Any = None, requires_grad: bool = False,
-) -> Any:  # fmt: skip
+    M: int,
+    *,
+    beta: float = 12.0,
+    sym: bool = True,
+    dtype: Any = None,
+    layout: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+) -> Any:
     """The Kaiser window, `I0(beta sqrt(1 - u^2)) / I0(beta)` for u from -1 to 1.
 
     >>> votive.signal.windows.kaiser(3, beta=2.0)

@@ -17,9 +17,8 @@ def _canon(op: str) -> Any:
     def canon(x: Spec, dim: int) -> tuple[Spec, int]:
         if x.dtype.category != dt.FLOAT or x.dtype in dt.FLOAT8:
             fail(
-                UnsupportedError, op,
-                f"not implemented for {x.dtype}; pass dtype= to compute in a floating-point type.",
-            )  # fmt: skip
+                UnsupportedError, op, f"not implemented for {x.dtype}; pass dtype= to compute in a floating-point type."
+            )
         return x, wrap_dim(op, dim, x.ndim, x.shape)
 
     return canon
@@ -30,26 +29,29 @@ structured(
     canon=_canon("softmax"),
     infer=lambda x, dim: x.dense_like(),
     grad={"input": lambda c, g: F._softmax_backward(g, c.out, c.dim)},
-    method=False, namespaces=(), out=False,
+    method=False,
+    namespaces=(),
+    out=False,
     doc="`e^x / sum(e^x)` along a dimension.",
-)  # fmt: skip
+)
 
 structured(
     "_log_softmax(Tensor input, int dim)",
     canon=_canon("log_softmax"),
     infer=lambda x, dim: x.dense_like(),
     grad={"input": lambda c, g: F._log_softmax_backward(g, c.out, c.dim)},
-    method=False, namespaces=(), out=False,
+    method=False,
+    namespaces=(),
+    out=False,
     doc="`x - log(sum(e^x))` along a dimension.",
-)  # fmt: skip
+)
 
 
 def _again(c: Any, h: Any) -> Any:
     """`y (g - sum(g y))` by y; the map g -> it is symmetric, so by g it is the map itself."""
     return (
         F._softmax_backward(h, c.output, c.dim),
-        h * (c.grad - (c.grad * c.output).sum(c.dim, True))
-        - c.grad * (h * c.output).sum(c.dim, True),
+        h * (c.grad - (c.grad * c.output).sum(c.dim, True)) - c.grad * (h * c.output).sum(c.dim, True),
     )
 
 
@@ -57,27 +59,28 @@ structured(
     "_softmax_backward(Tensor grad, Tensor output, int dim)",
     infer=lambda g, y, dim: y.dense_like(),
     grad=_again,
-    method=False, namespaces=(), out=False,
+    method=False,
+    namespaces=(),
+    out=False,
     doc="`y (g - sum(g y))`: the gradient through softmax, from its result y.",
-)  # fmt: skip
+)
 
 
 def _log_again(c: Any, h: Any) -> Any:
     """`g - e^y sum(g)` by g and by y."""
     p = c.output.exp()
-    return (
-        h - (h * p).sum(c.dim, True),
-        -(h * p) * c.grad.sum(c.dim, True),
-    )
+    return (h - (h * p).sum(c.dim, True), -(h * p) * c.grad.sum(c.dim, True))
 
 
 structured(
     "_log_softmax_backward(Tensor grad, Tensor output, int dim)",
     infer=lambda g, y, dim: y.dense_like(),
     grad=_log_again,
-    method=False, namespaces=(), out=False,
+    method=False,
+    namespaces=(),
+    out=False,
     doc="`g - e^y sum(g)`: the gradient through log_softmax, from its result y.",
-)  # fmt: skip
+)
 
 
 @composite(method=False, namespaces=(), name="_softmax_composite")
@@ -116,10 +119,7 @@ def log_softmax(input: Any, dim: int, dtype: Any = None) -> Any:
 
 def _implicit_dim(op: str, ndim: int, stacklevel: int) -> int:
     """torch's old rule for a missing dim: rows of a vector or of a batch of three dimensions."""
-    warnings.warn(
-        f"{op}: choosing the dimension implicitly is deprecated; pass dim=.",
-        stacklevel=stacklevel,
-    )
+    warnings.warn(f"{op}: choosing the dimension implicitly is deprecated; pass dim=.", stacklevel=stacklevel)
     return 0 if ndim in (0, 1, 3) else 1
 
 
@@ -148,9 +148,7 @@ def nn_log_softmax(input: Any, dim: Any = None, _stacklevel: int = 3, dtype: Any
 
 
 @composite(namespaces=NN, method=False)
-def gumbel_softmax(
-    logits: Any, tau: float = 1, hard: bool = False, eps: float = 1e-10, dim: int = -1
-) -> Any:
+def gumbel_softmax(logits: Any, tau: float = 1, hard: bool = False, eps: float = 1e-10, dim: int = -1) -> Any:
     """`softmax` of logits with Gumbel noise; `hard` gives one-hot samples that keep its gradient.
 
     >>> votive.nn.functional.gumbel_softmax(votive.tensor([0.0, 100.0]), hard=True)

@@ -32,9 +32,12 @@ structured(
     canon=lambda x, dim, descending: (x, wrap_dim("sort", dim, x.ndim, x.shape), descending),
     infer=_infer_sort,
     grad={"input": lambda c, g, _: _put_back(g, c.shape("input"), c.dim, c.out1)},
-    n_out=2, method=False, namespaces=(), out=False,
+    n_out=2,
+    method=False,
+    namespaces=(),
+    out=False,
     doc="Values in order along a dimension, and where they stood; equal ones keep their order.",
-)  # fmt: skip
+)
 
 
 @composite(out=True)
@@ -88,19 +91,16 @@ structured(
     canon=_canon_topk,
     infer=_infer_topk,
     grad={"input": lambda c, g, _: _put_back(g, c.shape("input"), c.dim, c.out1)},
-    n_out=2, method=False, namespaces=(), out=False,
+    n_out=2,
+    method=False,
+    namespaces=(),
+    out=False,
     doc="The k largest or smallest values along a dimension, and where they stood.",
-)  # fmt: skip
+)
 
 
 @composite(out=True)
-def topk(
-    input: Any,
-    k: int,
-    dim: int = -1,
-    largest: bool = True,
-    sorted: bool = True,
-) -> Any:
+def topk(input: Any, k: int, dim: int = -1, largest: bool = True, sorted: bool = True) -> Any:
     """The k largest (or smallest) values along `dim`, in order, and the index each had.
 
     >>> votive.topk(votive.tensor([3, 1, 4, 2]), 2).values
@@ -134,9 +134,12 @@ structured(
     canon=lambda x, k, dim, keepdim: (x, k, wrap_dim("kthvalue", dim, x.ndim, x.shape), keepdim),
     infer=_infer_kthvalue,
     grad={"input": _grad_kthvalue},
-    n_out=2, method=False, namespaces=(), out=False,
+    n_out=2,
+    method=False,
+    namespaces=(),
+    out=False,
     doc="The k-th smallest value along a dimension, and where it stood.",
-)  # fmt: skip
+)
 
 
 @composite(out=True)
@@ -152,9 +155,12 @@ def kthvalue(input: Any, k: int, dim: int = -1, keepdim: bool = False) -> Any:
 structured(
     "_unique(Tensor input, int? dim, bool consecutive)",
     infer=lambda x, dim, consecutive: None,
-    n_out=3, method=False, namespaces=(), out=False,
+    n_out=3,
+    method=False,
+    namespaces=(),
+    out=False,
     doc="Distinct values or slices, which of them each one is, and how many there are of each.",
-)  # fmt: skip
+)
 
 
 def _distinct(op: str, input: Any, dim: Any, consecutive: bool, inverse: bool, counts: bool) -> Any:
@@ -164,10 +170,7 @@ def _distinct(op: str, input: Any, dim: Any, consecutive: bool, inverse: bool, c
     if dim is not None:
         dim = wrap_dim(op, dim, x.ndim, x.shape)
         if any(n == 0 for d, n in enumerate(x.shape) if d != dim):
-            fail(
-                RuntimeError, op,
-                f"a dimension other than dim={dim} of shape {x.shape} is empty.",
-            )  # fmt: skip
+            fail(RuntimeError, op, f"a dimension other than dim={dim} of shape {x.shape} is empty.")
     found, which, number = F._unique(input, dim, consecutive)
     out = (found, *([which] if inverse else []), *([number] if counts else []))
     return out if len(out) > 1 else found
@@ -175,11 +178,7 @@ def _distinct(op: str, input: Any, dim: Any, consecutive: bool, inverse: bool, c
 
 @composite
 def unique(
-    input: Any,
-    sorted: bool = True,
-    return_inverse: bool = False,
-    return_counts: bool = False,
-    dim: int | None = None,
+    input: Any, sorted: bool = True, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None
 ) -> Any:
     """The distinct values, or slices along `dim`, in order.
 

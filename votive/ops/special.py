@@ -11,8 +11,12 @@ from .registry import F, composite, pointwise
 
 # Only under `votive.special`: no method, no in-place form, as in torch.
 SPECIAL: dict[str, Any] = {
-    "dtypes": "float", "allow": "bif", "namespaces": ("special",), "method": False, "inplace": False
-}  # fmt: skip
+    "dtypes": "float",
+    "allow": "bif",
+    "namespaces": ("special",),
+    "method": False,
+    "inplace": False,
+}
 
 
 # --- error functions and the normal distribution --------------------------------------------------

@@ -45,26 +45,11 @@ _declare("bessel_j0", "Bessel function of the first kind, order 0", "tensor([0.7
 _declare("bessel_j1", "Bessel function of the first kind, order 1", "tensor([0.4401, 0.5767])")
 _declare("bessel_y0", "Bessel function of the second kind, order 0", "tensor([0.0883, 0.5104])")
 _declare("bessel_y1", "Bessel function of the second kind, order 1", "tensor([-0.7812, -0.1070])")
-_declare(
-    "modified_bessel_i0", "Modified Bessel function of the first kind, order 0",
-    "tensor([1.2661, 2.2796])", "i0",
-)  # fmt: skip
-_declare(
-    "modified_bessel_i1", "Modified Bessel function of the first kind, order 1",
-    "tensor([0.5652, 1.5906])", "i1",
-)  # fmt: skip
-_declare(
-    "modified_bessel_k0", "Modified Bessel function of the second kind, order 0",
-    "tensor([0.4210, 0.1139])",
-)  # fmt: skip
-_declare(
-    "modified_bessel_k1", "Modified Bessel function of the second kind, order 1",
-    "tensor([0.6019, 0.1399])",
-)  # fmt: skip
+_declare("modified_bessel_i0", "Modified Bessel function of the first kind, order 0", "tensor([1.2661, 2.2796])", "i0")
+_declare("modified_bessel_i1", "Modified Bessel function of the first kind, order 1", "tensor([0.5652, 1.5906])", "i1")
+_declare("modified_bessel_k0", "Modified Bessel function of the second kind, order 0", "tensor([0.4210, 0.1139])")
+_declare("modified_bessel_k1", "Modified Bessel function of the second kind, order 1", "tensor([0.6019, 0.1399])")
 _declare("scaled_modified_bessel_k0", "`e^x modified_bessel_k0(x)`", "tensor([1.1445, 0.8416])")
 _declare("scaled_modified_bessel_k1", "`e^x modified_bessel_k1(x)`", "tensor([1.6362, 1.0335])")
-_declare(
-    "spherical_bessel_j0", "Spherical Bessel function of order 0, `sin(x) / x`",
-    "tensor([0.8415, 0.4546])",
-)  # fmt: skip
+_declare("spherical_bessel_j0", "Spherical Bessel function of order 0, `sin(x) / x`", "tensor([0.8415, 0.4546])")
 _declare("airy_ai", "Airy function of the first kind", "tensor([0.1353, 0.0349])")

@@ -25,10 +25,7 @@ def _check_window(op: str, window: Any, n: int, win: int) -> None:
     if not 0 < win <= n:
         fail(ShapeError, op, f"win_length must lie in 1..n_fft={n}, got {win}.")
     if window is not None and tuple(window.shape) != (win,):
-        fail(
-            ShapeError, op,
-            f"window must be a vector of win_length={win}, got shape {tuple(window.shape)}.",
-        )  # fmt: skip
+        fail(ShapeError, op, f"window must be a vector of win_length={win}, got shape {tuple(window.shape)}.")
 
 
 def _centered(window: Any, n: int) -> Any:
@@ -55,10 +52,7 @@ def _wants_complex(op: str, is_complex: bool, return_complex: bool | None) -> bo
             fail(RuntimeError, op, "return_complex must be given for real inputs; pass True.")
         return True
     if not return_complex:
-        warn(
-            "stft: return_complex=False is deprecated; use votive.view_as_real on the complex "
-            "result."
-        )
+        warn("stft: return_complex=False is deprecated; use votive.view_as_real on the complex result.")
     return return_complex
 
 
@@ -142,21 +136,14 @@ def _check_spectrum(op: str, input: Any, n: int, onesided: bool | None) -> bool:
         fail(DtypeError, op, f"takes the complex result of stft, got {input.dtype}.")
     if input.ndim not in (2, 3):
         kind = IndexError if input.ndim < 2 else ShapeError
-        fail(
-            kind, op,
-            "takes (frequency, frame) or (batch, frequency, frame), got shape "
-            f"{tuple(input.shape)}.",
-        )  # fmt: skip
+        fail(kind, op, f"takes (frequency, frame) or (batch, frequency, frame), got shape {tuple(input.shape)}.")
     if input.numel() == 0:
         fail(ShapeError, op, f"the input must not be empty, got shape {tuple(input.shape)}.")
     have = input.shape[-2]
     half = have != n if onesided is None else onesided
     wanted = n // 2 + 1 if half else n
     if have != wanted:
-        fail(
-            ShapeError, op,
-            f"n_fft={n} with onesided={half} needs {wanted} frequencies, got {have}.",
-        )  # fmt: skip
+        fail(ShapeError, op, f"n_fft={n} with onesided={half} needs {wanted} frequencies, got {have}.")
     return half
 
 
@@ -209,10 +196,11 @@ def istft(
     signal, weights = signal[:, start:end], weights[:, start:end]
     if bool(weights.detach().abs().min() < _TINY):
         fail(
-            RuntimeError, op,
+            RuntimeError,
+            op,
             "the overlapping windows add up to zero somewhere; use a smaller hop_length, another "
             "window or center=True.",
-        )  # fmt: skip
+        )
     signal = signal / weights
     if length is not None and end > whole:
         warn(f"istft: the frames hold fewer than length={length} samples; zeros fill the rest.")

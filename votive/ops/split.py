@@ -41,17 +41,23 @@ structured(
     "_split(Tensor input, int[] sizes, int dim)",
     infer=lambda x, sizes, dim: tuple(_sized(x, dim, s) for s in sizes),
     grad={"input": lambda c, *g: F.cat(g, c.dim)},
-    n_out=2, method=False, namespaces=(), out=False,
+    n_out=2,
+    method=False,
+    namespaces=(),
+    out=False,
     doc="Copies of pieces that make up the whole; `split` gives views with this gradient.",
-)  # fmt: skip
+)
 
 structured(
     "_unbind(Tensor input, int dim)",
     infer=lambda x, dim: (x.like(x.shape[:dim] + x.shape[dim + 1 :]),) * x.shape[dim],
     grad={"input": lambda c, *g: _stacked(c.spec("input"), c.dim, g)},
-    n_out=2, method=False, namespaces=(), out=False,
+    n_out=2,
+    method=False,
+    namespaces=(),
+    out=False,
     doc="Copies of the slices along a dimension; `unbind` gives views with this gradient.",
-)  # fmt: skip
+)
 
 
 def _between(input: Any, dim: int, ends: list[int]) -> tuple[Any, ...]:
@@ -73,10 +79,7 @@ def split_with_sizes(input: Any, split_sizes: Any, dim: int = 0) -> tuple[Any, .
     if any(s < 0 for s in sizes):
         fail(RuntimeError, op, f"sizes must not be negative, got {sizes}.")
     if sum(sizes) != size:
-        fail(
-            RuntimeError, op,
-            f"sizes {sizes} must sum to {size}, the size of dimension {dim}, not to {sum(sizes)}.",
-        )  # fmt: skip
+        fail(RuntimeError, op, f"sizes {sizes} must sum to {size}, the size of dimension {dim}, not to {sum(sizes)}.")
     ends = [0]
     for s in sizes:
         ends.append(ends[-1] + s)
@@ -209,19 +212,13 @@ def tensor_split(
     dim, size = _cut(op, input, dim)
     if hasattr(given, "_spec"):
         if given.ndim > 1 or given.dtype.name != "int64":
-            fail(
-                RuntimeError,
-                op,
-                f"needs a 0-d or 1-d int64 tensor, got {given.dtype}, {given.ndim}-d.",
-            )
+            fail(RuntimeError, op, f"needs a 0-d or 1-d int64 tensor, got {given.dtype}, {given.ndim}-d.")
         given = given.tolist()
     if isinstance(given, (list, tuple)):
         points = [0, *ints(op, "indices", given), size]
         starts = [min(max(p + size if p < 0 else p, 0), size) for p in points[:-1]]
         ends = [min(max(p + size if p < 0 else p, 0), size) for p in points[1:]]
-        return tuple(
-            [F._slice(input, dim, a, max(a, b), 1) for a, b in zip(starts, ends, strict=True)]
-        )
+        return tuple([F._slice(input, dim, a, max(a, b), 1) for a, b in zip(starts, ends, strict=True)])
     sections = int_of(op, "sections", given)
     if sections <= 0:
         fail(RuntimeError, op, f"the number of sections must be positive, got {sections}.")

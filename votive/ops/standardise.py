@@ -27,10 +27,11 @@ def check_parameters(op: str, x: Spec, **parameters: Any) -> None:
     if types - {x.dtype} and not (x.dtype in dt.HALF and types == {dt.float32}):
         told = ", ".join(f"{name} {kind}" for name, kind in given.items())
         fail(
-            DtypeError, op,
+            DtypeError,
+            op,
             f"parameters must have the input's type {x.dtype}"
             f"{' or all be float32' if x.dtype in dt.HALF else ''}, got {told}.",
-        )  # fmt: skip
+        )
 
 
 def widened(x: Any) -> Any:

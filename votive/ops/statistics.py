@@ -34,9 +34,11 @@ structured(
     "_var(Tensor input, int[] dim, float correction, bool keepdim)",
     infer=_infer_var,
     grad={"input": lambda c, g: _grad_var(c.input, g, c.dim, c.correction, c.keepdim)},
-    method=False, namespaces=(), out=False,
+    method=False,
+    namespaces=(),
+    out=False,
     doc="The mean squared distance from the mean, divided by count - correction.",
-)  # fmt: skip
+)
 
 structured(
     "_std(Tensor input, int[] dim, float correction, bool keepdim)",
@@ -44,14 +46,14 @@ structured(
     # The root has no derivative at 0; like torch, take 0 there.
     grad={
         "input": lambda c, g: _grad_var(
-            c.input,
-            F.where(c.out == 0, 0, g / (2 * F.where(c.out == 0, 1, c.out))),
-            c.dim, c.correction, c.keepdim,
+            c.input, F.where(c.out == 0, 0, g / (2 * F.where(c.out == 0, 1, c.out))), c.dim, c.correction, c.keepdim
         )
     },
-    method=False, namespaces=(), out=False,
+    method=False,
+    namespaces=(),
+    out=False,
     doc="The root of `_var`.",
-)  # fmt: skip
+)
 
 
 @functools.lru_cache(4096, typed=True)
@@ -85,9 +87,7 @@ def _spread(op: str, input: Any, dim: Any, unbiased: Any, correction: Any) -> An
     try:
         dims, less, enough = _spread_args(op, x.shape, x.dtype, dim, unbiased, correction)
     except TypeError:  # a value without a hash, or wrong: both show below
-        dims, less, enough = _spread_args.__wrapped__(
-            op, x.shape, x.dtype, dim, unbiased, correction
-        )
+        dims, less, enough = _spread_args.__wrapped__(op, x.shape, x.dtype, dim, unbiased, correction)
     if not enough:
         warnings.warn(
             f"{op}(): degrees of freedom is <= 0: {count(x.shape, dims)} elements per result, "
@@ -99,14 +99,7 @@ def _spread(op: str, input: Any, dim: Any, unbiased: Any, correction: Any) -> An
 
 
 @composite(out=True)
-def var(
-    input: Any,
-    dim: Any = None,
-    unbiased: Any = None,
-    keepdim: bool = False,
-    *,
-    correction: Any = None,
-) -> Any:
+def var(input: Any, dim: Any = None, unbiased: Any = None, keepdim: bool = False, *, correction: Any = None) -> Any:
     """Variance over all or some dimensions, divided by count - correction (1 unless given).
 
     >>> votive.var(votive.tensor([1.0, 2.0, 3.0, 4.0]))
@@ -116,14 +109,7 @@ def var(
 
 
 @composite(out=True)
-def std(
-    input: Any,
-    dim: Any = None,
-    unbiased: Any = None,
-    keepdim: bool = False,
-    *,
-    correction: Any = None,
-) -> Any:
+def std(input: Any, dim: Any = None, unbiased: Any = None, keepdim: bool = False, *, correction: Any = None) -> Any:
     """Standard deviation over all or some dimensions: the root of `var`.
 
     >>> votive.std(votive.tensor([1.0, 2.0, 3.0, 4.0]))
@@ -134,12 +120,7 @@ def std(
 
 @composite(method=False)
 def var_mean(
-    input: Any,
-    dim: Any = None,
-    unbiased: Any = None,
-    keepdim: bool = False,
-    *,
-    correction: Any = None,
+    input: Any, dim: Any = None, unbiased: Any = None, keepdim: bool = False, *, correction: Any = None
 ) -> tuple[Any, Any]:
     """Variance and mean over all or some dimensions.
 
@@ -152,12 +133,7 @@ def var_mean(
 
 @composite(method=False)
 def std_mean(
-    input: Any,
-    dim: Any = None,
-    unbiased: Any = None,
-    keepdim: bool = False,
-    *,
-    correction: Any = None,
+    input: Any, dim: Any = None, unbiased: Any = None, keepdim: bool = False, *, correction: Any = None
 ) -> tuple[Any, Any]:
     """Standard deviation and mean over all or some dimensions.
 
@@ -181,9 +157,11 @@ structured(
     infer=lambda x, kind, dim, keepdim: infer_pick(x, dim, keepdim),
     n_out=2,
     grad={"input": lambda c, g, _: place(g, c.shape("input"), c.dim, c.keepdim, c.out1)},
-    method=False, namespaces=(), out=False,
+    method=False,
+    namespaces=(),
+    out=False,
     doc="The median, nanmedian or mode along a dimension and the index where it was found.",
-)  # fmt: skip
+)
 
 
 def _canon_median(x: Spec, kind: str) -> tuple[Any, ...]:
@@ -196,9 +174,11 @@ structured(
     canon=_canon_median,
     infer=lambda x, kind: x.like(()),
     grad={"input": lambda c, g: spread(g, c.input, c.out, tuple(range(c.input.ndim)), False)},
-    method=False, namespaces=(), out=False,
+    method=False,
+    namespaces=(),
+    out=False,
     doc="The median or nanmedian of all elements.",
-)  # fmt: skip
+)
 
 
 @composite(out=True)
@@ -248,10 +228,7 @@ def _checked_q(op: str, input: Any, q: Any, interpolation: str) -> Any:
     if input._spec.numel == 0:
         fail(ShapeError, op, f"the input must not be empty, got shape {tuple(input.shape)}.")
     if interpolation not in _INTERPOLATIONS:
-        fail(
-            RuntimeError, op,
-            f"interpolation must be one of {', '.join(_INTERPOLATIONS)}, got {interpolation!r}.",
-        )  # fmt: skip
+        fail(RuntimeError, op, f"interpolation must be one of {', '.join(_INTERPOLATIONS)}, got {interpolation!r}.")
     if not hasattr(q, "_spec"):
         if not 0 <= q <= 1:
             fail(RuntimeError, op, f"q must lie in [0, 1], got {q}.")
@@ -266,14 +243,10 @@ def _checked_q(op: str, input: Any, q: Any, interpolation: str) -> Any:
     return q
 
 
-def _quantile(
-    op: str, input: Any, q: Any, dim: int | None, keepdim: bool, interpolation: str
-) -> Any:
+def _quantile(op: str, input: Any, q: Any, dim: int | None, keepdim: bool, interpolation: str) -> Any:
     q = _checked_q(op, input, q, interpolation)
     where = None if dim is None else wrap_dim(op, dim, input.ndim, input._spec.shape)
-    shape = reduced_shape(
-        input._spec.shape, tuple(range(input.ndim)) if where is None else (where,), keepdim
-    )
+    shape = reduced_shape(input._spec.shape, tuple(range(input.ndim)) if where is None else (where,), keepdim)
     rows = input.reshape(-1) if where is None or input.ndim == 0 else F.movedim(input, where, -1)
     rows = F.sort(rows, -1)[0]  # (..., n)
     missing = F.isnan(rows.detach())
@@ -305,9 +278,7 @@ def _interpolate(rows: Any, rank: Any, interpolation: str) -> Any:
 
 
 @composite(out=True)
-def quantile(
-    input: Any, q: Any, dim: Any = None, keepdim: bool = False, *, interpolation: str = "linear"
-) -> Any:
+def quantile(input: Any, q: Any, dim: Any = None, keepdim: bool = False, *, interpolation: str = "linear") -> Any:
     """The values below which a share q of the elements lies; with several q, one slice for each.
 
     >>> votive.quantile(votive.tensor([1.0, 2.0, 3.0, 4.0]), 0.5)
@@ -317,9 +288,7 @@ def quantile(
 
 
 @composite(out=True)
-def nanquantile(
-    input: Any, q: Any, dim: Any = None, keepdim: bool = False, *, interpolation: str = "linear"
-) -> Any:
+def nanquantile(input: Any, q: Any, dim: Any = None, keepdim: bool = False, *, interpolation: str = "linear") -> Any:
     """Quantiles of the elements that are not NaN.
 
     >>> votive.nanquantile(votive.tensor([1.0, float("nan"), 3.0]), 0.5)

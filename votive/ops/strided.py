@@ -16,12 +16,12 @@ from .sizes import int_of, ints
 structured(
     "_into_window(Tensor input, int[] size, int[] stride, int offset)",
     infer=lambda x, size, stride, offset: x.like(size),
-    grad={
-        "input": lambda c, g: F._as_strided(g.contiguous(), c.shape("input"), c.stride, c.offset)
-    },
-    method=False, namespaces=(), out=False,
+    grad={"input": lambda c, g: F._as_strided(g.contiguous(), c.shape("input"), c.stride, c.offset)},
+    method=False,
+    namespaces=(),
+    out=False,
     doc="Zeros of `size`, row-major, to which `input` is added through a window on them.",
-)  # fmt: skip
+)
 
 
 def from_window(g: Any, shape: tuple[int, ...], op: str, *args: Any) -> Any:
@@ -39,10 +39,10 @@ def _canon_select(x: Spec, dim: int, index: int) -> tuple[Any, ...]:
     size = x.shape[dim]
     if not -size <= index < size:
         fail(
-            DimError, "select",
-            f"index {index} is out of range for shape {x.shape} at dimension {dim}; "
-            f"use {-size}..{size - 1}.",
-        )  # fmt: skip
+            DimError,
+            "select",
+            f"index {index} is out of range for shape {x.shape} at dimension {dim}; use {-size}..{size - 1}.",
+        )
     return x, dim, index % size
 
 
@@ -86,14 +86,11 @@ view(
     "_slice(Tensor input, int dim=0, int? start=None, int? end=None, int step=1)",
     canon=_canon_slice,
     infer=_infer_slice,
-    grad={
-        "input": lambda c, g: from_window(
-            g, c.shape("input"), "_slice", c.dim, c.start, c.end, c.step
-        )
-    },
-    method=False, namespaces=(),
+    grad={"input": lambda c, g: from_window(g, c.shape("input"), "_slice", c.dim, c.start, c.end, c.step)},
+    method=False,
+    namespaces=(),
     doc="Every `step`-th element from `start` up to `end` along a dimension.",
-)  # fmt: skip
+)
 
 
 def narrowed(op: str, input: Any, dim: int, start: Any, length: int) -> tuple[int, int, int]:
@@ -135,9 +132,8 @@ def _canon_unfold(x: Spec, dimension: int, size: int, step: int) -> tuple[Any, .
     length = x.shape[dim] if x.ndim else 1
     if size > length:
         fail(
-            ShapeError, "unfold",
-            f"size {size} is larger than the dimension {dim} of {x.shape}; use at most {length}.",
-        )  # fmt: skip
+            ShapeError, "unfold", f"size {size} is larger than the dimension {dim} of {x.shape}; use at most {length}."
+        )
     return x, dim, size, step
 
 
@@ -154,11 +150,7 @@ view(
     "unfold(Tensor input, int dimension, int size, int step)",
     canon=_canon_unfold,
     infer=_infer_unfold,
-    grad={
-        "input": lambda c, g: from_window(
-            g, c.shape("input"), "unfold", c.dimension, c.size, c.step
-        )
-    },
+    grad={"input": lambda c, g: from_window(g, c.shape("input"), "unfold", c.dimension, c.size, c.step)},
     namespaces=(),
     doc="""Windows of `size` elements every `step` along a dimension; they become the last one.
 
@@ -170,9 +162,7 @@ view(
 )
 
 
-def shared_block(
-    x: Spec, size: tuple[int, ...], stride: tuple[int, ...], shift: int
-) -> tuple[int, int, int]:
+def shared_block(x: Spec, size: tuple[int, ...], stride: tuple[int, ...], shift: int) -> tuple[int, int, int]:
     """The block that a tensor and a window span: (length, start of the tensor, of the window)."""
     low = min(0, shift)
     length = max(extent(x.shape, x.strides), shift + extent(size, stride)) - low
@@ -193,43 +183,38 @@ view(
     "_as_strided(Tensor input, int[] size, int[] stride, int shift)",
     infer=lambda x, size, stride, shift: (x.like(size, strides=stride), shift),
     grad={"input": _grad_as_strided},
-    method=False, namespaces=(),
+    method=False,
+    namespaces=(),
     doc="A window that starts `shift` elements behind the first element of `input`.",
-)  # fmt: skip
+)
 
 structured(
     "_visits(int length, int[] size, int[] stride, int offset, dtype dtype, any device)",
-    infer=lambda length, size, stride, offset, dtype, device: Spec(
-        Layout((length,)), dtype, device
-    ),
-    method=False, namespaces=(), out=False, differentiable=False,
+    infer=lambda length, size, stride, offset, dtype, device: Spec(Layout((length,)), dtype, device),
+    method=False,
+    namespaces=(),
+    out=False,
+    differentiable=False,
     doc="How many indices of a window lead to each place of a block, at least 1.",
-)  # fmt: skip
+)
 
 
-def window_args(
-    op: str, input: Any, size: Any, stride: Any, storage_offset: Any
-) -> tuple[Any, ...]:
+def window_args(op: str, input: Any, size: Any, stride: Any, storage_offset: Any) -> tuple[Any, ...]:
     """(size, stride, shift) of a window within the memory of `input`."""
     size, stride = ints(op, "size", size), ints(op, "stride", stride)
-    offset = (
-        input._offset if storage_offset is None else int_of(op, "storage_offset", storage_offset)
-    )
+    offset = input._offset if storage_offset is None else int_of(op, "storage_offset", storage_offset)
     if len(size) != len(stride):
         fail(RuntimeError, op, f"size {size} and stride {stride} differ in length.")
     if any(s < 0 for s in size) or any(s < 0 for s in stride) or offset < 0:
-        fail(
-            RuntimeError, op,
-            f"sizes, strides and the offset must not be negative, got {size}, {stride}, {offset}.",
-        )  # fmt: skip
+        fail(RuntimeError, op, f"sizes, strides and the offset must not be negative, got {size}, {stride}, {offset}.")
     need = (offset + extent(size, stride)) * input._spec.dtype.itemsize
     have = input._storage.nbytes
     if need > have and 0 not in size:
         fail(
-            RuntimeError, op,
-            f"size {size}, stride {stride} and offset {offset} reach {need} bytes; the storage has "
-            f"{have}.",
-        )  # fmt: skip
+            RuntimeError,
+            op,
+            f"size {size}, stride {stride} and offset {offset} reach {need} bytes; the storage has {have}.",
+        )
     return size, stride, offset - input._offset
 
 

@@ -23,18 +23,24 @@ OP = "varlen_attn"
 
 
 def _canon(
-    q: Spec, k: Spec, v: Spec, ends_q: Spec, ends_k: Spec, used: Any, max_q: Any, max_k: Any,
-    scale: float | None, left: int, right: int,
-) -> tuple[Any, ...]:  # fmt: skip
+    q: Spec,
+    k: Spec,
+    v: Spec,
+    ends_q: Spec,
+    ends_k: Spec,
+    used: Any,
+    max_q: Any,
+    max_k: Any,
+    scale: float | None,
+    left: int,
+    right: int,
+) -> tuple[Any, ...]:
     _check_types(q, k, v, None)
     for name, x in (("query", q), ("key", k), ("value", v)):
         if x.ndim != 3:
             fail(ShapeError, OP, f"{name} must be (positions, heads, features), got {x.shape}.")
     if k.shape[:2] != v.shape[:2] or q.shape[2] != k.shape[2]:
-        fail(
-            ShapeError, OP,
-            f"query {q.shape}, key {k.shape} and value {v.shape} do not fit together.",
-        )  # fmt: skip
+        fail(ShapeError, OP, f"query {q.shape}, key {k.shape} and value {v.shape} do not fit together.")
     if q.shape[1] != k.shape[1] and (k.shape[1] == 0 or q.shape[1] % k.shape[1]):
         fail(ShapeError, OP, f"{k.shape[1]} key heads do not divide {q.shape[1]} query heads.")
     for name, x in (("cu_seq_q", ends_q), ("cu_seq_k", ends_k), ("seqused_k", used)):
@@ -42,16 +48,17 @@ def _canon(
             fail(DtypeError, OP, f"{name} must be int32, got {x.dtype}.")
     if ends_q.ndim != 1 or ends_q.shape != ends_k.shape or not ends_q.shape[0]:
         fail(
-            ShapeError, OP,
+            ShapeError,
+            OP,
             "cu_seq_q and cu_seq_k must be vectors of one more number than there are sequences, "
             f"got {ends_q.shape} and {ends_k.shape}.",
-        )  # fmt: skip
+        )
     if used is not None and used.shape != (ends_q.shape[0] - 1,):
         fail(
-            ShapeError, OP,
-            f"seqused_k must have one number for each of {ends_q.shape[0] - 1} sequences, got "
-            f"{used.shape}.",
-        )  # fmt: skip
+            ShapeError,
+            OP,
+            f"seqused_k must have one number for each of {ends_q.shape[0] - 1} sequences, got {used.shape}.",
+        )
     if scale is None:
         scale = 1 / math.sqrt(q.shape[2]) if q.shape[2] else 1.0
     return q, k, v, ends_q, ends_k, used, max_q, max_k, scale, left, right
@@ -140,9 +147,18 @@ def _joined(parts: list[Any], like: Any) -> Any:
 
 @composite(method=False, namespaces=(), name="_varlen_attention_composite")
 def varlen_attention_composite(
-    query: Any, key: Any, value: Any, cu_seq_q: Any, cu_seq_k: Any, seqused_k: Any, max_q: int,
-    max_k: int, scale: float | None = None, left: int = -1, right: int = -1,
-) -> tuple[Any, Any]:  # fmt: skip
+    query: Any,
+    key: Any,
+    value: Any,
+    cu_seq_q: Any,
+    cu_seq_k: Any,
+    seqused_k: Any,
+    max_q: int,
+    max_k: int,
+    scale: float | None = None,
+    left: int = -1,
+    right: int = -1,
+) -> tuple[Any, Any]:
     """Each sequence by itself: what the fused kernel must agree with."""
     outs, ends = [], []
     for a, b in _sequences(cu_seq_q, cu_seq_k, seqused_k):
@@ -158,9 +174,17 @@ def varlen_attention_composite(
 
 @composite(method=False, namespaces=(), name="_varlen_attention_backward_composite")
 def varlen_attention_backward_composite(
-    grad: Any, grad_lse: Any, query: Any, key: Any, value: Any, cu_seq_q: Any, cu_seq_k: Any,
-    scale: float, left: int, right: int,
-) -> tuple[Any, Any, Any]:  # fmt: skip
+    grad: Any,
+    grad_lse: Any,
+    query: Any,
+    key: Any,
+    value: Any,
+    cu_seq_q: Any,
+    cu_seq_k: Any,
+    scale: float,
+    left: int,
+    right: int,
+) -> tuple[Any, Any, Any]:
     """The gradients of varlen attention from single operators, so that they have gradients too."""
     made: tuple[list[Any], ...] = ([], [], [])
     for a, b in _sequences(cu_seq_q, cu_seq_k):

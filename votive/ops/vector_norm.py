@@ -19,17 +19,19 @@ RENORM_EPS = 1e-7
 def _canon_norm(x: Spec, ord: Any, dim: Any, keepdim: bool) -> tuple[Any, ...]:
     if not x.dtype.is_inexact or x.dtype in dt.FLOAT8:
         fail(
-            DtypeError, "linalg.vector_norm",
+            DtypeError,
+            "linalg.vector_norm",
             f"takes floating-point and complex tensors, got {x.dtype}; cast it with .to().",
-        )  # fmt: skip
+        )
     if isinstance(ord, complex):
         fail(DtypeError, "linalg.vector_norm", f"ord must be a real number, got {ord}.")
     dims = wrap_dims("linalg.vector_norm", dim, x.ndim)
     if (ord < 0 or ord == math.inf) and any(x.shape[d] == 0 for d in dims):
         fail(
-            ShapeError, "linalg.vector_norm",
+            ShapeError,
+            "linalg.vector_norm",
             f"the norm of order {ord} has no value for no elements, got shape {x.shape}.",
-        )  # fmt: skip
+        )
     return x, float(ord), dims, keepdim
 
 
@@ -58,13 +60,13 @@ def _grad_norm(c: Any, g: Any) -> Any:
 structured(
     "_vector_norm(Tensor input, number ord, int[]? dim, bool keepdim)",
     canon=_canon_norm,
-    infer=lambda x, ord, dim, keepdim: x.like(
-        reduced_shape(x.shape, dim, keepdim), dtype=x.dtype.to_real()
-    ),
+    infer=lambda x, ord, dim, keepdim: x.like(reduced_shape(x.shape, dim, keepdim), dtype=x.dtype.to_real()),
     grad={"input": _grad_norm},
-    method=False, namespaces=(), out=False,
+    method=False,
+    namespaces=(),
+    out=False,
     doc="`sum(abs(input) ** ord) ** (1 / ord)` and its limits.",
-)  # fmt: skip
+)
 
 
 def _as_type(op: str, input: Any, dtype: Any) -> Any:
@@ -80,9 +82,7 @@ def _as_type(op: str, input: Any, dtype: Any) -> Any:
 
 
 @composite(method=False, namespaces=("linalg",), out=True)
-def vector_norm(
-    input: Any, ord: Any = 2, dim: Any = None, keepdim: bool = False, *, dtype: Any = None
-) -> Any:
+def vector_norm(input: Any, ord: Any = 2, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
     """`sum(abs(input) ** ord) ** (1 / ord)` over dimensions; inf, -inf and 0 are limits.
 
     >>> votive.linalg.vector_norm(votive.tensor([3.0, -4.0]))
@@ -106,9 +106,7 @@ def _nuclear(input: Any, dim: Any, keepdim: bool) -> Any:
 
 
 @composite(out=True)
-def norm(
-    input: Any, p: Any = "fro", dim: Any = None, keepdim: bool = False, *, dtype: Any = None
-) -> Any:
+def norm(input: Any, p: Any = "fro", dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
     """The norm of a tensor, or of its slices along `dim`: of order p, 'fro' or 'nuc'.
 
     >>> votive.norm(votive.tensor([[1.0, 2.0], [2.0, 4.0]]))

@@ -112,9 +112,7 @@ def select_copy(input: Any, dim: int, index: int) -> Any:
 
 
 @composite(method=False, out=True)
-def slice_copy(
-    input: Any, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1
-) -> Any:
+def slice_copy(input: Any, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1) -> Any:
     """A copy of a range along a dimension.
 
     >>> votive.slice_copy(votive.tensor([1, 2, 3]), 0, 1)

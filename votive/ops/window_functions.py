@@ -15,9 +15,7 @@ from .signal_windows import BLACKMAN, cosine_sum, kaiser_curve, triangle
 from .sizes import int_of
 
 
-def _window(
-    op: str, size: Any, periodic: bool, make: Callable[[int, int], Any], given: tuple[Any, ...]
-) -> Any:
+def _window(op: str, size: Any, periodic: bool, make: Callable[[int, int], Any], given: tuple[Any, ...]) -> Any:
     """The window `make(size, period)`; a periodic one leaves out the repeated last point."""
     dtype, layout, device, pin_memory, requires_grad = given
     size = int_of(op, "window_length", size)
@@ -38,9 +36,15 @@ def _window(
 
 @composite(method=False)
 def hann_window(
-    window_length: int, periodic: bool = True, *, dtype: Any = None, layout: Any = None,
-    device: Any = None, pin_memory: bool = False, requires_grad: bool = False,
-) -> Any:  # fmt: skip
+    window_length: int,
+    periodic: bool = True,
+    *,
+    dtype: Any = None,
+    layout: Any = None,
+    device: Any = None,
+    pin_memory: bool = False,
+    requires_grad: bool = False,
+) -> Any:
     """The Hann window, `0.5 - 0.5 cos(2 pi k / N)`; N is the length, or one less if not periodic.
 
     >>> votive.hann_window(4)
@@ -53,10 +57,17 @@ def hann_window(
 
 @composite(method=False)
 def hamming_window(
-    window_length: int, periodic: bool = True, alpha: float = 0.54, beta: float = 0.46, *,
-    dtype: Any = None, layout: Any = None, device: Any = None, pin_memory: bool = False,
+    window_length: int,
+    periodic: bool = True,
+    alpha: float = 0.54,
+    beta: float = 0.46,
+    *,
+    dtype: Any = None,
+    layout: Any = None,
+    device: Any = None,
+    pin_memory: bool = False,
     requires_grad: bool = False,
-) -> Any:  # fmt: skip
+) -> Any:
     """The Hamming window, `alpha - beta cos(2 pi k / N)`; N is the length, or one less if not
     periodic.
 
@@ -70,9 +81,15 @@ def hamming_window(
 
 @composite(method=False)
 def blackman_window(
-    window_length: int, periodic: bool = True, *, dtype: Any = None, layout: Any = None,
-    device: Any = None, pin_memory: bool = False, requires_grad: bool = False,
-) -> Any:  # fmt: skip
+    window_length: int,
+    periodic: bool = True,
+    *,
+    dtype: Any = None,
+    layout: Any = None,
+    device: Any = None,
+    pin_memory: bool = False,
+    requires_grad: bool = False,
+) -> Any:
     """The Blackman window, `0.42 - 0.5 cos(2 pi k / N) + 0.08 cos(4 pi k / N)`.
 
     >>> votive.blackman_window(5)[1:]
@@ -85,9 +102,15 @@ def blackman_window(
 
 @composite(method=False)
 def bartlett_window(
-    window_length: int, periodic: bool = True, *, dtype: Any = None, layout: Any = None,
-    device: Any = None, pin_memory: bool = False, requires_grad: bool = False,
-) -> Any:  # fmt: skip
+    window_length: int,
+    periodic: bool = True,
+    *,
+    dtype: Any = None,
+    layout: Any = None,
+    device: Any = None,
+    pin_memory: bool = False,
+    requires_grad: bool = False,
+) -> Any:
     """The Bartlett window, a triangle that starts from 0: `1 - |2 k / N - 1|`.
 
     >>> votive.bartlett_window(4)
@@ -99,9 +122,16 @@ def bartlett_window(
 
 @composite(method=False)
 def kaiser_window(
-    window_length: int, periodic: bool = True, beta: float = 12.0, *, dtype: Any = None,
-    layout: Any = None, device: Any = None, pin_memory: bool = False, requires_grad: bool = False,
-) -> Any:  # fmt: skip
+    window_length: int,
+    periodic: bool = True,
+    beta: float = 12.0,
+    *,
+    dtype: Any = None,
+    layout: Any = None,
+    device: Any = None,
+    pin_memory: bool = False,
+    requires_grad: bool = False,
+) -> Any:
     """The Kaiser window, `I0(beta sqrt(1 - u^2)) / I0(beta)`, `u = 2 k / N - 1`.
 
     >>> votive.kaiser_window(4, beta=2.0)

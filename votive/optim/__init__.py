@@ -18,7 +18,22 @@ from .sgd import SGD
 from .step_hooks import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
 
 __all__ = [
-    "ASGD", "Adadelta", "Adagrad", "Adam", "AdamW", "Adamax", "LBFGS", "Lion", "NAdam",
-    "Optimizer", "RAdam", "RMSprop", "Rprop", "SGD", "lr_scheduler",
-    "register_optimizer_step_post_hook", "register_optimizer_step_pre_hook", "swa_utils",
-]  # fmt: skip
+    "ASGD",
+    "Adadelta",
+    "Adagrad",
+    "Adam",
+    "AdamW",
+    "Adamax",
+    "LBFGS",
+    "Lion",
+    "NAdam",
+    "Optimizer",
+    "RAdam",
+    "RMSprop",
+    "Rprop",
+    "SGD",
+    "lr_scheduler",
+    "register_optimizer_step_post_hook",
+    "register_optimizer_step_pre_hook",
+    "swa_utils",
+]

@@ -41,19 +41,33 @@ class Adadelta(GroupOptimizer):
             raise ValueError(f"Invalid rho value: {rho}")
         nonnegative("epsilon value", eps)
         nonnegative("weight_decay value", weight_decay)
-        super().__init__(params, {
-            "lr": lr, "rho": rho, "eps": eps, "weight_decay": weight_decay, "maximize": maximize,
-            "capturable": capturable, "foreach": foreach, "differentiable": differentiable,
-        })  # fmt: skip
+        super().__init__(
+            params,
+            {
+                "lr": lr,
+                "rho": rho,
+                "eps": eps,
+                "weight_decay": weight_decay,
+                "maximize": maximize,
+                "capturable": capturable,
+                "foreach": foreach,
+                "differentiable": differentiable,
+            },
+        )
 
     def _start(self, p: Tensor, group: dict[str, Any]) -> State:
         return {"step": count(group, p), "square_avg": blank(p), "acc_delta": blank(p)}
 
-    def _update(
-        self, group: dict[str, Any], params: list[Tensor], grads: list[Tensor], states: list[State]
-    ) -> None:
+    def _update(self, group: dict[str, Any], params: list[Tensor], grads: list[Tensor], states: list[State]) -> None:
         F._adadelta_step(
-            params, grads, column(states, "square_avg"), column(states, "acc_delta"),
-            column(states, "step"), number(group["lr"]), group["rho"], group["eps"],
-            group["weight_decay"], group["maximize"],
-        )  # fmt: skip
+            params,
+            grads,
+            column(states, "square_avg"),
+            column(states, "acc_delta"),
+            column(states, "step"),
+            number(group["lr"]),
+            group["rho"],
+            group["eps"],
+            group["weight_decay"],
+            group["maximize"],
+        )

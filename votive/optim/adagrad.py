@@ -46,11 +46,20 @@ class Adagrad(GroupOptimizer):
         nonnegative("initial_accumulator_value value", initial_accumulator_value)
         nonnegative("epsilon value", eps)
         check_implementation(foreach, fused, differentiable)
-        super().__init__(params, {
-            "lr": lr, "lr_decay": lr_decay, "eps": eps, "weight_decay": weight_decay,
-            "initial_accumulator_value": initial_accumulator_value, "foreach": foreach,
-            "maximize": maximize, "differentiable": differentiable, "fused": fused,
-        })  # fmt: skip
+        super().__init__(
+            params,
+            {
+                "lr": lr,
+                "lr_decay": lr_decay,
+                "eps": eps,
+                "weight_decay": weight_decay,
+                "initial_accumulator_value": initial_accumulator_value,
+                "foreach": foreach,
+                "maximize": maximize,
+                "differentiable": differentiable,
+                "fused": fused,
+            },
+        )
         # The sum exists from the start, so that it can be looked at and shared before a step.
         for group in self.param_groups:
             for p in group["params"]:
@@ -61,11 +70,16 @@ class Adagrad(GroupOptimizer):
         start = complex(value, value) if p.is_complex() else value
         return {"step": count(group, p), "sum": F.full_like(p.detach(), start)}
 
-    def _update(
-        self, group: dict[str, Any], params: list[Tensor], grads: list[Tensor], states: list[State]
-    ) -> None:
+    def _update(self, group: dict[str, Any], params: list[Tensor], grads: list[Tensor], states: list[State]) -> None:
         F._adagrad_step(
-            params, grads, column(states, "sum"), column(states, "step"), number(group["lr"]),
-            group["lr_decay"], group["eps"], group["weight_decay"], group["maximize"],
+            params,
+            grads,
+            column(states, "sum"),
+            column(states, "step"),
+            number(group["lr"]),
+            group["lr_decay"],
+            group["eps"],
+            group["weight_decay"],
+            group["maximize"],
             *self._scaling(params[0]),
-        )  # fmt: skip
+        )

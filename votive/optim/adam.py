@@ -26,9 +26,7 @@ class Adam(GroupOptimizer):
     """
 
     _scales = True
-    _absent = GroupOptimizer._absent | {
-        "amsgrad": False, "decoupled_weight_decay": False, "fused": None,
-    }  # fmt: skip
+    _absent = GroupOptimizer._absent | {"amsgrad": False, "decoupled_weight_decay": False, "fused": None}
 
     def __init__(
         self,
@@ -47,21 +45,29 @@ class Adam(GroupOptimizer):
         decoupled_weight_decay: bool = False,
     ) -> None:
         if isinstance(lr, Tensor) and foreach and not capturable:
-            raise ValueError(
-                "lr as a Tensor is not supported for capturable=False and foreach=True"
-            )
+            raise ValueError("lr as a Tensor is not supported for capturable=False and foreach=True")
         check_lr(lr)
         nonnegative("epsilon value", eps)
         check_betas(betas)
         nonnegative("weight_decay value", weight_decay)
         _check_tensor_betas(betas, foreach)
         check_implementation(foreach, fused, differentiable)
-        super().__init__(params, {
-            "lr": lr, "betas": tuple(number(b) for b in betas), "eps": eps,
-            "weight_decay": weight_decay, "amsgrad": amsgrad, "maximize": maximize,
-            "foreach": foreach, "capturable": capturable, "differentiable": differentiable,
-            "fused": fused, "decoupled_weight_decay": decoupled_weight_decay,
-        })  # fmt: skip
+        super().__init__(
+            params,
+            {
+                "lr": lr,
+                "betas": tuple(number(b) for b in betas),
+                "eps": eps,
+                "weight_decay": weight_decay,
+                "amsgrad": amsgrad,
+                "maximize": maximize,
+                "foreach": foreach,
+                "capturable": capturable,
+                "differentiable": differentiable,
+                "fused": fused,
+                "decoupled_weight_decay": decoupled_weight_decay,
+            },
+        )
 
     def _start(self, p: Tensor, group: dict[str, Any]) -> State:
         state = {"step": count(group, p), "exp_avg": blank(p), "exp_avg_sq": blank(p)}
@@ -69,18 +75,26 @@ class Adam(GroupOptimizer):
             state["max_exp_avg_sq"] = blank(p)
         return state
 
-    def _update(
-        self, group: dict[str, Any], params: list[Tensor], grads: list[Tensor], states: list[State]
-    ) -> None:
+    def _update(self, group: dict[str, Any], params: list[Tensor], grads: list[Tensor], states: list[State]) -> None:
         beta1, beta2 = group["betas"]
         amsgrad = group["amsgrad"]
         F._adam_step(
-            params, grads, column(states, "exp_avg"), column(states, "exp_avg_sq"),
-            column(states, "max_exp_avg_sq") if amsgrad else [], column(states, "step"),
-            number(group["lr"]), number(beta1), number(beta2), group["eps"],
-            group["weight_decay"], amsgrad, group["maximize"], group["decoupled_weight_decay"],
+            params,
+            grads,
+            column(states, "exp_avg"),
+            column(states, "exp_avg_sq"),
+            column(states, "max_exp_avg_sq") if amsgrad else [],
+            column(states, "step"),
+            number(group["lr"]),
+            number(beta1),
+            number(beta2),
+            group["eps"],
+            group["weight_decay"],
+            amsgrad,
+            group["maximize"],
+            group["decoupled_weight_decay"],
             *self._scaling(params[0]),
-        )  # fmt: skip
+        )
 
 
 def _check_tensor_betas(betas: tuple[Any, Any], foreach: bool | None) -> None:
@@ -89,8 +103,6 @@ def _check_tensor_betas(betas: tuple[Any, Any], foreach: bool | None) -> None:
     for i, b in enumerate(betas):
         if isinstance(b, Tensor):
             if foreach:
-                raise ValueError(
-                    f"betas[{i}] as a Tensor is not supported for capturable=False and foreach=True"
-                )
+                raise ValueError(f"betas[{i}] as a Tensor is not supported for capturable=False and foreach=True")
             if b.numel() != 1:
                 raise ValueError(f"Tensor betas[{i}] must be 1-element")

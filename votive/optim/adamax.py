@@ -40,21 +40,35 @@ class Adamax(GroupOptimizer):
         nonnegative("epsilon value", eps)
         check_betas(betas)
         nonnegative("weight_decay value", weight_decay)
-        super().__init__(params, {
-            "lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay,
-            "foreach": foreach, "maximize": maximize, "differentiable": differentiable,
-            "capturable": capturable,
-        })  # fmt: skip
+        super().__init__(
+            params,
+            {
+                "lr": lr,
+                "betas": betas,
+                "eps": eps,
+                "weight_decay": weight_decay,
+                "foreach": foreach,
+                "maximize": maximize,
+                "differentiable": differentiable,
+                "capturable": capturable,
+            },
+        )
 
     def _start(self, p: Tensor, group: dict[str, Any]) -> State:
         return {"step": count(group, p), "exp_avg": blank(p), "exp_inf": blank(p)}
 
-    def _update(
-        self, group: dict[str, Any], params: list[Tensor], grads: list[Tensor], states: list[State]
-    ) -> None:
+    def _update(self, group: dict[str, Any], params: list[Tensor], grads: list[Tensor], states: list[State]) -> None:
         beta1, beta2 = group["betas"]
         F._adamax_step(
-            params, grads, column(states, "exp_avg"), column(states, "exp_inf"),
-            column(states, "step"), number(group["lr"]), beta1, beta2, group["eps"],
-            group["weight_decay"], group["maximize"],
-        )  # fmt: skip
+            params,
+            grads,
+            column(states, "exp_avg"),
+            column(states, "exp_inf"),
+            column(states, "step"),
+            number(group["lr"]),
+            beta1,
+            beta2,
+            group["eps"],
+            group["weight_decay"],
+            group["maximize"],
+        )

@@ -42,24 +42,42 @@ class ASGD(GroupOptimizer):
     ) -> None:
         check_lr(lr)
         nonnegative("weight_decay value", weight_decay)
-        super().__init__(params, {
-            "lr": lr, "lambd": lambd, "alpha": alpha, "t0": t0, "weight_decay": weight_decay,
-            "foreach": foreach, "maximize": maximize, "differentiable": differentiable,
-            "capturable": capturable,
-        })  # fmt: skip
+        super().__init__(
+            params,
+            {
+                "lr": lr,
+                "lambd": lambd,
+                "alpha": alpha,
+                "t0": t0,
+                "weight_decay": weight_decay,
+                "foreach": foreach,
+                "maximize": maximize,
+                "differentiable": differentiable,
+                "capturable": capturable,
+            },
+        )
 
     def _start(self, p: Tensor, group: dict[str, Any]) -> State:
         options = {"dtype": scalar_dtype(), "device": p.device}
         return {
-            "step": F.zeros((), **options), "eta": F.full((), number(group["lr"]), **options),
-            "mu": F.ones((), **options), "ax": blank(p),
-        }  # fmt: skip
+            "step": F.zeros((), **options),
+            "eta": F.full((), number(group["lr"]), **options),
+            "mu": F.ones((), **options),
+            "ax": blank(p),
+        }
 
-    def _update(
-        self, group: dict[str, Any], params: list[Tensor], grads: list[Tensor], states: list[State]
-    ) -> None:
+    def _update(self, group: dict[str, Any], params: list[Tensor], grads: list[Tensor], states: list[State]) -> None:
         F._asgd_step(
-            params, grads, column(states, "ax"), column(states, "mu"), column(states, "eta"),
-            column(states, "step"), number(group["lr"]), group["lambd"], group["alpha"],
-            group["t0"], group["weight_decay"], group["maximize"],
-        )  # fmt: skip
+            params,
+            grads,
+            column(states, "ax"),
+            column(states, "mu"),
+            column(states, "eta"),
+            column(states, "step"),
+            number(group["lr"]),
+            group["lambd"],
+            group["alpha"],
+            group["t0"],
+            group["weight_decay"],
+            group["maximize"],
+        )

@@ -34,10 +34,7 @@ class GroupOptimizer(Optimizer):
         if p.is_cpu:
             return None, None  # see _scaled
         left = (getattr(self, "grad_scale", None), getattr(self, "found_inf", None))
-        scale, found = (
-            t if t is None or t.device == p.device else F.to(t, p.device, non_blocking=True)
-            for t in left
-        )
+        scale, found = (t if t is None or t.device == p.device else F.to(t, p.device, non_blocking=True) for t in left)
         return scale, found
 
     def _scaled(self, params: list[Tensor], grads: list[Tensor]) -> bool:
@@ -57,9 +54,7 @@ class GroupOptimizer(Optimizer):
         """What is kept of a parameter before its first step."""
         raise NotImplementedError
 
-    def _update(
-        self, group: dict[str, Any], params: list[Tensor], grads: list[Tensor], states: list[State]
-    ) -> None:
+    def _update(self, group: dict[str, Any], params: list[Tensor], grads: list[Tensor], states: list[State]) -> None:
         """Write the step into parameters and states."""
         raise NotImplementedError
 

@@ -41,19 +41,31 @@ class Lion(GroupOptimizer):
         check_lr(lr)
         check_betas(betas)
         nonnegative("weight_decay value", weight_decay)
-        super().__init__(params, {
-            "lr": lr, "betas": betas, "weight_decay": weight_decay, "maximize": maximize,
-            "foreach": foreach, "capturable": capturable, "differentiable": differentiable,
-        })  # fmt: skip
+        super().__init__(
+            params,
+            {
+                "lr": lr,
+                "betas": betas,
+                "weight_decay": weight_decay,
+                "maximize": maximize,
+                "foreach": foreach,
+                "capturable": capturable,
+                "differentiable": differentiable,
+            },
+        )
 
     def _start(self, p: Tensor, group: dict[str, Any]) -> State:
         return {"exp_avg": blank(p)}
 
-    def _update(
-        self, group: dict[str, Any], params: list[Tensor], grads: list[Tensor], states: list[State]
-    ) -> None:
+    def _update(self, group: dict[str, Any], params: list[Tensor], grads: list[Tensor], states: list[State]) -> None:
         beta1, beta2 = group["betas"]
         F._lion_step(
-            params, grads, column(states, "exp_avg"), number(group["lr"]), beta1, beta2,
-            group["weight_decay"], group["maximize"],
-        )  # fmt: skip
+            params,
+            grads,
+            column(states, "exp_avg"),
+            number(group["lr"]),
+            beta1,
+            beta2,
+            group["weight_decay"],
+            group["maximize"],
+        )

@@ -45,27 +45,41 @@ class NAdam(GroupOptimizer):
         check_betas(betas)
         nonnegative("weight_decay value", weight_decay)
         nonnegative("momentum_decay value", momentum_decay)
-        super().__init__(params, {
-            "lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay,
-            "momentum_decay": momentum_decay, "decoupled_weight_decay": decoupled_weight_decay,
-            "maximize": maximize, "foreach": foreach, "capturable": capturable,
-            "differentiable": differentiable,
-        })  # fmt: skip
+        super().__init__(
+            params,
+            {
+                "lr": lr,
+                "betas": betas,
+                "eps": eps,
+                "weight_decay": weight_decay,
+                "momentum_decay": momentum_decay,
+                "decoupled_weight_decay": decoupled_weight_decay,
+                "maximize": maximize,
+                "foreach": foreach,
+                "capturable": capturable,
+                "differentiable": differentiable,
+            },
+        )
 
     def _start(self, p: Tensor, group: dict[str, Any]) -> State:
         product = F.ones((), dtype=scalar_dtype())
-        return {
-            "step": count(group, p), "mu_product": product, "exp_avg": blank(p),
-            "exp_avg_sq": blank(p),
-        }  # fmt: skip
+        return {"step": count(group, p), "mu_product": product, "exp_avg": blank(p), "exp_avg_sq": blank(p)}
 
-    def _update(
-        self, group: dict[str, Any], params: list[Tensor], grads: list[Tensor], states: list[State]
-    ) -> None:
+    def _update(self, group: dict[str, Any], params: list[Tensor], grads: list[Tensor], states: list[State]) -> None:
         beta1, beta2 = group["betas"]
         F._nadam_step(
-            params, grads, column(states, "exp_avg"), column(states, "exp_avg_sq"),
-            column(states, "mu_product"), column(states, "step"), number(group["lr"]), beta1, beta2,
-            group["eps"], group["weight_decay"], group["momentum_decay"],
-            group["decoupled_weight_decay"], group["maximize"],
-        )  # fmt: skip
+            params,
+            grads,
+            column(states, "exp_avg"),
+            column(states, "exp_avg_sq"),
+            column(states, "mu_product"),
+            column(states, "step"),
+            number(group["lr"]),
+            beta1,
+            beta2,
+            group["eps"],
+            group["weight_decay"],
+            group["momentum_decay"],
+            group["decoupled_weight_decay"],
+            group["maximize"],
+        )

@@ -100,17 +100,13 @@ class Optimizer:
         self._read_params(param_group)
         for name, default in self.defaults.items():
             if default is required and name not in param_group:
-                raise ValueError(
-                    "parameter group didn't specify a value of required optimization parameter "
-                    f"{name}"
-                )
+                raise ValueError(f"parameter group didn't specify a value of required optimization parameter {name}")
             param_group.setdefault(name, default)
         self._check_group(param_group)
         params = param_group["params"]
         if len(params) != len(set(params)):
             warnings.warn(
-                "optimizer contains a parameter group with duplicate parameters; in future, this "
-                "will cause an error",
+                "optimizer contains a parameter group with duplicate parameters; in future, this will cause an error",
                 stacklevel=3,
             )
         named = "param_names" in param_group
@@ -139,10 +135,7 @@ class Optimizer:
         group["params"] = [p[1] if isinstance(p, tuple) else p for p in listed]
         if names:
             if len(names) != len(listed):
-                raise ValueError(
-                    "all optimizer params should be with/without names. Some param names are "
-                    "missing"
-                )
+                raise ValueError("all optimizer params should be with/without names. Some param names are missing")
             group["param_names"] = names
         for p in group["params"]:
             if not isinstance(p, Tensor):
@@ -161,10 +154,7 @@ class Optimizer:
             "capturable": "steps run outside captured graphs",
         }.items():
             if group.get(option):
-                fail(
-                    UnsupportedError, type(self).__name__,
-                    f"{option}=True is not supported; {instead}.",
-                )  # fmt: skip
+                fail(UnsupportedError, type(self).__name__, f"{option}=True is not supported; {instead}.")
 
     # --- stepping -----------------------------------------------------------------------------
 
@@ -207,27 +197,19 @@ class Optimizer:
         """`hook(optimizer, args, kwargs)` runs after each step."""
         return add_hook(self._hooks["step_post"], hook)
 
-    def register_state_dict_pre_hook(
-        self, hook: Callable[..., Any], prepend: bool = False
-    ) -> Handle:
+    def register_state_dict_pre_hook(self, hook: Callable[..., Any], prepend: bool = False) -> Handle:
         """`hook(optimizer)` runs before `state_dict`."""
         return add_hook(self._hooks["save_pre"], hook, prepend)
 
-    def register_state_dict_post_hook(
-        self, hook: Callable[..., Any], prepend: bool = False
-    ) -> Handle:
+    def register_state_dict_post_hook(self, hook: Callable[..., Any], prepend: bool = False) -> Handle:
         """`hook(optimizer, state_dict)` runs after `state_dict` and may return another one."""
         return add_hook(self._hooks["save_post"], hook, prepend)
 
-    def register_load_state_dict_pre_hook(
-        self, hook: Callable[..., Any], prepend: bool = False
-    ) -> Handle:
+    def register_load_state_dict_pre_hook(self, hook: Callable[..., Any], prepend: bool = False) -> Handle:
         """`hook(optimizer, state_dict)` runs before loading and may return another state dict."""
         return add_hook(self._hooks["load_pre"], hook, prepend)
 
-    def register_load_state_dict_post_hook(
-        self, hook: Callable[..., Any], prepend: bool = False
-    ) -> Handle:
+    def register_load_state_dict_post_hook(self, hook: Callable[..., Any], prepend: bool = False) -> Handle:
         """`hook(optimizer)` runs after loading."""
         return add_hook(self._hooks["load_post"], hook, prepend)
 

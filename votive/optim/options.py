@@ -32,9 +32,7 @@ def check_betas(betas: Any) -> None:
             raise ValueError(f"Invalid beta parameter at index {i}: {betas[i]}")
 
 
-def check_implementation(
-    foreach: bool | None, fused: bool | None, differentiable: bool = False
-) -> None:
+def check_implementation(foreach: bool | None, fused: bool | None, differentiable: bool = False) -> None:
     """`fused` excludes the other two ways to run a step."""
     if fused and differentiable:
         raise RuntimeError("`fused` does not support `differentiable`")

@@ -41,21 +41,37 @@ class RAdam(GroupOptimizer):
         nonnegative("epsilon value", eps)
         check_betas(betas)
         nonnegative("weight_decay value", weight_decay)
-        super().__init__(params, {
-            "lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay,
-            "maximize": maximize, "foreach": foreach, "capturable": capturable,
-            "decoupled_weight_decay": decoupled_weight_decay, "differentiable": differentiable,
-        })  # fmt: skip
+        super().__init__(
+            params,
+            {
+                "lr": lr,
+                "betas": betas,
+                "eps": eps,
+                "weight_decay": weight_decay,
+                "maximize": maximize,
+                "foreach": foreach,
+                "capturable": capturable,
+                "decoupled_weight_decay": decoupled_weight_decay,
+                "differentiable": differentiable,
+            },
+        )
 
     def _start(self, p: Tensor, group: dict[str, Any]) -> State:
         return {"step": count(group, p), "exp_avg": blank(p), "exp_avg_sq": blank(p)}
 
-    def _update(
-        self, group: dict[str, Any], params: list[Tensor], grads: list[Tensor], states: list[State]
-    ) -> None:
+    def _update(self, group: dict[str, Any], params: list[Tensor], grads: list[Tensor], states: list[State]) -> None:
         beta1, beta2 = group["betas"]
         F._radam_step(
-            params, grads, column(states, "exp_avg"), column(states, "exp_avg_sq"),
-            column(states, "step"), number(group["lr"]), beta1, beta2, group["eps"],
-            group["weight_decay"], group["decoupled_weight_decay"], group["maximize"],
-        )  # fmt: skip
+            params,
+            grads,
+            column(states, "exp_avg"),
+            column(states, "exp_avg_sq"),
+            column(states, "step"),
+            number(group["lr"]),
+            beta1,
+            beta2,
+            group["eps"],
+            group["weight_decay"],
+            group["decoupled_weight_decay"],
+            group["maximize"],
+        )

@@ -45,11 +45,21 @@ class RMSprop(GroupOptimizer):
         nonnegative("momentum value", momentum)
         nonnegative("weight_decay value", weight_decay)
         nonnegative("alpha value", alpha)
-        super().__init__(params, {
-            "lr": lr, "momentum": momentum, "alpha": alpha, "eps": eps, "centered": centered,
-            "weight_decay": weight_decay, "capturable": capturable, "foreach": foreach,
-            "maximize": maximize, "differentiable": differentiable,
-        })  # fmt: skip
+        super().__init__(
+            params,
+            {
+                "lr": lr,
+                "momentum": momentum,
+                "alpha": alpha,
+                "eps": eps,
+                "centered": centered,
+                "weight_decay": weight_decay,
+                "capturable": capturable,
+                "foreach": foreach,
+                "maximize": maximize,
+                "differentiable": differentiable,
+            },
+        )
 
     def _start(self, p: Tensor, group: dict[str, Any]) -> State:
         state = {"step": count(group, p), "square_avg": blank(p)}
@@ -59,14 +69,20 @@ class RMSprop(GroupOptimizer):
             state["grad_avg"] = blank(p)
         return state
 
-    def _update(
-        self, group: dict[str, Any], params: list[Tensor], grads: list[Tensor], states: list[State]
-    ) -> None:
+    def _update(self, group: dict[str, Any], params: list[Tensor], grads: list[Tensor], states: list[State]) -> None:
         momentum, centered = group["momentum"], group["centered"]
         F._rmsprop_step(
-            params, grads, column(states, "square_avg"),
+            params,
+            grads,
+            column(states, "square_avg"),
             column(states, "grad_avg") if centered else [],
-            column(states, "momentum_buffer") if momentum > 0 else [], column(states, "step"),
-            number(group["lr"]), group["alpha"], group["eps"], group["weight_decay"], momentum,
-            centered, group["maximize"],
-        )  # fmt: skip
+            column(states, "momentum_buffer") if momentum > 0 else [],
+            column(states, "step"),
+            number(group["lr"]),
+            group["alpha"],
+            group["eps"],
+            group["weight_decay"],
+            momentum,
+            centered,
+            group["maximize"],
+        )

@@ -39,20 +39,32 @@ class Rprop(GroupOptimizer):
         check_lr(lr)
         if not 0.0 < etas[0] < 1.0 < etas[1]:
             raise ValueError(f"Invalid eta values: {etas[0]}, {etas[1]}")
-        super().__init__(params, {
-            "lr": lr, "etas": etas, "step_sizes": step_sizes, "foreach": foreach,
-            "maximize": maximize, "differentiable": differentiable, "capturable": capturable,
-        })  # fmt: skip
+        super().__init__(
+            params,
+            {
+                "lr": lr,
+                "etas": etas,
+                "step_sizes": step_sizes,
+                "foreach": foreach,
+                "maximize": maximize,
+                "differentiable": differentiable,
+                "capturable": capturable,
+            },
+        )
 
     def _start(self, p: Tensor, group: dict[str, Any]) -> State:
         lr = number(group["lr"])
         size = F.full_like(p.grad, complex(lr, lr) if p.is_complex() else lr)
         return {"step": count(group, p), "prev": blank(p), "step_size": size}
 
-    def _update(
-        self, group: dict[str, Any], params: list[Tensor], grads: list[Tensor], states: list[State]
-    ) -> None:
+    def _update(self, group: dict[str, Any], params: list[Tensor], grads: list[Tensor], states: list[State]) -> None:
         F._rprop_step(
-            params, grads, column(states, "prev"), column(states, "step_size"),
-            column(states, "step"), *group["etas"], *group["step_sizes"], group["maximize"],
-        )  # fmt: skip
+            params,
+            grads,
+            column(states, "prev"),
+            column(states, "step_size"),
+            column(states, "step"),
+            *group["etas"],
+            *group["step_sizes"],
+            group["maximize"],
+        )

@@ -50,19 +50,26 @@ class SGD(GroupOptimizer):
         if nesterov and (momentum <= 0 or dampening != 0):
             raise ValueError("Nesterov momentum requires a momentum and zero dampening")
         check_implementation(foreach, fused, differentiable)
-        super().__init__(params, {
-            "lr": lr, "momentum": momentum, "dampening": dampening, "weight_decay": weight_decay,
-            "nesterov": nesterov, "maximize": maximize, "foreach": foreach,
-            "differentiable": differentiable, "fused": fused,
-        })  # fmt: skip
+        super().__init__(
+            params,
+            {
+                "lr": lr,
+                "momentum": momentum,
+                "dampening": dampening,
+                "weight_decay": weight_decay,
+                "nesterov": nesterov,
+                "maximize": maximize,
+                "foreach": foreach,
+                "differentiable": differentiable,
+                "fused": fused,
+            },
+        )
 
     def _state_of(self, p: Tensor, group: dict[str, Any]) -> State:
         # Without momentum nothing is kept, not even an empty entry.
         return self.state[p] if group["momentum"] != 0 else {}
 
-    def _update(
-        self, group: dict[str, Any], params: list[Tensor], grads: list[Tensor], states: list[State]
-    ) -> None:
+    def _update(self, group: dict[str, Any], params: list[Tensor], grads: list[Tensor], states: list[State]) -> None:
         # A loaded state may hold None where momentum was never used.
         fresh = tuple(s.get("momentum_buffer") is None for s in states)
         scale, found = self._scaling(params[0])
@@ -78,7 +85,16 @@ class SGD(GroupOptimizer):
                     s["momentum_buffer"] = F.empty_like(p) if found is None else F.zeros_like(p)
                 buffers.append(s["momentum_buffer"])
         F._sgd_step(
-            params, grads, buffers, fresh, number(group["lr"]), group["momentum"],
-            group["dampening"], number(group["weight_decay"]), group["nesterov"], group["maximize"],
-            scale, found,
-        )  # fmt: skip
+            params,
+            grads,
+            buffers,
+            fresh,
+            number(group["lr"]),
+            group["momentum"],
+            group["dampening"],
+            number(group["weight_decay"]),
+            group["nesterov"],
+            group["maximize"],
+            scale,
+            found,
+        )

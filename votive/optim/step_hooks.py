@@ -59,10 +59,7 @@ def hooked(step: Callable[..., Any]) -> Callable[..., Any]:
             if changed is None:
                 continue
             if not (isinstance(changed, tuple) and len(changed) == 2):
-                raise RuntimeError(
-                    f"{step} must return None or a tuple of (new_args, new_kwargs), "
-                    f"but got {changed}."
-                )
+                raise RuntimeError(f"{step} must return None or a tuple of (new_args, new_kwargs), but got {changed}.")
             given, kwargs = changed
         self._stepping = True
         try:

@@ -24,16 +24,7 @@ from ..nn.parameter import Buffer, Parameter, is_lazy
 from ..ops.registry import F
 from ..tensor import Tensor
 from .atomic import replacing
-from .container import (
-    Entry,
-    FileFormatError,
-    Header,
-    parse_json,
-    raw_bytes,
-    read_header,
-    widen,
-    write,
-)
+from .container import Entry, FileFormatError, Header, parse_json, raw_bytes, read_header, widen, write
 from .sharing import Shelf, span
 from .skeleton import decode, encode
 
@@ -77,8 +68,7 @@ def _describe(value: Any, path: str, shelf: Shelf) -> Any:
             known = dt.from_numpy(array.dtype)
         except TypeError:
             raise TypeError(
-                f"save: {path or 'the object'} is an array of {array.dtype}; "
-                "only arrays of numbers can be saved."
+                f"save: {path or 'the object'} is an array of {array.dtype}; only arrays of numbers can be saved."
             ) from None
         plain = _share(np.array(array, known.np, order="C"))
         kind = "scalar" if isinstance(value, np.generic) else "array"
@@ -283,8 +273,7 @@ def _placement(map_location: Any) -> Callable[[Any, str], Any]:
         target = _known(target)
         if target.type not in BACKENDS:
             raise RuntimeError(
-                f"load: a tensor was saved on {target}, which is not available here; "
-                "use map_location='cpu'."
+                f"load: a tensor was saved on {target}, which is not available here; use map_location='cpu'."
             )
         return t if t.device == target else t.to(target)
 
@@ -294,9 +283,7 @@ def _placement(map_location: Any) -> Callable[[Any, str], Any]:
         except RuntimeError as e:
             if map_location is not None:
                 raise
-            raise FileFormatError(
-                f"load: a tensor was saved on {target!r} ({e}); use map_location='cpu'."
-            ) from None
+            raise FileFormatError(f"load: a tensor was saved on {target!r} ({e}); use map_location='cpu'.") from None
 
     if map_location is None:
         return move

@@ -23,12 +23,23 @@ MAX_HEADER = 100_000_000
 _LENGTH = 8
 
 NAMES = {
-    dt.float64: "F64", dt.float32: "F32", dt.float16: "F16", dt.bfloat16: "BF16",
-    dt.float8_e4m3fn: "F8_E4M3", dt.float8_e5m2: "F8_E5M2",
-    dt.int64: "I64", dt.int32: "I32", dt.int16: "I16", dt.int8: "I8",
-    dt.uint64: "U64", dt.uint32: "U32", dt.uint16: "U16", dt.uint8: "U8", dt.bool_: "BOOL",
+    dt.float64: "F64",
+    dt.float32: "F32",
+    dt.float16: "F16",
+    dt.bfloat16: "BF16",
+    dt.float8_e4m3fn: "F8_E4M3",
+    dt.float8_e5m2: "F8_E5M2",
+    dt.int64: "I64",
+    dt.int32: "I32",
+    dt.int16: "I16",
+    dt.int8: "I8",
+    dt.uint64: "U64",
+    dt.uint32: "U32",
+    dt.uint16: "U16",
+    dt.uint8: "U8",
+    dt.bool_: "BOOL",
     dt.complex64: "C64",
-}  # fmt: skip
+}
 DTYPES = {name: d for d, name in NAMES.items()}
 # What the format has and votive computes with only as float32, which holds all their values:
 # bits of an element, and NumPy's type for it. No framework says how six bits are packed.
@@ -37,8 +48,9 @@ FOREIGN: dict[str, tuple[int, Any]] = {
     "F8_E4M3FNUZ": (8, ml_dtypes.float8_e4m3fnuz),
     "F8_E5M2FNUZ": (8, ml_dtypes.float8_e5m2fnuz),
     "F4": (4, ml_dtypes.float4_e2m1fn),
-    "F6_E2M3": (6, None), "F6_E3M2": (6, None),
-}  # fmt: skip
+    "F6_E2M3": (6, None),
+    "F6_E3M2": (6, None),
+}
 # NumPy's limits on arrays.
 _MAX_DIMS = 64
 _MAX_BYTES = 2**63 - 1
@@ -191,8 +203,7 @@ def widen(name: str, raw: np.ndarray[Any, Any], entry: Entry) -> np.ndarray[Any,
     if kind is None:
         known = ", ".join([*DTYPES, *(n for n, (_, k) in FOREIGN.items() if k is not None)])
         raise FileFormatError(
-            f"load: tensor {name!r} is stored as {entry.stored}, which cannot be read; "
-            f"supported: {known}."
+            f"load: tensor {name!r} is stored as {entry.stored}, which cannot be read; supported: {known}."
         )
     if entry.stored == "F4":  # two in a byte, the first in the low half
         raw = np.stack([raw & 15, raw >> 4], -1)
@@ -212,6 +223,4 @@ def _check_extent(entries: dict[str, Entry], size: int) -> None:
             raise FileFormatError(f"load: tensor {name!r} {what} (bytes {entry.begin}..).")
         end = entry.end
     if end != size:
-        raise FileFormatError(
-            f"load: the tensors take {end:,} bytes and {size:,} are there; the file is damaged."
-        )
+        raise FileFormatError(f"load: the tensors take {end:,} bytes and {size:,} are there; the file is damaged.")

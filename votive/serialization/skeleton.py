@@ -21,13 +21,9 @@ from ..core.layout import Size
 from ..tensor import Tensor
 from .container import FileFormatError
 
-_SEQUENCES: dict[type, str] = {
-    tuple: "tuple", set: "set", frozenset: "frozenset", Size: "size",
-}  # fmt: skip
+_SEQUENCES: dict[type, str] = {tuple: "tuple", set: "set", frozenset: "frozenset", Size: "size"}
 # The factory of a defaultdict is code; what it has made so far is saved as a plain dict.
-_MAPPINGS: dict[type, str] = {
-    dict: "dict", OrderedDict: "ordered", Counter: "counter", defaultdict: "dict",
-}  # fmt: skip
+_MAPPINGS: dict[type, str] = {dict: "dict", OrderedDict: "ordered", Counter: "counter", defaultdict: "dict"}
 
 
 def encode(value: Any, tensor: Callable[[Any, str], Any]) -> Any:
@@ -127,13 +123,20 @@ def _size(sizes: list[Any]) -> Size:
 
 
 _BUILD_SEQUENCE: dict[str, Callable[[list[Any]], Any]] = {
-    "tuple": tuple, "set": set, "frozenset": frozenset, "size": _size,
-}  # fmt: skip
+    "tuple": tuple,
+    "set": set,
+    "frozenset": frozenset,
+    "size": _size,
+}
 _BUILD_MAPPING: dict[str, Callable[[list[Any]], Any]] = {
-    "dict": dict, "ordered": OrderedDict, "counter": lambda pairs: Counter(dict(pairs)),
-}  # fmt: skip
+    "dict": dict,
+    "ordered": OrderedDict,
+    "counter": lambda pairs: Counter(dict(pairs)),
+}
 _BUILD_TEXT: dict[str, Callable[[str], Any]] = {
     "bytes": lambda text: base64.b64decode(text, validate=True),
     "bytearray": lambda text: bytearray(base64.b64decode(text, validate=True)),
-    "dtype": dt.by_name, "device": device, "float": _float,
-}  # fmt: skip
+    "dtype": dt.by_name,
+    "device": device,
+    "float": _float,
+}

@@ -14,8 +14,22 @@ from .transcript import Segment, Transcript, Word
 from .vocabulary import Vocabulary
 
 __all__ = [
-    "LANGUAGES", "Segment", "Token", "Transcriber", "Transcript", "Vocabulary",
-    "WhisperFeatureExtractor", "WhisperTimeStampLogitsProcessor", "Word", "detect_language_ids",
-    "dynamic_time_warping", "from_tiktoken", "generate", "language_code", "load_audio",
-    "log_mel_spectrogram", "median_filter", "transcribe",
-]  # fmt: skip
+    "LANGUAGES",
+    "Segment",
+    "Token",
+    "Transcriber",
+    "Transcript",
+    "Vocabulary",
+    "WhisperFeatureExtractor",
+    "WhisperTimeStampLogitsProcessor",
+    "Word",
+    "detect_language_ids",
+    "dynamic_time_warping",
+    "from_tiktoken",
+    "generate",
+    "language_code",
+    "load_audio",
+    "log_mel_spectrogram",
+    "median_filter",
+    "transcribe",
+]

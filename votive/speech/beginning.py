@@ -24,9 +24,8 @@ def language_scores(window: Window, tokens: Vocabulary) -> Any:
 
 
 def detect_language_ids(
-    model: Any, input_features: Any = None, encoder_outputs: Any = None,
-    generation_config: Any = None,
-) -> Any:  # fmt: skip
+    model: Any, input_features: Any = None, encoder_outputs: Any = None, generation_config: Any = None
+) -> Any:
     """The token of the likeliest language of each sound, (batch,), as transformers' method.
 
     >>> from votive.speech import detect_language_ids
@@ -51,9 +50,15 @@ def detect_language_ids(
 
 
 def beginnings(
-    tokens: Vocabulary, rows: int, *, language: Any, task: str | None, timestamps: bool,
-    forced: Any = None, detected: Any = None,
-) -> list[list[int]]:  # fmt: skip
+    tokens: Vocabulary,
+    rows: int,
+    *,
+    language: Any,
+    task: str | None,
+    timestamps: bool,
+    forced: Any = None,
+    detected: Any = None,
+) -> list[list[int]]:
     """The first tokens of each of `rows` texts.
 
     `language` is one for all or a list; None asks `detected`, a function that gives tokens.
@@ -63,9 +68,7 @@ def beginnings(
     if task is None and language is None:
         for at, (position, token) in enumerate(forced or []):
             if position != at + 1:
-                raise ValueError(
-                    f"forced_decoder_ids must tell positions 1, 2, … in order, got {forced}."
-                )
+                raise ValueError(f"forced_decoder_ids must tell positions 1, 2, … in order, got {forced}.")
             begun.append(token)
         forced_times = begun[-1] == tokens.no_timestamps
         begun = begun[:-1] if forced_times else begun
@@ -99,15 +102,10 @@ def _languages(tokens: Vocabulary, rows: int, language: Any) -> list[int] | None
     if isinstance(language, str):
         return [tokens.language(language)] * rows
     if len(language) != rows or any(not isinstance(one, str) for one in language):
-        raise ValueError(
-            f"language must be None, one for all or one for each of the {rows} sounds, got "
-            f"{language!r}."
-        )
+        raise ValueError(f"language must be None, one for all or one for each of the {rows} sounds, got {language!r}.")
     return [tokens.language(one) for one in language]
 
 
 def warn_of_translated_times() -> None:
     """Words of a translation are not spoken: their times are a guess."""
-    warnings.warn(
-        "times of words or tokens may not be reliable for task='translate'.", stacklevel=3
-    )
+    warnings.warn("times of words or tokens may not be reliable for task='translate'.", stacklevel=3)

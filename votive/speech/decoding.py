@@ -47,8 +47,7 @@ class Options:
                 raise ValueError(f"transcribe: {name} must be a positive integer, got {value!r}.")
         if not self.temperatures or any(t < 0 for t in self.temperatures):
             raise ValueError(
-                f"transcribe: temperature must be one or several numbers of at least 0, got "
-                f"{self.temperature!r}."
+                f"transcribe: temperature must be one or several numbers of at least 0, got {self.temperature!r}."
             )
         if self.best_of is not None and max(self.temperatures) == 0:
             raise ValueError("transcribe: best_of needs a temperature above 0 to draw with.")
@@ -87,22 +86,7 @@ def non_speech_tokens(tokenizer: Any) -> list[int]:
     """Tokens of signs that are not spoken: brackets, notes, marks of speakers."""
     encode = _encoder(tokenizer)
     marks = [*'"#()*+/:;<=>@[\\]^_`{|}~「」『』']
-    marks += [
-        "<<",
-        ">>",
-        "<<<",
-        ">>>",
-        "--",
-        "---",
-        "-(",
-        "-[",
-        "('",
-        '("',
-        "((",
-        "))",
-        "(((",
-        ")))",
-    ]
+    marks += ["<<", ">>", "<<<", ">>>", "--", "---", "-(", "-[", "('", '("', "((", "))", "(((", ")))"]
     marks += ["[[", "]]", "{{", "}}", "♪♪", "♪♪♪"]
     # Of musical signs the first token will do: those beside them in Unicode are not spoken either.
     music = [*"♩♪♫♬♭♮♯"]
@@ -123,9 +107,13 @@ class Decoder:
     """Decodes windows of one model with the same options."""
 
     def __init__(
-        self, model: Any, tokenizer: Any, vocabulary: Vocabulary, options: Options,
+        self,
+        model: Any,
+        tokenizer: Any,
+        vocabulary: Vocabulary,
+        options: Options,
         on_token: Callable[[Token], None] | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         if on_token is not None and max(options.beam_size or 1, options.best_of or 1) > 1:
             raise ValueError(
                 "transcribe: with beam_size or best_of it is known only at the end which tokens "
@@ -147,9 +135,12 @@ class Decoder:
         blank = settings.begin_suppress_tokens
         self.first_never = blank or [*_encoder(tokenizer)(" "), tokens.end]
         self.settings = settings.updated(
-            suppress_tokens=[], begin_suppress_tokens=[], eos_token_id=tokens.end,
-            pad_token_id=tokens.end, max_length=None,
-        )  # fmt: skip
+            suppress_tokens=[],
+            begin_suppress_tokens=[],
+            eos_token_id=tokens.end,
+            pad_token_id=tokens.end,
+            max_length=None,
+        )
         self.settings.extra = {"no_timestamps_token_id": tokens.no_timestamps}
 
     def text(self, tokens: list[int]) -> str:
@@ -168,9 +159,7 @@ class Decoder:
             found.append(WhisperTimeStampLogitsProcessor(self.settings, begin, index))
         return found
 
-    def decode(
-        self, window: Window, before: list[int], begun: list[int], start_at: float = 0.0
-    ) -> Decoded:
+    def decode(self, window: Window, before: list[int], begun: list[int], start_at: float = 0.0) -> Decoded:
         """The text of a window after `before`, what was said until then, and its beginning.
 
         `start_at` are the window's first seconds, which only who is told of tokens wants.
@@ -203,20 +192,20 @@ class Decoder:
             how["streamer"] = teller = Teller(self.on_token, heat, start_at)
             rules.append(teller)
         found = window.search(
-            [prompt], generation_config=self.settings, output_scores=True,
+            [prompt],
+            generation_config=self.settings,
+            output_scores=True,
             logits_processor=rules,
-            max_new_tokens=max(1, min(options.sample_len or self.length // 2, room)), **how,
-        )  # fmt: skip
+            max_new_tokens=max(1, min(options.sample_len or self.length // 2, room)),
+            **how,
+        )
         end = self.vocabulary.end
         return max(written(found, begin, end, end, heat), key=lambda text: text.mean)
 
     def _decoded(self, text: Written, heat: float, silent: float) -> Decoded:
         tokens = text.tokens[:-1] if text.tokens[-1:] == [self.vocabulary.end] else text.tokens
         said = self.text(tokens)
-        return Decoded(
-            tokens, said, heat, text.total / (len(tokens) + 1), compression_ratio(said.strip()),
-            silent,
-        )  # fmt: skip
+        return Decoded(tokens, said, heat, text.total / (len(tokens) + 1), compression_ratio(said.strip()), silent)
 
     def _bad(self, found: Decoded) -> bool:
         """Whether a warmer search may do better."""

@@ -28,16 +28,19 @@ def _bank(n_mels: int, n_fft: int, rate: int) -> Any:
     """How much of each frequency each band takes, (frequencies, bands), in float64."""
     from ..audio.functional import melscale_fbanks
 
-    bank = melscale_fbanks(
-        n_fft // 2 + 1, 0.0, 8000.0, n_mels, rate, "slaney", "slaney", dtype=votive.float64
-    )
+    bank = melscale_fbanks(n_fft // 2 + 1, 0.0, 8000.0, n_mels, rate, "slaney", "slaney", dtype=votive.float64)
     return bank.detach()
 
 
 def log_mel_spectrogram(
-    audio: Any, n_mels: int = 80, padding: int = 0, *, n_fft: int = N_FFT, hop_length: int = HOP,
+    audio: Any,
+    n_mels: int = 80,
+    padding: int = 0,
+    *,
+    n_fft: int = N_FFT,
+    hop_length: int = HOP,
     sample_rate: int = SAMPLE_RATE,
-) -> Any:  # fmt: skip
+) -> Any:
     """Log-mel energies (..., mels, frames) of sound (..., samples), with `padding` zeros behind it.
 
     `m = log10(max(mel(|stft|^2), 1e-10))`, then `(max(m, max(m) - 8) + 4) / 4` for each sound.
@@ -69,10 +72,17 @@ def log_mel_spectrogram(
     bank = _bank(n_mels, n_fft, sample_rate).to(audio.device).T
     count = min(frames, flat.shape[-1] // hop_length + 1)
     # A spectrum is twenty times as large as its sound, so a long one is made in parts.
-    mel = votive.cat([
-        _energies(wide, first, min(first + _BLOCK, count), n_fft, hop_length, bank)
-        for first in range(0, count, _BLOCK)
-    ], -1).clamp(min=1e-10).log10()  # fmt: skip
+    mel = (
+        votive.cat(
+            [
+                _energies(wide, first, min(first + _BLOCK, count), n_fft, hop_length, bank)
+                for first in range(0, count, _BLOCK)
+            ],
+            -1,
+        )
+        .clamp(min=1e-10)
+        .log10()
+    )
     mel = F.pad(mel, (0, frames - mel.shape[-1]), value=-10.0)
     mel = votive.maximum(mel, mel.amax((-2, -1), keepdim=True) - 8.0)
     return ((mel + 4.0) / 4.0).to(given).reshape(*audio.shape[:-1], *mel.shape[-2:])
@@ -104,10 +114,16 @@ class WhisperFeatureExtractor:
     """
 
     def __init__(
-        self, feature_size: int = 80, sampling_rate: int = SAMPLE_RATE, hop_length: int = HOP,
-        chunk_length: int = SECONDS, n_fft: int = N_FFT, padding_value: float = 0.0,
-        dither: float = 0.0, return_attention_mask: bool = False,
-    ) -> None:  # fmt: skip
+        self,
+        feature_size: int = 80,
+        sampling_rate: int = SAMPLE_RATE,
+        hop_length: int = HOP,
+        chunk_length: int = SECONDS,
+        n_fft: int = N_FFT,
+        padding_value: float = 0.0,
+        dither: float = 0.0,
+        return_attention_mask: bool = False,
+    ) -> None:
         self.feature_size, self.sampling_rate = feature_size, sampling_rate
         self.hop_length, self.chunk_length, self.n_fft = hop_length, chunk_length, n_fft
         self.padding_value, self.dither = padding_value, dither
@@ -130,8 +146,16 @@ class WhisperFeatureExtractor:
 
         path = Path(folder)
         told = read_json(path / NAME if path.is_dir() else path)
-        names = ("feature_size", "sampling_rate", "hop_length", "chunk_length", "n_fft",
-                 "padding_value", "dither", "return_attention_mask")  # fmt: skip
+        names = (
+            "feature_size",
+            "sampling_rate",
+            "hop_length",
+            "chunk_length",
+            "n_fft",
+            "padding_value",
+            "dither",
+            "return_attention_mask",
+        )
         return cls(**{n: told[n] for n in names if told.get(n) is not None})
 
     @classmethod
@@ -147,16 +171,30 @@ class WhisperFeatureExtractor:
 
         path = Path(folder)
         path.mkdir(parents=True, exist_ok=True)
-        write_json(path / NAME, {**vars(self), "feature_extractor_type": type(self).__name__,
-                                 "n_samples": self.n_samples, "padding_side": "right",
-                                 "nb_max_frames": self.nb_max_frames})  # fmt: skip
+        write_json(
+            path / NAME,
+            {
+                **vars(self),
+                "feature_extractor_type": type(self).__name__,
+                "n_samples": self.n_samples,
+                "padding_side": "right",
+                "nb_max_frames": self.nb_max_frames,
+            },
+        )
 
     def __call__(
-        self, raw_speech: Any, truncation: bool = True, pad_to_multiple_of: int | None = None,
-        return_tensors: str | None = "vt", return_attention_mask: bool | None = None,
-        padding: str | bool = "max_length", max_length: int | None = None,
-        sampling_rate: int | None = None, do_normalize: bool = False, generator: Any = None,
-    ) -> BatchEncoding:  # fmt: skip
+        self,
+        raw_speech: Any,
+        truncation: bool = True,
+        pad_to_multiple_of: int | None = None,
+        return_tensors: str | None = "vt",
+        return_attention_mask: bool | None = None,
+        padding: str | bool = "max_length",
+        max_length: int | None = None,
+        sampling_rate: int | None = None,
+        do_normalize: bool = False,
+        generator: Any = None,
+    ) -> BatchEncoding:
         """`input_features` (batch, mels, frames), and `attention_mask` (batch, frames) on request.
 
         `raw_speech` is one sound or several, of one channel. `padding` is "max_length", "longest"
@@ -184,13 +222,10 @@ class WhisperFeatureExtractor:
         if self.dither:
             audio = audio + self.dither * votive.randn(audio.shape, generator=generator)
         features = log_mel_spectrogram(
-            audio, self.feature_size, n_fft=self.n_fft, hop_length=self.hop_length,
-            sample_rate=self.sampling_rate,
-        )  # fmt: skip
-        columns: dict[str, Any] = {"input_features": features}
-        asked = (
-            self.return_attention_mask if return_attention_mask is None else return_attention_mask
+            audio, self.feature_size, n_fft=self.n_fft, hop_length=self.hop_length, sample_rate=self.sampling_rate
         )
+        columns: dict[str, Any] = {"input_features": features}
+        asked = self.return_attention_mask if return_attention_mask is None else return_attention_mask
         if asked:
             # The frame that a last, incomplete hop would begin is left out.
             frames = mask[:, :: self.hop_length][:, : features.shape[-1]]
@@ -216,8 +251,7 @@ class WhisperFeatureExtractor:
             length = max(lengths)
         else:
             raise ValueError(
-                "WhisperFeatureExtractor: padding must be 'max_length', 'longest' or "
-                f"'do_not_pad', got {padding!r}."
+                f"WhisperFeatureExtractor: padding must be 'max_length', 'longest' or 'do_not_pad', got {padding!r}."
             )
         return length if not multiple else math.ceil(length / multiple) * multiple
 

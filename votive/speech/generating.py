@@ -21,18 +21,32 @@ from .window import Window
 
 
 def generate(
-    model: Any, input_features: Any = None, *, generation_config: Any = None,
-    logits_processor: Any = None, stopping_criteria: Any = None,
-    return_timestamps: bool | None = None, task: str | None = None, language: Any = None,
-    is_multilingual: bool | None = None, prompt_ids: Any = None,
-    prompt_condition_type: str = "first-segment", condition_on_prev_tokens: bool | None = None,
-    temperature: Any = None, compression_ratio_threshold: float | None = None,
-    logprob_threshold: float | None = None, no_speech_threshold: float | None = None,
-    attention_mask: Any = None, return_token_timestamps: bool = False,
-    return_segments: bool = False, return_dict_in_generate: bool = False,
-    encoder_outputs: Any = None, monitor_progress: Callable[[Any], None] | None = None,
-    generator: Any = None, **settings: Any,
-) -> Any:  # fmt: skip
+    model: Any,
+    input_features: Any = None,
+    *,
+    generation_config: Any = None,
+    logits_processor: Any = None,
+    stopping_criteria: Any = None,
+    return_timestamps: bool | None = None,
+    task: str | None = None,
+    language: Any = None,
+    is_multilingual: bool | None = None,
+    prompt_ids: Any = None,
+    prompt_condition_type: str = "first-segment",
+    condition_on_prev_tokens: bool | None = None,
+    temperature: Any = None,
+    compression_ratio_threshold: float | None = None,
+    logprob_threshold: float | None = None,
+    no_speech_threshold: float | None = None,
+    attention_mask: Any = None,
+    return_token_timestamps: bool = False,
+    return_segments: bool = False,
+    return_dict_in_generate: bool = False,
+    encoder_outputs: Any = None,
+    monitor_progress: Callable[[Any], None] | None = None,
+    generator: Any = None,
+    **settings: Any,
+) -> Any:
     """The tokens of what is said in mels (batch, mels, frames): (batch, tokens), padded.
 
     Neither the beginning (start, language, task) nor the end is among them. Longer than a window
@@ -51,11 +65,14 @@ def generate(
     votive.Size([1, 3])
     """
     given = {
-        "return_timestamps": return_timestamps, "task": task, "language": language,
+        "return_timestamps": return_timestamps,
+        "task": task,
+        "language": language,
         "compression_ratio_threshold": compression_ratio_threshold,
-        "logprob_threshold": logprob_threshold, "no_speech_threshold": no_speech_threshold,
+        "logprob_threshold": logprob_threshold,
+        "no_speech_threshold": no_speech_threshold,
         "condition_on_prev_tokens": condition_on_prev_tokens,
-    }  # fmt: skip
+    }
     found = settings_of(model, generation_config, settings)
     asked = {k: found.extra.get(k) if v is None else v for k, v in given.items()}
     if is_multilingual is not None:
@@ -76,9 +93,20 @@ def generate(
             "WhisperFeatureExtractor(..., return_attention_mask=True) gives it."
         )
     rules = _rules(
-        model, found, asked, long, logits_processor, stopping_criteria, prompt_ids,
-        prompt_condition_type, temperature, settings, return_token_timestamps, frames, generator,
-    )  # fmt: skip
+        model,
+        found,
+        asked,
+        long,
+        logits_processor,
+        stopping_criteria,
+        prompt_ids,
+        prompt_condition_type,
+        temperature,
+        settings,
+        return_token_timestamps,
+        frames,
+        generator,
+    )
     first = _First(model, input_features, encoder_outputs, frames)
     rows = _rows(rules, first, asked, count, total, attention_mask, long, found)
     if return_dict_in_generate and not rules.timestamps:
@@ -124,10 +152,20 @@ def _extent(model: Any, features: Any, encoded: Any) -> tuple[int, int]:
 
 
 def _rules(
-    model: Any, found: Any, asked: dict[str, Any], long: bool, own: Any, criteria: Any,
-    prompt: Any, prompt_type: str, temperature: Any, settings: dict[str, Any], words: bool,
-    frames: int, generator: Any,
-) -> Rules:  # fmt: skip
+    model: Any,
+    found: Any,
+    asked: dict[str, Any],
+    long: bool,
+    own: Any,
+    criteria: Any,
+    prompt: Any,
+    prompt_type: str,
+    temperature: Any,
+    settings: dict[str, Any],
+    words: bool,
+    frames: int,
+    generator: Any,
+) -> Rules:
     tokens = Vocabulary.of(model, found)
     for name in ("suppress_tokens", "begin_suppress_tokens"):
         if getattr(found, name) is None:  # older folders say it in config.json
@@ -138,13 +176,10 @@ def _rules(
         found.extra = {**found.extra, "no_timestamps_token_id": tokens.no_timestamps}
     if prompt_type not in ("first-segment", "all-segments"):
         raise ValueError(
-            "generate: prompt_condition_type must be 'first-segment' or 'all-segments', got "
-            f"{prompt_type!r}."
+            f"generate: prompt_condition_type must be 'first-segment' or 'all-segments', got {prompt_type!r}."
         )
     if prompt_type == "all-segments" and not asked["condition_on_prev_tokens"]:
-        raise ValueError(
-            "generate: prompt_condition_type='all-segments' needs condition_on_prev_tokens=True."
-        )
+        raise ValueError("generate: prompt_condition_type='all-segments' needs condition_on_prev_tokens=True.")
     if (asked["no_speech_threshold"] is not None) > (asked["logprob_threshold"] is not None):
         raise ValueError("generate: no_speech_threshold needs a logprob_threshold beside it.")
     if words and asked["task"] == "translate":
@@ -159,18 +194,23 @@ def _rules(
     ids = None if prompt is None else [int(i) for i in votive.as_tensor(prompt).tolist()]
     pad = found.pad_token_id
     return Rules(
-        tokens=tokens, settings=found, timestamps=timestamps, temperatures=tuple(temperature),
-        compression=asked["compression_ratio_threshold"], logprob=asked["logprob_threshold"],
-        no_speech=asked["no_speech_threshold"], carry=bool(asked["condition_on_prev_tokens"]),
-        prompt=ids, prompt_always=prompt_type == "all-segments",
-        pad=tokens.end if pad is None else pad, words=words,
-        search={
-            "generation_config": _searching(found), "generator": generator,
-            "stopping_criteria": criteria,
-        },
+        tokens=tokens,
+        settings=found,
+        timestamps=timestamps,
+        temperatures=tuple(temperature),
+        compression=asked["compression_ratio_threshold"],
+        logprob=asked["logprob_threshold"],
+        no_speech=asked["no_speech_threshold"],
+        carry=bool(asked["condition_on_prev_tokens"]),
+        prompt=ids,
+        prompt_always=prompt_type == "all-segments",
+        pad=tokens.end if pad is None else pad,
+        words=words,
+        search={"generation_config": _searching(found), "generator": generator, "stopping_criteria": criteria},
         processors=listed(own, "logits_processor"),
-        length=model.config.max_target_positions, frames=frames,
-    )  # fmt: skip
+        length=model.config.max_target_positions,
+        frames=frames,
+    )
 
 
 def _searching(found: Any) -> Any:
@@ -182,9 +222,8 @@ def _searching(found: Any) -> Any:
 
 
 def _rows(
-    rules: Rules, first: _First, asked: dict[str, Any], count: int, total: int, mask: Any,
-    long: bool, found: Any,
-) -> list[Row]:  # fmt: skip
+    rules: Rules, first: _First, asked: dict[str, Any], count: int, total: int, mask: Any, long: bool, found: Any
+) -> list[Row]:
     def detected() -> list[int]:
         best = language_scores(first.window, rules.tokens).argmax(-1).tolist()
         return [list(rules.tokens.languages.values())[i] for i in best]
@@ -193,9 +232,14 @@ def _rows(
     if forced is None:
         forced = first.model.config.extra.get("forced_decoder_ids")
     begun = beginnings(
-        rules.tokens, count, language=asked["language"], task=asked["task"],
-        timestamps=rules.timestamps, forced=forced, detected=detected,
-    )  # fmt: skip
+        rules.tokens,
+        count,
+        language=asked["language"],
+        task=asked["task"],
+        timestamps=rules.timestamps,
+        forced=forced,
+        detected=detected,
+    )
     lengths = heard = [total] * count
     if mask is not None:
         heard = [int(n) for n in votive.as_tensor(mask).sum(-1).tolist()]
@@ -203,9 +247,7 @@ def _rows(
     copies = rules.settings.num_return_sequences or 1
     if copies > 1:
         raise ValueError("generate: num_return_sequences must be 1 for speech; call it again.")
-    rows = [
-        Row(b, n, h, carries=rules.carry) for b, n, h in zip(begun, lengths, heard, strict=True)
-    ]
+    rows = [Row(b, n, h, carries=rules.carry) for b, n, h in zip(begun, lengths, heard, strict=True)]
     if rules.prompt is not None and not rules.prompt_always:
         previous = rules.tokens.previous
         ids = rules.prompt[1:] if rules.prompt[:1] == [previous] else rules.prompt
@@ -218,10 +260,7 @@ def _record(rules: Rules, window: Window, rows: list[Row]) -> Any:
     """The whole record of one search over one window."""
     prompts = [[*(rules.prompt or []), *row.begun] for row in rows]
     begin = len(prompts[0])
-    return window.search(
-        prompts, logits_processor=processors_for(rules, begin), **limits(rules, begin),
-        **rules.search,
-    )  # fmt: skip
+    return window.search(prompts, logits_processor=processors_for(rules, begin), **limits(rules, begin), **rules.search)
 
 
 def _returned(rules: Rules, rows: list[Row], segments: bool) -> Any:

@@ -21,10 +21,19 @@ LANGUAGES: dict[str, str] = {
     code: name.replace("_", " ") for code, _, name in (w.partition(":") for w in _NAMED.split())
 }
 _ALSO = {
-    "burmese": "my", "valencian": "ca", "flemish": "nl", "haitian": "ht", "letzeburgesch": "lb",
-    "pushto": "ps", "panjabi": "pa", "moldavian": "ro", "moldovan": "ro", "sinhalese": "si",
-    "castilian": "es", "mandarin": "zh",
-}  # fmt: skip
+    "burmese": "my",
+    "valencian": "ca",
+    "flemish": "nl",
+    "haitian": "ht",
+    "letzeburgesch": "lb",
+    "pushto": "ps",
+    "panjabi": "pa",
+    "moldavian": "ro",
+    "moldovan": "ro",
+    "sinhalese": "si",
+    "castilian": "es",
+    "mandarin": "zh",
+}
 CODES: dict[str, str] = {**{name: code for code, name in LANGUAGES.items()}, **_ALSO}
 # Languages whose words are not parted by spaces.
 UNSPACED = frozenset({"zh", "ja", "th", "lo", "my", "yue"})

@@ -26,10 +26,7 @@ class WhisperTimeStampLogitsProcessor(LogitsProcessor):
     tensor([[-inf, -inf, -inf, 0., 0.]])
     """
 
-    def __init__(
-        self, generate_config: Any, begin_index: int,
-        max_initial_timestamp_index: int | None = None,
-    ) -> None:  # fmt: skip
+    def __init__(self, generate_config: Any, begin_index: int, max_initial_timestamp_index: int | None = None) -> None:
         told = generate_config.extra
         if told.get("no_timestamps_token_id") is None:
             raise ValueError(

@@ -48,11 +48,16 @@ def from_tiktoken(path: Any, languages: int = 99) -> Tokenizer:
     pairs = (_halves(piece, ranks) for piece in ordered if len(piece) > 1)
     merges = [f"{byte_level_spelling(a)} {byte_level_spelling(b)}" for a, b in pairs]
     types = [_NORMAL] * len(pieces) + [_CONTROL] * len(special)
-    return from_gguf({
-        "tokenizer.ggml.model": "gpt2", "tokenizer.ggml.tokens": tokens,
-        "tokenizer.ggml.merges": merges, "tokenizer.ggml.pre": "gpt-2",
-        "tokenizer.ggml.token_type": types, "tokenizer.ggml.eos_token_id": len(pieces),
-    })  # fmt: skip
+    return from_gguf(
+        {
+            "tokenizer.ggml.model": "gpt2",
+            "tokenizer.ggml.tokens": tokens,
+            "tokenizer.ggml.merges": merges,
+            "tokenizer.ggml.pre": "gpt-2",
+            "tokenizer.ggml.token_type": types,
+            "tokenizer.ggml.eos_token_id": len(pieces),
+        }
+    )
 
 
 def _ranks(path: Path) -> dict[bytes, int]:
@@ -66,9 +71,7 @@ def _ranks(path: Path) -> dict[bytes, int]:
             piece, rank = line.split()
             found[base64.b64decode(piece)] = int(rank)
         except (ValueError, binascii.Error):
-            raise FileFormatError(
-                f"{path.name}: line {number} is not a token in base64 and its rank."
-            ) from None
+            raise FileFormatError(f"{path.name}: line {number} is not a token in base64 and its rank.") from None
     if not found:
         raise FileFormatError(f"{path.name}: it holds no tokens.")
     return found

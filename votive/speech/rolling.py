@@ -93,10 +93,7 @@ def advance(rules: Rules, model: Any, features: Any, first: Any, rows: list[Row]
         window = first.window
     else:
         first.drop()
-        parts = [
-            window_part(features[i : i + 1, :, : rows[i].frames], rows[i].seek, rules.frames)
-            for i in todo
-        ]
+        parts = [window_part(features[i : i + 1, :, : rows[i].frames], rows[i].seek, rules.frames) for i in todo]
         window = Window(model, votive.cat(parts))
     told = any(rows[i].carries for i in todo) and bool(rows[0].segments)
     prompts = [prompt_of(rules, rows[i], told) for i in todo]
@@ -133,9 +130,7 @@ def limits(rules: Rules, begin: int) -> dict[str, int]:
     return {"max_length": rules.length if most is None else min(most + begin, rules.length)}
 
 
-def _search(
-    rules: Rules, window: Window, at: list[int], rows: list[Row], prompts: list[list[int]]
-) -> None:
+def _search(rules: Rules, window: Window, at: list[int], rows: list[Row], prompts: list[list[int]]) -> None:
     """Write the text of a window for some of its rows, warmer and warmer while it is bad."""
     silent = _silence(rules, window, at, rows, prompts)
     todo = list(range(len(rows)))
@@ -154,9 +149,7 @@ def _search(
             return
 
 
-def _silence(
-    rules: Rules, window: Window, at: list[int], rows: list[Row], prompts: list[list[int]]
-) -> list[float]:
+def _silence(rules: Rules, window: Window, at: list[int], rows: list[Row], prompts: list[list[int]]) -> list[float]:
     """How likely it is for each row that nothing is said."""
     if rules.no_speech is None:
         return [0.0] * len(rows)
@@ -169,18 +162,20 @@ def _silence(
     return [odds[k] for k in at]
 
 
-def _texts(
-    rules: Rules, window: Window, at: list[int], prompts: list[list[int]], heat: float | None
-) -> list[Written]:
+def _texts(rules: Rules, window: Window, at: list[int], prompts: list[list[int]], heat: float | None) -> list[Written]:
     begin = len(prompts[0])
     drawn: dict[str, Any] = {"do_sample": bool(heat)} if heat is not None else {}
     if heat:
         drawn |= {"temperature": float(heat), "num_beams": 1}
     found = window.search(
-        prompts, None if at == list(range(len(window))) else at,
-        logits_processor=processors_for(rules, begin), output_scores=rules.logprob is not None,
-        **limits(rules, begin), **rules.search, **drawn,
-    )  # fmt: skip
+        prompts,
+        None if at == list(range(len(window))) else at,
+        logits_processor=processors_for(rules, begin),
+        output_scores=rules.logprob is not None,
+        **limits(rules, begin),
+        **rules.search,
+        **drawn,
+    )
     return written(found, begin, rules.tokens.end, rules.pad, heat or 0.0)
 
 
@@ -207,9 +202,7 @@ def token_compression(tokens: list[int], vocabulary: int) -> float:
     return len(raw) / len(zlib.compress(raw))
 
 
-def _keep(
-    rules: Rules, window: Window, at: int, row: Row, prompt: list[int], text: Written, skip: bool
-) -> None:
+def _keep(rules: Rules, window: Window, at: int, row: Row, prompt: list[int], text: Written, skip: bool) -> None:
     """Add the parts of a window's text to its recording, and move on."""
     frames = min(row.frames - row.seek, rules.frames)
     if skip:
@@ -227,9 +220,11 @@ def _keep(
         if i == len(found.parts) - 1 and found.paired and not found.whole:
             b += 1  # the second of the last two times tells that the window ended in the middle
         segment: dict[str, Any] = {
-            "start": offset + start * PRECISION, "end": offset + end * PRECISION,
-            "tokens": tokens[a:b], "idxs": (len(prompt) + a, len(prompt) + b),
-        }  # fmt: skip
+            "start": offset + start * PRECISION,
+            "end": offset + end * PRECISION,
+            "tokens": tokens[a:b],
+            "idxs": (len(prompt) + a, len(prompt) + b),
+        }
         if rules.words:
             segment["token_timestamps"] = [offset + t for t in times[a:b]]
         row.segments.append(segment)

@@ -39,10 +39,7 @@ def cut(tokens: list[int], first_time: int, frames: int) -> Cut:
     if pairs:
         ends = [*pairs, len(tokens)] if whole else pairs
         starts = [0, *ends[:-1]]
-        parts = [
-            (a, b, tokens[a] - first_time, tokens[b - 1] - first_time)
-            for a, b in zip(starts, ends, strict=True)
-        ]
+        parts = [(a, b, tokens[a] - first_time, tokens[b - 1] - first_time) for a, b in zip(starts, ends, strict=True)]
         # What follows the last pair was cut by the window's end, and is heard again.
         advance = frames if whole else (tokens[ends[-1] - 1] - first_time) * STRIDE
         return Cut(parts, advance, whole, True)

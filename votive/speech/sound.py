@@ -26,9 +26,7 @@ def load_audio(source: Any, sampling_rate: int | None = None) -> Any:
 
         sound, rate = audio.load(source)
         if sampling_rate not in (None, rate):
-            raise ValueError(
-                f"load_audio: the file has {rate} samples a second, not {sampling_rate}."
-            )
+            raise ValueError(f"load_audio: the file has {rate} samples a second, not {sampling_rate}.")
     else:
         sound, rate = _samples(source), sampling_rate or SAMPLE_RATE
     if sound.dim() == 2:
@@ -46,10 +44,7 @@ def _samples(source: Any) -> Any:
     else:
         sound = votive.as_tensor(np.asarray(source))
     if sound.dim() not in (1, 2) or (sound.dim() == 2 and sound.shape[0] > 32):
-        raise ValueError(
-            "load_audio: samples must be (samples,) or (channels, samples), got "
-            f"{tuple(sound.shape)}."
-        )
+        raise ValueError(f"load_audio: samples must be (samples,) or (channels, samples), got {tuple(sound.shape)}.")
     if not sound.is_floating_point():
         # As files hold them; their largest value is 1.
         if sound.dtype not in (votive.int16, votive.int32):

@@ -45,9 +45,7 @@ def dynamic_time_warping(cost: Any) -> tuple[np.ndarray, np.ndarray]:
         cost = cost.detach().numpy(force=True)
     matrix = np.asarray(cost, np.float64)
     if matrix.ndim != 2 or 0 in matrix.shape:
-        raise ValueError(
-            f"dynamic_time_warping: give a matrix that is not empty, got {matrix.shape}."
-        )
+        raise ValueError(f"dynamic_time_warping: give a matrix that is not empty, got {matrix.shape}.")
     N, M = matrix.shape
     trace = np.full((N + 1, M + 1), 2, np.int8)
     trace[1:, 0] = 1
@@ -58,9 +56,7 @@ def dynamic_time_warping(cost: Any) -> tuple[np.ndarray, np.ndarray]:
     for total in range(2, N + M + 1):
         i = np.arange(max(1, total - M), min(N, total - 1) + 1)
         both, down, right = before[i - 1], last[i - 1], last[i]
-        kind = np.where(
-            (both < down) & (both < right), 0, np.where((down < both) & (down < right), 1, 2)
-        )
+        kind = np.where((both < down) & (both < right), 0, np.where((down < both) & (down < right), 1, 2))
         least = np.where(kind == 0, both, np.where(kind == 1, down, right))
         line = np.full(N + 1, np.inf, np.float32)
         line[i] = matrix[i - 1, total - i - 1] + least
@@ -109,9 +105,7 @@ def jumps(matrix: Any) -> np.ndarray:
     return columns[new]
 
 
-def token_times(
-    window: Any, row: int, prompt: list[int], tokens: list[int], heads: Any, frames: int
-) -> list[float]:
+def token_times(window: Any, row: int, prompt: list[int], tokens: list[int], heads: Any, frames: int) -> list[float]:
     """Seconds in the window at which each token of a text was said, as transformers tells them.
 
     The last token, which nobody has read, is said when the one before it is.

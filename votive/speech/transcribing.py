@@ -38,18 +38,22 @@ class Transcriber:
 
     def __init__(self, model: Any, tokenizer: Any) -> None:
         if not hasattr(model, "proj_out") or not hasattr(model.config, "num_mel_bins"):
-            raise TypeError(
-                f"Transcriber: give a WhisperForConditionalGeneration, got {type(model).__name__}."
-            )
+            raise TypeError(f"Transcriber: give a WhisperForConditionalGeneration, got {type(model).__name__}.")
         self.model, self.tokenizer = model, tokenizer
         self.vocabulary = Vocabulary.of(model)
         self.frames = 2 * model.config.max_source_positions
 
     @classmethod
     def from_pretrained(
-        cls, name: Any, *, tokenizer: Any = None, dtype: Any = None, device: Any = None,
-        revision: str | None = None, local_files_only: bool = False,
-    ) -> Self:  # fmt: skip
+        cls,
+        name: Any,
+        *,
+        tokenizer: Any = None,
+        dtype: Any = None,
+        device: Any = None,
+        revision: str | None = None,
+        local_files_only: bool = False,
+    ) -> Self:
         """From a folder of Hugging Face or CTranslate2, OpenAI's .pt file, or a repository id.
 
         `tokenizer` is one, or where it lies, also as OpenAI's .tiktoken file: a .pt file has none
@@ -76,9 +80,7 @@ class Transcriber:
                     "folder, tokenizer.json or .tiktoken file of the same kind of Whisper "
                     "(multilingual or English)."
                 ) from error
-        model = AutoModelForSpeechSeq2Seq._class_for("whisper").from_checkpoint(
-            found, dtype=dtype, device=device
-        )
+        model = AutoModelForSpeechSeq2Seq._class_for("whisper").from_checkpoint(found, dtype=dtype, device=device)
         return cls(model, tokenizer)
 
     def detect_language(self, audio: Any, sampling_rate: int | None = None) -> dict[str, float]:
@@ -86,9 +88,7 @@ class Transcriber:
         mel = self.mels(load_audio(audio, sampling_rate))
         return self._languages(self._window(mel, 0, mel.shape[2]))
 
-    def text_ids(
-        self, tokens: Sequence[int], language: str | None = None, task: str = "transcribe"
-    ) -> list[int]:
+    def text_ids(self, tokens: Sequence[int], language: str | None = None, task: str = "transcribe") -> list[int]:
         """A text as its decoder reads it when words are timed: beginning, what is spoken, end.
 
         `tokens` are those of segments; points in time among them are left out. A multilingual
@@ -104,9 +104,7 @@ class Transcriber:
         """What a text begins with; one for English alone names neither language nor task."""
         words = self.vocabulary
         told = {"language": language, "task": task} if words.multilingual else {}
-        return beginnings(
-            words, 1, timestamps=timestamps, **{"language": None, "task": None, **told}
-        )[0]  # fmt: skip
+        return beginnings(words, 1, timestamps=timestamps, **{"language": None, "task": None, **told})[0]
 
     def __call__(self, audio: Any, **options: Any) -> Transcript:
         """The text of a recording; the arguments of `votive.speech.transcribe`."""
@@ -163,16 +161,25 @@ class _Words:
 
 
 def transcribe(
-    model: Any, audio: Any, *, tokenizer: Any, language: str | None = None,
-    task: str = "transcribe", sampling_rate: int | None = None,
-    condition_on_previous_text: bool = True, initial_prompt: str | None = None,
-    carry_initial_prompt: bool = False, word_timestamps: bool = False,
-    prepend_punctuations: str = PREPENDED, append_punctuations: str = APPENDED,
+    model: Any,
+    audio: Any,
+    *,
+    tokenizer: Any,
+    language: str | None = None,
+    task: str = "transcribe",
+    sampling_rate: int | None = None,
+    condition_on_previous_text: bool = True,
+    initial_prompt: str | None = None,
+    carry_initial_prompt: bool = False,
+    word_timestamps: bool = False,
+    prepend_punctuations: str = PREPENDED,
+    append_punctuations: str = APPENDED,
     clip_timestamps: Sequence[float] = (0.0,),
     progress: Callable[[float, float], None] | None = None,
     on_segment: Callable[[Segment], None] | None = None,
-    on_token: Callable[[Token], None] | None = None, **options: Any,
-) -> Transcript:  # fmt: skip
+    on_token: Callable[[Token], None] | None = None,
+    **options: Any,
+) -> Transcript:
     """The text of a recording: a file, or samples (16 kHz unless `sampling_rate` says otherwise).
 
     Arguments and defaults are those of OpenAI's `transcribe`, as is what is done with them; only
@@ -194,9 +201,7 @@ def transcribe(
     known = [f.name for f in fields(Options)]
     unknown = sorted(set(options) - set(known))
     if unknown:
-        raise TypeError(
-            f"transcribe: there is no option {unknown[0]!r}; there are {', '.join(known)}."
-        )
+        raise TypeError(f"transcribe: there is no option {unknown[0]!r}; there are {', '.join(known)}.")
     if word_timestamps and task == "translate":
         warn_of_translated_times()
     hearer = Transcriber(model, tokenizer)
@@ -224,9 +229,16 @@ def transcribe(
             if window is None:
                 window = hearer._window(mel, seek, end)
             seek = _listened(
-                story, decoder, window, seek, min(hearer.frames, end - seek), carry,
-                condition_on_previous_text, words, on_segment,
-            )  # fmt: skip
+                story,
+                decoder,
+                window,
+                seek,
+                min(hearer.frames, end - seek),
+                carry,
+                condition_on_previous_text,
+                words,
+                on_segment,
+            )
     if progress is not None:
         progress(total / SECOND, total / SECOND)
     text = decoder.text(story.tokens[story.prompt :])
@@ -260,9 +272,16 @@ def _clips(points: Sequence[float], total: int) -> list[tuple[int, int]]:
 
 
 def _listened(
-    story: _Story, decoder: Decoder, window: Window, seek: int, frames: int, carry: Any,
-    conditioned: bool, words: _Words, on_segment: Any,
-) -> int:  # fmt: skip
+    story: _Story,
+    decoder: Decoder,
+    window: Window,
+    seek: int,
+    frames: int,
+    carry: Any,
+    conditioned: bool,
+    words: _Words,
+    on_segment: Any,
+) -> int:
     """Decode a window, add its segments to the story, and tell where the next one begins."""
     before = story.tokens[story.carried :]
     if carry == "always":
@@ -277,10 +296,9 @@ def _listened(
     offset = seek / SECOND
     parts = cut(found.tokens, decoder.vocabulary.first_time, frames)
     segments = [
-        _segment(decoder, found, found.tokens[a:b], seek, offset + start * PRECISION,
-                 offset + end * PRECISION)
+        _segment(decoder, found, found.tokens[a:b], seek, offset + start * PRECISION, offset + end * PRECISION)
         for a, b, start, end in parts.parts
-    ]  # fmt: skip
+    ]
     after = seek + parts.advance
     if words.wanted:
         after = _timed(story, decoder, window, segments, seek, frames, parts, words)
@@ -298,32 +316,46 @@ def _listened(
     return max(after, seek + 1)
 
 
-def _segment(
-    decoder: Decoder, found: Decoded, tokens: list[int], seek: int, start: float, end: float
-) -> Segment:
+def _segment(decoder: Decoder, found: Decoded, tokens: list[int], seek: int, start: float, end: float) -> Segment:
     return Segment(
-        seek=seek, start=round(start, 3), end=round(end, 3), text=decoder.text(tokens),
-        tokens=tokens, temperature=found.temperature, avg_logprob=found.avg_logprob,
-        compression_ratio=found.compression_ratio, no_speech_prob=found.no_speech_prob,
-    )  # fmt: skip
+        seek=seek,
+        start=round(start, 3),
+        end=round(end, 3),
+        text=decoder.text(tokens),
+        tokens=tokens,
+        temperature=found.temperature,
+        avg_logprob=found.avg_logprob,
+        compression_ratio=found.compression_ratio,
+        no_speech_prob=found.no_speech_prob,
+    )
 
 
 def _timed(
-    story: _Story, decoder: Decoder, window: Window, segments: list[Segment], seek: int,
-    frames: int, parts: Cut, words: _Words,
-) -> int:  # fmt: skip
+    story: _Story,
+    decoder: Decoder,
+    window: Window,
+    segments: list[Segment],
+    seek: int,
+    frames: int,
+    parts: Cut,
+    words: _Words,
+) -> int:
     """Give segments their words; tells where the next window begins, which is where they end."""
     tokens = decoder.vocabulary
     said = [t for s in segments for t in s.tokens if t < tokens.end]
     begun = [t for t in story.begun if t != tokens.no_timestamps]
     found = align(
-        window, decoder.tokenizer, tokens, begun, said, alignment_heads(decoder.model), frames,
-        story.language,
-    )  # fmt: skip
+        window, decoder.tokenizer, tokens, begun, said, alignment_heads(decoder.model), frames, story.language
+    )
     story.spoken = add_words(
-        segments, found, end_of_text=tokens.end, offset=seek / SECOND, spoken_until=story.spoken,
-        prepended=words.prepended, appended=words.appended,
-    )  # fmt: skip
+        segments,
+        found,
+        end_of_text=tokens.end,
+        offset=seek / SECOND,
+        spoken_until=story.spoken,
+        prepended=words.prepended,
+        appended=words.appended,
+    )
     last = [w.end for s in segments for w in s.words or []] or [s.end for s in segments]
     if not parts.whole and last and last[-1] > seek / SECOND:
         return round(last[-1] * SECOND)

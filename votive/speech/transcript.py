@@ -87,9 +87,11 @@ class Transcript:
     def to_dict(self) -> dict[str, Any]:
         """As a JSON file holds it."""
         found = {
-            "text": self.text, "segments": [s.to_dict() for s in self.segments],
-            "language": self.language, "duration": self.duration,
-        }  # fmt: skip
+            "text": self.text,
+            "segments": [s.to_dict() for s in self.segments],
+            "language": self.language,
+            "duration": self.duration,
+        }
         if self.language_probability is not None:
             found["language_probability"] = self.language_probability
         return found
@@ -145,10 +147,7 @@ def _srt(found: Transcript) -> str:
     def at(seconds: float) -> str:
         return timestamp(seconds, hours=True, mark=",")
 
-    return "".join(
-        f"{i}\n{at(s.start)} --> {at(s.end)}\n{_line(s)}\n\n"
-        for i, s in enumerate(_spoken(found), 1)
-    )
+    return "".join(f"{i}\n{at(s.start)} --> {at(s.end)}\n{_line(s)}\n\n" for i, s in enumerate(_spoken(found), 1))
 
 
 def _vtt(found: Transcript) -> str:

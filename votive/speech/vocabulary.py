@@ -47,10 +47,14 @@ class Vocabulary:
         codes = list(LANGUAGES)[:count]
         after = end + 2 + count
         return cls(
-            start=end + 1, end=end, no_timestamps=after + 5, previous=after + 3,
+            start=end + 1,
+            end=end,
+            no_timestamps=after + 5,
+            previous=after + 3,
             languages={code: end + 2 + i for i, code in enumerate(codes)},
-            tasks={"translate": after, "transcribe": after + 1}, multilingual=multilingual,
-        )  # fmt: skip
+            tasks={"translate": after, "transcribe": after + 1},
+            multilingual=multilingual,
+        )
 
     @classmethod
     def of(cls, model: Any, settings: Any = None) -> Vocabulary:
@@ -70,13 +74,12 @@ class Vocabulary:
                 known = published
         given = {
             "no_timestamps": told.get("no_timestamps_token_id"),
-            "previous": told.get("prev_sot_token_id"), "tasks": told.get("task_to_id"),
+            "previous": told.get("prev_sot_token_id"),
+            "tasks": told.get("task_to_id"),
             "multilingual": told.get("is_multilingual"),
-        }  # fmt: skip
+        }
         if told.get("lang_to_id"):
-            given["languages"] = {
-                k.removeprefix("<|").removesuffix("|>"): v for k, v in told["lang_to_id"].items()
-            }
+            given["languages"] = {k.removeprefix("<|").removesuffix("|>"): v for k, v in told["lang_to_id"].items()}
         return replace(known, **{k: v for k, v in given.items() if v is not None})
 
     @property
@@ -122,11 +125,14 @@ class Vocabulary:
     def settings(self) -> dict[str, Any]:
         """What a generation_config.json says of these tokens."""
         told: dict[str, Any] = {
-            "decoder_start_token_id": self.start, "eos_token_id": self.end,
-            "bos_token_id": self.end, "pad_token_id": self.end,
-            "is_multilingual": self.multilingual, "no_timestamps_token_id": self.no_timestamps,
+            "decoder_start_token_id": self.start,
+            "eos_token_id": self.end,
+            "bos_token_id": self.end,
+            "pad_token_id": self.end,
+            "is_multilingual": self.multilingual,
+            "no_timestamps_token_id": self.no_timestamps,
             "prev_sot_token_id": self.previous,
-        }  # fmt: skip
+        }
         if self.multilingual:
             told["lang_to_id"] = {f"<|{code}|>": i for code, i in self.languages.items()}
             told["task_to_id"] = dict(self.tasks)

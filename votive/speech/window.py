@@ -50,9 +50,11 @@ class Window:
         if key not in self._logits:
             with votive.no_grad():
                 out = self.model(
-                    encoder_outputs=(self.states,), past_key_values=self.cache.another(),
-                    decoder_input_ids=self._tensor(ids), logits_to_keep=1,
-                )  # fmt: skip
+                    encoder_outputs=(self.states,),
+                    past_key_values=self.cache.another(),
+                    decoder_input_ids=self._tensor(ids),
+                    logits_to_keep=1,
+                )
             self._logits = {key: out.logits[:, -1].float()}  # only the last is asked for again
         return self._logits[key]
 
@@ -64,10 +66,13 @@ class Window:
         states = self.states if rows is None else self.states.index_select(0, self._tensor(rows))
         cache = self.cache.another(None if rows is None else self._tensor(rows))
         return search(
-            self.model, encoder_outputs=BaseModelOutput(last_hidden_state=states),
-            decoder_input_ids=self._tensor(ids), past_key_values=cache,
-            return_dict_in_generate=True, **settings,
-        )  # fmt: skip
+            self.model,
+            encoder_outputs=BaseModelOutput(last_hidden_state=states),
+            decoder_input_ids=self._tensor(ids),
+            past_key_values=cache,
+            return_dict_in_generate=True,
+            **settings,
+        )
 
     def attention(self, ids: list[int], heads: list[list[int]], row: int = 0) -> tuple[Any, Any]:
         """Cross attention (heads, positions, sounds) of one text, in the order of `heads`
@@ -87,9 +92,8 @@ class Window:
             out, _ = decoder(x, None, states, cache, crossed=found)
             logits = self.model.proj_out(out.last_hidden_state)[0].float()
         maps = {
-            (layer, head): weights[0, i].float()
-            for layer, weights in found for i, head in enumerate(by_layer[layer])
-        }  # fmt: skip
+            (layer, head): weights[0, i].float() for layer, weights in found for i, head in enumerate(by_layer[layer])
+        }
         return votive.stack([maps[int(layer), int(head)] for layer, head in heads]), logits
 
 
@@ -118,10 +122,9 @@ def _logs(found: Any, row: int, tokens: list[int], temperature: float) -> list[f
     if found.scores is None or not tokens:
         return [0.0] * len(tokens)
     beams = None if found.beam_indices is None else found.beam_indices[row].tolist()
-    picked = votive.stack([
-        scores[row if beams is None else beams[i]]
-        for i, scores in enumerate(found.scores[: len(tokens)])
-    ])  # fmt: skip
+    picked = votive.stack(
+        [scores[row if beams is None else beams[i]] for i, scores in enumerate(found.scores[: len(tokens)])]
+    )
     if temperature:
         picked = picked * temperature
     index = votive.tensor(tokens, device=picked.device).unsqueeze(1)

@@ -71,9 +71,15 @@ def split_words(tokenizer: Any, tokens: list[int], language: str) -> list[tuple[
 
 
 def align(
-    window: Any, tokenizer: Any, vocabulary: Any, begun: list[int], tokens: list[int],
-    heads: Any, frames: int, language: str,
-) -> list[Timed]:  # fmt: skip
+    window: Any,
+    tokenizer: Any,
+    vocabulary: Any,
+    begun: list[int],
+    tokens: list[int],
+    heads: Any,
+    frames: int,
+    language: str,
+) -> list[Timed]:
     """When each word of a window's text was said; `begun` are start, language and task."""
     if not tokens:
         return []
@@ -140,9 +146,15 @@ def _cut_at_sentences(words: list[Timed], usual: float) -> None:
 
 
 def add_words(
-    segments: list[Segment], words: list[Timed], *, end_of_text: int, offset: float,
-    spoken_until: float, prepended: str = PREPENDED, appended: str = APPENDED,
-) -> float:  # fmt: skip
+    segments: list[Segment],
+    words: list[Timed],
+    *,
+    end_of_text: int,
+    offset: float,
+    spoken_until: float,
+    prepended: str = PREPENDED,
+    appended: str = APPENDED,
+) -> float:
     """Give each segment of a window its words, and ends that fit them; tells when speech ended."""
     usual = _usual(words)
     if usual:

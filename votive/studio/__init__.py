@@ -44,8 +44,7 @@ def widget(thing: Any, view: str | None = None) -> Any:
         import anywidget  # noqa: F401
     except ImportError:
         raise ImportError(
-            "studio.widget: pip install anywidget to see views in notebooks; save_html and "
-            "save_svg need nothing."
+            "studio.widget: pip install anywidget to see views in notebooks; save_html and save_svg need nothing."
         ) from None
     from .widgets import ResultWidget, SessionWidget
 
@@ -55,9 +54,16 @@ def widget(thing: Any, view: str | None = None) -> Any:
 
 
 def serve(
-    model: Any = None, *, host: str = "127.0.0.1", port: int = 0, open_browser: bool = True,
-    folder: Any = None, tokenizer: Any = None, token: str | None = None, autosave: bool = True,
-) -> None:  # fmt: skip
+    model: Any = None,
+    *,
+    host: str = "127.0.0.1",
+    port: int = 0,
+    open_browser: bool = True,
+    folder: Any = None,
+    tokenizer: Any = None,
+    token: str | None = None,
+    autosave: bool = True,
+) -> None:
     """Serve the studio's page until Ctrl-C; prints its address, which holds a secret token.
 
     `model` is a name, a path, or a model in memory, which needs its `tokenizer`. `folder` is where
@@ -78,9 +84,7 @@ def serve(
         name = getattr(model, "name_or_path", "") or type(model).__name__
         model = _held(name, model, tokenizer)
     elif model is not None and not hasattr(model, "__fspath__") and not isinstance(model, str):
-        raise TypeError(
-            f"studio.serve: model must be a name, a path or a model, got {type(model).__name__}."
-        )
+        raise TypeError(f"studio.serve: model must be a name, a path or a model, got {type(model).__name__}.")
     if folder is not None:
         Path(folder).mkdir(parents=True, exist_ok=True)  # an error now, not at the first save
     studio = Studio(model, host=host, port=port, folder=folder, token=token, autosave=autosave)

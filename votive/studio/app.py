@@ -32,9 +32,14 @@ CONNECTIONS = 64
 # WebSockets that have not shown the token yet; of more, those that have waited longest are ended.
 STRANGERS = 16
 _KINDS = {
-    ".html": "text/html", ".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml",
-    ".png": "image/png", ".woff2": "font/woff2", ".json": "application/json",
-}  # fmt: skip
+    ".html": "text/html",
+    ".css": "text/css",
+    ".js": "text/javascript",
+    ".svg": "image/svg+xml",
+    ".png": "image/png",
+    ".woff2": "font/woff2",
+    ".json": "application/json",
+}
 HEADERS = {
     "content-security-policy": (
         "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; "
@@ -74,9 +79,7 @@ class Gate:
     def knows_origin(self, request: HTTPConnection) -> bool:
         """Whether a request comes from a page of this server."""
         origins = request.headers.getlist("origin")
-        return (
-            len(origins) == 1 and origins[0].lower() == f"http://{request.headers['host']}".lower()
-        )
+        return len(origins) == 1 and origins[0].lower() == f"http://{request.headers['host']}".lower()
 
     def is_token(self, given: str | None) -> bool:
         if given is None:

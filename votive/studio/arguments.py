@@ -108,8 +108,14 @@ def _plain(name: str, value: Any, wanted: Any) -> Any:
         except OverflowError:
             raise BadArgument(f"{name} is too large a number.") from None
     if isinstance(value, bool) != (wanted is bool) or not isinstance(value, wanted):
-        names = {int: "a whole number", float: "a number", str: "a text", bool: "true or false",
-                 dict: "an object", type(None): "null"}  # fmt: skip
+        names = {
+            int: "a whole number",
+            float: "a number",
+            str: "a text",
+            bool: "true or false",
+            dict: "an object",
+            type(None): "null",
+        }
         raise BadArgument(f"{name} must be {names.get(wanted, wanted)}, got {value!r:.80}.")
     if wanted is int and abs(value) >= 2**63:
         raise BadArgument(f"{name} is too large a number.")
@@ -138,8 +144,6 @@ def _one_of(name: str, value: Any, choices: tuple[Any, ...]) -> Any:
 def _bounded(name: str, value: Any, bound: Within) -> None:
     if isinstance(value, (str, list)):
         if not bound.low <= len(value) <= bound.high:
-            raise BadArgument(
-                f"{name} must have {bound.low:,} to {bound.high:,} elements, got {len(value):,}."
-            )
+            raise BadArgument(f"{name} must have {bound.low:,} to {bound.high:,} elements, got {len(value):,}.")
     elif not bound.low <= value <= bound.high:
         raise BadArgument(f"{name} must be from {bound.low:,} to {bound.high:,}, got {value:,}.")

@@ -136,14 +136,18 @@ class Connection:
             before.bye("This session was opened in another window.")
         loading = room.loading if room.loading is not None else self.rooms.shelf.want()
         loaded = loading.loaded
-        self.tell("hello", {
-            "version": __version__, "room": room.id, "fresh": fresh,
-            "model": None if loaded is None else {
-                k: v for k, v in loaded.info().items() if k != "tree"},
-            "loading": None if loading.finished else loading.told(),
-            "kept": [one.told() for one in self.rooms.shelter.list()],
-            "limits": {"requests": REQUESTS_A_SECOND, "bytes": protocol.LARGEST},
-        })  # fmt: skip
+        self.tell(
+            "hello",
+            {
+                "version": __version__,
+                "room": room.id,
+                "fresh": fresh,
+                "model": None if loaded is None else {k: v for k, v in loaded.info().items() if k != "tree"},
+                "loading": None if loading.finished else loading.told(),
+                "kept": [one.told() for one in self.rooms.shelter.list()],
+                "limits": {"requests": REQUESTS_A_SECOND, "bytes": protocol.LARGEST},
+            },
+        )
 
     def _request(self, said: protocol.Request) -> None:
         assert self.room is not None
@@ -184,10 +188,9 @@ class Connection:
 
     def _slow_down(self, id: int | None) -> None:
         message = f"slow down: {REQUESTS_A_SECOND} requests a second are answered."
-        self._put(protocol.write({
-            "id": id, "ok": False,
-            "error": {"type": "SlowDown", "message": message, "address": None},
-        }))  # fmt: skip
+        self._put(
+            protocol.write({"id": id, "ok": False, "error": {"type": "SlowDown", "message": message, "address": None}})
+        )
 
     # --- writing ------------------------------------------------------------------------------
 

@@ -19,9 +19,7 @@ together, and the king of the wood saw them and was glad. The end."""
 @cache
 def tokenizer() -> Any:
     """A byte-level tokenizer trained on a few sentences."""
-    return votive.text.train_bpe(
-        [_TEXT], vocab_size=400, min_frequency=1, eos_token="<|endoftext|>", progress=False
-    )
+    return votive.text.train_bpe([_TEXT], vocab_size=400, min_frequency=1, eos_token="<|endoftext|>", progress=False)
 
 
 def model(*, seed: int = 0, layers: int = 4, hidden: int = 64, heads: int = 4) -> Any:
@@ -29,11 +27,17 @@ def model(*, seed: int = 0, layers: int = 4, hidden: int = 64, heads: int = 4) -
     generator = votive.random.get_rng_state()
     votive.manual_seed(seed)
     config = votive.models.Qwen3Config(
-        vocab_size=len(tokenizer()), hidden_size=hidden, intermediate_size=2 * hidden,
-        num_hidden_layers=layers, num_attention_heads=heads, num_key_value_heads=heads // 2,
-        head_dim=hidden // heads, max_position_embeddings=2048, initializer_range=0.2,
+        vocab_size=len(tokenizer()),
+        hidden_size=hidden,
+        intermediate_size=2 * hidden,
+        num_hidden_layers=layers,
+        num_attention_heads=heads,
+        num_key_value_heads=heads // 2,
+        head_dim=hidden // heads,
+        max_position_embeddings=2048,
+        initializer_range=0.2,
         tie_word_embeddings=True,
-    )  # fmt: skip
+    )
     made = votive.models.Qwen3ForCausalLM(config).eval()
     votive.random.set_rng_state(generator)
     made.name_or_path = "demo"

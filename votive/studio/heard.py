@@ -37,17 +37,14 @@ class Window:
             texts += [""] * (len(ids) - 1) + [text]  # a character belongs to its last token
         spans = token_spans([w.word for w in self.words], texts)
         return {
-            "start": self.seek / 100, "end": (self.seek + self.frames) / 100,
-            "tokens": [
-                {"id": i, "text": t, "p": p}
-                for i, t, p in zip(self.tokens, texts, self.odds, strict=True)
-            ],
+            "start": self.seek / 100,
+            "end": (self.seek + self.frames) / 100,
+            "tokens": [{"id": i, "text": t, "p": p} for i, t, p in zip(self.tokens, texts, self.odds, strict=True)],
             "words": [
-                {"text": w.word, "start": w.start, "end": w.end, "p": w.probability,
-                 "first": a, "last": b}
+                {"text": w.word, "start": w.start, "end": w.end, "p": w.probability, "first": a, "last": b}
                 for w, (a, b) in zip(self.words, spans, strict=True)
             ],
-        }  # fmt: skip
+        }
 
 
 def token_spans(words: list[str], texts: list[str]) -> list[tuple[int, int]]:
@@ -84,13 +81,7 @@ class Heard:
 
     def begin(self, task: str) -> None:
         """Forget what was heard."""
-        self.language, self.sure, self.task, self.stopped, self.windows = (
-            None,
-            None,
-            task,
-            False,
-            None,
-        )
+        self.language, self.sure, self.task, self.stopped, self.windows = (None, None, task, False, None)
         for kept in (self._chosen, self._segments, self._aligned):
             kept.clear()
 
@@ -142,10 +133,14 @@ class Heard:
             mels = self.sound.mels[:, :, window.seek : window.seek + hearer.frames]
             like = hearer.model.proj_out.weight
             self._aligned[index] = glass.alignment(
-                hearer.model, mels.to(device=like.device, dtype=like.dtype),
-                ids, heads=self.loaded.heads, tokenizer=self.loaded.tokenizer,
-                start=len(ids) - len(window.tokens) - 1, duration=window.frames / 100,
-            )  # fmt: skip
+                hearer.model,
+                mels.to(device=like.device, dtype=like.dtype),
+                ids,
+                heads=self.loaded.heads,
+                tokenizer=self.loaded.tokenizer,
+                start=len(ids) - len(window.tokens) - 1,
+                duration=window.frames / 100,
+            )
             while len(self._aligned) > KEPT:
                 self._aligned.popitem(last=False)
         self._aligned.move_to_end(index)
@@ -169,7 +164,11 @@ class Heard:
         """The whole of it, but for pictures."""
         made = self.windows
         return {
-            "sound": self.sound.told(), "done": made is not None, "language": self.language,
-            "sure": self.sure, "task": self.task, "stopped": self.stopped,
+            "sound": self.sound.told(),
+            "done": made is not None,
+            "language": self.language,
+            "sure": self.sure,
+            "task": self.task,
+            "stopped": self.stopped,
             "windows": [w.told(self.loaded.tokenizer) for w in made or ()],
-        }  # fmt: skip
+        }

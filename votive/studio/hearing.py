@@ -57,9 +57,8 @@ class Hearing(Loaded):
         self.heads = [(int(a), int(b)) for a, b in alignment_heads(model)]
         kinds = {"encoder": model.model.encoder, "decoder": model.model.decoder}
         layers = {
-            f"model.{kind}.layers.{i}": layer
-            for kind, side in kinds.items() for i, layer in enumerate(side.layers)
-        }  # fmt: skip
+            f"model.{kind}.layers.{i}": layer for kind, side in kinds.items() for i, layer in enumerate(side.layers)
+        }
         # Whoever stops a transcription is heard in each of them.
         self.parts = Parts(model, tuple(layers.values()), tuple(layers))
         self._texts: dict[int, str] = {}
@@ -72,17 +71,22 @@ class Hearing(Loaded):
         if self._info is None:
             model, config = self.model, self.model.config
             self._info = {
-                "name": self.name, "family": "whisper", "class": type(model).__name__,
-                "layers": config.decoder_layers, "heads": config.decoder_attention_heads,
-                "hidden": config.d_model, "vocab": config.vocab_size,
+                "name": self.name,
+                "family": "whisper",
+                "class": type(model).__name__,
+                "layers": config.decoder_layers,
+                "heads": config.decoder_attention_heads,
+                "hidden": config.d_model,
+                "vocab": config.vocab_size,
                 "context": config.max_target_positions,
-                "dtype": str(model.dtype).removeprefix("votive."), "device": str(model.device),
+                "dtype": str(model.dtype).removeprefix("votive."),
+                "device": str(model.device),
                 "parameters": int(model.num_parameters()),
                 "parts": {"layers": [], "norm": None, "head": None, "embedding": None},
-                "tree": [{"address": n, "class": type(m).__name__}
-                         for n, m in model.named_modules()],
-                "settings": {}, "hearing": self._hearing(),
-            }  # fmt: skip
+                "tree": [{"address": n, "class": type(m).__name__} for n, m in model.named_modules()],
+                "settings": {},
+                "hearing": self._hearing(),
+            }
         return self._info
 
     def _hearing(self) -> dict[str, Any]:
@@ -93,13 +97,17 @@ class Hearing(Loaded):
         named = [[c, LANGUAGES.get(c, c).title().replace("_", " ")] for c in codes]
         told = bool(self.model.generation_config.extra.get("alignment_heads"))
         return {
-            "bands": bands, "seconds": self.hears.frames / 100, "ticks": _band_ticks(bands),
+            "bands": bands,
+            "seconds": self.hears.frames / 100,
+            "ticks": _band_ticks(bands),
             "languages": sorted(named, key=lambda pair: pair[1]),
             "tasks": list(words.tasks) if words.multilingual else [],
-            "alignment": [list(h) for h in self.heads], "alignment_told": told,
+            "alignment": [list(h) for h in self.heads],
+            "alignment_told": told,
             "examples": [[name, text] for name, (text, _) in EXAMPLES.items()],
-            "largest": LARGEST, "longest": LONGEST,
-        }  # fmt: skip
+            "largest": LARGEST,
+            "longest": LONGEST,
+        }
 
 
 def _band_ticks(bands: int) -> list[list[Any]]:
@@ -125,8 +133,7 @@ def load_hearing(name: str, found: Any) -> Hearing:
         file = Path(found.tokenizer) / f"{'multilingual' if size > 51864 else 'gpt2'}.tiktoken"
         if not file.is_file():
             raise FileNotFoundError(
-                f"{name} has no tokenizer beside it ({e}) Put its tokenizer.json or OpenAI's "
-                f"{file.name} there."
+                f"{name} has no tokenizer beside it ({e}) Put its tokenizer.json or OpenAI's {file.name} there."
             ) from None
         tokenizer = from_tiktoken(file, 100 if size > 51865 else 99)
     kind: Any = models.AutoModelForSpeechSeq2Seq
@@ -138,9 +145,7 @@ class Upload:
 
     def __init__(self, name: str, size: int) -> None:
         if size > LARGEST:
-            raise ValueError(
-                f"{name} has {size / 1e6:,.0f} MB; up to {LARGEST / 1e6:,.0f} MB are taken."
-            )
+            raise ValueError(f"{name} has {size / 1e6:,.0f} MB; up to {LARGEST / 1e6:,.0f} MB are taken.")
         if size < 1:
             raise ValueError(f"{name} is empty.")
         self.name, self.size, self.data = name, size, bytearray()
@@ -152,9 +157,7 @@ class Upload:
         except (binascii.Error, ValueError):
             raise ValueError("hearing.part: the data must be base64.") from None
         if len(self.data) + len(part) > self.size:
-            raise ValueError(
-                f"hearing.part: more came than the {self.size:,} bytes that were told."
-            )
+            raise ValueError(f"hearing.part: more came than the {self.size:,} bytes that were told.")
         self.data += part
         return len(self.data)
 
@@ -190,9 +193,14 @@ class Sound:
     def told(self) -> dict[str, Any]:
         """What a page wants to know of it."""
         return {
-            "name": self.name, "seconds": self.seconds, "frames": self.frames, "rate": self.rate,
-            "channels": self.channels, "low": self.low, "high": self.high,
-        }  # fmt: skip
+            "name": self.name,
+            "seconds": self.seconds,
+            "frames": self.frames,
+            "rate": self.rate,
+            "channels": self.channels,
+            "low": self.low,
+            "high": self.high,
+        }
 
 
 def sound_from(loaded: Hearing, upload: Upload, check: Callable[[], None] = lambda: None) -> Sound:
@@ -261,9 +269,10 @@ def _swell(at: np.ndarray) -> np.ndarray:
 
 
 EXAMPLES: dict[str, tuple[str, Callable[[np.ndarray], np.ndarray]]] = {
-    "tones": ("Three notes", _tones), "glide": ("A rising tone", _glide),
+    "tones": ("Three notes", _tones),
+    "glide": ("A rising tone", _glide),
     "clicks": ("Clicks", _clicks),
-}  # fmt: skip
+}
 
 
 def example(loaded: Hearing, name: str, seconds: float = 4.0) -> Sound:

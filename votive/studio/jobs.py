@@ -79,9 +79,7 @@ COMPUTE = Turns()
 class Job:
     """One request while it is done: asks whether to go on, tells how far it is."""
 
-    def __init__(
-        self, room: Any, name: str, tell: Callable[..., None] | None = None, id: int | None = None
-    ) -> None:
+    def __init__(self, room: Any, name: str, tell: Callable[..., None] | None = None, id: int | None = None) -> None:
         self.room, self.name, self.id = room, name, id
         self.doing = "working"
         self._tell = tell

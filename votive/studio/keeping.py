@@ -116,9 +116,13 @@ def _described(name: str, path: Path) -> Kept:
     told = told if isinstance(told, dict) else {}
     tokens = told.get("tokens")
     return Kept(
-        name, stat.st_size, when, str(told.get("model", ""))[:300], str(told.get("text", ""))[:300],
+        name,
+        stat.st_size,
+        when,
+        str(told.get("model", ""))[:300],
+        str(told.get("text", ""))[:300],
         tokens if isinstance(tokens, int) else 0,
-    )  # fmt: skip
+    )
 
 
 class Keeper:
@@ -203,9 +207,7 @@ class Keeper:
             session.save(fresh)
             size = fresh.stat().st_size
             if size > LARGEST:
-                raise ValueError(
-                    f"it has {size:,} bytes, and only {LARGEST:,} are kept without being asked"
-                )
+                raise ValueError(f"it has {size:,} bytes, and only {LARGEST:,} are kept without being asked")
             os.replace(fresh, path)
             sync_folder(shelter.folder)
         finally:

@@ -59,21 +59,21 @@ def _described(loaded: Loaded) -> dict[str, Any]:
     model, config = loaded.model, loaded.model.config.to_dict()
     parts = loaded.parts.named()
     return {
-        "name": loaded.name, "family": str(config.get("model_type", type(model).__name__)),
-        "class": type(model).__name__, "layers": len(loaded.parts.layers),
+        "name": loaded.name,
+        "family": str(config.get("model_type", type(model).__name__)),
+        "class": type(model).__name__,
+        "layers": len(loaded.parts.layers),
         "heads": int(config.get("num_attention_heads") or config.get("n_head") or 1),
         "hidden": int(config.get("hidden_size") or config.get("n_embd") or 0),
         "vocab": int(config.get("vocab_size") or 0),
         "context": int(config.get("max_position_embeddings") or config.get("n_positions") or 0),
-        "dtype": str(model.dtype).removeprefix("votive."), "device": str(model.device),
+        "dtype": str(model.dtype).removeprefix("votive."),
+        "device": str(model.device),
         "parameters": int(model.num_parameters()),
         "parts": {**parts, "layers": list(parts["layers"])},
-        "tree": [
-            {"address": name, "class": type(module).__name__}
-            for name, module in model.named_modules()
-        ],
+        "tree": [{"address": name, "class": type(module).__name__} for name, module in model.named_modules()],
         "settings": model.generation_config.to_dict(),
-    }  # fmt: skip
+    }
 
 
 class Loading:
@@ -173,9 +173,7 @@ class Shelf:
             if name == self.default:
                 self._kept = found
         make = self._make
-        threading.Thread(
-            target=found.run, args=(make,), name=f"loading {name}", daemon=True
-        ).start()
+        threading.Thread(target=found.run, args=(make,), name=f"loading {name}", daemon=True).start()
         return found
 
     def _make(self, loading: Loading) -> Loaded:
@@ -196,8 +194,7 @@ class Shelf:
             if path.name == name:
                 return str(path)
         raise FileNotFoundError(
-            f"the bundled model {name!r} is not part of this installation; name a model: "
-            "votive studio MODEL."
+            f"the bundled model {name!r} is not part of this installation; name a model: votive studio MODEL."
         )
 
 
@@ -229,8 +226,7 @@ def check_model(name: str, place: str) -> None:
     uses = uses_of(config)
     if uses and "causal" not in uses and not hears(config) and not sees(config):
         raise ValueError(
-            f'"{name}" is {kind_of(config)}; the studio shows text generators, models that see '
-            "pictures, and Whisper."
+            f'"{name}" is {kind_of(config)}; the studio shows text generators, models that see pictures, and Whisper.'
         )
 
 

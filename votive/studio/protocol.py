@@ -22,9 +22,16 @@ _DEEPEST = 32
 _HALF = re.compile("[\ud800-\udfff]")
 _SAFE = 1 << 53  # above this, a number is not the same in JavaScript
 _TYPES = {
-    "uint8": "u8", "int8": "i8", "int16": "i16", "int32": "i32", "int64": "i64", "uint16": "u16",
-    "uint32": "u32", "float32": "f32", "float64": "f64",
-}  # fmt: skip
+    "uint8": "u8",
+    "int8": "i8",
+    "int16": "i16",
+    "int32": "i32",
+    "int64": "i64",
+    "uint16": "u16",
+    "uint32": "u32",
+    "float32": "f32",
+    "float64": "f64",
+}
 
 
 class BadFrame(ValueError):
@@ -171,9 +178,7 @@ def write(header: Mapping[str, Any], blobs: Mapping[str, Any] | None = None) -> 
         parts.append(array.tobytes() + bytes(-array.nbytes % 8))
         at += len(parts[-1])
     said = {**header, "blobs": listed} if listed else dict(header)
-    text = json.dumps(plain(said), ensure_ascii=False, separators=(",", ":")).encode(
-        "utf-8", "replace"
-    )
+    text = json.dumps(plain(said), ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
     text += b" " * (-(4 + len(text)) % 8)
     return b"".join([struct.pack("<I", len(text)), text, *parts])
 

@@ -62,9 +62,7 @@ def parts_of(loaded: Loaded, node: SessionNode, *, measure: bool = False) -> Ite
         yield Part(start, stop, model, replace(loaded.parts, model=model), ids, given)
 
 
-def lens(
-    loaded: Loaded, node: SessionNode, top_k: int, target: int | None, before: Lens | None = None
-) -> Lens:
+def lens(loaded: Loaded, node: SessionNode, top_k: int, target: int | None, before: Lens | None = None) -> Lens:
     """The logit lens of all layers and positions.
 
     `before` is that of a text that this one begins with: without edits, only what was added since
@@ -73,20 +71,22 @@ def lens(
     read = 0 if before is None or node.plan else len(before.positions)
     found = [
         logit_lens(
-            p.model, p.ids, top_k=top_k, target=target, parts=p.parts,
-            positions=list(range(read, node.stop)) if read else None, **p.given,
+            p.model,
+            p.ids,
+            top_k=top_k,
+            target=target,
+            parts=p.parts,
+            positions=list(range(read, node.stop)) if read else None,
+            **p.given,
         )
         for p in parts_of(loaded, node)
-    ]  # fmt: skip
+    ]
     if read and before is not None:
         found.insert(0, before)
     if len(found) == 1:
         return found[0]
     names = ("ids", "probabilities", "entropy", "kl", "rank", "probability")
-    joined = {
-        n: None if getattr(found[0], n) is None else votive.cat([getattr(f, n) for f in found], 2)
-        for n in names
-    }
+    joined = {n: None if getattr(found[0], n) is None else votive.cat([getattr(f, n) for f in found], 2) for n in names}
     return replace(found[0], positions=[p for f in found for p in f.positions], **joined)
 
 
@@ -119,9 +119,11 @@ class Maps:
         """The maps of a layer, as `layer` gives them; none where it is skipped."""
         name = self.names[index]
         return [
-            (start, m) for start, maps in self.pieces for m in maps
+            (start, m)
+            for start, maps in self.pieces
+            for m in maps
             if m.address.startswith(f"{name}.") or m.address.startswith(f"{name}/")
-        ]  # fmt: skip
+        ]
 
     def heads(self, index: int) -> int:
         return int(self.layer(index)[0][1].shape[1])
@@ -158,9 +160,7 @@ def captured(loaded: Loaded, node: SessionNode, at: Any) -> dict[str, Any]:
                 p.model(p.ids, **p.given)
         except NoMatch as e:
             if any(live.edit.do in ("swap", "skip") for live in node.plan):
-                raise NoMatch(
-                    f"{at!r} is not called: a module around it is skipped or swapped for another."
-                ) from e
+                raise NoMatch(f"{at!r} is not called: a module around it is skipped or swapped for another.") from e
             raise
         for address in seen:
             value = values.first(seen[address])
@@ -172,9 +172,7 @@ def captured(loaded: Loaded, node: SessionNode, at: Any) -> dict[str, Any]:
 def _joined(found: list[tuple[Part, Any]]) -> Any:
     """Values of several parts as one where dimension 1 is that of positions; else the last."""
     tensors = [t for _, t in found]
-    if len(tensors) > 1 and all(
-        t.dim() >= 2 and t.shape[1] == p.stop - p.start for p, t in found
-    ):  # fmt: skip
+    if len(tensors) > 1 and all(t.dim() >= 2 and t.shape[1] == p.stop - p.start for p, t in found):
         return votive.cat(tensors, 1)
     return tensors[-1]
 

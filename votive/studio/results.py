@@ -55,14 +55,21 @@ def _heatmap(figure: Heatmap) -> dict[str, Any]:
     with np.errstate(over="ignore"):  # what float32 does not hold is infinite
         values = np.asarray(small.values, np.float64).astype("<f4")
     return {
-        "kind": "heatmap", "title": small.title, "note": small.note, "legend": small.legend,
-        "rows": [str(r) for r in small.rows], "columns": [str(c) for c in small.columns],
+        "kind": "heatmap",
+        "title": small.title,
+        "note": small.note,
+        "legend": small.legend,
+        "rows": [str(r) for r in small.rows],
+        "columns": [str(c) for c in small.columns],
         "base64": base64.b64encode(values.tobytes()).decode(),
-        "row_marks": _marks(small.row_marks), "column_marks": _marks(small.column_marks),
-        "signed": small.signed, "low": low, "high": high,
+        "row_marks": _marks(small.row_marks),
+        "column_marks": _marks(small.column_marks),
+        "signed": small.signed,
+        "low": low,
+        "high": high,
         "cells": None if small.cells is None else [list(r) for r in small.cells],
         "tips": None if small.tips is None else [list(r) for r in small.tips],
-    }  # fmt: skip
+    }
 
 
 def _marks(marks: Any) -> list[str] | None:
@@ -107,10 +114,7 @@ def told(thing: Shown, *, whole: bool = False) -> dict[str, Any]:
         said = f"{missing:,} of {len(names):,} pictures are not in this page: it would be too large"
         names = list(found)
     moves = list(MOVES) if isinstance(thing, Debugger) and not whole else []
-    return {
-        "title": type(thing).__name__, "names": names, "pictures": found, "missing": said,
-        "moves": moves,
-    }  # fmt: skip
+    return {"title": type(thing).__name__, "names": names, "pictures": found, "missing": said, "moves": moves}
 
 
 def moved(thing: Any, name: str) -> dict[str, Any]:

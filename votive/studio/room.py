@@ -28,10 +28,12 @@ from .models import Loaded, Loading, Shelf
 KEPT_BYTES, KEPT_LINES = 256 << 20, 2000
 # Actions that change what a session's file holds.
 _CHANGING = {
-    *(f"session.{n}" for n in ("new", "prompt", "step", "auto", "undo", "redo", "choose", "jump",
-                               "branch", "settings", "again")),
+    *(
+        f"session.{n}"
+        for n in ("new", "prompt", "step", "auto", "undo", "redo", "choose", "jump", "branch", "settings", "again")
+    ),
     *(f"edits.{n}" for n in ("set", "remove", "swap")),
-}  # fmt: skip
+}
 Answer = Callable[[dict[str, Any], dict[str, Any] | None], None]
 
 
@@ -42,9 +44,7 @@ class Missing(RuntimeError):
 class Room:
     """One tab's state, and the thread that works on it."""
 
-    def __init__(
-        self, id: str, shelf: Shelf, folder: Path, shelter: Shelter | None = None
-    ) -> None:  # fmt: skip
+    def __init__(self, id: str, shelf: Shelf, folder: Path, shelter: Shelter | None = None) -> None:
         self.id, self.shelf, self.folder = id, shelf, folder
         self.shelter = Shelter(None) if shelter is None else shelter
         self.keeper = Keeper(self.shelter, self._tell_trouble)
@@ -246,6 +246,7 @@ def told(error: BaseException) -> dict[str, Any]:
     notes = " ".join(getattr(error, "__notes__", ()))
     found = re.search(r"in module '([^']*)'", notes)
     return {
-        "type": type(error).__name__, "message": str(only)[:4000] or type(error).__name__,
+        "type": type(error).__name__,
+        "message": str(only)[:4000] or type(error).__name__,
         "address": found.group(1) if found else None,
-    }  # fmt: skip
+    }

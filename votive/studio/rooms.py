@@ -22,9 +22,7 @@ WAITING = 64
 class Rooms:
     """Rooms by id. Ids are made here, so that no page can know another one's."""
 
-    def __init__(
-        self, shelf: Shelf, folder: Path, grace: float = GRACE, *, autosave: bool = True
-    ) -> None:
+    def __init__(self, shelf: Shelf, folder: Path, grace: float = GRACE, *, autosave: bool = True) -> None:
         self.shelf, self.folder, self.grace = shelf, folder, grace
         self.shelter = Shelter(folder if autosave else None)
         self._rooms: dict[str, Room] = {}
@@ -46,8 +44,7 @@ class Rooms:
 
     def sweep(self) -> None:
         """Free the rooms whose tabs have been away for too long."""
-        away = sorted((r for r in self._rooms.values() if r.left_at is not None),
-                      key=lambda r: -r.away)  # fmt: skip
+        away = sorted((r for r in self._rooms.values() if r.left_at is not None), key=lambda r: -r.away)
         surplus = len(away) - WAITING
         for i, room in enumerate(away):
             if room.away >= self.grace or i < surplus:

@@ -25,11 +25,14 @@ _FIXED: dict[str, list[Ask]] = {
     "layers": [("layers.statistics", {})],
     "profile": [("profile.run", {"repeat": 1, "ops": True})],
     "topk": [("session.top", {"k": 12})],
-    "timeline": [], "tree": [], "edits": [],
+    "timeline": [],
+    "tree": [],
+    "edits": [],
     "console": [("console.log", {}), ("session.script", {})],
-    "prompt": [], "sampler": [],
+    "prompt": [],
+    "sampler": [],
     "explain": [("explain.op", {"name": "silu"})],
-}  # fmt: skip
+}
 _JOINED = ("topk", "lens", "attention", "layers")
 VIEWS = {**_FIXED, "session": [ask for view in _JOINED for ask in _FIXED[view]]}
 _ALWAYS: list[Ask] = [("model.info", {}), ("session.state", {}), ("edits.list", {})]
@@ -114,8 +117,7 @@ def _held(session: Any, view: str, args: dict[str, Any]) -> dict[str, Any]:
         wrong = sorted(set(args) - {"layer", "head"})
         if wrong:
             raise TypeError(f"save_html: attention takes layer and head, got {wrong[0]!r}.")
-        values["selection"] = {"node": None, "position": None, "layer": None, "head": None,
-                               "address": None, **args}  # fmt: skip
+        values["selection"] = {"node": None, "position": None, "layer": None, "head": None, "address": None, **args}
         args = {}
     if args and not VIEWS[view]:
         raise TypeError(f"save_html: the view {view!r} takes no {sorted(args)[0]!r}.")

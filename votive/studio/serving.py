@@ -42,10 +42,7 @@ class _Patient(H11Protocol):
 
         Else whoever opens many and says nothing would keep the owner out.
         """
-        silent = [
-            c for c in self.connections
-            if isinstance(c, _Patient) and c is not self and c.cycle is None
-        ]  # fmt: skip
+        silent = [c for c in self.connections if isinstance(c, _Patient) and c is not self and c.cycle is None]
         if not silent:
             return False
         oldest = min(silent, key=lambda c: c._began)
@@ -98,10 +95,17 @@ class Studio:
     """
 
     def __init__(
-        self, model: Any = None, *, host: str = "127.0.0.1", port: int = 0,
-        folder: str | Path | None = None, token: str | None = None, grace: float = GRACE,
-        static: Path = STATIC, autosave: bool = True,
-    ) -> None:  # fmt: skip
+        self,
+        model: Any = None,
+        *,
+        host: str = "127.0.0.1",
+        port: int = 0,
+        folder: str | Path | None = None,
+        token: str | None = None,
+        grace: float = GRACE,
+        static: Path = STATIC,
+        autosave: bool = True,
+    ) -> None:
         self.host = host
         self.token = secrets.token_urlsafe(32) if token is None else token
         self.folder = Path(FOLDER if folder is None else folder).absolute()
@@ -111,12 +115,23 @@ class Studio:
         self.rooms = Rooms(self.shelf, self.folder, grace, autosave=autosave)
         self.app = build(Gate(self.token, self.port, host), self.rooms, static=static)
         config = uvicorn.Config(
-            self.app, http=_Patient, ws="websockets-sansio", ws_max_size=READ, ws_max_queue=8,
-            ws_ping_interval=20.0, ws_ping_timeout=20.0, ws_per_message_deflate=False,
-            log_level="critical", access_log=False, server_header=False, date_header=False,
-            timeout_keep_alive=5, timeout_graceful_shutdown=2, h11_max_incomplete_event_size=16384,
+            self.app,
+            http=_Patient,
+            ws="websockets-sansio",
+            ws_max_size=READ,
+            ws_max_queue=8,
+            ws_ping_interval=20.0,
+            ws_ping_timeout=20.0,
+            ws_per_message_deflate=False,
+            log_level="critical",
+            access_log=False,
+            server_header=False,
+            date_header=False,
+            timeout_keep_alive=5,
+            timeout_graceful_shutdown=2,
+            h11_max_incomplete_event_size=16384,
             lifespan="on",
-        )  # fmt: skip
+        )
         self.server = uvicorn.Server(config)
         self._thread: threading.Thread | None = None
 

@@ -29,9 +29,11 @@ LARGEST, CLASSES, TOKENS = 16 << 20, 10, 64
 def is_net_file(place: str) -> bool:
     """Whether a file is the weights of a network that its name names."""
     path = Path(place)
-    return path.is_file() and path.suffix in (".pth", ".pt", ".safetensors") and not (
-        path.parent / "config.json"
-    ).is_file()  # fmt: skip
+    return (
+        path.is_file()
+        and path.suffix in (".pth", ".pt", ".safetensors")
+        and not (path.parent / "config.json").is_file()
+    )
 
 
 def sees(config: dict[str, Any]) -> bool:
@@ -48,9 +50,7 @@ def sees(config: dict[str, Any]) -> bool:
 class Sight(Loaded):
     """A model that sees: how pictures are prepared for it, and what its classes are called."""
 
-    def __init__(
-        self, name: str, model: Any, prepare: Any, labels: Any = None, tokenizer: Any = None
-    ) -> None:
+    def __init__(self, name: str, model: Any, prepare: Any, labels: Any = None, tokenizer: Any = None) -> None:
         self.name, self.model, self.tokenizer = name, model, tokenizer
         self.prepare, self.labels = prepare, labels or {}
         try:
@@ -84,18 +84,22 @@ class Sight(Loaded):
             told = {} if config is None else config.to_dict()
             inner = told.get("encoder") or told.get("vision_config") or told
             self._info = {
-                "name": self.name, "family": told.get("model_type", type(model).__name__),
-                "class": type(model).__name__, "layers": len(self.parts.layers),
+                "name": self.name,
+                "family": told.get("model_type", type(model).__name__),
+                "class": type(model).__name__,
+                "layers": len(self.parts.layers),
                 "heads": int(inner.get("num_attention_heads") or 0),
-                "hidden": int(inner.get("hidden_size") or 0), "vocab": 0, "context": 0,
+                "hidden": int(inner.get("hidden_size") or 0),
+                "vocab": 0,
+                "context": 0,
                 "dtype": str(self.dtype).removeprefix("votive."),
                 "device": str(next(model.parameters()).device),
                 "parameters": sum(p.numel() for p in model.parameters()),
                 "parts": {"layers": [], "norm": None, "head": None, "embedding": None},
-                "tree": [{"address": n, "class": type(m).__name__}
-                         for n, m in model.named_modules()],
-                "settings": {}, "sight": True,
-            }  # fmt: skip
+                "tree": [{"address": n, "class": type(m).__name__} for n, m in model.named_modules()],
+                "settings": {},
+                "sight": True,
+            }
         return self._info
 
 

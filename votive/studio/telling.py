@@ -15,9 +15,18 @@ def state(room: Any) -> dict[str, Any]:
     """The whole tree, where it stands, and the settings in force."""
     if not room.has_session:
         return {
-            "nodes": [], "current": None, "prompt": [], "text": "", "settings": {}, "seed": 0,
-            "undo": 0, "redo": 0, "branch": 0, "settings_table": [], "edits_table": [],
-        }  # fmt: skip
+            "nodes": [],
+            "current": None,
+            "prompt": [],
+            "text": "",
+            "settings": {},
+            "seed": 0,
+            "undo": 0,
+            "redo": 0,
+            "branch": 0,
+            "settings_table": [],
+            "edits_table": [],
+        }
     session, loaded = room.session, room.loaded
     session.outlook()  # what it says of the next token is always shown
     settings, edits = _Table(), _Table()
@@ -25,15 +34,21 @@ def state(room: Any) -> dict[str, Any]:
     root = session.path()[0]
     chances, entropies = _prompt_chances(room, root)
     return {
-        "nodes": nodes, "current": session.node.id,
+        "nodes": nodes,
+        "current": session.node.id,
         "prompt": [
             {"id": t, "text": loaded.text(t), "p": p, "entropy": h}
             for t, p, h in zip(root.tokens, chances, entropies, strict=True)
         ],
-        "text": session.text, "settings": settings_told(session.settings), "seed": session.seed,
-        "undo": session._at, "redo": len(session._history) - 1 - session._at,
-        "branch": session.cursor.salt, "settings_table": settings.rows, "edits_table": edits.rows,
-    }  # fmt: skip
+        "text": session.text,
+        "settings": settings_told(session.settings),
+        "seed": session.seed,
+        "undo": session._at,
+        "redo": len(session._history) - 1 - session._at,
+        "branch": session.cursor.salt,
+        "settings_table": settings.rows,
+        "edits_table": edits.rows,
+    }
 
 
 def _prompt_chances(room: Any, root: Any) -> Any:
@@ -63,27 +78,38 @@ def node_told(room: Any, node: Any, settings: Any = None, edits: Any = None) -> 
     known = node._outlook
     text = room.loaded.text(node.token) if node.token is not None else None
     told = {
-        "id": node.id, "parent": node.parent_id, "token": node.token,
+        "id": node.id,
+        "parent": node.parent_id,
+        "token": node.token,
         "text": node.session.decode(node.tokens) if text is None else text,
         "p": None if node.logprob is None else math.exp(node.logprob),
-        "entropy": None if known is None else known.entropy, "how": node.how, "salt": node.salt,
+        "entropy": None if known is None else known.entropy,
+        "how": node.how,
+        "salt": node.salt,
         "variant_of": node.variant_of,
-    }  # fmt: skip
+    }
     if settings is not None:
         # Configurations are shared by the nodes drawn under them.
         told["settings"] = settings.put(id(node.settings), lambda: settings_told(node.settings))
-        told["edits"] = edits.put(
-            id(node.plan), lambda: [edit_told(live.edit) for live in node.plan if live.in_force]
-        )
+        told["edits"] = edits.put(id(node.plan), lambda: [edit_told(live.edit) for live in node.plan if live.in_force])
     return told
 
 
 # What a page can set, and so is told.
 SETTINGS = (
-    "do_sample", "temperature", "top_k", "top_p", "min_p", "typical_p", "repetition_penalty",
-    "presence_penalty", "frequency_penalty", "no_repeat_ngram_size", "max_new_tokens",
+    "do_sample",
+    "temperature",
+    "top_k",
+    "top_p",
+    "min_p",
+    "typical_p",
+    "repetition_penalty",
+    "presence_penalty",
+    "frequency_penalty",
+    "no_repeat_ngram_size",
+    "max_new_tokens",
     "stop_strings",
-)  # fmt: skip
+)
 
 
 def settings_told(config: Any) -> dict[str, Any]:
@@ -93,10 +119,7 @@ def settings_told(config: Any) -> dict[str, Any]:
 
 def candidates(room: Any, ids: Any, chances: Any) -> list[dict[str, Any]]:
     """Tokens with texts and probabilities."""
-    return [
-        {"id": int(i), "text": room.loaded.text(int(i)), "p": float(p)}
-        for i, p in zip(ids, chances, strict=True)
-    ]
+    return [{"id": int(i), "text": room.loaded.text(int(i)), "p": float(p)} for i, p in zip(ids, chances, strict=True)]
 
 
 def top_of(room: Any, logits: Any, k: int) -> list[dict[str, Any]]:

@@ -43,10 +43,7 @@ class _Widget(anywidget.AnyWidget):  # type: ignore[misc]
             return
         given = said.get("args")
         header, blobs = self.answers.answer(said["do"], given if isinstance(given, dict) else {})
-        told = [
-            {"name": n, "dtype": protocol._TYPES[b.dtype.name], "shape": list(b.shape)}
-            for n, b in blobs.items()
-        ]
+        told = [{"name": n, "dtype": protocol._TYPES[b.dtype.name], "shape": list(b.shape)} for n, b in blobs.items()]
         reply = {"id": said.get("id"), **header, "blobs": told}
         self.send(reply, buffers=[b.tobytes() for b in blobs.values()])
 

@@ -55,9 +55,12 @@ def window(
     r, c = bounds(rows, x.shape[0], "rows"), bounds(cols, x.shape[1], "cols")
     part = x[r[0] : r[1], c[0] : c[1]]
     data: dict[str, Any] = {
-        "shape": list(tensor.shape), "dtype": str(tensor.dtype).removeprefix("votive."),
-        "rows": list(r), "cols": list(c), "total": list(x.shape),
-    }  # fmt: skip
+        "shape": list(tensor.shape),
+        "dtype": str(tensor.dtype).removeprefix("votive."),
+        "rows": list(r),
+        "cols": list(c),
+        "total": list(x.shape),
+    }
     finite = part[np.isfinite(part)]
     low, high = (float(finite.min()), float(finite.max())) if finite.size else (0.0, 0.0)
     if reduce is None and part.size <= EXACT:

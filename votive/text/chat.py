@@ -61,8 +61,7 @@ class ChatTemplates:
                 f"one of {sorted(self.chat_templates)}."
             )
         raise ValueError(
-            "apply_chat_template: this tokenizer has no chat template; set tok.chat_template or "
-            "pass chat_template=."
+            "apply_chat_template: this tokenizer has no chat template; set tok.chat_template or pass chat_template=."
         )
 
     def apply_chat_template(
@@ -127,9 +126,12 @@ class ChatTemplates:
         if not tokenize:
             return texts if batched else texts[0]
         options = {
-            "padding": padding, "truncation": truncation, "max_length": max_length,
-            "add_special_tokens": False, **(tokenizer_kwargs or {}),
-        }  # fmt: skip
+            "padding": padding,
+            "truncation": truncation,
+            "max_length": max_length,
+            "add_special_tokens": False,
+            **(tokenizer_kwargs or {}),
+        }
         if return_assistant_tokens_mask:
             check_tensors(return_tensors)
             found = self(texts, **options)
@@ -148,8 +150,7 @@ class ChatTemplates:
 def _is_batch(conversation: Any) -> bool:
     if not isinstance(conversation, (list, tuple)):
         raise TypeError(
-            "apply_chat_template: a conversation is a list of messages; got "
-            f"{type(conversation).__name__}."
+            f"apply_chat_template: a conversation is a list of messages; got {type(conversation).__name__}."
         )
     return bool(conversation) and isinstance(conversation[0], (list, tuple))
 
@@ -161,9 +162,7 @@ def _tool(tool: Any) -> Any:
         from .tools import schema
 
         return schema(tool)
-    raise TypeError(
-        f"apply_chat_template: a tool is a JSON schema or a function; got {type(tool).__name__}."
-    )
+    raise TypeError(f"apply_chat_template: a tool is a JSON schema or a function; got {type(tool).__name__}.")
 
 
 def _check_mask(template: str, encoded: bool, go_on: bool | str) -> None:
@@ -174,8 +173,7 @@ def _check_mask(template: str, encoded: bool, go_on: bool | str) -> None:
         )
     if go_on:
         raise ValueError(
-            "apply_chat_template: continue_final_message and return_assistant_tokens_mask=True "
-            "do not go together."
+            "apply_chat_template: continue_final_message and return_assistant_tokens_mask=True do not go together."
         )
     if not re.search(r"\{%-?\s*generation\s*-?%\}", template):
         raise ValueError(
@@ -189,9 +187,12 @@ def _check_untokenized(
     padding: Any, truncation: Any, max_length: Any, return_tensors: Any, tokenizer_kwargs: Any
 ) -> None:
     given = {
-        "padding": padding, "truncation": truncation, "max_length": max_length,
-        "return_tensors": return_tensors, "tokenizer_kwargs": tokenizer_kwargs,
-    }  # fmt: skip
+        "padding": padding,
+        "truncation": truncation,
+        "max_length": max_length,
+        "return_tensors": return_tensors,
+        "tokenizer_kwargs": tokenizer_kwargs,
+    }
     for name, value in given.items():
         if value not in (None, False, {}, "do_not_pad", "do_not_truncate"):
             raise ValueError(
@@ -213,8 +214,7 @@ def _check_variables(template: str, variables: Mapping[str, Any]) -> None:
             )
         if not re.search(rf"\b{re.escape(name)}\b", template):
             warnings.warn(
-                f"apply_chat_template: the template never reads {name!r}, so it changes nothing.",
-                stacklevel=3,
+                f"apply_chat_template: the template never reads {name!r}, so it changes nothing.", stacklevel=3
             )
 
 
@@ -247,10 +247,7 @@ def _render_one(
 def _message(message: Any) -> dict[str, Any]:
     made = plain(message)
     if not isinstance(made, dict):
-        raise TypeError(
-            "apply_chat_template: a message is a dict with 'role' and 'content'; got "
-            f"{message!r:.80}."
-        )
+        raise TypeError(f"apply_chat_template: a message is a dict with 'role' and 'content'; got {message!r:.80}.")
     # Models call what they think by different names; templates read one of two.
     thought = next((made[k] for k in _REASONING if made.get(k) is not None), None)
     return made if thought is None else {"thinking": thought, **made, "reasoning_content": thought}
@@ -260,14 +257,11 @@ def _mark_final(messages: list[dict[str, Any]], template: str, field: str) -> st
     last = messages[-1] if messages else {}
     final = last.get(field)
     if final is None:
-        raise ValueError(
-            f"apply_chat_template: continue_final_message needs a last message with {field!r}."
-        )
+        raise ValueError(f"apply_chat_template: continue_final_message needs a last message with {field!r}.")
     fields = [f for f in _REASONING if last.get(f) == final] if field in _REASONING else [field]
     if not any(f in template for f in fields):
         raise ValueError(
-            f"apply_chat_template: continue_final_message={field!r}, but the template never reads "
-            f"{field!r}."
+            f"apply_chat_template: continue_final_message={field!r}, but the template never reads {field!r}."
         )
     if isinstance(final, str):
         for f in fields:
@@ -303,9 +297,7 @@ def plain(value: Any) -> Any:
     if isinstance(value, Mapping):
         return {plain(k): plain(v) for k, v in value.items()}
     if isinstance(value, (list, tuple)):
-        return type(value)(plain(v) for v in value) if type(value) in (list, tuple) else [
-            plain(v) for v in value
-        ]  # fmt: skip
+        return type(value)(plain(v) for v in value) if type(value) in (list, tuple) else [plain(v) for v in value]
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return {f.name: plain(getattr(value, f.name)) for f in dataclasses.fields(value)}
     if hasattr(value, "item") and getattr(value, "shape", None) == ():

@@ -20,8 +20,22 @@ _BETWEEN = ("Roberta", "Bart", "Longformer", "LED", "Blenderbot", "MVP")
 _OTHERS = ("CLIP", "OpenAIGPT", "Herbert", "XLM", "Flaubert", "CTRL", "Phobert", "Bertweet")
 
 # Of these the ids are not those of the SentencePiece file.
-_SHIFTED = ("XLMRoberta", "Camembert", "MBart", "Nllb", "XGLM", "Barthez", "Plbart", "M2M100",
-            "Marian", "SeamlessM4T", "Pegasus", "Reformer", "Speech2Text", "Deberta")  # fmt: skip
+_SHIFTED = (
+    "XLMRoberta",
+    "Camembert",
+    "MBart",
+    "Nllb",
+    "XGLM",
+    "Barthez",
+    "Plbart",
+    "M2M100",
+    "Marian",
+    "SeamlessM4T",
+    "Pegasus",
+    "Reformer",
+    "Speech2Text",
+    "Deberta",
+)
 
 
 def sentencepiece(file: Path, config: dict[str, Any]) -> tuple[Any, dict[str, str]]:
@@ -29,8 +43,7 @@ def sentencepiece(file: Path, config: dict[str, Any]) -> tuple[Any, dict[str, st
     kind = config.get("tokenizer_class") or ""
     if kind.startswith(_SHIFTED):
         raise FileFormatError(
-            f"{file}: {kind} renumbers the pieces of its model file; save the tokenizer as "
-            "tokenizer.json first."
+            f"{file}: {kind} renumbers the pieces of its model file; save the tokenizer as tokenizer.json first."
         )
     backend, named = read(file)
     if kind.startswith(("T5", "MT5", "UMT5")):
@@ -55,8 +68,7 @@ def byte_level(file: Path, config: dict[str, Any]) -> tuple[Any, dict[str, str]]
     kind = config.get("tokenizer_class") or ""
     if kind.startswith(_OTHERS):
         raise FileFormatError(
-            f"{file}: vocabularies of {kind} are not byte-level; save the tokenizer as "
-            "tokenizer.json first."
+            f"{file}: vocabularies of {kind} are not byte-level; save the tokenizer as tokenizer.json first."
         )
     merges_file = file.with_name(file.name.replace("vocab.json", "merges.txt"))
     if not merges_file.is_file():
@@ -79,8 +91,15 @@ def byte_level(file: Path, config: dict[str, Any]) -> tuple[Any, dict[str, str]]
         backend.post_processor = processors.RobertaProcessing(
             ("</s>", vocab["</s>"]), ("<s>", vocab["<s>"]), add_prefix_space=prefix
         )
-        names = {"bos": "<s>", "eos": "</s>", "unk": "<unk>", "sep": "</s>", "pad": "<pad>",
-                 "cls": "<s>", "mask": "<mask>"}  # fmt: skip
+        names = {
+            "bos": "<s>",
+            "eos": "</s>",
+            "unk": "<unk>",
+            "sep": "</s>",
+            "pad": "<pad>",
+            "cls": "<s>",
+            "mask": "<mask>",
+        }
         return backend, {f"{k}_token": v for k, v in names.items() if v in vocab}
     end = "<|endoftext|>"
     names = {"bos_token": end, "eos_token": end, "unk_token": end}
@@ -115,9 +134,8 @@ def wordpiece(file: Path, config: dict[str, Any]) -> tuple[Any, dict[str, str]]:
 
 
 def build_wordpiece(
-    tokens: list[str], *, lowercase: bool = True, strip_accents: bool | None = None,
-    chinese: bool = True,
-) -> tuple[Any, dict[str, str]]:  # fmt: skip
+    tokens: list[str], *, lowercase: bool = True, strip_accents: bool | None = None, chinese: bool = True
+) -> tuple[Any, dict[str, str]]:
     """BERT's tokenizer for a list of tokens, and its named special tokens."""
     from tokenizers import Tokenizer as Backend
     from tokenizers import decoders, models, normalizers, pre_tokenizers, processors

@@ -24,10 +24,7 @@ class StreamingDetokenizer:
     """
 
     def __init__(
-        self,
-        tokenizer: Tokenizer,
-        skip_special_tokens: bool = True,
-        clean_up_tokenization_spaces: bool | None = None,
+        self, tokenizer: Tokenizer, skip_special_tokens: bool = True, clean_up_tokenization_spaces: bool | None = None
     ) -> None:
         self._tokenizer = tokenizer
         self._skip = skip_special_tokens
@@ -50,10 +47,7 @@ class StreamingDetokenizer:
     def add(self, token_id: int) -> str:
         """The text that is certain once this id has come; often '' in the middle of a character."""
         if self._done:
-            raise RuntimeError(
-                "StreamingDetokenizer.add: finish() has ended this text; call reset() to begin "
-                "another."
-            )
+            raise RuntimeError("StreamingDetokenizer.add: finish() has ended this text; call reset() to begin another.")
         token = self._tokenizer.backend.id_to_token(int(token_id))
         if token is None or token in self._special:
             return ""

@@ -24,9 +24,7 @@ class BatchEncoding(dict[str, Any]):
     True
     """
 
-    def __init__(
-        self, columns: Mapping[str, Any], encodings: Sequence[Any] = (), single: bool = False
-    ) -> None:
+    def __init__(self, columns: Mapping[str, Any], encodings: Sequence[Any] = (), single: bool = False) -> None:
         super().__init__(columns)
         # The rows as the tokenizers library made them: what a character or word belongs to.
         self.encodings = list(encodings)

@@ -25,7 +25,5 @@ def set_ends(backend: Any, bos: str | None, eos: str | None) -> None:
     one = [*([f"{bos}:0"] * bool(bos)), "$A:0", *([f"{eos}:0"] * bool(eos))]
     two = [t.replace(":0", ":1").replace("$A", "$B") for t in one]
     backend.post_processor = processors.TemplateProcessing(
-        single=one,
-        pair=[*one, *two],
-        special_tokens=[(t, backend.token_to_id(t)) for t in {bos, eos} if t is not None],
+        single=one, pair=[*one, *two], special_tokens=[(t, backend.token_to_id(t)) for t in {bos, eos} if t is not None]
     )

@@ -14,26 +14,21 @@ from ..serialization.container import FileFormatError
 from .classic import build_wordpiece
 from .ends import set_ends
 from .pieces import SPACE
-from .pieces_models import (
-    BYTE,
-    CONTROL,
-    NORMAL,
-    UNKNOWN,
-    first_ids,
-    mark_tokens,
-    spm_bpe,
-    spm_unigram,
-)
+from .pieces_models import BYTE, CONTROL, NORMAL, UNKNOWN, first_ids, mark_tokens, spm_bpe, spm_unigram
 from .pretokenizers import WHOLE_WORDS, byte_level_split, canonical
 from .tokenizer import Tokenizer
 
 # What llama.cpp assumes where a file is silent.
-_DEFAULT_IDS = {
-    "llama": {"bos": 1, "eos": 2, "unk": 0}, "bert": {}, "gpt2": {},
-    "t5": {"eos": 1, "unk": 2, "pad": 0},
-}  # fmt: skip
-_KEYS = {"bos": "bos", "eos": "eos", "unk": "unknown", "sep": "seperator", "pad": "padding",
-         "cls": "cls", "mask": "mask"}  # fmt: skip
+_DEFAULT_IDS = {"llama": {"bos": 1, "eos": 2, "unk": 0}, "bert": {}, "gpt2": {}, "t5": {"eos": 1, "unk": 2, "pad": 0}}
+_KEYS = {
+    "bos": "bos",
+    "eos": "eos",
+    "unk": "unknown",
+    "sep": "seperator",
+    "pad": "padding",
+    "cls": "cls",
+    "mask": "mask",
+}
 # Other ids that end what a model says.
 _ENDS = ("eot", "eom")
 
@@ -49,13 +44,11 @@ def from_gguf(metadata: Mapping[str, Any], pre: str | None = None) -> Tokenizer:
     >>> again.encode("one two three") == tok.encode("one two three")
     True
     """
-    meta = {k.removeprefix("tokenizer.ggml."): v for k, v in metadata.items()
-            if k.startswith("tokenizer.ggml.")}  # fmt: skip
+    meta = {k.removeprefix("tokenizer.ggml."): v for k, v in metadata.items() if k.startswith("tokenizer.ggml.")}
     kind = meta.get("model")
     if kind not in _BUILDERS:
         raise FileFormatError(
-            f"from_gguf: the tokenizer model {kind!r} is not known; known are "
-            f"{', '.join(sorted(_BUILDERS))}."
+            f"from_gguf: the tokenizer model {kind!r} is not known; known are {', '.join(sorted(_BUILDERS))}."
         )
     tokens = meta.get("tokens")
     if not isinstance(tokens, Sequence) or not len(tokens):
@@ -64,8 +57,7 @@ def from_gguf(metadata: Mapping[str, Any], pre: str | None = None) -> Tokenizer:
     for name in ("token_type", "scores"):
         if meta.get(name) is not None and len(meta[name]) != len(tokens):
             raise FileFormatError(
-                f"from_gguf: {len(tokens)} tokens but {len(meta[name])} entries in "
-                f"tokenizer.ggml.{name}."
+                f"from_gguf: {len(tokens)} tokens but {len(meta[name])} entries in tokenizer.ggml.{name}."
             )
     meta["pre"] = pre or meta.get("pre") or "default"
     meta["architecture"] = metadata.get("general.architecture", "")
@@ -115,16 +107,11 @@ def from_llama2c(pieces: Sequence[bytes], scores: Sequence[float]) -> Tokenizer:
             "each piece, and the first 259 are special tokens and bytes."
         )
     names = {0: "<unk>", 1: "<s>", 2: "</s>"}
-    tokens = [
-        names.get(i) or piece.decode("utf-8", "replace").replace(" ", SPACE)
-        for i, piece in enumerate(pieces)
-    ]
+    tokens = [names.get(i) or piece.decode("utf-8", "replace").replace(" ", SPACE) for i, piece in enumerate(pieces)]
     types = [UNKNOWN, CONTROL, CONTROL, *[BYTE] * 256, *[NORMAL] * (len(tokens) - 259)]
     backend = spm_bpe(tokens, scores, types, unknown="<unk>")
     set_ends(backend, "<s>", None)
-    return Tokenizer(
-        backend, special_tokens={"unk_token": "<unk>", "bos_token": "<s>", "eos_token": "</s>"}
-    )
+    return Tokenizer(backend, special_tokens={"unk_token": "<unk>", "bos_token": "<s>", "eos_token": "</s>"})
 
 
 def _named(kind: str, meta: Mapping[str, Any]) -> dict[str, str]:
@@ -148,15 +135,9 @@ def _types(meta: Mapping[str, Any]) -> list[int]:
     return [int(t) for t in types] if types is not None else [NORMAL] * len(meta["tokens"])
 
 
-def _ends(
-    backend: Any, meta: Mapping[str, Any], named: Mapping[str, str], bos: bool, eos: bool
-) -> None:
+def _ends(backend: Any, meta: Mapping[str, Any], named: Mapping[str, str], bos: bool, eos: bool) -> None:
     add_bos, add_eos = meta.get("add_bos_token", bos), meta.get("add_eos_token", eos)
-    set_ends(
-        backend,
-        named.get("bos_token") if add_bos else None,
-        named.get("eos_token") if add_eos else None,
-    )
+    set_ends(backend, named.get("bos_token") if add_bos else None, named.get("eos_token") if add_eos else None)
 
 
 def _byte_level(meta: dict[str, Any], named: Mapping[str, str]) -> Any:

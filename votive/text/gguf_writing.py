@@ -17,8 +17,15 @@ _PROBE = (
     "ÀÉîõü straßeABCdef camelCaseWORD __init__ こんにちは世界カタ 中文123 한국어 Привет мир "
     "🎉🎊 e\u0301 अनुच्छेद ½ Ⅷ `tick` ~^| <a>|b$ (see)… end.  "
 )
-_KEYS = {"bos": "bos", "eos": "eos", "unk": "unknown", "sep": "seperator", "pad": "padding",
-         "cls": "cls", "mask": "mask"}  # fmt: skip
+_KEYS = {
+    "bos": "bos",
+    "eos": "eos",
+    "unk": "unknown",
+    "sep": "seperator",
+    "pad": "padding",
+    "cls": "cls",
+    "mask": "mask",
+}
 
 
 def to_gguf(tokenizer: Tokenizer) -> dict[str, Any]:
@@ -53,12 +60,8 @@ def to_gguf(tokenizer: Tokenizer) -> dict[str, Any]:
         meta |= {f"{n}_token_id": i for n, i in zip(("eot", "eom"), others)}
     if kind != "WordPiece":
         ids = tokenizer.encode("a")
-        meta["add_bos_token"] = tokenizer.bos_token_id is not None and (
-            ids[0] == tokenizer.bos_token_id
-        )
-        meta["add_eos_token"] = tokenizer.eos_token_id is not None and (
-            ids[-1] == tokenizer.eos_token_id
-        )
+        meta["add_bos_token"] = tokenizer.bos_token_id is not None and (ids[0] == tokenizer.bos_token_id)
+        meta["add_eos_token"] = tokenizer.eos_token_id is not None and (ids[-1] == tokenizer.eos_token_id)
     made = {f"tokenizer.ggml.{k}": v for k, v in meta.items()}
     if meta["model"] == "gpt2" and spec["normalizer"] is not None:
         made["votive.tokenizer.normalizer"] = _unicode_form(spec["normalizer"])
@@ -68,10 +71,7 @@ def to_gguf(tokenizer: Tokenizer) -> dict[str, Any]:
 def _unicode_form(spec: dict[str, Any]) -> str:
     # GGUF has no key for it; other readers take the text as it is.
     if spec["type"] not in ("NFC", "NFD", "NFKC", "NFKD"):
-        raise ValueError(
-            f"to_gguf: GGUF has no form for the normalizer {spec['type']} of a byte-level "
-            "vocabulary."
-        )
+        raise ValueError(f"to_gguf: GGUF has no form for the normalizer {spec['type']} of a byte-level vocabulary.")
     return spec["type"]
 
 
@@ -115,11 +115,7 @@ def _merge_pairs(spec: dict[str, Any]) -> list[tuple[str, str]]:
 
 
 def _byte_level(tok: Tokenizer, spec: dict[str, Any]) -> dict[str, Any]:
-    return {
-        "model": "gpt2",
-        "pre": _pre_name(tok),
-        "merges": [f"{left} {right}" for left, right in _merge_pairs(spec)],
-    }
+    return {"model": "gpt2", "pre": _pre_name(tok), "merges": [f"{left} {right}" for left, right in _merge_pairs(spec)]}
 
 
 def _pre_name(tok: Tokenizer) -> str:
@@ -135,14 +131,11 @@ def _pre_name(tok: Tokenizer) -> str:
     )
 
 
-def _sentencepiece(
-    tok: Tokenizer, spec: dict[str, Any], tokens: list[str], types: list[int]
-) -> dict[str, Any]:
+def _sentencepiece(tok: Tokenizer, spec: dict[str, Any], tokens: list[str], types: list[int]) -> dict[str, Any]:
     marks = json.dumps([spec["normalizer"], spec["pre_tokenizer"]], ensure_ascii=False)
     if SPACE not in marks:
         raise ValueError(
-            "to_gguf: GGUF holds byte-level BPE and SentencePiece BPE (spaces as ▁); this "
-            "vocabulary is neither."
+            "to_gguf: GGUF holds byte-level BPE and SentencePiece BPE (spaces as ▁); this vocabulary is neither."
         )
     merged: dict[str, int] = {}
     merges = _merge_pairs(spec)
@@ -150,8 +143,7 @@ def _sentencepiece(
         merged.setdefault(left + right, rank)
     # Pieces that nothing merges into have no rank; the lowest score keeps their place.
     scores = [-float(merged.get(t, len(merges))) for t in tokens]
-    meta = {"model": "llama", "pre": "default", "scores": scores,
-            "add_space_prefix": _adds_space(tok)}  # fmt: skip
+    meta = {"model": "llama", "pre": "default", "scores": scores, "add_space_prefix": _adds_space(tok)}
     plain = [i for i, t in enumerate(types) if t == NORMAL]
     implied = merges_by_score([tokens[i] for i in plain], [scores[i] for i in plain])
     if implied != merges:

@@ -21,9 +21,7 @@ def plain_ids(ids: Any) -> Any:
 def checked_id(i: Any) -> int:
     """A token id; negative numbers are an error."""
     if i < 0:
-        raise ValueError(
-            f"tokenizer: {i} is no token id; take masked places (such as -100) out before decoding."
-        )
+        raise ValueError(f"tokenizer: {i} is no token id; take masked places (such as -100) out before decoding.")
     return int(i)
 
 
@@ -34,10 +32,7 @@ def batch_of(text: Any, pair: Any, words: bool) -> tuple[list[Any], bool]:
     else:
         single = isinstance(text, str)
     if not single and not isinstance(text, (list, tuple)):
-        raise TypeError(
-            f"tokenizer: a text, a list of texts or a list of pairs is encoded; got "
-            f"{type(text).__name__}."
-        )
+        raise TypeError(f"tokenizer: a text, a list of texts or a list of pairs is encoded; got {type(text).__name__}.")
     if pair is None:
         batch = [text] if single else [_checked(t, words) for t in text]
         return batch, single

@@ -12,11 +12,31 @@ from .ends import set_ends, token_text
 from .special import NAMED, as_added
 from .tokenizer import Tokenizer
 
-_FILES = ("tokenizer.json", "vocab.json", "vocab.txt", "tokenizer.model", "spiece.model",
-          "sentencepiece.bpe.model", "spm.model")  # fmt: skip
+_FILES = (
+    "tokenizer.json",
+    "vocab.json",
+    "vocab.txt",
+    "tokenizer.model",
+    "spiece.model",
+    "sentencepiece.bpe.model",
+    "spm.model",
+)
 # Classes whose models tell the two texts of a pair apart.
-_PAIR_CLASSES = ("Bert", "Albert", "Deberta", "XLNet", "Electra", "MPNet", "Funnel", "LayoutLM",
-                 "Splinter", "SqueezeBert", "ConvBert", "MobileBert", "RemBert")  # fmt: skip
+_PAIR_CLASSES = (
+    "Bert",
+    "Albert",
+    "Deberta",
+    "XLNet",
+    "Electra",
+    "MPNet",
+    "Funnel",
+    "LayoutLM",
+    "Splinter",
+    "SqueezeBert",
+    "ConvBert",
+    "MobileBert",
+    "RemBert",
+)
 _NO_PAIRS = ("DistilBert", "CamemBert", "Roberta", "MPNet")
 # Models that come with the package, by name.
 _BUNDLED = Path(__file__).parents[1] / "models" / "bundled"
@@ -98,14 +118,21 @@ def _download(repo: str, subfolder: str | None, places: dict[str, Any]) -> Path:
     """A repository's tokenizer files, from the cache or the network."""
     from huggingface_hub import snapshot_download
 
-    wanted = ["tokenizer*", "vocab*", "merges.txt", "special_tokens_map.json", "*.model",
-              "added_tokens.json", "chat_template*", "additional_chat_templates/*",
-              "config.json", "generation_config.json"]  # fmt: skip
+    wanted = [
+        "tokenizer*",
+        "vocab*",
+        "merges.txt",
+        "special_tokens_map.json",
+        "*.model",
+        "added_tokens.json",
+        "chat_template*",
+        "additional_chat_templates/*",
+        "config.json",
+        "generation_config.json",
+    ]
     below = f"{subfolder}/" if subfolder else ""
     try:
-        return Path(
-            snapshot_download(repo, allow_patterns=[below + p for p in wanted], **places)
-        ) / below  # fmt: skip
+        return Path(snapshot_download(repo, allow_patterns=[below + p for p in wanted], **places)) / below
     except Exception as e:
         raise OSError(
             f"Tokenizer.from_pretrained: there is no folder or file {repo!r}, and it could not be "
@@ -141,9 +168,7 @@ def _from_files(folder: Path, file: Path, options: dict[str, Any]) -> Tokenizer:
         ends = read_json(folder / "generation_config.json").get("eos_token_id")
         extra_ends = [ends] if isinstance(ends, int) else list(ends or ())
     except _MISREAD as e:
-        raise FileFormatError(
-            f"{folder}: its files do not describe a tokenizer ({type(e).__name__}: {e})."
-        ) from None
+        raise FileFormatError(f"{folder}: its files do not describe a tokenizer ({type(e).__name__}: {e}).") from None
     if unknown:
         raise TypeError(
             f"Tokenizer.from_pretrained: there is no option {unknown[0]!r}; there are "
@@ -257,10 +282,7 @@ def _set_ends(backend: Any, config: dict[str, Any], named: dict[str, Any]) -> No
 def _templates(folder: Path, config: dict[str, Any]) -> dict[str, str] | None:
     """Chat templates by name, from all the places where they are kept."""
     found: dict[str, str] = {}
-    for value in (
-        config.get("chat_template"),
-        read_json(folder / "chat_template.json").get("chat_template"),
-    ):
+    for value in (config.get("chat_template"), read_json(folder / "chat_template.json").get("chat_template")):
         if isinstance(value, str):
             found["default"] = value
         elif isinstance(value, list):

@@ -45,9 +45,7 @@ def _normalizer(charsmap: bytes | None, remove_extra: bool, add_space_prefix: bo
         try:
             steps.append(normalizers.Precompiled(charsmap))
         except Exception as e:  # the library raises bare exceptions
-            raise FileFormatError(
-                f"the vocabulary's table of characters is damaged ({e})."
-            ) from None
+            raise FileFormatError(f"the vocabulary's table of characters is damaged ({e}).") from None
     if remove_extra:
         steps += [normalizers.Strip(), normalizers.Replace(Regex(" {2,}"), " ")]
     if add_space_prefix:
@@ -76,9 +74,7 @@ def spm_bpe(
         merges = merges_by_score([tokens[i] for i in pieces], [scores[i] for i in pieces])
     vocab = first_ids(tokens)
     fallback = BYTE in types or "<0x00>" in vocab
-    backend: Any = Backend(
-        models.BPE(vocab, merges, unk_token=unknown, fuse_unk=True, byte_fallback=fallback)
-    )
+    backend: Any = Backend(models.BPE(vocab, merges, unk_token=unknown, fuse_unk=True, byte_fallback=fallback))
     backend.normalizer = _normalizer(charsmap, remove_extra_whitespaces, add_space_prefix)
     backend.decoder = _space_decoder(add_space_prefix)
     mark_tokens(backend, tokens, types)
@@ -120,11 +116,7 @@ def mark_tokens(backend: Any, tokens: Sequence[str], types: Sequence[int]) -> No
     from tokenizers import AddedToken
 
     special = [as_added(t, True) for t, k in zip(tokens, types) if k in (CONTROL, UNKNOWN) and t]
-    whole = [
-        AddedToken(t, normalized=False, special=False)
-        for t, k in zip(tokens, types)
-        if k == USER_DEFINED and t
-    ]
+    whole = [AddedToken(t, normalized=False, special=False) for t, k in zip(tokens, types) if k == USER_DEFINED and t]
     if special:
         backend.add_special_tokens(special)
     if whole:

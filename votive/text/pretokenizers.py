@@ -43,12 +43,16 @@ PRE_TOKENIZERS: dict[str, list[str]] = {
     "viking": [r" ?[^(\s|.,!?…。，、।۔،)]+", r"\p{N}"],
     # The letters are those with case; the published expression lists their ranges.
     "deepseek-llm": [
-        r"[\r\n]", r"\s?[\p{Lu}\p{Ll}\p{Lt}]+", r"\s?[!-/:-~！-／：-～‘-‟　-。]+", r"\s+$", _CJK,
+        r"[\r\n]",
+        r"\s?[\p{Lu}\p{Ll}\p{Lt}]+",
+        r"\s?[!-/:-~！-／：-～‘-‟　-。]+",
+        r"\s+$",
+        _CJK,
         r"\p{N}+",
     ],
     "deepseek-coder": [r"[\r\n]", r"\s?\p{L}+", r"\s?\p{P}+", _CJK, r"\p{N}"],
     "deepseek-v3": [r"\p{N}{1,3}", "[一-龥\u3040-ゟ゠-ヿ]+", _DEEPSEEK3],
-}  # fmt: skip
+}
 
 _SAME = {
     "llama-bpe": "llama3 llama-v3 llama3.2 falcon3 falcon-h1 pixtral midm-2.0 lfm2 dbrx smaug-bpe "

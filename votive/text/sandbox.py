@@ -52,9 +52,7 @@ _mark: ContextVar[str | None] = ContextVar("mark", default=None)
 
 def _expect(size: int, limit: int = MAX_VALUE) -> None:
     if size > limit:
-        raise TemplateError(
-            f"the chat template makes a value of size {size:,}, which is too large."
-        )
+        raise TemplateError(f"the chat template makes a value of size {size:,}, which is too large.")
 
 
 _SIZED = (str, list, tuple, dict, set)
@@ -176,13 +174,10 @@ def _guarded(name: str, fn: Any) -> Any:
 
 
 def _tojson(
-    value: Any, ensure_ascii: bool = False, indent: int | None = None,
-    separators: Any = None, sort_keys: bool = False,
-) -> str:  # fmt: skip
+    value: Any, ensure_ascii: bool = False, indent: int | None = None, separators: Any = None, sort_keys: bool = False
+) -> str:
     # Not jinja's own, which escapes what means something in HTML.
-    return json.dumps(
-        value, ensure_ascii=ensure_ascii, indent=indent, separators=separators, sort_keys=sort_keys
-    )
+    return json.dumps(value, ensure_ascii=ensure_ascii, indent=indent, separators=separators, sort_keys=sort_keys)
 
 
 def _raise_exception(message: str) -> None:
@@ -290,9 +285,8 @@ def _environment() -> Any:
         return value
 
     env = Environment(
-        trim_blocks=True, lstrip_blocks=True, optimized=False, finalize=shown,
-        extensions=[Generation, loopcontrols],
-    )  # fmt: skip
+        trim_blocks=True, lstrip_blocks=True, optimized=False, finalize=shown, extensions=[Generation, loopcontrols]
+    )
     env.filters["tojson"] = _tojson
     for name in _REMOVED_FILTERS:
         env.filters.pop(name, None)
@@ -300,9 +294,11 @@ def _environment() -> Any:
         env.filters[name] = _guarded(name, fn)
     env.globals.pop("lipsum", None)
     env.globals |= {
-        "raise_exception": _raise_exception, "strftime_now": _strftime_now,
-        "dict": _Dict(), "namespace": Names,
-    }  # fmt: skip
+        "raise_exception": _raise_exception,
+        "strftime_now": _strftime_now,
+        "dict": _Dict(),
+        "namespace": Names,
+    }
     return env
 
 
@@ -314,9 +310,7 @@ def _count_turns(env: Any, tree: Any) -> Any:
     def charge(body: list[Any], line: int) -> list[Any]:
         # Text inside is added at every turn without any other count.
         size = sum(len(d.data) for n in body for d in _data(n))
-        call = nodes.Call(
-            nodes.EnvironmentAttribute("tick"), [nodes.Const(size)], [], None, None, lineno=line
-        )
+        call = nodes.Call(nodes.EnvironmentAttribute("tick"), [nodes.Const(size)], [], None, None, lineno=line)
         return [nodes.ExprStmt(call, lineno=line), *body]
 
     def _data(node: Any) -> Any:
@@ -333,17 +327,14 @@ def _count_turns(env: Any, tree: Any) -> Any:
         def visit_Concat(self, node: Any) -> Any:
             self.generic_visit(node)
             return nodes.Call(
-                nodes.EnvironmentAttribute("concat_values"), node.nodes, [], None, None,
-                lineno=node.lineno,
-            )  # fmt: skip
+                nodes.EnvironmentAttribute("concat_values"), node.nodes, [], None, None, lineno=node.lineno
+            )
 
         def visit_List(self, node: Any) -> Any:
             self.generic_visit(node)
             if getattr(node, "ctx", "load") != "load":
                 return node
-            return nodes.Call(
-                nodes.EnvironmentAttribute("literal"), [node], [], None, None, lineno=node.lineno
-            )
+            return nodes.Call(nodes.EnvironmentAttribute("literal"), [node], [], None, None, lineno=node.lineno)
 
         visit_Tuple = visit_Dict = visit_List
 
@@ -353,9 +344,7 @@ def _count_turns(env: Any, tree: Any) -> Any:
 @lru_cache(maxsize=64)
 def _compiled(source: str) -> Any:
     if len(source) > MAX_SOURCE:
-        raise TemplateError(
-            f"the chat template has {len(source):,} characters, more than {MAX_SOURCE:,}."
-        )
+        raise TemplateError(f"the chat template has {len(source):,} characters, more than {MAX_SOURCE:,}.")
     env = _environment()
     tree = _count_turns(env, env.parse(source))
     code = env.compile(tree)
@@ -400,8 +389,6 @@ def render(source: str, variables: Mapping[str, Any]) -> str:
     except (RecursionError, MemoryError) as e:
         raise TemplateError("apply_chat_template: the template nests or repeats too deeply.") from e
     except Exception as e:
-        raise TemplateError(
-            f"apply_chat_template: the template failed with {type(e).__name__}: {e}"
-        ) from e
+        raise TemplateError(f"apply_chat_template: the template failed with {type(e).__name__}: {e}") from e
     finally:
         _budget.reset(token)

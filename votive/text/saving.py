@@ -22,13 +22,16 @@ def config_of(tok: Tokenizer) -> dict[str, Any]:
     config = {k: v for k, v in tok.config.items() if k != "chat_template"}
     config["added_tokens_decoder"] = {
         str(i): {
-            "content": t.content, "lstrip": t.lstrip, "normalized": t.normalized,
-            "rstrip": t.rstrip, "single_word": t.single_word, "special": t.special,
+            "content": t.content,
+            "lstrip": t.lstrip,
+            "normalized": t.normalized,
+            "rstrip": t.rstrip,
+            "single_word": t.single_word,
+            "special": t.special,
         }
         for i, t in sorted(tok.added_tokens_decoder.items())
-    }  # fmt: skip
-    for name in ("bos_token", "eos_token", "unk_token", "sep_token", "pad_token", "cls_token",
-                 "mask_token"):  # fmt: skip
+    }
+    for name in ("bos_token", "eos_token", "unk_token", "sep_token", "pad_token", "cls_token", "mask_token"):
         config.pop(name, None)
     config.pop("additional_special_tokens", None)
     config.pop("extra_special_tokens", None)

@@ -63,8 +63,7 @@ def read(path: Path) -> tuple[Any, dict[str, str]]:
     if model.kind == _UNIGRAM:
         return spm_unigram(*lists, unknown_id=ids.get("unk"), **shared), named
     raise FileFormatError(
-        f"{path}: SentencePiece models of words or characters are not supported, only unigram and "
-        "BPE."
+        f"{path}: SentencePiece models of words or characters are not supported, only unigram and BPE."
     )
 
 

@@ -8,9 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-NAMED = (
-    "bos_token", "eos_token", "unk_token", "sep_token", "pad_token", "cls_token", "mask_token"
-)  # fmt: skip
+NAMED = ("bos_token", "eos_token", "unk_token", "sep_token", "pad_token", "cls_token", "mask_token")
 
 
 def _text(name: str) -> Any:
@@ -75,9 +73,7 @@ class SpecialTokens:
             self._special_ids = None
         return added.content
 
-    def add_tokens(
-        self, new_tokens: str | Sequence[Any] | Any, special_tokens: bool = False
-    ) -> int:
+    def add_tokens(self, new_tokens: str | Sequence[Any] | Any, special_tokens: bool = False) -> int:
         """Add tokens that are never split; returns how many are new.
 
         >>> tok = votive.text.train_bpe(["aa"], vocab_size=257, progress=False)

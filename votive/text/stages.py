@@ -195,9 +195,18 @@ class Held:
 # The tokenizers library joins these when a WordPiece or CTC decoder has `cleanup` set; text
 # clean-up after decoding knows all but the eighth.
 CLEANUP = [
-    (" .", "."), (" ?", "?"), (" !", "!"), (" ,", ","), (" ' ", "'"), (" n't", "n't"),
-    (" 'm", "'m"), (" do not", " don't"), (" 's", "'s"), (" 've", "'ve"), (" 're", "'re"),
-]  # fmt: skip
+    (" .", "."),
+    (" ?", "?"),
+    (" !", "!"),
+    (" ,", ","),
+    (" ' ", "'"),
+    (" n't", "n't"),
+    (" 'm", "'m"),
+    (" do not", " don't"),
+    (" 's", "'s"),
+    (" 've", "'ve"),
+    (" 're", "'re"),
+]
 TEXT_CLEANUP = [pair for pair in CLEANUP if pair[0] != " do not"]
 
 

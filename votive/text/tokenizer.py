@@ -127,9 +127,7 @@ class Tokenizer(SpecialTokens, ChatTemplates):
         """
         token = self.backend.id_to_token(checked_id(token_id))
         if token is None:
-            raise IndexError(
-                f"token_bytes: there is no token {token_id}; the tokenizer has {len(self)} tokens."
-            )
+            raise IndexError(f"token_bytes: there is no token {token_id}; the tokenizer has {len(self)} tokens.")
         if token_id in self.backend_special_ids():
             return token.encode()
         kinds = self._decoder_kinds()
@@ -183,9 +181,8 @@ class Tokenizer(SpecialTokens, ChatTemplates):
         padding, truncation, max_length = self._strategies(padding, truncation, max_length)
         with self._lock:
             rows = self._encode(
-                inputs, add_special_tokens, truncation, max_length, is_split_into_words,
-                split_special_tokens,
-            )  # fmt: skip
+                inputs, add_special_tokens, truncation, max_length, is_split_into_words, split_special_tokens
+            )
         names = self.model_input_names
         types = asked_or(return_token_type_ids, "token_type_ids" in names)
         mask = asked_or(return_attention_mask, "attention_mask" in names)
@@ -197,9 +194,7 @@ class Tokenizer(SpecialTokens, ChatTemplates):
             "offset_mapping": ("offsets", return_offsets_mapping),
         }
         columns = {k: [getattr(r, a) for r in rows] for k, (a, want) in wanted.items() if want}
-        columns = self._padded(
-            columns, padding, max_length, pad_to_multiple_of, padding_side or self.padding_side
-        )
+        columns = self._padded(columns, padding, max_length, pad_to_multiple_of, padding_side or self.padding_side)
         if return_length:
             columns["length"] = [len(r) for r in columns["input_ids"]]
         if return_tensors is not None:
@@ -217,9 +212,7 @@ class Tokenizer(SpecialTokens, ChatTemplates):
         """
         return self(text, text_pair, **options)["input_ids"]
 
-    def tokenize(
-        self, text: str, pair: str | None = None, add_special_tokens: bool = False
-    ) -> list[str]:
+    def tokenize(self, text: str, pair: str | None = None, add_special_tokens: bool = False) -> list[str]:
         """The tokens of a text, as they are written in the vocabulary."""
         return self(text, pair, add_special_tokens=add_special_tokens).tokens()
 
@@ -244,24 +237,25 @@ class Tokenizer(SpecialTokens, ChatTemplates):
         """
         check_tensors(return_tensors)
         if not isinstance(encoded_inputs, Mapping):
-            encoded_inputs = {
-                k: [plain_ids(r[k]) for r in encoded_inputs] for k in encoded_inputs[0]
-            }
+            encoded_inputs = {k: [plain_ids(r[k]) for r in encoded_inputs] for k in encoded_inputs[0]}
         columns = {k: plain_ids(v) for k, v in encoded_inputs.items()}
         if columns["input_ids"] and isinstance(columns["input_ids"][0], int):
             columns = {k: [v] for k, v in columns.items()}
         columns.setdefault("attention_mask", [[1] * len(r) for r in columns["input_ids"]])
         strategy, _, max_length = self._strategies(padding, False, max_length)
-        columns = self._padded(
-            columns, strategy, max_length, pad_to_multiple_of, padding_side or self.padding_side
-        )
+        columns = self._padded(columns, strategy, max_length, pad_to_multiple_of, padding_side or self.padding_side)
         made = as_arrays(columns, return_tensors) if return_tensors else columns
         return BatchEncoding(made)
 
     def _encode(
-        self, inputs: list[Any], special: bool, truncation: str, max_length: int | None,
-        words: bool, split_special: bool,
-    ) -> list[Any]:  # fmt: skip
+        self,
+        inputs: list[Any],
+        special: bool,
+        truncation: str,
+        max_length: int | None,
+        words: bool,
+        split_special: bool,
+    ) -> list[Any]:
         if truncation != "do_not_truncate" and max_length is not None:
             pair = any(isinstance(i, tuple) for i in inputs)
             around = self.num_special_tokens_to_add(pair) if special else 0
@@ -270,14 +264,10 @@ class Tokenizer(SpecialTokens, ChatTemplates):
                     f"tokenizer: max_length={max_length} leaves no room for the {around} special "
                     "tokens; raise it or pass add_special_tokens=False."
                 )
-            self.backend.enable_truncation(
-                max_length, strategy=truncation, direction=self.truncation_side
-            )
+            self.backend.enable_truncation(max_length, strategy=truncation, direction=self.truncation_side)
         self.backend.encode_special_tokens = split_special
         try:
-            return self.backend.encode_batch(
-                inputs, is_pretokenized=words, add_special_tokens=special
-            )
+            return self.backend.encode_batch(inputs, is_pretokenized=words, add_special_tokens=special)
         except TypeError:
             raise
         except Exception as e:  # the library raises bare exceptions
@@ -293,14 +283,13 @@ class Tokenizer(SpecialTokens, ChatTemplates):
             truncation = True
         pad = {True: "longest", False: "do_not_pad"}.get(padding, padding)  # type: ignore[call-overload]
         cut = {True: "longest_first", False: "do_not_truncate", None: "do_not_truncate"}.get(
-            truncation, truncation  # type: ignore[arg-type]
-        )  # fmt: skip
+            truncation,
+            truncation,  # type: ignore[arg-type]
+        )
         if pad not in _PADDINGS:
             raise ValueError(f"padding={padding!r} is not known; use True, False or {_PADDINGS}.")
         if cut not in _TRUNCATIONS:
-            raise ValueError(
-                f"truncation={truncation!r} is not known; use True, False or {_TRUNCATIONS}."
-            )
+            raise ValueError(f"truncation={truncation!r} is not known; use True, False or {_TRUNCATIONS}.")
         if max_length is not None and pad == "longest" and cut == "do_not_truncate":
             warnings.warn(
                 "max_length is ignored when padding=True and nothing is truncated; to pad to it "
@@ -310,15 +299,12 @@ class Tokenizer(SpecialTokens, ChatTemplates):
         if max_length is None and (pad == "max_length" or cut != "do_not_truncate"):
             max_length = self.model_max_length
             if max_length is None and pad == "max_length":
-                raise ValueError(
-                    "padding='max_length' needs max_length: the tokenizer names no limit."
-                )
+                raise ValueError("padding='max_length' needs max_length: the tokenizer names no limit.")
         return pad, cut, max_length
 
     def _padded(
-        self, columns: dict[str, Any], strategy: str, max_length: int | None,
-        multiple: int | None, side: str,
-    ) -> dict[str, Any]:  # fmt: skip
+        self, columns: dict[str, Any], strategy: str, max_length: int | None, multiple: int | None, side: str
+    ) -> dict[str, Any]:
         if side not in ("left", "right"):
             raise ValueError(f"padding_side={side!r} is not known; use 'left' or 'right'.")
         if strategy == "do_not_pad":
@@ -334,10 +320,7 @@ class Tokenizer(SpecialTokens, ChatTemplates):
             length = max_length
         if multiple:
             length = -(-length // multiple) * multiple
-        values = {
-            "input_ids": self.pad_token_id, "special_tokens_mask": 1, "offset_mapping": (0, 0),
-            "labels": -100,
-        }  # fmt: skip
+        values = {"input_ids": self.pad_token_id, "special_tokens_mask": 1, "offset_mapping": (0, 0), "labels": -100}
         return {k: pad_rows(v, length, side, values.get(k, 0)) for k, v in columns.items()}
 
     # ---- ids to text
@@ -353,10 +336,7 @@ class Tokenizer(SpecialTokens, ChatTemplates):
         return self.clean_up_tokenization_spaces and type(self.backend.model).__name__ != "BPE"
 
     def decode(
-        self,
-        token_ids: Any,
-        skip_special_tokens: bool = False,
-        clean_up_tokenization_spaces: bool | None = None,
+        self, token_ids: Any, skip_special_tokens: bool = False, clean_up_tokenization_spaces: bool | None = None
     ) -> Any:
         """The text of ids: a number, a list, an array or a tensor; a list of texts for 2-D input.
 

@@ -9,8 +9,16 @@ import typing
 from collections.abc import Callable
 from typing import Any, Literal, Union
 
-_SIMPLE = {int: "integer", float: "number", str: "string", bool: "boolean", dict: "object",
-           list: "array", tuple: "array", type(None): "null"}  # fmt: skip
+_SIMPLE = {
+    int: "integer",
+    float: "number",
+    str: "string",
+    bool: "boolean",
+    dict: "object",
+    list: "array",
+    tuple: "array",
+    type(None): "null",
+}
 
 
 def schema(fn: Callable[..., Any]) -> dict[str, Any]:

@@ -64,8 +64,7 @@ def train_bpe(
     )
     backend.train_from_iterator(_texts(data), trainer)
     first = specials[0] if specials else None
-    named = {"bos_token": bos_token, "eos_token": eos_token or first,
-             "pad_token": pad_token or first}  # fmt: skip
+    named = {"bos_token": bos_token, "eos_token": eos_token or first, "pad_token": pad_token or first}
     return Tokenizer(
         backend,
         special_tokens={k: v for k, v in named.items() if v is not None},
@@ -78,8 +77,7 @@ def train_bpe(
 def _texts(data: Any) -> Iterator[str]:
     if isinstance(data, str):
         raise TypeError(
-            "train_bpe: a lone string could be a text or the name of a file; pass [text] or "
-            "pathlib.Path(name)."
+            "train_bpe: a lone string could be a text or the name of a file; pass [text] or pathlib.Path(name)."
         )
     for item in [data] if isinstance(data, Path) else data:
         if isinstance(item, Path):

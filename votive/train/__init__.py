@@ -21,6 +21,14 @@ from .recipe import Recipe
 from .trainer import Trainer
 
 __all__ = [
-    "Callback", "CheckpointError", "Checkpoints", "EarlyStopping", "History", "Recipe", "Trained",
-    "Trainer", "sparkline", "train_language_model",
-]  # fmt: skip
+    "Callback",
+    "CheckpointError",
+    "Checkpoints",
+    "EarlyStopping",
+    "History",
+    "Recipe",
+    "Trained",
+    "Trainer",
+    "sparkline",
+    "train_language_model",
+]

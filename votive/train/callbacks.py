@@ -54,9 +54,7 @@ class EarlyStopping(Callback):
     {'best': None, 'waited': 0}
     """
 
-    def __init__(
-        self, metric: str = "loss", patience: int = 3, mode: str = "min", min_delta: float = 0.0
-    ) -> None:
+    def __init__(self, metric: str = "loss", patience: int = 3, mode: str = "min", min_delta: float = 0.0) -> None:
         if mode not in ("min", "max"):
             raise ValueError(f"EarlyStopping: mode must be 'min' or 'max', got {mode!r}.")
         self.metric = metric

@@ -60,9 +60,14 @@ class Chart:
 
 
 def build(
-    curves: Sequence[Curve], *, title: str = "", log: bool = False, width: int = 800,
-    height: int = 450, x_name: str = "step",
-) -> Chart:  # fmt: skip
+    curves: Sequence[Curve],
+    *,
+    title: str = "",
+    log: bool = False,
+    width: int = 800,
+    height: int = 450,
+    x_name: str = "step",
+) -> Chart:
     """Fit axes around curves; values that are not finite, or not positive with `log`, are left out.
 
     >>> from votive.train.chart import Curve, build
@@ -81,16 +86,17 @@ def build(
     all_x = [x for c, _ in shown for x in c.xs]
     all_y = [y for c, _ in shown for y in c.ys]
     return Chart(
-        width, height, title, x_name,
+        width,
+        height,
+        title,
+        x_name,
         axis(all_x, 64, width - 16, count=8),
         axis(all_y, height - 48, 40, log=log, count=6),
         shown,
-    )  # fmt: skip
+    )
 
 
-def thin(
-    points: Sequence[tuple[float, float]], limit: int = 1000
-) -> tuple[list[float], list[float]]:
+def thin(points: Sequence[tuple[float, float]], limit: int = 1000) -> tuple[list[float], list[float]]:
     """At most about `limit` points, with every valley and spike kept."""
     if len(points) > limit:
         size = math.ceil(2 * len(points) / limit)
@@ -103,9 +109,7 @@ def thin(
     return [x for x, _ in points], [y for _, y in points]
 
 
-def axis(
-    values: Sequence[float], start: float, end: float, *, log: bool = False, count: int = 6
-) -> Axis:
+def axis(values: Sequence[float], start: float, end: float, *, log: bool = False, count: int = 6) -> Axis:
     """An axis that covers the values and ends at ticks."""
     low, high = (min(values), max(values)) if values else (1.0, 2.0)
     if log:

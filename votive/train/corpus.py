@@ -34,9 +34,15 @@ class Corpus:
 
 
 def prepare(
-    text: Path, folder: Path, *, vocab_size: int, held_out: float = 0.0,
-    separator: str | None = None, tokenizer: Any = None, unchanged: bool = False,
-) -> Corpus:  # fmt: skip
+    text: Path,
+    folder: Path,
+    *,
+    vocab_size: int,
+    held_out: float = 0.0,
+    separator: str | None = None,
+    tokenizer: Any = None,
+    unchanged: bool = False,
+) -> Corpus:
     """Learn a tokenizer on a text file unless one is given, and write its tokens into `folder`.
 
     What lies there already and was made from the same text in the same way is used again; with
@@ -50,9 +56,12 @@ def prepare(
     'one two three'
     """
     note = {
-        "sha256": _fingerprint(text), "vocab_size": vocab_size, "held_out": held_out,
-        "separator": separator, "tokenizer": None if tokenizer is None else _identity(tokenizer),
-    }  # fmt: skip
+        "sha256": _fingerprint(text),
+        "vocab_size": vocab_size,
+        "held_out": held_out,
+        "separator": separator,
+        "tokenizer": None if tokenizer is None else _identity(tokenizer),
+    }
     files = folder / "train.tokens", folder / "held_out.tokens"
     if _noted(folder) == note and all(p.is_file() for p in files):
         if tokenizer is None:
@@ -67,9 +76,7 @@ def prepare(
         from ..text import train_bpe
 
         parts = itertools.chain.from_iterable(map(_parts, train))
-        tokenizer = train_bpe(
-            parts, vocab_size, special_tokens=(END,), eos_token=END, progress=False
-        )
+        tokenizer = train_bpe(parts, vocab_size, special_tokens=(END,), eos_token=END, progress=False)
     folder.mkdir(parents=True, exist_ok=True)
     tokenizer.save_pretrained(folder)
     wide = np.uint16 if len(tokenizer) <= 1 << 16 else np.uint32
@@ -82,9 +89,7 @@ def prepare(
     return Corpus(tokenizer, *written)
 
 
-def _documents(
-    path: Path, held_out: float, separator: str | None
-) -> tuple[list[str], list[str]]:  # fmt: skip
+def _documents(path: Path, held_out: float, separator: str | None) -> tuple[list[str], list[str]]:
     try:
         text = path.read_text(encoding="utf-8")
     except UnicodeDecodeError as e:

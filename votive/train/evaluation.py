@@ -15,9 +15,7 @@ from .feed import moved, size_of
 Values = dict[str, Any]
 
 
-def evaluate(
-    model: Any, data: Iterable[Any], measure: Callable[[Any, Any], Values], device: Any
-) -> dict[str, float]:
+def evaluate(model: Any, data: Iterable[Any], measure: Callable[[Any, Any], Values], device: Any) -> dict[str, float]:
     """The mean of what `measure(model, batch)` gives, each batch weighted by its number of items.
 
     The model is in evaluation mode meanwhile, and the random state is afterwards as it was, so

@@ -36,9 +36,8 @@ class History:
         self.evals: list[dict[str, Any]] = []
 
     def add(
-        self, *, step: int, epoch: int, loss: float, lr: float, grad_norm: float | None = None,
-        **values: float,
-    ) -> None:  # fmt: skip
+        self, *, step: int, epoch: int, loss: float, lr: float, grad_norm: float | None = None, **values: float
+    ) -> None:
         """Append a step; further values get columns of their own.
 
         >>> votive.train.History().add(step=1, epoch=0, loss=0.5, lr=0.1, accuracy=0.9)
@@ -93,8 +92,7 @@ class History:
         >>> history.load_state_dict(history.state_dict())
         """
         self.columns = {
-            name: c.tolist() if isinstance(c, np.ndarray) else list(c)
-            for name, c in state_dict["columns"].items()
+            name: c.tolist() if isinstance(c, np.ndarray) else list(c) for name, c in state_dict["columns"].items()
         }
         self.evals = [dict(e) for e in state_dict["evals"]]
 
@@ -137,9 +135,8 @@ class History:
         return sparkline([v for v in self.columns[name] if v is not None], width)
 
     def plot(
-        self, path: str | os.PathLike[str], names: tuple[str, ...] = ("loss",), *,
-        title: str = "", log: bool = False,
-    ) -> None:  # fmt: skip
+        self, path: str | os.PathLike[str], names: tuple[str, ...] = ("loss",), *, title: str = "", log: bool = False
+    ) -> None:
         """Draw columns and evaluations of the same name into an SVG or PNG file.
 
         >>> import tempfile
@@ -165,15 +162,10 @@ class History:
         curves = [Curve(name, steps, values)]
         if len(values) >= 50:
             # Twenty averages along the curve show its course through the noise of batches.
-            curves = [
-                Curve(name, steps, values, faint=True),
-                Curve(name, steps, smooth(values, len(values) // 20)),
-            ]
+            curves = [Curve(name, steps, values, faint=True), Curve(name, steps, smooth(values, len(values) // 20))]
         seen = [(e["step"], e[name]) for e in self.evals if name in e]
         if seen:
-            curves.append(
-                Curve(f"eval {name}", [s for s, _ in seen], [v for _, v in seen], marked=True)
-            )
+            curves.append(Curve(f"eval {name}", [s for s, _ in seen], [v for _, v in seen], marked=True))
         return curves
 
 

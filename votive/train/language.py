@@ -81,9 +81,14 @@ def train_language_model(
         raise FileNotFoundError(f"{text} is no file; give a text file to train on.")
     _claim(folder, recipe, resume)
     corpus = prepare(
-        text, folder, vocab_size=recipe.vocab_size, held_out=recipe.held_out,
-        separator=recipe.separator, tokenizer=tokenizer, unchanged=resume,
-    )  # fmt: skip
+        text,
+        folder,
+        vocab_size=recipe.vocab_size,
+        held_out=recipe.held_out,
+        separator=recipe.separator,
+        tokenizer=tokenizer,
+        unchanged=resume,
+    )
     seed_everything(recipe.seed)
     model = make_model(recipe, corpus.tokenizer, device)
     trainer = make_trainer(model, recipe, corpus, folder, progress=progress, callbacks=callbacks)
@@ -107,9 +112,14 @@ def make_model(recipe: Recipe, tokenizer: Any, device: Any = None) -> Any:
 
 
 def make_trainer(
-    model: Any, recipe: Recipe, corpus: Corpus, folder: Path | None, *, progress: Any = None,
+    model: Any,
+    recipe: Recipe,
+    corpus: Corpus,
+    folder: Path | None,
+    *,
+    progress: Any = None,
     callbacks: Sequence[Any] = (),
-) -> Trainer:  # fmt: skip
+) -> Trainer:
     """The trainer of a recipe: random windows of the text, AdamW, a cosine."""
     windows = TokenWindows(corpus.train, recipe.context, recipe.stride)
     if not len(windows):
@@ -120,14 +130,25 @@ def make_trainer(
     batch = min(recipe.batch_size, len(windows))
     optimizer, schedule = recipe.optimizer(model)
     return Trainer(
-        model, optimizer, train_data=DataLoader(windows, batch, shuffle=True, drop_last=True),
-        eval_data=_held_out(recipe, corpus, recipe.eval_batches), step=next_token_step,
-        scheduler=schedule, max_steps=recipe.max_steps, accumulate=recipe.accumulate,
+        model,
+        optimizer,
+        train_data=DataLoader(windows, batch, shuffle=True, drop_last=True),
+        eval_data=_held_out(recipe, corpus, recipe.eval_batches),
+        step=next_token_step,
+        scheduler=schedule,
+        max_steps=recipe.max_steps,
+        accumulate=recipe.accumulate,
         amp=None if recipe.amp is None else getattr(votive, recipe.amp),
-        clip_grad_norm=recipe.clip_grad_norm, eval_every=recipe.eval_every or recipe.max_steps,
-        log_every=recipe.log_every, folder=folder, checkpoint_every=recipe.checkpoint_every,
-        keep_last=recipe.keep_last, progress=progress, unit="tokens", callbacks=callbacks,
-    )  # fmt: skip
+        clip_grad_norm=recipe.clip_grad_norm,
+        eval_every=recipe.eval_every or recipe.max_steps,
+        log_every=recipe.log_every,
+        folder=folder,
+        checkpoint_every=recipe.checkpoint_every,
+        keep_last=recipe.keep_last,
+        progress=progress,
+        unit="tokens",
+        callbacks=callbacks,
+    )
 
 
 def next_token_step(model: Any, batch: Any) -> Any:
@@ -160,9 +181,12 @@ def _held_out(recipe: Recipe, corpus: Corpus, batches: int | None) -> Any:
 def save_model(model: Any, tokenizer: Any, out: Path, dtype: str | None = None) -> None:
     """Write configuration, weights, tokenizer and settings of generation into a folder."""
     model.generation_config = {
-        "do_sample": True, "temperature": 0.8, "top_p": 0.95,
-        "eos_token_id": tokenizer.eos_token_id, "pad_token_id": tokenizer.pad_token_id,
-    }  # fmt: skip
+        "do_sample": True,
+        "temperature": 0.8,
+        "top_p": 0.95,
+        "eos_token_id": tokenizer.eos_token_id,
+        "pad_token_id": tokenizer.pad_token_id,
+    }
     if dtype is not None and getattr(votive, dtype) is not model.dtype:
         # A copy: whoever goes on training keeps full precision.
         kept = model.state_dict()
@@ -183,9 +207,7 @@ def write(made: Trained, prompt: str, *, max_new_tokens: int = 120, seed: int = 
     if room < 1:
         return prompt
     settings = {"do_sample": True, "temperature": 0.8, "top_p": 0.95, "seed": seed}
-    found = made.model.generate(
-        ids.to(made.model.device), max_new_tokens=min(max_new_tokens, room), **settings
-    )
+    found = made.model.generate(ids.to(made.model.device), max_new_tokens=min(max_new_tokens, room), **settings)
     return made.tokenizer.decode(found[0], skip_special_tokens=True)
 
 
@@ -194,9 +216,7 @@ def _claim(folder: Path, recipe: Recipe, resume: bool) -> None:
     note = folder / _RECIPE
     started = any(folder.glob("step-*.safetensors"))
     if started and not resume:
-        raise FileExistsError(
-            f"{folder} holds checkpoints of another run; resume it, or use another folder."
-        )
+        raise FileExistsError(f"{folder} holds checkpoints of another run; resume it, or use another folder.")
     if resume and not started:
         raise FileNotFoundError(f"{folder} holds no checkpoint to resume from.")
     if started and note.is_file():

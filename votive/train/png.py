@@ -92,9 +92,7 @@ def _mixed(colour: str) -> str:
     return "#" + "".join(f"{round(255 - (255 - v) * 0.35):02x}" for v in rgb(colour))
 
 
-def _line(
-    page: Pixels, x0: float, y0: float, x1: float, y1: float, colour: str, thick: float
-) -> None:
+def _line(page: Pixels, x0: float, y0: float, x1: float, y1: float, colour: str, thick: float) -> None:
     """Paint squares of the pen's size along a line."""
     height, width, _ = page.shape
     n = int(max(abs(x1 - x0), abs(y1 - y0)) * _FINE) + 1

@@ -125,9 +125,7 @@ class Live:
         self._task = self._bar.add_task("", total=total, completed=done, epoch=0, text="")
 
     def update(self, report: Report) -> None:
-        self._bar.update(
-            self._task, completed=report.step, epoch=report.epoch, text="  ".join(described(report))
-        )
+        self._bar.update(self._task, completed=report.step, epoch=report.epoch, text="  ".join(described(report)))
         now = time.perf_counter()
         if now - self._drawn >= _REFRESH_S:
             self._bar.refresh()
@@ -192,7 +190,5 @@ class Pace:
         self.rate = self._items / seconds
         latest = seconds / self._steps
         # Half old, half new: laps differ, and the estimate should neither jump nor lag.
-        self.step_seconds = (
-            latest if self.step_seconds is None else (self.step_seconds + latest) / 2
-        )
+        self.step_seconds = latest if self.step_seconds is None else (self.step_seconds + latest) / 2
         self._items = self._steps = 0

@@ -14,14 +14,24 @@ import votive
 
 # GPT-2's configuration has its own words for the same sizes.
 _GPT2 = {
-    "hidden_size": "n_embd", "num_hidden_layers": "n_layer", "num_attention_heads": "n_head",
-    "intermediate_size": "n_inner", "max_position_embeddings": "n_positions",
-}  # fmt: skip
+    "hidden_size": "n_embd",
+    "num_hidden_layers": "n_layer",
+    "num_attention_heads": "n_head",
+    "intermediate_size": "n_inner",
+    "max_position_embeddings": "n_positions",
+}
 _SIZES = ("hidden_size", "num_hidden_layers", "num_attention_heads", "intermediate_size")
 _COUNTS = (
-    "hidden_size", "num_hidden_layers", "num_attention_heads", "context", "batch_size",
-    "accumulate", "max_steps", "log_every", "keep_last",
-)  # fmt: skip
+    "hidden_size",
+    "num_hidden_layers",
+    "num_attention_heads",
+    "context",
+    "batch_size",
+    "accumulate",
+    "max_steps",
+    "log_every",
+    "keep_last",
+)
 # What may change between two parts of a run: none of it decides the weights.
 _HARMLESS = {"log_every", "checkpoint_every", "keep_last"}
 
@@ -136,9 +146,7 @@ class Recipe:
         """
         mine, theirs = self.to_dict(), other.to_dict()
         return {
-            name: (mine[name], theirs[name])
-            for name in mine
-            if name not in _HARMLESS and mine[name] != theirs[name]
+            name: (mine[name], theirs[name]) for name in mine if name not in _HARMLESS and mine[name] != theirs[name]
         }
 
     @property
@@ -177,11 +185,16 @@ class Recipe:
             sizes["head_dim"] = self.head_dim or self.hidden_size // self.num_attention_heads
         return AutoConfig.from_dict(
             {
-                "model_type": self.model_type, "vocab_size": vocab_size, **sizes,
-                "tie_word_embeddings": self.tie_word_embeddings, "eos_token_id": eos_token_id,
-                "bos_token_id": None, "pad_token_id": eos_token_id, **self.model,
+                "model_type": self.model_type,
+                "vocab_size": vocab_size,
+                **sizes,
+                "tie_word_embeddings": self.tie_word_embeddings,
+                "eos_token_id": eos_token_id,
+                "bos_token_id": None,
+                "pad_token_id": eos_token_id,
+                **self.model,
             }
-        )  # fmt: skip
+        )
 
     def optimizer(self, model: Any) -> tuple[Any, Any]:
         """AdamW that shrinks matrices only, and its schedule: a rise, then a cosine.
@@ -192,11 +205,8 @@ class Recipe:
         """
         matrices = [p for p in model.parameters() if p.dim() >= 2]
         others = [p for p in model.parameters() if p.dim() < 2]
-        groups = [{"params": matrices, "weight_decay": self.weight_decay},
-                  {"params": others, "weight_decay": 0.0}]  # fmt: skip
-        optimizer = votive.optim.AdamW(
-            [g for g in groups if g["params"]], lr=self.lr, betas=self.betas
-        )
+        groups = [{"params": matrices, "weight_decay": self.weight_decay}, {"params": others, "weight_decay": 0.0}]
+        optimizer = votive.optim.AdamW([g for g in groups if g["params"]], lr=self.lr, betas=self.betas)
         lowest = self.lr / 10 if self.min_lr is None else self.min_lr
         schedule = votive.optim.lr_scheduler.CosineWithWarmup(
             optimizer, min(self.warmup, self.max_steps), self.max_steps, min_lr=lowest

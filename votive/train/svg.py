@@ -19,8 +19,7 @@ def draw(chart: Chart) -> str:
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {chart.width} {chart.height}" '
         f'width="{chart.width}" height="{chart.height}" font-family="sans-serif" font-size="12">',
         '<rect width="100%" height="100%" fill="#fff"/>',
-        f'<text x="{chart.width / 2:g}" y="22" text-anchor="middle" font-size="15">'
-        f"{escape(chart.title)}</text>",
+        f'<text x="{chart.width / 2:g}" y="22" text-anchor="middle" font-size="15">{escape(chart.title)}</text>',
     ]
     for value, label in y.ticks:
         at = y.place(value)
@@ -32,19 +31,14 @@ def draw(chart: Chart) -> str:
         parts.append(f'<text x="{at:.1f}" y="{y.start + 20:g}" text-anchor="middle">{label}</text>')
     parts.append(f'<path d="M{x.start:g} {y.start:g}H{x.end:g}" stroke="#888"/>')
     middle = (x.start + x.end) / 2
-    parts.append(
-        f'<text x="{middle:g}" y="{chart.height - 8}" text-anchor="middle">'
-        f"{escape(chart.x_name)}</text>"
-    )
+    parts.append(f'<text x="{middle:g}" y="{chart.height - 8}" text-anchor="middle">{escape(chart.x_name)}</text>')
     for curve, colour in chart.curves:
         points = [(x.place(a), y.place(b)) for a, b in zip(curve.xs, curve.ys)]
         line = " ".join(f"{a:.1f},{b:.1f}" for a, b in points)
         look = 'stroke-width="1" stroke-opacity=".3"' if curve.faint else 'stroke-width="2"'
         parts.append(f'<polyline points="{line}" fill="none" stroke="{colour}" {look}/>')
         if curve.marked:
-            parts += [
-                f'<circle cx="{a:.1f}" cy="{b:.1f}" r="3" fill="{colour}"/>' for a, b in points
-            ]
+            parts += [f'<circle cx="{a:.1f}" cy="{b:.1f}" r="3" fill="{colour}"/>' for a, b in points]
     parts += _legend(chart)
     return "\n".join([*parts, "</svg>", ""])
 
@@ -54,10 +48,6 @@ def _legend(chart: Chart) -> list[str]:
     for i, (name, colour) in enumerate({c.name: colour for c, colour in chart.curves}.items()):
         top = chart.y.end + 14 + 18 * i
         right = chart.x.end
-        parts.append(
-            f'<path d="M{right - 24:g} {top - 4:g}h20" stroke="{colour}" stroke-width="3"/>'
-        )
-        parts.append(
-            f'<text x="{right - 30:g}" y="{top:g}" text-anchor="end">{escape(name)}</text>'
-        )
+        parts.append(f'<path d="M{right - 24:g} {top - 4:g}h20" stroke="{colour}" stroke-width="3"/>')
+        parts.append(f'<text x="{right - 30:g}" y="{top:g}" text-anchor="end">{escape(name)}</text>')
     return parts

@@ -90,9 +90,11 @@ class Trainer:
         if max_steps is None and epochs is None:
             raise ValueError("Trainer: say how long to train, with max_steps= or epochs=.")
         counts = {
-            "accumulate": accumulate, "log_every": log_every, "eval_every": eval_every,
+            "accumulate": accumulate,
+            "log_every": log_every,
+            "eval_every": eval_every,
             "checkpoint_every": checkpoint_every,
-        }  # fmt: skip
+        }
         for name, count in counts.items():
             if count is not None and count < 1:
                 raise ValueError(f"Trainer: {name} must be at least 1, got {count}.")
@@ -289,9 +291,7 @@ class Trainer:
         self._flush()
         found = evaluate(self.model, self.eval_data, self._objective.measure, self.device)
         self.history.add_eval(self.step, found)
-        self._display.note(
-            f"step {self.step}  eval  " + "  ".join(f"{k} {v:.4g}" for k, v in found.items())
-        )
+        self._display.note(f"step {self.step}  eval  " + "  ".join(f"{k} {v:.4g}" for k, v in found.items()))
         if self.scheduler is not None and self._scheduler_wants_metric:
             self.scheduler.step(found[self.best or "loss"])
         self._tell("on_eval", found)
@@ -316,13 +316,12 @@ class Trainer:
             "optimizer": self.optimizer.state_dict(),
             "scheduler": None if self.scheduler is None else self.scheduler.state_dict(),
             "scaler": None if self.scaler is None else self.scaler.state_dict(),
-            "callbacks": [c.state_dict() if hasattr(c, "state_dict") else None
-                          for c in self.callbacks],
+            "callbacks": [c.state_dict() if hasattr(c, "state_dict") else None for c in self.callbacks],
             "history": self.history.state_dict(),
             "best": self._best_value,
             "data": self._feed.state_dict(),
             "random": get_random_state(),
-        }  # fmt: skip
+        }
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Go back to where `state_dict` was taken."""
@@ -331,9 +330,10 @@ class Trainer:
         self.model.load_state_dict(state_dict["model"])
         self.optimizer.load_state_dict(state_dict["optimizer"])
         for part, state in [
-            (self.scheduler, state_dict["scheduler"]), (self.scaler, state_dict["scaler"]),
+            (self.scheduler, state_dict["scheduler"]),
+            (self.scaler, state_dict["scaler"]),
             *zip(self.callbacks, state_dict["callbacks"]),
-        ]:  # fmt: skip
+        ]:
             if part is not None and state is not None:
                 part.load_state_dict(state)
         self.history.load_state_dict(state_dict["history"])
@@ -375,10 +375,17 @@ class Trainer:
         eta = None if total is None or each is None else each * max(0, total - self.step)
         self._display.update(
             Report(
-                self.step, total, self.epoch, self.history["loss"][-1], self.history["lr"][-1],
-                self._pace.rate, self.unit, eta, self._memory(),
+                self.step,
+                total,
+                self.epoch,
+                self.history["loss"][-1],
+                self.history["lr"][-1],
+                self._pace.rate,
+                self.unit,
+                eta,
+                self._memory(),
             )
-        )  # fmt: skip
+        )
 
     def _memory(self) -> int | None:
         space = import_module(f"..{self.device.type}", __package__)
@@ -387,9 +394,7 @@ class Trainer:
     def _flush(self) -> None:
         """Move what was measured into the history, as plain numbers."""
         for row in self._pending:
-            numbers: dict[str, Any] = {
-                k: v if v is None or isinstance(v, int) else float(v) for k, v in row.items()
-            }
+            numbers: dict[str, Any] = {k: v if v is None or isinstance(v, int) else float(v) for k, v in row.items()}
             self.history.add(**numbers)
             if not math.isfinite(numbers["loss"]) and not self.allow_nonfinite:
                 self._pending.clear()

@@ -12,16 +12,7 @@ from typing import Any, TypeVar
 from ..interchange import as_tensor
 from ..tensor import Tensor
 
-__all__ = [
-    "BoundingBoxFormat",
-    "BoundingBoxes",
-    "Image",
-    "KeyPoints",
-    "Mask",
-    "TVTensor",
-    "Video",
-    "wrap",
-]
+__all__ = ["BoundingBoxFormat", "BoundingBoxes", "Image", "KeyPoints", "Mask", "TVTensor", "Video", "wrap"]
 Kind = TypeVar("Kind", bound="TVTensor")
 
 
@@ -32,9 +23,7 @@ class TVTensor(Tensor):
     True
     """
 
-    def __new__(
-        cls, data: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool | None = None
-    ) -> Any:
+    def __new__(cls, data: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool | None = None) -> Any:
         return cls._adopt(_tensor(data, dtype, device, requires_grad))
 
     @classmethod
@@ -101,9 +90,7 @@ class Image(TVTensor):
     Image([[[0., 1.]]])
     """
 
-    def __new__(
-        cls, data: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool | None = None
-    ) -> Any:
+    def __new__(cls, data: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool | None = None) -> Any:
         tensor = _tensor(data, dtype, device, requires_grad)
         if tensor.ndim < 2:
             raise ValueError(f"Image: needs at least (H, W), got shape {tuple(tensor.shape)}.")
@@ -117,9 +104,7 @@ class Video(TVTensor):
     votive.Size([8, 3, 4, 4])
     """
 
-    def __new__(
-        cls, data: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool | None = None
-    ) -> Any:
+    def __new__(cls, data: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool | None = None) -> Any:
         tensor = _tensor(data, dtype, device, requires_grad)
         if tensor.ndim < 4:
             raise ValueError(f"Video: needs (T, C, H, W), got shape {tuple(tensor.shape)}.")
@@ -158,9 +143,7 @@ def box_format(given: BoundingBoxFormat | str) -> BoundingBoxFormat:
     if name in _ROTATED:
         raise NotImplementedError(f"BoundingBoxes: rotated boxes ({name}) are not implemented.")
     if name not in BoundingBoxFormat.__members__:
-        raise ValueError(
-            f"BoundingBoxes: unknown format {given!r}; use {list(BoundingBoxFormat.__members__)}."
-        )
+        raise ValueError(f"BoundingBoxes: unknown format {given!r}; use {list(BoundingBoxFormat.__members__)}.")
     return BoundingBoxFormat[name]
 
 
@@ -199,22 +182,12 @@ class BoundingBoxes(TVTensor):
         if tensor.ndim != 2 or tensor.shape[1] != 4:
             raise ValueError(f"BoundingBoxes: needs shape (N, 4), got {tuple(tensor.shape)}.")
         if clamping_mode not in (None, "soft", "hard"):
-            raise ValueError(
-                f"BoundingBoxes: clamping_mode must be None, 'soft' or 'hard', got "
-                f"{clamping_mode!r}."
-            )
+            raise ValueError(f"BoundingBoxes: clamping_mode must be None, 'soft' or 'hard', got {clamping_mode!r}.")
         height, width = canvas_size
-        return cls._adopt(
-            tensor, format=box_format(format), canvas_size=(height, width),
-            clamping_mode=clamping_mode,
-        )  # fmt: skip
+        return cls._adopt(tensor, format=box_format(format), canvas_size=(height, width), clamping_mode=clamping_mode)
 
     def _attributes(self) -> dict[str, Any]:
-        return {
-            "format": self.format,
-            "canvas_size": self.canvas_size,
-            "clamping_mode": self.clamping_mode,
-        }
+        return {"format": self.format, "canvas_size": self.canvas_size, "clamping_mode": self.clamping_mode}
 
 
 class KeyPoints(TVTensor):

@@ -15,13 +15,7 @@ from ..ops.registry import F
 from ..tensor import Tensor
 from .io.raw import pillow
 
-__all__ = [
-    "draw_bounding_boxes",
-    "draw_keypoints",
-    "draw_segmentation_masks",
-    "make_grid",
-    "save_image",
-]
+__all__ = ["draw_bounding_boxes", "draw_keypoints", "draw_segmentation_masks", "make_grid", "save_image"]
 
 
 # --- grids ---------------------------------------------------------------------------------------
@@ -84,9 +78,7 @@ def make_grid(
 
 
 @no_grad()
-def save_image(
-    tensor: Any, fp: str | Path | BinaryIO, format: str | None = None, **kwargs: Any
-) -> None:
+def save_image(tensor: Any, fp: str | Path | BinaryIO, format: str | None = None, **kwargs: Any) -> None:
     """Write images in 0..1 as one file, several as a grid; keywords are those of `make_grid`.
 
     >>> import tempfile, os
@@ -188,9 +180,7 @@ def draw_bounding_boxes(
     op = "draw_bounding_boxes"
     _check_image(op, image, (1, 3))
     if boxes.ndim != 2 or boxes.shape[1] != 4:
-        raise ValueError(
-            f"{op}: boxes must be (N, 4), got {tuple(boxes.shape)}; rotated ones are not drawn."
-        )
+        raise ValueError(f"{op}: boxes must be (N, 4), got {tuple(boxes.shape)}; rotated ones are not drawn.")
     if bool(F.logical_or(boxes[:, 0] > boxes[:, 2], boxes[:, 1] > boxes[:, 3]).any().item()):
         raise ValueError(f"{op}: boxes must be (x1, y1, x2, y2); convert them with box_convert.")
     count = boxes.shape[0]
@@ -236,13 +226,9 @@ def draw_segmentation_masks(image: Any, masks: Any, alpha: float = 0.8, colors: 
     _check_image(op, image, (3,))
     masks = masks.unsqueeze(0) if masks.ndim == 2 else masks
     if masks.ndim != 3 or masks.dtype is not dt.bool_:
-        raise ValueError(
-            f"{op}: masks must be bool (N, H, W) or (H, W), got {masks.dtype} {tuple(masks.shape)}."
-        )
+        raise ValueError(f"{op}: masks must be bool (N, H, W) or (H, W), got {masks.dtype} {tuple(masks.shape)}.")
     if tuple(masks.shape[-2:]) != tuple(image.shape[-2:]):
-        raise ValueError(
-            f"{op}: masks of {tuple(masks.shape[-2:])} on an image of {tuple(image.shape[-2:])}."
-        )
+        raise ValueError(f"{op}: masks of {tuple(masks.shape[-2:])} on an image of {tuple(image.shape[-2:])}.")
     if masks.shape[0] == 0:
         warnings.warn(f"{op}: there are no masks, nothing was drawn.", stacklevel=3)
         return image
@@ -284,10 +270,7 @@ def draw_keypoints(
     if visibility is not None:
         seen = visibility.unsqueeze(-1) if visibility.ndim == 2 else visibility
         if tuple(seen.shape[:2]) != tuple(keypoints.shape[:2]):
-            raise ValueError(
-                f"{op}: visibility must be {tuple(keypoints.shape[:2])}, got "
-                f"{tuple(visibility.shape)}."
-            )
+            raise ValueError(f"{op}: visibility must be {tuple(keypoints.shape[:2])}, got {tuple(visibility.shape)}.")
         shown = seen[..., 0].bool().numpy(force=True)
     pillow()
     ink = _colours(op, "white" if colors is None else colors, 1)[0]

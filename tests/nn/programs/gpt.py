@@ -34,9 +34,7 @@ class CausalSelfAttention(nn.Module):
         self.flash = config.flash and hasattr(F, "scaled_dot_product_attention")
         if not self.flash:
             ones = torch.ones(config.block_size, config.block_size)
-            self.register_buffer(
-                "bias", torch.tril(ones).view(1, 1, config.block_size, config.block_size)
-            )
+            self.register_buffer("bias", torch.tril(ones).view(1, 1, config.block_size, config.block_size))
 
     def forward(self, x):
         B, T, C = x.size()
@@ -46,9 +44,8 @@ class CausalSelfAttention(nn.Module):
         v = v.view(B, T, self.n_head, C // self.n_head).transpose(1, 2)
         if self.flash:
             y = F.scaled_dot_product_attention(
-                q, k, v, attn_mask=None, dropout_p=self.dropout if self.training else 0,
-                is_causal=True,
-            )  # fmt: skip
+                q, k, v, attn_mask=None, dropout_p=self.dropout if self.training else 0, is_causal=True
+            )
         else:
             att = (q @ k.transpose(-2, -1)) * (1.0 / math.sqrt(k.size(-1)))
             att = att.masked_fill(self.bias[:, :, :T, :T] == 0, float("-inf"))
@@ -144,9 +141,7 @@ class GPT(nn.Module):
         x = self.transformer.ln_f(x)
         if targets is not None:
             logits = self.lm_head(x)
-            loss = F.cross_entropy(
-                logits.view(-1, logits.size(-1)), targets.view(-1), ignore_index=-1
-            )
+            loss = F.cross_entropy(logits.view(-1, logits.size(-1)), targets.view(-1), ignore_index=-1)
         else:
             logits = self.lm_head(x[:, [-1], :])
             loss = None
@@ -207,9 +202,7 @@ def train(*nets):
             for _ in range(2):
                 ix = rng.integers(0, len(data) - 8, 4)
                 x = torch.stack([torch.from_numpy((data[i : i + 8]).astype(np.int64)) for i in ix])
-                y = torch.stack(
-                    [torch.from_numpy((data[i + 1 : i + 9]).astype(np.int64)) for i in ix]
-                )
+                y = torch.stack([torch.from_numpy((data[i + 1 : i + 9]).astype(np.int64)) for i in ix])
                 _, loss = model(x, y)
                 loss = loss / 2
                 loss.backward()

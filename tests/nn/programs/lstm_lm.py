@@ -42,10 +42,7 @@ class RNNModel(nn.Module):
     def init_hidden(self, bsz):
         weight = next(self.parameters())
         if self.rnn_type == "LSTM":
-            return (
-                weight.new_zeros(self.nlayers, bsz, self.nhid),
-                weight.new_zeros(self.nlayers, bsz, self.nhid),
-            )
+            return (weight.new_zeros(self.nlayers, bsz, self.nhid), weight.new_zeros(self.nlayers, bsz, self.nhid))
         return weight.new_zeros(self.nlayers, bsz, self.nhid)
 
 
@@ -67,10 +64,7 @@ def get_batch(source, i, bptt):
 
 
 def models():
-    return [
-        RNNModel("LSTM", 11, 8, 8, 2, tie_weights=True),
-        RNNModel("GRU", 11, 6, 8, 1),
-    ]
+    return [RNNModel("LSTM", 11, 8, 8, 2, tie_weights=True), RNNModel("GRU", 11, 6, 8, 1)]
 
 
 def train(*nets):

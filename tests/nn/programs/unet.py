@@ -89,9 +89,7 @@ def train(*nets):
     for model, channels, classes in zip(nets, (3, 1), (1, 2), strict=True):
         images = torch.from_numpy(rng.normal(size=(2, channels, 14, 13)))
         masks = torch.from_numpy((rng.uniform(size=(2, classes, 14, 13)) < 0.4).astype(np.float64))
-        optimizer = torch.optim.RMSprop(
-            model.parameters(), lr=1e-3, weight_decay=1e-8, momentum=0.9
-        )
+        optimizer = torch.optim.RMSprop(model.parameters(), lr=1e-3, weight_decay=1e-8, momentum=0.9)
         criterion = nn.BCEWithLogitsLoss()
         model.train()
         for _ in range(3):

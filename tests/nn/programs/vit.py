@@ -57,9 +57,14 @@ class VisionTransformer(nn.Module):
             self.blocks = nn.Sequential(*[Block(embed_dim) for _ in range(depth)])
         else:
             layer = nn.TransformerEncoderLayer(
-                d_model=embed_dim, nhead=2, dim_feedforward=32, dropout=0.0, activation="gelu",
-                batch_first=True, norm_first=True,
-            )  # fmt: skip
+                d_model=embed_dim,
+                nhead=2,
+                dim_feedforward=32,
+                dropout=0.0,
+                activation="gelu",
+                batch_first=True,
+                norm_first=True,
+            )
             self.blocks = nn.TransformerEncoder(layer, depth, enable_nested_tensor=False)
         self.norm = nn.LayerNorm(embed_dim)
         self.head = nn.Linear(embed_dim, num_classes) if num_classes > 0 else nn.Identity()

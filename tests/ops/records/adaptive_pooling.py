@@ -41,18 +41,18 @@ def fractional(n: int) -> Any:
     """Window i of o starts at floor((i + u) a) - floor(u a), the last one at the end."""
 
     def reference(
-        x: Any, kernel: Any, output_size: Any = None, output_ratio: Any = None,
-        return_indices: bool = False, _random_samples: Any = None,
-    ) -> Any:  # fmt: skip
+        x: Any,
+        kernel: Any,
+        output_size: Any = None,
+        output_ratio: Any = None,
+        return_indices: bool = False,
+        _random_samples: Any = None,
+    ) -> Any:
         if x.ndim == n + 1:
-            found = reference(
-                x[None], kernel, output_size, output_ratio, return_indices, _random_samples
-            )
+            found = reference(x[None], kernel, output_size, output_ratio, return_indices, _random_samples)
             return tuple(f[0] for f in found) if return_indices else found[0]
         sizes, kernel = x.shape[-n:], each(kernel, n)
-        size = each(output_size, n) if output_size else [
-            int(s * r) for s, r in zip(sizes, output_ratio)
-        ]  # fmt: skip
+        size = each(output_size, n) if output_size else [int(s * r) for s, r in zip(sizes, output_ratio)]
         order = (1, 0) if n == 2 else (0, 1, 2)
         values, places = np.zeros((2, *x.shape[:2], *size))
         for at in np.ndindex(*x.shape[:2]):
@@ -172,4 +172,4 @@ RECORDS = [
         torch=without_samples("fractional_max_pool3d"),
         errors=[((S(2, 5, 6, 5), 3, (3, 2, 2)), RuntimeError)],
     ),
-]  # fmt: skip
+]

@@ -13,9 +13,7 @@ DIVISION = [*SHAPES, (S(6, values=[7, -7, 5, -5, 6, -6], dtype="int64"), -3)]
 # The squares overflow; a central difference would drown in rounding.
 HUGE = S(2, values=[3e200, 5.0], dtype="float64", grad=False)
 # torch rounds a bfloat16 quotient before it truncates it, so half types may differ by one.
-WIDE = [
-    (S(3, 4, dtype=d, low=-9, high=9), S(4, dtype=d, low=1, high=4)) for d in ("float64", "float32")
-]
+WIDE = [(S(3, 4, dtype=d, low=-9, high=9), S(4, dtype=d, low=1, high=4)) for d in ("float64", "float32")]
 
 
 def rounded(a, b, rounding_mode=None):
@@ -69,9 +67,7 @@ RECORDS = [
     ),
     op(
         "divide",
-        samples=[
-            (*s, {"rounding_mode": m}) for s in [*DIVISION, *WIDE] for m in ("floor", "trunc")
-        ],
+        samples=[(*s, {"rounding_mode": m}) for s in [*DIVISION, *WIDE] for m in ("floor", "trunc")],
         reference=rounded,
         dtypes="i",
         # A step function: its derivative is zero, and central differences meet the steps.
@@ -122,12 +118,7 @@ RECORDS = [
     ),
     op(
         "addcmul",
-        samples=[
-            (A, B, B),
-            (A, ROW, B, {"value": 2}),
-            (S(3, 1), S(1, 4), S(3, 4)),
-            (S(), S(), S()),
-        ],
+        samples=[(A, B, B), (A, ROW, B, {"value": 2}), (S(3, 1), S(1, 4), S(3, 4)), (S(), S(), S())],
         reference=lambda x, a, b, value=1: x + value * a * b,
         dtypes="ifc",
         domain=(0.5, 4),
@@ -153,18 +144,10 @@ RECORDS = [
         dtypes="fc",
         errors=[((S(3), S(3, dtype="float32"), 0.5), RuntimeError)],
     ),
-    op(
-        "hypot",
-        samples=[(S(3, 4), S(3, 4)), (S(3, 4), S(4)), (HUGE, HUGE)],
-        reference=np.hypot,
-        dtypes="f",
-    ),
+    op("hypot", samples=[(S(3, 4), S(3, 4)), (S(3, 4), S(4)), (HUGE, HUGE)], reference=np.hypot, dtypes="f"),
     op(
         "gcd",
-        samples=[
-            (S(4, low=0, high=30), S(4, low=0, high=30)),
-            (S(3, 1, low=1, high=9), S(4, low=1, high=9)),
-        ],
+        samples=[(S(4, low=0, high=30), S(4, low=0, high=30)), (S(3, 1, low=1, high=9), S(4, low=1, high=9))],
         reference=np.gcd,
         dtypes="i",
         grad=False,
@@ -172,10 +155,7 @@ RECORDS = [
     ),
     op(
         "lcm",
-        samples=[
-            (S(4, low=0, high=12), S(4, low=0, high=12)),
-            (S(3, 1, low=1, high=9), S(4, low=1, high=9)),
-        ],
+        samples=[(S(4, low=0, high=12), S(4, low=0, high=12)), (S(3, 1, low=1, high=9), S(4, low=1, high=9))],
         reference=np.lcm,
         dtypes="i",
         grad=False,

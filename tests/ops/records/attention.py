@@ -14,9 +14,15 @@ NONE = S(2, 3, values=np.where(HIDDEN_ROW, 0.5, -math.inf).tolist(), grad=False)
 
 
 def attention(
-    q: Any, k: Any, v: Any, mask: Any = None, dropout_p: float = 0.0, is_causal: bool = False,
-    scale: float | None = None, enable_gqa: bool = False,
-) -> Any:  # fmt: skip
+    q: Any,
+    k: Any,
+    v: Any,
+    mask: Any = None,
+    dropout_p: float = 0.0,
+    is_causal: bool = False,
+    scale: float | None = None,
+    enable_gqa: bool = False,
+) -> Any:
     """Row by row, each by a plain softmax over what it sees."""
     if enable_gqa:
         k, v = (np.repeat(x, q.shape[-3] // x.shape[-3], -3) for x in (k, v))
@@ -92,14 +98,10 @@ RECORDS = [
         reference=attention,
         grad=False,
     ),
-    op(
-        "nn.functional.scaled_dot_product_attention",
-        samples=[(*SHORT, None, 0.5), (*LONG, None, 0.25)],
-        random=True,
-    ),
+    op("nn.functional.scaled_dot_product_attention", samples=[(*SHORT, None, 0.5), (*LONG, None, 0.25)], random=True),
     op(
         "nn.functional.scaled_dot_product_attention",
         samples=[(*SHORT, None, 1.0)],
         reference=lambda q, k, v, mask, p: np.zeros((2, 5)),
     ),
-]  # fmt: skip
+]

@@ -14,9 +14,15 @@ def lines(v: Any, ndim: int, default: float) -> Any:
 
 
 def batch_norm(
-    x: Any, mean: Any, var: Any, weight: Any = None, bias: Any = None, training: bool = False,
-    momentum: float = 0.1, eps: float = 1e-5,
-) -> Any:  # fmt: skip
+    x: Any,
+    mean: Any,
+    var: Any,
+    weight: Any = None,
+    bias: Any = None,
+    training: bool = False,
+    momentum: float = 0.1,
+    eps: float = 1e-5,
+) -> Any:
     over = tuple(d for d in range(x.ndim) if d != 1)
     if training:
         mean, var = x.mean(over), x.var(over)
@@ -25,9 +31,15 @@ def batch_norm(
 
 
 def instance_norm(
-    x: Any, mean: Any = None, var: Any = None, weight: Any = None, bias: Any = None,
-    use_input_stats: bool = True, momentum: float = 0.1, eps: float = 1e-5,
-) -> Any:  # fmt: skip
+    x: Any,
+    mean: Any = None,
+    var: Any = None,
+    weight: Any = None,
+    bias: Any = None,
+    use_input_stats: bool = True,
+    momentum: float = 0.1,
+    eps: float = 1e-5,
+) -> Any:
     if not use_input_stats:
         return batch_norm(x, mean, var, weight, bias, eps=eps)
     over = tuple(range(2, x.ndim))

@@ -21,9 +21,10 @@ FAR: dict[str, Any] = {"values": [1e4, -1e4, 100.0, -100.0, 0.0], "dtype": "floa
 def pairs(x: dict[str, Any]) -> list[Any]:
     return [
         *[(S(3, 4, **x), S(3, 4, **P), {"reduction": r}) for r in REDUCTIONS],
-        (S(3, 4, **x), S(3, 4, **P), {"weight": S(4, **W)}), (S(**x), S(**P)),
+        (S(3, 4, **x), S(3, 4, **P), {"weight": S(4, **W)}),
+        (S(**x), S(**P)),
         (S(0, 3, **x), S(0, 3, **P), {"reduction": "sum"}),
-    ]  # fmt: skip
+    ]
 
 
 def bce(x: Any, t: Any, weight: Any = None, reduction: str = "mean") -> Any:
@@ -35,9 +36,7 @@ def softplus(x: Any) -> Any:
     return np.logaddexp(0, x)
 
 
-def with_logits(
-    x: Any, t: Any, weight: Any = None, reduction: str = "mean", pos_weight: Any = 1
-) -> Any:
+def with_logits(x: Any, t: Any, weight: Any = None, reduction: str = "mean", pos_weight: Any = 1) -> Any:
     loss = pos_weight * t * softplus(-x) + (1 - t) * softplus(x)
     return reduce(loss * (1 if weight is None else weight), reduction)
 

@@ -24,9 +24,15 @@ RECORDS = [
     op(
         "clamp",
         samples=[
-            (S(3, 4), 0, 1), (S(3, 4), 0), (S(3, 4), None, 1), (S(3, 4), {"max": 0, "min": None}),
-            (S(3, 4, dtype="float64"), -1, 1), (S(3, 4, dtype="int64", low=-5, high=5), -2, 2),
-            (S(3, 4), S(4, low=-1, high=0), S(3, 1, low=0, high=1)), (S(), 1, 2), (S(0, 2), 0, 1),
+            (S(3, 4), 0, 1),
+            (S(3, 4), 0),
+            (S(3, 4), None, 1),
+            (S(3, 4), {"max": 0, "min": None}),
+            (S(3, 4, dtype="float64"), -1, 1),
+            (S(3, 4, dtype="int64", low=-5, high=5), -2, 2),
+            (S(3, 4), S(4, low=-1, high=0), S(3, 1, low=0, high=1)),
+            (S(), 1, 2),
+            (S(0, 2), 0, 1),
         ],
         reference=clamp,
         dtypes="if",
@@ -38,13 +44,7 @@ RECORDS = [
         ],
     ),
     op("clip", samples=[(S(3, 4), 0, 1)], reference=clamp, dtypes="if", kinks=(-1, 1)),
-    op(
-        "clamp_min",
-        samples=[(S(3, 4), 0), (S(3, 4), S(4)), (S(), 1)],
-        reference=clamp,
-        dtypes="if",
-        kinks=(-1, 0),
-    ),
+    op("clamp_min", samples=[(S(3, 4), 0), (S(3, 4), S(4)), (S(), 1)], reference=clamp, dtypes="if", kinks=(-1, 0)),
     op(
         "clamp_max",
         samples=[(S(3, 4), 0), (S(3, 4), S(4)), (S(), 1)],
@@ -76,16 +76,6 @@ RECORDS = [
         errors=[((S(3, dtype="int64"), 0.5), RuntimeError), ((S(3),), RuntimeError)],
     ),
     op("clamp_min_", samples=[(S(3, 4), 0), (S(3, 4), S(4))], reference=clamp, grad=False),
-    op(
-        "clamp_max_",
-        samples=[(S(3, 4), 0), (S(3, 4), S(4))],
-        reference=lambda x, max: clamp(x, None, max),
-        grad=False,
-    ),
-    op(
-        "nan_to_num_",
-        samples=[(S(4, values=[NAN, 1.0, INF, -INF]), 5.0, 7.0, -7.0)],
-        reference=nan_to_num,
-        grad=False,
-    ),
-]  # fmt: skip
+    op("clamp_max_", samples=[(S(3, 4), 0), (S(3, 4), S(4))], reference=lambda x, max: clamp(x, None, max), grad=False),
+    op("nan_to_num_", samples=[(S(4, values=[NAN, 1.0, INF, -INF]), 5.0, 7.0, -7.0)], reference=nan_to_num, grad=False),
+]

@@ -28,8 +28,14 @@ PARTS = [S(2, 3), S(1, 3), S(4, 3)]
 RECORDS = [
     op(
         "cat",
-        samples=[(PARTS,), (PARTS, 0), ([S(2, 3), S(2, 1)], -1), ([S(3)],), ([S(0), S(2, 3)], 1),
-                 ([S(0, 3), S(2, 3)], 0)],
+        samples=[
+            (PARTS,),
+            (PARTS, 0),
+            ([S(2, 3), S(2, 1)], -1),
+            ([S(3)],),
+            ([S(0), S(2, 3)], 1),
+            ([S(0, 3), S(2, 3)], 0),
+        ],
         reference=cat,
         dtypes="bifc",
         errors=[
@@ -46,8 +52,7 @@ RECORDS = [
         samples=[([S(2, 3), S(2, 3)],), ([S(2, 3), S(2, 3)], 1), ([S(), S(), S()],), ([S(2)], -1)],
         reference=lambda tensors, dim=0: np.stack(tensors, dim),
         dtypes="bifc",
-        errors=[(([],), RuntimeError), (([S(2), S(3)],), RuntimeError),
-                (([S(2), S(2)], 2), IndexError)],
+        errors=[(([],), RuntimeError), (([S(2), S(3)],), RuntimeError), (([S(2), S(2)], 2), IndexError)],
     ),
     op(
         "hstack",
@@ -84,4 +89,4 @@ RECORDS = [
         dtypes="ifc",
         errors=[((S(2, 2, 2),), RuntimeError), (([S(2)],), TypeError)],
     ),
-]  # fmt: skip
+]

@@ -52,11 +52,7 @@ RECORDS = [
     op("logical_or", samples=TENSORS, reference=np.logical_or, dtypes="bifc", grad=False),
     op("logical_xor", samples=TENSORS, reference=np.logical_xor, dtypes="bifc", grad=False),
     op(
-        "logical_not",
-        samples=[(S(3, 4),), (S(2, values=[0, 1]),)],
-        reference=np.logical_not,
-        dtypes="bifc",
-        grad=False,
+        "logical_not", samples=[(S(3, 4),), (S(2, values=[0, 1]),)], reference=np.logical_not, dtypes="bifc", grad=False
     ),
     op(
         "isclose",

@@ -16,12 +16,7 @@ REAL = [((S(3, dtype="float64"),), RuntimeError)]
 WHOLE = ((S(3, dtype="int64"), S(3, dtype="int64")), RuntimeError)
 
 RECORDS = [
-    op(
-        "complex",
-        samples=PARTS,
-        reference=lambda a, b: a + 1j * b,
-        errors=[MIXED, WHOLE],
-    ),
+    op("complex", samples=PARTS, reference=lambda a, b: a + 1j * b, errors=[MIXED, WHOLE]),
     op(
         "polar",
         samples=[(S(3, 4, dtype="float64", low=0.5, high=2), S(4, dtype="float64"))],
@@ -40,13 +35,7 @@ RECORDS = [
     op("resolve_conj", samples=X, reference=np.asarray, dtypes="ifc"),
     op("resolve_neg", samples=X, reference=np.asarray, dtypes="ifc"),
     op("real", samples=[*X, (Z,)], reference=np.real, dtypes="ifc"),
-    op(
-        "imag",
-        samples=[(Z,)],
-        reference=np.imag,
-        grad=False,
-        errors=REAL,
-    ),
+    op("imag", samples=[(Z,)], reference=np.imag, grad=False, errors=REAL),
     op(
         "view_as_real",
         samples=[(Z,), (S(dtype="complex128"),)],

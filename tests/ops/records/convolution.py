@@ -15,10 +15,7 @@ def each(value: Any, n: int) -> tuple[int, ...]:
     return tuple(value) if isinstance(value, (tuple, list)) else (value,) * n
 
 
-def conv(
-    x: Any, w: Any, b: Any = None, stride: Any = 1, padding: Any = 0, dilation: Any = 1,
-    groups: int = 1,
-) -> Any:  # fmt: skip
+def conv(x: Any, w: Any, b: Any = None, stride: Any = 1, padding: Any = 0, dilation: Any = 1, groups: int = 1) -> Any:
     """Every output element by its definition: one sum of products per channel and position."""
     n = w.ndim - 2
     if x.ndim == n + 1:
@@ -30,44 +27,39 @@ def conv(
     else:
         around = [(p, p) for p in each(0 if padding == "valid" else padding, n)]
     x = np.pad(x, [(0, 0), (0, 0), *around])
-    size = [
-        (i - d * (k - 1) - 1) // s + 1 for i, k, s, d in zip(x.shape[2:], kernel, stride, dilation)
-    ]
+    size = [(i - d * (k - 1) - 1) // s + 1 for i, k, s, d in zip(x.shape[2:], kernel, stride, dilation)]
     out = np.zeros((len(x), len(w), *size), np.result_type(x, w))
     per_in, per_out = w.shape[1], len(w) // groups
     for o, at in itertools.product(range(len(w)), np.ndindex(*size)):
         first = o // per_out * per_in
-        window = tuple(
-            slice(a * s, a * s + d * (k - 1) + 1, d)
-            for a, s, d, k in zip(at, stride, dilation, kernel)
-        )
+        window = tuple(slice(a * s, a * s + d * (k - 1) + 1, d) for a, s, d, k in zip(at, stride, dilation, kernel))
         part = x[(slice(None), slice(first, first + per_in), *window)]
         out[(slice(None), o, *at)] = (part * w[o]).sum(tuple(range(1, part.ndim)))
     return out if b is None else out + b.reshape(-1, *(1,) * n)
 
 
 def conv_transpose(
-    x: Any, w: Any, b: Any = None, stride: Any = 1, padding: Any = 0, output_padding: Any = 0,
-    groups: int = 1, dilation: Any = 1,
-) -> Any:  # fmt: skip
+    x: Any,
+    w: Any,
+    b: Any = None,
+    stride: Any = 1,
+    padding: Any = 0,
+    output_padding: Any = 0,
+    groups: int = 1,
+    dilation: Any = 1,
+) -> Any:
     """Every input element adds its multiple of the kernel."""
     n = w.ndim - 2
     if x.ndim == n + 1:
         return conv_transpose(x[None], w, b, stride, padding, output_padding, groups, dilation)[0]
     stride, dilation, padding = each(stride, n), each(dilation, n), each(padding, n)
     extra, kernel = each(output_padding, n), w.shape[2:]
-    full = [
-        (i - 1) * s + d * (k - 1) + 1 + e
-        for i, s, d, k, e in zip(x.shape[2:], stride, dilation, kernel, extra)
-    ]
+    full = [(i - 1) * s + d * (k - 1) + 1 + e for i, s, d, k, e in zip(x.shape[2:], stride, dilation, kernel, extra)]
     per_in, per_out = x.shape[1] // groups, w.shape[1]
     out = np.zeros((len(x), per_out * groups, *full), np.result_type(x, w))
     for c, at in itertools.product(range(x.shape[1]), np.ndindex(*x.shape[2:])):
         first = c // per_in * per_out
-        window = tuple(
-            slice(a * s, a * s + d * (k - 1) + 1, d)
-            for a, s, d, k in zip(at, stride, dilation, kernel)
-        )
+        window = tuple(slice(a * s, a * s + d * (k - 1) + 1, d) for a, s, d, k in zip(at, stride, dilation, kernel))
         value = x[(slice(None), c, *at)].reshape(-1, *(1,) * (n + 1))
         out[(slice(None), slice(first, first + per_out), *window)] += value * w[c]
     out = out[(..., *(slice(p, f - p) for p, f in zip(padding, full)))]
@@ -154,10 +146,7 @@ RECORDS = [
         ],
         reference=conv,
         dtypes="fc",
-        errors=[
-            ((X3, S(3, 2, 4, 2, 2)), RuntimeError),
-            ((S(2, 3, 4), S(3, 2, 2, 2, 2)), RuntimeError),
-        ],
+        errors=[((X3, S(3, 2, 4, 2, 2)), RuntimeError), ((S(2, 3, 4), S(3, 2, 2, 2, 2)), RuntimeError)],
     ),
     op(
         "nn.functional.conv_transpose1d",
@@ -213,4 +202,4 @@ RECORDS = [
         reference=conv_tbc,
         errors=[((S(5, 3), S(2, 3, 4), S(4)), RuntimeError)],
     ),
-]  # fmt: skip
+]

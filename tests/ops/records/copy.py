@@ -35,24 +35,22 @@ RECORDS = [
         dtypes="bifc",
         reference=lambda x, src: np.broadcast_to(src, x.shape).astype(x.dtype),
         grad=False,  # writes its argument; the gradient is tested in test_views
-        errors=[((S(2), S(3)), RuntimeError), ((S(3), S(1, 3)), RuntimeError),
-                ((S(1), [1]), TypeError)],
+        errors=[((S(2), S(3)), RuntimeError), ((S(3), S(1, 3)), RuntimeError), ((S(1), [1]), TypeError)],
     ),
     op(
         "Tensor.to",
-        samples=[(S(2, 3), vt.float64), (S(2), S(2, dtype="float64", grad=False)),
-                 (S(2), {"dtype": vt.complex128}), (S(2), "cpu", {"copy": True}), (S(2),)],
+        samples=[
+            (S(2, 3), vt.float64),
+            (S(2), S(2, dtype="float64", grad=False)),
+            (S(2), {"dtype": vt.complex128}),
+            (S(2), "cpu", {"copy": True}),
+            (S(2),),
+        ],
         dtypes="bif",
         reference=same,
-        errors=[((S(2), "nowhere"), RuntimeError),
-                ((S(2), vt.int64, {"dtype": vt.int64}), TypeError)],
+        errors=[((S(2), "nowhere"), RuntimeError), ((S(2), vt.int64, {"dtype": vt.int64}), TypeError)],
     ),
-    op(
-        "Tensor.type_as",
-        samples=[(S(2, 3), S(2, dtype="complex128", grad=False))],
-        dtypes="bifc",
-        reference=same,
-    ),
+    op("Tensor.type_as", samples=[(S(2, 3), S(2, dtype="complex128", grad=False))], dtypes="bifc", reference=same),
     op(
         "Tensor.type",
         samples=[(S(2, 3), vt.complex128)],
@@ -71,4 +69,4 @@ RECORDS = [
         }.items()
         for name in names
     ],
-]  # fmt: skip
+]

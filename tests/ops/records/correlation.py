@@ -8,7 +8,10 @@ RECORDS = [
     op(
         "cov",
         samples=[
-            (S(3, 5),), (S(5),), (S(1, 4),), (S(3, 5), {"correction": 0}),
+            (S(3, 5),),
+            (S(5),),
+            (S(1, 4),),
+            (S(3, 5), {"correction": 0}),
             (S(2, 4), {"fweights": S(4, dtype="int64", values=[1, 2, 1, 3])}),
             (S(2, 4), {"aweights": S(4, dtype="float64", values=[0.5, 1, 2, 0.25], grad=False)}),
         ],
@@ -25,4 +28,4 @@ RECORDS = [
         dtypes="w",
         errors=[((S(2, 2, 2),), RuntimeError)],
     ),
-]  # fmt: skip
+]

@@ -29,8 +29,13 @@ RECORDS = [
     op("empty", samples=SIZES, random=True, grad=False, errors=BAD_SIZES),
     op(
         "full",
-        samples=[((2, 3), 7), ((2,), 1.5), ((), True), ((2,), 1.5, {"dtype": vt.int64}),
-                 ((2,), -1, {"dtype": vt.uint8})],
+        samples=[
+            ((2, 3), 7),
+            ((2,), 1.5),
+            ((), True),
+            ((2,), 1.5, {"dtype": vt.int64}),
+            ((2,), -1, {"dtype": vt.uint8}),
+        ],
         grad=False,
         errors=[
             ((2, 7), TypeError),
@@ -66,12 +71,21 @@ RECORDS = [
         grad=False,
         errors=[((1j,), RuntimeError)],
     ),
-    op("empty_like", samples=[(S(2, 3),), (S(2), {"dtype": vt.int64})], dtypes="bifc", random=True,
-       grad=False),
-    op("zeros_like", samples=[(S(2, 3),), (S(2), {"dtype": vt.int64})], dtypes="bifc", grad=False,
-       reference=lambda x, **_: np.zeros(x.shape)),
-    op("ones_like", samples=[(S(2, 3),), (S(2), {"dtype": vt.int64})], dtypes="bifc", grad=False,
-       reference=lambda x, **_: np.ones(x.shape)),
+    op("empty_like", samples=[(S(2, 3),), (S(2), {"dtype": vt.int64})], dtypes="bifc", random=True, grad=False),
+    op(
+        "zeros_like",
+        samples=[(S(2, 3),), (S(2), {"dtype": vt.int64})],
+        dtypes="bifc",
+        grad=False,
+        reference=lambda x, **_: np.zeros(x.shape),
+    ),
+    op(
+        "ones_like",
+        samples=[(S(2, 3),), (S(2), {"dtype": vt.int64})],
+        dtypes="bifc",
+        grad=False,
+        reference=lambda x, **_: np.ones(x.shape),
+    ),
     op(
         "full_like",
         samples=[(S(2, 3), 1), (S(2), 1.5, {"dtype": vt.int64})],
@@ -100,12 +114,16 @@ RECORDS = [
     ),
     op(
         "tensor",
-        samples=[([[1, 2], [3, 4]],), ([1.5, 2],), (True,), ([],),
-                 ([1, 2], {"dtype": vt.complex64})],
+        samples=[([[1, 2], [3, 4]],), ([1.5, 2],), (True,), ([],), ([1, 2], {"dtype": vt.complex64})],
         reference=lambda data, **_: np.array(data),
         grad=False,
-        errors=[(([[1, 2], [3]],), ValueError), (("a",), TypeError), ((None,), RuntimeError),
-                (([1j], {"dtype": vt.float32}), TypeError), ((2**63,), ValueError)],
+        errors=[
+            (([[1, 2], [3]],), ValueError),
+            (("a",), TypeError),
+            ((None,), RuntimeError),
+            (([1j], {"dtype": vt.float32}), TypeError),
+            ((2**63,), ValueError),
+        ],
     ),
     op(
         "fill",
@@ -129,4 +147,4 @@ RECORDS = [
         reference=np.zeros_like,
         grad=False,  # writes its argument
     ),
-]  # fmt: skip
+]

@@ -27,9 +27,8 @@ def read(path: tuple[int, ...], blank: int) -> tuple[int, ...]:
 
 
 def ctc_loss(
-    x: Any, targets: Any, frames: Any, labels: Any, blank: int = 0, reduction: str = "mean",
-    zero_infinity: bool = False,
-) -> Any:  # fmt: skip
+    x: Any, targets: Any, frames: Any, labels: Any, blank: int = 0, reduction: str = "mean", zero_infinity: bool = False
+) -> Any:
     """Every path is tried: nothing is shared with the recursion under test."""
     single = x.ndim == 2
     x = x[:, None] if single else x
@@ -54,27 +53,32 @@ def ctc_loss(
 
 # The gradient is torch's, exact only behind a log_softmax: test_losses.py differentiates it there.
 RECORDS = [
-    op(F + "ctc_loss", reference=ctc_loss, grad=False, samples=[
-        *[(S(4, 2, 3, **R), PADDED, FULL, lengths(2, 1), {"reduction": r}) for r in REDUCTIONS],
-        (S(4, 2, 3, **R), S(3, values=[1, 2, 2], dtype="int64"), SHORT, lengths(1, 2), 0, "sum"),
-        (S(4, 2, 3, **R), PADDED, (4, 3), (2, 2), {"reduction": "none"}),
-        (S(4, 2, 3, **R), S(2, 1, values=[[0], [1]], dtype="int64"), FULL, lengths(1, 1), 2),
-        (S(4, 2, 3, **R), PADDED, lengths(0, 4), lengths(0, 0), {"reduction": "none"}),
-        (S(4, 2, 3, **R), PADDED, lengths(1, 2), lengths(2, 2), {"reduction": "none"}),
-        (S(4, 2, 3, **R), PADDED, lengths(1, 2), lengths(2, 2), 0, "mean", True),
-        (S(4, 3, **R), S(2, values=[1, 2], dtype="int64"), lengths(4), lengths(2)),
-        (S(1, 1, 2, **R), S(1, 1, values=[[1]], dtype="int64"), (1,), (1,))],
-       errors=[
-        ((S(4, 2, 3, **R), PADDED, lengths(5, 4), lengths(2, 2)), RuntimeError),
-        ((S(4, 2, 3, **R), PADDED, lengths(-1, 4), lengths(2, 2)), RuntimeError),
-        ((S(4, 2, 3, **R), PADDED, FULL, lengths(3, 2)), RuntimeError),
-        ((S(4, 2, 3, **R), PADDED, lengths(4), lengths(2, 2)), RuntimeError),
-        ((S(4, 2, 3, **R), PADDED, FULL, lengths(2, 2), 3), RuntimeError),
-        ((S(4, 2, 3, **R), PADDED, FULL, lengths(2, 2), 0, "max"), ValueError),
-        ((S(4, 2, 3, **R), S(4, values=[1, 2, 1, 2], dtype="int64"), FULL, lengths(2, 1)),
-         RuntimeError),
-        ((S(4, 2, 3, **R), S(2, 1, values=[[1], [3]], dtype="int64"), FULL, lengths(1, 1)),
-         IndexError),
-        ((S(4, 2, 3, dtype="float16"), PADDED, FULL, lengths(2, 2)), NotImplementedError),
-        ((S(4, 0, 3, **R), S(0, 2, dtype="int64"), lengths(), lengths()), RuntimeError)]),
-]  # fmt: skip
+    op(
+        F + "ctc_loss",
+        reference=ctc_loss,
+        grad=False,
+        samples=[
+            *[(S(4, 2, 3, **R), PADDED, FULL, lengths(2, 1), {"reduction": r}) for r in REDUCTIONS],
+            (S(4, 2, 3, **R), S(3, values=[1, 2, 2], dtype="int64"), SHORT, lengths(1, 2), 0, "sum"),
+            (S(4, 2, 3, **R), PADDED, (4, 3), (2, 2), {"reduction": "none"}),
+            (S(4, 2, 3, **R), S(2, 1, values=[[0], [1]], dtype="int64"), FULL, lengths(1, 1), 2),
+            (S(4, 2, 3, **R), PADDED, lengths(0, 4), lengths(0, 0), {"reduction": "none"}),
+            (S(4, 2, 3, **R), PADDED, lengths(1, 2), lengths(2, 2), {"reduction": "none"}),
+            (S(4, 2, 3, **R), PADDED, lengths(1, 2), lengths(2, 2), 0, "mean", True),
+            (S(4, 3, **R), S(2, values=[1, 2], dtype="int64"), lengths(4), lengths(2)),
+            (S(1, 1, 2, **R), S(1, 1, values=[[1]], dtype="int64"), (1,), (1,)),
+        ],
+        errors=[
+            ((S(4, 2, 3, **R), PADDED, lengths(5, 4), lengths(2, 2)), RuntimeError),
+            ((S(4, 2, 3, **R), PADDED, lengths(-1, 4), lengths(2, 2)), RuntimeError),
+            ((S(4, 2, 3, **R), PADDED, FULL, lengths(3, 2)), RuntimeError),
+            ((S(4, 2, 3, **R), PADDED, lengths(4), lengths(2, 2)), RuntimeError),
+            ((S(4, 2, 3, **R), PADDED, FULL, lengths(2, 2), 3), RuntimeError),
+            ((S(4, 2, 3, **R), PADDED, FULL, lengths(2, 2), 0, "max"), ValueError),
+            ((S(4, 2, 3, **R), S(4, values=[1, 2, 1, 2], dtype="int64"), FULL, lengths(2, 1)), RuntimeError),
+            ((S(4, 2, 3, **R), S(2, 1, values=[[1], [3]], dtype="int64"), FULL, lengths(1, 1)), IndexError),
+            ((S(4, 2, 3, dtype="float16"), PADDED, FULL, lengths(2, 2)), NotImplementedError),
+            ((S(4, 0, 3, **R), S(0, 2, dtype="int64"), lengths(), lengths()), RuntimeError),
+        ],
+    )
+]

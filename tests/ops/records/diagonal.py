@@ -26,8 +26,7 @@ def fill_diagonal(x: Any, value: Any, wrap: bool = False) -> Any:
 RECORDS = [
     op(
         "diagonal",
-        samples=[(S(3, 4),), (S(3, 4), 1), (S(3, 4), -2), (S(2, 3, 4), 0, 1, 2), (S(3, 4), 9),
-                 (S(2, 3, 4), 1, 2, 0)],
+        samples=[(S(3, 4),), (S(3, 4), 1), (S(3, 4), -2), (S(2, 3, 4), 0, 1, 2), (S(3, 4), 9), (S(2, 3, 4), 1, 2, 0)],
         reference=np.diagonal,
         dtypes="bifc",
         errors=[((S(3),), IndexError), ((S(3, 3), 0, 0, 0), RuntimeError)],
@@ -46,12 +45,7 @@ RECORDS = [
         dtypes="bifc",
         errors=[((S(),), RuntimeError), ((S(2, 2, 2),), RuntimeError)],
     ),
-    op(
-        "diagflat",
-        samples=[(S(3),), (S(2, 2), 1), (S(),)],
-        reference=np.diagflat,
-        dtypes="bifc",
-    ),
+    op("diagflat", samples=[(S(3),), (S(2, 2), 1), (S(),)], reference=np.diagflat, dtypes="bifc"),
     op(
         "trace",
         samples=[(S(3, 3),), (S(2, 4),), (S(0, 3),)],
@@ -81,4 +75,4 @@ RECORDS = [
         grad=False,  # writes its argument; the gradient is tested in test_views
         errors=[((S(3), 1), RuntimeError), ((S(2, 2, 3), 1), RuntimeError)],
     ),
-]  # fmt: skip
+]

@@ -28,14 +28,16 @@ def family(name: str, shape: tuple[int, ...], errors: list[Any]) -> list[Record]
         op(
             path,
             samples=[
-                (S(*shape), 0, True), (S(*shape), 1.0, True), (S(*shape), 0.5, False),
+                (S(*shape), 0, True),
+                (S(*shape), 1.0, True),
+                (S(*shape), 0.5, False),
                 (S(0, *shape[1:]), 0.5, True),
             ],
             reference=certain,
             errors=errors,
         ),
         op(path, samples=[(S(*shape), 0.5, True), (S(*shape), 0.25, True)], random=True),
-    ]  # fmt: skip
+    ]
 
 
 def top_level(name: str) -> Record:

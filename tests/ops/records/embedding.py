@@ -59,13 +59,8 @@ RECORDS = [
     ),
     op(
         "nn.functional.embedding",
-        samples=[
-            (at(4), TABLE, {"max_norm": 1.0}),
-            (at(4), TABLE, {"max_norm": 1.0, "norm_type": 1.0}),
-        ],
-        reference=lambda at, weight, max_norm, norm_type=2.0: limited(
-            weight, at, max_norm, norm_type
-        )[at],
+        samples=[(at(4), TABLE, {"max_norm": 1.0}), (at(4), TABLE, {"max_norm": 1.0, "norm_type": 1.0})],
+        reference=lambda at, weight, max_norm, norm_type=2.0: limited(weight, at, max_norm, norm_type)[at],
         # The factor of a row is rounded to its type before it multiplies, as in torch.
         tol={"bfloat16": (3e-2, 1e-2), "float16": (4e-3, 2e-3)},
         grad=False,

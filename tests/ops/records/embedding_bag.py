@@ -19,9 +19,14 @@ def offsets(*values: int) -> S:
 
 
 def embedding_bag(
-    at: Any, weight: Any, offsets: Any = None, mode: str = "mean", per_sample_weights: Any = None,
-    include_last_offset: bool = False, padding_idx: int | None = None,
-) -> Any:  # fmt: skip
+    at: Any,
+    weight: Any,
+    offsets: Any = None,
+    mode: str = "mean",
+    per_sample_weights: Any = None,
+    include_last_offset: bool = False,
+    padding_idx: int | None = None,
+) -> Any:
     if at.ndim == 2:
         offsets, include_last_offset = np.arange(len(at)) * at.shape[1], False
     at, factors = at.reshape(-1), np.ones(at.size)
@@ -67,10 +72,7 @@ RECORDS = [
             ((FIVE, TABLE, offsets(0), {"mode": "max", "scale_grad_by_freq": True}), ValueError),
             ((FIVE, TABLE, offsets(0), {"mode": "max", "sparse": True}), ValueError),
             ((FIVE, TABLE, offsets(0), {"per_sample_weights": S(5)}), NotImplementedError),
-            (
-                (FIVE, TABLE, offsets(0), {"mode": "sum", "per_sample_weights": S(4)}),
-                ValueError,
-            ),
+            ((FIVE, TABLE, offsets(0), {"mode": "sum", "per_sample_weights": S(4)}), ValueError),
             ((FIVE, TABLE, offsets(0), NARROW), RuntimeError),
             ((FIVE, TABLE, offsets(0), {"padding_idx": 5}), RuntimeError),
             ((FIVE, S(5, 3, dtype="int64"), offsets(0)), RuntimeError),
@@ -92,4 +94,4 @@ RECORDS = [
         reference=embedding_bag,
         grad=False,
     ),
-]  # fmt: skip
+]

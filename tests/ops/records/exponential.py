@@ -10,12 +10,7 @@ from tests.ops.catalog import S, op
 
 ONE: list[Any] = [(S(3, 4),), (S(),), (S(0, 3),), (S(2, 1, 3),)]
 POSITIVE: list[Any] = [(S(3, 4, low=0.1, high=3.0),), (S(low=1, high=3),), (S(0, 3),)]
-PAIR: list[Any] = [
-    (S(3, 4), S(3, 4)),
-    (S(3, 1), S(4)),
-    (S(), S(2, 3)),
-    (S(0, 3), S(1)),
-]
+PAIR: list[Any] = [(S(3, 4), S(3, 4)), (S(3, 1), S(4)), (S(), S(2, 3)), (S(0, 3), S(1))]
 FACTORS: list[Any] = [
     (S(3, 4), S(3, 4, low=0.5, high=3.0)),
     (S(3, 1), S(4, low=1.0, high=3.0)),
@@ -42,13 +37,7 @@ RECORDS = [
     op("log", samples=POSITIVE, reference=real(np.log), dtypes="bifc", errors=WRONG),
     op("log2", samples=POSITIVE, reference=real(lambda x: np.log(x) / np.log(2)), dtypes="bifc"),
     op("log10", samples=POSITIVE, reference=real(lambda x: np.log(x) / np.log(10)), dtypes="bifc"),
-    op(
-        "log1p",
-        samples=ONE,
-        reference=real(lambda x: np.log(1 + x)),
-        dtypes="bifc",
-        domain=(-0.8, 2.0),
-    ),
+    op("log1p", samples=ONE, reference=real(lambda x: np.log(1 + x)), dtypes="bifc", domain=(-0.8, 2.0)),
     op(
         "logaddexp",
         samples=PAIR,
@@ -70,11 +59,5 @@ RECORDS = [
         dtypes="bif",
         errors=[((1.0, 2.0), TypeError), ((S(3), S(2)), RuntimeError)],
     ),
-    op(
-        "special.xlog1py",
-        samples=FACTORS,
-        reference=product(np.log1p),
-        dtypes="bif",
-        errors=[((1.0, 2.0), TypeError)],
-    ),
+    op("special.xlog1py", samples=FACTORS, reference=product(np.log1p), dtypes="bif", errors=[((1.0, 2.0), TypeError)]),
 ]

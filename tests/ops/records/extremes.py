@@ -63,63 +63,85 @@ ENDS = lit(INF, -INF, NAN, 1e4)
 ROWS = lit([1e4, -1e4, 0.0], [1e4, 1e4, 1e4], [-1e4, -1e4, -1e4], [0.0, -3e4, 1.0])
 HIDDEN = lit([-INF, 0.0, 1.0], [-INF, -INF, 2.0], [1.0, NAN, 0.0])
 SMOOTH: dict[str, Callable[[Any], Any]] = {
-    "sigmoid": sigmoid, "tanh": np.tanh, F + "silu": lambda x: x * sigmoid(x),
-    F + "softplus": softplus, F + "logsigmoid": lambda x: -softplus(-x),
-    F + "mish": lambda x: x * np.tanh(softplus(x)), "erf": erf,
-    "erfc": np.vectorize(math.erfc, otypes=[float]), "atan": np.arctan,
-}  # fmt: skip
+    "sigmoid": sigmoid,
+    "tanh": np.tanh,
+    F + "silu": lambda x: x * sigmoid(x),
+    F + "softplus": softplus,
+    F + "logsigmoid": lambda x: -softplus(-x),
+    F + "mish": lambda x: x * np.tanh(softplus(x)),
+    "erf": erf,
+    "erfc": np.vectorize(math.erfc, otypes=[float]),
+    "atan": np.arctan,
+}
 # What exp(-inf) * inf would make NaN of, though the limit is known; torch has NaN there too.
 LIMITLESS = (F + "silu", F + "mish")
 
 FUNCTIONS = [
     *[op(name, samples=[(FAR,)], reference=fn) for name, fn in SMOOTH.items()],
-    *[
-        op(name, samples=[(ENDS,)], reference=fn, grad=False)
-        for name, fn in SMOOTH.items()
-        if name not in LIMITLESS
-    ],
-    *[
-        op(name, samples=[(lit(INF, NAN),)], reference=SMOOTH[name], grad=False)
-        for name in LIMITLESS
-    ],
-    op(F + "elu", samples=[(lit(1e4, -1e4, 25.0, -25.0),)],
-       reference=lambda x: np.where(x > 0, x, np.expm1(np.minimum(x, 0)))),
+    *[op(name, samples=[(ENDS,)], reference=fn, grad=False) for name, fn in SMOOTH.items() if name not in LIMITLESS],
+    *[op(name, samples=[(lit(INF, NAN),)], reference=SMOOTH[name], grad=False) for name in LIMITLESS],
+    op(
+        F + "elu",
+        samples=[(lit(1e4, -1e4, 25.0, -25.0),)],
+        reference=lambda x: np.where(x > 0, x, np.expm1(np.minimum(x, 0))),
+    ),
     op(F + "gelu", samples=[(FAR,), (FAR, {"approximate": "tanh"})], reference=gelu),
     # torch's vectorised gelu of infinity is NaN in float32, its scalar one is not.
-    op(F + "gelu", samples=[(lit(INF, NAN),), (lit(INF, NAN), {"approximate": "tanh"})],
-       reference=gelu, grad=False, torch=False),
+    op(
+        F + "gelu",
+        samples=[(lit(INF, NAN),), (lit(INF, NAN), {"approximate": "tanh"})],
+        reference=gelu,
+        grad=False,
+        torch=False,
+    ),
     op("exp", samples=[(lit(INF, -INF, NAN, 1e4, -1e4, 0.0),)], reference=np.exp, grad=False),
-    op("expm1", samples=[(lit(INF, -INF, NAN, 1e4, -1e4, 1e-6, -1e-6),)], reference=np.expm1,
-       grad=False),
+    op("expm1", samples=[(lit(INF, -INF, NAN, 1e4, -1e4, 1e-6, -1e-6),)], reference=np.expm1, grad=False),
     op("log", samples=[(lit(INF, -INF, NAN, 0.0, -0.0, -1.0),)], reference=np.log, grad=False),
-    op("log1p", samples=[(lit(INF, -INF, NAN, -1.0, -2.0, 1e-6, -1e-6),)], reference=np.log1p,
-       grad=False),
-    op("erfinv", samples=[(lit(1.0, -1.0, 1.5, NAN, 0.0),)], grad=False,
-       reference=lambda p: np.where(np.abs(p) > 1, NAN, np.where(p == 0, 0, p * INF))),
+    op("log1p", samples=[(lit(INF, -INF, NAN, -1.0, -2.0, 1e-6, -1e-6),)], reference=np.log1p, grad=False),
+    op(
+        "erfinv",
+        samples=[(lit(1.0, -1.0, 1.5, NAN, 0.0),)],
+        grad=False,
+        reference=lambda p: np.where(np.abs(p) > 1, NAN, np.where(p == 0, 0, p * INF)),
+    ),
     *[
         op(name, samples=[(ROWS, 1), (ROWS, 0)], reference=fn)
         for name, fn in (
-            ("softmax", softmax), ("log_softmax", log_softmax), ("logsumexp", logsumexp),
+            ("softmax", softmax),
+            ("log_softmax", log_softmax),
+            ("logsumexp", logsumexp),
             (F + "softmin", lambda x, dim: softmax(-x, dim)),
         )
     ],
     *[
         op(name, samples=[(HIDDEN, 1)], reference=fn, grad=False)
-        for name, fn in (
-            ("softmax", softmax), ("log_softmax", log_softmax), ("logsumexp", logsumexp),
-        )
+        for name, fn in (("softmax", softmax), ("log_softmax", log_softmax), ("logsumexp", logsumexp))
     ],
     # A row of -inf alone has the logarithm of zero as its sum, and no softmax.
-    op("logsumexp", samples=[(lit([-INF, -INF], [INF, 0.0], [INF, INF]), 1)], grad=False,
-       reference=lambda x, dim: np.array([-INF, INF, INF])),
-    op("softmax", samples=[(lit([-INF, -INF], [INF, 0.0]), 1)], grad=False,
-       reference=lambda x, dim: np.full((2, 2), NAN)),
-    op(F + "cross_entropy", samples=[(ROWS, lit(0, 1, 2, 1, dtype="int64"))],
-       reference=lambda x, t: -log_softmax(x)[np.arange(4), t].mean()),
-    op(F + "binary_cross_entropy_with_logits",
-       samples=[(FAR, lit(0.0, 1.0, 1.0, 0.0, 0.5, 0.5, 1.0, 0.0), {"reduction": "none"})],
-       reference=lambda x, t, reduction: softplus(x) - t * x, grad=(0,)),
-]  # fmt: skip
+    op(
+        "logsumexp",
+        samples=[(lit([-INF, -INF], [INF, 0.0], [INF, INF]), 1)],
+        grad=False,
+        reference=lambda x, dim: np.array([-INF, INF, INF]),
+    ),
+    op(
+        "softmax",
+        samples=[(lit([-INF, -INF], [INF, 0.0]), 1)],
+        grad=False,
+        reference=lambda x, dim: np.full((2, 2), NAN),
+    ),
+    op(
+        F + "cross_entropy",
+        samples=[(ROWS, lit(0, 1, 2, 1, dtype="int64"))],
+        reference=lambda x, t: -log_softmax(x)[np.arange(4), t].mean(),
+    ),
+    op(
+        F + "binary_cross_entropy_with_logits",
+        samples=[(FAR, lit(0.0, 1.0, 1.0, 0.0, 0.5, 0.5, 1.0, 0.0), {"reduction": "none"})],
+        reference=lambda x, t, reduction: softplus(x) - t * x,
+        grad=(0,),
+    ),
+]
 
 
 # --- sums of half types are taken in float32 ------------------------------------------------------
@@ -144,39 +166,54 @@ SUMS = [
     op("sum", samples=[(ONES,), (SMALL,), (S(3, 5000), 1)], reference=np.sum, **UNIT),
     # The sum is beyond float16, the mean is not.
     op("mean", samples=[(ONES,), (SMALL,), (LARGE,), (S(2, 9000), 1)], reference=np.mean, **UNIT),
-    op("sum", samples=[(LARGE, {"dtype": vt.float32})], grad=False,
-       reference=lambda x, dtype: np.sum(x)),
-    op("var", samples=[(S(4096, low=90.0, high=110.0),)], grad=False,
-       reference=lambda x: np.var(x, ddof=1)),
-    op("std", samples=[(S(2, 4096, low=90.0, high=110.0), 1)], grad=False,
-       reference=lambda x, dim: np.std(x, axis=dim, ddof=1)),
-    op("linalg.vector_norm", samples=[(ONES,), (S(values=[300.0] * 100),)],
-       reference=np.linalg.norm, grad=False),
+    op("sum", samples=[(LARGE, {"dtype": vt.float32})], grad=False, reference=lambda x, dtype: np.sum(x)),
+    op("var", samples=[(S(4096, low=90.0, high=110.0),)], grad=False, reference=lambda x: np.var(x, ddof=1)),
+    op(
+        "std",
+        samples=[(S(2, 4096, low=90.0, high=110.0), 1)],
+        grad=False,
+        reference=lambda x, dim: np.std(x, axis=dim, ddof=1),
+    ),
+    op("linalg.vector_norm", samples=[(ONES,), (S(values=[300.0] * 100),)], reference=np.linalg.norm, grad=False),
     op("cumsum", samples=[(ONES, 0), (SMALL, 0)], reference=np.cumsum, grad=False),
     op("logsumexp", samples=[(S(2, 10000), 1)], reference=logsumexp, **UNIT),
     op("softmax", samples=[(S(2, 10000), 1)], reference=softmax, **UNIT),
     op("log_softmax", samples=[(S(2, 10000), 1)], reference=log_softmax, **UNIT),
-    op("matmul", samples=[(S(3, 4096), S(4096, 2)), (S(4096), S(4096))], reference=np.matmul,
-       **UNIT),
+    op("matmul", samples=[(S(3, 4096), S(4096, 2)), (S(4096), S(4096))], reference=np.matmul, **UNIT),
     op("bmm", samples=[(S(2, 2, 4096), S(2, 4096, 2))], reference=np.matmul, **UNIT),
     op("dot", samples=[(ONES, ONES)], reference=np.dot, grad=False),
     op(F + "linear", samples=[(S(3, 4096), S(2, 4096))], reference=lambda x, w: x @ w.T, **UNIT),
     op("einsum", samples=[("ik,kj->ij", S(3, 4096), S(4096, 2))], reference=np.einsum, **UNIT),
-    op(F + "avg_pool1d", samples=[(S(1, 1, 64, values=[[[6e4] * 64]]), 64)], grad=False,
-       reference=lambda x, k: x.mean(-1, keepdims=True)),
-    op("scatter_add", samples=[(S(values=[0.0]), 0, S(4096, dtype="int64", low=0, high=1), ONES)],
-       reference=lambda x, d, i, s: np.array([s.sum()]), grad=False),
+    op(
+        F + "avg_pool1d",
+        samples=[(S(1, 1, 64, values=[[[6e4] * 64]]), 64)],
+        grad=False,
+        reference=lambda x, k: x.mean(-1, keepdims=True),
+    ),
+    op(
+        "scatter_add",
+        samples=[(S(values=[0.0]), 0, S(4096, dtype="int64", low=0, high=1), ONES)],
+        reference=lambda x, d, i, s: np.array([s.sum()]),
+        grad=False,
+    ),
     # torch adds to an index in the half type itself, and stops at 2048.
-    op("index_add", samples=[(S(values=[0.0]), 0, S(4096, dtype="int64", low=0, high=1), ONES)],
-       reference=lambda x, d, i, s: np.array([s.sum()]), grad=False, torch=False),
-    op(F + "layer_norm", samples=[(S(2, 4096, low=0.0, high=2.0), (4096,))],
-       reference=layer_norm, grad=False),
+    op(
+        "index_add",
+        samples=[(S(values=[0.0]), 0, S(4096, dtype="int64", low=0, high=1), ONES)],
+        reference=lambda x, d, i, s: np.array([s.sum()]),
+        grad=False,
+        torch=False,
+    ),
+    op(F + "layer_norm", samples=[(S(2, 4096, low=0.0, high=2.0), (4096,))], reference=layer_norm, grad=False),
     # The squares are beyond float16.
-    op(F + "rms_norm", samples=[(S(2, 64, low=1e3, high=2e4), (64,), None, 1e-5)],
-       reference=rms_norm, grad=False),
-    op(F + "cross_entropy", samples=[(S(5, 5000), S(5, dtype="int64", low=0, high=5000))],
-       reference=lambda x, t: -log_softmax(x)[np.arange(5), t].mean(), **UNIT),
-]  # fmt: skip
+    op(F + "rms_norm", samples=[(S(2, 64, low=1e3, high=2e4), (64,), None, 1e-5)], reference=rms_norm, grad=False),
+    op(
+        F + "cross_entropy",
+        samples=[(S(5, 5000), S(5, dtype="int64", low=0, high=5000))],
+        reference=lambda x, t: -log_softmax(x)[np.arange(5), t].mean(),
+        **UNIT,
+    ),
+]
 
 
 # --- zero and infinity in arithmetic --------------------------------------------------------------
@@ -202,22 +239,41 @@ ARITHMETIC = [
     op("fmod", samples=[(LEFT, RIGHT)], reference=np.fmod, grad=False),
     op("remainder", samples=[(LEFT, RIGHT)], reference=remainder, grad=False),
     op("floor_divide", samples=[(LEFT, RIGHT)], reference=floored, grad=False),
-    op("reciprocal", samples=[(lit(0.0, -0.0, INF, -INF, NAN),)], reference=lambda x: 1 / x,
-       grad=False),
-    op("rsqrt", samples=[(lit(0.0, INF, -1.0, NAN),)], reference=lambda x: 1 / np.sqrt(x),
-       grad=False),
-    op("pow", samples=[(LEFT, RIGHT), (LEFT, 0), (LEFT, 2), (LEFT, -1), (LEFT, 3.0), (LEFT, 0.0),
-                       (LEFT, INF), (2.0, LEFT), (0.0, LEFT), (1.0, LEFT)],
-       reference=np.power, grad=False),
-    op("xlogy", samples=[(lit(0.0, 0.0, 0.0, 1.0, INF, 0.0), lit(0.0, INF, NAN, 0.0, 0.0, -1.0))],
-       grad=False, reference=lambda a, b: np.where((a == 0) & ~np.isnan(b), 0, a * np.log(b))),
+    op("reciprocal", samples=[(lit(0.0, -0.0, INF, -INF, NAN),)], reference=lambda x: 1 / x, grad=False),
+    op("rsqrt", samples=[(lit(0.0, INF, -1.0, NAN),)], reference=lambda x: 1 / np.sqrt(x), grad=False),
+    op(
+        "pow",
+        samples=[
+            (LEFT, RIGHT),
+            (LEFT, 0),
+            (LEFT, 2),
+            (LEFT, -1),
+            (LEFT, 3.0),
+            (LEFT, 0.0),
+            (LEFT, INF),
+            (2.0, LEFT),
+            (0.0, LEFT),
+            (1.0, LEFT),
+        ],
+        reference=np.power,
+        grad=False,
+    ),
+    op(
+        "xlogy",
+        samples=[(lit(0.0, 0.0, 0.0, 1.0, INF, 0.0), lit(0.0, INF, NAN, 0.0, 0.0, -1.0))],
+        grad=False,
+        reference=lambda a, b: np.where((a == 0) & ~np.isnan(b), 0, a * np.log(b)),
+    ),
     op("maximum", samples=[(LEFT, RIGHT)], reference=np.maximum, grad=False),
     op("fmin", samples=[(LEFT, RIGHT)], reference=np.fmin, grad=False),
-    op("atan2", samples=[(lit(0.0, -0.0, 0.0, INF, INF), lit(0.0, -0.0, -1.0, INF, -INF))],
-       reference=np.arctan2, grad=False),
-    op("hypot", samples=[(lit(INF, NAN, 3e4, 0.0), lit(NAN, INF, 4e4, -0.0))], reference=np.hypot,
-       grad=False),
-]  # fmt: skip
+    op(
+        "atan2",
+        samples=[(lit(0.0, -0.0, 0.0, INF, INF), lit(0.0, -0.0, -1.0, INF, -INF))],
+        reference=np.arctan2,
+        grad=False,
+    ),
+    op("hypot", samples=[(lit(INF, NAN, 3e4, 0.0), lit(NAN, INF, 4e4, -0.0))], reference=np.hypot, grad=False),
+]
 
 
 # --- integers that overflow -----------------------------------------------------------------------
@@ -307,29 +363,42 @@ def integer_rows(dtype: str) -> list[Any]:
         op("neg", samples=[(ends,)], reference=wrapping(lambda a: -a, dtype), **ONCE),
         op("abs", samples=[(ends,)], reference=wrapping(abs, dtype), **ONCE),
         op("square", samples=[(ends,)], reference=wrapping(lambda a: a * a, dtype), **ONCE),
-        op("pow", samples=[(base, exponent)], reference=wrapping(power, dtype), errors=[negative],
-           **ONCE),
-        op("bitwise_left_shift", samples=[(at, by)], reference=wrapping(left_shift(bits), dtype),
-           **ONCE),
-        op("bitwise_right_shift", samples=[(at, by)], reference=wrapping(right_shift(bits), dtype),
-           **ONCE),
-        op("floor_divide", samples=[(top, under)], reference=wrapping(lambda a, b: a // b, dtype),
-           errors=[zero], **ONCE),
-        op("div", samples=[(top, under, {"rounding_mode": "trunc"})],
-           reference=lambda a, b, rounding_mode: wrapping(truncated, dtype)(a, b), **ONCE),
-        op("remainder", samples=[(top, under)], reference=wrapping(lambda a, b: a % b, dtype),
-           errors=[zero], **ONCE),
-        op("fmod", samples=[(top, under)], errors=[zero],
-           reference=wrapping(lambda a, b: a - b * truncated(a, b), dtype), **ONCE),
+        op("pow", samples=[(base, exponent)], reference=wrapping(power, dtype), errors=[negative], **ONCE),
+        op("bitwise_left_shift", samples=[(at, by)], reference=wrapping(left_shift(bits), dtype), **ONCE),
+        op("bitwise_right_shift", samples=[(at, by)], reference=wrapping(right_shift(bits), dtype), **ONCE),
+        op(
+            "floor_divide",
+            samples=[(top, under)],
+            reference=wrapping(lambda a, b: a // b, dtype),
+            errors=[zero],
+            **ONCE,
+        ),
+        op(
+            "div",
+            samples=[(top, under, {"rounding_mode": "trunc"})],
+            reference=lambda a, b, rounding_mode: wrapping(truncated, dtype)(a, b),
+            **ONCE,
+        ),
+        op("remainder", samples=[(top, under)], reference=wrapping(lambda a, b: a % b, dtype), errors=[zero], **ONCE),
+        op(
+            "fmod",
+            samples=[(top, under)],
+            errors=[zero],
+            reference=wrapping(lambda a, b: a - b * truncated(a, b), dtype),
+            **ONCE,
+        ),
         op("div", samples=[square(dtype)], reference=np.divide, **ONCE),
         # Sums are int64, whatever the integers; with a dtype they wrap in that one.
         op("sum", samples=[(many,)], reference=wrapping_sum("int64"), **ONCE),
         op("sum", samples=[(many, same)], reference=wrapping_sum(dtype), **ONCE),
-        op("prod", samples=[(lit(*([3] * 45), dtype=dtype),)], **ONCE,
-           reference=lambda x: wrapping(lambda a: a, "int64")(np.array(3**45, dtype=object))),
-        op("cumsum", samples=[(many, 0)], **ONCE,
-           reference=lambda x, dim: np.cumsum(x.astype(np.int64))),
-    ]  # fmt: skip
+        op(
+            "prod",
+            samples=[(lit(*([3] * 45), dtype=dtype),)],
+            **ONCE,
+            reference=lambda x: wrapping(lambda a: a, "int64")(np.array(3**45, dtype=object)),
+        ),
+        op("cumsum", samples=[(many, 0)], **ONCE, reference=lambda x, dim: np.cumsum(x.astype(np.int64))),
+    ]
 
 
 def wrapping_sum(dtype: str) -> Callable[..., Any]:

@@ -13,14 +13,7 @@ from .reduction import over
 NAN = float("nan")
 TIES = S(values=[[1.0, 3.0, 3.0], [2.0, 2.0, 0.0]], grad=False)
 GAP = S(values=[[1.0, NAN, 3.0], [2.0, 2.0, 0.0]], dtype="float64", grad=False)
-ONE_DIM: list[Any] = [
-    (S(3, 4), 1),
-    (S(3, 4), -2, True),
-    (S(2, 3, 4), 1),
-    (S(), 0),
-    (TIES, 1),
-    (GAP, 1),
-]
+ONE_DIM: list[Any] = [(S(3, 4), 1), (S(3, 4), -2, True), (S(2, 3, 4), 1), (S(), 0), (TIES, 1), (GAP, 1)]
 NO_CHOICE = [((S(0, 3), 0), IndexError), ((S(3), 5), IndexError)]
 
 
@@ -61,8 +54,13 @@ RECORDS = [
         op(
             name,
             samples=[
-                (S(3, 4),), (S(3, 4), 1), (S(3, 4), -2, True), (S(2, 3, 4), (0, 2)), (S(),),
-                (S(values=[[1.0, 3.0, 3.0], [2.0, 2.0, 0.0]], grad=False), 1), (S(3, 0), 0),
+                (S(3, 4),),
+                (S(3, 4), 1),
+                (S(3, 4), -2, True),
+                (S(2, 3, 4), (0, 2)),
+                (S(),),
+                (S(values=[[1.0, 3.0, 3.0], [2.0, 2.0, 0.0]], grad=False), 1),
+                (S(3, 0), 0),
             ],
             reference=over(value),
             dtypes="bif",
@@ -74,7 +72,8 @@ RECORDS = [
         "aminmax",
         samples=[(S(3, 4),), (S(3, 4), {"dim": 1}), (S(3, 4), {"dim": 0, "keepdim": True}), (S(),)],
         reference=lambda x, dim=None, keepdim=False: (
-            np.min(x, axis=dim, keepdims=keepdim), np.max(x, axis=dim, keepdims=keepdim)
+            np.min(x, axis=dim, keepdims=keepdim),
+            np.max(x, axis=dim, keepdims=keepdim),
         ),
         dtypes="bif",
         errors=[((S(0),), RuntimeError), ((S(0, 3), {"dim": 0}), IndexError)],
@@ -95,4 +94,4 @@ RECORDS = [
         grad=False,
         errors=[*NO_CHOICE, ((S(0),), IndexError), ((S(3, dtype="complex64"),), RuntimeError)],
     ),
-]  # fmt: skip
+]

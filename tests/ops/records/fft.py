@@ -10,16 +10,31 @@ from tests.ops.catalog import S, op
 
 # Lengths at, below and above the signal's, even and odd.
 SIZES: list[Any] = [
-    (S(6),), (S(5),), (S(6), 4), (S(5), 8), (S(5), 7), (S(6), 1), (S(2, 5), {"dim": 0}),
-    (S(3, 4), 6, 0), (S(3, 4), None, -1, "ortho"), (S(3, 4), None, -2, "forward"),
-    (S(4), {"norm": "backward"}), (S(2, 3, 4), 5, 1, "ortho"),
-]  # fmt: skip
+    (S(6),),
+    (S(5),),
+    (S(6), 4),
+    (S(5), 8),
+    (S(5), 7),
+    (S(6), 1),
+    (S(2, 5), {"dim": 0}),
+    (S(3, 4), 6, 0),
+    (S(3, 4), None, -1, "ortho"),
+    (S(3, 4), None, -2, "forward"),
+    (S(4), {"norm": "backward"}),
+    (S(2, 3, 4), 5, 1, "ortho"),
+]
 ERRORS: list[Any] = [
-    ((S(4), 0), RuntimeError), ((S(4), -1), RuntimeError), ((S(4), 4, 1), IndexError),
-    ((S(),), IndexError), ((S(0),), RuntimeError), ((S(4), {"norm": "both"}), RuntimeError),
-    ((S(4), {"norm": 2}), TypeError), ((S(4), 2.0), TypeError),
-    ((S(4, dtype="float16"),), RuntimeError), ((S(4, dtype="bfloat16"),), RuntimeError),
-]  # fmt: skip
+    ((S(4), 0), RuntimeError),
+    ((S(4), -1), RuntimeError),
+    ((S(4), 4, 1), IndexError),
+    ((S(),), IndexError),
+    ((S(0),), RuntimeError),
+    ((S(4), {"norm": "both"}), RuntimeError),
+    ((S(4), {"norm": 2}), TypeError),
+    ((S(4), 2.0), TypeError),
+    ((S(4, dtype="float16"),), RuntimeError),
+    ((S(4, dtype="bfloat16"),), RuntimeError),
+]
 REAL: list[Any] = [((S(4, dtype="complex128"),), RuntimeError)]
 
 

@@ -9,19 +9,26 @@ from tests.ops.catalog import S, op
 from . import fft as one
 
 SAMPLES: list[Any] = [
-    (S(3, 4),), (S(4, 5), (2, 7)), (S(3, 4), (5, 2), (0, 1)), (S(3, 4), (4, 3), (1, 0), "ortho"),
-    (S(2, 3, 4), (2, 5), (0, 2)), (S(3, 4), None, (0, 1), "forward"), (S(3, 4), (-1, 6)),
+    (S(3, 4),),
+    (S(4, 5), (2, 7)),
+    (S(3, 4), (5, 2), (0, 1)),
+    (S(3, 4), (4, 3), (1, 0), "ortho"),
+    (S(2, 3, 4), (2, 5), (0, 2)),
+    (S(3, 4), None, (0, 1), "forward"),
+    (S(3, 4), (-1, 6)),
     (S(2, 3, 5), {"norm": "ortho", "dim": (-1, 0)}),
-]  # fmt: skip
-MANY: list[Any] = [
-    (S(4),), (S(4, 3, 2), (3,)), (S(2, 3, 4), None, (1,)), (S(2, 3, 4), {"dim": 0, "s": 4}),
-]  # fmt: skip
+]
+MANY: list[Any] = [(S(4),), (S(4, 3, 2), (3,)), (S(2, 3, 4), None, (1,)), (S(2, 3, 4), {"dim": 0, "s": 4})]
 ERRORS: list[Any] = [
-    ((S(3, 4), (2,), (0, 1)), RuntimeError), ((S(3, 4), None, (0, 0)), RuntimeError),
-    ((S(3, 4), (0, 2)), RuntimeError), ((S(3, 4), (-2, 2)), RuntimeError),
-    ((S(3, 4), None, (0, 2)), IndexError), ((S(3, 4), {"norm": "both"}), RuntimeError),
-    ((S(3, 4, dtype="float16"),), RuntimeError), ((S(3, 0),), RuntimeError),
-]  # fmt: skip
+    ((S(3, 4), (2,), (0, 1)), RuntimeError),
+    ((S(3, 4), None, (0, 0)), RuntimeError),
+    ((S(3, 4), (0, 2)), RuntimeError),
+    ((S(3, 4), (-2, 2)), RuntimeError),
+    ((S(3, 4), None, (0, 2)), IndexError),
+    ((S(3, 4), {"norm": "both"}), RuntimeError),
+    ((S(3, 4, dtype="float16"),), RuntimeError),
+    ((S(3, 0),), RuntimeError),
+]
 TOO_MANY: list[Any] = [((S(3, 4), (2, 2, 2)), RuntimeError)]
 NO_DIM: list[Any] = [((S(3, 4), {"dim": ()}), RuntimeError)]
 NEEDS_DIM: list[Any] = [((S(3, 4), {"dim": None}), TypeError), ((S(3),), IndexError)]
@@ -83,8 +90,6 @@ FORMS: dict[str, Any] = {
 RECORDS = []
 for name, (run, kinds, errors) in FORMS.items():
     RECORDS += [
-        op(f"fft.{name}n", samples=SAMPLES + MANY, reference=run, dtypes=kinds,
-           errors=ERRORS + TOO_MANY + errors),
-        op(f"fft.{name}2", samples=SAMPLES, reference=last_two(run), dtypes=kinds,
-           errors=ERRORS + NEEDS_DIM + errors),
-    ]  # fmt: skip
+        op(f"fft.{name}n", samples=SAMPLES + MANY, reference=run, dtypes=kinds, errors=ERRORS + TOO_MANY + errors),
+        op(f"fft.{name}2", samples=SAMPLES, reference=last_two(run), dtypes=kinds, errors=ERRORS + NEEDS_DIM + errors),
+    ]

@@ -40,17 +40,35 @@ def slope(points: Any, k: int, x: float) -> float:
 
 
 RECORDS = [
-    op("gradient", reference=gradient, dtypes="f", samples=[
-        (S(5),), (S(2),), (S(5), {"edge_order": 2}), (S(3, 4),), (S(3, 4), {"dim": 1}),
-        (S(3, 4), {"dim": (-1, 0), "spacing": (0.5, 2.0), "edge_order": 2}),
-        (S(3, 4), {"spacing": 2}),
-        (S(3, 4), {"spacing": [0.5], "dim": 0}), (S(5), {"spacing": [at(0.0, 1.0, 3.0, 4.0, 7.0)]}),
-        (S(3, 4), {"spacing": (at(0.0, 1.0, 4.0), at(0.0, 2.0, 3.0, 5.0)), "edge_order": 2})],
-       errors=[
-        ((S(5), {"edge_order": 3}), RuntimeError), ((S(1),), RuntimeError),
-        ((S(2), {"edge_order": 2}), RuntimeError), ((S(5), {"dim": 1}), IndexError),
-        ((S(3, 4), {"dim": (0, 0)}), RuntimeError), ((S(3, 4), {"spacing": (1.0,)}), RuntimeError),
-        ((S(5), {"spacing": [S(4)]}), RuntimeError), ((S(5), {"spacing": [S(5, 1)]}), RuntimeError),
-        ((S(3, 4), {"spacing": (1.0, S(4))}), TypeError), ((S(5, dtype="uint8"),), RuntimeError),
-        ((S(5, dtype="bool"),), RuntimeError), ((S(5), {"spacing": S(5)}), TypeError)]),
-]  # fmt: skip
+    op(
+        "gradient",
+        reference=gradient,
+        dtypes="f",
+        samples=[
+            (S(5),),
+            (S(2),),
+            (S(5), {"edge_order": 2}),
+            (S(3, 4),),
+            (S(3, 4), {"dim": 1}),
+            (S(3, 4), {"dim": (-1, 0), "spacing": (0.5, 2.0), "edge_order": 2}),
+            (S(3, 4), {"spacing": 2}),
+            (S(3, 4), {"spacing": [0.5], "dim": 0}),
+            (S(5), {"spacing": [at(0.0, 1.0, 3.0, 4.0, 7.0)]}),
+            (S(3, 4), {"spacing": (at(0.0, 1.0, 4.0), at(0.0, 2.0, 3.0, 5.0)), "edge_order": 2}),
+        ],
+        errors=[
+            ((S(5), {"edge_order": 3}), RuntimeError),
+            ((S(1),), RuntimeError),
+            ((S(2), {"edge_order": 2}), RuntimeError),
+            ((S(5), {"dim": 1}), IndexError),
+            ((S(3, 4), {"dim": (0, 0)}), RuntimeError),
+            ((S(3, 4), {"spacing": (1.0,)}), RuntimeError),
+            ((S(5), {"spacing": [S(4)]}), RuntimeError),
+            ((S(5), {"spacing": [S(5, 1)]}), RuntimeError),
+            ((S(3, 4), {"spacing": (1.0, S(4))}), TypeError),
+            ((S(5, dtype="uint8"),), RuntimeError),
+            ((S(5, dtype="bool"),), RuntimeError),
+            ((S(5), {"spacing": S(5)}), TypeError),
+        ],
+    )
+]

@@ -32,11 +32,7 @@ RECORDS = [
     ),
     op(
         "frexp",
-        samples=[
-            (S(3, 4, low=-9, high=9),),
-            (S(),),
-            (S(4, values=[0.0, 1.0, -0.75, 96.0], grad=False),),
-        ],
+        samples=[(S(3, 4, low=-9, high=9),), (S(),), (S(4, values=[0.0, 1.0, -0.75, 96.0], grad=False),)],
         reference=np.frexp,
         dtypes="f",
         kinks=(-8, -4, -2, -1, -0.5, 0, 0.5, 1, 2, 4, 8),

@@ -29,14 +29,10 @@ def unfold(x: Any, kernel: Any, dilation: Any = 1, padding: Any = 0, stride: Any
     return np.stack(windows, -1).reshape(len(x), x.shape[1] * kernel[0] * kernel[1], len(windows))
 
 
-def fold(
-    x: Any, size: Any, kernel: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1
-) -> Any:
+def fold(x: Any, size: Any, kernel: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1) -> Any:
     if x.ndim == 2:
         return fold(x[None], size, kernel, dilation, padding, stride)[0]
-    size, kernel, dilation, padding, stride = (
-        each(v, 2) for v in (size, kernel, dilation, padding, stride)
-    )
+    size, kernel, dilation, padding, stride = (each(v, 2) for v in (size, kernel, dilation, padding, stride))
     rows, columns = places(size, kernel, dilation, padding, stride)
     channels = x.shape[1] // (kernel[0] * kernel[1])
     out = np.zeros((len(x), channels, *(i + 2 * p for i, p in zip(size, padding))), x.dtype)

@@ -37,9 +37,8 @@ def taps(at: float, size: int, mode: str, padding: str, align: bool) -> list[tup
 
 
 def grid_sample(
-    x: Any, grid: Any, mode: str = "bilinear", padding_mode: str = "zeros",
-    align_corners: Any = None,
-) -> Any:  # fmt: skip
+    x: Any, grid: Any, mode: str = "bilinear", padding_mode: str = "zeros", align_corners: Any = None
+) -> Any:
     places, sizes = grid.shape[1:-1], x.shape[2:]
     out = np.zeros((*x.shape[:2], *places), x.dtype)
     for n, *at in np.ndindex(len(x), *places):
@@ -140,4 +139,4 @@ RECORDS = [
             ((S(2, 2, 3, dtype="int64"), (2, 1, 3, 4)), ValueError),
         ],
     ),
-]  # fmt: skip
+]

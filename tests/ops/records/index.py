@@ -57,9 +57,7 @@ def by_slices(step: Callable[[Any, Any], Any]) -> Callable[..., Any]:
     return lift(reference)
 
 
-def index_reduce(
-    x: Any, dim: int, index: Any, source: Any, how: str, include_self: bool = True
-) -> Any:
+def index_reduce(x: Any, dim: int, index: Any, source: Any, how: str, include_self: bool = True) -> Any:
     out = np.moveaxis(x.copy(), dim, 0)
     rows = np.moveaxis(source, dim, 0)
     for i in set(index.tolist()):

@@ -52,5 +52,5 @@ RECORDS = [
             ((S(4, 2), (MASK,), S()), IndexError),
             ((S(3, 2), (S(2, dtype="float64"),), S()), IndexError),
         ],
-    ),
+    )
 ]

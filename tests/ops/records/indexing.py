@@ -33,5 +33,5 @@ RECORDS = [
             ((S(2, dtype="int64", low=0, high=2), (2, -3)), ValueError),
             ((S(2, dtype="int64", low=0, high=2), (2, 1.5)), TypeError),
         ],
-    ),
+    )
 ]

@@ -18,10 +18,11 @@ RECORDS = [
     ),
     op(
         "frombuffer",
-        samples=[(bytearray(range(8)), {"dtype": vt.uint8}),
-                 (bytearray(range(8)), {"dtype": vt.int16, "count": 2, "offset": 2})],
+        samples=[
+            (bytearray(range(8)), {"dtype": vt.uint8}),
+            (bytearray(range(8)), {"dtype": vt.int16, "count": 2, "offset": 2}),
+        ],
         grad=False,
-        errors=[((bytearray(3), {"dtype": vt.int16}), ValueError),
-                (([1], {"dtype": vt.int16}), ValueError)],
+        errors=[((bytearray(3), {"dtype": vt.int16}), ValueError), (([1], {"dtype": vt.int16}), ValueError)],
     ),
-]  # fmt: skip
+]

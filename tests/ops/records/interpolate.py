@@ -49,9 +49,14 @@ def matrix(n: int, o: int, mode: str, align: bool, step: float, smooth: bool) ->
 
 
 def resize(
-    x: Any, size: Any = None, scale_factor: Any = None, mode: str = "nearest",
-    align_corners: Any = None, recompute_scale_factor: Any = None, antialias: bool = False,
-) -> Any:  # fmt: skip
+    x: Any,
+    size: Any = None,
+    scale_factor: Any = None,
+    mode: str = "nearest",
+    align_corners: Any = None,
+    recompute_scale_factor: Any = None,
+    antialias: bool = False,
+) -> Any:
     n = x.ndim - 2
     sizes = x.shape[2:]
     factor = None if scale_factor is None else each(scale_factor, n)
@@ -170,4 +175,4 @@ RECORDS = [
         torch=False,
         errors=[((X3, 2), NotImplementedError)],
     ),
-]  # fmt: skip
+]

@@ -93,11 +93,7 @@ RECORDS = [
         ],
         reference=resample,
         tol={"float16": (1e-2, 5e-3), "bfloat16": (5e-2, 5e-2)},
-        errors=[
-            ((S(9), 0, 3), ValueError),
-            ((S(9), 3, 2, 0), ValueError),
-            ((S(9, dtype="int64"), 3, 2), TypeError),
-        ],
+        errors=[((S(9), 0, 3), ValueError), ((S(9), 3, 2, 0), ValueError), ((S(9, dtype="int64"), 3, 2), TypeError)],
         **FORMS,
     ),
     op(

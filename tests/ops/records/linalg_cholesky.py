@@ -11,10 +11,7 @@ from tests.ops.matrices import adjoint, positive, through
 
 INDEFINITE = S(values=[[4.0, 2.0, 1.0], [2.0, -3.0, 4.0], [1.0, 4.0, 5.0]])
 ONE_BAD = S(values=[[[1.0, 0.0], [0.0, 1.0]], [[1.0, 0.0], [0.0, -1.0]]])
-SHAPES: list[Any] = [
-    (S(3, 3),), (S(1, 1),), (S(2, 3, 3),), (S(2, 1, 4, 4),), (S(0, 0),), (S(2, 0, 0),),
-    (S(0, 2, 2),),
-]  # fmt: skip
+SHAPES: list[Any] = [(S(3, 3),), (S(1, 1),), (S(2, 3, 3),), (S(2, 1, 4, 4),), (S(0, 0),), (S(2, 0, 0),), (S(0, 2, 2),)]
 BOTH = [*SHAPES, *[(*s, {"upper": True}) for s in SHAPES]]
 
 
@@ -50,10 +47,7 @@ RECORDS = [
     op(
         "linalg.cholesky",
         # The other triangle is not read.
-        samples=[
-            (S(values=[[4.0, 99.0], [2.0, 5.0]]),),
-            (S(values=[[4.0, 2.0], [99.0, 5.0]]), {"upper": True}),
-        ],
+        samples=[(S(values=[[4.0, 99.0], [2.0, 5.0]]),), (S(values=[[4.0, 2.0], [99.0, 5.0]]), {"upper": True})],
         dtypes="wc",
         grad=False,
         layouts=False,
@@ -82,18 +76,9 @@ RECORDS = [
         errors=[((INDEFINITE, {"check_errors": True}), RuntimeError)],
     ),
     through(
-        "cholesky",
-        samples=[*SHAPES, *[(*s, True) for s in SHAPES]],
-        prepare=positive,
-        reference=factor,
-        dtypes="wc",
+        "cholesky", samples=[*SHAPES, *[(*s, True) for s in SHAPES]], prepare=positive, reference=factor, dtypes="wc"
     ),
-    op(
-        "cholesky",
-        samples=[(S(values=[[4.0]]),)],
-        dtypes="w",
-        errors=[((INDEFINITE,), RuntimeError)],
-    ),
+    op("cholesky", samples=[(S(values=[[4.0]]),)], dtypes="w", errors=[((INDEFINITE,), RuntimeError)]),
     through(
         "cholesky_inverse",
         samples=[*SHAPES, (S(3, 3), False)],
@@ -120,12 +105,7 @@ RECORDS = [
     ),
     through(
         "cholesky_solve",
-        samples=[
-            (S(3, 2), S(3, 3)),
-            (S(4, 3, 2), S(3, 3)),
-            (S(3, 2), S(2, 3, 3)),
-            (S(0, 2), S(0, 0)),
-        ],
+        samples=[(S(3, 2), S(3, 3)), (S(4, 3, 2), S(3, 3)), (S(3, 2), S(2, 3, 3)), (S(0, 2), S(0, 0))],
         prepare=lambda package, b, a: (b, *factored(package, a)),
         reference=solved,
         dtypes="wc",

@@ -34,9 +34,15 @@ def log(a: Any) -> Any:
 BAD = [((S(2, 3),), RuntimeError), ((S(3),), RuntimeError)]
 INT = [((S(2, 2, dtype="int64"),), RuntimeError)]
 SHAPES: list[Any] = [
-    (S(1, 1),), (S(2, 2),), (S(4, 4),), (S(2, 3, 3),), (S(2, 1, 3, 3),), (S(0, 0),), (S(2, 0, 0),),
+    (S(1, 1),),
+    (S(2, 2),),
+    (S(4, 4),),
+    (S(2, 3, 3),),
+    (S(2, 1, 3, 3),),
+    (S(0, 0),),
+    (S(2, 0, 0),),
     (S(0, 3, 3),),
-]  # fmt: skip
+]
 POSITIVE: list[Any] = [
     (S(values=[[2.0, 1.0], [-1.0, 3.0]]),),
     (S(values=[[[2.0, 1.0], [-1.0, 3.0]], [[0.0, -1.0], [4.0, 0.5]]]),),
@@ -83,11 +89,5 @@ RECORDS = [
         grad=False,
     ),
     op("logdet", samples=POSITIVE, reference=log, dtypes="wc", errors=[*BAD, *INT]),
-    op(
-        "logdet",
-        samples=[(S(values=[[-1.0]]),), (S(values=[[0.0]]),)],
-        reference=log,
-        dtypes="w",
-        grad=False,
-    ),
+    op("logdet", samples=[(S(values=[[-1.0]]),), (S(values=[[0.0]]),)], reference=log, dtypes="w", grad=False),
 ]

@@ -9,10 +9,7 @@ import numpy as np
 from tests.ops.catalog import S, op
 from tests.ops.matrices import hermitian, through
 
-SHAPES: list[Any] = [
-    (S(3, 3),), (S(1, 1),), (S(2, 3, 3),), (S(2, 1, 2, 2),), (S(0, 0),), (S(2, 0, 0),),
-    (S(0, 3, 3),),
-]  # fmt: skip
+SHAPES: list[Any] = [(S(3, 3),), (S(1, 1),), (S(2, 3, 3),), (S(2, 1, 2, 2),), (S(0, 0),), (S(2, 0, 0),), (S(0, 3, 3),)]
 BOTH = [*SHAPES, (S(3, 3), "U"), (S(2, 3, 3), {"UPLO": "u"})]
 # Equal values have torch's gradient; central differences would see a kink.
 EQUAL = S(values=[[2.0, 0.0], [0.0, 2.0]], grad=False)
@@ -76,24 +73,14 @@ RECORDS = [
     op(
         "linalg.eigvalsh",
         # Only one triangle is read.
-        samples=[
-            (S(values=[[1.0, 99.0], [2.0, 3.0]]),),
-            (S(values=[[1.0, 2.0], [99.0, 3.0]]), "U"),
-            (NAN,),
-        ],
+        samples=[(S(values=[[1.0, 99.0], [2.0, 3.0]]),), (S(values=[[1.0, 2.0], [99.0, 3.0]]), "U"), (NAN,)],
         reference=lambda a, UPLO="L": np.linalg.eigvalsh(a, UPLO),
         dtypes="wc",
         grad=False,
         layouts=False,
         errors=BAD,
     ),
-    through(
-        "linalg.eig",
-        samples=SHAPES,
-        finish=unsigned,
-        reference=complexes,
-        dtypes="wc",
-    ),
+    through("linalg.eig", samples=SHAPES, finish=unsigned, reference=complexes, dtypes="wc"),
     op(
         "linalg.eig",
         samples=[(S(0, 0),)],
@@ -106,12 +93,6 @@ RECORDS = [
             ((S(2, 2, dtype="float16"),), NotImplementedError),
         ],
     ),
-    op(
-        "linalg.eigvals",
-        samples=SHAPES,
-        reference=lambda a: complexes(a)[0],
-        dtypes="wc",
-        errors=BAD,
-    ),
+    op("linalg.eigvals", samples=SHAPES, reference=lambda a: complexes(a)[0], dtypes="wc", errors=BAD),
     op("linalg.eigvals", samples=[(NAN,), (EQUAL,)], dtypes="w", grad=False),
 ]

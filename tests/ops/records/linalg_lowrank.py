@@ -38,10 +38,7 @@ RECORDS = [
         finish=product,
         reference=decomposed,
         dtypes="w",
-        errors=[
-            ((S(3), 1), RuntimeError),
-            ((S(3, 3, dtype="float16"), 1), NotImplementedError),
-        ],
+        errors=[((S(3), 1), RuntimeError), ((S(3, 3, dtype="float16"), 1), NotImplementedError)],
     ),
     through(
         "pca_lowrank",

@@ -61,18 +61,26 @@ def solved(lu: Any, pivots: Any, b: Any, *, left: bool = True, adjoint: bool = F
 
 
 SHAPES: list[Any] = [
-    (S(3, 3),), (S(2, 4),), (S(4, 2),), (S(2, 1, 3, 3),), (S(2, 3, 5),), (S(2, 5, 3),),
-    (S(20, 20),), (S(18, 24),), (S(24, 18),),  # more columns than one panel
-    (S(0, 0),), (S(0, 3),), (S(3, 0),), (S(0, 3, 3),),
-]  # fmt: skip
+    (S(3, 3),),
+    (S(2, 4),),
+    (S(4, 2),),
+    (S(2, 1, 3, 3),),
+    (S(2, 3, 5),),
+    (S(2, 5, 3),),
+    (S(20, 20),),
+    (S(18, 24),),
+    (S(24, 18),),  # more columns than one panel
+    (S(0, 0),),
+    (S(0, 3),),
+    (S(3, 0),),
+    (S(0, 3, 3),),
+]
 # Elimination without regard to conditioning loses digits in the larger samples.
 LOOSE = {"float32": (2e-4, 2e-5), "complex64": (2e-4, 2e-5)}
 
 
 def factors(name: str, reference: Any, **options: Any) -> Record:
-    return op(
-        name, samples=SHAPES, reference=reference, dtypes="wc", tol=LOOSE, out=False, **options
-    )
+    return op(name, samples=SHAPES, reference=reference, dtypes="wc", tol=LOOSE, out=False, **options)
 
 
 RECORDS = [
@@ -87,15 +95,8 @@ RECORDS = [
             ((S(2, 2, dtype="float16"),), NotImplementedError),
         ],
     ),
-    factors(
-        "linalg.lu_factor_ex", with_info, errors=[((ZEROS, {"check_errors": True}), RuntimeError)]
-    ),
-    op(
-        "linalg.lu_factor_ex",
-        samples=[(ZEROS,), (S(values=[[1.0, 1.0], [1.0, 1.0]]),)],
-        dtypes="wc",
-        grad=False,
-    ),
+    factors("linalg.lu_factor_ex", with_info, errors=[((ZEROS, {"check_errors": True}), RuntimeError)]),
+    op("linalg.lu_factor_ex", samples=[(ZEROS,), (S(values=[[1.0, 1.0], [1.0, 1.0]]),)], dtypes="wc", grad=False),
     factors("lu", lambda a: eliminated(a)),
     factors("linalg.lu", lambda a: unpacked(*eliminated(a))),
     op(
@@ -118,9 +119,7 @@ RECORDS = [
         ],
     ),
     # torch fails to differentiate what was left out.
-    op(
-        "lu_unpack", samples=[(S(3, 3), PIVOTS, False)], reference=unpacked, dtypes="wc", grad=False
-    ),
+    op("lu_unpack", samples=[(S(3, 3), PIVOTS, False)], reference=unpacked, dtypes="wc", grad=False),
     through(
         "linalg.lu_solve",
         samples=[

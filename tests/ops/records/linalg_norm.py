@@ -40,9 +40,7 @@ def widened(fn: Any) -> Any:
     return lambda *args, dtype=None, **kwargs: fn(*args, **kwargs)
 
 
-def rank(
-    a: Any, tol: Any = None, hermitian: bool = False, *, atol: Any = None, rtol: Any = None
-) -> Any:
+def rank(a: Any, tol: Any = None, hermitian: bool = False, *, atol: Any = None, rtol: Any = None) -> Any:
     values = np.linalg.svd(a, compute_uv=False)
     if tol is not None:
         atol, rtol = tol, 0.0
@@ -95,8 +93,7 @@ RECORDS = [
     ),
     op(
         "linalg.matrix_norm",
-        samples=[(S(0, 3), o) for o in ("fro", "nuc", INF, 1, 2)]
-        + [(S(3, 0), o) for o in ("fro", "nuc", INF, 1, 2)],
+        samples=[(S(0, 3), o) for o in ("fro", "nuc", INF, 1, 2)] + [(S(3, 0), o) for o in ("fro", "nuc", INF, 1, 2)],
         reference=lambda x, ord: np.zeros(()),
         dtypes="wc",
         grad=False,
@@ -145,12 +142,7 @@ RECORDS = [
     ),
     through(
         "linalg.cond",
-        samples=[
-            (S(3, 3),),
-            (S(2, 3, 3), 2),
-            (S(3, 3), -2),
-            (S(2, 3, 3), "nuc"),
-        ],
+        samples=[(S(3, 3),), (S(2, 3, 3), 2), (S(3, 3), -2), (S(2, 3, 3), "nuc")],
         prepare=regular,
         reference=condition,
         dtypes="wc",
@@ -166,14 +158,7 @@ RECORDS = [
     ),
     op(
         "linalg.cond",
-        samples=[
-            (S(2, 3),),
-            (S(3, 2), -2),
-            (SINGULAR, 1),
-            (SINGULAR, "fro"),
-            (S(0, 0),),
-            (S(2, 0, 0), 1),
-        ],
+        samples=[(S(2, 3),), (S(3, 2), -2), (SINGULAR, 1), (SINGULAR, "fro"), (S(0, 0),), (S(2, 0, 0), 1)],
         dtypes="w",
         grad=False,
         errors=[
@@ -197,13 +182,7 @@ RECORDS = [
             (S(3, 3), {"atol": 0.0}),
             (S(3, 3), {"rtol": 0.5}),
             (S(2, 3, 3), {"atol": S(values=[0.0, 1.0], dtype="float64")}),
-            (
-                S(2, 3, 3),
-                {
-                    "atol": S(values=0.5, dtype="float64"),
-                    "rtol": S(2, low=0, high=1, dtype="float64"),
-                },
-            ),
+            (S(2, 3, 3), {"atol": S(values=0.5, dtype="float64"), "rtol": S(2, low=0, high=1, dtype="float64")}),
             (S(0, 3),),
             (S(0, 3, 3),),
         ],

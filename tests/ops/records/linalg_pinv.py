@@ -14,14 +14,19 @@ ZEROS = S(values=[[0.0, 0.0], [0.0, 0.0], [0.0, 0.0]], grad=False)
 # With values cut off, the gradient is torch's: that of a matrix of the rank that is left.
 CUT = S(3, 3, grad=False)
 SHAPES: list[Any] = [
-    (S(3, 3),), (S(4, 2),), (S(2, 4),), (S(2, 3, 2),), (S(2, 1, 2, 3),), (S(0, 0),), (S(0, 3),),
-    (S(3, 0),), (S(0, 3, 2),),
-]  # fmt: skip
+    (S(3, 3),),
+    (S(4, 2),),
+    (S(2, 4),),
+    (S(2, 3, 2),),
+    (S(2, 1, 2, 3),),
+    (S(0, 0),),
+    (S(0, 3),),
+    (S(3, 0),),
+    (S(0, 3, 2),),
+]
 
 
-def pinv(
-    a: Any, rcond: Any = None, hermitian: bool = False, *, atol: Any = None, rtol: Any = None
-) -> Any:
+def pinv(a: Any, rcond: Any = None, hermitian: bool = False, *, atol: Any = None, rtol: Any = None) -> Any:
     u, s, vh = np.linalg.svd(a, full_matrices=False)
     rtol = rcond if rtol is None else rtol
     if rtol is None:
@@ -55,11 +60,7 @@ def least(a: Any, b: Any, rcond: Any = None, *, driver: str = "gelsy") -> tuple[
 
 
 DRIVERS = ("gels", "gelsy", "gelsd", "gelss")
-BAD = [
-    ((S(3),), RuntimeError),
-    ((S(2, 2, dtype="int64"),), RuntimeError),
-    ((S(2, 2, dtype="float16"),), RuntimeError),
-]
+BAD = [((S(3),), RuntimeError), ((S(2, 2, dtype="int64"),), RuntimeError), ((S(2, 2, dtype="float16"),), RuntimeError)]
 
 RECORDS = [
     op(
@@ -89,11 +90,7 @@ RECORDS = [
     ),
     through(
         "linalg.pinv",
-        samples=[
-            (S(3, 3), {"hermitian": True}),
-            (S(2, 2, 2), {"hermitian": True}),
-            (S(0, 0), {"hermitian": True}),
-        ],
+        samples=[(S(3, 3), {"hermitian": True}), (S(2, 2, 2), {"hermitian": True}), (S(0, 0), {"hermitian": True})],
         prepare=hermitian,
         reference=pinv,
         dtypes="wc",

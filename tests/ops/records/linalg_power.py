@@ -9,10 +9,7 @@ import numpy as np
 from tests.ops.catalog import Record, S, op
 from tests.ops.matrices import regular, through
 
-SHAPES: list[Any] = [
-    (S(3, 3),), (S(1, 1),), (S(2, 3, 3),), (S(2, 1, 2, 2),), (S(0, 0),), (S(2, 0, 0),),
-    (S(0, 3, 3),),
-]  # fmt: skip
+SHAPES: list[Any] = [(S(3, 3),), (S(1, 1),), (S(2, 3, 3),), (S(2, 1, 2, 2),), (S(0, 0),), (S(2, 0, 0),), (S(0, 3, 3),)]
 SQUARE = [((S(2, 3), 2), RuntimeError), ((S(3), 2), RuntimeError), ((S(2, 2), 2.5), TypeError)]
 
 
@@ -48,19 +45,9 @@ def exponentials(name: str) -> list[Record]:
             dtypes="wc",
             # torch squares in float32 itself.
             tol={"float32": (2e-4, 1e-4), "complex64": (2e-4, 1e-4)},
-            errors=[
-                ((S(2, 3),), RuntimeError),
-                ((S(3),), RuntimeError),
-                ((S(2, 2, dtype="int64"),), RuntimeError),
-            ],
+            errors=[((S(2, 3),), RuntimeError), ((S(3),), RuntimeError), ((S(2, 2, dtype="int64"),), RuntimeError)],
         ),
-        op(
-            name,
-            samples=[(S(3, 3, low=-0.5, high=0.5),), (S(2, 2, 2),)],
-            reference=taylor,
-            dtypes="f",
-            torch=False,
-        ),
+        op(name, samples=[(S(3, 3, low=-0.5, high=0.5),), (S(2, 2, 2),)], reference=taylor, dtypes="f", torch=False),
     ]
 
 
@@ -70,18 +57,9 @@ RECORDS = [
         for name in ("matrix_power", "linalg.matrix_power")
         for record in (
             op(
-                name,
-                samples=[(*s, n) for s in SHAPES for n in (0, 1, 2)],
-                reference=power,
-                dtypes="fic",
-                errors=SQUARE,
+                name, samples=[(*s, n) for s in SHAPES for n in (0, 1, 2)], reference=power, dtypes="fic", errors=SQUARE
             ),
-            op(
-                name,
-                samples=[(*s, n) for s in SHAPES for n in (3, 5, 6)],
-                reference=power,
-                dtypes="wic",
-            ),
+            op(name, samples=[(*s, n) for s in SHAPES for n in (3, 5, 6)], reference=power, dtypes="wic"),
             through(
                 name,
                 samples=[(*s, n) for s in SHAPES for n in (-1, -2, -3)],
@@ -135,9 +113,7 @@ RECORDS = [
             (S(0), S(0)),
             (S(0, 3), S(0, 3), {"dim": 0}),
         ],
-        reference=lambda x, y, dim=-1: (
-            np.asarray(x.conj() * y).sum(dim) if x.ndim else x.conj() * y
-        ),
+        reference=lambda x, y, dim=-1: np.asarray(x.conj() * y).sum(dim) if x.ndim else x.conj() * y,
         dtypes="fc",
         errors=[
             ((S(3, dtype="int64"), S(3, dtype="int64")), RuntimeError),

@@ -9,9 +9,17 @@ import numpy as np
 from tests.ops.catalog import S, op
 
 SHAPES: list[Any] = [
-    (S(3, 3),), (S(2, 4),), (S(4, 2),), (S(2, 3, 2),), (S(2, 1, 2, 3),), (S(1, 1),), (S(0, 0),),
-    (S(0, 3),), (S(3, 0),), (S(0, 3, 2),),
-]  # fmt: skip
+    (S(3, 3),),
+    (S(2, 4),),
+    (S(4, 2),),
+    (S(2, 3, 2),),
+    (S(2, 1, 2, 3),),
+    (S(1, 1),),
+    (S(0, 0),),
+    (S(0, 3),),
+    (S(3, 0),),
+    (S(0, 3, 2),),
+]
 WIDE: list[Any] = [(S(3, 3),), (S(2, 4),), (S(2, 1, 2, 3),), (S(0, 3),)]
 BAD = [
     ((S(3),), RuntimeError),
@@ -49,9 +57,15 @@ def applied(v: Any, tau: Any, x: Any, left: bool = True, transpose: bool = False
 
 
 REFLECTORS: list[Any] = [
-    (S(3, 3), S(3)), (S(4, 2), S(2)), (S(4, 3), S(1)), (S(2, 3, 3), S(2, 3)), (S(3, 3), S(0)),
-    (S(0, 0), S(0)), (S(0, 3, 2), S(0, 2)), (S(2, 1, 4, 3), S(2, 1, 2)),
-]  # fmt: skip
+    (S(3, 3), S(3)),
+    (S(4, 2), S(2)),
+    (S(4, 3), S(1)),
+    (S(2, 3, 3), S(2, 3)),
+    (S(3, 3), S(0)),
+    (S(0, 0), S(0)),
+    (S(0, 3, 2), S(0, 2)),
+    (S(2, 1, 4, 3), S(2, 1, 2)),
+]
 BAD_REFLECTORS = [
     ((S(2, 3), S(2)), RuntimeError),
     ((S(3, 2), S(3)), RuntimeError),
@@ -71,11 +85,7 @@ RECORDS = [
     ),
     op(
         "linalg.qr",
-        samples=[
-            *[(*s, "r") for s in SHAPES],
-            (S(4, 2), "complete"),
-            (S(3, 0), {"mode": "complete"}),
-        ],
+        samples=[*[(*s, "r") for s in SHAPES], (S(4, 2), "complete"), (S(3, 0), {"mode": "complete"})],
         reference=factors,
         dtypes="wc",
         grad=False,

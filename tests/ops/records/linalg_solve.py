@@ -52,9 +52,14 @@ SYSTEMS: list[Any] = [
     (S(0, 3, 3), S(0, 3, 2)),
 ]
 MATRICES: list[Any] = [
-    (S(3, 3),), (S(1, 1),), (S(2, 3, 3),), (S(2, 1, 4, 4),), (S(0, 0),), (S(2, 0, 0),),
+    (S(3, 3),),
+    (S(1, 1),),
+    (S(2, 3, 3),),
+    (S(2, 1, 4, 4),),
+    (S(0, 0),),
+    (S(2, 0, 0),),
     (S(0, 3, 3),),
-]  # fmt: skip
+]
 
 RECORDS = [
     through("linalg.solve", samples=SYSTEMS, prepare=regular, reference=solved, dtypes="wc"),
@@ -73,9 +78,7 @@ RECORDS = [
             ((S(2, 2, dtype="float16"), S(2, dtype="float16")), NotImplementedError),
         ],
     ),
-    through(
-        "linalg.solve_ex", samples=SYSTEMS, prepare=regular, reference=no_info(solved), dtypes="wc"
-    ),
+    through("linalg.solve_ex", samples=SYSTEMS, prepare=regular, reference=no_info(solved), dtypes="wc"),
     op(
         "linalg.solve_ex",
         samples=[(SINGULAR, S(2, 1)), (S(values=[[0.0, 0.0], [0.0, 0.0]]), S(3, 2, 1))],
@@ -98,13 +101,7 @@ RECORDS = [
             ((S(2, 2, dtype="float16"),), RuntimeError),
         ],
     ),
-    through(
-        "linalg.inv_ex",
-        samples=MATRICES,
-        prepare=regular,
-        reference=no_info(np.linalg.inv),
-        dtypes="wc",
-    ),
+    through("linalg.inv_ex", samples=MATRICES, prepare=regular, reference=no_info(np.linalg.inv), dtypes="wc"),
     op(
         "linalg.inv_ex",
         samples=[(SINGULAR,), (S(values=[[[1.0, 0.0], [0.0, 2.0]], [[1.0, 2.0], [2.0, 4.0]]]),)],

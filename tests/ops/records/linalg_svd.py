@@ -10,9 +10,17 @@ from tests.ops.catalog import S, op
 from tests.ops.matrices import adjoint, through
 
 SHAPES: list[Any] = [
-    (S(3, 3),), (S(2, 4),), (S(4, 2),), (S(2, 3, 2),), (S(2, 1, 2, 3),), (S(1, 1),), (S(0, 0),),
-    (S(0, 3),), (S(3, 0),), (S(0, 3, 2),),
-]  # fmt: skip
+    (S(3, 3),),
+    (S(2, 4),),
+    (S(4, 2),),
+    (S(2, 3, 2),),
+    (S(2, 1, 2, 3),),
+    (S(1, 1),),
+    (S(0, 0),),
+    (S(0, 3),),
+    (S(3, 0),),
+    (S(0, 3, 2),),
+]
 REDUCED = [(*s, False) for s in SHAPES]
 # Equal values have torch's gradient; central differences would see a kink.
 EQUAL = S(values=[[2.0, 0.0, 0.0], [0.0, 0.0, 2.0]], grad=False)
@@ -61,20 +69,8 @@ BAD = [
 ]
 
 RECORDS = [
-    through(
-        "linalg.svd",
-        samples=[*SHAPES, *REDUCED],
-        finish=unsigned,
-        reference=decomposed,
-        dtypes="wc",
-    ),
-    through(
-        "linalg.svd",
-        samples=[*SHAPES[:6], *REDUCED],
-        finish=paired,
-        reference=decomposed,
-        dtypes="wc",
-    ),
+    through("linalg.svd", samples=[*SHAPES, *REDUCED], finish=unsigned, reference=decomposed, dtypes="wc"),
+    through("linalg.svd", samples=[*SHAPES[:6], *REDUCED], finish=paired, reference=decomposed, dtypes="wc"),
     op(
         "linalg.svd",
         samples=[(S(0, 0),)],
@@ -82,27 +78,11 @@ RECORDS = [
         grad=False,
         errors=[*BAD, ((S(2, 2), {"driver": "gesvd"}), RuntimeError)],
     ),
-    op(
-        "linalg.svdvals",
-        samples=[*SHAPES, (EQUAL,), (ZEROS,)],
-        reference=values,
-        dtypes="wc",
-        errors=BAD,
-    ),
-    through(
-        "svd",
-        samples=[*SHAPES, *REDUCED],
-        finish=unsigned_v,
-        reference=legacy,
-        dtypes="wc",
-    ),
+    op("linalg.svdvals", samples=[*SHAPES, (EQUAL,), (ZEROS,)], reference=values, dtypes="wc", errors=BAD),
+    through("svd", samples=[*SHAPES, *REDUCED], finish=unsigned_v, reference=legacy, dtypes="wc"),
     op(
         "svd",
-        samples=[
-            (S(2, 3), True, False),
-            (S(2, 3), False, False),
-            (S(2, 3, 2), {"compute_uv": False}),
-        ],
+        samples=[(S(2, 3), True, False), (S(2, 3), False, False), (S(2, 3, 2), {"compute_uv": False})],
         reference=lambda a, some=True, compute_uv=True: (
             np.zeros((*a.shape[:-1], a.shape[-2])),
             values(a),

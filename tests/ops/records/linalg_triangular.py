@@ -9,9 +9,7 @@ import numpy as np
 from tests.ops.catalog import S, op
 from tests.ops.matrices import regular, through
 
-HALF = [
-    ((S(2, 2, dtype="float16"), S(2, 2, dtype="float16"), {"upper": True}), NotImplementedError)
-]
+HALF = [((S(2, 2, dtype="float16"), S(2, 2, dtype="float16"), {"upper": True}), NotImplementedError)]
 
 
 def solved(a: Any, b: Any, *, upper: bool, left: bool = True, unitriangular: bool = False) -> Any:
@@ -22,9 +20,7 @@ def solved(a: Any, b: Any, *, upper: bool, left: bool = True, unitriangular: boo
     return inverse @ b if left else b @ inverse
 
 
-def backwards(
-    b: Any, a: Any, upper: bool = True, transpose: bool = False, unitriangular: bool = False
-) -> Any:
+def backwards(b: Any, a: Any, upper: bool = True, transpose: bool = False, unitriangular: bool = False) -> Any:
     matrix = np.swapaxes(a, -2, -1) if transpose else a
     x = solved(matrix, b, upper=upper != transpose, unitriangular=unitriangular)
     return x, np.broadcast_to(a, (*x.shape[:-2], *a.shape[-2:]))

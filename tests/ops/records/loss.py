@@ -13,16 +13,13 @@ F = "nn.functional."
 REDUCTIONS = ("none", "mean", "sum")
 PAIRS: list[Any] = [
     *[(S(3, 4), S(3, 4), {"reduction": r}) for r in REDUCTIONS],
-    (S(), S()), (S(2, 3, 2), S(2, 3, 2)), (S(0, 3), S(0, 3), {"reduction": "sum"}),
-]  # fmt: skip
-# Extremes, where squares overflow the half types and differences cancel.
-FAR: list[Any] = [
-    (S(4, values=[1e4, -1e4, 100.0, 0.0], dtype="float64"), S(4, dtype="float64"),
-     {"reduction": "none"}),
-]  # fmt: skip
-WEIGHTED: list[Any] = [
-    (S(3, 4), S(3, 4), {"reduction": r, "weight": S(3, 4, low=0.5, high=2.0)}) for r in REDUCTIONS
+    (S(), S()),
+    (S(2, 3, 2), S(2, 3, 2)),
+    (S(0, 3), S(0, 3), {"reduction": "sum"}),
 ]
+# Extremes, where squares overflow the half types and differences cancel.
+FAR: list[Any] = [(S(4, values=[1e4, -1e4, 100.0, 0.0], dtype="float64"), S(4, dtype="float64"), {"reduction": "none"})]
+WEIGHTED: list[Any] = [(S(3, 4), S(3, 4), {"reduction": r, "weight": S(3, 4, low=0.5, high=2.0)}) for r in REDUCTIONS]
 ERRORS: list[Any] = [
     ((S(3), S(3), {"reduction": "max"}), ValueError),
     ((S(3, dtype="int64"), S(3, dtype="int64")), RuntimeError),
@@ -62,9 +59,8 @@ def kl_div(x: Any, t: Any, reduction: str = "mean", log_target: bool = False) ->
 
 
 def poisson(
-    x: Any, t: Any, log_input: bool = True, full: bool = False, eps: float = 1e-8,
-    reduction: str = "mean",
-) -> Any:  # fmt: skip
+    x: Any, t: Any, log_input: bool = True, full: bool = False, eps: float = 1e-8, reduction: str = "mean"
+) -> Any:
     loss = np.exp(x) - t * x if log_input else x - t * np.log(x + eps)
     if full:
         safe = np.where(t > 1, t, 2)
@@ -73,9 +69,7 @@ def poisson(
     return reduce(loss, reduction)
 
 
-def gaussian(
-    x: Any, t: Any, var: Any, full: bool = False, eps: float = 1e-6, reduction: str = "mean"
-) -> Any:
+def gaussian(x: Any, t: Any, var: Any, full: bool = False, eps: float = 1e-6, reduction: str = "mean") -> Any:
     var = np.asarray(var)
     var = np.maximum(var[..., None] if var.shape == x.shape[:-1] and var.ndim else var, eps)
     loss = (np.log(var) + (x - t) ** 2 / var) / 2 + (math.log(2 * math.pi) / 2 if full else 0)
@@ -92,10 +86,12 @@ RATES: list[Any] = [
 ]
 VARIANCES: list[Any] = [
     *[(S(3, 4), S(3, 4), S(3, 4, **TWO), {"reduction": r}) for r in REDUCTIONS],
-    (S(3, 4), S(3, 4), S(3, **TWO), True), (S(3, 4), S(3, 4), S(3, 1, **TWO)),
-    (S(3, 4), S(3, 4), S(1, 4, **TWO)), (S(3, 4), S(3, 4), 0.5, {"full": True}),
+    (S(3, 4), S(3, 4), S(3, **TWO), True),
+    (S(3, 4), S(3, 4), S(3, 1, **TWO)),
+    (S(3, 4), S(3, 4), S(1, 4, **TWO)),
+    (S(3, 4), S(3, 4), 0.5, {"full": True}),
     (S(3, 4), S(4), S(3, 4, **TWO)),
-]  # fmt: skip
+]
 
 RECORDS = [
     op(F + "mse_loss", samples=PAIRS + FAR + WEIGHTED, reference=distance(np.square),

@@ -28,9 +28,15 @@ def ranking(a: Any, b: Any, t: Any, margin: float = 0, reduction: str = "mean") 
 
 
 def triplet(
-    a: Any, p_: Any, n_: Any, margin: float = 1.0, p: float = 2, eps: float = 1e-6,
-    swap: bool = False, reduction: str = "mean",
-) -> Any:  # fmt: skip
+    a: Any,
+    p_: Any,
+    n_: Any,
+    margin: float = 1.0,
+    p: float = 2,
+    eps: float = 1e-6,
+    swap: bool = False,
+    reduction: str = "mean",
+) -> Any:
     def far(x: Any, y: Any) -> Any:
         d = np.abs(x - y + eps)
         return d.max(-1) if np.isinf(p) else (d**p).sum(-1) ** (1 / p)
@@ -44,9 +50,7 @@ def cosine(a: Any, b: Any, t: Any, margin: float = 0, reduction: str = "mean") -
     return reduce(np.where(t == 1, 1 - cos, np.maximum(0, cos - margin)), reduction)
 
 
-def multi_margin(
-    x: Any, t: Any, p: int = 1, margin: float = 1.0, weight: Any = None, reduction: str = "mean"
-) -> Any:
+def multi_margin(x: Any, t: Any, p: int = 1, margin: float = 1.0, weight: Any = None, reduction: str = "mean") -> Any:
     rows, y = np.atleast_2d(x), np.atleast_1d(t)
     loss = np.zeros(len(rows))
     for n, row in enumerate(rows):
@@ -69,12 +73,14 @@ def multilabel_margin(x: Any, t: Any, reduction: str = "mean") -> Any:
 
 TRIPLETS: list[Any] = [
     *[(S(3, 4), S(3, 4), S(3, 4), {"reduction": r}) for r in REDUCTIONS],
-    (S(4), S(4), S(4), {"margin": 2.0}), (S(2, 3, 4), S(2, 3, 4), S(2, 3, 4), {"swap": True}),
-]  # fmt: skip
+    (S(4), S(4), S(4), {"margin": 2.0}),
+    (S(2, 3, 4), S(2, 3, 4), S(2, 3, 4), {"swap": True}),
+]
 TRIPLET_ERRORS: list[Any] = [
-    ((S(3, 4), S(3, 4), S(4)), RuntimeError), ((S(3), S(3), S(3), {"margin": 0.0}), ValueError),
+    ((S(3, 4), S(3, 4), S(4)), RuntimeError),
+    ((S(3), S(3), S(3), {"margin": 0.0}), ValueError),
     ((S(3), S(3), S(3), BAD), ValueError),
-]  # fmt: skip
+]
 ONE: dict[str, Any] = {"dtype": "int64", "low": 0, "high": 4}
 # Two distances of up to 8 are rounded to bfloat16, by 1/64 each, before they are subtracted.
 TWO_ROUNDED = {"bfloat16": (1.6e-2, 4e-2)}

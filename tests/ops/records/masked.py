@@ -40,22 +40,12 @@ def nonzero(x: Any, as_tuple: bool = False) -> Any:
 RECORDS = [
     op(
         "masked_select",
-        samples=[
-            (S(2, 3), MASK),
-            (S(2, 3), ROW),
-            (S(1, 3), MASK),
-            (S(), ROW),
-            (S(2, 3), NOTHING),
-            (S(0, 3), ROW),
-        ],
+        samples=[(S(2, 3), MASK), (S(2, 3), ROW), (S(1, 3), MASK), (S(), ROW), (S(2, 3), NOTHING), (S(0, 3), ROW)],
         reference=lambda x, mask: np.broadcast_to(x, s := np.broadcast_shapes(x.shape, mask.shape))[
             np.broadcast_to(mask, s)
         ],
         dtypes="bifc",
-        errors=[
-            ((S(2, 3), S(2, 3, dtype="uint8")), RuntimeError),
-            ((S(2, 3), S(2, dtype="bool")), RuntimeError),
-        ],
+        errors=[((S(2, 3), S(2, 3, dtype="uint8")), RuntimeError), ((S(2, 3), S(2, dtype="bool")), RuntimeError)],
     ),
     op(
         "masked_scatter",
@@ -77,25 +67,12 @@ RECORDS = [
     ),
     op(
         "nonzero",
-        samples=[
-            (HOLES,),
-            (HOLES, {"as_tuple": True}),
-            (S(),),
-            (S(values=0.0),),
-            (S(0, 2),),
-            (S(4),),
-        ],
+        samples=[(HOLES,), (HOLES, {"as_tuple": True}), (S(),), (S(values=0.0),), (S(0, 2),), (S(4),)],
         reference=nonzero,
         dtypes="bifc",
         grad=False,
     ),
-    op(
-        "argwhere",
-        samples=[(HOLES,), (S(),), (S(0, 2),)],
-        reference=nonzero,
-        dtypes="bifc",
-        grad=False,
-    ),
+    op("argwhere", samples=[(HOLES,), (S(),), (S(0, 2),)], reference=nonzero, dtypes="bifc", grad=False),
     op(
         "nn.functional.one_hot",
         samples=[

@@ -67,9 +67,8 @@ def activated_in_torch(*args: Any, use_gelu: bool = False, **factors: Any) -> An
 
 
 def scaled(
-    a: Any, b: Any, scale_a: Any, scale_b: Any, bias: Any = 0, out_dtype: Any = None,
-    use_fast_accum: bool = False,
-) -> Any:  # fmt: skip
+    a: Any, b: Any, scale_a: Any, scale_b: Any, bias: Any = 0, out_dtype: Any = None, use_fast_accum: bool = False
+) -> Any:
     return (a @ b) * (scale_a * scale_b) + bias
 
 
@@ -97,9 +96,7 @@ def distances(x: Any, y: Any, p: float = 2.0, compute_mode: str = "") -> Any:
 
 BYTES = (S(17, 32, dtype="float8_e4m3fn"), S(32, 16, dtype="float8_e4m3fn"))
 ONE = S(dtype="float32", low=0.5, high=1.5)
-ROW_SCALES = (
-    S(17, 1, dtype="float32", low=0.5, high=1.5), S(1, 16, dtype="float32", low=0.5, high=1.5),
-)  # fmt: skip
+ROW_SCALES = (S(17, 1, dtype="float32", low=0.5, high=1.5), S(1, 16, dtype="float32", low=0.5, high=1.5))
 WIDE = {"out_dtype": vt.float32}
 MISMATCH = [((S(2, 3), S(2, 3)), RuntimeError), ((S(2, 3), S(3, 2, dtype="int64")), RuntimeError)]
 
@@ -211,12 +208,7 @@ RECORDS = [
             ((S(4, dtype="int64"), S(2, 3), S(3, 4)), RuntimeError),
             ((S(4), S(3), S(3, 4)), RuntimeError),
             (
-                (
-                    S(4, dtype="int64"),
-                    S(2, 3, dtype="int64"),
-                    S(3, 4, dtype="int64"),
-                    {"use_gelu": True},
-                ),
+                (S(4, dtype="int64"), S(2, 3, dtype="int64"), S(3, 4, dtype="int64"), {"use_gelu": True}),
                 NotImplementedError,
             ),
         ],
@@ -298,10 +290,7 @@ RECORDS = [
         ],
         reference=added(lambda a, b: (a @ b).sum(0)),
         dtypes="fc",
-        errors=[
-            ((S(5, 2, 4), S(5, 2, 3), S(5, 3, 4)), RuntimeError),
-            ((S(1), S(5, 2, 3), S(5, 2, 4)), RuntimeError),
-        ],
+        errors=[((S(5, 2, 4), S(5, 2, 3), S(5, 3, 4)), RuntimeError), ((S(1), S(5, 2, 3), S(5, 2, 4)), RuntimeError)],
     ),
     op(
         "addr",
@@ -317,10 +306,7 @@ RECORDS = [
         errors=[
             ((S(2), S(2), S(3)), RuntimeError),
             ((S(2, 3), S(2, 1), S(3)), RuntimeError),
-            (
-                (S(3, dtype="int64"), S(2, dtype="int64"), S(3, dtype="int64"), {"alpha": 0.5}),
-                RuntimeError,
-            ),
+            ((S(3, dtype="int64"), S(2, dtype="int64"), S(3, dtype="int64"), {"alpha": 0.5}), RuntimeError),
         ],
     ),
     op(

@@ -18,9 +18,14 @@ PACKED, BIAS = S(12, 4), S(12)
 
 
 def call(
-    inputs: tuple[Any, ...], heads: int = 2, packed: Any = PACKED, bias: Any = BIAS,
-    extra: tuple[Any, ...] = (None, None), zero: bool = False, **options: Any,
-) -> tuple[Any, ...]:  # fmt: skip
+    inputs: tuple[Any, ...],
+    heads: int = 2,
+    packed: Any = PACKED,
+    bias: Any = BIAS,
+    extra: tuple[Any, ...] = (None, None),
+    zero: bool = False,
+    **options: Any,
+) -> tuple[Any, ...]:
     """The long argument list; dropout is 0."""
     return (*inputs, 4, heads, packed, bias, *extra, zero, 0.0, S(4, 4), S(4), options)
 
@@ -63,5 +68,5 @@ RECORDS = [
             (call(BATCH, attn_mask=S(3, 4)), RuntimeError),
             (call(BATCH, is_causal=True), RuntimeError),
         ],
-    ),
+    )
 ]

@@ -10,10 +10,7 @@ from tests.ops.catalog import S, op
 
 # Far from zero, constant, huge and tiny: where a one-pass variance loses its digits, as torch's
 # does in half types. NumPy is the only reference for these.
-HARD = S(
-    values=[[1e4, 1e4 + 8, 1e4 - 8, 1e4], [5.0] * 4, [6e4, -6e4, 0, 3e4], [1e-4, 0, -1e-4, 0]],
-    grad=False,
-)
+HARD = S(values=[[1e4, 1e4 + 8, 1e4 - 8, 1e4], [5.0] * 4, [6e4, -6e4, 0, 3e4], [1e-4, 0, -1e-4, 0]], grad=False)
 
 
 def layer_norm(x: Any, shape: Any, weight: Any = None, bias: Any = None, eps: float = 1e-5) -> Any:
@@ -28,9 +25,7 @@ def rms_norm(x: Any, shape: Any, weight: Any = None, eps: float = 1e-5) -> Any:
     return out * (1 if weight is None else weight)
 
 
-def local_response_norm(
-    x: Any, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0
-) -> Any:
+def local_response_norm(x: Any, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0) -> Any:
     out = np.empty(x.shape)
     for c in range(x.shape[1]):
         first = c - size // 2
@@ -72,7 +67,8 @@ RECORDS = [
     ),
     op(
         # No elements: a mean over nothing is NaN in NumPy, so torch is the reference.
-        "layer_norm", samples=[(S(2, 0), (0,)), (S(0, 0), (0,), None, None, 1e-5, True)],
+        "layer_norm",
+        samples=[(S(2, 0), (0,)), (S(0, 0), (0,), None, None, 1e-5, True)],
         grad=False,
     ),
     op(
@@ -84,14 +80,12 @@ RECORDS = [
             (S(0, 3), (3,), S(3), 1e-5),
         ],
         reference=rms_norm,
-        errors=[
-            *WRONG_SHAPES,
-            ((S(3), (2, 3)), ValueError),
-        ],
+        errors=[*WRONG_SHAPES, ((S(3), (2, 3)), ValueError)],
     ),
     op(
         # The default eps is that of the type that is computed in; complex squares are not sizes.
-        "rms_norm", samples=[(S(2, 4, low=-1e-3, high=1e-3), (4,)), (S(2, 3), (3,), S(3))],
+        "rms_norm",
+        samples=[(S(2, 4, low=-1e-3, high=1e-3), (4,)), (S(2, 3), (3,), S(3))],
         dtypes="fc",
         grad=False,
     ),
@@ -112,12 +106,8 @@ RECORDS = [
     ),
     op(
         "nn.functional.local_response_norm",
-        samples=[
-            (S(0, 3, 4), 2),
-            (S(2, 0, 3), 2),
-            (S(2, 4, 3, dtype="int64", low=-9, high=9), 3, 2.0, 0.5),
-        ],
+        samples=[(S(0, 3, 4), 2), (S(2, 0, 3), 2), (S(2, 4, 3, dtype="int64", low=-9, high=9), 3, 2.0, 0.5)],
         dtypes="i",  # integers give float32
         grad=False,
     ),
-]  # fmt: skip
+]

@@ -48,21 +48,13 @@ RECORDS = [
         samples=[(S(2, 2, 6, 4), 2), (S(1, 3, 6), 3), (S(2, 1, 1, 4, 2), 2)],
         reference=unshuffle,
         dtypes="bifc",
-        errors=[
-            ((S(2, 2, 5, 4), 2), RuntimeError),
-            ((S(2, 2, 6, 4), -1), RuntimeError),
-            ((S(4, 4), 2), RuntimeError),
-        ],
+        errors=[((S(2, 2, 5, 4), 2), RuntimeError), ((S(2, 2, 6, 4), -1), RuntimeError), ((S(4, 4), 2), RuntimeError)],
     ),
     op(
         "nn.functional.channel_shuffle",
         samples=[(S(2, 6, 3), 3), (S(2, 6, 2, 3), 2), (S(1, 4, 2, 1, 2), 4), (S(0, 4, 2), 2)],
         reference=channels,
         dtypes="bifc",
-        errors=[
-            ((S(2, 6, 3), 4), RuntimeError),
-            ((S(2, 6, 3), 0), RuntimeError),
-            ((S(2, 6), 2), RuntimeError),
-        ],
+        errors=[((S(2, 6, 3), 4), RuntimeError), ((S(2, 6, 3), 0), RuntimeError), ((S(2, 6), 2), RuntimeError)],
     ),
 ]

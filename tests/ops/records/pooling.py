@@ -28,9 +28,7 @@ def over_boxes(x: Any, boxes: list[list[list[int]]], pick: Callable[[Any, Any], 
     return np.stack(found, -1).reshape(shape) if found else np.zeros(shape)
 
 
-def boxes_of(
-    sizes: Any, kernel: Any, stride: Any, padding: Any, dilation: Any, ceil: bool
-) -> list[list[list[int]]]:
+def boxes_of(sizes: Any, kernel: Any, stride: Any, padding: Any, dilation: Any, ceil: bool) -> list[list[list[int]]]:
     """Elements of each window within the input, for each dimension."""
     n = len(sizes)
     kernel = each(kernel, n)
@@ -39,9 +37,7 @@ def boxes_of(
     for i, k, s, p, d in zip(sizes, kernel, stride, each(padding, n), each(dilation, n)):
         windows, start = [], -p
         # Whole windows, then with ceil one that hangs over, if it does not start behind the end.
-        while start + d * (k - 1) < i + p or (
-            ceil and start < i and start - s + d * (k - 1) < i + p - 1
-        ):
+        while start + d * (k - 1) < i + p or (ceil and start < i and start - s + d * (k - 1) < i + p - 1):
             windows.append([e for e in range(start, start + d * k, d) if 0 <= e < i])
             start += s
         found.append(windows)
@@ -61,9 +57,14 @@ def where_best(values: Any, positions: Any) -> Any:
 
 def max_pool(n: int) -> Any:
     def reference(
-        x: Any, kernel: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1,
-        ceil_mode: bool = False, return_indices: bool = False,
-    ) -> Any:  # fmt: skip
+        x: Any,
+        kernel: Any,
+        stride: Any = None,
+        padding: Any = 0,
+        dilation: Any = 1,
+        ceil_mode: bool = False,
+        return_indices: bool = False,
+    ) -> Any:
         boxes = boxes_of(x.shape[-n:], kernel, stride, padding, dilation, ceil_mode)
         values = over_boxes(x, boxes, best)
         return (values, over_boxes(x, boxes, where_best)) if return_indices else values
@@ -73,9 +74,14 @@ def max_pool(n: int) -> Any:
 
 def avg_pool(n: int) -> Any:
     def reference(
-        x: Any, kernel: Any, stride: Any = None, padding: Any = 0, ceil_mode: bool = False,
-        count_include_pad: bool = True, divisor_override: Any = None,
-    ) -> Any:  # fmt: skip
+        x: Any,
+        kernel: Any,
+        stride: Any = None,
+        padding: Any = 0,
+        ceil_mode: bool = False,
+        count_include_pad: bool = True,
+        divisor_override: Any = None,
+    ) -> Any:
         sizes, around = x.shape[-n:], each(padding, n)
         boxes = boxes_of(sizes, kernel, stride, padding, 1, ceil_mode)
         total = over_boxes(x, boxes, lambda v, _: v.sum(-1))
@@ -97,9 +103,7 @@ def avg_pool(n: int) -> Any:
 
 
 def lp_pool(n: int) -> Any:
-    def reference(
-        x: Any, p: float, kernel: Any, stride: Any = None, ceil_mode: bool = False
-    ) -> Any:
+    def reference(x: Any, p: float, kernel: Any, stride: Any = None, ceil_mode: bool = False) -> Any:
         boxes = boxes_of(x.shape[-n:], kernel, stride, 0, 1, ceil_mode)
         if p == INF:
             return over_boxes(np.abs(x), boxes, best)
@@ -114,20 +118,12 @@ def lp_pool(n: int) -> Any:
 
 def max_unpool(n: int) -> Any:
     def reference(
-        x: Any,
-        index: Any,
-        kernel: Any,
-        stride: Any = None,
-        padding: Any = 0,
-        output_size: Any = None,
+        x: Any, index: Any, kernel: Any, stride: Any = None, padding: Any = 0, output_size: Any = None
     ) -> Any:
         kernel = each(kernel, n)
         stride = kernel if stride is None else each(stride, n)
         size = output_size and output_size[-n:]
-        size = size or [
-            (i - 1) * s + k - 2 * p
-            for i, k, s, p in zip(x.shape[-n:], kernel, stride, each(padding, n))
-        ]
+        size = size or [(i - 1) * s + k - 2 * p for i, k, s, p in zip(x.shape[-n:], kernel, stride, each(padding, n))]
         lead = x.shape[:-n]
         out = np.zeros((*lead, math.prod(size)), x.dtype)
         for at in np.ndindex(*x.shape):
@@ -305,4 +301,4 @@ RECORDS = [
         reference=max_unpool(3),
         errors=[((S(1, 1, 1), S(values=[[[0]]], dtype="int64"), 2), RuntimeError)],
     ),
-]  # fmt: skip
+]

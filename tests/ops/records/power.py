@@ -14,12 +14,7 @@ def power(a, b):
 
 RECORDS = [
     op("sqrt", samples=POSITIVE, reference=np.sqrt, dtypes="ifc"),
-    op(
-        "rsqrt",
-        samples=[(S(3, 4, low=1, high=4),)],
-        reference=lambda x: 1 / np.sqrt(x),
-        dtypes="ifc",
-    ),
+    op("rsqrt", samples=[(S(3, 4, low=1, high=4),)], reference=lambda x: 1 / np.sqrt(x), dtypes="ifc"),
     op("reciprocal", samples=[(S(3, 4, low=1, high=4),)], reference=lambda x: 1 / x, dtypes="ifc"),
     op("square", samples=[(S(3, 4),), (S(),)], reference=np.square, dtypes="ifc"),
     op(

@@ -24,12 +24,7 @@ SIZES: list[Any] = [
     (2, {"dtype": vt.complex64}),
     ({"size": (2, 3)},),
 ]
-LIKE: list[Any] = [
-    (S(2, 3),),
-    (S(),),
-    (S(0, 2),),
-    (S(2, dtype="int64"), {"dtype": vt.float32}),
-]
+LIKE: list[Any] = [(S(2, 3),), (S(),), (S(0, 2),), (S(2, dtype="int64"), {"dtype": vt.float32})]
 WRONG_SIZE: list[Any] = [
     ((), TypeError),
     ((-1,), RuntimeError),
@@ -105,13 +100,7 @@ RECORDS = [
     ),
     drawn(
         "multinomial",
-        [
-            (S(3), 2),
-            (S(2, 3), 3),
-            (S(3), 7, True),
-            (S(2, 3), 7, {"replacement": True}),
-            (S(0, 3), 1),
-        ],
+        [(S(3), 2), (S(2, 3), 3), (S(3), 7, True), (S(2, 3), 7, {"replacement": True}), (S(0, 3), 1)],
         domain=(0.1, 2.0),
         errors=[
             ((S(3), 4), RuntimeError),
@@ -160,10 +149,7 @@ RECORDS = [
         "binomial",
         [(S(2, 3, high=9), S(2, 3)), (S(2, 1, high=9), S(3)), (S(2, high=9), S())],
         domain=(0.0, 1.0),
-        errors=[
-            ((S(2), S(2, dtype="float32")), RuntimeError),
-            ((S(2, dtype="int64"), S(2)), ValueError),
-        ],
+        errors=[((S(2), S(2, dtype="float32")), RuntimeError), ((S(2, dtype="int64"), S(2)), ValueError)],
     ),
     drawn(
         "Tensor.uniform_",
@@ -200,11 +186,7 @@ RECORDS = [
         "Tensor.geometric_",
         [(S(2, 3), 0.5), (S(), 0.1), (S(0), 0.5)],
         dtypes="fi",
-        errors=[
-            ((S(2), 1.0), RuntimeError),
-            ((S(2),), TypeError),
-            ((S(2, dtype="bool"), 0.5), NotImplementedError),
-        ],
+        errors=[((S(2), 1.0), RuntimeError), ((S(2),), TypeError), ((S(2, dtype="bool"), 0.5), NotImplementedError)],
     ),
     drawn(
         "Tensor.bernoulli_",

@@ -24,22 +24,29 @@ def logspace(start: Any, end: Any, steps: int, base: float = 10.0, **_: Any) -> 
 RECORDS = [
     op(
         "arange",
-        samples=[(5,), (2.5,), (1, 6, 2), (5, 0, -2), (0, 1, 0.25), (0,),
-                 (1, 4, {"dtype": vt.float16})],
+        samples=[(5,), (2.5,), (1, 6, 2), (5, 0, -2), (0, 1, 0.25), (0,), (1, 4, {"dtype": vt.float16})],
         reference=lambda *bounds, **_: np.arange(*bounds),
         grad=False,
-        errors=[((1, 5, 0), RuntimeError), ((5, 1), RuntimeError), ((float("inf"),), RuntimeError),
-                (("a",), TypeError), ((), TypeError)],
+        errors=[
+            ((1, 5, 0), RuntimeError),
+            ((5, 1), RuntimeError),
+            ((float("inf"),), RuntimeError),
+            (("a",), TypeError),
+            ((), TypeError),
+        ],
     ),
     op(
         "linspace",
-        samples=[(0, 1, 5), (-3, 10, 7), (2, 2, 1), (0, 1, 0), (0, 1, 3, {"dtype": vt.float64}),
-                 (S(values=1.0), 4, 4)],
+        samples=[(0, 1, 5), (-3, 10, 7), (2, 2, 1), (0, 1, 0), (0, 1, 3, {"dtype": vt.float64}), (S(values=1.0), 4, 4)],
         reference=lambda start, end, steps, **_: np.linspace(start, end, steps),
         dtypes="f",
         grad=False,
-        errors=[((0, 1, -1), RuntimeError), ((0, 1, 2.0), TypeError), ((S(2), 1, 3), RuntimeError),
-                ((0, 1, 2, {"dtype": vt.bool}), NotImplementedError)],
+        errors=[
+            ((0, 1, -1), RuntimeError),
+            ((0, 1, 2.0), TypeError),
+            ((S(2), 1, 3), RuntimeError),
+            ((0, 1, 2, {"dtype": vt.bool}), NotImplementedError),
+        ],
         # The result has the default dtype whatever the ends have.
         tol={"float64": (1e-6, 1e-6)},
     ),
@@ -68,14 +75,14 @@ RECORDS = [
     ),
     op(
         "meshgrid",
-        samples=[(S(2), S(3), {"indexing": "ij"}), (S(2), S(3), S(), {"indexing": "xy"}),
-                 ([S(3)], {"indexing": "ij"})],
-        reference=lambda *x, indexing: np.meshgrid(
-            *(x[0] if isinstance(x[0], list) else x), indexing=indexing
-        ),
+        samples=[(S(2), S(3), {"indexing": "ij"}), (S(2), S(3), S(), {"indexing": "xy"}), ([S(3)], {"indexing": "ij"})],
+        reference=lambda *x, indexing: np.meshgrid(*(x[0] if isinstance(x[0], list) else x), indexing=indexing),
         dtypes="bifc",
-        errors=[((S(2, 2),), RuntimeError), ((S(2), {"indexing": "ji"}), RuntimeError),
-                ((S(2), S(2, dtype="int64")), RuntimeError)],
+        errors=[
+            ((S(2, 2),), RuntimeError),
+            ((S(2), {"indexing": "ji"}), RuntimeError),
+            ((S(2), S(2, dtype="int64")), RuntimeError),
+        ],
     ),
     op(
         "cartesian_prod",
@@ -99,4 +106,4 @@ RECORDS = [
         errors=[((S(2, 2),), RuntimeError), ((S(2), -1), RuntimeError)],
         torch=False,  # torch's own backward fails; its values are compared in test_spelling
     ),
-]  # fmt: skip
+]

@@ -50,13 +50,9 @@ RECORDS = [
     op(
         "sum",
         samples=[*DIMS, (S(3, 4, dtype="int32"), {"dtype": vt.float64}), (S(3, 4), ())],
-        reference=lambda x, dim=None, keepdim=False, dtype=None: over(np.sum)(
-            x, None if dim == () else dim, keepdim
-        ),
+        reference=lambda x, dim=None, keepdim=False, dtype=None: over(np.sum)(x, None if dim == () else dim, keepdim),
         dtypes="bifc",
-        errors=[
-            ((S(3), 5), IndexError), ((S(3, 3), (0, 0)), RuntimeError), ((S(3), 0.5), TypeError),
-        ],
+        errors=[((S(3), 5), IndexError), ((S(3, 3), (0, 0)), RuntimeError), ((S(3), 0.5), TypeError)],
     ),
     op(
         "nansum",
@@ -70,9 +66,7 @@ RECORDS = [
         samples=[*DIMS[:7], (S(3, 4, dtype="int64"), {"dtype": vt.float64})],
         reference=lambda x, dim=None, keepdim=False, dtype=None: over(np.mean)(x, dim, keepdim),
         dtypes="fc",
-        errors=[
-            ((S(3, dtype="int64"),), RuntimeError), ((S(3), {"dtype": vt.int32}), RuntimeError),
-        ],
+        errors=[((S(3, dtype="int64"),), RuntimeError), ((S(3), {"dtype": vt.int32}), RuntimeError)],
     ),
     op(
         "nanmean",
@@ -84,7 +78,13 @@ RECORDS = [
     op(
         "prod",
         samples=[
-            (S(2, 3),), (S(2, 3), 1), (S(2, 3), -2, True), (S(),), (S(), 0), (S(0, 3), 0), (S(0),),
+            (S(2, 3),),
+            (S(2, 3), 1),
+            (S(2, 3), -2, True),
+            (S(),),
+            (S(), 0),
+            (S(0, 3), 0),
+            (S(0),),
             (S(values=[[0.0, 2.0, 3.0], [0.0, 0.0, 5.0]]), 1),
             (S(values=[2.0, 0.0, 3.0]),),
         ],
@@ -95,7 +95,11 @@ RECORDS = [
     op(
         "logsumexp",
         samples=[
-            (S(3, 4), 1), (S(3, 4), -2, True), (S(2, 3, 4), (0, 2)), (S(), 0), (S(0, 3), 0),
+            (S(3, 4), 1),
+            (S(3, 4), -2, True),
+            (S(2, 3, 4), (0, 2)),
+            (S(), 0),
+            (S(0, 3), 0),
             (S(values=[[-np.inf, -np.inf], [-np.inf, 1.0]], dtype="float64", grad=False), 1),
         ],
         reference=logsumexp,
@@ -132,4 +136,4 @@ RECORDS = [
         dtypes="ifc",
         errors=[((S(3, 4), 2, 4), RuntimeError), ((S(3), 1, 3), RuntimeError)],
     ),
-]  # fmt: skip
+]

@@ -24,12 +24,10 @@ COUNTS = S(3, dtype="int64", values=[2, 0, 1])
 RECORDS = [
     op(
         "Tensor.expand",
-        samples=[(S(3, 1), 3, 4), (S(3, 1), (2, -1, 4)), (S(), 2, 2), (S(2, 3), 1, 2, 3),
-                 (S(1), 0)],
+        samples=[(S(3, 1), 3, 4), (S(3, 1), (2, -1, 4)), (S(), 2, 2), (S(2, 3), 1, 2, 3), (S(1), 0)],
         reference=expand,
         dtypes="bifc",
-        errors=[((S(2), 3), RuntimeError), ((S(2, 3), 3), RuntimeError),
-                ((S(2), -1, 2), RuntimeError)],
+        errors=[((S(2), 3), RuntimeError), ((S(2, 3), 3), RuntimeError), ((S(2), -1, 2), RuntimeError)],
     ),
     op(
         "Tensor.expand_as",
@@ -74,9 +72,14 @@ RECORDS = [
     ),
     op(
         "repeat_interleave",
-        samples=[(S(2, 3), 2), (S(2, 3), 2, 1), (S(2, 3), COUNTS, 1), (S(3), COUNTS),
-                 (S(2, 3), 0, 0),
-                 (S(2, 3), COUNTS, 1, {"output_size": 3})],
+        samples=[
+            (S(2, 3), 2),
+            (S(2, 3), 2, 1),
+            (S(2, 3), COUNTS, 1),
+            (S(3), COUNTS),
+            (S(2, 3), 0, 0),
+            (S(2, 3), COUNTS, 1, {"output_size": 3}),
+        ],
         reference=repeat_interleave,
         dtypes="bifc",
         errors=[
@@ -86,22 +89,7 @@ RECORDS = [
             ((S(2, 3), COUNTS, 1, {"output_size": 4}), RuntimeError),
         ],
     ),
-    op(
-        "atleast_1d",
-        samples=[(S(),), (S(2, 3), S()), (S(0),)],
-        reference=np.atleast_1d,
-        dtypes="bifc",
-    ),
-    op(
-        "atleast_2d",
-        samples=[(S(),), (S(3), S(2, 3)), (S(0),)],
-        reference=np.atleast_2d,
-        dtypes="bifc",
-    ),
-    op(
-        "atleast_3d",
-        samples=[(S(),), (S(3), S(2, 3), S(2, 3, 4))],
-        reference=np.atleast_3d,
-        dtypes="bifc",
-    ),
-]  # fmt: skip
+    op("atleast_1d", samples=[(S(),), (S(2, 3), S()), (S(0),)], reference=np.atleast_1d, dtypes="bifc"),
+    op("atleast_2d", samples=[(S(),), (S(3), S(2, 3)), (S(0),)], reference=np.atleast_2d, dtypes="bifc"),
+    op("atleast_3d", samples=[(S(),), (S(3), S(2, 3), S(2, 3, 4))], reference=np.atleast_3d, dtypes="bifc"),
+]

@@ -48,5 +48,5 @@ RECORDS = [
             ((S(3, 4, dtype="int64"), S(3, 2), S(3, 2)), NotImplementedError),
             ((S(3, 4), S(3, 2, dtype="int64"), S(3, 2)), RuntimeError),
         ],
-    ),
+    )
 ]

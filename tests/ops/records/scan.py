@@ -60,12 +60,13 @@ def cumulative_trapezoid(y: Any, x: Any = None, dx: float = 1.0, dim: int = -1) 
 
 
 AREAS: list[Any] = [
-    (S(3, 4),), (S(3, 4), {"dx": 0.5}), (S(3, 4), {"dim": 0}), (S(3, 4), S(4)),
+    (S(3, 4),),
+    (S(3, 4), {"dx": 0.5}),
+    (S(3, 4), {"dim": 0}),
+    (S(3, 4), S(4)),
     (S(3, 4), S(3), {"dim": 0}),
-]  # fmt: skip
-AREA_ERRORS = [
-    ((S(3, dtype="bool"),), RuntimeError), ((S(),), IndexError), ((S(2, 3), S(2)), RuntimeError),
-]  # fmt: skip
+]
+AREA_ERRORS = [((S(3, dtype="bool"),), RuntimeError), ((S(),), IndexError), ((S(2, 3), S(2)), RuntimeError)]
 
 RECORDS = [
     op(
@@ -77,27 +78,13 @@ RECORDS = [
     ),
     op(
         "cumprod",
-        samples=[
-            *ALONG, (S(values=[[2.0, 0.0, 3.0, 4.0], [0.0, 0.0, 3.0, 5.0]]), 1),
-        ],
+        samples=[*ALONG, (S(values=[[2.0, 0.0, 3.0, 4.0], [0.0, 0.0, 3.0, 5.0]]), 1)],
         reference=running(np.cumprod),
         dtypes="bifc",
         errors=ERRORS,
     ),
-    op(
-        "cummax",
-        samples=[*ALONG, (HIGHS, 0)],
-        reference=extremes(lambda a, b: a >= b),
-        dtypes="bif",
-        errors=ERRORS,
-    ),
-    op(
-        "cummin",
-        samples=[*ALONG, (LOWS, 0)],
-        reference=extremes(lambda a, b: a <= b),
-        dtypes="bif",
-        errors=ERRORS,
-    ),
+    op("cummax", samples=[*ALONG, (HIGHS, 0)], reference=extremes(lambda a, b: a >= b), dtypes="bif", errors=ERRORS),
+    op("cummin", samples=[*ALONG, (LOWS, 0)], reference=extremes(lambda a, b: a <= b), dtypes="bif", errors=ERRORS),
     op(
         "logcumsumexp",
         samples=[*ALONG, (S(values=[[-np.inf, -np.inf, 1.0]], grad=False), 1)],
@@ -108,21 +95,20 @@ RECORDS = [
     op(
         "diff",
         samples=[
-            (S(5),), (S(5, dtype="int64"),), (S(3, 4), 2), (S(3, 4), 1, 0), (S(3), 5), (S(3), 0),
-            (S(3, 4), 1, -1, S(3, 1), S(3, 2)), (S(3, 4), {"append": S(3, 2)}), (S(0),),
+            (S(5),),
+            (S(5, dtype="int64"),),
+            (S(3, 4), 2),
+            (S(3, 4), 1, 0),
+            (S(3), 5),
+            (S(3), 0),
+            (S(3, 4), 1, -1, S(3, 1), S(3, 2)),
+            (S(3, 4), {"append": S(3, 2)}),
+            (S(0),),
         ],
         reference=lambda x, *a, **k: x[:0] if x.ndim == 1 and a == (5,) else diff(x, *a, **k),
         dtypes="fc",
-        errors=[
-            ((S(),), RuntimeError), ((S(3), -1), RuntimeError), ((S(3), 1, -1, S()), RuntimeError),
-        ],
+        errors=[((S(),), RuntimeError), ((S(3), -1), RuntimeError), ((S(3), 1, -1, S()), RuntimeError)],
     ),
     op("trapezoid", AREAS, reference=trapezoid, dtypes="fc", errors=AREA_ERRORS),
-    op(
-        "cumulative_trapezoid",
-        [*AREAS[:4]],
-        reference=cumulative_trapezoid,
-        dtypes="fc",
-        errors=AREA_ERRORS,
-    ),
-]  # fmt: skip
+    op("cumulative_trapezoid", [*AREAS[:4]], reference=cumulative_trapezoid, dtypes="fc", errors=AREA_ERRORS),
+]

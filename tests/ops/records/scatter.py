@@ -34,16 +34,12 @@ def walk(step: Callable[[Any, Any], Any]) -> Callable[..., Any]:
     return lift(reference)
 
 
-def scatter(
-    x: Any, dim: int, index: Any, src: Any = None, value: Any = None, reduce: Any = None
-) -> Any:
+def scatter(x: Any, dim: int, index: Any, src: Any = None, value: Any = None, reduce: Any = None) -> Any:
     steps = {None: lambda a, b: b, "add": lambda a, b: a + b, "multiply": lambda a, b: a * b}
     return walk(steps[reduce])(x, dim, index, src if value is None else value)
 
 
-def scatter_reduce(
-    x: Any, dim: int, index: Any, src: Any, how: str, include_self: bool = True
-) -> Any:
+def scatter_reduce(x: Any, dim: int, index: Any, src: Any, how: str, include_self: bool = True) -> Any:
     out = x.copy()
     groups: dict[Any, list[Any]] = {}
     for at in np.ndindex(*index.shape):

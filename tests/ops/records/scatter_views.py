@@ -15,9 +15,7 @@ def select_scatter(x: Any, src: Any, dim: int, index: int) -> Any:
     return out
 
 
-def slice_scatter(
-    x: Any, src: Any, dim: int = 0, start: Any = None, end: Any = None, step: int = 1
-) -> Any:
+def slice_scatter(x: Any, src: Any, dim: int = 0, start: Any = None, end: Any = None, step: int = 1) -> Any:
     out = x.copy()
     np.moveaxis(out, dim, 0)[start:end:step] = np.moveaxis(src, dim, 0)
     return out

@@ -16,12 +16,7 @@ EDGES = S(4, dtype="float64", values=[-1.0, 0.0, 0.5, 2.0])
 
 
 def searchsorted(
-    seq: Any,
-    x: Any,
-    out_int32: bool = False,
-    right: bool = False,
-    side: Any = None,
-    sorter: Any = None,
+    seq: Any, x: Any, out_int32: bool = False, right: bool = False, side: Any = None, sorter: Any = None
 ) -> Any:
     if sorter is not None:
         seq = np.take_along_axis(seq, sorter, -1)
@@ -30,9 +25,7 @@ def searchsorted(
 
 
 def bincount(x: Any, weights: Any = None, minlength: int = 0) -> Any:
-    out = np.zeros(
-        max(minlength, int(x.max(initial=-1)) + 1), np.int64 if weights is None else float
-    )
+    out = np.zeros(max(minlength, int(x.max(initial=-1)) + 1), np.int64 if weights is None else float)
     for i, n in enumerate(x):
         out[n] += 1 if weights is None else weights[i]
     return out
@@ -46,16 +39,12 @@ def histc(x: Any, bins: int = 100, min: float = 0, max: float = 0) -> Any:
     return np.histogram(x, bins, (min, max))[0].astype(float)
 
 
-def histogram(
-    x: Any, bins: Any, range: Any = None, weight: Any = None, density: bool = False
-) -> Any:
+def histogram(x: Any, bins: Any, range: Any = None, weight: Any = None, density: bool = False) -> Any:
     weight = None if weight is None else weight.reshape(-1)
     return np.histogram(x.reshape(-1), bins, range, weights=weight, density=density)
 
 
-def histogramdd(
-    x: Any, bins: Any, range: Any = None, weight: Any = None, density: bool = False
-) -> Any:
+def histogramdd(x: Any, bins: Any, range: Any = None, weight: Any = None, density: bool = False) -> Any:
     pairs = None if range is None else np.reshape(range, (-1, 2))
     hist, edges = np.histogramdd(x, bins, pairs, weights=weight, density=density)
     return [hist, *edges]
@@ -73,11 +62,7 @@ RECORDS = [
             (LINE, S(low=0, high=3), {"out_int32": True}),
             (S(0), S(2)),
             (LINE, S(0, 2)),
-            (
-                S(3, values=[5.0, 1.0, 3.0]),
-                WANTED,
-                {"sorter": S(3, dtype="int64", values=[1, 2, 0])},
-            ),
+            (S(3, values=[5.0, 1.0, 3.0]), WANTED, {"sorter": S(3, dtype="int64", values=[1, 2, 0])}),
         ],
         reference=searchsorted,
         dtypes="if",
@@ -96,12 +81,7 @@ RECORDS = [
     ),
     op(
         "bucketize",
-        samples=[
-            (WANTED, LINE),
-            (WANTED, LINE, {"right": True}),
-            (S(), LINE),
-            (2.0, LINE, {"out_int32": True}),
-        ],
+        samples=[(WANTED, LINE), (WANTED, LINE, {"right": True}), (S(), LINE), (2.0, LINE, {"out_int32": True})],
         reference=lambda x, bounds, **options: searchsorted(bounds, x, **options),
         dtypes="if",
         grad=False,
@@ -131,13 +111,7 @@ RECORDS = [
     ),
     op(
         "histc",
-        samples=[
-            (S(20), 5, -2, 2),
-            (S(20), 4),
-            (S(20), {"bins": 3, "min": -1, "max": 1}),
-            (S(1), 3),
-            (S(4, 5), 6),
-        ],
+        samples=[(S(20), 5, -2, 2), (S(20), 4), (S(20), {"bins": 3, "min": -1, "max": 1}), (S(1), 3), (S(4, 5), 6)],
         reference=histc,
         dtypes="f",
         grad=False,

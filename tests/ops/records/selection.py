@@ -39,12 +39,7 @@ RECORDS = [
     ),
     op(
         "masked_fill",
-        samples=[
-            (S(3, 4), C, 2.0),
-            (S(3, 4), S(4, dtype="bool"), S()),
-            (S(3, 1), C, -1),
-            (S(), S(dtype="bool"), 1),
-        ],
+        samples=[(S(3, 4), C, 2.0), (S(3, 4), S(4, dtype="bool"), S()), (S(3, 1), C, -1), (S(), S(dtype="bool"), 1)],
         reference=lambda x, m, v: np.where(m, v, x).astype(x.dtype),
         dtypes="fc",
         errors=[

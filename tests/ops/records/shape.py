@@ -26,8 +26,7 @@ def flatten(x: Any, start_dim: int = 0, end_dim: int = -1) -> Any:
 RECORDS = [
     op(
         "Tensor.view",
-        samples=[(S(2, 6), 3, 4), (S(2, 6), (-1, 2)), (S(2, 6), (12,)), (S(), (1, 1)),
-                 (S(0, 3), 3, 0)],
+        samples=[(S(2, 6), 3, 4), (S(2, 6), (-1, 2)), (S(2, 6), (12,)), (S(), (1, 1)), (S(0, 3), 3, 0)],
         reference=lambda x, *shape: x.reshape(*shape),
         dtypes="bifc",
         layouts=False,  # whether a view exists is what the layout decides; see test_views
@@ -81,11 +80,7 @@ RECORDS = [
         samples=[(S(2, 3, 4), (2, 0, 1)), (S(2, 3), (-1, 0)), (S(), ())],
         reference=np.transpose,
         dtypes="bifc",
-        errors=[
-            ((S(2, 3), (0,)), RuntimeError),
-            ((S(2, 3), (0, 0)), RuntimeError),
-            ((S(2, 3), (0, 2)), IndexError),
-        ],
+        errors=[((S(2, 3), (0,)), RuntimeError), ((S(2, 3), (0, 0)), RuntimeError), ((S(2, 3), (0, 2)), IndexError)],
     ),
     op(
         "movedim",
@@ -100,8 +95,7 @@ RECORDS = [
     ),
     op(
         "squeeze",
-        samples=[(S(1, 3, 1),), (S(1, 3, 1), 0), (S(1, 3, 1), 1), (S(1, 3, 1), (0, -1)), (S(), 0),
-                 (S(2, 3),)],
+        samples=[(S(1, 3, 1),), (S(1, 3, 1), 0), (S(1, 3, 1), 1), (S(1, 3, 1), (0, -1)), (S(), 0), (S(2, 3),)],
         reference=squeeze,
         dtypes="bifc",
         errors=[((S(1, 3), 2), IndexError), ((S(1, 3), (0, 0)), RuntimeError)],
@@ -123,18 +117,11 @@ RECORDS = [
     op(
         "unflatten",
         samples=[(S(6, 2), 0, (2, 3)), (S(2, 6), -1, (3, -1)), (S(4), 0, (4, 1, 1))],
-        reference=lambda x, dim, sizes: x.reshape(
-            (*x.shape[: dim % x.ndim], *sizes, *x.shape[dim % x.ndim + 1 :])
-        ),
+        reference=lambda x, dim, sizes: x.reshape((*x.shape[: dim % x.ndim], *sizes, *x.shape[dim % x.ndim + 1 :])),
         dtypes="bifc",
         errors=[((S(6), 0, (4, 2)), RuntimeError), ((S(6), 0, ()), RuntimeError)],
     ),
-    op(
-        "ravel",
-        samples=[(S(2, 3),), (S(),), (S(0, 2),)],
-        reference=np.ravel,
-        dtypes="bifc",
-    ),
+    op("ravel", samples=[(S(2, 3),), (S(),), (S(0, 2),)], reference=np.ravel, dtypes="bifc"),
     op(
         "adjoint",
         samples=[(S(2, 3),), (S(2, 3, 4),), (S(),)],
@@ -142,4 +129,4 @@ RECORDS = [
         dtypes="bifc",
         errors=[((S(3),), RuntimeError)],
     ),
-]  # fmt: skip
+]

@@ -12,13 +12,14 @@ import votive as vt
 from tests.ops.catalog import op
 
 W = "signal.windows."
-LENGTHS: list[Any] = [
-    (n, {"sym": sym, "dtype": vt.float64}) for n in (0, 1, 2, 5, 8) for sym in (True, False)
-]
+LENGTHS: list[Any] = [(n, {"sym": sym, "dtype": vt.float64}) for n in (0, 1, 2, 5, 8) for sym in (True, False)]
 ERRORS: list[Any] = [
-    ((-1,), ValueError), ((4.0,), TypeError), ((4, {"dtype": vt.float16}), ValueError),
-    ((4, {"dtype": vt.int64}), ValueError), ((4, {"layout": "sparse_coo"}), ValueError),
-]  # fmt: skip
+    ((-1,), ValueError),
+    ((4.0,), TypeError),
+    ((4, {"dtype": vt.float16}), ValueError),
+    ((4, {"dtype": vt.int64}), ValueError),
+    ((4, {"layout": "sparse_coo"}), ValueError),
+]
 
 
 def each(point: Callable[..., float], one: bool = True) -> Callable[..., Any]:
@@ -64,9 +65,8 @@ def fixed(*a: float) -> Callable[..., Any]:
 
 def record(name: str, reference: Any, more: Any = (), errors: Any = ()) -> Any:
     return op(
-        W + name, samples=[*LENGTHS, *more], reference=reference, dtypes="i", grad=False,
-        errors=[*ERRORS, *errors],
-    )  # fmt: skip
+        W + name, samples=[*LENGTHS, *more], reference=reference, dtypes="i", grad=False, errors=[*ERRORS, *errors]
+    )
 
 
 def with_option(**options: Any) -> list[Any]:
@@ -79,26 +79,23 @@ RECORDS = [
     record("hamming", fixed(0.54, 0.46)),
     record("hann", fixed(0.5, 0.5)),
     record("nuttall", fixed(0.3635819, 0.4891775, 0.1365995, 0.0106411)),
+    record("cosine", each(lambda k, n, M, sym: math.sin(math.pi * (k + 0.5) / (M + (not sym and M > 1))), False)),
     record(
-        "cosine",
-        each(lambda k, n, M, sym: math.sin(math.pi * (k + 0.5) / (M + (not sym and M > 1))), False),
-    ),
-    record(
-        "exponential", each(exponential, False), [*with_option(tau=2.5),
-        (5, {"center": 1, "sym": False})],
+        "exponential",
+        each(exponential, False),
+        [*with_option(tau=2.5), (5, {"center": 1, "sym": False})],
         [((4, {"tau": 0.0}), ValueError), ((4, {"center": 1.0}), ValueError)],
     ),
+    record("gaussian", each(gaussian, False), with_option(std=0.7), [((4, {"std": -1.0}), ValueError)]),
     record(
-        "gaussian",
-        each(gaussian, False),
-        with_option(std=0.7), [((4, {"std": -1.0}), ValueError)],
+        "kaiser", each(kaiser), [*with_option(beta=0.0), *with_option(beta=5.0)], [((4, {"beta": -1.0}), ValueError)]
     ),
-    record("kaiser", each(kaiser), [*with_option(beta=0.0), *with_option(beta=5.0)],
-           [((4, {"beta": -1.0}), ValueError)]),
     op(
         W + "general_cosine",
         samples=[(n, {"a": a}) for n in (0, 1, 5) for a in ((1.0,), (0.2, 0.3, 0.5))],
-        reference=each(cosines), dtypes="i", grad=False,
+        reference=each(cosines),
+        dtypes="i",
+        grad=False,
         errors=[((5, {"a": ()}), ValueError), ((5, {"a": 0.5}), TypeError)],
     ),
     record(
@@ -106,4 +103,4 @@ RECORDS = [
         each(lambda *given, alpha=0.54: cosines(*given, a=(alpha, 1 - alpha))),
         with_option(alpha=0.3),
     ),
-]  # fmt: skip
+]

@@ -11,13 +11,22 @@ from tests.ops.catalog import S, op
 
 F = "nn.functional."
 SAMPLES: list[Any] = [
-    (S(3, 4), 0), (S(3, 4), -1), (S(2, 3, 4), 1), (S(), 0), (S(), -1), (S(0, 3), 0), (S(0, 3), 1),
-    (S(3, 4), 1, {"dtype": vt.float64}), (S(3, 4, dtype="int64"), 1, {"dtype": vt.float64}),
-]  # fmt: skip
+    (S(3, 4), 0),
+    (S(3, 4), -1),
+    (S(2, 3, 4), 1),
+    (S(), 0),
+    (S(), -1),
+    (S(0, 3), 0),
+    (S(0, 3), 1),
+    (S(3, 4), 1, {"dtype": vt.float64}),
+    (S(3, 4, dtype="int64"), 1, {"dtype": vt.float64}),
+]
 ERRORS: list[Any] = [
-    ((S(3, 4), 2), IndexError), ((S(3, 4), -3), IndexError), ((S(3), 0.5), TypeError),
+    ((S(3, 4), 2), IndexError),
+    ((S(3, 4), -3), IndexError),
+    ((S(3), 0.5), TypeError),
     ((S(3, dtype="int64"), 0), RuntimeError),
-]  # fmt: skip
+]
 
 
 def softmax(x: Any, dim: int, dtype: Any = None) -> Any:
@@ -43,6 +52,5 @@ RECORDS = [
     op(F + "softmax", samples=SAMPLES, reference=softmax, errors=ERRORS),
     op(F + "log_softmax", samples=SAMPLES, reference=log_softmax, errors=ERRORS),
     op(F + "softmin", samples=SAMPLES, reference=softmin, errors=ERRORS),
-    op(F + "gumbel_softmax", samples=[(S(3, 4),), (S(3, 4), 0.5, True), (S(2, 3), {"dim": 0})],
-       random=True),
-]  # fmt: skip
+    op(F + "gumbel_softmax", samples=[(S(3, 4),), (S(3, 4), 0.5, True), (S(2, 3), {"dim": 0})], random=True),
+]

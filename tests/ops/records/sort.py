@@ -49,20 +49,14 @@ def kthvalue(x: Any, k: int, dim: int = -1, keepdim: bool = False) -> Any:
 
 
 def unique(
-    x: Any,
-    sorted: bool = True,
-    return_inverse: bool = False,
-    return_counts: bool = False,
-    dim: Any = None,
+    x: Any, sorted: bool = True, return_inverse: bool = False, return_counts: bool = False, dim: Any = None
 ) -> Any:
     found = np.unique(x, return_inverse=True, return_counts=True, axis=dim)
     inverse = found[1].reshape(x.shape if dim is None else (-1,))
     return [found[0], *[inverse] * return_inverse, *[found[2]] * return_counts]
 
 
-def unique_consecutive(
-    x: Any, return_inverse: bool = False, return_counts: bool = False, dim: Any = None
-) -> Any:
+def unique_consecutive(x: Any, return_inverse: bool = False, return_counts: bool = False, dim: Any = None) -> Any:
     rows = list(x.reshape(-1)) if dim is None else list(np.moveaxis(x, dim, 0))
     kept: list[Any] = []
     which: list[int] = []
@@ -103,12 +97,7 @@ RECORDS = [
         grad=False,
         errors=[((S(3), 1), IndexError)],
     ),
-    op(
-        "msort",
-        samples=[(S(4, 3),), (GAPS,), (S(),)],
-        reference=lambda x: sort(x, 0)[0],
-        dtypes="bif",
-    ),
+    op("msort", samples=[(S(4, 3),), (GAPS,), (S(),)], reference=lambda x: sort(x, 0)[0], dtypes="bif"),
     op(
         "topk",
         samples=[

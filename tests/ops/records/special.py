@@ -17,10 +17,7 @@ REAL: list[Any] = [((S(3, dtype="complex128"),), NotImplementedError)]
 # Whole orders: neither torch nor votive differentiates by the order. torch's gradient would take
 # lgamma of an integer tensor in float32, so its twin gets them as floats.
 ORDER: dict[str, Any] = {"dtype": "int64", "low": 1, "high": 5}
-PAIR: list[Any] = [
-    (S(3, 4, **ORDER), S(3, 4)), (S(3, 1, **ORDER), S(4)), (S(**ORDER), S(2)),
-    (S(0, 3, **ORDER), S(1)),
-]  # fmt: skip
+PAIR: list[Any] = [(S(3, 4, **ORDER), S(3, 4)), (S(3, 1, **ORDER), S(4)), (S(**ORDER), S(2)), (S(0, 3, **ORDER), S(1))]
 UNIT = (0.1, 0.9)
 # torch's trigamma has nine digits; ours is compared with exact values in tests/numerics.
 TRIGAMMA = {"float64": (1e-9, 1e-9)}

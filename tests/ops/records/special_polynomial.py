@@ -23,9 +23,7 @@ HIGH: list[Any] = [
     (S(8, low=1.05, high=1.5, dtype="float64"), S(8, dtype="int64", low=9, high=15)),
     (S(8, low=-1.5, high=-1.05, dtype="float64"), S(8, dtype="int64", low=9, high=15)),
 ]
-ENDS: list[Any] = [
-    (S(values=[-1.0, 1.0, -1.0, 1.0], dtype="float64"), S(values=[9, 9, 20, 20], dtype="int64")),
-]
+ENDS: list[Any] = [(S(values=[-1.0, 1.0, -1.0, 1.0], dtype="float64"), S(values=[9, 9, 20, 20], dtype="int64"))]
 
 
 # 2 x - 1 lies in the range that float16 holds at degree 6.

@@ -22,10 +22,18 @@ def centered(w: Any, n: int) -> Any:
 
 
 def stft(
-    x: Any, n: int, hop: Any = None, win: Any = None, window: Any = None, center: bool = True,
-    pad_mode: str = "reflect", normalized: bool = False, onesided: Any = None,
-    return_complex: Any = None, align_to_window: Any = None,
-) -> Any:  # fmt: skip
+    x: Any,
+    n: int,
+    hop: Any = None,
+    win: Any = None,
+    window: Any = None,
+    center: bool = True,
+    pad_mode: str = "reflect",
+    normalized: bool = False,
+    onesided: Any = None,
+    return_complex: Any = None,
+    align_to_window: Any = None,
+) -> Any:
     hop = hop or n // 4
     w = centered(window, n)
     if center:
@@ -43,10 +51,17 @@ def stft(
 
 
 def istft(
-    X: Any, n: int, hop: Any = None, win: Any = None, window: Any = None, center: bool = True,
-    normalized: bool = False, onesided: Any = None, length: Any = None,
+    X: Any,
+    n: int,
+    hop: Any = None,
+    win: Any = None,
+    window: Any = None,
+    center: bool = True,
+    normalized: bool = False,
+    onesided: Any = None,
+    length: Any = None,
     return_complex: bool = False,
-) -> Any:  # fmt: skip
+) -> Any:
     hop, w = hop or n // 4, centered(window, n)
     scale = np.sqrt(n) if normalized else 1
     count = X.shape[-1]
@@ -54,9 +69,7 @@ def istft(
     total, weight = np.zeros((*X.shape[:-2], size), np.complex128), np.zeros(size)
     for t in range(count):
         column = X[..., t]
-        frame = (
-            np.fft.ifft(column) if return_complex else np.fft.irfft(column[..., : n // 2 + 1], n)
-        )
+        frame = np.fft.ifft(column) if return_complex else np.fft.irfft(column[..., : n // 2 + 1], n)
         total[..., t * hop : t * hop + n] += frame * w * scale
         weight[t * hop : t * hop + n] += w * w
     start = n // 2 if center else 0

@@ -29,9 +29,14 @@ RECORDS = [
         samples=[(S(5, 2), 2), (S(2, 6), 3, 1), (S(6), [1, 5]), (S(2, 6), (2, 0, 4), -1)],
         reference=split,
         dtypes="bifc",
-        errors=[((S(4), 0), RuntimeError), ((S(4), -1), RuntimeError),
-                ((S(4), [1, 2]), RuntimeError),
-                ((S(), 1), RuntimeError), ((S(4), 2, 1), IndexError), ((S(4), 1.5), TypeError)],
+        errors=[
+            ((S(4), 0), RuntimeError),
+            ((S(4), -1), RuntimeError),
+            ((S(4), [1, 2]), RuntimeError),
+            ((S(), 1), RuntimeError),
+            ((S(4), 2, 1), IndexError),
+            ((S(4), 1.5), TypeError),
+        ],
     ),
     op(
         "Tensor.split",
@@ -67,13 +72,7 @@ RECORDS = [
         dtypes="bifc",
         errors=[((S(4), 0), RuntimeError), ((S(), 1), RuntimeError)],
     ),
-    op(
-        "unsafe_chunk",
-        samples=[(S(5, 2), 2)],
-        reference=chunk,
-        dtypes="bifc",
-        errors=[((S(4), 0), RuntimeError)],
-    ),
+    op("unsafe_chunk", samples=[(S(5, 2), 2)], reference=chunk, dtypes="bifc", errors=[((S(4), 0), RuntimeError)]),
     op(
         "unbind",
         samples=[(S(3, 2),), (S(2, 3), -1), (S(3),)],
@@ -83,8 +82,13 @@ RECORDS = [
     ),
     op(
         "tensor_split",
-        samples=[(S(5, 2), 3), (S(5, 2), (1, 3)), (S(2, 7), [2, -1], 1), (S(2), 4),
-                 (S(5), S(2, dtype="int64", values=[1, 3]))],
+        samples=[
+            (S(5, 2), 3),
+            (S(5, 2), (1, 3)),
+            (S(2, 7), [2, -1], 1),
+            (S(2), 4),
+            (S(5), S(2, dtype="int64", values=[1, 3])),
+        ],
         reference=tensor_split,
         dtypes="bifc",
         errors=[((S(4), 0), RuntimeError), ((S(), 1), RuntimeError), ((S(4), S(1)), RuntimeError)],
@@ -110,4 +114,4 @@ RECORDS = [
         dtypes="bifc",
         errors=[((S(1, 2, 5), 2), RuntimeError), ((S(2, 6), 2), RuntimeError)],
     ),
-]  # fmt: skip
+]

@@ -10,9 +10,14 @@ from tests.ops.catalog import S, op
 
 NAN = float("nan")
 SPREAD: list[Any] = [
-    (S(3, 4),), (S(3, 4), 1), (S(3, 4), (0, 1)), (S(3, 4), False), (S(3, 4), -1, False, True),
-    (S(3, 4), {"dim": 0, "correction": 2, "keepdim": True}), (S(3, 4), {"correction": 0}),
-]  # fmt: skip
+    (S(3, 4),),
+    (S(3, 4), 1),
+    (S(3, 4), (0, 1)),
+    (S(3, 4), False),
+    (S(3, 4), -1, False, True),
+    (S(3, 4), {"dim": 0, "correction": 2, "keepdim": True}),
+    (S(3, 4), {"correction": 0}),
+]
 ROWS: list[Any] = [(S(3, 4), 1), (S(3, 5), -2, True), (S(2, 3, 4), 0), (S(), 0)]
 HOLES = S(values=[[1.0, NAN, 3.0, 0.0], [5.0, 2.0, 4.0, NAN]], grad=False)
 GAPS = S(values=HOLES.values, dtype="float64", grad=False)
@@ -21,12 +26,7 @@ PICK_ERRORS = [((S(0, 3), 0), IndexError), ((S(3), 5), IndexError)]
 
 def spread(fn: Any, with_mean: bool = False) -> Any:
     def reference(
-        x: Any,
-        dim: Any = None,
-        unbiased: Any = None,
-        keepdim: bool = False,
-        *,
-        correction: Any = None,
+        x: Any, dim: Any = None, unbiased: Any = None, keepdim: bool = False, *, correction: Any = None
     ) -> Any:
         if isinstance(dim, bool):
             dim, unbiased = None, dim
@@ -71,9 +71,7 @@ def of_all(place: Any) -> Any:
 
 
 def quantile(fn: Any) -> Any:
-    def reference(
-        x: Any, q: Any, dim: Any = None, keepdim: bool = False, interpolation: str = "linear"
-    ) -> Any:
+    def reference(x: Any, q: Any, dim: Any = None, keepdim: bool = False, interpolation: str = "linear") -> Any:
         return fn(x, q, axis=dim, keepdims=keepdim, method=interpolation)
 
     return reference
@@ -85,19 +83,22 @@ def D(*shape: int, **options: Any) -> S:
 
 
 QUANTILES: list[Any] = [
-    (D(3, 4), 0.3), (D(3, 5), 0.7, 1), (D(3, 5), 0.25, 0, True), (D(), 0.4),
+    (D(3, 4), 0.3),
+    (D(3, 5), 0.7, 1),
+    (D(3, 5), 0.25, 0, True),
+    (D(), 0.4),
     (D(3, 4), D(values=[0.1, 0.5, 0.9]), 1),
     (D(3, 4), D(values=[0.0, 1.0], grad=False), {"keepdim": True}),
-    *(
-        (D(3, 6), 0.37, -1, {"interpolation": how})
-        for how in ("lower", "higher", "midpoint", "nearest")
-    ),
-]  # fmt: skip
+    *((D(3, 6), 0.37, -1, {"interpolation": how}) for how in ("lower", "higher", "midpoint", "nearest")),
+]
 QUANTILE_ERRORS = [
-    ((S(3, dtype="int64"), 0.5), RuntimeError), ((D(3), 1.5), RuntimeError),
-    ((D(3), D(values=[[0.5]])), RuntimeError), ((D(0), 0.5), RuntimeError),
-    ((D(3), 0.5, {"interpolation": "none"}), RuntimeError), ((D(3), 0.5, 5), IndexError),
-]  # fmt: skip
+    ((S(3, dtype="int64"), 0.5), RuntimeError),
+    ((D(3), 1.5), RuntimeError),
+    ((D(3), D(values=[[0.5]])), RuntimeError),
+    ((D(0), 0.5), RuntimeError),
+    ((D(3), 0.5, {"interpolation": "none"}), RuntimeError),
+    ((D(3), 0.5, 5), IndexError),
+]
 
 RECORDS = [
     op(
@@ -106,7 +107,8 @@ RECORDS = [
         reference=spread(np.var),
         dtypes="fc",
         errors=[
-            ((S(3, dtype="int64"),), RuntimeError), ((S(3), 5), IndexError),
+            ((S(3, dtype="int64"),), RuntimeError),
+            ((S(3), 5), IndexError),
             ((S(3), {"unbiased": True, "correction": 1}), TypeError),
         ],
     ),
@@ -136,7 +138,9 @@ RECORDS = [
     op(
         "mode",
         samples=[
-            (S(3, 4),), *ROWS, (S(values=[2.0, 1.0, 2.0, 1.0, 3.0], grad=False),),
+            (S(3, 4),),
+            *ROWS,
+            (S(values=[2.0, 1.0, 2.0, 1.0, 3.0], grad=False),),
             (S(3, 9, dtype="int64", low=0, high=4), 1),
         ],
         reference=chosen(mode_of),
@@ -157,4 +161,4 @@ RECORDS = [
         dtypes="f",
         errors=QUANTILE_ERRORS,
     ),
-]  # fmt: skip
+]

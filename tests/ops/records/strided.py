@@ -28,8 +28,7 @@ RECORDS = [
         samples=[(S(2, 3), 0, 1), (S(2, 3, 4), -1, -2), (S(3), 0, 0)],
         reference=lambda x, dim, index: np.take(x, index, dim),
         dtypes="bifc",
-        errors=[((S(2, 3), 0, 2), IndexError), ((S(2, 3), 2, 0), IndexError),
-                ((S(), 0, 0), IndexError)],
+        errors=[((S(2, 3), 0, 2), IndexError), ((S(2, 3), 2, 0), IndexError), ((S(), 0, 0), IndexError)],
     ),
     op(
         "narrow",
@@ -50,8 +49,7 @@ RECORDS = [
         samples=[(S(7), 0, 3, 2), (S(2, 5), 1, 2, 1), (S(5, 2), 0, 5, 1), (S(), 0, 1, 1)],
         reference=unfold,
         dtypes="bifc",
-        errors=[((S(3), 0, 4, 1), RuntimeError), ((S(3), 0, 2, 0), RuntimeError),
-                ((S(3), 1, 2, 1), IndexError)],
+        errors=[((S(3), 0, 4, 1), RuntimeError), ((S(3), 0, 2, 0), RuntimeError), ((S(3), 1, 2, 1), IndexError)],
     ),
     op(
         "as_strided",
@@ -71,4 +69,4 @@ RECORDS = [
             ((S(4), (400,), (400,)), RuntimeError),
         ],
     ),
-]  # fmt: skip
+]

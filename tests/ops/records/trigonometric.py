@@ -24,8 +24,7 @@ def sinc(x: Any) -> Any:
 RECORDS = [
     op("sin", samples=ONE, reference=real(np.sin), dtypes="bifc", errors=[((1.0,), TypeError)]),
     op("cos", samples=ONE, reference=real(np.cos), dtypes="bifc"),
-    op("tan", samples=ONE, reference=real(lambda x: np.sin(x) / np.cos(x)), dtypes="bifc",
-       domain=(-1.2, 1.2)),
+    op("tan", samples=ONE, reference=real(lambda x: np.sin(x) / np.cos(x)), dtypes="bifc", domain=(-1.2, 1.2)),
     op("asin", samples=ONE, reference=real(np.arcsin), dtypes="bifc", domain=UNIT),
     op("acos", samples=ONE, reference=real(np.arccos), dtypes="bifc", domain=UNIT),
     op("atan", samples=ONE, reference=real(np.arctan), dtypes="bifc"),
@@ -41,12 +40,22 @@ RECORDS = [
         samples=[(S(3, 4), S(3, 4)), (S(3, 1), S(4)), (S(), S(2)), (S(0, 3), S(1))],
         reference=lambda a, b: np.angle(b + 1j * a),
         dtypes="bif",
-        errors=[((S(3), 1.0), TypeError), ((S(3), S(2)), RuntimeError),
-                ((S(3, dtype="complex128"), S(3)), NotImplementedError)],
+        errors=[
+            ((S(3), 1.0), TypeError),
+            ((S(3), S(2)), RuntimeError),
+            ((S(3, dtype="complex128"), S(3)), NotImplementedError),
+        ],
     ),
     op("sinc", samples=[*ONE, (S(values=[0.0, 0.5, -1.5]),)], reference=sinc, dtypes="bifc"),
-    op("deg2rad", samples=ONE, reference=real(np.radians), dtypes="bif", domain=(-180, 180),
-       errors=[((S(3, dtype="complex128"),), RuntimeError)]),
-    op("rad2deg", samples=ONE, reference=real(np.degrees), dtypes="bif",
-       tol={"float16": (2e-3, 5e-2)}),  # results reach 115: atol is an ulp there
-]  # fmt: skip
+    op(
+        "deg2rad",
+        samples=ONE,
+        reference=real(np.radians),
+        dtypes="bif",
+        domain=(-180, 180),
+        errors=[((S(3, dtype="complex128"),), RuntimeError)],
+    ),
+    op(
+        "rad2deg", samples=ONE, reference=real(np.degrees), dtypes="bif", tol={"float16": (2e-3, 5e-2)}
+    ),  # results reach 115: atol is an ulp there
+]

@@ -33,12 +33,7 @@ RECORDS = [
     op("t_copy", samples=[(S(2, 3),), (S(3),)], reference=np.transpose, dtypes="bifc"),
     op("squeeze_copy", samples=[(S(1, 3, 1),), (S(1, 3), 0)], reference=squeeze, dtypes="bifc"),
     op("unsqueeze_copy", samples=[(S(2, 3), 1)], reference=np.expand_dims, dtypes="bifc"),
-    op(
-        "select_copy",
-        samples=[(S(2, 3), 0, 1)],
-        reference=lambda x, dim, index: np.take(x, index, dim),
-        dtypes="bifc",
-    ),
+    op("select_copy", samples=[(S(2, 3), 0, 1)], reference=lambda x, dim, index: np.take(x, index, dim), dtypes="bifc"),
     op(
         "slice_copy",
         samples=[(S(5, 2), 0, 1, 4, 2), (S(5),)],

@@ -2,14 +2,7 @@
 
 from .alignment import TokenSpan, forced_align, merge_tokens
 from .banks import create_dct, linear_fbanks, melscale_fbanks
-from .beamforming import (
-    apply_beamforming,
-    mvdr_weights_rtf,
-    mvdr_weights_souden,
-    psd,
-    rtf_evd,
-    rtf_power,
-)
+from .beamforming import apply_beamforming, mvdr_weights_rtf, mvdr_weights_souden, psd, rtf_evd, rtf_power
 from .biquads import (
     allpass_biquad,
     band_biquad,
@@ -27,14 +20,7 @@ from .distance import edit_distance, frechet_distance
 from .effects import contrast, dcshift, dither, overdrive
 from .features import compute_deltas, detect_pitch_frequency, sliding_window_cmn
 from .filtering import biquad, deemphasis, filtfilt, lfilter, preemphasis
-from .levels import (
-    DB_to_amplitude,
-    amplitude_to_DB,
-    gain,
-    loudness,
-    mu_law_decoding,
-    mu_law_encoding,
-)
+from .levels import DB_to_amplitude, amplitude_to_DB, gain, loudness, mu_law_decoding, mu_law_encoding
 from .masking import mask_along_axis, mask_along_axis_iid
 from .mixing import add_noise, convolve, fftconvolve
 from .modulation import flanger, phaser

@@ -13,9 +13,7 @@ import votive
 from ...core.errors import fail
 
 
-def _check(
-    log_probs: Any, targets: Any, input_lengths: Any, target_lengths: Any, blank: int
-) -> None:
+def _check(log_probs: Any, targets: Any, input_lengths: Any, target_lengths: Any, blank: int) -> None:
     op = "forced_align"
     if not log_probs.is_floating_point():
         fail(RuntimeError, op, f"log_probs must be floating-point, got {log_probs.dtype}.")
@@ -23,16 +21,17 @@ def _check(
         fail(RuntimeError, op, f"targets must be int32 or int64, got {targets.dtype}.")
     if log_probs.ndim != 3 or targets.ndim != 2:
         fail(
-            RuntimeError, op,
+            RuntimeError,
+            op,
             "needs log_probs (1, time, class) and targets (1, length), got shapes "
             f"{tuple(log_probs.shape)} and {tuple(targets.shape)}.",
-        )  # fmt: skip
+        )
     if log_probs.shape[0] != 1 or targets.shape[0] != 1:
         fail(
-            RuntimeError, op,
-            f"takes a batch of 1, got {log_probs.shape[0]} and {targets.shape[0]}; align one "
-            "after the other.",
-        )  # fmt: skip
+            RuntimeError,
+            op,
+            f"takes a batch of 1, got {log_probs.shape[0]} and {targets.shape[0]}; align one after the other.",
+        )
     if not 0 <= blank < log_probs.shape[-1]:
         fail(RuntimeError, op, f"blank={blank} is outside of {log_probs.shape[-1]} classes.")
     if not targets.numel():
@@ -75,11 +74,7 @@ def _viterbi(scores: np.ndarray, states: np.ndarray, blank: int) -> np.ndarray:
 
 
 def forced_align(
-    log_probs: Any,
-    targets: Any,
-    input_lengths: Any = None,
-    target_lengths: Any = None,
-    blank: int = 0,
+    log_probs: Any, targets: Any, input_lengths: Any = None, target_lengths: Any = None, blank: int = 0
 ) -> tuple[Any, Any]:
     """The most probable way of saying `targets` (1, length), as a token or blank for each frame.
 
@@ -95,9 +90,8 @@ def forced_align(
     time, repeats = log_probs.shape[1], int((tokens[1:] == tokens[:-1]).sum())
     if time < len(tokens) + repeats:
         fail(
-            RuntimeError, "forced_align",
-            f"{len(tokens)} targets with {repeats} repeats do not fit into {time} frames.",
-        )  # fmt: skip
+            RuntimeError, "forced_align", f"{len(tokens)} targets with {repeats} repeats do not fit into {time} frames."
+        )
     states = np.full(2 * len(tokens) + 1, blank)
     states[1::2] = tokens
     scores = log_probs.detach().cpu().numpy()[0].astype(np.float64)
@@ -133,10 +127,10 @@ def merge_tokens(tokens: Any, scores: Any, blank: int = 0) -> list[TokenSpan]:
     op = "merge_tokens"
     if tokens.ndim != 1 or scores.ndim != 1:
         fail(
-            ValueError, op,
-            "tokens and scores must have one dimension, got shapes "
-            f"{tuple(tokens.shape)} and {tuple(scores.shape)}.",
-        )  # fmt: skip
+            ValueError,
+            op,
+            f"tokens and scores must have one dimension, got shapes {tuple(tokens.shape)} and {tuple(scores.shape)}.",
+        )
     if len(tokens) != len(scores):
         fail(ValueError, op, f"tokens and scores differ in length, {len(tokens)}, {len(scores)}.")
     path = tokens.tolist()

@@ -81,10 +81,7 @@ def melscale_fbanks(
     if norm == "slaney":
         bank = bank * (2.0 / (corners[2:] - corners[:-2]))
     if n_freqs and n_mels and bool((bank.amax(dim=0) == 0.0).any()):
-        warn(
-            f"{op}: at least one filter is zero everywhere; n_mels={n_mels} may be too many for "
-            f"n_freqs={n_freqs}."
-        )
+        warn(f"{op}: at least one filter is zero everywhere; n_mels={n_mels} may be too many for n_freqs={n_freqs}.")
     return bank
 
 

@@ -27,10 +27,11 @@ def psd(specgram: Any, mask: Any = None, normalize: bool = True, eps: float = 1e
         return x @ x.conj().transpose(-1, -2)
     if mask.shape[:-1] != x.shape[:-2] or mask.shape[-1] != x.shape[-1]:
         fail(
-            ValueError, "psd",
+            ValueError,
+            "psd",
             f"mask must be (..., frequency, time) of the spectra {tuple(specgram.shape)}, got "
             f"shape {tuple(mask.shape)}.",
-        )  # fmt: skip
+        )
     if normalize:
         mask = mask / (mask.sum(dim=-1, keepdim=True) + eps)
     return (x * mask.unsqueeze(-2)) @ x.conj().transpose(-1, -2)
@@ -39,17 +40,15 @@ def psd(specgram: Any, mask: Any = None, normalize: bool = True, eps: float = 1e
 def _check_densities(op: str, psd_s: Any, psd_n: Any) -> None:
     if psd_s.ndim < 3 or psd_n.ndim < 3:
         fail(
-            ValueError, op,
+            ValueError,
+            op,
             "densities are (..., frequency, channel, channel), got shapes "
             f"{tuple(psd_s.shape)} and {tuple(psd_n.shape)}.",
-        )  # fmt: skip
+        )
     if not (psd_s.is_complex() and psd_n.is_complex()):
         fail(TypeError, op, f"densities are complex, got {psd_s.dtype} and {psd_n.dtype}.")
     if psd_s.shape != psd_n.shape:
-        fail(
-            ValueError, op,
-            f"densities differ in shape, {tuple(psd_s.shape)} and {tuple(psd_n.shape)}.",
-        )  # fmt: skip
+        fail(ValueError, op, f"densities differ in shape, {tuple(psd_s.shape)} and {tuple(psd_n.shape)}.")
     if psd_s.shape[-1] != psd_s.shape[-2]:
         fail(ValueError, op, f"densities are square, got shape {tuple(psd_s.shape)}.")
 
@@ -120,17 +119,15 @@ def mvdr_weights_rtf(
     op = "mvdr_weights_rtf"
     if rtf.ndim < 2 or psd_n.ndim < 3:
         fail(
-            ValueError, op,
+            ValueError,
+            op,
             "needs rtf (..., frequency, channel) and psd_n (..., frequency, channel, channel), got "
             f"shapes {tuple(rtf.shape)} and {tuple(psd_n.shape)}.",
-        )  # fmt: skip
+        )
     if not (rtf.is_complex() and psd_n.is_complex()):
         fail(TypeError, op, f"both are complex, got {rtf.dtype} and {psd_n.dtype}.")
     if rtf.shape != psd_n.shape[:-1] or psd_n.shape[-1] != psd_n.shape[-2]:
-        fail(
-            ValueError, op,
-            f"rtf {tuple(rtf.shape)} and psd_n {tuple(psd_n.shape)} do not fit together.",
-        )  # fmt: skip
+        fail(ValueError, op, f"rtf {tuple(rtf.shape)} and psd_n {tuple(psd_n.shape)} do not fit together.")
     noise = _loaded(psd_n, diag_eps) if diagonal_loading else psd_n
     solved = votive.linalg.solve(noise, rtf.unsqueeze(-1)).squeeze(-1)
     power = (rtf.conj() * solved).sum(dim=-1).real
@@ -192,10 +189,10 @@ def apply_beamforming(beamform_weights: Any, specgram: Any) -> Any:
     op = "apply_beamforming"
     if beamform_weights.shape[:-2] != specgram.shape[:-3]:
         fail(
-            ValueError, op,
-            f"leading dimensions differ, weights {tuple(beamform_weights.shape)} and spectra "
-            f"{tuple(specgram.shape)}.",
-        )  # fmt: skip
+            ValueError,
+            op,
+            f"leading dimensions differ, weights {tuple(beamform_weights.shape)} and spectra {tuple(specgram.shape)}.",
+        )
     if not (beamform_weights.is_complex() and specgram.is_complex()):
         fail(TypeError, op, f"both are complex, got {beamform_weights.dtype}, {specgram.dtype}.")
     x = specgram.transpose(-3, -2)  # (..., frequency, channel, time)

@@ -61,11 +61,7 @@ def allpass_biquad(waveform: Any, sample_rate: int, central_freq: float, Q: floa
 
 
 def bandpass_biquad(
-    waveform: Any,
-    sample_rate: int,
-    central_freq: float,
-    Q: float = 0.707,
-    const_skirt_gain: bool = False,
+    waveform: Any, sample_rate: int, central_freq: float, Q: float = 0.707, const_skirt_gain: bool = False
 ) -> Any:
     """Frequencies around `central_freq` kept; its gain is 1, or Q if the skirts are to stay.
 
@@ -77,9 +73,7 @@ def bandpass_biquad(
     return biquad(waveform, peak, 0.0, -peak, 1 + alpha, -2 * cos, 1 - alpha)
 
 
-def bandreject_biquad(
-    waveform: Any, sample_rate: int, central_freq: float, Q: float = 0.707
-) -> Any:
+def bandreject_biquad(waveform: Any, sample_rate: int, central_freq: float, Q: float = 0.707) -> Any:
     """Frequencies around `central_freq` taken away.
 
     >>> votive.audio.functional.bandreject_biquad(votive.ones(4), 8000, 2000.0).shape
@@ -89,9 +83,7 @@ def bandreject_biquad(
     return biquad(waveform, 1.0, -2 * cos, 1.0, 1 + alpha, -2 * cos, 1 - alpha)
 
 
-def equalizer_biquad(
-    waveform: Any, sample_rate: int, center_freq: float, gain: float, Q: float = 0.707
-) -> Any:
+def equalizer_biquad(waveform: Any, sample_rate: int, center_freq: float, gain: float, Q: float = 0.707) -> Any:
     """Frequencies around `center_freq` raised by `gain` decibels.
 
     >>> votive.audio.functional.equalizer_biquad(votive.ones(4), 8000, 2000.0, 3.0).shape
@@ -100,10 +92,7 @@ def equalizer_biquad(
     cos, _, alpha = _angle(waveform, sample_rate, center_freq, Q)
     (gain,) = _tensors(waveform, gain)
     amp = votive.exp(gain / 40.0 * math.log(10))
-    return biquad(
-        waveform, 1 + alpha * amp, -2 * cos, 1 - alpha * amp,
-        1 + alpha / amp, -2 * cos, 1 - alpha / amp,
-    )  # fmt: skip
+    return biquad(waveform, 1 + alpha * amp, -2 * cos, 1 - alpha * amp, 1 + alpha / amp, -2 * cos, 1 - alpha / amp)
 
 
 def _shelf(amp: Any, cos: Any, alpha: Any, sign: int) -> tuple[Any, ...]:
@@ -111,23 +100,22 @@ def _shelf(amp: Any, cos: Any, alpha: Any, sign: int) -> tuple[Any, ...]:
     root = amp**0.5 if isinstance(amp, float) else votive.sqrt(amp)
     slope, minus, plus = 2 * root * alpha, sign * (amp - 1) * cos, (amp + 1) * cos
     return (
-        amp * (amp + 1 + minus + slope), -2 * sign * amp * (amp - 1 + sign * plus),
+        amp * (amp + 1 + minus + slope),
+        -2 * sign * amp * (amp - 1 + sign * plus),
         amp * (amp + 1 + minus - slope),
-        amp + 1 - minus + slope, 2 * sign * (amp - 1 - sign * plus), amp + 1 - minus - slope,
-    )  # fmt: skip
+        amp + 1 - minus + slope,
+        2 * sign * (amp - 1 - sign * plus),
+        amp + 1 - minus - slope,
+    )
 
 
-def _tone(
-    waveform: Any, sample_rate: int, gain: Any, freq: Any, Q: Any, sign: int
-) -> tuple[Any, ...]:
+def _tone(waveform: Any, sample_rate: int, gain: Any, freq: Any, Q: Any, sign: int) -> tuple[Any, ...]:
     cos, _, alpha = _angle(waveform, sample_rate, freq, Q)
     (gain,) = _tensors(waveform, gain)
     return _shelf(votive.exp(gain / 40 * math.log(10)), cos, alpha, sign)
 
 
-def bass_biquad(
-    waveform: Any, sample_rate: int, gain: float, central_freq: float = 100, Q: float = 0.707
-) -> Any:
+def bass_biquad(waveform: Any, sample_rate: int, gain: float, central_freq: float = 100, Q: float = 0.707) -> Any:
     """Low frequencies raised by `gain` decibels: a shelf below `central_freq`.
 
     >>> votive.audio.functional.bass_biquad(votive.ones(4), 8000, 3.0).shape
@@ -136,9 +124,7 @@ def bass_biquad(
     return biquad(waveform, *_tone(waveform, sample_rate, gain, central_freq, Q, -1))
 
 
-def treble_biquad(
-    waveform: Any, sample_rate: int, gain: float, central_freq: float = 3000, Q: float = 0.707
-) -> Any:
+def treble_biquad(waveform: Any, sample_rate: int, gain: float, central_freq: float = 3000, Q: float = 0.707) -> Any:
     """High frequencies raised by `gain` decibels: a shelf above `central_freq`.
 
     >>> votive.audio.functional.treble_biquad(votive.ones(4), 8000, 3.0).shape
@@ -147,9 +133,7 @@ def treble_biquad(
     return biquad(waveform, *_tone(waveform, sample_rate, gain, central_freq, Q, 1))
 
 
-def band_biquad(
-    waveform: Any, sample_rate: int, central_freq: float, Q: float = 0.707, noise: bool = False
-) -> Any:
+def band_biquad(waveform: Any, sample_rate: int, central_freq: float, Q: float = 0.707, noise: bool = False) -> Any:
     """A resonance at `central_freq`; `noise` scales it for sounds without pitch.
 
     >>> votive.audio.functional.band_biquad(votive.ones(4), 8000, 2000.0).shape
@@ -197,10 +181,7 @@ def riaa_biquad(waveform: Any, sample_rate: int) -> Any:
     votive.Size([4])
     """
     if sample_rate not in _RIAA:
-        fail(
-            ValueError, "riaa_biquad",
-            f"sample_rate is one of {', '.join(map(str, _RIAA))}, got {sample_rate}.",
-        )  # fmt: skip
+        fail(ValueError, "riaa_biquad", f"sample_rate is one of {', '.join(map(str, _RIAA))}, got {sample_rate}.")
     zeros, poles = _RIAA[sample_rate]
     b, a = ([1.0, -(p + q), p * q] for p, q in (zeros, poles))
     turn = complex(math.cos(2e3 * math.pi / sample_rate), -math.sin(2e3 * math.pi / sample_rate))

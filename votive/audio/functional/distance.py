@@ -36,18 +36,14 @@ def frechet_distance(mu_x: Any, sigma_x: Any, mu_y: Any, sigma_y: Any) -> Any:
     op = "frechet_distance"
     if mu_x.ndim != 1 or sigma_x.ndim != 2:
         fail(
-            ValueError, op,
-            "needs a mean (N) and a covariance (N, N), got shapes "
-            f"{tuple(mu_x.shape)} and {tuple(sigma_x.shape)}.",
-        )  # fmt: skip
+            ValueError,
+            op,
+            f"needs a mean (N) and a covariance (N, N), got shapes {tuple(mu_x.shape)} and {tuple(sigma_x.shape)}.",
+        )
     if tuple(sigma_x.shape) != (mu_x.shape[0],) * 2:
         fail(ValueError, op, f"sigma_x must be {(mu_x.shape[0],) * 2}, got {tuple(sigma_x.shape)}.")
     if mu_x.shape != mu_y.shape or sigma_x.shape != sigma_y.shape:
-        fail(
-            ValueError, op,
-            f"the distributions differ in size, {tuple(sigma_x.shape)} and "
-            f"{tuple(sigma_y.shape)}.",
-        )  # fmt: skip
+        fail(ValueError, op, f"the distributions differ in size, {tuple(sigma_x.shape)} and {tuple(sigma_y.shape)}.")
     apart = (mu_x - mu_y).square().sum()
     shared = votive.linalg.eigvals(sigma_x @ sigma_y).sqrt().real.sum()
     return apart + sigma_x.trace() + sigma_y.trace() - 2 * shared

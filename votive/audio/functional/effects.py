@@ -18,10 +18,7 @@ def contrast(waveform: Any, enhancement_amount: float = 75.0) -> Any:
     tensor([0.0000, 0.7071, 1.0000])
     """
     if not 0 <= enhancement_amount <= 100:
-        fail(
-            ValueError, "contrast",
-            f"enhancement_amount must lie in 0..100, got {enhancement_amount}.",
-        )  # fmt: skip
+        fail(ValueError, "contrast", f"enhancement_amount must lie in 0..100, got {enhancement_amount}.")
     x = waveform * (math.pi / 2)
     return votive.sin(x + enhancement_amount / 750.0 * votive.sin(x * 4))
 

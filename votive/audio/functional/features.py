@@ -24,16 +24,11 @@ def compute_deltas(specgram: Any, win_length: int = 5, mode: str = "replicate") 
     n = (win_length - 1) // 2
     shape, size = specgram.shape, specgram.shape[-1]
     padded = votive.nn.functional.pad(specgram.reshape(1, -1, size), (n, n), mode=mode)
-    rise = sum(
-        k * (padded.narrow(-1, n + k, size) - padded.narrow(-1, n - k, size))
-        for k in range(1, n + 1)
-    )
+    rise = sum(k * (padded.narrow(-1, n + k, size) - padded.narrow(-1, n - k, size)) for k in range(1, n + 1))
     return (rise / (n * (n + 1) * (2 * n + 1) / 3)).reshape(shape)
 
 
-def _windows(
-    frames: int, cmn_window: int, min_cmn_window: int, center: bool
-) -> tuple[list[int], list[int]]:
+def _windows(frames: int, cmn_window: int, min_cmn_window: int, center: bool) -> tuple[list[int], list[int]]:
     """Where the window of each frame begins and ends, as in Kaldi."""
     starts, ends = [], []
     for t in range(frames):
@@ -51,11 +46,7 @@ def _windows(
 
 
 def sliding_window_cmn(
-    specgram: Any,
-    cmn_window: int = 600,
-    min_cmn_window: int = 100,
-    center: bool = False,
-    norm_vars: bool = False,
+    specgram: Any, cmn_window: int = 600, min_cmn_window: int = 100, center: bool = False, norm_vars: bool = False
 ) -> Any:
     """Features (..., time, frequency) less their mean over a window that slides along.
 
@@ -140,9 +131,7 @@ def detect_pitch_frequency(
     """
     lead = waveform.shape[:-1]
     signals = waveform.reshape(-1, waveform.shape[-1])
-    lag = _best_lag(
-        _correlation(signals, sample_rate, frame_time, freq_low), sample_rate, freq_high
-    )
+    lag = _best_lag(_correlation(signals, sample_rate, frame_time, freq_low), sample_rate, freq_high)
     before = (win_length - 1) // 2
     padded = votive.cat([lag[..., :1].expand(*lag.shape[:-1], before), lag], -1)
     smooth = padded.unfold(-1, win_length, 1).median(-1).values

@@ -14,10 +14,11 @@ def _checked(waveform: Any, a: Any, b: Any, batching: bool) -> None:
     op = "lfilter"
     if a.shape != b.shape:
         fail(
-            ValueError, op,
+            ValueError,
+            op,
             f"a_coeffs and b_coeffs must have one shape, got {tuple(a.shape)} and "
             f"{tuple(b.shape)}; fill the shorter up with zeros.",
-        )  # fmt: skip
+        )
     if a.ndim not in (1, 2):
         fail(ValueError, op, f"coefficients have 1 or 2 dimensions, got shape {tuple(a.shape)}.")
     if not a.shape[-1]:
@@ -26,15 +27,14 @@ def _checked(waveform: Any, a: Any, b: Any, batching: bool) -> None:
         fail(ValueError, op, "the signal needs a time dimension, got a number.")
     if a.ndim == 2 and batching and (waveform.ndim < 2 or waveform.shape[-2] != a.shape[0]):
         fail(
-            ValueError, op,
+            ValueError,
+            op,
             f"with batching, filter i is for channel i: {a.shape[0]} filters do not fit a signal "
             f"of shape {tuple(waveform.shape)}; use batching=False to run all on each.",
-        )  # fmt: skip
+        )
 
 
-def lfilter(
-    waveform: Any, a_coeffs: Any, b_coeffs: Any, clamp: bool = True, batching: bool = True
-) -> Any:
+def lfilter(waveform: Any, a_coeffs: Any, b_coeffs: Any, clamp: bool = True, batching: bool = True) -> Any:
     """A recursive filter over the signal (..., time), differentiable in all three tensors.
 
     `a[0] y[n] = sum_k b[k] x[n - k] - sum_(k > 0) a[k] y[n - k]`. Coefficients are (order) or, for
@@ -83,8 +83,7 @@ def biquad(waveform: Any, b0: Any, b1: Any, b2: Any, a0: Any, a1: Any, a2: Any) 
     """
     like = {"dtype": waveform.dtype, "device": waveform.device}
     a, b = (
-        votive.cat([votive.as_tensor(v, **like).reshape(1) for v in three])
-        for three in ((a0, a1, a2), (b0, b1, b2))
+        votive.cat([votive.as_tensor(v, **like).reshape(1) for v in three]) for three in ((a0, a1, a2), (b0, b1, b2))
     )
     return lfilter(waveform, a, b)
 

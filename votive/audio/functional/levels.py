@@ -12,9 +12,7 @@ from ...ops.warning import warn
 from .biquads import highpass_biquad, treble_biquad
 
 
-def amplitude_to_DB(
-    x: Any, multiplier: float, amin: float, db_multiplier: float, top_db: float | None = None
-) -> Any:
+def amplitude_to_DB(x: Any, multiplier: float, amin: float, db_multiplier: float, top_db: float | None = None) -> Any:
     """`multiplier (log10(max(x, amin)) - db_multiplier)`, at most `top_db` below the loudest.
 
     The loudest is that of each (channel, frequency, time).

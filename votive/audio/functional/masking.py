@@ -13,23 +13,15 @@ def _longest(op: str, specgram: Any, mask_param: int, axis: int, p: float, least
     """The longest mask, after checking the arguments."""
     dim = specgram.ndim
     if dim < least:
-        fail(
-            ValueError, op,
-            f"takes at least {least} dimensions, got shape {tuple(specgram.shape)}.",
-        )  # fmt: skip
+        fail(ValueError, op, f"takes at least {least} dimensions, got shape {tuple(specgram.shape)}.")
     if axis not in (dim - 2, dim - 1):
-        fail(
-            ValueError, op,
-            f"axis must be that of frequency, {dim - 2}, or of time, {dim - 1}, got {axis}.",
-        )  # fmt: skip
+        fail(ValueError, op, f"axis must be that of frequency, {dim - 2}, or of time, {dim - 1}, got {axis}.")
     if not 0.0 <= p <= 1.0:
         fail(ValueError, op, f"p must lie in 0..1, got {p}.")
     return mask_param if p == 1.0 else min(mask_param, int(specgram.shape[axis] * p))
 
 
-def mask_along_axis_iid(
-    specgrams: Any, mask_param: int, mask_value: Any, axis: int, p: float = 1.0
-) -> Any:
+def mask_along_axis_iid(specgrams: Any, mask_param: int, mask_value: Any, axis: int, p: float = 1.0) -> Any:
     """A stretch of frequencies or frames masked, another one in each (..., frequency, frame).
 
     It is shorter than `mask_param`, and than `p` times the axis.
@@ -56,9 +48,7 @@ def mask_along_axis_iid(
     return specgrams.masked_fill(mask, mask_value)
 
 
-def mask_along_axis(
-    specgram: Any, mask_param: int, mask_value: float, axis: int, p: float = 1.0
-) -> Any:
+def mask_along_axis(specgram: Any, mask_param: int, mask_value: float, axis: int, p: float = 1.0) -> Any:
     """A stretch of frequencies or frames masked, the same in all of (..., frequency, frame).
 
     >>> x = votive.ones(2, 3, 8)
@@ -73,6 +63,4 @@ def mask_along_axis(
     start = int(votive.rand(1) * (size - length))
     places = votive.arange(size, device=specgram.device)
     mask = (places >= start) & (places < start + int(length))
-    return specgram.masked_fill(
-        mask if axis == specgram.ndim - 1 else mask.unsqueeze(-1), mask_value
-    )
+    return specgram.masked_fill(mask if axis == specgram.ndim - 1 else mask.unsqueeze(-1), mask_value)

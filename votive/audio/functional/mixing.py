@@ -23,10 +23,7 @@ def _check(op: str, x: Any, y: Any, mode: str) -> None:
         fail(ValueError, op, f"both need as many dimensions, got {x.ndim} and {y.ndim}.")
     for i, j in zip(x.shape[:-1], y.shape[:-1]):
         if i != j and 1 not in (i, j):
-            fail(
-                ValueError, op,
-                f"leading dimensions do not broadcast, {tuple(x.shape)} and {tuple(y.shape)}.",
-            )  # fmt: skip
+            fail(ValueError, op, f"leading dimensions do not broadcast, {tuple(x.shape)} and {tuple(y.shape)}.")
     check_mode(op, mode)
 
 
@@ -86,9 +83,7 @@ def convolve(x: Any, y: Any, mode: str = "full") -> Any:
     count = math.prod(lead)
     signals = x.expand(*lead, x.shape[-1]).reshape(1, count, x.shape[-1])
     kernels = y.expand(*lead, y.shape[-1]).reshape(count, 1, y.shape[-1]).flip(-1)
-    full = votive.nn.functional.conv1d(
-        signals, kernels, groups=count, padding=kernels.shape[-1] - 1
-    )
+    full = votive.nn.functional.conv1d(signals, kernels, groups=count, padding=kernels.shape[-1] - 1)
     return _cut(full.reshape(*lead, full.shape[-1]), n, m, mode)
 
 
@@ -105,11 +100,12 @@ def add_noise(waveform: Any, noise: Any, snr: Any, lengths: Any = None) -> Any:
     dims = {waveform.ndim - 1, noise.ndim - 1, snr.ndim}
     if len(dims | (set() if lengths is None else {lengths.ndim})) != 1:
         fail(
-            ValueError, op,
+            ValueError,
+            op,
             f"waveform (..., L), noise (..., L), snr (...) and lengths (...) do not fit: "
             f"{waveform.ndim}, {noise.ndim}, {snr.ndim}"
             f"{'' if lengths is None else f', {lengths.ndim}'} dimensions.",
-        )  # fmt: skip
+        )
     length = waveform.shape[-1]
     if length != noise.shape[-1]:
         fail(ValueError, op, f"waveform and noise differ in length, {length}, {noise.shape[-1]}.")

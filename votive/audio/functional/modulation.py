@@ -74,9 +74,9 @@ def flanger(
     longest = int((delay + depth) / 1000 * sample_rate + 0.5)
     shortest = math.floor(delay / 1000 * sample_rate + 0.5)
     period = int(sample_rate / speed)
-    table = _swing(
-        modulation == "sinusoidal", period, float(shortest), float(longest), 3 * math.pi / 2
-    ).astype(np.float32)
+    table = _swing(modulation == "sinusoidal", period, float(shortest), float(longest), 3 * math.pi / 2).astype(
+        np.float32
+    )
     offsets = (np.arange(shape[-2]) * period * (phase / 100) + 0.5).astype(np.int64)
     swing = table[(np.arange(shape[-1]) + offsets[:, None]) % period]  # (channel, time)
     whole = votive.from_numpy(np.floor(swing).astype(np.int64)).to(x.device)
@@ -89,9 +89,7 @@ def flanger(
     lags = [whole + k for k in range(len(weights))]
     if feedback:
         gains = votive.stack([feedback * _before(w, 0.0) for w in weights])
-        x_back = F._delay_feedback(
-            x, gains, votive.stack([_before(lag, 0) + 1 for lag in lags]), False
-        )
+        x_back = F._delay_feedback(x, gains, votive.stack([_before(lag, 0) + 1 for lag in lags]), False)
     else:
         x_back = x
     out = x * in_gain + _delayed(x_back, lags, weights) * copy_gain
@@ -119,10 +117,7 @@ def phaser(
     x = waveform.reshape(-1, 1, shape[-1]) * gain_in
     longest = int(delay_ms * 0.001 * sample_rate + 0.5)
     if longest < 1:
-        fail(
-            ValueError, "phaser",
-            f"delay_ms={delay_ms} is less than a sample at sample_rate={sample_rate}.",
-        )  # fmt: skip
+        fail(ValueError, "phaser", f"delay_ms={delay_ms} is less than a sample at sample_rate={sample_rate}.")
     period = int(sample_rate / mod_speed + 0.5)
     swing = _swing(sinusoidal, period, 1.0, float(longest), math.pi / 2)
     steps = (swing + np.where(swing < 0, -0.5, 0.5)).astype(np.int64)  # rounds half away from zero

@@ -38,10 +38,11 @@ def reduced(orig_freq: float, new_freq: float) -> tuple[int, int]:
         fail(ValueError, "resample", f"rates must be positive, got {orig_freq} and {new_freq}.")
     if int(orig_freq) != orig_freq or int(new_freq) != new_freq:
         fail(
-            ValueError, "resample",
+            ValueError,
+            "resample",
             f"rates must be whole numbers, got {orig_freq} and {new_freq}; give their ratio "
             "instead, such as orig_freq=8, new_freq=1.",
-        )  # fmt: skip
+        )
     divisor = math.gcd(int(orig_freq), int(new_freq))
     return int(orig_freq) // divisor, int(new_freq) // divisor
 
@@ -94,14 +95,12 @@ def apply_kernel(waveform: Any, orig: int, new: int, kernel: Any, reach: int) ->
 def _through_soxr(waveform: Any, orig: int, new: int, quality: str) -> Any:
     if waveform.requires_grad and votive.is_grad_enabled():
         fail(
-            UnsupportedError, "resample",
+            UnsupportedError,
+            "resample",
             "soxr has no gradient; use sinc_interp_hann or sinc_interp_kaiser, or detach().",
-        )  # fmt: skip
+        )
     if waveform.dtype not in (votive.float32, votive.float64, votive.int16, votive.int32):
-        fail(
-            TypeError, "resample",
-            f"soxr takes float32, float64, int16 and int32 signals, got {waveform.dtype}.",
-        )  # fmt: skip
+        fail(TypeError, "resample", f"soxr takes float32, float64, int16 and int32 signals, got {waveform.dtype}.")
     lead, length = waveform.shape[:-1], waveform.shape[-1]
     signals = waveform.detach().reshape(-1, length).numpy()
     wanted = math.ceil(new * length / orig)
@@ -137,9 +136,7 @@ def resample(
     if resampling_method in SOXR:
         return _through_soxr(waveform, orig, new, SOXR[resampling_method])
     window = window_of(resampling_method)
-    kernel, reach = sinc_kernel(
-        orig, new, lowpass_filter_width, rolloff, window, beta, waveform.dtype
-    )
+    kernel, reach = sinc_kernel(orig, new, lowpass_filter_width, rolloff, window, beta, waveform.dtype)
     return apply_kernel(waveform, orig, new, kernel, reach)
 
 
@@ -153,9 +150,7 @@ def sped_lengths(lengths: Any, source: int, target: int) -> Any:
     return None if lengths is None else votive.ceil(lengths * target / source).to(lengths.dtype)
 
 
-def speed(
-    waveform: Any, orig_freq: int, factor: float, lengths: Any = None
-) -> tuple[Any, Any | None]:
+def speed(waveform: Any, orig_freq: int, factor: float, lengths: Any = None) -> tuple[Any, Any | None]:
     """The signal (..., time) played `factor` times as fast, and the lengths that signals now have.
 
     >>> x, lengths = votive.audio.functional.speed(votive.zeros(2, 100), 10, 2.0)

@@ -14,10 +14,7 @@ def _norms(op: str, normalized: bool | str) -> tuple[bool, bool]:
     """Whether to divide by the square root of the frame's length, and by the window's norm."""
     if isinstance(normalized, str):
         if normalized not in ("frame_length", "window"):
-            fail(
-                ValueError, op,
-                f'normalized must be a bool, "window" or "frame_length", got {normalized!r}.',
-            )  # fmt: skip
+            fail(ValueError, op, f'normalized must be a bool, "window" or "frame_length", got {normalized!r}.')
         return normalized == "frame_length", normalized == "window"
     if not isinstance(normalized, bool):
         fail(TypeError, op, f"normalized must be a bool or a str, got {type(normalized).__name__}.")
@@ -55,9 +52,17 @@ def spectrogram(
         waveform = votive.nn.functional.pad(waveform, (pad, pad), "constant")
     lead = waveform.shape[:-1]
     spectra = votive.stft(
-        waveform.reshape(-1, waveform.shape[-1]), n_fft, hop_length, win_length, window, center,
-        pad_mode, by_frame, onesided, return_complex=True,
-    )  # fmt: skip
+        waveform.reshape(-1, waveform.shape[-1]),
+        n_fft,
+        hop_length,
+        win_length,
+        window,
+        center,
+        pad_mode,
+        by_frame,
+        onesided,
+        return_complex=True,
+    )
     spectra = spectra.reshape(*lead, *spectra.shape[-2:])
     if by_window:
         spectra = spectra / window.pow(2.0).sum().sqrt()
@@ -101,9 +106,16 @@ def inverse_spectrogram(
         spectrogram = spectrogram * window.pow(2.0).sum().sqrt()
     lead = spectrogram.shape[:-2]
     waveform = votive.istft(
-        spectrogram.reshape(-1, *spectrogram.shape[-2:]), n_fft, hop_length, win_length, window,
-        center, by_frame, onesided, None if length is None else length + 2 * pad,
-    )  # fmt: skip
+        spectrogram.reshape(-1, *spectrogram.shape[-2:]),
+        n_fft,
+        hop_length,
+        win_length,
+        window,
+        center,
+        by_frame,
+        onesided,
+        None if length is None else length + 2 * pad,
+    )
     if length is not None and pad > 0:
         waveform = waveform[:, pad:-pad]
     return waveform.reshape(*lead, waveform.shape[-1])
@@ -147,9 +159,7 @@ def griffinlim(
     before = None
     for _ in range(n_iter):
         signal = votive.istft(loud * phases, n_fft, hop_length, win_length, window, length=length)
-        rebuilt = votive.stft(
-            signal, n_fft, hop_length, win_length, window, onesided=True, return_complex=True
-        )
+        rebuilt = votive.stft(signal, n_fft, hop_length, win_length, window, onesided=True, return_complex=True)
         phases = rebuilt
         if momentum and before is not None:
             phases = phases - momentum * before
@@ -160,13 +170,7 @@ def griffinlim(
 
 
 def spectral_centroid(
-    waveform: Any,
-    sample_rate: int,
-    pad: int,
-    window: Any,
-    n_fft: int,
-    hop_length: int,
-    win_length: int,
+    waveform: Any, sample_rate: int, pad: int, window: Any, n_fft: int, hop_length: int, win_length: int
 ) -> Any:
     """The mean frequency of each frame, weighted by its magnitudes: (..., frame).
 

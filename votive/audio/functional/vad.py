@@ -87,10 +87,17 @@ class _Channel:
 
 
 def _plan(
-    op: str, sample_rate: int, search_time: float, allowed_gap: float, measure_freq: float,
-    duration: float, noise: tuple[float, float, float], smooth_time: float,
-    filters: tuple[float, float], lifters: tuple[float, float],
-) -> _Plan:  # fmt: skip
+    op: str,
+    sample_rate: int,
+    search_time: float,
+    allowed_gap: float,
+    measure_freq: float,
+    duration: float,
+    noise: tuple[float, float, float],
+    smooth_time: float,
+    filters: tuple[float, float],
+    lifters: tuple[float, float],
+) -> _Plan:
     measure = int(sample_rate * duration + 0.5)
     dft = 16
     while dft < measure:
@@ -100,17 +107,26 @@ def _plan(
     stop = min(math.floor(sample_rate * 0.5 / lifters[0]), dft // 4)
     if stop <= start:
         fail(
-            ValueError, op,
+            ValueError,
+            op,
             f"no cepstrum lies between lp_lifter_freq={lifters[1]} and hp_lifter_freq="
             f"{lifters[0]} at sample_rate={sample_rate}.",
-        )  # fmt: skip
+        )
     up, down, reduction = noise
     decay = lambda time: math.exp(-1.0 / (time * measure_freq))
     return _Plan(
-        measure, int(sample_rate / measure_freq + 0.5), dft, math.ceil(search_time * measure_freq),
-        int(allowed_gap * measure_freq + 0.5), slice(max(first, 1), min(last, dft // 2)),
-        slice(start, stop), reduction, decay(smooth_time), decay(up), decay(down),
-    )  # fmt: skip
+        measure,
+        int(sample_rate / measure_freq + 0.5),
+        dft,
+        math.ceil(search_time * measure_freq),
+        int(allowed_gap * measure_freq + 0.5),
+        slice(max(first, 1), min(last, dft // 2)),
+        slice(start, stop),
+        reduction,
+        decay(smooth_time),
+        decay(up),
+        decay(down),
+    )
 
 
 def vad(
@@ -147,11 +163,17 @@ def vad(
             "all of them are cut alike."
         )
     plan = _plan(
-        "vad", sample_rate, search_time, allowed_gap, measure_freq,
+        "vad",
+        sample_rate,
+        search_time,
+        allowed_gap,
+        measure_freq,
         2.0 / measure_freq if measure_duration is None else measure_duration,
-        (noise_up_time, noise_down_time, noise_reduction_amount), measure_smooth_time,
-        (hp_filter_freq, lp_filter_freq), (hp_lifter_freq, lp_lifter_freq),
-    )  # fmt: skip
+        (noise_up_time, noise_down_time, noise_reduction_amount),
+        measure_smooth_time,
+        (hp_filter_freq, lp_filter_freq),
+        (hp_lifter_freq, lp_lifter_freq),
+    )
     lead, length = waveform.shape[:-1], waveform.shape[-1]
     signals = waveform.reshape(-1, length)
     samples = signals.detach().cpu().numpy()

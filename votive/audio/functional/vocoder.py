@@ -44,16 +44,10 @@ def phase_vocoder(complex_specgrams: Any, rate: float, phase_advance: Any) -> An
     return out.reshape(*lead, *out.shape[1:])
 
 
-def stretched(
-    waveform: Any, rate: float, n_fft: int, hop_length: int, win_length: int, window: Any
-) -> Any:
+def stretched(waveform: Any, rate: float, n_fft: int, hop_length: int, win_length: int, window: Any) -> Any:
     """Signals (signal, time) `1 / rate` times as long, at the same pitch."""
-    spectra = votive.stft(
-        waveform, n_fft, hop_length, win_length, window, onesided=True, return_complex=True
-    )
-    advance = votive.linspace(
-        0, math.pi * hop_length, spectra.shape[-2], device=spectra.device
-    ).unsqueeze(1)
+    spectra = votive.stft(waveform, n_fft, hop_length, win_length, window, onesided=True, return_complex=True)
+    advance = votive.linspace(0, math.pi * hop_length, spectra.shape[-2], device=spectra.device).unsqueeze(1)
     slow = phase_vocoder(spectra, rate, advance)
     length = round(waveform.shape[-1] / rate)
     return votive.istft(slow, n_fft, hop_length, win_length, window, length=length)

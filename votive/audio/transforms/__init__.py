@@ -12,14 +12,7 @@ from .features import (
     SlidingWindowCmn,
 )
 from .masking import FrequencyMasking, SpecAugment, TimeMasking
-from .spectral import (
-    GriffinLim,
-    InverseSpectrogram,
-    PitchShift,
-    SpectralCentroid,
-    Spectrogram,
-    TimeStretch,
-)
+from .spectral import GriffinLim, InverseSpectrogram, PitchShift, SpectralCentroid, Spectrogram, TimeStretch
 from .vad import Vad
 from .waveform import (
     AddNoise,

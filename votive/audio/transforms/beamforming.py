@@ -24,9 +24,7 @@ class PSD(nn.Module):
     votive.Size([5, 2, 2])
     """
 
-    def __init__(
-        self, multi_mask: bool = False, normalize: bool = True, eps: float = 1e-15
-    ) -> None:
+    def __init__(self, multi_mask: bool = False, normalize: bool = True, eps: float = 1e-15) -> None:
         super().__init__()
         self.multi_mask, self.normalize, self.eps = multi_mask, normalize, eps
 
@@ -55,9 +53,7 @@ class SoudenMVDR(nn.Module):
         diag_eps: float = 1e-7,
         eps: float = 1e-8,
     ) -> Any:
-        weights = F.mvdr_weights_souden(
-            psd_s, psd_n, reference_channel, diagonal_loading, diag_eps, eps
-        )
+        weights = F.mvdr_weights_souden(psd_s, psd_n, reference_channel, diagonal_loading, diag_eps, eps)
         return F.apply_beamforming(weights, specgram)
 
 
@@ -130,9 +126,7 @@ class MVDR(nn.Module):
             weight = getattr(self, f"mask_sum_{kind}")
             # As torchaudio does it: the new density, already a mean, is divided by the sum again.
             total = weight + heard
-            density = (
-                before * (weight / total)[..., None, None] + density * (1 / total)[..., None, None]
-            )
+            density = before * (weight / total)[..., None, None] + density * (1 / total)[..., None, None]
             heard = total
         setattr(self, f"psd_{kind}", density)
         setattr(self, f"mask_sum_{kind}", heard)
@@ -150,10 +144,7 @@ class MVDR(nn.Module):
 
     def forward(self, specgram: Any, mask_s: Any, mask_n: Any = None) -> Any:
         if specgram.ndim < 3:
-            fail(
-                ValueError, "MVDR",
-                f"takes (..., channel, frequency, time), got shape {tuple(specgram.shape)}.",
-            )  # fmt: skip
+            fail(ValueError, "MVDR", f"takes (..., channel, frequency, time), got shape {tuple(specgram.shape)}.")
         if not specgram.is_complex():
             fail(ValueError, "MVDR", f"takes complex spectra, got {specgram.dtype}.")
         if mask_n is None:

@@ -41,9 +41,8 @@ class _Bank(nn.Module):
     fb: Any
 
     def __init__(
-        self, n_mels: int, sample_rate: int, f_min: float, f_max: float, n_stft: int,
-        norm: str | None, mel_scale: str,
-    ) -> None:  # fmt: skip
+        self, n_mels: int, sample_rate: int, f_min: float, f_max: float, n_stft: int, norm: str | None, mel_scale: str
+    ) -> None:
         super().__init__()
         if f_min > f_max:
             fail(ValueError, type(self).__name__, f"f_min={f_min} lies above f_max={f_max}.")
@@ -101,10 +100,7 @@ class InverseMelScale(_Bank):
         top = f_max or float(sample_rate // 2)
         super().__init__(n_mels, sample_rate, f_min, top, n_stft, norm, mel_scale)
         if driver not in ("gels", "gelsy", "gelsd", "gelss"):
-            fail(
-                ValueError, "InverseMelScale",
-                f"driver must be one of gels, gelsy, gelsd, gelss, got {driver!r}.",
-            )  # fmt: skip
+            fail(ValueError, "InverseMelScale", f"driver must be one of gels, gelsy, gelsd, gelss, got {driver!r}.")
         self.driver = driver
 
     def forward(self, melspec: Any) -> Any:
@@ -147,12 +143,9 @@ class MelSpectrogram(nn.Module):
         if onesided is not None:
             warn("MelSpectrogram: onesided is without effect; a mel scale needs one side.")
         self.spectrogram = Spectrogram(
-            n_fft, win_length, hop_length, pad, window_fn, power, normalized, wkwargs, center,
-            pad_mode, onesided=True,
-        )  # fmt: skip
-        self.mel_scale = MelScale(
-            n_mels, sample_rate, f_min, f_max, n_fft // 2 + 1, norm, mel_scale
+            n_fft, win_length, hop_length, pad, window_fn, power, normalized, wkwargs, center, pad_mode, onesided=True
         )
+        self.mel_scale = MelScale(n_mels, sample_rate, f_min, f_max, n_fft // 2 + 1, norm, mel_scale)
         self.sample_rate, self.n_fft, self.pad, self.power = sample_rate, n_fft, pad, power
         self.win_length, self.hop_length = self.spectrogram.win_length, self.spectrogram.hop_length
         self.normalized, self.n_mels, self.f_min, self.f_max = normalized, n_mels, f_min, f_max
@@ -271,17 +264,11 @@ class SlidingWindowCmn(nn.Module):
     """
 
     def __init__(
-        self,
-        cmn_window: int = 600,
-        min_cmn_window: int = 100,
-        center: bool = False,
-        norm_vars: bool = False,
+        self, cmn_window: int = 600, min_cmn_window: int = 100, center: bool = False, norm_vars: bool = False
     ) -> None:
         super().__init__()
         self.cmn_window, self.min_cmn_window = cmn_window, min_cmn_window
         self.center, self.norm_vars = center, norm_vars
 
     def forward(self, specgram: Any) -> Any:
-        return F.sliding_window_cmn(
-            specgram, self.cmn_window, self.min_cmn_window, self.center, self.norm_vars
-        )
+        return F.sliding_window_cmn(specgram, self.cmn_window, self.min_cmn_window, self.center, self.norm_vars)

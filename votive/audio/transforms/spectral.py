@@ -65,15 +65,22 @@ class Spectrogram(_Framed):
         self.pad, self.power, self.normalized = pad, power, normalized
         self.center, self.pad_mode, self.onesided = center, pad_mode, onesided
         if return_complex is not None:
-            warn(
-                "Spectrogram: return_complex is without effect; use power=None for complex spectra."
-            )
+            warn("Spectrogram: return_complex is without effect; use power=None for complex spectra.")
 
     def forward(self, waveform: Any) -> Any:
         return F.spectrogram(
-            waveform, self.pad, self.window, self.n_fft, self.hop_length, self.win_length,
-            self.power, self.normalized, self.center, self.pad_mode, self.onesided,
-        )  # fmt: skip
+            waveform,
+            self.pad,
+            self.window,
+            self.n_fft,
+            self.hop_length,
+            self.win_length,
+            self.power,
+            self.normalized,
+            self.center,
+            self.pad_mode,
+            self.onesided,
+        )
 
 
 class InverseSpectrogram(_Framed):
@@ -105,9 +112,18 @@ class InverseSpectrogram(_Framed):
 
     def forward(self, spectrogram: Any, length: int | None = None) -> Any:
         return F.inverse_spectrogram(
-            spectrogram, length, self.pad, self.window, self.n_fft, self.hop_length,
-            self.win_length, self.normalized, self.center, self.pad_mode, self.onesided,
-        )  # fmt: skip
+            spectrogram,
+            length,
+            self.pad,
+            self.window,
+            self.n_fft,
+            self.hop_length,
+            self.win_length,
+            self.normalized,
+            self.center,
+            self.pad_mode,
+            self.onesided,
+        )
 
 
 class GriffinLim(_Framed):
@@ -138,9 +154,17 @@ class GriffinLim(_Framed):
 
     def forward(self, specgram: Any) -> Any:
         return F.griffinlim(
-            specgram, self.window, self.n_fft, self.hop_length, self.win_length, self.power,
-            self.n_iter, self.momentum, self.length, self.rand_init,
-        )  # fmt: skip
+            specgram,
+            self.window,
+            self.n_fft,
+            self.hop_length,
+            self.win_length,
+            self.power,
+            self.n_iter,
+            self.momentum,
+            self.length,
+            self.rand_init,
+        )
 
 
 class SpectralCentroid(_Framed):
@@ -165,9 +189,8 @@ class SpectralCentroid(_Framed):
 
     def forward(self, waveform: Any) -> Any:
         return F.spectral_centroid(
-            waveform, self.sample_rate, self.pad, self.window, self.n_fft, self.hop_length,
-            self.win_length,
-        )  # fmt: skip
+            waveform, self.sample_rate, self.pad, self.window, self.n_fft, self.hop_length, self.win_length
+        )
 
 
 class TimeStretch(nn.Module):
@@ -180,9 +203,7 @@ class TimeStretch(nn.Module):
 
     phase_advance: Any
 
-    def __init__(
-        self, hop_length: int | None = None, n_freq: int = 201, fixed_rate: float | None = None
-    ) -> None:
+    def __init__(self, hop_length: int | None = None, n_freq: int = 201, fixed_rate: float | None = None) -> None:
         super().__init__()
         self.fixed_rate = fixed_rate
         hop_length = n_freq - 1 if hop_length is None else hop_length
@@ -229,9 +250,7 @@ class PitchShift(nn.LazyModuleMixin, _Framed):
 
     def initialize_parameters(self, waveform: Any) -> None:
         if self.has_uninitialized_params():
-            kernel, self.width = sinc_kernel(
-                self.orig, self.new, 6, 0.99, "sinc_interp_hann", None, waveform.dtype
-            )
+            kernel, self.width = sinc_kernel(self.orig, self.new, 6, 0.99, "sinc_interp_hann", None, waveform.dtype)
             self.kernel.materialize(kernel.shape, dtype=kernel.dtype)
             self.kernel.copy_(kernel)
 
@@ -239,9 +258,8 @@ class PitchShift(nn.LazyModuleMixin, _Framed):
         shape = waveform.shape
         rate = pitch_rate(self.n_steps, self.bins_per_octave)
         shifted = stretched(
-            waveform.reshape(-1, shape[-1]), rate, self.n_fft, self.hop_length, self.win_length,
-            self.window,
-        )  # fmt: skip
+            waveform.reshape(-1, shape[-1]), rate, self.n_fft, self.hop_length, self.win_length, self.window
+        )
         if self.orig != self.new:
             shifted = apply_kernel(shifted, self.orig, self.new, self.kernel, self.width)
         return fitted(shifted, shape[-1]).reshape(shape)

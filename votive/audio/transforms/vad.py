@@ -50,9 +50,22 @@ class Vad(nn.Module):
 
     def forward(self, waveform: Any) -> Any:
         return F.vad(
-            waveform, self.sample_rate, self.trigger_level, self.trigger_time, self.search_time,
-            self.allowed_gap, self.pre_trigger_time, self.boot_time, self.noise_up_time,
-            self.noise_down_time, self.noise_reduction_amount, self.measure_freq,
-            self.measure_duration, self.measure_smooth_time, self.hp_filter_freq,
-            self.lp_filter_freq, self.hp_lifter_freq, self.lp_lifter_freq,
-        )  # fmt: skip
+            waveform,
+            self.sample_rate,
+            self.trigger_level,
+            self.trigger_time,
+            self.search_time,
+            self.allowed_gap,
+            self.pre_trigger_time,
+            self.boot_time,
+            self.noise_up_time,
+            self.noise_down_time,
+            self.noise_reduction_amount,
+            self.measure_freq,
+            self.measure_duration,
+            self.measure_smooth_time,
+            self.hp_filter_freq,
+            self.lp_filter_freq,
+            self.hp_lifter_freq,
+            self.lp_lifter_freq,
+        )

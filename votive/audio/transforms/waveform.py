@@ -12,15 +12,7 @@ from votive import nn
 from ...core.errors import fail
 from .. import functional as F
 from ..functional.mixing import check_mode
-from ..functional.resampling import (
-    SOXR,
-    apply_kernel,
-    reduced,
-    sinc_kernel,
-    sped_lengths,
-    speed_rates,
-    window_of,
-)
+from ..functional.resampling import SOXR, apply_kernel, reduced, sinc_kernel, sped_lengths, speed_rates, window_of
 
 
 class Resample(nn.Module):
@@ -53,18 +45,14 @@ class Resample(nn.Module):
         self.width = -1
         if self.orig != self.new and resampling_method not in SOXR:
             window = window_of(resampling_method)
-            kernel, self.width = sinc_kernel(
-                self.orig, self.new, lowpass_filter_width, rolloff, window, beta, dtype
-            )
+            kernel, self.width = sinc_kernel(self.orig, self.new, lowpass_filter_width, rolloff, window, beta, dtype)
             self.register_buffer("kernel", kernel.clone())
 
     def forward(self, waveform: Any) -> Any:
         if self.orig == self.new:
             return waveform
         if self.resampling_method in SOXR:
-            return F.resample(
-                waveform, self.orig, self.new, resampling_method=self.resampling_method
-            )
+            return F.resample(waveform, self.orig, self.new, resampling_method=self.resampling_method)
         return apply_kernel(waveform, self.orig, self.new, self.kernel, self.width)
 
 
@@ -82,9 +70,7 @@ class Speed(nn.Module):
         self.resampler = Resample(self.source_sample_rate, self.target_sample_rate)
 
     def forward(self, waveform: Any, lengths: Any = None) -> tuple[Any, Any | None]:
-        return self.resampler(waveform), sped_lengths(
-            lengths, self.source_sample_rate, self.target_sample_rate
-        )
+        return self.resampler(waveform), sped_lengths(lengths, self.source_sample_rate, self.target_sample_rate)
 
 
 class SpeedPerturbation(nn.Module):
@@ -151,9 +137,7 @@ class Fade(nn.Module):
     tensor([0.0000, 0.5000, 1.0000, 1.0000, 1.0000, 0.0000])
     """
 
-    def __init__(
-        self, fade_in_len: int = 0, fade_out_len: int = 0, fade_shape: str = "linear"
-    ) -> None:
+    def __init__(self, fade_in_len: int = 0, fade_out_len: int = 0, fade_shape: str = "linear") -> None:
         super().__init__()
         if fade_shape not in _RISE:
             names = ", ".join(_RISE)

@@ -70,10 +70,7 @@ class CpuBackend:
     def view(self, storage: Storage, spec: Spec, offset: int) -> Any:
         if spec.numel == 0:
             return _empty(spec.shape, spec.dtype.np)
-        return _ndarray(
-            spec.shape, spec.dtype.np, storage.memory, offset * spec.dtype.itemsize,
-            spec.byte_strides,
-        )  # fmt: skip
+        return _ndarray(spec.shape, spec.dtype.np, storage.memory, offset * spec.dtype.itemsize, spec.byte_strides)
 
     def adopt(self, data: Any, spec: Spec | None, inputs: tuple[Any, ...]) -> tuple[Any, ...]:
         """Make a kernel's result our own memory: right dtype, right strides, no aliasing.
@@ -151,9 +148,7 @@ class CpuBackend:
         if stream not in (None, -1):
             raise BufferError(f"__dlpack__: memory of the CPU has no streams, got stream={stream}.")
         if spec.dtype.np.kind not in "biufc":
-            raise BufferError(
-                f"__dlpack__: NumPy, which exports memory, does not know {spec.dtype}."
-            )
+            raise BufferError(f"__dlpack__: NumPy, which exports memory, does not know {spec.dtype}.")
         return data.__dlpack__(**({} if version is None else {"max_version": version}))
 
     def dlpack_device(self, spec: Spec) -> tuple[int, int]:
@@ -176,14 +171,9 @@ class CpuBackend:
         """A foreign array's memory: (storage, data, spec, offset), zero-copy."""
         d = dt.from_numpy(array.dtype)
         if any(s < 0 for s in array.strides):
-            raise ValueError(
-                "from_numpy: arrays with negative strides are not supported; "
-                "pass array.copy() instead."
-            )
+            raise ValueError("from_numpy: arrays with negative strides are not supported; pass array.copy() instead.")
         if any(s % d.itemsize for s in array.strides) and array.size > 1:
-            raise ValueError(
-                "from_numpy: strides are not a multiple of the element size; pass array.copy()."
-            )
+            raise ValueError("from_numpy: strides are not a multiple of the element size; pass array.copy().")
         st, offset = wrap_array(array)
         strides = tuple(s // d.itemsize for s in array.strides)
         if array.size == 0 or array.flags.c_contiguous:

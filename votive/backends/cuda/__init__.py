@@ -33,9 +33,7 @@ class CudaBackend:
         self.bind = rows.bind
         memory.is_pinned = pinned.is_pinned
 
-    def pointwise(
-        self, formula: Any, names: Any, roles: Any, inputs: Any, out: Spec, empty: Any
-    ) -> tuple[Any, Any]:
+    def pointwise(self, formula: Any, names: Any, roles: Any, inputs: Any, out: Spec, empty: Any) -> tuple[Any, Any]:
         """See `backends.base.Backend.pointwise`."""
         made = self._pointwise.compile_formula(formula, names, roles, inputs, out, empty)
         compute, into = (rt.guarded(fn, out.device.index or 0) for fn in made)
@@ -127,11 +125,13 @@ class CudaBackend:
     def array_interface(self, data: Any, spec: Spec) -> dict[str, Any]:
         """What Numba and CuPy read of a view."""
         return {
-            "version": 3, "shape": tuple(spec.shape), "typestr": spec.dtype.np.str,
+            "version": 3,
+            "shape": tuple(spec.shape),
+            "typestr": spec.dtype.np.str,
             "data": (data.ptr if spec.numel else 0, data.storage.readonly),
             "stream": rt.here.stream_of(spec.device.index or 0) or 1,
             "strides": None if spec.contiguous else spec.byte_strides,
-        }  # fmt: skip
+        }
 
     def look_at(self, owner: Any) -> tuple[Any, Any, Spec, int]:
         """(storage, data, spec, offset) over what `__cuda_array_interface__` describes."""

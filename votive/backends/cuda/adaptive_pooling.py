@@ -117,21 +117,13 @@ def fractional_max_pool(x: Any, size: Any, kernel: Any, samples: Any) -> Any:
     number = np.float64 if samples.dtype is dt.float64 else np.float32
     # Samples are (batch, channels, n); a single picture has the first of them.
     moves = samples.strides[:2] if lead == 2 else samples.strides[1:2]
-    steps = [
-        float(number((i - k) / (o - 1))) if o > 1 else 0.0
-        for i, o, k in zip(sizes, size, kernel, strict=True)
-    ]
+    steps = [float(number((i - k) / (o - 1))) if o > 1 else 0.0 for i, o, k in zip(sizes, size, kernel, strict=True)]
 
     def build(out: Spec) -> Any:
         drawn = (*moves, *(0,) * n)
-        p = Places(out.shape, [out.strides, without(x.strides, *dims), drawn], apart=dims,
-                   reach=reach(x))  # fmt: skip
-        lines = [
-            f"best = tl.full((BM, BN), float('-inf'), {kind})",
-            "at = (r * 0 + n * 0).to(tl.int64) - 1",
-        ]
-        types = {"o": pointer(x.dtype), "places": "*i64", "x": pointer(x.dtype),
-                 "samples": pointer(samples.dtype)}  # fmt: skip
+        p = Places(out.shape, [out.strides, without(x.strides, *dims), drawn], apart=dims, reach=reach(x))
+        lines = [f"best = tl.full((BM, BN), float('-inf'), {kind})", "at = (r * 0 + n * 0).to(tl.int64) - 1"]
+        types = {"o": pointer(x.dtype), "places": "*i64", "x": pointer(x.dtype), "samples": pointer(samples.dtype)}
         for k, d in enumerate(dims):
             types[f"step{k}"] = "fp64" if real == "tl.float64" else "fp32"
             # Samples are drawn for (width, height), but for (time, height, width).

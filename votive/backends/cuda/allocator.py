@@ -45,9 +45,7 @@ class _Size:
 class Pool:
     """The blocks of one device and stream, or those of one graph."""
 
-    __slots__ = (
-        "allocator", "bins", "merged", "parked", "private", "segments", "stream", "users",
-    )  # fmt: skip
+    __slots__ = ("allocator", "bins", "merged", "parked", "private", "segments", "stream", "users")
 
     def __init__(self, allocator: Allocator, stream: int, private: bool = False) -> None:
         self.allocator, self.stream, self.private = allocator, stream, private
@@ -215,9 +213,24 @@ class Allocator:
     """All pools of one device, with statistics."""
 
     __slots__ = (
-        "allocated", "busy", "device", "driver", "failures", "fraction", "grown", "late", "lock",
-        "peak", "pools", "private", "reserved", "reserved_peak", "retries", "taken", "waiting",
-    )  # fmt: skip
+        "allocated",
+        "busy",
+        "device",
+        "driver",
+        "failures",
+        "fraction",
+        "grown",
+        "late",
+        "lock",
+        "peak",
+        "pools",
+        "private",
+        "reserved",
+        "reserved_peak",
+        "retries",
+        "taken",
+        "waiting",
+    )
 
     def __init__(self, driver: Any, device: int) -> None:
         self.driver, self.device = driver, device
@@ -277,9 +290,7 @@ class Allocator:
             return self._segment(nbytes, wanted)
 
     def _segment(self, nbytes: int, wanted: int) -> int:
-        limit = self.fraction < 1.0 and self.reserved + nbytes > (
-            self.fraction * self.driver.memory_info()[1]
-        )
+        limit = self.fraction < 1.0 and self.reserved + nbytes > (self.fraction * self.driver.memory_info()[1])
         try:
             if limit:
                 raise OutOfDeviceMemory

@@ -56,11 +56,7 @@ def _steps(
     for start in range(lo, hi, BN):
         j = start + tl.arange(0, BN)
         if EDGE and not WHOLE:
-            keys = tl.load(
-                k + j[None, :] * kt + d[:, None],
-                mask=(j[None, :] < S) & (d[:, None] < D),
-                other=0.0,
-            )
+            keys = tl.load(k + j[None, :] * kt + d[:, None], mask=(j[None, :] < S) & (d[:, None] < D), other=0.0)
         elif D == BD:
             keys = tl.load(k + j[None, :] * kt + d[:, None])
         else:
@@ -92,11 +88,7 @@ def _steps(
         if NOISE != 0:
             p = tl.where(kept(moved, key, counter, highest, rows, start, S, NOISE, BN), p, 0.0)
         if EDGE and not WHOLE:
-            values = tl.load(
-                v + j[:, None] * vt + e[None, :],
-                mask=(j[:, None] < S) & (e[None, :] < E),
-                other=0.0,
-            )
+            values = tl.load(v + j[:, None] * vt + e[None, :], mask=(j[:, None] < S) & (e[None, :] < E), other=0.0)
         elif E == BE:
             values = tl.load(v + j[:, None] * vt + e[None, :])
         else:
@@ -144,9 +136,7 @@ def _attend(
     i = tile * BM + tl.arange(0, BM)
     d = tl.arange(0, BD)
     e = tl.arange(0, BE)
-    query = tl.load(
-        q + i[:, None] * qt + d[None, :], mask=(i[:, None] < T) & (d[None, :] < D), other=0.0
-    )
+    query = tl.load(q + i[:, None] * qt + d[None, :], mask=(i[:, None] < T) & (d[None, :] < D), other=0.0)
     if MASK != 0:
         # Rows beyond the last are computed with the last one's mask and not stored.
         mask = mask + b * mb + h * mh + tl.minimum(i, T - 1)[:, None] * mt
@@ -191,9 +181,19 @@ def _attend(
 
 
 def forward(
-    q: Any, k: Any, v: Any, mask: Any, out: Any, sizes: tuple[int, ...], p: float, causal: bool,
-    scale: float, window: bool = False, ends: tuple[str, ...] = (), used: bool = False,
-) -> Any:  # fmt: skip
+    q: Any,
+    k: Any,
+    v: Any,
+    mask: Any,
+    out: Any,
+    sizes: tuple[int, ...],
+    p: float,
+    causal: bool,
+    scale: float,
+    window: bool = False,
+    ends: tuple[str, ...] = (),
+    used: bool = False,
+) -> Any:
     """launch(out, lse, q, k, v, mask, where, noise, offset, lower) for Views with dense
     features. `sizes`: batch, query heads, queries, keys. `ends`: types of the ends of packed
     sequences; `where` then has their addresses, and `longest` is the longest sequence.
@@ -212,38 +212,87 @@ def forward(
     types += stride_types(strides, tuple(lengths)) + mask_types(mask, T, S)
     strides += mask_strides(mask)
     program = Program(
-        _attend, types,
+        _attend,
+        types,
         {
-            "CAUSAL": causal, "WINDOW": window, "MASK": kind, "NOISE": noise,
-            "PACKED": bool(ends), "USED": used, "WHOLE": not ends and S % bn == 0,
-            "RISING": 1e-30 < scale < 1e30 and kind != ADDED, "PRECISION": precision(q.dtype),
-            "D": D, "BD": wide, "E": E, "BE": be, "BM": bm, "BN": bn,
+            "CAUSAL": causal,
+            "WINDOW": window,
+            "MASK": kind,
+            "NOISE": noise,
+            "PACKED": bool(ends),
+            "USED": used,
+            "WHOLE": not ends and S % bn == 0,
+            "RISING": 1e-30 < scale < 1e30 and kind != ADDED,
+            "PRECISION": precision(q.dtype),
+            "D": D,
+            "BD": wide,
+            "E": E,
+            "BE": be,
+            "BM": bm,
+            "BN": bn,
         },
-        warps=warps, stages=stages, **more,
-    )  # fmt: skip
+        warps=warps,
+        stages=stages,
+        **more,
+    )
     rows = (0, q.shape[0]) if ends else (H * T, T)
     program.divisible = even((*rows, *strides), 22)
     factor = made_up(p) if p else 1.0
 
     def launch(
-        out: View, lse: View, q: View, k: View, v: View, mask: int, where: tuple[int, int, int],
-        noise: Any, offset: int, lower: int, longest: int = T,
-    ) -> None:  # fmt: skip
+        out: View,
+        lse: View,
+        q: View,
+        k: View,
+        v: View,
+        mask: int,
+        where: tuple[int, int, int],
+        noise: Any,
+        offset: int,
+        lower: int,
+        longest: int = T,
+    ) -> None:
         tiles = -(-longest // bm)
         if tiles * B * H:
             program(
-                (tiles * B * H,), out.ptr, lse.ptr, q.ptr, k.ptr, v.ptr, mask, *where, *noise, H, G,
-                T, S, offset, lower, tiles, scale * LOG2E, factor, *rows, *strides,
-            )  # fmt: skip
+                (tiles * B * H,),
+                out.ptr,
+                lse.ptr,
+                q.ptr,
+                k.ptr,
+                v.ptr,
+                mask,
+                *where,
+                *noise,
+                H,
+                G,
+                T,
+                S,
+                offset,
+                lower,
+                tiles,
+                scale * LOG2E,
+                factor,
+                *rows,
+                *strides,
+            )
 
     return launch
 
 
 @cuda("_attention", accepts=takes)
 def attention(
-    q: Any, k: Any, v: Any, mask: Any, seed: Any, counter: Any, offset: Any, dropout_p: float,
-    is_causal: bool, scale: float,
-) -> Any:  # fmt: skip
+    q: Any,
+    k: Any,
+    v: Any,
+    mask: Any,
+    seed: Any,
+    counter: Any,
+    offset: Any,
+    dropout_p: float,
+    is_causal: bool,
+    scale: float,
+) -> Any:
     from .attention_decode import few_queries
     from .attention_plain import plain_forward
 
@@ -255,19 +304,23 @@ def attention(
         run = few_queries(q, k, v, mask, is_causal, scale)
         if run is not None:
             return run
-    launch: Any = (forward if whole else plain_forward)(
-        q, k, v, mask, out, (B, H, T, S), dropout_p, is_causal, scale
-    )
+    launch: Any = (forward if whole else plain_forward)(q, k, v, mask, out, (B, H, T, S), dropout_p, is_causal, scale)
     noise = noise_for(dropout_p)
 
-    def run(
-        outs: list[View], q: View, k: View, v: View, mask: Any, seed: int, counter: int, offset: int
-    ) -> None:
+    def run(outs: list[View], q: View, k: View, v: View, mask: Any, seed: int, counter: int, offset: int) -> None:
         made = room(outs[0])
         launch(
-            made, outs[1], packed(q), packed(k), packed(v), 0 if mask is None else mask.ptr,
-            (0, 0, 0), noise(seed, counter), int(offset), 0,
-        )  # fmt: skip
+            made,
+            outs[1],
+            packed(q),
+            packed(k),
+            packed(v),
+            0 if mask is None else mask.ptr,
+            (0, 0, 0),
+            noise(seed, counter),
+            int(offset),
+            0,
+        )
         put(outs[0], made)
 
     return run

@@ -73,9 +73,7 @@ def mask_strides(mask: Any) -> tuple[int, ...]:
     if mask is None:
         return (0, 0, 0, 0)
     pad = 4 - mask.ndim
-    return (0,) * pad + tuple(
-        0 if n == 1 else s for n, s in zip(mask.shape, mask.strides, strict=True)
-    )
+    return (0,) * pad + tuple(0 if n == 1 else s for n, s in zip(mask.shape, mask.strides, strict=True))
 
 
 def mask_types(mask: Any, T: int, S: int) -> list[str]:

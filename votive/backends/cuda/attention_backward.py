@@ -37,10 +37,19 @@ from .rows import cuda
 
 
 def backward(
-    q: Any, k: Any, v: Any, g: Any, y: Any, mask: Any, outs: tuple[Any, Any, Any],
-    sizes: tuple[int, ...], p: float, causal: bool, window: bool = False,
+    q: Any,
+    k: Any,
+    v: Any,
+    g: Any,
+    y: Any,
+    mask: Any,
+    outs: tuple[Any, Any, Any],
+    sizes: tuple[int, ...],
+    p: float,
+    causal: bool,
+    window: bool = False,
     ends: tuple[str, ...] = (),
-) -> Any:  # fmt: skip
+) -> Any:
     """launch(outs, g, g_lse, q, k, v, mask, y, lse, where, noise, offset, lower, scale) for Views
     with dense features. `sizes`: batch, query heads, queries, keys. `ends`: types of the ends of
     packed sequences; `where` then has their addresses, and `longest` are the longest of them.
@@ -52,9 +61,17 @@ def backward(
     kind, mask_type = mask_kind(mask)
     noise = noise_kind(p, S)
     fixed = {
-        "CAUSAL": causal, "WINDOW": window, "MASK": kind, "NOISE": noise, "PACKED": bool(ends),
-        "PRECISION": precision(q.dtype), "D": D, "BD": bd, "E": E, "BE": be,
-    }  # fmt: skip
+        "CAUSAL": causal,
+        "WINDOW": window,
+        "MASK": kind,
+        "NOISE": noise,
+        "PACKED": bool(ends),
+        "PRECISION": precision(q.dtype),
+        "D": D,
+        "BD": bd,
+        "E": E,
+        "BE": be,
+    }
     element = ["*" + TYPE[s.dtype] for s in (q, k, v, g)]
     at = 0 if ends else 2
     long, short = q.shape[at], k.shape[at]
@@ -65,47 +82,67 @@ def backward(
     factor = made_up(p) if p else 1.0
 
     bm, n, warps, stages, more = tile(QUERIES, q.dtype, max(bd, be), kind, noise)
-    strides = tuple(
-        s for x in (outs[0], q, k, v, g, y) for s in strides_of(x)
-    ) + mask_strides(mask)  # fmt: skip
+    strides = tuple(s for x in (outs[0], q, k, v, g, y) for s in strides_of(x)) + mask_strides(mask)
     one = Program(
         by_queries,
         [
-            element[0], "*fp32", "*fp32", *element, "*" + TYPE[y.dtype], *sides[:2], mask_type,
-            *sides[3:], *numbers, *stride_types(strides, (long, long, short, short, long, long)),
+            element[0],
+            "*fp32",
+            "*fp32",
+            *element,
+            "*" + TYPE[y.dtype],
+            *sides[:2],
+            mask_type,
+            *sides[3:],
+            *numbers,
+            *stride_types(strides, (long, long, short, short, long, long)),
             *far,
         ],
-        {
-            **fixed, "WHOLE": not ends and S % n == 0, "AHEAD": AHEAD[QUERIES], "BM": bm, "BN": n,
-        },
-        warps=warps, stages=stages, **more,
-    )  # fmt: skip
+        {**fixed, "WHOLE": not ends and S % n == 0, "AHEAD": AHEAD[QUERIES], "BM": bm, "BN": n},
+        warps=warps,
+        stages=stages,
+        **more,
+    )
     one.divisible = even((*rows, *strides), 27)
 
     m, bn, warps, stages, more = tile(KEYS, q.dtype, max(bd, be), kind, noise)
-    key_strides = tuple(
-        s for x in (outs[1], outs[2], q, k, v, g) for s in strides_of(x)
-    ) + mask_strides(mask)  # fmt: skip
+    key_strides = tuple(s for x in (outs[1], outs[2], q, k, v, g) for s in strides_of(x)) + mask_strides(mask)
     two = Program(
         by_keys,
         [
-            element[1], element[2], *element, *sides, *numbers,
-            *stride_types(key_strides, (short, short, long, short, short, long)), *far,
+            element[1],
+            element[2],
+            *element,
+            *sides,
+            *numbers,
+            *stride_types(key_strides, (short, short, long, short, short, long)),
+            *far,
         ],
-        {
-            **fixed, "AHEAD": AHEAD[KEYS], "BM": m, "BN": bn, "G": G,
-            "TAIL": bool(ends) or window or T % m != 0,
-        },
-        warps=warps, stages=stages, **more,
-    )  # fmt: skip
+        {**fixed, "AHEAD": AHEAD[KEYS], "BM": m, "BN": bn, "G": G, "TAIL": bool(ends) or window or T % m != 0},
+        warps=warps,
+        stages=stages,
+        **more,
+    )
     two.divisible = even((*rows, *key_strides), 25)
     count = Spec(Layout((H * long * (1 if ends else B),)), dt.float32, q.spec.device)
 
     def launch(
-        outs: list[View], g: View, g_lse: View, q: View, k: View, v: View, mask: int, y: View,
-        lse: View, where: tuple[int, int], noise: Any, offset: int, lower: int, scale: float,
+        outs: list[View],
+        g: View,
+        g_lse: View,
+        q: View,
+        k: View,
+        v: View,
+        mask: int,
+        y: View,
+        lse: View,
+        where: tuple[int, int],
+        noise: Any,
+        offset: int,
+        lower: int,
+        scale: float,
         longest: tuple[int, int] = (T, S),
-    ) -> None:  # fmt: skip
+    ) -> None:
         tops, means = empty(count), empty(count)
         tiles_q, tiles_k = -(-longest[0] // bm), -(-longest[1] // bn)
         how = (*where, *noise)
@@ -113,23 +150,68 @@ def backward(
         scales = (scale * LOG2E, scale, factor, *rows)
         if tiles_q * B * H:
             one(
-                (tiles_q * B * H,), outs[0].ptr, tops.ptr, means.ptr, q.ptr, k.ptr, v.ptr, g.ptr,
-                y.ptr, lse.ptr, g_lse.ptr, mask, *how, H, G, *base, tiles_q, *scales, *strides,
-            )  # fmt: skip
+                (tiles_q * B * H,),
+                outs[0].ptr,
+                tops.ptr,
+                means.ptr,
+                q.ptr,
+                k.ptr,
+                v.ptr,
+                g.ptr,
+                y.ptr,
+                lse.ptr,
+                g_lse.ptr,
+                mask,
+                *how,
+                H,
+                G,
+                *base,
+                tiles_q,
+                *scales,
+                *strides,
+            )
         if tiles_k * B * KH:
             two(
-                (tiles_k * B * KH,), outs[1].ptr, outs[2].ptr, q.ptr, k.ptr, v.ptr, g.ptr,
-                tops.ptr, means.ptr, mask, *how, H, KH, *base, tiles_k, *scales, *key_strides,
-            )  # fmt: skip
+                (tiles_k * B * KH,),
+                outs[1].ptr,
+                outs[2].ptr,
+                q.ptr,
+                k.ptr,
+                v.ptr,
+                g.ptr,
+                tops.ptr,
+                means.ptr,
+                mask,
+                *how,
+                H,
+                KH,
+                *base,
+                tiles_k,
+                *scales,
+                *key_strides,
+            )
 
     return launch
 
 
 @cuda("_attention_backward", accepts=lambda g, g_lse, q, *rest: takes(q))
 def attention_backward(
-    g: Any, g_lse: Any, q: Any, k: Any, v: Any, mask: Any, out: Any, lse: Any, seed: Any,
-    counter: Any, offset: Any, dropout_p: float, is_causal: bool, scale: float, by_mask: bool,
-) -> Any:  # fmt: skip
+    g: Any,
+    g_lse: Any,
+    q: Any,
+    k: Any,
+    v: Any,
+    mask: Any,
+    out: Any,
+    lse: Any,
+    seed: Any,
+    counter: Any,
+    offset: Any,
+    dropout_p: float,
+    is_causal: bool,
+    scale: float,
+    by_mask: bool,
+) -> Any:
     from .attention_mask import mask_gradient
     from .attention_plain import plain_backward
 
@@ -142,9 +224,19 @@ def attention_backward(
     noise = noise_for(dropout_p)
 
     def run(
-        outs: list[View], g: View, g_lse: View, q: View, k: View, v: View, mask: Any, out: View,
-        lse: View, seed: int, counter: int, offset: int,
-    ) -> None:  # fmt: skip
+        outs: list[View],
+        g: View,
+        g_lse: View,
+        q: View,
+        k: View,
+        v: View,
+        mask: Any,
+        out: View,
+        lse: View,
+        seed: int,
+        counter: int,
+        offset: int,
+    ) -> None:
         q, k, v, g, out = packed(q), packed(k), packed(v), packed(g), packed(out)
         g_lse, lse = dense(g_lse), dense(lse)
         drawn = noise(seed, counter)

@@ -43,16 +43,8 @@ def _key_steps(
         at_g = g + n * gh
         rows = row + n * rh + i
         if END:
-            query = tl.load(
-                at_q + i[None, :] * qt + d[:, None],
-                mask=(i[None, :] < T) & (d[:, None] < D),
-                other=0.0,
-            )
-            grad = tl.load(
-                at_g + i[:, None] * gt + e[None, :],
-                mask=(i[:, None] < T) & (e[None, :] < E),
-                other=0.0,
-            )
+            query = tl.load(at_q + i[None, :] * qt + d[:, None], mask=(i[None, :] < T) & (d[:, None] < D), other=0.0)
+            grad = tl.load(at_g + i[:, None] * gt + e[None, :], mask=(i[:, None] < T) & (e[None, :] < E), other=0.0)
             ends = tl.load(tops + rows, mask=i < T, other=float("inf"))
             mean = tl.load(means + rows, mask=i < T, other=0.0)
         else:
@@ -135,12 +127,8 @@ def by_keys(
     j = first + tl.arange(0, BN)
     d = tl.arange(0, BD)
     e = tl.arange(0, BE)
-    keys = tl.load(
-        k + j[:, None] * kt + d[None, :], mask=(j[:, None] < S) & (d[None, :] < D), other=0.0
-    )
-    values = tl.load(
-        v + j[:, None] * vt + e[None, :], mask=(j[:, None] < S) & (e[None, :] < E), other=0.0
-    )
+    keys = tl.load(k + j[:, None] * kt + d[None, :], mask=(j[:, None] < S) & (d[None, :] < D), other=0.0)
+    values = tl.load(v + j[:, None] * vt + e[None, :], mask=(j[:, None] < S) & (e[None, :] < E), other=0.0)
     by_k = tl.zeros((BN, BD), tl.float32)
     by_v = tl.zeros((BN, BE), tl.float32)
 

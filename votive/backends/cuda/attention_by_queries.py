@@ -24,16 +24,8 @@ def _query_steps(
     for start in range(lo, hi, BN):
         j = start + tl.arange(0, BN)
         if EDGE and not WHOLE:
-            keys = tl.load(
-                k + j[None, :] * kt + d[:, None],
-                mask=(j[None, :] < S) & (d[:, None] < D),
-                other=0.0,
-            )
-            values = tl.load(
-                v + j[None, :] * vt + e[:, None],
-                mask=(j[None, :] < S) & (e[:, None] < E),
-                other=0.0,
-            )
+            keys = tl.load(k + j[None, :] * kt + d[:, None], mask=(j[None, :] < S) & (d[:, None] < D), other=0.0)
+            values = tl.load(v + j[None, :] * vt + e[:, None], mask=(j[None, :] < S) & (e[:, None] < E), other=0.0)
         elif D == BD and E == BE:
             keys = tl.load(k + j[None, :] * kt + d[:, None])
             values = tl.load(v + j[None, :] * vt + e[:, None])
@@ -108,9 +100,7 @@ def by_queries(
     d = tl.arange(0, BD)
     e = tl.arange(0, BE)
     inside = (i[:, None] < T) & (e[None, :] < E)
-    query = tl.load(
-        q + i[:, None] * qt + d[None, :], mask=(i[:, None] < T) & (d[None, :] < D), other=0.0
-    )
+    query = tl.load(q + i[:, None] * qt + d[None, :], mask=(i[:, None] < T) & (d[None, :] < D), other=0.0)
     grad = tl.load(g + i[:, None] * gt + e[None, :], mask=inside, other=0.0)
     made = tl.load(y + i[:, None] * yt + e[None, :], mask=inside, other=0.0)
     mean = tl.sum(grad.to(tl.float32) * made.to(tl.float32), 1)

@@ -51,9 +51,7 @@ def _part(
     d = tl.arange(0, BD)
     e = tl.arange(0, BE)
     query = tl.load(
-        q + b * qb + h[:, None] * qh + t[:, None] * qt + d[None, :],
-        mask=rows[:, None] & (d[None, :] < D),
-        other=0.0,
+        q + b * qb + h[:, None] * qh + t[:, None] * qt + d[None, :], mask=rows[:, None] & (d[None, :] < D), other=0.0
     )
     k += b * kb + head * kh
     v += b * vb + head * vh
@@ -64,9 +62,7 @@ def _part(
     end = tl.minimum(begin + each, S)
     for start in range(begin, end, BN):
         j = start + tl.arange(0, BN)
-        keys = tl.load(
-            k + j[None, :] * kt + d[:, None], mask=(j[None, :] < end) & (d[:, None] < D), other=0.0
-        )
+        keys = tl.load(k + j[None, :] * kt + d[:, None], mask=(j[None, :] < end) & (d[:, None] < D), other=0.0)
         scores = tl.dot(query, keys, input_precision=PRECISION) * scale
         seen = (j[None, :] < end) & rows[:, None]
         if CAUSAL:
@@ -84,12 +80,8 @@ def _part(
         p = tl.math.exp2(scores - base[:, None])
         shrink = tl.math.exp2(tops - base)
         sums = sums * shrink + tl.sum(p, 1)
-        values = tl.load(
-            v + j[:, None] * vt + e[None, :], mask=(j[:, None] < end) & (e[None, :] < E), other=0.0
-        )
-        total = tl.dot(
-            p.to(values.dtype), values, total * shrink[:, None], input_precision=PRECISION
-        )
+        values = tl.load(v + j[:, None] * vt + e[None, :], mask=(j[:, None] < end) & (e[None, :] < E), other=0.0)
+        total = tl.dot(p.to(values.dtype), values, total * shrink[:, None], input_precision=PRECISION)
         tops = higher
 
     place = (tl.program_id(0).to(tl.int64) * tl.num_programs(1) + part) * BR + r
@@ -164,32 +156,54 @@ def few_queries(q: Any, k: Any, v: Any, mask: Any, is_causal: bool, scale: float
     types += ["i32"] * 6 + ["fp32"] + stride_types(numbers, (T, S, S)) + mask_types(mask, T, S)
     numbers += mask_strides(mask)
     program = Program(
-        _part, types,
+        _part,
+        types,
         {
-            "CAUSAL": is_causal, "MASK": kind, "PRECISION": precision(q.dtype), "D": D, "BD": bd,
-            "E": E, "BE": be, "BR": br, "BN": BLOCK if q.dtype in dt.HALF else 32,
+            "CAUSAL": is_causal,
+            "MASK": kind,
+            "PRECISION": precision(q.dtype),
+            "D": D,
+            "BD": bd,
+            "E": E,
+            "BE": be,
+            "BR": br,
+            "BN": BLOCK if q.dtype in dt.HALF else 32,
         },
-        warps=4, stages=2,
-    )  # fmt: skip
+        warps=4,
+        stages=2,
+    )
     program.divisible = even(numbers, 13)
     out = q.spec.dense_like() if D == E else q.spec.like((B, H, T, E))
     join = early(
-        _join, ["*" + TYPE[q.dtype], "*fp32", "*fp32", "*fp32", *["i32"] * 4, *["i64"] * 3],
-        {"E": E, "BE": be, "BR": br, "BP": power(parts)}, warps=4,
-    )  # fmt: skip
+        _join,
+        ["*" + TYPE[q.dtype], "*fp32", "*fp32", "*fp32", *["i32"] * 4, *["i64"] * 3],
+        {"E": E, "BE": be, "BR": br, "BP": power(parts)},
+        warps=4,
+    )
     acc = Spec(Layout((B * KH * parts * br, be)), dt.float32, q.spec.device)
     ends = Spec(Layout((B * KH * parts * br, 2)), dt.float32, q.spec.device)
     to = strides_of(out)
 
-    def run(
-        outs: list[View], q: View, k: View, v: View, mask: Any, seed: Any, counter: Any, offset: int
-    ) -> None:
+    def run(outs: list[View], q: View, k: View, v: View, mask: Any, seed: Any, counter: Any, offset: int) -> None:
         q, k, v = packed(q), packed(k), packed(v)
         a, s, made = empty(acc), empty(ends), room(outs[0])
         program(
-            (B * KH, parts), a.ptr, s.ptr, q.ptr, k.ptr, v.ptr, 0 if mask is None else mask.ptr, KH,
-            G, T, S, int(offset), each, scale * LOG2E, *numbers,
-        )  # fmt: skip
+            (B * KH, parts),
+            a.ptr,
+            s.ptr,
+            q.ptr,
+            k.ptr,
+            v.ptr,
+            0 if mask is None else mask.ptr,
+            KH,
+            G,
+            T,
+            S,
+            int(offset),
+            each,
+            scale * LOG2E,
+            *numbers,
+        )
         join((B * KH, G * T), made.ptr, outs[1].ptr, a.ptr, s.ptr, KH, G, T, parts, *to)
         put(outs[0], made)
 

@@ -30,10 +30,7 @@ WARPS = 4
 
 
 @triton.jit
-def _turned(
-    at, weight, c, s, eps, here,
-    NORM: tl.constexpr, A: tl.constexpr, BA: tl.constexpr, KIND: tl.constexpr,
-):  # fmt: skip
+def _turned(at, weight, c, s, eps, here, NORM: tl.constexpr, A: tl.constexpr, BA: tl.constexpr, KIND: tl.constexpr):
     """Both halves of heads, normed and turned; `at`: addresses of the first halves. Rounded where
     single operators would round, so that both ways agree."""
     i = tl.arange(0, BA)[None, :]
@@ -49,10 +46,7 @@ def _turned(
 
 
 @triton.jit
-def _seen(
-    total, sums, tops, q1, q2, k1, k2, v, here, scale,
-    PRECISION: tl.constexpr,
-):  # fmt: skip
+def _seen(total, sums, tops, q1, q2, k1, k2, v, here, scale, PRECISION: tl.constexpr):
     """What was found, and one more block of keys."""
     scores = tl.dot(q1, k1, input_precision=PRECISION)
     scores = tl.dot(q2, k2, scores, input_precision=PRECISION) * scale
@@ -96,24 +90,39 @@ def _attend_kept(
     k1 = tl.load(at, mask=whole, other=0.0)
     k2 = tl.load(at + A, mask=whole, other=0.0)
     v = tl.load(
-        values + j[:, None].to(tl.int64) * D + d[None, :],
-        mask=(j[:, None] < now) & (d[None, :] < D), other=0.0,
-    )  # fmt: skip
+        values + j[:, None].to(tl.int64) * D + d[None, :], mask=(j[:, None] < now) & (d[None, :] < D), other=0.0
+    )
     c = tl.load(cos + now * ct + i, mask=halves, other=0.0).to(tl.float32)[None, :]
     s = tl.load(sin + now * st + i, mask=halves, other=0.0).to(tl.float32)[None, :]
     wait_for_last(EARLY)
 
     source = qkv + b * (G + 2) * KH * D
     q1, q2 = _turned(
-        source + (head * G + r)[:, None] * D + i[None, :], q_norm, c, s, eps,
-        rows[:, None] & halves[None, :], NORM, A, BA, kind,
-    )  # fmt: skip
+        source + (head * G + r)[:, None] * D + i[None, :],
+        q_norm,
+        c,
+        s,
+        eps,
+        rows[:, None] & halves[None, :],
+        NORM,
+        A,
+        BA,
+        kind,
+    )
     if (first <= now) & (now < first + each):  # the token's own place
         one = tl.arange(0, 1)[:, None]
         own1, own2 = _turned(
-            source + (KH * G + head) * D + one + i[None, :], k_norm, c, s, eps,
-            (one == 0) & halves[None, :], NORM, A, BA, kind,
-        )  # fmt: skip
+            source + (KH * G + head) * D + one + i[None, :],
+            k_norm,
+            c,
+            s,
+            eps,
+            (one == 0) & halves[None, :],
+            NORM,
+            A,
+            BA,
+            kind,
+        )
         own = tl.load(source + (KH * G + KH + head) * D + d, mask=d < D, other=0.0)
         mine = keys + now.to(tl.int64) * D + one + i[None, :]
         tl.store(mine, own1, mask=(one == 0) & halves[None, :])
@@ -136,9 +145,8 @@ def _attend_kept(
         k1 = tl.load(at, mask=whole, other=0.0)
         k2 = tl.load(at + A, mask=whole, other=0.0)
         v = tl.load(
-            values + n[:, None].to(tl.int64) * D + d[None, :],
-            mask=(n[:, None] < end) & (d[None, :] < D), other=0.0,
-        )  # fmt: skip
+            values + n[:, None].to(tl.int64) * D + d[None, :], mask=(n[:, None] < end) & (d[None, :] < D), other=0.0
+        )
         here = (n[None, :] < end) & rows[:, None]
         total, sums, tops = _seen(total, sums, tops, q1, q2, k1, k2, v, here, scale, PRECISION)
 
@@ -164,26 +172,39 @@ def _attend_kept(
                 highest = tl.load(ends + of * 2, mask=p < working, other=-float("inf"))
                 weights = tl.load(ends + of * 2 + 1, mask=p < working, other=0.0)
                 shares = tl.math.exp2(highest - tl.max(highest, 0))
-                found = tl.load(
-                    acc + of[:, None] * BD + d[None, :], mask=(p < working)[:, None], other=0.0
-                )
+                found = tl.load(acc + of[:, None] * BD + d[None, :], mask=(p < working)[:, None], other=0.0)
                 joined = tl.sum(found * shares[:, None], 0) / tl.sum(weights * shares, 0)
                 tl.store(out + row * D + d, joined.to(kind), mask=d < D)
 
 
 @cuda("_turn_and_attend")
 def turn_and_attend(
-    qkv: Any, q_norm: Any, k_norm: Any, eps: float, cos: Any, sin: Any, keys: Any, values: Any,
-    position: Any, counts: Any, heads: int, scale: float,
-) -> Any:  # fmt: skip
+    qkv: Any,
+    q_norm: Any,
+    k_norm: Any,
+    eps: float,
+    cos: Any,
+    sin: Any,
+    keys: Any,
+    values: Any,
+    position: Any,
+    counts: Any,
+    heads: int,
+    scale: float,
+) -> Any:
     batch, shared, length, width = keys.shape
     whole = cos.ndim == 2 and 2 * cos.shape[1] == width and cos.strides[1] == sin.strides[1] == 1
     group = heads // shared
     if (
-        not same(qkv, q_norm, k_norm, keys, values) or not whole or group > 16 or width > 256
-        or (q_norm is None) != (k_norm is None) or position.dtype is not dt.int64
-        or counts.dtype is not dt.int32 or not counts.contiguous
-    ):  # fmt: skip
+        not same(qkv, q_norm, k_norm, keys, values)
+        or not whole
+        or group > 16
+        or width > 256
+        or (q_norm is None) != (k_norm is None)
+        or position.dtype is not dt.int64
+        or counts.dtype is not dt.int32
+        or not counts.contiguous
+    ):
         return None
     br, ba, bd = max(16, power(group)), power(max(width // 2, 16)), power(max(width, 16))
     parts = max(1, min(PROGRAMS * here_count() // (batch * shared), -(-length // BLOCK), 64))
@@ -194,34 +215,66 @@ def turn_and_attend(
     program = early(
         _attend_kept,
         [
-            kind, "*fp32", "*fp32", "*i32", *[kind] * 5, "*" + TYPE[cos.dtype],
-            "*" + TYPE[sin.dtype], "*i64", *["i32"] * 6, "fp32", "fp32",
+            kind,
+            "*fp32",
+            "*fp32",
+            "*i32",
+            *[kind] * 5,
+            "*" + TYPE[cos.dtype],
+            "*" + TYPE[sin.dtype],
+            "*i64",
+            *["i32"] * 6,
+            "fp32",
+            "fp32",
         ],
         {
-            "G": group, "NORM": q_norm is not None, "A": width // 2, "BA": ba, "BD": bd, "BR": br,
-            "PRECISION": "ieee" if qkv.dtype is dt.float32 else "tf32", "BP": power(parts),
+            "G": group,
+            "NORM": q_norm is not None,
+            "A": width // 2,
+            "BA": ba,
+            "BD": bd,
+            "BR": br,
+            "PRECISION": "ieee" if qkv.dtype is dt.float32 else "tf32",
+            "BP": power(parts),
             "BN": BLOCK if qkv.dtype in dt.HALF else 32,
         },
-        warps=WARPS, stages=2,
-    )  # fmt: skip
+        warps=WARPS,
+        stages=2,
+    )
     tables = ((16, cos.strides[0]), (17, sin.strides[0]))
     program.divisible = tuple(k for k, n in tables if n % 16 == 0)
     acc = Spec(Layout((batch * shared * parts * br, bd)), dt.float32, qkv.spec.device)
     ends = Spec(Layout((batch * shared * parts * br, 2)), dt.float32, qkv.spec.device)
-    numbers = (
-        shared, length, each, parts, cos.strides[0], sin.strides[0], float(eps),
-        scale * math.log2(math.e),
-    )  # fmt: skip
+    numbers = (shared, length, each, parts, cos.strides[0], sin.strides[0], float(eps), scale * math.log2(math.e))
 
     def run(
-        outs: list[View], qkv: View, qn: Any, kn: Any, cos: View, sin: View, keys: View,
-        values: View, at: View, counts: View,
-    ) -> None:  # fmt: skip
+        outs: list[View],
+        qkv: View,
+        qn: Any,
+        kn: Any,
+        cos: View,
+        sin: View,
+        keys: View,
+        values: View,
+        at: View,
+        counts: View,
+    ) -> None:
         a, s = empty(acc), empty(ends)
         program(
-            (batch * shared, parts), outs[0].ptr, a.ptr, s.ptr, counts.ptr, keys.ptr, values.ptr,
-            qkv.ptr, qkv.ptr if qn is None else qn.ptr, qkv.ptr if kn is None else kn.ptr,
-            cos.ptr, sin.ptr, at.ptr, *numbers,
-        )  # fmt: skip
+            (batch * shared, parts),
+            outs[0].ptr,
+            a.ptr,
+            s.ptr,
+            counts.ptr,
+            keys.ptr,
+            values.ptr,
+            qkv.ptr,
+            qkv.ptr if qn is None else qn.ptr,
+            qkv.ptr if kn is None else kn.ptr,
+            cos.ptr,
+            sin.ptr,
+            at.ptr,
+            *numbers,
+        )
 
     return run

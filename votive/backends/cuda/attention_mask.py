@@ -45,10 +45,30 @@ def _by_mask(
                 first = (column + c) * BN
                 j = first + tl.arange(0, BN)
                 s = scores(
-                    q + b * qb + h * qh, k + b * kb + h // G * kh, mask + b * mb + h * mh, i, j, T,
-                    S, offset, 0, qt, kt, mt, ms, scale, D,
-                    CAUSAL, WINDOW, MASK, WIDE, PRECISION, BM, BN, BF,
-                )  # fmt: skip
+                    q + b * qb + h * qh,
+                    k + b * kb + h // G * kh,
+                    mask + b * mb + h * mh,
+                    i,
+                    j,
+                    T,
+                    S,
+                    offset,
+                    0,
+                    qt,
+                    kt,
+                    mt,
+                    ms,
+                    scale,
+                    D,
+                    CAUSAL,
+                    WINDOW,
+                    MASK,
+                    WIDE,
+                    PRECISION,
+                    BM,
+                    BN,
+                    BF,
+                )
                 total += by_scores(
                     s, g + b * gb + h * gh, v + b * vb + h // G * vh, tops, means, i, j, rows + i,
                     first, T, S, gt, vt, E, factor, moved, key, counter, highest,
@@ -59,10 +79,7 @@ def _by_mask(
     j = column * BN + tl.arange(0, BN)
     kind = o.dtype.element_ty
     if ROWS and COLUMNS:
-        tl.store(
-            o + i[:, None] * ot + j[None, :] * os, total.to(kind),
-            mask=(i[:, None] < T) & (j[None, :] < S),
-        )  # fmt: skip
+        tl.store(o + i[:, None] * ot + j[None, :] * os, total.to(kind), mask=(i[:, None] < T) & (j[None, :] < S))
     elif ROWS:
         tl.store(o + i * ot, tl.sum(total, 1).to(kind), mask=i < T)
     elif COLUMNS:
@@ -82,10 +99,7 @@ def mask_gradient(q: Any, k: Any, v: Any, g: Any, y: Any, mask: Any, p: float, c
     batch, heads = own[:2]
     rows, columns = own[2] == T, own[3] == S
     down, across = -(-T // c.bm), -(-S // c.bn)
-    inside = (
-        1 if batch == B else B, 1 if heads == H else H, 1 if rows else down,
-        1 if columns else across,
-    )  # fmt: skip
+    inside = (1 if batch == B else B, 1 if heads == H else H, 1 if rows else down, 1 if columns else across)
     down, across = down if rows else 1, across if columns else 1
     strides = c.strides(q, k, v, g)
     # The result is dense, in the order of the mask's dimensions.
@@ -94,18 +108,41 @@ def mask_gradient(q: Any, k: Any, v: Any, g: Any, y: Any, mask: Any, p: float, c
     program = Program(
         _by_mask,
         [
-            c.mask_type, *[c.element] * 4, "*" + n, "*" + n, c.mask_type, *NOISE_TYPES,
-            *["i32"] * 13, n, n, "i64", "i64", *stride_types(strides, (T, S, S, T)), *c.far,
+            c.mask_type,
+            *[c.element] * 4,
+            "*" + n,
+            "*" + n,
+            c.mask_type,
+            *NOISE_TYPES,
+            *["i32"] * 13,
+            n,
+            n,
+            "i64",
+            "i64",
+            *stride_types(strides, (T, S, S, T)),
+            *c.far,
             *["i64"] * 4,
         ],
-        {**c.shared, "ROWS": rows, "COLUMNS": columns}, warps=c.warps, stages=1,
-    )  # fmt: skip
+        {**c.shared, "ROWS": rows, "COLUMNS": columns},
+        warps=c.warps,
+        stages=1,
+    )
     grid = (down * across * batch * heads,)
 
     def launch(
-        out: View, g: View, g_lse: View, q: View, k: View, v: View, mask: View, y: View, lse: View,
-        noise: Any, offset: int, scale: float,
-    ) -> None:  # fmt: skip
+        out: View,
+        g: View,
+        g_lse: View,
+        q: View,
+        k: View,
+        v: View,
+        mask: View,
+        y: View,
+        lse: View,
+        noise: Any,
+        offset: int,
+        scale: float,
+    ) -> None:
         if grid[0]:
             mean = means(g, y, g_lse)
             program(

@@ -24,30 +24,57 @@ def _times(a, b, total, WIDE: tl.constexpr, PRECISION: tl.constexpr):
 
 @triton.jit
 def _product(
-    a, b, i, j, I, J, at, bt, N,
-    WIDE: tl.constexpr, PRECISION: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr,
+    a,
+    b,
+    i,
+    j,
+    I,
+    J,
+    at,
+    bt,
+    N,
+    WIDE: tl.constexpr,
+    PRECISION: tl.constexpr,
+    BM: tl.constexpr,
+    BN: tl.constexpr,
     BF: tl.constexpr,
-):  # fmt: skip
+):
     """Rows i of a times rows j of b, over N features: (BM, BN)."""
     total = tl.zeros((BM, BN), WIDE)
     for start in range(0, N, BF):
         f = start + tl.arange(0, BF)
-        x = tl.load(
-            a + i[:, None] * at + f[None, :], mask=(i[:, None] < I) & (f[None, :] < N), other=0.0
-        )
-        y = tl.load(
-            b + j[None, :] * bt + f[:, None], mask=(j[None, :] < J) & (f[:, None] < N), other=0.0
-        )
+        x = tl.load(a + i[:, None] * at + f[None, :], mask=(i[:, None] < I) & (f[None, :] < N), other=0.0)
+        y = tl.load(b + j[None, :] * bt + f[:, None], mask=(j[None, :] < J) & (f[:, None] < N), other=0.0)
         total = _times(x, y, total, WIDE, PRECISION)
     return total
 
 
 @triton.jit
 def scores(
-    q, k, mask, i, j, T, S, offset, lower, qt, kt, mt, ms, scale, D,
-    CAUSAL: tl.constexpr, WINDOW: tl.constexpr, MASK: tl.constexpr, WIDE: tl.constexpr,
-    PRECISION: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, BF: tl.constexpr,
-):  # fmt: skip
+    q,
+    k,
+    mask,
+    i,
+    j,
+    T,
+    S,
+    offset,
+    lower,
+    qt,
+    kt,
+    mt,
+    ms,
+    scale,
+    D,
+    CAUSAL: tl.constexpr,
+    WINDOW: tl.constexpr,
+    MASK: tl.constexpr,
+    WIDE: tl.constexpr,
+    PRECISION: tl.constexpr,
+    BM: tl.constexpr,
+    BN: tl.constexpr,
+    BF: tl.constexpr,
+):
     """What softmax sees of queries i and keys j: minus infinity where nothing is seen."""
     s = _product(q, k, i, j, T, S, qt, kt, D, WIDE, PRECISION, BM, BN, BF) * scale
     sees = seen(i[:, None], j[None, :], S, offset, lower, CAUSAL, WINDOW, False) & (i[:, None] < T)
@@ -78,9 +105,28 @@ def by_scores(
 
 @triton.jit
 def row_means(
-    o, g, y, g_lse, ends, H, T, E, tiles, rb, rh, gb, gh, gt, yb, yh, yt,
-    PACKED: tl.constexpr, WIDE: tl.constexpr, BM: tl.constexpr, BF: tl.constexpr,
-):  # fmt: skip
+    o,
+    g,
+    y,
+    g_lse,
+    ends,
+    H,
+    T,
+    E,
+    tiles,
+    rb,
+    rh,
+    gb,
+    gh,
+    gt,
+    yb,
+    yh,
+    yt,
+    PACKED: tl.constexpr,
+    WIDE: tl.constexpr,
+    BM: tl.constexpr,
+    BF: tl.constexpr,
+):
     """`sum(g y) - g_lse` of each row. Grid: (tiles x heads,)."""
     tile = tl.program_id(0) % tiles
     b = (tl.program_id(0) // tiles // H).to(tl.int64)
@@ -157,9 +203,7 @@ def forward_part(
         sums = sums * shrink + tl.sum(p, 1)
         if NOISE != 0:
             p = tl.where(kept(moved, key, counter, highest, row + i, start, S, NOISE, BN), p, 0.0)
-        values = tl.load(
-            v + j[:, None] * vt + e[None, :], mask=(j[:, None] < S) & (e[None, :] < E), other=0.0
-        )
+        values = tl.load(v + j[:, None] * vt + e[None, :], mask=(j[:, None] < S) & (e[None, :] < E), other=0.0)
         total = _times(p.to(values.dtype), values, total * shrink[:, None], WIDE, PRECISION)
         tops = higher
     total = total * (factor / tl.where(sums == 0, 1.0, sums))[:, None]
@@ -236,10 +280,7 @@ def backward_part(
                 if NOISE != 0:
                     keep = kept(moved, key, counter, highest, row + i, first, S, NOISE, BN)
                     w = tl.where(keep, w * factor, 0.0)
-                other = tl.load(
-                    g + i[:, None] * gt + f[None, :],
-                    mask=(i[:, None] < T) & (f[None, :] < E), other=0.0,
-                )  # fmt: skip
+                other = tl.load(g + i[:, None] * gt + f[None, :], mask=(i[:, None] < T) & (f[None, :] < E), other=0.0)
                 total = _times(tl.trans(w.to(other.dtype)), other, total, WIDE, PRECISION)
             else:
                 w = by_scores(
@@ -248,15 +289,13 @@ def backward_part(
                 )  # fmt: skip
                 if SIDE == 0:
                     other = tl.load(
-                        k + j[:, None] * kt + f[None, :],
-                        mask=(j[:, None] < S) & (f[None, :] < D), other=0.0,
-                    )  # fmt: skip
+                        k + j[:, None] * kt + f[None, :], mask=(j[:, None] < S) & (f[None, :] < D), other=0.0
+                    )
                     total = _times(w.to(other.dtype), other, total, WIDE, PRECISION)
                 else:
                     other = tl.load(
-                        q + i[:, None] * qt + f[None, :],
-                        mask=(i[:, None] < T) & (f[None, :] < D), other=0.0,
-                    )  # fmt: skip
+                        q + i[:, None] * qt + f[None, :], mask=(i[:, None] < T) & (f[None, :] < D), other=0.0
+                    )
                     total = _times(tl.trans(w.to(other.dtype)), other, total, WIDE, PRECISION)
         row += rh
         q += qh
@@ -272,6 +311,5 @@ def backward_part(
         r = tile * BN + tl.arange(0, BN)
         end = S
     tl.store(
-        o + r[:, None] * ot + f[None, :], total.to(o.dtype.element_ty),
-        mask=(r[:, None] < end) & (f[None, :] < width),
-    )  # fmt: skip
+        o + r[:, None] * ot + f[None, :], total.to(o.dtype.element_ty), mask=(r[:, None] < end) & (f[None, :] < width)
+    )

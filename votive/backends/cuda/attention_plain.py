@@ -34,9 +34,17 @@ class Plain:
     """What the plain kernels of a call have in common: tile, types and constants."""
 
     def __init__(
-        self, q: Any, k: Any, v: Any, mask: Any, sizes: tuple[int, ...], p: float, causal: bool,
-        window: bool, ends: tuple[str, ...],
-    ) -> None:  # fmt: skip
+        self,
+        q: Any,
+        k: Any,
+        v: Any,
+        mask: Any,
+        sizes: tuple[int, ...],
+        p: float,
+        causal: bool,
+        window: bool,
+        ends: tuple[str, ...],
+    ) -> None:
         self.double = q.dtype is dt.float64
         self.number = "fp64" if self.double else "fp32"
         self.bm, self.bn, self.bf, self.warps = TILES.get(q.dtype, TILE)
@@ -53,10 +61,17 @@ class Plain:
         self.element = "*" + TYPE[q.dtype]
         self.wide = tl.float64 if self.double else tl.float32
         self.shared = {
-            "CAUSAL": causal, "WINDOW": window, "MASK": self.kind, "NOISE": noise_kind(p, S),
-            "PACKED": bool(ends), "WIDE": self.wide, "PRECISION": precision(q.dtype),
-            "BM": self.bm, "BN": self.bn, "BF": self.bf,
-        }  # fmt: skip
+            "CAUSAL": causal,
+            "WINDOW": window,
+            "MASK": self.kind,
+            "NOISE": noise_kind(p, S),
+            "PACKED": bool(ends),
+            "WIDE": self.wide,
+            "PRECISION": precision(q.dtype),
+            "BM": self.bm,
+            "BN": self.bn,
+            "BF": self.bf,
+        }
 
     def program(self, fn: Any, types: list[str], **more: Any) -> Program:
         # Without a bound, registers of doubles are spilled for the sake of occupancy.
@@ -68,9 +83,19 @@ class Plain:
 
 
 def plain_forward(
-    q: Any, k: Any, v: Any, mask: Any, out: Any, sizes: tuple[int, ...], p: float, causal: bool,
-    scale: float, window: bool = False, ends: tuple[str, ...] = (), used: bool = False,
-) -> Any:  # fmt: skip
+    q: Any,
+    k: Any,
+    v: Any,
+    mask: Any,
+    out: Any,
+    sizes: tuple[int, ...],
+    p: float,
+    causal: bool,
+    scale: float,
+    window: bool = False,
+    ends: tuple[str, ...] = (),
+    used: bool = False,
+) -> Any:
     """See `attention.forward`."""
     c = Plain(q, k, v, mask, sizes, p, causal, window, ends)
     B, H, T, S = sizes
@@ -79,18 +104,37 @@ def plain_forward(
     program = c.program(
         forward_part,
         [
-            c.element, "*" + n, *[c.element] * 3, c.mask_type, *(ends or ("*i32",) * 3),
-            *NOISE_TYPES, *["i32"] * 10, n, n, "i64", "i64",
-            *stride_types(strides, (c.long, c.long, c.short, c.short)), *c.far,
+            c.element,
+            "*" + n,
+            *[c.element] * 3,
+            c.mask_type,
+            *(ends or ("*i32",) * 3),
+            *NOISE_TYPES,
+            *["i32"] * 10,
+            n,
+            n,
+            "i64",
+            "i64",
+            *stride_types(strides, (c.long, c.long, c.short, c.short)),
+            *c.far,
         ],
         USED=used,
-    )  # fmt: skip
+    )
     parts = max(-(-c.E // c.bf), 1)
 
     def launch(
-        out: View, lse: View, q: View, k: View, v: View, mask: int, where: tuple[int, int, int],
-        noise: Any, offset: int, lower: int, longest: int = T,
-    ) -> None:  # fmt: skip
+        out: View,
+        lse: View,
+        q: View,
+        k: View,
+        v: View,
+        mask: int,
+        where: tuple[int, int, int],
+        noise: Any,
+        offset: int,
+        lower: int,
+        longest: int = T,
+    ) -> None:
         tiles = -(-longest // c.bm)
         if tiles * B * H:
             program(
@@ -110,31 +154,45 @@ def means_for(c: Plain, g: Any, y: Any, sizes: tuple[int, ...]) -> Any:
     program = Program(
         row_means,
         [
-            number, *[c.element] * 2, number, (c.ends or ("*i32",))[0], *["i32"] * 4, "i64", "i64",
+            number,
+            *[c.element] * 2,
+            number,
+            (c.ends or ("*i32",))[0],
+            *["i32"] * 4,
+            "i64",
+            "i64",
             *stride_types(strides, (c.long, c.long)),
         ],
-        {"PACKED": bool(c.ends), "WIDE": c.wide, "BM": 32, "BF": 64}, warps=4, stages=1,
-    )  # fmt: skip
+        {"PACKED": bool(c.ends), "WIDE": c.wide, "BM": 32, "BF": 64},
+        warps=4,
+        stages=1,
+    )
     dtype = dt.float64 if c.double else dt.float32
     rows = Spec(Layout((H * c.long * (1 if c.ends else B),)), dtype, g.spec.device)
 
     def launch(g: View, y: View, g_lse: View, ends: int = 0, longest: int = T) -> View:
         made, tiles = empty(rows), -(-longest // 32)
         if tiles * B * H:
-            program(
-                (tiles * B * H,), made.ptr, g.ptr, y.ptr, g_lse.ptr, ends, H, T, c.E, tiles,
-                *c.rows, *strides,
-            )  # fmt: skip
+            program((tiles * B * H,), made.ptr, g.ptr, y.ptr, g_lse.ptr, ends, H, T, c.E, tiles, *c.rows, *strides)
         return made
 
     return launch
 
 
 def plain_backward(
-    q: Any, k: Any, v: Any, g: Any, y: Any, mask: Any, outs: tuple[Any, Any, Any],
-    sizes: tuple[int, ...], p: float, causal: bool, window: bool = False,
+    q: Any,
+    k: Any,
+    v: Any,
+    g: Any,
+    y: Any,
+    mask: Any,
+    outs: tuple[Any, Any, Any],
+    sizes: tuple[int, ...],
+    p: float,
+    causal: bool,
+    window: bool = False,
     ends: tuple[str, ...] = (),
-) -> Any:  # fmt: skip
+) -> Any:
     """See `attention_backward.backward`."""
     c = Plain(q, k, v, mask, sizes, p, causal, window, ends)
     B, H, T, S = sizes
@@ -142,32 +200,50 @@ def plain_backward(
     n = c.number
     means = means_for(c, g, y, sizes)
     sides = []
-    for side, (heads, block, width) in enumerate(
-        ((H, c.bm, c.D), (KH, c.bn, c.D), (KH, c.bn, c.E))
-    ):
+    for side, (heads, block, width) in enumerate(((H, c.bm, c.D), (KH, c.bn, c.D), (KH, c.bn, c.E))):
         strides = c.strides(outs[side], q, k, v, g)
         reach = (c.long if side == 0 else c.short, c.long, c.short, c.short, c.long)
         program = c.program(
             backward_part,
             [
-                *[c.element] * 5, "*" + n, "*" + n, c.mask_type, *(ends or ("*i32",) * 2),
-                *NOISE_TYPES, *["i32"] * 10, n, n, "i64", "i64", *stride_types(strides, reach),
+                *[c.element] * 5,
+                "*" + n,
+                "*" + n,
+                c.mask_type,
+                *(ends or ("*i32",) * 2),
+                *NOISE_TYPES,
+                *["i32"] * 10,
+                n,
+                n,
+                "i64",
+                "i64",
+                *stride_types(strides, reach),
                 *c.far,
             ],
             SIDE=side,
-        )  # fmt: skip
+        )
         sides.append((program, block, -(-width // c.bf), heads * B, strides))
 
     def launch(
-        outs: list[View], g: View, g_lse: View, q: View, k: View, v: View, mask: int, y: View,
-        lse: View, where: tuple[int, int], noise: Any, offset: int, lower: int, scale: float,
+        outs: list[View],
+        g: View,
+        g_lse: View,
+        q: View,
+        k: View,
+        v: View,
+        mask: int,
+        y: View,
+        lse: View,
+        where: tuple[int, int],
+        noise: Any,
+        offset: int,
+        lower: int,
+        scale: float,
         longest: tuple[int, int] = (T, S),
-    ) -> None:  # fmt: skip
+    ) -> None:
         mean = means(g, y, g_lse, where[0], longest[0])
         lengths = (longest[0], longest[1], longest[1])
-        for out, length, (program, block, parts, heads, strides) in zip(
-            outs, lengths, sides, strict=True
-        ):
+        for out, length, (program, block, parts, heads, strides) in zip(outs, lengths, sides, strict=True):
             tiles = -(-length // block)
             if tiles * parts * heads:
                 program(

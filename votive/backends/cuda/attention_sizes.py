@@ -17,10 +17,7 @@ TILES: dict[str, Tiles] = {
     KEYS: {64: (32, 64, 4, 3), 128: (64, 128, 8, 2), 256: (16, 64, 8, 2)},
 }
 # A mask is read into registers.
-MASKED: dict[str, Tiles] = {
-    **TILES,
-    FORWARD: {64: (64, 64, 4, 3), 128: (128, 64, 8, 3), 256: (64, 64, 8, 2)},
-}
+MASKED: dict[str, Tiles] = {**TILES, FORWARD: {64: (64, 64, 4, 3), 128: (128, 64, 8, 3), 256: (64, 64, 8, 2)}}
 # Dropout's words take registers, as many as there are weights.
 NOISY: dict[str, Tiles] = {
     FORWARD: {64: (64, 64, 4, 3), 128: (64, 64, 8, 2), 256: (128, 32, 8, 2)},

@@ -36,16 +36,12 @@ class Maker:
         specs = [self.specs[n] for n in names]
         return [(s.dtype, self.wide, None) for s in specs], specs
 
-    def summed(
-        self, name: str, body: Any, names: list[str], dims: Any, out: dt.dtype, by: float
-    ) -> Any:
+    def summed(self, name: str, body: Any, names: list[str], dims: Any, out: dt.dtype, by: float) -> Any:
         """`run(out address, addresses)`: the formula added up over dimensions, divided by `by`."""
         roles, specs = self._roles(names)
         finish = Formula("finish", ("x",), apply("div", _X, const(by))) if by != 1 else None
         formula = Formula(name, tuple(names), body)
-        return reducer(
-            name, "sum", self.wide, formula, names, roles, specs, self.shape, dims, out, finish
-        )
+        return reducer(name, "sum", self.wide, formula, names, roles, specs, self.shape, dims, out, finish)
 
     def mapped(self, name: str, body: Any, names: list[str], out: Spec) -> Any:
         """`run(out address, addresses)`: the formula everywhere."""
@@ -96,10 +92,9 @@ def batch_norm(x: Any, weight: Any, bias: Any, eps: float) -> Any:
     stat = _vector(x.spec, shape[1], wide)
     flat = {1: 0}
     specs = {"x": x.spec, "mean": _beside(stat, shape, flat), "spread": _beside(stat, shape, flat)}
-    specs |= present(**{
-        k: None if v is None else _beside(v.spec, shape, flat)
-        for k, v in (("weight", weight), ("bias", bias))
-    })  # fmt: skip
+    specs |= present(
+        **{k: None if v is None else _beside(v.spec, shape, flat) for k, v in (("weight", weight), ("bias", bias))}
+    )
     make = Maker(shape, wide, specs)
     mean = make.summed("mean", _X, ["x"], dims, wide, n)
     away = apply("square", apply("sub", _X, _MEAN))
@@ -128,10 +123,12 @@ def batch_norm_by(x: Any, mean: Any, var: Any, weight: Any, bias: Any, eps: floa
     if not x.numel:
         return None
     flat = {1: 0}
-    specs = {"x": x.spec} | present(**{
-        k: None if v is None else _beside(v.spec, x.shape, flat)
-        for k, v in (("mean", mean), ("spread", var), ("weight", weight), ("bias", bias))
-    })  # fmt: skip
+    specs = {"x": x.spec} | present(
+        **{
+            k: None if v is None else _beside(v.spec, x.shape, flat)
+            for k, v in (("mean", mean), ("spread", var), ("weight", weight), ("bias", bias))
+        }
+    )
     make = Maker(x.shape, wide_type(x.dtype), specs)
     body, extra = normal(root(float(eps)), weight, bias)
     names = ["x", "mean", "spread", *extra]
@@ -147,9 +144,17 @@ def batch_norm_by(x: Any, mean: Any, var: Any, weight: Any, bias: Any, eps: floa
 
 
 def gradients(
-    name: str, x: Any, specs: dict[str, Spec], dims: tuple[int, ...], sums: tuple[int, ...],
-    eps: float | None, n: int, by_input: bool, by_affine: bool, fixed: bool,
-) -> Any:  # fmt: skip
+    name: str,
+    x: Any,
+    specs: dict[str, Spec],
+    dims: tuple[int, ...],
+    sums: tuple[int, ...],
+    eps: float | None,
+    n: int,
+    by_input: bool,
+    by_affine: bool,
+    fixed: bool,
+) -> Any:
     """The gradients of normalisation. `dims`: what statistics were taken over, `sums`: what is
     added up for weight and bias. `eps` None: `spread` is the reciprocal root already.
     """
@@ -203,16 +208,26 @@ def gradients(
 
 
 def _batch_gradients(
-    name: str, g: Any, x: Any, mean: Any, var: Any, weight: Any, eps: float, by_input: bool,
-    by_affine: bool, fixed: bool,
-) -> Any:  # fmt: skip
+    name: str,
+    g: Any,
+    x: Any,
+    mean: Any,
+    var: Any,
+    weight: Any,
+    eps: float,
+    by_input: bool,
+    by_affine: bool,
+    fixed: bool,
+) -> Any:
     if not x.numel:
         return None
     flat = {1: 0}
-    specs = {"x": x.spec, "g": g.spec} | present(**{
-        k: None if v is None else _beside(v.spec, x.shape, flat)
-        for k, v in (("mean", mean), ("spread", var), ("weight", weight))
-    })  # fmt: skip
+    specs = {"x": x.spec, "g": g.spec} | present(
+        **{
+            k: None if v is None else _beside(v.spec, x.shape, flat)
+            for k, v in (("mean", mean), ("spread", var), ("weight", weight))
+        }
+    )
     dims = (0, *range(2, x.ndim))
     count = x.numel // x.shape[1]
     go = gradients(name, x, specs, dims, dims, float(eps), count, by_input, by_affine, fixed)

@@ -23,9 +23,17 @@ from .faults import told_at_once
 from .matmul_ways import WORTH_TIMING, fastest
 
 _TYPE = {
-    dt.float32: 0, dt.float64: 1, dt.float16: 2, dt.int8: 3, dt.int32: 10, dt.bfloat16: 14,
-    dt.float8_e4m3fn: 28, dt.float8_e5m2: 29, dt.complex64: 4, dt.complex128: 5,
-}  # fmt: skip
+    dt.float32: 0,
+    dt.float64: 1,
+    dt.float16: 2,
+    dt.int8: 3,
+    dt.int32: 10,
+    dt.bfloat16: 14,
+    dt.float8_e4m3fn: 28,
+    dt.float8_e5m2: 29,
+    dt.complex64: 4,
+    dt.complex128: 5,
+}
 _COMPUTE = {"f32": 68, "tf32": 77, "f64": 70, "i32": 72}
 TRANS_A, TRANS_B, EPILOGUE, BIAS_POINTER = 3, 4, 7, 8
 AUX_POINTER, AUX_LD, BIAS_TYPE = 11, 12, 26
@@ -39,19 +47,19 @@ GELU_AUX, GELU_AUX_BIAS, GELU_GRADIENT, GELU_GRADIENT_SUMS = 160, 164, 192, 208
 RELU_AUX, RELU_AUX_BIAS, RELU_GRADIENT, RELU_GRADIENT_SUMS = 130, 134, 136, 152
 SUMS_LEFT, SUMS_RIGHT = 256, 512
 # What a call names, and the attribute that says where it lies.
-PLACES = {
-    "bias": BIAS_POINTER, "aux": AUX_POINTER, "a_scale": A_SCALE, "b_scale": B_SCALE,
-    "d_scale": D_SCALE,
-}  # fmt: skip
+PLACES = {"bias": BIAS_POINTER, "aux": AUX_POINTER, "a_scale": A_SCALE, "b_scale": B_SCALE, "d_scale": D_SCALE}
 WORKSPACE = 32 << 20
 CANDIDATES = 6
 
 
 class _Result(c.Structure):
     _fields_ = [
-        ("algo", c.c_uint64 * 8), ("workspace", c.c_size_t), ("state", c.c_int),
-        ("waves", c.c_float), ("reserved", c.c_int * 4),
-    ]  # fmt: skip
+        ("algo", c.c_uint64 * 8),
+        ("workspace", c.c_size_t),
+        ("state", c.c_int),
+        ("waves", c.c_float),
+        ("reserved", c.c_int * 4),
+    ]
 
 
 class _Single(c.Structure):
@@ -154,9 +162,7 @@ class Matrix:
 
     __slots__ = ("batch", "cols", "dtype", "ld", "rows", "stride", "trans")
 
-    def __init__(
-        self, dtype: dt.dtype, rows: int, cols: int, ld: int, trans: bool, batch: int, stride: int
-    ) -> None:
+    def __init__(self, dtype: dt.dtype, rows: int, cols: int, ld: int, trans: bool, batch: int, stride: int) -> None:
         self.dtype, self.rows, self.cols, self.ld = dtype, rows, cols, max(ld, rows, 1)
         self.trans, self.batch, self.stride = trans, batch, stride
 
@@ -167,9 +173,7 @@ class Matrix:
     def layout(self) -> Any:
         out = c.c_void_p()
         check(
-            library.lib.cublasLtMatrixLayoutCreate(
-                c.byref(out), _TYPE[self.dtype], self.rows, self.cols, self.ld
-            ),
+            library.lib.cublasLtMatrixLayoutCreate(c.byref(out), _TYPE[self.dtype], self.rows, self.cols, self.ld),
             "cublasLtMatrixLayoutCreate",
         )
         if self.batch > 1:
@@ -180,10 +184,7 @@ class Matrix:
 
 def _set(kind: str, object_: Any, attribute: int, value: Any) -> None:
     set_ = getattr(library.lib, f"cublasLt{kind}SetAttribute")
-    check(
-        set_(object_, attribute, c.byref(value), c.sizeof(value)),
-        f"cublasLt{kind}SetAttribute {attribute}",
-    )
+    check(set_(object_, attribute, c.byref(value), c.sizeof(value)), f"cublasLt{kind}SetAttribute {attribute}")
 
 
 class Product(short.Product):  # type: ignore[misc]
@@ -199,10 +200,19 @@ class Product(short.Product):  # type: ignore[misc]
     """
 
     def __init__(
-        self, left: Matrix, right: Matrix, out: Matrix, *, compute: str = "f32",
-        epilogue: int = PLAIN, bias: dt.dtype | None = None, aux: int = 0,
-        add: dt.dtype | None = None, by_rows: bool = False, fast: bool = False,
-    ) -> None:  # fmt: skip
+        self,
+        left: Matrix,
+        right: Matrix,
+        out: Matrix,
+        *,
+        compute: str = "f32",
+        epilogue: int = PLAIN,
+        bias: dt.dtype | None = None,
+        aux: int = 0,
+        add: dt.dtype | None = None,
+        by_rows: bool = False,
+        fast: bool = False,
+    ) -> None:
         self.left, self.right, self.out = left, right, out
         number: Any = {"f64": c.c_double, "i32": c.c_int32}.get(compute, c.c_float)
         scale = {"f64": 1, "i32": 10}.get(compute, 0)
@@ -211,10 +221,7 @@ class Product(short.Product):  # type: ignore[misc]
         self.number, self.one, self.zero = number, number(1), number(0)
         desc = c.c_void_p()
         lib = library.lib
-        check(
-            lib.cublasLtMatmulDescCreate(c.byref(desc), _COMPUTE[compute], scale),
-            "cublasLtMatmulDescCreate",
-        )
+        check(lib.cublasLtMatmulDescCreate(c.byref(desc), _COMPUTE[compute], scale), "cublasLtMatmulDescCreate")
         self.desc = desc
         self._set(TRANS_A, c.c_int32(int(left.trans)))
         self._set(TRANS_B, c.c_int32(int(right.trans)))
@@ -236,10 +243,15 @@ class Product(short.Product):  # type: ignore[misc]
         self.algos: dict[int, Any] = {}  # by the alignment of what is read and written
         self.lock = threading.Lock()  # the description holds addresses of one call
         self._arrange(
-            _address(lib.cublasLtMatmul), _address(lib.cublasLtMatmulDescSetAttribute), desc.value,
-            tuple(layout.value for layout in self.layouts), c.addressof(self.one),
-            c.addressof(self.zero), WORKSPACE, tuple(PLACES.items()),
-        )  # fmt: skip
+            _address(lib.cublasLtMatmul),
+            _address(lib.cublasLtMatmulDescSetAttribute),
+            desc.value,
+            tuple(layout.value for layout in self.layouts),
+            c.addressof(self.one),
+            c.addressof(self.zero),
+            WORKSPACE,
+            tuple(PLACES.items()),
+        )
 
     def _set(self, attribute: int, value: Any) -> None:
         _set("MatmulDesc", self.desc, attribute, value)
@@ -255,19 +267,15 @@ class Product(short.Product):  # type: ignore[misc]
     def _heuristics(self, alignment: int) -> list[Any]:
         lib = library.lib
         preference = c.c_void_p()
-        check(
-            lib.cublasLtMatmulPreferenceCreate(c.byref(preference)),
-            "cublasLtMatmulPreferenceCreate",
-        )
+        check(lib.cublasLtMatmulPreferenceCreate(c.byref(preference)), "cublasLtMatmulPreferenceCreate")
         _set("MatmulPreference", preference, 1, c.c_uint64(WORKSPACE))
         for which in (5, 6, 7, 8):
             _set("MatmulPreference", preference, which, c.c_uint32(alignment))
         results = (_Result * CANDIDATES)()
         count = c.c_int()
         code = lib.cublasLtMatmulAlgoGetHeuristic(
-            library.handle(), self.desc, *self.layouts, preference, CANDIDATES, results,
-            c.byref(count),
-        )  # fmt: skip
+            library.handle(), self.desc, *self.layouts, preference, CANDIDATES, results, c.byref(count)
+        )
         lib.cublasLtMatmulPreferenceDestroy(preference)
         check(code, "cublasLtMatmulAlgoGetHeuristic")
         found = [results[i] for i in range(count.value) if results[i].state == 0]
@@ -291,14 +299,26 @@ class Product(short.Product):  # type: ignore[misc]
         self.algos[alignment] = found[best]
         return found[best]
 
-    def _run(
-        self, how: Any, left: int, right: int, add: int, out: int, alpha: Any, beta: Any
-    ) -> None:
+    def _run(self, how: Any, left: int, right: int, add: int, out: int, alpha: Any, beta: Any) -> None:
         a, b, c_, d = self.layouts
         code = library.lib.cublasLtMatmul(
-            library.handle(), self.desc, c.addressof(alpha), left, a, right, b, c.addressof(beta),
-            add, c_, out, d, c.addressof(how.algo), library.workspace(), WORKSPACE, rt.here.stream,
-        )  # fmt: skip
+            library.handle(),
+            self.desc,
+            c.addressof(alpha),
+            left,
+            a,
+            right,
+            b,
+            c.addressof(beta),
+            add,
+            c_,
+            out,
+            d,
+            c.addressof(how.algo),
+            library.workspace(),
+            WORKSPACE,
+            rt.here.stream,
+        )
         if code:
             self._failed(code)
         if rt.SYNC:
@@ -308,9 +328,8 @@ class Product(short.Product):  # type: ignore[misc]
         check(code, "cublasLtMatmul")
 
     def _general(
-        self, left: int, right: int, out: int, *, add: int = 0, alpha: float = 1, beta: float = 0,
-        **places: int,
-    ) -> None:  # fmt: skip
+        self, left: int, right: int, out: int, *, add: int = 0, alpha: float = 1, beta: float = 0, **places: int
+    ) -> None:
         """A product of any kind; the native module repeats plain ones by itself."""
         bits = left | right | out | add
         alignment = 16 if not bits & 15 else (bits & -bits) & 15

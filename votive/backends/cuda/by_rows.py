@@ -88,15 +88,4 @@ def power(n: int) -> int:
 def block(n: int, most: int = 16384) -> tuple[int, int]:
     """(block size, warps) for rows of n elements held in registers as a whole."""
     size = min(power(max(n, 16)), most)
-    return (
-        size,
-        1
-        if size <= 256
-        else 2
-        if size <= 1024
-        else 4
-        if size <= 2048
-        else 8
-        if size <= 8192
-        else 16,
-    )
+    return (size, 1 if size <= 256 else 2 if size <= 1024 else 4 if size <= 2048 else 8 if size <= 8192 else 16)

@@ -15,11 +15,15 @@ def required(x: Any, bad: str, text: str, kind: type[Exception] = RuntimeError) 
     """check(view): an error with this text when `bad`, a condition on `v`, holds anywhere."""
     p = Places(x.shape, [x.strides])
     wide = "tl.float64" if x.dtype.itemsize == 8 else "tl.float32"
-    kernel = p.kernel("check", {"x": pointer(x.dtype), "fault": "*i32"}, [
-        f"v = {p.load('x', 0)}.to({wide}) + (r * 0 + n * 0).to({wide})",
-        f"bad = inside & ({bad})",
-        "tl.store(fault + tl.zeros_like(bad.to(tl.int32)), 1, mask=bad)",
-    ])  # fmt: skip
+    kernel = p.kernel(
+        "check",
+        {"x": pointer(x.dtype), "fault": "*i32"},
+        [
+            f"v = {p.load('x', 0)}.to({wide}) + (r * 0 + n * 0).to({wide})",
+            f"bad = inside & ({bad})",
+            "tl.store(fault + tl.zeros_like(bad.to(tl.int32)), 1, mask=bad)",
+        ],
+    )
     fault = faults.place(kind, text)
     check: Callable[[View], None] = lambda v: kernel(v.ptr, fault)
     return check

@@ -26,9 +26,7 @@ BLOCK = 1024
 
 
 @triton.jit
-def _joined(
-    o, table, count, chunks, row, ROWS: tl.constexpr, WORD: tl.constexpr, BLOCK: tl.constexpr
-):
+def _joined(o, table, count, chunks, row, ROWS: tl.constexpr, WORD: tl.constexpr, BLOCK: tl.constexpr):
     """A chunk of one tensor: its rows lie side by side with those of the others. Columns of the
     table: addresses, lengths of rows, where they begin in a row of the result.
     """
@@ -135,9 +133,7 @@ def stack(tensors: Any, dim: int) -> Any:
         if at_once and outs[0].spec.contiguous and outs[0].spec.dtype is kind:
             at_once(outs[0], tensors)
             return
-        for to, source in zip(
-            _pieces(outs[0], [1] * len(tensors), dim, True), tensors, strict=True
-        ):
+        for to, source in zip(_pieces(outs[0], [1] * len(tensors), dim, True), tensors, strict=True):
             copy_view(to, source)
 
     return run

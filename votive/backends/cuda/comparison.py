@@ -57,9 +57,10 @@ def isin(x: Any, tests: Any, assume_unique: bool, invert: bool) -> Any:
     kind = _common(x.dtype, tests.dtype)
     order = Order(Lines(1, n), kind, False, n)
     program = shared(
-        _member, ["*u8", pointer(key_type(kind)), pointer(kind), "i64", "i64", "i32"],
+        _member,
+        ["*u8", pointer(key_type(kind)), pointer(kind), "i64", "i64", "i32"],
         {"INVERT": invert, "BLOCK": BLOCK},
-    )  # fmt: skip
+    )
     grid = (-(-x.numel // BLOCK),)
 
     def cast(v: View) -> View:

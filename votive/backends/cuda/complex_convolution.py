@@ -47,9 +47,7 @@ def _four(fn: Any, x: Any, y: Any, *static: Any) -> Any:
     def run(out: View, x: View, y: View) -> None:
         half, less, more = find(out.spec)
         (a, b), (c, d) = parts(x), parts(y)
-        for to, pairs, join in zip(
-            parts(out), (((a, c), (b, d)), ((a, d), (b, c))), (less, more), strict=True
-        ):
+        for to, pairs, join in zip(parts(out), (((a, c), (b, d)), ((a, d), (b, c))), (less, more), strict=True):
             made = [empty(half) for _ in pairs]
             for m, (p, q) in zip(made, pairs, strict=True):
                 one([m], p, q)
@@ -119,9 +117,11 @@ def cross(a: Any, b: Any, dim: int) -> Any:
         for k in range(3):
             i, j = (k + 1) % 3, (k + 2) % 3
             given = [
-                window(a, flat, left, i * far_a), window(b, flat, right, j * far_b),
-                window(a, flat, left, j * far_a), window(b, flat, right, i * far_b),
-            ]  # fmt: skip
+                window(a, flat, left, i * far_a),
+                window(b, flat, right, j * far_b),
+                window(a, flat, left, j * far_a),
+                window(b, flat, right, i * far_b),
+            ]
             run(given, window(outs[0], flat, to.strides, k * out.strides[dim]))
 
     return launch

@@ -35,10 +35,7 @@ def _read(k: int, have: dt.dtype, offset: str, T: str) -> list[str]:
             f"v{k} = u{k}.to(tl.int32).to(tl.float32, bitcast=True).to({T})",
             f"w{k} = (u{k} >> 32).to(tl.int32).to(tl.float32, bitcast=True).to({T})",
         ]
-    return [
-        f"v{k} = tl.load({place}{mask}).to({T})",
-        f"w{k} = tl.load({place} + 1{mask}).to({T})",
-    ]
+    return [f"v{k} = tl.load({place}{mask}).to({T})", f"w{k} = tl.load({place} + 1{mask}).to({T})"]
 
 
 def _write(dtype: dt.dtype, offset: str) -> list[str]:
@@ -108,9 +105,15 @@ def build(
 
 
 def _program(
-    formula: Formula, roles: list[Any], inputs: list[Spec | None], out: Spec, real: dt.dtype,
-    params: list[str], types: list[str], roots: tuple[Any, ...],
-) -> tuple[Any, list[int], tuple[int, ...]]:  # fmt: skip
+    formula: Formula,
+    roles: list[Any],
+    inputs: list[Spec | None],
+    out: Spec,
+    real: dt.dtype,
+    params: list[str],
+    types: list[str],
+    roots: tuple[Any, ...],
+) -> tuple[Any, list[int], tuple[int, ...]]:
     T = _TL[TYPE[real]]
     strides = [_steps(out, out.shape)]
     strides += [(0,) * out.ndim if s is None else _steps(s, out.shape) for s in inputs]

@@ -50,9 +50,7 @@ def normal(x: Any, key: Any, counter: Any, mean: Any, std: Any) -> Any:
 
 
 @cuda("_new_normal", priority=20)
-def new_normal(
-    size: Any, dtype: dt.dtype, device: Any, key: Any, counter: Any, mean: Any, std: Any
-) -> Any:
+def new_normal(size: Any, dtype: dt.dtype, device: Any, key: Any, counter: Any, mean: Any, std: Any) -> Any:
     if not dtype.is_complex:
         return None
     draw = _normal(Spec(Layout(tuple(size)), dtype, device))
@@ -66,9 +64,7 @@ def uniform(x: Any, key: Any, counter: Any, low: Any, high: Any) -> Any:
 
 
 @cuda("_new_uniform", priority=20)
-def new_uniform(
-    size: Any, dtype: dt.dtype, device: Any, key: Any, counter: Any, low: Any, high: Any
-) -> Any:
+def new_uniform(size: Any, dtype: dt.dtype, device: Any, key: Any, counter: Any, low: Any, high: Any) -> Any:
     if not dtype.is_complex:
         return None
     draw = random._uniform(pairs_of(Spec(Layout(tuple(size)), dtype, device)))

@@ -45,9 +45,11 @@ def _through(op: str, fn: Any, body: Any, to: Callable[[dt.dtype], dt.dtype]) ->
 
 _NONZERO = apply("ne", _X, const(0))
 for _op, _fn in (
-    ("all", reduction.all_), ("any", reduction.any_), ("_nonzero", masked.nonzero),
+    ("all", reduction.all_),
+    ("any", reduction.any_),
+    ("_nonzero", masked.nonzero),
     ("count_nonzero", reduction.count_nonzero),
-):  # fmt: skip
+):
     _through(_op, _fn, _NONZERO, lambda kind: dt.bool_)
 _through("_vector_norm", reduction.vector_norm, apply("abs", _X), lambda kind: kind.to_real())
 
@@ -70,16 +72,32 @@ def _spread_of(x: Any, dim: tuple[int, ...], correction: float, root: bool) -> A
     role = (kind, kind, None)
     average = Formula("average", ("x",), apply("div", _X, const(float(n))))
     middle = reduction.reducer(
-        "mean", "sum", kind, Formula("shifted", ("x", "k"), _AWAY), ["x", "k"], [role] * 2,
-        [seen, one], seen.shape, dims, kind, average,
-    )  # fmt: skip
+        "mean",
+        "sum",
+        kind,
+        Formula("shifted", ("x", "k"), _AWAY),
+        ["x", "k"],
+        [role] * 2,
+        [seen, one],
+        seen.shape,
+        dims,
+        kind,
+        average,
+    )
     total = apply("div", _X, const(max(float(n - correction), 0.0)))
     run = reduction.reducer(
-        "spread", "sum", kind,
+        "spread",
+        "sum",
+        kind,
         Formula("away", ("x", "k", "mean"), apply("square", apply("sub", _AWAY, var("mean")))),
-        ["x", "k", "mean"], [role] * 3, [seen, one, mean], seen.shape, (*dims, seen.ndim - 1), kind,
+        ["x", "k", "mean"],
+        [role] * 3,
+        [seen, one, mean],
+        seen.shape,
+        (*dims, seen.ndim - 1),
+        kind,
         Formula("finish", ("x",), apply("sqrt", total) if root else total),
-    )  # fmt: skip
+    )
 
     def launch(outs: list[View], x: View) -> None:
         m = empty(mean)
@@ -120,9 +138,7 @@ def logsumexp(x: Any, dim: tuple[int, ...], keepdim: bool) -> Any:
         largest([t], View(x.ptr, halves, x.storage))
         away([x, t], y)
         to = View(outs[0].ptr, result, outs[0].storage)
-        total(
-            [View(to.ptr, pairs_of(result), to.storage)], View(y.ptr, pairs_of(values), y.storage)
-        )
+        total([View(to.ptr, pairs_of(result), to.storage)], View(y.ptr, pairs_of(values), y.storage))
         back([to, t], to)
 
     return run

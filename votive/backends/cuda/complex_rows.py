@@ -69,9 +69,15 @@ def _slot(s: Any, how: str) -> Any:
 
 
 def paired(
-    op: str, fn: Any, how: str, *, moves: bool = False, into: bool = False,
-    change: Callable[..., tuple[Any, ...]] | None = None, out: str = "z",
-) -> None:  # fmt: skip
+    op: str,
+    fn: Any,
+    how: str,
+    *,
+    moves: bool = False,
+    into: bool = False,
+    change: Callable[..., tuple[Any, ...]] | None = None,
+    out: str = "z",
+) -> None:
     """Let a real row serve complex tensors. `how` says how each argument is seen: pairs last or
     first (z, f), an index (i), as it is (.). `moves`: numbers are only moved. `change` gives the
     arguments that the real row is planned with.
@@ -100,9 +106,7 @@ def paired(
 
 
 def _is_runtime(a: Any) -> bool:
-    return isinstance(a, Slot) or (
-        isinstance(a, tuple) and bool(a) and all(isinstance(x, Slot) for x in a)
-    )
+    return isinstance(a, Slot) or (isinstance(a, tuple) and bool(a) and all(isinstance(x, Slot) for x in a))
 
 
 def _real_last(*args: Any) -> tuple[Any, ...]:
@@ -118,19 +122,24 @@ paired("_flip", rearrange.flip, "z.", moves=True)
 paired("tril", diagonal.tril, "f.", moves=True, into=True, out="f")
 paired("triu", diagonal.triu, "f.", moves=True, into=True, out="f")
 paired("_pad", padding.pad, "f..", moves=True, out="f")
-paired("_pad_transpose", padding.pad_transpose, "f...", out="f",
-       change=lambda g, size, pad, mode: (g, (2, *size), pad, mode))  # fmt: skip
+paired(
+    "_pad_transpose",
+    padding.pad_transpose,
+    "f...",
+    out="f",
+    change=lambda g, size, pad, mode: (g, (2, *size), pad, mode),
+)
 paired("index_add", index.index_add, "z..z.", into=True)
 paired("scatter_add", scatter.scatter_add, "z.iz", into=True)
 paired("cumsum", scan.cumsum, "z..", change=_real_last)
 paired("sum", reduction.sum_, "z...", change=_real_last)
 paired("mean", reduction.mean, "z...", change=_real_last)
 paired(
-    "_into_window", scatter_views.into_window, "z...",
-    change=lambda x, size, stride, offset: (
-        x, (*size, 2), (*(2 * s for s in stride or (1,)), 1), 2 * offset
-    ),
-)  # fmt: skip
+    "_into_window",
+    scatter_views.into_window,
+    "z...",
+    change=lambda x, size, stride, offset: (x, (*size, 2), (*(2 * s for s in stride or (1,)), 1), 2 * offset),
+)
 
 
 @cuda("roll", accepts=lambda x: x.dtype is dt.complex128, priority=20)
@@ -238,9 +247,7 @@ def put(x: Any, index: Any, source: Any, accumulate: bool) -> Any:
     flat = x.spec.like((x.numel, 2), dtype=x.dtype.to_real())
     given = x.spec.like((index.numel, 2), dtype=flat.dtype)
     places = index.spec.like((index.numel,))
-    run = index_put.index_put(
-        Slot(0, flat), (Slot(1, places),), (0,), Slot(2, given), accumulate
-    )  # fmt: skip
+    run = index_put.index_put(Slot(0, flat), (Slot(1, places),), (0,), Slot(2, given), accumulate)
 
     def launch(outs: list[View], x: View, index: View, source: View) -> None:
         x, source, index = dense(x), dense(source), dense(index)
@@ -303,9 +310,7 @@ def rows_of(weight: Any, indices: Any, padding_idx: int, scale_grad_by_freq: boo
 def rows_back(g: Any, indices: Any, rows: int, padding_idx: int, scale_grad_by_freq: bool) -> Any:
     *lead, columns = g.shape
     wide = g.spec.like((*lead, 2 * columns), dtype=g.dtype.to_real())
-    run = embedding.embedding_backward(
-        Slot(0, wide), indices, rows, padding_idx, scale_grad_by_freq
-    )
+    run = embedding.embedding_backward(Slot(0, wide), indices, rows, padding_idx, scale_grad_by_freq)
 
     def launch(outs: list[View], g: View, indices: View) -> None:
         g, out = dense(g), outs[0]

@@ -71,10 +71,13 @@ def _tile(dtype: dt.dtype, rows: int, columns: int, terms: int) -> dict[str, Any
     double = dtype is dt.float64
     bm, bn, bk = (16, 16, 16) if double else (BM, BN, BK if half else 16)
     return {
-        "PRECISION": "tf32" if half or precision.matmul.allow_tf32 else "ieee", "DOT": not double,
-        "WIDE": wide(dtype), "BM": max(16, min(bm, power(rows))),
-        "BN": max(16, min(bn, power(columns))), "BK": max(16, min(bk, power(terms))),
-    }  # fmt: skip
+        "PRECISION": "tf32" if half or precision.matmul.allow_tf32 else "ieee",
+        "DOT": not double,
+        "WIDE": wide(dtype),
+        "BM": max(16, min(bm, power(rows))),
+        "BN": max(16, min(bn, power(columns))),
+        "BK": max(16, min(bk, power(terms))),
+    }
 
 
 def _laid(weight: Any, groups: int, transposed: bool) -> tuple[Spec, Spec]:
@@ -91,9 +94,8 @@ def _laid(weight: Any, groups: int, transposed: bool) -> tuple[Spec, Spec]:
 
 
 def _forward(
-    x: Any, weight: Any, bias: Any, size: Any, stride: Any, padding: Any, dilation: Any,
-    groups: int, transposed: bool,
-) -> Any:  # fmt: skip
+    x: Any, weight: Any, bias: Any, size: Any, stride: Any, padding: Any, dilation: Any, groups: int, transposed: bool
+) -> Any:
     if any(s.dtype is not x.dtype for s in (weight, *(() if bias is None else (bias,)))):
         return None
     if not x.numel or not weight.numel or 0 in size:
@@ -120,9 +122,17 @@ def _forward(
     program = shared(convolve, [kind] * 4 + ["i32"] * 21 + steps, fixed, warps=warps)
     seen, laid = _laid(weight, groups, transposed)
     numbers = (
-        rows, columns, terms, channels, *_three(size, 1), *_three(x.shape[2:], 1), *kernel[1:],
-        *_three(stride, 1), *_three(padding, 0), *_three(dilation, 1),
-    )  # fmt: skip
+        rows,
+        columns,
+        terms,
+        channels,
+        *_three(size, 1),
+        *_three(x.shape[2:], 1),
+        *kernel[1:],
+        *_three(stride, 1),
+        *_three(padding, 0),
+        *_three(dilation, 1),
+    )
     grid = (-(-rows // fixed["BM"]), -(-columns // fixed["BN"]), groups)
     near = _near(x)
 
@@ -137,14 +147,10 @@ def _forward(
 
 
 @cuda("_convolution", accepts=floats)
-def convolution(
-    x: Any, weight: Any, bias: Any, stride: Any, padding: Any, dilation: Any, groups: int
-) -> Any:
+def convolution(x: Any, weight: Any, bias: Any, stride: Any, padding: Any, dilation: Any, groups: int) -> Any:
     size = [
         (i + 2 * p - d * (k - 1) - 1) // s + 1
-        for i, k, s, p, d in zip(
-            x.shape[2:], weight.shape[2:], stride, padding, dilation, strict=True
-        )
+        for i, k, s, p, d in zip(x.shape[2:], weight.shape[2:], stride, padding, dilation, strict=True)
     ]
     return _forward(x, weight, bias, size, stride, padding, dilation, groups, False)
 
@@ -157,9 +163,7 @@ def convolution_transpose(
 
 
 @cuda("_convolution_weight", accepts=floats)
-def convolution_weight(
-    x: Any, grad: Any, kernel: Any, stride: Any, padding: Any, dilation: Any, groups: int
-) -> Any:
+def convolution_weight(x: Any, grad: Any, kernel: Any, stride: Any, padding: Any, dilation: Any, groups: int) -> Any:
     if grad.dtype is not x.dtype or not x.numel or not grad.numel:
         return None
     size, taps = _three(grad.shape[2:], 1), _three(kernel, 1)
@@ -177,14 +181,23 @@ def convolution_weight(
         return None
     total = dt.float64 if x.dtype is dt.float64 else dt.float32
     program = shared(
-        weigh, [pointer(total)] + [pointer(x.dtype)] * 2 + ["i32"] * 21
-        + ["i64", *["i32"] * 4] * 2 + ["i32", "i32"], fixed,
+        weigh,
+        [pointer(total)] + [pointer(x.dtype)] * 2 + ["i32"] * 21 + ["i64", *["i32"] * 4] * 2 + ["i32", "i32"],
+        fixed,
         warps=8 if fixed["BM"] * fixed["BN"] >= 8192 else 4,
-    )  # fmt: skip
+    )
     numbers = (
-        positions, row, columns, channels, *size, *_three(x.shape[2:], 1), *taps[1:],
-        *_three(stride, 1), *_three(padding, 0), *_three(dilation, 1),
-    )  # fmt: skip
+        positions,
+        row,
+        columns,
+        channels,
+        *size,
+        *_three(x.shape[2:], 1),
+        *taps[1:],
+        *_three(stride, 1),
+        *_three(padding, 0),
+        *_three(dilation, 1),
+    )
     grid = (-(-row // fixed["BM"]), -(-columns // fixed["BN"]), groups * parts)
     near, near_grad = _near(x), _near(grad)
     device = x.spec.device

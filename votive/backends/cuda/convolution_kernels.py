@@ -43,9 +43,7 @@ def _not_finite(x, mask, WIDE: tl.constexpr):
 
 
 @triton.jit
-def _windows(
-    x, m, g, M, C, OD, OH, OW, td, th, tw, pd, ph, pw, xn, xc, xd, xh, xw, TRANSPOSED: tl.constexpr
-):
+def _windows(x, m, g, M, C, OD, OH, OW, td, th, tw, pd, ph, pw, xn, xc, xd, xh, xw, TRANSPOSED: tl.constexpr):
     """Of positions: which are there, the first coordinates of each one's window, or of the first
     tap in a transposed one, the sample, and where it begins.
     """
@@ -98,10 +96,7 @@ def _read(
 
 
 @triton.jit
-def _write(
-    o, bias, acc, m, n, g, col, M, COL, OD, OH, OW, on, oc, od, oh, ow, BIAS: tl.constexpr,
-    WIDE: tl.constexpr,
-):  # fmt: skip
+def _write(o, bias, acc, m, n, g, col, M, COL, OD, OH, OW, on, oc, od, oh, ow, BIAS: tl.constexpr, WIDE: tl.constexpr):
     if BIAS:
         acc += tl.load(bias + g * COL + col, mask=col < COL, other=0.0).to(WIDE)[None, :]
     place = n * on + m // OW // OH % OD * od + m // OW % OH * oh + m % OW * ow
@@ -132,8 +127,9 @@ def convolve(
         )  # fmt: skip
         b = tl.load(
             w + (g * COL + col).to(tl.int64)[None, :] * K + k[:, None],
-            mask=(k < K)[:, None] & (col < COL)[None, :], other=0.0,
-        )  # fmt: skip
+            mask=(k < K)[:, None] & (col < COL)[None, :],
+            other=0.0,
+        )
         acc = _product(a, b, acc, PRECISION, DOT)
     _write(o, bias, acc, m, n, g, col, M, COL, OD, OH, OW, on, oc, od, oh, ow, BIAS, WIDE)
     if PADDED:
@@ -182,9 +178,8 @@ def _convolve_present(
 
 @triton.jit
 def _seen(
-    across, m, end, k, K, kd, kh, kw, OD, OH, OW, ID, IH, IW, td, th, tw, pd, ph, pw, xn, xd, xh,
-    xw, DIMS: tl.constexpr,
-):  # fmt: skip
+    across, m, end, k, K, kd, kh, kw, OD, OH, OW, ID, IH, IW, td, th, tw, pd, ph, pw, xn, xd, xh, xw, DIMS: tl.constexpr
+):
     """What positions see of the input (m, taps), and whether it is there."""
     w_ = m % OW * tw - pw
     h_ = m // OW % OH * th - ph
@@ -230,12 +225,12 @@ def weigh(
         m = start + tl.arange(0, BK)
         a = tl.load(
             lines[:, None] + _position(m, OD, OH, OW, yn, yd, yh, yw)[None, :],
-            mask=(row < ROW)[:, None] & (m < end)[None, :], other=0.0,
-        )  # fmt: skip
+            mask=(row < ROW)[:, None] & (m < end)[None, :],
+            other=0.0,
+        )
         b, _ = _seen(
-            across, m, end, k, K, kd, kh, kw, OD, OH, OW, ID, IH, IW, td, th, tw, pd, ph, pw, xn,
-            xd, xh, xw, DIMS,
-        )  # fmt: skip
+            across, m, end, k, K, kd, kh, kw, OD, OH, OW, ID, IH, IW, td, th, tw, pd, ph, pw, xn, xd, xh, xw, DIMS
+        )
         acc = _product(a, b, acc, PRECISION, DOT)
 
     place = ((p * groups + g) * ROW + row).to(tl.int64)[:, None] * K + k[None, :]
@@ -272,13 +267,11 @@ def _weigh_present(
         for at in range(p * part, end):
             m = at + tl.arange(0, 1)
             a = tl.load(
-                lines[:, None] + _position(m, OD, OH, OW, yn, yd, yh, yw)[None, :],
-                mask=(row < ROW)[:, None], other=0.0,
-            )  # fmt: skip
+                lines[:, None] + _position(m, OD, OH, OW, yn, yd, yh, yw)[None, :], mask=(row < ROW)[:, None], other=0.0
+            )
             b, good = _seen(
-                across, m, end, k, K, kd, kh, kw, OD, OH, OW, ID, IH, IW, td, th, tw, pd, ph, pw,
-                xn, xd, xh, xw, DIMS,
-            )  # fmt: skip
+                across, m, end, k, K, kd, kh, kw, OD, OH, OW, ID, IH, IW, td, th, tw, pd, ph, pw, xn, xd, xh, xw, DIMS
+            )
             acc += tl.where(good, a.to(WIDE) * b.to(WIDE), 0.0)
         place = ((p * groups + g) * ROW + row).to(tl.int64)[:, None] * K + k[None, :]
         tl.store(o + place, acc, mask=(row < ROW)[:, None] & (k < K)[None, :])

@@ -53,9 +53,7 @@ def _build(to: Spec, source: Spec) -> Any:
     compute = _compute(source.dtype, to.dtype)
     if to.dtype.is_complex or source.dtype.is_complex:
         # Integers of 64 bits need the digits of a double.
-        wide = dt.float64 in (to.dtype.to_real(), source.dtype.to_real()) or dt.int64 in (
-            to.dtype, source.dtype,
-        )  # fmt: skip
+        wide = dt.float64 in (to.dtype.to_real(), source.dtype.to_real()) or dt.int64 in (to.dtype, source.dtype)
         compute = dt.complex128 if wide else dt.complex64
     if source.dtype in dt.FLOAT8:
         compute = dt.float32
@@ -69,12 +67,6 @@ def _build_bytes(to: Spec, source: Spec) -> Any:
 
     if to.dtype is dt.complex128:
         # Two words per element: a further dimension of doubles.
-        return build(
-            _SAME,
-            ["x"],
-            [(dt.float64, dt.float64, None)],
-            [pairs_of(source)],
-            pairs_of(to),
-        )
+        return build(_SAME, ["x"], [(dt.float64, dt.float64, None)], [pairs_of(source)], pairs_of(to))
     kind: Any = {8: dt.int64, 4: dt.int32, 2: dt.int16, 1: dt.uint8}[to.dtype.itemsize]
     return build(_SAME, ["x"], [(kind, kind, None)], [source.like(dtype=kind)], to.like(dtype=kind))

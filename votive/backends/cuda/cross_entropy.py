@@ -26,10 +26,24 @@ LONGEST = 8192  # logits that a program holds at once
 
 @triton.jit
 def _forward(
-    losses, weights, tops, totals, fault, x, target, weight, n, sx, ignore, smoothing,
-    SOFTMAX: tl.constexpr, WEIGHT: tl.constexpr, SMOOTH: tl.constexpr, WIDE: tl.constexpr,
+    losses,
+    weights,
+    tops,
+    totals,
+    fault,
+    x,
+    target,
+    weight,
+    n,
+    sx,
+    ignore,
+    smoothing,
+    SOFTMAX: tl.constexpr,
+    WEIGHT: tl.constexpr,
+    SMOOTH: tl.constexpr,
+    WIDE: tl.constexpr,
     BN: tl.constexpr,
-):  # fmt: skip
+):
     row = tl.program_id(0).to(tl.int64)
     t = tl.load(target + row).to(tl.int64)
     used = t != ignore
@@ -92,10 +106,28 @@ def _join(loss, total, losses, weights, rows, MEAN: tl.constexpr, BN: tl.constex
 
 @triton.jit
 def _backward(
-    o, g, x, target, weight, total, tops, totals, n, so, sx, ignore, smoothing,
-    SOFTMAX: tl.constexpr, EACH: tl.constexpr, MEAN: tl.constexpr, STATISTICS: tl.constexpr,
-    WEIGHT: tl.constexpr, SMOOTH: tl.constexpr, WIDE: tl.constexpr, BN: tl.constexpr,
-):  # fmt: skip
+    o,
+    g,
+    x,
+    target,
+    weight,
+    total,
+    tops,
+    totals,
+    n,
+    so,
+    sx,
+    ignore,
+    smoothing,
+    SOFTMAX: tl.constexpr,
+    EACH: tl.constexpr,
+    MEAN: tl.constexpr,
+    STATISTICS: tl.constexpr,
+    WEIGHT: tl.constexpr,
+    SMOOTH: tl.constexpr,
+    WIDE: tl.constexpr,
+    BN: tl.constexpr,
+):
     """`g (Q softmax(x) - q)`, or `-g q` without softmax."""
     row = tl.program_id(0).to(tl.int64)
     t = tl.load(target + row).to(tl.int64)
@@ -181,58 +213,66 @@ def _number(dtype: dt.dtype) -> str:
     return "fp64" if dtype is dt.float64 else "fp32"
 
 
-def _losses(
-    op: str, x: Any, t: Any, weight: Any, ignore: int, smoothing: float, softmax: bool
-) -> Any:
+def _losses(op: str, x: Any, t: Any, weight: Any, ignore: int, smoothing: float, softmax: bool) -> Any:
     """launch(losses, weights, tops, totals, x, t, weight) or None."""
     if not x.numel or (weight is not None and not weight.contiguous):
         return None
     r = _Rows(x.spec)
     number = _number(x.dtype)
     types = [
-        "LOSSES", "*" + number, "*" + number, "*" + number, "*i32", "*" + TYPE[x.dtype],
-        "*" + TYPE[t.dtype], BYTES if weight is None else "*" + TYPE[weight.dtype], "i32", "i64",
-        "i64", number,
-    ]  # fmt: skip
+        "LOSSES",
+        "*" + number,
+        "*" + number,
+        "*" + number,
+        "*i32",
+        "*" + TYPE[x.dtype],
+        "*" + TYPE[t.dtype],
+        BYTES if weight is None else "*" + TYPE[weight.dtype],
+        "i32",
+        "i64",
+        "i64",
+        number,
+    ]
     fixed = {
-        "SOFTMAX": softmax, "WEIGHT": weight is not None, "SMOOTH": bool(smoothing),
-        "WIDE": wide(x.dtype), "BN": r.block,
-    }  # fmt: skip
+        "SOFTMAX": softmax,
+        "WEIGHT": weight is not None,
+        "SMOOTH": bool(smoothing),
+        "WIDE": wide(x.dtype),
+        "BN": r.block,
+    }
     fault = faults.place(
-        IndexError,
-        f"{op}: a target is out of range for {r.n} classes; use 0..{r.n - 1} or "
-        f"ignore_index={ignore}.",
+        IndexError, f"{op}: a target is out of range for {r.n} classes; use 0..{r.n - 1} or ignore_index={ignore}."
     )
 
     def make(losses: str) -> Any:
         program = Program(_forward, [losses, *types[1:]], fixed, warps=r.warps)
         program.divisible = tuple(k for k, v in ((8, r.n), (9, r.stride)) if v % 16 == 0)
 
-        def launch(
-            losses: int, weights: int, tops: int, totals: int, x: View, t: View, weight: Any
-        ) -> None:
+        def launch(losses: int, weights: int, tops: int, totals: int, x: View, t: View, weight: Any) -> None:
             # Held until the launch: what is let go earlier may be handed out again.
             x, t = r.view(x), dense(t)
             program(
-                (r.rows,), losses, weights, tops, totals, fault, x.ptr, t.ptr,
-                0 if weight is None else weight.ptr, r.n, r.stride, ignore, float(smoothing),
-            )  # fmt: skip
+                (r.rows,),
+                losses,
+                weights,
+                tops,
+                totals,
+                fault,
+                x.ptr,
+                t.ptr,
+                0 if weight is None else weight.ptr,
+                r.n,
+                r.stride,
+                ignore,
+                float(smoothing),
+            )
 
         return launch
 
     return r, number, make
 
 
-def _each(
-    op: str,
-    x: Any,
-    t: Any,
-    weight: Any,
-    ignore: int,
-    smoothing: float,
-    dtype: dt.dtype,
-    softmax: bool,
-) -> Any:
+def _each(op: str, x: Any, t: Any, weight: Any, ignore: int, smoothing: float, dtype: dt.dtype, softmax: bool) -> Any:
     found = _losses(op, x, t, weight, ignore, smoothing, softmax)
     if found is None or dtype not in FLOATS:
         return None
@@ -258,9 +298,7 @@ def cross_entropy(x: Any, t: Any, weight: Any, ignore: int, smoothing: float, dt
     return _each("cross_entropy", x, t, weight, ignore, smoothing, dtype, True)
 
 
-def _reduced(
-    op: str, x: Any, t: Any, weight: Any, ignore: int, smoothing: float, mean: bool, softmax: bool
-) -> Any:
+def _reduced(op: str, x: Any, t: Any, weight: Any, ignore: int, smoothing: float, mean: bool, softmax: bool) -> Any:
     found = _losses(op, x, t, weight, ignore, smoothing, softmax)
     if found is None:
         return None
@@ -269,8 +307,9 @@ def _reduced(
     join = Program(
         _join,
         ["*" + (number if softmax else TYPE[x.dtype]), *["*" + number] * 3, "i32"],
-        {"MEAN": mean, "BN": 2048}, warps=8,
-    )  # fmt: skip
+        {"MEAN": mean, "BN": 2048},
+        warps=8,
+    )
     kind = dt.float64 if number == "fp64" else dt.float32
     spare = Spec(Layout((4, r.rows)), kind, x.spec.device)
     step = r.rows * kind.itemsize
@@ -290,16 +329,24 @@ def nll_reduced(x: Any, t: Any, weight: Any, ignore: int, mean: bool) -> Any:
 
 
 @cuda("_cross_entropy_reduced", accepts=_accepts)
-def cross_entropy_reduced(
-    x: Any, t: Any, weight: Any, ignore: int, smoothing: float, mean: bool
-) -> Any:
+def cross_entropy_reduced(x: Any, t: Any, weight: Any, ignore: int, smoothing: float, mean: bool) -> Any:
     return _reduced("cross_entropy", x, t, weight, ignore, smoothing, mean, True)
 
 
 def _gradient(
-    x: Spec, g: Any, t: Any, weight: Any, ignore: int, smoothing: float, *, out: Spec,
-    softmax: bool, each: bool, mean: bool, statistics: bool,
-) -> Any:  # fmt: skip
+    x: Spec,
+    g: Any,
+    t: Any,
+    weight: Any,
+    ignore: int,
+    smoothing: float,
+    *,
+    out: Spec,
+    softmax: bool,
+    each: bool,
+    mean: bool,
+    statistics: bool,
+) -> Any:
     """launch(out, g, x, t, weight, total, statistics) or None."""
     if 0 in x.shape or (weight is not None and not weight.contiguous):
         return None
@@ -309,15 +356,30 @@ def _gradient(
     so = row_stride(target) if straight else r.n
     number = _number(x.dtype)
     types = [
-        "*" + TYPE[out.dtype], "*" + TYPE[g.dtype], "*" + TYPE[x.dtype], "*" + TYPE[t.dtype],
-        BYTES if weight is None else "*" + TYPE[weight.dtype], "*" + number, "*" + number,
-        "*" + number, "i32", "i64", "i64", "i64", number,
-    ]  # fmt: skip
+        "*" + TYPE[out.dtype],
+        "*" + TYPE[g.dtype],
+        "*" + TYPE[x.dtype],
+        "*" + TYPE[t.dtype],
+        BYTES if weight is None else "*" + TYPE[weight.dtype],
+        "*" + number,
+        "*" + number,
+        "*" + number,
+        "i32",
+        "i64",
+        "i64",
+        "i64",
+        number,
+    ]
     fixed = {
-        "SOFTMAX": softmax, "EACH": each, "MEAN": mean, "STATISTICS": statistics,
-        "WEIGHT": weight is not None, "SMOOTH": bool(smoothing), "WIDE": wide(x.dtype),
+        "SOFTMAX": softmax,
+        "EACH": each,
+        "MEAN": mean,
+        "STATISTICS": statistics,
+        "WEIGHT": weight is not None,
+        "SMOOTH": bool(smoothing),
+        "WIDE": wide(x.dtype),
         "BN": min(r.block, 4096),
-    }  # fmt: skip
+    }
     program = Program(_backward, types, fixed, warps=min(r.warps, 8))
     program.divisible = tuple(k for k, v in ((8, r.n), (9, so), (10, r.stride)) if v % 16 == 0)
     step = r.rows * (8 if number == "fp64" else 4)
@@ -326,11 +388,21 @@ def _gradient(
         made = View(to.ptr, target, to.storage) if straight else empty(target.like(target.shape))
         g, t, x = dense(g) if each else g, dense(t), None if x is None else r.view(x)
         program(
-            (r.rows,), made.ptr, g.ptr, 0 if x is None else x.ptr,
-            t.ptr, 0 if weight is None else weight.ptr, 0 if total is None else total.ptr,
-            0 if kept is None else kept.ptr, 0 if kept is None else kept.ptr + step, r.n, so,
-            r.stride, ignore, float(smoothing),
-        )  # fmt: skip
+            (r.rows,),
+            made.ptr,
+            g.ptr,
+            0 if x is None else x.ptr,
+            t.ptr,
+            0 if weight is None else weight.ptr,
+            0 if total is None else total.ptr,
+            0 if kept is None else kept.ptr,
+            0 if kept is None else kept.ptr + step,
+            r.n,
+            so,
+            r.stride,
+            ignore,
+            float(smoothing),
+        )
         if not straight:
             copy_view(View(to.ptr, target, to.storage), made)
 
@@ -338,13 +410,20 @@ def _gradient(
 
 
 @cuda("_cross_entropy_backward", accepts=_accepts)
-def cross_entropy_backward(
-    g: Any, x: Any, t: Any, weight: Any, ignore: int, smoothing: float
-) -> Any:
+def cross_entropy_backward(g: Any, x: Any, t: Any, weight: Any, ignore: int, smoothing: float) -> Any:
     go = _gradient(
-        x.spec, g, t, weight, ignore, smoothing, out=x.spec.dense_like(), softmax=True, each=True,
-        mean=False, statistics=False,
-    )  # fmt: skip
+        x.spec,
+        g,
+        t,
+        weight,
+        ignore,
+        smoothing,
+        out=x.spec.dense_like(),
+        softmax=True,
+        each=True,
+        mean=False,
+        statistics=False,
+    )
     if go is None:
         return None
     return lambda outs, g, x, t, weight: go(outs[0], g, x, t, weight, None, None)
@@ -352,41 +431,33 @@ def cross_entropy_backward(
 
 @cuda("_cross_entropy_reduced_backward", accepts=_accepts)
 def cross_entropy_reduced_backward(
-    g: Any,
-    x: Any,
-    t: Any,
-    weight: Any,
-    total: Any,
-    kept: Any,
-    ignore: int,
-    smoothing: float,
-    mean: bool,
+    g: Any, x: Any, t: Any, weight: Any, total: Any, kept: Any, ignore: int, smoothing: float, mean: bool
 ) -> Any:
     go = _gradient(
-        x.spec, g, t, weight, ignore, smoothing, out=x.spec.dense_like(), softmax=True, each=False,
-        mean=mean, statistics=True,
-    )  # fmt: skip
+        x.spec,
+        g,
+        t,
+        weight,
+        ignore,
+        smoothing,
+        out=x.spec.dense_like(),
+        softmax=True,
+        each=False,
+        mean=mean,
+        statistics=True,
+    )
     if go is None or not kept.contiguous:
         return None
     return lambda outs, g, x, t, weight, total, kept: go(outs[0], g, x, t, weight, total, kept)
 
 
 @cuda("_nll_backward", accepts=_accepts)
-def nll_backward(
-    g: Any, t: Any, weight: Any, ignore: int, smoothing: float, size: Any, dtype: Any
-) -> Any:
+def nll_backward(g: Any, t: Any, weight: Any, ignore: int, smoothing: float, size: Any, dtype: Any) -> Any:
     if dtype not in FLOATS:
         return None
     x = Spec(Layout(tuple(size)), dtype, g.spec.device)
-    go = _gradient(
-        x, g, t, weight, ignore, smoothing, out=x, softmax=False, each=True, mean=False,
-        statistics=False,
-    )  # fmt: skip
-    return (
-        None
-        if go is None
-        else lambda outs, g, t, weight: go(outs[0], g, None, t, weight, None, None)
-    )
+    go = _gradient(x, g, t, weight, ignore, smoothing, out=x, softmax=False, each=True, mean=False, statistics=False)
+    return None if go is None else lambda outs, g, t, weight: go(outs[0], g, None, t, weight, None, None)
 
 
 @cuda("_nll_reduced_backward", accepts=_accepts)
@@ -396,9 +467,7 @@ def nll_reduced_backward(
     if dtype not in FLOATS:
         return None
     x = Spec(Layout(tuple(size)), dtype, g.spec.device)
-    go = _gradient(
-        x, g, t, weight, ignore, 0.0, out=x, softmax=False, each=False, mean=mean, statistics=False
-    )
+    go = _gradient(x, g, t, weight, ignore, 0.0, out=x, softmax=False, each=False, mean=mean, statistics=False)
     if go is None:
         return None
     return lambda outs, g, total, t, weight: go(outs[0], g, None, t, weight, total, None)

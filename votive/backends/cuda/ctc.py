@@ -58,9 +58,23 @@ def _states(targets, labels, fault, b, s, many, classes, blank, PADDED: tl.const
 
 @triton.jit
 def _forward(
-    loss, alpha, x, targets, frames, labels, fault, batch, steps, classes, many, blank,
-    PADDED: tl.constexpr, ZERO: tl.constexpr, WIDE: tl.constexpr, BS: tl.constexpr,
-):  # fmt: skip
+    loss,
+    alpha,
+    x,
+    targets,
+    frames,
+    labels,
+    fault,
+    batch,
+    steps,
+    classes,
+    many,
+    blank,
+    PADDED: tl.constexpr,
+    ZERO: tl.constexpr,
+    WIDE: tl.constexpr,
+    BS: tl.constexpr,
+):
     """log p(all ways to be in a state at a time), (batch, time, 2 + states): the two states before
     the first are impossible. Grid: samples.
     """
@@ -97,9 +111,24 @@ def _forward(
 
 @triton.jit
 def _backward(
-    given, loss, alpha, beta, x, targets, frames, labels, fault, batch, steps, classes, many, blank,
-    PADDED: tl.constexpr, WIDE: tl.constexpr, BS: tl.constexpr,
-):  # fmt: skip
+    given,
+    loss,
+    alpha,
+    beta,
+    x,
+    targets,
+    frames,
+    labels,
+    fault,
+    batch,
+    steps,
+    classes,
+    many,
+    blank,
+    PADDED: tl.constexpr,
+    WIDE: tl.constexpr,
+    BS: tl.constexpr,
+):
     """The share of each class at each time in all paths. Beta is log p(all ways from a state at a
     time to the end), two steps of it. Grid: samples.
     """
@@ -133,9 +162,8 @@ def _backward(
 
 @triton.jit
 def _finish(
-    o, g, given, loss, x, frames, batch, classes, total, ZERO: tl.constexpr, WIDE: tl.constexpr,
-    BLOCK: tl.constexpr,
-):  # fmt: skip
+    o, g, given, loss, x, frames, batch, classes, total, ZERO: tl.constexpr, WIDE: tl.constexpr, BLOCK: tl.constexpr
+):
     i = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     there = i < total
     row = i // classes
@@ -159,9 +187,7 @@ class _Paths:
         self.many = targets.shape[-1]
         self.states = max(power(2 * self.many + 1), 16)
         self.warps = 4 if self.states <= 1024 else 16
-        self.fixed = {
-            "PADDED": targets.ndim == 2, "WIDE": wide(self.kind), "BS": self.states,
-        }  # fmt: skip
+        self.fixed = {"PADDED": targets.ndim == 2, "WIDE": wide(self.kind), "BS": self.states}
         given = [pointer(v.dtype) for v in (x, targets, frames, labels)]
         self.types = [*given, "*i32", "i32", "i32", "i32", "i32", "i32"]
         self.numbers = (self.batch, self.steps, self.classes, self.many, blank)
@@ -182,9 +208,7 @@ def _fits(x: Any, targets: Any, *lengths: Any) -> bool:
 
 
 @cuda("_ctc_loss", accepts=_fits)
-def ctc_loss(
-    x: Any, targets: Any, frames: Any, labels: Any, blank: int, zero_infinity: bool
-) -> Any:
+def ctc_loss(x: Any, targets: Any, frames: Any, labels: Any, blank: int, zero_infinity: bool) -> Any:
     p = _Paths(x, targets, frames, labels, blank)
     forward = p.program(_forward, [pointer(x.dtype), pointer(p.kind)], ZERO=zero_infinity)
 
@@ -198,18 +222,16 @@ def ctc_loss(
 
 
 @cuda("_ctc_loss_backward", accepts=lambda g, *rest: floats(g) and _fits(*rest))
-def ctc_loss_backward(
-    g: Any, x: Any, targets: Any, frames: Any, labels: Any, blank: int, zero_infinity: bool
-) -> Any:
+def ctc_loss_backward(g: Any, x: Any, targets: Any, frames: Any, labels: Any, blank: int, zero_infinity: bool) -> Any:
     p = _Paths(x, targets, frames, labels, blank)
     k = pointer(p.kind)
     forward = p.program(_forward, [k, k], ZERO=False)
     backward = p.program(_backward, [k, k, k, k])
     finish = Program(
-        _finish, [pointer(x.dtype), pointer(g.dtype), k, k, pointer(x.dtype),
-                  pointer(frames.dtype), "i64", "i64", "i64"],
+        _finish,
+        [pointer(x.dtype), pointer(g.dtype), k, k, pointer(x.dtype), pointer(frames.dtype), "i64", "i64", "i64"],
         {"ZERO": zero_infinity, "WIDE": wide(p.kind), "BLOCK": BLOCK},
-    )  # fmt: skip
+    )
     total = x.numel
 
     def run(outs: list[View], *values: View) -> None:

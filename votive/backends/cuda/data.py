@@ -120,6 +120,4 @@ def to_device(ptr: int, array: np.ndarray[Any, Any]) -> None:
     if array.nbytes:
         if rt.here.capturing:
             rt.here.kept.append(array)  # the graph reads it at each replay
-        rt.runtime.driver.to_device(
-            ptr, array.__array_interface__["data"][0], array.nbytes, rt.here.stream
-        )
+        rt.runtime.driver.to_device(ptr, array.__array_interface__["data"][0], array.nbytes, rt.here.stream)

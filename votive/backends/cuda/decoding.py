@@ -27,10 +27,23 @@ ONE = (dt.float32, *dt.HALF)
 
 @triton.jit
 def _normed_product(
-    o, x, norm, w0, w1, w2, n0, n1, N, K, eps,
-    M: tl.constexpr, GATED: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr,
+    o,
+    x,
+    norm,
+    w0,
+    w1,
+    w2,
+    n0,
+    n1,
+    N,
+    K,
+    eps,
+    M: tl.constexpr,
+    GATED: tl.constexpr,
+    BN: tl.constexpr,
+    BK: tl.constexpr,
     EARLY: tl.constexpr,
-):  # fmt: skip
+):
     """Every program norms the rows again: they are short, and reading them is free."""
     start_next(EARLY)
     first = tl.program_id(0) * BN
@@ -71,9 +84,18 @@ def _normed_product(
 
 @triton.jit
 def _product_added(
-    o, x, w, residual, N, K,
-    M: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, WHOLE: tl.constexpr, EARLY: tl.constexpr,
-):  # fmt: skip
+    o,
+    x,
+    w,
+    residual,
+    N,
+    K,
+    M: tl.constexpr,
+    BN: tl.constexpr,
+    BK: tl.constexpr,
+    WHOLE: tl.constexpr,
+    EARLY: tl.constexpr,
+):
     start_next(EARLY)
     j = tl.program_id(0) * BN + tl.arange(0, BN)
     kind = o.dtype.element_ty
@@ -83,9 +105,7 @@ def _product_added(
     a = tl.load(at, mask=inside, other=0.0)
     wait_for_last(EARLY)
     for r in tl.static_range(M):
-        total = (
-            a.to(tl.float32) * tl.load(x + r * K + k, mask=k < K, other=0.0).to(tl.float32)[None, :]
-        )
+        total = a.to(tl.float32) * tl.load(x + r * K + k, mask=k < K, other=0.0).to(tl.float32)[None, :]
         if not WHOLE:
             for start in range(BK, K, BK):
                 i = start + k
@@ -99,10 +119,7 @@ def _product_added(
 
 def same(*slots: Any) -> bool:
     """Whether all are dense and of one type that these kernels take."""
-    return (
-        all(s is None or (s.contiguous and s.dtype is slots[0].dtype) for s in slots)
-        and slots[0].dtype in ONE
-    )
+    return all(s is None or (s.contiguous and s.dtype is slots[0].dtype) for s in slots) and slots[0].dtype in ONE
 
 
 @cuda("_norm_linear")
@@ -118,9 +135,11 @@ def norm_linear(x: Any, norm: Any, eps: float, weights: Any, gated: bool) -> Any
     bk = power(max(k, 16))
     kind = "*" + TYPE[x.dtype]
     program = early(
-        _normed_product, [kind] * 6 + ["i32"] * 4 + ["fp32"],
-        {"M": rows, "GATED": gated, "BN": bn, "BK": bk}, warps=4 if bk <= 2048 else 8,
-    )  # fmt: skip
+        _normed_product,
+        [kind] * 6 + ["i32"] * 4 + ["fp32"],
+        {"M": rows, "GATED": gated, "BN": bn, "BK": bk},
+        warps=4 if bk <= 2048 else 8,
+    )
     program.divisible = tuple(9 for _ in range(k % 16 == 0))
     numbers = (sizes[0], sizes[1] if len(sizes) > 1 else 0, n, k, float(eps))
     grid = (-(-n // bn),)
@@ -143,9 +162,8 @@ def linear_add(x: Any, weight: Any, residual: Any) -> Any:
     bn, warps = ADDED if bk <= 2048 else (1, 8)
     kind = "*" + TYPE[x.dtype]
     program = early(
-        _product_added, [kind] * 4 + ["i32", "i32"],
-        {"M": rows, "BN": bn, "BK": bk, "WHOLE": bk >= k}, warps=warps,
-    )  # fmt: skip
+        _product_added, [kind] * 4 + ["i32", "i32"], {"M": rows, "BN": bn, "BK": bk, "WHOLE": bk >= k}, warps=warps
+    )
     program.divisible = (5,) if k % 16 == 0 else ()
     grid = (-(-n // bn),)
     return lambda outs, x, w, residual: program(grid, outs[0].ptr, x.ptr, w.ptr, residual.ptr, n, k)

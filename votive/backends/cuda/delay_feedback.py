@@ -20,9 +20,23 @@ from .softmax import floats
 
 @triton.jit
 def _echoes(
-    y, gain, lag, fault, rows, channels, echoes, time, gj, gc, gt, lj, lc, lt,
-    TRANSPOSED: tl.constexpr, LANES: tl.constexpr,
-):  # fmt: skip
+    y,
+    gain,
+    lag,
+    fault,
+    rows,
+    channels,
+    echoes,
+    time,
+    gj,
+    gc,
+    gt,
+    lj,
+    lc,
+    lt,
+    TRANSPOSED: tl.constexpr,
+    LANES: tl.constexpr,
+):
     """y (time, rows) in place."""
     row = tl.program_id(0) * LANES + tl.arange(0, LANES)
     inside = row < rows
@@ -60,8 +74,9 @@ def delay_feedback(x: Any, gain: Any, lag: Any, transposed: bool) -> Any:
     program = Program(
         _echoes,
         ["*fp64", pointer(gain.dtype), "*i64", "*i32", "i64", *["i32"] * 3, *["i64"] * 6],
-        {"TRANSPOSED": transposed, "LANES": LANES}, warps=1,
-    )  # fmt: skip
+        {"TRANSPOSED": transposed, "LANES": LANES},
+        warps=1,
+    )
     numbers = (rows, channels, gain.shape[0], time, *gain.strides, *lag.strides)
 
     def run(outs: list[View], x: View, gain: View, lag: View) -> None:

@@ -30,9 +30,7 @@ def _corner(boxes, i, k, sb, sk, inside):
 
 
 @triton.jit
-def _covered(
-    o, boxes, group, n, words, threshold, sb, sk, sg, SIDE: tl.constexpr, WIDE: tl.constexpr
-):
+def _covered(o, boxes, group, n, words, threshold, sb, sk, sg, SIDE: tl.constexpr, WIDE: tl.constexpr):
     """o (n, words): the later boxes, as bits, that box i covers too much of."""
     i = tl.program_id(0) * SIDE + tl.arange(0, SIDE)[:, None]
     j = tl.program_id(1) * WORD + tl.arange(0, WORD)[None, :]
@@ -50,9 +48,7 @@ def _covered(
     overlap = m.f_div(both, either)
     # In double, so that the threshold is not rounded to the type of the boxes.
     strikes = a & b & (j > i) & (overlap.to(tl.float64) > threshold)
-    strikes = strikes & (
-        tl.load(group + i * sg, mask=a, other=0) == tl.load(group + j * sg, mask=b, other=0)
-    )
+    strikes = strikes & (tl.load(group + i * sg, mask=a, other=0) == tl.load(group + j * sg, mask=b, other=0))
 
     bits = tl.where(strikes, 1, 0).to(tl.int64) << tl.arange(0, WORD)[None, :].to(tl.int64)
     tl.store(o + i * words + tl.program_id(1), tl.sum(bits, 1)[:, None], mask=a)
@@ -101,12 +97,15 @@ def survivors(boxes: Any, group: Any, iou_threshold: float) -> Any:
     compare = Program(
         _covered,
         ["*i64", pointer(boxes.dtype), pointer(group.dtype), "i32", "i32", "fp64", *["i32"] * 3],
-        {"SIDE": SIDE, "WIDE": wide}, enable_fp_fusion=False,
-    )  # fmt: skip
+        {"SIDE": SIDE, "WIDE": wide},
+        enable_fp_fusion=False,
+    )
     choose = Program(
-        _survive, ["*u8", "*i64", "i32", "i64", "i32"], {"W": power(words), "ROWS": ROWS},
+        _survive,
+        ["*u8", "*i64", "i32", "i64", "i32"],
+        {"W": power(words), "ROWS": ROWS},
         warps=1 if words <= 32 else 4 if words <= 256 else 16,
-    )  # fmt: skip
+    )
     numbers = (n, words, float(iou_threshold), *boxes.strides, group.strides[0])
 
     def run(outs: list[View], boxes: View, group: View) -> None:
@@ -119,9 +118,26 @@ def survivors(boxes: Any, group: Any, iou_threshold: float) -> Any:
 
 @triton.jit
 def _argmax(
-    o, x, image, top, bottom, left, right, channels, rows, columns, W, shares,
-    sn, sc, sh, sw, SHARE: tl.constexpr, BINS: tl.constexpr, WIDE: tl.constexpr,
-):  # fmt: skip
+    o,
+    x,
+    image,
+    top,
+    bottom,
+    left,
+    right,
+    channels,
+    rows,
+    columns,
+    W,
+    shares,
+    sn,
+    sc,
+    sh,
+    sw,
+    SHARE: tl.constexpr,
+    BINS: tl.constexpr,
+    WIDE: tl.constexpr,
+):
     """The bins of a region side by side, its channels one after the other."""
     k, first = (tl.program_id(0) // shares).to(tl.int64), tl.program_id(0) % shares * SHARE
     bin = tl.arange(0, BINS)
@@ -156,9 +172,11 @@ def region_argmax(x: Any, image: Any, top: Any, bottom: Any, left: Any, right: A
     shares = -(-channels // SHARE)
     wide = tl.float64 if x.dtype is dt.float64 else tl.float32
     program = Program(
-        _argmax, ["*i64", pointer(x.dtype), *["*i64"] * 5, *["i32"] * 5, *["i64"] * 4],
-        {"SHARE": SHARE, "BINS": power(rows * columns), "WIDE": wide}, warps=2,
-    )  # fmt: skip
+        _argmax,
+        ["*i64", pointer(x.dtype), *["*i64"] * 5, *["i32"] * 5, *["i64"] * 4],
+        {"SHARE": SHARE, "BINS": power(rows * columns), "WIDE": wide},
+        warps=2,
+    )
     numbers = (channels, rows, columns, x.shape[3], shares, *x.strides)
 
     def run(outs: list[View], x: View, *edges: View) -> None:
@@ -184,17 +202,34 @@ def _spans(o, weight, n, BLOCK: tl.constexpr):
 
 @triton.jit
 def _region(
-    o, x, image, by_row, by_column, down, across, channels, rows, columns, H, W, shares,
-    sn, sc, sh, sw, SHARE: tl.constexpr, BINS: tl.constexpr, WIDE: tl.constexpr, BACK: tl.constexpr,
-):  # fmt: skip
+    o,
+    x,
+    image,
+    by_row,
+    by_column,
+    down,
+    across,
+    channels,
+    rows,
+    columns,
+    H,
+    W,
+    shares,
+    sn,
+    sc,
+    sh,
+    sw,
+    SHARE: tl.constexpr,
+    BINS: tl.constexpr,
+    WIDE: tl.constexpr,
+    BACK: tl.constexpr,
+):
     """Sums over the elements of each bin; BACK: o's bins given back to x, which is added into."""
     k, first = (tl.program_id(0) // shares).to(tl.int64), tl.program_id(0) % shares * SHARE
     bin = tl.arange(0, BINS)
     inside = bin < rows * columns
     i, j = k * rows + bin // columns, k * columns + bin % columns
-    top, high = (
-        tl.load(down + 2 * i, mask=inside, other=0), tl.load(down + 2 * i + 1, mask=inside, other=0)
-    )  # fmt: skip
+    top, high = (tl.load(down + 2 * i, mask=inside, other=0), tl.load(down + 2 * i + 1, mask=inside, other=0))
     left = tl.load(across + 2 * j, mask=inside, other=0)
     wide = tl.load(across + 2 * j + 1, mask=inside, other=0)
     n = tl.load(image + k)
@@ -219,9 +254,8 @@ def _region(
 
 
 def _regions(
-    dtype: dt.dtype, inner: dt.dtype, image: Any, by_row: Any, by_column: Any, channels: int,
-    back: bool,
-) -> Any:  # fmt: skip
+    dtype: dt.dtype, inner: dt.dtype, image: Any, by_row: Any, by_column: Any, channels: int, back: bool
+) -> Any:
     """`go(bins, features, strides of features, image, by_row, by_column)` in either direction."""
     regions, rows, H = by_row.shape
     columns, W = by_column.shape[1:]
@@ -234,26 +268,30 @@ def _regions(
     weights = [pointer(by_row.dtype), pointer(by_column.dtype)]
     program = Program(
         _region,
-        [pointer(dtype), pointer(inner), "*i64", *weights, "*i32", "*i32", *["i32"] * 6,
-         *["i64"] * 4],
+        [pointer(dtype), pointer(inner), "*i64", *weights, "*i32", "*i32", *["i32"] * 6, *["i64"] * 4],
         {"SHARE": SHARE, "BINS": power(rows * columns), "WIDE": wide, "BACK": back},
-    )  # fmt: skip
+    )
     numbers = (channels, rows, columns, H, W, shares)
 
     def go(bins: View, features: View, *rest: View) -> None:
         image, by_row, by_column = (dense(v) for v in rest)
         spans = []
-        for find, v, count, size in (
-            (span[0], by_row, rows, H),
-            (span[1], by_column, columns, W),
-        ):
+        for find, v, count, size in ((span[0], by_row, rows, H), (span[1], by_column, columns, W)):
             made = empty(Spec(Layout((regions * count * 2,)), dt.int32, v.spec.device))
             find((regions * count,), made.ptr, v.ptr, size)
             spans.append(made)
         program(
-            (regions * shares,), bins.ptr, features.ptr, image.ptr, by_row.ptr, by_column.ptr,
-            spans[0].ptr, spans[1].ptr, *numbers, *features.spec.strides,
-        )  # fmt: skip
+            (regions * shares,),
+            bins.ptr,
+            features.ptr,
+            image.ptr,
+            by_row.ptr,
+            by_column.ptr,
+            spans[0].ptr,
+            spans[1].ptr,
+            *numbers,
+            *features.spec.strides,
+        )
 
     return go
 

@@ -30,9 +30,7 @@ def fast_erf(x):
     # Abramowitz and Stegun 7.1.26: an absolute error of 1.5e-7.
     z = tl.abs(x)
     t = libdevice.fast_dividef(1.0, 1.0 + 0.3275911 * z)
-    poly = t * (
-        0.254829592 + t * (-0.284496736 + t * (1.421413741 + t * (-1.453152027 + t * 1.061405429)))
-    )
+    poly = t * (0.254829592 + t * (-0.284496736 + t * (1.421413741 + t * (-1.453152027 + t * 1.061405429))))
     y = 1.0 - poly * tl.math.exp2(-1.4426950408889634 * z * z)
     return tl.where(x < 0, -y, y)
 

@@ -16,12 +16,10 @@ _digamma_series = polynomial("digamma_series", _DIGAMMA)
 _trigamma_series = polynomial("trigamma_series", BERNOULLI)
 _stirling_series = polynomial("stirling_series", _STIRLING)
 _near_2 = polynomial(
-    "lgamma_near_2",
-    [1 - EULER_GAMMA, *((-1) ** k * c / k for k, c in enumerate(_zeta_minus_one(), 2))],
+    "lgamma_near_2", [1 - EULER_GAMMA, *((-1) ** k * c / k for k, c in enumerate(_zeta_minus_one(), 2))]
 )
 _digamma_near_2 = polynomial(
-    "digamma_near_2",
-    [1 - EULER_GAMMA, *((-1) ** k * c for k, c in enumerate(_zeta_minus_one(), 2))],
+    "digamma_near_2", [1 - EULER_GAMMA, *((-1) ** k * c for k, c in enumerate(_zeta_minus_one(), 2))]
 )
 
 

@@ -18,16 +18,27 @@ _SPECIAL = {
     "device_gamma": ("digamma", "polygamma", "zeta"),
     "device_gammainc": ("gammainc", "gammaincc"),
     "device_bessel": (
-        "i0e", "i1e", "bessel_j0", "bessel_j1", "bessel_y0", "bessel_y1", "modified_bessel_k0",
-        "modified_bessel_k1", "scaled_modified_bessel_k0", "scaled_modified_bessel_k1",
-        "spherical_bessel_j0", "airy_ai",
+        "i0e",
+        "i1e",
+        "bessel_j0",
+        "bessel_j1",
+        "bessel_y0",
+        "bessel_y1",
+        "modified_bessel_k0",
+        "modified_bessel_k1",
+        "scaled_modified_bessel_k0",
+        "scaled_modified_bessel_k1",
+        "spherical_bessel_j0",
+        "airy_ai",
     ),
     "device_polynomial": (
         *(f"{s}chebyshev_polynomial_{k}" for s in ("", "shifted_") for k in "tuvw"),
-        "hermite_polynomial_h", "hermite_polynomial_he", "laguerre_polynomial_l",
+        "hermite_polynomial_h",
+        "hermite_polynomial_he",
+        "laguerre_polynomial_l",
         "legendre_polynomial_p",
     ),
-}  # fmt: skip
+}
 _WHERE = {f"f_{name}": file for file, names in _SPECIAL.items() for name in names}
 
 

@@ -61,9 +61,7 @@ class GraphDraws:
         changed = self.generator.initial_seed() ^ self.seed
         words = np.array([(now - self.base) % (1 << 64), changed], np.uint64)
         # Small copies from ordinary memory are taken before the call returns.
-        rt.runtime.driver.to_device(
-            self.table.ptr, words.__array_interface__["data"][0], _WORDS, rt.here.stream
-        )
+        rt.runtime.driver.to_device(self.table.ptr, words.__array_interface__["data"][0], _WORDS, rt.here.stream)
         self.generator.set_offset(now + self.taken)
 
 
@@ -94,8 +92,7 @@ def recorded_only(generator: rng.Generator, seeding: bool) -> None:
         return
     if seeding:
         raise RuntimeError(
-            "manual_seed: a generator cannot be seeded while a graph is captured; seed before, or "
-            "before a replay."
+            "manual_seed: a generator cannot be seeded while a graph is captured; seed before, or before a replay."
         )
     if generator is not rt.here.draws().generator:
         raise RuntimeError(

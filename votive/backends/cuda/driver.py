@@ -201,10 +201,7 @@ class Driver:
 
     def across(self, to: int, there: int, source: int, here: int, nbytes: int, stream: int) -> None:
         """Copy from device `here` to device `there`; `stream` is one of `here`."""
-        self._call(
-            "cuMemcpyPeerAsync", to, self._context(there), source, self._context(here), nbytes,
-            stream,
-        )  # fmt: skip
+        self._call("cuMemcpyPeerAsync", to, self._context(there), source, self._context(here), nbytes, stream)
 
     def fill_bytes(self, to: int, value: int, nbytes: int, stream: int) -> None:
         self._call("cuMemsetD8Async", to, value, nbytes, stream)
@@ -279,9 +276,19 @@ class Driver:
         return function
 
     def launch_early(
-        self, function: int, x: int, y: int, z: int, bx: int, by: int, bz: int, shared: int,
-        stream: int, params: Any, extra: Any,
-    ) -> int:  # fmt: skip
+        self,
+        function: int,
+        x: int,
+        y: int,
+        z: int,
+        bx: int,
+        by: int,
+        bz: int,
+        shared: int,
+        stream: int,
+        params: Any,
+        extra: Any,
+    ) -> int:
         """`launch_kernel` for a kernel that itself waits for the one before it."""
         config = Launch((x, y, z), (bx, by, bz), shared, stream, c.pointer(EARLY), 1)
         code: int = self._fn["cuLaunchKernelEx"](c.byref(config), function, params, extra)

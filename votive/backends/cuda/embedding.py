@@ -32,8 +32,7 @@ def embedding(weight: Any, indices: Any, padding_idx: int, scale_grad_by_freq: b
     p = Places(shape, [out.strides, (*indices.strides, 0), columns], reach=reach(weight))
     body = [
         *checked(p, "i", p.load("index", 1), weight.shape[0]),
-        f"v = tl.load(x + {spot(p, 2, f'''i * {p.arg('xs', weight.strides[0])}''')}, mask=inside, "
-        "other=0)",
+        f"v = tl.load(x + {spot(p, 2, f'''i * {p.arg('xs', weight.strides[0])}''')}, mask=inside, other=0)",
         p.store("v"),
     ]
     kind = word(weight.dtype)
@@ -46,17 +45,17 @@ def embedding(weight: Any, indices: Any, padding_idx: int, scale_grad_by_freq: b
 def _counter(indices: Any) -> Any:
     """`count(counts, indices)`: how often each row is named."""
     p = Places(indices.shape, [indices.strides])
-    return p.kernel("count", {"o": "*i32", "index": pointer(indices.dtype)}, [
-        f"i = {p.load('index', 0)} + r * 0 + n * 0",
-        "tl.atomic_add(o + i, 1, mask=inside, sem='relaxed')",
-    ])  # fmt: skip
+    return p.kernel(
+        "count",
+        {"o": "*i32", "index": pointer(indices.dtype)},
+        [f"i = {p.load('index', 0)} + r * 0 + n * 0", "tl.atomic_add(o + i, 1, mask=inside, sem='relaxed')"],
+    )
 
 
 @triton.jit
 def _rows_in_order(
-    o, g, keys, places, n, columns, padding, BY_FREQUENCY: tl.constexpr, WIDE: tl.constexpr,
-    BLOCK: tl.constexpr,
-):  # fmt: skip
+    o, g, keys, places, n, columns, padding, BY_FREQUENCY: tl.constexpr, WIDE: tl.constexpr, BLOCK: tl.constexpr
+):
     """The rows of one index, added in the order they stand. Grid: (indices in order, blocks of
     columns); only the first of equal ones has something to do.
     """
@@ -104,9 +103,7 @@ def _in_order(g: Any, indices: Any, padding: int, by_frequency: bool) -> Any:
 
 
 @cuda("_embedding_backward")
-def embedding_backward(
-    g: Any, indices: Any, rows: int, padding_idx: int, scale_grad_by_freq: bool
-) -> Any:
+def embedding_backward(g: Any, indices: Any, rows: int, padding_idx: int, scale_grad_by_freq: bool) -> Any:
     if g.dtype not in SUMS or not g.dtype.is_floating_point:
         return None
     kind = SUMS[g.dtype]
@@ -117,10 +114,7 @@ def embedding_backward(
         steps = [(*zero, out.strides[1]), (*indices.strides, 0), g.strides]
         p = Places(g.shape, steps, reach=reach(out), order=2)
         types = {"o": pointer(kind), "g": pointer(g.dtype), "index": pointer(indices.dtype)}
-        body = [
-            f"i = {p.load('index', 1)}.to(tl.int64)",
-            f"keep = inside & (i != {p.arg('padding', padding_idx)})",
-        ]
+        body = [f"i = {p.load('index', 1)}.to(tl.int64)", f"keep = inside & (i != {p.arg('padding', padding_idx)})"]
         value = f"{p.load('g', 2)}.to(o.dtype.element_ty)"
         if scale_grad_by_freq:
             types["counts"] = "*i32"

@@ -20,9 +20,25 @@ BLOCK = 512
 
 @triton.jit
 def _bag(
-    o, fault, early, weight, indices, offsets, factors, rows, columns, n, given, sr, sc, padding,
-    MEAN: tl.constexpr, FACTORS: tl.constexpr, WIDE: tl.constexpr, BLOCK: tl.constexpr,
-):  # fmt: skip
+    o,
+    fault,
+    early,
+    weight,
+    indices,
+    offsets,
+    factors,
+    rows,
+    columns,
+    n,
+    given,
+    sr,
+    sc,
+    padding,
+    MEAN: tl.constexpr,
+    FACTORS: tl.constexpr,
+    WIDE: tl.constexpr,
+    BLOCK: tl.constexpr,
+):
     # Grid: (bags, blocks of columns).
     b = tl.program_id(0)
     c = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
@@ -51,9 +67,8 @@ def _bag(
 
 @cuda("_bag", accepts=lambda weight, *rest: floats(weight))
 def bag(
-    weight: Any, indices: Any, offsets: Any, factors: Any, mean: bool, padding: int,
-    by_frequency: bool, ends: bool,
-) -> Any:  # fmt: skip
+    weight: Any, indices: Any, offsets: Any, factors: Any, mean: bool, padding: int, by_frequency: bool, ends: bool
+) -> Any:
     rows, columns = weight.shape
     count = offsets.numel - int(ends)
     if not count or not columns:
@@ -62,37 +77,56 @@ def bag(
     given = pointer(weight.dtype if factors is None else factors.dtype)
     program = shared(
         _bag,
-        [pointer(weight.dtype), "*i32", "*i32", pointer(weight.dtype), pointer(indices.dtype),
-         pointer(offsets.dtype), given, "i64", "i32", "i64", "i32", "i64", "i64", "i64"],
+        [
+            pointer(weight.dtype),
+            "*i32",
+            "*i32",
+            pointer(weight.dtype),
+            pointer(indices.dtype),
+            pointer(offsets.dtype),
+            given,
+            "i64",
+            "i32",
+            "i64",
+            "i32",
+            "i64",
+            "i64",
+            "i64",
+        ],
         {"MEAN": mean, "FACTORS": factors is not None, "WIDE": wide(weight.dtype), "BLOCK": block},
-    )  # fmt: skip
-    fault = faults.place(RuntimeError, f"embedding_bag: an index is out of range for {rows} rows.")
-    early = faults.place(
-        RuntimeError,
-        "embedding_bag: offsets must begin with 0, not fall and lie inside the indices.",
     )
+    fault = faults.place(RuntimeError, f"embedding_bag: an index is out of range for {rows} rows.")
+    early = faults.place(RuntimeError, "embedding_bag: offsets must begin with 0, not fall and lie inside the indices.")
     grid = (count, -(-columns // block))
 
-    def run(
-        outs: list[View], weight: View, indices: View, offsets: View, factors: Any = None
-    ) -> None:
+    def run(outs: list[View], weight: View, indices: View, offsets: View, factors: Any = None) -> None:
         indices, offsets = dense(indices), dense(offsets)
         factors = weight if factors is None else dense(factors)
         s = weight.spec.strides
         with written(outs[0]) as out:
             program(
-                grid, out.ptr, fault, early, weight.ptr, indices.ptr, offsets.ptr, factors.ptr,
-                rows, columns, indices.spec.numel, offsets.spec.numel, s[0], s[1], padding,
-            )  # fmt: skip
+                grid,
+                out.ptr,
+                fault,
+                early,
+                weight.ptr,
+                indices.ptr,
+                offsets.ptr,
+                factors.ptr,
+                rows,
+                columns,
+                indices.spec.numel,
+                offsets.spec.numel,
+                s[0],
+                s[1],
+                padding,
+            )
 
     return run
 
 
 @triton.jit
-def _argmax(
-    o, fault, weight, indices, bags, rows, columns, n, steps, sr, sc, WIDE: tl.constexpr,
-    BLOCK: tl.constexpr,
-):  # fmt: skip
+def _argmax(o, fault, weight, indices, bags, rows, columns, n, steps, sr, sc, WIDE: tl.constexpr, BLOCK: tl.constexpr):
     # Grid: (bags, blocks of columns). The indices of a bag are neighbours: two searches find them.
     b = tl.program_id(0)
     c = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
@@ -133,10 +167,21 @@ def bag_argmax(weight: Any, indices: Any, bags: Any, count: int) -> Any:
     block = min(BLOCK, max(power(columns), 16))
     program = shared(
         _argmax,
-        ["*i64", "*i32", pointer(weight.dtype), pointer(indices.dtype), pointer(bags.dtype), "i64",
-         "i32", "i64", "i32", "i64", "i64"],
+        [
+            "*i64",
+            "*i32",
+            pointer(weight.dtype),
+            pointer(indices.dtype),
+            pointer(bags.dtype),
+            "i64",
+            "i32",
+            "i64",
+            "i32",
+            "i64",
+            "i64",
+        ],
         {"WIDE": wide(weight.dtype), "BLOCK": block},
-    )  # fmt: skip
+    )
     fault = faults.place(IndexError, f"embedding_bag: an index is out of range for {rows} rows.")
     grid = (count, -(-columns // block))
     n = indices.numel

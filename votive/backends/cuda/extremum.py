@@ -34,10 +34,23 @@ def amin(x: Any, dim: tuple[int, ...], keepdim: bool) -> Any:
 
 @triton.jit
 def _pick(
-    values, places, keys, x, rows, n, sx, part, parts, LARGEST: tl.constexpr, VALUES: tl.constexpr,
-    PLACES: tl.constexpr, KEYS: tl.constexpr, HIGHEST: tl.constexpr, BM: tl.constexpr,
+    values,
+    places,
+    keys,
+    x,
+    rows,
+    n,
+    sx,
+    part,
+    parts,
+    LARGEST: tl.constexpr,
+    VALUES: tl.constexpr,
+    PLACES: tl.constexpr,
+    KEYS: tl.constexpr,
+    HIGHEST: tl.constexpr,
+    BM: tl.constexpr,
     BN: tl.constexpr,
-):  # fmt: skip
+):
     # Grid: (blocks of lines, parts of a line).
     row = tl.program_id(0).to(tl.int64) * BM + tl.arange(0, BM)[:, None]
     begin = tl.program_id(1).to(tl.int64) * part
@@ -78,9 +91,19 @@ def _pick(
 
 @triton.jit
 def _join(
-    values, places, keys, found, x, rows, sx, parts, VALUES: tl.constexpr, PLACES: tl.constexpr,
-    HIGHEST: tl.constexpr, BN: tl.constexpr,
-):  # fmt: skip
+    values,
+    places,
+    keys,
+    found,
+    x,
+    rows,
+    sx,
+    parts,
+    VALUES: tl.constexpr,
+    PLACES: tl.constexpr,
+    HIGHEST: tl.constexpr,
+    BN: tl.constexpr,
+):
     # Grid: lines. Parts come in order, so the first of equal ones is the first in the line.
     row = tl.program_id(0).to(tl.int64)
     i = tl.arange(0, BN)
@@ -120,9 +143,10 @@ def _picked(x: Any, dim: int | None, largest: bool, values: bool, places: bool) 
     fixed = {**flags, "KEYS": parts > 1, "HIGHEST": highest, "BM": bm, "BN": bn}
     first = shared(_pick, types, fixed, even)
     second = shared(
-        _join, [kind, "*i64", key, "*i64", kind, "i32", "i64", "i32"],
+        _join,
+        [kind, "*i64", key, "*i64", kind, "i32", "i64", "i32"],
         {"VALUES": values, "PLACES": places, "HIGHEST": highest, "BN": power(parts)},
-    )  # fmt: skip
+    )
     grid = (-(-ln.rows // bm), parts)
 
     def run(outs: list[View], x: View) -> None:

@@ -90,9 +90,16 @@ def _complex(v: View, dims: tuple[int, ...], direction: int, to: View | None = N
     batch, layout = _placed(given.spec, rank)  # type: ignore[misc]
     _, layout_to = _placed(made.spec, rank)  # type: ignore[misc]
     fft.run(
-        "c2c", v.spec.dtype.to_real(), given.spec.shape[-rank:], batch, layout, layout_to,
-        given.ptr, made.ptr, direction,
-    )  # fmt: skip
+        "c2c",
+        v.spec.dtype.to_real(),
+        given.spec.shape[-rank:],
+        batch,
+        layout,
+        layout_to,
+        given.ptr,
+        made.ptr,
+        direction,
+    )
     result = _permuted(made, tuple(order.index(d) for d in range(len(order))))
     if rest:
         return _complex(result, rest, direction, to)
@@ -165,10 +172,7 @@ def r2c(x: Any, dim: tuple[int, ...], power: float) -> Any:
         made = to if _placed(to.spec, rank) is not None else empty(to.spec.like(to.spec.shape))
         batch, layout = _placed(given.spec, rank)  # type: ignore[misc]
         _, layout_to = _placed(made.spec, rank)  # type: ignore[misc]
-        fft.run(
-            "r2c", x.spec.dtype, given.spec.shape[-rank:], batch, layout, layout_to, given.ptr,
-            made.ptr,
-        )  # fmt: skip
+        fft.run("r2c", x.spec.dtype, given.spec.shape[-rank:], batch, layout, layout_to, given.ptr, made.ptr)
         result = _permuted(made, back)
         if rest:
             _complex(_copied(result), rest, fft.FORWARD, outs[0])
@@ -205,11 +209,7 @@ def c2r(x: Any, dim: tuple[int, ...], power: float, size: int) -> Any:
             fill_view(window(imaginary, lead, strides, at * imaginary.spec.strides[-1]), 0)
         to = _permuted(outs[0], order)
         aligned = not outs[0].ptr % given.spec.dtype.itemsize
-        made = (
-            to
-            if aligned and _placed(to.spec, 1) is not None
-            else empty(to.spec.like(to.spec.shape))
-        )
+        made = to if aligned and _placed(to.spec, 1) is not None else empty(to.spec.like(to.spec.shape))
         batch, layout = _placed(given.spec, 1)  # type: ignore[misc]
         _, layout_to = _placed(made.spec, 1)  # type: ignore[misc]
         fft.run("c2r", real, (size,), batch, layout, layout_to, given.ptr, made.ptr)

@@ -17,9 +17,13 @@ from . import runtime as rt
 FORWARD, INVERSE = -1, 1
 # (kind, double) -> the library's name of a transform and its number.
 KINDS = {
-    ("c2c", False): ("C2C", 0x29), ("r2c", False): ("R2C", 0x2A), ("c2r", False): ("C2R", 0x2C),
-    ("c2c", True): ("Z2Z", 0x69), ("r2c", True): ("D2Z", 0x6A), ("c2r", True): ("Z2D", 0x6C),
-}  # fmt: skip
+    ("c2c", False): ("C2C", 0x29),
+    ("r2c", False): ("R2C", 0x2A),
+    ("c2r", False): ("C2R", 0x2C),
+    ("c2c", True): ("Z2Z", 0x69),
+    ("r2c", True): ("D2Z", 0x6A),
+    ("c2r", True): ("Z2D", 0x6C),
+}
 KEPT = 64  # plans; each holds tables in device memory
 RANK = 3  # dimensions that one plan can transform
 
@@ -51,9 +55,7 @@ class _Library:
             lib.cufftSetAutoAllocation.argtypes = [handle, c.c_int]
             lib.cufftSetWorkArea.argtypes = [handle, p]
             lib.cufftSetStream.argtypes = [handle, p]
-            lib.cufftMakePlanMany64.argtypes = [
-                handle, c.c_int, p, p, i64, i64, p, i64, i64, c.c_int, i64, p,
-            ]  # fmt: skip
+            lib.cufftMakePlanMany64.argtypes = [handle, c.c_int, p, p, i64, i64, p, i64, i64, c.c_int, i64, p]
             for name, _ in KINDS.values():
                 both = name in ("C2C", "Z2Z")
                 getattr(lib, f"cufftExec{name}").argtypes = [handle, p, p] + [c.c_int] * both
@@ -87,9 +89,14 @@ class Plan:
     """
 
     def __init__(
-        self, kind: str, double: bool, sizes: tuple[int, ...], batch: int,
-        given: tuple[tuple[int, ...], int, int], made: tuple[tuple[int, ...], int, int],
-    ) -> None:  # fmt: skip
+        self,
+        kind: str,
+        double: bool,
+        sizes: tuple[int, ...],
+        batch: int,
+        given: tuple[tuple[int, ...], int, int],
+        made: tuple[tuple[int, ...], int, int],
+    ) -> None:
         lib = library.lib
         name, number = KINDS[kind, double]
         self.directed = kind == "c2c"
@@ -102,9 +109,19 @@ class Plan:
         line = c.c_longlong * len(sizes)
         (embed, step, distance), (embed_to, step_to, distance_to) = given, made
         code = lib.cufftMakePlanMany64(
-            self.handle, len(sizes), line(*sizes), line(*embed), step, distance, line(*embed_to),
-            step_to, distance_to, number, batch, c.byref(work),
-        )  # fmt: skip
+            self.handle,
+            len(sizes),
+            line(*sizes),
+            line(*embed),
+            step,
+            distance,
+            line(*embed_to),
+            step_to,
+            distance_to,
+            number,
+            batch,
+            c.byref(work),
+        )
         if code:
             lib.cufftDestroy(self.handle)
             check(code, f"cufftMakePlanMany64 for {batch} {name} transforms of sizes {sizes}")
@@ -127,10 +144,16 @@ class Plan:
 
 
 def run(
-    kind: str, real: dt.dtype, sizes: tuple[int, ...], batch: int,
-    given: tuple[tuple[int, ...], int, int], made: tuple[tuple[int, ...], int, int],
-    source: int, to: int, direction: int = FORWARD,
-) -> None:  # fmt: skip
+    kind: str,
+    real: dt.dtype,
+    sizes: tuple[int, ...],
+    batch: int,
+    given: tuple[tuple[int, ...], int, int],
+    made: tuple[tuple[int, ...], int, int],
+    source: int,
+    to: int,
+    direction: int = FORWARD,
+) -> None:
     """Transform `batch` arrays at an address."""
     with library.lock:  # nobody may end the plan meanwhile, and it holds its stream and scratch
         plan = library.plan((kind, real is dt.float64, sizes, batch, given, made))

@@ -25,18 +25,22 @@ def frexp(x: Any) -> Any:
     out, exponents = x.spec.dense_like(), x.spec.dense_like(dt.int32)
     p = Places(x.shape, [out.strides, exponents.strides, x.strides])
     small, scale, up = (2.0**-1000, 2.0**100, 100) if long else (2.0**-100, 2.0**64, 64)
-    run = p.kernel("frexp", {"o": pointer(x.dtype), "e": "*i32", "x": pointer(x.dtype)}, [
-        f"v = {p.load('x', 2)}.to({wide}) + (r * 0 + n * 0).to({wide})",
-        # Subnormal numbers are brought up first.
-        f"low = tl.abs(v) < {small!r}",
-        f"b = tl.where(low, v * {scale!r}, v).to({whole}, bitcast=True)",
-        f"k = ((b >> {shift}) & {mask}) - {half} - tl.where(low, {up}, 0)",
-        f"b = (b & ~({mask} << {shift})) | ({half} << {shift})",
-        "whole = (v != 0) & (v == v) & (tl.abs(v) < float('inf'))",
-        f"y = tl.where(whole, b.to({wide}, bitcast=True), v)",
-        p.store("y.to(o.dtype.element_ty)"),
-        p.store("tl.where(whole, k, 0).to(tl.int32)", 1, "e"),
-    ])  # fmt: skip
+    run = p.kernel(
+        "frexp",
+        {"o": pointer(x.dtype), "e": "*i32", "x": pointer(x.dtype)},
+        [
+            f"v = {p.load('x', 2)}.to({wide}) + (r * 0 + n * 0).to({wide})",
+            # Subnormal numbers are brought up first.
+            f"low = tl.abs(v) < {small!r}",
+            f"b = tl.where(low, v * {scale!r}, v).to({whole}, bitcast=True)",
+            f"k = ((b >> {shift}) & {mask}) - {half} - tl.where(low, {up}, 0)",
+            f"b = (b & ~({mask} << {shift})) | ({half} << {shift})",
+            "whole = (v != 0) & (v == v) & (tl.abs(v) < float('inf'))",
+            f"y = tl.where(whole, b.to({wide}, bitcast=True), v)",
+            p.store("y.to(o.dtype.element_ty)"),
+            p.store("tl.where(whole, k, 0).to(tl.int32)", 1, "e"),
+        ],
+    )
     return lambda outs, x: run(outs[0].ptr, outs[1].ptr, x.ptr)
 
 
@@ -49,20 +53,24 @@ def nextafter(a: Any, b: Any) -> Any:
         p = Places(out.shape, [out.strides, *steps])
         top = f"((r * 0 + n * 0 + 1).to({whole}) << {8 * out.dtype.itemsize - 1})"
         wide = "tl.float64" if out.dtype is dt.float64 else "tl.float32"
-        return p.kernel("nextafter", {"o": kind, "a": kind, "b": kind}, [
-            f"raw = {p.load('a', 1)} + (r * 0 + n * 0).to(o.dtype.element_ty)",
-            f"u, v = raw.to({wide}), {p.load('b', 2)}.to({wide}) + (r * 0 + n * 0).to({wide})",
-            f"bits = raw.to({whole}, bitcast=True)",
-            # Away from zero the bits count up.
-            "one = (bits * 0 + 1).to(bits.dtype)",
-            "moved = tl.where((u < v) == (u > 0), bits + one, bits - one).to(bits.dtype)",
-            f"least = tl.where(v > 0, one, one | {top}).to(bits.dtype)",
-            "moved = tl.where(u == 0, least, moved)",
-            "y = moved.to(o.dtype.element_ty, bitcast=True)",
-            "y = tl.where(u == v, v.to(o.dtype.element_ty), y)",
-            "y = tl.where((u != u) | (v != v), (u + v).to(o.dtype.element_ty), y)",
-            p.store("y"),
-        ])  # fmt: skip
+        return p.kernel(
+            "nextafter",
+            {"o": kind, "a": kind, "b": kind},
+            [
+                f"raw = {p.load('a', 1)} + (r * 0 + n * 0).to(o.dtype.element_ty)",
+                f"u, v = raw.to({wide}), {p.load('b', 2)}.to({wide}) + (r * 0 + n * 0).to({wide})",
+                f"bits = raw.to({whole}, bitcast=True)",
+                # Away from zero the bits count up.
+                "one = (bits * 0 + 1).to(bits.dtype)",
+                "moved = tl.where((u < v) == (u > 0), bits + one, bits - one).to(bits.dtype)",
+                f"least = tl.where(v > 0, one, one | {top}).to(bits.dtype)",
+                "moved = tl.where(u == 0, least, moved)",
+                "y = moved.to(o.dtype.element_ty, bitcast=True)",
+                "y = tl.where(u == v, v.to(o.dtype.element_ty), y)",
+                "y = tl.where((u != u) | (v != v), (u + v).to(o.dtype.element_ty), y)",
+                p.store("y"),
+            ],
+        )
 
     find = by_spec(build)
 

@@ -34,16 +34,19 @@ def unfold(x: Any, kernel: Any, stride: Any, padding: Any, dilation: Any) -> Any
     p = Places(shape, [contiguous_strides(shape), steps], apart=dims, reach=far)
     good, offset = "inside", p.offsets[1] or "0"
     for k in range(n):
-        s, q, g = (
-            p.arg(f"{w}{k}", v[k]) for w, v in (("s", stride), ("p", padding), ("g", dilation))
-        )
+        s, q, g = (p.arg(f"{w}{k}", v[k]) for w, v in (("s", stride), ("p", padding), ("g", dilation)))
         p.add(f"c{k} = {p.at(2 + n + k)} * {s} - {q} + {p.at(2 + k)} * {g}")
         good += f" & (c{k} >= 0) & (c{k} < {p.arg(f'size{k}', x.shape[2 + k])})"
         offset += f" + c{k} * {p.arg(f'xs{k}', x.strides[2 + k])}"
     kind = word(x.dtype)
-    run = p.kernel("unfold", {"o": kind, "x": kind}, [  # type: ignore[dict-item]
-        f"v = tl.load(x + ({offset} + r * 0 + n * 0), mask={good}, other=0)", p.store("v"),
-    ])  # fmt: skip
+    run = p.kernel(
+        "unfold",
+        {"o": kind, "x": kind},
+        [  # type: ignore[dict-item]
+            f"v = tl.load(x + ({offset} + r * 0 + n * 0), mask={good}, other=0)",
+            p.store("v"),
+        ],
+    )
 
     def launch(outs: list[View], x: View) -> None:
         with written(outs[0]) as out:
@@ -70,9 +73,7 @@ def fold(x: Any, size: Any, kernel: Any, stride: Any, padding: Any, dilation: An
     lines = [f"acc = (r * 0 + n * 0).to({wide})"]
     pad, good, offset = "", "inside", p.offsets[1] or "0"
     for k in range(n):
-        s, q, g = (
-            p.arg(f"{w}{k}", v[k]) for w, v in (("s", stride), ("p", padding), ("g", dilation))
-        )
+        s, q, g = (p.arg(f"{w}{k}", v[k]) for w, v in (("s", stride), ("p", padding), ("g", dilation)))
         lines.append(f"{pad}for t{k} in range({p.arg(f'kernel{k}', kernel[k])}):")
         pad += "    "
         # The window whose tap t lies here, if one does.

@@ -95,10 +95,7 @@ def _slope(x, alpha, beta, nodes, BETA: tl.constexpr):
         end = end - tl.where(moving, step, 0.0)
         moving = moving & (tl.abs(step) > 1e-3 * end)
 
-    point, weight = (
-        tl.load(nodes + tl.arange(0, 32))[None, :],
-        tl.load(nodes + 32 + tl.arange(0, 32)),
-    )
+    point, weight = (tl.load(nodes + tl.arange(0, 32))[None, :], tl.load(nodes + 32 + tl.arange(0, 32)))
     total = zero
     before = zero
     k = tl.zeros((), tl.int32)

@@ -47,9 +47,7 @@ def cross(a: Any, b: Any, dim: int) -> Any:
 
 
 @triton.jit
-def _cdist(
-    o, x1, x2, rows, columns, size, p, KIND: tl.constexpr, WIDE: tl.constexpr, BLOCK: tl.constexpr
-):  # fmt: skip
+def _cdist(o, x1, x2, rows, columns, size, p, KIND: tl.constexpr, WIDE: tl.constexpr, BLOCK: tl.constexpr):
     # Grid: (blocks of second points x blocks of first points x batch,).
     at, across, down = tl.program_id(0).to(tl.int64), tl.cdiv(columns, BLOCK), tl.cdiv(rows, BLOCK)
     batch = at // across // down

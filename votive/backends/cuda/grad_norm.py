@@ -18,15 +18,7 @@ from .rows import cuda
 
 @triton.jit
 def _scale(
-    table,
-    factor,
-    found,
-    count,
-    chunks,
-    CHECK: tl.constexpr,
-    T: tl.constexpr,
-    WIDE: tl.constexpr,
-    BLOCK: tl.constexpr,
+    table, factor, found, count, chunks, CHECK: tl.constexpr, T: tl.constexpr, WIDE: tl.constexpr, BLOCK: tl.constexpr
 ):
     which, first, n = place(table, count, chunks, 1)
     p = tl.load(table + which).to(tl.pointer_type(T))
@@ -115,15 +107,12 @@ def check_and_unscale(grads: Any, found_inf: Any, inv_scale: Any) -> Any:
 
 
 @cuda("_amp_update_scale_")
-def update_scale(
-    scale: Any, tracker: Any, found_inf: Any, growth: Any, backoff: Any, interval: Any
-) -> Any:
+def update_scale(scale: Any, tracker: Any, found_inf: Any, growth: Any, backoff: Any, interval: Any) -> Any:
     program = Program(_update, ["*fp32", "*i32", "*fp32", "fp64", "fp64", "i32"], warps=1)
 
     def run(
-        outs: Any, scale: View, tracker: View, found_inf: View, growth: float, backoff: float,
-        interval: int,
-    ) -> None:  # fmt: skip
+        outs: Any, scale: View, tracker: View, found_inf: View, growth: float, backoff: float, interval: int
+    ) -> None:
         program((1,), scale.ptr, tracker.ptr, found_inf.ptr, growth, backoff, int(interval))
 
     return run

@@ -212,10 +212,14 @@ class _Plan:
         most = max(reach(x), reach(grid), x.numel, x.shape[0] * x.shape[1] * self.places)
         self.number = "i64" if most >= 2**31 - 2**20 else "i32"
         self.constants = {
-            "DEEP": deep, "T": {"bilinear": 2, "nearest": 1, "bicubic": 4}[mode],
-            "MODE": MODES.index(mode), "PAD": PADDINGS.index(padding), "ALIGN": align,
-            "WIDE": tl.float64 if x.dtype is dt.float64 else tl.float32, "BLOCK": block,
-        }  # fmt: skip
+            "DEEP": deep,
+            "T": {"bilinear": 2, "nearest": 1, "bicubic": 4}[mode],
+            "MODE": MODES.index(mode),
+            "PAD": PADDINGS.index(padding),
+            "ALIGN": align,
+            "WIDE": tl.float64 if x.dtype is dt.float64 else tl.float32,
+            "BLOCK": block,
+        }
 
     def shared(self, shares: int) -> tuple[tuple[int], tuple[int, ...]]:
         """The grid, and the numbers of the kernel, when channels are divided into shares."""
@@ -255,9 +259,7 @@ def grid_sample_backward(
     total = dt.float64 if x.dtype is dt.float64 else dt.float32
     kinds = [pointer(total), pointer(grid.dtype), pointer(g.dtype), pointer(x.dtype)]
     kinds += [pointer(grid.dtype), *[plan.number] * len(numbers)]
-    program = Program(
-        _backward, kinds, {**plan.constants, "BY_INPUT": by_input, "BY_GRID": by_grid}
-    )
+    program = Program(_backward, kinds, {**plan.constants, "BY_INPUT": by_input, "BY_GRID": by_grid})
 
     def run(outs: list[View], g: View, x: View, grid: View) -> None:
         if by_input:
@@ -291,9 +293,8 @@ def _base(p, H, W, D, e, ALIGN: tl.constexpr, WIDE: tl.constexpr, N: tl.constexp
 
 @triton.jit
 def _affine(
-    o, theta, places, D, H, W, tn, tr, tc, N: tl.constexpr, ALIGN: tl.constexpr,
-    WIDE: tl.constexpr, BLOCK: tl.constexpr,
-):  # fmt: skip
+    o, theta, places, D, H, W, tn, tr, tc, N: tl.constexpr, ALIGN: tl.constexpr, WIDE: tl.constexpr, BLOCK: tl.constexpr
+):
     blocks = tl.cdiv(places, BLOCK)
     n = (tl.program_id(0) // blocks).to(places.dtype)
     p = tl.program_id(0) % blocks * BLOCK + tl.arange(0, BLOCK)
@@ -307,10 +308,7 @@ def _affine(
 
 
 @triton.jit
-def _affine_back(
-    o, g, places, D, H, W, N: tl.constexpr, ALIGN: tl.constexpr, WIDE: tl.constexpr,
-    BLOCK: tl.constexpr,
-):  # fmt: skip
+def _affine_back(o, g, places, D, H, W, N: tl.constexpr, ALIGN: tl.constexpr, WIDE: tl.constexpr, BLOCK: tl.constexpr):
     """One number of theta per program: a sum over all places."""
     pid = tl.program_id(0)
     n, d, e = (pid // (N * (N + 1))).to(places.dtype), pid // (N + 1) % N, pid % (N + 1)

@@ -46,9 +46,7 @@ def group_norm(x: Any, weight: Any, bias: Any, groups: int, eps: float) -> Any:
     mean = make.summed("mean", _X, ["x"], (2, 3), wide, n)
     away = apply("square", apply("sub", _X, _MEAN))
     spread = make.summed("spread", away, ["x", "mean"], (2, 3), wide, n)
-    rstd = Maker(stat.shape, wide, {"spread": stat}).mapped(
-        "reciprocal_root", root(float(eps)), ["spread"], stat
-    )
+    rstd = Maker(stat.shape, wide, {"spread": stat}).mapped("reciprocal_root", root(float(eps)), ["spread"], stat)
     body, extra = normal(_VAR, weight, bias)
     finished = make.mapped("group_norm", body, ["x", "mean", "spread", *extra], shaped.spec)
 
@@ -65,9 +63,7 @@ def group_norm(x: Any, weight: Any, bias: Any, groups: int, eps: float) -> Any:
         if to is not out:
             copy_view(out, to)
         for k, s in ((1, m), (2, r)):
-            copy_view(
-                outs[k], View(s.ptr, outs[k].spec.like(outs[k].spec.shape, dtype=wide), s.storage)
-            )
+            copy_view(outs[k], View(s.ptr, outs[k].spec.like(outs[k].spec.shape, dtype=wide), s.storage))
 
     return run
 
@@ -95,9 +91,7 @@ def group_norm_backward(
     if weight is not None:
         specs["weight"] = shaped.parameter(weight)
     n = shape[2] * shape[3]
-    go = gradients(
-        "group_norm_backward", x, specs, (2, 3), (0, 3), None, n, by_input, by_affine, False
-    )
+    go = gradients("group_norm_backward", x, specs, (2, 3), (0, 3), None, n, by_input, by_affine, False)
 
     def run(outs: list[View], g: View, x: View, mean: View, rstd: View, weight: Any = None) -> None:
         g, x = dense(g), dense(x)

@@ -84,9 +84,26 @@ class Emulated:
 
     def properties(self, device: int) -> Properties:
         return Properties(
-            "Emulated GPU (Triton interpreter)", self.total, 9, 0, 4, 32, 1024, 2048, 65536,
-            49152, 232448, 233472, 50 << 20, 0, 0, 0, 0, 0, device,
-        )  # fmt: skip
+            "Emulated GPU (Triton interpreter)",
+            self.total,
+            9,
+            0,
+            4,
+            32,
+            1024,
+            2048,
+            65536,
+            49152,
+            232448,
+            233472,
+            50 << 20,
+            0,
+            0,
+            0,
+            0,
+            0,
+            device,
+        )
 
     def can_access_peer(self, device: int, other: int) -> bool:
         return device != other

@@ -21,13 +21,21 @@ def _tgamma(x: float) -> float:
 
 
 _OTHER: dict[str, Callable[..., Any]] = {
-    "div_rn": np.divide, "fast_dividef": np.divide, "rint": np.rint, "fmod": np.fmod,
+    "div_rn": np.divide,
+    "fast_dividef": np.divide,
+    "rint": np.rint,
+    "fmod": np.fmod,
     "cyl_bessel_i0": FUNCTIONS["i0"],
-    "cyl_bessel_i1": FUNCTIONS["i1"], "normcdfinv": FUNCTIONS["ndtri"], "pow": np.power,
-    "copysign": np.copysign, "nextafter": np.nextafter, "rsqrt": lambda x: 1 / np.sqrt(x),
-    "fast_tanf": np.tan, "fma_rn": lambda a, b, c: a * b + c,
+    "cyl_bessel_i1": FUNCTIONS["i1"],
+    "normcdfinv": FUNCTIONS["ndtri"],
+    "pow": np.power,
+    "copysign": np.copysign,
+    "nextafter": np.nextafter,
+    "rsqrt": lambda x: 1 / np.sqrt(x),
+    "fast_tanf": np.tan,
+    "fma_rn": lambda a, b, c: a * b + c,
     "tgamma": np.vectorize(_tgamma, otypes=[float]),
-}  # fmt: skip
+}
 
 
 class _Library:

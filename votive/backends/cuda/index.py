@@ -20,10 +20,17 @@ from .scatter_views import apart, start
 
 # The type in which elements are added up: hardware adds these at one place in any order.
 SUMS = {
-    dt.float16: dt.float32, dt.bfloat16: dt.float32, dt.float32: dt.float32, dt.float64: dt.float64,
-    dt.int64: dt.int64, dt.int32: dt.int32, dt.int16: dt.int32, dt.int8: dt.int32,
-    dt.uint8: dt.int32, dt.bool_: dt.int32,
-}  # fmt: skip
+    dt.float16: dt.float32,
+    dt.bfloat16: dt.float32,
+    dt.float32: dt.float32,
+    dt.float64: dt.float64,
+    dt.int64: dt.int64,
+    dt.int32: dt.int32,
+    dt.int16: dt.int32,
+    dt.int8: dt.int32,
+    dt.uint8: dt.int32,
+    dt.bool_: dt.int32,
+}
 
 
 def lined(x: Any) -> tuple[tuple[int, ...], tuple[int, ...]]:
@@ -151,14 +158,21 @@ def index_add(x: Any, dim: int, index: Any, source: Any, alpha: Any) -> Any:
 
     def build(out: Spec) -> Any:
         p, place = _along(out, dim, index, source)
-        return p.kernel("index_add", {
-            "o": pointer(kind), "source": pointer(source.dtype), "index": pointer(index.dtype),
-            "fault": "*i32", "alpha": number,
-        }, [
-            *checked(p, "i", p.load("index", 1), size),
-            f"s = {p.load('source', 2)}.to(o.dtype.element_ty)",
-            *added(place, "s * alpha.to(s.dtype)", "inside & (i_bad == 0)"),
-        ])  # fmt: skip
+        return p.kernel(
+            "index_add",
+            {
+                "o": pointer(kind),
+                "source": pointer(source.dtype),
+                "index": pointer(index.dtype),
+                "fault": "*i32",
+                "alpha": number,
+            },
+            [
+                *checked(p, "i", p.load("index", 1), size),
+                f"s = {p.load('source', 2)}.to(o.dtype.element_ty)",
+                *added(place, "s * alpha.to(s.dtype)", "inside & (i_bad == 0)"),
+            ],
+        )
 
     find = by_spec(build)
 
@@ -179,10 +193,14 @@ def _writer(name: str, x: Any, dim: int, index: Any, source: Any, below: bool) -
         value = p.load("source", 2) if source is not None else "value.to(o.dtype.element_ty)"
         types = {"o": word(x.dtype), "index": pointer(index.dtype), "fault": "*i32"}
         types |= {"source": word(x.dtype)} if source is not None else {"value": "i64"}
-        return p.kernel(name, types, [  # type: ignore[arg-type]
-            *checked(p, "i", p.load("index", 1), size, below),
-            f"tl.store(o + {place}, {value}, mask=inside & (i_bad == 0))",
-        ])  # fmt: skip
+        return p.kernel(
+            name,
+            types,
+            [  # type: ignore[arg-type]
+                *checked(p, "i", p.load("index", 1), size, below),
+                f"tl.store(o + {place}, {value}, mask=inside & (i_bad == 0))",
+            ],
+        )
 
     return by_spec(build)
 
@@ -246,9 +264,7 @@ def take(x: Any, index: Any) -> Any:
 
 
 def _flat_fault(op: str, size: int) -> int:
-    return faults.place(
-        IndexError, f"{op}: out of range: an index lies outside of a tensor of {size} elements."
-    )
+    return faults.place(IndexError, f"{op}: out of range: an index lies outside of a tensor of {size} elements.")
 
 
 @cuda("put", into=True)
@@ -263,20 +279,14 @@ def put(x: Any, index: Any, source: Any, accumulate: bool) -> Any:
     types = {"o": kind, "source": given, "index": pointer(index.dtype), "fault": "*i32"}
     place, good = "(i + r * 0 + n * 0)", "inside & (i_bad == 0)"
     value = p.load("source", 1)
-    how = (
-        added(place, value, good)
-        if accumulate
-        else [f"tl.store(o + {place}, {value}, mask={good})"]
-    )
+    how = added(place, value, good) if accumulate else [f"tl.store(o + {place}, {value}, mask={good})"]
     body = [*checked(p, "i", p.load("index", 0), x.numel, True), *how]
     kernel = p.kernel("put", types, body)  # type: ignore[arg-type]
     fault = _flat_fault("put", x.numel)
 
     def run(outs: list[View], x: View, index: View, source: View) -> None:
         source, index = dense(apart(source, outs[0])), dense(index)
-        flat = (
-            empty(outs[0].spec.like(outs[0].spec.shape)) if not outs[0].spec.contiguous else outs[0]
-        )
+        flat = empty(outs[0].spec.like(outs[0].spec.shape)) if not outs[0].spec.contiguous else outs[0]
         if accumulate:
             with summed(flat, x) as to:
                 kernel(to.ptr, source.ptr, index.ptr, fault)

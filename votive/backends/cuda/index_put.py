@@ -92,9 +92,10 @@ def index_put(x: Any, indices: Any, dims: Any, values: Any, accumulate: bool) ->
         types |= {f"index{k}": pointer(i.dtype) for k, i in enumerate(indices)}
         value, where = p.load("values", 1), spot(p, 0, place)
         how = (
-            added(where, value, f"inside & {good}") if accumulate
+            added(where, value, f"inside & {good}")
+            if accumulate
             else [f"tl.store(o + {where}, {value}, mask=inside & {good})"]
-        )  # fmt: skip
+        )
         return p.kernel("index_put", types, [*lines, *how])  # type: ignore[arg-type]
 
     find = by_spec(build)

@@ -44,9 +44,8 @@ class _Pass:
     """One dimension resized: each result is a sum of inputs that a table names."""
 
     def __init__(
-        self, name: str, source: Spec, out: Spec, axis: int, index: Any, weight: Any, plain: bool,
-        bits: int = 0,
-    ) -> None:  # fmt: skip
+        self, name: str, source: Spec, out: Spec, axis: int, index: Any, weight: Any, plain: bool, bits: int = 0
+    ) -> None:
         self.out = out
         d = len(out.shape) + axis
         self.tables = (
@@ -63,26 +62,25 @@ class _Pass:
         spot = f"(({at}) * {most} + t + r * 0 + n * 0)"
         if plain:
             body = [
-                "t = 0", f"i = tl.load(index + {spot}, mask=inside, other=0)",
+                "t = 0",
+                f"i = tl.load(index + {spot}, mask=inside, other=0)",
                 f"y = tl.load(x + ({offset} + i * {step}), mask=inside, other=0)",
-            ]  # fmt: skip
+            ]
         else:
             body = [
-                f"y = (r * 0 + n * 0).to({wide})", f"for t in range({most}):",
+                f"y = (r * 0 + n * 0).to({wide})",
+                f"for t in range({most}):",
                 f"    i = tl.load(index + {spot}, mask=inside, other=0)",
                 f"    w = tl.load(weight + {spot}, mask=inside, other=0)",
                 f"    v = tl.load(x + ({offset} + i * {step}), mask=inside, other=0).to({wide})",
                 # A weight of zero leaves its input out, infinite or not.
                 "    y += tl.where(w != 0, v * w, 0)",
-            ]  # fmt: skip
+            ]
         if bits:
             shift = p.arg("bits", bits)
             body += [f"y = (y + (1 << ({shift} - 1))) >> {shift}"]
             body += ["y = tl.minimum(tl.maximum(y, 0), 255)"]
-        types = {
-            "o": pointer(out.dtype), "x": pointer(source.dtype), "index": "*i32",
-            "weight": f"*{kind}",
-        }  # fmt: skip
+        types = {"o": pointer(out.dtype), "x": pointer(source.dtype), "index": "*i32", "weight": f"*{kind}"}
         self.kernel = p.kernel(name, types, [*body, p.store("y.to(o.dtype.element_ty)")])
 
     def __call__(self, to: View, x: View) -> None:
@@ -125,9 +123,7 @@ def resample(x: Any, size: Any, mode: str, align: bool, smooth: bool, scales: An
     if x.dtype is dt.uint8 and not plain:
         steps = [(axis, index, *_fixed_point(index, weight)) for axis, index, weight in tables]
         # Weights beyond 2^15 have no fractional bits: pictures of one pixel that is stretched.
-        return (
-            None if any(s[3] < 1 for s in steps) else _chain(x, (*x.shape[:2], *size), steps, False)
-        )
+        return None if any(s[3] < 1 for s in steps) else _chain(x, (*x.shape[:2], *size), steps, False)
     return _chain(x, (*x.shape[:2], *size), tables, plain)
 
 
@@ -135,8 +131,6 @@ def resample(x: Any, size: Any, mode: str, align: bool, smooth: bool, scales: An
 def resample_transpose(x: Any, size: Any, mode: str, align: bool, smooth: bool, scales: Any) -> Any:
     steps = [
         (axis, *turned(index, weight, size[axis]))
-        for axis, index, weight in _tables(
-            size, x.shape[2:], mode, align, smooth, scales, _kind(x.dtype)
-        )
+        for axis, index, weight in _tables(size, x.shape[2:], mode, align, smooth, scales, _kind(x.dtype))
     ]
     return _chain(x, (*x.shape[:2], *size), steps, False)

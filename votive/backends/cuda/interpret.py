@@ -21,19 +21,15 @@ def _patched(tensor: Any, scope: Any) -> None:
     _patch_tensor(tensor, scope)
     scope.set_attr(tensor, "__index__", lambda self: int(self.handle.data.flat[0]))
     scope.set_attr(
-        tensor, "__bool__",
-        lambda self: bool(self.handle.data.flat[0]) if self.handle.data.size == 1 else True,
-    )  # fmt: skip
+        tensor, "__bool__", lambda self: bool(self.handle.data.flat[0]) if self.handle.data.size == 1 else True
+    )
 
 
 interpreter._patch_lang_tensor = _patched
 
 # The interpreter cuts digits off where hardware rounds, and takes bfloat16 for the integers it
 # stores it as; ml_dtypes knows better.
-_STORED = {
-    tl.bfloat16: ml_dtypes.bfloat16, tl.float8e4nv: ml_dtypes.float8_e4m3fn,
-    tl.float8e5: ml_dtypes.float8_e5m2,
-}  # fmt: skip
+_STORED = {tl.bfloat16: ml_dtypes.bfloat16, tl.float8e4nv: ml_dtypes.float8_e4m3fn, tl.float8e5: ml_dtypes.float8_e5m2}
 
 
 def _cast(self: Any, src: Any, dst_type: Any, rounding: Any = None) -> Any:
@@ -45,9 +41,7 @@ def _cast(self: Any, src: Any, dst_type: Any, rounding: Any = None) -> Any:
         if want == tl.float8e4nv:  # without infinity: hardware saturates
             data = np.clip(data, -448.0, 448.0)
         data = data.astype(_STORED[want])
-    return TensorHandle(
-        data.astype(_np(dst_type)) if want not in _STORED else data.view(_np(dst_type)), want
-    )
+    return TensorHandle(data.astype(_np(dst_type)) if want not in _STORED else data.view(_np(dst_type)), want)
 
 
 def _wide(handle: Any) -> Any:

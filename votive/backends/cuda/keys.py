@@ -17,10 +17,9 @@ from .program import Program
 
 # Triton's integers in which elements are compared.
 _WIDE = (dt.float64, dt.int64)
-ORDERED = frozenset([
-    dt.bool_, dt.uint8, dt.int8, dt.int16, dt.int32, dt.int64, dt.float16, dt.bfloat16, dt.float32,
-    dt.float64,
-])  # fmt: skip
+ORDERED = frozenset(
+    [dt.bool_, dt.uint8, dt.int8, dt.int16, dt.int32, dt.int64, dt.float16, dt.bfloat16, dt.float32, dt.float64]
+)
 
 
 def ordered(x: Any) -> bool:
@@ -79,9 +78,7 @@ def _shared(
     return made
 
 
-def shared(
-    fn: Any, types: list[str], constants: dict[str, Any], even: tuple[int, ...] = (), **options: Any
-) -> Program:
+def shared(fn: Any, types: list[str], constants: dict[str, Any], even: tuple[int, ...] = (), **options: Any) -> Program:
     """A program that other plans with the same types and constants use too. `even`: which of its
     numbers are multiples of 16.
     """

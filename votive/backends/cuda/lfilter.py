@@ -31,9 +31,8 @@ BLOCK = 1024
 
 @triton.jit
 def _forward(
-    u, x, b, time, channels, order, chunk, lanes, chunks, sb, sc, st, bc, bk, REVERSE: tl.constexpr,
-    BLOCK: tl.constexpr,
-):  # fmt: skip
+    u, x, b, time, channels, order, chunk, lanes, chunks, sb, sc, st, bc, bk, REVERSE: tl.constexpr, BLOCK: tl.constexpr
+):
     """u (chunk, lanes): the part without feedback. A lane is a chunk of a signal."""
     i = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     inside = i < chunk.to(tl.int64) * lanes
@@ -64,9 +63,7 @@ def _answers(u, a, channels, order, chunk, ac, ak, BLOCK: tl.constexpr):
 
 
 @triton.jit
-def _feedback(
-    y, a, channels, order, chunk, lanes, each, ac, ak, SHORT: tl.constexpr, LANES: tl.constexpr
-):
+def _feedback(y, a, channels, order, chunk, lanes, each, ac, ak, SHORT: tl.constexpr, LANES: tl.constexpr):
     """y (chunk, lanes) in place: each lane is filtered from rest. `each`: lanes of a channel."""
     lane = tl.program_id(0) * LANES + tl.arange(0, LANES)
     inside = lane < lanes
@@ -90,9 +87,7 @@ def _feedback(
 
 
 @triton.jit
-def _states(
-    s, y, answers, past, channels, chunk, chunks, lanes, P: tl.constexpr
-):  # fmt: skip
+def _states(s, y, answers, past, channels, chunk, chunks, lanes, P: tl.constexpr):
     """s (row, chunk, past): the samples before each chunk, the last first."""
     row = tl.program_id(0).to(tl.int64)
     c = row % channels
@@ -112,9 +107,24 @@ def _states(
 
 @triton.jit
 def _finish(
-    o, y, s, answers, past, time, channels, chunk, chunks, lanes, total, ob, oc, ot,
-    REVERSE: tl.constexpr, CUT: tl.constexpr, BLOCK: tl.constexpr,
-):  # fmt: skip
+    o,
+    y,
+    s,
+    answers,
+    past,
+    time,
+    channels,
+    chunk,
+    chunks,
+    lanes,
+    total,
+    ob,
+    oc,
+    ot,
+    REVERSE: tl.constexpr,
+    CUT: tl.constexpr,
+    BLOCK: tl.constexpr,
+):
     """The result: what each chunk gave from rest, and the answers to what came before it."""
     i = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     inside = i < total
@@ -145,22 +155,15 @@ def lfilter(x: Any, a: Any, b: Any, reverse: bool) -> Any:
     chunks = -(-time // chunk)
     lanes, past = rows * chunks, order - 1
     kind = pointer(x.dtype)
-    forward = Program(
-        _forward, ["*fp64", kind, kind, *["i32"] * 6, *["i64"] * 5],
-        {"REVERSE": reverse, "BLOCK": BLOCK},
-    )  # fmt: skip
+    forward = Program(_forward, ["*fp64", kind, kind, *["i32"] * 6, *["i64"] * 5], {"REVERSE": reverse, "BLOCK": BLOCK})
     feedback = Program(
-        _feedback, ["*fp64", kind, "i32", "i32", "i32", *["i64"] * 4],
-        {"SHORT": order <= 3, "LANES": LANES}, warps=1,
-    )  # fmt: skip
+        _feedback, ["*fp64", kind, "i32", "i32", "i32", *["i64"] * 4], {"SHORT": order <= 3, "LANES": LANES}, warps=1
+    )
     finish = Program(
-        _finish, [kind, *["*fp64"] * 3, *["i32"] * 6, *["i64"] * 4],
-        {"REVERSE": reverse, "CUT": cut, "BLOCK": BLOCK},
-    )  # fmt: skip
+        _finish, [kind, *["*fp64"] * 3, *["i32"] * 6, *["i64"] * 4], {"REVERSE": reverse, "CUT": cut, "BLOCK": BLOCK}
+    )
     if cut:
-        answers = Program(
-            _answers, ["*fp64", kind, "i32", "i32", "i32", "i64", "i64"], {"BLOCK": BLOCK}
-        )
+        answers = Program(_answers, ["*fp64", kind, "i32", "i32", "i32", "i64", "i64"], {"BLOCK": BLOCK})
         states = Program(_states, ["*fp64"] * 3 + ["i32"] * 5, {"P": max(power(past), 2)}, warps=1)
     by_a, by_b = a.strides, b.strides
     blocks = lambda n: (-(-n // BLOCK),)
@@ -168,36 +171,53 @@ def lfilter(x: Any, a: Any, b: Any, reverse: bool) -> Any:
     def run(outs: list[View], x: View, a: View, b: View) -> None:
         y = _wide(chunk * lanes, x.spec)
         forward(
-            blocks(chunk * lanes), y.ptr, x.ptr, b.ptr, time, channels, order, chunk, lanes, chunks,
-            *x.spec.strides, *by_b,
-        )  # fmt: skip
+            blocks(chunk * lanes),
+            y.ptr,
+            x.ptr,
+            b.ptr,
+            time,
+            channels,
+            order,
+            chunk,
+            lanes,
+            chunks,
+            *x.spec.strides,
+            *by_b,
+        )
         if order > 1:
-            feedback(
-                (-(-lanes // LANES),), y.ptr, a.ptr, channels, order, chunk, lanes, chunks, *by_a
-            )
+            feedback((-(-lanes // LANES),), y.ptr, a.ptr, channels, order, chunk, lanes, chunks, *by_a)
         before = answer = y
         if cut:
             count = chunk * channels * past
             answer, before = _wide(count, x.spec), _wide(lanes * past, x.spec)
             answers(blocks(count), answer.ptr, a.ptr, channels, order, chunk, *by_a)
             feedback(
-                (-(-channels * past // LANES),), answer.ptr, a.ptr, channels, order, chunk,
-                channels * past, past, *by_a,
-            )  # fmt: skip
+                (-(-channels * past // LANES),), answer.ptr, a.ptr, channels, order, chunk, channels * past, past, *by_a
+            )
             states((rows,), before.ptr, y.ptr, answer.ptr, past, channels, chunk, chunks, lanes)
         finish(
-            blocks(rows * time), outs[0].ptr, y.ptr, before.ptr, answer.ptr, past, time, channels,
-            chunk, chunks, lanes, rows * time, *outs[0].spec.strides,
-        )  # fmt: skip
+            blocks(rows * time),
+            outs[0].ptr,
+            y.ptr,
+            before.ptr,
+            answer.ptr,
+            past,
+            time,
+            channels,
+            chunk,
+            chunks,
+            lanes,
+            rows * time,
+            *outs[0].spec.strides,
+        )
 
     return run
 
 
 @triton.jit
 def _products(
-    o, g, x, batch, time, channels, taps, parts, gb, gc, gt, xb, xc, xt, REVERSE: tl.constexpr,
-    BLOCK: tl.constexpr,
-):  # fmt: skip
+    o, g, x, batch, time, channels, taps, parts, gb, gc, gt, xb, xc, xt, REVERSE: tl.constexpr, BLOCK: tl.constexpr
+):
     """o (channel, tap, part): sums over every `parts`-th block of samples."""
     pid = tl.program_id(0)
     part, k, c = pid % parts, pid // parts % taps, pid // parts // taps
@@ -231,10 +251,8 @@ def lag_products(g: Any, x: Any, taps: int, reverse: bool) -> Any:
         _products,
         ["*fp64", pointer(g.dtype), pointer(x.dtype), *["i32"] * 5, *["i64"] * 6],
         {"REVERSE": reverse, "BLOCK": BLOCK},
-    )  # fmt: skip
-    sums = Program(
-        _sums, [pointer(x.dtype), "*fp64", "i32", "i64", "i64", "i32"], {"P": power(parts)}, warps=1
     )
+    sums = Program(_sums, [pointer(x.dtype), "*fp64", "i32", "i64", "i64", "i32"], {"P": power(parts)}, warps=1)
     numbers = (batch, time, channels, taps, parts, *g.strides, *x.strides)
 
     def run(outs: list[View], g: View, x: View) -> None:

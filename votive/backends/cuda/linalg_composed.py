@@ -59,10 +59,7 @@ def pinv(a: Any, atol: Any, rtol: Any, hermitian: bool) -> Any:
         limits = {"a": with_last(atol), "b": with_last(rtol)}
         limit = apply("maximum", _A, _B * apply("maximum", apply("abs", _T), apply("abs", _L)))
         if hermitian:
-            s, u = (
-                empty(a.spec.like(a.spec.shape[:-1], dtype=real)),
-                empty(a.spec.like(a.spec.shape)),
-            )
+            s, u = (empty(a.spec.like(a.spec.shape[:-1], dtype=real)), empty(a.spec.like(a.spec.shape)))
             called(linalg_orthogonal.eigh, [s, u], a, static=("L", True))
             right, left = u, _adjoint(u)
         else:
@@ -92,9 +89,7 @@ def _by_triangle(a: View, b: View) -> tuple[View, View]:
         inner = copied(stretched(b, b.spec.like((*both, *b.spec.shape[-2:]))))
         solve_in(inner, r, True, False, adjoint=True)
         x = product(q, inner)
-    diagonal = View(
-        r.ptr, r.spec.like((*batch, k), strides=(*r.spec.strides[:-2], k + 1)), r.storage
-    )
+    diagonal = View(r.ptr, r.spec.like((*batch, k), strides=(*r.spec.strides[:-2], k + 1)), r.storage)
     sizes = each(apply("abs", _X), a.spec.dtype.to_real(), x=diagonal)
     return x, sizes
 
@@ -141,9 +136,7 @@ def lstsq(a: Any, b: Any, rcond: float, driver: str) -> Any:
             specs = a.spec, b.spec
             template = [a.spec, b.spec, rcond, driver]
             wanted = tuple(o.spec for o in outs)
-            away, _ = structured(
-                "_lstsq", template, [0, 1], specs, wanted, False, [], a.spec.device
-            )
+            away, _ = structured("_lstsq", template, [0, 1], specs, wanted, False, [], a.spec.device)
             for to, (_, made, _spec) in zip(outs, away(a, b), strict=True):
                 copy_view(to, made)
             return
@@ -163,8 +156,7 @@ def _solved(a: View, b: View) -> View:
 def _rational(a: View) -> View:
     """p(A) / p(-A), p the numerator of the approximant; even and odd powers are summed apart."""
     weights = [
-        math.factorial(2 * DEGREE - j) // (math.factorial(DEGREE - j) * math.factorial(j))
-        for j in range(DEGREE + 1)
+        math.factorial(2 * DEGREE - j) // (math.factorial(DEGREE - j) * math.factorial(j)) for j in range(DEGREE + 1)
     ]
     power = empty(a.spec.like(a.spec.shape))
     identity(power)

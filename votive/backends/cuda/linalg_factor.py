@@ -71,9 +71,7 @@ def cholesky(x: Any, upper: bool) -> Any:
             library.solve(f"{letter}potrfBatched", side, n, P(where.ptr), n, P(info.ptr), m.count)
         else:
             work, size = library.work(f"{letter}potrf", out.spec, side, n, P(out.ptr), n)
-            library.solve(
-                f"{letter}potrf", side, n, P(out.ptr), n, P(work.ptr), size, P(info.ptr)
-            )  # fmt: skip
+            library.solve(f"{letter}potrf", side, n, P(out.ptr), n, P(work.ptr), size, P(info.ptr))
         clean(out)
         notice(out, info)
 
@@ -135,21 +133,16 @@ def factored(a: View, pivots: View, info: View, shown: bool = False) -> None:
     letter, k = LETTER[a.spec.dtype], min(m.rows, m.cols)
     if m.count > 1 and rows == cols <= TOGETHER and not (shown and a.spec.dtype.is_complex):
         where = listed(m.places(), a.spec)
-        library.multiply(
-            f"{letter}getrfBatched", rows, P(where.ptr), rows, P(pivots.ptr), P(info.ptr), m.count
-        )  # fmt: skip
+        library.multiply(f"{letter}getrfBatched", rows, P(where.ptr), rows, P(pivots.ptr), P(info.ptr), m.count)
         return
     work, _ = library.work(f"{letter}getrf", a.spec, rows, cols, m.at(0), rows)
     for i in range(m.count):
         library.solve(
-            f"{letter}getrf", rows, cols, m.at(i), rows, P(work.ptr), P(pivots.ptr + 4 * k * i),
-            P(info.ptr + 4 * i),
-        )  # fmt: skip
+            f"{letter}getrf", rows, cols, m.at(i), rows, P(work.ptr), P(pivots.ptr + 4 * k * i), P(info.ptr + 4 * i)
+        )
 
 
-def substituted(
-    lu: View, pivots: View, x: View, trans: int, which: np.ndarray[Any, Any] | None = None
-) -> None:
+def substituted(lu: View, pivots: View, x: View, trans: int, which: np.ndarray[Any, Any] | None = None) -> None:
     """Solve with LU factors; `x` holds the transposes of right sides, row-major. `which`: the
     number of the factors for each of them.
     """
@@ -161,16 +154,22 @@ def substituted(
         left, right = listed(m.places(), lu.spec), listed(b.places(), lu.spec)
         fault = c.c_int()  # of the arguments, on the host
         library.multiply(
-            f"{letter}getrsBatched", trans, n, k, P(left.ptr), n, P(pivots.ptr), P(right.ptr), n,
-            c.byref(fault), b.count,
-        )  # fmt: skip
+            f"{letter}getrsBatched",
+            trans,
+            n,
+            k,
+            P(left.ptr),
+            n,
+            P(pivots.ptr),
+            P(right.ptr),
+            n,
+            c.byref(fault),
+            b.count,
+        )
         return
     fault_at = ints(lu.spec, 1)
     for i, j in enumerate(chosen.tolist()):
-        library.solve(
-            f"{letter}getrs", trans, n, k, m.at(j), n, P(pivots.ptr + 4 * n * j), b.at(i), n,
-            P(fault_at.ptr),
-        )  # fmt: skip
+        library.solve(f"{letter}getrs", trans, n, k, m.at(j), n, P(pivots.ptr + 4 * n * j), b.at(i), n, P(fault_at.ptr))
 
 
 @cuda("_lu_factor", accepts=takes)
@@ -252,12 +251,9 @@ def row_order(pivots: Any, rows: int) -> Any:
         return None
     block = max(1 << (rows - 1).bit_length(), 32)
     program = Program(
-        _order, ["*i64", "*i32", "*i32", "i32", "i32"], {"BLOCK": block},
-        warps=min(max(block // 256, 1), 16),
-    )  # fmt: skip
-    fault = faults.place(
-        RuntimeError, f"lu_unpack: pivots must lie in 1..{rows}, as lu_factor gives them."
+        _order, ["*i64", "*i32", "*i32", "i32", "i32"], {"BLOCK": block}, warps=min(max(block // 256, 1), 16)
     )
+    fault = faults.place(RuntimeError, f"lu_unpack: pivots must lie in 1..{rows}, as lu_factor gives them.")
 
     def run(outs: list[View], pivots: View) -> None:
         if not pivots.spec.contiguous:
@@ -286,9 +282,17 @@ class _Diagonal:
         roles = [(s.dtype, real, None) for s in (self.spec, self.pivots, self.own)]
         axis = self.spec.ndim - 1
         return reducer(
-            name, kind, real, Formula(name, ("d", "p", "i"), body), ["d", "p", "i"], roles,
-            [self.spec, self.pivots, self.own], self.spec.shape, (axis,), real,
-        )  # fmt: skip
+            name,
+            kind,
+            real,
+            Formula(name, ("d", "p", "i"), body),
+            ["d", "p", "i"],
+            roles,
+            [self.spec, self.pivots, self.own],
+            self.spec.shape,
+            (axis,),
+            real,
+        )
 
     def factor(self, a: View) -> tuple[int, int, int, Any]:
         """Addresses of the diagonal, pivots and places, and what keeps them alive."""

@@ -61,9 +61,16 @@ def reflectors(columns: View, tau: View) -> None:
     info = ints(columns.spec, 1)
     for i in range(m.count):
         library.solve(
-            f"{letter}geqrf", rows, cols, m.at(i), rows, P(tau.ptr + i * min(rows, cols) * item),
-            P(work.ptr), size, P(info.ptr),
-        )  # fmt: skip
+            f"{letter}geqrf",
+            rows,
+            cols,
+            m.at(i),
+            rows,
+            P(tau.ptr + i * min(rows, cols) * item),
+            P(work.ptr),
+            size,
+            P(info.ptr),
+        )
 
 
 @cuda("_geqrf", accepts=takes)
@@ -108,10 +115,7 @@ def qr(a: Any, mode: str) -> Any:
         name = f"{letter}{unit}gqr"
         work, size = library.work(name, a.spec, m, wide, k, b.at(0), m, P(tau.ptr))
         for i in range(b.count):
-            library.solve(
-                name, m, wide, k, b.at(i), m, P(tau.ptr + i * k * item), P(work.ptr), size,
-                P(info.ptr),
-            )  # fmt: skip
+            library.solve(name, m, wide, k, b.at(i), m, P(tau.ptr + i * k * item), P(work.ptr), size, P(info.ptr))
         copy_view(q, turned(vectors))
 
     return run
@@ -137,10 +141,7 @@ def reflect(v: Any, tau: Any, x: Any, back: bool) -> Any:
         how = (LEFT, trans, m, n, k)
         work, size = library.work(name, x.spec, *how, b.at(0), m, P(tau.ptr), c.at(0), m)
         for i in range(c.count):
-            library.solve(
-                name, *how, b.at(i), m, P(tau.ptr + i * k * item), c.at(i), m, P(work.ptr), size,
-                P(info.ptr),
-            )  # fmt: skip
+            library.solve(name, *how, b.at(i), m, P(tau.ptr + i * k * item), c.at(i), m, P(work.ptr), size, P(info.ptr))
         copy_view(outs[0], turned(c.view))
 
     return run
@@ -165,9 +166,18 @@ def singular(a: View, s: View, u: View, v: View, full: bool, vectors: bool) -> V
 
     def how(i: int) -> tuple[Any, ...]:
         return (
-            int(vectors), econ, rows, cols, m.at(i), rows, P(s.ptr + i * k * item), left.at(i),
-            rows, right.at(i), cols,
-        )  # fmt: skip
+            int(vectors),
+            econ,
+            rows,
+            cols,
+            m.at(i),
+            rows,
+            P(s.ptr + i * k * item),
+            left.at(i),
+            rows,
+            right.at(i),
+            cols,
+        )
 
     work, size = library.work(name, a.spec, *how(0), last=(params,))
     for i in range(m.count):
@@ -236,9 +246,7 @@ def eigh(a: Any, uplo: str, vectors: bool) -> Any:
             work, size = library.work(name, a.spec, *how, b.at(0), n, P(values.ptr))
             for i in range(b.count):
                 to = P(values.ptr + i * n * item)
-                library.solve(
-                    name, *how, b.at(i), n, to, P(work.ptr), size, P(info.ptr + 4 * i)
-                )  # fmt: skip
+                library.solve(name, *how, b.at(i), n, to, P(work.ptr), size, P(info.ptr + 4 * i))
         _require("linalg.eigh", info)
         if vectors:
             turn(b.view)

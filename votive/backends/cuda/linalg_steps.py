@@ -100,7 +100,4 @@ def cast(v: View, dtype: dt.dtype) -> View:
     return made
 
 
-__all__ = [
-    "across", "called", "cast", "each", "moved", "product", "reduced", "stretched", "turned",
-    "with_last",
-]  # fmt: skip
+__all__ = ["across", "called", "cast", "each", "moved", "product", "reduced", "stretched", "turned", "with_last"]

@@ -84,9 +84,7 @@ def solve_in(x: View, a: View, upper: bool, unit: bool, adjoint: bool = False) -
             library.multiply(f"{letter}trsm_v2", *how, P(int(p)), lda, P(int(q)), k)
         return
     left, right = listed(places, spec), listed(to, spec)
-    library.multiply(
-        f"{letter}trsmBatched", *how, P(left.ptr), lda, P(right.ptr), k, len(places)
-    )  # fmt: skip
+    library.multiply(f"{letter}trsmBatched", *how, P(left.ptr), lda, P(right.ptr), k, len(places))
 
 
 def _leading_turned(spec: Spec) -> int | None:

@@ -45,10 +45,7 @@ assert CHUNK == 8192  # written out in the kernel
 
 
 @triton.jit
-def _count(
-    table, count, found, CHECK: tl.constexpr, COLUMN: tl.constexpr, S: tl.constexpr,
-    BLOCK: tl.constexpr,
-):  # fmt: skip
+def _count(table, count, found, CHECK: tl.constexpr, COLUMN: tl.constexpr, S: tl.constexpr, BLOCK: tl.constexpr):
     i = tl.arange(0, BLOCK) + tl.program_id(0) * BLOCK
     inside = i < count
     if CHECK:
@@ -62,10 +59,7 @@ def counted(steps: Any, column: int) -> Any:
     `found`: where a number lies that forbids it unless it is zero, or 0.
     """
     fixed = {"COLUMN": column, "S": REAL[TYPE[steps[0].dtype]], "BLOCK": 256}
-    programs = [
-        Program(_count, ["*i64", "i32", "*fp32"], {"CHECK": check, **fixed})
-        for check in (False, True)
-    ]
+    programs = [Program(_count, ["*i64", "i32", "*fp32"], {"CHECK": check, **fixed}) for check in (False, True)]
 
     def count(table: int, n: int, found: int) -> None:
         programs[found != 0]((-(-n // 256),), table, n, found or table)
@@ -177,11 +171,7 @@ def sizes_of(params: Any) -> list[int]:
 
 def turned(grads: Any, params: Any) -> Any:
     """Gradients in the memory order of their parameters."""
-    turn = [
-        k
-        for k, (g, p) in enumerate(zip(grads, params, strict=True))
-        if g.spec.layout is not p.spec.layout
-    ]
+    turn = [k for k, (g, p) in enumerate(zip(grads, params, strict=True)) if g.spec.layout is not p.spec.layout]
 
     def run(views: list[View], like: list[View]) -> list[View]:
         views = list(views)

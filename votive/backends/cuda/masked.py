@@ -105,10 +105,7 @@ def masked_select(x: Any, mask: Any) -> Any:
 
 
 def too_few(have: int, count: int) -> None:
-    fail(
-        RuntimeError, "masked_scatter",
-        f"source has {have} elements, fewer than the {count} true values of the mask.",
-    )  # fmt: skip
+    fail(RuntimeError, "masked_scatter", f"source has {have} elements, fewer than the {count} true values of the mask.")
 
 
 @cuda("_masked_scatter", into=True)
@@ -145,9 +142,7 @@ def masked_scatter(x: Any, mask: Any, source: Any) -> Any:
 def nonzero(x: Any) -> Any:
     if x.dtype.is_complex:
         return None
-    program = shared(
-        _places, ["*i64", pointer(x.dtype), "*i64", "i64", "i64", "i64", "i64"], {"BLOCK": BLOCK}
-    )
+    program = shared(_places, ["*i64", pointer(x.dtype), "*i64", "i64", "i64", "i64", "i64"], {"BLOCK": BLOCK})
 
     def run(outs: Any, x: View) -> list[View]:
         x = dense(x)

@@ -19,9 +19,7 @@ def linear_activated(x: Any, weight: Any, bias: Any, activation: str) -> Any:
     if weight.ndim != 2 or not is_row(bias, weight.shape[0]):
         return None
     right = turned(weight.spec)
-    plan = Activated(
-        x.spec, right, _out(x, right), None if bias is None else bias.dtype, activation
-    )
+    plan = Activated(x.spec, right, _out(x, right), None if bias is None else bias.dtype, activation)
 
     def run(outs: list[View], x: View, weight: View, bias: Any) -> None:
         bias = None if bias is None else dense(bias)

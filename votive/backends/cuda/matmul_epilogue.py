@@ -100,10 +100,19 @@ def _activated(o, z, n, KIND: tl.constexpr, WIDE: tl.constexpr, BLOCK: tl.conste
 
 @triton.jit
 def _back(
-    dz, sums, g, z, rows, cols, each,
-    KIND: tl.constexpr, WIDE: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr,
+    dz,
+    sums,
+    g,
+    z,
+    rows,
+    cols,
+    each,
+    KIND: tl.constexpr,
+    WIDE: tl.constexpr,
+    BM: tl.constexpr,
+    BN: tl.constexpr,
     STAGES: tl.constexpr,
-):  # fmt: skip
+):
     """A program takes `each` rows of BN columns, and adds them up in registers as it goes."""
     j = tl.program_id(0) * BN + tl.arange(0, BN)[None, :]
     part = tl.program_id(1)
@@ -142,9 +151,8 @@ class Activation:
 
     def __init__(self, dtype: dt.dtype, n: int, name: str) -> None:
         self.program = Program(
-            _activated, ["*" + TYPE[dtype]] * 2 + ["i64"],
-            {"KIND": KINDS[name], "WIDE": _wide(dtype), "BLOCK": FLAT},
-        )  # fmt: skip
+            _activated, ["*" + TYPE[dtype]] * 2 + ["i64"], {"KIND": KINDS[name], "WIDE": _wide(dtype), "BLOCK": FLAT}
+        )
         self.program.divisible = (2,) if n % 16 == 0 else ()
         self.grid, self.n = (-(-n // FLAT),), n
 
@@ -165,17 +173,13 @@ class Slope:
         wide = dt.float64 if dtype is dt.float64 else dt.float32
         kind, sums = "*" + TYPE[dtype], "*" + TYPE[wide]
         self.back = Program(
-            _back, [kind, sums, kind, kind, "i32", "i32", "i32"],
-            {
-                "KIND": KINDS[name], "WIDE": _wide(dtype), "BM": lines, "BN": COLUMNS,
-                "STAGES": STAGES,
-            },
+            _back,
+            [kind, sums, kind, kind, "i32", "i32", "i32"],
+            {"KIND": KINDS[name], "WIDE": _wide(dtype), "BM": lines, "BN": COLUMNS, "STAGES": STAGES},
             warps=WARPS,
-        )  # fmt: skip
-        self.back.divisible = (5, 6) if cols % 16 == 0 else (6,)
-        self.join = Program(
-            _join, [kind, sums, "i32", "i32"], {"COUNT": power(self.parts), "BN": 32}
         )
+        self.back.divisible = (5, 6) if cols % 16 == 0 else (6,)
+        self.join = Program(_join, [kind, sums, "i32", "i32"], {"COUNT": power(self.parts), "BN": 32})
         self.join.divisible = (3,) if cols % 16 == 0 else ()
         self.numbers, self.tiles = (rows, cols, each), tiles
         self.partial = Spec(Layout((self.parts, cols)), wide, like.device)

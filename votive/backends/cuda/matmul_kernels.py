@@ -53,14 +53,10 @@ def _product(
     for start in range(0, K, BK):
         k = start + tl.arange(0, BK)
         left = tl.load(
-            a + i[:, None].to(tl.int64) * am + k[None, :] * ak,
-            mask=(i[:, None] < M) & (k[None, :] < K),
-            other=0.0,
+            a + i[:, None].to(tl.int64) * am + k[None, :] * ak, mask=(i[:, None] < M) & (k[None, :] < K), other=0.0
         )
         right = tl.load(
-            b + k[:, None].to(tl.int64) * bk + j[None, :] * bn,
-            mask=(k[:, None] < K) & (j[None, :] < N),
-            other=0.0,
+            b + k[:, None].to(tl.int64) * bk + j[None, :] * bn, mask=(k[:, None] < K) & (j[None, :] < N), other=0.0
         )
         total += tl.dot(left, right, input_precision="ieee", out_dtype=WIDE)
     total = total * alpha.to(WIDE)
@@ -68,25 +64,33 @@ def _product(
     if BIAS:
         total += tl.load(bias + j[None, :], mask=j[None, :] < N, other=0.0).to(WIDE)
     if ADD:
-        old = tl.load(
-            add + z * zb + i[:, None].to(tl.int64) * zm + j[None, :] * zn, mask=inside, other=0.0
-        )
+        old = tl.load(add + z * zb + i[:, None].to(tl.int64) * zm + j[None, :] * zn, mask=inside, other=0.0)
         # With beta 0 the input does not count at all, and may hold anything.
         total += tl.where(beta == 0, 0.0, beta.to(WIDE) * old.to(WIDE))
     kind = o.dtype.element_ty
     if KIND:  # rounded where single operators would round
         total = activate(total.to(kind).to(WIDE), KIND, kind.primitive_bitwidth == 16)
-    tl.store(
-        o + z * ob + i[:, None].to(tl.int64) * om + j[None, :] * on, total.to(kind), mask=inside
-    )
+    tl.store(o + z * ob + i[:, None].to(tl.int64) * om + j[None, :] * on, total.to(kind), mask=inside)
 
 
 @triton.jit
 def _few_rows(
-    o, x, w, bias, N, K, sx, sw, so,
-    M: tl.constexpr, BIAS: tl.constexpr, KIND: tl.constexpr, EVEN: tl.constexpr, BN: tl.constexpr,
+    o,
+    x,
+    w,
+    bias,
+    N,
+    K,
+    sx,
+    sw,
+    so,
+    M: tl.constexpr,
+    BIAS: tl.constexpr,
+    KIND: tl.constexpr,
+    EVEN: tl.constexpr,
+    BN: tl.constexpr,
     BK: tl.constexpr,
-):  # fmt: skip
+):
     """Rows of w are streamed once; each is multiplied with all rows of x."""
     j = tl.program_id(0) * BN + tl.arange(0, BN)
     inside = j < N
@@ -141,9 +145,7 @@ def _whole_product(
 class Whole:
     """A product of integers."""
 
-    def __init__(
-        self, a: Side, b: Side, out: Side, count: int, bias: bool, add: bool, activation: str
-    ) -> None:
+    def __init__(self, a: Side, b: Side, out: Side, count: int, bias: bool, add: bool, activation: str) -> None:
         types = ["*" + TYPE[s.dtype] for s in (out, a, b, out, out)]
         types += ["i32"] * 3 + ["i64"] * 11
         constants = {"BIAS": bias, "ADD": add, "POSITIVE": activation == "relu"}
@@ -153,9 +155,8 @@ class Whole:
         self.grid = (-(-a.rows // 16) * -(-b.cols // 16) * count,)
 
     def __call__(
-        self, a: int, b: int, out: int, *, bias: int = 0, add: int = 0, alpha: float = 1,
-        beta: float = 0,
-    ) -> None:  # fmt: skip
+        self, a: int, b: int, out: int, *, bias: int = 0, add: int = 0, alpha: float = 1, beta: float = 0
+    ) -> None:
         # As on the CPU, a fractional factor of integers is cut off.
         self.program(self.grid, out, a, b, bias, add, *self.numbers, int(alpha), int(beta))
 
@@ -170,17 +171,22 @@ class FewRows:
             bk //= 2
         bn, warps = (1, 8) if k > 2048 else (2, 1 if n >= 65536 else 4)
         types = [
-            "*" + TYPE[out.dtype], "*" + TYPE[x.dtype], "*" + TYPE[w.dtype],
-            "*" + TYPE[bias or out.dtype], "i32", "i32", "i64", "i64", "i64",
-        ]  # fmt: skip
+            "*" + TYPE[out.dtype],
+            "*" + TYPE[x.dtype],
+            "*" + TYPE[w.dtype],
+            "*" + TYPE[bias or out.dtype],
+            "i32",
+            "i32",
+            "i64",
+            "i64",
+            "i64",
+        ]
         self.program = Program(
-            _few_rows, types,
-            {
-                "M": m, "BIAS": bias is not None, "KIND": KINDS[activation], "EVEN": k % bk == 0,
-                "BN": bn, "BK": bk,
-            },
+            _few_rows,
+            types,
+            {"M": m, "BIAS": bias is not None, "KIND": KINDS[activation], "EVEN": k % bk == 0, "BN": bn, "BK": bk},
             warps=warps,
-        )  # fmt: skip
+        )
         self.numbers = (n, k, x.row, w.row, out.row)
         self.program.divisible = tuple(4 + i for i, v in enumerate(self.numbers) if v % 16 == 0)
         self.grid = (-(-n // bn),)
@@ -193,9 +199,15 @@ class Plain:
     """Any product by the plain kernel."""
 
     def __init__(
-        self, a: Side, b: Side, out: Side, count: int, bias: dt.dtype | None = None,
-        add: bool = False, activation: str = "",
-    ) -> None:  # fmt: skip
+        self,
+        a: Side,
+        b: Side,
+        out: Side,
+        count: int,
+        bias: dt.dtype | None = None,
+        add: bool = False,
+        activation: str = "",
+    ) -> None:
         double = out.dtype is dt.float64
         number = "fp64" if double else "fp32"
         big = a.rows > 64 and b.cols > 64 and not double
@@ -204,19 +216,24 @@ class Plain:
         types = ["*" + TYPE[k] for k in kinds]
         types += ["i32"] * 3 + ["i64"] * 12 + [number] * 2
         self.program = Program(
-            _product, types,
+            _product,
+            types,
             {
-                "BIAS": bias is not None, "ADD": add, "KIND": KINDS[activation],
-                "WIDE": tl.float64 if double else tl.float32, "BM": bm, "BN": bn, "BK": 32,
+                "BIAS": bias is not None,
+                "ADD": add,
+                "KIND": KINDS[activation],
+                "WIDE": tl.float64 if double else tl.float32,
+                "BM": bm,
+                "BN": bn,
+                "BK": 32,
             },
-        )  # fmt: skip
+        )
         to = (out.row, out.col, out.batch)
         sizes = (a.rows, b.cols, a.cols, a.row, a.col, a.batch, b.row, b.col, b.batch)
         self.numbers = (*sizes, *to, *to)
         self.grid = (-(-a.rows // bm) * -(-b.cols // bn) * count,)
 
     def __call__(
-        self, a: int, b: int, out: int, *, bias: int = 0, add: int = 0, alpha: float = 1.0,
-        beta: float = 0.0,
-    ) -> None:  # fmt: skip
+        self, a: int, b: int, out: int, *, bias: int = 0, add: int = 0, alpha: float = 1.0, beta: float = 0.0
+    ) -> None:
         self.program(self.grid, out, a, b, bias, add, *self.numbers, alpha, beta)

@@ -60,9 +60,13 @@ def _first(x: Spec, w: Spec, hidden: Spec, bias: dt.dtype | None, activation: st
     if activation == "gelu_tanh" and hidden.dtype in dt.HALF and rows is not None:
         cols = hidden.shape[-1]
         product = library(
-            rows, w, hidden.like((rows.shape[0], cols)), bias=bias, aux=cols,
+            rows,
+            w,
+            hidden.like((rows.shape[0], cols)),
+            bias=bias,
+            aux=cols,
             epilogue=blas.GELU_AUX if bias is None else blas.GELU_AUX_BIAS,
-        )  # fmt: skip
+        )
         if product is not None:
 
             def at_once(before: View, after: View, x: View, w: View, at: int) -> None:

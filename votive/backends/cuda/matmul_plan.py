@@ -36,9 +36,8 @@ class Library:
             compute = "tf32"
         # In columns: the right operand comes first.
         self.product = blas.Product(
-            _transposed(b, count), _transposed(a, count), _result(out, count), compute=compute,
-            **options,
-        )  # fmt: skip
+            _transposed(b, count), _transposed(a, count), _result(out, count), compute=compute, **options
+        )
 
     def __call__(self, a: int, b: int, out: int, **how: Any) -> None:
         self.product(b, a, out, **how)
@@ -47,16 +46,12 @@ class Library:
 def _transposed(s: Side, count: int) -> blas.Matrix:
     """The transpose of an operand in the library's terms."""
     if s.col == 1 or s.cols == 1:
-        return blas.Matrix(
-            s.dtype, s.cols, s.rows, s.row if s.rows > 1 else s.cols, False, count, s.batch
-        )
+        return blas.Matrix(s.dtype, s.cols, s.rows, s.row if s.rows > 1 else s.cols, False, count, s.batch)
     return blas.Matrix(s.dtype, s.rows, s.cols, s.col, True, count, s.batch)
 
 
 def _result(s: Side, count: int) -> blas.Matrix:
-    return blas.Matrix(
-        s.dtype, s.cols, s.rows, s.row if s.rows > 1 else s.cols, False, count, s.batch
-    )
+    return blas.Matrix(s.dtype, s.cols, s.rows, s.row if s.rows > 1 else s.cols, False, count, s.batch)
 
 
 def unit(s: Side) -> bool:
@@ -87,9 +82,7 @@ def _few(a: Side, b: Side) -> bool:
     return small or a.rows <= FEW[a.dtype.itemsize] or not blas.library.load()
 
 
-def engine(
-    a: Side, b: Side, out: Side, count: int, bias: dt.dtype | None, add: bool, activation: str
-) -> Any:
+def engine(a: Side, b: Side, out: Side, count: int, bias: dt.dtype | None, add: bool, activation: str) -> Any:
     """The way to compute one product (or a batch of them); None when none ends so."""
     if a.dtype.is_complex and not blas.library.load():
         from .complex_products import Four
@@ -134,11 +127,7 @@ def _batches(shape: tuple[int, ...], strides: list[tuple[int, ...]]) -> _Batch:
         return _Batch(1, (0,) * len(strides), [(0,) * len(strides)])
     outer = [(0,) * len(strides)]
     for n, step in zip(sizes[:-1], steps[:-1], strict=True):
-        outer = [
-            tuple(o + k * s for o, s in zip(at, step, strict=True))
-            for at in outer
-            for k in range(n)
-        ]
+        outer = [tuple(o + k * s for o, s in zip(at, step, strict=True)) for at in outer for k in range(n)]
     return _Batch(sizes[-1], tuple(steps[-1]), outer)
 
 
@@ -150,9 +139,7 @@ def _matrix(spec: Spec, left: bool) -> tuple[tuple[int, ...], tuple[int, ...], i
     return spec.shape[:-2], spec.strides[:-2], *spec.shape[-2:], *spec.strides[-2:]
 
 
-def _broadcast(
-    shape: tuple[int, ...], strides: tuple[int, ...], to: tuple[int, ...]
-) -> tuple[int, ...]:
+def _broadcast(shape: tuple[int, ...], strides: tuple[int, ...], to: tuple[int, ...]) -> tuple[int, ...]:
     pad = len(to) - len(shape)
     out = [0] * pad
     for n, s in zip(shape, strides, strict=True):
@@ -167,9 +154,8 @@ class Planned:
     """
 
     def __init__(
-        self, a: Spec, b: Spec, out: Spec, bias: dt.dtype | None = None, add: bool = False,
-        activation: str = "",
-    ) -> None:  # fmt: skip
+        self, a: Spec, b: Spec, out: Spec, bias: dt.dtype | None = None, add: bool = False, activation: str = ""
+    ) -> None:
         self.copies = [False, False]
         specs = [a, b]
         for which in (0, 1):
@@ -199,30 +185,19 @@ class Planned:
         ashape, astrides, m, k, am, ak = _matrix(a, True)
         bshape, bstrides, _, n, bk, bn = _matrix(b, False)
         ndim = max(len(ashape), len(bshape))
-        shape = tuple(max(x, y) if 0 not in (x, y) else 0 for x, y in zip(
-            (1,) * (ndim - len(ashape)) + ashape, (1,) * (ndim - len(bshape)) + bshape,
-            strict=True,
-        ))  # fmt: skip
+        shape = tuple(
+            max(x, y) if 0 not in (x, y) else 0
+            for x, y in zip((1,) * (ndim - len(ashape)) + ashape, (1,) * (ndim - len(bshape)) + bshape, strict=True)
+        )
         ostrides = [0] * len(shape)
         step = m * n
         for d in range(len(shape) - 1, -1, -1):
             ostrides[d] = step
             step *= shape[d]
         batch = _batches(
-            shape,
-            [
-                _broadcast(ashape, astrides, shape),
-                _broadcast(bshape, bstrides, shape),
-                tuple(ostrides),
-            ],
+            shape, [_broadcast(ashape, astrides, shape), _broadcast(bshape, bstrides, shape), tuple(ostrides)]
         )
-        if (
-            batch.count > 1
-            and batch.inner[1] == 0
-            and len(batch.outer) == 1
-            and batch.inner[0] == am * m
-            and ak == 1
-        ):
+        if batch.count > 1 and batch.inner[1] == 0 and len(batch.outer) == 1 and batch.inner[0] == am * m and ak == 1:
             # One right matrix for all: the rows of the batch are rows of one product.
             m, batch = m * batch.count, _Batch(1, (0, 0, 0), batch.outer)
         left = Side(a.dtype, m, k, am, ak, batch.inner[0])
@@ -255,10 +230,7 @@ def rows_of(spec: Spec) -> Spec | None:
 class Activated:
     """A product and the activation of its sums: as one call, or as two when that is faster."""
 
-    def __init__(
-        self, a: Spec, b: Spec, out: Spec, bias: dt.dtype | None, activation: str,
-        add: bool = False,
-    ) -> None:  # fmt: skip
+    def __init__(self, a: Spec, b: Spec, out: Spec, bias: dt.dtype | None, activation: str, add: bool = False) -> None:
         joined = Planned(a, b, out, bias, add, activation)
         ways: list[Any] = [] if joined.engine is None else [joined]
         if joined.engine is None or isinstance(joined.engine, Library):
@@ -267,9 +239,7 @@ class Activated:
             ways.append(self._apart)
         rows = None if add or b.ndim != 2 else rows_of(a)
         for tile in [] if rows is None else tiles(rows, b):
-            ways.append(
-                _passing(Tiles(rows, b, tile, activation, back=False, keep=False, bias=bias))
-            )
+            ways.append(_passing(Tiles(rows, b, tile, activation, back=False, keep=False, bias=bias)))
         # What is added lies where the result goes: a second run would add to the first one's.
         self.run = Ways(ways[:1] if add else ways, joined.work)
 
@@ -298,7 +268,5 @@ def turned(spec: Spec) -> Spec:
 def stretched(x: View, to: Spec) -> View:
     """A view broadcast to a shape."""
     pad = to.ndim - x.spec.ndim
-    strides = (0,) * pad + tuple(
-        0 if n == 1 else s for n, s in zip(x.spec.shape, x.spec.strides, strict=True)
-    )
+    strides = (0,) * pad + tuple(0 if n == 1 else s for n, s in zip(x.spec.shape, x.spec.strides, strict=True))
     return View(x.ptr, x.spec.like(to.shape, strides=strides), x.storage)

@@ -30,11 +30,29 @@ LARGE, SMALL, TINY = (128, 128, 128, 8, 3), (64, 64, 64, 4, 3), (32, 32, 32, 4, 
 
 @triton.jit
 def _bytes_product(
-    o, a, b, sa, sb, bias, sr, M, N, K, am, bn,
-    WIDE: tl.constexpr, SCALED: tl.constexpr, BY_ROWS: tl.constexpr, BIAS: tl.constexpr,
-    RESULT: tl.constexpr, LOOSE: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr,
-    BK: tl.constexpr, GROUP: tl.constexpr,
-):  # fmt: skip
+    o,
+    a,
+    b,
+    sa,
+    sb,
+    bias,
+    sr,
+    M,
+    N,
+    K,
+    am,
+    bn,
+    WIDE: tl.constexpr,
+    SCALED: tl.constexpr,
+    BY_ROWS: tl.constexpr,
+    BIAS: tl.constexpr,
+    RESULT: tl.constexpr,
+    LOOSE: tl.constexpr,
+    BM: tl.constexpr,
+    BN: tl.constexpr,
+    BK: tl.constexpr,
+    GROUP: tl.constexpr,
+):
     """Rows of a and columns of b are dense. LOOSE: how many products tensor cores may add up before
     float32 does; a tile has BK.
     """
@@ -72,9 +90,17 @@ class Bytes:
     """Any product of two matrices of 8-bit numbers, the first in rows, the second in columns."""
 
     def __init__(
-        self, a: Spec, b: Spec, out: dt.dtype, *, scaled: bool = False, by_rows: bool = False,
-        bias: dt.dtype | None = None, result: bool = False, fast: bool = True,
-    ) -> None:  # fmt: skip
+        self,
+        a: Spec,
+        b: Spec,
+        out: dt.dtype,
+        *,
+        scaled: bool = False,
+        by_rows: bool = False,
+        bias: dt.dtype | None = None,
+        result: bool = False,
+        fast: bool = True,
+    ) -> None:
         (m, k), n = a.shape, b.shape[1]
         tile = LARGE if m > 64 and n > 64 else SMALL
         bm, bn, bk, warps, stages = TINY if rt.runtime.driver.emulated else tile
@@ -82,20 +108,27 @@ class Bytes:
         types = ["*" + TYPE[d] for d in kinds] + ["i32"] * 3 + ["i64"] * 2
         self.numbers = (m, n, k, a.strides[0], b.strides[1])
         self.program = Program(
-            _bytes_product, types,
+            _bytes_product,
+            types,
             {
-                "WIDE": tl.float32 if scaled else tl.int32, "SCALED": scaled, "BY_ROWS": by_rows,
-                "BIAS": bias is not None, "RESULT": result, "LOOSE": bk if fast else bk // 2,
-                "BM": bm, "BN": bn, "BK": bk, "GROUP": GROUP,
+                "WIDE": tl.float32 if scaled else tl.int32,
+                "SCALED": scaled,
+                "BY_ROWS": by_rows,
+                "BIAS": bias is not None,
+                "RESULT": result,
+                "LOOSE": bk if fast else bk // 2,
+                "BM": bm,
+                "BN": bn,
+                "BK": bk,
+                "GROUP": GROUP,
             },
-            warps=warps, stages=stages,
-        )  # fmt: skip
+            warps=warps,
+            stages=stages,
+        )
         self.program.divisible = tuple(7 + i for i, v in enumerate(self.numbers) if v % 16 == 0)
         self.grid = (-(-m // bm) * -(-n // bn),)
 
-    def __call__(
-        self, a: int, b: int, out: int, sa: int = 0, sb: int = 0, bias: int = 0, sr: int = 0
-    ) -> None:
+    def __call__(self, a: int, b: int, out: int, sa: int = 0, sb: int = 0, bias: int = 0, sr: int = 0) -> None:
         self.program(self.grid, out, a, b, sa, sb, bias, sr, *self.numbers)
 
 
@@ -132,18 +165,14 @@ def _work(a: Spec, b: Spec) -> int:
 
 @cuda("_scaled_product")
 def scaled_product(
-    a: Any, b: Any, scale_a: Any, scale_b: Any, bias: Any, scale_result: Any, dtype: dt.dtype,
-    fast: bool,
-) -> Any:  # fmt: skip
+    a: Any, b: Any, scale_a: Any, scale_b: Any, bias: Any, scale_result: Any, dtype: dt.dtype, fast: bool
+) -> Any:
     if not a.shape[0] or not b.shape[1]:
         return lambda outs, *given: None
     by_rows = scale_a.numel > 1 or scale_b.numel > 1
     kind = None if bias is None else bias.dtype
     left, right = _along(a.spec, b.spec)
-    own = Bytes(
-        left, right, dtype, scaled=True, by_rows=by_rows, bias=kind,
-        result=scale_result is not None, fast=fast,
-    )  # fmt: skip
+    own = Bytes(left, right, dtype, scaled=True, by_rows=by_rows, bias=kind, result=scale_result is not None, fast=fast)
 
     def apart(outs: list[View], a: View, b: View, sa: View, sb: View, bias: Any, sr: Any) -> None:
         a, b = _moved(a, left), _moved(b, right)
@@ -162,25 +191,26 @@ def scaled_product(
     return run
 
 
-def _scaled_by_library(
-    a: Spec, b: Spec, by_rows: bool, bias: dt.dtype | None, out: dt.dtype, fast: bool
-) -> Any:
+def _scaled_by_library(a: Spec, b: Spec, by_rows: bool, bias: dt.dtype | None, out: dt.dtype, fast: bool) -> Any:
     """The library's way, or None: it wants sizes in sixteens, and a bias of the result's type."""
     if a.shape[1] % 16 or b.shape[1] % 16 or not blas.library.load():
         return None
     narrow = out in dt.FLOAT8
-    if (bias is not None and (bias not in dt.HALF or not (narrow or bias is out))) or (
-        narrow and by_rows
-    ):
+    if (bias is not None and (bias not in dt.HALF or not (narrow or bias is out))) or (narrow and by_rows):
         return None
     if a.strides[0] % 16 or b.strides[1] % 16:
         return None
     left, right = a, b
     made = library(
-        left, right, Spec(a.like((a.shape[0], b.shape[1])).layout, out, a.device),
-        epilogue=blas.PLAIN if bias is None else blas.BIAS, bias=bias, by_rows=by_rows, fast=fast,
+        left,
+        right,
+        Spec(a.like((a.shape[0], b.shape[1])).layout, out, a.device),
+        epilogue=blas.PLAIN if bias is None else blas.BIAS,
+        bias=bias,
+        by_rows=by_rows,
+        fast=fast,
         add=(bias or dt.bfloat16) if narrow else None,
-    )  # fmt: skip
+    )
     if made is None:
         return None
 
@@ -189,9 +219,14 @@ def _scaled_by_library(
         sa, sb = _aligned(sa), _aligned(sb)
         # In columns: the right operand comes first.
         made(
-            a.ptr, b.ptr, outs[0].ptr, a_scale=sb.ptr, b_scale=sa.ptr,
-            d_scale=0 if sr is None else sr.ptr, bias=0 if bias is None else bias.ptr,
-        )  # fmt: skip
+            a.ptr,
+            b.ptr,
+            outs[0].ptr,
+            a_scale=sb.ptr,
+            b_scale=sa.ptr,
+            d_scale=0 if sr is None else sr.ptr,
+            bias=0 if bias is None else bias.ptr,
+        )
 
     return run
 

@@ -36,11 +36,27 @@ def place(M, N, BM: tl.constexpr, BN: tl.constexpr, GROUP: tl.constexpr):
 
 @triton.jit
 def _passed(
-    o, kept, a, b, bias, sums, M, N, K, am, bs,
-    KIND: tl.constexpr, BACK: tl.constexpr, KEEP: tl.constexpr, BIAS: tl.constexpr,
+    o,
+    kept,
+    a,
+    b,
+    bias,
+    sums,
+    M,
+    N,
+    K,
+    am,
+    bs,
+    KIND: tl.constexpr,
+    BACK: tl.constexpr,
+    KEEP: tl.constexpr,
+    BIAS: tl.constexpr,
     TURNED: tl.constexpr,
-    BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, GROUP: tl.constexpr,
-):  # fmt: skip
+    BM: tl.constexpr,
+    BN: tl.constexpr,
+    BK: tl.constexpr,
+    GROUP: tl.constexpr,
+):
     """Forward: `kept = a @ b + bias`, stored with KEEP, and `o = activation(kept)`. BACK:
     `o = (a @ b) * slope(kept)` and the sums of the tile's columns. TURNED: columns of b are dense,
     not rows. N and K are multiples of BN and BK.
@@ -106,9 +122,16 @@ class Tiles:
     """
 
     def __init__(
-        self, a: Spec, b: Spec, tile: Any, activation: str, *, back: bool,
-        keep: bool = True, bias: dt.dtype | None = None,
-    ) -> None:  # fmt: skip
+        self,
+        a: Spec,
+        b: Spec,
+        tile: Any,
+        activation: str,
+        *,
+        back: bool,
+        keep: bool = True,
+        bias: dt.dtype | None = None,
+    ) -> None:
         (m, k), n = a.shape, b.shape[1]
         bm, bn, bk, warps, stages = tile
         turned = b.strides[0] == 1
@@ -116,20 +139,27 @@ class Tiles:
         types = [kind] * 4 + ["*" + TYPE[bias or a.dtype], "*fp32"] + ["i32"] * 5
         self.numbers = (m, n, k, a.strides[0], b.strides[1] if turned else b.strides[0])
         self.program = Program(
-            _passed, types,
+            _passed,
+            types,
             {
-                "KIND": KINDS[activation], "BACK": back, "KEEP": keep, "BIAS": bias is not None,
-                "TURNED": turned, "BM": bm, "BN": bn, "BK": bk, "GROUP": GROUP,
+                "KIND": KINDS[activation],
+                "BACK": back,
+                "KEEP": keep,
+                "BIAS": bias is not None,
+                "TURNED": turned,
+                "BM": bm,
+                "BN": bn,
+                "BK": bk,
+                "GROUP": GROUP,
             },
-            warps=warps, stages=stages,
-        )  # fmt: skip
+            warps=warps,
+            stages=stages,
+        )
         self.program.divisible = tuple(6 + i for i, v in enumerate(self.numbers) if v % 16 == 0)
         parts = -(-m // bm)
         self.grid, self.parts, self.cols = (parts * -(-n // bn),), parts, n
         self.partial = Spec(Layout((parts, n)), dt.float32, a.device)
-        self.join = Program(
-            _join, [kind, "*fp32", "i32", "i32"], {"COUNT": power(parts), "BN": 32}
-        )  # fmt: skip
+        self.join = Program(_join, [kind, "*fp32", "i32", "i32"], {"COUNT": power(parts), "BN": 32})
 
     def forward(self, o: int, kept: int, a: int, b: int, bias: int) -> None:
         self.program(self.grid, o, kept, a, b, bias, 0, *self.numbers)

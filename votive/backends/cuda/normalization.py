@@ -19,10 +19,27 @@ from .softmax import floats, wide
 
 @triton.jit
 def _norm(
-    o, mean_out, rstd_out, total, x, delta, weight, bias, rows, n, sx, sd, eps,
-    CENTRE: tl.constexpr, ADD: tl.constexpr, WEIGHT: tl.constexpr, BIAS: tl.constexpr,
-    WIDE: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr,
-):  # fmt: skip
+    o,
+    mean_out,
+    rstd_out,
+    total,
+    x,
+    delta,
+    weight,
+    bias,
+    rows,
+    n,
+    sx,
+    sd,
+    eps,
+    CENTRE: tl.constexpr,
+    ADD: tl.constexpr,
+    WEIGHT: tl.constexpr,
+    BIAS: tl.constexpr,
+    WIDE: tl.constexpr,
+    BM: tl.constexpr,
+    BN: tl.constexpr,
+):
     row = tl.program_id(0).to(tl.int64) * BM + tl.arange(0, BM)[:, None]
     i = tl.arange(0, BN)[None, :]
     inside = (row < rows) & (i < n)
@@ -51,10 +68,26 @@ def _norm(
 
 @triton.jit
 def _long_norm(
-    o, mean_out, rstd_out, total, x, delta, weight, bias, rows, n, sx, sd, eps,
-    CENTRE: tl.constexpr, ADD: tl.constexpr, WEIGHT: tl.constexpr, BIAS: tl.constexpr,
-    WIDE: tl.constexpr, BN: tl.constexpr,
-):  # fmt: skip
+    o,
+    mean_out,
+    rstd_out,
+    total,
+    x,
+    delta,
+    weight,
+    bias,
+    rows,
+    n,
+    sx,
+    sd,
+    eps,
+    CENTRE: tl.constexpr,
+    ADD: tl.constexpr,
+    WEIGHT: tl.constexpr,
+    BIAS: tl.constexpr,
+    WIDE: tl.constexpr,
+    BN: tl.constexpr,
+):
     row = tl.program_id(0).to(tl.int64)
     mean = tl.zeros((), WIDE)
     if ADD:
@@ -107,9 +140,8 @@ def at(v: View | None) -> int:
 
 
 def forward(
-    x: Any, delta: Any, weight: Any, bias: Any, outs: tuple[Spec, Spec], dims: int, eps: float,
-    centre: bool,
-) -> Any:  # fmt: skip
+    x: Any, delta: Any, weight: Any, bias: Any, outs: tuple[Spec, Spec], dims: int, eps: float, centre: bool
+) -> Any:
     """What launches a norm of x, or of x + delta; `outs`: the result's spec and the sum's."""
     spec: Spec = x.spec
     rows, n = sizes(spec, dims)
@@ -122,13 +154,27 @@ def forward(
     W = wide(outs[1].dtype)
     number = "fp64" if W == tl.float64 else "fp32"  # noqa: SIM300
     types = [
-        "*" + TYPE[outs[0].dtype], "*" + number, "*" + number, "*" + TYPE[outs[1].dtype], kind(x),
-        kind(delta), kind(weight), kind(bias), "i32", "i32", "i64", "i64", number,
-    ]  # fmt: skip
+        "*" + TYPE[outs[0].dtype],
+        "*" + number,
+        "*" + number,
+        "*" + TYPE[outs[1].dtype],
+        kind(x),
+        kind(delta),
+        kind(weight),
+        kind(bias),
+        "i32",
+        "i32",
+        "i64",
+        "i64",
+        number,
+    ]
     fixed: dict[str, Any] = {
-        "CENTRE": centre, "ADD": delta is not None, "WEIGHT": weight is not None,
-        "BIAS": bias is not None, "WIDE": W,
-    }  # fmt: skip
+        "CENTRE": centre,
+        "ADD": delta is not None,
+        "WEIGHT": weight is not None,
+        "BIAS": bias is not None,
+        "WIDE": W,
+    }
     if n <= LONGEST:
         bn, warps = block(n)
         bm = max(1, min(1024 // bn, power(rows)))
@@ -142,15 +188,9 @@ def forward(
     parts = [s for s in (*outs, weight, bias) if s is not None]
     plain = None not in (distance, apart) and all(s.contiguous for s in parts)
 
-    def launch(
-        o: View, mean: int, rstd: int, total: View | None, x: View, delta: Any, weight: Any,
-        bias: Any,
-    ) -> None:  # fmt: skip
+    def launch(o: View, mean: int, rstd: int, total: View | None, x: View, delta: Any, weight: Any, bias: Any) -> None:
         if plain:
-            program(
-                grid, o.ptr, mean, rstd, at(total), x.ptr, at(delta), at(weight), at(bias), rows,
-                n, sx, sd, eps,
-            )  # fmt: skip
+            program(grid, o.ptr, mean, rstd, at(total), x.ptr, at(delta), at(weight), at(bias), rows, n, sx, sd, eps)
             return
         x = x if distance is not None else dense(x)
         if delta is not None and apart is None:
@@ -159,10 +199,7 @@ def forward(
         weight = None if weight is None else dense(weight)
         bias = None if bias is None else dense(bias)
         with written(o) as to, nullcontext() if total is None else written(total) as kept:
-            program(
-                grid, to.ptr, mean, rstd, at(kept), x.ptr, at(delta), at(weight), at(bias), rows,
-                n, sx, sd, eps,
-            )  # fmt: skip
+            program(grid, to.ptr, mean, rstd, at(kept), x.ptr, at(delta), at(weight), at(bias), rows, n, sx, sd, eps)
 
     return launch
 

@@ -77,10 +77,25 @@ def _gradients(
 
 @triton.jit
 def _long_by_input(
-    by_x, by_delta, g, skip, x, mean, rstd, weight, n, sg, ss, sx,
-    CENTRE: tl.constexpr, WEIGHT: tl.constexpr, SKIP: tl.constexpr, DELTA: tl.constexpr,
-    WIDE: tl.constexpr, BN: tl.constexpr,
-):  # fmt: skip
+    by_x,
+    by_delta,
+    g,
+    skip,
+    x,
+    mean,
+    rstd,
+    weight,
+    n,
+    sg,
+    ss,
+    sx,
+    CENTRE: tl.constexpr,
+    WEIGHT: tl.constexpr,
+    SKIP: tl.constexpr,
+    DELTA: tl.constexpr,
+    WIDE: tl.constexpr,
+    BN: tl.constexpr,
+):
     row = tl.program_id(0).to(tl.int64)
     r = tl.load(rstd + row).to(WIDE)
     centre = tl.zeros((), WIDE)
@@ -117,9 +132,22 @@ def _long_by_input(
 
 @triton.jit
 def _long_by_weights(
-    by_w, by_b, g, x, mean, rstd, rows, n, sg, sx, each,
-    CENTRE: tl.constexpr, WIDE: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr,
-):  # fmt: skip
+    by_w,
+    by_b,
+    g,
+    x,
+    mean,
+    rstd,
+    rows,
+    n,
+    sg,
+    sx,
+    each,
+    CENTRE: tl.constexpr,
+    WIDE: tl.constexpr,
+    BM: tl.constexpr,
+    BN: tl.constexpr,
+):
     """Sums over a range of rows, for some columns."""
     i = tl.program_id(0) * BN + tl.arange(0, BN)[None, :]
     part = tl.program_id(1)
@@ -173,9 +201,17 @@ def _parts(rows: int, bm: int, most: int) -> tuple[int, int]:
 
 
 def backward(
-    g: Any, skip: Any, x: Any, mean: Any, rstd: Any, weight: Any, dims: int, by_x: Spec | None,
-    by_delta: Spec | None, by_w: bool,
-) -> Any:  # fmt: skip
+    g: Any,
+    skip: Any,
+    x: Any,
+    mean: Any,
+    rstd: Any,
+    weight: Any,
+    dims: int,
+    by_x: Spec | None,
+    by_delta: Spec | None,
+    by_w: bool,
+) -> Any:
     """What launches the gradients by x (which is the sum, where there is one), and by weights."""
     spec: Spec = x.spec
     rows, n = sizes(spec, dims)
@@ -199,16 +235,16 @@ def backward(
         bm = max(1, min(ELEMENTS // bn, power(rows)))
         parts, each = _parts(rows, bm, max(2, min(PROGRAMS, 8192 // bn)) * here_count())
         all_of_it = Program(
-            _gradients, [*outs, number, number, *read, "i32", "i32", "i64", "i64", "i64", "i32"],
-            {**fixed, **also, "INPUT": by_x is not None, "AFFINE": by_w, "BM": bm, "BN": bn,
-             "STAGES": STAGES}, warps=warps,
-        )  # fmt: skip
+            _gradients,
+            [*outs, number, number, *read, "i32", "i32", "i64", "i64", "i64", "i32"],
+            {**fixed, **also, "INPUT": by_x is not None, "AFFINE": by_w, "BM": bm, "BN": bn, "STAGES": STAGES},
+            warps=warps,
+        )
         all_of_it.divisible = _aligned((11, n), (12, sg), (13, ss), (14, sx))
     else:
         inputs = Program(
-            _long_by_input, [*outs, *read, "i32", "i64", "i64", "i64"],
-            {**fixed, **also, "BN": 4096}, warps=8,
-        )  # fmt: skip
+            _long_by_input, [*outs, *read, "i32", "i64", "i64", "i64"], {**fixed, **also, "BN": 4096}, warps=8
+        )
         inputs.divisible = _aligned((8, n), (9, sg), (10, ss), (11, sx))
         across = -(-n // COLUMNS)
         parts, each = _parts(rows, ROWS, 8 * here_count() // across)
@@ -216,22 +252,27 @@ def backward(
             _long_by_weights,
             [number, number, kind(g), kind(x), number, number, "i32", "i32", "i64", "i64", "i32"],
             {"CENTRE": centre, "WIDE": W, "BM": ROWS, "BN": COLUMNS},
-        )  # fmt: skip
+        )
         weights.divisible = _aligned((7, n), (8, sg), (9, sx))
     partial = Spec(Layout((parts, n)), rstd.dtype, spec.device)
-    total = Program(
-        _columns, [number, number, number, number, "i32", "i32"], {"BN": 32, "BM": 64}, warps=8
-    )
+    total = Program(_columns, [number, number, number, number, "i32", "i32"], {"BN": 32, "BM": 64}, warps=8)
     total.divisible = _aligned((4, n))
     joins = (-(-n // 32), 1 + centre)
 
     def run(
-        to: View | None, to_delta: View | None, to_w: Any, to_b: Any, g: View, skip: Any, x: View,
-        mean: Any, rstd: View, weight: Any,
-    ) -> None:  # fmt: skip
+        to: View | None,
+        to_delta: View | None,
+        to_w: Any,
+        to_b: Any,
+        g: View,
+        skip: Any,
+        x: View,
+        mean: Any,
+        rstd: View,
+        weight: Any,
+    ) -> None:
         g, skip, x = (
-            v if v is None or d is not None else dense(v)
-            for v, d in zip((g, skip, x), distances, strict=True)
+            v if v is None or d is not None else dense(v) for v, d in zip((g, skip, x), distances, strict=True)
         )
         weight = None if weight is None else dense(weight)
         m = mean.ptr if centre else rstd.ptr
@@ -244,17 +285,12 @@ def backward(
             to_delta = None if to_delta is None else open_.enter_context(written(to_delta))
             read = g.ptr, at(skip), x.ptr, m, rstd.ptr, at(weight)
             if whole:
-                all_of_it(
-                    (parts,), at(to), at(to_delta), at(w), at(b), *read, rows, n, sg, ss, sx, each
-                )
+                all_of_it((parts,), at(to), at(to_delta), at(w), at(b), *read, rows, n, sg, ss, sx, each)
             else:
                 if to is not None:
                     inputs((rows,), at(to), at(to_delta), *read, n, sg, ss, sx)
                 if by_w:
-                    weights(
-                        (across, parts), at(w), at(b), g.ptr, x.ptr, m, rstd.ptr, rows, n, sg, sx,
-                        each,
-                    )  # fmt: skip
+                    weights((across, parts), at(w), at(b), g.ptr, x.ptr, m, rstd.ptr, rows, n, sg, sx, each)
         if by_w and parts > 1:
             total(joins, to_w.ptr, at(to_b if centre else to_w), at(w), at(b), n, parts)
 
@@ -287,9 +323,7 @@ def layer_norm_backward(
 
 
 @cuda("_rms_norm_backward", accepts=floats)
-def rms_norm_backward(
-    g: Any, x: Any, rstd: Any, weight: Any, dims: int, by_input: bool, by_weight: bool
-) -> Any:
+def rms_norm_backward(g: Any, x: Any, rstd: Any, weight: Any, dims: int, by_input: bool, by_weight: bool) -> Any:
     into = x.spec if by_input else None
     run = backward(g, None, x, None, rstd, weight, dims, into, None, by_weight)
     if run is None:

@@ -27,8 +27,7 @@ def lerp(x, end, weight, rest):
 
 
 @triton.jit
-def sgd(w, g, buffer, rate, momentum, new, decay, sign, fresh, MOMENTUM: tl.constexpr,
-        NESTEROV: tl.constexpr):  # fmt: skip
+def sgd(w, g, buffer, rate, momentum, new, decay, sign, fresh, MOMENTUM: tl.constexpr, NESTEROV: tl.constexpr):
     g = descent(g, w, decay, sign)
     if MOMENTUM:
         moved = tl.where(fresh != 0, g, buffer * momentum + g * new)
@@ -39,10 +38,7 @@ def sgd(w, g, buffer, rate, momentum, new, decay, sign, fresh, MOMENTUM: tl.cons
 
 
 @triton.jit
-def adam(
-    w, g, mean, v, top, rate, root, beta2, square, weight, rest, eps, decay, shrink, sign,
-    AMSGRAD: tl.constexpr,
-):  # fmt: skip
+def adam(w, g, mean, v, top, rate, root, beta2, square, weight, rest, eps, decay, shrink, sign, AMSGRAD: tl.constexpr):
     g = descent(g, w, decay, sign)
     w = w * shrink
     mean = lerp(mean, g, weight, rest)
@@ -66,9 +62,22 @@ def adam_numbers(t, lr, beta1, beta2, eps, decay, amsgrad, maximize, decoupled):
 
 @triton.jit
 def rmsprop(
-    w, g, v, mean, buffer, rate, alpha, rest, kept, eps, decay, momentum, sign,
-    CENTERED: tl.constexpr, MOMENTUM: tl.constexpr,
-):  # fmt: skip
+    w,
+    g,
+    v,
+    mean,
+    buffer,
+    rate,
+    alpha,
+    rest,
+    kept,
+    eps,
+    decay,
+    momentum,
+    sign,
+    CENTERED: tl.constexpr,
+    MOMENTUM: tl.constexpr,
+):
     g = descent(g, w, decay, sign)
     v = v * alpha + g * rest * g
     spread = v
@@ -114,9 +123,7 @@ def adamax(w, g, mean, most, rate, beta2, weight, rest, eps, decay, sign):
 
 
 @triton.jit
-def nadam(
-    w, g, mean, v, rate, further, correction, beta2, square, weight, rest, eps, decay, shrink, sign
-):
+def nadam(w, g, mean, v, rate, further, correction, beta2, square, weight, rest, eps, decay, shrink, sign):
     g = descent(g, w, decay, sign)
     w = w * shrink
     mean = lerp(mean, g, weight, rest)
@@ -127,10 +134,7 @@ def nadam(
 
 
 @triton.jit
-def radam(
-    w, g, mean, v, lr, correction, root, rectifier, beta2, square, weight, rest, eps, decay, shrink,
-    sign,
-):  # fmt: skip
+def radam(w, g, mean, v, lr, correction, root, rectifier, beta2, square, weight, rest, eps, decay, shrink, sign):
     g = descent(g, w, decay, sign)
     w = w * shrink
     mean = lerp(mean, g, weight, rest)
@@ -194,39 +198,37 @@ Numbers = tuple[tuple[float, ...], tuple[float, ...]]
 
 
 def sgd_on_host(
-    fresh: bool, lr: float, momentum: float, dampening: float, decay: float, nesterov: bool,
-    maximize: bool,
-) -> Numbers:  # fmt: skip
+    fresh: bool, lr: float, momentum: float, dampening: float, decay: float, nesterov: bool, maximize: bool
+) -> Numbers:
     return (-lr, momentum, 1 - dampening, decay, sign(maximize), float(fresh)), ()
 
 
 def adam_on_host(
-    t: float, lr: float, beta1: float, beta2: float, eps: float, decay: float, amsgrad: bool,
-    maximize: bool, decoupled: bool,
-) -> Numbers:  # fmt: skip
+    t: float,
+    lr: float,
+    beta1: float,
+    beta2: float,
+    eps: float,
+    decay: float,
+    amsgrad: bool,
+    maximize: bool,
+    decoupled: bool,
+) -> Numbers:
     rate, root = -lr / (1 - beta1**t), (1 - beta2**t) ** 0.5
-    return (
-        rate, root, beta2, 1 - beta2, *_weights(beta1), eps, *_decays(lr, decay, decoupled),
-        sign(maximize),
-    ), ()  # fmt: skip
+    return (rate, root, beta2, 1 - beta2, *_weights(beta1), eps, *_decays(lr, decay, decoupled), sign(maximize)), ()
 
 
 def rmsprop_on_host(
-    t: float, lr: float, alpha: float, eps: float, decay: float, momentum: float, centered: bool,
-    maximize: bool,
-) -> Numbers:  # fmt: skip
+    t: float, lr: float, alpha: float, eps: float, decay: float, momentum: float, centered: bool, maximize: bool
+) -> Numbers:
     return (-lr, alpha, *_weights(alpha), eps, decay, momentum, sign(maximize)), ()
 
 
-def adagrad_on_host(
-    t: float, lr: float, lr_decay: float, eps: float, decay: float, maximize: bool
-) -> Numbers:
+def adagrad_on_host(t: float, lr: float, lr_decay: float, eps: float, decay: float, maximize: bool) -> Numbers:
     return (-lr / (1 + (t - 1) * lr_decay), eps, decay, sign(maximize)), ()
 
 
-def adadelta_on_host(
-    t: float, lr: float, rho: float, eps: float, decay: float, maximize: bool
-) -> Numbers:
+def adadelta_on_host(t: float, lr: float, rho: float, eps: float, decay: float, maximize: bool) -> Numbers:
     return (-lr, rho, 1 - rho, eps, decay, sign(maximize)), ()
 
 
@@ -237,24 +239,38 @@ def adamax_on_host(
 
 
 def nadam_on_host(
-    product: float, t: float, lr: float, beta1: float, beta2: float, eps: float, decay: float,
-    momentum_decay: float, decoupled: bool, maximize: bool,
-) -> Numbers:  # fmt: skip
+    product: float,
+    t: float,
+    lr: float,
+    beta1: float,
+    beta2: float,
+    eps: float,
+    decay: float,
+    momentum_decay: float,
+    decoupled: bool,
+    maximize: bool,
+) -> Numbers:
     mu = beta1 * (1.0 - 0.5 * 0.96 ** (t * momentum_decay))
     after = beta1 * (1.0 - 0.5 * 0.96 ** ((t + 1) * momentum_decay))
     product *= mu
     rate = -lr * (1.0 - mu) / (1.0 - float(product))
     further = -lr * after / (1.0 - float(product) * after)
     return (
-        rate, further, 1 - beta2**t, beta2, 1 - beta2, *_weights(beta1), eps,
-        *_decays(lr, decay, decoupled), sign(maximize),
-    ), (product,)  # fmt: skip
+        rate,
+        further,
+        1 - beta2**t,
+        beta2,
+        1 - beta2,
+        *_weights(beta1),
+        eps,
+        *_decays(lr, decay, decoupled),
+        sign(maximize),
+    ), (product,)
 
 
 def radam_on_host(
-    t: float, lr: float, beta1: float, beta2: float, eps: float, decay: float, decoupled: bool,
-    maximize: bool,
-) -> Numbers:  # fmt: skip
+    t: float, lr: float, beta1: float, beta2: float, eps: float, decay: float, decoupled: bool, maximize: bool
+) -> Numbers:
     longest, correction = 2 / (1 - beta2) - 1, 1 - beta2**t
     rho = longest - 2 * t * beta2**t / correction
     rectifier = 0.0
@@ -262,25 +278,30 @@ def radam_on_host(
         top = (rho - 4) * (rho - 2) * longest
         rectifier = (top / ((longest - 4) * (longest - 2) * rho)) ** 0.5
     return (
-        lr, 1 - beta1**t, correction**0.5, rectifier, beta2, 1 - beta2, *_weights(beta1), eps,
-        *_decays(lr, decay, decoupled), sign(maximize),
-    ), ()  # fmt: skip
+        lr,
+        1 - beta1**t,
+        correction**0.5,
+        rectifier,
+        beta2,
+        1 - beta2,
+        *_weights(beta1),
+        eps,
+        *_decays(lr, decay, decoupled),
+        sign(maximize),
+    ), ()
 
 
 def lion_on_host(lr: float, beta1: float, beta2: float, decay: float, maximize: bool) -> Numbers:
     return (-lr, beta1, 1 - beta1, *_weights(beta2), 1 - lr * decay, sign(maximize)), ()
 
 
-def rprop_on_host(
-    t: float, minus: float, plus: float, least: float, most: float, maximize: bool
-) -> Numbers:
+def rprop_on_host(t: float, minus: float, plus: float, least: float, most: float, maximize: bool) -> Numbers:
     return (minus, plus, least, most, sign(maximize)), ()
 
 
 def asgd_on_host(
-    mu: float, eta: float, t: float, lr: float, lambd: float, alpha: float, t0: float, decay: float,
-    maximize: bool,
-) -> Numbers:  # fmt: skip
+    mu: float, eta: float, t: float, lr: float, lambd: float, alpha: float, t0: float, decay: float, maximize: bool
+) -> Numbers:
     now, rate = float(eta), lr / (1 + lambd * lr * t) ** alpha
     numbers = 1 - lambd * now, -now, float(mu), decay, sign(maximize)
     return numbers, (1 / max(1, t - t0), rate)

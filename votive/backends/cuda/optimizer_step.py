@@ -17,18 +17,7 @@ from ...core import dtype as dt
 from . import optimizer_rules as r
 from .copy import copy_view
 from .data import View
-from .many import (
-    REAL,
-    Table,
-    addresses,
-    alike,
-    column,
-    counted,
-    kinds,
-    place,
-    sizes_of,
-    turned,
-)
+from .many import REAL, Table, addresses, alike, column, counted, kinds, place, sizes_of, turned
 from .pointwise import jit
 from .program import TYPE, Program
 from .rows import cuda
@@ -74,9 +63,13 @@ def {name}(table, count, chunks, {scaling}{given}, T: tl.constexpr, G: tl.conste
 
 
 def _source(
-    rule: Rule, present: tuple[bool, ...], flags: tuple[bool, ...], device: bool,
-    scaling: tuple[bool, bool], given: list[str],
-) -> str:  # fmt: skip
+    rule: Rule,
+    present: tuple[bool, ...],
+    flags: tuple[bool, ...],
+    device: bool,
+    scaling: tuple[bool, bool],
+    given: list[str],
+) -> str:
     """The text of a rule's kernel. Columns of the table: parameters, gradients, states, counts.
     `scaling`: whether gradients are divided by a scale, and whether a step may be left out.
     """
@@ -116,11 +109,14 @@ def _source(
         return "\n".join("    " * depth + line for line in lines)
 
     return _KERNEL.format(
-        name=rule.fn.__name__ + "_step", given=", ".join(given),
+        name=rule.fn.__name__ + "_step",
+        given=", ".join(given),
         scaling="scale_at, " * scaled + "found, " * checked,
-        columns=len(held) + rule.counts, numbers=text(lines, 1), whole=text(body("", ""), 3),
+        columns=len(held) + rule.counts,
+        numbers=text(lines, 1),
+        whole=text(body("", ""), 3),
         masked=text(body(", mask=inside", ", other=0.0"), 3),
-    )  # fmt: skip
+    )
 
 
 def _register(op: str, rule: Rule, variant: Any = None) -> None:
@@ -176,9 +172,7 @@ def _register(op: str, rule: Rule, variant: Any = None) -> None:
 class _Launches:
     """The programs of a rule, made when first wanted, and the tables they were given."""
 
-    def __init__(
-        self, rule: Rule, fixed: dict[str, Any], counts: Any, present: Any, flags: Any
-    ) -> None:
+    def __init__(self, rule: Rule, fixed: dict[str, Any], counts: Any, present: Any, flags: Any) -> None:
         self.rule, self.fixed, self.present, self.flags = rule, fixed, present, flags
         self.tensors = 2 + rule.states
         self.kind = REAL[TYPE[counts[0][0].dtype]] if counts else tl.float32
@@ -190,9 +184,7 @@ class _Launches:
             types = ["*i64", "i32", *["fp64"] * 6]
             self.after = Program(rule.after, types, {"S": self.kind})
 
-    def __call__(
-        self, columns: Any, sizes: Any, numbers: Any, device: bool, k: int, scaling: Any
-    ) -> None:
+    def __call__(self, columns: Any, sizes: Any, numbers: Any, device: bool, k: int, scaling: Any) -> None:
         """Step the parameters whose addresses are given. `k`: which table is rewritten;
         `scaling`: where the scale and what forbids a step lie, or 0.
         """
@@ -286,13 +278,9 @@ def _rmsprop_states(states: Any, options: Any) -> tuple[tuple[bool, ...], tuple[
 
 _COUNTS = (dt.float32, dt.float64)
 _register("_sgd_step", Rule(r.sgd, 1, 0, r.sgd_on_host, each=True, scaling=True), _sgd_states)
-_register(
-    "_adam_step", Rule(r.adam, 3, 1, r.adam_on_host, r.adam_numbers, scaling=True), _adam_states
-)
+_register("_adam_step", Rule(r.adam, 3, 1, r.adam_on_host, r.adam_numbers, scaling=True), _adam_states)
 _register("_rmsprop_step", Rule(r.rmsprop, 3, 1, r.rmsprop_on_host), _rmsprop_states)
-_register(
-    "_adagrad_step", Rule(r.adagrad, 1, 1, r.adagrad_on_host, r.adagrad_numbers, scaling=True)
-)
+_register("_adagrad_step", Rule(r.adagrad, 1, 1, r.adagrad_on_host, r.adagrad_numbers, scaling=True))
 _register("_adadelta_step", Rule(r.adadelta, 2, 1, r.adadelta_on_host))
 _register("_adamax_step", Rule(r.adamax, 2, 1, r.adamax_on_host))
 _register("_nadam_step", Rule(r.nadam, 2, 2, r.nadam_on_host))

@@ -198,9 +198,7 @@ class _Owner:
 
     def __init__(self, block: HostBlock, nbytes: int) -> None:
         self.block = block
-        self.__array_interface__ = {
-            "version": 3, "data": (block.address, False), "shape": (nbytes,), "typestr": "|u1",
-        }  # fmt: skip
+        self.__array_interface__ = {"version": 3, "data": (block.address, False), "shape": (nbytes,), "typestr": "|u1"}
 
     def __del__(self) -> None:
         # A forked child has copies of its parent's blocks; at the end of a program nothing is left.

@@ -38,9 +38,13 @@ class Places:
     """
 
     def __init__(
-        self, shape: Sequence[int], strides: Sequence[Sequence[int]], apart: Collection[int] = (),
-        reach: int = 0, order: int = 0,
-    ) -> None:  # fmt: skip
+        self,
+        shape: Sequence[int],
+        strides: Sequence[Sequence[int]],
+        apart: Collection[int] = (),
+        reach: int = 0,
+        order: int = 0,
+    ) -> None:
         self.numel = math.prod(shape)
         self.params: list[str] = []
         self.values: list[int] = []
@@ -187,11 +191,7 @@ def _joined(
     names: list[tuple[int, int]] = []
     open_ = False  # whether the last dimension may be joined with the next
     for d in dims:
-        if (
-            open_
-            and d not in apart
-            and all(o[-1] == s[d] * shape[d] for o, s in zip(out, strides, strict=True))
-        ):
+        if open_ and d not in apart and all(o[-1] == s[d] * shape[d] for o, s in zip(out, strides, strict=True)):
             sizes[-1] *= shape[d]
             for o, s in zip(out, strides, strict=True):
                 o[-1] = s[d]

@@ -20,20 +20,49 @@ from .source import function
 from .tiles import BLOCK, FEW, Shape, merged
 
 _TL = {
-    "fp64": "tl.float64", "fp32": "tl.float32", "fp16": "tl.float16", "bf16": "tl.bfloat16",
-    "i64": "tl.int64", "i32": "tl.int32", "i16": "tl.int16", "i8": "tl.int8", "u8": "tl.uint8",
-    "u16": "tl.uint16", "u32": "tl.uint32", "u64": "tl.uint64", "fp8e4nv": "tl.float8e4nv",
+    "fp64": "tl.float64",
+    "fp32": "tl.float32",
+    "fp16": "tl.float16",
+    "bf16": "tl.bfloat16",
+    "i64": "tl.int64",
+    "i32": "tl.int32",
+    "i16": "tl.int16",
+    "i8": "tl.int8",
+    "u8": "tl.uint8",
+    "u16": "tl.uint16",
+    "u32": "tl.uint32",
+    "u64": "tl.uint64",
+    "fp8e4nv": "tl.float8e4nv",
     "fp8e5": "tl.float8e5",
-}  # fmt: skip
-_PLAIN = frozenset([
-    "const", "var", "annotated", "where", "add", "sub", "mul", "lt", "le", "gt", "ge", "eq", "ne",
-    "logical_and", "logical_or", "logical_xor", "logical_not", "bitwise_and", "bitwise_or",
-    "bitwise_xor", "bitwise_not",
-])  # fmt: skip
+}
+_PLAIN = frozenset(
+    [
+        "const",
+        "var",
+        "annotated",
+        "where",
+        "add",
+        "sub",
+        "mul",
+        "lt",
+        "le",
+        "gt",
+        "ge",
+        "eq",
+        "ne",
+        "logical_and",
+        "logical_or",
+        "logical_xor",
+        "logical_not",
+        "bitwise_and",
+        "bitwise_or",
+        "bitwise_xor",
+        "bitwise_not",
+    ]
+)
 _SAME = frozenset(
-    ["floor", "ceil", "trunc", "round", "sgn", "isnan", "isinf", "isposinf", "isneginf", "isfinite",
-     "fmax", "fmin"]
-)  # fmt: skip
+    ["floor", "ceil", "trunc", "round", "sgn", "isnan", "isinf", "isposinf", "isneginf", "isfinite", "fmax", "fmin"]
+)
 
 
 def can(formula: Formula, kind: str) -> bool:
@@ -102,9 +131,7 @@ def build(
     T = _TL["i32" if compute is dt.bool_ else TYPE[compute]]
     strides = [out.strides]
     for s in inputs:
-        strides.append(
-            (0,) * out.ndim if s is None else broadcast_strides(s.shape, s.strides, out.shape)
-        )
+        strides.append((0,) * out.ndim if s is None else broadcast_strides(s.shape, s.strides, out.shape))
     heavy = any(device_math.is_special(e.op) for e in walk(formula.body))
     shape = Shape(*merged(out.shape, strides), out.numel, FEW if heavy else BLOCK)
     body = formula.body
@@ -172,9 +199,8 @@ def _signed(word: int) -> int:
 
 
 def compile_formula(
-    formula: Formula, names: list[str], roles: list[Any], inputs: list[Spec | None], out: Spec,
-    empty: Any,
-) -> tuple[Any, Any]:  # fmt: skip
+    formula: Formula, names: list[str], roles: list[Any], inputs: list[Spec | None], out: Spec, empty: Any
+) -> tuple[Any, Any]:
     """See `backends.base.Backend.pointwise`."""
     # A 0-d tensor of the CPU joins as a number.
     loose = [i for i, s in enumerate(inputs) if s is not None and s.device.type == "cpu"]
@@ -222,9 +248,14 @@ def compile_formula(
 
 
 def _with_loose(
-    formula: Formula, names: list[str], roles: list[Any], inputs: list[Spec | None], out: Spec,
-    empty: Any, loose: list[int],
-) -> tuple[Any, Any]:  # fmt: skip
+    formula: Formula,
+    names: list[str],
+    roles: list[Any],
+    inputs: list[Spec | None],
+    out: Spec,
+    empty: Any,
+    loose: list[int],
+) -> tuple[Any, Any]:
     """The same with 0-d CPU tensors, whose values are read when the kernel is launched."""
     roles, inputs = list(roles), list(inputs)
     for i in loose:

@@ -18,9 +18,8 @@ BLOCK = 256
 
 @triton.jit
 def _polyphase(
-    o, x, w, length, size, new, taps, orig, offset, so, st, sx, sn, wp, wk, WIDE: tl.constexpr,
-    BLOCK: tl.constexpr,
-):  # fmt: skip
+    o, x, w, length, size, new, taps, orig, offset, so, st, sx, sn, wp, wk, WIDE: tl.constexpr, BLOCK: tl.constexpr
+):
     blocks = tl.cdiv(length, BLOCK)
     row = (tl.program_id(0) // blocks).to(tl.int64)
     n = tl.program_id(0) % blocks * BLOCK + tl.arange(0, BLOCK)
@@ -36,9 +35,25 @@ def _polyphase(
 
 @triton.jit
 def _transposed(
-    o, g, w, length, size, new, taps, orig, offset, most, so, st, sg, sn, wp, wk,
-    WIDE: tl.constexpr, BLOCK: tl.constexpr,
-):  # fmt: skip
+    o,
+    g,
+    w,
+    length,
+    size,
+    new,
+    taps,
+    orig,
+    offset,
+    most,
+    so,
+    st,
+    sg,
+    sn,
+    wp,
+    wk,
+    WIDE: tl.constexpr,
+    BLOCK: tl.constexpr,
+):
     """`length` results of the forward pass, `size` samples. The results that read a sample follow
     one another.
     """
@@ -57,10 +72,7 @@ def _transposed(
 
 
 @triton.jit
-def _products(
-    o, g, x, rows, length, size, new, taps, orig, offset, op, ok, sg, gn, sx, xn,
-    BLOCK: tl.constexpr,
-):  # fmt: skip
+def _products(o, g, x, rows, length, size, new, taps, orig, offset, op, ok, sg, gn, sx, xn, BLOCK: tl.constexpr):
     """One tap of one phase per program."""
     phase, k = tl.program_id(0) // taps, tl.program_id(0) % taps
     count = tl.cdiv(length - phase, new)

@@ -44,9 +44,7 @@ class Box:
     far: int = 0
 
 
-def boxed(
-    name: str, x: Any, n: int, boxes: list[Box], divisor: float | None, from_source: bool
-) -> Any:
+def boxed(name: str, x: Any, n: int, boxes: list[Box], divisor: float | None, from_source: bool) -> Any:
     """`find(spec of the result)(out, x)`: sums over boxes of the last n dimensions, divided."""
     whole = not x.dtype.is_floating_point
     wide = "tl.int64" if whole else "tl.float64" if x.dtype is dt.float64 else "tl.float32"
@@ -86,9 +84,7 @@ def boxed(
             lines.append(f"acc = acc / {float(divisor)!r}")
         elif not from_source and all(counted):
             for k, (d, count) in enumerate(zip(dims, counted, strict=True)):
-                lines.append(
-                    f"acc = acc / ({count(p, p.at(d), f'd{k}')} + r * 0 + n * 0).to({wide})"
-                )  # type: ignore[misc]
+                lines.append(f"acc = acc / ({count(p, p.at(d), f'd{k}')} + r * 0 + n * 0).to({wide})")  # type: ignore[misc]
         lines.append(p.store("acc.to(o.dtype.element_ty)"))
         return p.kernel(name, {"o": pointer(out.dtype), "x": pointer(x.dtype)}, lines)
 
@@ -129,14 +125,10 @@ def _covering(i: int, places: int, k: int, s: int, p_: int, count: Any) -> Box:
 
     def low(p: Places, e: str, t: str) -> str:
         step = p.arg(f"{t}_s", s)
-        back = (
-            p.arg(f"{t}_back", k - 1 - p_)
-            if k - 1 - p_ >= 0
-            else f"-{p.arg(f'{t}_ahead', p_ - k + 1)}"
+        back = p.arg(f"{t}_back", k - 1 - p_) if k - 1 - p_ >= 0 else f"-{p.arg(f'{t}_ahead', p_ - k + 1)}"
+        return (
+            f"tl.maximum(({e} - ({back}) + {step} - 1) // {step}, 0)" if s > 1 else (f"tl.maximum({e} - ({back}), 0)")
         )
-        return f"tl.maximum(({e} - ({back}) + {step} - 1) // {step}, 0)" if s > 1 else (
-            f"tl.maximum({e} - ({back}), 0)"
-        )  # fmt: skip
 
     def high(p: Places, e: str, t: str) -> str:
         step = p.arg(f"{t}_s", s)
@@ -147,9 +139,7 @@ def _covering(i: int, places: int, k: int, s: int, p_: int, count: Any) -> Box:
 
 
 @cuda("_avg_pool", accepts=numbers)
-def avg_pool(
-    x: Any, size: Any, kernel: Any, stride: Any, padding: Any, include_pad: bool, divisor: Any
-) -> Any:
+def avg_pool(x: Any, size: Any, kernel: Any, stride: Any, padding: Any, include_pad: bool, divisor: Any) -> Any:
     n = len(size)
     boxes = [
         _window(i, o, k, s, p, include_pad)
@@ -172,9 +162,7 @@ def avg_pool_transpose(
     return lambda outs, x: find(outs[0].spec)(outs[0].ptr, x.ptr)
 
 
-def _largest(
-    x: Any, size: Any, kernel: Any, stride: Any, padding: Any, dilation: Any, named: bool
-) -> Any:
+def _largest(x: Any, size: Any, kernel: Any, stride: Any, padding: Any, dilation: Any, named: bool) -> Any:
     """The largest value of each window; `named`: and its place."""
     n = len(size)
     sizes = x.shape[x.ndim - n :]
@@ -186,9 +174,7 @@ def _largest(
     windows = list(zip(sizes, size, kernel, stride, padding, dilation, strict=True))
     far = max(reach(x), *(span(*window) for window in windows))
     low = "float('-inf')" if x.dtype.is_floating_point else str(_lowest(x.dtype))
-    kind = "tl.float64" if x.dtype is dt.float64 else (
-        "tl.float32" if x.dtype.is_floating_point else "tl.int64"
-    )  # fmt: skip
+    kind = "tl.float64" if x.dtype is dt.float64 else ("tl.float32" if x.dtype.is_floating_point else "tl.int64")
 
     def build(out: Spec) -> Any:
         strides = [out.strides, without(x.strides, *dims)]
@@ -196,9 +182,7 @@ def _largest(
         lines = [f"best = tl.full((BM, BN), {low}, {kind})", "at = r * 0 + n * 0 - 1"]
         pad, good, offset, flat = "", "inside", p.offsets[1] or "0", "0"
         for k, d in enumerate(dims):
-            s, q, g = (
-                p.arg(f"{w}{k}", v[k]) for w, v in (("s", stride), ("p", padding), ("g", dilation))
-            )
+            s, q, g = (p.arg(f"{w}{k}", v[k]) for w, v in (("s", stride), ("p", padding), ("g", dilation)))
             size_, many = p.arg(f"i{k}_size", sizes[k]), p.arg(f"kernel{k}", kernel[k])
             # No more taps than the input has room for, from the first one within it.
             most = (sizes[k] - 1) // dilation[k] + 1
@@ -250,9 +234,7 @@ def max_pool(x: Any, size: Any, kernel: Any, stride: Any, padding: Any, dilation
 
 
 @cuda("_max_pool_values", accepts=numbers)
-def max_pool_values(
-    x: Any, size: Any, kernel: Any, stride: Any, padding: Any, dilation: Any
-) -> Any:
+def max_pool_values(x: Any, size: Any, kernel: Any, stride: Any, padding: Any, dilation: Any) -> Any:
     return _largest(x, size, kernel, stride, padding, dilation, False)
 
 

@@ -48,12 +48,7 @@ def linear(x: Any, weight: Any, bias: Any) -> Any:
 
     def run(outs: list[View], x: View, weight: View, bias: Any) -> None:
         bias = None if bias is None else dense(bias)
-        plan(
-            outs[0],
-            x,
-            View(weight.ptr, right, weight.storage),
-            bias=0 if bias is None else bias.ptr,
-        )
+        plan(outs[0], x, View(weight.ptr, right, weight.storage), bias=0 if bias is None else bias.ptr)
 
     return run
 

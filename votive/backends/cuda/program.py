@@ -24,11 +24,22 @@ from .short import Launcher
 
 # Triton's names of element types. Truth values are bytes to a kernel.
 TYPE = {
-    dt.float64: "fp64", dt.float32: "fp32", dt.float16: "fp16", dt.bfloat16: "bf16",
-    dt.int64: "i64", dt.int32: "i32", dt.int16: "i16", dt.int8: "i8", dt.uint8: "u8",
-    dt.uint16: "u16", dt.uint32: "u32", dt.uint64: "u64", dt.bool_: "u8",
-    dt.float8_e4m3fn: "fp8e4nv", dt.float8_e5m2: "fp8e5",
-}  # fmt: skip
+    dt.float64: "fp64",
+    dt.float32: "fp32",
+    dt.float16: "fp16",
+    dt.bfloat16: "bf16",
+    dt.int64: "i64",
+    dt.int32: "i32",
+    dt.int16: "i16",
+    dt.int8: "i8",
+    dt.uint8: "u8",
+    dt.uint16: "u16",
+    dt.uint32: "u32",
+    dt.uint64: "u64",
+    dt.bool_: "u8",
+    dt.float8_e4m3fn: "fp8e4nv",
+    dt.float8_e5m2: "fp8e5",
+}
 
 
 def pointer(dtype: dt.dtype) -> str:
@@ -47,10 +58,7 @@ def _single(v: float) -> int:
         return _WORD.unpack(_FLOAT.pack(float(np.float32(v))))[0]  # type: ignore[no-any-return]
 
 
-_ENCODE: dict[str, Callable[[Any], int]] = {
-    "fp32": _single,
-    "fp64": lambda v: _LONG.unpack(_DOUBLE.pack(v))[0],
-}
+_ENCODE: dict[str, Callable[[Any], int]] = {"fp32": _single, "fp64": lambda v: _LONG.unpack(_DOUBLE.pack(v))[0]}
 
 
 _KIND = {"fp32": "f", "fp64": "d"}
@@ -65,16 +73,32 @@ class Program(Launcher):
     """
 
     __slots__ = (
-        "_aligned", "_buffer", "_encode", "_lock", "_params", "_plain", "_pointers", "constants",
-        "divisible", "fn", "options", "types",
-    )  # fmt: skip
+        "_aligned",
+        "_buffer",
+        "_encode",
+        "_lock",
+        "_params",
+        "_plain",
+        "_pointers",
+        "constants",
+        "divisible",
+        "fn",
+        "options",
+        "types",
+    )
 
     early = False  # started while the launch before it still runs
 
     def __init__(
-        self, fn: Any, types: Sequence[str], constants: dict[str, Any] | None = None, *,
-        warps: int = 4, stages: int = 3, **options: Any,
-    ) -> None:  # fmt: skip
+        self,
+        fn: Any,
+        types: Sequence[str],
+        constants: dict[str, Any] | None = None,
+        *,
+        warps: int = 4,
+        stages: int = 3,
+        **options: Any,
+    ) -> None:
         self.fn, self.types, self.constants = fn, tuple(types), dict(constants or {})
         self.options = {"num_warps": warps, "num_stages": stages, **options}
         self._pointers = tuple(i for i, t in enumerate(self.types) if t[0] == "*")
@@ -114,10 +138,7 @@ class Program(Launcher):
             driver = rt.runtime.driver
             function = loaded.function[here.device]
             launch = driver.launch_early if self.early else driver.launch_kernel
-            code = launch(
-                function, x, y, z, loaded.threads, 1, 1, loaded.shared, here.stream, self._params,
-                None,
-            )  # fmt: skip
+            code = launch(function, x, y, z, loaded.threads, 1, 1, loaded.shared, here.stream, self._params, None)
         if code:
             self._failed(grid, code)
         if rt.SYNC:
@@ -132,9 +153,15 @@ class Program(Launcher):
         p = rt.runtime.property(rt.here.device)
         # Other sizes often need the same kernel: what was compiled and loaded for them serves.
         key = (
-            self.fn, self.types, tuple(sorted(self.constants.items())),
-            tuple(sorted(self.options.items())), self.divisible, aligned, p.major, p.minor,
-        )  # fmt: skip
+            self.fn,
+            self.types,
+            tuple(sorted(self.constants.items())),
+            tuple(sorted(self.options.items())),
+            self.divisible,
+            aligned,
+            p.major,
+            p.minor,
+        )
         loaded = _LOADED.get(key)
         if loaded is None:
             loaded = _LOADED[key] = Loaded(self.compile(aligned))
@@ -159,8 +186,7 @@ class Program(Launcher):
         missing = [n for n in names if n not in signature]
         if missing or len(self.types) + len(self.constants) != len(names):
             raise TypeError(
-                f"{self.fn.__name__}: takes {names}; got types {self.types} and constants "
-                f"{sorted(self.constants)}."
+                f"{self.fn.__name__}: takes {names}; got types {self.types} and constants {sorted(self.constants)}."
             )
         even = (*self.divisible, *(self._pointers if aligned else ()))
         attrs = {(i,): [["tt.divisibility", 16]] for i in sorted(even)}
@@ -182,9 +208,7 @@ class Loaded:
         self.threads, self.scratch = 32 * meta.num_warps, meta.global_scratch_size
         limit = rt.runtime.property(rt.here.device).shared_memory_per_block_optin
         if self.shared > limit:
-            raise CudaError(
-                f"{kernel.name}: needs {self.shared:,} bytes of shared memory; there are {limit:,}."
-            )
+            raise CudaError(f"{kernel.name}: needs {self.shared:,} bytes of shared memory; there are {limit:,}.")
         self.function = _Functions(kernel)
 
     def workspace(self, grid: tuple[int, ...]) -> int:
@@ -206,9 +230,7 @@ class _Functions(dict[int, int]):
 
     def __missing__(self, device: int) -> int:
         k = self.kernel
-        found = self[device] = rt.runtime.driver.load(
-            k.asm["cubin"], k.metadata.name, k.metadata.shared
-        )
+        found = self[device] = rt.runtime.driver.load(k.asm["cubin"], k.metadata.name, k.metadata.shared)
         return found
 
 

@@ -28,9 +28,17 @@ MOST = 2**30  # elements of a line: two bits of its counts tell what they count
 
 # Bits of keys. Fewer bits take fewer passes.
 _BITS = {
-    dt.bool_: 1, dt.uint8: 8, dt.int8: 8, dt.int16: 16, dt.float16: 16, dt.bfloat16: 16,
-    dt.int32: 32, dt.float32: 32, dt.int64: 64, dt.float64: 64,
-}  # fmt: skip
+    dt.bool_: 1,
+    dt.uint8: 8,
+    dt.int8: 8,
+    dt.int16: 16,
+    dt.float16: 16,
+    dt.bfloat16: 16,
+    dt.int32: 32,
+    dt.float32: 32,
+    dt.int64: 64,
+    dt.float64: 64,
+}
 WORDS, PLACES, KEYS, VALUES = range(4)
 
 
@@ -47,9 +55,7 @@ def _add2(a, b, c, d):
 @triton.jit
 def _bytes(lower, upper, SHIFT: tl.constexpr, end):
     """Counts in four bits each, every other one, as bytes of the rows' last element."""
-    word = (((upper >> SHIFT) & 0x0F0F0F0F).to(tl.int64) << 32) | (
-        (lower >> SHIFT) & 0x0F0F0F0F
-    ).to(tl.int64)
+    word = (((upper >> SHIFT) & 0x0F0F0F0F).to(tl.int64) << 32) | ((lower >> SHIFT) & 0x0F0F0F0F).to(tl.int64)
     return tl.sum(tl.where(end, word, 0), 0)
 
 
@@ -99,9 +105,17 @@ def _bits(v, half, N: tl.constexpr, DESCENDING: tl.constexpr):
 
 @triton.jit
 def _count(
-    counts, x, n, sx, blocks, N: tl.constexpr, FROM: tl.constexpr, PASSES: tl.constexpr,
-    DESCENDING: tl.constexpr, R: tl.constexpr,
-):  # fmt: skip
+    counts,
+    x,
+    n,
+    sx,
+    blocks,
+    N: tl.constexpr,
+    FROM: tl.constexpr,
+    PASSES: tl.constexpr,
+    DESCENDING: tl.constexpr,
+    R: tl.constexpr,
+):
     # Grid: lines times blocks. How often each digit of every pass occurs in a line.
     low: tl.constexpr = 0x0F0F0F0F0F0F0F0F
     line = (tl.program_id(0) // blocks).to(tl.int64)
@@ -217,10 +231,8 @@ def _pass(
     # Sixteen of one digit are too many for four bits: the last is added where there are eight.
     end = g == G - 1
     a, b, c, e = _fields(
-        _bytes(lower - lower_one, higher - upper_one, 0, end)
-        + _bytes(lower_one, upper_one, 0, end),
-        _bytes(lower - lower_one, higher - upper_one, 4, end)
-        + _bytes(lower_one, upper_one, 4, end),
+        _bytes(lower - lower_one, higher - upper_one, 0, end) + _bytes(lower_one, upper_one, 0, end),
+        _bytes(lower - lower_one, higher - upper_one, 4, end) + _bytes(lower_one, upper_one, 4, end),
     )
     sums = tl.reduce((a, b, c, e), 0, _add4)
     found = _field(bins, sums[0], sums[1], sums[2], sums[3])
@@ -293,9 +305,7 @@ class Radix:
     below are not looked at; `out`: what is written last.
     """
 
-    def __init__(
-        self, ln: Lines, dtype: dt.dtype, descending: bool, first: int, out: int, above: int = 0
-    ) -> None:
+    def __init__(self, ln: Lines, dtype: dt.dtype, descending: bool, first: int, out: int, above: int = 0) -> None:
         self.ln, self.m, self.out = ln, first, out
         self.dtype, self.key, bits = dtype, key_type(dtype), _BITS[dtype]
         self.passes = passes(dtype, above)
@@ -309,16 +319,25 @@ class Radix:
         skip = self.passes > 1 and above < 32 and (bits == 64 or dtype is dt.int32)
         sizes = {"Q": power(self.passes), "G": EACH, "R": THREADS, "W": WINDOW}
         types = [
-            x, "*i64" if out == VALUES else "*i32", pointer(self.key), "*i64", x, "*i32", "*i32",
-            "*i32", "i32", "i64", "i32", "i64", "i32", "i32",
-        ]  # fmt: skip
+            x,
+            "*i64" if out == VALUES else "*i32",
+            pointer(self.key),
+            "*i64",
+            x,
+            "*i32",
+            "*i32",
+            "*i32",
+            "i32",
+            "i64",
+            "i32",
+            "i64",
+            "i32",
+            "i32",
+        ]
 
         def program(p: int) -> Program:
             last = p == self.passes - 1
-            flags = {
-                "FRESH": p == 0 and not skip, "SKIP": skip, "OUT": out if last else WORDS,
-                "LAST": last,
-            }  # fmt: skip
+            flags = {"FRESH": p == 0 and not skip, "SKIP": skip, "OUT": out if last else WORDS, "LAST": last}
             few = {} if last else {"maxnreg": REGISTERS}
             constants = {**fixed, **flags, **sizes}
             return shared(_pass, types, constants, warps=THREADS // 32, **few)
@@ -339,10 +358,7 @@ class Radix:
         self._count((rows * self.blocks,), counts, x.ptr, n, sx, self.blocks)
         outs = (values or words.ptr, places or words.ptr, keys or words.ptr)
         for p, program in enumerate(self._passes):
-            program(
-                (rows * tiles,), *outs, words.ptr, x.ptr, counts, taken, status, n, sx, tiles,
-                total, p, self.m,
-            )  # fmt: skip
+            program((rows * tiles,), *outs, words.ptr, x.ptr, counts, taken, status, n, sx, tiles, total, p, self.m)
         if self.out != WORDS:
             return words
         at = (self.passes - 1) % 2 * total

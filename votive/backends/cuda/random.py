@@ -27,10 +27,7 @@ from .program import TYPE, Program
 from .rows import cuda
 
 COUNTERS = 256  # that a program takes: four words each
-(
-    UNIFORM, NORMAL, LOG_NORMAL, EXPONENTIAL, CAUCHY, BERNOULLI, INTEGERS, DROPOUT, CHANCES,
-    GEOMETRIC,
-) = range(10)  # fmt: skip
+(UNIFORM, NORMAL, LOG_NORMAL, EXPONENTIAL, CAUCHY, BERNOULLI, INTEGERS, DROPOUT, CHANCES, GEOMETRIC) = range(10)
 FLOATS = frozenset((dt.float32, dt.float64, *dt.HALF))
 # Fusing a product and a sum would round once where the rule rounds twice.
 EXACT = {"enable_fp_fusion": False}
@@ -46,9 +43,7 @@ def words(key, counter, moved, WIDE: tl.constexpr, BC: tl.constexpr):
     zero = low * 0
     a, b, c, d = tl.philox(key, low, high, zero, zero)
     if WIDE:
-        return tl.interleave(
-            a.to(tl.uint64) | (b.to(tl.uint64) << 32), c.to(tl.uint64) | (d.to(tl.uint64) << 32)
-        )
+        return tl.interleave(a.to(tl.uint64) | (b.to(tl.uint64) << 32), c.to(tl.uint64) | (d.to(tl.uint64) << 32))
     else:
         return tl.interleave(tl.interleave(a, c), tl.interleave(b, d))
 
@@ -74,9 +69,21 @@ def _centred(w, WIDE: tl.constexpr):
 
 @triton.jit
 def _draw(
-    o, x, moved, key, counter, n, p, q, r, t,
-    KIND: tl.constexpr, BITS: tl.constexpr, WIDE: tl.constexpr, BC: tl.constexpr,
-):  # fmt: skip
+    o,
+    x,
+    moved,
+    key,
+    counter,
+    n,
+    p,
+    q,
+    r,
+    t,
+    KIND: tl.constexpr,
+    BITS: tl.constexpr,
+    WIDE: tl.constexpr,
+    BC: tl.constexpr,
+):
     w = words(key, counter, moved, WIDE, BC)
     SIZE: tl.constexpr = BC * 2 if WIDE else BC * 4
     i = tl.program_id(0).to(tl.int64) * SIZE + tl.arange(0, SIZE)
@@ -138,9 +145,7 @@ def _program(kind: int, dtype: dt.dtype, wide: bool, source: dt.dtype | None = N
     pointers = ["*" + TYPE[dtype], "*" + TYPE[source or dtype], "*i64"]
     types = [*pointers, "i64", "i64", "i64", number, number, "i64", last]
     bits = _bits(dtype) if kind == UNIFORM else 0
-    return Program(
-        _draw, types, {"KIND": kind, "BITS": bits, "WIDE": wide, "BC": COUNTERS}, **EXACT
-    )
+    return Program(_draw, types, {"KIND": kind, "BITS": bits, "WIDE": wide, "BC": COUNTERS}, **EXACT)
 
 
 def _word(value: int) -> int:
@@ -159,15 +164,11 @@ def _sampler(kind: int, spec: Spec, wide: bool, source: dt.dtype | None = None) 
     grid = (-(-n // each),)
     program.divisible = (5,) if n % 16 == 0 else ()
 
-    def launch(
-        to: View, key: int, counter: int, p: float, q: float, r: int, t: float, x: int = 0
-    ) -> None:
+    def launch(to: View, key: int, counter: int, p: float, q: float, r: int, t: float, x: int = 0) -> None:
         if not n:
             return
         with written(to) as rows:
-            program(
-                grid, rows.ptr, x or rows.ptr, shift(), _word(key), _word(counter), n, p, q, r, t
-            )
+            program(grid, rows.ptr, x or rows.ptr, shift(), _word(key), _word(counter), n, p, q, r, t)
 
     return launch
 
@@ -210,9 +211,7 @@ def uniform(x: Any, key: Any, counter: Any, low: Any, high: Any) -> Any:
 
 
 @cuda("_new_uniform")
-def new_uniform(
-    size: Any, dtype: dt.dtype, device: Any, key: Any, counter: Any, low: Any, high: Any
-) -> Any:
+def new_uniform(size: Any, dtype: dt.dtype, device: Any, key: Any, counter: Any, low: Any, high: Any) -> Any:
     if dtype not in FLOATS:
         return None
     draw = _uniform(_row_major(size, dtype, device))
@@ -241,10 +240,13 @@ def _normal_each(x: Any, mean: Any, std: Any) -> Any:
     draw = _normal(row, NORMAL)
     z, s, d = var("z"), var("mean"), var("std")
     shift_, _ = compile_formula(
-        Formula("normal", ("z", "mean", "std"), z * d + s), ["z", "mean", "std"],
+        Formula("normal", ("z", "mean", "std"), z * d + s),
+        ["z", "mean", "std"],
         [_role(row, wide), _role(mean.spec, wide), _role(std.spec, wide)],
-        [row, *(v.spec if isinstance(v.spec, Spec) else None for v in (mean, std))], out, None,
-    )  # fmt: skip
+        [row, *(v.spec if isinstance(v.spec, Spec) else None for v in (mean, std))],
+        out,
+        None,
+    )
     text = "normal expects all elements of std >= 0.0"
     check = required(std, "v < 0", text) if isinstance(std.spec, Spec) else bounds.check_normal
 
@@ -262,9 +264,7 @@ def _role(spec: Any, compute: dt.dtype) -> tuple[Any, dt.dtype, None]:
 
 
 @cuda("_new_normal")
-def new_normal(
-    size: Any, dtype: dt.dtype, device: Any, key: Any, counter: Any, mean: Any, std: Any
-) -> Any:
+def new_normal(size: Any, dtype: dt.dtype, device: Any, key: Any, counter: Any, mean: Any, std: Any) -> Any:
     if dtype not in FLOATS:
         return None
     draw = _normal(_row_major(size, dtype, device), NORMAL)
@@ -281,9 +281,7 @@ def log_normal(x: Any, key: Any, counter: Any, mean: Any, std: Any) -> Any:
 def exponential(x: Any, key: Any, counter: Any, lambd: Any) -> Any:
     spec = x.spec.dense_like()
     launch = _sampler(EXPONENTIAL, spec, spec.dtype is dt.float64)
-    floor = (
-        2.0**-24 if spec.dtype is dt.float16 else 2.0**-55 if spec.dtype is dt.float64 else 2.0**-26
-    )
+    floor = 2.0**-24 if spec.dtype is dt.float16 else 2.0**-55 if spec.dtype is dt.float64 else 2.0**-26
 
     def run(outs: list[View], x: View, key: int, counter: int, lambd: float) -> None:
         bounds.check_exponential(lambd)

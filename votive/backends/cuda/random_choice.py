@@ -35,10 +35,7 @@ from .sort import Order, by_digits
 
 BLOCK = 512
 _NONE = "invalid multinomial distribution (sum of probabilities <= 0)"
-_FEW = (
-    "invalid multinomial distribution (with replacement=False, not enough non-negative category to "
-    "sample)"
-)
+_FEW = "invalid multinomial distribution (with replacement=False, not enough non-negative category to sample)"
 _BAD = "probability tensor contains either `inf`, `nan` or element < 0"
 
 
@@ -75,9 +72,7 @@ def _arrivals(o, x, moved, key, counter, n, BLOCK: tl.constexpr):
 
 
 @triton.jit
-def _searched(
-    o, sums, moved, fault, key, counter, total, samples, n, steps, BLOCK: tl.constexpr
-):  # fmt: skip
+def _searched(o, sums, moved, fault, key, counter, total, samples, n, steps, BLOCK: tl.constexpr):
     """For each sample the first position whose running sum exceeds a random part of the whole."""
     i = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     there = i < total
@@ -240,9 +235,13 @@ def _shrunk(x: Any) -> Any:
     v, t = var("x"), var("top")
     scale = apply("exp2", apply("neg", apply("floor", apply("log2", t))))
     divide, _ = compile_formula(
-        Formula("shrink", ("x", "top"), v * scale), ["x", "top"],
-        [(dt.float64, dt.float64, None)] * 2, [row, top], row, None,
-    )  # fmt: skip
+        Formula("shrink", ("x", "top"), v * scale),
+        ["x", "top"],
+        [(dt.float64, dt.float64, None)] * 2,
+        [row, top],
+        row,
+        None,
+    )
 
     def run(v: View) -> View:
         made = empty(top)

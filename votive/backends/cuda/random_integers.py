@@ -38,18 +38,14 @@ def _is_whole(dtype: dt.dtype) -> bool:
 def random(x: Any, key: Any, counter: Any, low: Any, high: Any) -> Any:
     draw, kind = _integers(x.spec.dense_like()), x.dtype.np
 
-    def run(
-        outs: list[View], x: View, key: int, counter: int, low: int, high: int | None = None
-    ) -> None:
+    def run(outs: list[View], x: View, key: int, counter: int, low: int, high: int | None = None) -> None:
         draw(outs[0], key, counter, *bounds.random_range(low, high, kind))
 
     return run
 
 
 @cuda("_new_random")
-def new_random(
-    size: Any, dtype: dt.dtype, device: Any, key: Any, counter: Any, low: Any, high: Any
-) -> Any:
+def new_random(size: Any, dtype: dt.dtype, device: Any, key: Any, counter: Any, low: Any, high: Any) -> Any:
     if not _is_whole(dtype):
         return None
     draw = _integers(_row_major(size, dtype, device))

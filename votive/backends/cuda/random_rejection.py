@@ -207,9 +207,7 @@ def _log_gamma_number(key, at, alpha, live):
 
 
 @triton.jit
-def _gamma(
-    o, shapes, moved, key, counter, n, least, LOGS: tl.constexpr, BLOCK: tl.constexpr
-):  # fmt: skip
+def _gamma(o, shapes, moved, key, counter, n, least, LOGS: tl.constexpr, BLOCK: tl.constexpr):
     """Gamma numbers, at least `least`; or their logarithms, which small shapes do not exhaust."""
     i = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     there = i < n
@@ -266,8 +264,7 @@ def _drawing(fn: Any, x: Any, given: list[Any], **constants: Any) -> Any:
     n = x.numel
     pointers = [pointer(x.dtype), *(pointer(g.dtype) for g in given), "*i64"]
     more = ["fp64"] if "LOGS" in constants else []
-    program = Program(fn, [*pointers, "i64", "i64", "i64", *more], {**constants, "BLOCK": BLOCK},
-                      **EXACT)  # fmt: skip
+    program = Program(fn, [*pointers, "i64", "i64", "i64", *more], {**constants, "BLOCK": BLOCK}, **EXACT)
     grid = (-(-n // BLOCK),)
 
     def launch(to: View, parameters: list[View], key: int, counter: int, *more: float) -> None:

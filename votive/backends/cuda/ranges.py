@@ -31,9 +31,7 @@ def arange(start: Any, step: Any, size: int, dtype: dt.dtype, device: Any) -> An
         return None
     kind = ("i64", int) if dtype.category == dt.INT else ("fp64", float)
     p = Places((size,), [(1,)], apart=(0,))
-    y = "y = start + n.to(tl.int64) * step" if kind[0] == "i64" else (
-        "y = start + n.to(tl.float64) * step"
-    )  # fmt: skip
+    y = "y = start + n.to(tl.int64) * step" if kind[0] == "i64" else ("y = start + n.to(tl.float64) * step")
     body = [y, *_stored(dtype), p.store("y.to(o.dtype.element_ty)")]
     run = p.kernel("arange", {"o": pointer(dtype), "start": kind[0], "step": kind[0]}, body)
     return lambda outs, start, step: run(outs[0].ptr, kind[1](start), kind[1](step))
@@ -45,8 +43,9 @@ def _spaced(name: str, steps: int, dtype: dt.dtype, power: list[str], types: dic
     body = [
         "i = n.to(tl.float64)",
         f"y = tl.where(n < {p.arg('half', steps // 2)}, start + step * i, end - step * (last - i))",
-        *power, *_stored(dtype),
-    ]  # fmt: skip
+        *power,
+        *_stored(dtype),
+    ]
     if not dtype.is_floating_point and dtype is not dt.bool_:
         body.append("y = y.to(tl.int64)")
     body.append(p.store("y.to(o.dtype.element_ty)"))
@@ -108,20 +107,24 @@ def choose(n: int, r: int, with_replacement: bool, device: Any) -> Any:
     p = Places((count if n else 0,), [(r,)], apart=(0,), reach=count * r)
     width, steps = p.arg("width", r + 1), p.arg("steps", n + r)
     again = "0" if with_replacement else "1"
-    run = p.kernel("choose", {"o": "*i64", "ways": "*i64"}, [
-        f"rank = ({p.at(0)} + r * 0 + n * 0).to(tl.int64)",
-        "row = rank",
-        "c = rank * 0",
-        f"left = c + {p.arg('chosen', r)}",
-        f"for _ in range({steps}):",
-        "    open_ = inside & (left > 0)",
-        f"    some = tl.load(ways + c * {width} + left, mask=open_, other=0)",
-        "    take = open_ & (rank < some)",
-        f"    tl.store(o + row * {p.arg('chosen', r)} + {p.arg('chosen', r)} - left, c, mask=take)",
-        "    rank = tl.where(open_ & (take == 0), rank - some, rank)",
-        f"    c = c + tl.where(take, {again}, tl.where(open_, 1, 0))",
-        "    left = left - tl.where(take, 1, 0)",
-    ])  # fmt: skip
+    run = p.kernel(
+        "choose",
+        {"o": "*i64", "ways": "*i64"},
+        [
+            f"rank = ({p.at(0)} + r * 0 + n * 0).to(tl.int64)",
+            "row = rank",
+            "c = rank * 0",
+            f"left = c + {p.arg('chosen', r)}",
+            f"for _ in range({steps}):",
+            "    open_ = inside & (left > 0)",
+            f"    some = tl.load(ways + c * {width} + left, mask=open_, other=0)",
+            "    take = open_ & (rank < some)",
+            f"    tl.store(o + row * {p.arg('chosen', r)} + {p.arg('chosen', r)} - left, c, mask=take)",
+            "    rank = tl.where(open_ & (take == 0), rank - some, rank)",
+            f"    c = c + tl.where(take, {again}, tl.where(open_, 1, 0))",
+            "    left = left - tl.where(take, 1, 0)",
+        ],
+    )
 
     def launch(outs: Any) -> None:
         if outs[0].spec.numel:

@@ -16,18 +16,19 @@ Rule = Callable[[Places, int, str], str]
 
 
 def taken(
-    name: str, x: Any, shape: tuple[int, ...], strides: tuple[int, ...], rules: dict[int, Rule],
-    fill: bool = False,
-) -> Any:  # fmt: skip
+    name: str, x: Any, shape: tuple[int, ...], strides: tuple[int, ...], rules: dict[int, Rule], fill: bool = False
+) -> Any:
     """`run(out address, source address)`: a result of a layout, taken from a source of the same
     rank. `rules`: per dimension the text of the source's coordinate. `fill`: coordinates outside of
     the source have a value that the kernel is given.
     """
     dims = tuple(rules)
     p = Places(
-        shape, [strides, without(x.strides, *dims)], apart=dims,
+        shape,
+        [strides, without(x.strides, *dims)],
+        apart=dims,
         reach=sum(abs(s) * (n - 1) for s, n in zip(x.strides, x.shape, strict=True)),
-    )  # fmt: skip
+    )
     parts = []
     for d, rule in rules.items():
         p.add(f"c{d} = {rule(p, d, p.at(d))}")
@@ -77,9 +78,7 @@ def roll(x: Any, shifts: Any, dims: Any) -> Any:
         return lambda outs, x: None
     if not dims:
         flat = Spec(Layout((x.numel,)), x.dtype, x.spec.device)
-        run = taken(
-            "roll", flat, flat.shape, flat.strides, {0: _rolled(x.numel, shifts[0] % x.numel)}
-        )
+        run = taken("roll", flat, flat.shape, flat.strides, {0: _rolled(x.numel, shifts[0] % x.numel)})
 
         def flatly(outs: list[View], x: View) -> None:
             x = dense(x)

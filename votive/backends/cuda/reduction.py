@@ -32,18 +32,19 @@ _KINDS = {
     "all": ("1", "m.{k}_minimum(a, b)"),
 }
 _LIMITS = {
-    "fp32": ("float('-inf')", "float('inf')"), "fp64": ("float('-inf')", "float('inf')"),
-    "i64": (str(-(2**63)), str(2**63 - 1)), "i32": (str(-(2**31)), str(2**31 - 1)),
-}  # fmt: skip
+    "fp32": ("float('-inf')", "float('inf')"),
+    "fp64": ("float('-inf')", "float('inf')"),
+    "i64": (str(-(2**63)), str(2**63 - 1)),
+    "i32": (str(-(2**31)), str(2**31 - 1)),
+}
 
 
 class Walk:
     """Results and terms of a reduction as index arithmetic: which tile, which strides."""
 
     def __init__(
-        self, shape: tuple[int, ...], dims: tuple[int, ...], strides: list[tuple[int, ...]],
-        size: int,
-    ) -> None:  # fmt: skip
+        self, shape: tuple[int, ...], dims: tuple[int, ...], strides: list[tuple[int, ...]], size: int
+    ) -> None:
         kept = [d for d in range(len(shape)) if d not in dims and shape[d] != 1]
         gone = [d for d in dims if shape[d] != 1]
         first = strides[0]
@@ -119,10 +120,18 @@ class _Text:
 
 
 def reducer(
-    name: str, kind: str, compute: dt.dtype, formula: Formula, names: list[str], roles: list[Any],
-    inputs: list[Spec], shape: tuple[int, ...], dims: tuple[int, ...], out: dt.dtype,
+    name: str,
+    kind: str,
+    compute: dt.dtype,
+    formula: Formula,
+    names: list[str],
+    roles: list[Any],
+    inputs: list[Spec],
+    shape: tuple[int, ...],
+    dims: tuple[int, ...],
+    out: dt.dtype,
     finish: Formula | None = None,
-) -> Any:  # fmt: skip
+) -> Any:
     """`run(out address, addresses of the inputs)` or None when the formula has no device text.
 
     `compute` is the type of the sum; `finish` a formula of one variable over the result.
@@ -134,19 +143,7 @@ def reducer(
     walk = Walk(shape, dims, strides, inputs[0].dtype.itemsize)
     parts = walk.split()
     wide = _wide(walk)
-    first = _program(
-        name,
-        kind,
-        compute,
-        formula,
-        names,
-        roles,
-        walk,
-        wide,
-        parts,
-        None if parts > 1 else out,
-        finish,
-    )
+    first = _program(name, kind, compute, formula, names, roles, walk, wide, parts, None if parts > 1 else out, finish)
     grid = (-(-walk.rows // walk.bm), parts)
     if parts == 1:
         program, numbers = first
@@ -158,9 +155,7 @@ def reducer(
     same = Formula("part", ("x",), var("x"))
     part = Spec(Layout((parts, walk.rows)), compute, inputs[0].device)
     again = Walk(part.shape, (0,), [part.strides], compute.itemsize)
-    second = _program(
-        name, kind, compute, same, ["x"], [(compute, compute, None)], again, False, 1, out, finish
-    )
+    second = _program(name, kind, compute, same, ["x"], [(compute, compute, None)], again, False, 1, out, finish)
     last = (-(-walk.rows // again.bm), 1)
 
     def twice(to: int, *given: Any) -> None:
@@ -181,9 +176,18 @@ def _wide(walk: Walk) -> bool:
 
 
 def _program(
-    name: str, kind: str, compute: dt.dtype, formula: Formula, names: list[str], roles: list[Any],
-    walk: Walk, wide: bool, parts: int, out: dt.dtype | None, finish: Formula | None,
-) -> tuple[Program, list[int]]:  # fmt: skip
+    name: str,
+    kind: str,
+    compute: dt.dtype,
+    formula: Formula,
+    names: list[str],
+    roles: list[Any],
+    walk: Walk,
+    wide: bool,
+    parts: int,
+    out: dt.dtype | None,
+    finish: Formula | None,
+) -> tuple[Program, list[int]]:
     k = "f" if compute.is_floating_point else "i"
     A = "i32" if compute is dt.bool_ else TYPE[compute]
     low, high = _LIMITS[A]
@@ -216,23 +220,13 @@ def _program(
         *text.places("g", walk.gone, "i"),
     ]
     for n, role in enumerate(roles):
-        place = [
-            p
-            for p in (
-                text.offset(n, "k", walk.kept_strides[n]),
-                text.offset(n, "g", walk.gone_strides[n]),
-            )
-            if p
-        ]
+        place = [p for p in (text.offset(n, "k", walk.kept_strides[n]), text.offset(n, "g", walk.gone_strides[n])) if p]
         offset = " + ".join(place) or "row * 0 + i * 0"
         loop += _load(n, role, offset, V)
     loop.append(f"b = formula({', '.join(f'v{n}' for n in range(len(roles)))}, {V})")
     if formula.body.is_bool:
         loop.append(f"b = m.as_number(b, {_TL[A]})")
-    loop += [
-        f"b = tl.where(inside, b.to({_TL[A]}), {neutral})",
-        "total = join(total, b)",
-    ]
+    loop += [f"b = tl.where(inside, b.to({_TL[A]}), {neutral})", "total = join(total, b)"]
     lines += [head, *("    " + line for line in loop)]
     lines.append("y = tl.reduce(total, 1, join)")
     stored = A if out is None else TYPE[out]
@@ -253,10 +247,7 @@ def _program(
     types += [number_of(value) if have is None else "*" + TYPE[have] for have, _, _ in roles]
     types += ["i64" if wide else "i32"] * len(text.params)
     program = Program(
-        jit(source, name),
-        types,
-        {"BM": walk.bm, "BN": walk.bn},
-        warps=8 if walk.bm * walk.bn >= 4096 else 4,
+        jit(source, name), types, {"BM": walk.bm, "BN": walk.bn}, warps=8 if walk.bm * walk.bn >= 4096 else 4
     )
     base = 1 + len(roles)
     program.divisible = tuple(base + n for n, v in enumerate(text.values) if v % 16 == 0)
@@ -274,18 +265,32 @@ def wide_type(dtype: dt.dtype) -> dt.dtype:
 
 
 def _row(
-    x: Any, dims: tuple[int, ...], out: dt.dtype, kind: str, body: Any = _X, finish: Any = None,
+    x: Any,
+    dims: tuple[int, ...],
+    out: dt.dtype,
+    kind: str,
+    body: Any = _X,
+    finish: Any = None,
     compute: dt.dtype | None = None,
-) -> Any:  # fmt: skip
+) -> Any:
     """The run of a reduction of one tensor."""
     if x.dtype not in TYPE or out not in TYPE:
         return None
     value = dt.bool_ if x.dtype is dt.bool_ else wide_type(x.dtype)
     total = compute or (wide_type(out) if out is not dt.bool_ else dt.int64)
     run = reducer(
-        f"{kind}_rows", kind, total, Formula("term", ("x",), body), ["x"], [(x.dtype, value, None)],
-        [x.spec], x.shape, dims, out, None if finish is None else Formula("finish", ("x",), finish),
-    )  # fmt: skip
+        f"{kind}_rows",
+        kind,
+        total,
+        Formula("term", ("x",), body),
+        ["x"],
+        [(x.dtype, value, None)],
+        [x.spec],
+        x.shape,
+        dims,
+        out,
+        None if finish is None else Formula("finish", ("x",), finish),
+    )
     if run is None:
         return None
 
@@ -370,9 +375,15 @@ _FUSED = {"sum": "sum", "mean": "sum", "prod": "prod", "amax": "max", "amin": "m
 
 
 def compile_reduction(
-    formula: Formula, names: list[str], roles: list[Any], inputs: list[Any], values: Spec, op: str,
-    dim: tuple[int, ...], out: Spec,
-) -> Any:  # fmt: skip
+    formula: Formula,
+    names: list[str],
+    roles: list[Any],
+    inputs: list[Any],
+    values: Spec,
+    op: str,
+    dim: tuple[int, ...],
+    out: Spec,
+) -> Any:
     """See `CudaBackend.map_reduce`: compute(*values) -> (storage, data)."""
     types = {values.dtype, out.dtype, *(h for h, _, _ in roles if h is not None)}
     if any(h is None for h, _, _ in roles) or any(t not in TYPE for t in types):
@@ -387,9 +398,8 @@ def compile_reduction(
         n = _count(values.shape, dim)
         finish = Formula("finish", ("x",), apply("div", _X, const(float(n))))
     run = reducer(
-        f"{op}_fused", _FUSED[op], compute, formula, names, roles, inputs, values.shape, dim,
-        out.dtype, finish,
-    )  # fmt: skip
+        f"{op}_fused", _FUSED[op], compute, formula, names, roles, inputs, values.shape, dim, out.dtype, finish
+    )
     if run is None:
         return None
 

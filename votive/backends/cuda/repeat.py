@@ -56,9 +56,7 @@ def interleave_indices(repeats: Any, output_size: int | None) -> Any:
         if smallest < 0:
             raise RuntimeError("repeat_interleave: repeats must not be negative.")
         if output_size not in (None, total):
-            raise RuntimeError(
-                f"repeat_interleave: output_size must be {total}, got {output_size}."
-            )
+            raise RuntimeError(f"repeat_interleave: output_size must be {total}, got {output_size}.")
         made = outs[0] if outs is not None else scratch(repeats.spec, total, repeats.spec.dtype)
         if total:
             which((-(-total // BLOCK),), made.ptr, ends.ptr, total, n, n.bit_length())

@@ -81,12 +81,17 @@ def rope(x: Any, cos: Any, sin: Any, offset: Any, interleaved: bool) -> Any:
     br = max(1, min(1024 // ba, power(rows)))
     types = ["*" + TYPE[s.dtype] for s in (x, x, cos, sin)] + ["i32"] * 5 + ["i64"] * 15
     program = Program(
-        _rope, types,
+        _rope,
+        types,
         {
-            "A": angles, "INTERLEAVED": interleaved, "WIDE": wide(x.dtype), "BR": br, "BA": ba,
+            "A": angles,
+            "INTERLEAVED": interleaved,
+            "WIDE": wide(x.dtype),
+            "BR": br,
+            "BA": ba,
             "BD": power(rest) if rest else 0,
         },
-    )  # fmt: skip
+    )
     numbers = (h, t, d, *target[1][:3], *xs, *strides[0], *strides[1])
     grid = (-(-rows // br),)
 

@@ -54,29 +54,27 @@ def _slot(k: int, v: Any, target: device) -> Any:
 
 
 def bind(
-    backend: Any, row: Row, template: list[Any], slots: list[int], values: tuple[Any, ...],
-    specs: list[Spec], outs: tuple[Spec, ...] | None, single: bool,
-) -> tuple[Any, Any] | None:  # fmt: skip
+    backend: Any,
+    row: Row,
+    template: list[Any],
+    slots: list[int],
+    values: tuple[Any, ...],
+    specs: list[Spec],
+    outs: tuple[Spec, ...] | None,
+    single: bool,
+) -> tuple[Any, Any] | None:
     """See `backends.base.Backend.bind`."""
     target = next((s.device for s in specs if s.device.type == "cuda"), None)
     if target is None:
         target = outs[0].device  # type: ignore[index]
-    loose = [
-        (k, v.like(device=target)) for k, v in enumerate(values)
-        if v.__class__ is Spec and v.device.type == "cpu"
-    ]  # fmt: skip
+    loose = [(k, v.like(device=target)) for k, v in enumerate(values) if v.__class__ is Spec and v.device.type == "cpu"]
     if row.label == "trip":
-        there = tuple(
-            v.like(device=target) if v.__class__ is Spec and v.device.type == "cpu" else v
-            for v in values
-        )
+        there = tuple(v.like(device=target) if v.__class__ is Spec and v.device.type == "cpu" else v for v in values)
         mutated = [k for k, i in enumerate(slots) if i in row.fn]
         # Where there is nothing to copy, nothing is worth a warning.
         quiet = all(s.numel == 0 for s in specs) and bool(specs)
         quiet = quiet or (outs is not None and all(s.numel == 0 for s in outs) and not mutated)
-        compute, _ = trip.structured(
-            row.op, template, slots, there, outs, single, mutated, target, quiet
-        )
+        compute, _ = trip.structured(row.op, template, slots, there, outs, single, mutated, target, quiet)
         return rt.guarded(compute, target.index or 0), None
     args = list(template)
     for k, i in enumerate(slots):
@@ -127,9 +125,7 @@ def _lifting(run: Any, loose: list[tuple[int, Spec]]) -> Any:
     return lifted
 
 
-def _plain(
-    backend: Any, row: Row, template: list[Any], slots: list[int], outs: Any, single: bool
-) -> tuple[Any, Any]:
+def _plain(backend: Any, row: Row, template: list[Any], slots: list[int], outs: Any, single: bool) -> tuple[Any, Any]:
     def compute(*given: Any) -> tuple[Any, ...]:
         args = list(template)
         for i, v in zip(slots, given, strict=True):

@@ -20,9 +20,8 @@ BLOCK = 256
 
 @triton.jit
 def _move(
-    running, new, channels, rows, kept, share, count, VARIANCE: tl.constexpr, WIDE: tl.constexpr,
-    BLOCK: tl.constexpr,
-):  # fmt: skip
+    running, new, channels, rows, kept, share, count, VARIANCE: tl.constexpr, WIDE: tl.constexpr, BLOCK: tl.constexpr
+):
     """Each row moves the statistic for itself; every step rounds to its type. Grid: channels."""
     c = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     there = c < channels
@@ -69,9 +68,7 @@ def _mover(running: Any, new: Any, variance: bool) -> Any:
 
 
 @cuda("_move_statistics", accepts=floats)
-def move_statistics(
-    mean: Any, var: Any, means: Any, variances: Any, count: int, momentum: Any
-) -> Any:
+def move_statistics(mean: Any, var: Any, means: Any, variances: Any, count: int, momentum: Any) -> Any:
     if not isinstance(momentum.spec, (int, float)):
         return None
     centre, spread = _mover(mean, means, False), _mover(var, variances, True)

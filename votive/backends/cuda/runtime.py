@@ -34,9 +34,7 @@ class _Runtime:
     def start(self) -> Any:
         """The driver, or an error that says why there is none."""
         if self.forked:
-            raise CudaError(
-                "cuda: cannot be used in a forked subprocess; start it with the 'spawn' method."
-            )
+            raise CudaError("cuda: cannot be used in a forked subprocess; start it with the 'spawn' method.")
         if self.driver is None:
             with self.lock:
                 if self.driver is None:
@@ -89,9 +87,7 @@ class _Runtime:
     def check(self, device: int) -> None:
         """Raise when there is no such device."""
         if not 0 <= device < self.start().count:
-            raise CudaError(
-                f"cuda:{device}: there is no such device; this machine has {self.driver.count}."
-            )
+            raise CudaError(f"cuda:{device}: there is no such device; this machine has {self.driver.count}.")
 
     def property(self, device: int) -> Any:
         found = self.properties.get(device)

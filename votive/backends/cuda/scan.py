@@ -34,10 +34,28 @@ def _last(v, lane, BN: tl.constexpr):
 
 @triton.jit
 def _scan(
-    o, places, x, gain, s_in, t_in, s_out, t_out, n, sx, sg, part, parts, KIND: tl.constexpr,
-    LARGEST: tl.constexpr, REVERSE: tl.constexpr, STORE: tl.constexpr, BEGUN: tl.constexpr,
-    STATES: tl.constexpr, W: tl.constexpr, BN: tl.constexpr,
-):  # fmt: skip
+    o,
+    places,
+    x,
+    gain,
+    s_in,
+    t_in,
+    s_out,
+    t_out,
+    n,
+    sx,
+    sg,
+    part,
+    parts,
+    KIND: tl.constexpr,
+    LARGEST: tl.constexpr,
+    REVERSE: tl.constexpr,
+    STORE: tl.constexpr,
+    BEGUN: tl.constexpr,
+    STATES: tl.constexpr,
+    W: tl.constexpr,
+    BN: tl.constexpr,
+):
     # Grid: (lines, parts of a line). `s` and `t` are the state of a part: the sum, or a key and
     # its place, or a gain and a value. STATES: the input is such states, and so is the result.
     row = tl.program_id(0).to(tl.int64)
@@ -103,9 +121,7 @@ def _scan(
             t = tl.sum(tl.where(i == tl.minimum(start + BN, end) - 1, y2, 0), 0)
             some = start >= begin
         else:
-            g, h = tl.associative_scan(
-                (tl.where(inside, v, 1), tl.where(inside, v2, 0)), 0, _chained
-            )
+            g, h = tl.associative_scan((tl.where(inside, v, 1), tl.where(inside, v2, 0)), 0, _chained)
             y2 = g * t + h
             y = g * s
             s = _last(y, lane, BN)
@@ -132,18 +148,24 @@ def _scan(
             tl.store(t_out + row * parts + p, t)
 
 
-_W = {
-    dt.float32: tl.float32, dt.float64: tl.float64, dt.int64: tl.int64, dt.int32: tl.int32
-}  # fmt: skip
+_W = {dt.float32: tl.float32, dt.float64: tl.float64, dt.int64: tl.int64, dt.int32: tl.int32}
 
 
 class _Scan:
     """The launches of a scan over lines."""
 
     def __init__(
-        self, kind: int, ln: Lines, x: dt.dtype, gain: dt.dtype, out: dt.dtype, wide: dt.dtype,
-        largest: bool = True, reverse: bool = False, even: bool = False,
-    ) -> None:  # fmt: skip
+        self,
+        kind: int,
+        ln: Lines,
+        x: dt.dtype,
+        gain: dt.dtype,
+        out: dt.dtype,
+        wide: dt.dtype,
+        largest: bool = True,
+        reverse: bool = False,
+        even: bool = False,
+    ) -> None:
         self.kind, self.ln, self.wide = kind, ln, wide
         parts = 1
         if ln.rows < 2 * here_count() and ln.n > 2 * PART:
@@ -189,9 +211,7 @@ class _Scan:
         if parts == 1:
             self.whole(grid, o, places, x.ptr, gain.ptr, o, o, o, o, *numbers)
             return
-        s, t, s2, t2 = (
-            scratch(x.spec, ln.rows * parts, d) for d in (self.wide, self.second) * 2
-        )  # fmt: skip
+        s, t, s2, t2 = (scratch(x.spec, ln.rows * parts, d) for d in (self.wide, self.second) * 2)
         ptrs = x.ptr, gain.ptr
         self.summed(grid, o, places, *ptrs, s.ptr, t.ptr, s.ptr, t.ptr, *numbers)
         count = (parts, parts, parts, parts, 1)

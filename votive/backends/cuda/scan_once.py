@@ -51,9 +51,20 @@ def _tell(status, tile, s, W: tl.constexpr):
 
 @triton.jit
 def _once(
-    o, x, taken, status, n, sx, tiles, KIND: tl.constexpr, W: tl.constexpr, NONE: tl.constexpr,
-    ONE: tl.constexpr, BN: tl.constexpr, LOOK: tl.constexpr,
-):  # fmt: skip
+    o,
+    x,
+    taken,
+    status,
+    n,
+    sx,
+    tiles,
+    KIND: tl.constexpr,
+    W: tl.constexpr,
+    NONE: tl.constexpr,
+    ONE: tl.constexpr,
+    BN: tl.constexpr,
+    LOOK: tl.constexpr,
+):
     # Grid: tiles of all lines, in the order in which programs begin: those before are at work.
     t = tl.atomic_add(taken, 1, sem="relaxed")
     row = (t // tiles).to(tl.int64)
@@ -87,16 +98,19 @@ class Once:
     """
 
     def __init__(
-        self, product: bool, ln: Lines, x: dt.dtype, out: dt.dtype, wide: dt.dtype, w: tl.dtype,
-        even: bool,
-    ) -> None:  # fmt: skip
+        self, product: bool, ln: Lines, x: dt.dtype, out: dt.dtype, wide: dt.dtype, w: tl.dtype, even: bool
+    ) -> None:
         self.ln, self.words = ln, wide.itemsize // 4
         tile = TILE // self.words
         self.tiles = -(-ln.n // tile)
         constants = {
-            "KIND": int(product), "W": w, "NONE": int(product), "ONE": ln.rows == 1, "BN": tile,
+            "KIND": int(product),
+            "W": w,
+            "NONE": int(product),
+            "ONE": ln.rows == 1,
+            "BN": tile,
             "LOOK": LOOK // self.words,
-        }  # fmt: skip
+        }
         types = [pointer(out), pointer(x), "*i32", "*i64", "i64", "i64", "i64"]
         self._once = shared(_once, types, constants, (4, 5) if even else (), warps=WARPS)
 

@@ -37,9 +37,7 @@ def scatter(x: Any, dim: int, index: Any, src: Any) -> Any:
     tensor = isinstance(src.spec, Spec)
     if word(x.dtype) is None or not _usable(index):
         return None
-    if not tensor and (
-        isinstance(src.spec, complex) or (isinstance(src.spec, float) and not x.dtype.is_inexact)
-    ):
+    if not tensor and (isinstance(src.spec, complex) or (isinstance(src.spec, float) and not x.dtype.is_inexact)):
         return None
     size = lined(x)[0][dim]
     fault = reported("scatter", dim, size)
@@ -50,10 +48,14 @@ def scatter(x: Any, dim: int, index: Any, src: Any) -> Any:
         types = {"o": word(x.dtype), "index": pointer(index.dtype), "fault": "*i32"}
         types |= {"src": word(x.dtype)} if tensor else {"value": "i64"}
         value = p.load("src", 2) if tensor else "value.to(o.dtype.element_ty)"
-        return p.kernel("scatter", types, [  # type: ignore[arg-type]
-            *checked(p, "i", p.load("index", 1), size),
-            f"tl.store(o + {place}, {value}, mask=inside & (i_bad == 0))",
-        ])  # fmt: skip
+        return p.kernel(
+            "scatter",
+            types,
+            [  # type: ignore[arg-type]
+                *checked(p, "i", p.load("index", 1), size),
+                f"tl.store(o + {place}, {value}, mask=inside & (i_bad == 0))",
+            ],
+        )
 
     find = by_spec(build)
 
@@ -80,13 +82,11 @@ def scatter_add(x: Any, dim: int, index: Any, src: Any) -> Any:
     def build(key: Any) -> Any:
         out, given = key
         p, place = _places(out, dim, index, given)
-        return p.kernel("scatter_add", {
-            "o": pointer(kind), "src": pointer(src.dtype), "index": pointer(index.dtype),
-            "fault": "*i32",
-        }, [
-            *checked(p, "i", p.load("index", 1), size),
-            *added(place, p.load("src", 2), "inside & (i_bad == 0)"),
-        ])  # fmt: skip
+        return p.kernel(
+            "scatter_add",
+            {"o": pointer(kind), "src": pointer(src.dtype), "index": pointer(index.dtype), "fault": "*i32"},
+            [*checked(p, "i", p.load("index", 1), size), *added(place, p.load("src", 2), "inside & (i_bad == 0)")],
+        )
 
     find = by_spec(build)
 
@@ -115,30 +115,42 @@ def scatter_extremum(x: Any, dim: int, index: Any, src: Any, reduce: str, own: b
     kind = pointer(x.dtype)
     p = Places(x.shape, [keys.strides, x.strides])
     none = f"tl.full((BM, BN), {lowest}, {_TL[TYPE[key]]})"
-    begin = p.kernel("scatter_keys", {"o": pointer(key), "x": kind}, [
-        f"v = {p.load('x', 1)} + (r * 0 + n * 0).to(x.dtype.element_ty)" if own else "v = 0",
-        p.store(f"m.sought(v, {largest})" if own else none),
-    ])  # fmt: skip
+    begin = p.kernel(
+        "scatter_keys",
+        {"o": pointer(key), "x": kind},
+        [
+            f"v = {p.load('x', 1)} + (r * 0 + n * 0).to(x.dtype.element_ty)" if own else "v = 0",
+            p.store(f"m.sought(v, {largest})" if own else none),
+        ],
+    )
 
     def reading(given: Spec) -> Any:
         q, place = _places(keys, dim, index, given)
         types = {"o": pointer(key), "src": kind, "index": pointer(index.dtype), "fault": "*i32"}
-        return q.kernel("scatter_max", types, [
-            *checked(q, "i", q.load("index", 1), size),
-            f"v = m.sought({q.load('src', 2)}, {largest})",
-            f"tl.atomic_max(o + {place}, v + (r * 0 + n * 0).to(v.dtype), "
-            "mask=inside & (i_bad == 0), sem='relaxed')",
-        ])  # fmt: skip
+        return q.kernel(
+            "scatter_max",
+            types,
+            [
+                *checked(q, "i", q.load("index", 1), size),
+                f"v = m.sought({q.load('src', 2)}, {largest})",
+                f"tl.atomic_max(o + {place}, v + (r * 0 + n * 0).to(v.dtype), "
+                "mask=inside & (i_bad == 0), sem='relaxed')",
+            ],
+        )
 
     def writing(out: Spec) -> Any:
         w = Places(out.shape, [out.strides, keys.strides, x.strides])
         back = f"m.value_of(k, {_TL[TYPE[x.dtype]]}, {largest})"
         types = {"o": kind, "keys": pointer(key), "x": kind}
-        return w.kernel("scatter_values", types, [
-            f"k = {w.load('keys', 1)} + (r * 0 + n * 0).to(keys.dtype.element_ty)",
-            f"old = {w.load('x', 2)}",
-            w.store(f"tl.where(k == {lowest}, old, {back})"),
-        ])  # fmt: skip
+        return w.kernel(
+            "scatter_values",
+            types,
+            [
+                f"k = {w.load('keys', 1)} + (r * 0 + n * 0).to(keys.dtype.element_ty)",
+                f"old = {w.load('x', 2)}",
+                w.store(f"tl.where(k == {lowest}, old, {back})"),
+            ],
+        )
 
     reads, writes = by_spec(reading), by_spec(writing)
 
@@ -155,12 +167,17 @@ def scatter_extremum(x: Any, dim: int, index: Any, src: Any, reduce: str, own: b
 # Products are formed by exchange: what is there, read as bits, is replaced by the product if it is
 # still there. Narrow types are multiplied in wider memory.
 _PRODUCTS = {
-    dt.float64: (dt.float64, "tl.int64"), dt.int64: (dt.int64, "tl.int64"),
-    dt.float32: (dt.float32, "tl.int32"), dt.float16: (dt.float32, "tl.int32"),
-    dt.bfloat16: (dt.float32, "tl.int32"), dt.int32: (dt.int32, "tl.int32"),
-    dt.int16: (dt.int32, "tl.int32"), dt.int8: (dt.int32, "tl.int32"),
-    dt.uint8: (dt.int32, "tl.int32"), dt.bool_: (dt.int32, "tl.int32"),
-}  # fmt: skip
+    dt.float64: (dt.float64, "tl.int64"),
+    dt.int64: (dt.int64, "tl.int64"),
+    dt.float32: (dt.float32, "tl.int32"),
+    dt.float16: (dt.float32, "tl.int32"),
+    dt.bfloat16: (dt.float32, "tl.int32"),
+    dt.int32: (dt.int32, "tl.int32"),
+    dt.int16: (dt.int32, "tl.int32"),
+    dt.int8: (dt.int32, "tl.int32"),
+    dt.uint8: (dt.int32, "tl.int32"),
+    dt.bool_: (dt.int32, "tl.int32"),
+}
 
 
 @cuda("_scatter_prod", into=True)
@@ -177,27 +194,32 @@ def scatter_prod(x: Any, dim: int, index: Any, src: Any, own: bool) -> Any:
     def build(given: Spec) -> tuple[Any, Any]:
         p, place = _places(wide, dim, index, given)
         types = {"o": pointer(kind), "index": pointer(index.dtype), "fault": "*i32"}
-        clear = p.kernel("scatter_ones", types, [
-            *checked(p, "i", p.load("index", 1), size),
-            f"tl.store(o + {place}, 1, mask=inside & (i_bad == 0))",
-        ])  # fmt: skip
+        clear = p.kernel(
+            "scatter_ones",
+            types,
+            [*checked(p, "i", p.load("index", 1), size), f"tl.store(o + {place}, 1, mask=inside & (i_bad == 0))"],
+        )
         q, place = _places(wide, dim, index, given)
         types |= {"src": pointer(x.dtype), "spare": "*i64"}
         number = "o.dtype.element_ty"
-        return clear, q.kernel("scatter_prod", types, [
-            *checked(q, "i", q.load("index", 1), size),
-            f"v = {q.load('src', 2)}.to({number}) + (r * 0 + n * 0).to({number})",
-            "live = inside & (i_bad == 0)",
-            f"there = (o + {place}).to(tl.pointer_type({bits}))",
-            # Whoever is done exchanges a word that nobody reads.
-            f"nowhere = (spare + (r * 0 + n * 0)).to(tl.pointer_type({bits}))",
-            "old = tl.load(there, mask=live, other=0)",
-            "while tl.max(live.to(tl.int32)) > 0:",
-            f"    new = (old.to({number}, bitcast=True) * v).to({bits}, bitcast=True)",
-            "    got = tl.atomic_cas(tl.where(live, there, nowhere), old, new)",
-            "    live = live & (got != old)",
-            "    old = got",
-        ])  # fmt: skip
+        return clear, q.kernel(
+            "scatter_prod",
+            types,
+            [
+                *checked(q, "i", q.load("index", 1), size),
+                f"v = {q.load('src', 2)}.to({number}) + (r * 0 + n * 0).to({number})",
+                "live = inside & (i_bad == 0)",
+                f"there = (o + {place}).to(tl.pointer_type({bits}))",
+                # Whoever is done exchanges a word that nobody reads.
+                f"nowhere = (spare + (r * 0 + n * 0)).to(tl.pointer_type({bits}))",
+                "old = tl.load(there, mask=live, other=0)",
+                "while tl.max(live.to(tl.int32)) > 0:",
+                f"    new = (old.to({number}, bitcast=True) * v).to({bits}, bitcast=True)",
+                "    got = tl.atomic_cas(tl.where(live, there, nowhere), old, new)",
+                "    live = live & (got != old)",
+                "    old = got",
+            ],
+        )
 
     find = by_spec(build)
 

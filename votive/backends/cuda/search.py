@@ -29,9 +29,21 @@ _INTS = (dt.int8, dt.int16, dt.int32, dt.int64, dt.uint8)
 
 @triton.jit
 def _search(
-    o, bounds, sorter, fault, x, total, n, size, steps, RIGHT: tl.constexpr, ROWS: tl.constexpr,
-    SORTER: tl.constexpr, W: tl.constexpr, BLOCK: tl.constexpr,
-):  # fmt: skip
+    o,
+    bounds,
+    sorter,
+    fault,
+    x,
+    total,
+    n,
+    size,
+    steps,
+    RIGHT: tl.constexpr,
+    ROWS: tl.constexpr,
+    SORTER: tl.constexpr,
+    W: tl.constexpr,
+    BLOCK: tl.constexpr,
+):
     # Grid: blocks of values. ROWS: each line of values has bounds of its own. SORTER: bounds are
     # not in order, but their places in order are given.
     e = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
@@ -71,11 +83,9 @@ def searchsorted(bounds: Any, x: Any, sorter: Any, right: bool, dtype: dt.dtype)
     size = bounds.shape[-1]
     program = shared(
         _search,
-        [pointer(dtype), pointer(bounds.dtype), "*i64", "*i32", pointer(x.dtype), "i64", "i64",
-         "i64", "i32"],
-        {"RIGHT": right, "ROWS": bounds.ndim > 1, "SORTER": sorter is not None, "W": wide,
-         "BLOCK": BLOCK},
-    )  # fmt: skip
+        [pointer(dtype), pointer(bounds.dtype), "*i64", "*i32", pointer(x.dtype), "i64", "i64", "i64", "i32"],
+        {"RIGHT": right, "ROWS": bounds.ndim > 1, "SORTER": sorter is not None, "W": wide, "BLOCK": BLOCK},
+    )
     fault = faults.place(RuntimeError, "searchsorted: a sorter index is out of range.")
     n = x.shape[-1] if x.ndim else 1
     steps = size.bit_length()
@@ -100,14 +110,18 @@ def histc(x: Any, bins: int, low: float, high: float) -> Any:
     p = Places(x.shape, [x.strides])
     b = p.arg("bins", bins)
     types = {"o": "*i64", "x": pointer(x.dtype), "low": wide, "high": wide}
-    add = p.kernel("histc", types, [
-        f"v = {p.load('x', 0)}.to(low.dtype) + (r * 0 + n * 0).to(low.dtype)",
-        "good = inside & (v >= low) & (v <= high)",
-        f"i = m.f_div((v - low) * {b}, high - low + v * 0).to(tl.int64)",
-        # The last bin includes its right edge.
-        f"i = tl.where(good, tl.minimum(i, {b} - 1), 0)",
-        "tl.atomic_add(o + i, 1, mask=good, sem='relaxed')",
-    ])  # fmt: skip
+    add = p.kernel(
+        "histc",
+        types,
+        [
+            f"v = {p.load('x', 0)}.to(low.dtype) + (r * 0 + n * 0).to(low.dtype)",
+            "good = inside & (v >= low) & (v <= high)",
+            f"i = m.f_div((v - low) * {b}, high - low + v * 0).to(tl.int64)",
+            # The last bin includes its right edge.
+            f"i = tl.where(good, tl.minimum(i, {b} - 1), 0)",
+            "tl.atomic_add(o + i, 1, mask=good, sem='relaxed')",
+        ],
+    )
 
     def run(outs: list[View], x: View) -> None:
         out = outs[0]
@@ -127,9 +141,7 @@ def histogram(x: Any, edges: Any, weight: Any) -> Any:
     steps = [(1,)] if weight is None else [(1,), weight.strides]
     p = Places((n,), steps, apart=(0,), reach=reach(x))
     total = dt.int64 if weight is None else dt.float64
-    types = {"o": pointer(total), "x": pointer(x.dtype)} | ({} if weight is None else {
-        "w": pointer(weight.dtype)
-    })  # fmt: skip
+    types = {"o": pointer(total), "x": pointer(x.dtype)} | ({} if weight is None else {"w": pointer(weight.dtype)})
     i = f"({p.at(0)} + r * 0 + n * 0)"
     lines = [f"at = {i}.to(tl.int64) * 0", "good = inside"]
     for d, e in enumerate(edges):
@@ -154,9 +166,11 @@ def histogram(x: Any, edges: Any, weight: Any) -> Any:
         ]
     one = "1" if weight is None else f"{p.load('w', 1)}"
     lines += ["kind = o.dtype.element_ty"]
-    lines += [f"y = ({one} + (r * 0 + n * 0)).to(kind)" if weight is None else (
-        f"y = {one}.to(kind) + (r * 0 + n * 0).to(kind)"
-    )]  # fmt: skip
+    lines += [
+        f"y = ({one} + (r * 0 + n * 0)).to(kind)"
+        if weight is None
+        else (f"y = {one}.to(kind) + (r * 0 + n * 0).to(kind)")
+    ]
     lines += ["tl.atomic_add(o + at, y, mask=good, sem='relaxed')"]
     add = p.kernel("histogram", types, lines)
     shape = tuple(e.numel - 1 for e in edges)
@@ -186,10 +200,14 @@ def bincount(x: Any, weights: Any, minlength: int) -> Any:
     if weights is not None:
         types["w"] = pointer(weights.dtype)
     one = "1" if weights is None else f"{p.load('w', 1)}.to(tl.float64) + (r * 0 + n * 0)"
-    add = p.kernel("bincount", types, [
-        f"i = {p.load('x', 0)}.to(tl.int64) + r * 0 + n * 0",
-        f"tl.atomic_add(o + i, {one}, mask=inside, sem='relaxed')",
-    ])  # fmt: skip
+    add = p.kernel(
+        "bincount",
+        types,
+        [
+            f"i = {p.load('x', 0)}.to(tl.int64) + r * 0 + n * 0",
+            f"tl.atomic_add(o + i, {one}, mask=inside, sem='relaxed')",
+        ],
+    )
     result = None if weights is None else weights.dtype
 
     def run(outs: Any, x: View, weights: View | None = None) -> list[View]:

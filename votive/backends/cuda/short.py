@@ -88,18 +88,15 @@ def results(run: Any, plan: list[tuple[Any, int, int]], general: Any) -> Any:
 
 
 def formula(
-    program: Any, grid: tuple[int, ...], numbers: Any, out: Any, device: int, general: Any,
-    into: Any, over: Any,
-) -> tuple[Any, Any]:  # fmt: skip
+    program: Any, grid: tuple[int, ...], numbers: Any, out: Any, device: int, general: Any, into: Any, over: Any
+) -> tuple[Any, Any]:
     """(compute, into) of a formula: `general` and `into` without Python where a launch is as
     planned. `over(values, view)`: where the view overlaps what is read.
     """
     if module is None or not isinstance(program, module.Launcher):
         return general, into
     values = len(program.types) - 1 - len(numbers)
-    made = module.DeviceFormula(
-        program, grid, values, tuple(numbers), out, out.nbytes, device, general, into, over
-    )
+    made = module.DeviceFormula(program, grid, values, tuple(numbers), out, out.nbytes, device, general, into, over)
     return made, made.into
 
 

@@ -70,21 +70,31 @@ SIGNATURES: dict[str, list[Any]] = {
     "cuGetErrorString": [_i, _p],
 }
 # What may take long; other threads run meanwhile.
-SLOW = frozenset([
-    "cuModuleLoadData", "cuMemHostAlloc", "cuMemFreeHost", "cuMemcpyHtoDAsync_v2",
-    "cuMemcpyDtoHAsync_v2",
-])  # fmt: skip
+SLOW = frozenset(
+    ["cuModuleLoadData", "cuMemHostAlloc", "cuMemFreeHost", "cuMemcpyHtoDAsync_v2", "cuMemcpyDtoHAsync_v2"]
+)
 # Older drivers know these under their first names.
 OLDER = {"cuEventElapsedTime_v2": "cuEventElapsedTime"}
 
 ATTRIBUTES = {
-    "multi_processor_count": 16, "warp_size": 10, "max_threads_per_block": 1,
-    "max_threads_per_multi_processor": 39, "regs_per_multiprocessor": 82,
-    "shared_memory_per_block": 8, "shared_memory_per_block_optin": 97,
-    "shared_memory_per_multiprocessor": 81, "L2_cache_size": 38, "clock_rate": 13,
-    "memory_clock_rate": 36, "memory_bus_width": 37, "major": 75, "minor": 76,
-    "is_integrated": 18, "pci_bus_id": 33, "pci_device_id": 34,
-}  # fmt: skip
+    "multi_processor_count": 16,
+    "warp_size": 10,
+    "max_threads_per_block": 1,
+    "max_threads_per_multi_processor": 39,
+    "regs_per_multiprocessor": 82,
+    "shared_memory_per_block": 8,
+    "shared_memory_per_block_optin": 97,
+    "shared_memory_per_multiprocessor": 81,
+    "L2_cache_size": 38,
+    "clock_rate": 13,
+    "memory_clock_rate": 36,
+    "memory_bus_width": 37,
+    "major": 75,
+    "minor": 76,
+    "is_integrated": 18,
+    "pci_bus_id": 33,
+    "pci_device_id": 34,
+}
 
 
 @dataclass(frozen=True)
@@ -118,9 +128,13 @@ class _Attribute(c.Structure):
 
 class Launch(c.Structure):
     _fields_ = [
-        ("grid", _u * 3), ("block", _u * 3), ("shared", _u), ("stream", _p),
-        ("attributes", c.POINTER(_Attribute)), ("count", _u),
-    ]  # fmt: skip
+        ("grid", _u * 3),
+        ("block", _u * 3),
+        ("shared", _u),
+        ("stream", _p),
+        ("attributes", c.POINTER(_Attribute)),
+        ("count", _u),
+    ]
 
 
 # May start before the launch ahead of it on the stream has ended.

@@ -28,9 +28,7 @@ def floats(*specs: Any) -> bool:
 
 
 @triton.jit
-def _softmax(
-    o, x, rows, n, so, sx, LOG: tl.constexpr, WIDE: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr
-):
+def _softmax(o, x, rows, n, so, sx, LOG: tl.constexpr, WIDE: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr):
     row = tl.program_id(0).to(tl.int64) * BM + tl.arange(0, BM)[:, None]
     i = tl.arange(0, BN)[None, :]
     inside = (row < rows) & (i < n)
@@ -74,20 +72,7 @@ def _long_softmax(o, x, rows, n, so, sx, LOG: tl.constexpr, WIDE: tl.constexpr, 
 
 
 @triton.jit
-def _backward(
-    o,
-    g,
-    y,
-    rows,
-    n,
-    so,
-    sg,
-    sy,
-    LOG: tl.constexpr,
-    WIDE: tl.constexpr,
-    BM: tl.constexpr,
-    BN: tl.constexpr,
-):
+def _backward(o, g, y, rows, n, so, sg, sy, LOG: tl.constexpr, WIDE: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr):
     row = tl.program_id(0).to(tl.int64) * BM + tl.arange(0, BM)[:, None]
     if LOG:
         total = tl.zeros((BM, BN), WIDE)
@@ -204,22 +189,9 @@ def _gradient(specs: list[Spec], out: Spec, log: bool) -> Any:
     bn, warps = block(n, 8192)
     bm = max(1, min(1024 // bn, power(rows)))
     strides = [row_stride(s) for s in (out, g, y)]
-    types = [
-        pointer(out.dtype),
-        pointer(g.dtype),
-        pointer(y.dtype),
-        "i32",
-        "i32",
-        "i64",
-        "i64",
-        "i64",
-    ]
-    program = Program(
-        _backward, types, {"LOG": log, "WIDE": wide(y.dtype), "BM": bm, "BN": bn}, warps=warps
-    )
-    program.divisible = tuple(
-        k for k, v in zip((4, 5, 6, 7), (n, *strides), strict=True) if v % 16 == 0
-    )
+    types = [pointer(out.dtype), pointer(g.dtype), pointer(y.dtype), "i32", "i32", "i64", "i64", "i64"]
+    program = Program(_backward, types, {"LOG": log, "WIDE": wide(y.dtype), "BM": bm, "BN": bn}, warps=warps)
+    program.divisible = tuple(k for k, v in zip((4, 5, 6, 7), (n, *strides), strict=True) if v % 16 == 0)
     grid = (-(-rows // bm),)
     return lambda to, y, g: program(grid, to.ptr, g.ptr, y.ptr, rows, n, *strides)
 

@@ -61,10 +61,7 @@ class _Library:
         key = kind, rt.here.device
         found = self.handles.get(key)
         if found is None:
-            lib, create = (
-                (self.solver, "cusolverDnCreate") if kind == "solver" else
-                (self.blas, "cublasCreate_v2")
-            )  # fmt: skip
+            lib, create = (self.solver, "cusolverDnCreate") if kind == "solver" else (self.blas, "cublasCreate_v2")
             out = P()
             check(getattr(lib, create)(c.byref(out)), create)
             found = self.handles[key] = out.value or 0
@@ -94,9 +91,7 @@ class _Library:
             found = self.settings[kind] = out.value or 0
         return P(found)
 
-    def work(
-        self, name: str, like: Spec, *args: Any, last: tuple[Any, ...] = ()
-    ) -> tuple[View, int]:
+    def work(self, name: str, like: Spec, *args: Any, last: tuple[Any, ...] = ()) -> tuple[View, int]:
         """(scratch memory, how many elements) that a function asks for."""
         size = c.c_int()
         self.solve(f"{name}_bufferSize", *args, c.byref(size), *last)

@@ -102,9 +102,21 @@ def _collect(values, out, x, places, total, count, m, sx, BLOCK: tl.constexpr):
 
 @triton.jit
 def _ranked(
-    values, out, x, keys, places, rows, n, sx, k, steps, KIND: tl.constexpr, NAN: tl.constexpr,
-    PLACES: tl.constexpr, BLOCK: tl.constexpr,
-):  # fmt: skip
+    values,
+    out,
+    x,
+    keys,
+    places,
+    rows,
+    n,
+    sx,
+    k,
+    steps,
+    KIND: tl.constexpr,
+    NAN: tl.constexpr,
+    PLACES: tl.constexpr,
+    BLOCK: tl.constexpr,
+):
     # Grid: blocks of lines, each sorted. KIND 0: the k-th; 1: the median, NaN if there is one;
     # 2: the median of what is no NaN. NaN keys are the largest: where they begin tells how many.
     row = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
@@ -199,9 +211,7 @@ class Order:
     the keys are too.
     """
 
-    def __init__(
-        self, ln: Lines, dtype: dt.dtype, descending: bool, first: int, keys: bool = True
-    ) -> None:
+    def __init__(self, ln: Lines, dtype: dt.dtype, descending: bool, first: int, keys: bool = True) -> None:
         self.ln, self.key = ln, key_type(dtype)
         self.radix: Radix | None = None
         if by_digits(ln, dtype, first):
@@ -211,13 +221,9 @@ class Order:
         k = pointer(self.key)
         self.blocks = -(-ln.n // RUN)
         self._runs = shared(
-            _runs, [k, "*i32", pointer(dtype), "i32", "i64", "i32"],
-            {"DESCENDING": descending, "RUN": RUN},
-        )  # fmt: skip
-        self._merge = shared(
-            _merge, [k, "*i32", k, "*i32", "i64", "i32", "i32", "i32", "i32", "i32"],
-            {"BLOCK": BLOCK},
-        )  # fmt: skip
+            _runs, [k, "*i32", pointer(dtype), "i32", "i64", "i32"], {"DESCENDING": descending, "RUN": RUN}
+        )
+        self._merge = shared(_merge, [k, "*i32", k, "*i32", "i64", "i32", "i32", "i32", "i32", "i32"], {"BLOCK": BLOCK})
         self.rounds = _rounds(ln.n, first)
         self.m = self.rounds[-1][1] if self.rounds else ln.n
 
@@ -254,9 +260,7 @@ def _first(x: Any, dim: int, descending: bool, count: int) -> Any:
         return sort_
     order = Order(ln, x.dtype, descending, count)
     kind = pointer(x.dtype)
-    collect = shared(
-        _collect, [kind, "*i64", kind, "*i32", "i64", "i32", "i32", "i64"], {"BLOCK": BLOCK}
-    )
+    collect = shared(_collect, [kind, "*i64", kind, "*i32", "i64", "i32", "i32", "i64"], {"BLOCK": BLOCK})
     total = ln.rows * count
 
     def run(outs: list[View], x: View) -> None:
@@ -300,10 +304,10 @@ def ranked(x: Any, dim: int | None, kind: int, k: int = 0) -> Any:
     nan = 2**63 - 1 if order.key is dt.int64 else 2**31 - 1
     floating = x.dtype.is_floating_point
     pick = shared(
-        _ranked, [t, "*i64", t, pointer(order.key), "*i32", "i64", "i32", "i64", "i32", "i32"],
-        {"KIND": kind if floating else KTH, "NAN": nan, "PLACES": dim is not None,
-         "BLOCK": 128},
-    )  # fmt: skip
+        _ranked,
+        [t, "*i64", t, pointer(order.key), "*i32", "i64", "i32", "i64", "i32", "i32"],
+        {"KIND": kind if floating else KTH, "NAN": nan, "PLACES": dim is not None, "BLOCK": 128},
+    )
     if not floating and kind != KTH:
         k = (ln.n - 1) // 2
 

@@ -27,10 +27,18 @@ def _spread(x: Any, dim: tuple[int, ...], correction: float, root: bool) -> Any:
     finish = apply("div", _X, const(float(left)))
     body = apply("square", apply("sub", _X, _M))
     run = reducer(
-        "std" if root else "var", "sum", wide, Formula("away", ("x", "mean"), body), ["x", "mean"],
-        [(x.dtype, wide, None), (wide, wide, None)], [x.spec, mean], x.shape, dim, x.dtype,
+        "std" if root else "var",
+        "sum",
+        wide,
+        Formula("away", ("x", "mean"), body),
+        ["x", "mean"],
+        [(x.dtype, wide, None), (wide, wide, None)],
+        [x.spec, mean],
+        x.shape,
+        dim,
+        x.dtype,
         Formula("finish", ("x",), apply("sqrt", finish) if root else finish),
-    )  # fmt: skip
+    )
     if run is None or middle is None:
         return None
 

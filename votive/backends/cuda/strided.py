@@ -18,14 +18,20 @@ def visits(length: int, size: Any, stride: Any, offset: int, dtype: dt.dtype, de
         return None
     p = Places(size, [stride], reach=length)
     shift = p.arg("offset", offset)
-    count = p.kernel("visits", {"o": "*i32"}, [
-        f"at = {p.offsets[0] or '0'} + {shift} + r * 0 + n * 0",
-        "tl.atomic_add(o + at, 1, mask=inside, sem='relaxed')",
-    ])  # fmt: skip
+    count = p.kernel(
+        "visits",
+        {"o": "*i32"},
+        [
+            f"at = {p.offsets[0] or '0'} + {shift} + r * 0 + n * 0",
+            "tl.atomic_add(o + at, 1, mask=inside, sem='relaxed')",
+        ],
+    )
     flat = Places((length,), [(1,)])
-    finish = flat.kernel("visited", {"o": pointer(dtype), "x": "*i32"}, [
-        flat.store(f"tl.maximum({flat.load('x', 0)}, 1).to(o.dtype.element_ty)"),
-    ])  # fmt: skip
+    finish = flat.kernel(
+        "visited",
+        {"o": pointer(dtype), "x": "*i32"},
+        [flat.store(f"tl.maximum({flat.load('x', 0)}, 1).to(o.dtype.element_ty)")],
+    )
     counts = Spec(Layout((length,)), dt.int32, device)
 
     def run(outs: list[View]) -> None:

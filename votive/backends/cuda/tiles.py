@@ -5,14 +5,10 @@ index arithmetic serve all layouts. Knows layouts and text, not formulas.
 from __future__ import annotations
 
 BLOCK = 1024
-FEW = (
-    128  # elements of a block of special functions: they fill the registers with their own numbers
-)
+FEW = 128  # elements of a block of special functions: they fill the registers with their own numbers
 
 
-def merged(
-    shape: tuple[int, ...], strides: list[tuple[int, ...]]
-) -> tuple[list[int], list[list[int]]]:
+def merged(shape: tuple[int, ...], strides: list[tuple[int, ...]]) -> tuple[list[int], list[list[int]]]:
     """Dimensions ordered by the first operand's strides, joined where all operands allow it.
 
     >>> merged((4, 1, 6), [(6, 6, 1), (6, 6, 1)])
@@ -44,18 +40,13 @@ def joined(
 class Shape:
     """Which kernel a set of layouts gets: the text of its index arithmetic and its numbers."""
 
-    def __init__(
-        self, sizes: list[int], strides: list[list[int]], numel: int, block: int = BLOCK
-    ) -> None:
+    def __init__(self, sizes: list[int], strides: list[list[int]], numel: int, block: int = BLOCK) -> None:
         self.block = block
         self.params: list[str] = []
         self.values: list[int] = []
         self.constants: dict[str, int] = {}
         self.lines: list[str] = []
-        reach = max(
-            [numel]
-            + [sum(abs(s) * (n - 1) for s, n in zip(st, sizes, strict=True)) for st in strides]
-        )
+        reach = max([numel] + [sum(abs(s) * (n - 1) for s, n in zip(st, sizes, strict=True)) for st in strides])
         self.wide = reach >= 2**31 - 2**20
         self.offsets: list[str]  # per operand; "" when it is a single value
         if len(sizes) <= 1:
@@ -79,10 +70,7 @@ class Shape:
     def _flat(self, sizes: list[int], strides: list[list[int]], numel: int) -> None:
         self.params, self.values = ["n"], [numel]
         self.constants = {"BLOCK": self.block}
-        self.lines = [
-            f"i = {self._int('tl.program_id(0)')} * BLOCK + tl.arange(0, BLOCK)",
-            "inside = i < n",
-        ]
+        self.lines = [f"i = {self._int('tl.program_id(0)')} * BLOCK + tl.arange(0, BLOCK)", "inside = i < n"]
         self.grid: tuple[int, ...] = (-(-numel // self.block),)
         self.offsets = []
         for k, s in enumerate(strides):
@@ -149,11 +137,7 @@ class Shape:
         """Every element finds its place by division: for short or odd dimensions."""
         self.params, self.values = ["n"], [numel]
         self.constants = {"BLOCK": self.block}
-        self.lines = [
-            f"i = {self._int('tl.program_id(0)')} * BLOCK + tl.arange(0, BLOCK)",
-            "inside = i < n",
-            "r = i",
-        ]
+        self.lines = [f"i = {self._int('tl.program_id(0)')} * BLOCK + tl.arange(0, BLOCK)", "inside = i < n", "r = i"]
         for d in range(len(sizes) - 1, 0, -1):
             size = self._arg(f"S{d}", sizes[d])
             self.lines += [f"i{d} = r % {size}", f"r = r // {size}"]

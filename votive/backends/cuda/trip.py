@@ -27,8 +27,7 @@ def tell(op: str, why: str = "has no CUDA kernel for these arguments") -> None:
     if op not in _told:
         _told.add(op)
         warnings.warn(
-            f"{op.lstrip('_')} {why}; it is computed on the CPU, which copies its tensors there "
-            "and back.",
+            f"{op.lstrip('_')} {why}; it is computed on the CPU, which copies its tensors there and back.",
             CpuTripWarning,
             stacklevel=6,
         )
@@ -104,15 +103,11 @@ def store(array: Any, to: View) -> None:
         copy_view(to, lifted(array, dense))
 
 
-def pointwise(
-    formula: Any, names: list[str], roles: list[Any], inputs: list[Any], out: Spec
-) -> tuple[Any, Any]:
+def pointwise(formula: Any, names: list[str], roles: list[Any], inputs: list[Any], out: Spec) -> tuple[Any, Any]:
     """An elementwise operator by way of the CPU."""
     backend = BACKENDS["cpu"]
     there = out.like(device=cpu)
-    compute, _ = backend.pointwise(
-        formula, names, roles, [on_cpu(s) for s in inputs], there, backend.empty
-    )
+    compute, _ = backend.pointwise(formula, names, roles, [on_cpu(s) for s in inputs], there, backend.empty)
 
     def run(*values: Any) -> tuple[Any, Any]:
         tell(formula.name)
@@ -129,9 +124,16 @@ def pointwise(
 
 
 def structured(
-    op: str, template: list[Any], slots: list[int], values: tuple[Any, ...], outs: Any,
-    single: bool, mutated: list[int], target: device, quiet: bool = False,
-) -> tuple[Any, Any]:  # fmt: skip
+    op: str,
+    template: list[Any],
+    slots: list[int],
+    values: tuple[Any, ...],
+    outs: Any,
+    single: bool,
+    mutated: list[int],
+    target: device,
+    quiet: bool = False,
+) -> tuple[Any, Any]:
     """A structured operator by way of the CPU. `mutated`: the runtime arguments it writes into."""
     backend = BACKENDS["cpu"]
     template = [on_cpu(v) for v in template]
@@ -155,9 +157,7 @@ def structured(
         arrays = [down(v) for v in given]
         parts = compute(*arrays)
         for i in mutated:
-            back = (
-                zip(given[i], arrays[i]) if isinstance(arrays[i], list) else [(given[i], arrays[i])]
-            )
+            back = zip(given[i], arrays[i]) if isinstance(arrays[i], list) else [(given[i], arrays[i])]
             for v, a in back:
                 if v.__class__ is View:
                     store(a, v)

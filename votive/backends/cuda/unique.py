@@ -43,9 +43,7 @@ def _marks(marks, x, places, n, SORTED: tl.constexpr, BLOCK: tl.constexpr):
 
 
 @triton.jit
-def _write(
-    values, inverse, starts, x, places, marks, ends, n, SORTED: tl.constexpr, BLOCK: tl.constexpr
-):
+def _write(values, inverse, starts, x, places, marks, ends, n, SORTED: tl.constexpr, BLOCK: tl.constexpr):
     i = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     there = i < n
     place = _place(places, i, there, SORTED)

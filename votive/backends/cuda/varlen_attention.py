@@ -36,9 +36,7 @@ def _check(fault, ends, N, total, most, BN: tl.constexpr):
 def _checking(ends: Any, total: int, name: str) -> Any:
     """check(ends, longest): sequences lie one after another inside of the positions."""
     N = ends.shape[0] - 1
-    program = Program(
-        _check, ["*i32", "*" + TYPE[ends.dtype], "i32", "i64", "i64"], {"BN": power(max(N, 16))}
-    )
+    program = Program(_check, ["*i32", "*" + TYPE[ends.dtype], "i32", "i64", "i64"], {"BN": power(max(N, 16))})
     fault = faults.place(
         ValueError,
         f"varlen_attn: cu_seq_{name} must begin at 0, never fall, end within {total} positions and "
@@ -53,23 +51,29 @@ def _addresses(*given: Any) -> tuple[Any, ...]:
 
 @cuda("_varlen_attention", accepts=takes)
 def varlen_attention(
-    q: Any, k: Any, v: Any, ends_q: Any, ends_k: Any, used: Any, max_q: Any, max_k: Any,
-    scale: float, left: int, right: int,
-) -> Any:  # fmt: skip
+    q: Any,
+    k: Any,
+    v: Any,
+    ends_q: Any,
+    ends_k: Any,
+    used: Any,
+    max_q: Any,
+    max_k: Any,
+    scale: float,
+    left: int,
+    right: int,
+) -> Any:
     D, E = q.shape[2], v.shape[2]
     out = q.spec.dense_like() if D == E else q.spec.like((*q.shape[:2], E))
     sizes = (ends_q.shape[0] - 1, q.shape[1], q.shape[0], k.shape[0])
     types = tuple("*" + TYPE[(x or ends_q).dtype] for x in (ends_q, ends_k, used))
     make: Any = forward if fits(D, E, q.dtype) else plain_forward
-    launch = make(
-        q, k, v, None, out, sizes, 0.0, right >= 0, scale, left >= 0, types, used is not None
-    )  # fmt: skip
+    launch = make(q, k, v, None, out, sizes, 0.0, right >= 0, scale, left >= 0, types, used is not None)
     checks = _checking(ends_q, q.shape[0], "q"), _checking(ends_k, k.shape[0], "k")
 
     def run(
-        outs: list[View], q: View, k: View, v: View, ends_q: View, ends_k: View, used: Any,
-        max_q: int, max_k: int,
-    ) -> None:  # fmt: skip
+        outs: list[View], q: View, k: View, v: View, ends_q: View, ends_k: View, used: Any, max_q: int, max_k: int
+    ) -> None:
         made = room(outs[0])
         zero(made)
         zero(outs[1])
@@ -79,10 +83,18 @@ def varlen_attention(
         checks[0](where[0], int(max_q))
         checks[1](where[1], int(max_k))
         launch(
-            made, outs[1], packed(q), packed(k), packed(v), 0,
-            tuple(0 if x is None else x.ptr for x in where), STILL, max(right, 0), -max(left, 0),
+            made,
+            outs[1],
+            packed(q),
+            packed(k),
+            packed(v),
+            0,
+            tuple(0 if x is None else x.ptr for x in where),
+            STILL,
+            max(right, 0),
+            -max(left, 0),
             int(max_q),
-        )  # fmt: skip
+        )
         put(outs[0], made)
 
     return run
@@ -90,9 +102,21 @@ def varlen_attention(
 
 @cuda("_varlen_attention_backward", accepts=takes)
 def varlen_attention_backward(
-    g: Any, g_lse: Any, q: Any, k: Any, v: Any, ends_q: Any, ends_k: Any, out: Any, lse: Any,
-    max_q: Any, max_k: Any, scale: float, left: int, right: int,
-) -> Any:  # fmt: skip
+    g: Any,
+    g_lse: Any,
+    q: Any,
+    k: Any,
+    v: Any,
+    ends_q: Any,
+    ends_k: Any,
+    out: Any,
+    lse: Any,
+    max_q: Any,
+    max_k: Any,
+    scale: float,
+    left: int,
+    right: int,
+) -> Any:
     sizes = (ends_q.shape[0] - 1, q.shape[1], q.shape[0], k.shape[0])
     types = tuple("*" + TYPE[x.dtype] for x in (ends_q, ends_k))
     results = tuple(x.spec.dense_like() for x in (q, k, v))
@@ -100,19 +124,41 @@ def varlen_attention_backward(
     launch = make(q, k, v, g, out, None, results, sizes, 0.0, right >= 0, left >= 0, types)
 
     def run(
-        outs: list[View], g: View, g_lse: View, q: View, k: View, v: View, ends_q: View,
-        ends_k: View, out: View, lse: View, max_q: int, max_k: int,
-    ) -> None:  # fmt: skip
+        outs: list[View],
+        g: View,
+        g_lse: View,
+        q: View,
+        k: View,
+        v: View,
+        ends_q: View,
+        ends_k: View,
+        out: View,
+        lse: View,
+        max_q: int,
+        max_k: int,
+    ) -> None:
         made = [room(x) for x in outs]
         for x in made:
             zero(x)
         if sizes[0]:
             where = _addresses(ends_q, ends_k)
             launch(
-                made, packed(g), dense(g_lse), packed(q), packed(k), packed(v), 0, packed(out),
-                dense(lse), tuple(x.ptr for x in where), STILL, max(right, 0), -max(left, 0),
-                scale, (int(max_q), int(max_k)),
-            )  # fmt: skip
+                made,
+                packed(g),
+                dense(g_lse),
+                packed(q),
+                packed(k),
+                packed(v),
+                0,
+                packed(out),
+                dense(lse),
+                tuple(x.ptr for x in where),
+                STILL,
+                max(right, 0),
+                -max(left, 0),
+                scale,
+                (int(max_q), int(max_k)),
+            )
         for to, x in zip(outs, made, strict=True):
             put(to, x)
 

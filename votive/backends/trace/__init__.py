@@ -14,9 +14,7 @@ from ..base import BACKENDS, Row, add_row
 
 
 def _refuse(what: str) -> NoReturn:
-    raise UnsupportedError(
-        f"fuse: {what}; only elementwise operators can be fused. Compute the rest outside."
-    )
+    raise UnsupportedError(f"fuse: {what}; only elementwise operators can be fused. Compute the rest outside.")
 
 
 @dataclass(frozen=True)
@@ -52,9 +50,16 @@ class TraceBackend:
         return compute, into
 
     def bind(
-        self, backend: Any, row: Row, template: list[Any], slots: Any, values: Any,
-        specs: list[Spec], outs: Any, single: bool,
-    ) -> tuple[Any, None]:  # fmt: skip
+        self,
+        backend: Any,
+        row: Row,
+        template: list[Any],
+        slots: Any,
+        values: Any,
+        specs: list[Spec],
+        outs: Any,
+        single: bool,
+    ) -> tuple[Any, None]:
         static = tuple(template[1:])
 
         def compute(x: Any) -> tuple[Any, ...]:

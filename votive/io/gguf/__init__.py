@@ -14,6 +14,16 @@ from .values import Value
 from .writer import write
 
 __all__ = [
-    "open", "GGUFFile", "GGUFParts", "Value", "write", "quantize", "dequantize",
-    "QUANTIZABLE", "READABLE", "TYPES", "TensorType", "tensor_type",
-]  # fmt: skip
+    "open",
+    "GGUFFile",
+    "GGUFParts",
+    "Value",
+    "write",
+    "quantize",
+    "dequantize",
+    "QUANTIZABLE",
+    "READABLE",
+    "TYPES",
+    "TensorType",
+    "tensor_type",
+]

@@ -15,9 +15,7 @@ from .bits import Array, unpack, unpack_k_scales, unpack_q3_scales
 
 # The values that four bits stand for: ggml's non-linear table (kvalues_iq4nl), and the numbers of
 # FP4 E2M1 (OCP Microscaling Formats 1.0, table 5), doubled to be integers.
-IQ4_VALUES = np.array(
-    [-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113], np.float32
-)
+IQ4_VALUES = np.array([-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113], np.float32)
 FP4_VALUES = np.array([0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12], np.float32)
 
 
@@ -144,7 +142,19 @@ def tq2_0(b: Any) -> Array:
 
 
 DECODE: dict[str, Callable[[Any], Array]] = {
-    "Q4_0": q4_0, "Q4_1": q4_1, "Q5_0": q5_0, "Q5_1": q5_1, "Q8_0": q8_0,
-    "Q2_K": q2_k, "Q3_K": q3_k, "Q4_K": q4_k, "Q5_K": q5_k, "Q6_K": q6_k,
-    "IQ4_NL": iq4_nl, "IQ4_XS": iq4_xs, "MXFP4": mxfp4, "TQ1_0": tq1_0, "TQ2_0": tq2_0,
-}  # fmt: skip
+    "Q4_0": q4_0,
+    "Q4_1": q4_1,
+    "Q5_0": q5_0,
+    "Q5_1": q5_1,
+    "Q8_0": q8_0,
+    "Q2_K": q2_k,
+    "Q3_K": q3_k,
+    "Q4_K": q4_k,
+    "Q5_K": q5_k,
+    "Q6_K": q6_k,
+    "IQ4_NL": iq4_nl,
+    "IQ4_XS": iq4_xs,
+    "MXFP4": mxfp4,
+    "TQ1_0": tq1_0,
+    "TQ2_0": tq2_0,
+}

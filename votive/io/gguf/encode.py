@@ -130,6 +130,12 @@ def tq1_0(x: Array) -> Array:
 
 
 ENCODE: dict[str, Callable[[Any], Array]] = {
-    "Q4_0": q4_0, "Q4_1": q4_1, "Q5_0": q5_0, "Q5_1": q5_1, "Q8_0": q8_0,
-    "MXFP4": mxfp4, "TQ1_0": tq1_0, "TQ2_0": tq2_0,
-}  # fmt: skip
+    "Q4_0": q4_0,
+    "Q4_1": q4_1,
+    "Q5_0": q5_0,
+    "Q5_1": q5_1,
+    "Q8_0": q8_0,
+    "MXFP4": mxfp4,
+    "TQ1_0": tq1_0,
+    "TQ2_0": tq2_0,
+}

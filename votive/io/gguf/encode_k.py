@@ -216,9 +216,7 @@ def q5_k(x: Array) -> Array:
     """Thirty-two levels; scale and minimum of 6 bits for each 32."""
     d, dmin, s, m, q = _affine(x, 32, 31, 63)
     scales = pack_k_scales(s, m)
-    return _records(
-        "Q5_K", d=d, dmin=dmin, scales=scales, qs=pack(q, 4, 32), qh=pack(q >> 4, 1, 32)
-    )
+    return _records("Q5_K", d=d, dmin=dmin, scales=scales, qs=pack(q, 4, 32), qh=pack(q >> 4, 1, 32))
 
 
 def q6_k(x: Array) -> Array:
@@ -227,6 +225,4 @@ def q6_k(x: Array) -> Array:
     return _records("Q6_K", d=d, scales=s, qs=pack(q, 4, 64), qh=pack(q >> 4, 2, 32))
 
 
-ENCODE_K: dict[str, Callable[[Any], Array]] = {
-    "Q2_K": q2_k, "Q3_K": q3_k, "Q4_K": q4_k, "Q5_K": q5_k, "Q6_K": q6_k,
-}  # fmt: skip
+ENCODE_K: dict[str, Callable[[Any], Array]] = {"Q2_K": q2_k, "Q3_K": q3_k, "Q4_K": q4_k, "Q5_K": q5_k, "Q6_K": q6_k}

@@ -151,9 +151,7 @@ class GGUFFile(WeightSource):
 
     def _decoded(self, e: Entry, dtype: dt.dtype) -> Any:
         out = np.empty(e.shape, dtype.np)
-        decode_into(
-            out.reshape(-1), self.mapped.peek(e.begin, e.nbytes), e.type, big=self.header.big
-        )
+        decode_into(out.reshape(-1), self.mapped.peek(e.begin, e.nbytes), e.type, big=self.header.big)
         self.mapped.forget(e.begin, e.nbytes)
         return _own(out, "cpu")
 
@@ -219,8 +217,6 @@ def _split(index: Any, ndim: int) -> tuple[tuple[Any, ...], Any] | None:
         return None
     if isinstance(last, slice) and (last.step or 1) < 0:
         return None
-    if isinstance(last, (int, np.integer)) and any(
-        not isinstance(p, (int, np.integer, slice)) for p in parts[:-1]
-    ):
+    if isinstance(last, (int, np.integer)) and any(not isinstance(p, (int, np.integer, slice)) for p in parts[:-1]):
         return None  # a number beside an array is an array too, and moves dimensions
     return parts[:-1], last

@@ -201,9 +201,7 @@ class _Cursor:
         name = self.name("name of a tensor")
         dims = self.number("I")
         if dims > MAX_DIMS:
-            raise FileFormatError(
-                f"gguf: tensor {name!r} has {dims} dimensions; the format allows {MAX_DIMS}."
-            )
+            raise FileFormatError(f"gguf: tensor {name!r} has {dims} dimensions; the format allows {MAX_DIMS}.")
         sizes = [self.number("Q") for _ in range(dims)]
         code = self.number("I")
         type_ = BY_CODE.get(code)
@@ -222,28 +220,21 @@ def _alignment(cursor: _Cursor, fields: dict[str, Field]) -> int:
         return ALIGNMENT
     value = scalar(cursor.data, field, cursor.big) if field.kind == "u32" else None
     if value is None or value <= 0 or value & (value - 1):
-        raise FileFormatError(
-            f"gguf: general.alignment is a power of two of type u32, got {value} ({field.kind})."
-        )
+        raise FileFormatError(f"gguf: general.alignment is a power of two of type u32, got {value} ({field.kind}).")
     return int(value)
 
 
-def _entry(
-    name: str, t: TensorType, shape: tuple[int, ...], start: int, offset: int, align: int, size: int
-) -> Entry:
+def _entry(name: str, t: TensorType, shape: tuple[int, ...], start: int, offset: int, align: int, size: int) -> Entry:
     elements = span = 1
     for n in shape:
         elements, span = elements * n, span * max(n, 1)
     if (shape[-1] if shape else 1) % t.block:
         raise FileFormatError(
-            f"gguf: tensor {name!r} of shape {shape} has rows that fill no whole {t.name} blocks "
-            f"of {t.block}."
+            f"gguf: tensor {name!r} of shape {shape} has rows that fill no whole {t.name} blocks of {t.block}."
         )
     nbytes = t.nbytes(elements)
     if offset % align:
-        raise FileFormatError(
-            f"gguf: tensor {name!r} begins at {offset}, not a multiple of {align}."
-        )
+        raise FileFormatError(f"gguf: tensor {name!r} begins at {offset}, not a multiple of {align}.")
     if start + offset + nbytes > size:
         raise FileFormatError(
             f"gguf: tensor {name!r} takes bytes {start + offset:,}..{start + offset + nbytes:,} "
@@ -290,6 +281,4 @@ def value(data: Any, field: Field, big: bool) -> Any:
 def _texts(data: Any, starts: Any, big: bool) -> list[str]:
     unpack = struct.Struct(">Q" if big else "<Q").unpack_from
     # Vocabularies hold pieces of characters now and then; they come back as they were when written.
-    return [
-        str(data[s + 8 : s + 8 + unpack(data, s)[0]], "utf-8", "surrogateescape") for s in starts
-    ]
+    return [str(data[s + 8 : s + 8 + unpack(data, s)[0]], "utf-8", "surrogateescape") for s in starts]

@@ -80,10 +80,7 @@ def quantize(data: Array, type: str | TensorType) -> Array:
     if encode is None:
         raise ValueError(f"quantize: votive writes no {t.name}; it writes {_list(QUANTIZABLE)}.")
     if x.ndim == 0 or x.shape[-1] % t.block:
-        raise ValueError(
-            f"quantize: rows must be a multiple of {t.block} long for {t.name}, got shape "
-            f"{x.shape}."
-        )
+        raise ValueError(f"quantize: rows must be a multiple of {t.block} long for {t.name}, got shape {x.shape}.")
     flat = x.reshape(-1, t.block)
     out = np.empty(len(flat), t.record)
     step = _ENCODE // t.block

@@ -71,15 +71,13 @@ class GGUFParts(WeightSource):
             for name in part.names():
                 if name in self._owner:
                     raise FileFormatError(
-                        f"{part.path.name}: the tensor {name!r} is in "
-                        f"{self._owner[name].path.name} as well."
+                        f"{part.path.name}: the tensor {name!r} is in {self._owner[name].path.name} as well."
                     )
                 self._owner[name] = part
         total = self.metadata.get("split.tensors.count", len(self._owner))
         if total != len(self._owner):
             raise FileFormatError(
-                f"{self.path.name}: the parts should hold {total} tensors together; there are "
-                f"{len(self._owner)}."
+                f"{self.path.name}: the parts should hold {total} tensors together; there are {len(self._owner)}."
             )
 
     def _siblings(self, file: GGUFFile, count: Any) -> list[GGUFFile]:
@@ -89,15 +87,11 @@ class GGUFParts(WeightSource):
                 f"{file.path.name}: it is part of {count!r} files, and its name does not say so; "
                 "parts are called name-00001-of-00003.gguf."
             )
-        paths = [
-            file.path.with_name(f"{found[1]}-{i + 1:05d}-of-{found[3]}.gguf") for i in range(count)
-        ]
+        paths = [file.path.with_name(f"{found[1]}-{i + 1:05d}-of-{found[3]}.gguf") for i in range(count)]
         # Before any is opened, so that a wrong count costs nothing.
         missing = [p.name for p in paths if not p.is_file()]
         if missing:
-            raise FileFormatError(
-                f"{file.path.name}: {len(missing)} of {count} parts are missing: {missing[0]} …"
-            )
+            raise FileFormatError(f"{file.path.name}: {len(missing)} of {count} parts are missing: {missing[0]} …")
         file.close()
         parts = [GGUFFile(p) for p in paths]
         for i, part in enumerate(parts):

@@ -79,10 +79,7 @@ _ALL = [
     _blocks("Q2_K", 10, 256, scales=(_BYTES, 16), qs=(_BYTES, 64), d=_HALF, dmin=_HALF),
     _blocks("Q3_K", 11, 256, qh=(_BYTES, 32), qs=(_BYTES, 64), scales=(_BYTES, 12), d=_HALF),
     _blocks("Q4_K", 12, 256, d=_HALF, dmin=_HALF, scales=(_BYTES, 12), qs=(_BYTES, 128)),
-    _blocks(
-        "Q5_K", 13, 256, d=_HALF, dmin=_HALF, scales=(_BYTES, 12), qh=(_BYTES, 32),
-        qs=(_BYTES, 128),
-    ),
+    _blocks("Q5_K", 13, 256, d=_HALF, dmin=_HALF, scales=(_BYTES, 12), qh=(_BYTES, 32), qs=(_BYTES, 128)),
     _blocks("Q6_K", 14, 256, qs=(_BYTES, 128), qh=(_BYTES, 64), scales=("i1", 16), d=_HALF),
     # Four bits that index a table of values.
     _blocks("IQ4_NL", 20, 32, d=_HALF, qs=(_BYTES, 16)),
@@ -102,7 +99,7 @@ _ALL = [
     _unreadable("IQ1_M", 29, 256, 56),
     _unreadable("NVFP4", 40, 64, 36),
     _unreadable("Q1_0", 41, 128, 18),
-]  # fmt: skip
+]
 
 TYPES = {t.name: t for t in _ALL}
 BY_CODE = {t.code: t for t in _ALL}
@@ -128,9 +125,20 @@ def tensor_type(name: str | TensorType) -> TensorType:
 # Names and codes of the types that metadata values have, and the NumPy type of each number.
 STRING, ARRAY, BOOL = "string", "array", "bool"
 VALUE_CODES = {
-    "u8": 0, "i8": 1, "u16": 2, "i16": 3, "u32": 4, "i32": 5, "f32": 6, BOOL: 7, STRING: 8,
-    ARRAY: 9, "u64": 10, "i64": 11, "f64": 12,
-}  # fmt: skip
+    "u8": 0,
+    "i8": 1,
+    "u16": 2,
+    "i16": 3,
+    "u32": 4,
+    "i32": 5,
+    "f32": 6,
+    BOOL: 7,
+    STRING: 8,
+    ARRAY: 9,
+    "u64": 10,
+    "i64": 11,
+    "f64": 12,
+}
 VALUE_NAMES = {code: name for name, code in VALUE_CODES.items()}
 VALUE_DTYPES = {
     name: np.dtype("u1" if name == BOOL else f"{name[0]}{int(name[1:]) // 8}")

@@ -88,17 +88,13 @@ def write(
             if byteorder == "big":
                 raw = swap_bytes(raw, plan.type)
             if raw.nbytes != plan.nbytes:
-                raise ValueError(
-                    f"gguf.write: {plan.name!r} has {raw.nbytes} bytes instead of {plan.nbytes}."
-                )
+                raise ValueError(f"gguf.write: {plan.name!r} has {raw.nbytes} bytes instead of {plan.nbytes}.")
             if raw.nbytes:
                 f.write(raw.reshape(-1).data)
             _pad(f, raw.nbytes, alignment)
 
 
-def _header(
-    plans: list[_Plan], metadata: Mapping[str, Any], alignment: int, order: str
-) -> bytearray:
+def _header(plans: list[_Plan], metadata: Mapping[str, Any], alignment: int, order: str) -> bytearray:
     values: dict[str, Value] = {}
     for key, value in metadata.items():
         if not isinstance(key, str) or not key:
@@ -124,9 +120,7 @@ def _pad(f: IO[bytes], written: int, alignment: int) -> None:
 
 def _plan(name: str, tensors: Any, types: Types) -> _Plan:
     if not isinstance(name, str) or not 0 < len(name.encode()) <= MAX_NAME:
-        raise ValueError(
-            f"gguf.write: the name of a tensor has 1 to {MAX_NAME} bytes of text, got {name!r}."
-        )
+        raise ValueError(f"gguf.write: the name of a tensor has 1 to {MAX_NAME} bytes of text, got {name!r}.")
     if isinstance(tensors, WeightSource):
         info = tensors.info(name)
         shape, dtype = tuple(info.shape), info.dtype
@@ -137,9 +131,7 @@ def _plan(name: str, tensors: Any, types: Types) -> _Plan:
         shape, dtype = array.shape, _dtype(name, array)
         read = lambda: array
     if len(shape) > MAX_DIMS:
-        raise ValueError(
-            f"gguf.write: {name!r} has shape {shape}; the format allows {MAX_DIMS} dimensions."
-        )
+        raise ValueError(f"gguf.write: {name!r} has shape {shape}; the format allows {MAX_DIMS} dimensions.")
     asked = types(name, shape, dtype) if callable(types) else types
     if isinstance(tensors, (GGUFFile, GGUFParts)):
         stored = tensors.stored_type(name)
@@ -149,9 +141,7 @@ def _plan(name: str, tensors: Any, types: Types) -> _Plan:
     return _Plan(name, shape, chosen, lambda: _bytes(name, read(), chosen))
 
 
-def _choose(
-    name: str, shape: tuple[int, ...], dtype: dt.dtype, asked: str | None, *, strict: bool
-) -> TensorType:
+def _choose(name: str, shape: tuple[int, ...], dtype: dt.dtype, asked: str | None, *, strict: bool) -> TensorType:
     """The type for one tensor; unless `strict`, one that fits is found."""
     own = BY_DTYPE.get(dtype)
     if asked is None or (not strict and dtype not in _FLOATS):
@@ -169,19 +159,13 @@ def _choose(
         wanted = tensor_type(_SMALLER.get(wanted.name, "F16"))
     if row % wanted.block:
         raise ValueError(
-            f"gguf.write: {name!r} has shape {shape}; {wanted.name} needs rows that are a multiple "
-            f"of {wanted.block}."
+            f"gguf.write: {name!r} has shape {shape}; {wanted.name} needs rows that are a multiple of {wanted.block}."
         )
     return wanted
 
 
 def _bytes(name: str, array: Array, t: TensorType) -> Array:
-    if (
-        t.plain
-        and t.dtype is not None
-        and not t.dtype.is_floating_point
-        and array.dtype != t.record
-    ):
+    if t.plain and t.dtype is not None and not t.dtype.is_floating_point and array.dtype != t.record:
         raise TypeError(f"gguf.write: {name!r} is {array.dtype} and cannot become {t.name}.")
     try:
         return quantize(array, t) if array.ndim else quantize(array.reshape(1), t)

@@ -30,24 +30,33 @@ def _paged(key: Any, value: Any, table: Any, used: Any) -> tuple[Any, Any, Any]:
         fail(ValueError, OP, "block_table needs seqused_k, the number of keys of each sequence.")
     if key.ndim != 4 or value.ndim != 4 or table.ndim != 2:
         fail(
-            ValueError, OP,
+            ValueError,
+            OP,
             "with block_table, key and value are (pages, page size, heads, features) and the table "
             f"is (sequences, pages), got {tuple(key.shape)}, {tuple(value.shape)} and "
             f"{tuple(table.shape)}.",
-        )  # fmt: skip
+        )
     n, pages = table.shape
     room = pages * key.shape[1]
-    key, value = (
-        x[table.reshape(-1).to(dt.int64)].reshape(n * room, *x.shape[2:]) for x in (key, value)
-    )
+    key, value = (x[table.reshape(-1).to(dt.int64)].reshape(n * room, *x.shape[2:]) for x in (key, value))
     return key, value, F.arange(n + 1, dtype=dt.int32, device=table.device) * room
 
 
 def _run(
-    query: Any, key: Any, value: Any, cu_seq_q: Any, cu_seq_k: Any, max_q: int, max_k: int,
-    scale: float | None, window_size: Any, enable_gqa: bool, seqused_k: Any, block_table: Any,
+    query: Any,
+    key: Any,
+    value: Any,
+    cu_seq_q: Any,
+    cu_seq_k: Any,
+    max_q: int,
+    max_k: int,
+    scale: float | None,
+    window_size: Any,
+    enable_gqa: bool,
+    seqused_k: Any,
+    block_table: Any,
     num_splits: int | None,
-) -> tuple[Any, Any]:  # fmt: skip
+) -> tuple[Any, Any]:
     given = {"query": query, "key": key, "value": value, "cu_seq_q": cu_seq_q}
     for name, x in given.items():
         if not hasattr(x, "_spec"):
@@ -70,10 +79,7 @@ def _run(
     if query.ndim == key.ndim == 3:
         heads, shared = query.shape[1], key.shape[1]
         if not enable_gqa and heads != shared:
-            fail(
-                ValueError, OP,
-                f"query has {heads} heads and key {shared}; use enable_gqa=True to share heads.",
-            )  # fmt: skip
+            fail(ValueError, OP, f"query has {heads} heads and key {shared}; use enable_gqa=True to share heads.")
         if enable_gqa and (not shared or heads % shared):
             fail(ValueError, OP, f"{shared} key heads do not divide {heads} query heads.")
     return F._varlen_attention(  # type: ignore[no-any-return]
@@ -117,9 +123,20 @@ def varlen_attn(
             [0.0000, 0.0180, 0.9820]])
     """
     out, lse = _run(
-        query, key, value, cu_seq_q, cu_seq_k, max_q, max_k, scale, window_size, enable_gqa,
-        seqused_k, block_table, num_splits,
-    )  # fmt: skip
+        query,
+        key,
+        value,
+        cu_seq_q,
+        cu_seq_k,
+        max_q,
+        max_k,
+        scale,
+        window_size,
+        enable_gqa,
+        seqused_k,
+        block_table,
+        num_splits,
+    )
     return (out, lse) if return_aux is not None and return_aux.lse else out
 
 
@@ -150,8 +167,19 @@ def varlen_attn_out(
             [1., 1., 1.]])
     """
     made, lse = _run(
-        query, key, value, cu_seq_q, cu_seq_k, max_q, max_k, scale, window_size, enable_gqa,
-        seqused_k, block_table, num_splits,
-    )  # fmt: skip
+        query,
+        key,
+        value,
+        cu_seq_q,
+        cu_seq_k,
+        max_q,
+        max_k,
+        scale,
+        window_size,
+        enable_gqa,
+        seqused_k,
+        block_table,
+        num_splits,
+    )
     out.copy_(made)
     return (out, lse) if return_aux is not None and return_aux.lse else out

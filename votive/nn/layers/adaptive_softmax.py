@@ -29,9 +29,15 @@ class AdaptiveLogSoftmaxWithLoss(Module):
     """
 
     def __init__(
-        self, in_features: int, n_classes: int, cutoffs: Sequence[int], div_value: float = 4.0,
-        head_bias: bool = False, device: Any = None, dtype: Any = None,
-    ) -> None:  # fmt: skip
+        self,
+        in_features: int,
+        n_classes: int,
+        cutoffs: Sequence[int],
+        div_value: float = 4.0,
+        head_bias: bool = False,
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
         super().__init__()
         cutoffs = list(cutoffs)
         if not cutoffs:
@@ -58,8 +64,7 @@ class AdaptiveLogSoftmaxWithLoss(Module):
             width = int(in_features // div_value ** (i + 1))
             self.tail.append(
                 Sequential(
-                    Linear(in_features, width, bias=False, **made),
-                    Linear(width, stop - start, bias=False, **made),
+                    Linear(in_features, width, bias=False, **made), Linear(width, stop - start, bias=False, **made)
                 )
             )
 

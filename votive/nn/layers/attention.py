@@ -23,8 +23,7 @@ def additive_mask(mask: Any, name: str, dtype: Any, other: Any = None, other_nam
         raise AssertionError(f"only bool and floating types of {name} are supported")
     if other is not None and other.dtype != mask.dtype:
         warnings.warn(
-            f"Support for mismatched {name} and {other_name} is deprecated. "
-            "Use same type for both instead.",
+            f"Support for mismatched {name} and {other_name} is deprecated. Use same type for both instead.",
             stacklevel=3,
         )
     if mask.is_floating_point():
@@ -44,10 +43,19 @@ class MultiheadAttention(Module):
     """
 
     def __init__(
-        self, embed_dim: int, num_heads: int, dropout: float = 0.0, bias: bool = True,
-        add_bias_kv: bool = False, add_zero_attn: bool = False, kdim: int | None = None,
-        vdim: int | None = None, batch_first: bool = False, device: Any = None, dtype: Any = None,
-    ) -> None:  # fmt: skip
+        self,
+        embed_dim: int,
+        num_heads: int,
+        dropout: float = 0.0,
+        bias: bool = True,
+        add_bias_kv: bool = False,
+        add_zero_attn: bool = False,
+        kdim: int | None = None,
+        vdim: int | None = None,
+        batch_first: bool = False,
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
         if embed_dim <= 0 or num_heads <= 0:
             raise ValueError(
                 "embed_dim and num_heads must be greater than 0, "
@@ -94,32 +102,49 @@ class MultiheadAttention(Module):
                 init.xavier_normal_(bias)
 
     def forward(
-        self, query: Any, key: Any, value: Any, key_padding_mask: Any = None,
-        need_weights: bool = True, attn_mask: Any = None, average_attn_weights: bool = True,
+        self,
+        query: Any,
+        key: Any,
+        value: Any,
+        key_padding_mask: Any = None,
+        need_weights: bool = True,
+        attn_mask: Any = None,
+        average_attn_weights: bool = True,
         is_causal: bool = False,
-    ) -> tuple[Any, Any]:  # fmt: skip
-        key_padding_mask = additive_mask(
-            key_padding_mask, "key_padding_mask", query.dtype, attn_mask, "attn_mask"
-        )
+    ) -> tuple[Any, Any]:
+        key_padding_mask = additive_mask(key_padding_mask, "key_padding_mask", query.dtype, attn_mask, "attn_mask")
         attn_mask = additive_mask(attn_mask, "attn_mask", query.dtype)
         turned = self.batch_first and query.dim() == 3
         if turned:
             query, key, value = (x.transpose(0, 1) for x in (query, key, value))
         output, weights = F.multi_head_attention_forward(
-            query, key, value, self.embed_dim, self.num_heads, self.in_proj_weight,
-            self.in_proj_bias, self.bias_k, self.bias_v, self.add_zero_attn, self.dropout,
-            self.out_proj.weight, self.out_proj.bias, training=self.training,
-            key_padding_mask=key_padding_mask, need_weights=need_weights, attn_mask=attn_mask,
+            query,
+            key,
+            value,
+            self.embed_dim,
+            self.num_heads,
+            self.in_proj_weight,
+            self.in_proj_bias,
+            self.bias_k,
+            self.bias_v,
+            self.add_zero_attn,
+            self.dropout,
+            self.out_proj.weight,
+            self.out_proj.bias,
+            training=self.training,
+            key_padding_mask=key_padding_mask,
+            need_weights=need_weights,
+            attn_mask=attn_mask,
             use_separate_proj_weight=not self._qkv_same_embed_dim,
-            q_proj_weight=self.q_proj_weight, k_proj_weight=self.k_proj_weight,
-            v_proj_weight=self.v_proj_weight, average_attn_weights=average_attn_weights,
+            q_proj_weight=self.q_proj_weight,
+            k_proj_weight=self.k_proj_weight,
+            v_proj_weight=self.v_proj_weight,
+            average_attn_weights=average_attn_weights,
             is_causal=is_causal,
-        )  # fmt: skip
+        )
         return (output.transpose(0, 1) if turned else output), weights
 
-    def merge_masks(
-        self, attn_mask: Any, key_padding_mask: Any, query: Any
-    ) -> tuple[Any, int | None]:
+    def merge_masks(self, attn_mask: Any, key_padding_mask: Any, query: Any) -> tuple[Any, int | None]:
         """Both masks as one, and its kind: 1 padding, 2 of all heads, None for none."""
         if attn_mask is None:
             return key_padding_mask, None if key_padding_mask is None else 1

@@ -25,10 +25,22 @@ class _ConvNd(Module):
     """What all convolutions share: checks, weights, and how they are shown."""
 
     def __init__(
-        self, n: int, in_channels: int, out_channels: int, kernel_size: Any, stride: Any,
-        padding: Any, dilation: Any, transposed: bool, output_padding: Any, groups: int, bias: bool,
-        padding_mode: str, device: Any = None, dtype: Any = None,
-    ) -> None:  # fmt: skip
+        self,
+        n: int,
+        in_channels: int,
+        out_channels: int,
+        kernel_size: Any,
+        stride: Any,
+        padding: Any,
+        dilation: Any,
+        transposed: bool,
+        output_padding: Any,
+        groups: int,
+        bias: bool,
+        padding_mode: str,
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
         super().__init__()
         made = {"device": device, "dtype": dtype}
         if groups <= 0:
@@ -39,16 +51,12 @@ class _ConvNd(Module):
             raise ValueError("out_channels must be divisible by groups")
         if isinstance(padding, str):
             if padding not in ("same", "valid"):
-                raise ValueError(
-                    f"Invalid padding string {padding!r}, should be one of ('same', 'valid')"
-                )
+                raise ValueError(f"Invalid padding string {padding!r}, should be one of ('same', 'valid')")
             if padding == "same" and any(s != 1 for s in repeated(stride, n)):
                 raise ValueError("padding='same' is not supported for strided convolutions")
         modes = ("zeros", "reflect", "replicate", "circular")
         if padding_mode not in modes:
-            raise ValueError(
-                f"padding_mode must be one of {modes}, but got padding_mode={padding_mode!r}"
-            )
+            raise ValueError(f"padding_mode must be one of {modes}, but got padding_mode={padding_mode!r}")
         self.in_channels = in_channels
         self.out_channels = out_channels
         self.kernel_size = repeated(kernel_size, n)
@@ -91,10 +99,7 @@ class _ConvNd(Module):
                 init.uniform_(self.bias, -bound, bound)
 
     def extra_repr(self) -> str:
-        text = (
-            f"{self.in_channels}, {self.out_channels}, kernel_size={self.kernel_size}, "
-            f"stride={self.stride}"
-        )
+        text = f"{self.in_channels}, {self.out_channels}, kernel_size={self.kernel_size}, stride={self.stride}"
         if self.padding != (0,) * len(self.padding):
             text += f", padding={self.padding}"
         if self.dilation != (1,) * len(self.dilation):
@@ -123,14 +128,35 @@ class _Conv(_ConvNd):
     n = 1
 
     def __init__(
-        self, in_channels: int, out_channels: int, kernel_size: Any, stride: Any = 1,
-        padding: Any = 0, dilation: Any = 1, groups: int = 1, bias: bool = True,
-        padding_mode: str = "zeros", device: Any = None, dtype: Any = None,
-    ) -> None:  # fmt: skip
+        self,
+        in_channels: int,
+        out_channels: int,
+        kernel_size: Any,
+        stride: Any = 1,
+        padding: Any = 0,
+        dilation: Any = 1,
+        groups: int = 1,
+        bias: bool = True,
+        padding_mode: str = "zeros",
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
         super().__init__(
-            self.n, in_channels, out_channels, kernel_size, stride, padding, dilation, False, 0,
-            groups, bias, padding_mode, device, dtype,
-        )  # fmt: skip
+            self.n,
+            in_channels,
+            out_channels,
+            kernel_size,
+            stride,
+            padding,
+            dilation,
+            False,
+            0,
+            groups,
+            bias,
+            padding_mode,
+            device,
+            dtype,
+        )
 
 
 class Conv1d(_Conv):
@@ -178,16 +204,38 @@ class _ConvTransposeNd(_ConvNd):
     n = 1
 
     def __init__(
-        self, in_channels: int, out_channels: int, kernel_size: Any, stride: Any = 1,
-        padding: Any = 0, output_padding: Any = 0, groups: int = 1, bias: bool = True,
-        dilation: Any = 1, padding_mode: str = "zeros", device: Any = None, dtype: Any = None,
-    ) -> None:  # fmt: skip
+        self,
+        in_channels: int,
+        out_channels: int,
+        kernel_size: Any,
+        stride: Any = 1,
+        padding: Any = 0,
+        output_padding: Any = 0,
+        groups: int = 1,
+        bias: bool = True,
+        dilation: Any = 1,
+        padding_mode: str = "zeros",
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
         if padding_mode != "zeros":
             raise ValueError(f'Only "zeros" padding mode is supported for {type(self).__name__}')
         super().__init__(
-            self.n, in_channels, out_channels, kernel_size, stride, padding, dilation, True,
-            output_padding, groups, bias, padding_mode, device, dtype,
-        )  # fmt: skip
+            self.n,
+            in_channels,
+            out_channels,
+            kernel_size,
+            stride,
+            padding,
+            dilation,
+            True,
+            output_padding,
+            groups,
+            bias,
+            padding_mode,
+            device,
+            dtype,
+        )
 
     def _extra(self, input: Any, output_size: Any) -> tuple[int, ...]:
         """The output padding that leads to an asked-for size."""
@@ -197,16 +245,14 @@ class _ConvTransposeNd(_ConvNd):
         want = tuple(output_size)[-n:]
         if len(output_size) not in (n, input.dim()):
             raise ValueError(
-                f"ConvTranspose{n}d: output_size must have {n} or {input.dim()} elements "
-                f"(got {len(output_size)})"
+                f"ConvTranspose{n}d: output_size must have {n} or {input.dim()} elements (got {len(output_size)})"
             )
         sizes = input.shape[-n:]
         extra = []
         for i in range(n):
             low = (
-                (sizes[i] - 1) * self.stride[i] - 2 * self.padding[i]
-                + self.dilation[i] * (self.kernel_size[i] - 1) + 1
-            )  # fmt: skip
+                (sizes[i] - 1) * self.stride[i] - 2 * self.padding[i] + self.dilation[i] * (self.kernel_size[i] - 1) + 1
+            )
             high = low + self.stride[i] - 1
             if not low <= want[i] <= high:
                 raise ValueError(
@@ -218,10 +264,7 @@ class _ConvTransposeNd(_ConvNd):
 
     def _convolve_back(self, conv: Any, input: Any, output_size: Any) -> Any:
         extra = self._extra(input, output_size)
-        return conv(
-            input, self.weight, self.bias, self.stride, self.padding, extra, self.groups,
-            self.dilation,
-        )  # fmt: skip
+        return conv(input, self.weight, self.bias, self.stride, self.padding, extra, self.groups, self.dilation)
 
 
 class ConvTranspose1d(_ConvTransposeNd):
@@ -297,9 +340,15 @@ def _lazy(base: type, shape: str, result: str) -> type:
     """The lazy form of a convolution: the same arguments without `in_channels`."""
 
     def __init__(
-        self: Any, out_channels: int, kernel_size: Any, *args: Any, bias: bool = True,
-        device: Any = None, dtype: Any = None, **kwargs: Any,
-    ) -> None:  # fmt: skip
+        self: Any,
+        out_channels: int,
+        kernel_size: Any,
+        *args: Any,
+        bias: bool = True,
+        device: Any = None,
+        dtype: Any = None,
+        **kwargs: Any,
+    ) -> None:
         made = {"device": device, "dtype": dtype}
         LazyModuleMixin.__init__(self, 0, 0, kernel_size, *args, bias=False, **kwargs)
         self.out_channels = out_channels

@@ -22,10 +22,14 @@ class GatedMLP(Module):
     """
 
     def __init__(
-        self, dim: int, hidden_dim: int | None = None,
-        activation: str | Callable[..., Any] = "silu", bias: bool = False, device: Any = None,
+        self,
+        dim: int,
+        hidden_dim: int | None = None,
+        activation: str | Callable[..., Any] = "silu",
+        bias: bool = False,
+        device: Any = None,
         dtype: Any = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         super().__init__()
         made = {"bias": bias, "device": device, "dtype": dtype}
         hidden_dim = 8 * dim // 3 if hidden_dim is None else hidden_dim
@@ -53,9 +57,8 @@ class SwiGLU(GatedMLP):
     """
 
     def __init__(
-        self, dim: int, hidden_dim: int | None = None, bias: bool = False, device: Any = None,
-        dtype: Any = None,
-    ) -> None:  # fmt: skip
+        self, dim: int, hidden_dim: int | None = None, bias: bool = False, device: Any = None, dtype: Any = None
+    ) -> None:
         super().__init__(dim, hidden_dim, "silu", bias, device, dtype)
 
 
@@ -67,9 +70,14 @@ class GeGLU(GatedMLP):
     """
 
     def __init__(
-        self, dim: int, hidden_dim: int | None = None, bias: bool = False,
-        approximate: str = "none", device: Any = None, dtype: Any = None,
-    ) -> None:  # fmt: skip
+        self,
+        dim: int,
+        hidden_dim: int | None = None,
+        bias: bool = False,
+        approximate: str = "none",
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
         super().__init__(dim, hidden_dim, "gelu", bias, device, dtype)
         self.approximate = approximate
 

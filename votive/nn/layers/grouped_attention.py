@@ -40,24 +40,31 @@ class GroupedQueryAttention(Module):
     """
 
     def __init__(
-        self, embed_dim: int, num_heads: int, num_kv_heads: int | None = None,
-        head_dim: int | None = None, bias: bool = False, out_bias: bool | None = None,
-        qk_norm: bool = False, norm_eps: float = 1e-6, rope: Module | None = None,
-        dropout: float = 0.0, is_causal: bool = True, window: int | None = None,
-        scale: float | None = None, device: Any = None, dtype: Any = None,
-    ) -> None:  # fmt: skip
+        self,
+        embed_dim: int,
+        num_heads: int,
+        num_kv_heads: int | None = None,
+        head_dim: int | None = None,
+        bias: bool = False,
+        out_bias: bool | None = None,
+        qk_norm: bool = False,
+        norm_eps: float = 1e-6,
+        rope: Module | None = None,
+        dropout: float = 0.0,
+        is_causal: bool = True,
+        window: int | None = None,
+        scale: float | None = None,
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
         super().__init__()
         num_kv_heads = num_heads if num_kv_heads is None else num_kv_heads
         if head_dim is None and embed_dim % num_heads:
             raise ValueError(
-                f"GroupedQueryAttention: {num_heads} heads do not divide {embed_dim} features; "
-                "give head_dim."
+                f"GroupedQueryAttention: {num_heads} heads do not divide {embed_dim} features; give head_dim."
             )
         if num_heads % num_kv_heads:
-            raise ValueError(
-                f"GroupedQueryAttention: {num_kv_heads} key heads do not divide {num_heads} "
-                "query heads."
-            )
+            raise ValueError(f"GroupedQueryAttention: {num_kv_heads} key heads do not divide {num_heads} query heads.")
         made = {"device": device, "dtype": dtype}
         self.embed_dim = embed_dim
         self.num_heads = num_heads
@@ -77,9 +84,14 @@ class GroupedQueryAttention(Module):
         self.rope = rope
 
     def forward(
-        self, input: Any, attn_mask: Any = None, *, cache: KVCache | None = None,
-        layer_idx: int = 0, position_ids: Any = None,
-    ) -> Any:  # fmt: skip
+        self,
+        input: Any,
+        attn_mask: Any = None,
+        *,
+        cache: KVCache | None = None,
+        layer_idx: int = 0,
+        position_ids: Any = None,
+    ) -> Any:
         samples, length, _ = input.shape
         # (N, T, heads * D) -> (N, heads, T, D); norm, rotation and cache then read whole rows.
         q, k, v = (
@@ -97,9 +109,15 @@ class GroupedQueryAttention(Module):
             k, v = cache.update(k, v, layer_idx)
         mask, causal = self._mask(attn_mask, length, k.shape[2], input)
         out = F.scaled_dot_product_attention(
-            q, k, v, mask, self.dropout if self.training else 0.0, causal, scale=self.scale,
+            q,
+            k,
+            v,
+            mask,
+            self.dropout if self.training else 0.0,
+            causal,
+            scale=self.scale,
             enable_gqa=self.num_kv_heads != self.num_heads,
-        )  # fmt: skip
+        )
         return self.o_proj(out.transpose(1, 2).reshape(samples, length, -1))
 
     def _mask(self, given: Any, queries: int, keys: int, input: Any) -> tuple[Any, bool]:

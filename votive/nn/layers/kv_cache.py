@@ -24,8 +24,7 @@ class _Room:
         self.length = 2 * (have + count) + 32
         self.end = have
         self.parts: Any = tuple(
-            votive.empty((*k.shape[:2], self.length, k.shape[3]), dtype=k.dtype, device=k.device)
-            for k in kept
+            votive.empty((*k.shape[:2], self.length, k.shape[3]), dtype=k.dtype, device=k.device) for k in kept
         )
         for part, k in zip(self.parts, kept, strict=True):
             part[:, :, :have] = k
@@ -303,10 +302,7 @@ class StaticCache(KVCache):
                 f"max_length={self.max_length}; make it larger, or use DynamicCache."
             )
         if votive.is_grad_enabled() and any(x.requires_grad for x in new):
-            raise RuntimeError(
-                "StaticCache: it keeps no gradients; run under votive.no_grad(), "
-                "or use DynamicCache."
-            )
+            raise RuntimeError("StaticCache: it keeps no gradients; run under votive.no_grad(), or use DynamicCache.")
         for k, n in zip(kept, new, strict=True):
             k[:, :, start : start + count] = n
         filled: Any = tuple(k[:, :, : start + count] for k in kept)

@@ -2,13 +2,7 @@
 
 from __future__ import annotations
 
-from .normalization import (
-    InstanceNorm1d,
-    InstanceNorm2d,
-    InstanceNorm3d,
-    _InstanceNorm,
-    _LazyNormBase,
-)
+from .normalization import InstanceNorm1d, InstanceNorm2d, InstanceNorm3d, _InstanceNorm, _LazyNormBase
 
 
 class LazyInstanceNorm1d(_LazyNormBase, _InstanceNorm):

@@ -19,19 +19,24 @@ class LinearCrossEntropyLoss(_WeightedLoss):
     """
 
     def __init__(
-        self, in_features: int, num_classes: int, *, out_features: tuple[int, ...] = (),
-        bias: bool = False, device: Any = None, dtype: Any = None, reduction: str = "mean",
-        weight: Any = None, ignore_index: int | None = None, label_smoothing: float = 0.0,
+        self,
+        in_features: int,
+        num_classes: int,
+        *,
+        out_features: tuple[int, ...] = (),
+        bias: bool = False,
+        device: Any = None,
+        dtype: Any = None,
+        reduction: str = "mean",
+        weight: Any = None,
+        ignore_index: int | None = None,
+        label_smoothing: float = 0.0,
         options: Any = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         if weight is not None and tuple(weight.shape) != (num_classes,):
-            raise RuntimeError(
-                f"expected weight shape to be {(num_classes,)}, got {tuple(weight.shape)}"
-            )
+            raise RuntimeError(f"expected weight shape to be {(num_classes,)}, got {tuple(weight.shape)}")
         if not 0 <= label_smoothing <= 1:
-            raise RuntimeError(
-                f"expected label_smoothing to be in range [0, 1], got {label_smoothing}"
-            )
+            raise RuntimeError(f"expected label_smoothing to be in range [0, 1], got {label_smoothing}")
         super().__init__(weight=weight, reduction=reduction)
         self.num_classes = num_classes
         self.out_features = out_features
@@ -45,11 +50,16 @@ class LinearCrossEntropyLoss(_WeightedLoss):
         shape = (self.num_classes, *self.out_features)
         weight, bias = self.linear.weight, self.linear.bias
         return F.linear_cross_entropy(
-            input, weight.reshape((*shape, weight.shape[1])), target,
-            linear_bias=None if bias is None else bias.reshape(shape), weight=self.weight,
-            reduction=self.reduction, ignore_index=self.ignore_index,
-            label_smoothing=self.label_smoothing, options=self.options,
-        )  # fmt: skip
+            input,
+            weight.reshape((*shape, weight.shape[1])),
+            target,
+            linear_bias=None if bias is None else bias.reshape(shape),
+            weight=self.weight,
+            reduction=self.reduction,
+            ignore_index=self.ignore_index,
+            label_smoothing=self.label_smoothing,
+            options=self.options,
+        )
 
     def extra_repr(self) -> str:
         return (

@@ -36,9 +36,8 @@ class LoRALinear(Module):
     """
 
     def __init__(
-        self, base: Linear, r: int = 8, alpha: float = 16.0, dropout: float = 0.0,
-        rslora: bool = False,
-    ) -> None:  # fmt: skip
+        self, base: Linear, r: int = 8, alpha: float = 16.0, dropout: float = 0.0, rslora: bool = False
+    ) -> None:
         super().__init__()
         if not isinstance(base, Linear):
             raise TypeError(f"LoRALinear: wraps a Linear, got {type(base).__name__}.")
@@ -146,9 +145,13 @@ def _replace(model: Module, made: dict[int, Module]) -> None:
 
 
 def apply_lora(
-    model: Module, patterns: str | Iterable[str], r: int = 8, alpha: float = 16.0,
-    dropout: float = 0.0, rslora: bool = False,
-) -> list[str]:  # fmt: skip
+    model: Module,
+    patterns: str | Iterable[str],
+    r: int = 8,
+    alpha: float = 16.0,
+    dropout: float = 0.0,
+    rslora: bool = False,
+) -> list[str]:
     """Freeze a model and wrap the Linears whose path, or its end, matches; gives their paths.
 
     >>> net = votive.nn.Sequential(votive.nn.Linear(4, 4), votive.nn.ReLU(), votive.nn.Linear(4, 2))
@@ -159,17 +162,11 @@ def apply_lora(
     """
     patterns = [patterns] if isinstance(patterns, str) else list(patterns)
     linears = {
-        name: m for name, m in model.named_modules()
-        if isinstance(m, Linear) and name and not name.endswith(".base")
-    }  # fmt: skip
-    chosen = [
-        name for name in linears
-        if any(fnmatchcase(name, p) or fnmatchcase(name, f"*.{p}") for p in patterns)
-    ]  # fmt: skip
+        name: m for name, m in model.named_modules() if isinstance(m, Linear) and name and not name.endswith(".base")
+    }
+    chosen = [name for name in linears if any(fnmatchcase(name, p) or fnmatchcase(name, f"*.{p}") for p in patterns)]
     if not chosen:
-        raise ValueError(
-            f"apply_lora: {patterns} match none of the Linears {', '.join(linears) or '(none)'}."
-        )
+        raise ValueError(f"apply_lora: {patterns} match none of the Linears {', '.join(linears) or '(none)'}.")
     model.requires_grad_(False)
     wrapped = {id(linears[n]): LoRALinear(linears[n], r, alpha, dropout, rslora) for n in chosen}
     _replace(model, dict(wrapped))

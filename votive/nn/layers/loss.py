@@ -20,9 +20,7 @@ def _reduction(size_average: Any, reduce: Any, reduction: str) -> str:
 class _Loss(Module):
     """A loss with a reduction."""
 
-    def __init__(
-        self, size_average: Any = None, reduce: Any = None, reduction: str = "mean"
-    ) -> None:
+    def __init__(self, size_average: Any = None, reduce: Any = None, reduction: str = "mean") -> None:
         super().__init__()
         self.reduction = _reduction(size_average, reduce, reduction)
 
@@ -31,9 +29,8 @@ class _WeightedLoss(_Loss):
     """A loss with a weight per class or element, kept as a buffer."""
 
     def __init__(
-        self, weight: Any = None, size_average: Any = None, reduce: Any = None,
-        reduction: str = "mean",
-    ) -> None:  # fmt: skip
+        self, weight: Any = None, size_average: Any = None, reduce: Any = None, reduction: str = "mean"
+    ) -> None:
         super().__init__(size_average, reduce, reduction)
         self.register_buffer("weight", weight)
 
@@ -68,9 +65,8 @@ class SmoothL1Loss(_Loss):
     """
 
     def __init__(
-        self, size_average: Any = None, reduce: Any = None, reduction: str = "mean",
-        beta: float = 1.0,
-    ) -> None:  # fmt: skip
+        self, size_average: Any = None, reduce: Any = None, reduction: str = "mean", beta: float = 1.0
+    ) -> None:
         super().__init__(size_average, reduce, reduction)
         self.beta = beta
 
@@ -101,17 +97,18 @@ class NLLLoss(_WeightedLoss):
     """
 
     def __init__(
-        self, weight: Any = None, size_average: Any = None, ignore_index: int = -100,
-        reduce: Any = None, reduction: str = "mean",
-    ) -> None:  # fmt: skip
+        self,
+        weight: Any = None,
+        size_average: Any = None,
+        ignore_index: int = -100,
+        reduce: Any = None,
+        reduction: str = "mean",
+    ) -> None:
         super().__init__(weight, size_average, reduce, reduction)
         self.ignore_index = ignore_index
 
     def forward(self, input: Any, target: Any) -> Any:
-        return F.nll_loss(
-            input, target, weight=self.weight, ignore_index=self.ignore_index,
-            reduction=self.reduction,
-        )  # fmt: skip
+        return F.nll_loss(input, target, weight=self.weight, ignore_index=self.ignore_index, reduction=self.reduction)
 
 
 class NLLLoss2d(NLLLoss):
@@ -130,18 +127,27 @@ class CrossEntropyLoss(_WeightedLoss):
     """
 
     def __init__(
-        self, weight: Any = None, size_average: Any = None, ignore_index: int = -100,
-        reduce: Any = None, reduction: str = "mean", label_smoothing: float = 0.0,
-    ) -> None:  # fmt: skip
+        self,
+        weight: Any = None,
+        size_average: Any = None,
+        ignore_index: int = -100,
+        reduce: Any = None,
+        reduction: str = "mean",
+        label_smoothing: float = 0.0,
+    ) -> None:
         super().__init__(weight, size_average, reduce, reduction)
         self.ignore_index = ignore_index
         self.label_smoothing = label_smoothing
 
     def forward(self, input: Any, target: Any) -> Any:
         return F.cross_entropy(
-            input, target, weight=self.weight, ignore_index=self.ignore_index,
-            reduction=self.reduction, label_smoothing=self.label_smoothing,
-        )  # fmt: skip
+            input,
+            target,
+            weight=self.weight,
+            ignore_index=self.ignore_index,
+            reduction=self.reduction,
+            label_smoothing=self.label_smoothing,
+        )
 
 
 class PoissonNLLLoss(_Loss):
@@ -152,9 +158,14 @@ class PoissonNLLLoss(_Loss):
     """
 
     def __init__(
-        self, log_input: bool = True, full: bool = False, size_average: Any = None,
-        eps: float = 1e-8, reduce: Any = None, reduction: str = "mean",
-    ) -> None:  # fmt: skip
+        self,
+        log_input: bool = True,
+        full: bool = False,
+        size_average: Any = None,
+        eps: float = 1e-8,
+        reduce: Any = None,
+        reduction: str = "mean",
+    ) -> None:
         super().__init__(size_average, reduce, reduction)
         self.log_input = log_input
         self.full = full
@@ -162,9 +173,8 @@ class PoissonNLLLoss(_Loss):
 
     def forward(self, log_input: Any, target: Any) -> Any:
         return F.poisson_nll_loss(
-            log_input, target, log_input=self.log_input, full=self.full, eps=self.eps,
-            reduction=self.reduction,
-        )  # fmt: skip
+            log_input, target, log_input=self.log_input, full=self.full, eps=self.eps, reduction=self.reduction
+        )
 
 
 class GaussianNLLLoss(_Loss):
@@ -180,9 +190,7 @@ class GaussianNLLLoss(_Loss):
         self.eps = eps
 
     def forward(self, input: Any, target: Any, var: Any) -> Any:
-        return F.gaussian_nll_loss(
-            input, target, var, full=self.full, eps=self.eps, reduction=self.reduction
-        )
+        return F.gaussian_nll_loss(input, target, var, full=self.full, eps=self.eps, reduction=self.reduction)
 
 
 class KLDivLoss(_Loss):
@@ -194,9 +202,8 @@ class KLDivLoss(_Loss):
     """
 
     def __init__(
-        self, size_average: Any = None, reduce: Any = None, reduction: str = "mean",
-        log_target: bool = False,
-    ) -> None:  # fmt: skip
+        self, size_average: Any = None, reduce: Any = None, reduction: str = "mean", log_target: bool = False
+    ) -> None:
         super().__init__(size_average, reduce, reduction)
         self.log_target = log_target
 
@@ -223,9 +230,13 @@ class BCEWithLogitsLoss(_Loss):
     """
 
     def __init__(
-        self, weight: Any = None, size_average: Any = None, reduce: Any = None,
-        reduction: str = "mean", pos_weight: Any = None,
-    ) -> None:  # fmt: skip
+        self,
+        weight: Any = None,
+        size_average: Any = None,
+        reduce: Any = None,
+        reduction: str = "mean",
+        pos_weight: Any = None,
+    ) -> None:
         super().__init__(size_average, reduce, reduction)
         self.register_buffer("weight", weight)
         self.register_buffer("pos_weight", pos_weight)
@@ -244,9 +255,8 @@ class HingeEmbeddingLoss(_Loss):
     """
 
     def __init__(
-        self, margin: float = 1.0, size_average: Any = None, reduce: Any = None,
-        reduction: str = "mean",
-    ) -> None:  # fmt: skip
+        self, margin: float = 1.0, size_average: Any = None, reduce: Any = None, reduction: str = "mean"
+    ) -> None:
         super().__init__(size_average, reduce, reduction)
         self.margin = margin
 
@@ -273,9 +283,7 @@ class MultiLabelSoftMarginLoss(_WeightedLoss):
     """
 
     def forward(self, input: Any, target: Any) -> Any:
-        return F.multilabel_soft_margin_loss(
-            input, target, weight=self.weight, reduction=self.reduction
-        )
+        return F.multilabel_soft_margin_loss(input, target, weight=self.weight, reduction=self.reduction)
 
 
 class SoftMarginLoss(_Loss):
@@ -297,9 +305,14 @@ class MultiMarginLoss(_WeightedLoss):
     """
 
     def __init__(
-        self, p: int = 1, margin: float = 1.0, weight: Any = None, size_average: Any = None,
-        reduce: Any = None, reduction: str = "mean",
-    ) -> None:  # fmt: skip
+        self,
+        p: int = 1,
+        margin: float = 1.0,
+        weight: Any = None,
+        size_average: Any = None,
+        reduce: Any = None,
+        reduction: str = "mean",
+    ) -> None:
         super().__init__(weight, size_average, reduce, reduction)
         if p not in (1, 2):
             raise ValueError("only p == 1 and p == 2 supported")
@@ -310,9 +323,8 @@ class MultiMarginLoss(_WeightedLoss):
 
     def forward(self, input: Any, target: Any) -> Any:
         return F.multi_margin_loss(
-            input, target, p=self.p, margin=self.margin, weight=self.weight,
-            reduction=self.reduction,
-        )  # fmt: skip
+            input, target, p=self.p, margin=self.margin, weight=self.weight, reduction=self.reduction
+        )
 
 
 class CosineEmbeddingLoss(_Loss):
@@ -324,16 +336,13 @@ class CosineEmbeddingLoss(_Loss):
     """
 
     def __init__(
-        self, margin: float = 0.0, size_average: Any = None, reduce: Any = None,
-        reduction: str = "mean",
-    ) -> None:  # fmt: skip
+        self, margin: float = 0.0, size_average: Any = None, reduce: Any = None, reduction: str = "mean"
+    ) -> None:
         super().__init__(size_average, reduce, reduction)
         self.margin = margin
 
     def forward(self, input1: Any, input2: Any, target: Any) -> Any:
-        return F.cosine_embedding_loss(
-            input1, input2, target, margin=self.margin, reduction=self.reduction
-        )
+        return F.cosine_embedding_loss(input1, input2, target, margin=self.margin, reduction=self.reduction)
 
 
 class MarginRankingLoss(_Loss):
@@ -344,16 +353,13 @@ class MarginRankingLoss(_Loss):
     """
 
     def __init__(
-        self, margin: float = 0.0, size_average: Any = None, reduce: Any = None,
-        reduction: str = "mean",
-    ) -> None:  # fmt: skip
+        self, margin: float = 0.0, size_average: Any = None, reduce: Any = None, reduction: str = "mean"
+    ) -> None:
         super().__init__(size_average, reduce, reduction)
         self.margin = margin
 
     def forward(self, input1: Any, input2: Any, target: Any) -> Any:
-        return F.margin_ranking_loss(
-            input1, input2, target, margin=self.margin, reduction=self.reduction
-        )
+        return F.margin_ranking_loss(input1, input2, target, margin=self.margin, reduction=self.reduction)
 
 
 class TripletMarginLoss(_Loss):
@@ -365,14 +371,18 @@ class TripletMarginLoss(_Loss):
     """
 
     def __init__(
-        self, margin: float = 1.0, p: float = 2.0, eps: float = 1e-6, swap: bool = False,
-        size_average: Any = None, reduce: Any = None, reduction: str = "mean",
-    ) -> None:  # fmt: skip
+        self,
+        margin: float = 1.0,
+        p: float = 2.0,
+        eps: float = 1e-6,
+        swap: bool = False,
+        size_average: Any = None,
+        reduce: Any = None,
+        reduction: str = "mean",
+    ) -> None:
         super().__init__(size_average, reduce, reduction)
         if margin <= 0:
-            raise ValueError(
-                f"TripletMarginLoss: expected margin to be greater than 0, got {margin}"
-            )
+            raise ValueError(f"TripletMarginLoss: expected margin to be greater than 0, got {margin}")
         self.margin = margin
         self.p = p
         self.eps = eps
@@ -380,9 +390,15 @@ class TripletMarginLoss(_Loss):
 
     def forward(self, anchor: Any, positive: Any, negative: Any) -> Any:
         return F.triplet_margin_loss(
-            anchor, positive, negative, margin=self.margin, p=self.p, eps=self.eps,
-            swap=self.swap, reduction=self.reduction,
-        )  # fmt: skip
+            anchor,
+            positive,
+            negative,
+            margin=self.margin,
+            p=self.p,
+            eps=self.eps,
+            swap=self.swap,
+            reduction=self.reduction,
+        )
 
 
 class TripletMarginWithDistanceLoss(_Loss):
@@ -394,25 +410,25 @@ class TripletMarginWithDistanceLoss(_Loss):
     """
 
     def __init__(
-        self, *, distance_function: Any = None, margin: float = 1.0, swap: bool = False,
-        reduction: str = "mean",
-    ) -> None:  # fmt: skip
+        self, *, distance_function: Any = None, margin: float = 1.0, swap: bool = False, reduction: str = "mean"
+    ) -> None:
         super().__init__(None, None, reduction)
         if margin <= 0:
-            raise ValueError(
-                f"TripletMarginWithDistanceLoss: expected margin to be greater than 0, got {margin}"
-            )
-        self.distance_function = (
-            distance_function if distance_function is not None else PairwiseDistance()
-        )
+            raise ValueError(f"TripletMarginWithDistanceLoss: expected margin to be greater than 0, got {margin}")
+        self.distance_function = distance_function if distance_function is not None else PairwiseDistance()
         self.margin = margin
         self.swap = swap
 
     def forward(self, anchor: Any, positive: Any, negative: Any) -> Any:
         return F.triplet_margin_with_distance_loss(
-            anchor, positive, negative, distance_function=self.distance_function,
-            margin=self.margin, swap=self.swap, reduction=self.reduction,
-        )  # fmt: skip
+            anchor,
+            positive,
+            negative,
+            distance_function=self.distance_function,
+            margin=self.margin,
+            swap=self.swap,
+            reduction=self.reduction,
+        )
 
 
 class CTCLoss(_Loss):
@@ -423,15 +439,12 @@ class CTCLoss(_Loss):
     tensor(0.2877)
     """
 
-    def __init__(
-        self, blank: int = 0, reduction: str = "mean", zero_infinity: bool = False
-    ) -> None:
+    def __init__(self, blank: int = 0, reduction: str = "mean", zero_infinity: bool = False) -> None:
         super().__init__(reduction=reduction)
         self.blank = blank
         self.zero_infinity = zero_infinity
 
     def forward(self, log_probs: Any, targets: Any, input_lengths: Any, target_lengths: Any) -> Any:
         return F.ctc_loss(
-            log_probs, targets, input_lengths, target_lengths, self.blank, self.reduction,
-            self.zero_infinity,
-        )  # fmt: skip
+            log_probs, targets, input_lengths, target_lengths, self.blank, self.reduction, self.zero_infinity
+        )

@@ -13,9 +13,14 @@ class _MaxPoolNd(Module):
     """Arguments of max pooling."""
 
     def __init__(
-        self, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1,
-        return_indices: bool = False, ceil_mode: bool = False,
-    ) -> None:  # fmt: skip
+        self,
+        kernel_size: Any,
+        stride: Any = None,
+        padding: Any = 0,
+        dilation: Any = 1,
+        return_indices: bool = False,
+        ceil_mode: bool = False,
+    ) -> None:
         super().__init__()
         self.kernel_size = kernel_size
         self.stride = stride if stride is not None else kernel_size
@@ -26,9 +31,14 @@ class _MaxPoolNd(Module):
 
     def _pool(self, pool: Any, input: Any) -> Any:
         return pool(
-            input, self.kernel_size, self.stride, self.padding, self.dilation,
-            ceil_mode=self.ceil_mode, return_indices=self.return_indices,
-        )  # fmt: skip
+            input,
+            self.kernel_size,
+            self.stride,
+            self.padding,
+            self.dilation,
+            ceil_mode=self.ceil_mode,
+            return_indices=self.return_indices,
+        )
 
     def extra_repr(self) -> str:
         return (
@@ -96,9 +106,7 @@ class MaxUnpool1d(_MaxUnpoolNd):
     n = 1
 
     def forward(self, input: Any, indices: Any, output_size: Any = None) -> Any:
-        return F.max_unpool1d(
-            input, indices, self.kernel_size, self.stride, self.padding, output_size
-        )
+        return F.max_unpool1d(input, indices, self.kernel_size, self.stride, self.padding, output_size)
 
 
 class MaxUnpool2d(_MaxUnpoolNd):
@@ -112,9 +120,7 @@ class MaxUnpool2d(_MaxUnpoolNd):
     n = 2
 
     def forward(self, input: Any, indices: Any, output_size: Any = None) -> Any:
-        return F.max_unpool2d(
-            input, indices, self.kernel_size, self.stride, self.padding, output_size
-        )
+        return F.max_unpool2d(input, indices, self.kernel_size, self.stride, self.padding, output_size)
 
 
 class MaxUnpool3d(_MaxUnpoolNd):
@@ -128,9 +134,7 @@ class MaxUnpool3d(_MaxUnpoolNd):
     n = 3
 
     def forward(self, input: Any, indices: Any, output_size: Any = None) -> Any:
-        return F.max_unpool3d(
-            input, indices, self.kernel_size, self.stride, self.padding, output_size
-        )
+        return F.max_unpool3d(input, indices, self.kernel_size, self.stride, self.padding, output_size)
 
 
 class AvgPool1d(Module):
@@ -141,9 +145,13 @@ class AvgPool1d(Module):
     """
 
     def __init__(
-        self, kernel_size: Any, stride: Any = None, padding: Any = 0, ceil_mode: bool = False,
+        self,
+        kernel_size: Any,
+        stride: Any = None,
+        padding: Any = 0,
+        ceil_mode: bool = False,
         count_include_pad: bool = True,
-    ) -> None:  # fmt: skip
+    ) -> None:
         super().__init__()
         self.kernel_size = repeated(kernel_size, 1)
         self.stride = repeated(stride if stride is not None else kernel_size, 1)
@@ -152,10 +160,7 @@ class AvgPool1d(Module):
         self.count_include_pad = count_include_pad
 
     def forward(self, input: Any) -> Any:
-        return F.avg_pool1d(
-            input, self.kernel_size, self.stride, self.padding, self.ceil_mode,
-            self.count_include_pad,
-        )  # fmt: skip
+        return F.avg_pool1d(input, self.kernel_size, self.stride, self.padding, self.ceil_mode, self.count_include_pad)
 
     def extra_repr(self) -> str:
         return f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}"
@@ -165,9 +170,14 @@ class _AvgPoolNd(Module):
     """Arguments of average pooling over images and volumes."""
 
     def __init__(
-        self, kernel_size: Any, stride: Any = None, padding: Any = 0, ceil_mode: bool = False,
-        count_include_pad: bool = True, divisor_override: int | None = None,
-    ) -> None:  # fmt: skip
+        self,
+        kernel_size: Any,
+        stride: Any = None,
+        padding: Any = 0,
+        ceil_mode: bool = False,
+        count_include_pad: bool = True,
+        divisor_override: int | None = None,
+    ) -> None:
         super().__init__()
         self.kernel_size = kernel_size
         self.stride = stride if stride is not None else kernel_size
@@ -178,9 +188,14 @@ class _AvgPoolNd(Module):
 
     def _pool(self, pool: Any, input: Any) -> Any:
         return pool(
-            input, self.kernel_size, self.stride, self.padding, self.ceil_mode,
-            self.count_include_pad, self.divisor_override,
-        )  # fmt: skip
+            input,
+            self.kernel_size,
+            self.stride,
+            self.padding,
+            self.ceil_mode,
+            self.count_include_pad,
+            self.divisor_override,
+        )
 
     def extra_repr(self) -> str:
         return f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}"
@@ -211,9 +226,7 @@ class AvgPool3d(_AvgPoolNd):
 class _LPPoolNd(Module):
     """Arguments of p-norm pooling."""
 
-    def __init__(
-        self, norm_type: float, kernel_size: Any, stride: Any = None, ceil_mode: bool = False
-    ) -> None:
+    def __init__(self, norm_type: float, kernel_size: Any, stride: Any = None, ceil_mode: bool = False) -> None:
         super().__init__()
         self.norm_type = norm_type
         self.kernel_size = kernel_size
@@ -354,9 +367,13 @@ class _FractionalMaxPoolNd(Module):
     n = 2
 
     def __init__(
-        self, kernel_size: Any, output_size: Any = None, output_ratio: Any = None,
-        return_indices: bool = False, _random_samples: Any = None,
-    ) -> None:  # fmt: skip
+        self,
+        kernel_size: Any,
+        output_size: Any = None,
+        output_ratio: Any = None,
+        return_indices: bool = False,
+        _random_samples: Any = None,
+    ) -> None:
         super().__init__()
         self.kernel_size = repeated(kernel_size, self.n)
         self.return_indices = return_indices
@@ -365,9 +382,7 @@ class _FractionalMaxPoolNd(Module):
         self.output_ratio = None if output_ratio is None else repeated(output_ratio, self.n)
         name = type(self).__name__
         if output_size is None and output_ratio is None:
-            raise ValueError(
-                f"{name} requires specifying either an output size, or a pooling ratio"
-            )
+            raise ValueError(f"{name} requires specifying either an output size, or a pooling ratio")
         if output_size is not None and output_ratio is not None:
             raise ValueError("only one of output_size and output_ratio may be specified")
         if self.output_ratio is not None and not all(0 < r < 1 for r in self.output_ratio):
@@ -375,9 +390,13 @@ class _FractionalMaxPoolNd(Module):
 
     def _pool(self, pool: Any, input: Any) -> Any:
         return pool(
-            input, self.kernel_size, self.output_size, self.output_ratio, self.return_indices,
+            input,
+            self.kernel_size,
+            self.output_size,
+            self.output_ratio,
+            self.return_indices,
             _random_samples=self._random_samples,
-        )  # fmt: skip
+        )
 
 
 class FractionalMaxPool2d(_FractionalMaxPoolNd):

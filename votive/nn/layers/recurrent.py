@@ -58,10 +58,19 @@ class RNNBase(Module):
     """
 
     def __init__(
-        self, mode: str, input_size: int, hidden_size: int, num_layers: int = 1, bias: bool = True,
-        batch_first: bool = False, dropout: float = 0.0, bidirectional: bool = False,
-        proj_size: int = 0, device: Any = None, dtype: Any = None,
-    ) -> None:  # fmt: skip
+        self,
+        mode: str,
+        input_size: int,
+        hidden_size: int,
+        num_layers: int = 1,
+        bias: bool = True,
+        batch_first: bool = False,
+        dropout: float = 0.0,
+        bidirectional: bool = False,
+        proj_size: int = 0,
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
         super().__init__()
         _check_options(input_size, hidden_size, num_layers, bias, batch_first, dropout, proj_size)
         if mode not in GATES:
@@ -81,9 +90,7 @@ class RNNBase(Module):
         for layer in range(num_layers):
             features = out * len(directions) if layer else input_size
             for direction in directions:
-                shapes: dict[str, tuple[int, ...]] = {
-                    "weight_ih": (rows, features), "weight_hh": (rows, out)
-                }  # fmt: skip
+                shapes: dict[str, tuple[int, ...]] = {"weight_ih": (rows, features), "weight_hh": (rows, out)}
                 if bias:
                     shapes |= {"bias_ih": (rows,), "bias_hh": (rows,)}
                 if proj_size:
@@ -119,9 +126,13 @@ class RNNBase(Module):
     def extra_repr(self) -> str:
         text = f"{self.input_size}, {self.hidden_size}"
         usual = {
-            "proj_size": 0, "num_layers": 1, "bias": True, "batch_first": False, "dropout": 0,
+            "proj_size": 0,
+            "num_layers": 1,
+            "bias": True,
+            "batch_first": False,
+            "dropout": 0,
             "bidirectional": False,
-        }  # fmt: skip
+        }
         for name, value in usual.items():
             if getattr(self, name) != value:
                 text += f", {name}={getattr(self, name)}"
@@ -142,8 +153,7 @@ class RNNBase(Module):
             raise RuntimeError(f"input must have {rank} dimensions, got {input.dim()}")
         if input.size(-1) != self.input_size:
             raise RuntimeError(
-                f"input.size(-1) must be equal to input_size. Expected {self.input_size}, "
-                f"got {input.size(-1)}"
+                f"input.size(-1) must be equal to input_size. Expected {self.input_size}, got {input.size(-1)}"
             )
 
     def _samples(self, input: Any, batch_sizes: Any) -> int:
@@ -157,9 +167,8 @@ class RNNBase(Module):
         return layers, self._samples(input, batch_sizes), self.proj_size or self.hidden_size
 
     def check_hidden_size(
-        self, hx: Any, expected_hidden_size: tuple[int, int, int],
-        msg: str = "Expected hidden size {}, got {}",
-    ) -> None:  # fmt: skip
+        self, hx: Any, expected_hidden_size: tuple[int, int, int], msg: str = "Expected hidden size {}, got {}"
+    ) -> None:
         """Refuse a state of another shape."""
         if tuple(hx.shape) != expected_hidden_size:
             raise RuntimeError(msg.format(expected_hidden_size, list(hx.shape)))
@@ -208,19 +217,13 @@ class RNNBase(Module):
         """Whether the input is a batch; the state must then be one, and else not."""
         if input.dim() not in (2, 3):
             tensor = " tensor" if isinstance(self, RNN) else ""
-            raise ValueError(
-                f"{self._get_name()}: Expected input to be 2D or 3D, got {input.dim()}D{tensor} "
-                "instead"
-            )
+            raise ValueError(f"{self._get_name()}: Expected input to be 2D or 3D, got {input.dim()}D{tensor} instead")
         rank = input.dim()
         if hx is not None and any(h.dim() != rank for h in hx):
             kind = "batched" if rank == 3 else "unbatched"
             names = "hx" if len(hx) == 1 else "hx and cx"
-            got = f"{hx[0].dim()}-D tensor" if len(hx) == 1 else (
-                f"({hx[0].dim()}-D, {hx[1].dim()}-D) tensors")  # fmt: skip
-            raise RuntimeError(
-                f"For {kind} {rank}-D input, {names} should also be {rank}-D but got {got}"
-            )
+            got = f"{hx[0].dim()}-D tensor" if len(hx) == 1 else (f"({hx[0].dim()}-D, {hx[1].dim()}-D) tensors")
+            raise RuntimeError(f"For {kind} {rank}-D input, {names} should also be {rank}-D but got {got}")
         return rank == 3
 
     def _forward(self, input: Any, hx: State | None) -> tuple[Any, State]:
@@ -257,14 +260,12 @@ class RNNBase(Module):
 
 
 def _check_options(
-    input_size: Any, hidden_size: Any, num_layers: int, bias: Any, batch_first: Any, dropout: Any,
-    proj_size: int,
-) -> None:  # fmt: skip
+    input_size: Any, hidden_size: Any, num_layers: int, bias: Any, batch_first: Any, dropout: Any, proj_size: int
+) -> None:
     number = isinstance(dropout, numbers.Number) and not isinstance(dropout, bool)
     if not number or not 0 <= dropout <= 1:
         raise ValueError(
-            "dropout should be a number in range [0, 1] representing the probability of an element "
-            "being zeroed"
+            "dropout should be a number in range [0, 1] representing the probability of an element being zeroed"
         )
     if dropout > 0 and num_layers == 1:
         warnings.warn(
@@ -303,20 +304,36 @@ class RNN(RNNBase):
     """
 
     def __init__(
-        self, input_size: int, hidden_size: int, num_layers: int = 1, nonlinearity: str = "tanh",
-        bias: bool = True, batch_first: bool = False, dropout: float = 0.0,
-        bidirectional: bool = False, device: Any = None, dtype: Any = None, **kwargs: Any,
-    ) -> None:  # fmt: skip
+        self,
+        input_size: int,
+        hidden_size: int,
+        num_layers: int = 1,
+        nonlinearity: str = "tanh",
+        bias: bool = True,
+        batch_first: bool = False,
+        dropout: float = 0.0,
+        bidirectional: bool = False,
+        device: Any = None,
+        dtype: Any = None,
+        **kwargs: Any,
+    ) -> None:
         _no_projection(kwargs)
         if nonlinearity not in ("tanh", "relu"):
-            raise ValueError(
-                f"Unknown nonlinearity '{nonlinearity}'. Select from 'tanh' or 'relu'."
-            )
+            raise ValueError(f"Unknown nonlinearity '{nonlinearity}'. Select from 'tanh' or 'relu'.")
         self.nonlinearity = nonlinearity
         super().__init__(
-            f"RNN_{nonlinearity.upper()}", input_size, hidden_size, num_layers, bias, batch_first,
-            dropout, bidirectional, device=device, dtype=dtype, **kwargs,
-        )  # fmt: skip
+            f"RNN_{nonlinearity.upper()}",
+            input_size,
+            hidden_size,
+            num_layers,
+            bias,
+            batch_first,
+            dropout,
+            bidirectional,
+            device=device,
+            dtype=dtype,
+            **kwargs,
+        )
 
     def forward(self, input: Any, hx: Any = None) -> tuple[Any, Any]:
         output, (h,) = self._forward(input, None if hx is None else (hx,))
@@ -332,14 +349,31 @@ class LSTM(RNNBase):
     """
 
     def __init__(
-        self, input_size: int, hidden_size: int, num_layers: int = 1, bias: bool = True,
-        batch_first: bool = False, dropout: float = 0.0, bidirectional: bool = False,
-        proj_size: int = 0, device: Any = None, dtype: Any = None,
-    ) -> None:  # fmt: skip
+        self,
+        input_size: int,
+        hidden_size: int,
+        num_layers: int = 1,
+        bias: bool = True,
+        batch_first: bool = False,
+        dropout: float = 0.0,
+        bidirectional: bool = False,
+        proj_size: int = 0,
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
         super().__init__(
-            "LSTM", input_size, hidden_size, num_layers, bias, batch_first, dropout, bidirectional,
-            proj_size, device=device, dtype=dtype,
-        )  # fmt: skip
+            "LSTM",
+            input_size,
+            hidden_size,
+            num_layers,
+            bias,
+            batch_first,
+            dropout,
+            bidirectional,
+            proj_size,
+            device=device,
+            dtype=dtype,
+        )
 
     def get_expected_cell_size(self, input: Any, batch_sizes: Any) -> tuple[int, int, int]:
         """The shape of the state `c`, which is not projected."""
@@ -349,10 +383,7 @@ class LSTM(RNNBase):
     def check_forward_args(self, input: Any, hidden: Any, batch_sizes: Any) -> None:
         """Refuse an input or a state of the wrong shape."""
         self.check_input(input, batch_sizes)
-        wanted = (
-            self.get_expected_hidden_size(input, batch_sizes),
-            self.get_expected_cell_size(input, batch_sizes),
-        )
+        wanted = (self.get_expected_hidden_size(input, batch_sizes), self.get_expected_cell_size(input, batch_sizes))
         for i, (state, shape) in enumerate(zip(hidden, wanted, strict=True)):
             self.check_hidden_size(state, shape, f"Expected hidden[{i}] size {{}}, got {{}}")
 
@@ -374,15 +405,32 @@ class GRU(RNNBase):
     """
 
     def __init__(
-        self, input_size: int, hidden_size: int, num_layers: int = 1, bias: bool = True,
-        batch_first: bool = False, dropout: float = 0.0, bidirectional: bool = False,
-        device: Any = None, dtype: Any = None, **kwargs: Any,
-    ) -> None:  # fmt: skip
+        self,
+        input_size: int,
+        hidden_size: int,
+        num_layers: int = 1,
+        bias: bool = True,
+        batch_first: bool = False,
+        dropout: float = 0.0,
+        bidirectional: bool = False,
+        device: Any = None,
+        dtype: Any = None,
+        **kwargs: Any,
+    ) -> None:
         _no_projection(kwargs)
         super().__init__(
-            "GRU", input_size, hidden_size, num_layers, bias, batch_first, dropout, bidirectional,
-            device=device, dtype=dtype, **kwargs,
-        )  # fmt: skip
+            "GRU",
+            input_size,
+            hidden_size,
+            num_layers,
+            bias,
+            batch_first,
+            dropout,
+            bidirectional,
+            device=device,
+            dtype=dtype,
+            **kwargs,
+        )
 
     def forward(self, input: Any, hx: Any = None) -> tuple[Any, Any]:
         output, (h,) = self._forward(input, None if hx is None else (hx,))

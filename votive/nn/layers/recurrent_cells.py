@@ -30,9 +30,7 @@ def relu_step(from_input: Any, state: State, weight: Any, bias: Any = None) -> S
     return (F.relu(from_input + F.linear(state[0], weight, bias)),)
 
 
-def lstm_step(
-    from_input: Any, state: State, weight: Any, bias: Any = None, projection: Any = None
-) -> State:
+def lstm_step(from_input: Any, state: State, weight: Any, bias: Any = None, projection: Any = None) -> State:
     """`c' = f c + i g`, `h' = o tanh(c')`; the gates stand in the order i, f, g, o."""
     h, c = state
     i, f, g, o = (from_input + F.linear(h, weight, bias)).chunk(4, -1)
@@ -50,9 +48,7 @@ def gru_step(from_input: Any, state: State, weight: Any, bias: Any = None) -> St
     return ((xz + hz).sigmoid() * (h - n) + n,)
 
 
-STEPS: dict[str, Step] = {
-    "RNN_TANH": tanh_step, "RNN_RELU": relu_step, "LSTM": lstm_step, "GRU": gru_step,
-}  # fmt: skip
+STEPS: dict[str, Step] = {"RNN_TANH": tanh_step, "RNN_RELU": relu_step, "LSTM": lstm_step, "GRU": gru_step}
 
 
 class RNNCellBase(Module):
@@ -63,9 +59,8 @@ class RNNCellBase(Module):
     """
 
     def __init__(
-        self, input_size: int, hidden_size: int, bias: bool, num_chunks: int, device: Any = None,
-        dtype: Any = None,
-    ) -> None:  # fmt: skip
+        self, input_size: int, hidden_size: int, bias: bool, num_chunks: int, device: Any = None, dtype: Any = None
+    ) -> None:
         super().__init__()
         made = {"device": device, "dtype": dtype}
         self.input_size = input_size
@@ -99,9 +94,7 @@ class RNNCellBase(Module):
         if state is not None:
             for name, s in zip(names, state, strict=True):
                 if s.dim() not in (1, 2):
-                    raise ValueError(
-                        f"{me}: Expected {name} to be 1D or 2D, got {s.dim()}D instead"
-                    )
+                    raise ValueError(f"{me}: Expected {name} to be 1D or 2D, got {s.dim()}D instead")
         batched = input.dim() == 2
         x = input if batched else input.unsqueeze(0)
         if state is None:
@@ -115,18 +108,13 @@ class RNNCellBase(Module):
 
     def _check(self, x: Any, state: State) -> None:
         if x.shape[1] != self.input_size:
-            raise RuntimeError(
-                f"input has inconsistent input_size: got {x.shape[1]} expected {self.input_size}"
-            )
+            raise RuntimeError(f"input has inconsistent input_size: got {x.shape[1]} expected {self.input_size}")
         for i, s in enumerate(state):
             if s.shape[0] != x.shape[0]:
-                raise RuntimeError(
-                    f"Input batch size {x.shape[0]} doesn't match hidden{i} batch size {s.shape[0]}"
-                )
+                raise RuntimeError(f"Input batch size {x.shape[0]} doesn't match hidden{i} batch size {s.shape[0]}")
             if s.shape[1] != self.hidden_size:
                 raise RuntimeError(
-                    f"hidden{i} has inconsistent hidden_size: got {s.shape[1]}, "
-                    f"expected {self.hidden_size}"
+                    f"hidden{i} has inconsistent hidden_size: got {s.shape[1]}, expected {self.hidden_size}"
                 )
 
 
@@ -138,9 +126,14 @@ class RNNCell(RNNCellBase):
     """
 
     def __init__(
-        self, input_size: int, hidden_size: int, bias: bool = True, nonlinearity: str = "tanh",
-        device: Any = None, dtype: Any = None,
-    ) -> None:  # fmt: skip
+        self,
+        input_size: int,
+        hidden_size: int,
+        bias: bool = True,
+        nonlinearity: str = "tanh",
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
         super().__init__(input_size, hidden_size, bias, num_chunks=1, device=device, dtype=dtype)
         self.nonlinearity = nonlinearity
 
@@ -160,9 +153,8 @@ class LSTMCell(RNNCellBase):
     """
 
     def __init__(
-        self, input_size: int, hidden_size: int, bias: bool = True, device: Any = None,
-        dtype: Any = None,
-    ) -> None:  # fmt: skip
+        self, input_size: int, hidden_size: int, bias: bool = True, device: Any = None, dtype: Any = None
+    ) -> None:
         super().__init__(input_size, hidden_size, bias, num_chunks=4, device=device, dtype=dtype)
 
     def forward(self, input: Any, hx: Any = None) -> Any:
@@ -177,9 +169,8 @@ class GRUCell(RNNCellBase):
     """
 
     def __init__(
-        self, input_size: int, hidden_size: int, bias: bool = True, device: Any = None,
-        dtype: Any = None,
-    ) -> None:  # fmt: skip
+        self, input_size: int, hidden_size: int, bias: bool = True, device: Any = None, dtype: Any = None
+    ) -> None:
         super().__init__(input_size, hidden_size, bias, num_chunks=3, device=device, dtype=dtype)
 
     def forward(self, input: Any, hx: Any = None) -> Any:

@@ -44,10 +44,16 @@ class RotaryEmbedding(Module):
     """
 
     def __init__(
-        self, dim: int, max_position_embeddings: int = 2048, base: float = 10000.0, *,
-        scaling: dict[str, Any] | None = None, interleaved: bool = False, device: Any = None,
+        self,
+        dim: int,
+        max_position_embeddings: int = 2048,
+        base: float = 10000.0,
+        *,
+        scaling: dict[str, Any] | None = None,
+        interleaved: bool = False,
+        device: Any = None,
         dtype: Any = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         super().__init__()
         if dim < 2 or dim % 2:
             raise ValueError(f"RotaryEmbedding: dim must be even and positive, got {dim}.")
@@ -178,13 +184,9 @@ class RotaryEmbedding(Module):
             return Angles(self.cos, self.sin, offset)
         if not isinstance(position_ids, votive.Tensor) or position_ids.dtype not in _WHOLE:
             told = getattr(position_ids, "dtype", type(position_ids).__name__)
-            raise TypeError(
-                f"RotaryEmbedding: position_ids must be a tensor of whole numbers, got {told}."
-            )
+            raise TypeError(f"RotaryEmbedding: position_ids must be a tensor of whole numbers, got {told}.")
         # While a graph is recorded nothing can be read; it was run before, with these positions.
-        if position_ids.numel() and not (
-            position_ids.is_cuda and votive.cuda.is_current_stream_capturing()
-        ):
+        if position_ids.numel() and not (position_ids.is_cuda and votive.cuda.is_current_stream_capturing()):
             least, most = votive.stack([position_ids.min(), position_ids.max()]).tolist()
             self._fit(max(most + 1, 0))
             if least < 0:
@@ -225,8 +227,7 @@ def _checked(rope_type: str, options: dict[str, Any]) -> dict[str, Any]:
     missing = sorted(n for n, p in takes.items() if p.default is p.empty and n not in options)
     if unknown or missing:
         raise ValueError(
-            f"RotaryEmbedding: rope_type {rope_type!r} takes {sorted(takes)}; "
-            f"unknown {unknown}, missing {missing}."
+            f"RotaryEmbedding: rope_type {rope_type!r} takes {sorted(takes)}; unknown {unknown}, missing {missing}."
         )
     check_options("RotaryEmbedding", {"rope_type": rope_type, **options})
     return options

@@ -39,10 +39,17 @@ def dynamic(dim: int, base: float, trained: int, length: int, kind: Any, *, fact
 
 
 def llama3(
-    dim: int, base: float, trained: int, length: int, kind: Any, *, factor: float,
-    low_freq_factor: float = 1.0, high_freq_factor: float = 4.0,
+    dim: int,
+    base: float,
+    trained: int,
+    length: int,
+    kind: Any,
+    *,
+    factor: float,
+    low_freq_factor: float = 1.0,
+    high_freq_factor: float = 4.0,
     original_max_position_embeddings: int | None = None,
-) -> Any:  # fmt: skip
+) -> Any:
     """Slow turns divided by `factor`, fast ones kept, a ramp between: as in Llama 3.1."""
     original = original_max_position_embeddings or trained
     if low_freq_factor >= high_freq_factor:
@@ -58,11 +65,21 @@ def llama3(
 
 
 def yarn(
-    dim: int, base: float, trained: int, length: int, kind: Any, *, factor: float,
-    original_max_position_embeddings: int | None = None, beta_fast: float = 32.0,
-    beta_slow: float = 1.0, attention_factor: float | None = None, mscale: float | None = None,
-    mscale_all_dim: float | None = None, truncate: bool = True,
-) -> Any:  # fmt: skip
+    dim: int,
+    base: float,
+    trained: int,
+    length: int,
+    kind: Any,
+    *,
+    factor: float,
+    original_max_position_embeddings: int | None = None,
+    beta_fast: float = 32.0,
+    beta_slow: float = 1.0,
+    attention_factor: float | None = None,
+    mscale: float | None = None,
+    mscale_all_dim: float | None = None,
+    truncate: bool = True,
+) -> Any:
     """Like llama3 with the ramp over pairs: Peng et al. 2023, arXiv:2309.00071, section 3.2."""
     original = original_max_position_embeddings or trained
 
@@ -88,10 +105,18 @@ def yarn(
 
 
 def longrope(
-    dim: int, base: float, trained: int, length: int, kind: Any, *, short_factor: Any,
-    long_factor: Any, original_max_position_embeddings: int | None = None,
-    factor: float | None = None, attention_factor: float | None = None,
-) -> Any:  # fmt: skip
+    dim: int,
+    base: float,
+    trained: int,
+    length: int,
+    kind: Any,
+    *,
+    short_factor: Any,
+    long_factor: Any,
+    original_max_position_embeddings: int | None = None,
+    factor: float | None = None,
+    attention_factor: float | None = None,
+) -> Any:
     """A divisor for each pair, others beyond the original length: arXiv:2402.13753."""
     original = original_max_position_embeddings or trained
     divisors = np.asarray(long_factor if length > original else short_factor, kind)
@@ -142,6 +167,10 @@ def _warmth(factor: float, weight: float) -> float:
 
 
 RULES: dict[str, Rule] = {
-    "default": default, "linear": linear, "dynamic": dynamic, "llama3": llama3, "yarn": yarn,
+    "default": default,
+    "linear": linear,
+    "dynamic": dynamic,
+    "llama3": llama3,
+    "yarn": yarn,
     "longrope": longrope,
-}  # fmt: skip
+}

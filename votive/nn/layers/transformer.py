@@ -45,14 +45,12 @@ def _against_nesting(layer: Module) -> str:
         "encoder_layer.norm_first was True": layer.norm_first,
         "encoder_layer.self_attn.batch_first was not True"
         "(use batch_first for better inference performance)": not attention.batch_first,
-        "encoder_layer.self_attn._qkv_same_embed_dim was not True":
-            not attention._qkv_same_embed_dim,
+        "encoder_layer.self_attn._qkv_same_embed_dim was not True": not attention._qkv_same_embed_dim,
         "encoder_layer.self_attn was passed bias=False": attention.in_proj_bias is None,
         "encoder_layer.activation_relu_or_gelu was not True": not layer.activation_relu_or_gelu,
-        "encoder_layer.norm1.eps was not equal to encoder_layer.norm2.eps":
-            layer.norm1.eps != layer.norm2.eps,
+        "encoder_layer.norm1.eps was not equal to encoder_layer.norm2.eps": layer.norm1.eps != layer.norm2.eps,
         "encoder_layer.self_attn.num_heads is odd": attention.num_heads % 2 == 1,
-    }  # fmt: skip
+    }
     return next((text for text, holds in reasons.items() if holds), "")
 
 
@@ -68,9 +66,13 @@ class TransformerEncoder(Module):
     """
 
     def __init__(
-        self, encoder_layer: Module, num_layers: int, norm: Module | None = None,
-        enable_nested_tensor: bool = True, mask_check: bool = True,
-    ) -> None:  # fmt: skip
+        self,
+        encoder_layer: Module,
+        num_layers: int,
+        norm: Module | None = None,
+        enable_nested_tensor: bool = True,
+        mask_check: bool = True,
+    ) -> None:
         super().__init__()
         self.layers = _copies(encoder_layer, num_layers)
         self.num_layers = num_layers
@@ -81,19 +83,14 @@ class TransformerEncoder(Module):
         reason = _against_nesting(encoder_layer)
         if enable_nested_tensor and reason:
             warnings.warn(
-                "enable_nested_tensor is True, but self.use_nested_tensor is False because "
-                f"{reason}",
-                stacklevel=2,
+                f"enable_nested_tensor is True, but self.use_nested_tensor is False because {reason}", stacklevel=2
             )
             self.use_nested_tensor = False
 
     def forward(
-        self, src: Any, mask: Any = None, src_key_padding_mask: Any = None,
-        is_causal: bool | None = None,
-    ) -> Any:  # fmt: skip
-        padding = additive_mask(
-            src_key_padding_mask, "src_key_padding_mask", src.dtype, mask, "mask"
-        )
+        self, src: Any, mask: Any = None, src_key_padding_mask: Any = None, is_causal: bool | None = None
+    ) -> Any:
+        padding = additive_mask(src_key_padding_mask, "src_key_padding_mask", src.dtype, mask, "mask")
         mask = additive_mask(mask, "mask", src.dtype)
         causal = _is_causal(mask, is_causal, src, self.layers[0].self_attn.batch_first)
         output = src
@@ -132,20 +129,30 @@ class TransformerDecoder(Module):
         self.norm = norm
 
     def forward(
-        self, tgt: Any, memory: Any, tgt_mask: Any = None, memory_mask: Any = None,
-        tgt_key_padding_mask: Any = None, memory_key_padding_mask: Any = None,
-        tgt_is_causal: bool | None = None, memory_is_causal: bool = False,
-    ) -> Any:  # fmt: skip
+        self,
+        tgt: Any,
+        memory: Any,
+        tgt_mask: Any = None,
+        memory_mask: Any = None,
+        tgt_key_padding_mask: Any = None,
+        memory_key_padding_mask: Any = None,
+        tgt_is_causal: bool | None = None,
+        memory_is_causal: bool = False,
+    ) -> Any:
         batch_first = self.layers[0].self_attn.batch_first
         causal = _is_causal(tgt_mask, tgt_is_causal, tgt, batch_first)
         output = tgt
         for layer in self.layers:
             output = layer(
-                output, memory, tgt_mask=tgt_mask, memory_mask=memory_mask,
+                output,
+                memory,
+                tgt_mask=tgt_mask,
+                memory_mask=memory_mask,
                 tgt_key_padding_mask=tgt_key_padding_mask,
-                memory_key_padding_mask=memory_key_padding_mask, tgt_is_causal=causal,
+                memory_key_padding_mask=memory_key_padding_mask,
+                tgt_is_causal=causal,
                 memory_is_causal=memory_is_causal,
-            )  # fmt: skip
+            )
         return output if self.norm is None else self.norm(output)
 
 
@@ -158,18 +165,35 @@ class Transformer(Module):
     """
 
     def __init__(
-        self, d_model: int = 512, nhead: int = 8, num_encoder_layers: int = 6,
-        num_decoder_layers: int = 6, dim_feedforward: int = 2048, dropout: float = 0.1,
-        activation: Activation = "relu", custom_encoder: Any = None, custom_decoder: Any = None,
-        layer_norm_eps: float = 1e-5, batch_first: bool = False, norm_first: bool = False,
-        bias: bool = True, device: Any = None, dtype: Any = None,
-    ) -> None:  # fmt: skip
+        self,
+        d_model: int = 512,
+        nhead: int = 8,
+        num_encoder_layers: int = 6,
+        num_decoder_layers: int = 6,
+        dim_feedforward: int = 2048,
+        dropout: float = 0.1,
+        activation: Activation = "relu",
+        custom_encoder: Any = None,
+        custom_decoder: Any = None,
+        layer_norm_eps: float = 1e-5,
+        batch_first: bool = False,
+        norm_first: bool = False,
+        bias: bool = True,
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
         super().__init__()
         made = {"bias": bias, "device": device, "dtype": dtype}
         options: tuple[Any, ...] = (
-            d_model, nhead, dim_feedforward, dropout, activation, layer_norm_eps, batch_first,
+            d_model,
+            nhead,
+            dim_feedforward,
+            dropout,
+            activation,
+            layer_norm_eps,
+            batch_first,
             norm_first,
-        )  # fmt: skip
+        )
         if custom_encoder is None:
             layer: Module = TransformerEncoderLayer(*options, **made)
             norm = LayerNorm(d_model, eps=layer_norm_eps, **made)
@@ -191,25 +215,35 @@ class Transformer(Module):
                 init.xavier_uniform_(p)
 
     def forward(
-        self, src: Any, tgt: Any, src_mask: Any = None, tgt_mask: Any = None,
-        memory_mask: Any = None, src_key_padding_mask: Any = None, tgt_key_padding_mask: Any = None,
-        memory_key_padding_mask: Any = None, src_is_causal: bool | None = None,
-        tgt_is_causal: bool | None = None, memory_is_causal: bool = False,
-    ) -> Any:  # fmt: skip
+        self,
+        src: Any,
+        tgt: Any,
+        src_mask: Any = None,
+        tgt_mask: Any = None,
+        memory_mask: Any = None,
+        src_key_padding_mask: Any = None,
+        tgt_key_padding_mask: Any = None,
+        memory_key_padding_mask: Any = None,
+        src_is_causal: bool | None = None,
+        tgt_is_causal: bool | None = None,
+        memory_is_causal: bool = False,
+    ) -> Any:
         samples = 0 if self.batch_first else 1
         if src.dim() == 3 and src.size(samples) != tgt.size(samples):
             raise RuntimeError("the batch number of src and tgt must be equal")
         if src.size(-1) != self.d_model or tgt.size(-1) != self.d_model:
             raise RuntimeError("the feature number of src and tgt must be equal to d_model")
-        memory = self.encoder(
-            src, mask=src_mask, src_key_padding_mask=src_key_padding_mask, is_causal=src_is_causal
-        )
+        memory = self.encoder(src, mask=src_mask, src_key_padding_mask=src_key_padding_mask, is_causal=src_is_causal)
         return self.decoder(
-            tgt, memory, tgt_mask=tgt_mask, memory_mask=memory_mask,
+            tgt,
+            memory,
+            tgt_mask=tgt_mask,
+            memory_mask=memory_mask,
             tgt_key_padding_mask=tgt_key_padding_mask,
-            memory_key_padding_mask=memory_key_padding_mask, tgt_is_causal=tgt_is_causal,
+            memory_key_padding_mask=memory_key_padding_mask,
+            tgt_is_causal=tgt_is_causal,
             memory_is_causal=memory_is_causal,
-        )  # fmt: skip
+        )
 
     @staticmethod
     def generate_square_subsequent_mask(sz: int, device: Any = None, dtype: Any = None) -> Any:

@@ -30,16 +30,24 @@ class _Layer(Module):
     """Attentions and a feed-forward net, each with a norm and a dropout, in torch's order."""
 
     def __init__(
-        self, attentions: tuple[str, ...], d_model: int, nhead: int, dim_feedforward: int,
-        dropout: float, activation: Activation, layer_norm_eps: float, batch_first: bool,
-        norm_first: bool, bias: bool, device: Any, dtype: Any,
-    ) -> None:  # fmt: skip
+        self,
+        attentions: tuple[str, ...],
+        d_model: int,
+        nhead: int,
+        dim_feedforward: int,
+        dropout: float,
+        activation: Activation,
+        layer_norm_eps: float,
+        batch_first: bool,
+        norm_first: bool,
+        bias: bool,
+        device: Any,
+        dtype: Any,
+    ) -> None:
         super().__init__()
         made = {"bias": bias, "device": device, "dtype": dtype}
         for name in attentions:
-            attention = MultiheadAttention(
-                d_model, nhead, dropout=dropout, batch_first=batch_first, **made
-            )
+            attention = MultiheadAttention(d_model, nhead, dropout=dropout, batch_first=batch_first, **made)
             self.add_module(name, attention)
         self.linear1 = Linear(d_model, dim_feedforward, **made)
         self.dropout = Dropout(dropout)
@@ -56,13 +64,10 @@ class _Layer(Module):
         """`x + block(norm(x))`, or `norm(x + block(x))`: Xiong et al. 2020, figure 1."""
         return x + block(norm(x)) if self.norm_first else norm(x + block(x))
 
-    def _sa_block(
-        self, x: Any, attn_mask: Any, key_padding_mask: Any, is_causal: bool = False
-    ) -> Any:
+    def _sa_block(self, x: Any, attn_mask: Any, key_padding_mask: Any, is_causal: bool = False) -> Any:
         out, _ = self.self_attn(
-            x, x, x, attn_mask=attn_mask, key_padding_mask=key_padding_mask, is_causal=is_causal,
-            need_weights=False,
-        )  # fmt: skip
+            x, x, x, attn_mask=attn_mask, key_padding_mask=key_padding_mask, is_causal=is_causal, need_weights=False
+        )
         return self.dropout1(out)
 
     def _feed_forward(self, x: Any) -> Any:
@@ -81,14 +86,33 @@ class TransformerEncoderLayer(_Layer):
     """
 
     def __init__(
-        self, d_model: int, nhead: int, dim_feedforward: int = 2048, dropout: float = 0.1,
-        activation: Activation = "relu", layer_norm_eps: float = 1e-5, batch_first: bool = False,
-        norm_first: bool = False, bias: bool = True, device: Any = None, dtype: Any = None,
-    ) -> None:  # fmt: skip
+        self,
+        d_model: int,
+        nhead: int,
+        dim_feedforward: int = 2048,
+        dropout: float = 0.1,
+        activation: Activation = "relu",
+        layer_norm_eps: float = 1e-5,
+        batch_first: bool = False,
+        norm_first: bool = False,
+        bias: bool = True,
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
         super().__init__(
-            ("self_attn",), d_model, nhead, dim_feedforward, dropout, activation, layer_norm_eps,
-            batch_first, norm_first, bias, device, dtype,
-        )  # fmt: skip
+            ("self_attn",),
+            d_model,
+            nhead,
+            dim_feedforward,
+            dropout,
+            activation,
+            layer_norm_eps,
+            batch_first,
+            norm_first,
+            bias,
+            device,
+            dtype,
+        )
         kind = self.activation
         if kind is F.relu or isinstance(kind, ReLU):
             self.activation_relu_or_gelu = 1
@@ -97,13 +121,8 @@ class TransformerEncoderLayer(_Layer):
         else:
             self.activation_relu_or_gelu = 0
 
-    def forward(
-        self, src: Any, src_mask: Any = None, src_key_padding_mask: Any = None,
-        is_causal: bool = False,
-    ) -> Any:  # fmt: skip
-        padding = additive_mask(
-            src_key_padding_mask, "src_key_padding_mask", src.dtype, src_mask, "src_mask"
-        )
+    def forward(self, src: Any, src_mask: Any = None, src_key_padding_mask: Any = None, is_causal: bool = False) -> Any:
+        padding = additive_mask(src_key_padding_mask, "src_key_padding_mask", src.dtype, src_mask, "src_mask")
         mask = additive_mask(src_mask, "src_mask", src.dtype)
         attend = lambda x: self._sa_block(x, mask, padding, is_causal)
         return self._residual(self._residual(src, self.norm1, attend), self.norm2, self._ff_block)
@@ -121,35 +140,55 @@ class TransformerDecoderLayer(_Layer):
     """
 
     def __init__(
-        self, d_model: int, nhead: int, dim_feedforward: int = 2048, dropout: float = 0.1,
-        activation: Activation = "relu", layer_norm_eps: float = 1e-5, batch_first: bool = False,
-        norm_first: bool = False, bias: bool = True, device: Any = None, dtype: Any = None,
-    ) -> None:  # fmt: skip
+        self,
+        d_model: int,
+        nhead: int,
+        dim_feedforward: int = 2048,
+        dropout: float = 0.1,
+        activation: Activation = "relu",
+        layer_norm_eps: float = 1e-5,
+        batch_first: bool = False,
+        norm_first: bool = False,
+        bias: bool = True,
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
         super().__init__(
-            ("self_attn", "multihead_attn"), d_model, nhead, dim_feedforward, dropout, activation,
-            layer_norm_eps, batch_first, norm_first, bias, device, dtype,
-        )  # fmt: skip
+            ("self_attn", "multihead_attn"),
+            d_model,
+            nhead,
+            dim_feedforward,
+            dropout,
+            activation,
+            layer_norm_eps,
+            batch_first,
+            norm_first,
+            bias,
+            device,
+            dtype,
+        )
 
     def forward(
-        self, tgt: Any, memory: Any, tgt_mask: Any = None, memory_mask: Any = None,
-        tgt_key_padding_mask: Any = None, memory_key_padding_mask: Any = None,
-        tgt_is_causal: bool = False, memory_is_causal: bool = False,
-    ) -> Any:  # fmt: skip
+        self,
+        tgt: Any,
+        memory: Any,
+        tgt_mask: Any = None,
+        memory_mask: Any = None,
+        tgt_key_padding_mask: Any = None,
+        memory_key_padding_mask: Any = None,
+        tgt_is_causal: bool = False,
+        memory_is_causal: bool = False,
+    ) -> Any:
         attend = lambda x: self._sa_block(x, tgt_mask, tgt_key_padding_mask, tgt_is_causal)
-        recall = lambda x: self._mha_block(
-            x, memory, memory_mask, memory_key_padding_mask, memory_is_causal
-        )
+        recall = lambda x: self._mha_block(x, memory, memory_mask, memory_key_padding_mask, memory_is_causal)
         x = self._residual(tgt, self.norm1, attend)
         x = self._residual(x, self.norm2, recall)
         return self._residual(x, self.norm3, self._ff_block)
 
-    def _mha_block(
-        self, x: Any, mem: Any, attn_mask: Any, key_padding_mask: Any, is_causal: bool = False
-    ) -> Any:
+    def _mha_block(self, x: Any, mem: Any, attn_mask: Any, key_padding_mask: Any, is_causal: bool = False) -> Any:
         out, _ = self.multihead_attn(
-            x, mem, mem, attn_mask=attn_mask, key_padding_mask=key_padding_mask,
-            is_causal=is_causal, need_weights=False,
-        )  # fmt: skip
+            x, mem, mem, attn_mask=attn_mask, key_padding_mask=key_padding_mask, is_causal=is_causal, need_weights=False
+        )
         return self.dropout2(out)
 
     def _ff_block(self, x: Any) -> Any:

@@ -7,6 +7,13 @@ from .container import ModuleDict, ModuleList, ParameterDict, ParameterList, Seq
 from .module import Module
 
 __all__ = [
-    "Module", "ModuleDict", "ModuleList", "ParameterDict", "ParameterList", "Sequential",
-    "container", "lazy", "module",
-]  # fmt: skip
+    "Module",
+    "ModuleDict",
+    "ModuleList",
+    "ParameterDict",
+    "ParameterList",
+    "Sequential",
+    "container",
+    "lazy",
+    "module",
+]

@@ -19,10 +19,7 @@ def _listed(tensors: Any) -> list[Any]:
 
 @no_grad()
 def get_total_norm(
-    tensors: Any,
-    norm_type: float = 2.0,
-    error_if_nonfinite: bool = False,
-    foreach: bool | None = None,
+    tensors: Any, norm_type: float = 2.0, error_if_nonfinite: bool = False, foreach: bool | None = None
 ) -> Any:
     """The norm of all tensors together, as if they were one vector.
 
@@ -51,9 +48,7 @@ def get_total_norm(
 
 
 @no_grad()
-def clip_grads_with_norm_(
-    parameters: Any, max_norm: float, total_norm: Any, foreach: bool | None = None
-) -> None:
+def clip_grads_with_norm_(parameters: Any, max_norm: float, total_norm: Any, foreach: bool | None = None) -> None:
     """Scale gradients by min(max_norm / (total_norm + 1e-6), 1), in place.
 
     >>> p = votive.zeros(2, requires_grad=True)
@@ -91,9 +86,7 @@ def clip_grad_norm_(
     """
     listed = _listed(parameters)
     if not listed and isinstance(parameters, types.GeneratorType):
-        warnings.warn(
-            "`parameters` is an empty generator, no gradient clipping will occur.", stacklevel=2
-        )
+        warnings.warn("`parameters` is an empty generator, no gradient clipping will occur.", stacklevel=2)
     grads = [p._grad for p in listed if p._grad is not None]
     total = get_total_norm(grads, norm_type, error_if_nonfinite, foreach)
     clip_grads_with_norm_(listed, max_norm, total, foreach)
@@ -124,9 +117,7 @@ def clip_grad_norm(
 
 
 @no_grad()
-def clip_grad_value_(
-    parameters: Iterable[Any] | Any, clip_value: float, foreach: bool | None = None
-) -> None:
+def clip_grad_value_(parameters: Iterable[Any] | Any, clip_value: float, foreach: bool | None = None) -> None:
     """Bound each element of the gradients to [-clip_value, clip_value], in place.
 
     >>> p = votive.zeros(2, requires_grad=True)

@@ -13,9 +13,7 @@ from ..module import typename
 def _on_one_device(parameters: Iterable[Any]) -> list[Any]:
     listed = list(parameters)
     if len({p.device for p in listed}) > 1:
-        raise TypeError(
-            "Found two parameters on different devices, this is currently not supported."
-        )
+        raise TypeError("Found two parameters on different devices, this is currently not supported.")
     return listed
 
 

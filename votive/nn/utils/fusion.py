@@ -10,14 +10,7 @@ from ..parameter import Parameter
 
 
 def fuse_conv_bn_weights(
-    conv_w: Any,
-    conv_b: Any,
-    bn_rm: Any,
-    bn_rv: Any,
-    bn_eps: float,
-    bn_w: Any,
-    bn_b: Any,
-    transpose: bool = False,
+    conv_w: Any, conv_b: Any, bn_rm: Any, bn_rv: Any, bn_eps: float, bn_w: Any, bn_b: Any, transpose: bool = False
 ) -> tuple[Any, Any]:
     """Weight and bias of a convolution that does what convolution and batch norm did together.
 
@@ -39,10 +32,7 @@ def fuse_conv_bn_weights(
         shift = shift + bn_b
     channel = (1, -1) if transpose else (-1, 1)
     fused_w = conv_w * scale.reshape((*channel, *(1,) * (conv_w.ndim - 2)))
-    return (
-        Parameter(fused_w.to(conv_w.dtype), conv_w.requires_grad),
-        Parameter(shift.to(dtype), conv_b.requires_grad),
-    )
+    return (Parameter(fused_w.to(conv_w.dtype), conv_w.requires_grad), Parameter(shift.to(dtype), conv_b.requires_grad))
 
 
 def fuse_conv_bn_eval(conv: Any, bn: Any, transpose: bool = False) -> Any:
@@ -56,9 +46,8 @@ def fuse_conv_bn_eval(conv: Any, bn: Any, transpose: bool = False) -> Any:
     _check_eval(conv, bn)
     fused = copy.deepcopy(conv)
     fused.weight, fused.bias = fuse_conv_bn_weights(
-        fused.weight, fused.bias, bn.running_mean, bn.running_var, bn.eps, bn.weight, bn.bias,
-        transpose,
-    )  # fmt: skip
+        fused.weight, fused.bias, bn.running_mean, bn.running_var, bn.eps, bn.weight, bn.bias, transpose
+    )
     return fused
 
 

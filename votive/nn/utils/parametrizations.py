@@ -66,19 +66,14 @@ def weight_norm(module: Any, name: str = "weight", dim: int | None = 0) -> Any:
 class _SpectralNorm(Module):
     """w / σ(w), the largest singular value found by power iteration (Miyato et al. 2018)."""
 
-    def __init__(
-        self, weight: Any, n_power_iterations: int = 1, dim: int = 0, eps: float = 1e-12
-    ) -> None:
+    def __init__(self, weight: Any, n_power_iterations: int = 1, dim: int = 0, eps: float = 1e-12) -> None:
         super().__init__()
         n = weight.ndim
         if not -n <= dim < n:
-            raise IndexError(
-                f"Dimension out of range (expected to be in range of [-{n}, {n - 1}] but got {dim})"
-            )
+            raise IndexError(f"Dimension out of range (expected to be in range of [-{n}, {n - 1}] but got {dim})")
         if n_power_iterations <= 0:
             raise ValueError(
-                "Expected n_power_iterations to be positive, but got "
-                f"n_power_iterations={n_power_iterations}"
+                f"Expected n_power_iterations to be positive, but got n_power_iterations={n_power_iterations}"
             )
         self.dim, self.eps = dim % n, eps
         if n > 1:
@@ -111,11 +106,7 @@ class _SpectralNorm(Module):
 
 
 def spectral_norm(
-    module: Any,
-    name: str = "weight",
-    n_power_iterations: int = 1,
-    eps: float = 1e-12,
-    dim: int | None = None,
+    module: Any, name: str = "weight", n_power_iterations: int = 1, eps: float = 1e-12, dim: int | None = None
 ) -> Any:
     """Divide a weight by its largest singular value.
 
@@ -154,9 +145,7 @@ class _Orthogonal(Module):
     With a base B the result is B·Q(x), so that x = 0 gives B and any start matrix can be reached.
     """
 
-    def __init__(
-        self, weight: Any, orthogonal_map: str, *, use_trivialization: bool = True
-    ) -> None:
+    def __init__(self, weight: Any, orthogonal_map: str, *, use_trivialization: bool = True) -> None:
         super().__init__()
         if weight.is_complex() and orthogonal_map == "householder":
             # n(n-1) real numbers in the reflectors cannot reach all unitary matrices.
@@ -198,8 +187,7 @@ class _Orthogonal(Module):
     def right_inverse(self, Q: Any) -> Any:
         if Q.shape != self.shape:
             raise ValueError(
-                f"Expected a matrix or batch of matrices of shape {self.shape}. Got a tensor of "
-                f"shape {Q.shape}."
+                f"Expected a matrix or batch of matrices of shape {self.shape}. Got a tensor of shape {Q.shape}."
             )
         wide = Q.shape[-2] < Q.shape[-1]
         q = Q.mT if wide else Q
@@ -230,11 +218,7 @@ class _Orthogonal(Module):
 
 
 def orthogonal(
-    module: Any,
-    name: str = "weight",
-    orthogonal_map: str | None = None,
-    *,
-    use_trivialization: bool = True,
+    module: Any, name: str = "weight", orthogonal_map: str | None = None, *, use_trivialization: bool = True
 ) -> Any:
     """Keep a weight orthogonal (or with orthonormal rows or columns).
 
@@ -245,16 +229,13 @@ def orthogonal(
     """
     weight = _tensor_of(module, name)
     if weight.ndim < 2:
-        raise ValueError(
-            f"Expected a matrix or batch of matrices. Got a tensor of {weight.ndim} dimensions."
-        )
+        raise ValueError(f"Expected a matrix or batch of matrices. Got a tensor of {weight.ndim} dimensions.")
     if orthogonal_map is None:
         square = weight.shape[-2] == weight.shape[-1]
         orthogonal_map = "matrix_exp" if square or weight.is_complex() else "householder"
     if orthogonal_map not in _MAPS:
         raise ValueError(
-            'orthogonal_map has to be one of "matrix_exp", "cayley", "householder". Got: '
-            f"{orthogonal_map}"
+            f'orthogonal_map has to be one of "matrix_exp", "cayley", "householder". Got: {orthogonal_map}'
         )
     chosen = _Orthogonal(weight, orthogonal_map, use_trivialization=use_trivialization)
     register_parametrization(module, name, chosen, unsafe=True)

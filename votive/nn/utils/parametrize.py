@@ -139,21 +139,15 @@ class ParametrizationList(ModuleList):
         """Change the originals such that the parametrized tensor becomes `value`."""
         for module in reversed(list(self)):
             if not hasattr(module, "right_inverse"):
-                raise RuntimeError(
-                    f"parametrization {type(module).__name__} does not implement right_inverse."
-                )
+                raise RuntimeError(f"parametrization {type(module).__name__} does not implement right_inverse.")
             value = module.right_inverse(value)
         if self.is_tensor:
             if not isinstance(value, Tensor):
-                raise ValueError(
-                    f"`right_inverse` should return a tensor. Got {type(value).__name__}"
-                )
+                raise ValueError(f"`right_inverse` should return a tensor. Got {type(value).__name__}")
             self._store("original", value)
             return
         if not isinstance(value, Sequence) or isinstance(value, Tensor):
-            raise ValueError(
-                f"'right_inverse' must return a sequence of tensors. Got {type(value).__name__}."
-            )
+            raise ValueError(f"'right_inverse' must return a sequence of tensors. Got {type(value).__name__}.")
         if len(value) != self.ntensors:
             raise ValueError(
                 "'right_inverse' must return a sequence of tensors of length "
@@ -162,8 +156,7 @@ class ParametrizationList(ModuleList):
         for i, part in enumerate(value):
             if not isinstance(part, Tensor):
                 raise ValueError(
-                    f"'right_inverse' must return a sequence of tensors. Got element {i} of type "
-                    f"{type(part).__name__}."
+                    f"'right_inverse' must return a sequence of tensors. Got element {i} of type {type(part).__name__}."
                 )
             self._store(f"original{i}", part)
 
@@ -190,9 +183,7 @@ class ParametrizationList(ModuleList):
 
 
 def _refuse_pickling(self: Any) -> NoReturn:
-    raise RuntimeError(
-        "Serialization of parametrized modules is only supported through state_dict()."
-    )
+    raise RuntimeError("Serialization of parametrized modules is only supported through state_dict().")
 
 
 def _deepcopy(self: Any, memo: dict[int, Any]) -> Any:
@@ -221,9 +212,7 @@ def _property(name: str) -> property:
     return property(read, write)
 
 
-def register_parametrization(
-    module: Any, tensor_name: str, parametrization: Module, *, unsafe: bool = False
-) -> Any:
+def register_parametrization(module: Any, tensor_name: str, parametrization: Module, *, unsafe: bool = False) -> Any:
     """Compute a parameter or buffer by a module from now on.
 
     The parametrization's `right_inverse`, if it has one, tells what to compute it from.
@@ -330,9 +319,7 @@ def type_before_parametrizations(module: Any) -> type:
     return type(module).__bases__[0] if is_parametrized(module) else type(module)
 
 
-def transfer_parametrizations_and_params(
-    from_module: Any, to_module: Any, tensor_name: str | None = None
-) -> Any:
+def transfer_parametrizations_and_params(from_module: Any, to_module: Any, tensor_name: str | None = None) -> Any:
     """Give a module the parametrizations of another, and what they compute from.
 
     >>> from votive.nn.utils import parametrize
@@ -352,8 +339,6 @@ def transfer_parametrizations_and_params(
         for parametrization in source:
             register_parametrization(to_module, name, parametrization)
         target = to_module.parametrizations[name]
-        for original in ["original"] if target.is_tensor else [
-            f"original{i}" for i in range(target.ntensors)
-        ]:  # fmt: skip
+        for original in ["original"] if target.is_tensor else [f"original{i}" for i in range(target.ntensors)]:
             setattr(target, original, getattr(source, original))
     return to_module

@@ -17,9 +17,15 @@ from ...ops.registry import F
 from ...tensor import Tensor
 
 __all__ = [
-    "PackedSequence", "invert_permutation", "pack_padded_sequence", "pack_sequence",
-    "pad_packed_sequence", "pad_sequence", "unpack_sequence", "unpad_sequence",
-]  # fmt: skip
+    "PackedSequence",
+    "invert_permutation",
+    "pack_padded_sequence",
+    "pack_sequence",
+    "pad_packed_sequence",
+    "pad_sequence",
+    "unpack_sequence",
+    "unpad_sequence",
+]
 
 
 class _Fields(NamedTuple):
@@ -38,11 +44,7 @@ class PackedSequence(_Fields):
     """
 
     def __new__(
-        cls,
-        data: Any,
-        batch_sizes: Any = None,
-        sorted_indices: Any = None,
-        unsorted_indices: Any = None,
+        cls, data: Any, batch_sizes: Any = None, sorted_indices: Any = None, unsorted_indices: Any = None
     ) -> Self:
         if batch_sizes is None:
             if not (isinstance(data, (list, tuple)) and len(data) == 2):
@@ -62,10 +64,7 @@ class PackedSequence(_Fields):
         data = self.data.to(*args, **kwargs)
         if data is self.data:
             return self
-        indices = [
-            None if i is None else i.to(data.device)
-            for i in (self.sorted_indices, self.unsorted_indices)
-        ]
+        indices = [None if i is None else i.to(data.device) for i in (self.sorted_indices, self.unsorted_indices)]
         return type(self)(data, self.batch_sizes, *indices)
 
     def cuda(self, *args: Any, **kwargs: Any) -> Self:
@@ -160,9 +159,7 @@ def pack_padded_sequence(
     if not isinstance(lengths, Tensor):
         lengths = as_tensor(lengths, dtype=dt.int64, device="cpu")
     elif lengths.device.type != "cpu":
-        raise RuntimeError(
-            f"'lengths' argument should be a 1D CPU int64 tensor, but got one on {lengths.device}."
-        )
+        raise RuntimeError(f"'lengths' argument should be a 1D CPU int64 tensor, but got one on {lengths.device}.")
     lengths = lengths.to(dt.int64)
     sorted_indices = None
     if not enforce_sorted:
@@ -170,8 +167,7 @@ def pack_padded_sequence(
         sorted_indices = sorted_indices.to(input.device)
         input = input.index_select(0 if batch_first else 1, sorted_indices)
     sizes = lengths.numpy()
-    n_seq, n_steps = (input.shape[0], input.shape[1]) if batch_first else (
-        input.shape[1], input.shape[0])  # fmt: skip
+    n_seq, n_steps = (input.shape[0], input.shape[1]) if batch_first else (input.shape[1], input.shape[0])
     _check_lengths(sizes, n_seq, n_steps)
     step, sequence = _steps(sizes)
     where = _position(step, sequence, n_steps, n_seq, batch_first)
@@ -183,15 +179,13 @@ def pack_padded_sequence(
 def _check_lengths(lengths: np.ndarray[Any, Any], n_seq: int, n_steps: int) -> None:
     if lengths.ndim != 1 or len(lengths) != n_seq:
         raise RuntimeError(
-            f"Expected `len(lengths)` to be equal to batch_size, but got {lengths.shape} "
-            f"(batch_size={n_seq})."
+            f"Expected `len(lengths)` to be equal to batch_size, but got {lengths.shape} (batch_size={n_seq})."
         )
     if len(lengths) == 0:
         raise RuntimeError("Cannot pack empty tensors.")
     if lengths.min() <= 0:
         raise RuntimeError(
-            "Length of all samples has to be greater than 0, but found an element in 'lengths' "
-            "that is <= 0."
+            "Length of all samples has to be greater than 0, but found an element in 'lengths' that is <= 0."
         )
     if (np.diff(lengths) > 0).any():
         raise RuntimeError(
@@ -200,16 +194,11 @@ def _check_lengths(lengths: np.ndarray[Any, Any], n_seq: int, n_steps: int) -> N
             "sidestep this requirement."
         )
     if lengths[0] > n_steps:
-        raise RuntimeError(
-            f"pack_padded_sequence: length {lengths[0]} exceeds the {n_steps} steps of the input."
-        )
+        raise RuntimeError(f"pack_padded_sequence: length {lengths[0]} exceeds the {n_steps} steps of the input.")
 
 
 def pad_packed_sequence(
-    sequence: PackedSequence,
-    batch_first: bool = False,
-    padding_value: float = 0.0,
-    total_length: int | None = None,
+    sequence: PackedSequence, batch_first: bool = False, padding_value: float = 0.0, total_length: int | None = None
 ) -> tuple[Any, Any]:
     """A padded batch and the lengths of its sequences: the inverse of packing.
 
@@ -251,10 +240,7 @@ def _scatter(data: Any, where: np.ndarray[Any, Any], outer: tuple[int, int], val
 
 
 def pad_sequence(
-    sequences: Any,
-    batch_first: bool = False,
-    padding_value: float = 0.0,
-    padding_side: str = "right",
+    sequences: Any, batch_first: bool = False, padding_value: float = 0.0, padding_side: str = "right"
 ) -> Any:
     """Sequences of shape (L, …) in one batch, padded to the longest.
 
@@ -265,16 +251,13 @@ def pad_sequence(
     """
     if not isinstance(sequences, Iterable):
         raise RuntimeError(
-            "pad_sequence: Expected iterable for input sequences, but got arg of type: "
-            f"{type(sequences)}"
+            f"pad_sequence: Expected iterable for input sequences, but got arg of type: {type(sequences)}"
         )
     sequences = tuple(sequences)
     if not sequences:
         raise RuntimeError("pad_sequence: received an empty list of sequences.")
     if padding_side not in ("left", "right"):
-        raise RuntimeError(
-            f"Expected padding_side to be one of left or right, but got {padding_side}."
-        )
+        raise RuntimeError(f"Expected padding_side to be one of left or right, but got {padding_side}.")
     lengths = [len(s) for s in sequences]
     n_steps, n_seq = max(lengths), len(sequences)
     starts = [n_steps - n if padding_side == "left" else 0 for n in lengths]

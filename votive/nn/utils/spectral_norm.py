@@ -57,13 +57,10 @@ class SpectralNorm:
     # Version 1 saves both singular vectors; version 0 saved the left one and the divided weight.
     _version = 1
 
-    def __init__(
-        self, name: str = "weight", n_power_iterations: int = 1, dim: int = 0, eps: float = 1e-12
-    ) -> None:
+    def __init__(self, name: str = "weight", n_power_iterations: int = 1, dim: int = 0, eps: float = 1e-12) -> None:
         if n_power_iterations <= 0:
             raise ValueError(
-                "Expected n_power_iterations to be positive, but got "
-                f"n_power_iterations={n_power_iterations}"
+                f"Expected n_power_iterations to be positive, but got n_power_iterations={n_power_iterations}"
             )
         self.name, self.dim = name, dim
         self.n_power_iterations, self.eps = n_power_iterations, eps
@@ -83,15 +80,11 @@ class SpectralNorm:
         return weight / F.dot(u, F.mv(matrix, v))
 
     @staticmethod
-    def apply(
-        module: Any, name: str, n_power_iterations: int, dim: int, eps: float
-    ) -> SpectralNorm:
+    def apply(module: Any, name: str, n_power_iterations: int, dim: int, eps: float) -> SpectralNorm:
         """Register the hook, and the singular vectors as buffers."""
         for hook in module._forward_pre_hooks.values():
             if isinstance(hook, SpectralNorm) and hook.name == name:
-                raise RuntimeError(
-                    f"Cannot register two spectral_norm hooks on the same parameter {name}"
-                )
+                raise RuntimeError(f"Cannot register two spectral_norm hooks on the same parameter {name}")
         fn = SpectralNorm(name, n_power_iterations, dim, eps)
         weight = module._parameters[name]
         if weight is None:
@@ -146,9 +139,8 @@ class _UpgradeState:
         self.fn = fn
 
     def __call__(
-        self, state: Any, prefix: str, local_metadata: Any, strict: bool, missing: list[str],
-        *rest: Any,
-    ) -> None:  # fmt: skip
+        self, state: Any, prefix: str, local_metadata: Any, strict: bool, missing: list[str], *rest: Any
+    ) -> None:
         key = prefix + self.fn.name
         versions = local_metadata.get("spectral_norm", {})
         if versions.get(f"{self.fn.name}.version") is not None:
@@ -170,11 +162,7 @@ class _UpgradeState:
 
 
 def spectral_norm(
-    module: Any,
-    name: str = "weight",
-    n_power_iterations: int = 1,
-    eps: float = 1e-12,
-    dim: int | None = None,
+    module: Any, name: str = "weight", n_power_iterations: int = 1, eps: float = 1e-12, dim: int | None = None
 ) -> Any:
     """Divide a weight by its largest singular value, by a hook.
 
@@ -201,10 +189,7 @@ def remove_spectral_norm(module: Any, name: str = "weight") -> Any:
             break
     else:
         raise ValueError(f"spectral_norm of '{name}' not found in {module}")
-    for table, kind in (
-        (module._state_dict_hooks, _MarkVersion),
-        (module._load_state_dict_pre_hooks, _UpgradeState),
-    ):
+    for table, kind in ((module._state_dict_hooks, _MarkVersion), (module._load_state_dict_pre_hooks, _UpgradeState)):
         for key, hook in list(table.items()):
             if isinstance(hook, kind) and hook.fn.name == name:
                 del table[key]

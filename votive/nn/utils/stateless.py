@@ -40,9 +40,7 @@ def _spread(tensors: dict[str, Any], places: dict[str, Place], tie: bool) -> dic
 
 
 @contextlib.contextmanager
-def replaced(
-    module: Any, tensors: dict[str, Any], tie_weights: bool = True, strict: bool = False
-) -> Iterator[None]:
+def replaced(module: Any, tensors: dict[str, Any], tie_weights: bool = True, strict: bool = False) -> Iterator[None]:
     """Inside, the module has the given tensors at these paths; new ones it sets go to `tensors`.
 
     >>> from votive.nn.utils.stateless import replaced

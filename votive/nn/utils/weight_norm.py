@@ -59,9 +59,7 @@ class WeightNorm:
         """Split a weight into length and direction, and register the hook."""
         for hook in module._forward_pre_hooks.values():
             if isinstance(hook, WeightNorm) and hook.name == name:
-                raise RuntimeError(
-                    f"Cannot register two weight_norm hooks on the same parameter {name}"
-                )
+                raise RuntimeError(f"Cannot register two weight_norm hooks on the same parameter {name}")
         weight = getattr(module, name)
         if is_lazy(weight):
             raise ValueError(

@@ -156,8 +156,7 @@ class LRScheduler:
         """`get_lr` from outside would compute the rate after the next one."""
         if not self._get_lr_called_within_step:
             warnings.warn(
-                "To get the last learning rate computed by the scheduler, please use "
-                "`get_last_lr()`.",
+                "To get the last learning rate computed by the scheduler, please use `get_last_lr()`.",
                 UserWarning,
                 stacklevel=3,
             )

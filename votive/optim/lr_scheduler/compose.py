@@ -64,11 +64,7 @@ class SequentialLR(_Composed):
     """
 
     def __init__(
-        self,
-        optimizer: Optimizer,
-        schedulers: list[LRScheduler],
-        milestones: list[int],
-        last_epoch: int = -1,
+        self, optimizer: Optimizer, schedulers: list[LRScheduler], milestones: list[int], last_epoch: int = -1
     ) -> None:
         name = type(self).__name__
         if len(schedulers) < 1:
@@ -125,14 +121,10 @@ class ChainedScheduler(_Composed):
     [0.25]
     """
 
-    def __init__(
-        self, schedulers: Sequence[LRScheduler], optimizer: Optimizer | None = None
-    ) -> None:
+    def __init__(self, schedulers: Sequence[LRScheduler], optimizer: Optimizer | None = None) -> None:
         name = type(self).__name__
         if len(schedulers) < 1:
-            raise ValueError(
-                f"{name} expects at least one scheduler to be chained, but got no scheduler."
-            )
+            raise ValueError(f"{name} expects at least one scheduler to be chained, but got no scheduler.")
         optimizer = optimizer or schedulers[0].optimizer
         _check(name, optimizer, schedulers)
         self._schedulers = schedulers

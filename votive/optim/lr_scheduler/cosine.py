@@ -22,9 +22,7 @@ class CosineAnnealingLR(LRScheduler):
     [0.5]
     """
 
-    def __init__(
-        self, optimizer: Optimizer, T_max: int, eta_min: float = 0.0, last_epoch: int = -1
-    ) -> None:
+    def __init__(self, optimizer: Optimizer, T_max: int, eta_min: float = 0.0, last_epoch: int = -1) -> None:
         self.T_max = T_max
         self.eta_min = eta_min
         super().__init__(optimizer, last_epoch)
@@ -67,21 +65,14 @@ class CosineAnnealingWarmRestarts(LRScheduler):
     """
 
     def __init__(
-        self,
-        optimizer: Optimizer,
-        T_0: int,
-        T_mult: int = 1,
-        eta_min: float = 0.0,
-        last_epoch: int = -1,
+        self, optimizer: Optimizer, T_0: int, T_mult: int = 1, eta_min: float = 0.0, last_epoch: int = -1
     ) -> None:
         if T_0 <= 0 or not isinstance(T_0, int):
             raise ValueError(f"Expected positive integer T_0, but got {T_0}")
         if T_mult < 1 or not isinstance(T_mult, int):
             raise ValueError(f"Expected integer T_mult >= 1, but got {T_mult}")
         if not isinstance(eta_min, (float, int)):
-            raise ValueError(
-                f"Expected float or int eta_min, but got {eta_min} of type {type(eta_min)}"
-            )
+            raise ValueError(f"Expected float or int eta_min, but got {eta_min} of type {type(eta_min)}")
         self.T_0 = T_0
         self.T_i = T_0
         self.T_mult = T_mult
@@ -159,10 +150,7 @@ class CosineWithWarmup(LRScheduler):
         last_epoch: int = -1,
     ) -> None:
         if not 0 <= warmup_steps <= total_steps:
-            raise ValueError(
-                f"Expected 0 <= warmup_steps <= total_steps, but got {warmup_steps} and "
-                f"{total_steps}"
-            )
+            raise ValueError(f"Expected 0 <= warmup_steps <= total_steps, but got {warmup_steps} and {total_steps}")
         self.warmup_steps = warmup_steps
         self.total_steps = total_steps
         self.min_lr = min_lr
@@ -180,11 +168,7 @@ class CosineWithWarmup(LRScheduler):
 
 
 def get_cosine_schedule_with_warmup(
-    optimizer: Optimizer,
-    num_warmup_steps: int,
-    num_training_steps: int,
-    num_cycles: float = 0.5,
-    last_epoch: int = -1,
+    optimizer: Optimizer, num_warmup_steps: int, num_training_steps: int, num_cycles: float = 0.5, last_epoch: int = -1
 ) -> CosineWithWarmup:
     """`CosineWithWarmup` under the name and with the arguments that transformers gave it.
 
@@ -193,6 +177,4 @@ def get_cosine_schedule_with_warmup(
     >>> schedule.get_last_lr()
     [0.0]
     """
-    return CosineWithWarmup(
-        optimizer, num_warmup_steps, num_training_steps, 0.0, num_cycles, last_epoch
-    )
+    return CosineWithWarmup(optimizer, num_warmup_steps, num_training_steps, 0.0, num_cycles, last_epoch)

@@ -14,9 +14,7 @@ from .function import saved_function
 def _takes_momentum(optimizer: Optimizer) -> bool:
     """Whether the momentum is the first beta; an error if there is none."""
     if "momentum" not in optimizer.defaults and "betas" not in optimizer.defaults:
-        raise ValueError(
-            "optimizer must support momentum or beta1 with `cycle_momentum` option enabled"
-        )
+        raise ValueError("optimizer must support momentum or beta1 with `cycle_momentum` option enabled")
     return "betas" in optimizer.defaults
 
 
@@ -27,9 +25,7 @@ def _write_momentum(group: dict[str, Any], value: float, use_beta1: bool) -> Non
         group["momentum"] = value
 
 
-def _start_momentum(
-    optimizer: Optimizer, largest: list[float], smallest: list[float], use_beta1: bool
-) -> None:
+def _start_momentum(optimizer: Optimizer, largest: list[float], smallest: list[float], use_beta1: bool) -> None:
     for group, top, bottom in zip(optimizer.param_groups, largest, smallest, strict=True):
         _write_momentum(group, top, use_beta1)
         group["max_momentum"] = top
@@ -167,9 +163,7 @@ class OneCycleLR(LRScheduler):
         if pct_start < 0 or pct_start > 1 or not isinstance(pct_start, float):
             raise ValueError(f"Expected float between 0 and 1 pct_start, but got {pct_start}")
         if anneal_strategy not in ("cos", "linear"):
-            raise ValueError(
-                f"anneal_strategy must be one of 'cos' or 'linear', instead got {anneal_strategy}"
-            )
+            raise ValueError(f"anneal_strategy must be one of 'cos' or 'linear', instead got {anneal_strategy}")
         self._schedule_phases = _phases(self.total_steps, pct_start, three_phase)
         self._anneal_func_type = anneal_strategy
         max_lrs = per_group("max_lr", optimizer, max_lr)
@@ -196,10 +190,7 @@ class OneCycleLR(LRScheduler):
         self._warn_unless_stepping()
         step = self.last_epoch
         if step > self.total_steps:
-            raise ValueError(
-                f"Tried to step {step} times. The specified number of total steps is "
-                f"{self.total_steps}"
-            )
+            raise ValueError(f"Tried to step {step} times. The specified number of total steps is {self.total_steps}")
         begin = 0.0
         for phase in self._schedule_phases[:-1]:
             if step <= phase["end_step"]:
@@ -236,9 +227,12 @@ def _phases(total: int, pct_start: float, three: bool) -> list[dict[str, Any]]:
     def phase(end: float, lrs: str, momenta: str) -> dict[str, Any]:
         (lr0, lr1), (m0, m1) = lrs.split(), momenta.split()
         return {
-            "end_step": end, "start_lr": f"{lr0}_lr", "end_lr": f"{lr1}_lr",
-            "start_momentum": f"{m0}_momentum", "end_momentum": f"{m1}_momentum",
-        }  # fmt: skip
+            "end_step": end,
+            "start_lr": f"{lr0}_lr",
+            "end_lr": f"{lr1}_lr",
+            "start_momentum": f"{m0}_momentum",
+            "end_momentum": f"{m1}_momentum",
+        }
 
     rise = phase(float(pct_start * total) - 1, "initial max", "max base")
     if not three:

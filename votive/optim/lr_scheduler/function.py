@@ -20,9 +20,7 @@ def saved_function(fn: Any) -> Any:
 class _FunctionLR(LRScheduler):
     """Holds one function per parameter group."""
 
-    def __init__(
-        self, optimizer: Optimizer, lr_lambda: Factor | list[Factor], last_epoch: int = -1
-    ) -> None:
+    def __init__(self, optimizer: Optimizer, lr_lambda: Factor | list[Factor], last_epoch: int = -1) -> None:
         check_optimizer(optimizer)
         groups = len(optimizer.param_groups)
         if isinstance(lr_lambda, (list, tuple)):

@@ -11,26 +11,49 @@ from typing import Any
 from ..arguments import Signature, signature_of
 
 GROUPS = (
-    "again", "attention", "console", "debug", "edits", "explain", "hearing", "layers", "lens",
-    "model", "profile", "session", "sight", "value",
-)  # fmt: skip
+    "again",
+    "attention",
+    "console",
+    "debug",
+    "edits",
+    "explain",
+    "hearing",
+    "layers",
+    "lens",
+    "model",
+    "profile",
+    "session",
+    "sight",
+    "value",
+)
 
 
 # What a page is told while these are done.
 _DOING = {
-    "attention": "reading attention weights", "debug": "running the model in the debugger",
-    "edits": "running the model under the edits", "hearing": "reading the sound",
+    "attention": "reading attention weights",
+    "debug": "running the model in the debugger",
+    "edits": "running the model under the edits",
+    "hearing": "reading the sound",
     "hearing.alignment": "reading attention to the sound",
-    "hearing.heads": "reading attention to the sound", "hearing.transcribe": "listening",
+    "hearing.heads": "reading attention to the sound",
+    "hearing.transcribe": "listening",
     "layers": "measuring the layers",
-    "lens": "running the logit lens", "profile": "profiling", "session": "working on the session",
-    "session.again": "writing the text again", "session.auto": "generating",
-    "session.choose": "reading the token", "session.diff": "comparing two branches",
-    "session.new": "reading the prompt", "session.open": "opening the session",
-    "session.prompt": "reading the prompt", "session.save": "saving the session",
-    "session.step": "writing a token", "session.top": "ranking the next tokens",
-    "sight": "looking at the picture", "value": "running the model for a value",
-}  # fmt: skip
+    "lens": "running the logit lens",
+    "profile": "profiling",
+    "session": "working on the session",
+    "session.again": "writing the text again",
+    "session.auto": "generating",
+    "session.choose": "reading the token",
+    "session.diff": "comparing two branches",
+    "session.new": "reading the prompt",
+    "session.open": "opening the session",
+    "session.prompt": "reading the prompt",
+    "session.save": "saving the session",
+    "session.step": "writing a token",
+    "session.top": "ranking the next tokens",
+    "sight": "looking at the picture",
+    "value": "running the model for a value",
+}
 
 
 @dataclass(frozen=True)

@@ -16,9 +16,12 @@ _MOST = 5000
 
 @action("session.again", changes=True)
 def again(
-    job: Job, nodes: Annotated[list[dict], Within(1, _MOST)], current: Index,
-    settings: dict | None = None, seed: Annotated[int, Within(0, 2**53)] = 0,
-) -> dict[str, Any]:  # fmt: skip
+    job: Job,
+    nodes: Annotated[list[dict], Within(1, _MOST)],
+    current: Index,
+    settings: dict | None = None,
+    seed: Annotated[int, Within(0, 2**53)] = 0,
+) -> dict[str, Any]:
     """Begin a session with the nodes of another: {parent, token}, or {text} for a prompt.
 
     A parent is the number of a node before it in the list, and so is `current`. Tokens are chosen,
@@ -29,16 +32,10 @@ def again(
     known = checked_settings(settings or {})
     known.setdefault("do_sample", True)
     first = _ids(room, found[0][2])
-    session = Session(
-        room.loaded.model, room.loaded.tokenizer, first, seed=seed, top=20, memory_limit=1 << 29,
-        **known,
-    )  # fmt: skip
+    session = Session(room.loaded.model, room.loaded.tokenizer, first, seed=seed, top=20, memory_limit=1 << 29, **known)
     session.outlook()
     before, room.session = room._session, session
-    room.log(
-        job, f"session = glass.Session(model, tokenizer, {_prompt(session)}, seed={seed}"
-        f"{_shown(known)})",
-    )  # fmt: skip
+    room.log(job, f"session = glass.Session(model, tokenizer, {_prompt(session)}, seed={seed}{_shown(known)})")
     try:
         made = [session.node.id]
         for i, (parent, token, text) in enumerate(found[1:], 1):

@@ -28,10 +28,12 @@ def _maps(job: Job, node: Any) -> replay.Maps:
 
 @action("attention.layer")
 def layer(
-    job: Job, layer: Index, node: Index | None = None,
+    job: Job,
+    layer: Index,
+    node: Index | None = None,
     heads: Annotated[list[Index], Within(1, 256)] | Literal["mean"] | None = None,
     mean: bool = False,
-) -> Any:  # fmt: skip
+) -> Any:
     """The weights of some heads of a layer, or with `mean` their average, as bytes of 1/255."""
     room = job.room
     at = room.session._node(node)
@@ -45,9 +47,10 @@ def layer(
     if size > _MOST:
         raise ValueError(f"attention: {size:,} bytes are more than {_MOST:,}; ask for fewer heads.")
     room.log(
-        job, f"glass.attention_maps(model, votive.tensor([session.tokens_of({at.id})]))[{layer}]"
+        job,
+        f"glass.attention_maps(model, votive.tensor([session.tokens_of({at.id})]))[{layer}]"
         + (".weights()" if averaged else f".weights(heads={chosen})"),
-    )  # fmt: skip
+    )
     if averaged:
         total: Any = 0.0
         for head in chosen:
@@ -57,16 +60,18 @@ def layer(
     else:
         found = maps.weights(layer, chosen)
     data = {
-        "node": at.id, "layer": layer, "heads": chosen, "mean": averaged, "count": count,
+        "node": at.id,
+        "layer": layer,
+        "heads": chosen,
+        "mean": averaged,
+        "count": count,
         "tokens": room.loaded.texts(maps.tokens),
-    }  # fmt: skip
+    }
     return data, {"weights": (found * 255 + 0.5).astype(np.uint8)}
 
 
 @action("attention.row")
-def row(
-    job: Job, layer: Index, query: Index, head: Index | None = None, node: Index | None = None
-) -> Any:
+def row(job: Job, layer: Index, query: Index, head: Index | None = None, node: Index | None = None) -> Any:
     """Where one query looks, exactly; without a head the average of all."""
     at = job.room.session._node(node)
     maps = _maps(job, at)
@@ -95,17 +100,15 @@ def heads(job: Job, node: Index | None = None) -> Any:
             rows.append(_scores(maps, i))
         job.progress(layers, layers)
         most = max(len(r["entropy"]) for r in rows)
-        blobs = {
-            n: np.array([[*r[n], *[math.nan] * (most - len(r[n]))] for r in rows], np.float32)
-            for n in _SCORES
-        }
+        blobs = {n: np.array([[*r[n], *[math.nan] * (most - len(r[n]))] for r in rows], np.float32) for n in _SCORES}
         return blobs, sum(b.nbytes for b in blobs.values())
 
     blobs = room.kept(("heads", at.id), make)
     room.log(
-        job, f"maps = glass.attention_maps(model, votive.tensor([session.tokens_of({at.id})])); "
+        job,
+        f"maps = glass.attention_maps(model, votive.tensor([session.tokens_of({at.id})])); "
         "print(maps.entropy(), maps.score('induction'))",
-    )  # fmt: skip
+    )
     count, most = blobs["entropy"].shape
     return {"node": at.id, "layers": count, "heads": most}, blobs
 

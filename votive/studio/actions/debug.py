@@ -38,20 +38,30 @@ def _where(job: Job) -> dict[str, Any]:
         return {"active": False, "ended": True, "breakpoints": points}
     frame = d.frame
     data: dict[str, Any] = {
-        "active": True, "node": room.debugged, "ended": d.ended, "index": d.index,
-        "phase": d.phase, "address": None if d.address is None else str(d.address),
-        "name": "" if frame is None else _name(frame), "kind": "" if frame is None else frame.kind,
-        "stack": [str(a) for a in d.stack], "depth": d.depth,
+        "active": True,
+        "node": room.debugged,
+        "ended": d.ended,
+        "index": d.index,
+        "phase": d.phase,
+        "address": None if d.address is None else str(d.address),
+        "name": "" if frame is None else _name(frame),
+        "kind": "" if frame is None else frame.kind,
+        "stack": [str(a) for a in d.stack],
+        "depth": d.depth,
         "breakpoints": [{"at": b.pattern.text, "hits": b.hits} for b in d.breakpoints],
         "values": [
             {
-                "path": ".".join(map(str, path)), "side": side, "shape": list(t.shape),
+                "path": ".".join(map(str, path)),
+                "side": side,
+                "shape": list(t.shape),
                 "dtype": str(t.dtype).removeprefix("votive."),
             }
-            for side in ("in", "out") for path, t in _tensors(d, side)
+            for side in ("in", "out")
+            for path, t in _tensors(d, side)
         ],
-        "changes": len(d._changes), "error": None if d.error is None else told(d.error)["message"],
-    }  # fmt: skip
+        "changes": len(d._changes),
+        "error": None if d.error is None else told(d.error)["message"],
+    }
     logits = logits_of(d.result) if d.ended and d.result is not None else None
     # Where the whole model was skipped, there are none.
     if logits is not None and logits.dim() == 3 and logits.is_floating_point():
@@ -185,27 +195,32 @@ def _chosen(job: Job, path: str | None, side: str | None) -> tuple[Any, Any]:
 
 @action("debug.value")
 def value(
-    job: Job, path: Annotated[str, Within(0, 200)] | None = None, side: Side | None = None,
-    rows: Window | None = None, cols: Window | None = None,
+    job: Job,
+    path: Annotated[str, Within(0, 200)] | None = None,
+    side: Side | None = None,
+    rows: Window | None = None,
+    cols: Window | None = None,
     reduce: Literal["mean", "max", "absmax"] | bool | None = None,
-) -> Any:  # fmt: skip
+) -> Any:
     """A tensor of the call where it stands: statistics, and a window of its numbers."""
     way, t = _chosen(job, path, side)
     kind = reduce if isinstance(reduce, str) else "absmax" if reduce else None
     data, blobs = windows.window(t, rows, cols, kind)
     address = str(job.room.debugger.address)
     told_path = ".".join(map(str, way))
-    return {
-        "address": address, "path": told_path, "statistics": windows.statistics_of(t), **data,
-    }, blobs  # fmt: skip
+    return {"address": address, "path": told_path, "statistics": windows.statistics_of(t), **data}, blobs
 
 
 @action("debug.replace", changes=True)
 def replace(
-    job: Job, value: float | None = None, scale: float | None = None, zero: bool = False,
+    job: Job,
+    value: float | None = None,
+    scale: float | None = None,
+    zero: bool = False,
     index: Annotated[list[Index], Within(1, 8)] | None = None,
-    path: Annotated[str, Within(0, 200)] | None = None, side: Side | None = None,
-) -> dict[str, Any]:  # fmt: skip
+    path: Annotated[str, Within(0, 200)] | None = None,
+    side: Side | None = None,
+) -> dict[str, Any]:
     """Give on another value: a number in all places or one, a multiple, or zeros.
 
     `index` is a row and a column of the value as a matrix, or has a number for each dimension.

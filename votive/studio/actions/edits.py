@@ -17,10 +17,14 @@ Indices = Annotated[list[Index], Within(1, 10_000)]
 
 
 def _edit(
-    job: Job, at: Address, do: Literal["replace", "add", "scale", "zero", "skip", "swap"],
-    value: float | None = None, positions: Indices | None = None, features: Indices | None = None,
+    job: Job,
+    at: Address,
+    do: Literal["replace", "add", "scale", "zero", "skip", "swap"],
+    value: float | None = None,
+    positions: Indices | None = None,
+    features: Indices | None = None,
     with_: Address | None = None,
-) -> None:  # fmt: skip
+) -> None:
     """Never called: its annotations say what an edit from a page may hold."""
 
 
@@ -95,9 +99,7 @@ def _receipts(room: Any, node: Any) -> list[dict[str, Any]]:
     order = {id(e): i for i, e in enumerate(room.session.edits)}
     for part in replay.parts_of(room.loaded, node, measure=True):
         part.model(part.ids, **part.given)
-        receipt = (
-            getattr(part.model, "receipt", None) if part.model is not room.loaded.model else None
-        )
+        receipt = getattr(part.model, "receipt", None) if part.model is not room.loaded.model else None
         if receipt is None:
             continue
         for edit, fired in zip(part.model.edits, receipt.edits, strict=True):
@@ -126,10 +128,16 @@ def _receipts(room: Any, node: Any) -> list[dict[str, Any]]:
         unread = [s["why"] for s in sites.values() if s["reached"] is False]
         if unread and len(unread) == len(sites):
             text += f"; no effect: {unread[0]}"
-        out.append({
-            **edit_told(edit), "text": text, "count": row["count"], "largest": largest,
-            "relative": relative, "sites": [{"address": a, **s} for a, s in sites.items()],
-        })  # fmt: skip
+        out.append(
+            {
+                **edit_told(edit),
+                "text": text,
+                "count": row["count"],
+                "largest": largest,
+                "relative": relative,
+                "sites": [{"address": a, **s} for a, s in sites.items()],
+            }
+        )
     return out
 
 
@@ -140,9 +148,7 @@ def listed(job: Job) -> dict[str, Any]:
 
 
 @action("edits.set", changes=True)
-def set_(
-    job: Job, edits: Annotated[list[dict], Within(0, 200)], from_start: bool = True
-) -> dict[str, Any]:
+def set_(job: Job, edits: Annotated[list[dict], Within(0, 200)], from_start: bool = True) -> dict[str, Any]:
     """Make these edits and no others: for the whole text, or from the last token on."""
     room = job.room
     kept = room.session.edits

@@ -92,18 +92,17 @@ def window(job: Job, start: Seconds = 0.0) -> Any:
     found = _heard(job, "hearing.window")
     sound, frames = found.sound, found.loaded.hears.frames
     first = min(round(100 * start), max(0, sound.frames - 1))
-    blobs = {
-        "mels": sound.picture(first, frames),
-        "samples": sound.heard(first / 100, (first + frames) / 100),
-    }
+    blobs = {"mels": sound.picture(first, frames), "samples": sound.heard(first / 100, (first + frames) / 100)}
     return {"start": first / 100}, blobs
 
 
 @action("hearing.transcribe", changes=True)
 def transcribe(
-    job: Job, language: Annotated[str, Within(1, 40)] | None = None,
-    task: Literal["transcribe", "translate"] = "transcribe", seed: Index = 0,
-) -> dict[str, Any]:  # fmt: skip
+    job: Job,
+    language: Annotated[str, Within(1, 40)] | None = None,
+    task: Literal["transcribe", "translate"] = "transcribe",
+    seed: Index = 0,
+) -> dict[str, Any]:
     """Write what is said; each token is told by an event.
 
     When it is stopped, the windows that were whole stay.
@@ -116,12 +115,19 @@ def transcribe(
     def chosen(token: Token) -> None:
         found.chosen(token)
         at = (token.id - first_time) * 0.02
-        job.tell("heard", {
-            "job": job.id, "start": token.start, "index": token.index, "id": token.id,
-            "p": token.probability, "temperature": token.temperature,
-            "text": found.loaded.text(token.id) if token.id < end else "",
-            "time": token.start + at if at >= 0 else None,
-        })  # fmt: skip
+        job.tell(
+            "heard",
+            {
+                "job": job.id,
+                "start": token.start,
+                "index": token.index,
+                "id": token.id,
+                "p": token.probability,
+                "temperature": token.temperature,
+                "text": found.loaded.text(token.id) if token.id < end else "",
+                "time": token.start + at if at >= 0 else None,
+            },
+        )
         job.breathe()
 
     def progress(done: float, _: float) -> None:
@@ -136,9 +142,13 @@ def transcribe(
         options["task"] = task
     try:
         made = hearer(
-            found.sound.samples, word_timestamps=True, on_token=chosen, on_segment=found.segment,
-            progress=progress, **options,
-        )  # fmt: skip
+            found.sound.samples,
+            word_timestamps=True,
+            on_token=chosen,
+            on_segment=found.segment,
+            progress=progress,
+            **options,
+        )
         found.end(made.language, made.language_probability)
     except Cancelled:
         found.end(language, None, stopped=True)
@@ -151,9 +161,7 @@ def transcribe(
 
 
 @action("hearing.alignment")
-def alignment(
-    job: Job, window: Index = 0, layer: Index | None = None, head: Index | None = None
-) -> Any:
+def alignment(job: Job, window: Index = 0, layer: Index | None = None, head: Index | None = None) -> Any:
     """Where each token of a window was heard, (tokens, steps of 0.02 s), and when each begins.
 
     Of the alignment heads together, or of a layer's mean or one of its heads.
@@ -170,32 +178,33 @@ def alignment(
     which = "" if layer is None else f"{layer}" if head is None else f"{layer}, {head}"
     first = found.window(window).seek
     job.room.log(
-        job, f"glass.alignment(hear.model, hear.mels(sound)[:, :, {first} : {first + length}], "
+        job,
+        f"glass.alignment(hear.model, hear.mels(sound)[:, :, {first} : {first + length}], "
         f"hear.text_ids([t for s in found.segments if s.seek == {first} for t in s.tokens], "
         f"found.language{task}), tokenizer=hear.tokenizer).figure({which})",
-    )  # fmt: skip
+    )
     rows = np.asarray(values.float().numpy()[:-1], np.float32)  # the last is the end of the text
     low = min(0.0, float(rows.min(initial=0.0)))
     high = max(float(rows.max(initial=0.0)), low + 1e-9)
     start = first / 100
     data = {
-        "times": [start + t for t in aligned.times()], "seconds": aligned.seconds, "low": low,
-        "high": high, "start": start,
-    }  # fmt: skip
+        "times": [start + t for t in aligned.times()],
+        "seconds": aligned.seconds,
+        "low": low,
+        "high": high,
+        "start": start,
+    }
     return data, {"map": np.rint(255 * (rows - low) / (high - low)).astype(np.uint8)}
 
 
 @action("hearing.heads")
-def heads(
-    job: Job, first: Index, last: Index, start: Seconds, end: Seconds, window: Index = 0
-) -> Any:
+def heads(job: Job, first: Index, last: Index, start: Seconds, end: Seconds, window: Index = 0) -> Any:
     """How much of each head's attention for some tokens of a window lies in a span of seconds."""
     found = _heard(job, "hearing.heads")
     mine = found.window(window)
     if not first < last <= len(mine.tokens):
         raise IndexError(
-            f"hearing.heads: tokens {first} to {last} are none of the {len(mine.tokens)} in window "
-            f"{window}."
+            f"hearing.heads: tokens {first} to {last} are none of the {len(mine.tokens)} in window {window}."
         )
     offset = mine.seek / 100
     shares = found.shares(window, first, last, max(0.0, start - offset), max(0.0, end - offset))
@@ -207,10 +216,6 @@ def _check(found: Heard, layer: int | None, head: int | None) -> None:
     if layer is None and head is not None:
         raise ValueError("hearing.alignment: a head needs its layer.")
     if layer is not None and layer >= config.decoder_layers:
-        raise IndexError(
-            f"hearing.alignment: there is no layer {layer} of {config.decoder_layers}."
-        )
+        raise IndexError(f"hearing.alignment: there is no layer {layer} of {config.decoder_layers}.")
     if head is not None and head >= config.decoder_attention_heads:
-        raise IndexError(
-            f"hearing.alignment: there is no head {head} of {config.decoder_attention_heads}."
-        )
+        raise IndexError(f"hearing.alignment: there is no head {head} of {config.decoder_attention_heads}.")

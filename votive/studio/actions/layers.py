@@ -27,17 +27,20 @@ def statistics(job: Job, node: Index | None = None) -> dict[str, Any]:
             if address not in found:
                 continue
             x = found[address].float()
-            rows.append({
-                "address": address, "part": part, "layer": layer,
-                "norm": float(x.norm(dim=-1).mean()), "mean": float(x.mean()),
-                "std": float(x.std(correction=0)),
-            })  # fmt: skip
+            rows.append(
+                {
+                    "address": address,
+                    "part": part,
+                    "layer": layer,
+                    "norm": float(x.norm(dim=-1).mean()),
+                    "mean": float(x.mean()),
+                    "std": float(x.std(correction=0)),
+                }
+            )
         return rows, 100 * len(rows)
 
     rows = room.kept(("layers", at.id), make)
-    room.log(
-        job, f"print(glass.layer_statistics(model, votive.tensor([session.tokens_of({at.id})])))"
-    )  # fmt: skip
+    room.log(job, f"print(glass.layer_statistics(model, votive.tensor([session.tokens_of({at.id})])))")
     return {"node": at.id, "rows": rows}
 
 

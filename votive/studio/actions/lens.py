@@ -41,23 +41,25 @@ def _before(job: Job, node: Any, count: int, target: int | None) -> Any:
 
 @action("lens.grid")
 def grid(
-    job: Job, node: Index | None = None, top_k: Annotated[int, Within(1, 100)] = 1,
-    target: Index | None = None,
-) -> Any:  # fmt: skip
+    job: Job, node: Index | None = None, top_k: Annotated[int, Within(1, 100)] = 1, target: Index | None = None
+) -> Any:
     """The likeliest token of each layer and position; row 0 is the embedding."""
     room = job.room
     at = room.session._node(node)
     found = _lens(job, at, top_k, target)
     ids = found.ids[:, 0, :, 0].tolist()
     data: dict[str, Any] = {
-        "node": at.id, "names": list(found.names),
+        "node": at.id,
+        "names": list(found.names),
         "tokens": room.loaded.texts(room.session.tokens_of(at)),
-        "ids": ids, "texts": [room.loaded.texts(row) for row in ids],
-    }  # fmt: skip
+        "ids": ids,
+        "texts": [room.loaded.texts(row) for row in ids],
+    }
     blobs = {
-        "p": _f32(found.probabilities[:, 0, :, 0]), "entropy": _f32(found.entropy[:, 0]),
+        "p": _f32(found.probabilities[:, 0, :, 0]),
+        "entropy": _f32(found.entropy[:, 0]),
         "kl": _f32(found.kl[:, 0]),
-    }  # fmt: skip
+    }
     if target is not None:
         data |= {"target": target, "rank": found.rank[:, 0].tolist()}
         blobs["target_p"] = _f32(found.probability[:, 0])
@@ -68,9 +70,8 @@ def grid(
 
 @action("lens.cell")
 def cell(
-    job: Job, layer: Index, position: Index, node: Index | None = None,
-    k: Annotated[int, Within(1, 100)] = 10,
-) -> Any:  # fmt: skip
+    job: Job, layer: Index, position: Index, node: Index | None = None, k: Annotated[int, Within(1, 100)] = 10
+) -> Any:
     """The best tokens of one cell; `layer` is a row of the grid, 0 the embedding."""
     room = job.room
     at = room.session._node(node)
@@ -83,11 +84,14 @@ def cell(
     ids = found.ids[layer, 0, position, :k].tolist()
     p = found.probabilities[layer, 0, position, :k].tolist()
     return {
-        "node": at.id, "layer": layer, "name": found.names[layer], "position": position,
+        "node": at.id,
+        "layer": layer,
+        "name": found.names[layer],
+        "position": position,
         "top": [{"id": i, "text": room.loaded.text(i), "p": x} for i, x in zip(ids, p)],
         "entropy": float(found.entropy[layer, 0, position]),
         "kl": float(found.kl[layer, 0, position]),
-    }  # fmt: skip
+    }
 
 
 def _ids(room: Any, node: Any) -> str:

@@ -15,9 +15,8 @@ _ROWS = 2000
 
 @action("profile.run")
 def run(
-    job: Job, node: Index | None = None, repeat: Annotated[int, Within(1, 20)] = 3,
-    ops: bool = False,
-) -> dict[str, Any]:  # fmt: skip
+    job: Job, node: Index | None = None, repeat: Annotated[int, Within(1, 20)] = 3, ops: bool = False
+) -> dict[str, Any]:
     """Time and bytes of each call while the node's text is read; with `ops` of operators too."""
     room = job.room
     at = room.session._node(node)
@@ -30,13 +29,20 @@ def run(
     rows = []
     for c in found.costs[:_ROWS]:
         bytes = made.get((c.kind, c.address), c)
-        rows.append({
-            "address": c.address, "class": c.name, "kind": c.kind, "calls": c.calls,
-            "seconds": c.seconds, "own": c.own, "bytes": bytes.allocated, "peak": bytes.peak,
-        })  # fmt: skip
+        rows.append(
+            {
+                "address": c.address,
+                "class": c.name,
+                "kind": c.kind,
+                "calls": c.calls,
+                "seconds": c.seconds,
+                "own": c.own,
+                "bytes": bytes.allocated,
+                "peak": bytes.peak,
+            }
+        )
     job.progress(1, 1)
     room.log(
-        job, f"print(glass.profile(model, votive.tensor([session.tokens_of({at.id})]), "
-        f"repeat={repeat}, ops={ops}))",
-    )  # fmt: skip
+        job, f"print(glass.profile(model, votive.tensor([session.tokens_of({at.id})]), repeat={repeat}, ops={ops}))"
+    )
     return {"node": at.id, "rows": rows, "seconds": found.seconds, "tokens": part.stop}

@@ -23,16 +23,20 @@ Share = Annotated[float, Within(0, 1)]
 
 
 def _settings(
-    job: Job, temperature: Annotated[float, Within(0, 1000)] | None = None,
-    top_k: Annotated[int, Within(0, 1 << 31)] | None = None, top_p: Share | None = None,
-    min_p: Share | None = None, typical_p: Share | None = None,
+    job: Job,
+    temperature: Annotated[float, Within(0, 1000)] | None = None,
+    top_k: Annotated[int, Within(0, 1 << 31)] | None = None,
+    top_p: Share | None = None,
+    min_p: Share | None = None,
+    typical_p: Share | None = None,
     repetition_penalty: Annotated[float, Within(0.01, 100)] | None = None,
     presence_penalty: Annotated[float, Within(-100, 100)] | None = None,
     frequency_penalty: Annotated[float, Within(-100, 100)] | None = None,
     no_repeat_ngram_size: Annotated[int, Within(0, 1000)] | None = None,
-    do_sample: bool | None = None, max_new_tokens: Count | None = None,
+    do_sample: bool | None = None,
+    max_new_tokens: Count | None = None,
     stop_strings: Annotated[list[Annotated[str, Within(1, 1000)]], Within(0, 20)] | None = None,
-) -> None:  # fmt: skip
+) -> None:
     """Never called: its annotations say which settings there are."""
 
 
@@ -56,23 +60,18 @@ def _shown(given: dict[str, Any]) -> str:
 
 @action("session.new", changes=True)
 def new(
-    job: Job, prompt: Text, settings: dict | None = None,
-    seed: Annotated[int, Within(0, 2**53)] = 0,
-) -> dict[str, Any]:  # fmt: skip
+    job: Job, prompt: Text, settings: dict | None = None, seed: Annotated[int, Within(0, 2**53)] = 0
+) -> dict[str, Any]:
     """Begin a session; without settings it draws at temperature 1."""
     room = job.room
     found = checked_settings(settings or {})
     found.setdefault("do_sample", True)
     made = Session(
-        room.loaded.model, room.loaded.tokenizer, _ids(room, prompt), seed=seed, top=20,
-        memory_limit=1 << 29, **found,
-    )  # fmt: skip
+        room.loaded.model, room.loaded.tokenizer, _ids(room, prompt), seed=seed, top=20, memory_limit=1 << 29, **found
+    )
     made.outlook()  # a prompt that the model cannot read is told before the old session is gone
     room.session = made
-    room.log(
-        job, f"session = glass.Session(model, tokenizer, {_prompt(made)}, seed={seed}"
-        f"{_shown(found)})",
-    )  # fmt: skip
+    room.log(job, f"session = glass.Session(model, tokenizer, {_prompt(made)}, seed={seed}{_shown(found)})")
     return state(room)
 
 
@@ -91,9 +90,7 @@ def _ids(room: Any, text: str) -> list[int]:
         ids = [start]
     context = room.loaded.info()["context"]
     if context and len(ids) >= context:
-        raise ValueError(
-            f"session: the prompt has {len(ids)} tokens, but the model reads {context} in all."
-        )
+        raise ValueError(f"session: the prompt has {len(ids)} tokens, but the model reads {context} in all.")
     return ids
 
 
@@ -210,9 +207,8 @@ def redo(job: Job, n: Count = 1) -> dict[str, Any]:
 
 @action("session.choose", changes=True)
 def choose(
-    job: Job, token: Index | None = None, node: Index | None = None,
-    text: Annotated[str, Within(1, 1000)] | None = None,
-) -> dict[str, Any]:  # fmt: skip
+    job: Job, token: Index | None = None, node: Index | None = None, text: Annotated[str, Within(1, 1000)] | None = None
+) -> dict[str, Any]:
     """Go on with a token of one's own, or all of a text, behind this node or another one."""
     room = job.room
     if (token is None) == (text is None):
@@ -246,9 +242,7 @@ def branch(job: Job, node: Index | None = None) -> dict[str, Any]:
 
 
 @action("session.settings", changes=True)
-def settings(
-    job: Job, seed: Annotated[int, Within(0, 2**53)] | None = None, **given: Any
-) -> dict[str, Any]:
+def settings(job: Job, seed: Annotated[int, Within(0, 2**53)] | None = None, **given: Any) -> dict[str, Any]:
     """Draw with other settings, or another seed, from here on."""
     room = job.room
     found = checked_settings(given)
@@ -268,9 +262,8 @@ def settings(
 
 @action("session.top")
 def top(
-    job: Job, node: Index | None = None, k: Annotated[int, Within(1, 200)] = 20,
-    settings: dict | None = None,
-) -> dict[str, Any]:  # fmt: skip
+    job: Job, node: Index | None = None, k: Annotated[int, Within(1, 200)] = 20, settings: dict | None = None
+) -> dict[str, Any]:
     """The likeliest next tokens: as the model says, and after the settings in force there.
 
     With `settings`, as they would be after these: while a slider is drawn, nothing is changed yet.
@@ -288,11 +281,13 @@ def top(
     after = outlook_of(session._picker(at, used).scores(logits), k, digest=False)
     kept = [(i, p) for i, p in zip(after.ids, after.probabilities, strict=True) if p > 0]
     return {
-        "node": at.id, "entropy": before.entropy, "entropy_after": after.entropy,
+        "node": at.id,
+        "entropy": before.entropy,
+        "entropy_after": after.entropy,
         "before": candidates(room, before.ids, before.probabilities),
         "after": candidates(room, [i for i, _ in kept], [p for _, p in kept]),
         "sampled": bool(used.do_sample),
-    }  # fmt: skip
+    }
 
 
 @action("session.diff")
@@ -302,12 +297,14 @@ def diff(job: Job, a: Index, b: Index) -> dict[str, Any]:
     job.room.log(job, f"print(session.diff({a}, {b}))")
     names = ("a_in_a", "b_in_a", "a_in_b", "b_in_b", "kl_ab", "kl_ba")
     return {
-        "common": found.common_text, "a": found.a_text, "b": found.b_text,
+        "common": found.common_text,
+        "a": found.a_text,
+        "b": found.b_text,
         "fork": None if found.fork is None else found.fork.id,
         "a_tokens": job.room.loaded.texts(found.a_tokens),
         "b_tokens": job.room.loaded.texts(found.b_tokens),
         **{n: getattr(found, n) for n in names},
-    }  # fmt: skip
+    }
 
 
 def path_of(room: Any, name: str) -> Any:
@@ -404,8 +401,5 @@ def script(job: Job) -> dict[str, Any]:
 
     setup = None
     if job.room.loaded.name == DEMO:
-        setup = (
-            "from votive.studio import demo\n\n"
-            "model, tokenizer = demo.model(), demo.tokenizer()"
-        )  # fmt: skip
+        setup = "from votive.studio import demo\n\nmodel, tokenizer = demo.model(), demo.tokenizer()"
     return {"text": job.room.session.to_script(setup)}

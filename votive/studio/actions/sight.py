@@ -45,20 +45,27 @@ def look(job: Job, image: Picture | None = None) -> Any:
         layers = [m.address.partition("/")[0] for m in found.layers]
         heads, grid = found.layers[0].shape[1] if layers else 0, found.grid
     data = {
-        "classes": seen.classes(), "layers": layers, "heads": heads, "tokens": seen.tokens,
+        "classes": seen.classes(),
+        "layers": layers,
+        "heads": heads,
+        "tokens": seen.tokens,
         "cross": 0 if found is None else len(found.cross),
         "cross_heads": found.cross[0].shape[1] if found is not None and found.cross else 0,
         "grid": None if grid is None else [grid.height, grid.width],
-        "before": 0 if grid is None else grid.first, "maps": list(seen.maps),
-    }  # fmt: skip
+        "before": 0 if grid is None else grid.first,
+        "maps": list(seen.maps),
+    }
     return data, {"picture": seen.picture}
 
 
 @action("sight.attention")
 def attention(
-    job: Job, what: Literal["rollout", "map", "cross"] = "rollout", layer: Index = 0,
-    head: Index | None = None, query: Index = 0,
-) -> Any:  # fmt: skip
+    job: Job,
+    what: Literal["rollout", "map", "cross"] = "rollout",
+    layer: Index = 0,
+    head: Index | None = None,
+    query: Index = 0,
+) -> Any:
     """A map of attention over the patches: rollout, or that of a token in a layer."""
     found = _seen(job).attention
     if found is None:
@@ -87,10 +94,7 @@ def cam(job: Job, target: Index | None = None) -> Any:
     found = seen.cam(target)
     job.room.log(job, f"glass.grad_cam(model, pixels, target={target})")
     chosen = int(found.target[0])
-    data = {
-        "address": found.address, "target": chosen, "label": seen.loaded.label(chosen), "low": 0.0,
-        "high": 1.0,
-    }  # fmt: skip
+    data = {"address": found.address, "target": chosen, "label": seen.loaded.label(chosen), "low": 0.0, "high": 1.0}
     return data, {"map": _f32(found.maps[0])}
 
 

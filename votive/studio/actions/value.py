@@ -28,9 +28,13 @@ def _value(job: Job, address: str, node: Any) -> Any:
 
 @action("value.window")
 def window(
-    job: Job, address: Address, node: Index | None = None, rows: Window | None = None,
-    cols: Window | None = None, reduce: Literal["mean", "max", "absmax"] | bool | None = None,
-) -> Any:  # fmt: skip
+    job: Job,
+    address: Address,
+    node: Index | None = None,
+    rows: Window | None = None,
+    cols: Window | None = None,
+    reduce: Literal["mean", "max", "absmax"] | bool | None = None,
+) -> Any:
     """A part of the value at an address while the node's text was read."""
     at = job.room.session._node(node)
     kind = reduce if isinstance(reduce, str) else "absmax" if reduce else None

@@ -13,9 +13,7 @@ class StandardTransform:
     """A transform of the image and one of the target, applied together."""
 
     def __init__(
-        self,
-        transform: Callable[[Any], Any] | None = None,
-        target_transform: Callable[[Any], Any] | None = None,
+        self, transform: Callable[[Any], Any] | None = None, target_transform: Callable[[Any], Any] | None = None
     ) -> None:
         self.transform = transform
         self.target_transform = target_transform
@@ -41,10 +39,7 @@ class VisionDataset(Dataset[Any]):
     ) -> None:
         apart = transform is not None or target_transform is not None
         if transforms is not None and apart:
-            raise ValueError(
-                f"{type(self).__name__}: takes either transforms, or transform and "
-                "target_transform."
-            )
+            raise ValueError(f"{type(self).__name__}: takes either transforms, or transform and target_transform.")
         self.root = str(Path(root).expanduser()) if root is not None else None
         self.transform = transform
         self.target_transform = target_transform

@@ -69,12 +69,8 @@ class CIFAR10(VisionDataset):
         ("data_batch_4", "634d18415352ddfa80567beed471001a"),
         ("data_batch_5", "482c414d41f54cd18b22e5b47cb7c3cb"),
     )
-    test_list: tuple[tuple[str, str | None], ...] = (
-        ("test_batch", "40351d587109b95175f43aff81a1287e"),
-    )
-    meta: tuple[str, str, str | None] = (
-        "batches.meta", "label_names", "5ff9c542aee3614f3951f8cda6e48888"
-    )  # fmt: skip
+    test_list: tuple[tuple[str, str | None], ...] = (("test_batch", "40351d587109b95175f43aff81a1287e"),)
+    meta: tuple[str, str, str | None] = ("batches.meta", "label_names", "5ff9c542aee3614f3951f8cda6e48888")
     _label_key = "labels"
 
     def __init__(
@@ -108,9 +104,7 @@ class CIFAR10(VisionDataset):
         if not fine or pixels.shape[1] != 3072 or not isinstance(labels, list):
             raise FileFormatError(f"{type(self).__name__}: {name} holds no images of 3 x 32 x 32.")
         if len(labels) != len(pixels):
-            raise FileFormatError(
-                f"{type(self).__name__}: {name} has {len(pixels)} images and {len(labels)} labels."
-            )
+            raise FileFormatError(f"{type(self).__name__}: {name} has {len(pixels)} images and {len(labels)} labels.")
 
     def _file(self, name: str, md5: str | None) -> Path:
         folder = Path(self.root or "") / self.base_folder

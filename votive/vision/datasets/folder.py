@@ -11,9 +11,7 @@ from ...serialization.container import FileFormatError
 from ..io.raw import pillow
 from .base import VisionDataset
 
-IMG_EXTENSIONS = (
-    ".jpg", ".jpeg", ".png", ".ppm", ".bmp", ".pgm", ".tif", ".tiff", ".webp",
-)  # fmt: skip
+IMG_EXTENSIONS = (".jpg", ".jpeg", ".png", ".ppm", ".bmp", ".pgm", ".tif", ".tiff", ".webp")
 
 
 def pil_loader(path: str | Path) -> Any:
@@ -55,9 +53,7 @@ class DatasetFolder(VisionDataset):
     ) -> None:
         super().__init__(root, transform=transform, target_transform=target_transform)
         if (extensions is None) == (is_valid_file is None):
-            raise ValueError(
-                f"{type(self).__name__}: needs either extensions or is_valid_file, and only one."
-            )
+            raise ValueError(f"{type(self).__name__}: needs either extensions or is_valid_file, and only one.")
         self.loader = loader
         self.extensions = None if extensions is None else tuple(e.lower() for e in extensions)
         self.classes, self.class_to_idx = self.find_classes(str(self.root))
@@ -70,9 +66,7 @@ class DatasetFolder(VisionDataset):
         """The names of the classes and their numbers; override it for another layout."""
         classes = sorted(entry.name for entry in os.scandir(directory) if entry.is_dir())
         if not classes:
-            raise FileNotFoundError(
-                f"{type(self).__name__}: {directory} has no folders; there must be one per class."
-            )
+            raise FileNotFoundError(f"{type(self).__name__}: {directory} has no folders; there must be one per class.")
         return classes, {name: i for i, name in enumerate(classes)}
 
     def _found(self, valid: Callable[[str], bool], allow_empty: bool) -> list[tuple[str, int]]:
@@ -123,7 +117,12 @@ class ImageFolder(DatasetFolder):
         allow_empty: bool = False,
     ) -> None:
         super().__init__(
-            root, loader, IMG_EXTENSIONS if is_valid_file is None else None, transform,
-            target_transform, is_valid_file, allow_empty,
-        )  # fmt: skip
+            root,
+            loader,
+            IMG_EXTENSIONS if is_valid_file is None else None,
+            transform,
+            target_transform,
+            is_valid_file,
+            allow_empty,
+        )
         self.imgs = self.samples

@@ -87,10 +87,7 @@ class MNIST(VisionDataset):
     RuntimeError: MNIST: train-images-idx3-ubyte(.gz) is neither in nowhere/MNIST/raw nor in ...
     """
 
-    mirrors: tuple[str, ...] = (
-        "https://ossci-datasets.s3.amazonaws.com/mnist/",
-        "http://yann.lecun.com/exdb/mnist/",
-    )
+    mirrors: tuple[str, ...] = ("https://ossci-datasets.s3.amazonaws.com/mnist/", "http://yann.lecun.com/exdb/mnist/")
     resources: tuple[tuple[str, str | None], ...] = (
         ("train-images-idx3-ubyte.gz", "f68b3c2dcbeaaa9fbdd348bbdeb94873"),
         ("train-labels-idx1-ubyte.gz", "d53e105ee54ea40749a09fcbcd1e9432"),
@@ -98,9 +95,17 @@ class MNIST(VisionDataset):
         ("t10k-labels-idx1-ubyte.gz", "ec29112dd5afa0611ce80d1b7f02629c"),
     )
     classes = (
-        "0 - zero", "1 - one", "2 - two", "3 - three", "4 - four", "5 - five", "6 - six",
-        "7 - seven", "8 - eight", "9 - nine",
-    )  # fmt: skip
+        "0 - zero",
+        "1 - one",
+        "2 - two",
+        "3 - three",
+        "4 - four",
+        "5 - five",
+        "6 - six",
+        "7 - seven",
+        "8 - eight",
+        "9 - nine",
+    )
 
     def __init__(
         self,
@@ -121,8 +126,7 @@ class MNIST(VisionDataset):
             raise FileFormatError(f"{type(self).__name__}: images and labels are of wrong types.")
         if self.data.shape[0] != self.targets.shape[0]:
             raise FileFormatError(
-                f"{type(self).__name__}: {self.data.shape[0]} images, but {self.targets.shape[0]} "
-                "labels."
+                f"{type(self).__name__}: {self.data.shape[0]} images, but {self.targets.shape[0]} labels."
             )
         self.targets = self.targets.long()
 
@@ -184,10 +188,7 @@ class FashionMNIST(MNIST):
         ("t10k-images-idx3-ubyte.gz", "bef4ecab320f06d8554ea6380940ec79"),
         ("t10k-labels-idx1-ubyte.gz", "bb300cfdad3c16e7a12a480ee83cd310"),
     )
-    classes = (
-        "T-shirt/top", "Trouser", "Pullover", "Dress", "Coat", "Sandal", "Shirt", "Sneaker", "Bag",
-        "Ankle boot",
-    )  # fmt: skip
+    classes = ("T-shirt/top", "Trouser", "Pullover", "Dress", "Coat", "Sandal", "Shirt", "Sneaker", "Bag", "Ankle boot")
 
 
 class KMNIST(MNIST):

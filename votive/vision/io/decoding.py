@@ -38,9 +38,7 @@ def read_mode(op: str, mode: Any) -> ImageReadMode:
     name = str(mode).upper()
     name = {"RGBA": "RGB_ALPHA"}.get(name, name)
     if name not in ImageReadMode.__members__:
-        raise ValueError(
-            f"{op}: mode must be one of {list(ImageReadMode.__members__)}, got {mode!r}."
-        )
+        raise ValueError(f"{op}: mode must be one of {list(ImageReadMode.__members__)}, got {mode!r}.")
     return ImageReadMode[name]
 
 
@@ -78,9 +76,7 @@ def _values(op: str, image: Any, mode: ImageReadMode, turn: bool) -> Tensor:
     return pil_to_tensor(image)  # type: ignore[no-any-return]
 
 
-def decode_image(
-    input: Any, mode: Any = ImageReadMode.UNCHANGED, apply_exif_orientation: bool = False
-) -> Tensor:
+def decode_image(input: Any, mode: Any = ImageReadMode.UNCHANGED, apply_exif_orientation: bool = False) -> Tensor:
     """An image (C, H, W) from encoded bytes (a uint8 tensor) or from a file's name.
 
     An animated GIF gives all of its frames, (T, 3, H, W); other files give the first one.
@@ -98,9 +94,7 @@ def decode_image(
     return _values(op, image, wanted, apply_exif_orientation)
 
 
-def read_image(
-    path: str | Path, mode: Any = ImageReadMode.UNCHANGED, apply_exif_orientation: bool = False
-) -> Tensor:
+def read_image(path: str | Path, mode: Any = ImageReadMode.UNCHANGED, apply_exif_orientation: bool = False) -> Tensor:
     """An image file as a tensor (C, H, W).
 
     >>> import tempfile, os
@@ -116,9 +110,7 @@ def _decoder(op: str, formats: Sequence[str], input: Any, mode: Any, turn: bool)
     return _values(op, opened(op, raw_bytes(op, input), formats), read_mode(op, mode), turn)
 
 
-def decode_png(
-    input: Tensor, mode: Any = ImageReadMode.UNCHANGED, apply_exif_orientation: bool = False
-) -> Tensor:
+def decode_png(input: Tensor, mode: Any = ImageReadMode.UNCHANGED, apply_exif_orientation: bool = False) -> Tensor:
     """A PNG image (C, H, W) from its bytes.
 
     >>> data = votive.vision.io.encode_png(votive.full((1, 1, 1), 7, dtype=votive.uint8))
@@ -129,10 +121,7 @@ def decode_png(
 
 
 def decode_jpeg(
-    input: Any,
-    mode: Any = ImageReadMode.UNCHANGED,
-    device: Any = "cpu",
-    apply_exif_orientation: bool = False,
+    input: Any, mode: Any = ImageReadMode.UNCHANGED, device: Any = "cpu", apply_exif_orientation: bool = False
 ) -> Any:
     """A JPEG image (C, H, W) from its bytes, or a list of them from a list.
 

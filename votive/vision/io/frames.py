@@ -17,11 +17,7 @@ _SUFFIXES = (".png", ".jpg", ".jpeg", ".webp", ".bmp", ".tif", ".tiff", ".ppm", 
 
 
 def read_frames(
-    source: str | Path,
-    mode: Any = ImageReadMode.RGB,
-    start: int = 0,
-    end: int | None = None,
-    step: int = 1,
+    source: str | Path, mode: Any = ImageReadMode.RGB, start: int = 0, end: int | None = None, step: int = 1
 ) -> tuple[Tensor, dict[str, Any]]:
     """(T, C, H, W) frames start, start + step, … before `end`, and what is known about them.
 
@@ -80,9 +76,7 @@ def write_frames(target: str | Path, frames: Tensor, fps: float = 10.0) -> None:
 
     op, path = "write_frames", Path(target)
     if frames.ndim != 4 or frames.dtype is not dt.uint8 or not frames.shape[0]:
-        raise ValueError(
-            f"{op}: needs uint8 frames (T, C, H, W), got {frames.dtype} {tuple(frames.shape)}."
-        )
+        raise ValueError(f"{op}: needs uint8 frames (T, C, H, W), got {frames.dtype} {tuple(frames.shape)}.")
     if fps <= 0:
         raise ValueError(f"{op}: fps must be positive, got {fps}.")
     suffix = path.suffix.lower()
@@ -96,7 +90,4 @@ def write_frames(target: str | Path, frames: Tensor, fps: float = 10.0) -> None:
         raise ValueError(f"{op}: the name must end in {sorted(options)} or have no ending.")
     pillow()
     first, *rest = (to_pil_image(frame) for frame in frames)
-    first.save(
-        path, save_all=True, append_images=rest, duration=round(1000 / fps), loop=0,
-        **options[suffix],
-    )  # fmt: skip
+    first.save(path, save_all=True, append_images=rest, duration=round(1000 / fps), loop=0, **options[suffix])

@@ -18,9 +18,7 @@ def pillow() -> Any:
     try:
         from PIL import Image
     except ImportError:
-        raise ImportError(
-            "votive.vision reads and writes images with Pillow: pip install 'votive[vision]'."
-        ) from None
+        raise ImportError("votive.vision reads and writes images with Pillow: pip install 'votive[vision]'.") from None
     return Image
 
 

@@ -29,14 +29,7 @@ from .resnet import (
     wide_resnet101_2,
 )
 from .u_net import UNet, unet
-from .vision_transformer import (
-    VisionTransformer,
-    vit_b_16,
-    vit_b_32,
-    vit_h_14,
-    vit_l_16,
-    vit_l_32,
-)
+from .vision_transformer import VisionTransformer, vit_b_16, vit_b_32, vit_h_14, vit_l_16, vit_l_32
 from .weights import get_model, get_model_builder, list_models, load_weights, model_from_file
 
 __all__ = [

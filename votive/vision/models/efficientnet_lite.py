@@ -20,9 +20,14 @@ from .weights import filled, registered
 
 # Kernel, repeats, channels, expansion, stride of the first.
 _STAGES = [
-    (3, 1, 16, 1, 1), (3, 2, 24, 6, 2), (5, 2, 40, 6, 2), (3, 3, 80, 6, 2), (5, 3, 112, 6, 1),
-    (5, 4, 192, 6, 2), (3, 1, 320, 6, 1),
-]  # fmt: skip
+    (3, 1, 16, 1, 1),
+    (3, 2, 24, 6, 2),
+    (5, 2, 40, 6, 2),
+    (3, 3, 80, 6, 2),
+    (5, 3, 112, 6, 1),
+    (5, 4, 192, 6, 2),
+    (3, 1, 320, 6, 1),
+]
 # Name: width, depth, size of the pictures, dropout.
 _KINDS = {
     "efficientnet_lite0": (1.0, 1.0, 224, 0.2),
@@ -58,10 +63,18 @@ class LiteBlock(nn.Module):
     """
 
     def __init__(
-        self, inputs: int, outputs: int, kernel: int, stride: int, expansion: int, *,
-        same_padding: bool = True, norm_eps: float = 1e-3, norm_momentum: float = 0.01,
+        self,
+        inputs: int,
+        outputs: int,
+        kernel: int,
+        stride: int,
+        expansion: int,
+        *,
+        same_padding: bool = True,
+        norm_eps: float = 1e-3,
+        norm_momentum: float = 0.01,
         drop: float = 0.0,
-    ) -> None:  # fmt: skip
+    ) -> None:
         super().__init__()
         wide = inputs * expansion
         self.shortcut, self.drop = stride == 1 and inputs == outputs, drop
@@ -97,9 +110,7 @@ class LiteBlock(nn.Module):
         return x + y
 
 
-def conv(
-    inputs: int, outputs: int, kernel: int, stride: int, *, groups: int = 1, same_padding: bool
-) -> Any:
+def conv(inputs: int, outputs: int, kernel: int, stride: int, *, groups: int = 1, same_padding: bool) -> Any:
     """A convolution without a bias, padded TensorFlow's way or evenly.
 
     >>> from votive.vision.models.efficientnet_lite import conv
@@ -124,10 +135,17 @@ class EfficientNetLite(nn.Module):
     """
 
     def __init__(
-        self, num_classes: int = 1000, width_mult: float = 1.0, depth_mult: float = 1.0, *,
-        dropout: float = 0.2, drop_connect: float = 0.2, same_padding: bool = True,
-        norm_eps: float = 1e-3, norm_momentum: float = 0.01,
-    ) -> None:  # fmt: skip
+        self,
+        num_classes: int = 1000,
+        width_mult: float = 1.0,
+        depth_mult: float = 1.0,
+        *,
+        dropout: float = 0.2,
+        drop_connect: float = 0.2,
+        same_padding: bool = True,
+        norm_eps: float = 1e-3,
+        norm_momentum: float = 0.01,
+    ) -> None:
         super().__init__()
         norm: dict[str, Any] = {"eps": norm_eps, "momentum": norm_momentum}
         width = 32
@@ -143,11 +161,17 @@ class EfficientNetLite(nn.Module):
             for i in range(count):
                 blocks.append(
                     LiteBlock(
-                        width, wide, kernel, stride if i == 0 else 1, expansion,
-                        same_padding=same_padding, norm_eps=norm_eps, norm_momentum=norm_momentum,
+                        width,
+                        wide,
+                        kernel,
+                        stride if i == 0 else 1,
+                        expansion,
+                        same_padding=same_padding,
+                        norm_eps=norm_eps,
+                        norm_momentum=norm_momentum,
                         drop=drop_connect * at / total,
                     )
-                )  # fmt: skip
+                )
                 width, at = wide, at + 1
             stages.append(nn.Sequential(*blocks))
         self.blocks = nn.Sequential(*stages)
@@ -187,9 +211,7 @@ def _built(name: str, weights: Any, settings: dict[str, Any]) -> EfficientNetLit
 
 
 @registered
-def efficientnet_lite0(
-    *, weights: Any = None, progress: bool = True, **kwargs: Any
-) -> EfficientNetLite:
+def efficientnet_lite0(*, weights: Any = None, progress: bool = True, **kwargs: Any) -> EfficientNetLite:
     """EfficientNet-Lite0, for pictures of 224 pixels; `weights` is a file or a state dict.
 
     >>> sum(p.numel() for p in votive.vision.models.efficientnet_lite0().parameters())
@@ -199,9 +221,7 @@ def efficientnet_lite0(
 
 
 @registered
-def efficientnet_lite1(
-    *, weights: Any = None, progress: bool = True, **kwargs: Any
-) -> EfficientNetLite:
+def efficientnet_lite1(*, weights: Any = None, progress: bool = True, **kwargs: Any) -> EfficientNetLite:
     """EfficientNet-Lite1, for pictures of 240 pixels; as `efficientnet_lite0`.
 
     >>> len(votive.vision.models.efficientnet_lite1(num_classes=2).blocks[1])
@@ -211,9 +231,7 @@ def efficientnet_lite1(
 
 
 @registered
-def efficientnet_lite2(
-    *, weights: Any = None, progress: bool = True, **kwargs: Any
-) -> EfficientNetLite:
+def efficientnet_lite2(*, weights: Any = None, progress: bool = True, **kwargs: Any) -> EfficientNetLite:
     """EfficientNet-Lite2, for pictures of 260 pixels; as `efficientnet_lite0`.
 
     >>> len(votive.vision.models.efficientnet_lite2(num_classes=2).blocks[3])
@@ -223,9 +241,7 @@ def efficientnet_lite2(
 
 
 @registered
-def efficientnet_lite3(
-    *, weights: Any = None, progress: bool = True, **kwargs: Any
-) -> EfficientNetLite:
+def efficientnet_lite3(*, weights: Any = None, progress: bool = True, **kwargs: Any) -> EfficientNetLite:
     """EfficientNet-Lite3, for pictures of 280 pixels; as `efficientnet_lite0`.
 
     >>> len(votive.vision.models.efficientnet_lite3(num_classes=2).blocks[3])
@@ -235,9 +251,7 @@ def efficientnet_lite3(
 
 
 @registered
-def efficientnet_lite4(
-    *, weights: Any = None, progress: bool = True, **kwargs: Any
-) -> EfficientNetLite:
+def efficientnet_lite4(*, weights: Any = None, progress: bool = True, **kwargs: Any) -> EfficientNetLite:
     """EfficientNet-Lite4, for pictures of 300 pixels; as `efficientnet_lite0`.
 
     >>> len(votive.vision.models.efficientnet_lite4(num_classes=2).blocks[5])

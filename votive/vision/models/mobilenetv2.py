@@ -33,18 +33,22 @@ class Conv2dNormActivation(nn.Sequential):
     """
 
     def __init__(
-        self, in_channels: int, out_channels: int, kernel_size: int = 3, stride: int = 1,
-        groups: int = 1, norm_layer: Callable[..., Any] = nn.BatchNorm2d,
+        self,
+        in_channels: int,
+        out_channels: int,
+        kernel_size: int = 3,
+        stride: int = 1,
+        groups: int = 1,
+        norm_layer: Callable[..., Any] = nn.BatchNorm2d,
         activation_layer: Callable[..., Any] = nn.ReLU6,
-    ) -> None:  # fmt: skip
+    ) -> None:
         super().__init__(
             nn.Conv2d(
-                in_channels, out_channels, kernel_size, stride, (kernel_size - 1) // 2,
-                groups=groups, bias=False,
+                in_channels, out_channels, kernel_size, stride, (kernel_size - 1) // 2, groups=groups, bias=False
             ),
             norm_layer(out_channels),
             activation_layer(inplace=True),
-        )  # fmt: skip
+        )
         self.out_channels = out_channels
 
 
@@ -57,9 +61,8 @@ class InvertedResidual(nn.Module):
     """
 
     def __init__(
-        self, inp: int, oup: int, stride: int, expand_ratio: float,
-        norm_layer: Callable[..., Any] | None = None,
-    ) -> None:  # fmt: skip
+        self, inp: int, oup: int, stride: int, expand_ratio: float, norm_layer: Callable[..., Any] | None = None
+    ) -> None:
         super().__init__()
         if stride not in (1, 2):
             raise ValueError(f"InvertedResidual: stride must be 1 or 2, got {stride}.")
@@ -82,10 +85,7 @@ class InvertedResidual(nn.Module):
 
 
 # Table 2 of the paper: expansion, channels, repeats, stride of the first.
-_STAGES = [
-    [1, 16, 1, 1], [6, 24, 2, 2], [6, 32, 3, 2], [6, 64, 4, 2], [6, 96, 3, 1], [6, 160, 3, 2],
-    [6, 320, 1, 1],
-]  # fmt: skip
+_STAGES = [[1, 16, 1, 1], [6, 24, 2, 2], [6, 32, 3, 2], [6, 64, 4, 2], [6, 96, 3, 1], [6, 160, 3, 2], [6, 320, 1, 1]]
 
 
 class MobileNetV2(nn.Module):
@@ -96,11 +96,15 @@ class MobileNetV2(nn.Module):
     """
 
     def __init__(
-        self, num_classes: int = 1000, width_mult: float = 1.0,
-        inverted_residual_setting: list[list[int]] | None = None, round_nearest: int = 8,
-        block: Callable[..., Any] | None = None, norm_layer: Callable[..., Any] | None = None,
+        self,
+        num_classes: int = 1000,
+        width_mult: float = 1.0,
+        inverted_residual_setting: list[list[int]] | None = None,
+        round_nearest: int = 8,
+        block: Callable[..., Any] | None = None,
+        norm_layer: Callable[..., Any] | None = None,
         dropout: float = 0.2,
-    ) -> None:  # fmt: skip
+    ) -> None:
         super().__init__()
         make = InvertedResidual if block is None else block
         norm = nn.BatchNorm2d if norm_layer is None else norm_layer
@@ -121,9 +125,7 @@ class MobileNetV2(nn.Module):
                 width = wide
         parts.append(Conv2dNormActivation(width, self.last_channel, 1, norm_layer=norm))
         self.features = nn.Sequential(*parts)
-        self.classifier = nn.Sequential(
-            nn.Dropout(p=dropout), nn.Linear(self.last_channel, num_classes)
-        )
+        self.classifier = nn.Sequential(nn.Dropout(p=dropout), nn.Linear(self.last_channel, num_classes))
         for module in self.modules():
             _start(module)
 

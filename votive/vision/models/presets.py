@@ -37,21 +37,24 @@ class ImageClassification:
     """
 
     def __init__(
-        self, *, crop_size: int = 224, resize_size: int = 256, mean: Any = _MEAN, std: Any = _STD,
+        self,
+        *,
+        crop_size: int = 224,
+        resize_size: int = 256,
+        mean: Any = _MEAN,
+        std: Any = _STD,
         interpolation: int = 2,
-    ) -> None:  # fmt: skip
+    ) -> None:
         if crop_size > resize_size:
             raise ValueError(
-                f"ImageClassification: a middle of {crop_size} pixels does not fit into "
-                f"resize_size={resize_size}."
+                f"ImageClassification: a middle of {crop_size} pixels does not fit into resize_size={resize_size}."
             )
         self.crop_size, self.resize_size, self.interpolation = crop_size, resize_size, interpolation
         self.mean, self.std = tuple(mean), tuple(std)
 
     def __call__(self, picture: Any) -> Any:
         x = channels_first(picture, rgb=True)
-        x = resized(x, target_size(x.shape[1:], {"shortest_edge": self.resize_size}),
-                    self.interpolation)  # fmt: skip
+        x = resized(x, target_size(x.shape[1:], {"shortest_edge": self.resize_size}), self.interpolation)
         # Half pixels are rounded to even, which is not how other libraries find the middle.
         top, left = (round((n - self.crop_size) / 2.0) for n in x.shape[1:])
         x = x[:, top : top + self.crop_size, left : left + self.crop_size]
@@ -73,9 +76,8 @@ def preset(name: str) -> ImageClassification:
         # From TensorFlow's `efficientnet/lite`: bicubic, a margin of 32, values from -1 to 1.
         size = _LITE[name]
         return ImageClassification(
-            crop_size=size, resize_size=size + 32, interpolation=3,
-            mean=(127.0 / 255,) * 3, std=(128.0 / 255,) * 3,
-        )  # fmt: skip
+            crop_size=size, resize_size=size + 32, interpolation=3, mean=(127.0 / 255,) * 3, std=(128.0 / 255,) * 3
+        )
     if name in _OTHER:
         return ImageClassification(**_OTHER[name])
     if name == "unet":

@@ -22,9 +22,7 @@ def conv3x3(inputs: int, outputs: int, stride: int = 1, groups: int = 1, dilatio
     >>> conv3x3(2, 4, stride=2)(votive.ones(1, 2, 8, 8)).shape
     votive.Size([1, 4, 4, 4])
     """
-    return nn.Conv2d(
-        inputs, outputs, 3, stride, padding=dilation, groups=groups, bias=False, dilation=dilation
-    )
+    return nn.Conv2d(inputs, outputs, 3, stride, padding=dilation, groups=groups, bias=False, dilation=dilation)
 
 
 def conv1x1(inputs: int, outputs: int, stride: int = 1) -> Any:
@@ -47,9 +45,16 @@ class BasicBlock(nn.Module):
     expansion = 1
 
     def __init__(
-        self, inplanes: int, planes: int, stride: int = 1, downsample: Any = None, groups: int = 1,
-        base_width: int = 64, dilation: int = 1, norm_layer: Callable[..., Any] | None = None,
-    ) -> None:  # fmt: skip
+        self,
+        inplanes: int,
+        planes: int,
+        stride: int = 1,
+        downsample: Any = None,
+        groups: int = 1,
+        base_width: int = 64,
+        dilation: int = 1,
+        norm_layer: Callable[..., Any] | None = None,
+    ) -> None:
         super().__init__()
         if groups != 1 or base_width != 64:
             raise ValueError(
@@ -84,9 +89,16 @@ class Bottleneck(nn.Module):
     expansion = 4
 
     def __init__(
-        self, inplanes: int, planes: int, stride: int = 1, downsample: Any = None, groups: int = 1,
-        base_width: int = 64, dilation: int = 1, norm_layer: Callable[..., Any] | None = None,
-    ) -> None:  # fmt: skip
+        self,
+        inplanes: int,
+        planes: int,
+        stride: int = 1,
+        downsample: Any = None,
+        groups: int = 1,
+        base_width: int = 64,
+        dilation: int = 1,
+        norm_layer: Callable[..., Any] | None = None,
+    ) -> None:
         super().__init__()
         norm = nn.BatchNorm2d if norm_layer is None else norm_layer
         width = int(planes * (base_width / 64.0)) * groups
@@ -117,11 +129,16 @@ class ResNet(nn.Module):
     """
 
     def __init__(
-        self, block: Any, layers: list[int], num_classes: int = 1000,
-        zero_init_residual: bool = False, groups: int = 1, width_per_group: int = 64,
+        self,
+        block: Any,
+        layers: list[int],
+        num_classes: int = 1000,
+        zero_init_residual: bool = False,
+        groups: int = 1,
+        width_per_group: int = 64,
         replace_stride_with_dilation: list[bool] | None = None,
         norm_layer: Callable[..., Any] | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         super().__init__()
         swap = replace_stride_with_dilation or [False, False, False]
         if len(swap) != 3:
@@ -159,9 +176,7 @@ class ResNet(nn.Module):
             if isinstance(module, (BasicBlock, Bottleneck)):
                 nn.init.zeros_(getattr(module, last).weight)
 
-    def _make_layer(
-        self, block: Any, planes: int, blocks: int, stride: int = 1, dilate: bool = False
-    ) -> Any:
+    def _make_layer(self, block: Any, planes: int, blocks: int, stride: int = 1, dilate: bool = False) -> Any:
         norm, before = self._norm_layer, self.dilation
         if dilate:
             self.dilation *= stride

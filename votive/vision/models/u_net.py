@@ -102,9 +102,7 @@ class UNet(nn.Module):
     votive.Size([1, 2, 37, 50])
     """
 
-    def __init__(
-        self, n_channels: int = 3, n_classes: int = 2, bilinear: bool = False, *, width: int = 64
-    ) -> None:
+    def __init__(self, n_channels: int = 3, n_classes: int = 2, bilinear: bool = False, *, width: int = 64) -> None:
         super().__init__()
         if width < 1 or (bilinear and width % 2):
             raise ValueError(f"UNet: width must be positive, and even if bilinear, got {width}.")

@@ -40,9 +40,8 @@ class MLPBlock(nn.Sequential):
 
     def __init__(self, in_dim: int, mlp_dim: int, dropout: float) -> None:
         super().__init__(
-            nn.Linear(in_dim, mlp_dim), nn.GELU(), nn.Dropout(dropout),
-            nn.Linear(mlp_dim, in_dim), nn.Dropout(dropout),
-        )  # fmt: skip
+            nn.Linear(in_dim, mlp_dim), nn.GELU(), nn.Dropout(dropout), nn.Linear(mlp_dim, in_dim), nn.Dropout(dropout)
+        )
         for layer in (self[0], self[3]):
             nn.init.xavier_uniform_(layer.weight)
             nn.init.normal_(layer.bias, std=1e-6)
@@ -57,16 +56,18 @@ class EncoderBlock(nn.Module):
     """
 
     def __init__(
-        self, num_heads: int, hidden_dim: int, mlp_dim: int, dropout: float,
+        self,
+        num_heads: int,
+        hidden_dim: int,
+        mlp_dim: int,
+        dropout: float,
         attention_dropout: float,
         norm_layer: Callable[..., Any] = NORM,
-    ) -> None:  # fmt: skip
+    ) -> None:
         super().__init__()
         self.num_heads = num_heads
         self.ln_1 = norm_layer(hidden_dim)
-        self.self_attention = nn.MultiheadAttention(
-            hidden_dim, num_heads, dropout=attention_dropout, batch_first=True
-        )
+        self.self_attention = nn.MultiheadAttention(hidden_dim, num_heads, dropout=attention_dropout, batch_first=True)
         self.dropout = nn.Dropout(dropout)
         self.ln_2 = norm_layer(hidden_dim)
         self.mlp = MLPBlock(hidden_dim, mlp_dim, dropout)
@@ -87,19 +88,29 @@ class Encoder(nn.Module):
     """
 
     def __init__(
-        self, seq_length: int, num_layers: int, num_heads: int, hidden_dim: int, mlp_dim: int,
-        dropout: float, attention_dropout: float,
+        self,
+        seq_length: int,
+        num_layers: int,
+        num_heads: int,
+        hidden_dim: int,
+        mlp_dim: int,
+        dropout: float,
+        attention_dropout: float,
         norm_layer: Callable[..., Any] = NORM,
-    ) -> None:  # fmt: skip
+    ) -> None:
         super().__init__()
         self.pos_embedding = nn.Parameter(votive.empty(1, seq_length, hidden_dim))
         nn.init.normal_(self.pos_embedding, std=0.02)
         self.dropout = nn.Dropout(dropout)
-        self.layers = nn.Sequential(OrderedDict(
-            (f"encoder_layer_{i}", EncoderBlock(
-                num_heads, hidden_dim, mlp_dim, dropout, attention_dropout, norm_layer))
-            for i in range(num_layers)
-        ))  # fmt: skip
+        self.layers = nn.Sequential(
+            OrderedDict(
+                (
+                    f"encoder_layer_{i}",
+                    EncoderBlock(num_heads, hidden_dim, mlp_dim, dropout, attention_dropout, norm_layer),
+                )
+                for i in range(num_layers)
+            )
+        )
         self.ln = norm_layer(hidden_dim)
 
     def forward(self, input: Any) -> Any:
@@ -115,12 +126,20 @@ class VisionTransformer(nn.Module):
     """
 
     def __init__(
-        self, image_size: int, patch_size: int, num_layers: int, num_heads: int, hidden_dim: int,
-        mlp_dim: int, dropout: float = 0.0, attention_dropout: float = 0.0,
-        num_classes: int = 1000, representation_size: int | None = None,
+        self,
+        image_size: int,
+        patch_size: int,
+        num_layers: int,
+        num_heads: int,
+        hidden_dim: int,
+        mlp_dim: int,
+        dropout: float = 0.0,
+        attention_dropout: float = 0.0,
+        num_classes: int = 1000,
+        representation_size: int | None = None,
         norm_layer: Callable[..., Any] = NORM,
         conv_stem_configs: list[ConvStemConfig] | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         super().__init__()
         if image_size % patch_size:
             raise ValueError(
@@ -138,9 +157,8 @@ class VisionTransformer(nn.Module):
         self.seq_length = (image_size // patch_size) ** 2 + 1
         self.class_token = nn.Parameter(votive.zeros(1, 1, hidden_dim))
         self.encoder = Encoder(
-            self.seq_length, num_layers, num_heads, hidden_dim, mlp_dim, dropout,
-            attention_dropout, norm_layer,
-        )  # fmt: skip
+            self.seq_length, num_layers, num_heads, hidden_dim, mlp_dim, dropout, attention_dropout, norm_layer
+        )
         heads: OrderedDict[str, Any] = OrderedDict()
         if representation_size is not None:
             heads["pre_logits"] = nn.Linear(hidden_dim, representation_size)
@@ -185,9 +203,8 @@ def _stem(configs: list[ConvStemConfig], hidden: int) -> nn.Sequential:
     width = 3
     for i, c in enumerate(configs):
         parts[f"conv_bn_relu_{i}"] = Conv2dNormActivation(
-            width, c.out_channels, c.kernel_size, c.stride, norm_layer=c.norm_layer,
-            activation_layer=c.activation_layer,
-        )  # fmt: skip
+            width, c.out_channels, c.kernel_size, c.stride, norm_layer=c.norm_layer, activation_layer=c.activation_layer
+        )
         width = c.out_channels
     parts["conv_last"] = nn.Conv2d(width, hidden, 1)
     return nn.Sequential(parts)

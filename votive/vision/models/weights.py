@@ -37,9 +37,10 @@ def list_models(
     ['resnet18', 'resnet34']
     """
     names = {
-        name for name, build in _MODELS.items()
+        name
+        for name, build in _MODELS.items()
         if module is None or build.__module__.rpartition(".")[0] == module.__name__
-    }  # fmt: skip
+    }
 
     def matching(patterns: Iterable[str] | str) -> set[str]:
         several = [patterns] if isinstance(patterns, str) else list(patterns)
@@ -61,9 +62,7 @@ def get_model_builder(name: str) -> Callable[..., Any]:
     """
     found = _MODELS.get(name.lower())
     if found is None:
-        raise ValueError(
-            f"get_model: there is no model {name!r}; known: {', '.join(list_models())}."
-        )
+        raise ValueError(f"get_model: there is no model {name!r}; known: {', '.join(list_models())}.")
     return found
 
 
@@ -136,9 +135,7 @@ def load_weights(model: Any, weights: Any) -> None:
     for prefix in (*(f"{w}." for w in _WRAPPERS), *(f"{w}.module." for w in _WRAPPERS)):
         inside = [n.removeprefix(prefix) for n in names if n.startswith(prefix)]
         if wanted & set(inside) and not wanted & set(names):
-            source = source.renamed(
-                lambda n, p=prefix: n.removeprefix(p) if n.startswith(p) else None
-            )
+            source = source.renamed(lambda n, p=prefix: n.removeprefix(p) if n.startswith(p) else None)
             break
     # Files from before torch 0.4.1 have no such counters; nothing but training reads them.
     ours, have = model.state_dict(), set(source.names())

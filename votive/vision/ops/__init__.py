@@ -17,23 +17,9 @@ from .boxes import (
     nms,
     remove_small_boxes,
 )
-from .dropping import (
-    DropBlock2d,
-    DropBlock3d,
-    StochasticDepth,
-    drop_block2d,
-    drop_block3d,
-    stochastic_depth,
-)
+from .dropping import DropBlock2d, DropBlock3d, StochasticDepth, drop_block2d, drop_block3d, stochastic_depth
 from .focal_loss import sigmoid_focal_loss
-from .layers import (
-    MLP,
-    Conv2dNormActivation,
-    Conv3dNormActivation,
-    FrozenBatchNorm2d,
-    Permute,
-    SqueezeExcitation,
-)
+from .layers import MLP, Conv2dNormActivation, Conv3dNormActivation, FrozenBatchNorm2d, Permute, SqueezeExcitation
 from .poolers import MultiScaleRoIAlign
 from .pyramid import ExtraFPNBlock, FeaturePyramidNetwork, LastLevelMaxPool, LastLevelP6P7
 from .regions import RoIAlign, RoIPool, roi_align, roi_pool

@@ -40,9 +40,7 @@ def _distance(a: Any, b: Any, eps: float) -> tuple[Any, Any]:
     return 1 - iou + apart / (wide**2 + high**2 + eps), iou
 
 
-def generalized_box_iou_loss(
-    boxes1: Any, boxes2: Any, reduction: str = "none", eps: float = 1e-7
-) -> Any:
+def generalized_box_iou_loss(boxes1: Any, boxes2: Any, reduction: str = "none", eps: float = 1e-7) -> Any:
     """1 less the generalized IoU of corresponding (x1, y1, x2, y2) boxes.
 
     >>> a, b = votive.tensor([[0.0, 0, 1, 1]]), votive.tensor([[3.0, 0, 4, 1]])
@@ -57,9 +55,7 @@ def generalized_box_iou_loss(
     return reduced("generalized_box_iou_loss", loss, reduction)
 
 
-def distance_box_iou_loss(
-    boxes1: Any, boxes2: Any, reduction: str = "none", eps: float = 1e-7
-) -> Any:
+def distance_box_iou_loss(boxes1: Any, boxes2: Any, reduction: str = "none", eps: float = 1e-7) -> Any:
     """1 less the distance IoU of corresponding boxes.
 
     >>> a, b = votive.tensor([[0.0, 0, 2, 2]]), votive.tensor([[1.0, 0, 3, 2]])
@@ -70,9 +66,7 @@ def distance_box_iou_loss(
     return reduced("distance_box_iou_loss", _distance(a, b, eps)[0], reduction)
 
 
-def complete_box_iou_loss(
-    boxes1: Any, boxes2: Any, reduction: str = "none", eps: float = 1e-7
-) -> Any:
+def complete_box_iou_loss(boxes1: Any, boxes2: Any, reduction: str = "none", eps: float = 1e-7) -> Any:
     """1 less the complete IoU of corresponding boxes.
 
     >>> a, b = votive.tensor([[0.0, 0, 2, 2]]), votive.tensor([[0.0, 0, 2, 1]])

@@ -28,13 +28,10 @@ def _check_nms(op: str, boxes: Any, scores: Any) -> None:
         raise ValueError(f"{op}: boxes must have shape (N, 4), got {tuple(boxes.shape)}.")
     if scores.ndim != 1 or scores.shape[0] != boxes.shape[0]:
         raise ValueError(
-            f"{op}: scores must have one value for each of the {boxes.shape[0]} boxes, got shape "
-            f"{tuple(scores.shape)}."
+            f"{op}: scores must have one value for each of the {boxes.shape[0]} boxes, got shape {tuple(scores.shape)}."
         )
     if boxes.dtype is not scores.dtype:
-        raise RuntimeError(
-            f"{op}: boxes and scores must have the same dtype, got {boxes.dtype}, {scores.dtype}."
-        )
+        raise RuntimeError(f"{op}: boxes and scores must have the same dtype, got {boxes.dtype}, {scores.dtype}.")
     if not boxes.dtype.is_floating_point:
         raise NotImplementedError(f"{op}: not implemented for {boxes.dtype}; use .float().")
 
@@ -157,13 +154,21 @@ def _four_to_corner(b: Any) -> Any:
 
 # Each family of formats is converted by way of one of them.
 _TO_HUB: dict[str, Callable[[Any], Any] | None] = {
-    "xyxy": None, "xywh": _xywh_to_xyxy, "cxcywh": _cxcywh_to_xyxy,
-    "xywhr": None, "cxcywhr": _centre_to_corner, "xyxyxyxy": _four_to_corner,
-}  # fmt: skip
+    "xyxy": None,
+    "xywh": _xywh_to_xyxy,
+    "cxcywh": _cxcywh_to_xyxy,
+    "xywhr": None,
+    "cxcywhr": _centre_to_corner,
+    "xyxyxyxy": _four_to_corner,
+}
 _FROM_HUB: dict[str, Callable[[Any], Any] | None] = {
-    "xyxy": None, "xywh": _xyxy_to_xywh, "cxcywh": _xyxy_to_cxcywh,
-    "xywhr": None, "cxcywhr": _corner_to_centre, "xyxyxyxy": _corner_to_four,
-}  # fmt: skip
+    "xyxy": None,
+    "xywh": _xyxy_to_xywh,
+    "cxcywh": _xyxy_to_cxcywh,
+    "xywhr": None,
+    "cxcywhr": _corner_to_centre,
+    "xyxyxyxy": _corner_to_four,
+}
 
 
 def box_convert(boxes: Any, in_fmt: str, out_fmt: str) -> Any:
@@ -293,9 +298,7 @@ def complete_box_iou(boxes1: Any, boxes2: Any, eps: float = 1e-7) -> Any:
     """
     boxes1, boxes2 = upcast(boxes1), upcast(boxes2)
     distance, iou = _distance_iou(boxes1, boxes2, eps)
-    ratio1, ratio2 = (
-        F.atan((b[..., 2] - b[..., 0]) / (b[..., 3] - b[..., 1])) for b in (boxes1, boxes2)
-    )
+    ratio1, ratio2 = (F.atan((b[..., 2] - b[..., 0]) / (b[..., 3] - b[..., 1])) for b in (boxes1, boxes2))
     v = 4 / math.pi**2 * (ratio1[..., :, None] - ratio2[..., None, :]) ** 2
     # The weight of the aspect term is a constant of the derivative: equation 11 of the paper.
     alpha = (v / (1 - iou + v + eps)).detach()

@@ -52,14 +52,7 @@ class StochasticDepth(nn.Module):
 
 
 def _drop_block(
-    op: str,
-    input: Any,
-    p: float,
-    block_size: int,
-    inplace: bool,
-    eps: float,
-    training: bool,
-    n: int,
+    op: str, input: Any, p: float, block_size: int, inplace: bool, eps: float, training: bool, n: int
 ) -> Any:
     if not 0.0 <= p <= 1.0:
         raise ValueError(f"{op}: drop probability has to be between 0 and 1, but got {p}.")
@@ -86,12 +79,7 @@ def _drop_block(
 
 
 def drop_block2d(
-    input: Any,
-    p: float,
-    block_size: int,
-    inplace: bool = False,
-    eps: float = 1e-06,
-    training: bool = True,
+    input: Any, p: float, block_size: int, inplace: bool = False, eps: float = 1e-06, training: bool = True
 ) -> Any:
     """Zero square blocks of (N, C, H, W) and scale the rest (DropBlock, Ghiasi et al. 2018).
 
@@ -102,12 +90,7 @@ def drop_block2d(
 
 
 def drop_block3d(
-    input: Any,
-    p: float,
-    block_size: int,
-    inplace: bool = False,
-    eps: float = 1e-06,
-    training: bool = True,
+    input: Any, p: float, block_size: int, inplace: bool = False, eps: float = 1e-06, training: bool = True
 ) -> Any:
     """Zero cubic blocks of (N, C, D, H, W) and scale the rest.
 
@@ -124,9 +107,7 @@ class DropBlock2d(nn.Module):
     tensor(9.)
     """
 
-    def __init__(
-        self, p: float, block_size: int, inplace: bool = False, eps: float = 1e-06
-    ) -> None:
+    def __init__(self, p: float, block_size: int, inplace: bool = False, eps: float = 1e-06) -> None:
         super().__init__()
         self.p = p
         self.block_size = block_size

@@ -71,12 +71,16 @@ class _ConvNormActivation(nn.Sequential):
     ) -> None:
         layers = [
             self._conv(
-                in_channels, out_channels, kernel_size, stride,
+                in_channels,
+                out_channels,
+                kernel_size,
+                stride,
                 _same_padding(kernel_size, dilation) if padding is None else padding,
-                dilation=dilation, groups=groups,
+                dilation=dilation,
+                groups=groups,
                 bias=norm_layer is None if bias is None else bias,
             )
-        ]  # fmt: skip
+        ]
         if norm_layer is not None:
             layers.append(norm_layer(out_channels))
         if activation_layer is not None:
@@ -110,9 +114,18 @@ class Conv2dNormActivation(_ConvNormActivation):
         bias: bool | None = None,
     ) -> None:
         super().__init__(
-            in_channels, out_channels, kernel_size, stride, padding, groups, norm_layer,
-            activation_layer, dilation, inplace, bias,
-        )  # fmt: skip
+            in_channels,
+            out_channels,
+            kernel_size,
+            stride,
+            padding,
+            groups,
+            norm_layer,
+            activation_layer,
+            dilation,
+            inplace,
+            bias,
+        )
 
 
 class Conv3dNormActivation(_ConvNormActivation):
@@ -140,9 +153,18 @@ class Conv3dNormActivation(_ConvNormActivation):
         bias: bool | None = None,
     ) -> None:
         super().__init__(
-            in_channels, out_channels, kernel_size, stride, padding, groups, norm_layer,
-            activation_layer, dilation, inplace, bias,
-        )  # fmt: skip
+            in_channels,
+            out_channels,
+            kernel_size,
+            stride,
+            padding,
+            groups,
+            norm_layer,
+            activation_layer,
+            dilation,
+            inplace,
+            bias,
+        )
 
 
 class SqueezeExcitation(nn.Module):

@@ -36,9 +36,7 @@ class MultiScaleRoIAlign(nn.Module):
         super().__init__()
         self.featmap_names = featmap_names
         self.sampling_ratio = sampling_ratio
-        self.output_size = (
-            (output_size, output_size) if isinstance(output_size, int) else tuple(output_size)
-        )
+        self.output_size = (output_size, output_size) if isinstance(output_size, int) else tuple(output_size)
         self.scales: list[float] | None = None
         self.canonical_scale = canonical_scale
         self.canonical_level = canonical_level
@@ -51,14 +49,10 @@ class MultiScaleRoIAlign(nn.Module):
         low, high = (int(-math.log2(s)) for s in (scales[0], scales[-1]))
         return level.clamp(min=low, max=high).long() - low
 
-    def forward(
-        self, x: Mapping[str, Any], boxes: Sequence[Any], image_shapes: Sequence[tuple[int, int]]
-    ) -> Any:
+    def forward(self, x: Mapping[str, Any], boxes: Sequence[Any], image_shapes: Sequence[tuple[int, int]]) -> Any:
         maps = [v for k, v in x.items() if k in self.featmap_names]
         if not maps:
-            raise ValueError(
-                f"MultiScaleRoIAlign: none of the maps {list(x)} is among {self.featmap_names}."
-            )
+            raise ValueError(f"MultiScaleRoIAlign: none of the maps {list(x)} is among {self.featmap_names}.")
         if self.scales is None:
             if not image_shapes:
                 raise ValueError("MultiScaleRoIAlign: image_shapes should not be empty.")
@@ -78,6 +72,5 @@ class MultiScaleRoIAlign(nn.Module):
 
     def extra_repr(self) -> str:
         return (
-            f"featmap_names={self.featmap_names}, output_size={self.output_size}, "
-            f"sampling_ratio={self.sampling_ratio}"
+            f"featmap_names={self.featmap_names}, output_size={self.output_size}, sampling_ratio={self.sampling_ratio}"
         )

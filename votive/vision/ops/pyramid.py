@@ -18,9 +18,7 @@ class ExtraFPNBlock(nn.Module):
     True
     """
 
-    def forward(
-        self, results: list[Any], x: list[Any], names: list[str]
-    ) -> tuple[list[Any], list[str]]:
+    def forward(self, results: list[Any], x: list[Any], names: list[str]) -> tuple[list[Any], list[str]]:
         raise NotImplementedError(f"{type(self).__name__}: forward is to be written.")
 
 
@@ -52,9 +50,7 @@ class FeaturePyramidNetwork(nn.Module):
             )
 
         def block(channels: int, size: int) -> Conv2dNormActivation:
-            return Conv2dNormActivation(
-                channels, out_channels, size, norm_layer=norm_layer, activation_layer=None
-            )
+            return Conv2dNormActivation(channels, out_channels, size, norm_layer=norm_layer, activation_layer=None)
 
         self.inner_blocks = nn.ModuleList([block(c, 1) for c in in_channels_list])
         self.layer_blocks = nn.ModuleList([block(out_channels, 3) for _ in in_channels_list])
@@ -65,9 +61,7 @@ class FeaturePyramidNetwork(nn.Module):
                     nn.init.constant_(m.bias, 0)
         self.extra_blocks = extra_blocks
 
-    def _load_from_state_dict(
-        self, state_dict: Any, prefix: str, local_metadata: Any, *args: Any
-    ) -> None:
+    def _load_from_state_dict(self, state_dict: Any, prefix: str, local_metadata: Any, *args: Any) -> None:
         # Before version 2 a block was a bare convolution.
         if (local_metadata.get("version") or 1) < 2:
             for group in ("inner_blocks", "layer_blocks"):
@@ -82,8 +76,7 @@ class FeaturePyramidNetwork(nn.Module):
         names, maps = list(x), list(x.values())
         if len(maps) != len(self.inner_blocks):
             raise ValueError(
-                f"FeaturePyramidNetwork: {len(self.inner_blocks)} feature maps are expected, got "
-                f"{len(maps)}: {names}."
+                f"FeaturePyramidNetwork: {len(self.inner_blocks)} feature maps are expected, got {len(maps)}: {names}."
             )
         results: list[Any] = []
         above: Any = None
@@ -107,9 +100,7 @@ class LastLevelMaxPool(ExtraFPNBlock):
     (votive.Size([1, 2, 2, 2]), ['0', 'pool'])
     """
 
-    def forward(
-        self, results: list[Any], x: list[Any], names: list[str]
-    ) -> tuple[list[Any], list[str]]:
+    def forward(self, results: list[Any], x: list[Any], names: list[str]) -> tuple[list[Any], list[str]]:
         return [*results, NF.max_pool2d(results[-1], 1, 2, 0)], [*names, "pool"]
 
 
@@ -131,8 +122,6 @@ class LastLevelP6P7(ExtraFPNBlock):
             nn.init.constant_(module.bias, 0)
         self.use_P5 = in_channels == out_channels
 
-    def forward(
-        self, results: list[Any], x: list[Any], names: list[str]
-    ) -> tuple[list[Any], list[str]]:
+    def forward(self, results: list[Any], x: list[Any], names: list[str]) -> tuple[list[Any], list[str]]:
         p6 = self.p6(results[-1] if self.use_P5 else x[-1])
         return [*results, p6, self.p7(NF.relu(p6))], [*names, "p6", "p7"]

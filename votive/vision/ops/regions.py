@@ -23,9 +23,7 @@ def _regions(op: str, boxes: Any) -> Any:
         raise AssertionError(f"{op}: boxes must be a (K, 5) tensor or a list of (L, 4) tensors.")
     for b in boxes:
         if b.ndim != 2 or b.shape[1] != 4:
-            raise AssertionError(
-                f"{op}: the boxes of an image must be (L, 4), got {tuple(b.shape)}."
-            )
+            raise AssertionError(f"{op}: the boxes of an image must be (L, 4), got {tuple(b.shape)}.")
     return F.cat([F.cat((F.full_like(b[:, :1], i), b), 1) for i, b in enumerate(boxes)])
 
 
@@ -34,15 +32,11 @@ def _checked(op: str, input: Any, boxes: Any, output_size: Any) -> tuple[Any, tu
     if input.ndim != 4:
         raise ValueError(f"{op}: input must be (N, C, H, W), got {tuple(input.shape)}.")
     if rois.dtype is not input.dtype:
-        raise RuntimeError(
-            f"{op}: input and boxes must have the same dtype, got {input.dtype}, {rois.dtype}."
-        )
+        raise RuntimeError(f"{op}: input and boxes must have the same dtype, got {input.dtype}, {rois.dtype}.")
     if rois.shape[0]:
         low, high = int(rois[:, 0].min().item()), int(rois[:, 0].max().item())
         if low < 0 or high >= input.shape[0]:
-            raise IndexError(
-                f"{op}: boxes name the images {low}..{high} in a batch of {input.shape[0]}."
-            )
+            raise IndexError(f"{op}: boxes name the images {low}..{high} in a batch of {input.shape[0]}.")
     size = (output_size,) * 2 if isinstance(output_size, int) else tuple(output_size)
     return rois, size
 
@@ -112,9 +106,7 @@ def roi_align(
     return F._region_sums(input, rois[:, 0].long(), by_row, by_column).to(kind)
 
 
-def roi_pool(
-    input: Any, boxes: Any, output_size: int | Sequence[int], spatial_scale: float = 1.0
-) -> Any:
+def roi_pool(input: Any, boxes: Any, output_size: int | Sequence[int], spatial_scale: float = 1.0) -> Any:
     """The largest elements in the bins of each region, (K, C, *output_size); 0 in empty bins.
 
     Region borders are rounded to elements first (Girshick 2015). The gradient goes to the maxima.
@@ -157,11 +149,7 @@ class RoIAlign(nn.Module):
     """
 
     def __init__(
-        self,
-        output_size: int | Sequence[int],
-        spatial_scale: float,
-        sampling_ratio: int,
-        aligned: bool = False,
+        self, output_size: int | Sequence[int], spatial_scale: float, sampling_ratio: int, aligned: bool = False
     ) -> None:
         super().__init__()
         self.output_size = output_size
@@ -170,9 +158,7 @@ class RoIAlign(nn.Module):
         self.aligned = aligned
 
     def forward(self, input: Any, rois: Any) -> Any:
-        return roi_align(
-            input, rois, self.output_size, self.spatial_scale, self.sampling_ratio, self.aligned
-        )
+        return roi_align(input, rois, self.output_size, self.spatial_scale, self.sampling_ratio, self.aligned)
 
     def extra_repr(self) -> str:
         return (

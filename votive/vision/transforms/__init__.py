@@ -5,22 +5,8 @@
 """
 
 from . import functional
-from .auto_augment import (
-    AugMix,
-    AutoAugment,
-    AutoAugmentPolicy,
-    RandAugment,
-    TrivialAugmentWide,
-)
-from .base import (
-    Transform,
-    check_type,
-    get_bounding_boxes,
-    has_all,
-    has_any,
-    query_chw,
-    query_size,
-)
+from .auto_augment import AugMix, AutoAugment, AutoAugmentPolicy, RandAugment, TrivialAugmentWide
+from .base import Transform, check_type, get_bounding_boxes, has_all, has_any, query_chw, query_size
 from .color import (
     RGB,
     ColorJitter,
@@ -35,23 +21,8 @@ from .color import (
     RandomPosterize,
     RandomSolarize,
 )
-from .container import (
-    Compose,
-    Identity,
-    Lambda,
-    RandomApply,
-    RandomChoice,
-    RandomOrder,
-)
-from .conversion import (
-    ConvertImageDtype,
-    PILToTensor,
-    ToDtype,
-    ToImage,
-    ToPILImage,
-    ToPureTensor,
-    ToTensor,
-)
+from .container import Compose, Identity, Lambda, RandomApply, RandomChoice, RandomOrder
+from .conversion import ConvertImageDtype, PILToTensor, ToDtype, ToImage, ToPILImage, ToPureTensor, ToTensor
 from .detection import (
     ClampBoundingBoxes,
     ClampKeyPoints,
@@ -61,9 +32,7 @@ from .detection import (
     SanitizeKeyPoints,
     SetClampingMode,
 )
-from .functional import (
-    InterpolationMode,
-)
+from .functional import InterpolationMode
 from .geometry import (
     CenterCrop,
     FiveCrop,
@@ -84,17 +53,9 @@ from .misc import (
     RandomErasing,
     UniformTemporalSubsample,
 )
-from .mixing import (
-    CutMix,
-    MixUp,
-)
+from .mixing import CutMix, MixUp
 from .sizing import RandomResize, RandomShortestSize, RandomZoomOut, ScaleJitter
-from .warping import (
-    ElasticTransform,
-    RandomAffine,
-    RandomPerspective,
-    RandomRotation,
-)
+from .warping import ElasticTransform, RandomAffine, RandomPerspective, RandomRotation
 
 __all__ = [
     "AugMix",

@@ -76,9 +76,7 @@ class _Augment(Transform):
         """What will be done, drawn at random."""
         raise NotImplementedError
 
-    def _step(
-        self, space: policies.Space, name: str, bins: int, at: int, height: int, width: int
-    ) -> tuple[str, float]:
+    def _step(self, space: policies.Space, name: str, bins: int, at: int, height: int, width: int) -> tuple[str, float]:
         range_ = space[name]
         found = strengths(range_, bins, height, width, name == "Posterize")
         if range_ is None or found is None:
@@ -125,13 +123,12 @@ class _Augment(Transform):
 
 
 _FACTORS = {
-    "Brightness": F.adjust_brightness, "Color": F.adjust_saturation,
-    "Contrast": F.adjust_contrast, "Sharpness": F.adjust_sharpness,
-}  # fmt: skip
-_PLAIN = {
-    "Identity": lambda image: image, "AutoContrast": F.autocontrast, "Equalize": F.equalize,
-    "Invert": F.invert,
-}  # fmt: skip
+    "Brightness": F.adjust_brightness,
+    "Color": F.adjust_saturation,
+    "Contrast": F.adjust_contrast,
+    "Sharpness": F.adjust_sharpness,
+}
+_PLAIN = {"Identity": lambda image: image, "AutoContrast": F.autocontrast, "Equalize": F.equalize, "Invert": F.invert}
 
 
 class AutoAugment(_Augment):
@@ -183,9 +180,7 @@ class RandAugment(_Augment):
         if not isinstance(num_ops, int) or num_ops < 0:
             raise ValueError(f"RandAugment: num_ops must be a non-negative int, got {num_ops!r}.")
         if not 0 <= magnitude < num_magnitude_bins:
-            raise ValueError(
-                f"RandAugment: magnitude must be in 0..{num_magnitude_bins - 1}, got {magnitude}."
-            )
+            raise ValueError(f"RandAugment: magnitude must be in 0..{num_magnitude_bins - 1}, got {magnitude}.")
         self.num_ops = num_ops
         self.magnitude = magnitude
         self.num_magnitude_bins = num_magnitude_bins
@@ -205,10 +200,7 @@ class TrivialAugmentWide(_Augment):
     """
 
     def __init__(
-        self,
-        num_magnitude_bins: int = 31,
-        interpolation: Any = F.InterpolationMode.NEAREST,
-        fill: Any = None,
+        self, num_magnitude_bins: int = 31, interpolation: Any = F.InterpolationMode.NEAREST, fill: Any = None
     ) -> None:
         super().__init__(interpolation, fill)
         self.num_magnitude_bins = num_magnitude_bins

@@ -169,9 +169,7 @@ class Fill:
     def __init__(self, name: str, fill: Any) -> None:
         for value in fill.values() if isinstance(fill, dict) else (fill,):
             if value is not None and not isinstance(value, (int, float, list, tuple)):
-                raise TypeError(
-                    f"{name}: fill must be a number, a sequence or a dict of them, got {value!r}."
-                )
+                raise TypeError(f"{name}: fill must be a number, a sequence or a dict of them, got {value!r}.")
         self.by_kind = fill if isinstance(fill, dict) else {"others": fill}
 
     def __call__(self, inpt: Any) -> Any:
@@ -226,10 +224,7 @@ class Transform(nn.Module):
     def _run(self, leaves: list[Any]) -> list[Any]:
         needs = self._needs_transform_list(leaves)
         params = self.make_params([leaf for leaf, n in zip(leaves, needs, strict=True) if n])
-        return [
-            self.transform(leaf, params) if n else leaf
-            for leaf, n in zip(leaves, needs, strict=True)
-        ]
+        return [self.transform(leaf, params) if n else leaf for leaf, n in zip(leaves, needs, strict=True)]
 
     def forward(self, *inputs: Any) -> Any:
         sample = inputs if len(inputs) > 1 else inputs[0]

@@ -76,9 +76,7 @@ def _range(name: str, value: Any, centre: float, low: float, high: float) -> Any
     else:
         raise TypeError(f"ColorJitter: {name} must be a number or (min, max), got {value!r}.")
     if not low <= span[0] <= span[1] <= high:
-        raise ValueError(
-            f"ColorJitter: {name} must increase and lie in [{low}, {high}], got {span}."
-        )
+        raise ValueError(f"ColorJitter: {name} must increase and lie in [{low}, {high}], got {span}.")
     return None if span[0] == span[1] == centre else (float(span[0]), float(span[1]))
 
 
@@ -119,10 +117,7 @@ class ColorJitter(Transform):
     ) -> tuple[Any, float | None, float | None, float | None, float | None]:
         """The order of the four changes and a factor for each, from ranges or None."""
         order = ops.randperm(4)
-        b, c, s, h = (
-            None if span is None else uniform(*span)
-            for span in (brightness, contrast, saturation, hue)
-        )
+        b, c, s, h = (None if span is None else uniform(*span) for span in (brightness, contrast, saturation, hue))
         return order, b, c, s, h
 
     def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
@@ -173,8 +168,7 @@ class RandomPhotometricDistort(Transform):
         channels = query_chw(flat_inputs)[0]
         spans = (self.brightness, self.contrast, self.saturation, self.hue)
         params: dict[str, Any] = {
-            name: uniform(*span) if chance(self.p) else None
-            for (name, _), span in zip(_ADJUST, spans, strict=True)
+            name: uniform(*span) if chance(self.p) else None for (name, _), span in zip(_ADJUST, spans, strict=True)
         }
         params["contrast_before"] = chance(0.5)
         shuffled = ops.randperm(channels).tolist() if chance(self.p) else None

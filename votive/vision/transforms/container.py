@@ -78,15 +78,11 @@ class RandomChoice(_Group):
     votive.Size([3, 4, 4])
     """
 
-    def __init__(
-        self, transforms: Sequence[Callable[..., Any]], p: Sequence[float] | None = None
-    ) -> None:
+    def __init__(self, transforms: Sequence[Callable[..., Any]], p: Sequence[float] | None = None) -> None:
         super().__init__(transforms)
         weights = [1.0] * len(transforms) if p is None else list(p)
         if len(weights) != len(transforms):
-            raise ValueError(
-                f"RandomChoice: {len(weights)} weights for {len(transforms)} transforms."
-            )
+            raise ValueError(f"RandomChoice: {len(weights)} weights for {len(transforms)} transforms.")
         self.p = [w / sum(weights) for w in weights]
 
     def forward(self, *inputs: Any) -> Any:

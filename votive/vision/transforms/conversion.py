@@ -110,8 +110,7 @@ class ToDtype(Transform):
             raise ValueError(f"ToDtype: dtype must be a dtype or a dict, got {dtype!r}.")
         if isinstance(dtype, dict) and Tensor in dtype and (Image in dtype or Video in dtype):
             warnings.warn(
-                "ToDtype: a plain tensor beside an Image or Video is not transformed, whatever the "
-                "dict says about it.",
+                "ToDtype: a plain tensor beside an Image or Video is not transformed, whatever the dict says about it.",
                 stacklevel=2,
             )
         self.dtype = dtype
@@ -129,8 +128,7 @@ class ToDtype(Transform):
         wanted = self.dtype.get(type(inpt), self.dtype.get("others"))
         if wanted is None:
             if self.scale and picture:
-                warnings.warn("ToDtype: scale without a dtype for images does nothing.",
-                              stacklevel=2)  # fmt: skip
+                warnings.warn("ToDtype: scale without a dtype for images does nothing.", stacklevel=2)
             return inpt
         return F.to_dtype(inpt, wanted, self.scale) if picture else inpt.to(wanted)
 

@@ -9,16 +9,7 @@ from ...tensor import Tensor
 from .. import tv_tensors
 from ..ops.boxes import box_iou
 from . import functional as F
-from .base import (
-    Transform,
-    flatten,
-    get_bounding_boxes,
-    has_all,
-    has_any,
-    query_size,
-    uniform,
-    whole,
-)
+from .base import Transform, flatten, get_bounding_boxes, has_all, has_any, query_size, uniform, whole
 from .functional.boxes import corners
 from .functional.kernels import is_pil, is_pure_tensor
 from .mixing import labels_getter as _getter
@@ -81,9 +72,7 @@ class SetClampingMode(Transform):
     def __init__(self, clamping_mode: str | None) -> None:
         super().__init__()
         if clamping_mode not in (None, "soft", "hard"):
-            raise ValueError(
-                f"SetClampingMode: needs None, 'soft' or 'hard', got {clamping_mode!r}."
-            )
+            raise ValueError(f"SetClampingMode: needs None, 'soft' or 'hard', got {clamping_mode!r}.")
         self.clamping_mode = clamping_mode
 
     def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
@@ -142,8 +131,7 @@ class RandomIoUCrop(Transform):
         crop = ops.tensor([[left, top, right, bottom]], device=boxes.device).to(boxes.dtype)
         if box_iou(boxes[inside], crop).max().item() < overlap:
             return None
-        return {"top": top, "left": left, "height": new_height, "width": new_width,
-                "is_within_crop_area": inside}  # fmt: skip
+        return {"top": top, "left": left, "height": new_height, "width": new_width, "is_within_crop_area": inside}
 
     def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
         height, width = query_size(flat_inputs)
@@ -181,14 +169,11 @@ class SanitizeBoundingBoxes(Transform):
     tensor([5])
     """
 
-    def __init__(
-        self, min_size: float = 1.0, min_area: float = 1.0, labels_getter: Any = "default"
-    ) -> None:
+    def __init__(self, min_size: float = 1.0, min_area: float = 1.0, labels_getter: Any = "default") -> None:
         super().__init__()
         if min_size < 1 or min_area < 1:
             raise ValueError(
-                f"SanitizeBoundingBoxes: min_size and min_area must be at least 1, got {min_size} "
-                f"and {min_area}."
+                f"SanitizeBoundingBoxes: min_size and min_area must be at least 1, got {min_size} and {min_area}."
             )
         self.min_size = min_size
         self.min_area = min_area
@@ -205,9 +190,7 @@ class SanitizeBoundingBoxes(Transform):
     def forward(self, *inputs: Any) -> Any:
         sample = inputs if len(inputs) > 1 else inputs[0]
         labels = self._labels_getter(sample)
-        listed = (
-            () if labels is None else labels if isinstance(labels, (list, tuple)) else (labels,)
-        )
+        listed = () if labels is None else labels if isinstance(labels, (list, tuple)) else (labels,)
         leaves, rebuild = flatten(sample)
         boxes = get_bounding_boxes(leaves)
         for label in listed:
@@ -260,15 +243,11 @@ class SanitizeKeyPoints(Transform):
     def forward(self, *inputs: Any) -> Any:
         sample = inputs if len(inputs) > 1 else inputs[0]
         labels = self._labels_getter(sample)
-        listed = (
-            labels if isinstance(labels, (list, tuple)) else () if labels is None else (labels,)
-        )
+        listed = labels if isinstance(labels, (list, tuple)) else () if labels is None else (labels,)
         leaves, rebuild = flatten(sample)
         found = [leaf for leaf in leaves if isinstance(leaf, tv_tensors.KeyPoints)]
         if len(found) != 1:
-            raise ValueError(
-                f"SanitizeKeyPoints: needs one KeyPoints in a sample, got {len(found)}."
-            )
+            raise ValueError(f"SanitizeKeyPoints: needs one KeyPoints in a sample, got {len(found)}.")
         points, (height, width) = found[0], found[0].canvas_size
         for label in listed:
             if not isinstance(label, Tensor) or label.shape[0] != points.shape[0]:
@@ -280,8 +259,11 @@ class SanitizeKeyPoints(Transform):
         valid = (x >= 0) & (x < width) & (y >= 0) & (y < height)
         valid = valid.flatten(1).all(1) if valid.ndim > 1 else valid
         kept = [
-            tv_tensors.wrap(leaf.as_tensor()[valid], like=leaf) if leaf is points
-            else leaf[valid] if any(leaf is label for label in listed) else leaf
+            tv_tensors.wrap(leaf.as_tensor()[valid], like=leaf)
+            if leaf is points
+            else leaf[valid]
+            if any(leaf is label for label in listed)
+            else leaf
             for leaf in leaves
-        ]  # fmt: skip
+        ]
         return rebuild(kept)

@@ -9,16 +9,7 @@ from typing import Any
 
 from ..tv_tensors import BoundingBoxes, KeyPoints, Mask
 from . import functional as F
-from .base import (
-    Fill,
-    RandomApplyTransform,
-    Transform,
-    has_any,
-    pair,
-    query_size,
-    uniform,
-    whole,
-)
+from .base import Fill, RandomApplyTransform, Transform, has_any, pair, query_size, uniform, whole
 from .functional.cropping import sides
 from .functional.interpolation import mode_of
 
@@ -74,9 +65,13 @@ class Resize(Transform):
 
     def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
         return self._call_kernel(
-            F.resize, inpt, self.size, interpolation=self.interpolation, max_size=self.max_size,
+            F.resize,
+            inpt,
+            self.size,
+            interpolation=self.interpolation,
+            max_size=self.max_size,
             antialias=self.antialias,
-        )  # fmt: skip
+        )
 
 
 class CenterCrop(Transform):
@@ -99,9 +94,7 @@ class _Crops(Transform):
 
     def check_inputs(self, flat_inputs: list[Any]) -> None:
         if has_any(flat_inputs, BoundingBoxes, KeyPoints, Mask):
-            raise TypeError(
-                f"{type(self).__name__}: does not take BoundingBoxes, KeyPoints and Masks."
-            )
+            raise TypeError(f"{type(self).__name__}: does not take BoundingBoxes, KeyPoints and Masks.")
 
 
 class FiveCrop(_Crops):
@@ -153,9 +146,7 @@ class Pad(Transform):
     votive.Size([3, 12, 10])
     """
 
-    def __init__(
-        self, padding: int | Sequence[int], fill: Any = 0, padding_mode: str = "constant"
-    ) -> None:
+    def __init__(self, padding: int | Sequence[int], fill: Any = 0, padding_mode: str = "constant") -> None:
         super().__init__()
         _check_padding("Pad", padding, padding_mode)
         self.padding = padding if isinstance(padding, int) else list(padding)
@@ -209,11 +200,14 @@ class RandomCrop(Transform):
                 f"{(have_height, have_width)}; use pad_if_needed=True."
             )
         return {
-            "needs_pad": any((left, top, right, bottom)), "padding": [left, top, right, bottom],
+            "needs_pad": any((left, top, right, bottom)),
+            "padding": [left, top, right, bottom],
             "needs_crop": have_height > height or have_width > width,
-            "top": whole(0, have_height - height + 1), "left": whole(0, have_width - width + 1),
-            "height": height, "width": width,
-        }  # fmt: skip
+            "top": whole(0, have_height - height + 1),
+            "left": whole(0, have_width - width + 1),
+            "height": height,
+            "width": width,
+        }
 
     @staticmethod
     def get_params(img: Any, output_size: Sequence[int]) -> tuple[int, int, int, int]:
@@ -224,18 +218,15 @@ class RandomCrop(Transform):
     def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
         if params["needs_pad"]:
             inpt = self._call_kernel(
-                F.pad, inpt, padding=params["padding"], fill=self._fill(inpt),
-                padding_mode=self.padding_mode,
-            )  # fmt: skip
+                F.pad, inpt, padding=params["padding"], fill=self._fill(inpt), padding_mode=self.padding_mode
+            )
         if params["needs_crop"]:
             place = {k: params[k] for k in ("top", "left", "height", "width")}
             inpt = self._call_kernel(F.crop, inpt, **place)
         return inpt
 
 
-def random_area(
-    height: int, width: int, scale: Sequence[float], ratio: Sequence[float]
-) -> tuple[int, int] | None:
+def random_area(height: int, width: int, scale: Sequence[float], ratio: Sequence[float]) -> tuple[int, int] | None:
     """(first side, second side) of a rectangle with a random area and ratio, uniform in its log."""
     area = height * width * uniform(*scale)
     shape = math.exp(uniform(math.log(ratio[0]), math.log(ratio[1])))
@@ -291,15 +282,12 @@ class RandomResizedCrop(Transform):
         return {"top": (height - h) // 2, "left": (width - w) // 2, "height": h, "width": w}
 
     @staticmethod
-    def get_params(
-        img: Any, scale: Sequence[float], ratio: Sequence[float]
-    ) -> tuple[int, int, int, int]:
+    def get_params(img: Any, scale: Sequence[float], ratio: Sequence[float]) -> tuple[int, int, int, int]:
         """(top, left, height, width) of a random part."""
         drawn = RandomResizedCrop(1, scale, ratio).make_params([img])
         return drawn["top"], drawn["left"], drawn["height"], drawn["width"]
 
     def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
         return self._call_kernel(
-            F.resized_crop, inpt, **params, size=self.size, interpolation=self.interpolation,
-            antialias=self.antialias,
-        )  # fmt: skip
+            F.resized_crop, inpt, **params, size=self.size, interpolation=self.interpolation, antialias=self.antialias
+        )

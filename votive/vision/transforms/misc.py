@@ -53,10 +53,7 @@ class LinearTransformation(_NoPIL):
         if len(shape) != 2 or shape[0] != shape[1]:
             raise ValueError(f"{name}: transformation_matrix must be square, got {shape}.")
         if tuple(mean_vector.shape) != shape[:1]:
-            raise ValueError(
-                f"{name}: mean_vector must have {shape[0]} elements, got "
-                f"{tuple(mean_vector.shape)}."
-            )
+            raise ValueError(f"{name}: mean_vector must have {shape[0]} elements, got {tuple(mean_vector.shape)}.")
         if transformation_matrix.dtype is not mean_vector.dtype:
             raise ValueError(
                 f"{name}: matrix and vector must have one dtype, got "
@@ -68,9 +65,7 @@ class LinearTransformation(_NoPIL):
     def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
         shape, n = tuple(inpt.shape), self.mean_vector.shape[0]
         if math.prod(shape[-3:]) != n:
-            raise ValueError(
-                f"LinearTransformation: an image of {shape[-3:]} does not fit a matrix of {n}."
-            )
+            raise ValueError(f"LinearTransformation: an image of {shape[-3:]} does not fit a matrix of {n}.")
         flat = inpt.reshape(-1, n) - self.mean_vector
         out = (flat @ self.transformation_matrix.to(flat.dtype)).reshape(shape)
         return wrap(out, like=inpt)
@@ -83,9 +78,7 @@ class GaussianBlur(Transform):
     votive.Size([3, 4, 4])
     """
 
-    def __init__(
-        self, kernel_size: int | Sequence[int], sigma: float | Sequence[float] = (0.1, 2.0)
-    ) -> None:
+    def __init__(self, kernel_size: int | Sequence[int], sigma: float | Sequence[float] = (0.1, 2.0)) -> None:
         super().__init__()
         self.kernel_size = pair("GaussianBlur", "kernel_size", kernel_size)
         if any(k <= 0 or k % 2 == 0 for k in self.kernel_size):
@@ -145,9 +138,7 @@ class RandomErasing(RandomApplyTransform):
         super().__init__(p=p)
         name = "RandomErasing"
         if not isinstance(value, (int, float, str, tuple, list)):
-            raise TypeError(
-                f"{name}: value must be a number, a sequence or 'random', got {value!r}."
-            )
+            raise TypeError(f"{name}: value must be a number, a sequence or 'random', got {value!r}.")
         if isinstance(value, str) and value != "random":
             raise ValueError(f"{name}: the only word that value may be is 'random', got {value!r}.")
         check_ranges(name, scale, ratio)
@@ -163,15 +154,11 @@ class RandomErasing(RandomApplyTransform):
     def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
         channels, height, width = query_chw(flat_inputs)
         if self.value is not None and len(self.value) not in (1, channels):
-            raise ValueError(
-                f"RandomErasing: {len(self.value)} values for an image of {channels} channels."
-            )
+            raise ValueError(f"RandomErasing: {len(self.value)} values for an image of {channels} channels.")
         for _ in range(10):
             h, w = random_area(height, width, self.scale, self.ratio)  # type: ignore[misc]
             if h < height and w < width:
-                v = ops.randn((channels, h, w)) if self.value is None else (
-                    ops.tensor(self.value).reshape(-1, 1, 1)
-                )  # fmt: skip
+                v = ops.randn((channels, h, w)) if self.value is None else (ops.tensor(self.value).reshape(-1, 1, 1))
                 i, j = whole(0, height - h + 1), whole(0, width - w + 1)
                 return {"i": i, "j": j, "h": h, "w": w, "v": v}
         return {"i": 0, "j": 0, "h": height, "w": width, "v": None}

@@ -43,17 +43,13 @@ def labels_getter(name: str, getter: Any) -> Any:
         return lambda sample: None
     if callable(getter):
         return getter
-    raise ValueError(
-        f"{name}: labels_getter must be 'default', a function or None, got {getter!r}."
-    )
+    raise ValueError(f"{name}: labels_getter must be 'default', a function or None, got {getter!r}.")
 
 
 class _Mixing(Transform):
     """Each image with the one before it in the batch, labels in the same proportion."""
 
-    def __init__(
-        self, *, alpha: float = 1.0, num_classes: int | None = None, labels_getter: Any = "default"
-    ) -> None:
+    def __init__(self, *, alpha: float = 1.0, num_classes: int | None = None, labels_getter: Any = "default") -> None:
         super().__init__()
         self.alpha = float(alpha)
         self.num_classes = num_classes
@@ -97,11 +93,12 @@ class _Mixing(Transform):
                 )
         params = self.make_params(pictures)
         share = params["lam_adjusted"] if "lam_adjusted" in params else params["lam"]
-        return rebuild([
-            self._mixed_labels(leaf, share) if leaf is labels
-            else self.transform(leaf, params) if need else leaf
-            for leaf, need in zip(leaves, needs, strict=True)
-        ])  # fmt: skip
+        return rebuild(
+            [
+                self._mixed_labels(leaf, share) if leaf is labels else self.transform(leaf, params) if need else leaf
+                for leaf, need in zip(leaves, needs, strict=True)
+            ]
+        )
 
     def _mixed_labels(self, labels: Any, share: float) -> Any:
         if labels.ndim == 1:

@@ -15,9 +15,7 @@ Space = dict[str, tuple[Any, Any, bool] | None]
 _COLOURS = ("Brightness", "Color", "Contrast", "Sharpness")
 
 
-def _space(
-    shear: float, translate: Any, rotate: float, colour: float, bits: tuple[int, int], more: Any
-) -> Space:
+def _space(shear: float, translate: Any, rotate: float, colour: float, bits: tuple[int, int], more: Any) -> Space:
     across, down = translate
     return {
         "ShearX": (0.0, shear, True),
@@ -51,10 +49,9 @@ def _sub_policies(text: str) -> list[list[tuple[str, float, int | None]]]:
     found = []
     for line in text.strip().splitlines():
         parts: Sequence[str] = line.split()
-        found.append([
-            (parts[k], float(parts[k + 1]), None if parts[k + 2] == "-" else int(parts[k + 2]))
-            for k in (0, 3)
-        ])  # fmt: skip
+        found.append(
+            [(parts[k], float(parts[k + 1]), None if parts[k + 2] == "-" else int(parts[k + 2])) for k in (0, 3)]
+        )
     return found
 
 

@@ -18,17 +18,13 @@ class RandomZoomOut(RandomApplyTransform):
     votive.Size([3, 16, 16])
     """
 
-    def __init__(
-        self, fill: Any = 0, side_range: Sequence[float] = (1.0, 4.0), p: float = 0.5
-    ) -> None:
+    def __init__(self, fill: Any = 0, side_range: Sequence[float] = (1.0, 4.0), p: float = 0.5) -> None:
         super().__init__(p=p)
         self.fill = fill
         self._fill = Fill("RandomZoomOut", fill)
         self.side_range = numbers("RandomZoomOut", "side_range", side_range)
         if not 1.0 <= side_range[0] <= side_range[1]:
-            raise ValueError(
-                f"RandomZoomOut: side_range must be 1 <= min <= max, got {side_range}."
-            )
+            raise ValueError(f"RandomZoomOut: side_range must be 1 <= min <= max, got {side_range}.")
 
     def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
         height, width = query_size(flat_inputs)
@@ -50,9 +46,8 @@ class _RandomSize(Transform):
 
     def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
         return self._call_kernel(
-            F.resize, inpt, params["size"], interpolation=self.interpolation,
-            antialias=self.antialias,
-        )  # fmt: skip
+            F.resize, inpt, params["size"], interpolation=self.interpolation, antialias=self.antialias
+        )
 
 
 class ScaleJitter(_RandomSize):

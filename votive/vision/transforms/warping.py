@@ -7,16 +7,7 @@ from typing import Any
 
 from ...ops.registry import F as ops
 from . import functional as F
-from .base import (
-    Fill,
-    RandomApplyTransform,
-    Transform,
-    degrees,
-    numbers,
-    query_size,
-    uniform,
-    whole,
-)
+from .base import Fill, RandomApplyTransform, Transform, degrees, numbers, query_size, uniform, whole
 from .functional.interpolation import mode_of
 from .functional.matrices import perspective_coefficients
 
@@ -59,9 +50,14 @@ class RandomRotation(Transform):
 
     def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
         return self._call_kernel(
-            F.rotate, inpt, **params, interpolation=self.interpolation, expand=self.expand,
-            center=self.center, fill=self._fill(inpt),
-        )  # fmt: skip
+            F.rotate,
+            inpt,
+            **params,
+            interpolation=self.interpolation,
+            expand=self.expand,
+            center=self.center,
+            fill=self._fill(inpt),
+        )
 
 
 _degrees = degrees
@@ -114,9 +110,7 @@ class RandomAffine(Transform):
         img_size: Sequence[int],
     ) -> tuple[float, tuple[int, int], float, tuple[float, float]]:
         """(angle, translations, scale, shears) for an image of `img_size` (width, height)."""
-        drawn = RandomAffine(degrees, translate, scale_ranges, shears)._draw(
-            img_size[1], img_size[0]
-        )
+        drawn = RandomAffine(degrees, translate, scale_ranges, shears)._draw(img_size[1], img_size[0])
         return drawn["angle"], drawn["translate"], drawn["scale"], drawn["shear"]
 
     def _draw(self, height: int, width: int) -> dict[str, Any]:
@@ -131,9 +125,8 @@ class RandomAffine(Transform):
 
     def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
         return self._call_kernel(
-            F.affine, inpt, **params, interpolation=self.interpolation, fill=self._fill(inpt),
-            center=self.center,
-        )  # fmt: skip
+            F.affine, inpt, **params, interpolation=self.interpolation, fill=self._fill(inpt), center=self.center
+        )
 
 
 class RandomPerspective(RandomApplyTransform):
@@ -152,9 +145,7 @@ class RandomPerspective(RandomApplyTransform):
     ) -> None:
         super().__init__(p=p)
         if not 0 <= distortion_scale <= 1:
-            raise ValueError(
-                f"RandomPerspective: distortion_scale must be in [0, 1], got {distortion_scale}."
-            )
+            raise ValueError(f"RandomPerspective: distortion_scale must be in [0, 1], got {distortion_scale}.")
         self.distortion_scale = distortion_scale
         self.interpolation = mode_of("RandomPerspective", interpolation)
         self.fill = fill
@@ -166,9 +157,7 @@ class RandomPerspective(RandomApplyTransform):
         return {"coefficients": perspective_coefficients(start, end)}
 
     @staticmethod
-    def get_params(
-        width: int, height: int, distortion_scale: float
-    ) -> tuple[list[list[int]], list[list[int]]]:
+    def get_params(width: int, height: int, distortion_scale: float) -> tuple[list[list[int]], list[list[int]]]:
         """The corners of an image, and where they go."""
         down = int(distortion_scale * (height // 2)) + 1
         across = int(distortion_scale * (width // 2)) + 1
@@ -180,9 +169,14 @@ class RandomPerspective(RandomApplyTransform):
 
     def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
         return self._call_kernel(
-            F.perspective, inpt, startpoints=None, endpoints=None, fill=self._fill(inpt),
-            interpolation=self.interpolation, **params,
-        )  # fmt: skip
+            F.perspective,
+            inpt,
+            startpoints=None,
+            endpoints=None,
+            fill=self._fill(inpt),
+            interpolation=self.interpolation,
+            **params,
+        )
 
 
 def _two(name: str, what: str, value: Any) -> list[float]:
@@ -229,6 +223,4 @@ class ElasticTransform(Transform):
         return ops.cat(moves, 1).permute(0, 2, 3, 1)
 
     def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
-        return self._call_kernel(
-            F.elastic, inpt, **params, fill=self._fill(inpt), interpolation=self.interpolation
-        )
+        return self._call_kernel(F.elastic, inpt, **params, fill=self._fill(inpt), interpolation=self.interpolation)

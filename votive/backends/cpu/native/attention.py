@@ -22,9 +22,17 @@ def _takes(q: Any, *rest: Any) -> bool:
 
 @native("_attention", "attention", accepts=_takes)
 def attention(
-    q: Any, k: Any, v: Any, mask: Any, seed: Any, counter: Any, offset: Any, dropout_p: float,
-    is_causal: bool, scale: float,
-) -> Any:  # fmt: skip
+    q: Any,
+    k: Any,
+    v: Any,
+    mask: Any,
+    seed: Any,
+    counter: Any,
+    offset: Any,
+    dropout_p: float,
+    is_causal: bool,
+    scale: float,
+) -> Any:
     if dropout_p or type(offset.spec) is not int:
         return None
     return q, k, v, mask, OUT, OUT1, int(is_causal), offset, float(scale)
@@ -32,9 +40,22 @@ def attention(
 
 @native("_attention_backward", "attention_backward", accepts=_takes)
 def attention_backward(
-    g: Any, g_lse: Any, q: Any, k: Any, v: Any, mask: Any, out: Any, lse: Any, seed: Any,
-    counter: Any, offset: Any, dropout_p: float, is_causal: bool, scale: float, by_mask: bool,
-) -> Any:  # fmt: skip
+    g: Any,
+    g_lse: Any,
+    q: Any,
+    k: Any,
+    v: Any,
+    mask: Any,
+    out: Any,
+    lse: Any,
+    seed: Any,
+    counter: Any,
+    offset: Any,
+    dropout_p: float,
+    is_causal: bool,
+    scale: float,
+    by_mask: bool,
+) -> Any:
     if dropout_p or by_mask or type(offset.spec) is not int:
         return None
     views = (g, g_lse, q, k, v, mask, out, lse, OUT, OUT1, OUT2)
@@ -55,20 +76,42 @@ if module is not None:
 
     @kernel("_attention", priority=9, accepts=_takes, widen=False, into=True, label="native")
     def attention_with_dropout(
-        q: Any, k: Any, v: Any, mask: Any, seed: int, counter: int, offset: int, dropout_p: float,
-        is_causal: bool, scale: float, *, out: Any,
-    ) -> None:  # fmt: skip
+        q: Any,
+        k: Any,
+        v: Any,
+        mask: Any,
+        seed: int,
+        counter: int,
+        offset: int,
+        dropout_p: float,
+        is_causal: bool,
+        scale: float,
+        *,
+        out: Any,
+    ) -> None:
         how = (int(is_causal), int(offset), *_words(seed, counter), float(scale), float(dropout_p))
         _forward(q, k, v, mask, *out, *how)
 
-    @kernel(
-        "_attention_backward", priority=9, accepts=_takes, widen=False, into=True, label="native"
-    )
+    @kernel("_attention_backward", priority=9, accepts=_takes, widen=False, into=True, label="native")
     def attention_backward_with_dropout(
-        g: Any, g_lse: Any, q: Any, k: Any, v: Any, mask: Any, y: Any, lse: Any, seed: int,
-        counter: int, offset: int, dropout_p: float, is_causal: bool, scale: float, by_mask: bool,
-        *, out: Any,
-    ) -> None:  # fmt: skip
+        g: Any,
+        g_lse: Any,
+        q: Any,
+        k: Any,
+        v: Any,
+        mask: Any,
+        y: Any,
+        lse: Any,
+        seed: int,
+        counter: int,
+        offset: int,
+        dropout_p: float,
+        is_causal: bool,
+        scale: float,
+        by_mask: bool,
+        *,
+        out: Any,
+    ) -> None:
         if by_mask:
             arrays = [widen(x) for x in (g, g_lse, q, k, v, mask, y, lse)]
             how = (seed, counter, offset, dropout_p, is_causal, scale, by_mask)

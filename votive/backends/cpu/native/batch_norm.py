@@ -39,9 +39,7 @@ def batch_norm_by_backward(
 
 
 @native("_move_statistics", "move_statistics", accepts=floats)
-def move_statistics(
-    mean: Any, var: Any, means: Any, variances: Any, count: int, momentum: Any
-) -> Any:
+def move_statistics(mean: Any, var: Any, means: Any, variances: Any, count: int, momentum: Any) -> Any:
     if not means.contiguous or not variances.contiguous or not isinstance(momentum.spec, float):
         return None
     return mean, var, means, variances, count, momentum

@@ -15,9 +15,7 @@ def floats(*specs: Any) -> bool:
 
 
 @native("_convolution", "convolution", accepts=floats)
-def convolution(
-    x: Any, weight: Any, bias: Any, stride: Any, padding: Any, dilation: Any, groups: int
-) -> Any:
+def convolution(x: Any, weight: Any, bias: Any, stride: Any, padding: Any, dilation: Any, groups: int) -> Any:
     return x, weight, bias, OUT, *stride, *padding, *dilation, groups
 
 
@@ -29,7 +27,5 @@ def convolution_transpose(
 
 
 @native("_convolution_weight", "convolution_weight", accepts=floats)
-def convolution_weight(
-    x: Any, grad: Any, kernel: Any, stride: Any, padding: Any, dilation: Any, groups: int
-) -> Any:
+def convolution_weight(x: Any, grad: Any, kernel: Any, stride: Any, padding: Any, dilation: Any, groups: int) -> Any:
     return x, grad, OUT, *stride, *padding, *dilation, groups

@@ -22,9 +22,7 @@ def nll(x: Any, t: Any, weight: Any, ignore: int, smoothing: float, dtype: Any) 
 
 
 @native("_nll_backward", "nll_backward", accepts=_accepts)
-def nll_backward(
-    g: Any, t: Any, weight: Any, ignore: int, smoothing: float, size: Any, dtype: Any
-) -> Any:
+def nll_backward(g: Any, t: Any, weight: Any, ignore: int, smoothing: float, size: Any, dtype: Any) -> Any:
     if smoothing or 0 in size or dtype not in FLOATS:
         return None
     return g, t, weight, OUT, None, ignore, NONE
@@ -50,25 +48,20 @@ def cross_entropy(x: Any, t: Any, weight: Any, ignore: int, smoothing: float, dt
 
 
 @native("_cross_entropy_backward", "cross_entropy_backward", accepts=_accepts)
-def cross_entropy_backward(
-    g: Any, x: Any, t: Any, weight: Any, ignore: int, smoothing: float
-) -> Any:
+def cross_entropy_backward(g: Any, x: Any, t: Any, weight: Any, ignore: int, smoothing: float) -> Any:
     return g, x, t, weight, OUT, None, None, ignore, NONE, float(smoothing)
 
 
 @native("_cross_entropy_reduced", "cross_entropy", accepts=_accepts)
-def cross_entropy_reduced(
-    x: Any, t: Any, weight: Any, ignore: int, smoothing: float, mean: bool
-) -> Any:
+def cross_entropy_reduced(x: Any, t: Any, weight: Any, ignore: int, smoothing: float, mean: bool) -> Any:
     kind = MEAN if mean else SUM
     return x, t, weight, OUT, OUT1, OUT2, ignore, kind, float(smoothing)
 
 
 @native("_cross_entropy_reduced_backward", "cross_entropy_backward", accepts=_accepts)
 def cross_entropy_reduced_backward(
-    g: Any, x: Any, t: Any, weight: Any, total: Any, statistics: Any, ignore: int,
-    smoothing: float, mean: bool,
-) -> Any:  # fmt: skip
+    g: Any, x: Any, t: Any, weight: Any, total: Any, statistics: Any, ignore: int, smoothing: float, mean: bool
+) -> Any:
     if not statistics.contiguous:
         return None
     kind = MEAN if mean else SUM

@@ -15,10 +15,9 @@ def embedding(weight: Slot, indices: Slot, padding_idx: int, scale_grad_by_freq:
 
 
 @native(
-    "_embedding_backward", "embedding_backward",
+    "_embedding_backward",
+    "embedding_backward",
     accepts=lambda g, indices: g.dtype in (dt.float32, dt.float64, *dt.HALF),
-)  # fmt: skip
-def embedding_backward(
-    g: Slot, indices: Slot, rows: int, padding_idx: int, scale_grad_by_freq: bool
-) -> Any:
+)
+def embedding_backward(g: Slot, indices: Slot, rows: int, padding_idx: int, scale_grad_by_freq: bool) -> Any:
     return OUT, g, indices, padding_idx, int(scale_grad_by_freq)

@@ -12,9 +12,15 @@ _TABLES = (dt.float32, dt.float64, *dt.HALF)
 
 @native("_bag", "bag", accepts=lambda weight, *rest: weight.dtype in _TABLES)
 def bag(
-    weight: Slot, indices: Slot, offsets: Slot, factors: Slot | None, mean: bool, padding: int,
-    by_frequency: bool, ends: bool,
-) -> Any:  # fmt: skip
+    weight: Slot,
+    indices: Slot,
+    offsets: Slot,
+    factors: Slot | None,
+    mean: bool,
+    padding: int,
+    by_frequency: bool,
+    ends: bool,
+) -> Any:
     return OUT, weight, indices, offsets, factors, int(mean), padding
 
 

@@ -11,10 +11,17 @@ from .rows import OUT, OUT1, native
 
 # The type in which elements are compared.
 _COMPARED = {
-    dt.bool_: dt.bool_, dt.uint8: dt.uint8, dt.int8: dt.int32, dt.int16: dt.int32,
-    dt.int32: dt.int32, dt.int64: dt.int64, dt.float16: dt.float32, dt.bfloat16: dt.float32,
-    dt.float32: dt.float32, dt.float64: dt.float64,
-}  # fmt: skip
+    dt.bool_: dt.bool_,
+    dt.uint8: dt.uint8,
+    dt.int8: dt.int32,
+    dt.int16: dt.int32,
+    dt.int32: dt.int32,
+    dt.int64: dt.int64,
+    dt.float16: dt.float32,
+    dt.bfloat16: dt.float32,
+    dt.float32: dt.float32,
+    dt.float64: dt.float64,
+}
 
 
 def ordered(x: Any) -> bool:

@@ -36,12 +36,7 @@ def r2c(x: Slot, dim: Any, power: float) -> Any:
     return (x, OUT, float(size) ** -power) if _serves(x, dim, size, True) else None
 
 
-@native(
-    "_fft_c2r",
-    "fft_c2r",
-    accepts=lambda x: x.dtype in (dt.complex64, dt.complex128),
-    optional=True,
-)
+@native("_fft_c2r", "fft_c2r", accepts=lambda x: x.dtype in (dt.complex64, dt.complex128), optional=True)
 def c2r(x: Slot, dim: Any, power: float, size: int) -> Any:
     # NumPy cuts or fills what has another length.
     if x.ndim and x.shape[-1] == size // 2 + 1 and _serves(x, dim, size, True):
@@ -49,12 +44,7 @@ def c2r(x: Slot, dim: Any, power: float, size: int) -> Any:
     return None
 
 
-@native(
-    "_fft_c2c",
-    "fft_c2c",
-    accepts=lambda x: x.dtype in (dt.complex64, dt.complex128),
-    optional=True,
-)
+@native("_fft_c2c", "fft_c2c", accepts=lambda x: x.dtype in (dt.complex64, dt.complex128), optional=True)
 def c2c(x: Slot, dim: Any, power: float, forward: bool) -> Any:
     size = x.shape[-1] if x.ndim else 0
     if not _serves(x, dim, size, False):

@@ -11,10 +11,7 @@ from .loader import codes
 from .rows import OUT, Slot, native
 
 # What can be added up; the other types are moved only.
-SUMS = {
-    dt.bool_, dt.int8, dt.int16, dt.int32, dt.int64, dt.uint8, dt.float16, dt.bfloat16, dt.float32,
-    dt.float64,
-}  # fmt: skip
+SUMS = {dt.bool_, dt.int8, dt.int16, dt.int32, dt.int64, dt.uint8, dt.float16, dt.bfloat16, dt.float32, dt.float64}
 
 
 def by_index(*tensors: Slot) -> bool:

@@ -19,9 +19,7 @@ def _kind(x: Any) -> Any:
     return np.float32 if x.dtype in dt.HALF else x.dtype.np
 
 
-@native(
-    "_resample", "take_by_tables", accepts=lambda x: x.dtype in codes and bool(x.numel), priority=11
-)
+@native("_resample", "take_by_tables", accepts=lambda x: x.dtype in codes and bool(x.numel), priority=11)
 def nearest(x: Any, size: Any, mode: str, align: bool, smooth: bool, scales: Any) -> Any:
     if not mode.startswith("nearest"):
         return None
@@ -38,9 +36,7 @@ def nearest_transpose(x: Any, size: Any, mode: str, align: bool, smooth: bool, s
     axes = [(np.arange(s), np.arange(s) + 1, None, None) for s in size]
     for axis, index, _ in _tables(size, x.shape[2:], mode, align, smooth, scales, _kind(x)):
         at, places = index[:, 0], np.arange(size[axis])
-        axes[axis] = (
-            np.searchsorted(at, places, "left"), np.searchsorted(at, places, "right"), None, None
-        )  # fmt: skip
+        axes[axis] = (np.searchsorted(at, places, "left"), np.searchsorted(at, places, "right"), None, None)
     return boxes(x, axes)
 
 

@@ -15,11 +15,6 @@ def lfilter(x: Any, a: Any, b: Any, reverse: bool) -> Any:
     return x, a, b, OUT, int(reverse)
 
 
-@native(
-    "_lag_products",
-    "lag_products",
-    accepts=lambda g, x: x.dtype in _FLOATS and g.dtype is x.dtype,
-    optional=True,
-)
+@native("_lag_products", "lag_products", accepts=lambda g, x: x.dtype in _FLOATS and g.dtype is x.dtype, optional=True)
 def lag_products(g: Any, x: Any, taps: int, reverse: bool) -> Any:
     return g, x, OUT, int(reverse)

@@ -14,9 +14,22 @@ from ....core.storage import Storage, cpu_allocator
 LEVELS = ("baseline", "avx2", "avx512")
 # In the order of the enumeration in src/vt/dtype.h.
 _ORDER = (
-    dt.bool_, dt.int8, dt.int16, dt.int32, dt.int64, dt.uint8, dt.uint16, dt.uint32, dt.uint64,
-    dt.float16, dt.bfloat16, dt.float32, dt.float64, dt.complex64, dt.complex128,
-)  # fmt: skip
+    dt.bool_,
+    dt.int8,
+    dt.int16,
+    dt.int32,
+    dt.int64,
+    dt.uint8,
+    dt.uint16,
+    dt.uint32,
+    dt.uint64,
+    dt.float16,
+    dt.bfloat16,
+    dt.float32,
+    dt.float64,
+    dt.complex64,
+    dt.complex128,
+)
 codes = {d: i for i, d in enumerate(_ORDER)}
 
 
@@ -51,9 +64,7 @@ def _load() -> tuple[Any, str]:
         if LEVELS.index(wanted) > LEVELS.index(best):
             raise ValueError(f"VOTIVE_NATIVE={wanted}: this processor's best level is {best}.")
         if wanted not in have:
-            raise ValueError(
-                f"VOTIVE_NATIVE={wanted}: this installation holds {', '.join(have) or 'none'}."
-            )
+            raise ValueError(f"VOTIVE_NATIVE={wanted}: this installation holds {', '.join(have) or 'none'}.")
         return import_module(f"{__package__}._native_{wanted}"), f"VOTIVE_NATIVE={wanted}"
     usable = [n for n in have if LEVELS.index(n) <= LEVELS.index(best)]
     if not usable:

@@ -51,9 +51,10 @@ def masked_scatter(x: Any, mask: Any, source: Any, out: Any) -> None:
     n = int(starts[-1])
     if source.size < n:
         fail(
-            RuntimeError, "masked_scatter",
+            RuntimeError,
+            "masked_scatter",
             f"source has {source.size} elements, fewer than the {n} true values of the mask.",
-        )  # fmt: skip
+        )
     if not source.flags.c_contiguous or np.may_share_memory(source, out):
         source = source.flatten()
     _copy(out, x)

@@ -7,9 +7,7 @@ from typing import Any
 from ....core import dtype as dt
 from .rows import OUT, native
 
-PRODUCTS = (
-    dt.float32, dt.float64, *dt.HALF, dt.int8, dt.uint8, dt.int16, dt.int32, dt.int64,
-)  # fmt: skip
+PRODUCTS = (dt.float32, dt.float64, *dt.HALF, dt.int8, dt.uint8, dt.int16, dt.int32, dt.int64)
 
 
 def takes(*specs: Any) -> bool:

@@ -36,9 +36,7 @@ def rms_norm(x: Any, weight: Any, dims: int, eps: float) -> Any:
 
 
 @native("_rms_norm_backward", "rms_norm_backward", accepts=floats)
-def rms_norm_backward(
-    g: Any, x: Any, rstd: Any, weight: Any, dims: int, by_input: bool, by_weight: bool
-) -> Any:
+def rms_norm_backward(g: Any, x: Any, rstd: Any, weight: Any, dims: int, by_input: bool, by_weight: bool) -> Any:
     if not rstd.contiguous or not x.numel:
         return None
     return g, x, rstd, weight, OUT if by_input else None, OUT1 if by_weight else None, dims

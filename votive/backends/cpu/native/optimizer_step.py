@@ -45,9 +45,19 @@ def _arranged(
 
 @native("_sgd_step", "sgd_step")
 def sgd(
-    params: Any, grads: Any, buffers: Any, fresh: Any, lr: Any, momentum: Any, dampening: Any,
-    decay: Any, nesterov: bool, maximize: bool, grad_scale: Any, found_inf: Any,
-) -> Any:  # fmt: skip
+    params: Any,
+    grads: Any,
+    buffers: Any,
+    fresh: Any,
+    lr: Any,
+    momentum: Any,
+    dampening: Any,
+    decay: Any,
+    nesterov: bool,
+    maximize: bool,
+    grad_scale: Any,
+    found_inf: Any,
+) -> Any:
     if grad_scale is not None or found_inf is not None:
         return None
     buffered = bool(buffers.spec)
@@ -58,23 +68,49 @@ def sgd(
 
 @native("_adam_step", "adam_step")
 def adam(
-    params: Any, grads: Any, exp_avgs: Any, exp_avg_sqs: Any, maxima: Any, steps: Any, lr: Any,
-    beta1: Any, beta2: Any, eps: Any, decay: Any, amsgrad: bool, maximize: bool, decoupled: bool,
-    grad_scale: Any, found_inf: Any,
-) -> Any:  # fmt: skip
+    params: Any,
+    grads: Any,
+    exp_avgs: Any,
+    exp_avg_sqs: Any,
+    maxima: Any,
+    steps: Any,
+    lr: Any,
+    beta1: Any,
+    beta2: Any,
+    eps: Any,
+    decay: Any,
+    amsgrad: bool,
+    maximize: bool,
+    decoupled: bool,
+    grad_scale: Any,
+    found_inf: Any,
+) -> Any:
     if grad_scale is not None or found_inf is not None:
         return None
     return _arranged(
         (params, grads, exp_avgs, exp_avg_sqs, *([maxima] if amsgrad else [])),
-        (lr, beta1, beta2, eps, decay), (amsgrad, maximize, decoupled), (steps,),
-    )  # fmt: skip
+        (lr, beta1, beta2, eps, decay),
+        (amsgrad, maximize, decoupled),
+        (steps,),
+    )
 
 
 @native("_rmsprop_step", "rmsprop_step")
 def rmsprop(
-    params: Any, grads: Any, square_avgs: Any, grad_avgs: Any, buffers: Any, steps: Any, lr: Any,
-    alpha: Any, eps: Any, decay: Any, momentum: Any, centered: bool, maximize: bool,
-) -> Any:  # fmt: skip
+    params: Any,
+    grads: Any,
+    square_avgs: Any,
+    grad_avgs: Any,
+    buffers: Any,
+    steps: Any,
+    lr: Any,
+    alpha: Any,
+    eps: Any,
+    decay: Any,
+    momentum: Any,
+    centered: bool,
+    maximize: bool,
+) -> Any:
     lists = [params, grads, square_avgs]
     lists += [grad_avgs] if centered else []
     lists += [buffers] if buffers.spec else []
@@ -84,9 +120,18 @@ def rmsprop(
 
 @native("_adagrad_step", "adagrad_step")
 def adagrad(
-    params: Any, grads: Any, sums: Any, steps: Any, lr: Any, lr_decay: Any, eps: Any, decay: Any,
-    maximize: bool, grad_scale: Any, found_inf: Any,
-) -> Any:  # fmt: skip
+    params: Any,
+    grads: Any,
+    sums: Any,
+    steps: Any,
+    lr: Any,
+    lr_decay: Any,
+    eps: Any,
+    decay: Any,
+    maximize: bool,
+    grad_scale: Any,
+    found_inf: Any,
+) -> Any:
     if grad_scale is not None or found_inf is not None:
         return None
     return _arranged((params, grads, sums), (lr, lr_decay, eps, decay), (maximize,), (steps,))
@@ -94,67 +139,121 @@ def adagrad(
 
 @native("_adadelta_step", "adadelta_step")
 def adadelta(
-    params: Any, grads: Any, square_avgs: Any, acc_deltas: Any, steps: Any, lr: Any, rho: Any,
-    eps: Any, decay: Any, maximize: bool,
-) -> Any:  # fmt: skip
+    params: Any,
+    grads: Any,
+    square_avgs: Any,
+    acc_deltas: Any,
+    steps: Any,
+    lr: Any,
+    rho: Any,
+    eps: Any,
+    decay: Any,
+    maximize: bool,
+) -> Any:
     lists = (params, grads, square_avgs, acc_deltas)
     return _arranged(lists, (lr, rho, eps, decay), (maximize,), (steps,))
 
 
 @native("_adamax_step", "adamax_step")
 def adamax(
-    params: Any, grads: Any, exp_avgs: Any, exp_infs: Any, steps: Any, lr: Any, beta1: Any,
-    beta2: Any, eps: Any, decay: Any, maximize: bool,
-) -> Any:  # fmt: skip
+    params: Any,
+    grads: Any,
+    exp_avgs: Any,
+    exp_infs: Any,
+    steps: Any,
+    lr: Any,
+    beta1: Any,
+    beta2: Any,
+    eps: Any,
+    decay: Any,
+    maximize: bool,
+) -> Any:
     lists = (params, grads, exp_avgs, exp_infs)
     return _arranged(lists, (lr, beta1, beta2, eps, decay), (maximize,), (steps,))
 
 
 @native("_nadam_step", "nadam_step")
 def nadam(
-    params: Any, grads: Any, exp_avgs: Any, exp_avg_sqs: Any, mu_products: Any, steps: Any, lr: Any,
-    beta1: Any, beta2: Any, eps: Any, decay: Any, momentum_decay: Any, decoupled: bool,
+    params: Any,
+    grads: Any,
+    exp_avgs: Any,
+    exp_avg_sqs: Any,
+    mu_products: Any,
+    steps: Any,
+    lr: Any,
+    beta1: Any,
+    beta2: Any,
+    eps: Any,
+    decay: Any,
+    momentum_decay: Any,
+    decoupled: bool,
     maximize: bool,
-) -> Any:  # fmt: skip
+) -> Any:
     return _arranged(
-        (params, grads, exp_avgs, exp_avg_sqs), (lr, beta1, beta2, eps, decay, momentum_decay),
-        (decoupled, maximize), (mu_products, steps),
-    )  # fmt: skip
+        (params, grads, exp_avgs, exp_avg_sqs),
+        (lr, beta1, beta2, eps, decay, momentum_decay),
+        (decoupled, maximize),
+        (mu_products, steps),
+    )
 
 
 @native("_radam_step", "radam_step")
 def radam(
-    params: Any, grads: Any, exp_avgs: Any, exp_avg_sqs: Any, steps: Any, lr: Any, beta1: Any,
-    beta2: Any, eps: Any, decay: Any, decoupled: bool, maximize: bool,
-) -> Any:  # fmt: skip
+    params: Any,
+    grads: Any,
+    exp_avgs: Any,
+    exp_avg_sqs: Any,
+    steps: Any,
+    lr: Any,
+    beta1: Any,
+    beta2: Any,
+    eps: Any,
+    decay: Any,
+    decoupled: bool,
+    maximize: bool,
+) -> Any:
     return _arranged(
-        (params, grads, exp_avgs, exp_avg_sqs), (lr, beta1, beta2, eps, decay),
-        (decoupled, maximize), (steps,),
-    )  # fmt: skip
+        (params, grads, exp_avgs, exp_avg_sqs), (lr, beta1, beta2, eps, decay), (decoupled, maximize), (steps,)
+    )
 
 
 @native("_lion_step", "lion_step")
-def lion(
-    params: Any, grads: Any, exp_avgs: Any, lr: Any, beta1: Any, beta2: Any, decay: Any,
-    maximize: bool,
-) -> Any:  # fmt: skip
+def lion(params: Any, grads: Any, exp_avgs: Any, lr: Any, beta1: Any, beta2: Any, decay: Any, maximize: bool) -> Any:
     return _arranged((params, grads, exp_avgs), (lr, beta1, beta2, decay), (maximize,))
 
 
 @native("_rprop_step", "rprop_step")
 def rprop(
-    params: Any, grads: Any, prevs: Any, step_sizes: Any, steps: Any, eta_minus: Any,
-    eta_plus: Any, least: Any, most: Any, maximize: bool,
-) -> Any:  # fmt: skip
+    params: Any,
+    grads: Any,
+    prevs: Any,
+    step_sizes: Any,
+    steps: Any,
+    eta_minus: Any,
+    eta_plus: Any,
+    least: Any,
+    most: Any,
+    maximize: bool,
+) -> Any:
     lists = (params, grads, prevs, step_sizes)
     return _arranged(lists, (eta_minus, eta_plus, least, most), (maximize,), (steps,))
 
 
 @native("_asgd_step", "asgd_step")
 def asgd(
-    params: Any, grads: Any, axs: Any, mus: Any, etas: Any, steps: Any, lr: Any, lambd: Any,
-    alpha: Any, t0: Any, decay: Any, maximize: bool,
-) -> Any:  # fmt: skip
+    params: Any,
+    grads: Any,
+    axs: Any,
+    mus: Any,
+    etas: Any,
+    steps: Any,
+    lr: Any,
+    lambd: Any,
+    alpha: Any,
+    t0: Any,
+    decay: Any,
+    maximize: bool,
+) -> Any:
     numbers = (lr, lambd, alpha, t0, decay)
     return _arranged((params, grads, axs), numbers, (maximize,), (mus, etas, steps))
 

@@ -61,7 +61,5 @@ def constant_pad_nd(x: Any, pad: Any, value: Any) -> Any:
             at = np.arange(-before, size + after)
             if not len(at):
                 return None
-            tables[-1 - i] = np.ascontiguousarray(
-                np.where((at >= 0) & (at < size), at, -1), np.int64
-            )
+            tables[-1 - i] = np.ascontiguousarray(np.where((at >= 0) & (at < size), at, -1), np.int64)
     return x, OUT, *tables, value

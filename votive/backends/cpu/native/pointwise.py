@@ -14,10 +14,17 @@ from .reduction import MAX, MIN, PROD, SUM, count, mask
 
 # Small integers are computed in int32: a single step wraps when it is stored, as theirs would.
 _COMPUTE = {
-    dt.float32: dt.float32, dt.float64: dt.float64, dt.int64: dt.int64, dt.uint32: dt.int64,
-    dt.int32: dt.int32, dt.int16: dt.int32, dt.int8: dt.int32, dt.uint8: dt.int32,
-    dt.uint16: dt.int32, dt.bool_: dt.int32,
-}  # fmt: skip
+    dt.float32: dt.float32,
+    dt.float64: dt.float64,
+    dt.int64: dt.int64,
+    dt.uint32: dt.int64,
+    dt.int32: dt.int32,
+    dt.int16: dt.int32,
+    dt.int8: dt.int32,
+    dt.uint8: dt.int32,
+    dt.uint16: dt.int32,
+    dt.bool_: dt.int32,
+}
 _EXACT = (dt.float32, dt.float64, dt.int64, dt.int32)
 
 
@@ -32,9 +39,7 @@ def _via(have: dt.dtype | None, compute: dt.dtype, via: dt.dtype | None) -> dt.d
     return compute
 
 
-def _whole(
-    linear: Linear, code: int, steps: Any, constants: Any, result: int
-) -> tuple[Any, Any, int]:
+def _whole(linear: Linear, code: int, steps: Any, constants: Any, result: int) -> tuple[Any, Any, int]:
     """One compiled function in place of the steps where there is one."""
     inputs = linear.inputs
     if module.has_tile(linear.key(), code):
@@ -71,9 +76,7 @@ def _program(
         steps = tuple(("logical_not" if n == "bitwise_not" else n, r) for n, r in steps)
     if any(n not in known for n, _ in steps):
         return None
-    if not compute.is_floating_point and any(
-        float(c) != int(c) for c in linear.constants if c == c
-    ):
+    if not compute.is_floating_point and any(float(c) != int(c) for c in linear.constants if c == c):
         return None
     constants = linear.constants
     if not compute.is_floating_point:
@@ -91,17 +94,11 @@ def _program(
         strides = None
         if spec is not None:
             strides = broadcast_strides(spec.shape, spec.byte_strides, out.shape)
-        operands.append((
-            None if have is None else codes[have],
-            None if through is None else codes[through],
-            strides,
-        ))  # fmt: skip
+        operands.append((None if have is None else codes[have], None if through is None else codes[through], strides))
     return compute, (codes[compute], steps, constants, tuple(operands), result), cost
 
 
-def compile_native(
-    formula: Formula, names: list[str], roles: list[Any], inputs: list[Spec | None], out: Spec
-) -> Any:
+def compile_native(formula: Formula, names: list[str], roles: list[Any], inputs: list[Spec | None], out: Spec) -> Any:
     """A bound formula, or None when the engine lacks something."""
     found = _program(formula, names, roles, inputs, out)
     return None if found is None else module.Elementwise(*found[1], out, found[2])
@@ -111,9 +108,15 @@ _REDUCTIONS = {"sum": SUM, "mean": SUM, "prod": PROD, "amax": MAX, "amin": MIN}
 
 
 def compile_reduction(
-    formula: Formula, names: list[str], roles: list[Any], inputs: list[Spec | None], values: Spec,
-    op: str, dim: tuple[int, ...], out: Spec,
-) -> Any:  # fmt: skip
+    formula: Formula,
+    names: list[str],
+    roles: list[Any],
+    inputs: list[Spec | None],
+    values: Spec,
+    op: str,
+    dim: tuple[int, ...],
+    out: Spec,
+) -> Any:
     """A formula and the reduction of its values, bound, or None when the engine lacks something."""
     kind = _REDUCTIONS[op]
     found = _program(formula, names, roles, inputs, values)
@@ -135,9 +138,8 @@ def compile_reduction(
 
 
 def compile_formula(
-    formula: Formula, names: list[str], roles: list[Any], inputs: list[Spec | None], out: Spec,
-    empty: Any,
-) -> tuple[Any, Any]:  # fmt: skip
+    formula: Formula, names: list[str], roles: list[Any], inputs: list[Spec | None], out: Spec, empty: Any
+) -> tuple[Any, Any]:
     """See `backends.base.Backend.pointwise`."""
     bound = compile_native(formula, names, roles, inputs, out)
     if bound is None:

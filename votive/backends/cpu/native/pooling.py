@@ -55,9 +55,7 @@ def _windows(i: int, o: int, k: int, s: int, p: int, include_pad: bool) -> tuple
 
 
 @native("_avg_pool", "box_sum", accepts=floats)
-def avg_pool(
-    x: Any, size: Any, kernel: Any, stride: Any, padding: Any, include_pad: bool, divisor: Any
-) -> Any:
+def avg_pool(x: Any, size: Any, kernel: Any, stride: Any, padding: Any, include_pad: bool, divisor: Any) -> Any:
     axes = []
     for i, *window in zip(x.shape[-len(size) :], size, kernel, stride, padding, strict=True):
         start, end, count = _windows(i, *window, include_pad)

@@ -37,8 +37,7 @@ def _odd(op: Any) -> Iterator[tuple[Any, ...]]:
         for chosen in product((True, False), repeat=len(common)):
             if any(chosen) and all(n for n, c in zip(numeric, chosen, strict=True) if c):
                 yield tuple(
-                    0.3717 + 0.1193 * k if c else v
-                    for k, (c, v) in enumerate(zip(chosen, common, strict=True))
+                    0.3717 + 0.1193 * k if c else v for k, (c, v) in enumerate(zip(chosen, common, strict=True))
                 )
 
 
@@ -109,9 +108,4 @@ def source(ops: Iterable[Any]) -> str:
         for kind in ("float", "double"):
             arity = f"{len(names)}, {constants}"
             entries.append(f'    add_formula<{kind}, {key}<{kind}>, {arity}>("{key}");')
-    return (
-        "\n".join(functions)
-        + "\nstruct Formulas {\n  Formulas() {\n"
-        + "\n".join(entries)
-        + "\n  }\n} formulas;\n"
-    )
+    return "\n".join(functions) + "\nstruct Formulas {\n  Formulas() {\n" + "\n".join(entries) + "\n  }\n} formulas;\n"

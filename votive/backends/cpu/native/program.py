@@ -17,10 +17,7 @@ _COMMON = (
 # Where an argument may ask for the long way, or an integer divisor may be 0: found out tile by
 # tile, which a formula compiled whole cannot do.
 _CHECKED = ("floor_divide", "remainder", "fmod")
-_SPECIAL = (
-    "lgamma", "digamma", "polygamma", "zeta", "erfcx", "erfinv", "ndtri", "log_ndtr", "i0", "i0e",
-    "i1", "i1e",
-)  # fmt: skip
+_SPECIAL = ("lgamma", "digamma", "polygamma", "zeta", "erfcx", "erfinv", "ndtri", "log_ndtr", "i0", "i0e", "i1", "i1e")
 APART = frozenset(["sin", "cos", "tan", "sinc", *_CHECKED, *_SPECIAL])
 FLOAT = frozenset([
     *_COMMON, *APART, "div", "sqrt", "rsqrt", "reciprocal", "copysign", "exp", "exp2", "expm1",
@@ -29,10 +26,7 @@ FLOAT = frozenset([
     "xlogy", "xlog1py", "entr", "ldexp", "angle", "nextafter", "trunc_divide",
 ])  # fmt: skip
 BOOL = frozenset([*_COMMON, "bitwise_and", "bitwise_or", "bitwise_xor", "bitwise_not"])
-INT = frozenset([
-    *BOOL, *_CHECKED, "trunc_divide", "bitwise_left_shift", "bitwise_right_shift", "gcd", "lcm",
-    "pow",
-])  # fmt: skip
+INT = frozenset([*BOOL, *_CHECKED, "trunc_divide", "bitwise_left_shift", "bitwise_right_shift", "gcd", "lcm", "pow"])
 
 # Rough cost of a primitive in additions, for the decision to use threads; the rest count 1.
 _DEAR = {

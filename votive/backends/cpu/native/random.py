@@ -83,9 +83,13 @@ if module is not None:
     _order = module.Kernel("random_order")
 
     @kernel(
-        "_random", priority=10, widen=False, into=True, label="native",
+        "_random",
+        priority=10,
+        widen=False,
+        into=True,
+        label="native",
         accepts=lambda x: x.dtype in _INTEGERS or x.dtype in _EXACT,
-    )  # fmt: skip
+    )
     def random(x: Any, key: int, counter: int, low: int, high: int | None, out: Any) -> None:
         low, high = sampling_bounds.random_range(low, high, out.dtype)
         sampling_bounds.check_range(low, high, out.dtype)
@@ -98,18 +102,20 @@ if module is not None:
         _integers(out, key, counter, low, span, float(first), float(last))
 
     @kernel(
-        "_randperm", priority=10, widen=False, into=True, label="native",
+        "_randperm",
+        priority=10,
+        widen=False,
+        into=True,
+        label="native",
         accepts=lambda x: x.dtype in _INTEGERS or x.dtype in FLOATS,
-    )  # fmt: skip
+    )
     def randperm(x: Any, key: int, counter: int, out: Any) -> None:
         sampling_bounds.check_randperm(len(out), out.dtype)
         _order(out, key, counter)
 
 
 @native("_new_random", "random_between")
-def new_random(
-    size: Any, dtype: Any, device: Any, key: Any, counter: Any, low: Any, high: Any
-) -> Any:
+def new_random(size: Any, dtype: Any, device: Any, key: Any, counter: Any, low: Any, high: Any) -> Any:
     if dtype not in _INTEGERS or type(low.spec) is not int or type(high.spec) is not int:
         return None
     smallest, largest = sampling_bounds.integer_limits(dtype.np)

@@ -28,16 +28,19 @@ def wide(dtype: dt.dtype) -> dt.dtype:
 
 
 def arranged(
-    x: Any, dim: tuple[int, ...], kind: int, compute: dt.dtype, divisor: float = 1.0,
-    root: float = 1.0, power: float = 1.0,
-) -> tuple[Any, ...]:  # fmt: skip
+    x: Any,
+    dim: tuple[int, ...],
+    kind: int,
+    compute: dt.dtype,
+    divisor: float = 1.0,
+    root: float = 1.0,
+    power: float = 1.0,
+) -> tuple[Any, ...]:
     """The arguments of the kernel `reduce`."""
     return x, OUT, mask(dim), kind, codes[compute], float(divisor), float(root), float(power)
 
 
-def _total(
-    x: Any, dim: tuple[int, ...], dtype: dt.dtype, kind: int, truth: int, divisor: int = 1
-) -> Any:
+def _total(x: Any, dim: tuple[int, ...], dtype: dt.dtype, kind: int, truth: int, divisor: int = 1) -> Any:
     """A sum or product in `dtype`; `truth` is what it is of bools."""
     if dtype is dt.bool_:
         return arranged(x, dim, truth, dt.bool_)

@@ -12,9 +12,12 @@ from .rows import OUT, native
 
 
 @native(
-    "_resample", "resample_bytes", priority=10, optional=True,
+    "_resample",
+    "resample_bytes",
+    priority=10,
+    optional=True,
     accepts=lambda x: x.dtype is dt.uint8 and x.ndim == 4 and bool(x.numel),
-)  # fmt: skip
+)
 def resample_bytes(x: Any, size: Any, mode: str, align: bool, smooth: bool, scales: Any) -> Any:
     if mode.startswith("nearest"):
         return None

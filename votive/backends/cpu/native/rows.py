@@ -39,9 +39,8 @@ OUT4 = Out(4)
 
 
 def native(
-    op: str, kernel: str, *, accepts: Callable[..., bool] | None = None, priority: int = 10,
-    optional: bool = False,
-) -> Callable[[Any], Any]:  # fmt: skip
+    op: str, kernel: str, *, accepts: Callable[..., bool] | None = None, priority: int = 10, optional: bool = False
+) -> Callable[[Any], Any]:
     """Register a native kernel for an operator.
 
     The decorated function is called once per plan with the operator's arguments: runtime ones as
@@ -65,9 +64,7 @@ def native(
     return register
 
 
-def launch(
-    row: Row, template: list[Any], slots: list[int], specs: list[Any], outs: tuple[Spec, ...]
-) -> Any:
+def launch(row: Row, template: list[Any], slots: list[int], specs: list[Any], outs: tuple[Spec, ...]) -> Any:
     """The bound kernel, or None when the row refuses these arguments."""
     args = list(template)
     for k, i in enumerate(slots):

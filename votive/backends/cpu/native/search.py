@@ -53,6 +53,9 @@ def _bincount(x: Any, weights: Any, minlength: int) -> Any:
 
 if module is not None:
     kernel(
-        "_bincount", priority=10, widen=False, label="native",
+        "_bincount",
+        priority=10,
+        widen=False,
+        label="native",
         accepts=lambda x, *weights: x.dtype in _INTS and all(w.dtype in codes for w in weights),
-    )(_bincount)  # fmt: skip
+    )(_bincount)

@@ -26,9 +26,20 @@ if module is not None:
 
     @kernel("_varlen_attention", priority=9, accepts=_takes, widen=False, into=True, label="native")
     def varlen_attention(
-        q: Any, k: Any, v: Any, ends_q: Any, ends_k: Any, used: Any, max_q: int, max_k: int,
-        scale: float, left: int, right: int, *, out: Any,
-    ) -> None:  # fmt: skip
+        q: Any,
+        k: Any,
+        v: Any,
+        ends_q: Any,
+        ends_k: Any,
+        used: Any,
+        max_q: int,
+        max_k: int,
+        scale: float,
+        left: int,
+        right: int,
+        *,
+        out: Any,
+    ) -> None:
         y, lse = out
         y[...], lse[...] = 0, 0
         for a, b in sequences(q, k, ends_q, ends_k, used, max_q, max_k):
@@ -37,20 +48,43 @@ if module is not None:
             if results[1].size:
                 _forward(one(q[a]), one(k[b]), one(v[b]), mask, *results, causal, offset, scale)
 
-    @kernel(
-        "_varlen_attention_backward", priority=9, accepts=_takes, widen=False, into=True,
-        label="native",
-    )  # fmt: skip
+    @kernel("_varlen_attention_backward", priority=9, accepts=_takes, widen=False, into=True, label="native")
     def varlen_attention_backward(
-        g: Any, g_lse: Any, q: Any, k: Any, v: Any, ends_q: Any, ends_k: Any, y: Any, lse: Any,
-        max_q: int, max_k: int, scale: float, left: int, right: int, *, out: Any,
-    ) -> None:  # fmt: skip
+        g: Any,
+        g_lse: Any,
+        q: Any,
+        k: Any,
+        v: Any,
+        ends_q: Any,
+        ends_k: Any,
+        y: Any,
+        lse: Any,
+        max_q: int,
+        max_k: int,
+        scale: float,
+        left: int,
+        right: int,
+        *,
+        out: Any,
+    ) -> None:
         for made in out:
             made[...] = 0
         for a, b in sequences(q, k, ends_q, ends_k, None, max_q, max_k):
             mask, causal, offset = _rule(a.stop - a.start, b.stop - b.start, left, right)
             by_q, by_k, by_v = (np.asarray(x) for x in out)
             _backward(
-                one(g[a]), g_lse[None, :, a], one(q[a]), one(k[b]), one(v[b]), mask, one(y[a]),
-                lse[None, :, a], one(by_q[a]), one(by_k[b]), one(by_v[b]), causal, offset, scale,
-            )  # fmt: skip
+                one(g[a]),
+                g_lse[None, :, a],
+                one(q[a]),
+                one(k[b]),
+                one(v[b]),
+                mask,
+                one(y[a]),
+                lse[None, :, a],
+                one(by_q[a]),
+                one(by_k[b]),
+                one(by_v[b]),
+                causal,
+                offset,
+                scale,
+            )

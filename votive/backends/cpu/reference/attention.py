@@ -24,9 +24,7 @@ def _product(a: Any, b: Any) -> Any:
     return multiply(_fold(a, b.shape[1]), b).reshape(*a.shape[:3], b.shape[3])
 
 
-def _weights(
-    q: Any, k: Any, mask: Any, offset: int, is_causal: bool, scale: float
-) -> tuple[Any, Any]:
+def _weights(q: Any, k: Any, mask: Any, offset: int, is_causal: bool, scale: float) -> tuple[Any, Any]:
     """Rows of softmax and their log-sum-exp.
 
     In float64: the exponential turns the absolute error of a score into a relative one, and scores
@@ -49,9 +47,17 @@ def _weights(
 
 @kernel("_attention")
 def attention(
-    q: Any, k: Any, v: Any, mask: Any, seed: int, counter: int, offset: int, dropout_p: float,
-    is_causal: bool, scale: float,
-) -> Any:  # fmt: skip
+    q: Any,
+    k: Any,
+    v: Any,
+    mask: Any,
+    seed: int,
+    counter: int,
+    offset: int,
+    dropout_p: float,
+    is_causal: bool,
+    scale: float,
+) -> Any:
     weights, lse = _weights(q, k, mask, offset, is_causal, scale)
     if dropout_p:
         weights *= noise(seed, counter, weights.shape, dropout_p, weights.dtype)
@@ -60,9 +66,22 @@ def attention(
 
 @kernel("_attention_backward")
 def attention_backward(
-    g: Any, g_lse: Any, q: Any, k: Any, v: Any, mask: Any, out: Any, lse: Any, seed: int,
-    counter: int, offset: int, dropout_p: float, is_causal: bool, scale: float, by_mask: bool,
-) -> Any:  # fmt: skip
+    g: Any,
+    g_lse: Any,
+    q: Any,
+    k: Any,
+    v: Any,
+    mask: Any,
+    out: Any,
+    lse: Any,
+    seed: int,
+    counter: int,
+    offset: int,
+    dropout_p: float,
+    is_causal: bool,
+    scale: float,
+    by_mask: bool,
+) -> Any:
     # `out` and `lse` are for kernels that never hold a whole row of weights; here it is at hand.
     weights, _ = _weights(q, k, mask, offset, is_causal, scale)
     by_weights, dropped = _product(g, np.swapaxes(v, 2, 3)), weights

@@ -63,9 +63,7 @@ def batch_norm_by_backward(
 
 
 @kernel("_move_statistics", widen=False)
-def move_statistics(
-    mean: Any, var: Any, means: Any, variances: Any, count: int, momentum: float
-) -> tuple[()]:
+def move_statistics(mean: Any, var: Any, means: Any, variances: Any, count: int, momentum: float) -> tuple[()]:
     _move(mean, means, momentum)
     with np.errstate(all="ignore"):
         squares = (variances * variances.dtype.type(count)).astype(var.dtype)

@@ -27,9 +27,7 @@ def _add_bias(y: Any, bias: Any) -> Any:
 
 
 @kernel("_convolution")
-def convolution(
-    x: Any, weight: Any, bias: Any, stride: Any, padding: Any, dilation: Any, groups: int
-) -> Any:
+def convolution(x: Any, weight: Any, bias: Any, stride: Any, padding: Any, dilation: Any, groups: int) -> Any:
     size, kernel = x.shape[2:], weight.shape[2:]
     places = places_of(size, kernel, stride, padding, dilation)
     out = np.zeros((len(x), len(weight), *places), x.dtype)
@@ -54,9 +52,7 @@ def convolution_transpose(
 
 
 @kernel("_convolution_weight")
-def convolution_weight(
-    x: Any, grad: Any, kernel: Any, stride: Any, padding: Any, dilation: Any, groups: int
-) -> Any:
+def convolution_weight(x: Any, grad: Any, kernel: Any, stride: Any, padding: Any, dilation: Any, groups: int) -> Any:
     size, places = x.shape[2:], grad.shape[2:]
     given, by = _by_group(x, groups), _by_group(grad, groups)
     out = np.zeros((groups, by.shape[2], given.shape[2], *kernel), x.dtype)

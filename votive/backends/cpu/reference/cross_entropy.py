@@ -49,9 +49,7 @@ def _picked(op: str, x: Any, t: Any, weight: Any, ignore: int, smoothing: float)
     return np.where(used, picked, x.dtype.type(0))
 
 
-def _spread(
-    op: str, g: Any, t: Any, weight: Any, ignore: int, smoothing: float, shape: tuple[int, ...]
-) -> Any:
+def _spread(op: str, g: Any, t: Any, weight: Any, ignore: int, smoothing: float, shape: tuple[int, ...]) -> Any:
     """`g q`: what `_picked` takes from each class, put back."""
     out = np.zeros(shape, g.dtype)
     dim = _dim(out)
@@ -75,9 +73,7 @@ def nll(x: Any, t: Any, weight: Any, ignore: int, smoothing: float, dtype: Any) 
 
 
 @kernel("_nll_backward")
-def nll_backward(
-    g: Any, t: Any, weight: Any, ignore: int, smoothing: float, size: tuple[int, ...], dtype: Any
-) -> Any:
+def nll_backward(g: Any, t: Any, weight: Any, ignore: int, smoothing: float, size: tuple[int, ...], dtype: Any) -> Any:
     return -_spread("nll_loss", g, t, weight, ignore, smoothing, size)
 
 
@@ -109,9 +105,8 @@ def _per_target(g: Any, total: Any, t: Any, mean: bool) -> Any:
 
 @kernel("_nll_reduced_backward")
 def nll_reduced_backward(
-    g: Any, total: Any, t: Any, weight: Any, ignore: int, mean: bool, size: tuple[int, ...],
-    dtype: Any,
-) -> Any:  # fmt: skip
+    g: Any, total: Any, t: Any, weight: Any, ignore: int, mean: bool, size: tuple[int, ...], dtype: Any
+) -> Any:
     return -_spread("nll_loss", _per_target(g, total, t, mean), t, weight, ignore, 0.0, size)
 
 
@@ -128,9 +123,7 @@ def cross_entropy(x: Any, t: Any, weight: Any, ignore: int, smoothing: float, dt
 
 
 @kernel("_cross_entropy_backward")
-def cross_entropy_backward(
-    g: Any, x: Any, t: Any, weight: Any, ignore: int, smoothing: float
-) -> Any:
+def cross_entropy_backward(g: Any, x: Any, t: Any, weight: Any, ignore: int, smoothing: float) -> Any:
     if not x.size:
         return np.zeros(x.shape, x.dtype)
     dim = _dim(x)
@@ -141,9 +134,7 @@ def cross_entropy_backward(
 
 
 @kernel("_cross_entropy_reduced")
-def cross_entropy_reduced(
-    x: Any, t: Any, weight: Any, ignore: int, smoothing: float, mean: bool
-) -> Any:
+def cross_entropy_reduced(x: Any, t: Any, weight: Any, ignore: int, smoothing: float, mean: bool) -> Any:
     losses = cross_entropy(x, t, weight, ignore, smoothing, None)
     total = _weight_of(t, weight, ignore, x.dtype)
     statistics = np.zeros((2, *t.shape), x.dtype)
@@ -156,8 +147,7 @@ def cross_entropy_reduced(
 
 @kernel("_cross_entropy_reduced_backward")
 def cross_entropy_reduced_backward(
-    g: Any, x: Any, t: Any, weight: Any, total: Any, statistics: Any, ignore: int,
-    smoothing: float, mean: bool,
-) -> Any:  # fmt: skip
+    g: Any, x: Any, t: Any, weight: Any, total: Any, statistics: Any, ignore: int, smoothing: float, mean: bool
+) -> Any:
     each = _per_target(g, total, t, mean)
     return cross_entropy_backward(each, x, t, weight, ignore, smoothing)

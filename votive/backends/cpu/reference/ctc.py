@@ -20,9 +20,7 @@ def _states(targets: Any, labels: Any, blank: int, classes: int) -> tuple[Any, A
     padded[inside] = targets if targets.ndim == 1 else targets[:, :longest][inside]
     wrong = (padded < 0) | (padded >= classes)
     if wrong.any():
-        raise IndexError(
-            f"ctc_loss: target {padded[wrong][0]} is out of range for {classes} classes."
-        )
+        raise IndexError(f"ctc_loss: target {padded[wrong][0]} is out of range for {classes} classes.")
     state = np.full((len(labels), 2 * longest + 1), blank, np.int64)
     state[:, 1::2] = padded
     skip = np.zeros(state.shape, bool)
@@ -90,18 +88,14 @@ def _loss(alpha: Any, frames: Any, labels: Any) -> Any:
 
 
 @kernel("_ctc_loss")
-def ctc_loss(
-    x: Any, targets: Any, frames: Any, labels: Any, blank: int, zero_infinity: bool
-) -> Any:
+def ctc_loss(x: Any, targets: Any, frames: Any, labels: Any, blank: int, zero_infinity: bool) -> Any:
     state, skip = _states(targets, labels, blank, x.shape[2])
     loss = _loss(_alpha(_emissions(x, state), skip, labels), frames, labels)
     return np.where(np.isposinf(loss), x.dtype.type(0), loss) if zero_infinity else loss
 
 
 @kernel("_ctc_loss_backward")
-def ctc_loss_backward(
-    g: Any, x: Any, targets: Any, frames: Any, labels: Any, blank: int, zero_infinity: bool
-) -> Any:
+def ctc_loss_backward(g: Any, x: Any, targets: Any, frames: Any, labels: Any, blank: int, zero_infinity: bool) -> Any:
     state, skip = _states(targets, labels, blank, x.shape[2])
     emit = _emissions(x, state)
     alpha = _alpha(emit, skip, labels)

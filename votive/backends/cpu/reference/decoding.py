@@ -30,9 +30,19 @@ def linear_add(x: Any, weight: Any, residual: Any) -> Any:
 
 @kernel("_turn_and_attend", widen=False)
 def turn_and_attend(
-    qkv: Any, q_norm: Any, k_norm: Any, eps: float, cos: Any, sin: Any, keys: Any, values: Any,
-    position: Any, counts: Any, heads: int, scale: float,
-) -> Any:  # fmt: skip
+    qkv: Any,
+    q_norm: Any,
+    k_norm: Any,
+    eps: float,
+    cos: Any,
+    sin: Any,
+    keys: Any,
+    values: Any,
+    position: Any,
+    counts: Any,
+    heads: int,
+    scale: float,
+) -> Any:
     batch, shared, _, width = keys.shape
     wide = np.float64 if qkv.dtype == np.float64 else np.float32
     parts = qkv.reshape(batch, heads + 2 * shared, width).astype(wide)

@@ -22,9 +22,7 @@ def starts(groups: Any) -> Any:
 
 
 @kernel("_embedding_backward")
-def embedding_backward(
-    g: Any, indices: Any, rows: int, padding_idx: int, scale_grad_by_freq: bool
-) -> Any:
+def embedding_backward(g: Any, indices: Any, rows: int, padding_idx: int, scale_grad_by_freq: bool) -> Any:
     out = np.zeros((rows, g.shape[-1]), g.dtype)
     if indices.size:
         at = indices.reshape(-1)

@@ -33,9 +33,8 @@ def _check(indices: Any, offsets: Any, rows: int) -> None:
 
 @kernel("_bag")
 def bag(
-    weight: Any, indices: Any, offsets: Any, factors: Any, mean: bool, padding: int,
-    by_frequency: bool, ends: bool,
-) -> Any:  # fmt: skip
+    weight: Any, indices: Any, offsets: Any, factors: Any, mean: bool, padding: int, by_frequency: bool, ends: bool
+) -> Any:
     _check(indices, offsets, weight.shape[0])
     count = offsets.size - ends
     bags = np.searchsorted(offsets, np.arange(indices.size), side="right") - 1

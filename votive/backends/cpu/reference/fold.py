@@ -43,10 +43,7 @@ def taps(
 
 def places_of(size: Any, kernel: Any, stride: Any, padding: Any, dilation: Any) -> list[int]:
     """How many windows fit into each dimension."""
-    return [
-        (i + 2 * p - d * (k - 1) - 1) // s + 1
-        for i, k, s, p, d in zip(size, kernel, stride, padding, dilation)
-    ]
+    return [(i + 2 * p - d * (k - 1) - 1) // s + 1 for i, k, s, p, d in zip(size, kernel, stride, padding, dilation)]
 
 
 @kernel("_unfold", widen=False)

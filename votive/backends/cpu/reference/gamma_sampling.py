@@ -83,11 +83,12 @@ def _gamma_slope(alpha: F64, x: F64) -> F64:
     side = np.where(ahead < 0, -1.0, 1.0)
     start = np.where(side < 0, (_DROP + x) / alpha, np.log1p((_DROP + 8 * alpha) / x) + 2)
     integral = _tail(
-        np.log(x), side,
+        np.log(x),
+        side,
         lambda w: x * np.expm1(side * w) - alpha * (side * w),
         lambda w: side * (x * np.exp(side * w) - alpha),
         start,
-    )  # fmt: skip
+    )
     return x * integral(lambda w: np.abs(ahead) + w)
 
 

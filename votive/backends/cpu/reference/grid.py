@@ -56,12 +56,7 @@ def _along(coordinate: Any, size: int, mode: str, padding: str, align: bool) -> 
         if mode == "bilinear":
             taps = [(low, 1 - part, -one), (low + 1, part, one)]
         else:
-            far = (
-                (part + 1, False, 1),
-                (part, True, 1),
-                (1 - part, True, -1),
-                (2 - part, False, -1),
-            )
+            far = ((part + 1, False, 1), (part, True, 1), (1 - part, True, -1), (2 - part, False, -1))
             taps = [(low + k - 1, *_cubic(*f)) for k, f in enumerate(far)]
     found = []
     for element, weight, by in taps:

@@ -15,9 +15,7 @@ def is_half(dtype: Any) -> bool:
     return dtype == np.float16 or dtype.kind == "V"
 
 
-def bounded(
-    op: str, index: Any, size: int, dim: int, kind: type[Exception] = RuntimeError, below: int = 0
-) -> Any:
+def bounded(op: str, index: Any, size: int, dim: int, kind: type[Exception] = RuntimeError, below: int = 0) -> Any:
     """`index` after checking that it lies in `below..size-1`."""
     if index.size:
         low, high = index.min(), index.max()
@@ -148,10 +146,7 @@ def _flat_places(op: str, index: Any, size: int) -> Any:
         low, high = index.min(), index.max()
         if low < -size or high >= size:
             bad = low if low < -size else high
-            fail(
-                IndexError, op,
-                f"out of range: tried to access index {bad} on a tensor of {size} elements.",
-            )  # fmt: skip
+            fail(IndexError, op, f"out of range: tried to access index {bad} on a tensor of {size} elements.")
     return np.where(index < 0, index + size, index)
 
 

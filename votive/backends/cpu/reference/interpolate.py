@@ -52,9 +52,7 @@ def _smooth_table(size: int, out: int, mode: str, scale: Any, real: Any) -> tupl
     return at.clip(0, size - 1), weight.astype(real)
 
 
-def _table(
-    size: int, out: int, mode: str, align: bool, smooth: bool, given: float, real: Any
-) -> tuple[Any, Any]:
+def _table(size: int, out: int, mode: str, align: bool, smooth: bool, given: float, real: Any) -> tuple[Any, Any]:
     """(index, weight), each (out, inputs per output), for one dimension."""
     scale = _scale(size, out, align, given, real)
     if smooth:
@@ -114,9 +112,7 @@ def _fixed_point(index: Any, weight: Any) -> tuple[Any, int]:
 
 
 def _mix(x: Any, index: Any, weight: Any, axis: int) -> Any:
-    return sum(
-        x.take(index[:, k], axis) * _along(weight[:, k], axis) for k in range(index.shape[1])
-    )
+    return sum(x.take(index[:, k], axis) * _along(weight[:, k], axis) for k in range(index.shape[1]))
 
 
 @kernel("_resample")

@@ -18,8 +18,7 @@ LIMIT = 5.371920351148152
 def _rational(a: Any) -> Any:
     """p(A) / p(-A), p the numerator of the approximant; even and odd powers are summed apart."""
     weights = [
-        math.factorial(2 * DEGREE - j) // (math.factorial(DEGREE - j) * math.factorial(j))
-        for j in range(DEGREE + 1)
+        math.factorial(2 * DEGREE - j) // (math.factorial(DEGREE - j) * math.factorial(j)) for j in range(DEGREE + 1)
     ]
     power = np.broadcast_to(np.eye(a.shape[-1], dtype=a.dtype), a.shape)
     even, odd = np.zeros_like(a), np.zeros_like(a)

@@ -21,9 +21,10 @@ def masked_scatter(x: Any, mask: Any, source: Any, out: Any) -> None:
     n = np.count_nonzero(mask)
     if source.size < n:
         fail(
-            RuntimeError, "masked_scatter",
+            RuntimeError,
+            "masked_scatter",
             f"source has {source.size} elements, fewer than the {n} true values of the mask.",
-        )  # fmt: skip
+        )
     values = source.reshape(-1)[:n]
     if np.may_share_memory(values, out):
         values = values.copy()

@@ -40,7 +40,5 @@ def linear_activated(x: Any, weight: Any, bias: Any, activation: str, out: Any) 
 
 
 @kernel("_addmm_activated", into=True)
-def addmm_activated(
-    x: Any, a: Any, b: Any, beta: Any, alpha: Any, activation: str, out: Any
-) -> None:
+def addmm_activated(x: Any, a: Any, b: Any, beta: Any, alpha: Any, activation: str, out: Any) -> None:
     _activated(addmm(x, a, b, beta, alpha), activation, out)

@@ -36,8 +36,11 @@ def _silu(x: Any) -> Any:
 
 
 _SLOPES: dict[str, Callable[[Any], Any]] = {
-    "relu": lambda x: x > 0, "gelu": _gelu, "gelu_tanh": _gelu_tanh, "silu": _silu,
-}  # fmt: skip
+    "relu": lambda x: x > 0,
+    "gelu": _gelu,
+    "gelu_tanh": _gelu_tanh,
+    "silu": _silu,
+}
 
 
 @kernel("_linear_slope")

@@ -13,9 +13,8 @@ from .matmul import multiply
 
 @kernel("_scaled_product", into=True, widen=False)
 def scaled_product(
-    a: Any, b: Any, scale_a: Any, scale_b: Any, bias: Any, scale_result: Any, dtype: Any,
-    fast: bool, out: Any,
-) -> None:  # fmt: skip
+    a: Any, b: Any, scale_a: Any, scale_b: Any, bias: Any, scale_result: Any, dtype: Any, fast: bool, out: Any
+) -> None:
     y = multiply(a.astype(np.float32), b.astype(np.float32))
     single = scale_a.size == scale_b.size == 1
     y = y * (scale_a.reshape(()) if single else scale_a)

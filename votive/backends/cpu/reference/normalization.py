@@ -7,15 +7,7 @@ from typing import Any
 import numpy as np
 
 from ...base import kernel
-from .standardise import (
-    NOTHING,
-    affine,
-    mean_of,
-    moments,
-    reciprocal_root,
-    standardise_gradient,
-    total,
-)
+from .standardise import NOTHING, affine, mean_of, moments, reciprocal_root, standardise_gradient, total
 
 
 def _axes(x: Any, dims: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
@@ -51,9 +43,7 @@ def rms_norm(x: Any, weight: Any, dims: int, eps: float) -> Any:
 
 
 @kernel("_rms_norm_backward")
-def rms_norm_backward(
-    g: Any, x: Any, rstd: Any, weight: Any, dims: int, by_input: bool, by_weight: bool
-) -> Any:
+def rms_norm_backward(g: Any, x: Any, rstd: Any, weight: Any, dims: int, by_input: bool, by_weight: bool) -> Any:
     rows, axes = _axes(x, dims)
     y, h = x * rstd, affine(g, weight, None)
     return (

@@ -80,10 +80,19 @@ def _decay_square(v: Any, g: Any, beta: float) -> None:
 
 @kernel("_sgd_step", widen=False)
 def sgd(
-    params: Any, grads: Any, buffers: Any, fresh: Any, lr: float, momentum: float,
-    dampening: float, weight_decay: float, nesterov: bool, maximize: bool, grad_scale: Any = None,
+    params: Any,
+    grads: Any,
+    buffers: Any,
+    fresh: Any,
+    lr: float,
+    momentum: float,
+    dampening: float,
+    weight_decay: float,
+    nesterov: bool,
+    maximize: bool,
+    grad_scale: Any = None,
     found_inf: Any = None,
-) -> tuple[()]:  # fmt: skip
+) -> tuple[()]:
     if _skipped(grads, grad_scale, found_inf):
         return ()
     if momentum == 0:
@@ -103,10 +112,23 @@ def sgd(
 
 @kernel("_adam_step", widen=False)
 def adam(
-    params: Any, grads: Any, exp_avgs: Any, exp_avg_sqs: Any, maxima: Any, steps: Any, lr: float,
-    beta1: float, beta2: float, eps: float, weight_decay: float, amsgrad: bool, maximize: bool,
-    decoupled: bool, grad_scale: Any = None, found_inf: Any = None,
-) -> tuple[()]:  # fmt: skip
+    params: Any,
+    grads: Any,
+    exp_avgs: Any,
+    exp_avg_sqs: Any,
+    maxima: Any,
+    steps: Any,
+    lr: float,
+    beta1: float,
+    beta2: float,
+    eps: float,
+    weight_decay: float,
+    amsgrad: bool,
+    maximize: bool,
+    decoupled: bool,
+    grad_scale: Any = None,
+    found_inf: Any = None,
+) -> tuple[()]:
     if _skipped(grads, grad_scale, found_inf):
         return ()
     lists = (params, exp_avgs, exp_avg_sqs, *([maxima] if amsgrad else []))
@@ -127,9 +149,20 @@ def adam(
 
 @kernel("_rmsprop_step", widen=False)
 def rmsprop(
-    params: Any, grads: Any, square_avgs: Any, grad_avgs: Any, buffers: Any, steps: Any, lr: float,
-    alpha: float, eps: float, weight_decay: float, momentum: float, centered: bool, maximize: bool,
-) -> tuple[()]:  # fmt: skip
+    params: Any,
+    grads: Any,
+    square_avgs: Any,
+    grad_avgs: Any,
+    buffers: Any,
+    steps: Any,
+    lr: float,
+    alpha: float,
+    eps: float,
+    weight_decay: float,
+    momentum: float,
+    centered: bool,
+    maximize: bool,
+) -> tuple[()]:
     lists = [params, square_avgs]
     lists += [grad_avgs] if centered else []
     lists += [buffers] if momentum > 0 else []
@@ -155,9 +188,18 @@ def rmsprop(
 
 @kernel("_adagrad_step", widen=False)
 def adagrad(
-    params: Any, grads: Any, sums: Any, steps: Any, lr: float, lr_decay: float, eps: float,
-    weight_decay: float, maximize: bool, grad_scale: Any = None, found_inf: Any = None,
-) -> tuple[()]:  # fmt: skip
+    params: Any,
+    grads: Any,
+    sums: Any,
+    steps: Any,
+    lr: float,
+    lr_decay: float,
+    eps: float,
+    weight_decay: float,
+    maximize: bool,
+    grad_scale: Any = None,
+    found_inf: Any = None,
+) -> tuple[()]:
     if _skipped(grads, grad_scale, found_inf):
         return ()
     for (g, p, total), step in zip(_each(grads, params, sums), steps, strict=True):
@@ -170,9 +212,17 @@ def adagrad(
 
 @kernel("_adadelta_step", widen=False)
 def adadelta(
-    params: Any, grads: Any, square_avgs: Any, acc_deltas: Any, steps: Any, lr: float, rho: float,
-    eps: float, weight_decay: float, maximize: bool,
-) -> tuple[()]:  # fmt: skip
+    params: Any,
+    grads: Any,
+    square_avgs: Any,
+    acc_deltas: Any,
+    steps: Any,
+    lr: float,
+    rho: float,
+    eps: float,
+    weight_decay: float,
+    maximize: bool,
+) -> tuple[()]:
     lists = (params, square_avgs, acc_deltas)
     for (g, p, v, acc), step in zip(_each(grads, *lists), steps, strict=True):
         _advance(step)
@@ -186,9 +236,18 @@ def adadelta(
 
 @kernel("_adamax_step", widen=False)
 def adamax(
-    params: Any, grads: Any, exp_avgs: Any, exp_infs: Any, steps: Any, lr: float, beta1: float,
-    beta2: float, eps: float, weight_decay: float, maximize: bool,
-) -> tuple[()]:  # fmt: skip
+    params: Any,
+    grads: Any,
+    exp_avgs: Any,
+    exp_infs: Any,
+    steps: Any,
+    lr: float,
+    beta1: float,
+    beta2: float,
+    eps: float,
+    weight_decay: float,
+    maximize: bool,
+) -> tuple[()]:
     lists = (params, exp_avgs, exp_infs)
     for (g, p, m, u), step in zip(_each(grads, *lists), steps, strict=True):
         t = _advance(step)
@@ -201,10 +260,21 @@ def adamax(
 
 @kernel("_nadam_step", widen=False)
 def nadam(
-    params: Any, grads: Any, exp_avgs: Any, exp_avg_sqs: Any, mu_products: Any, steps: Any,
-    lr: float, beta1: float, beta2: float, eps: float, weight_decay: float, momentum_decay: float,
-    decoupled: bool, maximize: bool,
-) -> tuple[()]:  # fmt: skip
+    params: Any,
+    grads: Any,
+    exp_avgs: Any,
+    exp_avg_sqs: Any,
+    mu_products: Any,
+    steps: Any,
+    lr: float,
+    beta1: float,
+    beta2: float,
+    eps: float,
+    weight_decay: float,
+    momentum_decay: float,
+    decoupled: bool,
+    maximize: bool,
+) -> tuple[()]:
     each = _each(grads, params, exp_avgs, exp_avg_sqs)
     for (g, p, m, v), step, product in zip(each, steps, mu_products, strict=True):
         t = _advance(step)
@@ -226,9 +296,19 @@ def nadam(
 
 @kernel("_radam_step", widen=False)
 def radam(
-    params: Any, grads: Any, exp_avgs: Any, exp_avg_sqs: Any, steps: Any, lr: float, beta1: float,
-    beta2: float, eps: float, weight_decay: float, decoupled: bool, maximize: bool,
-) -> tuple[()]:  # fmt: skip
+    params: Any,
+    grads: Any,
+    exp_avgs: Any,
+    exp_avg_sqs: Any,
+    steps: Any,
+    lr: float,
+    beta1: float,
+    beta2: float,
+    eps: float,
+    weight_decay: float,
+    decoupled: bool,
+    maximize: bool,
+) -> tuple[()]:
     longest = 2 / (1 - beta2) - 1
     lists = (params, exp_avgs, exp_avg_sqs)
     for (g, p, m, v), step in zip(_each(grads, *lists), steps, strict=True):
@@ -253,9 +333,8 @@ def radam(
 
 @kernel("_lion_step", widen=False)
 def lion(
-    params: Any, grads: Any, exp_avgs: Any, lr: float, beta1: float, beta2: float,
-    weight_decay: float, maximize: bool,
-) -> tuple[()]:  # fmt: skip
+    params: Any, grads: Any, exp_avgs: Any, lr: float, beta1: float, beta2: float, weight_decay: float, maximize: bool
+) -> tuple[()]:
     for g, p, m in _each(grads, params, exp_avgs):
         g = -g if maximize else g
         if weight_decay != 0:
@@ -268,9 +347,17 @@ def lion(
 
 @kernel("_rprop_step", widen=False)
 def rprop(
-    params: Any, grads: Any, prevs: Any, step_sizes: Any, steps: Any, eta_minus: float,
-    eta_plus: float, smallest: float, largest: float, maximize: bool,
-) -> tuple[()]:  # fmt: skip
+    params: Any,
+    grads: Any,
+    prevs: Any,
+    step_sizes: Any,
+    steps: Any,
+    eta_minus: float,
+    eta_plus: float,
+    smallest: float,
+    largest: float,
+    maximize: bool,
+) -> tuple[()]:
     lists = (params, prevs, step_sizes)
     for (g, p, prev, size), step in zip(_each(grads, *lists), steps, strict=True):
         _advance(step)
@@ -290,9 +377,19 @@ def rprop(
 
 @kernel("_asgd_step", widen=False)
 def asgd(
-    params: Any, grads: Any, axs: Any, mus: Any, etas: Any, steps: Any, lr: float, lambd: float,
-    alpha: float, t0: float, weight_decay: float, maximize: bool,
-) -> tuple[()]:  # fmt: skip
+    params: Any,
+    grads: Any,
+    axs: Any,
+    mus: Any,
+    etas: Any,
+    steps: Any,
+    lr: float,
+    lambd: float,
+    alpha: float,
+    t0: float,
+    weight_decay: float,
+    maximize: bool,
+) -> tuple[()]:
     each = _each(grads, params, axs)
     for (g, p, ax), step, mu, eta in zip(each, steps, mus, etas, strict=True):
         t = _advance(step)
@@ -331,9 +428,7 @@ def check_and_unscale(grads: Any, found_inf: Any, inv_scale: Any) -> tuple[()]:
 
 
 @kernel("_amp_update_scale_", widen=False)
-def update_scale(
-    scale: Any, tracker: Any, found_inf: Any, growth: float, backoff: float, interval: int
-) -> tuple[()]:
+def update_scale(scale: Any, tracker: Any, found_inf: Any, growth: float, backoff: float, interval: int) -> tuple[()]:
     if found_inf.any():
         scale[...] = scale * backoff
         tracker[...] = 0

@@ -38,9 +38,7 @@ def collect(x: Any, index: Any, size: int, axis: int) -> Any:
     if x.size:
         order = np.argsort(index, kind="stable")
         hit, starts = np.unique(index[order], return_index=True)
-        np.moveaxis(out, axis, -1)[..., hit] = np.moveaxis(
-            np.add.reduceat(x.take(order, axis), starts, axis), axis, -1
-        )
+        np.moveaxis(out, axis, -1)[..., hit] = np.moveaxis(np.add.reduceat(x.take(order, axis), starts, axis), axis, -1)
     return out
 
 

@@ -83,10 +83,7 @@ def compile_formula(
     fn = None if ufunc is not None else function_of(formula, names)
     if ufunc is not None:
         # NumPy's ufuncs take a Python number in the type of the arrays, which is what we want.
-        inexact = {
-            i for i, (have, c, via) in enumerate(roles)
-            if have is None and via is None and c.np.kind in "fc"
-        }  # fmt: skip
+        inexact = {i for i, (have, c, via) in enumerate(roles) if have is None and via is None and c.np.kind in "fc"}
         casts = [c for c in casts if c[0] not in inexact]
 
     def into(values: Any, out: Any) -> None:

@@ -10,9 +10,7 @@ import numpy as np
 from ...base import kernel
 
 
-def _places(
-    length: int, size: int, orig: int, offset: int, new: int, taps: int
-) -> Iterator[tuple[int, Any, Any, Any]]:
+def _places(length: int, size: int, orig: int, offset: int, new: int, taps: int) -> Iterator[tuple[int, Any, Any, Any]]:
     """For each tap: its number, the results that it serves, their phases and what they read."""
     n = np.arange(length)
     base = n * orig // new - offset

@@ -48,9 +48,7 @@ def covering(starts: Any, ends: Any, size: int) -> tuple[Any, Any]:
 
 def taps_within(start: Any, size: int, kernel: int, dilation: int) -> tuple[Any, Any]:
     """The first and last tap within 0..size-1 of windows that begin at `start`."""
-    return np.maximum(-(start // dilation), 0), np.minimum(
-        (size - 1 - start) // dilation, kernel - 1
-    )
+    return np.maximum(-(start // dilation), 0), np.minimum((size - 1 - start) // dilation, kernel - 1)
 
 
 @kernel("_max_pool")
@@ -86,9 +84,7 @@ def max_pool_transpose(x: Any, index: Any, size: Any) -> Any:
     return out.reshape(*lead, *size)
 
 
-def _boxes(
-    sizes: Any, places: Any, kernel: Any, stride: Any, padding: Any, include_pad: bool
-) -> tuple[list[Any], Any]:
+def _boxes(sizes: Any, places: Any, kernel: Any, stride: Any, padding: Any, include_pad: bool) -> tuple[list[Any], Any]:
     """Ranges of each dimension, clipped to the input, and how many elements each box counts."""
     ranges, counts = [], np.ones(1, np.int64)
     for i, o, k, s, p in zip(sizes, places, kernel, stride, padding, strict=True):
@@ -101,9 +97,7 @@ def _boxes(
 
 
 @kernel("_avg_pool")
-def avg_pool(
-    x: Any, size: Any, kernel: Any, stride: Any, padding: Any, include_pad: bool, divisor: Any
-) -> Any:
+def avg_pool(x: Any, size: Any, kernel: Any, stride: Any, padding: Any, include_pad: bool, divisor: Any) -> Any:
     n = len(size)
     ranges, counts = _boxes(x.shape[-n:], size, kernel, stride, padding, include_pad)
     for axis, (start, end) in zip(range(-n, 0), ranges, strict=True):

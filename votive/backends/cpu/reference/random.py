@@ -19,9 +19,16 @@ def _register(name: str) -> None:
 
 
 for _name in (
-    "bernoulli", "binomial", "cauchy", "exponential", "geometric", "log_normal", "poisson",
-    "random", "uniform",
-):  # fmt: skip
+    "bernoulli",
+    "binomial",
+    "cauchy",
+    "exponential",
+    "geometric",
+    "log_normal",
+    "poisson",
+    "random",
+    "uniform",
+):
     _register(_name)
 
 
@@ -29,9 +36,7 @@ def _register_new(name: str) -> None:
     sample = getattr(sampling, name)
 
     @kernel(f"_new_{name}", into=True, widen=False)
-    def run(
-        size: Any, dtype: Any, device: Any, key: int, counter: int, *parameters: Any, out: Any
-    ) -> None:
+    def run(size: Any, dtype: Any, device: Any, key: int, counter: int, *parameters: Any, out: Any) -> None:
         out[...] = sample(key, counter, out.shape, *parameters, dtype=out.dtype)
 
 

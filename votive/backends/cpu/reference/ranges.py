@@ -36,16 +36,12 @@ def linspace(start: Any, end: Any, steps: int, dtype: Any, device: Any, out: Any
 
 
 @kernel("_logspace", into=True, widen=False)
-def logspace(
-    start: Any, end: Any, steps: int, base: float, dtype: Any, device: Any, out: Any
-) -> None:
+def logspace(start: Any, end: Any, steps: int, base: float, dtype: Any, device: Any, out: Any) -> None:
     assign(out, np.power(base, spaced(start, end, steps, out.dtype.kind)))
 
 
 @kernel("_triangle", into=True)
-def triangle(
-    row: int, col: int, offset: int, lower: bool, dtype: Any, device: Any, out: Any
-) -> None:
+def triangle(row: int, col: int, offset: int, lower: bool, dtype: Any, device: Any, out: Any) -> None:
     out[...] = np.tril_indices(row, offset, col) if lower else np.triu_indices(row, offset, col)
 
 

@@ -20,12 +20,8 @@ def _wide(x: Any) -> Any:
 
 
 @kernel("_add_norm", widen=False)
-def add_norm(
-    x: Any, delta: Any, weight: Any, bias: Any, dims: int, eps: float, centre: bool, dtype: Any
-) -> Any:
-    kind = promote_types(
-        from_numpy(x.dtype), from_numpy(delta.dtype)
-    ).np  # NumPy's know no bfloat16
+def add_norm(x: Any, delta: Any, weight: Any, bias: Any, dims: int, eps: float, centre: bool, dtype: Any) -> Any:
+    kind = promote_types(from_numpy(x.dtype), from_numpy(delta.dtype)).np  # NumPy's know no bfloat16
     total = (_wide(x) + _wide(delta)).astype(kind)
     s, w, b = _wide(total), _wide(weight), _wide(bias)
     if centre:
@@ -38,9 +34,8 @@ def add_norm(
 
 @kernel("_add_norm_backward", widen=False)
 def add_norm_backward(
-    g: Any, by_sum: Any, total: Any, mean: Any, rstd: Any, weight: Any, dims: int, delta: Any,
-    by_affine: bool,
-) -> Any:  # fmt: skip
+    g: Any, by_sum: Any, total: Any, mean: Any, rstd: Any, weight: Any, dims: int, delta: Any, by_affine: bool
+) -> Any:
     g, s, w = _wide(g), _wide(total), _wide(weight)
     if mean is None:
         by, by_weight = rms_norm_backward(g, s, rstd, w, dims, True, by_affine)

@@ -110,12 +110,7 @@ def counters(sampler: str, n: int, dtype: DTypeLike = np.float32) -> int:
 
 
 def uniform(
-    key: int,
-    counter: int,
-    shape: Sequence[int],
-    low: float = 0.0,
-    high: float = 1.0,
-    dtype: DTypeLike = np.float32,
+    key: int, counter: int, shape: Sequence[int], low: float = 0.0, high: float = 1.0, dtype: DTypeLike = np.float32
 ) -> Array:
     """Uniform on [low, high); `high` itself never comes unless it equals `low`."""
     part = COMPLEX_PARTS.get(np.dtype(dtype))
@@ -151,12 +146,7 @@ def _box_muller(words: Words, wide: bool) -> Array:
 
 
 def normal(
-    key: int,
-    counter: int,
-    shape: Sequence[int],
-    mean: Any = 0.0,
-    std: Any = 1.0,
-    dtype: DTypeLike = np.float32,
+    key: int, counter: int, shape: Sequence[int], mean: Any = 0.0, std: Any = 1.0, dtype: DTypeLike = np.float32
 ) -> Array:
     """Normal with `mean` and `std`, numbers or arrays that broadcast to `shape`."""
     part = COMPLEX_PARTS.get(np.dtype(dtype))
@@ -171,72 +161,67 @@ def normal(
     wide, real = is_wide(kind), compute_type(kind)
     scale, shift = spread(std, shape, real), spread(mean, shape, real)
     return fill(
-        key, counter, shape, kind, words_each(kind), lambda w: _box_muller(w, wide),
+        key,
+        counter,
+        shape,
+        kind,
+        words_each(kind),
+        lambda w: _box_muller(w, wide),
         lambda z, where: z * scale(where) + shift(where),
-    )  # fmt: skip
+    )
 
 
 def log_normal(
-    key: int,
-    counter: int,
-    shape: Sequence[int],
-    mean: float = 1.0,
-    std: float = 2.0,
-    dtype: DTypeLike = np.float32,
+    key: int, counter: int, shape: Sequence[int], mean: float = 1.0, std: float = 2.0, dtype: DTypeLike = np.float32
 ) -> Array:
     """The exponential of a normal number with `mean` and `std`."""
     kind = float_type("log_normal", dtype)
     bounds.check_log_normal(std)
     wide, real = is_wide(kind), compute_type(kind)
     return fill(
-        key, counter, shape, kind, words_each(kind), lambda w: _box_muller(w, wide),
+        key,
+        counter,
+        shape,
+        kind,
+        words_each(kind),
+        lambda w: _box_muller(w, wide),
         lambda z, where: np.exp(z * real(std) + real(mean)),
-    )  # fmt: skip
+    )
 
 
 def exponential(
-    key: int,
-    counter: int,
-    shape: Sequence[int],
-    lambd: float = 1.0,
-    dtype: DTypeLike = np.float32,
+    key: int, counter: int, shape: Sequence[int], lambd: float = 1.0, dtype: DTypeLike = np.float32
 ) -> Array:
     """Exponential with rate `lambd`; positive as long as the quotient does not underflow."""
     if np.dtype(dtype) not in FLOATS:
         raise DtypeError(
             "Exponential distribution is a continuous probability distribution. dtype must be a "
-            f"floating point but you specified {np.dtype(dtype)}",
+            f"floating point but you specified {np.dtype(dtype)}"
         )
     kind = np.dtype(dtype)
     bounds.check_exponential(lambd)
     rate = compute_type(kind)(lambd)
-    return fill(
-        key, counter, shape, kind, words_each(kind),
-        lambda w: standard_exponential(w, kind) / rate,
-    )  # fmt: skip
+    return fill(key, counter, shape, kind, words_each(kind), lambda w: standard_exponential(w, kind) / rate)
 
 
 def cauchy(
-    key: int,
-    counter: int,
-    shape: Sequence[int],
-    median: float = 0.0,
-    sigma: float = 1.0,
-    dtype: DTypeLike = np.float32,
+    key: int, counter: int, shape: Sequence[int], median: float = 0.0, sigma: float = 1.0, dtype: DTypeLike = np.float32
 ) -> Array:
     """Cauchy around `median` with half-width `sigma`."""
     kind = float_type("cauchy", dtype)
     bounds.check_cauchy(sigma)
     wide, real = is_wide(kind), compute_type(kind)
     return fill(
-        key, counter, shape, kind, words_each(kind),
+        key,
+        counter,
+        shape,
+        kind,
+        words_each(kind),
         lambda w: np.tan(centred_unit(w, wide) * real(math.pi)) * real(sigma) + real(median),
-    )  # fmt: skip
+    )
 
 
-def geometric(
-    key: int, counter: int, shape: Sequence[int], p: float, dtype: DTypeLike = np.float32
-) -> Array:
+def geometric(key: int, counter: int, shape: Sequence[int], p: float, dtype: DTypeLike = np.float32) -> Array:
     """The number of trials up to the first success, 1 or more."""
     kind = np.dtype(dtype)
     if kind not in FLOATS and kind.kind not in "iu":
@@ -259,9 +244,7 @@ def _saturate(values: Array, kind: np.dtype[Any]) -> Array:
     return np.where(over, largest, np.where(over, 0.0, values).astype(kind))
 
 
-def bernoulli(
-    key: int, counter: int, shape: Sequence[int], p: Any = 0.5, dtype: DTypeLike = np.float32
-) -> Array:
+def bernoulli(key: int, counter: int, shape: Sequence[int], p: Any = 0.5, dtype: DTypeLike = np.float32) -> Array:
     """One with probability `p`, a number or an array that broadcasts to `shape`, else zero."""
     kind = np.dtype(dtype)
     if kind not in FLOATS and kind.kind not in "biu":
@@ -289,14 +272,7 @@ def _multiply_high(bits: Longs, span: int) -> Longs:
     return upper * span_upper + (cross >> half) + (middle >> half)
 
 
-def randint(
-    key: int,
-    counter: int,
-    shape: Sequence[int],
-    low: int,
-    high: int,
-    dtype: DTypeLike = np.int64,
-) -> Array:
+def randint(key: int, counter: int, shape: Sequence[int], low: int, high: int, dtype: DTypeLike = np.int64) -> Array:
     """Integers of [low, high), all equally likely."""
     kind = np.dtype(dtype)
     bounds.check_range(low, high, kind)
@@ -311,9 +287,8 @@ def randint(
         return fill(key, counter, shape, kind, 2, draw)
     first, last = _inside(low, kind, 1), _inside(high - 1, kind, -1)
     return fill(
-        key, counter, shape, kind, 2, draw,
-        lambda v, where: np.minimum(np.maximum(v.astype(kind), first), last),
-    )  # fmt: skip
+        key, counter, shape, kind, 2, draw, lambda v, where: np.minimum(np.maximum(v.astype(kind), first), last)
+    )
 
 
 def _inside(value: int, kind: np.dtype[Any], direction: int) -> Any:
@@ -325,12 +300,7 @@ def _inside(value: int, kind: np.dtype[Any], direction: int) -> Any:
 
 
 def random(
-    key: int,
-    counter: int,
-    shape: Sequence[int],
-    low: int = 0,
-    high: int | None = None,
-    dtype: DTypeLike = np.int64,
+    key: int, counter: int, shape: Sequence[int], low: int = 0, high: int | None = None, dtype: DTypeLike = np.int64
 ) -> Array:
     """`random_`: integers of [low, high), or up to the largest that the type holds exactly."""
     low, high = bounds.random_range(low, high, np.dtype(dtype))

@@ -25,10 +25,7 @@ def check_uniform(low: float, high: float, dtype: np.dtype[Any]) -> None:
     largest = float(ml_dtypes.finfo(dtype).max)
     for name, value in (("from", low), ("to", high)):
         _require(-largest <= value <= largest, f"{name} is out of bounds for {dtype}")
-    _require(
-        low <= high,
-        f"uniform_ expects to return a [from, to) range, but found from={low:g} > to={high:g}",
-    )
+    _require(low <= high, f"uniform_ expects to return a [from, to) range, but found from={low:g} > to={high:g}")
     _require(
         high - low <= largest,
         f"uniform_ expects to-from <= {largest:g}, the largest {dtype}, but found to={high:g} and "
@@ -92,10 +89,7 @@ def integer_limits(dtype: np.dtype[Any]) -> tuple[int, int]:
 def check_range(low: int, high: int, dtype: np.dtype[Any]) -> None:
     """[low, high) must not be empty and must fit into `dtype`."""
     smallest, largest = integer_limits(dtype)
-    _require(
-        low < high,
-        f"random_ expects 'from' to be less than 'to', but got from={low} >= to={high}",
-    )
+    _require(low < high, f"random_ expects 'from' to be less than 'to', but got from={low} >= to={high}")
     # Whoever asks for all 64-bit integers in a floating type has asked for rounded ones.
     rounding_meant = high - low == 1 << 64
     exact = 1 << digits(dtype) if dtype in FLOATS and not rounding_meant else None
@@ -149,9 +143,7 @@ def check_randperm(n: int, dtype: np.dtype[Any]) -> None:
 def check_multinomial(weights: np.ndarray[Any, Any], num_samples: int, replacement: bool) -> None:
     """Weights must be finite, not negative, and enough for the samples asked for."""
     if weights.dtype not in FLOATS:
-        raise DtypeError(
-            f"multinomial only supports floating-point dtypes for input, got: {weights.dtype}"
-        )
+        raise DtypeError(f"multinomial only supports floating-point dtypes for input, got: {weights.dtype}")
     _require(weights.ndim in (1, 2), "prob_dist must be 1 or 2 dim")
     _require(num_samples > 0, "cannot sample n_sample <= 0 samples")
     _require(
@@ -161,11 +153,8 @@ def check_multinomial(weights: np.ndarray[Any, Any], num_samples: int, replaceme
     valid = np.isfinite(weights) & (weights >= 0)
     _require(bool(valid.all()), "probability tensor contains either `inf`, `nan` or element < 0")
     positive = (weights > 0).sum(-1)
-    _require(
-        bool((positive > 0).all()), "invalid multinomial distribution (sum of probabilities <= 0)"
-    )
+    _require(bool((positive > 0).all()), "invalid multinomial distribution (sum of probabilities <= 0)")
     _require(
         replacement or bool((positive >= num_samples).all()),
-        "invalid multinomial distribution (with replacement=False, not enough non-negative "
-        "category to sample)",
+        "invalid multinomial distribution (with replacement=False, not enough non-negative category to sample)",
     )

@@ -42,16 +42,12 @@ def _by_inversion(num_samples: int, replacement: bool) -> bool:
     return replacement or num_samples == 1
 
 
-def multinomial(
-    key: int, counter: int, weights: Any, num_samples: int, replacement: bool = False
-) -> Array:
+def multinomial(key: int, counter: int, weights: Any, num_samples: int, replacement: bool = False) -> Array:
     """Positions drawn with chances proportional to `weights`, a vector or one row per draw."""
     given = np.asarray(weights)
     check_multinomial(given, num_samples, replacement)
     rows = np.atleast_2d(given).astype(np.float64)
-    words = random_uint32(
-        key, counter, 2 * multinomial_draws(given.shape, num_samples, replacement)
-    )
+    words = random_uint32(key, counter, 2 * multinomial_draws(given.shape, num_samples, replacement))
     if _by_inversion(num_samples, replacement):
         picked = _invert(rows, unit(words, _FLOAT64).reshape(len(rows), num_samples))
     else:

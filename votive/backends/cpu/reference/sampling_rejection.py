@@ -113,9 +113,7 @@ def _search(u: Array, first: Array, ratio: Callable[[int], Array]) -> Array:
     return k
 
 
-def poisson(
-    key: int, counter: int, shape: Sequence[int], rate: Any, dtype: DTypeLike = np.float32
-) -> Array:
+def poisson(key: int, counter: int, shape: Sequence[int], rate: Any, dtype: DTypeLike = np.float32) -> Array:
     """Poisson numbers with the given rates, a number or an array that broadcasts to `shape`."""
     kind = float_type("poisson", dtype)
     rates = np.broadcast_to(np.asarray(rate, dtype=np.float64), tuple(shape)).reshape(-1)
@@ -158,16 +156,12 @@ def _poisson_rejection(key: int, counter: int, at: Array, lam: Array) -> Array:
 
 
 def binomial(
-    key: int, counter: int, shape: Sequence[int], count: Any, prob: Any,
-    dtype: DTypeLike = np.float32,
-) -> Array:  # fmt: skip
+    key: int, counter: int, shape: Sequence[int], count: Any, prob: Any, dtype: DTypeLike = np.float32
+) -> Array:
     """The number of successes in `count` trials; probabilities outside [0, 1] count as the nearer
     end, counts are rounded down, and NaN gives NaN."""
     kind = float_type("binomial", dtype)
-    trials, chance = (
-        np.broadcast_to(np.asarray(v, dtype=np.float64), tuple(shape)).reshape(-1)
-        for v in (count, prob)
-    )
+    trials, chance = (np.broadcast_to(np.asarray(v, dtype=np.float64), tuple(shape)).reshape(-1) for v in (count, prob))
     out = np.empty(trials.size, dtype=np.float64)
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         for where, (at, n, p) in _chunks(np.arange(trials.size), trials, chance):
@@ -224,9 +218,7 @@ def _binomial_rejection(key: int, counter: int, at: Array, n: Array, p: Array) -
     return _until_accepted(at.size, attempt)
 
 
-def gamma(
-    key: int, counter: int, shape: Sequence[int], alpha: Any, dtype: DTypeLike = np.float32
-) -> Array:
+def gamma(key: int, counter: int, shape: Sequence[int], alpha: Any, dtype: DTypeLike = np.float32) -> Array:
     """Standard gamma numbers of shape `alpha`, at least the smallest normal number of the type.
 
     Shape 0 gives that smallest number and infinity gives infinity; negative shapes give NaN.

@@ -10,9 +10,7 @@ from ...base import kernel
 from .index import bounded, lined, number, positions, start, write
 
 
-def _scatter(
-    op: str, x: Any, dim: int, index: Any, src: Any, out: Any, how: Any = None, clear: Any = None
-) -> None:
+def _scatter(op: str, x: Any, dim: int, index: Any, src: Any, out: Any, how: Any = None, clear: Any = None) -> None:
     """Write `src` where `index` says; `clear` first replaces what is there."""
     if index.size == 0:
         return start(x, out)
@@ -63,9 +61,7 @@ def _least(dtype: Any, sign: int) -> Any:
 
 
 @kernel("_scatter_extremum", into=True, widen=False)
-def scatter_extremum(
-    x: Any, dim: int, index: Any, src: Any, reduce: str, own: bool, out: Any
-) -> None:
+def scatter_extremum(x: Any, dim: int, index: Any, src: Any, reduce: str, own: bool, out: Any) -> None:
     sign = 1 if reduce == "amax" else -1
     how = np.maximum if sign > 0 else np.minimum
     clear = None if own else _least(out.dtype, sign)

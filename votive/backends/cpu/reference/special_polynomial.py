@@ -160,9 +160,17 @@ def legendre_polynomial_p(x: F64, n: F64) -> F64:
 POLYNOMIALS = {
     f.__name__: f
     for f in (
-        chebyshev_polynomial_t, chebyshev_polynomial_u, chebyshev_polynomial_v,
-        chebyshev_polynomial_w, shifted_chebyshev_polynomial_t, shifted_chebyshev_polynomial_u,
-        shifted_chebyshev_polynomial_v, shifted_chebyshev_polynomial_w, hermite_polynomial_h,
-        hermite_polynomial_he, laguerre_polynomial_l, legendre_polynomial_p,
+        chebyshev_polynomial_t,
+        chebyshev_polynomial_u,
+        chebyshev_polynomial_v,
+        chebyshev_polynomial_w,
+        shifted_chebyshev_polynomial_t,
+        shifted_chebyshev_polynomial_u,
+        shifted_chebyshev_polynomial_v,
+        shifted_chebyshev_polynomial_w,
+        hermite_polynomial_h,
+        hermite_polynomial_he,
+        laguerre_polynomial_l,
+        legendre_polynomial_p,
     )
-}  # fmt: skip
+}

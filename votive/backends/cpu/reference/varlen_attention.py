@@ -58,9 +58,18 @@ def window(rows: int, columns: int, left: int, right: int) -> Any:
 
 @kernel("_varlen_attention")
 def varlen_attention(
-    q: Any, k: Any, v: Any, ends_q: Any, ends_k: Any, used: Any, max_q: int, max_k: int,
-    scale: float, left: int, right: int,
-) -> Any:  # fmt: skip
+    q: Any,
+    k: Any,
+    v: Any,
+    ends_q: Any,
+    ends_k: Any,
+    used: Any,
+    max_q: int,
+    max_k: int,
+    scale: float,
+    left: int,
+    right: int,
+) -> Any:
     out = np.zeros((*q.shape[:2], v.shape[2]), q.dtype)
     lse = np.zeros((q.shape[1], q.shape[0]), q.dtype)
     for a, b in sequences(q, k, ends_q, ends_k, used, max_q, max_k):
@@ -72,16 +81,41 @@ def varlen_attention(
 
 @kernel("_varlen_attention_backward")
 def varlen_attention_backward(
-    g: Any, g_lse: Any, q: Any, k: Any, v: Any, ends_q: Any, ends_k: Any, out: Any, lse: Any,
-    max_q: int, max_k: int, scale: float, left: int, right: int,
-) -> Any:  # fmt: skip
+    g: Any,
+    g_lse: Any,
+    q: Any,
+    k: Any,
+    v: Any,
+    ends_q: Any,
+    ends_k: Any,
+    out: Any,
+    lse: Any,
+    max_q: int,
+    max_k: int,
+    scale: float,
+    left: int,
+    right: int,
+) -> Any:
     made = tuple(np.zeros_like(x) for x in (q, k, v))
     for a, b in sequences(q, k, ends_q, ends_k, None, max_q, max_k):
         mask = window(a.stop - a.start, b.stop - b.start, left, right)
         found = attention_backward(
-            one(g[a]), g_lse[None, :, a], one(q[a]), one(k[b]), one(v[b]), mask, one(out[a]),
-            lse[None, :, a], 0, 0, 0, 0.0, False, scale, False,
-        )  # fmt: skip
+            one(g[a]),
+            g_lse[None, :, a],
+            one(q[a]),
+            one(k[b]),
+            one(v[b]),
+            mask,
+            one(out[a]),
+            lse[None, :, a],
+            0,
+            0,
+            0,
+            0.0,
+            False,
+            scale,
+            False,
+        )
         for to, x, at in zip(made, found, (a, b, b), strict=False):
             to[at] = np.swapaxes(x[0], 0, 1)
     return made

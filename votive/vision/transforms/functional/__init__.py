@@ -14,33 +14,10 @@ from .color import (
     permute_channels,
     rgb_to_grayscale,
 )
-from .conversion import (
-    convert_image_dtype,
-    pil_to_tensor,
-    to_dtype,
-    to_image,
-    to_pil_image,
-    to_tensor,
-)
-from .cropping import (
-    center_crop,
-    crop,
-    five_crop,
-    horizontal_flip,
-    pad,
-    resized_crop,
-    ten_crop,
-    vertical_flip,
-)
+from .conversion import convert_image_dtype, pil_to_tensor, to_dtype, to_image, to_pil_image, to_tensor
+from .cropping import center_crop, crop, five_crop, horizontal_flip, pad, resized_crop, ten_crop, vertical_flip
 from .distortion import elastic, perspective
-from .filters import (
-    adjust_sharpness,
-    erase,
-    gaussian_blur,
-    gaussian_noise,
-    jpeg,
-    normalize,
-)
+from .filters import adjust_sharpness, erase, gaussian_blur, gaussian_noise, jpeg, normalize
 from .interpolation import InterpolationMode
 from .kernels import is_pure_tensor, register_kernel
 from .keypoints import clamp_keypoints

@@ -102,9 +102,7 @@ def clamp_bounding_boxes(
     """
     op = "clamp_bounding_boxes"
     if clamping_mode not in (None, "soft", "hard", "auto"):
-        raise ValueError(
-            f"{op}: clamping_mode must be 'soft', 'hard', 'auto' or None, got {clamping_mode!r}."
-        )
+        raise ValueError(f"{op}: clamping_mode must be 'soft', 'hard', 'auto' or None, got {clamping_mode!r}.")
     if _plain_or_boxes(op, inpt):
         if format is None or canvas_size is None or clamping_mode == "auto":
             raise ValueError(f"{op}: a plain tensor needs format, canvas_size and clamping_mode.")
@@ -156,6 +154,4 @@ def moved(
     out = around(move(four_points(found).reshape(-1, 2)).reshape(-1, 4, 2))
     out = out.to(plain.dtype) if whole_result else out
     out = clamped(out, XYXY, canvas_size, boxes.clamping_mode)
-    return wrap(
-        from_corners(out, boxes.format).to(plain.dtype), like=boxes, canvas_size=canvas_size
-    )
+    return wrap(from_corners(out, boxes.format).to(plain.dtype), like=boxes, canvas_size=canvas_size)

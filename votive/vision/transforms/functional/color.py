@@ -53,9 +53,7 @@ def rgb_to_grayscale(inpt: Any, num_output_channels: int = 1) -> Any:
     tensor([[[0.9999]]])
     """
     if num_output_channels not in (1, 3):
-        raise ValueError(
-            f"rgb_to_grayscale: num_output_channels must be 1 or 3, got {num_output_channels}."
-        )
+        raise ValueError(f"rgb_to_grayscale: num_output_channels must be 1 or 3, got {num_output_channels}.")
     if inpt.shape[-3] == 1:
         grey = inpt.clone()
     elif inpt.shape[-3] == 3:
@@ -68,9 +66,7 @@ def rgb_to_grayscale(inpt: Any, num_output_channels: int = 1) -> Any:
 @rgb_to_grayscale.on(PIL)
 def _grayscale_pil(image: Any, num_output_channels: int = 1) -> Any:
     if num_output_channels not in (1, 3):
-        raise ValueError(
-            f"rgb_to_grayscale: num_output_channels must be 1 or 3, got {num_output_channels}."
-        )
+        raise ValueError(f"rgb_to_grayscale: num_output_channels must be 1 or 3, got {num_output_channels}.")
     grey = image.convert("L")
     if num_output_channels == 1:
         return grey
@@ -101,9 +97,7 @@ def permute_channels(inpt: Any, permutation: Any) -> Any:
     tensor([2, 1, 0])
     """
     if sorted(permutation) != list(range(inpt.shape[-3])):
-        raise ValueError(
-            f"permute_channels: {list(permutation)} is no permutation of {inpt.shape[-3]} channels."
-        )
+        raise ValueError(f"permute_channels: {list(permutation)} is no permutation of {inpt.shape[-3]} channels.")
     at = F.tensor(list(permutation), dtype=dt.int64, device=inpt.device)
     return F.index_select(inpt, -3, at)
 
@@ -158,9 +152,7 @@ def adjust_saturation(inpt: Any, saturation_factor: float) -> Any:
     if check_channels("adjust_saturation", inpt) == 1:
         return inpt
     grey = _grey(inpt)
-    return _blended(
-        inpt, grey if inpt.dtype.is_floating_point else F.floor(grey), saturation_factor
-    )
+    return _blended(inpt, grey if inpt.dtype.is_floating_point else F.floor(grey), saturation_factor)
 
 
 def _to_hsv(image: Any) -> tuple[Any, Any, Any]:
@@ -172,9 +164,7 @@ def _to_hsv(image: Any) -> tuple[Any, Any, Any]:
     safe = F.where(flat, 1.0, spread)
     far_r, far_g, far_b = ((high - c) / safe for c in (r, g, b))
     # Which sixth of the circle a colour lies in is said by its largest channel.
-    sixth = F.where(
-        high == r, far_b - far_g, F.where(high == g, 2.0 + far_r - far_b, 4.0 + far_g - far_r)
-    )
+    sixth = F.where(high == r, far_b - far_g, F.where(high == g, 2.0 + far_r - far_b, 4.0 + far_g - far_r))
     hue = F.fmod(sixth / 6.0 + 1.0, 1.0)
     return hue, spread / F.where(flat, 1.0, high), high
 
@@ -186,8 +176,7 @@ def _from_hsv(hue: Any, saturation: Any, value: Any) -> Any:
     q = (value * (1.0 - saturation * part)).clamp(0, 1)
     t = (value * (1.0 - saturation * (1.0 - part))).clamp(0, 1)
     which = F.remainder(sixth.long(), 6)
-    corners = ((value, t, p), (q, value, p), (p, value, t), (p, q, value), (t, p, value),
-               (value, p, q))  # fmt: skip
+    corners = ((value, t, p), (q, value, p), (p, value, t), (p, q, value), (t, p, value), (value, p, q))
     out = []
     for channel in range(3):
         picked = corners[5][channel]

@@ -92,17 +92,20 @@ def to_image(inpt: Any) -> Any:
     elif isinstance(inpt, Tensor):
         made = inpt
     else:
-        raise TypeError(
-            f"to_image: needs a tensor, an array or a PIL image, got {type(inpt).__name__}."
-        )
+        raise TypeError(f"to_image: needs a tensor, an array or a PIL image, got {type(inpt).__name__}.")
     return made if isinstance(made, Image) else Image(made)
 
 
 def _mode_for(array: Any, mode: str | None) -> str:
     """The mode of a PIL image for (H, W, C) values, checked against the one that is wanted."""
     channels = array.shape[2]
-    plain = {np.dtype(np.uint8): "L", np.dtype(np.int16): "I;16", np.dtype(np.uint16): "I;16",
-             np.dtype(np.int32): "I", np.dtype(np.float32): "F"}  # fmt: skip
+    plain = {
+        np.dtype(np.uint8): "L",
+        np.dtype(np.int16): "I;16",
+        np.dtype(np.uint16): "I;16",
+        np.dtype(np.int32): "I",
+        np.dtype(np.float32): "F",
+    }
     if channels == 1:
         found = plain.get(array.dtype)
         if found is None:
@@ -110,9 +113,7 @@ def _mode_for(array: Any, mode: str | None) -> str:
         allowed: tuple[str, ...] = (found,)
     else:
         if array.dtype != np.uint8:
-            raise TypeError(
-                f"to_pil_image: images with {channels} channels must be bytes, got {array.dtype}."
-            )
+            raise TypeError(f"to_pil_image: images with {channels} channels must be bytes, got {array.dtype}.")
         choices = {2: ("LA",), 3: ("RGB", "YCbCr", "HSV"), 4: ("RGBA", "CMYK", "RGBX")}
         if channels not in choices:
             raise ValueError(f"to_pil_image: needs 1 to 4 channels, got {channels}.")

@@ -199,8 +199,9 @@ def _pad_pil(image: Any, padding: Any, fill: Any = None, padding_mode: str = "co
         return out
     palette = image.getpalette() if image.mode == "P" else None
     array = np.asarray(image)
-    array = array[max(-top, 0) : array.shape[0] - max(-bottom, 0) or None,
-                  max(-left, 0) : array.shape[1] - max(-right, 0) or None]  # fmt: skip
+    array = array[
+        max(-top, 0) : array.shape[0] - max(-bottom, 0) or None, max(-left, 0) : array.shape[1] - max(-right, 0) or None
+    ]
     around = [(max(top, 0), max(bottom, 0)), (max(left, 0), max(right, 0))]
     array = np.pad(array, around + [(0, 0)] * (array.ndim - 2), padding_mode)
     out = Pillow.fromarray(array)
@@ -228,9 +229,11 @@ def crop(inpt: Any, top: int, left: int, height: int, width: int) -> Any:
         return inpt[..., top:bottom, left:right]
     inner = inpt[..., max(top, 0) : max(bottom, 0), max(left, 0) : max(right, 0)]
     around = [
-        max(min(right, 0) - left, 0), max(right - max(w, left), 0),
-        max(min(bottom, 0) - top, 0), max(bottom - max(h, top), 0),
-    ]  # fmt: skip
+        max(min(right, 0) - left, 0),
+        max(right - max(w, left), 0),
+        max(min(bottom, 0) - top, 0),
+        max(bottom - max(h, top), 0),
+    ]
     return NF.pad(inner, around)
 
 

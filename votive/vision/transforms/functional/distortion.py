@@ -71,9 +71,13 @@ def _perspective_pil(
 @perspective.on(Mask)
 @on_planes
 def _perspective_mask(
-    mask: Any, startpoints: Any, endpoints: Any, interpolation: Any = BILINEAR, fill: Any = None,
+    mask: Any,
+    startpoints: Any,
+    endpoints: Any,
+    interpolation: Any = BILINEAR,
+    fill: Any = None,
     coefficients: Any = None,
-) -> Any:  # fmt: skip
+) -> Any:
     kernel = perspective.kernels["tensor"]
     return kernel(mask, startpoints, endpoints, NEAREST, fill, coefficients)
 
@@ -92,9 +96,13 @@ def perspective_move(startpoints: Any, endpoints: Any, coefficients: Any) -> Any
 
 @perspective.on(BoundingBoxes)
 def _perspective_boxes(
-    boxes: Any, startpoints: Any, endpoints: Any, interpolation: Any = BILINEAR, fill: Any = None,
+    boxes: Any,
+    startpoints: Any,
+    endpoints: Any,
+    interpolation: Any = BILINEAR,
+    fill: Any = None,
     coefficients: Any = None,
-) -> Any:  # fmt: skip
+) -> Any:
     move = perspective_move(startpoints, endpoints, coefficients)
     return moved(boxes, move, boxes.canvas_size, whole_corners=True)
 
@@ -104,14 +112,10 @@ def _perspective_boxes(
 
 def _check_displacement(displacement: Any, size: Any) -> None:
     if not isinstance(displacement, Tensor):
-        raise TypeError(
-            f"elastic: displacement must be a Tensor, got {type(displacement).__name__}."
-        )
+        raise TypeError(f"elastic: displacement must be a Tensor, got {type(displacement).__name__}.")
     wanted = (1, *size, 2)
     if tuple(displacement.shape) != wanted:
-        raise ValueError(
-            f"elastic: displacement must have shape {wanted}, got {tuple(displacement.shape)}."
-        )
+        raise ValueError(f"elastic: displacement must have shape {wanted}, got {tuple(displacement.shape)}.")
 
 
 @functional
@@ -131,18 +135,14 @@ def elastic(inpt: Any, displacement: Any, interpolation: Any = BILINEAR, fill: A
 
 
 @elastic.on(PIL)
-def _elastic_pil(
-    image: Any, displacement: Any, interpolation: Any = BILINEAR, fill: Any = None
-) -> Any:
+def _elastic_pil(image: Any, displacement: Any, interpolation: Any = BILINEAR, fill: Any = None) -> Any:
     out = elastic(pil_to_tensor(image), displacement, interpolation, fill)
     return to_pil_image(out, mode=image.mode)
 
 
 @elastic.on(Mask)
 @on_planes
-def _elastic_mask(
-    mask: Any, displacement: Any, interpolation: Any = BILINEAR, fill: Any = None
-) -> Any:
+def _elastic_mask(mask: Any, displacement: Any, interpolation: Any = BILINEAR, fill: Any = None) -> Any:
     return elastic.kernels["tensor"](mask, displacement, NEAREST, fill)
 
 
@@ -164,11 +164,6 @@ def elastic_move(canvas: tuple[int, int], displacement: Any) -> Any:
 
 
 @elastic.on(BoundingBoxes)
-def _elastic_boxes(
-    boxes: Any, displacement: Any, interpolation: Any = BILINEAR, fill: Any = None
-) -> Any:
+def _elastic_boxes(boxes: Any, displacement: Any, interpolation: Any = BILINEAR, fill: Any = None) -> Any:
     move = elastic_move(boxes.canvas_size, displacement)
-    return moved(
-        boxes, lambda p: move(F.ceil(p).long(), p), boxes.canvas_size, whole_corners=True,
-        whole_result=True,
-    )  # fmt: skip
+    return moved(boxes, lambda p: move(F.ceil(p).long(), p), boxes.canvas_size, whole_corners=True, whole_result=True)

@@ -125,9 +125,7 @@ def _sharpness_pil(image: Any, sharpness_factor: float) -> Any:
     from PIL import ImageEnhance
 
     if sharpness_factor < 0:
-        raise ValueError(
-            f"adjust_sharpness: sharpness_factor must not be negative, got {sharpness_factor}."
-        )
+        raise ValueError(f"adjust_sharpness: sharpness_factor must not be negative, got {sharpness_factor}.")
     return ImageEnhance.Sharpness(image).enhance(sharpness_factor)
 
 

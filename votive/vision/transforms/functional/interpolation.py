@@ -36,9 +36,7 @@ def mode_of(op: str, interpolation: Any) -> InterpolationMode:
         return InterpolationMode(interpolation)
     except ValueError:
         names = [m.value for m in InterpolationMode]
-        raise ValueError(
-            f"{op}: interpolation must be one of {names}, got {interpolation!r}."
-        ) from None
+        raise ValueError(f"{op}: interpolation must be one of {names}, got {interpolation!r}.") from None
 
 
 def pil_number(mode: InterpolationMode) -> int:

@@ -33,19 +33,14 @@ def is_pure_tensor(inpt: Any) -> bool:
 
 def functional(image: Callable[..., Any]) -> Any:
     """Make the form for tensor images a functional, with `.on(kind)` to add other forms."""
-    kernels: dict[Any, Callable[..., Any]] = {
-        TENSOR: image, Image: _keeping(image), Video: _keeping(image),
-    }  # fmt: skip
+    kernels: dict[Any, Callable[..., Any]] = {TENSOR: image, Image: _keeping(image), Video: _keeping(image)}
 
     @functools.wraps(image)
     def run(inpt: Any, *args: Any, **options: Any) -> Any:
         kernel = kernel_for(run, inpt)
         if kernel is None:
             name, given = image.__name__, type(inpt).__name__
-            raise TypeError(
-                f"{name}: takes a tensor image, a PIL image or what is registered for it, got "
-                f"{given}."
-            )
+            raise TypeError(f"{name}: takes a tensor image, a PIL image or what is registered for it, got {given}.")
         return kernel(inpt, *args, **options)
 
     def on(kind: Any) -> Callable[[Any], Any]:

@@ -7,17 +7,7 @@ from typing import Any
 from ....core import dtype as dt
 from ....ops.registry import F
 from ...tv_tensors import KeyPoints, wrap
-from .cropping import (
-    center_crop,
-    centre_of,
-    crop,
-    horizontal_flip,
-    pad,
-    pair_of,
-    resized_crop,
-    sides,
-    vertical_flip,
-)
+from .cropping import center_crop, centre_of, crop, horizontal_flip, pad, pair_of, resized_crop, sides, vertical_flip
 from .distortion import elastic, elastic_move, perspective, perspective_move
 from .kernels import is_pure_tensor
 from .resizing import new_size, resize
@@ -48,9 +38,7 @@ def _vflip(points: Any) -> Any:
 
 
 @resize.on(KeyPoints)
-def _resize(
-    points: Any, size: Any, interpolation: Any = None, max_size: Any = None, antialias: Any = True
-) -> Any:
+def _resize(points: Any, size: Any, interpolation: Any = None, max_size: Any = None, antialias: Any = True) -> Any:
     height, width = points.canvas_size
     new = new_size(points.canvas_size, size, max_size)
     ratio = F.tensor([new[1] / width, new[0] / height], dtype=dt.float32, device=points.device)
@@ -95,9 +83,15 @@ def _moved(points: Any, move: Any, canvas: tuple[int, int]) -> Any:
 
 @affine.on(KeyPoints)
 def _affine(
-    points: Any, angle: float, translate: Any, scale: float, shear: Any,
-    interpolation: Any = None, fill: Any = None, center: Any = None,
-) -> Any:  # fmt: skip
+    points: Any,
+    angle: float,
+    translate: Any,
+    scale: float,
+    shear: Any,
+    interpolation: Any = None,
+    fill: Any = None,
+    center: Any = None,
+) -> Any:
     angle, translate, shear, center = affine_arguments(angle, translate, scale, shear, center)
     canvas = points.canvas_size
     return _moved(points, *affine_move(canvas, angle, translate, scale, shear, center, False))
@@ -105,18 +99,16 @@ def _affine(
 
 @rotate.on(KeyPoints)
 def _rotate(
-    points: Any, angle: float, interpolation: Any = None, expand: bool = False, center: Any = None,
-    fill: Any = None,
-) -> Any:  # fmt: skip
+    points: Any, angle: float, interpolation: Any = None, expand: bool = False, center: Any = None, fill: Any = None
+) -> Any:
     canvas = points.canvas_size
     return _moved(points, *affine_move(canvas, -angle, [0, 0], 1.0, [0, 0], center, expand))
 
 
 @perspective.on(KeyPoints)
 def _perspective(
-    points: Any, startpoints: Any, endpoints: Any, interpolation: Any = None, fill: Any = None,
-    coefficients: Any = None,
-) -> Any:  # fmt: skip
+    points: Any, startpoints: Any, endpoints: Any, interpolation: Any = None, fill: Any = None, coefficients: Any = None
+) -> Any:
     move = perspective_move(startpoints, endpoints, coefficients)
     return _moved(points, move, points.canvas_size)
 

@@ -41,9 +41,8 @@ def expanded_size(matrix: Sequence[float], width: int, height: int) -> tuple[int
     # In single precision, cut after four digits: a size just above a whole number is that number.
     half = np.array([0.5 * width, 0.5 * height], np.float32)
     points = np.array(
-        [[-half[0], -half[1], 1], [-half[0], half[1], 1], [half[0], half[1], 1],
-         [half[0], -half[1], 1]], np.float32,
-    )  # fmt: skip
+        [[-half[0], -half[1], 1], [-half[0], half[1], 1], [half[0], half[1], 1], [half[0], -half[1], 1]], np.float32
+    )
     moved = points @ np.array(matrix, np.float32).reshape(2, 3).T
     low, high = moved.min(0) + half, moved.max(0) + half
     digits = np.float32(1e4)
@@ -59,8 +58,7 @@ def perspective_coefficients(startpoints: Any, endpoints: Any) -> list[float]:
     """
     if len(startpoints) != 4 or len(endpoints) != 4:
         raise ValueError(
-            f"perspective: needs four start points and four end points, got {len(startpoints)} "
-            f"and {len(endpoints)}."
+            f"perspective: needs four start points and four end points, got {len(startpoints)} and {len(endpoints)}."
         )
     rows, goal = [], []
     for (u, v), (x, y) in zip(startpoints, endpoints, strict=True):
@@ -76,8 +74,13 @@ def inverted_perspective(c: Sequence[float]) -> list[float]:
     if whole == 0:
         raise RuntimeError(f"perspective: coefficients {list(c)} cannot be inverted for boxes.")
     numbers = (
-        c[4] - c[5] * c[7], -c[1] + c[2] * c[7], c[1] * c[5] - c[2] * c[4],
-        -c[3] + c[5] * c[6], c[0] - c[2] * c[6], -c[0] * c[5] + c[2] * c[3],
-        -c[4] * c[6] + c[3] * c[7], -c[0] * c[7] + c[1] * c[6],
-    )  # fmt: skip
+        c[4] - c[5] * c[7],
+        -c[1] + c[2] * c[7],
+        c[1] * c[5] - c[2] * c[4],
+        -c[3] + c[5] * c[6],
+        c[0] - c[2] * c[6],
+        -c[0] * c[5] + c[2] * c[3],
+        -c[4] * c[6] + c[3] * c[7],
+        -c[0] * c[7] + c[1] * c[6],
+    )
     return [n / whole for n in numbers]

@@ -30,8 +30,7 @@ def new_size(old: Sequence[int], size: Any, max_size: int | None = None) -> tupl
         if len(wanted) == 2:
             if max_size is not None:
                 raise ValueError(
-                    "resize: max_size is for a size that names the shorter edge only, got both "
-                    f"edges {wanted}."
+                    f"resize: max_size is for a size that names the shorter edge only, got both edges {wanted}."
                 )
             return int(wanted[0]), int(wanted[1])
         if len(wanted) != 1:
@@ -40,9 +39,7 @@ def new_size(old: Sequence[int], size: Any, max_size: int | None = None) -> tupl
         scaled = (edge, int(edge * long / short))
         if max_size is not None:
             if max_size <= edge:
-                raise ValueError(
-                    f"resize: max_size = {max_size} must be greater than the shorter edge {edge}."
-                )
+                raise ValueError(f"resize: max_size = {max_size} must be greater than the shorter edge {edge}.")
             if scaled[1] > max_size:
                 scaled = (int(max_size * scaled[0] / scaled[1]), max_size)
     return (scaled[1], scaled[0]) if width <= height else scaled
@@ -101,8 +98,7 @@ def resize_pil(
     antialias: bool | None = True,
 ) -> Any:
     if antialias is False:
-        warnings.warn("resize: Pillow always uses antialiasing; antialias=False is ignored.",
-                      stacklevel=3)  # fmt: skip
+        warnings.warn("resize: Pillow always uses antialiasing; antialias=False is ignored.", stacklevel=3)
     height, width = new_size((image.height, image.width), size, max_size)
     if (height, width) == (image.height, image.width):
         return image

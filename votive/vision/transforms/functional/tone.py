@@ -66,8 +66,7 @@ def solarize(inpt: Any, threshold: float) -> Any:
     """
     if threshold > max_value(inpt.dtype):
         raise TypeError(
-            f"solarize: threshold must be at most {max_value(inpt.dtype)} for {inpt.dtype}, got "
-            f"{threshold}."
+            f"solarize: threshold must be at most {max_value(inpt.dtype)} for {inpt.dtype}, got {threshold}."
         )
     return F.where(inpt >= threshold, invert.kernels["tensor"](inpt), inpt)
 
@@ -108,8 +107,7 @@ def equalize(inpt: Any) -> Any:
     # The number of pixels without those of the lightest value that occurs, in 255 equal parts.
     last = F.argmax(total, -1, keepdim=True)
     step = F.div(flat.shape[-1] - F.gather(counts, -1, last), 255, rounding_mode="floor")
-    table = F.div(total + F.div(step, 2, rounding_mode="floor"), step.clamp(min=1),
-                  rounding_mode="floor").clamp(0, 255)  # fmt: skip
+    table = F.div(total + F.div(step, 2, rounding_mode="floor"), step.clamp(min=1), rounding_mode="floor").clamp(0, 255)
     table = F.cat((F.zeros_like(table[..., :1]), table[..., :-1]), -1)
     out = F.gather(table, -1, flat).to(dt.uint8).reshape(tuple(image.shape))
     out = F.where((step != 0).unsqueeze(-1), out, image)  # too few pixels: as it was

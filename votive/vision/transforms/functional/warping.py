@@ -91,9 +91,15 @@ def _affine_pil(
 @affine.on(Mask)
 @on_planes
 def _affine_mask(
-    mask: Any, angle: float, translate: Any, scale: float, shear: Any,
-    interpolation: Any = NEAREST, fill: Any = None, center: Any = None,
-) -> Any:  # fmt: skip
+    mask: Any,
+    angle: float,
+    translate: Any,
+    scale: float,
+    shear: Any,
+    interpolation: Any = NEAREST,
+    fill: Any = None,
+    center: Any = None,
+) -> Any:
     return affine.kernels["tensor"](mask, angle, translate, scale, shear, NEAREST, fill, center)
 
 
@@ -108,9 +114,8 @@ def _by_matrix(matrix: Any) -> Any:
 
 
 def affine_move(
-    canvas: tuple[int, int], angle: float, translate: Any, scale: float, shear: Any, center: Any,
-    expand: bool,
-) -> tuple[Any, tuple[int, int]]:  # fmt: skip
+    canvas: tuple[int, int], angle: float, translate: Any, scale: float, shear: Any, center: Any, expand: bool
+) -> tuple[Any, tuple[int, int]]:
     """Where points of a canvas go, as a function of (P, 2) points, and the new canvas."""
     height, width = canvas
     centre = [width * 0.5, height * 0.5] if center is None else center
@@ -131,13 +136,17 @@ def affine_move(
 
 @affine.on(BoundingBoxes)
 def _affine_boxes(
-    boxes: Any, angle: float, translate: Any, scale: float, shear: Any,
-    interpolation: Any = NEAREST, fill: Any = None, center: Any = None,
-) -> Any:  # fmt: skip
+    boxes: Any,
+    angle: float,
+    translate: Any,
+    scale: float,
+    shear: Any,
+    interpolation: Any = NEAREST,
+    fill: Any = None,
+    center: Any = None,
+) -> Any:
     angle, translate, shear, center = affine_arguments(angle, translate, scale, shear, center)
-    return moved(
-        boxes, *affine_move(boxes.canvas_size, angle, translate, scale, shear, center, False)
-    )
+    return moved(boxes, *affine_move(boxes.canvas_size, angle, translate, scale, shear, center, False))
 
 
 # --- rotate --------------------------------------------------------------------------------------
@@ -145,12 +154,7 @@ def _affine_boxes(
 
 @functional
 def rotate(
-    inpt: Any,
-    angle: float,
-    interpolation: Any = NEAREST,
-    expand: bool = False,
-    center: Any = None,
-    fill: Any = None,
+    inpt: Any, angle: float, interpolation: Any = NEAREST, expand: bool = False, center: Any = None, fill: Any = None
 ) -> Any:
     """Turned counterclockwise by `angle` degrees; `expand` makes room for the corners.
 
@@ -174,12 +178,7 @@ def rotate(
 
 @rotate.on(PIL)
 def _rotate_pil(
-    image: Any,
-    angle: float,
-    interpolation: Any = NEAREST,
-    expand: bool = False,
-    center: Any = None,
-    fill: Any = None,
+    image: Any, angle: float, interpolation: Any = NEAREST, expand: bool = False, center: Any = None, fill: Any = None
 ) -> Any:
     how = pil_number(mode_of("rotate", interpolation))
     colour = pil_fill("rotate", image, fill)
@@ -189,17 +188,13 @@ def _rotate_pil(
 @rotate.on(Mask)
 @on_planes
 def _rotate_mask(
-    mask: Any, angle: float, interpolation: Any = NEAREST, expand: bool = False,
-    center: Any = None, fill: Any = None,
-) -> Any:  # fmt: skip
+    mask: Any, angle: float, interpolation: Any = NEAREST, expand: bool = False, center: Any = None, fill: Any = None
+) -> Any:
     return rotate.kernels["tensor"](mask, angle, NEAREST, expand, center, fill)
 
 
 @rotate.on(BoundingBoxes)
 def _rotate_boxes(
-    boxes: Any, angle: float, interpolation: Any = NEAREST, expand: bool = False,
-    center: Any = None, fill: Any = None,
-) -> Any:  # fmt: skip
-    return moved(
-        boxes, *affine_move(boxes.canvas_size, -angle, [0, 0], 1.0, [0, 0], center, expand)
-    )
+    boxes: Any, angle: float, interpolation: Any = NEAREST, expand: bool = False, center: Any = None, fill: Any = None
+) -> Any:
+    return moved(boxes, *affine_move(boxes.canvas_size, -angle, [0, 0], 1.0, [0, 0], center, expand))
