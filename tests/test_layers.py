@@ -65,7 +65,18 @@ def imports(path: Path) -> list[str]:
     package = parts if path.name == "__init__.py" else parts[:-1]
     package = package[:-1] if path.name == "__init__.py" else package
     found: list[str] = []
-    for node in ast.walk(ast.parse(path.read_text())):
+    tree = ast.parse(path.read_text())
+    # What is imported for type checkers only does not run.
+    only_types = {
+        id(inner)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
+        for statement in node.body
+        for inner in ast.walk(statement)
+    }
+    for node in ast.walk(tree):
+        if id(node) in only_types:
+            continue
         if isinstance(node, ast.ImportFrom):
             if node.level:
                 base = package[: len(package) - node.level + 1]

@@ -127,7 +127,7 @@ from .amp.autocast_mode import is_autocast_enabled as is_autocast_enabled
 from .amp.autocast_mode import set_autocast_cache_enabled as set_autocast_cache_enabled
 from .amp.autocast_mode import set_autocast_dtype as set_autocast_dtype
 from .amp.autocast_mode import set_autocast_enabled as set_autocast_enabled
-from ._operators import Tensor as Tensor
+from .tensor import Tensor as Tensor
 from ._operators import hardshrink as hardshrink
 from ._operators import matmul as matmul
 from ._operators import add as add

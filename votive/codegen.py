@@ -10,10 +10,12 @@ from __future__ import annotations
 import ast
 import inspect
 import keyword
+import re
 from typing import TYPE_CHECKING
 
 from .ops.registry import COMPOSITES, OPS, Composite, Op
 from .ops.schema import REQUIRED
+from .ops.shape import PROPERTIES
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -260,12 +262,13 @@ def _composite_stub(c: Composite, name: str, method: bool) -> str:
         if method and i == 0 and p.kind is not p.VAR_POSITIONAL:
             parts.append("self")
             continue
+        kind = _stub_annotation(p.annotation)
         if p.kind is p.VAR_POSITIONAL:
-            parts.append(f"*{p.name}: Any")
+            parts.append(f"*{p.name}: {kind}")
             star = True
             continue
         if p.kind is p.VAR_KEYWORD:
-            parts.append(f"**{p.name}: Any")
+            parts.append(f"**{p.name}: {kind}")
             continue
         if p.kind is p.KEYWORD_ONLY and not star:
             parts.append("*")
@@ -273,8 +276,25 @@ def _composite_stub(c: Composite, name: str, method: bool) -> str:
         literal = isinstance(p.default, (int, float, str, bool, type(None)))
         default = "..." if p.name in spellings.values() or not literal else repr(p.default)
         required = p.default is p.empty and p.name not in spellings.values()
-        parts.append(f"{p.name}: Any" if required else f"{p.name}: Any = {default}")
-    return _finish_stub(name, parts, star, c.out, spellings, "Any")
+        optional = p.name in spellings.values() and kind != "Any" and "None" not in kind
+        text = f"{p.name}: {kind} | None" if optional else f"{p.name}: {kind}"
+        parts.append(text if required else f"{text} = {default}")
+    return _finish_stub(name, parts, star, c.out, spellings, _stub_annotation(sig.return_annotation))
+
+
+# The names that stubs may use, as they are written there.
+_STUB_NAMES = {n: f"builtins.{n}" for n in ("int", "float", "bool", "complex", "str", "tuple", "list")}
+_STUB_NAMES |= {n: n for n in ("Tensor", "Any", "None", "Sequence", "Number", "dtype", "device")}
+
+
+def _stub_annotation(annotation: object) -> str:
+    """An annotation of a composite as the stubs write it; Any where it needs names they do not import."""
+    if not isinstance(annotation, str):
+        return "Any"
+    names = set(re.findall(r"[A-Za-z_]\w*", annotation))
+    if "'" in annotation or '"' in annotation or not names <= _STUB_NAMES.keys():
+        return "Any"
+    return re.sub(r"[A-Za-z_]\w*", lambda m: _STUB_NAMES[m[0]], annotation)
 
 
 def _finish_stub(name: str, parts: list[str], star: bool, out: bool, spellings: dict[str, str], result: str) -> str:
@@ -295,11 +315,30 @@ from typing import Any
 
 from .core.device import device
 from .core.dtype import dtype
-from .tensor import Tensor as _Tensor
+from .tensor import Tensor
 
 Number = builtins.bool | builtins.int | builtins.float | builtins.complex
 
 '''
+
+
+def _python_operators() -> list[str]:
+    """Stubs of `a + b`, `a < b`, `-a` and kin."""
+    lines = []
+    for name in ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "and", "or", "xor", "lshift", "rshift"):
+        for form in ("", "r", "i"):
+            lines.append(f"    def __{form}{name}__(self, other: Any) -> Tensor: ...")
+    lines += [f"    def __{name}__(self, other: Any) -> Tensor: ..." for name in ("lt", "le", "gt", "ge")]
+    lines += [
+        "    def __matmul__(self, other: Any) -> Tensor: ...",
+        "    def __rmatmul__(self, other: Any) -> Tensor: ...",
+    ]
+    for name in ("eq", "ne"):
+        lines.append(f"    def __{name}__(self, other: Any) -> Tensor: ...  # type: ignore[override]")
+    lines += [f"    def __{name}__(self) -> Tensor: ..." for name in ("neg", "pos", "abs", "invert")]
+    for name in PROPERTIES:
+        lines += ["    @property", f"    def {name}(self) -> Tensor: ..."]
+    return lines
 
 
 def stubs_source() -> str:
@@ -325,7 +364,7 @@ def stubs_source() -> str:
             if "" in item.namespaces:
                 functions[safe(name)] = stub(item, safe(name), False)  # type: ignore[arg-type]
         del key
-    body = ["class Tensor(_Tensor):"] + [f"    {methods[n]}" for n in sorted(methods)]
+    body = ["class TensorMethods:", *_python_operators(), *(f"    {methods[n]}" for n in sorted(methods))]
     return STUB_HEADER + "\n".join([*body, "", *(functions[n] for n in sorted(functions))]) + "\n"
 
 
@@ -361,7 +400,7 @@ def init_stub_source() -> str:
     lines += [f"from . import {name} as {name}" for name in _LAZY_MODULES]
     lines += [f"from .{module} import {name} as {name}" for name, module in _LAZY_NAMES.items()]
     taken |= {*_LAZY_MODULES, *_LAZY_NAMES}
-    lines.append("from ._operators import Tensor as Tensor")
+    lines.append("from .tensor import Tensor as Tensor")
     for item in [*OPS.values(), *COMPOSITES.values()]:
         if item.name.startswith("_") or "" not in item.namespaces:
             continue

@@ -8,7 +8,7 @@ from __future__ import annotations
 import copy as _copy
 import weakref
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -25,6 +25,12 @@ from .core.mode import mode
 from .core.storage import Apart, Storage
 from .ops.registry import F
 
+if TYPE_CHECKING:
+    from ._operators import TensorMethods
+else:
+    # The methods of operators are bound when the package is imported; type checkers read their stubs.
+    TensorMethods = object
+
 
 class _LateStorage:
     """The storage of a small result, made on first use: most such tensors die without one."""
@@ -36,7 +42,7 @@ class _LateStorage:
         return tensor.__dict__.setdefault("_storage", Storage(tensor._data))
 
 
-class Tensor:
+class Tensor(TensorMethods):
     """A multi-dimensional array that can record its own history.
 
     >>> votive.Tensor([1, 2])
