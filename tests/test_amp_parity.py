@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 import votive
-from votive.ops.autocast_policy import TABLE
 from votive.ops.registry import COMPOSITES, OPS
 
 # Where votive's dtype differs from torch's on purpose.
@@ -83,7 +82,11 @@ def test_the_lists_are_those_of_torch() -> None:
             for n in names
             if n.startswith("aten::") and torch._C._dispatch_has_kernel_for_dispatch_key(n, key)
         }
-        listed = {n: p for p, ns in TABLE[device].items() for n in ns.split()}
+        listed = {
+            name.removeprefix("nn.functional."): item.autocast[device]
+            for name, item in [*OPS.items(), *COMPOSITES.items()]
+            if not name.startswith("_") and device in (item.autocast or ())
+        }
         torch_names = {
             "cross_entropy": "cross_entropy_loss" if device == "cpu" else "nll_loss",
             "grid_sample": "grid_sampler",

@@ -204,8 +204,8 @@ def test_state_dicts_are_not_loaded_into_read_only_memory() -> None:
 
 def _methods() -> list[str]:
     """Every Tensor method that writes in place."""
-    ours = {f"{o.name}_" for o in OPS.values() if o.has_inplace and o.method}
-    ours |= {f"{c.name}_" for c in COMPOSITES.values() if c.has_inplace and c.method}
+    ours = {f"{o.name}_" for o in OPS.values() if o.inplace and o.method}
+    ours |= {f"{c.name}_" for c in COMPOSITES.values() if c.inplace and c.method}
     ours |= {c.name for c in COMPOSITES.values() if c.name.endswith("_") and c.method}
     return sorted(n for n in ours if hasattr(vt.Tensor, n) and not n.startswith("_"))
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 from typing import Any
 
 from .dispatch import binary, call, call_inplace, call_out, unary
+from .operators import declared_operators
 from .ops.registry import COMPOSITES, OPS
 from .surface import composite_inplace, composite_out, wrong_argument
 
@@ -2389,7 +2390,7 @@ def nn__functional__avg_pool2d(input, kernel_size, stride=None, padding=0, ceil_
         except (AttributeError, TypeError) as error:
             wrong_argument("avg_pool2d", error)
             raise
-    return composite_out("avg_pool2d", lambda: _c_nn__functional__avg_pool2d(input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override), (input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override,), out)
+    return composite_out("nn.functional.avg_pool2d", lambda: _c_nn__functional__avg_pool2d(input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override), (input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override,), out)
 
 
 _c_nn__functional__avg_pool3d = COMPOSITES["nn.functional.avg_pool3d"].fn
@@ -2402,7 +2403,7 @@ def nn__functional__avg_pool3d(input, kernel_size, stride=None, padding=0, ceil_
         except (AttributeError, TypeError) as error:
             wrong_argument("avg_pool3d", error)
             raise
-    return composite_out("avg_pool3d", lambda: _c_nn__functional__avg_pool3d(input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override), (input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override,), out)
+    return composite_out("nn.functional.avg_pool3d", lambda: _c_nn__functional__avg_pool3d(input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override), (input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override,), out)
 
 
 _c_nn__functional__lp_pool1d = COMPOSITES["nn.functional.lp_pool1d"].fn
@@ -3569,7 +3570,7 @@ def linalg__multi_dot(tensors, *, out=None) -> Any:
         except (AttributeError, TypeError) as error:
             wrong_argument("multi_dot", error)
             raise
-    return composite_out("multi_dot", lambda: _c_linalg__multi_dot(tensors), (tensors,), out)
+    return composite_out("linalg.multi_dot", lambda: _c_linalg__multi_dot(tensors), (tensors,), out)
 
 
 _c_chain_matmul = COMPOSITES["chain_matmul"].fn
@@ -4104,7 +4105,7 @@ def nn__functional__normalize(input, p=2.0, dim=1, eps=1e-12, *, out=None, axis=
         except (AttributeError, TypeError) as error:
             wrong_argument("normalize", error)
             raise
-    return composite_out("normalize", lambda: _c_nn__functional__normalize(input, p, dim, eps), (input, p, dim, eps,), out)
+    return composite_out("nn.functional.normalize", lambda: _c_nn__functional__normalize(input, p, dim, eps), (input, p, dim, eps,), out)
 
 
 _c_cosine_similarity = COMPOSITES["cosine_similarity"].fn
@@ -4188,7 +4189,7 @@ def linalg__vector_norm(input, ord=2, dim=None, keepdim=False, *, dtype=None, ou
         except (AttributeError, TypeError) as error:
             wrong_argument("vector_norm", error)
             raise
-    return composite_out("vector_norm", lambda: _c_linalg__vector_norm(input, ord, dim, keepdim, dtype=dtype), (input, ord, dim, keepdim, dtype,), out)
+    return composite_out("linalg.vector_norm", lambda: _c_linalg__vector_norm(input, ord, dim, keepdim, dtype=dtype), (input, ord, dim, keepdim, dtype,), out)
 
 
 _c_norm = COMPOSITES["norm"].fn
@@ -4343,7 +4344,7 @@ def fft__fft(input, n=None, dim=-1, norm=None, *, out=None, axis=None) -> Any:
         except (AttributeError, TypeError) as error:
             wrong_argument("fft", error)
             raise
-    return composite_out("fft", lambda: _c_fft__fft(input, n, dim, norm), (input, n, dim, norm,), out)
+    return composite_out("fft.fft", lambda: _c_fft__fft(input, n, dim, norm), (input, n, dim, norm,), out)
 
 
 _c_fft__ifft = COMPOSITES["fft.ifft"].fn
@@ -4358,7 +4359,7 @@ def fft__ifft(input, n=None, dim=-1, norm=None, *, out=None, axis=None) -> Any:
         except (AttributeError, TypeError) as error:
             wrong_argument("ifft", error)
             raise
-    return composite_out("ifft", lambda: _c_fft__ifft(input, n, dim, norm), (input, n, dim, norm,), out)
+    return composite_out("fft.ifft", lambda: _c_fft__ifft(input, n, dim, norm), (input, n, dim, norm,), out)
 
 
 _c_fft__rfft = COMPOSITES["fft.rfft"].fn
@@ -4373,7 +4374,7 @@ def fft__rfft(input, n=None, dim=-1, norm=None, *, out=None, axis=None) -> Any:
         except (AttributeError, TypeError) as error:
             wrong_argument("rfft", error)
             raise
-    return composite_out("rfft", lambda: _c_fft__rfft(input, n, dim, norm), (input, n, dim, norm,), out)
+    return composite_out("fft.rfft", lambda: _c_fft__rfft(input, n, dim, norm), (input, n, dim, norm,), out)
 
 
 _c_fft__irfft = COMPOSITES["fft.irfft"].fn
@@ -4388,7 +4389,7 @@ def fft__irfft(input, n=None, dim=-1, norm=None, *, out=None, axis=None) -> Any:
         except (AttributeError, TypeError) as error:
             wrong_argument("irfft", error)
             raise
-    return composite_out("irfft", lambda: _c_fft__irfft(input, n, dim, norm), (input, n, dim, norm,), out)
+    return composite_out("fft.irfft", lambda: _c_fft__irfft(input, n, dim, norm), (input, n, dim, norm,), out)
 
 
 _c_fft__hfft = COMPOSITES["fft.hfft"].fn
@@ -4403,7 +4404,7 @@ def fft__hfft(input, n=None, dim=-1, norm=None, *, out=None, axis=None) -> Any:
         except (AttributeError, TypeError) as error:
             wrong_argument("hfft", error)
             raise
-    return composite_out("hfft", lambda: _c_fft__hfft(input, n, dim, norm), (input, n, dim, norm,), out)
+    return composite_out("fft.hfft", lambda: _c_fft__hfft(input, n, dim, norm), (input, n, dim, norm,), out)
 
 
 _c_fft__ihfft = COMPOSITES["fft.ihfft"].fn
@@ -4418,7 +4419,7 @@ def fft__ihfft(input, n=None, dim=-1, norm=None, *, out=None, axis=None) -> Any:
         except (AttributeError, TypeError) as error:
             wrong_argument("ihfft", error)
             raise
-    return composite_out("ihfft", lambda: _c_fft__ihfft(input, n, dim, norm), (input, n, dim, norm,), out)
+    return composite_out("fft.ihfft", lambda: _c_fft__ihfft(input, n, dim, norm), (input, n, dim, norm,), out)
 
 
 _c_fft__fftn = COMPOSITES["fft.fftn"].fn
@@ -4433,7 +4434,7 @@ def fft__fftn(input, s=None, dim=None, norm=None, *, out=None, axis=None) -> Any
         except (AttributeError, TypeError) as error:
             wrong_argument("fftn", error)
             raise
-    return composite_out("fftn", lambda: _c_fft__fftn(input, s, dim, norm), (input, s, dim, norm,), out)
+    return composite_out("fft.fftn", lambda: _c_fft__fftn(input, s, dim, norm), (input, s, dim, norm,), out)
 
 
 _c_fft__ifftn = COMPOSITES["fft.ifftn"].fn
@@ -4448,7 +4449,7 @@ def fft__ifftn(input, s=None, dim=None, norm=None, *, out=None, axis=None) -> An
         except (AttributeError, TypeError) as error:
             wrong_argument("ifftn", error)
             raise
-    return composite_out("ifftn", lambda: _c_fft__ifftn(input, s, dim, norm), (input, s, dim, norm,), out)
+    return composite_out("fft.ifftn", lambda: _c_fft__ifftn(input, s, dim, norm), (input, s, dim, norm,), out)
 
 
 _c_fft__rfftn = COMPOSITES["fft.rfftn"].fn
@@ -4463,7 +4464,7 @@ def fft__rfftn(input, s=None, dim=None, norm=None, *, out=None, axis=None) -> An
         except (AttributeError, TypeError) as error:
             wrong_argument("rfftn", error)
             raise
-    return composite_out("rfftn", lambda: _c_fft__rfftn(input, s, dim, norm), (input, s, dim, norm,), out)
+    return composite_out("fft.rfftn", lambda: _c_fft__rfftn(input, s, dim, norm), (input, s, dim, norm,), out)
 
 
 _c_fft__irfftn = COMPOSITES["fft.irfftn"].fn
@@ -4478,7 +4479,7 @@ def fft__irfftn(input, s=None, dim=None, norm=None, *, out=None, axis=None) -> A
         except (AttributeError, TypeError) as error:
             wrong_argument("irfftn", error)
             raise
-    return composite_out("irfftn", lambda: _c_fft__irfftn(input, s, dim, norm), (input, s, dim, norm,), out)
+    return composite_out("fft.irfftn", lambda: _c_fft__irfftn(input, s, dim, norm), (input, s, dim, norm,), out)
 
 
 _c_fft__hfftn = COMPOSITES["fft.hfftn"].fn
@@ -4493,7 +4494,7 @@ def fft__hfftn(input, s=None, dim=None, norm=None, *, out=None, axis=None) -> An
         except (AttributeError, TypeError) as error:
             wrong_argument("hfftn", error)
             raise
-    return composite_out("hfftn", lambda: _c_fft__hfftn(input, s, dim, norm), (input, s, dim, norm,), out)
+    return composite_out("fft.hfftn", lambda: _c_fft__hfftn(input, s, dim, norm), (input, s, dim, norm,), out)
 
 
 _c_fft__ihfftn = COMPOSITES["fft.ihfftn"].fn
@@ -4508,7 +4509,7 @@ def fft__ihfftn(input, s=None, dim=None, norm=None, *, out=None, axis=None) -> A
         except (AttributeError, TypeError) as error:
             wrong_argument("ihfftn", error)
             raise
-    return composite_out("ihfftn", lambda: _c_fft__ihfftn(input, s, dim, norm), (input, s, dim, norm,), out)
+    return composite_out("fft.ihfftn", lambda: _c_fft__ihfftn(input, s, dim, norm), (input, s, dim, norm,), out)
 
 
 _c_fft__fft2 = COMPOSITES["fft.fft2"].fn
@@ -4523,7 +4524,7 @@ def fft__fft2(input, s=None, dim=(-2, -1), norm=None, *, out=None, axis=None) ->
         except (AttributeError, TypeError) as error:
             wrong_argument("fft2", error)
             raise
-    return composite_out("fft2", lambda: _c_fft__fft2(input, s, dim, norm), (input, s, dim, norm,), out)
+    return composite_out("fft.fft2", lambda: _c_fft__fft2(input, s, dim, norm), (input, s, dim, norm,), out)
 
 
 _c_fft__ifft2 = COMPOSITES["fft.ifft2"].fn
@@ -4538,7 +4539,7 @@ def fft__ifft2(input, s=None, dim=(-2, -1), norm=None, *, out=None, axis=None) -
         except (AttributeError, TypeError) as error:
             wrong_argument("ifft2", error)
             raise
-    return composite_out("ifft2", lambda: _c_fft__ifft2(input, s, dim, norm), (input, s, dim, norm,), out)
+    return composite_out("fft.ifft2", lambda: _c_fft__ifft2(input, s, dim, norm), (input, s, dim, norm,), out)
 
 
 _c_fft__rfft2 = COMPOSITES["fft.rfft2"].fn
@@ -4553,7 +4554,7 @@ def fft__rfft2(input, s=None, dim=(-2, -1), norm=None, *, out=None, axis=None) -
         except (AttributeError, TypeError) as error:
             wrong_argument("rfft2", error)
             raise
-    return composite_out("rfft2", lambda: _c_fft__rfft2(input, s, dim, norm), (input, s, dim, norm,), out)
+    return composite_out("fft.rfft2", lambda: _c_fft__rfft2(input, s, dim, norm), (input, s, dim, norm,), out)
 
 
 _c_fft__irfft2 = COMPOSITES["fft.irfft2"].fn
@@ -4568,7 +4569,7 @@ def fft__irfft2(input, s=None, dim=(-2, -1), norm=None, *, out=None, axis=None) 
         except (AttributeError, TypeError) as error:
             wrong_argument("irfft2", error)
             raise
-    return composite_out("irfft2", lambda: _c_fft__irfft2(input, s, dim, norm), (input, s, dim, norm,), out)
+    return composite_out("fft.irfft2", lambda: _c_fft__irfft2(input, s, dim, norm), (input, s, dim, norm,), out)
 
 
 _c_fft__hfft2 = COMPOSITES["fft.hfft2"].fn
@@ -4583,7 +4584,7 @@ def fft__hfft2(input, s=None, dim=(-2, -1), norm=None, *, out=None, axis=None) -
         except (AttributeError, TypeError) as error:
             wrong_argument("hfft2", error)
             raise
-    return composite_out("hfft2", lambda: _c_fft__hfft2(input, s, dim, norm), (input, s, dim, norm,), out)
+    return composite_out("fft.hfft2", lambda: _c_fft__hfft2(input, s, dim, norm), (input, s, dim, norm,), out)
 
 
 _c_fft__ihfft2 = COMPOSITES["fft.ihfft2"].fn
@@ -4598,7 +4599,7 @@ def fft__ihfft2(input, s=None, dim=(-2, -1), norm=None, *, out=None, axis=None) 
         except (AttributeError, TypeError) as error:
             wrong_argument("ihfft2", error)
             raise
-    return composite_out("ihfft2", lambda: _c_fft__ihfft2(input, s, dim, norm), (input, s, dim, norm,), out)
+    return composite_out("fft.ihfft2", lambda: _c_fft__ihfft2(input, s, dim, norm), (input, s, dim, norm,), out)
 
 
 _c_fft__fftshift = COMPOSITES["fft.fftshift"].fn
@@ -4698,7 +4699,7 @@ def linalg__cross(input, other, *, dim=-1, out=None, axis=None) -> Any:
         except (AttributeError, TypeError) as error:
             wrong_argument("cross", error)
             raise
-    return composite_out("cross", lambda: _c_linalg__cross(input, other, dim=dim), (input, other, dim,), out)
+    return composite_out("linalg.cross", lambda: _c_linalg__cross(input, other, dim=dim), (input, other, dim,), out)
 
 
 _c_cross = COMPOSITES["cross"].fn
@@ -4923,7 +4924,7 @@ def linalg__solve_triangular(input, B, *, upper, left=True, unitriangular=False,
         except (AttributeError, TypeError) as error:
             wrong_argument("solve_triangular", error)
             raise
-    return composite_out("solve_triangular", lambda: _c_linalg__solve_triangular(input, B, upper=upper, left=left, unitriangular=unitriangular), (input, B, upper, left, unitriangular,), out)
+    return composite_out("linalg.solve_triangular", lambda: _c_linalg__solve_triangular(input, B, upper=upper, left=left, unitriangular=unitriangular), (input, B, upper, left, unitriangular,), out)
 
 
 _c_triangular_solve = COMPOSITES["triangular_solve"].fn
@@ -4949,7 +4950,7 @@ def linalg__cholesky(input, *, upper=False, out=None) -> Any:
         except (AttributeError, TypeError) as error:
             wrong_argument("cholesky", error)
             raise
-    return composite_out("cholesky", lambda: _c_linalg__cholesky(input, upper=upper), (input, upper,), out)
+    return composite_out("linalg.cholesky", lambda: _c_linalg__cholesky(input, upper=upper), (input, upper,), out)
 
 
 _c_linalg__cholesky_ex = COMPOSITES["linalg.cholesky_ex"].fn
@@ -4962,7 +4963,7 @@ def linalg__cholesky_ex(input, *, upper=False, check_errors=False, out=None) -> 
         except (AttributeError, TypeError) as error:
             wrong_argument("cholesky_ex", error)
             raise
-    return composite_out("cholesky_ex", lambda: _c_linalg__cholesky_ex(input, upper=upper, check_errors=check_errors), (input, upper, check_errors,), out)
+    return composite_out("linalg.cholesky_ex", lambda: _c_linalg__cholesky_ex(input, upper=upper, check_errors=check_errors), (input, upper, check_errors,), out)
 
 
 _c_cholesky = COMPOSITES["cholesky"].fn
@@ -5014,7 +5015,7 @@ def linalg__det(A, *, out=None) -> Any:
         except (AttributeError, TypeError) as error:
             wrong_argument("det", error)
             raise
-    return composite_out("det", lambda: _c_linalg__det(A), (A,), out)
+    return composite_out("linalg.det", lambda: _c_linalg__det(A), (A,), out)
 
 
 _c_det = COMPOSITES["det"].fn
@@ -5038,7 +5039,7 @@ def linalg__slogdet(A, *, out=None) -> Any:
         except (AttributeError, TypeError) as error:
             wrong_argument("slogdet", error)
             raise
-    return composite_out("slogdet", lambda: _c_linalg__slogdet(A), (A,), out)
+    return composite_out("linalg.slogdet", lambda: _c_linalg__slogdet(A), (A,), out)
 
 
 _c_slogdet = COMPOSITES["slogdet"].fn
@@ -5075,7 +5076,7 @@ def linalg__svd(A, full_matrices=True, *, driver=None, out=None) -> Any:
         except (AttributeError, TypeError) as error:
             wrong_argument("svd", error)
             raise
-    return composite_out("svd", lambda: _c_linalg__svd(A, full_matrices, driver=driver), (A, full_matrices, driver,), out)
+    return composite_out("linalg.svd", lambda: _c_linalg__svd(A, full_matrices, driver=driver), (A, full_matrices, driver,), out)
 
 
 _c_linalg__svdvals = COMPOSITES["linalg.svdvals"].fn
@@ -5088,7 +5089,7 @@ def linalg__svdvals(A, *, driver=None, out=None) -> Any:
         except (AttributeError, TypeError) as error:
             wrong_argument("svdvals", error)
             raise
-    return composite_out("svdvals", lambda: _c_linalg__svdvals(A, driver=driver), (A, driver,), out)
+    return composite_out("linalg.svdvals", lambda: _c_linalg__svdvals(A, driver=driver), (A, driver,), out)
 
 
 _c_svd = COMPOSITES["svd"].fn
@@ -5114,7 +5115,7 @@ def linalg__eig(input, *, out=None) -> Any:
         except (AttributeError, TypeError) as error:
             wrong_argument("eig", error)
             raise
-    return composite_out("eig", lambda: _c_linalg__eig(input), (input,), out)
+    return composite_out("linalg.eig", lambda: _c_linalg__eig(input), (input,), out)
 
 
 _c_linalg__eigvals = COMPOSITES["linalg.eigvals"].fn
@@ -5127,7 +5128,7 @@ def linalg__eigvals(input, *, out=None) -> Any:
         except (AttributeError, TypeError) as error:
             wrong_argument("eigvals", error)
             raise
-    return composite_out("eigvals", lambda: _c_linalg__eigvals(input), (input,), out)
+    return composite_out("linalg.eigvals", lambda: _c_linalg__eigvals(input), (input,), out)
 
 
 _c_linalg__eigh = COMPOSITES["linalg.eigh"].fn
@@ -5140,7 +5141,7 @@ def linalg__eigh(input, UPLO='L', *, out=None) -> Any:
         except (AttributeError, TypeError) as error:
             wrong_argument("eigh", error)
             raise
-    return composite_out("eigh", lambda: _c_linalg__eigh(input, UPLO), (input, UPLO,), out)
+    return composite_out("linalg.eigh", lambda: _c_linalg__eigh(input, UPLO), (input, UPLO,), out)
 
 
 _c_linalg__eigvalsh = COMPOSITES["linalg.eigvalsh"].fn
@@ -5153,7 +5154,7 @@ def linalg__eigvalsh(input, UPLO='L', *, out=None) -> Any:
         except (AttributeError, TypeError) as error:
             wrong_argument("eigvalsh", error)
             raise
-    return composite_out("eigvalsh", lambda: _c_linalg__eigvalsh(input, UPLO), (input, UPLO,), out)
+    return composite_out("linalg.eigvalsh", lambda: _c_linalg__eigvalsh(input, UPLO), (input, UPLO,), out)
 
 
 _c_linalg__ldl_factor = COMPOSITES["linalg.ldl_factor"].fn
@@ -5166,7 +5167,7 @@ def linalg__ldl_factor(input, *, hermitian=False, out=None) -> Any:
         except (AttributeError, TypeError) as error:
             wrong_argument("ldl_factor", error)
             raise
-    return composite_out("ldl_factor", lambda: _c_linalg__ldl_factor(input, hermitian=hermitian), (input, hermitian,), out)
+    return composite_out("linalg.ldl_factor", lambda: _c_linalg__ldl_factor(input, hermitian=hermitian), (input, hermitian,), out)
 
 
 _c_linalg__ldl_factor_ex = COMPOSITES["linalg.ldl_factor_ex"].fn
@@ -5179,7 +5180,7 @@ def linalg__ldl_factor_ex(input, *, hermitian=False, check_errors=False, out=Non
         except (AttributeError, TypeError) as error:
             wrong_argument("ldl_factor_ex", error)
             raise
-    return composite_out("ldl_factor_ex", lambda: _c_linalg__ldl_factor_ex(input, hermitian=hermitian, check_errors=check_errors), (input, hermitian, check_errors,), out)
+    return composite_out("linalg.ldl_factor_ex", lambda: _c_linalg__ldl_factor_ex(input, hermitian=hermitian, check_errors=check_errors), (input, hermitian, check_errors,), out)
 
 
 _c_linalg__ldl_solve = COMPOSITES["linalg.ldl_solve"].fn
@@ -5192,7 +5193,7 @@ def linalg__ldl_solve(LD, pivots, B, *, hermitian=False, out=None) -> Any:
         except (AttributeError, TypeError) as error:
             wrong_argument("ldl_solve", error)
             raise
-    return composite_out("ldl_solve", lambda: _c_linalg__ldl_solve(LD, pivots, B, hermitian=hermitian), (LD, pivots, B, hermitian,), out)
+    return composite_out("linalg.ldl_solve", lambda: _c_linalg__ldl_solve(LD, pivots, B, hermitian=hermitian), (LD, pivots, B, hermitian,), out)
 
 
 _c_linalg__qr = COMPOSITES["linalg.qr"].fn
@@ -5205,7 +5206,7 @@ def linalg__qr(A, mode='reduced', *, out=None) -> Any:
         except (AttributeError, TypeError) as error:
             wrong_argument("qr", error)
             raise
-    return composite_out("qr", lambda: _c_linalg__qr(A, mode), (A, mode,), out)
+    return composite_out("linalg.qr", lambda: _c_linalg__qr(A, mode), (A, mode,), out)
 
 
 _c_qr = COMPOSITES["qr"].fn
@@ -5244,7 +5245,7 @@ def linalg__householder_product(input, tau, *, out=None) -> Any:
         except (AttributeError, TypeError) as error:
             wrong_argument("householder_product", error)
             raise
-    return composite_out("householder_product", lambda: _c_linalg__householder_product(input, tau), (input, tau,), out)
+    return composite_out("linalg.householder_product", lambda: _c_linalg__householder_product(input, tau), (input, tau,), out)
 
 
 _c_orgqr = COMPOSITES["orgqr"].fn
@@ -5305,7 +5306,7 @@ def linalg__lu_factor(A, *, pivot=True, out=None) -> Any:
         except (AttributeError, TypeError) as error:
             wrong_argument("lu_factor", error)
             raise
-    return composite_out("lu_factor", lambda: _c_linalg__lu_factor(A, pivot=pivot), (A, pivot,), out)
+    return composite_out("linalg.lu_factor", lambda: _c_linalg__lu_factor(A, pivot=pivot), (A, pivot,), out)
 
 
 _c_linalg__lu_factor_ex = COMPOSITES["linalg.lu_factor_ex"].fn
@@ -5318,7 +5319,7 @@ def linalg__lu_factor_ex(A, *, pivot=True, check_errors=False, out=None) -> Any:
         except (AttributeError, TypeError) as error:
             wrong_argument("lu_factor_ex", error)
             raise
-    return composite_out("lu_factor_ex", lambda: _c_linalg__lu_factor_ex(A, pivot=pivot, check_errors=check_errors), (A, pivot, check_errors,), out)
+    return composite_out("linalg.lu_factor_ex", lambda: _c_linalg__lu_factor_ex(A, pivot=pivot, check_errors=check_errors), (A, pivot, check_errors,), out)
 
 
 _c_linalg__lu = COMPOSITES["linalg.lu"].fn
@@ -5331,7 +5332,7 @@ def linalg__lu(A, *, pivot=True, out=None) -> Any:
         except (AttributeError, TypeError) as error:
             wrong_argument("lu", error)
             raise
-    return composite_out("lu", lambda: _c_linalg__lu(A, pivot=pivot), (A, pivot,), out)
+    return composite_out("linalg.lu", lambda: _c_linalg__lu(A, pivot=pivot), (A, pivot,), out)
 
 
 _c_lu = COMPOSITES["lu"].fn
@@ -5370,7 +5371,7 @@ def linalg__lu_solve(LU, pivots, B, *, left=True, adjoint=False, out=None) -> An
         except (AttributeError, TypeError) as error:
             wrong_argument("lu_solve", error)
             raise
-    return composite_out("lu_solve", lambda: _c_linalg__lu_solve(LU, pivots, B, left=left, adjoint=adjoint), (LU, pivots, B, left, adjoint,), out)
+    return composite_out("linalg.lu_solve", lambda: _c_linalg__lu_solve(LU, pivots, B, left=left, adjoint=adjoint), (LU, pivots, B, left, adjoint,), out)
 
 
 _c_lu_solve = COMPOSITES["lu_solve"].fn
@@ -5400,7 +5401,7 @@ def linalg__matrix_norm(input, ord='fro', dim=(-2, -1), keepdim=False, *, dtype=
         except (AttributeError, TypeError) as error:
             wrong_argument("matrix_norm", error)
             raise
-    return composite_out("matrix_norm", lambda: _c_linalg__matrix_norm(input, ord, dim, keepdim, dtype=dtype), (input, ord, dim, keepdim, dtype,), out)
+    return composite_out("linalg.matrix_norm", lambda: _c_linalg__matrix_norm(input, ord, dim, keepdim, dtype=dtype), (input, ord, dim, keepdim, dtype,), out)
 
 
 _c_linalg__norm = COMPOSITES["linalg.norm"].fn
@@ -5417,7 +5418,7 @@ def linalg__norm(input, ord=None, dim=None, keepdim=False, *, dtype=None, out=No
         except (AttributeError, TypeError) as error:
             wrong_argument("norm", error)
             raise
-    return composite_out("norm", lambda: _c_linalg__norm(input, ord, dim, keepdim, dtype=dtype), (input, ord, dim, keepdim, dtype,), out)
+    return composite_out("linalg.norm", lambda: _c_linalg__norm(input, ord, dim, keepdim, dtype=dtype), (input, ord, dim, keepdim, dtype,), out)
 
 
 _c_linalg__cond = COMPOSITES["linalg.cond"].fn
@@ -5430,7 +5431,7 @@ def linalg__cond(input, p=None, *, out=None) -> Any:
         except (AttributeError, TypeError) as error:
             wrong_argument("cond", error)
             raise
-    return composite_out("cond", lambda: _c_linalg__cond(input, p), (input, p,), out)
+    return composite_out("linalg.cond", lambda: _c_linalg__cond(input, p), (input, p,), out)
 
 
 _c_linalg__matrix_rank = COMPOSITES["linalg.matrix_rank"].fn
@@ -5443,7 +5444,7 @@ def linalg__matrix_rank(input, tol=None, hermitian=False, *, atol=None, rtol=Non
         except (AttributeError, TypeError) as error:
             wrong_argument("matrix_rank", error)
             raise
-    return composite_out("matrix_rank", lambda: _c_linalg__matrix_rank(input, tol, hermitian, atol=atol, rtol=rtol), (input, tol, hermitian, atol, rtol,), out)
+    return composite_out("linalg.matrix_rank", lambda: _c_linalg__matrix_rank(input, tol, hermitian, atol=atol, rtol=rtol), (input, tol, hermitian, atol, rtol,), out)
 
 
 _c_linalg__pinv = COMPOSITES["linalg.pinv"].fn
@@ -5456,7 +5457,7 @@ def linalg__pinv(input, rcond=None, hermitian=False, *, atol=None, rtol=None, ou
         except (AttributeError, TypeError) as error:
             wrong_argument("pinv", error)
             raise
-    return composite_out("pinv", lambda: _c_linalg__pinv(input, rcond, hermitian, atol=atol, rtol=rtol), (input, rcond, hermitian, atol, rtol,), out)
+    return composite_out("linalg.pinv", lambda: _c_linalg__pinv(input, rcond, hermitian, atol=atol, rtol=rtol), (input, rcond, hermitian, atol, rtol,), out)
 
 
 _c_pinverse = COMPOSITES["pinverse"].fn
@@ -5480,7 +5481,7 @@ def linalg__lstsq(input, b, rcond=None, *, driver=None, out=None) -> Any:
         except (AttributeError, TypeError) as error:
             wrong_argument("lstsq", error)
             raise
-    return composite_out("lstsq", lambda: _c_linalg__lstsq(input, b, rcond, driver=driver), (input, b, rcond, driver,), out)
+    return composite_out("linalg.lstsq", lambda: _c_linalg__lstsq(input, b, rcond, driver=driver), (input, b, rcond, driver,), out)
 
 
 _c_linalg__solve = COMPOSITES["linalg.solve"].fn
@@ -5493,7 +5494,7 @@ def linalg__solve(A, B, *, left=True, out=None) -> Any:
         except (AttributeError, TypeError) as error:
             wrong_argument("solve", error)
             raise
-    return composite_out("solve", lambda: _c_linalg__solve(A, B, left=left), (A, B, left,), out)
+    return composite_out("linalg.solve", lambda: _c_linalg__solve(A, B, left=left), (A, B, left,), out)
 
 
 _c_linalg__solve_ex = COMPOSITES["linalg.solve_ex"].fn
@@ -5506,7 +5507,7 @@ def linalg__solve_ex(A, B, *, left=True, check_errors=False, out=None) -> Any:
         except (AttributeError, TypeError) as error:
             wrong_argument("solve_ex", error)
             raise
-    return composite_out("solve_ex", lambda: _c_linalg__solve_ex(A, B, left=left, check_errors=check_errors), (A, B, left, check_errors,), out)
+    return composite_out("linalg.solve_ex", lambda: _c_linalg__solve_ex(A, B, left=left, check_errors=check_errors), (A, B, left, check_errors,), out)
 
 
 _c_linalg__inv = COMPOSITES["linalg.inv"].fn
@@ -5519,7 +5520,7 @@ def linalg__inv(A, *, out=None) -> Any:
         except (AttributeError, TypeError) as error:
             wrong_argument("inv", error)
             raise
-    return composite_out("inv", lambda: _c_linalg__inv(A), (A,), out)
+    return composite_out("linalg.inv", lambda: _c_linalg__inv(A), (A,), out)
 
 
 _c_linalg__inv_ex = COMPOSITES["linalg.inv_ex"].fn
@@ -5532,7 +5533,7 @@ def linalg__inv_ex(A, *, check_errors=False, out=None) -> Any:
         except (AttributeError, TypeError) as error:
             wrong_argument("inv_ex", error)
             raise
-    return composite_out("inv_ex", lambda: _c_linalg__inv_ex(A, check_errors=check_errors), (A, check_errors,), out)
+    return composite_out("linalg.inv_ex", lambda: _c_linalg__inv_ex(A, check_errors=check_errors), (A, check_errors,), out)
 
 
 _c_inverse = COMPOSITES["inverse"].fn
@@ -5558,7 +5559,7 @@ def linalg__tensorsolve(input, other, dims=None, *, out=None) -> Any:
         except (AttributeError, TypeError) as error:
             wrong_argument("tensorsolve", error)
             raise
-    return composite_out("tensorsolve", lambda: _c_linalg__tensorsolve(input, other, dims), (input, other, dims,), out)
+    return composite_out("linalg.tensorsolve", lambda: _c_linalg__tensorsolve(input, other, dims), (input, other, dims,), out)
 
 
 _c_linalg__tensorinv = COMPOSITES["linalg.tensorinv"].fn
@@ -5571,7 +5572,7 @@ def linalg__tensorinv(input, ind=2, *, out=None) -> Any:
         except (AttributeError, TypeError) as error:
             wrong_argument("tensorinv", error)
             raise
-    return composite_out("tensorinv", lambda: _c_linalg__tensorinv(input, ind), (input, ind,), out)
+    return composite_out("linalg.tensorinv", lambda: _c_linalg__tensorinv(input, ind), (input, ind,), out)
 
 
 _c_matrix_power = COMPOSITES["matrix_power"].fn
@@ -5621,7 +5622,7 @@ def linalg__vecdot(x, y, *, dim=-1, out=None, axis=None) -> Any:
         except (AttributeError, TypeError) as error:
             wrong_argument("vecdot", error)
             raise
-    return composite_out("vecdot", lambda: _c_linalg__vecdot(x, y, dim=dim), (x, y, dim,), out)
+    return composite_out("linalg.vecdot", lambda: _c_linalg__vecdot(x, y, dim=dim), (x, y, dim,), out)
 
 
 _c_linalg__diagonal = COMPOSITES["linalg.diagonal"].fn

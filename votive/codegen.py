@@ -13,6 +13,7 @@ import keyword
 import re
 from typing import TYPE_CHECKING
 
+from .operators import declared_operators
 from .ops.registry import COMPOSITES, OPS, Composite, Op
 from .ops.schema import REQUIRED
 from .ops.shape import PROPERTIES
@@ -28,6 +29,7 @@ from __future__ import annotations
 from typing import Any
 
 from .dispatch import binary, call, call_inplace, call_out, unary
+from .operators import declared_operators
 from .ops.registry import COMPOSITES, OPS
 from .surface import composite_inplace, composite_out, wrong_argument
 
@@ -100,7 +102,7 @@ def op_source(op: Op) -> list[str]:
         lines.append(f"    return call(_op_{name}, ({packed}))")
     if op.out:
         lines.append(f"    return call_out(_op_{name}, ({packed}), out)")
-    if op.has_inplace and op.kind != "view":
+    if op.inplace and op.kind != "view":
         lines += ["", "", f"def {name}_({op.schema.python_signature()}) -> Any:"]
         lines.append(f"    return call_inplace(_op_{name}, ({packed}))")
     return [*lines, "", ""]
@@ -176,7 +178,7 @@ def composite_source(key: str, c: Composite) -> list[str]:
     lines: list[str] = []
     spellings = _composite_spellings(sig)
     guarded = _takes_tensor(sig) and not c.name.startswith("_")
-    if c.out or c.has_inplace or spellings or guarded:
+    if c.out or c.inplace or spellings or guarded:
         lines.append(f'_c_{name} = COMPOSITES["{key}"].fn')
     params, passed = _arguments(sig, spellings.values())
     names_too = "".join(f", {other}=None" for other in spellings)
@@ -190,8 +192,8 @@ def composite_source(key: str, c: Composite) -> list[str]:
         lines += [*_respell(spellings), "    if out is None:"]
         lines += _blaming(c.name, plain, "        ") if guarded else [f"        {plain}"]
         names = ", ".join(p.name for p in sig.parameters.values() if p.kind is not p.VAR_KEYWORD)
-        lines.append(f'    return composite_out("{c.name}", lambda: _c_{name}({passed}), ({names},), out)')
-    if c.has_inplace:
+        lines.append(f'    return composite_out("{key}", lambda: _c_{name}({passed}), ({names},), out)')
+    if c.inplace:
         first, _, rest = passed.partition(",")
         kept = _arguments(sig)[0].removesuffix(", *")
         lines += ["", "", f"def {name}_({kept}) -> Any:"]
@@ -324,18 +326,16 @@ Number = builtins.bool | builtins.int | builtins.float | builtins.complex
 
 def _python_operators() -> list[str]:
     """Stubs of `a + b`, `a < b`, `-a` and kin."""
+    declared = {python: kind for python, (_, kind) in declared_operators().items()}
     lines = []
-    for name in ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "and", "or", "xor", "lshift", "rshift"):
-        for form in ("", "r", "i"):
-            lines.append(f"    def __{form}{name}__(self, other: Any) -> Tensor: ...")
-    lines += [f"    def __{name}__(self, other: Any) -> Tensor: ..." for name in ("lt", "le", "gt", "ge")]
-    lines += [
-        "    def __matmul__(self, other: Any) -> Tensor: ...",
-        "    def __rmatmul__(self, other: Any) -> Tensor: ...",
-    ]
-    for name in ("eq", "ne"):
-        lines.append(f"    def __{name}__(self, other: Any) -> Tensor: ...  # type: ignore[override]")
-    lines += [f"    def __{name}__(self) -> Tensor: ..." for name in ("neg", "pos", "abs", "invert")]
+    for name, kind in {**declared, "invert": "unary"}.items():
+        if kind == "unary":
+            lines.append(f"    def __{name}__(self) -> Tensor: ...")
+            continue
+        overrides = "  # type: ignore[override]" if name in ("eq", "ne") else ""
+        for form in ("", "r", "i") if kind == "arithmetic" else ("",):
+            lines.append(f"    def __{form}{name}__(self, other: Any) -> Tensor: ...{overrides}")
+    lines += [f"    def __{form}matmul__(self, other: Any) -> Tensor: ..." for form in ("", "r")]
     for name in PROPERTIES:
         lines += ["    @property", f"    def {name}(self) -> Tensor: ..."]
     return lines
@@ -352,7 +352,7 @@ def stubs_source() -> str:
         for name in (item.name, *item.aliases):
             if item.method:
                 methods[name] = stub(item, name, True)  # type: ignore[arg-type]
-                if item.has_inplace:
+                if item.inplace:
                     methods[name + "_"] = (
                         stub(item, name + "_", True)
                         .replace(  # type: ignore[arg-type]

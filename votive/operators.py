@@ -10,24 +10,23 @@ import numpy as np
 
 from .core.promotion import promote_types
 from .dispatch import binary, call_inplace, with_foreign
-from .ops.registry import OPS, F
+from .ops.registry import COMPOSITES, OPS, F, Op
 
 _OPERANDS = (int, float, bool, complex, np.number, np.bool_)
 
-ELEMENTWISE = {
-    "add": "add",
-    "sub": "sub",
-    "mul": "mul",
-    "truediv": "div",
-    "floordiv": "floor_divide",
-    "mod": "remainder",
-    "and": "bitwise_and",
-    "or": "bitwise_or",
-    "xor": "bitwise_xor",
-    "lshift": "bitwise_left_shift",
-    "rshift": "bitwise_right_shift",
-}
-COMPARE = ("eq", "ne", "lt", "le", "gt", "ge")
+
+def declared_operators() -> dict[str, tuple[str, str]]:
+    """Python's operators as declarations name them: {"truediv": ("div", "arithmetic"), ...}.
+
+    Arithmetic has reflected and in-place forms, comparisons and unary operators have not.
+    """
+    found = {}
+    for item in (*OPS.values(), *COMPOSITES.values()):
+        if python := item.operator:
+            compares = isinstance(item, Op) and item.dtype_rule == "bool"
+            reflected = hasattr(int, f"__r{python}__")
+            found[python] = (item.name, "arithmetic" if reflected else "comparison" if compares else "unary")
+    return found
 
 
 def _known(other: Any) -> bool:
@@ -45,6 +44,10 @@ def _function(name: str) -> Any:
         return getattr(F, name)(a, b)
 
     return general
+
+
+def _unary(name: str) -> Any:
+    return lambda self: getattr(F, name)(self)
 
 
 def _reflected(function: Any) -> Any:
@@ -72,20 +75,16 @@ def _inplace(name: str) -> Any:
 
 def install(tensor: Any) -> None:
     """Bind the operators to Tensor."""
-    for python, name in {**ELEMENTWISE, "pow": "pow"}.items():
-        function = _function(name)
+    for python, (name, kind) in declared_operators().items():
+        function = _unary(name) if kind == "unary" else _function(name)
         setattr(tensor, f"__{python}__", function)
-        setattr(tensor, f"__r{python}__", _reflected(function))
-        setattr(tensor, f"__i{python}__", _inplace(name))
-    for name in COMPARE:
-        setattr(tensor, f"__{name}__", _function(name))
+        if kind == "arithmetic":
+            setattr(tensor, f"__r{python}__", _reflected(function))
+            setattr(tensor, f"__i{python}__", _inplace(name))
     tensor.__div__, tensor.__rdiv__ = tensor.__truediv__, tensor.__rtruediv__
     tensor.__idiv__ = tensor.__itruediv__
     tensor.__matmul__ = _matmul
     tensor.__rmatmul__ = _rmatmul
-    tensor.__neg__ = lambda self: F.neg(self)
-    tensor.__pos__ = lambda self: F.positive(self)
-    tensor.__abs__ = lambda self: F.abs(self)
     tensor.__invert__ = _invert
     tensor.__round__ = lambda self, n=0: F.round(self, decimals=n)
 

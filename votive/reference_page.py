@@ -98,7 +98,7 @@ def operators_page() -> str:
         for item in sorted(families[stem], key=lambda i: (_path(i), i.defined_at)):
             path = _path(item)
             names = "".join(f", `{a}`" for a in item.aliases)
-            mark = " (and in place)" if item.has_inplace else ""
+            mark = " (and in place)" if item.inplace else ""
             cells = (
                 f"`{path}({_signature(item)})`{names}{mark}",
                 _sentence(item) + _formula(item),

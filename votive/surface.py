@@ -13,38 +13,21 @@ from . import dispatch, window  # noqa: F401 - window declares resize_ and kin
 from .core.errors import DtypeError, ShapeError, received
 from .core.mode import mode
 from .core.promotion import can_cast
-from .ops import shortcuts
-from .ops.registry import COMPOSITES, OPS, Composite, F
+from .ops.registry import COMPOSITES, OPS, Composite, F, Op
 from .ops.shape import PROPERTIES
 
-# The in-place forms that torch also has as functions; all others are methods only.
-INPLACE_FUNCTIONS = {
-    "": {
-        "abs", "acos", "acosh", "addmv", "alpha_dropout", "arccos", "arccosh", "arcsin",
-        "arcsinh", "arctan", "arctanh", "asin", "asinh", "atan", "atanh", "ceil", "celu",
-        "clamp", "clamp_max", "clamp_min", "clip", "conj_physical", "cos", "cosh", "deg2rad",
-        "dropout", "erf", "erfc", "exp2", "exp", "expm1", "feature_alpha_dropout",
-        "feature_dropout", "fill", "fix", "floor", "frac", "gcd", "i0", "index_put", "lcm",
-        "ldexp", "log10", "log1p", "log2", "log", "logit", "nan_to_num", "neg", "negative",
-        "rad2deg", "reciprocal", "relu", "round", "rrelu", "rsqrt", "selu", "sigmoid", "sin",
-        "sinc", "sinh", "sqrt", "square", "tan", "tanh", "threshold", "trunc", "xlogy", "zero",
-    },
-    "nn.functional": {
-        "celu", "elu", "hardtanh", "leaky_relu", "relu", "rrelu", "selu", "threshold",
-    },
-}  # fmt: skip
 
-
-def composite_out(name: str, run: Callable[[], Any], values: Any, out: Any) -> Any:
+def composite_out(record: str, run: Callable[[], Any], values: Any, out: Any) -> Any:
     """`out=` of a composite: compute without a graph, then write."""
-    dispatch.refuse_grad(name, values, out)
+    composite = COMPOSITES[record]
+    dispatch.refuse_grad(composite, values, out)
     saved, mode.grad = mode.grad, False
     cast, mode.autocast = mode.autocast, {}  # who names the result's dtype wants no other
     try:
         result = run()
     finally:
         mode.grad, mode.autocast = saved, cast
-    return dispatch.write_out(name, result, out)
+    return dispatch.write_out(composite, result, out)
 
 
 def composite_inplace(name: str, x: Any, run: Callable[[Any], Any]) -> Any:
@@ -124,8 +107,10 @@ def namespace(root: Any, path: str) -> Any:
     return here
 
 
-def bindings(functions: Any) -> Iterator[tuple[str, str, Any]]:
-    """Every public function as (namespace, name, function); methods have "Tensor"."""
+def bindings(functions: Any) -> Iterator[tuple[str, str, Any, Op | Composite | None]]:
+    """Every public function as (namespace, name, function, declaration); methods have "Tensor", in-place forms no
+    declaration.
+    """
     from .codegen import safe
 
     for key, item in [*OPS.items(), *COMPOSITES.items()]:
@@ -135,64 +120,37 @@ def bindings(functions: Any) -> Iterator[tuple[str, str, Any]]:
         fn = getattr(functions, safe(key), None) or _blaming(item)  # type: ignore[arg-type]
         fn.__doc__ = item.doc
         spaces = [*item.namespaces, *(["Tensor"] if item.method else [])]
-        yield from ((space, n, fn) for space in spaces for n in names)
+        yield from ((space, n, fn, item) for space in spaces for n in names)
         for path in item.also:
             space, _, n = path.rpartition(".")
-            yield space, n, fn
-        fn_ = getattr(functions, safe(key) + "_", None) if item.has_inplace else None
+            yield space, n, fn, item
+        fn_ = getattr(functions, safe(key) + "_", None) if item.inplace else None
         if fn_ is None:
             continue
         fn_.__doc__ = f"In-place form of `{item.name}`."
         for n in names:
-            yield "Tensor", n + "_", fn_
-            for space in item.namespaces:
-                if n in INPLACE_FUNCTIONS.get(space, ()):
-                    yield space, n + "_", fn_
+            yield "Tensor", n + "_", fn_, None
+            if item.inplace_function:
+                yield from ((space, n + "_", fn_, None) for space in item.namespaces)
 
 
 def fill(space: str, scope: dict[str, Any]) -> None:
     """Put the functions of one namespace into a module's globals."""
     from . import _functions
 
-    scope.update({n: fn for where, n, fn in bindings(_functions) if where == space})
-
-
-# Functions whose result is, or may be, a view: which plan the same arguments led to is remembered.
-VIEWS = {
-    "view",
-    "reshape",
-    "transpose",
-    "t",
-    "permute",
-    "unsqueeze",
-    "squeeze",
-    "expand",
-    "flatten",
-    "unflatten",
-    "narrow",
-    "select",
-    "swapaxes",
-    "movedim",
-    "diagonal",
-    "broadcast_to",
-    "ravel",
-    "unfold",
-    "adjoint",
-    "expand_as",
-}
+    scope.update({n: fn for where, n, fn, _ in bindings(_functions) if where == space})
 
 
 def install(root: Any, functions: Any, tensor: Any) -> None:
     """Bind every public function and method."""
     short: dict[Any, Any] = {}
-    for space, name, fn in bindings(functions):
-        if name in VIEWS and space in ("", "Tensor"):
+    for space, name, fn, item in bindings(functions):
+        if item is not None and item.returns_view and space in ("", "Tensor"):
             if fn not in short:
                 short[fn] = dispatch.remembering(fn)
             fn = short[fn]
-        plain = {"": shortcuts.FUNCTIONS, "Tensor": shortcuts.METHODS}.get(space, {}).get(name)
-        if plain is not None:
-            fn = dispatch.shortened(fn, plain)
+        if item is not None and item.shortcut is not None:
+            fn = dispatch.shortened(fn, item.shortcut)
         if space == "Tensor":
             setattr(tensor, name, fn)
         elif space != "nn.functional":  # fills itself when it is imported

@@ -25,7 +25,7 @@ ROUNDING = {"normal": 2e-6, "log_normal": 5e-6, "exponential": 1e-6, "cauchy": 2
 
 def filled(op: str, shape: Any, dtype: Any, key: int, counter: int, *parameters: Any) -> Any:
     x = votive.zeros(shape, dtype=dtype)
-    return votive.ops.registry.Op.inplace(OPS[f"_{op}"], (x, key, counter, *parameters))
+    return votive.ops.registry.Op.write(OPS[f"_{op}"], (x, key, counter, *parameters))
 
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)

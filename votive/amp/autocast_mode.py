@@ -14,14 +14,14 @@ from ..backends.base import BACKENDS
 from ..core import dtype as dt
 from ..core.mode import mode
 from ..dispatch.autocast import enter, leave, settings, switch
-from ..ops.autocast_policy import TABLE
+from ..ops.autocast_policy import DEVICES
 from ..tensor import Tensor
 
 
 def _check_device(device_type: Any) -> str:
     if not isinstance(device_type, str):
         raise ValueError(f"Expected `device_type` of type `str`, got: `{type(device_type)}`")
-    if device_type not in TABLE:
+    if device_type not in DEVICES:
         raise RuntimeError(f"User specified an unsupported autocast device_type '{device_type}'")
     return device_type
 
@@ -32,7 +32,7 @@ def is_autocast_available(device_type: str) -> bool:
     >>> votive.amp.is_autocast_available("cpu"), votive.amp.is_autocast_available("meta")
     (True, False)
     """
-    return device_type in TABLE
+    return device_type in DEVICES
 
 
 def is_autocast_enabled(device_type: str = "cuda") -> bool:

@@ -244,17 +244,12 @@ def pointwise_types(op: Op, args: tuple[Any, ...]) -> tuple[dt.dtype, dt.dtype, 
     return promoted, dt.compute_type(compute), result
 
 
-# Comparing or dividing a half tensor with a number rounds the number first, as torch does;
-# sums and products take it in float32.
-_ROUNDS_NUMBERS = frozenset(["remainder", "fmod"])
-
-
 def _rounded(op: Op, have: dt.dtype | None, promoted: dt.dtype) -> dt.dtype | None:
     """The type an operand is rounded to before it is widened for computing, if that matters."""
     if promoted not in dt.HALF or have is promoted:
         return None
     if have is None:
-        return promoted if op.dtype_rule == "bool" or op.name in _ROUNDS_NUMBERS else None
+        return promoted if op.dtype_rule == "bool" or op.rounds_numbers else None
     return promoted
 
 

@@ -12,7 +12,7 @@ from ..core.errors import DeviceError, DtypeError, ShapeError, fail, received, r
 from ..core.layout import Spec, extent
 from ..core.mode import mode
 from ..core.promotion import can_cast
-from ..ops.registry import OPS, Op
+from ..ops.registry import OPS, Composite, Op
 from .call import any_grad, data_of, execute
 from .failure import FAILURES, failed
 from .observe import observed
@@ -141,29 +141,6 @@ def _collides(v: Any, x: Any) -> bool:
     return not (v._spec is x._spec and v._offset == x._offset)
 
 
-# Operators that read at places given by data: torch refuses an `out` that overlaps what they read.
-_APART = frozenset(["gather", "take", "index_select", "masked_select", "kthvalue", "cat"])
-
-
-# Operators whose `out` torch wants in exactly the result's dtype.
-_EXACT = frozenset(
-    [
-        "gather",
-        "complex",
-        "aminmax",
-        "amax",
-        "amin",
-        "argmax",
-        "argmin",
-        "median",
-        "nanmedian",
-        "mode",
-        "cummax",
-        "cummin",
-    ]
-)
-
-
 def _span(t: Any) -> range:
     """The addresses a tensor reaches; two storages may be windows on one foreign block."""
     start = t.data_ptr()
@@ -227,59 +204,61 @@ def check_writable(op: str, x: Any, tracked: bool) -> None:
 def call_out(op: Op, args: tuple[Any, ...], out: Any) -> Any:
     """Run an operator and write the result into `out`, resizing it when the shape differs."""
     plan, args = prepare(op, args)
-    refuse_grad(op.name, op.values(args), out)  # type: ignore[attr-defined]
+    refuse_grad(op, op.values(args), out)  # type: ignore[attr-defined]
     saved, mode.grad = mode.grad, False
     try:
         result = observed(plan, args, execute, out) if state.observers else execute(plan, args)
     finally:
         mode.grad = saved
-    return write_out(op.name, result, out)
+    return write_out(op, result, out)
 
 
-def refuse_grad(op: str, values: Any, out: Any) -> None:
+def refuse_grad(op: Op | Composite, values: Any, out: Any) -> None:
     """`out=` has no place in a graph: torch refuses when a graph would be built."""
     outs = out if isinstance(out, (tuple, list)) else (out,)
     for o in outs:
         if isinstance(o, state.tensor):
             if o._storage.readonly:
-                refuse_readonly(op)
-            refuse_shared_elements(op, o)
-            if op in _APART:
-                refuse_overlap(op, values, o)
+                refuse_readonly(op.name)
+            refuse_shared_elements(op.name, o)
+            if op.out_no_overlap:
+                refuse_overlap(op.name, values, o)
     if mode.grad and (any_grad(values) or any(getattr(o, "_rg", False) for o in outs)):
-        fail(RuntimeError, op, "out= does not support automatic differentiation, but an argument requires grad.")
+        fail(RuntimeError, op.name, "out= does not support automatic differentiation, but an argument requires grad.")
 
 
-def write_out(op: str, result: Any, out: Any) -> Any:
+def write_out(op: Op | Composite, result: Any, out: Any) -> Any:
     """Copy results into `out` tensors by torch's rules."""
     if isinstance(result, tuple):
         if not isinstance(out, (tuple, list)) or len(out) != len(result):
-            raise TypeError(f"{op}: out must be a tuple of {len(result)} tensors.")
+            raise TypeError(f"{op.name}: out must be a tuple of {len(result)} tensors.")
         written = tuple(write_out(op, r, o) for r, o in zip(result, out, strict=True))
         return type(result)(*written) if hasattr(result, "_fields") else written
     if not isinstance(out, state.tensor):
-        raise TypeError(f"{op}: out must be a Tensor, got {received(out)}.")
+        raise TypeError(f"{op.name}: out must be a Tensor, got {received(out)}.")
     if out._spec.device is not result._spec.device:
-        fail(DeviceError, op, f"out is on {out._spec.device}, the result on {result._spec.device}.")
-    if op in _EXACT and result._spec.dtype is not out._spec.dtype:
-        fail(DtypeError, op, f"out must be {result._spec.dtype}, got {out._spec.dtype}.")
+        fail(DeviceError, op.name, f"out is on {out._spec.device}, the result on {result._spec.device}.")
+    if op.out_exact_dtype and result._spec.dtype is not out._spec.dtype:
+        fail(DtypeError, op.name, f"out must be {result._spec.dtype}, got {out._spec.dtype}.")
     if not can_cast(result._spec.dtype, out._spec.dtype):
-        fail(DtypeError, op, f"result type {result._spec.dtype} can't be cast to the type of out {out._spec.dtype}.")
+        fail(
+            DtypeError, op.name, f"result type {result._spec.dtype} can't be cast to the type of out {out._spec.dtype}."
+        )
     if out._storage.readonly:
-        refuse_readonly(op)
+        refuse_readonly(op.name)
     if out._spec.shape != result._spec.shape:
         if out._spec.numel:
             warnings.warn(
-                f"{op}: out of shape {out._spec.shape} was resized to {result._spec.shape}; "
+                f"{op.name}: out of shape {out._spec.shape} was resized to {result._spec.shape}; "
                 "pass an empty tensor or one of the right shape.",
                 UserWarning,
                 stacklevel=4,
             )
         out.resize_(result._spec.shape)
-    check_writable(op, out, False)
+    check_writable(op.name, out, False)
     BACKENDS[out._spec.device.type].copy(out._data, result._data)
     out._storage.version += 1
     return out
 
 
-Op.inplace = staticmethod(call_inplace)
+Op.write = staticmethod(call_inplace)

@@ -18,8 +18,6 @@ from .rendering import table
 from .shown import Shown
 from .targets import no_match, patterns
 
-# Operators whose units are off where their first input is not positive.
-_GATES = ("relu", "silu", "gelu", "mish", "hardswish", "swiglu", "elu", "leaky_relu", "softplus")
 METRICS = ("update_ratio", "grad_norm", "weight_norm", "dead")
 
 
@@ -51,7 +49,7 @@ class _Units(Probe):
         self.alive = alive
 
     def left(self, frame: Frame) -> None:
-        if frame.is_module or frame.subject.name.lstrip("_") not in _GATES:
+        if frame.is_module or not frame.subject.gate:
             return
         with self.muted(), votive.no_grad():
             x = frame.args[0].detach()

@@ -28,27 +28,6 @@ from .stage import STAGE, mutated
 Key = tuple[int, str]  # the number of an edit, and the address where it was made
 Mark = tuple[Key, bool]  # with whether all on the way were real or complex numbers
 _KEPT = "it is kept outside of the result"
-# Operators that do not read their first argument but for its shape and type.
-_UNREAD_FIRST = ("copy", "_fill", "_transfer_")
-# Operators that only move elements, with the arguments whose elements they move.
-_MOVING = {
-    "cat": (0,),
-    "stack": (0,),
-    "_index": (0,),
-    "index_select": (0,),
-    "gather": (0,),
-    "take": (0,),
-    "roll": (0,),
-    "flip": (0,),
-    "_where": (1, 2),
-    "_masked_fill": (0, 2),
-    "_index_put": (0, 3),
-    "index_copy": (0, 3),
-}
-# Operators that compute row by row, along the dimension that is their second argument.
-_ROWS = ("_softmax", "_log_softmax")
-# Others that leave out elements of what they read: nobody knows whether those that count.
-_LEAVING_OUT = ("scatter", "_pad", "_embedding", "topk", *_MOVING)
 
 
 class Unread(LookupError):
@@ -114,7 +93,7 @@ class Reach:
         op, args = call.op, call.args
         if not self._marks or op.kind == "view":
             return  # a view is the same memory
-        sources = args[1:] if op.name in _UNREAD_FIRST else args
+        sources = args[1:] if op.overwrites else args
         written = [t for _, t in values.tensors(call.into)]
         if op.name == "_transfer_":
             written = [args[0]]
@@ -123,16 +102,16 @@ class Reach:
         into = {t._storage.root for t in written}
         # A result in the memory of an argument is that argument, or a view of it.
         fresh = [t for t in results if t._storage.root not in held | into]
-        by_element = op.kind == "pointwise" or op.name in ("copy", "_copy_as", "_transfer_")
-        exact = self._exact(op, args) if op.name in _MOVING else {}
-        if op.name in _ROWS:
+        by_element = op.kind == "pointwise" or op.elementwise
+        exact = self._exact(op, args) if op.moves else {}
+        if op.rowwise:
             # What is beside an element in its row counts for it.
             exact = {
                 mark: np.broadcast_to(m.elements(t).any(args[1], keepdims=True), tuple(t.shape))
                 for mark, m, t in self._found(args[0])
                 if not m.vague(t)
             }
-        self._pass_on(op.name, sources, [*fresh, *written], by_element, written, exact)
+        self._pass_on(op, sources, [*fresh, *written], by_element, written, exact)
         self._add(mutated(call) if op.name != "_transfer_" else (), self._some(sources))
 
     def moved(self, source: Any, target: Any) -> None:
@@ -140,13 +119,13 @@ class Reach:
         to = [t for _, t in values.tensors(target)]
         here = storage_roots(source)
         if to and not any(t._storage.root in here for t in to):
-            self._pass_on("copy", source, to, True, to)
+            self._pass_on(None, source, to, True, to)
 
     def spread(self, sources: Any, results: Any, keep: Any = None) -> None:
         """Something was computed, in a way that is not known; of `keep`, element by element."""
         to = [t for _, t in values.tensors(results)]
         if keep is None:
-            self._pass_on("", sources, to, False, [])
+            self._pass_on(None, sources, to, False, [])
             return
         for mark, marked, t in self._found(sources):
             self._mark(to[0], mark, ALL, marked.elements(t) & keep)
@@ -165,7 +144,7 @@ class Reach:
 
     def _exact(self, op: Any, args: Any) -> dict[Mark, Any]:
         """By mark, which elements of a result bear it, found by moving the marks themselves."""
-        data = _MOVING[op.name]
+        data = op.moves
         moving = [args[i] for i in data]
         rest = self.marks_of([a for i, a in enumerate(args) if i not in data])
         vague = {mark for mark, marked, t in self._found(moving) if marked.vague(t)}
@@ -186,7 +165,7 @@ class Reach:
 
     def _pass_on(
         self,
-        name: str,
+        op: Op | None,
         sources: Any,
         to: list[Any],
         by_element: bool,
@@ -202,9 +181,9 @@ class Reach:
                 if exact and mark in exact:
                     new.append((t, bears, ALL, exact[mark]))
                     continue
-                if name in _MOVING:
+                if op is not None and op.moves:
                     now = min(state, SOME)
-                if name in _LEAVING_OUT and state == SOME:
+                if op is not None and (op.moves or op.skips_elements) and state == SOME:
                     now = MAYBE
                 elif state == SOME and by_element:
                     new.append((t, bears, ALL, _shaped(marked.elements(source), t.shape)))

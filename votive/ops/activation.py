@@ -27,7 +27,7 @@ def sigmoid(x: Expr) -> Expr:
 
 def run(name: str, inplace: bool, *args: Any) -> Any:
     """The operator `name`, writing over its first argument if asked."""
-    return Op.inplace(OPS[name], args) if inplace else OPS[name](*args)
+    return Op.write(OPS[name], args) if inplace else OPS[name](*args)
 
 
 def _softplus_grad(g: Expr, x: Expr, beta: float, threshold: float, y: Expr) -> Expr:
@@ -48,6 +48,8 @@ pointwise(
     >>> votive.nn.functional.softplus(votive.tensor([-1.0, 2.0]))
     tensor([0.3133, 2.1269])
     """,
+    autocast={"cuda": "float32"},
+    gate=True,
 )
 
 pointwise(
@@ -90,9 +92,13 @@ pointwise(
     >>> votive.nn.functional.gelu(votive.tensor([-1.0, 2.0]))
     tensor([-0.1587,  1.9545])
     """,
+    gate=True,
+    typical=(("none",), ("tanh",)),
 )
 
-pointwise("silu(Tensor input)", lambda x: x * sigmoid(x), allow="fc", doc="Input times its own sigmoid.", **HIDDEN)
+pointwise(
+    "silu(Tensor input)", lambda x: x * sigmoid(x), allow="fc", doc="Input times its own sigmoid.", **HIDDEN, gate=True
+)
 
 
 @composite(namespaces=NN, method=False)
@@ -122,6 +128,7 @@ pointwise(
     grad={"input": _mish_grad},
     doc="Input times tanh of its softplus.",
     **HIDDEN,
+    gate=True,
 )
 
 
@@ -171,6 +178,7 @@ pointwise(
     >>> votive.nn.functional.swiglu(votive.tensor([-1.0, 2.0]), votive.tensor([1.0, 10.0]))
     tensor([-0.2689, 17.6159])
     """,
+    gate=True,
 )
 
 
@@ -203,6 +211,7 @@ pointwise(
     grad={"input": lambda g, x, y: where(x <= -3, 0, where(x < 3, g * (x / 3 + 0.5), g))},
     doc="Input times its hardsigmoid.",
     **HIDDEN,
+    gate=True,
 )
 
 

@@ -122,7 +122,7 @@ def adaptive_avg_pool2d(input: Any, output_size: Any) -> Any:
     return _avg("adaptive_avg_pool2d", 2, input, output_size)
 
 
-@composite(namespaces=NN, method=False)
+@composite(namespaces=NN, method=False, autocast={"cpu": "float32"})
 def adaptive_avg_pool3d(input: Any, output_size: Any) -> Any:
     """Means of `output_size` windows that together cover the last three dimensions.
 
@@ -173,7 +173,7 @@ def adaptive_max_pool2d(input: Any, output_size: Any, return_indices: bool = Fal
     return _max("adaptive_max_pool2d", 2, input, output_size, return_indices)
 
 
-@composite(namespaces=NN, method=False)
+@composite(namespaces=NN, method=False, autocast={"cpu": "float32"})
 def adaptive_max_pool3d(input: Any, output_size: Any, return_indices: bool = False) -> Any:
     """Largest values of `output_size` windows over the last three dimensions.
 
@@ -220,7 +220,7 @@ def _fractional(
     return found if return_indices else found[0]
 
 
-@composite(namespaces=NN, method=False)
+@composite(namespaces=NN, method=False, autocast={"cpu": "float32"})
 def fractional_max_pool2d(
     input: Any,
     kernel_size: Any,
@@ -242,7 +242,7 @@ def fractional_max_pool2d(
     )
 
 
-@composite(namespaces=NN, method=False)
+@composite(namespaces=NN, method=False, autocast={"cpu": "float32"})
 def fractional_max_pool3d(
     input: Any,
     kernel_size: Any,

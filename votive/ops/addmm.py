@@ -8,6 +8,7 @@ from ..core import dtype as dt
 from ..core.errors import ShapeError, fail
 from ..core.layout import Spec, broadcast_shapes
 from ..formula import apply, where
+from .autocast_policy import LOWER
 from .matmul import check_batches, check_dtypes, check_rank, left_gradient, product_shape, right_gradient
 from .registry import F, composite, pointwise, structured
 
@@ -66,7 +67,7 @@ structured(
 )
 
 
-@composite(inplace=True, out=True)
+@composite(inplace=True, out=True, autocast=LOWER)
 def addmm(input: Any, mat1: Any, mat2: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
     """`beta * input + alpha * mat1 @ mat2`; with `beta=0` the input is ignored.
 
@@ -80,7 +81,7 @@ def addmm(input: Any, mat1: Any, mat2: Any, *, beta: Any = 1, alpha: Any = 1) ->
     return F._addmm(input, mat1, mat2, beta, alpha)
 
 
-@composite(inplace=True, out=True)
+@composite(inplace=True, out=True, inplace_function=True, autocast={"cuda": "lower"})
 def addmv(input: Any, mat: Any, vec: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
     """`beta * input + alpha * mat @ vec`; with `beta=0` the input is ignored.
 
@@ -92,7 +93,7 @@ def addmv(input: Any, mat: Any, vec: Any, *, beta: Any = 1, alpha: Any = 1) -> A
     return F._addmm(input, mat, vec, beta, alpha)
 
 
-@composite(inplace=True, out=True)
+@composite(inplace=True, out=True, autocast=LOWER)
 def baddbmm(input: Any, batch1: Any, batch2: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
     """`beta * input + alpha * batch1 @ batch2` for each pair of matrices of two batches.
 
@@ -103,7 +104,7 @@ def baddbmm(input: Any, batch1: Any, batch2: Any, *, beta: Any = 1, alpha: Any =
     return F._addmm(input, batch1, batch2, beta, alpha)
 
 
-@composite(inplace=True, out=True)
+@composite(inplace=True, out=True, autocast=LOWER)
 def addbmm(input: Any, batch1: Any, batch2: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
     """`beta * input + alpha *` the sum of `batch1[i] @ batch2[i]` over the batch.
 
@@ -139,7 +140,7 @@ pointwise(
 )
 
 
-@composite(inplace=True, out=True)
+@composite(inplace=True, out=True, autocast={"cuda": "lower"})
 def addr(input: Any, vec1: Any, vec2: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
     """`beta * input + alpha *` the outer product of two vectors; types promote.
 

@@ -51,6 +51,7 @@ pointwise(
     >>> votive.add(votive.tensor([1, 2]), votive.tensor([10, 20]), alpha=2)
     tensor([21, 42])
     """,
+    operator="add",
 )
 
 pointwise(
@@ -63,6 +64,7 @@ pointwise(
     >>> votive.sub(votive.tensor([10, 20]), votive.tensor([1, 2]))
     tensor([ 9, 18])
     """,
+    operator="sub",
 )
 
 
@@ -87,6 +89,7 @@ pointwise(
     >>> votive.mul(votive.tensor([1.0, 2.0]), 3)
     tensor([3., 6.])
     """,
+    operator="mul",
 )
 
 
@@ -124,6 +127,7 @@ pointwise(
     >>> votive.div(votive.tensor([7, -7]), 2, rounding_mode="floor")
     tensor([ 3, -4])
     """,
+    operator="truediv",
 )
 
 pointwise(
@@ -135,6 +139,7 @@ pointwise(
     >>> votive.floor_divide(votive.tensor([7, -7]), 2)
     tensor([ 3, -4])
     """,
+    operator="floordiv",
 )
 
 pointwise(
@@ -146,6 +151,8 @@ pointwise(
     >>> votive.remainder(votive.tensor([7, -7]), 3)
     tensor([1, 2])
     """,
+    rounds_numbers=True,
+    operator="mod",
 )
 
 pointwise(
@@ -157,6 +164,7 @@ pointwise(
     >>> votive.fmod(votive.tensor([7, -7]), 3)
     tensor([ 1, -1])
     """,
+    rounds_numbers=True,
 )
 
 
@@ -176,10 +184,12 @@ pointwise(
     >>> votive.neg(votive.tensor([1, -2]))
     tensor([-1,  2])
     """,
+    inplace_function=True,
+    operator="neg",
 )
 
 
-@composite
+@composite(operator="pos")
 def positive(input: Any) -> Any:
     """`+input`: the tensor itself.
 
@@ -213,6 +223,7 @@ pointwise(
     >>> votive.addcmul(one, votive.tensor([2.0, 3.0]), one, value=10)
     tensor([21., 31.])
     """,
+    autocast={"cuda": "widest"},
 )
 
 pointwise(
@@ -226,6 +237,7 @@ pointwise(
     >>> votive.addcdiv(one, one, votive.tensor([2.0, 4.0]))
     tensor([1.5000, 1.2500])
     """,
+    autocast={"cuda": "widest"},
 )
 
 
@@ -278,6 +290,7 @@ pointwise(
     >>> votive.gcd(votive.tensor([12, 7]), votive.tensor([18, 0]))
     tensor([6, 7])
     """,
+    inplace_function=True,
 )
 
 pointwise(
@@ -290,4 +303,5 @@ pointwise(
     >>> votive.lcm(votive.tensor([4, 7]), votive.tensor([6, 0]))
     tensor([12,  0])
     """,
+    inplace_function=True,
 )

@@ -15,6 +15,7 @@ from ..core import dtype as dt
 from ..core.errors import DimError, DtypeError, ShapeError, UnsupportedError, fail, received
 from ..core.layout import Spec, broadcast_shapes
 from ..core.mode import mode
+from .autocast_policy import LOWER
 from .dropout import drawn_for
 from .registry import F, composite, structured
 from .standardise import widened
@@ -275,7 +276,7 @@ def _plain(query: Any, key: Any, value: Any, mask: Any, gqa: bool) -> bool:
     return shared and a[0] == b[0] and b[:3] == c[:3] and a[3] == b[3]
 
 
-@composite(namespaces=("nn.functional",), method=False)
+@composite(namespaces=("nn.functional",), method=False, autocast=LOWER)
 def scaled_dot_product_attention(
     query: Any,
     key: Any,

@@ -10,6 +10,7 @@ from ..core import dtype as dt
 from ..core.errors import DtypeError, ShapeError, UnsupportedError, fail
 from ..core.layout import Spec
 from ..formula import Expr, apply
+from .autocast_policy import FLOAT32
 from .loss import HIDDEN, NN, reduced, reduction_of
 from .registry import F, composite, pointwise
 
@@ -112,7 +113,7 @@ def _check_probabilities(op: str, name: str, x: Any) -> None:
             fail(RuntimeError, op, f"all elements of {name} must lie between 0 and 1.")
 
 
-@composite(namespaces=NN, method=False)
+@composite(namespaces=NN, method=False, autocast={"cpu": "float32", "cuda": "refused"})
 def binary_cross_entropy(
     input: Any, target: Any, weight: Any = None, size_average: Any = None, reduce: Any = None, reduction: str = "mean"
 ) -> Any:
@@ -135,7 +136,7 @@ def binary_cross_entropy(
     return reduced(_weighted(op, loss, weight, input), kind)
 
 
-@composite(namespaces=NN, method=False)
+@composite(namespaces=NN, method=False, autocast=FLOAT32)
 def binary_cross_entropy_with_logits(
     input: Any,
     target: Any,
@@ -184,7 +185,7 @@ def multilabel_soft_margin_loss(
     return reduced(loss.sum(dim) / input.size(dim), kind)
 
 
-@composite(namespaces=NN, method=False)
+@composite(namespaces=NN, method=False, autocast=FLOAT32)
 def soft_margin_loss(
     input: Any, target: Any, size_average: Any = None, reduce: Any = None, reduction: str = "mean"
 ) -> Any:

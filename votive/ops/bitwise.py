@@ -6,12 +6,14 @@ from ..formula import apply
 from .registry import pointwise
 
 
-def _bitwise(name: str, text: str, example: str) -> None:
+def _bitwise(operator: str, text: str, example: str) -> None:
+    name = f"bitwise_{operator}"
     pointwise(
         f"{name}(Operand input, Operand other)",
         lambda a, b: apply(name, a, b),
         allow="bi",
         differentiable=False,
+        operator=operator,
         doc=f"""{text}
 
         >>> votive.{name}(votive.tensor([3, 5]), 6)
@@ -20,9 +22,9 @@ def _bitwise(name: str, text: str, example: str) -> None:
     )
 
 
-_bitwise("bitwise_and", "The bits set in both.", "[2, 4]")
-_bitwise("bitwise_or", "The bits set in at least one.", "[7, 7]")
-_bitwise("bitwise_xor", "The bits set in exactly one.", "[5, 3]")
+_bitwise("and", "The bits set in both.", "[2, 4]")
+_bitwise("or", "The bits set in at least one.", "[7, 7]")
+_bitwise("xor", "The bits set in exactly one.", "[5, 3]")
 
 pointwise(
     "bitwise_not(Tensor input)",
@@ -46,6 +48,7 @@ pointwise(
     >>> votive.bitwise_left_shift(votive.tensor([1, -3]), 2)
     tensor([  4, -12])
     """,
+    operator="lshift",
 )
 
 pointwise(
@@ -58,4 +61,5 @@ pointwise(
     >>> votive.bitwise_right_shift(votive.tensor([16, -16]), 2)
     tensor([ 4, -4])
     """,
+    operator="rshift",
 )

@@ -115,7 +115,7 @@ def clamp_inplace(input: Any, min: Any = None, max: Any = None) -> Any:
     >>> votive.tensor([-2, 0, 3]).clamp_(-1, 1)
     tensor([-1,  0,  1])
     """
-    return _bounded(Op.inplace, "clamp_", input, min, max)
+    return _bounded(Op.write, "clamp_", input, min, max)
 
 
 @composite(out=True)
@@ -135,7 +135,7 @@ def clamp_min_inplace(input: Any, min: Any) -> Any:
     >>> votive.tensor([-2, 0, 3]).clamp_min_(0)
     tensor([0, 0, 3])
     """
-    return _bounded(Op.inplace, "clamp_min_", input, min, None)
+    return _bounded(Op.write, "clamp_min_", input, min, None)
 
 
 @composite(out=True)
@@ -155,7 +155,7 @@ def clamp_max_inplace(input: Any, max: Any) -> Any:
     >>> votive.tensor([-2, 0, 3]).clamp_max_(0)
     tensor([-2,  0,  0])
     """
-    return _bounded(Op.inplace, "clamp_max_", input, None, max)
+    return _bounded(Op.write, "clamp_max_", input, None, max)
 
 
 pointwise(
@@ -247,7 +247,7 @@ def _tidied(run: Any, op: str, input: Any, nan: Any, posinf: Any, neginf: Any) -
             raise TypeError(f"{op}: {name} must be a float or None, got {type(v).__name__}.")
     kind = input.dtype
     if not kind.is_inexact:  # integers are finite
-        return input if run is Op.inplace else F.clone(input)
+        return input if run is Op.write else F.clone(input)
     most = dt.finfo(kind).max
     chosen = (nan or 0.0, most if posinf is None else posinf, -most if neginf is None else neginf)
     return run(_NAN_TO_NUM_COMPLEX if kind.is_complex else _NAN_TO_NUM, (input, *chosen))
@@ -270,4 +270,4 @@ def nan_to_num_inplace(input: Any, nan: Any = None, posinf: Any = None, neginf: 
     >>> votive.tensor([float("nan"), 1.0]).nan_to_num_()
     tensor([0., 1.])
     """
-    return _tidied(Op.inplace, "nan_to_num_", input, nan, posinf, neginf)
+    return _tidied(Op.write, "nan_to_num_", input, nan, posinf, neginf)

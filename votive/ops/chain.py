@@ -39,7 +39,7 @@ def _chain(matrices: list[Any]) -> Any:
     return product(0, len(matrices) - 1)
 
 
-@composite(namespaces=("linalg",), method=False, out=True)
+@composite(namespaces=("linalg",), method=False, out=True, autocast={"cuda": "lower"})
 def multi_dot(tensors: Any) -> Any:
     """Product of a chain of matrices in the cheapest order; the first and last may be vectors.
 
@@ -71,7 +71,7 @@ def multi_dot(tensors: Any) -> Any:
     return F.reshape(out, shape)
 
 
-@composite(method=False, out=True)
+@composite(method=False, out=True, autocast={"cuda": "lower"})
 def chain_matmul(*matrices: Any) -> Any:
     """Product of a chain of matrices in the cheapest order.
 

@@ -64,6 +64,9 @@ structured(
     >>> votive.cat([votive.tensor([1, 2]), votive.tensor([3])])
     tensor([1, 2, 3])
     """,
+    out_no_overlap=True,
+    autocast={"cpu": "widest"},
+    moves=(0,),
 )
 
 
@@ -102,6 +105,8 @@ structured(
     tensor([[1, 3],
             [2, 4]])
     """,
+    autocast={"cpu": "widest"},
+    moves=(0,),
 )
 
 
@@ -160,7 +165,7 @@ def column_stack(tensors: Any) -> Any:
     return F.cat(parts, 1)
 
 
-@composite(method=False)
+@composite(method=False, autocast={"cpu": "off"})
 def block_diag(*tensors: Any) -> Any:
     """Matrices along the diagonal of a larger one, zeros elsewhere.
 

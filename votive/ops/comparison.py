@@ -20,6 +20,7 @@ def _compare(name: str, sign: str, allow: str, aliases: tuple[str, ...], example
         dtypes="bool",
         allow=allow,
         aliases=aliases,
+        operator=name,
         doc=f"""`input {sign} other`, elementwise.
 
         >>> votive.{name}(votive.tensor([1, 2, 3]), 2)

@@ -37,6 +37,7 @@ pointwise(
     >>> votive.complex(votive.tensor([1.0]), votive.tensor([2.0]))
     tensor([1.+2.j])
     """,
+    out_exact_dtype=True,
 ).grad = {"real": lambda c, g: F.real(g), "imag": lambda c, g: F.imag(g)}
 
 pointwise(
@@ -50,6 +51,7 @@ pointwise(
     >>> votive.polar(votive.tensor([2.0]), votive.tensor([0.0]))
     tensor([2.+0.j])
     """,
+    autocast={"cpu": "float32"},
 ).grad = {
     "abs": lambda c, g: F.real(g) * c.angle.cos() + F.imag(g) * c.angle.sin(),
     "angle": lambda c, g: F.imag(g) * F.real(c.out) - F.real(g) * F.imag(c.out),
@@ -112,7 +114,7 @@ def conj_physical_inplace(input: Any) -> Any:
     >>> votive.tensor([1 + 2j]).conj_physical_()
     tensor([1.-2.j])
     """
-    return Op.inplace(_CONJ, (input,)) if input.dtype.is_complex else input
+    return Op.write(_CONJ, (input,)) if input.dtype.is_complex else input
 
 
 @composite
@@ -237,7 +239,7 @@ view(
 )
 
 
-@composite(method=False)
+@composite(method=False, autocast={"cpu": "float32"})
 def view_as_complex(input: Any) -> Any:
     """Pairs of real numbers in the last dimension as complex numbers, in the same memory.
 

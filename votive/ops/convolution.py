@@ -11,6 +11,7 @@ from typing import Any
 from ..core import dtype as dt
 from ..core.errors import ShapeError, UnsupportedError, fail
 from ..core.layout import Shape, Spec
+from .autocast_policy import LOWER
 from .fold import NN, batched, check_not_negative, check_one_dtype, check_positive, counts, like_input, per_dim
 from .matmul import conjugate
 from .registry import F, composite, structured
@@ -187,7 +188,7 @@ def _forward(
     return y.squeeze(0) if alone else y
 
 
-@composite(namespaces=NN, method=False, also=("conv1d",))
+@composite(namespaces=NN, method=False, also=("conv1d",), autocast=LOWER)
 def conv1d(
     input: Any, weight: Any, bias: Any = None, stride: Any = 1, padding: Any = 0, dilation: Any = 1, groups: int = 1
 ) -> Any:
@@ -200,7 +201,7 @@ def conv1d(
     return _forward("conv1d", 1, input, weight, bias, stride, padding, dilation, groups)
 
 
-@composite(namespaces=NN, method=False, also=("conv2d",))
+@composite(namespaces=NN, method=False, also=("conv2d",), autocast=LOWER)
 def conv2d(
     input: Any, weight: Any, bias: Any = None, stride: Any = 1, padding: Any = 0, dilation: Any = 1, groups: int = 1
 ) -> Any:
@@ -215,7 +216,7 @@ def conv2d(
     return _forward("conv2d", 2, input, weight, bias, stride, padding, dilation, groups)
 
 
-@composite(namespaces=NN, method=False, also=("conv3d",))
+@composite(namespaces=NN, method=False, also=("conv3d",), autocast=LOWER)
 def conv3d(
     input: Any, weight: Any, bias: Any = None, stride: Any = 1, padding: Any = 0, dilation: Any = 1, groups: int = 1
 ) -> Any:
@@ -273,7 +274,7 @@ def _backward(
     return y.squeeze(0) if alone else y
 
 
-@composite(namespaces=NN, method=False, also=("conv_transpose1d",))
+@composite(namespaces=NN, method=False, also=("conv_transpose1d",), autocast=LOWER)
 def conv_transpose1d(
     input: Any,
     weight: Any,
@@ -293,7 +294,7 @@ def conv_transpose1d(
     return _backward("conv_transpose1d", 1, input, weight, bias, stride, padding, output_padding, groups, dilation)
 
 
-@composite(namespaces=NN, method=False, also=("conv_transpose2d",))
+@composite(namespaces=NN, method=False, also=("conv_transpose2d",), autocast=LOWER)
 def conv_transpose2d(
     input: Any,
     weight: Any,
@@ -313,7 +314,7 @@ def conv_transpose2d(
     return _backward("conv_transpose2d", 2, input, weight, bias, stride, padding, output_padding, groups, dilation)
 
 
-@composite(namespaces=NN, method=False, also=("conv_transpose3d",))
+@composite(namespaces=NN, method=False, also=("conv_transpose3d",), autocast=LOWER)
 def conv_transpose3d(
     input: Any,
     weight: Any,
@@ -333,7 +334,7 @@ def conv_transpose3d(
     return _backward("conv_transpose3d", 3, input, weight, bias, stride, padding, output_padding, groups, dilation)
 
 
-@composite(namespaces=NN, method=False, also=("conv_tbc",))
+@composite(namespaces=NN, method=False, also=("conv_tbc",), autocast=LOWER)
 def conv_tbc(input: Any, weight: Any, bias: Any, pad: int = 0) -> Any:
     """conv1d over the first dimension of (time, batch, channels), with weight (K, C, O).
 

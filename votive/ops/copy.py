@@ -13,7 +13,7 @@ from ..core.layout import Layout, Spec, broadcast_shapes, channels_last_strides,
 from ..core.memory_format import channels_last, channels_last_3d, contiguous_format, memory_format, preserve_format
 from ..core.mode import mode
 from .options import check_pinning, dtype_of, number
-from .registry import OPS, F, Op, composite, structured
+from .registry import OPS, F, Op, Resolved, composite, structured
 
 
 def format_strides(op: str, x: Spec, order: memory_format | None) -> tuple[int, ...]:
@@ -38,6 +38,7 @@ structured(
     namespaces=(),
     out=False,
     doc="A copy with another dtype or another order of dimensions in memory.",
+    elementwise=True,
 )
 
 
@@ -49,7 +50,11 @@ def to_dtype(input: Any, dtype: dt.dtype) -> Any:
     return F._copy_as(input, dtype, input._spec.dense_like().strides)
 
 
-@composite
+def _clone_shortcut(input: Any) -> Resolved:
+    return OPS["_copy_as"], (input, input._spec.dtype, format_strides("clone", input._spec, preserve_format))
+
+
+@composite(shortcut=_clone_shortcut)
 def clone(input: Any, *, memory_format: Any = preserve_format) -> Any:
     """A copy with its own memory, through which gradients flow.
 
@@ -85,6 +90,8 @@ structured(
     namespaces=(),
     out=False,
     doc="The value of src in the shape and dtype of input; `copy_` writes it there.",
+    overwrites=True,
+    elementwise=True,
 )
 
 
@@ -101,7 +108,7 @@ def copy_(input: Any, src: Any, non_blocking: bool = False) -> Any:
         src = F.tensor(number("copy_", "src", src), device=input.device)
     elif src._spec.device is not input._spec.device:
         return _copy_across(input, src, non_blocking)
-    return Op.inplace(OPS["copy"], (input, src), True)
+    return Op.write(OPS["copy"], (input, src), True)
 
 
 def _copy_across(input: Any, src: Any, non_blocking: bool) -> Any:
@@ -110,7 +117,7 @@ def _copy_across(input: Any, src: Any, non_blocking: bool) -> Any:
     recorded = src._rg or input._rg or (base is not None and base._rg)
     if input._inference or (mode.grad and recorded):
         moved = F._to_device(src, input._spec.device)
-        return Op.inplace(OPS["copy"], (input, moved), True)
+        return Op.write(OPS["copy"], (input, moved), True)
     F._transfer_(input, src, bool(non_blocking))
     return input
 
@@ -138,6 +145,8 @@ structured(
     namespaces=(),
     out=False,
     doc="Overwrite a tensor with one of another device.",
+    overwrites=True,
+    elementwise=True,
 )
 
 
@@ -179,7 +188,15 @@ def _asked(args: tuple[Any, ...], named: dict[str, Any]) -> dict[str, Any]:
     return found
 
 
-@composite(namespaces=())
+def _to_shortcut(input: Any, dtype: Any = None) -> Resolved:
+    if not isinstance(dtype, dt.dtype):
+        return None
+    if input._spec.dtype is dtype:
+        return None, (input,)
+    return OPS["_copy_as"], (input, dtype, format_strides("to", input._spec, preserve_format))
+
+
+@composite(namespaces=(), shortcut=_to_shortcut)
 def to(
     input: Any,
     *args: Any,
@@ -260,19 +277,17 @@ def pin_memory(input: Any, device: Any = None) -> Any:
     return F._pin_memory(input)
 
 
-def _caster(name: str, target: Any) -> None:
+def _caster(name: str, target: dt.dtype) -> None:
     def cast(input: Any, memory_format: Any = preserve_format) -> Any:
-        want = target() if callable(target) else target
-        return to(input, want, memory_format=memory_format)
+        return to(input, target, memory_format=memory_format)
 
     cast.__name__ = cast.__qualname__ = name
-    shown = target() if callable(target) else target
-    cast.__doc__ = f"""This tensor as {shown}.
+    cast.__doc__ = f"""This tensor as {target}.
 
     >>> votive.tensor([1, 0]).{name}().dtype
-    {shown}
+    {target}
     """
-    composite(namespaces=())(cast)
+    composite(namespaces=(), shortcut=lambda input: _to_shortcut(input, target))(cast)
 
 
 for _name, _target in {

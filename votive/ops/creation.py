@@ -5,6 +5,7 @@ Knows specs, not memory; values from outside come through `_from_data`.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
@@ -16,7 +17,7 @@ from ..core.layout import Layout, Spec, contiguous_strides, extent, is_dense, pe
 from ..core.memory_format import contiguous_format
 from .copy import format_strides
 from .options import deliver, dtype_of, finish, fitting, new_memory, number, options, out_dtype
-from .registry import F, composite, structured
+from .registry import OPS, F, Resolved, composite, structured
 from .sizes import also_named, int_of, ints, new_shape
 
 structured(
@@ -69,7 +70,22 @@ def _filled(op: str, shape: Any, value: Any, out: Any, requires_grad: bool, *giv
     return finish(_full(shape, _dense(shape), value, dtype, device, given[-1]), requires_grad)
 
 
-@composite(method=False)
+def _shortcut(op: str, *, value: Any = None) -> Callable[..., Resolved]:
+    """What `zeros(2, 3)` and kin come down to; a `value` of None leaves the memory as it is."""
+
+    def resolve(*size: Any, dtype: Any = None) -> Resolved:
+        if hasattr(size[0], "_spec"):
+            return None
+        shape = new_shape(op, size)
+        wanted = options(op, dtype, None, None, False)
+        if value is None:
+            return OPS["_empty"], (shape, contiguous_strides(shape), *wanted)
+        return OPS["_full"], (shape, contiguous_strides(shape), value, *wanted)
+
+    return resolve
+
+
+@composite(method=False, shortcut=_shortcut("zeros", value=0))
 @also_named("size")
 def zeros(
     *size: Any,
@@ -89,7 +105,7 @@ def zeros(
     return _filled("zeros", shape, 0, out, requires_grad, dtype, layout, device, pin_memory)
 
 
-@composite(method=False)
+@composite(method=False, shortcut=_shortcut("ones", value=1))
 @also_named("size")
 def ones(
     *size: Any,
@@ -135,7 +151,7 @@ def full(
     return _filled("full", shape, value, out, requires_grad, dtype, layout, device, pin_memory)
 
 
-@composite(method=False)
+@composite(method=False, shortcut=_shortcut("empty"))
 @also_named("size")
 def empty(
     *size: Any,

@@ -13,6 +13,7 @@ from ..core import dtype as dt
 from ..core.errors import DimError, DtypeError, ShapeError, UnsupportedError, fail
 from ..core.layout import Spec
 from ..core.mode import mode
+from .autocast_policy import FLOAT32
 from .loss import NN, reduction_of
 from .registry import F, composite, structured
 from .standardise import widened
@@ -221,7 +222,7 @@ def _one_target(op: str, input: Any, target: Any) -> Any:
     return target
 
 
-@composite(namespaces=NN, method=False)
+@composite(namespaces=NN, method=False, autocast=FLOAT32)
 def nll_loss(
     input: Any,
     target: Any,
@@ -274,7 +275,7 @@ def _by_probability(
     return loss.sum() if kind == "sum" else loss.sum(dim)
 
 
-@composite(namespaces=NN, method=False)
+@composite(namespaces=NN, method=False, autocast=FLOAT32)
 def cross_entropy(
     input: Any,
     target: Any,

@@ -61,7 +61,7 @@ def _check_probs(op: str, x: Spec, blank: int) -> None:
         fail(RuntimeError, op, f"blank must be a class, 0..{x.shape[-1] - 1}, got {blank}.")
 
 
-@composite(namespaces=NN, method=False)
+@composite(namespaces=NN, method=False, autocast={"cpu": "float32"})
 def ctc_loss(
     log_probs: Any,
     targets: Any,

@@ -14,7 +14,7 @@ from .untracked import passed_by
 NN = ("nn.functional",)
 
 
-@composite(namespaces=NN, method=False, out=True)
+@composite(namespaces=NN, method=False, out=True, autocast={"cuda": "float32"})
 def normalize(input: Any, p: float = 2.0, dim: Any = 1, eps: float = 1e-12) -> Any:
     """Slices along `dim` divided by their norm of order p, or by `eps` where that is larger.
 
@@ -35,7 +35,7 @@ def _clamped_norm(x: Any, dim: int, eps: float) -> Any:
         return norm.clamp_min_(eps)
 
 
-@composite(also=("nn.functional.cosine_similarity",), method=False)
+@composite(also=("nn.functional.cosine_similarity",), method=False, autocast={"cuda": "float32"})
 def cosine_similarity(x1: Any, x2: Any, dim: int = 1, eps: float = 1e-8) -> Any:
     """`x1 · x2 / (max(|x1|, eps) max(|x2|, eps))` along `dim`.
 
@@ -60,7 +60,7 @@ def cosine_similarity(x1: Any, x2: Any, dim: int = 1, eps: float = 1e-8) -> Any:
     return ((a / _clamped_norm(a, dim, eps)) * (b / _clamped_norm(b, dim, eps))).sum(dim)
 
 
-@composite(also=("nn.functional.pairwise_distance",), method=False)
+@composite(also=("nn.functional.pairwise_distance",), method=False, autocast={"cuda": "float32"})
 def pairwise_distance(x1: Any, x2: Any, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False) -> Any:
     """The norm of order p of `x1 - x2 + eps` along the last dimension.
 
@@ -70,7 +70,7 @@ def pairwise_distance(x1: Any, x2: Any, p: float = 2.0, eps: float = 1e-6, keepd
     return F._vector_norm(x1 - x2 + eps, p, -1, keepdim)
 
 
-@composite(also=("nn.functional.pdist",), method=False)
+@composite(also=("nn.functional.pdist",), method=False, autocast={"cuda": "float32"})
 def pdist(input: Any, p: float = 2.0) -> Any:
     """Distances of order p of each pair of rows: row 0 to rows 1, 2 …, then row 1 to rows 2, 3 ….
 

@@ -64,7 +64,7 @@ def _scale(op: str, input: Any, p: float, inplace: bool, feature: bool, generato
         noise = _feature_noise(op, input, p, generator).div_(1 - p)
         return _multiply(input, noise, inplace)
     args = (input, *drawn_for(op, input, input.shape, generator), p)
-    return Op.inplace(OPS["_dropout"], args) if inplace else OPS["_dropout"](*args)
+    return Op.write(OPS["_dropout"], args) if inplace else OPS["_dropout"](*args)
 
 
 def _saturate(op: str, input: Any, p: float, inplace: bool, feature: bool, generator: Any) -> Any:

@@ -221,7 +221,7 @@ def _next_pair(terms: tuple[Labels, ...], output: Labels, sizes: tuple[tuple[Lab
     return min(pairs, key=lambda pair: price(*pair))
 
 
-@composite(method=False)
+@composite(method=False, autocast={"cuda": "lower"})
 def einsum(*args: Any) -> Any:
     """Sum of products over named dimensions; a name that an operand repeats is a diagonal.
 
@@ -280,7 +280,7 @@ def _dim_lists(dims: Any, a: Any, b: Any) -> tuple[list[int], list[int]]:
     return found[0], found[1]
 
 
-@composite(method=False, out=True)
+@composite(method=False, out=True, autocast={"cuda": "widest"})
 def tensordot(a: Any, b: Any, dims: Any = 2) -> Any:
     """Products summed over dimensions: the last `dims` of a with the first of b, or two lists.
 

@@ -48,6 +48,7 @@ structured(
     },
     doc="`weight[indices]`.",
     **HIDDEN,
+    skips_elements=True,
 )
 
 structured(

@@ -16,6 +16,8 @@ pointwise(
     >>> votive.exp(votive.tensor([0.0, 1.0]))
     tensor([1.0000, 2.7183])
     """,
+    inplace_function=True,
+    autocast={"cuda": "float32"},
 )
 
 pointwise(
@@ -28,6 +30,7 @@ pointwise(
     >>> votive.exp2(votive.tensor([0.0, 3.0]))
     tensor([1., 8.])
     """,
+    inplace_function=True,
 )
 
 pointwise(
@@ -40,6 +43,8 @@ pointwise(
     >>> votive.expm1(votive.tensor([0.0, 1e-10]))
     tensor([0.0000e+00, 1.0000e-10])
     """,
+    inplace_function=True,
+    autocast={"cuda": "float32"},
 )
 
 pointwise(
@@ -51,6 +56,8 @@ pointwise(
     >>> votive.log(votive.tensor([1.0, 10.0]))
     tensor([0.0000, 2.3026])
     """,
+    inplace_function=True,
+    autocast={"cuda": "float32"},
 )
 
 pointwise(
@@ -62,6 +69,8 @@ pointwise(
     >>> votive.log2(votive.tensor([1.0, 8.0]))
     tensor([0., 3.])
     """,
+    inplace_function=True,
+    autocast={"cuda": "float32"},
 )
 
 pointwise(
@@ -73,6 +82,8 @@ pointwise(
     >>> votive.log10(votive.tensor([1.0, 1000.0]))
     tensor([0., 3.])
     """,
+    inplace_function=True,
+    autocast={"cuda": "float32"},
 )
 
 pointwise(
@@ -85,6 +96,8 @@ pointwise(
     >>> votive.log1p(votive.tensor([0.0, 1e-10]))
     tensor([0.0000e+00, 1.0000e-10])
     """,
+    inplace_function=True,
+    autocast={"cuda": "float32"},
 )
 
 pointwise(
@@ -134,6 +147,7 @@ pointwise(
     >>> votive.xlogy(votive.tensor([0.0, 2.0]), votive.tensor([0.0, 10.0]))
     tensor([0.0000, 4.6052])
     """,
+    inplace_function=True,
 )
 
 pointwise(

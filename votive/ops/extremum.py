@@ -66,6 +66,7 @@ _AMAX = structured(
     >>> votive.amax(votive.tensor([[1, 5], [7, 2]]), dim=1)
     tensor([5, 7])
     """,
+    out_exact_dtype=True,
 )
 
 _AMIN = structured(
@@ -78,10 +79,11 @@ _AMIN = structured(
     >>> votive.amin(votive.tensor([[1, 5], [7, 2]]), dim=1)
     tensor([1, 2])
     """,
+    out_exact_dtype=True,
 )
 
 
-@composite(out=True)
+@composite(out=True, out_exact_dtype=True)
 def aminmax(input: Any, *, dim: int | None = None, keepdim: bool = False) -> Any:
     """The smallest and the largest value, over all dimensions or one.
 
@@ -217,6 +219,7 @@ structured(
     >>> votive.argmax(votive.tensor([[1, 5], [7, 2]]), dim=1)
     tensor([1, 0])
     """,
+    out_exact_dtype=True,
 )
 
 structured(
@@ -229,4 +232,5 @@ structured(
     >>> votive.argmin(votive.tensor([[1, 5], [7, 2]]), dim=1)
     tensor([0, 1])
     """,
+    out_exact_dtype=True,
 )

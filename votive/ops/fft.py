@@ -129,7 +129,7 @@ def _to_real(op: str, input: Any, n: Any, dim: Any, norm: Any, forward: bool) ->
     return F._fft_c2r(F.conj(half) if forward else half, (at,), power, size)
 
 
-@composite(namespaces=FFT, method=False, out=True)
+@composite(namespaces=FFT, method=False, out=True, autocast={"cpu": "float32"})
 def fft(input: Any, n: Any = None, dim: int = -1, norm: str | None = None) -> Any:
     """The discrete Fourier transform `X_k = sum_j x_j e^(-2 pi i j k / n)` along `dim`.
 
@@ -142,7 +142,7 @@ def fft(input: Any, n: Any = None, dim: int = -1, norm: str | None = None) -> An
     return _complex("fft.fft", input, n, dim, norm, forward=True)
 
 
-@composite(namespaces=FFT, method=False, out=True)
+@composite(namespaces=FFT, method=False, out=True, autocast={"cpu": "float32"})
 def ifft(input: Any, n: Any = None, dim: int = -1, norm: str | None = None) -> Any:
     """The inverse of `fft`: `x_j = 1/n sum_k X_k e^(2 pi i j k / n)` along `dim`.
 
@@ -152,7 +152,7 @@ def ifft(input: Any, n: Any = None, dim: int = -1, norm: str | None = None) -> A
     return _complex("fft.ifft", input, n, dim, norm, forward=False)
 
 
-@composite(namespaces=FFT, method=False, out=True)
+@composite(namespaces=FFT, method=False, out=True, autocast={"cpu": "float32"})
 def rfft(input: Any, n: Any = None, dim: int = -1, norm: str | None = None) -> Any:
     """The transform of real numbers, without the half of it that follows by conjugation.
 
@@ -162,7 +162,7 @@ def rfft(input: Any, n: Any = None, dim: int = -1, norm: str | None = None) -> A
     return _from_real("fft.rfft", input, n, dim, norm, forward=True)
 
 
-@composite(namespaces=FFT, method=False, out=True)
+@composite(namespaces=FFT, method=False, out=True, autocast={"cpu": "float32"})
 def irfft(input: Any, n: Any = None, dim: int = -1, norm: str | None = None) -> Any:
     """The inverse of `rfft`: real numbers from half a spectrum; n is needed if it is odd.
 
@@ -172,7 +172,7 @@ def irfft(input: Any, n: Any = None, dim: int = -1, norm: str | None = None) -> 
     return _to_real("fft.irfft", input, n, dim, norm, forward=False)
 
 
-@composite(namespaces=FFT, method=False, out=True)
+@composite(namespaces=FFT, method=False, out=True, autocast={"cpu": "float32"})
 def hfft(input: Any, n: Any = None, dim: int = -1, norm: str | None = None) -> Any:
     """The transform, real, of a Hermitian signal of which only the first half is given.
 
@@ -182,7 +182,7 @@ def hfft(input: Any, n: Any = None, dim: int = -1, norm: str | None = None) -> A
     return _to_real("fft.hfft", input, n, dim, norm, forward=True)
 
 
-@composite(namespaces=FFT, method=False, out=True)
+@composite(namespaces=FFT, method=False, out=True, autocast={"cpu": "float32"})
 def ihfft(input: Any, n: Any = None, dim: int = -1, norm: str | None = None) -> Any:
     """The inverse of `hfft`: the first half of a Hermitian signal from its real spectrum.
 

@@ -67,7 +67,7 @@ def _to_real(op: str, input: Any, s: Any, dim: Any, norm: Any, forward: bool) ->
     return F._fft_c2r(F.conj(half) if forward else half, dims, power, size)
 
 
-@composite(namespaces=FFT, method=False, out=True)
+@composite(namespaces=FFT, method=False, out=True, autocast={"cpu": "float32"})
 def fftn(input: Any, s: Any = None, dim: Any = None, norm: str | None = None) -> Any:
     """The discrete Fourier transform over several dimensions, all of them by default.
 
@@ -78,7 +78,7 @@ def fftn(input: Any, s: Any = None, dim: Any = None, norm: str | None = None) ->
     return _complex("fft.fftn", input, s, dim, norm, forward=True)
 
 
-@composite(namespaces=FFT, method=False, out=True)
+@composite(namespaces=FFT, method=False, out=True, autocast={"cpu": "float32"})
 def ifftn(input: Any, s: Any = None, dim: Any = None, norm: str | None = None) -> Any:
     """The inverse of `fftn`.
 
@@ -89,7 +89,7 @@ def ifftn(input: Any, s: Any = None, dim: Any = None, norm: str | None = None) -
     return _complex("fft.ifftn", input, s, dim, norm, forward=False)
 
 
-@composite(namespaces=FFT, method=False, out=True)
+@composite(namespaces=FFT, method=False, out=True, autocast={"cpu": "float32"})
 def rfftn(input: Any, s: Any = None, dim: Any = None, norm: str | None = None) -> Any:
     """`fftn` of real numbers, without the half along the last of `dim` that follows by conjugation.
 
@@ -100,7 +100,7 @@ def rfftn(input: Any, s: Any = None, dim: Any = None, norm: str | None = None) -
     return _from_real("fft.rfftn", input, s, dim, norm, forward=True)
 
 
-@composite(namespaces=FFT, method=False, out=True)
+@composite(namespaces=FFT, method=False, out=True, autocast={"cpu": "float32"})
 def irfftn(input: Any, s: Any = None, dim: Any = None, norm: str | None = None) -> Any:
     """The inverse of `rfftn`: real numbers from half a spectrum.
 
@@ -133,7 +133,7 @@ def ihfftn(input: Any, s: Any = None, dim: Any = None, norm: str | None = None) 
     return _from_real("fft.ihfftn", input, s, dim, norm, forward=False)
 
 
-@composite(namespaces=FFT, method=False, out=True)
+@composite(namespaces=FFT, method=False, out=True, autocast={"cpu": "float32"})
 def fft2(input: Any, s: Any = None, dim: Any = (-2, -1), norm: str | None = None) -> Any:
     """The discrete Fourier transform over two dimensions, the last two by default.
 
@@ -144,7 +144,7 @@ def fft2(input: Any, s: Any = None, dim: Any = (-2, -1), norm: str | None = None
     return _complex("fft.fft2", input, s, ints("fft.fft2", "dim", dim), norm, forward=True)
 
 
-@composite(namespaces=FFT, method=False, out=True)
+@composite(namespaces=FFT, method=False, out=True, autocast={"cpu": "float32"})
 def ifft2(input: Any, s: Any = None, dim: Any = (-2, -1), norm: str | None = None) -> Any:
     """The inverse of `fft2`.
 
@@ -155,7 +155,7 @@ def ifft2(input: Any, s: Any = None, dim: Any = (-2, -1), norm: str | None = Non
     return _complex("fft.ifft2", input, s, ints("fft.ifft2", "dim", dim), norm, forward=False)
 
 
-@composite(namespaces=FFT, method=False, out=True)
+@composite(namespaces=FFT, method=False, out=True, autocast={"cpu": "float32"})
 def rfft2(input: Any, s: Any = None, dim: Any = (-2, -1), norm: str | None = None) -> Any:
     """`fft2` of real numbers, without the half that follows by conjugation.
 
@@ -166,7 +166,7 @@ def rfft2(input: Any, s: Any = None, dim: Any = (-2, -1), norm: str | None = Non
     return _from_real("fft.rfft2", input, s, ints("fft.rfft2", "dim", dim), norm, forward=True)
 
 
-@composite(namespaces=FFT, method=False, out=True)
+@composite(namespaces=FFT, method=False, out=True, autocast={"cpu": "float32"})
 def irfft2(input: Any, s: Any = None, dim: Any = (-2, -1), norm: str | None = None) -> Any:
     """The inverse of `rfft2`: real numbers from half a spectrum.
 

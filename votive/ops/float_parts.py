@@ -53,6 +53,8 @@ pointwise(
     >>> votive.ldexp(votive.tensor([1.0, 3.0]), votive.tensor([2, -1]))
     tensor([4.0000, 1.5000])
     """,
+    inplace_function=True,
+    autocast={"cuda": "float32"},
 )
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from ..core.errors import DtypeError, ShapeError, fail
 from ..core.layout import Spec, broadcast_shapes, wrap_dim
+from .autocast_policy import FLOAT32
 from .matmul import check_dtypes, conjugate
 from .registry import F, composite, structured
 
@@ -47,7 +48,7 @@ def linalg_cross(input: Any, other: Any, *, dim: int = -1) -> Any:
     return F._cross(input, other, dim)
 
 
-@composite(out=True)
+@composite(out=True, autocast={"cuda": "widest"})
 def cross(input: Any, other: Any, dim: int | None = None) -> Any:
     """Cross products of the 3-vectors along `dim`, or along the first dimension of size 3.
 
@@ -128,7 +129,7 @@ _MODES = {
 _MANY = 25
 
 
-@composite(method=False)
+@composite(method=False, autocast=FLOAT32)
 def cdist(x1: Any, x2: Any, p: float = 2.0, compute_mode: str = "use_mm_for_euclid_dist_if_necessary") -> Any:
     """The p-norm distance of every row of x1 to every row of x2, `(sum |x1 - x2|**p)**(1/p)`.
 

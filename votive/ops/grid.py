@@ -67,7 +67,7 @@ def _check(op: str, x: Any, grid: Any, mode: str) -> None:
         fail(RuntimeError, op, "mode 'bicubic' takes 4-d inputs only.")
 
 
-@composite(namespaces=NN, method=False)
+@composite(namespaces=NN, method=False, autocast={"cpu": "float32", "cuda": "widest"})
 def grid_sample(
     input: Any, grid: Any, mode: str = "bilinear", padding_mode: str = "zeros", align_corners: bool | None = None
 ) -> Any:

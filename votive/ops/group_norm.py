@@ -100,7 +100,7 @@ def _check_rank(input: Any, kind: type[Exception]) -> None:
         fail(kind, "group_norm", f"takes (N, C, ...), got shape {tuple(input.shape)}.")
 
 
-@composite(namespaces=NN, method=False)
+@composite(namespaces=NN, method=False, autocast={"cuda": "float32"})
 def group_norm(input: Any, num_groups: int, weight: Any = None, bias: Any = None, eps: float = 1e-5) -> Any:
     """Each sample's channels (dimension 1) normalised in `num_groups` groups.
 
@@ -119,7 +119,7 @@ def group_norm(input: Any, num_groups: int, weight: Any = None, bias: Any = None
     return _group_norm(input, num_groups, weight, bias, eps)
 
 
-@composite(name="group_norm", method=False)
+@composite(name="group_norm", method=False, autocast={"cuda": "float32"})
 def torch_group_norm(
     input: Any, num_groups: int, weight: Any = None, bias: Any = None, eps: float = 1e-5, cudnn_enabled: bool = True
 ) -> Any:

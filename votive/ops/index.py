@@ -70,6 +70,9 @@ structured(
     tensor([[1, 1],
             [4, 3]])
     """,
+    out_no_overlap=True,
+    out_exact_dtype=True,
+    moves=(0,),
 )
 
 
@@ -128,6 +131,8 @@ structured(
     tensor([[2, 2],
             [4, 4]])
     """,
+    out_no_overlap=True,
+    moves=(0,),
 )
 
 
@@ -226,6 +231,8 @@ structured(
     >>> votive.index_copy(votive.zeros(3), 0, votive.tensor([2, 0]), votive.tensor([5.0, 6.0]))
     tensor([6., 0., 5.])
     """,
+    autocast={"cpu": "widest"},
+    moves=(0, 3),
 )
 
 
@@ -310,6 +317,8 @@ structured(
     >>> votive.take(votive.tensor([[4, 3], [2, 1]]), votive.tensor([0, -1]))
     tensor([4, 1])
     """,
+    out_no_overlap=True,
+    moves=(0,),
 )
 
 

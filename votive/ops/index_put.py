@@ -68,7 +68,7 @@ structured(
     "_index(Tensor input, Tensor[] indices, int[] dims)",
     infer=lambda x, indices, dims: x.like(indexed_shape("indexing", x.shape, indices, dims)),
     grad={
-        "input": lambda c, g: Op.inplace(
+        "input": lambda c, g: Op.write(
             OPS["_index_put"], (blank(c.shape("input"), g), tuple(c.indices), c.dims, g, True)
         )
     },
@@ -76,6 +76,7 @@ structured(
     namespaces=(),
     out=False,
     doc="The values at positions that tensors give for some dimensions.",
+    moves=(0,),
 )
 
 
@@ -106,6 +107,7 @@ structured(
     namespaces=(),
     out=False,
     doc="Write, or add, values at positions that tensors give for some dimensions.",
+    moves=(0, 3),
 )
 
 
@@ -130,7 +132,7 @@ def _read_indices(op: str, input: Any, indices: Any) -> tuple[tuple[Any, ...], t
     return positions(tensors)
 
 
-@composite(out=False)
+@composite(out=False, autocast={"cuda": "widest"})
 def index_put(input: Any, indices: Any, values: Any, accumulate: bool = False) -> Any:
     """A copy with `values` written, or added, at the positions that a tuple of tensors gives.
 
@@ -148,4 +150,4 @@ def index_put_(input: Any, indices: Any, values: Any, accumulate: bool = False) 
     tensor([0., 2., 0.])
     """
     read = _read_indices("index_put_", input, indices)
-    return Op.inplace(OPS["_index_put"], (input, *read, values, accumulate))
+    return Op.write(OPS["_index_put"], (input, *read, values, accumulate))

@@ -263,7 +263,7 @@ def setitem(input: Any, index: Any, value: Any) -> None:
         return
     indices, dims = positions(tensors)
     shape = indexed_shape("indexing", target._spec.shape, tuple(i._spec for i in indices), dims)
-    Op.inplace(OPS["_index_put"], (target, indices, dims, _trim(value, len(shape)), False))
+    Op.write(OPS["_index_put"], (target, indices, dims, _trim(value, len(shape)), False))
 
 
 @composite(method=False)

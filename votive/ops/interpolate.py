@@ -88,7 +88,7 @@ def _check_mode(op: str, x: Any, mode: str, align_corners: Any, antialias: bool)
     return kind
 
 
-@composite(namespaces=NN, method=False)
+@composite(namespaces=NN, method=False, autocast={"cuda": "float32"})
 def interpolate(
     input: Any,
     size: Any = None,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from ..core.layout import contiguous_strides
@@ -9,7 +10,7 @@ from ..core.memory_format import preserve_format
 from .copy import format_strides
 from .creation import strided
 from .options import finish, fitting, new_memory, number, options
-from .registry import F, composite
+from .registry import OPS, F, Resolved, composite
 from .sizes import also_named, new_shape
 
 
@@ -24,7 +25,21 @@ def _like(op: str, input: Any, value: Any, memory_format: Any, requires_grad: bo
     return finish(F._full(spec.shape, strides, value, dtype, device), requires_grad, given[-1])
 
 
-@composite(method=False)
+def _shortcut(op: str, *, value: Any = None) -> Callable[..., Resolved]:
+    """What `zeros_like(x)` and kin come down to."""
+
+    def resolve(input: Any, dtype: Any = None) -> Resolved:
+        spec = input._spec
+        kind, place = options(op, dtype, None, None, False, default=spec.dtype, place=spec.device)
+        strides = format_strides(op, spec, preserve_format)
+        if value is None:
+            return OPS["_empty"], (spec.shape, strides, kind, place)
+        return OPS["_full"], (spec.shape, strides, fitting(op, value, kind), kind, place)
+
+    return resolve
+
+
+@composite(method=False, shortcut=_shortcut("empty_like"))
 def empty_like(
     input: Any,
     *,
@@ -44,7 +59,7 @@ def empty_like(
     return _like("empty_like", input, None, memory_format, requires_grad, *given)
 
 
-@composite(method=False)
+@composite(method=False, shortcut=_shortcut("zeros_like", value=0))
 def zeros_like(
     input: Any,
     *,
@@ -64,7 +79,7 @@ def zeros_like(
     return _like("zeros_like", input, 0, memory_format, requires_grad, *given)
 
 
-@composite(method=False)
+@composite(method=False, shortcut=_shortcut("ones_like", value=1))
 def ones_like(
     input: Any,
     *,

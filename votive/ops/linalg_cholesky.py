@@ -51,7 +51,7 @@ def _not_positive(code: int) -> str:
     return f"the matrix is not positive-definite: its minor of order {code} is not positive."
 
 
-@composite(namespaces=("linalg",), name="cholesky", method=False, out=True)
+@composite(namespaces=("linalg",), name="cholesky", method=False, out=True, autocast={"cpu": "float32"})
 def linalg_cholesky(input: Any, *, upper: bool = False) -> Any:
     """L, lower triangular, with `input = L @ L^H`; or its adjoint, if `upper`. Reads one triangle.
 
@@ -64,7 +64,7 @@ def linalg_cholesky(input: Any, *, upper: bool = False) -> Any:
     return factor
 
 
-@composite(namespaces=("linalg",), method=False, out=True)
+@composite(namespaces=("linalg",), method=False, out=True, autocast={"cpu": "float32"})
 def cholesky_ex(input: Any, *, upper: bool = False, check_errors: bool = False) -> Any:
     """Like `linalg.cholesky`, but tells of failure by `info` (0: factored) instead of raising.
 
@@ -77,7 +77,7 @@ def cholesky_ex(input: Any, *, upper: bool = False, check_errors: bool = False) 
     return _EX(factor, info)
 
 
-@composite(out=True)
+@composite(out=True, autocast={"cpu": "float32"})
 def cholesky(input: Any, upper: bool = False) -> Any:
     """L with `input = L @ L^H`; see linalg.cholesky.
 
@@ -112,7 +112,7 @@ structured(
 )
 
 
-@composite(out=True)
+@composite(out=True, autocast={"cpu": "float32"})
 def cholesky_inverse(input: Any, upper: bool = False) -> Any:
     """The inverse of A, given its Cholesky factor.
 
@@ -158,7 +158,7 @@ structured(
 )
 
 
-@composite(out=True)
+@composite(out=True, autocast={"cpu": "float32"})
 def cholesky_solve(input: Any, input2: Any, upper: bool = False) -> Any:
     """X with `A @ X = input`, given A's Cholesky factor `input2`.
 

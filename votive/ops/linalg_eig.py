@@ -105,7 +105,7 @@ def _check_uplo(op: str, uplo: str) -> str:
     return uplo.upper()
 
 
-@composite(namespaces=("linalg",), method=False, out=True)
+@composite(namespaces=("linalg",), method=False, out=True, autocast={"cpu": "float32"})
 def eig(input: Any) -> Any:
     """Eigenvalues and eigenvectors with `input @ V = V @ diag(L)`; both complex.
 
@@ -115,7 +115,7 @@ def eig(input: Any) -> Any:
     return _EIG(*F._eig(input, True))
 
 
-@composite(namespaces=("linalg",), method=False, out=True)
+@composite(namespaces=("linalg",), method=False, out=True, autocast={"cpu": "float32"})
 def eigvals(input: Any) -> Any:
     """The complex eigenvalues, in no particular order.
 
@@ -125,7 +125,7 @@ def eigvals(input: Any) -> Any:
     return F._eig(input, _recorded(input))[0]
 
 
-@composite(namespaces=("linalg",), method=False, out=True)
+@composite(namespaces=("linalg",), method=False, out=True, autocast={"cpu": "float32"})
 def eigh(input: Any, UPLO: str = "L") -> Any:
     """Real eigenvalues, rising, and orthonormal eigenvectors of Hermitian matrices.
 
@@ -137,7 +137,7 @@ def eigh(input: Any, UPLO: str = "L") -> Any:
     return _EIGH(*F._eigh(input, _check_uplo("linalg.eigh", UPLO), True))
 
 
-@composite(namespaces=("linalg",), method=False, out=True)
+@composite(namespaces=("linalg",), method=False, out=True, autocast={"cpu": "float32"})
 def eigvalsh(input: Any, UPLO: str = "L") -> Any:
     """The real eigenvalues of Hermitian matrices, rising.
 

@@ -232,7 +232,7 @@ def _solved(lu: Any, order: Any, b: Any, backwards: bool) -> Any:
     return _permuted(x, order, back=True)
 
 
-@composite(out=True)
+@composite(out=True, autocast={"cpu": "float32"})
 def lu_solve(input: Any, LU_data: Any, LU_pivots: Any) -> Any:
     """X with `A @ X = input` for the A that `lu_factor` factored; see linalg.lu_solve.
 

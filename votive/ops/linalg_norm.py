@@ -44,7 +44,7 @@ def _extreme(x: Any, dim: int, largest: bool, keepdim: bool) -> Any:
     return (F.amax if largest else F.amin)(x, dim, keepdim)
 
 
-@composite(namespaces=("linalg",), method=False, out=True)
+@composite(namespaces=("linalg",), method=False, out=True, autocast={"cuda": "float32"})
 def matrix_norm(input: Any, ord: Any = "fro", dim: Any = (-2, -1), keepdim: bool = False, *, dtype: Any = None) -> Any:
     """The norm of matrices: 'fro', 'nuc' (sum of singular values), 2 and -2 (largest and smallest),
     1 and -1 (largest and smallest sum of a column's moduli), inf and -inf (of a row's).
@@ -101,7 +101,7 @@ def linalg_norm(input: Any, ord: Any = None, dim: Any = None, keepdim: bool = Fa
     return vector_norm(input, ord, dim, keepdim, dtype=dtype)
 
 
-@composite(namespaces=("linalg",), method=False, out=True)
+@composite(namespaces=("linalg",), method=False, out=True, autocast={"cpu": "float32"})
 def cond(input: Any, p: Any = None) -> Any:
     """The condition number `norm(input) * norm(inverse)` in the matrix norm p; None means 2.
 
@@ -154,7 +154,7 @@ def cut(values: Any, atol: Any, rtol: Any) -> Any:
     return F.clamp(rtol * F.amax(values, -1, True), atol)
 
 
-@composite(namespaces=("linalg",), method=False, out=True)
+@composite(namespaces=("linalg",), method=False, out=True, autocast={"cpu": "float32"})
 def matrix_rank(input: Any, tol: Any = None, hermitian: bool = False, *, atol: Any = None, rtol: Any = None) -> Any:
     """How many singular values are above `max(atol, rtol * largest)`; `tol` is another `atol`.
 

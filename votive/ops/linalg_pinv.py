@@ -81,7 +81,7 @@ def pinv(input: Any, rcond: Any = None, hermitian: bool = False, *, atol: Any = 
     return _pseudo_inverse("linalg.pinv", input, hermitian, atol, rtol)
 
 
-@composite
+@composite(autocast={"cpu": "float32"})
 def pinverse(input: Any, rcond: float = 1e-15) -> Any:
     """The pseudo-inverse; see linalg.pinv.
 
@@ -133,7 +133,7 @@ def _check_lstsq(a: Spec, b: Spec) -> bool:
     return vector
 
 
-@composite(namespaces=("linalg",), method=False, out=True)
+@composite(namespaces=("linalg",), method=False, out=True, autocast={"cpu": "float32"})
 def lstsq(input: Any, b: Any, rcond: float | None = None, *, driver: str | None = None) -> Any:
     """The X that minimises `|input @ X - b|`, the shortest if there are several.
 

@@ -7,6 +7,7 @@ from typing import Any
 from ..core import dtype as dt
 from ..core.errors import DtypeError, fail
 from ..core.layout import Spec
+from .autocast_policy import LOWER
 from .linalg_checks import check_float, check_pair, check_square, identity
 from .linalg_solve import inv
 from .matmul import adjoint, conjugate
@@ -96,7 +97,7 @@ def linalg_vander(x: Any, *, N: int | None = None) -> Any:
     return F.cat([one, powers], -1)
 
 
-@composite(namespaces=("linalg",), method=False, out=True)
+@composite(namespaces=("linalg",), method=False, out=True, autocast=LOWER)
 def vecdot(x: Any, y: Any, *, dim: int = -1) -> Any:
     """`sum(conj(x) * y)` along a dimension.
 

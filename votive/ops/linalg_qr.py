@@ -67,7 +67,7 @@ structured(
 )
 
 
-@composite(namespaces=("linalg",), name="qr", method=False, out=True)
+@composite(namespaces=("linalg",), name="qr", method=False, out=True, autocast={"cpu": "float32"})
 def linalg_qr(A: Any, mode: str = "reduced") -> Any:
     """Q with orthonormal columns and R, upper triangular, with `A = Q @ R`.
 
@@ -82,7 +82,7 @@ def linalg_qr(A: Any, mode: str = "reduced") -> Any:
     return _LINALG_QR(*F._qr(A, mode))
 
 
-@composite(out=True)
+@composite(out=True, autocast={"cpu": "float32"})
 def qr(input: Any, some: bool = True) -> Any:
     """Q and R with `input = Q @ R`; see linalg.qr. Without `some` Q is square.
 
@@ -115,7 +115,7 @@ structured(
 )
 
 
-@composite(out=True)
+@composite(out=True, autocast={"cpu": "float32"})
 def geqrf(input: Any) -> Any:
     """R on and above the diagonal, reflectors below it, and their factors tau: LAPACK's form of QR.
 
@@ -183,7 +183,7 @@ def _check_reflectors(op: str, v: Spec, tau: Spec) -> None:
         fail(ShapeError, op, f"tau of shape {tau.shape} does not fit reflectors {v.shape}.")
 
 
-@composite(namespaces=("linalg",), method=False, out=True)
+@composite(namespaces=("linalg",), method=False, out=True, autocast={"cpu": "float32"})
 def householder_product(input: Any, tau: Any) -> Any:
     """The first columns of `H_1 H_2 ... H_k`, `H = 1 - tau v v^H` with v below the diagonal.
 
@@ -198,7 +198,7 @@ def householder_product(input: Any, tau: Any) -> Any:
     return F._reflect(input, tau, F.expand(eye, input.shape), False)
 
 
-@composite(out=True)
+@composite(out=True, autocast={"cpu": "float32"})
 def orgqr(input: Any, input2: Any) -> Any:
     """The Q of `geqrf`'s result, given its reflectors and tau; see linalg.householder_product.
 
@@ -208,7 +208,7 @@ def orgqr(input: Any, input2: Any) -> Any:
     return householder_product(input, input2)
 
 
-@composite(out=True)
+@composite(out=True, autocast={"cpu": "float32"})
 def ormqr(input: Any, input2: Any, input3: Any, left: bool = True, transpose: bool = False) -> Any:
     """`Q @ input3`, or `input3 @ Q` if not `left`, Q given by its reflectors and tau (`input2`).
 

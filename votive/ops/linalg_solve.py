@@ -62,7 +62,7 @@ def _solution(A: Any, B: Any, left: bool) -> tuple[Any, Any]:
     return F.squeeze(x, -1) if vector else x, info
 
 
-@composite(namespaces=("linalg",), method=False, out=True)
+@composite(namespaces=("linalg",), method=False, out=True, autocast={"cpu": "float32"})
 def solve(A: Any, B: Any, *, left: bool = True) -> Any:
     """X with `A @ X = B`, or `X @ A = B` if not `left`.
 
@@ -111,7 +111,7 @@ structured(
 )
 
 
-@composite(namespaces=("linalg",), method=False, out=True)
+@composite(namespaces=("linalg",), method=False, out=True, autocast={"cpu": "float32"})
 def inv(A: Any) -> Any:
     """The inverse of square matrices.
 
@@ -126,7 +126,7 @@ def inv(A: Any) -> Any:
     return x
 
 
-@composite(namespaces=("linalg",), method=False, out=True)
+@composite(namespaces=("linalg",), method=False, out=True, autocast={"cpu": "float32"})
 def inv_ex(A: Any, *, check_errors: bool = False) -> Any:
     """Like `linalg.inv`, but tells of singular matrices by `info` (0: inverted) instead of raising.
 
@@ -139,7 +139,7 @@ def inv_ex(A: Any, *, check_errors: bool = False) -> Any:
     return _INV(x, info)
 
 
-@composite(out=True)
+@composite(out=True, autocast={"cpu": "float32"})
 def inverse(input: Any) -> Any:
     """The inverse of square matrices; see linalg.inv.
 
@@ -149,7 +149,7 @@ def inverse(input: Any) -> Any:
     return inv(input)
 
 
-@composite(namespaces=("linalg",), method=False, out=True)
+@composite(namespaces=("linalg",), method=False, out=True, autocast={"cpu": "float32"})
 def tensorsolve(input: Any, other: Any, dims: Any = None) -> Any:
     """X with `tensordot(input, X, dims=X.ndim) = other`; `dims` of `input` are moved last first.
 
@@ -171,7 +171,7 @@ def tensorsolve(input: Any, other: Any, dims: Any = None) -> Any:
     return F.reshape(solve(F.reshape(input, (n, n)), F.reshape(other, (n,))), shape)
 
 
-@composite(namespaces=("linalg",), method=False, out=True)
+@composite(namespaces=("linalg",), method=False, out=True, autocast={"cpu": "float32"})
 def tensorinv(input: Any, ind: int = 2) -> Any:
     """The inverse of `tensordot(input, ., dims=input.ndim - ind)`: the first `ind` sizes come last.
 

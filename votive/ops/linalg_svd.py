@@ -110,7 +110,7 @@ def _check_driver(driver: str | None) -> None:
         fail(RuntimeError, "linalg.svd", f"driver is for CUDA only, got {driver!r}; use None.")
 
 
-@composite(namespaces=("linalg",), name="svd", method=False, out=True)
+@composite(namespaces=("linalg",), name="svd", method=False, out=True, autocast={"cpu": "float32"})
 def linalg_svd(A: Any, full_matrices: bool = True, *, driver: str | None = None) -> Any:
     """U, S and Vh with `A = U @ diag(S) @ Vh`: orthonormal columns and rows, S falling.
 
@@ -121,7 +121,7 @@ def linalg_svd(A: Any, full_matrices: bool = True, *, driver: str | None = None)
     return _LINALG_SVD(*F._svd(A, full_matrices, True))
 
 
-@composite(namespaces=("linalg",), method=False, out=True)
+@composite(namespaces=("linalg",), method=False, out=True, autocast={"cpu": "float32"})
 def svdvals(A: Any, *, driver: str | None = None) -> Any:
     """The singular values, falling.
 
@@ -133,7 +133,7 @@ def svdvals(A: Any, *, driver: str | None = None) -> Any:
     return F._svd(A, False, mode.grad and A._rg)[1]
 
 
-@composite(out=True)
+@composite(out=True, autocast={"cpu": "float32"})
 def svd(input: Any, some: bool = True, compute_uv: bool = True) -> Any:
     """U, S and V with `input = U @ diag(S) @ V^H`; see linalg.svd. `some`: only vectors for S.
 

@@ -56,7 +56,7 @@ def solve_triangular(input: Any, B: Any, *, upper: bool, left: bool = True, unit
     return F.transpose(across, -2, -1)
 
 
-@composite(out=True)
+@composite(out=True, autocast={"cpu": "float32"})
 def triangular_solve(
     input: Any, A: Any, upper: bool = True, transpose: bool = False, unitriangular: bool = False
 ) -> Any:

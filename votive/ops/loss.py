@@ -11,6 +11,7 @@ from ..core import dtype as dt
 from ..core.errors import DtypeError, fail, received
 from ..core.layout import Spec
 from ..formula import Expr, apply, where
+from .autocast_policy import FLOAT32
 from .registry import F, composite, pointwise
 from .untracked import passed_by
 from .warning import warn
@@ -74,6 +75,7 @@ pointwise(
     allow="f",
     doc="A parabola within `beta`, lines outside.",
     **HIDDEN,
+    typical=((1.0,),),
 )
 
 
@@ -95,10 +97,11 @@ pointwise(
     allow="f",
     doc="A parabola within `delta`, lines of slope `delta` outside.",
     **HIDDEN,
+    typical=((1.0,),),
 )
 
 
-@composite(namespaces=NN, method=False)
+@composite(namespaces=NN, method=False, autocast=FLOAT32)
 def mse_loss(
     input: Any, target: Any, size_average: Any = None, reduce: Any = None, reduction: str = "mean", weight: Any = None
 ) -> Any:
@@ -117,7 +120,7 @@ def mse_loss(
     return F.sum(loss) / F.sum(weight) if kind == "mean" else reduced(loss, kind)
 
 
-@composite(namespaces=NN, method=False)
+@composite(namespaces=NN, method=False, autocast=FLOAT32)
 def l1_loss(
     input: Any, target: Any, size_average: Any = None, reduce: Any = None, reduction: str = "mean", weight: Any = None
 ) -> Any:
@@ -136,7 +139,7 @@ def l1_loss(
     return F.sum(loss) / F.sum(weight) if kind == "mean" else reduced(loss, kind)
 
 
-@composite(namespaces=NN, method=False)
+@composite(namespaces=NN, method=False, autocast=FLOAT32)
 def smooth_l1_loss(
     input: Any, target: Any, size_average: Any = None, reduce: Any = None, reduction: str = "mean", beta: float = 1.0
 ) -> Any:
@@ -154,7 +157,7 @@ def smooth_l1_loss(
     return reduced(loss, kind)
 
 
-@composite(namespaces=NN, method=False)
+@composite(namespaces=NN, method=False, autocast=FLOAT32)
 def huber_loss(input: Any, target: Any, reduction: str = "mean", delta: float = 1.0, weight: Any = None) -> Any:
     """The mean of `u^2 / 2` where `|u| <= delta`, else of `delta (|u| - delta / 2)`.
 
@@ -178,10 +181,11 @@ pointwise(
     allow="f",
     doc="`p (log p - input)` for p the target, or e to the target.",
     **HIDDEN,
+    typical=((False,), (True,)),
 )
 
 
-@composite(method=False, namespaces=NN)
+@composite(method=False, namespaces=NN, autocast=FLOAT32)
 def kl_div(
     input: Any,
     target: Any,
@@ -229,10 +233,11 @@ pointwise(
     allow="ifc",
     doc="Negative log-likelihood of counts under a Poisson distribution.",
     **HIDDEN,
+    typical=((True, False, 1e-08), (False, False, 1e-08)),
 )
 
 
-@composite(namespaces=NN, method=False)
+@composite(namespaces=NN, method=False, autocast=FLOAT32)
 def poisson_nll_loss(
     input: Any,
     target: Any,

@@ -10,6 +10,7 @@ from typing import Any
 
 from ..core import dtype as dt
 from ..core.errors import DtypeError, ShapeError, UnsupportedError, fail
+from .autocast_policy import FLOAT32
 from .loss import NN, reduced, reduction_of
 from .registry import F, composite
 
@@ -17,7 +18,7 @@ from .registry import F, composite
 _COSINE_EPS = 1e-12
 
 
-@composite(namespaces=NN, method=False)
+@composite(namespaces=NN, method=False, autocast=FLOAT32)
 def hinge_embedding_loss(
     input: Any, target: Any, margin: float = 1.0, size_average: Any = None, reduce: Any = None, reduction: str = "mean"
 ) -> Any:
@@ -33,7 +34,7 @@ def hinge_embedding_loss(
     return reduced(apart + F.where(target != -1, input, zero), kind)
 
 
-@composite(namespaces=NN, method=False)
+@composite(namespaces=NN, method=False, autocast=FLOAT32)
 def margin_ranking_loss(
     input1: Any,
     input2: Any,
@@ -86,7 +87,7 @@ def _triplet(
     return reduced(F.clamp_min(margin + near - far, 0), kind)
 
 
-@composite(namespaces=NN, method=False)
+@composite(namespaces=NN, method=False, autocast=FLOAT32)
 def triplet_margin_loss(
     anchor: Any,
     positive: Any,
@@ -141,7 +142,7 @@ def triplet_margin_with_distance_loss(
     return _triplet(op, distance, anchor, positive, negative, margin, swap, kind)
 
 
-@composite(namespaces=NN, method=False)
+@composite(namespaces=NN, method=False, autocast=FLOAT32)
 def cosine_embedding_loss(
     input1: Any,
     input2: Any,
@@ -193,7 +194,7 @@ def _above(z: Any) -> Any:
     return F.where(z > 0, z, 0)
 
 
-@composite(namespaces=NN, method=False)
+@composite(namespaces=NN, method=False, autocast=FLOAT32)
 def multi_margin_loss(
     input: Any,
     target: Any,
@@ -233,7 +234,7 @@ def multi_margin_loss(
     return reduced(loss.reshape(tuple(target.shape)), kind)
 
 
-@composite(namespaces=NN, method=False)
+@composite(namespaces=NN, method=False, autocast=FLOAT32)
 def multilabel_margin_loss(
     input: Any, target: Any, size_average: Any = None, reduce: Any = None, reduction: str = "mean"
 ) -> Any:

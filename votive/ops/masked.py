@@ -27,7 +27,7 @@ structured(
 )
 
 
-@composite(out=True)
+@composite(out=True, out_no_overlap=True)
 def masked_select(input: Any, mask: Any) -> Any:
     """The values where the mask is true, as a vector; both broadcast.
 
@@ -92,7 +92,7 @@ def masked_scatter_(input: Any, mask: Any, source: Any) -> Any:
     tensor([1., 0., 1.])
     """
     _check_mask("masked_scatter_", mask)
-    return Op.inplace(OPS["_masked_scatter"], (input, F.expand(mask, input.shape), source))
+    return Op.write(OPS["_masked_scatter"], (input, F.expand(mask, input.shape), source))
 
 
 structured(

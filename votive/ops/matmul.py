@@ -12,6 +12,7 @@ from ..core import dtype as dt
 from ..core.errors import DtypeError, ShapeError, UnsupportedError, fail
 from ..core.layout import Spec, broadcast_shapes
 from ..core.mode import mode
+from .autocast_policy import LOWER
 from .matmul_gradient import by_columns, joins_sums, weight_and_bias
 from .registry import F, composite, structured
 
@@ -104,10 +105,11 @@ structured(
     >>> votive.matmul(votive.tensor([[1, 2], [3, 4]]), votive.tensor([1, 1]))
     tensor([3, 7])
     """,
+    autocast=LOWER,
 )
 
 
-@composite(out=True)
+@composite(out=True, autocast=LOWER)
 def mm(input: Any, mat2: Any) -> Any:
     """Product of two matrices.
 
@@ -120,7 +122,7 @@ def mm(input: Any, mat2: Any) -> Any:
     return F.matmul(input, mat2)
 
 
-@composite(out=True)
+@composite(out=True, autocast=LOWER)
 def bmm(input: Any, mat2: Any) -> Any:
     """Products of two batches of matrices of the same length.
 
@@ -141,7 +143,7 @@ def check_batches(op: str, a: Any, b: Any) -> None:
         fail(ShapeError, op, f"batches must have the same length, got shapes {tuple(a.shape)} and {tuple(b.shape)}.")
 
 
-@composite(out=True)
+@composite(out=True, autocast={"cpu": "off", "cuda": "lower"})
 def mv(input: Any, vec: Any) -> Any:
     """Product of a matrix and a vector.
 
@@ -153,7 +155,7 @@ def mv(input: Any, vec: Any) -> Any:
     return F.matmul(input, vec)
 
 
-@composite(out=True)
+@composite(out=True, autocast={"cpu": "off", "cuda": "widest"})
 def dot(input: Any, tensor: Any) -> Any:
     """Sum of the products of two vectors' elements; complex ones are not conjugated.
 
@@ -165,7 +167,7 @@ def dot(input: Any, tensor: Any) -> Any:
     return F.matmul(input, tensor)
 
 
-@composite(out=True)
+@composite(out=True, autocast={"cpu": "off", "cuda": "widest"})
 def vdot(input: Any, other: Any) -> Any:
     """Like `dot`, with the first vector conjugated.
 
@@ -271,10 +273,11 @@ structured(
     >>> votive.nn.functional.linear(votive.tensor([1.0, 2.0]), weight, bias)
     tensor([3.5000])
     """,
+    autocast=LOWER,
 )
 
 
-@composite(namespaces=("nn.functional",), method=False)
+@composite(namespaces=("nn.functional",), method=False, autocast={"cuda": "widest"})
 def bilinear(input1: Any, input2: Any, weight: Any, bias: Any = None) -> Any:
     """`input1 @ weight[k] @ input2 + bias[k]` for each output feature k.
 

@@ -103,7 +103,7 @@ def _normalized(op: str, input: Any, normalized_shape: Any) -> tuple[int, ...]:
     return shape
 
 
-@composite(namespaces=NN, method=False)
+@composite(namespaces=NN, method=False, autocast={"cuda": "float32"})
 def layer_norm(input: Any, normalized_shape: Any, weight: Any = None, bias: Any = None, eps: float = 1e-5) -> Any:
     """`(x - mean) / sqrt(var + eps) * weight + bias` over the last dimensions.
 
@@ -115,7 +115,7 @@ def layer_norm(input: Any, normalized_shape: Any, weight: Any = None, bias: Any 
     return F._layer_norm(input, weight, bias, len(shape), eps)[0]
 
 
-@composite(name="layer_norm", method=False)
+@composite(name="layer_norm", method=False, autocast={"cuda": "float32"})
 def torch_layer_norm(
     input: Any,
     normalized_shape: Any,
@@ -187,7 +187,7 @@ def rms_norm_backward_composite(grad: Any, input: Any, weight: Any, dims: int, e
     return rstd * (h - x * (h * x).mean(over, True)), g * x
 
 
-@composite(namespaces=NN, method=False, also=("rms_norm",))
+@composite(namespaces=NN, method=False, also=("rms_norm",), autocast={"cuda": "float32"})
 def rms_norm(input: Any, normalized_shape: Any, weight: Any = None, eps: float | None = None) -> Any:
     """`x / sqrt(mean(x^2) + eps) * weight` over the last dimensions.
 
@@ -209,7 +209,7 @@ def rms_norm(input: Any, normalized_shape: Any, weight: Any = None, eps: float |
 # --- local_response_norm --------------------------------------------------------------------------
 
 
-@composite(namespaces=NN, method=False)
+@composite(namespaces=NN, method=False, autocast={"cpu": "off"})
 def local_response_norm(input: Any, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0) -> Any:
     """`x / (k + alpha * mean of x^2 over `size` neighbouring channels) ** beta`.
 

@@ -37,6 +37,7 @@ structured(
     namespaces=(),
     out=False,
     doc="Every padded position filled from the position that `mode` names.",
+    skips_elements=True,
 )
 
 structured(

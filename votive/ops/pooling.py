@@ -197,7 +197,7 @@ def max_pool2d(
     return _max_pool("max_pool2d", 2, input, kernel_size, stride, padding, dilation, ceil_mode, return_indices)
 
 
-@composite(namespaces=NN, method=False, also=("max_pool3d",))
+@composite(namespaces=NN, method=False, also=("max_pool3d",), autocast={"cpu": "float32"})
 def max_pool3d(
     input: Any,
     kernel_size: Any,
@@ -271,7 +271,7 @@ def avg_pool2d(
     )
 
 
-@composite(namespaces=NN, method=False, out=True)
+@composite(namespaces=NN, method=False, out=True, autocast={"cpu": "float32"})
 def avg_pool3d(
     input: Any,
     kernel_size: Any,
@@ -361,7 +361,7 @@ def _max_unpool(op: str, n: int, input: Any, indices: Any, kernel: Any, stride: 
     return F.reshape(F.scatter(zeros, -1, index, values), (*lead, *size))
 
 
-@composite(namespaces=NN, method=False)
+@composite(namespaces=NN, method=False, autocast={"cpu": "float32"})
 def max_unpool1d(
     input: Any, indices: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, output_size: Any = None
 ) -> Any:
@@ -374,7 +374,7 @@ def max_unpool1d(
     return _max_unpool("max_unpool1d", 1, input, indices, kernel_size, stride, padding, output_size)
 
 
-@composite(namespaces=NN, method=False)
+@composite(namespaces=NN, method=False, autocast={"cpu": "float32"})
 def max_unpool2d(
     input: Any, indices: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, output_size: Any = None
 ) -> Any:
@@ -387,7 +387,7 @@ def max_unpool2d(
     return _max_unpool("max_unpool2d", 2, input, indices, kernel_size, stride, padding, output_size)
 
 
-@composite(namespaces=NN, method=False)
+@composite(namespaces=NN, method=False, autocast={"cpu": "float32"})
 def max_unpool3d(
     input: Any, indices: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, output_size: Any = None
 ) -> Any:

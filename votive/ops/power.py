@@ -20,6 +20,7 @@ pointwise(
     >>> votive.sqrt(votive.tensor([4.0, 2.0]))
     tensor([2.0000, 1.4142])
     """,
+    inplace_function=True,
 )
 
 pointwise(
@@ -31,6 +32,8 @@ pointwise(
     >>> votive.rsqrt(votive.tensor([4.0, 1.0]))
     tensor([0.5000, 1.0000])
     """,
+    inplace_function=True,
+    autocast={"cuda": "float32"},
 )
 
 pointwise(
@@ -42,6 +45,8 @@ pointwise(
     >>> votive.reciprocal(votive.tensor([4, 1]))
     tensor([0.2500, 1.0000])
     """,
+    inplace_function=True,
+    autocast={"cuda": "float32"},
 )
 
 
@@ -59,6 +64,8 @@ pointwise(
     >>> votive.square(votive.tensor([3, -4]))
     tensor([ 9, 16])
     """,
+    inplace_function=True,
+    autocast={"cuda": "float32"},
 )
 
 
@@ -95,6 +102,7 @@ _POW_NUMBER = pointwise(
     inplace=False,
     out=False,
     doc="A power whose exponent is known beforehand.",
+    typical=((2,), (3,), (4,), (-1,), (-2,), (0.5,), (-0.5,), (1.5,)),
 )
 
 
@@ -119,7 +127,7 @@ def _pick(exponent: Any) -> Op:
     return _POW_NUMBER if is_number(exponent) else _POW
 
 
-@composite(name="pow", out=True)
+@composite(name="pow", out=True, operator="pow", autocast={"cuda": "float32"})
 def pow_(input: Any, exponent: Any) -> Any:
     """`input ^ exponent`, elementwise; either may be a number.
 
@@ -138,7 +146,7 @@ def pow_inplace(input: Any, exponent: Any) -> Any:
     >>> votive.tensor([1, 2, 3]).pow_(2)
     tensor([1, 4, 9])
     """
-    return Op.inplace(_pick(exponent), (input, exponent))
+    return Op.write(_pick(exponent), (input, exponent))
 
 
 def _in_double(x: Any, kind: dt.dtype) -> Any:

@@ -111,7 +111,7 @@ def draw(op: str, x: Any, generator: Any, *parameters: Any) -> Any:
     spec = x._spec
     n = counters(op, spec.numel, spec.dtype.np)
     key, counter = _reserve(op, generator, spec.device, n)
-    return Op.inplace(OPS[f"_{op}"], (x, key, counter, *parameters))
+    return Op.write(OPS[f"_{op}"], (x, key, counter, *parameters))
 
 
 _counters: dict[Any, int] = {}  # what creating functions found, by distribution, size and type

@@ -10,7 +10,7 @@ from ..core import dtype as dt
 from ..core.errors import DtypeError, ShapeError, UnsupportedError, devices_differ, fail
 from ..core.layout import Layout, Spec
 from .options import deliver, finish, number, options, out_dtype
-from .registry import F, composite, structured
+from .registry import OPS, F, Resolved, composite, structured
 from .sizes import int_of
 
 structured(
@@ -70,7 +70,15 @@ def range_length(start: Any, end: Any, step: Any, dtype: dt.dtype) -> int:
     return max(0, math.ceil((float(end) - float(start)) / float(step)))
 
 
-@composite(method=False)
+def _arange_shortcut(*given: Any, dtype: Any = None) -> Resolved:
+    wanted, place = options("arange", dtype or dt.int64, None, None, False)
+    if any(v.__class__ is not int for v in given) or wanted.category not in (dt.INT, dt.FLOAT):
+        return None
+    first, last, by = (0, *given, 1) if len(given) == 1 else (*given, 1)[:3]
+    return OPS["_arange"], (first, by, range_length(first, last, by, wanted), wanted, place)
+
+
+@composite(method=False, shortcut=_arange_shortcut)
 def arange(
     start: Any = None,
     end: Any = None,

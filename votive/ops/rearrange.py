@@ -16,6 +16,7 @@ structured(
     canon=lambda x, dims: (x, wrap_dims("flip", dims, x.ndim or 1, empty_is_all=False)),
     infer=lambda x, dims: x.dense_like(),
     grad={"input": lambda c, g: F._flip(g, c.dims)},
+    moves=(0,),
     method=False,
     namespaces=(),
     out=False,
@@ -105,6 +106,7 @@ structured(
     >>> votive.roll(votive.tensor([1, 2, 3]), 1)
     tensor([3, 1, 2])
     """,
+    moves=(0,),
 )
 
 

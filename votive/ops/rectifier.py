@@ -12,6 +12,7 @@ from ..core import dtype as dt
 from ..core.errors import ShapeError, fail
 from ..formula import Expr, apply, where
 from .activation import HIDDEN, NN, exp, run
+from .autocast_policy import LOWER
 from .registry import F, composite, pointwise
 
 
@@ -37,6 +38,8 @@ pointwise(
     >>> votive.relu(votive.tensor([-1.0, 2.0]))
     tensor([0., 2.])
     """,
+    inplace_function=True,
+    gate=True,
 )
 
 
@@ -59,6 +62,7 @@ pointwise(
     grad={"input": lambda g, x, lo, hi, y: where((y > lo) & (y < hi), g, 0)},
     doc="Input limited to min_val..max_val.",
     **HIDDEN,
+    typical=((-1.0, 1.0), (0.0, 6.0), (0, 6)),
 )
 
 
@@ -124,6 +128,8 @@ pointwise(
     allow="f",
     doc="Input where positive, else input times negative_slope.",
     **HIDDEN,
+    gate=True,
+    typical=((0.01,), (0.2,)),
 )
 
 
@@ -148,7 +154,7 @@ pointwise(
 )
 
 
-@composite(also=("nn.functional.prelu",))
+@composite(also=("nn.functional.prelu",), autocast=LOWER)
 def prelu(input: Any, weight: Any) -> Any:
     """`leaky_relu` whose slope is learned: one for all, or one per channel (dimension 1).
 
@@ -233,6 +239,8 @@ pointwise(
     grad={"input": _elu_grad},
     doc="`scale * x` where positive, else `alpha * scale * (e^(input_scale x) - 1)`.",
     **HIDDEN,
+    gate=True,
+    typical=((1.0, 1.0, 1.0),),
 )
 
 

@@ -8,6 +8,7 @@ from typing import Any
 from ..core import dtype as dt
 from ..core.errors import DtypeError, ShapeError, UnsupportedError, fail
 from ..core.layout import Spec, reduced_shape, wrap_dim, wrap_dims
+from .autocast_policy import FLOAT32
 from .registry import F, composite, structured
 
 
@@ -59,6 +60,7 @@ structured(
     >>> votive.sum(votive.tensor([[1, 2], [3, 4]]), dim=0)
     tensor([4, 6])
     """,
+    autocast={"cuda": "float32"},
 )
 
 structured(
@@ -156,6 +158,7 @@ structured(
     >>> votive.prod(votive.tensor([[1, 2], [3, 4]]), 1)
     tensor([ 2, 12])
     """,
+    autocast=FLOAT32,
 )
 
 
@@ -184,6 +187,7 @@ structured(
     >>> votive.logsumexp(votive.tensor([100.0, 100.0]), 0)
     tensor(100.6931)
     """,
+    autocast={"cuda": "float32"},
 )
 
 

@@ -12,13 +12,14 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable
-from typing import Any, TypeVar, overload
+from dataclasses import dataclass
+from typing import Any, TypeVar, Union, overload
 
 from ..backends.base import MUTATES
 from ..backends.cpu.native.loader import module as native
 from ..core.mode import mode
 from ..formula import Expr, Formula, var
-from .autocast_policy import Policies, policies_of
+from .autocast_policy import Policies
 from .schema import Schema, parse
 
 Rule = Callable[..., Any]
@@ -28,8 +29,61 @@ OPS: dict[str, Op] = {}
 COMPOSITES: dict[str, Composite] = {}
 
 
-class Op:
-    """One operator with a kernel: schema, shape and dtype rule, gradient, and where it appears."""
+# What a call with plain arguments comes down to: an operator and its arguments, where the operator may be None for
+# "the tensor itself"; None when the function has to run. Calls are known by the spec of a tensor, so no answer may
+# depend on its values.
+Resolved = Union["tuple[Op | None, tuple[Any, ...]]", None]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class Declaration:
+    """Everything that a declaration may say of an operator beside its schema and rules: the keyword options of
+    `pointwise`, `structured`, `view` and `composite`. No other table speaks of operators by name.
+    """
+
+    # Where it appears.
+    namespaces: tuple[str, ...] = ("",)  # as a function: "" is votive itself, "linalg", "nn.functional"
+    method: bool = True  # as a method of Tensor
+    aliases: tuple[str, ...] = ()  # other names, in the same places
+    also: tuple[str, ...] = ()  # other places, as paths: "special.expit"
+    operator: str = ""  # Python's operator: "add" makes `+`, where it has them also reflected and in place
+
+    # Its in-place form, and `out=`.
+    inplace: bool = False  # has one, named with an underscore
+    inplace_function: bool = False  # that is a function too, not only a method
+    out: bool = True
+    out_exact_dtype: bool = False  # `out` must have just the dtype of the result
+    out_no_overlap: bool = False  # `out` must not share memory with an input: it is read at places given by data
+
+    # Its results.
+    n_out: int = 1
+    result: str | None = None  # the named tuple that holds them
+    returns_view: bool = False  # the result is, or may be, a view: which plan its arguments led to is remembered
+
+    # How it is called.
+    autocast: Policies | None = None
+    mutates: tuple[str, ...] = ()  # arguments that the kernel writes into
+    across: bool = False  # its tensors may be on different devices
+    rounds_numbers: bool = False  # a number beside a half tensor is rounded first, as in torch, not taken in float32
+    shortcut: Callable[..., Resolved] | None = None  # a composite: what it comes down to
+
+    typical: tuple[tuple[Any, ...], ...] = ()  # static arguments that are common in programs, for kernels made ahead
+
+    # How elements of its arguments get into its results, for those who follow values.
+    elementwise: bool = False  # each element counts for one element, as in every formula
+    moves: tuple[int, ...] = ()  # elements are only moved: those of the arguments at these positions
+    skips_elements: bool = False  # some elements of an argument may count for nothing
+    rowwise: bool = False  # computes row by row, along the dimension that is its second argument
+    overwrites: bool = False  # of its first argument only shape and dtype count
+    gate: bool = False  # an activation whose units are off where its first argument is not positive
+
+    # Its gradient.
+    differentiable: bool = True
+    partial: bool = False  # its gradient rule takes None for results that nobody used
+
+
+class Op(Declaration):
+    """One operator with a kernel: schema, shape and dtype rule, and gradient."""
 
     def __init__(
         self,
@@ -40,21 +94,10 @@ class Op:
         canon: Rule | None = None,
         grad: dict[str, Rule] | Rule | None = None,
         doc: str = "",
-        namespaces: tuple[str, ...] = ("",),
-        method: bool = True,
-        inplace: bool = False,
-        out: bool = True,
-        aliases: tuple[str, ...] = (),
-        also: tuple[str, ...] = (),
-        differentiable: bool = True,
-        n_out: int = 1,
-        result: str | None = None,
         register: bool = True,
-        mutates: tuple[str, ...] = (),
-        across: bool = False,
-        autocast: Policies | None = None,
-        partial: bool = False,
+        **options: Any,
     ) -> None:
+        super().__init__(**options)
         self._text = schema
         self._schema: Schema | None = None
         self.name = schema[: schema.index("(")].strip()
@@ -63,21 +106,8 @@ class Op:
         self.canon = canon
         self.grad = grad
         self._doc = doc
-        self.namespaces = namespaces
-        self.method = method
-        self.has_inplace = inplace
-        self.out = out
-        self.aliases = aliases
-        self.also = also
-        self.differentiable = differentiable
-        self.n_out = n_out
-        self.partial = partial  # its gradient rule takes None for results that nobody used
-        self.result = result
-        self.mutates = mutates  # arguments that the kernel writes into
-        self.across = across  # its tensors may be on different devices
-        if mutates:
-            MUTATES[self.name] = lambda: frozenset(self.schema.names.index(n) for n in mutates)
-        self.autocast = autocast
+        if self.mutates:
+            MUTATES[self.name] = lambda: frozenset(self.schema.names.index(n) for n in self.mutates)
         self.plans: dict[Any, Any] = {}
         self.fast_plans: list[dict[Any, Any]] = []
         self.defined_at = _caller()
@@ -90,8 +120,6 @@ class Op:
             if self.name in OPS:
                 raise ValueError(f"operator {self.name!r} is declared twice.")
             OPS[self.name] = self
-            if autocast is None:
-                self.autocast = policies_of(self.name)
 
     @property
     def schema(self) -> Schema:
@@ -113,7 +141,7 @@ class Op:
 
     # Set by the dispatcher, which lies above this layer.
     call: Callable[..., Any]
-    inplace: Any
+    write: Callable[..., Any]  # the in-place form
     access: Any = None  # how the native module reads the arguments, once they were seen
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -173,32 +201,24 @@ def formula_op(formula: Formula) -> Op:
     return op
 
 
-class Composite:
+class Composite(Declaration):
     """A public function written with other operators."""
 
-    def __init__(self, fn: Callable[..., Any], name: str, **options: Any) -> None:
-        self.fn = fn
+    def __init__(self, fn: Callable[..., Any], name: str, *, out: bool = False, **options: Any) -> None:
+        super().__init__(out=out, **options)
         self.name = name
         self._doc = fn.__doc__ or ""
-        self.namespaces: tuple[str, ...] = options.pop("namespaces", ("",))
-        self.method: bool = options.pop("method", True)
-        self.has_inplace: bool = options.pop("inplace", False)
-        self.out: bool = options.pop("out", False)
-        self.aliases: tuple[str, ...] = options.pop("aliases", ())
-        self.also: tuple[str, ...] = options.pop("also", ())
-        self.autocast: Policies | None = options.pop("autocast", None)
         self.public: Callable[..., Any] | None = None  # what users get where that is not `fn`
         inner = inspect.unwrap(fn)
         self.defined_at = (inner.__code__.co_filename, inner.__code__.co_firstlineno)
-        if options:
-            raise TypeError(f"composite {name}: unknown options {sorted(options)}.")
+        self.fn = fn if self.autocast is None else self._casting(fn, self.autocast)
 
     # Set by the dispatcher: (policies, function, args, kwargs) -> result.
     run_cast: Callable[..., Any]
 
-    def apply_autocast(self, policies: Policies) -> None:
-        """Let the function look whether autocast is on, and cast its arguments then."""
-        fn = self.fn
+    @staticmethod
+    def _casting(fn: Callable[..., Any], policies: Policies) -> Callable[..., Any]:
+        """The function with a look whether autocast is on, which casts its arguments then."""
 
         @functools.wraps(fn)
         def run(*args: Any, **kwargs: Any) -> Any:
@@ -206,7 +226,7 @@ class Composite:
                 return Composite.run_cast(policies, fn, args, kwargs)
             return fn(*args, **kwargs)
 
-        self.autocast, self.fn = policies, run
+        return run
 
     @property
     def doc(self) -> str:
@@ -236,13 +256,13 @@ def pointwise(
     `dtypes`: "promote", "float" (integers become the default float), "bool" (a test) or a function
     (promoted dtype) -> (compute dtype, result dtype). `allow`: kinds accepted, of b, i, f, c.
     """
+    if dtypes == "bool":
+        options["differentiable"] = False
     op = Op(schema, kind="pointwise", doc=doc, inplace=inplace, **options)
     op.builder = formula
     op.grad_builders = grad or {}
     op.dtype_rule = dtypes
     op.allow = allow
-    if dtypes == "bool":
-        op.differentiable = False
     return op
 
 
@@ -258,6 +278,7 @@ def structured(schema: str, *, infer: Rule, doc: str = "", **options: Any) -> Op
 def view(schema: str, *, infer: Rule, doc: str = "", **options: Any) -> Op:
     """Declare an operator whose result shares memory: `infer` returns (Spec, offset change)."""
     options.setdefault("out", False)
+    options.setdefault("returns_view", True)
     return Op(schema, kind="view", infer=infer, doc=doc, **options)
 
 
@@ -286,9 +307,6 @@ def composite(
         if record in COMPOSITES or record in OPS:
             raise ValueError(f"operator {record!r} is declared twice.")
         COMPOSITES[record] = c
-        policies = c.autocast or policies_of(record)
-        if policies is not None:
-            c.apply_autocast(policies)
         return c.fn
 
     return register if fn is None else register(fn)

@@ -48,7 +48,7 @@ view(
 )
 
 
-@composite(namespaces=())
+@composite(namespaces=(), returns_view=True)
 @also_named("size")
 def expand(input: Any, *size: Any, implicit: bool = False) -> Any:
     """Stretch dimensions of size 1 without copying; -1 keeps a size.
@@ -60,7 +60,7 @@ def expand(input: Any, *size: Any, implicit: bool = False) -> Any:
     return F._expand(input, gathered("expand", "size", size))
 
 
-@composite(namespaces=())
+@composite(namespaces=(), returns_view=True)
 def expand_as(input: Any, other: Any) -> Any:
     """Stretch to the shape of another tensor without copying.
 
@@ -71,7 +71,7 @@ def expand_as(input: Any, other: Any) -> Any:
     return F._expand(input, other._spec.shape)
 
 
-@composite
+@composite(returns_view=True)
 def broadcast_to(input: Any, size: Any) -> Any:
     """Stretch to a shape without copying.
 

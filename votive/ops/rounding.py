@@ -28,6 +28,7 @@ _ABS = pointwise(
     >>> votive.abs(votive.tensor([-1.5, 2.0]))
     tensor([1.5000, 2.0000])
     """,
+    operator="abs",
 )
 
 
@@ -40,7 +41,7 @@ def abs_inplace(input: Any) -> Any:
     """
     if input.dtype.is_complex:
         fail(DtypeError, "abs_", "the modulus is real and cannot overwrite a complex tensor.")
-    return Op.inplace(_ABS, (input,))
+    return Op.write(_ABS, (input,))
 
 
 pointwise(
@@ -76,6 +77,7 @@ pointwise(
     >>> votive.floor(votive.tensor([-1.5, 1.5]))
     tensor([-2.,  1.])
     """,
+    inplace_function=True,
 )
 
 pointwise(
@@ -87,6 +89,7 @@ pointwise(
     >>> votive.ceil(votive.tensor([-1.5, 1.5]))
     tensor([-1.,  2.])
     """,
+    inplace_function=True,
 )
 
 pointwise(
@@ -99,6 +102,7 @@ pointwise(
     >>> votive.trunc(votive.tensor([-1.5, 1.5]))
     tensor([-1.,  1.])
     """,
+    inplace_function=True,
 )
 
 pointwise(
@@ -110,6 +114,7 @@ pointwise(
     >>> votive.frac(votive.tensor([-1.5, 1.25]))
     tensor([-0.5000,  0.2500])
     """,
+    inplace_function=True,
 )
 
 
@@ -142,4 +147,5 @@ pointwise(
     >>> votive.round(votive.tensor([3.14159]), decimals=2)
     tensor([3.1400])
     """,
+    inplace_function=True,
 )

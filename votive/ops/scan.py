@@ -49,6 +49,7 @@ structured(
     >>> votive.cumsum(votive.tensor([1, 2, 3]), 0)
     tensor([1, 3, 6])
     """,
+    autocast={"cuda": "float32"},
 )
 
 structured(
@@ -102,6 +103,7 @@ structured(
     >>> votive.cumprod(votive.tensor([1, 2, 3]), 0)
     tensor([1, 2, 6])
     """,
+    autocast={"cuda": "float32"},
 )
 
 
@@ -152,7 +154,7 @@ for _name in ("cummax", "cummin"):
     )
 
 
-@composite(out=True)
+@composite(out=True, out_exact_dtype=True)
 def cummax(input: Any, dim: int) -> Any:
     """The largest element up to each place along a dimension, and where it is.
 
@@ -164,7 +166,7 @@ def cummax(input: Any, dim: int) -> Any:
     return named(_CUMMAX, F._cummax(input, dim))
 
 
-@composite(out=True)
+@composite(out=True, out_exact_dtype=True)
 def cummin(input: Any, dim: int) -> Any:
     """The smallest element up to each place along a dimension, and where it is.
 

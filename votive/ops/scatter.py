@@ -59,6 +59,7 @@ def _read_back(g: Any, dim: int, index: Any, shape: Shape) -> Any:
 
 structured(
     "_scatter(Tensor input, int dim, Tensor index, Operand src)",
+    skips_elements=True,
     canon=_canon("scatter"),
     infer=lambda x, dim, index, src: _check("scatter", x, dim, index, src),
     grad={
@@ -82,6 +83,7 @@ structured(
     >>> votive.scatter_add(votive.zeros(3), 0, votive.tensor([0, 2, 2]), votive.ones(3))
     tensor([1., 0., 2.])
     """,
+    autocast={"cuda": "widest"},
 )
 
 
@@ -104,7 +106,7 @@ def _reducible(op: str, input: Any, index: Any, src: Any, reduce: str) -> tuple[
     return F.expand(one, index.shape), reduce
 
 
-@composite(out=True)
+@composite(out=True, autocast={"cuda": "off"})
 def scatter(input: Any, dim: int, index: Any, src: Any = None, *, value: Any = None, reduce: Any = None) -> Any:
     """Write values at positions along `dim`: `out[index[i][j]][j] = src[i][j]` for dim=0.
 
@@ -132,11 +134,11 @@ def scatter_(input: Any, dim: int, index: Any, src: Any = None, *, value: Any = 
     """
     src = _source("scatter_", input, index, src, value)
     if reduce is None:
-        return Op.inplace(OPS["_scatter"], (input, dim, index, src))
+        return Op.write(OPS["_scatter"], (input, dim, index, src))
     src, reduce = _reducible("scatter_", input, index, src, reduce)
     if reduce == "add":
         return input.scatter_add_(dim, index, src)
-    return Op.inplace(OPS["_scatter_prod"], (input, dim, index, src, True))
+    return Op.write(OPS["_scatter_prod"], (input, dim, index, src, True))
 
 
 structured(
@@ -219,7 +221,7 @@ def _mean(input: Any, dim: int, index: Any, src: Any, include_self: bool) -> Any
     return mean.to(input.dtype)
 
 
-@composite(inplace=True, out=True)
+@composite(inplace=True, out=True, autocast={"cuda": "off"})
 def scatter_reduce(input: Any, dim: int, index: Any, src: Any, reduce: str, *, include_self: bool = True) -> Any:
     """Combine values into positions along `dim`; without `include_self` the old ones do not count.
 

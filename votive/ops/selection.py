@@ -22,6 +22,7 @@ pointwise(
     inplace=False,
     out=False,
     doc="Elements of input where the condition holds, of other elsewhere.",
+    moves=(1, 2),
 )
 
 
@@ -79,6 +80,7 @@ pointwise(
     inplace=False,
     out=False,
     doc="Elements replaced where a mask is set.",
+    moves=(0, 2),
 )
 
 
@@ -114,4 +116,4 @@ def masked_fill_inplace(input: Any, mask: Any, value: Any) -> Any:
     tensor([9., 0., 9.])
     """
     value = _filling("masked_fill_", input, mask, value)
-    return Op.inplace(OPS["_masked_fill"], (input, mask, value))
+    return Op.write(OPS["_masked_fill"], (input, mask, value))

@@ -74,7 +74,7 @@ view(
 )
 
 
-@composite(name="view", namespaces=())
+@composite(name="view", namespaces=(), returns_view=True)
 @also_named("size")
 def view_(input: Any, *size: Any, dtype: Any = None) -> Any:
     """The same memory in another shape (-1 is inferred), or its bytes read as another dtype.
@@ -102,7 +102,7 @@ def _reshaped(op: str, x: Spec, shape: tuple[int, ...]) -> tuple[tuple[int, ...]
     return size, view_strides(x.shape, x.strides, size) is not None
 
 
-@composite
+@composite(returns_view=True)
 @also_named("shape")
 def reshape(input: Any, *shape: Any) -> Any:
     """The same values in another shape; a view when the layout allows, else a copy.
@@ -163,7 +163,7 @@ view(
 )
 
 
-@composite
+@composite(returns_view=True)
 def swapaxes(input: Any, axis0: int, axis1: int) -> Any:
     """Exchange two dimensions: `transpose` under NumPy's name.
 
@@ -217,7 +217,7 @@ view(
 )
 
 
-@composite
+@composite(returns_view=True)
 @also_named("dims")
 def permute(input: Any, *dims: Any) -> Any:
     """Dimensions in another order, without copying.
@@ -228,7 +228,7 @@ def permute(input: Any, *dims: Any) -> Any:
     return F._permute(input, gathered("permute", "dims", dims))
 
 
-@composite(aliases=("moveaxis",))
+@composite(aliases=("moveaxis",), returns_view=True)
 def movedim(input: Any, source: Any, destination: Any) -> Any:
     """Move some dimensions to other places; the rest keep their order.
 
@@ -290,7 +290,7 @@ view(
 )
 
 
-@composite
+@composite(returns_view=True)
 def flatten(input: Any, start_dim: int = 0, end_dim: int = -1) -> Any:
     """Join the dimensions from start_dim to end_dim into one.
 
@@ -310,7 +310,7 @@ def flatten(input: Any, start_dim: int = 0, end_dim: int = -1) -> Any:
     return reshape(input, (*shape[:start], joined, *shape[end + 1 :]))
 
 
-@composite
+@composite(returns_view=True)
 def unflatten(input: Any, dim: int, sizes: Any) -> Any:
     """Split one dimension into several; one of the sizes may be -1.
 
@@ -326,7 +326,7 @@ def unflatten(input: Any, dim: int, sizes: Any) -> Any:
     return F._view(input, (*shape[:dim], *parts, *shape[dim + 1 :]))
 
 
-@composite
+@composite(returns_view=True)
 def ravel(input: Any) -> Any:
     """All elements in one dimension, copied only when they do not lie in order.
 
@@ -344,7 +344,7 @@ def _adjoint(op: str, input: Any, high: int) -> Any:
     return F.conj(flipped) if input._spec.dtype.is_complex else flipped
 
 
-@composite
+@composite(returns_view=True)
 def adjoint(input: Any) -> Any:
     """The conjugate transpose of a matrix or of each matrix in a batch.
 

@@ -33,6 +33,7 @@ structured(
     namespaces=(),
     out=False,
     doc="`e^x / sum(e^x)` along a dimension.",
+    rowwise=True,
 )
 
 structured(
@@ -44,6 +45,7 @@ structured(
     namespaces=(),
     out=False,
     doc="`x - log(sum(e^x))` along a dimension.",
+    rowwise=True,
 )
 
 
@@ -97,7 +99,7 @@ def log_softmax_composite(input: Any, dim: int) -> Any:
     return shifted - shifted.exp().sum(dim, True).log()
 
 
-@composite(out=True, also=("special.softmax",))
+@composite(out=True, also=("special.softmax",), autocast={"cuda": "float32"})
 def softmax(input: Any, dim: int, dtype: Any = None) -> Any:
     """`e^x / sum(e^x)` along `dim`, computed in `dtype` if one is given.
 
@@ -107,7 +109,7 @@ def softmax(input: Any, dim: int, dtype: Any = None) -> Any:
     return F._softmax(input if dtype is None else input.to(dtype), dim)
 
 
-@composite(out=True, also=("special.log_softmax",))
+@composite(out=True, also=("special.log_softmax",), autocast={"cuda": "float32"})
 def log_softmax(input: Any, dim: int, dtype: Any = None) -> Any:
     """`x - log(sum(e^x))` along `dim`: the logarithm of softmax, without overflow.
 
@@ -123,7 +125,7 @@ def _implicit_dim(op: str, ndim: int, stacklevel: int) -> int:
     return 0 if ndim in (0, 1, 3) else 1
 
 
-@composite(name="softmax", namespaces=NN, method=False)
+@composite(name="softmax", namespaces=NN, method=False, autocast={"cuda": "float32"})
 def nn_softmax(input: Any, dim: Any = None, _stacklevel: int = 3, dtype: Any = None) -> Any:
     """`e^x / sum(e^x)` along `dim`.
 
@@ -135,7 +137,7 @@ def nn_softmax(input: Any, dim: Any = None, _stacklevel: int = 3, dtype: Any = N
     return F._softmax(input if dtype is None else input.to(dtype), dim)
 
 
-@composite(name="log_softmax", namespaces=NN, method=False)
+@composite(name="log_softmax", namespaces=NN, method=False, autocast={"cuda": "float32"})
 def nn_log_softmax(input: Any, dim: Any = None, _stacklevel: int = 3, dtype: Any = None) -> Any:
     """The logarithm of softmax along `dim`, without overflow.
 

@@ -88,6 +88,7 @@ def _canon_topk(x: Spec, k: int, dim: int, *rest: Any) -> tuple[Any, ...]:
 
 structured(
     "_topk(Tensor input, int k, int dim, bool largest, bool sorted)",
+    skips_elements=True,
     canon=_canon_topk,
     infer=_infer_topk,
     grad={"input": lambda c, g, _: _put_back(g, c.shape("input"), c.dim, c.out1)},
@@ -142,7 +143,7 @@ structured(
 )
 
 
-@composite(out=True)
+@composite(out=True, out_no_overlap=True)
 def kthvalue(input: Any, k: int, dim: int = -1, keepdim: bool = False) -> Any:
     """The k-th smallest value along `dim`, counted from 1, and its index.
 

@@ -32,6 +32,7 @@ pointwise(
     >>> votive.erf(votive.tensor([0.0, 1.0]))
     tensor([0.0000, 0.8427])
     """,
+    inplace_function=True,
 )
 
 pointwise(
@@ -45,6 +46,7 @@ pointwise(
     >>> votive.erfc(votive.tensor([0.0, 1.0]))
     tensor([1.0000, 0.1573])
     """,
+    inplace_function=True,
 )
 
 pointwise(
@@ -58,6 +60,7 @@ pointwise(
     >>> votive.erfinv(votive.tensor([0.0, 0.5]))
     tensor([0.0000, 0.4769])
     """,
+    autocast={"cuda": "float32"},
 )
 
 pointwise(
@@ -129,6 +132,7 @@ pointwise(
     >>> votive.sigmoid(votive.tensor([0.0, 2.0]))
     tensor([0.5000, 0.8808])
     """,
+    inplace_function=True,
 )
 
 
@@ -157,6 +161,7 @@ pointwise(
     >>> votive.logit(votive.tensor([0.5, 0.75]))
     tensor([0.0000, 1.0986])
     """,
+    inplace_function=True,
 )
 
 
@@ -241,6 +246,7 @@ pointwise(
     >>> votive.mvlgamma(votive.tensor([2.0, 3.0]), 2)
     tensor([0.4516, 1.5502])
     """,
+    autocast={"cuda": "float32"},
 )
 
 pointwise(

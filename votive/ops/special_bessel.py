@@ -19,6 +19,7 @@ pointwise(
     >>> votive.i0(votive.tensor([0.0, 1.0]))
     tensor([1.0000, 1.2661])
     """,
+    inplace_function=True,
 )
 
 

@@ -56,7 +56,7 @@ def _wants_complex(op: str, is_complex: bool, return_complex: bool | None) -> bo
     return return_complex
 
 
-@composite
+@composite(autocast={"cpu": "float32"})
 def stft(
     input: Any,
     n_fft: int,

@@ -181,7 +181,7 @@ structured(
 )
 
 
-@composite(out=True)
+@composite(out=True, out_exact_dtype=True)
 def median(input: Any, dim: Any = None, keepdim: bool = False) -> Any:
     """The middle element, the lower of two; with a dim also where it is. NaN if any element is.
 
@@ -195,7 +195,7 @@ def median(input: Any, dim: Any = None, keepdim: bool = False) -> Any:
     return named(_MEDIAN, F._sample(input, "median", dim, keepdim))
 
 
-@composite(out=True)
+@composite(out=True, out_exact_dtype=True)
 def nanmedian(input: Any, dim: Any = None, keepdim: bool = False) -> Any:
     """The middle element of those that are not NaN; with a dim also where it is.
 
@@ -207,7 +207,7 @@ def nanmedian(input: Any, dim: Any = None, keepdim: bool = False) -> Any:
     return named(_NANMEDIAN, F._sample(input, "nanmedian", dim, keepdim))
 
 
-@composite(out=True)
+@composite(out=True, out_exact_dtype=True)
 def mode(input: Any, dim: int = -1, keepdim: bool = False) -> Any:
     """The most frequent value along a dimension, the smallest of several, and where it last is.
 
@@ -277,7 +277,7 @@ def _interpolate(rows: Any, rank: Any, interpolation: str) -> Any:
     return F.lerp(low, high, weight)
 
 
-@composite(out=True)
+@composite(out=True, autocast={"cpu": "float32"})
 def quantile(input: Any, q: Any, dim: Any = None, keepdim: bool = False, *, interpolation: str = "linear") -> Any:
     """The values below which a share q of the elements lies; with several q, one slice for each.
 
@@ -287,7 +287,7 @@ def quantile(input: Any, q: Any, dim: Any = None, keepdim: bool = False, *, inte
     return _quantile("quantile", input, q, dim, keepdim, interpolation)
 
 
-@composite(out=True)
+@composite(out=True, autocast={"cpu": "float32"})
 def nanquantile(input: Any, q: Any, dim: Any = None, keepdim: bool = False, *, interpolation: str = "linear") -> Any:
     """Quantiles of the elements that are not NaN.
 

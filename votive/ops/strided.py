@@ -113,7 +113,7 @@ def narrowed(op: str, input: Any, dim: int, start: Any, length: int) -> tuple[in
     return dim, start, start + length
 
 
-@composite
+@composite(returns_view=True)
 def narrow(input: Any, dim: int, start: Any, length: int) -> Any:
     """`length` elements from `start` on along a dimension, without copying.
 

@@ -16,6 +16,7 @@ pointwise(
     >>> votive.sin(votive.tensor([0.0, 1.0]))
     tensor([0.0000, 0.8415])
     """,
+    inplace_function=True,
 )
 
 pointwise(
@@ -27,6 +28,7 @@ pointwise(
     >>> votive.cos(votive.tensor([0.0, 1.0]))
     tensor([1.0000, 0.5403])
     """,
+    inplace_function=True,
 )
 
 pointwise(
@@ -38,6 +40,8 @@ pointwise(
     >>> votive.tan(votive.tensor([0.0, 1.0]))
     tensor([0.0000, 1.5574])
     """,
+    inplace_function=True,
+    autocast={"cuda": "float32"},
 )
 
 pointwise(
@@ -50,6 +54,8 @@ pointwise(
     >>> votive.asin(votive.tensor([0.0, 1.0]))
     tensor([0.0000, 1.5708])
     """,
+    inplace_function=True,
+    autocast={"cuda": "float32"},
 )
 
 pointwise(
@@ -62,6 +68,8 @@ pointwise(
     >>> votive.acos(votive.tensor([1.0, -1.0]))
     tensor([0.0000, 3.1416])
     """,
+    inplace_function=True,
+    autocast={"cuda": "float32"},
 )
 
 pointwise(
@@ -74,6 +82,7 @@ pointwise(
     >>> votive.atan(votive.tensor([0.0, 1.0]))
     tensor([0.0000, 0.7854])
     """,
+    inplace_function=True,
 )
 
 pointwise(
@@ -85,6 +94,8 @@ pointwise(
     >>> votive.sinh(votive.tensor([0.0, 1.0]))
     tensor([0.0000, 1.1752])
     """,
+    inplace_function=True,
+    autocast={"cuda": "float32"},
 )
 
 pointwise(
@@ -96,6 +107,8 @@ pointwise(
     >>> votive.cosh(votive.tensor([0.0, 1.0]))
     tensor([1.0000, 1.5431])
     """,
+    inplace_function=True,
+    autocast={"cuda": "float32"},
 )
 
 pointwise(
@@ -108,6 +121,7 @@ pointwise(
     >>> votive.tanh(votive.tensor([0.0, 1.0]))
     tensor([0.0000, 0.7616])
     """,
+    inplace_function=True,
 )
 
 pointwise(
@@ -120,6 +134,7 @@ pointwise(
     >>> votive.asinh(votive.tensor([0.0, 1.0]))
     tensor([0.0000, 0.8814])
     """,
+    inplace_function=True,
 )
 
 pointwise(
@@ -132,6 +147,7 @@ pointwise(
     >>> votive.acosh(votive.tensor([1.0, 2.0]))
     tensor([0.0000, 1.3170])
     """,
+    inplace_function=True,
 )
 
 pointwise(
@@ -144,6 +160,7 @@ pointwise(
     >>> votive.atanh(votive.tensor([0.0, 0.5]))
     tensor([0.0000, 0.5493])
     """,
+    inplace_function=True,
 )
 
 pointwise(
@@ -157,6 +174,7 @@ pointwise(
     >>> votive.atan2(votive.tensor([1.0, 0.0]), votive.tensor([0.0, -1.0]))
     tensor([1.5708, 3.1416])
     """,
+    autocast={"cuda": "widest"},
 )
 
 pointwise(
@@ -169,6 +187,7 @@ pointwise(
     >>> votive.sinc(votive.tensor([0.0, 0.5]))
     tensor([1.0000, 0.6366])
     """,
+    inplace_function=True,
 )
 
 pointwise(
@@ -181,6 +200,7 @@ pointwise(
     >>> votive.deg2rad(votive.tensor([180.0]))
     tensor([3.1416])
     """,
+    inplace_function=True,
 )
 
 pointwise(
@@ -193,4 +213,5 @@ pointwise(
     >>> votive.rad2deg(votive.tensor([3.141592653589793]))
     tensor([180.])
     """,
+    inplace_function=True,
 )

@@ -81,7 +81,7 @@ def _as_type(op: str, input: Any, dtype: Any) -> Any:
     return input.to(dtype)
 
 
-@composite(method=False, namespaces=("linalg",), out=True)
+@composite(method=False, namespaces=("linalg",), out=True, autocast={"cuda": "float32"})
 def vector_norm(input: Any, ord: Any = 2, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
     """`sum(abs(input) ** ord) ** (1 / ord)` over dimensions; inf, -inf and 0 are limits.
 
@@ -105,7 +105,7 @@ def _nuclear(input: Any, dim: Any, keepdim: bool) -> Any:
     return keep_dims(values, dims, not keepdim)
 
 
-@composite(out=True)
+@composite(out=True, autocast={"cuda": "float32"})
 def norm(input: Any, p: Any = "fro", dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
     """The norm of a tensor, or of its slices along `dim`: of order p, 'fro' or 'nuc'.
 
@@ -122,7 +122,7 @@ def norm(input: Any, p: Any = "fro", dim: Any = None, keepdim: bool = False, *, 
     return F._vector_norm(x, 2 if p in (None, "fro") else p, dim, keepdim)
 
 
-@composite
+@composite(autocast={"cuda": "float32"})
 def dist(input: Any, other: Any, p: Any = 2) -> Any:
     """The norm of order p of `input - other`.
 
@@ -132,7 +132,7 @@ def dist(input: Any, other: Any, p: Any = 2) -> Any:
     return F._vector_norm(input - other, p, None, False)
 
 
-@composite(inplace=True, out=True)
+@composite(inplace=True, out=True, autocast={"cuda": "float32"})
 def renorm(input: Any, p: Any, dim: int, maxnorm: Any) -> Any:
     """Shrink the slices along `dim` whose norm of order p is above `maxnorm` to that norm.
 

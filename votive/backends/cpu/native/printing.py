@@ -10,23 +10,10 @@ from ....formula import Formula, to_cpp
 from ....formula.expr import Expr, var
 from .program import APART, FLOAT, Linear, linearise
 
-# Static arguments that are common in programs, where an operator has no default for them.
-_STATIC = {
-    "leaky_relu": [(0.01,), (0.2,)],
-    "elu": [(1.0, 1.0, 1.0)],
-    "hardtanh": [(-1.0, 1.0), (0.0, 6.0), (0, 6)],
-    "_smooth_l1": [(1.0,)],
-    "_huber": [(1.0,)],
-    "gelu": [("none",), ("tanh",)],
-    "_kl_div": [(False,), (True,)],
-    "_poisson_nll": [(True, False, 1e-8), (False, False, 1e-8)],
-    "_pow_number": [(p,) for p in (2, 3, 4, -1, -2, 0.5, -0.5, 1.5)],
-}
-
 
 def _statics(op: Any) -> list[tuple[Any, ...]]:
-    if op.name in _STATIC:
-        return _STATIC[op.name]
+    if op.typical:
+        return list(op.typical)
     return [tuple(a.default for a in op.schema.args if not a.is_runtime)]
 
 
