@@ -67,7 +67,7 @@ def tries() -> list[tuple[tuple[int, ...], str, Try]]:
 @contextmanager
 def using(kind: str, width: int, t: Try) -> Iterator[None]:
     """Let new plans use a tile."""
-    from votive.backends.cuda import attention_sizes as sizes
+    from votive.backends.cuda.kernels.attention import tile_sizes as sizes
     from votive.dispatch.plan import drop_plans
 
     table, before = sizes.TILES[kind], sizes.TILES[kind][width]
@@ -98,16 +98,17 @@ def compile_share(mine: int, of: int) -> None:
     import votive as vt
     from votive.backends.base import TABLE
     from votive.backends.cpu.native.rows import Slot
-    from votive.backends.cuda import families, host
-    from votive.backends.cuda import program as programs
+    from votive.backends.cuda import kernels
     from votive.backends.cuda import runtime as rt
+    from votive.backends.cuda.emulated import driver as emulated
+    from votive.backends.cuda.programs import program as programs
     from votive.core.device import device
     from votive.core.layout import Layout, Spec
 
-    rt.runtime.driver = host.Emulated()
+    rt.runtime.driver = emulated.Emulated()
     rt.begin()
     rt.runtime.properties[0] = dataclasses.replace(rt.runtime.property(0), multi_processor_count=132)
-    families.load()
+    kernels.load()
     made: list[Any] = []
     start = programs.Program.__init__
 
@@ -153,7 +154,7 @@ def compile_all() -> None:
 @contextmanager
 def launches() -> Iterator[dict[str, Any]]:
     """What is launched inside the block: name of the kernel -> a function that does it again."""
-    from votive.backends.cuda.program import Program
+    from votive.backends.cuda.programs.program import Program
 
     found: dict[str, Any] = {}
     call = Program.__call__

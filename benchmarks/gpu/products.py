@@ -136,9 +136,9 @@ def bytes_products() -> Iterator[Case]:
 
 def _told() -> None:
     """Print the times of all ways whenever a product chooses one."""
-    from votive.backends.cuda import matmul_ways
+    from votive.backends.cuda.runtime import autotune
 
-    choose = matmul_ways.Ways._choose
+    choose = autotune.Ways._choose
 
     def tell(self: Any, args: Any, how: Any) -> None:
         choose(self, args, how)
@@ -150,7 +150,7 @@ def _told() -> None:
             )
             print(f"  ways: {each}", flush=True)
 
-    matmul_ways.Ways._choose = tell  # type: ignore[method-assign]
+    autotune.Ways._choose = tell  # type: ignore[method-assign]
 
 
 def main() -> None:

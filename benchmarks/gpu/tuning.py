@@ -18,8 +18,8 @@ def _time(fn: Any) -> float:
 
 
 def few_rows() -> None:
-    from votive.backends.cuda import matmul_kernels
-    from votive.backends.cuda.program import Program
+    from votive.backends.cuda.kernels.matmul import kernels as matmul_kernels
+    from votive.backends.cuda.programs.program import Program
 
     for n, k in ((3072, 1024), (1024, 1024), (1024, 3072), (2048, 1024), (151936, 1024)):
         weights = [pair(n, k)[0] for _ in range(max(1, min(48, int(2e8 / (2 * n * k)))))]

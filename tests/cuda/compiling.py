@@ -14,7 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from votive.backends.cuda.host import Emulated
+from votive.backends.cuda.emulated.driver import Emulated
 
 
 class Compiler(Emulated):
@@ -47,13 +47,13 @@ class Compiler(Emulated):
 
 def started() -> Compiler:
     """Put the compiler in the place of the driver."""
-    from votive.backends.cuda import blas
     from votive.backends.cuda import runtime as rt
+    from votive.backends.cuda.libraries import cublas
 
     rt.runtime.driver = Compiler()
     rt.begin()
     # The library would run on memory that no GPU sees; without it, products are kernels too.
-    blas.library.reason = "nothing runs"
+    cublas.library.reason = "nothing runs"
     return rt.runtime.driver  # type: ignore[no-any-return]
 
 

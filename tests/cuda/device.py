@@ -58,17 +58,17 @@ def placed(a: np.ndarray[Any, Any], how: str, device: str) -> Any:
 
 
 @contextmanager
-def trips() -> Iterator[set[str]]:
+def cpu_fallbacks() -> Iterator[set[str]]:
     """The operators that were computed on the CPU inside the block."""
-    from votive.backends.cuda import trip
+    from votive.backends.cuda import cpu_fallback
 
     found: set[str] = set()
-    tell: Callable[..., None] = trip.tell
-    trip.tell = lambda op, why="": found.add(op)  # type: ignore[assignment]
+    tell: Callable[..., None] = cpu_fallback.tell
+    cpu_fallback.tell = lambda op, why="": found.add(op)  # type: ignore[assignment]
     try:
         yield found
     finally:
-        trip.tell = tell  # type: ignore[assignment]
+        cpu_fallback.tell = tell  # type: ignore[assignment]
 
 
 def agree(ours: Any, theirs: Any, what: str, rtol: float | None = None, scale: float = 0.0) -> None:

@@ -296,7 +296,7 @@ def whole_products(vt: Any) -> None:
 
 @family
 def passed_products(vt: Any) -> None:
-    from votive.backends.cuda.matmul_tiles import TILES, Tiles
+    from votive.backends.cuda.kernels.matmul.tiles import TILES, Tiles
 
     x, w = _of(vt, 1024, 512), _of(vt, 512, 2048)
     for back in (False, True):

@@ -46,8 +46,8 @@ def forget(names: frozenset[str]) -> None:
 @contextmanager
 def solvers() -> Iterator[Any]:
     """cuSOLVER and cuBLAS: the stand-in, or None for the real ones."""
-    from votive.backends.cuda import linalg_factor, linalg_orthogonal, linalg_steps, linalg_triangular
-    from votive.backends.cuda import solver_library as sl
+    from votive.backends.cuda.kernels import linalg_factor, linalg_orthogonal, linalg_steps, linalg_triangular
+    from votive.backends.cuda.libraries import cusolver as sl
 
     if not EMULATED:
         assert sl.library.load(), sl.library.reason
@@ -74,15 +74,15 @@ def solvers() -> Iterator[Any]:
 @contextmanager
 def transforms() -> Iterator[Any]:
     """cuFFT: the stand-in, or None for the real one."""
-    from votive.backends.cuda import fft_plans
+    from votive.backends.cuda.libraries import cufft
 
     if not EMULATED:
-        assert fft_plans.library.load(), fft_plans.library.reason
+        assert cufft.library.load(), cufft.library.reason
         yield None
         return
     from .fake_cufft import FakeCufft
 
-    with patch.object(fft_plans, "library", fft_plans._Library()) as library:
+    with patch.object(cufft, "library", cufft._Library()) as library:
         library.lib = FakeCufft()
         forget(TRANSFORMS)
         try:

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from votive.backends.cuda.allocator import ROUND, SMALL, SMALL_SEGMENT, Allocator
-from votive.backends.cuda.host import Emulated
+from votive.backends.cuda.emulated.driver import Emulated
+from votive.backends.cuda.runtime.allocator import ROUND, SMALL, SMALL_SEGMENT, Allocator
 from votive.core.errors import OutOfMemoryError, size_text
 
 from .device import anywhere

@@ -13,7 +13,7 @@ import votive
 from votive.core import dtype as dt
 from votive.ops.registry import F
 
-from .device import EMULATED, trips
+from .device import EMULATED, cpu_fallbacks
 
 # Sums of products in half types: each side rounds its weights in its own way.
 ROOM: dict[Any, float] = {dt.float64: 1e-9, dt.float32: 1e-4, dt.float16: 1e-2, dt.bfloat16: 6e-2}
@@ -80,7 +80,7 @@ def check(
         "is_causal": causal,
         "scale": scale,
     }
-    with trips() as left:
+    with cpu_fallbacks() as left:
         ours = _run("cuda", given, how, by_mask, place)
     theirs = _run("cpu", given, how, by_mask, place)
     assert not left

@@ -21,9 +21,9 @@ import votive
 from tests.ops.catalog import Record, arrays, load, transform
 from tests.ops.test_catalog import dtypes_of, outputs
 
-from .device import EMULATED, LAYOUTS, REASON, agree, placed, trips
+from .cpu_fallbacks import DECOMPOSED, ON_CPU, RENAMED, SIGNS_OPEN, UNDEFINED, UNNOTICED, empty, may_leave, rounded
+from .device import EMULATED, LAYOUTS, REASON, agree, cpu_fallbacks, placed
 from .libraries import solvers, transforms
-from .trips import DECOMPOSED, ON_CPU, RENAMED, SIGNS_OPEN, UNDEFINED, UNNOTICED, empty, may_leave, rounded
 
 THOROUGH = os.environ.get("VOTIVE_CUDA_THOROUGH", "") not in ("", "0")
 # What is empty holds anything.
@@ -107,7 +107,7 @@ def hold(record: Record, run: Callable[[Record, Case, str], list[Any]], cases: l
             continue  # asks for the CPU
         what = f"{record.name}{case[0]} {case[1]} {case[2]}"
         theirs = outcome(lambda case=case: run(record, case, "cpu"))
-        with trips() as left:
+        with cpu_fallbacks() as left:
             ours = outcome(lambda case=case: run(record, case, "cuda"))
         if isinstance(theirs, Exception):
             # What the CPU refuses because of where its input lies, the GPU may refuse as well.

@@ -31,7 +31,7 @@ def _pair(*shape, dtype):
 @pytest.mark.parametrize(("dtype", "tolerance"), TYPES)
 @pytest.mark.parametrize("sizes", [(24, 8, 8), (7,), (40, 8)])
 def test_normed_products(dtype, tolerance, sizes, monkeypatch):
-    from votive.backends.cuda import decoding
+    from votive.backends.cuda.kernels.decoding import products as decoding
 
     monkeypatch.setattr(decoding, "LARGE", 40)
     votive.manual_seed(0)

@@ -14,7 +14,7 @@ import pytest
 
 import votive
 
-from .device import EMULATED, LAYOUTS, agree, anywhere, placed, trips
+from .device import EMULATED, LAYOUTS, agree, anywhere, cpu_fallbacks, placed
 from .libraries import TRANSFORMS, forget, transforms
 
 RNG = np.random.default_rng(5)
@@ -40,7 +40,7 @@ def _signal(*shape: int, kind: str = "complex64") -> np.ndarray[Any, Any]:
 def _same(name: str, x: np.ndarray[Any, Any], how: str = "", **options: Any) -> None:
     fn = getattr(votive.fft, name)
     theirs = fn(placed(x, how, "cpu"), **options)
-    with trips() as left:
+    with cpu_fallbacks() as left:
         ours = fn(placed(x, how, "cuda"), **options)
     assert not left, f"{name} left the GPU: {left}"
     agree(ours, theirs, f"{name} {x.shape} {x.dtype} {how} {options}", 2e-5, scale=1.0)
@@ -90,7 +90,7 @@ def test_gradients_of_transforms_agree_with_the_cpu(library: Any) -> None:
         given, results = _signal(3, 8, kind=kind), []
         for device in ("cpu", "cuda"):
             x = votive.from_numpy(given).to(device).requires_grad_()
-            with trips() as left:
+            with cpu_fallbacks() as left:
                 y = getattr(votive.fft, name)(x, dim=0, norm="ortho")
                 (y.abs() ** 2).sum().backward()
             assert not left or device == "cpu"
@@ -104,7 +104,7 @@ def test_spectrograms_stay_on_the_gpu(library: Any) -> None:
     results = []
     for device in ("cpu", "cuda"):
         x, w = votive.from_numpy(sound).to(device), window.to(device)
-        with trips() as left:
+        with cpu_fallbacks() as left:
             s = votive.stft(x, 64, 16, window=w, return_complex=True)
             back = votive.istft(s, 64, 16, window=w, length=400)
         assert not left, f"left the GPU: {left}"
@@ -114,31 +114,31 @@ def test_spectrograms_stay_on_the_gpu(library: Any) -> None:
 
 
 def test_plans_are_kept_and_the_oldest_makes_room(library: Any) -> None:
-    from votive.backends.cuda import fft_plans
+    from votive.backends.cuda.libraries import cufft
 
-    for n in range(1, fft_plans.KEPT + 9):
+    for n in range(1, cufft.KEPT + 9):
         votive.fft.fft(votive.ones(n, dtype=votive.complex64, device="cuda"))
-    assert len(fft_plans.library.plans) == fft_plans.KEPT
+    assert len(cufft.library.plans) == cufft.KEPT
     if library is not None:
         before = library.made
-        assert library.ended == before - fft_plans.KEPT
+        assert library.ended == before - cufft.KEPT
         votive.fft.fft(votive.ones(n, dtype=votive.complex64, device="cuda"))
         assert library.made == before
 
 
 def test_without_the_library_transforms_take_the_trip(library: Any) -> None:
-    from votive.backends.cuda import fft_plans
+    from votive.backends.cuda.libraries import cufft
 
-    lib = fft_plans.library.lib
-    fft_plans.library.lib, fft_plans.library.reason = None, "hidden"
+    lib = cufft.library.lib
+    cufft.library.lib, cufft.library.reason = None, "hidden"
     forget(TRANSFORMS)
     try:
-        with trips() as left:
+        with cpu_fallbacks() as left:
             y = votive.fft.rfft(votive.ones(4, device="cuda"))
         assert left == {"_fft_r2c"}
         assert y.tolist() == [4, 0, 0]
     finally:
-        fft_plans.library.lib, fft_plans.library.reason = lib, ""
+        cufft.library.lib, cufft.library.reason = lib, ""
         forget(TRANSFORMS)
 
 
@@ -165,16 +165,16 @@ def test_a_graph_repeats_transforms() -> None:
 
 @anywhere
 def test_libraries_are_looked_for_among_nvidias_packages(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
-    from votive.backends.cuda import blas
+    from votive.backends.cuda.libraries import cublas
 
     folder = tmp_path / "cufft" / "lib"
     folder.mkdir(parents=True)
     (folder / "libcufft.so.12").write_bytes(b"not a library")
     package = types.SimpleNamespace(submodule_search_locations=[str(tmp_path)])
-    monkeypatch.setattr(blas.importlib.util, "find_spec", lambda name: package)
-    found = blas.candidates(["libcufft.so.12", "libcufft.so.11"])
+    monkeypatch.setattr(cublas.importlib.util, "find_spec", lambda name: package)
+    found = cublas.candidates(["libcufft.so.12", "libcufft.so.11"])
     # The loader's own path comes first.
     assert found[:2] == ["libcufft.so.12", "libcufft.so.11"]
     assert str(folder / "libcufft.so.12") in found
     # What cannot be loaded is passed over.
-    assert blas.opened(["libvotive-of-no-machine.so"]) is None
+    assert cublas.opened(["libvotive-of-no-machine.so"]) is None

@@ -26,9 +26,9 @@ def grids(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, ...]]:
     """The grids of what is launched; nothing runs on an emulated GPU, where it would take long."""
     found: list[tuple[int, ...]] = []
     if EMULATED:
-        from votive.backends.cuda import interpret
+        from votive.backends.cuda.emulated import interpreter
 
-        monkeypatch.setattr(interpret, "run", lambda program, grid, args: found.append(grid))
+        monkeypatch.setattr(interpreter, "run", lambda program, grid, args: found.append(grid))
     return found
 
 
@@ -60,7 +60,7 @@ def test_a_grid_takes_all_that_there_is(call: Callable[..., Any], grids: Any) ->
 
 @emulated
 def test_the_emulated_gpu_refuses_a_grid_that_no_gpu_takes() -> None:
-    from votive.backends.cuda.interpret import run
+    from votive.backends.cuda.emulated.interpreter import run
 
     class Program:
         class fn:

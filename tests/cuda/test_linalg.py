@@ -13,7 +13,7 @@ import pytest
 import votive
 from votive.core.errors import LinAlgError
 
-from .device import EMULATED, agree, placed, trips
+from .device import EMULATED, agree, cpu_fallbacks, placed
 from .libraries import solvers
 
 RNG = np.random.default_rng(11)
@@ -50,7 +50,7 @@ def _tolerance(x: np.ndarray[Any, Any]) -> float:
 def held(fn: Callable[..., Any], *given: np.ndarray[Any, Any], how: str = "") -> None:
     """A function gives the same on both devices, and never leaves the GPU."""
     theirs = fn(*[placed(x, how, "cpu") for x in given])
-    with trips() as left:
+    with cpu_fallbacks() as left:
         ours = fn(*[placed(x, how, "cuda") for x in given])
     assert not left, f"left the GPU: {left}"
     both = (ours, theirs) if isinstance(theirs, (tuple, list)) else ([ours], [theirs])
@@ -147,7 +147,7 @@ def test_qr_factors(kind: str, mode: str) -> None:
     for shape in [(4, 4), (5, 3), (3, 5), (2, 4, 3)]:
         a = _matrix(*shape, kind=kind)
         x = placed(a, "permuted", "cuda")
-        with trips() as left:
+        with cpu_fallbacks() as left:
             q, r = L.qr(x, mode)
         assert not left
         assert r.cpu().triu().equal(r.cpu())
@@ -178,7 +178,7 @@ def test_reflections(kind: str) -> None:
 def test_singular_values(kind: str, full: bool) -> None:
     for shape in [(1, 1), (4, 4), (5, 3), (3, 5), (3, 4, 4), (2, 4, 3)]:
         a = _matrix(*shape, kind=kind)
-        with trips() as left:
+        with cpu_fallbacks() as left:
             u, s, vh = L.svd(placed(a, "permuted", "cuda"), full)
             values = L.svdvals(placed(a, "", "cuda"))
         assert not left
@@ -201,7 +201,7 @@ def test_eigenvalues_of_hermitian_matrices(kind: str, uplo: str) -> None:
         a = _positive(*shape, kind=kind)
         # Only one triangle is read.
         half = np.tril(a) if uplo == "L" else np.triu(a)
-        with trips() as left:
+        with cpu_fallbacks() as left:
             values, v = L.eigh(placed(half, "", "cuda"), uplo)
             alone = L.eigvalsh(placed(half, "permuted", "cuda"), uplo)
         assert not left
@@ -251,7 +251,7 @@ def test_cofactors_exist_for_singular_matrices_too(kind: str) -> None:
     grads = []
     for device in ("cpu", "cuda"):
         x = votive.from_numpy(a).to(device).requires_grad_()
-        with trips() as left:
+        with cpu_fallbacks() as left:
             L.det(x).sum().abs().backward()
         assert not left
         grads.append(x.grad)
@@ -326,7 +326,7 @@ SINGULAR = [[1.0, 0.0, 0.0], [5.0, 49.0, 1.0], [5.0, 49.0, 1.0]]
 
 def test_nothing_to_solve_for_and_nothing_to_reflect_stay_on_the_gpu(library: Any) -> None:
     a = np.array([np.eye(3), SINGULAR])
-    with trips() as left:
+    with cpu_fallbacks() as left:
         x, info = votive.linalg.solve_ex(_on_gpu(a), votive.empty(2, 3, 0, device="cuda").double())
         q = votive.orgqr(_on_gpu(a[0]), votive.empty(0, device="cuda").double())
     assert not left
@@ -343,7 +343,7 @@ def test_a_matrix_with_two_rows_alike_is_singular_as_on_the_cpu(kind: str, batch
         a[0] = np.eye(3)
     codes = np.where(a[..., 0, 0] == a[..., 1, 1], 0, 3).tolist()
     x = _on_gpu(a)
-    with trips() as left:
+    with cpu_fallbacks() as left:
         for columns in (0, 2):
             b = votive.ones(*batch, 3, columns, device="cuda", dtype=x.dtype)
             assert L.solve_ex(x, b).info.cpu().tolist() == codes

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 import votive as vt
-from votive.backends.cuda.pinned import hosts
+from votive.backends.cuda.runtime.pinned import hosts
 from votive.utils.data import DataLoader, Dataset
 
 Pair = namedtuple("Pair", "left right")

@@ -9,7 +9,7 @@ import pytest
 
 import votive
 
-from .device import EMULATED, trips
+from .device import EMULATED, cpu_fallbacks
 
 OPTIMIZERS: list[tuple[str, dict[str, Any]]] = [
     ("Adadelta", {}),
@@ -71,7 +71,7 @@ def test_a_rule_steps_as_on_the_cpu(name: str, options: dict[str, Any], dtypes: 
 def hold(name: str, options: dict[str, Any], dtype: str) -> None:
     kind = getattr(votive, dtype)
     theirs = trained(name, options, "cpu", kind)
-    with trips() as left:
+    with cpu_fallbacks() as left:
         ours = trained(name, options, "cuda", kind)
     assert not left
     rtol = {"float32": 2e-5, "float64": 1e-12, "bfloat16": 2e-2}[dtype]
@@ -99,7 +99,7 @@ def test_step_counts_that_came_with_a_state_may_lie_on_the_gpu() -> None:
 def test_averages_of_parameters_move_on_the_gpu() -> None:
     averages = [votive.zeros(5, device="cuda"), votive.ones(2, 3, device="cuda")]
     values = [votive.arange(5.0, device="cuda"), votive.zeros(2, 3, device="cuda")]
-    with trips() as left:
+    with cpu_fallbacks() as left:
         votive.optim.swa_utils.get_ema_multi_avg_fn(0.25)(averages, values, 3)
     assert not left
     np.testing.assert_allclose(averages[0].cpu().numpy(), 0.75 * np.arange(5.0))

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import votive as vt
-from votive.backends.cuda.host import Emulated
-from votive.backends.cuda.pinned import LEAST, HostAllocator, hosts
+from votive.backends.cuda.emulated.driver import Emulated
+from votive.backends.cuda.runtime.pinned import LEAST, HostAllocator, hosts
 from votive.core.errors import OutOfMemoryError
 
 from .device import anywhere
@@ -247,7 +247,7 @@ def test_host_blocks_are_reused_by_size_and_given_back() -> None:
 
 @anywhere
 def test_too_much_pinned_memory_is_an_error_that_says_so() -> None:
-    from votive.backends.cuda.driver import OutOfDeviceMemory
+    from votive.backends.cuda.runtime.driver import OutOfDeviceMemory
 
     class Full(Emulated):
         def alloc_pinned(self, nbytes: int) -> int:

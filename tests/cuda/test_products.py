@@ -16,7 +16,7 @@ from votive.nn.activated import feed_forward, gelu_tanh
 from votive.ops.registry import OPS
 from votive.ops.registry import F as ops
 
-from .device import EMULATED, LAYOUTS, agree, placed, trips
+from .device import EMULATED, LAYOUTS, agree, cpu_fallbacks, placed
 
 NAMES = ("relu", "gelu", "gelu_tanh", "silu")
 FUNCTIONS = {"relu": F.relu, "gelu": F.gelu, "gelu_tanh": gelu_tanh, "silu": F.silu}
@@ -39,7 +39,7 @@ def way(request: Any, monkeypatch: Any) -> int:
     """Every product takes its first way, or its last one, whatever is faster."""
     if EMULATED and request.param:
         pytest.skip("the emulated GPU has one way: there is no library")
-    from votive.backends.cuda import matmul_ways
+    from votive.backends.cuda.runtime import autotune
 
     def run(self: Any, *args: Any, **how: Any) -> None:
         try:
@@ -47,7 +47,7 @@ def way(request: Any, monkeypatch: Any) -> int:
         except CudaError:  # the library has no such product
             self.ways[-1](*args, **how)
 
-    monkeypatch.setattr(matmul_ways.Ways, "__call__", run)
+    monkeypatch.setattr(autotune.Ways, "__call__", run)
     for name in JOINED:
         OPS[name].forget()
     return int(request.param)
@@ -74,7 +74,7 @@ def test_activations_end_products(name: str, dtype: Any, way: int) -> None:
     for rows, cols, how in ((2, few, ""), (33, 24, "permuted"), (9, 24, "sliced"), (0, 24, "")):
         x, w, b = (made(*s, dtype=dtype, how=how) for s in ((rows, 48), (cols, 48), (cols,)))
         for bias in (b, None) if rows == 9 else (b,):
-            with trips() as left:
+            with cpu_fallbacks() as left:
                 got = ops._linear_activated(x, w, bias, name)
                 assert not left
             close(got, FUNCTIONS[name](F.linear(x, w, bias)), f"{rows} {how}")
@@ -88,7 +88,7 @@ def test_activations_end_products_of_batches_and_vectors(way: int) -> None:
 
 def test_sums_of_nothing_are_the_bias() -> None:
     x, w, b = made(4, 0), made(6, 0), made(6)
-    with trips() as left:
+    with cpu_fallbacks() as left:
         assert vt.equal(F.linear(x, w, b).cpu(), b.expand(4, 6).cpu())
         assert vt.equal(vt.addmm(b, x, w.t(), beta=2).cpu(), (2 * b).expand(4, 6).cpu())
         assert vt.equal(ops._linear_activated(x, w, b, "relu").cpu(), b.relu().expand(4, 6).cpu())
@@ -103,7 +103,7 @@ def test_added_products_end_in_activations(dtype: Any, beta: Any, alpha: Any, wa
         x = made(*shape, dtype=dtype)
         y = vt.addmm(x, a, b, beta=beta, alpha=alpha)
         for gelu in (False, True):
-            with trips() as left:
+            with cpu_fallbacks() as left:
                 got = vt._addmm_activation(x, a, b, beta=beta, alpha=alpha, use_gelu=gelu)
             assert not left
             close(got, F.gelu(y) if gelu else F.relu(y), f"{shape} {gelu}")
@@ -117,7 +117,7 @@ def test_whole_numbers_stay_on_the_gpu(dtype: Any, how: str) -> None:
     results = []
     for device in ("cpu", "cuda"):
         x, m, w, b, z = (placed(a, how, device).to(dtype) for a in arrays)
-        with trips() as left:
+        with cpu_fallbacks() as left:
             got = [x @ m, x[0] @ m, x @ w[0], F.linear(x, w, b), F.linear(x, w)]
             got += [vt.addmm(z, x[0], m, beta=2, alpha=3), vt.addmm(b, x[0], m)]
             got += [vt.addbmm(z, x, vt.stack([m, m]), alpha=2)]
@@ -135,7 +135,7 @@ def test_the_gradient_of_a_bias_comes_with_that_of_the_weight(dtype: Any, turned
         w, b = (made(*((48, 64) if turned else (64, 48)), dtype=dtype, grad=True), made(64, dtype=dtype, grad=True))
         g = made(*shape[:-1], 64, dtype=dtype)
         y = F.linear(x, w.t() if turned else w, b)
-        with trips() as left:
+        with cpu_fallbacks() as left:
             got = vt.autograd.grad(y, (x, w, b), g, retain_graph=True)
         assert not left
         twins = [t.detach().double().cpu().requires_grad_() for t in (x, w, b)]
@@ -158,7 +158,7 @@ def test_a_pair_of_layers_and_its_gradients_agree_with_the_parts(name: str, dtyp
         b1, b2 = (made(n, dtype=dtype, grad=True) if biased else None for n in (64, 48))
         inputs = [t for t in (x, w1, b1, w2, b2) if t is not None]
         g = made(*shape, dtype=dtype)
-        with trips() as left:
+        with cpu_fallbacks() as left:
             y = ops._feed_forward(x, w1.t(), b1, w2, b2, name)[0]
             got = vt.autograd.grad(y, inputs, g)
         assert not left
@@ -245,16 +245,16 @@ def test_gpt2_trains_the_same_joined_and_apart() -> None:
 
 @pytest.mark.skipif(EMULATED, reason="times real kernels, and the emulated GPU has no library")
 def test_large_products_choose_among_ways_and_stay_right(monkeypatch: Any) -> None:
-    from votive.backends.cuda import matmul_ways
+    from votive.backends.cuda.runtime import autotune
 
     chosen = []
-    choose = matmul_ways.Ways._choose
+    choose = autotune.Ways._choose
 
     def noted(self: Any, args: Any, how: Any) -> None:
         choose(self, args, how)
         chosen.append((len(self.ways), self.ways.index(self.best)))
 
-    monkeypatch.setattr(matmul_ways.Ways, "_choose", noted)
+    monkeypatch.setattr(autotune.Ways, "_choose", noted)
     for name in JOINED:
         OPS[name].forget()
     x, w1, b1 = (made(*s, dtype=vt.bfloat16, grad=True) for s in ((4096, 128), (2048, 128), (2048,)))
@@ -292,7 +292,7 @@ def test_float8_products_agree_with_the_cpu(kinds: str, rows: bool, way: int) ->
                 w = w.t() if turned else w.t().contiguous()
                 factors = [vt.tensor(s, dtype=vt.float32, device=device) for s in scales]
                 added = None if bias is None else vt.linspace(-1, 1, n).to(bias).to(device)
-                with trips() as left:
+                with cpu_fallbacks() as left:
                     y = vt._scaled_mm(x, w, *factors, added, out_dtype=out, use_fast_accum=fast)
                 assert not left
                 got.append(y)
@@ -312,7 +312,7 @@ def test_int8_products_are_those_of_the_cpu(kind: Any, way: int) -> None:
         a, b = rng.integers(-128, 128, (m, k)), rng.integers(-128, 128, (k, n))
         for how in LAYOUTS[:-1] if k == 33 or not EMULATED else ("",):
             x, w = (placed(v, how, "cuda") for v in (a, b))
-            with trips() as left:
+            with cpu_fallbacks() as left:
                 got = vt._int_mm(x.to(kind), w.to(vt.int8))
             assert not left
             want = vt._int_mm(vt.tensor(a).to(kind), vt.tensor(b).to(vt.int8))
@@ -339,7 +339,7 @@ def test_large_products_of_bytes_agree_with_exact_ones() -> None:
 @pytest.mark.parametrize("turned", [False, True], ids=["rows", "columns"])
 @pytest.mark.parametrize("name", ["gelu_tanh", "silu"] if EMULATED else NAMES)
 def test_tiles_pass_through_an_activation_and_its_slope(name: str, turned: bool) -> None:
-    from votive.backends.cuda import matmul_tiles
+    from votive.backends.cuda.kernels.matmul import tiles as matmul_tiles
 
     tile = (32, 32, 32, 4, 1) if EMULATED else matmul_tiles.TILES[turned]
     m, k, n = 2 * tile[0] + 5, 2 * tile[2], 2 * tile[1]

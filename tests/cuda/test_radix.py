@@ -9,7 +9,7 @@ import pytest
 
 import votive
 
-from .device import EMULATED, placed, trips
+from .device import EMULATED, cpu_fallbacks, placed
 
 FLOATS = ["float16", "bfloat16", "float32", "float64"]
 DTYPES = ["bool", "uint8", "int8", "int16", "int32", "int64", *FLOATS]
@@ -21,7 +21,8 @@ LONGEST = 200 if EMULATED else 1 << 20
 @pytest.fixture(autouse=True)
 def always_digits(monkeypatch: pytest.MonkeyPatch) -> None:
     """Lines are sorted by digits whatever that costs; on the emulated GPU tiles are small."""
-    from votive.backends.cuda import radix, sort
+    from votive.backends.cuda.kernels.sort import radix
+    from votive.backends.cuda.kernels.sort import sorts as sort
 
     monkeypatch.setattr(sort, "MERGE", 1e9)
     if EMULATED:
@@ -60,7 +61,7 @@ def same(ours: Any, theirs: Any) -> None:
 def test_digits_order_as_the_cpu_does(shape: tuple[int, ...], dtype: str) -> None:
     x = numbers(shape, dtype)
     y = x.to("cuda")
-    with trips() as left:
+    with cpu_fallbacks() as left:
         for descending in (dtype in FLOATS,) if EMULATED else (False, True):
             ours = y.sort(-1, descending=descending, stable=True)
             theirs = x.sort(-1, descending=descending, stable=True)
@@ -95,7 +96,7 @@ def test_digits_that_are_all_the_same_are_left_out(dtype: str) -> None:
 def test_what_follows_from_sorting_agrees_with_the_cpu(dtype: str) -> None:
     x = numbers((2, LONGEST), dtype, seed=3)
     y = x.to("cuda")
-    with trips() as left:
+    with cpu_fallbacks() as left:
         for k in (1, 20, LONGEST // 2):
             same(y.topk(k, 1).indices, x.topk(k, 1).indices)
             same(y.kthvalue(k, 1).indices, x.kthvalue(k, 1).indices)
@@ -121,8 +122,8 @@ def test_permutations_are_those_of_the_cpu(n: int, dtype: str) -> None:
 
 
 def test_keys_with_equal_first_bits_are_settled_by_the_rest() -> None:
-    from votive.backends.cuda import random_choice
-    from votive.backends.cuda.program import Program
+    from votive.backends.cuda.kernels.random import choice as random_choice
+    from votive.backends.cuda.programs.program import Program
 
     rng = np.random.default_rng(0)
     n, above = 300, 44

@@ -11,7 +11,7 @@ import pytest
 import votive
 from votive.ops.registry import F
 
-from .device import EMULATED, trips
+from .device import EMULATED, cpu_fallbacks
 
 N = 700 if EMULATED else 100_000
 MANY = 1300 if EMULATED else 1_000_003
@@ -22,7 +22,7 @@ def drawn(draw: Callable[[str], Any]) -> tuple[Any, Any]:
     votive.manual_seed(11)
     theirs = draw("cpu")
     votive.manual_seed(11)
-    with trips() as left:
+    with cpu_fallbacks() as left:
         ours = draw("cuda")
     assert not left
     assert ours.device.type == "cuda"

@@ -12,7 +12,7 @@ import votive as vt
 from votive.backends.cuda import runtime as rt
 from votive.ops.registry import F
 
-from .device import trips
+from .device import cpu_fallbacks
 from .late import emulated, late, no_waits
 
 FUSED: list[tuple[str, dict[str, Any]]] = [
@@ -55,7 +55,7 @@ def _same(ours: Any, theirs: Any) -> None:
 
 @pytest.mark.parametrize(("name", "options", "clip"), [(*f, False) for f in FUSED] + [("AdamW", {}, True)])
 def test_a_fused_optimizer_steps_as_a_plain_one_on_the_cpu(name: str, options: dict[str, Any], clip: bool) -> None:
-    with trips() as left:
+    with cpu_fallbacks() as left:
         ours = _train("cuda", name, {**options, "fused": True}, clip=clip)
     assert not left
     _same(ours, _train("cpu", name, options, clip=clip))

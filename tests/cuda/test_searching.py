@@ -12,7 +12,7 @@ import pytest
 
 import votive
 
-from .device import EMULATED, trips
+from .device import EMULATED, cpu_fallbacks
 
 N = 200 if EMULATED else 50_000
 F = votive.nn.functional
@@ -21,7 +21,7 @@ F = votive.nn.functional
 def hold(fn: Callable[..., Any], *arrays: Any, rtol: float = 0.0) -> None:
     given = [votive.from_numpy(np.asarray(a)) for a in arrays]
     theirs = fn(*given)
-    with trips() as left:
+    with cpu_fallbacks() as left:
         ours = fn(*(t.to("cuda") for t in given))
     assert not left
     results = zip(*(r if isinstance(r, tuple) else (r,) for r in (ours, theirs)), strict=True)

@@ -26,11 +26,11 @@ rng = np.random.default_rng(5)
 @pytest.fixture(autouse=True)
 def _noticed(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Leaving the GPU is an error."""
-    from votive.backends.cuda import trip
+    from votive.backends.cuda import cpu_fallback
 
-    monkeypatch.setattr(trip, "_told", set())
+    monkeypatch.setattr(cpu_fallback, "_told", set())
     with solvers(), transforms(), warnings.catch_warnings():
-        warnings.simplefilter("error", trip.CpuTripWarning)
+        warnings.simplefilter("error", cpu_fallback.CpuFallbackWarning)
         yield
 
 
@@ -65,7 +65,7 @@ def agree(fn: Callable[..., Any], *given: Any, tolerance: float = 1e-10) -> None
 
 @pytest.mark.parametrize(("order", "time"), [(1, 30), (2, 1), (2, 45), (3, 20), (5, 45)])
 def test_filters(order: int, time: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    from votive.backends.cuda import lfilter
+    from votive.backends.cuda.kernels import lfilter
 
     # Signals that are cut, at a size that an emulated GPU can run.
     monkeypatch.setattr(lfilter, "LONG", 40)
@@ -115,7 +115,7 @@ def test_the_same_boxes_survive(count: int, dtype: str) -> None:
 
 
 def test_maxima_and_sums_of_regions(monkeypatch: pytest.MonkeyPatch) -> None:
-    from votive.backends.cuda import detection
+    from votive.backends.cuda.kernels import detection
 
     monkeypatch.setattr(detection, "SHARE", 2)
     x, image = real(2, 3, 9, 8), votive.tensor(rng.integers(0, 2, 5))

@@ -9,7 +9,7 @@ import pytest
 
 import votive
 
-from .device import EMULATED, trips
+from .device import EMULATED, cpu_fallbacks
 
 _RNG = np.random.default_rng(0)
 _EDGES = [0.0, -0.0, 1, 2, -1, -2, -3.5, np.inf, -np.inf, np.nan, 0.5, -0.5, 2.5, 8, 10, 1e-300, 1e5]
@@ -44,7 +44,7 @@ def hold(fn: Any, dtype: str, *arrays: np.ndarray[Any, Any], wave: bool = False)
     """The same values, infinities and NaN on both devices."""
     given = [votive.from_numpy(np.array(a)).to(getattr(votive, dtype)) for a in arrays]
     theirs = fn(*given).numpy().astype(np.float64)
-    with trips() as left:
+    with cpu_fallbacks() as left:
         ours = fn(*(t.to("cuda") for t in given)).cpu().numpy().astype(np.float64)
     assert not left
     # A GPU fuses products and sums, which long recurrences amplify; the emulated one does not.

@@ -12,7 +12,7 @@ from tests.nn.varlen import CASES, WINDOWS, close, ends, given, one_by_one
 from votive.core import dtype as dt
 from votive.nn.attention.varlen import varlen_attn
 
-from .device import EMULATED, trips
+from .device import EMULATED, cpu_fallbacks
 
 LONG = [
     ([300, 1, 0, 129], [300, 64, 7, 500], 6, 2, 64, 64),
@@ -31,7 +31,7 @@ def check(case: Any, dtype: dt.dtype, window: tuple[int, int], place: Any = None
     leaves = [x.detach().requires_grad_() for x in (q, k, v)]
     where = ends(case[0], "cuda"), ends(case[1], "cuda", dt.int64)
     longest = max(case[0], default=0), max(case[1], default=0)
-    with trips() as left:
+    with cpu_fallbacks() as left:
         out = varlen_attn(*leaves, *where, *longest, window_size=window, scale=0.4, enable_gqa=True)
         ours = [out, *votive.autograd.grad(out, leaves, g)]
     assert not left

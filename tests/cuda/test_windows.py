@@ -43,7 +43,7 @@ W, W2 = votive.arange(36.0).reshape(3, 4, 3) % 5, votive.arange(108.0).reshape(3
 FAR = 3 * 10**9  # more than 32 bits hold
 
 
-@pytest.mark.filterwarnings("ignore::votive.backends.cuda.trip.CpuTripWarning")
+@pytest.mark.filterwarnings("ignore::votive.backends.cuda.cpu_fallback.CpuFallbackWarning")
 @pytest.mark.parametrize(
     "call",
     [

@@ -23,7 +23,7 @@ from .device import device as Device
 # The seed of a fresh generator, as in torch: a large prime, the same in every process.
 DEFAULT_SEED = 67280421310721
 STATE_BYTES = 16
-# Is told of each draw, or seed (True), and may refuse it; see backends/cuda/draws.py.
+# Is told of each draw, or seed (True), and may refuse it; see backends/cuda/programs/generator_state.py.
 watch: Callable[[Generator, bool], None] | None = None
 _SPACE = 1 << 64
 

@@ -11,8 +11,8 @@ from collections.abc import Callable
 from typing import Any
 
 from ..backends.cuda import runtime as rt
-from ..backends.cuda.allocator import Pool
-from ..backends.cuda.faults import faults
+from ..backends.cuda.runtime.allocator import Pool
+from ..backends.cuda.runtime.faults import faults
 from ..core.errors import CudaError
 from . import _here
 from .devices import device_of
@@ -62,7 +62,7 @@ class CUDAGraph:
         self._pool = _joined(pool, here)
         self._device = here.device
         _forget_casts()  # a graph makes its own: those of before are gone when autocast ends
-        from ..backends.cuda.draws import GraphDraws, Repeated
+        from ..backends.cuda.programs.generator_state import GraphDraws, Repeated
 
         first = self._repeats and self._repeats._draws
         self._draws = Repeated(first) if first and first.taken else GraphDraws(here.device)

@@ -189,7 +189,7 @@ def host_memory_stats() -> dict[str, int]:
     """
     if not is_initialized():
         return {}
-    from ..backends.cuda.pinned import hosts
+    from ..backends.cuda.runtime.pinned import hosts
 
     return hosts().stats()
 
@@ -210,7 +210,7 @@ def reset_peak_host_memory_stats() -> None:
     ...     votive.cuda.reset_peak_host_memory_stats()
     """
     _here()
-    from ..backends.cuda.pinned import hosts
+    from ..backends.cuda.runtime.pinned import hosts
 
     hosts().reset_peak()
 
@@ -229,7 +229,7 @@ def empty_cache() -> None:
         with allocator.driver.on(allocator.device):
             allocator.driver.synchronize()
         allocator.empty_cache()
-    from ..backends.cuda.pinned import hosts
+    from ..backends.cuda.runtime.pinned import hosts
 
     hosts().empty_cache()
 

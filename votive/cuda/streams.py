@@ -6,7 +6,7 @@ import threading
 from typing import Any
 
 from ..backends.cuda import runtime as rt
-from ..backends.cuda.faults import faults
+from ..backends.cuda.runtime.faults import faults
 from . import _here, _index
 
 

@@ -25,11 +25,13 @@ class CudaBackend:
 
     def __init__(self) -> None:
         rt.begin()
-        from . import copy, data, families, moves, pinned, pointwise, rows, short, trip
+        from . import cpu_fallback, kernels, rows
+        from .programs import copy, pointwise, transfer
+        from .runtime import fast_path, pinned, views
 
-        families.load()
-        self._copy, self._trip, self._data, self._short = copy, trip, data, short
-        self._moves, self._pinned, self._pointwise = moves, pinned, pointwise
+        kernels.load()
+        self._copy, self._cpu_fallback, self._views, self._fast_path = copy, cpu_fallback, views, fast_path
+        self._transfer, self._pinned, self._pointwise = transfer, pinned, pointwise
         self.bind = rows.bind
         memory.is_pinned = pinned.is_pinned
 
@@ -41,31 +43,31 @@ class CudaBackend:
 
     def map_reduce(self, *args: Any) -> Any:
         """A formula under a reduction as one kernel; None: one after the other."""
-        from .reduction import compile_reduction
+        from .kernels.reduction import compile_reduction
 
         return rt.guarded(compile_reduction(*args), args[-1].device.index or 0)
 
     def empty(self, spec: Spec) -> tuple[Storage, Any]:
-        v = self._data.empty(spec)
+        v = self._views.empty(spec)
         return v.storage, v
 
     def view(self, storage: Any, spec: Spec, offset: int) -> Any:
         # Kernels tell by the storage whether memory overlaps.
         storage = storage.root
-        return self._data.View(storage.ptr + offset * spec.dtype.itemsize, spec, storage)
+        return self._views.View(storage.ptr + offset * spec.dtype.itemsize, spec, storage)
 
     def adopt(self, data: Any, spec: Spec | None, inputs: tuple[Any, ...]) -> tuple[Any, ...]:
         """(storage, data, spec) for what a user's kernel returned: a View, a tensor or an array."""
         if hasattr(data, "_data"):
             data = data._data
-        if not isinstance(data, self._data.View):
+        if not isinstance(data, self._views.View):
             array = np.asarray(data)
             if spec is None:
                 place = device("cuda", rt.here.device)
                 spec = Spec(Layout(array.shape), from_numpy(array.dtype), place)
-            data = self._trip.lifted(array, spec)
+            data = self._cpu_fallback.lifted(array, spec)
         if spec is not None and data.spec is not spec:
-            made = self._data.empty(spec)
+            made = self._views.empty(spec)
             self._copy.copy_view(made, data)
             data = made
         return data.storage, data, data.spec
@@ -78,7 +80,7 @@ class CudaBackend:
     def receive(self, array: Any, spec: Spec, non_blocking: bool = False) -> Any:
         """Values of the host as new memory here."""
         with rt.on(spec.device.index or 0):
-            return self._moves.received(array, spec, non_blocking)
+            return self._transfer.received(array, spec, non_blocking)
 
     def pinned(self, shape: Any, strides: Any, dtype: Any) -> tuple[Any, Any, Spec]:
         """(storage, array, spec) of page-locked memory of the host; strides in bytes."""
@@ -105,7 +107,7 @@ class CudaBackend:
         asking = 0 if stream in (None, 1) else stream
         ours = rt.here.stream_of(index)
         if stream != -1 and asking != ours:
-            self._moves.follow(index, asking, index, ours)
+            self._transfer.follow(index, asking, index, ours)
         return dlpack.export(data.ptr, spec, dlpack.CUDA, index, data.storage)
 
     def dlpack_device(self, spec: Spec) -> tuple[int, int]:
@@ -147,7 +149,7 @@ class CudaBackend:
             index = rt.here.device
         ours, stream = rt.here.stream_of(index), told.get("stream")
         if stream is not None and (0 if stream == 1 else stream) != ours:
-            self._moves.follow(index, ours, index, 0 if stream == 1 else stream)
+            self._transfer.follow(index, ours, index, 0 if stream == 1 else stream)
         over = self._over(told["data"][0], tuple(told["shape"]), strides, kind, index, owner)
         over[0].readonly = bool(told["data"][1])
         return over
@@ -158,21 +160,21 @@ class CudaBackend:
         layout = Layout(shape, strides)
         spec = Spec(layout, dtype, device("cuda", index))
         nbytes = extent(shape, layout.strides) * dtype.itemsize
-        storage = self._data.ForeignStorage(ptr, nbytes, index, owner)
-        return storage, self._data.View(ptr, spec, storage), spec, 0
+        storage = self._views.ForeignStorage(ptr, nbytes, index, owner)
+        return storage, self._views.View(ptr, spec, storage), spec, 0
 
     def to_numpy(self, data: Any) -> Any:
         with rt.on(data.spec.device.index or 0):
-            return self._trip.fetch(data)
+            return self._cpu_fallback.fetch(data)
 
     def item(self, data: Any) -> Any:
         return self.to_numpy(data).item()
 
     def window(self, spec: Spec) -> Any:
-        return self._short.window(spec)
+        return self._fast_path.window(spec)
 
     def clone_storage(self, storage: Any) -> Any:
-        made = self._data.CudaStorage(storage.nbytes, storage.device)
+        made = self._views.CudaStorage(storage.nbytes, storage.device)
         if storage.nbytes:
             with rt.on(storage.device):
                 rt.runtime.driver.between(made.ptr, storage.ptr, storage.nbytes, rt.here.stream)

@@ -9,9 +9,10 @@ from ...core.device import device
 from ...core.layout import Spec
 from ..base import Row, add_row
 from ..cpu.native.rows import Slot
+from . import cpu_fallback
 from . import runtime as rt
-from . import short, trip
-from .data import CudaStorage, View
+from .runtime import fast_path
+from .runtime.views import CudaStorage, View
 
 
 class Whole:
@@ -68,13 +69,13 @@ def bind(
     if target is None:
         target = outs[0].device  # type: ignore[index]
     loose = [(k, v.like(device=target)) for k, v in enumerate(values) if v.__class__ is Spec and v.device.type == "cpu"]
-    if row.label == "trip":
+    if row.label == "cpu_fallback":
         there = tuple(v.like(device=target) if v.__class__ is Spec and v.device.type == "cpu" else v for v in values)
         mutated = [k for k, i in enumerate(slots) if i in row.fn]
         # Where there is nothing to copy, nothing is worth a warning.
         quiet = all(s.numel == 0 for s in specs) and bool(specs)
         quiet = quiet or (outs is not None and all(s.numel == 0 for s in outs) and not mutated)
-        compute, _ = trip.structured(row.op, template, slots, there, outs, single, mutated, target, quiet)
+        compute, _ = cpu_fallback.structured(row.op, template, slots, there, outs, single, mutated, target, quiet)
         return rt.guarded(compute, target.index or 0), None
     args = list(template)
     for k, i in enumerate(slots):
@@ -109,7 +110,7 @@ def bind(
     def into(given: Any, out: Any) -> None:
         run([out], *given)
 
-    quick = short.results(run, plan, compute)
+    quick = fast_path.results(run, plan, compute)
     return rt.guarded(quick, where), rt.guarded(into, where) if row.into and single else None
 
 
@@ -119,7 +120,7 @@ def _lifting(run: Any, loose: list[tuple[int, Spec]]) -> Any:
     def lifted(outs: Any, *values: Any) -> Any:
         moved = list(values)
         for k, spec in loose:
-            moved[k] = trip.lifted(values[k], spec)
+            moved[k] = cpu_fallback.lifted(values[k], spec)
         return run(outs, *moved)
 
     return lifted
@@ -138,6 +139,6 @@ def _plain(backend: Any, row: Row, template: list[Any], slots: list[int], outs: 
     return compute, None
 
 
-def trip_rows(op: str, mutated: frozenset[int]) -> Row:
+def cpu_fallback_row(op: str, mutated: frozenset[int]) -> Row:
     """The row of last resort: by way of the CPU. `mutated`: positions of written arguments."""
-    return Row(op, "cuda", mutated, -100, None, False, False, "trip")  # type: ignore[arg-type]
+    return Row(op, "cuda", mutated, -100, None, False, False, "cpu_fallback")  # type: ignore[arg-type]

@@ -9,7 +9,7 @@ namespace vt {
 
 constexpr int MAX_DEVICES = 16;
 
-// The thread's device, stream and pool as backends/cuda/runtime.py says; `pool` is kept alive there.
+// The thread's device, stream and pool as backends/cuda/runtime/__init__.py says; `pool` is kept alive there.
 struct Current {
   int device = -1;  // not yet said
   void* stream = nullptr;

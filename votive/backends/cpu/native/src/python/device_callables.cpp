@@ -1,5 +1,5 @@
 // The callables that plans of a GPU hold: a formula's kernel, or a function of new memory. The same steps as
-// backends/cuda/pointwise.py and rows.py, which serve whatever is not as planned.
+// backends/cuda/programs/pointwise.py and rows.py, which serve whatever is not as planned.
 #include "device_launch.h"
 
 #include <cstddef>

@@ -1,5 +1,5 @@
 // The short way of a launch: pack the arguments, call the driver. The same steps as
-// backends/cuda/program.py, which serves first calls, descriptors, waiting launches and emulation.
+// backends/cuda/programs/program.py, which serves first calls, descriptors, waiting launches and emulation.
 #include "device_launch.h"
 
 #include <cstddef>

@@ -1,5 +1,5 @@
 // The short way to a GPU's memory: a block of the size that was asked for lies in its bin, and goes
-// back there. The same steps as backends/cuda/allocator.py, which serves whatever else there is.
+// back there. The same steps as backends/cuda/runtime/allocator.py, which serves whatever else there is.
 //
 // Python's lock is held throughout and nothing here runs Python code in between, so these steps are
 // one to every other thread; while one of those changes the lists (`busy`), the long way waits for it.

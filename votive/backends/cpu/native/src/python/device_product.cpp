@@ -1,5 +1,5 @@
 // The short way of a product by cuBLASLt: say where the operands of the epilogue lie, call the library.
-// The same steps as backends/cuda/blas.py, which serves first calls, captures, factors and odd addresses.
+// The same steps as backends/cuda/libraries/cublas.py, which serves first calls, captures, factors and odd addresses.
 //
 // A product's description holds the addresses of its epilogue. Here they are set and used in one step
 // to every other thread; `busy` says that the long way is between the two.

@@ -1,0 +1,166 @@
+"""Pooling to a given size: windows whose ends follow from the two sizes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ....core import dtype as dt
+from ....core.layout import Spec
+from ..programs.copy import copy_view
+from ..programs.index_space import Places, by_spec, without
+from ..programs.program import pointer
+from ..rows import cuda
+from ..runtime.views import View, empty
+from .index import reach
+from .pooling import Box, boxed, with_places
+from .softmax import floats
+
+
+def _range(size: int, places: int) -> Box:
+    """The inputs of each place; neighbours may share one."""
+
+    def low(p: Places, o: str, t: str) -> str:
+        return f"({o} * {p.arg(f'{t}_i', size)} // {p.arg(f'{t}_o', places)})"
+
+    def high(p: Places, o: str, t: str) -> str:
+        i, n = p.arg(f"{t}_i", size), p.arg(f"{t}_o", places)
+        return f"((({o} + 1) * {i} + {n} - 1) // {n})"
+
+    count = lambda p, o, t: f"({high(p, o, t)} - {low(p, o, t)})"
+    return Box(low, high, -(-size // places) + 1, count)
+
+
+@cuda("_adaptive_avg_pool", accepts=floats)
+def adaptive_avg_pool(x: Any, size: Any) -> Any:
+    if not x.numel or 0 in size:
+        empty = 0 in (*x.shape[: x.ndim - len(size)], *size)
+        return (lambda outs, x: None) if empty else None
+    n = len(size)
+    boxes = [_range(i, o) for i, o in zip(x.shape[-n:], size, strict=True)]
+    find = boxed("adaptive_avg_pool", x, n, boxes, None, False)
+    return lambda outs, x: find(outs[0].spec)(outs[0].ptr, x.ptr)
+
+
+@cuda("_adaptive_avg_pool_transpose", accepts=floats)
+def adaptive_avg_pool_transpose(x: Any, size: Any) -> Any:
+    if not x.numel or 0 in size:
+        empty = 0 in (*x.shape[: x.ndim - len(size)], *size)
+        return (lambda outs, x: None) if empty else None
+    n = len(size)
+    boxes = []
+    for i, o in zip(size, x.shape[-n:], strict=True):
+        # The places of an input are the inputs of a place with the sizes exchanged.
+        back = _range(o, i)
+        there = _range(i, o)
+
+        def count(p: Places, c: str, t: str, there: Box = there) -> str:
+            return there.count(p, c, f"{t}_there")  # type: ignore[misc]
+
+        boxes.append(Box(back.low, back.high, back.most, count))
+    find = boxed("adaptive_avg_pool_transpose", x, n, boxes, None, True)
+    return lambda outs, x: find(outs[0].spec)(outs[0].ptr, x.ptr)
+
+
+@cuda("_adaptive_max_pool", accepts=floats)
+def adaptive_max_pool(x: Any, size: Any) -> Any:
+    if not x.numel or 0 in size:
+        empty = 0 in (*x.shape[: x.ndim - len(size)], *size)
+        return (lambda outs, x: None) if empty else None
+    n = len(size)
+    dims = tuple(range(x.ndim - n, x.ndim))
+    sizes = x.shape[x.ndim - n :]
+    boxes = [_range(i, o) for i, o in zip(sizes, size, strict=True)]
+    kind = "tl.float64" if x.dtype is dt.float64 else "tl.float32"
+
+    def build(out: Spec) -> Any:
+        p = Places(out.shape, [out.strides, without(x.strides, *dims)], apart=dims, reach=reach(x))
+        lines = [f"best = tl.full((BM, BN), float('-inf'), {kind})", "at = r * 0 + n * 0 - 1"]
+        for k, (d, box) in enumerate(zip(dims, boxes, strict=True)):
+            lines.append(f"low{k} = {box.low(p, p.at(d), f'd{k}')}")
+            lines.append(f"high{k} = {box.high(p, p.at(d), f'd{k}')}")
+        pad, good, offset, flat = "", "inside", p.offsets[1] or "0", "0"
+        for k, (d, box) in enumerate(zip(dims, boxes, strict=True)):
+            lines.append(f"{pad}for t{k} in range({p.arg(f'most{k}', box.most)}):")
+            pad += "    "
+            lines.append(f"{pad}c{k} = low{k} + t{k}")
+            good += f" & (c{k} < high{k})"
+            offset += f" + c{k} * {p.arg(f'xs{k}', x.strides[d])}"
+            flat = f"({flat}) * {p.arg(f'size{k}', sizes[k])} + c{k}"
+        lines += [
+            f"{pad}good = {good}",
+            f"{pad}v = tl.load(x + ({offset} + r * 0 + n * 0), mask=good, other=0).to({kind})",
+            f"{pad}better = good & ((v > best) | (v != v) | (at < 0))",
+            f"{pad}best = tl.where(better, v, best)",
+            f"{pad}at = tl.where(better, {flat}, at)",
+            p.store("best.to(o.dtype.element_ty)"),
+            p.store("at.to(tl.int64)", pointer="places"),
+        ]
+        types = {"o": pointer(x.dtype), "places": "*i64", "x": pointer(x.dtype)}
+        return p.kernel("adaptive_max_pool", types, lines)
+
+    return with_places(by_spec(build))
+
+
+@cuda("_fractional_max_pool", accepts=lambda x, samples: floats(x) and floats(samples))
+def fractional_max_pool(x: Any, size: Any, kernel: Any, samples: Any) -> Any:
+    """Windows begin evenly spaced, shifted by each sample, the last one at the end."""
+    if not x.numel or 0 in size:
+        return None
+    n = len(size)
+    lead = x.ndim - n
+    dims = tuple(range(lead, x.ndim))
+    sizes = x.shape[lead:]
+    kind = "tl.float64" if x.dtype is dt.float64 else "tl.float32"
+    real = "tl.float64" if samples.dtype is dt.float64 else "tl.float32"
+    number = np.float64 if samples.dtype is dt.float64 else np.float32
+    # Samples are (batch, channels, n); a single picture has the first of them.
+    moves = samples.strides[:2] if lead == 2 else samples.strides[1:2]
+    steps = [float(number((i - k) / (o - 1))) if o > 1 else 0.0 for i, o, k in zip(sizes, size, kernel, strict=True)]
+
+    def build(out: Spec) -> Any:
+        drawn = (*moves, *(0,) * n)
+        p = Places(out.shape, [out.strides, without(x.strides, *dims), drawn], apart=dims, reach=reach(x))
+        lines = [f"best = tl.full((BM, BN), float('-inf'), {kind})", "at = (r * 0 + n * 0).to(tl.int64) - 1"]
+        types = {"o": pointer(x.dtype), "places": "*i64", "x": pointer(x.dtype), "samples": pointer(samples.dtype)}
+        for k, d in enumerate(dims):
+            types[f"step{k}"] = "fp64" if real == "tl.float64" else "fp32"
+            # Samples are drawn for (width, height), but for (time, height, width).
+            which = p.arg(f"which{k}", (1 - k if n == 2 else k) * samples.strides[2])
+            place = " + ".join(t for t in (p.offsets[2], which, "r * 0", "n * 0") if t)
+            c, last = p.at(d), p.arg(f"end{k}", sizes[k] - kernel[k])
+            lines += [
+                f"u = tl.load(samples + ({place}), mask=inside, other=0).to({real})",
+                f"low{k} = (({c} + r * 0 + n * 0).to({real}) + u) * step{k}",
+                f"low{k} = low{k}.to(tl.int64) - (u * step{k}).to(tl.int64)",
+                f"low{k} = tl.where({c} == {p.arg(f'top{k}', size[k] - 1)}, {last}, low{k})",
+            ]
+        pad, offset, flat = "", p.offsets[1] or "0", "0"
+        for k, d in enumerate(dims):
+            lines.append(f"{pad}for t{k} in range({p.arg(f'kernel{k}', kernel[k])}):")
+            pad += "    "
+            lines.append(f"{pad}c{k} = low{k} + t{k}")
+            offset += f" + c{k} * {p.arg(f'xs{k}', x.strides[d])}"
+            flat = f"({flat}) * {p.arg(f'size{k}', sizes[k])} + c{k}"
+        lines += [
+            f"{pad}v = tl.load(x + ({offset} + r * 0 + n * 0), mask=inside, other=0).to({kind})",
+            f"{pad}better = inside & ((v > best) | (v != v) | (at < 0))",
+            f"{pad}best = tl.where(better, v, best)",
+            f"{pad}at = tl.where(better, {flat}, at)",
+            p.store("best.to(o.dtype.element_ty)"),
+            p.store("at.to(tl.int64)", pointer="places"),
+        ]
+        return p.kernel("fractional_max_pool", types, lines)
+
+    find = by_spec(build)
+
+    def run(outs: list[View], x: View, samples: View) -> None:
+        values, places = outs
+        same = values.spec.strides == places.spec.strides
+        made = places if same else empty(places.spec.like(strides=values.spec.strides))
+        find(values.spec)(values.ptr, made.ptr, x.ptr, samples.ptr, *steps)
+        if not same:
+            copy_view(places, made)
+
+    return run

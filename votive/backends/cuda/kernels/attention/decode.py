@@ -1,0 +1,210 @@
+"""Attention of few queries over many keys: the keys are split among programs, and what each found
+is joined. This is what generating a token does, so it must run at the speed of memory.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import triton
+import triton.language as tl
+
+from .....core import dtype as dt
+from .....core.layout import Layout, Spec
+from ...programs.dependent_launch import early, start_next, wait_for_last
+from ...programs.layouts import power
+from ...programs.program import TYPE, Program
+from ...runtime import here_count
+from ...runtime.views import View, empty
+from .arguments import (
+    LOG2E,
+    even,
+    mask_kind,
+    mask_strides,
+    mask_types,
+    packed,
+    precision,
+    put,
+    room,
+    stride_types,
+    strides_of,
+)
+
+BLOCK = 64  # keys at a time
+
+
+@triton.jit
+def _part(
+    acc, ends, q, k, v, mask, KH, G, T, S, offset, each, scale, qb, qh, qt, kb, kh, kt, vb, vh, vt,
+    mb, mh, mt, ms,
+    CAUSAL: tl.constexpr, MASK: tl.constexpr, PRECISION: tl.constexpr, D: tl.constexpr,
+    BD: tl.constexpr, E: tl.constexpr, BE: tl.constexpr, BR: tl.constexpr, BN: tl.constexpr,
+):  # fmt: skip
+    """All query heads and positions of one key head over a range of keys."""
+    b = (tl.program_id(0) // KH).to(tl.int64)
+    head = (tl.program_id(0) % KH).to(tl.int64)
+    part = tl.program_id(1)
+    r = tl.arange(0, BR)
+    t = r % T
+    h = head * G + r // T
+    rows = r < G * T
+    d = tl.arange(0, BD)
+    e = tl.arange(0, BE)
+    query = tl.load(
+        q + b * qb + h[:, None] * qh + t[:, None] * qt + d[None, :], mask=rows[:, None] & (d[None, :] < D), other=0.0
+    )
+    k += b * kb + head * kh
+    v += b * vb + head * vh
+    total = tl.zeros((BR, BE), tl.float32)
+    sums = tl.zeros((BR,), tl.float32)
+    tops = tl.full((BR,), -float("inf"), tl.float32)
+    begin = part * each
+    end = tl.minimum(begin + each, S)
+    for start in range(begin, end, BN):
+        j = start + tl.arange(0, BN)
+        keys = tl.load(k + j[None, :] * kt + d[:, None], mask=(j[None, :] < end) & (d[:, None] < D), other=0.0)
+        scores = tl.dot(query, keys, input_precision=PRECISION) * scale
+        seen = (j[None, :] < end) & rows[:, None]
+        if CAUSAL:
+            seen = seen & (j[None, :] <= t[:, None] + offset)
+        if MASK != 0:
+            at = mask + b * mb + h[:, None] * mh + t[:, None] * mt + j[None, :] * ms
+            w = tl.load(at, mask=seen, other=0)
+            if MASK == 1:
+                seen = seen & (w != 0)
+            else:
+                scores += w.to(tl.float32) * 1.4426950408889634
+        scores = tl.where(seen, scores, -float("inf"))
+        higher = tl.maximum(tops, tl.max(scores, 1))
+        base = tl.where(higher == -float("inf"), 0.0, higher)
+        p = tl.math.exp2(scores - base[:, None])
+        shrink = tl.math.exp2(tops - base)
+        sums = sums * shrink + tl.sum(p, 1)
+        values = tl.load(v + j[:, None] * vt + e[None, :], mask=(j[:, None] < end) & (e[None, :] < E), other=0.0)
+        total = tl.dot(p.to(values.dtype), values, total * shrink[:, None], input_precision=PRECISION)
+        tops = higher
+
+    place = (tl.program_id(0).to(tl.int64) * tl.num_programs(1) + part) * BR + r
+    tl.store(acc + place[:, None] * BE + e[None, :], total)
+    tl.store(ends + place * 2, tops)
+    tl.store(ends + place * 2 + 1, sums)
+
+
+@triton.jit
+def _join(
+    o,
+    lse,
+    acc,
+    ends,
+    KH,
+    G,
+    T,
+    parts,
+    ob,
+    oh,
+    ot,
+    E: tl.constexpr,
+    BE: tl.constexpr,
+    BR: tl.constexpr,
+    BP: tl.constexpr,
+    EARLY: tl.constexpr,
+):
+    """One program per row: all parts of it at once."""
+    wait_for_last(EARLY)
+    start_next(EARLY)
+    row = tl.program_id(1)
+    b = (tl.program_id(0) // KH).to(tl.int64)
+    head = tl.program_id(0) % KH
+    t = row % T
+    h = head * G + row // T
+    e = tl.arange(0, BE)
+    n = tl.arange(0, BP)
+    place = (tl.program_id(0).to(tl.int64) * parts + n) * BR + row
+    tops = tl.load(ends + place * 2, mask=n < parts, other=-float("inf"))
+    sums = tl.load(ends + place * 2 + 1, mask=n < parts, other=0.0)
+    top = tl.max(tops, 0)
+    base = tl.where(top == -float("inf"), 0.0, top)
+    shares = tl.math.exp2(tops - base)
+    whole = tl.sum(sums * shares, 0)
+    found = tl.load(acc + place[:, None] * BE + e[None, :], mask=(n < parts)[:, None], other=0.0)
+    y = tl.sum(found * shares[:, None], 0) / tl.where(whole == 0, 1.0, whole)
+    tl.store(o + b * ob + h * oh + t * ot + e, y.to(o.dtype.element_ty), mask=e < E)
+    end = tl.where(whole == 0, -float("inf"), (base + tl.math.log2(whole)) * 0.6931471805599453)
+    tl.store(lse + (b * KH * G + h) * T + t, end)
+
+
+def few_queries(q: Any, k: Any, v: Any, mask: Any, is_causal: bool, scale: float) -> Any:
+    """The run for this case, or None when there are many queries."""
+    from .forward import FEW
+
+    B, H, T, D = q.shape
+    KH, S, E = k.shape[1], k.shape[2], v.shape[3]
+    if not B * H * T * S:
+        return None
+    G = H // KH
+    if G * T > FEW or T > 4:
+        return None
+    br, bd, be = max(16, power(G * T)), power(max(D, 16)), power(max(E, 16))
+    wanted = max(1, 2 * here_count() // (B * KH))
+    parts = max(1, min(wanted, -(-S // BLOCK), 64))
+    each = -(-S // parts)
+    each = -(-each // BLOCK) * BLOCK
+    parts = -(-S // each)
+    kind, mask_type = mask_kind(mask)
+    types = ["*fp32", "*fp32", *("*" + TYPE[x.dtype] for x in (q, k, v)), mask_type]
+    numbers: tuple[int, ...] = (*strides_of(q), *strides_of(k), *strides_of(v))
+    types += ["i32"] * 6 + ["fp32"] + stride_types(numbers, (T, S, S)) + mask_types(mask, T, S)
+    numbers += mask_strides(mask)
+    program = Program(
+        _part,
+        types,
+        {
+            "CAUSAL": is_causal,
+            "MASK": kind,
+            "PRECISION": precision(q.dtype),
+            "D": D,
+            "BD": bd,
+            "E": E,
+            "BE": be,
+            "BR": br,
+            "BN": BLOCK if q.dtype in dt.HALF else 32,
+        },
+        warps=4,
+        stages=2,
+    )
+    program.divisible = even(numbers, 13)
+    out = q.spec.dense_like() if D == E else q.spec.like((B, H, T, E))
+    join = early(
+        _join,
+        ["*" + TYPE[q.dtype], "*fp32", "*fp32", "*fp32", *["i32"] * 4, *["i64"] * 3],
+        {"E": E, "BE": be, "BR": br, "BP": power(parts)},
+        warps=4,
+    )
+    acc = Spec(Layout((B * KH * parts * br, be)), dt.float32, q.spec.device)
+    ends = Spec(Layout((B * KH * parts * br, 2)), dt.float32, q.spec.device)
+    to = strides_of(out)
+
+    def run(outs: list[View], q: View, k: View, v: View, mask: Any, seed: Any, counter: Any, offset: int) -> None:
+        q, k, v = packed(q), packed(k), packed(v)
+        a, s, made = empty(acc), empty(ends), room(outs[0])
+        program(
+            (B * KH, parts),
+            a.ptr,
+            s.ptr,
+            q.ptr,
+            k.ptr,
+            v.ptr,
+            0 if mask is None else mask.ptr,
+            KH,
+            G,
+            T,
+            S,
+            int(offset),
+            each,
+            scale * LOG2E,
+            *numbers,
+        )
+        join((B * KH, G * T), made.ptr, outs[1].ptr, a.ptr, s.ptr, KH, G, T, parts, *to)
+        put(outs[0], made)
+
+    return run

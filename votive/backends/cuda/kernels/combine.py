@@ -1,0 +1,157 @@
+"""Joining tensors, and copies of their pieces. Many dense tensors are joined in one launch; else
+each piece is copied to or from its window.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import reduce
+from itertools import accumulate
+from operator import or_
+from typing import Any
+
+import triton
+import triton.language as tl
+
+from ..programs.copy import copy_view
+from ..programs.index_space import window
+from ..programs.multi_tensor import Table, addresses, place
+from ..programs.program import Program
+from ..rows import cuda
+from ..runtime.views import View
+
+MANY = 4  # from here on a table costs less than launches
+MOST = 1 << 25  # elements: beyond, the table is long and launches are few by comparison
+BLOCK = 1024
+
+
+@triton.jit
+def _joined(o, table, count, chunks, row, ROWS: tl.constexpr, WORD: tl.constexpr, BLOCK: tl.constexpr):
+    """A chunk of one tensor: its rows lie side by side with those of the others. Columns of the
+    table: addresses, lengths of rows, where they begin in a row of the result.
+    """
+    which, first, n = place(table, count, chunks, 3)
+    p = tl.load(table + which).to(tl.pointer_type(WORD))
+    length = tl.load(table + count + which)
+    begin = tl.load(table + 2 * count + which)
+    for k in tl.static_range(8192 // BLOCK):
+        i = first + k * BLOCK + tl.arange(0, BLOCK)
+        v = tl.load(p + i, mask=i < n)
+        to = begin + i
+        if ROWS:
+            to = i // length * row + begin + i % length
+        tl.store(o + to, v, mask=i < n)
+
+
+_WORDS = {8: (tl.int64, "*i64"), 4: (tl.int32, "*i32"), 2: (tl.int16, "*i16"), 1: (tl.int8, "*i8")}
+
+
+def _at_once(tensors: Any, outer: int, lengths: list[int]) -> Any:
+    """join(out, tensors) in one launch, or None: tensors are few, not dense, or of several types.
+
+    Each is `outer` rows of its length.
+    """
+    kinds = {t.dtype for t in tensors}
+    if len(tensors) < MANY or len(kinds) != 1 or not all(t.contiguous for t in tensors):
+        return None
+    size = kinds.pop().itemsize
+    row = sum(lengths)
+    if outer * row > MOST:
+        return None
+    fixed_bits = reduce(or_, lengths, row) * size
+    ways: dict[int, tuple[Any, ...]] = {}
+
+    def way(word: int) -> tuple[Any, ...]:
+        kind, pointer = _WORDS[word]
+        types = [pointer, "*i64", "i32", "i32", "i64"]
+        fixed = {"ROWS": outer > 1, "WORD": kind, "BLOCK": BLOCK}
+        widths = [n * size // word for n in lengths]
+        begins = [0, *accumulate(widths[:-1])]
+        sizes = [outer * w for w in widths]
+        return Table(), Program(_joined, types, fixed), widths, begins, sizes, row * size // word
+
+    def run(out: View, views: list[View]) -> None:
+        where = addresses(views)
+        bits = reduce(or_, where, fixed_bits | out.ptr)
+        # The widest words that all addresses and lengths are multiples of.
+        word = min(bits & -bits, 8)
+        found = ways.get(word)
+        if found is None:
+            found = ways[word] = way(word)
+        table, program, widths, begins, sizes, wide = found
+        at = table.write([where, widths, begins], sizes)
+        program((table.chunks,), out.ptr, at, len(views), table.chunks, wide)
+
+    return run
+
+
+def _pieces(whole: View, sizes: list[int], dim: int, gone: bool) -> list[View]:
+    """Windows of these sizes side by side along a dimension; `gone`: without that dimension."""
+    spec, out, at = whole.spec, [], 0
+    step = spec.strides[dim]
+    for n in sizes:
+        if gone:
+            shape = (*spec.shape[:dim], *spec.shape[dim + 1 :])
+            strides = (*spec.strides[:dim], *spec.strides[dim + 1 :])
+        else:
+            shape, strides = (*spec.shape[:dim], n, *spec.shape[dim + 1 :]), spec.strides
+        out.append(window(whole, shape, strides, at * step))
+        at += n
+    return out
+
+
+@cuda("cat")
+def cat(tensors: Any, dim: int) -> Any:
+    # An empty vector joins anything.
+    real = [t.numel > 0 for t in tensors]
+    given = [t for t, r in zip(tensors, real, strict=True) if r]
+    sizes = [t.shape[dim] for t in given]
+    inner = math.prod(given[0].shape[dim + 1 :]) if given else 1
+    outer = math.prod(given[0].shape[:dim]) if given else 1
+    at_once = _at_once(given, outer, [n * inner for n in sizes])
+    kind = given[0].dtype if given else None
+    all_real = all(real)
+
+    def run(outs: list[View], tensors: list[View]) -> None:
+        parts = tensors if all_real else [t for t, r in zip(tensors, real, strict=True) if r]
+        if at_once and outs[0].spec.contiguous and outs[0].spec.dtype is kind:
+            at_once(outs[0], parts)
+            return
+        for to, source in zip(_pieces(outs[0], sizes, dim, False), parts, strict=True):
+            copy_view(to, source)
+
+    return run
+
+
+@cuda("stack")
+def stack(tensors: Any, dim: int) -> Any:
+    inner, outer = math.prod(tensors[0].shape[dim:]), math.prod(tensors[0].shape[:dim])
+    at_once = _at_once(tensors, outer, [inner] * len(tensors)) if inner and outer else None
+    kind = tensors[0].dtype
+
+    def run(outs: list[View], tensors: list[View]) -> None:
+        if at_once and outs[0].spec.contiguous and outs[0].spec.dtype is kind:
+            at_once(outs[0], tensors)
+            return
+        for to, source in zip(_pieces(outs[0], [1] * len(tensors), dim, True), tensors, strict=True):
+            copy_view(to, source)
+
+    return run
+
+
+@cuda("_split")
+def split(x: Any, sizes: Any, dim: int) -> Any:
+    def run(outs: list[View], x: View) -> None:
+        for to, source in zip(outs, _pieces(x, list(sizes), dim, False), strict=True):
+            copy_view(to, source)
+
+    return run
+
+
+@cuda("_unbind")
+def unbind(x: Any, dim: int) -> Any:
+    def run(outs: list[View], x: View) -> None:
+        for to, source in zip(outs, _pieces(x, [1] * x.spec.shape[dim], dim, True), strict=True):
+            copy_view(to, source)
+
+    return run

@@ -1,0 +1,64 @@
+"""Rows that move data: between devices, casts, copies, fills."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ....core import dtype as dt
+from ..programs import transfer
+from ..programs.copy import copy_view
+from ..rows import Whole, cuda
+from ..runtime.views import View
+from ..runtime.views import empty as new
+
+
+@cuda("_to_device")
+def to_device(x: Any, device: Any, non_blocking: bool) -> Any:
+    if device.type == "cuda":
+
+        def across(x: View) -> tuple[Any, ...]:
+            made = transfer.crossed(x, device)
+            return ((made.storage, made, made.spec),)
+
+        return Whole(across)
+
+    def home(x: View) -> tuple[Any, ...]:
+        return (transfer.returned(x, non_blocking),)
+
+    return Whole(home)
+
+
+@cuda("_transfer_")
+def overwrite(x: Any, src: Any, non_blocking: bool) -> Any:
+    def run(to: Any, source: Any) -> tuple[Any, ...]:
+        transfer.overwrite(to, source, non_blocking)
+        return ()
+
+    return Whole(run)
+
+
+@cuda("_copy_as")
+def copy_as(x: Any, dtype: dt.dtype, stride: Any) -> Any:
+    def run(outs: list[View], x: View) -> None:
+        copy_view(outs[0], x)
+
+    return run
+
+
+@cuda("copy", into=True)
+def copy(x: Any, src: Any) -> Any:
+    def run(outs: list[View], x: View, src: View) -> None:
+        to = outs[0]
+        if src.storage is to.storage and src.ptr != to.ptr:
+            # The two may overlap: read everything before the first write.
+            apart = new(src.spec.dense_like())
+            copy_view(apart, src)
+            src = apart
+        copy_view(to, src)
+
+    return run
+
+
+@cuda("_empty")
+def empty(size: Any, stride: Any, dtype: Any, device: Any) -> Any:
+    return lambda outs: None

@@ -1,0 +1,473 @@
+"""Cross entropy and likelihoods: one reading of the logits forward, one reading and writing
+backward. The softmax is never written down.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import triton
+import triton.language as tl
+
+from ....core import dtype as dt
+from ....core.layout import Layout, Spec
+from ..device import math as m
+from ..programs.copy import copy_view
+from ..programs.layouts import dense, last, power, row_stride, sizes
+from ..programs.program import TYPE, Program
+from ..rows import cuda
+from ..runtime.faults import faults
+from ..runtime.views import View, empty
+from .softmax import FLOATS, wide
+
+BYTES = "*i8"
+LONGEST = 8192  # logits that a program holds at once
+
+
+@triton.jit
+def _forward(
+    losses,
+    weights,
+    tops,
+    totals,
+    fault,
+    x,
+    target,
+    weight,
+    n,
+    sx,
+    ignore,
+    smoothing,
+    SOFTMAX: tl.constexpr,
+    WEIGHT: tl.constexpr,
+    SMOOTH: tl.constexpr,
+    WIDE: tl.constexpr,
+    BN: tl.constexpr,
+):
+    row = tl.program_id(0).to(tl.int64)
+    t = tl.load(target + row).to(tl.int64)
+    used = t != ignore
+    wrong = used & ((t < 0) | (t >= n))
+    tl.store(fault, 1, mask=wrong)
+    at = tl.where(used & (wrong == 0), t, 0)
+
+    top = tl.full((), -float("inf"), WIDE)
+    total = tl.zeros((), WIDE)
+    spread = tl.zeros((), WIDE)
+    share = tl.zeros((), WIDE)
+    if SOFTMAX or SMOOTH:
+        for start in range(0, n, BN):
+            i = start + tl.arange(0, BN)
+            v = tl.load(x + row * sx + i, mask=i < n, other=-float("inf")).to(WIDE)
+            if SOFTMAX:
+                higher = tl.maximum(top, tl.max(v, 0))
+                base = tl.where(higher == -float("inf"), 0.0, higher)
+                total = total * m.swift_exp(top - base) + tl.sum(m.swift_exp(v - base), 0)
+                top = higher
+            if SMOOTH:
+                w = tl.full((BN,), 1, WIDE)
+                if WEIGHT:
+                    w = tl.load(weight + i, mask=i < n, other=0.0).to(WIDE)
+                spread += tl.sum(tl.where(i < n, v * w, 0.0), 0)
+                share += tl.sum(tl.where(i < n, w, 0.0), 0)
+    if SOFTMAX:
+        shift = tl.where(top == -float("inf"), 0.0, top) + m.f_log(total)
+        tl.store(tops + row, top)
+        tl.store(totals + row, total)
+    else:
+        shift = tl.zeros((), WIDE)
+    w = tl.full((), 1, WIDE)
+    if WEIGHT:
+        w = tl.load(weight + at).to(WIDE)
+    loss = (shift - tl.load(x + row * sx + at).to(WIDE)) * w
+    if SMOOTH:
+        s = smoothing.to(WIDE)
+        loss = (1 - s) * loss + s / n * (shift * share - spread)
+
+    tl.store(losses + row, tl.where(used, loss, 0.0).to(losses.dtype.element_ty))
+    tl.store(weights + row, tl.where(used, w, 0.0))
+
+
+@triton.jit
+def _join(loss, total, losses, weights, rows, MEAN: tl.constexpr, BN: tl.constexpr):
+    a = tl.zeros((BN,), losses.dtype.element_ty)
+    b = tl.zeros((BN,), losses.dtype.element_ty)
+    for start in range(0, rows, BN):
+        i = start + tl.arange(0, BN)
+        a += tl.load(losses + i, mask=i < rows, other=0.0)
+        b += tl.load(weights + i, mask=i < rows, other=0.0)
+    whole = tl.sum(b, 0)
+    value = tl.sum(a, 0)
+    if MEAN:
+        value = value / whole
+    tl.store(loss, value.to(loss.dtype.element_ty))
+    tl.store(total, whole)
+
+
+@triton.jit
+def _backward(
+    o,
+    g,
+    x,
+    target,
+    weight,
+    total,
+    tops,
+    totals,
+    n,
+    so,
+    sx,
+    ignore,
+    smoothing,
+    SOFTMAX: tl.constexpr,
+    EACH: tl.constexpr,
+    MEAN: tl.constexpr,
+    STATISTICS: tl.constexpr,
+    WEIGHT: tl.constexpr,
+    SMOOTH: tl.constexpr,
+    WIDE: tl.constexpr,
+    BN: tl.constexpr,
+):
+    """`g (Q softmax(x) - q)`, or `-g q` without softmax."""
+    row = tl.program_id(0).to(tl.int64)
+    t = tl.load(target + row).to(tl.int64)
+    used = (t != ignore) & (t >= 0) & (t < n)
+    at = tl.where(used, t, 0)
+    a = tl.load(g + row).to(WIDE) if EACH else tl.load(g).to(WIDE)
+    if MEAN:
+        a = a / tl.load(total).to(WIDE)
+    a = tl.where(used, a, 0.0)
+    s = smoothing.to(WIDE)
+    w = tl.full((), 1, WIDE)
+    if WEIGHT:
+        w = tl.load(weight + at).to(WIDE)
+    own = a * w
+    if SMOOTH:
+        own = own * (1 - s)
+    share = tl.zeros((), WIDE)
+    top = tl.full((), -float("inf"), WIDE)
+    sums = tl.zeros((), WIDE)
+    if STATISTICS:
+        top = tl.load(tops + row)
+        sums = tl.load(totals + row)
+    if SMOOTH or (SOFTMAX and STATISTICS == 0):
+        for start in range(0, n, BN):
+            i = start + tl.arange(0, BN)
+            if SMOOTH:
+                c = tl.full((BN,), 1, WIDE)
+                if WEIGHT:
+                    c = tl.load(weight + i, mask=i < n, other=0.0).to(WIDE)
+                share += tl.sum(tl.where(i < n, c, 0.0), 0)
+            if SOFTMAX and STATISTICS == 0:
+                v = tl.load(x + row * sx + i, mask=i < n, other=-float("inf")).to(WIDE)
+                higher = tl.maximum(top, tl.max(v, 0))
+                base = tl.where(higher == -float("inf"), 0.0, higher)
+                sums = sums * m.swift_exp(top - base) + tl.sum(m.swift_exp(v - base), 0)
+                top = higher
+    q = own
+    if SMOOTH:
+        q = q + a * (s / n) * share
+    scale = q / tl.where(sums == 0, 1.0, sums)
+    base = tl.where(top == -float("inf"), 0.0, top)
+    for start in range(0, n, BN):
+        i = start + tl.arange(0, BN)
+        y = tl.zeros((BN,), WIDE)
+        if SOFTMAX:
+            v = tl.load(x + row * sx + i, mask=i < n, other=-float("inf")).to(WIDE)
+            y = m.swift_exp(v - base) * scale
+        if SMOOTH:
+            c = tl.full((BN,), 1, WIDE)
+            if WEIGHT:
+                c = tl.load(weight + i, mask=i < n, other=0.0).to(WIDE)
+            y = y - a * (s / n) * c
+        y = y - tl.where(i == at, own, 0.0)
+        tl.store(o + row * so + i, y.to(o.dtype.element_ty), mask=i < n)
+
+
+def _accepts(*specs: Any) -> bool:
+    return all(s.dtype in FLOATS or s.dtype in (dt.int64, dt.uint8) for s in specs)
+
+
+def _by_class(spec: Spec) -> Spec:
+    """Classes last, targets in front."""
+    return last(spec, 1) if spec.ndim > 1 else spec
+
+
+class _Rows:
+    """Logits as rows of classes."""
+
+    def __init__(self, spec: Spec) -> None:
+        self.turned = _by_class(spec)
+        self.rows, self.n = sizes(self.turned)
+        self.direct = row_stride(self.turned) is not None
+        self.stride = row_stride(self.turned) if self.direct else self.n
+        self.block = min(power(max(self.n, 16)), LONGEST)
+        self.warps = 4 if self.block <= 2048 else 8 if self.block <= 4096 else 16
+
+    def view(self, v: View) -> View:
+        v = View(v.ptr, self.turned, v.storage)
+        return v if self.direct else dense(v)
+
+
+def _number(dtype: dt.dtype) -> str:
+    return "fp64" if dtype is dt.float64 else "fp32"
+
+
+def _losses(op: str, x: Any, t: Any, weight: Any, ignore: int, smoothing: float, softmax: bool) -> Any:
+    """launch(losses, weights, tops, totals, x, t, weight) or None."""
+    if not x.numel or (weight is not None and not weight.contiguous):
+        return None
+    r = _Rows(x.spec)
+    number = _number(x.dtype)
+    types = [
+        "LOSSES",
+        "*" + number,
+        "*" + number,
+        "*" + number,
+        "*i32",
+        "*" + TYPE[x.dtype],
+        "*" + TYPE[t.dtype],
+        BYTES if weight is None else "*" + TYPE[weight.dtype],
+        "i32",
+        "i64",
+        "i64",
+        number,
+    ]
+    fixed = {
+        "SOFTMAX": softmax,
+        "WEIGHT": weight is not None,
+        "SMOOTH": bool(smoothing),
+        "WIDE": wide(x.dtype),
+        "BN": r.block,
+    }
+    fault = faults.place(
+        IndexError, f"{op}: a target is out of range for {r.n} classes; use 0..{r.n - 1} or ignore_index={ignore}."
+    )
+
+    def make(losses: str) -> Any:
+        program = Program(_forward, [losses, *types[1:]], fixed, warps=r.warps)
+        program.divisible = tuple(k for k, v in ((8, r.n), (9, r.stride)) if v % 16 == 0)
+
+        def launch(losses: int, weights: int, tops: int, totals: int, x: View, t: View, weight: Any) -> None:
+            # Held until the launch: what is let go earlier may be handed out again.
+            x, t = r.view(x), dense(t)
+            program(
+                (r.rows,),
+                losses,
+                weights,
+                tops,
+                totals,
+                fault,
+                x.ptr,
+                t.ptr,
+                0 if weight is None else weight.ptr,
+                r.n,
+                r.stride,
+                ignore,
+                float(smoothing),
+            )
+
+        return launch
+
+    return r, number, make
+
+
+def _each(op: str, x: Any, t: Any, weight: Any, ignore: int, smoothing: float, dtype: dt.dtype, softmax: bool) -> Any:
+    found = _losses(op, x, t, weight, ignore, smoothing, softmax)
+    if found is None or dtype not in FLOATS:
+        return None
+    r, number, make = found
+    launch = make("*" + TYPE[dtype])
+    spare = Spec(Layout((3, r.rows)), dt.float64 if number == "fp64" else dt.float32, x.spec.device)
+    step = r.rows * (8 if number == "fp64" else 4)
+
+    def run(outs: list[View], x: View, t: View, weight: Any) -> None:
+        s = empty(spare)
+        launch(outs[0].ptr, s.ptr, s.ptr + step, s.ptr + 2 * step, x, t, weight)
+
+    return run
+
+
+@cuda("_nll", accepts=_accepts)
+def nll(x: Any, t: Any, weight: Any, ignore: int, smoothing: float, dtype: Any) -> Any:
+    return _each("nll_loss", x, t, weight, ignore, smoothing, dtype, False)
+
+
+@cuda("_cross_entropy", accepts=_accepts)
+def cross_entropy(x: Any, t: Any, weight: Any, ignore: int, smoothing: float, dtype: Any) -> Any:
+    return _each("cross_entropy", x, t, weight, ignore, smoothing, dtype, True)
+
+
+def _reduced(op: str, x: Any, t: Any, weight: Any, ignore: int, smoothing: float, mean: bool, softmax: bool) -> Any:
+    found = _losses(op, x, t, weight, ignore, smoothing, softmax)
+    if found is None:
+        return None
+    r, number, make = found
+    launch = make("*" + number)
+    join = Program(
+        _join,
+        ["*" + (number if softmax else TYPE[x.dtype]), *["*" + number] * 3, "i32"],
+        {"MEAN": mean, "BN": 2048},
+        warps=8,
+    )
+    kind = dt.float64 if number == "fp64" else dt.float32
+    spare = Spec(Layout((4, r.rows)), kind, x.spec.device)
+    step = r.rows * kind.itemsize
+
+    def run(outs: list[View], x: View, t: View, weight: Any) -> None:
+        s = empty(spare)
+        kept = outs[2].ptr if softmax else s.ptr + 2 * step
+        launch(s.ptr, s.ptr + step, kept, kept + step, x, t, weight)
+        join((1,), outs[0].ptr, outs[1].ptr, s.ptr, s.ptr + step, r.rows)
+
+    return run
+
+
+@cuda("_nll_reduced", accepts=_accepts)
+def nll_reduced(x: Any, t: Any, weight: Any, ignore: int, mean: bool) -> Any:
+    return _reduced("nll_loss", x, t, weight, ignore, 0.0, mean, False)
+
+
+@cuda("_cross_entropy_reduced", accepts=_accepts)
+def cross_entropy_reduced(x: Any, t: Any, weight: Any, ignore: int, smoothing: float, mean: bool) -> Any:
+    return _reduced("cross_entropy", x, t, weight, ignore, smoothing, mean, True)
+
+
+def _gradient(
+    x: Spec,
+    g: Any,
+    t: Any,
+    weight: Any,
+    ignore: int,
+    smoothing: float,
+    *,
+    out: Spec,
+    softmax: bool,
+    each: bool,
+    mean: bool,
+    statistics: bool,
+) -> Any:
+    """launch(out, g, x, t, weight, total, statistics) or None."""
+    if 0 in x.shape or (weight is not None and not weight.contiguous):
+        return None
+    r = _Rows(x)
+    target = _by_class(out)
+    straight = row_stride(target) is not None
+    so = row_stride(target) if straight else r.n
+    number = _number(x.dtype)
+    types = [
+        "*" + TYPE[out.dtype],
+        "*" + TYPE[g.dtype],
+        "*" + TYPE[x.dtype],
+        "*" + TYPE[t.dtype],
+        BYTES if weight is None else "*" + TYPE[weight.dtype],
+        "*" + number,
+        "*" + number,
+        "*" + number,
+        "i32",
+        "i64",
+        "i64",
+        "i64",
+        number,
+    ]
+    fixed = {
+        "SOFTMAX": softmax,
+        "EACH": each,
+        "MEAN": mean,
+        "STATISTICS": statistics,
+        "WEIGHT": weight is not None,
+        "SMOOTH": bool(smoothing),
+        "WIDE": wide(x.dtype),
+        "BN": min(r.block, 4096),
+    }
+    program = Program(_backward, types, fixed, warps=min(r.warps, 8))
+    program.divisible = tuple(k for k, v in ((8, r.n), (9, so), (10, r.stride)) if v % 16 == 0)
+    step = r.rows * (8 if number == "fp64" else 4)
+
+    def launch(to: View, g: View, x: Any, t: View, weight: Any, total: Any, kept: Any) -> None:
+        made = View(to.ptr, target, to.storage) if straight else empty(target.like(target.shape))
+        g, t, x = dense(g) if each else g, dense(t), None if x is None else r.view(x)
+        program(
+            (r.rows,),
+            made.ptr,
+            g.ptr,
+            0 if x is None else x.ptr,
+            t.ptr,
+            0 if weight is None else weight.ptr,
+            0 if total is None else total.ptr,
+            0 if kept is None else kept.ptr,
+            0 if kept is None else kept.ptr + step,
+            r.n,
+            so,
+            r.stride,
+            ignore,
+            float(smoothing),
+        )
+        if not straight:
+            copy_view(View(to.ptr, target, to.storage), made)
+
+    return launch
+
+
+@cuda("_cross_entropy_backward", accepts=_accepts)
+def cross_entropy_backward(g: Any, x: Any, t: Any, weight: Any, ignore: int, smoothing: float) -> Any:
+    go = _gradient(
+        x.spec,
+        g,
+        t,
+        weight,
+        ignore,
+        smoothing,
+        out=x.spec.dense_like(),
+        softmax=True,
+        each=True,
+        mean=False,
+        statistics=False,
+    )
+    if go is None:
+        return None
+    return lambda outs, g, x, t, weight: go(outs[0], g, x, t, weight, None, None)
+
+
+@cuda("_cross_entropy_reduced_backward", accepts=_accepts)
+def cross_entropy_reduced_backward(
+    g: Any, x: Any, t: Any, weight: Any, total: Any, kept: Any, ignore: int, smoothing: float, mean: bool
+) -> Any:
+    go = _gradient(
+        x.spec,
+        g,
+        t,
+        weight,
+        ignore,
+        smoothing,
+        out=x.spec.dense_like(),
+        softmax=True,
+        each=False,
+        mean=mean,
+        statistics=True,
+    )
+    if go is None or not kept.contiguous:
+        return None
+    return lambda outs, g, x, t, weight, total, kept: go(outs[0], g, x, t, weight, total, kept)
+
+
+@cuda("_nll_backward", accepts=_accepts)
+def nll_backward(g: Any, t: Any, weight: Any, ignore: int, smoothing: float, size: Any, dtype: Any) -> Any:
+    if dtype not in FLOATS:
+        return None
+    x = Spec(Layout(tuple(size)), dtype, g.spec.device)
+    go = _gradient(x, g, t, weight, ignore, smoothing, out=x, softmax=False, each=True, mean=False, statistics=False)
+    return None if go is None else lambda outs, g, t, weight: go(outs[0], g, None, t, weight, None, None)
+
+
+@cuda("_nll_reduced_backward", accepts=_accepts)
+def nll_reduced_backward(
+    g: Any, total: Any, t: Any, weight: Any, ignore: int, mean: bool, size: Any, dtype: Any
+) -> Any:
+    if dtype not in FLOATS:
+        return None
+    x = Spec(Layout(tuple(size)), dtype, g.spec.device)
+    go = _gradient(x, g, t, weight, ignore, 0.0, out=x, softmax=False, each=False, mean=mean, statistics=False)
+    if go is None:
+        return None
+    return lambda outs, g, total, t, weight: go(outs[0], g, None, t, weight, total, None)

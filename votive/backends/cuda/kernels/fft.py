@@ -1,0 +1,237 @@
+"""Fourier transforms by cuFFT: which dimensions it is given in what layout, copies where it cannot
+read one, scaling. Without the library they are the CPU's.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from ....core import dtype as dt
+from ....core.layout import Spec
+from ....formula import Formula, var
+from ..libraries import cufft as fft
+from ..programs.complex_pointwise import pairs_of
+from ..programs.copy import copy_view
+from ..programs.index_space import window
+from ..programs.pointwise import compile_formula
+from ..rows import cuda
+from ..runtime.views import View, empty, zero
+from .fill import fill_view, parts
+
+_SCALED = Formula("fft_scale", ("x", "s"), var("x") * var("s"))
+
+
+def _order(ndim: int, dims: tuple[int, ...]) -> tuple[int, ...]:
+    """All dimensions, those of the transform last."""
+    return (*(d for d in range(ndim) if d not in dims), *dims)
+
+
+def _permuted(v: View, order: tuple[int, ...]) -> View:
+    spec = v.spec
+    shape, strides = ([s[d] for d in order] for s in (spec.shape, spec.strides))
+    return View(v.ptr, spec.like(tuple(shape), strides=tuple(strides)), v.storage)
+
+
+def _copied(v: View, dtype: dt.dtype | None = None) -> View:
+    """The same values, dense in the order of the dimensions, in memory of their own."""
+    made = empty(v.spec.like(v.spec.shape, dtype=dtype or v.spec.dtype))
+    copy_view(made, v)
+    return made
+
+
+def _placed(spec: Spec, rank: int) -> tuple[int, tuple[tuple[int, ...], int, int]] | None:
+    """(batch, layout) of the last `rank` dimensions as the library reads them, or None."""
+    cut = spec.ndim - rank
+    sizes, strides = spec.shape[cut:], spec.strides[cut:]
+    step = strides[-1] if sizes[-1] > 1 else 1
+    embed, inner = [sizes[0]], step
+    for k in range(rank - 1, 0, -1):
+        # The size of the array that a dimension lies in is the ratio of two strides.
+        if sizes[k - 1] == 1:
+            embed.insert(1, sizes[k])
+        elif not inner or strides[k - 1] % inner or strides[k - 1] < inner * sizes[k]:
+            return None
+        else:
+            embed.insert(1, strides[k - 1] // inner)
+        inner *= embed[1]
+    batch, distance = 1, 0
+    for d in range(cut - 1, -1, -1):
+        if spec.shape[d] == 1:
+            continue
+        if batch > 1 and spec.strides[d] != distance * batch:
+            return None
+        distance = distance or spec.strides[d]
+        batch *= spec.shape[d]
+    if step < 1 or (batch > 1 and distance < 1):
+        return None
+    return batch, (tuple(embed), step, distance or math.prod(embed) * step)
+
+
+def _readable(v: View, rank: int) -> bool:
+    """Whether the library can read a view where it lies: also reals at addresses of pairs."""
+    size = v.spec.dtype.to_complex().itemsize
+    return not v.ptr % size and _placed(v.spec, rank) is not None
+
+
+def _complex(v: View, dims: tuple[int, ...], direction: int, to: View | None = None) -> View:
+    """A transform of complex numbers, at most three dimensions at a time; into `to`, if given."""
+    first, rest = dims[-fft.RANK :], dims[: -fft.RANK]
+    order, rank = _order(v.spec.ndim, first), len(first)
+    given = _permuted(v, order)
+    own = not _readable(given, rank)
+    if own:
+        given = _copied(given)
+    target = None if to is None or rest else _permuted(to, order)
+    if target is not None and _readable(target, rank):
+        made = target
+    else:
+        made = given if own else empty(given.spec.like(given.spec.shape))
+    batch, layout = _placed(given.spec, rank)  # type: ignore[misc]
+    _, layout_to = _placed(made.spec, rank)  # type: ignore[misc]
+    fft.run(
+        "c2c",
+        v.spec.dtype.to_real(),
+        given.spec.shape[-rank:],
+        batch,
+        layout,
+        layout_to,
+        given.ptr,
+        made.ptr,
+        direction,
+    )
+    result = _permuted(made, tuple(order.index(d) for d in range(len(order))))
+    if rest:
+        return _complex(result, rest, direction, to)
+    if to is not None and made is not target:
+        copy_view(to, result)
+    return to or result
+
+
+def _scaling(spec: Spec, factor: float) -> Any:
+    """`run(view)` that multiplies memory of a layout by a number."""
+    if factor == 1.0 or not spec.numel:
+        return lambda v: None
+    seen = pairs_of(spec) if spec.dtype.is_complex else spec
+    kind = seen.dtype
+    roles = [(kind, kind, None), (None, kind, None)]
+    into = compile_formula(_SCALED, ["x", "s"], roles, [seen, None], seen, empty)[1]
+
+    def run(v: View) -> None:
+        line = View(v.ptr, seen, v.storage)
+        into([line, factor], line)
+
+    return run
+
+
+def _accepts(x: Spec) -> bool:
+    return x.dtype.to_real() in (dt.float32, dt.float64)
+
+
+@cuda("_fft_c2c", accepts=_accepts)
+def c2c(x: Any, dim: tuple[int, ...], power: float, forward: bool) -> Any:
+    if not dim or not x.numel:
+        return lambda outs, x: copy_view(outs[0], x)
+    if not fft.library.load():
+        return None
+    direction = fft.FORWARD if forward else fft.INVERSE
+    factor = math.prod(x.shape[d] for d in dim) ** -power
+    scale = _scaling(x.spec.like(x.shape, dtype=x.dtype.to_complex()), factor)
+
+    def run(outs: list[View], x: View) -> None:
+        if not x.spec.dtype.is_complex:
+            x = _copied(x, x.spec.dtype.to_complex())
+        _complex(x, tuple(dim), direction, outs[0])
+        scale(outs[0])
+
+    return run
+
+
+@cuda("_fft_r2c", accepts=_accepts)
+def r2c(x: Any, dim: tuple[int, ...], power: float) -> Any:
+    if x.dtype.is_complex:
+        return None
+    if not x.numel:
+        return lambda outs, x: outs[0].spec.numel and zero(outs[0])
+    if not fft.library.load():
+        return None
+    half = list(x.shape)
+    half[dim[-1]] = half[dim[-1]] // 2 + 1
+    out = x.spec.like(tuple(half), dtype=x.dtype.to_complex())
+    scale = _scaling(out, math.prod(x.shape[d] for d in dim) ** -power)
+    last, rest = tuple(dim[-fft.RANK :]), tuple(dim[: -fft.RANK])
+    order = _order(x.ndim, last)
+    back = tuple(order.index(d) for d in range(x.ndim))
+    rank = len(last)
+
+    def run(outs: list[View], x: View) -> None:
+        given = _permuted(x, order)
+        if not _readable(given, rank):
+            given = _copied(given)
+        to = _permuted(outs[0], order)
+        made = to if _placed(to.spec, rank) is not None else empty(to.spec.like(to.spec.shape))
+        batch, layout = _placed(given.spec, rank)  # type: ignore[misc]
+        _, layout_to = _placed(made.spec, rank)  # type: ignore[misc]
+        fft.run("r2c", x.spec.dtype, given.spec.shape[-rank:], batch, layout, layout_to, given.ptr, made.ptr)
+        result = _permuted(made, back)
+        if rest:
+            _complex(_copied(result), rest, fft.FORWARD, outs[0])
+        elif made is not to:
+            copy_view(outs[0], result)
+        scale(outs[0])
+
+    return run
+
+
+@cuda("_fft_c2r", accepts=_accepts)
+def c2r(x: Any, dim: tuple[int, ...], power: float, size: int) -> Any:
+    if not x.numel:
+        return lambda outs, x: outs[0].spec.numel and zero(outs[0])
+    *others, last = dim
+    if not fft.library.load() or not x.dtype.is_complex or x.shape[last] != size // 2 + 1:
+        return None
+    whole = x.spec.like((*x.shape[:last], size, *x.shape[last + 1 :]), dtype=x.dtype.to_real())
+    scale = _scaling(whole, (math.prod(x.shape[d] for d in others) * size) ** -power)
+    order = _order(x.ndim, (last,))
+    back = tuple(order.index(d) for d in range(x.ndim))
+    real = x.dtype.to_real()
+
+    def run(outs: list[View], x: View) -> None:
+        # Only the last transform is of half a spectrum; those before it are of complex numbers.
+        if others:
+            x = _complex(x, tuple(others), fft.INVERSE)
+        given = _copied(_permuted(x, order))  # the library overwrites what it reads
+        imaginary = parts(given)[1]
+        lead = imaginary.spec.shape[:-1]
+        for at in {0, size // 2} if size % 2 == 0 else {0}:
+            # These have no partner, so their imaginary parts do not count.
+            strides = imaginary.spec.strides[:-1]
+            fill_view(window(imaginary, lead, strides, at * imaginary.spec.strides[-1]), 0)
+        to = _permuted(outs[0], order)
+        aligned = not outs[0].ptr % given.spec.dtype.itemsize
+        made = to if aligned and _placed(to.spec, 1) is not None else empty(to.spec.like(to.spec.shape))
+        batch, layout = _placed(given.spec, 1)  # type: ignore[misc]
+        _, layout_to = _placed(made.spec, 1)  # type: ignore[misc]
+        fft.run("c2r", real, (size,), batch, layout, layout_to, given.ptr, made.ptr)
+        if made is not to:
+            copy_view(outs[0], _permuted(made, back))
+        scale(outs[0])
+
+    return run
+
+
+@cuda("_fft_pairs", accepts=_accepts)
+def pairs(x: Any, dim: int, size: int, factor: float) -> Any:
+    if not x.dtype.is_complex:
+        return None
+    # The first entry stands for itself, and so does the last of an even size.
+    count = min((size + 1) // 2, x.shape[dim]) - 1
+    out = x.spec.like(x.shape)
+    shape = (*x.shape[:dim], max(count, 0), *x.shape[dim + 1 :])
+    scale = _scaling(out.like(shape, strides=out.strides), factor)
+
+    def run(outs: list[View], x: View) -> None:
+        copy_view(outs[0], x)
+        scale(window(outs[0], shape, out.strides, out.strides[dim]))
+
+    return run

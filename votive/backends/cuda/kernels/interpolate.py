@@ -1,0 +1,136 @@
+"""Resizing with the reference's tables of samples and weights, one dimension after the other."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ....core import dtype as dt
+from ....core.layout import Layout, Spec
+from ...cpu.reference.interpolate import _fixed_point, _tables
+from ..programs.copy import copy_view
+from ..programs.index_space import Places, without
+from ..programs.program import pointer
+from ..rows import cuda
+from ..runtime.tables import Table
+from ..runtime.views import View, empty
+from .index import reach
+from .softmax import floats
+
+
+def _kind(dtype: dt.dtype) -> Any:
+    """The dtype the reference computes with."""
+    return np.float32 if dtype in dt.HALF else dtype.np
+
+
+def turned(index: Any, weight: Any, size: int) -> tuple[Any, Any]:
+    """The transpose of a table: for each input the outputs it is part of, with their weights."""
+    inputs, outputs = index.reshape(-1), np.repeat(np.arange(len(index)), index.shape[1])
+    parts = weight.reshape(-1)
+    real = parts != 0
+    inputs, outputs, parts = inputs[real], outputs[real], parts[real]
+    order = np.argsort(inputs, kind="stable")
+    inputs, outputs, parts = inputs[order], outputs[order], parts[order]
+    counts = np.bincount(inputs, minlength=size)
+    slot = np.arange(len(inputs)) - np.repeat(np.cumsum(counts) - counts, counts)
+    most = max(int(counts.max()), 1)
+    at, by = np.zeros((size, most), np.int64), np.zeros((size, most))
+    at[inputs, slot], by[inputs, slot] = outputs, parts
+    return at, by
+
+
+class _Pass:
+    """One dimension resized: each result is a sum of inputs that a table names."""
+
+    def __init__(
+        self, name: str, source: Spec, out: Spec, axis: int, index: Any, weight: Any, plain: bool, bits: int = 0
+    ) -> None:
+        self.out = out
+        d = len(out.shape) + axis
+        self.tables = (
+            np.ascontiguousarray(index, np.int32),
+            np.ascontiguousarray(weight, np.int32 if bits else _kind(source.dtype)),
+        )
+        self._held: list[Table] = []
+        steps = [out.strides, without(source.strides, d)]
+        p = Places(out.shape, steps, apart=(d,), reach=reach(source))
+        step, most = p.arg("xs", source.strides[d]), p.arg("most", index.shape[1])
+        kind = "fp64" if source.dtype is dt.float64 else "i32" if bits else "fp32"
+        wide = {"fp64": "tl.float64", "fp32": "tl.float32", "i32": "tl.int32"}[kind]
+        at, offset = p.at(d), p.offsets[1] or "0"
+        spot = f"(({at}) * {most} + t + r * 0 + n * 0)"
+        if plain:
+            body = [
+                "t = 0",
+                f"i = tl.load(index + {spot}, mask=inside, other=0)",
+                f"y = tl.load(x + ({offset} + i * {step}), mask=inside, other=0)",
+            ]
+        else:
+            body = [
+                f"y = (r * 0 + n * 0).to({wide})",
+                f"for t in range({most}):",
+                f"    i = tl.load(index + {spot}, mask=inside, other=0)",
+                f"    w = tl.load(weight + {spot}, mask=inside, other=0)",
+                f"    v = tl.load(x + ({offset} + i * {step}), mask=inside, other=0).to({wide})",
+                # A weight of zero leaves its input out, infinite or not.
+                "    y += tl.where(w != 0, v * w, 0)",
+            ]
+        if bits:
+            shift = p.arg("bits", bits)
+            body += [f"y = (y + (1 << ({shift} - 1))) >> {shift}"]
+            body += ["y = tl.minimum(tl.maximum(y, 0), 255)"]
+        types = {"o": pointer(out.dtype), "x": pointer(source.dtype), "index": "*i32", "weight": f"*{kind}"}
+        self.kernel = p.kernel(name, types, [*body, p.store("y.to(o.dtype.element_ty)")])
+
+    def __call__(self, to: View, x: View) -> None:
+        if not self._held:
+            self._held = [Table(t, self.out.device.index or 0) for t in self.tables]
+        self.kernel(to.ptr, x.ptr, *[t.ptr for t in self._held])
+
+
+def _chain(x: Any, out: tuple[int, ...], steps: list[Any], plain: bool) -> Any:
+    """Passes over the dimensions: axis, elements, weights, and the bits of weights that are whole
+    numbers. What lies between two passes is kept wide; bytes are rounded, as Pillow does.
+    """
+    if 0 in out:
+        return lambda outs, x: None
+    wide = x.dtype if plain or x.dtype in (dt.float64, dt.uint8) else dt.float32
+    passes: list[_Pass] = []
+    spec, shape = x.spec, list(x.shape)
+    for axis, index, weight, *bits in steps:
+        shape[axis] = len(index)
+        made = Spec(Layout(tuple(shape)), wide, x.spec.device)
+        passes.append(_Pass("resample", spec, made, axis, index, weight, plain, *bits))
+        spec = made
+
+    def run(outs: list[View], x: View) -> None:
+        for step in passes:
+            made = empty(step.out)
+            step(made, x)
+            x = made
+        copy_view(outs[0], x)
+
+    return run
+
+
+@cuda("_resample")
+def resample(x: Any, size: Any, mode: str, align: bool, smooth: bool, scales: Any) -> Any:
+    plain = mode.startswith("nearest")
+    if not (floats(x) or x.dtype is dt.uint8):
+        return None
+    tables = list(_tables(x.shape[2:], size, mode, align, smooth, scales, _kind(x.dtype)))
+    if x.dtype is dt.uint8 and not plain:
+        steps = [(axis, index, *_fixed_point(index, weight)) for axis, index, weight in tables]
+        # Weights beyond 2^15 have no fractional bits: pictures of one pixel that is stretched.
+        return None if any(s[3] < 1 for s in steps) else _chain(x, (*x.shape[:2], *size), steps, False)
+    return _chain(x, (*x.shape[:2], *size), tables, plain)
+
+
+@cuda("_resample_transpose", accepts=floats)
+def resample_transpose(x: Any, size: Any, mode: str, align: bool, smooth: bool, scales: Any) -> Any:
+    steps = [
+        (axis, *turned(index, weight, size[axis]))
+        for axis, index, weight in _tables(size, x.shape[2:], mode, align, smooth, scales, _kind(x.dtype))
+    ]
+    return _chain(x, (*x.shape[:2], *size), steps, False)

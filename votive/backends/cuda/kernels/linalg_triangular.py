@@ -1,0 +1,151 @@
+"""Triangular systems by cuBLAS, and what Cholesky factors solve. Without the library: the CPU's.
+
+A row-major X with `A X = B` is, in columns, X' with `X' A' = B'`: solved from the right, in the
+memory of the result, without transposing anything.
+"""
+
+from __future__ import annotations
+
+import ctypes as c
+from typing import Any
+
+import numpy as np
+
+from ....core.layout import Spec, broadcast_strides
+from ..libraries.cusolver import (
+    ADJOINT,
+    LETTER,
+    LOWER,
+    PLAIN,
+    RIGHT,
+    TOGETHER,
+    TRANSPOSED,
+    UPPER,
+    P,
+    copied,
+    library,
+    listed,
+    takes,
+)
+from ..programs.copy import copy_view
+from ..rows import cuda
+from ..runtime.views import View
+from .fill import fill_view
+
+_ONE = {"S": c.c_float * 2, "D": c.c_double * 2, "C": c.c_float * 2, "Z": c.c_double * 2}
+
+
+def _leading(spec: Spec) -> int | None:
+    """The distance of rows in row-major matrices, or None when they do not lie so."""
+    rows, cols = spec.shape[-2:]
+    row, col = spec.strides[-2:]
+    if col != 1 and cols > 1:
+        return None
+    return max(row, cols) if rows > 1 and row >= cols else cols if rows == 1 else None
+
+
+def offsets(spec: Spec, batch: tuple[int, ...]) -> np.ndarray[Any, Any]:
+    """Bytes from the first matrix to each of a batch that the matrices broadcast to."""
+    steps = broadcast_strides(spec.shape[:-2], spec.strides[:-2], batch)
+    at = np.zeros(batch, np.int64)
+    for d, (n, s) in enumerate(zip(batch, steps, strict=True)):
+        line = np.arange(n, dtype=np.int64) * s
+        at += line.reshape([-1 if e == d else 1 for e in range(len(batch))])
+    return at.reshape(-1) * spec.dtype.itemsize
+
+
+def solve_in(x: View, a: View, upper: bool, unit: bool, adjoint: bool = False) -> None:
+    """Overwrite row-major B with X, `A X = B`, or `A^H X = B`; one triangle of A is read."""
+    spec, letter = x.spec, LETTER[x.spec.dtype]
+    *batch, n, k = spec.shape
+    if not spec.numel:
+        return
+    lead = _leading(a.spec)
+    other = None if lead is not None else _leading_turned(a.spec)
+    if lead is None and other is None:
+        a = copied(a)
+        lead = n
+    # To the library the memory is A', whose other triangle is filled, or A itself.
+    own = upper if lead is None else not upper
+    op = TRANSPOSED if lead is None else PLAIN
+    if adjoint and not spec.dtype.is_complex:
+        op = PLAIN if lead is None else TRANSPOSED
+    elif adjoint:
+        if lead is None:  # conjugates of A itself are nothing the library can read
+            a, lead, own = copied(a), n, not upper
+        op = ADJOINT
+    lda = lead if lead is not None else other
+    one = _ONE[letter](1.0, 0.0)
+    places = a.ptr + offsets(a.spec, tuple(batch))
+    to = x.ptr + n * k * spec.dtype.itemsize * np.arange(len(places), dtype=np.int64)
+    how = (RIGHT, UPPER if own else LOWER, op, int(unit), k, n, c.byref(one))
+    if len(places) == 1 or n > TOGETHER:
+        for p, q in zip(places, to, strict=True):
+            library.multiply(f"{letter}trsm_v2", *how, P(int(p)), lda, P(int(q)), k)
+        return
+    left, right = listed(places, spec), listed(to, spec)
+    library.multiply(f"{letter}trsmBatched", *how, P(left.ptr), lda, P(right.ptr), k, len(places))
+
+
+def _leading_turned(spec: Spec) -> int | None:
+    """The distance of columns in column-major matrices, or None."""
+    swapped = (*spec.shape[:-2], spec.shape[-1], spec.shape[-2])
+    strides = (*spec.strides[:-2], spec.strides[-1], spec.strides[-2])
+    return _leading(spec.like(swapped, strides=strides))
+
+
+@cuda("_solve_triangular", accepts=takes)
+def solve_triangular(a: Any, b: Any, upper: bool, unit: bool) -> Any:
+    if not library.load():
+        return None
+
+    def run(outs: list[View], a: View, b: View) -> None:
+        copy_view(outs[0], stretched(b, outs[0].spec))
+        solve_in(outs[0], a, upper, unit)
+
+    return run
+
+
+def stretched(v: View, to: Spec) -> View:
+    """A view broadcast to a shape."""
+    strides = broadcast_strides(v.spec.shape, v.spec.strides, to.shape)
+    return View(v.ptr, v.spec.like(to.shape, strides=strides), v.storage)
+
+
+def _through(x: View, factor: View, upper: bool) -> None:
+    """`L L^H X = B` (or `U^H U X = B`) in two steps, in place."""
+    for adjoint in (True, False) if upper else (False, True):
+        solve_in(x, factor, upper, False, adjoint)
+
+
+@cuda("_cholesky_solve", accepts=takes)
+def cholesky_solve(b: Any, factor: Any, upper: bool) -> Any:
+    if not library.load():
+        return None
+
+    def run(outs: list[View], b: View, factor: View) -> None:
+        copy_view(outs[0], stretched(b, outs[0].spec))
+        _through(outs[0], factor, upper)
+
+    return run
+
+
+def identity(to: View) -> None:
+    """Fill row-major square matrices with the identity."""
+    *batch, n, _ = to.spec.shape
+    fill_view(to, 0)
+    strides = (*to.spec.strides[:-2], n + 1)
+    fill_view(View(to.ptr, to.spec.like((*batch, n), strides=strides), to.storage), 1)
+
+
+@cuda("_cholesky_inverse", accepts=takes)
+def cholesky_inverse(factor: Any, upper: bool) -> Any:
+    if not library.load():
+        return None
+
+    def run(outs: list[View], factor: View) -> None:
+        if outs[0].spec.numel:
+            identity(outs[0])
+            _through(outs[0], factor, upper)
+
+    return run

@@ -1,0 +1,160 @@
+"""Choosing by truth: true values are counted per block, the host adds the counts up, and a second
+launch writes to memory of that size.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import triton
+import triton.language as tl
+
+from ....core import dtype as dt
+from ....core.errors import fail
+from ....core.layout import Layout, Spec
+from ..programs.index_space import word
+from ..programs.layouts import dense, written
+from ..programs.lines import scratch, shared
+from ..programs.program import pointer
+from ..rows import cuda
+from ..runtime.views import View, empty, to_device, to_host
+from .scatter_views import apart, start
+
+BLOCK = 2048
+
+
+@triton.jit
+def _count(counts, mask, n, BLOCK: tl.constexpr):
+    # Grid: blocks of the mask.
+    i = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
+    true = tl.load(mask + i, mask=i < n, other=0) != 0
+    tl.store(counts + tl.program_id(0), tl.sum(tl.where(true, 1, 0), 0))
+
+
+@triton.jit
+def _select(out, x, mask, starts, n, BLOCK: tl.constexpr):
+    i = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
+    true = tl.load(mask + i, mask=i < n, other=0) != 0
+    one = tl.where(true, 1, 0)
+
+    at = tl.load(starts + tl.program_id(0)) + tl.cumsum(one, 0) - one
+
+    tl.store(out + at, tl.load(x + i, mask=true, other=0), mask=true)
+
+
+@triton.jit
+def _scatter(out, mask, source, starts, n, BLOCK: tl.constexpr):
+    i = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
+    true = tl.load(mask + i, mask=i < n, other=0) != 0
+    one = tl.where(true, 1, 0)
+
+    at = tl.load(starts + tl.program_id(0)) + tl.cumsum(one, 0) - one
+
+    tl.store(out + i, tl.load(source + at, mask=true, other=0), mask=true)
+
+
+@triton.jit
+def _places(out, mask, starts, n, count, inner, size, BLOCK: tl.constexpr):
+    # The coordinate of one dimension: how often `inner` fits into the place, modulo its size.
+    i = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
+    true = tl.load(mask + i, mask=i < n, other=0) != 0
+    one = tl.where(true, 1, 0)
+
+    at = tl.load(starts + tl.program_id(0)) + tl.cumsum(one, 0) - one
+
+    tl.store(out + at, i // inner % size, mask=true)
+
+
+def counted(mask: View) -> tuple[View, int]:
+    """(how many true values lie before each block, how many there are); waits for the device."""
+    n = mask.spec.numel
+    blocks = max(-(-n // BLOCK), 1)
+    program = shared(_count, ["*i32", pointer(mask.spec.dtype), "i64"], {"BLOCK": BLOCK})
+    counts = scratch(mask.spec, blocks, dt.int32)
+    program((blocks,), counts.ptr, mask.ptr, n)
+    host = np.empty(blocks, np.int32)
+    to_host(host, counts.ptr)
+    ends = np.cumsum(host, dtype=np.int64)
+    starts = scratch(mask.spec, blocks, dt.int64)
+    to_device(starts.ptr, np.ascontiguousarray(ends - host))
+    return starts, int(ends[-1])
+
+
+def _grid(n: int) -> tuple[int, ...]:
+    return (max(-(-n // BLOCK), 1),)
+
+
+@cuda("_masked_select")
+def masked_select(x: Any, mask: Any) -> Any:
+    if word(x.dtype) is None:
+        return None
+    kind = word(x.dtype)
+    program = shared(_select, [kind, kind, "*u8", "*i64", "i64"], {"BLOCK": BLOCK})  # type: ignore[list-item]
+
+    def run(outs: Any, x: View, mask: View) -> list[View]:
+        mask, x = dense(mask), dense(x)
+        starts, count = counted(mask)
+        made = empty(Spec(Layout((count,)), x.spec.dtype, x.spec.device))
+        if count:
+            n = mask.spec.numel
+            program(_grid(n), made.ptr, x.ptr, mask.ptr, starts.ptr, n)
+        return [made]
+
+    return run
+
+
+def too_few(have: int, count: int) -> None:
+    fail(RuntimeError, "masked_scatter", f"source has {have} elements, fewer than the {count} true values of the mask.")
+
+
+@cuda("_masked_scatter", into=True)
+def masked_scatter(x: Any, mask: Any, source: Any) -> Any:
+    if word(x.dtype) is None:
+        return None
+    kind = word(x.dtype)
+    program = shared(_scatter, [kind, "*u8", kind, "*i64", "i64"], {"BLOCK": BLOCK})  # type: ignore[list-item]
+
+    def run(outs: list[View], x: View, mask: View, source: View) -> None:
+        mask = dense(mask)
+        starts, count = counted(mask)
+        if source.spec.numel < count:
+            too_few(source.spec.numel, count)
+        source = dense(apart(source, outs[0]))
+        start(outs[0], x)
+        if not count:
+            return
+        n = mask.spec.numel
+        if outs[0].spec.contiguous:
+            program(_grid(n), outs[0].ptr, mask.ptr, source.ptr, starts.ptr, n)
+            return
+        begun = dense(outs[0])
+        with written(outs[0]) as to:
+            from ..programs.copy import copy_view
+
+            copy_view(to, begun)
+            program(_grid(n), to.ptr, mask.ptr, source.ptr, starts.ptr, n)
+
+    return run
+
+
+@cuda("_nonzero")
+def nonzero(x: Any) -> Any:
+    if x.dtype.is_complex:
+        return None
+    program = shared(_places, ["*i64", pointer(x.dtype), "*i64", "i64", "i64", "i64", "i64"], {"BLOCK": BLOCK})
+
+    def run(outs: Any, x: View) -> list[View]:
+        x = dense(x)
+        starts, count = counted(x)
+        shape, n = x.spec.shape, x.spec.numel
+        made = empty(Spec(Layout((len(shape), count)), dt.int64, x.spec.device))
+        inner = 1
+        for d in range(len(shape) - 1, -1, -1):
+            if count:
+                to = made.ptr + 8 * d * count
+                program(_grid(n), to, x.ptr, starts.ptr, n, count, inner, shape[d])
+            inner *= shape[d]
+        return [made]
+
+    return run

@@ -1,0 +1,127 @@
+"""Products of the backward pass with a second result. The library sums rows and applies slopes
+while it multiplies; where that is slower for a shape, a pass over memory does it.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ....core import dtype as dt
+from ....core.layout import Spec
+from ...cpu.native.rows import Slot
+from ..libraries import cublas
+from ..programs.layouts import dense
+from ..rows import cuda
+from ..runtime.autotune import Ways
+from ..runtime.views import View, empty, zero
+from . import reduction
+from .matmul.epilogue import Slope
+from .matmul.kernels import Side
+from .matmul.plan import Library, Planned, turned, unit
+from .matmul.products import takes
+from .matmul.tiles import Tiles, tiles
+
+
+def side(spec: Spec) -> Side:
+    """A matrix as an operand."""
+    return Side(spec.dtype, *spec.shape, *spec.strides, 0)
+
+
+def library(a: Spec, b: Spec, out: Spec, **options: Any) -> Library | None:
+    """The library's product of two matrices, when it can read them and ends products so."""
+    if not cublas.library.load() or not (unit(side(a)) and unit(side(b))):
+        return None
+    if not (a.numel and b.numel):
+        return None
+    made = Library(side(a), side(b), side(out), **options)
+    return made if made.product.works() else None
+
+
+@cuda("_linear_gradients", accepts=takes)
+def linear_gradients(grad: Any, x: Any, turned_: bool) -> Any:
+    if not grad.numel:
+        return _zeros
+    if not x.numel:  # no weights, but biases
+        sums = reduction.sum_(Slot(0, grad.spec), (0,), False, grad.dtype)
+        return lambda outs, grad, x: sums([outs[1]], grad)
+    g, right = grad.spec, x.spec
+    # The weight's gradient lies in memory by rows or by columns: one or the other comes first.
+    left, right = (turned(right), g) if turned_ else (turned(g), right)
+    out = g.like((left.shape[0], right.shape[1]))
+    apart = _Apart(left, right, out, grad, turned_)
+    epilogue = cublas.SUMS_LEFT if turned_ else cublas.SUMS_RIGHT
+    joined = library(left, right, out, epilogue=epilogue, bias=g.dtype)
+    ways: list[Any] = [apart]
+    if joined is not None:
+
+        def at_once(outs: list[View], grad: View, x: View) -> None:
+            a, b = (x, grad) if turned_ else (grad, x)
+            joined(a.ptr, b.ptr, outs[0].ptr, bias=outs[1].ptr)
+
+        ways.insert(0, at_once)
+    return Ways(ways, apart.plan.work)
+
+
+class _Apart:
+    """A product, and a sum beside it."""
+
+    def __init__(self, left: Spec, right: Spec, out: Spec, grad: Any, turned_: bool) -> None:
+        self.left, self.right, self.out, self.turned = left, right, out, turned_
+        self.plan = Planned(left, right, out)
+        self.sums = reduction.sum_(Slot(0, grad.spec), (0,), False, grad.dtype)
+
+    def __call__(self, outs: list[View], grad: View, x: View) -> None:
+        a, b = (x, grad) if self.turned else (grad, x)
+        to = View(outs[0].ptr, self.out, outs[0].storage)
+        self.plan(to, View(a.ptr, self.left, a.storage), View(b.ptr, self.right, b.storage))
+        self.sums([outs[1]], grad)
+
+
+def _zeros(outs: list[View], *given: Any) -> None:
+    for out in outs:
+        if out.spec.numel:
+            zero(out)
+
+
+@cuda("_linear_slope", accepts=takes)
+def linear_slope(grad: Any, weight: Any, kept: Any, activation: str) -> Any:
+    if not grad.shape[0] or not kept.numel:
+        return _zeros
+    out = kept.spec.like(kept.shape)
+    rows, cols = out.shape
+    plan = Planned(grad.spec, weight.spec, out)
+    back = Slope(out, rows, cols, activation)
+
+    def apart(outs: list[View], grad: View, weight: View, kept: View) -> None:
+        product, kept = empty(out), dense(kept)
+        plan(product, grad, weight)
+        back(outs[0].ptr, outs[1].ptr, product.ptr, kept.ptr)
+
+    ways: list[Any] = [apart]
+    if activation == "gelu_tanh" and kept.dtype in dt.HALF and kept.contiguous:
+        specs = grad.spec, weight.spec, out
+        sums = reduction.sum_(Slot(0, out), (0,), False, out.dtype)
+        half = library(*specs, epilogue=cublas.GELU_GRADIENT, aux=cols)
+        joined = library(*specs, epilogue=cublas.GELU_GRADIENT_SUMS, bias=out.dtype, aux=cols)
+
+        def sloped(outs: list[View], grad: View, weight: View, kept: View) -> None:
+            half(grad.ptr, weight.ptr, outs[0].ptr, aux=kept.ptr)  # type: ignore[misc]
+            sums([outs[1]], outs[0])
+
+        def at_once(outs: list[View], grad: View, weight: View, kept: View) -> None:
+            joined(  # type: ignore[misc]
+                grad.ptr, weight.ptr, outs[0].ptr, aux=kept.ptr, bias=outs[1].ptr
+            )
+
+        ways = [*([at_once] if joined else ()), *([sloped] if half else ()), apart]
+    if kept.contiguous:
+        for tile in tiles(grad.spec, weight.spec):
+            ways.append(_passing(Tiles(grad.spec, weight.spec, tile, activation, back=True)))
+    return Ways(ways, plan.work)
+
+
+def _passing(product: Tiles) -> Any:
+    def by_tiles(outs: list[View], grad: View, weight: View, kept: View) -> None:
+        product.back(outs[0].ptr, outs[1].ptr, kept.ptr, grad.ptr, weight.ptr)
+
+    return by_tiles

@@ -1,0 +1,1 @@
+"""Optimizer steps, norms of gradients, and their scaling."""

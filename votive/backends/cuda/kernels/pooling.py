@@ -1,0 +1,275 @@
+"""Pooling: every result looks at a box of the input. Averages and their gradients are both sums
+over boxes, seen from the other side.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ....core import dtype as dt
+from ....core.layout import Spec
+from ...cpu.reference.pooling import taps_within
+from ..programs.copy import copy_view
+from ..programs.index_space import Places, added, by_spec, without
+from ..programs.program import pointer
+from ..rows import cuda
+from ..runtime.views import View, empty
+from .index import SUMS, reach, spot, summed
+from .softmax import floats
+
+
+def numbers(*specs: Any) -> bool:
+    """Floats or integers."""
+    return specs[0].dtype in SUMS and specs[0].dtype is not dt.bool_
+
+
+@dataclass(frozen=True)
+class Box:
+    """The elements along one dimension that a result is made of.
+
+    `low` and `high` give the text of the range of source coordinates for the text of a result's
+    coordinate; `most` is how long a range can be; `count` the text of what a source element (seen
+    `from_source`) or the result is divided by along this dimension; `far` the largest number that
+    these make.
+    """
+
+    low: Callable[[Places, str, str], str]
+    high: Callable[[Places, str, str], str]
+    most: int
+    count: Callable[[Places, str, str], str] | None = None
+    far: int = 0
+
+
+def boxed(name: str, x: Any, n: int, boxes: list[Box], divisor: float | None, from_source: bool) -> Any:
+    """`find(spec of the result)(out, x)`: sums over boxes of the last n dimensions, divided."""
+    whole = not x.dtype.is_floating_point
+    wide = "tl.int64" if whole else "tl.float64" if x.dtype is dt.float64 else "tl.float32"
+    first = x.ndim - n
+    dims = tuple(range(first, x.ndim))
+
+    far = max(reach(x), *(box.far for box in boxes))
+
+    def build(out: Spec) -> Any:
+        p = Places(out.shape, [out.strides, without(x.strides, *dims)], apart=dims, reach=far)
+        lines = [f"acc = (r * 0 + n * 0).to({wide})"]
+        for k, (d, box) in enumerate(zip(dims, boxes, strict=True)):
+            at, tag = p.at(d), f"d{k}"
+            lines.append(f"low{k} = {box.low(p, at, tag)} + r * 0 + n * 0")
+            lines.append(f"high{k} = {box.high(p, at, tag)} + r * 0 + n * 0")
+        pad, good, offset = "", "inside", p.offsets[1] or "0"
+        for k, (d, box) in enumerate(zip(dims, boxes, strict=True)):
+            lines.append(f"{pad}for t{k} in range({p.arg(f'most{k}', box.most)}):")
+            pad += "    "
+            lines.append(f"{pad}c{k} = low{k} + t{k}")
+            good += f" & (c{k} < high{k})"
+            offset += f" + c{k} * {p.arg(f'xs{k}', x.strides[d])}"
+        lines.append(f"{pad}v = tl.load(x + ({offset}), mask={good}, other=0).to({wide})")
+        counted = [b.count for b in boxes]
+        if from_source and all(counted):
+            for k, count in enumerate(counted):
+                lines.append(f"{pad}v = v / ({count(p, f'c{k}', f'd{k}')}).to({wide})")  # type: ignore[misc]
+            lines.append(f"{pad}v = tl.where({good}, v, 0)")
+        lines.append(f"{pad}acc += v")
+        if whole:  # division goes toward zero, as in hardware
+            lines.append(f"many = r * 0 + n * 0 + {1 if divisor is None else int(divisor)}")
+            for k, (d, count) in enumerate(zip(dims, counted, strict=True)):
+                if divisor is None:
+                    lines.append(f"many = many * ({count(p, p.at(d), f'd{k}')})")  # type: ignore[misc]
+            lines.append("acc = acc // tl.where(many == 0, 1, many).to(tl.int64)")
+        elif divisor is not None:
+            lines.append(f"acc = acc / {float(divisor)!r}")
+        elif not from_source and all(counted):
+            for k, (d, count) in enumerate(zip(dims, counted, strict=True)):
+                lines.append(f"acc = acc / ({count(p, p.at(d), f'd{k}')} + r * 0 + n * 0).to({wide})")  # type: ignore[misc]
+        lines.append(p.store("acc.to(o.dtype.element_ty)"))
+        return p.kernel(name, {"o": pointer(out.dtype), "x": pointer(x.dtype)}, lines)
+
+    return by_spec(build)
+
+
+def span(i: int, o: int, k: int, s: int, p: int, d: int = 1) -> int:
+    """A bound for all coordinates of o windows, those in the padding included."""
+    return i + (o + 1) * s + 2 * p + d * k
+
+
+def _window(i: int, o: int, k: int, s: int, p_: int, include_pad: bool) -> Box:
+    """The boxes of an average over windows."""
+
+    def start(p: Places, o: str, t: str) -> str:
+        return f"({o} * {p.arg(f'{t}_s', s)} - {p.arg(f'{t}_p', p_)})"
+
+    def low(p: Places, o: str, t: str) -> str:
+        return f"tl.maximum({start(p, o, t)}, 0)"
+
+    def end(p: Places, o: str, t: str) -> str:
+        room = p.arg(f"{t}_room", i + p_)
+        return f"tl.minimum({start(p, o, t)} + {p.arg(f'{t}_k', k)}, {room})"
+
+    def high(p: Places, o: str, t: str) -> str:
+        return f"tl.minimum({end(p, o, t)}, {p.arg(f'{t}_i', i)})"
+
+    def count(p: Places, o: str, t: str) -> str:
+        if include_pad:
+            return f"({end(p, o, t)} - {start(p, o, t)})"
+        return f"({high(p, o, t)} - {low(p, o, t)})"
+
+    return Box(low, high, min(k, i), count, span(i, o, k, s, p_))
+
+
+def _covering(i: int, places: int, k: int, s: int, p_: int, count: Any) -> Box:
+    """Which windows hold an element: those that start no later, and end after it."""
+
+    def low(p: Places, e: str, t: str) -> str:
+        step = p.arg(f"{t}_s", s)
+        back = p.arg(f"{t}_back", k - 1 - p_) if k - 1 - p_ >= 0 else f"-{p.arg(f'{t}_ahead', p_ - k + 1)}"
+        return (
+            f"tl.maximum(({e} - ({back}) + {step} - 1) // {step}, 0)" if s > 1 else (f"tl.maximum({e} - ({back}), 0)")
+        )
+
+    def high(p: Places, e: str, t: str) -> str:
+        step = p.arg(f"{t}_s", s)
+        last = f"({e} + {p.arg(f'{t}_p', p_)}) // {step} + 1"
+        return f"tl.minimum({last}, {p.arg(f'{t}_o', places)})"
+
+    return Box(low, high, min(-(-k // s) + 1, places), count, span(i, places, k, s, p_))
+
+
+@cuda("_avg_pool", accepts=numbers)
+def avg_pool(x: Any, size: Any, kernel: Any, stride: Any, padding: Any, include_pad: bool, divisor: Any) -> Any:
+    n = len(size)
+    boxes = [
+        _window(i, o, k, s, p, include_pad)
+        for i, o, k, s, p in zip(x.shape[-n:], size, kernel, stride, padding, strict=True)
+    ]
+    find = boxed("avg_pool", x, n, boxes, divisor, False)
+    return lambda outs, x: find(outs[0].spec)(outs[0].ptr, x.ptr)
+
+
+@cuda("_avg_pool_transpose", accepts=floats)
+def avg_pool_transpose(
+    x: Any, size: Any, kernel: Any, stride: Any, padding: Any, include_pad: bool, divisor: Any
+) -> Any:
+    n = len(size)
+    boxes = []
+    for i, o, k, s, p in zip(size, x.shape[-n:], kernel, stride, padding, strict=True):
+        count = None if divisor else _window(i, o, k, s, p, include_pad).count
+        boxes.append(_covering(i, o, k, s, p, count))
+    find = boxed("avg_pool_transpose", x, n, boxes, divisor, True)
+    return lambda outs, x: find(outs[0].spec)(outs[0].ptr, x.ptr)
+
+
+def _largest(x: Any, size: Any, kernel: Any, stride: Any, padding: Any, dilation: Any, named: bool) -> Any:
+    """The largest value of each window; `named`: and its place."""
+    n = len(size)
+    sizes = x.shape[x.ndim - n :]
+    for i, o, k, s, p, d in zip(sizes, size, kernel, stride, padding, dilation, strict=True):
+        first, last = taps_within(np.arange(o) * s - p, i, k, d)
+        if (first > last).any():  # dilation stepped over the whole input: left to the CPU
+            return None
+    dims = tuple(range(x.ndim - n, x.ndim))
+    windows = list(zip(sizes, size, kernel, stride, padding, dilation, strict=True))
+    far = max(reach(x), *(span(*window) for window in windows))
+    low = "float('-inf')" if x.dtype.is_floating_point else str(_lowest(x.dtype))
+    kind = "tl.float64" if x.dtype is dt.float64 else ("tl.float32" if x.dtype.is_floating_point else "tl.int64")
+
+    def build(out: Spec) -> Any:
+        strides = [out.strides, without(x.strides, *dims)]
+        p = Places(out.shape, strides, apart=dims, reach=far)
+        lines = [f"best = tl.full((BM, BN), {low}, {kind})", "at = r * 0 + n * 0 - 1"]
+        pad, good, offset, flat = "", "inside", p.offsets[1] or "0", "0"
+        for k, d in enumerate(dims):
+            s, q, g = (p.arg(f"{w}{k}", v[k]) for w, v in (("s", stride), ("p", padding), ("g", dilation)))
+            size_, many = p.arg(f"i{k}_size", sizes[k]), p.arg(f"kernel{k}", kernel[k])
+            # No more taps than the input has room for, from the first one within it.
+            most = (sizes[k] - 1) // dilation[k] + 1
+            tap = f"t{k}"
+            if most < kernel[k]:
+                lines.append(f"{pad}b{k} = tl.maximum(({q} - {p.at(d)} * {s} + {g} - 1) // {g}, 0)")
+                good += f" & (b{k} + t{k} < {many})"
+                tap, many = f"(b{k} + t{k})", p.arg(f"most{k}", most)
+            lines.append(f"{pad}for t{k} in range({many}):")
+            pad += "    "
+            lines.append(f"{pad}c{k} = {p.at(d)} * {s} - {q} + {tap} * {g}")
+            good += f" & (c{k} >= 0) & (c{k} < {size_})"
+            offset += f" + c{k} * {p.arg(f'xs{k}', x.strides[d])}"
+            flat = f"({flat}) * {size_} + c{k}"
+        lines += [
+            f"{pad}good = {good}",
+            f"{pad}v = tl.load(x + ({offset} + r * 0 + n * 0), mask=good, other=0).to({kind})",
+            # Among equals the first counts, among NaN the last.
+            f"{pad}better = good & ((v > best) | (v != v) | (at < 0))",
+            f"{pad}best = tl.where(better, v, best)",
+            f"{pad}at = tl.where(better, {flat}, at)",
+            p.store("best.to(o.dtype.element_ty)"),
+        ]
+        types = {"o": pointer(x.dtype), "places": "*i64", "x": pointer(x.dtype)}
+        if named:
+            lines.append(p.store("at.to(tl.int64)", pointer="places"))
+        return p.kernel("max_pool", types, lines)
+
+    return with_places(by_spec(build), named)
+
+
+def with_places(find: Any, named: bool = True) -> Any:
+    """`run(outs, x)` of a kernel that writes values and, in the same layout, their places."""
+
+    def run(outs: list[View], x: View) -> None:
+        values, places = outs[0], outs[-1]
+        same = not named or values.spec.strides == places.spec.strides
+        made = places if same else empty(places.spec.like(strides=values.spec.strides))
+        find(values.spec)(values.ptr, made.ptr, x.ptr)
+        if not same:
+            copy_view(places, made)
+
+    return run
+
+
+@cuda("_max_pool", accepts=numbers)
+def max_pool(x: Any, size: Any, kernel: Any, stride: Any, padding: Any, dilation: Any) -> Any:
+    return _largest(x, size, kernel, stride, padding, dilation, True)
+
+
+@cuda("_max_pool_values", accepts=numbers)
+def max_pool_values(x: Any, size: Any, kernel: Any, stride: Any, padding: Any, dilation: Any) -> Any:
+    return _largest(x, size, kernel, stride, padding, dilation, False)
+
+
+def _lowest(dtype: dt.dtype) -> int:
+    return int(np.iinfo(dtype.np).min)
+
+
+@cuda("_max_pool_transpose", accepts=numbers)
+def max_pool_transpose(g: Any, index: Any, size: Any) -> Any:
+    n = len(size)
+    first = g.ndim - n
+
+    def build(out: Spec) -> Any:
+        kept = (*out.strides[:first], *(0,) * n)
+        p = Places(g.shape, [kept, index.strides, g.strides], reach=reach(out), order=2)
+        lines, rest = [f"i = {p.load('index', 1)}.to(tl.int64)"], "i"
+        terms = []
+        for d in range(n - 1, -1, -1):
+            step = p.arg(f"os{d}", out.strides[first + d])
+            if d:
+                s = p.arg(f"size{d}", size[d])
+                lines += [f"q{d} = {rest} % {s}", f"w{d} = {rest} // {s}"]
+                rest = f"w{d}"
+                terms.append(f"q{d} * {step}")
+            else:
+                terms.append(f"{rest} * {step}")
+        # An index below 0 marks a window that saw nothing.
+        lines += added(spot(p, 0, *terms), p.load("g", 2), "inside & (i >= 0)")
+        types = {"o": pointer(SUMS[g.dtype]), "g": pointer(g.dtype), "index": pointer(index.dtype)}
+        return p.kernel("put_back", types, lines)
+
+    find = by_spec(build)
+
+    def run(outs: list[View], g: View, index: View) -> None:
+        with summed(outs[0], None) as to:
+            find(to.spec)(to.ptr, g.ptr, index.ptr)
+
+    return run

@@ -1,0 +1,1 @@
+"""Random numbers by the rules that all devices follow."""

@@ -1,0 +1,68 @@
+"""Random integers, also stored as floats, by the rule of `cpu/reference/sampling.py`."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from .....core import dtype as dt
+from .....core.layout import Spec
+from ....cpu.reference import sampling_bounds as bounds
+from ....cpu.reference.sampling import _inside
+from ...programs.program import TYPE
+from ...rows import cuda
+from ...runtime.views import View
+from .distributions import FLOATS, GEOMETRIC, INTEGERS, _row_major, _sampler, _word
+
+
+def _integers(spec: Spec) -> Any:
+    launch = _sampler(INTEGERS, spec, True)
+    kind, floating = spec.dtype.np, spec.dtype in FLOATS
+
+    def run(to: View, key: int, counter: int, low: int, high: int) -> None:
+        low, high = int(low), int(high)
+        bounds.check_range(low, high, kind)
+        first = last = 0.0
+        if floating:
+            first, last = (float(_inside(v, kind, d)) for v, d in ((low, 1), (high - 1, -1)))
+        launch(to, key, counter, first, last, _word(low), _word(high - low))  # type: ignore[arg-type]
+
+    return run
+
+
+def _is_whole(dtype: dt.dtype) -> bool:
+    return dtype in TYPE and (dtype in FLOATS or not dtype.is_floating_point)
+
+
+@cuda("_random", accepts=lambda x: _is_whole(x.dtype))
+def random(x: Any, key: Any, counter: Any, low: Any, high: Any) -> Any:
+    draw, kind = _integers(x.spec.dense_like()), x.dtype.np
+
+    def run(outs: list[View], x: View, key: int, counter: int, low: int, high: int | None = None) -> None:
+        draw(outs[0], key, counter, *bounds.random_range(low, high, kind))
+
+    return run
+
+
+@cuda("_new_random")
+def new_random(size: Any, dtype: dt.dtype, device: Any, key: Any, counter: Any, low: Any, high: Any) -> Any:
+    if not _is_whole(dtype):
+        return None
+    draw = _integers(_row_major(size, dtype, device))
+    return lambda outs, key, counter, low, high: draw(outs[0], key, counter, low, high)
+
+
+@cuda("_geometric", accepts=lambda x: x.dtype in TYPE and x.dtype is not dt.bool_)
+def geometric(x: Any, key: Any, counter: Any, p: Any) -> Any:
+    spec = x.spec.dense_like()
+    floating = spec.dtype.is_floating_point
+    if floating and spec.dtype not in FLOATS:
+        return None
+    launch = _sampler(GEOMETRIC, spec, spec.dtype is dt.float64 or not floating)
+    largest = 0 if floating else min(bounds.integer_limits(spec.dtype.np)[1], 2**63 - 1)
+
+    def run(outs: list[View], x: View, key: int, counter: int, p: float) -> None:
+        bounds.check_geometric(p)
+        launch(outs[0], key, counter, math.log1p(-p), 0.0, largest, 0.0)
+
+    return run

@@ -1,0 +1,113 @@
+"""Copies with one view replaced."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ....core.layout import has_overlap
+from ..programs.copy import copy_view
+from ..programs.index_space import Places, added, window, word
+from ..programs.program import pointer
+from ..rows import cuda
+from ..runtime.views import View
+from ..runtime.views import empty as new
+from .fill import fill_view
+
+
+def start(out: View, x: View) -> None:
+    """Begin with the input's values; in place they are there already."""
+    if out.ptr != x.ptr or out.spec is not x.spec:
+        copy_view(out, x)
+
+
+def apart(v: View, out: View) -> View:
+    """`v`, copied when writing to `out` could change it."""
+    if v.storage is not out.storage:
+        return v
+    made = new(v.spec.dense_like())
+    copy_view(made, v)
+    return made
+
+
+def _replaced(outs: list[View], x: View, src: View, to: View) -> None:
+    src = apart(src, outs[0])
+    start(outs[0], x)
+    copy_view(to, src)
+
+
+@cuda("select_scatter", into=True)
+def select_scatter(x: Any, src: Any, dim: int, index: int) -> Any:
+    def run(outs: list[View], x: View, src: View) -> None:
+        spec = outs[0].spec
+        shape = (*spec.shape[:dim], *spec.shape[dim + 1 :])
+        s = (*spec.strides[:dim], *spec.strides[dim + 1 :])
+        _replaced(outs, x, src, window(outs[0], shape, s, index * spec.strides[dim]))
+
+    return run
+
+
+@cuda("slice_scatter", into=True)
+def slice_scatter(x: Any, src: Any, dim: int, start: int, end: int, step: int) -> Any:
+    def run(outs: list[View], x: View, src: View) -> None:
+        s = outs[0].spec.strides
+        strides = (*s[:dim], s[dim] * step, *s[dim + 1 :])
+        _replaced(outs, x, src, window(outs[0], src.spec.shape, strides, start * s[dim]))
+
+    return run
+
+
+@cuda("diagonal_scatter", into=True)
+def diagonal_scatter(x: Any, src: Any, offset: int, dim1: int, dim2: int) -> Any:
+    def run(outs: list[View], x: View, src: View) -> None:
+        s = outs[0].spec.strides
+        shift = offset * s[dim2] if offset >= 0 else -offset * s[dim1]
+        rest = [s[d] for d in range(len(s)) if d not in (dim1, dim2)]
+        to = window(outs[0], src.spec.shape, (*rest, s[dim1] + s[dim2]), shift)
+        _replaced(outs, x, src, to)
+
+    return run
+
+
+def _added(x: Any, stride: Any, offset: int) -> Any:
+    """Windows that overlap add up."""
+    from .index import SUMS, spot, summed
+
+    if x.dtype not in SUMS:
+        return None
+    kind = SUMS[x.dtype]
+    p = Places(x.shape, [stride, x.strides], order=1)
+    types = {"o": pointer(kind), "x": pointer(x.dtype)}
+    add = p.kernel("add_window", types, added(spot(p, 0), p.load("x", 1)))
+
+    def run(outs: list[View], x: View) -> None:
+        with summed(outs[0], None) as to:
+            add(to.ptr + offset * kind.itemsize, x.ptr)
+
+    return run
+
+
+@cuda("_into_window")
+def into_window(x: Any, size: Any, stride: Any, offset: int) -> Any:
+    if word(x.dtype) is None:
+        return None
+    if has_overlap(x.shape, stride):
+        return _added(x, stride, offset)
+
+    def run(outs: list[View], x: View) -> None:
+        fill_view(outs[0], 0)
+        if x.spec.numel:
+            copy_view(window(outs[0], x.spec.shape, stride, offset), x)
+
+    return run
+
+
+@cuda("_write_window")
+def write_window(x: Any, src: Any, stride: Any, offset: int) -> Any:
+    if has_overlap(src.shape, stride):
+        return None
+
+    def run(outs: list[View], x: View, src: View) -> None:
+        copy_view(outs[0], x)
+        copy_view(window(outs[0], src.spec.shape, stride, offset), src)
+
+    return run

@@ -1,0 +1,260 @@
+"""Softmax, its logarithm, log-sum-exp and their gradients: one program per few rows."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import triton
+import triton.language as tl
+
+from ....core import dtype as dt
+from ....core.layout import Spec
+from ...cpu.native.rows import Slot
+from ..device import math as m
+from ..programs.copy import copy_view
+from ..programs.layouts import block, dense, last, power, row_stride, sizes
+from ..programs.program import TYPE, Program, pointer
+from ..rows import cuda
+from ..runtime.views import View, empty
+
+FLOATS = frozenset((dt.float32, dt.float64, *dt.HALF))
+WHOLE = 32768  # rows up to this length stay in registers
+
+
+def floats(*specs: Any) -> bool:
+    """Whether all tensors are real floating-point ones."""
+    return all(s.dtype in FLOATS for s in specs)
+
+
+@triton.jit
+def _softmax(o, x, rows, n, so, sx, LOG: tl.constexpr, WIDE: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr):
+    row = tl.program_id(0).to(tl.int64) * BM + tl.arange(0, BM)[:, None]
+    i = tl.arange(0, BN)[None, :]
+    inside = (row < rows) & (i < n)
+    v = tl.load(x + row * sx + i, mask=inside, other=-float("inf")).to(WIDE)
+
+    top = tl.max(v, 1)[:, None]
+    top = tl.where(top == -float("inf"), 0.0, top)
+    e = m.swift_exp(v - top)
+    total = tl.sum(e, 1)[:, None]
+    if LOG:
+        y = v - top - m.f_log(total)
+    else:
+        y = e / total
+
+    tl.store(o + row * so + i, y.to(o.dtype.element_ty), mask=inside)
+
+
+@triton.jit
+def _long_softmax(o, x, rows, n, so, sx, LOG: tl.constexpr, WIDE: tl.constexpr, BN: tl.constexpr):
+    row = tl.program_id(0).to(tl.int64)
+    top = tl.full((BN,), -float("inf"), WIDE)
+    total = tl.zeros((BN,), WIDE)
+    for start in range(0, n, BN):
+        i = start + tl.arange(0, BN)
+        v = tl.load(x + row * sx + i, mask=i < n, other=-float("inf")).to(WIDE)
+        higher = tl.maximum(top, v)
+        base = tl.where(higher == -float("inf"), 0.0, higher)
+        total = total * m.f_exp(top - base) + m.f_exp(v - base)
+        top = higher
+    highest = tl.max(top, 0)
+    highest = tl.where(highest == -float("inf"), 0.0, highest)
+    whole = tl.sum(total * m.f_exp(top - highest), 0)
+    for start in range(0, n, BN):
+        i = start + tl.arange(0, BN)
+        v = tl.load(x + row * sx + i, mask=i < n, other=0.0).to(WIDE)
+        if LOG:
+            y = v - highest - m.f_log(whole)
+        else:
+            y = m.f_exp(v - highest) / whole
+        tl.store(o + row * so + i, y.to(o.dtype.element_ty), mask=i < n)
+
+
+@triton.jit
+def _backward(o, g, y, rows, n, so, sg, sy, LOG: tl.constexpr, WIDE: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr):
+    row = tl.program_id(0).to(tl.int64) * BM + tl.arange(0, BM)[:, None]
+    if LOG:
+        total = tl.zeros((BM, BN), WIDE)
+        for start in range(0, n, BN):
+            i = start + tl.arange(0, BN)[None, :]
+            inside = (row < rows) & (i < n)
+            total += tl.load(g + row * sg + i, mask=inside, other=0.0).to(WIDE)
+    else:
+        total = tl.zeros((BM, BN), WIDE)
+        for start in range(0, n, BN):
+            i = start + tl.arange(0, BN)[None, :]
+            inside = (row < rows) & (i < n)
+            a = tl.load(g + row * sg + i, mask=inside, other=0.0).to(WIDE)
+            total += a * tl.load(y + row * sy + i, mask=inside, other=0.0).to(WIDE)
+    whole = tl.sum(total, 1)[:, None]
+    for start in range(0, n, BN):
+        i = start + tl.arange(0, BN)[None, :]
+        inside = (row < rows) & (i < n)
+        a = tl.load(g + row * sg + i, mask=inside, other=0.0).to(WIDE)
+        b = tl.load(y + row * sy + i, mask=inside, other=0.0).to(WIDE)
+        if LOG:
+            r = a - m.f_exp(b) * whole
+        else:
+            r = b * (a - whole)
+        tl.store(o + row * so + i, r.to(o.dtype.element_ty), mask=inside)
+
+
+@triton.jit
+def _logsumexp(o, x, rows, n, sx, WIDE: tl.constexpr, BN: tl.constexpr):
+    row = tl.program_id(0).to(tl.int64)
+    top = tl.full((BN,), -float("inf"), WIDE)
+    total = tl.zeros((BN,), WIDE)
+    for start in range(0, n, BN):
+        i = start + tl.arange(0, BN)
+        v = tl.load(x + row * sx + i, mask=i < n, other=-float("inf")).to(WIDE)
+        higher = m.f_maximum(top, v)
+        base = tl.where(tl.abs(higher) == float("inf"), 0.0, higher)
+        total = total * m.f_exp(top - base) + m.f_exp(v - base)
+        top = higher
+    highest = tl.max(top, 0)
+    base = tl.where(tl.abs(highest) == float("inf"), 0.0, highest)
+    whole = tl.sum(total * m.f_exp(top - base), 0)
+    tl.store(o + row, (m.f_log(whole) + base).to(o.dtype.element_ty))
+
+
+def wide(dtype: dt.dtype) -> Any:
+    """The type that kernels compute in."""
+    return tl.float64 if dtype is dt.float64 else tl.float32
+
+
+def _forward(x: Spec, out: Spec, log: bool) -> Any:
+    """A function (to, from) over rows, for specs whose last dimension is the one."""
+    rows, n = sizes(x)
+    so, sx = row_stride(out), row_stride(x)
+    types = [pointer(out.dtype), pointer(x.dtype), "i32", "i32", "i64", "i64"]
+    fixed = {"LOG": log, "WIDE": wide(x.dtype)}
+    if n <= WHOLE:
+        bn, warps = block(n, WHOLE)
+        bm = max(1, min(1024 // bn, power(rows)))
+        program = Program(_softmax, types, {**fixed, "BM": bm, "BN": bn}, warps=warps)
+        grid = (-(-rows // bm),)
+    else:
+        program = Program(_long_softmax, types, {**fixed, "BN": 4096}, warps=8)
+        grid = (rows,)
+    program.divisible = tuple(k for k, v in ((3, n), (4, so), (5, sx)) if v % 16 == 0)
+    return lambda to, source: program(grid, to.ptr, source.ptr, rows, n, so, sx)
+
+
+def _rows(x: Any, dim: int, launch: Any, *extra: Any) -> Any:
+    """Run something that goes along rows of `dim`, whatever the layout; the result is dense."""
+    spec: Spec = x.spec
+    if not spec.numel:
+        return lambda outs, *values: None
+    if spec.ndim == 0:
+        dim = 0
+        spec = spec.like((1,))
+    out = spec.dense_like()
+    views = [spec, *(e.spec if e.ndim else e.spec.like((1,)) for e in extra)]
+    turned = [last(s, dim) for s in views]
+    target = last(out, dim)
+    direct = row_stride(target) is not None and all(row_stride(t) is not None for t in turned)
+    if direct:
+        go = launch(turned, target)
+
+        def run(outs: list[View], *values: View) -> None:
+            go(View(outs[0].ptr, target, None), *values[: len(views)])
+
+        return run
+    packed = [t.like(t.shape) for t in turned]
+    go = launch(packed, target.like(target.shape))
+
+    def run_packed(outs: list[View], *values: View) -> None:
+        moved = [dense(View(v.ptr, t, v.storage)) for v, t in zip(values, turned, strict=False)]
+        made = empty(target.like(target.shape))
+        go(made, *moved)
+        copy_view(View(outs[0].ptr, target, outs[0].storage), made)
+
+    return run_packed
+
+
+@cuda("_softmax", accepts=floats)
+def softmax(x: Any, dim: int) -> Any:
+    return _rows(x, dim % max(x.ndim, 1), lambda specs, out: _forward(specs[0], out, False))
+
+
+@cuda("_log_softmax", accepts=floats)
+def log_softmax(x: Any, dim: int) -> Any:
+    return _rows(x, dim % max(x.ndim, 1), lambda specs, out: _forward(specs[0], out, True))
+
+
+def _gradient(specs: list[Spec], out: Spec, log: bool) -> Any:
+    y, g = specs
+    rows, n = sizes(y)
+    bn, warps = block(n, 8192)
+    bm = max(1, min(1024 // bn, power(rows)))
+    strides = [row_stride(s) for s in (out, g, y)]
+    types = [pointer(out.dtype), pointer(g.dtype), pointer(y.dtype), "i32", "i32", "i64", "i64", "i64"]
+    program = Program(_backward, types, {"LOG": log, "WIDE": wide(y.dtype), "BM": bm, "BN": bn}, warps=warps)
+    program.divisible = tuple(k for k, v in zip((4, 5, 6, 7), (n, *strides), strict=True) if v % 16 == 0)
+    grid = (-(-rows // bm),)
+    return lambda to, y, g: program(grid, to.ptr, g.ptr, y.ptr, rows, n, *strides)
+
+
+def _by_output(g: Any, y: Any, dim: int, log: bool) -> Any:
+    if g.shape != y.shape:
+        return None
+    run = _rows(y, dim % max(y.ndim, 1), lambda specs, out: _gradient(specs, out, log), g)
+    return lambda outs, g, y: run(outs, y, g)
+
+
+@cuda("_softmax_backward", accepts=floats)
+def softmax_backward(g: Any, y: Any, dim: int) -> Any:
+    return _by_output(g, y, dim, False)
+
+
+@cuda("_log_softmax_backward", accepts=floats)
+def log_softmax_backward(g: Any, y: Any, dim: int) -> Any:
+    return _by_output(g, y, dim, True)
+
+
+def _of_integers(made: Spec, dim: tuple[int, ...], keepdim: bool) -> Any:
+    run = logsumexp(Slot(0, made), dim, keepdim)
+    if run is None:
+        return None
+
+    def cast(outs: list[View], x: View) -> None:
+        floats = empty(made)
+        copy_view(floats, x)
+        run(outs, floats)
+
+    return cast
+
+
+@cuda("logsumexp", accepts=lambda x: x.dtype in TYPE)
+def logsumexp(x: Any, dim: tuple[int, ...], keepdim: bool) -> Any:
+    """The reduced dimensions are brought to the end; several are joined by a copy."""
+    spec: Spec = x.spec
+    if not spec.dtype.is_floating_point:
+        return _of_integers(spec.like(spec.shape, dtype=dt.get_default_dtype()), dim, keepdim)
+    kept = [d for d in range(spec.ndim) if d not in dim]
+    order = [*kept, *dim]
+    shape = tuple(spec.shape[d] for d in order)
+    turned = spec.like(shape, strides=tuple(spec.strides[d] for d in order))
+    rows = math.prod(spec.shape[d] for d in kept)
+    n = math.prod(spec.shape[d] for d in dim)
+    if not rows or not n:
+        return None
+    flat = row_stride(turned, len(dim))
+    source = turned if flat is not None else turned.like(shape)
+    distance = row_stride(source, len(dim))
+    bn, warps = block(n, 4096)
+    program = Program(
+        _logsumexp,
+        [pointer(spec.dtype), pointer(spec.dtype), "i32", "i32", "i64"],
+        {"WIDE": wide(spec.dtype), "BN": bn},
+        warps=warps,
+    )
+
+    def run(outs: list[View], x: View) -> None:
+        v = View(x.ptr, turned, x.storage)
+        if flat is None:
+            v = dense(v)
+        program((rows,), outs[0].ptr, v.ptr, rows, n, distance)
+
+    return run

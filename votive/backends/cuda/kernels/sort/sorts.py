@@ -1,0 +1,360 @@
+"""Sorting and what follows from it: the largest few, the k-th, the median.
+
+Long lines are sorted by their digits. In others blocks are ordered by counting how many elements
+come before each; then runs are merged in pairs, each element looking for its place in the other
+run. Where only the first few are wanted, runs are
+cut to that length, and every round of merging has half the work.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import triton
+import triton.language as tl
+
+from .....core import dtype as dt
+from ...programs.layouts import power
+from ...programs.lines import Lines, key_of, key_type, lines, ordered, scratch, shared
+from ...programs.program import pointer
+from ...rows import cuda
+from ...runtime.views import View
+from ..scan.scans import lined_up
+from .radix import KEYS, MOST, PASS, PLACES, SHORT, VALUES, Radix, padded, passes
+
+RUN = 64  # elements of the first runs
+BLOCK = 512
+LAUNCH, MERGE = 4.0, 40.0  # microseconds: a launch, and merging a round of 2**20 elements
+
+
+def fits(x: Any) -> bool:
+    """Whether elements can be ordered, and places counted in 32 bits."""
+    return ordered(x) and x.numel < 2**31
+
+
+@triton.jit
+def _runs(keys, places, x, n, sx, blocks, DESCENDING: tl.constexpr, RUN: tl.constexpr):
+    # Grid: lines times runs.
+    row = (tl.program_id(0) // blocks).to(tl.int64)
+    base = tl.program_id(0) % blocks * RUN
+    i = base + tl.arange(0, RUN)
+    j = base + tl.arange(0, RUN)
+    a = key_of(tl.load(x + row * sx + i, mask=i < n, other=0))
+    b = key_of(tl.load(x + row * sx + j, mask=j < n, other=0))
+    if DESCENDING:
+        a = ~a
+        b = ~b
+
+    a, b = a[:, None], b[None, :]
+    ahead = (b < a) | ((b == a) & (j[None, :] < i[:, None]))
+    rank = tl.sum(tl.where(ahead & (j[None, :] < n), 1, 0), 1)
+
+    to = row * n + base + rank
+    tl.store(keys + to, tl.reshape(a, (RUN,)), mask=i < n)
+    tl.store(places + to, i, mask=i < n)
+
+
+@triton.jit
+def _merge(keys2, places2, keys, places, total, m, m2, run, run2, steps, BLOCK: tl.constexpr):
+    # Grid: blocks of all lines' elements. Lines have m elements in runs, m2 after merging.
+    e = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
+    there = e < total
+    row = e // m
+    p = e % m
+    mine = p // run
+    left = mine % 2 == 0
+    first = (mine ^ 1) * run
+    last = tl.minimum(first + run, m)
+    k = tl.load(keys + e, mask=there, other=0)
+    place = tl.load(places + e, mask=there, other=0)
+
+    # How many of the other run come before: ties belong to the left one.
+    low = tl.minimum(first, last)
+    high = last
+    for _ in range(steps):
+        middle = (low + high) // 2
+        open_ = low < high
+        other = tl.load(keys + row * m + middle, mask=there & open_, other=0)
+        before = open_ & tl.where(left, other < k, other <= k)
+        low = tl.where(before, middle + 1, low)
+        high = tl.where(before | (open_ == 0), high, middle)
+    at = p - mine * run + low - tl.minimum(first, last)
+
+    to = row * m2 + mine // 2 * run2 + at
+    kept = there & (at < run2)
+    tl.store(keys2 + to, k, mask=kept)
+    tl.store(places2 + to, place, mask=kept)
+
+
+@triton.jit
+def _collect(values, out, x, places, total, count, m, sx, BLOCK: tl.constexpr):
+    # Grid: blocks of all results; the first `count` of each line.
+    e = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
+    there = e < total
+    row = e // count
+
+    place = tl.load(places + row * m + e % count, mask=there, other=0).to(tl.int64)
+    v = tl.load(x + row * sx + place, mask=there, other=0)
+
+    tl.store(values + e, v, mask=there)
+    tl.store(out + e, place, mask=there)
+
+
+@triton.jit
+def _ranked(
+    values,
+    out,
+    x,
+    keys,
+    places,
+    rows,
+    n,
+    sx,
+    k,
+    steps,
+    KIND: tl.constexpr,
+    NAN: tl.constexpr,
+    PLACES: tl.constexpr,
+    BLOCK: tl.constexpr,
+):
+    # Grid: blocks of lines, each sorted. KIND 0: the k-th; 1: the median, NaN if there is one;
+    # 2: the median of what is no NaN. NaN keys are the largest: where they begin tells how many.
+    row = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
+    there = row < rows
+    low = row * 0
+    high = low + n
+    if KIND > 0:
+        for _ in range(steps):
+            middle = (low + high) // 2
+            open_ = low < high
+            below = tl.load(keys + row * n + middle, mask=there & open_, other=0) < NAN
+            low = tl.where(open_ & below, middle + 1, low)
+            high = tl.where(open_ & (below == 0), middle, high)
+    if KIND == 0:
+        at = row * 0 + k
+    elif KIND == 1:
+        at = tl.where(low < n, low, (n - 1) // 2)
+    else:
+        at = tl.maximum(low - 1, 0) // 2
+
+    place = tl.load(places + row * n + at, mask=there, other=0).to(tl.int64)
+    tl.store(values + row, tl.load(x + row * sx + place, mask=there, other=0), mask=there)
+    if PLACES:
+        tl.store(out + row, place, mask=there)
+
+
+@triton.jit
+def _mode(values, out, x, places, n, sx, BLOCK: tl.constexpr):
+    """The smallest of the most frequent values of a sorted line, where it occurs last: how far each
+    place lies in its run of equals is first at its most there. Grid: lines.
+    """
+    row = tl.program_id(0).to(tl.int64)
+    lane = tl.arange(0, BLOCK)
+    begun = tl.zeros((), tl.int32)
+    most = tl.full((), -1, tl.int32)
+    where = tl.zeros((), tl.int32)
+    for first in range(0, n, BLOCK):
+        i = first + lane
+        there = i < n
+        place = tl.load(places + row * n + i, mask=there, other=0).to(tl.int64)
+        before = tl.load(places + row * n + i - 1, mask=there & (i > 0), other=0).to(tl.int64)
+        v = tl.load(x + row * sx + place, mask=there, other=0)
+        u = tl.load(x + row * sx + before, mask=there & (i > 0), other=0)
+        start = tl.where((i == 0) | (v != u), i, 0)
+        start = tl.maximum(tl.associative_scan(start, 0, _larger), begun)
+        into = tl.where(there, i - start, -1)
+        longest = tl.max(into, 0)
+        at = tl.min(tl.where(into == longest, i, n), 0)
+        better = longest > most
+        where = tl.where(better, at, where)
+        most = tl.where(better, longest, most)
+        begun = tl.max(start, 0)
+    place = tl.load(places + row * n + where).to(tl.int64)
+    tl.store(values + row, tl.load(x + row * sx + place))
+    tl.store(out + row, place)
+
+
+@triton.jit
+def _larger(a, b):
+    return tl.maximum(a, b)
+
+
+def _rounds(n: int, first: int) -> list[tuple[int, int, int, int]]:
+    """How a line is merged: elements of it before a round and after, and lengths of runs. Runs are
+    cut where only the first few of a line are wanted.
+    """
+    rounds = []
+    run, m, keep = RUN, n, max(power(first), RUN)
+    while run < m:
+        run2 = min(2 * run, keep)
+        # Whole pairs keep run2 each; a run without partner, and a short pair, what they have.
+        pairs, rest = divmod(m, 2 * run)
+        m2 = pairs * run2 + min(rest, run2)
+        rounds.append((m, m2, run, run2))
+        run, m = run2, m2
+    return rounds
+
+
+def by_digits(ln: Lines, dtype: dt.dtype, first: int) -> bool:
+    """Whether lines are sorted faster by their digits than by merging."""
+    if ln.n < SHORT or ln.n >= MOST:
+        return False
+    rounds, count = _rounds(ln.n, first), passes(dtype)
+    elements = ln.rows / 2**20
+    merging = MERGE * elements * (ln.n + sum(m for m, *_ in rounds)) + LAUNCH * (len(rounds) + 1)
+    sorting = PASS * elements * padded(ln.n) * (count + 1) + LAUNCH * (count + 2)
+    return sorting < merging
+
+
+class Order:
+    """The launches that order lines; `first`: how many of each line are wanted; `keys`: whether
+    the keys are too.
+    """
+
+    def __init__(self, ln: Lines, dtype: dt.dtype, descending: bool, first: int, keys: bool = True) -> None:
+        self.ln, self.key = ln, key_type(dtype)
+        self.radix: Radix | None = None
+        if by_digits(ln, dtype, first):
+            self.m = first
+            self.radix = Radix(ln, dtype, descending, first, KEYS if keys else PLACES)
+            return
+        k = pointer(self.key)
+        self.blocks = -(-ln.n // RUN)
+        self._runs = shared(
+            _runs, [k, "*i32", pointer(dtype), "i32", "i64", "i32"], {"DESCENDING": descending, "RUN": RUN}
+        )
+        self._merge = shared(_merge, [k, "*i32", k, "*i32", "i64", "i32", "i32", "i32", "i32", "i32"], {"BLOCK": BLOCK})
+        self.rounds = _rounds(ln.n, first)
+        self.m = self.rounds[-1][1] if self.rounds else ln.n
+
+    def __call__(self, x: View, sx: int) -> tuple[View, View]:
+        """(keys, places) of each line in order; `self.m` elements of each line are there."""
+        rows, n = self.ln.rows, self.ln.n
+        if self.radix is not None:
+            keys, places = (scratch(x.spec, rows * self.m, d) for d in (self.key, dt.int32))
+            self.radix(x, sx, places=places.ptr, keys=keys.ptr)
+            return keys, places
+        keys, places = (scratch(x.spec, rows * n, d) for d in (self.key, dt.int32))
+        self._runs((rows * self.blocks,), keys.ptr, places.ptr, x.ptr, n, sx, self.blocks)
+        for m, m2, run, run2 in self.rounds:
+            total, steps = rows * m, run.bit_length()
+            keys2, places2 = (scratch(x.spec, rows * m2, d) for d in (self.key, dt.int32))
+            grid = (-(-total // BLOCK),)
+            numbers = (total, m, m2, run, run2, steps)
+            self._merge(grid, keys2.ptr, places2.ptr, keys.ptr, places.ptr, *numbers)
+            keys, places = keys2, places2
+        return keys, places
+
+
+def _first(x: Any, dim: int, descending: bool, count: int) -> Any:
+    ln = lines(x, dim)
+    if not ln.rows or not count:
+        return lambda outs, x: None
+    if by_digits(ln, x.dtype, count):
+        radix = Radix(ln, x.dtype, descending, count, VALUES)
+
+        def sort_(outs: list[View], x: View) -> None:
+            v, stride = ln.of(x, dim)
+            lined_up(outs, dim, lambda made: radix(v, stride, made[0].ptr, made[1].ptr))
+
+        return sort_
+    order = Order(ln, x.dtype, descending, count)
+    kind = pointer(x.dtype)
+    collect = shared(_collect, [kind, "*i64", kind, "*i32", "i64", "i32", "i32", "i64"], {"BLOCK": BLOCK})
+    total = ln.rows * count
+
+    def run(outs: list[View], x: View) -> None:
+        v, stride = ln.of(x, dim)
+        _, places = order(v, stride)
+
+        def write(made: list[View]) -> None:
+            grid = (-(-total // BLOCK),)
+            numbers = (total, count, order.m, stride)
+            collect(grid, made[0].ptr, made[1].ptr, v.ptr, places.ptr, *numbers)
+
+        lined_up(outs, dim, write)
+
+    return run
+
+
+@cuda("_sort", accepts=fits)
+def sort(x: Any, dim: int, descending: bool) -> Any:
+    return _first(x, dim, descending, x.shape[dim] if x.ndim else 1)
+
+
+@cuda("_topk", accepts=fits)
+def topk(x: Any, k: int, dim: int, largest: bool, sorted: bool) -> Any:
+    return _first(x, dim, largest, k)
+
+
+KTH, MEDIAN, NANMEDIAN = range(3)
+
+
+def ranked(x: Any, dim: int | None, kind: int, k: int = 0) -> Any:
+    """The element of a rank in each line, or in the whole tensor, and its place."""
+    flat = x.spec.like((x.numel,)) if dim is None else x.spec
+    ln = lines(flat, dim or 0)
+    if not ln.rows:
+        return None
+    if not x.dtype.is_floating_point and kind == NANMEDIAN:
+        kind = MEDIAN
+    order = Order(ln, x.dtype, False, ln.n)
+    t = pointer(x.dtype)
+    # Integers have no NaN: nothing lies above their largest key.
+    nan = 2**63 - 1 if order.key is dt.int64 else 2**31 - 1
+    floating = x.dtype.is_floating_point
+    pick = shared(
+        _ranked,
+        [t, "*i64", t, pointer(order.key), "*i32", "i64", "i32", "i64", "i32", "i32"],
+        {"KIND": kind if floating else KTH, "NAN": nan, "PLACES": dim is not None, "BLOCK": 128},
+    )
+    if not floating and kind != KTH:
+        k = (ln.n - 1) // 2
+
+    def run(outs: list[View], x: View) -> None:
+        if dim is None:
+            from ...programs.layouts import dense
+
+            x = dense(x)
+            x = View(x.ptr, flat, x.storage)
+        v, stride = ln.of(x, dim or 0)
+        keys, places = order(v, stride)
+        numbers = (ln.rows, ln.n, stride, k, ln.n.bit_length())
+        grid = (-(-ln.rows // 128),)
+        pick(grid, outs[0].ptr, outs[-1].ptr, v.ptr, keys.ptr, places.ptr, *numbers)
+
+    return run
+
+
+def mode(x: Any, dim: int) -> Any:
+    """The most frequent value of each line, and its place."""
+    ln = lines(x, dim)
+    if not ln.rows:
+        return None
+    order = Order(ln, x.dtype, False, ln.n, keys=False)
+    kind, block = pointer(x.dtype), max(16, min(BLOCK, power(ln.n)))
+    pick = shared(_mode, [kind, "*i64", kind, "*i32", "i32", "i64"], {"BLOCK": block})
+
+    def run(outs: list[View], x: View) -> None:
+        v, stride = ln.of(x, dim)
+        _, places = order(v, stride)
+        pick((ln.rows,), outs[0].ptr, outs[1].ptr, v.ptr, places.ptr, ln.n, stride)
+
+    return run
+
+
+@cuda("_kthvalue", accepts=fits)
+def kthvalue(x: Any, k: int, dim: int, keepdim: bool) -> Any:
+    return ranked(x, dim, KTH, k - 1)
+
+
+@cuda("_sample", accepts=fits)
+def sample(x: Any, kind: str, dim: int, keepdim: bool) -> Any:
+    if kind == "mode":
+        return mode(x, dim)
+    return ranked(x, dim, MEDIAN if kind == "median" else NANMEDIAN)
+
+
+@cuda("_median", accepts=lambda x: fits(x) and x.numel > 0)
+def median(x: Any, kind: str) -> Any:
+    return ranked(x, None, MEDIAN if kind == "median" else NANMEDIAN)

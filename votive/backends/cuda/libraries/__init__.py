@@ -1,0 +1,1 @@
+"""NVIDIA's libraries through ctypes: cuBLASLt, cuFFT, cuSOLVER."""

@@ -1,0 +1,160 @@
+"""cuFFT through ctypes: plans of batched transforms, kept while they are used. Knows addresses and
+layouts, not tensors.
+"""
+
+from __future__ import annotations
+
+import ctypes as c
+import threading
+from collections import OrderedDict
+from typing import Any
+
+from ....core import dtype as dt
+from ....core.errors import CudaError
+from .. import runtime as rt
+from . import cublas
+
+FORWARD, INVERSE = -1, 1
+# (kind, double) -> the library's name of a transform and its number.
+KINDS = {
+    ("c2c", False): ("C2C", 0x29),
+    ("r2c", False): ("R2C", 0x2A),
+    ("c2r", False): ("C2R", 0x2C),
+    ("c2c", True): ("Z2Z", 0x69),
+    ("r2c", True): ("D2Z", 0x6A),
+    ("c2r", True): ("Z2D", 0x6C),
+}
+KEPT = 64  # plans; each holds tables in device memory
+RANK = 3  # dimensions that one plan can transform
+
+
+class _Library:
+    """The loaded library and its plans."""
+
+    lib: Any = None
+    reason = ""
+
+    def __init__(self) -> None:
+        self.plans: OrderedDict[Any, Plan] = OrderedDict()
+        self.lock = threading.RLock()
+
+    def load(self) -> bool:
+        """Whether there is a library."""
+        if self.lib is None and not self.reason:
+            if rt.runtime.driver.emulated:
+                self.reason = "the GPU is emulated"
+                return False
+            self.lib = cublas.opened(["libcufft.so.12", "libcufft.so.11"])
+            if self.lib is None:
+                self.reason = "libcufft is not installed; install votive[cuda]"
+                return False
+            p, i64, handle = c.c_void_p, c.c_longlong, c.c_int
+            lib = self.lib
+            lib.cufftCreate.argtypes = [p]
+            lib.cufftDestroy.argtypes = [handle]
+            lib.cufftSetAutoAllocation.argtypes = [handle, c.c_int]
+            lib.cufftSetWorkArea.argtypes = [handle, p]
+            lib.cufftSetStream.argtypes = [handle, p]
+            lib.cufftMakePlanMany64.argtypes = [handle, c.c_int, p, p, i64, i64, p, i64, i64, c.c_int, i64, p]
+            for name, _ in KINDS.values():
+                both = name in ("C2C", "Z2Z")
+                getattr(lib, f"cufftExec{name}").argtypes = [handle, p, p] + [c.c_int] * both
+        return self.lib is not None
+
+    def plan(self, key: Any) -> Plan:
+        """The plan of a layout on the current device; the one that rested longest makes room."""
+        whole = (rt.here.device, *key)
+        found = self.plans.get(whole)
+        if found is not None:
+            self.plans.move_to_end(whole)
+            return found
+        found = self.plans[whole] = Plan(*key)
+        # Freeing memory while launches are recorded would break the recording.
+        while len(self.plans) > KEPT and not rt.here.capturing:
+            self.plans.popitem(last=False)[1].end()
+        return found
+
+
+library = _Library()
+
+
+def check(code: int, what: str) -> None:
+    if code:
+        raise CudaError(f"{what}: cuFFT answered {code}.")
+
+
+class Plan:
+    """One batched transform: sizes, the step between numbers and the distance between transforms of
+    input and output. `embed`: sizes of the arrays that the dimensions lie in.
+    """
+
+    def __init__(
+        self,
+        kind: str,
+        double: bool,
+        sizes: tuple[int, ...],
+        batch: int,
+        given: tuple[tuple[int, ...], int, int],
+        made: tuple[tuple[int, ...], int, int],
+    ) -> None:
+        lib = library.lib
+        name, number = KINDS[kind, double]
+        self.directed = kind == "c2c"
+        self.exec = getattr(lib, f"cufftExec{name}")
+        handle, work = c.c_int(), c.c_size_t()
+        check(lib.cufftCreate(c.byref(handle)), "cufftCreate")
+        self.handle = handle.value
+        # Scratch memory comes from the caching allocator, when the plan runs.
+        check(lib.cufftSetAutoAllocation(self.handle, 0), "cufftSetAutoAllocation")
+        line = c.c_longlong * len(sizes)
+        (embed, step, distance), (embed_to, step_to, distance_to) = given, made
+        code = lib.cufftMakePlanMany64(
+            self.handle,
+            len(sizes),
+            line(*sizes),
+            line(*embed),
+            step,
+            distance,
+            line(*embed_to),
+            step_to,
+            distance_to,
+            number,
+            batch,
+            c.byref(work),
+        )
+        if code:
+            lib.cufftDestroy(self.handle)
+            check(code, f"cufftMakePlanMany64 for {batch} {name} transforms of sizes {sizes}")
+        self.work = work.value
+
+    def __call__(self, given: int, made: int, direction: int) -> None:
+        lib = library.lib
+        block = rt.allocate(self.work) if self.work else None
+        check(lib.cufftSetStream(self.handle, rt.here.stream), "cufftSetStream")
+        if block is not None:
+            check(lib.cufftSetWorkArea(self.handle, block.ptr), "cufftSetWorkArea")
+        more = (direction,) if self.directed else ()
+        code = self.exec(self.handle, given, made, *more)
+        if block is not None:
+            block.pool.give(block)  # free again in stream order
+        check(code, "cufftExec")
+
+    def end(self) -> None:
+        library.lib.cufftDestroy(self.handle)
+
+
+def run(
+    kind: str,
+    real: dt.dtype,
+    sizes: tuple[int, ...],
+    batch: int,
+    given: tuple[tuple[int, ...], int, int],
+    made: tuple[tuple[int, ...], int, int],
+    source: int,
+    to: int,
+    direction: int = FORWARD,
+) -> None:
+    """Transform `batch` arrays at an address."""
+    with library.lock:  # nobody may end the plan meanwhile, and it holds its stream and scratch
+        plan = library.plan((kind, real is dt.float64, sizes, batch, given, made))
+        plan(source, to, direction)

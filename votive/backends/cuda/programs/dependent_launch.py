@@ -1,0 +1,42 @@
+"""Programs that start while the one before them on the stream still runs. Knows launches only.
+
+Where each launch is short, starting it costs as much as its work. Such a program begins early,
+fetches what was there before the last ordinary launch (weights), and only then waits for the launch
+before it. Every program of such a kernel calls `wait_for_last`: whoever comes next relies on it.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import triton
+import triton.language as tl
+from triton.language.extra.cuda import gdc_launch_dependents, gdc_wait
+
+from .. import runtime as rt
+from .program import Program
+
+
+@triton.jit
+def start_next(EARLY: tl.constexpr):
+    """Let the next launch start as soon as there is room."""
+    if EARLY:
+        gdc_launch_dependents()
+
+
+@triton.jit
+def wait_for_last(EARLY: tl.constexpr):
+    """Go on when all that earlier launches wrote can be read."""
+    if EARLY:
+        gdc_wait()
+
+
+class _Early(Program):
+    __slots__ = ()
+    early = True
+
+
+def early(fn: Any, types: list[str], constants: dict[str, Any], **options: Any) -> Program:
+    """A program of a kernel with a constant EARLY, started early where the GPU can do that."""
+    can = not rt.runtime.driver.emulated and rt.runtime.property(rt.here.device).major >= 9
+    return (_Early if can else Program)(fn, types, {**constants, "EARLY": can}, **options)
