@@ -12,8 +12,8 @@ from ...core.device import cpu
 from ...core.layout import Layout, Spec, extent
 from ...core.storage import SMALL, Foreign, Storage, cpu_allocator, held, new_cpu, wrap_array
 from ..base import BACKENDS, switched_off
-from . import launch as _launch
 from . import native as _native
+from . import rows as _rows  # noqa: F401 - how functions become rows
 from .reference import pointwise as _pointwise
 
 _new = object.__new__
@@ -51,8 +51,6 @@ class CpuBackend:
         if _native.available and "native" not in switched_off:
             return _native.pointwise.compile_reduction(*args)
         return None
-
-    bind = staticmethod(_launch.bind)
 
     def empty(self, spec: Spec) -> tuple[Storage, Any]:
         nbytes = spec.nbytes
