@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ..core.mode import mode
-from ..dispatch import refresh_hooks
+from ..dispatch import refresh
 
 
 class _Switch:
@@ -166,11 +166,11 @@ class inference_mode(_Switch):
         mode.inference = self._flag
         mode.grad = not self._flag
         if self._flag:
-            refresh_hooks(+1)
+            refresh(+1)
 
     def __exit__(self, *exc: object) -> None:
         if self._flag:
-            refresh_hooks(-1)
+            refresh(-1)
         super().__exit__(*exc)
 
     def _again(self) -> _Switch:

@@ -80,7 +80,7 @@ class FormulaRecipe(Recipe):
             if op is None:  # the gradient is g itself
                 out.append(g)
             elif any(hasattr(v, "_spec") for v in values):
-                out.append(Op.call(op, tuple(values)))
+                out.append(Op.apply(op, tuple(values)))
             else:
                 out.append(None)
         return tuple(out)

@@ -58,9 +58,9 @@ def replay(chain: tuple[Any, ...], x: Any) -> Any:
     """
     for step in chain:
         if step.__class__ is tuple:
-            x = Op.call(OPS[step[0]], (x, *step[1:]))
+            x = Op.apply(OPS[step[0]], (x, *step[1:]))
         else:
-            x = Op.call(step.op, (x, *step.static[1:]))
+            x = Op.apply(step.op, (x, *step.static[1:]))
     return x
 
 

@@ -105,7 +105,7 @@ def clamp(input: Any, min: Any = None, max: Any = None) -> Any:
     >>> votive.clamp(votive.tensor([-2.0, 0.5, 3.0]), min=-1, max=1)
     tensor([-1.0000,  0.5000,  1.0000])
     """
-    return _bounded(Op.call, "clamp", input, min, max)
+    return _bounded(Op.apply, "clamp", input, min, max)
 
 
 @composite(name="clamp_", aliases=("clip_",))
@@ -125,7 +125,7 @@ def clamp_min(input: Any, min: Any) -> Any:
     >>> votive.clamp_min(votive.tensor([-2, 0, 3]), 0)
     tensor([0, 0, 3])
     """
-    return _bounded(Op.call, "clamp_min", input, min, None)
+    return _bounded(Op.apply, "clamp_min", input, min, None)
 
 
 @composite(name="clamp_min_")
@@ -145,7 +145,7 @@ def clamp_max(input: Any, max: Any) -> Any:
     >>> votive.clamp_max(votive.tensor([-2, 0, 3]), 0)
     tensor([-2,  0,  0])
     """
-    return _bounded(Op.call, "clamp_max", input, None, max)
+    return _bounded(Op.apply, "clamp_max", input, None, max)
 
 
 @composite(name="clamp_max_")
@@ -260,7 +260,7 @@ def nan_to_num(input: Any, nan: Any = None, posinf: Any = None, neginf: Any = No
     >>> votive.nan_to_num(votive.tensor([float("nan"), float("inf"), 1.0]), posinf=9.0)
     tensor([0., 9., 1.])
     """
-    return _tidied(Op.call, "nan_to_num", input, nan, posinf, neginf)
+    return _tidied(Op.apply, "nan_to_num", input, nan, posinf, neginf)
 
 
 @composite(name="nan_to_num_")

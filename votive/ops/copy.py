@@ -91,6 +91,7 @@ structured(
     out=False,
     doc="The value of src in the shape and dtype of input; `copy_` writes it there.",
     overwrites=True,
+    inplace_casts=True,
     elementwise=True,
 )
 
@@ -108,7 +109,7 @@ def copy_(input: Any, src: Any, non_blocking: bool = False) -> Any:
         src = F.tensor(number("copy_", "src", src), device=input.device)
     elif src._spec.device is not input._spec.device:
         return _copy_across(input, src, non_blocking)
-    return Op.write(OPS["copy"], (input, src), True)
+    return Op.write(OPS["copy"], (input, src))
 
 
 def _copy_across(input: Any, src: Any, non_blocking: bool) -> Any:
@@ -117,7 +118,7 @@ def _copy_across(input: Any, src: Any, non_blocking: bool) -> Any:
     recorded = src._rg or input._rg or (base is not None and base._rg)
     if input._inference or (mode.grad and recorded):
         moved = F._to_device(src, input._spec.device)
-        return Op.write(OPS["copy"], (input, moved), True)
+        return Op.write(OPS["copy"], (input, moved))
     F._transfer_(input, src, bool(non_blocking))
     return input
 
@@ -146,6 +147,7 @@ structured(
     out=False,
     doc="Overwrite a tensor with one of another device.",
     overwrites=True,
+    inplace_casts=True,
     elementwise=True,
 )
 

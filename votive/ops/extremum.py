@@ -172,7 +172,7 @@ def max(input: Any, dim: Any = None, keepdim: bool = False, *, other: Any = None
     indices=tensor([1, 0]))
     """
     if dim is None and other is None and not keepdim and input._spec.numel:
-        return Op.call(_AMAX, (input, (), False))
+        return Op.apply(_AMAX, (input, (), False))
     return _overloads("max", input, dim, keepdim, other)
 
 
@@ -186,7 +186,7 @@ def min(input: Any, dim: Any = None, keepdim: bool = False, *, other: Any = None
     indices=tensor([0, 1]))
     """
     if dim is None and other is None and not keepdim and input._spec.numel:
-        return Op.call(_AMIN, (input, (), False))
+        return Op.apply(_AMIN, (input, (), False))
     return _overloads("min", input, dim, keepdim, other)
 
 

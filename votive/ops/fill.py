@@ -28,6 +28,7 @@ structured(
     out=False,
     doc="A tensor like `input` filled with one value.",
     overwrites=True,
+    inplace_casts=True,
 )
 
 
@@ -56,7 +57,7 @@ def fill_(input: Any, value: Any) -> Any:
     >>> votive.zeros(2).fill_(7)
     tensor([7., 7.])
     """
-    return Op.write(OPS["_fill"], (input, _fill_value(input, value)), True)
+    return Op.write(OPS["_fill"], (input, _fill_value(input, value)))
 
 
 @composite
@@ -66,4 +67,4 @@ def zero_(input: Any) -> Any:
     >>> votive.ones(2).zero_()
     tensor([0., 0.])
     """
-    return Op.write(OPS["_fill"], (input, 0), True)
+    return Op.write(OPS["_fill"], (input, 0))

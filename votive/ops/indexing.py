@@ -183,7 +183,7 @@ def _is_whole(window: tuple[Any, ...], shape: Shape) -> bool:
 # --- what Tensor calls ----------------------------------------------------------------------------
 
 
-@composite(name="_getitem", method=False, namespaces=())
+@composite(name="_getitem", indexes=True, method=False, namespaces=())
 def getitem(input: Any, index: Any) -> Any:
     """`input[index]`."""
     if index.__class__ is int and input.ndim:

@@ -6,10 +6,12 @@ Knows how arguments are bound, not how anything runs: the dispatcher fills in `r
 from __future__ import annotations
 
 import inspect
+import sys
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from functools import cached_property
 from types import MethodType
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Union
 
 from ..backends.base import MUTATES
 from ..backends.cpu.native.loader import module as native
@@ -50,7 +52,62 @@ class PlainOperator:
 _Base: Any = PlainOperator if native is None else native.Operator
 
 
-class Operator(_Base):
+# What a call with plain arguments comes down to: an operator and its arguments, where the operator may be None for
+# "the tensor itself"; None when the function has to run. Calls are known by the spec of a tensor, so no answer may
+# depend on its values.
+Resolved = Union["tuple[Op | None, tuple[Any, ...]]", None]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class Declaration:
+    """Everything that a declaration may say of an operator beside its schema and rules: the keyword options of
+    `pointwise`, `structured`, `view` and `composite`. No other table speaks of operators by name.
+    """
+
+    # Where it appears.
+    namespaces: tuple[str, ...] = ("",)  # as a function: "" is votive itself, "linalg", "nn.functional"
+    method: bool = True  # as a method of Tensor
+    aliases: tuple[str, ...] = ()  # other names, in the same places
+    also: tuple[str, ...] = ()  # other places, as paths: "special.expit"
+    operator: str = ""  # Python's operator: "add" makes `+`, where it has them also reflected and in place
+
+    # Its in-place form, and `out=`.
+    inplace: bool = False  # has one, named with an underscore
+    inplace_function: bool = False  # that is a function too, not only a method
+    inplace_casts: bool = False  # there, a result of any dtype is cast to the tensor's
+    out: bool = True
+    out_exact_dtype: bool = False  # `out` must have just the dtype of the result
+    out_no_overlap: bool = False  # `out` must not share memory with an input: it is read at places given by data
+
+    # Its results.
+    n_out: int = 1
+    result: str | None = None  # the named tuple that holds them
+    returns_view: bool = False  # the result is, or may be, a view: which plan its arguments led to is remembered
+    indexes: bool = False  # it is x[index]
+
+    # How it is called.
+    autocast: Policies | None = None
+    mutates: tuple[str, ...] = ()  # arguments that the kernel writes into
+    across: bool = False  # its tensors may be on different devices
+    rounds_numbers: bool = False  # a number beside a half tensor is rounded first, as in torch, not taken in float32
+    shortcut: Callable[..., Resolved] | None = None  # a composite: what it comes down to
+
+    typical: tuple[tuple[Any, ...], ...] = ()  # static arguments that are common in programs, for kernels made ahead
+
+    # How elements of its arguments get into its results, for those who follow values.
+    elementwise: bool = False  # each element counts for one element, as in every formula
+    moves: tuple[int, ...] = ()  # elements are only moved: those of the arguments at these positions
+    skips_elements: bool = False  # some elements of an argument may count for nothing
+    rowwise: bool = False  # computes row by row, along the dimension that is its second argument
+    overwrites: bool = False  # of its first argument only shape and dtype count
+    gate: bool = False  # an activation whose units are off where its first argument is not positive
+
+    # Its gradient.
+    differentiable: bool = True
+    partial: bool = False  # its gradient rule takes None for results that nobody used
+
+
+class Operator(Declaration, _Base):
     """A public function: its name, where it appears, and the general way of a call.
 
     Calls with a plan, or that came down to one, pass the native class this derives from. Everything else
@@ -58,13 +115,6 @@ class Operator(_Base):
     """
 
     name: str
-    namespaces: tuple[str, ...]
-    method: bool
-    has_inplace: bool
-    out: bool
-    aliases: tuple[str, ...]
-    also: tuple[str, ...]
-    autocast: Policies | None
     defined_at: tuple[str, int]
     _doc: str
     # Set by the dispatcher: raises another error when an argument of a wrong type was the cause.
@@ -80,18 +130,11 @@ class Operator(_Base):
 
     __doc__ = property(lambda self: self.doc)  # type: ignore[assignment]
 
-    @property
-    def __name__(self) -> str:
-        return self.name
-
-    @property
-    def __qualname__(self) -> str:
-        return self.name
-
-    @property
-    def __module__(self) -> str:  # type: ignore[override]
+    def _called(self, name: str) -> None:
+        """Take a name, and look like the function of that name."""
+        self.name = self.__name__ = self.__qualname__ = name
         space = self.namespaces[0] if self.namespaces else ""
-        return f"votive.{space}" if space else "votive"
+        self.__module__ = f"votive.{space}" if space else "votive"
 
     @property
     def __signature__(self) -> inspect.Signature:
@@ -118,8 +161,8 @@ class Operator(_Base):
                 kwargs[name] = value
 
     @cached_property
-    def inplace(self) -> Form:
-        """The form that writes its result over the first argument."""
+    def inplace_form(self) -> Form:
+        """The operator that writes its result over the first argument."""
         return Form(self, "in place")
 
     def __reduce__(self) -> str:
@@ -159,44 +202,18 @@ class Op(Operator):
         canon: Rule | None = None,
         grad: dict[str, Rule] | Rule | None = None,
         doc: str = "",
-        namespaces: tuple[str, ...] = ("",),
-        method: bool = True,
-        inplace: bool = False,
-        inplace_casts: bool = False,
-        out: bool = True,
-        aliases: tuple[str, ...] = (),
-        also: tuple[str, ...] = (),
-        differentiable: bool = True,
-        n_out: int = 1,
-        result: str | None = None,
-        mutates: tuple[str, ...] = (),
-        across: bool = False,
-        autocast: Policies | None = None,
-        partial: bool = False,
+        **options: Any,
     ) -> None:
+        super().__init__(**options)
         self._text = schema
-        self.name = schema[: schema.index("(")].strip()
+        self._called(schema[: schema.index("(")].strip())
         self.kind = kind
         self.infer = infer
         self.canon = canon
         self.grad = grad
         self._doc = doc
-        self.namespaces = namespaces
-        self.method = method
-        self.has_inplace = inplace
-        self.inplace_casts = inplace_casts  # in place, a result of any dtype is cast to the tensor's
-        self.out = out
-        self.aliases = aliases
-        self.also = also
-        self.differentiable = differentiable
-        self.n_out = n_out
-        self.partial = partial  # its gradient rule takes None for results that nobody used
-        self.result = result
-        self.mutates = mutates  # arguments that the kernel writes into
-        self.across = across  # its tensors may be on different devices
-        if mutates:
-            MUTATES[self.name] = lambda: frozenset(self.schema.names.index(n) for n in mutates)
-        self.autocast = autocast
+        if self.mutates:
+            MUTATES[self.name] = lambda: frozenset(self.schema.names.index(n) for n in self.mutates)
         self.plans: dict[Any, Any] = {}
         self.defined_at = caller()
         self.builder: Callable[..., Expr] | None = None
@@ -244,7 +261,7 @@ class Op(Operator):
 
     def write(self, args: tuple[Any, ...]) -> Any:
         """Run on arguments in schema order, and write the result over the first."""
-        return self.inplace.apply(args)
+        return self.inplace_form.apply(args)
 
     def bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
         """Arguments in schema order with defaults filled in, or the TypeError that a function would raise."""
@@ -296,11 +313,7 @@ class Op(Operator):
 
 
 class Composite(Operator):
-    """A public function written with other operators.
-
-    `remembers`: calls of the same arguments come down to one view (True), to `x[index]` ("index"), or to the
-    call of an operator that this function gives for them, or None when the long way must be taken.
-    """
+    """A public function written with other operators."""
 
     # Set by the dispatcher.
     run_cast: ClassVar[Callable[..., Any]]
@@ -312,28 +325,22 @@ class Composite(Operator):
         fn: Callable[..., Any],
         name: str,
         *,
-        namespaces: tuple[str, ...] = ("",),
-        method: bool = True,
-        inplace: bool = False,
         out: bool = False,
-        aliases: tuple[str, ...] = (),
-        also: tuple[str, ...] = (),
-        autocast: Policies | None = None,
-        remembers: Callable[..., Any] | str | bool = False,
+        **options: Any,
     ) -> None:
+        super().__init__(out=out, **options)
+        self._called(name)
         self.fn = fn
-        self.name = name
         self._doc = fn.__doc__ or ""
-        self.namespaces, self.method, self.has_inplace, self.out = namespaces, method, inplace, out
-        self.aliases, self.also, self.autocast, self.remembers = aliases, also, autocast, remembers
         inner = inspect.unwrap(fn)
         self.defined_at = (inner.__code__.co_filename, inner.__code__.co_firstlineno)
 
-    def __set_up(self) -> None:
-        special = tuple(self.spellings) + (("out",) if self.out else ())
-        resolve = self.remembers if callable(self.remembers) else None
-        memory = Composite.memory() if self.remembers else None
-        self._compose(self.fn, special, memory, resolve, self.remembers == "index")
+    def _tell_native(self) -> None:
+        """Let the native class run the function, and remember what its calls came down to."""
+        special = tuple(sys.intern(n) for n in (*self.spellings, *(("out",) if self.out else ())))
+        remembers = self.returns_view or self.indexes or self.shortcut is not None
+        self._compose(self.fn, special, Composite.memory() if remembers else None, self.shortcut, self.indexes)
+        self._composed = True
 
     @cached_property
     def signature(self) -> inspect.Signature:
@@ -357,9 +364,8 @@ class Composite(Operator):
         yield from last
 
     def general(self, *args: Any, **kwargs: Any) -> Any:
-        if native is not None and not self.composed:
-            self.__set_up()
-            self.composed = True
+        if native is not None and not self._composed:
+            self._tell_native()
         if kwargs:
             self.respell(args, kwargs)
         out = kwargs.pop("out", None) if self.out else None
@@ -373,21 +379,22 @@ class Composite(Operator):
             self.blame(error)
             raise
 
-    composed = False
+    _composed = False
 
 
 class Form(Operator):
     """Another way to call an operator: in place, or as Python's `+`, whose other side may be anything."""
 
-    # Set by the dispatcher: (form, arguments in the operator's order) -> result.
+    # Set by the dispatcher.
     run: ClassVar[Callable[[Form, tuple[Any, ...], dict[str, Any]], Any]]
+    write: ClassVar[Callable[[Op, tuple[Any, ...]], Any]]
+    configured = False
 
     def __init__(self, of: Operator, kind: str) -> None:
+        super().__init__(namespaces=of.namespaces, aliases=of.aliases, out=False, autocast=of.autocast)
         self.of = of
         self.kind = kind  # "in place", "operator", "reflected" or "operator in place"
-        self.name = of.name + "_" if "in place" in kind else of.name
-        self.namespaces, self.method, self.has_inplace, self.out = of.namespaces, True, False, False
-        self.aliases, self.also, self.autocast = of.aliases, (), of.autocast
+        self._called(of.name + "_" if "in place" in kind else of.name)
         self._doc = f"In-place form of `{of.name}`."
         self.defined_at = of.defined_at
 
@@ -402,7 +409,8 @@ class Form(Operator):
         return Form.run(self, args, kwargs)
 
     def apply_general(self, args: tuple[Any, ...]) -> Any:
-        return Form.run(self, args, {})
+        assert isinstance(self.of, Op)
+        return Form.write(self.of, args)
 
 
 def caller() -> tuple[str, int]:

@@ -13,7 +13,6 @@ from ...core.layout import Layout, Spec, extent
 from ...core.storage import SMALL, Foreign, Storage, cpu_allocator, held, new_cpu, wrap_array
 from ..base import BACKENDS, switched_off
 from . import native as _native
-from . import rows as _rows  # noqa: F401 - how functions become rows
 from .reference import pointwise as _pointwise
 
 _new = object.__new__

@@ -8,7 +8,7 @@ import numpy as np
 
 from ....core import dtype as dt
 from ...base import kernel
-from ..launch import widen
+from ..rows import widen
 from ..reference.attention import attention_backward as by_reference
 from .loader import module
 from .rows import OUT, OUT1, OUT2, native

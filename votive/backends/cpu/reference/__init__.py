@@ -5,6 +5,8 @@ Every module in this folder is imported, and so puts its rows into the kernel ta
 """
 
 from importlib import import_module
+
+from .. import rows  # noqa: F401 - how functions become rows
 from os import listdir
 
 for _file in sorted(listdir(__path__[0])):
