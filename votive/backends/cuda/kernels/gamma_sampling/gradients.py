@@ -12,14 +12,15 @@ import numpy as np
 import triton
 import triton.language as tl
 
-from ...cpu.reference.gamma_sampling import _nodes
-from ..device import math as m
-from ..programs.layouts import spread, written
-from ..programs.program import Program, pointer
-from ..rows import cuda
-from ..runtime.tables import Table
-from ..runtime.views import View
-from .random.distributions import EXACT, FLOATS
+from ....cpu.reference.gamma_sampling import _nodes
+from ...device import math as m
+from ...programs.layouts import spread, written
+from ...programs.program import Program, pointer
+from ...programs.types import floats
+from ...rows import cuda
+from ...runtime.tables import Table
+from ...runtime.views import View
+from ..random.distributions import EXACT
 
 BLOCK = 16  # elements of a program; a tile has a column for each point
 _DROP = tl.constexpr(40.0)  # where the integrand has fallen by exp(-40), the rest is nothing
@@ -160,10 +161,6 @@ def _table(device: int) -> Any:
     return Table(points, device)
 
 
-def _is_float(*slots: Any) -> bool:
-    return all(s.dtype in FLOATS for s in slots)
-
-
 def _graded(fn: Any, out: Any, given: tuple[Any, ...]) -> Any:
     n = out.numel
     types = [pointer(out.dtype), *(pointer(g.dtype) for g in given), "*fp64", "i64"]
@@ -182,11 +179,11 @@ def _graded(fn: Any, out: Any, given: tuple[Any, ...]) -> Any:
     return run
 
 
-@cuda("_standard_gamma_grad", accepts=_is_float)
+@cuda("_standard_gamma_grad", accepts=floats)
 def standard_gamma_grad(alpha: Any, x: Any) -> Any:
     return _graded(_gamma_grad, x, (alpha, x))
 
 
-@cuda("_dirichlet_grad", accepts=_is_float)
+@cuda("_dirichlet_grad", accepts=floats)
 def dirichlet_grad(x: Any, alpha: Any, total: Any) -> Any:
     return _graded(_beta_grad, x, (x, alpha, total))
