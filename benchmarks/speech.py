@@ -117,7 +117,8 @@ def measured(ours: Any, theirs: Any, known: bool, args: Any, torch: Any, transfo
     samples = clip()
     bins = ours.config.num_mel_bins
     extract, reference = (WhisperFeatureExtractor(bins), transformers.WhisperFeatureExtractor(feature_size=bins))
-    options: dict[str, Any] = {"language": "en", "task": "transcribe", "num_beams": args.beams, "return_timestamps": True}
+    options: dict[str, Any] = {"language": "en", "task": "transcribe", "num_beams": args.beams}
+    options["return_timestamps"] = True
     if not known:
         options |= {"max_new_tokens": TOKENS, "min_new_tokens": TOKENS, "return_timestamps": False}
 
