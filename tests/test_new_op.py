@@ -1,0 +1,87 @@
+"""What `python -m votive.new_op` writes works at once, on every kind of kernel, and harms nothing."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from . import checkout
+
+KINDS = {
+    "pointwise": ("twice_each", "twice_each(Operand input, Operand other, *, float scale=1.0)"),
+    "structured": ("twice_along", "twice_along(Tensor input, int dim=-1)"),
+    "view": ("same_memory", "same_memory(Tensor input, int dim)"),
+    "composite": ("twice_whole", "twice_whole(Tensor input, *, bool flag)"),
+}
+CATALOG = ("tests/ops/test_catalog.py", "tests/test_layers.py", "tests/test_examples.py")
+
+
+@pytest.fixture(scope="module")
+def repository(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return checkout.copied(tmp_path_factory.mktemp("repository"))
+
+
+@pytest.fixture(scope="module")
+def extended(repository: Path) -> Path:
+    """The repository with a new operator of each kind."""
+    for kind, (name, schema) in KINDS.items():
+        done = checkout.run(repository, "-m", "votive.new_op", name, "--kind", kind, "--schema", schema)
+        assert done.returncode == 0, done.stdout + done.stderr
+        assert "It works as it stands" in done.stdout
+    return repository
+
+
+def test_an_operator_of_each_kind_passes_the_tests_of_the_catalog(extended: Path) -> None:
+    names = " or ".join(name for name, _ in KINDS.values())
+    assert int(re.findall(r"(\d+) passed", checkout.check(extended, names, *CATALOG))[0]) >= 40
+
+
+def test_a_structured_operator_runs_on_an_emulated_gpu(extended: Path) -> None:
+    pytest.importorskip("triton")
+    said = checkout.check(
+        extended, "twice_along", "tests/cuda/test_catalog.py", VOTIVE_CUDA="emulated", TRITON_INTERPRET="1"
+    )
+    assert "passed" in said
+
+
+def test_an_operator_joins_the_files_of_its_family(repository: Path) -> None:
+    schema = "twice_softly(Tensor input, int dim=-1)"
+    words = ("-m", "votive.new_op", "twice_softly", "--schema", schema, "--family", "softmax")
+    words += ("--namespace", "nn.functional")
+    before = _files(repository)
+    done = checkout.run(repository, *words, "--dry-run")
+    assert done.returncode == 0, done.stderr
+    assert _files(repository) == before
+    done = checkout.run(repository, *words)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert {p for p in _files(repository) - before if p.suffix == ".py"} <= {repository / "votive/_functions.py"}
+    checkout.check(repository, "twice_softly or softmax", *CATALOG)
+
+
+@pytest.mark.parametrize(
+    ("words", "text"),
+    [
+        (["softmax"], 'there is an operator "softmax" already'),
+        (["view"], 'there is an operator "view" already'),
+        (["Twice"], '"Twice" is no name for an operator'),
+        (["lambda"], '"lambda" is no name for an operator'),
+        (["twice", "--schema", "other(Tensor input)"], 'the schema declares "other", not "twice"'),
+        (["twice", "--schema", "twice(int n)"], "the first argument must be a tensor"),
+        (["twice", "--schema", "twice(Tensor x, str mode)"], "give mode a default value"),
+        (["twice", "--schema", "twice(Tensor)"], "cannot read argument 'Tensor'"),
+        (["twice", "--family", "registry"], "registry.py holds no operators"),
+        (["twice", "--kind", "other"], "invalid choice: 'other'"),
+    ],
+)
+def test_what_cannot_be_written_is_refused_without_harm(repository: Path, words: list[str], text: str) -> None:
+    before = _files(repository)
+    done = checkout.run(repository, "-m", "votive.new_op", *words)
+    assert done.returncode == 2
+    assert text in done.stderr
+    assert _files(repository) == before
+
+
+def _files(folder: Path) -> set[Path]:
+    return {p for p in folder.rglob("*") if p.suffix in (".py", ".cpp")}
