@@ -10,8 +10,17 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 # What declaring, computing and testing operators needs. The compiled modules stay behind: NumPy computes.
-PARTS = ["votive", "scripts", "tests/__init__.py", "tests/conftest.py", "tests/docstrings.py", "tests/ops", "tests/cuda"]
-PARTS += ["tests/test_layers.py", "tests/test_examples.py", "docs/operators.md", "pyproject.toml"]
+PARTS = ["votive", "scripts", "tests/__init__.py", "tests/conftest.py", "tests/docstrings.py", "tests/ops"]
+    "votive",
+    "scripts",
+    "tests/__init__.py",
+    "tests/conftest.py",
+    "tests/docstrings.py",
+    "tests/ops",
+    "tests/cuda",
+]
+PARTS += ["tests/cuda", "tests/native", "tests/test_layers.py", "tests/test_examples.py", "docs/operators.md"]
+PARTS += ["pyproject.toml"]
 
 
 def copied(folder: Path) -> Path:

@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 
+from scripts.new_op import command
+
 from . import checkout
+from .compiled_kernel import arrays_of, compiled
 
 KINDS = {
     "pointwise": ("twice_each", "twice_each(Operand input, Operand other, *, float scale=1.0)"),
@@ -33,6 +38,12 @@ def extended(repository: Path) -> Path:
     return repository
 
 
+@pytest.fixture(scope="module")
+def kernel(extended: Path, tmp_path_factory: pytest.TempPathFactory) -> Any:
+    source = extended / "votive" / "backends" / "cpu" / "native" / "src" / "kernels" / "twice_along.cpp"
+    return compiled(source, tmp_path_factory.mktemp("compiled"))
+
+
 def test_an_operator_of_each_kind_passes_the_tests_of_the_catalog(extended: Path) -> None:
     names = " or ".join(name for name, _ in KINDS.values())
     assert int(re.findall(r"(\d+) passed", checkout.check(extended, names, *CATALOG))[0]) >= 40
@@ -44,6 +55,14 @@ def test_a_structured_operator_runs_on_an_emulated_gpu(extended: Path) -> None:
         extended, "twice_along", "tests/cuda/test_catalog.py", VOTIVE_CUDA="emulated", TRITON_INTERPRET="1"
     )
     assert "passed" in said
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32", "float16"])
+def test_the_kernel_of_a_structured_operator_compiles_and_doubles(kernel: Any, dtype: str) -> None:
+    for x in arrays_of((5, 7), dtype):
+        out = np.zeros_like(x)
+        kernel("twice_along", [out, x])
+        np.testing.assert_array_equal(out, 2 * x)
 
 
 def test_an_operator_joins_the_files_of_its_family(repository: Path) -> None:
@@ -75,11 +94,15 @@ def test_an_operator_joins_the_files_of_its_family(repository: Path) -> None:
         (["twice", "--kind", "other"], "invalid choice: 'other'"),
     ],
 )
-def test_what_cannot_be_written_is_refused_without_harm(repository: Path, words: list[str], text: str) -> None:
+def test_what_cannot_be_written_is_refused_without_harm(
+    repository: Path, words: list[str], text: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(command, "ROOT", repository)
     before = _files(repository)
-    done = checkout.run(repository, "-m", "votive.new_op", *words)
-    assert done.returncode == 2
-    assert text in done.stderr
+    with pytest.raises(SystemExit) as end:
+        command.main(words)
+    assert end.value.code == 2
+    assert text in capsys.readouterr().err
     assert _files(repository) == before
 
 
