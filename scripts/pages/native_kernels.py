@@ -6,11 +6,13 @@ import re
 from pathlib import Path
 from typing import Any
 
-from .backends.base import TABLE
-from .backends.cpu import native
-from .ops.registry import OPS, Op
+import votive
+from votive.backends.base import TABLE
+from votive.backends.cpu.native.program import FLOAT, INT, linearise
+from votive.ops.registry import OPS, Op
+from votive.ops.schema import REQUIRED
 
-_SOURCE = Path(__file__).parent / "backends" / "cpu" / "native" / "src"
+_SOURCE = Path(votive.__file__).parent / "backends" / "cpu" / "native" / "src"
 
 HEAD = """# Native kernels
 
@@ -33,9 +35,6 @@ def _files() -> dict[str, str]:
 
 def _elementwise(op: Op) -> str:
     """How the tile engine runs an elementwise operator: whole, in steps, or not at all."""
-    from .backends.cpu.native.program import FLOAT, INT, linearise
-    from .ops.schema import REQUIRED
-
     static = [a for a in op.schema.args if not a.is_runtime]
     if any(a.default is REQUIRED for a in static):
         return "by its arguments"
@@ -50,7 +49,7 @@ def _elementwise(op: Op) -> str:
     return f"{', '.join(kinds)}: {'one step' if len(names) <= 1 else f'{len(names)} steps'}"
 
 
-def native_page() -> str:
+def page() -> str:
     """The whole page."""
     files = _files()
     rows: dict[str, list[Any]] = {}
@@ -83,9 +82,3 @@ def native_page() -> str:
     missing = ", ".join(f"`{n}`" for n in sorted(structured) if n not in rows)
     lines += ["", "## Structured operators without one", "", f"{missing}."]
     return "\n".join(lines) + "\n"
-
-
-def write_native_page(folder: Path) -> None:
-    """Renew the page; it is left alone where no native kernels were built."""
-    if native.available:
-        (folder / "native_kernels.md").write_text(native_page())

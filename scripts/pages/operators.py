@@ -5,12 +5,13 @@ from __future__ import annotations
 import inspect
 from pathlib import Path
 
-from .backends.base import TABLE
-from .formula import to_text
-from .ops.registry import COMPOSITES, OPS, Composite, Op
-from .ops.schema import REQUIRED
+import votive
+from votive.backends.base import TABLE
+from votive.formula import to_text
+from votive.ops.registry import COMPOSITES, OPS, Composite, Op
+from votive.ops.schema import REQUIRED
 
-_ROOT = Path(__file__).parent.parent
+_ROOT = Path(votive.__file__).parent.parent
 
 HEAD = """# Operators
 
@@ -84,7 +85,7 @@ def _source(item: Op | Composite) -> str:
     return f"[{file.name}](../{file.relative_to(_ROOT).as_posix()})"
 
 
-def operators_page() -> str:
+def page() -> str:
     """The whole page, one table per family, families in alphabetical order."""
     families: dict[str, list[Op | Composite]] = {}
     for item in [*OPS.values(), *COMPOSITES.values()]:
