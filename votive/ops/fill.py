@@ -23,9 +23,6 @@ structured(
     "_fill(Tensor input, Operand value)",
     infer=_infer_fill,
     grad={"input": None, "value": lambda c, g: g.sum()},
-    method=False,
-    namespaces=(),
-    out=False,
     doc="A tensor like `input` filled with one value.",
     overwrites=True,
 )

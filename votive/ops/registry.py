@@ -41,7 +41,7 @@ class Declaration:
     `pointwise`, `structured`, `view` and `composite`. No other table speaks of operators by name.
     """
 
-    # Where it appears.
+    # Where it appears. Given as `hidden=True`, and for names that begin with an underscore: nowhere.
     namespaces: tuple[str, ...] = ("",)  # as a function: "" is votive itself, "linalg", "nn.functional"
     method: bool = True  # as a method of Tensor
     aliases: tuple[str, ...] = ()  # other names, in the same places
@@ -82,6 +82,13 @@ class Declaration:
     partial: bool = False  # its gradient rule takes None for results that nobody used
 
 
+def _places(name: str, options: dict[str, Any]) -> dict[str, Any]:
+    """The options of a declaration, in which what is hidden appears nowhere."""
+    if options.pop("hidden", name.startswith("_")):
+        options.update(namespaces=(), method=False, inplace=False, out=False)
+    return options
+
+
 class Op(Declaration):
     """One operator with a kernel: schema, shape and dtype rule, and gradient."""
 
@@ -97,10 +104,10 @@ class Op(Declaration):
         register: bool = True,
         **options: Any,
     ) -> None:
-        super().__init__(**options)
+        self.name = schema[: schema.index("(")].strip()
+        super().__init__(**_places(self.name, options))
         self._text = schema
         self._schema: Schema | None = None
-        self.name = schema[: schema.index("(")].strip()
         self.kind = kind
         self.infer = infer
         self.canon = canon
@@ -205,7 +212,7 @@ class Composite(Declaration):
     """A public function written with other operators."""
 
     def __init__(self, fn: Callable[..., Any], name: str, *, out: bool = False, **options: Any) -> None:
-        super().__init__(out=out, **options)
+        super().__init__(**_places(name, {"out": out, **options}))
         self.name = name
         self._doc = fn.__doc__ or ""
         self.public: Callable[..., Any] | None = None  # what users get where that is not `fn`
