@@ -1,5 +1,5 @@
 // Windows as columns, and columns added up to images.
-#include "conv_core.h"
+#include "convolution_padded.h"
 
 namespace vt { namespace {
 using namespace conv;

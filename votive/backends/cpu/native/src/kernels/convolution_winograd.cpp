@@ -1,5 +1,7 @@
 // Winograd's F(2x2, 3x3) and, for the weight's gradient, F(3x3, 2x2), which has the same input transform.
-#include "conv_winograd.h"
+#include "convolution_winograd.h"
+
+#include "convolution_padded.h"
 
 namespace vt::conv {
 namespace {
@@ -68,10 +70,10 @@ void transform_input(float* to, int64_t gap, int64_t width, const float* x, cons
 }
 
 // U[16][panel][k][MR]: G g G^T for panels of MR rows. Several k are laid out before they are used: vectors
-// read just after their elements were written would wait. `all` rows lie between two k when `turned`.
-void transform_weight(float* to, int64_t part, const float* w, int64_t M, int64_t all, int64_t K, bool turned) {
+// read just after their elements were written would wait. `all` rows lie between two k when `rotated`.
+void transform_weight(float* to, int64_t part, const float* w, int64_t M, int64_t all, int64_t K, bool rotated) {
   constexpr int64_t STEP = 16;
-  const int64_t panels = up(M, MR), sm = turned ? 9 : 9 * K, steps = up(K, STEP);
+  const int64_t panels = up(M, MR), sm = rotated ? 9 : 9 * K, steps = up(K, STEP);
   parallel_for(panels * steps, grain_for(STEP * MR * 16), [&](int64_t b, int64_t e) {
     alignas(64) float g[STEP * 9 * MR] = {}, h[4][3][MR];
     for (int64_t u = b; u < e; ++u) {
@@ -82,14 +84,14 @@ void transform_weight(float* to, int64_t part, const float* w, int64_t M, int64_
           for (int64_t m = 0; m < n; ++m)
             for (int64_t t = 0; t < 9; ++t)
               g[((k - k0) * 9 + t) * MR + m] =
-                  w[turned ? (k * all + q * MR + m) * 9 + t : ((q * MR + m) * K + k) * 9 + t];
-      } else if (turned)
+                  w[rotated ? (k * all + q * MR + m) * 9 + t : ((q * MR + m) * K + k) * 9 + t];
+      } else if (rotated)
         for (int64_t k = k0; k < k1; ++k)
           transpose<float>(g + (k - k0) * 9 * MR, MR, w + (k * all + q * MR) * 9, sm, MR, 9);
       else transpose<float>(g, MR, w + q * MR * sm + k0 * 9, sm, MR, (k1 - k0) * 9);
       for (int64_t k = k0; k < k1; ++k) {
         const float* f = g + (k - k0) * 9 * MR;
-        const int64_t first = turned ? 8 : 0, by = turned ? -MR : MR;  // taps from the last to the first
+        const int64_t first = rotated ? 8 : 0, by = rotated ? -MR : MR;  // taps from the last to the first
         f += first * MR;
         for (int c = 0; c < 3; ++c)
           for (int m = 0; m < MR; ++m) {
@@ -172,9 +174,9 @@ bool winograd_pays(const Geometry& g, const Image& x, const Image& y, int64_t gr
   return fast < places * 9;
 }
 
-bool winograd(const Geometry& g, const Image& x, const Image& y, const float* w, bool turned, const float* bias) {
+bool winograd(const Geometry& g, const Image& x, const Image& y, const float* w, bool rotated, const float* bias) {
   const int64_t K = x.c, threads = num_threads();
-  const Tiles tiles(y.size, turned ? 2 - g.padding[1] : g.padding[1], turned ? 2 - g.padding[2] : g.padding[2]);
+  const Tiles tiles(y.size, rotated ? 2 - g.padding[1] : g.padding[1], rotated ? 2 - g.padding[2] : g.padding[2]);
   const Padded p = tiles.padded(K);
   const int64_t chunk = std::clamp<int64_t>(CHUNK / p.image, 1, x.n);
   const CastFn cast = cast_fn(Dtype::f32, y.dtype);
@@ -186,7 +188,7 @@ bool winograd(const Geometry& g, const Image& x, const Image& y, const float* w,
   std::atomic<bool> finite{true};
   for (int64_t base = 0; base < y.c; base += MOST) {
     const int64_t M = std::min(MOST, y.c - base), panels = up(M, MR);
-    transform_weight(u, part, w + base * 9 * (turned ? 1 : K), M, y.c, K, turned);
+    transform_weight(u, part, w + base * 9 * (rotated ? 1 : K), M, y.c, K, rotated);
     for (int64_t first = 0; first < x.n; first += chunk) {
       const int64_t images = std::min(chunk, x.n - first), count = images * tiles.per_image(), vectors = up(count, L);
       p.fill(copy.get(), tiles.sweep, x, first, images);
@@ -243,7 +245,7 @@ bool winograd_weight(const Geometry& g, const Image& x, const Image& grad, float
   std::fill(sums.get(), sums + 16 * part, 0.0f);
   // The gradient with channels last, and a row and column of zeros where tiles stand out.
   const int64_t gh = 2 * tiles.high, gw = 2 * tiles.wide;
-  Scratch<float> turned(chunk * gh * gw * wide);
+  Scratch<float> by_place(chunk * gh * gw * wide);
   for (int64_t first = 0; first < x.n; first += chunk) {
     const int64_t images = std::min(chunk, x.n - first), count = images * tiles.per_image();
     p.fill(copy.get(), tiles.sweep, x, first, images);
@@ -251,7 +253,7 @@ bool winograd_weight(const Geometry& g, const Image& x, const Image& grad, float
       Scratch<float> block(L * gw);
       for (int64_t k = b; k < e; ++k) {
         const int64_t i = k / gh, h = k % gh;
-        float* to = turned + k * gw * wide;
+        float* to = by_place + k * gw * wide;
         if (h >= grad.size[1]) {
           std::fill(to, to + gw * wide, 0.0f);
           continue;
@@ -283,7 +285,7 @@ bool winograd_weight(const Geometry& g, const Image& x, const Image& grad, float
         // G g G^T of every tile, for slivers of channels.
         for (const Stretch& s : runs)
           for (int64_t q = 0; q < s.len; ++q) {
-            const float* from = turned + ((s.image * gh + 2 * s.row) * gw + 2 * (s.column + q)) * wide + o0;
+            const float* from = by_place + ((s.image * gh + 2 * s.row) * gw + 2 * (s.column + q)) * wide + o0;
             for (int64_t j = 0, at = 0; j < slivers; ++j) {
               const int64_t nv = vectors * (j + 1) / slivers - vectors * j / slivers;
               for (int64_t i = 0; i < nv; ++i) {
