@@ -114,8 +114,8 @@ def main() -> None:
     for name, r in rows.items():
         print(f"{name:40s} {r.ratio:5.2f} ({r.low:.2f}..{r.high:.2f})  {r.votive_us / 1e3:.2f} ms")
     if args.json is not None:
-        told = {n: {"ratio": r.ratio, "low": r.low, "high": r.high} for n, r in rows.items()}
-        args.json.write_text(json.dumps(told, indent=1) + "\n")
+        found = {n: {"ratio": r.ratio, "low": r.low, "high": r.high} for n, r in rows.items()}
+        args.json.write_text(json.dumps(found, indent=1) + "\n")
 
 
 if __name__ == "__main__":

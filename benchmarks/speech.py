@@ -117,9 +117,10 @@ def measured(ours: Any, theirs: Any, known: bool, args: Any, torch: Any, transfo
     samples = clip()
     bins = ours.config.num_mel_bins
     extract, reference = (WhisperFeatureExtractor(bins), transformers.WhisperFeatureExtractor(feature_size=bins))
-    told: dict[str, Any] = {"language": "en", "task": "transcribe", "num_beams": args.beams, "return_timestamps": True}
+    options: dict[str, Any] = {"language": "en", "task": "transcribe", "num_beams": args.beams}
+    options["return_timestamps"] = True
     if not known:
-        told |= {"max_new_tokens": TOKENS, "min_new_tokens": TOKENS, "return_timestamps": False}
+        options |= {"max_new_tokens": TOKENS, "min_new_tokens": TOKENS, "return_timestamps": False}
 
     def features(side: int) -> Any:
         if side == 0:
@@ -132,7 +133,7 @@ def measured(ours: Any, theirs: Any, known: bool, args: Any, torch: Any, transfo
             return model.get_encoder()(mels)
 
     def whole(side: int) -> Any:
-        return (ours, theirs)[side].generate(features(side), **told)
+        return (ours, theirs)[side].generate(features(side), **options)
 
     mels = [features(0), features(1)]
     parts = {"features": features, "encoder": lambda side: encoded(side, mels[side]), "clip": whole}

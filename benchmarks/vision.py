@@ -7,7 +7,7 @@ Both have the same weights; that their scores agree is checked before anything i
 of the two alternate, as everywhere here. `--cpu-time` counts the time of one thread, for a machine
 that others use. Both lay pictures out as they come, channels first;
 `--channels-last` converts nets and pictures of both. `--sampling` measures grid_sample instead, at
-positions of slightly turned pictures.
+positions of slightly rotated pictures.
 """
 
 from __future__ import annotations
@@ -154,8 +154,8 @@ def sampled(seconds: float, cpu_time: bool) -> list[Row]:
     rng, rows = np.random.default_rng(0), []
     for shape, mode, padding in SAMPLED:
         n = len(shape) - 2
-        turned = np.eye(n, n + 1) + 0.12 * rng.standard_normal((n, n + 1))
-        theta = torch.tensor(np.stack([turned] * shape[0]), dtype=torch.float32)
+        rotated = np.eye(n, n + 1) + 0.12 * rng.standard_normal((n, n + 1))
+        theta = torch.tensor(np.stack([rotated] * shape[0]), dtype=torch.float32)
         grid = torch.nn.functional.affine_grid(theta, shape, align_corners=False)
         x, how = torch.randn(shape), (mode, padding, False)
         mine = votive.tensor(x.numpy()), votive.tensor(grid.numpy())

@@ -30,6 +30,17 @@ def main() -> None:
     from votive import codegen
 
     codegen.write_rest()
+    write_pages(ROOT / "docs")
+
+
+def write_pages(folder: Path) -> None:
+    """Renew the pages that describe the finished package; that of native kernels only where these were built."""
+    from scripts.pages import native_kernels, operators
+    from votive.backends.cpu import native
+
+    (folder / "operators.md").write_text(operators.page())
+    if native.available:
+        (folder / "native_kernels.md").write_text(native_kernels.page())
 
 
 if __name__ == "__main__":

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import doctest
 import inspect
 from typing import Any
 
-import numpy as np
 import pytest
 
 import votive
+from tests import docstrings
 from votive.ops.registry import COMPOSITES, OPS
-
-OPTIONS = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
 
 
 def _public() -> dict[str, str]:
@@ -50,11 +47,4 @@ DOCS = _public()
 def test_the_example_of_a_public_name_runs_as_printed(name: str) -> None:
     doc = DOCS[name]
     assert doc, f"{name} has no docstring"
-    parser = doctest.DocTestParser()
-    test = parser.get_doctest(doc, {"votive": votive, "np": np}, name, None, 0)
-    assert test.examples, f"{name} has no example"
-    votive.manual_seed(0)
-    runner = doctest.DocTestRunner(optionflags=OPTIONS, verbose=False)
-    report: list[str] = []
-    runner.run(test, out=report.append)
-    assert runner.failures == 0, "".join(report)
+    docstrings.run(name, doc)

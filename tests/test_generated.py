@@ -9,7 +9,9 @@ from pathlib import Path
 import pytest
 
 import votive
+from scripts.pages import native_kernels, operators
 from votive import codegen
+from votive.backends.cpu import native
 
 PACKAGE = Path(votive.__file__).parent
 
@@ -27,20 +29,15 @@ def test_the_types_of_the_package_are_in_step_with_its_init() -> None:
 
 
 def test_the_operator_reference_is_in_step_with_the_declarations() -> None:
-    from votive.reference_page import operators_page
-
     page = PACKAGE.parent / "docs" / "operators.md"
-    assert page.read_text() == operators_page(), "run scripts/generate.py"
+    assert page.read_text() == operators.page(), "run scripts/generate.py"
 
 
 def test_the_page_of_native_kernels_is_in_step_with_the_kernel_table() -> None:
-    from votive.backends.cpu import native
-    from votive.native_page import native_page
-
     if not native.available:
         pytest.skip(f"no native kernels: {native.reason}")
     page = PACKAGE.parent / "docs" / "native_kernels.md"
-    assert page.read_text() == native_page(), "run scripts/generate.py"
+    assert page.read_text() == native_kernels.page(), "run scripts/generate.py"
 
 
 def test_the_type_stubs_are_valid_python() -> None:

@@ -33,7 +33,6 @@ LAYERS = [
         "fuse",
         "custom",
         "explain",
-        "reference_page",
         "config",
         "cpu",
         "cuda",
@@ -44,12 +43,11 @@ LAYERS = [
         "special",
         "signal",
         "window",
-        "native_page",
     },
     {"nn", "optim", "amp", "data", "io", "quant", "distributed", "utils", "distributions", "serialization"},
     {"models", "text", "generation", "audio", "vision", "speech", "train"},
     {"glass"},
-    {"cli", "studio", "__init__", "__main__"},
+    {"cli", "studio", "new_op", "__init__", "__main__"},
 ]
 RANK = {name: i for i, names in enumerate(LAYERS) for name in names}
 # The formula layer is below backends in what it knows; backends may use it to write source.

@@ -428,10 +428,3 @@ def write_rest() -> None:
     """Renew the files that describe the finished package."""
     (_folder() / "_operators.pyi").write_text(stubs_source())
     (_folder() / "__init__.pyi").write_text(init_stub_source())
-    docs = _folder().parent / "docs"
-    if docs.exists():
-        from .native_page import write_native_page
-        from .reference_page import operators_page
-
-        (docs / "operators.md").write_text(operators_page())
-        write_native_page(docs)

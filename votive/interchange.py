@@ -162,7 +162,7 @@ def _share(array: np.ndarray[Any, Any]) -> Any:
     return dispatch.make(storage, data, spec, offset)
 
 
-@composite(name="_from_data", method=False, namespaces=())
+@composite(name="_from_data")
 def from_data(data: Any, dtype: Any, device: Any) -> Any:
     """What `tensor(data)` makes."""
     if hasattr(data, "_spec"):

@@ -21,7 +21,7 @@ from .ops.sizes import also_named, new_shape
 from .ops.strided import window_args
 
 
-@composite(name="_views", method=False, namespaces=())
+@composite(name="_views")
 def views(input: Any, joint: str, given: Any, dim: int, bounds: Any) -> tuple[Any, ...]:
     """Views of one tensor that share one node in the graph, that of the operator `joint`.
 

@@ -56,13 +56,13 @@ def cases(scale: str) -> Iterator[Case]:
     for n in [s for s in squares if s <= 1024]:
         yield _case(f"square {n}", _product, [(n, n)] * 2, "float64", seconds)
     n = squares[len(squares) // 2]
-    turned: dict[str, F] = {
+    transposed: dict[str, F] = {
         "A^T B": lambda m, a, b: a.t() @ b,
         "A B^T": lambda m, a, b: a @ b.t(),
         "A^T B^T": lambda m, a, b: a.t() @ b.t(),
         "A @ strided B": lambda m, a, b: a[:, : n // 2] @ b[::2, :],
     }
-    for name, fn in turned.items():
+    for name, fn in transposed.items():
         yield _case(f"square {n} {name}", fn, [(n, n)] * 2, "float32", seconds)
     yield _case(f"matrix-vector {n}", lambda m, a, x: a @ x, [(n, n), (n,)], "float32", seconds)
     yield _case(f"linear {n} with bias", _linear_bias, [(64, n), (n, n), (n,)], "float32", seconds)

@@ -140,8 +140,8 @@ class Decoder:
     def rotate(self, x: Any, cos: Any, sin: Any) -> Any:
         """Rotary positions, halves as pairs."""
         half = self.head // 2
-        turned = self.m.cat((-x[..., half:], x[..., :half]), -1)
-        return x * cos + turned * sin
+        rotated = self.m.cat((-x[..., half:], x[..., :half]), -1)
+        return x * cos + rotated * sin
 
     def __call__(self, tokens: Any, start: int) -> Any:
         """Logits of the last of `tokens`, which stand at `start` and after."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import statistics
 import time
+from collections.abc import Callable
 from typing import Any
 
 from . import failure
@@ -26,6 +27,22 @@ def _rate(step: Any, sync: Any, tokens: int, rounds: int, each: int) -> tuple[fl
     return statistics.median(found), (max(found) - min(found)) / statistics.median(found)
 
 
+def _training_step(lib: Any, model: Any, ids: Any) -> Callable[[], Any]:
+    """One step of AdamW under bf16 autocast, by either library."""
+    optimizer = lib.optim.AdamW(model.parameters(), lr=1e-4, fused=True)
+    x = lib.tensor(ids, device="cuda")
+
+    def step() -> Any:
+        with lib.autocast("cuda", dtype=lib.bfloat16):
+            loss = model(x, labels=x).loss
+        loss.backward()
+        optimizer.step()
+        optimizer.zero_grad()
+        return loss
+
+    return step
+
+
 def training(rounds: int = 5, each: int = 10) -> list[dict[str, Any]]:
     """GPT-2 of 124 million parameters, bf16 autocast, AdamW."""
     import numpy as np
@@ -39,17 +56,7 @@ def training(rounds: int = 5, each: int = 10) -> list[dict[str, Any]]:
     with votive.device("cuda"):
         model = GPT2LMHeadModel(GPT2Config(vocab_size=VOCABULARY, **none))
     model.train()
-    optimizer = votive.optim.AdamW(model.parameters(), lr=1e-4, fused=True)
-    x = votive.tensor(ids, device="cuda")
-
-    def step() -> Any:
-        with votive.autocast("cuda", dtype=votive.bfloat16):
-            loss = model(x, labels=x).loss
-        loss.backward()
-        optimizer.step()
-        optimizer.zero_grad()
-        return loss
-
+    step = _training_step(votive, model, ids)
     rows = []
     first = step().item()
     speed, spread = _rate(step, votive.cuda.synchronize, BATCH * LENGTH, rounds, each)
@@ -78,17 +85,7 @@ def torch_training(rounds: int = 5, each: int = 10, compiled: bool = False) -> l
     model = GPT2LMHeadModel(config).cuda().train()
     if compiled:
         model = torch.compile(model)
-    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4, fused=True)
-    x = torch.tensor(ids, device="cuda")
-
-    def step() -> Any:
-        with torch.autocast("cuda", dtype=torch.bfloat16):
-            loss = model(x, labels=x).loss
-        loss.backward()
-        optimizer.step()
-        optimizer.zero_grad()
-        return loss
-
+    step = _training_step(torch, model, ids)
     speed, spread = _rate(step, torch.cuda.synchronize, BATCH * LENGTH, rounds, each)
     name = "compiled" if compiled else "eager"
     return [{"name": f"GPT-2 124M training, torch {name}", "votive": speed, "spread": spread}]

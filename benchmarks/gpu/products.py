@@ -58,16 +58,15 @@ def epilogues() -> Iterator[Case]:
             y = TF.linear(TF.gelu(TF.linear(x, w1, b1), approximate="tanh"), w2, b2)
             return torch.autograd.grad(y, p, g)
 
-        yield Case(f"feed-forward step, joined {label}", mine, theirs, flops=6 * work, check=_worst(mine, theirs))
+        yield Case(f"feed-forward step, fused {label}", mine, theirs, flops=6 * work, check=_worst(mine, theirs))
         columns = [*(p.t().contiguous().detach() for p in (w1, w2))]
-        turned = [x, columns[0].t(), b1, columns[1].t(), b2]
-        turned = [t.detach().requires_grad_() for t in turned]
+        transposed = [t.detach().requires_grad_() for t in (x, columns[0].t(), b1, columns[1].t(), b2)]
         yield Case(
             f"feed-forward step, by columns {label}",
-            lambda p=turned, f=mine: f(p),
+            lambda p=transposed, f=mine: f(p),
             theirs,
             flops=6 * work,
-            check=_worst(lambda p=turned, f=mine: f(p), theirs),
+            check=_worst(lambda p=transposed, f=mine: f(p), theirs),
         )
         yield Case(f"feed-forward step, apart {label}", apart, theirs, flops=6 * work)
         h, th = pair(rows, inner)
@@ -85,6 +84,11 @@ def _narrow(rows: int, cols: int) -> tuple[Any, Any]:
     t = torch.randn(rows, cols, device="cuda").to(torch.float8_e4m3fn)
     mine = votive.from_dlpack(t.view(torch.uint8)).view(votive.float8_e4m3fn)
     return mine, t
+
+
+def _level(name: str, mine: Callable[[], Any], theirs: Callable[[], Any], flops: float) -> Case:
+    """A product that is to be as fast as torch's, and of the same value."""
+    return Case(name, mine, theirs, flops=flops, target="0.98 of torch", check=lambda: error(mine(), theirs()))
 
 
 def bytes_products() -> Iterator[Case]:
@@ -110,28 +114,14 @@ def bytes_products() -> Iterator[Case]:
             theirs = lambda a=ta, b=tb, s=tscales, f=fast: torch._scaled_mm(
                 a, b.t(), *s, out_dtype=torch.bfloat16, use_fast_accum=f
             )
-            yield Case(
-                f"{name} {label}",
-                mine,
-                theirs,
-                flops=work,
-                target="0.98 of torch",
-                check=lambda p=mine, q=theirs: error(p(), q()),
-            )
+            yield _level(f"{name} {label}", mine, theirs, work)
         if m <= 16:
             continue  # torch wants more rows
         ti, tj = (torch.randint(-128, 128, s, device="cuda", dtype=torch.int8) for s in ((m, k), (n, k)))
         i, j = votive.from_dlpack(ti), votive.from_dlpack(tj)
         whole = lambda i=i, j=j: votive._int_mm(i, j.t())
         twhole = lambda i=ti, j=tj: torch._int_mm(i, j.t())
-        yield Case(
-            f"int8 {label}",
-            whole,
-            twhole,
-            flops=work,
-            target="0.98 of torch",
-            check=lambda p=whole, q=twhole: error(p(), q()),
-        )
+        yield _level(f"int8 {label}", whole, twhole, work)
 
 
 def _told() -> None:

@@ -2,38 +2,21 @@
 
 from __future__ import annotations
 
-import doctest
 import importlib.util
-import inspect
-from typing import Any
 
 import pytest
 
-import votive
 import votive.audio.transforms
+from tests import docstrings
 
-OPTIONS = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
 SPACES = (votive.audio, votive.audio.functional, votive.audio.transforms)
 # Names that read or write files.
 FILES = {"info", "load", "save", "blocks", "Writer"}
-
-
-def _found() -> dict[str, Any]:
-    return {f"{s.__name__}.{n}": getattr(s, n) for s in SPACES for n in s.__all__}
-
-
-FOUND = _found()
+FOUND = {f"{s.__name__}.{n}": getattr(s, n) for s in SPACES for n in s.__all__}
 
 
 @pytest.mark.parametrize("name", sorted(FOUND))
 def test_the_example_of_a_public_name_runs_as_printed(name: str) -> None:
     if name.rsplit(".", 1)[-1] in FILES and importlib.util.find_spec("soundfile") is None:
         pytest.skip("the package soundfile is not installed")
-    doc = inspect.cleandoc(FOUND[name].__doc__ or "")
-    test = doctest.DocTestParser().get_doctest(doc, {"votive": votive}, name, None, 0)
-    assert test.examples, f"{name} has no example"
-    votive.manual_seed(0)
-    runner = doctest.DocTestRunner(optionflags=OPTIONS, verbose=False)
-    report: list[str] = []
-    runner.run(test, out=report.append)
-    assert runner.failures == 0, "".join(report)
+    docstrings.run(name, FOUND[name].__doc__)

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 import votive
+from tests import tiny_sizes
 from votive.cli import main
 
 TEXT = "Once upon a time there was a king who had three sons.\nThe youngest said: I will go.\n" * 30
@@ -27,10 +28,7 @@ def make_model(folder: Path, *, chat: bool = False, seed: int = 0) -> Path:
     )
     config = votive.models.Qwen3Config(
         vocab_size=len(tokenizer),
-        hidden_size=32,
-        intermediate_size=64,
-        num_hidden_layers=2,
-        num_attention_heads=4,
+        **tiny_sizes.transformer(32, 64, layers=2, heads=4),
         num_key_value_heads=2,
         head_dim=8,
         tie_word_embeddings=True,
@@ -48,24 +46,12 @@ def make_model(folder: Path, *, chat: bool = False, seed: int = 0) -> Path:
 
 def make_pictures(folder: Path, tokenizer: Any) -> None:
     """Pictures, if pillow is here, and small models that see and read."""
-    sees: dict[str, Any] = {
-        "hidden_size": 16,
-        "intermediate_size": 20,
-        "num_hidden_layers": 1,
-        "num_attention_heads": 2,
-        "image_size": 32,
-        "patch_size": 8,
-    }
+    sees: dict[str, Any] = {**tiny_sizes.transformer(16, 20, layers=1, heads=2), "image_size": 32, "patch_size": 8}
     models = votive.models
     models.ViTForImageClassification(models.ViTConfig(**sees)).save_pretrained(folder / "seeing")
     models.ViTImageProcessor(size=32).save_pretrained(folder / "seeing")
     writes = models.TrOCRConfig(
-        vocab_size=len(tokenizer),
-        d_model=16,
-        decoder_layers=1,
-        decoder_attention_heads=2,
-        decoder_ffn_dim=20,
-        max_position_embeddings=16,
+        vocab_size=len(tokenizer), **tiny_sizes.trocr(16, 20, layers=1, heads=2), max_position_embeddings=16
     )
     config = models.VisionEncoderDecoderConfig(encoder=models.ViTConfig(**sees), decoder=writes)
     models.VisionEncoderDecoderModel(config).save_pretrained(folder / "reading")

@@ -11,20 +11,14 @@ import numpy as np
 import pytest
 
 import votive
+from tests import tiny_sizes
 from votive import models
 from votive.vision import models as nets
 
 Image = pytest.importorskip("PIL.Image", reason="reads pictures with pillow")
 Run = Callable[..., tuple[int, str, str]]
 RunJson = Callable[..., Any]
-SEES: dict[str, Any] = {
-    "hidden_size": 16,
-    "intermediate_size": 20,
-    "num_hidden_layers": 1,
-    "num_attention_heads": 2,
-    "image_size": 32,
-    "patch_size": 8,
-}
+SEES: dict[str, Any] = {**tiny_sizes.transformer(16, 20, layers=1, heads=2), "image_size": 32, "patch_size": 8}
 NAMES = {0: "cat", 1: "dog", 2: "candle"}
 
 

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import votive
+from tests import tiny_sizes
 from votive.models import AutoModelForCausalLM
 from votive.text import Tokenizer
 
@@ -158,10 +159,7 @@ def test_names_may_stay_as_they_are(run: Run, run_json: RunJson, model: Path, tm
 def test_a_llama_as_llama2c(run: Run, tmp_path: Path) -> None:
     config = votive.models.LlamaConfig(
         vocab_size=64,
-        hidden_size=16,
-        intermediate_size=32,
-        num_hidden_layers=2,
-        num_attention_heads=2,
+        **tiny_sizes.transformer(16, 32, layers=2, heads=2),
         max_position_embeddings=32,
         rms_norm_eps=1e-5,
         tie_word_embeddings=True,

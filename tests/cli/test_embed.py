@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import votive
+from tests import tiny_sizes
 
 Run = Callable[..., tuple[int, str, str]]
 RunJson = Callable[..., Any]
@@ -24,12 +25,7 @@ def encoder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     votive.text.train_bpe(TEXTS, 280, progress=False).save_pretrained(folder)
     votive.manual_seed(0)
     config = votive.models.BertConfig(
-        vocab_size=280,
-        hidden_size=16,
-        intermediate_size=32,
-        num_hidden_layers=1,
-        num_attention_heads=2,
-        max_position_embeddings=32,
+        vocab_size=280, **tiny_sizes.transformer(16, 32, layers=1, heads=2), max_position_embeddings=32
     )
     votive.models.BertModel(config).save_pretrained(folder)
     return folder

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import votive
+from tests import tiny_sizes
 from votive import models
 
 Image = pytest.importorskip("PIL.Image", reason="reads pictures with pillow")
@@ -27,20 +28,11 @@ def trocr(tmp_path_factory: pytest.TempPathFactory) -> Path:
     votive.manual_seed(0)
     config = models.VisionEncoderDecoderConfig(
         encoder=models.ViTConfig(
-            hidden_size=16,
-            intermediate_size=20,
-            num_hidden_layers=1,
-            num_attention_heads=2,
-            image_size=32,
-            patch_size=8,
-            initializer_range=0.5,
+            **tiny_sizes.transformer(16, 20, layers=1, heads=2), image_size=32, patch_size=8, initializer_range=0.5
         ),
         decoder=models.TrOCRConfig(
             vocab_size=len(tokenizer),
-            d_model=16,
-            decoder_layers=1,
-            decoder_attention_heads=2,
-            decoder_ffn_dim=20,
+            **tiny_sizes.trocr(16, 20, layers=1, heads=2),
             max_position_embeddings=12,
             init_std=0.5,
         ),

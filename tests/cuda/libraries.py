@@ -46,28 +46,28 @@ def forget(names: frozenset[str]) -> None:
 @contextmanager
 def solvers() -> Iterator[Any]:
     """cuSOLVER and cuBLAS: the stand-in, or None for the real ones."""
-    from votive.backends.cuda.kernels import linalg_factor, linalg_orthogonal, linalg_steps, linalg_triangular
-    from votive.backends.cuda.libraries import cusolver as sl
+    from votive.backends.cuda.kernels import linalg_steps
+    from votive.backends.cuda.libraries import cusolver
 
     if not EMULATED:
-        assert sl.library.load(), sl.library.reason
+        assert cusolver.library.load(), cusolver.library.reason
         yield None
         return
     from .fake_solver import FakeBlas, FakeSolver
 
-    fake = sl._Library()
+    fake = cusolver._Library()
     fake.solver, fake.blas = FakeSolver(), FakeBlas()
-    modules: tuple[Any, ...] = (sl, linalg_factor, linalg_orthogonal, linalg_triangular)
-    before = [m.library for m in modules]
-    for m in modules:
-        m.library = fake
+    # Kernels hold the library itself, so it is what becomes another.
+    here = vars(cusolver.library)
+    before = dict(here)
+    here.update(vars(fake))
     linalg_steps._row.cache_clear()
     forget(SOLVERS)
     try:
-        yield fake
+        yield cusolver.library
     finally:
-        for m, library in zip(modules, before, strict=True):
-            m.library = library
+        here.clear()
+        here.update(before)
         forget(SOLVERS)
 
 

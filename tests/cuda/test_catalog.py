@@ -10,7 +10,6 @@ from __future__ import annotations
 import inspect
 import os
 import re
-import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -19,7 +18,7 @@ import pytest
 
 import votive
 from tests.ops.catalog import Record, arrays, load, transform
-from tests.ops.test_catalog import dtypes_of, outputs
+from tests.ops.test_catalog import dtypes_of, outcome, outputs
 
 from .cpu_fallbacks import DECOMPOSED, ON_CPU, RENAMED, SIGNS_OPEN, UNDEFINED, UNNOTICED, empty, may_leave, rounded
 from .device import EMULATED, LAYOUTS, REASON, agree, cpu_fallbacks, placed
@@ -41,17 +40,6 @@ def _libraries() -> Iterator[None]:
         return
     with solvers(), transforms():
         yield
-
-
-def outcome(fn: Callable[[], list[Any]]) -> Any:
-    """What a run gives: tensors, or the kind of error."""
-    votive.manual_seed(7)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        try:
-            return fn()
-        except Exception as e:
-            return e
 
 
 def placing(given: Any, how: str, device: str, requires_grad: bool = False) -> Any:

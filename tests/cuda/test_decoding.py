@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import votive
+from tests import tiny_sizes
 from votive.generation.graphs import GraphStepper
 from votive.generation.preparing import prepare
 from votive.generation.stepping import DecoderStepper, Wanted
@@ -112,10 +113,7 @@ def test_a_joined_decoder_says_what_the_model_says():
     votive.manual_seed(3)
     config = Qwen3Config(
         vocab_size=9,
-        hidden_size=16,
-        intermediate_size=24,
-        num_hidden_layers=2,
-        num_attention_heads=2,
+        **tiny_sizes.transformer(16, 24, layers=2, heads=2),
         num_key_value_heads=1,
         head_dim=16,
         max_position_embeddings=128,
@@ -135,10 +133,7 @@ def test_a_joined_decoder_says_what_the_model_says():
 def _tiny():
     config = Qwen3Config(
         vocab_size=9,
-        hidden_size=16,
-        intermediate_size=24,
-        num_hidden_layers=1,
-        num_attention_heads=2,
+        **tiny_sizes.transformer(16, 24, layers=1, heads=2),
         num_key_value_heads=1,
         head_dim=16,
         max_position_embeddings=128,

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 import votive as vt
+from tests import tiny_sizes
 from votive.backends.cuda import runtime as rt
 from votive.core.errors import CudaError, DeviceError
 
@@ -281,10 +282,7 @@ def test_texts_are_generated_on_a_device_that_is_not_the_current_one() -> None:
     vt.manual_seed(0)
     config = LlamaConfig(
         vocab_size=20,
-        hidden_size=8,
-        intermediate_size=8,
-        num_hidden_layers=1,
-        num_attention_heads=2,
+        **tiny_sizes.transformer(8, 8, layers=1, heads=2),
         num_key_value_heads=1,
         max_position_embeddings=32,
     )

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 import votive as vt
+from tests import tiny_sizes
 from votive.models import GPT2Config, GPT2LMHeadModel, Qwen3Config, Qwen3ForCausalLM
 
 from .device import EMULATED
@@ -63,10 +64,7 @@ def test_memory_stays_flat_over_a_thousand_tokens_from_a_graph() -> None:
     vt.manual_seed(0)
     config = Qwen3Config(
         vocab_size=128,
-        hidden_size=64,
-        intermediate_size=96,
-        num_hidden_layers=2,
-        num_attention_heads=4,
+        **tiny_sizes.transformer(64, 96, layers=2, heads=4),
         num_key_value_heads=2,
         head_dim=16,
         max_position_embeddings=2048,

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import votive
+from tests import tiny_sizes
 from votive import nn
 from votive.models import GPT2Config, GPT2LMHeadModel, LlamaConfig, LlamaForCausalLM
 from votive.nn.plain import plain
@@ -127,14 +128,7 @@ def _gpt2():
 
 
 def _llama():
-    config = LlamaConfig(
-        vocab_size=11,
-        hidden_size=16,
-        intermediate_size=16,
-        num_hidden_layers=2,
-        num_attention_heads=2,
-        num_key_value_heads=1,
-    )
+    config = LlamaConfig(vocab_size=11, **tiny_sizes.transformer(16, 16, layers=2, heads=2), num_key_value_heads=1)
     model = LlamaForCausalLM(config)
     return model, model.model.layers[1]
 

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+from tests import tiny_sizes
 from tests.models.compare import pair, torch, transformers
 from votive import models
 
 SIZES: dict[str, Any] = {
     "vocab_size": 31,
-    "hidden_size": 16,
-    "intermediate_size": 24,
-    "num_hidden_layers": 2,
-    "num_attention_heads": 4,
+    **tiny_sizes.transformer(16, 24, layers=2, heads=4),
     "num_key_value_heads": 2,
     "initializer_range": 0.3,
     "max_position_embeddings": 128,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import votive
+from tests import tiny_sizes
 from votive.models import (
     GPT2Config,
     GPT2LMHeadModel,
@@ -22,10 +23,7 @@ VOCABULARY = 61
 # Large start values: the best token is then far ahead of the second, so rounding cannot swap them.
 SIZES: dict[str, Any] = {
     "vocab_size": VOCABULARY,
-    "hidden_size": 32,
-    "intermediate_size": 48,
-    "num_hidden_layers": 2,
-    "num_attention_heads": 4,
+    **tiny_sizes.transformer(32, 48, layers=2, heads=4),
     "initializer_range": 0.5,
     "max_position_embeddings": 512,
     "eos_token_id": None,

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 import votive
+from tests import tiny_sizes
 from votive import glass, nn
 from votive.glass import attention_maps as maps_file  # the function, which hides its file
 from votive.nn import functional as F
@@ -65,10 +66,7 @@ def test_a_cache_holds_keys_that_have_no_queries(name: str, new: int) -> None:
 def test_a_window_forgets_keys() -> None:
     config = votive.models.MistralConfig(
         vocab_size=61,
-        hidden_size=16,
-        intermediate_size=24,
-        num_hidden_layers=2,
-        num_attention_heads=2,
+        **tiny_sizes.transformer(16, 24, layers=2, heads=2),
         num_key_value_heads=1,
         sliding_window=3,
         initializer_range=0.3,

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import votive
+from tests import tiny_sizes
 from votive import glass
 from votive.glass.hearing import joined, time_labels
 
@@ -20,11 +21,7 @@ def model() -> Any:
     votive.manual_seed(0)
     config = votive.models.WhisperConfig(
         vocab_size=60,
-        d_model=16,
-        encoder_layers=1,
-        decoder_layers=2,
-        encoder_attention_heads=2,
-        decoder_attention_heads=2,
+        **tiny_sizes.whisper(16, layers=(1, 2), heads=2),
         max_source_positions=30,
         init_std=0.5,
         pad_token_id=END,

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 import votive
+from tests import tiny_sizes
 from votive import glass, nn
 from votive.glass import lens as lens_file
 from votive.glass.stream import Tail, logits_of, run_stream
@@ -261,12 +262,7 @@ def test_other_precisions_have_lenses(dtype: Any) -> None:
 def trained() -> tuple[Any, Any]:
     """A small model that has learned to count, and texts of counting."""
     config = votive.models.LlamaConfig(
-        vocab_size=16,
-        hidden_size=16,
-        intermediate_size=32,
-        num_hidden_layers=3,
-        num_attention_heads=2,
-        initializer_range=0.2,
+        vocab_size=16, **tiny_sizes.transformer(16, 32, layers=3, heads=2), initializer_range=0.2
     )
     votive.manual_seed(0)
     model = votive.models.LlamaForCausalLM(config)

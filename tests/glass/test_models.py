@@ -10,16 +10,14 @@ from typing import Any
 import pytest
 
 import votive
+from tests import tiny_sizes
 from votive import glass
 from votive.glass import values
 from votive.models import auto
 
 SMALL: dict[str, Any] = {
     "vocab_size": 61,
-    "hidden_size": 16,
-    "intermediate_size": 24,
-    "num_hidden_layers": 2,
-    "num_attention_heads": 2,
+    **tiny_sizes.transformer(16, 24, layers=2, heads=2),
     "num_key_value_heads": 1,
     "head_dim": 8,
     "max_position_embeddings": 32,
@@ -50,20 +48,14 @@ BY_FAMILY: dict[str, dict[str, Any]] = {
     },
 }
 SEES: dict[str, Any] = {
-    "hidden_size": 16,
-    "intermediate_size": 24,
-    "num_hidden_layers": 2,
-    "num_attention_heads": 2,
+    **tiny_sizes.transformer(16, 24, layers=2, heads=2),
     "image_size": 16,
     "patch_size": 8,
     "initializer_range": 0.2,
 }
 WRITES: dict[str, Any] = {
     "vocab_size": 61,
-    "d_model": 16,
-    "decoder_layers": 2,
-    "decoder_attention_heads": 2,
-    "decoder_ffn_dim": 24,
+    **tiny_sizes.trocr(16, 24, layers=2, heads=2),
     "max_position_embeddings": 32,
     "init_std": 0.2,
 }

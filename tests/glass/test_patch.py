@@ -7,6 +7,7 @@ import io
 import pytest
 
 import votive
+from tests import tiny_sizes
 from votive import glass, nn
 from votive.glass import Edit
 from votive.models import LlamaConfig, LlamaForCausalLM
@@ -207,13 +208,7 @@ def test_a_value_that_does_not_fit_names_both_shapes() -> None:
 def tiny() -> LlamaForCausalLM:
     votive.manual_seed(0)
     config = LlamaConfig(
-        vocab_size=31,
-        hidden_size=16,
-        intermediate_size=24,
-        num_hidden_layers=2,
-        num_attention_heads=2,
-        initializer_range=0.3,
-        eos_token_id=None,
+        vocab_size=31, **tiny_sizes.transformer(16, 24, layers=2, heads=2), initializer_range=0.3, eos_token_id=None
     )
     return LlamaForCausalLM(config).eval()
 

@@ -12,15 +12,13 @@ import numpy as np
 import pytest
 
 import votive
+from tests import tiny_sizes
 from votive import glass, models, nn
 from votive.glass.pixels import Pixels, as_picture, over, tiled
 from votive.vision import models as nets
 
 SEES: dict[str, Any] = {
-    "hidden_size": 16,
-    "intermediate_size": 20,
-    "num_hidden_layers": 3,
-    "num_attention_heads": 2,
+    **tiny_sizes.transformer(16, 20, layers=3, heads=2),
     "image_size": 32,
     "patch_size": 8,
     "initializer_range": 0.4,
@@ -101,13 +99,7 @@ def test_a_decoder_that_looks_at_patches_is_seen() -> None:
     config = models.VisionEncoderDecoderConfig(
         encoder=models.ViTConfig(**SEES),
         decoder=models.TrOCRConfig(
-            vocab_size=20,
-            d_model=16,
-            decoder_layers=2,
-            decoder_attention_heads=2,
-            decoder_ffn_dim=20,
-            max_position_embeddings=16,
-            init_std=0.4,
+            vocab_size=20, **tiny_sizes.trocr(16, 20, layers=2, heads=2), max_position_embeddings=16, init_std=0.4
         ),
     )
     model = models.VisionEncoderDecoderModel(config).eval()
@@ -310,13 +302,7 @@ def test_tiles_have_gaps_that_are_no_numbers() -> None:
 def test_a_decoder_that_norms_after_it_adds_has_a_lens_and_no_shares_of_heads() -> None:
     votive.manual_seed(0)
     config = models.TrOCRConfig(
-        vocab_size=20,
-        d_model=16,
-        decoder_layers=2,
-        decoder_attention_heads=2,
-        decoder_ffn_dim=20,
-        max_position_embeddings=16,
-        init_std=0.4,
+        vocab_size=20, **tiny_sizes.trocr(16, 20, layers=2, heads=2), max_position_embeddings=16, init_std=0.4
     )
     model, ids = models.TrOCRForCausalLM(config).eval(), votive.tensor([[2, 5, 6, 7]])
     parts = glass.find_parts(model).named()

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import doctest
 import importlib
 import inspect
 
-import numpy as np
 import pytest
 
-import votive
-import votive.io
+from tests import docstrings
 
-OPTIONS = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
 MODULES = [
     "io.gguf.bits",
     "io.gguf.file",
@@ -33,15 +29,7 @@ MODULES = [
 
 @pytest.mark.parametrize("name", MODULES)
 def test_the_examples_of_a_module_run_as_printed(name: str) -> None:
-    module = importlib.import_module(f"votive.{name}")
-    space = {"votive": votive, "np": np}
-    tests = doctest.DocTestFinder().find(module, extraglobs=space)
-    assert sum(len(t.examples) for t in tests)
-    runner = doctest.DocTestRunner(optionflags=OPTIONS, verbose=False)
-    report: list[str] = []
-    for test in tests:
-        runner.run(test, out=report.append)
-    assert runner.failures == 0, "".join(report)
+    assert docstrings.run_module(importlib.import_module(f"votive.{name}"))
 
 
 @pytest.mark.parametrize("name", ["io.gguf", "io.llama2c"])

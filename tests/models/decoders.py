@@ -6,15 +6,13 @@ from functools import cache
 from typing import Any, NamedTuple
 
 import votive.models as models
+from tests import tiny_sizes
 
 from .compare import pair, transformers
 
 SMALL = {
     "vocab_size": 64,
-    "hidden_size": 32,
-    "intermediate_size": 48,
-    "num_hidden_layers": 2,
-    "num_attention_heads": 4,
+    **tiny_sizes.transformer(32, 48, layers=2, heads=4),
     "num_key_value_heads": 2,
     "max_position_embeddings": 64,
     "pad_token_id": None,

@@ -11,6 +11,7 @@ import numpy as np
 
 import votive
 import votive.models as models
+from tests import tiny_sizes
 
 FILE = Path(__file__).parent / "data" / "golden.npz"
 IDS = [[3, 17, 5, 20, 9, 4, 11], [8, 2, 14, 6, 22, 7, 19]]
@@ -18,10 +19,7 @@ LABELS = [[5, 12, 1], [21, 3, 1]]
 
 _SMALL: dict[str, Any] = {
     "vocab_size": 24,
-    "hidden_size": 16,
-    "intermediate_size": 20,
-    "num_hidden_layers": 2,
-    "num_attention_heads": 4,
+    **tiny_sizes.transformer(16, 20, layers=2, heads=4),
     "num_key_value_heads": 2,
     "max_position_embeddings": 32,
     "bos_token_id": 1,
@@ -47,21 +45,11 @@ _LLAMA3 = {
     "original_max_position_embeddings": 16,
 }
 
-_SEES: dict[str, Any] = {
-    "hidden_size": 16,
-    "intermediate_size": 20,
-    "num_hidden_layers": 2,
-    "num_attention_heads": 4,
-    "image_size": 16,
-    "patch_size": 8,
-}
+_SEES: dict[str, Any] = {**tiny_sizes.transformer(16, 20, layers=2, heads=4), "image_size": 16, "patch_size": 8}
 _CLIP: dict[str, Any] = {"text_config": {**_BERT, "eos_token_id": 23}, "vision_config": _SEES, "projection_dim": 8}
 _TROCR: dict[str, Any] = {
     "vocab_size": 24,
-    "d_model": 16,
-    "decoder_layers": 2,
-    "decoder_attention_heads": 4,
-    "decoder_ffn_dim": 20,
+    **tiny_sizes.trocr(16, 20, layers=2, heads=4),
     "max_position_embeddings": 16,
 }
 

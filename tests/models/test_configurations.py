@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 import votive
+from tests import tiny_sizes
 from votive.models import (
     AutoConfig,
     BertConfig,
@@ -37,15 +38,7 @@ from .configurations import (
 )
 
 KNOWN = json.loads(FILE.read_text())
-SMALL = {
-    "vocab_size": 20,
-    "hidden_size": 16,
-    "intermediate_size": 16,
-    "num_hidden_layers": 2,
-    "num_attention_heads": 2,
-    "num_key_value_heads": 1,
-    "head_dim": 8,
-}
+SMALL = {"vocab_size": 20, **tiny_sizes.transformer(16, 16, layers=2, heads=2), "num_key_value_heads": 1, "head_dim": 8}
 
 
 def test_the_stored_table_covers_every_family() -> None:

@@ -7,17 +7,11 @@ from typing import Any
 import pytest
 
 import votive
+from tests import tiny_sizes
 from votive import models, nn
 
 TEXT = {"vocab_size": 11, "hidden_size": 8, "intermediate_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2}
-PICTURE = {
-    "image_size": 16,
-    "patch_size": 8,
-    "hidden_size": 8,
-    "intermediate_size": 16,
-    "num_hidden_layers": 2,
-    "num_attention_heads": 2,
-}
+PICTURE = {"image_size": 16, "patch_size": 8, **tiny_sizes.transformer(8, 16, layers=2, heads=2)}
 IDS = {"input_ids": votive.tensor([[1, 2, 3]])}
 PIXELS = {"pixel_values": votive.arange(768.0).reshape(1, 3, 16, 16) / 768}
 LAYER = (

@@ -9,18 +9,12 @@ import pytest
 
 import votive
 import votive.models as models
+from tests import tiny_sizes
 
 from .compare import BF16, agree, both, gradients_agree, ids, pair, torch, transformers
 
 pytestmark = pytest.mark.parity
-SMALL = {
-    "vocab_size": 64,
-    "hidden_size": 32,
-    "intermediate_size": 48,
-    "num_hidden_layers": 2,
-    "num_attention_heads": 4,
-    "max_position_embeddings": 40,
-}
+SMALL = {"vocab_size": 64, **tiny_sizes.transformer(32, 48, layers=2, heads=4), "max_position_embeddings": 40}
 DISTIL = {"vocab_size": 64, "dim": 32, "hidden_dim": 48, "n_layers": 2, "n_heads": 4}
 FAMILIES = {"Bert": SMALL, "Roberta": SMALL, "XLMRoberta": {**SMALL, "pad_token_id": 1}, "DistilBert": DISTIL}
 USES = ["Model", "ForMaskedLM", "ForSequenceClassification"]

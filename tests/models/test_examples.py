@@ -2,45 +2,17 @@
 
 from __future__ import annotations
 
-import doctest
-import importlib
-import inspect
-import pkgutil
-from typing import Any
-
-import numpy as np
 import pytest
 
-import votive
 import votive.models
+from tests import docstrings
 
-OPTIONS = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
-
-
-def found() -> dict[str, Any]:
-    """Modules, classes, functions and methods with an example, by dotted name."""
-    out: dict[str, Any] = {}
-    for info in pkgutil.iter_modules(votive.models.__path__):
-        module = importlib.import_module(f"votive.models.{info.name}")
-        out[info.name] = module
-        for key, value in vars(module).items():
-            if getattr(value, "__module__", None) != module.__name__:
-                continue
-            if inspect.isfunction(value) or inspect.isclass(value):
-                out[f"{info.name}.{key}"] = value
-            if inspect.isclass(value):
-                for method, fn in vars(value).items():
-                    if inspect.isfunction(fn):
-                        out[f"{info.name}.{key}.{method}"] = fn
-    return {k: v for k, v in out.items() if ">>>" in (v.__doc__ or "")}
-
-
-FOUND = found()
+FOUND = docstrings.examples(docstrings.modules_of(votive.models))
 
 
 @pytest.mark.parametrize("name", votive.models.__all__)
 def test_a_public_name_has_an_example(name: str) -> None:
-    assert ">>>" in (getattr(votive.models, name).__doc__ or ""), f"{name} has no example"
+    assert docstrings.has_example(getattr(votive.models, name)), f"{name} has no example"
 
 
 @pytest.mark.parametrize("name", sorted(FOUND))
@@ -48,9 +20,4 @@ def test_an_example_runs_as_printed(name: str, request: pytest.FixtureRequest) -
     added = dict(votive.models.auto._ADDED)
     request.addfinalizer(lambda: votive.models.auto._ADDED.update(added))
     request.addfinalizer(votive.models.auto._ADDED.clear)
-    doc = inspect.cleandoc(FOUND[name].__doc__)
-    test = doctest.DocTestParser().get_doctest(doc, {"votive": votive, "np": np}, name, None, 0)
-    report: list[str] = []
-    runner = doctest.DocTestRunner(optionflags=OPTIONS, verbose=False)
-    runner.run(test, out=report.append)
-    assert runner.failures == 0, "".join(report)
+    docstrings.run(name, FOUND[name])

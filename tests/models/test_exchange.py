@@ -9,6 +9,7 @@ import pytest
 
 import votive
 import votive.models as models
+from tests import tiny_sizes
 
 from . import golden, test_encoders, test_t5
 from .compare import agree, ids, torch, transformers
@@ -142,10 +143,7 @@ def test_a_mistral_with_types_of_layers_is_the_ministral_of_transformers(tmp_pat
     model = models.MistralForCausalLM(
         models.MistralConfig(
             vocab_size=64,
-            hidden_size=32,
-            intermediate_size=48,
-            num_hidden_layers=2,
-            num_attention_heads=4,
+            **tiny_sizes.transformer(32, 48, layers=2, heads=4),
             num_key_value_heads=2,
             sliding_window=3,
             layer_types=types,

@@ -15,6 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import votive
+from tests import tiny_sizes
 from votive.io import FileFormatError, MemorySource
 from votive.io.gguf import GGUFFile, write
 from votive.models.gguf_config import llama3_factors, llama3_scaling
@@ -25,10 +26,7 @@ from votive.models.refitted import Part, Refitted
 
 SMALL = {
     "vocab_size": 64,
-    "hidden_size": 64,
-    "intermediate_size": 96,
-    "num_hidden_layers": 3,
-    "num_attention_heads": 4,
+    **tiny_sizes.transformer(64, 96, layers=3, heads=4),
     "num_key_value_heads": 2,
     "max_position_embeddings": 128,
     "rms_norm_eps": 1e-6,
@@ -76,10 +74,7 @@ CONFIGS: dict[str, dict[str, Any]] = {
     },
     "bert": {
         "vocab_size": 64,
-        "hidden_size": 32,
-        "intermediate_size": 64,
-        "num_hidden_layers": 2,
-        "num_attention_heads": 4,
+        **tiny_sizes.transformer(32, 64, layers=2, heads=4),
         "max_position_embeddings": 32,
         "layer_norm_eps": 1e-12,
         "type_vocab_size": 2,
@@ -470,10 +465,7 @@ def test_a_family_is_found_from_either_side() -> None:
 def test_a_model_made_here_is_written_quantized_and_loaded(path: Path) -> None:
     config = votive.models.Qwen3Config(
         vocab_size=96,
-        hidden_size=256,
-        intermediate_size=512,
-        num_hidden_layers=2,
-        num_attention_heads=4,
+        **tiny_sizes.transformer(256, 512, layers=2, heads=4),
         num_key_value_heads=2,
         head_dim=64,
         tie_word_embeddings=True,

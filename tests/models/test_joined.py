@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 import votive
+from tests import tiny_sizes
 from votive import nn
 from votive.models import (
     Gemma2Config,
@@ -34,10 +35,7 @@ from votive.nn.hooks import register_around
 
 SMALL: dict[str, Any] = {
     "vocab_size": 61,
-    "hidden_size": 32,
-    "intermediate_size": 48,
-    "num_hidden_layers": 2,
-    "num_attention_heads": 4,
+    **tiny_sizes.transformer(32, 48, layers=2, heads=4),
     "num_key_value_heads": 2,
     "initializer_range": 0.5,
     "max_position_embeddings": 64,

@@ -10,6 +10,7 @@ import pytest
 
 import votive
 import votive.models as models
+from tests import tiny_sizes
 
 from .compare import BF16, agree, arrays, both, gradients_agree, ids, pair, torch, transformers
 
@@ -24,10 +25,7 @@ SEES: dict[str, Any] = {
 }
 WRITES: dict[str, Any] = {
     "vocab_size": 64,
-    "d_model": 32,
-    "decoder_layers": 2,
-    "decoder_attention_heads": 4,
-    "decoder_ffn_dim": 40,
+    **tiny_sizes.trocr(32, 40, layers=2, heads=4),
     "max_position_embeddings": 24,
 }
 # Name: (encoder, its settings, settings of the decoder).

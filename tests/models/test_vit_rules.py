@@ -9,21 +9,12 @@ import pytest
 
 import votive
 import votive.models as models
+from tests import tiny_sizes
 
-SEES: dict[str, Any] = {
-    "hidden_size": 16,
-    "intermediate_size": 20,
-    "num_hidden_layers": 2,
-    "num_attention_heads": 4,
-    "image_size": 16,
-    "patch_size": 8,
-}
+SEES: dict[str, Any] = {**tiny_sizes.transformer(16, 20, layers=2, heads=4), "image_size": 16, "patch_size": 8}
 WRITES: dict[str, Any] = {
     "vocab_size": 24,
-    "d_model": 16,
-    "decoder_layers": 2,
-    "decoder_attention_heads": 4,
-    "decoder_ffn_dim": 20,
+    **tiny_sizes.trocr(16, 20, layers=2, heads=4),
     "max_position_embeddings": 16,
 }
 
@@ -80,12 +71,7 @@ def test_stochastic_depth_only_acts_in_training() -> None:
 
 def test_a_text_that_is_too_long_for_clip_is_refused() -> None:
     config = models.CLIPTextConfig(
-        vocab_size=9,
-        hidden_size=8,
-        intermediate_size=8,
-        num_hidden_layers=1,
-        num_attention_heads=2,
-        max_position_embeddings=4,
+        vocab_size=9, **tiny_sizes.transformer(8, 8, layers=1, heads=2), max_position_embeddings=4
     )
     with pytest.raises(ValueError, match="5 tokens"):
         models.CLIPTextModel(config)(votive.ones(1, 5, dtype=votive.int64))

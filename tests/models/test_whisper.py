@@ -11,6 +11,7 @@ import pytest
 
 import votive
 import votive.models as models
+from tests import tiny_sizes
 from votive.models.whisper import SIZES
 
 from .compare import BF16, agree, arrays, both, gradients_agree, pair, torch, transformers
@@ -25,11 +26,7 @@ SPECIAL = {
 }
 SMALL = {
     "vocab_size": 90,
-    "d_model": 32,
-    "encoder_layers": 2,
-    "decoder_layers": 2,
-    "encoder_attention_heads": 4,
-    "decoder_attention_heads": 4,
+    **tiny_sizes.whisper(32, layers=(2, 2), heads=4),
     "encoder_ffn_dim": 48,
     "decoder_ffn_dim": 48,
     "max_source_positions": 20,
@@ -37,22 +34,10 @@ SMALL = {
     **SPECIAL,
 }
 TINY = {"d_model": 384, "encoder_layers": 4, "decoder_layers": 4}
-BASE = {
-    "d_model": 512,
-    "encoder_layers": 6,
-    "decoder_layers": 6,
-    "encoder_attention_heads": 8,
-    "decoder_attention_heads": 8,
-    "encoder_ffn_dim": 2048,
-    "decoder_ffn_dim": 2048,
-}
+BASE = {**tiny_sizes.whisper(512, layers=(6, 6), heads=8), "encoder_ffn_dim": 2048, "decoder_ffn_dim": 2048}
 # As large-v3-turbo in all but its width and the number of its encoder's layers.
 TURBO = {
-    "d_model": 160,
-    "encoder_layers": 8,
-    "decoder_layers": 4,
-    "encoder_attention_heads": 20,
-    "decoder_attention_heads": 20,
+    **tiny_sizes.whisper(160, layers=(8, 4), heads=20),
     "encoder_ffn_dim": 640,
     "decoder_ffn_dim": 640,
     "num_mel_bins": 128,

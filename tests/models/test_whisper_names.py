@@ -14,7 +14,7 @@ from votive.io import FileFormatError, ctranslate2
 from votive.models import AutoConfig, AutoModelForSpeechSeq2Seq, WhisperModel
 from votive.models.whisper_names import ALIGNMENT
 
-from .whisper_files import ctranslate2_file, openai_names, small
+from .whisper_files import OPENAI_DIMS, ctranslate2_file, openai_names, small
 
 
 def logits(model: Any) -> np.ndarray:
@@ -71,29 +71,17 @@ def test_openais_files_load(tmp_path: Path) -> None:
     torch = pytest.importorskip("torch")
     model = small()
     state = {k: torch.tensor(v.numpy()).half() for k, v in openai_names(model).items()}
-    dims = {
-        "n_mels": 80,
-        "n_vocab": 51865,
-        "n_audio_ctx": 10,
-        "n_audio_state": 16,
-        "n_audio_head": 2,
-        "n_audio_layer": 2,
-        "n_text_ctx": 448,
-        "n_text_state": 16,
-        "n_text_head": 2,
-        "n_text_layer": 3,
-    }
     # Not by the sizes of the small one, whose inner width is no multiple of four.
     wide = small(encoder_ffn_dim=64, decoder_ffn_dim=64)
     state = {k: torch.tensor(v.numpy()).half() for k, v in openai_names(wide).items()}
-    torch.save({"dims": dims, "model_state_dict": state}, tmp_path / "mine.pt")
+    torch.save({"dims": OPENAI_DIMS, "model_state_dict": state}, tmp_path / "mine.pt")
     found = AutoModelForSpeechSeq2Seq.from_pretrained(tmp_path / "mine.pt")
     expected = logits(wide)
     assert found.dtype is votive.float32
     assert np.abs(logits(found) - expected).max() <= 2e-3 * np.abs(expected).max()
     # Where no heads are known those of the later half serve.
     assert found.generation_config.extra["alignment_heads"] == [[1, 0], [1, 1], [2, 0], [2, 1]]
-    torch.save({"dims": dims, "model_state_dict": state}, tmp_path / "tiny.pt")
+    torch.save({"dims": OPENAI_DIMS, "model_state_dict": state}, tmp_path / "tiny.pt")
     named = AutoModelForSpeechSeq2Seq.from_pretrained(tmp_path / "tiny.pt")
     assert named.generation_config.extra["alignment_heads"] != ALIGNMENT["tiny"]  # it has a layer 3
 

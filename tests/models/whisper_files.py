@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 import votive
+from tests import tiny_sizes
 from votive.io import ctranslate2
 
 
@@ -17,11 +18,7 @@ def small(**other: Any) -> Any:
     votive.manual_seed(0)
     numbers = {
         "vocab_size": 51865,
-        "d_model": 16,
-        "encoder_layers": 2,
-        "decoder_layers": 3,
-        "encoder_attention_heads": 2,
-        "decoder_attention_heads": 2,
+        **tiny_sizes.whisper(16, layers=(2, 3), heads=2),
         "encoder_ffn_dim": 24,
         "decoder_ffn_dim": 24,
         "max_source_positions": 10,
@@ -33,6 +30,21 @@ def small(**other: Any) -> Any:
     }
     config = votive.models.WhisperConfig(**{**numbers, **other})
     return votive.models.WhisperForConditionalGeneration(config).eval()
+
+
+# What OpenAI's files say of the sizes of a small one whose inner width is 64.
+OPENAI_DIMS = {
+    "n_mels": 80,
+    "n_vocab": 51865,
+    "n_audio_ctx": 10,
+    "n_audio_state": 16,
+    "n_audio_head": 2,
+    "n_audio_layer": 2,
+    "n_text_ctx": 448,
+    "n_text_state": 16,
+    "n_text_head": 2,
+    "n_text_layer": 3,
+}
 
 
 def openai_names(model: Any) -> dict[str, Any]:

@@ -1,15 +1,9 @@
-"""Finds and runs the examples in docstrings of a module, its classes and their methods."""
+"""Finds the docstrings of a module's public classes, functions and methods."""
 
 from __future__ import annotations
 
-import doctest
 import inspect
 from types import ModuleType
-from typing import Any
-
-import votive
-
-OPTIONS = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
 
 
 def examples(*modules: ModuleType) -> dict[str, str]:
@@ -28,13 +22,3 @@ def examples(*modules: ModuleType) -> dict[str, str]:
                 if not method.startswith("_") and ">>>" in doc:
                     found[f"{label}.{method}"] = doc
     return found
-
-
-def failures(name: str, doc: str) -> str:
-    """What differs from the printed text when the example runs; empty if nothing does."""
-    test = doctest.DocTestParser().get_doctest(doc, {"votive": votive}, name, None, 0)
-    votive.manual_seed(0)
-    report: list[str] = []
-    runner: Any = doctest.DocTestRunner(optionflags=OPTIONS, verbose=False)
-    runner.run(test, out=report.append)
-    return "".join(report)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import doctest
 import inspect
 import warnings
 from typing import Any
@@ -11,6 +10,7 @@ import numpy as np
 import pytest
 
 import votive
+from tests import docstrings
 from votive import nn
 
 Case = tuple[str, tuple[Any, ...], dict[str, Any], tuple[Any, ...]]
@@ -222,15 +222,7 @@ def layers() -> list[str]:
 
 @pytest.mark.parametrize("name", layers())
 def test_the_example_of_a_layer_runs_as_printed(name: str) -> None:
-    doc = inspect.cleandoc(getattr(nn, name).__doc__ or "")
-    scope = {"votive": votive, "np": np}
-    test = doctest.DocTestParser().get_doctest(doc, scope, name, None, 0)
-    assert test.examples, f"{name} has no example"
-    votive.manual_seed(0)
-    runner = doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS)
-    report: list[str] = []
-    runner.run(test, out=report.append)
-    assert runner.failures == 0, "".join(report)
+    docstrings.run(name, getattr(nn, name).__doc__)
 
 
 @pytest.mark.parity

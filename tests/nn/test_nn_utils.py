@@ -22,8 +22,9 @@ from votive.nn.utils import (
 )
 from votive.nn.utils import init as skipping
 
+from .. import docstrings
 from . import parametrize_programs, utils_programs
-from .examples import examples, failures
+from .examples import examples
 from .module_programs import make
 from .transcript import differences, run
 from .utils_programs import numbers
@@ -56,8 +57,7 @@ DOCS = examples(
 
 @pytest.mark.parametrize("name", sorted(DOCS))
 def test_an_example_runs_as_printed(name: str) -> None:
-    assert ">>>" in DOCS[name], f"{name} has no example"
-    assert failures(name, DOCS[name]) == ""
+    docstrings.run(name, DOCS[name])
 
 
 @pytest.mark.parity

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 import votive
+from tests import tiny_sizes
 from votive import nn
 from votive.models import GPT2Config, GPT2LMHeadModel, Qwen3Config, Qwen3ForCausalLM
 from votive.nn.modules.module import register_module_forward_hook
@@ -23,10 +24,7 @@ def llama() -> Any:
     votive.manual_seed(0)
     config = Qwen3Config(
         vocab_size=9,
-        hidden_size=16,
-        intermediate_size=24,
-        num_hidden_layers=2,
-        num_attention_heads=2,
+        **tiny_sizes.transformer(16, 24, layers=2, heads=2),
         num_key_value_heads=1,
         head_dim=16,
         max_position_embeddings=64,

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 import votive
+from tests import tiny_sizes
 from votive import nn
 
 
@@ -43,10 +44,7 @@ def test_what_is_no_position_is_told_by_name(ids: Any) -> None:
 def test_a_model_takes_positions_before_the_first() -> None:
     config = votive.models.LlamaConfig(
         vocab_size=50,
-        hidden_size=32,
-        intermediate_size=48,
-        num_hidden_layers=2,
-        num_attention_heads=4,
+        **tiny_sizes.transformer(32, 48, layers=2, heads=4),
         num_key_value_heads=2,
         head_dim=8,
         initializer_range=0.3,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -34,6 +35,17 @@ def outputs(result: Any) -> list[Any]:
     if isinstance(result, (tuple, list)):
         return [t for r in result for t in outputs(r)]
     return []
+
+
+def outcome(fn: Callable[[], list[Any]]) -> Any:
+    """What a run gives: tensors, or the error."""
+    vt.manual_seed(7)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            return fn()
+        except Exception as e:
+            return e
 
 
 def wide(a: Any) -> np.ndarray:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 import votive
+from tests import tiny_sizes
 
 WORDS = 262
 # After the words: the end, the start, two languages, two tasks, three signs, no times, times.
@@ -24,11 +25,7 @@ def written(folder: Path, seed: int = 0) -> Path:
     votive.manual_seed(seed)
     config = votive.models.WhisperConfig(
         vocab_size=FIRST_TIME + TIMES,
-        d_model=32,
-        encoder_layers=1,
-        decoder_layers=2,
-        encoder_attention_heads=2,
-        decoder_attention_heads=2,
+        **tiny_sizes.whisper(32, layers=(1, 2), heads=2),
         encoder_ffn_dim=32,
         decoder_ffn_dim=32,
         max_source_positions=25,

@@ -11,6 +11,7 @@ import pytest
 
 import votive
 import votive.models as models
+from tests import tiny_sizes
 
 from ..models.compare import arrays, both, pair, torch, transformers
 
@@ -18,11 +19,7 @@ pytestmark = pytest.mark.parity
 # Words 0..49, the end, the start, two languages, tasks, signs, and 22 points in time.
 CONFIG = {
     "vocab_size": 82,
-    "d_model": 32,
-    "encoder_layers": 2,
-    "decoder_layers": 2,
-    "encoder_attention_heads": 4,
-    "decoder_attention_heads": 4,
+    **tiny_sizes.whisper(32, layers=(2, 2), heads=4),
     "encoder_ffn_dim": 64,
     "decoder_ffn_dim": 64,
     "max_source_positions": 20,

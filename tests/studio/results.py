@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 import votive
+from tests import tiny_sizes
 from votive import glass, nn
 from votive.glass.heatmap import Heatmap
 from votive.glass.plots import Bars, Lines
@@ -120,13 +121,7 @@ def patch_model() -> Any:
     votive.manual_seed(0)
     return votive.models.ViTModel(
         votive.models.ViTConfig(
-            hidden_size=8,
-            intermediate_size=8,
-            num_hidden_layers=2,
-            num_attention_heads=2,
-            image_size=16,
-            patch_size=4,
-            initializer_range=0.5,
+            **tiny_sizes.transformer(8, 8, layers=2, heads=2), image_size=16, patch_size=4, initializer_range=0.5
         )
     ).eval()
 
@@ -162,11 +157,7 @@ def alignment() -> Any:
     votive.manual_seed(0)
     config = votive.models.WhisperConfig(
         vocab_size=60,
-        d_model=16,
-        encoder_layers=1,
-        decoder_layers=2,
-        encoder_attention_heads=2,
-        decoder_attention_heads=2,
+        **tiny_sizes.whisper(16, layers=(1, 2), heads=2),
         max_source_positions=30,
         pad_token_id=50,
         eos_token_id=50,

@@ -268,24 +268,12 @@ def test_a_whisper_in_memory_is_opened(whisper: Path, tmp_path: Path) -> None:
 
 def test_openais_files_are_opened_with_a_tokenizer_beside_them(whisper: Path, tmp_path: Path) -> None:
     torch = pytest.importorskip("torch", reason="writes a file as OpenAI does")
-    from tests.models.whisper_files import openai_names
+    from tests.models.whisper_files import OPENAI_DIMS, openai_names
     from tests.models.whisper_files import small as openai
 
     model = openai(encoder_ffn_dim=64, decoder_ffn_dim=64)
-    dims = {
-        "n_mels": 80,
-        "n_vocab": 51865,
-        "n_audio_ctx": 10,
-        "n_audio_state": 16,
-        "n_audio_head": 2,
-        "n_audio_layer": 2,
-        "n_text_ctx": 448,
-        "n_text_state": 16,
-        "n_text_head": 2,
-        "n_text_layer": 3,
-    }
     state = {k: torch.tensor(v.numpy()) for k, v in openai_names(model).items()}
-    torch.save({"dims": dims, "model_state_dict": state}, tmp_path / "mine.pt")
+    torch.save({"dims": OPENAI_DIMS, "model_state_dict": state}, tmp_path / "mine.pt")
     with studio(tmp_path, model=str(tmp_path / "mine.pt")) as other, Page(other) as page:
         with pytest.raises(Refused, match=r"no tokenizer beside it.*multilingual\.tiktoken"):
             page.ask("model.info")

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import votive
+from tests import tiny_sizes
 from votive import glass, models
 from votive.studio.sight import drawing
 from votive.vision import models as nets
@@ -20,10 +21,7 @@ from .client import Page, Refused, studio
 
 Image = pytest.importorskip("PIL.Image", reason="reads pictures with pillow")
 SEES: dict[str, Any] = {
-    "hidden_size": 16,
-    "intermediate_size": 20,
-    "num_hidden_layers": 2,
-    "num_attention_heads": 2,
+    **tiny_sizes.transformer(16, 20, layers=2, heads=2),
     "image_size": 32,
     "patch_size": 8,
     "initializer_range": 0.5,
@@ -44,10 +42,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         encoder=models.ViTConfig(**SEES),
         decoder=models.TrOCRConfig(
             vocab_size=len(tokenizer),
-            d_model=16,
-            decoder_layers=1,
-            decoder_attention_heads=2,
-            decoder_ffn_dim=20,
+            **tiny_sizes.trocr(16, 20, layers=1, heads=2),
             max_position_embeddings=8,
             init_std=0.5,
         ),

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import doctest
 import inspect
 
 import pytest
 
 import votive
+from tests import docstrings
 from votive.text import pieces, tools
 
 
@@ -29,11 +29,7 @@ DOCS = _documented()
 
 @pytest.mark.parametrize("name", DOCS)
 def test_the_example_of_a_docstring_runs(name: str) -> None:
-    scope = {"votive": votive, "schema": tools.schema, "byte_level_bytes": pieces.byte_level_bytes}
-    test = doctest.DocTestParser().get_doctest(DOCS[name], scope, name, None, 0)
-    runner = doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE, verbose=False)
-    runner.run(test)
-    assert runner.summarize(verbose=False).failed == 0
+    docstrings.run(name, DOCS[name], schema=tools.schema, byte_level_bytes=pieces.byte_level_bytes)
 
 
 def test_every_public_function_and_class_has_an_example() -> None:

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import votive as vt
+from tests import tiny_sizes
 from votive.serialization.atomic import replacing
 from votive.train import CheckpointError, Trainer
 
@@ -93,12 +94,7 @@ def test_of_several_shards_none_is_replaced_when_one_does_not_fit(tmp_path: Path
 def test_a_model_that_cannot_be_saved_leaves_the_one_in_the_folder(tmp_path: Path) -> None:
     def model(width: int) -> Any:
         config = vt.models.LlamaConfig(
-            vocab_size=64,
-            hidden_size=width,
-            intermediate_size=width,
-            num_hidden_layers=1,
-            num_attention_heads=2,
-            num_key_value_heads=2,
+            vocab_size=64, **tiny_sizes.transformer(width, width, layers=1, heads=2), num_key_value_heads=2
         )
         return vt.models.LlamaForCausalLM(config)
 

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import doctest
 import importlib
 import inspect
 import tempfile
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
-import votive
+from tests import docstrings
 
 pytest.importorskip("PIL")
-OPTIONS = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
 SPACES = ("datasets", "io", "ops", "transforms", "transforms.functional", "tv_tensors", "utils")
 
 
@@ -38,11 +35,4 @@ def test_the_example_of_a_public_name_runs_as_printed(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    doc = inspect.cleandoc(PUBLIC[name].__doc__ or "")
-    test = doctest.DocTestParser().get_doctest(doc, {"votive": votive, "np": np}, name, None, 0)
-    assert test.examples, f"{name} has no example"
-    votive.manual_seed(0)
-    report: list[str] = []
-    runner = doctest.DocTestRunner(optionflags=OPTIONS, verbose=False)
-    runner.run(test, out=report.append)
-    assert runner.failures == 0, "".join(report)
+    docstrings.run(name, PUBLIC[name].__doc__)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NoReturn
+from typing import NoReturn
 
 from .errors import DeviceError
 from .similar import similar
@@ -52,7 +52,7 @@ class device:
     type: str
     index: int | None
 
-    def __new__(cls, type: Any = "cpu", index: int | None = None) -> device:
+    def __new__(cls, type: object = "cpu", index: int | None = None) -> device:
         if type.__class__ is str:
             known = cls._interned.get((type, index))
             if known is not None:
@@ -62,7 +62,7 @@ class device:
                 raise RuntimeError("device: an index cannot be given together with a device.")
             return type
         if isinstance(type, int) and not isinstance(type, bool):
-            type, index = "cuda", type
+            type, index = "cuda", int(type)
         if not isinstance(type, str):
             if not isinstance(getattr(type, "type", None), str) or not hasattr(type, "index"):
                 raise TypeError(f"device: expected a string or an index, got {type!r}.")
@@ -94,7 +94,7 @@ class device:
     def __str__(self) -> str:
         return self.type if self.index is None else f"{self.type}:{self.index}"
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[object, ...]:
         return (device, (self.type, self.index))
 
     def __enter__(self) -> device:
@@ -104,6 +104,9 @@ class device:
     def __exit__(self, *exc: object) -> None:
         _stack.pop()
 
+
+# What a `device=` argument may be; None means the default device.
+DeviceLike = device | str | int | None
 
 cpu = device("cpu")
 meta = device("meta")
@@ -122,7 +125,7 @@ def get_default_device() -> device:
     return _stack[-1] if _stack else _default
 
 
-def set_default_device(dev: Any) -> None:
+def set_default_device(dev: DeviceLike) -> None:
     """Change the device new tensors are made on; None goes back to the CPU.
 
     >>> votive.set_default_device("cpu")
@@ -137,7 +140,7 @@ def set_default_device(dev: Any) -> None:
 current_cuda: Callable[[], int] = lambda: 0
 
 
-def resolve(dev: Any) -> device:
+def resolve(dev: DeviceLike) -> device:
     """The device meant by an optional `device=` argument."""
     if dev is None:
         dev = _stack[-1] if _stack else _default

@@ -5,9 +5,12 @@ memory.
 from __future__ import annotations
 
 import ctypes as c
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from . import dtype as dt
+
+if TYPE_CHECKING:
+    from .layout import Spec
 
 CPU, CUDA, PINNED = 1, 2, 3
 # Which of our devices memory of DLPack's kinds belongs to.
@@ -86,7 +89,7 @@ _FRESH_VERSIONED, _USED_VERSIONED = b"dltensor_versioned", b"used_dltensor_versi
 _exported: dict[int, Any] = {}
 
 
-def capsule_of(source: Any, **options: Any) -> Any:
+def capsule_of(source: object, **options: object) -> Any:
     """An object's capsule, of the version that says whether memory may be written if it can."""
     if not hasattr(source, "__dlpack__"):
         return source  # a capsule itself
@@ -101,7 +104,7 @@ class Borrowed:
 
     managed: Any
 
-    def __init__(self, capsule: Any) -> None:
+    def __init__(self, capsule: object) -> None:
         self.readonly = False
         if _is_valid(id(capsule), _FRESH_VERSIONED):
             address = _api.PyCapsule_GetPointer(capsule, _FRESH_VERSIONED)
@@ -147,7 +150,7 @@ def _unused(capsule: int) -> None:
 _drop = _DESTRUCTOR(_unused)
 
 
-def export(address: int, spec: Any, kind: int, index: int, owner: Any) -> Any:
+def export(address: int, spec: Spec, kind: int, index: int, owner: object) -> Any:
     """A capsule over memory, whose owner stays alive until the capsule's user is done."""
     n = max(spec.ndim, 1)
     shape, strides = (c.c_int64 * n)(*spec.shape), (c.c_int64 * n)(*spec.strides)

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 import ml_dtypes
 import numpy as np
+
+if TYPE_CHECKING:
+    from numpy.typing import DTypeLike
 
 BOOL, INT, FLOAT, COMPLEX = 0, 1, 2, 3
 
@@ -20,7 +24,7 @@ class dtype:
 
     __slots__ = ("category", "is_signed", "itemsize", "name", "np")
 
-    def __init__(self, name: str, np_type: Any, category: int, signed: bool = True) -> None:
+    def __init__(self, name: str, np_type: DTypeLike, category: int, signed: bool = True) -> None:
         self.name = name
         self.np: np.dtype[Any] = np.dtype(np_type)
         self.itemsize = self.np.itemsize
@@ -123,7 +127,7 @@ def by_name(name: str) -> dtype:
         raise TypeError(f"unknown dtype {name!r}; known: {', '.join(_BY_NAME)}.") from None
 
 
-def from_numpy(np_type: Any) -> dtype:
+def from_numpy(np_type: DTypeLike) -> dtype:
     """The votive type that stores what NumPy's `np_type` stores."""
     d = _BY_NP.get(np.dtype(np_type).newbyteorder("="))
     if d is None:
@@ -166,10 +170,10 @@ def set_default_dtype(d: dtype) -> None:
 
 
 # Called when the default type changes: plans bake promoted types in, so caches must drop them.
-default_listeners: list[Any] = []
+default_listeners: list[Callable[[], None]] = []
 
 
-def of_scalar(value: Any) -> dtype:
+def of_scalar(value: object) -> dtype:
     """The type of a Python or NumPy number, with floats at the default type."""
     t = type(value)
     if t is bool:

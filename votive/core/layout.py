@@ -8,8 +8,8 @@ depends on it, and a loop over `x[i]` must not make a new plan per row.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from typing import Any, NoReturn
+from collections.abc import Iterable, Sequence
+from typing import Any, NoReturn, SupportsIndex
 from weakref import WeakValueDictionary
 
 from .device import device as Device
@@ -190,7 +190,7 @@ def wrap_dim(op: str, dim: int, ndim: int, shape: Shape | None = None) -> int:
     return dim + n if dim < 0 else dim
 
 
-def wrap_dims(op: str, dims: Any, ndim: int, *, empty_is_all: bool = True) -> Shape:
+def wrap_dims(op: str, dims: int | Sequence[int] | None, ndim: int, *, empty_is_all: bool = True) -> Shape:
     """Sorted dimensions of a reduction: None (and an empty list) mean all of them."""
     if dims is None:
         return tuple(range(ndim))
@@ -235,10 +235,10 @@ class Size(tuple[int, ...]):
     def __add__(self, other: Any) -> Size:
         return Size(tuple.__add__(self, tuple(other)))
 
-    def __radd__(self, other: Any) -> Size:
+    def __radd__(self, other: Iterable[int]) -> Size:
         return Size(tuple(other) + tuple(self))
 
-    def __mul__(self, n: Any) -> Size:
+    def __mul__(self, n: SupportsIndex) -> Size:
         return Size(tuple.__mul__(self, n))
 
     __rmul__ = __mul__

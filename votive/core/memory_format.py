@@ -3,42 +3,39 @@
 from __future__ import annotations
 
 
-class memory_format:
+class _Named:
+    """A constant that is known by its name."""
+
+    __slots__ = ("name",)
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __repr__(self) -> str:
+        return f"votive.{self.name}"
+
+    def __reduce__(self) -> str:
+        return self.name
+
+
+class memory_format(_Named):
     """An order of dimensions in memory, such as `votive.channels_last`.
 
     >>> votive.zeros(1, 2, 3, 3).contiguous(memory_format=votive.channels_last).stride()
     (18, 1, 6, 2)
     """
 
-    __slots__ = ("name",)
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-
-    def __repr__(self) -> str:
-        return f"votive.{self.name}"
-
-    def __reduce__(self) -> str:
-        return self.name
+    __slots__ = ()
 
 
-class layout:
+class layout(_Named):
     """How a tensor is stored; votive has one way, `votive.strided`.
 
     >>> votive.zeros(2).layout
     votive.strided
     """
 
-    __slots__ = ("name",)
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-
-    def __repr__(self) -> str:
-        return f"votive.{self.name}"
-
-    def __reduce__(self) -> str:
-        return self.name
+    __slots__ = ()
 
 
 strided = layout("strided")

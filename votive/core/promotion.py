@@ -7,7 +7,6 @@ lower category changes the result only when its kind (bool < int < float < compl
 from __future__ import annotations
 
 from functools import reduce
-from typing import Any
 
 from . import dtype as dt
 from .dtype import BOOL, COMPLEX, FLOAT, INT, dtype
@@ -102,7 +101,7 @@ def can_cast(from_: dtype, to: dtype) -> bool:
     return not (from_.category == INT and to.category == BOOL)
 
 
-def is_number(value: Any) -> bool:
+def is_number(value: object) -> bool:
     """Whether `value` is a plain number (Python or NumPy scalar)."""
     import numpy as np
 

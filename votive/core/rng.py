@@ -15,10 +15,13 @@ import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from operator import index
-from typing import Any
+from typing import TYPE_CHECKING, SupportsIndex, SupportsInt
 
-from .device import cpu, resolve
+from .device import DeviceLike, cpu, resolve
 from .device import device as Device
+
+if TYPE_CHECKING:
+    from typing_extensions import Buffer
 
 # The seed of a fresh generator, as in torch: a large prime, the same in every process.
 DEFAULT_SEED = 67280421310721
@@ -28,7 +31,7 @@ watch: Callable[[Generator, bool], None] | None = None
 _SPACE = 1 << 64
 
 
-def _checked_seed(seed: Any) -> int:
+def _checked_seed(seed: SupportsIndex) -> int:
     """`seed` as an unsigned 64-bit integer; negative seeds count back from 2**64, as in torch."""
     if isinstance(seed, bool) or not hasattr(seed, "__index__"):
         raise RuntimeError(f"manual_seed: expected an integer seed, got {type(seed).__name__}.")
@@ -48,7 +51,7 @@ class Generator:
     __slots__ = ("__weakref__", "_lock", "_offset", "_seed", "device")
     device: Device
 
-    def __init__(self, device: Any = "cpu") -> None:
+    def __init__(self, device: DeviceLike = "cpu") -> None:
         self.device = Device(device)
         self._lock = threading.Lock()
         self._seed = DEFAULT_SEED
@@ -95,7 +98,7 @@ class Generator:
         with self._lock:
             return self._seed.to_bytes(8, "little") + self._offset.to_bytes(8, "little")
 
-    def set_state(self, state: Any) -> None:
+    def set_state(self, state: Buffer) -> None:
         """Go to a position that `get_state` returned; any object with a byte buffer will do.
 
         >>> g = votive.Generator()
@@ -160,7 +163,7 @@ class Generator:
             self._offset = (start + n) % _SPACE
             return self._seed, start
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[object, ...]:
         return (_restore, (self.device, self.get_state()))
 
     def __repr__(self) -> str:
@@ -191,14 +194,14 @@ if hasattr(os, "register_at_fork"):
 _global_seed: int | None = None
 
 
-def _canonical(device: Any) -> Device:
+def _canonical(device: DeviceLike) -> Device:
     dev = resolve(device)
     if dev.type == "cpu":
         return cpu
     return dev if dev.index is not None else Device(dev.type, 0)
 
 
-def default_generator(device: Any = "cpu") -> Generator:
+def default_generator(device: DeviceLike = "cpu") -> Generator:
     """The generator that draws on `device` use when none is given.
 
     >>> votive.default_generator("cpu") is votive.default_generator("cpu")
@@ -221,7 +224,7 @@ def _register(dev: Device) -> Generator:
         return _registry[dev]
 
 
-def manual_seed(seed: Any) -> Generator:
+def manual_seed(seed: SupportsInt) -> Generator:
     """Start the default generators of all devices at `seed`; returns the one of the CPU.
 
     >>> votive.manual_seed(0).initial_seed()
@@ -256,7 +259,7 @@ def initial_seed() -> int:
     return default_generator(cpu).initial_seed()
 
 
-def get_rng_state(device: Any = "cpu") -> bytes:
+def get_rng_state(device: DeviceLike = "cpu") -> bytes:
     """The state of the default generator of `device`.
 
     >>> votive.set_rng_state(votive.get_rng_state())
@@ -264,7 +267,7 @@ def get_rng_state(device: Any = "cpu") -> bytes:
     return default_generator(device).get_state()
 
 
-def set_rng_state(new_state: Any, device: Any = "cpu") -> None:
+def set_rng_state(new_state: Buffer, device: DeviceLike = "cpu") -> None:
     """Put the default generator of `device` back to a state that `get_rng_state` returned.
 
     >>> votive.set_rng_state(votive.get_rng_state())
@@ -273,7 +276,9 @@ def set_rng_state(new_state: Any, device: Any = "cpu") -> None:
 
 
 @contextmanager
-def fork_rng(devices: Iterable[Any] | None = None, enabled: bool = True, device_type: str = "cuda") -> Iterator[None]:
+def fork_rng(
+    devices: Iterable[DeviceLike] | None = None, enabled: bool = True, device_type: str = "cuda"
+) -> Iterator[None]:
     """Undo, on leaving, whatever the block did to the default generators.
 
     Without `devices` all devices are covered, also those first used inside the block; with it, the

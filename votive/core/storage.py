@@ -15,6 +15,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
+from .device import DeviceLike
 from .errors import OutOfMemoryError, caller, size_text
 
 ALIGNMENT = 64
@@ -61,7 +62,7 @@ class Storage:
     def data_ptr(self) -> int:
         return int(self.memory.__array_interface__["data"][0])
 
-    def is_pinned(self, device: Any = None) -> bool:
+    def is_pinned(self, device: DeviceLike = None) -> bool:
         """Whether the pages are locked, so that a GPU copies them without the processor."""
         return self.device_type == "cpu" and memory.is_pinned(self.data_ptr())
 
@@ -295,7 +296,7 @@ def held(block: np.ndarray[Any, Any]) -> Storage:
 class Foreign:
     """Lets NumPy see a range of somebody else's memory and keeps its owner alive."""
 
-    def __init__(self, address: int, nbytes: int, readonly: bool, owner: Any) -> None:
+    def __init__(self, address: int, nbytes: int, readonly: bool, owner: object) -> None:
         self.owner = owner
         self.__array_interface__ = {"version": 3, "data": (address, readonly), "shape": (nbytes,), "typestr": "|u1"}
 

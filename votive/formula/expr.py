@@ -265,7 +265,7 @@ def where(condition: Operand, a: Operand, b: Operand) -> Expr:
     return Expr("where", (condition, a, b))
 
 
-def annotate(body: Expr, formula: Any, args: tuple[Expr, ...]) -> Expr:
+def annotate(body: Expr, formula: object, args: tuple[Expr, ...]) -> Expr:
     """`body`, marked as this formula of these arguments, so that its own gradients are used."""
     return Expr("annotated", (body, *args), formula)
 

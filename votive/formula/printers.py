@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from typing import Any
+from collections.abc import Callable
 
-from .expr import Expr, walk
+from .expr import Expr, Number, walk
 
 _INFIX = {
     "add": (" + ", 4),
@@ -40,7 +40,7 @@ _NAMED = {
 }
 
 
-def _number(v: Any) -> str:
+def _number(v: Number) -> str:
     if isinstance(v, float):
         if v in _NAMED:
             return _NAMED[v]
@@ -92,14 +92,18 @@ def _assignments(*roots: Expr) -> tuple[list[tuple[str, Expr]], dict[int, str]]:
     return steps, names
 
 
-def _render(e: Expr, names: dict[int, str], leaf: Any, call: Any, skip: int | None = None) -> str:
+Leaf = Callable[[Expr], str]
+Call = Callable[[Expr, list[str]], str]
+
+
+def _render(e: Expr, names: dict[int, str], leaf: Leaf, call: Call, skip: int | None = None) -> str:
     if e.id in names and e.id != skip:
         return names[e.id]
     if e.op == "annotated":
         return _render(e.args[0], names, leaf, call)
     if not e.args:
-        return str(leaf(e))
-    return str(call(e, [_render(a, names, leaf, call) for a in e.args]))
+        return leaf(e)
+    return call(e, [_render(a, names, leaf, call) for a in e.args])
 
 
 def _python_leaf(e: Expr) -> str:

@@ -14,7 +14,6 @@ from .registry import OPS, F, Op, composite, pointwise
 
 NN = ("nn.functional",)
 # Formulas whose public form takes `inplace=`: that form is the composite of the same name.
-HIDDEN: dict[str, Any] = {"namespaces": (), "method": False, "inplace": False, "out": False}
 
 
 def exp(x: Expr) -> Expr:
@@ -97,7 +96,12 @@ pointwise(
 )
 
 pointwise(
-    "silu(Tensor input)", lambda x: x * sigmoid(x), allow="fc", doc="Input times its own sigmoid.", **HIDDEN, gate=True
+    "silu(Tensor input)",
+    lambda x: x * sigmoid(x),
+    allow="fc",
+    doc="Input times its own sigmoid.",
+    gate=True,
+    hidden=True,
 )
 
 
@@ -127,8 +131,8 @@ pointwise(
     allow="f",
     grad={"input": _mish_grad},
     doc="Input times tanh of its softplus.",
-    **HIDDEN,
     gate=True,
+    hidden=True,
 )
 
 
@@ -147,7 +151,6 @@ pointwise(
     lambda x, gate: x * sigmoid(gate),
     allow="f",
     doc="Input times the sigmoid of a gate.",
-    **HIDDEN,
 )
 
 
@@ -190,7 +193,7 @@ pointwise(
     allow="f",
     grad={"input": lambda g, x, y: where((x > -3) & (x < 3), g / 6, 0)},
     doc="A line from 0 at -3 to 1 at 3.",
-    **HIDDEN,
+    hidden=True,
 )
 
 
@@ -210,8 +213,8 @@ pointwise(
     allow="f",
     grad={"input": lambda g, x, y: where(x <= -3, 0, where(x < 3, g * (x / 3 + 0.5), g))},
     doc="Input times its hardsigmoid.",
-    **HIDDEN,
     gate=True,
+    hidden=True,
 )
 
 

@@ -24,9 +24,6 @@ structured(
     "_adaptive_avg_pool(Tensor input, int[] size)",
     infer=_pooled,
     grad={"input": lambda c, g: F._adaptive_avg_pool_transpose(g, c.shape("input")[-len(c.size) :])},
-    method=False,
-    namespaces=(),
-    out=False,
     doc="The mean of each of `size` windows that together cover the last dimensions.",
 )
 
@@ -34,9 +31,6 @@ structured(
     "_adaptive_avg_pool_transpose(Tensor input, int[] size)",
     infer=_pooled,
     grad={"input": lambda c, g: F._adaptive_avg_pool(g, c.shape("input")[-len(c.size) :])},
-    method=False,
-    namespaces=(),
-    out=False,
     doc="Each value's share of the mean given back to every element of its window.",
 )
 
@@ -51,9 +45,6 @@ structured(
     infer=_with_indices,
     grad={"input": lambda c, g, _: put_back(g, c.out1, c.shape("input"), len(c.size))},
     n_out=2,
-    method=False,
-    namespaces=(),
-    out=False,
     doc="The largest value of each of `size` windows and its flat position.",
 )
 
@@ -62,9 +53,6 @@ structured(
     infer=_with_indices,
     grad={"input": lambda c, g, _: put_back(g, c.out1, c.shape("input"), len(c.size)), "samples": None},
     n_out=2,
-    method=False,
-    namespaces=(),
-    out=False,
     doc="The largest value of windows whose places follow from `samples` (N, C, dimensions).",
 )
 

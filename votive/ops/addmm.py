@@ -46,9 +46,6 @@ structured(
         "mat1": lambda c, g: _scaled(left_gradient(g, c.mat2, c.spec("mat1")), c.alpha),
         "mat2": lambda c, g: _scaled(right_gradient(g, c.mat1, c.spec("mat2")), c.alpha),
     },
-    method=False,
-    namespaces=(),
-    out=False,
     doc="`beta * input + alpha * mat1 @ mat2` for every rank, rounded once.",
 )
 
@@ -60,9 +57,6 @@ structured(
         "batch1": lambda c, g: _scaled(left_gradient(g.unsqueeze(0), c.batch2, c.spec("batch1")), c.alpha),
         "batch2": lambda c, g: _scaled(right_gradient(g.unsqueeze(0), c.batch1, c.spec("batch2")), c.alpha),
     },
-    method=False,
-    namespaces=(),
-    out=False,
     doc="`beta * input + alpha * sum(batch1 @ batch2)`, holding one product at a time.",
 )
 
@@ -132,10 +126,6 @@ pointwise(
     "_addr(Tensor input, Tensor vec1, Tensor vec2, Scalar beta, Scalar alpha)",
     _addr_formula,
     dtypes=_addr_types,
-    method=False,
-    namespaces=(),
-    out=False,
-    inplace=False,
     doc="`beta * input + alpha * vec1 * vec2`, elementwise.",
 )
 

@@ -21,7 +21,6 @@ from .registry import F, composite, structured
 from .standardise import widened
 
 OP = "scaled_dot_product_attention"
-HIDDEN: dict[str, Any] = {"method": False, "namespaces": (), "out": False}
 
 
 def _check_types(q: Spec, k: Spec, v: Spec, mask: Any) -> None:
@@ -91,7 +90,6 @@ structured(
 
     `is_causal` lets query i see the keys up to i + offset. Dropout draws from (seed, counter).
     """,
-    **HIDDEN,
 )
 
 structured(
@@ -108,7 +106,6 @@ structured(
     differentiable=False,  # with a graph being made, the composite runs instead
     n_out=4,
     doc="The gradients of attention by query, key, value and mask.",
-    **HIDDEN,
 )
 
 
@@ -151,7 +148,7 @@ def _noise(weights: Any, seed: int, counter: int, p: float) -> Any:
     return F._dropout(F.ones_like(weights.detach()), seed, counter, p)
 
 
-@composite(method=False, namespaces=(), name="_attention_composite")
+@composite(name="_attention_composite")
 def attention_composite(
     query: Any,
     key: Any,
@@ -181,7 +178,7 @@ def _merge(g: Any, heads: int) -> Any:
     return g if g.shape[1] == heads else g.unflatten(1, (heads, -1)).sum(2)
 
 
-@composite(method=False, namespaces=(), name="_attention_backward_composite")
+@composite(name="_attention_backward_composite")
 def attention_backward_composite(
     grad: Any,
     grad_lse: Any,

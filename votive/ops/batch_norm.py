@@ -15,7 +15,6 @@ from ..core.mode import mode
 from ..formula import apply
 from .registry import F, composite, pointwise, structured
 from .standardise import (
-    HIDDEN,
     NN,
     affine,
     affine_gradients,
@@ -60,7 +59,6 @@ structured(
     grad=_grad_batch,
     n_out=3,
     doc="Each channel normalised over all samples; also its mean and its (biased) variance.",
-    **HIDDEN,
 )
 
 structured(
@@ -73,11 +71,10 @@ structured(
     differentiable=False,  # with a graph being made, the composite runs instead
     n_out=3,
     doc="The gradients of batch_norm by input, weight and bias, in training.",
-    **HIDDEN,
 )
 
 
-@composite(method=False, namespaces=(), name="_batch_norm_composite")
+@composite(name="_batch_norm_composite")
 def batch_norm_composite(input: Any, weight: Any, bias: Any, eps: float) -> Any:
     """batch_norm in training from single operators: what the fused kernel must agree with."""
     x, _ = standardise(widened(input), _others(input), eps)
@@ -85,7 +82,7 @@ def batch_norm_composite(input: Any, weight: Any, bias: Any, eps: float) -> Any:
     return F._to_dtype(affine(x, weight, bias), input.dtype)
 
 
-@composite(method=False, namespaces=(), name="_batch_norm_backward_composite")
+@composite(name="_batch_norm_backward_composite")
 def batch_norm_backward_composite(grad: Any, input: Any, weight: Any, eps: float) -> tuple[Any, Any, Any]:
     """The gradients of batch_norm from single operators, so that they have gradients too."""
     over = _others(input)
@@ -100,9 +97,7 @@ pointwise(
     lambda x, mean, var, weight, bias, eps: (x - mean) * (apply("rsqrt", var + eps) * weight) + bias,
     dtypes=lambda promoted, x, *rest: (promoted, x.dtype),
     allow="f",
-    inplace=False,
     doc="`(x - mean) * rsqrt(var + eps) * weight + bias` with given statistics.",
-    **HIDDEN,
 )
 
 
@@ -131,7 +126,6 @@ structured(
     infer=_infer_by,
     grad=_grad_by,
     doc="Each channel normalised by given statistics.",
-    **HIDDEN,
 )
 
 structured(
@@ -144,18 +138,17 @@ structured(
     differentiable=False,  # with a graph being made, the composite runs instead
     n_out=3,
     doc="The gradients of `_batch_norm_by` by input, weight and bias.",
-    **HIDDEN,
 )
 
 
-@composite(method=False, namespaces=(), name="_batch_norm_by_composite")
+@composite(name="_batch_norm_by_composite")
 def batch_norm_by_composite(input: Any, mean: Any, var: Any, weight: Any, bias: Any, eps: float) -> Any:
     """batch_norm by given statistics as one formula: what the fused kernel must agree with."""
     mean, var, weight, bias = (per_channel(p, input.ndim) for p in (mean, var, weight, bias))
     return F._normalise_by(input, mean, var, 1.0 if weight is None else weight, 0.0 if bias is None else bias, eps)
 
 
-@composite(method=False, namespaces=(), name="_batch_norm_by_backward_composite")
+@composite(name="_batch_norm_by_backward_composite")
 def batch_norm_by_backward_composite(
     grad: Any, input: Any, mean: Any, var: Any, weight: Any, eps: float
 ) -> tuple[Any, ...]:
@@ -192,7 +185,6 @@ structured(
     n_out=0,
     mutates=("running_mean", "running_var"),
     doc="Move running statistics toward means and biased variances of `count` values.",
-    **HIDDEN,
 )
 
 

@@ -11,7 +11,7 @@ from ..core.errors import DtypeError, ShapeError, UnsupportedError, fail
 from ..core.layout import Spec
 from ..formula import Expr, apply
 from .autocast_policy import FLOAT32
-from .loss import HIDDEN, NN, reduced, reduction_of
+from .loss import NN, reduced, reduction_of
 from .registry import F, composite, pointwise
 
 # torch's bounds: logarithms of 0 count as -100, and the divisor of the gradient as 1e-12 or more,
@@ -37,7 +37,6 @@ pointwise(
         "target": lambda g, x, t, y: g * (apply("log1p", -x) - apply("log", x)),
     },
     doc="`-t log(x) - (1 - t) log(1 - x)` with bounded logarithms.",
-    **HIDDEN,
 )
 
 
@@ -65,7 +64,6 @@ pointwise(
     allow="f",
     grad={"input": lambda g, x, t, y: g * (apply("sigmoid", x) - t)},
     doc="Binary cross entropy of logits.",
-    **HIDDEN,
 )
 
 pointwise(
@@ -75,7 +73,6 @@ pointwise(
     allow="f",
     grad={"input": lambda g, x, t, w, y: g * ((1 - t) - (1 + (w - 1) * t) * apply("sigmoid", -x))},
     doc="Binary cross entropy of logits with a weight on positive targets.",
-    **HIDDEN,
 )
 
 pointwise(
@@ -88,7 +85,6 @@ pointwise(
         "target": lambda g, x, t, y: -g * x * apply("sigmoid", -(t * x)),
     },
     doc="`log(1 + e^(-t x))` without overflow.",
-    **HIDDEN,
 )
 
 

@@ -52,10 +52,6 @@ _CLAMP = pointwise(
         "min": lambda g, x, low, high, y: _gate((low < high) & (x < low), g),
         "max": lambda g, x, low, high, y: _gate((x > high) | (high < low), g),
     },
-    method=False,
-    namespaces=(),
-    inplace=False,
-    out=False,
     doc="Bounds on both sides.",
 )
 
@@ -64,10 +60,6 @@ _CLAMP_MIN = pointwise(
     lambda x, low: apply("maximum", x, low),
     allow="bif",
     grad={"input": lambda g, x, low, y: _gate(x >= low, g), "min": lambda g, x, low, y: _gate(x < low, g)},
-    method=False,
-    namespaces=(),
-    inplace=False,
-    out=False,
     doc="A lower bound.",
 )
 
@@ -76,10 +68,6 @@ _CLAMP_MAX = pointwise(
     lambda x, high: apply("minimum", x, high),
     allow="bif",
     grad={"input": lambda g, x, high, y: _gate(x <= high, g), "max": lambda g, x, high, y: _gate(x > high, g)},
-    method=False,
-    namespaces=(),
-    inplace=False,
-    out=False,
     doc="An upper bound.",
 )
 
@@ -217,10 +205,6 @@ _NAN_TO_NUM = pointwise(
     _tidy,
     grad={"input": lambda g, x, nan, high, low, y: _gate(apply("isfinite", x), g)},
     allow="f",
-    method=False,
-    namespaces=(),
-    inplace=False,
-    out=False,
     doc="nan_to_num of real numbers.",
 )
 
@@ -233,10 +217,6 @@ _NAN_TO_NUM_COMPLEX = pointwise(
     ),
     grad={"input": lambda g, x, nan, high, low, y: _gate(apply("isfinite", x), g)},
     allow="c",
-    method=False,
-    namespaces=(),
-    inplace=False,
-    out=False,
     doc="nan_to_num of both parts of complex numbers.",
 )
 

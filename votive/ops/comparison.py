@@ -163,9 +163,6 @@ def _infer_isin(elements: Spec, tests: Spec, assume_unique: bool, invert: bool) 
 structured(
     "_isin(Tensor elements, Tensor test_elements, bool assume_unique, bool invert)",
     infer=_infer_isin,
-    method=False,
-    namespaces=(),
-    out=False,
     differentiable=False,
     doc="Membership of each element.",
 )

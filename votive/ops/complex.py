@@ -85,16 +85,7 @@ pointwise(
     """,
 )
 
-_CONJ = pointwise(
-    "_conj(Tensor input)",
-    conjugate,
-    allow="c",
-    method=False,
-    namespaces=(),
-    inplace=False,
-    out=False,
-    doc="The conjugate of complex numbers.",
-)
+_CONJ = pointwise("_conj(Tensor input)", conjugate, allow="c", doc="The conjugate of complex numbers.")
 
 
 @composite(out=True)
@@ -156,8 +147,6 @@ view(
     "_real(Tensor input)",
     infer=lambda x: (_part(x), 0),
     grad={"input": lambda c, g: g},
-    method=False,
-    namespaces=(),
     doc="The real parts of a complex tensor, in its own memory.",
 )
 
@@ -165,8 +154,6 @@ view(
     "_imag(Tensor input)",
     infer=lambda x: (_part(x), 1),
     grad={"input": lambda c, g: g * 1j},
-    method=False,
-    namespaces=(),
     doc="The imaginary parts of a complex tensor, in its own memory.",
 )
 
@@ -233,8 +220,6 @@ view(
     "_view_as_complex(Tensor input)",
     infer=_infer_as_complex,
     grad={"input": lambda c, g: F.view_as_real(g)},
-    method=False,
-    namespaces=(),
     doc="Pairs of reals as complex numbers.",
 )
 

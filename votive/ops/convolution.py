@@ -51,9 +51,6 @@ structured(
         ),
         "bias": lambda c, g: _over_positions(g),
     },
-    method=False,
-    namespaces=(),
-    out=False,
     doc="`y[n, o, p] = b[o] + sum(w[o, i, k] * x[n, i, p * stride + k * dilation - padding])`.",
 )
 
@@ -72,9 +69,6 @@ structured(
         ),
         "bias": lambda c, g: _over_positions(g),
     },
-    method=False,
-    namespaces=(),
-    out=False,
     doc="The transpose of `_convolution` as a map of its input, to tensors of spatial size `size`.",
 )
 
@@ -92,9 +86,6 @@ structured(
             F._convolution(conjugate(c.input), g, None, c.stride, c.padding, c.dilation, c.groups), c.shape("grad")
         ),
     },
-    method=False,
-    namespaces=(),
-    out=False,
     doc="The transpose of `_convolution` as a map of its weight: the weight's gradient.",
 )
 

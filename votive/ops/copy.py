@@ -34,15 +34,12 @@ structured(
     "_copy_as(Tensor input, dtype dtype, int[] stride)",
     infer=lambda x, dtype, stride: Spec(Layout(x.shape, stride), dtype, x.device),
     grad={"input": lambda c, g: g},
-    method=False,
-    namespaces=(),
-    out=False,
     doc="A copy with another dtype or another order of dimensions in memory.",
     elementwise=True,
 )
 
 
-@composite(name="_to_dtype", method=False, namespaces=())
+@composite(name="_to_dtype")
 def to_dtype(input: Any, dtype: dt.dtype) -> Any:
     """A cast copy, or the tensor itself when nothing changes."""
     if input._spec.dtype is dtype:
@@ -86,13 +83,11 @@ structured(
     "copy(Tensor input, Tensor src)",
     infer=_infer_copy,
     grad={"input": None, "src": lambda c, g: g},
-    method=False,
-    namespaces=(),
-    out=False,
     doc="The value of src in the shape and dtype of input; `copy_` writes it there.",
     overwrites=True,
     inplace_casts=True,
     elementwise=True,
+    hidden=True,
 )
 
 
@@ -142,9 +137,6 @@ structured(
     n_out=0,
     mutates=("input",),
     across=True,
-    method=False,
-    namespaces=(),
-    out=False,
     doc="Overwrite a tensor with one of another device.",
     overwrites=True,
     inplace_casts=True,
@@ -231,9 +223,6 @@ structured(
     "_to_device(Tensor input, any device, bool non_blocking=False)",
     infer=lambda x, device, non_blocking: Spec(x.dense_like().layout, x.dtype, device),
     grad={"input": lambda c, g: F._to_device(g, c.spec("input").device)},
-    method=False,
-    namespaces=(),
-    out=False,
     doc="A copy on another device.",
 )
 
@@ -242,18 +231,12 @@ structured(
     "_pin_memory(Tensor input)",
     infer=lambda x: x.dense_like(),
     grad={"input": lambda c, g: g},
-    method=False,
-    namespaces=(),
-    out=False,
     doc="A copy in page-locked memory.",
 )
 
 structured(
     "_empty_pinned(int[] size, int[] stride, dtype dtype)",
     infer=lambda size, stride, dtype: Spec(Layout(size, stride), dtype, cpu_device),
-    method=False,
-    namespaces=(),
-    out=False,
     differentiable=False,
     doc="New page-locked memory with arbitrary content.",
 )

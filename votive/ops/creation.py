@@ -23,9 +23,6 @@ from .sizes import also_named, int_of, ints, new_shape
 structured(
     "_empty(int[] size, int[] stride, dtype dtype, any device)",
     infer=lambda size, stride, dtype, device: Spec(Layout(size, stride), dtype, device),
-    method=False,
-    namespaces=(),
-    out=False,
     differentiable=False,
     doc="New memory with arbitrary content.",
 )
@@ -33,9 +30,6 @@ structured(
 structured(
     "_full(int[] size, int[] stride, Scalar value, dtype dtype, any device)",
     infer=lambda size, stride, value, dtype, device: Spec(Layout(size, stride), dtype, device),
-    method=False,
-    namespaces=(),
-    out=False,
     differentiable=False,
     doc="New memory filled with one value.",
 )
@@ -43,9 +37,6 @@ structured(
 structured(
     "_eye(int n, int m, dtype dtype, any device)",
     infer=lambda n, m, dtype, device: Spec(Layout((n, m)), dtype, device),
-    method=False,
-    namespaces=(),
-    out=False,
     differentiable=False,
     doc="Ones on the diagonal, zeros elsewhere.",
 )

@@ -18,7 +18,6 @@ from .loss import NN, reduction_of
 from .registry import F, composite, structured
 from .standardise import widened
 
-HIDDEN: dict[str, Any] = {"namespaces": (), "method": False, "out": False}
 CLASSES = "Tensor target, Tensor? weight, int ignore_index, float smoothing"
 
 
@@ -67,7 +66,6 @@ structured(
         )
     },
     doc="`-sum_c q_c input_c` for each target.",
-    **HIDDEN,
 )
 
 structured(
@@ -75,7 +73,6 @@ structured(
     infer=lambda g, t, weight, ignore, smoothing, size, dtype: g.like(size, dtype=dtype),
     grad={"grad": lambda c, h: F._nll(h, c.target, c.weight, c.ignore_index, c.smoothing, c.spec("grad").dtype)},
     doc="`-g q`: the adjoint of `_nll`.",
-    **HIDDEN,
 )
 
 structured(
@@ -83,7 +80,6 @@ structured(
     infer=_infer("cross_entropy"),
     grad={"input": lambda c, g: F._cross_entropy_backward(g, c.input, c.target, c.weight, c.ignore_index, c.smoothing)},
     doc="`-sum_c q_c log_softmax(input)_c` for each target.",
-    **HIDDEN,
 )
 
 
@@ -103,7 +99,6 @@ structured(
     infer=lambda g, x, t, weight, ignore, smoothing: x.dense_like(),
     grad=_again,
     doc="`g (Q softmax(input) - q)`: the gradient through cross entropy.",
-    **HIDDEN,
 )
 
 
@@ -139,7 +134,6 @@ structured(
     grad={"input": _grad_nll},
     n_out=2,
     doc="The sum or mean of `_nll`, and the weight of the targets that count.",
-    **HIDDEN,
 )
 
 structured(
@@ -148,7 +142,6 @@ structured(
     infer=lambda g, total, t, weight, ignore, mean, size, dtype: g.like(size, dtype=dtype),
     differentiable=False,  # with a graph being made, `_nll_backward` runs instead
     doc="The gradient through `_nll_reduced`.",
-    **HIDDEN,
 )
 
 
@@ -167,7 +160,6 @@ structured(
     n_out=3,
     doc="The sum or mean of `_cross_entropy`, the weight of the targets that count, and of each "
     "target the largest logit and the sum of exponentials below it.",
-    **HIDDEN,
 )
 
 structured(
@@ -176,11 +168,10 @@ structured(
     infer=lambda g, x, *rest: x.dense_like(),
     differentiable=False,  # with a graph being made, `_cross_entropy_backward` runs instead
     doc="The gradient through `_cross_entropy_reduced`.",
-    **HIDDEN,
 )
 
 
-@composite(method=False, namespaces=(), name="_cross_entropy_reduced_composite")
+@composite(name="_cross_entropy_reduced_composite")
 def cross_entropy_reduced_composite(
     input: Any, target: Any, weight: Any, ignore_index: int, smoothing: float, mean: bool
 ) -> Any:
@@ -196,7 +187,7 @@ def cross_entropy_reduced_composite(
     return (loss / (picked * used.reshape(-1)).to(wide).sum()).to(wide)
 
 
-@composite(method=False, namespaces=(), name="_cross_entropy_composite")
+@composite(name="_cross_entropy_composite")
 def cross_entropy_composite(
     input: Any, target: Any, weight: Any, ignore_index: int, smoothing: float, dtype: Any
 ) -> Any:
@@ -308,7 +299,7 @@ def cross_entropy(
     return F._to_dtype(F._cross_entropy_reduced(*given, kind == "mean")[0], input.dtype)
 
 
-@composite(method=False, namespaces=(), name="_wide_cross_entropy")
+@composite(name="_wide_cross_entropy")
 def wide_cross_entropy(input: Any, target: Any, ignore_index: int = -100) -> Any:
     """The mean cross entropy of class indices; of half types in float32, without a wide copy."""
     return F._cross_entropy_reduced(input, target, None, ignore_index, 0.0, True)[0]

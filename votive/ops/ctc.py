@@ -11,7 +11,6 @@ from .loss import NN, reduced, reduction_of
 from .registry import F, composite, structured
 from .sizes import ints
 
-HIDDEN: dict[str, Any] = {"namespaces": (), "method": False, "out": False}
 LABELS = "Tensor targets, Tensor input_lengths, Tensor target_lengths, int blank"
 
 # The gradient is torch's: it already contains the term that log_softmax would add, so it is exact
@@ -25,14 +24,12 @@ structured(
         )
     },
     doc="`-log p(target)` of each sample, summed over all its alignments.",
-    **HIDDEN,
 )
 
 structured(
     f"_ctc_loss_backward(Tensor grad, Tensor log_probs, {LABELS}, bool zero_infinity)",
     infer=lambda g, x, *rest: x.like(x.shape),
     doc="`g (p - q)`: probabilities minus those of a label given the target.",
-    **HIDDEN,
 )
 
 

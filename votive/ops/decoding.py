@@ -10,8 +10,6 @@ from ..core.errors import ShapeError, fail
 from ..core.layout import Spec
 from .registry import structured
 
-HIDDEN: dict[str, Any] = {"method": False, "namespaces": (), "out": False, "differentiable": False}
-
 
 def _infer_norm_linear(x: Spec, norm: Spec, eps: float, weights: Any, gated: bool) -> Spec:
     for w in weights:
@@ -29,7 +27,7 @@ structured(
     "_norm_linear(Tensor input, Tensor norm, float eps, Tensor[] weights, bool gated)",
     infer=_infer_norm_linear,
     doc="`rms_norm(x) @ w.T` for each weight, side by side; gated: `silu(first) * second`.",
-    **HIDDEN,
+    differentiable=False,
 )
 
 
@@ -43,7 +41,7 @@ structured(
     "_linear_add(Tensor input, Tensor weight, Tensor residual)",
     infer=_infer_linear_add,
     doc="`residual + x @ w.T`.",
-    **HIDDEN,
+    differentiable=False,
 )
 
 
@@ -80,5 +78,5 @@ structured(
     "attends to all that are kept up to there; heads come back side by side. `counts`: zeros, "
     "which the kernel uses and leaves as zeros. `position` and what is kept must not have been "
     "written by a joined operator just before.",
-    **HIDDEN,
+    differentiable=False,
 )

@@ -12,8 +12,6 @@ from ..core.errors import ShapeError, UnsupportedError, fail
 from ..core.layout import Spec
 from .registry import F, structured
 
-HIDDEN: dict[str, Any] = {"method": False, "namespaces": (), "out": False}
-
 
 def _infer(x: Spec, gain: Spec, lag: Spec, transposed: bool) -> Spec:
     if not x.dtype.is_floating_point or x.dtype in dt.FLOAT8 or gain.dtype is not x.dtype:
@@ -54,5 +52,4 @@ structured(
 
     `transposed` solves with the transpose of that matrix, which is what gradients need.
     """,
-    **HIDDEN,
 )

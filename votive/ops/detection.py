@@ -12,9 +12,6 @@ from .registry import F, structured
 structured(
     "_survivors(Tensor boxes, Tensor group, float iou_threshold)",
     infer=lambda boxes, group, threshold: boxes.like(boxes.shape[:1], dt.bool_),
-    method=False,
-    namespaces=(),
-    out=False,
     differentiable=False,
     doc="Of (N, 4) corner boxes, best first: those no better survivor of the same group covers.",
 )
@@ -24,9 +21,6 @@ structured(
     infer=lambda x, image, top, bottom, left, right: x.like(
         (image.shape[0], x.shape[1], top.shape[1], left.shape[1]), dt.int64
     ),
-    method=False,
-    namespaces=(),
-    out=False,
     differentiable=False,
     doc="For each region and bin the place in (H, W) of the largest element, -1 in empty bins.",
 )
@@ -35,9 +29,6 @@ structured(
     "_region_sums(Tensor input, Tensor image, Tensor by_row, Tensor by_column)",
     infer=lambda x, image, by_row, by_column: x.like((image.shape[0], x.shape[1], by_row.shape[1], by_column.shape[1])),
     grad={"input": lambda c, g: F._region_sums_transpose(g, c.image, c.by_row, c.by_column, c.shape("input")[0])},
-    method=False,
-    namespaces=(),
-    out=False,
     doc="Rows x features x columns of each region k: by_row[k] @ input[image[k]] @ by_column[k].T.",
 )
 
@@ -45,8 +36,5 @@ structured(
     "_region_sums_transpose(Tensor grad, Tensor image, Tensor by_row, Tensor by_column, int batch)",
     infer=lambda g, image, by_row, by_column, batch: g.like((batch, g.shape[1], by_row.shape[2], by_column.shape[2])),
     grad={"grad": lambda c, g: F._region_sums(g, c.image, c.by_row, c.by_column)},
-    method=False,
-    namespaces=(),
-    out=False,
     doc="The transpose of `_region_sums`: every sum given back to the features it was made of.",
 )

@@ -34,9 +34,6 @@ structured(
     "_dropout(Tensor input, Scalar key, Scalar counter, float p)",
     infer=_infer,
     grad={"input": lambda c, g: F._dropout(g, c.key, c.counter, c.p)},
-    method=False,
-    namespaces=(),
-    out=False,
     doc="Each element times 0 with chance p, else times `1 / (1 - p)`, drawn in row-major order.",
 )
 

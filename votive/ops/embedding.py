@@ -13,7 +13,6 @@ from .untracked import untracked
 from .vector_norm import RENORM_EPS
 
 NN = ("nn.functional",)
-HIDDEN: dict[str, Any] = {"method": False, "namespaces": (), "out": False}
 NO_ROW = -1  # a padding index that no row has
 
 
@@ -47,7 +46,6 @@ structured(
         )
     },
     doc="`weight[indices]`.",
-    **HIDDEN,
     skips_elements=True,
 )
 
@@ -56,7 +54,6 @@ structured(
     infer=lambda g, indices, rows, padding_idx, by_frequency: g.like((rows, g.shape[-1])),
     grad={"grad": _again},
     doc="For each row the sum, or mean, of what its copies receive; nothing for the padding row.",
-    **HIDDEN,
 )
 
 _told: set[str] = set()

@@ -18,9 +18,6 @@ structured(
     "_bag_argmax(Tensor weight, Tensor indices, Tensor bags, int count)",
     infer=lambda weight, indices, bags, count: weight.like((count, weight.shape[1]), dtype=dt.int64),
     differentiable=False,
-    method=False,
-    namespaces=(),
-    out=False,
     doc="For each bag and feature the row with the largest value; -1 for an empty bag.",
 )
 
@@ -105,9 +102,6 @@ structured(
         (offsets.numel - ends, weight.shape[1])
     ),
     grad={"weight": _grad_weight, "factors": _grad_factors},
-    method=False,
-    namespaces=(),
-    out=False,
     doc="The sum or mean of the rows that each bag names, padding left out.",
 )
 

@@ -121,9 +121,6 @@ structured(
     infer=infer_pick,
     n_out=2,
     grad={"input": lambda c, g, _: place(g, c.shape("input"), c.dim, c.keepdim, c.out1)},
-    method=False,
-    namespaces=(),
-    out=False,
     doc="The largest value along one dimension and the index of its first occurrence.",
 )
 
@@ -133,9 +130,6 @@ structured(
     infer=infer_pick,
     n_out=2,
     grad={"input": lambda c, g, _: place(g, c.shape("input"), c.dim, c.keepdim, c.out1)},
-    method=False,
-    namespaces=(),
-    out=False,
     doc="The smallest value along one dimension and the index of its first occurrence.",
 )
 

@@ -14,7 +14,6 @@ from .registry import F, composite, structured
 from .sizes import int_of
 
 FFT = ("fft",)
-HIDDEN: dict[str, Any] = {"method": False, "namespaces": (), "out": False}
 
 
 def _with(shape: tuple[int, ...], dim: int, size: int) -> tuple[int, ...]:
@@ -28,7 +27,6 @@ structured(
     infer=lambda x, dim, power, forward: x.like(x.shape, dtype=x.dtype.to_complex()),
     grad={"input": lambda c, g: F._fft_c2c(g, c.dim, c.power, not c.forward)},
     doc="Sums of `x e^(-2 pi i j k / n)` (forward) or its conjugate kernel, times `n ** -power`.",
-    **HIDDEN,
 )
 
 # Half a spectrum stands for a whole one: all but its first (and, for even n, last) entries occur
@@ -42,7 +40,6 @@ structured(
         )
     },
     doc="The first half, along the last of `dim`, of the forward transform of real numbers.",
-    **HIDDEN,
 )
 
 structured(
@@ -50,7 +47,6 @@ structured(
     infer=lambda x, dim, power, size: x.like(_with(x.shape, dim[-1], size), dtype=x.dtype.to_real()),
     grad={"input": lambda c, g: F._fft_pairs(F._fft_r2c(g, c.dim, c.power), c.dim[-1], c.size, 2.0)},
     doc="The inverse transform, real, of the first half of a Hermitian spectrum.",
-    **HIDDEN,
 )
 
 structured(
@@ -58,7 +54,6 @@ structured(
     infer=lambda x, dim, size, factor: x.like(x.shape),
     grad={"input": lambda c, g: F._fft_pairs(g, c.dim, c.size, c.factor)},
     doc="Half a spectrum with the entries that stand for conjugate pairs multiplied by a factor.",
-    **HIDDEN,
 )
 
 

@@ -69,9 +69,6 @@ structured(
     infer=_infer_frexp,
     grad={"input": lambda c, g, _: g / F.exp2(c.out1)},
     n_out=2,
-    method=False,
-    namespaces=(),
-    out=False,
     doc="Mantissa and exponent.",
 )
 

@@ -83,9 +83,6 @@ structured(
     "_unfold(Tensor input, int[] kernel, int[] stride, int[] padding, int[] dilation)",
     infer=_infer_unfold,
     grad={"input": lambda c, g: F._fold(g, c.shape("input")[2:], c.kernel, c.stride, c.padding, c.dilation)},
-    method=False,
-    namespaces=(),
-    out=False,
     doc="Windows of (N, C, ...) as columns: (N, C * kernel, windows).",
 )
 
@@ -93,9 +90,6 @@ structured(
     "_fold(Tensor input, int[] size, int[] kernel, int[] stride, int[] padding, int[] dilation)",
     infer=lambda x, size, kernel, *rest: x.like((x.shape[0], x.shape[1] // math.prod(kernel), *size)),
     grad={"input": lambda c, g: F._unfold(g, c.kernel, c.stride, c.padding, c.dilation)},
-    method=False,
-    namespaces=(),
-    out=False,
     doc="Columns (N, C * kernel, windows) added up where their windows lie: (N, C, *size).",
 )
 

@@ -16,8 +16,6 @@ from ..core.layout import Spec
 from .random import _reserve as reserve
 from .registry import F, composite, structured
 
-_HIDDEN: dict[str, Any] = {"method": False, "namespaces": (), "out": False}
-
 
 def _infer(op: str, alpha: Spec) -> Spec:
     if alpha.dtype not in (dt.float32, dt.float64, *dt.HALF):
@@ -30,7 +28,6 @@ structured(
     infer=lambda alpha, key, counter: _infer("_standard_gamma", alpha),
     grad={"alpha": lambda c, g: g * F._standard_gamma_grad(c.alpha, c.out)},
     doc="Gamma numbers of shape alpha and rate 1.",
-    **_HIDDEN,
 )
 
 structured(
@@ -38,7 +35,6 @@ structured(
     infer=lambda alpha, sample: sample.dense_like(),
     grad={},
     doc="How a gamma number moves with its shape: -(dF/dalpha) / density.",
-    **_HIDDEN,
 )
 
 
@@ -54,7 +50,6 @@ structured(
     infer=lambda alpha, key, counter: _infer("_sample_dirichlet", alpha),
     grad={"alpha": _grad_dirichlet},
     doc="Points of the simplex, along the last dimension.",
-    **_HIDDEN,
 )
 
 structured(
@@ -62,11 +57,10 @@ structured(
     infer=lambda sample, alpha, total: sample.dense_like(),
     grad={},
     doc="How a beta number of shapes (alpha, total - alpha) moves with alpha, over 1 - sample.",
-    **_HIDDEN,
 )
 
 
-@composite(method=False, namespaces=())
+@composite
 def _standard_gamma(input: Any, generator: Any = None) -> Any:
     """Gamma numbers with the shapes that stand in `input` and rate 1; differentiable by them."""
     _infer("_standard_gamma", input._spec)
@@ -74,7 +68,7 @@ def _standard_gamma(input: Any, generator: Any = None) -> Any:
     return F._gamma(input, *reserve("_standard_gamma", generator, input.device, n))
 
 
-@composite(method=False, namespaces=())
+@composite
 def _sample_dirichlet(input: Any, generator: Any = None) -> Any:
     """Points of the simplex with the concentrations of the last dimension; differentiable."""
     _infer("_sample_dirichlet", input._spec)

@@ -31,9 +31,6 @@ structured(
         "input": lambda c, g: F._cross(conjugate(c.other), g, c.dim),
         "other": lambda c, g: F._cross(g, conjugate(c.input), c.dim),
     },
-    method=False,
-    namespaces=(),
-    out=False,
     doc="Cross products of the vectors along one dimension.",
 )
 
@@ -114,9 +111,6 @@ structured(
         "x1": lambda c, g: _cdist_gradient(g, c.x1, c.x2, c.out, c.p, c.product),
         "x2": lambda c, g: _cdist_gradient(_swap(g), c.x2, c.x1, _swap(c.out), c.p, c.product),
     },
-    method=False,
-    namespaces=(),
-    out=False,
     doc="Distances of two sets of points; `product` computes Euclidean ones by a matrix product.",
 )
 

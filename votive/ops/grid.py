@@ -14,8 +14,6 @@ from ..core.mode import mode as modes
 from .fold import NN
 from .registry import F, composite, structured
 
-HIDDEN: dict[str, Any] = {"method": False, "namespaces": (), "out": False}
-
 
 def _grad_sample(c: Any, g: Any) -> tuple[Any, Any]:
     if modes.grad:
@@ -30,7 +28,6 @@ structured(
     infer=lambda x, grid, *how: x.like((*x.shape[:2], *grid.shape[1:-1])),
     grad=_grad_sample,
     doc="The input at positions in -1..1, with what lies outside as the padding says.",
-    **HIDDEN,
 )
 
 structured(
@@ -43,7 +40,6 @@ structured(
     differentiable=False,  # with a graph being made, the composite runs instead
     n_out=2,
     doc="The gradients of grid_sample by input and grid; empty where they are not asked for.",
-    **HIDDEN,
 )
 
 
@@ -102,7 +98,6 @@ structured(
     infer=_infer_grid,
     grad={"theta": lambda c, g: F._affine_grid_transpose(F.contiguous(g), c.size, c.align)},
     doc="`theta[n] @ (x, y, 1)` for the centre of each element of `size`, in -1..1.",
-    **HIDDEN,
 )
 
 structured(
@@ -110,7 +105,6 @@ structured(
     infer=lambda g, size, align: g.like((size[0], _dims(size), _dims(size) + 1)),
     grad={"grad": lambda c, g: F._affine_grid(g, c.size, c.align)},
     doc="The transpose of `_affine_grid`: what each number of theta receives.",
-    **HIDDEN,
 )
 
 

@@ -41,10 +41,6 @@ pointwise(
     "_grid_element(Tensor input, int size, str padding, bool align)",
     _padded,
     allow="f",
-    inplace=False,
-    method=False,
-    namespaces=(),
-    out=False,
     doc="A position among elements, brought back into `size` of them as the padding says.",
 )
 
@@ -52,10 +48,6 @@ pointwise(
     "_grid_slope(Tensor input, int size, str padding, bool align)",
     lambda x, size, padding, align: derivative(_padded(x, size, padding, align), x)[0],
     allow="f",
-    inplace=False,
-    method=False,
-    namespaces=(),
-    out=False,
     doc="How much `_grid_element` moves with its input: 1, -1, or 0.",
 )
 
@@ -142,7 +134,7 @@ def _weight(corner: Any, without: int | None = None) -> Any:
     return math.prod(parts[1:], start=parts[0]).unsqueeze(1)
 
 
-@composite(method=False, namespaces=(), name="_grid_sample_composite")
+@composite(name="_grid_sample_composite")
 def grid_sample_composite(input: Any, grid: Any, mode: str, padding: str, align: bool) -> Any:
     """grid_sample from single operators: what the kernels must agree with."""
     x, at = widened(input), widened(grid)
@@ -156,7 +148,7 @@ def grid_sample_composite(input: Any, grid: Any, mode: str, padding: str, align:
     return F._to_dtype(total, input.dtype)
 
 
-@composite(method=False, namespaces=(), name="_grid_sample_backward_composite")
+@composite(name="_grid_sample_backward_composite")
 def grid_sample_backward_composite(
     grad: Any, input: Any, grid: Any, mode: str, padding: str, align: bool
 ) -> tuple[Any, Any]:

@@ -11,7 +11,6 @@ from ..core.layout import Spec
 from ..core.mode import mode
 from .registry import F, composite, structured
 from .standardise import (
-    HIDDEN,
     NN,
     affine,
     affine_gradients,
@@ -43,7 +42,6 @@ structured(
     grad=_grad_group,
     n_out=3,
     doc="layer_norm over each group of channels, weight and bias per channel; mean and rstd too.",
-    **HIDDEN,
 )
 
 structured(
@@ -56,7 +54,6 @@ structured(
     differentiable=False,  # with a graph being made, the composite runs instead
     n_out=3,
     doc="The gradients of group_norm by input, weight and bias.",
-    **HIDDEN,
 )
 
 
@@ -66,7 +63,7 @@ def _grouped(x: Any, groups: int) -> Any:
     return x.reshape(n, groups, math.prod(rest) // groups)
 
 
-@composite(method=False, namespaces=(), name="_group_norm_composite")
+@composite(name="_group_norm_composite")
 def group_norm_composite(input: Any, weight: Any, bias: Any, groups: int, eps: float) -> Any:
     """group_norm from single operators: what the fused kernel must agree with."""
     x, _ = standardise(_grouped(widened(input), groups), (2,), eps)
@@ -74,7 +71,7 @@ def group_norm_composite(input: Any, weight: Any, bias: Any, groups: int, eps: f
     return F._to_dtype(affine(x.reshape(input.shape), weight, bias), input.dtype)
 
 
-@composite(method=False, namespaces=(), name="_group_norm_backward_composite")
+@composite(name="_group_norm_backward_composite")
 def group_norm_backward_composite(grad: Any, input: Any, weight: Any, groups: int, eps: float) -> tuple[Any, Any, Any]:
     """The gradients of group_norm from single operators, so that they have gradients too."""
     x, rstd = standardise(_grouped(widened(input), groups), (2,), eps)

@@ -72,9 +72,6 @@ structured(
             OPS["_index_put"], (blank(c.shape("input"), g), tuple(c.indices), c.dims, g, True)
         )
     },
-    method=False,
-    namespaces=(),
-    out=False,
     doc="The values at positions that tensors give for some dimensions.",
     moves=(0,),
 )
@@ -103,9 +100,6 @@ structured(
         "input": lambda c, g: g if c.accumulate else F._index_put(g, tuple(c.indices), c.dims, blank((), g), False),
         "values": lambda c, g: F._index(g, tuple(c.indices), c.dims),
     },
-    method=False,
-    namespaces=(),
-    out=False,
     doc="Write, or add, values at positions that tensors give for some dimensions.",
     moves=(0, 3),
 )

@@ -46,8 +46,6 @@ view(
     "_window(Tensor input, any index)",
     infer=_infer_window,
     grad={"input": lambda c, g: from_window(g, c.shape("input"), "_window", c.index)},
-    method=False,
-    namespaces=(),
     doc="Several integers, slices and new dimensions at once.",
 )
 
@@ -183,7 +181,7 @@ def _is_whole(window: tuple[Any, ...], shape: Shape) -> bool:
 # --- what Tensor calls ----------------------------------------------------------------------------
 
 
-@composite(name="_getitem", indexes=True, method=False, namespaces=())
+@composite(name="_getitem", indexes=True)
 def getitem(input: Any, index: Any) -> Any:
     """`input[index]`."""
     if index.__class__ is int and input.ndim:
@@ -233,7 +231,7 @@ def _is_basic(index: Any) -> bool:
     return index.__class__ is int or index.__class__ is slice
 
 
-@composite(name="_setitem", method=False, namespaces=())
+@composite(name="_setitem")
 def setitem(input: Any, index: Any, value: Any) -> None:
     """`input[index] = value`, in place and recorded."""
     number = not hasattr(value, "_spec")

@@ -20,9 +20,6 @@ structured(
     "_resample(Tensor input, int[] size, str mode, bool align, bool smooth, float[] scales)",
     infer=lambda x, size, *rest: like_input(x, (*x.shape[:2], *size)),
     grad={"input": lambda c, g: F._resample_transpose(g, c.shape("input")[2:], c.mode, c.align, c.smooth, c.scales)},
-    method=False,
-    namespaces=(),
-    out=False,
     doc="Each output a weighted sum of few inputs per dimension; a scale of 0 means out / in.",
 )
 
@@ -30,9 +27,6 @@ structured(
     "_resample_transpose(Tensor input, int[] size, str mode, bool align, bool smooth, float[] scales)",
     infer=lambda x, size, *rest: like_input(x, (*x.shape[:2], *size)),
     grad={"input": lambda c, g: F._resample(g, c.shape("input")[2:], c.mode, c.align, c.smooth, c.scales)},
-    method=False,
-    namespaces=(),
-    out=False,
     doc="The transpose of `_resample`: every value given back to the inputs it was made of.",
 )
 

@@ -13,8 +13,6 @@ from ..core.errors import DtypeError, ShapeError, UnsupportedError, fail
 from ..core.layout import Spec
 from .registry import F, structured
 
-HIDDEN: dict[str, Any] = {"method": False, "namespaces": (), "out": False}
-
 
 def _infer_filter(x: Spec, a: Spec, b: Spec, reverse: bool) -> Spec:
     if not x.dtype.is_floating_point or x.dtype in dt.FLOAT8:
@@ -60,7 +58,6 @@ structured(
 
     The gradient of a filter is the filter run in the other direction.
     """,
-    **HIDDEN,
 )
 
 
@@ -73,7 +70,6 @@ structured(
     infer=_infer_products,
     grad={"grad": lambda c, g: _fir(c.input, g, c.reverse), "input": lambda c, g: _fir(c.grad, g, not c.reverse)},
     doc="`p[k] = sum_n grad[n] input[n - k]` for each channel; from the end, `input[n + k]`.",
-    **HIDDEN,
 )
 
 

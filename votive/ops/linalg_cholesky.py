@@ -40,9 +40,6 @@ structured(
     infer=_infer_cholesky,
     grad={"input": _grad_cholesky},
     n_out=2,
-    method=False,
-    namespaces=(),
-    out=False,
     doc="L with `A = L L^H`, and the order of the first minor that is not positive, or 0.",
 )
 
@@ -105,9 +102,6 @@ structured(
     "_cholesky_inverse(Tensor input, bool upper)",
     infer=lambda x, upper: x.like(x.shape),
     grad={"input": _grad_inverse},
-    method=False,
-    namespaces=(),
-    out=False,
     doc="The inverse of `L L^H`.",
 )
 
@@ -148,13 +142,7 @@ def _grad_solve(c: Any, g: Any) -> tuple[Any, Any]:
 
 
 structured(
-    "_cholesky_solve(Tensor B, Tensor L, bool upper)",
-    infer=_infer_solve,
-    grad=_grad_solve,
-    method=False,
-    namespaces=(),
-    out=False,
-    doc="X with `L L^H X = B`.",
+    "_cholesky_solve(Tensor B, Tensor L, bool upper)", infer=_infer_solve, grad=_grad_solve, doc="X with `L L^H X = B`."
 )
 
 

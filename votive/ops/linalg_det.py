@@ -26,9 +26,6 @@ structured(
     infer=_infer_det,
     # By the matrix of cofactors, which exists for singular matrices too.
     grad={"A": lambda c, g: g.unsqueeze(-1).unsqueeze(-1) * conjugate(F._cofactor(c.A))},
-    method=False,
-    namespaces=(),
-    out=False,
     doc="The determinant of square matrices.",
 )
 
@@ -81,9 +78,6 @@ structured(
     "_cofactor(Tensor A)",
     infer=lambda a: a.like(a.shape),
     grad={"A": _grad_cofactor},
-    method=False,
-    namespaces=(),
-    out=False,
     doc="The derivative of the determinant by each element, also of singular matrices.",
 )
 
@@ -107,9 +101,6 @@ structured(
     infer=_infer_slogdet,
     grad={"A": _grad_slogdet},
     n_out=2,
-    method=False,
-    namespaces=(),
-    out=False,
     doc="Sign and logarithm of the modulus of the determinant.",
 )
 

@@ -54,9 +54,6 @@ structured(
     infer=_infer_eigh,
     grad={"input": _grad_eigh},
     n_out=2,
-    method=False,
-    namespaces=(),
-    out=False,
     doc="Real eigenvalues, rising, and orthonormal eigenvectors of Hermitian matrices.",
 )
 
@@ -87,9 +84,6 @@ structured(
     infer=_infer_eig,
     grad={"input": _grad_eig},
     n_out=2,
-    method=False,
-    namespaces=(),
-    out=False,
     doc="Complex eigenvalues and eigenvectors of length 1 of square matrices.",
 )
 

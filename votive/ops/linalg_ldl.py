@@ -35,9 +35,6 @@ structured(
     infer=_infer_factor,
     grad={"input": _grad_factor},
     n_out=3,
-    method=False,
-    namespaces=(),
-    out=False,
     doc="L and D of `A = L D L^T` in one matrix, pivots, and the first zero block of D, or 0.",
 )
 
@@ -90,9 +87,6 @@ structured(
     "_ldl_solve(Tensor LD, Tensor pivots, Tensor B, bool hermitian)",
     infer=_infer_solve,
     grad={"LD": _grad_solve, "pivots": None, "B": _grad_solve},
-    method=False,
-    namespaces=(),
-    out=False,
     doc="X with `A X = B` for the A that `ldl_factor` factored.",
 )
 

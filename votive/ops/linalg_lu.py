@@ -74,9 +74,6 @@ structured(
     infer=_infer_factor,
     grad={"A": _grad_factor},
     n_out=3,
-    method=False,
-    namespaces=(),
-    out=False,
     doc="L and U in one matrix, row swaps counted from 1, and the first zero pivot, or 0.",
 )
 
@@ -84,9 +81,6 @@ structured(
     "_row_order(Tensor pivots, int rows)",
     infer=lambda pivots, rows: pivots.like((*pivots.shape[:-1], rows), dtype=dt.int64),
     differentiable=False,
-    method=False,
-    namespaces=(),
-    out=False,
     doc="Where each row of `P^T A` comes from, given row swaps counted from 1.",
 )
 

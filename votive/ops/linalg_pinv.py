@@ -49,9 +49,6 @@ structured(
         "atol": None,
         "rtol": None,
     },
-    method=False,
-    namespaces=(),
-    out=False,
     doc="The pseudo-inverse, singular values up to `max(atol, rtol * largest)` taken as zero.",
 )
 
@@ -112,9 +109,6 @@ structured(
     infer=_infer_lstsq,
     grad=_grad_lstsq,
     n_out=4,
-    method=False,
-    namespaces=(),
-    out=False,
     doc="The shortest X that minimises `|A X - B|`, ranks, singular values, failures.",
 )
 

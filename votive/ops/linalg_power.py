@@ -59,9 +59,6 @@ structured(
     "_matrix_exp(Tensor input)",
     infer=_infer_exp,
     grad={"input": _grad_exp},
-    method=False,
-    namespaces=(),
-    out=False,
     doc="`sum_k input^k / k!` of square matrices.",
 )
 

@@ -60,9 +60,6 @@ structured(
     infer=_infer_qr,
     grad={"A": _grad_qr},
     n_out=2,
-    method=False,
-    namespaces=(),
-    out=False,
     doc="Q with orthonormal columns and R, upper triangular, with `A = Q R`.",
 )
 
@@ -108,9 +105,6 @@ structured(
     infer=_infer_geqrf,
     grad={"input": _grad_geqrf},
     n_out=2,
-    method=False,
-    namespaces=(),
-    out=False,
     doc="R on and above the diagonal, reflectors below it, and their factors.",
 )
 
@@ -165,9 +159,6 @@ structured(
     "_reflect(Tensor v, Tensor tau, Tensor x, bool back)",
     infer=lambda v, tau, x, back: x.like(x.shape),
     grad=_grad_reflect,
-    method=False,
-    namespaces=(),
-    out=False,
     doc="`Q x`, or `Q^H x` for `back`, Q the product of the reflectors `1 - tau v v^H`.",
 )
 

@@ -34,9 +34,6 @@ structured(
     infer=_infer_solve,
     grad=_grad_solve,
     n_out=2,
-    method=False,
-    namespaces=(),
-    out=False,
     doc="X with `A X = B`, and for each A the number of its first zero pivot, or 0.",
 )
 
@@ -104,9 +101,6 @@ structured(
     infer=_infer_inv,
     grad={"A": _grad_inv},
     n_out=2,
-    method=False,
-    namespaces=(),
-    out=False,
     doc="The inverse, and for each matrix the number of its first zero pivot, or 0.",
 )
 

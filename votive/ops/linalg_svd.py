@@ -98,9 +98,6 @@ structured(
     infer=_infer,
     grad={"A": _grad},
     n_out=3,
-    method=False,
-    namespaces=(),
-    out=False,
     doc="U, S and V^H with `A = U diag(S) V^H`; without `vectors` only S.",
 )
 

@@ -33,9 +33,6 @@ structured(
     "_solve_triangular(Tensor A, Tensor B, bool upper, bool unit)",
     infer=_infer,
     grad=_grad,
-    method=False,
-    namespaces=(),
-    out=False,
     doc="X with `A X = B`, where only one triangle of A is read.",
 )
 

@@ -17,7 +17,6 @@ from .untracked import passed_by
 from .warning import warn
 
 NN = ("nn.functional",)
-HIDDEN: dict[str, Any] = {"namespaces": (), "method": False, "inplace": False, "out": False}
 
 
 def reduction_of(op: str, reduction: Any, size_average: Any = None, reduce: Any = None) -> str:
@@ -59,7 +58,6 @@ pointwise(
     lambda x, t: apply("square", x - t),
     allow="f",
     doc="The square of a difference.",
-    **HIDDEN,
 )
 
 
@@ -74,7 +72,6 @@ pointwise(
     _smooth_l1,
     allow="f",
     doc="A parabola within `beta`, lines outside.",
-    **HIDDEN,
     typical=((1.0,),),
 )
 
@@ -96,7 +93,6 @@ pointwise(
     dtypes=_huber_types,
     allow="f",
     doc="A parabola within `delta`, lines of slope `delta` outside.",
-    **HIDDEN,
     typical=((1.0,),),
 )
 
@@ -180,7 +176,6 @@ pointwise(
     lambda x, t, log_target: apply("exp", t) * (t - x) if log_target else apply("xlogy", t, t) - t * x,
     allow="f",
     doc="`p (log p - input)` for p the target, or e to the target.",
-    **HIDDEN,
     typical=((False,), (True,)),
 )
 
@@ -232,7 +227,6 @@ pointwise(
     dtypes="float",
     allow="ifc",
     doc="Negative log-likelihood of counts under a Poisson distribution.",
-    **HIDDEN,
     typical=((True, False, 1e-08), (False, False, 1e-08)),
 )
 

@@ -20,9 +20,6 @@ structured(
     "_masked_select(Tensor input, Tensor mask)",
     infer=lambda x, mask: None,
     grad={"input": lambda c, g: F._masked_scatter(blank(c.shape("input"), g), c.mask, g)},
-    method=False,
-    namespaces=(),
-    out=False,
     doc="The values under a mask of the same shape, in row-major order.",
 )
 
@@ -65,9 +62,6 @@ structured(
         "input": lambda c, g: F.masked_fill(g, c.mask, 0),
         "source": lambda c, g: _taken(g, c.mask, c.shape("source")),
     },
-    method=False,
-    namespaces=(),
-    out=False,
     doc="Write the first values of `source` under a mask of the shape of `input`.",
 )
 
@@ -98,9 +92,6 @@ def masked_scatter_(input: Any, mask: Any, source: Any) -> Any:
 structured(
     "_nonzero(Tensor input)",
     infer=lambda x: None,
-    method=False,
-    namespaces=(),
-    out=False,
     differentiable=False,
     doc="The positions of non-zero values: one row per dimension, so that each is contiguous.",
 )

@@ -23,7 +23,6 @@ ACTIVATIONS: dict[str, tuple[str, tuple[Any, ...]]] = {
     "gelu_tanh": ("gelu", ("tanh",)),
     "silu": ("silu", ()),
 }
-HIDDEN: dict[str, Any] = {"method": False, "namespaces": (), "out": False}
 
 
 def activate(name: str, x: Any) -> Any:
@@ -80,11 +79,10 @@ structured(
     grad=_linear_gradients,
     autocast={"cpu": "lower", "cuda": "lower"},
     doc="`activation(input @ weight.T + bias)`, stored once.",
-    **HIDDEN,
 )
 
 
-@composite(name="_linear_activated_composite", method=False, namespaces=())
+@composite(name="_linear_activated_composite")
 def linear_activated_composite(input: Any, weight: Any, bias: Any, activation: str) -> Any:
     """The same from single operators: what the fused kernel must agree with."""
     return activate(activation, F.linear(input, weight, bias))
@@ -114,11 +112,10 @@ structured(
     infer=_infer_activated,
     grad=_addmm_gradients,
     doc="`activation(beta * input + alpha * mat1 @ mat2)`, stored once.",
-    **HIDDEN,
 )
 
 
-@composite(name="_addmm_activated_composite", method=False, namespaces=())
+@composite(name="_addmm_activated_composite")
 def addmm_activated_composite(input: Any, mat1: Any, mat2: Any, beta: Any, alpha: Any, activation: str) -> Any:
     """The same from single operators: what the fused kernel must agree with."""
     return activate(activation, F._addmm(input, mat1, mat2, beta, alpha))

@@ -12,8 +12,6 @@ from ..core.errors import ShapeError, fail
 from ..core.layout import Spec
 from .registry import F, structured
 
-HIDDEN: dict[str, Any] = {"method": False, "namespaces": (), "out": False, "differentiable": False, "n_out": 2}
-
 
 def _infer_gradients(grad: Spec, x: Spec, turned: bool) -> tuple[Spec, Spec]:
     if grad.ndim != 2 or x.ndim != 2 or grad.shape[0] != x.shape[0]:
@@ -32,7 +30,8 @@ structured(
     infer=_infer_gradients,
     doc="`grad.T @ input` and the sums of grad's columns: what a linear layer's weight and bias "
     "get. `turned`: the first lies in memory by columns.",
-    **HIDDEN,
+    differentiable=False,
+    n_out=2,
 )
 
 
@@ -48,7 +47,8 @@ structured(
     infer=_infer_slope,
     doc="`grad @ weight` times the slope of the activation, and the sums of its columns. `kept` is "
     "what the activation got, or what a relu gave.",
-    **HIDDEN,
+    differentiable=False,
+    n_out=2,
 )
 
 

@@ -17,8 +17,6 @@ from .matmul_activation import _before, _check, activate
 from .matmul_gradient import by_columns
 from .registry import F, composite, structured
 
-HIDDEN: dict[str, Any] = {"method": False, "namespaces": (), "out": False}
-
 
 def _infer(x: Spec, w1: Spec, b1: Spec | None, w2: Spec, b2: Spec | None, activation: str) -> tuple[Spec, Spec, Spec]:
     _check("feed_forward", x, activation)
@@ -67,11 +65,10 @@ structured(
     autocast={"cpu": "lower", "cuda": "lower"},
     doc="`linear(activation(linear(input, weight1, bias1)), weight2, bias2)`; what the activation "
     "got and what it gave, too.",
-    **HIDDEN,
 )
 
 
-@composite(name="_feed_forward_composite", method=False, namespaces=())
+@composite(name="_feed_forward_composite")
 def feed_forward_composite(input: Any, weight1: Any, bias1: Any, weight2: Any, bias2: Any, activation: str) -> Any:
     """The same from single operators: what the fused kernels must agree with."""
     return F.linear(activate(activation, F.linear(input, weight1, bias1)), weight2, bias2)

@@ -11,8 +11,6 @@ from ..core.errors import DtypeError, ShapeError, fail
 from ..core.layout import Spec
 from .registry import F, composite, structured
 
-HIDDEN: dict[str, Any] = {"method": False, "namespaces": (), "out": False}
-
 
 def _matrices(op: str, a: Spec, b: Spec) -> tuple[int, int]:
     """(rows, columns) of the product of two matrices."""
@@ -73,7 +71,6 @@ structured(
     "Tensor? scale_result, dtype out_dtype, bool fast)",
     infer=_infer_scaled,
     doc="`(scale_a * input) @ (scale_b * mat2) + bias`, times scale_result, for float8.",
-    **HIDDEN,
 )
 
 
@@ -114,7 +111,6 @@ structured(
     infer=_infer_whole,
     differentiable=False,
     doc="`input @ mat2` for int8, with sums in int32.",
-    **HIDDEN,
 )
 
 

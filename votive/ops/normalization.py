@@ -11,7 +11,6 @@ from ..core.mode import mode
 from .registry import F, composite, structured
 from .sizes import ints
 from .standardise import (
-    HIDDEN,
     NN,
     affine,
     affine_gradients,
@@ -55,7 +54,6 @@ structured(
     grad=_grad_layer,
     n_out=3,
     doc="`(x - mean) * rstd * weight + bias` over the last `dims` dimensions; mean and rstd too.",
-    **HIDDEN,
 )
 
 structured(
@@ -68,18 +66,17 @@ structured(
     differentiable=False,  # with a graph being made, the composite runs instead
     n_out=3,
     doc="The gradients of layer_norm by input, weight and bias.",
-    **HIDDEN,
 )
 
 
-@composite(method=False, namespaces=(), name="_layer_norm_composite")
+@composite(name="_layer_norm_composite")
 def layer_norm_composite(input: Any, weight: Any, bias: Any, dims: int, eps: float) -> Any:
     """layer_norm from single operators: what the fused kernel must agree with."""
     x, _ = standardise(widened(input), _trailing(input, dims), eps)
     return F._to_dtype(affine(x, weight, bias), input.dtype)
 
 
-@composite(method=False, namespaces=(), name="_layer_norm_backward_composite")
+@composite(name="_layer_norm_backward_composite")
 def layer_norm_backward_composite(grad: Any, input: Any, weight: Any, dims: int, eps: float) -> tuple[Any, Any, Any]:
     """The gradients of layer_norm from single operators, so that they have gradients too."""
     over = _trailing(input, dims)
@@ -147,7 +144,6 @@ structured(
     grad=_grad_rms,
     n_out=2,
     doc="`x * rstd * weight` over the last `dims` dimensions, `rstd = rsqrt(mean(x^2) + eps)` too.",
-    **HIDDEN,
 )
 
 structured(
@@ -160,7 +156,6 @@ structured(
     differentiable=False,  # with a graph being made, the composite runs instead
     n_out=2,
     doc="The gradients of rms_norm by input and weight.",
-    **HIDDEN,
 )
 
 
@@ -170,14 +165,14 @@ def _rms(x: Any, over: tuple[int, ...], eps: float) -> tuple[Any, Any]:
     return x * rstd, rstd
 
 
-@composite(method=False, namespaces=(), name="_rms_norm_composite")
+@composite(name="_rms_norm_composite")
 def rms_norm_composite(input: Any, weight: Any, dims: int, eps: float) -> Any:
     """rms_norm from single operators: what the fused kernel must agree with."""
     x, _ = _rms(widened(input), _trailing(input, dims), eps)
     return F._to_dtype(affine(x, weight, None), input.dtype)
 
 
-@composite(method=False, namespaces=(), name="_rms_norm_backward_composite")
+@composite(name="_rms_norm_backward_composite")
 def rms_norm_backward_composite(grad: Any, input: Any, weight: Any, dims: int, eps: float) -> tuple[Any, Any]:
     """The gradients of rms_norm from single operators, so that they have gradients too."""
     over = _trailing(input, dims)

@@ -64,7 +64,7 @@ class Declaration:
     `pointwise`, `structured`, `view` and `composite`. No other table speaks of operators by name.
     """
 
-    # Where it appears.
+    # Where it appears. Given as `hidden=True`, and for names that begin with an underscore: nowhere.
     namespaces: tuple[str, ...] = ("",)  # as a function: "" is votive itself, "linalg", "nn.functional"
     method: bool = True  # as a method of Tensor
     aliases: tuple[str, ...] = ()  # other names, in the same places
@@ -105,6 +105,13 @@ class Declaration:
     # Its gradient.
     differentiable: bool = True
     partial: bool = False  # its gradient rule takes None for results that nobody used
+
+
+def _places(name: str, options: dict[str, Any]) -> dict[str, Any]:
+    """The options of a declaration, in which what is hidden appears nowhere."""
+    if options.pop("hidden", name.startswith("_")):
+        options.update(namespaces=(), method=False, inplace=False, out=False)
+    return options
 
 
 class Operator(Declaration, _Base):
@@ -204,9 +211,10 @@ class Op(Operator):
         doc: str = "",
         **options: Any,
     ) -> None:
-        super().__init__(**options)
+        name = schema[: schema.index("(")].strip()
+        super().__init__(**_places(name, options))
+        self._called(name)
         self._text = schema
-        self._called(schema[: schema.index("(")].strip())
         self.kind = kind
         self.infer = infer
         self.canon = canon
@@ -328,7 +336,7 @@ class Composite(Operator):
         out: bool = False,
         **options: Any,
     ) -> None:
-        super().__init__(out=out, **options)
+        super().__init__(**_places(name, {"out": out, **options}))
         self._called(name)
         self.fn = fn
         self._doc = fn.__doc__ or ""

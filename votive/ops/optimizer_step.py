@@ -37,15 +37,7 @@ def _writes(schema: str, doc: str) -> None:
         return ()
 
     structured(
-        schema,
-        infer=infer,
-        doc=doc,
-        differentiable=False,
-        n_out=0,
-        mutates=tuple(n for n in lists if n != "grads"),
-        method=False,
-        namespaces=(),
-        out=False,
+        schema, infer=infer, doc=doc, differentiable=False, n_out=0, mutates=tuple(n for n in lists if n != "grads")
     )
 
 
@@ -131,9 +123,6 @@ structured(
     differentiable=False,
     n_out=0,
     mutates=("averages",),
-    method=False,
-    namespaces=(),
-    out=False,
     doc="Move running averages towards values: average + weight * (value - average).",
 )
 
@@ -157,9 +146,6 @@ structured(
     differentiable=False,
     n_out=0,
     mutates=("grads", "found_inf"),
-    method=False,
-    namespaces=(),
-    out=False,
     doc="Multiply gradients by a number in place; sets found_inf to 1 if one was inf or NaN.",
 )
 
@@ -183,9 +169,6 @@ structured(
     differentiable=False,
     n_out=0,
     mutates=("scale", "growth_tracker"),
-    method=False,
-    namespaces=(),
-    out=False,
     doc="Shrink a scale where found_inf is not zero; else count, and let it grow at an interval.",
 )
 
@@ -210,9 +193,6 @@ structured(
     differentiable=False,
     n_out=0,
     mutates=("tensors",),
-    method=False,
-    namespaces=(),
-    out=False,
     doc="Multiply tensors by a 0-d tensor in place.",
 )
 
@@ -240,8 +220,5 @@ structured(
     "_total_norm(Tensor[] tensors, float ord)",
     infer=_infer_total_norm,
     differentiable=False,
-    method=False,
-    namespaces=(),
-    out=False,
     doc="The norm of the norms of tensors, each of which is rounded to its tensor's type.",
 )

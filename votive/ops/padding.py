@@ -33,9 +33,6 @@ structured(
     "_pad(Tensor input, int[] pad, str mode)",
     infer=_infer,
     grad={"input": lambda c, g: F._pad_transpose(g, c.shape("input"), c.pad, c.mode)},
-    method=False,
-    namespaces=(),
-    out=False,
     doc="Every padded position filled from the position that `mode` names.",
     skips_elements=True,
 )
@@ -44,9 +41,6 @@ structured(
     "_pad_transpose(Tensor input, int[] size, int[] pad, str mode)",
     infer=lambda x, size, pad, mode: like_input(x, size),
     grad={"input": lambda c, g: F._pad(g, c.pad, c.mode)},
-    method=False,
-    namespaces=(),
-    out=False,
     doc="Every position collects the sum of those that `_pad` fills from it.",
 )
 

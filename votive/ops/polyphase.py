@@ -7,14 +7,10 @@ outside of the signal there are zeros. Knows no kernel.
 
 from __future__ import annotations
 
-from typing import Any
-
 from ..core import dtype as dt
 from ..core.errors import DtypeError, ShapeError, UnsupportedError, fail
 from ..core.layout import Spec
 from .registry import F, structured
-
-HIDDEN: dict[str, Any] = {"method": False, "namespaces": (), "out": False}
 
 
 def _check(x: Spec, kernel: Spec) -> None:
@@ -45,7 +41,6 @@ structured(
         ),
     },
     doc="`y[n] = sum_k kernel[n mod new, k] x[floor(n orig / new) - offset + k]`.",
-    **HIDDEN,
 )
 
 structured(
@@ -58,7 +53,6 @@ structured(
         ),
     },
     doc="The transpose of `_polyphase`: every result sends its value back to what it read.",
-    **HIDDEN,
 )
 
 
@@ -74,5 +68,4 @@ structured(
         "input": lambda c, g: F._polyphase_transposed(c.grad, g, c.orig, c.offset, c.input.shape[1]),
     },
     doc="What each tap of the kernel of `_polyphase` receives.",
-    **HIDDEN,
 )

@@ -37,9 +37,6 @@ structured(
     infer=_infer_max,
     grad={"input": lambda c, g, _: put_back(g, c.out1, c.shape("input"), len(c.kernel))},
     n_out=2,
-    method=False,
-    namespaces=(),
-    out=False,
     doc="The largest value of each of `size` windows and its flat position; NaN is the largest.",
 )
 
@@ -54,9 +51,6 @@ structured(
             len(c.kernel),
         )
     },
-    method=False,
-    namespaces=(),
-    out=False,
     doc="The largest value of each of `size` windows; NaN is the largest.",
 )
 
@@ -64,9 +58,6 @@ structured(
     "_max_pool_transpose(Tensor input, Tensor index, int[] size)",
     infer=lambda x, index, size: like_input(x, (*x.shape[: -len(size)], *size)),
     grad={"input": lambda c, g: _taken(g, c.index, len(c.size)), "index": None},
-    method=False,
-    namespaces=(),
-    out=False,
     doc="Values added to zeros where `index` says, counted within the last dimensions.",
 )
 
@@ -78,9 +69,6 @@ structured(
             g, c.shape("input")[-len(c.kernel) :], c.kernel, c.stride, c.padding, c.include_pad, c.divisor
         )
     },
-    method=False,
-    namespaces=(),
-    out=False,
     doc="The mean of each of `size` windows, or their sum divided by `divisor`.",
 )
 
@@ -93,9 +81,6 @@ structured(
             g, c.shape("input")[-len(c.kernel) :], c.kernel, c.stride, c.padding, c.include_pad, c.divisor
         )
     },
-    method=False,
-    namespaces=(),
-    out=False,
     doc="Each value's share of the mean given back to every element of its window.",
 )
 

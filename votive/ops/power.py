@@ -97,10 +97,6 @@ _POW_NUMBER = pointwise(
     _power,
     dtypes=_power_types,
     grad={"input": lambda g, x, n, y: 0 * g if n == 0 else g * (n * _power(x, n - 1))},
-    method=False,
-    namespaces=(),
-    inplace=False,
-    out=False,
     doc="A power whose exponent is known beforehand.",
     typical=((2,), (3,), (4,), (-1,), (-2,), (0.5,), (-0.5,), (1.5,)),
 )
@@ -115,10 +111,6 @@ _POW = pointwise(
         "exponent": lambda g, a, b, y: where(a.eq(0) & (b >= 0), 0, g * (y * apply("log", a))),
     },
     allow="ifc",
-    method=False,
-    namespaces=(),
-    inplace=False,
-    out=False,
     doc="A power whose exponent is a tensor.",
 )
 

@@ -30,7 +30,7 @@ def _distribution(name: str, parameters: str, doc: str, **options: Any) -> None:
     schema = f"_{name}(Tensor input, Scalar key, Scalar counter{parameters and ', '}{parameters})"
     options.setdefault("infer", lambda x, *rest: x.dense_like())
     options.setdefault("grad", {"input": _zero})
-    structured(schema, method=False, namespaces=(), out=False, doc=doc, **options)
+    structured(schema, doc=doc, **options)
 
 
 def _infer_bernoulli(x: Spec, key: Any, counter: Any, p: Any) -> Spec:
@@ -70,9 +70,6 @@ def _fresh(name: str, parameters: str, doc: str) -> None:
     structured(
         f"_new_{name}({schema}{parameters and ', '}{parameters})",
         infer=lambda size, dtype, device, *rest: Spec(Layout(size), dtype, device),
-        method=False,
-        namespaces=(),
-        out=False,
         differentiable=False,
         doc=doc,
     )
@@ -87,9 +84,6 @@ structured(
     "_multinomial(Tensor input, Scalar key, Scalar counter, int num_samples, bool replacement)",
     infer=lambda x, key, counter, num_samples, replacement: x.like((*x.shape[:-1], num_samples), dtype=dt.int64),
     differentiable=False,
-    method=False,
-    namespaces=(),
-    out=False,
     doc="Positions drawn with chances proportional to weights.",
 )
 

@@ -16,9 +16,6 @@ from .sizes import int_of
 structured(
     "_arange(Scalar start, Scalar step, int size, dtype dtype, any device)",
     infer=lambda start, step, size, dtype, device: Spec(Layout((size,)), dtype, device),
-    method=False,
-    namespaces=(),
-    out=False,
     differentiable=False,
     doc="start + i·step for i < size.",
 )
@@ -26,9 +23,6 @@ structured(
 structured(
     "_linspace(Scalar start, Scalar end, int steps, dtype dtype, any device)",
     infer=lambda start, end, steps, dtype, device: Spec(Layout((steps,)), dtype, device),
-    method=False,
-    namespaces=(),
-    out=False,
     differentiable=False,
     doc="`steps` numbers at equal distances, from both ends towards the middle.",
 )
@@ -36,9 +30,6 @@ structured(
 structured(
     "_logspace(Scalar start, Scalar end, int steps, float base, dtype dtype, any device)",
     infer=lambda start, end, steps, base, dtype, device: Spec(Layout((steps,)), dtype, device),
-    method=False,
-    namespaces=(),
-    out=False,
     differentiable=False,
     doc="`base` to the power of `_linspace`.",
 )
@@ -206,9 +197,6 @@ def _infer_triangle(row: int, col: int, offset: int, lower: bool, dtype: dt.dtyp
 structured(
     "_triangle(int row, int col, int offset, bool lower, dtype dtype, any device)",
     infer=_infer_triangle,
-    method=False,
-    namespaces=(),
-    out=False,
     differentiable=False,
     doc="Row and column indices of a triangle.",
 )
@@ -328,9 +316,6 @@ def _infer_choose(n: int, r: int, with_replacement: bool, device: Any) -> Spec:
 structured(
     "_choose(int n, int r, bool with_replacement, any device)",
     infer=_infer_choose,
-    method=False,
-    namespaces=(),
-    out=False,
     differentiable=False,
     doc="Indices of all combinations of r out of n, in lexicographic order.",
 )

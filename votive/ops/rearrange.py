@@ -17,9 +17,6 @@ structured(
     infer=lambda x, dims: x.dense_like(),
     grad={"input": lambda c, g: F._flip(g, c.dims)},
     moves=(0,),
-    method=False,
-    namespaces=(),
-    out=False,
     doc="A copy in which some dimensions run backwards.",
 )
 

@@ -11,7 +11,7 @@ from typing import Any
 from ..core import dtype as dt
 from ..core.errors import ShapeError, fail
 from ..formula import Expr, apply, where
-from .activation import HIDDEN, NN, exp, run
+from .activation import NN, exp, run
 from .autocast_policy import LOWER
 from .registry import F, composite, pointwise
 
@@ -61,8 +61,8 @@ pointwise(
     allow="if",
     grad={"input": lambda g, x, lo, hi, y: where((y > lo) & (y < hi), g, 0)},
     doc="Input limited to min_val..max_val.",
-    **HIDDEN,
     typical=((-1.0, 1.0), (0.0, 6.0), (0, 6)),
+    hidden=True,
 )
 
 
@@ -106,7 +106,7 @@ pointwise(
     lambda x, threshold, value: where(x <= threshold, value, x),
     allow="if",
     doc="Value where input is at most threshold, else input.",
-    **HIDDEN,
+    hidden=True,
 )
 
 
@@ -127,9 +127,9 @@ pointwise(
     lambda x, slope: where(x > 0, x, slope * x),
     allow="f",
     doc="Input where positive, else input times negative_slope.",
-    **HIDDEN,
     gate=True,
     typical=((0.01,), (0.2,)),
+    hidden=True,
 )
 
 
@@ -150,7 +150,6 @@ pointwise(
     lambda x, w: where(x > 0, x, w * x),
     allow="f",
     doc="leaky_relu with a slope per element.",
-    **HIDDEN,
 )
 
 
@@ -238,9 +237,9 @@ pointwise(
     allow="f",
     grad={"input": _elu_grad},
     doc="`scale * x` where positive, else `alpha * scale * (e^(input_scale x) - 1)`.",
-    **HIDDEN,
     gate=True,
     typical=((1.0, 1.0, 1.0),),
+    hidden=True,
 )
 
 

@@ -243,7 +243,7 @@ structured(
 )
 
 
-@composite(name="_reduce_to", method=False, namespaces=())
+@composite(name="_reduce_to")
 def reduce_to(input: Any, shape: tuple[int, ...]) -> Any:
     """Sum over the dimensions that broadcasting stretched."""
     shape = tuple(shape)

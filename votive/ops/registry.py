@@ -106,7 +106,7 @@ def composite(
         if record in COMPOSITES or record in OPS:
             raise ValueError(f"operator {record!r} is declared twice.")
         COMPOSITES[record] = c
-        return c.fn
+        return c.fn if c.autocast is None else c
 
     return register if fn is None else register(fn)
 

@@ -42,8 +42,6 @@ view(
     "_expand(Tensor input, int[] size)",
     infer=_infer_expand,
     grad={"input": lambda c, g: F._reduce_to(g, c.shape("input"))},
-    method=False,
-    namespaces=(),
     doc="Dimensions of size 1 stretched without copying.",
 )
 
@@ -159,9 +157,6 @@ def _infer_interleave(repeats: Spec, output_size: int | None) -> Spec | None:
 structured(
     "_interleave_indices(Tensor repeats, int? output_size=None)",
     infer=_infer_interleave,
-    method=False,
-    namespaces=(),
-    out=False,
     differentiable=False,
     doc="The index of each element, as often as it is repeated.",
 )

@@ -15,7 +15,7 @@ from ..core.mode import mode
 from ..core.promotion import promote_types
 from .normalization import layer_norm_backward_composite, rms_norm_backward_composite
 from .registry import F, structured
-from .standardise import HIDDEN, affine_gradients, check_parameters
+from .standardise import affine_gradients, check_parameters
 
 
 def _infer(
@@ -69,7 +69,6 @@ structured(
     partial=True,
     doc="The norm of `input + delta` in a type of its own, the sum, and the sum's mean and rstd. "
     "`centre`: layer_norm; else rms_norm.",
-    **HIDDEN,
 )
 
 
@@ -91,5 +90,4 @@ structured(
     n_out=4,
     doc="The gradients of `_add_norm` by the sum, by the sum in the type of `delta` where that is "
     "another, by weight and by bias.",
-    **HIDDEN,
 )

@@ -14,8 +14,6 @@ from ..core.layout import Spec, broadcast_shapes
 from .registry import F, composite, structured
 from .standardise import widened
 
-HIDDEN: dict[str, Any] = {"method": False, "namespaces": (), "out": False}
-
 
 def _infer(x: Spec, cos: Spec, sin: Spec, offset: Any, interleaved: bool) -> Spec:
     for name, t in (("input", x), ("cos", cos), ("sin", sin)):
@@ -74,11 +72,10 @@ structured(
         "sin": lambda c, g: _by_sin(g, c.input, c.sin, c.offset, c.interleaved),
     },
     doc="`(a cos - b sin, b cos + a sin)` for each pair of features; see nn.functional.rope.",
-    **HIDDEN,
 )
 
 
-@composite(method=False, namespaces=(), name="_rope_composite")
+@composite(name="_rope_composite")
 def rope_composite(input: Any, cos: Any, sin: Any, offset: int, interleaved: bool) -> Any:
     """rope from single operators: what the fused kernel must agree with."""
     cos, sin = (t.narrow(-2, offset, input.shape[-2]) for t in (cos, sin))

@@ -56,9 +56,6 @@ structured(
     "_shift(Tensor input, int dim, int by, number fill)",
     infer=lambda x, dim, by, fill: x.like(x.shape),
     grad={"input": lambda c, g: F._shift(g, c.dim, -c.by, 0)},
-    method=False,
-    namespaces=(),
-    out=False,
     doc="The elements moved `by` places (1 or -1) along a dimension, the free place filled.",
 )
 
@@ -74,9 +71,6 @@ structured(
     "_recurrence(Tensor gain, Tensor input, int dim, bool reverse)",
     infer=lambda gain, x, dim, reverse: x.like(x.shape),
     grad=_grad_recurrence,
-    method=False,
-    namespaces=(),
-    out=False,
     doc="""`y[k] = gain[k] * y[k - 1] + input[k]` along a dimension; from the end, `y[k + 1]`.
 
     The gradient of a recurrence is one in the other direction; with it running products and running
@@ -147,9 +141,6 @@ for _name in ("cummax", "cummin"):
         infer=lambda x, dim: (x.dense_like(), x.dense_like(dt.int64)),
         n_out=2,
         grad={"input": lambda c, g, _: place(g, c.shape("input"), c.dim, True, c.out1)},
-        method=False,
-        namespaces=(),
-        out=False,
         doc="Running extremes and the index of the last element that was equal to them.",
     )
 

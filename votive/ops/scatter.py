@@ -66,9 +66,6 @@ structured(
         "input": lambda c, g: F._scatter(g, c.dim, c.index, 0),
         "src": lambda c, g: _read_back(g, c.dim, c.index, c.shape("src")),
     },
-    method=False,
-    namespaces=(),
-    out=False,
     doc="Write a tensor's values, or one number, at the positions that `index` names.",
 )
 
@@ -144,9 +141,6 @@ def scatter_(input: Any, dim: int, index: Any, src: Any = None, *, value: Any = 
 structured(
     "_first_order(Tensor input)",
     infer=lambda x: x.like(x.shape),
-    method=False,
-    namespaces=(),
-    out=False,
     doc="A copy whose own derivative is refused: what follows it is right to first order only.",
 )
 
@@ -190,9 +184,6 @@ structured(
     canon=_canon("scatter_reduce"),
     infer=lambda x, dim, index, src, own: _check("scatter_reduce", x, dim, index, src),
     grad=_grad_prod,
-    method=False,
-    namespaces=(),
-    out=False,
     doc="Multiply values into the positions that `index` names.",
 )
 
@@ -201,9 +192,6 @@ structured(
     canon=_canon("scatter_reduce"),
     infer=lambda x, dim, index, src, reduce, own: _check("scatter_reduce", x, dim, index, src),
     grad=_grad_extremum,
-    method=False,
-    namespaces=(),
-    out=False,
     doc="Keep the largest or smallest value at the positions that `index` names.",
 )
 

@@ -89,9 +89,6 @@ structured(
         "input": lambda c, g: F._write_window(g, _hole(g, c.shape("src")), c.stride, c.offset),
         "src": lambda c, g: F._as_strided(g.contiguous(), c.shape("src"), c.stride, c.offset),
     },
-    method=False,
-    namespaces=(),
-    out=False,
     doc="A row-major copy of `input` with `src` written through a window on it.",
 )
 

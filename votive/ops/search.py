@@ -46,9 +46,6 @@ def _infer_searchsorted(bounds: Spec, x: Spec, sorter: Any, right: bool, dtype: 
 structured(
     "_searchsorted(Tensor sorted_sequence, Tensor input, Tensor? sorter, bool right, dtype dtype)",
     infer=_infer_searchsorted,
-    method=False,
-    namespaces=(),
-    out=False,
     differentiable=False,
     doc="Where each value would be inserted into a sorted sequence.",
 )
@@ -96,9 +93,6 @@ def bucketize(input: Any, boundaries: Any, *, out_int32: bool = False, right: bo
 structured(
     "_bincount(Tensor input, Tensor? weights, int minlength)",
     infer=lambda x, weights, minlength: None,
-    method=False,
-    namespaces=(),
-    out=False,
     differentiable=False,
     doc="How often, or with what total weight, each value occurs.",
 )
@@ -149,9 +143,6 @@ def _range_of(op: str, input: Any, low: float, high: float, margin: float) -> tu
 structured(
     "_histc(Tensor input, int bins, float min, float max)",
     infer=lambda x, bins, low, high: x.like((bins,)),
-    method=False,
-    namespaces=(),
-    out=False,
     differentiable=False,
     doc="Counts in bins of equal width.",
 )
@@ -176,9 +167,6 @@ def histc(input: Any, bins: int = 100, min: float = 0, max: float = 0) -> Any:
 structured(
     "_histogram(Tensor input, Tensor[] edges, Tensor? weight)",
     infer=lambda x, edges, weight: x.like(tuple(e.numel - 1 for e in edges)),
-    method=False,
-    namespaces=(),
-    out=False,
     differentiable=False,
     doc="Counts, or weights, of points (rows) in a grid of bins.",
 )

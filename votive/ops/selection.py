@@ -17,10 +17,6 @@ pointwise(
     "_where(Mask condition, Operand input, Operand other)",
     choose,
     dtypes="any",
-    method=False,
-    namespaces=(),
-    inplace=False,
-    out=False,
     doc="Elements of input where the condition holds, of other elsewhere.",
     moves=(1, 2),
 )
@@ -75,10 +71,6 @@ pointwise(
     "_masked_fill(Tensor input, Mask mask, Operand value)",
     lambda x, mask, value: choose(mask, value, x),
     dtypes=_fill_types,
-    method=False,
-    namespaces=(),
-    inplace=False,
-    out=False,
     doc="Elements replaced where a mask is set.",
     moves=(0, 2),
 )

@@ -32,8 +32,6 @@ view(
     "_view(Tensor input, int[] size)",
     infer=_infer_view,
     grad={"input": lambda c, g: F.reshape(g, c.shape("input"))},
-    method=False,
-    namespaces=(),
     doc="The same memory in another shape.",
 )
 
@@ -68,8 +66,6 @@ view(
     "_view_dtype(Tensor input, dtype dtype)",
     infer=_infer_view_dtype,
     differentiable=False,
-    method=False,
-    namespaces=(),
     doc="The same bytes read as another type.",
 )
 
@@ -211,8 +207,6 @@ view(
     canon=_canon_permute,
     infer=lambda x, dims: (x.like(tuple(x.shape[d] for d in dims), strides=tuple(x.strides[d] for d in dims)), 0),
     grad={"input": lambda c, g: F._permute(g, inverse(c.dims))},
-    method=False,
-    namespaces=(),
     doc="Dimensions in another order.",
 )
 

@@ -29,9 +29,6 @@ structured(
     canon=_canon("softmax"),
     infer=lambda x, dim: x.dense_like(),
     grad={"input": lambda c, g: F._softmax_backward(g, c.out, c.dim)},
-    method=False,
-    namespaces=(),
-    out=False,
     doc="`e^x / sum(e^x)` along a dimension.",
     rowwise=True,
 )
@@ -41,9 +38,6 @@ structured(
     canon=_canon("log_softmax"),
     infer=lambda x, dim: x.dense_like(),
     grad={"input": lambda c, g: F._log_softmax_backward(g, c.out, c.dim)},
-    method=False,
-    namespaces=(),
-    out=False,
     doc="`x - log(sum(e^x))` along a dimension.",
     rowwise=True,
 )
@@ -61,9 +55,6 @@ structured(
     "_softmax_backward(Tensor grad, Tensor output, int dim)",
     infer=lambda g, y, dim: y.dense_like(),
     grad=_again,
-    method=False,
-    namespaces=(),
-    out=False,
     doc="`y (g - sum(g y))`: the gradient through softmax, from its result y.",
 )
 
@@ -78,21 +69,18 @@ structured(
     "_log_softmax_backward(Tensor grad, Tensor output, int dim)",
     infer=lambda g, y, dim: y.dense_like(),
     grad=_log_again,
-    method=False,
-    namespaces=(),
-    out=False,
     doc="`g - e^y sum(g)`: the gradient through log_softmax, from its result y.",
 )
 
 
-@composite(method=False, namespaces=(), name="_softmax_composite")
+@composite(name="_softmax_composite")
 def softmax_composite(input: Any, dim: int) -> Any:
     """softmax from single operators: what the fused kernel must agree with."""
     e = (input - input.amax(dim, True).detach()).exp()
     return e / e.sum(dim, True)
 
 
-@composite(method=False, namespaces=(), name="_log_softmax_composite")
+@composite(name="_log_softmax_composite")
 def log_softmax_composite(input: Any, dim: int) -> Any:
     """log_softmax from single operators: what the fused kernel must agree with."""
     shifted = input - input.amax(dim, True).detach()

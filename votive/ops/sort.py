@@ -33,9 +33,6 @@ structured(
     infer=_infer_sort,
     grad={"input": lambda c, g, _: _put_back(g, c.shape("input"), c.dim, c.out1)},
     n_out=2,
-    method=False,
-    namespaces=(),
-    out=False,
     doc="Values in order along a dimension, and where they stood; equal ones keep their order.",
 )
 
@@ -93,9 +90,6 @@ structured(
     infer=_infer_topk,
     grad={"input": lambda c, g, _: _put_back(g, c.shape("input"), c.dim, c.out1)},
     n_out=2,
-    method=False,
-    namespaces=(),
-    out=False,
     doc="The k largest or smallest values along a dimension, and where they stood.",
 )
 
@@ -136,9 +130,6 @@ structured(
     infer=_infer_kthvalue,
     grad={"input": _grad_kthvalue},
     n_out=2,
-    method=False,
-    namespaces=(),
-    out=False,
     doc="The k-th smallest value along a dimension, and where it stood.",
 )
 
@@ -157,9 +148,6 @@ structured(
     "_unique(Tensor input, int? dim, bool consecutive)",
     infer=lambda x, dim, consecutive: None,
     n_out=3,
-    method=False,
-    namespaces=(),
-    out=False,
     doc="Distinct values or slices, which of them each one is, and how many there are of each.",
 )
 

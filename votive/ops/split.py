@@ -42,9 +42,6 @@ structured(
     infer=lambda x, sizes, dim: tuple(_sized(x, dim, s) for s in sizes),
     grad={"input": lambda c, *g: F.cat(g, c.dim)},
     n_out=2,
-    method=False,
-    namespaces=(),
-    out=False,
     doc="Copies of pieces that make up the whole; `split` gives views with this gradient.",
 )
 
@@ -53,9 +50,6 @@ structured(
     infer=lambda x, dim: (x.like(x.shape[:dim] + x.shape[dim + 1 :]),) * x.shape[dim],
     grad={"input": lambda c, *g: _stacked(c.spec("input"), c.dim, g)},
     n_out=2,
-    method=False,
-    namespaces=(),
-    out=False,
     doc="Copies of the slices along a dimension; `unbind` gives views with this gradient.",
 )
 

@@ -15,7 +15,6 @@ from ..core.layout import Spec
 from .registry import F
 
 NN = ("nn.functional",)
-HIDDEN: dict[str, Any] = {"method": False, "namespaces": (), "out": False}
 
 
 def check_parameters(op: str, x: Spec, **parameters: Any) -> None:

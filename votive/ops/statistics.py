@@ -34,9 +34,6 @@ structured(
     "_var(Tensor input, int[] dim, float correction, bool keepdim)",
     infer=_infer_var,
     grad={"input": lambda c, g: _grad_var(c.input, g, c.dim, c.correction, c.keepdim)},
-    method=False,
-    namespaces=(),
-    out=False,
     doc="The mean squared distance from the mean, divided by count - correction.",
 )
 
@@ -49,9 +46,6 @@ structured(
             c.input, F.where(c.out == 0, 0, g / (2 * F.where(c.out == 0, 1, c.out))), c.dim, c.correction, c.keepdim
         )
     },
-    method=False,
-    namespaces=(),
-    out=False,
     doc="The root of `_var`.",
 )
 
@@ -157,9 +151,6 @@ structured(
     infer=lambda x, kind, dim, keepdim: infer_pick(x, dim, keepdim),
     n_out=2,
     grad={"input": lambda c, g, _: place(g, c.shape("input"), c.dim, c.keepdim, c.out1)},
-    method=False,
-    namespaces=(),
-    out=False,
     doc="The median, nanmedian or mode along a dimension and the index where it was found.",
 )
 
@@ -174,9 +165,6 @@ structured(
     canon=_canon_median,
     infer=lambda x, kind: x.like(()),
     grad={"input": lambda c, g: spread(g, c.input, c.out, tuple(range(c.input.ndim)), False)},
-    method=False,
-    namespaces=(),
-    out=False,
     doc="The median or nanmedian of all elements.",
 )
 

@@ -17,9 +17,6 @@ structured(
     "_into_window(Tensor input, int[] size, int[] stride, int offset)",
     infer=lambda x, size, stride, offset: x.like(size),
     grad={"input": lambda c, g: F._as_strided(g.contiguous(), c.shape("input"), c.stride, c.offset)},
-    method=False,
-    namespaces=(),
-    out=False,
     doc="Zeros of `size`, row-major, to which `input` is added through a window on them.",
 )
 
@@ -87,8 +84,6 @@ view(
     canon=_canon_slice,
     infer=_infer_slice,
     grad={"input": lambda c, g: from_window(g, c.shape("input"), "_slice", c.dim, c.start, c.end, c.step)},
-    method=False,
-    namespaces=(),
     doc="Every `step`-th element from `start` up to `end` along a dimension.",
 )
 
@@ -183,17 +178,12 @@ view(
     "_as_strided(Tensor input, int[] size, int[] stride, int shift)",
     infer=lambda x, size, stride, shift: (x.like(size, strides=stride), shift),
     grad={"input": _grad_as_strided},
-    method=False,
-    namespaces=(),
     doc="A window that starts `shift` elements behind the first element of `input`.",
 )
 
 structured(
     "_visits(int length, int[] size, int[] stride, int offset, dtype dtype, any device)",
     infer=lambda length, size, stride, offset, dtype, device: Spec(Layout((length,)), dtype, device),
-    method=False,
-    namespaces=(),
-    out=False,
     differentiable=False,
     doc="How many indices of a window lead to each place of a block, at least 1.",
 )

@@ -16,7 +16,7 @@ from ..core import dtype as dt
 from ..core.errors import DtypeError, ShapeError, fail
 from ..core.layout import Spec
 from ..core.mode import mode
-from .attention import HIDDEN, _check_types
+from .attention import _check_types
 from .registry import F, composite, structured
 
 OP = "varlen_attn"
@@ -92,7 +92,6 @@ structured(
     A query sees `left` keys before its own place and `right` after it, all of them where that is
     -1. Positions that belong to no sequence are zero.
     """,
-    **HIDDEN,
 )
 
 structured(
@@ -103,7 +102,6 @@ structured(
     differentiable=False,  # with a graph being made, the composite runs instead
     n_out=3,
     doc="The gradients of varlen attention by query, key and value.",
-    **HIDDEN,
 )
 
 
@@ -145,7 +143,7 @@ def _joined(parts: list[Any], like: Any) -> Any:
     return F.cat([*parts, rest])
 
 
-@composite(method=False, namespaces=(), name="_varlen_attention_composite")
+@composite(name="_varlen_attention_composite")
 def varlen_attention_composite(
     query: Any,
     key: Any,
@@ -172,7 +170,7 @@ def varlen_attention_composite(
     return _joined(outs, like), _joined(ends, wide).transpose(0, 1)
 
 
-@composite(method=False, namespaces=(), name="_varlen_attention_backward_composite")
+@composite(name="_varlen_attention_backward_composite")
 def varlen_attention_backward_composite(
     grad: Any,
     grad_lse: Any,

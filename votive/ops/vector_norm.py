@@ -62,9 +62,6 @@ structured(
     canon=_canon_norm,
     infer=lambda x, ord, dim, keepdim: x.like(reduced_shape(x.shape, dim, keepdim), dtype=x.dtype.to_real()),
     grad={"input": _grad_norm},
-    method=False,
-    namespaces=(),
-    out=False,
     doc="`sum(abs(input) ** ord) ** (1 / ord)` and its limits.",
 )
 

@@ -42,7 +42,7 @@ class CudaBackend:
 
     def map_reduce(self, *args: Any) -> Any:
         """A formula under a reduction as one kernel; None: one after the other."""
-        from .kernels.reduction import compile_reduction
+        from .programs.reduction import compile_reduction
 
         return rt.guarded(compile_reduction(*args), args[-1].device.index or 0)
 

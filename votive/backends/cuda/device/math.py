@@ -15,9 +15,9 @@ from .integers import *  # noqa: F403
 from .order import *  # noqa: F403
 
 _SPECIAL = {
-    "device_gamma": ("digamma", "polygamma", "zeta"),
-    "device_gammainc": ("gammainc", "gammaincc"),
-    "device_bessel": (
+    "gamma": ("digamma", "polygamma", "zeta"),
+    "gammainc": ("gammainc", "gammaincc"),
+    "bessel": (
         "i0e",
         "i1e",
         "bessel_j0",
@@ -31,7 +31,7 @@ _SPECIAL = {
         "spherical_bessel_j0",
         "airy_ai",
     ),
-    "device_polynomial": (
+    "polynomial": (
         *(f"{s}chebyshev_polynomial_{k}" for s in ("", "shifted_") for k in "tuvw"),
         "hermite_polynomial_h",
         "hermite_polynomial_he",

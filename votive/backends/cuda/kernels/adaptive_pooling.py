@@ -11,11 +11,11 @@ from ....core.layout import Spec
 from ..programs.copy import copy_view
 from ..programs.index_space import Places, by_spec, without
 from ..programs.program import pointer
+from ..programs.types import floats
 from ..rows import cuda
 from ..runtime.views import View, empty
 from .index import reach
 from .pooling import Box, boxed, with_places
-from .softmax import floats
 
 
 def _range(size: int, places: int) -> Box:

@@ -14,7 +14,7 @@ import triton
 import triton.language as tl
 
 from ..programs.copy import copy_view
-from ..programs.index_space import window
+from ..programs.index_space import pieces
 from ..programs.multi_tensor import Table, addresses, place
 from ..programs.program import Program
 from ..rows import cuda
@@ -85,21 +85,6 @@ def _at_once(tensors: Any, outer: int, lengths: list[int]) -> Any:
     return run
 
 
-def _pieces(whole: View, sizes: list[int], dim: int, gone: bool) -> list[View]:
-    """Windows of these sizes side by side along a dimension; `gone`: without that dimension."""
-    spec, out, at = whole.spec, [], 0
-    step = spec.strides[dim]
-    for n in sizes:
-        if gone:
-            shape = (*spec.shape[:dim], *spec.shape[dim + 1 :])
-            strides = (*spec.strides[:dim], *spec.strides[dim + 1 :])
-        else:
-            shape, strides = (*spec.shape[:dim], n, *spec.shape[dim + 1 :]), spec.strides
-        out.append(window(whole, shape, strides, at * step))
-        at += n
-    return out
-
-
 @cuda("cat")
 def cat(tensors: Any, dim: int) -> Any:
     # An empty vector joins anything.
@@ -117,7 +102,7 @@ def cat(tensors: Any, dim: int) -> Any:
         if at_once and outs[0].spec.contiguous and outs[0].spec.dtype is kind:
             at_once(outs[0], parts)
             return
-        for to, source in zip(_pieces(outs[0], sizes, dim, False), parts, strict=True):
+        for to, source in zip(pieces(outs[0], sizes, dim, False), parts, strict=True):
             copy_view(to, source)
 
     return run
@@ -133,25 +118,7 @@ def stack(tensors: Any, dim: int) -> Any:
         if at_once and outs[0].spec.contiguous and outs[0].spec.dtype is kind:
             at_once(outs[0], tensors)
             return
-        for to, source in zip(_pieces(outs[0], [1] * len(tensors), dim, True), tensors, strict=True):
-            copy_view(to, source)
-
-    return run
-
-
-@cuda("_split")
-def split(x: Any, sizes: Any, dim: int) -> Any:
-    def run(outs: list[View], x: View) -> None:
-        for to, source in zip(outs, _pieces(x, list(sizes), dim, False), strict=True):
-            copy_view(to, source)
-
-    return run
-
-
-@cuda("_unbind")
-def unbind(x: Any, dim: int) -> Any:
-    def run(outs: list[View], x: View) -> None:
-        for to, source in zip(outs, _pieces(x, [1] * x.spec.shape[dim], dim, True), strict=True):
+        for to, source in zip(pieces(outs[0], [1] * len(tensors), dim, True), tensors, strict=True):
             copy_view(to, source)
 
     return run

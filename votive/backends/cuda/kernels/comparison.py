@@ -9,12 +9,12 @@ import triton.language as tl
 
 from ....core import dtype as dt
 from ..programs.copy import copy_view
+from ..programs.fill import fill_view
 from ..programs.layouts import dense, written
 from ..programs.lines import Lines, key_of, key_type, ordered, shared
 from ..programs.program import pointer
 from ..rows import cuda
 from ..runtime.views import View, empty
-from .fill import fill_view
 from .sort.sorts import Order
 
 BLOCK = 512

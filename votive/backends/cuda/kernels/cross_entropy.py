@@ -15,10 +15,10 @@ from ..device import math as m
 from ..programs.copy import copy_view
 from ..programs.layouts import dense, last, power, row_stride, sizes
 from ..programs.program import TYPE, Program
+from ..programs.types import FLOATS, wide
 from ..rows import cuda
 from ..runtime.faults import faults
 from ..runtime.views import View, empty
-from .softmax import FLOATS, wide
 
 BYTES = "*i8"
 LONGEST = 8192  # logits that a program holds at once

@@ -16,10 +16,10 @@ from ..device import math as m
 from ..programs.layouts import dense, power, written
 from ..programs.lines import scratch
 from ..programs.program import Program, pointer
+from ..programs.types import floats, wide
 from ..rows import cuda
 from ..runtime.faults import faults
 from ..runtime.views import View, empty, zero
-from .softmax import floats, wide
 
 BLOCK = 512
 

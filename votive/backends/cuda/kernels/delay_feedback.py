@@ -11,11 +11,11 @@ from ....core import dtype as dt
 from ....core.layout import Layout, Spec
 from ..programs.copy import copy_view
 from ..programs.program import Program, pointer
+from ..programs.types import floats
 from ..rows import cuda
 from ..runtime.faults import faults
 from ..runtime.views import View, empty
 from .lfilter import LANES
-from .softmax import floats
 
 
 @triton.jit

@@ -14,9 +14,9 @@ from ..device import math as m
 from ..programs.copy import copy_view
 from ..programs.layouts import dense, power
 from ..programs.program import Program, pointer
+from ..programs.types import floats
 from ..rows import cuda
 from ..runtime.views import View, empty, zero
-from .softmax import floats
 
 WORD = tl.constexpr(32)  # boxes whose fates are bits of one number
 SIDE = 64  # boxes that are compared with a word of others by one program

@@ -10,15 +10,15 @@ import triton.language as tl
 from ....core import determinism
 from ....core import dtype as dt
 from ....core.layout import Layout, Spec
+from ..programs.fill import fill_view
 from ..programs.index_space import Places, added, by_spec, word
 from ..programs.layouts import dense, power, written
 from ..programs.lines import Lines, key_type
 from ..programs.program import Program, pointer
+from ..programs.types import wide
 from ..rows import cuda
 from ..runtime.views import View, empty
-from .fill import fill_view
 from .index import SUMS, checked, reach, reported, spot, summed
-from .softmax import wide
 from .sort.sorts import Order
 
 

@@ -10,10 +10,10 @@ import triton.language as tl
 from ..programs.layouts import dense, power, written
 from ..programs.lines import shared
 from ..programs.program import pointer
+from ..programs.types import floats, wide
 from ..rows import cuda
 from ..runtime.faults import faults
 from ..runtime.views import View
-from .softmax import floats, wide
 
 BLOCK = 512
 

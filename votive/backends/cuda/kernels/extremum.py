@@ -13,10 +13,10 @@ from ....core import dtype as dt
 from ..programs.layouts import dense, power
 from ..programs.lines import cut, key_type, lines, ordered, scratch, shared, sought
 from ..programs.program import pointer
+from ..programs.reduction import row_reducer
 from ..rows import cuda
 from ..runtime import here_count
 from ..runtime.views import View
-from .reduction import _row
 
 TILE = 2048
 PART = 4096  # elements of a part, at least
@@ -24,12 +24,12 @@ PART = 4096  # elements of a part, at least
 
 @cuda("amax", accepts=ordered)
 def amax(x: Any, dim: tuple[int, ...], keepdim: bool) -> Any:
-    return _row(x, dim, x.dtype, "max", compute=dt.int32 if x.dtype is dt.bool_ else None)
+    return row_reducer(x, dim, x.dtype, "max", compute=dt.int32 if x.dtype is dt.bool_ else None)
 
 
 @cuda("amin", accepts=ordered)
 def amin(x: Any, dim: tuple[int, ...], keepdim: bool) -> Any:
-    return _row(x, dim, x.dtype, "min", compute=dt.int32 if x.dtype is dt.bool_ else None)
+    return row_reducer(x, dim, x.dtype, "min", compute=dt.int32 if x.dtype is dt.bool_ else None)
 
 
 @triton.jit

@@ -13,11 +13,11 @@ from ....formula import Formula, var
 from ..libraries import cufft as fft
 from ..programs.complex_pointwise import pairs_of
 from ..programs.copy import copy_view
+from ..programs.fill import fill_view, parts
 from ..programs.index_space import window
 from ..programs.pointwise import compile_formula
 from ..rows import cuda
 from ..runtime.views import View, empty, zero
-from .fill import fill_view, parts
 
 _SCALED = Formula("fft_scale", ("x", "s"), var("x") * var("s"))
 

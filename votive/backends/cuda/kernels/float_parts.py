@@ -9,9 +9,9 @@ from ....core.layout import Spec, broadcast_strides
 from ..programs.copy import copy_view
 from ..programs.index_space import Places, by_spec
 from ..programs.program import pointer
+from ..programs.types import floats
 from ..rows import cuda
 from ..runtime.views import View, empty
-from .softmax import floats
 
 _BITS = {2: ("tl.int16", "*i16"), 4: ("tl.int32", "*i32"), 8: ("tl.int64", "*i64")}
 

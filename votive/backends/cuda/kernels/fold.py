@@ -11,11 +11,11 @@ from ...cpu.reference.fold import places_of
 from ..programs.index_space import Places, without, word
 from ..programs.layouts import dense, written
 from ..programs.program import pointer
+from ..programs.types import floats
 from ..rows import cuda
 from ..runtime.views import View
 from .index import reach
 from .pooling import span
-from .softmax import floats
 
 
 @cuda("_unfold")

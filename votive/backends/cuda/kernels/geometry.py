@@ -14,10 +14,10 @@ from ..device import math as m
 from ..programs.index_space import Places, by_spec, without
 from ..programs.layouts import spread, written
 from ..programs.program import TYPE, Program, pointer
+from ..programs.types import floats, wide
 from ..rows import cuda
 from ..runtime.views import View
 from .index import reach
-from .softmax import floats, wide
 
 TILE = 32  # points of either set that a program takes
 ZERO, ONE, TWO, MOST, OTHER = range(5)

@@ -17,10 +17,10 @@ from ..device import math as m
 from ..programs.copy import copy_view
 from ..programs.layouts import dense, power
 from ..programs.program import Program, pointer
+from ..programs.types import floats
 from ..rows import cuda
 from ..runtime.views import View, empty, zero
 from .index import reach
-from .softmax import floats
 
 BLOCK = 256  # places of a program
 SMALL = 128  # with sixteen taps, whose weights fill the registers

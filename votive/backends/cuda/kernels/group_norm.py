@@ -9,11 +9,11 @@ from ....core.layout import Layout, Spec
 from ....formula.expr import apply
 from ..programs.copy import copy_view
 from ..programs.layouts import dense
+from ..programs.reduction import wide_type
+from ..programs.types import floats
 from ..rows import cuda
 from ..runtime.views import View, empty, zero
 from .batch_norm import _MEAN, _VAR, _X, Maker, gradients, normal, present, root
-from .reduction import wide_type
-from .softmax import floats
 
 
 class _Groups:

@@ -9,13 +9,13 @@ from typing import Any
 from ....core import dtype as dt
 from ....core.layout import Spec
 from ..programs.copy import copy_view
+from ..programs.fill import bits
 from ..programs.index_space import Places, added, by_spec, without, word
 from ..programs.layouts import dense, written
 from ..programs.program import pointer
 from ..rows import cuda
 from ..runtime.faults import faults
 from ..runtime.views import View, empty
-from .fill import bits
 from .scatter_views import apart, start
 
 # The type in which elements are added up: hardware adds these at one place in any order.
@@ -73,7 +73,7 @@ def reach(spec: Any) -> int:
 @contextmanager
 def summed(out: View, x: View | None) -> Iterator[View]:
     """Memory that can be added into, beginning with `x` or zeros, whose values end up in `out`."""
-    from .fill import fill_view
+    from ..programs.fill import fill_view
 
     kind = SUMS[out.spec.dtype]
     to = out if kind is out.spec.dtype else empty(out.spec.dense_like().like(dtype=kind))

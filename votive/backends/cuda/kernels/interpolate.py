@@ -12,11 +12,11 @@ from ...cpu.reference.interpolate import _fixed_point, _tables
 from ..programs.copy import copy_view
 from ..programs.index_space import Places, without
 from ..programs.program import pointer
+from ..programs.types import floats
 from ..rows import cuda
 from ..runtime.tables import Table
 from ..runtime.views import View, empty
 from .index import reach
-from .softmax import floats
 
 
 def _kind(dtype: dt.dtype) -> Any:

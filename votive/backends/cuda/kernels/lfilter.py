@@ -17,9 +17,9 @@ from ....core import dtype as dt
 from ....core.layout import Layout, Spec
 from ..programs.layouts import power
 from ..programs.program import Program, pointer
+from ..programs.types import floats
 from ..rows import cuda
 from ..runtime.views import View, empty
-from .softmax import floats
 
 # One signal or chunk per thread: a thread then reads back only what it wrote itself.
 LANES = 32

@@ -4,21 +4,29 @@ each planned once per layout. Knows the real and complex rows, not operators.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
+import numpy as np
+
 from ....core import dtype as dt
-from ....core.layout import Spec, broadcast_shapes
-from ....formula import Formula
-from ....formula.expr import Expr
+from ....core.errors import LinAlgError, fail
+from ....core.layout import Spec, broadcast_shapes, broadcast_strides
+from ....formula import Formula, var
+from ....formula.expr import Expr, apply, conj
+from ....formula.expr import conj as conjugate
 from ...cpu.native.rows import Slot
-from ..libraries.cusolver import moved, turned
+from ..libraries.cusolver import fetched, library, turned
 from ..programs.copy import copy_view
+from ..programs.fill import fill_view
 from ..programs.pointwise import compile_formula
 from ..runtime.views import View, empty
-from .linalg_triangular import stretched
+from . import reduction
 from .matmul.products import Planned
+
+_X = var("x")
 
 
 @lru_cache(256)
@@ -100,4 +108,66 @@ def cast(v: View, dtype: dt.dtype) -> View:
     return made
 
 
-__all__ = ["across", "called", "cast", "each", "moved", "product", "reduced", "stretched", "turned", "with_last"]
+def adjoint_of(v: View) -> View:
+    """The adjoint: conjugates, if there are any, in memory of their own."""
+    return turned(each(conj(_X), x=v) if v.spec.dtype.is_complex else v)
+
+
+def largest_column(a: View) -> np.ndarray[Any, Any]:
+    """The 1-norms of matrices, on the host."""
+    real = a.spec.dtype.to_real()
+    sizes = each(apply("abs", _X), real, x=turned(a))
+    return fetched(reduced(reduction.sum_, sizes, False, real)).max(axis=-1)  # type: ignore[no-any-return]
+
+
+def ready(*slots: Any) -> bool:
+    """Whether there is something to compute, and the libraries to do it."""
+    return all(s.numel for s in slots) and library.load()
+
+
+def parted(keep: Any, spec: Spec) -> Any:
+    """`run(view)`: one triangle stays, in place."""
+    if spec.dtype is dt.complex128:
+        from .complex.rows import first
+
+        seen = first(spec)
+        run = keep(Slot(0, seen), 0)
+        return lambda v: run([View(v.ptr, seen, v.storage)], View(v.ptr, seen, v.storage))
+    run = keep(Slot(0, spec), 0)
+    return lambda v: run([v], v)
+
+
+def stretched(v: View, to: Spec) -> View:
+    """A view broadcast to a shape."""
+    strides = broadcast_strides(v.spec.shape, v.spec.strides, to.shape)
+    return View(v.ptr, v.spec.like(to.shape, strides=strides), v.storage)
+
+
+def identity(to: View) -> None:
+    """Fill row-major square matrices with the identity."""
+    *batch, n, _ = to.spec.shape
+    fill_view(to, 0)
+    strides = (*to.spec.strides[:-2], n + 1)
+    fill_view(View(to.ptr, to.spec.like((*batch, n), strides=strides), to.storage), 1)
+
+
+SMALL = 32  # rows and columns up to which the library iterates on a whole batch at once
+_CONJUGATE = Formula("conjugate", ("x",), conjugate(var("x")))
+
+
+def conjugated(spec: Spec) -> Any:
+    """`run(view)`: complex conjugates in place; of reals nothing."""
+    if not spec.dtype.is_complex:
+        return lambda v: None
+    roles = [(spec.dtype, spec.dtype, None)]
+    into = compile_formula(_CONJUGATE, ["x"], roles, [spec], spec, empty)[1]
+    return lambda v: into([v], v)
+
+
+def require_converged(op: str, info: View, values: View | None = None) -> None:
+    """Raise where an iteration failed, or made something else than numbers."""
+    failed = fetched(info)
+    finite = values is None or bool((fetched(values) < math.inf).all())
+    if failed.any() or not finite:
+        why = "" if finite else ": the matrix has elements that are not finite"
+        fail(LinAlgError, op, f"the iteration did not converge{why}.")

@@ -30,7 +30,7 @@ from ..libraries.cusolver import (
 from ..programs.copy import copy_view
 from ..rows import cuda
 from ..runtime.views import View
-from .fill import fill_view
+from .linalg_steps import stretched
 
 _ONE = {"S": c.c_float * 2, "D": c.c_double * 2, "C": c.c_float * 2, "Z": c.c_double * 2}
 
@@ -102,50 +102,5 @@ def solve_triangular(a: Any, b: Any, upper: bool, unit: bool) -> Any:
     def run(outs: list[View], a: View, b: View) -> None:
         copy_view(outs[0], stretched(b, outs[0].spec))
         solve_in(outs[0], a, upper, unit)
-
-    return run
-
-
-def stretched(v: View, to: Spec) -> View:
-    """A view broadcast to a shape."""
-    strides = broadcast_strides(v.spec.shape, v.spec.strides, to.shape)
-    return View(v.ptr, v.spec.like(to.shape, strides=strides), v.storage)
-
-
-def _through(x: View, factor: View, upper: bool) -> None:
-    """`L L^H X = B` (or `U^H U X = B`) in two steps, in place."""
-    for adjoint in (True, False) if upper else (False, True):
-        solve_in(x, factor, upper, False, adjoint)
-
-
-@cuda("_cholesky_solve", accepts=takes)
-def cholesky_solve(b: Any, factor: Any, upper: bool) -> Any:
-    if not library.load():
-        return None
-
-    def run(outs: list[View], b: View, factor: View) -> None:
-        copy_view(outs[0], stretched(b, outs[0].spec))
-        _through(outs[0], factor, upper)
-
-    return run
-
-
-def identity(to: View) -> None:
-    """Fill row-major square matrices with the identity."""
-    *batch, n, _ = to.spec.shape
-    fill_view(to, 0)
-    strides = (*to.spec.strides[:-2], n + 1)
-    fill_view(View(to.ptr, to.spec.like((*batch, n), strides=strides), to.storage), 1)
-
-
-@cuda("_cholesky_inverse", accepts=takes)
-def cholesky_inverse(factor: Any, upper: bool) -> Any:
-    if not library.load():
-        return None
-
-    def run(outs: list[View], factor: View) -> None:
-        if outs[0].spec.numel:
-            identity(outs[0])
-            _through(outs[0], factor, upper)
 
     return run

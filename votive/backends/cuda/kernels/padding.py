@@ -8,12 +8,12 @@ from typing import Any
 from ....core import dtype as dt
 from ....core.layout import Spec, contiguous_strides
 from ..programs.copy import copy_view
+from ..programs.fill import fill_view
+from ..programs.gather import Rule, taken
 from ..programs.index_space import Places, added, by_spec, without, word
 from ..programs.program import pointer
 from ..rows import cuda
 from ..runtime.views import View, empty
-from .fill import bits, fill_view
-from .rearrange import Rule, taken
 
 
 def _source(size: int, before: int, after: int, mode: str) -> Rule:
@@ -37,7 +37,7 @@ def _source(size: int, before: int, after: int, mode: str) -> Rule:
     return rule
 
 
-def _rules(shape: Any, pad: Any, mode: str) -> dict[int, Rule]:
+def rules_of(shape: Any, pad: Any, mode: str) -> dict[int, Rule]:
     rules = {}
     for i in range(len(pad) // 2):
         before, after = pad[2 * i], pad[2 * i + 1]
@@ -60,25 +60,9 @@ def pad(x: Any, pad: Any, mode: str) -> Any:
         return None
     if 0 in _padded(x.shape, pad):
         return lambda outs, x: None
-    rules = _rules(x.shape, pad, mode)
+    rules = rules_of(x.shape, pad, mode)
     find = by_spec(lambda s: taken(f"pad_{mode}", x, s.shape, s.strides, rules))
     return lambda outs, x: find(outs[0].spec)(outs[0].ptr, x.ptr)
-
-
-@cuda("constant_pad_nd")
-def constant_pad_nd(x: Any, pad: Any, value: Any) -> Any:
-    if word(x.dtype) is None or isinstance(value.spec, complex):
-        return None
-    if not x.numel:
-        return lambda outs, x, value: fill_view(outs[0], value)
-    rules = _rules(x.shape, pad, "constant")
-    find = by_spec(lambda s: taken("pad_constant", x, s.shape, s.strides, rules, fill=True))
-
-    def run(outs: list[View], x: View, value: Any) -> None:
-        numbers = (bits(value, x.spec.dtype),) if rules else (0,)
-        find(outs[0].spec)(outs[0].ptr, x.ptr, *numbers)
-
-    return run
 
 
 @cuda("_pad_transpose")
@@ -89,7 +73,7 @@ def pad_transpose(x: Any, size: Any, pad: Any, mode: str) -> Any:
     total = dt.float64 if x.dtype is dt.float64 else dt.float32
     shape = (*x.shape[: x.ndim - len(size)], *size)
     strides = contiguous_strides(shape)
-    rules = _rules(shape, pad, mode)
+    rules = rules_of(shape, pad, mode)
     dims = tuple(rules)
     p = Places(x.shape, [x.strides, without(strides, *dims)], apart=dims, reach=math.prod(shape))
     parts = []

@@ -9,9 +9,9 @@ import triton.language as tl
 
 from ....core import dtype as dt
 from ..programs.program import Program, pointer
+from ..programs.types import floats
 from ..rows import cuda
 from ..runtime.views import View
-from .softmax import floats
 
 BLOCK = 256
 

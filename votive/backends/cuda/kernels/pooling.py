@@ -16,10 +16,10 @@ from ...cpu.reference.pooling import taps_within
 from ..programs.copy import copy_view
 from ..programs.index_space import Places, added, by_spec, without
 from ..programs.program import pointer
+from ..programs.types import floats
 from ..rows import cuda
 from ..runtime.views import View, empty
 from .index import SUMS, reach, spot, summed
-from .softmax import floats
 
 
 def numbers(*specs: Any) -> bool:

@@ -1,315 +1,35 @@
-"""Reductions of formulas over dimensions: sums, products, tests, norms. One generated kernel shape:
-a tile of results by terms, walked along the terms; few results are split and joined in a second
-launch.
-"""
+"""Sums, products, tests and counts over dimensions, and logarithms of sums of exponentials."""
 
 from __future__ import annotations
 
 import math
 from typing import Any
 
+import triton
+import triton.language as tl
+
 from ....core import dtype as dt
-from ....core.layout import Layout, Spec, broadcast_strides
-from ....formula import Formula, const, to_triton, var
+from ....core.layout import Spec
+from ....formula import const, var
 from ....formula.expr import apply
-from ..programs.pointwise import _TL, _load, can, jit, number_of
-from ..programs.program import TYPE, Program
-from ..programs.tiles import joined
+from ...cpu.native.rows import Slot
+from ..device import math as m
+from ..programs.copy import copy_view
+from ..programs.layouts import block, dense, row_stride
+from ..programs.program import TYPE, Program, pointer
+from ..programs.reduction import row_reducer
+from ..programs.types import wide
 from ..rows import cuda
-from ..runtime import here_count
 from ..runtime.views import View, empty
 
-TILE = 2048  # elements of a tile
-WIDE_TILE = {4: 8192}  # by the bytes of an element, where results lie dense and terms do not
-WIDE = 64  # results of such a tile
-# kind: (neutral element, how two are joined)
-_KINDS = {
-    "sum": ("0", "a + b"),
-    "prod": ("1", "a * b"),
-    "max": ("LOWEST", "m.{k}_maximum(a, b)"),
-    "min": ("HIGHEST", "m.{k}_minimum(a, b)"),
-    "any": ("0", "m.{k}_maximum(a, b)"),
-    "all": ("1", "m.{k}_minimum(a, b)"),
-}
-_LIMITS = {
-    "fp32": ("float('-inf')", "float('inf')"),
-    "fp64": ("float('-inf')", "float('inf')"),
-    "i64": (str(-(2**63)), str(2**63 - 1)),
-    "i32": (str(-(2**31)), str(2**31 - 1)),
-}
-
-
-class Walk:
-    """Results and terms of a reduction as index arithmetic: which tile, which strides."""
-
-    def __init__(
-        self, shape: tuple[int, ...], dims: tuple[int, ...], strides: list[tuple[int, ...]], size: int
-    ) -> None:
-        kept = [d for d in range(len(shape)) if d not in dims and shape[d] != 1]
-        gone = [d for d in dims if shape[d] != 1]
-        first = strides[0]
-        gone.sort(key=lambda d: -first[d])
-        self.kept, self.kept_strides = joined(shape, kept, strides)
-        self.gone, self.gone_strides = joined(shape, gone, strides)
-        self.rows, self.terms = math.prod(self.kept), math.prod(self.gone)
-        along = bool(self.gone) and any(s[-1] == 1 for s in self.gone_strides)
-        across = bool(self.kept) and any(s[-1] == 1 for s in self.kept_strides) and not along
-        if across:
-            self._across(len(strides), size)
-        else:
-            self.bn = min(TILE, 1 << (max(self.terms, 1) - 1).bit_length())
-            self.bm = max(1, min(TILE // self.bn, 1 << (max(self.rows, 1) - 1).bit_length(), 64))
-        self.across = across
-
-    def _across(self, operands: int, size: int) -> None:
-        """Results lie dense, terms far apart: whole lines of memory, and so many terms at a time
-        that every thread waits for several loads at once.
-        """
-        rows, terms = (1 << (n - 1).bit_length() for n in (self.rows, self.terms))
-        most = WIDE_TILE.get(size, 4096) >> (operands - 1).bit_length()
-        if terms <= 128:  # nothing to split: fewer results each give every processor work
-            fill = max(32, 1 << (self.rows // (2 * here_count())).bit_length())
-            self.bm = min(rows, 256, fill)
-        else:
-            self.bm = min(rows, WIDE)
-        self.bn = max(1, min(most // self.bm, terms))
-
-    def split(self) -> int:
-        """Into how many parts the terms go so that the whole GPU has work."""
-        blocks = -(-self.rows // self.bm)
-        steps = -(-self.terms // self.bn)
-        wanted = 4 * here_count()
-        if blocks * 2 > wanted or steps < 8:
-            return 1
-        return max(1, min(wanted // blocks, steps // (2 if self.across else 4), 1024))
-
-
-class _Text:
-    """Collects the numbers that a kernel is given."""
-
-    def __init__(self) -> None:
-        self.params: list[str] = []
-        self.values: list[int] = []
-
-    def arg(self, name: str, value: int) -> str:
-        if value in (0, 1):
-            return str(value)
-        self.params.append(name)
-        self.values.append(value)
-        return name
-
-    def places(self, prefix: str, sizes: list[int], index: str) -> list[str]:
-        """Lines that take a linear index apart."""
-        lines = []
-        rest = index
-        for d in range(len(sizes) - 1, 0, -1):
-            size = self.arg(f"{prefix.upper()}{d}", sizes[d])
-            lines += [f"{prefix}{d} = {rest} % {size}", f"{prefix}r{d} = {rest} // {size}"]
-            rest = f"{prefix}r{d}"
-        if sizes:
-            lines.append(f"{prefix}0 = {rest}")
-        return lines
-
-    def offset(self, k: int, prefix: str, strides: list[int]) -> str:
-        parts = []
-        for d, s in enumerate(strides):
-            step = self.arg(f"{prefix}s{k}_{d}", s)
-            if step != "0":
-                parts.append(f"{prefix}{d}" if step == "1" else f"{prefix}{d} * {step}")
-        return " + ".join(parts)
-
-
-def reducer(
-    name: str,
-    kind: str,
-    compute: dt.dtype,
-    formula: Formula,
-    names: list[str],
-    roles: list[Any],
-    inputs: list[Spec],
-    shape: tuple[int, ...],
-    dims: tuple[int, ...],
-    out: dt.dtype,
-    finish: Formula | None = None,
-) -> Any:
-    """`run(out address, addresses of the inputs)` or None when the formula has no device text.
-
-    `compute` is the type of the sum; `finish` a formula of one variable over the result.
-    """
-    made = {c for _, c, _ in roles if c is not dt.bool_} or {dt.bool_}
-    if len(made) != 1 or not can(formula, "f" if next(iter(made)).is_floating_point else "i"):
-        return None
-    strides = [broadcast_strides(s.shape, s.strides, shape) for s in inputs]
-    walk = Walk(shape, dims, strides, inputs[0].dtype.itemsize)
-    parts = walk.split()
-    wide = _wide(walk)
-    first = _program(name, kind, compute, formula, names, roles, walk, wide, parts, None if parts > 1 else out, finish)
-    grid = (-(-walk.rows // walk.bm), parts)
-    if parts == 1:
-        program, numbers = first
-
-        def once(to: int, *given: Any) -> None:
-            program(grid, to, *given, *numbers)
-
-        return once
-    same = Formula("part", ("x",), var("x"))
-    part = Spec(Layout((parts, walk.rows)), compute, inputs[0].device)
-    again = Walk(part.shape, (0,), [part.strides], compute.itemsize)
-    second = _program(name, kind, compute, same, ["x"], [(compute, compute, None)], again, False, 1, out, finish)
-    last = (-(-walk.rows // again.bm), 1)
-
-    def twice(to: int, *given: Any) -> None:
-        middle = empty(part)
-        first[0](grid, middle.ptr, *given, *first[1])
-        second[0](last, to, middle.ptr, *second[1])
-
-    return twice
-
-
-def _wide(walk: Walk) -> bool:
-    reach = walk.rows * walk.terms
-    for k, g in zip(walk.kept_strides, walk.gone_strides, strict=True):
-        far = sum((n - 1) * s for n, s in zip(walk.kept, k, strict=True))
-        far += sum((n - 1) * s for n, s in zip(walk.gone, g, strict=True))
-        reach = max(reach, far)
-    return reach >= 2**31 - 2**20
-
-
-def _program(
-    name: str,
-    kind: str,
-    compute: dt.dtype,
-    formula: Formula,
-    names: list[str],
-    roles: list[Any],
-    walk: Walk,
-    wide: bool,
-    parts: int,
-    out: dt.dtype | None,
-    finish: Formula | None,
-) -> tuple[Program, list[int]]:
-    k = "f" if compute.is_floating_point else "i"
-    A = "i32" if compute is dt.bool_ else TYPE[compute]
-    low, high = _LIMITS[A]
-    neutral, join = _KINDS[kind]
-    neutral = neutral.replace("LOWEST", low).replace("HIGHEST", high)
-    value = next(iter({c for _, c, _ in roles if c is not dt.bool_} or {dt.bool_}))
-    V = _TL["i32" if value is dt.bool_ else TYPE[value]]
-    vk = "f" if value.is_floating_point else "i"
-    text = _Text()
-    ints = ".to(tl.int64)" if wide else ""
-    rows, terms = text.arg("ROWS", walk.rows), text.arg("TERMS", walk.terms)
-    each = -(-walk.terms // parts)
-    each = -(-each // walk.bn) * walk.bn
-    lines = [
-        f"row = tl.program_id(0){ints} * BM + tl.arange(0, BM)[:, None]",
-        *text.places("k", walk.kept, "row"),
-        f"total = tl.full((BM, BN), {neutral}, {_TL[A]})",
-    ]
-    loop: list[str] = []
-    if parts > 1:
-        size = text.arg("EACH", each)
-        lines.append(f"begin = tl.program_id(1){ints} * {size}")
-        lines.append(f"end = tl.minimum(begin + {size}, {terms})")
-        head, stop = "for start in range(begin, end, BN):", "end"
-    else:
-        head, stop = f"for start in range(0, {terms}, BN):", terms
-    loop += [
-        f"i = (start + tl.arange(0, BN)[None, :]){ints}",
-        f"inside = (row < {rows}) & (i < {stop})",
-        *text.places("g", walk.gone, "i"),
-    ]
-    for n, role in enumerate(roles):
-        place = [p for p in (text.offset(n, "k", walk.kept_strides[n]), text.offset(n, "g", walk.gone_strides[n])) if p]
-        offset = " + ".join(place) or "row * 0 + i * 0"
-        loop += _load(n, role, offset, V)
-    loop.append(f"b = formula({', '.join(f'v{n}' for n in range(len(roles)))}, {V})")
-    if formula.body.is_bool:
-        loop.append(f"b = m.as_number(b, {_TL[A]})")
-    loop += [f"b = tl.where(inside, b.to({_TL[A]}), {neutral})", "total = join(total, b)"]
-    lines += [head, *("    " + line for line in loop)]
-    lines.append("y = tl.reduce(total, 1, join)")
-    stored = A if out is None else TYPE[out]
-    source = to_triton(formula.body, "formula", names, vk) + "\n\n"
-    source += f"@triton.jit\ndef join(a, b):\n    return {join.format(k=k)}\n\n\n"
-    if out is not None and finish is not None:
-        source += to_triton(finish.body, "finish", ["x"], k) + "\n\n"
-        lines.append(f"y = finish(y, {_TL[A]})")
-    if out is dt.bool_:
-        lines.append("y = tl.where(y != 0, 1, 0)")
-    lines.append(f"at = tl.program_id(0){ints} * BM + tl.arange(0, BM)")
-    lines.append(f"to = at + tl.program_id(1){ints} * {rows}" if parts > 1 else "to = at")
-    lines.append(f"tl.store(o + to, y.to({_TL[stored]}), mask=at < {rows})")
-    args = ["o", *(f"a{n}" for n in range(len(roles))), *text.params]
-    source += f"@triton.jit\ndef {name}({', '.join(args)}, BM: tl.constexpr, BN: tl.constexpr):\n"
-    source += "".join(f"    {line}\n" for line in lines)
-    types = ["*" + stored]
-    types += [number_of(value) if have is None else "*" + TYPE[have] for have, _, _ in roles]
-    types += ["i64" if wide else "i32"] * len(text.params)
-    program = Program(
-        jit(source, name), types, {"BM": walk.bm, "BN": walk.bn}, warps=8 if walk.bm * walk.bn >= 4096 else 4
-    )
-    base = 1 + len(roles)
-    program.divisible = tuple(base + n for n, v in enumerate(text.values) if v % 16 == 0)
-    return program, text.values
-
-
 _X = var("x")
-
-
-def wide_type(dtype: dt.dtype) -> dt.dtype:
-    """The type in which elements are added up."""
-    if dtype.is_floating_point:
-        return dt.float64 if dtype is dt.float64 else dt.float32
-    return dt.int64
-
-
-def _row(
-    x: Any,
-    dims: tuple[int, ...],
-    out: dt.dtype,
-    kind: str,
-    body: Any = _X,
-    finish: Any = None,
-    compute: dt.dtype | None = None,
-) -> Any:
-    """The run of a reduction of one tensor."""
-    if x.dtype not in TYPE or out not in TYPE:
-        return None
-    value = dt.bool_ if x.dtype is dt.bool_ else wide_type(x.dtype)
-    total = compute or (wide_type(out) if out is not dt.bool_ else dt.int64)
-    run = reducer(
-        f"{kind}_rows",
-        kind,
-        total,
-        Formula("term", ("x",), body),
-        ["x"],
-        [(x.dtype, value, None)],
-        [x.spec],
-        x.shape,
-        dims,
-        out,
-        None if finish is None else Formula("finish", ("x",), finish),
-    )
-    if run is None:
-        return None
-
-    def launch(outs: list[View], x: View) -> None:
-        if outs[0].spec.numel:
-            run(outs[0].ptr, x.ptr)
-
-    return launch
-
-
-def _count(shape: tuple[int, ...], dims: tuple[int, ...]) -> int:
-    return math.prod(shape[d] for d in dims)
 
 
 @cuda("sum")
 def sum_(x: Any, dim: tuple[int, ...], keepdim: bool, dtype: dt.dtype) -> Any:
     if dtype is dt.bool_:
-        return _row(x, dim, dtype, "any", apply("ne", _X, const(0)))
-    return _row(x, dim, dtype, "sum")
+        return row_reducer(x, dim, dtype, "any", apply("ne", _X, const(0)))
+    return row_reducer(x, dim, dtype, "sum")
 
 
 @cuda("nansum")
@@ -318,7 +38,7 @@ def nansum(x: Any, dim: tuple[int, ...], keepdim: bool, dtype: dt.dtype) -> Any:
         return sum_(x, dim, keepdim, dtype)
     if not dtype.is_floating_point:
         return None
-    return _row(x, dim, dtype, "sum", apply("where", apply("isnan", _X), const(0.0), _X))
+    return row_reducer(x, dim, dtype, "sum", apply("where", apply("isnan", _X), const(0.0), _X))
 
 
 @cuda("mean")
@@ -326,86 +46,96 @@ def mean(x: Any, dim: tuple[int, ...], keepdim: bool, dtype: dt.dtype) -> Any:
     if not dtype.is_floating_point:
         return None
     n = _count(x.shape, dim)
-    return _row(x, dim, dtype, "sum", finish=apply("div", _X, const(float(n))))
+    return row_reducer(x, dim, dtype, "sum", finish=apply("div", _X, const(float(n))))
 
 
 @cuda("prod")
 def prod(x: Any, dim: int | None, keepdim: bool, dtype: dt.dtype) -> Any:
     dims = tuple(range(x.ndim)) if dim is None or x.ndim == 0 else (dim,)
     if dtype is dt.bool_:
-        return _row(x, dims, dtype, "all", apply("ne", _X, const(0)))
-    return _row(x, dims, dtype, "prod")
+        return row_reducer(x, dims, dtype, "all", apply("ne", _X, const(0)))
+    return row_reducer(x, dims, dtype, "prod")
 
 
 @cuda("all")
 def all_(x: Any, dim: tuple[int, ...], keepdim: bool) -> Any:
-    return _row(x, dim, dt.bool_, "all", apply("ne", _X, const(0)), compute=dt.int32)
+    return row_reducer(x, dim, dt.bool_, "all", apply("ne", _X, const(0)), compute=dt.int32)
 
 
 @cuda("any")
 def any_(x: Any, dim: tuple[int, ...], keepdim: bool) -> Any:
-    return _row(x, dim, dt.bool_, "any", apply("ne", _X, const(0)), compute=dt.int32)
+    return row_reducer(x, dim, dt.bool_, "any", apply("ne", _X, const(0)), compute=dt.int32)
 
 
 @cuda("count_nonzero")
 def count_nonzero(x: Any, dim: tuple[int, ...]) -> Any:
-    return _row(x, dim, dt.int64, "sum", apply("ne", _X, const(0)))
+    return row_reducer(x, dim, dt.int64, "sum", apply("ne", _X, const(0)))
 
 
-@cuda("_vector_norm")
-def vector_norm(x: Any, ord: float, dim: tuple[int, ...], keepdim: bool) -> Any:
-    if not x.dtype.is_floating_point:
-        return None
-    size = apply("abs", _X)
-    if ord == math.inf:
-        return _row(x, dim, x.dtype, "max", size)
-    if ord == -math.inf:
-        return _row(x, dim, x.dtype, "min", size)
-    if ord == 0:
-        return _row(x, dim, x.dtype, "sum", apply("ne", _X, const(0.0)))
-    if ord == 1:
-        return _row(x, dim, x.dtype, "sum", size)
-    if ord == 2:
-        return _row(x, dim, x.dtype, "sum", apply("square", _X), apply("sqrt", _X))
-    power = apply("pow", size, const(float(ord)))
-    return _row(x, dim, x.dtype, "sum", power, apply("pow", _X, const(1 / ord)))
+@triton.jit
+def _logsumexp(o, x, rows, n, sx, WIDE: tl.constexpr, BN: tl.constexpr):
+    row = tl.program_id(0).to(tl.int64)
+    top = tl.full((BN,), -float("inf"), WIDE)
+    total = tl.zeros((BN,), WIDE)
+    for start in range(0, n, BN):
+        i = start + tl.arange(0, BN)
+        v = tl.load(x + row * sx + i, mask=i < n, other=-float("inf")).to(WIDE)
+        higher = m.f_maximum(top, v)
+        base = tl.where(tl.abs(higher) == float("inf"), 0.0, higher)
+        total = total * m.f_exp(top - base) + m.f_exp(v - base)
+        top = higher
+    highest = tl.max(top, 0)
+    base = tl.where(tl.abs(highest) == float("inf"), 0.0, highest)
+    whole = tl.sum(total * m.f_exp(top - base), 0)
+    tl.store(o + row, (m.f_log(whole) + base).to(o.dtype.element_ty))
 
 
-_FUSED = {"sum": "sum", "mean": "sum", "prod": "prod", "amax": "max", "amin": "min"}
-
-
-def compile_reduction(
-    formula: Formula,
-    names: list[str],
-    roles: list[Any],
-    inputs: list[Any],
-    values: Spec,
-    op: str,
-    dim: tuple[int, ...],
-    out: Spec,
-) -> Any:
-    """See `CudaBackend.map_reduce`: compute(*values) -> (storage, data)."""
-    types = {values.dtype, out.dtype, *(h for h, _, _ in roles if h is not None)}
-    if any(h is None for h, _, _ in roles) or any(t not in TYPE for t in types):
-        return None
-    value = next(iter({c for _, c, _ in roles if c is not dt.bool_} or {dt.bool_}))
-    exact = values.dtype is value or (values.dtype in dt.HALF and value is dt.float32)
-    if not (exact or values.dtype is dt.bool_) or out.dtype is dt.bool_:
-        return None
-    compute = wide_type(out.dtype)
-    finish = None
-    if op == "mean":
-        n = _count(values.shape, dim)
-        finish = Formula("finish", ("x",), apply("div", _X, const(float(n))))
-    run = reducer(
-        f"{op}_fused", _FUSED[op], compute, formula, names, roles, inputs, values.shape, dim, out.dtype, finish
-    )
+def _of_integers(made: Spec, dim: tuple[int, ...], keepdim: bool) -> Any:
+    run = logsumexp(Slot(0, made), dim, keepdim)
     if run is None:
         return None
 
-    def launch(*given: Any) -> tuple[Any, Any]:
-        made = empty(out)
-        run(made.ptr, *[v.ptr for v in given])
-        return made.storage, made
+    def cast(outs: list[View], x: View) -> None:
+        floats = empty(made)
+        copy_view(floats, x)
+        run(outs, floats)
 
-    return launch
+    return cast
+
+
+@cuda("logsumexp", accepts=lambda x: x.dtype in TYPE)
+def logsumexp(x: Any, dim: tuple[int, ...], keepdim: bool) -> Any:
+    """The reduced dimensions are brought to the end; several are joined by a copy."""
+    spec: Spec = x.spec
+    if not spec.dtype.is_floating_point:
+        return _of_integers(spec.like(spec.shape, dtype=dt.get_default_dtype()), dim, keepdim)
+    kept = [d for d in range(spec.ndim) if d not in dim]
+    order = [*kept, *dim]
+    shape = tuple(spec.shape[d] for d in order)
+    turned = spec.like(shape, strides=tuple(spec.strides[d] for d in order))
+    rows = math.prod(spec.shape[d] for d in kept)
+    n = math.prod(spec.shape[d] for d in dim)
+    if not rows or not n:
+        return None
+    flat = row_stride(turned, len(dim))
+    source = turned if flat is not None else turned.like(shape)
+    distance = row_stride(source, len(dim))
+    bn, warps = block(n, 4096)
+    program = Program(
+        _logsumexp,
+        [pointer(spec.dtype), pointer(spec.dtype), "i32", "i32", "i64"],
+        {"WIDE": wide(spec.dtype), "BN": bn},
+        warps=warps,
+    )
+
+    def run(outs: list[View], x: View) -> None:
+        v = View(x.ptr, turned, x.storage)
+        if flat is None:
+            v = dense(v)
+        program((rows,), outs[0].ptr, v.ptr, rows, n, distance)
+
+    return run
+
+
+def _count(shape: tuple[int, ...], dims: tuple[int, ...]) -> int:
+    return math.prod(shape[d] for d in dims)

@@ -12,9 +12,9 @@ from ....core import dtype as dt
 from ..programs.layouts import dense
 from ..programs.lines import Lines, scratch, shared
 from ..programs.program import pointer
+from ..programs.reduction import row_reducer
 from ..rows import cuda
 from ..runtime.views import View, to_host
-from .reduction import _row
 from .scan.scans import SUM, _Scan
 
 BLOCK = 512
@@ -41,7 +41,7 @@ def interleave_indices(repeats: Any, output_size: int | None) -> Any:
     if not n:
         return None
     scan = _Scan(SUM, Lines(1, n), repeats.dtype, repeats.dtype, dt.int64, dt.int64)
-    least = _row(repeats, (0,), dt.int64, "min")
+    least = row_reducer(repeats, (0,), dt.int64, "min")
     which = shared(_which, [pointer(repeats.dtype), "*i64", "i64", "i64", "i32"], {"BLOCK": BLOCK})
 
     def run(outs: Any, given: View) -> list[View]:

@@ -11,9 +11,9 @@ from ....core.layout import Spec
 from ..programs.copy import copy_view
 from ..programs.layouts import power
 from ..programs.program import TYPE, Program
+from ..programs.types import floats, wide
 from ..rows import cuda
 from ..runtime.views import View, empty
-from .softmax import floats, wide
 
 
 @triton.jit

@@ -8,13 +8,13 @@ from ....core import determinism
 from ....core import dtype as dt
 from ....core.layout import Spec
 from ..programs.copy import copy_view
+from ..programs.fill import bits
 from ..programs.index_space import Places, added, by_spec, without, word
 from ..programs.lines import key_type, ordered
 from ..programs.pointwise import _TL
 from ..programs.program import TYPE, pointer
 from ..rows import cuda
 from ..runtime.views import View, empty
-from .fill import bits
 from .index import SUMS, checked, lined, reach, reported, spot, summed
 from .scatter_views import apart, start
 

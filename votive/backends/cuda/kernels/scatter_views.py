@@ -6,12 +6,10 @@ from typing import Any
 
 from ....core.layout import has_overlap
 from ..programs.copy import copy_view
-from ..programs.index_space import Places, added, window, word
-from ..programs.program import pointer
+from ..programs.index_space import window
 from ..rows import cuda
 from ..runtime.views import View
 from ..runtime.views import empty as new
-from .fill import fill_view
 
 
 def start(out: View, x: View) -> None:
@@ -64,39 +62,6 @@ def diagonal_scatter(x: Any, src: Any, offset: int, dim1: int, dim2: int) -> Any
         rest = [s[d] for d in range(len(s)) if d not in (dim1, dim2)]
         to = window(outs[0], src.spec.shape, (*rest, s[dim1] + s[dim2]), shift)
         _replaced(outs, x, src, to)
-
-    return run
-
-
-def _added(x: Any, stride: Any, offset: int) -> Any:
-    """Windows that overlap add up."""
-    from .index import SUMS, spot, summed
-
-    if x.dtype not in SUMS:
-        return None
-    kind = SUMS[x.dtype]
-    p = Places(x.shape, [stride, x.strides], order=1)
-    types = {"o": pointer(kind), "x": pointer(x.dtype)}
-    add = p.kernel("add_window", types, added(spot(p, 0), p.load("x", 1)))
-
-    def run(outs: list[View], x: View) -> None:
-        with summed(outs[0], None) as to:
-            add(to.ptr + offset * kind.itemsize, x.ptr)
-
-    return run
-
-
-@cuda("_into_window")
-def into_window(x: Any, size: Any, stride: Any, offset: int) -> Any:
-    if word(x.dtype) is None:
-        return None
-    if has_overlap(x.shape, stride):
-        return _added(x, stride, offset)
-
-    def run(outs: list[View], x: View) -> None:
-        fill_view(outs[0], 0)
-        if x.spec.numel:
-            copy_view(window(outs[0], x.spec.shape, stride, offset), x)
 
     return run
 

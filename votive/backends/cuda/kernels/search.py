@@ -12,6 +12,7 @@ from ....core.errors import fail
 from ....core.layout import Layout, Spec
 from ..cpu_fallback import fetch
 from ..programs.copy import copy_view
+from ..programs.fill import fill_view
 from ..programs.index_space import Places
 from ..programs.layouts import dense
 from ..programs.lines import ordered, shared
@@ -19,7 +20,6 @@ from ..programs.program import pointer
 from ..rows import cuda
 from ..runtime.faults import faults
 from ..runtime.views import View, empty
-from .fill import fill_view
 from .index import reach
 
 BLOCK = 512
@@ -187,12 +187,12 @@ def histogram(x: Any, edges: Any, weight: Any) -> Any:
 
 @cuda("_bincount", accepts=lambda x, *weights: x.dtype in _INTS)
 def bincount(x: Any, weights: Any, minlength: int) -> Any:
-    from .reduction import _row
+    from ..programs.reduction import row_reducer
 
     if weights is not None and weights.dtype not in (dt.float32, dt.float64, *_INTS, *dt.HALF):
         return None
-    largest = _row(x, (0,), dt.int64, "max")
-    smallest = _row(x, (0,), dt.int64, "min")
+    largest = row_reducer(x, (0,), dt.int64, "max")
+    smallest = row_reducer(x, (0,), dt.int64, "min")
     kind = dt.int64 if weights is None else dt.float64
     steps = [x.strides] if weights is None else [x.strides, weights.strides]
     p = Places(x.shape, steps)

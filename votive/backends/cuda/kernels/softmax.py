@@ -2,29 +2,21 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import triton
 import triton.language as tl
 
-from ....core import dtype as dt
 from ....core.layout import Spec
-from ...cpu.native.rows import Slot
 from ..device import math as m
 from ..programs.copy import copy_view
 from ..programs.layouts import block, dense, last, power, row_stride, sizes
-from ..programs.program import TYPE, Program, pointer
+from ..programs.program import Program, pointer
+from ..programs.types import floats, wide
 from ..rows import cuda
 from ..runtime.views import View, empty
 
-FLOATS = frozenset((dt.float32, dt.float64, *dt.HALF))
 WHOLE = 32768  # rows up to this length stay in registers
-
-
-def floats(*specs: Any) -> bool:
-    """Whether all tensors are real floating-point ones."""
-    return all(s.dtype in FLOATS for s in specs)
 
 
 @triton.jit
@@ -98,29 +90,6 @@ def _backward(o, g, y, rows, n, so, sg, sy, LOG: tl.constexpr, WIDE: tl.constexp
         else:
             r = b * (a - whole)
         tl.store(o + row * so + i, r.to(o.dtype.element_ty), mask=inside)
-
-
-@triton.jit
-def _logsumexp(o, x, rows, n, sx, WIDE: tl.constexpr, BN: tl.constexpr):
-    row = tl.program_id(0).to(tl.int64)
-    top = tl.full((BN,), -float("inf"), WIDE)
-    total = tl.zeros((BN,), WIDE)
-    for start in range(0, n, BN):
-        i = start + tl.arange(0, BN)
-        v = tl.load(x + row * sx + i, mask=i < n, other=-float("inf")).to(WIDE)
-        higher = m.f_maximum(top, v)
-        base = tl.where(tl.abs(higher) == float("inf"), 0.0, higher)
-        total = total * m.f_exp(top - base) + m.f_exp(v - base)
-        top = higher
-    highest = tl.max(top, 0)
-    base = tl.where(tl.abs(highest) == float("inf"), 0.0, highest)
-    whole = tl.sum(total * m.f_exp(top - base), 0)
-    tl.store(o + row, (m.f_log(whole) + base).to(o.dtype.element_ty))
-
-
-def wide(dtype: dt.dtype) -> Any:
-    """The type that kernels compute in."""
-    return tl.float64 if dtype is dt.float64 else tl.float32
 
 
 def _forward(x: Spec, out: Spec, log: bool) -> Any:
@@ -211,50 +180,3 @@ def softmax_backward(g: Any, y: Any, dim: int) -> Any:
 @cuda("_log_softmax_backward", accepts=floats)
 def log_softmax_backward(g: Any, y: Any, dim: int) -> Any:
     return _by_output(g, y, dim, True)
-
-
-def _of_integers(made: Spec, dim: tuple[int, ...], keepdim: bool) -> Any:
-    run = logsumexp(Slot(0, made), dim, keepdim)
-    if run is None:
-        return None
-
-    def cast(outs: list[View], x: View) -> None:
-        floats = empty(made)
-        copy_view(floats, x)
-        run(outs, floats)
-
-    return cast
-
-
-@cuda("logsumexp", accepts=lambda x: x.dtype in TYPE)
-def logsumexp(x: Any, dim: tuple[int, ...], keepdim: bool) -> Any:
-    """The reduced dimensions are brought to the end; several are joined by a copy."""
-    spec: Spec = x.spec
-    if not spec.dtype.is_floating_point:
-        return _of_integers(spec.like(spec.shape, dtype=dt.get_default_dtype()), dim, keepdim)
-    kept = [d for d in range(spec.ndim) if d not in dim]
-    order = [*kept, *dim]
-    shape = tuple(spec.shape[d] for d in order)
-    turned = spec.like(shape, strides=tuple(spec.strides[d] for d in order))
-    rows = math.prod(spec.shape[d] for d in kept)
-    n = math.prod(spec.shape[d] for d in dim)
-    if not rows or not n:
-        return None
-    flat = row_stride(turned, len(dim))
-    source = turned if flat is not None else turned.like(shape)
-    distance = row_stride(source, len(dim))
-    bn, warps = block(n, 4096)
-    program = Program(
-        _logsumexp,
-        [pointer(spec.dtype), pointer(spec.dtype), "i32", "i32", "i64"],
-        {"WIDE": wide(spec.dtype), "BN": bn},
-        warps=warps,
-    )
-
-    def run(outs: list[View], x: View) -> None:
-        v = View(x.ptr, turned, x.storage)
-        if flat is None:
-            v = dense(v)
-        program((rows,), outs[0].ptr, v.ptr, rows, n, distance)
-
-    return run

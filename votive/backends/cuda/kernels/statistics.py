@@ -1,4 +1,4 @@
-"""Variance and standard deviation: the mean first, then the distances from it."""
+"""Variance and standard deviation: the mean first, then the distances from it. Medians and modes."""
 
 from __future__ import annotations
 
@@ -8,10 +8,11 @@ from typing import Any
 from ....core.layout import reduced_shape
 from ....formula import Formula, const, var
 from ....formula.expr import apply
+from ..programs.reduction import reducer, row_reducer, wide_type
+from ..programs.types import floats
 from ..rows import cuda
 from ..runtime.views import View, empty
-from .reduction import _row, reducer, wide_type
-from .softmax import floats
+from .sort.sorts import MEDIAN, NANMEDIAN, fits, mode, ranked
 
 _X, _M = var("x"), var("mean")
 
@@ -22,7 +23,7 @@ def _spread(x: Any, dim: tuple[int, ...], correction: float, root: bool) -> Any:
     mean = x.spec.like(reduced_shape(x.shape, dim, True), dtype=wide)
     if not mean.numel:
         return lambda outs, x: None
-    middle = _row(x, dim, wide, "sum", finish=apply("div", _X, const(float(n))))
+    middle = row_reducer(x, dim, wide, "sum", finish=apply("div", _X, const(float(n))))
     left = max(n - correction, 0.0)
     finish = apply("div", _X, const(float(left)))
     body = apply("square", apply("sub", _X, _M))
@@ -58,3 +59,15 @@ def var_(x: Any, dim: tuple[int, ...], correction: float, keepdim: bool) -> Any:
 @cuda("_std", accepts=floats)
 def std(x: Any, dim: tuple[int, ...], correction: float, keepdim: bool) -> Any:
     return _spread(x, dim, float(correction), True)
+
+
+@cuda("_sample", accepts=fits)
+def sample(x: Any, kind: str, dim: int, keepdim: bool) -> Any:
+    if kind == "mode":
+        return mode(x, dim)
+    return ranked(x, dim, MEDIAN if kind == "median" else NANMEDIAN)
+
+
+@cuda("_median", accepts=lambda x: fits(x) and x.numel > 0)
+def median(x: Any, kind: str) -> Any:
+    return ranked(x, None, MEDIAN if kind == "median" else NANMEDIAN)

@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from ....core import dtype as dt
-from ....core.layout import Layout, Spec
-from ..programs.index_space import Places
+from ....core.layout import Layout, Spec, has_overlap
+from ..programs.copy import copy_view
+from ..programs.fill import fill_view
+from ..programs.index_space import Places, added, window, word
 from ..programs.program import TYPE, pointer
 from ..rows import cuda
 from ..runtime.views import View, empty, zero
@@ -39,5 +41,38 @@ def visits(length: int, size: Any, stride: Any, offset: int, dtype: dt.dtype, de
         zero(made)
         count(made.ptr)
         finish(outs[0].ptr, made.ptr)
+
+    return run
+
+
+def _added(x: Any, stride: Any, offset: int) -> Any:
+    """Windows that overlap add up."""
+    from .index import SUMS, spot, summed
+
+    if x.dtype not in SUMS:
+        return None
+    kind = SUMS[x.dtype]
+    p = Places(x.shape, [stride, x.strides], order=1)
+    types = {"o": pointer(kind), "x": pointer(x.dtype)}
+    add = p.kernel("add_window", types, added(spot(p, 0), p.load("x", 1)))
+
+    def run(outs: list[View], x: View) -> None:
+        with summed(outs[0], None) as to:
+            add(to.ptr + offset * kind.itemsize, x.ptr)
+
+    return run
+
+
+@cuda("_into_window")
+def into_window(x: Any, size: Any, stride: Any, offset: int) -> Any:
+    if word(x.dtype) is None:
+        return None
+    if has_overlap(x.shape, stride):
+        return _added(x, stride, offset)
+
+    def run(outs: list[View], x: View) -> None:
+        fill_view(outs[0], 0)
+        if x.spec.numel:
+            copy_view(window(outs[0], x.spec.shape, stride, offset), x)
 
     return run

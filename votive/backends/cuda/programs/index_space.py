@@ -238,3 +238,18 @@ def by_spec(build: Any) -> Any:
         return found
 
     return find
+
+
+def pieces(whole: View, sizes: list[int], dim: int, gone: bool) -> list[View]:
+    """Windows of these sizes side by side along a dimension; `gone`: without that dimension."""
+    spec, out, at = whole.spec, [], 0
+    step = spec.strides[dim]
+    for n in sizes:
+        if gone:
+            shape = (*spec.shape[:dim], *spec.shape[dim + 1 :])
+            strides = (*spec.strides[:dim], *spec.strides[dim + 1 :])
+        else:
+            shape, strides = (*spec.shape[:dim], n, *spec.shape[dim + 1 :]), spec.strides
+        out.append(window(whole, shape, strides, at * step))
+        at += n
+    return out

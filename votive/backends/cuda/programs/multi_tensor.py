@@ -11,10 +11,10 @@ import triton
 import triton.language as tl
 
 from .. import runtime as rt
-from ..kernels.softmax import FLOATS, wide
 from ..runtime.views import View, empty, to_device
 from .copy import copy_view
 from .program import TYPE, Program
+from .types import FLOATS, wide
 
 CHUNK = 8192  # elements that a program takes
 BLOCK = 1024  # that it takes at a time

@@ -30,6 +30,16 @@ template <class D, class S> static void cast_dense(D* d, const S* s, int64_t n) 
   for (; i < n; ++i) d[i] = convert<D>(s[i]);
 }
 
+// One value many times. The source's type is gone by now, so this is compiled once per result.
+template <class D> static void repeat(char* dst, int64_t ds, D v, int64_t n) {
+  if (ds == int64_t(sizeof(D))) {
+    D* d = reinterpret_cast<D*>(dst);
+    for (int64_t i = 0; i < n; ++i) d[i] = v;
+    return;
+  }
+  for (int64_t i = 0; i < n; ++i) *reinterpret_cast<D*>(dst + i * ds) = v;
+}
+
 template <class D, class S> static void cast_row(char* dst, int64_t ds, const char* src, int64_t ss, int64_t n) {
   if (ds == int64_t(sizeof(D)) && ss == int64_t(sizeof(S))) {
     if constexpr (std::is_same_v<D, S>) std::memcpy(dst, src, size_t(n) * sizeof(D));
@@ -38,57 +48,36 @@ template <class D, class S> static void cast_row(char* dst, int64_t ds, const ch
   }
   if (ss == 0) {
     if (n == 0) return;  // there may be no element to read
-    const D v = convert<D>(*reinterpret_cast<const S*>(src));
-    if (ds == int64_t(sizeof(D))) {
-      D* d = reinterpret_cast<D*>(dst);
-      for (int64_t i = 0; i < n; ++i) d[i] = v;
-      return;
-    }
-    for (int64_t i = 0; i < n; ++i) *reinterpret_cast<D*>(dst + i * ds) = v;
-    return;
+    return repeat<D>(dst, ds, convert<D>(*reinterpret_cast<const S*>(src)), n);
   }
 #pragma GCC unroll 4
   for (int64_t i = 0; i < n; ++i)
     *reinterpret_cast<D*>(dst + i * ds) = convert<D>(*reinterpret_cast<const S*>(src + i * ss));
 }
 
-template <class S> static void fill_table(CastFn* row) {
-  row[int(Dtype::b1)] = cast_row<bool, S>;
-  row[int(Dtype::i8)] = cast_row<int8_t, S>;
-  row[int(Dtype::i16)] = cast_row<int16_t, S>;
-  row[int(Dtype::i32)] = cast_row<int32_t, S>;
-  row[int(Dtype::i64)] = cast_row<int64_t, S>;
-  row[int(Dtype::u8)] = cast_row<uint8_t, S>;
-  row[int(Dtype::u16)] = cast_row<uint16_t, S>;
-  row[int(Dtype::u32)] = cast_row<uint32_t, S>;
-  row[int(Dtype::u64)] = cast_row<uint64_t, S>;
-  row[int(Dtype::f16)] = cast_row<f16, S>;
-  row[int(Dtype::bf16)] = cast_row<bf16, S>;
-  row[int(Dtype::f32)] = cast_row<float, S>;
-  row[int(Dtype::f64)] = cast_row<double, S>;
-  row[int(Dtype::c64)] = cast_row<c64, S>;
-  row[int(Dtype::c128)] = cast_row<c128, S>;
+template <class T> constexpr bool is_integer = std::is_integral_v<T> && !std::is_same_v<T, bool>;
+template <class T, bool yes> struct UnsignedIf { using type = T; };
+template <class T> struct UnsignedIf<T, true> { using type = std::make_unsigned_t<T>; };
+
+// Casts with the same bits share a function: the sign of an integer matters to its result only from floats to four
+// bytes and more, and that of its source only where it is widened.
+template <class D, class S> static CastFn function() {
+  constexpr bool any_sign = is_integer<D> && (std::is_integral_v<S> || sizeof(D) <= 2);
+  constexpr bool cut = any_sign && is_integer<S> && sizeof(D) <= sizeof(S);
+  return cast_row<typename UnsignedIf<D, any_sign>::type, typename UnsignedIf<S, cut>::type>;
 }
 
 namespace {
+template <class... T> struct Types {};
+using All = Types<bool, int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t, f16, bf16, float,
+                  double, c64, c128>;
+
 struct Table {
   CastFn fn[DTYPES][DTYPES];
-  Table() {
-    fill_table<bool>(fn[int(Dtype::b1)]);
-    fill_table<int8_t>(fn[int(Dtype::i8)]);
-    fill_table<int16_t>(fn[int(Dtype::i16)]);
-    fill_table<int32_t>(fn[int(Dtype::i32)]);
-    fill_table<int64_t>(fn[int(Dtype::i64)]);
-    fill_table<uint8_t>(fn[int(Dtype::u8)]);
-    fill_table<uint16_t>(fn[int(Dtype::u16)]);
-    fill_table<uint32_t>(fn[int(Dtype::u32)]);
-    fill_table<uint64_t>(fn[int(Dtype::u64)]);
-    fill_table<f16>(fn[int(Dtype::f16)]);
-    fill_table<bf16>(fn[int(Dtype::bf16)]);
-    fill_table<float>(fn[int(Dtype::f32)]);
-    fill_table<double>(fn[int(Dtype::f64)]);
-    fill_table<c64>(fn[int(Dtype::c64)]);
-    fill_table<c128>(fn[int(Dtype::c128)]);
+  Table() : Table(All{}) {}
+  template <class... S> explicit Table(Types<S...>) { (fill<S>(fn[int(dtype_of<S>)], All{}), ...); }
+  template <class S, class... D> static void fill(CastFn* row, Types<D...>) {
+    ((row[int(dtype_of<D>)] = function<D, S>()), ...);
   }
 };
 }  // namespace

@@ -10,11 +10,11 @@ from .....core.layout import Spec, broadcast_strides
 from .....formula import var
 from ....cpu.native.rows import Slot
 from ...programs.copy import copy_view
+from ...programs.fill import parts
 from ...programs.index_space import by_spec, window
 from ...rows import cuda
 from ...runtime.views import View, empty
 from ..convolution import convolve as convolution
-from ..fill import parts
 from .products import elementwise
 
 _A, _B, _C, _D = (var(n) for n in "abcd")

@@ -15,9 +15,10 @@ from .....formula.expr import apply
 from ....cpu.native.rows import Slot
 from ...programs.complex_pointwise import pairs_of
 from ...programs.pointwise import compile_formula
+from ...programs.reduction import reducer, row_reducer
 from ...rows import cuda
 from ...runtime.views import View, empty
-from .. import masked, reduction
+from .. import masked, reduction, vector_norm
 from .products import elementwise
 from .rows import is_complex, last
 
@@ -51,7 +52,7 @@ for _op, _fn in (
     ("count_nonzero", reduction.count_nonzero),
 ):
     _through(_op, _fn, _NONZERO, lambda kind: dt.bool_)
-_through("_vector_norm", reduction.vector_norm, apply("abs", _X), lambda kind: kind.to_real())
+_through("_vector_norm", vector_norm.vector_norm, apply("abs", _X), lambda kind: kind.to_real())
 
 
 _AWAY = apply("sub", _X, var("k"))
@@ -71,7 +72,7 @@ def _spread_of(x: Any, dim: tuple[int, ...], correction: float, root: bool) -> A
     n = math.prod(seen.shape[d] for d in dims)
     role = (kind, kind, None)
     average = Formula("average", ("x",), apply("div", _X, const(float(n))))
-    middle = reduction.reducer(
+    middle = reducer(
         "mean",
         "sum",
         kind,
@@ -85,7 +86,7 @@ def _spread_of(x: Any, dim: tuple[int, ...], correction: float, root: bool) -> A
         average,
     )
     total = apply("div", _X, const(max(float(n - correction), 0.0)))
-    run = reduction.reducer(
+    run = reducer(
         "spread",
         "sum",
         kind,
@@ -127,7 +128,7 @@ def logsumexp(x: Any, dim: tuple[int, ...], keepdim: bool) -> Any:
     values, result = x.spec.like(x.shape), x.spec.like(kept)
     tops = result.like(dtype=real)
     halves = x.spec.like(dtype=real, strides=tuple(2 * s for s in x.strides))
-    largest = reduction._row(Slot(0, halves), dims, real, "max")
+    largest = row_reducer(Slot(0, halves), dims, real, "max")
     top = where(apply("isinf", _TOP), const(0.0), _TOP)  # an infinite one is no help
     away = elementwise(apply("exp", _X - top), "xt", [x.spec, tops], values)
     total = reduction.sum_(Slot(0, pairs_of(values)), dims, True, real)

@@ -15,24 +15,12 @@ from .....core.layout import Spec
 from ....cpu.native.rows import Slot
 from ...programs.complex_pointwise import pairs_of
 from ...programs.copy import copy_view
+from ...programs.fill import fill_view
 from ...programs.index_space import window
 from ...programs.layouts import dense
 from ...rows import cuda
 from ...runtime.views import View, empty
-from .. import (
-    diagonal,
-    embedding,
-    fold,
-    index,
-    index_put,
-    masked,
-    padding,
-    rearrange,
-    reduction,
-    scatter,
-    scatter_views,
-)
-from ..fill import fill_view
+from .. import diagonal, embedding, fold, index, index_put, masked, padding, rearrange, reduction, scatter, strided
 from ..scan import scans as scan
 from ..scatter_views import start
 
@@ -136,7 +124,7 @@ paired("sum", reduction.sum_, "z...", change=_real_last)
 paired("mean", reduction.mean, "z...", change=_real_last)
 paired(
     "_into_window",
-    scatter_views.into_window,
+    strided.into_window,
     "z...",
     change=lambda x, size, stride, offset: (x, (*size, 2), (*(2 * s for s in stride or (1,)), 1), 2 * offset),
 )

@@ -17,11 +17,11 @@ from ...programs.copy import copy_view
 from ...programs.layouts import dense, power
 from ...programs.lines import shared
 from ...programs.program import pointer
+from ...programs.reduction import row_reducer
+from ...programs.types import floats, wide
 from ...rows import cuda
 from ...runtime import here_count
 from ...runtime.views import View, empty
-from ..reduction import _row
-from ..softmax import floats, wide
 from .kernels import convolve, weigh
 
 BM, BN, BK = 128, 64, 32  # positions, channels, terms of a tile
@@ -203,7 +203,7 @@ def convolution_weight(x: Any, grad: Any, kernel: Any, stride: Any, padding: Any
     device = x.spec.device
     made = Spec(Layout((parts, groups * row * columns)), total, device)
     flat = Spec(Layout((groups * row * columns,)), total, device)
-    join = _row(_Seen(made), (0,), total, "sum") if parts > 1 else None
+    join = row_reducer(_Seen(made), (0,), total, "sum") if parts > 1 else None
     # Terms come out as (channel out, tap, channel in); weights are (out, in, tap).
     shape = (groups * row, channels, *kernel)
     inner = [channels * math.prod(kernel[d + 1 :]) for d in range(len(kernel))]

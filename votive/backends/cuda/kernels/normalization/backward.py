@@ -16,10 +16,10 @@ import triton.language as tl
 from .....core.layout import Layout, Spec
 from ...programs.layouts import block, dense, power, row_stride, sizes, written
 from ...programs.program import TYPE, Program
+from ...programs.types import floats, wide
 from ...rows import cuda
 from ...runtime import here_count
 from ...runtime.views import View, empty, zero
-from ..softmax import floats, wide
 from .forward import BYTES, at, kind
 
 

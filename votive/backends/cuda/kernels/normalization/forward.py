@@ -12,9 +12,9 @@ from .....core.layout import Spec
 from ...device import math as m
 from ...programs.layouts import block, dense, power, row_stride, sizes, written
 from ...programs.program import TYPE, Program
+from ...programs.types import floats, wide
 from ...rows import cuda
 from ...runtime.views import View
-from ..softmax import floats, wide
 
 
 @triton.jit

@@ -24,14 +24,15 @@ from ...programs.layouts import dense, written
 from ...programs.lines import Lines, scratch
 from ...programs.pointwise import compile_formula
 from ...programs.program import TYPE, Program, pointer
+from ...programs.reduction import row_reducer
+from ...programs.types import FLOATS
 from ...rows import cuda
 from ...runtime.faults import faults
 from ...runtime.views import View, empty
-from ..reduction import _row
 from ..scan.scans import SUM, _Scan
 from ..sort.radix import WORDS, Radix
 from ..sort.sorts import Order, by_digits
-from .distributions import EXACT, FLOATS, _open, _word
+from .distributions import EXACT, _open, _word
 
 BLOCK = 512
 _NONE = "invalid multinomial distribution (sum of probabilities <= 0)"
@@ -231,7 +232,7 @@ def _shrunk(x: Any) -> Any:
     """Weights divided by a power of two near the largest of each row: their sum stays finite."""
     row = x.spec.like(x.shape)
     top = row.like((*x.shape[:-1], 1))
-    largest = _row(Slot(0, row), (x.ndim - 1,), dt.float64, "max")
+    largest = row_reducer(Slot(0, row), (x.ndim - 1,), dt.float64, "max")
     v, t = var("x"), var("top")
     scale = apply("exp2", apply("neg", apply("floor", apply("log2", t))))
     divide, _ = compile_formula(

@@ -20,15 +20,15 @@ from ...device import math as m
 from ...programs.checks import required
 from ...programs.copy import copy_view
 from ...programs.generator_state import drawing, shift
-from ...programs.layouts import dense, spread, written
+from ...programs.layouts import spread, written
 from ...programs.pointwise import compile_formula
 from ...programs.program import TYPE, Program
+from ...programs.types import FLOATS, floats
 from ...rows import cuda
 from ...runtime.views import View, empty
 
 COUNTERS = 256  # that a program takes: four words each
 (UNIFORM, NORMAL, LOG_NORMAL, EXPONENTIAL, CAUCHY, BERNOULLI, INTEGERS, DROPOUT, CHANCES, GEOMETRIC) = range(10)
-FLOATS = frozenset((dt.float32, dt.float64, *dt.HALF))
 # Fusing a product and a sum would round once where the rule rounds twice.
 EXACT = {"enable_fp_fusion": False}
 
@@ -154,7 +154,7 @@ def _word(value: int) -> int:
     return value - (1 << 64) if value >> 63 else value
 
 
-def _sampler(kind: int, spec: Spec, wide: bool, source: dt.dtype | None = None) -> Any:
+def sampler(kind: int, spec: Spec, wide: bool, source: dt.dtype | None = None) -> Any:
     """launch(to, key, counter, p, q, r, t) for the elements of a spec. `source`: the dtype of what
     is read beside.
     """
@@ -174,7 +174,7 @@ def _sampler(kind: int, spec: Spec, wide: bool, source: dt.dtype | None = None) 
 
 
 def _uniform(spec: Spec) -> Any:
-    launch = _sampler(UNIFORM, spec, spec.dtype is dt.float64)
+    launch = sampler(UNIFORM, spec, spec.dtype is dt.float64)
     kind = spec.dtype.np
     real = np.float64 if spec.dtype is dt.float64 else np.float32
 
@@ -190,7 +190,7 @@ def _uniform(spec: Spec) -> Any:
 
 
 def _normal(spec: Spec, kind: int) -> Any:
-    launch = _sampler(kind, spec, spec.dtype is dt.float64)
+    launch = sampler(kind, spec, spec.dtype is dt.float64)
     check = bounds.check_normal if kind == NORMAL else bounds.check_log_normal
 
     def run(to: View, key: int, counter: int, mean: float, std: float) -> None:
@@ -200,11 +200,7 @@ def _normal(spec: Spec, kind: int) -> Any:
     return run
 
 
-def _is_float(x: Any) -> bool:
-    return x.dtype in FLOATS
-
-
-@cuda("_uniform", accepts=_is_float, into=False)
+@cuda("_uniform", accepts=floats, into=False)
 def uniform(x: Any, key: Any, counter: Any, low: Any, high: Any) -> Any:
     draw = _uniform(x.spec.dense_like())
     return lambda outs, x, key, counter, low, high: draw(outs[0], key, counter, low, high)
@@ -222,7 +218,7 @@ def _row_major(size: Any, dtype: dt.dtype, device: Any) -> Spec:
     return Spec(Layout(tuple(size)), dtype, device)
 
 
-@cuda("_normal", accepts=lambda x, *rest: _is_float(x) and all(map(_is_float, rest)))
+@cuda("_normal", accepts=floats)
 def normal(x: Any, key: Any, counter: Any, mean: Any, std: Any) -> Any:
     if any(isinstance(v.spec, Spec) for v in (mean, std)):
         return _normal_each(x, mean, std)
@@ -271,16 +267,16 @@ def new_normal(size: Any, dtype: dt.dtype, device: Any, key: Any, counter: Any, 
     return lambda outs, key, counter, mean, std: draw(outs[0], key, counter, mean, std)
 
 
-@cuda("_log_normal", accepts=_is_float)
+@cuda("_log_normal", accepts=floats)
 def log_normal(x: Any, key: Any, counter: Any, mean: Any, std: Any) -> Any:
     draw = _normal(x.spec.dense_like(), LOG_NORMAL)
     return lambda outs, x, key, counter, mean, std: draw(outs[0], key, counter, mean, std)
 
 
-@cuda("_exponential", accepts=_is_float)
+@cuda("_exponential", accepts=floats)
 def exponential(x: Any, key: Any, counter: Any, lambd: Any) -> Any:
     spec = x.spec.dense_like()
-    launch = _sampler(EXPONENTIAL, spec, spec.dtype is dt.float64)
+    launch = sampler(EXPONENTIAL, spec, spec.dtype is dt.float64)
     floor = 2.0**-24 if spec.dtype is dt.float16 else 2.0**-55 if spec.dtype is dt.float64 else 2.0**-26
 
     def run(outs: list[View], x: View, key: int, counter: int, lambd: float) -> None:
@@ -290,25 +286,25 @@ def exponential(x: Any, key: Any, counter: Any, lambd: Any) -> Any:
     return run
 
 
-def _threshold(p: float) -> int:
+def threshold(p: float) -> int:
     return math.ceil(float(p) * 2.0**32)
 
 
-@cuda("_bernoulli", accepts=lambda x, *rest: x.dtype in TYPE and all(map(_is_float, rest)))
+@cuda("_bernoulli", accepts=lambda x, *rest: x.dtype in TYPE and floats(*rest))
 def bernoulli(x: Any, key: Any, counter: Any, p: Any) -> Any:
     if isinstance(p.spec, Spec):
         return _bernoulli_each(x, p)
-    launch = _sampler(BERNOULLI, x.spec.dense_like(), False)
+    launch = sampler(BERNOULLI, x.spec.dense_like(), False)
 
     def run(outs: list[View], x: View, key: int, counter: int, p: float) -> None:
         bounds.check_bernoulli(p)
-        launch(outs[0], key, counter, 0.0, 0.0, _threshold(p), 0.0)
+        launch(outs[0], key, counter, 0.0, 0.0, threshold(p), 0.0)
 
     return run
 
 
 def _bernoulli_each(x: Any, p: Any) -> Any:
-    launch = _sampler(CHANCES, x.spec.dense_like(), False, p.dtype)
+    launch = sampler(CHANCES, x.spec.dense_like(), False, p.dtype)
     text = "bernoulli: Expected p_in >= 0 && p_in <= 1 to be true, but got false."
     check = required(p, "((v >= 0) & (v <= 1)) == 0", text)
 
@@ -320,27 +316,13 @@ def _bernoulli_each(x: Any, p: Any) -> Any:
     return run
 
 
-@cuda("_cauchy", accepts=_is_float)
+@cuda("_cauchy", accepts=floats)
 def cauchy(x: Any, key: Any, counter: Any, median: Any, sigma: Any) -> Any:
     spec = x.spec.dense_like()
-    launch = _sampler(CAUCHY, spec, spec.dtype is dt.float64)
+    launch = sampler(CAUCHY, spec, spec.dtype is dt.float64)
 
     def run(outs: list[View], x: View, key: int, counter: int, median: float, sigma: float) -> None:
         bounds.check_cauchy(sigma)
         launch(outs[0], key, counter, float(median), float(sigma), 0, 0.0)
-
-    return run
-
-
-@cuda("_dropout", accepts=lambda x: x.dtype in (dt.float32, *dt.HALF))
-def dropout(x: Any, key: Any, counter: Any, p: float) -> Any:
-    spec = x.spec.dense_like()
-    launch = _sampler(DROPOUT, spec, False)
-    scale = float(np.float32(1 / (1 - p))) if p < 1 else 0.0
-    threshold = _threshold(1 - p)
-
-    def run(outs: list[View], x: View, key: int, counter: int) -> None:
-        x = dense(x)
-        launch(outs[0], key, counter, scale, 0.0, threshold, 0.0, x.ptr)
 
     return run

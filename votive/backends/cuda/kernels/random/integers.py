@@ -10,13 +10,14 @@ from .....core.layout import Spec
 from ....cpu.reference import sampling_bounds as bounds
 from ....cpu.reference.sampling import _inside
 from ...programs.program import TYPE
+from ...programs.types import FLOATS
 from ...rows import cuda
 from ...runtime.views import View
-from .distributions import FLOATS, GEOMETRIC, INTEGERS, _row_major, _sampler, _word
+from .distributions import GEOMETRIC, INTEGERS, _row_major, _word, sampler
 
 
 def _integers(spec: Spec) -> Any:
-    launch = _sampler(INTEGERS, spec, True)
+    launch = sampler(INTEGERS, spec, True)
     kind, floating = spec.dtype.np, spec.dtype in FLOATS
 
     def run(to: View, key: int, counter: int, low: int, high: int) -> None:
@@ -58,7 +59,7 @@ def geometric(x: Any, key: Any, counter: Any, p: Any) -> Any:
     floating = spec.dtype.is_floating_point
     if floating and spec.dtype not in FLOATS:
         return None
-    launch = _sampler(GEOMETRIC, spec, spec.dtype is dt.float64 or not floating)
+    launch = sampler(GEOMETRIC, spec, spec.dtype is dt.float64 or not floating)
     largest = 0 if floating else min(bounds.integer_limits(spec.dtype.np)[1], 2**63 - 1)
 
     def run(outs: list[View], x: View, key: int, counter: int, p: float) -> None:

@@ -7,28 +7,25 @@ from __future__ import annotations
 
 from typing import Any
 
-import ml_dtypes
 import triton
 import triton.language as tl
 
-from .....core import dtype as dt
-from ....cpu.native.rows import Slot
 from ...device import math as m
 from ...programs.checks import required
 from ...programs.generator_state import drawing, shift
-from ...programs.layouts import power, spread, written
-from ...programs.lines import scratch
+from ...programs.layouts import spread, written
 from ...programs.program import Program, pointer
+from ...programs.types import floats
 from ...rows import cuda
 from ...runtime.views import View
-from .distributions import EXACT, FLOATS, _centred, _open, _word
+from .distributions import EXACT, _centred, _open, _word
 
 BLOCK = 256
 _SEARCHED = tl.constexpr(10.0)  # below this mean by search
 
 
 @triton.jit
-def _halves(key, at, attempt):
+def halves(key, at, attempt):
     """The two 64-bit halves of each counter."""
     low = (at & 0xFFFFFFFF).to(tl.uint32)
     high = ((at >> 32) & 0xFFFFFFFF).to(tl.uint32)
@@ -62,7 +59,7 @@ def _log_poisson(k, mean):
 
 
 @triton.jit
-def _some(mask):
+def some(mask):
     return tl.max(mask.to(tl.int32), 0) > 0
 
 
@@ -72,13 +69,13 @@ def _poisson_value(key, at, lam, there):
     large = there & (lam >= _SEARCHED) & (lam < float("inf"))
     none = tl.zeros((), tl.int64)
     # Search: the first k at which the cumulative probability reaches u.
-    u = _open(_halves(key, at, none)[0], True)
+    u = _open(halves(key, at, none)[0], True)
     term = m.f_exp(-lam)
     total = term
     found = lam * 0
     step = tl.full((), 1.0, tl.float64)
     beyond = small
-    while _some(beyond):
+    while some(beyond):
         term = m.f_div(term * lam, step + lam * 0)
         after = total + term
         beyond = beyond & (u > total) & (after > total)
@@ -93,8 +90,8 @@ def _poisson_value(key, at, lam, there):
     value = tl.where(small, found, float("inf"))
     live = large
     attempt = tl.zeros((), tl.int64)
-    while _some(live):
-        first, second = _halves(key, at, attempt)
+    while some(live):
+        first, second = halves(key, at, attempt)
         c, v = _centred(first, True), _open(second, True)
         us = 0.5 - tl.abs(c)
         k = m.f_floor((m.f_div(2 * a, us) + b) * c + lam + 0.43)
@@ -136,14 +133,14 @@ def _binomial(o, count, prob, moved, key, counter, elements, BLOCK: tl.constexpr
     known = there & (tl.abs(mean) < float("inf")) & (p > 0)
     small, large = known & (mean < _SEARCHED), known & (mean >= _SEARCHED)
 
-    u = _open(_halves(key, at, tl.zeros((), tl.int64))[0], True)
+    u = _open(halves(key, at, tl.zeros((), tl.int64))[0], True)
     odds = m.f_div(p, 1 - p)
     term = m.f_exp(n * m.f_log1p(-p))
     total = term
     found = mean * 0
     step = tl.full((), 0.0, tl.float64)
     beyond = small
-    while _some(beyond):
+    while some(beyond):
         term = term * (m.f_div(tl.maximum(n - step, 0.0), step + 1 + n * 0) * odds)
         after = total + term
         beyond = beyond & (u > total) & (after > total)
@@ -164,8 +161,8 @@ def _binomial(o, count, prob, moved, key, counter, elements, BLOCK: tl.constexpr
     peak = _log_poisson(top, mean) + _log_poisson(n - top, failures)
     live = large
     attempt = tl.zeros((), tl.int64)
-    while _some(live):
-        first, second = _halves(key, at, attempt)
+    while some(live):
+        first, second = halves(key, at, attempt)
         c, v = _centred(first, True), _open(second, True)
         us = 0.5 - tl.abs(c)
         k = m.f_floor((m.f_div(2 * a, us) + b) * c + mean + 0.5)
@@ -181,85 +178,7 @@ def _binomial(o, count, prob, moved, key, counter, elements, BLOCK: tl.constexpr
     tl.store(o + i, value.to(o.dtype.element_ty), mask=there)
 
 
-@triton.jit
-def _log_gamma_number(key, at, alpha, live):
-    """(a gamma number of shape alpha, or alpha + 1 below 1; the number that carries it down)."""
-    one = tl.zeros_like(alpha) + 1
-    d = tl.where(alpha < 1, alpha + 1, alpha) - 1 / 3
-    c = m.f_div(one, m.f_sqrt(9 * d))
-    value = one
-    attempt = tl.zeros((), tl.int64)
-    carry = _open(_halves(key, at + 1, attempt)[1], True)
-    while _some(live):
-        first, second = _halves(key, at, attempt)
-        radius = m.f_sqrt(-2 * m.f_log(_open(first, True)))
-        x = radius * m.f_cos(6.283185307179586 * _open(second, True))
-        u = _open(_halves(key, at + 1, attempt)[0], True)
-        s = c * x
-        # v = (1 + s)**3: its distance from one and its logarithm are each taken from s.
-        excess = s * (3 + s * (3 + s))
-        gain = d * (3 * m.f_log1p(tl.maximum(s, -1.0)) - excess)
-        good = live & (s > -1) & (m.f_log(u) < 0.5 * x * x + gain)
-        value = tl.where(good, d * (1 + excess), value)
-        live = live & (good == 0)
-        attempt += 1
-    return value, carry
-
-
-@triton.jit
-def _gamma(o, shapes, moved, key, counter, n, least, LOGS: tl.constexpr, BLOCK: tl.constexpr):
-    """Gamma numbers, at least `least`; or their logarithms, which small shapes do not exhaust."""
-    i = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
-    there = i < n
-    alpha = tl.load(shapes + i, mask=there, other=1.0).to(tl.float64)
-    regular = there & (alpha > 0) & (alpha < float("inf"))
-    safe = tl.where(regular, alpha, 1.0)
-    key, counter = drawing(key, counter, moved)
-    value, carry = _log_gamma_number(key, 2 * i + counter, safe, regular)
-    below = m.f_div(m.f_log(carry), safe)
-    odd = tl.where(alpha >= 0, alpha, float("nan"))
-    if LOGS:
-        logs = m.f_log(tl.maximum(value, least))
-        logs = tl.where(safe < 1, logs + below, logs)
-        y = tl.where(regular, logs, m.f_log(odd))
-    else:
-        carried = m.f_exp(m.f_log(value) + below)
-        y = tl.where(regular, tl.where(safe < 1, carried, value), odd)
-        y = tl.where(y < least, least, y)
-    tl.store(o + i, y.to(o.dtype.element_ty), mask=there)
-
-
-@triton.jit
-def _shares(o, logs, n, low, high, BN: tl.constexpr):
-    """Exponentials of a line over their sum. Grid: lines."""
-    row = tl.program_id(0).to(tl.int64) * n
-    lane = tl.arange(0, BN)
-    top = tl.full((BN,), float("-inf"), tl.float64)
-    for start in range(0, n, BN):
-        i = start + lane
-        v = tl.load(logs + row + i, mask=i < n, other=float("-inf"))
-        top = m.f_maximum(top, v)
-    most = tl.max(top, 0)
-    most = tl.where(tl.max((top != top).to(tl.int32), 0) > 0, float("nan"), most)
-    total = tl.zeros((BN,), tl.float64)
-    for start in range(0, n, BN):
-        i = start + lane
-        v = tl.load(logs + row + i, mask=i < n, other=float("-inf"))
-        total += tl.where(i < n, m.f_exp(v - most), 0.0)
-    whole = tl.sum(total, 0)
-    for start in range(0, n, BN):
-        i = start + lane
-        v = tl.load(logs + row + i, mask=i < n, other=float("-inf"))
-        y = m.f_div(m.f_exp(v - most), whole + v * 0)
-        y = tl.where(y < low, low, tl.where(y > high, high, y))
-        tl.store(o + row + i, y.to(o.dtype.element_ty), mask=i < n)
-
-
-def _is_float(*slots: Any) -> bool:
-    return all(s.dtype in FLOATS for s in slots)
-
-
-def _drawing(fn: Any, x: Any, given: list[Any], **constants: Any) -> Any:
+def rejecting(fn: Any, x: Any, given: list[Any], **constants: Any) -> Any:
     """launch(to, parameters, key, counter, more...) for all elements of x."""
     n = x.numel
     pointers = [pointer(x.dtype), *(pointer(g.dtype) for g in given), "*i64"]
@@ -278,9 +197,9 @@ def _drawing(fn: Any, x: Any, given: list[Any], **constants: Any) -> Any:
     return launch
 
 
-@cuda("_poisson", accepts=_is_float)
+@cuda("_poisson", accepts=floats)
 def poisson(x: Any, key: Any, counter: Any, rate: Any) -> Any:
-    launch = _drawing(_poisson, x, [rate])
+    launch = rejecting(_poisson, x, [rate])
     text = "invalid Poisson rate, expected rate to be non-negative"
     check = required(rate, "(v >= 0) == 0", text)
 
@@ -291,38 +210,7 @@ def poisson(x: Any, key: Any, counter: Any, rate: Any) -> Any:
     return run
 
 
-@cuda("_binomial", accepts=_is_float)
+@cuda("_binomial", accepts=floats)
 def binomial(x: Any, key: Any, counter: Any, count: Any, prob: Any) -> Any:
-    launch = _drawing(_binomial, x, [count, prob])
+    launch = rejecting(_binomial, x, [count, prob])
     return lambda outs, x, key, counter, *given: launch(outs[0], list(given), key, counter)
-
-
-@cuda("_gamma", accepts=_is_float)
-def gamma(alpha: Any, key: Any, counter: Any) -> Any:
-    launch = _drawing(_gamma, alpha, [alpha], LOGS=False)
-    least = float(ml_dtypes.finfo(alpha.dtype.np).smallest_normal)
-    return lambda outs, alpha, key, counter: launch(outs[0], [alpha], key, counter, least)
-
-
-@cuda("_dirichlet", accepts=_is_float)
-def dirichlet(alpha: Any, key: Any, counter: Any) -> Any:
-    n = alpha.shape[-1]
-    rows = alpha.numel // n if n else 0
-    row = alpha.spec.like(alpha.shape, dtype=dt.float64)
-    launch = _drawing(_gamma, Slot(0, row), [alpha], LOGS=True)
-    types = [pointer(alpha.dtype), "*fp64", "i64", "fp64", "fp64"]
-    shares = Program(_shares, types, {"BN": min(max(power(n), 16), 1024)}, **EXACT)
-    kind = ml_dtypes.finfo(alpha.dtype.np)
-    low, high = float(kind.smallest_normal), 1 - float(kind.epsneg)
-    least = float(ml_dtypes.finfo(dt.float64.np).smallest_normal)
-
-    def run(outs: list[View], alpha: View, key: int, counter: int) -> None:
-        if not rows:
-            return
-        logs = scratch(row, row.numel, dt.float64)
-        logs = View(logs.ptr, row, logs.storage)
-        launch(logs, [alpha], key, counter, least)
-        with written(outs[0]) as to:
-            shares((rows,), to.ptr, logs.ptr, n, low, high)
-
-    return run

@@ -12,13 +12,16 @@ import triton.language as tl
 
 from .....core import dtype as dt
 from ...programs.copy import copy_view
+from ...programs.fill import bits, fill_view
+from ...programs.gather import taken
+from ...programs.index_space import by_spec, word
 from ...programs.layouts import along, power, row_stride
 from ...programs.lines import Lines, cut, key_type, lines, ordered, scratch, shared, sought
 from ...programs.program import TYPE, Program, pointer
+from ...programs.types import floats
 from ...rows import cuda
 from ...runtime import here_count
 from ...runtime.views import View, empty
-from ..softmax import floats
 from .rules import _add, _chained, _later, _logaddexp, _multiply
 from .single_pass import MOST, Once
 
@@ -314,3 +317,15 @@ def recurrence(gain: Any, x: Any, dim: int, reverse: bool) -> Any:
         lined_up(outs, dim, to)
 
     return run
+
+
+@cuda("_shift")
+def shift(x: Any, dim: int, by: int, fill: Any) -> Any:
+    if word(x.dtype) is None or isinstance(fill, complex):
+        return None
+    if not x.ndim:
+        return lambda outs, x: fill_view(outs[0], fill)
+    rules = {dim: lambda p, d, c: f"{c} - {p.arg('by', by)}"}
+    find = by_spec(lambda s: taken("shift", x, s.shape, s.strides, rules, fill=True))
+    value = bits(fill, x.dtype)
+    return lambda outs, x: find(outs[0].spec)(outs[0].ptr, x.ptr, value)

@@ -346,15 +346,3 @@ def mode(x: Any, dim: int) -> Any:
 @cuda("_kthvalue", accepts=fits)
 def kthvalue(x: Any, k: int, dim: int, keepdim: bool) -> Any:
     return ranked(x, dim, KTH, k - 1)
-
-
-@cuda("_sample", accepts=fits)
-def sample(x: Any, kind: str, dim: int, keepdim: bool) -> Any:
-    if kind == "mode":
-        return mode(x, dim)
-    return ranked(x, dim, MEDIAN if kind == "median" else NANMEDIAN)
-
-
-@cuda("_median", accepts=lambda x: fits(x) and x.numel > 0)
-def median(x: Any, kind: str) -> Any:
-    return ranked(x, None, MEDIAN if kind == "median" else NANMEDIAN)

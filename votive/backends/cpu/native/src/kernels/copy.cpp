@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <utility>
 
+#include "copy_transpose.h"
 #include "vt/cast.h"
 #include "vt/kernel.h"
 
@@ -15,6 +16,7 @@
 namespace vt {
 
 namespace {
+using namespace copies;
 
 constexpr int64_t PIECE = 1 << 16;    // bytes worth handing to a thread
 constexpr int64_t STREAM = 24 << 20;  // beyond, a copy does not stay in cache: written around it
@@ -70,9 +72,6 @@ struct Rows {
   int64_t rows, d_row, s_row, cols, d_col, s_col;
 };
 
-template <class T> T& at(char* p) { return *reinterpret_cast<T*>(p); }
-template <class T> const T& at(const char* p) { return *reinterpret_cast<const T*>(p); }
-
 template <class T> void rows_dense(const Rows& k) {
   const size_t bytes = size_t(k.cols) * sizeof(T);
   for (int64_t r = 0; r < k.rows; ++r) {
@@ -109,109 +108,6 @@ template <class T> void rows_strided(const Rows& k) {
     const char* s = k.src + r * k.s_row;
 #pragma GCC unroll 4
     for (int64_t c = 0; c < k.cols; ++c) at<T>(d + c * k.d_col) = at<T>(s + c * k.s_col);
-  }
-}
-
-// --- transposition ------------------------------------------------------------------------------
-
-// A square of N x N elements in registers: swapping halves, quarters, ... of pairs of rows.
-template <class T, int N> struct Square {
-  typedef T V __attribute__((vector_size(N * sizeof(T))));
-
-  template <int W, size_t... K> static V low(V a, V b, std::index_sequence<K...>) {
-    return __builtin_shufflevector(a, b, (int(K) & W ? N + int(K) - W : int(K))...);
-  }
-  template <int W, size_t... K> static V high(V a, V b, std::index_sequence<K...>) {
-    return __builtin_shufflevector(a, b, (int(K) & W ? N + int(K) : int(K) + W)...);
-  }
-  template <int W> static inline __attribute__((always_inline)) void stage(V* v) {
-    using Lanes = std::make_index_sequence<N>;
-#pragma GCC unroll 32
-    for (int i = 0; i < N; ++i) {
-      if (i & W) continue;
-      const V a = v[i], b = v[i + W];
-      v[i] = low<W>(a, b, Lanes{});
-      v[i + W] = high<W>(a, b, Lanes{});
-    }
-    if constexpr (2 * W < N) stage<2 * W>(v);
-  }
-  static void turn(char* dst, int64_t d_row, const char* src, int64_t s_row) {
-    V v[N];
-#pragma GCC unroll 32
-    for (int i = 0; i < N; ++i) std::memcpy(&v[i], src + i * s_row, sizeof(V));
-    stage<1>(v);
-#pragma GCC unroll 32
-    for (int i = 0; i < N; ++i) std::memcpy(dst + i * d_row, &v[i], sizeof(V));
-  }
-};
-
-// dst[r][c] = src[c][r]: both dense along their second index.
-template <class T, int N> void turn(char* dst, int64_t d_row, const char* src, int64_t s_row, int64_t rows, int64_t cols) {
-  constexpr int64_t item = sizeof(T);
-  if constexpr (N >= 4) {
-    if (rows < N || cols < N) return turn<T, N / 2>(dst, d_row, src, s_row, rows, cols);
-    // The last squares lie over their neighbours rather than leave a rest.
-    for (int64_t r = 0; r < rows; r += N) {
-      const int64_t r0 = std::min(r, rows - N);
-      for (int64_t c = 0; c < cols; c += N) {
-        const int64_t c0 = std::min(c, cols - N);
-        Square<T, N>::turn(dst + r0 * d_row + c0 * item, d_row, src + c0 * s_row + r0 * item, s_row);
-      }
-    }
-  } else if (rows >= cols) {
-    for (int64_t c = 0; c < cols; ++c)
-      for (int64_t r = 0; r < rows; ++r) at<T>(dst + r * d_row + c * item) = at<T>(src + c * s_row + r * item);
-  } else {
-    for (int64_t r = 0; r < rows; ++r)
-      for (int64_t c = 0; c < cols; ++c) at<T>(dst + r * d_row + c * item) = at<T>(src + c * s_row + r * item);
-  }
-}
-
-// Few dense columns, as channels between planes and pixels; a stride of 0 repeats.
-template <class T, int C> void weave(char* dst, const char* src, int64_t s_row, int64_t rows) {
-  T* d = reinterpret_cast<T*>(dst);
-  const T* s[C];
-  for (int c = 0; c < C; ++c) s[c] = reinterpret_cast<const T*>(src + c * s_row);
-#pragma GCC ivdep
-  for (int64_t r = 0; r < rows; ++r)
-    for (int c = 0; c < C; ++c) d[r * C + c] = s[c][r];
-}
-template <class T, int R> void unweave(char* dst, int64_t d_row, const char* src, int64_t cols) {
-  const T* s = reinterpret_cast<const T*>(src);
-  T* d[R];
-  for (int r = 0; r < R; ++r) d[r] = reinterpret_cast<T*>(dst + r * d_row);
-#pragma GCC ivdep
-  for (int64_t c = 0; c < cols; ++c)
-    for (int r = 0; r < R; ++r) d[r][c] = s[c * R + r];
-}
-
-template <class T> constexpr int square_side() {
-#if defined(__AVX512F__)
-  constexpr int bytes = sizeof(T) >= 4 ? 64 : sizeof(T) == 2 ? 32 : 16;
-#elif defined(__AVX2__)
-  constexpr int bytes = sizeof(T) == 1 ? 16 : 32;
-#else
-  constexpr int bytes = 16;
-#endif
-  return bytes / int(sizeof(T));
-}
-
-template <class T> void turn_tile(char* dst, int64_t d_row, const char* src, int64_t s_row, int64_t rows, int64_t cols) {
-  if constexpr (sizeof(T) == 16) {
-    turn<T, 1>(dst, d_row, src, s_row, rows, cols);
-  } else {
-    constexpr int64_t item = sizeof(T);
-    if (d_row == cols * item) {
-      if (cols == 2) return weave<T, 2>(dst, src, s_row, rows);
-      if (cols == 3) return weave<T, 3>(dst, src, s_row, rows);
-      if (cols == 4) return weave<T, 4>(dst, src, s_row, rows);
-    }
-    if (s_row == rows * item) {
-      if (rows == 2) return unweave<T, 2>(dst, d_row, src, cols);
-      if (rows == 3) return unweave<T, 3>(dst, d_row, src, cols);
-      if (rows == 4) return unweave<T, 4>(dst, d_row, src, cols);
-    }
-    turn<T, square_side<T>()>(dst, d_row, src, s_row, rows, cols);
   }
 }
 
@@ -271,7 +167,7 @@ bool arrange(const CopyDim* given, int count, CopyDim* dims, int& ndim) {
 
 // Dimension `along` is dense in the source, the last one in the result.
 template <class T>
-void copy_turned(char* dst, Dtype to, const char* src, Dtype from, const CopyDim* dims, int ndim, int along) {
+void copy_transposed(char* dst, Dtype to, const char* src, Dtype from, const CopyDim* dims, int ndim, int along) {
   CopyDim outer[COPY_DIMS];
   int n_outer = 0;
   for (int k = 0; k < ndim - 1; ++k)
@@ -286,7 +182,7 @@ void copy_turned(char* dst, Dtype to, const char* src, Dtype from, const CopyDim
   const CastFn cast = same ? nullptr : cast_fn(from, to);
   const int64_t d_item = itemsize(to);
   parallel_for(product(outer, n_outer) * n_rows * n_cols, grain_for(rows * cols), [&](int64_t b, int64_t e) {
-    Scratch<T> turned(same ? 1 : rows * cols);
+    Scratch<T> tile(same ? 1 : rows * cols);
     const int64_t tiles = n_rows * n_cols;
     for (int64_t t = b; t < e;) {
       const int64_t block = t / tiles, stop = std::min(e, (block + 1) * tiles);
@@ -297,11 +193,11 @@ void copy_turned(char* dst, Dtype to, const char* src, Dtype from, const CopyDim
           char* d = d0 + r0 * row.d + c0 * col.d;
           const char* s = s0 + r0 * row.s + c0 * col.s;
           if (same) {
-            turn_tile<T>(d, row.d, s, col.s, nr, nc);
+            transpose_tile<T>(d, row.d, s, col.s, nr, nc);
           } else {
-            turn_tile<T>(reinterpret_cast<char*>(turned.get()), nc * int64_t(sizeof(T)), s, col.s, nr, nc);
+            transpose_tile<T>(reinterpret_cast<char*>(tile.get()), nc * int64_t(sizeof(T)), s, col.s, nr, nc);
             for (int64_t r = 0; r < nr; ++r)
-              cast(d + r * row.d, d_item, reinterpret_cast<const char*>(turned.get() + r * nc), sizeof(T), nc);
+              cast(d + r * row.d, d_item, reinterpret_cast<const char*>(tile.get() + r * nc), sizeof(T), nc);
           }
         }
       });
@@ -415,7 +311,7 @@ void copy_block(char* dst, Dtype to, const char* src, Dtype from, const CopyDim*
       if (dims[k].s == s_item) {
         if (std::min(dims[k].n, col.n) >= 2)
           return for_sizes(from, [&](auto t) {
-            copy_turned<typename decltype(t)::type>(dst, to, src, from, dims, ndim, k);
+            copy_transposed<typename decltype(t)::type>(dst, to, src, from, dims, ndim, k);
           });
         break;
       }

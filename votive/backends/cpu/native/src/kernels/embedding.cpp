@@ -1,10 +1,20 @@
-// Gradients of tables, and bags of rows.
-#include "indices.h"
-#include "vt/cast.h"
+// Rows of tables, their gradients, and bags of rows.
+#include "index_rows.h"
 
 namespace vt {
 
 namespace {
+using namespace indexed;
+
+// embedding(out, weight, indices)
+VT_KERNEL(embedding) {
+  const View &out = c.view(0), &w = c.view(1);
+  Indices index(c.view(2));
+  index.check<IndexError>("embedding", 0, w.shape[0]);
+  Dims lead, trail;
+  trail.add(w.shape[1], w.strides[1], itemsize(w.dtype));
+  read_rows(out.data, w.data, w.dtype, lead, {index.data, w.strides[0], index.n}, trail);
+}
 
 // Positions of an index in groups: those of row r are order[first[r]] .. order[first[r + 1] - 1], in
 // the order in which they came.

@@ -1,5 +1,5 @@
 // Resizing: every output is a weighted sum of few inputs per dimension.
-#include "conv_core.h"
+#include "convolution_padded.h"
 
 namespace vt { namespace {
 using namespace conv;

@@ -1,6 +1,6 @@
 // Elements taken by tables of positions, one table per dimension: padding and nearest neighbours; and
 // the way back, which adds them up.
-#include "conv_core.h"
+#include "convolution_padded.h"
 
 namespace vt { namespace {
 using namespace conv;

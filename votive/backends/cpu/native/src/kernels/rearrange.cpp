@@ -1,4 +1,4 @@
-// Elements in other places: reversed, rolled, and written through a window.
+// Elements in other places: reversed and rolled.
 #include <algorithm>
 
 #include "vt/cast.h"
@@ -52,42 +52,6 @@ VT_KERNEL(roll_flat) {
   const int64_t bytes = x.numel() * itemsize(x.dtype), shift = c.i(0) * itemsize(x.dtype);
   copy_bytes(out.data + shift, x.data, bytes - shift);
   copy_bytes(out.data, x.data + bytes - shift, shift);
-}
-
-// A window on `out`: its offset in bytes, then byte strides for the dimensions of `src`.
-CopyDim* window(const View& src, const Call& c, CopyDim* dims) {
-  for (int d = 0; d < src.ndim; ++d) dims[d] = {src.shape[d], c.i(d + 1), src.strides[d]};
-  return dims;
-}
-
-// write_window(out, x, src, offset, strides..): x, with src through the window
-VT_KERNEL(write_window) {
-  const View &out = c.view(0), &x = c.view(1), &src = c.view(2);
-  copy(out, x);
-  CopyDim dims[COPY_DIMS];
-  copy_block(out.data + c.i(0), out.dtype, src.data, src.dtype, window(src, c, dims), src.ndim);
-}
-
-// into_window(out, src, offset, strides..): zeros, with src through a window that nowhere overlaps itself
-VT_KERNEL(into_window) {
-  const View &out = c.view(0), &src = c.view(1);
-  const int64_t item = itemsize(out.dtype), bytes = out.numel() * item;
-  CopyDim dims[COPY_DIMS];
-  window(src, c, dims);
-  // A window on one dense stretch: zeros before and after it only.
-  int64_t step = item;
-  bool dense = src.numel() > 0;
-  for (int d = src.ndim - 1; d >= 0 && dense; --d) {
-    dense = src.shape[d] == 1 || dims[d].d == step;
-    step *= src.shape[d];
-  }
-  if (dense) {
-    zero_bytes(out.data, c.i(0));
-    zero_bytes(out.data + c.i(0) + step, bytes - c.i(0) - step);
-  } else {
-    zero_bytes(out.data, bytes);
-  }
-  copy_block(out.data + c.i(0), out.dtype, src.data, src.dtype, dims, src.ndim);
 }
 
 }  // namespace

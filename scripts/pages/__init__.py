@@ -1,0 +1,1 @@
+"""Pages of the documentation that are written from the package: one module a page, with `page()`."""

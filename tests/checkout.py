@@ -1,0 +1,48 @@
+"""A copy of the repository that a test may write operators into, and how commands run in it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+# What declaring, computing and testing operators needs. The compiled modules stay behind: NumPy computes.
+PARTS = ["votive", "scripts", "tests/__init__.py", "tests/conftest.py", "tests/docstrings.py", "tests/ops"]
+    "votive",
+    "scripts",
+    "tests/__init__.py",
+    "tests/conftest.py",
+    "tests/docstrings.py",
+    "tests/ops",
+    "tests/cuda",
+]
+PARTS += ["tests/cuda", "tests/native", "tests/test_layers.py", "tests/test_examples.py", "docs/operators.md"]
+PARTS += ["pyproject.toml"]
+
+
+def copied(folder: Path) -> Path:
+    """The repository's parts in a folder."""
+    for part in PARTS:
+        source, target = ROOT / part, folder / part
+        target.parent.mkdir(parents=True, exist_ok=True)
+        if source.is_dir():
+            shutil.copytree(source, target, ignore=shutil.ignore_patterns("*.so", "__pycache__", "static"))
+        else:
+            shutil.copy(source, target)
+    return folder
+
+
+def run(folder: Path, *words: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    """Run Python in a copy, without the compiled modules."""
+    env = {**os.environ, "VOTIVE_NATIVE": "0", "PYTHONPATH": str(folder), **environment}
+    return subprocess.run([sys.executable, *words], cwd=folder, env=env, capture_output=True, text=True)
+
+
+def check(folder: Path, name: str, *tests: str, **environment: str) -> str:
+    """Run the tests that speak of an operator; what pytest printed last."""
+    done = run(folder, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "-k", name, *tests, **environment)
+    assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-2000:]
+    return done.stdout.splitlines()[-1]

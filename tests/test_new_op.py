@@ -1,0 +1,110 @@
+"""What `python -m votive.new_op` writes works at once, on every kind of kernel, and harms nothing."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from scripts.new_op import command
+
+from . import checkout
+from .compiled_kernel import arrays_of, compiled
+
+KINDS = {
+    "pointwise": ("twice_each", "twice_each(Operand input, Operand other, *, float scale=1.0)"),
+    "structured": ("twice_along", "twice_along(Tensor input, int dim=-1)"),
+    "view": ("same_memory", "same_memory(Tensor input, int dim)"),
+    "composite": ("twice_whole", "twice_whole(Tensor input, *, bool flag)"),
+}
+CATALOG = ("tests/ops/test_catalog.py", "tests/test_layers.py", "tests/test_examples.py")
+
+
+@pytest.fixture(scope="module")
+def repository(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return checkout.copied(tmp_path_factory.mktemp("repository"))
+
+
+@pytest.fixture(scope="module")
+def extended(repository: Path) -> Path:
+    """The repository with a new operator of each kind."""
+    for kind, (name, schema) in KINDS.items():
+        done = checkout.run(repository, "-m", "votive.new_op", name, "--kind", kind, "--schema", schema)
+        assert done.returncode == 0, done.stdout + done.stderr
+        assert "It works as it stands" in done.stdout
+    return repository
+
+
+@pytest.fixture(scope="module")
+def kernel(extended: Path, tmp_path_factory: pytest.TempPathFactory) -> Any:
+    source = extended / "votive" / "backends" / "cpu" / "native" / "src" / "kernels" / "twice_along.cpp"
+    return compiled(source, tmp_path_factory.mktemp("compiled"))
+
+
+def test_an_operator_of_each_kind_passes_the_tests_of_the_catalog(extended: Path) -> None:
+    names = " or ".join(name for name, _ in KINDS.values())
+    assert int(re.findall(r"(\d+) passed", checkout.check(extended, names, *CATALOG))[0]) >= 40
+
+
+def test_a_structured_operator_runs_on_an_emulated_gpu(extended: Path) -> None:
+    pytest.importorskip("triton")
+    said = checkout.check(
+        extended, "twice_along", "tests/cuda/test_catalog.py", VOTIVE_CUDA="emulated", TRITON_INTERPRET="1"
+    )
+    assert "passed" in said
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32", "float16"])
+def test_the_kernel_of_a_structured_operator_compiles_and_doubles(kernel: Any, dtype: str) -> None:
+    for x in arrays_of((5, 7), dtype):
+        out = np.zeros_like(x)
+        kernel("twice_along", [out, x])
+        np.testing.assert_array_equal(out, 2 * x)
+
+
+def test_an_operator_joins_the_files_of_its_family(repository: Path) -> None:
+    schema = "twice_softly(Tensor input, int dim=-1)"
+    words = ("-m", "votive.new_op", "twice_softly", "--schema", schema, "--family", "softmax")
+    words += ("--namespace", "nn.functional")
+    before = _files(repository)
+    done = checkout.run(repository, *words, "--dry-run")
+    assert done.returncode == 0, done.stderr
+    assert _files(repository) == before
+    done = checkout.run(repository, *words)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert {p for p in _files(repository) - before if p.suffix == ".py"} <= {repository / "votive/_functions.py"}
+    checkout.check(repository, "twice_softly or softmax", *CATALOG)
+
+
+@pytest.mark.parametrize(
+    ("words", "text"),
+    [
+        (["softmax"], 'there is an operator "softmax" already'),
+        (["view"], 'there is an operator "view" already'),
+        (["Twice"], '"Twice" is no name for an operator'),
+        (["lambda"], '"lambda" is no name for an operator'),
+        (["twice", "--schema", "other(Tensor input)"], 'the schema declares "other", not "twice"'),
+        (["twice", "--schema", "twice(int n)"], "the first argument must be a tensor"),
+        (["twice", "--schema", "twice(Tensor x, str mode)"], "give mode a default value"),
+        (["twice", "--schema", "twice(Tensor)"], "cannot read argument 'Tensor'"),
+        (["twice", "--family", "registry"], "registry.py holds no operators"),
+        (["twice", "--kind", "other"], "invalid choice: 'other'"),
+    ],
+)
+def test_what_cannot_be_written_is_refused_without_harm(
+    repository: Path, words: list[str], text: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(command, "ROOT", repository)
+    before = _files(repository)
+    with pytest.raises(SystemExit) as end:
+        command.main(words)
+    assert end.value.code == 2
+    assert text in capsys.readouterr().err
+    assert _files(repository) == before
+
+
+def _files(folder: Path) -> set[Path]:
+    return {p for p in folder.rglob("*") if p.suffix in (".py", ".cpp")}

@@ -1,0 +1,48 @@
+// The largest values of boxes that differ in size.
+#include "pooling.h"
+
+namespace vt { namespace {
+using namespace conv;
+
+// x, values, indices, then start and end of each of three dimensions.
+VT_KERNEL(max_of_boxes) {
+  const int n = int(c.i(0));
+  const Image x(c.view(0), n), y(c.view(1), n), index(c.view(2), n);
+  const Numbers start[3] = {Numbers(c.view(3)), Numbers(c.view(5)), Numbers(c.view(7))};
+  const Numbers end[3] = {Numbers(c.view(4)), Numbers(c.view(6)), Numbers(c.view(8))};
+  for_pooled(x.dtype, [&](auto t) {
+    using T = typename decltype(t)::type;
+    const CastFn in = cast_fn(x.dtype, dtype_of<T>), out = cast_fn(dtype_of<T>, y.dtype);
+    const int64_t H = x.size[1], W = x.size[2], plane = x.size[0] * H * W;
+    parallel_for(x.n * x.c, grain_for(plane * 4), [&](int64_t b, int64_t e) {
+      Scratch<T> copy(plane), values(y.size[2]);
+      for (int64_t k = b; k < e; ++k) {
+        const char* from = x.data + k / x.c * x.sn + k % x.c * x.sc;
+        for (int64_t r = 0; r < x.size[0] * H; ++r)
+          in(reinterpret_cast<char*>(copy + r * W), sizeof(T), from + r / H * x.step[0] + r % H * x.step[1], x.step[2],
+             W);
+        for (int64_t od = 0; od < y.size[0]; ++od)
+          for (int64_t oh = 0; oh < y.size[1]; ++oh) {
+            char* place =
+                index.data + k / x.c * index.sn + k % x.c * index.sc + od * index.step[0] + oh * index.step[1];
+            for (int64_t ow = 0; ow < y.size[2]; ++ow) {
+              int64_t where = (start[0][od] * H + start[1][oh]) * W + start[2][ow];
+              T best = LOWEST<T>;
+              for (int64_t d = start[0][od]; d < end[0][od]; ++d)
+                for (int64_t h = start[1][oh]; h < end[1][oh]; ++h)
+                  for (int64_t w = start[2][ow]; w < end[2][ow]; ++w) {
+                    const T v = copy[(d * H + h) * W + w];
+                    if (v > best || v != v) best = v, where = (d * H + h) * W + w;
+                  }
+              values[ow] = best;
+              *reinterpret_cast<int64_t*>(place + ow * index.step[2]) = where;
+            }
+            out(y.data + k / x.c * y.sn + k % x.c * y.sc + od * y.step[0] + oh * y.step[1], y.step[2],
+                reinterpret_cast<const char*>(values.get()), sizeof(T), y.size[2]);
+          }
+      }
+    });
+  });
+}
+
+}}  // namespace vt

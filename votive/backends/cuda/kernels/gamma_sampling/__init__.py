@@ -1,0 +1,1 @@
+"""Gamma and Dirichlet numbers, and how they move with their parameters."""

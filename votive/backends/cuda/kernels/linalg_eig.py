@@ -1,0 +1,45 @@
+"""Eigenvalues of symmetric matrices by cuSOLVER. Without the library: the CPU's."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..libraries.cusolver import LETTER, LOWER, UPPER, Batch, P, copied, ints, library, takes, turned
+from ..programs.copy import copy_view
+from ..rows import cuda
+from ..runtime.views import View
+from .linalg_steps import SMALL, conjugated, ready, require_converged
+
+
+@cuda("_eigh", accepts=takes)
+def eigh(a: Any, uplo: str, vectors: bool) -> Any:
+    if not ready(a):
+        return None
+    n = a.shape[-1]
+    letter = LETTER[a.dtype]
+    stem = "he" if a.dtype.is_complex else "sy"
+    side = UPPER if uplo == "L" else LOWER  # the triangle's name in columns
+    turn = conjugated(a.spec.like(a.shape))
+
+    def run(outs: list[View], a: View) -> None:
+        values, found = outs
+        b = Batch(copied(a))
+        info, item = ints(a.spec, b.count), values.spec.dtype.itemsize
+        if b.count > 1 and n <= SMALL:
+            name, params = f"{letter}{stem}evjBatched", library.setting("Syevj")
+            how = (int(vectors), side, n, b.at(0), n, P(values.ptr))
+            work, size = library.work(name, a.spec, *how, last=(params, b.count))
+            library.solve(name, *how, P(work.ptr), size, P(info.ptr), params, b.count)
+        else:
+            name = f"{letter}{stem}evd"
+            how = (int(vectors), side, n)
+            work, size = library.work(name, a.spec, *how, b.at(0), n, P(values.ptr))
+            for i in range(b.count):
+                to = P(values.ptr + i * n * item)
+                library.solve(name, *how, b.at(i), n, to, P(work.ptr), size, P(info.ptr + 4 * i))
+        require_converged("linalg.eigh", info)
+        if vectors:
+            turn(b.view)
+            copy_view(found, turned(b.view))
+
+    return run

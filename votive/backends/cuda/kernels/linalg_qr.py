@@ -1,0 +1,127 @@
+"""QR, singular values and eigenvalues by cuSOLVER. Without the library: the CPU's."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from ..libraries.cusolver import (
+    ADJOINT,
+    LEFT,
+    LETTER,
+    PLAIN,
+    TRANSPOSED,
+    Batch,
+    P,
+    copied,
+    ints,
+    library,
+    takes,
+    turned,
+)
+from ..programs.copy import copy_view
+from ..programs.index_space import window
+from ..rows import cuda
+from ..runtime.views import View, empty
+from . import diagonal
+from .linalg_steps import parted, ready
+
+
+def _kind(dtype: Any) -> tuple[str, str]:
+    """The letter of a type, and the prefix of its orthogonal (unitary) matrices."""
+    return LETTER[dtype], "un" if dtype.is_complex else "or"
+
+
+def reflectors(columns: View, tau: View) -> None:
+    """Householder vectors and R in place; `columns` holds transposes, row-major."""
+    m = Batch(columns)
+    cols, rows, letter = m.rows, m.cols, LETTER[columns.spec.dtype]
+    item = columns.spec.dtype.itemsize
+    work, size = library.work(f"{letter}geqrf", columns.spec, rows, cols, m.at(0), rows)
+    info = ints(columns.spec, 1)
+    for i in range(m.count):
+        library.solve(
+            f"{letter}geqrf",
+            rows,
+            cols,
+            m.at(i),
+            rows,
+            P(tau.ptr + i * min(rows, cols) * item),
+            P(work.ptr),
+            size,
+            P(info.ptr),
+        )
+
+
+@cuda("_geqrf", accepts=takes)
+def geqrf(a: Any) -> Any:
+    if not ready(a):
+        return None
+
+    def run(outs: list[View], a: View) -> None:
+        columns = copied(turned(a))
+        reflectors(columns, outs[1])
+        copy_view(outs[0], turned(columns))
+
+    return run
+
+
+def _rows(v: View, n: int) -> View:
+    """The first n rows of matrices."""
+    return window(v, (*v.spec.shape[:-2], n, v.spec.shape[-1]), v.spec.strides, 0)
+
+
+@cuda("_qr", accepts=takes)
+def qr(a: Any, mode: str) -> Any:
+    if not ready(a):
+        return None
+    *batch, m, n = a.shape
+    k = min(m, n)
+    wide = m if mode == "complete" else k  # columns of Q
+    letter, unit = _kind(a.dtype)
+    clean = parted(diagonal.triu, a.spec.like((*batch, wide, n)))
+
+    def run(outs: list[View], a: View) -> None:
+        q, r = outs
+        columns, tau = copied(turned(a)), empty(a.spec.like((math.prod(batch), k)))
+        reflectors(columns, tau)
+        copy_view(r, _rows(turned(columns), wide))
+        clean(r)
+        if mode == "r":
+            return
+        vectors = empty(a.spec.like((*batch, wide, m)))
+        copy_view(_rows(vectors, k), _rows(columns, k))
+        b, info, item = Batch(vectors), ints(a.spec, 1), a.spec.dtype.itemsize
+        name = f"{letter}{unit}gqr"
+        work, size = library.work(name, a.spec, m, wide, k, b.at(0), m, P(tau.ptr))
+        for i in range(b.count):
+            library.solve(name, m, wide, k, b.at(i), m, P(tau.ptr + i * k * item), P(work.ptr), size, P(info.ptr))
+        copy_view(q, turned(vectors))
+
+    return run
+
+
+@cuda("_reflect", accepts=takes)
+def reflect(v: Any, tau: Any, x: Any, back: bool) -> Any:
+    if x.numel and not tau.shape[-1] and tau.shape[:-1] == x.shape[:-2]:  # no reflection at all
+        return lambda outs, v, tau, x: copy_view(outs[0], x)
+    if not ready(v, tau, x) or v.shape[:-2] != x.shape[:-2] or tau.shape[:-1] != x.shape[:-2]:
+        return None
+    *_, m, n = x.shape
+    k, letter = tau.shape[-1], LETTER[x.dtype]
+    name = f"{letter}{_kind(x.dtype)[1]}mqr"
+    trans = PLAIN if not back else ADJOINT if x.dtype.is_complex else TRANSPOSED
+
+    def run(outs: list[View], v: View, tau: View, x: View) -> None:
+        # The first k vectors, in columns: rows of the transposes.
+        b, c = Batch(copied(_rows(turned(v), k))), Batch(copied(turned(x)))
+        if not tau.spec.contiguous:
+            tau = copied(tau)
+        info, item = ints(x.spec, 1), x.spec.dtype.itemsize
+        how = (LEFT, trans, m, n, k)
+        work, size = library.work(name, x.spec, *how, b.at(0), m, P(tau.ptr), c.at(0), m)
+        for i in range(c.count):
+            library.solve(name, *how, b.at(i), m, P(tau.ptr + i * k * item), c.at(i), m, P(work.ptr), size, P(info.ptr))
+        copy_view(outs[0], turned(c.view))
+
+    return run
