@@ -148,29 +148,32 @@ def _python_operators() -> list[str]:
     return lines
 
 
-def stubs_source() -> str:
+def _stub(item: Operator, name: str, method: bool) -> str:
+    if isinstance(item, Op):
+        return _op_stub(item, name, method)
+    assert isinstance(item, Composite)
+    return _composite_stub(item, name, method)
+
+
+def _inplace_stub(item: Operator, name: str) -> str:
+    text = _stub(item, name, True).replace(", out: Any = None", "")
+    return text.replace(", *)", ")").replace("(self, *)", "(self)")
+
+
+def operators_stub() -> str:
     """The whole of `_operators.pyi`: the class of operator methods, then the functions."""
     methods: dict[str, str] = {}
     functions: dict[str, str] = {}
-    for key, item in [*OPS.items(), *COMPOSITES.items()]:
+    for item in (*OPS.values(), *COMPOSITES.values()):
         if item.name.startswith("_"):
             continue
-        stub = _op_stub if isinstance(item, Op) else _composite_stub
         for name in (item.name, *item.aliases):
             if item.method:
-                methods[name] = stub(item, name, True)  # type: ignore[arg-type]
+                methods[name] = _stub(item, name, True)
                 if item.inplace:
-                    methods[name + "_"] = (
-                        stub(item, name + "_", True)
-                        .replace(  # type: ignore[arg-type]
-                            ", out: Any = None", ""
-                        )
-                        .replace(", *)", ")")
-                        .replace("(self, *)", "(self)")
-                    )
+                    methods[name + "_"] = _inplace_stub(item, name + "_")
             if "" in item.namespaces:
-                functions[_safe(name)] = stub(item, _safe(name), False)  # type: ignore[arg-type]
-        del key
+                functions[_safe(name)] = _stub(item, _safe(name), False)
     body = ["class TensorMethods:", *_python_operators(), *(f"    {methods[n]}" for n in sorted(methods))]
     return STUB_HEADER + "\n".join([*body, "", *(functions[n] for n in sorted(functions))]) + "\n"
 
@@ -183,7 +186,7 @@ from typing import Any
 '''
 
 
-def init_stub_source() -> str:
+def package_stub() -> str:
     """The whole of `__init__.pyi`: what `__init__.py` imports, with the operators typed."""
     tree = ast.parse((PACKAGE / "__init__.py").read_text())
     lines: list[str] = []

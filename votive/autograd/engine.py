@@ -237,6 +237,8 @@ def checked(hook: Any, old: Any, new: Any) -> Any:
     if old is None:
         raise RuntimeError(f"hook '{_name(hook)}': can't replace a None gradient with a non-None value.")
     was, now = old._spec, new._spec
+    before: object
+    after: object
     if was.shape != now.shape:
         what, before, after = "size", was.shape, now.shape
     elif was.dtype is not now.dtype:

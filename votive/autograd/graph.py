@@ -80,16 +80,6 @@ def unpacked(s: Saved) -> Any:
     return t
 
 
-def save_plainly(tensor: Any) -> Saved:
-    """`save` for an input when no hooks are set."""
-    if tensor._inference:
-        _refuse_inference()
-    s = _new(Saved)
-    s.version = tensor._storage.version
-    s.tensor = tensor
-    return s
-
-
 def _refuse_inference() -> NoReturn:
     raise AutogradError("an inference tensor cannot be saved for backward; clone() it to make a normal tensor.")
 

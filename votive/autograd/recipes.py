@@ -7,7 +7,7 @@ from typing import Any
 
 from ..core.errors import MissingGradientError
 from ..core.layout import Spec
-from ..dispatch import Plan
+from ..dispatch import Plan, PointwisePlan
 from ..formula import NotDifferentiable
 from ..ops.registry import F, Op, formula_op
 from .graph import Node, flat_names, sources
@@ -18,7 +18,6 @@ class Recipe:
 
     plan: Plan
     outs: tuple[Spec, ...] | None
-    inexact: bool  # whether the result can carry a gradient at all
     slots: tuple[tuple[Any, int], ...]  # the kept values: key, and where it is found
     sources: dict[str, tuple[str, Any]]  # how rules get arguments by name
     carries: tuple[bool, ...] | None  # per output: whether it can carry a gradient
@@ -29,7 +28,7 @@ class Recipe:
 class FormulaRecipe(Recipe):
     """Backward of a formula: one derived formula per needed input."""
 
-    def __init__(self, plan: Plan, mask: tuple[bool, ...]) -> None:
+    def __init__(self, plan: PointwisePlan, mask: tuple[bool, ...]) -> None:
         formula = plan.formula
         self.mask = mask
         self.zero: list[Spec | None] = []  # needed inputs whose gradient is zero everywhere
@@ -91,7 +90,7 @@ def zeros(spec: Spec) -> Any:
     return F.zeros(spec.shape, dtype=spec.dtype, device=spec.device)
 
 
-def _backward_op(plan: Plan, name: str) -> Any:
+def _backward_op(plan: PointwisePlan, name: str) -> Any:
     """(operator, argument sources) of the gradient by one input, or None when it is zero."""
     formula = plan.formula
     grad = formula.gradient(name, plan.is_complex)
@@ -234,10 +233,11 @@ def _carries(plan: Plan) -> tuple[bool, ...] | None:
 def recipe_for(plan: Plan, mask: tuple[bool, ...]) -> Any:
     recipe = plan.recipes.get(mask)
     if recipe is None:
-        derived = plan.formula is not None and plan.op.grad is None
-        recipe = FormulaRecipe(plan, mask) if derived else RuleRecipe(plan, mask)
+        if isinstance(plan, PointwisePlan) and plan.op.grad is None:
+            recipe = FormulaRecipe(plan, mask)
+        else:
+            recipe = RuleRecipe(plan, mask)
         recipe.plan, recipe.outs = plan, plan.outs
-        recipe.inexact = plan.out is not None and plan.out.dtype.is_inexact
         recipe.sources = sources(plan)
         recipe.slots, recipe.carries = _slots(plan, recipe.keep), _carries(plan)
         plan.recipes[mask] = recipe

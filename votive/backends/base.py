@@ -15,7 +15,6 @@ from ..core.errors import CudaError, MissingKernelError
 from ..core.layout import Spec
 from ..core.storage import Storage
 
-
 Fn = TypeVar("Fn", bound=Callable[..., Any])
 
 

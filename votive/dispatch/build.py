@@ -132,7 +132,9 @@ _KIND_NAME = {"b": "bool", "i": "integer", "f": "floating-point", "c": "complex"
 
 def pointwise_types(op: Op, args: tuple[Any, ...]) -> tuple[dt.dtype, dt.dtype, dt.dtype]:
     """(promoted, compute, result) types of an elementwise call."""
-    dims, zeros, numbers = [], [], []
+    dims: list[dt.dtype] = []
+    zeros: list[dt.dtype] = []
+    numbers: list[dt.dtype] = []
     for a, v in zip(op.schema.args, args, strict=True):
         if a.type not in ("Tensor", "Operand") or v is None:
             continue

@@ -11,9 +11,9 @@ from typing import Any
 from ..core.mode import mode
 from ..ops.operator import Op
 from ..ops.schema import REQUIRED
+from .execute import execute
 from .failure import FAILURES, failed
 from .keys import defaults_by_name, key_expressions, letter
-from .execute import execute
 from .state import state
 
 

@@ -71,16 +71,22 @@ def _execute_writing(plan: Plan, args: tuple[Any, ...], values: tuple[Any, ...])
     """A kernel that writes into some of its arguments: these must be writable, and backward must notice that values
     which it may have saved were changed.
     """
-    written = []
-    for name in plan.op.mutates:
-        v = args[plan.op.schema.names.index(name)]
-        written += [t for t in (v if v.__class__ in (tuple, list) else (v,)) if t is not None]
-    if any(t._storage.readonly for t in written):
-        refuse_readonly(plan.op.name)
+    written = writable_arguments(plan.op, args)
     out = plan.run(values)
     for t in written:
         t._storage.version += 1
     return out
+
+
+def writable_arguments(op: Op, args: tuple[Any, ...]) -> list[Any]:
+    """The tensors that a kernel will write into; an error when the memory of one is read-only."""
+    written = []
+    for name in op.mutates:
+        v = args[op.schema.names.index(name)]
+        written += [t for t in (v if v.__class__ in (tuple, list) else (v,)) if t is not None]
+    if any(t._storage.readonly for t in written):
+        refuse_readonly(op.name)
+    return written
 
 
 Op.run = staticmethod(run)

@@ -88,7 +88,7 @@ _PYTHONS = re.compile(
 )
 
 
-def blame(operator: Operator, error: Exception) -> None:
+def _blame(operator: Operator, error: Exception) -> None:
     """Raise a TypeError that names the function when one of its arguments is of a wrong type: a
     tensor's attribute was asked of something else, or Python cannot compute with it.
 
@@ -106,9 +106,9 @@ def blame(operator: Operator, error: Exception) -> None:
             raise TypeError(f"{name}: an argument has the wrong type ({text}).") from error
         return
     assert isinstance(error, AttributeError)
-    known = hasattr(state.tensor, error.name) or error.name in state.tensor.__annotations__
+    known = bool(error.name) and (hasattr(state.tensor, error.name) or error.name in state.tensor.__annotations__)
     if known and not isinstance(error.obj, state.tensor):
         raise TypeError(f"{name}: expected a Tensor, got {received(error.obj)}.") from None
 
 
-Operator.blame = blame
+Operator.blame_for = staticmethod(_blame)

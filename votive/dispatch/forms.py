@@ -37,7 +37,9 @@ def run_form(form: Form, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         return write(of, of.bind(args, kwargs)) if isinstance(of, Op) else _composite_inplace(of, args, kwargs)
     a, b = args[::-1] if form.kind == "reflected" else args
     if not (is_operand(a) and is_operand(b)):
-        return with_foreign(of.name, lambda a, b: run_form(form, (b, a) if form.kind == "reflected" else (a, b), {}), a, b)
+        return with_foreign(
+            of.name, lambda a, b: run_form(form, (b, a) if form.kind == "reflected" else (a, b), {}), a, b
+        )
     if form.kind == "operator in place":
         return write(of, (a, b, *of.defaults(2))) if isinstance(of, Op) else getattr(a, of.name + "_")(b)
     return run(of, (a, b, *of.defaults(2))) if isinstance(of, Op) else of(a, b)

@@ -39,7 +39,7 @@ class PlainOperator:
 
     def compiled(self) -> Callable[..., Any]:
         """The function that calls lead to; made when first called."""
-        return self.general  # type: ignore[attr-defined,no-any-return]
+        return self.general  # type: ignore[attr-defined]
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         return self if instance is None else MethodType(self, instance)
@@ -114,7 +114,7 @@ def _places(name: str, options: dict[str, Any]) -> dict[str, Any]:
     return options
 
 
-class Operator(Declaration, _Base):
+class Operator(Declaration, _Base):  # type: ignore[misc]
     """A public function: its name, where it appears, and the general way of a call.
 
     Calls with a plan, or that came down to one, pass the native class this derives from. Everything else
@@ -124,18 +124,22 @@ class Operator(Declaration, _Base):
     name: str
     defined_at: tuple[str, int]
     _doc: str
-    # Set by the dispatcher: raises another error when an argument of a wrong type was the cause.
-    blame: Callable[[Operator, Exception], None]
+    # Set by the dispatcher.
+    blame_for: ClassVar[Callable[[Operator, Exception], None]]
 
     def general(self, *args: Any, **kwargs: Any) -> Any:
         raise NotImplementedError
+
+    def blame(self, error: Exception) -> None:
+        """Raise another error when an argument of a wrong type was the cause of this one."""
+        Operator.blame_for(self, error)
 
     @property
     def doc(self) -> str:
         """The docstring without its indentation; cleaned only when somebody reads it."""
         return inspect.cleandoc(self._doc)
 
-    __doc__ = property(lambda self: self.doc)  # type: ignore[assignment]
+    __doc__ = property(lambda self: self.doc)
 
     def _called(self, name: str) -> None:
         """Take a name, and look like the function of that name."""
@@ -237,8 +241,9 @@ class Op(Operator):
 
     @cached_property
     def positional(self) -> int:
-        """How many arguments may be given by position."""
-        return sum(not a.keyword_only for a in self.schema.args)
+        """How many arguments may be given by position; all of an operator that only other operators call."""
+        public = not self.name.startswith("_")
+        return sum(not (public and a.keyword_only) for a in self.schema.args)
 
     @cached_property
     def spellings(self) -> dict[str, str]:
@@ -278,7 +283,9 @@ class Op(Operator):
         wanted = self.schema.args
         if len(args) > self.positional:
             plural = "" if self.positional == 1 else "s"
-            raise TypeError(f"{self.name}() takes {self.positional} positional argument{plural} but {len(args)} were given")
+            raise TypeError(
+                f"{self.name}() takes {self.positional} positional argument{plural} but {len(args)} were given"
+            )
         values = list(args)
         missing: list[Arg] = []
         for a in wanted[len(values) :]:
@@ -328,14 +335,7 @@ class Composite(Operator):
     run_out: ClassVar[Callable[..., Any]]
     memory: ClassVar[Callable[[], dict[Any, Any]]]
 
-    def __init__(
-        self,
-        fn: Callable[..., Any],
-        name: str,
-        *,
-        out: bool = False,
-        **options: Any,
-    ) -> None:
+    def __init__(self, fn: Callable[..., Any], name: str, *, out: bool = False, **options: Any) -> None:
         super().__init__(**_places(name, {"out": out, **options}))
         self._called(name)
         self.fn = fn

@@ -253,8 +253,8 @@ def reduce_to(input: Any, shape: tuple[int, ...]) -> Any:
     lead = len(have) - len(shape)
     inner = tuple([i + lead for i, n in enumerate(shape) if n == 1 and have[i + lead] != 1])
     if not inner:
-        return F.sum(input, tuple(range(lead)), False, None)
-    out = F.sum(input, (*range(lead), *inner), True, None)
+        return F.sum(input, tuple(range(lead)), False)
+    out = F.sum(input, (*range(lead), *inner), True)
     return F.reshape(out, shape) if lead else out
 
 

@@ -15,7 +15,20 @@ from typing import Any, TypeVar, overload
 from ..formula import Expr, Formula
 from .operator import Composite, Op, Operator, Resolved, Rule
 
-__all__ = ["COMPOSITES", "OPS", "Composite", "F", "Op", "Operator", "Resolved", "composite", "formula_op", "pointwise", "structured", "view"]
+__all__ = [
+    "COMPOSITES",
+    "OPS",
+    "Composite",
+    "F",
+    "Op",
+    "Operator",
+    "Resolved",
+    "composite",
+    "formula_op",
+    "pointwise",
+    "structured",
+    "view",
+]
 
 Fn = TypeVar("Fn", bound=Callable[..., Any])
 

@@ -125,7 +125,9 @@ def pointwise(formula: Any, names: list[str], roles: list[Any], inputs: list[Any
     return Bound(run, into)
 
 
-def structured(request: Request, mutated: list[int], target: device, quiet: bool = False) -> Callable[..., tuple[Any, ...]]:
+def structured(
+    request: Request, mutated: list[int], target: device, quiet: bool = False
+) -> Callable[..., tuple[Any, ...]]:
     """A structured operator by way of the CPU. `mutated`: the runtime arguments it writes into."""
     op, outs = request.op, request.outs
     asked = replace(

@@ -66,7 +66,11 @@ def _slot(k: int, v: Any, target: device) -> Any:
 
 def _from_cpu(request: Request, target: device) -> list[tuple[int, Spec]]:
     """The runtime arguments that lie on the CPU, as they will be on the device."""
-    return [(k, v.like(device=target)) for k, v in enumerate(request.values) if v.__class__ is Spec and v.device.type == "cpu"]
+    return [
+        (k, v.like(device=target))
+        for k, v in enumerate(request.values)
+        if v.__class__ is Spec and v.device.type == "cpu"
+    ]
 
 
 @dataclass(frozen=True, kw_only=True)

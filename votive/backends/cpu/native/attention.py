@@ -8,8 +8,8 @@ import numpy as np
 
 from ....core import dtype as dt
 from ...base import kernel
-from ..rows import widen
 from ..reference.attention import attention_backward as by_reference
+from ..rows import widen
 from .loader import module
 from .rows import OUT, OUT1, OUT2, native
 

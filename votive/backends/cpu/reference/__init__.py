@@ -5,9 +5,9 @@ Every module in this folder is imported, and so puts its rows into the kernel ta
 """
 
 from importlib import import_module
+from os import listdir
 
 from .. import rows  # noqa: F401 - how functions become rows
-from os import listdir
 
 for _file in sorted(listdir(__path__[0])):
     if _file.endswith(".py") and _file != "__init__.py":
