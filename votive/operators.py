@@ -10,6 +10,7 @@ from .core.promotion import promote_types
 from .dispatch import with_foreign
 from .ops.operator import Form
 from .ops.registry import COMPOSITES, OPS, F, Op
+from .surface import bind_method
 
 
 def declared_operators() -> dict[str, tuple[str, str]]:
@@ -31,12 +32,12 @@ def install(tensor: Any) -> None:
     for python, (name, kind) in declared_operators().items():
         item = F.__getattr__(name)
         if kind == "unary":
-            setattr(tensor, f"__{python}__", item)
+            bind_method(tensor, f"__{python}__", item)
             continue
-        setattr(tensor, f"__{python}__", Form(item, "operator"))
+        bind_method(tensor, f"__{python}__", Form(item, "operator"))
         if kind == "arithmetic":
-            setattr(tensor, f"__r{python}__", Form(item, "reflected"))
-            setattr(tensor, f"__i{python}__", Form(item, "operator in place"))
+            bind_method(tensor, f"__r{python}__", Form(item, "reflected"))
+            bind_method(tensor, f"__i{python}__", Form(item, "operator in place"))
     tensor.__div__, tensor.__rdiv__ = tensor.__truediv__, tensor.__rtruediv__
     tensor.__idiv__ = tensor.__itruediv__
     tensor.__matmul__ = _matmul

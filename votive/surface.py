@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from . import window  # noqa: F401 - declares resize_ and kin
-from .ops.operator import Op, Operator
+from .ops.operator import Op, Operator, PlainOperator
 from .ops.registry import COMPOSITES, OPS, F
 from .ops.shape import PROPERTIES
 
@@ -54,17 +54,22 @@ def fill(space: str, scope: dict[str, Any]) -> None:
     scope.update({n: operator for where, n, operator in bindings() if where == space})
 
 
+def bind_method(tensor: type[Tensor], name: str, operator: Operator) -> None:
+    """Make an operator a method."""
+    setattr(tensor, name, operator.as_method(tensor, name) if isinstance(operator, PlainOperator) else operator)
+
+
 def install(root: types.ModuleType, tensor: type[Tensor]) -> None:
     """Bind every public function and method."""
     for space, name, operator in bindings():
         if space == "Tensor":
-            setattr(tensor, name, operator)
+            bind_method(tensor, name, operator)
         elif space != "nn.functional":  # fills itself when it is imported
             setattr(namespace(root, space), name, operator)
     for name, read in PROPERTIES.items():
         write = _writer(read) if name in ("real", "imag") else None
         setattr(tensor, name, property(read, write))
-    tensor.__getitem__ = COMPOSITES["_getitem"]  # type: ignore[method-assign,assignment]
+    bind_method(tensor, "__getitem__", COMPOSITES["_getitem"])
 
 
 def _writer(read: Callable[[Tensor], Tensor]) -> Callable[[Tensor, Any], None]:

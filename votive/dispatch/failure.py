@@ -94,21 +94,22 @@ def _blame(operator: Operator, error: Exception) -> None:
 
     Asking only after the failure keeps calls with right arguments as short as they were.
     """
-    name = operator.name
+    public = operator.name
     frame: Any = sys._getframe(1)
     while frame is not None and frame.f_code.co_filename.startswith(_BETWEEN):
         frame = frame.f_back
-    if name.startswith("_") or (frame is not None and frame.f_code.co_filename.startswith(_COMPOSED)):
+    if public.startswith("_") or (frame is not None and frame.f_code.co_filename.startswith(_COMPOSED)):
         return  # the public function that led here is the one to name
     if isinstance(error, TypeError):
         if _PYTHONS.match(str(error)):
             text = str(error).rstrip(".")
-            raise TypeError(f"{name}: an argument has the wrong type ({text}).") from error
+            raise TypeError(f"{public}: an argument has the wrong type ({text}).") from error
         return
     assert isinstance(error, AttributeError)
-    known = bool(error.name) and (hasattr(state.tensor, error.name) or error.name in state.tensor.__annotations__)
+    name = error.name or ""
+    known = hasattr(state.tensor, name) or name in state.tensor.__annotations__
     if known and not isinstance(error.obj, state.tensor):
-        raise TypeError(f"{name}: expected a Tensor, got {received(error.obj)}.") from None
+        raise TypeError(f"{public}: expected a Tensor, got {received(error.obj)}.") from None
 
 
 Operator.blame_for = staticmethod(_blame)

@@ -26,7 +26,7 @@ def sigmoid(x: Expr) -> Expr:
 
 def run(name: str, inplace: bool, *args: Any) -> Any:
     """The operator `name`, writing over its first argument if asked."""
-    return Op.write(OPS[name], args) if inplace else OPS[name](*args)
+    return Op.write(OPS[name], args) if inplace else OPS[name].apply(args)
 
 
 def _softplus_grad(g: Expr, x: Expr, beta: float, threshold: float, y: Expr) -> Expr:

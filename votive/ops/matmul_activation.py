@@ -28,7 +28,7 @@ ACTIVATIONS: dict[str, tuple[str, tuple[Any, ...]]] = {
 def activate(name: str, x: Any) -> Any:
     """The activation `name` of a tensor."""
     op, given = ACTIVATIONS[name]
-    return OPS[op](x, *given)
+    return OPS[op].apply((x, *given))
 
 
 @functools.cache
