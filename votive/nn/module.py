@@ -13,10 +13,10 @@ from ..core.mode import Ever, mode
 from ..tensor import Tensor
 from .address import Children, Path, locate, note, refuse_foreign
 from .convert import Convertible
+from .fast_path import record_methods
 from .global_hooks import GLOBAL, registered
 from .hooks import Call, Hooked
 from .parameter import Buffer, Parameter
-from .plain import remember
 from .state import Stateful
 from .tree import Tree
 
@@ -79,7 +79,7 @@ class Module(Hooked, Stateful, Tree, Convertible):
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
-        remember(cls)
+        record_methods(cls)
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         if not self.call_super_init:
@@ -384,7 +384,7 @@ class Module(Hooked, Stateful, Tree, Convertible):
         return f"{self._get_name()}({body}\n)"
 
 
-remember(Module)
+record_methods(Module)
 
 
 def _fresh_tables() -> dict[str, Any]:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from .. import functional as F
-from ..activated import activated, gelu_tanh
+from ..fused_linear import gelu_tanh, linear_activation
 from ..module import Module
 from .linear import Linear
 
@@ -46,7 +46,7 @@ class GatedMLP(Module):
         return self.down_proj(self._gate(input) * self.up_proj(input))
 
     def _gate(self, x: Any) -> Any:
-        return activated(self.gate_proj, self.activation, x)
+        return linear_activation(self.gate_proj, self.activation, x)
 
 
 class SwiGLU(GatedMLP):
@@ -85,4 +85,4 @@ class GeGLU(GatedMLP):
         known = {"none": F.gelu, "tanh": gelu_tanh}.get(self.approximate)
         if known is None:
             return F.gelu(self.gate_proj(x), approximate=self.approximate)
-        return activated(self.gate_proj, known, x)
+        return linear_activation(self.gate_proj, known, x)

@@ -169,14 +169,14 @@ class RotaryEmbedding(Module):
 
     def forward(self, input: Any, offset: int = 0, position_ids: Any = None) -> Any:
         """Positions are `offset`, `offset + 1`, …, or as `position_ids` (N, positions) says."""
-        return self.turn(input, self.angles(input.shape[-2], offset, position_ids))
+        return self.rotate(input, self.angles(input.shape[-2], offset, position_ids))
 
     def angles(self, length: int, offset: int = 0, position_ids: Any = None) -> Angles:
-        """What `turn` needs for these positions; layers that share a rotation look it up once.
+        """What `rotate` needs for these positions; layers that share a rotation look it up once.
 
         >>> rope = votive.nn.RotaryEmbedding(4)
         >>> x = votive.ones(1, 2, 3, 4)
-        >>> votive.equal(rope.turn(x, rope.angles(3, offset=5)), rope(x, offset=5))
+        >>> votive.equal(rope.rotate(x, rope.angles(3, offset=5)), rope(x, offset=5))
         True
         """
         if position_ids is None:
@@ -200,7 +200,7 @@ class RotaryEmbedding(Module):
         scale = self.attention_scaling
         return Angles(angles.cos() * scale, angles.sin() * scale, 0)
 
-    def turn(self, input: Any, angles: Angles) -> Any:
+    def rotate(self, input: Any, angles: Angles) -> Any:
         """Turn (..., positions, features) by angles from `angles`."""
         cos, sin, offset = angles
         if cos.dim() > 2:

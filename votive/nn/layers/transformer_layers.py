@@ -6,9 +6,9 @@ from collections.abc import Callable
 from typing import Any
 
 from .. import functional as F
-from ..activated import activated, feed_forward
+from ..fast_path import can_bypass
+from ..fused_linear import feed_forward, linear_activation
 from ..module import Module
-from ..plain import plain
 from .activation import GELU, ReLU
 from .attention import MultiheadAttention, additive_mask
 from .dropout import Dropout
@@ -72,9 +72,9 @@ class _Layer(Module):
 
     def _feed_forward(self, x: Any) -> Any:
         between = self.dropout
-        if plain(between, Dropout) and not (between.p and between.training):
+        if can_bypass(between, Dropout) and not (between.p and between.training):
             return feed_forward(self.linear1, self.activation, self.linear2, x)
-        return self.linear2(between(activated(self.linear1, self.activation, x)))
+        return self.linear2(between(linear_activation(self.linear1, self.activation, x)))
 
 
 class TransformerEncoderLayer(_Layer):
