@@ -105,6 +105,8 @@ class device:
         _stack.pop()
 
 
+# What an argument that names a device may be; None is the default device.
+DeviceLike = device | str | int | None
 cpu = device("cpu")
 meta = device("meta")
 _stack: list[device] = []

@@ -8,18 +8,16 @@ same bit by bit either way; a GPU may skip the rounding in between.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..backends.base import has_own
 from ..core.mode import mode
 from ..ops.registry import F as OPERATORS
+from ..tensor import Tensor
 from . import functional as F
 from .fast_path import can_bypass
 from .layers.linear import Linear
-
-if TYPE_CHECKING:
-    from ..tensor import Tensor
-    from .module import Module
+from .module import Module
 
 
 def gelu_tanh(x: Tensor) -> Tensor:
@@ -32,10 +30,12 @@ def gelu_tanh(x: Tensor) -> Tensor:
     return F.gelu(x, approximate="tanh")
 
 
-Activation = Callable[["Tensor"], "Tensor"]
+Activation = Callable[[Tensor], Tensor]
 _NAMES: dict[Activation, str] = {F.relu: "relu", F.gelu: "gelu", F.silu: "silu", gelu_tanh: "gelu_tanh"}
-# Classes whose call is a product, and its (weight, bias) with weight as `linear` takes it.
-PRODUCTS: dict[type, Callable[[Any], tuple[Tensor, Tensor | None]]] = {Linear: lambda m: (m.weight, m.bias)}
+# A weight as `linear` takes it, and the bias.
+Operands = tuple[Tensor, Tensor | None]
+# Classes whose call is a product, and its operands.
+PRODUCTS: dict[type, Callable[[Any], Operands]] = {Linear: lambda m: (m.weight, m.bias)}
 
 
 def _fusible(layer: Module) -> bool:
@@ -88,7 +88,7 @@ def feed_forward(first: Module, activation: Activation, second: Module, x: Tenso
     """
     name = _NAMES.get(activation)
     if name is not None and mode.grad and _fusible(first) and _fusible(second) and _has_fused(x, "_feed_forward"):
-        pairs = *PRODUCTS[first.__class__](first), *PRODUCTS[second.__class__](second)
+        pairs = PRODUCTS[first.__class__](first) + PRODUCTS[second.__class__](second)
         # What it keeps for backward serves all of them: with some frozen, parts keep less.
         if all(_need_grad(*pairs)):
             try:

@@ -6,19 +6,15 @@ Knows norms by their classes; decides nothing about values, which are the same e
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from ..backends.base import has_own
 from ..core import dtype as dt
 from ..core.mode import mode
 from ..core.promotion import promote_types
 from ..ops.registry import F as OPERATORS
+from ..tensor import Tensor
 from .fast_path import can_bypass
 from .layers.normalization import LayerNorm, RMSNorm
-
-if TYPE_CHECKING:
-    from ..tensor import Tensor
-    from .module import Module
+from .module import Module
 
 
 def can_defer_add(module: Module, cls: type[Module], x: Tensor) -> bool:
