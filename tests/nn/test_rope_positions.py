@@ -37,7 +37,7 @@ def test_a_position_before_the_first_turns_the_other_way(scaling: Any) -> None:
 
 @pytest.mark.parametrize("ids", [votive.tensor([[0.0, 1.0]]), votive.tensor([[True, False]]), [[0]]])
 def test_what_is_no_position_is_told_by_name(ids: Any) -> None:
-    with pytest.raises(TypeError, match="position_ids must be a tensor of whole numbers"):
+    with pytest.raises(TypeError, match="position_ids must be a tensor of integers"):
         nn.RotaryEmbedding(8)(votive.ones(1, 1, 2, 8), position_ids=ids)
 
 

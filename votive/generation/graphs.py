@@ -9,7 +9,7 @@ from typing import Any
 import votive
 from votive import nn
 from votive.core.mode import mode
-from votive.nn.plain import anybody, as_written
+from votive.nn.fast_path import calls_observed, replayable
 from votive.nn.snapshot import Snapshot
 
 from ..models.joined import JoinedDecoder, steady
@@ -24,13 +24,13 @@ def recordable(model: Any, wanted: Wanted | None) -> bool:
     than votive's runs, which would miss the calls that are replayed.
     """
     device = getattr(model, "device", None)
-    if device is None or device.type != "cuda" or anybody():
+    if device is None or device.type != "cuda" or calls_observed():
         return False
     if wanted is not None and wanted != Wanted():
         return False
     if not hasattr(model, "config") or getattr(model.config, "sliding_window", None):
         return False
-    return all(map(_steady, model.modules())) and as_written(model)
+    return all(map(_steady, model.modules())) and replayable(model)
 
 
 def _steady(part: Any) -> bool:
@@ -91,7 +91,7 @@ class GraphStepper(DecoderStepper):
     def _same(self) -> bool:
         """Whether a call of the model would still do what was captured."""
         lower, taken = self.recorded
-        return not anybody() and mode.autocast == lower and taken.still()
+        return not calls_observed() and mode.autocast == lower and taken.still()
 
     def _capture(self, tokens: Any, start: int) -> None:
         device, length = tokens.device, self.cache.max_length

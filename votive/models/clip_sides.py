@@ -9,7 +9,7 @@ from typing import Any
 
 import votive
 from votive import nn
-from votive.nn.activated import feed_forward
+from votive.nn.fused_linear import feed_forward
 
 from .attention import Sight, attend, causal_sight, shown_weights
 from .clip_config import CLIPConfig, CLIPTextConfig, CLIPVisionConfig

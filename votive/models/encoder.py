@@ -8,8 +8,8 @@ from collections.abc import Iterable
 from typing import Any
 
 from votive import nn
-from votive.nn.activated import activated, feed_forward
-from votive.nn.plain import plain
+from votive.nn.fast_path import can_bypass
+from votive.nn.fused_linear import feed_forward, linear_activation
 
 from .attention import Sight
 from .output import EncoderOutput
@@ -61,7 +61,7 @@ class Widened(nn.ModuleDict):
         self.act_fn = activation(act)
 
     def forward(self, x: Any) -> Any:
-        return activated(self["dense"], self.act_fn, x)
+        return linear_activation(self["dense"], self.act_fn, x)
 
 
 class Narrowed(nn.ModuleDict):
@@ -86,6 +86,6 @@ def widened_and_narrowed(up: Any, down: Any, x: Any) -> Any:
     >>> widened_and_narrowed(Widened(2, 8, "relu"), Narrowed(8, 2, 0.0), votive.ones(1, 2)).shape
     votive.Size([1, 2])
     """
-    if plain(up, Widened) and plain(down, Narrowed):
+    if can_bypass(up, Widened) and can_bypass(down, Narrowed):
         return down["dropout"](feed_forward(up["dense"], up.act_fn, down["dense"], x))
     return down(up(x))

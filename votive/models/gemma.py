@@ -265,7 +265,7 @@ class Gemma3TextModel(Gemma2Model):
         angles = self.rotary_emb_local.angles(length, past, position_ids)
 
         def near(part: Any) -> Any:
-            return self.rotary_emb_local.turn(part, angles)
+            return self.rotary_emb_local.rotate(part, angles)
 
         kinds = self.config.layer_types
         return lambda layer: near if kinds[layer] == "sliding_attention" else far

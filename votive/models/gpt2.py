@@ -11,8 +11,8 @@ from typing import Any
 
 import votive
 from votive import nn
-from votive.nn.activated import PRODUCTS, feed_forward
-from votive.nn.residual import add_norm, joins
+from votive.nn.fused_linear import PRODUCTS, feed_forward
+from votive.nn.residual import add_norm, can_defer_add
 
 from .attention import Sight, attend, causal_sight, next_token_loss, shown_weights
 from .config import Config
@@ -232,7 +232,7 @@ class GPT2Model(_GPT2):
         for block in self.h:
             if output_hidden_states:
                 states.append(x)
-            if not output_hidden_states and joins(block, GPT2Block, x):
+            if not output_hidden_states and can_defer_add(block, GPT2Block, x):
                 x, change = block.unfinished(x, change, sight, cache, weights)
             else:
                 x, change = block(x if change is None else x + change, sight, cache, weights), None

@@ -11,7 +11,7 @@ from typing import Any
 import votive
 from votive import nn
 from votive.core.mode import mode
-from votive.nn.plain import plain
+from votive.nn.fast_path import can_bypass
 from votive.ops.registry import F as ops
 
 from .llama import LlamaAttention, LlamaDecoderLayer, LlamaForCausalLM, LlamaMLP, LlamaModel
@@ -36,18 +36,18 @@ def steady(rope: Any) -> bool:
 
 
 def _product(module: Any) -> bool:
-    return plain(module, nn.Linear) and module.bias is None and module.weight.dim() == 2
+    return can_bypass(module, nn.Linear) and module.bias is None and module.weight.dim() == 2
 
 
 def _norm(module: Any, width: int) -> bool:
     """Whether it is the norm of rows of `width` numbers, with a weight and an eps of its own."""
-    if not plain(module, nn.RMSNorm) or module.eps is None or module.weight is None:
+    if not can_bypass(module, nn.RMSNorm) or module.eps is None or module.weight is None:
         return False
     return module.normalized_shape == (width,) == tuple(module.weight.shape)
 
 
 def _attention(at: Any, width: int) -> bool:
-    if not plain(at, LlamaAttention, "look", "project") or at.window is not None:
+    if not can_bypass(at, LlamaAttention, "look", "project") or at.window is not None:
         return False
     if (at.training and at.dropout) or not hasattr(at, "q_proj"):
         return False
@@ -66,7 +66,7 @@ def _attention(at: Any, width: int) -> bool:
 
 
 def _net(net: Any, width: int) -> bool:
-    if not plain(net, LlamaMLP) or net.act_fn is not activation("silu"):
+    if not can_bypass(net, LlamaMLP) or net.act_fn is not activation("silu"):
         return False
     if not all(_product(p) for p in (net.gate_proj, net.up_proj, net.down_proj)):
         return False
@@ -78,7 +78,7 @@ def _net(net: Any, width: int) -> bool:
 
 def _layer(layer: Any, width: int) -> bool:
     return (
-        plain(layer, LlamaDecoderLayer, "unfinished")
+        can_bypass(layer, LlamaDecoderLayer, "unfinished")
         and _attention(layer.self_attn, width)
         and _net(getattr(layer, layer.net), width)
         and _norm(layer.input_layernorm, width)
@@ -101,7 +101,7 @@ def _weights(model: Any) -> list[Any]:
 
 
 def _rotation(rope: Any, layers: list[Any]) -> bool:
-    if not plain(rope, nn.RotaryEmbedding, "angles", "turn", "_fit"):
+    if not can_bypass(rope, nn.RotaryEmbedding, "angles", "rotate", "_fit"):
         return False
     if rope.interleaved or not steady(rope) or rope.cos.shape != rope.sin.shape:
         return False
@@ -112,11 +112,11 @@ def _rotation(rope: Any, layers: list[Any]) -> bool:
 
 def _known(model: Any) -> bool:
     decoder = getattr(model, "model", None)
-    if not plain(model, LlamaForCausalLM, "scores") or mode.autocast or model.training:
+    if not can_bypass(model, LlamaForCausalLM, "scores") or mode.autocast or model.training:
         return False
-    if not plain(decoder, LlamaModel, "rotations", "embedded", "get_input_embeddings"):
+    if not can_bypass(decoder, LlamaModel, "rotations", "embedded", "get_input_embeddings"):
         return False
-    if not plain(decoder.embed_tokens, nn.Embedding) or not _product(model.lm_head):
+    if not can_bypass(decoder.embed_tokens, nn.Embedding) or not _product(model.lm_head):
         return False
     layers, width = list(decoder.layers), decoder.embed_tokens.weight.shape[1]
     if not _norm(decoder.norm, width) or not all(_layer(layer, width) for layer in layers):

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from votive import nn
-from votive.nn.activated import activated
-from votive.nn.residual import add_norm, joins
+from votive.nn.fused_linear import linear_activation
+from votive.nn.residual import add_norm, can_defer_add
 
 from .attention import Sight, attend, causal_sight, next_token_loss, shown_weights
 from .config import Config, rope_of
@@ -176,7 +176,7 @@ class LlamaMLP(nn.Module):
         self.act_fn = activation(config.hidden_act)
 
     def forward(self, x: Any) -> Any:
-        return self.down_proj(activated(self.gate_proj, self.act_fn, x) * self.up_proj(x))
+        return self.down_proj(linear_activation(self.gate_proj, self.act_fn, x) * self.up_proj(x))
 
 
 class LlamaDecoderLayer(nn.Module):
@@ -240,7 +240,7 @@ class LlamaModel(PreTrainedModel):
         angles = self.rotary_emb.angles(length, past, position_ids)
 
         def turn(part: Any) -> Any:
-            return self.rotary_emb.turn(part, angles)
+            return self.rotary_emb.rotate(part, angles)
 
         return lambda layer: turn
 
@@ -275,7 +275,7 @@ class LlamaModel(PreTrainedModel):
             if window not in sights:
                 sights[window] = causal_sight(attention_mask, T, past + T, window=window, cache=cache, like=x)
             rest = rope(i), sights[window], cache, weights
-            if not output_hidden_states and joins(layer, LlamaDecoderLayer, x):
+            if not output_hidden_states and can_defer_add(layer, LlamaDecoderLayer, x):
                 x, change = layer.unfinished(x, change, *rest)
             else:
                 x, change = layer(x if change is None else x + change, *rest), None

@@ -16,7 +16,7 @@ from typing import Any
 import votive
 from votive import nn
 from votive.nn import functional as F
-from votive.nn.activated import activated
+from votive.nn.fused_linear import linear_activation
 
 from .attention import next_token_loss
 from .llama import LlamaConfig, LlamaDecoderLayer, LlamaForCausalLM, LlamaMLP, LlamaModel
@@ -70,7 +70,7 @@ class MixtralExpert(nn.Module):
         self.act_fn = activation(config.hidden_act)
 
     def forward(self, x: Any) -> Any:
-        return self.w2(activated(self.w1, self.act_fn, x) * self.w3(x))
+        return self.w2(linear_activation(self.w1, self.act_fn, x) * self.w3(x))
 
 
 class MixtralSparseMoeBlock(nn.Module):

@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Self
 import votive
 from votive import nn
 from votive.nn import functional as F
-from votive.nn.activated import gelu_tanh
+from votive.nn.fused_linear import gelu_tanh
 
 from ..io.source import as_dtype
 from .checkpoint import Checkpoint, write_json

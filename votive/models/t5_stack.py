@@ -13,7 +13,7 @@ import numpy as np
 
 import votive
 from votive import nn
-from votive.nn.activated import activated
+from votive.nn.fused_linear import linear_activation
 
 from .attention import Sight, attend, causal_sight, full_sight, shown_weights
 from .output import BaseModelOutput
@@ -126,9 +126,9 @@ class T5Dense(nn.Module):
 
     def forward(self, x: Any) -> Any:
         if self.gated:
-            y = activated(self.wi_0, self.act_fn, x) * self.wi_1(x)
+            y = linear_activation(self.wi_0, self.act_fn, x) * self.wi_1(x)
         else:
-            y = activated(self.wi, self.act_fn, x)
+            y = linear_activation(self.wi, self.act_fn, x)
         return self.wo(self.dropout(y))
 
 

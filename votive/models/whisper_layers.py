@@ -11,7 +11,7 @@ from typing import Any
 import votive
 from votive import nn
 from votive.nn import functional as F
-from votive.nn.activated import feed_forward
+from votive.nn.fused_linear import feed_forward
 
 from .attention import Sight, attend, causal_sight, shown_weights
 from .output import BaseModelOutput
