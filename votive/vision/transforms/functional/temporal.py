@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from ....ops.registry import F
+from ....tensor import Tensor
 from .kernels import functional
 
 
 @functional
-def uniform_temporal_subsample(inpt: Any, num_samples: int) -> Any:
+def uniform_temporal_subsample(inpt: Tensor, num_samples: int) -> Tensor:
     """`num_samples` frames of (..., T, C, H, W), evenly spaced, the first and last among them.
 
     >>> video = votive.arange(8).reshape(8, 1, 1, 1)
