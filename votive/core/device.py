@@ -146,3 +146,7 @@ def resolve(dev: Any) -> device:
     if dev.index is None and dev.type == "cuda":
         return device("cuda", current_cuda())
     return dev
+
+
+# What arguments called `device` take.
+DeviceLike = device | str | int
