@@ -4,7 +4,7 @@ so that Python and the launches of hundreds of kernels cost nothing. Chooses no 
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Protocol
 
 import votive
 from votive import nn
@@ -12,11 +12,21 @@ from votive.core.mode import mode
 from votive.nn.fast_path import calls_observed, replayable
 from votive.nn.snapshot import Snapshot
 
-from ..models.joined import JoinedDecoder, steady
+from ..tensor import Tensor
 from .stepping import DecoderStepper, Fed, Wanted
 
 # Recording takes as long as a few tokens; memory for a long text is not taken on suspicion.
 WORTH, MOST = 16, 1 << 16
+
+
+class FusedStep(Protocol):
+    """What a model's `fused_decoder()` may give: one token in fewer launches."""
+
+    def pays(self, rows: int) -> bool:
+        """Whether it is faster than the model for so many rows."""
+
+    def step(self, token: Tensor, position: Tensor, cache: nn.StaticCache) -> Tensor:
+        """Logits (batch, 1, vocabulary) of a token (batch, 1) at `position`, a tensor of one index."""
 
 
 def recordable(model: Any, wanted: Wanted | None) -> bool:
@@ -37,7 +47,7 @@ def _steady(part: Any) -> bool:
     """Whether a module does the same for every token, wherever it stands in the text."""
     if part.training or getattr(part, "window", None) is not None:
         return False
-    return not isinstance(part, nn.RotaryEmbedding) or steady(part)
+    return not (isinstance(part, nn.RotaryEmbedding) and part.depends_on_length)
 
 
 def graphable(model: Any, cache: Any, wanted: Wanted | None) -> bool:
@@ -58,7 +68,7 @@ class GraphStepper(DecoderStepper):
     """
 
     captured: Any = None
-    joined: Any = None
+    fused: FusedStep | None = None
     recorded: Any = None  # what the model held when its step was captured
     changed = False
 
@@ -82,7 +92,7 @@ class GraphStepper(DecoderStepper):
         self.captured.replay()
         # Looked for while the GPU works. What the replay wrote of this token is written again.
         if not self._same():
-            self.captured, self.joined, self.changed = None, None, True
+            self.captured, self.fused, self.changed = None, None, True
             return super().advance(tokens)
         self.expected = start + 1
         self.cache._seen = [start + 1] * len(self.cache._seen)
@@ -104,8 +114,8 @@ class GraphStepper(DecoderStepper):
         for part in self.model.modules():  # tables must not grow later: the graph keeps the old
             if isinstance(part, nn.RotaryEmbedding):
                 part.angles(length)
-        joined = JoinedDecoder.of(self.model) if self.mask is None else None
-        self.joined = joined if joined is not None and joined.pays(tokens.shape[0]) else None
+        fused = self.model.fused_decoder() if self.mask is None and hasattr(self.model, "fused_decoder") else None
+        self.fused = fused if fused is not None and fused.pays(tokens.shape[0]) else None
         side = votive.cuda.Stream()
         side.wait_stream(votive.cuda.current_stream())
         with votive.cuda.stream(side):
@@ -123,8 +133,8 @@ class GraphStepper(DecoderStepper):
 
     def _step(self) -> Any:
         """One token at the place that `position` says; moves it on."""
-        if self.joined is not None:
-            logits = self.joined.step(self.token, self.position.view(-1), self.cache)
+        if self.fused is not None:
+            logits = self.fused.step(self.token, self.position.view(-1), self.cache)
             self.position.add_(1)
             return logits.float()
         mask = self.keys <= self.position  # (1, L)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from ..models.output import ModelOutput
+from ..utils.output import ModelOutput
 
 
 @dataclass

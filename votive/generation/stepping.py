@@ -53,7 +53,7 @@ class DecoderStepper:
         self.wanted = wanted or Wanted()
         # Those whose angles depend on how long the text is.
         self._ropes = (
-            [m for m in model.modules() if isinstance(m, nn.RotaryEmbedding) and m.rope_type in ("dynamic", "longrope")]
+            [m for m in model.modules() if isinstance(m, nn.RotaryEmbedding) and m.depends_on_length]
             if isinstance(model, nn.Module)
             else []
         )

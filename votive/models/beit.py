@@ -17,7 +17,7 @@ import votive
 from votive import nn
 from votive.nn import functional as F
 
-from .attention import Sight, full_sight
+from .attention import AttentionMask, padding_mask
 from .bert import class_output
 from .encoder import Encoder
 from .output import EncoderOutput, PredictionOutput
@@ -160,23 +160,13 @@ class BeitLayer(ViTLayer):
         return y / (1 - self.drop) * kept.to(y.dtype)
 
     def forward(  # type: ignore[override]
-        self, x: Any, sight: Sight, weights: list[Any] | None = None, window: Pair = (0, 0)
+        self, x: Any, mask: AttentionMask, weights: list[Any] | None = None, window: Pair = (0, 0)
     ) -> Any:
         own = self.attention["attention"].relative_position_bias
         if own is not None:
-            sight = biased(sight, own(window))
-        x = x + self.added(self.attended(x, sight, weights), self.lambda_1)
+            mask = mask.biased(own(window))
+        x = x + self.added(self.attended(x, mask, weights), self.lambda_1)
         return x + self.added(self.thought(x), self.lambda_2)
-
-
-def biased(sight: Sight, bias: Any) -> Sight:
-    """A sight with something added to the scores."""
-    mask = sight.mask
-    if mask is None:
-        return Sight(bias)
-    if mask.dtype == votive.bool:
-        return Sight(bias.masked_fill(~mask, -votive.inf))
-    return Sight(mask + bias)
 
 
 class _Beit(_ViT):
@@ -256,10 +246,10 @@ class BeitModel(_Beit):
         check_pictures(type(self).__name__, pixel_values, config.num_channels)
         window = grid_of(config, pixel_values)
         x = self.embeddings(pixel_values.to(self.dtype), bool_masked_pos)
-        sight = full_sight(attention_mask)
+        mask = padding_mask(attention_mask)
         if "relative_position_bias" in self.encoder:
-            sight = biased(sight, self.encoder["relative_position_bias"](window))
-        found = self.encoder(x, sight, output_attentions, output_hidden_states, window)
+            mask = mask.biased(self.encoder["relative_position_bias"](window))
+        found = self.encoder(x, mask, output_attentions, output_hidden_states, window)
         x = self.layernorm(found.last_hidden_state)
         return EncoderOutput(
             last_hidden_state=x,

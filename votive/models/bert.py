@@ -13,7 +13,7 @@ import votive
 from votive import nn
 from votive.nn import functional as F
 
-from .attention import Sight, attend, full_sight, shown_weights
+from .attention import AttentionMask, padding_mask, self_attention
 from .config import Config, name_labels
 from .encoder import Encoder, Widened
 from .output import EncoderOutput, PredictionOutput
@@ -93,16 +93,10 @@ class BertSelfAttention(nn.Module):
         self.key = nn.Linear(config.hidden_size, config.hidden_size)
         self.value = nn.Linear(config.hidden_size, config.hidden_size)
 
-    def forward(self, x: Any, sight: Sight, weights: list[Any] | None = None) -> Any:
-        B, T, C = x.shape
-        q, k, v = (
-            part(x).view(B, T, self.heads, -1).transpose(1, 2)  # (B, H, T, D)
-            for part in (self.query, self.key, self.value)
-        )
-        y = attend(q, k, v, sight, dropout=self.dropout if self.training else 0.0)
-        if weights is not None:
-            weights.append(shown_weights(q, k, sight))
-        return y.transpose(1, 2).reshape(B, T, C)
+    def forward(self, x: Any, mask: AttentionMask, weights: list[Any] | None = None) -> Any:
+        projections = self.query, self.key, self.value
+        dropout = self.dropout if self.training else 0.0
+        return self_attention(x, projections, self.heads, mask, dropout, weights)
 
 
 class BertOutput(nn.Module):
@@ -125,8 +119,8 @@ class BertAttention(nn.ModuleDict):
         output = BertOutput(config, config.hidden_size)
         super().__init__({"self": BertSelfAttention(config), "output": output})
 
-    def forward(self, x: Any, sight: Sight, weights: list[Any] | None = None) -> Any:
-        return self["output"](self["self"](x, sight, weights), x)
+    def forward(self, x: Any, mask: AttentionMask, weights: list[Any] | None = None) -> Any:
+        return self["output"](self["self"](x, mask, weights), x)
 
 
 class BertLayer(nn.Module):
@@ -139,8 +133,8 @@ class BertLayer(nn.Module):
         self.intermediate = Widened(width, hidden, config.hidden_act)
         self.output = BertOutput(config, hidden)
 
-    def forward(self, x: Any, sight: Sight, weights: list[Any] | None = None) -> Any:
-        x = self.attention(x, sight, weights)
+    def forward(self, x: Any, mask: AttentionMask, weights: list[Any] | None = None) -> Any:
+        x = self.attention(x, mask, weights)
         return self.output(self.intermediate(x), x)
 
 
@@ -218,9 +212,9 @@ class BertModel(_Bert):
             position_ids = self.positions(x, input_ids)
         if token_type_ids is None:
             token_type_ids = votive.zeros(x.shape[:2], dtype=votive.int64, device=x.device)
-        sight = full_sight(attention_mask)
+        mask = padding_mask(attention_mask)
         x = self.embeddings(x, position_ids, token_type_ids)
-        found = self.encoder(x, sight, output_attentions, output_hidden_states)
+        found = self.encoder(x, mask, output_attentions, output_hidden_states)
         x = found.last_hidden_state
         return EncoderOutput(
             last_hidden_state=x,

@@ -11,15 +11,17 @@ import votive
 from votive import nn
 from votive.nn.fused_linear import feed_forward
 
-from .attention import Sight, attend, causal_sight, shown_weights
+from .attention import AttentionMask, causal_mask, self_attention
 from .clip_config import CLIPConfig, CLIPTextConfig, CLIPVisionConfig
+from .encoder import run_encoder
 from .output import EncoderOutput
 from .pretrained import PreTrainedModel, activation
+from .stack import Trace
 from .vit import check_pictures, stretched
 
 
 class CLIPAttention(nn.Module):
-    """Attention as the sight says: to all, or to what came before."""
+    """Attention as the mask says: to all, or to what came before."""
 
     def __init__(self, config: Any) -> None:
         super().__init__()
@@ -28,16 +30,10 @@ class CLIPAttention(nn.Module):
         self.k_proj, self.v_proj = nn.Linear(width, width), nn.Linear(width, width)
         self.q_proj, self.out_proj = nn.Linear(width, width), nn.Linear(width, width)
 
-    def forward(self, x: Any, sight: Sight, weights: list[Any] | None = None) -> Any:
-        B, T, C = x.shape
-        q, k, v = (
-            part(x).view(B, T, self.heads, C // self.heads).transpose(1, 2)  # (B, H, T, D)
-            for part in (self.q_proj, self.k_proj, self.v_proj)
-        )
-        y = attend(q, k, v, sight, dropout=self.dropout if self.training else 0.0)
-        if weights is not None:
-            weights.append(shown_weights(q, k, sight))
-        return self.out_proj(y.transpose(1, 2).reshape(B, T, C))
+    def forward(self, x: Any, mask: AttentionMask, weights: list[Any] | None = None) -> Any:
+        projections = self.q_proj, self.k_proj, self.v_proj
+        dropout = self.dropout if self.training else 0.0
+        return self.out_proj(self_attention(x, projections, self.heads, mask, dropout, weights))
 
 
 class CLIPMLP(nn.ModuleDict):
@@ -63,8 +59,8 @@ class CLIPEncoderLayer(nn.Module):
         self.mlp = CLIPMLP(config)
         self.layer_norm2 = nn.LayerNorm(width, eps=config.layer_norm_eps)
 
-    def forward(self, x: Any, sight: Sight, weights: list[Any] | None = None) -> Any:
-        x = x + self.self_attn(self.layer_norm1(x), sight, weights)
+    def forward(self, x: Any, mask: AttentionMask, weights: list[Any] | None = None) -> Any:
+        x = x + self.self_attn(self.layer_norm1(x), mask, weights)
         return x + self.mlp(self.layer_norm2(x))
 
 
@@ -105,17 +101,8 @@ class CLIPEncoder(nn.Module):
         for layer in self.layers:  # start values of a layer ask how many there are
             layer.__dict__["depth"] = layer.self_attn.__dict__["depth"] = config.num_hidden_layers
 
-    def forward(self, x: Any, sight: Sight, attentions: bool, hidden: bool) -> EncoderOutput:
-        states = [x]
-        weights: list[Any] | None = [] if attentions else None
-        for layer in self.layers:
-            x = layer(x, sight, weights)
-            states.append(x)
-        return EncoderOutput(
-            last_hidden_state=x,
-            hidden_states=tuple(states) if hidden else None,
-            attentions=None if weights is None else tuple(weights),
-        )
+    def forward(self, x: Any, mask: AttentionMask, attentions: bool, hidden: bool) -> EncoderOutput:
+        return run_encoder(self.layers, x, mask, Trace(attentions, hidden))
 
 
 class CLIPTextModel(_CLIP):
@@ -164,8 +151,8 @@ class CLIPTextModel(_CLIP):
         if position_ids is None:
             position_ids = votive.arange(T, device=x.device).unsqueeze(0)
         x = x + self.embeddings["position_embedding"](position_ids)
-        sight = causal_sight(attention_mask, T, T, like=x)
-        found = self.encoder(x, sight, output_attentions, output_hidden_states)
+        mask = causal_mask(attention_mask, T, T, device=x.device)
+        found = self.encoder(x, mask, output_attentions, output_hidden_states)
         x = found.last_hidden_state = self.final_layer_norm(found.last_hidden_state)
         found.pooler_output = x[votive.arange(x.shape[0], device=x.device), self.ends(input_ids)]
         return found
@@ -244,6 +231,6 @@ class CLIPVisionModel(_CLIP):
         check_pictures("CLIPVisionModel", pixel_values, self.config.num_channels)
         x = self.embeddings(pixel_values.to(self.dtype), bool(interpolate_pos_encoding))
         x = self.pre_layrnorm(x)
-        found = self.encoder(x, Sight(), output_attentions, output_hidden_states)
+        found = self.encoder(x, AttentionMask(), output_attentions, output_hidden_states)
         found.pooler_output = self.post_layernorm(found.last_hidden_state[:, 0])
         return found

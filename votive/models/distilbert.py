@@ -10,7 +10,7 @@ from votive import nn
 from votive.nn import functional as F
 from votive.nn.fused_linear import feed_forward
 
-from .attention import Sight, attend, full_sight, shown_weights
+from .attention import AttentionMask, padding_mask, self_attention
 from .bert import class_output, masked_output
 from .config import Config, name_labels
 from .encoder import Encoder
@@ -72,16 +72,10 @@ class DistilBertAttention(nn.Module):
         for name in ("q_lin", "k_lin", "v_lin", "out_lin"):
             setattr(self, name, nn.Linear(config.dim, config.dim))
 
-    def forward(self, x: Any, sight: Sight, weights: list[Any] | None = None) -> Any:
-        B, T, C = x.shape
-        q, k, v = (
-            part(x).view(B, T, self.heads, -1).transpose(1, 2)  # (B, H, T, D)
-            for part in (self.q_lin, self.k_lin, self.v_lin)
-        )
-        y = attend(q, k, v, sight, dropout=self.dropout if self.training else 0.0)
-        if weights is not None:
-            weights.append(shown_weights(q, k, sight))
-        return self.out_lin(y.transpose(1, 2).reshape(B, T, C))
+    def forward(self, x: Any, mask: AttentionMask, weights: list[Any] | None = None) -> Any:
+        projections = self.q_lin, self.k_lin, self.v_lin
+        dropout = self.dropout if self.training else 0.0
+        return self.out_lin(self_attention(x, projections, self.heads, mask, dropout, weights))
 
 
 class DistilBertMLP(nn.ModuleDict):
@@ -107,8 +101,8 @@ class DistilBertLayer(nn.Module):
         self.ffn = DistilBertMLP(config)
         self.output_layer_norm = nn.LayerNorm(config.dim, eps=1e-12)
 
-    def forward(self, x: Any, sight: Sight, weights: list[Any] | None = None) -> Any:
-        x = self.sa_layer_norm(self.attention(x, sight, weights) + x)
+    def forward(self, x: Any, mask: AttentionMask, weights: list[Any] | None = None) -> Any:
+        x = self.sa_layer_norm(self.attention(x, mask, weights) + x)
         return self.output_layer_norm(self.ffn(x) + x)
 
 
@@ -171,9 +165,9 @@ class DistilBertModel(_DistilBert):
                     f"max_position_embeddings={most}."
                 )
             position_ids = votive.arange(x.shape[1], device=x.device)
-        sight = full_sight(attention_mask)
+        mask = padding_mask(attention_mask)
         x = self.embeddings(x, position_ids)
-        found: EncoderOutput = self.transformer(x, sight, output_attentions, output_hidden_states)
+        found: EncoderOutput = self.transformer(x, mask, output_attentions, output_hidden_states)
         return found
 
 

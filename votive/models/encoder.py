@@ -11,20 +11,31 @@ from votive import nn
 from votive.nn.fast_path import can_bypass
 from votive.nn.fused_linear import feed_forward, linear_activation
 
-from .attention import Sight
+from ..tensor import Tensor
+from .attention import AttentionMask
 from .output import EncoderOutput
 from .pretrained import activation
+from .stack import Trace
+
+
+def run_encoder(layers: Iterable[nn.Module], x: Tensor, mask: AttentionMask, trace: Trace, *more: Any) -> EncoderOutput:
+    """All layers, one after the other; `more` is given to each."""
+    trace.add_state(x)
+    for layer in layers:
+        x = layer(x, mask, trace.weights, *more)
+        trace.add_state(x)
+    return EncoderOutput(last_hidden_state=x, hidden_states=trace.hidden_states, attentions=trace.attentions)
 
 
 class Encoder(nn.ModuleDict):
     """Layers, one after the other; what else it holds is for the model.
 
-    >>> from votive.models.attention import Sight
+    >>> from votive.models.attention import AttentionMask
     >>> from votive.models.encoder import Encoder
     >>> class Layer(votive.nn.Module):
-    ...     def forward(self, x, sight, weights):
+    ...     def forward(self, x, mask, weights):
     ...         return x + 1
-    >>> Encoder([Layer(), Layer()])(votive.zeros(1), Sight()).last_hidden_state
+    >>> Encoder([Layer(), Layer()])(votive.zeros(1), AttentionMask()).last_hidden_state
     tensor([2.])
     """
 
@@ -32,20 +43,15 @@ class Encoder(nn.ModuleDict):
         super().__init__({"layer": nn.ModuleList(layers)})
 
     def forward(
-        self, x: Any, sight: Sight, output_attentions: bool = False, output_hidden_states: bool = False, *more: Any
+        self,
+        x: Any,
+        mask: AttentionMask,
+        output_attentions: bool = False,
+        output_hidden_states: bool = False,
+        *more: Any,
     ) -> EncoderOutput:
         """`more` is given to each layer."""
-        states = [x]
-        weights: list[Any] | None = [] if output_attentions else None
-        for layer in self["layer"]:
-            x = layer(x, sight, weights, *more)
-            if output_hidden_states:
-                states.append(x)
-        return EncoderOutput(
-            last_hidden_state=x,
-            hidden_states=tuple(states) if output_hidden_states else None,
-            attentions=None if weights is None else tuple(weights),
-        )
+        return run_encoder(self["layer"], x, mask, Trace(output_attentions, output_hidden_states), *more)
 
 
 class Widened(nn.ModuleDict):

@@ -15,7 +15,7 @@ import votive
 from votive import nn
 from votive.nn import functional as F
 
-from .attention import Sight, attention_weights
+from .attention import AttentionMask, attention_weights
 from .config import rope_of
 from .llama import LlamaAttention, LlamaConfig, LlamaDecoderLayer, LlamaForCausalLM, LlamaModel, rotary
 
@@ -155,10 +155,10 @@ class GemmaAttention(LlamaAttention):
         super().__init__(config, layer_idx)
         self.cap = config.attn_logit_softcapping
 
-    def look(self, q: Any, k: Any, v: Any, sight: Sight, weights: list[Any] | None) -> Any:
+    def look(self, q: Any, k: Any, v: Any, mask: AttentionMask, weights: list[Any] | None) -> Any:
         if self.cap is None:
-            return super().look(q, k, v, sight, weights)
-        seen = attention_weights(q, k, sight, scale=self.scale, cap=self.cap)  # (B, H, T, K)
+            return super().look(q, k, v, mask, weights)
+        seen = attention_weights(q, k, mask, scale=self.scale, cap=self.cap)  # (B, H, T, K)
         used = F.dropout(seen, self.dropout, self.training)
         v = v.repeat_interleave(q.shape[1] // v.shape[1], 1)
         if weights is not None:
@@ -182,8 +182,10 @@ class Gemma2DecoderLayer(GemmaDecoderLayer):
         self.pre_feedforward_layernorm = GemmaRMSNorm(width, eps=eps)
         self.post_feedforward_layernorm = GemmaRMSNorm(width, eps=eps)
 
-    def forward(self, x: Any, rope: Any, sight: Sight, cache: Any = None, weights: list[Any] | None = None) -> Any:
-        y = self.self_attn(self.input_layernorm(x), rope, sight, cache, weights)
+    def forward(
+        self, x: Any, rope: Any, mask: AttentionMask, cache: Any = None, weights: list[Any] | None = None
+    ) -> Any:
+        y = self.self_attn(self.input_layernorm(x), rope, mask, cache, weights)
         x = x + self.post_attention_layernorm(y)
         y = self.mlp(self.pre_feedforward_layernorm(x))
         return x + self.post_feedforward_layernorm(y)

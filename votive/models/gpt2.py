@@ -12,12 +12,13 @@ from typing import Any
 import votive
 from votive import nn
 from votive.nn.fused_linear import PRODUCTS, feed_forward
-from votive.nn.residual import add_norm, can_defer_add
+from votive.nn.residual import add_norm
 
-from .attention import Sight, attend, causal_sight, next_token_loss, shown_weights
+from .attention import AttentionMask, attend, causal_mask, next_token_loss
 from .config import Config
 from .output import BaseModelOutput, CausalLMOutput
 from .pretrained import CausalLM, PreTrainedModel, activation
+from .stack import Trace, run_layers
 
 
 @dataclass(kw_only=True)
@@ -109,17 +110,15 @@ class GPT2Attention(nn.Module):
         self.c_proj = Conv1D(width, width, (2 * config.n_layer) ** -0.5)
         self.resid_dropout = nn.Dropout(config.resid_pdrop)
 
-    def forward(self, x: Any, sight: Sight, cache: Any = None, weights: list[Any] | None = None) -> Any:
+    def forward(self, x: Any, mask: AttentionMask, cache: Any = None, weights: list[Any] | None = None) -> Any:
         B, T, C = x.shape
         parts = self.c_attn(x).view(B, T, 3, self.heads, -1)
-        # Taken apart before they are turned: so their gradients are put together in one pass.
+        # Taken apart before they are transposed: so their gradients are put together in one pass.
         q, k, v = (part.transpose(1, 2) for part in parts.unbind(2))  # (B, H, T, D) each
         if cache is not None:
             k, v = cache.update(k, v, self.layer_idx)
         dropout = self.dropout if self.training else 0.0
-        y = attend(q, k, v, sight, dropout=dropout, scale=self.scale)
-        if weights is not None:
-            weights.append(shown_weights(q, k, sight, scale=self.scale))
+        y = attend(q, k, v, mask, dropout=dropout, scale=self.scale, weights=weights)
         return self.resid_dropout(self.c_proj(y.transpose(1, 2).reshape(B, T, C)))
 
 
@@ -148,14 +147,16 @@ class GPT2Block(nn.Module):
         self.ln_2 = nn.LayerNorm(config.n_embd, eps=config.layer_norm_epsilon)
         self.mlp = GPT2MLP(config)
 
-    def forward(self, x: Any, sight: Sight, cache: Any = None, weights: list[Any] | None = None) -> Any:
-        x, change = self.unfinished(x, None, sight, cache, weights)
+    def forward(self, x: Any, mask: AttentionMask, cache: Any = None, weights: list[Any] | None = None) -> Any:
+        x, change = self.deferred(x, None, mask, cache, weights)
         return x + change
 
-    def unfinished(self, x: Any, change: Any, sight: Sight, cache: Any, weights: list[Any] | None) -> tuple[Any, Any]:
+    def deferred(
+        self, x: Any, change: Any, mask: AttentionMask, cache: Any, weights: list[Any] | None
+    ) -> tuple[Any, Any]:
         """The stream and what is still to be added to it: the next norm adds it on its way."""
         x, y = add_norm(x, change, self.ln_1)
-        x, y = add_norm(x, self.attn(y, sight, cache, weights), self.ln_2)
+        x, y = add_norm(x, self.attn(y, mask, cache, weights), self.ln_2)
         return x, self.mlp(y)
 
 
@@ -225,25 +226,11 @@ class GPT2Model(_GPT2):
         if token_type_ids is not None:
             x = x + self.wte(token_type_ids)
         x = self.drop(x)
-        sight = causal_sight(attention_mask, T, past + T, cache=cache, like=x)
-        states: list[Any] = []
-        weights: list[Any] | None = [] if output_attentions else None
-        change = None
-        for block in self.h:
-            if output_hidden_states:
-                states.append(x)
-            if not output_hidden_states and can_defer_add(block, GPT2Block, x):
-                x, change = block.unfinished(x, change, sight, cache, weights)
-            else:
-                x, change = block(x if change is None else x + change, sight, cache, weights), None
-        _, x = add_norm(x, change, self.ln_f, exact=True)
-        if output_hidden_states:
-            states.append(x)
+        mask = causal_mask(attention_mask, T, past + T, cache=cache, device=x.device)
+        trace = Trace(output_attentions, output_hidden_states)
+        x = run_layers(self.h, GPT2Block, x, self.ln_f, trace, lambda i, layer: (mask, cache, trace.weights))
         return BaseModelOutput(
-            last_hidden_state=x,
-            past_key_values=cache,
-            hidden_states=tuple(states) if output_hidden_states else None,
-            attentions=None if weights is None else tuple(weights),
+            last_hidden_state=x, past_key_values=cache, hidden_states=trace.hidden_states, attentions=trace.attentions
         )
 
 

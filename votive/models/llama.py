@@ -8,16 +8,20 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from votive import nn
 from votive.nn.fused_linear import linear_activation
-from votive.nn.residual import add_norm, can_defer_add
+from votive.nn.residual import add_norm
 
-from .attention import Sight, attend, causal_sight, next_token_loss, shown_weights
+from .attention import AttentionMask, attend, causal_mask, next_token_loss
 from .config import Config, rope_of
 from .output import BaseModelOutput, CausalLMOutput
 from .pretrained import CausalLM, PreTrainedModel, activation
+from .stack import Trace, run_layers
+
+if TYPE_CHECKING:
+    from .fused_decoder import FusedDecoder
 
 
 @dataclass(kw_only=True)
@@ -142,7 +146,9 @@ class LlamaAttention(nn.Module):
     def project(self, x: Any) -> tuple[Any, Any, Any]:
         return self.q_proj(x), self.k_proj(x), self.v_proj(x)
 
-    def forward(self, x: Any, rope: Any, sight: Sight, cache: Any = None, weights: list[Any] | None = None) -> Any:
+    def forward(
+        self, x: Any, rope: Any, mask: AttentionMask, cache: Any = None, weights: list[Any] | None = None
+    ) -> Any:
         B, T, _ = x.shape
         q, k, v = (part.view(B, T, -1, self.head_dim) for part in self.project(x))
         if self.qk_norm:
@@ -151,16 +157,13 @@ class LlamaAttention(nn.Module):
         q, k = rope(q.transpose(1, 2)), rope(k.transpose(1, 2))  # (B, H, T, D), (B, KV, T, D)
         if cache is not None:
             k, v = cache.update(k, v, self.layer_idx)
-        y = self.look(q, k, v, sight, weights)
+        y = self.look(q, k, v, mask, weights)
         return self.o_proj(y.transpose(1, 2).reshape(B, T, -1))
 
-    def look(self, q: Any, k: Any, v: Any, sight: Sight, weights: list[Any] | None) -> Any:
+    def look(self, q: Any, k: Any, v: Any, mask: AttentionMask, weights: list[Any] | None) -> Any:
         """What the queries see; how much of each key goes into `weights`, if that is asked for."""
         dropout = self.dropout if self.training else 0.0
-        y = attend(q, k, v, sight, dropout=dropout, scale=self.scale)
-        if weights is not None:
-            weights.append(shown_weights(q, k, sight, scale=self.scale))
-        return y
+        return attend(q, k, v, mask, dropout=dropout, scale=self.scale, weights=weights)
 
 
 class LlamaMLP(nn.Module):
@@ -198,16 +201,18 @@ class LlamaDecoderLayer(nn.Module):
         """The net behind attention; mixtures of experts have another."""
         return LlamaMLP(config)
 
-    def forward(self, x: Any, rope: Any, sight: Sight, cache: Any = None, weights: list[Any] | None = None) -> Any:
-        x, change = self.unfinished(x, None, rope, sight, cache, weights)
+    def forward(
+        self, x: Any, rope: Any, mask: AttentionMask, cache: Any = None, weights: list[Any] | None = None
+    ) -> Any:
+        x, change = self.deferred(x, None, rope, mask, cache, weights)
         return x + change
 
-    def unfinished(
-        self, x: Any, change: Any, rope: Any, sight: Sight, cache: Any, weights: list[Any] | None
+    def deferred(
+        self, x: Any, change: Any, rope: Any, mask: AttentionMask, cache: Any, weights: list[Any] | None
     ) -> tuple[Any, Any]:
         """The stream and what is still to be added to it: the next norm adds it on its way."""
         x, y = add_norm(x, change, self.input_layernorm)
-        y = self.self_attn(y, rope, sight, cache, weights)
+        y = self.self_attn(y, rope, mask, cache, weights)
         net = getattr(self, self.net)
         plain = isinstance(net, LlamaMLP)  # a router does more with its input than a product
         x, y = add_norm(x, y, self.post_attention_layernorm, exact=not plain)
@@ -264,29 +269,20 @@ class LlamaModel(PreTrainedModel):
         rope = self.rotations(T, past, position_ids)
         if cache is not None:
             self.rotary_emb.check_cache(cache)
-        sights: dict[int | None, Sight] = {}
-        states: list[Any] = []
-        weights: list[Any] | None = [] if output_attentions else None
-        change = None
-        for i, layer in enumerate(self.layers):
-            if output_hidden_states:
-                states.append(x)
+        masks: dict[int | None, AttentionMask] = {}
+        trace = Trace(output_attentions, output_hidden_states)
+
+        device = x.device
+
+        def arguments(i: int, layer: nn.Module) -> tuple[Any, ...]:
             window = layer.self_attn.window
-            if window not in sights:
-                sights[window] = causal_sight(attention_mask, T, past + T, window=window, cache=cache, like=x)
-            rest = rope(i), sights[window], cache, weights
-            if not output_hidden_states and can_defer_add(layer, LlamaDecoderLayer, x):
-                x, change = layer.unfinished(x, change, *rest)
-            else:
-                x, change = layer(x if change is None else x + change, *rest), None
-        _, x = add_norm(x, change, self.norm, exact=True)
-        if output_hidden_states:
-            states.append(x)
+            if window not in masks:
+                masks[window] = causal_mask(attention_mask, T, past + T, window=window, cache=cache, device=device)
+            return rope(i), masks[window], cache, trace.weights
+
+        x = run_layers(self.layers, LlamaDecoderLayer, x, self.norm, trace, arguments)
         return BaseModelOutput(
-            last_hidden_state=x,
-            past_key_values=cache,
-            hidden_states=tuple(states) if output_hidden_states else None,
-            attentions=None if weights is None else tuple(weights),
+            last_hidden_state=x, past_key_values=cache, hidden_states=trace.hidden_states, attentions=trace.attentions
         )
 
 
@@ -312,6 +308,11 @@ class LlamaForCausalLM(CausalLM):
     def scores(self, x: Any) -> Any:
         """Logits of the next token."""
         return self.lm_head(x)
+
+    def fused_decoder(self) -> FusedDecoder | None:
+        from .fused_decoder import FusedDecoder
+
+        return FusedDecoder.of(self)
 
     def forward(
         self,

@@ -8,7 +8,7 @@ from typing import Any
 from votive import nn
 from votive.nn import functional as F
 
-from .attention import Sight
+from .attention import AttentionMask
 from .llama import LlamaAttention, LlamaConfig, LlamaDecoderLayer, LlamaForCausalLM, LlamaModel
 from .pretrained import activation
 
@@ -95,8 +95,10 @@ class Phi3DecoderLayer(LlamaDecoderLayer):
     def feed_forward(self, config: Any, layer_idx: int) -> nn.Module:
         return Phi3MLP(config)
 
-    def forward(self, x: Any, rope: Any, sight: Sight, cache: Any = None, weights: list[Any] | None = None) -> Any:
-        y = self.self_attn(self.input_layernorm(x), rope, sight, cache, weights)
+    def forward(
+        self, x: Any, rope: Any, mask: AttentionMask, cache: Any = None, weights: list[Any] | None = None
+    ) -> Any:
+        y = self.self_attn(self.input_layernorm(x), rope, mask, cache, weights)
         x = x + F.dropout(y, self.dropout, self.training)
         y = self.mlp(self.post_attention_layernorm(x))
         return x + F.dropout(y, self.dropout, self.training)

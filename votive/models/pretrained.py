@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import votive
 from votive import nn
@@ -17,6 +17,9 @@ from votive.nn.fused_linear import gelu_tanh
 from ..io.source import as_dtype
 from .checkpoint import Checkpoint, write_json
 from .config import Config
+
+if TYPE_CHECKING:
+    from .fused_decoder import FusedDecoder
 
 _ACTIVATIONS: dict[str, Callable[[Any], Any]] = {
     "silu": F.silu,
@@ -453,3 +456,7 @@ class CausalLM(PreTrainedModel):
         from ..generation import generate
 
         return generate(self, *args, **kwargs)
+
+    def fused_decoder(self) -> FusedDecoder | None:
+        """The step of one token by fused operators, or None where only the modules know it."""
+        return None

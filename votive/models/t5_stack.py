@@ -15,9 +15,10 @@ import votive
 from votive import nn
 from votive.nn.fused_linear import linear_activation
 
-from .attention import Sight, attend, causal_sight, full_sight, shown_weights
+from .attention import AttentionMask, attend, causal_mask, keys_and_values, merge_heads, padding_mask, split_heads
 from .output import BaseModelOutput
 from .pretrained import activation
+from .stack import Trace
 
 
 def distance_buckets(buckets: int, furthest: int, both_ways: bool) -> np.ndarray:
@@ -68,29 +69,17 @@ class T5Attention(nn.Module):
             bucket = bucket + (ahead > 0).long() * self.half
         return self.relative_attention_bias(bucket).permute(2, 0, 1).unsqueeze(0)  # (1, H, Q, K)
 
-    def split(self, x: Any) -> Any:
-        return x.view(*x.shape[:2], self.heads, -1).transpose(1, 2)  # (B, H, T, D)
+    def pair(self, x: Any) -> tuple[Any, Any]:
+        """Keys and values of what is looked at."""
+        return split_heads(self.k(x), self.heads), split_heads(self.v(x), self.heads)
 
     def forward(
-        self, x: Any, sight: Sight, other: Any = None, cache: Any = None, weights: list[Any] | None = None
+        self, x: Any, mask: AttentionMask, other: Any = None, cache: Any = None, weights: list[Any] | None = None
     ) -> Any:
-        text = x if other is None else other
-        q = self.split(self.q(x))
-
-        def pair() -> tuple[Any, Any]:
-            return self.split(self.k(text)), self.split(self.v(text))
-
-        if cache is None:
-            k, v = pair()
-        elif other is None:
-            k, v = cache.update(*pair(), self.layer_idx)
-        else:
-            k, v = cache.cross(self.layer_idx, pair)
+        q = split_heads(self.q(x), self.heads)
+        k, v = keys_and_values(self.pair, x, other, cache, self.layer_idx)
         dropout = self.dropout if self.training else 0.0
-        y = attend(q, k, v, sight, dropout=dropout, scale=1.0)
-        if weights is not None:
-            weights.append(shown_weights(q, k, sight, scale=1.0))
-        return self.o(y.transpose(1, 2).flatten(2))
+        return self.o(merge_heads(attend(q, k, v, mask, dropout=dropout, scale=1.0, weights=weights)))
 
 
 class T5Part(nn.Module):
@@ -147,14 +136,14 @@ class T5Block(nn.Module):
     def forward(
         self,
         x: Any,
-        sight: Sight,
-        across: Sight,
+        mask: AttentionMask,
+        across: AttentionMask,
         other: Any = None,
         cache: Any = None,
         weights: list[Any] | None = None,
         crossed: list[Any] | None = None,
     ) -> Any:
-        x = self.layer[0](x, sight, None, cache, weights)
+        x = self.layer[0](x, mask, None, cache, weights)
         if other is not None:
             x = self.layer[1](x, across, other, cache, crossed)
         return self.layer[-1](x)
@@ -184,38 +173,20 @@ class T5Stack(nn.Module):
         T = x.shape[1]
         keys = T + (0 if cache is None else cache.get_seq_length())
         if self.decoder:
-            sight = causal_sight(attention_mask, T, keys, like=x)
+            mask = causal_mask(attention_mask, T, keys, device=x.device)
         else:
-            sight = full_sight(attention_mask)
-        sight = _biased(self.block[0].layer[0].SelfAttention.bias(T, keys), sight)
-        across = full_sight(other_mask) if other is not None else Sight()
+            mask = padding_mask(attention_mask)
+        mask = mask.biased(self.block[0].layer[0].SelfAttention.bias(T, keys))
+        across = padding_mask(other_mask) if other is not None else AttentionMask()
         x = self.dropout(x)
-        states: list[Any] = []
-        weights: list[Any] | None = [] if output_attentions else None
+        trace = Trace(output_attentions, output_hidden_states)
         crossed: list[Any] | None = [] if output_attentions else None
         for block in self.block:
-            if output_hidden_states:
-                states.append(x)
-            x = block(x, sight, across, other, cache, weights, crossed)
+            trace.add_state(x)
+            x = block(x, mask, across, other, cache, trace.weights, crossed)
         x = self.dropout(self.final_layer_norm(x))
-        if output_hidden_states:
-            states.append(x)
+        trace.add_state(x)
         found = BaseModelOutput(
-            last_hidden_state=x,
-            past_key_values=cache,
-            hidden_states=tuple(states) if output_hidden_states else None,
-            attentions=None if weights is None else tuple(weights),
+            last_hidden_state=x, past_key_values=cache, hidden_states=trace.hidden_states, attentions=trace.attentions
         )
         return found, tuple(crossed) if crossed else None
-
-
-def _biased(bias: Any, sight: Sight) -> Sight:
-    """The bias, and minus infinity where a query does not see a key."""
-    mask = sight.mask
-    if sight.is_causal:
-        mask = votive.ones(bias.shape[-2:], dtype=votive.bool, device=bias.device).tril()
-    if mask is None:
-        return Sight(bias)
-    if mask.dtype != votive.bool:
-        return Sight(bias + mask)
-    return Sight(bias.masked_fill(~mask, -math.inf))

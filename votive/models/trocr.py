@@ -16,11 +16,12 @@ import votive
 from votive import nn
 from votive.nn import functional as F
 
-from .attention import Sight, attend, causal_sight, full_sight, shown_weights
+from .attention import AttentionMask, attend, causal_mask, keys_and_values, merge_heads, padding_mask, split_heads
 from .config import Config
 from .cross_cache import EncoderDecoderCache
 from .output import CausalLMOutput
 from .pretrained import CausalLM, activation
+from .stack import Trace
 
 
 @dataclass(kw_only=True)
@@ -89,28 +90,17 @@ class TrOCRAttention(nn.Module):
         self.k_proj, self.v_proj = nn.Linear(keys, width), nn.Linear(keys, width)
         self.q_proj, self.out_proj = nn.Linear(width, width), nn.Linear(width, width)
 
-    def split(self, x: Any) -> Any:
-        return x.view(*x.shape[:2], self.heads, -1).transpose(1, 2)  # (B, H, T, D)
+    def pair(self, x: Any) -> tuple[Any, Any]:
+        """Keys and values of what is looked at."""
+        return split_heads(self.k_proj(x), self.heads), split_heads(self.v_proj(x), self.heads)
 
     def forward(
-        self, x: Any, sight: Sight, other: Any = None, cache: Any = None, weights: list[Any] | None = None
+        self, x: Any, mask: AttentionMask, other: Any = None, cache: Any = None, weights: list[Any] | None = None
     ) -> Any:
-        seen = x if other is None else other
-        q = self.split(self.q_proj(x))
-
-        def pair() -> tuple[Any, Any]:
-            return self.split(self.k_proj(seen)), self.split(self.v_proj(seen))
-
-        if cache is None:
-            k, v = pair()
-        elif other is None:
-            k, v = cache.update(*pair(), self.layer_idx)
-        else:
-            k, v = cache.cross(self.layer_idx, pair)
-        y = attend(q, k, v, sight, dropout=self.dropout if self.training else 0.0)
-        if weights is not None:
-            weights.append(shown_weights(q, k, sight))
-        return self.out_proj(y.transpose(1, 2).flatten(2))
+        q = split_heads(self.q_proj(x), self.heads)
+        k, v = keys_and_values(self.pair, x, other, cache, self.layer_idx)
+        dropout = self.dropout if self.training else 0.0
+        return self.out_proj(merge_heads(attend(q, k, v, mask, dropout=dropout, weights=weights)))
 
 
 class TrOCRDecoderLayer(nn.Module):
@@ -135,14 +125,14 @@ class TrOCRDecoderLayer(nn.Module):
     def forward(
         self,
         x: Any,
-        sight: Sight,
+        mask: AttentionMask,
         other: Any = None,
-        across: Sight | None = None,
+        across: AttentionMask | None = None,
         cache: Any = None,
         weights: list[Any] | None = None,
         crossed: list[Any] | None = None,
     ) -> Any:
-        y = self.dropout(self.self_attn(x, sight, None, cache, weights))
+        y = self.dropout(self.self_attn(x, mask, None, cache, weights))
         x = self.self_attn_layer_norm(x + y)
         if other is not None:
             y = self.dropout(self.encoder_attn(x, across, other, cache, crossed))
@@ -244,27 +234,26 @@ class TrOCRDecoder(nn.Module):
         cache: Any,
         attentions: bool,
         hidden: bool,
-    ) -> tuple[Any, Any, Any, Any]:
+    ) -> tuple[Any, Trace, Any]:
         """The last state, and on request all states, weights and weights across."""
         past, T = 0 if cache is None else int(cache.get_seq_length()), x.shape[1]
         x = x + self.embed_positions(x, input_ids, position_ids, past)
         if self.layernorm_embedding is not None:
             x = self.layernorm_embedding(x)
         x = self.dropout(x)
-        sight = causal_sight(attention_mask, T, past + T, like=x)
-        across = None if other is None else full_sight(other_mask)
-        weights: list[Any] | None = [] if attentions else None
+        mask = causal_mask(attention_mask, T, past + T, device=x.device)
+        across = None if other is None else padding_mask(other_mask)
+        trace = Trace(attentions, hidden)
         crossed: list[Any] | None = [] if attentions and other is not None else None
-        states = []
         for layer in self.layers:
-            states.append(x)
+            trace.add_state(x)
             # Some layers are left out while training, arXiv:1909.11556.
             drop = self.config.decoder_layerdrop if self.training else 0.0
             if drop and float(votive.rand(())) < drop:
                 continue
-            x = layer(x, sight, other, across, cache, weights, crossed)
-        states.append(x)
-        return x, tuple(states) if hidden else None, weights, crossed
+            x = layer(x, mask, other, across, cache, trace.weights, crossed)
+        trace.add_state(x)
+        return x, trace, None if crossed is None else tuple(crossed)
 
 
 @dataclass
@@ -336,7 +325,7 @@ class TrOCRForCausalLM(CausalLM):
         decoder = self.model["decoder"]
         if inputs_embeds is None and decoder.scale != 1.0:
             x = x * decoder.scale
-        x, states, weights, crossed = decoder(
+        x, trace, crossed = decoder(
             x,
             input_ids,
             position_ids,
@@ -355,7 +344,7 @@ class TrOCRForCausalLM(CausalLM):
             loss=loss,
             logits=logits,
             past_key_values=cache,
-            hidden_states=states,
-            attentions=None if weights is None else tuple(weights),
-            cross_attentions=None if crossed is None else tuple(crossed),
+            hidden_states=trace.hidden_states,
+            attentions=trace.attentions,
+            cross_attentions=crossed,
         )

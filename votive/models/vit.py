@@ -14,7 +14,7 @@ import votive
 from votive import nn
 from votive.nn import functional as F
 
-from .attention import Sight, attend, full_sight, shown_weights
+from .attention import AttentionMask, padding_mask, self_attention
 from .bert import class_output
 from .config import Config, name_labels
 from .encoder import Encoder, Narrowed, Widened, widened_and_narrowed
@@ -181,16 +181,10 @@ class ViTSelfAttention(nn.Module):
         self.key = nn.Linear(width, width, bias=bias if key_bias is None else key_bias)
         self.value = nn.Linear(width, width, bias=bias)
 
-    def forward(self, x: Any, sight: Sight, weights: list[Any] | None = None) -> Any:
-        B, T, C = x.shape
-        q, k, v = (
-            part(x).view(B, T, self.heads, C // self.heads).transpose(1, 2)  # (B, H, T, D)
-            for part in (self.query, self.key, self.value)
-        )
-        y = attend(q, k, v, sight, dropout=self.dropout if self.training else 0.0)
-        if weights is not None:
-            weights.append(shown_weights(q, k, sight))
-        return y.transpose(1, 2).reshape(B, T, C)
+    def forward(self, x: Any, mask: AttentionMask, weights: list[Any] | None = None) -> Any:
+        projections = self.query, self.key, self.value
+        dropout = self.dropout if self.training else 0.0
+        return self_attention(x, projections, self.heads, mask, dropout, weights)
 
 
 class ViTAttention(nn.ModuleDict):
@@ -201,8 +195,8 @@ class ViTAttention(nn.ModuleDict):
         output = Narrowed(width, width, config.hidden_dropout_prob)
         super().__init__({"attention": ViTSelfAttention(config), "output": output})
 
-    def forward(self, x: Any, sight: Sight, weights: list[Any] | None = None) -> Any:
-        return self["output"](self["attention"](x, sight, weights))
+    def forward(self, x: Any, mask: AttentionMask, weights: list[Any] | None = None) -> Any:
+        return self["output"](self["attention"](x, mask, weights))
 
 
 class ViTLayer(nn.Module):
@@ -217,16 +211,16 @@ class ViTLayer(nn.Module):
         self.layernorm_before = nn.LayerNorm(width, eps=config.layer_norm_eps)
         self.layernorm_after = nn.LayerNorm(width, eps=config.layer_norm_eps)
 
-    def attended(self, x: Any, sight: Sight, weights: list[Any] | None) -> Any:
+    def attended(self, x: Any, mask: AttentionMask, weights: list[Any] | None) -> Any:
         """What attention adds."""
-        return self.attention(self.layernorm_before(x), sight, weights)
+        return self.attention(self.layernorm_before(x), mask, weights)
 
     def thought(self, x: Any) -> Any:
         """What the MLP adds."""
         return widened_and_narrowed(self.intermediate, self.output, self.layernorm_after(x))
 
-    def forward(self, x: Any, sight: Sight, weights: list[Any] | None = None) -> Any:
-        x = x + self.attended(x, sight, weights)
+    def forward(self, x: Any, mask: AttentionMask, weights: list[Any] | None = None) -> Any:
+        x = x + self.attended(x, mask, weights)
         return x + self.thought(x)
 
 
@@ -321,8 +315,8 @@ class ViTModel(_ViT):
         check_pictures(type(self).__name__, pixel_values, self.config.num_channels)
         x = pixel_values.to(self.dtype)
         x = self.embeddings(x, bool_masked_pos, bool(interpolate_pos_encoding))
-        sight = full_sight(attention_mask)
-        found = self.encoder(x, sight, output_attentions, output_hidden_states)
+        mask = padding_mask(attention_mask)
+        found = self.encoder(x, mask, output_attentions, output_hidden_states)
         x = self.layernorm(found.last_hidden_state)
         return EncoderOutput(
             last_hidden_state=x,

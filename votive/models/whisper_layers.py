@@ -13,9 +13,10 @@ from votive import nn
 from votive.nn import functional as F
 from votive.nn.fused_linear import feed_forward
 
-from .attention import Sight, attend, causal_sight, shown_weights
+from .attention import AttentionMask, attend, causal_mask, keys_and_values, merge_heads, shown_weights, split_heads
 from .output import BaseModelOutput
 from .pretrained import activation
+from .stack import Trace
 
 
 def sinusoids(length: int, channels: int, max_timescale: float = 10000.0) -> Any:
@@ -54,37 +55,29 @@ class WhisperAttention(nn.Module):
         self.q_proj = nn.Linear(width, width)
         self.out_proj = nn.Linear(width, width)
 
-    def split(self, x: Any) -> Any:
-        return x.view(*x.shape[:2], self.heads, -1).transpose(1, 2)  # (B, H, T, D)
-
     def pair(self, x: Any) -> tuple[Any, Any]:
         """Keys and values of what is looked at."""
-        return self.split(self.k_proj(x)), self.split(self.v_proj(x))
+        return split_heads(self.k_proj(x), self.heads), split_heads(self.v_proj(x), self.heads)
 
     def forward(
-        self, x: Any, sight: Sight, other: Any = None, cache: Any = None, weights: list[Any] | None = None
+        self, x: Any, mask: AttentionMask, other: Any = None, cache: Any = None, weights: list[Any] | None = None
     ) -> Any:
-        q = self.split(self.q_proj(x))
-        if cache is None:
-            k, v = self.pair(x if other is None else other)
-        elif other is None:
-            k, v = cache.update(*self.pair(x), self.layer_idx)
-        else:
-            k, v = cache.cross(self.layer_idx, lambda: self.pair(other))
+        q = split_heads(self.q_proj(x), self.heads)
+        k, v = keys_and_values(self.pair, x, other, cache, self.layer_idx)
         dropout = self.dropout if self.training else 0.0
         shared = q.shape[0] // k.shape[0]
         if shared > 1:
             # Beams of one recording: their queries stand in a row before the keys they share.
             q = q.unflatten(0, (-1, shared)).transpose(1, 2).flatten(2, 3)  # (B, H, W * T, D)
-        y = attend(q, k, v, sight, dropout=dropout)
+        y = attend(q, k, v, mask, dropout=dropout)
         if isinstance(weights, Chosen):
             heads = weights.heads.get(self.layer_idx)
             if heads:
-                chosen = shown_weights(q[:, heads], k[:, heads], sight)
+                chosen = shown_weights(q[:, heads], k[:, heads], mask)
                 weights.append((self.layer_idx, _apart(chosen, shared)))
         elif weights is not None:
-            weights.append(_apart(shown_weights(q, k, sight), shared))
-        return self.out_proj(_apart(y, shared).transpose(1, 2).flatten(2))
+            weights.append(_apart(shown_weights(q, k, mask), shared))
+        return self.out_proj(merge_heads(_apart(y, shared)))
 
 
 def _apart(y: Any, shared: int) -> Any:
@@ -125,7 +118,7 @@ class WhisperEncoderLayer(_Layer):
         self.self_attn_layer_norm = nn.LayerNorm(config.d_model)
 
     def forward(self, x: Any, weights: list[Any] | None = None) -> Any:
-        y = self.self_attn(self.self_attn_layer_norm(x), Sight(), weights=weights)
+        y = self.self_attn(self.self_attn_layer_norm(x), AttentionMask(), weights=weights)
         x = self.mlp(x + self.dropped(y))
         if x.dtype == votive.float16:
             # Sums of layers leave the range of float16 before the last norm brings them back.
@@ -147,16 +140,16 @@ class WhisperDecoderLayer(_Layer):
     def forward(
         self,
         x: Any,
-        sight: Sight,
+        mask: AttentionMask,
         other: Any = None,
         cache: Any = None,
         weights: list[Any] | None = None,
         crossed: list[Any] | None = None,
     ) -> Any:
-        y = self.self_attn(self.self_attn_layer_norm(x), sight, None, cache, weights)
+        y = self.self_attn(self.self_attn_layer_norm(x), mask, None, cache, weights)
         x = x + self.dropped(y)
         if other is not None:
-            y = self.encoder_attn(self.encoder_attn_layer_norm(x), Sight(), other, cache, crossed)
+            y = self.encoder_attn(self.encoder_attn_layer_norm(x), AttentionMask(), other, cache, crossed)
             x = x + self.dropped(y)
         return self.mlp(x)
 
@@ -209,21 +202,14 @@ class WhisperEncoder(_Stack):
         x = F.gelu(self.conv2(x)).transpose(1, 2)  # (B, T, C)
         places = votive.arange(self.frames // 2, device=x.device)
         x = self.dropout(x + self.embed_positions(places))
-        states: list[Any] = []
-        weights: list[Any] | None = [] if output_attentions else None
+        trace = Trace(output_attentions, output_hidden_states)
         for layer in self.layers:
-            if output_hidden_states:
-                states.append(x)
+            trace.add_state(x)
             if not self.skipped():
-                x = layer(x, weights)
+                x = layer(x, trace.weights)
         x = self.layer_norm(x)
-        if output_hidden_states:
-            states.append(x)
-        return BaseModelOutput(
-            last_hidden_state=x,
-            hidden_states=tuple(states) if output_hidden_states else None,
-            attentions=None if weights is None else tuple(weights),
-        )
+        trace.add_state(x)
+        return BaseModelOutput(last_hidden_state=x, hidden_states=trace.hidden_states, attentions=trace.attentions)
 
 
 class WhisperDecoder(_Stack):
@@ -271,24 +257,18 @@ class WhisperDecoder(_Stack):
         """States of embeddings `x`, and attention weights to `other`, the encoder's states."""
         T = x.shape[1]
         past = 0 if cache is None else cache.get_seq_length()
-        sight = causal_sight(attention_mask, T, past + T, like=x)
+        mask = causal_mask(attention_mask, T, past + T, device=x.device)
         x = x * self.scale if self.scale != 1.0 else x
         x = self.dropout(x + self.positions(T, past, position_ids))
-        states: list[Any] = []
-        weights: list[Any] | None = [] if output_attentions else None
+        trace = Trace(output_attentions, output_hidden_states)
         crossed = [] if output_attentions and crossed is None else crossed
         for layer in self.layers:
-            if output_hidden_states:
-                states.append(x)
+            trace.add_state(x)
             if not self.skipped():
-                x = layer(x, sight, other, cache, weights, crossed)
+                x = layer(x, mask, other, cache, trace.weights, crossed)
         x = self.layer_norm(x)
-        if output_hidden_states:
-            states.append(x)
+        trace.add_state(x)
         found = BaseModelOutput(
-            last_hidden_state=x,
-            past_key_values=cache,
-            hidden_states=tuple(states) if output_hidden_states else None,
-            attentions=None if weights is None else tuple(weights),
+            last_hidden_state=x, past_key_values=cache, hidden_states=trace.hidden_states, attentions=trace.attentions
         )
         return found, tuple(crossed) if crossed else None

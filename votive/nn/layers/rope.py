@@ -99,6 +99,15 @@ class RotaryEmbedding(Module):
         original = self.scaling.get("original_max_position_embeddings")
         return original if self.rope_type == "longrope" and original else self.max_position_embeddings
 
+    @property
+    def depends_on_length(self) -> bool:
+        """Whether a position's angle changes as the text grows.
+
+        >>> votive.nn.RotaryEmbedding(4).depends_on_length
+        False
+        """
+        return self.rope_type in ("dynamic", "longrope")
+
     def stretch(self, length: int) -> int:
         """What the angles of a text of `length` positions depend on besides the positions.
 
