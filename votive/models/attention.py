@@ -15,7 +15,9 @@ from votive.nn.layers.grouped_attention import visible
 from votive.ops.registry import F as ops
 
 from ..tensor import Tensor
-from .cross_cache import Cache, Pair
+from .cross_cache import Cache, EncoderDecoderCache, Pair
+
+Weights = list[Tensor] | None  # where layers put their attention weights, (batch, heads, queries, keys)
 
 
 class AttentionMask(NamedTuple):
@@ -124,7 +126,7 @@ def attend(
     *,
     dropout: float = 0.0,
     scale: float | None = None,
-    weights: list[Tensor] | None = None,
+    weights: Weights = None,
 ) -> Tensor:
     """Attention of (batch, heads, positions, features); key heads may be fewer than query heads.
 
@@ -168,7 +170,7 @@ def self_attention(
     heads: int,
     mask: AttentionMask,
     dropout: float,
-    weights: list[Tensor] | None,
+    weights: Weights,
 ) -> Tensor:
     """Attention of (batch, positions, features) to itself, by products for queries, keys, values."""
     q, k, v = (split_heads(part(x), heads) for part in projections)
@@ -176,7 +178,11 @@ def self_attention(
 
 
 def keys_and_values(
-    project: Callable[[Tensor], Pair], x: Tensor, other: Tensor | None, cache: Cache | None, layer_idx: int
+    project: Callable[[Tensor], Pair],
+    x: Tensor,
+    other: Tensor | None,
+    cache: EncoderDecoderCache | None,
+    layer_idx: int,
 ) -> Pair:
     """What the positions of `x` look at: themselves and those before, or `other`, an encoder's.
 

@@ -47,7 +47,7 @@ class EncoderDecoderCache:
         return made
 
     @classmethod
-    def of(cls, cache: Any) -> EncoderDecoderCache:
+    def of(cls, cache: Cache | None) -> EncoderDecoderCache:
         """Such a cache, around one that only keeps the decoder's positions if need be."""
         return cache if isinstance(cache, cls) else cls(cache)
 
@@ -78,7 +78,7 @@ class EncoderDecoderCache:
         self.self_attention_cache.reset()
         self._cross.clear()
 
-    def reorder(self, index: Any) -> None:
+    def reorder(self, index: Tensor) -> None:
         """Let the samples be those at `index`, as beams need.
 
         Where beams share the encoder's keys, each must stay with its own.

@@ -12,9 +12,9 @@ from votive.nn.fast_path import can_bypass
 from votive.nn.fused_linear import feed_forward, linear_activation
 
 from ..tensor import Tensor
+from .activations import activation
 from .attention import AttentionMask
 from .output import EncoderOutput
-from .pretrained import activation
 from .stack import Trace
 
 
@@ -44,7 +44,7 @@ class Encoder(nn.ModuleDict):
 
     def forward(
         self,
-        x: Any,
+        x: Tensor,
         mask: AttentionMask,
         output_attentions: bool = False,
         output_hidden_states: bool = False,
@@ -66,7 +66,7 @@ class Widened(nn.ModuleDict):
         super().__init__({"dense": nn.Linear(width, hidden)})
         self.act_fn = activation(act)
 
-    def forward(self, x: Any) -> Any:
+    def forward(self, x: Tensor) -> Tensor:
         return linear_activation(self["dense"], self.act_fn, x)
 
 
@@ -81,11 +81,11 @@ class Narrowed(nn.ModuleDict):
     def __init__(self, hidden: int, width: int, dropout: float) -> None:
         super().__init__({"dense": nn.Linear(hidden, width), "dropout": nn.Dropout(dropout)})
 
-    def forward(self, x: Any) -> Any:
+    def forward(self, x: Tensor) -> Tensor:
         return self["dropout"](self["dense"](x))
 
 
-def widened_and_narrowed(up: Any, down: Any, x: Any) -> Any:
+def widened_and_narrowed(up: Any, down: Any, x: Tensor) -> Any:
     """`down(up(x))`, as one step of training where nobody looks at the two.
 
     >>> from votive.models.encoder import Narrowed, Widened, widened_and_narrowed

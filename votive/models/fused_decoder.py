@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 import votive
 from votive import nn
@@ -17,8 +17,8 @@ from votive.nn.fast_path import can_bypass
 from votive.ops.registry import F as ops
 
 from ..tensor import Tensor
+from .activations import activation
 from .llama import LlamaAttention, LlamaDecoderLayer, LlamaForCausalLM, LlamaMLP, LlamaModel
-from .pretrained import activation
 
 # What the fused kernels take; they would leave the rest to the CPU.
 _DTYPES = (votive.float32, votive.float16, votive.bfloat16)
@@ -101,12 +101,15 @@ class Attention:
         yield from (norm.weight for norm in self.head_norms or ())
 
     def step(self, x: Tensor, position: Tensor, cache: nn.StaticCache) -> Tensor:
-        keys, values = cache._kept[self.layer]
+        kept = cache._kept[self.layer]
+        assert kept is not None, "the prompt was run before"
+        keys, values = kept
         qkv = ops._norm_linear(x, self.norm.weight, self.norm.eps, self.qkv, False)
-        q_norm = k_norm = None
+        q_norm: Tensor | None = None
+        k_norm: Tensor | None = None
         eps = 0.0
         if self.head_norms is not None:
-            q_norm, k_norm = (norm.weight for norm in self.head_norms)
+            q_norm, k_norm = self.head_norms[0].weight, self.head_norms[1].weight
             eps = self.head_norms[0].eps
         counts = self._counters(x, keys.shape[1])
         y = ops._turn_and_attend(
@@ -193,7 +196,7 @@ class FusedDecoder:
         """The same, whatever the type and the place of its weights."""
         if not can_bypass(model, LlamaForCausalLM, "scores") or mode.autocast or model.training:
             return None
-        decoder = getattr(model, "model", None)
+        decoder: Any = getattr(model, "model", None)
         if not can_bypass(decoder, LlamaModel, "rotations", "embedded", "get_input_embeddings"):
             return None
         if not can_bypass(decoder.embed_tokens, nn.Embedding) or not _is_product(model.lm_head):

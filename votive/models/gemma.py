@@ -9,15 +9,19 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import votive
 from votive import nn
 from votive.nn import functional as F
 
-from .attention import AttentionMask, attention_weights
-from .config import rope_of
-from .llama import LlamaAttention, LlamaConfig, LlamaDecoderLayer, LlamaForCausalLM, LlamaModel, rotary
+from ..tensor import Tensor
+from .attention import AttentionMask, Weights, attention_weights
+from .config import Config, rope_of
+from .cross_cache import Cache
+from .llama import LlamaAttention, LlamaConfig, LlamaDecoderLayer, LlamaForCausalLM, LlamaModel, Rotate, rotary
+
+_NO_CAP: float | None = None
 
 
 @dataclass(kw_only=True)
@@ -46,8 +50,8 @@ class GemmaConfig(LlamaConfig):
     use_bidirectional_attention: bool | None = None
 
     # What sets families apart, as the layers ask for it.
-    attn_logit_softcapping = None
-    final_logit_softcapping = None
+    attn_logit_softcapping = _NO_CAP
+    final_logit_softcapping = _NO_CAP
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -141,7 +145,7 @@ class GemmaRMSNorm(nn.RMSNorm):
     def reset_parameters(self) -> None:
         nn.init.zeros_(self.weight)
 
-    def forward(self, x: Any) -> Any:
+    def forward(self, x: Tensor) -> Tensor:
         scale = 1.0 + self.weight.float()
         return F.rms_norm(x.float(), self.normalized_shape, scale, self.eps).to(x.dtype)
 
@@ -151,11 +155,11 @@ class GemmaAttention(LlamaAttention):
 
     norm_class = GemmaRMSNorm
 
-    def __init__(self, config: Any, layer_idx: int) -> None:
+    def __init__(self, config: GemmaConfig, layer_idx: int) -> None:
         super().__init__(config, layer_idx)
         self.cap = config.attn_logit_softcapping
 
-    def look(self, q: Any, k: Any, v: Any, mask: AttentionMask, weights: list[Any] | None) -> Any:
+    def look(self, q: Tensor, k: Tensor, v: Tensor, mask: AttentionMask, weights: Weights) -> Tensor:
         if self.cap is None:
             return super().look(q, k, v, mask, weights)
         seen = attention_weights(q, k, mask, scale=self.scale, cap=self.cap)  # (B, H, T, K)
@@ -176,15 +180,15 @@ class GemmaDecoderLayer(LlamaDecoderLayer):
 class Gemma2DecoderLayer(GemmaDecoderLayer):
     """Attention, then the MLP, each between two norms and added to the stream."""
 
-    def __init__(self, config: Any, layer_idx: int) -> None:
+    def __init__(self, config: GemmaConfig, layer_idx: int) -> None:
         super().__init__(config, layer_idx)
         width, eps = config.hidden_size, config.rms_norm_eps
         self.pre_feedforward_layernorm = GemmaRMSNorm(width, eps=eps)
         self.post_feedforward_layernorm = GemmaRMSNorm(width, eps=eps)
 
     def forward(
-        self, x: Any, rope: Any, mask: AttentionMask, cache: Any = None, weights: list[Any] | None = None
-    ) -> Any:
+        self, x: Tensor, rope: Rotate, mask: AttentionMask, cache: Cache | None = None, weights: Weights = None
+    ) -> Tensor:
         y = self.self_attn(self.input_layernorm(x), rope, mask, cache, weights)
         x = x + self.post_attention_layernorm(y)
         y = self.mlp(self.pre_feedforward_layernorm(x))
@@ -200,11 +204,11 @@ class GemmaModel(LlamaModel):
     votive.Size([1, 3, 8])
     """
 
-    config_class: Any = GemmaConfig
-    layer_class: Any = GemmaDecoderLayer
+    config_class: ClassVar[type[Config]] = GemmaConfig
+    layer_class: ClassVar[type[LlamaDecoderLayer]] = GemmaDecoderLayer
     norm_class = GemmaRMSNorm
 
-    def embedded(self, input_ids: Any, inputs_embeds: Any) -> Any:
+    def embedded(self, input_ids: Tensor | None, inputs_embeds: Tensor | None) -> Tensor:
         x = super().embedded(input_ids, inputs_embeds)
         if inputs_embeds is not None:
             return x
@@ -219,10 +223,10 @@ class GemmaForCausalLM(LlamaForCausalLM):
     'gemma'
     """
 
-    config_class: Any = GemmaConfig
-    model_class: Any = GemmaModel
+    config_class: ClassVar[type[Config]] = GemmaConfig
+    model_class: ClassVar[type[LlamaModel]] = GemmaModel
 
-    def scores(self, x: Any) -> Any:
+    def scores(self, x: Tensor) -> Tensor:
         logits, cap = super().scores(x), self.config.final_logit_softcapping
         return logits if cap is None else cap * votive.tanh(logits / cap)
 
@@ -258,15 +262,15 @@ class Gemma3TextModel(Gemma2Model):
 
     config_class = Gemma3TextConfig
 
-    def __init__(self, config: Any) -> None:
+    def __init__(self, config: GemmaConfig) -> None:
         super().__init__(config)
         self.rotary_emb_local = rotary(config, config.rope_local_base_freq, None)
 
-    def rotations(self, length: int, past: int, position_ids: Any) -> Callable[[int], Any]:
+    def rotations(self, length: int, past: int, position_ids: Tensor | None) -> Callable[[int], Rotate]:
         far = super().rotations(length, past, position_ids)(0)
         angles = self.rotary_emb_local.angles(length, past, position_ids)
 
-        def near(part: Any) -> Any:
+        def near(part: Tensor) -> Any:
             return self.rotary_emb_local.rotate(part, angles)
 
         kinds = self.config.layer_types

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
-from ..utils.output import ModelOutput
+from ..tensor import Tensor
+from ..utils.output import ModelOutput as ModelOutput
+from .cross_cache import Cache
 
 
 @dataclass
@@ -16,10 +17,10 @@ class BaseModelOutput(ModelOutput):
     ['last_hidden_state']
     """
 
-    last_hidden_state: Any = None
-    past_key_values: Any = None
-    hidden_states: tuple[Any, ...] | None = None
-    attentions: tuple[Any, ...] | None = None
+    last_hidden_state: Tensor | None = None
+    past_key_values: Cache | None = None
+    hidden_states: tuple[Tensor, ...] | None = None
+    attentions: tuple[Tensor, ...] | None = None
 
 
 @dataclass
@@ -30,11 +31,11 @@ class CausalLMOutput(ModelOutput):
     votive.Size([1, 2, 3])
     """
 
-    loss: Any = None
-    logits: Any = None
-    past_key_values: Any = None
-    hidden_states: tuple[Any, ...] | None = None
-    attentions: tuple[Any, ...] | None = None
+    loss: Tensor | None = None
+    logits: Tensor | None = None
+    past_key_values: Cache | None = None
+    hidden_states: tuple[Tensor, ...] | None = None
+    attentions: tuple[Tensor, ...] | None = None
 
 
 @dataclass
@@ -45,7 +46,7 @@ class MoeModelOutput(BaseModelOutput):
     ['last_hidden_state']
     """
 
-    router_logits: tuple[Any, ...] | None = None
+    router_logits: tuple[Tensor, ...] | None = None
 
 
 @dataclass
@@ -56,13 +57,13 @@ class MoeCausalLMOutput(ModelOutput):
     votive.Size([1, 2, 3])
     """
 
-    loss: Any = None
-    aux_loss: Any = None
-    logits: Any = None
-    past_key_values: Any = None
-    hidden_states: tuple[Any, ...] | None = None
-    attentions: tuple[Any, ...] | None = None
-    router_logits: tuple[Any, ...] | None = None
+    loss: Tensor | None = None
+    aux_loss: Tensor | None = None
+    logits: Tensor | None = None
+    past_key_values: Cache | None = None
+    hidden_states: tuple[Tensor, ...] | None = None
+    attentions: tuple[Tensor, ...] | None = None
+    router_logits: tuple[Tensor, ...] | None = None
 
 
 @dataclass
@@ -73,10 +74,10 @@ class EncoderOutput(ModelOutput):
     ['last_hidden_state']
     """
 
-    last_hidden_state: Any = None
-    pooler_output: Any = None
-    hidden_states: tuple[Any, ...] | None = None
-    attentions: tuple[Any, ...] | None = None
+    last_hidden_state: Tensor | None = None
+    pooler_output: Tensor | None = None
+    hidden_states: tuple[Tensor, ...] | None = None
+    attentions: tuple[Tensor, ...] | None = None
 
 
 @dataclass
@@ -87,10 +88,10 @@ class PredictionOutput(ModelOutput):
     votive.Size([1, 2, 3])
     """
 
-    loss: Any = None
-    logits: Any = None
-    hidden_states: tuple[Any, ...] | None = None
-    attentions: tuple[Any, ...] | None = None
+    loss: Tensor | None = None
+    logits: Tensor | None = None
+    hidden_states: tuple[Tensor, ...] | None = None
+    attentions: tuple[Tensor, ...] | None = None
 
 
 @dataclass
@@ -101,14 +102,14 @@ class Seq2SeqModelOutput(ModelOutput):
     ['last_hidden_state']
     """
 
-    last_hidden_state: Any = None
-    past_key_values: Any = None
-    decoder_hidden_states: tuple[Any, ...] | None = None
-    decoder_attentions: tuple[Any, ...] | None = None
-    cross_attentions: tuple[Any, ...] | None = None
-    encoder_last_hidden_state: Any = None
-    encoder_hidden_states: tuple[Any, ...] | None = None
-    encoder_attentions: tuple[Any, ...] | None = None
+    last_hidden_state: Tensor | None = None
+    past_key_values: Cache | None = None
+    decoder_hidden_states: tuple[Tensor, ...] | None = None
+    decoder_attentions: tuple[Tensor, ...] | None = None
+    cross_attentions: tuple[Tensor, ...] | None = None
+    encoder_last_hidden_state: Tensor | None = None
+    encoder_hidden_states: tuple[Tensor, ...] | None = None
+    encoder_attentions: tuple[Tensor, ...] | None = None
 
 
 @dataclass
@@ -119,12 +120,12 @@ class Seq2SeqLMOutput(ModelOutput):
     votive.Size([1, 2, 3])
     """
 
-    loss: Any = None
-    logits: Any = None
-    past_key_values: Any = None
-    decoder_hidden_states: tuple[Any, ...] | None = None
-    decoder_attentions: tuple[Any, ...] | None = None
-    cross_attentions: tuple[Any, ...] | None = None
-    encoder_last_hidden_state: Any = None
-    encoder_hidden_states: tuple[Any, ...] | None = None
-    encoder_attentions: tuple[Any, ...] | None = None
+    loss: Tensor | None = None
+    logits: Tensor | None = None
+    past_key_values: Cache | None = None
+    decoder_hidden_states: tuple[Tensor, ...] | None = None
+    decoder_attentions: tuple[Tensor, ...] | None = None
+    cross_attentions: tuple[Tensor, ...] | None = None
+    encoder_last_hidden_state: Tensor | None = None
+    encoder_hidden_states: tuple[Tensor, ...] | None = None
+    encoder_attentions: tuple[Tensor, ...] | None = None

@@ -5,13 +5,14 @@ Knows layers by how they are called only.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 from votive import nn
 from votive.nn.residual import add_norm, can_defer_add
 
 from ..tensor import Tensor
+from .attention import Weights
 
 
 class Trace:
@@ -27,7 +28,7 @@ class Trace:
     def __init__(self, output_attentions: bool, output_hidden_states: bool) -> None:
         self._states: list[Tensor] | None = [] if output_hidden_states else None
         # Layers append to these.
-        self.weights: list[Tensor] | None = [] if output_attentions else None
+        self.weights: Weights = [] if output_attentions else None
 
     @property
     def keeps_states(self) -> bool:
@@ -49,7 +50,7 @@ class Trace:
 
 
 def run_layers(
-    layers: Sequence[nn.Module],
+    layers: nn.ModuleList,
     kind: type,
     x: Tensor,
     norm: nn.Module,

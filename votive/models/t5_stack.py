@@ -7,7 +7,7 @@ share; it is not scaled. Parameter names are those of Hugging Face checkpoints.
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,10 +15,24 @@ import votive
 from votive import nn
 from votive.nn.fused_linear import linear_activation
 
-from .attention import AttentionMask, attend, causal_mask, keys_and_values, merge_heads, padding_mask, split_heads
+from ..tensor import Tensor
+from .activations import activation
+from .attention import (
+    AttentionMask,
+    Weights,
+    attend,
+    causal_mask,
+    keys_and_values,
+    merge_heads,
+    padding_mask,
+    split_heads,
+)
+from .cross_cache import EncoderDecoderCache, Pair
 from .output import BaseModelOutput
-from .pretrained import activation
 from .stack import Trace
+
+if TYPE_CHECKING:
+    from .t5 import T5Config
 
 
 def distance_buckets(buckets: int, furthest: int, both_ways: bool) -> np.ndarray:
@@ -41,7 +55,7 @@ def distance_buckets(buckets: int, furthest: int, both_ways: bool) -> np.ndarray
 class T5Attention(nn.Module):
     """Attention to the own text, or to another; the first of a stack holds the bias."""
 
-    def __init__(self, config: Any, layer_idx: int, *, causal: bool, bias: bool) -> None:
+    def __init__(self, config: T5Config, layer_idx: int, *, causal: bool, bias: bool) -> None:
         super().__init__()
         self.layer_idx, self.heads, self.causal = layer_idx, config.num_heads, causal
         self.dropout = config.dropout_rate
@@ -55,9 +69,9 @@ class T5Attention(nn.Module):
             self.relative_attention_bias = nn.Embedding(count, config.num_heads)
             table = distance_buckets(count, self.furthest, both_ways=not causal)
             self.register_buffer("buckets", votive.from_numpy(table), persistent=False)
-            self.half = 0 if causal else count // 2
+            self.ahead = 0 if causal else count // 2
 
-    def bias(self, queries: int, keys: int) -> Any:
+    def bias(self, queries: int, keys: int) -> Tensor:
         """What is added to the scores of the last `queries` of `keys` positions."""
         device = self.buckets.device
         at = votive.arange(keys - queries, keys, device=device).unsqueeze(1)
@@ -65,17 +79,22 @@ class T5Attention(nn.Module):
         # What a causal layer does not see counts as here.
         distance = (-ahead).clamp(min=0) if self.causal else ahead.abs()
         bucket = self.buckets[distance.clamp(max=self.furthest)]
-        if self.half:
-            bucket = bucket + (ahead > 0).long() * self.half
+        if self.ahead:
+            bucket = bucket + (ahead > 0).long() * self.ahead
         return self.relative_attention_bias(bucket).permute(2, 0, 1).unsqueeze(0)  # (1, H, Q, K)
 
-    def pair(self, x: Any) -> tuple[Any, Any]:
+    def pair(self, x: Tensor) -> Pair:
         """Keys and values of what is looked at."""
         return split_heads(self.k(x), self.heads), split_heads(self.v(x), self.heads)
 
     def forward(
-        self, x: Any, mask: AttentionMask, other: Any = None, cache: Any = None, weights: list[Any] | None = None
-    ) -> Any:
+        self,
+        x: Tensor,
+        mask: AttentionMask,
+        other: Tensor | None = None,
+        cache: EncoderDecoderCache | None = None,
+        weights: Weights = None,
+    ) -> Tensor:
         q = split_heads(self.q(x), self.heads)
         k, v = keys_and_values(self.pair, x, other, cache, self.layer_idx)
         dropout = self.dropout if self.training else 0.0
@@ -85,14 +104,14 @@ class T5Attention(nn.Module):
 class T5Part(nn.Module):
     """One step of a block: norm, net, and what comes out is added to what came in."""
 
-    def __init__(self, config: Any, name: str, net: nn.Module) -> None:
+    def __init__(self, config: T5Config, name: str, net: nn.Module) -> None:
         super().__init__()
         self.name = name
         setattr(self, name, net)
         self.layer_norm = nn.RMSNorm(config.d_model, eps=config.layer_norm_epsilon)
         self.dropout = nn.Dropout(config.dropout_rate)
 
-    def forward(self, x: Any, *args: Any) -> Any:
+    def forward(self, x: Tensor, *args: Any) -> Tensor:
         x = x + self.dropout(getattr(self, self.name)(self.layer_norm(x), *args))
         if x.dtype == votive.float16:
             # The models were trained in bfloat16, whose range is wider.
@@ -104,7 +123,7 @@ class T5Part(nn.Module):
 class T5Dense(nn.Module):
     """`wo(act(wi(x)))`, or with a gate `wo(act(wi_0(x)) * wi_1(x))`."""
 
-    def __init__(self, config: Any) -> None:
+    def __init__(self, config: T5Config) -> None:
         super().__init__()
         self.gated = config.is_gated
         for name in ("wi_0", "wi_1") if self.gated else ("wi",):
@@ -113,7 +132,7 @@ class T5Dense(nn.Module):
         self.dropout = nn.Dropout(config.dropout_rate)
         self.act_fn = activation(config.act)
 
-    def forward(self, x: Any) -> Any:
+    def forward(self, x: Tensor) -> Tensor:
         if self.gated:
             y = linear_activation(self.wi_0, self.act_fn, x) * self.wi_1(x)
         else:
@@ -124,7 +143,7 @@ class T5Dense(nn.Module):
 class T5Block(nn.Module):
     """Attention to the own text, in a decoder also to the encoder's, then the MLP."""
 
-    def __init__(self, config: Any, layer_idx: int, *, decoder: bool) -> None:
+    def __init__(self, config: T5Config, layer_idx: int, *, decoder: bool) -> None:
         super().__init__()
         own = T5Attention(config, layer_idx, causal=decoder, bias=layer_idx == 0)
         self.layer = nn.ModuleList([T5Part(config, "SelfAttention", own)])
@@ -135,14 +154,14 @@ class T5Block(nn.Module):
 
     def forward(
         self,
-        x: Any,
+        x: Tensor,
         mask: AttentionMask,
         across: AttentionMask,
-        other: Any = None,
-        cache: Any = None,
-        weights: list[Any] | None = None,
-        crossed: list[Any] | None = None,
-    ) -> Any:
+        other: Tensor | None = None,
+        cache: EncoderDecoderCache | None = None,
+        weights: Weights = None,
+        crossed: Weights = None,
+    ) -> Tensor:
         x = self.layer[0](x, mask, None, cache, weights)
         if other is not None:
             x = self.layer[1](x, across, other, cache, crossed)
@@ -152,21 +171,22 @@ class T5Block(nn.Module):
 class T5Stack(nn.Module):
     """Blocks, and a norm; an encoder, or a decoder that looks at what an encoder gave."""
 
-    def __init__(self, config: Any, *, decoder: bool) -> None:
+    def __init__(self, config: T5Config, *, decoder: bool) -> None:
         super().__init__()
         self.decoder = decoder
         count = config.num_decoder_layers if decoder else config.num_layers
+        assert count is not None, "the configuration fills it in"
         self.block = nn.ModuleList(T5Block(config, i, decoder=decoder) for i in range(count))
         self.final_layer_norm = nn.RMSNorm(config.d_model, eps=config.layer_norm_epsilon)
         self.dropout = nn.Dropout(config.dropout_rate)
 
     def forward(
         self,
-        x: Any,
-        attention_mask: Any = None,
-        other: Any = None,
-        other_mask: Any = None,
-        cache: Any = None,
+        x: Tensor,
+        attention_mask: Tensor | None = None,
+        other: Tensor | None = None,
+        other_mask: Tensor | None = None,
+        cache: EncoderDecoderCache | None = None,
         output_attentions: bool = False,
         output_hidden_states: bool = False,
     ) -> tuple[BaseModelOutput, Any]:
@@ -180,7 +200,7 @@ class T5Stack(nn.Module):
         across = padding_mask(other_mask) if other is not None else AttentionMask()
         x = self.dropout(x)
         trace = Trace(output_attentions, output_hidden_states)
-        crossed: list[Any] | None = [] if output_attentions else None
+        crossed: Weights = [] if output_attentions else None
         for block in self.block:
             trace.add_state(x)
             x = block(x, mask, across, other, cache, trace.weights, crossed)

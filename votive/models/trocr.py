@@ -16,11 +16,22 @@ import votive
 from votive import nn
 from votive.nn import functional as F
 
-from .attention import AttentionMask, attend, causal_mask, keys_and_values, merge_heads, padding_mask, split_heads
+from ..tensor import Tensor
+from .activations import activation
+from .attention import (
+    AttentionMask,
+    Weights,
+    attend,
+    causal_mask,
+    keys_and_values,
+    merge_heads,
+    padding_mask,
+    split_heads,
+)
 from .config import Config
-from .cross_cache import EncoderDecoderCache
+from .cross_cache import Cache, EncoderDecoderCache, Pair
 from .output import CausalLMOutput
-from .pretrained import CausalLM, activation
+from .pretrained import CausalLM
 from .stack import Trace
 
 
@@ -81,7 +92,7 @@ class TrOCRConfig(Config):
 class TrOCRAttention(nn.Module):
     """Attention to the own text, or to what an encoder made of a picture."""
 
-    def __init__(self, config: Any, layer_idx: int, keys: int | None = None) -> None:
+    def __init__(self, config: TrOCRConfig, layer_idx: int, keys: int | None = None) -> None:
         super().__init__()
         width = config.d_model
         keys = width if keys is None else keys
@@ -90,13 +101,18 @@ class TrOCRAttention(nn.Module):
         self.k_proj, self.v_proj = nn.Linear(keys, width), nn.Linear(keys, width)
         self.q_proj, self.out_proj = nn.Linear(width, width), nn.Linear(width, width)
 
-    def pair(self, x: Any) -> tuple[Any, Any]:
+    def pair(self, x: Tensor) -> Pair:
         """Keys and values of what is looked at."""
         return split_heads(self.k_proj(x), self.heads), split_heads(self.v_proj(x), self.heads)
 
     def forward(
-        self, x: Any, mask: AttentionMask, other: Any = None, cache: Any = None, weights: list[Any] | None = None
-    ) -> Any:
+        self,
+        x: Tensor,
+        mask: AttentionMask,
+        other: Tensor | None = None,
+        cache: EncoderDecoderCache | None = None,
+        weights: Weights = None,
+    ) -> Tensor:
         q = split_heads(self.q_proj(x), self.heads)
         k, v = keys_and_values(self.pair, x, other, cache, self.layer_idx)
         dropout = self.dropout if self.training else 0.0
@@ -106,7 +122,7 @@ class TrOCRAttention(nn.Module):
 class TrOCRDecoderLayer(nn.Module):
     """Attention to the text, attention to the picture, MLP; each is added and normed."""
 
-    def __init__(self, config: Any, layer_idx: int) -> None:
+    def __init__(self, config: TrOCRConfig, layer_idx: int) -> None:
         super().__init__()
         width = config.d_model
         self.self_attn = TrOCRAttention(config, layer_idx)
@@ -124,14 +140,14 @@ class TrOCRDecoderLayer(nn.Module):
 
     def forward(
         self,
-        x: Any,
+        x: Tensor,
         mask: AttentionMask,
-        other: Any = None,
+        other: Tensor | None = None,
         across: AttentionMask | None = None,
-        cache: Any = None,
-        weights: list[Any] | None = None,
-        crossed: list[Any] | None = None,
-    ) -> Any:
+        cache: EncoderDecoderCache | None = None,
+        weights: Weights = None,
+        crossed: Weights = None,
+    ) -> Tensor:
         y = self.dropout(self.self_attn(x, mask, None, cache, weights))
         x = self.self_attn_layer_norm(x + y)
         if other is not None:
@@ -163,13 +179,13 @@ class TrOCRPositions(nn.Module):
 
     offset = 2
 
-    def __init__(self, config: Any) -> None:
+    def __init__(self, config: TrOCRConfig) -> None:
         super().__init__()
         count = config.max_position_embeddings + self.offset
         self.weight = nn.Parameter(votive.zeros(count, config.d_model))
         nn.init.normal_(self.weight, std=config.init_std)
 
-    def forward(self, x: Any, input_ids: Any, position_ids: Any, past: int) -> Any:
+    def forward(self, x: Tensor, input_ids: Tensor | None, position_ids: Tensor | None, past: int) -> Tensor:
         if position_ids is None:
             position_ids = votive.arange(past, past + x.shape[1], device=x.device).unsqueeze(0)
         most = self.weight.shape[0] - self.offset
@@ -184,8 +200,9 @@ class TrOCRPositions(nn.Module):
 class TrOCRSinusoids(nn.Module):
     """Positions that are computed, counted from the token of padding on and without it."""
 
-    def __init__(self, config: Any) -> None:
+    def __init__(self, config: TrOCRConfig) -> None:
         super().__init__()
+        assert config.pad_token_id is not None, "the configuration asks for it"
         self.padding, self.width = config.pad_token_id, config.d_model
         self.table(config.max_position_embeddings)
 
@@ -194,7 +211,7 @@ class TrOCRSinusoids(nn.Module):
         made = sinusoids(count + self.padding + 1, self.width, self.padding)
         self.register_buffer("weights", votive.from_numpy(made), persistent=False)
 
-    def forward(self, x: Any, input_ids: Any, position_ids: Any, past: int) -> Any:
+    def forward(self, x: Tensor, input_ids: Tensor | None, position_ids: Tensor | None, past: int) -> Tensor:
         if position_ids is not None:
             at = position_ids + self.padding + 1
         elif input_ids is None:
@@ -212,7 +229,7 @@ class TrOCRSinusoids(nn.Module):
 class TrOCRDecoder(nn.Module):
     """Words and positions, then layers."""
 
-    def __init__(self, config: Any) -> None:
+    def __init__(self, config: TrOCRConfig) -> None:
         super().__init__()
         self.config = config
         self.scale = math.sqrt(config.d_model) if config.scale_embedding else 1.0
@@ -225,13 +242,13 @@ class TrOCRDecoder(nn.Module):
 
     def forward(
         self,
-        x: Any,
-        input_ids: Any,
-        position_ids: Any,
-        attention_mask: Any,
-        other: Any,
-        other_mask: Any,
-        cache: Any,
+        x: Tensor,
+        input_ids: Tensor,
+        position_ids: Tensor,
+        attention_mask: Tensor,
+        other: Tensor,
+        other_mask: Tensor,
+        cache: EncoderDecoderCache,
         attentions: bool,
         hidden: bool,
     ) -> tuple[Any, Trace, Any]:
@@ -244,7 +261,7 @@ class TrOCRDecoder(nn.Module):
         mask = causal_mask(attention_mask, T, past + T, device=x.device)
         across = None if other is None else padding_mask(other_mask)
         trace = Trace(attentions, hidden)
-        crossed: list[Any] | None = [] if attentions and other is not None else None
+        crossed: Weights = [] if attentions and other is not None else None
         for layer in self.layers:
             trace.add_state(x)
             # Some layers are left out while training, arXiv:1909.11556.
@@ -265,7 +282,7 @@ class CausalLMOutputWithCrossAttentions(CausalLMOutput):
     ['logits']
     """
 
-    cross_attentions: tuple[Any, ...] | None = None
+    cross_attentions: tuple[Tensor, ...] | None = None
 
 
 class TrOCRForCausalLM(CausalLM):
@@ -277,10 +294,10 @@ class TrOCRForCausalLM(CausalLM):
     votive.Size([1, 3, 10])
     """
 
-    config_class: Any = TrOCRConfig
+    config_class = TrOCRConfig
     tied = {"output_projection.weight": "model.decoder.embed_tokens.weight"}
 
-    def __init__(self, config: Any) -> None:
+    def __init__(self, config: TrOCRConfig) -> None:
         super().__init__(config)
         self.model = nn.ModuleDict({"decoder": TrOCRDecoder(config)})
         self.output_projection = nn.Linear(config.d_model, config.vocab_size, bias=False)
@@ -294,21 +311,21 @@ class TrOCRForCausalLM(CausalLM):
         if isinstance(module, nn.Embedding) and module.padding_idx is not None:
             nn.init.zeros_(module.weight[module.padding_idx])
 
-    def get_input_embeddings(self) -> Any:
+    def get_input_embeddings(self) -> nn.Module:
         """The table of token embeddings."""
         return self.model["decoder"].embed_tokens
 
     def forward(
         self,
-        input_ids: Any = None,
-        attention_mask: Any = None,
-        encoder_hidden_states: Any = None,
-        encoder_attention_mask: Any = None,
-        past_key_values: Any = None,
-        inputs_embeds: Any = None,
-        labels: Any = None,
+        input_ids: Tensor | None = None,
+        attention_mask: Tensor | None = None,
+        encoder_hidden_states: Tensor | None = None,
+        encoder_attention_mask: Tensor | None = None,
+        past_key_values: Cache | None = None,
+        inputs_embeds: Tensor | None = None,
+        labels: Tensor | None = None,
         use_cache: bool | None = None,
-        position_ids: Any = None,
+        position_ids: Tensor | None = None,
         output_attentions: bool = False,
         output_hidden_states: bool = False,
         logits_to_keep: int = 0,

@@ -6,17 +6,32 @@ Parameter names are those of Hugging Face checkpoints. Knows no vocabulary and n
 from __future__ import annotations
 
 import math
-from typing import Any
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 import votive
 from votive import nn
 from votive.nn import functional as F
 from votive.nn.fused_linear import feed_forward
 
-from .attention import AttentionMask, attend, causal_mask, keys_and_values, merge_heads, shown_weights, split_heads
+from ..tensor import Tensor
+from .activations import activation
+from .attention import (
+    AttentionMask,
+    Weights,
+    attend,
+    causal_mask,
+    keys_and_values,
+    merge_heads,
+    shown_weights,
+    split_heads,
+)
+from .cross_cache import EncoderDecoderCache, Pair
 from .output import BaseModelOutput
-from .pretrained import activation
 from .stack import Trace
+
+if TYPE_CHECKING:
+    from .whisper import WhisperConfig
 
 
 def sinusoids(length: int, channels: int, max_timescale: float = 10000.0) -> Any:
@@ -44,7 +59,7 @@ class Chosen(list[Any]):
 class WhisperAttention(nn.Module):
     """Attention to the own positions, or to those of an encoder; keys have no bias."""
 
-    def __init__(self, config: Any, heads: int, layer_idx: int = 0) -> None:
+    def __init__(self, config: WhisperConfig, heads: int, layer_idx: int = 0) -> None:
         super().__init__()
         width = config.d_model
         if width % heads:
@@ -55,13 +70,18 @@ class WhisperAttention(nn.Module):
         self.q_proj = nn.Linear(width, width)
         self.out_proj = nn.Linear(width, width)
 
-    def pair(self, x: Any) -> tuple[Any, Any]:
+    def pair(self, x: Tensor) -> Pair:
         """Keys and values of what is looked at."""
         return split_heads(self.k_proj(x), self.heads), split_heads(self.v_proj(x), self.heads)
 
     def forward(
-        self, x: Any, mask: AttentionMask, other: Any = None, cache: Any = None, weights: list[Any] | None = None
-    ) -> Any:
+        self,
+        x: Tensor,
+        mask: AttentionMask,
+        other: Tensor | None = None,
+        cache: EncoderDecoderCache | None = None,
+        weights: Weights = None,
+    ) -> Tensor:
         q = split_heads(self.q_proj(x), self.heads)
         k, v = keys_and_values(self.pair, x, other, cache, self.layer_idx)
         dropout = self.dropout if self.training else 0.0
@@ -80,7 +100,7 @@ class WhisperAttention(nn.Module):
         return self.out_proj(merge_heads(_apart(y, shared)))
 
 
-def _apart(y: Any, shared: int) -> Any:
+def _apart(y: Tensor, shared: int) -> Any:
     """What was computed for several beams in a row, (B, H, W * T, N), a sample for each again."""
     if shared <= 1:
         return y
@@ -90,7 +110,7 @@ def _apart(y: Any, shared: int) -> Any:
 class _Layer(nn.Module):
     """What layers of both stacks end with: norm, MLP, and what comes out is added."""
 
-    def __init__(self, config: Any, inner: int) -> None:
+    def __init__(self, config: WhisperConfig, inner: int) -> None:
         super().__init__()
         self.dropout, self.activation_dropout = config.dropout, config.activation_dropout
         self.activation_fn = activation(config.activation_function)
@@ -98,10 +118,10 @@ class _Layer(nn.Module):
         self.fc2 = nn.Linear(inner, config.d_model)
         self.final_layer_norm = nn.LayerNorm(config.d_model)
 
-    def dropped(self, x: Any) -> Any:
+    def dropped(self, x: Tensor) -> Tensor:
         return F.dropout(x, self.dropout, self.training) if self.training else x
 
-    def mlp(self, x: Any) -> Any:
+    def mlp(self, x: Tensor) -> Tensor:
         y = self.final_layer_norm(x)
         if self.training and self.activation_dropout:
             y = F.dropout(self.activation_fn(self.fc1(y)), self.activation_dropout, True)
@@ -112,12 +132,12 @@ class _Layer(nn.Module):
 class WhisperEncoderLayer(_Layer):
     """Attention of each sound to all others, then the MLP."""
 
-    def __init__(self, config: Any) -> None:
+    def __init__(self, config: WhisperConfig) -> None:
         super().__init__(config, config.encoder_ffn_dim)
         self.self_attn = WhisperAttention(config, config.encoder_attention_heads)
         self.self_attn_layer_norm = nn.LayerNorm(config.d_model)
 
-    def forward(self, x: Any, weights: list[Any] | None = None) -> Any:
+    def forward(self, x: Tensor, weights: Weights = None) -> Tensor:
         y = self.self_attn(self.self_attn_layer_norm(x), AttentionMask(), weights=weights)
         x = self.mlp(x + self.dropped(y))
         if x.dtype == votive.float16:
@@ -130,7 +150,7 @@ class WhisperEncoderLayer(_Layer):
 class WhisperDecoderLayer(_Layer):
     """Attention to the text so far, attention to the sound, then the MLP."""
 
-    def __init__(self, config: Any, layer_idx: int) -> None:
+    def __init__(self, config: WhisperConfig, layer_idx: int) -> None:
         super().__init__(config, config.decoder_ffn_dim)
         self.self_attn = WhisperAttention(config, config.decoder_attention_heads, layer_idx)
         self.self_attn_layer_norm = nn.LayerNorm(config.d_model)
@@ -139,13 +159,13 @@ class WhisperDecoderLayer(_Layer):
 
     def forward(
         self,
-        x: Any,
+        x: Tensor,
         mask: AttentionMask,
-        other: Any = None,
-        cache: Any = None,
-        weights: list[Any] | None = None,
-        crossed: list[Any] | None = None,
-    ) -> Any:
+        other: Tensor | None = None,
+        cache: EncoderDecoderCache | None = None,
+        weights: Weights = None,
+        crossed: Weights = None,
+    ) -> Tensor:
         y = self.self_attn(self.self_attn_layer_norm(x), mask, None, cache, weights)
         x = x + self.dropped(y)
         if other is not None:
@@ -167,7 +187,7 @@ class _Stack(nn.Module):
 class WhisperEncoder(_Stack):
     """Two convolutions, the second with a stride of two, then layers: from mels to states."""
 
-    def __init__(self, config: Any) -> None:
+    def __init__(self, config: WhisperConfig) -> None:
         super().__init__()
         width = config.d_model
         self.num_mel_bins, self.layerdrop = config.num_mel_bins, config.encoder_layerdrop
@@ -182,8 +202,8 @@ class WhisperEncoder(_Stack):
 
     def forward(
         self,
-        input_features: Any,
-        attention_mask: Any = None,
+        input_features: Tensor,
+        attention_mask: Tensor | None = None,
         output_attentions: bool = False,
         output_hidden_states: bool = False,
     ) -> BaseModelOutput:
@@ -215,7 +235,7 @@ class WhisperEncoder(_Stack):
 class WhisperDecoder(_Stack):
     """Embeddings of tokens and learned positions, then layers that look at an encoder's states."""
 
-    def __init__(self, config: Any) -> None:
+    def __init__(self, config: WhisperConfig) -> None:
         super().__init__()
         width = config.d_model
         self.layerdrop = config.decoder_layerdrop
@@ -226,12 +246,12 @@ class WhisperDecoder(_Stack):
         self.layers = nn.ModuleList(WhisperDecoderLayer(config, i) for i in range(config.decoder_layers))
         self.layer_norm = nn.LayerNorm(width)
 
-    def look(self, states: Any, cache: Any) -> None:
+    def look(self, states: Tensor, cache: EncoderDecoderCache) -> None:
         """Let a cache hold what all layers see of an encoder's states."""
         for i, layer in enumerate(self.layers):
-            cache.cross(i, lambda attn=layer.encoder_attn: attn.pair(states))
+            cache.cross(i, partial(layer.encoder_attn.pair, states))
 
-    def positions(self, count: int, past: int, position_ids: Any) -> Any:
+    def positions(self, count: int, past: int, position_ids: Tensor | None) -> Tensor:
         """Embeddings of the next positions, or of those told."""
         table = self.embed_positions.weight
         if position_ids is not None:
@@ -245,14 +265,14 @@ class WhisperDecoder(_Stack):
 
     def forward(
         self,
-        x: Any,
-        attention_mask: Any = None,
-        other: Any = None,
-        cache: Any = None,
-        position_ids: Any = None,
+        x: Tensor,
+        attention_mask: Tensor | None = None,
+        other: Tensor | None = None,
+        cache: EncoderDecoderCache | None = None,
+        position_ids: Tensor | None = None,
         output_attentions: bool = False,
         output_hidden_states: bool = False,
-        crossed: list[Any] | None = None,
+        crossed: Weights = None,
     ) -> tuple[BaseModelOutput, Any]:
         """States of embeddings `x`, and attention weights to `other`, the encoder's states."""
         T = x.shape[1]
