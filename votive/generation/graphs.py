@@ -13,7 +13,7 @@ from votive.nn.fast_path import calls_observed, replayable
 from votive.nn.snapshot import Snapshot
 
 from ..tensor import Tensor
-from .stepping import DecoderStepper, Fed, Wanted
+from .stepping import DecoderStepper, Model, StepOutput, Wanted
 
 # Recording takes as long as a few tokens; memory for a long text is not taken on suspicion.
 WORTH, MOST = 16, 1 << 16
@@ -29,12 +29,12 @@ class FusedStep(Protocol):
         """Logits (batch, 1, vocabulary) of a token (batch, 1) at `position`, a tensor of one index."""
 
 
-def recordable(model: Any, wanted: Wanted | None) -> bool:
+def recordable(model: Model, wanted: Wanted | None) -> bool:
     """Whether the step of a model can be recorded: on a GPU, nobody looks inside, and no other code
     than votive's runs, which would miss the calls that are replayed.
     """
     device = getattr(model, "device", None)
-    if device is None or device.type != "cuda" or calls_observed():
+    if not isinstance(model, nn.Module) or device is None or device.type != "cuda" or calls_observed():
         return False
     if wanted is not None and wanted != Wanted():
         return False
@@ -43,14 +43,14 @@ def recordable(model: Any, wanted: Wanted | None) -> bool:
     return all(map(_steady, model.modules())) and replayable(model)
 
 
-def _steady(part: Any) -> bool:
+def _steady(part: nn.Module) -> bool:
     """Whether a module does the same for every token, wherever it stands in the text."""
     if part.training or getattr(part, "window", None) is not None:
         return False
     return not (isinstance(part, nn.RotaryEmbedding) and part.depends_on_length)
 
 
-def graphable(model: Any, cache: Any, wanted: Wanted | None) -> bool:
+def graphable(model: Model, cache: nn.KVCache | None, wanted: Wanted | None) -> bool:
     """Whether steps can be recorded with this cache: its memory must stay where it is."""
     return isinstance(cache, nn.StaticCache) and recordable(model, wanted)
 
@@ -67,12 +67,15 @@ class GraphStepper(DecoderStepper):
     the replaying: from then on it is called for each token.
     """
 
-    captured: Any = None
+    model: nn.Module
+    cache: nn.StaticCache
+    captured: votive.cuda.CUDAGraph | None = None
     fused: FusedStep | None = None
     recorded: Any = None  # what the model held when its step was captured
     changed = False
+    expected = 0  # the position that the graph goes on with
 
-    def advance(self, tokens: Any) -> Fed:
+    def advance(self, tokens: Tensor) -> StepOutput:
         if tokens.shape[1] != 1 or votive.is_grad_enabled():
             return super().advance(tokens)
         start = self.seen()
@@ -89,6 +92,7 @@ class GraphStepper(DecoderStepper):
             if self.positions is not None:
                 self.place.copy_(self.positions[:, start : start + 1])
         self.token.copy_(tokens)
+        assert self.captured is not None
         self.captured.replay()
         # Looked for while the GPU works. What the replay wrote of this token is written again.
         if not self._same():
@@ -96,14 +100,14 @@ class GraphStepper(DecoderStepper):
             return super().advance(tokens)
         self.expected = start + 1
         self.cache._seen = [start + 1] * len(self.cache._seen)
-        return Fed(self.logits)
+        return StepOutput(self.logits)
 
     def _same(self) -> bool:
         """Whether a call of the model would still do what was captured."""
         lower, taken = self.recorded
         return not calls_observed() and mode.autocast == lower and taken.still()
 
-    def _capture(self, tokens: Any, start: int) -> None:
+    def _capture(self, tokens: Tensor, start: int) -> None:
         device, length = tokens.device, self.cache.max_length
         self.token = tokens.clone()
         self.position = votive.full((1, 1), start, dtype=votive.int64, device=device)
@@ -131,7 +135,7 @@ class GraphStepper(DecoderStepper):
         self.expected = start
         self.recorded = mode.autocast, Snapshot(self.model)
 
-    def _step(self) -> Any:
+    def _step(self) -> Tensor:
         """One token at the place that `position` says; moves it on."""
         if self.fused is not None:
             logits = self.fused.step(self.token, self.position.view(-1), self.cache)

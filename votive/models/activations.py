@@ -23,7 +23,7 @@ _ACTIVATIONS: dict[str, Activation] = {
     "gelu_pytorch_tanh": gelu_tanh,
     "gelu_fast": gelu_tanh,
     "quick_gelu": lambda x: x * votive.sigmoid(1.702 * x),
-    "relu2": lambda x: F.relu(x).square(),
+    "relu2": lambda x: votive.relu(x).square(),
     "sigmoid": votive.sigmoid,
     "linear": lambda x: x,
 }

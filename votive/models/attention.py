@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import votive
 from votive import nn
+from votive.core import dtype as dt
 from votive.core.mode import only_shown
 from votive.nn import SlidingWindowCache
 from votive.nn import functional as F
@@ -40,11 +41,11 @@ class AttentionMask(NamedTuple):
             mask = _causal(bias)
         if mask is None:
             return AttentionMask(bias)
-        return AttentionMask(bias.masked_fill(~mask, -math.inf) if mask.dtype == votive.bool else bias + mask)
+        return AttentionMask(bias.masked_fill(~mask, -math.inf) if mask.dtype == dt.bool_ else bias + mask)
 
 
 def _causal(scores: Tensor) -> Tensor:
-    return votive.ones(scores.shape[-2:], dtype=votive.bool, device=scores.device).tril()
+    return votive.ones(scores.shape[-2:], dtype=dt.bool_, device=scores.device).tril()
 
 
 def causal_mask(
@@ -219,7 +220,7 @@ def attention_weights(
     if cap is not None:
         scores = cap * votive.tanh(scores / cap)
     seen = _causal(scores) if mask.is_causal else _of_last(mask.attn_mask, k)
-    if seen is not None and seen.dtype == votive.bool:
+    if seen is not None and seen.dtype == dt.bool_:
         scores = scores.masked_fill(~seen, -math.inf)
         # A query that sees nothing has no weights, rather than undefined ones.
         return F.softmax(scores, -1).masked_fill(~seen, 0.0).to(q.dtype)

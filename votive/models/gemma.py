@@ -18,7 +18,6 @@ from votive.nn import functional as F
 from ..tensor import Tensor
 from .attention import AttentionMask, Weights, attention_weights
 from .config import Config, rope_of
-from .cross_cache import Cache
 from .llama import LlamaAttention, LlamaConfig, LlamaDecoderLayer, LlamaForCausalLM, LlamaModel, Rotate, rotary
 
 _NO_CAP: float | None = None
@@ -187,7 +186,7 @@ class Gemma2DecoderLayer(GemmaDecoderLayer):
         self.post_feedforward_layernorm = GemmaRMSNorm(width, eps=eps)
 
     def forward(
-        self, x: Tensor, rope: Rotate, mask: AttentionMask, cache: Cache | None = None, weights: Weights = None
+        self, x: Tensor, rope: Rotate, mask: AttentionMask, cache: nn.KVCache | None = None, weights: Weights = None
     ) -> Tensor:
         y = self.self_attn(self.input_layernorm(x), rope, mask, cache, weights)
         x = x + self.post_attention_layernorm(y)

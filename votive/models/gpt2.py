@@ -17,7 +17,6 @@ from ..tensor import Tensor
 from .activations import activation
 from .attention import AttentionMask, Weights, attend, causal_mask, next_token_loss
 from .config import Config
-from .cross_cache import Cache
 from .output import BaseModelOutput, CausalLMOutput
 from .pretrained import CausalLM, PreTrainedModel
 from .stack import Trace, run_layers
@@ -112,7 +111,9 @@ class GPT2Attention(nn.Module):
         self.c_proj = Conv1D(width, width, (2 * config.n_layer) ** -0.5)
         self.resid_dropout = nn.Dropout(config.resid_pdrop)
 
-    def forward(self, x: Tensor, mask: AttentionMask, cache: Cache | None = None, weights: Weights = None) -> Tensor:
+    def forward(
+        self, x: Tensor, mask: AttentionMask, cache: nn.KVCache | None = None, weights: Weights = None
+    ) -> Tensor:
         B, T, C = x.shape
         parts = self.c_attn(x).view(B, T, 3, self.heads, -1)
         # Taken apart before they are transposed: so their gradients are put together in one pass.
@@ -149,12 +150,14 @@ class GPT2Block(nn.Module):
         self.ln_2 = nn.LayerNorm(config.n_embd, eps=config.layer_norm_epsilon)
         self.mlp = GPT2MLP(config)
 
-    def forward(self, x: Tensor, mask: AttentionMask, cache: Cache | None = None, weights: Weights = None) -> Tensor:
+    def forward(
+        self, x: Tensor, mask: AttentionMask, cache: nn.KVCache | None = None, weights: Weights = None
+    ) -> Tensor:
         x, change = self.deferred(x, None, mask, cache, weights)
         return x + change
 
     def deferred(
-        self, x: Tensor, change: Tensor | None, mask: AttentionMask, cache: Cache | None, weights: Weights
+        self, x: Tensor, change: Tensor | None, mask: AttentionMask, cache: nn.KVCache | None, weights: Weights
     ) -> tuple[Tensor, Tensor]:
         """The stream and what is still to be added to it: the next norm adds it on its way."""
         x, y = add_norm(x, change, self.ln_1)
@@ -204,7 +207,7 @@ class GPT2Model(_GPT2):
         input_ids: Tensor | None = None,
         attention_mask: Tensor | None = None,
         position_ids: Tensor | None = None,
-        past_key_values: Cache | None = None,
+        past_key_values: nn.KVCache | None = None,
         inputs_embeds: Tensor | None = None,
         use_cache: bool | None = None,
         output_attentions: bool = False,
@@ -258,7 +261,7 @@ class GPT2LMHeadModel(_GPT2, CausalLM):
         input_ids: Tensor | None = None,
         attention_mask: Tensor | None = None,
         position_ids: Tensor | None = None,
-        past_key_values: Cache | None = None,
+        past_key_values: nn.KVCache | None = None,
         inputs_embeds: Tensor | None = None,
         labels: Tensor | None = None,
         use_cache: bool | None = None,

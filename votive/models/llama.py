@@ -18,7 +18,6 @@ from ..tensor import Tensor
 from .activations import activation
 from .attention import AttentionMask, Weights, attend, causal_mask, next_token_loss
 from .config import Config, rope_of
-from .cross_cache import Cache
 from .output import BaseModelOutput, CausalLMOutput
 from .pretrained import CausalLM, PreTrainedModel
 from .stack import Trace, run_layers
@@ -162,7 +161,7 @@ class LlamaAttention(nn.Module):
         return self.q_proj(x), self.k_proj(x), self.v_proj(x)
 
     def forward(
-        self, x: Tensor, rope: Rotate, mask: AttentionMask, cache: Cache | None = None, weights: Weights = None
+        self, x: Tensor, rope: Rotate, mask: AttentionMask, cache: nn.KVCache | None = None, weights: Weights = None
     ) -> Tensor:
         B, T, _ = x.shape
         q, k, v = (part.view(B, T, -1, self.head_dim) for part in self.project(x))
@@ -217,13 +216,19 @@ class LlamaDecoderLayer(nn.Module):
         return LlamaMLP(config)
 
     def forward(
-        self, x: Tensor, rope: Rotate, mask: AttentionMask, cache: Cache | None = None, weights: Weights = None
+        self, x: Tensor, rope: Rotate, mask: AttentionMask, cache: nn.KVCache | None = None, weights: Weights = None
     ) -> Tensor:
         x, change = self.deferred(x, None, rope, mask, cache, weights)
         return x + change
 
     def deferred(
-        self, x: Tensor, change: Tensor | None, rope: Rotate, mask: AttentionMask, cache: Cache | None, weights: Weights
+        self,
+        x: Tensor,
+        change: Tensor | None,
+        rope: Rotate,
+        mask: AttentionMask,
+        cache: nn.KVCache | None,
+        weights: Weights,
     ) -> tuple[Tensor, Tensor]:
         """The stream and what is still to be added to it: the next norm adds it on its way."""
         x, y = add_norm(x, change, self.input_layernorm)
@@ -269,7 +274,7 @@ class LlamaModel(PreTrainedModel):
         input_ids: Tensor | None = None,
         attention_mask: Tensor | None = None,
         position_ids: Tensor | None = None,
-        past_key_values: Cache | None = None,
+        past_key_values: nn.KVCache | None = None,
         inputs_embeds: Tensor | None = None,
         use_cache: bool | None = None,
         output_attentions: bool = False,
@@ -286,7 +291,6 @@ class LlamaModel(PreTrainedModel):
             self.rotary_emb.check_cache(cache)
         masks: dict[int | None, AttentionMask] = {}
         trace = Trace(output_attentions, output_hidden_states)
-
         device = x.device
 
         def arguments(i: int, layer: nn.Module) -> tuple[Any, ...]:
@@ -334,7 +338,7 @@ class LlamaForCausalLM(CausalLM):
         input_ids: Tensor | None = None,
         attention_mask: Tensor | None = None,
         position_ids: Tensor | None = None,
-        past_key_values: Cache | None = None,
+        past_key_values: nn.KVCache | None = None,
         inputs_embeds: Tensor | None = None,
         labels: Tensor | None = None,
         use_cache: bool | None = None,

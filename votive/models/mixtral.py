@@ -23,7 +23,6 @@ from ..tensor import Tensor
 from .activations import activation
 from .attention import next_token_loss
 from .config import Config
-from .cross_cache import Cache
 from .llama import LlamaConfig, LlamaDecoderLayer, LlamaForCausalLM, LlamaMLP, LlamaModel
 from .output import MoeCausalLMOutput, MoeModelOutput
 from .qwen import Qwen3Config
@@ -171,7 +170,7 @@ class MixtralForCausalLM(LlamaForCausalLM):
         input_ids: Tensor | None = None,
         attention_mask: Tensor | None = None,
         position_ids: Tensor | None = None,
-        past_key_values: Cache | None = None,
+        past_key_values: nn.KVCache | None = None,
         inputs_embeds: Tensor | None = None,
         labels: Tensor | None = None,
         use_cache: bool | None = None,

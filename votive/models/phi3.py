@@ -11,7 +11,6 @@ from votive.nn import functional as F
 from ..tensor import Tensor
 from .activations import activation
 from .attention import AttentionMask, Weights
-from .cross_cache import Cache
 from .llama import LlamaAttention, LlamaConfig, LlamaDecoderLayer, LlamaForCausalLM, LlamaModel, Rotate
 
 
@@ -98,7 +97,7 @@ class Phi3DecoderLayer(LlamaDecoderLayer):
         return Phi3MLP(config)
 
     def forward(
-        self, x: Tensor, rope: Rotate, mask: AttentionMask, cache: Cache | None = None, weights: Weights = None
+        self, x: Tensor, rope: Rotate, mask: AttentionMask, cache: nn.KVCache | None = None, weights: Weights = None
     ) -> Tensor:
         y = self.self_attn(self.input_layernorm(x), rope, mask, cache, weights)
         x = x + F.dropout(y, self.dropout, self.training)
