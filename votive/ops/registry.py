@@ -36,7 +36,7 @@ Resolved = Union["tuple[Op | None, tuple[Any, ...]]", None]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
-class Declaration:
+class Options:
     """Everything that a declaration may say of an operator beside its schema and rules: the keyword options of
     `pointwise`, `structured`, `view` and `composite`. No other table speaks of operators by name.
     """
@@ -80,6 +80,19 @@ class Declaration:
     # Its gradient.
     differentiable: bool = True
     partial: bool = False  # its gradient rule takes None for results that nobody used
+
+
+class Declaration(Options):
+    """What operators and composites have in common: a name, where they are declared, and the options."""
+
+    name: str
+    defined_at: tuple[str, int]  # file and line
+    _doc: str
+
+    @property
+    def doc(self) -> str:
+        """The docstring without its indentation; cleaned only when somebody reads it."""
+        return inspect.cleandoc(self._doc)
 
 
 def _places(name: str, options: dict[str, Any]) -> dict[str, Any]:
@@ -140,11 +153,6 @@ class Op(Declaration):
     def defaults(self, start: int) -> tuple[Any, ...]:
         """Default values of the arguments from position `start` on."""
         return tuple(a.default for a in self.schema.args[start:])
-
-    @property
-    def doc(self) -> str:
-        """The docstring without its indentation; cleaned only when somebody reads it."""
-        return inspect.cleandoc(self._doc)
 
     # Set by the dispatcher, which lies above this layer.
     call: Callable[..., Any]
@@ -234,10 +242,6 @@ class Composite(Declaration):
             return fn(*args, **kwargs)
 
         return run
-
-    @property
-    def doc(self) -> str:
-        return inspect.cleandoc(self._doc)
 
 
 def _caller() -> tuple[str, int]:
