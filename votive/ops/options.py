@@ -49,7 +49,7 @@ _PARAMETERS = {
     for name, kind, default in (
         ("dtype", "dtype | None", None),
         ("layout", "layout | None", None),
-        ("device", "device | str | int | None", None),
+        ("device", "DeviceLike", None),
         ("pin_memory", "bool", False),
         ("requires_grad", "bool", False),
     )

@@ -13,12 +13,13 @@ import functools
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, TypeVar, Union, overload
+from typing import Any, Protocol, TypeVar, Union, overload
 
 from ..backends.base import MUTATES
 from ..backends.cpu.native.loader import module as native
+from ..core.layout import Shape, Spec
 from ..core.mode import mode
-from ..formula import Expr, Formula, var
+from ..formula import Expr, Formula, apply, var
 from .autocast_policy import Policies
 from .schema import Schema, parse
 
@@ -27,6 +28,24 @@ Fn = TypeVar("Fn", bound=Callable[..., Any])
 
 OPS: dict[str, Op] = {}
 COMPOSITES: dict[str, Composite] = {}
+
+
+class Context(Protocol):
+    """What a gradient rule is given: the recorded call, with its arguments and results as attributes.
+
+    `c.input` and `c.dim` are arguments by their names in the schema, `c.out` is the result, or `c.out0`, `c.out1`.
+    """
+
+    def __getattr__(self, name: str) -> Any: ...
+
+    def spec(self, name: str) -> Spec:
+        """Shape and dtype of an argument, whether or not its value was kept."""
+
+    def shape(self, name: str) -> Shape:
+        """The shape of an argument."""
+
+    def needs(self, name: str) -> bool:
+        """Whether this argument's gradient is wanted."""
 
 
 # What a call with plain arguments comes down to: an operator and its arguments, where the operator may be None for
@@ -253,7 +272,7 @@ def _caller() -> tuple[str, int]:
 
 def pointwise(
     schema: str,
-    formula: Callable[..., Expr],
+    formula: Callable[..., Expr] | None = None,
     *,
     doc: str,
     dtypes: Any = "promote",
@@ -262,7 +281,7 @@ def pointwise(
     inplace: bool = True,
     **options: Any,
 ) -> Op:
-    """Declare an elementwise operator by its formula.
+    """Declare an elementwise operator by its formula; without one it is the primitive of its name.
 
     `dtypes`: "promote", "float" (integers become the default float), "bool" (a test) or a function
     (promoted dtype) -> (compute dtype, result dtype). `allow`: kinds accepted, of b, i, f, c.
@@ -270,7 +289,7 @@ def pointwise(
     if dtypes == "bool":
         options["differentiable"] = False
     op = Op(schema, kind="pointwise", doc=doc, inplace=inplace, **options)
-    op.builder = formula
+    op.builder = formula or functools.partial(apply, op.name)
     op.grad_builders = grad or {}
     op.dtype_rule = dtypes
     op.allow = allow
