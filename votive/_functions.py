@@ -343,13 +343,6 @@ def lcm_(input, other) -> Any:
     return call_inplace(_op_lcm, (input, other))
 
 
-_op_copy = OPS["copy"]
-
-
-def copy(input, src) -> Any:
-    return call(_op_copy, (input, src))
-
-
 _op_relu = OPS["relu"]
 _fast_relu = unary(_op_relu)
 
@@ -514,6 +507,13 @@ def fmin(input, other, *, out=None) -> Any:
     if out is None:
         return _fast_fmin(input, other)
     return call_out(_op_fmin, (input, other), out)
+
+
+_op_copy = OPS["copy"]
+
+
+def copy(input, src) -> Any:
+    return call(_op_copy, (input, src))
 
 
 _op_cat = OPS["cat"]
@@ -2903,61 +2903,6 @@ def positive(input) -> Any:
         raise
 
 
-_c_copy_ = COMPOSITES["copy_"].fn
-
-
-def copy_(input, src, non_blocking=False) -> Any:
-    try:
-        return _c_copy_(input, src, non_blocking)
-    except (AttributeError, TypeError) as error:
-        wrong_argument("copy_", error)
-        raise
-
-
-_c_pin_memory = COMPOSITES["pin_memory"].fn
-
-
-def pin_memory(input, device=None) -> Any:
-    try:
-        return _c_pin_memory(input, device)
-    except (AttributeError, TypeError) as error:
-        wrong_argument("pin_memory", error)
-        raise
-
-
-_c_type_as = COMPOSITES["type_as"].fn
-
-
-def type_as(input, other) -> Any:
-    try:
-        return _c_type_as(input, other)
-    except (AttributeError, TypeError) as error:
-        wrong_argument("type_as", error)
-        raise
-
-
-_c_type = COMPOSITES["type"].fn
-
-
-def type(input, dtype=None, non_blocking=False) -> Any:
-    try:
-        return _c_type(input, dtype, non_blocking)
-    except (AttributeError, TypeError) as error:
-        wrong_argument("type", error)
-        raise
-
-
-_c_scalar_tensor = COMPOSITES["scalar_tensor"].fn
-
-
-def scalar_tensor(s, *, dtype=None, layout=None, device=None, pin_memory=False, requires_grad=False) -> Any:
-    try:
-        return _c_scalar_tensor(s, dtype=dtype, layout=layout, device=device, pin_memory=pin_memory, requires_grad=requires_grad)
-    except (AttributeError, TypeError) as error:
-        wrong_argument("scalar_tensor", error)
-        raise
-
-
 _c_bernoulli = COMPOSITES["bernoulli"].fn
 
 
@@ -2983,9 +2928,9 @@ def multinomial(input, num_samples, replacement=False, *, generator=None, out=No
 _c_normal = COMPOSITES["normal"].fn
 
 
-def normal(mean, std=1.0, size=None, *, generator=None, out=None, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False) -> Any:
+def normal(mean, std=1.0, size=None, *, generator=None, out=None, dtype=None, layout=None, device=None, pin_memory=False, requires_grad=False) -> Any:
     try:
-        return _c_normal(mean, std, size, generator=generator, out=out, dtype=dtype, layout=layout, device=device, requires_grad=requires_grad, pin_memory=pin_memory)
+        return _c_normal(mean, std, size, generator=generator, out=out, dtype=dtype, layout=layout, device=device, pin_memory=pin_memory, requires_grad=requires_grad)
     except (AttributeError, TypeError) as error:
         wrong_argument("normal", error)
         raise
@@ -3582,6 +3527,50 @@ def chain_matmul(*matrices, out=None) -> Any:
     return composite_out("chain_matmul", lambda: _c_chain_matmul(*matrices), (matrices,), out)
 
 
+_c_copy_ = COMPOSITES["copy_"].fn
+
+
+def copy_(input, src, non_blocking=False) -> Any:
+    try:
+        return _c_copy_(input, src, non_blocking)
+    except (AttributeError, TypeError) as error:
+        wrong_argument("copy_", error)
+        raise
+
+
+_c_pin_memory = COMPOSITES["pin_memory"].fn
+
+
+def pin_memory(input, device=None) -> Any:
+    try:
+        return _c_pin_memory(input, device)
+    except (AttributeError, TypeError) as error:
+        wrong_argument("pin_memory", error)
+        raise
+
+
+_c_type_as = COMPOSITES["type_as"].fn
+
+
+def type_as(input, other) -> Any:
+    try:
+        return _c_type_as(input, other)
+    except (AttributeError, TypeError) as error:
+        wrong_argument("type_as", error)
+        raise
+
+
+_c_type = COMPOSITES["type"].fn
+
+
+def type(input, dtype=None, non_blocking=False) -> Any:
+    try:
+        return _c_type(input, dtype, non_blocking)
+    except (AttributeError, TypeError) as error:
+        wrong_argument("type", error)
+        raise
+
+
 _c_hstack = COMPOSITES["hstack"].fn
 
 
@@ -3965,6 +3954,17 @@ def corrcoef(input) -> Any:
         return _c_corrcoef(input)
     except (AttributeError, TypeError) as error:
         wrong_argument("corrcoef", error)
+        raise
+
+
+_c_scalar_tensor = COMPOSITES["scalar_tensor"].fn
+
+
+def scalar_tensor(s, *, dtype=None, layout=None, device=None, pin_memory=False, requires_grad=False) -> Any:
+    try:
+        return _c_scalar_tensor(s, dtype=dtype, layout=layout, device=device, pin_memory=pin_memory, requires_grad=requires_grad)
+    except (AttributeError, TypeError) as error:
+        wrong_argument("scalar_tensor", error)
         raise
 
 

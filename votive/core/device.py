@@ -149,7 +149,3 @@ def resolve(dev: DeviceLike) -> device:
     if dev.index is None and dev.type == "cuda":
         return device("cuda", current_cuda())
     return dev
-
-
-# What arguments called `device` take.
-DeviceLike = device | str | int

@@ -13,12 +13,13 @@ import functools
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, TypeVar, Union, overload
+from typing import Any, Protocol, TypeVar, Union, overload
 
 from ..backends.base import MUTATES
 from ..backends.cpu.native.loader import module as native
+from ..core.layout import Shape, Spec
 from ..core.mode import mode
-from ..formula import Expr, Formula, var
+from ..formula import Expr, Formula, apply, var
 from .autocast_policy import Policies
 from .schema import Schema, parse
 
@@ -29,6 +30,24 @@ OPS: dict[str, Op] = {}
 COMPOSITES: dict[str, Composite] = {}
 
 
+class Context(Protocol):
+    """What a gradient rule is given: the recorded call, with its arguments and results as attributes.
+
+    `c.input` and `c.dim` are arguments by their names in the schema, `c.out` is the result, or `c.out0`, `c.out1`.
+    """
+
+    def __getattr__(self, name: str) -> Any: ...
+
+    def spec(self, name: str) -> Spec:
+        """Shape and dtype of an argument, whether or not its value was kept."""
+
+    def shape(self, name: str) -> Shape:
+        """The shape of an argument."""
+
+    def needs(self, name: str) -> bool:
+        """Whether this argument's gradient is wanted."""
+
+
 # What a call with plain arguments comes down to: an operator and its arguments, where the operator may be None for
 # "the tensor itself"; None when the function has to run. Calls are known by the spec of a tensor, so no answer may
 # depend on its values.
@@ -36,7 +55,7 @@ Resolved = Union["tuple[Op | None, tuple[Any, ...]]", None]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
-class Declaration:
+class Options:
     """Everything that a declaration may say of an operator beside its schema and rules: the keyword options of
     `pointwise`, `structured`, `view` and `composite`. No other table speaks of operators by name.
     """
@@ -80,6 +99,19 @@ class Declaration:
     # Its gradient.
     differentiable: bool = True
     partial: bool = False  # its gradient rule takes None for results that nobody used
+
+
+class Declaration(Options):
+    """What operators and composites have in common: a name, where they are declared, and the options."""
+
+    name: str
+    defined_at: tuple[str, int]  # file and line
+    _doc: str
+
+    @property
+    def doc(self) -> str:
+        """The docstring without its indentation; cleaned only when somebody reads it."""
+        return inspect.cleandoc(self._doc)
 
 
 def _places(name: str, options: dict[str, Any]) -> dict[str, Any]:
@@ -140,11 +172,6 @@ class Op(Declaration):
     def defaults(self, start: int) -> tuple[Any, ...]:
         """Default values of the arguments from position `start` on."""
         return tuple(a.default for a in self.schema.args[start:])
-
-    @property
-    def doc(self) -> str:
-        """The docstring without its indentation; cleaned only when somebody reads it."""
-        return inspect.cleandoc(self._doc)
 
     # Set by the dispatcher, which lies above this layer.
     call: Callable[..., Any]
@@ -235,10 +262,6 @@ class Composite(Declaration):
 
         return run
 
-    @property
-    def doc(self) -> str:
-        return inspect.cleandoc(self._doc)
-
 
 def _caller() -> tuple[str, int]:
     frame = inspect.currentframe()
@@ -249,7 +272,7 @@ def _caller() -> tuple[str, int]:
 
 def pointwise(
     schema: str,
-    formula: Callable[..., Expr],
+    formula: Callable[..., Expr] | None = None,
     *,
     doc: str,
     dtypes: Any = "promote",
@@ -258,7 +281,7 @@ def pointwise(
     inplace: bool = True,
     **options: Any,
 ) -> Op:
-    """Declare an elementwise operator by its formula.
+    """Declare an elementwise operator by its formula; without one it is the primitive of its name.
 
     `dtypes`: "promote", "float" (integers become the default float), "bool" (a test) or a function
     (promoted dtype) -> (compute dtype, result dtype). `allow`: kinds accepted, of b, i, f, c.
@@ -266,7 +289,7 @@ def pointwise(
     if dtypes == "bool":
         options["differentiable"] = False
     op = Op(schema, kind="pointwise", doc=doc, inplace=inplace, **options)
-    op.builder = formula
+    op.builder = formula or functools.partial(apply, op.name)
     op.grad_builders = grad or {}
     op.dtype_rule = dtypes
     op.allow = allow
