@@ -93,8 +93,8 @@ def _wrong(args: argparse.Namespace, schema: Schema) -> str | None:
     if unclear := without_stand_in(schema):
         return f"give {', '.join(unclear)} a default value; no example can be made up without one."
     there = ROOT / "votive" / "ops" / f"{args.family or args.name}.py"
-    declared = {Path(item.defined_at[0]).resolve() for item in [*OPS.values(), *COMPOSITES.values()]}
-    if there.exists() and there.resolve() not in declared:
+    declared = {op.defined_at[0] for op in OPS.values()} | {c.defined_at[0] for c in COMPOSITES.values()}
+    if there.exists() and there.resolve() not in {Path(file).resolve() for file in declared}:
         return f"votive/ops/{there.name} holds no operators; choose another --family."
     return None
 
