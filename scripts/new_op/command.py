@@ -14,7 +14,7 @@ import votive
 from votive.ops.registry import COMPOSITES, OPS
 from votive.ops.schema import Schema, parse
 
-from .joining import defined, joined
+from .merging import defined, merged
 from .words import without_stand_in, words_of
 
 ROOT = Path(votive.__file__).resolve().parent.parent
@@ -120,7 +120,7 @@ def files(words: dict[str, str], kind: str, family: str) -> dict[Path, str]:
     found = {}
     for path, name in wanted.items():
         piece = Template((TEMPLATES / f"{name}.txt").read_text()).substitute(words)
-        found[path] = joined(path.read_text() if path.exists() else None, piece, python=path.suffix == ".py")
+        found[path] = merged(path.read_text() if path.exists() else None, piece, python=path.suffix == ".py")
     return found
 
 
