@@ -112,9 +112,7 @@ def test_a_token_sees_those_before_it(dtype, tolerance, normed, heads, width, le
 def test_a_fused_decoder_says_what_the_model_says():
     votive.manual_seed(3)
     config = Qwen3Config(
-        vocab_size=9,
-        **tiny_sizes.transformer(16, 24, layers=2, heads=2),
-        num_key_value_heads=1,
+        **tiny_sizes.transformer(16, 24, layers=2, heads=2, vocab=9, kv_heads=1),
         head_dim=16,
         max_position_embeddings=128,
     )
@@ -132,9 +130,7 @@ def test_a_fused_decoder_says_what_the_model_says():
 
 def _tiny():
     config = Qwen3Config(
-        vocab_size=9,
-        **tiny_sizes.transformer(16, 24, layers=1, heads=2),
-        num_key_value_heads=1,
+        **tiny_sizes.transformer(16, 24, layers=1, heads=2, vocab=9, kv_heads=1),
         head_dim=16,
         max_position_embeddings=128,
     )

@@ -128,7 +128,7 @@ def _gpt2():
 
 
 def _llama():
-    config = LlamaConfig(vocab_size=11, **tiny_sizes.transformer(16, 16, layers=2, heads=2), num_key_value_heads=1)
+    config = LlamaConfig(**tiny_sizes.transformer(16, 16, layers=2, heads=2, vocab=11, kv_heads=1))
     model = LlamaForCausalLM(config)
     return model, model.model.layers[1]
 

@@ -23,9 +23,7 @@ IDS = votive.tensor([[1, 2, 3, 4, 5]])
 def llama() -> Any:
     votive.manual_seed(0)
     config = Qwen3Config(
-        vocab_size=9,
-        **tiny_sizes.transformer(16, 24, layers=2, heads=2),
-        num_key_value_heads=1,
+        **tiny_sizes.transformer(16, 24, layers=2, heads=2, vocab=9, kv_heads=1),
         head_dim=16,
         max_position_embeddings=64,
         initializer_range=0.3,

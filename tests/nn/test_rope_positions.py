@@ -43,11 +43,7 @@ def test_what_is_no_position_is_told_by_name(ids: Any) -> None:
 
 def test_a_model_takes_positions_before_the_first() -> None:
     config = votive.models.LlamaConfig(
-        vocab_size=50,
-        **tiny_sizes.transformer(32, 48, layers=2, heads=4),
-        num_key_value_heads=2,
-        head_dim=8,
-        initializer_range=0.3,
+        **tiny_sizes.transformer(32, 48, layers=2, heads=4, vocab=50, kv_heads=2), head_dim=8, initializer_range=0.3
     )
     model = votive.models.LlamaForCausalLM(config).eval()
     ids = votive.tensor([[3, 4, 5]])
